@@ -1,0 +1,47 @@
+/* Diagnostics: collected while a stage works, printed with the source line and a caret. */
+#ifndef JAXCC_DIAG_H
+#define JAXCC_DIAG_H
+#include "str.h"
+#include <stdio.h>
+
+/* A place in a source text: bytes [at, at + n) of file number `file` (0: the input; others: stdlib). */
+typedef struct {
+    uint32_t file, at, n;
+} Span;
+
+typedef enum {
+#define WARNING(id, name, on, help) W_##id,
+#include "warnings.def"
+    NWARNINGS
+} Warning;
+
+typedef struct Diags Diags;
+
+Diags *diags_new(Arena *);
+/* Registers a source text; returns its file number. */
+uint32_t diags_source(Diags *, const char *path, Str text);
+Str diags_text(const Diags *, uint32_t file);
+
+/* An error at `span`; returns false, so that a rule can `return diag(...)`. At most 20 errors are kept. */
+__attribute__((format(printf, 3, 4))) bool diag(Diags *, Span, const char *fmt, ...);
+/* A note belongs to the error or warning before it. */
+__attribute__((format(printf, 3, 4))) void diag_note(Diags *, Span, const char *fmt, ...);
+/* A warning, if -W has it on; with -Werror an error. */
+__attribute__((format(printf, 4, 5))) void diag_warn(Diags *, Warning, Span, const char *fmt, ...);
+/* An error that has no place in the text: a file, a tool, the command line. */
+__attribute__((format(printf, 2, 3))) bool diag_plain(Diags *, const char *fmt, ...);
+
+uint32_t diag_errors(const Diags *);
+/* Sets a warning or group by its option text after "-W" ("all", "no-x", "error", "error=x"); false if unknown. */
+bool diag_option(Diags *, Str);
+/* Prints what was collected, sorted as reported, and forgets it. Colour only when `colour`. */
+void diag_flush(Diags *, FILE *, bool colour);
+
+/* 1-based line and byte column of a place. */
+typedef struct {
+    uint32_t line, col;
+} LineCol;
+LineCol diag_where(const Diags *, Span);
+const char *diag_path(const Diags *, uint32_t file);
+
+#endif

@@ -1,0 +1,188 @@
+/* The program: jaxprs of equations over values. Every stage before the plan reads and writes this. */
+#ifndef JAXCC_IR_H
+#define JAXCC_IR_H
+#include "diag.h"
+#include "type.h"
+
+/* ---- values: numbers into one table of the compilation, unique over all (sub-)programs */
+typedef uint32_t Val; /* 0: none */
+typedef struct {
+    Val *at;
+    uint32_t n;
+} Vals;
+typedef struct {
+    int64_t *at;
+    uint32_t n;
+} Ints;
+
+typedef enum { LIT_INT, LIT_FLOAT, LIT_BOOL, LIT_COMPLEX, LIT_ARRAY /* [...] */, LIT_FLOAT0, LIT_UNIT } LitKind;
+typedef struct {
+    LitKind kind;
+    bool negative; /* INT: value is -i */
+    uint64_t i;    /* INT: magnitude; BOOL: 0 or 1 */
+    double re, im; /* FLOAT, COMPLEX */
+} Lit;
+typedef struct {
+    Type type; /* 0 until known */
+    Str name;  /* as the text calls it; empty for values that passes made */
+    Span span;
+    const Lit *lit;   /* a literal; NULL for a variable */
+    const void *data; /* the elements, where they are known at compile time (--consts); NULL otherwise */
+} ValInfo;
+
+/* ---- parameters */
+typedef enum {
+#define PARAM(id, kind) K_##id,
+#include "params.def"
+    K_other, /* a name that is not in params.def */
+    NPARAMS
+} ParamKey;
+typedef enum { /* what params.def says a parameter holds */
+    PK_INT,    /* V_INT */
+    PK_DIM,    /* V_DIM */
+    PK_BOOL,   /* V_BOOL */
+    PK_INTS,   /* V_INTS */
+    PK_DIMS,   /* V_DIMS: a shape or sizes, maybe symbolic */
+    PK_BOOLS,  /* V_INTS of 0 and 1 */
+    PK_DTYPE,  /* V_DTYPE */
+    PK_WORD,   /* V_WORD: name, enum */
+    PK_JAXPR,  /* V_JAXPR */
+    PK_JAXPRS, /* V_JAXPRS */
+    PK_PADDING, /* V_DIMS of 3·rank numbers: low, high, interior of each axis */
+    PK_DOTDIMS, /* V_LIST of four V_INTS: lhs contracting, rhs contracting, lhs batch, rhs batch */
+    PK_INTLISTS, /* V_LIST of V_INTS */
+    PK_VALUE   /* any tree, or text */
+} ParamKind;
+typedef enum {
+    V_NONE, /* None */
+    V_BOOL,
+    V_INT,
+    V_FLOAT,
+    V_DIM,
+    V_INTS,
+    V_DIMS,
+    V_DTYPE,
+    V_WORD, /* an identifier, dotted: Precision.HIGHEST */
+    V_STR,  /* quoted, with its quotes */
+    V_LIST, /* ( … ) [ … ] { … }, `open` says which; with `s` a record: GatherDimensionNumbers(…) */
+    V_PAIR, /* s = list.at[0], or list.at[0] : list.at[1] in a dict */
+    V_JAXPR,
+    V_JAXPRS,
+    V_TEXT /* opaque: printed again as it stood */
+} ValueKind;
+typedef struct Jaxpr Jaxpr;
+typedef struct Value Value;
+struct Value {
+    ValueKind kind;
+    char open;
+    Span span;
+    Str s;
+    union {
+        int64_t i; /* INT, BOOL, DTYPE */
+        double f;
+        Dim dim;
+        Ints ints;
+        Dims dims;
+        Jaxpr *jaxpr;
+        struct {
+            Value *at;
+            uint32_t n;
+        } list;
+        struct {
+            Jaxpr **at;
+            uint32_t n;
+        } jaxprs;
+    };
+};
+typedef struct {
+    ParamKey key;
+    Str name; /* of K_other */
+    Span span; /* of the name */
+    Value value;
+} Param;
+typedef struct {
+    Param *at;
+    uint32_t n;
+} Params;
+
+/* ---- equations and programs */
+typedef enum {
+    P_none,
+#define PRIM(id, text, ...) P_##id,
+#include "prims.def"
+    NPRIMS
+} Prim;
+extern const char *const prim_name[NPRIMS];
+Prim prim_named(Str); /* P_none when unknown */
+
+typedef struct {
+    Prim prim;
+    Str unknown; /* P_none: what the text said */
+    Span span;   /* of the primitive's name */
+    Span whole;  /* of the equation */
+    Vals in, out;
+    Params params;
+} Eqn;
+typedef struct {
+    Eqn *at;
+    uint32_t n, cap;
+} Eqns;
+struct Jaxpr {
+    Str name; /* hoisted: "let NAME = … in"; else empty */
+    Span span; /* from `{` to `}` */
+    Vals consts, in, out;
+    Eqns eqns;
+    Str effects; /* text of the effects, with braces; or empty */
+    bool checked; /* typecheck has seen it; its types are final */
+};
+
+/* ---- the compilation */
+typedef struct Options Options;
+typedef struct Ctx {
+    Arena *arena;
+    Diags *diags;
+    Types *types;
+    const Options *options;
+    ValInfo **blocks; /* of the value table: val_info */
+    uint32_t nvals;
+    bool verify; /* typecheck after every pass, print, reread and compare */
+} Ctx;
+
+Ctx *ctx_new(Arena *);
+Val val_new(Ctx *, Type, Span);
+Val val_literal(Ctx *, Type, Lit, Span);
+static inline ValInfo *val_info(const Ctx *cx, Val v) { return &cx->blocks[v >> 12][v & 4095]; }
+static inline Type val_type(const Ctx *cx, Val v) { return val_info(cx, v)->type; }
+static inline const ArrayType *val_array(const Ctx *cx, Val v) { return type_at(cx->types, val_type(cx, v)); }
+/* The name for messages and printing; made up for values without one. */
+Str val_name(const Ctx *, Val);
+/* The type as text for messages. */
+Str ctx_type_text(const Ctx *, Type);
+
+/* ---- parameters of an equation: NULL or the neutral value where it has none of that key */
+const Param *param_find(const Eqn *, ParamKey);
+static inline bool param_has(const Eqn *e, ParamKey k) {
+    const Param *p = param_find(e, k);
+    return p && p->value.kind != V_NONE;
+}
+int64_t param_int(const Eqn *, ParamKey, int64_t otherwise);
+bool param_bool(const Eqn *, ParamKey);
+Ints param_ints(const Eqn *, ParamKey);
+Dims param_dims(const Eqn *, ParamKey);
+Dtype param_dtype(const Eqn *, ParamKey); /* DT_none */
+Str param_word(const Eqn *, ParamKey);
+Jaxpr *param_jaxpr(const Eqn *, ParamKey);
+typedef struct {
+    Jaxpr **at;
+    uint32_t n;
+} Jaxprs;
+Jaxprs param_jaxprs(const Eqn *, ParamKey);
+/* Every jaxpr anywhere in the parameters. */
+Jaxprs eqn_jaxprs(Arena *, const Eqn *);
+extern const ParamKind param_kind[NPARAMS];
+extern const char *const param_name[NPARAMS];
+
+/* Prints in today's spelling, what the parser reads again; typed where types are known. */
+void jaxpr_print(const Ctx *, const Jaxpr *, Text *);
+
+#endif

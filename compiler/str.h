@@ -1,0 +1,34 @@
+/* Text with a length; not terminated. */
+#ifndef JAXCC_STR_H
+#define JAXCC_STR_H
+#include "arena.h"
+#include <stdbool.h>
+#include <string.h>
+
+typedef struct {
+    const char *at;
+    uint32_t n;
+} Str;
+
+#define S(literal) ((Str){literal, sizeof(literal) - 1})
+#define SF(s) (int)(s).n, (s).at /* for printf's %.*s */
+
+static inline Str str(const char *c) { return (Str){c, (uint32_t)strlen(c)}; }
+static inline bool str_eq(Str a, Str b) { return a.n == b.n && (a.n == 0 || memcmp(a.at, b.at, a.n) == 0); }
+static inline bool str_is(Str a, const char *c) { return a.n == strlen(c) && memcmp(a.at, c, a.n) == 0; }
+
+/* A terminated copy. */
+char *str_c(Arena *, Str);
+/* printf into the arena; terminated too. */
+__attribute__((format(printf, 2, 3))) Str str_format(Arena *, const char *fmt, ...);
+
+/* Text that grows. */
+typedef struct {
+    Arena *arena;
+    char *at;
+    uint32_t n, cap;
+} Text;
+__attribute__((format(printf, 2, 3))) void text_add(Text *, const char *fmt, ...);
+void text_put(Text *, Str);
+
+#endif

@@ -1,0 +1,113 @@
+/* Element types, dimensions and array types. All are interned numbers: equal means ==. */
+#ifndef JAXCC_TYPE_H
+#define JAXCC_TYPE_H
+#include "intern.h"
+#include "str.h"
+
+typedef enum {
+    DT_none, /* unknown yet */
+#define DTYPE(id, name, bits, kind) DT_##id,
+#include "dtypes.def"
+    NDTYPES
+} Dtype;
+typedef enum { DK_BOOL, DK_SINT, DK_UINT, DK_FLOAT, DK_COMPLEX, DK_KEY, DK_VOID } DtypeKind;
+typedef struct {
+    const char *name, *long_name; /* "f32", "float32" */
+    uint32_t bits;
+    DtypeKind kind;
+} DtypeInfo;
+extern const DtypeInfo dtype_info[NDTYPES];
+/* By short or long name; DT_none when it is neither. Also "f32" for "<class 'numpy.float32'>" is the parser's business. */
+Dtype dtype_named(Str);
+
+/* A dimension: a constant (any int64 above DIM_FIRST_SYMBOLIC, so that paddings may be negative), or the number of an
+   expression over symbols and bound scalars, in normal form. */
+typedef int64_t Dim;
+#define DIM_SYMBOLIC_BASE (-((int64_t)1 << 62))
+static inline bool dim_is_const(Dim d) { return d > DIM_SYMBOLIC_BASE; }
+
+typedef struct {
+    Dim *at;
+    uint32_t n;
+} Dims;
+
+typedef enum {
+    DIM_SYMBOL,   /* name */
+    DIM_BOUND,    /* val: an integer scalar variable (a Val of ir.h) */
+    DIM_SUM,      /* terms: Σ coef · Π atoms; an atom is any non-sum dimension; sorted; constant term has no atoms */
+    DIM_FLOORDIV, /* a floordiv b, as Python's // */
+    DIM_MOD,      /* a mod b, as Python's % */
+    DIM_MAX,
+    DIM_MIN,
+    DIM_HOLE,    /* `None` of a shape parameter: one dimension operand each */
+    DIM_DBIDX,   /* position a (constant) in the signature's inputs: DBIdx */
+    DIM_INDBIDX, /* InDBIdx */
+    DIM_OUTDBIDX /* OutDBIdx */
+} DimKind;
+typedef struct {
+    int64_t coef;
+    uint32_t natoms;
+    const Dim *atoms; /* sorted, repeated for powers */
+} DimTerm;
+typedef struct {
+    DimKind kind;
+    Str name;     /* SYMBOL */
+    uint32_t val; /* BOUND */
+    Dim a, b;     /* FLOORDIV MOD MAX MIN, *IDX (a) */
+    uint32_t nterms;
+    const DimTerm *terms; /* SUM: at least one non-constant term; a sum of one atom with coefficient 1 is that atom */
+} DimExpr;
+
+typedef struct {
+    Dtype dtype;
+    uint32_t rank;
+    const Dim *dims;
+    uint32_t extra; /* number of a TypeExtra; 0 for a plain array */
+} ArrayType;
+/* What a type may carry besides: printed again, ignored by arithmetic and by type equality. */
+typedef struct {
+    Str ref;      /* "Ref", "Ref<smem>" … when the type is Ref{...}; else empty */
+    Str space;    /* "<host>" */
+    Str varying;  /* "{V:x}" */
+    Str named;    /* ";i:4" */
+    Str bound;    /* bint's "{≤5}" */
+    Str *shards;  /* rank texts such as "x" or "(x,y)", or NULL */
+    uint32_t nshards;
+    Str opaque;   /* DT_opaque: the whole text */
+} TypeExtra;
+
+typedef uint32_t Type; /* 0: unknown */
+typedef struct Types Types;
+
+Types *types_new(Arena *);
+Type type_of(Types *, Dtype, uint32_t rank, const Dim *dims);
+Type type_with_extra(Types *, Type plain, const TypeExtra *);
+Type type_plain(Types *, Type); /* without its extra */
+const ArrayType *type_at(const Types *, Type);
+const TypeExtra *type_extra(const Types *, Type);
+/* "f32[8,2*b + 1]": as jaxprs print it; bound dimensions by `val_name` (NULL: v<number>). */
+typedef Str ValName(const void *, uint32_t val);
+Str type_text(Arena *, const Types *, Type, ValName *, const void *);
+Str dim_text(Arena *, const Types *, Dim, ValName *, const void *);
+
+const DimExpr *dim_at(const Types *, Dim); /* of a symbolic one */
+Dim dim_symbol(Types *, Str name);
+Dim dim_bound(Types *, uint32_t val);
+Dim dim_special(Types *, DimKind, int64_t position); /* HOLE, *IDX */
+Dim dim_add(Types *, Dim, Dim);
+Dim dim_sub(Types *, Dim, Dim);
+Dim dim_mul(Types *, Dim, Dim);
+Dim dim_floordiv(Types *, Dim, Dim);
+Dim dim_mod(Types *, Dim, Dim);
+Dim dim_max(Types *, Dim, Dim);
+Dim dim_min(Types *, Dim, Dim);
+/* Replaces atoms (symbols, bound scalars) by `map(user, atom)`, all through. */
+typedef Dim DimMap(void *user, Dim atom);
+Dim dim_substitute(Types *, Dim, DimMap *, void *user);
+Type type_substitute(Types *, Type, DimMap *, void *user);
+/* Decided where it can be: 1 equal for all values, 0 different for all values, -1 depends. */
+int dim_equal(Types *, Dim, Dim);
+/* Product of the extents. */
+Dim type_size(Types *, Type);
+
+#endif

@@ -1,0 +1,21 @@
+/* Types: infer one equation, check a program. Checking is inferring and comparing with what the text says. */
+#ifndef JAXCC_CHECK_H
+#define JAXCC_CHECK_H
+#include "../ir.h"
+
+/* The result types of `e` for operands of types `in`, into out[e->out.n]; false after a diagnostic. */
+bool infer(Ctx *, const Eqn *e, const Type *in, Type *out);
+
+/* Checks the whole program: gives types to values without one, compares where the text has one; sets `checked`. The
+   inputs' types must be known (check_inputs). It is the typechecker of input, the type inference of untyped eras, and
+   the verifier after each pass. */
+bool check(Ctx *, Jaxpr *);
+
+/* Sets the types of the inputs (constants first when `with_consts`) from --in-type. */
+bool check_inputs(Ctx *, Jaxpr *, const Type *types, uint32_t n, Span);
+
+typedef bool TypeRule(Ctx *, const Eqn *, const Type *in, Type *out);
+#define PRIM(id, text, arity, type, lowering) TypeRule type_##type;
+#include "../prims.def"
+
+#endif
