@@ -121,6 +121,7 @@ typedef struct {
     Span span;   /* of the primitive's name */
     Span whole;  /* of the equation */
     Vals in, out;
+    const Span *in_at; /* where each operand stands; NULL in equations that passes made */
     Params params;
 } Eqn;
 typedef struct {
@@ -131,6 +132,7 @@ struct Jaxpr {
     Str name; /* hoisted: "let NAME = … in"; else empty */
     Span span; /* from `{` to `}` */
     Vals consts, in, out;
+    const Span *out_at; /* where each result stands after `in`; NULL in programs that passes made */
     Eqns eqns;
     Str effects; /* text of the effects, with braces; or empty */
     bool checked; /* typecheck has seen it; its types are final */
