@@ -105,7 +105,11 @@ Dim dim_min(Types *, Dim, Dim);
 typedef Dim DimMap(void *user, Dim atom);
 Dim dim_substitute(Types *, Dim, DimMap *, void *user);
 Type type_substitute(Types *, Type, DimMap *, void *user);
-/* Decided where it can be: 1 equal for all values, 0 different for all values, -1 depends. */
+/* Does a bound scalar occur in it? */
+bool dim_has_bound(const Types *, Dim);
+/* More than any array can have: what arithmetic gives that leaves 64 bits. */
+#define DIM_TOO_LARGE INT64_MAX
+/* Bound dimensions agree by variable, never by value. Decided where it can be: 1 equal for all values, 0 different for all values, -1 depends. */
 int dim_equal(Types *, Dim, Dim);
 /* Product of the extents. */
 Dim type_size(Types *, Type);
