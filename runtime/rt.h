@@ -1,0 +1,37 @@
+/* What emitted code calls. All of it is hidden in the library, and compiled for the baseline of the
+ * architecture. */
+#ifndef JAXCC_RT_H
+#define JAXCC_RT_H
+#include "jaxcc.h"
+
+/* Runs body over [0, n): inline when n <= grain, when the library's pool is at work already (nested
+   and concurrent calls), or with one thread; else on the pool, in ranges [lo, hi) where lo is a
+   multiple of grain. */
+void jaxcc_rt_parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain);
+void jaxcc_rt_set_num_threads(int n);
+void jaxcc_rt_set_parallel_for(jaxcc_parallel_for *, void *pool);
+
+/* At least `bytes` of memory aligned to 64, from the library's free list; NULL without memory. */
+void *jaxcc_rt_workspace_get(int64_t bytes);
+void jaxcc_rt_workspace_put(void *);
+
+/* The calling thread's last failure; "" before the first. */
+const char *jaxcc_rt_error(void);
+/* Each sets that text and returns the status. */
+__attribute__((format(printf, 2, 3), cold)) int32_t jaxcc_rt_fail(int32_t status,
+                                                                  const char *format, ...);
+__attribute__((cold)) int32_t jaxcc_rt_fail_text(int32_t status, const char *text);
+__attribute__((cold)) int32_t jaxcc_rt_fail_null(const char *argument);
+__attribute__((cold)) int32_t jaxcc_rt_fail_negative(const char *dim, int64_t value);
+__attribute__((cold)) int32_t jaxcc_rt_fail_unequal(const char *a, int64_t x, const char *b,
+                                                    int64_t y);
+__attribute__((cold)) int32_t jaxcc_rt_fail_divisor(const char *expression);
+__attribute__((cold)) int32_t jaxcc_rt_fail_size(const char *argument);
+__attribute__((cold)) int32_t jaxcc_rt_fail_memory(int64_t bytes);
+
+/* What this CPU can do, a bit per row of cpu.def; known before any other constructor runs. The
+   entry of a library tests `need & ~jaxcc_rt_cpu` and answers with jaxcc_rt_fail_cpu(need). */
+extern uint64_t jaxcc_rt_cpu;
+__attribute__((cold)) int32_t jaxcc_rt_fail_cpu(uint64_t need);
+
+#endif
