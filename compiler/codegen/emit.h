@@ -1,0 +1,143 @@
+/* MLIR through its C API: types, one builder function, the few operations kernels are made of. */
+#ifndef JAXCC_EMIT_H
+#define JAXCC_EMIT_H
+#include "../ir.h"
+#include "codegen.h"
+#include <mlir-c/IR.h>
+
+typedef MlirValue V;
+
+/* What the target offers; from -march, -mcpu or the machine. */
+typedef struct {
+    const char *triple, *cpu, *features;
+    uint32_t vector_bytes; /* 64: AVX-512; 32: AVX2; 16: less */
+    bool fma, masks;       /* masks: masked loads and stores of every element width (AVX-512BW) */
+} Target;
+
+typedef struct Emit {
+    Ctx *cx;
+    Arena *arena;
+    MlirContext mlir;
+    MlirModule module;
+    MlirBlock block; /* new operations are appended here */
+    MlirLocation loc;
+    MlirType i1, i8, i16, i32, i64, f16, bf16, f32, f64, ptr;
+    Target target;
+    uint32_t nfunctions;
+    Intern texts; /* printed kernels: equal ones are emitted once */
+    struct {
+        MlirOperation *at;
+        uint32_t n, cap;
+    } kernels; /* by number in `texts` */
+} Emit;
+
+static const MlirType no_type = {NULL};
+
+typedef struct {
+    const char *name;
+    MlirAttribute value;
+} Attr;
+
+/* Appends one operation to e->block. */
+MlirOperation em_op(Emit *, const char *name, uint32_t nresults, const MlirType *results, uint32_t n,
+                    const V *operands, uint32_t nattrs, const Attr *attrs, uint32_t nregions, MlirRegion *regions);
+/* One result of the type `t`. */
+V em_1(Emit *, const char *name, MlirType t, uint32_t n, const V *operands, uint32_t nattrs, const Attr *attrs);
+/* The result has the operand's type. */
+V em_un(Emit *, const char *name, V x);
+V em_bin(Emit *, const char *name, V x, V y);
+V em_cast(Emit *, const char *name, MlirType t, V x);
+V em_fma(Emit *, V a, V b, V c); /* a·b + c, one rounding */
+V em_select(Emit *, V condition, V yes, V no);
+/* `predicate`: eq ne slt sle sgt sge ult ule ugt uge */
+V em_cmpi(Emit *, const char *predicate, V x, V y);
+/* `predicate`: oeq ogt oge olt ole one une uno ord ugt … */
+V em_cmpf(Emit *, const char *predicate, V x, V y);
+
+/* Types: w = 1 is the scalar itself, else vector<w x t>. */
+MlirType em_vec(Emit *, MlirType t, uint32_t w);
+MlirType em_elem(V x);   /* element type of a vector, or the type itself */
+uint32_t em_width(V x);  /* lanes; 1 for scalars */
+V em_broadcast(Emit *, V scalar, uint32_t w);
+/* Lanes of a, then of b, by number. */
+V em_shuffle(Emit *, V a, V b, uint32_t n, const int64_t *lanes);
+V em_extract(Emit *, V vector, uint32_t lane);
+V em_insert(Emit *, V scalar, V vector, uint32_t lane);
+V em_lanes(Emit *, MlirType integer, uint32_t w); /* 0, 1, 2, … */
+
+/* Constants; a splat when t is a vector type. */
+V em_int(Emit *, MlirType t, int64_t v);
+V em_float(Emit *, MlirType t, double v);
+V em_i64(Emit *, int64_t v);
+
+/* Memory. Addresses are !llvm.ptr; alignment is the element's. */
+V em_gep(Emit *, V p, V index, MlirType elem); /* &((elem *)p)[index] */
+V em_load(Emit *, MlirType t, V p, uint32_t align);
+void em_store(Emit *, V v, V p, uint32_t align);
+V em_masked_load(Emit *, MlirType vector, V p, V mask, V otherwise, uint32_t align);
+void em_masked_store(Emit *, V v, V p, V mask, uint32_t align);
+V em_gather(Emit *, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise, uint32_t align);
+
+/* Regions: begin a block, fill it (e->block is it), end it. Operations may still be appended to outer blocks
+   while an inner one is open: they come before the operation that owns the inner one. */
+typedef struct {
+    MlirBlock outer, block;
+    MlirRegion region;
+} Scope;
+Scope em_begin(Emit *, uint32_t nargs, const MlirType *args);
+void em_end(Emit *, Scope *); /* e->block is the outer one again */
+V em_arg(Scope *, uint32_t i);
+
+/* scf.for lo..hi by step with n carried values. Open: the body's block; args 0: the index, 1 … n: the carried. Close:
+   yields `next`, writes the results. */
+typedef struct {
+    Scope scope;
+    V lo, hi, step;
+    uint32_t n;
+    const V *init;
+} For;
+For em_for(Emit *, V lo, V hi, V step, uint32_t n, const V *init);
+void em_for_end(Emit *, For *, const V *next, V *results);
+/* scf.if: em_if opens the then-block, em_else closes it with its results and opens the other. */
+typedef struct {
+    Scope then, otherwise;
+    V condition;
+    uint32_t n;
+} If;
+If em_if(Emit *, V condition);
+void em_else(Emit *, If *, uint32_t n, const V *yes);
+void em_if_end(Emit *, If *, const V *no, V *results);
+
+/* A function; opens its entry block. `visible`: part of the library's interface. */
+typedef struct {
+    Scope scope;
+    Str name;
+    uint32_t nargs;
+    const MlirType *args;
+    MlirType result; /* no_type: void */
+    bool visible;
+} Function;
+Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args, bool visible);
+/* Ends it, `value` (of no type: none) being returned; appended to the module. */
+MlirOperation em_function_end(Emit *, Function *, V value);
+/* Declares (once) and calls. */
+V em_call(Emit *, const char *name, MlirType result, uint32_t n, const V *args);
+V em_address(Emit *, Str symbol); /* of a function or global */
+V em_alloca(Emit *, int64_t bytes, uint32_t align);
+
+/* ---- element types: in memory and in registers. bool: i8 and i1; bf16, f16: 16 bits and f32 (rounded after every
+   operation); the others are the same. */
+MlirType em_memory_type(Emit *, Dtype);
+MlirType em_register_type(Emit *, Dtype);
+uint32_t em_bytes(Dtype);
+V em_to_register(Emit *, Dtype, V memory);
+V em_to_memory(Emit *, Dtype, V reg);
+/* Rounds an f32 register to what bf16 or f16 can hold; the identity for other types. */
+V em_round(Emit *, Dtype, V reg);
+
+Emit *emit_open(Ctx *, Target);
+void emit_close(Emit *);
+/* Verifies, lowers, optimises and writes the module: `kind` asm, llvm, mlir or obj. */
+bool emit_write(Emit *, const Jaxpr *, EmitKind kind, const char *path);
+
+#endif

@@ -1,0 +1,52 @@
+/* Index arithmetic of kernels: sums of coefficients times atoms. An atom is a loop, a quotient or remainder of an
+   index, or a scalar known when the kernel starts. Interned: equal indices have equal numbers. */
+#ifndef JAXCC_INDEX_H
+#define JAXCC_INDEX_H
+#include "../ir.h"
+
+typedef uint32_t Ix; /* 0 is the constant 0 */
+typedef uint32_t Atom;
+typedef struct {
+    Atom atom;
+    uint32_t pad;
+    Dim coef;
+} IxTerm;
+typedef struct {
+    Dim c;
+    uint32_t n;
+    const IxTerm *at; /* sorted by atom, coefficients not 0 */
+} IxExpr;
+typedef enum { ATOM_LOOP, ATOM_DIV, ATOM_MOD, ATOM_START } AtomKind;
+typedef struct {
+    AtomKind kind;
+    Dim extent;   /* the atom is in [0, extent) */
+    Ix a;         /* DIV, MOD: of what */
+    Dim b;        /* DIV, MOD: by what; START: the largest value, it is clamped to [0, b] */
+    Val v;        /* START: an integer scalar */
+    Atom into;    /* LOOP: collapsed into this loop, which then runs over both (0: itself) */
+} AtomInfo;
+
+typedef struct Indices Indices;
+Indices *indices_new(Ctx *);
+const IxExpr *ix_at(const Indices *, Ix);
+AtomInfo *atom_at(const Indices *, Atom);
+Atom atom_loop(Indices *, Dim extent);
+Ix ix_dim(Indices *, Dim c);
+Ix ix_atom(Indices *, Atom);
+Ix ix_add(Indices *, Ix, Ix);
+Ix ix_sub(Indices *, Ix, Ix);
+Ix ix_scale(Indices *, Ix, Dim);
+Ix ix_div(Indices *, Ix, Dim); /* of an index that is never negative */
+Ix ix_mod(Indices *, Ix, Dim);
+/* A dynamic start: the scalar `v`, negative ones as they are, clamped to [0, most]. */
+Ix ix_start(Indices *, Val v, Dim most);
+/* The constant coefficient of a loop in an index; *other says whether the loop is also inside an atom of it. */
+Dim ix_coef(const Indices *, Ix, Atom loop, bool *other);
+/* Does the loop occur at all? */
+bool ix_uses(const Indices *, Ix, Atom loop);
+/* Bounds where they are known: false when not. */
+bool ix_bounds(const Indices *, Ix, int64_t *lo, int64_t *hi);
+/* Replaces a loop by an index, all through. */
+Ix ix_substitute(Indices *, Ix, Atom loop, Ix by);
+
+#endif
