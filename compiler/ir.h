@@ -148,6 +148,7 @@ typedef struct Ctx {
     ValInfo **blocks; /* of the value table: val_info */
     uint32_t nvals;
     bool verify; /* typecheck after every pass, print, reread and compare */
+    struct Timer *timer; /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
 } Ctx;
 
 Ctx *ctx_new(Arena *);

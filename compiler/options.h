@@ -3,21 +3,29 @@
 #define JAXCC_OPTIONS_H
 #include "codegen/codegen.h"
 
+#define JAXCC_VERSION "0.1.0"
+
 struct Options {
-    const char *input, *output;
+    const char *input, *output; /* "-": standard input, standard output */
     EmitKind emit;
-    const char *name;       /* of the C function; a C identifier */
-    const char *header;     /* path, or NULL: none */
+    const char *name;   /* of the C function; a C identifier */
+    const char *header; /* path, or NULL: none */
     const char *in_type, *consts;
     struct {
         Str name;
         int64_t value;
-    } *dims; /* -D */
+    } * dims; /* -D */
     uint32_t ndims;
     const char *march, *mcpu, *target; /* NULL: the machine it runs on */
-    int opt; /* -O0 … -O3 */
+    int opt;                           /* -O0 … -O3 */
     bool debug, fast_math, check_only, no_check, verify, verbose, time_report, save_temps;
     const char *dep_file; /* -MF, NULL: none */
 };
+
+/* Reads the command line; warnings are set in the Diags. The result is OPTIONS_GO, or the status to
+   end with: 0 after
+   --help and --version, 2 after a message about a wrong command line. */
+enum { OPTIONS_GO = -1 };
+int options_read(Arena *, Diags *, int argc, char **argv, Options *);
 
 #endif

@@ -1,0 +1,146 @@
+#include "cname.h"
+
+static const char *const keywords[] = {
+    "_Alignas",
+    "_Alignof",
+    "_Atomic",
+    "_Bool",
+    "_Complex",
+    "_Generic",
+    "_Imaginary",
+    "_Noreturn",
+    "_Static_assert",
+    "_Thread_local",
+    "alignas",
+    "alignof",
+    "and",
+    "and_eq",
+    "asm",
+    "auto",
+    "bitand",
+    "bitor",
+    "bool",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "char16_t",
+    "char32_t",
+    "char8_t",
+    "class",
+    "co_await",
+    "co_return",
+    "co_yield",
+    "compl",
+    "concept",
+    "const",
+    "const_cast",
+    "consteval",
+    "constexpr",
+    "constinit",
+    "continue",
+    "decltype",
+    "default",
+    "delete",
+    "do",
+    "double",
+    "dynamic_cast",
+    "else",
+    "enum",
+    "explicit",
+    "export",
+    "extern",
+    "false",
+    "float",
+    "for",
+    "friend",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "int16_t",
+    "int32_t",
+    "int64_t",
+    "int8_t",
+    "jaxcc_array",
+    "jaxcc_program",
+    "long",
+    "mutable",
+    "namespace",
+    "new",
+    "noexcept",
+    "not",
+    "not_eq",
+    "nullptr",
+    "operator",
+    "or",
+    "or_eq",
+    "private",
+    "protected",
+    "public",
+    "register",
+    "reinterpret_cast",
+    "requires",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "static_assert",
+    "static_cast",
+    "struct",
+    "switch",
+    "template",
+    "this",
+    "thread_local",
+    "throw",
+    "true",
+    "try",
+    "typedef",
+    "typeid",
+    "typename",
+    "typeof",
+    "typeof_unqual",
+    "uint16_t",
+    "uint32_t",
+    "uint64_t",
+    "uint8_t",
+    "union",
+    "unsigned",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "wchar_t",
+    "while",
+    "xor",
+    "xor_eq",
+    "asm",
+    "linux",
+    "unix",
+};
+
+static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static bool digit(char c) { return c >= '0' && c <= '9'; }
+
+bool cname_valid(Str s) {
+    for (uint32_t i = 0; i < s.n; i++)
+        if (!letter(s.at[i]) && !(i && digit(s.at[i]))) return false;
+    return s.n > 0;
+}
+
+bool cname_keyword(Str s) {
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        if (str_is(s, keywords[i])) return true;
+    return false;
+}
+
+Str cname_from(Arena *arena, Str s) {
+    char *c = arena_new(arena, char, (size_t)s.n + 2), *end = c;
+    if (s.n == 0 || digit(s.at[0])) *end++ = '_';
+    for (uint32_t i = 0; i < s.n; i++)
+        *end++ = letter(s.at[i]) || digit(s.at[i]) ? s.at[i] : '_';
+    Str name = {c, (uint32_t)(end - c)};
+    return cname_keyword(name) ? str_format(arena, "%s_", c) : name;
+}

@@ -1,0 +1,88 @@
+#include "file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool fail(Diags *diags, const char *what, const char *path) {
+    return diag_plain(diags, "cannot %s '%s': %s", what, path, strerror(errno));
+}
+
+/* Reads to the end; a file's size is only a first guess, since pipes have none. */
+static bool read_all(Arena *arena, int fd, size_t guess, Str *text) {
+    size_t cap = guess + 1, n = 0;
+    char *at = arena_new(arena, char, cap);
+    for (;;) {
+        ssize_t got = read(fd, at + n, cap - n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) {
+            *text = (Str){at, (uint32_t)n};
+            return got == 0;
+        }
+        n += (size_t)got;
+        if (n > UINT32_MAX - 1) {
+            errno = EFBIG;
+            return false;
+        }
+        if (n < cap) continue;
+        char *old = at;
+        at = arena_new(arena, char, cap *= 2);
+        memcpy(at, old, n);
+    }
+}
+
+bool file_read(Arena *arena, Diags *diags, const char *path, Str *text) {
+    if (strcmp(path, "-") == 0)
+        return read_all(arena, 0, 65536, text) || fail(diags, "read", "standard input");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail(diags, "open", path);
+    struct stat st;
+    size_t guess = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= UINT32_MAX
+                       ? (size_t)st.st_size
+                       : 65536;
+    bool ok = read_all(arena, fd, guess, text) || fail(diags, "read", path);
+    close(fd);
+    return ok;
+}
+
+static bool write_all(int fd, Str text) {
+    for (size_t n = 0; n < text.n;) {
+        ssize_t put = write(fd, text.at + n, text.n - n);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return false;
+        n += (size_t)put;
+    }
+    return true;
+}
+
+bool file_write(Arena *arena, Diags *diags, const char *path, Str text) {
+    if (strcmp(path, "-") == 0)
+        return write_all(1, text) || fail(diags, "write", "standard output");
+    struct stat st;
+    bool special =
+        stat(path, &st) == 0 && !S_ISREG(st.st_mode); /* a device or a pipe stays what it is */
+    char *temp = special ? str_c(arena, str(path))
+                         : str_c(arena, str_format(arena, "%s.tmp%ld", path, (long)getpid()));
+    int fd = open(temp, O_WRONLY | O_CLOEXEC | (special ? 0 : O_CREAT | O_TRUNC), 0666);
+    if (fd < 0) return fail(diags, "write", path);
+    bool ok = write_all(fd, text);
+    ok = close(fd) == 0 && ok;
+    if (!special) ok = ok && rename(temp, path) == 0;
+    if (ok) return true;
+    fail(diags, "write", path);
+    if (!special) unlink(temp);
+    return false;
+}
+
+Str path_base(Str path) {
+    for (uint32_t i = path.n; i > 0; i--)
+        if (path.at[i - 1] == '/') return (Str){path.at + i, path.n - i};
+    return path;
+}
+
+Str path_stem(Str path) {
+    for (uint32_t i = path.n; i > 1 && path.at[i - 1] != '/'; i--)
+        if (path.at[i - 1] == '.' && path.at[i - 2] != '/') return (Str){path.at, i - 1};
+    return path;
+}

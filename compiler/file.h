@@ -1,0 +1,15 @@
+/* Files, read and written whole. */
+#ifndef JAXCC_FILE_H
+#define JAXCC_FILE_H
+#include "diag.h"
+
+/* The bytes of a file ("-": standard input); false after an error. At most 2^32 − 1 bytes. */
+bool file_read(Arena *, Diags *, const char *path, Str *text);
+/* Writes a file ("-": standard output) under a temporary name and renames it: after an error
+ * nothing is left behind. */
+bool file_write(Arena *, Diags *, const char *path, Str text);
+/* The path without its last suffix: "a/b.c" → "a/b"; and its last component. */
+Str path_stem(Str path);
+Str path_base(Str path);
+
+#endif

@@ -1,0 +1,284 @@
+#include "options.h"
+#include "cname.h"
+#include "file.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* The command line while it is read. */
+typedef struct {
+    Arena *arena;
+    Diags *diags;
+    Options *o;
+    const char *emit, *header;
+    bool no_header, deps, version, help;
+    uint32_t dims_cap;
+} Reader;
+
+static const struct {
+    const char *name, *suffix;
+    EmitKind kind;
+    bool text; /* goes to standard output without -o */
+} kinds[] = {
+    {"so", ".so", EMIT_so, false},     {"a", ".a", EMIT_a, false},
+    {"obj", ".o", EMIT_obj, false},    {"asm", ".s", EMIT_asm, true},
+    {"llvm", ".ll", EMIT_llvm, true},  {"mlir", ".mlir", EMIT_mlir, true},
+    {"ptx", ".ptx", EMIT_ptx, true},   {"jaxpr", ".jaxpr", EMIT_jaxpr, true},
+    {"types", NULL, EMIT_types, true}, {"header", ".h", EMIT_header, true},
+};
+#define NKINDS (sizeof kinds / sizeof *kinds)
+
+/* A wrong command line: says so; returns false. */
+__attribute__((format(printf, 1, 2))) static bool wrong(const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    fputs("jaxcc: error: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return false;
+}
+
+/* ---- one function per row of options.def: takes the value, false after a message */
+#define TAKES(id) static bool opt_##id(Reader *r, const char *v)
+#define SETS(id, field, value)                                                                     \
+    TAKES(id) {                                                                                    \
+        r->field = value;                                                                          \
+        return true;                                                                               \
+    }
+SETS(o, o->output, v)
+SETS(emit, emit, v)
+SETS(header, header, v)
+SETS(no_header, no_header, true)
+SETS(in_type, o->in_type, v)
+SETS(consts, o->consts, v)
+SETS(target, o->target, v)
+SETS(march, o->march, strcmp(v, "native") ? v : NULL)
+SETS(mcpu, o->mcpu, strcmp(v, "native") ? v : NULL)
+SETS(g, o->debug, true)
+SETS(ffast_math, o->fast_math, true)
+SETS(fno_fast_math, o->fast_math, false)
+SETS(check, o->check_only, true)
+SETS(no_check, o->no_check, true)
+SETS(verify, o->verify, true)
+SETS(MD, deps, true)
+SETS(MF, o->dep_file, v)
+SETS(v, o->verbose, true)
+SETS(ftime_report, o->time_report, true)
+SETS(save_temps, o->save_temps, true)
+SETS(version, version, true)
+SETS(help, help, true)
+
+TAKES(name) {
+    if (!cname_valid(str(v)) || cname_keyword(str(v)))
+        return wrong("--name: '%s' is not a name that C and C++ can use", v);
+    r->o->name = v;
+    return true;
+}
+
+TAKES(D) {
+    const char *equals = strchr(v, '=');
+    char *end = NULL;
+    errno = 0;
+    long long n = equals ? strtoll(equals + 1, &end, 10) : -1;
+    if (!equals || equals == v || end == equals + 1 || *end || errno || n < 0)
+        return wrong("-D: '%s' is not NAME=N with a number N of at least 0", v);
+    Options *o = r->o;
+    if (o->ndims == r->dims_cap)
+        o->dims = arena_grow(r->arena, o->dims, o->ndims, &r->dims_cap, sizeof *o->dims);
+    o->dims[o->ndims].name = (Str){v, (uint32_t)(equals - v)};
+    o->dims[o->ndims++].value = n;
+    return true;
+}
+
+TAKES(O) {
+    if (strlen(v) != 1 || v[0] < '0' || v[0] > '3')
+        return wrong("unknown option '-O%s'; the levels are 0, 1, 2 and 3", v);
+    r->o->opt = v[0] - '0';
+    return true;
+}
+
+TAKES(W) { return diag_option(r->diags, str(v)) || wrong("unknown warning option '-W%s'", v); }
+
+/* ---- the table */
+typedef enum { FLAG, EQUALS, JOINED, EITHER } Shape;
+typedef struct {
+    const char *spelling;
+    Shape shape;
+    const char *meta, *help;
+    bool (*take)(Reader *, const char *);
+} Option;
+static const Option options[] = {
+#define OPTION(id, spelling, shape, meta, help) {spelling, shape, meta, help, opt_##id},
+#include "options.def"
+};
+#define NOPTIONS (sizeof options / sizeof *options)
+
+/* The option that `arg` begins with or is, the longest one; *value is what is joined to it, or
+ * NULL. */
+static const Option *option_find(const char *arg, const char **value) {
+    const Option *best = NULL;
+    size_t length = 0;
+    for (const Option *x = options; x < options + NOPTIONS; x++) {
+        size_t n = strlen(x->spelling);
+        if (strncmp(arg, x->spelling, n) != 0 || (best && n <= length)) continue;
+        bool whole = arg[n] == 0;
+        if (x->shape == FLAG     ? !whole
+            : x->shape == EQUALS ? !whole && arg[n] != '='
+                                 : x->shape == JOINED && whole)
+            continue;
+        best = x;
+        length = n;
+        *value = whole ? NULL : x->shape == EQUALS ? arg + n + 1 : arg + n;
+    }
+    return best;
+}
+
+/* One argument at argv[*i]; the value may be the next one. */
+static bool argument(Reader *r, char **argv, uint32_t n, uint32_t *i) {
+    const char *arg = argv[*i], *value = NULL;
+    if (arg[0] != '-' || arg[1] == 0) {
+        if (r->o->input) return wrong("more than one input: '%s' and '%s'", r->o->input, arg);
+        r->o->input = arg;
+        return true;
+    }
+    const Option *x = option_find(arg, &value);
+    if (!x) return wrong("unknown option '%s'", arg);
+    if (x->shape == FLAG) return x->take(r, NULL);
+    if (!value && x->shape != JOINED && *i + 1 < n) value = argv[++*i];
+    if (!value || !*value) return wrong("'%s' wants %s", x->spelling, x->meta);
+    return x->take(r, value);
+}
+
+static void help(void) {
+    puts("usage: jaxcc [options] FILE.jaxpr [-o OUT]\n\n"
+         "Compiles a printed jaxpr ('-' reads it from standard input) to a shared library and its "
+         "C header.\n");
+    for (const Option *x = options; x < options + NOPTIONS; x++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s", x->spelling,
+                 x->shape == EQUALS   ? "="
+                 : x->shape == EITHER ? " "
+                                      : "",
+                 x->meta ? x->meta : "");
+        printf("  %-20s %s\n", left, x->help);
+    }
+    printf("  %-20s %s\n", "@FILE", "read more options from FILE");
+}
+
+/* ---- @file: words parted by blanks; quotes and backslashes as in the shell */
+typedef struct {
+    char **at;
+    uint32_t n, cap;
+} Words;
+
+static char *word_read(Arena *arena, const char **at, const char *end) {
+    char *word = arena_new(arena, char, (size_t)(end - *at) + 1), *w = word, quote = 0;
+    const char *c = *at;
+    for (; c < end && (quote || !strchr(" \t\r\n", *c)); c++) {
+        if (*c == quote)
+            quote = 0;
+        else if (!quote && (*c == '\'' || *c == '"'))
+            quote = *c;
+        else
+            *w++ = *c == '\\' && quote != '\'' && c + 1 < end ? *++c : *c;
+    }
+    *at = c;
+    return word;
+}
+
+static bool words_add(Reader *r, Words *words, char *arg, int depth) {
+    if (arg[0] != '@' || arg[1] == 0) {
+        push(r->arena, words, arg);
+        return true;
+    }
+    if (depth == 8) return wrong("'%s': files of options are nested too deep", arg);
+    Str text;
+    if (!file_read(r->arena, r->diags, arg + 1, &text)) {
+        diag_flush(r->diags, stderr, false);
+        return false;
+    }
+    for (const char *c = text.at, *end = c + text.n; c < end;) {
+        if (strchr(" \t\r\n", *c)) {
+            c++;
+            continue;
+        }
+        if (!words_add(r, words, word_read(r->arena, &c, end), depth + 1)) return false;
+    }
+    return true;
+}
+
+/* ---- what the options mean together */
+static bool settle_emit(Reader *r, bool *text) {
+    Options *o = r->o;
+    const char *dot = o->output ? strrchr(o->output, '.') : NULL;
+    size_t k = 0; /* so */
+    if (r->emit) {
+        while (k < NKINDS && strcmp(kinds[k].name, r->emit) != 0)
+            k++;
+        if (k == NKINDS) return wrong("--emit: unknown kind '%s'", r->emit);
+    } else if (dot) {
+        while (k < NKINDS && (!kinds[k].suffix || strcmp(kinds[k].suffix, dot) != 0))
+            k++;
+        if (k == NKINDS) k = 0;
+    }
+    o->emit = kinds[k].kind;
+    *text = kinds[k].text;
+    if (o->output) return true;
+    Str stem = path_base(path_stem(str(strcmp(o->input, "-") ? o->input : "model.jaxpr")));
+    o->output = kinds[k].text ? "-" : str_format(r->arena, "%.*s%s", SF(stem), kinds[k].suffix).at;
+    return true;
+}
+
+/* A function called like one of libc or libm would hide it from the program it is linked to. */
+static void warn_name(Reader *r) {
+    void *libm = dlopen("libm.so.6", RTLD_LAZY), *libc = dlopen("libc.so.6", RTLD_LAZY);
+    if ((libm && dlsym(libm, r->o->name)) || (libc && dlsym(libc, r->o->name)) ||
+        strcmp(r->o->name, "main") == 0)
+        diag_warn(r->diags, W_name, (Span){0, 0, 0},
+                  "the function's name '%s' is a symbol of libc or libm; --name gives another",
+                  r->o->name);
+    if (libm) dlclose(libm);
+    if (libc) dlclose(libc);
+}
+
+static bool settle(Reader *r) {
+    Options *o = r->o;
+    bool text;
+    if (!o->input) return wrong("no input file");
+    if (!settle_emit(r, &text)) return false;
+    if (o->target && strncmp(o->target, "nvptx64", 7) == 0)
+        return wrong("--target=nvptx64 is not supported yet");
+    if (o->emit == EMIT_ptx) return wrong("--emit=ptx: --target=nvptx64 is not supported yet");
+    if (o->no_check && o->emit != EMIT_jaxpr)
+        return wrong("--no-check goes with --emit=jaxpr only");
+    bool library = o->emit == EMIT_so || o->emit == EMIT_a || o->emit == EMIT_obj,
+         to_stdout = strcmp(o->output, "-") == 0;
+    Str stem = path_stem(str(o->output));
+    if (library && !r->no_header && !to_stdout)
+        o->header = r->header ? r->header : str_format(r->arena, "%.*s.h", SF(stem)).at;
+    if (r->deps && !o->dep_file)
+        o->dep_file = to_stdout ? "-" : str_format(r->arena, "%.*s.d", SF(stem)).at;
+    if (!r->deps) o->dep_file = NULL;
+    if (!o->name) {
+        Str file = strcmp(o->input, "-") ? path_stem(str(o->input)) : to_stdout ? S("model") : stem;
+        o->name = str_c(r->arena, cname_from(r->arena, path_base(file)));
+    }
+    if (library) warn_name(r);
+    return true;
+}
+
+int options_read(Arena *arena, Diags *diags, int argc, char **argv, Options *o) {
+    *o = (Options){.opt = 2};
+    Reader r = {.arena = arena, .diags = diags, .o = o};
+    Words words = {0};
+    for (int i = 1; i < argc; i++)
+        if (!words_add(&r, &words, argv[i], 0)) return 2;
+    for (uint32_t i = 0; i < words.n; i++)
+        if (!argument(&r, words.at, words.n, &i)) return 2;
+    if (r.help) help();
+    if (r.version || (o->verbose && !o->input)) puts("jaxcc " JAXCC_VERSION);
+    if (r.help || r.version || (o->verbose && !o->input)) return 0;
+    return settle(&r) ? OPTIONS_GO : 2;
+}
