@@ -113,7 +113,8 @@ typedef enum {
     NPRIMS
 } Prim;
 extern const char *const prim_name[NPRIMS];
-Prim prim_named(Str); /* P_none when unknown */
+Prim prim_named(Str);   /* P_none when unknown */
+Prim prim_similar(Str); /* for "did you mean": P_none when nothing is near */
 
 typedef struct {
     Prim prim;
@@ -184,8 +185,13 @@ Jaxprs param_jaxprs(const Eqn *, ParamKey);
 Jaxprs eqn_jaxprs(Arena *, const Eqn *);
 extern const ParamKind param_kind[NPARAMS];
 extern const char *const param_name[NPARAMS];
+ParamKey param_named(Str); /* K_other when it has no row */
 
 /* Prints in today's spelling, what the parser reads again; typed where types are known. */
 void jaxpr_print(const Ctx *, const Jaxpr *, Text *);
+
+/* The same program but for the names of values, spans and what a result called `_` is: what printing and reading again
+   must give. On a difference `*why` (may be NULL) says the first one. */
+bool jaxpr_equal(const Ctx *, const Jaxpr *, const Jaxpr *, Str *why);
 
 #endif

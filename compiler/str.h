@@ -22,6 +22,9 @@ char *str_c(Arena *, Str);
 /* printf into the arena; terminated too. */
 __attribute__((format(printf, 2, 3))) Str str_format(Arena *, const char *fmt, ...);
 
+/* How many single-character edits lead from one to the other; 64 and more are one. */
+uint32_t str_distance(Str, Str);
+
 /* Text that grows. */
 typedef struct {
     Arena *arena;

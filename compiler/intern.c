@@ -1,0 +1,24 @@
+#include "intern.h"
+#define uthash_malloc(bytes) arena_alloc(table->arena, 1, 16, bytes)
+#define uthash_free(p, bytes) ((void)(p))
+#include <uthash.h>
+
+typedef struct InternEntry {
+    UT_hash_handle hh;
+    uint32_t id;
+    unsigned char bytes[];
+} InternEntry;
+
+uint32_t intern(Intern *table, const void *bytes, size_t n, _Bool *fresh) {
+    InternEntry *e;
+    unsigned hash;
+    HASH_VALUE(bytes, n, hash);
+    HASH_FIND_BYHASHVALUE(hh, table->head, bytes, n, hash, e);
+    if (fresh) *fresh = !e;
+    if (e) return e->id;
+    e = arena_alloc(table->arena, 1, _Alignof(InternEntry), sizeof *e + n);
+    if (n) memcpy(e->bytes, bytes, n);
+    e->id = table->n++;
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->head, e->bytes, (unsigned)n, hash, e);
+    return e->id;
+}

@@ -1,0 +1,165 @@
+#include "ir.h"
+
+const char *const prim_name[NPRIMS] = {
+    [P_none] = "?",
+#define PRIM(id, text, ...) [P_##id] = text,
+#include "prims.def"
+};
+static const uint8_t prim_length[NPRIMS] = {
+#define PRIM(id, text, ...) [P_##id] = sizeof(text) - 1,
+#include "prims.def"
+};
+const char *const param_name[NPARAMS] = {
+#define PARAM(id, kind) [K_##id] = #id,
+#include "params.def"
+    [K_other] = "?",
+};
+const ParamKind param_kind[NPARAMS] = {
+#define PARAM(id, kind) [K_##id] = kind,
+#include "params.def"
+    [K_other] = PK_VALUE,
+};
+
+Prim prim_named(Str s) {
+    for (Prim p = P_none + 1; p < NPRIMS; p++)
+        if (prim_length[p] == s.n && memcmp(prim_name[p], s.at, s.n) == 0) return p;
+    return P_none;
+}
+
+/* A third of the letters may be wrong, but for case and `-`. */
+Prim prim_similar(Str s) {
+    Prim best = P_none;
+    uint32_t distance = s.n / 3 + 1;
+    for (Prim p = P_none + 1; p < NPRIMS; p++) {
+        if (prim_length[p] > s.n + distance || s.n > prim_length[p] + distance) continue;
+        uint32_t d = str_distance(s, str(prim_name[p]));
+        if (d < distance) best = p, distance = d;
+    }
+    return best;
+}
+
+ParamKey param_named(Str s) {
+    for (ParamKey k = 0; k < K_other; k++)
+        if (str_is(s, param_name[k])) return k;
+    return K_other;
+}
+
+/* ---- values: blocks of 4096, so that a ValInfo never moves */
+
+enum { BLOCK = 4096 };
+
+Ctx *ctx_new(Arena *arena) {
+    Ctx *cx = arena_new(arena, Ctx, 1);
+    *cx = (Ctx){.arena = arena, .diags = diags_new(arena), .types = types_new(arena)};
+    val_new(cx, 0, (Span){0}); /* number 0 is none */
+    return cx;
+}
+
+Val val_new(Ctx *cx, Type type, Span span) {
+    uint32_t block = cx->nvals / BLOCK;
+    if (cx->nvals % BLOCK == 0) {
+        if ((block & (block - 1)) == 0) {
+            ValInfo **blocks = arena_new(cx->arena, ValInfo *, block ? 2 * (size_t)block : 1);
+            if (block) memcpy(blocks, cx->blocks, block * sizeof *blocks);
+            cx->blocks = blocks;
+        }
+        cx->blocks[block] = arena_new(cx->arena, ValInfo, BLOCK);
+    }
+    cx->blocks[block][cx->nvals % BLOCK] = (ValInfo){.type = type, .span = span};
+    return cx->nvals++;
+}
+
+Val val_literal(Ctx *cx, Type type, Lit lit, Span span) {
+    Lit *kept = arena_new(cx->arena, Lit, 1);
+    *kept = lit;
+    Val v = val_new(cx, type, span);
+    val_info(cx, v)->lit = kept;
+    return v;
+}
+
+Str val_name(const Ctx *cx, Val v) {
+    const ValInfo *info = val_info(cx, v);
+    if (info->name.n) return info->name;
+    return str_format(cx->arena, "%%%u", v);
+}
+
+static Str name_of(const void *cx, uint32_t val) { return val_name(cx, val); }
+
+Str ctx_type_text(const Ctx *cx, Type t) { return type_text(cx->arena, cx->types, t, name_of, cx); }
+
+/* ---- parameters */
+
+const Param *param_find(const Eqn *e, ParamKey key) {
+    each (const Param, p, e->params)
+        if (p->key == key) return p;
+    return NULL;
+}
+
+static const Value *value_of(const Eqn *e, ParamKey key, ValueKind kind) {
+    const Param *p = param_find(e, key);
+    return p && p->value.kind == kind ? &p->value : NULL;
+}
+
+int64_t param_int(const Eqn *e, ParamKey key, int64_t otherwise) {
+    const Value *v = value_of(e, key, V_INT);
+    if (v) return v->i;
+    v = value_of(e, key, V_DIM);
+    return v && dim_is_const(v->dim) ? v->dim : otherwise;
+}
+
+bool param_bool(const Eqn *e, ParamKey key) {
+    const Value *v = value_of(e, key, V_BOOL);
+    return v && v->i;
+}
+
+Ints param_ints(const Eqn *e, ParamKey key) {
+    const Value *v = value_of(e, key, V_INTS);
+    return v ? v->ints : (Ints){0};
+}
+
+Dims param_dims(const Eqn *e, ParamKey key) {
+    const Value *v = value_of(e, key, V_DIMS);
+    return v ? v->dims : (Dims){0};
+}
+
+Dtype param_dtype(const Eqn *e, ParamKey key) {
+    const Value *v = value_of(e, key, V_DTYPE);
+    return v ? (Dtype)v->i : DT_none;
+}
+
+Str param_word(const Eqn *e, ParamKey key) {
+    const Value *v = value_of(e, key, V_WORD);
+    return v ? v->s : S("");
+}
+
+Jaxpr *param_jaxpr(const Eqn *e, ParamKey key) {
+    const Value *v = value_of(e, key, V_JAXPR);
+    return v ? v->jaxpr : NULL;
+}
+
+Jaxprs param_jaxprs(const Eqn *e, ParamKey key) {
+    const Value *v = value_of(e, key, V_JAXPRS);
+    return v ? (Jaxprs){v->jaxprs.at, v->jaxprs.n} : (Jaxprs){0};
+}
+
+typedef struct {
+    Jaxpr **at;
+    uint32_t n, cap;
+} JaxprList;
+
+static void collect(Arena *arena, const Value *v, JaxprList *found) {
+    if (v->kind == V_JAXPR && v->jaxpr) push(arena, found, v->jaxpr);
+    if (v->kind == V_JAXPRS)
+        for (uint32_t i = 0; i < v->jaxprs.n; i++)
+            push(arena, found, v->jaxprs.at[i]);
+    if (v->kind == V_LIST || v->kind == V_PAIR)
+        for (uint32_t i = 0; i < v->list.n; i++)
+            collect(arena, &v->list.at[i], found);
+}
+
+Jaxprs eqn_jaxprs(Arena *arena, const Eqn *e) {
+    JaxprList found = {0};
+    each (const Param, p, e->params)
+        collect(arena, &p->value, &found);
+    return (Jaxprs){found.at, found.n};
+}
