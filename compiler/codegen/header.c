@@ -1,0 +1,339 @@
+/* The C function that a program becomes, and the header that declares it. */
+#include "header.h"
+#include "../options.h"
+
+/* ---- the symbols of a program, in order of first appearance */
+
+typedef struct {
+    Ctx *cx;
+    Intern seen_dims, seen_types, seen_jaxprs;
+    struct {
+        Dim *at;
+        uint32_t n, cap;
+    } found;
+} Walk;
+
+static bool is_new(Intern *seen, const void *key, size_t n) {
+    bool fresh;
+    intern(seen, key, n, &fresh);
+    return fresh;
+}
+
+static void walk_dim(Walk *w, Dim d) {
+    if (dim_is_const(d) || !is_new(&w->seen_dims, &d, sizeof d)) return;
+    const DimExpr *e = dim_at(w->cx->types, d);
+    switch (e->kind) {
+    case DIM_SYMBOL:
+        push(w->cx->arena, &w->found, d);
+        break;
+    case DIM_SUM:
+        for (uint32_t i = 0; i < e->nterms; i++)
+            for (uint32_t k = 0; k < e->terms[i].natoms; k++)
+                walk_dim(w, e->terms[i].atoms[k]);
+        break;
+    case DIM_FLOORDIV:
+    case DIM_MOD:
+    case DIM_MAX:
+    case DIM_MIN:
+        walk_dim(w, e->a);
+        walk_dim(w, e->b);
+        break;
+    default:
+        break;
+    }
+}
+
+static void walk_vals(Walk *w, Vals vals) {
+    each (Val, v, vals) {
+        Type t = val_type(w->cx, *v);
+        if (!t || !is_new(&w->seen_types, &t, sizeof t)) continue;
+        const ArrayType *a = type_at(w->cx->types, t);
+        for (uint32_t i = 0; i < a->rank; i++)
+            walk_dim(w, a->dims[i]);
+    }
+}
+
+static void walk_body(Walk *w, const Jaxpr *j) {
+    if (!is_new(&w->seen_jaxprs, &j, sizeof(Jaxpr *))) return;
+    walk_vals(w, j->consts);
+    walk_vals(w, j->in);
+    each (Eqn, e, j->eqns) {
+        walk_vals(w, e->in);
+        walk_vals(w, e->out);
+        each (Param, p, e->params) {
+            if (p->value.kind == V_DIM) walk_dim(w, p->value.dim);
+            if (p->value.kind == V_DIMS)
+                each (Dim, d, p->value.dims)
+                    walk_dim(w, *d);
+        }
+        Jaxprs inner = eqn_jaxprs(w->cx->arena, e);
+        for (uint32_t i = 0; i < inner.n; i++)
+            walk_body(w, inner.at[i]);
+    }
+}
+
+static Dims symbols(Ctx *cx, const Jaxpr *j) {
+    Walk w = {.cx = cx,
+              .seen_dims.arena = cx->arena,
+              .seen_types.arena = cx->arena,
+              .seen_jaxprs.arena = cx->arena};
+    walk_vals(&w, j->consts);
+    walk_vals(&w, j->in);
+    walk_vals(&w, j->out);
+    walk_body(&w, j);
+    return (Dims){w.found.at, w.found.n};
+}
+
+/* ---- names */
+
+static const char *const taken[] = {
+    /* C23 and C++23 */
+    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break",
+    "case", "catch", "char", "char8_t", "char16_t", "char32_t", "class", "compl", "concept",
+    "const", "consteval", "constexpr", "constinit", "const_cast", "continue", "co_await",
+    "co_return", "co_yield", "decltype", "default", "delete", "do", "double", "dynamic_cast",
+    "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
+    "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr",
+    "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast",
+    "requires", "restrict", "return", "short", "signed", "sizeof", "static", "static_assert",
+    "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true", "try",
+    "typedef", "typeid", "typename", "typeof", "typeof_unqual", "union", "unsigned", "using",
+    "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq",
+    /* what the header itself says, and macros of the usual compilers */
+    "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t",
+    "jaxcc_array", "linux", "unix", "i386"};
+
+/* `name` as a C identifier that is not in `used`, with `_` appended until it is not. */
+static Str fresh_name(Ctx *cx, Intern *used, Str name) {
+    Text t = {.arena = cx->arena};
+    if (!name.n || (name.at[0] >= '0' && name.at[0] <= '9')) text_put(&t, S("_"));
+    for (uint32_t i = 0; i < name.n; i++) {
+        char c = name.at[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        text_put(&t, letter ? (Str){name.at + i, 1} : S("_"));
+    }
+    while (!is_new(used, t.at, t.n))
+        text_put(&t, S("_"));
+    return (Str){str_c(cx->arena, (Str){t.at, t.n}), t.n};
+}
+
+static Str *parameter_names(Ctx *cx, const Signature *s) {
+    Intern used = {.arena = cx->arena};
+    for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        intern(&used, taken[i], strlen(taken[i]), NULL);
+    intern(&used, cx->options->name, strlen(cx->options->name), NULL);
+    Str *names = arena_new(cx->arena, Str, s->dims.n + s->in.n + s->out.n + 1), *next = names;
+    each (Dim, d, s->dims)
+        *next++ = fresh_name(cx, &used, dim_at(cx->types, *d)->name);
+    each (Val, v, s->in)
+        *next++ = fresh_name(cx, &used, val_name(cx, *v));
+    for (uint32_t i = 0; i < s->out.n; i++)
+        *next++ = fresh_name(cx, &used, str_format(cx->arena, "out%u", i));
+    return names;
+}
+
+/* ---- the signature */
+
+static bool has_parameter(Ctx *cx, Val v) {
+    return dtype_info[val_array(cx, v)->dtype].kind != DK_VOID && !val_info(cx, v)->data;
+}
+
+Signature signature_of(Ctx *cx, const Jaxpr *j) {
+    Signature s = {.dims = symbols(cx, j)};
+    s.in.at = arena_new(cx->arena, Val, j->consts.n + j->in.n + 1);
+    s.out.at = arena_new(cx->arena, Val, j->out.n + 1);
+    each (Val, v, j->consts)
+        if (has_parameter(cx, *v)) s.in.at[s.in.n++] = *v;
+    each (Val, v, j->in)
+        if (has_parameter(cx, *v)) s.in.at[s.in.n++] = *v;
+    each (Val, v, j->out)
+        if (dtype_info[val_array(cx, *v)->dtype].kind != DK_VOID) s.out.at[s.out.n++] = *v;
+    s.names = parameter_names(cx, &s);
+    return s;
+}
+
+typedef struct {
+    Ctx *cx;
+    const Signature *s;
+    bool computed; /* met a bound scalar that is not an input */
+} BoundNames;
+
+static Str bound_name(const void *user, uint32_t val) {
+    const BoundNames *b = user;
+    for (uint32_t i = 0; i < b->s->in.n; i++)
+        if (b->s->in.at[i] == val) return b->s->names[b->s->dims.n + i];
+    for (uint32_t i = 0; i < b->s->out.n; i++)
+        if (b->s->out.at[i] == val) return b->s->names[b->s->dims.n + b->s->in.n + i];
+    return val_name(b->cx, val);
+}
+
+Str signature_dim_text(Ctx *cx, const Signature *s, Dim d) {
+    BoundNames names = {.cx = cx, .s = s};
+    return dim_text(cx->arena, cx->types, d, bound_name, &names);
+}
+
+static Dim note_computed(void *user, Dim atom) {
+    BoundNames *b = user;
+    const DimExpr *e = dim_at(b->cx->types, atom);
+    bool given = e->kind != DIM_BOUND;
+    for (uint32_t i = 0; i < b->s->in.n && !given; i++)
+        given = b->s->in.at[i] == e->val;
+    b->computed |= !given;
+    return atom;
+}
+
+bool signature_computed(Ctx *cx, const Signature *s, Val out) {
+    BoundNames b = {.cx = cx, .s = s};
+    const ArrayType *t = val_array(cx, out);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (!dim_is_const(t->dims[i])) dim_substitute(cx->types, t->dims[i], note_computed, &b);
+    return b.computed;
+}
+
+/* ---- model.h */
+
+/* runtime/jaxcc.h, so that the header needs no other; tests/unit/header.c compares the two. */
+static const char common[] =
+    "#ifndef JAXCC_H\n"
+    "#define JAXCC_H\n"
+    "#include <stdint.h>\n"
+    "#ifdef __cplusplus\n"
+    "extern \"C\" {\n"
+    "#endif\n"
+    "\n"
+    "/* What a call returns: 0, or what failed; then no output is meaningful. */\n"
+    "enum {\n"
+    "    JAXCC_OK,\n"
+    "    JAXCC_ARGUMENT,  /* NULL for an array that has elements */\n"
+    "    JAXCC_DIMENSION, /* negative, unequal where they must be equal, a divisor of zero, too "
+    "large */\n"
+    "    JAXCC_MEMORY,    /* no memory for the workspace or for an output */\n"
+    "    JAXCC_CPU,       /* the library was compiled for instructions that this CPU has not */\n"
+    "    JAXCC_CHECK, /* --debug-nans, --check-bounds: an equation made a NaN, an index was out of "
+    "bounds\n"
+    "                  */\n"
+    "    JAXCC_MISSING, /* something the program needs is not there: LAPACK, a GPU */\n"
+    "    JAXCC_INTERNAL\n"
+    "};\n"
+    "\n"
+    "/* An output whose shape the program computes; release() frees what the library allocated. "
+    "*/\n"
+    "typedef struct jaxcc_array {\n"
+    "    void *data;\n"
+    "    int32_t rank;\n"
+    "    const int64_t *dims;\n"
+    "    void (*release)(struct jaxcc_array *);\n"
+    "} jaxcc_array;\n"
+    "\n"
+    "/* A parallel loop over [0, n): calls body on disjoint ranges that cover it, of at least "
+    "`grain`\n"
+    "   each where it can, and returns when all are done. */\n"
+    "typedef void jaxcc_body(void *ctx, int64_t lo, int64_t hi);\n"
+    "typedef void jaxcc_parallel_for(void *pool, jaxcc_body *body, void *ctx, int64_t n, int64_t "
+    "grain);\n"
+    "\n"
+    "/* One input or output. Extents are text: \"128\", \"b\", \"2*b + 1\". */\n"
+    "typedef struct {\n"
+    "    const char *name, *dtype;\n"
+    "    int32_t rank;\n"
+    "    const char *const *extents;\n"
+    "} jaxcc_type;\n"
+    "\n"
+    "/* What a library says about a program in it. */\n"
+    "typedef struct {\n"
+    "    uint32_t version, size; /* of this struct: fields are only added */\n"
+    "    const char *name;\n"
+    "    int32_t n_dims, n_in, n_out;\n"
+    "    const char *const *dims;\n"
+    "    const jaxcc_type *in, *out;\n"
+    "    int32_t (*call)(const int64_t *dims, const void *const *in, void *const *out);\n"
+    "    const char *(*error)(void);                /* the calling thread's last failure, one line "
+    "*/\n"
+    "    int64_t (*workspace)(const int64_t *dims); /* bytes one call needs */\n"
+    "    void (*set_num_threads)(int n);            /* 0: as many as there are CPUs */\n"
+    "    void (*set_parallel_for)(jaxcc_parallel_for *, void *pool); /* NULL: the library's own "
+    "*/\n"
+    "} jaxcc_program;\n"
+    "\n"
+    "#ifdef __cplusplus\n"
+    "}\n"
+    "#endif\n"
+    "#endif\n";
+
+static const char *c_type(Dtype d) {
+    uint32_t bits = dtype_info[d].bits;
+    unsigned log = bits <= 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3;
+    static const char *const sint[] = {"int8_t", "int16_t", "int32_t", "int64_t"};
+    static const char *const uint[] = {"uint8_t", "uint16_t", "uint32_t", "uint64_t"};
+    switch (dtype_info[d].kind) {
+    case DK_SINT:
+        return sint[log];
+    case DK_FLOAT:
+        return bits == 64 ? "double" : bits == 32 ? "float" : uint[log];
+    case DK_COMPLEX:
+        return bits == 128 ? "double" : "float";
+    case DK_KEY:
+        return "uint32_t";
+    default:
+        return uint[log];
+    }
+}
+
+static Str type_in(Ctx *cx, const Signature *s, Val v) {
+    BoundNames names = {.cx = cx, .s = s};
+    return type_text(cx->arena, cx->types, type_plain(cx->types, val_type(cx, v)), bound_name,
+                     &names);
+}
+
+static void put_comment(Ctx *cx, const Signature *s, Text *t) {
+    uint32_t k = 0, width = 1;
+    for (uint32_t i = 0; i < s->dims.n + s->in.n + s->out.n; i++)
+        if (s->names[i].n > width) width = s->names[i].n;
+    int w = (int)(width < 24 ? width : 24);
+    each (Dim, d, s->dims)
+        text_add(t, " * %-*s  dimension %.*s\n", w, s->names[k++].at,
+                 SF(dim_at(cx->types, *d)->name));
+    each (Val, v, s->in)
+        text_add(t, " * %-*s  input   %.*s\n", w, s->names[k++].at, SF(type_in(cx, s, *v)));
+    each (Val, v, s->out) {
+        const char *whose = signature_computed(cx, s, *v) ? ", which the library allocates" : "";
+        text_add(t, " * %-*s  output  %.*s%s\n", w, s->names[k++].at, SF(type_in(cx, s, *v)),
+                 whose);
+    }
+}
+
+static void put_prototype(Ctx *cx, const Signature *s, Text *t) {
+    uint32_t k = 0;
+    const char *comma = "";
+    text_add(t, "int32_t %s(", cx->options->name);
+    for (; k < s->dims.n; k++, comma = ", ")
+        text_add(t, "%sint64_t %s", comma, s->names[k].at);
+    for (uint32_t i = 0; i < s->in.n; i++, comma = ", ")
+        text_add(t, "%sconst %s *%s", comma, c_type(val_array(cx, s->in.at[i])->dtype),
+                 s->names[k++].at);
+    for (uint32_t i = 0; i < s->out.n; i++, comma = ", ") {
+        bool computed = signature_computed(cx, s, s->out.at[i]);
+        const char *type = computed ? "jaxcc_array" : c_type(val_array(cx, s->out.at[i])->dtype);
+        text_add(t, "%s%s *%s", comma, type, s->names[k++].at);
+    }
+    text_add(t, "%s);\n", *comma ? "" : "void");
+}
+
+bool header_text(Ctx *cx, const Jaxpr *j, Text *t) {
+    const char *name = cx->options->name;
+    Signature s = signature_of(cx, j);
+    text_put(t, str(common));
+    text_add(t, "\n#ifndef JAXCC_%s_H\n#define JAXCC_%s_H\n", name, name);
+    text_add(t, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n/* %s\n *\n", name);
+    put_comment(cx, &s, t);
+    text_add(t,
+             " *\n * Arrays are dense, in row-major order. Returns JAXCC_OK, or what failed; then "
+             "%s_error()\n"
+             " * says why in one line, and no output is meaningful. */\n",
+             name);
+    put_prototype(cx, &s, t);
+    text_add(t, "const char *%s_error(void);\nconst jaxcc_program *%s_program(void);\n", name,
+             name);
+    text_add(t, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+    return true;
+}

@@ -1,0 +1,24 @@
+/* The C function that a program becomes, and the header that declares it. */
+#ifndef JAXCC_HEADER_H
+#define JAXCC_HEADER_H
+#include "../ir.h"
+
+/* The parameters in order: dimensions, inputs, outputs. Constants without data are leading inputs;
+   what holds no data (tokens, float0) has no parameter. */
+typedef struct {
+    Dims dims; /* the symbols, in order of first appearance in the types of inputs, outputs, body */
+    Vals in, out; /* in: variables; out: variables or literals */
+    Str *names;   /* of all parameters, dims.n + in.n + out.n distinct C identifiers; terminated */
+} Signature;
+Signature signature_of(Ctx *, const Jaxpr *);
+
+/* A dimension as text over the names of the symbols and, for what is bound to an input or output,
+ * of the parameters. */
+Str signature_dim_text(Ctx *, const Signature *, Dim);
+/* Is an extent of this output computed by the program? Its parameter is a jaxcc_array *. */
+bool signature_computed(Ctx *, const Signature *, Val out);
+
+/* Appends model.h: self-contained C99 and C++. */
+bool header_text(Ctx *, const Jaxpr *, Text *);
+
+#endif
