@@ -136,10 +136,22 @@ struct Jaxpr {
     const Span *out_at; /* where each result stands after `in`; NULL in programs that passes made */
     Eqns eqns;
     Str effects; /* text of the effects, with braces; or empty */
-    bool checked; /* typecheck has seen it; its types are final */
+    bool checked;  /* typecheck has seen it; its types are final */
+    bool checking; /* typecheck is in the middle of it */
 };
 
 /* ---- the compilation */
+/* What types alone do not decide: at entry of the library a = b must hold, or a ≤ b. */
+typedef struct {
+    Dim a, b;
+    bool at_most;
+    Span span; /* of what needs it */
+} DimCheck;
+typedef struct {
+    DimCheck *at;
+    uint32_t n, cap;
+    Intern seen;
+} DimChecks;
 typedef struct Options Options;
 typedef struct Ctx {
     Arena *arena;
@@ -149,6 +161,7 @@ typedef struct Ctx {
     ValInfo **blocks; /* of the value table: val_info */
     uint32_t nvals;
     bool verify; /* typecheck after every pass, print, reread and compare */
+    DimChecks dim_checks; /* found by typecheck */
     struct Timer *timer; /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
 } Ctx;
 

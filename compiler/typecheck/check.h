@@ -3,7 +3,8 @@
 #define JAXCC_CHECK_H
 #include "../ir.h"
 
-/* The result types of `e` for operands of types `in`, into out[e->out.n]; false after a diagnostic. */
+/* The result types of `e` for operands of types `in`, into out[e->out.n]; false after a diagnostic. On entry out holds
+   the declared types, 0 where there is none: rules read them where operands and parameters leave the result open. */
 bool infer(Ctx *, const Eqn *e, const Type *in, Type *out);
 
 /* Checks the whole program: gives types to values without one, compares where the text has one; sets `checked`. The
