@@ -56,6 +56,23 @@ static bool write_all(int fd, Str text) {
     return true;
 }
 
+bool file_is_regular(const char *path) {
+    struct stat st;
+    return strcmp(path, "-") != 0 && (stat(path, &st) < 0 || S_ISREG(st.st_mode));
+}
+
+char *file_temporary(Arena *arena, Diags *diags) {
+    const char *dir = getenv("TMPDIR");
+    char *path = str_c(arena, str_format(arena, "%s/jaxcc-XXXXXX", dir && *dir ? dir : "/tmp"));
+    int fd = mkstemp(path);
+    if (fd < 0) {
+        fail(diags, "make a file in", dir && *dir ? dir : "/tmp");
+        return NULL;
+    }
+    close(fd);
+    return path;
+}
+
 bool file_write(Arena *arena, Diags *diags, const char *path, Str text) {
     if (strcmp(path, "-") == 0)
         return write_all(1, text) || fail(diags, "write", "standard output");

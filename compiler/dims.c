@@ -1,0 +1,72 @@
+#include "dims.h"
+#include "options.h"
+
+typedef struct {
+    Ctx *cx;
+    bool *used;  /* by number of the -D */
+    Intern seen; /* programs: a hoisted one is reached more than once */
+} Fix;
+
+static Dim fix_atom(void *user, Dim atom) {
+    Fix *f = user;
+    const Options *o = f->cx->options;
+    const DimExpr *e = dim_at(f->cx->types, atom);
+    if (e->kind != DIM_SYMBOL) return atom;
+    for (uint32_t i = o->ndims; i-- > 0;) /* the last -D of a name counts */
+        if (str_eq(o->dims[i].name, e->name)) {
+            f->used[i] = true;
+            return o->dims[i].value;
+        }
+    return atom;
+}
+
+static void fix_value(Fix *f, Value *v) {
+    Types *ts = f->cx->types;
+    switch (v->kind) {
+    case V_DIM:
+        if (!dim_is_const(v->dim)) v->dim = dim_substitute(ts, v->dim, fix_atom, f);
+        break;
+    case V_DIMS:
+        for (uint32_t i = 0; i < v->dims.n; i++)
+            if (!dim_is_const(v->dims.at[i]))
+                v->dims.at[i] = dim_substitute(ts, v->dims.at[i], fix_atom, f);
+        break;
+    case V_LIST:
+    case V_PAIR:
+        for (uint32_t i = 0; i < v->list.n; i++)
+            fix_value(f, &v->list.at[i]);
+        break;
+    default:
+        break;
+    }
+}
+
+static void fix_jaxpr(Fix *f, Jaxpr *j) {
+    bool fresh;
+    intern(&f->seen, &j, sizeof j, &fresh);
+    if (!fresh) return;
+    each(Eqn, e, j->eqns) {
+        each(Param, p, e->params)
+            fix_value(f, &p->value);
+        Jaxprs inner = eqn_jaxprs(f->cx->arena, e);
+        each(Jaxpr *, k, inner)
+            fix_jaxpr(f, *k);
+    }
+}
+
+void dims_fix(Ctx *cx, Jaxpr *j, Type *in, uint32_t n) {
+    const Options *o = cx->options;
+    if (o->ndims == 0) return;
+    Fix f = {cx, arena_new(cx->arena, bool, o->ndims), {.arena = cx->arena}};
+    for (Val v = 1; v < cx->nvals; v++) {
+        ValInfo *info = val_info(cx, v);
+        if (info->type) info->type = type_substitute(cx->types, info->type, fix_atom, &f);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        in[i] = type_substitute(cx->types, in[i], fix_atom, &f);
+    fix_jaxpr(&f, j);
+    for (uint32_t i = 0; i < o->ndims; i++)
+        if (!f.used[i])
+            diag_warn(cx->diags, W_unknown_dimension, j->span,
+                      "-D: the program has no dimension '%.*s'", SF(o->dims[i].name));
+}
