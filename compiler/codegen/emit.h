@@ -24,6 +24,7 @@ typedef struct Emit {
     MlirType i1, i8, i16, i32, i64, f16, bf16, f32, f64, ptr;
     Target target;
     uint32_t nfunctions;
+    Intern declared;
     Intern texts; /* printed kernels: equal ones are emitted once */
     struct {
         MlirOperation *at;
@@ -108,6 +109,9 @@ If em_if(Emit *, V condition);
 void em_else(Emit *, If *, uint32_t n, const V *yes);
 void em_if_end(Emit *, If *, const V *no, V *results);
 
+/* scf.while: `before` ended in scf.condition, `after` in scf.yield. */
+V *em_while(Emit *, uint32_t n, const V *init, Scope *before, Scope *after);
+
 /* A function; opens its entry block. `visible`: part of the library's interface. */
 typedef struct {
     Scope scope;
@@ -120,7 +124,9 @@ typedef struct {
 Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args, bool visible);
 /* Ends it, `value` (of no type: none) being returned; appended to the module. */
 MlirOperation em_function_end(Emit *, Function *, V value);
-/* Declares (once) and calls. */
+/* Declares an outer function (once), and calls it; em_call_local: one of this module. */
+void em_declare(Emit *, const char *name, MlirType result, uint32_t n, const MlirType *args);
+V em_call_local(Emit *, Str name, MlirType result, uint32_t n, const V *args);
 V em_call(Emit *, const char *name, MlirType result, uint32_t n, const V *args);
 V em_address(Emit *, Str symbol); /* of a function or global */
 V em_alloca(Emit *, int64_t bytes, uint32_t align);

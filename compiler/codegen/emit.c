@@ -1,0 +1,364 @@
+#include "emit.h"
+#include <mlir-c/BuiltinAttributes.h>
+#include <mlir-c/BuiltinTypes.h>
+#include <mlir-c/Dialect/LLVM.h>
+#include <stdio.h>
+
+/* Operations are those of the llvm dialect but for structured control flow (scf), which the short pipeline of x86.c
+   lowers: nothing else needs a conversion. */
+
+static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
+static MlirStringRef ref_str(Str s) { return mlirStringRefCreate(s.at, s.n); }
+
+MlirOperation em_op(Emit *e, const char *name, uint32_t nresults, const MlirType *results, uint32_t n,
+                    const V *operands, uint32_t nattrs, const Attr *attrs, uint32_t nregions,
+                    MlirRegion *regions) {
+    MlirOperationState s = mlirOperationStateGet(ref(name), e->loc);
+    MlirNamedAttribute named[8];
+    mlirOperationStateAddResults(&s, nresults, results);
+    mlirOperationStateAddOperands(&s, n, operands);
+    for (uint32_t i = 0; i < nattrs; i++)
+        named[i] =
+            mlirNamedAttributeGet(mlirIdentifierGet(e->mlir, ref(attrs[i].name)), attrs[i].value);
+    mlirOperationStateAddAttributes(&s, nattrs, named);
+    mlirOperationStateAddOwnedRegions(&s, nregions, regions);
+    MlirOperation op = mlirOperationCreate(&s);
+    mlirBlockAppendOwnedOperation(e->block, op);
+    return op;
+}
+V em_1(Emit *e, const char *name, MlirType t, uint32_t n, const V *operands, uint32_t nattrs,
+       const Attr *attrs) {
+    return mlirOperationGetResult(em_op(e, name, 1, &t, n, operands, nattrs, attrs, 0, NULL), 0);
+}
+V em_un(Emit *e, const char *name, V x) {
+    return em_1(e, name, mlirValueGetType(x), 1, &x, 0, NULL);
+}
+V em_bin(Emit *e, const char *name, V x, V y) {
+    V o[2] = {x, y};
+    return em_1(e, name, mlirValueGetType(x), 2, o, 0, NULL);
+}
+V em_cast(Emit *e, const char *name, MlirType t, V x) { return em_1(e, name, t, 1, &x, 0, NULL); }
+V em_fma(Emit *e, V a, V b, V c) {
+    V o[3] = {a, b, c};
+    return em_1(e, "llvm.intr.fma", mlirValueGetType(a), 3, o, 0, NULL);
+}
+V em_select(Emit *e, V condition, V yes, V no) {
+    V o[3] = {condition, yes, no};
+    return em_1(e, "llvm.select", mlirValueGetType(yes), 3, o, 0, NULL);
+}
+
+static MlirAttribute i64_attr(Emit *e, int64_t v) { return mlirIntegerAttrGet(e->i64, v); }
+static MlirAttribute i32_attr(Emit *e, int64_t v) { return mlirIntegerAttrGet(e->i32, v); }
+
+static V compare(Emit *e, const char *op, const char *const *names, uint32_t n, const char *name,
+                 V x, V y) {
+    uint32_t k = 0;
+    while (k < n && strcmp(names[k], name)) k++;
+    Attr a = {"predicate", i64_attr(e, k)};
+    V o[2] = {x, y};
+    return em_1(e, op, em_vec(e, e->i1, em_width(x)), 2, o, 1, &a);
+}
+V em_cmpi(Emit *e, const char *predicate, V x, V y) {
+    static const char *const names[] = {"eq",  "ne",  "slt", "sle", "sgt",
+                                        "sge", "ult", "ule", "ugt", "uge"};
+    return compare(e, "llvm.icmp", names, 10, predicate, x, y);
+}
+V em_cmpf(Emit *e, const char *predicate, V x, V y) {
+    static const char *const names[] = {"false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord",
+                                        "ueq",   "ugt", "uge", "ult", "ule", "une", "uno", "true"};
+    return compare(e, "llvm.fcmp", names, 16, predicate, x, y);
+}
+
+/* ---- types and lanes */
+MlirType em_vec(Emit *e, MlirType t, uint32_t w) {
+    int64_t shape = w;
+    return w == 1 ? t : mlirVectorTypeGet(1, &shape, t);
+}
+MlirType em_elem(V x) {
+    MlirType t = mlirValueGetType(x);
+    return mlirTypeIsAVector(t) ? mlirShapedTypeGetElementType(t) : t;
+}
+uint32_t em_width(V x) {
+    MlirType t = mlirValueGetType(x);
+    return mlirTypeIsAVector(t) ? (uint32_t)mlirShapedTypeGetDimSize(t, 0) : 1;
+}
+static V poison(Emit *e, MlirType t) { return em_1(e, "llvm.mlir.poison", t, 0, NULL, 0, NULL); }
+
+V em_shuffle(Emit *e, V a, V b, uint32_t n, const int64_t *lanes) {
+    int32_t mask[512];
+    for (uint32_t i = 0; i < n; i++) mask[i] = (int32_t)lanes[i];
+    Attr at = {"mask", mlirDenseI32ArrayGet(e->mlir, n, mask)};
+    V o[2] = {a, b};
+    int64_t shape = n;
+    MlirType t = mlirVectorTypeGet(1, &shape, em_elem(a));
+    return em_1(e, "llvm.shufflevector", t, 2, o, 1, &at);
+}
+V em_extract(Emit *e, V vector, uint32_t lane) {
+    if (!mlirTypeIsAVector(mlirValueGetType(vector))) return vector;
+    V o[2] = {vector, em_i64(e, lane)};
+    return em_1(e, "llvm.extractelement", em_elem(vector), 2, o, 0, NULL);
+}
+V em_insert(Emit *e, V scalar, V vector, uint32_t lane) {
+    V o[3] = {vector, scalar, em_i64(e, lane)};
+    return em_1(e, "llvm.insertelement", mlirValueGetType(vector), 3, o, 0, NULL);
+}
+V em_broadcast(Emit *e, V scalar, uint32_t w) {
+    if (w == 1) return scalar;
+    int64_t zeros[512] = {0};
+    V p = poison(e, em_vec(e, mlirValueGetType(scalar), w));
+    return em_shuffle(e, em_insert(e, scalar, p, 0), p, w, zeros);
+}
+V em_lanes(Emit *e, MlirType integer, uint32_t w) {
+    if (w == 1) return em_int(e, integer, 0);
+    MlirAttribute at[512];
+    for (uint32_t i = 0; i < w; i++) at[i] = mlirIntegerAttrGet(integer, i);
+    MlirType t = em_vec(e, integer, w);
+    Attr a = {"value", mlirDenseElementsAttrGet(t, w, at)};
+    return em_1(e, "llvm.mlir.constant", t, 0, NULL, 1, &a);
+}
+
+/* ---- constants */
+static V constant(Emit *e, MlirType t, MlirAttribute scalar) {
+    Attr a = {"value", mlirTypeIsAVector(t) ? mlirDenseElementsAttrSplatGet(t, scalar) : scalar};
+    return em_1(e, "llvm.mlir.constant", t, 0, NULL, 1, &a);
+}
+static MlirType elem_of(MlirType t) {
+    return mlirTypeIsAVector(t) ? mlirShapedTypeGetElementType(t) : t;
+}
+V em_int(Emit *e, MlirType t, int64_t v) {
+    uint32_t bits = mlirIntegerTypeGetWidth(elem_of(t));
+    if (bits < 64) v = (int64_t)((uint64_t)v << (64 - bits)) >> (64 - bits);
+    return constant(e, t, mlirIntegerAttrGet(elem_of(t), v));
+}
+V em_float(Emit *e, MlirType t, double v) {
+    return constant(e, t, mlirFloatAttrDoubleGet(e->mlir, elem_of(t), v));
+}
+V em_i64(Emit *e, int64_t v) { return em_int(e, e->i64, v); }
+
+/* ---- memory */
+V em_gep(Emit *e, V p, V index, MlirType elem) {
+    int32_t dynamic = INT32_MIN;
+    uint32_t w = em_width(index);
+    Attr a[2] = {{"rawConstantIndices", mlirDenseI32ArrayGet(e->mlir, 1, &dynamic)},
+                 {"elem_type", mlirTypeAttrGet(elem)}};
+    V o[2] = {p, index};
+    return em_1(e, "llvm.getelementptr", em_vec(e, e->ptr, w), 2, o, 2, a);
+}
+V em_load(Emit *e, MlirType t, V p, uint32_t align) {
+    Attr a = {"alignment", i64_attr(e, align)};
+    return em_1(e, "llvm.load", t, 1, &p, 1, &a);
+}
+void em_store(Emit *e, V v, V p, uint32_t align) {
+    Attr a = {"alignment", i64_attr(e, align)};
+    V o[2] = {v, p};
+    em_op(e, "llvm.store", 0, NULL, 2, o, 1, &a, 0, NULL);
+}
+V em_masked_load(Emit *e, MlirType vector, V p, V mask, V otherwise, uint32_t align) {
+    Attr a = {"alignment", i32_attr(e, align)};
+    V o[3] = {p, mask, otherwise};
+    return em_1(e, "llvm.intr.masked.load", vector, 3, o, 1, &a);
+}
+void em_masked_store(Emit *e, V v, V p, V mask, uint32_t align) {
+    Attr a = {"alignment", i32_attr(e, align)};
+    V o[3] = {v, p, mask};
+    em_op(e, "llvm.intr.masked.store", 0, NULL, 3, o, 1, &a, 0, NULL);
+}
+V em_gather(Emit *e, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise,
+            uint32_t align) {
+    Attr a = {"alignment", i32_attr(e, align)};
+    V o[3] = {em_gep(e, p, indices, elem), mask, otherwise};
+    return em_1(e, "llvm.intr.masked.gather", vector, 3, o, 1, &a);
+}
+V em_alloca(Emit *e, int64_t bytes, uint32_t align) {
+    Attr a[2] = {{"elem_type", mlirTypeAttrGet(e->i8)}, {"alignment", i64_attr(e, align)}};
+    V n = em_i64(e, bytes);
+    return em_1(e, "llvm.alloca", e->ptr, 1, &n, 2, a);
+}
+
+/* ---- regions */
+Scope em_begin(Emit *e, uint32_t nargs, const MlirType *args) {
+    Scope s = {.outer = e->block, .region = mlirRegionCreate()};
+    MlirLocation *locs = arena_new(e->arena, MlirLocation, nargs + 1);
+    for (uint32_t i = 0; i < nargs; i++) locs[i] = e->loc;
+    s.block = mlirBlockCreate(nargs, args, locs);
+    mlirRegionAppendOwnedBlock(s.region, s.block);
+    e->block = s.block;
+    return s;
+}
+void em_end(Emit *e, Scope *s) { e->block = s->outer; }
+V em_arg(Scope *s, uint32_t i) { return mlirBlockGetArgument(s->block, i); }
+
+static void yield(Emit *e, uint32_t n, const V *v) {
+    em_op(e, "scf.yield", 0, NULL, n, v, 0, NULL, 0, NULL);
+}
+static MlirType *types_of(Emit *e, uint32_t n, const V *v) {
+    MlirType *t = arena_new(e->arena, MlirType, n + 1);
+    for (uint32_t i = 0; i < n; i++) t[i] = mlirValueGetType(v[i]);
+    return t;
+}
+static void results_of(MlirOperation op, uint32_t n, V *results) {
+    for (uint32_t i = 0; i < n; i++) results[i] = mlirOperationGetResult(op, i);
+}
+For em_for(Emit *e, V lo, V hi, V step, uint32_t n, const V *init) {
+    For f = {.lo = lo, .hi = hi, .step = step, .n = n};
+    V *copy = arena_new(e->arena, V, n + 1);
+    MlirType *t = arena_new(e->arena, MlirType, n + 1);
+    t[0] = e->i64;
+    for (uint32_t i = 0; i < n; i++) copy[i] = init[i], t[i + 1] = mlirValueGetType(init[i]);
+    f.init = copy;
+    f.scope = em_begin(e, n + 1, t);
+    return f;
+}
+void em_for_end(Emit *e, For *f, const V *next, V *results) {
+    yield(e, f->n, next);
+    em_end(e, &f->scope);
+    V *o = arena_new(e->arena, V, f->n + 3);
+    o[0] = f->lo, o[1] = f->hi, o[2] = f->step;
+    for (uint32_t i = 0; i < f->n; i++) o[i + 3] = f->init[i];
+    MlirOperation op = em_op(e, "scf.for", f->n, types_of(e, f->n, f->init), f->n + 3, o, 0, NULL,
+                             1, &f->scope.region);
+    results_of(op, f->n, results);
+}
+If em_if(Emit *e, V condition) {
+    If i = {.condition = condition};
+    i.then = em_begin(e, 0, NULL);
+    return i;
+}
+void em_else(Emit *e, If *i, uint32_t n, const V *yes) {
+    i->n = n;
+    yield(e, n, yes);
+    em_end(e, &i->then);
+    i->otherwise = em_begin(e, 0, NULL);
+}
+void em_if_end(Emit *e, If *i, const V *no, V *results) {
+    yield(e, i->n, no);
+    em_end(e, &i->otherwise);
+    MlirRegion r[2] = {i->then.region, i->otherwise.region};
+    MlirOperation op =
+        em_op(e, "scf.if", i->n, types_of(e, i->n, no), 1, &i->condition, 0, NULL, 2, r);
+    results_of(op, i->n, results);
+}
+V *em_while(Emit *e, uint32_t n, const V *init, Scope *before, Scope *after) {
+    V *r = arena_new(e->arena, V, n + 1);
+    MlirRegion regions[2] = {before->region, after->region};
+    MlirOperation op =
+        em_op(e, "scf.while", n, types_of(e, n, init), n, init, 0, NULL, 2, regions);
+    results_of(op, n, r);
+    return r;
+}
+
+/* ---- functions */
+static MlirType function_type(Emit *e, MlirType result, uint32_t n, const MlirType *args) {
+    return mlirLLVMFunctionTypeGet(result.ptr ? result : mlirLLVMVoidTypeGet(e->mlir), n, args,
+                                   false);
+}
+Function em_function(Emit *e, Str name, MlirType result, uint32_t nargs, const MlirType *args,
+                     bool visible) {
+    Function f = {.name = name, .nargs = nargs, .args = args, .result = result, .visible = visible};
+    f.scope = em_begin(e, nargs, args);
+    return f;
+}
+MlirOperation em_function_end(Emit *e, Function *f, V value) {
+    em_op(e, "llvm.return", 0, NULL, value.ptr ? 1 : 0, &value, 0, NULL, 0, NULL);
+    e->block = mlirModuleGetBody(e->module);
+    Attr a[2] = {
+        {"sym_name", mlirStringAttrGet(e->mlir, ref_str(f->name))},
+        {"function_type", mlirTypeAttrGet(function_type(e, f->result, f->nargs, f->args))}};
+    MlirOperation op =
+        em_op(e, "llvm.func", 0, NULL, 0, NULL, 2, a, 1, &f->scope.region);
+    e->block = f->scope.outer;
+    return op;
+}
+static MlirAttribute symbol(Emit *e, Str name) {
+    return mlirFlatSymbolRefAttrGet(e->mlir, ref_str(name));
+}
+void em_declare(Emit *e, const char *name, MlirType result, uint32_t n, const MlirType *args) {
+    bool fresh;
+    intern(&e->declared, name, strlen(name), &fresh);
+    if (!fresh) return;
+    MlirBlock was = e->block;
+    MlirRegion empty = mlirRegionCreate();
+    e->block = mlirModuleGetBody(e->module);
+    Attr a[2] = {{"sym_name", mlirStringAttrGet(e->mlir, ref(name))},
+                 {"function_type", mlirTypeAttrGet(function_type(e, result, n, args))}};
+    em_op(e, "llvm.func", 0, NULL, 0, NULL, 2, a, 1, &empty);
+    e->block = was;
+}
+static V call(Emit *e, Str name, MlirType result, uint32_t n, const V *args) {
+    int32_t segments[2] = {(int32_t)n, 0};
+    Attr a[3] = {{"callee", symbol(e, name)},
+                 {"operandSegmentSizes", mlirDenseI32ArrayGet(e->mlir, 2, segments)},
+                 {"op_bundle_sizes", mlirDenseI32ArrayGet(e->mlir, 0, NULL)}};
+    MlirOperation op = em_op(e, "llvm.call", result.ptr ? 1 : 0, &result, n, args, 3, a, 0, NULL);
+    return result.ptr ? mlirOperationGetResult(op, 0) : (V){NULL};
+}
+V em_call(Emit *e, const char *name, MlirType result, uint32_t n, const V *args) {
+    em_declare(e, name, result, n, types_of(e, n, args));
+    return call(e, str(name), result, n, args);
+}
+V em_call_local(Emit *e, Str name, MlirType result, uint32_t n, const V *args) {
+    return call(e, name, result, n, args);
+}
+V em_address(Emit *e, Str name) {
+    Attr a = {"global_name", symbol(e, name)};
+    return em_1(e, "llvm.mlir.addressof", e->ptr, 0, NULL, 1, &a);
+}
+
+/* ---- element types */
+uint32_t em_bytes(Dtype d) { return dtype_info[d].bits / 8; }
+MlirType em_memory_type(Emit *e, Dtype d) {
+    switch (d) {
+    case DT_f32: return e->f32;
+    case DT_f64: return e->f64;
+    case DT_f16: return e->f16;
+    default:
+        switch (dtype_info[d].bits) {
+        case 8: return e->i8;
+        case 16: return e->i16;
+        case 32: return e->i32;
+        default: return e->i64;
+        }
+    }
+}
+MlirType em_register_type(Emit *e, Dtype d) {
+    if (d == DT_bool) return e->i1;
+    if (d == DT_bf16 || d == DT_f16) return e->f32;
+    return em_memory_type(e, d);
+}
+V em_to_register(Emit *e, Dtype d, V m) {
+    uint32_t w = em_width(m);
+    if (d == DT_bool) return em_cmpi(e, "ne", m, em_int(e, em_vec(e, e->i8, w), 0));
+    if (d == DT_f16) return em_cast(e, "llvm.fpext", em_vec(e, e->f32, w), m);
+    if (d != DT_bf16) return m;
+    MlirType i32 = em_vec(e, e->i32, w);
+    V wide = em_bin(e, "llvm.shl", em_cast(e, "llvm.zext", i32, m), em_int(e, i32, 16));
+    return em_cast(e, "llvm.bitcast", em_vec(e, e->f32, w), wide);
+}
+V em_to_memory(Emit *e, Dtype d, V r) {
+    uint32_t w = em_width(r);
+    if (d == DT_bool) return em_cast(e, "llvm.zext", em_vec(e, e->i8, w), r);
+    if (d == DT_f16) return em_cast(e, "llvm.fptrunc", em_vec(e, e->f16, w), r);
+    if (d != DT_bf16) return r;
+    MlirType i32 = em_vec(e, e->i32, w);
+    V bits = em_bin(e, "llvm.lshr", em_cast(e, "llvm.bitcast", i32, r), em_int(e, i32, 16));
+    return em_cast(e, "llvm.trunc", em_vec(e, e->i16, w), bits);
+}
+/* Round to nearest even at bit 16: add 0x7fff and the lowest kept bit; NaN stays a (quiet) NaN. */
+static V round_bf16(Emit *e, V x) {
+    uint32_t w = em_width(x);
+    MlirType i32 = em_vec(e, e->i32, w), f32 = em_vec(e, e->f32, w);
+    V bits = em_cast(e, "llvm.bitcast", i32, x);
+    V odd = em_bin(e, "llvm.and", em_bin(e, "llvm.lshr", bits, em_int(e, i32, 16)),
+                   em_int(e, i32, 1));
+    V up = em_bin(e, "llvm.add", bits, em_bin(e, "llvm.add", odd, em_int(e, i32, 0x7fff)));
+    V nan = em_bin(e, "llvm.or", bits, em_int(e, i32, 0x400000));
+    V kept = em_select(e, em_cmpf(e, "uno", x, x), nan, up);
+    return em_cast(e, "llvm.bitcast", f32, em_bin(e, "llvm.and", kept, em_int(e, i32, -65536)));
+}
+V em_round(Emit *e, Dtype d, V r) {
+    uint32_t w = em_width(r);
+    if (d == DT_bf16) return round_bf16(e, r);
+    if (d != DT_f16) return r;
+    V half = em_cast(e, "llvm.fptrunc", em_vec(e, e->f16, w), r);
+    return em_cast(e, "llvm.fpext", em_vec(e, e->f32, w), half);
+}

@@ -1,0 +1,234 @@
+#include "index.h"
+
+struct Indices {
+    Ctx *cx;
+    Intern table, starts, quotients;
+    struct {
+        IxExpr *at;
+        uint32_t n, cap;
+    } all;
+    struct {
+        AtomInfo **at;
+        uint32_t n, cap;
+    } atoms;
+    struct {
+        Atom *at;
+        uint32_t n, cap;
+    } by_start, by_quotient;
+};
+
+typedef struct {
+    IxTerm *at;
+    uint32_t n, cap;
+} Terms;
+
+static Ix make(Indices *x, Dim c, const IxTerm *t, uint32_t n) {
+    size_t bytes = sizeof(Dim) + n * sizeof(IxTerm);
+    char *key = arena_new(x->cx->arena, char, bytes);
+    bool fresh;
+    memcpy(key, &c, sizeof c);
+    if (n) memcpy(key + sizeof c, t, n * sizeof *t);
+    Ix id = intern(&x->table, key, bytes, &fresh);
+    if (fresh) {
+        IxTerm *copy = arena_new(x->cx->arena, IxTerm, n + 1);
+        if (n) memcpy(copy, t, n * sizeof *t);
+        IxExpr e = {c, n, copy};
+        push(x->cx->arena, &x->all, e);
+    }
+    return id;
+}
+Indices *indices_new(Ctx *cx) {
+    Indices *x = arena_new(cx->arena, Indices, 1);
+    x->cx = cx;
+    x->table.arena = x->starts.arena = x->quotients.arena = cx->arena;
+    make(x, 0, NULL, 0);
+    AtomInfo *none = arena_new(cx->arena, AtomInfo, 1);
+    push(cx->arena, &x->atoms, none); /* atom 0 is no atom */
+    return x;
+}
+const IxExpr *ix_at(const Indices *x, Ix i) { return &x->all.at[i]; }
+AtomInfo *atom_at(const Indices *x, Atom a) { return x->atoms.at[a]; }
+
+static Atom atom_new(Indices *x, AtomInfo info) {
+    AtomInfo *a = arena_new(x->cx->arena, AtomInfo, 1);
+    *a = info;
+    push(x->cx->arena, &x->atoms, a);
+    return x->atoms.n - 1;
+}
+Atom atom_loop(Indices *x, Dim extent) {
+    return atom_new(x, (AtomInfo){.kind = ATOM_LOOP, .extent = extent});
+}
+Ix ix_dim(Indices *x, Dim c) { return make(x, c, NULL, 0); }
+Ix ix_atom(Indices *x, Atom a) {
+    if (atom_at(x, a)->extent == 1) return 0; /* in [0, 1) */
+    IxTerm t = {.atom = a, .coef = 1};
+    return make(x, 0, &t, 1);
+}
+Ix ix_add(Indices *x, Ix a, Ix b) {
+    if (!a || !b) return a ? a : b;
+    Types *ts = x->cx->types;
+    const IxExpr p = *ix_at(x, a), q = *ix_at(x, b);
+    IxTerm *t = arena_new(x->cx->arena, IxTerm, p.n + q.n + 1);
+    uint32_t n = 0, i = 0, j = 0;
+    while (i < p.n || j < q.n) {
+        if (j == q.n || (i < p.n && p.at[i].atom < q.at[j].atom)) t[n++] = p.at[i++];
+        else if (i == p.n || q.at[j].atom < p.at[i].atom) t[n++] = q.at[j++];
+        else {
+            t[n] = p.at[i++];
+            t[n].coef = dim_add(ts, t[n].coef, q.at[j++].coef);
+            if (t[n].coef != 0) n++;
+        }
+    }
+    return make(x, dim_add(ts, p.c, q.c), t, n);
+}
+Ix ix_scale(Indices *x, Ix a, Dim k) {
+    if (k == 1 || !a) return a;
+    if (k == 0) return 0;
+    Types *ts = x->cx->types;
+    const IxExpr p = *ix_at(x, a);
+    IxTerm *t = arena_new(x->cx->arena, IxTerm, p.n + 1);
+    for (uint32_t i = 0; i < p.n; i++) {
+        t[i] = p.at[i];
+        t[i].coef = dim_mul(ts, p.at[i].coef, k);
+    }
+    return make(x, dim_mul(ts, p.c, k), t, p.n);
+}
+Ix ix_sub(Indices *x, Ix a, Ix b) { return ix_add(x, a, ix_scale(x, b, -1)); }
+
+/* The largest value of terms whose coefficients are not negative; false when a sign is not known. */
+static bool largest(Indices *x, Dim c, const IxTerm *t, uint32_t n, Dim *out) {
+    Types *ts = x->cx->types;
+    for (uint32_t i = 0; i < n; i++) {
+        if (dim_is_const(t[i].coef) && t[i].coef < 0) return false;
+        c = dim_add(ts, c, dim_mul(ts, t[i].coef, dim_sub(ts, atom_at(x, t[i].atom)->extent, 1)));
+    }
+    *out = c;
+    return true;
+}
+/* a = d·(multiple part) + rest; the rest's terms are those whose coefficients d does not divide. */
+static void split(Indices *x, Ix a, Dim d, Terms *multiple, Dim *mc, Terms *rest, Dim *rc) {
+    Types *ts = x->cx->types;
+    const IxExpr p = *ix_at(x, a);
+    multiple->at = arena_new(x->cx->arena, IxTerm, p.n + 1);
+    rest->at = arena_new(x->cx->arena, IxTerm, p.n + 1);
+    for (uint32_t i = 0; i < p.n; i++)
+        if (dim_mod(ts, p.at[i].coef, d) == 0) {
+            IxTerm t = p.at[i];
+            t.coef = dim_floordiv(ts, t.coef, d);
+            multiple->at[multiple->n++] = t;
+        } else rest->at[rest->n++] = p.at[i];
+    *mc = dim_floordiv(ts, p.c, d);
+    *rc = dim_sub(ts, p.c, dim_mul(ts, *mc, d));
+}
+static bool below(Indices *x, Dim rc, const Terms *rest, Dim d) {
+    Dim most;
+    if (!largest(x, rc, rest->at, rest->n, &most)) return false;
+    Dim room = dim_sub(x->cx->types, d, most);
+    return dim_is_const(room) && room >= 1;
+}
+static Ix quotient(Indices *x, AtomKind kind, Ix a, Dim d) {
+    struct {
+        uint64_t kind, a;
+        Dim d;
+    } key = {kind, a, d};
+    bool fresh;
+    uint32_t id = intern(&x->quotients, &key, sizeof key, &fresh);
+    if (fresh) {
+        Types *ts = x->cx->types;
+        Dim extent = d, most;
+        const IxExpr p = *ix_at(x, a);
+        if (kind == ATOM_DIV) {
+            bool known = largest(x, p.c, p.at, p.n, &most);
+            extent = known ? dim_add(ts, dim_floordiv(ts, most, d), 1) : INT64_MAX >> 2;
+        }
+        AtomInfo info = {.kind = kind, .extent = extent, .a = a, .b = d};
+        Atom made = atom_new(x, info);
+        push(x->cx->arena, &x->by_quotient, made);
+    }
+    return ix_atom(x, x->by_quotient.at[id]);
+}
+Ix ix_div(Indices *x, Ix a, Dim d) {
+    Terms m = {0}, r = {0};
+    Dim mc, rc;
+    if (d == 1 || !a) return a;
+    if (d == 0) return 0;
+    split(x, a, d, &m, &mc, &r, &rc);
+    Ix whole = make(x, mc, m.at, m.n);
+    if (below(x, rc, &r, d)) return whole;
+    return ix_add(x, whole, quotient(x, ATOM_DIV, make(x, rc, r.at, r.n), d));
+}
+Ix ix_mod(Indices *x, Ix a, Dim d) {
+    Terms m = {0}, r = {0};
+    Dim mc, rc;
+    if (d == 1 || d == 0 || !a) return 0;
+    split(x, a, d, &m, &mc, &r, &rc);
+    Ix rest = make(x, rc, r.at, r.n);
+    return below(x, rc, &r, d) ? rest : quotient(x, ATOM_MOD, rest, d);
+}
+Ix ix_start(Indices *x, Val v, Dim most) {
+    if (dim_is_const(most) && most <= 0) return 0;
+    struct {
+        uint64_t v;
+        Dim most;
+    } key = {v, most};
+    bool fresh;
+    uint32_t id = intern(&x->starts, &key, sizeof key, &fresh);
+    if (fresh) {
+        AtomInfo info = {.kind = ATOM_START,
+                         .extent = dim_add(x->cx->types, most, 1),
+                         .v = v,
+                         .b = most};
+        Atom made = atom_new(x, info);
+        push(x->cx->arena, &x->by_start, made);
+    }
+    return ix_atom(x, x->by_start.at[id]);
+}
+bool ix_uses(const Indices *x, Ix i, Atom loop) {
+    const IxExpr *p = ix_at(x, i);
+    for (uint32_t k = 0; k < p->n; k++) {
+        const AtomInfo *a = atom_at(x, p->at[k].atom);
+        if (p->at[k].atom == loop) return true;
+        if ((a->kind == ATOM_DIV || a->kind == ATOM_MOD) && ix_uses(x, a->a, loop)) return true;
+    }
+    return false;
+}
+Dim ix_coef(const Indices *x, Ix i, Atom loop, bool *other) {
+    const IxExpr *p = ix_at(x, i);
+    Dim coef = 0;
+    *other = false;
+    for (uint32_t k = 0; k < p->n; k++) {
+        const AtomInfo *a = atom_at(x, p->at[k].atom);
+        if (p->at[k].atom == loop) coef = p->at[k].coef;
+        else if ((a->kind == ATOM_DIV || a->kind == ATOM_MOD) && ix_uses(x, a->a, loop))
+            *other = true;
+    }
+    return coef;
+}
+bool ix_bounds(const Indices *x, Ix i, int64_t *lo, int64_t *hi) {
+    const IxExpr *p = ix_at(x, i);
+    if (!dim_is_const(p->c)) return false;
+    __int128 l = p->c, h = p->c;
+    for (uint32_t k = 0; k < p->n; k++) {
+        Dim coef = p->at[k].coef, extent = atom_at(x, p->at[k].atom)->extent;
+        if (!dim_is_const(coef) || !dim_is_const(extent) || extent < 1) return false;
+        if (coef < 0) l += (__int128)coef * (extent - 1);
+        else h += (__int128)coef * (extent - 1);
+    }
+    if (l < -(INT64_MAX >> 1) || h > INT64_MAX >> 1) return false;
+    *lo = (int64_t)l, *hi = (int64_t)h;
+    return true;
+}
+Ix ix_substitute(Indices *x, Ix i, Atom loop, Ix by) {
+    if (!ix_uses(x, i, loop)) return i;
+    const IxExpr p = *ix_at(x, i);
+    Ix sum = ix_dim(x, p.c);
+    for (uint32_t k = 0; k < p.n; k++) {
+        const AtomInfo a = *atom_at(x, p.at[k].atom);
+        Ix term = ix_atom(x, p.at[k].atom);
+        if (p.at[k].atom == loop) term = by;
+        else if (a.kind == ATOM_DIV) term = ix_div(x, ix_substitute(x, a.a, loop, by), a.b);
+        else if (a.kind == ATOM_MOD) term = ix_mod(x, ix_substitute(x, a.a, loop, by), a.b);
+        sum = ix_add(x, sum, ix_scale(x, term, p.at[k].coef));
+    }
+    return sum;
+}

@@ -1,0 +1,91 @@
+/* Kernels: values of the program evaluated at an index, inside loops, one vector of lanes at a time. */
+#ifndef JAXCC_KERNEL_H
+#define JAXCC_KERNEL_H
+#include "emit.h"
+#include "plan.h"
+
+/* A function being written. What it needs from the function that calls it (pointers, scalars, dimensions) is captured
+   on first use: stored by the caller into a context, loaded in the entry block. */
+typedef struct Frame Frame;
+
+/* One computed value. */
+typedef struct {
+    V v;
+    bool uniform;   /* a scalar, the same for all lanes; else a vector of k->w lanes (a scalar if k->w is 1) */
+    uint32_t depth; /* of the scope it was computed in */
+} Reg;
+
+enum { MAX_DEPTH = 64 };
+typedef struct Kernel {
+    Plan *plan;
+    Emit *e;
+    Frame *frame;
+    Step *step;
+    Indices *ix;
+    uint32_t w; /* lanes */
+    Atom lane;  /* the loop they run along; 0: none */
+    /* open scopes: 0 is where the kernel starts, each loop is one more */
+    struct {
+        MlirBlock block;
+        uint32_t serial;
+    } scopes[MAX_DEPTH];
+    uint32_t depth, serial;
+    struct KernelMemo *memo;
+    Reg guard;    /* loads only in lanes where this holds; v.ptr NULL: all */
+    uint32_t guard_id;
+    uint32_t level; /* the stage being written */
+    /* dry: nothing is written, only what would be read is told */
+    bool dry;
+    void (*seen)(void *user, Val v, const Ix *index, Ix address);
+    void *user;
+} Kernel;
+
+/* ---- scopes: after a loop's block is opened (em_for), kernel_enter makes it the innermost scope and binds the loop's
+   atom to its index; kernel_leave before it is closed. */
+void kernel_enter(Kernel *);
+void kernel_bind(Kernel *, Atom loop, V index);
+void kernel_leave(Kernel *);
+/* Subsequent operations go to the scope of that depth (hoisting); returns the block to restore with e->block = …. */
+MlirBlock kernel_at(Kernel *, uint32_t depth);
+
+/* ---- values */
+/* v at an index (one Ix per axis of v). */
+Reg kernel_eval(Kernel *, Val v, const Ix *index);
+/* Remembers that v at that index is `r` (results of reductions, of a matmul's accumulators). */
+void kernel_remember(Kernel *, Val v, const Ix *index, Reg r);
+V kernel_vector(Kernel *, Reg); /* broadcast if uniform */
+/* An index as i64: of lane 0; as a vector of lanes of an integer type. */
+V kernel_index(Kernel *, Ix);
+Reg kernel_index_lanes(Kernel *, Ix, MlirType integer);
+V kernel_dim(Kernel *, Dim); /* i64 */
+uint32_t kernel_depth(Kernel *, Ix); /* of the innermost loop it uses */
+
+/* ---- memory; addresses in elements */
+V kernel_buffer(Kernel *, Buf *);
+Reg kernel_load(Kernel *, Buf *, Dtype, Ix address);
+void kernel_store(Kernel *, Buf *, Dtype, Ix address, Reg);
+/* The address of v[index] in its buffer: dense row-major, plus where v starts. */
+Ix kernel_address(Kernel *, Val v, const Ix *index);
+/* Writes every store of the step at the domain index `axes`, from values of k->level (tail: `mask` lanes only). */
+void kernel_stores(Kernel *);
+
+/* What of a step would be read: calls `seen` for every value that is not computed in the step itself. */
+void kernel_dry(Plan *, Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+
+/* ---- rules by family: the `lowering` column of prims.def */
+typedef struct {
+    Dtype in, out; /* of operand 0 (select_n: of the cases) and of the result */
+    const Eqn *e;
+    Kernel *k;
+} Point;
+/* One result from registers, all of the same width. */
+typedef V PointRule(Emit *, const Point *, const V *x);
+/* Result `out` of an index operation at an index. */
+typedef Reg IndexRule(Kernel *, const Eqn *, uint32_t out, const Ix *index);
+
+/* Writes one kernel of the plan. */
+void kernel_dot(Kernel *); /* dot.c */
+void kernel_cumulative(Kernel *);
+void kernel_loops(Kernel *);
+
+#endif
