@@ -1,4 +1,4 @@
-# jaxcc. `make` builds build/bin/jaxcc, build/bin/jaxcc-run and build/release/lib/libjaxcc_rt.a; `make check` tests, `make demo` shows.
+# jaxcc. `make` builds build/bin/jaxcc, build/bin/jaxcc-run and build/release/libjaxcc_rt.a; `make check` tests, `make demo` shows.
 # MODE=release (default) links LLVM and MLIR statically; debug and asan link their shared libraries; fuzz is clang's libFuzzer.
 MODE ?= release
 B ?= build/$(MODE)
@@ -10,8 +10,8 @@ PACKAGES = gcc g++ libc6-dev binutils lld flex bison libmlir-22-dev mlir-22-tool
 PACKAGES.check = libcriterion-dev valgrind mandoc
 MODES = release debug asan fuzz
 CFLAGS.release = -O2 -fno-pie -ffunction-sections
-CFLAGS.debug = -O0 -g
-CFLAGS.asan = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+CFLAGS.debug = -O0 -g -DJAXCC_VERIFY=1
+CFLAGS.asan = -O1 -g -DJAXCC_VERIFY=1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 CFLAGS.fuzz = $(CFLAGS.asan) -fsanitize=fuzzer-no-link
 CC.fuzz = clang-22
 ifneq ($(CC.$(MODE)),)
@@ -43,9 +43,9 @@ STDLIB = $(sort $(wildcard stdlib/*.jaxpr))
 
 .DELETE_ON_ERROR:
 .PHONY: all front deps check bless demo bench fuzz install format tidy clean
-all: $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(B)/lib/libjaxcc_rt.a
+all: $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(B)/libjaxcc_rt.a
 	@[ $(B) != build/release ] || ln -sfn release/bin build/bin
-front: $(B)/lib/libjaxcc.a
+front: $(B)/libjaxcc.a
 
 deps: $(B)/deps
 $(B)/deps: Makefile
@@ -72,24 +72,24 @@ $(B)/gen/stdlib.c: $(STDLIB) Makefile | $(B)/deps
 	for f in $(STDLIB); do n=$${f##*/}; echo "static const char t_$${n%.jaxpr}[] = {"; od -An -v -tu1 $$f | sed 's/[0-9][0-9]*/&,/g'; echo '};'; done; \
 	echo 'const struct { const char *name, *text; uint32_t n; } stdlib_files[] = {'; \
 	for f in $(STDLIB); do n=$${f##*/}; n=$${n%.jaxpr}; echo "{\"$$n\", t_$$n, sizeof t_$$n},"; done; echo '{0, 0, 0}};'; } >$@
-$(B)/lib/libjaxcc.a: $(FRONT_O)
-$(B)/lib/libjaxcc_codegen.a: $(BACK_O)
-$(B)/lib/libjaxcc_rt.a: $(RT_O)
-$(B)/lib/%.a:
+$(B)/libjaxcc.a: $(FRONT_O)
+$(B)/libjaxcc_codegen.a: $(BACK_O)
+$(B)/libjaxcc_rt.a: $(RT_O)
+$(B)/libjaxcc.a $(B)/libjaxcc_codegen.a $(B)/libjaxcc_rt.a:
 	@mkdir -p $(@D)
 	rm -f $@; ar rcs $@ $^
-$(B)/bin/jaxcc: $(B)/compiler/main.o $(B)/lib/libjaxcc_codegen.a $(B)/lib/libjaxcc.a
-$(B)/tests/runner: $(B)/tests/runner.o $(B)/lib/libjaxcc_codegen.a $(B)/lib/libjaxcc.a
+$(B)/bin/jaxcc: $(B)/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
+$(B)/tests/runner: $(B)/tests/runner.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
 $(B)/bin/jaxcc $(B)/tests/runner:
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS.$(MODE)) -o $@ $^ $(LINK) -ldl -pthread
 $(B)/bin/jaxcc-run: $(RUN_O)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),-no-pie) -rdynamic -o $@ $^ -lz -ldl -lm -pthread
-$(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/lib/libjaxcc.a $(B)/lib/libjaxcc_rt.a
+$(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libjaxcc.a $(B)/libjaxcc_rt.a
 	$(CC) $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),-no-pie) -o $@ $^ -lcriterion -lz -ldl -lm -pthread
 $(UNITS:=.o) $(B)/tests/runner.o: | $(B)/deps-check
-$(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/lib/libjaxcc.a
+$(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS.fuzz) -fsanitize=fuzzer -o $@ $^ -lz -lm
 $(B)/deps-check: Makefile | $(B)/deps
@@ -105,9 +105,9 @@ bench: all
 	@sh tests/bench.sh $(B)
 fuzz: $(FUZZERS)
 install: all
-	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib include share/man/man1)
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/jaxcc include share/man/man1)
 	install $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(B)/lib/libjaxcc_rt.a $(DESTDIR)$(PREFIX)/lib
+	install -m 644 $(B)/libjaxcc_rt.a $(DESTDIR)$(PREFIX)/lib/jaxcc
 	install -m 644 runtime/jaxcc.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 format:

@@ -49,8 +49,7 @@ static void fix_jaxpr(Fix *f, Jaxpr *j) {
         each(Param, p, e->params)
             fix_value(f, &p->value);
         Jaxprs inner = eqn_jaxprs(f->cx->arena, e);
-        each(Jaxpr *, k, inner)
-            fix_jaxpr(f, *k);
+        for (uint32_t i = 0; i < inner.n; i++) fix_jaxpr(f, inner.at[i]);
     }
 }
 
