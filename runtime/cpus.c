@@ -1,0 +1,86 @@
+/* How many CPUs this process may use: by affinity, and by the quotas of its control groups. */
+#include "pool.h"
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int by_affinity(void) {
+    static const int most[] = {1024, 65536}; /* the kernel refuses a mask shorter than its own */
+    for (int i = 0; i < 2; i++) {
+        size_t size = CPU_ALLOC_SIZE(most[i]);
+        cpu_set_t *set = CPU_ALLOC(most[i]);
+        int n = set && !sched_getaffinity(0, size, set) ? CPU_COUNT_S(size, set) : 0;
+        CPU_FREE(set);
+        if (n > 0) return n;
+    }
+    return 1;
+}
+
+/* The file's beginning, terminated; "" when it cannot be read. */
+static void read_text(const char *path, char *text, size_t size) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+    text[n > 0 ? n : 0] = 0;
+    if (fd >= 0) close(fd);
+}
+
+/* CPUs that a quota amounts to, rounded up; `most` without one. */
+static int by_quota(long long quota, long long period, int most) {
+    if (quota <= 0 || period <= 0) return most;
+    long long cpus = (quota - 1) / period + 1;
+    return cpus < most ? (int)cpus : most;
+}
+
+/* Version 2: "QUOTA PERIOD" in cpu.max; version 1: two files. */
+static int by_group(const char *folder, int most) {
+    char path[4200], text[64];
+    long long quota, period;
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    read_text(path, text, sizeof text);
+    if (sscanf(text, "%lld %lld", &quota, &period) == 2) most = by_quota(quota, period, most);
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+    read_text(path, text, sizeof text);
+    if (sscanf(text, "%lld", &quota) != 1) return most;
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+    read_text(path, text, sizeof text);
+    return sscanf(text, "%lld", &period) == 1 ? by_quota(quota, period, most) : most;
+}
+
+/* Does the list "cpu,cpuacct" of n bytes hold "cpu"? */
+static int has_cpu(const char *list, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if ((i == 0 || list[i - 1] == ',') && n - i >= 3 && !memcmp(list + i, "cpu", 3) &&
+            (i + 3 == n || list[i + 3] == ','))
+            return 1;
+    return 0;
+}
+
+/* A line "ID:CONTROLLERS:/PATH" of /proc/self/cgroup: the group and all above it, up to the mount's
+ * root. */
+static int by_line(char *line, int most) {
+    char folder[4096];
+    char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+    if (!path) return most;
+    int version2 = path == list + 1;
+    if (!version2 && !has_cpu(list + 1, (size_t)(path - list - 1))) return most;
+    int root = snprintf(folder, sizeof folder, "/sys/fs/cgroup%s", version2 ? "" : "/cpu");
+    snprintf(folder + root, sizeof folder - (size_t)root, "%s", path + 1);
+    for (;;) {
+        most = by_group(folder, most);
+        char *slash = strrchr(folder + root, '/');
+        if (!slash) return most;
+        *slash = 0;
+    }
+}
+
+int jaxcc_rt_cpus(void) {
+    char text[8192], *rest, *line;
+    int n = by_affinity();
+    read_text("/proc/self/cgroup", text, sizeof text);
+    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        n = by_line(line, n);
+    return n;
+}

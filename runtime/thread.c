@@ -1,0 +1,224 @@
+/* The library's thread pool.
+
+   One job at a time. The caller owns the pool while `busy` is set; whoever finds it set (a nested
+   or a concurrent call) runs inline. `inside` counts the workers in the job; CLOSED is set when it
+   takes no more. A worker joins by raising `inside` from a value without CLOSED, claims chunks
+   until there are none, and leaves. So the caller waits only for workers that are computing, never
+   for one that has yet to wake up.
+
+   Workers sleep on `generation`, which every job raises. The pool belongs to a process: after fork
+   the child finds another pid in `owner`, forgets the threads that it has not, and starts its own
+   at the first call. */
+#include "pool.h"
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CLOSED (1u << 31)
+enum { MOST = 1024, STACK = 512 * 1024, SPIN = 2000, CHUNKS_PER_THREAD = 4 };
+
+static struct {
+    _Atomic pid_t owner; /* 0: nobody yet */
+    _Atomic bool busy;
+    /* of the owner of `busy` */
+    int wanted,
+        threads; /* what was asked for when it was started; who takes part, with the caller */
+    pthread_t worker[MOST];
+    /* the job: written while it is CLOSED and nobody is inside */
+    jaxcc_body *body;
+    void *ctx;
+    int64_t n, chunk;
+    uint32_t float_mode;
+    _Alignas(64) _Atomic int64_t next;
+    _Alignas(64) _Atomic uint32_t inside;
+    _Alignas(64) _Atomic uint32_t generation;
+    _Atomic uint32_t sleepers;
+    _Atomic bool stop;
+} pool = {.inside = CLOSED};
+
+/* ---- what the machine gives */
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t seen) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word, int n) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
+
+static void relax(void) {
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Rounding, flushing of subnormals, masked exceptions: workers compute in the caller's. */
+static uint32_t float_mode(void) {
+#ifdef __x86_64__
+    return __builtin_ia32_stmxcsr() & ~0x3fu;
+#else
+    return 0;
+#endif
+}
+
+static void set_float_mode(uint32_t mode) {
+#ifdef __x86_64__
+    __builtin_ia32_ldmxcsr(mode);
+#endif
+    (void)mode;
+}
+
+/* ---- work */
+
+static void claim_chunks(void) {
+    int64_t n = pool.n, chunk = pool.chunk;
+    for (int64_t lo; (lo = atomic_fetch_add_explicit(&pool.next, chunk, memory_order_relaxed)) < n;)
+        pool.body(pool.ctx, lo, n - lo < chunk ? n : lo + chunk);
+}
+
+static bool join(void) {
+    uint32_t inside = atomic_load_explicit(&pool.inside, memory_order_relaxed);
+    while (!(inside & CLOSED))
+        if (atomic_compare_exchange_weak_explicit(&pool.inside, &inside, inside + 1,
+                                                  memory_order_acquire, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+static void leave(void) {
+    if (atomic_fetch_sub_explicit(&pool.inside, 1, memory_order_release) == CLOSED + 1)
+        futex_wake(&pool.inside, 1);
+}
+
+/* Waits until `generation` is not `seen`; returns it. */
+static uint32_t next_generation(uint32_t seen) {
+    for (int i = 0; i < SPIN; i++, relax()) {
+        uint32_t now = atomic_load_explicit(&pool.generation, memory_order_acquire);
+        if (now != seen) return now;
+    }
+    atomic_fetch_add(&pool.sleepers, 1);
+    while (atomic_load(&pool.generation) == seen)
+        futex_wait(&pool.generation, seen);
+    atomic_fetch_sub(&pool.sleepers, 1);
+    return atomic_load(&pool.generation);
+}
+
+static void raise_generation(int workers) {
+    atomic_fetch_add(&pool.generation, 1);
+    if (atomic_load(&pool.sleepers)) futex_wake(&pool.generation, workers);
+}
+
+static void *work(void *first) {
+    for (uint32_t seen = (uint32_t)(uintptr_t)first;; seen = next_generation(seen)) {
+        if (atomic_load(&pool.stop)) return NULL;
+        if (!join()) continue;
+        set_float_mode(pool.float_mode);
+        claim_chunks();
+        leave();
+    }
+}
+
+/* ---- starting and ending, by the owner of `busy` */
+
+/* For what the host asked: that many, or JAXCC_NUM_THREADS, or one for each CPU. */
+static int threads_for(int asked) {
+    const char *text = getenv("JAXCC_NUM_THREADS");
+    long n = asked ? asked : text ? strtol(text, NULL, 10) : 0;
+    if (n < 1) n = jaxcc_rt_cpus();
+    return n < MOST ? (int)n : MOST;
+}
+
+static void start(void) {
+    sigset_t all, before;
+    pthread_attr_t attr;
+    pool.wanted = jaxcc_rt_threads_wanted;
+    pool.threads = 1;
+    int wanted = threads_for(pool.wanted);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the threads of the program */
+    void *seen = (void *)(uintptr_t)atomic_load(&pool.generation);
+    for (; pool.threads < wanted; pool.threads++)
+        if (pthread_create(&pool.worker[pool.threads], &attr, work, seen)) break;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+}
+
+static void end(void) {
+    atomic_store(&pool.stop, true);
+    raise_generation(MOST);
+    for (int i = 1; i < pool.threads; i++)
+        pthread_join(pool.worker[i], NULL);
+    atomic_store(&pool.stop, false);
+    pool.threads = 0;
+}
+
+/* Is the pool of this process? After fork it is made anew; while another thread does that, no. */
+static bool adopt(void) {
+    pid_t me = getpid(), owner = atomic_load_explicit(&pool.owner, memory_order_acquire);
+    if (owner == me) return true;
+    if (owner == -me || !atomic_compare_exchange_strong(&pool.owner, &owner, -me)) return false;
+    pool.threads = 0;
+    atomic_store(&pool.inside, CLOSED);
+    atomic_store(&pool.sleepers, 0);
+    atomic_store(&pool.stop, false);
+    atomic_store(&pool.busy, false);
+    atomic_store(&pool.owner, me);
+    return true;
+}
+
+/* `busy` stays set: whoever calls while the process exits runs inline. If one computes right now,
+   the threads end with the process. */
+__attribute__((destructor)) static void unload(void) {
+    if (atomic_load(&pool.owner) == getpid() && !atomic_exchange(&pool.busy, true)) end();
+}
+
+/* ---- a job */
+
+static void run(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
+    int64_t pieces = (int64_t)pool.threads * CHUNKS_PER_THREAD;
+    int64_t grains = (n - 1) / grain + 1, chunk = (grains - 1) / pieces + 1;
+    int64_t chunks = (grains - 1) / chunk + 1;
+    pool.body = body;
+    pool.ctx = ctx;
+    pool.n = n;
+    pool.chunk = chunk * grain;
+    pool.float_mode = float_mode();
+    atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool.inside, 0, memory_order_release);
+    raise_generation(chunks < pool.threads ? (int)chunks - 1 : pool.threads - 1);
+    claim_chunks();
+    uint32_t inside = atomic_fetch_or_explicit(&pool.inside, CLOSED, memory_order_acq_rel) | CLOSED;
+    for (int i = 0; inside != CLOSED; i++) {
+        if (i < SPIN)
+            relax();
+        else
+            futex_wait(&pool.inside, inside);
+        inside = atomic_load_explicit(&pool.inside, memory_order_acquire);
+    }
+}
+
+void jaxcc_rt_parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
+    if (n <= 0) return;
+    if (grain < 1) grain = 1;
+    jaxcc_parallel_for *host = jaxcc_rt_host_for;
+    if (host && n > grain) {
+        host(jaxcc_rt_host_pool, body, ctx, n, grain);
+    } else if (n <= grain || n > INT64_MAX / 2 || !adopt() || atomic_exchange(&pool.busy, true)) {
+        body(ctx, 0, n);
+    } else {
+        if (pool.threads && pool.wanted != jaxcc_rt_threads_wanted) end();
+        if (!pool.threads) start();
+        if (pool.threads > 1)
+            run(body, ctx, n, grain);
+        else
+            body(ctx, 0, n);
+        atomic_store_explicit(&pool.busy, false, memory_order_release);
+    }
+}
