@@ -1,0 +1,194 @@
+/* What a library says about itself: runtime/jaxcc.h has the structures that are built here. */
+#include "metadata.h"
+#include "header.h"
+#include "../options.h"
+#include "../../runtime/jaxcc.h"
+
+enum { PROGRAM_VERSION = 1, NOTE_PROGRAM = 1 };
+
+typedef struct {
+    Ctx *cx;
+    const Signature *s;
+    const char *name; /* of the program */
+    LLVMModuleRef m;
+    LLVMContextRef c;
+    LLVMTypeRef i32, i64, ptr, type; /* type: jaxcc_type */
+} Meta;
+
+/* ---- constants */
+
+static LLVMValueRef num(const Meta *e, uint64_t n) { return LLVMConstInt(e->i32, n, 0); }
+
+static LLVMValueRef private_constant(const Meta *e, const char *name, LLVMValueRef init) {
+    LLVMValueRef g = LLVMAddGlobal(e->m, LLVMTypeOf(init), name);
+    LLVMSetInitializer(g, init);
+    LLVMSetGlobalConstant(g, 1);
+    LLVMSetLinkage(g, LLVMPrivateLinkage);
+    LLVMSetUnnamedAddress(g, LLVMGlobalUnnamedAddr);
+    return g;
+}
+
+static LLVMValueRef string(const Meta *e, Str s) {
+    LLVMValueRef g = private_constant(e, "", LLVMConstStringInContext2(e->c, s.at, s.n, 0));
+    LLVMSetAlignment(g, 1);
+    return g;
+}
+
+/* The address of a table; NULL when it is empty. */
+static LLVMValueRef table(const Meta *e, LLVMTypeRef of, LLVMValueRef *at, uint32_t n) {
+    return n ? private_constant(e, "", LLVMConstArray2(of, at, n)) : LLVMConstNull(e->ptr);
+}
+
+static LLVMValueRef type_row(const Meta *e, Str name, Val v) {
+    const ArrayType *t = val_array(e->cx, v);
+    LLVMValueRef *extents = arena_new(e->cx->arena, LLVMValueRef, t->rank + 1);
+    for (uint32_t i = 0; i < t->rank; i++)
+        extents[i] = string(e, signature_dim_text(e->cx, e->s, t->dims[i]));
+    LLVMValueRef row[] = {string(e, name), string(e, str(dtype_info[t->dtype].name)),
+                          num(e, t->rank), table(e, e->ptr, extents, t->rank)};
+    return LLVMConstNamedStruct(e->type, row, 4);
+}
+
+static LLVMValueRef type_table(const Meta *e, Vals vals, const Str *names) {
+    LLVMValueRef *rows = arena_new(e->cx->arena, LLVMValueRef, vals.n + 1);
+    for (uint32_t i = 0; i < vals.n; i++)
+        rows[i] = type_row(e, names[i], vals.at[i]);
+    return table(e, e->type, rows, vals.n);
+}
+
+static LLVMValueRef dim_table(const Meta *e) {
+    LLVMValueRef *rows = arena_new(e->cx->arena, LLVMValueRef, e->s->dims.n + 1);
+    for (uint32_t i = 0; i < e->s->dims.n; i++)
+        rows[i] = string(e, dim_at(e->cx->types, e->s->dims.at[i])->name);
+    return table(e, e->ptr, rows, e->s->dims.n);
+}
+
+/* ---- functions */
+
+/* A function of the runtime or of the module, hidden when it is only declared. */
+static LLVMValueRef named(const Meta *e, const char *name, LLVMTypeRef type) {
+    LLVMValueRef f = LLVMGetNamedFunction(e->m, name);
+    if (f) return f;
+    f = LLVMAddFunction(e->m, name, type);
+    LLVMSetVisibility(f, LLVMHiddenVisibility);
+    return f;
+}
+
+/* Code that must run on every CPU, or a library for another one could not say so. */
+static LLVMValueRef define(const Meta *e, const char *name, LLVMTypeRef type, LLVMBuilderRef b) {
+    LLVMValueRef f = named(e, name, type);
+    LLVMSetVisibility(f, LLVMDefaultVisibility);
+    if (!strncmp(LLVMGetTarget(e->m), "x86_64", 6)) {
+        LLVMAttributeRef cpu = LLVMCreateStringAttribute(e->c, "target-cpu", 10, "x86-64", 6);
+        LLVMAttributeRef none = LLVMCreateStringAttribute(e->c, "target-features", 15, "", 0);
+        LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, cpu);
+        LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, none);
+    }
+    unsigned kind = LLVMGetEnumAttributeKindForName("nounwind", 8);
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->c, kind, 0));
+    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(e->c, f, ""));
+    return f;
+}
+
+static void load_all(const Meta *e, LLVMBuilderRef b, LLVMTypeRef of, LLVMValueRef from, uint32_t n,
+                     LLVMValueRef *to) {
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMValueRef at = LLVMConstInt(e->i64, i, 0);
+        to[i] = LLVMBuildLoad2(b, of, LLVMBuildInBoundsGEP2(b, of, from, &at, 1, ""), "");
+    }
+}
+
+/* int32_t call(dims, in, out): NAME with its arguments out of arrays. */
+static LLVMValueRef define_call(const Meta *e, LLVMBuilderRef b) {
+    const Signature *s = e->s;
+    uint32_t n = s->dims.n + s->in.n + s->out.n;
+    LLVMTypeRef *types = arena_new(e->cx->arena, LLVMTypeRef, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        types[i] = i < s->dims.n ? e->i64 : e->ptr;
+    LLVMTypeRef type = LLVMFunctionType(e->i32, types, n, 0);
+    LLVMValueRef callee = named(e, e->name, type);
+    LLVMValueRef f =
+        define(e, str_format(e->cx->arena, "%s_call", e->name).at,
+               LLVMFunctionType(e->i32, (LLVMTypeRef[]){e->ptr, e->ptr, e->ptr}, 3, 0), b);
+    LLVMSetLinkage(f, LLVMInternalLinkage);
+    LLVMValueRef *args = arena_new(e->cx->arena, LLVMValueRef, n + 1);
+    load_all(e, b, e->i64, LLVMGetParam(f, 0), s->dims.n, args);
+    load_all(e, b, e->ptr, LLVMGetParam(f, 1), s->in.n, args + s->dims.n);
+    load_all(e, b, e->ptr, LLVMGetParam(f, 2), s->out.n, args + s->dims.n + s->in.n);
+    LLVMBuildRet(b, LLVMBuildCall2(b, type, callee, args, n, ""));
+    return f;
+}
+
+/* const char *NAME_error(void) */
+static LLVMValueRef define_error(const Meta *e, LLVMBuilderRef b) {
+    LLVMTypeRef type = LLVMFunctionType(e->ptr, NULL, 0, 0);
+    LLVMValueRef f = define(e, str_format(e->cx->arena, "%s_error", e->name).at, type, b);
+    LLVMBuildRet(b, LLVMBuildCall2(b, type, named(e, "jaxcc_rt_error", type), NULL, 0, ""));
+    return f;
+}
+
+static LLVMValueRef program(const Meta *e, LLVMBuilderRef b) {
+    const Signature *s = e->s;
+    LLVMTypeRef nothing = LLVMVoidTypeInContext(e->c);
+    LLVMValueRef values[] = {
+        num(e, PROGRAM_VERSION),
+        num(e, sizeof(jaxcc_program)),
+        string(e, str(e->name)),
+        num(e, s->dims.n),
+        num(e, s->in.n),
+        num(e, s->out.n),
+        dim_table(e),
+        type_table(e, s->in, s->names + s->dims.n),
+        type_table(e, s->out, s->names + s->dims.n + s->in.n),
+        define_call(e, b),
+        define_error(e, b),
+        named(e, str_format(e->cx->arena, "%s_workspace_size", e->name).at,
+              LLVMFunctionType(e->i64, (LLVMTypeRef[]){e->ptr}, 1, 0)),
+        named(e, "jaxcc_rt_set_num_threads",
+              LLVMFunctionType(nothing, (LLVMTypeRef[]){e->i32}, 1, 0)),
+        named(e, "jaxcc_rt_set_parallel_for",
+              LLVMFunctionType(nothing, (LLVMTypeRef[]){e->ptr, e->ptr}, 2, 0)),
+    };
+    return private_constant(e, "", LLVMConstStructInContext(e->c, values, 14, 0));
+}
+
+/* ---- the note: readelf -n shows the owner "jaxcc"; the description is the program's name,
+ * terminated */
+
+static LLVMValueRef bytes(const Meta *e, const char *text, uint32_t n, uint32_t room) {
+    char *at = arena_new(e->cx->arena, char, room);
+    memcpy(at, text, n);
+    return LLVMConstStringInContext2(e->c, at, room, 1);
+}
+
+static void note(const Meta *e) {
+    uint32_t n = (uint32_t)strlen(e->name) + 1;
+    LLVMValueRef parts[] = {num(e, 6), num(e, n), num(e, NOTE_PROGRAM), bytes(e, "jaxcc", 6, 8),
+                            bytes(e, e->name, n, (n + 3) & ~3u)};
+    LLVMValueRef g = private_constant(e, "", LLVMConstStructInContext(e->c, parts, 5, 1));
+    LLVMSetSection(g, ".note.jaxcc");
+    LLVMSetAlignment(g, 4);
+    LLVMSetUnnamedAddress(g, LLVMNoUnnamedAddr);
+    LLVMValueRef used = LLVMAddGlobal(e->m, LLVMArrayType2(e->ptr, 1), "llvm.compiler.used");
+    LLVMSetInitializer(used, LLVMConstArray2(e->ptr, &g, 1));
+    LLVMSetLinkage(used, LLVMAppendingLinkage);
+    LLVMSetSection(used, "llvm.metadata");
+}
+
+void metadata_emit(Ctx *cx, const Jaxpr *j, LLVMModuleRef m) {
+    Signature s = signature_of(cx, j);
+    LLVMContextRef c = LLVMGetModuleContext(m);
+    Meta e = {.cx = cx, .s = &s, .name = cx->options->name, .m = m, .c = c};
+    e.i32 = LLVMInt32TypeInContext(c);
+    e.i64 = LLVMInt64TypeInContext(c);
+    e.ptr = LLVMPointerTypeInContext(c, 0);
+    e.type = LLVMStructCreateNamed(c, "jaxcc_type");
+    LLVMStructSetBody(e.type, (LLVMTypeRef[]){e.ptr, e.ptr, e.i32, e.ptr}, 4, 0);
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(c);
+    LLVMValueRef about = program(&e, b);
+    define(&e, str_format(cx->arena, "%s_program", e.name).at, LLVMFunctionType(e.ptr, NULL, 0, 0),
+           b);
+    LLVMBuildRet(b, about);
+    LLVMDisposeBuilder(b);
+    note(&e);
+}
