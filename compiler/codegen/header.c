@@ -1,5 +1,6 @@
 /* The C function that a program becomes, and the header that declares it. */
 #include "header.h"
+#include "../cname.h"
 #include "../options.h"
 
 /* ---- the symbols of a program, in order of first appearance */
@@ -44,7 +45,7 @@ static void walk_dim(Walk *w, Dim d) {
 }
 
 static void walk_vals(Walk *w, Vals vals) {
-    each (Val, v, vals) {
+    each(Val, v, vals) {
         Type t = val_type(w->cx, *v);
         if (!t || !is_new(&w->seen_types, &t, sizeof t)) continue;
         const ArrayType *a = type_at(w->cx->types, t);
@@ -57,13 +58,13 @@ static void walk_body(Walk *w, const Jaxpr *j) {
     if (!is_new(&w->seen_jaxprs, &j, sizeof(Jaxpr *))) return;
     walk_vals(w, j->consts);
     walk_vals(w, j->in);
-    each (Eqn, e, j->eqns) {
+    each(Eqn, e, j->eqns) {
         walk_vals(w, e->in);
         walk_vals(w, e->out);
-        each (Param, p, e->params) {
+        each(Param, p, e->params) {
             if (p->value.kind == V_DIM) walk_dim(w, p->value.dim);
             if (p->value.kind == V_DIMS)
-                each (Dim, d, p->value.dims)
+                each(Dim, d, p->value.dims)
                     walk_dim(w, *d);
         }
         Jaxprs inner = eqn_jaxprs(w->cx->arena, e);
@@ -86,32 +87,10 @@ static Dims symbols(Ctx *cx, const Jaxpr *j) {
 
 /* ---- names */
 
-static const char *const taken[] = {
-    /* C23 and C++23 */
-    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break",
-    "case", "catch", "char", "char8_t", "char16_t", "char32_t", "class", "compl", "concept",
-    "const", "consteval", "constexpr", "constinit", "const_cast", "continue", "co_await",
-    "co_return", "co_yield", "decltype", "default", "delete", "do", "double", "dynamic_cast",
-    "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
-    "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr",
-    "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast",
-    "requires", "restrict", "return", "short", "signed", "sizeof", "static", "static_assert",
-    "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true", "try",
-    "typedef", "typeid", "typename", "typeof", "typeof_unqual", "union", "unsigned", "using",
-    "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq",
-    /* what the header itself says, and macros of the usual compilers */
-    "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t",
-    "jaxcc_array", "linux", "unix", "i386"};
-
 /* `name` as a C identifier that is not in `used`, with `_` appended until it is not. */
 static Str fresh_name(Ctx *cx, Intern *used, Str name) {
     Text t = {.arena = cx->arena};
-    if (!name.n || (name.at[0] >= '0' && name.at[0] <= '9')) text_put(&t, S("_"));
-    for (uint32_t i = 0; i < name.n; i++) {
-        char c = name.at[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        text_put(&t, letter ? (Str){name.at + i, 1} : S("_"));
-    }
+    text_put(&t, cname_from(cx->arena, name));
     while (!is_new(used, t.at, t.n))
         text_put(&t, S("_"));
     return (Str){str_c(cx->arena, (Str){t.at, t.n}), t.n};
@@ -119,13 +98,11 @@ static Str fresh_name(Ctx *cx, Intern *used, Str name) {
 
 static Str *parameter_names(Ctx *cx, const Signature *s) {
     Intern used = {.arena = cx->arena};
-    for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        intern(&used, taken[i], strlen(taken[i]), NULL);
     intern(&used, cx->options->name, strlen(cx->options->name), NULL);
     Str *names = arena_new(cx->arena, Str, s->dims.n + s->in.n + s->out.n + 1), *next = names;
-    each (Dim, d, s->dims)
+    each(Dim, d, s->dims)
         *next++ = fresh_name(cx, &used, dim_at(cx->types, *d)->name);
-    each (Val, v, s->in)
+    each(Val, v, s->in)
         *next++ = fresh_name(cx, &used, val_name(cx, *v));
     for (uint32_t i = 0; i < s->out.n; i++)
         *next++ = fresh_name(cx, &used, str_format(cx->arena, "out%u", i));
@@ -142,11 +119,11 @@ Signature signature_of(Ctx *cx, const Jaxpr *j) {
     Signature s = {.dims = symbols(cx, j)};
     s.in.at = arena_new(cx->arena, Val, j->consts.n + j->in.n + 1);
     s.out.at = arena_new(cx->arena, Val, j->out.n + 1);
-    each (Val, v, j->consts)
+    each(Val, v, j->consts)
         if (has_parameter(cx, *v)) s.in.at[s.in.n++] = *v;
-    each (Val, v, j->in)
+    each(Val, v, j->in)
         if (has_parameter(cx, *v)) s.in.at[s.in.n++] = *v;
-    each (Val, v, j->out)
+    each(Val, v, j->out)
         if (dtype_info[val_array(cx, *v)->dtype].kind != DK_VOID) s.out.at[s.out.n++] = *v;
     s.names = parameter_names(cx, &s);
     return s;
@@ -290,12 +267,12 @@ static void put_comment(Ctx *cx, const Signature *s, Text *t) {
     for (uint32_t i = 0; i < s->dims.n + s->in.n + s->out.n; i++)
         if (s->names[i].n > width) width = s->names[i].n;
     int w = (int)(width < 24 ? width : 24);
-    each (Dim, d, s->dims)
+    each(Dim, d, s->dims)
         text_add(t, " * %-*s  dimension %.*s\n", w, s->names[k++].at,
                  SF(dim_at(cx->types, *d)->name));
-    each (Val, v, s->in)
+    each(Val, v, s->in)
         text_add(t, " * %-*s  input   %.*s\n", w, s->names[k++].at, SF(type_in(cx, s, *v)));
-    each (Val, v, s->out) {
+    each(Val, v, s->out) {
         const char *whose = signature_computed(cx, s, *v) ? ", which the library allocates" : "";
         text_add(t, " * %-*s  output  %.*s%s\n", w, s->names[k++].at, SF(type_in(cx, s, *v)),
                  whose);

@@ -17,11 +17,10 @@ static bool failed(Ctx *cx, const char *what, const char *path) {
     return diag_plain(cx->diags, "cannot %s '%s': %s", what, path, strerror(errno));
 }
 
-/* PREFIX-PID-N.SUFFIX, created empty; NULL with errno. */
-static char *create_beside(Ctx *cx, const char *prefix, const char *suffix) {
+/* PATH.tmpPID-N, created empty with the usual mode; NULL with errno. */
+static char *create_beside(Ctx *cx, const char *beside) {
     for (unsigned n = 0; n < 1000; n++) {
-        char *path =
-            (char *)str_format(cx->arena, "%s-%ld-%u%s", prefix, (long)getpid(), n, suffix).at;
+        char *path = (char *)str_format(cx->arena, "%s.tmp%ld-%u", beside, (long)getpid(), n).at;
         int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0) {
             close(fd);
@@ -30,14 +29,6 @@ static char *create_beside(Ctx *cx, const char *prefix, const char *suffix) {
         if (errno != EEXIST) return NULL;
     }
     return NULL;
-}
-
-char *temporary_file(Ctx *cx, const char *suffix) {
-    const char *dir = getenv("TMPDIR");
-    if (!dir || !*dir) dir = "/tmp";
-    char *path = create_beside(cx, str_format(cx->arena, "%s/jaxcc", dir).at, suffix);
-    if (!path) failed(cx, "create a file in", dir);
-    return path;
 }
 
 /* Where a new `path` is prepared. A symbolic link is followed; what is no regular file (/dev/null)
@@ -56,7 +47,7 @@ static bool target_open(Ctx *cx, const char *path, Target *t) {
         if (S_ISDIR(st.st_mode)) errno = EISDIR;
         return S_ISDIR(st.st_mode) ? failed(cx, "write", path) : true;
     }
-    t->temporary = create_beside(cx, t->path, ".tmp");
+    t->temporary = create_beside(cx, t->path);
     return t->temporary || failed(cx, "write", path);
 }
 
@@ -66,31 +57,6 @@ static bool target_close(Ctx *cx, const Target *t, bool good) {
     if (good) failed(cx, "write", t->path);
     unlink(t->temporary);
     return false;
-}
-
-static bool write_all(int fd, Str bytes) {
-    while (bytes.n) {
-        ssize_t k = write(fd, bytes.at, bytes.n);
-        if (k < 0 && errno == EINTR) continue;
-        if (k < 0) return false;
-        bytes.at += k;
-        bytes.n -= (uint32_t)k;
-    }
-    return true;
-}
-
-bool write_file_atomically(Ctx *cx, const char *path, Str bytes) {
-    if (!strcmp(path, "-")) {
-        fflush(stdout);
-        return write_all(STDOUT_FILENO, bytes) || failed(cx, "write", "standard output");
-    }
-    Target t;
-    if (!target_open(cx, path, &t)) return false;
-    int fd = open(t.temporary, O_WRONLY | O_TRUNC | O_CLOEXEC);
-    bool good = fd >= 0 && write_all(fd, bytes);
-    if (fd >= 0 && close(fd)) good = false;
-    if (!good) failed(cx, "write", path);
-    return target_close(cx, &t, good);
 }
 
 /* ---- tools */

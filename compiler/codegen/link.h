@@ -9,12 +9,4 @@ bool link_so(Ctx *, const char *const *objects, uint32_t n, const char *out);
 /* The same as a static archive: the objects, and the runtime as separate members. */
 bool link_archive(Ctx *, const char *const *objects, uint32_t n, const char *out);
 
-/* Writes a file under a temporary name in the same folder and renames it; `path` "-" is standard
- * output. */
-bool write_file_atomically(Ctx *, const char *path, Str bytes);
-
-/* A name for a file that another tool is to write: a fresh empty file in $TMPDIR, NULL after a
-   diagnostic. The caller unlinks it. */
-char *temporary_file(Ctx *, const char *suffix);
-
 #endif
