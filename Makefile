@@ -100,7 +100,7 @@ check: all $(B)/tests/runner $(UNITS) $(B)/deps-check
 bless: all
 	@sh tests/golden.sh $(B) --bless && sh tests/errors.sh $(B) --bless
 demo: all
-	@$(MAKE) -C examples run BIN=$(abspath $(B)/bin)
+	@$(MAKE) -C examples run BIN=$(abspath $(B)/bin) OUT=$(abspath $(B)/examples)
 bench: all
 	@sh tests/bench.sh $(B)
 fuzz: $(FUZZERS)

@@ -1,0 +1,35 @@
+#!/bin/sh
+# layers.sh: includes point only leftwards, codegen → passes → typecheck → parse → compiler; LLVM and MLIR are the code generator's alone;
+# no file has more than 800 lines.
+cd "$(dirname "$0")/.." || exit 1
+failed=0
+fail() {
+    failed=$((failed + 1))
+    echo "FAIL layers: $*"
+}
+# layer FOLDER FORBIDDEN...: no file of the folder includes one of the others
+layer() {
+    folder=$1
+    shift
+    for other; do
+        found=$(grep -n "#include \"[^\"]*\b$other/" "$folder"/*.[chly] 2>/dev/null)
+        [ -z "$found" ] || fail "$folder includes $other: $found"
+    done
+}
+layer compiler/parse typecheck passes codegen
+layer compiler/typecheck passes codegen
+layer compiler/passes codegen
+layer compiler/passes/rules codegen
+layer runtime compiler
+for file in compiler/*.[ch]; do
+    case $file in compiler/main.c | compiler/options.h) continue ;; esac
+    found=$(grep -nE '#include "(parse|typecheck|passes|codegen)/' "$file")
+    [ -z "$found" ] || fail "$file: $found"
+done
+found=$(grep -lE '#include [<"](mlir|llvm)' compiler/*.[ch] compiler/parse/* compiler/typecheck/* compiler/passes/* runtime/* 2>/dev/null)
+[ -z "$found" ] || fail "LLVM outside codegen: $found"
+for file in compiler/*.[ch] compiler/*/*.[chly] runtime/*.[ch] tests/*.c tests/*/*.c; do
+    [ -f "$file" ] && [ "$(wc -l <"$file")" -gt 800 ] && fail "$file has more than 800 lines"
+done
+[ $failed = 0 ] && echo "layers: 1 passed, 0 failed" || echo "layers: 0 passed, $failed failed"
+[ $failed = 0 ]
