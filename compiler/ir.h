@@ -163,6 +163,7 @@ typedef struct Ctx {
     bool verify; /* typecheck after every pass, print, reread and compare */
     DimChecks dim_checks; /* found by typecheck */
     struct Timer *timer; /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
+    struct Stdlib *stdlib; /* the programs of stdlib/ read so far; NULL: none */
 } Ctx;
 
 Ctx *ctx_new(Arena *);

@@ -1,0 +1,81 @@
+/* Calls become their bodies: jit, remat, custom_jvp_call and so on, and a cond whose index is a
+   literal. Bodies are inlined bottom-up and remembered, so that a body called in many places is
+   worked on once; each call then gets a copy with values of its own. An optimization_barrier is its
+   operands.
+
+   Functions that call functions twice grow as 2^depth: the program that comes out has a limit. */
+#include "rewrite.h"
+
+enum { MOST_EQNS = 1 << 20 };
+
+typedef struct {
+    Ctx *cx;
+    ValMap map;
+    Memo memo;
+    uint32_t eqns;
+    bool failed;
+} Inline;
+
+typedef struct {
+    Val *at;
+    uint32_t n, cap;
+    Intern seen;
+} Consts;
+
+/* Constants of an inlined body become constants of the program around it, once each. */
+static void add_consts(Arena *arena, Consts *to, Vals consts) {
+    to->seen.arena = arena;
+    each(Val, c, consts) {
+        bool fresh;
+        intern(&to->seen, c, sizeof *c, &fresh);
+        if (fresh) push(arena, to, *c);
+    }
+}
+
+static Jaxpr *inline_jaxpr(void *user, const Jaxpr *j);
+
+/* Appends what `e` becomes; false after a diagnostic. */
+static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
+    Vals operands;
+    const Jaxpr *body = call_body(&in->map, e, &operands);
+    uint32_t before = to->n;
+    if (body) {
+        body = inline_jaxpr(in, body);
+        if (!body) return false;
+        add_consts(in->cx->arena, consts, body->consts);
+        jaxpr_splice(&in->map, to, body, vals_rewrite(&in->map, operands));
+        for (uint32_t i = 0; i < e->out.n; i++)
+            valmap_put(&in->map, e->out.at[i], valmap_get(&in->map, body->out.at[i]));
+    } else if (prim_lower[e->prim] != LOWER_CALL) {
+        push(in->cx->arena, to, eqn_rewrite(&in->map, e, inline_jaxpr, in));
+    } else if (e->prim == P_optimization_barrier && e->in.n == e->out.n) {
+        for (uint32_t i = 0; i < e->out.n; i++)
+            valmap_put(&in->map, e->out.at[i], valmap_get(&in->map, e->in.at[i]));
+    } else {
+        return diag(in->cx->diags, e->span, "%s without a body is not supported yet",
+                    prim_name[e->prim]);
+    }
+    in->eqns += to->n - before;
+    if (in->eqns <= MOST_EQNS) return true;
+    return diag(in->cx->diags, e->span, "more than %d equations once calls are inlined", MOST_EQNS);
+}
+
+static Jaxpr *inline_jaxpr(void *user, const Jaxpr *j) {
+    Inline *in = user;
+    Ctx *cx = in->cx;
+    if (*memo_slot(&in->memo, j)) return *memo_slot(&in->memo, j);
+    Eqns eqns = {0};
+    Consts consts = {0};
+    add_consts(cx->arena, &consts, j->consts);
+    for (uint32_t i = 0; i < j->eqns.n && !in->failed; i++)
+        in->failed = !inline_eqn(in, &eqns, &consts, &j->eqns.at[i]) || in->failed;
+    if (in->failed) return NULL;
+    Jaxpr *new = jaxpr_with(cx, j, eqns, vals_rewrite(&in->map, j->out));
+    new->consts = (Vals){consts.at, consts.n};
+    return *memo_slot(&in->memo, j) = new;
+}
+
+Jaxpr *pass_inline(Ctx *cx, const Jaxpr *j) {
+    Inline in = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena};
+    return inline_jaxpr(&in, j);
+}

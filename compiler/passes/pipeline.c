@@ -1,0 +1,47 @@
+/* The passes in the order of passes.def. */
+#include "rewrite.h"
+#include "../parse/parse.h"
+#include "../typecheck/check.h"
+#include <stdlib.h>
+
+#define PASS(name, help) Pass pass_##name;
+#include "passes.def"
+
+static const struct {
+    const char *name;
+    Pass *run;
+} list[] = {
+#define PASS(name, help) {#name, pass_##name},
+#include "passes.def"
+};
+enum { NPASSES = sizeof list / sizeof *list };
+
+static _Noreturn void broken(Ctx *cx, const char *pass, const char *what, Str text) {
+    fprintf(stderr, "jaxcc: internal error: pass %s wrote %s:\n%.*s\n", pass, what, SF(text));
+    diag_flush(cx->diags, stderr, false);
+    exit(3);
+}
+
+static Str print(Ctx *cx, const Jaxpr *j) {
+    Text text = {.arena = cx->arena};
+    jaxpr_print(cx, j, &text);
+    return (Str){text.at, text.n};
+}
+
+/* What a pass wrote is well typed, and reads again as it prints. */
+static void verify(Ctx *cx, const char *pass, Jaxpr *j) {
+    Str text = print(cx, j);
+    if (!check(cx, j)) broken(cx, pass, "an ill-typed program", text);
+    Jaxpr *again = parse(cx, diags_source(cx->diags, pass, text));
+    if (!again || !check(cx, again)) broken(cx, pass, "a program that cannot be read again", text);
+    if (!str_eq(text, print(cx, again))) broken(cx, pass, "a program that reads as another", text);
+}
+
+Jaxpr *passes_run(Ctx *cx, const Jaxpr *in) {
+    Jaxpr *j = (Jaxpr *)in;
+    for (unsigned i = 0; i < NPASSES && j; i++) {
+        j = list[i].run(cx, j);
+        if (j && cx->verify) verify(cx, list[i].name, j);
+    }
+    return j;
+}

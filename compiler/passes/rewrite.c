@@ -1,0 +1,218 @@
+#include "rewrite.h"
+
+const uint8_t prim_lower[NPRIMS] = {
+#define POINT(f) LOWER_POINT
+#define STDLIB(f) LOWER_STDLIB
+#define INDEX(f) LOWER_INDEX
+#define REDUCE(f) LOWER_REDUCE
+#define CUM(f) LOWER_CUM
+#define ARG(f) LOWER_ARG
+#define DOT LOWER_DOT
+#define UPDATE LOWER_UPDATE
+#define COND LOWER_COND
+#define WHILE LOWER_WHILE
+#define SCAN LOWER_SCAN
+#define CALL LOWER_CALL
+#define NONE LOWER_NONE
+#define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
+#include "../prims.def"
+};
+
+Val valmap_get(const ValMap *m, Val v) { return v < m->n && m->at[v] ? m->at[v] : v; }
+
+void valmap_put(ValMap *m, Val v, Val with) {
+    if (v >= m->n) {
+        uint32_t n = m->cx->nvals + m->cx->nvals / 2;
+        Val *at = arena_new(m->cx->arena, Val, n);
+        if (m->n) memcpy(at, m->at, m->n * sizeof *at);
+        m->at = at;
+        m->n = n;
+    }
+    m->at[v] = with;
+}
+
+Jaxpr **memo_slot(Memo *m, const Jaxpr *j) {
+    m->table.arena = m->arena;
+    bool fresh;
+    uint32_t k = intern(&m->table, &j, sizeof j, &fresh);
+    if (fresh) push(m->arena, &m->done, NULL);
+    return &m->done.at[k];
+}
+
+Vals vals_rewrite(const ValMap *map, Vals vs) {
+    Vals new = {arena_new(map->cx->arena, Val, vs.n), vs.n};
+    for (uint32_t i = 0; i < vs.n; i++)
+        new.at[i] = valmap_get(map, vs.at[i]);
+    return new;
+}
+
+/* The dimension that an integer scalar is. */
+static Dim bound_dim(void *user, Dim atom) {
+    const ValMap *map = user;
+    Types *ts = map->cx->types;
+    const DimExpr *x = dim_at(ts, atom);
+    if (x->kind != DIM_BOUND) return atom;
+    Val v = valmap_get(map, x->val);
+    if (v == x->val) return atom;
+    const Lit *lit = val_info(map->cx, v)->lit;
+    if (lit && lit->kind == LIT_INT && lit->i <= INT64_MAX)
+        return lit->negative ? -(int64_t)lit->i : (int64_t)lit->i;
+    return dim_bound(ts, v);
+}
+
+static Dim dim_rewrite(const ValMap *map, Dim d) {
+    return dim_is_const(d) ? d : dim_substitute(map->cx->types, d, bound_dim, (void *)map);
+}
+
+static Type type_rewrite(const ValMap *map, Type t) {
+    const ArrayType *a = type_at(map->cx->types, t);
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (!dim_is_const(a->dims[i]))
+            return type_substitute(map->cx->types, t, bound_dim, (void *)map);
+    return t;
+}
+
+typedef struct {
+    const ValMap *map;
+    JaxprMap *sub;
+    void *user;
+} Change;
+
+static bool value_change(const Change *c, Value *v);
+
+static bool dims_change(const Change *c, Dims *dims) {
+    Dim *at = NULL;
+    for (uint32_t i = 0; i < dims->n; i++) {
+        Dim d = dim_rewrite(c->map, dims->at[i]);
+        if (d == dims->at[i]) continue;
+        if (!at) {
+            at = arena_new(c->map->cx->arena, Dim, dims->n);
+            memcpy(at, dims->at, dims->n * sizeof *at);
+        }
+        at[i] = d;
+    }
+    if (at) dims->at = at;
+    return at;
+}
+
+static bool jaxprs_change(const Change *c, Value *v) {
+    if (!c->sub) return false;
+    Jaxpr **at = arena_new(c->map->cx->arena, Jaxpr *, v->jaxprs.n);
+    for (uint32_t i = 0; i < v->jaxprs.n; i++)
+        at[i] = c->sub(c->user, v->jaxprs.at[i]);
+    v->jaxprs.at = at;
+    return true;
+}
+
+static bool list_change(const Change *c, Value *v) {
+    Value *at = NULL;
+    for (uint32_t i = 0; i < v->list.n; i++) {
+        Value item = v->list.at[i];
+        if (!value_change(c, &item)) continue;
+        if (!at) {
+            at = arena_new(c->map->cx->arena, Value, v->list.n);
+            memcpy(at, v->list.at, v->list.n * sizeof *at);
+        }
+        at[i] = item;
+    }
+    if (at) v->list.at = at;
+    return at;
+}
+
+/* Changes *v, a copy, without writing to what it points at. */
+static bool value_change(const Change *c, Value *v) {
+    switch (v->kind) {
+    case V_DIM: {
+        Dim d = dim_rewrite(c->map, v->dim);
+        bool changed = d != v->dim;
+        v->dim = d;
+        return changed;
+    }
+    case V_DIMS:
+        return dims_change(c, &v->dims);
+    case V_JAXPR:
+        if (!c->sub || !v->jaxpr) return false;
+        v->jaxpr = c->sub(c->user, v->jaxpr);
+        return true;
+    case V_JAXPRS:
+        return jaxprs_change(c, v);
+    case V_LIST:
+    case V_PAIR:
+        return list_change(c, v);
+    default:
+        return false;
+    }
+}
+
+Eqn eqn_rewrite(const ValMap *map, const Eqn *e, JaxprMap *sub, void *user) {
+    Change c = {map, sub, user};
+    Eqn new = *e;
+    new.in = vals_rewrite(map, e->in);
+    bool copied = false;
+    for (uint32_t i = 0; i < e->params.n; i++) {
+        Value v = e->params.at[i].value;
+        if (!value_change(&c, &v)) continue;
+        if (!copied) {
+            new.params.at = arena_new(map->cx->arena, Param, e->params.n);
+            memcpy(new.params.at, e->params.at, e->params.n * sizeof(Param));
+            copied = true;
+        }
+        new.params.at[i].value = v;
+    }
+    return new;
+}
+
+void jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in) {
+    Ctx *cx = map->cx;
+    for (uint32_t i = 0; i < in.n; i++)
+        valmap_put(map, j->in.at[i], in.at[i]);
+    each(const Eqn, e, j->eqns) {
+        Eqn new = eqn_rewrite(map, e, NULL, NULL);
+        new.out = (Vals){arena_new(cx->arena, Val, e->out.n), e->out.n};
+        for (uint32_t i = 0; i < e->out.n; i++) {
+            const ValInfo *old = val_info(cx, e->out.at[i]);
+            Span span = old->span;
+            new.out.at[i] = val_new(cx, type_rewrite(map, old->type), span);
+            valmap_put(map, e->out.at[i], new.out.at[i]);
+        }
+        push(cx->arena, to, new);
+    }
+}
+
+Jaxpr *jaxpr_with(Ctx *cx, const Jaxpr *j, Eqns eqns, Vals out) {
+    Jaxpr *new = arena_new(cx->arena, Jaxpr, 1);
+    *new = *j;
+    new->eqns = eqns;
+    new->out = out;
+    new->checked = false;
+    return new;
+}
+
+/* Which branch a literal index takes: it is clamped. */
+static const Jaxpr *cond_branch(const ValMap *map, const Eqn *e) {
+    Jaxprs branches = param_jaxprs(e, K_branches);
+    if (!branches.n || !e->in.n) return NULL;
+    const Lit *lit = val_info(map->cx, valmap_get(map, e->in.at[0]))->lit;
+    if (!lit || (lit->kind != LIT_INT && lit->kind != LIT_BOOL)) return NULL;
+    uint64_t i = lit->negative ? 0 : lit->i;
+    return branches.at[i < branches.n ? i : branches.n - 1];
+}
+
+const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in) {
+    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr};
+    const Jaxpr *j = NULL;
+    *in = e->in;
+    if (prim_lower[e->prim] == LOWER_CALL)
+        for (unsigned i = 0; i < sizeof keys / sizeof *keys && !j; i++)
+            j = param_jaxpr(e, keys[i]);
+    else if (prim_lower[e->prim] == LOWER_COND && (j = cond_branch(map, e)))
+        *in = (Vals){e->in.at + 1, e->in.n - 1};
+    return j && j->in.n == in->n && j->out.n == e->out.n ? j : NULL;
+}
+
+bool eqn_impure(const Ctx *cx, const Eqn *e) {
+    if (e->out.n == 0) return true;
+    each(const Val, v, e->in)
+        if (type_extra(cx->types, val_type(cx, *v))->ref.n) return true;
+    return false;
+}

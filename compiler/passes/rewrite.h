@@ -1,0 +1,67 @@
+/* What passes share: copying equations and programs with other values in the place of theirs. */
+#ifndef JAXCC_REWRITE_H
+#define JAXCC_REWRITE_H
+#include "passes.h"
+
+/* How a primitive is lowered, without the function that does it: the column of prims.def. */
+typedef enum {
+    LOWER_NONE,
+    LOWER_POINT,
+    LOWER_STDLIB,
+    LOWER_INDEX,
+    LOWER_REDUCE,
+    LOWER_CUM,
+    LOWER_ARG,
+    LOWER_DOT,
+    LOWER_UPDATE,
+    LOWER_COND,
+    LOWER_WHILE,
+    LOWER_SCAN,
+    LOWER_CALL
+} Lower;
+extern const uint8_t prim_lower[NPRIMS];
+
+/* ---- a table by value, which grows with the values of the compilation */
+typedef struct {
+    Ctx *cx;
+    Val *at;
+    uint32_t n;
+} ValMap;
+Val valmap_get(const ValMap *, Val); /* the value itself where nothing was put */
+void valmap_put(ValMap *, Val, Val with);
+
+/* ---- programs by pointer: what a pass made of a sub-program, so that a shared one is made once */
+typedef struct {
+    Arena *arena;
+    Intern table;
+    struct {
+        Jaxpr **at;
+        uint32_t n, cap;
+    } done;
+} Memo;
+Jaxpr **memo_slot(Memo *,
+                  const Jaxpr *); /* NULL in it until it is made; valid until the next call */
+
+/* A sub-program as the pass wants it. */
+typedef Jaxpr *JaxprMap(void *user, const Jaxpr *);
+
+/* `e` with `map` in its operands and dimensions, and `sub` (may be NULL) in its parameters; the
+   results are those of `e`. A parameter without a dimension or a jaxpr that changes is shared with
+   `e`. */
+Eqn eqn_rewrite(const ValMap *map, const Eqn *e, JaxprMap *sub, void *user);
+Vals vals_rewrite(const ValMap *map, Vals);
+
+/* Appends the equations of `j` for the operands `in` of its inputs, with fresh results; `map` then
+   has what stands for the values of `j`, its constants excepted: they stay what they are. */
+void jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in);
+
+/* `j` with other equations and results. */
+Jaxpr *jaxpr_with(Ctx *, const Jaxpr *, Eqns, Vals out);
+
+/* The jaxpr that `e` is nothing but a call of, and its operands: of a call-like primitive, or of a
+   cond whose index `map` makes a literal. NULL for any other equation. */
+const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in);
+/* Whether `e` does more than compute its results, itself; sub-programs not counted. */
+bool eqn_impure(const Ctx *, const Eqn *);
+
+#endif
