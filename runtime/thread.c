@@ -1,9 +1,9 @@
 /* The library's thread pool.
 
    One job at a time. The caller owns the pool while `busy` is set; whoever finds it set (a nested
-   or a concurrent call) runs inline. `inside` counts the workers in the job; CLOSED is set when it
-   takes no more. A worker joins by raising `inside` from a value without CLOSED, claims chunks
-   until there are none, and leaves. So the caller waits only for workers that are computing, never
+   or a concurrent call) runs inline. `inside` counts the workers in the job; OPEN is set while
+   it takes more. A worker joins by raising `inside` from a value with OPEN, claims chunks until
+   there are none, and leaves. So the caller waits only for workers that are computing, never
    for one that has yet to wake up.
 
    Workers sleep on `generation`, which every job raises. The pool belongs to a process: after fork
@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CLOSED (1u << 31)
+#define OPEN (1u << 31)
 enum { MOST = 1024, STACK = 512 * 1024, SPIN = 2000, CHUNKS_PER_THREAD = 4 };
 
 static struct {
@@ -29,7 +29,7 @@ static struct {
     int wanted,
         threads; /* what was asked for when it was started; who takes part, with the caller */
     pthread_t worker[MOST];
-    /* the job: written while it is CLOSED and nobody is inside */
+    /* the job: written while `inside` is 0 */
     jaxcc_body *body;
     void *ctx;
     int64_t n, chunk;
@@ -39,7 +39,7 @@ static struct {
     _Alignas(64) _Atomic uint32_t generation;
     _Atomic uint32_t sleepers;
     _Atomic bool stop;
-} pool = {.inside = CLOSED};
+} pool;
 
 /* ---- what the machine gives */
 
@@ -83,7 +83,7 @@ static void claim_chunks(void) {
 
 static bool join(void) {
     uint32_t inside = atomic_load_explicit(&pool.inside, memory_order_relaxed);
-    while (!(inside & CLOSED))
+    while (inside & OPEN)
         if (atomic_compare_exchange_weak_explicit(&pool.inside, &inside, inside + 1,
                                                   memory_order_acquire, memory_order_relaxed))
             return true;
@@ -91,7 +91,7 @@ static bool join(void) {
 }
 
 static void leave(void) {
-    if (atomic_fetch_sub_explicit(&pool.inside, 1, memory_order_release) == CLOSED + 1)
+    if (atomic_fetch_sub_explicit(&pool.inside, 1, memory_order_release) == 1)
         futex_wake(&pool.inside, 1);
 }
 
@@ -165,7 +165,7 @@ static bool adopt(void) {
     if (owner == me) return true;
     if (owner == -me || !atomic_compare_exchange_strong(&pool.owner, &owner, -me)) return false;
     pool.threads = 0;
-    atomic_store(&pool.inside, CLOSED);
+    atomic_store(&pool.inside, 0);
     atomic_store(&pool.sleepers, 0);
     atomic_store(&pool.stop, false);
     atomic_store(&pool.busy, false);
@@ -191,11 +191,11 @@ static void run(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
     pool.chunk = chunk * grain;
     pool.float_mode = float_mode();
     atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
-    atomic_store_explicit(&pool.inside, 0, memory_order_release);
+    atomic_store_explicit(&pool.inside, OPEN, memory_order_release);
     raise_generation(chunks < pool.threads ? (int)chunks - 1 : pool.threads - 1);
     claim_chunks();
-    uint32_t inside = atomic_fetch_or_explicit(&pool.inside, CLOSED, memory_order_acq_rel) | CLOSED;
-    for (int i = 0; inside != CLOSED; i++) {
+    uint32_t inside = atomic_fetch_and_explicit(&pool.inside, ~OPEN, memory_order_acq_rel) & ~OPEN;
+    for (int i = 0; inside; i++) {
         if (i < SPIN)
             relax();
         else

@@ -1,5 +1,6 @@
 /* Object files → library: runs the system's linker, which does this in 6 ms. */
 #include "link.h"
+#include "../file.h"
 #include "../options.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -211,19 +212,55 @@ bool link_so(Ctx *cx, const char *const *objects, uint32_t n, const char *out) {
     return target_close(cx, &t, spawn(cx, &a));
 }
 
-/* `ar qL` appends the members of the runtime rather than the archive. */
+/* ---- archives: "!<arch>\n", then members, each a header of 60 bytes and its bytes, padded to even
+ */
+
+enum { AR_MAGIC = 8, AR_HEADER = 60 };
+
+static void put_member(Text *t, const char *name, Str bytes) {
+    text_add(t, "%-16.16s%-12d%-6d%-6d%-8s%-10u`\n", name, 0, 0, 0, "644", bytes.n);
+    text_put(t, bytes);
+    if (bytes.n & 1) text_put(t, S("\n"));
+}
+
+/* The members of an archive, without its index; their names have at most 15 bytes. */
+static bool put_members(Text *t, Str archive) {
+    for (uint32_t at = AR_MAGIC; at + AR_HEADER <= archive.n;) {
+        const char *header = archive.at + at;
+        uint32_t n = (uint32_t)strtoul(str_c(t->arena, (Str){header + 48, 10}), NULL, 10);
+        if (n > archive.n - at - AR_HEADER) return false;
+        uint32_t whole = AR_HEADER + n + (n & 1);
+        if (whole > archive.n - at) whole = archive.n - at;
+        if (header[0] != '/') text_put(t, (Str){header, whole});
+        at += whole;
+    }
+    return true;
+}
+
+static bool archive_text(Ctx *cx, const char *const *objects, uint32_t n, Text *t) {
+    const char *path = runtime_archive(cx);
+    Str bytes;
+    text_put(t, S("!<arch>\n"));
+    for (uint32_t i = 0; i < n; i++) {
+        if (!file_read(cx->arena, cx->diags, objects[i], &bytes)) return false;
+        Str name = str_format(cx->arena, "%.8s%u.o/", cx->options->name, i);
+        put_member(t, name.at, bytes);
+    }
+    if (!path || !file_read(cx->arena, cx->diags, path, &bytes)) return false;
+    return put_members(t, bytes) || diag_plain(cx->diags, "'%s' is no archive", path);
+}
+
+/* What `ar s` adds is the index of symbols. */
 bool link_archive(Ctx *cx, const char *const *objects, uint32_t n, const char *out) {
-    const char *runtime = runtime_archive(cx);
-    if (!runtime) return false;
+    Text text = {.arena = cx->arena};
+    if (!archive_text(cx, objects, n, &text)) return false;
     const char *tool = find_tool(cx, (const char *const[]){"ar", "llvm-ar", NULL});
     if (!tool) return diag_plain(cx->diags, "no archiver: neither 'ar' nor 'llvm-ar' is in PATH");
     Target t;
     if (!target_open(cx, out, &t)) return false;
-    unlink(t.temporary); /* ar takes what exists for an archive */
     Args a = {0};
-    args(cx, &a, (const char *const[]){tool, "qcsDL", t.temporary, NULL});
-    for (uint32_t i = 0; i < n; i++)
-        arg(cx, &a, objects[i]);
-    arg(cx, &a, runtime);
-    return target_close(cx, &t, spawn(cx, &a));
+    args(cx, &a, (const char *const[]){tool, "s", t.temporary, NULL});
+    return target_close(cx, &t,
+                        file_write(cx->arena, cx->diags, t.temporary, (Str){text.at, text.n}) &&
+                            spawn(cx, &a));
 }

@@ -65,7 +65,7 @@ static LLVMValueRef dim_table(const Meta *e) {
 
 /* ---- functions */
 
-/* A function of the runtime or of the module, hidden when it is only declared. */
+/* A function of the runtime or of the module. */
 static LLVMValueRef named(const Meta *e, const char *name, LLVMTypeRef type) {
     LLVMValueRef f = LLVMGetNamedFunction(e->m, name);
     if (f) return f;
@@ -107,6 +107,7 @@ static LLVMValueRef define_call(const Meta *e, LLVMBuilderRef b) {
         types[i] = i < s->dims.n ? e->i64 : e->ptr;
     LLVMTypeRef type = LLVMFunctionType(e->i32, types, n, 0);
     LLVMValueRef callee = named(e, e->name, type);
+    LLVMSetVisibility(callee, LLVMDefaultVisibility);
     LLVMValueRef f =
         define(e, str_format(e->cx->arena, "%s_call", e->name).at,
                LLVMFunctionType(e->i32, (LLVMTypeRef[]){e->ptr, e->ptr, e->ptr}, 3, 0), b);
@@ -165,7 +166,7 @@ static void note(const Meta *e) {
     uint32_t n = (uint32_t)strlen(e->name) + 1;
     LLVMValueRef parts[] = {num(e, 6), num(e, n), num(e, NOTE_PROGRAM), bytes(e, "jaxcc", 6, 8),
                             bytes(e, e->name, n, (n + 3) & ~3u)};
-    LLVMValueRef g = private_constant(e, "", LLVMConstStructInContext(e->c, parts, 5, 1));
+    LLVMValueRef g = private_constant(e, "jaxcc_note", LLVMConstStructInContext(e->c, parts, 5, 1));
     LLVMSetSection(g, ".note.jaxcc");
     LLVMSetAlignment(g, 4);
     LLVMSetUnnamedAddress(g, LLVMNoUnnamedAddr);
