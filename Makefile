@@ -20,7 +20,7 @@ endif
 WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wno-unused-parameter
 CFLAGS = -std=c17 -D_GNU_SOURCE $(WARN) -MMD -MP $(CFLAGS.$(MODE)) -I. -Icompiler -I$(B) -I$(B)/gen -isystem $(LLVM)/include
 # The runtime goes into other people's libraries: any x86-64, position independent, nothing exported, never instrumented.
-CFLAGS.rt = -std=c17 -D_GNU_SOURCE $(WARN) -MMD -MP -O2 -fPIC -ffunction-sections -fdata-sections -fvisibility=hidden -fno-asynchronous-unwind-tables
+CFLAGS.rt = -std=c17 -D_GNU_SOURCE $(WARN) -MMD -MP -O2 -fPIC -ffunction-sections -fdata-sections -fvisibility=hidden -mtls-dialect=gnu2 -fno-asynchronous-unwind-tables
 
 # Everything that the compiler does not use is dropped; start-up is 4 ms, where relocating libMLIR.so takes 25.
 ARCHIVES = $$(ls $(LLVM)/lib/libMLIR*.a $(LLVM)/lib/libLLVM*.a | grep -v Test)
