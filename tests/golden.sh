@@ -14,7 +14,7 @@ for file in */*.jaxpr; do
     case $stage in
     parse) options='--emit=jaxpr --no-check' ;;
     typecheck) options=--emit=jaxpr ;;
-    passes) options='--emit=jaxpr --optimised' ;;
+    passes) options='--emit=jaxpr --passes' ;;
     types | header | mlir | llvm) options=--emit=$stage ;;
     *) options= ;;
     esac
