@@ -92,6 +92,12 @@ static bool library(Ctx *cx, const Jaxpr *j) {
     return false;
 }
 
+static bool print(Ctx *cx, const Jaxpr *j) {
+    Text text = {.arena = cx->arena};
+    jaxpr_print(cx, j, &text);
+    return file_write(cx->arena, cx->diags, cx->options->output, (Str){text.at, text.n});
+}
+
 static bool compile(Ctx *cx) {
     const Options *o = cx->options;
     if ((o->target && strncmp(o->target, "nvptx64", 7) == 0) || o->emit == EMIT_ptx)
@@ -100,14 +106,11 @@ static bool compile(Ctx *cx) {
     if (!j || diag_errors(cx->diags)) return false;
     if (o->check_only) return true;
     if (o->emit == EMIT_types) return diag_plain(cx->diags, "--emit=types is not supported yet");
-    if (o->emit == EMIT_jaxpr) {
-        Text text = {.arena = cx->arena};
-        jaxpr_print(cx, j, &text);
-        return file_write(cx->arena, cx->diags, o->output, (Str){text.at, text.n});
-    }
+    if (o->emit == EMIT_jaxpr && !o->passes) return print(cx, j);
     timer_stage(cx->timer, "passes");
     j = passes_run(cx, j);
     if (!j || diag_errors(cx->diags)) return false;
+    if (o->emit == EMIT_jaxpr) return print(cx, j);
     return library(cx, j) && !diag_errors(cx->diags);
 }
 

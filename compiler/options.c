@@ -61,6 +61,7 @@ SETS(ffast_math, o->fast_math, true)
 SETS(fno_fast_math, o->fast_math, false)
 SETS(check, o->check_only, true)
 SETS(no_check, o->no_check, true)
+SETS(passes, o->passes, true)
 SETS(verify, o->verify, true)
 SETS(MD, deps, true)
 SETS(MF, o->dep_file, v)
@@ -248,11 +249,9 @@ static bool settle(Reader *r) {
     bool text;
     if (!o->input) return wrong("no input file");
     if (!settle_emit(r, &text)) return false;
-    if (o->target && strncmp(o->target, "nvptx64", 7) == 0)
-        return wrong("--target=nvptx64 is not supported yet");
-    if (o->emit == EMIT_ptx) return wrong("--emit=ptx: --target=nvptx64 is not supported yet");
-    if (o->no_check && o->emit != EMIT_jaxpr)
-        return wrong("--no-check goes with --emit=jaxpr only");
+    if ((o->no_check || o->passes) && o->emit != EMIT_jaxpr)
+        return wrong("%s goes with --emit=jaxpr only", o->no_check ? "--no-check" : "--passes");
+    if (o->no_check && o->passes) return wrong("--passes needs a checked program");
     bool library = o->emit == EMIT_so || o->emit == EMIT_a || o->emit == EMIT_obj,
          to_stdout = strcmp(o->output, "-") == 0;
     Str stem = path_stem(str(o->output));
