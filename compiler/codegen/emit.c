@@ -258,14 +258,30 @@ Function em_function(Emit *e, Str name, MlirType result, uint32_t nargs, const M
     f.scope = em_begin(e, nargs, args);
     return f;
 }
+/* With -g a function's location carries its subprogram, which its operations' lines belong to. */
+static MlirLocation function_loc(Emit *e, Str name) {
+    if (!e->unit.ptr) return e->loc;
+    MlirAttribute id = mlirDisctinctAttrCreate(mlirUnitAttrGet(e->mlir)), none = {NULL};
+    MlirAttribute type = mlirLLVMDISubroutineTypeAttrGet(e->mlir, 0, 0, NULL);
+    MlirAttribute text = mlirStringAttrGet(e->mlir, ref_str(name));
+    enum { DEFINITION = 8, OPTIMIZED = 16 };
+    MlirAttribute sub = mlirLLVMDISubprogramAttrGet(e->mlir, none, false, id, e->unit, e->file,
+                                                    text, text, e->file, 1, 1,
+                                                    DEFINITION | OPTIMIZED, type, 0, NULL, 0, NULL);
+    return mlirLocationFusedGet(e->mlir, 1, &e->loc, sub);
+}
 MlirOperation em_function_end(Emit *e, Function *f, V value) {
     em_op(e, "llvm.return", 0, NULL, value.ptr ? 1 : 0, &value, 0, NULL, 0, NULL);
     e->block = mlirModuleGetBody(e->module);
-    Attr a[2] = {
+    Attr a[3] = {
         {"sym_name", mlirStringAttrGet(e->mlir, ref_str(f->name))},
-        {"function_type", mlirTypeAttrGet(function_type(e, f->result, f->nargs, f->args))}};
-    MlirOperation op =
-        em_op(e, "llvm.func", 0, NULL, 0, NULL, 2, a, 1, &f->scope.region);
+        {"function_type", mlirTypeAttrGet(function_type(e, f->result, f->nargs, f->args))},
+        {"linkage", mlirLLVMLinkageAttrGet(e->mlir, f->visible ? MlirLLVMLinkageExternal
+                                                               : MlirLLVMLinkageInternal)}};
+    MlirLocation was = e->loc;
+    e->loc = function_loc(e, f->name);
+    MlirOperation op = em_op(e, "llvm.func", 0, NULL, 0, NULL, 3, a, 1, &f->scope.region);
+    e->loc = was;
     e->block = f->scope.outer;
     return op;
 }
@@ -302,6 +318,12 @@ V em_call_local(Emit *e, Str name, MlirType result, uint32_t n, const V *args) {
 V em_address(Emit *e, Str name) {
     Attr a = {"global_name", symbol(e, name)};
     return em_1(e, "llvm.mlir.addressof", e->ptr, 0, NULL, 1, &a);
+}
+
+void em_at(Emit *e, Span span) {
+    LineCol at = diag_where(e->cx->diags, span);
+    e->loc = mlirLocationFileLineColGet(e->mlir, ref(diag_path(e->cx->diags, span.file)), at.line,
+                                        at.col);
 }
 
 /* ---- element types */

@@ -10,9 +10,13 @@ typedef MlirValue V;
 /* What the target offers; from -march, -mcpu or the machine. */
 typedef struct {
     const char *triple, *cpu, *features;
+    const char *tune;      /* the CPU whose costs count; `cpu` is only a level (x86-64-v3) */
     uint32_t vector_bytes; /* 64: AVX-512; 32: AVX2; 16: less */
     bool fma, masks;       /* masks: masked loads and stores of every element width (AVX-512BW) */
+    uint64_t need;         /* what the machine must have: bits of runtime/cpu.def */
 } Target;
+/* From -march, -mcpu, --target, or the machine; false after a diagnostic. */
+bool target_from_options(Ctx *, Target *);
 
 typedef struct Emit {
     Ctx *cx;
@@ -30,6 +34,13 @@ typedef struct Emit {
         MlirOperation *at;
         uint32_t n, cap;
     } kernels; /* by number in `texts` */
+    struct {
+        Val *at;
+        uint32_t n, cap;
+    } constants; /* em_constant was asked for */
+    Text messages; /* MLIR's diagnostics: internal errors */
+    MlirAttribute unit; /* of debug information: the compile unit; NULL without -g */
+    MlirAttribute file;
 } Emit;
 
 static const MlirType no_type = {NULL};
@@ -122,13 +133,17 @@ typedef struct {
     bool visible;
 } Function;
 Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args, bool visible);
-/* Ends it, `value` (of no type: none) being returned; appended to the module. */
+/* Ends it, `value` (of no type: none) being returned; appended to the module. What is not `visible` is internal. */
 MlirOperation em_function_end(Emit *, Function *, V value);
 /* Declares an outer function (once), and calls it; em_call_local: one of this module. */
 void em_declare(Emit *, const char *name, MlirType result, uint32_t n, const MlirType *args);
 V em_call_local(Emit *, Str name, MlirType result, uint32_t n, const V *args);
 V em_call(Emit *, const char *name, MlirType result, uint32_t n, const V *args);
 V em_address(Emit *, Str symbol); /* of a function or global */
+/* The symbol of a value's data: read-only bytes in the library, aligned to 64. */
+Str em_constant(Emit *, Val);
+/* New operations come from there. */
+void em_at(Emit *, Span);
 V em_alloca(Emit *, int64_t bytes, uint32_t align);
 
 /* ---- element types: in memory and in registers. bool: i8 and i1; bf16, f16: 16 bits and f32 (rounded after every

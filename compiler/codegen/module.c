@@ -1,0 +1,319 @@
+/* The module of one compilation: opened, given its constants, lowered, optimised, written. */
+#include "emit.h"
+#include "metadata.h"
+#include "../file.h"
+#include "../options.h"
+#include "../timer.h"
+#include <llvm-c/Core.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <mlir-c/BuiltinAttributes.h>
+#include <mlir-c/BuiltinTypes.h>
+#include <mlir-c/Conversion.h>
+#include <mlir-c/Diagnostics.h>
+#include <mlir-c/Dialect/Arith.h>
+#include <mlir-c/Dialect/ControlFlow.h>
+#include <mlir-c/Dialect/LLVM.h>
+#include <mlir-c/Dialect/SCF.h>
+#include <mlir-c/Pass.h>
+#include <mlir-c/RegisterEverything.h>
+#include <mlir-c/Target/LLVMIR.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* From this size on a constant is not made part of the module but included by the assembler. */
+enum { INCBIN_BYTES = 1 << 20 };
+
+static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
+
+/* ---- what goes wrong here is our own fault */
+static void append(MlirStringRef s, void *text) {
+    text_put(text, (Str){s.data, (uint32_t)s.length});
+}
+static MlirLogicalResult message(MlirDiagnostic d, void *user) {
+    Emit *e = user;
+    text_put(&e->messages, S("  "));
+    mlirDiagnosticPrint(d, append, &e->messages);
+    text_put(&e->messages, S("\n"));
+    return mlirLogicalResultSuccess();
+}
+_Noreturn static void internal_error(Emit *e, const char *stage, const char *why) {
+    fprintf(stderr, "jaxcc: internal error: %s: %s\n%.*s", stage, why, (int)e->messages.n,
+            e->messages.at ? e->messages.at : "");
+    exit(3);
+}
+
+/* ---- opening */
+static void load_dialects(Emit *e) {
+    MlirDialectHandle handles[] = {mlirGetDialectHandle__llvm__(), mlirGetDialectHandle__scf__(),
+                                   mlirGetDialectHandle__cf__(), mlirGetDialectHandle__arith__()};
+    for (unsigned i = 0; i < sizeof handles / sizeof *handles; i++)
+        mlirDialectHandleLoadDialect(handles[i], e->mlir);
+    mlirRegisterAllLLVMTranslations(e->mlir);
+}
+static void open_debug(Emit *e) {
+    Str path = str(diag_path(e->cx->diags, 0)), dir = S(".");
+    MlirAttribute none = {NULL};
+    e->file = mlirLLVMDIFileAttrGet(
+        e->mlir, mlirStringAttrGet(e->mlir, mlirStringRefCreate(path.at, path.n)),
+        mlirStringAttrGet(e->mlir, mlirStringRefCreate(dir.at, dir.n)));
+    enum { DW_LANG_C = 2 };
+    e->unit = mlirLLVMDICompileUnitAttrGet(
+        e->mlir, mlirDisctinctAttrCreate(mlirUnitAttrGet(e->mlir)), DW_LANG_C, e->file,
+        mlirStringAttrGet(e->mlir, ref("jaxcc " JAXCC_VERSION)), true,
+        MlirLLVMDIEmissionKindLineTablesOnly, MlirLLVMDINameTableKindDefault, none);
+}
+Emit *emit_open(Ctx *cx, Target target) {
+    Emit *e = arena_new(cx->arena, Emit, 1);
+    timer_stage(cx->timer, "build");
+    e->cx = cx;
+    e->arena = cx->arena;
+    e->target = target;
+    e->messages.arena = e->declared.arena = e->texts.arena = cx->arena;
+    e->mlir = mlirContextCreateWithThreading(false);
+    mlirContextAttachDiagnosticHandler(e->mlir, message, e, NULL);
+    load_dialects(e);
+    e->loc = mlirLocationUnknownGet(e->mlir);
+    e->module = mlirModuleCreateEmpty(e->loc);
+    e->block = mlirModuleGetBody(e->module);
+    e->i1 = mlirIntegerTypeGet(e->mlir, 1);
+    e->i8 = mlirIntegerTypeGet(e->mlir, 8);
+    e->i16 = mlirIntegerTypeGet(e->mlir, 16);
+    e->i32 = mlirIntegerTypeGet(e->mlir, 32);
+    e->i64 = mlirIntegerTypeGet(e->mlir, 64);
+    e->f16 = mlirF16TypeGet(e->mlir);
+    e->bf16 = mlirBF16TypeGet(e->mlir);
+    e->f32 = mlirF32TypeGet(e->mlir);
+    e->f64 = mlirF64TypeGet(e->mlir);
+    e->ptr = mlirLLVMPointerTypeGet(e->mlir, 0);
+    if (cx->options->debug) open_debug(e);
+    return e;
+}
+void emit_close(Emit *e) {
+    mlirModuleDestroy(e->module);
+    mlirContextDestroy(e->mlir);
+}
+
+/* ---- constants: declared in the MLIR module, defined in the LLVM module */
+static Str constant_name(Emit *e, Val v) { return str_format(e->arena, "constant_%u", v); }
+
+static uint64_t constant_bytes(Emit *e, Val v) {
+    Dim n = type_size(e->cx->types, val_type(e->cx, v));
+    return (uint64_t)n * em_bytes(val_array(e->cx, v)->dtype);
+}
+Str em_constant(Emit *e, Val v) {
+    Str name = constant_name(e, v);
+    bool fresh;
+    intern(&e->declared, name.at, name.n, &fresh);
+    if (!fresh) return name;
+    push(e->arena, &e->constants, v);
+    MlirBlock was = e->block;
+    MlirRegion empty = mlirRegionCreate();
+    e->block = mlirModuleGetBody(e->module);
+    Attr a[4] = {{"sym_name", mlirStringAttrGet(e->mlir, mlirStringRefCreate(name.at, name.n))},
+                 {"global_type",
+                  mlirTypeAttrGet(mlirLLVMArrayTypeGet(e->i8, (unsigned)constant_bytes(e, v)))},
+                 {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal)},
+                 {"constant", mlirUnitAttrGet(e->mlir)}};
+    em_op(e, "llvm.mlir.global", 0, NULL, 0, NULL, 4, a, 1, &empty);
+    e->block = was;
+    return name;
+}
+
+/* What one writing needs. */
+typedef struct {
+    Emit *e;
+    EmitKind kind;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMTargetMachineRef machine;
+    struct {
+        char **at;
+        uint32_t n, cap;
+    } files; /* temporary ones */
+} Writer;
+
+/* The raw bytes go to a file that the assembler includes: a large module is slow and takes three
+ * times the memory. */
+static bool include(Writer *w, Val v, LLVMValueRef g, Str name, uint64_t bytes) {
+    Ctx *cx = w->e->cx;
+    char *path =
+        cx->options->save_temps
+            ? str_c(cx->arena, str_format(cx->arena, "%.*s.%.*s.bin",
+                                          SF(path_stem(str(cx->options->output))), SF(name)))
+            : file_temporary(cx->arena, cx->diags);
+    if (!path) return false;
+    if (!cx->options->save_temps) push(cx->arena, &w->files, path);
+    FILE *f = fopen(path, "wb");
+    bool good = f && fwrite(val_info(cx, v)->data, 1, bytes, f) == bytes;
+    if (f && fclose(f)) good = false;
+    if (!good) return diag_plain(cx->diags, "cannot write '%s'", path);
+    LLVMSetVisibility(g, LLVMHiddenVisibility);
+    Str text = str_format(cx->arena,
+                          ".section .rodata.%.*s,\"a\",@progbits\n.balign 64\n%.*s:\n"
+                          ".incbin \"%s\"\n.size %.*s, %llu\n.type %.*s,@object\n",
+                          SF(name), SF(name), path, SF(name), (unsigned long long)bytes, SF(name));
+    LLVMAppendModuleInlineAsm(w->module, text.at, text.n);
+    return true;
+}
+static bool define_constants(Writer *w) {
+    Emit *e = w->e;
+    for (uint32_t i = 0; i < e->constants.n; i++) {
+        Val v = e->constants.at[i];
+        Str name = constant_name(e, v);
+        LLVMValueRef g = LLVMGetNamedGlobal(w->module, name.at);
+        uint64_t bytes = constant_bytes(e, v);
+        if (bytes >= INCBIN_BYTES && w->kind == EMIT_obj) {
+            if (!include(w, v, g, name, bytes)) return false;
+            continue;
+        }
+        const char *data = val_info(e->cx, v)->data;
+        LLVMSetInitializer(
+            g, LLVMConstDataArray(LLVMInt8TypeInContext(w->context), bytes ? data : "", bytes));
+        LLVMSetLinkage(g, LLVMPrivateLinkage);
+        LLVMSetAlignment(g, 64);
+    }
+    return true;
+}
+
+/* ---- MLIR → LLVM */
+static bool verify(Emit *e) {
+    timer_stage(e->cx->timer, "verify");
+    if (mlirOperationVerify(mlirModuleGetOperation(e->module))) return true;
+    internal_error(e, "MLIR", "what was built is not valid");
+}
+static void lower(Emit *e) {
+    timer_stage(e->cx->timer, "mlir");
+    MlirPassManager pm = mlirPassManagerCreateOnOperation(e->mlir, ref("builtin.module"));
+    mlirPassManagerEnableVerifier(pm, false);
+    mlirPassManagerAddOwnedPass(pm, mlirCreateConversionSCFToControlFlowPass());
+    mlirPassManagerAddOwnedPass(pm, mlirCreateConversionArithToLLVMConversionPass());
+    mlirPassManagerAddOwnedPass(pm, mlirCreateConversionConvertControlFlowToLLVMPass());
+    if (mlirLogicalResultIsFailure(mlirPassManagerRunOnOp(pm, mlirModuleGetOperation(e->module))))
+        internal_error(e, "MLIR", "lowering failed");
+    mlirPassManagerDestroy(pm);
+}
+static void add_string_attribute(Writer *w, LLVMValueRef f, const char *key, const char *value) {
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+                            LLVMCreateStringAttribute(w->context, key, (unsigned)strlen(key), value,
+                                                      (unsigned)strlen(value)));
+}
+/* Functions of the runtime are hidden; ours never unwind. */
+static void set_attributes(Writer *w) {
+    unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
+    LLVMAttributeRef quiet = LLVMCreateEnumAttribute(w->context, nounwind, 0);
+    for (LLVMValueRef f = LLVMGetFirstFunction(w->module); f; f = LLVMGetNextFunction(f)) {
+        size_t n;
+        const char *name = LLVMGetValueName2(f, &n);
+        if (LLVMIsDeclaration(f)) {
+            if (!strncmp(name, "jaxcc_rt_", 9)) LLVMSetVisibility(f, LLVMHiddenVisibility);
+            continue;
+        }
+        LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, quiet);
+        add_string_attribute(w, f, "tune-cpu", w->e->target.tune);
+        if (w->e->target.vector_bytes == 64)
+            add_string_attribute(w, f, "prefer-vector-width", "512");
+    }
+}
+static void open_machine(Writer *w) {
+    const Target *t = &w->e->target;
+    static const LLVMCodeGenOptLevel level[] = {LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault,
+                                                LLVMCodeGenLevelDefault,
+                                                LLVMCodeGenLevelAggressive};
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86AsmParser();
+    LLVMTargetRef target;
+    char *why = NULL;
+    if (LLVMGetTargetFromTriple(t->triple, &target, &why)) internal_error(w->e, "LLVM", why);
+    w->machine =
+        LLVMCreateTargetMachine(target, t->triple, t->cpu, t->features,
+                                level[w->e->cx->options->opt], LLVMRelocPIC, LLVMCodeModelDefault);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(w->machine);
+    LLVMSetTarget(w->module, t->triple);
+    LLVMSetModuleDataLayout(w->module, layout);
+    LLVMDisposeTargetData(layout);
+}
+/* Kernels are in vectors already: what is left is to clean up after their construction. */
+static void optimise(Writer *w) {
+    static const char *const passes[] = {
+        NULL, "function(sroa,early-cse,simplifycfg)",
+        "function(sroa,early-cse,instcombine,simplifycfg,loop-mssa(licm))",
+        "function(sroa,early-cse,instcombine,simplifycfg,loop-mssa(licm),gvn,dse)"};
+    const char *list = passes[w->e->cx->options->opt];
+    if (!list) return;
+    timer_stage(w->e->cx->timer, "llvm");
+    LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef error = LLVMRunPasses(w->module, list, w->machine, o);
+    LLVMDisposePassBuilderOptions(o);
+    if (error) internal_error(w->e, "LLVM", LLVMGetErrorMessage(error));
+}
+static bool translate(Writer *w, const Jaxpr *j) {
+    Emit *e = w->e;
+    lower(e);
+    timer_stage(e->cx->timer, "translate");
+    w->context = LLVMContextCreate();
+    w->module = mlirTranslateModuleToLLVMIR(mlirModuleGetOperation(e->module), w->context);
+    if (!w->module) internal_error(e, "MLIR", "translation to LLVM failed");
+    open_machine(w);
+    set_attributes(w);
+    if (!define_constants(w)) return false;
+    metadata_emit(e->cx, j, w->module);
+    return true;
+}
+
+/* ---- LLVM → bytes */
+static bool write_machine_code(Writer *w, const char *path) {
+    Ctx *cx = w->e->cx;
+    char *why = NULL;
+    LLVMMemoryBufferRef bytes = NULL;
+    timer_stage(cx->timer, "codegen");
+    LLVMCodeGenFileType type = w->kind == EMIT_asm ? LLVMAssemblyFile : LLVMObjectFile;
+    if (LLVMTargetMachineEmitToMemoryBuffer(w->machine, w->module, type, &why, &bytes))
+        internal_error(w->e, "LLVM", why);
+    size_t n = LLVMGetBufferSize(bytes);
+    timer_stage(cx->timer, "write");
+    bool good = n <= UINT32_MAX ? file_write(cx->arena, cx->diags, path,
+                                             (Str){LLVMGetBufferStart(bytes), (uint32_t)n})
+                                : diag_plain(cx->diags, "the library is larger than 4 GiB");
+    LLVMDisposeMemoryBuffer(bytes);
+    return good;
+}
+static bool write_llvm(Writer *w, const char *path) {
+    char *text = LLVMPrintModuleToString(w->module);
+    bool good = file_write(w->e->arena, w->e->cx->diags, path, str(text));
+    LLVMDisposeMessage(text);
+    return good;
+}
+static bool write_mlir(Emit *e, const char *path) {
+    Text text = {.arena = e->arena};
+    MlirOpPrintingFlags flags = mlirOpPrintingFlagsCreate();
+    if (e->cx->options->debug) mlirOpPrintingFlagsEnableDebugInfo(flags, true, false);
+    mlirOperationPrintWithFlags(mlirModuleGetOperation(e->module), flags, append, &text);
+    mlirOpPrintingFlagsDestroy(flags);
+    return file_write(e->arena, e->cx->diags, path, (Str){text.at, text.n});
+}
+static void writer_close(Writer *w) {
+    for (uint32_t i = 0; i < w->files.n; i++)
+        unlink(w->files.at[i]);
+    if (w->machine) LLVMDisposeTargetMachine(w->machine);
+    LLVMDisposeModule(w->module);
+    LLVMContextDispose(w->context);
+}
+bool emit_write(Emit *e, const Jaxpr *j, EmitKind kind, const char *path) {
+    verify(e);
+    if (kind == EMIT_mlir) return write_mlir(e, path);
+    Writer w = {.e = e, .kind = kind};
+    bool good = translate(&w, j);
+    if (good) {
+        optimise(&w);
+        good = kind == EMIT_llvm ? write_llvm(&w, path) : write_machine_code(&w, path);
+    }
+    writer_close(&w);
+    return good;
+}
