@@ -450,6 +450,12 @@ int dim_equal(Types *ts, Dim a, Dim b) {
     return d.lo > 0 || d.hi < 0 ? 0 : -1;
 }
 
+int dim_at_most(Types *ts, Dim a, Dim b) {
+    if (a == b) return 1;
+    Bounds d = bounds(types_dims(ts), dim_sub(ts, b, a));
+    return d.lo >= 0 ? 1 : d.hi < 0 ? 0 : -1;
+}
+
 Dim dim_substitute(Types *ts, Dim d, DimMap *map, void *user) {
     if (dim_is_const(d)) return d;
     DimExpr e = *dim_at(ts, d);

@@ -161,6 +161,7 @@ typedef struct Ctx {
     ValInfo **blocks; /* of the value table: val_info */
     uint32_t nvals;
     bool verify; /* typecheck after every pass, print, reread and compare */
+    bool wide;   /* literals without type have 64 bits: some input of the untyped text has */
     DimChecks dim_checks; /* found by typecheck */
     struct Timer *timer; /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
     struct Stdlib *stdlib; /* the programs of stdlib/ read so far; NULL: none */

@@ -111,6 +111,8 @@ bool dim_has_bound(const Types *, Dim);
 #define DIM_TOO_LARGE INT64_MAX
 /* Bound dimensions agree by variable, never by value. Decided where it can be: 1 equal for all values, 0 different for all values, -1 depends. */
 int dim_equal(Types *, Dim, Dim);
+/* a ≤ b: 1 always, 0 never, -1 depends. */
+int dim_at_most(Types *, Dim, Dim);
 /* Product of the extents. */
 Dim type_size(Types *, Type);
 

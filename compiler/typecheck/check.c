@@ -1,0 +1,155 @@
+/* Infer one equation, check a program. An equation that failed leaves its results with their
+   declared types, or without one; what uses a value without type is passed over, so that one
+   mistake gives one message. */
+#include "rule.h"
+
+static TypeRule *const type_rule[NPRIMS] = {
+#define PRIM(id, text, arity, type, lowering) [P_##id] = type_##type,
+#include "../prims.def"
+};
+
+/* Operands of a primitive of fixed arity; -1: its rule decides. */
+enum { ARITY_unary = 1, ARITY_binary = 2, ARITY_ternary = 3, ARITY_params = -1 };
+static const int8_t arity[NPRIMS] = {
+#define PRIM(id, text, arity, type, lowering) [P_##id] = ARITY_##arity,
+#include "../prims.def"
+};
+
+static bool unknown_primitive(Ctx *cx, const Eqn *e) {
+    Prim near = prim_similar(e->unknown);
+    if (near == P_none) return diag(cx->diags, e->span, "unknown primitive '%.*s'", SF(e->unknown));
+    return diag(cx->diags, e->span, "unknown primitive '%.*s'; did you mean '%s'?", SF(e->unknown),
+                prim_name[near]);
+}
+
+bool infer(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (e->prim == P_none) return unknown_primitive(cx, e);
+    if (arity[e->prim] >= 0 && !want(cx, e, (unsigned)arity[e->prim], 1)) return false;
+    return type_rule[e->prim](cx, e, in, out);
+}
+
+/* ---- one equation */
+
+static bool want_literals(Ctx *cx, const Eqn *e, const Type *in) {
+    for (unsigned i = 0; i < e->in.n; i++) {
+        const Lit *lit = val_info(cx, e->in.at[i])->lit;
+        if (!lit || !in[i] || literal_fits(cx, lit, in[i])) continue;
+        Str text =
+            str_format(cx->arena, "%s%llu", lit->negative ? "-" : "", (unsigned long long)lit->i);
+        if (lit->kind == LIT_FLOAT) text = str_format(cx->arena, "%.17g", lit->re);
+        if (lit->kind == LIT_COMPLEX) text = S("a complex number");
+        if (lit->kind == LIT_BOOL) text = lit->i ? S("True") : S("False");
+        return diag(cx->diags, operand_at(cx, e, i), "%s: %.*s is no value of type %s", name_of(e),
+                    SF(text), type_c(cx, in[i]));
+    }
+    return true;
+}
+
+/* More bytes than an address can count. */
+static bool too_large(Ctx *cx, Type t) {
+    Dim n = type_size(cx->types, t);
+    uint32_t bytes = dtype_info[type_at(cx->types, t)->dtype].bits / 8;
+    return dim_is_const(n) && n > INT64_MAX / (bytes ? bytes : 1);
+}
+
+/* The inferred types become those of the results, or must be what the text declares. */
+static bool settle(Ctx *cx, const Eqn *e, const Type *out) {
+    bool ok = true;
+    for (unsigned i = 0; i < e->out.n; i++) {
+        ValInfo *v = val_info(cx, e->out.at[i]);
+        if (!out[i]) continue;
+        if (v->type != out[i] && too_large(cx, out[i]))
+            ok = diag(cx->diags, result_at(cx, e, i), "%s: a result of type %s is too large",
+                      name_of(e), type_c(cx, out[i]));
+        else if (!v->type)
+            v->type = out[i];
+        else if (v->type != out[i] && !types_agree(cx, v->type, out[i], result_at(cx, e, i)))
+            ok = diag(cx->diags, result_at(cx, e, i), "%s gives a %s, but '%.*s' is declared as %s",
+                      name_of(e), type_c(cx, out[i]), SF(val_name(cx, e->out.at[i])),
+                      type_c(cx, v->type));
+    }
+    return ok;
+}
+
+static void check_eqn(Ctx *cx, Eqn *e) {
+    enum { SMALL = 16 };
+    Type small[2 * SMALL];
+    Type *in = e->in.n <= SMALL ? small : arena_new(cx->arena, Type, e->in.n);
+    Type *out = e->out.n < SMALL ? small + SMALL : arena_new(cx->arena, Type, (size_t)e->out.n + 1);
+    out[0] = 0;
+    for (unsigned i = 0; i < e->in.n; i++)
+        in[i] = val_type(cx, e->in.at[i]);
+    for (unsigned i = 0; i < e->out.n; i++)
+        out[i] = val_type(cx, e->out.at[i]);
+    if (e->prim != P_none) complete(cx, e, in);
+    bool known = true;
+    for (unsigned i = 0; i < e->in.n && e->prim != P_none; i++)
+        known = known && in[i];
+    if (known && want_literals(cx, e, in) && infer(cx, e, in, out)) settle(cx, e, out);
+}
+
+/* ---- programs */
+
+static void check_body(Ctx *cx, Jaxpr *j) {
+    j->checking = true;
+    each(Eqn, e, j->eqns)
+        check_eqn(cx, e);
+    j->checking = false;
+    j->checked = true;
+}
+
+void check_nested(Ctx *cx, Jaxpr *j, Span caller) {
+    if (j->checking)
+        diag(cx->diags, caller, "'%.*s' calls itself", SF(j->name));
+    else if (!j->checked)
+        check_body(cx, j);
+}
+
+static bool inputs_known(Ctx *cx, const Jaxpr *j) {
+    const Vals both[] = {j->consts, j->in};
+    for (unsigned k = 0; k < 2; k++)
+        each(Val, v, both[k]) {
+            if (!val_type(cx, *v))
+                return diag(cx->diags, val_info(cx, *v)->span,
+                            "the type of input '%.*s' is not printed: give the types of the inputs "
+                            "by --in-type",
+                            SF(val_info(cx, *v)->name));
+            const DtypeInfo *d = &dtype_info[val_array(cx, *v)->dtype];
+            cx->wide = cx->wide || (OF_REAL >> d->kind & 1 && d->bits == 64) || d->bits == 128;
+            if (too_large(cx, val_type(cx, *v)))
+                diag(cx->diags, val_info(cx, *v)->span, "an input of type %s is too large",
+                     type_c(cx, val_type(cx, *v)));
+        }
+    return true;
+}
+
+bool check(Ctx *cx, Jaxpr *j) {
+    uint32_t before = diag_errors(cx->diags);
+    if (!inputs_known(cx, j)) return false;
+    check_body(cx, j);
+    each(Val, v, j->out) {
+        ValInfo *i = val_info(cx, *v);
+        if (!i->type && i->lit) i->type = literal_type(cx, i->lit);
+    }
+    return diag_errors(cx->diags) == before;
+}
+
+static bool set_input(Ctx *cx, Val v, unsigned number, Type t, Span span) {
+    ValInfo *i = val_info(cx, v);
+    if (!i->type) i->type = t;
+    return types_agree(cx, i->type, t, span) ||
+           diag(cx->diags, span, "type %u is %s, but '%.*s' is declared as %s", number,
+                type_c(cx, t), SF(i->name), type_c(cx, i->type));
+}
+
+bool check_inputs(Ctx *cx, Jaxpr *j, const Type *types, uint32_t n, Span span) {
+    uint32_t consts = n == j->in.n ? 0 : j->consts.n;
+    if (n != consts + j->in.n)
+        return diag(cx->diags, span,
+                    "there are %u types, but the program has %u inputs and %u constants", n,
+                    j->in.n, j->consts.n);
+    for (uint32_t i = 0; i < n; i++)
+        if (!set_input(cx, i < consts ? j->consts.at[i] : j->in.at[i - consts], i, types[i], span))
+            return false;
+    return true;
+}

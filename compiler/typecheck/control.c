@@ -1,0 +1,357 @@
+/* Calls and control flow: the operands meet the inputs of nested programs, whose results meet each
+   other. A nested program is checked where it is met first; in untyped text its inputs take the
+   types of the operands there. */
+#include "rule.h"
+
+/* How the inputs of a nested program stand to the operands of the equation: input i is operand
+   first + i, or from `jump` on operand first + skip + i; from `sliced` on without its leading axis.
+ */
+typedef struct {
+    const char *what; /* "the body", for messages */
+    Jaxpr *j;
+    uint32_t n; /* inputs it must have */
+    uint32_t first, jump, skip, sliced;
+} Nested;
+
+static unsigned operand_of(const Nested *b, uint32_t i) {
+    return b->first + i + (i >= b->jump ? b->skip : 0);
+}
+
+/* ---- bound dimensions: inner variables in terms of the equation's operands and results */
+
+typedef struct {
+    Ctx *cx;
+    const Eqn *e;
+    const Nested *b;
+} Scope;
+
+static Dim outward(void *user, Dim atom) {
+    Scope *s = user;
+    const DimExpr *d = dim_at(s->cx->types, atom);
+    if (d->kind != DIM_BOUND) return atom;
+    for (uint32_t i = 0; i < s->b->j->in.n && i < s->b->n; i++) {
+        if (s->b->j->in.at[i] != d->val) continue;
+        Val v = s->e->in.at[operand_of(s->b, i)];
+        const Lit *lit = val_info(s->cx, v)->lit;
+        return !lit ? dim_bound(s->cx->types, v) : lit->negative ? -(Dim)lit->i : (Dim)lit->i;
+    }
+    for (uint32_t i = 0; i < s->b->j->out.n && i < s->e->out.n; i++)
+        if (s->b->j->out.at[i] == d->val) return dim_bound(s->cx->types, s->e->out.at[i]);
+    return atom;
+}
+
+static bool type_has_bound(const Ctx *cx, Type t) {
+    const ArrayType *a = type_at(cx->types, t);
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (dim_has_bound(cx->types, a->dims[i])) return true;
+    return false;
+}
+
+/* An inner type as the equation sees it. */
+static Type outer_type(Ctx *cx, const Eqn *e, const Nested *b, Type t) {
+    if (!type_has_bound(cx, t)) return t;
+    return type_substitute(cx->types, t, outward, &(Scope){cx, e, b});
+}
+
+/* ---- entering */
+
+static Span jaxpr_at(const Eqn *e, const Jaxpr *j) { return j->span.n ? j->span : e->span; }
+
+static Type without_leading(Ctx *cx, Type t) {
+    const ArrayType *a = type_at(cx->types, t);
+    if (!a->rank) return t;
+    return type_of(cx->types, a->dtype, a->rank - 1, a->dims + 1);
+}
+
+static bool input_disagrees(Ctx *cx, const Eqn *e, const Nested *b, uint32_t i, Type has,
+                            Type wants) {
+    unsigned k = operand_of(b, i);
+    const ValInfo *v = val_info(cx, b->j->in.at[i]);
+    diag(cx->diags, operand_at(cx, e, k), "%s: operand %u gives %s a %s, but it takes a %s",
+         name_of(e), k, b->what, type_c(cx, has), type_c(cx, wants));
+    if (v->span.n) diag_note(cx->diags, v->span, "input '%.*s' of %s", SF(v->name), b->what);
+    return false;
+}
+
+/* Brings the operands' types to the inputs, checks the program, and compares where the inputs have
+   types. The number of inputs is right. */
+static bool enter(Ctx *cx, const Eqn *e, const Nested *b, const Type *in) {
+    Jaxpr *j = b->j;
+    if (j->consts.n)
+        return diag(cx->diags, jaxpr_at(e, j),
+                    "%s: constants inside a nested program are not supported yet", name_of(e));
+    bool ok = true;
+    for (uint32_t i = 0; i < b->n; i++) {
+        unsigned k = operand_of(b, i);
+        Type t = i >= b->sliced ? without_leading(cx, in[k]) : in[k];
+        ValInfo *v = val_info(cx, j->in.at[i]);
+        if (!v->type) {
+            v->type = t;
+            continue;
+        }
+        Type wants = outer_type(cx, e, b, v->type);
+        if (!types_agree(cx, t, wants, operand_at(cx, e, k)))
+            ok = input_disagrees(cx, e, b, i, t, wants);
+    }
+    check_nested(cx, j, e->span);
+    return ok;
+}
+
+/* The type of result i of a nested program; an untyped literal takes `like`. 0: unknown. */
+static Type result_type(Ctx *cx, const Jaxpr *j, uint32_t i, Type like) {
+    ValInfo *v = val_info(cx, j->out.at[i]);
+    if (!v->type && v->lit) {
+        Type own = literal_type(cx, v->lit);
+        v->type = like && own ? type_of(cx->types, type_at(cx->types, like)->dtype, 0, NULL) : own;
+    }
+    return v->type;
+}
+
+static Span inner_result_at(const Eqn *e, const Jaxpr *j, uint32_t i) {
+    return j->out_at ? j->out_at[i] : jaxpr_at(e, j);
+}
+
+/* ---- calls */
+
+static Jaxpr *call_body(const Eqn *e) {
+    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr};
+    for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const Param *p = param_find(e, keys[i]);
+        if (p && p->value.kind == V_JAXPR) return p->value.jaxpr;
+    }
+    return NULL;
+}
+
+/* The body's results. One called `_` is dropped by the caller and not compared: JAX names it after
+   a result that nobody uses, and its type may be another. */
+bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    Jaxpr *j = call_body(e);
+    if (!j) return diag(cx->diags, e->span, "%s needs the parameter 'jaxpr'", name_of(e));
+    if (j->in.n != e->in.n)
+        return diag(cx->diags, e->span, "%s: the body takes %u operand%s, but there %s %u",
+                    name_of(e), j->in.n, j->in.n == 1 ? "" : "s", e->in.n == 1 ? "is" : "are",
+                    e->in.n);
+    Nested b = {"the body", j, e->in.n, 0, UINT32_MAX, 0, UINT32_MAX};
+    if (!enter(cx, e, &b, in) || !want_results(cx, e, j->out.n)) return false;
+    for (uint32_t i = 0; i < j->out.n; i++) {
+        Type t = outer_type(cx, e, &b, result_type(cx, j, i, out[i]));
+        bool dropped = str_is(val_info(cx, j->out.at[i])->name, "_");
+        if (!dropped || !out[i]) out[i] = t;
+    }
+    return true;
+}
+
+/* ---- cond */
+
+static bool want_index(Ctx *cx, const Eqn *e, const Type *in, uint32_t branches) {
+    const ArrayType *x = type_at(cx->types, in[0]);
+    if (x->rank == 0 && (x->dtype == DT_i32 || (x->dtype == DT_bool && branches == 2))) return true;
+    diag(cx->diags, operand_at(cx, e, 0),
+         "cond: operand 0, the index of the branch, must be i32[], but is %s", type_c(cx, in[0]));
+    note_operand(cx, e, 0, in[0]);
+    return false;
+}
+
+/* Result i of each branch has one type. */
+static bool branches_agree(Ctx *cx, const Eqn *e, Jaxprs branches, uint32_t i, Type *out) {
+    Type first = 0;
+    uint32_t known = 0;
+    for (uint32_t k = 0; k < branches.n && !first; k++) {
+        if (val_info(cx, branches.at[k]->out.at[i])->lit && k + 1 < branches.n) continue;
+        Nested b = {"branch", branches.at[k], e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX};
+        first = outer_type(cx, e, &b, result_type(cx, branches.at[k], i, *out));
+        known = k;
+    }
+    for (uint32_t k = 0; k < branches.n && first; k++) {
+        Jaxpr *j = branches.at[k];
+        Nested b = {"branch", j, e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX};
+        Type t = outer_type(cx, e, &b, result_type(cx, j, i, first));
+        if (!t || types_agree(cx, t, first, inner_result_at(e, j, i))) continue;
+        diag(cx->diags, inner_result_at(e, j, i),
+             "cond: result %u of branch %u is %s, but that of branch %u is %s", i, k, type_c(cx, t),
+             known, type_c(cx, first));
+        diag_note(cx->diags, inner_result_at(e, branches.at[known], i), "the result of branch %u",
+                  known);
+        return false;
+    }
+    *out = first;
+    return true;
+}
+
+bool type_cond(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want_param(cx, e, K_branches)) return false;
+    Jaxprs branches = param_jaxprs(e, K_branches);
+    if (!branches.n) return diag(cx->diags, param_at(e, K_branches), "cond: branches is empty");
+    if (!e->in.n) return diag(cx->diags, e->span, "cond takes an index, but has 0 operands");
+    bool ok = want_index(cx, e, in, branches.n);
+    for (uint32_t k = 0; k < branches.n; k++) {
+        Jaxpr *j = branches.at[k];
+        if (j->in.n != e->in.n - 1)
+            return diag(cx->diags, jaxpr_at(e, j),
+                        "cond: branch %u takes %u operand%s, but there are %u", k, j->in.n,
+                        j->in.n == 1 ? "" : "s", e->in.n - 1);
+        Nested b = {"a branch", j, e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX};
+        ok = enter(cx, e, &b, in) && ok;
+        if (j->out.n != branches.at[0]->out.n)
+            return diag(cx->diags, jaxpr_at(e, j),
+                        "cond: branch 0 has %u result%s, but branch %u has %u",
+                        branches.at[0]->out.n, branches.at[0]->out.n == 1 ? "" : "s", k, j->out.n);
+    }
+    if (!ok || !want_results(cx, e, branches.at[0]->out.n)) return false;
+    for (uint32_t i = 0; i < e->out.n; i++)
+        if (!branches_agree(cx, e, branches, i, &out[i])) return false;
+    return true;
+}
+
+/* ---- while and scan */
+
+/* Does a loop carry or hold arrays whose extents are variables? */
+static bool refuse_bound(Ctx *cx, const Eqn *e, const Jaxpr *j) {
+    for (uint32_t i = 0; i < j->in.n; i++)
+        if (type_has_bound(cx, val_type(cx, j->in.at[i])))
+            return diag(cx->diags, e->span, "%s over arrays of dynamic extent is not supported yet",
+                        name_of(e));
+    return true;
+}
+
+/* A count of operands that a parameter gives; at most `most`. */
+static bool want_count(Ctx *cx, const Eqn *e, ParamKey k, uint32_t most, uint32_t *n) {
+    if (!want_param(cx, e, k)) return false;
+    int64_t count = param_int(e, k, 0);
+    if (count < 0 || count > most)
+        return diag(cx->diags, param_at(e, k),
+                    "%s: %s is %lld, but there %s only %u operand%s left for it", name_of(e),
+                    param_name[k], (long long)count, most == 1 ? "is" : "are", most,
+                    most == 1 ? "" : "s");
+    *n = (uint32_t)count;
+    return true;
+}
+
+/* The body's input count follows from a count parameter, which is to blame where it does not. */
+static bool want_inputs(Ctx *cx, const Eqn *e, ParamKey blamed, ParamKey body, const Jaxpr *j,
+                        uint32_t n) {
+    return j->in.n == n ||
+           diag(cx->diags, param_at(e, blamed), "%s: %s takes %u inputs, but %s=%lld makes it %u",
+                name_of(e), param_name[body], j->in.n, param_name[blamed],
+                (long long)param_int(e, blamed, 0), n);
+}
+
+/* The first `n` results of the body are what its inputs from `first` on are. */
+static bool carries_agree(Ctx *cx, const Eqn *e, ParamKey body, const Jaxpr *j, uint32_t first,
+                          uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        Type carried = val_type(cx, j->in.at[first + i]), t = result_type(cx, j, i, carried);
+        if (!t || !carried || types_agree(cx, t, carried, inner_result_at(e, j, i))) continue;
+        diag(cx->diags, inner_result_at(e, j, i),
+             "%s: result %u of %s is %s, but it is carried as %s", name_of(e), i, param_name[body],
+             type_c(cx, t), type_c(cx, carried));
+        const ValInfo *v = val_info(cx, j->in.at[first + i]);
+        if (v->span.n)
+            diag_note(cx->diags, v->span, "the carried value enters as '%.*s'", SF(v->name));
+        return false;
+    }
+    return true;
+}
+
+/* The condition may give one bool for each element of a batch: the loop goes on while any is true.
+ */
+static bool condition_is_bool(Ctx *cx, const Eqn *e, const Jaxpr *j) {
+    if (j->out.n != 1)
+        return diag(cx->diags, jaxpr_at(e, j), "while: cond_jaxpr must have 1 result, but has %u",
+                    j->out.n);
+    Type t = result_type(cx, j, 0, 0);
+    return !t || type_at(cx->types, t)->dtype == DT_bool ||
+           diag(cx->diags, inner_result_at(e, j, 0),
+                "while: the result of cond_jaxpr must be bool[], but is %s", type_c(cx, t));
+}
+
+bool type_while(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want_param(cx, e, K_cond_jaxpr) || !want_param(cx, e, K_body_jaxpr)) return false;
+    Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
+    uint32_t nc, nb;
+    if (!want_count(cx, e, K_cond_nconsts, e->in.n, &nc)) return false;
+    if (!want_count(cx, e, K_body_nconsts, e->in.n - nc, &nb)) return false;
+    uint32_t carry = e->in.n - nc - nb;
+    if (body->out.n != carry)
+        return diag(cx->diags, jaxpr_at(e, body),
+                    "while: %u value%s carried, but body_jaxpr has %u result%s", carry,
+                    carry == 1 ? " is" : "s are", body->out.n, body->out.n == 1 ? "" : "s");
+    if (!want_inputs(cx, e, K_cond_nconsts, K_cond_jaxpr, cond, nc + carry)) return false;
+    if (!want_inputs(cx, e, K_body_nconsts, K_body_jaxpr, body, nb + carry)) return false;
+    Nested c = {"cond_jaxpr", cond, nc + carry, 0, nc, nb, UINT32_MAX};
+    Nested b = {"body_jaxpr", body, nb + carry, nc, UINT32_MAX, 0, UINT32_MAX};
+    bool ok = enter(cx, e, &c, in);
+    ok = enter(cx, e, &b, in) && ok;
+    if (!ok || !refuse_bound(cx, e, body) || !refuse_bound(cx, e, cond)) return false;
+    ok = condition_is_bool(cx, e, cond);
+    if (!carries_agree(cx, e, K_body_jaxpr, body, nb, carry) || !ok) return false;
+    if (!want_results(cx, e, carry)) return false;
+    for (uint32_t i = 0; i < carry; i++)
+        out[i] = type_plain(cx->types, val_type(cx, body->in.at[nb + i]));
+    return true;
+}
+
+/* Every array that is scanned has `length` as its leading extent. */
+static bool scanned_agree(Ctx *cx, const Eqn *e, const Type *in, uint32_t first, Dim length) {
+    for (uint32_t i = first; i < e->in.n; i++) {
+        const ArrayType *x = type_at(cx->types, in[i]);
+        if (x->dtype == DT_unit) continue;
+        if (!x->rank)
+            return diag(cx->diags, operand_at(cx, e, i),
+                        "scan: operand %u is scanned and cannot be the scalar %s", i,
+                        type_c(cx, in[i]));
+        if (!dims_agree(cx, x->dims[0], length, operand_at(cx, e, i)))
+            return diag(cx->diags, operand_at(cx, e, i), "scan: length is %s, but operand %u is %s",
+                        dim_c(cx, length), i, type_c(cx, in[i]));
+    }
+    return true;
+}
+
+static Type with_leading(Ctx *cx, Type t, Dim n) {
+    const ArrayType *a = type_at(cx->types, t);
+    if (!t || a->dtype == DT_unit) return t;
+    Dim *dims = arena_new(cx->arena, Dim, (size_t)a->rank + 1);
+    dims[0] = n;
+    if (a->rank) memcpy(dims + 1, a->dims, a->rank * sizeof *dims);
+    return type_of(cx->types, a->dtype, a->rank + 1, dims);
+}
+
+static bool scan_length(Ctx *cx, const Eqn *e, Dim *length) {
+    if (!want_param(cx, e, K_length)) return false;
+    *length = param_find(e, K_length)->value.dim;
+    return dims_at_most(cx, 0, *length, param_at(e, K_length)) ||
+           diag(cx->diags, param_at(e, K_length), "scan: length is negative");
+}
+
+bool type_scan(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want_param(cx, e, K_jaxpr)) return false;
+    Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    uint32_t nconsts, ncarry;
+    Dim length;
+    if (!want_count(cx, e, K_num_consts, e->in.n, &nconsts)) return false;
+    if (!want_count(cx, e, K_num_carry, e->in.n - nconsts, &ncarry)) return false;
+    if (!scan_length(cx, e, &length)) return false;
+    if (j->in.n != e->in.n)
+        return diag(cx->diags, jaxpr_at(e, j),
+                    "scan: jaxpr takes %u inputs, but there are %u operands", j->in.n, e->in.n);
+    if (j->out.n < ncarry)
+        return diag(cx->diags, jaxpr_at(e, j),
+                    "scan: num_carry is %u, but jaxpr has only %u result%s", ncarry, j->out.n,
+                    j->out.n == 1 ? "" : "s");
+    uint32_t first = nconsts + ncarry;
+    if (!scanned_agree(cx, e, in, first, length)) return false;
+    Nested b = {"jaxpr", j, e->in.n, 0, UINT32_MAX, 0, first};
+    if (!enter(cx, e, &b, in) || !refuse_bound(cx, e, j)) return false;
+    if (!carries_agree(cx, e, K_jaxpr, j, nconsts, ncarry) || !want_results(cx, e, j->out.n))
+        return false;
+    for (uint32_t i = 0; i < j->out.n; i++)
+        out[i] = i < ncarry ? type_plain(cx->types, val_type(cx, j->in.at[nconsts + i]))
+                            : with_leading(cx, result_type(cx, j, i, 0), length);
+    return true;
+}
+
+/* ---- what does not compile yet */
+
+bool type_unsupported(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    return diag(cx->diags, e->span, "primitive '%s' is not supported yet", name_of(e));
+}

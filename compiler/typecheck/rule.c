@@ -1,0 +1,182 @@
+#include "rule.h"
+
+Span operand_at(const Ctx *cx, const Eqn *e, unsigned i) {
+    return e->in_at && i < e->in.n ? e->in_at[i] : e->span;
+}
+
+Span result_at(const Ctx *cx, const Eqn *e, unsigned i) {
+    if (i >= e->out.n) return e->span;
+    Span s = val_info(cx, e->out.at[i])->span;
+    return s.n ? s : e->span;
+}
+
+Span param_at(const Eqn *e, ParamKey k) {
+    const Param *p = param_find(e, k);
+    return p && p->span.n ? p->span : e->span;
+}
+
+const char *type_c(const Ctx *cx, Type t) { return str_c(cx->arena, ctx_type_text(cx, t)); }
+
+static Str bound_name(const void *cx, uint32_t val) { return val_name(cx, val); }
+
+const char *dim_c(const Ctx *cx, Dim d) {
+    return str_c(cx->arena, dim_text(cx->arena, cx->types, d, bound_name, cx));
+}
+
+/* ---- demands */
+
+bool want_operands(Ctx *cx, const Eqn *e, unsigned n) {
+    return e->in.n == n || diag(cx->diags, e->span, "%s takes %u operand%s, but has %u", name_of(e),
+                                n, n == 1 ? "" : "s", e->in.n);
+}
+
+bool want_results(Ctx *cx, const Eqn *e, unsigned n) {
+    return e->out.n == n ||
+           diag(cx->diags, result_at(cx, e, 0), "%s has %u result%s, but %u are bound", name_of(e),
+                n, n == 1 ? "" : "s", e->out.n);
+}
+
+bool want(Ctx *cx, const Eqn *e, unsigned operands, unsigned results) {
+    return want_operands(cx, e, operands) && want_results(cx, e, results);
+}
+
+/* "integers, floats": the words for a set of element types. */
+static const char *kinds_text(Ctx *cx, unsigned kinds) {
+    static const struct {
+        unsigned kinds;
+        const char *word;
+    } words[] = {{OF_BOOL, "booleans"},           {OF_INT, "integers"},
+                 {OF_SINT, "signed integers"},    {OF_FLOAT, "floats"},
+                 {OF_COMPLEX, "complex numbers"}, {OF_KEY, "keys"}};
+    Text text = {.arena = cx->arena};
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
+        if ((kinds & words[i].kinds) != words[i].kinds) continue;
+        text_add(&text, "%s%s", text.n ? ", " : "", words[i].word);
+        kinds &= ~words[i].kinds;
+    }
+    return str_c(cx->arena, (Str){text.at, text.n});
+}
+
+bool want_kind(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned kinds) {
+    Dtype d = type_at(cx->types, in[i])->dtype;
+    if (kinds >> dtype_info[d].kind & 1) return true;
+    diag(cx->diags, operand_at(cx, e, i), "%s takes %s, but operand %u is %s", name_of(e),
+         kinds_text(cx, kinds), i, type_c(cx, in[i]));
+    note_operand(cx, e, i, in[i]);
+    return false;
+}
+
+bool operands_disagree(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned with) {
+    diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but operand %u is %s", name_of(e),
+         i, type_c(cx, in[i]), with, type_c(cx, in[with]));
+    note_operand(cx, e, with, in[with]);
+    return false;
+}
+
+void note_operand(Ctx *cx, const Eqn *e, unsigned i, Type t) {
+    const ValInfo *v = val_info(cx, e->in.at[i]);
+    if (!e->in_at || v->lit || !v->span.n) return;
+    diag_note(cx->diags, v->span, "'%.*s' has type %s", SF(v->name), type_c(cx, t));
+}
+
+bool want_dtype_of(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned as) {
+    return type_at(cx->types, in[i])->dtype == type_at(cx->types, in[as])->dtype ||
+           operands_disagree(cx, e, in, i, as);
+}
+
+bool want_scalar(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
+    return type_at(cx->types, in[i])->rank == 0 ||
+           diag(cx->diags, operand_at(cx, e, i), "%s: operand %u must be a scalar, but is %s",
+                name_of(e), i, type_c(cx, in[i]));
+}
+
+bool want_param(Ctx *cx, const Eqn *e, ParamKey k) {
+    const Param *p = param_find(e, k);
+    if (!p)
+        return diag(cx->diags, e->span, "%s needs the parameter '%s'", name_of(e), param_name[k]);
+    static const ValueKind kind_of[] = {
+        [PK_INT] = V_INT,       [PK_DIM] = V_DIM,      [PK_BOOL] = V_BOOL,
+        [PK_INTS] = V_INTS,     [PK_DIMS] = V_DIMS,    [PK_BOOLS] = V_INTS,
+        [PK_DTYPE] = V_DTYPE,   [PK_WORD] = V_WORD,    [PK_JAXPR] = V_JAXPR,
+        [PK_JAXPRS] = V_JAXPRS, [PK_PADDING] = V_DIMS, [PK_DOTDIMS] = V_LIST,
+        [PK_INTLISTS] = V_LIST, [PK_VALUE] = V_NONE};
+    ValueKind want_kind_of = kind_of[param_kind[k]];
+    return want_kind_of == V_NONE || p->value.kind == want_kind_of ||
+           diag(cx->diags, p->span, "%s: the value of '%s' does not have the form it must have",
+                name_of(e), param_name[k]);
+}
+
+bool want_axis(Ctx *cx, const Eqn *e, ParamKey k, int64_t axis, uint32_t rank) {
+    return (axis >= 0 && axis < rank) ||
+           diag(cx->diags, param_at(e, k), "%s: %s=%lld is no axis of an array of rank %u",
+                name_of(e), param_name[k], (long long)axis, rank);
+}
+
+bool want_axes(Ctx *cx, const Eqn *e, ParamKey k, Ints axes, uint32_t rank, bool *marked) {
+    each(int64_t, a, axes) {
+        if (!want_axis(cx, e, k, *a, rank)) return false;
+        if (marked[*a])
+            return diag(cx->diags, param_at(e, k), "%s: %s holds axis %lld twice", name_of(e),
+                        param_name[k], (long long)*a);
+        marked[*a] = true;
+    }
+    return true;
+}
+
+bool want_length(Ctx *cx, const Eqn *e, ParamKey k, uint32_t n, uint32_t rank) {
+    return n == rank ||
+           diag(cx->diags, param_at(e, k), "%s: %s has %u entries, but there are %u axes",
+                name_of(e), param_name[k], n, rank);
+}
+
+bool want_param_dtype(Ctx *cx, const Eqn *e, ParamKey k, Dtype *d) {
+    if (!want_param(cx, e, k)) return false;
+    *d = param_dtype(e, k);
+    return *d != DT_none ||
+           diag(cx->diags, param_at(e, k), "%s: %s is no element type", name_of(e), param_name[k]);
+}
+
+/* ---- dimensions */
+
+static void record(Ctx *cx, Dim a, Dim b, bool at_most, Span span) {
+    DimChecks *s = &cx->dim_checks;
+    s->seen.arena = cx->arena;
+    int64_t key[] = {a, b, at_most};
+    bool fresh;
+    intern(&s->seen, key, sizeof key, &fresh);
+    DimCheck check = {a, b, at_most, span};
+    if (fresh) push(cx->arena, s, check);
+}
+
+bool dims_agree(Ctx *cx, Dim a, Dim b, Span span) {
+    int equal = dim_equal(cx->types, a, b);
+    if (equal < 0) record(cx, a, b, false, span);
+    return equal != 0;
+}
+
+bool dims_at_most(Ctx *cx, Dim a, Dim b, Span span) {
+    if (a == b) return true;
+    if (dim_is_const(a) && dim_is_const(b)) return a <= b;
+    int order = dim_at_most(cx->types, a, b);
+    if (order < 0) record(cx, a, b, true, span);
+    return order != 0;
+}
+
+bool shapes_agree(Ctx *cx, Type s, Type t, Span span) {
+    const ArrayType *x = type_at(cx->types, s), *y = type_at(cx->types, t);
+    if (x->rank != y->rank) return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (x->dims[i] != y->dims[i] && !dims_agree(cx, x->dims[i], y->dims[i], span)) return false;
+    return true;
+}
+
+bool types_agree(Ctx *cx, Type s, Type t, Span span) {
+    if (type_plain(cx->types, s) == type_plain(cx->types, t)) return true;
+    return type_at(cx->types, s)->dtype == type_at(cx->types, t)->dtype &&
+           shapes_agree(cx, s, t, span);
+}
+
+Type type_like(Ctx *cx, Type shape, Dtype d) {
+    const ArrayType *a = type_at(cx->types, shape);
+    return type_of(cx->types, d, a->rank, a->dims);
+}

@@ -1,0 +1,83 @@
+/* What type rules share: places, demands on operands and parameters, dimensions. A demand reports
+ * and returns false. */
+#ifndef JAXCC_RULE_H
+#define JAXCC_RULE_H
+#include "check.h"
+
+/* Sets of element types, as bits. */
+enum {
+    OF_BOOL = 1 << DK_BOOL,
+    OF_SINT = 1 << DK_SINT,
+    OF_UINT = 1 << DK_UINT,
+    OF_FLOAT = 1 << DK_FLOAT,
+    OF_COMPLEX = 1 << DK_COMPLEX,
+    OF_KEY = 1 << DK_KEY,
+    OF_INT = OF_SINT | OF_UINT,
+    OF_REAL = OF_INT | OF_FLOAT,
+    OF_INEXACT = OF_FLOAT | OF_COMPLEX,
+    OF_NUM = OF_REAL | OF_COMPLEX,
+    OF_ANY = OF_NUM | OF_BOOL | OF_KEY
+};
+
+/* ---- places and names */
+
+Span operand_at(const Ctx *, const Eqn *, unsigned i);
+Span result_at(const Ctx *, const Eqn *, unsigned i);
+/* Of the parameter's name; of the primitive where it is left out. */
+Span param_at(const Eqn *, ParamKey);
+/* Terminated, for messages. */
+const char *type_c(const Ctx *, Type);
+const char *dim_c(const Ctx *, Dim);
+static inline const char *name_of(const Eqn *e) { return prim_name[e->prim]; }
+
+/* ---- demands */
+
+bool want_operands(Ctx *, const Eqn *, unsigned n);
+bool want_results(Ctx *, const Eqn *, unsigned n);
+/* Both, for the rules of fixed arity. */
+bool want(Ctx *, const Eqn *, unsigned operands, unsigned results);
+bool want_kind(Ctx *, const Eqn *, const Type *in, unsigned i, unsigned kinds);
+/* Operand `i` has the element type of operand `as`. */
+bool want_dtype_of(Ctx *, const Eqn *, const Type *in, unsigned i, unsigned as);
+bool want_scalar(Ctx *, const Eqn *, const Type *in, unsigned i);
+bool want_param(Ctx *, const Eqn *, ParamKey);
+/* The parameter is an axis of an array of that rank. */
+bool want_axis(Ctx *, const Eqn *, ParamKey, int64_t axis, uint32_t rank);
+/* The parameter holds different axes; marks them in `marked[rank]`. */
+bool want_axes(Ctx *, const Eqn *, ParamKey, Ints axes, uint32_t rank, bool *marked);
+/* The parameter has one entry for each axis. */
+bool want_length(Ctx *, const Eqn *, ParamKey, uint32_t n, uint32_t rank);
+/* An element type that the parameter gives. */
+bool want_param_dtype(Ctx *, const Eqn *, ParamKey, Dtype *);
+
+/* "the result is T2, but operand 0 is T1": two operands that disagree, reported at the later one.
+ */
+bool operands_disagree(Ctx *, const Eqn *, const Type *in, unsigned i, unsigned with);
+/* A note that shows where operand `i` comes from. */
+void note_operand(Ctx *, const Eqn *, unsigned i, Type);
+
+/* ---- dimensions: false where they differ for sure; what is not decided is checked at entry of the
+ * library */
+
+bool dims_agree(Ctx *, Dim, Dim, Span);
+bool dims_at_most(Ctx *, Dim a, Dim b, Span);
+/* Equal shapes; element types do not matter. */
+bool shapes_agree(Ctx *, Type, Type, Span);
+/* Equal up to what a type may carry besides (TypeExtra). */
+bool types_agree(Ctx *, Type, Type, Span);
+
+Type type_like(Ctx *, Type shape, Dtype); /* the same shape, another element type */
+
+/* ---- nested programs (control.c, check.c) */
+
+/* Checks a nested program that no one has checked yet. */
+void check_nested(Ctx *, Jaxpr *, Span caller);
+
+/* Gives what the text leaves out: parameters of old printers, the types of literals (untyped.c). */
+void complete(Ctx *, Eqn *, Type *in);
+/* The type that a literal has by itself. */
+Type literal_type(Ctx *, const Lit *);
+/* Does the value of a literal fit its type? */
+bool literal_fits(const Ctx *, const Lit *, Type);
+
+#endif

@@ -1,0 +1,175 @@
+/* What the text leaves out: the types of literals before 0.6.1, and parameters that old printers
+   did not print or that the binder implies. */
+#include "rule.h"
+
+/* ---- literals */
+
+Type literal_type(Ctx *cx, const Lit *lit) {
+    Dtype d = DT_none;
+    switch (lit->kind) {
+    case LIT_BOOL:
+        d = DT_bool;
+        break;
+    case LIT_INT:
+        d = cx->wide || lit->i > INT32_MAX ? DT_i64 : DT_i32;
+        break;
+    case LIT_FLOAT:
+        d = cx->wide ? DT_f64 : DT_f32;
+        break;
+    case LIT_COMPLEX:
+        d = cx->wide ? DT_c128 : DT_c64;
+        break;
+    case LIT_FLOAT0:
+        d = DT_float0;
+        break;
+    case LIT_UNIT:
+        d = DT_unit;
+        break;
+    case LIT_ARRAY:
+        break;
+    }
+    return type_of(cx->types, d, 0, NULL);
+}
+
+bool literal_fits(const Ctx *cx, const Lit *lit, Type t) {
+    const DtypeInfo *d = &dtype_info[type_at(cx->types, t)->dtype];
+    unsigned bits = d->bits ? d->bits : 1;
+    uint64_t most = bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
+    if (d->kind == DK_SINT) most = most / 2 + lit->negative;
+    switch (lit->kind) {
+    case LIT_BOOL:
+        return d->kind == DK_BOOL;
+    case LIT_INT:
+        if (OF_INEXACT >> d->kind & 1) return true;
+        if (lit->negative && lit->i && d->kind != DK_SINT) return false;
+        return OF_INT >> d->kind & 1 && lit->i <= most;
+    case LIT_FLOAT:
+        return OF_INEXACT >> d->kind & 1;
+    case LIT_COMPLEX:
+        return d->kind == DK_COMPLEX;
+    default:
+        return true;
+    }
+}
+
+/* How many leading operands have element types apart from those of the rest: a predicate, an array
+ * before indices. */
+static const uint8_t apart[NPRIMS] = {
+    [P_select_n] = 1,
+    [P_cond] = 1,
+    [P_dynamic_slice] = 1,
+    [P_dynamic_update_slice] = 2,
+};
+
+/* The input of a nested program that an operand of a call or of control flow becomes; 0 for others.
+ */
+static Val input_for(const Eqn *e, unsigned i) {
+    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr, K_body_jaxpr};
+    Jaxpr *j = NULL;
+    for (unsigned k = 0; k < sizeof keys / sizeof *keys && !j; k++)
+        j = param_jaxpr(e, keys[k]);
+    Jaxprs branches = param_jaxprs(e, K_branches);
+    uint32_t skip = 0;
+    if (!j && branches.n) j = branches.at[0], skip = 1;
+    if (e->prim == P_while) {
+        skip = (uint32_t)param_int(e, K_cond_nconsts, 0);
+        if (i < skip) j = param_jaxpr(e, K_cond_jaxpr), skip = 0;
+    }
+    return j && i >= skip && i - skip < j->in.n ? j->in.at[i - skip] : 0;
+}
+
+/* The element type of the first typed operand in [from, to). */
+static Dtype dtype_among(Ctx *cx, const Eqn *e, const Type *in, unsigned from, unsigned to) {
+    for (unsigned i = from; i < to && i < e->in.n; i++)
+        if (in[i]) return type_at(cx->types, in[i])->dtype;
+    return DT_none;
+}
+
+/* Does the result have the operands' element type? */
+static bool keeps_dtype(const Eqn *e) {
+    return !param_has(e, K_new_dtype) && !param_has(e, K_index_dtype);
+}
+
+/* A literal without type has that of its neighbours, of the nested program's input, of the declared
+   result, or its own, in this order. */
+static void complete_literal(Ctx *cx, const Eqn *e, Type *in, unsigned i) {
+    ValInfo *v = val_info(cx, e->in.at[i]);
+    Val input = input_for(e, i);
+    unsigned split = apart[e->prim];
+    Dtype d = DT_none;
+    Type own = literal_type(cx, v->lit);
+    if (input) {
+        d = type_at(cx->types, val_type(cx, input))->dtype;
+    } else if (e->prim != P_none && !eqn_jaxprs(cx->arena, e).n) {
+        d = i < split ? dtype_among(cx, e, in, 0, split) : dtype_among(cx, e, in, split, e->in.n);
+        if (d == DT_none && i >= split && e->out.n == 1 && keeps_dtype(e) && split < 2)
+            d = type_at(cx->types, val_type(cx, e->out.at[0]))->dtype;
+    }
+    if (d != DT_none && own && v->lit->kind != LIT_UNIT) {
+        Type t = type_of(cx->types, d, 0, NULL);
+        if (literal_fits(cx, v->lit, t)) own = t;
+    }
+    in[i] = v->type = own;
+}
+
+/* ---- parameters */
+
+static void param_add(Ctx *cx, Eqn *e, ParamKey k, Value value) {
+    if (param_find(e, k)) return;
+    Param *at = arena_new(cx->arena, Param, (size_t)e->params.n + 1);
+    if (e->params.n) memcpy(at, e->params.at, e->params.n * sizeof *at);
+    at[e->params.n] = (Param){.key = k, .span = e->span, .value = value};
+    e->params = (Params){at, e->params.n + 1};
+}
+
+static Value value_int(int64_t i) { return (Value){.kind = V_INT, .i = i}; }
+
+/* 2020: the carry is what is left over; one quoted text lacks body_nconsts. */
+static void complete_while(Ctx *cx, Eqn *e, Type *in) {
+    Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
+    if (!cond || !body) return;
+    param_add(cx, e, K_body_nconsts, value_int((int64_t)body->in.n - body->out.n));
+    param_add(cx, e, K_cond_nconsts, value_int((int64_t)cond->in.n - body->out.n));
+}
+
+/* The common leading extent of the operands from `first` on; false where they have none. */
+static bool leading_extent(const Ctx *cx, const Eqn *e, const Type *in, uint32_t first, Dim *n) {
+    bool found = false;
+    for (uint32_t i = first; i < e->in.n; i++) {
+        const ArrayType *x = type_at(cx->types, in[i]);
+        if (x->dtype == DT_unit) continue;
+        if (!in[i] || !x->rank || (found && x->dims[0] != *n)) return false;
+        *n = x->dims[0];
+        found = true;
+    }
+    return found;
+}
+
+/* Feb 2020: one quoted text lacks length and num_carry: the fewest carried values such that what is
+   left can be scanned together. */
+static void complete_scan(Ctx *cx, Eqn *e, Type *in) {
+    Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    Dim n = 0;
+    if (!j || (param_has(e, K_length) && param_has(e, K_num_carry))) return;
+    uint32_t first = (uint32_t)param_int(e, K_num_consts, 0), carry = 0;
+    if (param_has(e, K_num_carry))
+        carry = (uint32_t)param_int(e, K_num_carry, 0);
+    else
+        while (carry < j->out.n && !leading_extent(cx, e, in, first + carry, &n))
+            carry++;
+    bool known = leading_extent(cx, e, in, first + carry, &n);
+    param_add(cx, e, K_num_carry, value_int(carry));
+    if (known) param_add(cx, e, K_length, (Value){.kind = V_DIM, .dim = n});
+}
+
+typedef void Complete(Ctx *, Eqn *, Type *in);
+static Complete *const complete_params[NPRIMS] = {
+    [P_while] = complete_while,
+    [P_scan] = complete_scan,
+};
+
+void complete(Ctx *cx, Eqn *e, Type *in) {
+    for (unsigned i = 0; i < e->in.n; i++)
+        if (!in[i] && val_info(cx, e->in.at[i])->lit) complete_literal(cx, e, in, i);
+    if (complete_params[e->prim]) complete_params[e->prim](cx, e, in);
+}
