@@ -1,0 +1,111 @@
+#include "point.h"
+#include <math.h>
+#include <mlir-c/BuiltinTypes.h>
+
+/* ---- bits */
+static MlirType bits_type(Emit *e, Dtype d, uint32_t w) {
+    return d == DT_bool ? em_vec(e, e->i1, w)
+                        : em_vec(e, mlirIntegerTypeGet(e->mlir, dtype_info[d].bits), w);
+}
+V point_bits(Emit *e, Dtype d, V reg) {
+    if (!point_is_float(d)) return reg;
+    return em_cast(e, "llvm.bitcast", bits_type(e, d, em_width(reg)), em_to_memory(e, d, reg));
+}
+V point_of_bits(Emit *e, Dtype d, V bits) {
+    if (!point_is_float(d)) return bits;
+    MlirType memory = em_vec(e, em_memory_type(e, d), em_width(bits));
+    return em_to_register(e, d, em_cast(e, "llvm.bitcast", memory, bits));
+}
+V point_bitcast_convert_type(Emit *e, const Point *p, const V *x) {
+    return p->in == p->out ? x[0] : point_of_bits(e, p->out, point_bits(e, p->in, x[0]));
+}
+
+/* ---- values */
+/* Truncated; what does not fit becomes the nearest integer that does, NaN 0. */
+static V float_to_integer(Emit *e, Dtype to, V x) {
+    uint32_t bits = dtype_info[to].bits, w = em_width(x);
+    bool has_sign = point_is_signed(to);
+    MlirType f = point_type(x), t = em_vec(e, em_register_type(e, to), w);
+    int64_t least = INT64_MIN >> (64 - bits);
+    V low = em_float(e, f, has_sign ? -ldexp(1, (int)bits - 1) : 0);
+    V high = em_float(e, f, ldexp(1, (int)bits - has_sign));
+    V small = em_cmpf(e, "olt", x, low), large = em_cmpf(e, "oge", x, high);
+    V fits = em_bin(e, "llvm.and", em_cmpf(e, "oge", x, low), em_cmpf(e, "olt", x, high));
+    V inside = em_select(e, fits, x, em_float(e, f, 0));
+    V r = em_cast(e, has_sign ? "llvm.fptosi" : "llvm.fptoui", t, inside);
+    r = em_select(e, large, em_int(e, t, has_sign ? ~least : -1), r);
+    return has_sign ? em_select(e, small, em_int(e, t, least), r) : r;
+}
+static V integer_to_integer(Emit *e, Dtype from, Dtype to, V x) {
+    uint32_t a = dtype_info[from].bits, b = dtype_info[to].bits;
+    MlirType t = em_vec(e, em_register_type(e, to), em_width(x));
+    if (from == DT_bool) return em_cast(e, "llvm.zext", t, x);
+    if (a == b) return x;
+    return em_cast(e,
+                   a > b                   ? "llvm.trunc"
+                   : point_is_signed(from) ? "llvm.sext"
+                                           : "llvm.zext",
+                   t, x);
+}
+/* To bf16 and f16 by way of f32, rounded twice where it is: so does XLA. */
+static V to_float(Emit *e, Dtype from, Dtype to, V x) {
+    MlirType t = em_vec(e, em_register_type(e, to), em_width(x));
+    if (from == DT_bool) return em_select(e, x, em_float(e, t, 1), em_float(e, t, 0));
+    if (!point_is_float(from))
+        return em_cast(e, point_is_signed(from) ? "llvm.sitofp" : "llvm.uitofp", t, x);
+    if ((from == DT_f64) == (to == DT_f64)) return x;
+    return em_cast(e, to == DT_f64 ? "llvm.fpext" : "llvm.fptrunc", t, x);
+}
+static V to_bool(Emit *e, Dtype from, V x) {
+    if (point_is_float(from)) return em_cmpf(e, "une", x, em_float(e, point_type(x), 0));
+    return em_cmpi(e, "ne", x, em_int(e, point_type(x), 0));
+}
+V point_convert_element_type(Emit *e, const Point *p, const V *x) {
+    if (p->in == p->out) return x[0];
+    if (p->out == DT_bool) return to_bool(e, p->in, x[0]);
+    if (point_is_float(p->out)) return to_float(e, p->in, p->out, x[0]);
+    return point_is_float(p->in) ? float_to_integer(e, p->out, x[0])
+                                 : integer_to_integer(e, p->in, p->out, x[0]);
+}
+
+/* ---- reduce_precision */
+/* Sign, exponent, mantissa: of the type, and as they are to be. */
+typedef struct {
+    int64_t exponent, mantissa, to_exponent, to_mantissa;
+} Format;
+/* Half of the last kept place, less one if it is even: carries go into the exponent as they should.
+ */
+static V round_mantissa(Emit *e, const Format *f, V bits) {
+    MlirType t = point_type(bits);
+    int64_t drop = f->mantissa - f->to_mantissa, last = (int64_t)1 << drop;
+    V odd = em_bin(e, "llvm.lshr", bits, em_int(e, t, drop));
+    V bias = em_bin(e, "llvm.add", em_bin(e, "llvm.and", odd, em_int(e, t, 1)),
+                    em_int(e, t, (last >> 1) - 1));
+    return em_bin(e, "llvm.and", em_bin(e, "llvm.add", bits, bias), em_int(e, t, -last));
+}
+/* Exponents above the range become infinity, those below (subnormals too) zero, of the same sign.
+ */
+static V limit_exponent(Emit *e, const Format *f, V bits) {
+    MlirType t = point_type(bits);
+    int64_t bias = ((int64_t)1 << (f->exponent - 1)) - 1;
+    int64_t reach = ((int64_t)1 << (f->to_exponent - 1)) - 1;
+    V all = em_int(e, t, (((int64_t)1 << f->exponent) - 1) << f->mantissa);
+    V size = em_bin(e, "llvm.and", bits, all);
+    V over = em_cmpi(e, "ugt", size, em_int(e, t, (bias + reach) << f->mantissa));
+    V under = em_cmpi(e, "ule", size, em_int(e, t, (bias - reach) << f->mantissa));
+    V sign = em_int(e, t, (int64_t)((uint64_t)1 << (f->exponent + f->mantissa)));
+    V zero = em_bin(e, "llvm.and", bits, sign);
+    V r = em_select(e, over, em_bin(e, "llvm.or", zero, all), bits);
+    return em_select(e, under, zero, r);
+}
+V point_reduce_precision(Emit *e, const Point *p, const V *x) {
+    uint32_t bits = dtype_info[p->in].bits;
+    Format f = {.mantissa = p->in == DT_f16 ? 10 : bits == 16 ? 7 : bits == 32 ? 23 : 52};
+    f.exponent = bits - 1 - f.mantissa;
+    f.to_exponent = param_int(p->e, K_exponent_bits, f.exponent);
+    f.to_mantissa = param_int(p->e, K_mantissa_bits, f.mantissa);
+    V r = point_bits(e, p->in, x[0]);
+    if (f.to_mantissa < f.mantissa) r = round_mantissa(e, &f, r);
+    if (f.to_exponent < f.exponent) r = limit_exponent(e, &f, r);
+    return em_select(e, em_cmpf(e, "uno", x[0], x[0]), x[0], point_of_bits(e, p->in, r));
+}

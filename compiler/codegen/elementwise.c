@@ -1,0 +1,369 @@
+#include "point.h"
+#include <math.h>
+#include <mlir-c/BuiltinAttributes.h>
+#include <mlir-c/BuiltinTypes.h>
+
+/* Semantics are those of XLA on the CPU, its odd cases included: they stand at each rule. */
+
+#define RULE_POINT(f) point_##f
+#define RULE_STDLIB(f) NULL
+#define RULE_INDEX(f) NULL
+#define RULE_REDUCE(f) NULL
+#define RULE_CUM(f) NULL
+#define RULE_ARG(f) NULL
+#define RULE_DOT NULL
+#define RULE_UPDATE NULL
+#define RULE_COND NULL
+#define RULE_WHILE NULL
+#define RULE_SCAN NULL
+#define RULE_CALL NULL
+#define RULE_NONE NULL
+PointRule *const point_rule[NPRIMS] = {
+#define PRIM(id, text, arity, type, lowering) [P_##id] = RULE_##lowering,
+#include "../prims.def"
+};
+
+static uint32_t bits_of(V x) { return mlirIntegerTypeGetWidth(em_elem(x)); }
+static V with_flag(Emit *e, const char *name, const char *flag, V x) {
+    Attr a = {flag, mlirIntegerAttrGet(e->i1, 0)};
+    return em_1(e, name, point_type(x), 1, &x, 1, &a);
+}
+
+/* ---- arithmetic: one operation for each kind of element; NULL: bool has none */
+typedef struct {
+    const char *bools, *sints, *uints, *floats;
+} ByKind;
+static const char *by_kind(ByKind op, Dtype d) {
+    switch (dtype_info[d].kind) {
+    case DK_BOOL:
+        return op.bools;
+    case DK_SINT:
+        return op.sints;
+    case DK_UINT:
+        return op.uints;
+    default:
+        return op.floats;
+    }
+}
+static V binary(Emit *e, const Point *p, const V *x, ByKind op) {
+    return em_bin(e, by_kind(op, p->in), x[0], x[1]);
+}
+V point_add(Emit *e, const Point *p, const V *x) {
+    return binary(e, p, x, (ByKind){"llvm.or", "llvm.add", "llvm.add", "llvm.fadd"});
+}
+V point_sub(Emit *e, const Point *p, const V *x) {
+    return binary(e, p, x, (ByKind){"llvm.xor", "llvm.sub", "llvm.sub", "llvm.fsub"});
+}
+V point_mul(Emit *e, const Point *p, const V *x) {
+    return binary(e, p, x, (ByKind){"llvm.and", "llvm.mul", "llvm.mul", "llvm.fmul"});
+}
+/* NaN wins; -0 < +0. */
+V point_max(Emit *e, const Point *p, const V *x) {
+    return binary(e, p, x,
+                  (ByKind){"llvm.or", "llvm.intr.smax", "llvm.intr.umax", "llvm.intr.maximum"});
+}
+V point_min(Emit *e, const Point *p, const V *x) {
+    return binary(e, p, x,
+                  (ByKind){"llvm.and", "llvm.intr.smin", "llvm.intr.umin", "llvm.intr.minimum"});
+}
+V point_clamp(Emit *e, const Point *p, const V *x) {
+    V above[2] = {x[1], x[0]};
+    V both[2] = {point_max(e, p, above), x[2]};
+    return point_min(e, p, both);
+}
+V point_fma(Emit *e, const Point *p, const V *x) { return em_fma(e, x[0], x[1], x[2]); }
+V point_copy(Emit *e, const Point *p, const V *x) { return x[0]; }
+V point_square(Emit *e, const Point *p, const V *x) { return point_mul(e, p, (V[]){x[0], x[0]}); }
+/* The high half of the product of twice the width. */
+V point_mulhi(Emit *e, const Point *p, const V *x) {
+    uint32_t bits = bits_of(x[0]);
+    MlirType wide = em_vec(e, mlirIntegerTypeGet(e->mlir, 2 * bits), em_width(x[0]));
+    const char *extend = point_is_signed(p->in) ? "llvm.sext" : "llvm.zext";
+    V product =
+        em_bin(e, "llvm.mul", em_cast(e, extend, wide, x[0]), em_cast(e, extend, wide, x[1]));
+    V high = em_bin(e, "llvm.lshr", product, em_int(e, wide, bits));
+    return em_cast(e, "llvm.trunc", point_type(x[0]), high);
+}
+V point_neg(Emit *e, const Point *p, const V *x) {
+    if (point_is_float(p->in)) return em_un(e, "llvm.fneg", x[0]);
+    return em_bin(e, "llvm.sub", em_int(e, point_type(x[0]), 0), x[0]);
+}
+/* The least integer is its own absolute value. */
+V point_abs(Emit *e, const Point *p, const V *x) {
+    if (point_is_float(p->in)) return em_un(e, "llvm.intr.fabs", x[0]);
+    return point_is_signed(p->in) ? with_flag(e, "llvm.intr.abs", "is_int_min_poison", x[0]) : x[0];
+}
+/* Zeros and NaN are their own sign. */
+V point_sign(Emit *e, const Point *p, const V *x) {
+    MlirType t = point_type(x[0]);
+    if (!point_is_float(p->in)) {
+        V one = em_int(e, t, 1);
+        if (!point_is_signed(p->in)) return em_bin(e, "llvm.intr.umin", x[0], one);
+        V below = em_bin(e, "llvm.intr.smin", x[0], one);
+        return em_bin(e, "llvm.intr.smax", below, em_int(e, t, -1));
+    }
+    V unit = em_bin(e, "llvm.intr.copysign", em_float(e, t, 1), x[0]);
+    return em_select(e, em_cmpf(e, "one", x[0], em_float(e, t, 0)), unit, x[0]);
+}
+
+/* By repeated multiplication, as JAX does: x·x·x for 3; else the powers of the bits of y from the
+ * lowest up. */
+V point_integer_pow(Emit *e, const Point *p, const V *x) {
+    int64_t y = param_int(p->e, K_y, 1);
+    uint64_t n = y < 0 ? -(uint64_t)y : (uint64_t)y;
+    bool floats = point_is_float(p->in);
+    V one = floats ? em_float(e, point_type(x[0]), 1) : em_int(e, point_type(x[0]), 1);
+    V power = x[0], all = one;
+    for (bool first = true; n; n >>= 1) {
+        if (n & 1) all = first ? power : point_mul(e, p, (V[]){all, power});
+        if (n & 1) first = false;
+        if (n > 1) power = point_mul(e, p, (V[]){power, power});
+    }
+    return y < 0 ? point_div(e, p, (V[]){one, all}) : all;
+}
+
+/* ---- division */
+/* A constant, or the broadcast of one. */
+static bool is_constant(V x) {
+    if (!mlirValueIsAOpResult(x)) return false;
+    MlirOperation op = mlirOpResultGetOwner(x);
+    MlirStringRef name = mlirIdentifierStr(mlirOperationGetName(op));
+    Str s = {name.data, (uint32_t)name.length};
+    if (str_is(s, "llvm.shufflevector")) return is_constant(mlirOperationGetOperand(op, 0));
+    if (str_is(s, "llvm.insertelement")) return is_constant(mlirOperationGetOperand(op, 1));
+    return str_is(s, "llvm.mlir.constant");
+}
+/* Truncated a / b, where b is not 0 and the quotient fits. There are no vector instructions: up to
+   32 bits floats of more than twice the bits give it exactly (a/b lies at least 1/b below the next
+   integer, that is by more than half an ulp). */
+static V raw_quotient(Emit *e, const Point *p, V a, V b) {
+    bool has_sign = point_is_signed(p->in);
+    uint32_t w = em_width(a), bits = bits_of(a);
+    if (w == 1 || bits == 64 || is_constant(b))
+        return em_bin(e, has_sign ? "llvm.sdiv" : "llvm.udiv", a, b);
+    MlirType f = em_vec(e, bits <= 8 ? e->f32 : bits == 16 ? e->f32 : e->f64, w);
+    const char *to = has_sign ? "llvm.sitofp" : "llvm.uitofp";
+    V q = em_bin(e, "llvm.fdiv", em_cast(e, to, f, a), em_cast(e, to, f, b));
+    return em_cast(e, has_sign ? "llvm.fptosi" : "llvm.fptoui", point_type(a), q);
+}
+/* a / b as if b were 1 where b is 0 or the quotient does not fit; *zero says where b is 0. */
+static V guarded_quotient(Emit *e, const Point *p, V a, V b, V *zero) {
+    MlirType t = point_type(a);
+    V bad = *zero = em_cmpi(e, "eq", b, em_int(e, t, 0));
+    if (point_is_signed(p->in)) {
+        V least = em_cmpi(e, "eq", a, em_int(e, t, (int64_t)1 << (bits_of(a) - 1)));
+        V minus = em_cmpi(e, "eq", b, em_int(e, t, -1));
+        bad = em_bin(e, "llvm.or", bad, em_bin(e, "llvm.and", least, minus));
+    }
+    return raw_quotient(e, p, a, em_select(e, bad, em_int(e, t, 1), b));
+}
+/* Integers: x / 0 has all bits set, the least one / -1 is itself. */
+V point_div(Emit *e, const Point *p, const V *x) {
+    if (point_is_float(p->in)) return em_bin(e, "llvm.fdiv", x[0], x[1]);
+    V zero, q = guarded_quotient(e, p, x[0], x[1], &zero);
+    return em_select(e, zero, em_int(e, point_type(q), -1), q);
+}
+
+/* fmod by the library, lane by lane. */
+static V slow_fmod(Emit *e, V x, V y) {
+    uint32_t w = em_width(x);
+    if (w == 1) return em_bin(e, "llvm.frem", x, y);
+    For f = em_for(e, em_i64(e, 0), em_i64(e, w), em_i64(e, 1), 1, &x);
+    V lane = em_arg(&f.scope, 0), so_far = em_arg(&f.scope, 1);
+    V a = em_1(e, "llvm.extractelement", em_elem(x), 2, (V[]){so_far, lane}, 0, NULL);
+    V b = em_1(e, "llvm.extractelement", em_elem(x), 2, (V[]){y, lane}, 0, NULL);
+    V o[3] = {so_far, em_bin(e, "llvm.frem", a, b), lane};
+    V next = em_1(e, "llvm.insertelement", point_type(x), 3, o, 0, NULL), result;
+    em_for_end(e, &f, &next, &result);
+    return result;
+}
+/* The quotient of magnitudes, rounded and truncated, is off by at most one while it is under 2^22
+   (f32) or 2^51; then x - q·y is a multiple of y's last place and below 2·y, so exact, and so is
+   one step by y. Everything else is rare. */
+static V fast_fmod(Emit *e, V x, V y, V *rare) {
+    MlirType t = point_type(x);
+    bool f64 = mlirTypeIsAF64(em_elem(x));
+    V a = em_un(e, "llvm.intr.fabs", x), b = em_un(e, "llvm.intr.fabs", y);
+    V zero = em_float(e, t, 0), inf = em_float(e, t, (double)INFINITY);
+    V q = em_un(e, "llvm.intr.trunc", em_bin(e, "llvm.fdiv", a, b));
+    V r = em_fma(e, em_un(e, "llvm.fneg", q), b, a);
+    r = em_select(e, em_cmpf(e, "olt", r, zero), em_bin(e, "llvm.fadd", r, b), r);
+    r = em_select(e, em_cmpf(e, "oge", r, b), em_bin(e, "llvm.fsub", r, b), r);
+    r = em_select(e, em_cmpf(e, "olt", a, b), a, r);
+    V large = em_cmpf(e, "oge", q, em_float(e, t, f64 ? 0x1p51 : 0x1p22));
+    V proper = em_bin(e, "llvm.and", em_cmpf(e, "olt", a, inf), em_cmpf(e, "ogt", b, zero));
+    *rare = em_bin(e, "llvm.and", large, proper);
+    return em_bin(e, "llvm.intr.copysign", r, x);
+}
+/* Integers: x rem 0 is x. Floats: C's fmod. */
+V point_rem(Emit *e, const Point *p, const V *x) {
+    if (!point_is_float(p->in)) {
+        V zero, q = guarded_quotient(e, p, x[0], x[1], &zero);
+        return em_bin(e, "llvm.sub", x[0], em_bin(e, "llvm.mul", q, x[1]));
+    }
+    V rare, r = fast_fmod(e, x[0], x[1], &rare), result;
+    V any = em_width(rare) == 1 ? rare : em_cast(e, "llvm.intr.vector.reduce.or", e->i1, rare);
+    If slow = em_if(e, any);
+    V all = slow_fmod(e, x[0], x[1]);
+    em_else(e, &slow, 1, &all);
+    em_if_end(e, &slow, &r, &result);
+    return result;
+}
+
+/* ---- bits */
+V point_and(Emit *e, const Point *p, const V *x) { return em_bin(e, "llvm.and", x[0], x[1]); }
+V point_or(Emit *e, const Point *p, const V *x) { return em_bin(e, "llvm.or", x[0], x[1]); }
+V point_xor(Emit *e, const Point *p, const V *x) { return em_bin(e, "llvm.xor", x[0], x[1]); }
+V point_not(Emit *e, const Point *p, const V *x) {
+    return em_bin(e, "llvm.xor", x[0], em_int(e, point_type(x[0]), -1));
+}
+/* Amounts are unsigned; by the width or more nothing is left. */
+static V logical_shift(Emit *e, const char *op, const V *x) {
+    MlirType t = point_type(x[0]);
+    V fits = em_cmpi(e, "ult", x[1], em_int(e, t, bits_of(x[0])));
+    return em_select(e, fits, em_bin(e, op, x[0], x[1]), em_int(e, t, 0));
+}
+V point_shift_left(Emit *e, const Point *p, const V *x) { return logical_shift(e, "llvm.shl", x); }
+V point_shift_right_logical(Emit *e, const Point *p, const V *x) {
+    return logical_shift(e, "llvm.lshr", x);
+}
+/* The top bit fills, of unsigned integers too. */
+V point_shift_right_arithmetic(Emit *e, const Point *p, const V *x) {
+    V most = em_int(e, point_type(x[0]), (int64_t)bits_of(x[0]) - 1);
+    return em_bin(e, "llvm.ashr", x[0], em_bin(e, "llvm.intr.umin", x[1], most));
+}
+V point_clz(Emit *e, const Point *p, const V *x) {
+    return with_flag(e, "llvm.intr.ctlz", "is_zero_poison", x[0]);
+}
+V point_population_count(Emit *e, const Point *p, const V *x) {
+    return em_un(e, "llvm.intr.ctpop", x[0]);
+}
+
+/* ---- floats */
+V point_floor(Emit *e, const Point *p, const V *x) { return em_un(e, "llvm.intr.floor", x[0]); }
+V point_ceil(Emit *e, const Point *p, const V *x) { return em_un(e, "llvm.intr.ceil", x[0]); }
+V point_sqrt(Emit *e, const Point *p, const V *x) { return em_un(e, "llvm.intr.sqrt", x[0]); }
+/* rounding_method 0: halves away from zero; 1: to even. */
+V point_round(Emit *e, const Point *p, const V *x) {
+    bool even = str_is(param_word(p->e, K_rounding_method), "RoundingMethod.TO_NEAREST_EVEN");
+    even = param_int(p->e, K_rounding_method, even) == 1;
+    return em_un(e, even ? "llvm.intr.roundeven" : "llvm.intr.round", x[0]);
+}
+V point_is_finite(Emit *e, const Point *p, const V *x) {
+    V size = em_un(e, "llvm.intr.fabs", x[0]);
+    return em_cmpf(e, "olt", size, em_float(e, point_type(size), (double)INFINITY));
+}
+/* The next value of x's own type towards y: one more or one less in sign and magnitude. */
+V point_nextafter(Emit *e, const Point *p, const V *x) {
+    V a = point_bits(e, p->in, x[0]), b = point_bits(e, p->in, x[1]);
+    MlirType t = point_type(a);
+    V one = em_int(e, t, 1), top = em_int(e, t, (int64_t)1 << (bits_of(a) - 1));
+    V rest = em_bin(e, "llvm.xor", top, em_int(e, t, -1));
+    V size_a = em_bin(e, "llvm.and", a, rest), size_b = em_bin(e, "llvm.and", b, rest);
+    V opposite = em_cmpi(e, "slt", em_bin(e, "llvm.xor", a, b), em_int(e, t, 0));
+    V shrinks = em_bin(e, "llvm.or", opposite, em_cmpi(e, "ugt", size_a, size_b));
+    V stepped = em_bin(e, "llvm.add", a, em_select(e, shrinks, em_int(e, t, -1), one));
+    V least = em_bin(e, "llvm.or", em_bin(e, "llvm.and", b, top), one);
+    V next = em_select(e, em_cmpi(e, "eq", size_a, em_int(e, t, 0)), least, stepped);
+    V r = em_select(e, em_cmpf(e, "oeq", x[0], x[1]), x[1], point_of_bits(e, p->in, next));
+    V nan = em_bin(e, "llvm.fadd", x[0], x[1]);
+    return em_select(e, em_cmpf(e, "uno", x[0], x[1]), nan, r);
+}
+
+/* ---- comparisons: unordered is false, but for ne */
+static V comparison(Emit *e, const Point *p, const V *x, ByKind predicate) {
+    const char *name = by_kind(predicate, p->in);
+    return point_is_float(p->in) ? em_cmpf(e, name, x[0], x[1]) : em_cmpi(e, name, x[0], x[1]);
+}
+V point_eq(Emit *e, const Point *p, const V *x) {
+    return comparison(e, p, x, (ByKind){"eq", "eq", "eq", "oeq"});
+}
+V point_ne(Emit *e, const Point *p, const V *x) {
+    return comparison(e, p, x, (ByKind){"ne", "ne", "ne", "une"});
+}
+V point_lt(Emit *e, const Point *p, const V *x) {
+    return comparison(e, p, x, (ByKind){"ult", "slt", "ult", "olt"});
+}
+V point_le(Emit *e, const Point *p, const V *x) {
+    return comparison(e, p, x, (ByKind){"ule", "sle", "ule", "ole"});
+}
+V point_gt(Emit *e, const Point *p, const V *x) {
+    return comparison(e, p, x, (ByKind){"ugt", "sgt", "ugt", "ogt"});
+}
+V point_ge(Emit *e, const Point *p, const V *x) {
+    return comparison(e, p, x, (ByKind){"uge", "sge", "uge", "oge"});
+}
+/* Total order -NaN < -inf … -0 < +0 … +NaN: that of the bits as signed integers, negative ones
+ * mirrored. */
+static V total_order(Emit *e, Dtype d, V x) {
+    if (!point_is_float(d)) return x;
+    V b = point_bits(e, d, x);
+    V sign = em_bin(e, "llvm.ashr", b, em_int(e, point_type(b), (int64_t)bits_of(b) - 1));
+    return em_bin(e, "llvm.xor", b, em_bin(e, "llvm.lshr", sign, em_int(e, point_type(b), 1)));
+}
+static V total_comparison(Emit *e, const Point *p, const V *x, ByKind predicate) {
+    V a = total_order(e, p->in, x[0]), b = total_order(e, p->in, x[1]);
+    return em_cmpi(e, by_kind(predicate, p->in), a, b);
+}
+V point_eq_to(Emit *e, const Point *p, const V *x) {
+    return total_comparison(e, p, x, (ByKind){"eq", "eq", "eq", "eq"});
+}
+V point_lt_to(Emit *e, const Point *p, const V *x) {
+    return total_comparison(e, p, x, (ByKind){"ult", "slt", "ult", "slt"});
+}
+V point_le_to(Emit *e, const Point *p, const V *x) {
+    return total_comparison(e, p, x, (ByKind){"ule", "sle", "ule", "sle"});
+}
+
+/* Case number `which` of n; the first below, the last above. */
+static V choose(Emit *e, V which, const V *cases, uint32_t first, uint32_t n) {
+    if (n == 1) return cases[first];
+    uint32_t half = n / 2;
+    V low = em_cmpi(e, "slt", which, em_int(e, point_type(which), first + half));
+    V a = choose(e, which, cases, first, half), b = choose(e, which, cases, first + half, n - half);
+    return em_select(e, low, a, b);
+}
+V point_select_n(Emit *e, const Point *p, const V *x) {
+    uint32_t n = p->e->in.n - 1;
+    bool two = mlirTypeEqual(em_elem(x[0]), e->i1) && n == 2;
+    return two ? em_select(e, x[0], x[2], x[1]) : choose(e, x[0], x + 1, 0, n);
+}
+
+/* ---- reductions: what combines two values, and the value that changes none */
+static const struct {
+    PointRule *combine;
+    enum { ID_ZERO, ID_ONE, ID_LEAST, ID_MOST, ID_ONES } identity;
+} reduction[NPRIMS] = {
+    [P_reduce_sum] = {point_add, ID_ZERO},  [P_cumsum] = {point_add, ID_ZERO},
+    [P_reduce_prod] = {point_mul, ID_ONE},  [P_cumprod] = {point_mul, ID_ONE},
+    [P_reduce_max] = {point_max, ID_LEAST}, [P_cummax] = {point_max, ID_LEAST},
+    [P_reduce_min] = {point_min, ID_MOST},  [P_cummin] = {point_min, ID_MOST},
+    [P_reduce_and] = {point_and, ID_ONES},  [P_reduce_or] = {point_or, ID_ZERO},
+    [P_reduce_xor] = {point_xor, ID_ZERO},
+};
+V point_combine(Emit *e, Prim reduce, Dtype d, V a, V b) {
+    Point p = {.in = d, .out = d};
+    return reduction[reduce].combine(e, &p, (V[]){a, b});
+}
+/* The least or the largest integer of a type. */
+static V extreme(Emit *e, Dtype d, MlirType t, bool most) {
+    if (!point_is_signed(d)) return em_int(e, t, most ? -1 : 0);
+    int64_t least = (int64_t)((uint64_t)1 << (dtype_info[d].bits - 1));
+    return em_int(e, t, most ? ~least : least);
+}
+V point_identity(Emit *e, Prim reduce, Dtype d, uint32_t w) {
+    MlirType t = em_vec(e, em_register_type(e, d), w);
+    bool floats = point_is_float(d);
+    switch (reduction[reduce].identity) {
+    case ID_ONE:
+        return floats ? em_float(e, t, 1) : em_int(e, t, 1);
+    case ID_ONES:
+        return em_int(e, t, -1);
+    case ID_LEAST:
+        return floats ? em_float(e, t, -(double)INFINITY) : extreme(e, d, t, false);
+    case ID_MOST:
+        return floats ? em_float(e, t, (double)INFINITY) : extreme(e, d, t, true);
+    default:
+        return floats ? em_float(e, t, 0) : em_int(e, t, 0);
+    }
+}

@@ -1,0 +1,51 @@
+/* Elementwise rules: registers in, one register out. The POINT rows of prims.def. */
+#ifndef JAXCC_POINT_H
+#define JAXCC_POINT_H
+#include "kernel.h"
+
+#define RULE_POINT(f) PointRule point_##f;
+#define RULE_STDLIB(f)
+#define RULE_INDEX(f)
+#define RULE_REDUCE(f)
+#define RULE_CUM(f)
+#define RULE_ARG(f)
+#define RULE_DOT
+#define RULE_UPDATE
+#define RULE_COND
+#define RULE_WHILE
+#define RULE_SCAN
+#define RULE_CALL
+#define RULE_NONE
+#define PRIM(id, text, arity, type, lowering) RULE_##lowering
+#include "../prims.def"
+#undef RULE_POINT
+#undef RULE_STDLIB
+#undef RULE_INDEX
+#undef RULE_REDUCE
+#undef RULE_CUM
+#undef RULE_ARG
+#undef RULE_DOT
+#undef RULE_UPDATE
+#undef RULE_COND
+#undef RULE_WHILE
+#undef RULE_SCAN
+#undef RULE_CALL
+#undef RULE_NONE
+
+/* NULL for primitives that are not elementwise. */
+extern PointRule *const point_rule[NPRIMS];
+
+/* a ∘ b of a reduction or cumulative primitive, unrounded; its neutral element in w lanes. */
+V point_combine(Emit *, Prim reduce, Dtype, V a, V b);
+V point_identity(Emit *, Prim reduce, Dtype, uint32_t w);
+
+/* The element's own bits: integers of its width, also for bf16 and f16. */
+V point_bits(Emit *, Dtype, V reg);
+V point_of_bits(Emit *, Dtype, V bits);
+
+static inline MlirType point_type(V x) { return mlirValueGetType(x); }
+/* What kind of arithmetic an element type has. */
+static inline bool point_is_float(Dtype d) { return dtype_info[d].kind == DK_FLOAT; }
+static inline bool point_is_signed(Dtype d) { return dtype_info[d].kind == DK_SINT; }
+
+#endif
