@@ -79,7 +79,12 @@ $(B)/libjaxcc.a $(B)/libjaxcc_codegen.a $(B)/libjaxcc_rt.a:
 	@mkdir -p $(@D)
 	rm -f $@; ar rcs $@ $^
 $(B)/bin/jaxcc: $(B)/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
-$(B)/tests/runner: $(B)/tests/runner.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
+# The compiler and jaxcc-run as functions: the runner forks instead of starting programs.
+$(B)/tests/as_functions/%.o: %.c | $(B)/deps
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -Dmain=$(if $(findstring run,$*),jaxcc_run_main,jaxcc_main) -c $< -o $@
+RUNNER_O = $(B)/tests/runner.o $(B)/tests/cases.o $(patsubst %.c,$(B)/tests/as_functions/%.o,compiler/main.c $(wildcard runtime/run*.c))
+$(B)/tests/runner: $(RUNNER_O) $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
 $(B)/bin/jaxcc $(B)/tests/runner:
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS.$(MODE)) -o $@ $^ $(LINK) -ldl -pthread
@@ -88,7 +93,7 @@ $(B)/bin/jaxcc-run: $(RUN_O)
 	$(CC) $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),-no-pie) -rdynamic -o $@ $^ -lz -ldl -lm -pthread
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libjaxcc.a $(B)/libjaxcc_rt.a
 	$(CC) $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),-no-pie) -o $@ $^ -lcriterion -lz -ldl -lm -pthread
-$(UNITS:=.o) $(B)/tests/runner.o: | $(B)/deps-check
+$(UNITS:=.o): | $(B)/deps-check
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS.fuzz) -fsanitize=fuzzer -o $@ $^ -lz -lm
@@ -116,4 +121,4 @@ tidy: $(B)/gen/parse.h
 	clang-tidy-22 --quiet $(FRONT) $(BACK) $(RT) -- $(filter-out -MMD -MP,$(CFLAGS))
 clean:
 	rm -rf build
--include $(FRONT_O:.o=.d) $(BACK_O:.o=.d) $(RT_O:.o=.d) $(RUN_O:.o=.d) $(B)/compiler/main.d $(B)/tests/runner.d $(UNITS:=.d)
+-include $(FRONT_O:.o=.d) $(BACK_O:.o=.d) $(RT_O:.o=.d) $(RUN_O:.o=.d) $(B)/compiler/main.d $(RUNNER_O:.o=.d) $(UNITS:=.d)

@@ -1,0 +1,29 @@
+/* Case files: finding them, and comparing outputs with what is wanted. */
+#ifndef JAXCC_CASES_H
+#define JAXCC_CASES_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    char *path;        /* S.jaxpr */
+    char *primitives;  /* of the manifest, comma-separated; NULL: the case is in none */
+    double rtol, atol; /* negative: by the element type */
+    bool shape_only;   /* the values are not unique */
+} Case;
+typedef struct {
+    Case *at;
+    uint32_t n, cap;
+} Cases;
+
+/* Adds every S.jaxpr under `dir` that has an S.out.npz, or is expected to fail when it runs. */
+void cases_find(Cases *, const char *dir);
+/* Keeps those whose path matches the regular expression, and whose primitives are all in the file.
+ * NULL: all. */
+void cases_keep(Cases *, const char *filter, const char *prims);
+/* S with another suffix. */
+const char *case_file(const Case *, const char *suffix);
+/* Are the arrays of `got` those of `want`? If not, `why` says where. */
+bool compare_files(const Case *, const char *got, const char *want, char *why, size_t n);
+
+#endif

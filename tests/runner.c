@@ -1,0 +1,303 @@
+/* Runs cases: S.jaxpr is compiled, called with S.in.npz and compared with S.out.npz; each in a
+   process of its own, forked from this one, which holds the compiler and jaxcc-run. What passes and
+   what does not is judged as the case's MANIFEST.tsv says, or by the tolerance of its element
+   types.
+
+       runner [--filter REGEX] [--prims FILE] [--jobs N] [--min-pass R] [--strict] [--fail-list
+   FILE] [--extra FLAG]... DIR...
+
+   --prims: only cases of these primitives alone. --strict: what does not pass must be refused as
+   not supported yet. */
+#include "cases.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <regex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+int jaxcc_main(int argc, char **argv);     /* compiler/main.c */
+int jaxcc_run_main(int argc, char **argv); /* runtime/run.c */
+
+typedef enum { PASS, REFUSED, COMPILE, RUN, MISMATCH, CRASH, TIMEOUT, NOUTCOMES } Outcome;
+static const char *const outcome_name[] = {"pass",     "refused", "compile", "run",
+                                           "mismatch", "crash",   "timeout"};
+
+/* What a case's process tells; in memory shared with it. */
+typedef struct {
+    Outcome outcome;
+    char why[240];
+} Report;
+
+typedef struct {
+    const char *filter, *prims, *fail_list, *extra[16];
+    int nextra, jobs;
+    double min_pass;
+    bool strict;
+    Cases cases;
+    char tmp[64];
+    Report *reports;
+} Run;
+
+static const char *in_tmp(const Run *r, const char *name) {
+    char *path = NULL;
+    if (asprintf(&path, "%s/%d-%s", r->tmp, (int)getpid(), name) < 0) abort();
+    return path;
+}
+
+static bool exists(const char *path) { return access(path, R_OK) == 0; }
+
+/* The first line with "error", or the first line, of what was printed. */
+static void first_line(const char *path, char *why, size_t n) {
+    char line[2048];
+    FILE *f = fopen(path, "r");
+    why[0] = 0;
+    while (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        bool error = strstr(line, "error") != NULL;
+        if (error || !why[0]) snprintf(why, n, "%.*s", (int)n - 1, line);
+        if (error) break;
+    }
+    if (f) fclose(f);
+}
+
+static bool log_says(const char *path, const char *words) {
+    char line[2048];
+    bool found = false;
+    FILE *f = fopen(path, "r");
+    while (f && !found && fgets(line, sizeof line, f))
+        found = strstr(line, words) != NULL;
+    if (f) fclose(f);
+    return found;
+}
+
+/* The words of a file, split at blanks; the first line only, as one word, when `line`. */
+static int add_words(char **argv, int n, const char *path, bool line) {
+    char text[4096];
+    FILE *f = fopen(path, "r");
+    size_t length = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f) fclose(f);
+    text[length] = 0;
+    char *rest = strdup(text);
+    for (char *word; n < 60 && (word = strtok_r(NULL, line ? "\n" : " \t\r\n", &rest));) {
+        argv[n++] = word;
+        if (line) break;
+    }
+    return n;
+}
+
+static int compile_case(const Run *r, const Case *c, const char *so) {
+    char *argv[64] = {"jaxcc", c->path}, *text;
+    int n = add_words(argv, 2, case_file(c, ".args"), false);
+    if (exists(case_file(c, ".consts.npz")) &&
+        asprintf(&text, "--consts=%s", case_file(c, ".consts.npz")) > 0)
+        argv[n++] = text;
+    char *sig[2] = {NULL};
+    if (add_words(sig, 0, case_file(c, ".sig"), true) &&
+        asprintf(&text, "--in-type=%s", sig[0]) > 0)
+        argv[n++] = text;
+    for (int i = 0; i < r->nextra && n < 60; i++)
+        argv[n++] = (char *)r->extra[i];
+    argv[n++] = "--no-header";
+    argv[n++] = "-o";
+    argv[n++] = (char *)so;
+    return jaxcc_main(n, argv);
+}
+
+static void tell(Report *report, Outcome o, const char *why) {
+    report->outcome = o;
+    snprintf(report->why, sizeof report->why, "%.*s", (int)sizeof report->why - 1, why);
+}
+
+/* A case that is well typed and refused when it runs: S.expect is `run WORD...`. */
+static char *must_fail(const Case *c) {
+    char *words[2] = {NULL};
+    if (!add_words(words, 0, case_file(c, ".expect"), true) || strncmp(words[0], "run", 3) != 0)
+        return NULL;
+    return words[0] + 3;
+}
+
+static bool fails_well(int status, char *words, const char *log) {
+    bool good = status == 1;
+    for (char *word; good && (word = strtok_r(NULL, " ", &words));)
+        good = log_says(log, word);
+    return good;
+}
+
+/* In the case's own process. */
+static void one(const Run *r, const Case *c, Report *report) {
+    const char *so = in_tmp(r, "case.so"), *log = in_tmp(r, "log"), *out = in_tmp(r, "out.npz");
+    char why[240];
+    int fd = open(log, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    dup2(fd, 1);
+    dup2(fd, 2);
+    int status = compile_case(r, c, so);
+    fflush(NULL);
+    if (status) {
+        first_line(log, why, sizeof why);
+        bool refused = status == 1 && log_says(log, "is not supported yet");
+        tell(report, refused ? REFUSED : status == 3 ? CRASH : COMPILE, why);
+        return;
+    }
+    char *words = must_fail(c);
+    for (int k = 1; k < 10; k++) {
+        char in_name[16] = ".in.npz", out_name[16] = ".out.npz";
+        if (k > 1)
+            snprintf(in_name, sizeof in_name, ".in%d.npz", k),
+                snprintf(out_name, sizeof out_name, ".out%d.npz", k);
+        if (k > 1 && !exists(case_file(c, in_name))) break;
+        tell(report, CRASH, "when it ran");
+        status =
+            jaxcc_run_main(5, (char *[]){"jaxcc-run", (char *)so, (char *)case_file(c, in_name),
+                                         "-o", (char *)out, NULL});
+        fflush(NULL);
+        first_line(log, why, sizeof why);
+        if (words) {
+            tell(report, fails_well(status, words, log) ? PASS : RUN, why);
+            return;
+        }
+        if (status) {
+            tell(report, RUN, why);
+            return;
+        }
+        if (!compare_files(c, out, case_file(c, out_name), why, sizeof why)) {
+            tell(report, MISMATCH, why);
+            return;
+        }
+    }
+    tell(report, PASS, "");
+}
+
+static pid_t start(Run *r, uint32_t i) {
+    r->reports[i].outcome = CRASH;
+    pid_t child = fork();
+    if (child) return child;
+    struct rlimit none = {0, 0}, some = {(rlim_t)12 << 30, (rlim_t)12 << 30};
+    setrlimit(RLIMIT_CORE, &none);
+#ifndef __SANITIZE_ADDRESS__
+    setrlimit(RLIMIT_AS, &some);
+#endif
+    (void)some;
+    alarm(60);
+    one(r, &r->cases.at[i], &r->reports[i]);
+    _exit(0);
+}
+
+static void finish(Run *r, uint32_t i, pid_t child, int status) {
+    Report *report = &r->reports[i];
+    if (WIFSIGNALED(status)) {
+        bool late = WTERMSIG(status) == SIGALRM;
+        char why[300];
+        snprintf(why, sizeof why, "%s %s", late ? "no answer in 60 s" : strsignal(WTERMSIG(status)),
+                 report->why);
+        tell(report, late ? TIMEOUT : CRASH, why);
+    } else if (WEXITSTATUS(status) != 0 && report->outcome == CRASH && !report->why[0])
+        snprintf(report->why, sizeof report->why, "it ended with status %d", WEXITSTATUS(status));
+    static const char *const names[] = {"case.so", "log", "out.npz"};
+    for (unsigned k = 0; k < 3; k++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/%d-%s", r->tmp, (int)child, names[k]);
+        unlink(path);
+    }
+}
+
+static void run_all(Run *r) {
+    pid_t *child = calloc((size_t)r->jobs, sizeof *child);
+    uint32_t *which = calloc((size_t)r->jobs, sizeof *which), next = 0, running = 0;
+    while (next < r->cases.n || running) {
+        for (int j = 0; j < r->jobs && next < r->cases.n; j++)
+            if (!child[j]) {
+                which[j] = next;
+                child[j] = start(r, next++);
+                running++;
+            }
+        int status;
+        pid_t done = wait(&status);
+        for (int j = 0; j < r->jobs; j++)
+            if (child[j] == done) {
+                finish(r, which[j], done, status);
+                child[j] = 0;
+                running--;
+            }
+    }
+    free(child);
+    free(which);
+}
+
+static int summary(const Run *r, double seconds) {
+    uint32_t count[NOUTCOMES] = {0}, shown = 0, n = r->cases.n;
+    FILE *list = r->fail_list ? fopen(r->fail_list, "w") : NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        Outcome o = r->reports[i].outcome;
+        count[o]++;
+        if (list && o != PASS)
+            fprintf(list, "%s\t%s\t%s\n", outcome_name[o], r->cases.at[i].path, r->reports[i].why);
+        if (o > REFUSED && shown++ < 60)
+            printf("FAIL %s %s: %s\n", outcome_name[o], r->cases.at[i].path, r->reports[i].why);
+    }
+    if (list) fclose(list);
+    uint32_t bad = n - count[PASS] - count[REFUSED];
+    bool enough = count[PASS] >= r->min_pass * n, good = enough && !(r->strict && bad);
+    printf("cases: %u of %u pass (%.1f %%)", count[PASS], n, n ? 100.0 * count[PASS] / n : 100.0);
+    for (int o = REFUSED; o < NOUTCOMES; o++)
+        if (count[o]) printf(", %s %u", outcome_name[o], count[o]);
+    printf("; %.1f s\ncases: %u passed, %u failed\n", seconds, n - bad, enough || bad ? bad : 1);
+    return good ? 0 : 1;
+}
+
+static bool options(Run *r, int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(a, "--strict") == 0) {
+            r->strict = true;
+            continue;
+        }
+        if (a[0] != '-') {
+            cases_find(&r->cases, a);
+            continue;
+        }
+        if (!v) return false;
+        i++;
+        if (strcmp(a, "--filter") == 0)
+            r->filter = v;
+        else if (strcmp(a, "--prims") == 0)
+            r->prims = v;
+        else if (strcmp(a, "--jobs") == 0)
+            r->jobs = atoi(v);
+        else if (strcmp(a, "--min-pass") == 0)
+            r->min_pass = atof(v);
+        else if (strcmp(a, "--fail-list") == 0)
+            r->fail_list = v;
+        else if (strcmp(a, "--extra") == 0 && r->nextra < 16)
+            r->extra[r->nextra++] = v;
+        else
+            return false;
+    }
+    return r->jobs > 0;
+}
+
+int main(int argc, char **argv) {
+    Run r = {.jobs = (int)sysconf(_SC_NPROCESSORS_ONLN), .tmp = "/tmp/jaxcc-cases-XXXXXX"};
+    if (!options(&r, argc, argv)) return fputs("usage: see tests/runner.c\n", stderr), 2;
+    cases_keep(&r.cases, r.filter, r.prims);
+    setenv("JAXCC_NUM_THREADS", "2", 0);
+    setenv("NO_COLOR", "1", 1);
+    if (!mkdtemp(r.tmp)) return perror(r.tmp), 1;
+    r.reports = mmap(NULL, sizeof(Report) * (r.cases.n + 1), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    run_all(&r);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    rmdir(r.tmp);
+    return summary(&r,
+                   (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) * 1e-9);
+}
