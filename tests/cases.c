@@ -125,22 +125,30 @@ static bool all_in(const char *list, const char *text) {
     return true;
 }
 
-void cases_keep(Cases *cases, const char *filter, const char *prims) {
+void cases_keep(Cases *cases, const char *pattern) {
     regex_t regex;
+    uint32_t n = 0;
+    if (regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB)) exit(2);
+    for (uint32_t i = 0; i < cases->n; i++)
+        if (regexec(&regex, cases->at[i].path, 0, NULL, 0) == 0) cases->at[n++] = cases->at[i];
+    cases->n = n;
+    regfree(&regex);
+}
+
+void cases_list(Cases *cases, const char *prims, bool only) {
     char *text = NULL;
     size_t cap = 0;
-    if (filter && regcomp(&regex, filter, REG_EXTENDED | REG_NOSUB)) exit(2);
-    FILE *f = prims ? fopen(prims, "r") : NULL;
-    if (prims && (!f || getdelim(&text, &cap, 0, f) < 0)) exit(2);
-    if (f) fclose(f);
+    FILE *f = fopen(prims, "r");
+    if (!f || getdelim(&text, &cap, 0, f) < 0) exit(2);
+    fclose(f);
     uint32_t n = 0;
     for (uint32_t i = 0; i < cases->n; i++) {
         Case *c = &cases->at[i];
-        if (filter && regexec(&regex, c->path, 0, NULL, 0)) continue;
-        if (prims && !(c->primitives && all_in(c->primitives, text))) continue;
-        cases->at[n++] = *c;
+        c->listed = c->primitives && all_in(c->primitives, text);
+        if (c->listed || !only) cases->at[n++] = *c;
     }
     cases->n = n;
+    free(text);
 }
 
 /* ---- comparison */

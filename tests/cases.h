@@ -9,7 +9,8 @@ typedef struct {
     char *path;        /* S.jaxpr */
     char *primitives;  /* of the manifest, comma-separated; NULL: the case is in none */
     double rtol, atol; /* negative: by the element type */
-    bool shape_only;   /* the values are not unique */
+    bool listed;
+    bool shape_only; /* the values are not unique */
 } Case;
 typedef struct {
     Case *at;
@@ -18,9 +19,11 @@ typedef struct {
 
 /* Adds every S.jaxpr under `dir` that has an S.out.npz, or is expected to fail when it runs. */
 void cases_find(Cases *, const char *dir);
-/* Keeps those whose path matches the regular expression, and whose primitives are all in the file.
- * NULL: all. */
-void cases_keep(Cases *, const char *filter, const char *prims);
+/* Keeps those whose path matches the regular expression. */
+void cases_keep(Cases *, const char *regex);
+/* Marks those whose primitives are all in the file, as `listed`; those alone are kept when `only`.
+ */
+void cases_list(Cases *, const char *prims, bool only);
 /* S with another suffix. */
 const char *case_file(const Case *, const char *suffix);
 /* Are the arrays of `got` those of `want`? If not, `why` says where. */

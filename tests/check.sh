@@ -1,0 +1,39 @@
+#!/bin/sh
+# check.sh BUILD MODE: all tests. Each part prints `NAME: P passed, F failed`; the last line adds them up.
+cd "$(dirname "$0")/.." || exit 1
+build=$1 mode=$2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export NO_COLOR=1
+shared=../shared
+
+part() {
+    "$@" 2>&1 | tee -a "$log"
+}
+# The last line of Criterion, as ours.
+unit() {
+    out=$("$1" 2>&1)
+    status=$?
+    tested=$(echo "$out" | sed -n 's/.*Tested: *\([0-9]*\).*/\1/p')
+    passing=$(echo "$out" | sed -n 's/.*Passing: *\([0-9]*\).*/\1/p')
+    failing=$((${tested:-0} - ${passing:-0}))
+    [ $status = 0 ] || { echo "$out"; [ $failing -gt 0 ] || failing=1; }
+    echo "unit ${1##*/}: ${passing:-0} passed, $failing failed"
+}
+
+for program in "$build"/tests/unit/*; do
+    [ -x "$program" ] && [ ! -d "$program" ] && [ "${program%.*}" = "$program" ] && part unit "$program"
+done
+part sh tests/layers.sh
+part sh tests/golden.sh "$build"
+part sh tests/errors.sh "$build"
+part sh tests/docs.sh "$build" "$mode"
+part sh tests/libraries.sh "$build" "$mode"
+[ -f tests/run.sh ] && part sh tests/run.sh "$build"
+part sh tests/roundtrip.sh "$build" tests stdlib examples "$shared/cases" "$shared/printouts"
+part "$build/tests/runner" --strict --extra --verify tests/cases
+[ -d "$shared/cases" ] && part "$build/tests/runner" --strict --prims "$shared/cases/spine-primitives.txt" --min-pass 0.99 \
+    "$shared/cases/jax" "$shared/cases/wild" "$shared/cases/seeds" "$shared/cases/facts"
+
+awk '/^[a-z_. ]+: [0-9]+ passed, [0-9]+ failed$/ { p += $(NF - 3); f += $(NF - 1) }
+     END { printf "%d passed, %d failed\n", p, f; exit f > 0 || p == 0 }' "$log"

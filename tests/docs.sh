@@ -1,0 +1,68 @@
+#!/bin/sh
+# docs.sh BUILD MODE: what README.md and the manual say is so: the example runs, the Makefile rule works, the manual has every option, an
+# installed jaxcc works, the examples compute what JAX computes.
+cd "$(dirname "$0")/.." || exit 1
+case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+try() {
+    what=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "FAIL docs: $what"
+        tail -n 20 "$work/log"
+    fi
+}
+# block NAME: the code block after <!-- NAME -->
+block() {
+    awk -v mark="<!-- $1 -->" '$0 == mark { found = 1; next } found && /^```/ { if (inside) exit; inside = 1; next } inside' README.md
+}
+PATH=$build/bin:$PATH
+example() {
+    cd "$work" && jaxcc axpy.jaxpr -o axpy.so && cc main.c axpy.so -Wl,-rpath,. -o main && [ "$(./main)" = '3 5 7 9' ]
+}
+rule() {
+    cd "$work" && rm -f axpy.so && make -f rule.mk axpy.so && [ -f axpy.so ] && [ -f axpy.d ]
+}
+installed() {
+    make --no-print-directory install MODE="$2" B="$1" DESTDIR="$work/root" PREFIX=/usr && cd "$work" &&
+        root/usr/bin/jaxcc axpy.jaxpr -o installed.so && root/usr/bin/jaxcc-run --info installed.so &&
+        [ -f root/usr/include/jaxcc.h ] && [ -f root/usr/share/man/man1/jaxcc.1 ]
+}
+# The first words of the lines of --help that start with - are in the manual.
+options() {
+    mandoc -Tascii "man/$1.1" | col -b >"$work/manual" || return 1
+    missing=0
+    for option in $("$1" --help | sed -n 's/^  \(-[-a-zA-Z]*\).*/\1/p' | sort -u); do
+        grep -q -e "^ *$option\b" -e " $option\b" "$work/manual" || { echo "$option is not in man/$1.1"; missing=1; }
+    done
+    return $missing
+}
+lint() {
+    out=$(mandoc -Tlint man/*.1) && [ -z "$out" ] || { echo "$out"; return 1; }
+}
+computes() {
+    set -- "$1"
+    consts=
+    [ -f "examples/$1.consts.npz" ] && consts=--consts=examples/$1.consts.npz
+    jaxcc "examples/$1.jaxpr" $consts -o "$work/$1.so" &&
+        jaxcc-run "$work/$1.so" "examples/$1.in.npz" --expect "examples/$1.out.npz" --rtol 1e-4 --atol 1e-5
+}
+block axpy.jaxpr >"$work/axpy.jaxpr"
+block main.c >"$work/main.c"
+block Makefile >"$work/rule.mk"
+try "the example of README.md" eval '(example)'
+try "the Makefile rule of README.md" eval '(rule)'
+try "make install" eval '(installed "$1" "$2")'
+try "options in man/jaxcc.1" options jaxcc
+try "options in man/jaxcc-run.1" options jaxcc-run
+try "mandoc -Tlint" lint
+for file in examples/*.jaxpr; do
+    name=${file##*/}
+    try "$file" computes "${name%.jaxpr}"
+done
+echo "docs: $passed passed, $failed failed"
+[ $failed = 0 ]

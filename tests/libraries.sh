@@ -1,0 +1,64 @@
+#!/bin/sh
+# libraries.sh BUILD MODE: what holds of every library, on the examples: the same bits for every number of threads, alone or two calls at once;
+# needs libc and libm alone, is small, exports nothing else; valgrind is silent; nothing is left behind after a failure.
+cd "$(dirname "$0")/.." || exit 1
+case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
+mode=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+PATH=$build/bin:$PATH
+passed=0
+failed=0
+try() {
+    what=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "FAIL libraries: $what"
+        tail -n 20 "$work/log"
+    fi
+}
+compile() {
+    name=$1
+    shift
+    consts=
+    [ -f "examples/$name.consts.npz" ] && consts=--consts=examples/$name.consts.npz
+    jaxcc "examples/$name.jaxpr" $consts "$@" -o "$work/$name.so"
+}
+same_bits() {
+    for n in 1 2 4; do
+        jaxcc-run --threads $n "$work/$1.so" "examples/$1.in.npz" -o "$work/$1.$n.npz" || return 1
+    done
+    cmp "$work/$1.1.npz" "$work/$1.2.npz" && cmp "$work/$1.1.npz" "$work/$1.4.npz"
+}
+needs_little() {
+    readelf -d "$work/$1.so" | grep NEEDED | grep -v -e 'libc\.so\.6' -e 'libm\.so\.6' && return 1
+    [ "$(stat -c %s "$work/$1.so")" -lt 65536 ]
+}
+exports() {
+    nm -D --defined-only "$work/$1.so" | awk '{ print $3 }' | grep -v -x -e "$1" -e "$1_error" -e "$1_program" && return 1
+    return 0
+}
+quiet() {
+    valgrind -q --error-exitcode=9 jaxcc-run "$work/$1.so" "examples/$1.in.npz" -o "$work/valgrind.npz"
+}
+leaves_nothing() {
+    mkdir "$work/empty"
+    echo '{ lambda ; a:f32[]. let b:f32[] = no_such_thing a in (b,) }' >"$work/wrong.jaxpr"
+    ! TMPDIR="$work/empty" jaxcc "$work/wrong.jaxpr" -o "$work/empty/x.so" &&
+        ! TMPDIR="$work/empty" PATH=/nonexistent "$build/bin/jaxcc" examples/recurrence.jaxpr -o "$work/empty/x.so" &&
+        [ -z "$(ls -A "$work/empty")" ]
+}
+for name in classify train attention recurrence; do
+    try "$name compiles" compile $name
+    [ -f "$work/$name.so" ] || continue
+    try "$name gives the same bits with 1, 2 and 4 threads" same_bits $name
+    try "$name.so needs libc and libm alone" needs_little $name
+    try "$name.so exports three names" exports $name
+    [ "$mode" = asan ] || ! command -v valgrind >/dev/null || {
+        compile $name -march=x86-64-v3 && try "valgrind on $name" quiet $name
+    }
+done
+try "nothing is left behind" leaves_nothing
+echo "libraries: $passed passed, $failed failed"
+[ $failed = 0 ]
