@@ -162,8 +162,12 @@ Eqn eqn_rewrite(const ValMap *map, const Eqn *e, JaxprMap *sub, void *user) {
     return new;
 }
 
-void jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in) {
+bool jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call) {
+    enum { MOST_EQNS = 1 << 20 };
     Ctx *cx = map->cx;
+    if (j->eqns.n > MOST_EQNS - map->spliced)
+        return diag(cx->diags, call, "more than %d equations once calls are inlined", MOST_EQNS);
+    map->spliced += j->eqns.n;
     for (uint32_t i = 0; i < in.n; i++)
         valmap_put(map, j->in.at[i], in.at[i]);
     each(const Eqn, e, j->eqns) {
@@ -177,6 +181,7 @@ void jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in) {
         }
         push(cx->arena, to, new);
     }
+    return true;
 }
 
 Jaxpr *jaxpr_with(Ctx *cx, const Jaxpr *j, Eqns eqns, Vals out) {
@@ -186,6 +191,15 @@ Jaxpr *jaxpr_with(Ctx *cx, const Jaxpr *j, Eqns eqns, Vals out) {
     new->out = out;
     new->checked = false;
     return new;
+}
+
+void add_consts(Arena *arena, Consts *to, Vals consts) {
+    to->seen.arena = arena;
+    each(Val, c, consts) {
+        bool fresh;
+        intern(&to->seen, c, sizeof *c, &fresh);
+        if (fresh) push(arena, to, *c);
+    }
 }
 
 /* Which branch a literal index takes: it is clamped. */

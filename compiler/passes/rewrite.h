@@ -26,6 +26,7 @@ typedef struct {
     Ctx *cx;
     Val *at;
     uint32_t n;
+    uint32_t spliced; /* equations that jaxpr_splice made */
 } ValMap;
 Val valmap_get(const ValMap *, Val); /* the value itself where nothing was put */
 void valmap_put(ValMap *, Val, Val with);
@@ -39,8 +40,8 @@ typedef struct {
         uint32_t n, cap;
     } done;
 } Memo;
-Jaxpr **memo_slot(Memo *,
-                  const Jaxpr *); /* NULL in it until it is made; valid until the next call */
+/* NULL in it until it is made; valid until the next call. */
+Jaxpr **memo_slot(Memo *, const Jaxpr *);
 
 /* A sub-program as the pass wants it. */
 typedef Jaxpr *JaxprMap(void *user, const Jaxpr *);
@@ -52,8 +53,18 @@ Eqn eqn_rewrite(const ValMap *map, const Eqn *e, JaxprMap *sub, void *user);
 Vals vals_rewrite(const ValMap *map, Vals);
 
 /* Appends the equations of `j` for the operands `in` of its inputs, with fresh results; `map` then
-   has what stands for the values of `j`, its constants excepted: they stay what they are. */
-void jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in);
+   has what stands for the values of `j`, its constants excepted: they stay what they are. False
+   after a diagnostic at `call`: functions that call functions twice grow as 2^depth, so there is a
+   limit. */
+bool jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call);
+
+/* The constants of a program that takes in others: once each. */
+typedef struct {
+    Val *at;
+    uint32_t n, cap;
+    Intern seen;
+} Consts;
+void add_consts(Arena *, Consts *, Vals);
 
 /* `j` with other equations and results. */
 Jaxpr *jaxpr_with(Ctx *, const Jaxpr *, Eqns, Vals out);

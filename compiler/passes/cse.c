@@ -1,0 +1,137 @@
+/* An equation whose primitive, operands, parameters and result types are those of an earlier one is
+   that one. Equal literals are one operand; the operands of commutative primitives are taken in
+   order. Values of a program around are not seen: each program is walked by itself, and shared ones
+   once. */
+#include "rewrite.h"
+
+typedef struct {
+    Ctx *cx;
+    ValMap map;
+    Memo memo;
+    Intern literals; /* type and value → number */
+} Cse;
+
+/* What is known in one program: the equations by key. */
+typedef struct {
+    Intern table;
+    struct {
+        Vals *at; /* results */
+        uint32_t n, cap;
+    } known;
+} Scope;
+
+static void put(Text *key, const void *bytes, size_t n) {
+    text_put(key, (Str){bytes, (uint32_t)n});
+}
+
+static void put_value(Text *key, const Value *v) {
+    put(key, &v->kind, sizeof v->kind);
+    put(key, &v->open, 1);
+    put(key, &v->s.n, sizeof v->s.n);
+    text_put(key, v->s);
+    switch (v->kind) {
+    case V_BOOL:
+    case V_INT:
+    case V_DTYPE:
+        put(key, &v->i, sizeof v->i);
+        break;
+    case V_FLOAT:
+        put(key, &v->f, sizeof v->f);
+        break;
+    case V_DIM:
+        put(key, &v->dim, sizeof v->dim);
+        break;
+    case V_INTS:
+        put(key, v->ints.at, v->ints.n * sizeof *v->ints.at);
+        break;
+    case V_DIMS:
+        put(key, v->dims.at, v->dims.n * sizeof *v->dims.at);
+        break;
+    case V_JAXPR:
+        put(key, &v->jaxpr, sizeof v->jaxpr);
+        break;
+    case V_JAXPRS:
+        put(key, v->jaxprs.at, v->jaxprs.n * sizeof *v->jaxprs.at);
+        break;
+    case V_LIST:
+    case V_PAIR:
+        put(key, &v->list.n, sizeof v->list.n);
+        for (uint32_t i = 0; i < v->list.n; i++)
+            put_value(key, &v->list.at[i]);
+        break;
+    default:
+        break;
+    }
+}
+
+/* A number for an operand: of a variable the value, of a literal one that equal literals share. */
+static uint64_t operand_key(Cse *c, Val v) {
+    const ValInfo *info = val_info(c->cx, v);
+    const Lit *lit = info->lit;
+    if (!lit || lit->kind == LIT_ARRAY) return v;
+    uint64_t key[] = {info->type, lit->kind, lit->negative, lit->i, 0, 0};
+    memcpy(&key[4], &lit->re, sizeof lit->re);
+    memcpy(&key[5], &lit->im, sizeof lit->im);
+    return (uint64_t)intern(&c->literals, key, sizeof key, NULL) + ((uint64_t)1 << 32);
+}
+
+/* x op y is y op x. */
+static const bool commutes[NPRIMS] = {
+    [P_add] = true, [P_add_any] = true, [P_mul] = true, [P_and] = true,
+    [P_or] = true,  [P_xor] = true,     [P_eq] = true,  [P_ne] = true,
+};
+
+static void eqn_key(Cse *c, const Eqn *e, Text *key) {
+    uint32_t head[] = {e->prim, e->in.n, e->out.n, e->params.n};
+    put(key, head, sizeof head);
+    uint64_t pair[2];
+    for (uint32_t i = 0; i < e->in.n; i++) {
+        uint64_t k = operand_key(c, e->in.at[i]);
+        if (i < 2) pair[i] = k;
+        if (i >= 2 || !commutes[e->prim]) put(key, &k, sizeof k);
+    }
+    if (commutes[e->prim] && e->in.n == 2) {
+        if (pair[0] > pair[1]) pair[0] ^= pair[1], pair[1] ^= pair[0], pair[0] ^= pair[1];
+        put(key, pair, sizeof pair);
+    }
+    each(const Val, v, e->out) {
+        Type t = val_type(c->cx, *v);
+        put(key, &t, sizeof t);
+    }
+    each(const Param, p, e->params) {
+        put(key, &p->key, sizeof p->key);
+        put(key, &p->name.n, sizeof p->name.n);
+        text_put(key, p->name);
+        put_value(key, &p->value);
+    }
+}
+
+static Jaxpr *cse_jaxpr(void *user, const Jaxpr *j) {
+    Cse *c = user;
+    Arena *arena = c->cx->arena;
+    if (*memo_slot(&c->memo, j)) return *memo_slot(&c->memo, j);
+    Scope scope = {.table.arena = arena};
+    Text key = {.arena = arena};
+    Eqns eqns = {0};
+    each(const Eqn, old, j->eqns) {
+        Eqn e = eqn_rewrite(&c->map, old, cse_jaxpr, c);
+        bool fresh = true;
+        uint32_t n = 0;
+        if (e.prim != P_none && !eqn_impure(c->cx, &e)) {
+            key.n = 0;
+            eqn_key(c, &e, &key);
+            n = intern(&scope.table, key.at, key.n, &fresh);
+            if (fresh) push(arena, &scope.known, e.out);
+        }
+        if (fresh) push(arena, &eqns, e);
+        for (uint32_t i = 0; i < e.out.n && !fresh; i++)
+            valmap_put(&c->map, e.out.at[i], scope.known.at[n].at[i]);
+    }
+    Jaxpr *new = jaxpr_with(c->cx, j, eqns, vals_rewrite(&c->map, j->out));
+    return *memo_slot(&c->memo, j) = new;
+}
+
+Jaxpr *pass_cse(Ctx *cx, const Jaxpr *j) {
+    Cse c = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena, .literals.arena = cx->arena};
+    return cse_jaxpr(&c, j);
+}

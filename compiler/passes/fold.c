@@ -1,0 +1,91 @@
+/* Equations of known scalars become literals, a cond whose index is known becomes its branch, and
+   identities are applied. One walk from the first equation to the last: when an equation is looked
+   at, what its operands are is known. */
+#include "simplify.h"
+#include "eval.h"
+
+typedef struct {
+    Ctx *cx;
+    ValMap map;
+    Defs defs;
+    Memo memo;
+    bool failed; /* a diagnostic was given */
+} Fold;
+
+static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j);
+
+static void def_put(Fold *f, const Eqn *e) {
+    each(const Val, v, e->out) {
+        if (*v >= f->defs.n) {
+            uint32_t n = f->cx->nvals + f->cx->nvals / 2;
+            const Eqn **defs = arena_new(f->cx->arena, const Eqn *, n);
+            if (f->defs.n) memcpy(defs, f->defs.defs, f->defs.n * sizeof *defs);
+            f->defs = (Defs){f->cx, defs, n};
+        }
+        f->defs.defs[*v] = e;
+    }
+}
+
+/* The literal that an equation of literals is. */
+static Val evaluated(Fold *f, const Eqn *e) {
+    enum { MOST_OPERANDS = 8 };
+    Scalar in[MOST_OPERANDS], out;
+    if (e->in.n > MOST_OPERANDS || e->out.n != 1) return 0;
+    for (uint32_t i = 0; i < e->in.n; i++)
+        if (!scalar_of(f->cx, e->in.at[i], &in[i])) return 0;
+    if (!eval_point(f->cx, e, in, &out)) return 0;
+    return val_literal(f->cx, val_type(f->cx, e->out.at[0]), scalar_lit(out), e->span);
+}
+
+static void fold_eqns(Fold *f, Eqns *to, Consts *consts, Eqns eqns);
+
+static void fold_eqn(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
+    Vals operands;
+    const Jaxpr *body = call_body(&f->map, e, &operands);
+    if (body) {
+        Eqns spliced = {0};
+        body = fold_jaxpr(f, body);
+        add_consts(f->cx->arena, consts, body->consts);
+        f->failed = f->failed || !jaxpr_splice(&f->map, &spliced, body,
+                                               vals_rewrite(&f->map, operands), e->span);
+        fold_eqns(f, to, consts, spliced);
+        for (uint32_t i = 0; i < e->out.n; i++) {
+            Val inner = valmap_get(&f->map, body->out.at[i]);
+            valmap_put(&f->map, e->out.at[i], valmap_get(&f->map, inner));
+        }
+        return;
+    }
+    Eqn new = eqn_rewrite(&f->map, e, fold_jaxpr, f);
+    Val v = evaluated(f, &new);
+    if (!v) v = simplify(&f->defs, &new);
+    if (v) {
+        valmap_put(&f->map, e->out.at[0], v);
+        return;
+    }
+    push(f->cx->arena, to, new);
+    def_put(f, &to->at[to->n - 1]);
+}
+
+static void fold_eqns(Fold *f, Eqns *to, Consts *consts, Eqns eqns) {
+    for (uint32_t i = 0; i < eqns.n && !f->failed; i++)
+        fold_eqn(f, to, consts, &eqns.at[i]);
+}
+
+static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j) {
+    Fold *f = user;
+    if (*memo_slot(&f->memo, j)) return *memo_slot(&f->memo, j);
+    Eqns eqns = {0};
+    Consts consts = {0};
+    add_consts(f->cx->arena, &consts, j->consts);
+    fold_eqns(f, &eqns, &consts, j->eqns);
+    Jaxpr *new = jaxpr_with(f->cx, j, eqns, vals_rewrite(&f->map, j->out));
+    new->consts = (Vals){consts.at, consts.n};
+    *memo_slot(&f->memo, new) = new; /* a branch spliced in has programs that are folded */
+    return *memo_slot(&f->memo, j) = new;
+}
+
+Jaxpr *pass_fold(Ctx *cx, const Jaxpr *j) {
+    Fold f = {.cx = cx, .map.cx = cx, .defs.cx = cx, .memo.arena = cx->arena};
+    Jaxpr *new = fold_jaxpr(&f, j);
+    return f.failed ? NULL : new;
+}

@@ -1,0 +1,374 @@
+/* Identities, a function per primitive. Every one is exact: results keep their bits, the sign of
+   zero and NaN included, but for the payload of a NaN. So x - 0 is x and x + 0 is not, for -0 + 0
+   is +0; x + -0 is x. */
+#include "simplify.h"
+#include "eval.h"
+#include <math.h>
+#include <stdlib.h>
+
+const Eqn *def_of(const Defs *d, Val v) { return v < d->n ? d->defs[v] : NULL; }
+
+/* The equation of primitive `p` that computes `v`, or NULL. */
+static const Eqn *def_by(const Defs *d, Val v, Prim p) {
+    const Eqn *e = def_of(d, v);
+    return e && e->prim == p ? e : NULL;
+}
+
+static const ArrayType *array(const Defs *d, Val v) { return val_array(d->cx, v); }
+static Dtype dtype(const Defs *d, Val v) { return array(d, v)->dtype; }
+
+static bool same_type(const Defs *d, Val a, Val b) {
+    Types *ts = d->cx->types;
+    return type_plain(ts, val_type(d->cx, a)) == type_plain(ts, val_type(d->cx, b));
+}
+
+/* The literal whose value every element of `v` has. */
+static bool splat(const Defs *d, Val v, Scalar *s) {
+    const Eqn *e = def_by(d, v, P_broadcast_in_dim);
+    return scalar_of(d->cx, e && e->in.n == 1 ? e->in.at[0] : v, s);
+}
+
+/* Every element of `v` is `x`, sign of zero included. */
+static bool is_number(const Defs *d, Val v, double x) {
+    Scalar s;
+    if (!splat(d, v, &s)) return false;
+    if (dtype_info[s.dtype].kind != DK_FLOAT) return (double)scalar_int(s) == x;
+    double y = scalar_float(s);
+    return y == x && signbit(y) == signbit(x);
+}
+
+/* Every bit is one. */
+static bool is_ones(const Defs *d, Val v) {
+    Scalar s;
+    if (!splat(d, v, &s) || dtype_info[s.dtype].kind == DK_FLOAT) return false;
+    unsigned bits = s.dtype == DT_bool ? 1 : dtype_info[s.dtype].bits;
+    return s.bits == UINT64_MAX >> (64 - bits);
+}
+
+static bool is_floating(const Defs *d, Val v) { return dtype_info[dtype(d, v)].kind == DK_FLOAT; }
+static bool is_complex(const Defs *d, Val v) { return dtype_info[dtype(d, v)].kind == DK_COMPLEX; }
+
+#define X e->in.at[0]
+#define Y e->in.at[1]
+
+/* `e` becomes an equation without parameters. */
+static Val becomes(const Defs *d, Eqn *e, Prim prim, Val x, Val y) {
+    e->prim = prim;
+    e->params = (Params){0};
+    e->in_at = NULL;
+    e->in = (Vals){arena_new(d->cx->arena, Val, 2), y ? 2 : 1};
+    e->in.at[0] = x;
+    if (y) e->in.at[1] = y;
+    return 0;
+}
+
+/* A literal with the element type of `like`. */
+static Val number(const Defs *d, const Eqn *e, Val like, double x) {
+    Type t = type_of(d->cx->types, dtype(d, like), 0, NULL);
+    return val_literal(d->cx, t, (Lit){.kind = LIT_FLOAT, .re = x}, e->span);
+}
+
+/* ---- arithmetic */
+
+static Val s_same(const Defs *d, Eqn *e) { return X; }
+
+static Val s_add(const Defs *d, Eqn *e) {
+    double zero = is_floating(d, X) ? -0.0 : 0.0;
+    if (is_complex(d, X)) return 0;
+    return is_number(d, Y, zero) ? X : is_number(d, X, zero) ? Y : 0;
+}
+
+static Val s_sub(const Defs *d, Eqn *e) {
+    return !is_complex(d, X) && is_number(d, Y, 0.0) ? X : 0;
+}
+
+static Val s_mul(const Defs *d, Eqn *e) {
+    if (is_complex(d, X)) return 0;
+    if (is_number(d, Y, 1)) return X;
+    if (is_number(d, X, 1)) return Y;
+    Val other = is_number(d, Y, -1) ? X : is_number(d, X, -1) ? Y : 0;
+    return other && same_type(d, other, e->out.at[0]) ? becomes(d, e, P_neg, other, 0) : 0;
+}
+
+/* x / 2^k = x 2^-k: both round the same real number once. */
+static Val s_div(const Defs *d, Eqn *e) {
+    Scalar s;
+    int k;
+    if (is_complex(d, X)) return 0;
+    if (is_number(d, Y, 1)) return X;
+    if (!is_floating(d, X) || !splat(d, Y, &s) || s.dtype == DT_f16) return 0;
+    double y = scalar_float(s);
+    if (!isfinite(y) || fabs(frexp(y, &k)) != 0.5 || abs(k) > (s.dtype == DT_f64 ? 1000 : 120))
+        return 0;
+    return becomes(d, e, P_mul, X, number(d, e, Y, 1 / y));
+}
+
+static Val s_neg(const Defs *d, Eqn *e) {
+    const Eqn *inner = def_by(d, X, P_neg);
+    return inner ? inner->in.at[0] : 0;
+}
+
+static Val s_not(const Defs *d, Eqn *e) {
+    const Eqn *inner = def_by(d, X, P_not);
+    return inner ? inner->in.at[0] : 0;
+}
+
+static Val s_and(const Defs *d, Eqn *e) {
+    if (X == Y || is_ones(d, Y) || is_number(d, X, 0)) return X;
+    return is_ones(d, X) || is_number(d, Y, 0) ? Y : 0;
+}
+
+static Val s_or(const Defs *d, Eqn *e) {
+    if (X == Y || is_number(d, Y, 0) || is_ones(d, X)) return X;
+    return is_number(d, X, 0) || is_ones(d, Y) ? Y : 0;
+}
+
+static Val s_xor(const Defs *d, Eqn *e) {
+    return is_number(d, Y, 0) ? X : is_number(d, X, 0) ? Y : 0;
+}
+
+static Val s_shift(const Defs *d, Eqn *e) { return is_number(d, Y, 0) ? X : 0; }
+static Val s_extremum(const Defs *d, Eqn *e) { return X == Y ? X : 0; }
+
+static Val s_integer_pow(const Defs *d, Eqn *e) { return param_int(e, K_y, 0) == 1 ? X : 0; }
+
+/* x^2 = x x and x^-1 = 1 / x are rounded once, as no pow is better. */
+static Val s_pow(const Defs *d, Eqn *e) {
+    if (!is_floating(d, X)) return 0;
+    if (is_number(d, Y, 1)) return X;
+    if (!same_type(d, X, e->out.at[0])) return 0;
+    if (is_number(d, Y, 2)) return becomes(d, e, P_mul, X, X);
+    if (is_number(d, Y, -1)) return becomes(d, e, P_div, number(d, e, X, 1), X);
+    return 0;
+}
+
+static Val s_select_n(const Defs *d, Eqn *e) {
+    Scalar s;
+    if (splat(d, X, &s)) {
+        int64_t i = scalar_int(s), last = (int64_t)e->in.n - 2;
+        return e->in.at[1 + (i < 0 ? 0 : i > last ? last : i)];
+    }
+    for (uint32_t i = 2; i < e->in.n; i++)
+        if (e->in.at[i] != e->in.at[1]) return 0;
+    return e->in.at[1];
+}
+
+/* ---- conversions */
+
+static unsigned significant(Dtype t) {
+    return t == DT_f64 ? 53 : t == DT_f32 ? 24 : t == DT_f16 ? 11 : 8;
+}
+
+/* Every value of type `a` is one of `b`, and both are floats, or neither is. */
+static bool holds(Dtype a, Dtype b) {
+    const DtypeInfo *x = &dtype_info[a], *y = &dtype_info[b];
+    if (!scalar_dtype(a) || !scalar_dtype(b)) return false;
+    if (a == b || x->kind == DK_BOOL) return a == b || y->kind == DK_SINT || y->kind == DK_UINT;
+    if (x->kind == DK_FLOAT)
+        return y->kind == DK_FLOAT && y->bits > x->bits && significant(b) > significant(a);
+    if (x->kind == y->kind) return y->bits > x->bits;
+    return x->kind == DK_UINT && y->kind == DK_SINT && y->bits > x->bits;
+}
+
+/* Of a conversion that loses nothing only the second counts: bf16 → f32 → bf16 is x, i8 → i32 → f32
+ * is i8 → f32. */
+static Val s_convert(const Defs *d, Eqn *e) {
+    if (same_type(d, X, e->out.at[0])) return X;
+    const Eqn *inner = def_by(d, X, P_convert_element_type);
+    if (!inner || !holds(dtype(d, inner->in.at[0]), dtype(d, X))) return 0;
+    if (same_type(d, inner->in.at[0], e->out.at[0])) return inner->in.at[0];
+    X = inner->in.at[0];
+    e->in_at = NULL;
+    return 0;
+}
+
+static Val s_bitcast(const Defs *d, Eqn *e) {
+    const Eqn *inner = def_by(d, X, P_bitcast_convert_type);
+    if (!inner || array(d, inner->in.at[0])->rank != array(d, e->out.at[0])->rank) return X;
+    if (same_type(d, inner->in.at[0], e->out.at[0])) return inner->in.at[0];
+    X = inner->in.at[0];
+    e->in_at = NULL;
+    return 0;
+}
+
+/* ---- layouts */
+
+/* A scalar in every place stays one, wherever its elements go: `e` becomes the broadcast that its
+   operand is, of another shape. */
+static Val rebroadcast(const Defs *d, Eqn *e) {
+    const Eqn *inner = def_by(d, X, P_broadcast_in_dim);
+    if (!inner || inner->in.n != 1 || array(d, inner->in.at[0])->rank) return 0;
+    const ArrayType *t = array(d, e->out.at[0]);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (!dim_is_const(t->dims[i])) return 0;
+    Dims dims = {(Dim *)t->dims, t->rank};
+    e->prim = P_broadcast_in_dim;
+    e->in = inner->in;
+    e->in_at = NULL;
+    e->params = (Params){arena_new(d->cx->arena, Param, 2), 2};
+    e->params.at[0] = (Param){.key = K_broadcast_dimensions, .value.kind = V_INTS};
+    e->params.at[1] = (Param){.key = K_shape, .value = {.kind = V_DIMS, .dims = dims}};
+    return 0;
+}
+
+static bool is_iota(Ints s) {
+    for (uint32_t i = 0; i < s.n; i++)
+        if (s.at[i] != i) return false;
+    return true;
+}
+
+static Val s_broadcast_in_dim(const Defs *d, Eqn *e) {
+    if (same_type(d, X, e->out.at[0]) && is_iota(param_ints(e, K_broadcast_dimensions))) return X;
+    return rebroadcast(d, e);
+}
+
+/* The last of several reshapes counts; one with `dimensions` transposes too. */
+static Val s_reshape(const Defs *d, Eqn *e) {
+    if (param_has(e, K_dimensions)) return 0;
+    if (same_type(d, X, e->out.at[0])) return X;
+    const Eqn *inner = def_by(d, X, P_reshape);
+    if (inner && inner->in.n == 1 && e->in.n == 1 && !param_has(inner, K_dimensions)) {
+        X = inner->in.at[0];
+        e->in_at = NULL;
+        return same_type(d, X, e->out.at[0]) ? X : 0;
+    }
+    return rebroadcast(d, e);
+}
+
+/* Without an axis of extent 1, or with all kept, nothing moves. */
+static Val s_squeeze(const Defs *d, Eqn *e) {
+    return same_type(d, X, e->out.at[0]) ? X : rebroadcast(d, e);
+}
+
+static Val s_transpose(const Defs *d, Eqn *e) {
+    Ints p = param_ints(e, K_permutation);
+    if (is_iota(p)) return X;
+    const Eqn *inner = def_by(d, X, P_transpose);
+    Ints q = inner ? param_ints(inner, K_permutation) : (Ints){0};
+    if (!inner || q.n != p.n) return rebroadcast(d, e);
+    Ints both = {arena_new(d->cx->arena, int64_t, p.n), p.n};
+    for (uint32_t i = 0; i < p.n; i++)
+        both.at[i] = q.at[p.at[i]];
+    X = inner->in.at[0];
+    if (is_iota(both)) return X;
+    e->in_at = NULL;
+    Params params = {arena_new(d->cx->arena, Param, e->params.n), e->params.n};
+    for (uint32_t i = 0; i < params.n; i++) {
+        params.at[i] = e->params.at[i];
+        if (params.at[i].key == K_permutation) params.at[i].value.ints = both;
+    }
+    e->params = params;
+    return 0;
+}
+
+static Val s_rev(const Defs *d, Eqn *e) {
+    return param_ints(e, K_dimensions).n == 0 ? X : rebroadcast(d, e);
+}
+
+/* A slice of the whole takes every element once. */
+static Val s_slice(const Defs *d, Eqn *e) {
+    each(int64_t, s, param_ints(e, K_strides))
+        if (*s != 1) return rebroadcast(d, e);
+    return e->in.n == 1 && same_type(d, X, e->out.at[0]) ? X : rebroadcast(d, e);
+}
+
+/* Start indices are clamped. */
+static Val s_dynamic_slice(const Defs *d, Eqn *e) {
+    return same_type(d, X, e->out.at[0]) ? X : rebroadcast(d, e);
+}
+static Val s_dynamic_update_slice(const Defs *d, Eqn *e) {
+    return same_type(d, Y, e->out.at[0]) ? Y : 0;
+}
+
+static Val s_pad(const Defs *d, Eqn *e) {
+    Dims padding = param_dims(e, K_padding_config);
+    each(Dim, p, padding)
+        if (*p != 0) return 0;
+    return padding.n == 3 * array(d, X)->rank ? X : 0;
+}
+
+static Val s_concatenate(const Defs *d, Eqn *e) { return e->in.n == 1 ? X : 0; }
+
+static Val s_reduce(const Defs *d, Eqn *e) {
+    return param_has(e, K_axes) && param_ints(e, K_axes).n == 0 ? X : 0;
+}
+
+/* ---- what is known without operands */
+
+static Val s_dim_as_value(const Defs *d, Eqn *e) {
+    const Param *p = param_find(e, K_dim);
+    int64_t i = p && p->value.kind == V_DIM ? p->value.dim : param_int(e, K_dim, INT64_MIN);
+    if (!dim_is_const(i)) return 0;
+    Lit lit = {.kind = LIT_INT, .negative = i < 0, .i = i < 0 ? -(uint64_t)i : (uint64_t)i};
+    return val_literal(d->cx, val_type(d->cx, e->out.at[0]), lit, e->span);
+}
+
+/* Which of several programs this platform runs: the first that names it, or that is for all. */
+static Val s_platform_index(const Defs *d, Eqn *e) {
+    const Param *p = param_find(e, K_platforms);
+    if (!p || p->value.kind != V_LIST) return 0;
+    for (uint32_t i = 0; i < p->value.list.n; i++) {
+        const Value *names = &p->value.list.at[i];
+        bool mine = names->kind == V_NONE;
+        for (uint32_t k = 0; names->kind == V_LIST && k < names->list.n; k++)
+            mine = mine || str_is(names->list.at[k].s, "'cpu'");
+        if (mine)
+            return val_literal(d->cx, val_type(d->cx, e->out.at[0]), (Lit){.kind = LIT_INT, .i = i},
+                               e->span);
+    }
+    return 0;
+}
+
+typedef Val Rule(const Defs *, Eqn *);
+static Rule *const rules[NPRIMS] = {
+    [P_add] = s_add,
+    [P_add_any] = s_add,
+    [P_sub] = s_sub,
+    [P_mul] = s_mul,
+    [P_div] = s_div,
+    [P_neg] = s_neg,
+    [P_not] = s_not,
+    [P_and] = s_and,
+    [P_or] = s_or,
+    [P_xor] = s_xor,
+    [P_shift_left] = s_shift,
+    [P_shift_right_arithmetic] = s_shift,
+    [P_shift_right_logical] = s_shift,
+    [P_max] = s_extremum,
+    [P_min] = s_extremum,
+    [P_integer_pow] = s_integer_pow,
+    [P_pow] = s_pow,
+    [P_select_n] = s_select_n,
+    [P_convert_element_type] = s_convert,
+    [P_bitcast_convert_type] = s_bitcast,
+    [P_copy] = s_same,
+    [P_copy_p] = s_same,
+    [P_stop_gradient] = s_same,
+    [P_broadcast_in_dim] = s_broadcast_in_dim,
+    [P_reshape] = s_reshape,
+    [P_squeeze] = s_squeeze,
+    [P_expand_dims] = s_squeeze,
+    [P_transpose] = s_transpose,
+    [P_rev] = s_rev,
+    [P_slice] = s_slice,
+    [P_dynamic_slice] = s_dynamic_slice,
+    [P_dynamic_update_slice] = s_dynamic_update_slice,
+    [P_pad] = s_pad,
+    [P_concatenate] = s_concatenate,
+    [P_reduce_sum] = s_reduce,
+    [P_reduce_prod] = s_reduce,
+    [P_reduce_max] = s_reduce,
+    [P_reduce_min] = s_reduce,
+    [P_reduce_and] = s_reduce,
+    [P_reduce_or] = s_reduce,
+    [P_reduce_xor] = s_reduce,
+    [P_dim_as_value] = s_dim_as_value,
+    [P_platform_index] = s_platform_index,
+};
+
+Val simplify(const Defs *d, Eqn *e) {
+    Prim prim = e->prim;
+    Val v = rules[prim] && e->out.n == 1 ? rules[prim](d, e) : 0;
+    if (v && !same_type(d, v, e->out.at[0])) return 0;
+    return v;
+}
