@@ -1,4 +1,4 @@
-# jaxcc. `make` builds build/bin/jaxcc, build/bin/jaxcc-run and build/release/libjaxcc_rt.a; `make check` tests, `make demo` shows.
+# jaxcc. `make` builds build/bin/jaxcc, build/bin/jaxcc-run and the runtime archive; `make check` tests, `make demo` shows.
 # MODE=release (default) links LLVM and MLIR statically; debug and asan link their shared libraries; fuzz is clang's libFuzzer.
 MODE ?= release
 B ?= build/$(MODE)
@@ -7,56 +7,59 @@ PREFIX ?= /usr/local
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 
 PACKAGES = gcc g++ libc6-dev binutils lld flex bison libmlir-22-dev mlir-22-tools llvm-22-dev uthash-dev zlib1g-dev
-PACKAGES.check = libcriterion-dev valgrind mandoc
-MODES = release debug asan fuzz
+PACKAGES.check = libcriterion-dev valgrind mandoc bsdextrautils
 CFLAGS.release = -O2 -fno-pie -ffunction-sections
 CFLAGS.debug = -O0 -g -DJAXCC_VERIFY=1
 CFLAGS.asan = -O1 -g -DJAXCC_VERIFY=1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 CFLAGS.fuzz = $(CFLAGS.asan) -fsanitize=fuzzer-no-link
-CC.fuzz = clang-22
-ifneq ($(CC.$(MODE)),)
-CC = $(CC.$(MODE))
+ifeq ($(MODE),fuzz)
+CC = clang-22
 endif
-WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wno-unused-parameter
-CFLAGS = -std=c17 -D_GNU_SOURCE $(WARN) -MMD -MP $(CFLAGS.$(MODE)) -I. -Icompiler -I$(B) -I$(B)/gen -isystem $(LLVM)/include
+WARN = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wno-unused-parameter -MMD -MP
+CFLAGS = $(WARN) $(CFLAGS.$(MODE)) -I. -Icompiler -I$(B) -I$(B)/gen -isystem $(LLVM)/include
 # The runtime goes into other people's libraries: any x86-64, position independent, nothing exported, never instrumented.
-CFLAGS.rt = -std=c17 -D_GNU_SOURCE $(WARN) -MMD -MP -O2 -fPIC -ffunction-sections -fdata-sections -fvisibility=hidden -mtls-dialect=gnu2 -fno-asynchronous-unwind-tables
+CFLAGS.rt = $(WARN) -O2 -fPIC -ffunction-sections -fdata-sections -fvisibility=hidden -fno-asynchronous-unwind-tables
 
-# Everything that the compiler does not use is dropped; start-up is 4 ms, where relocating libMLIR.so takes 25.
-ARCHIVES = $$(ls $(LLVM)/lib/libMLIR*.a $(LLVM)/lib/libLLVM*.a | grep -v Test)
-LINK.static = -no-pie -static-libgcc $$(command -v ld.lld >/dev/null && echo -fuse-ld=lld) -Wl,--gc-sections,--as-needed,-s \
-	-Wl,--start-group $(ARCHIVES) -Wl,--end-group -l:libstdc++.a -lm -lz -lzstd -lxml2 -lffi -ltinfo -lz3
-LINK.shared = $$(command -v ld.lld >/dev/null && echo -fuse-ld=lld) -Wl,--start-group $(LLVM)/lib/libMLIRCAPI*.a -Wl,--end-group \
-	-Wl,--as-needed -L$(LLVM)/lib -lMLIR -lLLVM-22 -lstdc++ -lm -lz -Wl,-rpath,$(LLVM)/lib
-LINK = $(if $(filter release,$(MODE)),$(LINK.static),$(LINK.shared))
+# What the compiler does not use is dropped; start-up takes 4 ms, where relocating libMLIR.so takes 25.
+LLD = $$(command -v ld.lld >/dev/null && echo -fuse-ld=lld)
+LINK.static = -no-pie -static-libgcc $(LLD) -Wl,--gc-sections,--as-needed,-s \
+	-Wl,--start-group $$(ls $(LLVM)/lib/libMLIR*.a $(LLVM)/lib/libLLVM*.a | grep -v Test) -Wl,--end-group \
+	-l:libstdc++.a -lm -lz -lzstd -lxml2 -lffi -ltinfo -lz3 -ldl -pthread
+LINK.shared = $(LLD) -Wl,--start-group $(LLVM)/lib/libMLIRCAPI*.a -Wl,--end-group -Wl,--as-needed,-rpath,$(LLVM)/lib -L$(LLVM)/lib \
+	-lMLIR -lLLVM-22 -lstdc++ -lm -lz -ldl -pthread
+LINK = $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),$(LINK.static),$(LINK.shared))
+LINK.small = $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),-no-pie) -lz -ldl -lm -pthread
 
-FRONT = $(filter-out compiler/main.c,$(wildcard compiler/*.c compiler/parse/*.c compiler/typecheck/*.c compiler/passes/*.c compiler/passes/rules/*.c))
+FRONT = $(filter-out compiler/main.c,$(wildcard $(addsuffix /*.c,compiler compiler/parse compiler/typecheck compiler/passes compiler/passes/rules)))
 BACK = $(wildcard compiler/codegen/*.c)
 RT = $(filter-out runtime/run%.c runtime/npz.c,$(wildcard runtime/*.c))
 FRONT_O = $(FRONT:%.c=$(B)/%.o) $(addprefix $(B)/gen/,lex.o parse.o stdlib.o) $(B)/runtime/npz.o
 BACK_O = $(BACK:%.c=$(B)/%.o)
 RT_O = $(RT:runtime/%.c=$(B)/rt/%.o)
 RUN_O = $(patsubst %.c,$(B)/%.o,$(wildcard runtime/run*.c)) $(B)/runtime/npz.o
-UNITS = $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*.c))
-FUZZERS = $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
+# The compiler and jaxcc-run as functions: the runner of cases forks instead of starting programs.
+RUNNER_O = $(addprefix $(B)/tests/,runner.o cases.o $(patsubst %.c,as_functions/%.o,compiler/main.c $(wildcard runtime/run*.c)))
+UNITS = $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c))
 STDLIB = $(sort $(wildcard stdlib/*.jaxpr))
 
 .DELETE_ON_ERROR:
-.PHONY: all front deps check bless demo bench fuzz install format tidy clean
+.PHONY: all deps check bless demo bench fuzz install format tidy clean
 all: $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(B)/libjaxcc_rt.a
 	@[ $(B) != build/release ] || ln -sfn release/bin build/bin
-front: $(B)/libjaxcc.a
 
 deps: $(B)/deps
 $(B)/deps: Makefile
-	@[ -n "$(filter $(MODE),$(MODES))" ] || { echo "MODE=$(MODE): it is one of $(MODES)"; exit 1; }
-	@sh tests/deps.sh $(LLVM) $(PACKAGES)
-	@mkdir -p $(B)/gen && touch $@
-
+	@sh tests/deps.sh $(LLVM) $(PACKAGES) && mkdir -p $(B)/gen && touch $@
+$(B)/deps-check: Makefile | $(B)/deps
+	@sh tests/deps.sh $(LLVM) $(PACKAGES.check) && touch $@
 $(filter $(B)/compiler/parse/%,$(FRONT_O)) $(B)/gen/lex.o: | $(B)/gen/parse.h
+$(UNITS:=.o): | $(B)/deps-check
 $(B)/%.o: %.c | $(B)/deps
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c $< -o $@
+$(B)/tests/as_functions/%.o: %.c | $(B)/deps
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -Dmain=$(if $(findstring run,$*),jaxcc_run_main,jaxcc_main) -c $< -o $@
 $(B)/rt/%.o: runtime/%.c | $(B)/deps
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS.rt) -c $< -o $@
@@ -68,47 +71,38 @@ $(B)/gen/lex.c: compiler/parse/lex.l | $(B)/deps
 	flex -o $@ $<
 # The texts of stdlib/ as one table, ended by a row of zeros.
 $(B)/gen/stdlib.c: $(STDLIB) Makefile | $(B)/deps
-	@{ echo '#include <stdint.h>'; \
-	for f in $(STDLIB); do n=$${f##*/}; echo "static const char t_$${n%.jaxpr}[] = {"; od -An -v -tu1 $$f | sed 's/[0-9][0-9]*/&,/g'; echo '};'; done; \
+	@{ echo '#include <stdint.h>'; for f in $(notdir $(STDLIB:.jaxpr=)); do \
+	echo "static const char t_$$f[] = {"; od -An -v -tu1 stdlib/$$f.jaxpr | sed 's/[0-9][0-9]*/&,/g'; echo '};'; done; \
 	echo 'const struct { const char *name, *text; uint32_t n; } stdlib_files[] = {'; \
-	for f in $(STDLIB); do n=$${f##*/}; n=$${n%.jaxpr}; echo "{\"$$n\", t_$$n, sizeof t_$$n},"; done; echo '{0, 0, 0}};'; } >$@
+	for f in $(notdir $(STDLIB:.jaxpr=)); do echo "{\"$$f\", t_$$f, sizeof t_$$f},"; done; echo '{0, 0, 0}};'; } >$@
 $(B)/libjaxcc.a: $(FRONT_O)
 $(B)/libjaxcc_codegen.a: $(BACK_O)
 $(B)/libjaxcc_rt.a: $(RT_O)
 $(B)/libjaxcc.a $(B)/libjaxcc_codegen.a $(B)/libjaxcc_rt.a:
-	@mkdir -p $(@D)
 	rm -f $@; ar rcs $@ $^
 $(B)/bin/jaxcc: $(B)/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
-# The compiler and jaxcc-run as functions: the runner forks instead of starting programs.
-$(B)/tests/as_functions/%.o: %.c | $(B)/deps
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -Dmain=$(if $(findstring run,$*),jaxcc_run_main,jaxcc_main) -c $< -o $@
-RUNNER_O = $(B)/tests/runner.o $(B)/tests/cases.o $(patsubst %.c,$(B)/tests/as_functions/%.o,compiler/main.c $(wildcard runtime/run*.c))
 $(B)/tests/runner: $(RUNNER_O) $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
 $(B)/bin/jaxcc $(B)/tests/runner:
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS.$(MODE)) -o $@ $^ $(LINK) -ldl -pthread
+	$(CC) -o $@ $^ $(LINK)
 $(B)/bin/jaxcc-run: $(RUN_O)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),-no-pie) -rdynamic -o $@ $^ -lz -ldl -lm -pthread
+	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libjaxcc.a $(B)/libjaxcc_rt.a
-	$(CC) $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),-no-pie) -o $@ $^ -lcriterion -lz -ldl -lm -pthread
-$(UNITS:=.o): | $(B)/deps-check
+	$(CC) -o $@ $^ -lcriterion $(LINK.small)
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS.fuzz) -fsanitize=fuzzer -o $@ $^ -lz -lm
-$(B)/deps-check: Makefile | $(B)/deps
-	@sh tests/deps.sh $(LLVM) $(PACKAGES.check) && touch $@
+	$(CC) -o $@ $^ -fsanitize=fuzzer $(LINK.small)
 
 check: all $(B)/tests/runner $(UNITS) $(B)/deps-check
 	@sh tests/check.sh $(B) $(MODE)
 bless: all
-	@sh tests/golden.sh $(B) --bless && sh tests/errors.sh $(B) --bless
+	@sh tests/golden.sh $(B) --bless; sh tests/errors.sh $(B) --bless
 demo: all
 	@$(MAKE) -C examples run BIN=$(abspath $(B)/bin) OUT=$(abspath $(B)/examples)
 bench: all
 	@sh tests/bench.sh $(B)
-fuzz: $(FUZZERS)
+fuzz: $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
 install: all
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/jaxcc include share/man/man1)
 	install $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(DESTDIR)$(PREFIX)/bin
@@ -116,9 +110,9 @@ install: all
 	install -m 644 runtime/jaxcc.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 format:
-	clang-format -i $(wildcard compiler/*.[ch] compiler/*/*.[ch] compiler/*/*/*.[ch] runtime/*.[ch] tests/*.c tests/*/*.c examples/*.c)
+	clang-format -i $$(git ls-files '*.[ch]')
 tidy: $(B)/gen/parse.h
 	clang-tidy-22 --quiet $(FRONT) $(BACK) $(RT) -- $(filter-out -MMD -MP,$(CFLAGS))
 clean:
 	rm -rf build
--include $(FRONT_O:.o=.d) $(BACK_O:.o=.d) $(RT_O:.o=.d) $(RUN_O:.o=.d) $(B)/compiler/main.d $(RUNNER_O:.o=.d) $(UNITS:=.d)
+-include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(UNITS:=.o) $(B)/compiler/main.o)
