@@ -1,0 +1,58 @@
+/* The parts of jaxcc-run. */
+#ifndef JAXCC_RUN_H
+#define JAXCC_RUN_H
+#include "jaxcc.h"
+#include "npz.h"
+#include <stddef.h>
+
+/* Prints "jaxcc-run: error: …"; returns false. */
+__attribute__((format(printf, 1, 2))) bool run_error(const char *format, ...);
+/* Never NULL: without memory the process ends with status 1. Zeroed. */
+void *run_alloc(size_t n, size_t size);
+
+/* ---- run_lib.c: the programs of a library, found by its ELF notes */
+typedef struct {
+    void *handle;
+    const jaxcc_program **at;
+    uint32_t n;
+} Library;
+bool library_open(const char *path, Library *);
+void library_close(Library *);
+
+/* ---- run_dims.c: extents are text over dimensions and integer scalar inputs */
+typedef struct {
+    const char *name;
+    bool known;
+    int64_t value;
+} Variable;
+typedef struct {
+    Variable *at; /* the program's dimensions, then those inputs that are integer scalars */
+    uint32_t n;
+} Variables;
+typedef enum {
+    EXTENT_KNOWN,   /* c */
+    EXTENT_LINEAR,  /* c + k · variable, k ≠ 0 */
+    EXTENT_OTHER,   /* depends on unknown variables in another way */
+    EXTENT_FOREIGN, /* has a name that is no variable: the program computes it */
+    EXTENT_WRONG    /* no expression, or it leaves 64 bits, or divides by zero */
+} ExtentKind;
+typedef struct {
+    ExtentKind kind;
+    int64_t c, k;
+    uint32_t variable;
+} Extent;
+Extent extent_of(const Variables *, const char *text);
+/* Solves the dimensions from the inputs' shapes; false after an error. Shapes agree with every
+ * extent. */
+bool dims_solve(const jaxcc_program *, const NpzArray *const *in, Variables *);
+/* The extents of one type; false after an error, or when the program computes it (`computed`). */
+bool dims_of(const jaxcc_type *, const Variables *, int64_t *dims, bool *computed);
+
+/* ---- run_print.c */
+/* "f32[2,3]" of an array, in jaxpr's spelling; `dtype` NULL: numpy's own type. */
+void print_type(char *to, size_t room, const char *dtype, const NpzArray *);
+void print_array(const NpzArray *, const char *dtype);
+/* Element `i`, its imaginary part when `part` is 1; narrow floats decoded. */
+double element(const NpzArray *, const char *dtype, int64_t i, int part);
+
+#endif

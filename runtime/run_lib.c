@@ -1,0 +1,116 @@
+/* The programs of a library: its ELF notes of owner "jaxcc" and type 1 hold their names. */
+#include "run.h"
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct {
+    const unsigned char *at;
+    uint64_t n;
+} Bytes;
+
+/* The next note of a segment; false at its end. */
+static bool next_note(Bytes *b, Elf64_Nhdr *h, const char **owner, const char **text) {
+    if (b->n < sizeof *h) return false;
+    memcpy(h, b->at, sizeof *h);
+    uint64_t name = ((uint64_t)h->n_namesz + 3) & ~3ull, desc = ((uint64_t)h->n_descsz + 3) & ~3ull;
+    if (name > b->n - sizeof *h || desc > b->n - sizeof *h - name) return false;
+    *owner = (const char *)b->at + sizeof *h;
+    *text = *owner + name;
+    b->at += sizeof *h + name + desc;
+    b->n -= sizeof *h + name + desc;
+    return true;
+}
+
+static bool add_program(Library *l, const char *path, const char *name) {
+    char symbol[1024];
+    snprintf(symbol, sizeof symbol, "%s_program", name);
+    const jaxcc_program *(*get)(void);
+    void *found = dlsym(l->handle, symbol);
+    memcpy(&get, &found, sizeof get);
+    if (!get)
+        return run_error("'%s' lists the program '%.200s' but has no '%.200s'", path, name, symbol);
+    const jaxcc_program *p = get();
+    if (!p || p->version < 1 || p->size < sizeof *p)
+        return run_error("'%s': program '%.200s' was made by an unknown version of jaxcc", path,
+                         name);
+    const jaxcc_program **more = run_alloc(l->n + 1, sizeof *more);
+    if (l->n) memcpy(more, l->at, l->n * sizeof *more);
+    free(l->at);
+    l->at = more;
+    l->at[l->n++] = p;
+    return true;
+}
+
+static bool add_notes(Library *l, const char *path, Bytes segment) {
+    Elf64_Nhdr h;
+    const char *owner, *text;
+    while (next_note(&segment, &h, &owner, &text)) {
+        if (h.n_type != 1 || h.n_namesz != 6 || memcmp(owner, "jaxcc", 6)) continue;
+        if (!memchr(text, 0, h.n_descsz)) return run_error("'%s': a note is wrong", path);
+        if (!add_program(l, path, text)) return false;
+    }
+    return true;
+}
+
+static bool read_elf(Library *l, const char *path, Bytes file) {
+    Elf64_Ehdr e;
+    if (file.n < sizeof e || memcmp(file.at, ELFMAG, SELFMAG) || file.at[EI_CLASS] != ELFCLASS64)
+        return run_error("'%s' is no shared library", path);
+    memcpy(&e, file.at, sizeof e);
+    if (e.e_phentsize != sizeof(Elf64_Phdr) || e.e_phoff > file.n ||
+        (file.n - e.e_phoff) / sizeof(Elf64_Phdr) < e.e_phnum)
+        return run_error("'%s' is cut off", path);
+    for (unsigned i = 0; i < e.e_phnum; i++) {
+        Elf64_Phdr p;
+        memcpy(&p, file.at + e.e_phoff + i * sizeof p, sizeof p);
+        if (p.p_type != PT_NOTE) continue;
+        if (p.p_offset > file.n || p.p_filesz > file.n - p.p_offset)
+            return run_error("'%s' is cut off", path);
+        if (!add_notes(l, path, (Bytes){file.at + p.p_offset, p.p_filesz})) return false;
+    }
+    return l->n || run_error("'%s' has no program of jaxcc", path);
+}
+
+/* dlopen looks for a name without a slash elsewhere. */
+static void *load(const char *path) {
+    char *full = run_alloc(strlen(path) + 3, 1);
+    sprintf(full, "%s%s", strchr(path, '/') ? "" : "./", path);
+    void *handle = dlopen(full, RTLD_NOW | RTLD_LOCAL);
+    free(full);
+    if (!handle) run_error("cannot load '%s': %s", path, dlerror());
+    return handle;
+}
+
+bool library_open(const char *path, Library *l) {
+    *l = (Library){0};
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st)) return run_error("cannot open '%s': %s", path, strerror(errno));
+    void *map = S_ISREG(st.st_mode) && st.st_size
+                    ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+                    : MAP_FAILED;
+    close(fd);
+    if (map == MAP_FAILED) return run_error("'%s' is no shared library", path);
+    Bytes file = {map, (uint64_t)st.st_size};
+    bool elf = file.n >= 4 && !memcmp(map, ELFMAG, SELFMAG);
+    if (elf) l->handle = load(path);
+    bool good =
+        elf ? l->handle && read_elf(l, path, file) : run_error("'%s' is no shared library", path);
+    munmap(map, (size_t)st.st_size);
+    if (!good) library_close(l);
+    return good;
+}
+
+void library_close(Library *l) {
+    free(l->at);
+    if (l->handle) dlclose(l->handle);
+    *l = (Library){0};
+}
