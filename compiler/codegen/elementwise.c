@@ -106,18 +106,20 @@ V point_sign(Emit *e, const Point *p, const V *x) {
     return em_select(e, em_cmpf(e, "one", x[0], em_float(e, t, 0)), unit, x[0]);
 }
 
-/* By repeated multiplication, as JAX does: x·x·x for 3; else the powers of the bits of y from the
- * lowest up. */
+/* By repeated multiplication, each one rounded to the type, as JAX does: the powers of the bits of
+   y from the lowest up; 1 / x^-y where y is negative. */
 V point_integer_pow(Emit *e, const Point *p, const V *x) {
     int64_t y = param_int(p->e, K_y, 1);
     uint64_t n = y < 0 ? -(uint64_t)y : (uint64_t)y;
-    bool floats = point_is_float(p->in);
+    bool floats = point_is_float(p->in), first = true;
     V one = floats ? em_float(e, point_type(x[0]), 1) : em_int(e, point_type(x[0]), 1);
     V power = x[0], all = one;
-    for (bool first = true; n; n >>= 1) {
-        if (n & 1) all = first ? power : point_mul(e, p, (V[]){all, power});
-        if (n & 1) first = false;
-        if (n > 1) power = point_mul(e, p, (V[]){power, power});
+    for (; n; n >>= 1) {
+        if (n & 1) {
+            all = first ? power : em_round(e, p->in, point_mul(e, p, (V[]){all, power}));
+            first = false;
+        }
+        if (n > 1) power = em_round(e, p->in, point_mul(e, p, (V[]){power, power}));
     }
     return y < 0 ? point_div(e, p, (V[]){one, all}) : all;
 }
