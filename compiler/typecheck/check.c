@@ -30,18 +30,22 @@ bool infer(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* ---- one equation */
 
-static bool want_literals(Ctx *cx, const Eqn *e, const Type *in) {
-    for (unsigned i = 0; i < e->in.n; i++) {
-        const Lit *lit = val_info(cx, e->in.at[i])->lit;
-        if (!lit || !in[i] || literal_fits(cx, lit, in[i])) continue;
-        Str text =
-            str_format(cx->arena, "%s%llu", lit->negative ? "-" : "", (unsigned long long)lit->i);
-        if (lit->kind == LIT_FLOAT) text = str_format(cx->arena, "%.17g", lit->re);
-        if (lit->kind == LIT_COMPLEX) text = S("a complex number");
-        if (lit->kind == LIT_BOOL) text = lit->i ? S("True") : S("False");
-        return diag(cx->diags, operand_at(cx, e, i), "%s: %.*s is no value of type %s", name_of(e),
-                    SF(text), type_c(cx, in[i]));
-    }
+/* A literal of a type that has no such value. */
+static bool want_literal(Ctx *cx, Val v, Span at) {
+    const ValInfo *i = val_info(cx, v);
+    if (!i->lit || !i->type || literal_fits(cx, i->lit, i->type)) return true;
+    const Lit *lit = i->lit;
+    Str text =
+        str_format(cx->arena, "%s%llu", lit->negative ? "-" : "", (unsigned long long)lit->i);
+    if (lit->kind == LIT_FLOAT) text = str_format(cx->arena, "%.17g", lit->re);
+    if (lit->kind == LIT_COMPLEX) text = S("a complex number");
+    if (lit->kind == LIT_BOOL) text = lit->i ? S("True") : S("False");
+    return diag(cx->diags, at, "%.*s is no value of type %s", SF(text), type_c(cx, i->type));
+}
+
+static bool want_literals(Ctx *cx, const Eqn *e) {
+    for (unsigned i = 0; i < e->in.n; i++)
+        if (!want_literal(cx, e->in.at[i], operand_at(cx, e, i))) return false;
     return true;
 }
 
@@ -85,7 +89,7 @@ static void check_eqn(Ctx *cx, Eqn *e) {
     bool known = true;
     for (unsigned i = 0; i < e->in.n && e->prim != P_none; i++)
         known = known && in[i];
-    if (known && want_literals(cx, e, in) && infer(cx, e, in, out)) settle(cx, e, out);
+    if (known && want_literals(cx, e) && infer(cx, e, in, out)) settle(cx, e, out);
 }
 
 /* ---- programs */

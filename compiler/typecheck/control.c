@@ -100,10 +100,10 @@ static bool enter(Ctx *cx, const Eqn *e, const Nested *b, const Type *in) {
 /* The type of result i of a nested program; an untyped literal takes `like`. 0: unknown. */
 static Type result_type(Ctx *cx, const Jaxpr *j, uint32_t i, Type like) {
     ValInfo *v = val_info(cx, j->out.at[i]);
-    if (!v->type && v->lit) {
-        Type own = literal_type(cx, v->lit);
-        v->type = like && own ? type_of(cx->types, type_at(cx->types, like)->dtype, 0, NULL) : own;
-    }
+    if (v->type || !v->lit) return v->type;
+    v->type = literal_type(cx, v->lit);
+    Type t = type_of(cx->types, type_at(cx->types, like)->dtype, 0, NULL);
+    if (like && v->type && literal_fits(cx, v->lit, t)) v->type = t;
     return v->type;
 }
 
