@@ -153,13 +153,15 @@ typedef struct {
     int32_t n;
 } Inputs;
 
-/* Array i of a file: in0 … or arr_0 …, or under the input's name. */
+/* Array i of a file: in0 …, arr_0 …, or out0 … of another call; or under the input's name. */
 static const NpzArray *pick(const Npz *z, uint32_t i, const char *name) {
+    static const char *const usual[] = {"in%u", "arr_%u", "out%u"};
+    const NpzArray *a = NULL;
     char text[32];
-    sprintf(text, "in%u", i);
-    const NpzArray *a = npz_find(z, text);
-    sprintf(text, "arr_%u", i);
-    if (!a) a = npz_find(z, text);
+    for (unsigned k = 0; k < 3 && !a; k++) {
+        snprintf(text, sizeof text, usual[k], i);
+        a = npz_find(z, text);
+    }
     return a || !name ? a : npz_find(z, name);
 }
 
