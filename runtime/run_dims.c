@@ -161,7 +161,7 @@ static void variables_text(const Variables *v, const char *extent, char *to, siz
     size_t n = 0;
     to[0] = 0;
     for (uint32_t i = 0; i < v->n && n < room; i++)
-        if (v->at[i].known && strstr(extent, v->at[i].name))
+        if (v->at[i].known && strstr(extent, v->at[i].name) && strcmp(extent, v->at[i].name))
             n += (size_t)snprintf(to + n, room - n, "%s%s = %lld", n ? ", " : ", where ",
                                   v->at[i].name, (long long)v->at[i].value);
 }
@@ -179,8 +179,8 @@ static bool check_extent(const jaxcc_type *t, int32_t k, const NpzArray *a, cons
             shape, v->at[x.variable].name, k, text, (long long)a->dims[k]);
     if (x.kind != EXTENT_KNOWN || x.c == a->dims[k]) return true;
     variables_text(v, text, where, sizeof where);
-    return run_error("input '%s' is %s, but extent %d is '%s', which is %lld%s", t->name, shape, k,
-                     text, (long long)x.c, where);
+    return run_error("input '%s' is %s, but extent %d, '%s', is %lld%s", t->name, shape, k, text,
+                     (long long)x.c, where);
 }
 
 bool dims_solve(const jaxcc_program *p, const NpzArray *const *in, Variables *v) {
