@@ -21,20 +21,36 @@ V point_bitcast_convert_type(Emit *e, const Point *p, const V *x) {
 }
 
 /* ---- values */
+/* A float that has all of them exactly, limited to the integers of the type `to`; NaN 0. */
+static V limit(Emit *e, Dtype to, V x) {
+    uint32_t bits = dtype_info[to].bits;
+    bool has_sign = point_is_signed(to);
+    V low = em_float(e, point_type(x), has_sign ? -ldexp(1, (int)bits - 1) : 0);
+    V high = em_float(e, point_type(x), ldexp(1, (int)bits - has_sign) - 1);
+    V zero = em_float(e, point_type(x), 0);
+    V r = em_select(e, em_cmpf(e, "ogt", x, low), x, low);
+    r = em_select(e, em_cmpf(e, "olt", r, high), r, high);
+    return em_select(e, em_cmpf(e, "ord", x, x), r, zero);
+}
 /* Truncated; what does not fit becomes the nearest integer that does, NaN 0. */
 static V float_to_integer(Emit *e, Dtype to, V x) {
     uint32_t bits = dtype_info[to].bits, w = em_width(x);
     bool has_sign = point_is_signed(to);
     MlirType f = point_type(x), t = em_vec(e, em_register_type(e, to), w);
-    int64_t least = INT64_MIN >> (64 - bits);
+    const char *cast = has_sign ? "llvm.fptosi" : "llvm.fptoui";
+    if (bits < 32) /* by way of i32: vectors have no other conversion */
+        return em_cast(e, "llvm.trunc", t,
+                       em_cast(e, "llvm.fptosi", em_vec(e, e->i32, w), limit(e, to, x)));
+    if (bits == 32 && mlirTypeIsAF64(em_elem(x))) return em_cast(e, cast, t, limit(e, to, x));
     V low = em_float(e, f, has_sign ? -ldexp(1, (int)bits - 1) : 0);
     V high = em_float(e, f, ldexp(1, (int)bits - has_sign));
-    V small = em_cmpf(e, "olt", x, low), large = em_cmpf(e, "oge", x, high);
-    V fits = em_bin(e, "llvm.and", em_cmpf(e, "oge", x, low), em_cmpf(e, "olt", x, high));
-    V inside = em_select(e, fits, x, em_float(e, f, 0));
-    V r = em_cast(e, has_sign ? "llvm.fptosi" : "llvm.fptoui", t, inside);
-    r = em_select(e, large, em_int(e, t, has_sign ? ~least : -1), r);
-    return has_sign ? em_select(e, small, em_int(e, t, least), r) : r;
+    V enough = em_cmpf(e, "oge", x, low), small = em_cmpf(e, "olt", x, high);
+    V inside = em_select(e, em_bin(e, "llvm.and", enough, small), x, em_float(e, f, 0));
+    int64_t least = INT64_MIN >> (64 - bits);
+    V r = em_cast(e, cast, t, inside);
+    r = em_select(e, em_cmpf(e, "oge", x, high), em_int(e, t, has_sign ? ~least : -1), r);
+    if (!has_sign) return r;
+    return em_select(e, em_cmpf(e, "olt", x, low), em_int(e, t, least), r);
 }
 static V integer_to_integer(Emit *e, Dtype from, Dtype to, V x) {
     uint32_t a = dtype_info[from].bits, b = dtype_info[to].bits;

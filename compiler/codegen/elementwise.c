@@ -23,6 +23,26 @@ PointRule *const point_rule[NPRIMS] = {
 #include "../prims.def"
 };
 
+const bool point_exact[NPRIMS] = {
+    [P_rem] = true,
+    [P_max] = true,
+    [P_min] = true,
+    [P_nextafter] = true,
+    [P_neg] = true,
+    [P_sign] = true,
+    [P_abs] = true,
+    [P_floor] = true,
+    [P_ceil] = true,
+    [P_round] = true,
+    [P_select_n] = true,
+    [P_clamp] = true,
+    [P_reduce_precision] = true,
+    [P_copy] = true,
+    [P_copy_p] = true,
+    [P_stop_gradient] = true,
+    [P_bitcast_convert_type] = true,
+};
+
 static uint32_t bits_of(V x) { return mlirIntegerTypeGetWidth(em_elem(x)); }
 static V with_flag(Emit *e, const char *name, const char *flag, V x) {
     Attr a = {flag, mlirIntegerAttrGet(e->i1, 0)};
@@ -143,21 +163,24 @@ static V raw_quotient(Emit *e, const Point *p, V a, V b) {
     uint32_t w = em_width(a), bits = bits_of(a);
     if (w == 1 || bits == 64 || is_constant(b))
         return em_bin(e, has_sign ? "llvm.sdiv" : "llvm.udiv", a, b);
-    MlirType f = em_vec(e, bits <= 8 ? e->f32 : bits == 16 ? e->f32 : e->f64, w);
+    MlirType f = em_vec(e, bits <= 16 ? e->f32 : e->f64, w);
     const char *to = has_sign ? "llvm.sitofp" : "llvm.uitofp";
     V q = em_bin(e, "llvm.fdiv", em_cast(e, to, f, a), em_cast(e, to, f, b));
     return em_cast(e, has_sign ? "llvm.fptosi" : "llvm.fptoui", point_type(a), q);
 }
-/* a / b as if b were 1 where b is 0 or the quotient does not fit; *zero says where b is 0. */
+/* a / b; a itself where b is 0 (*zero) or the quotient does not fit: there the least a is divided
+   as a + 1, and one is added again. Sums keep the conditions in lanes of a's width, where
+   selections would not. */
 static V guarded_quotient(Emit *e, const Point *p, V a, V b, V *zero) {
     MlirType t = point_type(a);
-    V bad = *zero = em_cmpi(e, "eq", b, em_int(e, t, 0));
-    if (point_is_signed(p->in)) {
-        V least = em_cmpi(e, "eq", a, em_int(e, t, (int64_t)1 << (bits_of(a) - 1)));
-        V minus = em_cmpi(e, "eq", b, em_int(e, t, -1));
-        bad = em_bin(e, "llvm.or", bad, em_bin(e, "llvm.and", least, minus));
-    }
-    return raw_quotient(e, p, a, em_select(e, bad, em_int(e, t, 1), b));
+    *zero = em_cmpi(e, "eq", b, em_int(e, t, 0));
+    V divisor = em_bin(e, "llvm.add", b, em_cast(e, "llvm.zext", t, *zero));
+    if (!point_is_signed(p->in)) return raw_quotient(e, p, a, divisor);
+    V least = em_cmpi(e, "eq", a, em_int(e, t, INT64_MIN >> (64 - bits_of(a))));
+    V minus = em_cmpi(e, "eq", b, em_int(e, t, -1));
+    V one = em_cast(e, "llvm.zext", t, em_bin(e, "llvm.and", least, minus));
+    V q = raw_quotient(e, p, em_bin(e, "llvm.add", a, one), divisor);
+    return em_bin(e, "llvm.add", q, one);
 }
 /* Integers: x / 0 has all bits set, the least one / -1 is itself. */
 V point_div(Emit *e, const Point *p, const V *x) {
@@ -259,7 +282,7 @@ V point_is_finite(Emit *e, const Point *p, const V *x) {
 V point_nextafter(Emit *e, const Point *p, const V *x) {
     V a = point_bits(e, p->in, x[0]), b = point_bits(e, p->in, x[1]);
     MlirType t = point_type(a);
-    V one = em_int(e, t, 1), top = em_int(e, t, (int64_t)1 << (bits_of(a) - 1));
+    V one = em_int(e, t, 1), top = em_int(e, t, INT64_MIN >> (64 - bits_of(a)));
     V rest = em_bin(e, "llvm.xor", top, em_int(e, t, -1));
     V size_a = em_bin(e, "llvm.and", a, rest), size_b = em_bin(e, "llvm.and", b, rest);
     V opposite = em_cmpi(e, "slt", em_bin(e, "llvm.xor", a, b), em_int(e, t, 0));
@@ -343,9 +366,18 @@ static const struct {
     [P_reduce_and] = {point_and, ID_ONES},  [P_reduce_or] = {point_or, ID_ZERO},
     [P_reduce_xor] = {point_xor, ID_ZERO},
 };
+/* NaN wins, and of -0 and +0 either: on the way from a to the result are one maximum and one
+   selection, where the exact order of zeros takes twice the time. */
+static V extreme_of(Emit *e, const char *better, V a, V b) {
+    V best = em_select(e, em_cmpf(e, better, b, a), b, a);
+    return em_select(e, em_cmpf(e, "uno", b, b), b, best);
+}
 V point_combine(Emit *e, Prim reduce, Dtype d, V a, V b) {
     Point p = {.in = d, .out = d};
-    return reduction[reduce].combine(e, &p, (V[]){a, b});
+    PointRule *rule = reduction[reduce].combine;
+    if (point_is_float(d) && rule == point_max) return extreme_of(e, "ogt", a, b);
+    if (point_is_float(d) && rule == point_min) return extreme_of(e, "olt", a, b);
+    return rule(e, &p, (V[]){a, b});
 }
 /* The least or the largest integer of a type. */
 static V extreme(Emit *e, Dtype d, MlirType t, bool most) {

@@ -35,7 +35,11 @@
 /* NULL for primitives that are not elementwise. */
 extern PointRule *const point_rule[NPRIMS];
 
-/* a ∘ b of a reduction or cumulative primitive, unrounded; its neutral element in w lanes. */
+/* What gives values of the operands' own types exactly: bf16 and f16 results need no rounding. */
+extern const bool point_exact[NPRIMS];
+
+/* a ∘ b of a reduction or cumulative primitive, unrounded (a: what came so far); its neutral
+ * element in w lanes. */
 V point_combine(Emit *, Prim reduce, Dtype, V a, V b);
 V point_identity(Emit *, Prim reduce, Dtype, uint32_t w);
 
