@@ -7,6 +7,7 @@
 #include "file.h"
 #include "parse/parse.h"
 #include "passes/passes.h"
+#include "signature.h"
 #include "timer.h"
 #include "typecheck/check.h"
 #include <stdlib.h>
@@ -94,7 +95,7 @@ static bool library(Ctx *cx, const Jaxpr *j) {
 
 static bool print(Ctx *cx, const Jaxpr *j) {
     Text text = {.arena = cx->arena};
-    jaxpr_print(cx, j, &text);
+    cx->options->emit == EMIT_types ? signature_print(cx, j, &text) : jaxpr_print(cx, j, &text);
     return file_write(cx->arena, cx->diags, cx->options->output, (Str){text.at, text.n});
 }
 
@@ -105,8 +106,7 @@ static bool compile(Ctx *cx) {
     Jaxpr *j = front(cx);
     if (!j || diag_errors(cx->diags)) return false;
     if (o->check_only) return true;
-    if (o->emit == EMIT_types) return diag_plain(cx->diags, "--emit=types is not supported yet");
-    if (o->emit == EMIT_jaxpr && !o->passes) return print(cx, j);
+    if (o->emit == EMIT_types || (o->emit == EMIT_jaxpr && !o->passes)) return print(cx, j);
     timer_stage(cx->timer, "passes");
     j = passes_run(cx, j);
     if (!j || diag_errors(cx->diags)) return false;

@@ -1,0 +1,10 @@
+/* --emit=types: the types of a program's inputs and outputs, bound dimensions by position. */
+#ifndef JAXCC_SIGNATURE_H
+#define JAXCC_SIGNATURE_H
+#include "ir.h"
+
+/* Appends `in_type:` and `out_type:`, each type with its explicitness: an integer scalar that is an
+   extent of a later type of the same list is implicit. The program is checked. */
+void signature_print(Ctx *, const Jaxpr *, Text *);
+
+#endif
