@@ -102,7 +102,7 @@ bless: all
 demo: all
 	@$(MAKE) -C examples run BIN=$(abspath $(B)/bin) OUT=$(abspath $(B)/examples)
 bench: all
-	@sh tests/bench.sh $(B)
+	@PYTHON="$(PYTHON)" CASES="$(CASES)" ARGS="$(ARGS)" sh tests/bench.sh $(B)
 fuzz: $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
 install: all
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/jaxcc include share/man/man1)
