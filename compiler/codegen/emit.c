@@ -350,7 +350,7 @@ MlirType em_register_type(Emit *e, Dtype d) {
 V em_to_register(Emit *e, Dtype d, V m) {
     uint32_t w = em_width(m);
     if (d == DT_bool) return em_cmpi(e, "ne", m, em_int(e, em_vec(e, e->i8, w), 0));
-    if (d == DT_f16) return em_cast(e, "llvm.fpext", em_vec(e, e->f32, w), m);
+    if (d == DT_f16) return em_from_half(e, m);
     if (d != DT_bf16) return m;
     MlirType i32 = em_vec(e, e->i32, w);
     V wide = em_bin(e, "llvm.shl", em_cast(e, "llvm.zext", i32, m), em_int(e, i32, 16));
@@ -359,7 +359,7 @@ V em_to_register(Emit *e, Dtype d, V m) {
 V em_to_memory(Emit *e, Dtype d, V r) {
     uint32_t w = em_width(r);
     if (d == DT_bool) return em_cast(e, "llvm.zext", em_vec(e, e->i8, w), r);
-    if (d == DT_f16) return em_cast(e, "llvm.fptrunc", em_vec(e, e->f16, w), r);
+    if (d == DT_f16) return em_to_half(e, r);
     if (d != DT_bf16) return r;
     MlirType i32 = em_vec(e, e->i32, w);
     V bits = em_bin(e, "llvm.lshr", em_cast(e, "llvm.bitcast", i32, r), em_int(e, i32, 16));
@@ -378,9 +378,6 @@ static V round_bf16(Emit *e, V x) {
     return em_cast(e, "llvm.bitcast", f32, em_bin(e, "llvm.and", kept, em_int(e, i32, -65536)));
 }
 V em_round(Emit *e, Dtype d, V r) {
-    uint32_t w = em_width(r);
     if (d == DT_bf16) return round_bf16(e, r);
-    if (d != DT_f16) return r;
-    V half = em_cast(e, "llvm.fptrunc", em_vec(e, e->f16, w), r);
-    return em_cast(e, "llvm.fpext", em_vec(e, e->f32, w), half);
+    return d == DT_f16 ? em_from_half(e, em_to_half(e, r)) : r;
 }

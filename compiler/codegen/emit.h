@@ -155,6 +155,8 @@ V em_to_register(Emit *, Dtype, V memory);
 V em_to_memory(Emit *, Dtype, V reg);
 /* Rounds an f32 register to what bf16 or f16 can hold; the identity for other types. */
 V em_round(Emit *, Dtype, V reg);
+V em_from_half(Emit *, V f16);
+V em_to_half(Emit *, V f32); /* rounded to nearest, ties to even */
 
 Emit *emit_open(Ctx *, Target);
 void emit_close(Emit *);
