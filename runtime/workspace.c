@@ -4,8 +4,9 @@
 #include "rt.h"
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
-enum { SLOTS = 64, ALIGN = 64 };
+enum { SLOTS = 64, ALIGN = 64, HUGE_PAGE = 2 << 20 };
 typedef struct {
     _Alignas(ALIGN) int64_t bytes; /* of the workspace, which follows this header */
 } Block;
@@ -28,6 +29,18 @@ static void give(Block *b) {
     free(b);
 }
 
+/* Large blocks lie on huge pages where the system gives them. */
+static void *block_new(int64_t bytes) {
+    if (bytes < 0 || bytes > INT64_MAX - 2 * HUGE_PAGE) return NULL;
+    size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : ALIGN;
+    size_t whole = ((size_t)bytes + sizeof(Block) + align - 1) / align * align;
+    Block *b = aligned_alloc(align, whole);
+    if (!b) return NULL;
+    if (align == HUGE_PAGE) madvise(b, whole, MADV_HUGEPAGE);
+    b->bytes = (int64_t)(whole - sizeof *b);
+    return b + 1;
+}
+
 void *jaxcc_rt_workspace_get(int64_t bytes) {
     Block *small = NULL;
     for (int i = 0; i < SLOTS; i++) {
@@ -41,12 +54,7 @@ void *jaxcc_rt_workspace_get(int64_t bytes) {
         small = b;
     }
     free(small);
-    if (bytes < 0 || bytes > INT64_MAX - 2 * ALIGN) return NULL;
-    int64_t whole = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    Block *b = aligned_alloc(ALIGN, sizeof *b + (size_t)whole);
-    if (!b) return NULL;
-    b->bytes = whole;
-    return b + 1;
+    return block_new(bytes);
 }
 
 void jaxcc_rt_workspace_put(void *workspace) {
