@@ -279,18 +279,20 @@ static void put_comment(Ctx *cx, const Signature *s, Text *t) {
     }
 }
 
-static void put_prototype(Ctx *cx, const Signature *s, Text *t) {
+/* `between`: what separates two parameters. */
+static void put_prototype(Ctx *cx, const Signature *s, const char *between, Text *t) {
     uint32_t k = 0;
     const char *comma = "";
     text_add(t, "int32_t %s(", cx->options->name);
-    for (; k < s->dims.n; k++, comma = ", ")
+    for (; k < s->dims.n; k++, comma = between)
         text_add(t, "%sint64_t %s", comma, s->names[k].at);
-    for (uint32_t i = 0; i < s->in.n; i++, comma = ", ")
-        text_add(t, "%sconst %s *%s", comma, c_type(val_array(cx, s->in.at[i])->dtype),
-                 s->names[k++].at);
-    for (uint32_t i = 0; i < s->out.n; i++, comma = ", ") {
-        bool computed = signature_computed(cx, s, s->out.at[i]);
-        const char *type = computed ? "jaxcc_array" : c_type(val_array(cx, s->out.at[i])->dtype);
+    for (uint32_t i = 0; i < s->in.n; i++, comma = between) {
+        const char *type = c_type(val_array(cx, s->in.at[i])->dtype);
+        text_add(t, "%sconst %s *%s", comma, type, s->names[k++].at);
+    }
+    for (uint32_t i = 0; i < s->out.n; i++, comma = between) {
+        const char *type = c_type(val_array(cx, s->out.at[i])->dtype);
+        if (signature_computed(cx, s, s->out.at[i])) type = "jaxcc_array";
         text_add(t, "%s%s *%s", comma, type, s->names[k++].at);
     }
     text_add(t, "%s);\n", *comma ? "" : "void");
@@ -308,7 +310,12 @@ bool header_text(Ctx *cx, const Jaxpr *j, Text *t) {
              "%s_error()\n"
              " * says why in one line, and no output is meaningful. */\n",
              name);
-    put_prototype(cx, &s, t);
+    Text line = {.arena = cx->arena};
+    put_prototype(cx, &s, ", ", &line);
+    if (line.n > 100)
+        put_prototype(cx, &s, ",\n    ", t);
+    else
+        text_put(t, (Str){line.at, line.n});
     text_add(t, "const char *%s_error(void);\nconst jaxcc_program *%s_program(void);\n", name,
              name);
     text_add(t, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
