@@ -88,6 +88,7 @@ Test(options, wrong_lines_are_status_2, .init = cr_redirect_stderr) {
 
 Test(options, help_and_version_end_well, .init = cr_redirect_stdout) {
     int status;
+    cr_redirect_stderr();
     read_line("--help", &status);
     cr_assert_eq(status, 0);
     read_line("--version --vjp", &status);
