@@ -1,0 +1,410 @@
+#include "dot.h"
+#include "kernel.h"
+
+/* Reading in place or a copy. An operand is read in place where its elements lie at an affine
+   address of the loops; if they are not of the accumulator's type and are read often, converting
+   them once is cheaper. The columns of B must be neighbours in memory: B is copied where they are
+   not, unless there are few rows and both operands are contiguous along the contraction; then the
+   lanes run along the contraction. With many rows and few columns the operands change roles. */
+
+enum { FEW = 4, NARROW = 8, OFTEN = 16, LONG = 16, WIDE = 64 };
+enum { PACK_BYTES = 1 << 18, BLOCK_BYTES = 1 << 19, INNER_TERMS = 1 << 16, SPILL_COST = 24 };
+
+/* An equation while it is planned. Side 0 has the rows, side 1 the columns. */
+typedef struct {
+    Plan *p;
+    Body *body;
+    Step *step;
+    Dot *dot;
+    Val v[2];
+    Ints contracted[2], batch[2];
+    Ix index[2][32];  /* of the operands, over the loops */
+    Atom summed[32];  /* loops of the contraction */
+    Dim free[2];      /* products of the free extents */
+    Atom last_column; /* the last free loop of the columns; 0: none */
+} Dotter;
+
+static const ArrayType *type_of_side(const Dotter *d, uint32_t side) {
+    return val_array(d->p->cx, d->v[side]);
+}
+static int64_t position(Ints a, uint32_t axis) {
+    for (uint32_t i = 0; i < a.n; i++)
+        if (a.at[i] == axis) return i;
+    return -1;
+}
+static bool at_most(Dim d, int64_t most) { return dim_is_const(d) && d <= most; }
+
+/* ---- the equation's axes */
+
+/* The result's axes: batch, free ones of the left operand, free ones of the right. */
+static void find_index(Dotter *d, uint32_t side, const Ix *result, uint32_t first_free) {
+    const ArrayType *t = type_of_side(d, side);
+    d->free[side] = 1;
+    for (uint32_t a = 0; a < t->rank; a++) {
+        int64_t b = position(d->batch[side], a), c = position(d->contracted[side], a);
+        if (b >= 0)
+            d->index[side][a] = result[b];
+        else if (c >= 0)
+            d->index[side][a] = ix_atom(d->p->ix, d->summed[c]);
+        else {
+            Ix i = d->index[side][a] = result[first_free++];
+            d->free[side] = dim_mul(d->p->cx->types, d->free[side], t->dims[a]);
+            if (side == 1 && i) d->last_column = ix_at(d->p->ix, i)->at[0].atom;
+        }
+    }
+}
+static void find_axes(Dotter *d, const Eqn *e) {
+    const Value *v = &param_find(e, K_dimension_numbers)->value;
+    Ctx *cx = d->p->cx;
+    Ix result[32];
+    bool row;
+    step_index(d->p, d->step, e->out.at[0], result, &row);
+    const ArrayType *t[2] = {val_array(cx, e->in.at[0]), val_array(cx, e->in.at[1])};
+    uint32_t nbatch = v->list.at[2].ints.n, left = t[0]->rank - v->list.at[0].ints.n - nbatch;
+    for (uint32_t i = 0; i < v->list.at[0].ints.n; i++)
+        d->summed[i] = atom_loop(d->p->ix, t[0]->dims[v->list.at[0].ints.at[i]]);
+    Dim n[2] = {1, 1};
+    for (uint32_t s = 0; s < 2; s++)
+        for (uint32_t a = 0; a < t[s]->rank; a++)
+            if (position(v->list.at[s].ints, a) < 0 && position(v->list.at[2 + s].ints, a) < 0)
+                n[s] = dim_mul(cx->types, n[s], t[s]->dims[a]);
+    bool swap = at_most(n[1], NARROW - 1) && !at_most(n[0], n[1]);
+    for (uint32_t s = 0; s < 2; s++) {
+        uint32_t from = s ^ swap;
+        d->v[s] = e->in.at[from];
+        d->contracted[s] = v->list.at[from].ints;
+        d->batch[s] = v->list.at[2 + from].ints;
+        find_index(d, s, result, from ? nbatch + left : nbatch);
+    }
+}
+static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
+    if (dtype_info[y].kind != DK_FLOAT) return y;
+    return a == DT_f64 || b == DT_f64 || y == DT_f64 ? DT_f64 : DT_f32;
+}
+
+/* ---- reading in place */
+
+/* Does every element of `from` become one of `to` without a loss? */
+static bool exact(Dtype from, Dtype to) {
+    const DtypeInfo *f = &dtype_info[from], *t = &dtype_info[to];
+    if (from == to || f->kind == DK_BOOL) return true;
+    if (f->kind == DK_FLOAT) return t->kind == DK_FLOAT && f->bits < t->bits;
+    if (t->kind == DK_FLOAT) return t->bits >= 32 && f->bits < t->bits;
+    return f->kind == t->kind && f->bits < t->bits;
+}
+/* What lies in memory under index operations and exact conversions; 0: something is computed. */
+static Val leaf(Plan *p, Val v) {
+    for (uint32_t depth = 0; depth < 100; depth++) {
+        if (val_info(p->cx, v)->lit) return 0;
+        const Info *info = plan_info(p, v);
+        if (info->class != VAL_VIRTUAL) return info->class != VAL_SCALAR && info->buf ? v : 0;
+        switch (info->e->prim) {
+        case P_transpose:
+        case P_reshape:
+        case P_broadcast_in_dim:
+        case P_squeeze:
+        case P_expand_dims:
+        case P_slice:
+        case P_rev:
+        case P_dynamic_slice:
+            break;
+        case P_convert_element_type:
+            if (exact(val_array(p->cx, info->e->in.at[0])->dtype, val_array(p->cx, v)->dtype))
+                break;
+            return 0;
+        default:
+            return 0;
+        }
+        v = info->e->in.at[0];
+    }
+    return 0;
+}
+typedef struct {
+    Ix address;
+    uint32_t n;
+} Seen;
+static void saw(void *user, Val v, const Ix *index, Ix address) {
+    Seen *s = user;
+    if (!index) return; /* a scalar's value: the start of a slice */
+    s->address = address;
+    s->n++;
+}
+static bool affine(const Indices *x, Ix i) {
+    const IxExpr *p = ix_at(x, i);
+    for (uint32_t t = 0; t < p->n; t++) {
+        AtomKind kind = atom_at(x, p->at[t].atom)->kind;
+        if (kind == ATOM_DIV || kind == ATOM_MOD) return false;
+    }
+    return true;
+}
+static bool read_in_place(const Dotter *d, uint32_t side, DotOperand *o) {
+    Plan *p = d->p;
+    Val x = leaf(p, d->v[side]);
+    Seen s = {0};
+    if (!x) return false;
+    plan_reads(p, d->v[side], d->index[side], saw, &s);
+    if (s.n != 1 || !affine(p->ix, s.address)) return false;
+    *o = (DotOperand){plan_info(p, x)->buf, val_array(p->cx, x)->dtype, s.address};
+    return true;
+}
+
+/* ---- copies */
+
+/* A dense copy in the accumulator's type, with the contracted axes innermost, or the free ones. */
+static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, DotOperand *o) {
+    Plan *p = d->p;
+    Types *ts = p->cx->types;
+    const ArrayType *t = type_of_side(d, side);
+    Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
+    uint32_t order[32], n = 0; /* innermost first */
+    for (uint32_t part = 0; part < 2; part++) {
+        if (contracted_innermost == (part == 0))
+            for (uint32_t c = d->contracted[side].n; c-- > 0;)
+                order[n++] = (uint32_t)d->contracted[side].at[c];
+        else
+            for (uint32_t a = t->rank; a-- > 0;)
+                if (position(d->contracted[side], a) < 0 && position(d->batch[side], a) < 0)
+                    order[n++] = a;
+    }
+    for (uint32_t b = d->batch[side].n; b-- > 0;)
+        order[n++] = (uint32_t)d->batch[side].at[b];
+    Ix address = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        strides[order[i]] = stride;
+        address = ix_add(p->ix, address, ix_scale(p->ix, d->index[side][order[i]], stride));
+        stride = dim_mul(ts, stride, t->dims[order[i]]);
+    }
+    Buf *b = plan_materialise(p, d->body, d->v[side], strides, stride, d->dot->acc);
+    *o = (DotOperand){b, d->dot->acc, address};
+}
+
+/* ---- the contraction */
+static Dim coefficient(const Plan *p, Ix address, Atom loop) {
+    bool other;
+    return ix_coef(p->ix, address, loop, &other);
+}
+/* Two loops that are one, in both operands; false when none is left. */
+static bool merge_sums(Plan *p, Dot *dot) {
+    Types *ts = p->cx->types;
+    DotSum *s = dot->sums.at;
+    for (uint32_t i = 0; i < dot->sums.n; i++)
+        for (uint32_t j = 0; j < dot->sums.n; j++)
+            if (i != j && s[i].a == dim_mul(ts, s[j].a, s[j].extent) &&
+                s[i].b == dim_mul(ts, s[j].b, s[j].extent)) {
+                s[j].extent = dim_mul(ts, s[i].extent, s[j].extent);
+                s[i] = s[--dot->sums.n];
+                return true;
+            }
+    return false;
+}
+/* The loop that comes innermost: contiguous in both; else the longest. */
+static bool better_innermost(const DotSum *x, const DotSum *than) {
+    bool x1 = x->a == 1 && x->b == 1, y1 = than->a == 1 && than->b == 1;
+    if (x1 != y1) return x1;
+    return !dim_is_const(x->extent) || (dim_is_const(than->extent) && x->extent > than->extent);
+}
+static void find_sums(const Dotter *d) {
+    Plan *p = d->p;
+    Dot *dot = d->dot;
+    uint32_t n = d->contracted[0].n;
+    dot->sums.at = arena_new(p->arena, DotSum, n + 1);
+    dot->k = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        Atom k = d->summed[i];
+        Dim extent = atom_at(p->ix, k)->extent;
+        dot->k = dim_mul(p->cx->types, dot->k, extent);
+        if (extent == 1) continue;
+        dot->sums.at[dot->sums.n++] =
+            (DotSum){extent, coefficient(p, dot->a.address, k), coefficient(p, dot->b.address, k)};
+        dot->a.address = ix_substitute(p->ix, dot->a.address, k, 0);
+        dot->b.address = ix_substitute(p->ix, dot->b.address, k, 0);
+    }
+    while (merge_sums(p, dot))
+        ;
+    if (!dot->sums.n) dot->sums.at[dot->sums.n++] = (DotSum){1, 1, 1};
+    for (uint32_t i = 0; i + 1 < dot->sums.n; i++) {
+        DotSum *last = &dot->sums.at[dot->sums.n - 1], was = *last;
+        if (!better_innermost(&dot->sums.at[i], last)) continue;
+        *last = dot->sums.at[i];
+        dot->sums.at[i] = was;
+    }
+}
+/* The contracted axis, as a number of the list, along which an operand is contiguous; -1. */
+static int64_t contiguous_sum(const Dotter *d, const DotOperand *o) {
+    for (uint32_t i = 0; i < d->contracted[0].n; i++)
+        if (coefficient(d->p, o->address, d->summed[i]) == 1 &&
+            !at_most(atom_at(d->p->ix, d->summed[i])->extent, LONG - 1))
+            return i;
+    return -1;
+}
+
+/* ---- the decision */
+
+/* Lanes along the contraction: both operands contiguous there, if need be after a copy of the few
+ * rows. */
+static bool plan_inner(const Dotter *d, bool in_place[2]) {
+    Dot *dot = d->dot;
+    if (!in_place[1] || !at_most(d->free[0], FEW)) return false;
+    int64_t k = contiguous_sum(d, &dot->b);
+    if (k < 0) return false;
+    if (!in_place[0] || contiguous_sum(d, &dot->a) != k) {
+        if (k + 1 != d->contracted[0].n) return false;
+        copy(d, 0, true, &dot->a);
+    }
+    return dot->inner = true;
+}
+static void plan_outer(const Dotter *d, bool in_place[2]) {
+    Dot *dot = d->dot;
+    bool a_often = dot->a.dtype != dot->acc && !at_most(d->free[1], WIDE);
+    bool b_often = dot->b.dtype != dot->acc && !at_most(d->free[0], OFTEN);
+    bool neighbours =
+        in_place[1] && (!d->last_column || coefficient(d->p, dot->b.address, d->last_column) == 1);
+    if (!in_place[0] || a_often) copy(d, 0, true, &dot->a);
+    if (!neighbours || b_often) copy(d, 1, false, &dot->b);
+}
+void dot_plan(Plan *p, Body *b, Step *s) {
+    const Eqn *e = s->e;
+    Dot *dot = s->dot = arena_new(p->arena, Dot, 1);
+    Dotter *d = arena_new(p->arena, Dotter, 1);
+    *d = (Dotter){.p = p, .body = b, .step = s, .dot = dot};
+    find_axes(d, e);
+    dot->acc = accumulator(type_of_side(d, 0)->dtype, type_of_side(d, 1)->dtype,
+                           val_array(p->cx, e->out.at[0])->dtype);
+    bool in_place[2] = {read_in_place(d, 0, &dot->a), read_in_place(d, 1, &dot->b)};
+    bool neighbours =
+        in_place[1] && d->last_column && coefficient(p, dot->b.address, d->last_column) == 1;
+    if (neighbours || !plan_inner(d, in_place)) plan_outer(d, in_place);
+    find_sums(d);
+    dot->axes = arena_new(p->arena, Ix, s->domain.n + 1);
+    memcpy(dot->axes, s->axes, s->domain.n * sizeof *s->axes);
+}
+
+/* ---- the loops: after others may have split the result's axes */
+void dot_addresses(Plan *p, const Step *s, Ix address[2]) {
+    address[0] = s->dot->a.address, address[1] = s->dot->b.address;
+    for (uint32_t i = 0; i < s->domain.n; i++) {
+        if (s->axes[i] == s->dot->axes[i]) continue;
+        Atom was = ix_at(p->ix, s->dot->axes[i])->at[0].atom;
+        for (uint32_t x = 0; x < 2; x++)
+            address[x] = ix_substitute(p->ix, address[x], was, s->axes[i]);
+    }
+}
+static bool longer(const Plan *p, Atom x, Atom than) {
+    if (!than) return true;
+    Dim a = loop_extent(p->ix, x), b = loop_extent(p->ix, than);
+    return !dim_is_const(a) || (dim_is_const(b) && a >= b);
+}
+static void find_roles(Plan *p, Step *s) {
+    Dot *dot = s->dot;
+    Ix at[2];
+    dot_addresses(p, s, at);
+    dot->a.address = at[0], dot->b.address = at[1];
+    for (uint32_t i = 0; i < s->nkept; i++) {
+        Dim a = coefficient(p, at[0], s->kept[i]), b = coefficient(p, at[1], s->kept[i]);
+        if (a == 0 && (dot->inner ? b != 0 : b == 1) && longer(p, s->kept[i], dot->column))
+            dot->column = s->kept[i];
+    }
+    for (uint32_t i = 0; i < s->nkept; i++)
+        if (s->kept[i] != dot->column && coefficient(p, at[1], s->kept[i]) == 0 &&
+            longer(p, s->kept[i], dot->row))
+            dot->row = s->kept[i];
+    dot->outer = arena_new(p->arena, Atom, s->nkept + 1);
+    for (uint32_t i = 0; i < s->nkept; i++)
+        if (s->kept[i] != dot->column && s->kept[i] != dot->row)
+            dot->outer[dot->nouter++] = s->kept[i];
+    dot->rows = dot->row ? loop_extent(p->ix, dot->row) : 1;
+    dot->columns = dot->column ? loop_extent(p->ix, dot->column) : 1;
+    s->lane = dot->column;
+}
+
+/* ---- tiles */
+static uint32_t power_above(int64_t n) {
+    uint32_t p = 1;
+    while (p < n)
+        p *= 2;
+    return p;
+}
+/* A tile fills the registers: mr·w/lanes accumulators, a row of B, an element of A. */
+static void outer_tile(Dot *dot, const Target *t) {
+    uint32_t lanes = t->vector_bytes / em_bytes(dot->acc),
+             registers = t->vector_bytes == 64 ? 32 : 16;
+    int64_t most = registers == 32 ? 8 : 6, room = registers == 32 ? 16 : 12;
+    int64_t mr = most;
+    if (at_most(dot->rows, most))
+        mr = dot->rows > 1 ? dot->rows : 1;
+    else if (at_most(dot->rows, 3 * most)) { /* tiles of nearly the same height */
+        int64_t tiles = (dot->rows + most - 1) / most;
+        mr = (dot->rows + tiles - 1) / tiles;
+    }
+    uint32_t vectors = 1;
+    while (vectors * 2 * mr <= room)
+        vectors *= 2;
+    dot->mr = (uint32_t)mr;
+    dot->w = vectors * lanes;
+    if (at_most(dot->columns, dot->w)) {
+        dot->w = power_above(dot->columns);
+        vectors = dot->w > lanes ? dot->w / lanes : 1;
+    }
+    dot->sets = 1;
+    while (dot->sets * vectors * mr < 8 && !at_most(dot->k, dot->sets * 8))
+        dot->sets *= 2;
+}
+/* mr × w sums, each a vector along the contraction. */
+static void inner_tile(Dot *dot, const Target *t) {
+    uint32_t room = t->vector_bytes == 64 ? 16 : 8;
+    dot->mr = (uint32_t)dot->rows;
+    dot->w = dot->mr == 1 ? 8 : room / 4 * (dot->mr == 2 ? 2 : 1);
+    uint32_t lanes = t->vector_bytes / em_bytes(dot->acc);
+    if (dot->w > lanes) dot->w = lanes;
+    if (at_most(dot->columns, dot->w)) dot->w = power_above(dot->columns);
+    dot->sets = 1;
+    while (dot->sets * dot->w * dot->mr < 8)
+        dot->sets *= 2;
+}
+
+/* ---- units */
+static Dim ceil_div(Plan *p, Dim n, int64_t by) {
+    return dim_floordiv(p->cx->types, dim_add(p->cx->types, n, by - 1), by);
+}
+static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+/* Columns of B by w for a unit, if B is worth being packed. */
+static void find_blocks(Plan *p, Dot *dot) {
+    int64_t bytes = em_bytes(dot->acc);
+    Dim size = dim_mul(p->cx->types, dim_mul(p->cx->types, dot->k, dot->columns), bytes);
+    bool big = !at_most(size, PACK_BYTES);
+    dot->row_block = dot->rows, dot->column_block = dot->columns;
+    if (dot->inner) {
+        int64_t n = dim_is_const(dot->k) ? INNER_TERMS / (dot->k + 1) : 32;
+        dot->column_block = round_up(n < 1 ? 1 : n > 1024 ? 1024 : n, dot->w);
+    } else if (!big && !at_most(dot->rows, dot->mr)) {
+        dot->row_block = 8 * dot->mr;
+    } else if (at_most(dot->rows, 4 * dot->mr)) {
+        dot->column_block = dot->w;
+    } else {
+        int64_t n = dim_is_const(dot->k) ? BLOCK_BYTES / bytes / (dot->k + 1) : 4 * dot->w;
+        if (dim_is_const(dot->columns) && n > dot->columns / 4) n = dot->columns / 4;
+        dot->column_block = n < dot->w ? dot->w : n / dot->w * dot->w;
+        Dim blocks = ceil_div(p, dot->columns, dot->column_block);
+        for (uint32_t i = 0; i < dot->nouter; i++)
+            blocks = dim_mul(p->cx->types, blocks, loop_extent(p->ix, dot->outer[i]));
+        Dim elements =
+            dim_mul(p->cx->types, blocks, dim_mul(p->cx->types, dot->column_block, dot->k));
+        dot->pack = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, bytes));
+    }
+    if (at_most(dot->rows, dot->row_block)) dot->row_block = dot->rows;
+    if (at_most(dot->columns, dot->column_block)) dot->column_block = dot->columns;
+}
+void dot_schedule(Plan *p, Step *s) {
+    Dot *dot = s->dot;
+    Target target;
+    target_from_options(p->cx, &target);
+    find_roles(p, s);
+    if (dot->inner)
+        inner_tile(dot, &target);
+    else
+        outer_tile(dot, &target);
+    find_blocks(p, dot);
+    if (s->cost > SPILL_COST && dot->mr > 1)
+        dot->spill = buf_new(p, BUF_ROW, (Dim)dot->mr * dot->w * em_bytes(dot->acc));
+}

@@ -1,0 +1,230 @@
+/* Register tiles of matrix products. A tile keeps its sums in registers over the whole contraction;
+   the order of the additions depends on the shape alone. */
+#include "gemm.h"
+#include <mlir-c/BuiltinTypes.h>
+
+/* ---- arithmetic of the accumulator */
+static bool is_float(Dtype d) { return dtype_info[d].kind == DK_FLOAT; }
+
+V gemm_fma(Emit *e, Dtype acc, V x, V y, V sum) {
+    if (is_float(acc) && e->target.fma) return em_fma(e, x, y, sum);
+    if (is_float(acc)) return em_bin(e, "llvm.fadd", sum, em_bin(e, "llvm.fmul", x, y));
+    if (acc == DT_bool) return em_bin(e, "llvm.or", sum, em_bin(e, "llvm.and", x, y));
+    return em_bin(e, "llvm.add", sum, em_bin(e, "llvm.mul", x, y));
+}
+V gemm_add(Emit *e, Dtype acc, V x, V y) {
+    return em_bin(e, is_float(acc) ? "llvm.fadd" : acc == DT_bool ? "llvm.or" : "llvm.add", x, y);
+}
+V gemm_zero(Emit *e, Dtype acc, uint32_t w) {
+    MlirType t = em_vec(e, em_register_type(e, acc), w);
+    return is_float(acc) ? em_float(e, t, 0) : em_int(e, t, 0);
+}
+static V from_integer(Emit *e, Dtype from, Dtype acc, V x) {
+    MlirType t = em_vec(e, em_register_type(e, acc), em_width(x));
+    bool is_signed = dtype_info[from].kind == DK_SINT;
+    if (is_float(acc)) return em_cast(e, is_signed ? "llvm.sitofp" : "llvm.uitofp", t, x);
+    uint32_t have = from == DT_bool ? 1 : dtype_info[from].bits, want = dtype_info[acc].bits;
+    if (have == want) return x;
+    return em_cast(e, have > want ? "llvm.trunc" : is_signed ? "llvm.sext" : "llvm.zext", t, x);
+}
+V gemm_convert(Emit *e, Dtype from, Dtype acc, V x) {
+    if (from == acc || !is_float(from)) return from == acc ? x : from_integer(e, from, acc, x);
+    MlirType t = em_vec(e, em_register_type(e, acc), em_width(x));
+    if (mlirTypeEqual(t, mlirValueGetType(x))) return x;
+    return em_cast(e, acc == DT_f64 ? "llvm.fpext" : "llvm.fptrunc", t, x);
+}
+
+/* ---- loads */
+typedef struct {
+    Emit *e;
+    const Contraction *c;
+    const V *a, *b;
+    uint32_t rows, columns, w, sets;
+    V mask;
+} Tile;
+
+static V load(const Tile *t, Dtype d, V p, V offset, uint32_t w) {
+    Emit *e = t->e;
+    MlirType elem = em_memory_type(e, d), type = em_vec(e, elem, w);
+    V at = em_gep(e, p, offset, elem), v;
+    if (t->mask.ptr && w > 1) {
+        V none = is_float(d) && d != DT_bf16 ? em_float(e, type, 0) : em_int(e, type, 0);
+        v = em_masked_load(e, type, at, t->mask, none, em_bytes(d));
+    } else
+        v = em_load(e, type, at, em_bytes(d));
+    return gemm_convert(e, d, t->c->acc, em_to_register(e, d, v));
+}
+static V times(Emit *e, V a, V b) { return em_bin(e, "llvm.mul", a, b); }
+static V plus(Emit *e, V a, V b) { return em_bin(e, "llvm.add", a, b); }
+
+/* One step of the contraction, at offsets oa and ob from the rows and columns; sums has
+ * rows·columns registers. */
+typedef void StepRule(const Tile *, V oa, V ob, V *sums);
+
+static void outer_step(const Tile *t, V oa, V ob, V *sums) {
+    V y = load(t, t->c->b, t->b[0], ob, t->w);
+    for (uint32_t r = 0; r < t->rows; r++) {
+        V x = em_broadcast(t->e, load(t, t->c->a, t->a[r], oa, 1), t->w);
+        sums[r] = gemm_fma(t->e, t->c->acc, x, y, sums[r]);
+    }
+}
+static void inner_step(const Tile *t, V oa, V ob, V *sums) {
+    V y[GEMM_TILE];
+    for (uint32_t i = 0; i < t->columns; i++)
+        y[i] = load(t, t->c->b, t->b[i], ob, t->w);
+    for (uint32_t r = 0; r < t->rows; r++) {
+        V x = load(t, t->c->a, t->a[r], oa, t->w);
+        for (uint32_t i = 0; i < t->columns; i++) {
+            V *s = &sums[r * t->columns + i];
+            *s = gemm_fma(t->e, t->c->acc, x, y[i], *s);
+        }
+    }
+}
+
+/* ---- the loops of the contraction */
+
+/* Steps [from, from + n·stride) of the innermost loop, written out; the k-th adds to set k mod
+ * sets. */
+static void unrolled(const Tile *t, StepRule *rule, V from, uint32_t n, uint32_t stride, V oa, V ob,
+                     uint32_t per_set, V *sums) {
+    Emit *e = t->e;
+    const Contraction *c = t->c;
+    uint32_t l = c->n - 1;
+    for (uint32_t u = 0; u < n; u++) {
+        V k = u ? plus(e, from, em_i64(e, u * stride)) : from;
+        rule(t, plus(e, oa, times(e, k, c->sa[l])), plus(e, ob, times(e, k, c->sb[l])),
+             sums + u % t->sets * per_set);
+    }
+}
+static void loop(const Tile *t, StepRule *rule, V lo, V hi, uint32_t n, uint32_t stride, V oa, V ob,
+                 uint32_t per_set, V *sums) {
+    uint32_t total = per_set * t->sets;
+    For f = em_for(t->e, lo, hi, em_i64(t->e, n * stride), total, sums);
+    V next[GEMM_TILE * 4];
+    for (uint32_t i = 0; i < total; i++)
+        next[i] = em_arg(&f.scope, i + 1);
+    unrolled(t, rule, em_arg(&f.scope, 0), n, stride, oa, ob, per_set, next);
+    em_for_end(t->e, &f, next, sums);
+}
+enum { UNROLL = 4, WRITTEN_OUT = 8 };
+
+/* The innermost loop, `stride` elements a step; *done: where it stopped. */
+static V innermost(const Tile *t, StepRule *rule, uint32_t stride, V oa, V ob, uint32_t per_set,
+                   V *sums) {
+    Emit *e = t->e;
+    const Contraction *c = t->c;
+    Dim k = c->known[c->n - 1];
+    uint32_t group = t->sets > UNROLL ? t->sets : UNROLL;
+    V zero = em_i64(e, 0), count = c->count[c->n - 1];
+    if (dim_is_const(k)) {
+        uint32_t steps = (uint32_t)(k / stride > WRITTEN_OUT ? k / stride % group : k / stride);
+        Dim main = (k / stride - steps) * stride;
+        if (main) loop(t, rule, zero, em_i64(e, main), group, stride, oa, ob, per_set, sums);
+        unrolled(t, rule, em_i64(e, main), steps, stride, oa, ob, per_set, sums);
+        return em_i64(e, main + (Dim)steps * stride);
+    }
+    V main = em_bin(e, "llvm.sub", count, em_bin(e, "llvm.srem", count, em_i64(e, group * stride)));
+    V all = em_bin(e, "llvm.sub", count, em_bin(e, "llvm.srem", count, em_i64(e, stride)));
+    loop(t, rule, zero, main, group, stride, oa, ob, per_set, sums);
+    loop(t, rule, main, all, 1, stride, oa, ob, per_set, sums);
+    return all;
+}
+
+typedef void Innermost(const Tile *, V oa, V ob, V *sums, uint32_t n);
+
+/* The loops around the innermost one, which `body` writes. */
+static void nest(const Tile *t, uint32_t level, Innermost *body, V oa, V ob, V *sums, uint32_t n) {
+    Emit *e = t->e;
+    const Contraction *c = t->c;
+    if (level + 1 >= c->n) {
+        body(t, oa, ob, sums, n);
+        return;
+    }
+    For f = em_for(e, em_i64(e, 0), c->count[level], em_i64(e, 1), n, sums);
+    V next[GEMM_TILE * 4], k = em_arg(&f.scope, 0);
+    for (uint32_t i = 0; i < n; i++)
+        next[i] = em_arg(&f.scope, i + 1);
+    nest(t, level + 1, body, plus(e, oa, times(e, k, c->sa[level])),
+         plus(e, ob, times(e, k, c->sb[level])), next, n);
+    em_for_end(e, &f, next, sums);
+}
+
+/* The partial sums, a power of two of them, as one. */
+static void add_sets(const Tile *t, uint32_t n, V *sums) {
+    for (uint32_t half = t->sets / 2; half; half /= 2)
+        for (uint32_t i = 0; i < half * n; i++)
+            sums[i] = gemm_add(t->e, t->c->acc, sums[i], sums[i + half * n]);
+}
+
+/* ---- lanes along the columns */
+static void outer_body(const Tile *t, V oa, V ob, V *sums, uint32_t n) {
+    innermost(t, outer_step, 1, oa, ob, t->rows, sums);
+}
+void gemm_outer(Emit *e, const Contraction *c, const V *a, uint32_t rows, V b, uint32_t w, V mask,
+                uint32_t sets, V *acc) {
+    Tile t = {.e = e,
+              .c = c,
+              .a = a,
+              .b = &b,
+              .rows = rows,
+              .columns = 1,
+              .w = w,
+              .sets = sets,
+              .mask = mask};
+    V sums[GEMM_TILE * 4], zero = em_i64(e, 0);
+    uint32_t n = rows * sets;
+    for (uint32_t i = 0; i < n; i++)
+        sums[i] = gemm_zero(e, c->acc, w);
+    nest(&t, 0, outer_body, zero, zero, sums, n);
+    add_sets(&t, rows, sums);
+    for (uint32_t i = 0; i < rows; i++)
+        acc[i] = sums[i];
+}
+
+/* ---- lanes along the contraction */
+
+/* Lanes 0, 2, 4, … plus lanes 1, 3, 5, … of a, then of b: n lanes. */
+static V add_pairs(Emit *e, Dtype acc, V a, V b, uint32_t n) {
+    int64_t even[GEMM_LANES], odd[GEMM_LANES];
+    for (uint32_t l = 0; l < n; l++)
+        even[l] = 2 * l, odd[l] = 2 * l + 1;
+    return gemm_add(e, acc, em_shuffle(e, a, b, n, even), em_shuffle(e, a, b, n, odd));
+}
+/* The sums over the lanes of n vectors, as one vector of n lanes; n and the width are powers of
+ * two, n is not larger. */
+static V sum_lanes(Emit *e, Dtype acc, V *v, uint32_t n) {
+    uint32_t w = em_width(v[0]);
+    for (uint32_t m = n; m > 1; m /= 2)
+        for (uint32_t i = 0; i < m / 2; i++)
+            v[i] = add_pairs(e, acc, v[2 * i], v[2 * i + 1], w);
+    V sum = v[0];
+    for (; w > n && w > 2; w /= 2)
+        sum = add_pairs(e, acc, sum, sum, w / 2);
+    return w > n ? gemm_add(e, acc, em_extract(e, sum, 0), em_extract(e, sum, 1)) : sum;
+}
+/* Whole vectors, then the rest in one masked step. */
+static void inner_body(const Tile *t, V oa, V ob, V *sums, uint32_t n) {
+    Emit *e = t->e;
+    const Contraction *c = t->c;
+    uint32_t l = c->n - 1;
+    V done = innermost(t, inner_step, t->w, oa, ob, t->rows * t->columns, sums);
+    if (t->w == 1 || (dim_is_const(c->known[l]) && c->known[l] % t->w == 0)) return;
+    V left = em_bin(e, "llvm.sub", c->count[l], done);
+    V n32 = em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, left), t->w);
+    Tile rest = *t;
+    rest.mask = em_cmpi(e, "slt", em_lanes(e, e->i32, t->w), n32);
+    inner_step(&rest, plus(e, oa, done), plus(e, ob, done), sums);
+}
+void gemm_inner(Emit *e, const Contraction *c, const V *a, uint32_t rows, const V *b,
+                uint32_t columns, uint32_t w, uint32_t sets, V *acc) {
+    Tile t = {
+        .e = e, .c = c, .a = a, .b = b, .rows = rows, .columns = columns, .w = w, .sets = sets};
+    V sums[GEMM_TILE * 4], zero = em_i64(e, 0);
+    uint32_t n = rows * columns;
+    for (uint32_t i = 0; i < n * sets; i++)
+        sums[i] = gemm_zero(e, c->acc, w);
+    nest(&t, 0, inner_body, zero, zero, sums, n * sets);
+    add_sets(&t, n, sums);
+    for (uint32_t r = 0; r < rows; r++)
+        acc[r] = sum_lanes(e, c->acc, sums + r * columns, columns);
+}

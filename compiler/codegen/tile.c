@@ -1,0 +1,313 @@
+#include "dot.h"
+#include "gemm.h"
+#include "kernel.h"
+
+/* The kernel of a DOT step. A unit is a block of rows and columns at one point of the outer loops:
+   its columns of B are packed if that pays, then tile after tile is computed in registers and
+   finished at once: what follows the product in the step is evaluated on the tile's rows, and
+   stored. */
+
+typedef struct {
+    Kernel *k;
+    Emit *e;
+    const Dot *dot;
+    V a, b,
+        pack; /* addresses at the unit's outer index; of row 0, column 0; of its packed columns */
+    V row_stride, column_stride;
+    V r0, r1, c0, c1; /* the unit's rows and columns */
+    Ix index[32];     /* of the result */
+    Val result;
+} Unit;
+
+static V plus(Unit *u, V a, V b) { return em_bin(u->e, "llvm.add", a, b); }
+static V times(Unit *u, V a, V b) { return em_bin(u->e, "llvm.mul", a, b); }
+static V num(Unit *u, int64_t n) { return em_i64(u->e, n); }
+static uint32_t lanes_of(const Unit *u) {
+    return u->e->target.vector_bytes / em_bytes(u->dot->acc);
+}
+
+/* ---- finishing a tile */
+static V finished(Unit *u, V acc) {
+    Emit *e = u->e;
+    Dtype y = val_array(u->k->plan->cx, u->result)->dtype;
+    return em_round(e, y, gemm_convert(e, u->dot->acc, y, acc));
+}
+static void finish_row(Unit *u, V row, V acc) {
+    Kernel *k = u->k;
+    kernel_enter(k);
+    if (u->dot->row) kernel_bind(k, u->dot->row, row);
+    kernel_remember(k, u->result, u->index, (Reg){finished(u, acc), !u->dot->column, k->depth});
+    kernel_stores(k);
+    kernel_leave(k);
+}
+/* Rows [row, row + n), written out; with `valid` only that many of them, at least one. */
+static void finish_written_out(Unit *u, V row, uint32_t n, V valid, const V *acc) {
+    for (uint32_t i = 0; i < n; i++) {
+        V r = plus(u, row, num(u, i));
+        if (!valid.ptr || i == 0) {
+            finish_row(u, r, acc[i]);
+            continue;
+        }
+        If f = em_if(u->e, em_cmpi(u->e, "slt", num(u, i), valid));
+        finish_row(u, r, acc[i]);
+        em_else(u->e, &f, 0, NULL);
+        em_if_end(u->e, &f, NULL, NULL);
+    }
+}
+/* The same in a loop, by way of memory: what follows the product is long. */
+static void finish_in_loop(Unit *u, V row, uint32_t n, V valid, const V *acc) {
+    Emit *e = u->e;
+    Dtype d = u->dot->acc;
+    uint32_t w = u->k->w;
+    MlirType elem = em_memory_type(e, d);
+    V scratch = kernel_buffer(u->k, u->dot->spill);
+    for (uint32_t i = 0; i < n; i++)
+        em_store(e, em_to_memory(e, d, acc[i]), em_gep(e, scratch, num(u, (int64_t)i * w), elem),
+                 em_bytes(d));
+    For f = em_for(e, num(u, 0), valid.ptr ? valid : num(u, n), num(u, 1), 0, NULL);
+    V i = em_arg(&f.scope, 0), p = em_gep(e, scratch, times(u, i, num(u, w)), elem);
+    finish_row(u, plus(u, row, i),
+               em_to_register(e, d, em_load(e, em_vec(e, elem, w), p, em_bytes(d))));
+    em_for_end(e, &f, NULL, NULL);
+}
+
+/* ---- one tile */
+static Contraction contraction(Unit *u, bool packed, uint32_t w) {
+    const Dot *dot = u->dot;
+    Contraction c = {.a = dot->a.dtype,
+                     .b = packed ? dot->acc : dot->b.dtype,
+                     .acc = dot->acc,
+                     .n = dot->sums.n};
+    V stride = num(u, w);
+    for (uint32_t i = c.n; i-- > 0;) {
+        const DotSum *s = &dot->sums.at[i];
+        c.known[i] = s->extent;
+        c.count[i] = kernel_dim(u->k, s->extent);
+        c.sa[i] = kernel_dim(u->k, s->a);
+        c.sb[i] = packed ? stride : kernel_dim(u->k, s->b);
+        if (packed) stride = times(u, stride, c.count[i]);
+    }
+    return c;
+}
+static V element(Unit *u, V base, Dtype d, V offset) {
+    return em_gep(u->e, base, offset, em_memory_type(u->e, d));
+}
+
+/* A tile's place: rows [row, row + n) of which `valid` exist (ptr NULL: all), columns [column,
+   column + w) that are in the mask (ptr NULL: all). */
+typedef struct {
+    V row, valid, column, mask;
+    uint32_t n, w;
+} Place;
+
+static void row_addresses(Unit *u, const Place *t, V *rows) {
+    V last =
+        t->valid.ptr ? em_bin(u->e, "llvm.sub", plus(u, t->row, t->valid), num(u, 1)) : t->valid;
+    for (uint32_t i = 0; i < t->n; i++) {
+        V r = plus(u, t->row, num(u, i));
+        if (last.ptr) r = em_bin(u->e, "llvm.intr.smin", r, last);
+        rows[i] = element(u, u->a, u->dot->a.dtype, times(u, r, u->row_stride));
+    }
+}
+static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
+    const Dot *dot = u->dot;
+    bool packed = u->pack.ptr;
+    Contraction c = contraction(u, packed, t->w);
+    V at = packed ? times(u, em_bin(u->e, "llvm.sub", t->column, u->c0), kernel_dim(u->k, dot->k))
+                  : times(u, t->column, u->column_stride);
+    V b = element(u, packed ? u->pack : u->b, c.b, at), none = {NULL};
+    gemm_outer(u->e, &c, rows, t->n, b, t->w, packed ? none : t->mask, dot->sets, acc);
+}
+static void inner_sums(Unit *u, const Place *t, const V *rows, V *acc) {
+    Contraction c = contraction(u, false, 1);
+    V columns[GEMM_TILE], last = em_bin(u->e, "llvm.sub", u->c1, num(u, 1));
+    for (uint32_t i = 0; i < t->w; i++) {
+        V at = plus(u, t->column, num(u, i));
+        if (t->mask.ptr) at = em_bin(u->e, "llvm.intr.smin", at, last);
+        columns[i] = element(u, u->b, c.b, times(u, at, u->column_stride));
+    }
+    gemm_inner(u->e, &c, rows, t->n, columns, t->w, lanes_of(u), u->dot->sets, acc);
+}
+static void tile(Unit *u, const Place *t) {
+    Kernel *k = u->k;
+    V rows[GEMM_TILE], acc[GEMM_TILE];
+    kernel_enter(k);
+    if (u->dot->column) kernel_bind(k, u->dot->column, t->column);
+    k->w = t->w, k->tail = t->mask;
+    row_addresses(u, t, rows);
+    (u->dot->inner ? inner_sums : outer_sums)(u, t, rows, acc);
+    (u->dot->spill && t->n > 1 ? finish_in_loop : finish_written_out)(u, t->row, t->n, t->valid,
+                                                                      acc);
+    kernel_leave(k);
+}
+
+/* ---- blocks: whole tiles, then what remains */
+
+typedef void Body1(Unit *, V at, uint32_t n, V left, void *user);
+
+/* Calls `body` for [at, at + step) all through [lo, hi), where lo is a multiple of step; the rest,
+   if there is one, is told by `left`, how many there are: of `extent % step` where that is known
+   (then n is that), else of n = step. */
+static void in_steps(Unit *u, V lo, V hi, uint32_t step, Dim extent, Dim block, Body1 *body,
+                     void *user) {
+    Emit *e = u->e;
+    V none = {NULL};
+    bool known = dim_is_const(extent);
+    int64_t rest = known ? extent % step : 0, whole = known ? extent - rest : 0;
+    V end = known && extent == block
+                ? num(u, whole)
+                : em_bin(e, "llvm.sub", hi, em_bin(e, "llvm.urem", hi, num(u, step)));
+    if (known && whole == step && extent == block)
+        body(u, lo, step, none, user);
+    else if (!known || whole) {
+        For f = em_for(e, lo, end, num(u, step), 0, NULL);
+        kernel_enter(u->k);
+        body(u, em_arg(&f.scope, 0), step, none, user);
+        kernel_leave(u->k);
+        em_for_end(e, &f, NULL, NULL);
+    }
+    if (known && !rest) return;
+    V left = em_bin(e, "llvm.sub", hi, end);
+    uint32_t n = known ? (uint32_t)rest : step;
+    if (known && extent == block) {
+        body(u, end, n, num(u, rest), user);
+        return;
+    }
+    If f = em_if(e, em_cmpi(e, "sgt", left, num(u, 0)));
+    kernel_enter(u->k);
+    body(u, end, n, known ? num(u, rest) : left, user);
+    kernel_leave(u->k);
+    em_else(e, &f, 0, NULL);
+    em_if_end(e, &f, NULL, NULL);
+}
+/* The width of the vector that holds n columns, and which of its lanes exist. */
+static uint32_t width_of(const Unit *u, uint32_t n) {
+    uint32_t w = 1;
+    while (w < n)
+        w *= 2;
+    return w < u->dot->w ? w : u->dot->w;
+}
+static V mask_of(Unit *u, uint32_t w, uint32_t n, V left) {
+    Emit *e = u->e;
+    if (!left.ptr || (w == n && dim_is_const(u->dot->columns))) return (V){NULL};
+    V lanes = em_lanes(e, e->i32, w);
+    return em_cmpi(e, "slt", lanes, em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, left), w));
+}
+static void column_body(Unit *u, V at, uint32_t n, V left, void *user) {
+    Place t = *(Place *)user;
+    t.column = at;
+    t.w = width_of(u, n);
+    t.mask = mask_of(u, t.w, n, left);
+    tile(u, &t);
+}
+static void row_body(Unit *u, V at, uint32_t n, V left, void *user) {
+    Place t = {.row = at, .n = n};
+    if (!dim_is_const(u->dot->rows)) t.valid = left;
+    in_steps(u, u->c0, u->c1, u->dot->w, u->dot->columns, u->dot->column_block, column_body, &t);
+}
+
+/* ---- packing */
+static void pack_loops(Unit *u, const Contraction *c, uint32_t level, V from, V to, V mask,
+                       uint32_t w) {
+    Emit *e = u->e;
+    Dtype d = u->dot->b.dtype, acc = u->dot->acc;
+    if (level < c->n) {
+        V inner = num(u, w);
+        for (uint32_t i = level + 1; i < c->n; i++)
+            inner = times(u, inner, c->count[i]);
+        For f = em_for(e, num(u, 0), c->count[level], num(u, 1), 0, NULL);
+        V i = em_arg(&f.scope, 0);
+        pack_loops(u, c, level + 1, plus(u, from, times(u, i, c->sb[level])),
+                   plus(u, to, times(u, i, inner)), mask, w);
+        em_for_end(e, &f, NULL, NULL);
+        return;
+    }
+    MlirType t = em_vec(e, em_memory_type(e, d), w);
+    V p = element(u, u->b, d, from), v;
+    if (mask.ptr)
+        v = em_masked_load(e, t, p, mask, em_1(e, "llvm.mlir.zero", t, 0, NULL, 0, NULL),
+                           em_bytes(d));
+    else
+        v = em_load(e, t, p, em_bytes(d));
+    v = em_to_memory(e, acc, gemm_convert(e, d, acc, em_to_register(e, d, v)));
+    em_store(e, v, element(u, u->pack, acc, to), em_bytes(acc));
+}
+static void pack_body(Unit *u, V at, uint32_t n, V left, void *user) {
+    Contraction c = contraction(u, false, 1);
+    uint32_t w = width_of(u, n);
+    V to = times(u, em_bin(u->e, "llvm.sub", at, u->c0), kernel_dim(u->k, u->dot->k));
+    pack_loops(u, &c, 0, times(u, at, u->column_stride), to, mask_of(u, w, n, left), w);
+}
+
+/* ---- units */
+static Dim blocks(Plan *p, Dim n, Dim block) {
+    Types *ts = p->cx->types;
+    return block == n ? 1 : dim_floordiv(ts, dim_add(ts, n, dim_sub(ts, block, 1)), block);
+}
+/* The next digit of *rest, which counts to n; all of it when `last`. */
+static V digit(Unit *u, V *rest, Dim n, bool last) {
+    if (n == 1) return num(u, 0);
+    V all = *rest;
+    if (last) return all;
+    V by = kernel_dim(u->k, n);
+    *rest = em_bin(u->e, "llvm.udiv", all, by);
+    return em_bin(u->e, "llvm.urem", all, by);
+}
+static void block_range(Unit *u, V i, Dim extent, Dim block, V *lo, V *hi) {
+    *lo = num(u, 0), *hi = kernel_dim(u->k, extent);
+    if (block == extent) return;
+    *lo = times(u, i, kernel_dim(u->k, block));
+    *hi = em_bin(u->e, "llvm.intr.smin", *hi, plus(u, *lo, kernel_dim(u->k, block)));
+}
+static V operand(Unit *u, const DotOperand *o, V *row_stride, Atom row) {
+    Kernel *k = u->k;
+    bool other;
+    Ix at = row ? ix_substitute(k->ix, o->address, row, 0) : o->address;
+    *row_stride = row ? kernel_dim(k, ix_coef(k->ix, o->address, row, &other)) : num(u, 0);
+    return element(u, kernel_buffer(k, o->buf), o->dtype, kernel_index(k, at));
+}
+static void unit(Unit *u, V number) {
+    Kernel *k = u->k;
+    const Dot *dot = u->dot;
+    Dim nrows = blocks(k->plan, dot->rows, dot->row_block),
+        ncolumns = blocks(k->plan, dot->columns, dot->column_block);
+    V rest = number;
+    V cb = digit(u, &rest, ncolumns, nrows == 1 && !dot->nouter),
+      rb = digit(u, &rest, nrows, !dot->nouter);
+    V point = dot->nouter ? rest : num(u, 0);
+    for (uint32_t i = dot->nouter; i-- > 0;)
+        kernel_bind(k, dot->outer[i], digit(u, &rest, loop_extent(k->ix, dot->outer[i]), i == 0));
+    block_range(u, rb, dot->rows, dot->row_block, &u->r0, &u->r1);
+    block_range(u, cb, dot->columns, dot->column_block, &u->c0, &u->c1);
+    u->a = operand(u, &dot->a, &u->row_stride, dot->row);
+    u->b = operand(u, &dot->b, &u->column_stride, dot->column);
+    if (dot->pack) {
+        V block = plus(u, times(u, point, kernel_dim(k, ncolumns)), cb);
+        V size = times(u, kernel_dim(k, dot->column_block), kernel_dim(k, dot->k));
+        u->pack = element(u, kernel_buffer(k, dot->pack), dot->acc, times(u, block, size));
+        in_steps(u, u->c0, u->c1, dot->w, dot->columns, dot->column_block, pack_body, NULL);
+    }
+    in_steps(u, u->r0, u->r1, dot->mr, dot->rows, dot->row_block, row_body, NULL);
+}
+static void write_units(Kernel *k, V lo, V hi) {
+    Emit *e = k->e;
+    Unit u = {.k = k, .e = e, .dot = k->step->dot, .result = k->step->e->out.at[0]};
+    bool row;
+    step_index(k->plan, k->step, u.result, u.index, &row);
+    k->lane = u.dot->column;
+    For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
+    kernel_enter(k);
+    unit(&u, em_arg(&f.scope, 0));
+    kernel_leave(k);
+    em_for_end(e, &f, NULL, NULL);
+}
+static Dim units(Plan *p, Step *s) {
+    Types *ts = p->cx->types;
+    const Dot *dot = s->dot;
+    Dim n = dim_mul(ts, blocks(p, dot->rows, dot->row_block),
+                    blocks(p, dot->columns, dot->column_block));
+    for (uint32_t i = 0; i < dot->nouter; i++)
+        n = dim_mul(ts, n, loop_extent(p->ix, dot->outer[i]));
+    return n;
+}
+const KernelKind kernel_dot = {units, write_units};
