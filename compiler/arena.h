@@ -16,7 +16,7 @@ void *arena_alloc(Arena *, size_t size, size_t align, size_t n);
 #define arena_new(arena, T, n) ((T *)arena_alloc(arena, sizeof(T), _Alignof(T), n))
 
 /* A slice is a struct with `at`, `n`; one that grows has `cap` too. */
-#define each(T, it, s) for (T *it = (s).at, *it##_end = it + (s).n; it < it##_end; it++)
+#define each(T, it, s) for (__typeof__(T) *it = (s).at, *it##_end = it + (s).n; it < it##_end; it++)
 
 /* Appends `x` to the growing slice `*s` (fields at, n, cap); the old array stays valid but is no longer the slice's. */
 #define push(arena, s, x)                                                                                              \

@@ -381,3 +381,43 @@ V em_round(Emit *e, Dtype d, V r) {
     if (d == DT_bf16) return round_bf16(e, r);
     return d == DT_f16 ? em_from_half(e, em_to_half(e, r)) : r;
 }
+
+/* ---- texts, shared functions, places */
+Str em_text(Emit *e, Str s) {
+    bool fresh;
+    Str key = str_format(e->arena, "text %.*s", SF(s));
+    uint32_t id = intern(&e->texts, key.at, key.n, &fresh);
+    Str name = str_format(e->arena, "text_%u", id);
+    if (!fresh) return name;
+    MlirBlock was = e->block;
+    MlirRegion none = mlirRegionCreate();
+    e->block = mlirModuleGetBody(e->module);
+    char *bytes = str_c(e->arena, s);
+    Attr a[5] = {{"sym_name", mlirStringAttrGet(e->mlir, ref_str(name))},
+                 {"global_type", mlirTypeAttrGet(mlirLLVMArrayTypeGet(e->i8, s.n + 1))},
+                 {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageInternal)},
+                 {"constant", mlirUnitAttrGet(e->mlir)},
+                 {"value", mlirStringAttrGet(e->mlir, mlirStringRefCreate(bytes, s.n + 1))}};
+    em_op(e, "llvm.mlir.global", 0, NULL, 0, NULL, 5, a, 1, &none);
+    e->block = was;
+    return name;
+}
+static void append_text(MlirStringRef s, void *text) { text_put(text, (Str){s.data, (uint32_t)s.length}); }
+
+Str em_shared_function(Emit *e, MlirOperation op, Str name) {
+    Text t = {.arena = e->arena};
+    mlirOperationPrint(op, append_text, &t);
+    const char *from = memchr(t.at, '(', t.n);
+    bool fresh;
+    uint32_t id = intern(&e->functions, from, t.n - (size_t)(from - t.at), &fresh);
+    if (fresh) {
+        push(e->arena, &e->names, name);
+        return name;
+    }
+    mlirOperationDestroy(op);
+    return e->names.at[id];
+}
+MlirLocation em_location(Emit *e, Span s) {
+    LineCol at = diag_where(e->cx->diags, s);
+    return mlirLocationFileLineColGet(e->mlir, ref(diag_path(e->cx->diags, s.file)), at.line, at.col);
+}

@@ -29,11 +29,12 @@ typedef struct Emit {
     Target target;
     uint32_t nfunctions;
     Intern declared;
-    Intern texts; /* printed kernels: equal ones are emitted once */
+    Intern texts;
+    Intern functions; /* printed kernels: equal ones are written once */
     struct {
-        MlirOperation *at;
+        Str *at;
         uint32_t n, cap;
-    } kernels; /* by number in `texts` */
+    } names; /* of the functions, by number */
     struct {
         Val *at;
         uint32_t n, cap;
@@ -145,6 +146,12 @@ Str em_constant(Emit *, Val);
 /* New operations come from there. */
 void em_at(Emit *, Span);
 V em_alloca(Emit *, int64_t bytes, uint32_t align);
+
+/* A terminated text in read-only data; its symbol. */
+Str em_text(Emit *, Str);
+/* If an equal function was written before, drops this one; the name to call. */
+Str em_shared_function(Emit *, MlirOperation, Str name);
+MlirLocation em_location(Emit *, Span);
 
 /* ---- element types: in memory and in registers. bool: i8 and i1; bf16, f16: 16 bits and f32 (rounded after every
    operation); the others are the same. */

@@ -2,6 +2,7 @@
 #ifndef JAXCC_KERNEL_H
 #define JAXCC_KERNEL_H
 #include "emit.h"
+#include "../passes/rewrite.h"
 #include "plan.h"
 
 /* A function being written. What it needs from the function that calls it (pointers, scalars, dimensions) is captured
@@ -31,9 +32,11 @@ typedef struct Kernel {
     } scopes[MAX_DEPTH];
     uint32_t depth, serial;
     struct KernelMemo *memo;
-    Reg guard;    /* loads only in lanes where this holds; v.ptr NULL: all */
-    uint32_t guard_id;
+    Reg guard; /* loads only in lanes where this holds; v.ptr NULL: all */
+    uint32_t guard_id, nguards;
+    V tail; /* the lanes that exist, at the end of the lane loop; ptr NULL: all */
     uint32_t level; /* the stage being written */
+    bool rows;      /* stores of values of the kept axes, now; else of the whole domain */
     /* dry: nothing is written, only what would be read is told */
     bool dry;
     void (*seen)(void *user, Val v, const Ix *index, Ix address);
@@ -51,13 +54,15 @@ MlirBlock kernel_at(Kernel *, uint32_t depth);
 /* ---- values */
 /* v at an index (one Ix per axis of v). */
 Reg kernel_eval(Kernel *, Val v, const Ix *index);
+/* Result `out` of an equation, whatever the plan says of it. */
+Reg kernel_equation(Kernel *, const Eqn *, uint32_t out);
 /* Remembers that v at that index is `r` (results of reductions, of a matmul's accumulators). */
 void kernel_remember(Kernel *, Val v, const Ix *index, Reg r);
 V kernel_vector(Kernel *, Reg); /* broadcast if uniform */
 /* An index as i64: of lane 0; as a vector of lanes of an integer type. */
 V kernel_index(Kernel *, Ix);
 Reg kernel_index_lanes(Kernel *, Ix, MlirType integer);
-V kernel_dim(Kernel *, Dim); /* i64 */
+V kernel_dim(Kernel *, Dim); /* i64, in the outermost scope */
 uint32_t kernel_depth(Kernel *, Ix); /* of the innermost loop it uses */
 
 /* ---- memory; addresses in elements */
@@ -69,8 +74,8 @@ Ix kernel_address(Kernel *, Val v, const Ix *index);
 /* Writes every store of the step at the domain index `axes`, from values of k->level (tail: `mask` lanes only). */
 void kernel_stores(Kernel *);
 
-/* What of a step would be read: calls `seen` for every value that is not computed in the step itself. */
-void kernel_dry(Plan *, Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+/* In dry mode: an index whose value is used, not as an address. */
+void kernel_seen_index(Kernel *, Ix);
 
 /* ---- rules by family: the `lowering` column of prims.def */
 typedef struct {
@@ -83,9 +88,29 @@ typedef V PointRule(Emit *, const Point *, const V *x);
 /* Result `out` of an index operation at an index. */
 typedef Reg IndexRule(Kernel *, const Eqn *, uint32_t out, const Ix *index);
 
-/* Writes one kernel of the plan. */
-void kernel_dot(Kernel *); /* dot.c */
-void kernel_cumulative(Kernel *);
-void kernel_loops(Kernel *);
+extern IndexRule *const index_rule[NPRIMS];
+static inline bool eqn_reduces(const Eqn *e) {
+    return prim_lower[e->prim] == LOWER_REDUCE || prim_lower[e->prim] == LOWER_ARG;
+}
+static inline bool eqn_point(const Eqn *e) {
+    return prim_lower[e->prim] == LOWER_POINT || prim_lower[e->prim] == LOWER_STDLIB;
+}
+/* A reduction whose axes all have extent 1. */
+Reg reduce_unit(Kernel *, const Eqn *, const Ix *index);
+/* Loads while evaluating under this condition happen in its lanes only; returns what to restore. */
+Reg kernel_guard(Kernel *, Reg condition);
+void kernel_unguard(Kernel *, Reg before);
+/* One elementwise equation on registers of width w. */
+V kernel_point(Kernel *, const Eqn *, const V *x, uint32_t w);
+Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
+
+/* ---- one kernel of the plan: units lo … hi of its outermost range, which units() counts */
+typedef struct {
+    Dim (*units)(Plan *, Step *);
+    void (*write)(Kernel *, V lo, V hi);
+} KernelKind;
+extern const KernelKind kernel_loops, kernel_dot, kernel_cumulative;
+
+Kernel *kernel_new(Plan *, Emit *, Frame *, Step *);
 
 #endif

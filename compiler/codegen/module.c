@@ -72,7 +72,7 @@ Emit *emit_open(Ctx *cx, Target target) {
     e->cx = cx;
     e->arena = cx->arena;
     e->target = target;
-    e->messages.arena = e->declared.arena = e->texts.arena = cx->arena;
+    e->messages.arena = e->declared.arena = e->texts.arena = e->functions.arena = cx->arena;
     e->mlir = mlirContextCreateWithThreading(false);
     mlirContextAttachDiagnosticHandler(e->mlir, message, e, NULL);
     load_dialects(e);

@@ -16,7 +16,9 @@ typedef enum {
 typedef struct Buf {
     BufKind kind;
     uint32_t number; /* in plan->bufs */
-    uint32_t k;      /* IN, OUT: position */
+    uint32_t k;      /* IN, OUT: position; SLOT: 1 if it may be written in place */
+    bool written;    /* SLOT: it is */
+    struct Buf *behind[3]; /* SLOT: what it may point at */
     Val v;           /* CONST: whose data */
     Dim bytes, offset;
     uint32_t first, last; /* WORK: live in [first, last], positions of the schedule */
@@ -35,32 +37,46 @@ typedef struct {
     const Eqn *e; /* NULL: an input of the body */
     uint32_t out; /* which result of e */
     uint32_t step; /* that computes it */
-    uint32_t uses, cost;
+    uint32_t uses; /* not yet planned */
+    uint32_t cost; /* of one element, in operations, from what is stored */
+    uint32_t leaves; /* virtual: arrays it reads */
     uint32_t level; /* member: stage of its group */
+    uint32_t need;  /* member: the last stage that evaluates it */
     bool row;       /* member: has the kept axes of the group only */
     Buf *buf;
-    Val alias; /* same memory as this value, other type; 0: none */
-    Ix offset; /* stored as part of `buf`: in elements, from its start */
+    Ix offset; /* in `buf`, in elements from its start */
+    const Dim *strides; /* of its axes in `buf`, in elements; NULL: dense */
+    bool borrowed; /* an input of the body: its memory is not the body's to write */
 } Info;
 
 /* ---- steps: the schedule of one body */
-typedef enum { STEP_LOOPS, STEP_DOT, STEP_CUM, STEP_UPDATE, STEP_SCALAR, STEP_COPY, STEP_COND, STEP_WHILE, STEP_SCAN } StepKind;
+typedef enum { STEP_LOOPS, STEP_DOT, STEP_CUM, STEP_SCALAR, STEP_COND, STEP_WHILE, STEP_SCAN } StepKind;
 typedef struct {
     Val v;      /* what is stored */
     Buf *buf;
     Ix offset;  /* in elements; START atoms allowed */
     const Dim *strides; /* of v's axes in elements; NULL: dense */
+    Dtype as;   /* converted to this when stored; DT_none: as it is */
+    uint32_t level; /* the stage that computes v */
+    bool row;
 } Store;
 typedef struct Body Body;
+typedef struct Carry Carry;
 typedef struct Step {
     StepKind kind;
     const Eqn *e; /* the equation of everything but LOOPS */
     uint32_t number;
     /* LOOPS and those with an epilogue: a domain and its members */
-    Dims domain;
+    Dims domain;     /* without axes of extent 1 */
     bool *reduced;   /* LOOPS: which axes of the domain are reduced */
     bool reduces;
     Ix *axes;        /* the domain's axes as indices over loops */
+    Atom *kept, *red; /* the loops, outermost first: over kept and over reduced axes; collapsed ones left out */
+    uint32_t nkept, nred;
+    Atom lane;        /* the loop vectors run along; 0: none */
+    uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
+    bool outlined;   /* a function of its own, split over threads */
+    struct Dot *dot; /* STEP_DOT: dot.c's */
     struct {
         Val *at;
         uint32_t n, cap;
@@ -71,36 +87,74 @@ typedef struct Step {
     } stores;
     uint32_t levels; /* stages: 1 + the largest level */
     uint32_t cost;   /* of one element, in operations */
-    /* control flow */
+    /* control flow: what becomes of each carry, stacked output or branch result */
     Body **bodies;
     uint32_t nbodies;
+    struct Carry *carries;
+    uint32_t ncarries;
+    Buf **xs, **ys, **xs_slots, **ys_slots; /* SCAN: whole arrays and the part of one turn */
     uint32_t start, end; /* positions in the schedule */
 } Step;
+/* An array carried by a loop: read at `current`, written at `next`; the two trade places after each turn, over the
+   buffers a and b. In place: only `current`, which starts as a copy of the operand in a. */
+struct Carry {
+    enum { CARRY_SCALAR, CARRY_FIXED, CARRY_IN_PLACE, CARRY_SWAP } kind; /* FIXED: the body returns what it got */
+    Buf *operand, *current, *next, *a, *b, *result;
+};
 struct Body {
     const Jaxpr *j;
     struct {
         Step **at;
         uint32_t n, cap;
     } steps;
-    Buf **in_slots, **out_slots; /* by position; NULL for scalars and where no memory is needed */
+    Buf **out_slots; /* where results are wanted; NULL for scalars */
 };
 typedef struct Plan {
     Ctx *cx;
     Arena *arena;
     Indices *ix;
     Info **info; /* by Val: plan_info */
+    uint32_t ninfo;
     struct {
         Buf **at;
         uint32_t n, cap;
     } bufs;
     Body *top;
+    struct Kernel *dry;
     Dim workspace; /* bytes */
     uint32_t position;
 } Plan;
 
+/* The index of a member of `step`: its axes over the domain's. False if its shape is neither the domain's nor that of
+   the kept axes; *row says which. Axes of extent 1 do not count. */
+bool step_index(Plan *, const Step *, Val, Ix *index, bool *row);
+/* Schedules a copy of v before the next step: into a new buffer of `elements` elements, v's axes at `strides`. */
+Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, Dim elements, Dtype as);
+
 Info *plan_info(Plan *, Val);
+void plan_grow(Plan *);           /* after values were made */
+void plan_constant(Plan *, Val);  /* v is data of the library */
+/* What a SCALAR step reads. */
+void plan_scalar_reads(Plan *, const Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+/* NULL after a diagnostic. */
 Plan *plan(Ctx *, const Jaxpr *);
-Step *step_new(Plan *, Body *, StepKind, const Eqn *);
+/* A step at the end of the body over the axes of `shape` (DOT, LOOPS, CUM). */
+Step *step_new(Plan *, Body *, StepKind, const Eqn *, const ArrayType *shape);
 Buf *buf_new(Plan *, BufKind, Dim bytes);
+void step_store(Plan *, Step *, Val, Buf *, Ix offset, const Dim *strides, Dtype as);
+/* Where a store puts its value's element `index`. */
+Ix store_address(Plan *, const Store *, const Ix *index);
+/* Sees to it that v lies in memory; returns where. */
+Buf *plan_stored(Plan *, Body *, Val v);
+/* What evaluating v at an index reads: `seen` for every value that is not virtual. */
+void plan_reads(Plan *, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+/* Loops, lanes and stages of a step whose members are complete (schedule.c). */
+void schedule_step(Plan *, Body *, Step *);
+/* Offsets in the workspace (buffers.c). */
+void plan_buffers(Plan *);
+/* Bodies of control flow (control.c). */
+Ix index_start(Plan *, Val start, Dim most); /* a dynamic start, maybe a literal, clamped to [0, most] */
+bool plan_control(Plan *, Body *, const Eqn *);
+bool plan_body(Plan *, Body *);
 
 #endif

@@ -1,0 +1,135 @@
+#include "kernel.h"
+#include <stdlib.h>
+
+/* Where buffers lie in the workspace. Steps have positions in the order they run; a buffer lives from the first step
+   that touches it to the last; what a loop's body reads from outside lives as long as the loop. Buffers that are
+   never alive together share memory: a released block goes to the next buffer it is large enough for, or of the same
+   size where sizes are known at run time only. */
+
+typedef struct {
+    Plan *p;
+    struct {
+        Buf **at;
+        uint32_t n, cap;
+    } touched; /* since the outermost open loop began; may repeat */
+    uint32_t position;
+} Walk;
+
+static void touch(Walk *w, Buf *b) {
+    if (!b) return;
+    for (uint32_t i = 0; i < 3; i++) touch(w, b->behind[i]);
+    if (b->kind != BUF_WORK) return;
+    if (!b->first) b->first = w->position;
+    b->last = w->position;
+    push(w->p->arena, &w->touched, b);
+}
+static void touch_read(void *user, Val v, const Ix *index, Ix address) {
+    Walk *w = user;
+    if (v) touch(w, plan_info(w->p, v)->buf);
+}
+static void walk_body(Walk *w, Body *b);
+
+static void walk_loops(Walk *w, Step *s) {
+    Plan *p = w->p;
+    each(Store, st, s->stores) {
+        Ix index[32];
+        bool row;
+        step_index(p, s, st->v, index, &row);
+        touch(w, st->buf);
+        plan_reads(p, st->v, index, touch_read, w);
+    }
+    each(Val, v, s->members) {
+        const Eqn *e = plan_info(p, *v)->e;
+        const ArrayType *y = val_array(p->cx, *v);
+        Ix index[32];
+        bool row, reduces = eqn_reduces(e), opaque = !reduces && !eqn_point(e);
+        if (!opaque) step_index(p, s, reduces ? e->in.at[0] : *v, index, &row);
+        each(Val, x, e->in) {
+            const ArrayType *t = val_array(p->cx, *x);
+            Ix at[32];
+            for (uint32_t d = 0; d < t->rank; d++) {
+                bool stretched = !reduces && !opaque && t->dims[d] == 1 && y->dims[d] != 1;
+                at[d] = opaque ? ix_atom(p->ix, atom_loop(p->ix, t->dims[d])) : stretched ? 0 : index[d];
+            }
+            plan_reads(p, *x, at, touch_read, w);
+        }
+    }
+}
+static void walk_step(Walk *w, Step *s) {
+    s->start = ++w->position;
+    walk_loops(w, s);
+    if (s->e && s->nbodies) each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
+    if (s->kind == STEP_SCALAR) plan_scalar_reads(w->p, s, touch_read, w);
+    for (uint32_t i = 0; i < s->ncarries; i++) {
+        Carry *c = &s->carries[i];
+        touch(w, c->operand), touch(w, c->a), touch(w, c->b);
+    }
+    for (uint32_t i = 0; s->nbodies && s->ys && i < s->e->out.n - s->ncarries; i++) touch(w, s->ys[i]);
+    uint32_t from = w->touched.n;
+    for (uint32_t i = 0; i < s->nbodies; i++) {
+        walk_body(w, s->bodies[i]);
+        w->position++;
+    }
+    s->end = w->position;
+    for (uint32_t i = from; i < w->touched.n; i++)
+        if (w->touched.at[i]->first < s->start + 1) w->touched.at[i]->last = s->end;
+    if (s->nbodies) {
+        for (uint32_t i = 0; i < s->ncarries; i++) {
+            Carry *c = &s->carries[i];
+            touch(w, c->operand), touch(w, c->a), touch(w, c->b);
+        }
+        for (uint32_t i = 0; s->ys && i < s->e->out.n - s->ncarries; i++) touch(w, s->ys[i]);
+        each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
+    }
+}
+static void walk_body(Walk *w, Body *b) {
+    each(Step *, s, b->steps) walk_step(w, *s);
+    w->position++;
+    each(Val, v, b->j->out) if (!val_info(w->p->cx, *v)->lit) touch(w, plan_info(w->p, *v)->buf);
+}
+
+/* ---- blocks */
+typedef struct {
+    Dim bytes, offset;
+    uint32_t free_from; /* position after which it is free */
+} Block;
+static Dim rounded(Plan *p, Dim bytes) {
+    Types *ts = p->cx->types;
+    return dim_mul(ts, dim_floordiv(ts, dim_add(ts, bytes, 63), 64), 64);
+}
+static bool fits(const Block *k, Dim bytes) {
+    if (dim_is_const(k->bytes) && dim_is_const(bytes)) return k->bytes >= bytes;
+    return k->bytes == bytes;
+}
+static int by_first(const void *a, const void *b) {
+    const Buf *x = *(Buf *const *)a, *y = *(Buf *const *)b;
+    return x->first != y->first ? (x->first < y->first ? -1 : 1) : (x->number < y->number ? -1 : 1);
+}
+void plan_buffers(Plan *p) {
+    Walk w = {.p = p};
+    struct {
+        Block *at;
+        uint32_t n, cap;
+    } blocks = {0};
+    uint32_t n = 0;
+    walk_body(&w, p->top);
+    Buf **order = arena_new(p->arena, Buf *, p->bufs.n + 1);
+    each(Buf *, b, p->bufs) if ((*b)->kind == BUF_WORK && (*b)->first) order[n++] = *b;
+    qsort(order, n, sizeof *order, by_first);
+    for (uint32_t i = 0; i < n; i++) {
+        Buf *b = order[i];
+        Dim bytes = rounded(p, b->bytes);
+        Block *best = NULL;
+        each(Block, k, blocks)
+            if (k->free_from < b->first && fits(k, bytes) && (!best || (dim_is_const(k->bytes) && k->bytes < best->bytes)))
+                best = k;
+        if (!best) {
+            Block k = {.bytes = bytes, .offset = p->workspace};
+            p->workspace = dim_add(p->cx->types, p->workspace, bytes);
+            push(p->arena, &blocks, k);
+            best = &blocks.at[blocks.n - 1];
+        }
+        best->free_from = b->last;
+        b->offset = best->offset;
+    }
+}

@@ -1,0 +1,202 @@
+#include "kernel.h"
+
+/* Planning of cond, while and scan. A body is planned like the program itself; its inputs are the operands' memory,
+   and slots: pointers that the loop sets before each turn. A copy of the body is planned, since two equations may
+   share one. */
+
+static Jaxpr *fresh_copy(Plan *p, const Jaxpr *j, Span span) {
+    Ctx *cx = p->cx;
+    ValMap map = {.cx = cx};
+    Eqns eqns = {0};
+    Vals in = {arena_new(p->arena, Val, j->in.n + 1), j->in.n};
+    for (uint32_t i = 0; i < in.n; i++) in.at[i] = val_new(cx, val_type(cx, j->in.at[i]), val_info(cx, j->in.at[i])->span);
+    if (!jaxpr_splice(&map, &eqns, j, in, span)) return NULL;
+    Jaxpr *copy = jaxpr_with(cx, j, eqns, vals_rewrite(&map, j->out));
+    copy->in = in;
+    plan_grow(p);
+    return copy;
+}
+static Body *body_new(Plan *p, const Eqn *e, const Jaxpr *j) {
+    Body *b = arena_new(p->arena, Body, 1);
+    b->j = fresh_copy(p, j, e->span);
+    b->out_slots = arena_new(p->arena, Buf *, j->out.n + 1);
+    if (b->j) each(Val, c, b->j->consts) plan_constant(p, *c);
+    return b->j ? b : NULL;
+}
+static bool scalar(Plan *p, Val v) { return val_array(p->cx, v)->rank == 0; }
+
+/* The input is the operand: the same memory, or the same register. */
+static void pass(Plan *p, Body *outer, Val operand, Val input) {
+    Info *in = plan_info(p, input);
+    in->borrowed = true;
+    if (scalar(p, input)) {
+        in->class = VAL_SCALAR;
+        return;
+    }
+    in->class = VAL_STORED;
+    in->buf = plan_stored(p, outer, operand);
+    in->offset = plan_info(p, operand)->offset;
+    in->strides = plan_info(p, operand)->strides;
+}
+static Buf *slot(Plan *p, Buf *behind, bool writable) {
+    Buf *b = buf_new(p, BUF_SLOT, 0);
+    b->k = writable;
+    b->behind[0] = behind;
+    return b;
+}
+static Dim bytes_of(Plan *p, Val v) {
+    Dim n = type_size(p->cx->types, val_type(p->cx, v));
+    return dim_mul(p->cx->types, n, em_bytes(val_array(p->cx, v)->dtype));
+}
+static void computed(Plan *p, const Step *s, Val v, Buf *b) {
+    Info *info = plan_info(p, v);
+    info->class = scalar(p, v) ? VAL_SCALAR : VAL_STORED;
+    info->e = s->e;
+    info->step = s->number;
+    info->buf = scalar(p, v) ? NULL : b;
+}
+/* Scalar operands are registers by now; what a step needs in memory is put there before it. */
+static Step *control_step(Plan *p, Body *b, StepKind kind, const Eqn *e, uint32_t nbodies) {
+    Step *s = arena_new(p->arena, Step, 1);
+    *s = (Step){.kind = kind, .e = e, .nbodies = nbodies};
+    s->bodies = arena_new(p->arena, Body *, nbodies + 1);
+    each(Val, v, e->in) if (!scalar(p, *v)) plan_stored(p, b, *v);
+    return s;
+}
+static void append(Plan *p, Body *b, Step *s) {
+    s->number = b->steps.n + 1;
+    push(p->arena, &b->steps, s);
+}
+
+static bool plan_cond(Plan *p, Body *b, const Eqn *e) {
+    Jaxprs branches = param_jaxprs(e, K_branches);
+    Step *s = control_step(p, b, STEP_COND, e, branches.n);
+    Buf **results = arena_new(p->arena, Buf *, e->out.n + 1);
+    for (uint32_t i = 0; i < e->out.n; i++)
+        if (!scalar(p, e->out.at[i])) results[i] = buf_new(p, BUF_WORK, bytes_of(p, e->out.at[i]));
+    s->ys = results;
+    s->ys_slots = arena_new(p->arena, Buf *, e->out.n + 1);
+    for (uint32_t i = 0; i < e->out.n; i++)
+        if (results[i]) s->ys_slots[i] = slot(p, results[i], false);
+    for (uint32_t k = 0; k < branches.n; k++) {
+        Body *branch = s->bodies[k] = body_new(p, e, branches.at[k]);
+        if (!branch) return false;
+        for (uint32_t i = 0; i < branch->j->in.n; i++) pass(p, b, e->in.at[i + 1], branch->j->in.at[i]);
+        memcpy(branch->out_slots, s->ys_slots, e->out.n * sizeof *branch->out_slots);
+        if (!plan_body(p, branch)) return false;
+    }
+    append(p, b, s);
+    for (uint32_t i = 0; i < e->out.n; i++) computed(p, s, e->out.at[i], results[i]);
+    return true;
+}
+
+/* ---- carries */
+static bool dies(Plan *p, Val v, const Eqn *e) {
+    const Info *info = plan_info(p, v);
+    uint32_t here = 0;
+    each(Val, x, e->in) here += *x == v;
+    return info->uses == here && info->buf && info->buf->kind == BUF_WORK && !info->borrowed && !info->offset &&
+           !info->strides;
+}
+static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand, Val input, Body *body, uint32_t out) {
+    Info *in = plan_info(p, input);
+    if (scalar(p, input)) {
+        c->kind = CARRY_SCALAR;
+        in->class = VAL_SCALAR;
+        return;
+    }
+    c->operand = plan_stored(p, outer, operand);
+    c->current = slot(p, c->operand, true);
+    in->class = VAL_STORED;
+    in->buf = c->current;
+    c->kind = body->j->out.at[out] == input ? CARRY_FIXED : CARRY_SWAP;
+    in->borrowed = c->kind == CARRY_FIXED;
+    if (c->kind == CARRY_FIXED) return;
+    c->next = slot(p, NULL, false);
+    body->out_slots[out] = c->next;
+}
+static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, Val result, Body *body, uint32_t out) {
+    computed(p, s, result, NULL);
+    if (c->kind == CARRY_SCALAR) return;
+    Info *info = plan_info(p, result);
+    const Info *made = plan_info(p, body->j->out.at[out]);
+    if (c->kind == CARRY_FIXED) {
+        info->buf = c->operand;
+        info->borrowed = c->operand->kind != BUF_WORK;
+        return;
+    }
+    if (made->buf && made->buf->number == c->current->number) {
+        c->kind = CARRY_IN_PLACE;
+        c->a = dies(p, operand, e) ? c->operand : buf_new(p, BUF_WORK, bytes_of(p, result));
+        c->current->behind[0] = c->a;
+        info->buf = c->a;
+        return;
+    }
+    c->a = buf_new(p, BUF_WORK, bytes_of(p, result));
+    c->b = buf_new(p, BUF_WORK, bytes_of(p, result));
+    c->result = slot(p, c->operand, false);
+    Buf *slots[3] = {c->current, c->next, c->result};
+    for (uint32_t i = 0; i < 3; i++) slots[i]->behind[0] = c->operand, slots[i]->behind[1] = c->a, slots[i]->behind[2] = c->b;
+    info->buf = c->result;
+    info->borrowed = true;
+}
+
+static bool plan_while(Plan *p, Body *b, const Eqn *e) {
+    const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *turn = param_jaxpr(e, K_body_jaxpr);
+    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0), nb = (uint32_t)param_int(e, K_body_nconsts, 0);
+    if (!scalar(p, cond->out.at[0]))
+        return diag(p->cx->diags, e->span, "primitive 'while' with a batched condition is not supported yet");
+    Step *s = control_step(p, b, STEP_WHILE, e, 2);
+    Body *test = s->bodies[0] = body_new(p, e, cond), *body = s->bodies[1] = body_new(p, e, turn);
+    if (!test || !body) return false;
+    s->ncarries = e->out.n;
+    s->carries = arena_new(p->arena, Carry, s->ncarries + 1);
+    for (uint32_t i = 0; i < nc; i++) pass(p, b, e->in.at[i], test->j->in.at[i]);
+    for (uint32_t i = 0; i < nb; i++) pass(p, b, e->in.at[nc + i], body->j->in.at[i]);
+    for (uint32_t i = 0; i < s->ncarries; i++) {
+        carry_open(p, b, e, &s->carries[i], e->in.at[nc + nb + i], body->j->in.at[nb + i], body, i);
+        Val seen = test->j->in.at[nc + i];
+        Info *in = plan_info(p, seen);
+        in->class = scalar(p, seen) ? VAL_SCALAR : VAL_STORED;
+        in->borrowed = true;
+        in->buf = s->carries[i].current;
+    }
+    if (!plan_body(p, test) || !plan_body(p, body)) return false;
+    append(p, b, s);
+    for (uint32_t i = 0; i < s->ncarries; i++)
+        carry_close(p, e, s, &s->carries[i], e->in.at[nc + nb + i], e->out.at[i], body, i);
+    return true;
+}
+static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
+    const Jaxpr *turn = param_jaxpr(e, K_jaxpr);
+    uint32_t nk = (uint32_t)param_int(e, K_num_consts, 0), nc = (uint32_t)param_int(e, K_num_carry, 0);
+    Step *s = control_step(p, b, STEP_SCAN, e, 1);
+    Body *body = s->bodies[0] = body_new(p, e, turn);
+    if (!body) return false;
+    uint32_t nx = e->in.n - nk - nc, ny = e->out.n - nc;
+    s->ncarries = nc;
+    s->carries = arena_new(p->arena, Carry, nc + 1);
+    s->xs = arena_new(p->arena, Buf *, nx + 1), s->xs_slots = arena_new(p->arena, Buf *, nx + 1);
+    s->ys = arena_new(p->arena, Buf *, ny + 1), s->ys_slots = arena_new(p->arena, Buf *, ny + 1);
+    for (uint32_t i = 0; i < nk; i++) pass(p, b, e->in.at[i], body->j->in.at[i]);
+    for (uint32_t i = 0; i < nc; i++) carry_open(p, b, e, &s->carries[i], e->in.at[nk + i], body->j->in.at[nk + i], body, i);
+    for (uint32_t i = 0; i < nx; i++) {
+        Val x = body->j->in.at[nk + nc + i];
+        s->xs[i] = plan_stored(p, b, e->in.at[nk + nc + i]);
+        s->xs_slots[i] = slot(p, s->xs[i], false);
+        *plan_info(p, x) = (Info){.class = scalar(p, x) ? VAL_SCALAR : VAL_STORED, .buf = s->xs_slots[i], .borrowed = true};
+    }
+    for (uint32_t i = 0; i < ny; i++) {
+        s->ys[i] = buf_new(p, BUF_WORK, bytes_of(p, e->out.at[nc + i]));
+        s->ys_slots[i] = slot(p, s->ys[i], false);
+        if (!scalar(p, body->j->out.at[nc + i])) body->out_slots[nc + i] = s->ys_slots[i];
+    }
+    if (!plan_body(p, body)) return false;
+    append(p, b, s);
+    for (uint32_t i = 0; i < nc; i++) carry_close(p, e, s, &s->carries[i], e->in.at[nk + i], e->out.at[i], body, i);
+    for (uint32_t i = 0; i < ny; i++) computed(p, s, e->out.at[nc + i], s->ys[i]);
+    return true;
+}
+bool plan_control(Plan *p, Body *b, const Eqn *e) {
+    return e->prim == P_cond ? plan_cond(p, b, e) : e->prim == P_while ? plan_while(p, b, e) : plan_scan(p, b, e);
+}

@@ -1,0 +1,163 @@
+#include "kernel.h"
+#include "point.h"
+
+/* cumsum, cumprod, cummax, cummin along one axis. Where that is the innermost one, vectors run along it: the prefixes
+   of a vector in log2(w) shifts, then the carry of the vectors before; else vectors run along the innermost axis, and
+   one carry per lane goes along the other. `reverse` goes from the end: suffixes, and the carry is the first lane. */
+
+enum { LANES = 16 };
+
+typedef struct {
+    Kernel *k;
+    const Eqn *e;
+    Val y;
+    Dtype d;
+    Atom axis;
+    bool reverse;
+} Cum;
+
+static Atom axis_of(Kernel *k, const Eqn *e) {
+    Ix index[32];
+    bool row;
+    step_index(k->plan, k->step, e->out.at[0], index, &row);
+    return ix_at(k->ix, index[param_int(e, K_axis, 0)])->at[0].atom;
+}
+static V combine(const Cum *c, V a, V b) { return point_combine(c->k->e, c->e->prim, c->d, a, b); }
+static V operand(const Cum *c) {
+    Kernel *k = c->k;
+    Ix index[32];
+    bool row;
+    step_index(k->plan, k->step, c->y, index, &row);
+    V x = kernel_vector(k, kernel_eval(k, c->e->in.at[0], index));
+    if (!k->tail.ptr) return x;
+    return em_select(k->e, k->tail, x, point_identity(k->e, c->e->prim, c->d, k->w));
+}
+static void store(const Cum *c, V y) {
+    Kernel *k = c->k;
+    Ix index[32];
+    bool row;
+    step_index(k->plan, k->step, c->y, index, &row);
+    kernel_remember(k, c->y, index, (Reg){em_round(k->e, c->d, y), k->w == 1, k->depth});
+    kernel_stores(k);
+}
+/* Prefixes (suffixes) of the lanes: combined with the lanes 1, 2, 4, … before (after) them. */
+static V prefixes(const Cum *c, V x) {
+    Emit *e = c->k->e;
+    uint32_t w = em_width(x);
+    V none = point_identity(e, c->e->prim, c->d, w);
+    for (uint32_t by = 1; by < w; by *= 2) {
+        int64_t lanes[512];
+        for (uint32_t i = 0; i < w; i++)
+            if (c->reverse) lanes[i] = i + by < w ? i + by : w;
+            else lanes[i] = i >= by ? i - by : w;
+        x = combine(c, em_shuffle(e, x, none, w, lanes), x);
+    }
+    return x;
+}
+static V chunk(const Cum *c, V base, V carry) {
+    Kernel *k = c->k;
+    kernel_enter(k);
+    kernel_bind(k, c->axis, base);
+    V y = combine(c, em_broadcast(k->e, carry, k->w), prefixes(c, operand(c)));
+    V next = em_extract(k->e, y, c->reverse ? 0 : k->w - 1);
+    store(c, y);
+    kernel_leave(k);
+    return next;
+}
+/* All full vectors, then what is left: at the end, or in reverse at the beginning. */
+static void along_lanes(Cum *c) {
+    Kernel *k = c->k;
+    Emit *e = k->e;
+    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), zero = em_i64(e, 0);
+    bool masks = e->target.masks || (e->target.vector_bytes >= 32 && k->step->narrowest >= 4);
+    uint32_t w = k->w = LANES * 4 / (em_bytes(c->d) < 4 ? 4 : em_bytes(c->d));
+    V rest = em_bin(e, "llvm.urem", n, em_i64(e, w)), full = em_bin(e, "llvm.sub", n, rest);
+    V carry = point_identity(e, c->e->prim, c->d, 1), done;
+    For f = em_for(e, zero, full, em_i64(e, w), 1, &carry);
+    V i = em_arg(&f.scope, 0);
+    V base = c->reverse ? em_bin(e, "llvm.sub", n, em_bin(e, "llvm.add", i, em_i64(e, w))) : i;
+    V next = chunk(c, base, em_arg(&f.scope, 1));
+    em_for_end(e, &f, &next, &done);
+    if (masks) {
+        f = em_for(e, zero, rest, em_i64(e, w), 1, &done);
+        k->tail = em_cmpi(e, "ult", em_lanes(e, e->i32, w), em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, rest), w));
+        next = chunk(c, c->reverse ? em_i64(e, 0) : full, em_arg(&f.scope, 1));
+        k->tail = (V){NULL};
+    } else {
+        k->w = 1;
+        f = em_for(e, zero, rest, em_i64(e, 1), 1, &done);
+        i = em_arg(&f.scope, 0);
+        base = c->reverse ? em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", rest, em_i64(e, 1)), i) : em_bin(e, "llvm.add", full, i);
+        next = chunk(c, base, em_arg(&f.scope, 1));
+    }
+    em_for_end(e, &f, &next, &done);
+}
+static void along_axis(Cum *c) {
+    Kernel *k = c->k;
+    Emit *e = k->e;
+    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), one = em_i64(e, 1), done;
+    V carry = point_identity(e, c->e->prim, c->d, k->w);
+    For f = em_for(e, em_i64(e, 0), n, one, 1, &carry);
+    V i = em_arg(&f.scope, 0);
+    if (c->reverse) i = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", n, one), i);
+    kernel_enter(k);
+    kernel_bind(k, c->axis, i);
+    V y = combine(c, em_arg(&f.scope, 1), operand(c));
+    store(c, y);
+    kernel_leave(k);
+    em_for_end(e, &f, &y, &done);
+}
+static void others(Cum *c, uint32_t i, V lo, V hi);
+static void inner(Cum *c, uint32_t i) {
+    Kernel *k = c->k;
+    while (i < k->step->nkept && k->step->kept[i] == c->axis) i++;
+    if (i < k->step->nkept) others(c, i, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, k->step->kept[i])));
+    else if (k->lane == c->axis) along_lanes(c);
+    else along_axis(c);
+}
+static void counted(Cum *c, uint32_t i, V lo, V hi, uint32_t w) {
+    Kernel *k = c->k;
+    For f = em_for(k->e, lo, hi, em_i64(k->e, w), 0, NULL);
+    kernel_enter(k);
+    kernel_bind(k, k->step->kept[i], em_arg(&f.scope, 0));
+    k->w = k->step->kept[i] == k->lane ? w : 1;
+    inner(c, i + 1);
+    kernel_leave(k);
+    k->w = 1;
+    em_for_end(k->e, &f, NULL, NULL);
+}
+static void others(Cum *c, uint32_t i, V lo, V hi) {
+    Kernel *k = c->k;
+    Emit *e = k->e;
+    if (k->step->kept[i] != k->lane) {
+        counted(c, i, lo, hi, 1);
+        return;
+    }
+    uint32_t w = LANES * 4 / (em_bytes(c->d) < 4 ? 4 : em_bytes(c->d));
+    V rest = em_bin(e, "llvm.urem", em_bin(e, "llvm.sub", hi, lo), em_i64(e, w));
+    V mid = em_bin(e, "llvm.sub", hi, rest);
+    counted(c, i, lo, mid, w);
+    counted(c, i, mid, hi, 1);
+}
+static uint32_t first_other(Kernel *k, Atom axis) {
+    uint32_t i = 0;
+    while (i < k->step->nkept && k->step->kept[i] == axis) i++;
+    return i;
+}
+static void write(Kernel *k, V lo, V hi) {
+    const Eqn *e = k->step->e;
+    Cum c = {.k = k, .e = e, .y = e->out.at[0], .d = val_array(k->plan->cx, e->out.at[0])->dtype};
+    c.axis = axis_of(k, e);
+    c.reverse = param_bool(e, K_reverse);
+    k->lane = k->step->kept[k->step->nkept - 1];
+    k->level = 0, k->rows = false;
+    uint32_t i = first_other(k, c.axis);
+    if (i < k->step->nkept) others(&c, i, lo, hi);
+    else inner(&c, i);
+}
+static Dim units(Plan *p, Step *s) {
+    Kernel k = {.plan = p, .ix = p->ix, .step = s};
+    uint32_t i = first_other(&k, axis_of(&k, s->e));
+    return i < s->nkept ? loop_extent(p->ix, s->kept[i]) : 1;
+}
+const KernelKind kernel_cumulative = {units, write};

@@ -1,0 +1,172 @@
+#include "../options.h"
+#include "header.h"
+#include "host.h"
+#include <mlir-c/BuiltinAttributes.h>
+#include <mlir-c/BuiltinTypes.h>
+#include <mlir-c/Dialect/LLVM.h>
+
+/* NAME: checks what the caller gave, gets the workspace, calls the schedule. All checks are one condition; only when
+   it holds are they made one by one, to say which. */
+
+enum { STACK_BYTES = 8192 };
+
+typedef struct {
+    V bad; /* i1 */
+    const char *fail;
+    V args[4];
+    uint32_t n;
+} Check;
+typedef struct {
+    Emit *e;
+    Frame *f;
+    struct {
+        Check *at;
+        uint32_t n, cap;
+    } all;
+} Checks;
+
+static V text(Emit *e, Str s) { return em_address(e, em_text(e, s)); }
+
+static void check_dims(Checks *c, const Signature *s) {
+    Emit *e = c->e;
+    for (uint32_t i = 0; i < s->dims.n; i++) {
+        V d = c->f->symbol_args[i];
+        Check k = {em_cmpi(e, "slt", d, em_i64(e, 0)), "jaxcc_rt_fail_negative", {text(e, str(s->names[i].at)), d}, 2};
+        push(e->arena, &c->all, k);
+    }
+    for (uint32_t i = 0; i < e->cx->dim_checks.n; i++) {
+        const DimCheck *d = &e->cx->dim_checks.at[i];
+        V a = frame_dim(c->f, d->a), b = frame_dim(c->f, d->b);
+        V ta = text(e, signature_dim_text(e->cx, s, d->a)), tb = text(e, signature_dim_text(e->cx, s, d->b));
+        Check k = {em_cmpi(e, d->at_most ? "sgt" : "ne", a, b),
+                   d->at_most ? "jaxcc_rt_fail_above" : "jaxcc_rt_fail_unequal",
+                   {ta, a, tb, b},
+                   4};
+        push(e->arena, &c->all, k);
+    }
+}
+/* A symbolic size must fit: its product in floating point is below 2^63 bytes. */
+static void check_size(Checks *c, Val v, Str name) {
+    Emit *e = c->e;
+    const ArrayType *t = val_array(e->cx, v);
+    V total = em_float(e, e->f64, em_bytes(t->dtype));
+    bool symbolic = false;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        symbolic |= !dim_is_const(t->dims[d]);
+        V n = em_cast(e, "llvm.sitofp", e->f64, frame_dim(c->f, t->dims[d]));
+        V negative = em_cmpf(e, "olt", n, em_float(e, e->f64, 0));
+        total = em_bin(e, "llvm.fmul", total, em_select(e, negative, em_float(e, e->f64, 0x1p63), n));
+    }
+    if (!symbolic) return;
+    Check k = {em_cmpf(e, "oge", total, em_float(e, e->f64, 0x1p63)), "jaxcc_rt_fail_size", {text(e, name)}, 1};
+    push(e->arena, &c->all, k);
+}
+static void check_pointer(Checks *c, Val v, V p, Str name) {
+    Emit *e = c->e;
+    const ArrayType *t = val_array(e->cx, v);
+    Dim n = type_size(e->cx->types, val_type(e->cx, v));
+    if (n == 0) return;
+    V null = em_cmpi(e, "eq", p, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (!dim_is_const(t->dims[d])) {
+            V some = em_cmpi(e, "ne", frame_dim(c->f, t->dims[d]), em_i64(e, 0));
+            null = em_bin(e, "llvm.and", null, some);
+        }
+    Check k = {null, "jaxcc_rt_fail_null", {text(e, name)}, 1};
+    push(e->arena, &c->all, k);
+}
+/* The status of the first check that fails. */
+static V first_failure(Checks *c) {
+    Emit *e = c->e;
+    V status = em_int(e, e->i32, 0);
+    each(Check, k, c->all) {
+        V unknown = em_cmpi(e, "eq", status, em_int(e, e->i32, 0)), said;
+        If branch = em_if(e, em_bin(e, "llvm.and", unknown, k->bad));
+        V call = em_call(e, k->fail, e->i32, k->n, k->args);
+        em_else(e, &branch, 1, &call);
+        em_if_end(e, &branch, &status, &said);
+        status = said;
+    }
+    return status;
+}
+static V cpu_check(Emit *e) {
+    MlirBlock was = e->block;
+    MlirRegion none = mlirRegionCreate();
+    e->block = mlirModuleGetBody(e->module);
+    Str name = S("jaxcc_rt_cpu");
+    Attr a[3] = {{"sym_name", mlirStringAttrGet(e->mlir, mlirStringRefCreate(name.at, name.n))},
+                 {"global_type", mlirTypeAttrGet(e->i64)},
+                 {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal)}};
+    em_op(e, "llvm.mlir.global", 0, NULL, 0, NULL, 3, a, 1, &none);
+    e->block = was;
+    V need = em_i64(e, (int64_t)e->target.need);
+    V have = em_load(e, e->i64, em_address(e, name), 8);
+    return em_cmpi(e, "ne", em_bin(e, "llvm.and", have, need), need);
+}
+
+/* ---- workspace */
+static V run_on(Emit *e, Str body, V *args, uint32_t n, V workspace) {
+    args[n] = workspace;
+    em_call_local(e, body, no_type, n + 1, args);
+    return em_int(e, e->i32, 0);
+}
+static V run_body(Plan *p, Emit *e, Frame *f, Str body, V *args, uint32_t n) {
+    if (p->workspace == 0) return run_on(e, body, args, n, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
+    if (dim_is_const(p->workspace) && p->workspace <= STACK_BYTES) {
+        MlirBlock was = e->block;
+        e->block = f->entry;
+        V stack = em_alloca(e, p->workspace, 64);
+        e->block = was;
+        return run_on(e, body, args, n, stack);
+    }
+    V bytes = frame_dim(f, p->workspace);
+    V w = em_call(e, "jaxcc_rt_workspace_get", e->ptr, 1, &bytes);
+    V none = em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL);
+    If got = em_if(e, em_cmpi(e, "ne", w, none));
+    V ok = run_on(e, body, args, n, w), status;
+    em_call(e, "jaxcc_rt_workspace_put", no_type, 1, &w);
+    em_else(e, &got, 1, &ok);
+    V failed = em_call(e, "jaxcc_rt_fail_memory", e->i32, 1, &bytes);
+    em_if_end(e, &got, &failed, &status);
+    return status;
+}
+static void write_workspace(Plan *p, Emit *e, const Signature *s) {
+    Str name = str_format(e->arena, "%s_workspace_size", e->cx->options->name);
+    Function fn = em_function(e, name, e->i64, 1, &e->ptr, false);
+    Frame f = {.plan = p, .e = e, .entry = fn.scope.block};
+    f.symbols.at = s->dims.at, f.symbols.n = s->dims.n;
+    f.symbol_args = arena_new(e->arena, V, s->dims.n + 1);
+    for (uint32_t i = 0; i < s->dims.n; i++)
+        f.symbol_args[i] = em_load(e, e->i64, em_gep(e, em_arg(&fn.scope, 0), em_i64(e, i), e->i64), 8);
+    em_function_end(e, &fn, frame_dim(&f, p->workspace));
+}
+void entry_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str body) {
+    uint32_t n = s->dims.n + s->in.n + s->out.n;
+    MlirType *t = arena_new(e->arena, MlirType, n + 1);
+    for (uint32_t i = 0; i < n; i++) t[i] = i < s->dims.n ? e->i64 : e->ptr;
+    Function fn = em_function(e, str(e->cx->options->name), e->i32, n, t, true);
+    Frame f = {.plan = p, .e = e, .entry = fn.scope.block};
+    V *args = arena_new(e->arena, V, n + 1);
+    for (uint32_t i = 0; i < n; i++) args[i] = em_arg(&fn.scope, i);
+    f.symbols.at = s->dims.at, f.symbols.n = s->dims.n, f.symbol_args = args;
+    Checks c = {.e = e, .f = &f};
+    Check cpu = {cpu_check(e), "jaxcc_rt_fail_cpu", {em_i64(e, (int64_t)e->target.need)}, 1};
+    push(e->arena, &c.all, cpu);
+    check_dims(&c, s);
+    for (uint32_t i = 0; i < s->in.n + s->out.n; i++) {
+        Val v = i < s->in.n ? s->in.at[i] : s->out.at[i - s->in.n];
+        Str name = s->names[s->dims.n + i];
+        check_size(&c, v, name);
+        check_pointer(&c, v, args[s->dims.n + i], name);
+    }
+    V bad = c.all.at[0].bad;
+    for (uint32_t i = 1; i < c.all.n; i++) bad = em_bin(e, "llvm.or", bad, c.all.at[i].bad);
+    If branch = em_if(e, bad);
+    V status = first_failure(&c), result;
+    em_else(e, &branch, 1, &status);
+    V done = run_body(p, e, &f, body, args, n);
+    em_if_end(e, &branch, &done, &result);
+    em_function_end(e, &fn, result);
+    write_workspace(p, e, s);
+    (void)j;
+}

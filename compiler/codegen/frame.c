@@ -1,0 +1,119 @@
+#include "frame.h"
+
+static Capture *capture(Frame *f, int kind, uint32_t number, Dim symbol, MlirType memory, uint32_t align) {
+    struct {
+        uint64_t kind, number;
+        Dim symbol;
+    } key = {(uint64_t)kind, number, symbol};
+    bool fresh;
+    uint32_t id = intern(&f->keys, &key, sizeof key, &fresh);
+    if (!fresh) return &f->captures.at[id];
+    MlirBlock was = f->e->block;
+    f->e->block = f->entry;
+    Capture c = {.kind = kind, .number = number, .symbol = symbol};
+    V slot = em_gep(f->e, f->context, em_i64(f->e, id), f->e->i64);
+    c.inside = em_load(f->e, memory, slot, align);
+    f->e->block = was;
+    push(f->e->arena, &f->captures, c);
+    return &f->captures.at[id];
+}
+
+/* Scratch of one row, on the stack of the function that uses it. */
+static V row_scratch(Frame *f, Buf *b) {
+    uint64_t key[3] = {CAPTURE_ROW, b->number, 0};
+    bool fresh;
+    uint32_t id = intern(&f->keys, key, sizeof key, &fresh);
+    if (!fresh) return f->captures.at[id].inside;
+    MlirBlock was = f->e->block;
+    f->e->block = f->entry;
+    Capture c = {.kind = CAPTURE_ROW, .number = b->number, .inside = em_alloca(f->e, b->bytes, 64)};
+    f->e->block = was;
+    push(f->e->arena, &f->captures, c);
+    return c.inside;
+}
+V frame_buffer(Frame *f, Buf *b) {
+    if (b->kind == BUF_CONST) return em_address(f->e, em_constant(f->e, b->v));
+    if (b->kind == BUF_ROW) return row_scratch(f, b);
+    if (f->parent) {
+        Capture *c = capture(f, CAPTURE_BUF, b->number, 0, f->e->ptr, 8);
+        return c->inside;
+    }
+    switch (b->kind) {
+    case BUF_IN: return f->in[b->k];
+    case BUF_OUT: return f->out[b->k];
+    case BUF_WORK: return em_gep(f->e, f->workspace, frame_dim(f, b->offset), f->e->i8);
+    default: return f->slots[b->number];
+    }
+}
+V frame_scalar(Frame *f, Val v) {
+    Dtype d = val_array(f->plan->cx, v)->dtype;
+    if (!f->parent) return f->scalars[v];
+    Capture *c = capture(f, CAPTURE_SCALAR, v, 0, em_memory_type(f->e, d), em_bytes(d));
+    MlirBlock was = f->e->block;
+    f->e->block = f->entry;
+    V r = em_to_register(f->e, d, c->inside);
+    f->e->block = was;
+    return r;
+}
+
+static V symbol(Frame *f, Dim d) {
+    if (f->parent) return capture(f, CAPTURE_SYMBOL, 0, d, f->e->i64, 8)->inside;
+    for (uint32_t i = 0; i < f->symbols.n; i++)
+        if (f->symbols.at[i] == d) return f->symbol_args[i];
+    return em_i64(f->e, 0);
+}
+/* a floordiv b and a mod b as Python's, b not 0. */
+static V floor_op(Emit *e, V a, V b, bool mod) {
+    V r = em_bin(e, "llvm.srem", a, b), zero = em_i64(e, 0);
+    V other = em_cmpi(e, "slt", em_bin(e, "llvm.xor", r, b), zero);
+    V fix = em_bin(e, "llvm.and", em_cmpi(e, "ne", r, zero), other);
+    if (mod) return em_select(e, fix, em_bin(e, "llvm.add", r, b), r);
+    V q = em_bin(e, "llvm.sdiv", a, b);
+    return em_select(e, fix, em_bin(e, "llvm.sub", q, em_i64(e, 1)), q);
+}
+static V sum(Frame *f, const DimExpr *x) {
+    Emit *e = f->e;
+    V total = {NULL};
+    for (uint32_t i = 0; i < x->nterms; i++) {
+        const DimTerm *t = &x->terms[i];
+        V p = {NULL};
+        for (uint32_t k = 0; k < t->natoms; k++) {
+            V a = frame_dim(f, t->atoms[k]);
+            p = p.ptr ? em_bin(e, "llvm.mul", p, a) : a;
+        }
+        if (!p.ptr) p = em_i64(e, t->coef);
+        else if (t->coef != 1) p = em_bin(e, "llvm.mul", p, em_i64(e, t->coef));
+        total = total.ptr ? em_bin(e, "llvm.add", total, p) : p;
+    }
+    return total;
+}
+V frame_dim(Frame *f, Dim d) {
+    Emit *e = f->e;
+    if (dim_is_const(d)) return em_i64(e, d);
+    const DimExpr *x = dim_at(f->plan->cx->types, d);
+    if (x->kind == DIM_SUM) return sum(f, x);
+    if (x->kind == DIM_SYMBOL) return symbol(f, d);
+    V a = frame_dim(f, x->a), b = frame_dim(f, x->b);
+    switch (x->kind) {
+    case DIM_FLOORDIV: return floor_op(e, a, b, false);
+    case DIM_MOD: return floor_op(e, a, b, true);
+    case DIM_MAX: return em_bin(e, "llvm.intr.smax", a, b);
+    default: return em_bin(e, "llvm.intr.smin", a, b);
+    }
+}
+
+void frame_pass(Frame *inside, V context) {
+    Emit *e = inside->e;
+    Frame *f = inside->parent;
+    for (uint32_t i = 0; i < inside->captures.n; i++) {
+        const Capture *c = &inside->captures.at[i];
+        if (c->kind == CAPTURE_ROW) continue;
+        V slot = em_gep(e, context, em_i64(e, i), e->i64);
+        if (c->kind == CAPTURE_BUF) em_store(e, frame_buffer(f, f->plan->bufs.at[c->number]), slot, 8);
+        else if (c->kind == CAPTURE_SYMBOL) em_store(e, frame_dim(f, c->symbol), slot, 8);
+        else {
+            Dtype d = val_array(f->plan->cx, c->number)->dtype;
+            em_store(e, em_to_memory(e, d, frame_scalar(f, c->number)), slot, em_bytes(d));
+        }
+    }
+}

@@ -1,0 +1,507 @@
+#include "dot.h"
+#include "kernel.h"
+#include "point.h"
+
+/* Fusion: equations become members of steps. An equation joins the latest step that computes one of its operands if
+   its shape is that step's domain (or the domain's kept axes), it reads the members of that step at their own index
+   only, and everything else it reads is computed before. Index operations and cheap elementwise ones are virtual:
+   computed wherever they are used. What another step needs is stored, wherever it was computed: stores may be added
+   to earlier steps at any time before the code is written.
+
+   The obvious way, fusing producers into each consumer, computes a value once per consumer: exponential in a chain
+   of diamonds. Here every value that costs something is computed by exactly one step. */
+
+enum { VIRTUAL_COST = 4, STEP_COST = 400 };
+
+Info *plan_info(Plan *p, Val v) {
+    if (!p->info[v]) p->info[v] = arena_new(p->arena, Info, 1);
+    return p->info[v];
+}
+Buf *buf_new(Plan *p, BufKind kind, Dim bytes) {
+    Buf *b = arena_new(p->arena, Buf, 1);
+    *b = (Buf){.kind = kind, .number = p->bufs.n, .bytes = bytes};
+    push(p->arena, &p->bufs, b);
+    return b;
+}
+static Buf *buf_for(Plan *p, BufKind kind, Val v) {
+    const ArrayType *t = val_array(p->cx, v);
+    Dim n = type_size(p->cx->types, val_type(p->cx, v));
+    return buf_new(p, kind, dim_mul(p->cx->types, n, em_bytes(t->dtype)));
+}
+
+/* ---- steps */
+Step *step_new(Plan *p, Body *b, StepKind kind, const Eqn *e, const ArrayType *shape) {
+    Step *s = arena_new(p->arena, Step, 1);
+    s->kind = kind, s->e = e, s->number = b->steps.n + 1;
+    uint32_t rank = shape ? shape->rank : 0;
+    s->domain.at = arena_new(p->arena, Dim, rank + 1);
+    s->axes = arena_new(p->arena, Ix, rank + 1);
+    s->reduced = arena_new(p->arena, bool, rank + 1);
+    for (uint32_t d = 0; d < rank; d++) {
+        if (shape->dims[d] == 1) continue;
+        s->axes[s->domain.n] = ix_atom(p->ix, atom_loop(p->ix, shape->dims[d]));
+        s->domain.at[s->domain.n++] = shape->dims[d];
+    }
+    push(p->arena, &b->steps, s);
+    return s;
+}
+static bool match(const Step *s, const ArrayType *t, bool row, Ix *index) {
+    uint32_t a = 0;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        index[d] = 0;
+        if (t->dims[d] == 1) continue;
+        while (row && a < s->domain.n && s->reduced[a]) a++;
+        if (a == s->domain.n || s->domain.at[a] != t->dims[d]) return false;
+        index[d] = s->axes[a++];
+    }
+    while (row && a < s->domain.n && s->reduced[a]) a++;
+    return a == s->domain.n;
+}
+bool step_index(Plan *p, const Step *s, Val v, Ix *index, bool *row) {
+    const ArrayType *t = val_array(p->cx, v);
+    *row = false;
+    if (match(s, t, false, index)) return true;
+    *row = true;
+    return s->reduces && match(s, t, true, index);
+}
+void step_store(Plan *p, Step *s, Val v, Buf *b, Ix offset, const Dim *strides, Dtype as) {
+    Store st = {.v = v, .buf = b, .offset = offset, .strides = strides, .as = as};
+    push(p->arena, &s->stores, st);
+}
+Ix store_address(Plan *p, const Store *s, const Ix *index) {
+    const ArrayType *t = val_array(p->cx, s->v);
+    Ix at = s->offset;
+    Dim stride = 1;
+    for (uint32_t d = t->rank; d-- > 0;) {
+        at = ix_add(p->ix, at, ix_scale(p->ix, index[d], s->strides ? s->strides[d] : stride));
+        stride = dim_mul(p->cx->types, stride, t->dims[d]);
+    }
+    return at;
+}
+Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, Dim elements, Dtype as) {
+    const ArrayType *t = val_array(p->cx, v);
+    Dtype d = as ? as : t->dtype;
+    Buf *buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, em_bytes(d)));
+    Step *s = step_new(p, b, STEP_LOOPS, NULL, t);
+    step_store(p, s, v, buf, 0, strides, as);
+    return buf;
+}
+
+/* ---- what is read */
+void plan_reads(Plan *p, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
+    Kernel *k = p->dry;
+    if (!k) k = p->dry = kernel_new(p, NULL, NULL, NULL);
+    k->scopes[0].serial = ++k->serial;
+    k->step = NULL;
+    k->seen = seen, k->user = user;
+    kernel_eval(k, v, index);
+}
+
+typedef struct {
+    Plan *p;
+    Body *body;
+    Step *step;
+    bool ok, shares;
+} Probe;
+
+/* Is what a candidate reads there when the step runs, and read at its own index if the step computes it? */
+static void probe(void *user, Val v, const Ix *index, Ix address) {
+    Probe *q = user;
+    if (!v || !q->ok) return;
+    const Info *info = plan_info(q->p, v);
+    bool member = info->class == VAL_MEMBER && info->step == q->step->number;
+    if (!member) {
+        if (info->step >= q->step->number) q->ok = false;
+        else if (info->buf) each(Store, s, q->step->stores) q->shares |= s->buf->number == info->buf->number;
+        return;
+    }
+    Ix own[32];
+    bool row;
+    const ArrayType *t = val_array(q->p->cx, v);
+    if (!step_index(q->p, q->step, v, own, &row)) q->ok = false;
+    else if (t->rank && memcmp(own, index, t->rank * sizeof *own)) q->ok = false;
+}
+/* Collects what another step would have to store. */
+typedef struct {
+    Plan *p;
+    Body *body;
+    uint32_t latest, nleaves;
+    Step *step; /* that reads */
+} Reads;
+static void latest(void *user, Val v, const Ix *index, Ix address) {
+    Reads *r = user;
+    if (!v) return;
+    const Info *info = plan_info(r->p, v);
+    if (info->class != VAL_SCALAR) r->nleaves++;
+    if (info->step > r->latest) r->latest = info->step;
+}
+static void store_for(void *user, Val v, const Ix *index, Ix address) {
+    Reads *r = user;
+    if (!v) return;
+    const Info *info = plan_info(r->p, v);
+    if (info->class == VAL_MEMBER && info->step != r->step->number) plan_stored(r->p, r->body, v);
+}
+static void reads_all(Plan *p, const Eqn *e, uint32_t n, void (*seen)(void *, Val, const Ix *, Ix), void *user,
+                      const Ix *index) {
+    const ArrayType *y = val_array(p->cx, e->out.at[0]);
+    for (uint32_t i = 0; i < n; i++) {
+        const ArrayType *t = val_array(p->cx, e->in.at[i]);
+        Ix at[32];
+        for (uint32_t d = 0; d < t->rank; d++)
+            at[d] = index && !(y->rank == t->rank && t->dims[d] == 1 && y->dims[d] != 1) ? index[d] : 0;
+        plan_reads(p, e->in.at[i], at, seen, user);
+    }
+}
+
+Buf *plan_stored(Plan *p, Body *b, Val v) {
+    Info *info = plan_info(p, v);
+    if (info->buf) return info->buf;
+    if (info->class == VAL_MEMBER) {
+        info->buf = buf_for(p, BUF_WORK, v);
+        step_store(p, b->steps.at[info->step - 1], v, info->buf, 0, NULL, DT_none);
+        return info->buf;
+    }
+    /* virtual, a literal, a scalar: a copy, of its own */
+    Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
+    Buf *buf = buf_for(p, BUF_WORK, v);
+    Ix index[32];
+    bool row;
+    Reads r = {.p = p, .body = b, .step = s};
+    step_index(p, s, v, index, &row);
+    plan_reads(p, v, index, store_for, &r);
+    step_store(p, s, v, buf, 0, NULL, DT_none);
+    if (info->class == VAL_VIRTUAL && !val_info(p->cx, v)->lit) {
+        info->class = VAL_STORED;
+        info->buf = buf;
+        info->step = s->number;
+    }
+    return buf;
+}
+
+/* ---- costs */
+static uint32_t own_cost(const Eqn *e) {
+    switch (e->prim) {
+    case P_div: case P_sqrt: case P_rem: case P_mulhi: case P_integer_pow: return 4;
+    case P_select_n: case P_convert_element_type: case P_copy: case P_neg: case P_abs: return 1;
+    default: return point_rule[e->prim] ? 1 : 20;
+    }
+}
+static uint32_t total_cost(Plan *p, const Eqn *e) {
+    uint32_t c = own_cost(e);
+    each(Val, v, e->in) if (!val_info(p->cx, *v)->lit) c += plan_info(p, *v)->cost;
+    return c < 100000 ? c : 100000;
+}
+
+/* ---- joining */
+static bool joinable(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *shape, uint32_t nread, bool *shares) {
+    Probe q = {.p = p, .body = b, .step = s, .ok = true};
+    Ix index[32];
+    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return false;
+    if (s->cost > STEP_COST) return false;
+    if (!match(s, shape, false, index) && !(s->reduces && match(s, shape, true, index))) return false;
+    reads_all(p, e, nread, probe, &q, index);
+    *shares = q.shares;
+    return q.ok;
+}
+static void join(Plan *p, Body *b, Step *s, const Eqn *e, uint32_t nread, const Ix *index) {
+    Reads r = {.p = p, .body = b, .step = s};
+    reads_all(p, e, nread, store_for, &r, index);
+    uint32_t cost = own_cost(e);
+    s->cost += cost;
+    each(Val, v, e->out) {
+        Info *info = plan_info(p, *v);
+        info->class = VAL_MEMBER;
+        info->step = s->number;
+        push(p->arena, &s->members, *v);
+    }
+}
+static uint32_t latest_step(Plan *p, Body *b, const Eqn *e, uint32_t nread, uint32_t *leaves) {
+    Reads r = {.p = p, .body = b};
+    reads_all(p, e, nread, latest, &r, NULL);
+    *leaves = r.nleaves;
+    return r.latest;
+}
+/* The step an equation of this shape joins, or a new one. */
+static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, uint32_t nread, bool reduction) {
+    uint32_t leaves, from = latest_step(p, b, e, nread, &leaves);
+    bool shares;
+    if (from > 0 && (!reduction || b->steps.at[from - 1]->kind == STEP_LOOPS) &&
+        joinable(p, b, b->steps.at[from - 1], e, shape, nread, &shares))
+        return b->steps.at[from - 1];
+    for (uint32_t i = b->steps.n, tries = 0; i > from && tries < 6; i--, tries++) {
+        Step *s = b->steps.at[i - 1];
+        if (s->kind == STEP_LOOPS && joinable(p, b, s, e, shape, nread, &shares)) return s;
+    }
+    return NULL;
+}
+
+/* ---- equations by kind */
+static void plan_point(Plan *p, Body *b, const Eqn *e) {
+    Val y = e->out.at[0];
+    Info *info = plan_info(p, y);
+    const ArrayType *t = val_array(p->cx, y);
+    uint32_t leaves;
+    info->e = e;
+    info->cost = total_cost(p, e);
+    latest_step(p, b, e, e->in.n, &leaves);
+    if (info->cost <= VIRTUAL_COST && leaves <= 1) {
+        info->class = VAL_VIRTUAL;
+        return;
+    }
+    Step *s = step_for(p, b, e, t, e->in.n, false);
+    if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t);
+    Ix index[32];
+    bool row;
+    step_index(p, s, y, index, &row);
+    join(p, b, s, e, e->in.n, index);
+}
+static bool same_axes(Plan *p, const Step *s, const ArrayType *t, const bool *reduced) {
+    uint32_t a = 0;
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (t->dims[d] != 1 && s->reduced[a++] != reduced[d]) return false;
+    (void)p;
+    return true;
+}
+static void set_axes(Step *s, const ArrayType *t, const bool *reduced) {
+    uint32_t a = 0;
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (t->dims[d] != 1) s->reduced[a++] = reduced[d];
+    s->reduces = true;
+}
+static bool any_row(Plan *p, const Step *s) {
+    Ix index[32];
+    each(Val, v, s->members) if (!match(s, val_array(p->cx, *v), false, index)) return true;
+    return false;
+}
+static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
+    const ArrayType *t = val_array(p->cx, e->in.at[0]);
+    Ints axes = param_ints(e, K_axes);
+    bool *reduced = arena_new(p->arena, bool, t->rank + 1);
+    each(int64_t, a, axes) reduced[*a] = true;
+    Step *s = step_for(p, b, e, t, 1, true);
+    Ix index[32];
+    if (s && !match(s, t, false, index)) s = NULL;
+    if (s && s->reduces && !same_axes(p, s, t, reduced)) s = NULL;
+    if (s && !s->reduces && any_row(p, s)) s = NULL;
+    if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t);
+    set_axes(s, t, reduced);
+    match(s, t, false, index);
+    plan_info(p, e->out.at[0])->e = e;
+    Reads r = {.p = p, .body = b, .step = s};
+    plan_reads(p, e->in.at[0], index, store_for, &r);
+    s->cost += 1;
+    Info *info = plan_info(p, e->out.at[0]);
+    info->class = VAL_MEMBER;
+    info->step = s->number;
+    push(p->arena, &s->members, e->out.at[0]);
+}
+static void plan_virtual(Plan *p, const Eqn *e) {
+    uint32_t cost = total_cost(p, e) - own_cost(e);
+    for (uint32_t i = 0; i < e->out.n; i++) {
+        Info *info = plan_info(p, e->out.at[i]);
+        info->class = VAL_VIRTUAL;
+        info->e = e, info->out = i, info->cost = cost;
+    }
+}
+static bool all_scalar(Plan *p, const Eqn *e) {
+    each(Val, v, e->out) if (val_array(p->cx, *v)->rank) return false;
+    return true;
+}
+static void plan_scalar(Plan *p, Body *b, const Eqn *e) {
+    Step *s = step_new(p, b, STEP_SCALAR, e, NULL);
+    Reads r = {.p = p, .body = b, .step = s};
+    for (uint32_t i = 0; i < e->out.n; i++) {
+        Info *info = plan_info(p, e->out.at[i]);
+        *info = (Info){.class = VAL_VIRTUAL, .e = e, .out = i, .uses = info->uses};
+        plan_reads(p, e->out.at[i], NULL, store_for, &r);
+        info->class = VAL_SCALAR;
+        info->step = s->number;
+    }
+}
+void plan_scalar_reads(Plan *p, const Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
+    each(Val, v, s->e->out) {
+        Info *info = plan_info(p, *v);
+        info->class = VAL_VIRTUAL;
+        plan_reads(p, *v, NULL, seen, user);
+        info->class = VAL_SCALAR;
+    }
+}
+static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
+    each(Val, v, e->in) {
+        Info *info = plan_info(p, *v);
+        if (info->class == VAL_MEMBER) plan_stored(p, b, *v);
+        else if (info->class == VAL_VIRTUAL) {
+            const ArrayType *t = val_array(p->cx, *v);
+            Ix at[32];
+            for (uint32_t d = 0; d < t->rank; d++) at[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
+            Reads r = {.p = p, .body = b, .step = &(Step){.number = UINT32_MAX}};
+            plan_reads(p, *v, at, store_for, &r);
+        }
+    }
+    Step *s = step_new(p, b, kind, e, val_array(p->cx, e->out.at[0]));
+    Info *info = plan_info(p, e->out.at[0]);
+    info->e = e;
+    if (kind == STEP_DOT) {
+        b->steps.n--; /* what dot_plan schedules comes before */
+        dot_plan(p, b, s);
+        s->number = b->steps.n + 1;
+        push(p->arena, &b->steps, s);
+    }
+    info->class = VAL_MEMBER;
+    info->step = s->number;
+    push(p->arena, &s->members, e->out.at[0]);
+}
+/* y = x with `update` written over it at a place; in x's own memory where nobody reads x any more. */
+static void plan_update(Plan *p, Body *b, const Eqn *e) {
+    Val x = e->in.at[0], update = e->in.at[1], y = e->out.at[0];
+    const ArrayType *t = val_array(p->cx, x), *u = val_array(p->cx, update);
+    Info *info = plan_info(p, y), *old = plan_info(p, x);
+    bool dies = old->uses == 0 && !val_info(p->cx, x)->lit;
+    Buf *from = dies && old->class != VAL_VIRTUAL ? plan_stored(p, b, x) : NULL;
+    bool mine = from && !old->borrowed && (from->kind == BUF_WORK || (from->kind == BUF_SLOT && from->k));
+    mine = mine && !old->strides && !old->offset;
+    if (mine) from->written = true;
+    Buf *buf = mine ? from : buf_for(p, BUF_WORK, y);
+    if (!mine) {
+        Step *s = step_new(p, b, STEP_LOOPS, NULL, t);
+        Ix index[32];
+        match(s, t, false, index);
+        Reads r = {.p = p, .body = b, .step = s};
+        plan_reads(p, x, index, store_for, &r);
+        step_store(p, s, x, buf, 0, NULL, DT_none);
+    }
+    Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
+    Ix offset = 0;
+    for (uint32_t d = t->rank; d-- > 0;) {
+        Val start = e->in.at[2 + d];
+        Dim most = dim_sub(p->cx->types, t->dims[d], u->dims[d]);
+        offset = ix_add(p->ix, offset, ix_scale(p->ix, index_start(p, start, most), stride));
+        strides[d] = stride;
+        stride = dim_mul(p->cx->types, stride, t->dims[d]);
+    }
+    Step *s = step_new(p, b, STEP_LOOPS, NULL, u);
+    Ix index[32];
+    match(s, u, false, index);
+    Reads r = {.p = p, .body = b, .step = s};
+    plan_reads(p, update, index, store_for, &r);
+    step_store(p, s, update, buf, offset, strides, DT_none);
+    *info = (Info){.class = VAL_STORED, .e = e, .step = s->number, .uses = info->uses, .buf = buf};
+}
+/* Each operand is written to its part of the result. */
+static void plan_join_arrays(Plan *p, Body *b, const Eqn *e, bool stack) {
+    Val y = e->out.at[0];
+    const ArrayType *t = val_array(p->cx, y);
+    Types *ts = p->cx->types;
+    Info *info = plan_info(p, y);
+    int64_t axis = param_int(e, stack ? K_axis : K_dimension, 0);
+    Buf *buf = buf_for(p, BUF_WORK, y);
+    Dim at = 0;
+    Dim *dense = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
+    for (uint32_t d = t->rank; d-- > 0;) dense[d] = stride, stride = dim_mul(ts, stride, t->dims[d]);
+    each(Val, x, e->in) {
+        const ArrayType *xt = val_array(p->cx, *x);
+        Dim *strides = arena_new(p->arena, Dim, xt->rank + 1);
+        for (uint32_t d = 0, k = 0; d < t->rank; d++)
+            if (!stack || (int64_t)d != axis) strides[k++] = dense[d];
+        Ix offset = ix_dim(p->ix, dim_mul(ts, at, dense[axis]));
+        const Info *xi = plan_info(p, *x);
+        at = dim_add(ts, at, stack ? 1 : xt->dims[axis]);
+        if (xi->class == VAL_MEMBER && !val_info(p->cx, *x)->lit) {
+            step_store(p, b->steps.at[xi->step - 1], *x, buf, offset, strides, DT_none);
+            continue;
+        }
+        Step *s = step_new(p, b, STEP_LOOPS, NULL, xt);
+        Ix index[32];
+        match(s, xt, false, index);
+        Reads r = {.p = p, .body = b, .step = s};
+        plan_reads(p, *x, index, store_for, &r);
+        step_store(p, s, *x, buf, offset, strides, DT_none);
+    }
+    *info = (Info){.class = VAL_STORED, .e = e, .step = b->steps.n, .uses = info->uses, .buf = buf};
+}
+static bool small(Plan *p, Val v) {
+    Dim n = type_size(p->cx->types, val_type(p->cx, v));
+    return dim_is_const(n) && n <= 4096;
+}
+
+/* A reduction of nothing but axes of extent 1 moves no data. */
+static bool trivial_reduction(Plan *p, const Eqn *e) {
+    const ArrayType *t = val_array(p->cx, e->in.at[0]);
+    Ints axes = param_ints(e, K_axes);
+    each(int64_t, a, axes) if (t->dims[*a] != 1) return false;
+    return true;
+}
+static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
+    Lower how = prim_lower[e->prim];
+    bool joins = (e->prim == P_concatenate || e->prim == P_stack) && !small(p, e->out.at[0]);
+    switch (how) {
+    case LOWER_CALL: case LOWER_NONE: return diag(p->cx->diags, e->span, "primitive '%s' is not supported yet", prim_name[e->prim]);
+    case LOWER_COND: case LOWER_WHILE: case LOWER_SCAN: return plan_control(p, b, e);
+    case LOWER_DOT: plan_dot_or_cum(p, b, e, STEP_DOT); break;
+    case LOWER_CUM:
+        if (val_array(p->cx, e->in.at[0])->dims[param_int(e, K_axis, 0)] == 1) plan_virtual(p, e);
+        else plan_dot_or_cum(p, b, e, STEP_CUM);
+        break;
+    case LOWER_UPDATE: plan_update(p, b, e); break;
+    case LOWER_REDUCE: case LOWER_ARG:
+        if (!trivial_reduction(p, e)) plan_reduce(p, b, e);
+        else if (all_scalar(p, e)) plan_scalar(p, b, e);
+        else plan_virtual(p, e);
+        break;
+    default:
+        if (all_scalar(p, e)) plan_scalar(p, b, e);
+        else if (joins) plan_join_arrays(p, b, e, e->prim == P_stack);
+        else if (how == LOWER_INDEX) plan_virtual(p, e);
+        else plan_point(p, b, e);
+    }
+    return true;
+}
+
+/* ---- a body: its equations, then its results where they are wanted */
+static void release(Plan *p, Val v) {
+    Info *info = plan_info(p, v);
+    if (val_info(p->cx, v)->lit || info->uses == 0 || --info->uses > 0) return;
+    if (info->class == VAL_VIRTUAL && info->e) each(Val, x, info->e->in) release(p, *x);
+}
+static void result(Plan *p, Body *b, Val v, Buf *want) {
+    Info *info = plan_info(p, v);
+    if (val_info(p->cx, v)->lit == NULL && info->class == VAL_MEMBER && !info->buf) {
+        info->buf = want;
+        step_store(p, b->steps.at[info->step - 1], v, want, 0, NULL, DT_none);
+        return;
+    }
+    bool movable = info->buf && info->buf->kind == BUF_WORK && want->kind != BUF_WORK && !info->offset && !info->strides;
+    if (movable && !info->buf->k) { /* its buffer becomes the one wanted */
+        *info->buf = *want;
+        return;
+    }
+    if (info->class == VAL_MEMBER) {
+        step_store(p, b->steps.at[info->step - 1], v, want, 0, NULL, DT_none);
+        return;
+    }
+    Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
+    Ix index[32];
+    bool row;
+    step_index(p, s, v, index, &row);
+    Reads r = {.p = p, .body = b, .step = s};
+    plan_reads(p, v, index, store_for, &r);
+    step_store(p, s, v, want, 0, NULL, DT_none);
+}
+static void count_uses(Plan *p, const Jaxpr *j) {
+    each(Eqn, e, j->eqns) each(Val, v, e->in) plan_info(p, *v)->uses++;
+    each(Val, v, j->out) plan_info(p, *v)->uses++;
+}
+bool plan_body(Plan *p, Body *b) {
+    const Jaxpr *j = b->j;
+    count_uses(p, j);
+    each(Eqn, e, j->eqns) {
+        if (e->prim == P_dynamic_update_slice) each(Val, v, e->in) release(p, *v);
+        if (!plan_eqn(p, b, e)) return false;
+        bool lazy = plan_info(p, e->out.n ? e->out.at[0] : 0)->class == VAL_VIRTUAL;
+        if (!lazy && e->prim != P_dynamic_update_slice) each(Val, v, e->in) release(p, *v);
+    }
+    for (uint32_t i = 0; i < j->out.n; i++)
+        if (b->out_slots[i]) result(p, b, j->out.at[i], b->out_slots[i]);
+    each(Step *, s, b->steps) schedule_step(p, b, *s);
+    return true;
+}

@@ -1,0 +1,184 @@
+#include "host.h"
+#include "../options.h"
+#include "dot.h"
+#include "header.h"
+#include "point.h"
+#include <mlir-c/BuiltinAttributes.h>
+#include <mlir-c/BuiltinTypes.h>
+
+enum { STACK_BYTES = 8192, PARALLEL_COST = 200000, INLINE_COST = 4000 };
+
+/* ---- scalars */
+static Kernel *scalar_kernel(Host *h, Step *s) { return kernel_new(h->plan, h->e, &h->frame, s); }
+
+V host_scalar(Host *h, Val v) {
+    Kernel *k = scalar_kernel(h, NULL);
+    return kernel_eval(k, v, NULL).v;
+}
+void host_store(Host *h, Val v, V pointer) {
+    Dtype d = val_array(h->plan->cx, v)->dtype;
+    em_store(h->e, em_to_memory(h->e, d, host_scalar(h, v)), pointer, em_bytes(d));
+}
+V host_bytes(Host *h, Val v) {
+    Types *ts = h->plan->cx->types;
+    Dim n = type_size(ts, val_type(h->plan->cx, v));
+    return frame_dim(&h->frame, dim_mul(ts, n, em_bytes(val_array(h->plan->cx, v)->dtype)));
+}
+void host_copy(Host *h, V to, V from, V bytes) {
+    V o[3] = {to, from, bytes};
+    Attr a = {"isVolatile", mlirIntegerAttrGet(h->e->i1, 0)};
+    em_op(h->e, "llvm.intr.memcpy", 0, NULL, 3, o, 1, &a, 0, NULL);
+}
+static void scalar_step(Host *h, Step *s) {
+    for (uint32_t i = 0; i < s->e->out.n; i++) {
+        Val v = s->e->out.at[i];
+        h->frame.scalars[v] = kernel_equation(scalar_kernel(h, NULL), s->e, i).v;
+    }
+}
+
+/* ---- kernels */
+static const KernelKind *kind_of(const Step *s) {
+    return s->kind == STEP_DOT ? &kernel_dot : s->kind == STEP_CUM ? &kernel_cumulative : &kernel_loops;
+}
+/* Operations of the whole step, and of one unit; -1 when known at run time only. */
+static int64_t known_cost(Host *h, const Step *s) {
+    __int128 c = s->cost + 1;
+    for (uint32_t i = 0; i < s->domain.n; i++) {
+        if (!dim_is_const(s->domain.at[i])) return -1;
+        c *= s->domain.at[i];
+    }
+    if (s->kind == STEP_DOT) c *= dim_is_const(s->dot->k) ? s->dot->k + 1 : -1;
+    if (c < 0) return -1;
+    return c > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)c;
+}
+static void inline_kernel(Host *h, Step *s) {
+    Kernel *k = kernel_new(h->plan, h->e, &h->frame, s);
+    Dim n = kind_of(s)->units(h->plan, s);
+    kind_of(s)->write(k, em_i64(h->e, 0), frame_dim(&h->frame, n));
+}
+/* A function of its own, kernel(context, lo, hi); called, or split over threads when that is worth it. Equal kernels
+   are one function. */
+static Str outline(Host *h, Step *s, Frame *f) {
+    Emit *e = h->e;
+    MlirType args[3] = {e->ptr, e->i64, e->i64};
+    Str name = str_format(e->arena, "kernel_%u", h->nkernels++);
+    Function fn = em_function(e, name, no_type, 3, args, false);
+    *f = (Frame){.plan = h->plan, .e = e, .parent = &h->frame, .entry = fn.scope.block};
+    f->context = em_arg(&fn.scope, 0);
+    f->keys.arena = e->arena;
+    Kernel *k = kernel_new(h->plan, e, f, s);
+    kind_of(s)->write(k, em_arg(&fn.scope, 1), em_arg(&fn.scope, 2));
+    MlirOperation op = em_function_end(e, &fn, (V){NULL});
+    return em_shared_function(e, op, name);
+}
+static V grain(Host *h, const Step *s, V units, int64_t cost) {
+    Emit *e = h->e;
+    V total;
+    if (cost >= 0) total = em_i64(e, cost);
+    else {
+        total = em_i64(e, s->cost + 1);
+        for (uint32_t i = 0; i < s->domain.n; i++) total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->domain.at[i]));
+        if (s->kind == STEP_DOT) total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->dot->k));
+    }
+    /* units of at least PARALLEL_COST operations */
+    V each_unit = em_bin(e, "llvm.udiv", total, em_bin(e, "llvm.intr.umax", units, em_i64(e, 1)));
+    V n = em_bin(e, "llvm.udiv", em_i64(e, PARALLEL_COST), em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
+    return em_bin(e, "llvm.intr.umax", n, em_i64(e, 1));
+}
+static void kernel_step(Host *h, Step *s) {
+    Emit *e = h->e;
+    int64_t cost = known_cost(h, s);
+    if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT && h->nkernels == 0) {
+        inline_kernel(h, s);
+        return;
+    }
+    Frame inside;
+    Str name = outline(h, s, &inside);
+    V units = frame_dim(&h->frame, kind_of(s)->units(h->plan, s));
+    MlirBlock was = e->block;
+    e->block = h->frame.entry;
+    V context = em_alloca(e, 8 * (int64_t)(inside.captures.n + 1), 8);
+    e->block = was;
+    frame_pass(&inside, context);
+    if (cost >= 0 && cost < 2 * PARALLEL_COST) {
+        V args[3] = {context, em_i64(e, 0), units};
+        em_call_local(e, name, no_type, 3, args);
+        return;
+    }
+    V args[4] = {em_address(e, name), context, units, grain(h, s, units, cost)};
+    em_call(e, "jaxcc_rt_parallel_for", no_type, 4, args);
+}
+static bool empty(const Step *s) {
+    for (uint32_t i = 0; i < s->domain.n; i++)
+        if (s->domain.at[i] == 0 && !s->reduced[i]) return true;
+    return false;
+}
+static void host_step(Host *h, Step *s) {
+    switch (s->kind) {
+    case STEP_SCALAR: scalar_step(h, s); break;
+    case STEP_COND: case STEP_WHILE: case STEP_SCAN: host_control(h, s); break;
+    default:
+        if (s->stores.n && !empty(s)) kernel_step(h, s);
+    }
+}
+void host_body(Host *h, Body *b) {
+    each(Step *, s, b->steps) host_step(h, *s);
+}
+
+/* ---- the entry function */
+static V load_scalar(Host *h, Val v, V p) {
+    Dtype d = val_array(h->plan->cx, v)->dtype;
+    return em_to_register(h->e, d, em_load(h->e, em_memory_type(h->e, d), p, em_bytes(d)));
+}
+static void open_frame(Host *h, const Signature *s, Scope *scope, const Jaxpr *j) {
+    Emit *e = h->e;
+    Frame *f = &h->frame;
+    uint32_t nin = s->in.n, nout = s->out.n;
+    *f = (Frame){.plan = h->plan, .e = e, .entry = scope->block};
+    f->keys.arena = e->arena;
+    f->symbols.at = s->dims.at, f->symbols.n = s->dims.n;
+    f->symbol_args = arena_new(e->arena, V, s->dims.n + 1);
+    f->in = arena_new(e->arena, V, nin + 1), f->out = arena_new(e->arena, V, nout + 1);
+    f->slots = arena_new(e->arena, V, h->plan->bufs.n + 1);
+    f->scalars = arena_new(e->arena, V, h->plan->cx->nvals + 1);
+    for (uint32_t i = 0; i < s->dims.n; i++) f->symbol_args[i] = em_arg(scope, i);
+    for (uint32_t i = 0; i < nin; i++) f->in[i] = em_arg(scope, s->dims.n + i);
+    for (uint32_t i = 0; i < nout; i++) f->out[i] = em_arg(scope, s->dims.n + nin + i);
+    f->workspace = em_arg(scope, s->dims.n + nin + nout);
+    for (uint32_t i = 0; i < nin; i++)
+        if (plan_info(h->plan, s->in.at[i])->class == VAL_SCALAR)
+            f->scalars[s->in.at[i]] = load_scalar(h, s->in.at[i], f->in[i]);
+    each(Val, c, j->consts) {
+        Info *info = plan_info(h->plan, *c);
+        if (val_array(h->plan->cx, *c)->rank == 0 && info->buf->kind == BUF_CONST) {
+            info->class = VAL_SCALAR;
+            f->scalars[*c] = load_scalar(h, *c, em_address(e, em_constant(e, *c)));
+        }
+    }
+}
+static uint32_t parameters(Emit *e, const Signature *s, MlirType *t) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->dims.n; i++) t[n++] = e->i64;
+    for (uint32_t i = 0; i < s->in.n + s->out.n; i++) t[n++] = e->ptr;
+    return n;
+}
+/* The schedule, as an inner function with the workspace as its last argument. */
+static Str write_body(Plan *p, Emit *e, const Jaxpr *j, const Signature *s) {
+    MlirType *t = arena_new(e->arena, MlirType, s->dims.n + s->in.n + s->out.n + 1);
+    uint32_t n = parameters(e, s, t);
+    t[n++] = e->ptr;
+    Str name = str_format(e->arena, "%s.body", e->cx->options->name);
+    Host h = {.plan = p, .e = e};
+    Function fn = em_function(e, name, no_type, n, t, false);
+    open_frame(&h, s, &fn.scope, j);
+    host_body(&h, p->top);
+    for (uint32_t i = 0; i < j->out.n; i++)
+        if (!p->top->out_slots[i]) host_store(&h, j->out.at[i], h.frame.out[i]);
+    em_function_end(e, &fn, (V){NULL});
+    return name;
+}
+void host_entry(Plan *p, Emit *e, const Jaxpr *j) {
+    Signature s = signature_of(e->cx, j);
+    Str body = write_body(p, e, j, &s);
+    entry_write(p, e, j, &s, body);
+}

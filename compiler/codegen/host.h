@@ -1,0 +1,31 @@
+/* The library's function: checks, workspace, and the schedule, step by step. */
+#ifndef JAXCC_HOST_H
+#define JAXCC_HOST_H
+#include "frame.h"
+#include "header.h"
+#include "kernel.h"
+
+typedef struct {
+    Plan *plan;
+    Emit *e;
+    Frame frame;
+    uint32_t nkernels;
+} Host;
+
+void host_body(Host *, Body *);
+void host_control(Host *, Step *); /* hostloop.c */
+/* A value of rank 0 as a register. */
+V host_scalar(Host *, Val);
+/* Writes a scalar result to memory. */
+void host_store(Host *, Val, V pointer);
+/* bytes of v's array as i64 */
+V host_bytes(Host *, Val);
+/* Copies an array. */
+void host_copy(Host *, V to, V from, V bytes);
+
+/* NAME itself: checks, workspace, then `body` (entry.c). */
+void entry_write(Plan *, Emit *, const Jaxpr *, const Signature *, Str body);
+/* NAME, and NAME_workspace_size. */
+void host_entry(Plan *, Emit *, const Jaxpr *);
+
+#endif

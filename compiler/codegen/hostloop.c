@@ -1,0 +1,189 @@
+#include "host.h"
+#include <mlir-c/BuiltinTypes.h>
+
+/* Control flow of the host: scf loops whose carried values are the scalars, and for arrays the pointers to where they
+   are and where they go next. */
+
+static void pass(Host *h, Val operand, Val input) {
+    if (val_array(h->plan->cx, input)->rank == 0) h->frame.scalars[input] = host_scalar(h, operand);
+}
+static V *slot_of(Host *h, const Buf *b) { return &h->frame.slots[b->number]; }
+
+/* ---- carries */
+typedef struct {
+    V at[2]; /* scalar; or current and next */
+    uint32_t n;
+} Carried;
+static uint32_t carried_count(const Step *s) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->ncarries; i++)
+        n += s->carries[i].kind == CARRY_SCALAR ? 1 : s->carries[i].kind == CARRY_SWAP ? 2 : 0;
+    return n;
+}
+static V *carries_open(Host *h, Step *s, const Val *operands) {
+    V *init = arena_new(h->e->arena, V, carried_count(s) + 1), *out = init;
+    for (uint32_t i = 0; i < s->ncarries; i++) {
+        Carry *c = &s->carries[i];
+        if (c->kind == CARRY_SCALAR) {
+            *out++ = host_scalar(h, operands[i]);
+            continue;
+        }
+        V from = frame_buffer(&h->frame, c->operand);
+        if (c->kind == CARRY_FIXED) *slot_of(h, c->current) = from;
+        if (c->kind == CARRY_IN_PLACE) {
+            V a = frame_buffer(&h->frame, c->a);
+            if (c->a->number != c->operand->number) host_copy(h, a, from, host_bytes(h, operands[i]));
+            *slot_of(h, c->current) = a;
+        }
+        if (c->kind != CARRY_SWAP) continue;
+        if (c->current->written) {
+            V b = frame_buffer(&h->frame, c->b);
+            host_copy(h, b, from, host_bytes(h, operands[i]));
+            from = b;
+        }
+        *out++ = from;
+        *out++ = frame_buffer(&h->frame, c->a);
+    }
+    return init;
+}
+/* The block's arguments become the body's inputs. */
+static void carries_bind(Host *h, Step *s, Scope *scope, uint32_t first, const Val *inputs) {
+    for (uint32_t i = 0; i < s->ncarries; i++) {
+        Carry *c = &s->carries[i];
+        if (c->kind == CARRY_SCALAR) h->frame.scalars[inputs[i]] = em_arg(scope, first++);
+        if (c->kind != CARRY_SWAP) continue;
+        *slot_of(h, c->current) = em_arg(scope, first++);
+        *slot_of(h, c->next) = em_arg(scope, first++);
+    }
+}
+static V *carries_next(Host *h, Step *s, const Val *results) {
+    Emit *e = h->e;
+    V *next = arena_new(e->arena, V, carried_count(s) + 1), *out = next;
+    for (uint32_t i = 0; i < s->ncarries; i++) {
+        Carry *c = &s->carries[i];
+        if (c->kind == CARRY_SCALAR) *out++ = host_scalar(h, results[i]);
+        if (c->kind != CARRY_SWAP) continue;
+        V current = *slot_of(h, c->current);
+        *out++ = *slot_of(h, c->next);
+        if (!c->current->written) { /* the operand itself is never written */
+            V first = em_cmpi(e, "eq", current, frame_buffer(&h->frame, c->operand));
+            current = em_select(e, first, frame_buffer(&h->frame, c->b), current);
+        }
+        *out++ = current;
+    }
+    return next;
+}
+static void carries_close(Host *h, Step *s, const V *results, const Val *out) {
+    for (uint32_t i = 0; i < s->ncarries; i++) {
+        Carry *c = &s->carries[i];
+        if (c->kind == CARRY_SCALAR) h->frame.scalars[out[i]] = *results++;
+        if (c->kind != CARRY_SWAP) continue;
+        *slot_of(h, c->result) = *results;
+        results += 2;
+    }
+}
+
+static void host_while(Host *h, Step *s) {
+    Emit *e = h->e;
+    const Eqn *q = s->e;
+    const Jaxpr *cond = s->bodies[0]->j, *body = s->bodies[1]->j;
+    uint32_t nc = cond->in.n - s->ncarries, nb = body->in.n - s->ncarries, n = carried_count(s);
+    for (uint32_t i = 0; i < nc; i++) pass(h, q->in.at[i], cond->in.at[i]);
+    for (uint32_t i = 0; i < nb; i++) pass(h, q->in.at[nc + i], body->in.at[i]);
+    V *init = carries_open(h, s, q->in.at + nc + nb);
+    MlirType *types = arena_new(e->arena, MlirType, n + 1);
+    for (uint32_t i = 0; i < n; i++) types[i] = mlirValueGetType(init[i]);
+    Scope before = em_begin(e, n, types);
+    carries_bind(h, s, &before, 0, cond->in.at + nc);
+    host_body(h, s->bodies[0]);
+    V *o = arena_new(e->arena, V, n + 1);
+    o[0] = host_scalar(h, cond->out.at[0]);
+    for (uint32_t i = 0; i < n; i++) o[i + 1] = em_arg(&before, i);
+    em_op(e, "scf.condition", 0, NULL, n + 1, o, 0, NULL, 0, NULL);
+    em_end(e, &before);
+    Scope after = em_begin(e, n, types);
+    carries_bind(h, s, &after, 0, body->in.at + nb);
+    host_body(h, s->bodies[1]);
+    em_op(e, "scf.yield", 0, NULL, n, carries_next(h, s, body->out.at), 0, NULL, 0, NULL);
+    em_end(e, &after);
+    carries_close(h, s, em_while(e, n, init, &before, &after), q->out.at);
+}
+
+/* ---- scan */
+static V part(Host *h, Buf *whole, V turn, Val v) {
+    V offset = em_bin(h->e, "llvm.mul", turn, host_bytes(h, v));
+    return em_gep(h->e, frame_buffer(&h->frame, whole), offset, h->e->i8);
+}
+static Dim scan_length(Host *h, const Step *s, uint32_t nx) {
+    const Eqn *q = s->e;
+    if (nx) return val_array(h->plan->cx, q->in.at[q->in.n - 1])->dims[0];
+    if (q->out.n > s->ncarries) return val_array(h->plan->cx, q->out.at[s->ncarries])->dims[0];
+    const Param *p = param_find(q, K_length);
+    return p && p->value.kind == V_DIM ? p->value.dim : param_int(q, K_length, 0);
+}
+static void host_scan(Host *h, Step *s) {
+    Emit *e = h->e;
+    const Eqn *q = s->e;
+    const Jaxpr *body = s->bodies[0]->j;
+    uint32_t nk = (uint32_t)param_int(q, K_num_consts, 0), nc = s->ncarries, n = carried_count(s);
+    uint32_t nx = q->in.n - nk - nc, ny = q->out.n - nc;
+    for (uint32_t i = 0; i < nk; i++) pass(h, q->in.at[i], body->in.at[i]);
+    V *init = carries_open(h, s, q->in.at + nk);
+    V length = frame_dim(&h->frame, scan_length(h, s, nx)), one = em_i64(e, 1);
+    For f = em_for(e, em_i64(e, 0), length, one, n, init);
+    V turn = em_arg(&f.scope, 0);
+    if (param_bool(q, K_reverse)) turn = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", length, one), turn);
+    carries_bind(h, s, &f.scope, 1, body->in.at + nk);
+    for (uint32_t i = 0; i < nx; i++) {
+        Val x = body->in.at[nk + nc + i];
+        V p = *slot_of(h, s->xs_slots[i]) = part(h, s->xs[i], turn, x);
+        Dtype d = val_array(h->plan->cx, x)->dtype;
+        if (val_array(h->plan->cx, x)->rank == 0)
+            h->frame.scalars[x] = em_to_register(e, d, em_load(e, em_memory_type(e, d), p, em_bytes(d)));
+    }
+    for (uint32_t i = 0; i < ny; i++) *slot_of(h, s->ys_slots[i]) = part(h, s->ys[i], turn, body->out.at[nc + i]);
+    host_body(h, s->bodies[0]);
+    for (uint32_t i = 0; i < ny; i++)
+        if (val_array(h->plan->cx, body->out.at[nc + i])->rank == 0)
+            host_store(h, body->out.at[nc + i], *slot_of(h, s->ys_slots[i]));
+    V *results = arena_new(e->arena, V, n + 1);
+    em_for_end(e, &f, carries_next(h, s, body->out.at), results);
+    carries_close(h, s, results, q->out.at);
+}
+
+/* ---- cond: branch 0, else branch 1, …, else the last */
+static void branch(Host *h, Step *s, uint32_t k, V index, V *results) {
+    Emit *e = h->e;
+    const Eqn *q = s->e;
+    Body *b = s->bodies[k];
+    If i = {0};
+    bool last = k + 1 == s->nbodies;
+    if (!last) {
+        V at = em_int(e, mlirValueGetType(index), k);
+        i = em_if(e, em_cmpi(e, em_width(index) == 1 && mlirIntegerTypeGetWidth(mlirValueGetType(index)) == 1 ? "eq" : "sle", index, at));
+    }
+    for (uint32_t n = 0; n < b->j->in.n; n++) pass(h, q->in.at[n + 1], b->j->in.at[n]);
+    host_body(h, b);
+    uint32_t n = 0;
+    for (uint32_t o = 0; o < q->out.n; o++)
+        if (!s->ys_slots[o]) results[n++] = host_scalar(h, b->j->out.at[o]);
+    if (last) return;
+    V *no = arena_new(e->arena, V, n + 1);
+    em_else(e, &i, n, results);
+    branch(h, s, k + 1, index, no);
+    em_if_end(e, &i, no, results);
+}
+static void host_cond(Host *h, Step *s) {
+    const Eqn *q = s->e;
+    for (uint32_t o = 0; o < q->out.n; o++)
+        if (s->ys_slots[o]) *slot_of(h, s->ys_slots[o]) = frame_buffer(&h->frame, s->ys[o]);
+    V *results = arena_new(h->e->arena, V, q->out.n + 1);
+    branch(h, s, 0, host_scalar(h, q->in.at[0]), results);
+    for (uint32_t o = 0; o < q->out.n; o++)
+        if (!s->ys_slots[o]) h->frame.scalars[q->out.at[o]] = *results++;
+}
+void host_control(Host *h, Step *s) {
+    if (s->kind == STEP_COND) host_cond(h, s);
+    else if (s->kind == STEP_WHILE) host_while(h, s);
+    else host_scan(h, s);
+}

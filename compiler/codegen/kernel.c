@@ -1,0 +1,483 @@
+#include "kernel.h"
+#include "../passes/passes.h"
+#include "frame.h"
+#include "point.h"
+#include <mlir-c/BuiltinAttributes.h>
+#include <mlir-c/BuiltinTypes.h>
+
+/* ---- what was computed already: by value (or index) and condition; valid while the scope it lies in is open */
+struct KernelMemo {
+    Intern keys;
+    struct {
+        struct {
+            Reg reg;
+            uint32_t serial;
+        } * at;
+        uint32_t n, cap;
+    } all;
+};
+enum { KEY_INDEX = UINT32_MAX, KEY_LANES = UINT32_MAX - 1, KEY_BUF = UINT32_MAX - 2, KEY_DIM = UINT32_MAX - 3 };
+
+static uint32_t memo_id(Kernel *k, uint32_t v, uint64_t a, const Ix *index, uint32_t n) {
+    uint32_t key[40] = {v, k->guard_id, (uint32_t)a, (uint32_t)(a >> 32)};
+    if (n) memcpy(key + 4, index, n * sizeof *index);
+    bool fresh;
+    uint32_t id = intern(&k->memo->keys, key, (4 + n) * sizeof *key, &fresh);
+    if (fresh) {
+        __typeof__(*k->memo->all.at) none = {0};
+        push(k->plan->arena, &k->memo->all, none);
+    }
+    return id;
+}
+static bool memo_get(Kernel *k, uint32_t id, Reg *r) {
+    uint32_t serial = k->memo->all.at[id].serial;
+    *r = k->memo->all.at[id].reg;
+    return serial && r->depth <= k->depth && k->scopes[r->depth].serial == serial;
+}
+static Reg memo_set(Kernel *k, uint32_t id, Reg r) {
+    k->memo->all.at[id].reg = r;
+    k->memo->all.at[id].serial = k->scopes[r.depth].serial;
+    return r;
+}
+
+Kernel *kernel_new(Plan *p, Emit *e, Frame *f, Step *s) {
+    Kernel *k = arena_new(p->arena, Kernel, 1);
+    k->plan = p, k->e = e, k->frame = f, k->step = s, k->ix = p->ix, k->w = 1;
+    k->memo = arena_new(p->arena, struct KernelMemo, 1);
+    k->memo->keys.arena = p->arena;
+    k->serial = 1;
+    k->scopes[0].serial = 1;
+    if (e) k->scopes[0].block = e->block;
+    k->dry = !e;
+    return k;
+}
+void kernel_enter(Kernel *k) {
+    k->depth++;
+    k->scopes[k->depth].serial = ++k->serial;
+    if (k->e) k->scopes[k->depth].block = k->e->block;
+}
+void kernel_leave(Kernel *k) { k->depth--; }
+void kernel_bind(Kernel *k, Atom loop, V index) {
+    Ix i = ix_atom(k->ix, loop);
+    if (!i) return;
+    memo_set(k, memo_id(k, KEY_BUF, loop, NULL, 0), (Reg){index, true, k->depth});
+}
+MlirBlock kernel_at(Kernel *k, uint32_t depth) {
+    MlirBlock was = k->e->block;
+    if (depth < k->depth) k->e->block = k->scopes[depth].block;
+    return was;
+}
+Reg kernel_guard(Kernel *k, Reg condition) {
+    Reg before = k->guard;
+    before.depth = k->guard_id; /* remembered together */
+    if (!k->dry && k->guard.v.ptr) {
+        V a = kernel_vector(k, k->guard), b = kernel_vector(k, condition);
+        condition = (Reg){em_bin(k->e, "llvm.and", a, b), false, k->depth};
+    }
+    k->guard = condition;
+    k->guard_id = ++k->nguards;
+    return before;
+}
+void kernel_unguard(Kernel *k, Reg before) {
+    k->guard_id = before.depth;
+    k->guard = before;
+    k->guard.depth = k->depth;
+}
+V kernel_vector(Kernel *k, Reg r) {
+    if (!r.uniform || k->w == 1) return r.v;
+    return em_broadcast(k->e, r.v, k->w);
+}
+
+/* ---- indices */
+V kernel_dim(Kernel *k, Dim d) {
+    uint32_t id = memo_id(k, KEY_DIM, (uint64_t)d, NULL, 0);
+    Reg r;
+    if (memo_get(k, id, &r)) return r.v;
+    MlirBlock was = kernel_at(k, 0);
+    r = (Reg){frame_dim(k->frame, d), true, 0};
+    k->e->block = was;
+    return memo_set(k, id, r).v;
+}
+static Reg index_reg(Kernel *k, Ix i);
+
+static Reg atom_start(Kernel *k, const AtomInfo *a) {
+    Emit *e = k->e;
+    MlirBlock was = kernel_at(k, 0);
+    V v = frame_scalar(k->frame, a->v);
+    const DtypeInfo *d = &dtype_info[val_array(k->plan->cx, a->v)->dtype];
+    if (d->bits < 64) v = em_cast(e, d->kind == DK_SINT ? "llvm.sext" : "llvm.zext", e->i64, v);
+    V most = frame_dim(k->frame, a->b), zero = em_i64(e, 0);
+    if (d->kind == DK_SINT) {
+        v = em_bin(e, "llvm.intr.smin", v, most);
+        v = em_bin(e, "llvm.intr.smax", v, zero);
+    } else v = em_bin(e, "llvm.intr.umin", v, em_bin(e, "llvm.intr.smax", most, zero));
+    k->e->block = was;
+    return (Reg){v, true, 0};
+}
+static Reg atom_reg(Kernel *k, Atom atom) {
+    const AtomInfo *a = atom_at(k->ix, atom);
+    uint32_t id = memo_id(k, KEY_BUF, atom, NULL, 0);
+    Reg r;
+    if (memo_get(k, id, &r)) return r;
+    if (a->kind == ATOM_LOOP) return (Reg){em_i64(k->e, 0), true, 0}; /* collapsed or of one step */
+    if (a->kind == ATOM_START) return memo_set(k, id, atom_start(k, a));
+    Reg x = index_reg(k, a->a);
+    V d = kernel_dim(k, a->b);
+    MlirBlock was = kernel_at(k, x.depth);
+    r = x;
+    r.v = em_bin(k->e, a->kind == ATOM_DIV ? "llvm.udiv" : "llvm.urem", x.v, d);
+    k->e->block = was;
+    return memo_set(k, id, r);
+}
+/* Terms are added from the outermost scope inwards, each partial sum in the scope of its last term. */
+static Reg index_reg(Kernel *k, Ix i) {
+    uint32_t id = memo_id(k, KEY_INDEX, i, NULL, 0);
+    Reg sum = {kernel_dim(k, ix_at(k->ix, i)->c), true, 0}, r;
+    if (memo_get(k, id, &r)) return r;
+    const IxExpr x = *ix_at(k->ix, i);
+    bool empty = x.c == 0;
+    for (uint32_t depth = 0; depth <= k->depth; depth++)
+        for (uint32_t t = 0; t < x.n; t++) {
+            const AtomInfo *a = atom_at(k->ix, x.at[t].atom);
+            if (a->kind == ATOM_LOOP && a->into) continue;
+            Reg v = atom_reg(k, x.at[t].atom);
+            if (v.depth != depth) continue;
+            V coef = kernel_dim(k, x.at[t].coef);
+            MlirBlock was = kernel_at(k, depth);
+            if (x.at[t].coef != 1) v.v = em_bin(k->e, "llvm.mul", v.v, coef);
+            sum.v = empty ? v.v : em_bin(k->e, "llvm.add", sum.v, v.v);
+            k->e->block = was;
+            sum.depth = depth;
+            empty = false;
+        }
+    return memo_set(k, id, sum);
+}
+V kernel_index(Kernel *k, Ix i) { return index_reg(k, i).v; }
+uint32_t kernel_depth(Kernel *k, Ix i) { return index_reg(k, i).depth; }
+
+static V lanes_of(Kernel *k, Ix i) {
+    Emit *e = k->e;
+    MlirType t = em_vec(e, e->i64, k->w);
+    if (!k->lane || !ix_uses(k->ix, i, k->lane)) return em_broadcast(e, index_reg(k, i).v, k->w);
+    const IxExpr x = *ix_at(k->ix, i);
+    V sum = em_broadcast(e, kernel_dim(k, x.c), k->w);
+    for (uint32_t n = 0; n < x.n; n++) {
+        Atom atom = x.at[n].atom;
+        const AtomInfo *a = atom_at(k->ix, atom);
+        if (a->kind == ATOM_LOOP && a->into) continue;
+        V v;
+        if (atom == k->lane) {
+            v = em_broadcast(e, atom_reg(k, atom).v, k->w);
+            if (k->w > 1) v = em_bin(e, "llvm.add", v, em_lanes(e, e->i64, k->w));
+        } else if (a->kind == ATOM_DIV || a->kind == ATOM_MOD) {
+            V d = em_broadcast(e, kernel_dim(k, a->b), k->w);
+            v = em_bin(e, a->kind == ATOM_DIV ? "llvm.udiv" : "llvm.urem", lanes_of(k, a->a), d);
+        } else v = em_broadcast(e, atom_reg(k, atom).v, k->w);
+        if (x.at[n].coef != 1)
+            v = em_bin(e, "llvm.mul", v, em_broadcast(e, kernel_dim(k, x.at[n].coef), k->w));
+        sum = em_bin(e, "llvm.add", sum, v);
+    }
+    (void)t;
+    return sum;
+}
+Reg kernel_index_lanes(Kernel *k, Ix i, MlirType integer) {
+    Emit *e = k->e;
+    bool narrow = mlirIntegerTypeGetWidth(integer) < 64;
+    Reg r;
+    if (!k->lane || !ix_uses(k->ix, i, k->lane)) {
+        r = index_reg(k, i);
+        MlirBlock was = kernel_at(k, r.depth);
+        if (narrow) r.v = em_cast(e, "llvm.trunc", integer, r.v);
+        e->block = was;
+        return r;
+    }
+    bool other;
+    Dim coef = ix_coef(k->ix, i, k->lane, &other);
+    if (!other && k->w > 1) { /* base + coef · lanes, in the type itself */
+        V base = index_reg(k, i).v;
+        if (narrow) base = em_cast(e, "llvm.trunc", integer, base);
+        V lanes = em_lanes(e, integer, k->w);
+        V c = kernel_dim(k, coef);
+        if (narrow) c = em_cast(e, "llvm.trunc", integer, c);
+        if (coef != 1) lanes = em_bin(e, "llvm.mul", lanes, em_broadcast(e, c, k->w));
+        return (Reg){em_bin(e, "llvm.add", em_broadcast(e, base, k->w), lanes), false, k->depth};
+    }
+    V v = k->w == 1 ? index_reg(k, i).v : lanes_of(k, i);
+    if (narrow) v = em_cast(e, "llvm.trunc", em_vec(e, integer, k->w), v);
+    return (Reg){v, false, k->depth};
+}
+
+/* ---- memory */
+V kernel_buffer(Kernel *k, Buf *b) {
+    uint32_t id = memo_id(k, KEY_BUF, (uint64_t)b->number << 32 | UINT32_MAX, NULL, 0);
+    Reg r;
+    if (memo_get(k, id, &r)) return r.v;
+    MlirBlock was = kernel_at(k, 0);
+    r = (Reg){frame_buffer(k->frame, b), true, 0};
+    k->e->block = was;
+    return memo_set(k, id, r).v;
+}
+Ix kernel_address(Kernel *k, Val v, const Ix *index) {
+    const ArrayType *t = val_array(k->plan->cx, v);
+    const Info *info = plan_info(k->plan, v);
+    Dim stride = 1;
+    Ix sum = info->offset;
+    for (uint32_t d = t->rank; d-- > 0;) {
+        Dim s = info->strides ? info->strides[d] : stride;
+        sum = ix_add(k->ix, sum, ix_scale(k->ix, index[d], s));
+        stride = dim_mul(k->plan->cx->types, stride, t->dims[d]);
+    }
+    return sum;
+}
+static bool written_here(Kernel *k, const Buf *b) {
+    each(Store, s, k->step->stores) if (s->buf->number == b->number) return true;
+    return false;
+}
+static V both(Kernel *k, V a, V b) {
+    if (!a.ptr) return b;
+    return b.ptr ? em_bin(k->e, "llvm.and", a, b) : a;
+}
+static V ones(Kernel *k, uint32_t w) { return em_int(k->e, em_vec(k->e, k->e->i1, w), 1); }
+
+/* One element under a condition: a masked load of a single lane. */
+static V load_one(Kernel *k, V p, Dtype d, V condition) {
+    Emit *e = k->e;
+    int64_t one = 1, zero = 0;
+    MlirType t = em_memory_type(e, d), vt = mlirVectorTypeGet(1, &one, t);
+    (void)zero;
+    if (em_width(condition) > 1 || mlirTypeIsAVector(mlirValueGetType(condition)))
+        condition = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &condition, 0, NULL);
+    MlirType mt = mlirVectorTypeGet(1, &one, e->i1);
+    V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
+    V mask = em_insert(e, condition, em_1(e, "llvm.mlir.zero", mt, 0, NULL, 0, NULL), 0);
+    V loaded = em_masked_load(e, vt, p, mask, none, em_bytes(d));
+    return em_extract(e, loaded, 0);
+}
+static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
+    Emit *e = k->e;
+    V base = kernel_buffer(k, b);
+    Reg i = index_reg(k, address);
+    uint32_t depth = written_here(k, b) || k->guard.v.ptr ? k->depth : i.depth;
+    MlirBlock was = kernel_at(k, depth);
+    V p = em_gep(e, base, i.v, em_memory_type(e, d));
+    V m = k->guard.v.ptr ? load_one(k, p, d, k->guard.v)
+                         : em_load(e, em_memory_type(e, d), p, em_bytes(d));
+    V r = em_to_register(e, d, m);
+    e->block = was;
+    return (Reg){r, true, depth};
+}
+static V load_vector(Kernel *k, V p, Dtype d, V mask) {
+    Emit *e = k->e;
+    MlirType t = em_vec(e, em_memory_type(e, d), k->w);
+    if (!mask.ptr) return em_load(e, t, p, em_bytes(d));
+    V none = em_1(e, "llvm.mlir.zero", t, 0, NULL, 0, NULL);
+    return em_masked_load(e, t, p, mask, none, em_bytes(d));
+}
+static V reversed(Kernel *k, V v) {
+    int64_t lanes[512];
+    for (uint32_t i = 0; i < k->w; i++) lanes[i] = k->w - 1 - i;
+    return em_shuffle(k->e, v, v, k->w, lanes);
+}
+Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address) {
+    Emit *e = k->e;
+    bool other;
+    if (!k->lane || !ix_uses(k->ix, address, k->lane)) return load_uniform(k, b, d, address);
+    if (k->w == 1) {
+        Reg r = load_uniform(k, b, d, address);
+        r.uniform = false;
+        return r;
+    }
+    Dim coef = ix_coef(k->ix, address, k->lane, &other);
+    V guard = k->guard.v.ptr ? kernel_vector(k, k->guard) : (V){NULL};
+    V mask = both(k, guard, k->tail), base = kernel_buffer(k, b), m;
+    MlirType t = em_memory_type(e, d);
+    if (!other && coef == 1) {
+        m = load_vector(k, em_gep(e, base, index_reg(k, address).v, t), d, mask);
+    } else if (!other && coef == -1) {
+        V first = em_bin(e, "llvm.sub", index_reg(k, address).v, em_i64(e, k->w - 1));
+        m = reversed(k, load_vector(k, em_gep(e, base, first, t), d,
+                                    mask.ptr ? reversed(k, mask) : mask));
+    } else {
+        MlirType vt = em_vec(e, t, k->w);
+        V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
+        m = em_gather(e, vt, base, kernel_index_lanes(k, address, e->i64).v, t,
+                      mask.ptr ? mask : ones(k, k->w), none, em_bytes(d));
+    }
+    return (Reg){em_to_register(e, d, m), false, k->depth};
+}
+void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
+    Emit *e = k->e;
+    bool other = false;
+    bool lanes = k->lane && k->w > 1 && ix_uses(k->ix, address, k->lane);
+    MlirType t = em_memory_type(e, d);
+    V base = kernel_buffer(k, b), i = index_reg(k, address).v;
+    if (!lanes) {
+        V v = r.uniform || k->w == 1 ? r.v : em_extract(e, r.v, 0);
+        em_store(e, em_to_memory(e, d, v), em_gep(e, base, i, t), em_bytes(d));
+        return;
+    }
+    V m = em_to_memory(e, d, kernel_vector(k, r));
+    Dim coef = ix_coef(k->ix, address, k->lane, &other);
+    if (!other && coef == 1) {
+        V p = em_gep(e, base, i, t);
+        if (k->tail.ptr) em_masked_store(e, m, p, k->tail, em_bytes(d));
+        else em_store(e, m, p, em_bytes(d));
+        return;
+    }
+    V p = em_gep(e, base, kernel_index_lanes(k, address, e->i64).v, t);
+    V o[3] = {m, p, k->tail.ptr ? k->tail : ones(k, k->w)};
+    Attr a = {"alignment", mlirIntegerAttrGet(e->i32, em_bytes(d))};
+    em_op(e, "llvm.intr.masked.scatter", 0, NULL, 3, o, 1, &a, 0, NULL);
+}
+
+/* ---- equations on registers */
+static bool lane_beyond(const char *name, double *bound) {
+    *bound = stdlib_fast_bound(name);
+    return *bound > 0;
+}
+static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w);
+
+/* The fast program; where a lane is beyond its bound, the full one for the whole vector. */
+static V stdlib_call(Kernel *k, const char *base, const V *x, uint32_t w) {
+    Emit *e = k->e;
+    Ctx *cx = k->plan->cx;
+    const Jaxpr *fast = stdlib_program(cx, base);
+    V y = stdlib_run(k, fast, x, w);
+    double bound;
+    if (!lane_beyond(base, &bound)) return y;
+    V size = em_un(e, "llvm.intr.fabs", x[0]);
+    V beyond = em_cmpf(e, "uge", size, em_float(e, mlirValueGetType(size), bound));
+    if (w > 1) beyond = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &beyond, 0, NULL);
+    Str full = str_format(cx->arena, "%s_full", base);
+    If i = em_if(e, beyond);
+    V all = stdlib_run(k, stdlib_program(cx, full.at), x, w);
+    em_else(e, &i, 1, &all);
+    V r;
+    em_if_end(e, &i, &y, &r);
+    return r;
+}
+static V literal(Emit *e, Dtype d, const Lit *l, uint32_t w) {
+    MlirType t = em_vec(e, em_register_type(e, d), w);
+    double f = l->kind == LIT_FLOAT ? l->re : (l->negative ? -(double)l->i : (double)l->i);
+    if (dtype_info[d].kind == DK_FLOAT) return em_float(e, t, f);
+    int64_t i = l->kind == LIT_FLOAT ? (int64_t)l->re : l->negative ? -(int64_t)l->i : (int64_t)l->i;
+    return em_int(e, t, i);
+}
+static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
+    Ctx *cx = k->plan->cx;
+    Val lo = j->in.at[0], hi = lo;
+    each(Val, v, j->in) lo = *v < lo ? *v : lo, hi = *v > hi ? *v : hi;
+    each(Eqn, q, j->eqns) each(Val, v, q->out) lo = *v < lo ? *v : lo, hi = *v > hi ? *v : hi;
+    V *env = arena_new(k->plan->arena, V, hi - lo + 1);
+    for (uint32_t i = 0; i < j->in.n; i++) env[j->in.at[i] - lo] = x[i];
+    each(Eqn, q, j->eqns) {
+        V a[8];
+        for (uint32_t i = 0; i < q->in.n && i < 8; i++) {
+            Val v = q->in.at[i];
+            const ValInfo *info = val_info(cx, v);
+            a[i] = info->lit ? literal(k->e, type_at(cx->types, info->type)->dtype, info->lit, w)
+                             : env[v - lo];
+        }
+        env[q->out.at[0] - lo] = kernel_point(k, q, a, w);
+    }
+    return env[j->out.at[0] - lo];
+}
+V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
+    Ctx *cx = k->plan->cx;
+    Dtype in = val_array(cx, e->in.at[e->in.n > 1 && (e->prim == P_select_n || e->prim == P_clamp)])->dtype;
+    Dtype out = val_array(cx, e->out.at[0])->dtype;
+    if (point_rule[e->prim]) {
+        Point p = {.in = in, .out = out, .e = e, .k = k};
+        return em_round(k->e, out, point_rule[e->prim](k->e, &p, x));
+    }
+    const char *suffix = out == DT_f64 ? "f64" : "f32";
+    Str name = str_format(k->plan->arena, "%s_%s", prim_name[e->prim], suffix);
+    return em_round(k->e, out, stdlib_call(k, name.at, x, w));
+}
+
+/* The index of operand `i`: none for a scalar, 0 along an axis of extent 1 that stretches. */
+static void operand_index(Kernel *k, const Eqn *e, Val x, const Ix *index, Ix *out) {
+    const ArrayType *t = val_array(k->plan->cx, x), *y = val_array(k->plan->cx, e->out.at[0]);
+    for (uint32_t d = 0; d < t->rank; d++)
+        out[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
+}
+static Reg eval_point(Kernel *k, const Eqn *e, const Ix *index) {
+    Reg *r = arena_new(k->plan->arena, Reg, e->in.n + 1);
+    V *x = arena_new(k->plan->arena, V, e->in.n + 1);
+    bool uniform = true;
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < e->in.n; i++) {
+        Ix at[32];
+        operand_index(k, e, e->in.at[i], index, at);
+        r[i] = kernel_eval(k, e->in.at[i], at);
+        uniform &= r[i].uniform;
+        depth = r[i].depth > depth ? r[i].depth : depth;
+    }
+    if (k->dry) return (Reg){0};
+    uint32_t w = uniform ? 1 : k->w;
+    MlirBlock was = kernel_at(k, depth);
+    if (k->e->unit.ptr) k->e->loc = em_location(k->e, e->span);
+    for (uint32_t i = 0; i < e->in.n; i++) x[i] = uniform ? r[i].v : kernel_vector(k, r[i]);
+    V y = kernel_point(k, e, x, w);
+    k->e->block = was;
+    return (Reg){y, uniform, depth};
+}
+static Reg eval_eqn(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+    if (index_rule[e->prim]) return index_rule[e->prim](k, e, out, index);
+    if (eqn_reduces(e)) return reduce_unit(k, e, index);
+    if (prim_lower[e->prim] == LOWER_CUM) return kernel_eval(k, e->in.at[0], index); /* of an axis of extent 1 */
+    return eval_point(k, e, index);
+}
+Reg kernel_equation(Kernel *k, const Eqn *e, uint32_t out) { return eval_eqn(k, e, out, NULL); }
+static Reg eval_literal(Kernel *k, const ValInfo *info) {
+    if (k->dry) return (Reg){0};
+    Dtype d = type_at(k->plan->cx->types, info->type)->dtype;
+    return (Reg){literal(k->e, d, info->lit, 1), true, k->depth};
+}
+static bool remembered(const Eqn *e) { return eqn_reduces(e) || prim_lower[e->prim] == LOWER_DOT || prim_lower[e->prim] == LOWER_CUM; }
+
+Reg kernel_eval(Kernel *k, Val v, const Ix *index) {
+    Ctx *cx = k->plan->cx;
+    const ValInfo *vi = val_info(cx, v);
+    if (vi->lit) return eval_literal(k, vi);
+    const ArrayType *t = type_at(cx->types, vi->type);
+    const Info *info = plan_info(k->plan, v);
+    uint32_t id = memo_id(k, v, 0, index, t->rank);
+    Reg r;
+    if (memo_get(k, id, &r)) return r;
+    bool here = k->step && info->class == VAL_MEMBER && info->step == k->step->number;
+    bool again = here && (!info->buf || info->level >= k->level || k->dry);
+    if (info->class == VAL_VIRTUAL || (again && !remembered(info->e)))
+        return memo_set(k, id, eval_eqn(k, info->e, info->out, index));
+    if (k->dry) {
+        k->seen(k->user, v, index, info->buf ? kernel_address(k, v, index) : 0);
+        return memo_set(k, id, (Reg){0});
+    }
+    if (info->class == VAL_SCALAR) r = (Reg){frame_scalar(k->frame, v), true, 0};
+    else r = kernel_load(k, info->buf, t->dtype, kernel_address(k, v, index));
+    return memo_set(k, id, r);
+}
+void kernel_remember(Kernel *k, Val v, const Ix *index, Reg r) {
+    memo_set(k, memo_id(k, v, 0, index, val_array(k->plan->cx, v)->rank), r);
+}
+
+void kernel_stores(Kernel *k) {
+    each(Store, s, k->step->stores) {
+        Dtype d = val_array(k->plan->cx, s->v)->dtype;
+        Ix index[32];
+        bool row;
+        if (s->level != k->level || s->row != k->rows) continue;
+        step_index(k->plan, k->step, s->v, index, &row);
+        Reg r = kernel_convert(k, kernel_eval(k, s->v, index), d, s->as);
+        kernel_store(k, s->buf, s->as ? s->as : d, store_address(k->plan, s, index), r);
+    }
+}
+Reg kernel_convert(Kernel *k, Reg r, Dtype from, Dtype to) {
+    if (!to || to == from) return r;
+    Point p = {.in = from, .out = to, .k = k};
+    r.v = em_round(k->e, to, point_rule[P_convert_element_type](k->e, &p, &r.v));
+    return r;
+}
+void kernel_seen_index(Kernel *k, Ix i) {
+    if (k->dry) k->seen(k->user, 0, NULL, i);
+}

@@ -1,0 +1,337 @@
+#include "kernel.h"
+#include "point.h"
+#include <mlir-c/BuiltinTypes.h>
+
+/* The kernel of a LOOPS step: loops over the kept axes, and for each of their points (or vector of points) the stages,
+   one loop nest over the reduced axes each. Vectors run along the innermost kept or the innermost reduced loop. A
+   remainder is done by one narrower vector under a mask, or element by element where the target has no masks for it.
+   Partial sums and their order depend on extents and target only: any split over threads gives the same bits. */
+
+enum { BLOCK = 256, MAX_ACCS = 64 };
+
+static uint32_t pow2_floor(uint64_t n) {
+    uint32_t p = 1;
+    while ((uint64_t)p * 2 <= n && p < 512) p *= 2;
+    return p;
+}
+static uint32_t lanes_for(const Emit *e, const Step *s) {
+    uint32_t bytes = s->widest ? s->widest : 4;
+    uint32_t w = 4 * e->target.vector_bytes / (bytes < 4 ? 4 : bytes);
+    return s->cost > 60 ? w / 2 : w; /* long bodies: fewer live registers */
+}
+static bool masks_ok(const Emit *e, const Step *s) {
+    return e->target.masks || (e->target.vector_bytes >= 32 && s->narrowest >= 4);
+}
+/* Widths of the main loop (0: none) and of the remainder (0: none). */
+typedef struct {
+    uint32_t main, tail;
+    Dim divides; /* the extent, or 0 when only known at run time */
+} Widths;
+static Widths widths(Kernel *k, Atom lane) {
+    Types *ts = k->plan->cx->types;
+    Dim n = loop_extent(k->ix, lane);
+    uint32_t w = lanes_for(k->e, k->step);
+    bool masks = masks_ok(k->e, k->step);
+    if (!dim_is_const(n)) {
+        if (dim_mod(ts, n, w) == 0) return (Widths){w, 0, 0};
+        return (Widths){w, masks ? (w < 16 ? w : 16) : 1, 0};
+    }
+    if (n % w == 0) return (Widths){w, 0, n};
+    if (n > w) {
+        for (uint32_t v = w; v * 4 >= w; v /= 2)
+            if (n % v == 0) return (Widths){v, 0, n};
+        uint32_t rest = pow2_floor((uint64_t)(n % w) * 2 - 1);
+        return (Widths){w, masks ? rest : 1, n};
+    }
+    uint32_t p = pow2_floor((uint64_t)(n > 0 ? n : 1));
+    if (p == n) return (Widths){p, 0, n};
+    if (masks) return (Widths){0, p * 2, n};
+    return (Widths){p, 1, n};
+}
+
+/* ---- reductions of one stage */
+typedef struct {
+    Val v;
+    const Eqn *e;
+    Dtype in, out;
+    bool arg;
+    MlirType index; /* ARG: type of positions */
+} Acc;
+typedef struct {
+    Acc at[MAX_ACCS];
+    uint32_t n, nv; /* nv: carried values for one width */
+    uint32_t depth;
+} Accs;
+
+static void collect(Kernel *k, Accs *a) {
+    a->n = a->nv = 0;
+    each(Val, v, k->step->members) {
+        const Info *info = plan_info(k->plan, *v);
+        if (!eqn_reduces(info->e) || info->level != k->level + 1) continue;
+        if (a->n == MAX_ACCS) break;
+        Acc *c = &a->at[a->n++];
+        *c = (Acc){.v = *v, .e = info->e};
+        c->in = val_array(k->plan->cx, info->e->in.at[0])->dtype;
+        c->out = val_array(k->plan->cx, *v)->dtype;
+        c->arg = info->e->prim == P_argmax || info->e->prim == P_argmin;
+        c->index = k->e->i64;
+        Dim n = type_size(k->plan->cx->types, val_type(k->plan->cx, info->e->in.at[0]));
+        if (dim_is_const(n) && n < INT32_MAX) c->index = k->e->i32;
+        a->nv += c->arg ? 2 : 1;
+    }
+}
+static void initial(Kernel *k, const Accs *a, uint32_t w, V *out) {
+    for (uint32_t i = 0; i < a->n; i++) {
+        *out++ = point_identity(k->e, a->at[i].e->prim, a->at[i].in, w);
+        if (a->at[i].arg) *out++ = em_int(k->e, em_vec(k->e, a->at[i].index, w), 0);
+    }
+}
+static bool is_float(Dtype d) { return dtype_info[d].kind == DK_FLOAT; }
+/* y before x: strictly better, or the first NaN. */
+static V better(Emit *e, Prim p, Dtype d, V y, V x) {
+    bool max = p == P_argmax;
+    if (!is_float(d)) {
+        bool s = dtype_info[d].kind == DK_SINT;
+        return em_cmpi(e, max ? (s ? "sgt" : "ugt") : (s ? "slt" : "ult"), y, x);
+    }
+    V more = em_cmpf(e, max ? "ogt" : "olt", y, x);
+    V nan = em_bin(e, "llvm.and", em_cmpf(e, "uno", y, y), em_cmpf(e, "ord", x, x));
+    return em_bin(e, "llvm.or", more, nan);
+}
+static V equally(Emit *e, Dtype d, V y, V x) {
+    if (!is_float(d)) return em_cmpi(e, "eq", y, x);
+    V nans = em_bin(e, "llvm.and", em_cmpf(e, "uno", y, y), em_cmpf(e, "uno", x, x));
+    return em_bin(e, "llvm.or", em_cmpf(e, "oeq", y, x), nans);
+}
+/* The better of two (value, position) pairs in any order. */
+static void merge_arg(Emit *e, const Acc *c, V *a, const V *b) {
+    V before = em_bin(e, "llvm.and", equally(e, c->in, b[0], a[0]), em_cmpi(e, "slt", b[1], a[1]));
+    V take = em_bin(e, "llvm.or", better(e, c->e->prim, c->in, b[0], a[0]), before);
+    a[0] = em_select(e, take, b[0], a[0]);
+    a[1] = em_select(e, take, b[1], a[1]);
+}
+static Ix arg_axis(Kernel *k, const Eqn *e) {
+    Ix index[32];
+    bool row;
+    step_index(k->plan, k->step, e->in.at[0], index, &row);
+    return index[param_ints(e, K_axes).at[0]];
+}
+/* One step of the innermost loop: what is stored, and the accumulators' next values. */
+static void accumulate(Kernel *k, const Accs *a, V *acc) {
+    Emit *e = k->e;
+    k->rows = false;
+    kernel_stores(k);
+    for (uint32_t i = 0; i < a->n; i++) {
+        const Acc *c = &a->at[i];
+        Ix index[32];
+        bool row;
+        step_index(k->plan, k->step, c->e->in.at[0], index, &row);
+        V x = kernel_vector(k, kernel_eval(k, c->e->in.at[0], index));
+        if (k->tail.ptr) x = em_select(e, k->tail, x, point_identity(e, c->e->prim, c->in, k->w));
+        if (!c->arg) {
+            *acc = point_combine(e, c->e->prim, c->in, *acc, x);
+            acc++;
+            continue;
+        }
+        V at = kernel_vector(k, kernel_index_lanes(k, arg_axis(k, c->e), c->index));
+        V take = better(e, c->e->prim, c->in, x, acc[0]);
+        acc[0] = em_select(e, take, x, acc[0]);
+        acc[1] = em_select(e, take, at, acc[1]);
+        acc += 2;
+    }
+}
+static void halve(Emit *e, V v, V *lo, V *hi) {
+    int64_t lanes[512];
+    uint32_t w = em_width(v) / 2;
+    for (uint32_t i = 0; i < 2 * w; i++) lanes[i] = i;
+    *lo = em_shuffle(e, v, v, w, lanes);
+    *hi = em_shuffle(e, v, v, w, lanes + w);
+    if (w == 1) *lo = em_extract(e, *lo, 0), *hi = em_extract(e, *hi, 0);
+}
+/* All lanes into one, by halves. */
+static void horizontal(Emit *e, const Accs *a, V *acc) {
+    for (uint32_t i = 0; i < a->n; i++) {
+        const Acc *c = &a->at[i];
+        while (em_width(acc[0]) > 1) {
+            V lo[2], hi[2];
+            halve(e, acc[0], &lo[0], &hi[0]);
+            if (c->arg) halve(e, acc[1], &lo[1], &hi[1]), merge_arg(e, c, lo, hi), acc[1] = lo[1];
+            else lo[0] = point_combine(e, c->e->prim, c->in, lo[0], hi[0]);
+            acc[0] = lo[0];
+        }
+        acc += c->arg ? 2 : 1;
+    }
+}
+
+/* ---- loop nests over reduced axes. acc: nv values of the main width, then nv of the remainder's. */
+typedef struct {
+    Kernel *k;
+    Accs *accs;
+    Widths w;
+    bool lane_red;
+    uint32_t total;
+} Nest;
+static void nest(Nest *n, uint32_t level, V *acc);
+
+static V tail_mask(Kernel *k, V i, V hi) {
+    Emit *e = k->e;
+    V left = em_cast(e, "llvm.trunc", e->i32, em_bin(e, "llvm.sub", hi, i));
+    return em_cmpi(e, "ult", em_lanes(e, e->i32, k->w), em_broadcast(e, left, k->w));
+}
+typedef void Inner(Kernel *, void *user, V *acc);
+
+/* for i = lo … hi by w: the inner part with `n` carried values. */
+static void counted(Kernel *k, Atom loop, V lo, V hi, uint32_t w, uint32_t n, V *acc, bool tail, Inner *inner,
+                    void *user) {
+    Emit *e = k->e;
+    bool lane = loop == k->lane;
+    uint32_t was = k->w;
+    V next[2 * MAX_ACCS];
+    For f = em_for(e, lo, hi, em_i64(e, w), n, acc);
+    kernel_enter(k);
+    if (lane) k->w = w;
+    kernel_bind(k, loop, em_arg(&f.scope, 0));
+    if (tail && w > 1) k->tail = tail_mask(k, em_arg(&f.scope, 0), hi);
+    for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
+    inner(k, user, next);
+    k->tail = (V){NULL};
+    if (lane) k->w = was;
+    kernel_leave(k);
+    em_for_end(e, &f, next, acc);
+}
+/* Where the main loop ends. */
+static V main_end(Kernel *k, V lo, V hi, const Widths *w) {
+    Emit *e = k->e;
+    if (!w->main) return lo;
+    if (!w->tail) return hi;
+    V rest = em_bin(e, "llvm.urem", em_bin(e, "llvm.sub", hi, lo), em_i64(e, w->main));
+    return em_bin(e, "llvm.sub", hi, rest);
+}
+static void nest_inner(Kernel *k, void *user, V *acc) {
+    Nest *n = user;
+    n->accs->depth++;
+    nest(n, n->accs->depth, acc);
+    n->accs->depth--;
+}
+static void leaf(Kernel *k, void *user, V *acc) { accumulate(k, ((Nest *)user)->accs, acc); }
+
+static void nest(Nest *n, uint32_t level, V *acc) {
+    Kernel *k = n->k;
+    Emit *e = k->e;
+    if (level == k->step->nred) {
+        accumulate(k, n->accs, acc);
+        return;
+    }
+    Atom loop = k->step->red[level];
+    V lo = em_i64(e, 0), hi = kernel_dim(k, loop_extent(k->ix, loop));
+    if (loop != k->lane) {
+        counted(k, loop, lo, hi, 1, n->total, acc, false, nest_inner, n);
+        return;
+    }
+    V mid = main_end(k, lo, hi, &n->w);
+    uint32_t nv = n->accs->nv;
+    if (n->w.main) counted(k, loop, lo, mid, n->w.main, nv, acc, false, leaf, n);
+    if (n->w.tail) counted(k, loop, mid, hi, n->w.tail, nv, n->w.main ? acc + nv : acc, true, leaf, n);
+}
+static void finish(Kernel *k, const Accs *a, const V *acc) {
+    for (uint32_t i = 0; i < a->n; i++) {
+        const Acc *c = &a->at[i];
+        Ix index[32];
+        bool row;
+        step_index(k->plan, k->step, c->v, index, &row);
+        V v = c->arg ? acc[1] : em_round(k->e, c->out, acc[0]);
+        MlirType want = em_vec(k->e, em_register_type(k->e, c->out), em_width(v));
+        if (c->arg && dtype_info[c->out].kind != DK_FLOAT) {
+            uint32_t have = mlirIntegerTypeGetWidth(em_elem(v)), bits = dtype_info[c->out].bits;
+            if (have != bits) v = em_cast(k->e, have < bits ? "llvm.zext" : "llvm.trunc", want, v);
+        }
+        kernel_remember(k, c->v, index, (Reg){v, em_width(v) == 1, k->depth});
+        acc += c->arg ? 2 : 1;
+    }
+}
+static void reduce_stage(Kernel *k) {
+    Accs accs;
+    collect(k, &accs);
+    bool any = accs.n > 0;
+    each(Store, s, k->step->stores) any |= s->level == k->level && !s->row;
+    if (!any) return;
+    Nest n = {.k = k, .accs = &accs};
+    n.lane_red = k->step->nred && k->step->red[k->step->nred - 1] == k->step->lane;
+    V acc[4 * MAX_ACCS];
+    accs.depth = 0;
+    if (n.lane_red) n.w = widths(k, k->step->lane);
+    uint32_t first = n.lane_red ? (n.w.main ? n.w.main : n.w.tail) : k->w;
+    initial(k, &accs, first, acc);
+    n.total = accs.nv;
+    if (n.lane_red && n.w.main && n.w.tail) {
+        initial(k, &accs, n.w.tail, acc + accs.nv);
+        n.total = 2 * accs.nv;
+    }
+    nest(&n, 0, acc);
+    if (n.lane_red) {
+        V *more = acc + accs.nv;
+        horizontal(k->e, &accs, acc);
+        if (n.total > accs.nv) horizontal(k->e, &accs, more);
+        V *x = acc;
+        for (uint32_t i = 0; i < accs.n && n.total > accs.nv; i++) {
+            const Acc *c = &accs.at[i];
+            if (c->arg) merge_arg(k->e, c, x, more);
+            else x[0] = point_combine(k->e, c->e->prim, c->in, x[0], more[0]);
+            x += c->arg ? 2 : 1, more += c->arg ? 2 : 1;
+        }
+    }
+    finish(k, &accs, acc);
+}
+static void stages(Kernel *k) {
+    for (uint32_t level = 0; level < k->step->levels; level++) {
+        k->level = level;
+        k->rows = k->step->reduces;
+        kernel_stores(k);
+        if (k->step->reduces) reduce_stage(k);
+    }
+}
+
+/* ---- loops over kept axes */
+static void kept(Kernel *k, uint32_t i, V lo, V hi);
+typedef struct {
+    uint32_t level;
+} KeptNest;
+static void kept_inner(Kernel *k, void *user, V *acc) {
+    uint32_t i = ((KeptNest *)user)->level;
+    if (i == k->step->nkept) stages(k);
+    else kept(k, i, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, k->step->kept[i])));
+}
+static void kept(Kernel *k, uint32_t i, V lo, V hi) {
+    Atom loop = k->step->kept[i];
+    KeptNest n = {i + 1};
+    if (loop != k->lane) {
+        counted(k, loop, lo, hi, 1, 0, NULL, false, kept_inner, &n);
+        return;
+    }
+    Widths w = widths(k, loop);
+    V mid = main_end(k, lo, hi, &w);
+    if (w.main) counted(k, loop, lo, mid, w.main, 0, NULL, false, kept_inner, &n);
+    if (w.tail) counted(k, loop, mid, hi, w.tail, 0, NULL, true, kept_inner, &n);
+}
+static void write_loops(Kernel *k, V lo, V hi) {
+    Emit *e = k->e;
+    Step *s = k->step;
+    k->lane = s->lane;
+    if (!s->nkept) {
+        stages(k);
+        return;
+    }
+    if (s->kept[0] == s->lane) { /* units are blocks of lanes */
+        V n = kernel_dim(k, loop_extent(k->ix, s->lane)), block = em_i64(e, BLOCK);
+        lo = em_bin(e, "llvm.mul", lo, block);
+        hi = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.mul", hi, block), n);
+    }
+    kept(k, 0, lo, hi);
+}
+static Dim units(Plan *p, Step *s) {
+    if (!s->nkept) return 1;
+    Dim n = loop_extent(p->ix, s->kept[0]);
+    if (s->kept[0] != s->lane) return n;
+    return dim_floordiv(p->cx->types, dim_add(p->cx->types, n, BLOCK - 1), BLOCK);
+}
+const KernelKind kernel_loops = {units, write_loops};

@@ -1,0 +1,268 @@
+#include "dot.h"
+#include "kernel.h"
+
+/* The loops of a step: one for each axis of its domain at first; split where a reshape inside asks for it, collapsed
+   where all that is read and written allows it; the lane loop chosen; then the stages: a value that needs the result
+   of a reduction over the same row belongs to the stage after it, and what a later stage needs again is computed
+   again or, if that costs too much, kept in a scratch row. */
+
+enum { SPILL_COST = 12, ROW_BYTES = 16384, MAX_READS = 4096 };
+
+typedef struct {
+    Plan *p;
+    Step *step;
+    struct {
+        Ix *at;
+        uint32_t n, cap;
+    } addresses, indices;
+    uint32_t level;
+    bool later; /* marks what stage `level` evaluates */
+} Look;
+
+static void look(void *user, Val v, const Ix *index, Ix address) {
+    Look *l = user;
+    if (!v) {
+        push(l->p->arena, &l->indices, address);
+        return;
+    }
+    if (plan_info(l->p, v)->class == VAL_SCALAR) return;
+    uint32_t bytes = dtype_info[val_array(l->p->cx, v)->dtype].bits / 8;
+    if (bytes < l->step->narrowest || !l->step->narrowest) l->step->narrowest = bytes;
+    if (bytes > l->step->widest) l->step->widest = bytes;
+    push(l->p->arena, &l->addresses, address);
+}
+static Kernel *dry(Plan *p, Step *s, void *look_at, void (*seen)(void *, Val, const Ix *, Ix)) {
+    Kernel *k = p->dry;
+    if (!k) k = p->dry = kernel_new(p, NULL, NULL, NULL);
+    k->scopes[0].serial = ++k->serial;
+    k->step = s;
+    k->seen = seen, k->user = look_at;
+    return k;
+}
+/* Everything the step reads and writes. */
+static void look_all(Look *l) {
+    Plan *p = l->p;
+    Step *s = l->step;
+    l->addresses.n = l->indices.n = 0;
+    Kernel *k = dry(p, s, l, look);
+    Ix index[32];
+    bool row;
+    each(Val, v, s->members) {
+        const Info *info = plan_info(p, *v);
+        const Eqn *e = info->e;
+        if (eqn_reduces(e)) {
+            step_index(p, s, e->in.at[0], index, &row);
+            kernel_eval(k, e->in.at[0], index);
+        } else if (eqn_point(e)) {
+            step_index(p, s, *v, index, &row);
+            kernel_eval(k, *v, index);
+        }
+    }
+    each(Store, st, s->stores) {
+        step_index(p, s, st->v, index, &row);
+        kernel_eval(k, st->v, index);
+        look(l, st->v, NULL, store_address(p, st, index));
+    }
+}
+
+/* ---- loops */
+static bool wants_split(Plan *p, Ix i, Atom *loop, Dim *by) {
+    const IxExpr x = *ix_at(p->ix, i);
+    for (uint32_t t = 0; t < x.n; t++) {
+        const AtomInfo a = *atom_at(p->ix, x.at[t].atom);
+        if (a.kind != ATOM_DIV && a.kind != ATOM_MOD) continue;
+        const IxExpr y = *ix_at(p->ix, a.a);
+        if (wants_split(p, a.a, loop, by)) return true;
+        for (uint32_t u = 0; u < y.n; u++) {
+            const AtomInfo q = *atom_at(p->ix, y.at[u].atom);
+            if (q.kind != ATOM_LOOP || !dim_is_const(y.at[u].coef) || y.at[u].coef < 1) continue;
+            if (dim_mod(p->cx->types, a.b, y.at[u].coef) != 0) continue;
+            Dim d = dim_floordiv(p->cx->types, a.b, y.at[u].coef);
+            if (d == 1 || d == q.extent || dim_mod(p->cx->types, q.extent, d) != 0) continue;
+            *loop = y.at[u].atom, *by = d;
+            return true;
+        }
+    }
+    return false;
+}
+static bool split_once(Look *l, Atom **loops, uint32_t *n, bool **red) {
+    Plan *p = l->p;
+    Atom loop;
+    Dim by;
+    bool found = false;
+    for (uint32_t i = 0; i < l->addresses.n && !found; i++) found = wants_split(p, l->addresses.at[i], &loop, &by);
+    for (uint32_t i = 0; i < l->indices.n && !found; i++) found = wants_split(p, l->indices.at[i], &loop, &by);
+    uint32_t at = 0;
+    while (found && at < *n && (*loops)[at] != loop) at++;
+    if (!found || at == *n) return false;
+    Atom outer = atom_loop(p->ix, dim_floordiv(p->cx->types, atom_at(p->ix, loop)->extent, by));
+    Atom inner = atom_loop(p->ix, by);
+    Ix both = ix_add(p->ix, ix_scale(p->ix, ix_atom(p->ix, outer), by), ix_atom(p->ix, inner));
+    for (uint32_t d = 0; d < l->step->domain.n; d++)
+        l->step->axes[d] = ix_substitute(p->ix, l->step->axes[d], loop, both);
+    Atom *more = arena_new(p->arena, Atom, *n + 1);
+    bool *reds = arena_new(p->arena, bool, *n + 1);
+    for (uint32_t i = 0, k = 0; i < *n; i++) {
+        reds[k] = (*red)[i];
+        if (i != at) more[k++] = (*loops)[i];
+        else more[k++] = outer, reds[k] = (*red)[i], more[k++] = inner;
+    }
+    *loops = more, *red = reds, *n += 1;
+    return true;
+}
+static bool collapses(const Look *l, Atom a, Atom b) {
+    const Indices *x = l->p->ix;
+    Dim extent = loop_extent(x, b);
+    for (uint32_t i = 0; i < l->addresses.n + l->indices.n; i++) {
+        Ix at = i < l->addresses.n ? l->addresses.at[i] : l->indices.at[i - l->addresses.n];
+        bool oa, ob;
+        Dim ca = ix_coef(x, at, a, &oa), cb = ix_coef(x, at, b, &ob);
+        if (oa || ob || ca != dim_mul(l->p->cx->types, cb, extent)) return false;
+    }
+    return true;
+}
+static void collapse(Look *l, Atom *loops, uint32_t *n) {
+    for (uint32_t i = *n; i-- > 1;)
+        if (collapses(l, loops[i - 1], loops[i])) {
+            Dim extent = dim_mul(l->p->cx->types, loop_extent(l->p->ix, loops[i - 1]), loop_extent(l->p->ix, loops[i]));
+            atom_at(l->p->ix, loops[i - 1])->into = loops[i];
+            atom_at(l->p->ix, loops[i])->run = extent;
+            for (uint32_t k = i; k < *n; k++) loops[k - 1] = loops[k];
+            *n -= 1;
+        }
+}
+/* How well vectors along this loop suit what is read and written. */
+static int64_t suits(const Look *l, Atom loop) {
+    int64_t score = 0;
+    for (uint32_t i = 0; i < l->addresses.n; i++) {
+        bool other;
+        Dim c = ix_coef(l->p->ix, l->addresses.at[i], loop, &other);
+        score += other ? -4 : c == 1 ? 4 : c == 0 ? 1 : -4;
+    }
+    Dim extent = loop_extent(l->p->ix, loop);
+    if (dim_is_const(extent) && extent < 8) score -= (8 - extent) * (int64_t)(l->addresses.n + 1);
+    return score;
+}
+static void find_loops(Look *l) {
+    Plan *p = l->p;
+    Step *s = l->step;
+    uint32_t n = 0;
+    Atom *loops = arena_new(p->arena, Atom, s->domain.n + 1);
+    bool *red = arena_new(p->arena, bool, s->domain.n + 1);
+    for (uint32_t d = 0; d < s->domain.n; d++) {
+        red[n] = s->reduced[d];
+        loops[n++] = ix_at(p->ix, s->axes[d])->at[0].atom;
+    }
+    look_all(l);
+    for (uint32_t tries = 0; tries < 16 && split_once(l, &loops, &n, &red); tries++) look_all(l);
+    s->kept = arena_new(p->arena, Atom, n + 1);
+    s->red = arena_new(p->arena, Atom, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        if (red[i]) s->red[s->nred++] = loops[i];
+        else s->kept[s->nkept++] = loops[i];
+    if (s->kind != STEP_LOOPS) return;
+    collapse(l, s->kept, &s->nkept);
+    collapse(l, s->red, &s->nred);
+    int64_t best = INT64_MIN;
+    for (uint32_t i = 0; i < s->nkept + s->nred; i++) {
+        Atom a = i < s->nkept ? s->kept[i] : s->red[i - s->nkept];
+        int64_t score = suits(l, a);
+        if (score >= best) best = score, s->lane = a;
+    }
+    /* the lane loop is the innermost of its kind */
+    for (uint32_t i = 0; i + 1 < s->nkept; i++)
+        if (s->kept[i] == s->lane) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->lane;
+    for (uint32_t i = 0; i + 1 < s->nred; i++)
+        if (s->red[i] == s->lane) s->red[i] = s->red[i + 1], s->red[i + 1] = s->lane;
+}
+
+/* ---- stages */
+typedef struct {
+    Plan *p;
+    Step *step;
+    uint32_t level, need;
+} Stage;
+static void level_of(void *user, Val v, const Ix *index, Ix address) {
+    Stage *g = user;
+    if (!v) return;
+    const Info *info = plan_info(g->p, v);
+    if (info->class == VAL_MEMBER && info->step == g->step->number && info->level > g->level) g->level = info->level;
+}
+static void need_of(void *user, Val v, const Ix *index, Ix address) {
+    Stage *g = user;
+    if (!v) return;
+    Info *info = plan_info(g->p, v);
+    if (info->class == VAL_MEMBER && info->step == g->step->number && info->need < g->need) info->need = g->need;
+}
+static void operands(Plan *p, Step *s, Val v, void (*seen)(void *, Val, const Ix *, Ix), Stage *g) {
+    const Eqn *e = plan_info(p, v)->e;
+    Ix index[32];
+    bool row;
+    if (prim_lower[e->prim] == LOWER_DOT || prim_lower[e->prim] == LOWER_CUM) return;
+    Val like = eqn_reduces(e) ? e->in.at[0] : v;
+    step_index(p, s, like, index, &row);
+    for (uint32_t i = 0; i < e->in.n; i++) {
+        const ArrayType *t = val_array(p->cx, e->in.at[i]), *y = val_array(p->cx, like);
+        Ix at[32];
+        for (uint32_t d = 0; d < t->rank; d++) at[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
+        plan_reads(p, e->in.at[i], at, seen, g);
+    }
+}
+static void spill(Plan *p, Step *s, Val v, Info *info) {
+    const ArrayType *t = val_array(p->cx, v);
+    Types *ts = p->cx->types;
+    bool lane_kept = s->nkept && s->lane == s->kept[s->nkept - 1];
+    Dim row = em_bytes(t->dtype);
+    Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
+    for (uint32_t a = s->domain.n, d = t->rank; d-- > 0;) {
+        if (t->dims[d] == 1) continue;
+        if (!s->reduced[--a]) continue;
+        row = dim_mul(ts, row, t->dims[d]);
+        strides[d] = stride;
+        stride = dim_mul(ts, stride, t->dims[d]);
+    }
+    if (!lane_kept && dim_is_const(row) && row <= ROW_BYTES) {
+        info->buf = buf_new(p, BUF_ROW, row);
+        info->strides = strides;
+        step_store(p, s, v, info->buf, 0, strides, DT_none);
+        return;
+    }
+    Dim n = dim_mul(ts, type_size(ts, val_type(p->cx, v)), em_bytes(t->dtype));
+    info->buf = buf_new(p, BUF_WORK, n);
+    step_store(p, s, v, info->buf, 0, NULL, DT_none);
+}
+static void find_stages(Plan *p, Step *s) {
+    Ix index[32];
+    s->levels = 1;
+    each(Val, v, s->members) {
+        Stage g = {.p = p, .step = s};
+        Info *info = plan_info(p, *v);
+        step_index(p, s, *v, index, &info->row);
+        operands(p, s, *v, level_of, &g);
+        bool reduction = eqn_reduces(info->e);
+        info->row |= reduction;
+        info->level = info->need = g.level + reduction;
+        if (info->level + 1 > s->levels) s->levels = info->level + 1;
+    }
+    for (uint32_t i = s->members.n; i-- > 0 && s->levels > 1;) {
+        Val v = s->members.at[i];
+        Info *info = plan_info(p, v);
+        bool reduction = eqn_reduces(info->e);
+        if (!info->buf && !info->row && info->need > info->level && info->cost >= SPILL_COST) spill(p, s, v, info);
+        Stage g = {.p = p, .step = s, .need = reduction || info->buf ? info->level - reduction : info->need};
+        operands(p, s, v, need_of, &g);
+    }
+    each(Store, st, s->stores) {
+        Stage g = {.p = p, .step = s};
+        step_index(p, s, st->v, index, &st->row);
+        plan_reads(p, st->v, index, level_of, &g);
+        st->level = g.level;
+    }
+}
+void schedule_step(Plan *p, Body *b, Step *s) {
+    Look l = {.p = p, .step = s};
+    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT && s->kind != STEP_CUM) return;
+    find_loops(&l);
+    find_stages(p, s);
+    (void)b;
+}
