@@ -29,7 +29,8 @@ part sh tests/golden.sh "$build"
 part sh tests/errors.sh "$build"
 part sh tests/docs.sh "$build" "$mode"
 part sh tests/libraries.sh "$build" "$mode"
-[ -f tests/run.sh ] && part sh tests/run.sh "$build"
+part sh tests/header.sh "$build"
+part sh tests/run.sh "$build"
 part sh tests/roundtrip.sh "$build" tests stdlib examples "$shared/cases" "$shared/printouts"
 part "$build/tests/runner" --strict --extra --verify tests/cases
 [ -d "$shared/cases" ] && part "$build/tests/runner" --strict --prims "$shared/cases/spine-primitives.txt" --min-pass 0.99 \
