@@ -1,0 +1,294 @@
+/* Types and dimensions: f32[8,2*b + 1], key<fry>[2], Ref{f32[3]}, f32[8@x]{V:x}. The grammar takes
+ * a type as one terminal. */
+#include "parser.h"
+
+static bool expected(Parser *p, uint32_t i, const char *what) {
+    const Tok *t = tok(p, i);
+    Span span = toks_span(p, i, i + 1);
+    if (t->kind == T_END)
+        return diag(p->cx->diags, span, "unexpected end of file in a type: expected %s", what);
+    return diag(p->cx->diags, span, "unexpected '%.*s' in a type: expected %s", SF(tok_text(p, i)),
+                what);
+}
+
+static bool is_char(const Parser *p, uint32_t i, char c) {
+    const Tok *t = tok(p, i);
+    return t->kind == c || (t->kind == T_OTHER && t->n == 1 && p->text.at[t->at] == c);
+}
+
+static bool read_int(Parser *p, uint32_t i, int64_t *n) {
+    Str s = tok_text(p, i);
+    *n = 0;
+    for (uint32_t k = 0; k < s.n; k++) {
+        if (s.at[k] < '0' || s.at[k] > '9')
+            return diag(p->cx->diags, toks_span(p, i, i + 1), "'%.*s' is not a dimension", SF(s));
+        if (*n > (INT64_MAX / 4 - 9) / 10)
+            return diag(p->cx->diags, toks_span(p, i, i + 1), "dimension %.*s is too large", SF(s));
+        *n = 10 * *n + (s.at[k] - '0');
+    }
+    return true;
+}
+
+/* Rule 6.5: a name is a bound dimension if at its first occurrence in any shape an integer scalar
+   of that name is bound in the scope; otherwise it is a symbol, everywhere in the text. */
+static bool read_name(Parser *p, uint32_t i, Dim *d) {
+    Ctx *cx = p->cx;
+    Span span = toks_span(p, i, i + 1);
+    NameId id = name_id(p, tok_text(p, i));
+    Val v = name_val(p, id);
+    Str name = p->names.at[id].text;
+    const ArrayType *a = v ? val_array(cx, v) : NULL;
+    DtypeKind kind = a ? dtype_info[a->dtype].kind : DK_VOID;
+    bool integer = a && a->rank == 0 && (kind == DK_SINT || kind == DK_UINT);
+    bool unseen = p->names.at[id].dim == DIM_UNSEEN;
+    if (unseen) p->names.at[id].dim = integer ? DIM_VARIABLE : DIM_FREE;
+    if (p->names.at[id].dim == DIM_FREE) {
+        if (unseen && v && a->dtype)
+            return diag(cx->diags, span, "dimension '%.*s' is %.*s, not an integer scalar",
+                        SF(name), SF(ctx_type_text(cx, val_type(cx, v))));
+        *d = dim_symbol(cx->types, name);
+        return true;
+    }
+    if (!v) {
+        if (scope_now(p)->damaged) return *d = dim_symbol(cx->types, name), true;
+        return diag(cx->diags, span, "dimension variable '%.*s' is not defined in this jaxpr",
+                    SF(name));
+    }
+    if (!integer)
+        return diag(cx->diags, span, "dimension '%.*s' is %.*s, not an integer scalar", SF(name),
+                    SF(ctx_type_text(cx, val_type(cx, v))));
+    *d = dim_bound(cx->types, v);
+    return true;
+}
+
+static bool read_sum(Parser *p, uint32_t *i, unsigned depth, Dim *d);
+
+/* floordiv(a, b) and its like; DBIdx(val=0) and its like. */
+static bool read_call(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
+    static const struct {
+        const char *name;
+        Dim (*make)(Types *, Dim, Dim);
+        DimKind kind;
+    } calls[] = {{"floordiv", dim_floordiv, 0},
+                 {"mod", dim_mod, 0},
+                 {"max", dim_max, 0},
+                 {"min", dim_min, 0},
+                 {"DBIdx", NULL, DIM_DBIDX},
+                 {"InDBIdx", NULL, DIM_INDBIDX},
+                 {"OutDBIdx", NULL, DIM_OUTDBIDX}};
+    Types *ts = p->cx->types;
+    for (unsigned k = 0; k < sizeof calls / sizeof *calls; k++) {
+        if (!tok_is(p, *i, calls[k].name)) continue;
+        Dim a, b;
+        *i += 2;
+        if (!calls[k].make) {
+            if (tok_is(p, *i, "val") && is_char(p, *i + 1, '=')) *i += 2;
+            if (tok(p, *i)->kind != T_NUMBER) return expected(p, *i, "a position");
+            if (!read_int(p, (*i)++, &a)) return false;
+            *d = dim_special(ts, calls[k].kind, a);
+        } else {
+            if (!read_sum(p, i, depth + 1, &a)) return false;
+            if (!is_char(p, *i, ',')) return expected(p, *i, "','");
+            ++*i;
+            if (!read_sum(p, i, depth + 1, &b)) return false;
+            if (calls[k].make == dim_floordiv || calls[k].make == dim_mod)
+                if (b == 0)
+                    return diag(p->cx->diags, toks_span(p, *i - 1, *i),
+                                "division by 0 in a dimension");
+            *d = calls[k].make(ts, a, b);
+        }
+        return is_char(p, *i, ')') ? ++*i, true : expected(p, *i, "')'");
+    }
+    return expected(p, *i, "a dimension");
+}
+
+static bool read_factor(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
+    const Tok *t = tok(p, *i);
+    if (depth > 100)
+        return diag(p->cx->diags, toks_span(p, *i, *i + 1), "a dimension nests too deep");
+    if (t->kind == T_NAME && is_char(p, *i + 1, '(')) return read_call(p, i, depth, d);
+    if (t->kind == T_NAME) return read_name(p, (*i)++, d);
+    if (t->kind == T_NUMBER) return read_int(p, (*i)++, d);
+    if (is_char(p, *i, '-')) {
+        ++*i;
+        if (!read_factor(p, i, depth + 1, d)) return false;
+        *d = dim_sub(p->cx->types, 0, *d);
+        return true;
+    }
+    if (!is_char(p, *i, '(')) return expected(p, *i, "a dimension");
+    ++*i;
+    if (!read_sum(p, i, depth + 1, d)) return false;
+    return is_char(p, *i, ')') ? ++*i, true : expected(p, *i, "')'");
+}
+
+/* b^2*c */
+static bool read_product(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
+    *d = 1;
+    do {
+        Dim x;
+        int64_t power = 1;
+        if (!read_factor(p, i, depth, &x)) return false;
+        if (is_char(p, *i, '^')) {
+            ++*i;
+            if (tok(p, *i)->kind != T_NUMBER || !read_int(p, *i, &power) || power < 1 || power > 64)
+                return expected(p, *i, "a small power");
+            ++*i;
+        }
+        while (power--)
+            *d = dim_mul(p->cx->types, *d, x);
+    } while (is_char(p, *i, '*') && ++*i);
+    return true;
+}
+
+static bool read_sum(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
+    if (!read_product(p, i, depth, d)) return false;
+    while (is_char(p, *i, '+') || is_char(p, *i, '-')) {
+        bool minus = is_char(p, (*i)++, '-');
+        Dim x;
+        if (!read_product(p, i, depth, &x)) return false;
+        *d = minus ? dim_sub(p->cx->types, *d, x) : dim_add(p->cx->types, *d, x);
+    }
+    return true;
+}
+
+bool dim_read(Parser *p, uint32_t *i, Dim *d) { return read_sum(p, i, 0, d); }
+
+/* Behind the `>` for the `<` at i; i where there is none near. */
+static uint32_t angle_end(const Parser *p, uint32_t i) {
+    enum { NEAR = 16 };
+    for (uint32_t k = i; k < i + NEAR; k++)
+        if (tok(p, k)->kind == '>') return k + 1;
+    return i;
+}
+
+uint32_t type_skip(const Parser *p, uint32_t i) {
+    if (tok(p, i)->kind == '*') return i + 1;
+    if (tok(p, i)->kind != T_NAME) return i;
+    i++;
+    if (tok(p, i)->kind == '<' && tok_sticks(p, i)) i = angle_end(p, i);
+    for (;;) {
+        uint8_t c = tok(p, i)->kind;
+        if ((c != '[' && c != '{') || !tok_sticks(p, i)) return i;
+        uint32_t end = tok_match(p, i);
+        if (end == i) return i;
+        i = end;
+    }
+}
+
+/* The text of a bracket and what it holds; empty where none sticks. */
+static Str read_text(Parser *p, uint32_t *i, char open) {
+    uint32_t from = *i;
+    if (!is_char(p, from, open) || !tok_sticks(p, from)) return S("");
+    *i = open == '<' ? angle_end(p, from) : tok_match(p, from);
+    if (*i == from) return S("");
+    Span s = toks_span(p, from, *i);
+    return (Str){p->text.at + s.at, s.n};
+}
+
+typedef struct {
+    uint32_t rank;
+    Str *shards; /* NULL while there are none */
+    TypeExtra extra;
+    Dim dims[MOST_RANK];
+} Reading;
+
+/* dims = [ dim { "," dim } [ ";" name ":" int … ] ] "]", behind the bracket */
+static bool read_dims(Parser *p, uint32_t *i, Reading *r) {
+    if (is_char(p, *i, ']')) return ++*i, true;
+    while (!is_char(p, *i, ';')) {
+        Dim d;
+        if (r->rank == MOST_RANK)
+            return diag(p->cx->diags, toks_span(p, *i, *i + 1),
+                        "a type has more than %d dimensions", MOST_RANK);
+        if (tok_is(p, *i, "None"))
+            d = dim_special(p->cx->types, DIM_HOLE, r->rank), ++*i;
+        else if (!read_sum(p, i, 0, &d))
+            return false;
+        if (is_char(p, *i, '@')) {
+            uint32_t from = ++*i;
+            *i = is_char(p, from, '(') ? tok_match(p, from) : from + 1;
+            Span s = toks_span(p, from, *i);
+            if (!r->shards) r->shards = arena_new(p->arena, Str, MOST_RANK);
+            r->shards[r->rank] = (Str){p->text.at + s.at, s.n};
+        }
+        r->dims[r->rank++] = d;
+        if (is_char(p, *i, ']')) return ++*i, true;
+        if (is_char(p, *i, ';')) break;
+        if (!is_char(p, *i, ',')) return expected(p, *i, "',' or ']'");
+        ++*i;
+    }
+    uint32_t from = *i;
+    while (tok(p, *i)->kind != T_END && !is_char(p, *i, ']'))
+        ++*i;
+    Span s = toks_span(p, from, *i);
+    r->extra.named = (Str){p->text.at + s.at, s.n};
+    return is_char(p, *i, ']') ? ++*i, true : expected(p, *i, "']'");
+}
+
+/* A type that this compiler does not know prints as it stood. */
+static Type read_opaque(Parser *p, uint32_t from, uint32_t *i) {
+    *i = type_skip(p, from);
+    Span s = toks_span(p, from, *i);
+    TypeExtra extra = {.opaque = {p->text.at + s.at, s.n}};
+    return type_with_extra(p->cx->types, type_of(p->cx->types, DT_opaque, 0, NULL), &extra);
+}
+
+/* "Ref<smem>{f32[8]}": the type inside, marked. */
+static bool read_reference(Parser *p, uint32_t *i, uint32_t from, Type *t) {
+    Types *ts = p->cx->types;
+    Span s = toks_span(p, from, *i);
+    ++*i;
+    if (!type_read(p, i, t)) return false;
+    if (!is_char(p, *i, '}')) return expected(p, *i, "'}'");
+    ++*i;
+    TypeExtra extra = *type_extra(ts, *t);
+    extra.ref = (Str){p->text.at + s.at, s.n};
+    *t = type_with_extra(ts, type_plain(ts, *t), &extra);
+    return true;
+}
+
+static Dtype read_dtype(Parser *p, uint32_t *i, TypeExtra *extra) {
+    Str name = tok_text(p, *i);
+    if (str_is(name, "key") && is_char(p, *i + 1, '<')) {
+        ++*i;
+        Str impl = read_text(p, i, '<');
+        return dtype_named(str_format(p->arena, "key%.*s", SF(impl)));
+    }
+    ++*i;
+    if (str_is(name, "bint")) return extra->bound = read_text(p, i, '{'), DT_i32;
+    Dtype d = dtype_named(name);
+    if (d) extra->space = read_text(p, i, '<');
+    return d;
+}
+
+bool type_read(Parser *p, uint32_t *i, Type *t) {
+    Types *ts = p->cx->types;
+    uint32_t from = *i;
+    *t = 0;
+    if (is_char(p, from, '*')) return ++*i, *t = type_of(ts, DT_unit, 0, NULL), true;
+    if (tok(p, from)->kind != T_NAME) return expected(p, from, "an element type");
+    if (tok_is(p, from, "Tok")) return ++*i, *t = type_of(ts, DT_tok, 0, NULL), true;
+    Reading r;
+    r.rank = 0, r.shards = NULL, r.extra = (TypeExtra){0};
+    Dtype dtype = read_dtype(p, i, &r.extra);
+    if (!dtype) {
+        *i = from + 1;
+        read_text(p, i, '<');
+        bool ref = is_char(p, *i, '{') && tok_sticks(p, *i) && tok_text(p, from).n >= 3 &&
+                   memcmp(tok_text(p, from).at + tok_text(p, from).n - 3, "Ref", 3) == 0;
+        if (ref) return read_reference(p, i, from, t);
+        if (is_char(p, *i, '[') || is_char(p, *i, '{')) return *t = read_opaque(p, from, i), true;
+        return diag(p->cx->diags, toks_span(p, from, from + 1), "unknown type '%.*s'",
+                    SF(tok_text(p, from)));
+    }
+    if (!is_char(p, *i, '[') || !tok_sticks(p, *i)) return expected(p, *i, "'[' and a shape");
+    ++*i;
+    if (!read_dims(p, i, &r)) return false;
+    r.extra.varying = read_text(p, i, '{');
+    *t = type_of(ts, dtype, r.rank, r.dims);
+    if (r.shards) r.extra.shards = r.shards, r.extra.nshards = r.rank;
+    const TypeExtra *x = &r.extra;
+    if (r.shards || x->space.n || x->varying.n || x->named.n || x->bound.n)
+        *t = type_with_extra(ts, *t, x);
+    return true;
+}
