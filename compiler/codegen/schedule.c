@@ -63,6 +63,12 @@ static void look_all(Look *l) {
         kernel_eval(k, st->v, index);
         look(l, st->v, NULL, store_address(p, st, index));
     }
+    if (s->dot) { /* its operands */
+        Ix at[2];
+        dot_addresses(p, s, at);
+        push(p->arena, &l->addresses, at[0]);
+        push(p->arena, &l->addresses, at[1]);
+    }
 }
 
 /* ---- loops */
@@ -160,8 +166,9 @@ static void find_loops(Look *l) {
     for (uint32_t i = 0; i < n; i++)
         if (red[i]) s->red[s->nred++] = loops[i];
         else s->kept[s->nkept++] = loops[i];
-    if (s->kind != STEP_LOOPS) return;
     collapse(l, s->kept, &s->nkept);
+    if (s->kind == STEP_DOT) dot_schedule(p, s);
+    if (s->kind != STEP_LOOPS) return;
     collapse(l, s->red, &s->nred);
     int64_t best = INT64_MIN;
     for (uint32_t i = 0; i < s->nkept + s->nred; i++) {
@@ -264,5 +271,6 @@ void schedule_step(Plan *p, Body *b, Step *s) {
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT && s->kind != STEP_CUM) return;
     find_loops(&l);
     find_stages(p, s);
+    if (s->kind == STEP_DOT) dot_schedule(p, s);
     (void)b;
 }
