@@ -210,6 +210,14 @@ static bool floats_close(const Case *c, Elements g, Elements w, char *why, size_
     return true;
 }
 
+/* An integer or bool element; its low 64 bits. */
+static long long integer(const NpzArray *a, int64_t i) {
+    uint64_t x = 0;
+    memcpy(&x, (const char *)a->data + i * a->size, a->size < 8 ? a->size : 8);
+    unsigned unused = a->size < 8 ? 64 - 8 * a->size : 0;
+    return a->kind == 'i' ? (long long)(x << unused) >> unused : (long long)x;
+}
+
 static bool array_close(const Case *c, const NpzArray *got, const NpzArray *want, bool bf16,
                         char *why, size_t n) {
     if (got->rank != want->rank ||
@@ -231,7 +239,8 @@ static bool array_close(const Case *c, const NpzArray *got, const NpzArray *want
         return floats_close(c, (Elements){&g, bits}, (Elements){&w, bits}, why, n);
     for (int64_t i = 0; i < w.bytes; i++)
         if (((char *)g.data)[i] != ((char *)w.data)[i]) {
-            snprintf(why, n, "%s[%lld]: other bits", want->name, (long long)(i / w.size));
+            snprintf(why, n, "%s[%lld]: %lld instead of %lld", w.name, (long long)(i / w.size),
+                     integer(&g, i / w.size), integer(&w, i / w.size));
             return false;
         }
     return true;

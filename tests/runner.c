@@ -204,6 +204,12 @@ static void finish(Run *r, uint32_t i, pid_t child, int status) {
         tell(report, late ? TIMEOUT : CRASH, why);
     } else if (WEXITSTATUS(status) != 0 && report->outcome == CRASH && !report->why[0])
         snprintf(report->why, sizeof report->why, "it ended with status %d", WEXITSTATUS(status));
+    if (report->outcome == CRASH) {
+        char log[128], why[240];
+        snprintf(log, sizeof log, "%s/%d-log", r->tmp, (int)child);
+        first_line(log, why, sizeof why);
+        if (why[0]) tell(report, CRASH, why);
+    }
     static const char *const names[] = {"case.so", "log", "out.npz"};
     for (unsigned k = 0; k < 3; k++) {
         char path[128];
