@@ -62,13 +62,13 @@ static bool settle(Ctx *cx, const Eqn *e, const Type *out) {
     for (unsigned i = 0; i < e->out.n; i++) {
         ValInfo *v = val_info(cx, e->out.at[i]);
         if (!out[i]) continue;
-        if (v->type != out[i] && too_large(cx, out[i]))
+        if (too_large(cx, out[i]))
             ok = diag(cx->diags, result_at(cx, e, i), "%s: a result of type %s is too large",
                       name_of(e), type_c(cx, out[i]));
         else if (!v->type)
             v->type = out[i];
         else if (v->type != out[i] && !types_agree(cx, v->type, out[i], result_at(cx, e, i)))
-            ok = diag(cx->diags, result_at(cx, e, i), "%s gives a %s, but '%.*s' is declared as %s",
+            ok = diag(cx->diags, result_at(cx, e, i), "%s gives %s, but '%.*s' is declared as %s",
                       name_of(e), type_c(cx, out[i]), SF(val_name(cx, e->out.at[i])),
                       type_c(cx, v->type));
     }
@@ -109,33 +109,39 @@ void check_nested(Ctx *cx, Jaxpr *j, Span caller) {
         check_body(cx, j);
 }
 
-static bool inputs_known(Ctx *cx, const Jaxpr *j) {
-    const Vals both[] = {j->consts, j->in};
-    for (unsigned k = 0; k < 2; k++)
-        each(Val, v, both[k]) {
-            if (!val_type(cx, *v))
-                return diag(cx->diags, val_info(cx, *v)->span,
-                            "the type of input '%.*s' is not printed: give the types of the inputs "
-                            "by --in-type",
-                            SF(val_info(cx, *v)->name));
-            const DtypeInfo *d = &dtype_info[val_array(cx, *v)->dtype];
-            cx->wide = cx->wide || (OF_REAL >> d->kind & 1 && d->bits == 64) || d->bits == 128;
-            if (too_large(cx, val_type(cx, *v)))
-                diag(cx->diags, val_info(cx, *v)->span, "an input of type %s is too large",
-                     type_c(cx, val_type(cx, *v)));
-        }
+static void check_input(Ctx *cx, Val v) {
+    Type t = val_type(cx, v);
+    const DtypeInfo *d = &dtype_info[type_at(cx->types, t)->dtype];
+    cx->wide = cx->wide || (OF_REAL >> d->kind & 1 && d->bits == 64) || d->bits == 128;
+    if (too_large(cx, t))
+        diag(cx->diags, val_info(cx, v)->span, "an input of type %s is too large", type_c(cx, t));
+}
+
+/* Where nothing else is wrong, the inputs need types. */
+static bool want_known(Ctx *cx, Vals inputs) {
+    each(Val, v, inputs) {
+        const ValInfo *i = val_info(cx, *v);
+        if (!i->type)
+            return diag(cx->diags, i->span,
+                        "the type of input '%.*s' is not printed: give the types of the inputs by "
+                        "--in-type",
+                        SF(i->name));
+    }
     return true;
 }
 
 bool check(Ctx *cx, Jaxpr *j) {
     uint32_t before = diag_errors(cx->diags);
-    if (!inputs_known(cx, j)) return false;
+    each(Val, v, j->consts)
+        check_input(cx, *v);
+    each(Val, v, j->in)
+        check_input(cx, *v);
     check_body(cx, j);
     each(Val, v, j->out) {
         ValInfo *i = val_info(cx, *v);
         if (!i->type && i->lit) i->type = literal_type(cx, i->lit);
     }
-    return diag_errors(cx->diags) == before;
+    return diag_errors(cx->diags) == before && want_known(cx, j->consts) && want_known(cx, j->in);
 }
 
 static bool set_input(Ctx *cx, Val v, unsigned number, Type t, Span span) {
@@ -150,8 +156,8 @@ bool check_inputs(Ctx *cx, Jaxpr *j, const Type *types, uint32_t n, Span span) {
     uint32_t consts = n == j->in.n ? 0 : j->consts.n;
     if (n != consts + j->in.n)
         return diag(cx->diags, span,
-                    "there are %u types, but the program has %u inputs and %u constants", n,
-                    j->in.n, j->consts.n);
+                    "the program has %u inputs and %u constants, but %u types are given", j->in.n,
+                    j->consts.n, n);
     for (uint32_t i = 0; i < n; i++)
         if (!set_input(cx, i < consts ? j->consts.at[i] : j->in.at[i - consts], i, types[i], span))
             return false;

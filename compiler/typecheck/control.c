@@ -67,7 +67,7 @@ static bool input_disagrees(Ctx *cx, const Eqn *e, const Nested *b, uint32_t i, 
                             Type wants) {
     unsigned k = operand_of(b, i);
     const ValInfo *v = val_info(cx, b->j->in.at[i]);
-    diag(cx->diags, operand_at(cx, e, k), "%s: operand %u gives %s a %s, but it takes a %s",
+    diag(cx->diags, operand_at(cx, e, k), "%s: operand %u gives %s the type %s, but it takes %s",
          name_of(e), k, b->what, type_c(cx, has), type_c(cx, wants));
     if (v->span.n) diag_note(cx->diags, v->span, "input '%.*s' of %s", SF(v->name), b->what);
     return false;

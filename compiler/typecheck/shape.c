@@ -353,9 +353,8 @@ bool type_tile(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 /* The operands from `first` on begin with one integer scalar for each axis, all of one type. */
 static bool want_indices(Ctx *cx, const Eqn *e, const Type *in, unsigned first, uint32_t rank) {
     if (e->in.n < first + rank)
-        return diag(cx->diags, e->span,
-                    "%s: an array of rank %u takes %u indices, but there are %u", name_of(e), rank,
-                    rank, e->in.n - first);
+        return diag(cx->diags, e->span, "%s: an array of rank %u takes %u indices, but %u %s given",
+                    name_of(e), rank, rank, e->in.n - first, e->in.n - first == 1 ? "is" : "are");
     for (unsigned i = first; i < first + rank; i++)
         if (!want_kind(cx, e, in, i, OF_INT) || !want_scalar(cx, e, in, i) ||
             !want_dtype_of(cx, e, in, i, first))
