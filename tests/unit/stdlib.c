@@ -1,0 +1,227 @@
+/* The accuracy of stdlib/: its programs, run by the evaluator of passes/, against the C library in
+ * a wider type. */
+#include "passes/eval.h"
+#include <criterion/criterion.h>
+#include <math.h>
+
+#ifndef SAMPLES
+#define SAMPLES 3000 /* of each of three distributions */
+#endif
+
+typedef long double Real;
+typedef Real Unary(Real);
+
+static Real rsqrt_l(Real x) { return 1 / sqrtl(x); }
+static Real logistic_l(Real x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
+
+/* Newton's method on erf below 1/2, on erfc beyond, where 1 - |x| is exact. */
+static Real erf_inv_l(Real x) {
+    Real a = fabsl(x), y = a;
+    if (a >= 1) return a == 1 ? copysignl(INFINITY, x) : NAN;
+    if (a > 0.9L) y = sqrtl(-logl(1 - a));
+    for (int i = 0; i < 60; i++) {
+        Real f = a < 0.5L ? erfl(y) - a : (1 - a) - erfcl(y);
+        y -= f / (1.12837916709551257390L * expl(-y * y));
+    }
+    return copysignl(x == 0 ? 0 : y, x);
+}
+
+/* Absolute errors in ulp of the result; `most` for f32 and f64. Samples are taken from [lo, hi]
+ * too. */
+static const struct {
+    const char *name;
+    Unary *exact;
+    double most, lo, hi;
+} unary[] = {
+    {"exp", expl, 1.5, -20, 20},
+    {"exp2", exp2l, 2.5, -30, 30},
+    {"expm1", expm1l, 2.5, -5, 5},
+    {"log", logl, 1.5, 0, 4},
+    {"log1p", log1pl, 2.5, -1, 3},
+    {"tanh", tanhl, 2.5, -4, 4},
+    {"logistic", logistic_l, 2.5, -20, 20},
+    {"sin", sinl, 2.5, -30, 30},
+    {"cos", cosl, 2.5, -30, 30},
+    {"tan", tanl, 2.5, -30, 30},
+    {"asin", asinl, 2.5, -1, 1},
+    {"acos", acosl, 2.5, -1, 1},
+    {"atan", atanl, 2.5, -5, 5},
+    {"sinh", sinhl, 2.5, -5, 5},
+    {"cosh", coshl, 2.5, -5, 5},
+    {"asinh", asinhl, 2.5, -5, 5},
+    {"acosh", acoshl, 2.5, 1, 5},
+    {"atanh", atanhl, 2.5, -1, 1},
+    {"cbrt", cbrtl, 2.5, -10, 10},
+    {"rsqrt", rsqrt_l, 2.5, 0, 10},
+    {"erf", erfl, 2.5, -4, 4},
+    {"erfc", erfcl, 2.5, -3, 10},
+    {"erf_inv", erf_inv_l, 2.5, -1, 1},
+};
+enum { NUNARY = sizeof unary / sizeof *unary };
+
+static const double special[] = {0.0,
+                                 -0.0,
+                                 INFINITY,
+                                 -INFINITY,
+                                 NAN,
+                                 1,
+                                 -1,
+                                 0.5,
+                                 -0.5,
+                                 2,
+                                 -2,
+                                 3,
+                                 -3,
+                                 0x1p-1074,
+                                 -0x1p-1074,
+                                 0x1p-149,
+                                 -0x1p-149,
+                                 0x1p-127,
+                                 0x1p-126,
+                                 0x1p-1022,
+                                 0x1.fffffep127,
+                                 -0x1.fffffep127,
+                                 0x1.fffffffffffffp1023,
+                                 -0x1.fffffffffffffp1023,
+                                 0x1.fffffep-1,
+                                 0x1.000002p0,
+                                 0x1.8p23,
+                                 0x1p24,
+                                 0x1.8p52,
+                                 0x1p53,
+                                 0x1p17,
+                                 0x1p30,
+                                 88.72,
+                                 89,
+                                 -87.4,
+                                 -104,
+                                 709.78,
+                                 -745.2,
+                                 0.75,
+                                 1.5,
+                                 0x1p-28,
+                                 -0x1p-60,
+                                 1e22,
+                                 1e300,
+                                 -3.5,
+                                 4.25};
+enum { NSPECIAL = sizeof special / sizeof *special };
+
+static uint64_t seed;
+static uint64_t next(void) {
+    seed += 0x9e3779b97f4a7c15u;
+    uint64_t z = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static Scalar scalar(bool wide, double x) { return wide ? scalar_f64(x) : scalar_f32((float)x); }
+static Scalar bits(bool wide) {
+    return wide ? (Scalar){DT_f64, next()} : (Scalar){DT_f32, next() & 0xffffffff};
+}
+
+/* Sample number `i`: special values, any bits, uniform, tiny to small. */
+static Scalar sample(bool wide, uint32_t i, double lo, double hi) {
+    if (i < NSPECIAL) return scalar(wide, special[i]);
+    double u = (double)(next() >> 11) * 0x1p-53;
+    switch (i % 3) {
+    case 0:
+        return bits(wide);
+    case 1:
+        return scalar(wide, lo + u * (hi - lo));
+    default:
+        return scalar(wide, ldexp(u - 0.5, (int)(next() % 24) - 20));
+    }
+}
+
+/* |got - exact| in units of the last place of `exact`, as a number of the type; a NaN or an
+   infinity in the wrong place is an infinite error, and so is a zero of the wrong sign. */
+static double ulps(bool wide, double got, Real exact) {
+    double nearest = wide ? (double)exact : (double)(float)exact;
+    if (isnan(got) || isnan(nearest)) return isnan(got) && isnan(nearest) ? 0 : INFINITY;
+    if (got == nearest && (got == 0 || isinf(got)))
+        return signbit(got) == signbit(nearest) ? 0 : INFINITY;
+    int most = wide ? 1024 : 128, least = wide ? -1074 : -149, digits = wide ? 53 : 24, e;
+    Real shown = isinf(got) ? copysignl(ldexpl(1, most), got) : (Real)got;
+    frexpl(exact, &e);
+    if (e > most) e = most;
+    Real ulp = ldexpl(1, e - digits < least ? least : e - digits);
+    return (double)(fabsl(shown - exact) / ulp);
+}
+
+static Ctx *cx;
+static void open_context(void) {
+    cx = ctx_new(arena_open());
+    cx->verify = true;
+    seed = 1;
+}
+static void close_context(void) { arena_close(cx->arena); }
+TestSuite(stdlib, .init = open_context, .fini = close_context);
+
+static Evaluator *program(const char *name, bool wide, const char *suffix) {
+    char file[64];
+    snprintf(file, sizeof file, "%s_%s%s", name, wide ? "f64" : "f32", suffix);
+    const Jaxpr *j = stdlib_program(cx, file);
+    return j ? evaluator_new(cx, j) : NULL;
+}
+
+static void test_unary(uint32_t f, bool wide) {
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", unary[f].name, wide ? "f64" : "f32");
+    Evaluator *fast = program(unary[f].name, wide, ""),
+              *full = program(unary[f].name, wide, "_full");
+    cr_assert(fast, "%s: no program", name);
+    double bound = stdlib_fast_bound(name), worst = 0;
+    for (uint32_t i = 0; i < NSPECIAL + 3 * SAMPLES; i++) {
+        Scalar x = sample(wide, i, unary[f].lo, unary[f].hi), y;
+        double v = scalar_float(x);
+        cr_assert(evaluator_run(bound && !(fabs(v) < bound) ? full : fast, &x, &y), "%s", name);
+        double error = ulps(wide, scalar_float(y), unary[f].exact(v));
+        cr_assert(error <= unary[f].most, "%s: %a gives %a, which is wrong by %g ulp", name, v,
+                  scalar_float(y), error);
+        worst = error > worst ? error : worst;
+        if (full && evaluator_run(full, &x, &y))
+            cr_assert(ulps(wide, scalar_float(y), unary[f].exact(v)) <= unary[f].most,
+                      "%s_full: %a", name, v);
+    }
+    if (getenv("ULPS")) printf("%-14s %.3f\n", name, worst);
+}
+
+Test(stdlib, unary_f32) {
+    for (uint32_t f = 0; f < NUNARY; f++)
+        test_unary(f, false);
+}
+Test(stdlib, unary_f64) {
+    for (uint32_t f = 0; f < NUNARY; f++)
+        test_unary(f, true);
+}
+
+typedef Real Binary(Real, Real);
+static void test_binary(const char *name, Binary *exact, bool wide, double lo, double hi) {
+    Evaluator *p = program(name, wide, "");
+    cr_assert(p, "%s: no program", name);
+    double worst = 0;
+    for (uint32_t i = 0; i < NSPECIAL * NSPECIAL + 3 * SAMPLES; i++) {
+        bool table = i < NSPECIAL * NSPECIAL;
+        uint32_t k = NSPECIAL + (uint32_t)(next() % 1000);
+        Scalar in[] = {sample(wide, table ? i / NSPECIAL : k, lo, hi),
+                       sample(wide, table ? i % NSPECIAL : k, -hi, hi)};
+        Scalar out;
+        double x = scalar_float(in[0]), y = scalar_float(in[1]);
+        cr_assert(evaluator_run(p, in, &out), "%s", name);
+        double error = ulps(wide, scalar_float(out), exact(x, y));
+        cr_assert(error <= 2.5, "%s of %a, %a gives %a, which is wrong by %g ulp", name, x, y,
+                  scalar_float(out), error);
+        worst = error > worst ? error : worst;
+    }
+    if (getenv("ULPS")) printf("%s_%s %.3f\n", name, wide ? "f64" : "f32", worst);
+}
+
+Test(stdlib, pow) {
+    test_binary("pow", powl, false, 0, 30);
+    test_binary("pow", powl, true, 0, 100);
+}
+Test(stdlib, atan2) {
+    test_binary("atan2", atan2l, false, -10, 10);
+    test_binary("atan2", atan2l, true, -10, 10);
+}
