@@ -1,5 +1,4 @@
 #include "dot.h"
-#include "dot.h"
 #include "kernel.h"
 #include <stdlib.h>
 
@@ -60,7 +59,6 @@ static void walk_loops(Walk *w, Step *s) {
 static void walk_step(Walk *w, Step *s) {
     s->start = ++w->position;
     walk_loops(w, s);
-    if (s->dot) touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack);
     if (s->dot) touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack);
     if (s->e && s->nbodies) each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
     if (s->kind == STEP_SCALAR) plan_scalar_reads(w->p, s, touch_read, w);

@@ -167,7 +167,6 @@ static void find_loops(Look *l) {
         if (red[i]) s->red[s->nred++] = loops[i];
         else s->kept[s->nkept++] = loops[i];
     collapse(l, s->kept, &s->nkept);
-    if (s->kind == STEP_DOT) dot_schedule(p, s);
     if (s->kind != STEP_LOOPS) return;
     collapse(l, s->red, &s->nred);
     int64_t best = INT64_MIN;
@@ -205,7 +204,7 @@ static void operands(Plan *p, Step *s, Val v, void (*seen)(void *, Val, const Ix
     const Eqn *e = plan_info(p, v)->e;
     Ix index[32];
     bool row;
-    if (prim_lower[e->prim] == LOWER_DOT || prim_lower[e->prim] == LOWER_CUM) return;
+    if (!eqn_reduces(e) && !eqn_point(e)) return;
     Val like = eqn_reduces(e) ? e->in.at[0] : v;
     step_index(p, s, like, index, &row);
     for (uint32_t i = 0; i < e->in.n; i++) {
