@@ -166,7 +166,7 @@ static void find_loops(Look *l) {
     for (uint32_t i = 0; i < n; i++)
         if (red[i]) s->red[s->nred++] = loops[i];
         else s->kept[s->nkept++] = loops[i];
-    collapse(l, s->kept, &s->nkept);
+    if (s->kind != STEP_CUM) collapse(l, s->kept, &s->nkept);
     if (s->kind != STEP_LOOPS) return;
     collapse(l, s->red, &s->nred);
     int64_t best = INT64_MIN;
