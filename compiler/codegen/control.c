@@ -60,7 +60,8 @@ static Step *control_step(Plan *p, Body *b, StepKind kind, const Eqn *e, uint32_
     Step *s = arena_new(p->arena, Step, 1);
     *s = (Step){.kind = kind, .e = e, .nbodies = nbodies};
     s->bodies = arena_new(p->arena, Body *, nbodies + 1);
-    each(Val, v, e->in) if (!scalar(p, *v)) plan_stored(p, b, *v);
+    each(Val, v, e->in)
+        if (!scalar(p, *v) || plan_info(p, *v)->class == VAL_MEMBER) plan_stored(p, b, *v);
     return s;
 }
 static void append(Plan *p, Body *b, Step *s) {

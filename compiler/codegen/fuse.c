@@ -171,9 +171,10 @@ Buf *plan_stored(Plan *p, Body *b, Val v) {
     plan_reads(p, v, index, store_for, &r);
     step_store(p, s, v, buf, 0, NULL, DT_none);
     if (info->class == VAL_VIRTUAL && !val_info(p->cx, v)->lit) {
-        info->class = VAL_STORED;
+        info->class = VAL_MEMBER;
         info->buf = buf;
         info->step = s->number;
+        push(p->arena, &s->members, v);
     }
     return buf;
 }
@@ -502,6 +503,7 @@ bool plan_body(Plan *p, Body *b) {
     }
     for (uint32_t i = 0; i < j->out.n; i++)
         if (b->out_slots[i]) result(p, b, j->out.at[i], b->out_slots[i]);
+        else if (plan_info(p, j->out.at[i])->class == VAL_MEMBER) plan_stored(p, b, j->out.at[i]);
     each(Step *, s, b->steps) schedule_step(p, b, *s);
     return true;
 }

@@ -2,6 +2,7 @@
 #include "../passes/passes.h"
 #include "frame.h"
 #include "point.h"
+#include <assert.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
@@ -19,7 +20,8 @@ struct KernelMemo {
 enum { KEY_INDEX = UINT32_MAX, KEY_LANES = UINT32_MAX - 1, KEY_BUF = UINT32_MAX - 2, KEY_DIM = UINT32_MAX - 3 };
 
 static uint32_t memo_id(Kernel *k, uint32_t v, uint64_t a, const Ix *index, uint32_t n) {
-    uint32_t key[40] = {v, k->guard_id, (uint32_t)a, (uint32_t)(a >> 32)};
+    bool value = v < KEY_DIM; /* loads depend on the condition, indices do not */
+    uint32_t key[40] = {v, value ? k->guard_id : 0, (uint32_t)a, (uint32_t)(a >> 32)};
     if (n) memcpy(key + 4, index, n * sizeof *index);
     bool fresh;
     uint32_t id = intern(&k->memo->keys, key, (4 + n) * sizeof *key, &fresh);
@@ -119,7 +121,7 @@ static Reg atom_reg(Kernel *k, Atom atom) {
     uint32_t id = memo_id(k, KEY_BUF, atom, NULL, 0);
     Reg r;
     if (memo_get(k, id, &r)) return r;
-    if (a->kind == ATOM_LOOP) return (Reg){em_i64(k->e, 0), true, 0}; /* collapsed or of one step */
+    assert(a->kind != ATOM_LOOP); /* loops are bound */
     if (a->kind == ATOM_START) return memo_set(k, id, atom_start(k, a));
     Reg x = index_reg(k, a->a);
     V d = kernel_dim(k, a->b);
@@ -230,6 +232,7 @@ Ix kernel_address(Kernel *k, Val v, const Ix *index) {
     return sum;
 }
 static bool written_here(Kernel *k, const Buf *b) {
+    if (!k->step) return false;
     each(Store, s, k->step->stores) if (s->buf->number == b->number) return true;
     return false;
 }
@@ -432,7 +435,10 @@ Reg kernel_equation(Kernel *k, const Eqn *e, uint32_t out) { return eval_eqn(k, 
 static Reg eval_literal(Kernel *k, const ValInfo *info) {
     if (k->dry) return (Reg){0};
     Dtype d = type_at(k->plan->cx->types, info->type)->dtype;
-    return (Reg){literal(k->e, d, info->lit, 1), true, k->depth};
+    MlirBlock was = kernel_at(k, 0);
+    Reg r = {literal(k->e, d, info->lit, 1), true, 0};
+    k->e->block = was;
+    return r;
 }
 static bool remembered(const Eqn *e) { return eqn_reduces(e) || prim_lower[e->prim] == LOWER_DOT || prim_lower[e->prim] == LOWER_CUM; }
 
