@@ -77,8 +77,10 @@ static void find_axes(Dotter *d, const Eqn *e) {
         find_index(d, s, result, from ? nbatch + left : nbatch);
     }
 }
+/* Narrow floats are summed as f32, integers as what they become, modulo its range. */
 static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
-    if (dtype_info[y].kind != DK_FLOAT) return y;
+    bool any = dtype_info[a].kind == DK_FLOAT || dtype_info[b].kind == DK_FLOAT || dtype_info[y].kind == DK_FLOAT;
+    if (!any) return y;
     return a == DT_f64 || b == DT_f64 || y == DT_f64 ? DT_f64 : DT_f32;
 }
 

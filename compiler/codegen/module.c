@@ -36,6 +36,8 @@ static void append(MlirStringRef s, void *text) {
 static MlirLogicalResult message(MlirDiagnostic d, void *user) {
     Emit *e = user;
     text_put(&e->messages, S("  "));
+    mlirLocationPrint(mlirDiagnosticGetLocation(d), append, &e->messages);
+    text_put(&e->messages, S(": "));
     mlirDiagnosticPrint(d, append, &e->messages);
     text_put(&e->messages, S("\n"));
     return mlirLogicalResultSuccess();
@@ -180,9 +182,13 @@ static bool define_constants(Writer *w) {
 }
 
 /* ---- MLIR → LLVM */
-static bool verify(Emit *e) {
+static bool write_mlir(Emit *, const char *path);
+
+/* With -save-temps what is not valid can be looked at. */
+static void verify(Emit *e, const char *path) {
     timer_stage(e->cx->timer, "verify");
-    if (mlirOperationVerify(mlirModuleGetOperation(e->module))) return true;
+    if (mlirOperationVerify(mlirModuleGetOperation(e->module))) return;
+    if (e->cx->options->save_temps) write_mlir(e, str_format(e->arena, "%s.mlir", path).at);
     internal_error(e, "MLIR", "what was built is not valid");
 }
 static void lower(Emit *e) {
@@ -306,7 +312,7 @@ static void writer_close(Writer *w) {
     LLVMContextDispose(w->context);
 }
 bool emit_write(Emit *e, const Jaxpr *j, EmitKind kind, const char *path) {
-    verify(e);
+    verify(e, path);
     if (kind == EMIT_mlir) return write_mlir(e, path);
     Writer w = {.e = e, .kind = kind};
     bool good = translate(&w, j);

@@ -27,16 +27,13 @@ static uint32_t lanes_of(const Unit *u) {
 }
 
 /* ---- finishing a tile */
-static V finished(Unit *u, V acc) {
-    Emit *e = u->e;
-    Dtype y = val_array(u->k->plan->cx, u->result)->dtype;
-    return em_round(e, y, gemm_convert(e, u->dot->acc, y, acc));
-}
 static void finish_row(Unit *u, V row, V acc) {
     Kernel *k = u->k;
     kernel_enter(k);
     if (u->dot->row) kernel_bind(k, u->dot->row, row);
-    kernel_remember(k, u->result, u->index, (Reg){finished(u, acc), !u->dot->column, k->depth});
+    Reg sum = {acc, !u->dot->column, k->depth};
+    sum = kernel_convert(k, sum, u->dot->acc, val_array(k->plan->cx, u->result)->dtype);
+    kernel_remember(k, u->result, u->index, sum);
     kernel_stores(k);
     kernel_leave(k);
 }
