@@ -1,4 +1,5 @@
 /* The module of one compilation: opened, given its constants, lowered, optimised, written. */
+#include "bitselect.h"
 #include "emit.h"
 #include "metadata.h"
 #include "../file.h"
@@ -318,6 +319,7 @@ bool emit_write(Emit *e, const Jaxpr *j, EmitKind kind, const char *path) {
     bool good = translate(&w, j);
     if (good) {
         optimise(&w);
+        if (e->target.masks) bitselect_avoid(w.module);
         good = kind == EMIT_llvm ? write_llvm(&w, path) : write_machine_code(&w, path);
     }
     writer_close(&w);
