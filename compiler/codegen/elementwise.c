@@ -74,8 +74,19 @@ V point_add(Emit *e, const Point *p, const V *x) {
 V point_sub(Emit *e, const Point *p, const V *x) {
     return binary(e, p, x, (ByKind){"llvm.xor", "llvm.sub", "llvm.sub", "llvm.fsub"});
 }
-V point_mul(Emit *e, const Point *p, const V *x) {
+static V product(Emit *e, const Point *p, const V *x) {
     return binary(e, p, x, (ByKind){"llvm.and", "llvm.mul", "llvm.mul", "llvm.fmul"});
+}
+/* With out_dtype the operands, of any types, are converted to it first. */
+V point_mul(Emit *e, const Point *p, const V *x) {
+    if (!p->e || !param_has(p->e, K_out_dtype)) return product(e, p, x);
+    Dtype to = p->out;
+    V y[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        Point convert = {.in = val_array(e->cx, p->e->in.at[i])->dtype, .out = to};
+        y[i] = em_round(e, to, point_convert_element_type(e, &convert, &x[i]));
+    }
+    return product(e, &(Point){.in = to, .out = to}, y);
 }
 /* NaN wins; -0 < +0. */
 V point_max(Emit *e, const Point *p, const V *x) {
@@ -93,7 +104,7 @@ V point_clamp(Emit *e, const Point *p, const V *x) {
 }
 V point_fma(Emit *e, const Point *p, const V *x) { return em_fma(e, x[0], x[1], x[2]); }
 V point_copy(Emit *e, const Point *p, const V *x) { return x[0]; }
-V point_square(Emit *e, const Point *p, const V *x) { return point_mul(e, p, (V[]){x[0], x[0]}); }
+V point_square(Emit *e, const Point *p, const V *x) { return product(e, p, (V[]){x[0], x[0]}); }
 /* The high half of the product of twice the width. */
 V point_mulhi(Emit *e, const Point *p, const V *x) {
     uint32_t bits = bits_of(x[0]);
@@ -136,10 +147,10 @@ V point_integer_pow(Emit *e, const Point *p, const V *x) {
     V power = x[0], all = one;
     for (; n; n >>= 1) {
         if (n & 1) {
-            all = first ? power : em_round(e, p->in, point_mul(e, p, (V[]){all, power}));
+            all = first ? power : em_round(e, p->in, product(e, p, (V[]){all, power}));
             first = false;
         }
-        if (n > 1) power = em_round(e, p->in, point_mul(e, p, (V[]){power, power}));
+        if (n > 1) power = em_round(e, p->in, product(e, p, (V[]){power, power}));
     }
     return y < 0 ? point_div(e, p, (V[]){one, all}) : all;
 }
@@ -270,8 +281,8 @@ V point_ceil(Emit *e, const Point *p, const V *x) { return em_un(e, "llvm.intr.c
 V point_sqrt(Emit *e, const Point *p, const V *x) { return em_un(e, "llvm.intr.sqrt", x[0]); }
 /* rounding_method 0: halves away from zero; 1: to even. */
 V point_round(Emit *e, const Point *p, const V *x) {
-    bool even = str_is(param_word(p->e, K_rounding_method), "RoundingMethod.TO_NEAREST_EVEN");
-    even = param_int(p->e, K_rounding_method, even) == 1;
+    Str method = param_word(p->e, K_rounding_method);
+    bool even = str_is(method, "1") || str_is(method, "RoundingMethod.TO_NEAREST_EVEN");
     return em_un(e, even ? "llvm.intr.roundeven" : "llvm.intr.round", x[0]);
 }
 V point_is_finite(Emit *e, const Point *p, const V *x) {
