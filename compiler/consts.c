@@ -111,6 +111,13 @@ static int by_place(const void *x, const void *y) {
     return (a > b) - (a < b);
 }
 
+/* The first n of the only list are the constants: the text does not say how many, the file does. */
+static void split_list(Jaxpr *j, uint32_t n) {
+    if (n > j->in.n) n = j->in.n;
+    j->consts = (Vals){j->in.at, n};
+    j->in = (Vals){j->in.at + n, j->in.n - n};
+}
+
 bool consts_bind(Ctx *cx, Jaxpr *j, const char *path) {
     Binder b = {.cx = cx, .path = path};
     Wants wants = {.seen = {.arena = cx->arena}};
@@ -118,6 +125,7 @@ bool consts_bind(Ctx *cx, Jaxpr *j, const char *path) {
     if (!npz_read(path, &b.npz, &error)) return diag_plain(cx->diags, "--consts: %s", error.text);
     want_inner(cx, &wants, j);
     if (wants.n) qsort(wants.at, wants.n, sizeof *wants.at, by_place);
+    if (j->one_list && b.npz.n >= wants.n) split_list(j, b.npz.n - wants.n);
     bool ok = true;
     each(Val, v, j->consts)
         ok = ok && bind(&b, *v);

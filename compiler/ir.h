@@ -136,6 +136,7 @@ struct Jaxpr {
     const Span *out_at; /* where each result stands after `in`; NULL in programs that passes made */
     Eqns eqns;
     Str effects; /* text of the effects, with braces; or empty */
+    bool one_list; /* February 2020: constants and inputs are not told apart; all are in `in` */
     bool checked;  /* typecheck has seen it; its types are final */
     bool checking; /* typecheck is in the middle of it */
 };

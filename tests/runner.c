@@ -146,7 +146,7 @@ static void one(const Run *r, const Case *c, Report *report) {
     fflush(NULL);
     if (status) {
         first_line(log, why, sizeof why);
-        bool refused = status == 1 && log_says(log, "is not supported yet");
+        bool refused = log_says(log, status == 2 ? "unknown option" : "is not supported yet");
         tell(report, refused ? REFUSED : status == 3 ? CRASH : COMPILE, why);
         return;
     }
@@ -158,6 +158,7 @@ static void one(const Run *r, const Case *c, Report *report) {
                 snprintf(out_name, sizeof out_name, ".out%d.npz", k);
         if (k > 1 && !exists(case_file(c, in_name))) break;
         tell(report, CRASH, "when it ran");
+        optind = 0; /* getopt starts anew */
         status =
             jaxcc_run_main(5, (char *[]){"jaxcc-run", (char *)so, (char *)case_file(c, in_name),
                                          "-o", (char *)out, NULL});

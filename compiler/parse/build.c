@@ -37,6 +37,7 @@ void head_end(Parser *p) {
     Jaxpr *j = s->jaxpr = arena_new(p->arena, Jaxpr, 1);
     j->consts = vals_of(p, uses_from(p, n), consts);
     j->in = vals_of(p, uses_from(p, n - consts), n - consts);
+    j->one_list = s->nlists == 0;
     p->uses.n = s->uses;
 }
 
