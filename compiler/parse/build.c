@@ -164,7 +164,7 @@ void eqn_apply(Parser *p, uint32_t nresults, Apply a) {
 
 void eqn_broken(Parser *p) {
     Scope *s = scope_now(p);
-    s->damaged = true;
+    s->damaged |= p->uses.n == s->uses;
     s->first_result = s->end_result = 0;
     p->uses.n = s->uses;
     p->params.n = s->params;

@@ -239,7 +239,7 @@ static bool to_dim(Parser *p, const Value *v, uint32_t holes, Dim *d) {
     if (v->kind != V_WORD && v->kind != V_TEXT && !(v->kind == V_LIST && v->s.n)) return false;
     if (v->kind == V_WORD && memchr(v->s.at, '.', v->s.n)) return false;
     uint32_t i = token_at(p, v->span.at);
-    return dim_read(p, &i, d) && tok(p, i)->at >= v->span.at + v->span.n;
+    return dim_read(p, &i, d) && tok(p, i - 1)->at + tok(p, i - 1)->n == v->span.at + v->span.n;
 }
 
 static void to_dims(Parser *p, Value *v) {

@@ -3,11 +3,13 @@
 #define JAXCC_PARSE_H
 #include "../ir.h"
 
-/* Parses source `file` (diags_source). After it nobody knows in which era the text was written: old spellings are
-   today's primitives. Types are 0 where the text prints none. NULL after a diagnostic. */
+/* Parses source `file` (diags_source). After it nobody knows in which era the text was written: old
+   spellings are today's primitives. Types are 0 where the text prints none. NULL after a
+   diagnostic. */
 Jaxpr *parse(Ctx *, uint32_t file);
 
-/* The types of --in-type='f32[8], f32[b,4]' or of a .sig file; errors are reported at places of source `file`. */
+/* The types of --in-type='f32[8], f32[b,4]' or of a .sig file; errors are reported at places of
+ * source `file`. */
 bool parse_types(Ctx *, uint32_t file, Type **types, uint32_t *n);
 
 #endif

@@ -88,7 +88,14 @@ atom: NAME { push_operand(p, $1, 0); }
     | LIT TYPE { use_push(p, literal_val(p, $1.at, $1.end, $2.type), span(p, $1)); };
 
 body: eqn_opt | body SEP eqn_opt;
-eqn_opt: %empty | eqn | error { yyclearin; yyerrok; eqn_broken(p); };
+eqn_opt: %empty
+       | eqn
+       | error {
+             if (p->stop) YYABORT;
+             yyclearin;
+             yyerrok;
+             eqn_broken(p);
+         };
 eqn: results EQ apply { eqn_apply(p, $1, $3); }
    | apply { eqn_apply(p, 0, $1); }
    | binders ARROW ref { eqn_ref(p, P_get, span(p, $2), $1, $3, false); }

@@ -63,7 +63,8 @@ typedef struct {
     Prim prim;                    /* of the equation being read, */
     Val first_result, end_result; /* whose results are these values */
     uint32_t nlists, nfirst;      /* binder lists so far; binders in the first */
-    bool damaged; /* some equation could not be read: an unknown name may have been its result */
+    bool broken;                  /* something in it could not be read, */
+    bool damaged;                 /* perhaps results of equations: an unknown name may be one */
 } Scope;
 
 /* ---- hoisted jaxprs and the parameters that name them, before or after their definition */

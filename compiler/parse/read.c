@@ -47,7 +47,8 @@ static void panic(Parser *p) {
     p->panic = true;
     p->panic_depth = p->old_depth;
     p->panic_closes = p->old_kind != F_EQNS;
-    if (p->scopes.n) scope_now(p)->damaged = true;
+    if (p->scopes.n) scope_now(p)->broken = true;
+    if (top(p)->kind == F_EQNS && p->depth == p->panic_depth) top(p)->state = IN_OPERANDS;
 }
 
 /* An error that is reported already. */
@@ -585,7 +586,9 @@ void parser_panic(Parser *p) {
 /* May the terminal just read end the skipping? */
 static bool ends_panic(const Parser *p, int kind) {
     if (kind == TK_JAXCC_YYerror || p->old_depth != p->panic_depth) return false;
-    return kind == TK_JCLOSE || (!p->panic_closes && (kind == TK_SEP || kind == TK_IN));
+    bool line = p->last.end > p->last.at ||
+                tok(p, p->pos)->flags & LINE_FIRST; /* of a SEP that is not written */
+    return kind == TK_JCLOSE || (!p->panic_closes && (kind == TK_IN || (kind == TK_SEP && line)));
 }
 
 int jaxcc_yylex(JAXCC_YYSTYPE *value, Parser *p) {
@@ -602,5 +605,6 @@ int jaxcc_yylex(JAXCC_YYSTYPE *value, Parser *p) {
         value->t = p->last;
         if (panicked && ends) p->panic = false;
         if (!panicked || ends || kind == 0) return kind;
+        if (kind == TK_EQ && p->scopes.n) scope_now(p)->damaged = true;
     }
 }

@@ -39,11 +39,12 @@ static bool read_name(Parser *p, uint32_t i, Dim *d) {
     Str name = p->names.at[id].text;
     const ArrayType *a = v ? val_array(cx, v) : NULL;
     DtypeKind kind = a ? dtype_info[a->dtype].kind : DK_VOID;
-    bool integer = a && a->rank == 0 && (kind == DK_SINT || kind == DK_UINT);
+    bool whole = kind == DK_SINT || kind == DK_UINT, integer = whole && a->rank == 0;
     bool unseen = p->names.at[id].dim == DIM_UNSEEN;
     if (unseen) p->names.at[id].dim = integer ? DIM_VARIABLE : DIM_FREE;
     if (p->names.at[id].dim == DIM_FREE) {
-        if (unseen && v && a->dtype)
+        if (unseen && v && a->dtype &&
+            (a->rank == 0 || whole)) /* JAX may have named an array like a symbol */
             return diag(cx->diags, span, "dimension '%.*s' is %.*s, not an integer scalar",
                         SF(name), SF(ctx_type_text(cx, val_type(cx, v))));
         *d = dim_symbol(cx->types, name);
@@ -102,11 +103,24 @@ static bool read_call(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
     return expected(p, *i, "a dimension");
 }
 
+/* "Traced<ShapedArray(int32[])>with<…>": JAX 0.4 prints a dimension that is an expression like
+ * this; a symbol. */
+static Dim read_traced(Parser *p, uint32_t *i) {
+    uint32_t from = *i;
+    while (!is_char(p, *i, ',') && !is_char(p, *i, ']') && (*i == from || tok_sticks(p, *i))) {
+        uint32_t end = is_char(p, *i, '(') || is_char(p, *i, '[') ? tok_match(p, *i) : *i;
+        *i = end > *i ? end : *i + 1;
+    }
+    Span s = toks_span(p, from, *i);
+    return dim_symbol(p->cx->types, (Str){p->text.at + s.at, s.n});
+}
+
 static bool read_factor(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
     const Tok *t = tok(p, *i);
     if (depth > 100)
         return diag(p->cx->diags, toks_span(p, *i, *i + 1), "a dimension nests too deep");
     if (t->kind == T_NAME && is_char(p, *i + 1, '(')) return read_call(p, i, depth, d);
+    if (tok_is(p, *i, "Traced") && is_char(p, *i + 1, '<')) return *d = read_traced(p, i), true;
     if (t->kind == T_NAME) return read_name(p, (*i)++, d);
     if (t->kind == T_NUMBER) return read_int(p, (*i)++, d);
     if (is_char(p, *i, '-')) {
