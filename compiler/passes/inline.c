@@ -33,7 +33,7 @@ static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
         for (uint32_t i = 0; i < e->out.n; i++)
             valmap_put(&in->map, e->out.at[i], valmap_get(&in->map, e->in.at[i]));
     } else {
-        return diag(in->cx->diags, e->span, "%s without a body is not supported yet",
+        return diag(in->cx->diags, e->span, "primitive '%s' is not supported yet",
                     prim_name[e->prim]);
     }
     return true;
