@@ -10,6 +10,33 @@
 static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
 static MlirStringRef ref_str(Str s) { return mlirStringRefCreate(s.at, s.n); }
 
+/* What was written of a function, with values and blocks by number: equal functions have equal tapes. */
+typedef struct Tape {
+    struct Tape *outer;
+    Intern numbers;
+    struct {
+        uint64_t *at;
+        uint32_t n, cap;
+    } words;
+} Tape;
+static void record(Emit *e, const void *word) { push(e->arena, &e->tape->words, (uint64_t)(uintptr_t)word); }
+static void record_number(Emit *e, const void *what) {
+    uint32_t n = intern(&e->tape->numbers, &what, sizeof what, NULL);
+    push(e->arena, &e->tape->words, n);
+}
+static void record_op(Emit *e, MlirIdentifier name, MlirOperation op, uint32_t n, const V *operands, uint32_t nattrs,
+                      const Attr *attrs, uint32_t nresults) {
+    record(e, name.ptr);
+    record_number(e, e->block.ptr);
+    for (uint32_t i = 0; i < n; i++) record_number(e, operands[i].ptr);
+    for (uint32_t i = 0; i < nattrs; i++) record(e, attrs[i].value.ptr);
+    for (uint32_t i = 0; i < nresults; i++) {
+        V r = mlirOperationGetResult(op, i);
+        record_number(e, r.ptr);
+        record(e, mlirValueGetType(r).ptr);
+    }
+}
+
 MlirOperation em_op(Emit *e, const char *name, uint32_t nresults, const MlirType *results, uint32_t n,
                     const V *operands, uint32_t nattrs, const Attr *attrs, uint32_t nregions,
                     MlirRegion *regions) {
@@ -21,9 +48,14 @@ MlirOperation em_op(Emit *e, const char *name, uint32_t nresults, const MlirType
         named[i] =
             mlirNamedAttributeGet(mlirIdentifierGet(e->mlir, ref(attrs[i].name)), attrs[i].value);
     mlirOperationStateAddAttributes(&s, nattrs, named);
+    const void *blocks[2] = {NULL, NULL};
+    for (uint32_t i = 0; i < nregions && i < 2; i++) blocks[i] = mlirRegionGetFirstBlock(regions[i]).ptr;
     mlirOperationStateAddOwnedRegions(&s, nregions, regions);
     MlirOperation op = mlirOperationCreate(&s);
     mlirBlockAppendOwnedOperation(e->block, op);
+    bool inside = e->tape && e->block.ptr != mlirModuleGetBody(e->module).ptr;
+    for (uint32_t i = 0; inside && i < nregions; i++) record_number(e, blocks[i]);
+    if (inside) record_op(e, mlirOperationGetName(op), op, n, operands, nattrs, attrs, nresults);
     return op;
 }
 V em_1(Emit *e, const char *name, MlirType t, uint32_t n, const V *operands, uint32_t nattrs,
@@ -183,6 +215,7 @@ Scope em_begin(Emit *e, uint32_t nargs, const MlirType *args) {
     s.block = mlirBlockCreate(nargs, args, locs);
     mlirRegionAppendOwnedBlock(s.region, s.block);
     e->block = s.block;
+    for (uint32_t i = 0; e->tape && i < nargs; i++) record_number(e, mlirBlockGetArgument(s.block, i).ptr);
     return s;
 }
 void em_end(Emit *e, Scope *s) { e->block = s->outer; }
@@ -255,6 +288,10 @@ static MlirType function_type(Emit *e, MlirType result, uint32_t n, const MlirTy
 Function em_function(Emit *e, Str name, MlirType result, uint32_t nargs, const MlirType *args,
                      bool visible) {
     Function f = {.name = name, .nargs = nargs, .args = args, .result = result, .visible = visible};
+    Tape *tape = arena_new(e->arena, Tape, 1);
+    tape->outer = e->tape;
+    tape->numbers.arena = e->arena;
+    e->tape = tape;
     f.scope = em_begin(e, nargs, args);
     return f;
 }
@@ -278,6 +315,8 @@ MlirOperation em_function_end(Emit *e, Function *f, V value) {
         {"function_type", mlirTypeAttrGet(function_type(e, f->result, f->nargs, f->args))},
         {"linkage", mlirLLVMLinkageAttrGet(e->mlir, f->visible ? MlirLLVMLinkageExternal
                                                                : MlirLLVMLinkageInternal)}};
+    f->tape = e->tape;
+    e->tape = f->tape->outer;
     MlirLocation was = e->loc;
     e->loc = function_loc(e, f->name);
     MlirOperation op = em_op(e, "llvm.func", 0, NULL, 0, NULL, 3, a, 1, &f->scope.region);
@@ -402,17 +441,12 @@ Str em_text(Emit *e, Str s) {
     e->block = was;
     return name;
 }
-static void append_text(MlirStringRef s, void *text) { text_put(text, (Str){s.data, (uint32_t)s.length}); }
-
-Str em_shared_function(Emit *e, MlirOperation op, Str name) {
-    Text t = {.arena = e->arena};
-    mlirOperationPrint(op, append_text, &t);
-    const char *from = memchr(t.at, '(', t.n);
+Str em_shared_function(Emit *e, const Function *f, MlirOperation op) {
     bool fresh;
-    uint32_t id = intern(&e->functions, from, t.n - (size_t)(from - t.at), &fresh);
+    uint32_t id = intern(&e->functions, f->tape->words.at, f->tape->words.n * sizeof *f->tape->words.at, &fresh);
     if (fresh) {
-        push(e->arena, &e->names, name);
-        return name;
+        push(e->arena, &e->names, f->name);
+        return f->name;
     }
     mlirOperationDestroy(op);
     return e->names.at[id];

@@ -27,7 +27,8 @@ typedef struct Emit {
     MlirLocation loc;
     MlirType i1, i8, i16, i32, i64, f16, bf16, f32, f64, ptr;
     Target target;
-    uint32_t nfunctions;
+    uint32_t nstdlib; /* programs of stdlib that were called */
+    struct Tape *tape; /* of the function being written */
     Intern declared;
     Intern texts;
     Intern functions; /* printed kernels: equal ones are written once */
@@ -132,6 +133,7 @@ typedef struct {
     const MlirType *args;
     MlirType result; /* no_type: void */
     bool visible;
+    struct Tape *tape;
 } Function;
 Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args, bool visible);
 /* Ends it, `value` (of no type: none) being returned; appended to the module. What is not `visible` is internal. */
@@ -150,7 +152,7 @@ V em_alloca(Emit *, int64_t bytes, uint32_t align);
 /* A terminated text in read-only data; its symbol. */
 Str em_text(Emit *, Str);
 /* If an equal function was written before, drops this one; the name to call. */
-Str em_shared_function(Emit *, MlirOperation, Str name);
+Str em_shared_function(Emit *, const Function *, MlirOperation);
 MlirLocation em_location(Emit *, Span);
 
 /* ---- element types: in memory and in registers. bool: i8 and i1; bf16, f16: 16 bits and f32 (rounded after every

@@ -69,7 +69,7 @@ static Str outline(Host *h, Step *s, Frame *f) {
     Kernel *k = kernel_new(h->plan, e, f, s);
     kind_of(s)->write(k, em_arg(&fn.scope, 1), em_arg(&fn.scope, 2));
     MlirOperation op = em_function_end(e, &fn, (V){NULL});
-    return em_shared_function(e, op, name);
+    return em_shared_function(e, &fn, op);
 }
 static V grain(Host *h, const Step *s, V units, int64_t cost) {
     Emit *e = h->e;

@@ -334,26 +334,44 @@ void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
 }
 
 /* ---- equations on registers */
-static bool lane_beyond(const char *name, double *bound) {
-    *bound = stdlib_fast_bound(name);
-    return *bound > 0;
-}
+enum { STDLIB_INLINE = 40 };
 static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w);
 
-/* The fast program; where a lane is beyond its bound, the full one for the whole vector. */
-static V stdlib_call(Kernel *k, const char *base, const V *x, uint32_t w) {
+/* A program of stdlib as a function of its own, for operands like these; `cold`: rarely called. */
+static V stdlib_function(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
     Emit *e = k->e;
-    Ctx *cx = k->plan->cx;
-    const Jaxpr *fast = stdlib_program(cx, base);
-    V y = stdlib_run(k, fast, x, w);
-    double bound;
-    if (!lane_beyond(base, &bound)) return y;
+    Str symbol = str_format(e->arena, "stdlib.%s.%u", name, w);
+    bool fresh;
+    intern(&e->declared, symbol.at, symbol.n, &fresh);
+    MlirType t[8];
+    for (uint32_t i = 0; i < n; i++) t[i] = mlirValueGetType(x[i]);
+    if (fresh) {
+        V args[8];
+        MlirType *types = arena_new(e->arena, MlirType, n);
+        memcpy(types, t, n * sizeof *t);
+        Function f = em_function(e, symbol, t[0], n, types, false);
+        for (uint32_t i = 0; i < n; i++) args[i] = em_arg(&f.scope, i);
+        V y = stdlib_run(k, stdlib_program(k->plan->cx, name), args, w);
+        em_function_end(e, &f, y);
+    }
+    return em_call_local(e, symbol, t[0], n, x);
+}
+/* Inlined while there are few: a program of thousands of calls would take its time to compile. */
+static V stdlib_one(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
+    if (k->e->nstdlib++ > STDLIB_INLINE) return stdlib_function(k, name, x, n, w);
+    return stdlib_run(k, stdlib_program(k->plan->cx, name), x, w);
+}
+/* The fast program; where a lane is beyond its bound, the full one for the whole vector. */
+static V stdlib_call(Kernel *k, const char *base, const V *x, uint32_t n, uint32_t w) {
+    Emit *e = k->e;
+    V y = stdlib_one(k, base, x, n, w);
+    double bound = stdlib_fast_bound(base);
+    if (bound <= 0) return y;
     V size = em_un(e, "llvm.intr.fabs", x[0]);
     V beyond = em_cmpf(e, "uge", size, em_float(e, mlirValueGetType(size), bound));
     if (w > 1) beyond = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &beyond, 0, NULL);
-    Str full = str_format(cx->arena, "%s_full", base);
     If i = em_if(e, beyond);
-    V all = stdlib_run(k, stdlib_program(cx, full.at), x, w);
+    V all = stdlib_function(k, str_format(e->arena, "%s_full", base).at, x, n, w);
     em_else(e, &i, 1, &all);
     V r;
     em_if_end(e, &i, &y, &r);
@@ -395,7 +413,7 @@ V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     }
     const char *suffix = out == DT_f64 ? "f64" : "f32";
     Str name = str_format(k->plan->arena, "%s_%s", prim_name[e->prim], suffix);
-    return em_round(k->e, out, stdlib_call(k, name.at, x, w));
+    return em_round(k->e, out, stdlib_call(k, name.at, x, e->in.n, w));
 }
 
 /* The index of operand `i`: none for a scalar, 0 along an axis of extent 1 that stretches. */
