@@ -7,7 +7,7 @@
    not, unless there are few rows and both operands are contiguous along the contraction; then the
    lanes run along the contraction. With many rows and few columns the operands change roles. */
 
-enum { FEW = 4, NARROW = 8, OFTEN = 16, LONG = 16, WIDE = 64 };
+enum { FEW = 4, NARROW = 8, OFTEN = 16, LONG = 16, WIDE = 64, SQUARE = 4 };
 enum { PACK_BYTES = 1 << 18, BLOCK_BYTES = 1 << 19, INNER_TERMS = 1 << 16, SPILL_COST = 24 };
 
 /* An equation while it is planned. Side 0 has the rows, side 1 the columns. */
@@ -79,7 +79,8 @@ static void find_axes(Dotter *d, const Eqn *e) {
 }
 /* Narrow floats are summed as f32, integers as what they become, modulo its range. */
 static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
-    bool any = dtype_info[a].kind == DK_FLOAT || dtype_info[b].kind == DK_FLOAT || dtype_info[y].kind == DK_FLOAT;
+    bool any = dtype_info[a].kind == DK_FLOAT || dtype_info[b].kind == DK_FLOAT ||
+               dtype_info[y].kind == DK_FLOAT;
     if (!any) return y;
     return a == DT_f64 || b == DT_f64 || y == DT_f64 ? DT_f64 : DT_f32;
 }
@@ -200,8 +201,9 @@ static bool merge_sums(Plan *p, Dot *dot) {
     return false;
 }
 /* The loop that comes innermost: contiguous in both; else the longest. */
-static bool better_innermost(const DotSum *x, const DotSum *than) {
-    bool x1 = x->a == 1 && x->b == 1, y1 = than->a == 1 && than->b == 1;
+static bool better_innermost(const Dot *dot, const DotSum *x, const DotSum *than) {
+    bool x1 = x->b == 1 && (x->a == 1 || dot->transposed);
+    bool y1 = than->b == 1 && (than->a == 1 || dot->transposed);
     if (x1 != y1) return x1;
     return !dim_is_const(x->extent) || (dim_is_const(than->extent) && x->extent > than->extent);
 }
@@ -226,16 +228,17 @@ static void find_sums(const Dotter *d) {
     if (!dot->sums.n) dot->sums.at[dot->sums.n++] = (DotSum){1, 1, 1};
     for (uint32_t i = 0; i + 1 < dot->sums.n; i++) {
         DotSum *last = &dot->sums.at[dot->sums.n - 1], was = *last;
-        if (!better_innermost(&dot->sums.at[i], last)) continue;
+        if (!better_innermost(dot, &dot->sums.at[i], last)) continue;
         *last = dot->sums.at[i];
         dot->sums.at[i] = was;
     }
 }
-/* The contracted axis, as a number of the list, along which an operand is contiguous; -1. */
-static int64_t contiguous_sum(const Dotter *d, const DotOperand *o) {
+/* The contracted axis of at least `least` elements, as a number of the list, along which an operand
+ * is contiguous; -1. */
+static int64_t contiguous_sum(const Dotter *d, const DotOperand *o, int64_t least) {
     for (uint32_t i = 0; i < d->contracted[0].n; i++)
         if (coefficient(d->p, o->address, d->summed[i]) == 1 &&
-            !at_most(atom_at(d->p->ix, d->summed[i])->extent, LONG - 1))
+            !at_most(atom_at(d->p->ix, d->summed[i])->extent, least - 1))
             return i;
     return -1;
 }
@@ -247,22 +250,28 @@ static int64_t contiguous_sum(const Dotter *d, const DotOperand *o) {
 static bool plan_inner(const Dotter *d, bool in_place[2]) {
     Dot *dot = d->dot;
     if (!in_place[1] || !at_most(d->free[0], FEW)) return false;
-    int64_t k = contiguous_sum(d, &dot->b);
+    int64_t k = contiguous_sum(d, &dot->b, LONG);
     if (k < 0) return false;
-    if (!in_place[0] || contiguous_sum(d, &dot->a) != k) {
+    if (!in_place[0] || contiguous_sum(d, &dot->a, LONG) != k) {
         if (k + 1 != d->contracted[0].n) return false;
         copy(d, 0, true, &dot->a);
     }
     return dot->inner = true;
 }
+static bool neighbours(const Dotter *d) {
+    return d->last_column && coefficient(d->p, d->dot->b.address, d->last_column) == 1;
+}
 static void plan_outer(const Dotter *d, bool in_place[2]) {
     Dot *dot = d->dot;
     bool a_often = dot->a.dtype != dot->acc && !at_most(d->free[1], WIDE);
-    bool b_often = dot->b.dtype != dot->acc && !at_most(d->free[0], OFTEN);
-    bool neighbours =
-        in_place[1] && (!d->last_column || coefficient(d->p, dot->b.address, d->last_column) == 1);
     if (!in_place[0] || a_often) copy(d, 0, true, &dot->a);
-    if (!neighbours || b_often) copy(d, 1, false, &dot->b);
+    bool b_often = in_place[1] && dot->b.dtype != dot->acc && !at_most(d->free[0], OFTEN);
+    if (in_place[1] && (!d->last_column || neighbours(d)))
+        dot->packed = b_often;
+    else if (in_place[1] && contiguous_sum(d, &dot->b, SQUARE) >= 0)
+        dot->packed = dot->transposed = true;
+    else
+        copy(d, 1, false, &dot->b);
 }
 void dot_plan(Plan *p, Body *b, Step *s) {
     const Eqn *e = s->e;
@@ -273,9 +282,7 @@ void dot_plan(Plan *p, Body *b, Step *s) {
     dot->acc = accumulator(type_of_side(d, 0)->dtype, type_of_side(d, 1)->dtype,
                            val_array(p->cx, e->out.at[0])->dtype);
     bool in_place[2] = {read_in_place(d, 0, &dot->a), read_in_place(d, 1, &dot->b)};
-    bool neighbours =
-        in_place[1] && d->last_column && coefficient(p, dot->b.address, d->last_column) == 1;
-    if (neighbours || !plan_inner(d, in_place)) plan_outer(d, in_place);
+    if ((in_place[1] && neighbours(d)) || !plan_inner(d, in_place)) plan_outer(d, in_place);
     find_sums(d);
     dot->axes = arena_new(p->arena, Ix, s->domain.n + 1);
     memcpy(dot->axes, s->axes, s->domain.n * sizeof *s->axes);
@@ -303,8 +310,10 @@ static void find_roles(Plan *p, Step *s) {
     dot->a.address = at[0], dot->b.address = at[1];
     for (uint32_t i = 0; i < s->nkept; i++) {
         Dim a = coefficient(p, at[0], s->kept[i]), b = coefficient(p, at[1], s->kept[i]);
-        if (a == 0 && (dot->inner ? b != 0 : b == 1) && longer(p, s->kept[i], dot->column))
-            dot->column = s->kept[i];
+        bool columns = a == 0 && (dot->inner || dot->transposed ? b != 0 : b == 1);
+        /* the last one that is long enough: the result is contiguous there */
+        bool enough = !at_most(loop_extent(p->ix, s->kept[i]), LONG - 1);
+        if (columns && (enough || longer(p, s->kept[i], dot->column))) dot->column = s->kept[i];
     }
     for (uint32_t i = 0; i < s->nkept; i++)
         if (s->kept[i] != dot->column && coefficient(p, at[1], s->kept[i]) == 0 &&
@@ -379,9 +388,9 @@ static void find_blocks(Plan *p, Dot *dot) {
     if (dot->inner) {
         int64_t n = dim_is_const(dot->k) ? INNER_TERMS / (dot->k + 1) : 32;
         dot->column_block = round_up(n < 1 ? 1 : n > 1024 ? 1024 : n, dot->w);
-    } else if (!big && !at_most(dot->rows, dot->mr)) {
+    } else if (!dot->packed && !big && !at_most(dot->rows, dot->mr)) {
         dot->row_block = 8 * dot->mr;
-    } else if (at_most(dot->rows, 4 * dot->mr)) {
+    } else if (!dot->packed && at_most(dot->rows, 4 * dot->mr)) {
         dot->column_block = dot->w;
     } else {
         int64_t n = dim_is_const(dot->k) ? BLOCK_BYTES / bytes / (dot->k + 1) : 4 * dot->w;

@@ -19,7 +19,10 @@ typedef struct {
 typedef struct Dot {
     Dtype acc;
     DotOperand a, b;
-    bool inner; /* lanes along the contraction: both operands are contiguous there */
+    bool inner;      /* lanes along the contraction: both operands are contiguous there */
+    bool packed;     /* B must be packed: it is not of the accumulator's type, or */
+    bool transposed; /* it is contiguous along the innermost loop of the contraction, not along its
+                        columns */
     struct {
         DotSum *at;
         uint32_t n;

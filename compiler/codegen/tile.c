@@ -204,36 +204,120 @@ static void row_body(Unit *u, V at, uint32_t n, V left, void *user) {
 }
 
 /* ---- packing */
-static void pack_loops(Unit *u, const Contraction *c, uint32_t level, V from, V to, V mask,
-                       uint32_t w) {
+enum { MOST_SQUARE = 16 }; /* lanes of a block that is transposed in registers */
+
+/* A panel of B that is packed: columns [column, column + w); in the panel each term of the sum is a
+ * row of w. */
+typedef struct {
+    V column, mask;
+    uint32_t w, n; /* n: lanes a transposed block is wide */
+    Contraction c;
+} Panel;
+
+static V packed_form(Unit *u, V memory) {
+    Dtype d = u->dot->b.dtype, acc = u->dot->acc;
+    return em_to_memory(u->e, acc, gemm_convert(u->e, d, acc, em_to_register(u->e, d, memory)));
+}
+static void copy_row(Unit *u, const Panel *p, V from, V to) {
+    Emit *e = u->e;
+    Dtype d = u->dot->b.dtype;
+    MlirType t = em_vec(e, em_memory_type(e, d), p->w);
+    V at = element(u, u->b, d, plus(u, from, times(u, p->column, u->column_stride))), v;
+    if (p->mask.ptr) {
+        V none = em_1(e, "llvm.mlir.zero", t, 0, NULL, 0, NULL);
+        v = em_masked_load(e, t, at, p->mask, none, em_bytes(d));
+    } else
+        v = em_load(e, t, at, em_bytes(d));
+    em_store(e, packed_form(u, v), element(u, u->pack, u->dot->acc, to), em_bytes(u->dot->acc));
+}
+/* Where column `i` of the panel begins; past the last one, that one again. */
+static V column_start(Unit *u, const Panel *p, V i) {
+    V last = em_bin(u->e, "llvm.sub", u->c1, num(u, 1));
+    return times(u, em_bin(u->e, "llvm.intr.smin", plus(u, p->column, i), last), u->column_stride);
+}
+/* v[i][j] → v[j][i] of n vectors of n lanes, n a power of two: each round deals two halves like
+ * cards. */
+static void transpose(Emit *e, V *v, uint32_t n) {
+    int64_t low[GEMM_TILE], high[GEMM_TILE];
+    V next[GEMM_TILE];
+    for (uint32_t l = 0; l < n; l++) {
+        low[l] = l / 2 + (l % 2 ? n : 0);
+        high[l] = low[l] + n / 2;
+    }
+    for (uint32_t round = 1; round < n; round *= 2) {
+        for (uint32_t i = 0; i < n / 2; i++) {
+            next[2 * i] = em_shuffle(e, v[i], v[i + n / 2], n, low);
+            next[2 * i + 1] = em_shuffle(e, v[i], v[i + n / 2], n, high);
+        }
+        memcpy(v, next, n * sizeof *v);
+    }
+}
+/* n terms from `k` on of n columns from `i` on. */
+static void copy_square(Unit *u, const Panel *p, V from, V to, V k, V i) {
     Emit *e = u->e;
     Dtype d = u->dot->b.dtype, acc = u->dot->acc;
-    if (level < c->n) {
-        V inner = num(u, w);
-        for (uint32_t i = level + 1; i < c->n; i++)
-            inner = times(u, inner, c->count[i]);
-        For f = em_for(e, num(u, 0), c->count[level], num(u, 1), 0, NULL);
-        V i = em_arg(&f.scope, 0);
-        pack_loops(u, c, level + 1, plus(u, from, times(u, i, c->sb[level])),
-                   plus(u, to, times(u, i, inner)), mask, w);
-        em_for_end(e, &f, NULL, NULL);
+    V v[GEMM_TILE];
+    for (uint32_t j = 0; j < p->n; j++) {
+        V at = plus(u, plus(u, from, k), column_start(u, p, plus(u, i, num(u, j))));
+        v[j] =
+            em_load(e, em_vec(e, em_memory_type(e, d), p->n), element(u, u->b, d, at), em_bytes(d));
+    }
+    transpose(e, v, p->n);
+    for (uint32_t j = 0; j < p->n; j++) {
+        V at = plus(u, plus(u, to, i), times(u, plus(u, k, num(u, j)), num(u, p->w)));
+        em_store(e, packed_form(u, v[j]), element(u, u->pack, acc, at), em_bytes(acc));
+    }
+}
+static void copy_element(Unit *u, const Panel *p, V from, V to, V k, V i) {
+    Dtype d = u->dot->b.dtype, acc = u->dot->acc;
+    V at = element(u, u->b, d, plus(u, plus(u, from, k), column_start(u, p, i)));
+    V v = em_load(u->e, em_memory_type(u->e, d), at, em_bytes(d));
+    V into = plus(u, plus(u, to, i), times(u, k, num(u, p->w)));
+    em_store(u->e, packed_form(u, v), element(u, u->pack, acc, into), em_bytes(acc));
+}
+/* All columns of the panel, terms [lo, hi), in blocks of n × n. */
+static void copy_blocks(Unit *u, const Panel *p, V from, V to, V lo, V hi, uint32_t n) {
+    Emit *e = u->e;
+    For fk = em_for(e, lo, hi, num(u, n), 0, NULL);
+    For fi = em_for(e, num(u, 0), num(u, p->w), num(u, n), 0, NULL);
+    (n > 1 ? copy_square : copy_element)(u, p, from, to, em_arg(&fk.scope, 0),
+                                         em_arg(&fi.scope, 0));
+    em_for_end(e, &fi, NULL, NULL);
+    em_for_end(e, &fk, NULL, NULL);
+}
+static void copy_transposed(Unit *u, const Panel *p, V from, V to) {
+    V all = p->c.count[p->c.n - 1], left = em_bin(u->e, "llvm.urem", all, num(u, p->n));
+    V whole = em_bin(u->e, "llvm.sub", all, left);
+    Dim known = p->c.known[p->c.n - 1];
+    if (p->n > 1) copy_blocks(u, p, from, to, num(u, 0), whole, p->n);
+    if (!dim_is_const(known) || known % p->n || p->n == 1)
+        copy_blocks(u, p, from, to, p->n > 1 ? whole : num(u, 0), all, 1);
+}
+static void pack_loops(Unit *u, const Panel *p, uint32_t level, V from, V to) {
+    Emit *e = u->e;
+    const Contraction *c = &p->c;
+    if (level + u->dot->transposed == c->n) {
+        (u->dot->transposed ? copy_transposed : copy_row)(u, p, from, to);
         return;
     }
-    MlirType t = em_vec(e, em_memory_type(e, d), w);
-    V p = element(u, u->b, d, from), v;
-    if (mask.ptr)
-        v = em_masked_load(e, t, p, mask, em_1(e, "llvm.mlir.zero", t, 0, NULL, 0, NULL),
-                           em_bytes(d));
-    else
-        v = em_load(e, t, p, em_bytes(d));
-    v = em_to_memory(e, acc, gemm_convert(e, d, acc, em_to_register(e, d, v)));
-    em_store(e, v, element(u, u->pack, acc, to), em_bytes(acc));
+    V inner = num(u, p->w);
+    for (uint32_t i = level + 1; i < c->n; i++)
+        inner = times(u, inner, c->count[i]);
+    For f = em_for(e, num(u, 0), c->count[level], num(u, 1), 0, NULL);
+    V i = em_arg(&f.scope, 0);
+    pack_loops(u, p, level + 1, plus(u, from, times(u, i, c->sb[level])),
+               plus(u, to, times(u, i, inner)));
+    em_for_end(e, &f, NULL, NULL);
 }
 static void pack_body(Unit *u, V at, uint32_t n, V left, void *user) {
-    Contraction c = contraction(u, false, 1);
-    uint32_t w = width_of(u, n);
-    V to = times(u, em_bin(u->e, "llvm.sub", at, u->c0), kernel_dim(u->k, u->dot->k));
-    pack_loops(u, &c, 0, times(u, at, u->column_stride), to, mask_of(u, w, n, left), w);
+    Panel p = {.column = at, .w = width_of(u, n), .c = contraction(u, false, 1)};
+    p.mask = mask_of(u, p.w, n, left);
+    Dim known = p.c.known[p.c.n - 1];
+    p.n = lanes_of(u) < p.w ? lanes_of(u) : p.w;
+    while (p.n > MOST_SQUARE || (dim_is_const(known) && p.n > known && p.n > 1))
+        p.n /= 2;
+    pack_loops(u, &p, 0, num(u, 0),
+               times(u, em_bin(u->e, "llvm.sub", at, u->c0), kernel_dim(u->k, u->dot->k)));
 }
 
 /* ---- units */
