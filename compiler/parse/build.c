@@ -305,7 +305,7 @@ Jaxpr *jaxpr_end(Parser *p, uint32_t nresults, Terminal effects, uint32_t close)
 
 Jaxpr *jaxpr_broken(Parser *p, uint32_t close) {
     Scope *s = scope_now(p);
-    if (!s->damaged)
+    if (!s->broken)
         diag(p->cx->diags, toks_span(p, close, close + 1),
              "expected 'in' and the results before '}'");
     if (!s->jaxpr) s->jaxpr = arena_new(p->arena, Jaxpr, 1);

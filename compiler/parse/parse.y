@@ -102,7 +102,7 @@ eqn: results EQ apply { eqn_apply(p, $1, $3); }
    | binders COMMA ref ARROW ref COMMA atom { eqn_ref(p, P_swap, span(p, $4), $1, $3, true); }
    | ref ARROW atom { eqn_ref(p, P_swap, span(p, $2), 0, $1, false); }
    | ref PLUSEQ atom { eqn_ref(p, P_addupdate, span(p, $2), 0, $1, false); };
-results: binders { results_end(p, $1); } | LPAR binders RPAR { results_end(p, $2); };
+results: binders { $$ = $1; results_end(p, $1); } | LPAR binders RPAR { $$ = $2; results_end(p, $2); };
 binders: binder { $$ = 1; } | binders binder { $$ = $1 + 1; };
 apply: prim params atoms tail {
            $$ = $4;
@@ -116,7 +116,7 @@ tail: %empty { $$ = (Apply){0}; }
 ref: REFNAME { push_operand(p, $1, 0); } indices { $$ = ref_end(p, 1 + $3); };
 indices: %empty { $$ = 0; } | indices INDEX { $$ = $1 + ref_index(p, $2); };
 
-params: %empty { $$ = p->params.n; } | popen param_list PCLOSE;
+params: %empty { $$ = p->params.n; } | popen param_list PCLOSE { $$ = $1; };
 popen: POPEN { $$ = p->params.n; };
 param_list: %empty | param_list param;
 param: key items { param_add(p, scope_now(p)->prim, $1.token, $1.values); };
