@@ -45,6 +45,17 @@ static bool is_ones(const Defs *d, Val v) {
     return s.bits == UINT64_MAX >> (64 - bits);
 }
 
+/* Every element is the least value of its type, or the greatest. */
+static bool is_limit(const Defs *d, Val v, bool least) {
+    Scalar s;
+    if (!splat(d, v, &s)) return false;
+    const DtypeInfo *t = &dtype_info[s.dtype];
+    uint64_t ones = s.dtype == DT_bool ? 1 : UINT64_MAX >> (64 - t->bits), top = ones / 2 + 1;
+    if (t->kind == DK_FLOAT) return scalar_float(s) == (least ? -INFINITY : INFINITY);
+    if (t->kind == DK_SINT) return s.bits == (least ? top : ones - top);
+    return s.bits == (least ? 0 : ones);
+}
+
 static bool is_floating(const Defs *d, Val v) { return dtype_info[dtype(d, v)].kind == DK_FLOAT; }
 static bool is_complex(const Defs *d, Val v) { return dtype_info[dtype(d, v)].kind == DK_COMPLEX; }
 
@@ -128,7 +139,14 @@ static Val s_xor(const Defs *d, Eqn *e) {
 }
 
 static Val s_shift(const Defs *d, Eqn *e) { return is_number(d, Y, 0) ? X : 0; }
-static Val s_extremum(const Defs *d, Eqn *e) { return X == Y ? X : 0; }
+
+/* The least value of a type changes no maximum, the greatest no minimum; NaN stays NaN. */
+static Val extremum(const Defs *d, const Eqn *e, bool least) {
+    if (X == Y) return X;
+    return is_limit(d, Y, least) ? X : is_limit(d, X, least) ? Y : 0;
+}
+static Val s_max(const Defs *d, Eqn *e) { return extremum(d, e, true); }
+static Val s_min(const Defs *d, Eqn *e) { return extremum(d, e, false); }
 
 static Val s_integer_pow(const Defs *d, Eqn *e) { return param_int(e, K_y, 0) == 1 ? X : 0; }
 
@@ -334,8 +352,8 @@ static Rule *const rules[NPRIMS] = {
     [P_shift_left] = s_shift,
     [P_shift_right_arithmetic] = s_shift,
     [P_shift_right_logical] = s_shift,
-    [P_max] = s_extremum,
-    [P_min] = s_extremum,
+    [P_max] = s_max,
+    [P_min] = s_min,
     [P_integer_pow] = s_integer_pow,
     [P_pow] = s_pow,
     [P_select_n] = s_select_n,
