@@ -6,7 +6,7 @@ LLVM ?= /usr/lib/llvm-22
 PREFIX ?= /usr/local
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 
-PACKAGES = gcc g++ libc6-dev binutils lld flex bison libmlir-22-dev mlir-22-tools llvm-22-dev uthash-dev zlib1g-dev
+PACKAGES = gcc g++ libc6-dev binutils lld flex bison libmlir-22-dev mlir-22-tools llvm-22-dev uthash-dev zlib1g-dev libzstd-dev
 PACKAGES.check = libcriterion-dev valgrind mandoc bsdextrautils
 CFLAGS.release = -O2 -fno-pie -ffunction-sections
 CFLAGS.debug = -O0 -g -DJAXCC_VERIFY=1
@@ -25,7 +25,7 @@ CFLAGS.rt = $(WARN) -O2 -fPIC -ffunction-sections -fdata-sections -fvisibility=h
 LLD = $$(command -v ld.lld >/dev/null && echo -fuse-ld=lld)
 LINK.static = -no-pie -static-libgcc $(LLD) -Wl,--gc-sections,--as-needed,-s \
 	-Wl,--start-group $$(ls $(LLVM)/lib/libMLIR*.a $(LLVM)/lib/libLLVM*.a | grep -v Test) -Wl,--end-group \
-	-l:libstdc++.a -lm -lz -lzstd -lxml2 -lffi -ltinfo -lz3 -ldl -pthread
+	-l:libstdc++.a -l:libzstd.a -l:libz.a -lm -ldl -pthread
 LINK.shared = $(LLD) -Wl,--start-group $(LLVM)/lib/libMLIRCAPI*.a -Wl,--end-group -Wl,--as-needed,-rpath,$(LLVM)/lib -L$(LLVM)/lib \
 	-lMLIR -lLLVM-22 -lstdc++ -lm -lz -ldl -pthread
 LINK = $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),$(LINK.static),$(LINK.shared))
