@@ -34,6 +34,10 @@ int32_t jaxcc_rt_fail_unequal(const char *a, int64_t x, const char *b, int64_t y
                          a, b, x, y);
 }
 
+int32_t jaxcc_rt_fail_above(const char *a, int64_t x, const char *b, int64_t y) {
+    return jaxcc_rt_fail(JAXCC_DIMENSION, "%s is %lld, more than %s, which is %lld", a, (long long)x,
+                         b, (long long)y);
+}
 int32_t jaxcc_rt_fail_divisor(const char *expression) {
     return jaxcc_rt_fail(JAXCC_DIMENSION, "'%s' divides by zero", expression);
 }

@@ -25,6 +25,7 @@ __attribute__((cold)) int32_t jaxcc_rt_fail_null(const char *argument);
 __attribute__((cold)) int32_t jaxcc_rt_fail_negative(const char *dim, int64_t value);
 __attribute__((cold)) int32_t jaxcc_rt_fail_unequal(const char *a, int64_t x, const char *b,
                                                     int64_t y);
+__attribute__((cold)) int32_t jaxcc_rt_fail_above(const char *a, int64_t x, const char *b, int64_t y);
 __attribute__((cold)) int32_t jaxcc_rt_fail_divisor(const char *expression);
 __attribute__((cold)) int32_t jaxcc_rt_fail_size(const char *argument);
 __attribute__((cold)) int32_t jaxcc_rt_fail_memory(int64_t bytes);

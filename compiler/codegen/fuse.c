@@ -170,12 +170,7 @@ Buf *plan_stored(Plan *p, Body *b, Val v) {
     step_index(p, s, v, index, &row);
     plan_reads(p, v, index, store_for, &r);
     step_store(p, s, v, buf, 0, NULL, DT_none);
-    if (info->class == VAL_VIRTUAL && !val_info(p->cx, v)->lit) {
-        info->class = VAL_MEMBER;
-        info->buf = buf;
-        info->step = s->number;
-        push(p->arena, &s->members, v);
-    }
+    if (info->class == VAL_VIRTUAL && !val_info(p->cx, v)->lit) info->buf = buf; /* kernels still compute it */
     return buf;
 }
 

@@ -24,7 +24,8 @@ typedef struct {
     Dim b;        /* DIV, MOD: by what; START: the largest value, it is clamped to [0, b] */
     Val v;        /* START: an integer scalar */
     Atom into;    /* LOOP: collapsed into this loop, which then runs over both (0: itself) */
-    Dim run;      /* LOOP: how far it runs if others were collapsed into it; 0: extent */
+    bool merged;  /* LOOP: others were collapsed into it, and it runs to `run` */
+    Dim run;
 } AtomInfo;
 
 typedef struct Indices Indices;
@@ -33,7 +34,7 @@ const IxExpr *ix_at(const Indices *, Ix);
 AtomInfo *atom_at(const Indices *, Atom);
 Atom atom_loop(Indices *, Dim extent);
 static inline Dim loop_extent(const Indices *x, Atom a) {
-    return atom_at(x, a)->run ? atom_at(x, a)->run : atom_at(x, a)->extent;
+    return atom_at(x, a)->merged ? atom_at(x, a)->run : atom_at(x, a)->extent;
 }
 Ix ix_dim(Indices *, Dim c);
 Ix ix_atom(Indices *, Atom);

@@ -411,9 +411,15 @@ V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
         Point p = {.in = in, .out = out, .e = e, .k = k};
         return em_round(k->e, out, point_rule[e->prim](k->e, &p, x));
     }
+    V f[8];
+    for (uint32_t i = 0; i < e->in.n && i < 8; i++) { /* pow's exponent may be an integer */
+        Dtype d = val_array(cx, e->in.at[i])->dtype;
+        Point p = {.in = d, .out = out, .k = k};
+        f[i] = d == out ? x[i] : point_rule[P_convert_element_type](k->e, &p, &x[i]);
+    }
     const char *suffix = out == DT_f64 ? "f64" : "f32";
     Str name = str_format(k->plan->arena, "%s_%s", prim_name[e->prim], suffix);
-    return em_round(k->e, out, stdlib_call(k, name.at, x, e->in.n, w));
+    return em_round(k->e, out, stdlib_call(k, name.at, f, e->in.n, w));
 }
 
 /* The index of operand `i`: none for a scalar, 0 along an axis of extent 1 that stretches. */

@@ -63,6 +63,9 @@ typedef struct {
     uint32_t depth;
 } Accs;
 
+/* The reduction whose neutral element argmax or argmin starts from. */
+static Prim extreme(Prim p) { return p == P_argmax ? P_reduce_max : p == P_argmin ? P_reduce_min : p; }
+
 static void collect(Kernel *k, Accs *a) {
     a->n = a->nv = 0;
     each(Val, v, k->step->members) {
@@ -82,7 +85,7 @@ static void collect(Kernel *k, Accs *a) {
 }
 static void initial(Kernel *k, const Accs *a, uint32_t w, V *out) {
     for (uint32_t i = 0; i < a->n; i++) {
-        *out++ = point_identity(k->e, a->at[i].e->prim, a->at[i].in, w);
+        *out++ = point_identity(k->e, extreme(a->at[i].e->prim), a->at[i].in, w);
         if (a->at[i].arg) *out++ = em_int(k->e, em_vec(k->e, a->at[i].index, w), 0);
     }
 }
@@ -127,7 +130,7 @@ static void accumulate(Kernel *k, const Accs *a, V *acc) {
         bool row;
         step_index(k->plan, k->step, c->e->in.at[0], index, &row);
         V x = kernel_vector(k, kernel_eval(k, c->e->in.at[0], index));
-        if (k->tail.ptr) x = em_select(e, k->tail, x, point_identity(e, c->e->prim, c->in, k->w));
+        if (k->tail.ptr) x = em_select(e, k->tail, x, point_identity(e, extreme(c->e->prim), c->in, k->w));
         if (!c->arg) {
             *acc = point_combine(e, c->e->prim, c->in, *acc, x);
             acc++;
@@ -186,7 +189,7 @@ static void counted(Kernel *k, Atom loop, V lo, V hi, uint32_t w, uint32_t n, V 
     Emit *e = k->e;
     bool lane = loop == k->lane;
     uint32_t was = k->w;
-    V next[2 * MAX_ACCS];
+    V outer = k->tail, next[2 * MAX_ACCS];
     For f = em_for(e, lo, hi, em_i64(e, w), n, acc);
     kernel_enter(k);
     if (lane) k->w = w;
@@ -194,7 +197,7 @@ static void counted(Kernel *k, Atom loop, V lo, V hi, uint32_t w, uint32_t n, V 
     if (tail && w > 1) k->tail = tail_mask(k, em_arg(&f.scope, 0), hi);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
     inner(k, user, next);
-    k->tail = (V){NULL};
+    k->tail = outer;
     if (lane) k->w = was;
     kernel_leave(k);
     em_for_end(e, &f, next, acc);

@@ -133,6 +133,7 @@ static void collapse(Look *l, Atom *loops, uint32_t *n) {
             Dim extent = dim_mul(l->p->cx->types, loop_extent(l->p->ix, loops[i - 1]), loop_extent(l->p->ix, loops[i]));
             atom_at(l->p->ix, loops[i - 1])->into = loops[i];
             atom_at(l->p->ix, loops[i])->run = extent;
+            atom_at(l->p->ix, loops[i])->merged = true;
             for (uint32_t k = i; k < *n; k++) loops[k - 1] = loops[k];
             *n -= 1;
         }

@@ -71,19 +71,24 @@ static Reg index_broadcast_in_dim(Kernel *k, const Eqn *e, uint32_t out, const I
         at[d] = x->dims[d] == 1 && y->dims[dims.at[d]] != 1 ? 0 : index[dims.at[d]];
     return kernel_eval(k, e->in.at[0], at);
 }
-/* Row-major position, then back into axes; axes of extent 1 and equal leading axes fall out by themselves. */
+/* Row-major position, then back into axes; equal leading and trailing axes stay what they are. `dimensions` is the
+   order in which the operand's axes are read. */
 static Reg index_reshape(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
-    Ix flat = 0, at[32];
+    Ints order = param_ints(e, K_dimensions);
+    Ix flat = 0, at[32], read[32];
+    Dim dims[32];
     uint32_t lead = 0, xe = x->rank, ye = y->rank;
-    while (lead < x->rank && lead < y->rank && x->dims[lead] == y->dims[lead]) at[lead] = index[lead], lead++;
-    while (xe > lead && ye > lead && x->dims[xe - 1] == y->dims[ye - 1]) xe--, ye--, at[xe] = index[ye];
+    for (uint32_t d = 0; d < x->rank; d++) dims[d] = x->dims[order.n ? order.at[d] : d];
+    while (lead < xe && lead < ye && dims[lead] == y->dims[lead]) at[lead] = index[lead], lead++;
+    while (xe > lead && ye > lead && dims[xe - 1] == y->dims[ye - 1]) xe--, ye--, at[xe] = index[ye];
     for (uint32_t d = lead; d < ye; d++) flat = ix_add(k->ix, ix_scale(k->ix, flat, y->dims[d]), index[d]);
     for (uint32_t d = xe; d-- > lead;) {
-        at[d] = d == lead ? flat : ix_mod(k->ix, flat, x->dims[d]);
-        flat = ix_div(k->ix, flat, x->dims[d]);
+        at[d] = d == lead ? flat : ix_mod(k->ix, flat, dims[d]);
+        flat = ix_div(k->ix, flat, dims[d]);
     }
-    return kernel_eval(k, e->in.at[0], at);
+    for (uint32_t d = 0; d < x->rank; d++) read[order.n ? order.at[d] : d] = at[d];
+    return kernel_eval(k, e->in.at[0], read);
 }
 static bool contains(Ints s, int64_t v) {
     each(int64_t, i, s) if (*i == v) return true;
