@@ -71,6 +71,7 @@ static void read_manifest(Cases *cases, const char *dir) {
         Case *c = bsearch(&key, cases->at, cases->n, sizeof *cases->at, by_path);
         if (!c) continue;
         c->primitives = cell(row, column(header, "primitives"));
+        c->dtypes = cell(row, column(header, "dtypes"));
         c->rtol = tolerance(row, column(header, "rtol"));
         c->atol = tolerance(row, column(header, "atol"));
         c->shape_only = strcmp(cell(row, column(header, "check")), "shape") == 0;
@@ -135,7 +136,7 @@ void cases_keep(Cases *cases, const char *pattern) {
     regfree(&regex);
 }
 
-void cases_list(Cases *cases, const char *prims, bool only) {
+void cases_list(Cases *cases, const char *prims, const char *dtypes, bool only) {
     char *text = NULL;
     size_t cap = 0;
     FILE *f = fopen(prims, "r");
@@ -144,7 +145,8 @@ void cases_list(Cases *cases, const char *prims, bool only) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < cases->n; i++) {
         Case *c = &cases->at[i];
-        c->listed = c->primitives && all_in(c->primitives, text);
+        c->listed =
+            c->primitives && all_in(c->primitives, text) && (!dtypes || all_in(c->dtypes, dtypes));
         if (c->listed || !only) cases->at[n++] = *c;
     }
     cases->n = n;

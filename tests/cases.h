@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 typedef struct {
-    char *path;        /* S.jaxpr */
-    char *primitives;  /* of the manifest, comma-separated; NULL: the case is in none */
-    double rtol, atol; /* negative: by the element type */
+    char *path;                /* S.jaxpr */
+    char *primitives, *dtypes; /* of the manifest, comma-separated; NULL: the case is in none */
+    double rtol, atol;         /* negative: by the element type */
     bool listed;
     bool shape_only; /* the values are not unique */
 } Case;

@@ -34,6 +34,7 @@ part sh tests/run.sh "$build"
 part sh tests/roundtrip.sh "$build" tests stdlib examples "$shared/cases" "$shared/printouts"
 part "$build/tests/runner" --strict --extra --verify tests/cases
 [ -d "$shared/cases" ] && part "$build/tests/runner" --strict --prims "$shared/cases/spine-primitives.txt" --min-pass 0.99 \
+    --dtypes 'bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64' \
     "$shared/cases/jax" "$shared/cases/wild" "$shared/cases/seeds" "$shared/cases/facts"
 
 awk '/^[a-z_. ]+: [0-9]+ passed, [0-9]+ failed$/ { p += $(NF - 3); f += $(NF - 1) }

@@ -5,6 +5,7 @@
 
        runner [option]... DIR...
        --prims FILE      of the cases of these primitives alone, ...
+       --dtypes 'A B'    ... and of these element types alone, ...
        --min-pass R      ... (or of all cases) this part must pass; default 0
        --only            the others are not run
        --strict          what does not pass must be refused as not supported yet
@@ -41,7 +42,7 @@ typedef struct {
 } Report;
 
 typedef struct {
-    const char *filter, *prims, *fail_list, *extra[16];
+    const char *filter, *prims, *dtypes, *fail_list, *extra[16];
     int nextra, jobs;
     double min_pass;
     bool strict, only;
@@ -269,7 +270,7 @@ static int summary(const Run *r, double seconds) {
     }
     if (list) fclose(list);
     print_counts("all cases", count[0]);
-    if (r->prims) print_counts("cases of the listed primitives alone", count[1]);
+    if (r->prims) print_counts("cases of the listed primitives and types alone", count[1]);
     bool enough = count[1][PASS] >= r->min_pass * judged;
     if (!enough) puts("FAIL cases: too few pass");
     uint32_t failed = (r->strict ? bad : 0) + !enough;
@@ -294,6 +295,8 @@ static bool options(Run *r, int argc, char **argv) {
             r->filter = v;
         else if (strcmp(a, "--prims") == 0)
             r->prims = v;
+        else if (strcmp(a, "--dtypes") == 0)
+            r->dtypes = v;
         else if (strcmp(a, "--jobs") == 0)
             r->jobs = atoi(v);
         else if (strcmp(a, "--min-pass") == 0)
@@ -312,7 +315,7 @@ int main(int argc, char **argv) {
     Run r = {.jobs = (int)sysconf(_SC_NPROCESSORS_ONLN), .tmp = "/tmp/jaxcc-cases-XXXXXX"};
     if (!options(&r, argc, argv)) return fputs("usage: see tests/runner.c\n", stderr), 2;
     if (r.filter) cases_keep(&r.cases, r.filter);
-    if (r.prims) cases_list(&r.cases, r.prims, r.only);
+    if (r.prims) cases_list(&r.cases, r.prims, r.dtypes, r.only);
     setenv("JAXCC_NUM_THREADS", "2", 0);
     setenv("NO_COLOR", "1", 1);
     if (!mkdtemp(r.tmp)) return perror(r.tmp), 1;
