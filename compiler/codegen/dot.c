@@ -363,7 +363,7 @@ static void outer_tile(Dot *dot, const Target *t) {
 /* mr × w sums, each a vector along the contraction. */
 static void inner_tile(Dot *dot, const Target *t) {
     uint32_t room = t->vector_bytes == 64 ? 16 : 8;
-    dot->mr = (uint32_t)dot->rows;
+    dot->mr = dot->rows > 1 ? (uint32_t)dot->rows : 1;
     dot->w = dot->mr == 1 ? 8 : room / 4 * (dot->mr == 2 ? 2 : 1);
     uint32_t lanes = t->vector_bytes / em_bytes(dot->acc);
     if (dot->w > lanes) dot->w = lanes;
