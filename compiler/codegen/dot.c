@@ -7,7 +7,7 @@
    not, unless there are few rows and both operands are contiguous along the contraction; then the
    lanes run along the contraction. With many rows and few columns the operands change roles. */
 
-enum { FEW = 4, NARROW = 8, OFTEN = 16, LONG = 16, WIDE = 64, SQUARE = 4 };
+enum { FEW = 4, NARROW = 8, OFTEN = 16, LONG = 16, WIDE = 64, SQUARE = 4, MOST_LANES = 256 };
 enum { PACK_BYTES = 1 << 18, BLOCK_BYTES = 1 << 19, INNER_TERMS = 1 << 16, SPILL_COST = 24 };
 
 /* An equation while it is planned. Side 0 has the rows, side 1 the columns. */
@@ -348,7 +348,7 @@ static void outer_tile(Dot *dot, const Target *t) {
         mr = (dot->rows + tiles - 1) / tiles;
     }
     uint32_t vectors = 1;
-    while (vectors * 2 * mr <= room)
+    while (vectors * 2 * mr <= room && vectors * 2 * lanes <= MOST_LANES)
         vectors *= 2;
     dot->mr = (uint32_t)mr;
     dot->w = vectors * lanes;
