@@ -118,7 +118,7 @@ Prim prim_similar(Str); /* for "did you mean": P_none when nothing is near */
 
 typedef struct {
     Prim prim;
-    Str unknown; /* P_none: what the text said */
+    Str unknown; /* what the text said, where it is not prim_name: P_none, or an old spelling */
     Span span;   /* of the primitive's name */
     Span whole;  /* of the equation */
     Vals in, out;

@@ -64,12 +64,12 @@ static bool settle(Ctx *cx, const Eqn *e, const Type *out) {
         if (!out[i]) continue;
         if (too_large(cx, out[i]))
             ok = diag(cx->diags, result_at(cx, e, i), "%s: a result of type %s is too large",
-                      name_of(e), type_c(cx, out[i]));
+                      name_of(cx, e), type_c(cx, out[i]));
         else if (!v->type)
             v->type = out[i];
         else if (v->type != out[i] && !types_agree(cx, v->type, out[i], result_at(cx, e, i)))
             ok = diag(cx->diags, result_at(cx, e, i), "%s gives %s, but '%.*s' is declared as %s",
-                      name_of(e), type_c(cx, out[i]), SF(val_name(cx, e->out.at[i])),
+                      name_of(cx, e), type_c(cx, out[i]), SF(val_name(cx, e->out.at[i])),
                       type_c(cx, v->type));
     }
     return ok;

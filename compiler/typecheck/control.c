@@ -68,7 +68,7 @@ static bool input_disagrees(Ctx *cx, const Eqn *e, const Nested *b, uint32_t i, 
     unsigned k = operand_of(b, i);
     const ValInfo *v = val_info(cx, b->j->in.at[i]);
     diag(cx->diags, operand_at(cx, e, k), "%s: operand %u gives %s the type %s, but it takes %s",
-         name_of(e), k, b->what, type_c(cx, has), type_c(cx, wants));
+         name_of(cx, e), k, b->what, type_c(cx, has), type_c(cx, wants));
     if (v->span.n) diag_note(cx->diags, v->span, "input '%.*s' of %s", SF(v->name), b->what);
     return false;
 }
@@ -79,7 +79,7 @@ static bool enter(Ctx *cx, const Eqn *e, const Nested *b, const Type *in) {
     Jaxpr *j = b->j;
     if (j->consts.n)
         return diag(cx->diags, jaxpr_at(e, j),
-                    "%s: constants inside a nested program are not supported yet", name_of(e));
+                    "%s: constants inside a nested program are not supported yet", name_of(cx, e));
     bool ok = true;
     for (uint32_t i = 0; i < b->n; i++) {
         unsigned k = operand_of(b, i);
@@ -126,10 +126,10 @@ static Jaxpr *call_body(const Eqn *e) {
    a result that nobody uses, and its type may be another. */
 bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Jaxpr *j = call_body(e);
-    if (!j) return diag(cx->diags, e->span, "%s needs the parameter 'jaxpr'", name_of(e));
+    if (!j) return diag(cx->diags, e->span, "%s needs the parameter 'jaxpr'", name_of(cx, e));
     if (j->in.n != e->in.n)
         return diag(cx->diags, e->span, "%s: the body takes %u operand%s, but there %s %u",
-                    name_of(e), j->in.n, j->in.n == 1 ? "" : "s", e->in.n == 1 ? "is" : "are",
+                    name_of(cx, e), j->in.n, j->in.n == 1 ? "" : "s", e->in.n == 1 ? "is" : "are",
                     e->in.n);
     Nested b = {"the body", j, e->in.n, 0, UINT32_MAX, 0, UINT32_MAX};
     if (!enter(cx, e, &b, in) || !want_results(cx, e, j->out.n)) return false;
@@ -179,6 +179,9 @@ static bool branches_agree(Ctx *cx, const Eqn *e, Jaxprs branches, uint32_t i, T
 }
 
 bool type_cond(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (param_has(e, K_branch_jaxprs))
+        return diag(cx->diags, param_at(e, K_branch_jaxprs),
+                    "cond: branch_jaxprs is not supported yet");
     if (!want_param(cx, e, K_branches)) return false;
     Jaxprs branches = param_jaxprs(e, K_branches);
     if (!branches.n) return diag(cx->diags, param_at(e, K_branches), "cond: branches is empty");
@@ -210,7 +213,7 @@ static bool refuse_bound(Ctx *cx, const Eqn *e, const Jaxpr *j) {
     for (uint32_t i = 0; i < j->in.n; i++)
         if (type_has_bound(cx, val_type(cx, j->in.at[i])))
             return diag(cx->diags, e->span, "%s over arrays of dynamic extent is not supported yet",
-                        name_of(e));
+                        name_of(cx, e));
     return true;
 }
 
@@ -220,7 +223,7 @@ static bool want_count(Ctx *cx, const Eqn *e, ParamKey k, uint32_t most, uint32_
     int64_t count = param_int(e, k, 0);
     if (count < 0 || count > most)
         return diag(cx->diags, param_at(e, k),
-                    "%s: %s is %lld, but there %s only %u operand%s left for it", name_of(e),
+                    "%s: %s is %lld, but there %s only %u operand%s left for it", name_of(cx, e),
                     param_name[k], (long long)count, most == 1 ? "is" : "are", most,
                     most == 1 ? "" : "s");
     *n = (uint32_t)count;
@@ -232,7 +235,7 @@ static bool want_inputs(Ctx *cx, const Eqn *e, ParamKey blamed, ParamKey body, c
                         uint32_t n) {
     return j->in.n == n ||
            diag(cx->diags, param_at(e, blamed), "%s: %s takes %u inputs, but %s=%lld makes it %u",
-                name_of(e), param_name[body], j->in.n, param_name[blamed],
+                name_of(cx, e), param_name[body], j->in.n, param_name[blamed],
                 (long long)param_int(e, blamed, 0), n);
 }
 
@@ -243,8 +246,8 @@ static bool carries_agree(Ctx *cx, const Eqn *e, ParamKey body, const Jaxpr *j, 
         Type carried = val_type(cx, j->in.at[first + i]), t = result_type(cx, j, i, carried);
         if (!t || !carried || types_agree(cx, t, carried, inner_result_at(e, j, i))) continue;
         diag(cx->diags, inner_result_at(e, j, i),
-             "%s: result %u of %s is %s, but it is carried as %s", name_of(e), i, param_name[body],
-             type_c(cx, t), type_c(cx, carried));
+             "%s: result %u of %s is %s, but it is carried as %s", name_of(cx, e), i,
+             param_name[body], type_c(cx, t), type_c(cx, carried));
         const ValInfo *v = val_info(cx, j->in.at[first + i]);
         if (v->span.n)
             diag_note(cx->diags, v->span, "the carried value enters as '%.*s'", SF(v->name));
@@ -353,5 +356,5 @@ bool type_scan(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 /* ---- what does not compile yet */
 
 bool type_unsupported(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    return diag(cx->diags, e->span, "primitive '%s' is not supported yet", name_of(e));
+    return diag(cx->diags, e->span, "primitive '%s' is not supported yet", prim_name[e->prim]);
 }

@@ -34,14 +34,14 @@ bool type_arg(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Ints axes = param_ints(e, K_axes);
     if (axes.n != 1)
         return diag(cx->diags, param_at(e, K_axes), "%s works along one axis, but axes has %u",
-                    name_of(e), axes.n);
+                    name_of(cx, e), axes.n);
     if (!(OF_INT >> dtype_info[d].kind & 1))
         return diag(cx->diags, param_at(e, K_index_dtype), "%s: index_dtype=%s is no integer type",
-                    name_of(e), dtype_info[d].long_name);
+                    name_of(cx, e), dtype_info[d].long_name);
     Dim extent = type_at(cx->types, in[0])->dims[axes.at[0]];
     if (!dims_at_most(cx, 1, extent, operand_at(cx, e, 0)))
         return diag(cx->diags, operand_at(cx, e, 0), "%s: axis %lld of %s has no elements",
-                    name_of(e), (long long)axes.at[0], type_c(cx, in[0]));
+                    name_of(cx, e), (long long)axes.at[0], type_c(cx, in[0]));
     out[0] = type_like(cx, out[0], d);
     return true;
 }

@@ -17,6 +17,10 @@ Span param_at(const Eqn *e, ParamKey k) {
 
 const char *type_c(const Ctx *cx, Type t) { return str_c(cx->arena, ctx_type_text(cx, t)); }
 
+const char *name_of(const Ctx *cx, const Eqn *e) {
+    return e->unknown.n ? str_c(cx->arena, e->unknown) : prim_name[e->prim];
+}
+
 static Str bound_name(const void *cx, uint32_t val) { return val_name(cx, val); }
 
 const char *dim_c(const Ctx *cx, Dim d) {
@@ -26,14 +30,14 @@ const char *dim_c(const Ctx *cx, Dim d) {
 /* ---- demands */
 
 bool want_operands(Ctx *cx, const Eqn *e, unsigned n) {
-    return e->in.n == n || diag(cx->diags, e->span, "%s takes %u operand%s, but has %u", name_of(e),
-                                n, n == 1 ? "" : "s", e->in.n);
+    return e->in.n == n || diag(cx->diags, e->span, "%s takes %u operand%s, but has %u",
+                                name_of(cx, e), n, n == 1 ? "" : "s", e->in.n);
 }
 
 bool want_results(Ctx *cx, const Eqn *e, unsigned n) {
     return e->out.n == n ||
-           diag(cx->diags, result_at(cx, e, 0), "%s has %u result%s, but %u are bound", name_of(e),
-                n, n == 1 ? "" : "s", e->out.n);
+           diag(cx->diags, result_at(cx, e, 0), "%s has %u result%s, but %u are bound",
+                name_of(cx, e), n, n == 1 ? "" : "s", e->out.n);
 }
 
 bool want(Ctx *cx, const Eqn *e, unsigned operands, unsigned results) {
@@ -60,15 +64,15 @@ static const char *kinds_text(Ctx *cx, unsigned kinds) {
 bool want_kind(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned kinds) {
     Dtype d = type_at(cx->types, in[i])->dtype;
     if (kinds >> dtype_info[d].kind & 1) return true;
-    diag(cx->diags, operand_at(cx, e, i), "%s takes %s, but operand %u is %s", name_of(e),
+    diag(cx->diags, operand_at(cx, e, i), "%s takes %s, but operand %u is %s", name_of(cx, e),
          kinds_text(cx, kinds), i, type_c(cx, in[i]));
     note_operand(cx, e, i, in[i]);
     return false;
 }
 
 bool operands_disagree(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned with) {
-    diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but operand %u is %s", name_of(e),
-         i, type_c(cx, in[i]), with, type_c(cx, in[with]));
+    diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but operand %u is %s",
+         name_of(cx, e), i, type_c(cx, in[i]), with, type_c(cx, in[with]));
     note_operand(cx, e, with, in[with]);
     return false;
 }
@@ -87,13 +91,14 @@ bool want_dtype_of(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned a
 bool want_scalar(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
     return type_at(cx->types, in[i])->rank == 0 ||
            diag(cx->diags, operand_at(cx, e, i), "%s: operand %u must be a scalar, but is %s",
-                name_of(e), i, type_c(cx, in[i]));
+                name_of(cx, e), i, type_c(cx, in[i]));
 }
 
 bool want_param(Ctx *cx, const Eqn *e, ParamKey k) {
     const Param *p = param_find(e, k);
     if (!p)
-        return diag(cx->diags, e->span, "%s needs the parameter '%s'", name_of(e), param_name[k]);
+        return diag(cx->diags, e->span, "%s needs the parameter '%s'", name_of(cx, e),
+                    param_name[k]);
     static const ValueKind kind_of[] = {
         [PK_INT] = V_INT,       [PK_DIM] = V_DIM,      [PK_BOOL] = V_BOOL,
         [PK_INTS] = V_INTS,     [PK_DIMS] = V_DIMS,    [PK_BOOLS] = V_INTS,
@@ -103,20 +108,20 @@ bool want_param(Ctx *cx, const Eqn *e, ParamKey k) {
     ValueKind want_kind_of = kind_of[param_kind[k]];
     return want_kind_of == V_NONE || p->value.kind == want_kind_of ||
            diag(cx->diags, p->span, "%s: the value of '%s' does not have the form it must have",
-                name_of(e), param_name[k]);
+                name_of(cx, e), param_name[k]);
 }
 
 bool want_axis(Ctx *cx, const Eqn *e, ParamKey k, int64_t axis, uint32_t rank) {
     return (axis >= 0 && axis < rank) ||
            diag(cx->diags, param_at(e, k), "%s: %s=%lld is no axis of an array of rank %u",
-                name_of(e), param_name[k], (long long)axis, rank);
+                name_of(cx, e), param_name[k], (long long)axis, rank);
 }
 
 bool want_axes(Ctx *cx, const Eqn *e, ParamKey k, Ints axes, uint32_t rank, bool *marked) {
     each(int64_t, a, axes) {
         if (!want_axis(cx, e, k, *a, rank)) return false;
         if (marked[*a])
-            return diag(cx->diags, param_at(e, k), "%s: %s holds axis %lld twice", name_of(e),
+            return diag(cx->diags, param_at(e, k), "%s: %s holds axis %lld twice", name_of(cx, e),
                         param_name[k], (long long)*a);
         marked[*a] = true;
     }
@@ -126,14 +131,14 @@ bool want_axes(Ctx *cx, const Eqn *e, ParamKey k, Ints axes, uint32_t rank, bool
 bool want_length(Ctx *cx, const Eqn *e, ParamKey k, uint32_t n, uint32_t rank) {
     return n == rank ||
            diag(cx->diags, param_at(e, k), "%s: %s has %u entries, but there are %u axes",
-                name_of(e), param_name[k], n, rank);
+                name_of(cx, e), param_name[k], n, rank);
 }
 
 bool want_param_dtype(Ctx *cx, const Eqn *e, ParamKey k, Dtype *d) {
     if (!want_param(cx, e, k)) return false;
     *d = param_dtype(e, k);
-    return *d != DT_none ||
-           diag(cx->diags, param_at(e, k), "%s: %s is no element type", name_of(e), param_name[k]);
+    return *d != DT_none || diag(cx->diags, param_at(e, k), "%s: %s is no element type",
+                                 name_of(cx, e), param_name[k]);
 }
 
 /* ---- dimensions */

@@ -28,7 +28,8 @@ Span param_at(const Eqn *, ParamKey);
 /* Terminated, for messages. */
 const char *type_c(const Ctx *, Type);
 const char *dim_c(const Ctx *, Dim);
-static inline const char *name_of(const Eqn *e) { return prim_name[e->prim]; }
+/* The primitive as the text calls it. */
+const char *name_of(const Ctx *, const Eqn *);
 
 /* ---- demands */
 

@@ -31,13 +31,13 @@ static bool shape_of(Ctx *cx, const Eqn *e, const Type *in, ParamKey k, unsigned
         if (!dim_is_const(d) && dim_at(cx->types, d)->kind == DIM_HOLE) {
             if (next == e->in.n)
                 return diag(cx->diags, param_at(e, k),
-                            "%s: %s has more 'None' than there are operands", name_of(e),
+                            "%s: %s has more 'None' than there are operands", name_of(cx, e),
                             param_name[k]);
             if (!extent_of(cx, e, in, next++, &d)) return false;
         }
         if (dim_is_const(d) && d < 0)
             return diag(cx->diags, param_at(e, k), "%s: %s holds a negative extent, %lld",
-                        name_of(e), param_name[k], (long long)d);
+                        name_of(cx, e), param_name[k], (long long)d);
         shape->at[i] = d;
     }
     return next == e->in.n || want_operands(cx, e, next);
@@ -354,7 +354,8 @@ bool type_tile(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 static bool want_indices(Ctx *cx, const Eqn *e, const Type *in, unsigned first, uint32_t rank) {
     if (e->in.n < first + rank)
         return diag(cx->diags, e->span, "%s: an array of rank %u takes %u indices, but %u %s given",
-                    name_of(e), rank, rank, e->in.n - first, e->in.n - first == 1 ? "is" : "are");
+                    name_of(cx, e), rank, rank, e->in.n - first,
+                    e->in.n - first == 1 ? "is" : "are");
     for (unsigned i = first; i < first + rank; i++)
         if (!want_kind(cx, e, in, i, OF_INT) || !want_scalar(cx, e, in, i) ||
             !want_dtype_of(cx, e, in, i, first))
