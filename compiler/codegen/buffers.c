@@ -30,20 +30,18 @@ static void touch_read(void *user, Val v, const Ix *index, Ix address) {
 }
 static void walk_body(Walk *w, Body *b);
 
-static void walk_loops(Walk *w, Step *s) {
-    Plan *p = w->p;
+void step_reads(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
+    Ix index[32];
+    bool row;
+    if (s->kind == STEP_SCALAR) plan_scalar_reads(p, s, seen, user);
     each(Store, st, s->stores) {
-        Ix index[32];
-        bool row;
         step_index(p, s, st->v, index, &row);
-        touch(w, st->buf);
-        plan_reads(p, st->v, index, touch_read, w);
+        plan_reads(p, st->v, index, seen, user);
     }
     each(Val, v, s->members) {
         const Eqn *e = plan_info(p, *v)->e;
         const ArrayType *y = val_array(p->cx, *v);
-        Ix index[32];
-        bool row, reduces = eqn_reduces(e), opaque = !reduces && !eqn_point(e);
+        bool reduces = eqn_reduces(e), opaque = !reduces && !eqn_point(e);
         if (!opaque) step_index(p, s, reduces ? e->in.at[0] : *v, index, &row);
         each(Val, x, e->in) {
             const ArrayType *t = val_array(p->cx, *x);
@@ -52,16 +50,16 @@ static void walk_loops(Walk *w, Step *s) {
                 bool stretched = !reduces && !opaque && t->dims[d] == 1 && y->dims[d] != 1;
                 at[d] = opaque ? ix_atom(p->ix, atom_loop(p->ix, t->dims[d])) : stretched ? 0 : index[d];
             }
-            plan_reads(p, *x, at, touch_read, w);
+            plan_reads(p, *x, at, seen, user);
         }
     }
 }
 static void walk_step(Walk *w, Step *s) {
     s->start = ++w->position;
-    walk_loops(w, s);
+    step_reads(w->p, s, touch_read, w);
+    each(Store, st, s->stores) touch(w, st->buf);
     if (s->dot) touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack);
     if (s->e && s->nbodies) each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
-    if (s->kind == STEP_SCALAR) plan_scalar_reads(w->p, s, touch_read, w);
     for (uint32_t i = 0; i < s->ncarries; i++) {
         Carry *c = &s->carries[i];
         touch(w, c->operand), touch(w, c->a), touch(w, c->b);

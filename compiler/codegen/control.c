@@ -1,3 +1,4 @@
+#include "dot.h"
 #include "kernel.h"
 
 /* Planning of cond, while and scan. A body is planned like the program itself; its inputs are the operands' memory,
@@ -16,8 +17,11 @@ static Jaxpr *fresh_copy(Plan *p, const Jaxpr *j, Span span) {
     plan_grow(p);
     return copy;
 }
-static Body *body_new(Plan *p, const Eqn *e, const Jaxpr *j) {
+static Body *body_new(Plan *p, Body *outer, const Eqn *e, const Jaxpr *j) {
     Body *b = arena_new(p->arena, Body, 1);
+    b->outer = outer;
+    b->depth = outer->depth + 1;
+    b->conditional = e->prim == P_cond;
     b->j = fresh_copy(p, j, e->span);
     b->out_slots = arena_new(p->arena, Buf *, j->out.n + 1);
     if (b->j) each(Val, c, b->j->consts) plan_constant(p, *c);
@@ -34,6 +38,7 @@ static void pass(Plan *p, Body *outer, Val operand, Val input) {
         return;
     }
     in->class = VAL_STORED;
+    in->home = plan_info(p, operand)->home ? plan_info(p, operand)->home : outer;
     in->buf = plan_stored(p, outer, operand);
     in->offset = plan_info(p, operand)->offset;
     in->strides = plan_info(p, operand)->strides;
@@ -80,7 +85,7 @@ static bool plan_cond(Plan *p, Body *b, const Eqn *e) {
     for (uint32_t i = 0; i < e->out.n; i++)
         if (results[i]) s->ys_slots[i] = slot(p, results[i], false);
     for (uint32_t k = 0; k < branches.n; k++) {
-        Body *branch = s->bodies[k] = body_new(p, e, branches.at[k]);
+        Body *branch = s->bodies[k] = body_new(p, b, e, branches.at[k]);
         if (!branch) return false;
         for (uint32_t i = 0; i < branch->j->in.n; i++) pass(p, b, e->in.at[i + 1], branch->j->in.at[i]);
         memcpy(branch->out_slots, s->ys_slots, e->out.n * sizeof *branch->out_slots);
@@ -96,7 +101,7 @@ static bool dies(Plan *p, Val v, const Eqn *e) {
     const Info *info = plan_info(p, v);
     uint32_t here = 0;
     each(Val, x, e->in) here += *x == v;
-    return info->uses == here && info->buf && info->buf->kind == BUF_WORK && !info->borrowed && !info->offset &&
+    return info->uses == 1 && here == 1 && info->buf && info->buf->kind == BUF_WORK && !info->borrowed && !info->offset &&
            !info->strides;
 }
 static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand, Val input, Body *body, uint32_t out) {
@@ -116,6 +121,50 @@ static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand
     c->next = slot(p, NULL, false);
     body->out_slots[out] = c->next;
 }
+/* May the next value be written over the current one? If every step that reads the current one runs before the step
+   that writes, or is that step and reads each element just where it writes it. */
+typedef struct {
+    Plan *p;
+    uint32_t number; /* of the slot of the current one */
+    Ix address;      /* where the writer writes; of use if `writer` */
+    bool writer, ok, reads;
+} Aliases;
+static void aliases(void *user, Val v, const Ix *index, Ix address) {
+    Aliases *a = user;
+    if (!v || !a->ok) return;
+    const Info *info = plan_info(a->p, v);
+    if (!info->buf || info->buf->number != a->number) return;
+    a->reads = true;
+    if (a->writer && address != a->address) a->ok = false;
+}
+static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
+    const Info *made = plan_info(p, out);
+    if (val_info(p->cx, out)->lit || made->class != VAL_MEMBER || made->buf != c->next) return false;
+    Step *w = body->steps.at[made->step - 1];
+    if ((w->kind != STEP_LOOPS && w->kind != STEP_DOT) || w->levels > 1 || w->reduces) return false;
+    if (w->dot && (w->dot->a.buf->number == c->current->number || w->dot->b.buf->number == c->current->number)) return false;
+    Aliases a = {.p = p, .number = c->current->number, .ok = true};
+    each(Store, st, w->stores)
+        if (st->buf == c->next) {
+            Ix index[32];
+            bool row;
+            step_index(p, w, st->v, index, &row);
+            a.address = store_address(p, st, index);
+        }
+    for (uint32_t i = made->step - 1; i < body->steps.n && a.ok; i++) {
+        Step *s = body->steps.at[i];
+        a.writer = s == w;
+        a.reads = false;
+        step_reads(p, s, aliases, &a);
+        if (s->nbodies || s->dot)
+            each(Val, v, s->e->in) {
+                const Info *info = plan_info(p, *v);
+                a.reads |= s != w && info->buf && info->buf->number == a.number;
+            }
+        if (a.reads && s != w) return false;
+    }
+    return a.ok;
+}
 static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, Val result, Body *body, uint32_t out) {
     computed(p, s, result, NULL);
     if (c->kind == CARRY_SCALAR) return;
@@ -126,6 +175,7 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
         info->borrowed = c->operand->kind != BUF_WORK;
         return;
     }
+    if (may_overwrite(p, body, c, body->j->out.at[out])) *c->next = *c->current;
     if (made->buf && made->buf->number == c->current->number) {
         c->kind = CARRY_IN_PLACE;
         c->a = dies(p, operand, e) ? c->operand : buf_new(p, BUF_WORK, bytes_of(p, result));
@@ -148,7 +198,7 @@ static bool plan_while(Plan *p, Body *b, const Eqn *e) {
     if (!scalar(p, cond->out.at[0]))
         return diag(p->cx->diags, e->span, "primitive 'while' with a batched condition is not supported yet");
     Step *s = control_step(p, b, STEP_WHILE, e, 2);
-    Body *test = s->bodies[0] = body_new(p, e, cond), *body = s->bodies[1] = body_new(p, e, turn);
+    Body *test = s->bodies[0] = body_new(p, b, e, cond), *body = s->bodies[1] = body_new(p, b, e, turn);
     if (!test || !body) return false;
     s->ncarries = e->out.n;
     s->carries = arena_new(p->arena, Carry, s->ncarries + 1);
@@ -172,7 +222,7 @@ static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
     const Jaxpr *turn = param_jaxpr(e, K_jaxpr);
     uint32_t nk = (uint32_t)param_int(e, K_num_consts, 0), nc = (uint32_t)param_int(e, K_num_carry, 0);
     Step *s = control_step(p, b, STEP_SCAN, e, 1);
-    Body *body = s->bodies[0] = body_new(p, e, turn);
+    Body *body = s->bodies[0] = body_new(p, b, e, turn);
     if (!body) return false;
     uint32_t nx = e->in.n - nk - nc, ny = e->out.n - nc;
     s->ncarries = nc;

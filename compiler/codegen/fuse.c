@@ -78,10 +78,27 @@ Ix store_address(Plan *p, const Store *s, const Ix *index) {
     }
     return at;
 }
+/* The innermost body that what v reads comes from. */
+typedef struct {
+    Plan *p;
+    Body *body, *deepest;
+} Homes;
+static void home(void *user, Val v, const Ix *index, Ix address) {
+    Homes *h = user;
+    if (!v) return;
+    const Info *info = plan_info(h->p, v);
+    Body *b = info->home && info->class == VAL_STORED ? info->home : h->body;
+    if (!h->deepest || b->depth > h->deepest->depth) h->deepest = b;
+}
 Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, Dim elements, Dtype as) {
     const ArrayType *t = val_array(p->cx, v);
     Dtype d = as ? as : t->dtype;
     Buf *buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, em_bytes(d)));
+    Homes h = {.p = p, .body = b};
+    Ix index[32];
+    for (uint32_t i = 0; i < t->rank; i++) index[i] = ix_atom(p->ix, atom_loop(p->ix, t->dims[i]));
+    plan_reads(p, v, index, home, &h);
+    while (h.deepest && b->depth > h.deepest->depth && !b->conditional) b = b->outer;
     Step *s = step_new(p, b, STEP_LOOPS, NULL, t);
     step_store(p, s, v, buf, 0, strides, as);
     return buf;

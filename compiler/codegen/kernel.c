@@ -491,16 +491,21 @@ void kernel_remember(Kernel *k, Val v, const Ix *index, Reg r) {
     memo_set(k, memo_id(k, v, 0, index, val_array(k->plan->cx, v)->rank), r);
 }
 
+/* All values first: one of them may be written over what another is computed from. */
 void kernel_stores(Kernel *k) {
-    each(Store, s, k->step->stores) {
-        Dtype d = val_array(k->plan->cx, s->v)->dtype;
-        Ix index[32];
-        bool row;
-        if (s->level != k->level || s->row != k->rows) continue;
-        step_index(k->plan, k->step, s->v, index, &row);
-        Reg r = kernel_convert(k, kernel_eval(k, s->v, index), d, s->as);
-        kernel_store(k, s->buf, s->as ? s->as : d, store_address(k->plan, s, index), r);
-    }
+    Step *step = k->step;
+    Reg *r = arena_new(k->plan->arena, Reg, step->stores.n + 1);
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < step->stores.n; i++) {
+            const Store *s = &step->stores.at[i];
+            Dtype d = val_array(k->plan->cx, s->v)->dtype;
+            Ix index[32];
+            bool row;
+            if (s->level != k->level || s->row != k->rows) continue;
+            step_index(k->plan, step, s->v, index, &row);
+            if (pass == 0) r[i] = kernel_convert(k, kernel_eval(k, s->v, index), d, s->as);
+            else kernel_store(k, s->buf, s->as ? s->as : d, store_address(k->plan, s, index), r[i]);
+        }
 }
 Reg kernel_convert(Kernel *k, Reg r, Dtype from, Dtype to) {
     if (!to || to == from) return r;

@@ -71,6 +71,7 @@ Plan *plan(Ctx *cx, const Jaxpr *j) {
         Info *info = plan_info(p, s.in.at[i]);
         bool scalar = val_array(cx, s.in.at[i])->rank == 0;
         *info = (Info){.class = scalar ? VAL_SCALAR : VAL_STORED, .buf = argument(p, BUF_IN, i), .borrowed = true};
+        info->home = b;
     }
     for (uint32_t i = 0; i < j->out.n; i++)
         if (val_array(cx, j->out.at[i])->rank) b->out_slots[i] = argument(p, BUF_OUT, i);

@@ -46,6 +46,7 @@ typedef struct {
     Buf *buf;
     Ix offset; /* in `buf`, in elements from its start */
     const Dim *strides; /* of its axes in `buf`, in elements; NULL: dense */
+    struct Body *home; /* an input that is the same in every turn: where it comes from; NULL: this body */
     bool borrowed; /* an input of the body: its memory is not the body's to write */
 } Info;
 
@@ -74,6 +75,8 @@ typedef struct Step {
     Atom *kept, *red; /* the loops, outermost first: over kept and over reduced axes; collapsed ones left out */
     uint32_t nkept, nred;
     Atom lane;        /* the loop vectors run along; 0: none */
+    Atom unrolled;    /* a short kept loop, written out; 0: none */
+    Atom tile;        /* a kept loop done in blocks as wide as a vector, which are transposed in registers; 0: none */
     uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
     bool outlined;   /* a function of its own, split over threads */
     struct Dot *dot; /* STEP_DOT: dot.c's */
@@ -108,6 +111,9 @@ struct Body {
         uint32_t n, cap;
     } steps;
     Buf **out_slots; /* where results are wanted; NULL for scalars */
+    Body *outer;
+    uint32_t depth;
+    bool conditional; /* a branch: what it does not run must not be computed before it */
 };
 typedef struct Plan {
     Ctx *cx;
@@ -128,7 +134,7 @@ typedef struct Plan {
 /* The index of a member of `step`: its axes over the domain's. False if its shape is neither the domain's nor that of
    the kept axes; *row says which. Axes of extent 1 do not count. */
 bool step_index(Plan *, const Step *, Val, Ix *index, bool *row);
-/* Schedules a copy of v before the next step: into a new buffer of `elements` elements, v's axes at `strides`. */
+/* Schedules a copy of v before the next step (before the loop, where v is the same in every turn): into a new buffer of `elements` elements, v's axes at `strides`. */
 Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, Dim elements, Dtype as);
 
 Info *plan_info(Plan *, Val);
@@ -150,6 +156,8 @@ Buf *plan_stored(Plan *, Body *, Val v);
 void plan_reads(Plan *, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user);
 /* Loops, lanes and stages of a step whose members are complete (schedule.c). */
 void schedule_step(Plan *, Body *, Step *);
+/* What the step reads: of its members only what is stored. */
+void step_reads(Plan *, Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
 /* Offsets in the workspace (buffers.c). */
 void plan_buffers(Plan *);
 /* Bodies of control flow (control.c). */
