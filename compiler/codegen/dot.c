@@ -339,7 +339,7 @@ static uint32_t power_above(int64_t n) {
 static void outer_tile(Dot *dot, const Target *t) {
     uint32_t lanes = t->vector_bytes / em_bytes(dot->acc),
              registers = t->vector_bytes == 64 ? 32 : 16;
-    int64_t most = registers == 32 ? 8 : 6, room = registers == 32 ? 16 : 12;
+    int64_t most = registers == 32 ? 8 : 6, room = registers == 32 || at_most(dot->rows, 1) ? 16 : 12;
     int64_t mr = most;
     if (at_most(dot->rows, most))
         mr = dot->rows > 1 ? dot->rows : 1;
