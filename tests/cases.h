@@ -21,9 +21,9 @@ typedef struct {
 void cases_find(Cases *, const char *dir);
 /* Keeps those whose path matches the regular expression. */
 void cases_keep(Cases *, const char *regex);
-/* Marks those whose primitives are all in the file, as `listed`; those alone are kept when `only`.
- */
-void cases_list(Cases *, const char *prims, bool only);
+/* Marks those whose primitives are all in the file `prims`, and whose element types are all in the
+   text `dtypes` (NULL: any), as `listed`; those alone are kept when `only`. */
+void cases_list(Cases *, const char *prims, const char *dtypes, bool only);
 /* S with another suffix. */
 const char *case_file(const Case *, const char *suffix);
 /* Are the arrays of `got` those of `want`? If not, `why` says where. */
