@@ -17,7 +17,8 @@ struct KernelMemo {
         uint32_t n, cap;
     } all;
 };
-enum { KEY_INDEX = UINT32_MAX, KEY_LANES = UINT32_MAX - 1, KEY_BUF = UINT32_MAX - 2, KEY_DIM = UINT32_MAX - 3 };
+/* Kinds of keys that are no values; KEY_ROWS has one for each row of a tile below it. */
+enum { KEY_INDEX = UINT32_MAX, KEY_LANES = UINT32_MAX - 1, KEY_BUF = UINT32_MAX - 2, KEY_ROWS = UINT32_MAX - 3, KEY_DIM = UINT32_MAX - 100 };
 
 static uint32_t memo_id(Kernel *k, uint32_t v, uint64_t a, const Ix *index, uint32_t n) {
     bool value = v < KEY_DIM; /* loads depend on the condition, indices do not */
@@ -281,7 +282,69 @@ static V reversed(Kernel *k, V v) {
     for (uint32_t i = 0; i < k->w; i++) lanes[i] = k->w - 1 - i;
     return em_shuffle(k->e, v, v, k->w, lanes);
 }
-Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address) {
+/* Lanes `rows` apart, in whole rows: the rows are loaded once, and each column is a shuffle of them. */
+static V load_column(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
+    Emit *e = k->e;
+    int64_t lanes[512];
+    Dim column = ix_at(k->ix, address)->c;
+    Ix first = ix_sub(k->ix, address, ix_dim(k->ix, column));
+    uint32_t id = memo_id(k, KEY_ROWS, (uint64_t)b->number << 32 | first, NULL, 0);
+    Reg r;
+    if (!memo_get(k, id, &r)) {
+        MlirType t = em_memory_type(e, d);
+        V p = em_gep(e, kernel_buffer(k, b), index_reg(k, first).v, t);
+        r = memo_set(k, id, (Reg){em_load(e, em_vec(e, t, k->w * (uint32_t)rows), p, em_bytes(d)), false, k->depth});
+    }
+    for (uint32_t i = 0; i < k->w; i++) lanes[i] = column + i * rows;
+    return em_shuffle(e, r.v, r.v, k->w, lanes);
+}
+static bool column_of_rows(Kernel *k, Ix address, Dim coef, Dim rows) {
+    const IxExpr *x = ix_at(k->ix, address);
+    if (rows < 2 || rows > 4 || coef != rows || k->tail.ptr || k->guard.v.ptr) return false;
+    for (uint32_t i = 0; i < x->n; i++)
+        if (dim_mod(k->plan->cx->types, x->at[i].coef, rows) != 0) return false;
+    return dim_is_const(x->c) && x->c >= 0 && x->c < rows;
+}
+/* w vectors, transposed: halves are exchanged at distances w/2, …, 1. */
+static void transpose(Emit *e, V *v, uint32_t w) {
+    for (uint32_t half = w / 2; half; half /= 2)
+        for (uint32_t i = 0; i < w; i++) {
+            if (i & half) continue;
+            int64_t lo[64], hi[64];
+            for (uint32_t l = 0; l < w; l++) {
+                lo[l] = l & half ? w + l - half : l;
+                hi[l] = l & half ? w + l : l + half;
+            }
+            V a = v[i], b = v[i + half];
+            v[i] = em_shuffle(e, a, b, w, lo);
+            v[i + half] = em_shuffle(e, a, b, w, hi);
+        }
+}
+/* Far apart along the lanes, neighbours along the tile: its rows are loaded and transposed at the first one. */
+static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
+    Emit *e = k->e;
+    MlirType t = em_memory_type(e, d);
+    Ix first = ix_sub(k->ix, address, ix_dim(k->ix, k->tile_at));
+    uint32_t ids[64];
+    Reg r;
+    for (uint32_t i = 0; i < k->tile; i++) ids[i] = memo_id(k, KEY_ROWS - 1 - i, (uint64_t)b->number << 32 | first, NULL, 0);
+    if (memo_get(k, ids[k->tile_at], &r)) return r.v;
+    V v[64], base = kernel_buffer(k, b), at = index_reg(k, first).v, stride = kernel_dim(k, coef);
+    for (uint32_t i = 0; i < k->tile; i++) {
+        V row = em_bin(e, "llvm.add", at, em_bin(e, "llvm.mul", stride, em_i64(e, i)));
+        v[i] = em_load(e, em_vec(e, t, k->tile), em_gep(e, base, row, t), em_bytes(d));
+    }
+    transpose(e, v, k->tile);
+    for (uint32_t i = 0; i < k->tile; i++) memo_set(k, ids[i], (Reg){v[i], false, k->depth});
+    return v[k->tile_at];
+}
+static bool tiled(Kernel *k, Ix address) {
+    bool other;
+    if (!k->tile || k->w != k->tile || k->tail.ptr || k->guard.v.ptr) return false;
+    return ix_coef(k->ix, address, k->step->tile, &other) == 1 && !other;
+}
+
+Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
     Emit *e = k->e;
     bool other;
     if (!k->lane || !ix_uses(k->ix, address, k->lane)) return load_uniform(k, b, d, address);
@@ -300,6 +363,10 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address) {
         V first = em_bin(e, "llvm.sub", index_reg(k, address).v, em_i64(e, k->w - 1));
         m = reversed(k, load_vector(k, em_gep(e, base, first, t), d,
                                     mask.ptr ? reversed(k, mask) : mask));
+    } else if (!other && column_of_rows(k, address, coef, rows)) {
+        m = load_column(k, b, d, address, rows);
+    } else if (!other && tiled(k, address)) {
+        m = load_tile(k, b, d, address, coef);
     } else {
         MlirType vt = em_vec(e, t, k->w);
         V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
@@ -484,7 +551,10 @@ Reg kernel_eval(Kernel *k, Val v, const Ix *index) {
         return memo_set(k, id, (Reg){0});
     }
     if (info->class == VAL_SCALAR) r = (Reg){frame_scalar(k->frame, v), true, 0};
-    else r = kernel_load(k, info->buf, t->dtype, kernel_address(k, v, index));
+    else {
+        Dim rows = info->strides || info->offset || !t->rank ? 0 : t->dims[t->rank - 1];
+        r = kernel_load(k, info->buf, t->dtype, kernel_address(k, v, index), rows);
+    }
     return memo_set(k, id, r);
 }
 void kernel_remember(Kernel *k, Val v, const Ix *index, Reg r) {

@@ -34,6 +34,7 @@ typedef struct Kernel {
     struct KernelMemo *memo;
     Reg guard; /* loads only in lanes where this holds; v.ptr NULL: all */
     uint32_t guard_id, nguards;
+    uint32_t tile, tile_at; /* in a tile of so many rows, which row; tile 0: not in one */
     V tail; /* the lanes that exist, at the end of the lane loop; ptr NULL: all */
     uint32_t level; /* the stage being written */
     bool rows;      /* stores of values of the kept axes, now; else of the whole domain */
@@ -67,7 +68,8 @@ uint32_t kernel_depth(Kernel *, Ix); /* of the innermost loop it uses */
 
 /* ---- memory; addresses in elements */
 V kernel_buffer(Kernel *, Buf *);
-Reg kernel_load(Kernel *, Buf *, Dtype, Ix address);
+/* `rows`: what lies there is whole rows of that many elements (0: nothing is known). */
+Reg kernel_load(Kernel *, Buf *, Dtype, Ix address, Dim rows);
 void kernel_store(Kernel *, Buf *, Dtype, Ix address, Reg);
 /* The address of v[index] in its buffer: dense row-major, plus where v starts. */
 Ix kernel_address(Kernel *, Val v, const Ix *index);

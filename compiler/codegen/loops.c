@@ -14,8 +14,12 @@ static uint32_t pow2_floor(uint64_t n) {
     while ((uint64_t)p * 2 <= n && p < 512) p *= 2;
     return p;
 }
+/* A tile is as many vectors as a vector has lanes. */
+static uint32_t tile_width(const Kernel *k) { return k->e->target.vector_bytes / (k->step->widest < 4 ? 4 : k->step->widest); }
+
 static uint32_t lanes_for(const Emit *e, const Step *s) {
     uint32_t bytes = s->widest ? s->widest : 4;
+    if (s->tile) return e->target.vector_bytes / (bytes < 4 ? 4 : bytes);
     uint32_t w = 4 * e->target.vector_bytes / (bytes < 4 ? 4 : bytes);
     return s->cost > 60 ? w / 2 : w; /* long bodies: fewer live registers */
 }
@@ -294,6 +298,25 @@ static void stages(Kernel *k) {
     }
 }
 
+/* The stages with a loop at a constant distance: of its start if it is unrolled, of its index if it is a tile. */
+static void stages_at(Kernel *k, Atom loop, Ix at) {
+    Step *s = k->step;
+    Ix *axes = s->axes;
+    s->axes = arena_new(k->plan->arena, Ix, s->domain.n + 1);
+    for (uint32_t d = 0; d < s->domain.n; d++) s->axes[d] = ix_substitute(k->ix, axes[d], loop, at);
+    stages(k);
+    s->axes = axes;
+}
+static void body(Kernel *k) {
+    Step *s = k->step;
+    if (k->tile)
+        for (k->tile_at = 0; k->tile_at < k->tile; k->tile_at++)
+            stages_at(k, s->tile, ix_add(k->ix, ix_atom(k->ix, s->tile), ix_dim(k->ix, k->tile_at)));
+    else if (s->unrolled)
+        for (Dim i = 0; i < loop_extent(k->ix, s->unrolled); i++) stages_at(k, s->unrolled, ix_dim(k->ix, i));
+    else stages(k);
+}
+
 /* ---- loops over kept axes */
 static void kept(Kernel *k, uint32_t i, V lo, V hi);
 typedef struct {
@@ -301,12 +324,22 @@ typedef struct {
 } KeptNest;
 static void kept_inner(Kernel *k, void *user, V *acc) {
     uint32_t i = ((KeptNest *)user)->level;
-    if (i == k->step->nkept) stages(k);
+    if (i == k->step->nkept) body(k);
     else kept(k, i, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, k->step->kept[i])));
 }
 static void kept(Kernel *k, uint32_t i, V lo, V hi) {
     Atom loop = k->step->kept[i];
     KeptNest n = {i + 1};
+    if (loop == k->step->tile) {
+        uint32_t t = tile_width(k);
+        V rest = em_bin(k->e, "llvm.urem", em_bin(k->e, "llvm.sub", hi, lo), em_i64(k->e, t));
+        V mid = em_bin(k->e, "llvm.sub", hi, rest);
+        k->tile = t;
+        counted(k, loop, lo, mid, t, 0, NULL, false, kept_inner, &n);
+        k->tile = 0;
+        counted(k, loop, mid, hi, 1, 0, NULL, false, kept_inner, &n);
+        return;
+    }
     if (loop != k->lane) {
         counted(k, loop, lo, hi, 1, 0, NULL, false, kept_inner, &n);
         return;
@@ -324,6 +357,11 @@ static void write_loops(Kernel *k, V lo, V hi) {
         stages(k);
         return;
     }
+    if (s->tile && s->kept[0] == s->tile) { /* units are tiles */
+        V n = kernel_dim(k, loop_extent(k->ix, s->tile)), t = em_i64(e, BLOCK);
+        lo = em_bin(e, "llvm.mul", lo, t);
+        hi = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.mul", hi, t), n);
+    }
     if (s->kept[0] == s->lane) { /* units are blocks of lanes */
         V n = kernel_dim(k, loop_extent(k->ix, s->lane)), block = em_i64(e, BLOCK);
         lo = em_bin(e, "llvm.mul", lo, block);
@@ -334,7 +372,7 @@ static void write_loops(Kernel *k, V lo, V hi) {
 static Dim units(Plan *p, Step *s) {
     if (!s->nkept) return 1;
     Dim n = loop_extent(p->ix, s->kept[0]);
-    if (s->kept[0] != s->lane) return n;
+    if (s->kept[0] != s->lane && s->kept[0] != s->tile) return n;
     return dim_floordiv(p->cx->types, dim_add(p->cx->types, n, BLOCK - 1), BLOCK);
 }
 const KernelKind kernel_loops = {units, write_loops};

@@ -6,7 +6,7 @@
    of a reduction over the same row belongs to the stage after it, and what a later stage needs again is computed
    again or, if that costs too much, kept in a scratch row. */
 
-enum { SPILL_COST = 12, ROW_BYTES = 16384, MAX_READS = 4096 };
+enum { SPILL_COST = 12, ROW_BYTES = 16384, UNROLL = 4, TILE_COST = 16 };
 
 typedef struct {
     Plan *p;
@@ -147,9 +147,42 @@ static int64_t suits(const Look *l, Atom loop) {
         score += other ? -4 : c == 1 ? 4 : c == 0 ? 1 : -4;
     }
     Dim extent = loop_extent(l->p->ix, loop);
-    if (dim_is_const(extent) && extent < 8) score -= (8 - extent) * (int64_t)(l->addresses.n + 1);
+    if (dim_is_const(extent) && extent < 8) score -= 2 * (8 - extent) * (int64_t)(l->addresses.n + 1);
     return score;
 }
+/* A short loop that decides which operand of a concatenation is read is written out: then each copy reads one. */
+static void choose_unrolled(Look *l) {
+    Step *s = l->step;
+    for (uint32_t i = 0; i < s->nkept && !s->unrolled; i++) {
+        Dim n = loop_extent(l->p->ix, s->kept[i]);
+        bool used = false;
+        for (uint32_t k = 0; k < l->indices.n; k++) used |= ix_uses(l->p->ix, l->indices.at[k], s->kept[i]);
+        if (used && s->kept[i] != s->lane && dim_is_const(n) && n <= UNROLL) s->unrolled = s->kept[i];
+    }
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->nkept; i++)
+        if (s->kept[i] != s->unrolled) s->kept[n++] = s->kept[i];
+    s->nkept = n;
+}
+/* A loop along which something is contiguous that is far apart along the lanes: both together in square tiles. */
+static void choose_tile(Look *l) {
+    Step *s = l->step;
+    const Indices *x = l->p->ix;
+    if (s->reduces || s->unrolled || !s->lane || s->cost > TILE_COST || s->widest < 4) return;
+    for (uint32_t i = 0; i < l->addresses.n; i++) {
+        bool other;
+        Dim lane = ix_coef(x, l->addresses.at[i], s->lane, &other);
+        if (other || (dim_is_const(lane) && lane >= -4 && lane <= 4)) continue;
+        for (uint32_t k = 0; k < s->nkept; k++) {
+            Dim n = loop_extent(x, s->kept[k]);
+            if (s->kept[k] == s->lane || (dim_is_const(n) && n < 16)) continue;
+            if (ix_coef(x, l->addresses.at[i], s->kept[k], &other) == 1 && !other) s->tile = s->kept[k];
+        }
+    }
+    for (uint32_t i = 0; s->tile && i + 2 < s->nkept; i++) /* next to the lane loop */
+        if (s->kept[i] == s->tile) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->tile;
+}
+
 static void find_loops(Look *l) {
     Plan *p = l->p;
     Step *s = l->step;
@@ -181,6 +214,8 @@ static void find_loops(Look *l) {
         if (s->kept[i] == s->lane) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->lane;
     for (uint32_t i = 0; i + 1 < s->nred; i++)
         if (s->red[i] == s->lane) s->red[i] = s->red[i + 1], s->red[i + 1] = s->lane;
+    choose_unrolled(l);
+    choose_tile(l);
 }
 
 /* ---- stages */
