@@ -8,7 +8,14 @@
    lanes run along the contraction. With many rows and few columns the operands change roles. */
 
 enum { FEW = 4, NARROW = 8, OFTEN = 16, LONG = 16, WIDE = 64, SQUARE = 4, MOST_LANES = 256 };
-enum { PACK_BYTES = 1 << 18, BLOCK_BYTES = 1 << 19, INNER_TERMS = 1 << 16, SPILL_COST = 24 };
+enum {
+    PACK_BYTES = 1 << 18,
+    BLOCK_BYTES = 1 << 19,
+    INNER_TERMS = 1 << 16,
+    SPILL_COST = 24,
+    WIDE_BLOCK = 512,
+    K_BLOCK = 64
+};
 
 /* An equation while it is planned. Side 0 has the rows, side 1 the columns. */
 typedef struct {
@@ -339,7 +346,8 @@ static uint32_t power_above(int64_t n) {
 static void outer_tile(Dot *dot, const Target *t) {
     uint32_t lanes = t->vector_bytes / em_bytes(dot->acc),
              registers = t->vector_bytes == 64 ? 32 : 16;
-    int64_t most = registers == 32 ? 8 : 6, room = registers == 32 || at_most(dot->rows, 1) ? 16 : 12;
+    int64_t most = registers == 32 ? 8 : 6,
+            room = registers == 32 || at_most(dot->rows, 1) ? 16 : 12;
     int64_t mr = most;
     if (at_most(dot->rows, most))
         mr = dot->rows > 1 ? dot->rows : 1;
@@ -379,29 +387,43 @@ static Dim ceil_div(Plan *p, Dim n, int64_t by) {
 }
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-/* Columns of B by w for a unit, if B is worth being packed. */
+/* Workspace for every unit. */
+static Buf *unit_buffer(Plan *p, const Dot *dot, Dim elements) {
+    Types *ts = p->cx->types;
+    Dim n = dim_mul(ts, ceil_div(p, dot->columns, dot->column_block), elements);
+    for (uint32_t i = 0; i < dot->nouter; i++)
+        n = dim_mul(ts, n, loop_extent(p->ix, dot->outer[i]));
+    return buf_new(p, BUF_WORK, dim_mul(ts, n, em_bytes(dot->acc)));
+}
+/* Columns of a unit: at most `most`, a quarter where there are so many, whole tiles. */
+static int64_t column_block(const Dot *dot, int64_t most) {
+    if (dim_is_const(dot->columns) && most > dot->columns / 4) most = dot->columns / 4;
+    return most < dot->w ? dot->w : most / dot->w * dot->w;
+}
+/* The rows and columns of a unit, and how it reads B. Small B: as it lies, units are rows. Large B:
+   units are columns, packed if there are many rows. */
 static void find_blocks(Plan *p, Dot *dot) {
+    Types *ts = p->cx->types;
     int64_t bytes = em_bytes(dot->acc);
-    Dim size = dim_mul(p->cx->types, dim_mul(p->cx->types, dot->k, dot->columns), bytes);
-    bool big = !at_most(size, PACK_BYTES);
+    bool big = !at_most(dim_mul(ts, dim_mul(ts, dot->k, dot->columns), bytes), PACK_BYTES);
     dot->row_block = dot->rows, dot->column_block = dot->columns;
     if (dot->inner) {
         int64_t n = dim_is_const(dot->k) ? INNER_TERMS / (dot->k + 1) : 32;
         dot->column_block = round_up(n < 1 ? 1 : n > 1024 ? 1024 : n, dot->w);
-    } else if (!dot->packed && !big && !at_most(dot->rows, dot->mr)) {
+    } else if (dot->packed || (big && !at_most(dot->rows, 2 * dot->mr))) {
+        int64_t most = dim_is_const(dot->k) ? BLOCK_BYTES / bytes / (dot->k + 1) : 4 * dot->w;
+        dot->column_block = dot->stored_columns = column_block(dot, most);
+        dot->pack = unit_buffer(p, dot, dim_mul(ts, dot->column_block, dot->k));
+    } else if (big) {
+        dot->column_block = dot->stored_columns = column_block(dot, WIDE_BLOCK);
+        if (dot->sums.n == 1 && !at_most(dot->k, 2 * K_BLOCK)) {
+            dot->k_block = K_BLOCK;
+            dot->partial = unit_buffer(p, dot, dim_mul(ts, dot->column_block, dot->rows));
+        }
+    } else if (!at_most(dot->rows, dot->mr)) {
         dot->row_block = 8 * dot->mr;
-    } else if (!dot->packed && at_most(dot->rows, 4 * dot->mr)) {
-        dot->column_block = dot->w;
     } else {
-        int64_t n = dim_is_const(dot->k) ? BLOCK_BYTES / bytes / (dot->k + 1) : 4 * dot->w;
-        if (dim_is_const(dot->columns) && n > dot->columns / 4) n = dot->columns / 4;
-        dot->column_block = n < dot->w ? dot->w : n / dot->w * dot->w;
-        Dim blocks = ceil_div(p, dot->columns, dot->column_block);
-        for (uint32_t i = 0; i < dot->nouter; i++)
-            blocks = dim_mul(p->cx->types, blocks, loop_extent(p->ix, dot->outer[i]));
-        Dim elements =
-            dim_mul(p->cx->types, blocks, dim_mul(p->cx->types, dot->column_block, dot->k));
-        dot->pack = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, bytes));
+        dot->column_block = dot->w;
     }
     if (at_most(dot->rows, dot->row_block)) dot->row_block = dot->rows;
     if (at_most(dot->columns, dot->column_block)) dot->column_block = dot->columns;

@@ -36,8 +36,12 @@ typedef struct Dot {
     Dim rows, columns;           /* extents */
     uint32_t mr, w, sets;        /* a tile: mr × w */
     Dim row_block, column_block; /* of a unit; multiples of mr and w */
-    Buf *pack;  /* B by columns of w: [outer][column block][k][w]; NULL: as it lies */
-    Buf *spill; /* a tile, where its rows are finished in a loop; NULL: written out */
+    Buf *pack;    /* B by columns of w: [outer][column block][k][w]; NULL: as it lies */
+    Buf *partial; /* few rows, large B: sums over blocks of k_block terms, so that B is read in
+                     whole rows: [outer][column block][row][column]; NULL: sums stay in registers */
+    int64_t k_block;
+    int64_t stored_columns; /* of a unit, in those two: whole tiles */
+    Buf *spill;             /* a tile, where its rows are finished in a loop; NULL: written out */
 } Dot;
 
 /* Decides how the operands are read; schedules copies of those that must be copied. */

@@ -1,6 +1,7 @@
 #include "dot.h"
 #include "gemm.h"
 #include "kernel.h"
+#include <mlir-c/BuiltinAttributes.h>
 
 /* The kernel of a DOT step. A unit is a block of rows and columns at one point of the outer loops:
    its columns of B are packed if that pays, then tile after tile is computed in registers and
@@ -11,9 +12,12 @@ typedef struct {
     Kernel *k;
     Emit *e;
     const Dot *dot;
-    V a, b,
-        pack; /* addresses at the unit's outer index; of row 0, column 0; of its packed columns */
+    V a, b;          /* addresses at the unit's outer index, of row 0, column 0 */
+    V pack, partial; /* of the unit's packed columns, of its partial sums; ptr NULL: none */
     V row_stride, column_stride;
+    V k0, terms; /* with partial sums: what is summed now */
+    Dim known_terms;
+    bool last;        /* these are the last terms */
     V r0, r1, c0, c1; /* the unit's rows and columns */
     Ix index[32];     /* of the result */
     Val result;
@@ -84,6 +88,7 @@ static Contraction contraction(Unit *u, bool packed, uint32_t w) {
         c.sb[i] = packed ? stride : kernel_dim(u->k, s->b);
         if (packed) stride = times(u, stride, c.count[i]);
     }
+    if (u->partial.ptr) c.known[0] = u->known_terms, c.count[0] = u->terms;
     return c;
 }
 static V element(Unit *u, V base, Dtype d, V offset) {
@@ -103,7 +108,10 @@ static void row_addresses(Unit *u, const Place *t, V *rows) {
     for (uint32_t i = 0; i < t->n; i++) {
         V r = plus(u, t->row, num(u, i));
         if (last.ptr) r = em_bin(u->e, "llvm.intr.smin", r, last);
-        rows[i] = element(u, u->a, u->dot->a.dtype, times(u, r, u->row_stride));
+        V at = times(u, r, u->row_stride);
+        if (u->partial.ptr)
+            at = plus(u, at, times(u, u->k0, kernel_dim(u->k, u->dot->sums.at[0].a)));
+        rows[i] = element(u, u->a, u->dot->a.dtype, at);
     }
 }
 static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
@@ -112,6 +120,7 @@ static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     Contraction c = contraction(u, packed, t->w);
     V at = packed ? times(u, em_bin(u->e, "llvm.sub", t->column, u->c0), kernel_dim(u->k, dot->k))
                   : times(u, t->column, u->column_stride);
+    if (u->partial.ptr) at = plus(u, at, times(u, u->k0, c.sb[0]));
     V b = element(u, packed ? u->pack : u->b, c.b, at), none = {NULL};
     gemm_outer(u->e, &c, rows, t->n, b, t->w, packed ? none : t->mask, dot->sets, acc);
 }
@@ -125,6 +134,20 @@ static void inner_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     }
     gemm_inner(u->e, &c, rows, t->n, columns, t->w, lanes_of(u), u->dot->sets, acc);
 }
+/* Adds what was summed before; true if these were the last terms, else the sums are put back. */
+static bool add_partial(Unit *u, const Place *t, V *acc) {
+    Emit *e = u->e;
+    Dtype d = u->dot->acc;
+    MlirType type = em_vec(e, em_memory_type(e, d), t->w);
+    V column = em_bin(e, "llvm.sub", t->column, u->c0);
+    for (uint32_t i = 0; i < t->n; i++) {
+        V row = times(u, plus(u, t->row, num(u, i)), num(u, u->dot->stored_columns));
+        V p = element(u, u->partial, d, plus(u, row, column));
+        acc[i] = gemm_add(e, d, acc[i], em_to_register(e, d, em_load(e, type, p, em_bytes(d))));
+        if (!u->last) em_store(e, em_to_memory(e, d, acc[i]), p, em_bytes(d));
+    }
+    return u->last;
+}
 static void tile(Unit *u, const Place *t) {
     Kernel *k = u->k;
     V rows[GEMM_TILE], acc[GEMM_TILE];
@@ -133,8 +156,9 @@ static void tile(Unit *u, const Place *t) {
     k->w = t->w, k->tail = t->mask;
     row_addresses(u, t, rows);
     (u->dot->inner ? inner_sums : outer_sums)(u, t, rows, acc);
-    (u->dot->spill && t->n > 1 ? finish_in_loop : finish_written_out)(u, t->row, t->n, t->valid,
-                                                                      acc);
+    if (!u->partial.ptr || add_partial(u, t, acc))
+        (u->dot->spill && t->n > 1 ? finish_in_loop : finish_written_out)(u, t->row, t->n, t->valid,
+                                                                          acc);
     kernel_leave(k);
 }
 
@@ -206,11 +230,11 @@ static void row_body(Unit *u, V at, uint32_t n, V left, void *user) {
 /* ---- packing */
 enum { MOST_SQUARE = 16 }; /* lanes of a block that is transposed in registers */
 
-/* A panel of B that is packed: columns [column, column + w); in the panel each term of the sum is a
- * row of w. */
+/* A panel of B that is packed: columns [column, column + w). In the panel each term of the sum is a
+   row of w; `term` is the first of those that are packed now, and `from` where it is in B. */
 typedef struct {
-    V column, mask;
-    uint32_t w, n; /* n: lanes a transposed block is wide */
+    V column, mask, from, term, to; /* to: the panel */
+    uint32_t w, n;                  /* n: lanes a transposed block is wide */
     Contraction c;
 } Panel;
 
@@ -218,17 +242,22 @@ static V packed_form(Unit *u, V memory) {
     Dtype d = u->dot->b.dtype, acc = u->dot->acc;
     return em_to_memory(u->e, acc, gemm_convert(u->e, d, acc, em_to_register(u->e, d, memory)));
 }
-static void copy_row(Unit *u, const Panel *p, V from, V to) {
+static void put(Unit *u, const Panel *p, V memory, V term, V column) {
+    Dtype acc = u->dot->acc;
+    V at = plus(u, times(u, plus(u, p->term, term), num(u, p->w)), column);
+    em_store(u->e, packed_form(u, memory), element(u, p->to, acc, at), em_bytes(acc));
+}
+static void copy_row(Unit *u, const Panel *p) {
     Emit *e = u->e;
     Dtype d = u->dot->b.dtype;
     MlirType t = em_vec(e, em_memory_type(e, d), p->w);
-    V at = element(u, u->b, d, plus(u, from, times(u, p->column, u->column_stride))), v;
+    V at = element(u, u->b, d, plus(u, p->from, times(u, p->column, u->column_stride))), v;
     if (p->mask.ptr) {
         V none = em_1(e, "llvm.mlir.zero", t, 0, NULL, 0, NULL);
         v = em_masked_load(e, t, at, p->mask, none, em_bytes(d));
     } else
         v = em_load(e, t, at, em_bytes(d));
-    em_store(e, packed_form(u, v), element(u, u->pack, u->dot->acc, to), em_bytes(u->dot->acc));
+    put(u, p, v, num(u, 0), num(u, 0));
 }
 /* Where column `i` of the panel begins; past the last one, that one again. */
 static V column_start(Unit *u, const Panel *p, V i) {
@@ -253,71 +282,73 @@ static void transpose(Emit *e, V *v, uint32_t n) {
     }
 }
 /* n terms from `k` on of n columns from `i` on. */
-static void copy_square(Unit *u, const Panel *p, V from, V to, V k, V i) {
+static void copy_square(Unit *u, const Panel *p, V k, V i) {
     Emit *e = u->e;
-    Dtype d = u->dot->b.dtype, acc = u->dot->acc;
+    Dtype d = u->dot->b.dtype;
     V v[GEMM_TILE];
     for (uint32_t j = 0; j < p->n; j++) {
-        V at = plus(u, plus(u, from, k), column_start(u, p, plus(u, i, num(u, j))));
+        V at = plus(u, plus(u, p->from, k), column_start(u, p, plus(u, i, num(u, j))));
         v[j] =
             em_load(e, em_vec(e, em_memory_type(e, d), p->n), element(u, u->b, d, at), em_bytes(d));
     }
     transpose(e, v, p->n);
-    for (uint32_t j = 0; j < p->n; j++) {
-        V at = plus(u, plus(u, to, i), times(u, plus(u, k, num(u, j)), num(u, p->w)));
-        em_store(e, packed_form(u, v[j]), element(u, u->pack, acc, at), em_bytes(acc));
-    }
+    for (uint32_t j = 0; j < p->n; j++)
+        put(u, p, v[j], plus(u, k, num(u, j)), i);
 }
-static void copy_element(Unit *u, const Panel *p, V from, V to, V k, V i) {
-    Dtype d = u->dot->b.dtype, acc = u->dot->acc;
-    V at = element(u, u->b, d, plus(u, plus(u, from, k), column_start(u, p, i)));
-    V v = em_load(u->e, em_memory_type(u->e, d), at, em_bytes(d));
-    V into = plus(u, plus(u, to, i), times(u, k, num(u, p->w)));
-    em_store(u->e, packed_form(u, v), element(u, u->pack, acc, into), em_bytes(acc));
+static void copy_element(Unit *u, const Panel *p, V k, V i) {
+    Dtype d = u->dot->b.dtype;
+    V at = element(u, u->b, d, plus(u, plus(u, p->from, k), column_start(u, p, i)));
+    put(u, p, em_load(u->e, em_memory_type(u->e, d), at, em_bytes(d)), k, i);
 }
 /* All columns of the panel, terms [lo, hi), in blocks of n × n. */
-static void copy_blocks(Unit *u, const Panel *p, V from, V to, V lo, V hi, uint32_t n) {
+static void copy_blocks(Unit *u, const Panel *p, V lo, V hi, uint32_t n) {
     Emit *e = u->e;
     For fk = em_for(e, lo, hi, num(u, n), 0, NULL);
     For fi = em_for(e, num(u, 0), num(u, p->w), num(u, n), 0, NULL);
-    (n > 1 ? copy_square : copy_element)(u, p, from, to, em_arg(&fk.scope, 0),
-                                         em_arg(&fi.scope, 0));
+    (n > 1 ? copy_square : copy_element)(u, p, em_arg(&fk.scope, 0), em_arg(&fi.scope, 0));
     em_for_end(e, &fi, NULL, NULL);
     em_for_end(e, &fk, NULL, NULL);
 }
-static void copy_transposed(Unit *u, const Panel *p, V from, V to) {
+static void copy_transposed(Unit *u, const Panel *p) {
     V all = p->c.count[p->c.n - 1], left = em_bin(u->e, "llvm.urem", all, num(u, p->n));
     V whole = em_bin(u->e, "llvm.sub", all, left);
     Dim known = p->c.known[p->c.n - 1];
-    if (p->n > 1) copy_blocks(u, p, from, to, num(u, 0), whole, p->n);
+    if (p->n > 1) copy_blocks(u, p, num(u, 0), whole, p->n);
     if (!dim_is_const(known) || known % p->n || p->n == 1)
-        copy_blocks(u, p, from, to, p->n > 1 ? whole : num(u, 0), all, 1);
+        copy_blocks(u, p, p->n > 1 ? whole : num(u, 0), all, 1);
 }
-static void pack_loops(Unit *u, const Panel *p, uint32_t level, V from, V to) {
-    Emit *e = u->e;
-    const Contraction *c = &p->c;
-    if (level + u->dot->transposed == c->n) {
-        (u->dot->transposed ? copy_transposed : copy_row)(u, p, from, to);
-        return;
-    }
-    V inner = num(u, p->w);
-    for (uint32_t i = level + 1; i < c->n; i++)
-        inner = times(u, inner, c->count[i]);
-    For f = em_for(e, num(u, 0), c->count[level], num(u, 1), 0, NULL);
-    V i = em_arg(&f.scope, 0);
-    pack_loops(u, p, level + 1, plus(u, from, times(u, i, c->sb[level])),
-               plus(u, to, times(u, i, inner)));
-    em_for_end(e, &f, NULL, NULL);
-}
-static void pack_body(Unit *u, V at, uint32_t n, V left, void *user) {
-    Panel p = {.column = at, .w = width_of(u, n), .c = contraction(u, false, 1)};
+static void pack_panel(Unit *u, V at, uint32_t n, V left, void *user) {
+    Panel p = *(Panel *)user;
+    p.column = at;
+    p.w = width_of(u, n);
     p.mask = mask_of(u, p.w, n, left);
+    V before = times(u, em_bin(u->e, "llvm.sub", at, u->c0), kernel_dim(u->k, u->dot->k));
+    p.to = element(u, u->pack, u->dot->acc, before);
     Dim known = p.c.known[p.c.n - 1];
     p.n = lanes_of(u) < p.w ? lanes_of(u) : p.w;
     while (p.n > MOST_SQUARE || (dim_is_const(known) && p.n > known && p.n > 1))
         p.n /= 2;
-    pack_loops(u, &p, 0, num(u, 0),
-               times(u, em_bin(u->e, "llvm.sub", at, u->c0), kernel_dim(u->k, u->dot->k)));
+    (u->dot->transposed ? copy_transposed : copy_row)(u, &p);
+}
+/* The loops over the terms are outside: B is read in rows as long as the unit. */
+static void pack(Unit *u, uint32_t level, Panel *p) {
+    Emit *e = u->e;
+    if (level + u->dot->transposed == p->c.n) {
+        in_steps(u, u->c0, u->c1, u->dot->w, u->dot->columns, u->dot->column_block, pack_panel, p);
+        return;
+    }
+    V inner = num(u, 1);
+    for (uint32_t i = level + 1; i < p->c.n; i++)
+        inner = times(u, inner, p->c.count[i]);
+    For f = em_for(e, num(u, 0), p->c.count[level], num(u, 1), 0, NULL);
+    V i = em_arg(&f.scope, 0);
+    Panel next = *p;
+    next.from = plus(u, p->from, times(u, i, p->c.sb[level]));
+    next.term = plus(u, p->term, times(u, i, inner));
+    kernel_enter(u->k);
+    pack(u, level + 1, &next);
+    kernel_leave(u->k);
+    em_for_end(e, &f, NULL, NULL);
 }
 
 /* ---- units */
@@ -347,8 +378,39 @@ static V operand(Unit *u, const DotOperand *o, V *row_stride, Atom row) {
     *row_stride = row ? kernel_dim(k, ix_coef(k->ix, o->address, row, &other)) : num(u, 0);
     return element(u, kernel_buffer(k, o->buf), o->dtype, kernel_index(k, at));
 }
+static void tiles(Unit *u) {
+    in_steps(u, u->r0, u->r1, u->dot->mr, u->dot->rows, u->dot->row_block, row_body, NULL);
+}
+/* The unit's part of a buffer, of `n` elements each. */
+static V unit_part(Unit *u, Buf *b, V block, Dim n) {
+    V at = times(u, block, kernel_dim(u->k, n));
+    return element(u, kernel_buffer(u->k, b), u->dot->acc, at);
+}
+/* Blocks of k_block terms, then the rest: at least one block's worth, if there are so many. */
+static void tiles_by_terms(Unit *u) {
+    Emit *e = u->e;
+    const Dot *dot = u->dot;
+    V all = kernel_dim(u->k, dot->k), step = num(u, dot->k_block);
+    V bytes = num(u, dot->rows * dot->stored_columns * em_bytes(dot->acc));
+    V o[3] = {u->partial, em_int(e, e->i8, 0), bytes};
+    Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
+    em_op(e, "llvm.intr.memset", 0, NULL, 3, o, 1, &fixed, 0, NULL);
+    V whole = em_bin(e, "llvm.sub", em_bin(e, "llvm.udiv", all, step), num(u, 1));
+    whole = em_bin(e, "llvm.intr.smax", times(u, whole, step), num(u, 0));
+    For f = em_for(e, num(u, 0), whole, step, 0, NULL);
+    kernel_enter(u->k);
+    u->k0 = em_arg(&f.scope, 0), u->terms = step, u->known_terms = dot->k_block, u->last = false;
+    tiles(u);
+    kernel_leave(u->k);
+    em_for_end(e, &f, NULL, NULL);
+    u->k0 = whole, u->terms = em_bin(e, "llvm.sub", all, whole), u->last = true;
+    u->known_terms =
+        dim_is_const(dot->k) ? dot->k - (dot->k / dot->k_block - 1) * dot->k_block : dot->k;
+    tiles(u);
+}
 static void unit(Unit *u, V number) {
     Kernel *k = u->k;
+    Types *ts = k->plan->cx->types;
     const Dot *dot = u->dot;
     Dim nrows = blocks(k->plan, dot->rows, dot->row_block),
         ncolumns = blocks(k->plan, dot->columns, dot->column_block);
@@ -362,13 +424,18 @@ static void unit(Unit *u, V number) {
     block_range(u, cb, dot->columns, dot->column_block, &u->c0, &u->c1);
     u->a = operand(u, &dot->a, &u->row_stride, dot->row);
     u->b = operand(u, &dot->b, &u->column_stride, dot->column);
+    V block = plus(u, times(u, point, kernel_dim(k, ncolumns)), cb);
     if (dot->pack) {
-        V block = plus(u, times(u, point, kernel_dim(k, ncolumns)), cb);
-        V size = times(u, kernel_dim(k, dot->column_block), kernel_dim(k, dot->k));
-        u->pack = element(u, kernel_buffer(k, dot->pack), dot->acc, times(u, block, size));
-        in_steps(u, u->c0, u->c1, dot->w, dot->columns, dot->column_block, pack_body, NULL);
+        u->pack = unit_part(u, dot->pack, block, dim_mul(ts, dot->stored_columns, dot->k));
+        Panel p = {.from = num(u, 0), .term = num(u, 0), .c = contraction(u, false, 1)};
+        pack(u, 0, &p);
     }
-    in_steps(u, u->r0, u->r1, dot->mr, dot->rows, dot->row_block, row_body, NULL);
+    if (!dot->partial) {
+        tiles(u);
+        return;
+    }
+    u->partial = unit_part(u, dot->partial, block, dim_mul(ts, dot->stored_columns, dot->rows));
+    tiles_by_terms(u);
 }
 static void write_units(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
