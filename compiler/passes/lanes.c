@@ -1,0 +1,126 @@
+/* A while whose condition is an array, as vmap prints it: the loop goes on while any lane does, and each lane keeps its
+   carry once its own condition is false. It becomes a while with a scalar condition:
+
+     cond  = reduce_or(cond(carry))
+     body  = select_n(cond(carry), carry, body(carry)), the condition broadcast along the leading axes of each carry */
+#include "rewrite.h"
+
+typedef struct {
+    Ctx *cx;
+    ValMap map;
+    Memo memo;
+    bool failed;
+} Lanes;
+
+static Param int_list(ParamKey key, uint32_t n, const int64_t *at) {
+    return (Param){.key = key, .value = {.kind = V_INTS, .open = '(', .ints = {(int64_t *)at, n}}};
+}
+/* 0, 1, …, rank - 1 */
+static int64_t *axes(Ctx *cx, uint32_t rank) {
+    int64_t *at = arena_new(cx->arena, int64_t, rank + 1);
+    for (uint32_t i = 0; i < rank; i++) at[i] = i;
+    return at;
+}
+static Val append(Ctx *cx, Eqns *to, Prim prim, Type type, Span span, uint32_t n, const Val *in, uint32_t nparams,
+                  const Param *params) {
+    Eqn e = {.prim = prim, .span = span, .whole = span};
+    e.in = (Vals){arena_new(cx->arena, Val, n + 1), n};
+    memcpy(e.in.at, in, n * sizeof *in);
+    e.out = (Vals){arena_new(cx->arena, Val, 1), 1};
+    e.out.at[0] = val_new(cx, type, span);
+    e.params = (Params){arena_new(cx->arena, Param, nparams + 1), nparams};
+    if (nparams) memcpy(e.params.at, params, nparams * sizeof *params);
+    push(cx->arena, to, e);
+    return e.out.at[0];
+}
+static Vals fresh(Ctx *cx, Vals like) {
+    Vals v = {arena_new(cx->arena, Val, like.n + 1), like.n};
+    for (uint32_t i = 0; i < v.n; i++) v.at[i] = val_new(cx, val_type(cx, like.at[i]), val_info(cx, like.at[i])->span);
+    return v;
+}
+static Vals joined(Ctx *cx, Vals a, Vals b) {
+    Vals v = {arena_new(cx->arena, Val, a.n + b.n + 1), a.n + b.n};
+    memcpy(v.at, a.at, a.n * sizeof *a.at);
+    if (b.n) memcpy(v.at + a.n, b.at, b.n * sizeof *b.at);
+    return v;
+}
+static Vals part(Vals v, uint32_t from, uint32_t n) { return (Vals){v.at + from, n}; }
+
+/* The condition for these inputs, as an array. */
+static Val condition(Lanes *l, Eqns *to, const Jaxpr *cond, Vals in, Span span) {
+    if (!jaxpr_splice(&l->map, to, cond, in, span)) l->failed = true;
+    return valmap_get(&l->map, cond->out.at[0]);
+}
+static Jaxpr *any_lane(Lanes *l, const Jaxpr *cond, Span span) {
+    Ctx *cx = l->cx;
+    Eqns eqns = {0};
+    Vals in = fresh(cx, cond->in);
+    Val p = condition(l, &eqns, cond, in, span);
+    uint32_t rank = val_array(cx, p)->rank;
+    Param all = int_list(K_axes, rank, axes(cx, rank));
+    Val any = append(cx, &eqns, P_reduce_or, type_of(cx->types, DT_bool, 0, NULL), span, 1, &p, 1, &all);
+    Vals out = {arena_new(cx->arena, Val, 1), 1};
+    out.at[0] = any;
+    Jaxpr *j = jaxpr_with(cx, cond, eqns, out);
+    j->in = in;
+    return j;
+}
+static Val selected(Lanes *l, Eqns *to, Val p, Val old, Val new, Span span) {
+    Ctx *cx = l->cx;
+    const ArrayType *t = val_array(cx, old), *lanes = val_array(cx, p);
+    if (t->rank != lanes->rank) {
+        Param params[2] = {int_list(K_broadcast_dimensions, lanes->rank, axes(cx, lanes->rank)),
+                           {.key = K_shape, .value = {.kind = V_DIMS, .open = '(', .dims = {(Dim *)t->dims, t->rank}}}};
+        p = append(cx, to, P_broadcast_in_dim, type_of(cx->types, DT_bool, t->rank, t->dims), span, 1, &p, 2, params);
+    }
+    Val in[3] = {p, old, new};
+    return append(cx, to, P_select_n, val_type(cx, old), span, 3, in, 0, NULL);
+}
+static Jaxpr *masked(Lanes *l, const Jaxpr *cond, const Jaxpr *body, uint32_t nc, uint32_t nb, Span span) {
+    Ctx *cx = l->cx;
+    Eqns eqns = {0};
+    Vals cond_consts = fresh(cx, part(cond->in, 0, nc)), in = fresh(cx, body->in);
+    Vals carry = part(in, nb, in.n - nb);
+    Val p = condition(l, &eqns, cond, joined(cx, cond_consts, carry), span);
+    if (!jaxpr_splice(&l->map, &eqns, body, in, span)) l->failed = true;
+    Vals next = vals_rewrite(&l->map, body->out);
+    for (uint32_t i = 0; i < next.n; i++) next.at[i] = selected(l, &eqns, p, carry.at[i], next.at[i], span);
+    Jaxpr *j = jaxpr_with(cx, body, eqns, next);
+    j->in = joined(cx, cond_consts, in);
+    return j;
+}
+static Jaxpr *lanes_jaxpr(void *user, const Jaxpr *j);
+
+static Eqn scalar_while(Lanes *l, const Eqn *e) {
+    Ctx *cx = l->cx;
+    const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
+    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0), nb = (uint32_t)param_int(e, K_body_nconsts, 0);
+    Jaxpr *test = any_lane(l, cond, e->span), *turn = masked(l, cond, body, nc, nb, e->span);
+    Eqn new = *e;
+    new.in = joined(cx, part(e->in, 0, nc), e->in);
+    new.params.at = arena_new(cx->arena, Param, e->params.n + 1);
+    for (uint32_t i = 0; i < e->params.n; i++) {
+        Param *p = &new.params.at[i];
+        *p = e->params.at[i];
+        if (p->key == K_cond_jaxpr) p->value.jaxpr = test;
+        if (p->key == K_body_jaxpr) p->value.jaxpr = turn;
+        if (p->key == K_body_nconsts) p->value.i = nc + nb;
+    }
+    return new;
+}
+static Jaxpr *lanes_jaxpr(void *user, const Jaxpr *j) {
+    Lanes *l = user;
+    if (*memo_slot(&l->memo, j)) return *memo_slot(&l->memo, j);
+    Eqns eqns = {0};
+    each(const Eqn, e, j->eqns) {
+        Eqn new = eqn_rewrite(&l->map, e, lanes_jaxpr, l);
+        bool lanes = e->prim == P_while && val_array(l->cx, param_jaxpr(&new, K_cond_jaxpr)->out.at[0])->rank > 0;
+        push(l->cx->arena, &eqns, lanes ? scalar_while(l, &new) : new);
+    }
+    return *memo_slot(&l->memo, j) = jaxpr_with(l->cx, j, eqns, j->out);
+}
+Jaxpr *pass_lanes(Ctx *cx, const Jaxpr *j) {
+    Lanes l = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena};
+    Jaxpr *new = lanes_jaxpr(&l, j);
+    return l.failed ? NULL : new;
+}
