@@ -21,7 +21,7 @@ bool codegen(Ctx *cx, const Jaxpr *j, EmitKind kind, const char *out) {
     Target target;
     if (!target_from_options(cx, &target)) return false;
     timer_stage(cx->timer, "plan");
-    Plan *p = plan(cx, j);
+    Plan *p = plan(cx, j, target.vector_bytes);
     if (!p) return false;
     Emit *e = emit_open(cx, target);
     host_entry(p, e, j);

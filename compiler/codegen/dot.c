@@ -343,9 +343,9 @@ static uint32_t power_above(int64_t n) {
     return p;
 }
 /* A tile fills the registers: mr·w/lanes accumulators, a row of B, an element of A. */
-static void outer_tile(Dot *dot, const Target *t) {
-    uint32_t lanes = t->vector_bytes / em_bytes(dot->acc),
-             registers = t->vector_bytes == 64 ? 32 : 16;
+static void outer_tile(Dot *dot, uint32_t vector_bytes) {
+    uint32_t lanes = vector_bytes / em_bytes(dot->acc),
+             registers = vector_bytes == 64 ? 32 : 16;
     int64_t most = registers == 32 ? 8 : 6,
             room = registers == 32 || at_most(dot->rows, 1) ? 16 : 12;
     int64_t mr = most;
@@ -369,11 +369,11 @@ static void outer_tile(Dot *dot, const Target *t) {
         dot->sets *= 2;
 }
 /* mr × w sums, each a vector along the contraction. */
-static void inner_tile(Dot *dot, const Target *t) {
-    uint32_t room = t->vector_bytes == 64 ? 16 : 8;
+static void inner_tile(Dot *dot, uint32_t vector_bytes) {
+    uint32_t room = vector_bytes == 64 ? 16 : 8;
     dot->mr = dot->rows > 1 ? (uint32_t)dot->rows : 1;
     dot->w = dot->mr == 1 ? 8 : room / 4 * (dot->mr == 2 ? 2 : 1);
-    uint32_t lanes = t->vector_bytes / em_bytes(dot->acc);
+    uint32_t lanes = vector_bytes / em_bytes(dot->acc);
     if (dot->w > lanes) dot->w = lanes;
     if (at_most(dot->columns, dot->w)) dot->w = power_above(dot->columns);
     dot->sets = 1;
@@ -430,13 +430,11 @@ static void find_blocks(Plan *p, Dot *dot) {
 }
 void dot_schedule(Plan *p, Step *s) {
     Dot *dot = s->dot;
-    Target target;
-    target_from_options(p->cx, &target);
     find_roles(p, s);
     if (dot->inner)
-        inner_tile(dot, &target);
+        inner_tile(dot, p->vector_bytes);
     else
-        outer_tile(dot, &target);
+        outer_tile(dot, p->vector_bytes);
     find_blocks(p, dot);
     if (s->cost > SPILL_COST && dot->mr > 1)
         dot->spill = buf_new(p, BUF_ROW, (Dim)dot->mr * dot->w * em_bytes(dot->acc));

@@ -57,9 +57,9 @@ static bool types_ok(Plan *p, const Jaxpr *j) {
     for (uint32_t i = 0; i < j->eqns.n && ok; i++) ok &= eqn_ok(p, &j->eqns.at[i]);
     return ok;
 }
-Plan *plan(Ctx *cx, const Jaxpr *j) {
+Plan *plan(Ctx *cx, const Jaxpr *j, uint32_t vector_bytes) {
     Plan *p = arena_new(cx->arena, Plan, 1);
-    *p = (Plan){.cx = cx, .arena = cx->arena, .ix = indices_new(cx)};
+    *p = (Plan){.cx = cx, .arena = cx->arena, .ix = indices_new(cx), .vector_bytes = vector_bytes};
     plan_grow(p);
     if (!types_ok(p, j)) return NULL;
     Body *b = p->top = arena_new(p->arena, Body, 1);

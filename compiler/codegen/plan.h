@@ -129,6 +129,7 @@ typedef struct Plan {
     struct Kernel *dry;
     Dim workspace; /* bytes */
     uint32_t position;
+    uint32_t vector_bytes; /* of the target */
 } Plan;
 
 /* The index of a member of `step`: its axes over the domain's. False if its shape is neither the domain's nor that of
@@ -143,7 +144,7 @@ void plan_constant(Plan *, Val);  /* v is data of the library */
 /* What a SCALAR step reads. */
 void plan_scalar_reads(Plan *, const Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
 /* NULL after a diagnostic. */
-Plan *plan(Ctx *, const Jaxpr *);
+Plan *plan(Ctx *, const Jaxpr *, uint32_t vector_bytes);
 /* A step at the end of the body over the axes of `shape` (DOT, LOOPS, CUM). */
 Step *step_new(Plan *, Body *, StepKind, const Eqn *, const ArrayType *shape);
 Buf *buf_new(Plan *, BufKind, Dim bytes);
