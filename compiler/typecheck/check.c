@@ -94,10 +94,51 @@ static void check_eqn(Ctx *cx, Eqn *e) {
 
 /* ---- programs */
 
+typedef struct {
+    const Jaxpr *j;
+    uint32_t results; /* those before the one that is looked at */
+    Types *types;
+    Val missing;
+} Extents;
+
+static bool among(Vals vals, uint32_t n, Val v) {
+    for (uint32_t i = 0; i < n; i++)
+        if (vals.at[i] == v) return true;
+    return false;
+}
+
+static Dim visit_extent(void *user, Dim atom) {
+    Extents *x = user;
+    const DimExpr *d = dim_at(x->types, atom);
+    if (d->kind == DIM_BOUND && !among(x->j->in, x->j->in.n, d->val) &&
+        !among(x->j->consts, x->j->consts.n, d->val) && !among(x->j->out, x->results, d->val))
+        x->missing = d->val;
+    return atom;
+}
+
+/* The caller knows the extents of the results from the inputs and from earlier results. */
+static void want_extents(Ctx *cx, const Jaxpr *j) {
+    for (uint32_t i = 0; i < j->out.n; i++) {
+        Type t = val_type(cx, j->out.at[i]);
+        if (!type_has_bound(cx, t)) continue;
+        Extents x = {j, i, cx->types, 0};
+        const ArrayType *a = type_at(cx->types, t);
+        for (uint32_t k = 0; k < a->rank; k++)
+            dim_substitute(cx->types, a->dims[k], visit_extent, &x);
+        if (x.missing)
+            diag(cx->diags, j->out_at ? j->out_at[i] : j->span,
+                 "result '%.*s' is %s, but '%.*s' is neither an input nor an earlier result",
+                 SF(val_name(cx, j->out.at[i])), type_c(cx, t), SF(val_name(cx, x.missing)));
+    }
+}
+
 static void check_body(Ctx *cx, Jaxpr *j) {
     j->checking = true;
     each(Eqn, e, j->eqns)
         check_eqn(cx, e);
+    for (uint32_t i = 0; i < j->out.n; i++)
+        want_literal(cx, j->out.at[i], j->out_at ? j->out_at[i] : j->span);
+    want_extents(cx, j);
     j->checking = false;
     j->checked = true;
 }

@@ -1,5 +1,4 @@
-/* Types: infer one equation, check a program. Checking is inferring and comparing with what the
- * text says. */
+/* Types: infer one equation, check a program: infer all and compare with what the text says. */
 #ifndef JAXCC_CHECK_H
 #define JAXCC_CHECK_H
 #include "../ir.h"
@@ -14,8 +13,7 @@ bool infer(Ctx *, const Eqn *e, const Type *in, Type *out);
    the type inference of untyped eras, and the verifier after each pass. */
 bool check(Ctx *, Jaxpr *);
 
-/* Sets the types of the inputs from --in-type: of the inputs alone, or of the constants and then
- * the inputs. */
+/* Sets the types of the inputs, or of the constants and then the inputs, from --in-type. */
 bool check_inputs(Ctx *, Jaxpr *, const Type *types, uint32_t n, Span);
 
 typedef bool TypeRule(Ctx *, const Eqn *, const Type *in, Type *out);

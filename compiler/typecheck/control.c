@@ -40,13 +40,6 @@ static Dim outward(void *user, Dim atom) {
     return atom;
 }
 
-static bool type_has_bound(const Ctx *cx, Type t) {
-    const ArrayType *a = type_at(cx->types, t);
-    for (uint32_t i = 0; i < a->rank; i++)
-        if (dim_has_bound(cx->types, a->dims[i])) return true;
-    return false;
-}
-
 /* An inner type as the equation sees it. */
 static Type outer_type(Ctx *cx, const Eqn *e, const Nested *b, Type t) {
     if (!type_has_bound(cx, t)) return t;

@@ -39,8 +39,7 @@ static bool shapes_meet(Ctx *cx, const Eqn *e, const Type *in, Dtype d, Type *ou
     return true;
 }
 
-/* Operands of one type T in `kinds`; the result has T's shape and element type `d`, or T's where d
- * is DT_none. */
+/* Operands of one type T in `kinds` give T's shape with elements of type `d`, DT_none: of T's. */
 static bool same_types(Ctx *cx, const Eqn *e, const Type *in, Type *out, unsigned kinds, Dtype d) {
     bool alike = true;
     for (unsigned i = 0; i < e->in.n; i++) {

@@ -181,6 +181,13 @@ bool types_agree(Ctx *cx, Type s, Type t, Span span) {
            shapes_agree(cx, s, t, span);
 }
 
+bool type_has_bound(const Ctx *cx, Type t) {
+    const ArrayType *a = type_at(cx->types, t);
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (dim_has_bound(cx->types, a->dims[i])) return true;
+    return false;
+}
+
 Type type_like(Ctx *cx, Type shape, Dtype d) {
     const ArrayType *a = type_at(cx->types, shape);
     return type_of(cx->types, d, a->rank, a->dims);

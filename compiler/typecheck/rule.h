@@ -1,5 +1,4 @@
-/* What type rules share: places, demands on operands and parameters, dimensions. A demand reports
- * and returns false. */
+/* What type rules share. A demand that is not met reports and returns false. */
 #ifndef JAXCC_RULE_H
 #define JAXCC_RULE_H
 #include "check.h"
@@ -57,8 +56,8 @@ bool operands_disagree(Ctx *, const Eqn *, const Type *in, unsigned i, unsigned 
 /* A note that shows where operand `i` comes from. */
 void note_operand(Ctx *, const Eqn *, unsigned i, Type);
 
-/* ---- dimensions: false where they differ for sure; what is not decided is checked at entry of the
- * library */
+/* ---- dimensions: false where they differ for sure; the undecided is checked at the library's
+ * entry */
 
 bool dims_agree(Ctx *, Dim, Dim, Span);
 bool dims_at_most(Ctx *, Dim a, Dim b, Span);
@@ -67,6 +66,8 @@ bool shapes_agree(Ctx *, Type, Type, Span);
 /* Equal up to what a type may carry besides (TypeExtra). */
 bool types_agree(Ctx *, Type, Type, Span);
 
+/* Is some extent a variable? */
+bool type_has_bound(const Ctx *, Type);
 Type type_like(Ctx *, Type shape, Dtype); /* the same shape, another element type */
 
 /* ---- nested programs (control.c, check.c) */

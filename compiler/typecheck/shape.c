@@ -30,9 +30,8 @@ static bool shape_of(Ctx *cx, const Eqn *e, const Type *in, ParamKey k, unsigned
         Dim d = given.at[i];
         if (!dim_is_const(d) && dim_at(cx->types, d)->kind == DIM_HOLE) {
             if (next == e->in.n)
-                return diag(cx->diags, param_at(e, k),
-                            "%s: %s has more 'None' than there are operands", name_of(cx, e),
-                            param_name[k]);
+                return diag(cx->diags, e->span, "%s: %s has more 'None' than there are operands",
+                            name_of(cx, e), param_name[k]);
             if (!extent_of(cx, e, in, next++, &d)) return false;
         }
         if (dim_is_const(d) && d < 0)

@@ -52,8 +52,7 @@ bool literal_fits(const Ctx *cx, const Lit *lit, Type t) {
     }
 }
 
-/* How many leading operands have element types apart from those of the rest: a predicate, an array
- * before indices. */
+/* Leading operands with element types of their own: a predicate, an array before indices. */
 static const uint8_t apart[NPRIMS] = {
     [P_select_n] = 1,
     [P_cond] = 1,
