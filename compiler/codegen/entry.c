@@ -23,10 +23,40 @@ typedef struct {
         Check *at;
         uint32_t n, cap;
     } all;
+    Intern divided; /* dimensions seen by check_divisors */
 } Checks;
 
 static V text(Emit *e, Str s) { return em_address(e, em_text(e, s)); }
 
+/* What is divided by in a dimension must not be 0. */
+static void check_divisors(Checks *c, const Signature *s, Dim d) {
+    Emit *e = c->e;
+    bool fresh;
+    if (dim_is_const(d)) return;
+    intern(&c->divided, &d, sizeof d, &fresh);
+    if (!fresh) return;
+    const DimExpr *x = dim_at(e->cx->types, d);
+    for (uint32_t i = 0; x->kind == DIM_SUM && i < x->nterms; i++)
+        for (uint32_t a = 0; a < x->terms[i].natoms; a++) check_divisors(c, s, x->terms[i].atoms[a]);
+    if (x->kind != DIM_FLOORDIV && x->kind != DIM_MOD && x->kind != DIM_MAX && x->kind != DIM_MIN) return;
+    check_divisors(c, s, x->a);
+    check_divisors(c, s, x->b);
+    if (x->kind == DIM_MAX || x->kind == DIM_MIN || dim_is_const(x->b)) return;
+    V zero = em_cmpi(e, "eq", frame_dim(c->f, x->b), em_i64(e, 0));
+    Check k = {zero, "jaxcc_rt_fail_divisor", {text(e, signature_dim_text(e->cx, s, d))}, 1};
+    push(e->arena, &c->all, k);
+}
+static void check_program(Checks *c, const Signature *s, const Jaxpr *j) {
+    Ctx *cx = c->e->cx;
+    each(Eqn, q, j->eqns) {
+        each(Val, v, q->out) {
+            const ArrayType *t = val_array(cx, *v);
+            for (uint32_t d = 0; d < t->rank; d++) check_divisors(c, s, t->dims[d]);
+        }
+        Jaxprs subs = eqn_jaxprs(cx->arena, q);
+        each(Jaxpr *, sub, subs) check_program(c, s, *sub);
+    }
+}
 static void check_dims(Checks *c, const Signature *s) {
     Emit *e = c->e;
     for (uint32_t i = 0; i < s->dims.n; i++) {
@@ -152,9 +182,13 @@ void entry_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str body)
     Checks c = {.e = e, .f = &f};
     Check cpu = {cpu_check(e), "jaxcc_rt_fail_cpu", {em_i64(e, (int64_t)e->target.need)}, 1};
     push(e->arena, &c.all, cpu);
+    c.divided.arena = e->arena;
     check_dims(&c, s);
+    check_program(&c, s, j);
     for (uint32_t i = 0; i < s->in.n + s->out.n; i++) {
         Val v = i < s->in.n ? s->in.at[i] : s->out.at[i - s->in.n];
+        const ArrayType *ty = val_array(e->cx, v);
+        for (uint32_t d = 0; d < ty->rank; d++) check_divisors(&c, s, ty->dims[d]);
         Str name = s->names[s->dims.n + i];
         check_size(&c, v, name);
         check_pointer(&c, v, args[s->dims.n + i], name);
@@ -168,5 +202,4 @@ void entry_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str body)
     em_if_end(e, &branch, &done, &result);
     em_function_end(e, &fn, result);
     write_workspace(p, e, s);
-    (void)j;
 }

@@ -62,9 +62,11 @@ static V symbol(Frame *f, Dim d) {
         if (f->symbols.at[i] == d) return f->symbol_args[i];
     return em_i64(f->e, 0);
 }
-/* a floordiv b and a mod b as Python's, b not 0. */
+/* a floordiv b and a mod b as Python's; b is not 0 once the entry's checks have passed, and taken for 1 before. */
 static V floor_op(Emit *e, V a, V b, bool mod) {
-    V r = em_bin(e, "llvm.srem", a, b), zero = em_i64(e, 0);
+    V zero = em_i64(e, 0);
+    b = em_select(e, em_cmpi(e, "eq", b, zero), em_i64(e, 1), b);
+    V r = em_bin(e, "llvm.srem", a, b);
     V other = em_cmpi(e, "slt", em_bin(e, "llvm.xor", r, b), zero);
     V fix = em_bin(e, "llvm.and", em_cmpi(e, "ne", r, zero), other);
     if (mod) return em_select(e, fix, em_bin(e, "llvm.add", r, b), r);

@@ -476,7 +476,8 @@ V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     Dtype out = val_array(cx, e->out.at[0])->dtype;
     if (point_rule[e->prim]) {
         Point p = {.in = in, .out = out, .e = e, .k = k};
-        return em_round(k->e, out, point_rule[e->prim](k->e, &p, x));
+        V y = point_rule[e->prim](k->e, &p, x);
+        return point_exact[e->prim] ? y : em_round(k->e, out, y);
     }
     V f[8];
     for (uint32_t i = 0; i < e->in.n && i < 8; i++) { /* pow's exponent may be an integer */
