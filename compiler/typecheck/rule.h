@@ -56,8 +56,7 @@ bool operands_disagree(Ctx *, const Eqn *, const Type *in, unsigned i, unsigned 
 /* A note that shows where operand `i` comes from. */
 void note_operand(Ctx *, const Eqn *, unsigned i, Type);
 
-/* ---- dimensions: false where they differ for sure; the undecided is checked at the library's
- * entry */
+/* ---- dimensions: false where they differ for sure; what is undecided is checked at entry */
 
 bool dims_agree(Ctx *, Dim, Dim, Span);
 bool dims_at_most(Ctx *, Dim a, Dim b, Span);
