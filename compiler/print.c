@@ -45,7 +45,9 @@ static void put_real(Text *out, double x, bool point) {
         return;
     }
     char digits[40];
-    int precision = 14; /* %.15g and shorter read back unchanged if anything so short does */
+    int precision = fabs(x) < 0x1p-1022
+                        ? 0
+                        : 14; /* 15 digits read back unchanged if fewer do, but for subnormals */
     do
         snprintf(digits, sizeof digits, "%.*e", precision, x);
     while (strtod(digits, NULL) != x && ++precision < 17);
@@ -497,7 +499,7 @@ static void put_params(Printer *p, const Eqn *e, uint32_t indent) {
         else if (i)
             text_put(p->out, S(" "));
         put_param(p, e, list[i], indent + 2);
-        if (lines || p->out->n - start < WIDTH || i + 1 == n) continue;
+        if (lines || p->out->n - start < WIDTH || n == 1) continue;
         p->out->n = start; /* again, on lines */
         text_put(p->out, S("["));
         lines = true, i = UINT32_MAX;
@@ -601,8 +603,13 @@ static void put_eqn(Printer *p, const Eqn *e, uint32_t indent) {
     }
     put_binders(p, &e->out);
     if (e->out.n) text_put(p->out, S(" = "));
-    text_put(p->out, e->prim ? str(prim_name[e->prim]) : e->unknown);
+    Str prim = e->prim ? str(prim_name[e->prim]) : e->unknown;
+    text_put(p->out, prim);
+    uint32_t before = p->out->n;
     put_params(p, e, indent);
+    bool bare = e->out.n == 0 && p->out->n == before;
+    if (bare && !memchr(prim.at, '_', prim.n))
+        text_put(p->out, S("[]")); /* that it is no operand */
     for (uint32_t i = 0; i < e->in.n; i++) {
         text_put(p->out, S(" "));
         put_atom(p, e->in.at[i]);

@@ -1,5 +1,5 @@
-/* What differs between the versions of JAX: old spellings of equations become today's, one rule for each old name or
-   parameter. After it nobody knows in which era the text was written. */
+/* What differs between the versions of JAX: old spellings of equations become today's, one rule for
+   each old name or parameter. After it nobody knows in which era the text was written. */
 #include "parser.h"
 
 /* ---- names and parameters that changed or went */
@@ -19,13 +19,15 @@ static const struct {
 
 /* What old printers said besides: shapes that the operands' types say too, backends, thunks. */
 static bool says_nothing(const Eqn *e, const Param *q) {
-    static const char *const old[] = {"old_dtype",       "old_sizes",    "input_shape", "operand_shape", "operand_shapes",
-                                      "updates_shape",   "lhs_shape",    "rhs_shape",   "jvp_jaxpr_thunk", "fwd_jaxpr_thunk",
-                                      "jvp_jaxpr_fun"};
+    static const char *const old[] = {"old_dtype",       "old_sizes",      "input_shape",
+                                      "operand_shape",   "operand_shapes", "updates_shape",
+                                      "lhs_shape",       "rhs_shape",      "jvp_jaxpr_thunk",
+                                      "fwd_jaxpr_thunk", "jvp_jaxpr_fun"};
     static const char *const call[] = {"backend", "device", "inline", "donated_invars"};
     for (unsigned i = 0; i < sizeof old / sizeof *old; i++)
         if (str_is(q->name, old[i])) return e->prim != P_none;
-    for (unsigned i = 0; i < sizeof call / sizeof *call && e->prim == P_jit && param_find(e, K_call_jaxpr); i++)
+    for (unsigned i = 0;
+         i < sizeof call / sizeof *call && e->prim == P_jit && param_find(e, K_call_jaxpr); i++)
         if (str_is(q->name, call[i])) return true;
     return false;
 }
@@ -51,7 +53,8 @@ static void drop_params(Eqn *e) {
 }
 
 static Param *find(Eqn *e, ParamKey key) {
-    each(Param, q, e->params) if (q->key == key) return q;
+    each(Param, q, e->params)
+        if (q->key == key) return q;
     return NULL;
 }
 
@@ -128,24 +131,30 @@ static Eqn convert(Parser *p, const Eqn *e, Val x, Span at, Dtype to, Val *resul
     in_at[0] = at;
     c.in_at = in_at;
     c.params = (Params){arena_new(a, Param, 2), 2};
-    c.params.at[0] = (Param){K_new_dtype, S("new_dtype"), e->span, {.kind = V_DTYPE, .span = e->span, .i = to}};
-    c.params.at[1] = (Param){K_weak_type, S("weak_type"), e->span, {.kind = V_BOOL, .span = e->span}};
+    c.params.at[0] =
+        (Param){K_new_dtype, S("new_dtype"), e->span, {.kind = V_DTYPE, .span = e->span, .i = to}};
+    c.params.at[1] =
+        (Param){K_weak_type, S("weak_type"), e->span, {.kind = V_BOOL, .span = e->span}};
     return c;
 }
 
-/* A branch takes the operands of both: its own stay, variables that it does not use take the others' places. */
+/* A branch takes the operands of both: its own stay, variables that it does not use take the
+ * others' places. */
 static void widen(Parser *p, Jaxpr *j, uint32_t before, uint32_t after) {
     Vals in = {arena_new(p->arena, Val, before + j->in.n + after), before + j->in.n + after};
     for (uint32_t i = 0; i < in.n; i++)
-        in.at[i] = i >= before && i < before + j->in.n ? j->in.at[i - before] : val_new(p->cx, 0, j->span);
+        in.at[i] =
+            i >= before && i < before + j->in.n ? j->in.at[i - before] : val_new(p->cx, 0, j->span);
     j->in = in;
 }
 
-/* Feb 2020: a bool, operands of the true branch, operands of the false one; today an index, false first, and the same
-   operands for both. */
+/* Feb 2020: a bool, operands of the true branch, operands of the false one; today an index, false
+   first, and the same operands for both. */
 static void cond_of_bool(Parser *p, Eqn *e) {
     Param *t = find(e, K_true_jaxpr), *f = find(e, K_false_jaxpr), *linear = find(e, K_linear);
-    if (!t || !f || t->value.kind != V_JAXPR || f->value.kind != V_JAXPR || !t->value.jaxpr || !f->value.jaxpr) return;
+    if (!t || !f || t->value.kind != V_JAXPR || f->value.kind != V_JAXPR || !t->value.jaxpr ||
+        !f->value.jaxpr)
+        return;
     Jaxpr *yes = t->value.jaxpr, *no = f->value.jaxpr;
     if (e->in.n != 1 + yes->in.n + no->in.n) return;
     uint32_t nyes = yes->in.n, nno = no->in.n;
@@ -154,7 +163,10 @@ static void cond_of_bool(Parser *p, Eqn *e) {
     Jaxpr **both = arena_new(p->arena, Jaxpr *, 2);
     both[0] = no;
     both[1] = yes;
-    *f = (Param){K_branches, S("branches"), f->span, {.kind = V_JAXPRS, .open = '(', .span = f->value.span, .jaxprs = {both, 2}}};
+    *f = (Param){K_branches,
+                 S("branches"),
+                 f->span,
+                 {.kind = V_JAXPRS, .open = '(', .span = f->value.span, .jaxprs = {both, 2}}};
     if (linear && linear->value.kind == V_INTS && linear->value.ints.n) {
         linear->value.ints.at++;
         linear->value.ints.n--;
@@ -194,7 +206,8 @@ static bool untuple(Parser *p, const Eqn *e) {
 
 static void rename_prim(Eqn *e) {
     for (unsigned i = 0; i < sizeof renamed / sizeof *renamed; i++) {
-        bool same = e->prim ? str_is(str(prim_name[e->prim]), renamed[i].old) : str_is(e->unknown, renamed[i].old);
+        bool same = e->prim ? str_is(str(prim_name[e->prim]), renamed[i].old)
+                            : str_is(e->unknown, renamed[i].old);
         if (!same) continue;
         e->prim = renamed[i].prim;
         e->unknown = S("");
@@ -202,7 +215,8 @@ static void rename_prim(Eqn *e) {
 }
 
 void dialect_add(Parser *p, Eqn e) {
-    bool select = str_is(e.unknown, "select"), tie_in = str_is(e.unknown, "tie_in"), id = str_is(e.unknown, "id");
+    bool select = str_is(e.unknown, "select"), tie_in = str_is(e.unknown, "tie_in"),
+         id = str_is(e.unknown, "id");
     if (e.params.n == 0 && !e.unknown.n) {
         eqn_add(p, e);
         return;
@@ -210,7 +224,8 @@ void dialect_add(Parser *p, Eqn e) {
     rename_prim(&e);
     drop_params(&e);
     if (e.prim == P_jit) rename_param(&e, K_call_jaxpr, K_jaxpr);
-    if (e.prim == P_custom_jvp_call || e.prim == P_custom_vjp_call) rename_param(&e, K_fun_jaxpr, K_call_jaxpr);
+    if (e.prim == P_custom_jvp_call || e.prim == P_custom_vjp_call)
+        rename_param(&e, K_fun_jaxpr, K_call_jaxpr);
     if (e.prim == P_scan) scan_forward(&e);
     if (e.prim == P_scan || e.prim == P_jit) drop_units(p, &e, param_jaxpr(&e, K_jaxpr));
     if (e.prim == P_cond) cond_of_bool(p, &e);

@@ -90,8 +90,10 @@ Val name_under(Parser *p, bool fits(const Ctx *, Type, Type), Type wanted) {
 
 /* The name in scope that is spelt most like this one. */
 static Str similar(Parser *p, Str s) {
+    enum { ENOUGH = 20 };
     Str best = S("");
     uint32_t distance = s.n < 3 ? 0 : s.n / 3 + 1;
+    if (diag_errors(p->cx->diags) > ENOUGH) return best; /* nobody reads them all */
     each(const Name, n, p->names) {
         if (n->scope != scope_now(p)->number || !n->val) continue;
         uint32_t d = str_distance(s, n->text);

@@ -340,6 +340,7 @@ static int read_ref(Parser *p, Frame *f) {
     uint32_t end;
     switch (t->kind) {
     case T_NAME:
+        if (p->last_kind == TK_INDEX || p->last_kind == TK_REFNAME) break; /* the ref ended */
         if ((f->binds && p->last_kind == TK_ARROW) ||
             ((next->kind == '[' || next->kind == '{') && tok_sticks(p, p->pos + 1)) ||
             next->kind == T_PLUSEQ)

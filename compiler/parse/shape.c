@@ -135,12 +135,17 @@ static bool read_factor(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
     return is_char(p, *i, ')') ? ++*i, true : expected(p, *i, "')'");
 }
 
+enum { FAR = 4096 }; /* tokens: no dimension has so many */
+
 /* b^2*c */
 static bool read_product(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
+    uint32_t from = *i;
     *d = 1;
     do {
         Dim x;
         int64_t power = 1;
+        if (*i - from > FAR)
+            return diag(p->cx->diags, toks_span(p, *i, *i + 1), "a dimension is too long");
         if (!read_factor(p, i, depth, &x)) return false;
         if (is_char(p, *i, '^')) {
             ++*i;
@@ -155,9 +160,12 @@ static bool read_product(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
 }
 
 static bool read_sum(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
+    uint32_t from = *i;
     if (!read_product(p, i, depth, d)) return false;
     while (is_char(p, *i, '+') || is_char(p, *i, '-')) {
         bool minus = is_char(p, (*i)++, '-');
+        if (*i - from > FAR)
+            return diag(p->cx->diags, toks_span(p, *i, *i + 1), "a dimension is too long");
         Dim x;
         if (!read_product(p, i, depth, &x)) return false;
         *d = minus ? dim_sub(p->cx->types, *d, x) : dim_add(p->cx->types, *d, x);
