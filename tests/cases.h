@@ -17,8 +17,9 @@ typedef struct {
     uint32_t n, cap;
 } Cases;
 
-/* Adds every S.jaxpr under `dir` that has an S.out.npz, or is expected to fail when it runs. */
-void cases_find(Cases *, const char *dir);
+/* Adds every S.jaxpr under `dir` that has an S.out.npz, or is expected to fail when it runs; with
+   `all` those without outputs too, if nothing says that they are wrong. */
+void cases_find(Cases *, const char *dir, bool all);
 /* Keeps those whose path matches the regular expression. */
 void cases_keep(Cases *, const char *regex);
 /* Marks those whose primitives are all in the file `prims`, and whose element types are all in the

@@ -36,7 +36,7 @@ all() {
     part sh tests/libraries.sh "$build" "$mode"
     part sh tests/header.sh "$build"
     part sh tests/run.sh "$build"
-    part sh tests/roundtrip.sh "$build" tests stdlib examples "$shared/cases" "$shared/printouts"
+    part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases
     [ -d "$shared/cases" ] && part "$build/tests/runner" --strict --prims "$shared/cases/spine-primitives.txt" --min-pass 0.99 \
         --dtypes 'bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64' \

@@ -11,6 +11,8 @@
        --strict          what does not pass must be refused as not supported yet
        --filter REGEX    only cases whose path matches
        --extra FLAG      a flag for every compilation; repeatable
+       --roundtrip       instead, every .jaxpr is printed, and what is printed is printed again: the
+   same text
        --jobs N, --fail-list FILE */
 #include "cases.h"
 #include <dirent.h>
@@ -45,7 +47,7 @@ typedef struct {
     const char *filter, *prims, *dtypes, *fail_list, *extra[16];
     int nextra, jobs;
     double min_pass;
-    bool strict, only;
+    bool strict, only, roundtrip;
     Cases cases;
     char tmp[64];
     Report *reports;
@@ -136,6 +138,34 @@ static bool fails_well(int status, char *words, const char *log) {
     return good;
 }
 
+static bool same_bytes(const char *x, const char *y) {
+    FILE *f = fopen(x, "r"), *g = fopen(y, "r");
+    int c = 0, d = 0;
+    while (f && g && (c = getc(f)) == (d = getc(g)) && c != EOF) {
+    }
+    bool same = f && g && c == d;
+    if (f) fclose(f);
+    if (g) fclose(g);
+    return same;
+}
+
+/* What is printed reads again as the same program. */
+static void print_twice(const Run *r, const Case *c, const char *log, Report *report) {
+    const char *texts[] = {c->path, in_tmp(r, "case.so"), in_tmp(r, "out.npz")};
+    for (int k = 0; k < 2; k++) {
+        char *argv[] = {"jaxcc",          "--emit=jaxpr", "--no-check",
+                        (char *)texts[k], "-o",           (char *)texts[k + 1]};
+        int status = jaxcc_main(6, argv);
+        if (status == 0) continue;
+        fflush(NULL);
+        first_line(log, report->why, sizeof report->why);
+        report->outcome = status == 3 ? CRASH : COMPILE;
+        return;
+    }
+    bool same = same_bytes(texts[1], texts[2]);
+    tell(report, same ? PASS : MISMATCH, same ? "" : "it prints as another program");
+}
+
 /* In the case's own process. */
 static void one(const Run *r, const Case *c, Report *report) {
     const char *so = in_tmp(r, "case.so"), *log = in_tmp(r, "log"), *out = in_tmp(r, "out.npz");
@@ -143,6 +173,10 @@ static void one(const Run *r, const Case *c, Report *report) {
     int fd = open(log, O_CREAT | O_TRUNC | O_WRONLY, 0600);
     dup2(fd, 1);
     dup2(fd, 2);
+    if (r->roundtrip) {
+        print_twice(r, c, log, report);
+        return;
+    }
     int status = compile_case(r, c, so);
     fflush(NULL);
     if (status) {
@@ -274,19 +308,24 @@ static int summary(const Run *r, double seconds) {
     bool enough = count[1][PASS] >= r->min_pass * judged;
     if (!enough) puts("FAIL cases: too few pass");
     uint32_t failed = (r->strict ? bad : 0) + !enough;
-    printf("%.1f s\ncases: %u passed, %u failed\n", seconds, n - bad, failed);
+    printf("%.1f s\n%s: %u passed, %u failed\n", seconds, r->roundtrip ? "roundtrip" : "cases",
+           n - bad, failed);
     return failed ? 1 : 0;
 }
 
 static bool options(Run *r, int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(a, "--strict") == 0 || strcmp(a, "--only") == 0) {
-            *(a[2] == 's' ? &r->strict : &r->only) = true;
+        bool *flag = strcmp(a, "--strict") == 0      ? &r->strict
+                     : strcmp(a, "--only") == 0      ? &r->only
+                     : strcmp(a, "--roundtrip") == 0 ? &r->roundtrip
+                                                     : NULL;
+        if (flag) {
+            *flag = true;
             continue;
         }
         if (a[0] != '-') {
-            cases_find(&r->cases, a);
+            cases_find(&r->cases, a, r->roundtrip);
             continue;
         }
         if (!v) return false;
