@@ -51,10 +51,9 @@ static int64_t known_cost(Host *h, const Step *s) {
     if (c < 0) return -1;
     return c > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)c;
 }
-static void inline_kernel(Host *h, Step *s) {
+static void inline_kernel(Host *h, Step *s, const KernelKind *kind) {
     Kernel *k = kernel_new(h->plan, h->e, &h->frame, s);
-    Dim n = kind_of(s)->units(h->plan, s);
-    kind_of(s)->write(k, em_i64(h->e, 0), frame_dim(&h->frame, n));
+    kind->write(k, em_i64(h->e, 0), frame_dim(&h->frame, kind->units(h->plan, s)));
 }
 /* A function of its own, kernel(context, lo, hi); called, or split over threads when that is worth it. Equal kernels
    are one function. */
@@ -89,7 +88,7 @@ static void kernel_step(Host *h, Step *s) {
     Emit *e = h->e;
     int64_t cost = known_cost(h, s);
     if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT && h->nkernels == 0) {
-        inline_kernel(h, s);
+        inline_kernel(h, s, kind_of(s));
         return;
     }
     Frame inside;
@@ -118,7 +117,9 @@ static void host_step(Host *h, Step *s) {
     case STEP_SCALAR: scalar_step(h, s); break;
     case STEP_COND: case STEP_WHILE: case STEP_SCAN: host_control(h, s); break;
     default:
-        if (s->stores.n && !empty(s)) kernel_step(h, s);
+        if (!s->stores.n || empty(s)) break;
+        kernel_step(h, s);
+        if (s->parts) inline_kernel(h, s, &kernel_combine);
     }
 }
 void host_body(Host *h, Body *b) {

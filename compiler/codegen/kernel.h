@@ -111,7 +111,8 @@ typedef struct {
     Dim (*units)(Plan *, Step *);
     void (*write)(Kernel *, V lo, V hi);
 } KernelKind;
-extern const KernelKind kernel_loops, kernel_dot, kernel_cumulative;
+/* kernel_combine comes after kernel_loops where the step has parts. */
+extern const KernelKind kernel_loops, kernel_combine, kernel_dot, kernel_cumulative;
 
 Kernel *kernel_new(Plan *, Emit *, Frame *, Step *);
 

@@ -170,6 +170,16 @@ static void horizontal(Emit *e, const Accs *a, V *acc) {
     }
 }
 
+/* Two sets of scalars into the first. */
+static void merge(Emit *e, const Accs *a, V *x, const V *y) {
+    for (uint32_t i = 0; i < a->n; i++) {
+        const Acc *c = &a->at[i];
+        if (c->arg) merge_arg(e, c, x, y);
+        else x[0] = point_combine(e, c->e->prim, c->in, x[0], y[0]);
+        x += c->arg ? 2 : 1, y += c->arg ? 2 : 1;
+    }
+}
+
 /* ---- loop nests over reduced axes. acc: nv values of the main width, then nv of the remainder's. */
 typedef struct {
     Kernel *k;
@@ -177,6 +187,7 @@ typedef struct {
     Widths w;
     bool lane_red;
     uint32_t total;
+    V lo, hi; /* of the outermost loop, where it is split over units */
 } Nest;
 static void nest(Nest *n, uint32_t level, V *acc);
 
@@ -231,6 +242,7 @@ static void nest(Nest *n, uint32_t level, V *acc) {
     }
     Atom loop = k->step->red[level];
     V lo = em_i64(e, 0), hi = kernel_dim(k, loop_extent(k->ix, loop));
+    if (level == 0 && n->lo.ptr) lo = n->lo, hi = n->hi;
     if (loop != k->lane) {
         counted(k, loop, lo, hi, 1, n->total, acc, false, nest_inner, n);
         return;
@@ -256,37 +268,34 @@ static void finish(Kernel *k, const Accs *a, const V *acc) {
         acc += c->arg ? 2 : 1;
     }
 }
+/* The accumulators' values over all reduced axes, or over lo … hi of the outermost. */
+static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
+    Nest n = {.k = k, .accs = accs, .lo = lo, .hi = hi};
+    n.lane_red = k->step->nred && k->step->red[k->step->nred - 1] == k->step->lane;
+    accs->depth = 0;
+    if (n.lane_red) n.w = widths(k, k->step->lane);
+    uint32_t first = n.lane_red ? (n.w.main ? n.w.main : n.w.tail) : k->w;
+    initial(k, accs, first, acc);
+    n.total = accs->nv;
+    if (n.lane_red && n.w.main && n.w.tail) {
+        initial(k, accs, n.w.tail, acc + accs->nv);
+        n.total = 2 * accs->nv;
+    }
+    nest(&n, 0, acc);
+    if (!n.lane_red) return;
+    horizontal(k->e, accs, acc);
+    if (n.total == accs->nv) return;
+    horizontal(k->e, accs, acc + accs->nv);
+    merge(k->e, accs, acc, acc + accs->nv);
+}
 static void reduce_stage(Kernel *k) {
     Accs accs;
+    V acc[4 * MAX_ACCS], all = {NULL};
     collect(k, &accs);
     bool any = accs.n > 0;
     each(Store, s, k->step->stores) any |= s->level == k->level && !s->row;
     if (!any) return;
-    Nest n = {.k = k, .accs = &accs};
-    n.lane_red = k->step->nred && k->step->red[k->step->nred - 1] == k->step->lane;
-    V acc[4 * MAX_ACCS];
-    accs.depth = 0;
-    if (n.lane_red) n.w = widths(k, k->step->lane);
-    uint32_t first = n.lane_red ? (n.w.main ? n.w.main : n.w.tail) : k->w;
-    initial(k, &accs, first, acc);
-    n.total = accs.nv;
-    if (n.lane_red && n.w.main && n.w.tail) {
-        initial(k, &accs, n.w.tail, acc + accs.nv);
-        n.total = 2 * accs.nv;
-    }
-    nest(&n, 0, acc);
-    if (n.lane_red) {
-        V *more = acc + accs.nv;
-        horizontal(k->e, &accs, acc);
-        if (n.total > accs.nv) horizontal(k->e, &accs, more);
-        V *x = acc;
-        for (uint32_t i = 0; i < accs.n && n.total > accs.nv; i++) {
-            const Acc *c = &accs.at[i];
-            if (c->arg) merge_arg(k->e, c, x, more);
-            else x[0] = point_combine(k->e, c->e->prim, c->in, x[0], more[0]);
-            x += c->arg ? 2 : 1, more += c->arg ? 2 : 1;
-        }
-    }
+    reduce(k, &accs, all, all, acc);
     finish(k, &accs, acc);
 }
 static void stages(Kernel *k) {
@@ -349,10 +358,65 @@ static void kept(Kernel *k, uint32_t i, V lo, V hi) {
     if (w.main) counted(k, loop, lo, mid, w.main, 0, NULL, false, kept_inner, &n);
     if (w.tail) counted(k, loop, mid, hi, w.tail, 0, NULL, true, kept_inner, &n);
 }
+/* ---- a reduction of everything: parts of the outermost loop leave their accumulators in s->parts, one word each, and
+   kernel_combine brings them together in the order of the parts, whichever thread made them. */
+static Dim part_length(const Step *s) { return s->red[0] == s->lane ? PART_LANES : 1; }
+
+static void write_parts(Kernel *k, V lo, V hi) {
+    Emit *e = k->e;
+    Step *s = k->step;
+    Accs accs;
+    V acc[4 * MAX_ACCS], length = em_i64(e, part_length(s)), n = kernel_dim(k, loop_extent(k->ix, s->red[0]));
+    V parts = kernel_buffer(k, s->parts);
+    collect(k, &accs);
+    For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
+    kernel_enter(k);
+    V part = em_arg(&f.scope, 0), from = em_bin(e, "llvm.mul", part, length);
+    V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, length), n);
+    reduce(k, &accs, from, to, acc);
+    V word = em_bin(e, "llvm.mul", part, em_i64(e, accs.nv));
+    for (uint32_t i = 0; i < accs.nv; i++) {
+        V p = em_gep(e, parts, em_bin(e, "llvm.add", word, em_i64(e, i)), e->i64);
+        em_store(e, acc[i], p, 8);
+    }
+    kernel_leave(k);
+    em_for_end(e, &f, NULL, NULL);
+}
+static void write_combined(Kernel *k, V lo, V hi) {
+    Emit *e = k->e;
+    Step *s = k->step;
+    Accs accs;
+    V acc[4 * MAX_ACCS], next[2 * MAX_ACCS], parts = kernel_buffer(k, s->parts);
+    k->lane = s->lane;
+    collect(k, &accs);
+    initial(k, &accs, 1, acc);
+    For f = em_for(e, em_i64(e, 0), kernel_dim(k, step_parts(k->plan, s)), em_i64(e, 1), accs.nv, acc);
+    V word = em_bin(e, "llvm.mul", em_arg(&f.scope, 0), em_i64(e, accs.nv));
+    for (uint32_t i = 0; i < accs.nv; i++) {
+        V p = em_gep(e, parts, em_bin(e, "llvm.add", word, em_i64(e, i)), e->i64);
+        next[i] = em_load(e, mlirValueGetType(acc[i]), p, 8);
+    }
+    V sums[2 * MAX_ACCS];
+    for (uint32_t i = 0; i < accs.nv; i++) sums[i] = em_arg(&f.scope, i + 1);
+    merge(e, &accs, sums, next);
+    em_for_end(e, &f, sums, acc);
+    k->rows = true;
+    for (k->level = 0; k->level < s->levels; k->level++) {
+        if (k->level == 1) finish(k, &accs, acc);
+        kernel_stores(k);
+    }
+}
+static Dim one_unit(Plan *p, Step *s) { return 1; }
+const KernelKind kernel_combine = {one_unit, write_combined};
+
 static void write_loops(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
     Step *s = k->step;
     k->lane = s->lane;
+    if (s->parts) {
+        write_parts(k, lo, hi);
+        return;
+    }
     if (!s->nkept) {
         stages(k);
         return;
@@ -370,6 +434,7 @@ static void write_loops(Kernel *k, V lo, V hi) {
     kept(k, 0, lo, hi);
 }
 static Dim units(Plan *p, Step *s) {
+    if (s->parts) return step_parts(p, s);
     if (!s->nkept) return 1;
     Dim n = loop_extent(p->ix, s->kept[0]);
     if (s->kept[0] != s->lane && s->kept[0] != s->tile) return n;

@@ -78,7 +78,7 @@ typedef struct Step {
     Atom unrolled;    /* a short kept loop, written out; 0: none */
     Atom tile;        /* a kept loop done in blocks as wide as a vector, which are transposed in registers; 0: none */
     uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
-    bool outlined;   /* a function of its own, split over threads */
+    Buf *parts;       /* accumulators of the parts of a reduction of everything; NULL: it is not split */
     struct Dot *dot; /* STEP_DOT: dot.c's */
     struct {
         Val *at;
@@ -151,6 +151,9 @@ Buf *buf_new(Plan *, BufKind, Dim bytes);
 void step_store(Plan *, Step *, Val, Buf *, Ix offset, const Dim *strides, Dtype as);
 /* Where a store puts its value's element `index`. */
 Ix store_address(Plan *, const Store *, const Ix *index);
+/* How many parts a reduction of everything has: blocks of so many lanes, or turns of its outermost loop. */
+enum { PART_LANES = 65536 };
+Dim step_parts(Plan *, const Step *);
 /* Sees to it that v lies in memory; returns where. */
 Buf *plan_stored(Plan *, Body *, Val v);
 /* What evaluating v at an index reads: `seen` for every value that is not virtual. */

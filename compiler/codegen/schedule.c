@@ -6,7 +6,7 @@
    of a reduction over the same row belongs to the stage after it, and what a later stage needs again is computed
    again or, if that costs too much, kept in a scratch row. */
 
-enum { SPILL_COST = 12, ROW_BYTES = 16384, UNROLL = 4, TILE_COST = 16 };
+enum { SPILL_COST = 12, ROW_BYTES = 16384, UNROLL = 4, TILE_COST = 16, PARTS_FROM = 1 << 18 };
 
 typedef struct {
     Plan *p;
@@ -301,11 +301,35 @@ static void find_stages(Plan *p, Step *s) {
         st->level = g.level;
     }
 }
+Dim step_parts(Plan *p, const Step *s) {
+    Dim n = loop_extent(p->ix, s->red[0]);
+    if (s->red[0] != s->lane) return n;
+    return dim_floordiv(p->cx->types, dim_add(p->cx->types, n, PART_LANES - 1), PART_LANES);
+}
+/* A large reduction of everything, with nothing but scalars after it, is made in parts. */
+static void choose_parts(Plan *p, Step *s) {
+    Types *ts = p->cx->types;
+    uint32_t words = 0;
+    Dim n = 1;
+    if (s->kind != STEP_LOOPS || !s->reduces || s->nkept || !s->nred || s->levels < 2) return;
+    for (uint32_t i = 0; i < s->domain.n; i++) n = dim_mul(ts, n, s->domain.at[i]);
+    if (dim_is_const(n) && n < PARTS_FROM) return;
+    each(Store, st, s->stores) if (!st->row && st->level > 0) return;
+    each(Val, v, s->members) {
+        const Info *info = plan_info(p, *v);
+        if (!eqn_reduces(info->e)) continue;
+        if (info->level != 1) return;
+        words += 1 + (prim_lower[info->e->prim] == LOWER_ARG);
+    }
+    if (words > 64) return;
+    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, step_parts(p, s), 8 * (Dim)words));
+}
 void schedule_step(Plan *p, Body *b, Step *s) {
     Look l = {.p = p, .step = s};
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT && s->kind != STEP_CUM) return;
     find_loops(&l);
     find_stages(p, s);
+    choose_parts(p, s);
     if (s->kind == STEP_DOT) dot_schedule(p, s);
     (void)b;
 }
