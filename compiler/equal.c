@@ -37,11 +37,19 @@ static bool same_real(double a, double b) {
     return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
 }
 
+static double real_part(const Lit *l) {
+    if (l->kind == LIT_BOOL) return (double)l->i;
+    if (l->kind == LIT_INT) return l->negative ? -(double)l->i : (double)l->i;
+    return l->re;
+}
+
+/* Untyped text may write 1 where the type, found later, says 1.0. */
 static bool same_literal(const Lit *a, const Lit *b) {
-    if (a->kind != b->kind) return false;
-    if (a->kind == LIT_INT) return a->i == b->i && (a->negative == b->negative || a->i == 0);
-    if (a->kind == LIT_BOOL) return a->i == b->i;
-    return same_real(a->re, b->re) && same_real(a->im, b->im);
+    bool numbers = a->kind <= LIT_COMPLEX && b->kind <= LIT_COMPLEX;
+    if (!numbers) return a->kind == b->kind;
+    if (a->kind == LIT_INT && b->kind == LIT_INT)
+        return a->i == b->i && (a->negative == b->negative || a->i == 0);
+    return same_real(real_part(a), real_part(b)) && same_real(a->im, b->im);
 }
 
 static bool same_val(Compare *c, Val a, Val b, Span at) {

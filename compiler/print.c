@@ -88,7 +88,11 @@ static void put_literal(Printer *p, Val v) {
     const Lit *l = info->lit;
     switch (l->kind) {
     case LIT_INT:
-        text_add(p->out, "%s%llu", l->negative ? "-" : "", (unsigned long long)l->i);
+        if (info->type && dtype_info[val_array(p->cx, v)->dtype].kind == DK_FLOAT)
+            put_real(p->out, l->negative ? -(double)l->i : (double)l->i,
+                     true); /* of untyped text */
+        else
+            text_add(p->out, "%s%llu", l->negative ? "-" : "", (unsigned long long)l->i);
         break;
     case LIT_BOOL:
         text_put(p->out, l->i ? S("True") : S("False"));

@@ -284,8 +284,21 @@ void eqn_ref(Parser *p, Prim prim, Span span, uint32_t nresults, uint32_t nref, 
 
 /* ---- jaxprs */
 
+/* A result called _ is the one that fits the result of the equation around (rule 6.4). */
+static void pick_results(Parser *p, uint32_t n) {
+    const Scope *around = p->scopes.n > 1 ? scope_now(p) - 1 : NULL;
+    if (!around || around->end_result - around->first_result != n) return;
+    for (uint32_t i = 0; i < n; i++) {
+        Use *u = &p->uses.at[p->uses.n - n + i];
+        Type wanted = val_type(p->cx, around->first_result + i);
+        Val v = is_under(p, u->at) ? name_under(p, same_type, wanted) : 0;
+        if (v) u->val = v;
+    }
+}
+
 Jaxpr *jaxpr_end(Parser *p, uint32_t nresults, Terminal effects, uint32_t close) {
     Scope *s = scope_now(p);
+    pick_results(p, nresults);
     Jaxpr *j = s->jaxpr;
     j->span = toks_span(p, s->open, close + 1);
     j->out = vals_of(p, uses_from(p, nresults), nresults);
