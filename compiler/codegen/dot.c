@@ -344,8 +344,7 @@ static uint32_t power_above(int64_t n) {
 }
 /* A tile fills the registers: mr·w/lanes accumulators, a row of B, an element of A. */
 static void outer_tile(Dot *dot, uint32_t vector_bytes) {
-    uint32_t lanes = vector_bytes / em_bytes(dot->acc),
-             registers = vector_bytes == 64 ? 32 : 16;
+    uint32_t lanes = vector_bytes / em_bytes(dot->acc), registers = vector_bytes == 64 ? 32 : 16;
     int64_t most = registers == 32 ? 8 : 6,
             room = registers == 32 || at_most(dot->rows, 1) ? 16 : 12;
     int64_t mr = most;

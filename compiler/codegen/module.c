@@ -251,7 +251,8 @@ static void optimise(Writer *w) {
     static const char *const passes[] = {
         NULL, "function(sroa,early-cse,simplifycfg)",
         "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm))",
-        "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,dse)"};
+        "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
+        "dse)"};
     const char *list = passes[w->e->cx->options->opt];
     if (!list) return;
     timer_stage(w->e->cx->timer, "llvm");
