@@ -2,10 +2,11 @@
 #include "kernel.h"
 #include <stdlib.h>
 
-/* Where buffers lie in the workspace. Steps have positions in the order they run; a buffer lives from the first step
-   that touches it to the last; what a loop's body reads from outside lives as long as the loop. Buffers that are
-   never alive together share memory: a released block goes to the next buffer it is large enough for, or of the same
-   size where sizes are known at run time only. */
+/* Where buffers lie in the workspace. Steps have positions in the order they run; a buffer lives
+   from the first step that touches it to the last; what a loop's body reads from outside lives as
+   long as the loop. Buffers that are never alive together share memory: a released block goes to
+   the next buffer it is large enough for, or of the same size where sizes are known at run time
+   only. */
 
 typedef struct {
     Plan *p;
@@ -18,7 +19,8 @@ typedef struct {
 
 static void touch(Walk *w, Buf *b) {
     if (!b) return;
-    for (uint32_t i = 0; i < 3; i++) touch(w, b->behind[i]);
+    for (uint32_t i = 0; i < 3; i++)
+        touch(w, b->behind[i]);
     if (b->kind != BUF_WORK) return;
     if (!b->first) b->first = w->position;
     b->last = w->position;
@@ -48,7 +50,9 @@ void step_reads(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), voi
             Ix at[32];
             for (uint32_t d = 0; d < t->rank; d++) {
                 bool stretched = !reduces && !opaque && t->dims[d] == 1 && y->dims[d] != 1;
-                at[d] = opaque ? ix_atom(p->ix, atom_loop(p->ix, t->dims[d])) : stretched ? 0 : index[d];
+                at[d] = opaque      ? ix_atom(p->ix, atom_loop(p->ix, t->dims[d]))
+                        : stretched ? 0
+                                    : index[d];
             }
             plan_reads(p, *x, at, seen, user);
         }
@@ -57,15 +61,21 @@ void step_reads(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), voi
 static void walk_step(Walk *w, Step *s) {
     s->start = ++w->position;
     step_reads(w->p, s, touch_read, w);
-    each(Store, st, s->stores) touch(w, st->buf);
+    each(Store, st, s->stores)
+        touch(w, st->buf);
     touch(w, s->parts);
-    if (s->dot) touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial);
-    if (s->e && s->nbodies) each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
+    if (s->dot)
+        touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack),
+            touch(w, s->dot->partial);
+    if (s->e && s->nbodies)
+        each(Val, v, s->e->in)
+            touch(w, plan_info(w->p, *v)->buf);
     for (uint32_t i = 0; i < s->ncarries; i++) {
         Carry *c = &s->carries[i];
         touch(w, c->operand), touch(w, c->a), touch(w, c->b);
     }
-    for (uint32_t i = 0; s->nbodies && s->ys && i < s->e->out.n - s->ncarries; i++) touch(w, s->ys[i]);
+    for (uint32_t i = 0; s->nbodies && s->ys && i < s->e->out.n - s->ncarries; i++)
+        touch(w, s->ys[i]);
     uint32_t from = w->touched.n;
     for (uint32_t i = 0; i < s->nbodies; i++) {
         walk_body(w, s->bodies[i]);
@@ -79,14 +89,18 @@ static void walk_step(Walk *w, Step *s) {
             Carry *c = &s->carries[i];
             touch(w, c->operand), touch(w, c->a), touch(w, c->b);
         }
-        for (uint32_t i = 0; s->ys && i < s->e->out.n - s->ncarries; i++) touch(w, s->ys[i]);
-        each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
+        for (uint32_t i = 0; s->ys && i < s->e->out.n - s->ncarries; i++)
+            touch(w, s->ys[i]);
+        each(Val, v, s->e->in)
+            touch(w, plan_info(w->p, *v)->buf);
     }
 }
 static void walk_body(Walk *w, Body *b) {
-    each(Step *, s, b->steps) walk_step(w, *s);
+    each(Step *, s, b->steps)
+        walk_step(w, *s);
     w->position++;
-    each(Val, v, b->j->out) if (!val_info(w->p->cx, *v)->lit) touch(w, plan_info(w->p, *v)->buf);
+    each(Val, v, b->j->out)
+        if (!val_info(w->p->cx, *v)->lit) touch(w, plan_info(w->p, *v)->buf);
 }
 
 /* ---- blocks */
@@ -115,14 +129,16 @@ void plan_buffers(Plan *p) {
     uint32_t n = 0;
     walk_body(&w, p->top);
     Buf **order = arena_new(p->arena, Buf *, p->bufs.n + 1);
-    each(Buf *, b, p->bufs) if ((*b)->kind == BUF_WORK && (*b)->first) order[n++] = *b;
+    each(Buf *, b, p->bufs)
+        if ((*b)->kind == BUF_WORK && (*b)->first) order[n++] = *b;
     qsort(order, n, sizeof *order, by_first);
     for (uint32_t i = 0; i < n; i++) {
         Buf *b = order[i];
         Dim bytes = rounded(p, b->bytes);
         Block *best = NULL;
         each(Block, k, blocks)
-            if (k->free_from < b->first && fits(k, bytes) && (!best || (dim_is_const(k->bytes) && k->bytes < best->bytes)))
+            if (k->free_from < b->first && fits(k, bytes) &&
+                (!best || (dim_is_const(k->bytes) && k->bytes < best->bytes)))
                 best = k;
         if (!best) {
             Block k = {.bytes = bytes, .offset = p->workspace};

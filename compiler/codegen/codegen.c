@@ -25,7 +25,8 @@ bool codegen(Ctx *cx, const Jaxpr *j, EmitKind kind, const char *out) {
     if (!p) return false;
     Emit *e = emit_open(cx, target);
     host_entry(p, e, j);
-    bool ok = kind == EMIT_so || kind == EMIT_a ? linked(cx, e, j, kind, out) : emit_write(e, j, kind, out);
+    bool ok = kind == EMIT_so || kind == EMIT_a ? linked(cx, e, j, kind, out)
+                                                : emit_write(e, j, kind, out);
     emit_close(e);
     return ok;
 }

@@ -1,16 +1,17 @@
 #include "dot.h"
 #include "kernel.h"
 
-/* Planning of cond, while and scan. A body is planned like the program itself; its inputs are the operands' memory,
-   and slots: pointers that the loop sets before each turn. A copy of the body is planned, since two equations may
-   share one. */
+/* Planning of cond, while and scan. A body is planned like the program itself; its inputs are the
+   operands' memory, and slots: pointers that the loop sets before each turn. A copy of the body is
+   planned, since two equations may share one. */
 
 static Jaxpr *fresh_copy(Plan *p, const Jaxpr *j, Span span) {
     Ctx *cx = p->cx;
     ValMap map = {.cx = cx};
     Eqns eqns = {0};
     Vals in = {arena_new(p->arena, Val, j->in.n + 1), j->in.n};
-    for (uint32_t i = 0; i < in.n; i++) in.at[i] = val_new(cx, val_type(cx, j->in.at[i]), val_info(cx, j->in.at[i])->span);
+    for (uint32_t i = 0; i < in.n; i++)
+        in.at[i] = val_new(cx, val_type(cx, j->in.at[i]), val_info(cx, j->in.at[i])->span);
     if (!jaxpr_splice(&map, &eqns, j, in, span)) return NULL;
     Jaxpr *copy = jaxpr_with(cx, j, eqns, vals_rewrite(&map, j->out));
     copy->in = in;
@@ -24,7 +25,9 @@ static Body *body_new(Plan *p, Body *outer, const Eqn *e, const Jaxpr *j) {
     b->conditional = e->prim == P_cond;
     b->j = fresh_copy(p, j, e->span);
     b->out_slots = arena_new(p->arena, Buf *, j->out.n + 1);
-    if (b->j) each(Val, c, b->j->consts) plan_constant(p, *c);
+    if (b->j)
+        each(Val, c, b->j->consts)
+            plan_constant(p, *c);
     return b->j ? b : NULL;
 }
 static bool scalar(Plan *p, Val v) { return val_array(p->cx, v)->rank == 0; }
@@ -87,12 +90,14 @@ static bool plan_cond(Plan *p, Body *b, const Eqn *e) {
     for (uint32_t k = 0; k < branches.n; k++) {
         Body *branch = s->bodies[k] = body_new(p, b, e, branches.at[k]);
         if (!branch) return false;
-        for (uint32_t i = 0; i < branch->j->in.n; i++) pass(p, b, e->in.at[i + 1], branch->j->in.at[i]);
+        for (uint32_t i = 0; i < branch->j->in.n; i++)
+            pass(p, b, e->in.at[i + 1], branch->j->in.at[i]);
         memcpy(branch->out_slots, s->ys_slots, e->out.n * sizeof *branch->out_slots);
         if (!plan_body(p, branch)) return false;
     }
     append(p, b, s);
-    for (uint32_t i = 0; i < e->out.n; i++) computed(p, s, e->out.at[i], results[i]);
+    for (uint32_t i = 0; i < e->out.n; i++)
+        computed(p, s, e->out.at[i], results[i]);
     return true;
 }
 
@@ -100,11 +105,13 @@ static bool plan_cond(Plan *p, Body *b, const Eqn *e) {
 static bool dies(Plan *p, Val v, const Eqn *e) {
     const Info *info = plan_info(p, v);
     uint32_t here = 0;
-    each(Val, x, e->in) here += *x == v;
-    return info->uses == 1 && here == 1 && info->buf && info->buf->kind == BUF_WORK && !info->borrowed && !info->offset &&
-           !info->strides;
+    each(Val, x, e->in)
+        here += *x == v;
+    return info->uses == 1 && here == 1 && info->buf && info->buf->kind == BUF_WORK &&
+           !info->borrowed && !info->offset && !info->strides;
 }
-static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand, Val input, Body *body, uint32_t out) {
+static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand, Val input,
+                       Body *body, uint32_t out) {
     Info *in = plan_info(p, input);
     if (scalar(p, input)) {
         c->kind = CARRY_SCALAR;
@@ -121,8 +128,8 @@ static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand
     c->next = slot(p, NULL, false);
     body->out_slots[out] = c->next;
 }
-/* May the next value be written over the current one? If every step that reads the current one runs before the step
-   that writes, or is that step and reads each element just where it writes it. */
+/* May the next value be written over the current one? If every step that reads the current one runs
+   before the step that writes, or is that step and reads each element just where it writes it. */
 typedef struct {
     Plan *p;
     uint32_t number; /* of the slot of the current one */
@@ -139,10 +146,13 @@ static void aliases(void *user, Val v, const Ix *index, Ix address) {
 }
 static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
     const Info *made = plan_info(p, out);
-    if (val_info(p->cx, out)->lit || made->class != VAL_MEMBER || made->buf != c->next) return false;
+    if (val_info(p->cx, out)->lit || made->class != VAL_MEMBER || made->buf != c->next)
+        return false;
     Step *w = body->steps.at[made->step - 1];
     if ((w->kind != STEP_LOOPS && w->kind != STEP_DOT) || w->levels > 1 || w->reduces) return false;
-    if (w->dot && (w->dot->a.buf->number == c->current->number || w->dot->b.buf->number == c->current->number)) return false;
+    if (w->dot && (w->dot->a.buf->number == c->current->number ||
+                   w->dot->b.buf->number == c->current->number))
+        return false;
     Aliases a = {.p = p, .number = c->current->number, .ok = true};
     each(Store, st, w->stores)
         if (st->buf == c->next) {
@@ -165,7 +175,8 @@ static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
     }
     return a.ok;
 }
-static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, Val result, Body *body, uint32_t out) {
+static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, Val result,
+                        Body *body, uint32_t out) {
     computed(p, s, result, NULL);
     if (c->kind == CARRY_SCALAR) return;
     Info *info = plan_info(p, result);
@@ -187,23 +198,29 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
     c->b = buf_new(p, BUF_WORK, bytes_of(p, result));
     c->result = slot(p, c->operand, false);
     Buf *slots[3] = {c->current, c->next, c->result};
-    for (uint32_t i = 0; i < 3; i++) slots[i]->behind[0] = c->operand, slots[i]->behind[1] = c->a, slots[i]->behind[2] = c->b;
+    for (uint32_t i = 0; i < 3; i++)
+        slots[i]->behind[0] = c->operand, slots[i]->behind[1] = c->a, slots[i]->behind[2] = c->b;
     info->buf = c->result;
     info->borrowed = true;
 }
 
 static bool plan_while(Plan *p, Body *b, const Eqn *e) {
     const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *turn = param_jaxpr(e, K_body_jaxpr);
-    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0), nb = (uint32_t)param_int(e, K_body_nconsts, 0);
+    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0),
+             nb = (uint32_t)param_int(e, K_body_nconsts, 0);
     if (!scalar(p, cond->out.at[0]))
-        return diag(p->cx->diags, e->span, "primitive 'while' with a batched condition is not supported yet");
+        return diag(p->cx->diags, e->span,
+                    "primitive 'while' with a batched condition is not supported yet");
     Step *s = control_step(p, b, STEP_WHILE, e, 2);
-    Body *test = s->bodies[0] = body_new(p, b, e, cond), *body = s->bodies[1] = body_new(p, b, e, turn);
+    Body *test = s->bodies[0] = body_new(p, b, e, cond),
+         *body = s->bodies[1] = body_new(p, b, e, turn);
     if (!test || !body) return false;
     s->ncarries = e->out.n;
     s->carries = arena_new(p->arena, Carry, s->ncarries + 1);
-    for (uint32_t i = 0; i < nc; i++) pass(p, b, e->in.at[i], test->j->in.at[i]);
-    for (uint32_t i = 0; i < nb; i++) pass(p, b, e->in.at[nc + i], body->j->in.at[i]);
+    for (uint32_t i = 0; i < nc; i++)
+        pass(p, b, e->in.at[i], test->j->in.at[i]);
+    for (uint32_t i = 0; i < nb; i++)
+        pass(p, b, e->in.at[nc + i], body->j->in.at[i]);
     for (uint32_t i = 0; i < s->ncarries; i++) {
         carry_open(p, b, e, &s->carries[i], e->in.at[nc + nb + i], body->j->in.at[nb + i], body, i);
         Val seen = test->j->in.at[nc + i];
@@ -220,7 +237,8 @@ static bool plan_while(Plan *p, Body *b, const Eqn *e) {
 }
 static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
     const Jaxpr *turn = param_jaxpr(e, K_jaxpr);
-    uint32_t nk = (uint32_t)param_int(e, K_num_consts, 0), nc = (uint32_t)param_int(e, K_num_carry, 0);
+    uint32_t nk = (uint32_t)param_int(e, K_num_consts, 0),
+             nc = (uint32_t)param_int(e, K_num_carry, 0);
     Step *s = control_step(p, b, STEP_SCAN, e, 1);
     Body *body = s->bodies[0] = body_new(p, b, e, turn);
     if (!body) return false;
@@ -229,13 +247,17 @@ static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
     s->carries = arena_new(p->arena, Carry, nc + 1);
     s->xs = arena_new(p->arena, Buf *, nx + 1), s->xs_slots = arena_new(p->arena, Buf *, nx + 1);
     s->ys = arena_new(p->arena, Buf *, ny + 1), s->ys_slots = arena_new(p->arena, Buf *, ny + 1);
-    for (uint32_t i = 0; i < nk; i++) pass(p, b, e->in.at[i], body->j->in.at[i]);
-    for (uint32_t i = 0; i < nc; i++) carry_open(p, b, e, &s->carries[i], e->in.at[nk + i], body->j->in.at[nk + i], body, i);
+    for (uint32_t i = 0; i < nk; i++)
+        pass(p, b, e->in.at[i], body->j->in.at[i]);
+    for (uint32_t i = 0; i < nc; i++)
+        carry_open(p, b, e, &s->carries[i], e->in.at[nk + i], body->j->in.at[nk + i], body, i);
     for (uint32_t i = 0; i < nx; i++) {
         Val x = body->j->in.at[nk + nc + i];
         s->xs[i] = plan_stored(p, b, e->in.at[nk + nc + i]);
         s->xs_slots[i] = slot(p, s->xs[i], false);
-        *plan_info(p, x) = (Info){.class = scalar(p, x) ? VAL_SCALAR : VAL_STORED, .buf = s->xs_slots[i], .borrowed = true};
+        *plan_info(p, x) = (Info){.class = scalar(p, x) ? VAL_SCALAR : VAL_STORED,
+                                  .buf = s->xs_slots[i],
+                                  .borrowed = true};
     }
     for (uint32_t i = 0; i < ny; i++) {
         s->ys[i] = buf_new(p, BUF_WORK, bytes_of(p, e->out.at[nc + i]));
@@ -244,10 +266,14 @@ static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
     }
     if (!plan_body(p, body)) return false;
     append(p, b, s);
-    for (uint32_t i = 0; i < nc; i++) carry_close(p, e, s, &s->carries[i], e->in.at[nk + i], e->out.at[i], body, i);
-    for (uint32_t i = 0; i < ny; i++) computed(p, s, e->out.at[nc + i], s->ys[i]);
+    for (uint32_t i = 0; i < nc; i++)
+        carry_close(p, e, s, &s->carries[i], e->in.at[nk + i], e->out.at[i], body, i);
+    for (uint32_t i = 0; i < ny; i++)
+        computed(p, s, e->out.at[nc + i], s->ys[i]);
     return true;
 }
 bool plan_control(Plan *p, Body *b, const Eqn *e) {
-    return e->prim == P_cond ? plan_cond(p, b, e) : e->prim == P_while ? plan_while(p, b, e) : plan_scan(p, b, e);
+    return e->prim == P_cond    ? plan_cond(p, b, e)
+           : e->prim == P_while ? plan_while(p, b, e)
+                                : plan_scan(p, b, e);
 }

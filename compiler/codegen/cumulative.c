@@ -1,9 +1,10 @@
 #include "kernel.h"
 #include "point.h"
 
-/* cumsum, cumprod, cummax, cummin along one axis. Where that is the innermost one, vectors run along it: the prefixes
-   of a vector in log2(w) shifts, then the carry of the vectors before; else vectors run along the innermost axis, and
-   one carry per lane goes along the other. `reverse` goes from the end: suffixes, and the carry is the first lane. */
+/* cumsum, cumprod, cummax, cummin along one axis. Where that is the innermost one, vectors run
+   along it: the prefixes of a vector in log2(w) shifts, then the carry of the vectors before; else
+   vectors run along the innermost axis, and one carry per lane goes along the other. `reverse` goes
+   from the end: suffixes, and the carry is the first lane. */
 
 enum { LANES = 16 };
 
@@ -48,8 +49,10 @@ static V prefixes(const Cum *c, V x) {
     for (uint32_t by = 1; by < w; by *= 2) {
         int64_t lanes[512];
         for (uint32_t i = 0; i < w; i++)
-            if (c->reverse) lanes[i] = i + by < w ? i + by : w;
-            else lanes[i] = i >= by ? i - by : w;
+            if (c->reverse)
+                lanes[i] = i + by < w ? i + by : w;
+            else
+                lanes[i] = i >= by ? i - by : w;
         x = combine(c, em_shuffle(e, x, none, w, lanes), x);
     }
     return x;
@@ -80,14 +83,16 @@ static void along_lanes(Cum *c) {
     em_for_end(e, &f, &next, &done);
     if (masks) {
         f = em_for(e, zero, rest, em_i64(e, w), 1, &done);
-        k->tail = em_cmpi(e, "ult", em_lanes(e, e->i32, w), em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, rest), w));
+        k->tail = em_cmpi(e, "ult", em_lanes(e, e->i32, w),
+                          em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, rest), w));
         next = chunk(c, c->reverse ? em_i64(e, 0) : full, em_arg(&f.scope, 1));
         k->tail = (V){NULL};
     } else {
         k->w = 1;
         f = em_for(e, zero, rest, em_i64(e, 1), 1, &done);
         i = em_arg(&f.scope, 0);
-        base = c->reverse ? em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", rest, em_i64(e, 1)), i) : em_bin(e, "llvm.add", full, i);
+        base = c->reverse ? em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", rest, em_i64(e, 1)), i)
+                          : em_bin(e, "llvm.add", full, i);
         next = chunk(c, base, em_arg(&f.scope, 1));
     }
     em_for_end(e, &f, &next, &done);
@@ -110,10 +115,14 @@ static void along_axis(Cum *c) {
 static void others(Cum *c, uint32_t i, V lo, V hi);
 static void inner(Cum *c, uint32_t i) {
     Kernel *k = c->k;
-    while (i < k->step->nkept && k->step->kept[i] == c->axis) i++;
-    if (i < k->step->nkept) others(c, i, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, k->step->kept[i])));
-    else if (k->lane == c->axis) along_lanes(c);
-    else along_axis(c);
+    while (i < k->step->nkept && k->step->kept[i] == c->axis)
+        i++;
+    if (i < k->step->nkept)
+        others(c, i, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, k->step->kept[i])));
+    else if (k->lane == c->axis)
+        along_lanes(c);
+    else
+        along_axis(c);
 }
 static void counted(Cum *c, uint32_t i, V lo, V hi, uint32_t w) {
     Kernel *k = c->k;
@@ -141,7 +150,8 @@ static void others(Cum *c, uint32_t i, V lo, V hi) {
 }
 static uint32_t first_other(Kernel *k, Atom axis) {
     uint32_t i = 0;
-    while (i < k->step->nkept && k->step->kept[i] == axis) i++;
+    while (i < k->step->nkept && k->step->kept[i] == axis)
+        i++;
     return i;
 }
 static void write(Kernel *k, V lo, V hi) {
@@ -152,8 +162,10 @@ static void write(Kernel *k, V lo, V hi) {
     k->lane = k->step->kept[k->step->nkept - 1];
     k->level = 0, k->rows = false;
     uint32_t i = first_other(k, c.axis);
-    if (i < k->step->nkept) others(&c, i, lo, hi);
-    else inner(&c, i);
+    if (i < k->step->nkept)
+        others(&c, i, lo, hi);
+    else
+        inner(&c, i);
 }
 static Dim units(Plan *p, Step *s) {
     Kernel k = {.plan = p, .ix = p->ix, .step = s};

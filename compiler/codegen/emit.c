@@ -4,13 +4,14 @@
 #include <mlir-c/Dialect/LLVM.h>
 #include <stdio.h>
 
-/* Operations are those of the llvm dialect but for structured control flow (scf), which the short pipeline of x86.c
-   lowers: nothing else needs a conversion. */
+/* Operations are those of the llvm dialect but for structured control flow (scf), which the short
+   pipeline of x86.c lowers: nothing else needs a conversion. */
 
 static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
 static MlirStringRef ref_str(Str s) { return mlirStringRefCreate(s.at, s.n); }
 
-/* What was written of a function, with values and blocks by number: equal functions have equal tapes. */
+/* What was written of a function, with values and blocks by number: equal functions have equal
+ * tapes. */
 typedef struct Tape {
     struct Tape *outer;
     Intern numbers;
@@ -19,17 +20,21 @@ typedef struct Tape {
         uint32_t n, cap;
     } words;
 } Tape;
-static void record(Emit *e, const void *word) { push(e->arena, &e->tape->words, (uint64_t)(uintptr_t)word); }
+static void record(Emit *e, const void *word) {
+    push(e->arena, &e->tape->words, (uint64_t)(uintptr_t)word);
+}
 static void record_number(Emit *e, const void *what) {
     uint32_t n = intern(&e->tape->numbers, &what, sizeof what, NULL);
     push(e->arena, &e->tape->words, n);
 }
-static void record_op(Emit *e, MlirIdentifier name, MlirOperation op, uint32_t n, const V *operands, uint32_t nattrs,
-                      const Attr *attrs, uint32_t nresults) {
+static void record_op(Emit *e, MlirIdentifier name, MlirOperation op, uint32_t n, const V *operands,
+                      uint32_t nattrs, const Attr *attrs, uint32_t nresults) {
     record(e, name.ptr);
     record_number(e, e->block.ptr);
-    for (uint32_t i = 0; i < n; i++) record_number(e, operands[i].ptr);
-    for (uint32_t i = 0; i < nattrs; i++) record(e, attrs[i].value.ptr);
+    for (uint32_t i = 0; i < n; i++)
+        record_number(e, operands[i].ptr);
+    for (uint32_t i = 0; i < nattrs; i++)
+        record(e, attrs[i].value.ptr);
     for (uint32_t i = 0; i < nresults; i++) {
         V r = mlirOperationGetResult(op, i);
         record_number(e, r.ptr);
@@ -37,9 +42,9 @@ static void record_op(Emit *e, MlirIdentifier name, MlirOperation op, uint32_t n
     }
 }
 
-MlirOperation em_op(Emit *e, const char *name, uint32_t nresults, const MlirType *results, uint32_t n,
-                    const V *operands, uint32_t nattrs, const Attr *attrs, uint32_t nregions,
-                    MlirRegion *regions) {
+MlirOperation em_op(Emit *e, const char *name, uint32_t nresults, const MlirType *results,
+                    uint32_t n, const V *operands, uint32_t nattrs, const Attr *attrs,
+                    uint32_t nregions, MlirRegion *regions) {
     MlirOperationState s = mlirOperationStateGet(ref(name), e->loc);
     MlirNamedAttribute named[8];
     mlirOperationStateAddResults(&s, nresults, results);
@@ -49,12 +54,14 @@ MlirOperation em_op(Emit *e, const char *name, uint32_t nresults, const MlirType
             mlirNamedAttributeGet(mlirIdentifierGet(e->mlir, ref(attrs[i].name)), attrs[i].value);
     mlirOperationStateAddAttributes(&s, nattrs, named);
     const void *blocks[2] = {NULL, NULL};
-    for (uint32_t i = 0; i < nregions && i < 2; i++) blocks[i] = mlirRegionGetFirstBlock(regions[i]).ptr;
+    for (uint32_t i = 0; i < nregions && i < 2; i++)
+        blocks[i] = mlirRegionGetFirstBlock(regions[i]).ptr;
     mlirOperationStateAddOwnedRegions(&s, nregions, regions);
     MlirOperation op = mlirOperationCreate(&s);
     mlirBlockAppendOwnedOperation(e->block, op);
     bool inside = e->tape && e->block.ptr != mlirModuleGetBody(e->module).ptr;
-    for (uint32_t i = 0; inside && i < nregions; i++) record_number(e, blocks[i]);
+    for (uint32_t i = 0; inside && i < nregions; i++)
+        record_number(e, blocks[i]);
     if (inside) record_op(e, mlirOperationGetName(op), op, n, operands, nattrs, attrs, nresults);
     return op;
 }
@@ -85,7 +92,8 @@ static MlirAttribute i32_attr(Emit *e, int64_t v) { return mlirIntegerAttrGet(e-
 static V compare(Emit *e, const char *op, const char *const *names, uint32_t n, const char *name,
                  V x, V y) {
     uint32_t k = 0;
-    while (k < n && strcmp(names[k], name)) k++;
+    while (k < n && strcmp(names[k], name))
+        k++;
     Attr a = {"predicate", i64_attr(e, k)};
     V o[2] = {x, y};
     return em_1(e, op, em_vec(e, e->i1, em_width(x)), 2, o, 1, &a);
@@ -118,7 +126,8 @@ static V poison(Emit *e, MlirType t) { return em_1(e, "llvm.mlir.poison", t, 0, 
 
 V em_shuffle(Emit *e, V a, V b, uint32_t n, const int64_t *lanes) {
     int32_t mask[512];
-    for (uint32_t i = 0; i < n; i++) mask[i] = (int32_t)lanes[i];
+    for (uint32_t i = 0; i < n; i++)
+        mask[i] = (int32_t)lanes[i];
     Attr at = {"mask", mlirDenseI32ArrayGet(e->mlir, n, mask)};
     V o[2] = {a, b};
     int64_t shape = n;
@@ -143,7 +152,8 @@ V em_broadcast(Emit *e, V scalar, uint32_t w) {
 V em_lanes(Emit *e, MlirType integer, uint32_t w) {
     if (w == 1) return em_int(e, integer, 0);
     MlirAttribute at[512];
-    for (uint32_t i = 0; i < w; i++) at[i] = mlirIntegerAttrGet(integer, i);
+    for (uint32_t i = 0; i < w; i++)
+        at[i] = mlirIntegerAttrGet(integer, i);
     MlirType t = em_vec(e, integer, w);
     Attr a = {"value", mlirDenseElementsAttrGet(t, w, at)};
     return em_1(e, "llvm.mlir.constant", t, 0, NULL, 1, &a);
@@ -211,11 +221,13 @@ V em_alloca(Emit *e, int64_t bytes, uint32_t align) {
 Scope em_begin(Emit *e, uint32_t nargs, const MlirType *args) {
     Scope s = {.outer = e->block, .region = mlirRegionCreate()};
     MlirLocation *locs = arena_new(e->arena, MlirLocation, nargs + 1);
-    for (uint32_t i = 0; i < nargs; i++) locs[i] = e->loc;
+    for (uint32_t i = 0; i < nargs; i++)
+        locs[i] = e->loc;
     s.block = mlirBlockCreate(nargs, args, locs);
     mlirRegionAppendOwnedBlock(s.region, s.block);
     e->block = s.block;
-    for (uint32_t i = 0; e->tape && i < nargs; i++) record_number(e, mlirBlockGetArgument(s.block, i).ptr);
+    for (uint32_t i = 0; e->tape && i < nargs; i++)
+        record_number(e, mlirBlockGetArgument(s.block, i).ptr);
     return s;
 }
 void em_end(Emit *e, Scope *s) { e->block = s->outer; }
@@ -226,18 +238,21 @@ static void yield(Emit *e, uint32_t n, const V *v) {
 }
 static MlirType *types_of(Emit *e, uint32_t n, const V *v) {
     MlirType *t = arena_new(e->arena, MlirType, n + 1);
-    for (uint32_t i = 0; i < n; i++) t[i] = mlirValueGetType(v[i]);
+    for (uint32_t i = 0; i < n; i++)
+        t[i] = mlirValueGetType(v[i]);
     return t;
 }
 static void results_of(MlirOperation op, uint32_t n, V *results) {
-    for (uint32_t i = 0; i < n; i++) results[i] = mlirOperationGetResult(op, i);
+    for (uint32_t i = 0; i < n; i++)
+        results[i] = mlirOperationGetResult(op, i);
 }
 For em_for(Emit *e, V lo, V hi, V step, uint32_t n, const V *init) {
     For f = {.lo = lo, .hi = hi, .step = step, .n = n};
     V *copy = arena_new(e->arena, V, n + 1);
     MlirType *t = arena_new(e->arena, MlirType, n + 1);
     t[0] = e->i64;
-    for (uint32_t i = 0; i < n; i++) copy[i] = init[i], t[i + 1] = mlirValueGetType(init[i]);
+    for (uint32_t i = 0; i < n; i++)
+        copy[i] = init[i], t[i + 1] = mlirValueGetType(init[i]);
     f.init = copy;
     f.scope = em_begin(e, n + 1, t);
     return f;
@@ -247,7 +262,8 @@ void em_for_end(Emit *e, For *f, const V *next, V *results) {
     em_end(e, &f->scope);
     V *o = arena_new(e->arena, V, f->n + 3);
     o[0] = f->lo, o[1] = f->hi, o[2] = f->step;
-    for (uint32_t i = 0; i < f->n; i++) o[i + 3] = f->init[i];
+    for (uint32_t i = 0; i < f->n; i++)
+        o[i + 3] = f->init[i];
     MlirOperation op = em_op(e, "scf.for", f->n, types_of(e, f->n, f->init), f->n + 3, o, 0, NULL,
                              1, &f->scope.region);
     results_of(op, f->n, results);
@@ -274,8 +290,7 @@ void em_if_end(Emit *e, If *i, const V *no, V *results) {
 V *em_while(Emit *e, uint32_t n, const V *init, Scope *before, Scope *after) {
     V *r = arena_new(e->arena, V, n + 1);
     MlirRegion regions[2] = {before->region, after->region};
-    MlirOperation op =
-        em_op(e, "scf.while", n, types_of(e, n, init), n, init, 0, NULL, 2, regions);
+    MlirOperation op = em_op(e, "scf.while", n, types_of(e, n, init), n, init, 0, NULL, 2, regions);
     results_of(op, n, r);
     return r;
 }
@@ -302,9 +317,9 @@ static MlirLocation function_loc(Emit *e, Str name) {
     MlirAttribute type = mlirLLVMDISubroutineTypeAttrGet(e->mlir, 0, 0, NULL);
     MlirAttribute text = mlirStringAttrGet(e->mlir, ref_str(name));
     enum { DEFINITION = 8, OPTIMIZED = 16 };
-    MlirAttribute sub = mlirLLVMDISubprogramAttrGet(e->mlir, none, false, id, e->unit, e->file,
-                                                    text, text, e->file, 1, 1,
-                                                    DEFINITION | OPTIMIZED, type, 0, NULL, 0, NULL);
+    MlirAttribute sub =
+        mlirLLVMDISubprogramAttrGet(e->mlir, none, false, id, e->unit, e->file, text, text, e->file,
+                                    1, 1, DEFINITION | OPTIMIZED, type, 0, NULL, 0, NULL);
     return mlirLocationFusedGet(e->mlir, 1, &e->loc, sub);
 }
 MlirOperation em_function_end(Emit *e, Function *f, V value) {
@@ -369,15 +384,22 @@ void em_at(Emit *e, Span span) {
 uint32_t em_bytes(Dtype d) { return dtype_info[d].bits / 8; }
 MlirType em_memory_type(Emit *e, Dtype d) {
     switch (d) {
-    case DT_f32: return e->f32;
-    case DT_f64: return e->f64;
-    case DT_f16: return e->f16;
+    case DT_f32:
+        return e->f32;
+    case DT_f64:
+        return e->f64;
+    case DT_f16:
+        return e->f16;
     default:
         switch (dtype_info[d].bits) {
-        case 8: return e->i8;
-        case 16: return e->i16;
-        case 32: return e->i32;
-        default: return e->i64;
+        case 8:
+            return e->i8;
+        case 16:
+            return e->i16;
+        case 32:
+            return e->i32;
+        default:
+            return e->i64;
         }
     }
 }
@@ -409,8 +431,8 @@ static V round_bf16(Emit *e, V x) {
     uint32_t w = em_width(x);
     MlirType i32 = em_vec(e, e->i32, w), f32 = em_vec(e, e->f32, w);
     V bits = em_cast(e, "llvm.bitcast", i32, x);
-    V odd = em_bin(e, "llvm.and", em_bin(e, "llvm.lshr", bits, em_int(e, i32, 16)),
-                   em_int(e, i32, 1));
+    V odd =
+        em_bin(e, "llvm.and", em_bin(e, "llvm.lshr", bits, em_int(e, i32, 16)), em_int(e, i32, 1));
     V up = em_bin(e, "llvm.add", bits, em_bin(e, "llvm.add", odd, em_int(e, i32, 0x7fff)));
     V nan = em_bin(e, "llvm.or", bits, em_int(e, i32, 0x400000));
     V kept = em_select(e, em_cmpf(e, "uno", x, x), nan, up);
@@ -443,7 +465,8 @@ Str em_text(Emit *e, Str s) {
 }
 Str em_shared_function(Emit *e, const Function *f, MlirOperation op) {
     bool fresh;
-    uint32_t id = intern(&e->functions, f->tape->words.at, f->tape->words.n * sizeof *f->tape->words.at, &fresh);
+    uint32_t id = intern(&e->functions, f->tape->words.at,
+                         f->tape->words.n * sizeof *f->tape->words.at, &fresh);
     if (fresh) {
         push(e->arena, &e->names, f->name);
         return f->name;
@@ -453,5 +476,6 @@ Str em_shared_function(Emit *e, const Function *f, MlirOperation op) {
 }
 MlirLocation em_location(Emit *e, Span s) {
     LineCol at = diag_where(e->cx->diags, s);
-    return mlirLocationFileLineColGet(e->mlir, ref(diag_path(e->cx->diags, s.file)), at.line, at.col);
+    return mlirLocationFileLineColGet(e->mlir, ref(diag_path(e->cx->diags, s.file)), at.line,
+                                      at.col);
 }

@@ -27,7 +27,7 @@ typedef struct Emit {
     MlirLocation loc;
     MlirType i1, i8, i16, i32, i64, f16, bf16, f32, f64, ptr;
     Target target;
-    uint32_t nstdlib; /* programs of stdlib that were called */
+    uint32_t nstdlib;  /* programs of stdlib that were called */
     struct Tape *tape; /* of the function being written */
     Intern declared;
     Intern texts;
@@ -39,8 +39,8 @@ typedef struct Emit {
     struct {
         Val *at;
         uint32_t n, cap;
-    } constants; /* em_constant was asked for */
-    Text messages; /* MLIR's diagnostics: internal errors */
+    } constants;        /* em_constant was asked for */
+    Text messages;      /* MLIR's diagnostics: internal errors */
     MlirAttribute unit; /* of debug information: the compile unit; NULL without -g */
     MlirAttribute file;
 } Emit;
@@ -53,10 +53,12 @@ typedef struct {
 } Attr;
 
 /* Appends one operation to e->block. */
-MlirOperation em_op(Emit *, const char *name, uint32_t nresults, const MlirType *results, uint32_t n,
-                    const V *operands, uint32_t nattrs, const Attr *attrs, uint32_t nregions, MlirRegion *regions);
+MlirOperation em_op(Emit *, const char *name, uint32_t nresults, const MlirType *results,
+                    uint32_t n, const V *operands, uint32_t nattrs, const Attr *attrs,
+                    uint32_t nregions, MlirRegion *regions);
 /* One result of the type `t`. */
-V em_1(Emit *, const char *name, MlirType t, uint32_t n, const V *operands, uint32_t nattrs, const Attr *attrs);
+V em_1(Emit *, const char *name, MlirType t, uint32_t n, const V *operands, uint32_t nattrs,
+       const Attr *attrs);
 /* The result has the operand's type. */
 V em_un(Emit *, const char *name, V x);
 V em_bin(Emit *, const char *name, V x, V y);
@@ -70,8 +72,8 @@ V em_cmpf(Emit *, const char *predicate, V x, V y);
 
 /* Types: w = 1 is the scalar itself, else vector<w x t>. */
 MlirType em_vec(Emit *, MlirType t, uint32_t w);
-MlirType em_elem(V x);   /* element type of a vector, or the type itself */
-uint32_t em_width(V x);  /* lanes; 1 for scalars */
+MlirType em_elem(V x);  /* element type of a vector, or the type itself */
+uint32_t em_width(V x); /* lanes; 1 for scalars */
 V em_broadcast(Emit *, V scalar, uint32_t w);
 /* Lanes of a, then of b, by number. */
 V em_shuffle(Emit *, V a, V b, uint32_t n, const int64_t *lanes);
@@ -90,10 +92,12 @@ V em_load(Emit *, MlirType t, V p, uint32_t align);
 void em_store(Emit *, V v, V p, uint32_t align);
 V em_masked_load(Emit *, MlirType vector, V p, V mask, V otherwise, uint32_t align);
 void em_masked_store(Emit *, V v, V p, V mask, uint32_t align);
-V em_gather(Emit *, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise, uint32_t align);
+V em_gather(Emit *, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise,
+            uint32_t align);
 
-/* Regions: begin a block, fill it (e->block is it), end it. Operations may still be appended to outer blocks
-   while an inner one is open: they come before the operation that owns the inner one. */
+/* Regions: begin a block, fill it (e->block is it), end it. Operations may still be appended to
+   outer blocks while an inner one is open: they come before the operation that owns the inner one.
+ */
 typedef struct {
     MlirBlock outer, block;
     MlirRegion region;
@@ -102,8 +106,8 @@ Scope em_begin(Emit *, uint32_t nargs, const MlirType *args);
 void em_end(Emit *, Scope *); /* e->block is the outer one again */
 V em_arg(Scope *, uint32_t i);
 
-/* scf.for lo..hi by step with n carried values. Open: the body's block; args 0: the index, 1 … n: the carried. Close:
-   yields `next`, writes the results. */
+/* scf.for lo..hi by step with n carried values. Open: the body's block; args 0: the index, 1 … n:
+   the carried. Close: yields `next`, writes the results. */
 typedef struct {
     Scope scope;
     V lo, hi, step;
@@ -135,8 +139,10 @@ typedef struct {
     bool visible;
     struct Tape *tape;
 } Function;
-Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args, bool visible);
-/* Ends it, `value` (of no type: none) being returned; appended to the module. What is not `visible` is internal. */
+Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args,
+                     bool visible);
+/* Ends it, `value` (of no type: none) being returned; appended to the module. What is not `visible`
+ * is internal. */
 MlirOperation em_function_end(Emit *, Function *, V value);
 /* Declares an outer function (once), and calls it; em_call_local: one of this module. */
 void em_declare(Emit *, const char *name, MlirType result, uint32_t n, const MlirType *args);
@@ -155,8 +161,8 @@ Str em_text(Emit *, Str);
 Str em_shared_function(Emit *, const Function *, MlirOperation);
 MlirLocation em_location(Emit *, Span);
 
-/* ---- element types: in memory and in registers. bool: i8 and i1; bf16, f16: 16 bits and f32 (rounded after every
-   operation); the others are the same. */
+/* ---- element types: in memory and in registers. bool: i8 and i1; bf16, f16: 16 bits and f32
+   (rounded after every operation); the others are the same. */
 MlirType em_memory_type(Emit *, Dtype);
 MlirType em_register_type(Emit *, Dtype);
 uint32_t em_bytes(Dtype);

@@ -5,8 +5,8 @@
 #include <mlir-c/BuiltinTypes.h>
 #include <mlir-c/Dialect/LLVM.h>
 
-/* NAME: checks what the caller gave, gets the workspace, calls the schedule. All checks are one condition; only when
-   it holds are they made one by one, to say which. */
+/* NAME: checks what the caller gave, gets the workspace, calls the schedule. All checks are one
+   condition; only when it holds are they made one by one, to say which. */
 
 enum { STACK_BYTES = 8192 };
 
@@ -37,8 +37,10 @@ static void check_divisors(Checks *c, const Signature *s, Dim d) {
     if (!fresh) return;
     const DimExpr *x = dim_at(e->cx->types, d);
     for (uint32_t i = 0; x->kind == DIM_SUM && i < x->nterms; i++)
-        for (uint32_t a = 0; a < x->terms[i].natoms; a++) check_divisors(c, s, x->terms[i].atoms[a]);
-    if (x->kind != DIM_FLOORDIV && x->kind != DIM_MOD && x->kind != DIM_MAX && x->kind != DIM_MIN) return;
+        for (uint32_t a = 0; a < x->terms[i].natoms; a++)
+            check_divisors(c, s, x->terms[i].atoms[a]);
+    if (x->kind != DIM_FLOORDIV && x->kind != DIM_MOD && x->kind != DIM_MAX && x->kind != DIM_MIN)
+        return;
     check_divisors(c, s, x->a);
     check_divisors(c, s, x->b);
     if (x->kind == DIM_MAX || x->kind == DIM_MIN || dim_is_const(x->b)) return;
@@ -51,23 +53,29 @@ static void check_program(Checks *c, const Signature *s, const Jaxpr *j) {
     each(Eqn, q, j->eqns) {
         each(Val, v, q->out) {
             const ArrayType *t = val_array(cx, *v);
-            for (uint32_t d = 0; d < t->rank; d++) check_divisors(c, s, t->dims[d]);
+            for (uint32_t d = 0; d < t->rank; d++)
+                check_divisors(c, s, t->dims[d]);
         }
         Jaxprs subs = eqn_jaxprs(cx->arena, q);
-        each(Jaxpr *, sub, subs) check_program(c, s, *sub);
+        each(Jaxpr *, sub, subs)
+            check_program(c, s, *sub);
     }
 }
 static void check_dims(Checks *c, const Signature *s) {
     Emit *e = c->e;
     for (uint32_t i = 0; i < s->dims.n; i++) {
         V d = c->f->symbol_args[i];
-        Check k = {em_cmpi(e, "slt", d, em_i64(e, 0)), "jaxcc_rt_fail_negative", {text(e, str(s->names[i].at)), d}, 2};
+        Check k = {em_cmpi(e, "slt", d, em_i64(e, 0)),
+                   "jaxcc_rt_fail_negative",
+                   {text(e, str(s->names[i].at)), d},
+                   2};
         push(e->arena, &c->all, k);
     }
     for (uint32_t i = 0; i < e->cx->dim_checks.n; i++) {
         const DimCheck *d = &e->cx->dim_checks.at[i];
         V a = frame_dim(c->f, d->a), b = frame_dim(c->f, d->b);
-        V ta = text(e, signature_dim_text(e->cx, s, d->a)), tb = text(e, signature_dim_text(e->cx, s, d->b));
+        V ta = text(e, signature_dim_text(e->cx, s, d->a)),
+          tb = text(e, signature_dim_text(e->cx, s, d->b));
         Check k = {em_cmpi(e, d->at_most ? "sgt" : "ne", a, b),
                    d->at_most ? "jaxcc_rt_fail_above" : "jaxcc_rt_fail_unequal",
                    {ta, a, tb, b},
@@ -85,10 +93,14 @@ static void check_size(Checks *c, Val v, Str name) {
         symbolic |= !dim_is_const(t->dims[d]);
         V n = em_cast(e, "llvm.sitofp", e->f64, frame_dim(c->f, t->dims[d]));
         V negative = em_cmpf(e, "olt", n, em_float(e, e->f64, 0));
-        total = em_bin(e, "llvm.fmul", total, em_select(e, negative, em_float(e, e->f64, 0x1p63), n));
+        total =
+            em_bin(e, "llvm.fmul", total, em_select(e, negative, em_float(e, e->f64, 0x1p63), n));
     }
     if (!symbolic) return;
-    Check k = {em_cmpf(e, "oge", total, em_float(e, e->f64, 0x1p63)), "jaxcc_rt_fail_size", {text(e, name)}, 1};
+    Check k = {em_cmpf(e, "oge", total, em_float(e, e->f64, 0x1p63)),
+               "jaxcc_rt_fail_size",
+               {text(e, name)},
+               1};
     push(e->arena, &c->all, k);
 }
 static void check_pointer(Checks *c, Val v, V p, Str name) {
@@ -141,7 +153,8 @@ static V run_on(Emit *e, Str body, V *args, uint32_t n, V workspace) {
     return em_int(e, e->i32, 0);
 }
 static V run_body(Plan *p, Emit *e, Frame *f, Str body, V *args, uint32_t n) {
-    if (p->workspace == 0) return run_on(e, body, args, n, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
+    if (p->workspace == 0)
+        return run_on(e, body, args, n, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
     if (dim_is_const(p->workspace) && p->workspace <= STACK_BYTES) {
         MlirBlock was = e->block;
         e->block = f->entry;
@@ -167,17 +180,20 @@ static void write_workspace(Plan *p, Emit *e, const Signature *s) {
     f.symbols.at = s->dims.at, f.symbols.n = s->dims.n;
     f.symbol_args = arena_new(e->arena, V, s->dims.n + 1);
     for (uint32_t i = 0; i < s->dims.n; i++)
-        f.symbol_args[i] = em_load(e, e->i64, em_gep(e, em_arg(&fn.scope, 0), em_i64(e, i), e->i64), 8);
+        f.symbol_args[i] =
+            em_load(e, e->i64, em_gep(e, em_arg(&fn.scope, 0), em_i64(e, i), e->i64), 8);
     em_function_end(e, &fn, frame_dim(&f, p->workspace));
 }
 void entry_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str body) {
     uint32_t n = s->dims.n + s->in.n + s->out.n;
     MlirType *t = arena_new(e->arena, MlirType, n + 1);
-    for (uint32_t i = 0; i < n; i++) t[i] = i < s->dims.n ? e->i64 : e->ptr;
+    for (uint32_t i = 0; i < n; i++)
+        t[i] = i < s->dims.n ? e->i64 : e->ptr;
     Function fn = em_function(e, str(e->cx->options->name), e->i32, n, t, true);
     Frame f = {.plan = p, .e = e, .entry = fn.scope.block};
     V *args = arena_new(e->arena, V, n + 1);
-    for (uint32_t i = 0; i < n; i++) args[i] = em_arg(&fn.scope, i);
+    for (uint32_t i = 0; i < n; i++)
+        args[i] = em_arg(&fn.scope, i);
     f.symbols.at = s->dims.at, f.symbols.n = s->dims.n, f.symbol_args = args;
     Checks c = {.e = e, .f = &f};
     Check cpu = {cpu_check(e), "jaxcc_rt_fail_cpu", {em_i64(e, (int64_t)e->target.need)}, 1};
@@ -188,13 +204,15 @@ void entry_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str body)
     for (uint32_t i = 0; i < s->in.n + s->out.n; i++) {
         Val v = i < s->in.n ? s->in.at[i] : s->out.at[i - s->in.n];
         const ArrayType *ty = val_array(e->cx, v);
-        for (uint32_t d = 0; d < ty->rank; d++) check_divisors(&c, s, ty->dims[d]);
+        for (uint32_t d = 0; d < ty->rank; d++)
+            check_divisors(&c, s, ty->dims[d]);
         Str name = s->names[s->dims.n + i];
         check_size(&c, v, name);
         check_pointer(&c, v, args[s->dims.n + i], name);
     }
     V bad = c.all.at[0].bad;
-    for (uint32_t i = 1; i < c.all.n; i++) bad = em_bin(e, "llvm.or", bad, c.all.at[i].bad);
+    for (uint32_t i = 1; i < c.all.n; i++)
+        bad = em_bin(e, "llvm.or", bad, c.all.at[i].bad);
     If branch = em_if(e, bad);
     V status = first_failure(&c), result;
     em_else(e, &branch, 1, &status);

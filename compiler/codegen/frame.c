@@ -1,6 +1,7 @@
 #include "frame.h"
 
-static Capture *capture(Frame *f, int kind, uint32_t number, Dim symbol, MlirType memory, uint32_t align) {
+static Capture *capture(Frame *f, int kind, uint32_t number, Dim symbol, MlirType memory,
+                        uint32_t align) {
     struct {
         uint64_t kind, number;
         Dim symbol;
@@ -39,10 +40,14 @@ V frame_buffer(Frame *f, Buf *b) {
         return c->inside;
     }
     switch (b->kind) {
-    case BUF_IN: return f->in[b->k];
-    case BUF_OUT: return f->out[b->k];
-    case BUF_WORK: return em_gep(f->e, f->workspace, frame_dim(f, b->offset), f->e->i8);
-    default: return f->slots[b->number];
+    case BUF_IN:
+        return f->in[b->k];
+    case BUF_OUT:
+        return f->out[b->k];
+    case BUF_WORK:
+        return em_gep(f->e, f->workspace, frame_dim(f, b->offset), f->e->i8);
+    default:
+        return f->slots[b->number];
     }
 }
 V frame_scalar(Frame *f, Val v) {
@@ -62,7 +67,8 @@ static V symbol(Frame *f, Dim d) {
         if (f->symbols.at[i] == d) return f->symbol_args[i];
     return em_i64(f->e, 0);
 }
-/* a floordiv b and a mod b as Python's; b is not 0 once the entry's checks have passed, and taken for 1 before. */
+/* a floordiv b and a mod b as Python's; b is not 0 once the entry's checks have passed, and taken
+ * for 1 before. */
 static V floor_op(Emit *e, V a, V b, bool mod) {
     V zero = em_i64(e, 0);
     b = em_select(e, em_cmpi(e, "eq", b, zero), em_i64(e, 1), b);
@@ -83,8 +89,10 @@ static V sum(Frame *f, const DimExpr *x) {
             V a = frame_dim(f, t->atoms[k]);
             p = p.ptr ? em_bin(e, "llvm.mul", p, a) : a;
         }
-        if (!p.ptr) p = em_i64(e, t->coef);
-        else if (t->coef != 1) p = em_bin(e, "llvm.mul", p, em_i64(e, t->coef));
+        if (!p.ptr)
+            p = em_i64(e, t->coef);
+        else if (t->coef != 1)
+            p = em_bin(e, "llvm.mul", p, em_i64(e, t->coef));
         total = total.ptr ? em_bin(e, "llvm.add", total, p) : p;
     }
     return total;
@@ -97,10 +105,14 @@ V frame_dim(Frame *f, Dim d) {
     if (x->kind == DIM_SYMBOL) return symbol(f, d);
     V a = frame_dim(f, x->a), b = frame_dim(f, x->b);
     switch (x->kind) {
-    case DIM_FLOORDIV: return floor_op(e, a, b, false);
-    case DIM_MOD: return floor_op(e, a, b, true);
-    case DIM_MAX: return em_bin(e, "llvm.intr.smax", a, b);
-    default: return em_bin(e, "llvm.intr.smin", a, b);
+    case DIM_FLOORDIV:
+        return floor_op(e, a, b, false);
+    case DIM_MOD:
+        return floor_op(e, a, b, true);
+    case DIM_MAX:
+        return em_bin(e, "llvm.intr.smax", a, b);
+    default:
+        return em_bin(e, "llvm.intr.smin", a, b);
     }
 }
 
@@ -111,8 +123,10 @@ void frame_pass(Frame *inside, V context) {
         const Capture *c = &inside->captures.at[i];
         if (c->kind == CAPTURE_ROW) continue;
         V slot = em_gep(e, context, em_i64(e, i), e->i64);
-        if (c->kind == CAPTURE_BUF) em_store(e, frame_buffer(f, f->plan->bufs.at[c->number]), slot, 8);
-        else if (c->kind == CAPTURE_SYMBOL) em_store(e, frame_dim(f, c->symbol), slot, 8);
+        if (c->kind == CAPTURE_BUF)
+            em_store(e, frame_buffer(f, f->plan->bufs.at[c->number]), slot, 8);
+        else if (c->kind == CAPTURE_SYMBOL)
+            em_store(e, frame_dim(f, c->symbol), slot, 8);
         else {
             Dtype d = val_array(f->plan->cx, c->number)->dtype;
             em_store(e, em_to_memory(e, d, frame_scalar(f, c->number)), slot, em_bytes(d));

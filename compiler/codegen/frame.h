@@ -29,8 +29,8 @@ struct Frame {
         uint32_t n;
     } symbols;
     V *symbol_args;
-    V *slots;        /* by buffer number: the pointer a loop set */
-    V *scalars;      /* by Val: registers of the host */
+    V *slots;   /* by buffer number: the pointer a loop set */
+    V *scalars; /* by Val: registers of the host */
 };
 
 V frame_buffer(Frame *, Buf *);

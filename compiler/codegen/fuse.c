@@ -2,14 +2,16 @@
 #include "kernel.h"
 #include "point.h"
 
-/* Fusion: equations become members of steps. An equation joins the latest step that computes one of its operands if
-   its shape is that step's domain (or the domain's kept axes), it reads the members of that step at their own index
-   only, and everything else it reads is computed before. Index operations and cheap elementwise ones are virtual:
-   computed wherever they are used. What another step needs is stored, wherever it was computed: stores may be added
-   to earlier steps at any time before the code is written.
+/* Fusion: equations become members of steps. An equation joins the latest step that computes one of
+   its operands if its shape is that step's domain (or the domain's kept axes), it reads the members
+   of that step at their own index only, and everything else it reads is computed before. Index
+   operations and cheap elementwise ones are virtual: computed wherever they are used. What another
+   step needs is stored, wherever it was computed: stores may be added to earlier steps at any time
+   before the code is written.
 
-   The obvious way, fusing producers into each consumer, computes a value once per consumer: exponential in a chain
-   of diamonds. Here every value that costs something is computed by exactly one step. */
+   The obvious way, fusing producers into each consumer, computes a value once per consumer:
+   exponential in a chain of diamonds. Here every value that costs something is computed by exactly
+   one step. */
 
 enum { VIRTUAL_COST = 4, STEP_COST = 400 };
 
@@ -50,11 +52,13 @@ static bool match(const Step *s, const ArrayType *t, bool row, Ix *index) {
     for (uint32_t d = 0; d < t->rank; d++) {
         index[d] = 0;
         if (t->dims[d] == 1) continue;
-        while (row && a < s->domain.n && s->reduced[a]) a++;
+        while (row && a < s->domain.n && s->reduced[a])
+            a++;
         if (a == s->domain.n || s->domain.at[a] != t->dims[d]) return false;
         index[d] = s->axes[a++];
     }
-    while (row && a < s->domain.n && s->reduced[a]) a++;
+    while (row && a < s->domain.n && s->reduced[a])
+        a++;
     return a == s->domain.n;
 }
 bool step_index(Plan *p, const Step *s, Val v, Ix *index, bool *row) {
@@ -96,16 +100,19 @@ Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, Dim elements,
     Buf *buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, em_bytes(d)));
     Homes h = {.p = p, .body = b};
     Ix index[32];
-    for (uint32_t i = 0; i < t->rank; i++) index[i] = ix_atom(p->ix, atom_loop(p->ix, t->dims[i]));
+    for (uint32_t i = 0; i < t->rank; i++)
+        index[i] = ix_atom(p->ix, atom_loop(p->ix, t->dims[i]));
     plan_reads(p, v, index, home, &h);
-    while (h.deepest && b->depth > h.deepest->depth && !b->conditional) b = b->outer;
+    while (h.deepest && b->depth > h.deepest->depth && !b->conditional)
+        b = b->outer;
     Step *s = step_new(p, b, STEP_LOOPS, NULL, t);
     step_store(p, s, v, buf, 0, strides, as);
     return buf;
 }
 
 /* ---- what is read */
-void plan_reads(Plan *p, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
+void plan_reads(Plan *p, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix),
+                void *user) {
     Kernel *k = p->dry;
     if (!k) k = p->dry = kernel_new(p, NULL, NULL, NULL);
     k->scopes[0].serial = ++k->serial;
@@ -121,22 +128,28 @@ typedef struct {
     bool ok, shares;
 } Probe;
 
-/* Is what a candidate reads there when the step runs, and read at its own index if the step computes it? */
+/* Is what a candidate reads there when the step runs, and read at its own index if the step
+ * computes it? */
 static void probe(void *user, Val v, const Ix *index, Ix address) {
     Probe *q = user;
     if (!v || !q->ok) return;
     const Info *info = plan_info(q->p, v);
     bool member = info->class == VAL_MEMBER && info->step == q->step->number;
     if (!member) {
-        if (info->step >= q->step->number) q->ok = false;
-        else if (info->buf) each(Store, s, q->step->stores) q->shares |= s->buf->number == info->buf->number;
+        if (info->step >= q->step->number)
+            q->ok = false;
+        else if (info->buf)
+            each(Store, s, q->step->stores)
+                q->shares |= s->buf->number == info->buf->number;
         return;
     }
     Ix own[32];
     bool row;
     const ArrayType *t = val_array(q->p->cx, v);
-    if (!step_index(q->p, q->step, v, own, &row)) q->ok = false;
-    else if (t->rank && memcmp(own, index, t->rank * sizeof *own)) q->ok = false;
+    if (!step_index(q->p, q->step, v, own, &row))
+        q->ok = false;
+    else if (t->rank && memcmp(own, index, t->rank * sizeof *own))
+        q->ok = false;
 }
 /* Collects what another step would have to store. */
 typedef struct {
@@ -158,14 +171,15 @@ static void store_for(void *user, Val v, const Ix *index, Ix address) {
     const Info *info = plan_info(r->p, v);
     if (info->class == VAL_MEMBER && info->step != r->step->number) plan_stored(r->p, r->body, v);
 }
-static void reads_all(Plan *p, const Eqn *e, uint32_t n, void (*seen)(void *, Val, const Ix *, Ix), void *user,
-                      const Ix *index) {
+static void reads_all(Plan *p, const Eqn *e, uint32_t n, void (*seen)(void *, Val, const Ix *, Ix),
+                      void *user, const Ix *index) {
     const ArrayType *y = val_array(p->cx, e->out.at[0]);
     for (uint32_t i = 0; i < n; i++) {
         const ArrayType *t = val_array(p->cx, e->in.at[i]);
         Ix at[32];
         for (uint32_t d = 0; d < t->rank; d++)
-            at[d] = index && !(y->rank == t->rank && t->dims[d] == 1 && y->dims[d] != 1) ? index[d] : 0;
+            at[d] =
+                index && !(y->rank == t->rank && t->dims[d] == 1 && y->dims[d] != 1) ? index[d] : 0;
         plan_reads(p, e->in.at[i], at, seen, user);
     }
 }
@@ -187,31 +201,46 @@ Buf *plan_stored(Plan *p, Body *b, Val v) {
     step_index(p, s, v, index, &row);
     plan_reads(p, v, index, store_for, &r);
     step_store(p, s, v, buf, 0, NULL, DT_none);
-    if (info->class == VAL_VIRTUAL && !val_info(p->cx, v)->lit) info->buf = buf; /* kernels still compute it */
+    if (info->class == VAL_VIRTUAL && !val_info(p->cx, v)->lit)
+        info->buf = buf; /* kernels still compute it */
     return buf;
 }
 
 /* ---- costs */
 static uint32_t own_cost(const Eqn *e) {
     switch (e->prim) {
-    case P_div: case P_sqrt: case P_rem: case P_mulhi: case P_integer_pow: return 4;
-    case P_select_n: case P_convert_element_type: case P_copy: case P_neg: case P_abs: return 1;
-    default: return point_rule[e->prim] ? 1 : 20;
+    case P_div:
+    case P_sqrt:
+    case P_rem:
+    case P_mulhi:
+    case P_integer_pow:
+        return 4;
+    case P_select_n:
+    case P_convert_element_type:
+    case P_copy:
+    case P_neg:
+    case P_abs:
+        return 1;
+    default:
+        return point_rule[e->prim] ? 1 : 20;
     }
 }
 static uint32_t total_cost(Plan *p, const Eqn *e) {
     uint32_t c = own_cost(e);
-    each(Val, v, e->in) if (!val_info(p->cx, *v)->lit) c += plan_info(p, *v)->cost;
+    each(Val, v, e->in)
+        if (!val_info(p->cx, *v)->lit) c += plan_info(p, *v)->cost;
     return c < 100000 ? c : 100000;
 }
 
 /* ---- joining */
-static bool joinable(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *shape, uint32_t nread, bool *shares) {
+static bool joinable(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *shape,
+                     uint32_t nread, bool *shares) {
     Probe q = {.p = p, .body = b, .step = s, .ok = true};
     Ix index[32];
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return false;
     if (s->cost > STEP_COST) return false;
-    if (!match(s, shape, false, index) && !(s->reduces && match(s, shape, true, index))) return false;
+    if (!match(s, shape, false, index) && !(s->reduces && match(s, shape, true, index)))
+        return false;
     reads_all(p, e, nread, probe, &q, index);
     *shares = q.shares;
     return q.ok;
@@ -235,9 +264,11 @@ static uint32_t latest_step(Plan *p, Body *b, const Eqn *e, uint32_t nread, uint
     return r.latest;
 }
 /* The step an equation of this shape joins, or a new one. */
-static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, uint32_t nread, bool reduction) {
+static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, uint32_t nread,
+                      bool reduction) {
     uint32_t leaves, from = latest_step(p, b, e, nread, &leaves);
     bool shares;
+    if (!p->fuse) return NULL;
     if (from > 0 && (!reduction || b->steps.at[from - 1]->kind == STEP_LOOPS) &&
         joinable(p, b, b->steps.at[from - 1], e, shape, nread, &shares))
         return b->steps.at[from - 1];
@@ -257,7 +288,7 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     info->e = e;
     info->cost = total_cost(p, e);
     latest_step(p, b, e, e->in.n, &leaves);
-    if (info->cost <= VIRTUAL_COST && leaves <= 1) {
+    if (p->fuse && info->cost <= VIRTUAL_COST && leaves <= 1) {
         info->class = VAL_VIRTUAL;
         return;
     }
@@ -283,14 +314,16 @@ static void set_axes(Step *s, const ArrayType *t, const bool *reduced) {
 }
 static bool any_row(Plan *p, const Step *s) {
     Ix index[32];
-    each(Val, v, s->members) if (!match(s, val_array(p->cx, *v), false, index)) return true;
+    each(Val, v, s->members)
+        if (!match(s, val_array(p->cx, *v), false, index)) return true;
     return false;
 }
 static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
     const ArrayType *t = val_array(p->cx, e->in.at[0]);
     Ints axes = param_ints(e, K_axes);
     bool *reduced = arena_new(p->arena, bool, t->rank + 1);
-    each(int64_t, a, axes) reduced[*a] = true;
+    each(int64_t, a, axes)
+        reduced[*a] = true;
     Step *s = step_for(p, b, e, t, 1, true);
     Ix index[32];
     if (s && !match(s, t, false, index)) s = NULL;
@@ -317,7 +350,8 @@ static void plan_virtual(Plan *p, const Eqn *e) {
     }
 }
 static bool all_scalar(Plan *p, const Eqn *e) {
-    each(Val, v, e->out) if (val_array(p->cx, *v)->rank) return false;
+    each(Val, v, e->out)
+        if (val_array(p->cx, *v)->rank) return false;
     return true;
 }
 static void plan_scalar(Plan *p, Body *b, const Eqn *e) {
@@ -331,7 +365,8 @@ static void plan_scalar(Plan *p, Body *b, const Eqn *e) {
         info->step = s->number;
     }
 }
-void plan_scalar_reads(Plan *p, const Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
+void plan_scalar_reads(Plan *p, const Step *s, void (*seen)(void *, Val, const Ix *, Ix),
+                       void *user) {
     each(Val, v, s->e->out) {
         Info *info = plan_info(p, *v);
         info->class = VAL_VIRTUAL;
@@ -342,11 +377,13 @@ void plan_scalar_reads(Plan *p, const Step *s, void (*seen)(void *, Val, const I
 static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
     each(Val, v, e->in) {
         Info *info = plan_info(p, *v);
-        if (info->class == VAL_MEMBER) plan_stored(p, b, *v);
+        if (info->class == VAL_MEMBER)
+            plan_stored(p, b, *v);
         else if (info->class == VAL_VIRTUAL) {
             const ArrayType *t = val_array(p->cx, *v);
             Ix at[32];
-            for (uint32_t d = 0; d < t->rank; d++) at[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
+            for (uint32_t d = 0; d < t->rank; d++)
+                at[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
             Reads r = {.p = p, .body = b, .step = &(Step){.number = UINT32_MAX}};
             plan_reads(p, *v, at, store_for, &r);
         }
@@ -364,14 +401,16 @@ static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
     info->step = s->number;
     push(p->arena, &s->members, e->out.at[0]);
 }
-/* y = x with `update` written over it at a place; in x's own memory where nobody reads x any more. */
+/* y = x with `update` written over it at a place; in x's own memory where nobody reads x any more.
+ */
 static void plan_update(Plan *p, Body *b, const Eqn *e) {
     Val x = e->in.at[0], update = e->in.at[1], y = e->out.at[0];
     const ArrayType *t = val_array(p->cx, x), *u = val_array(p->cx, update);
     Info *info = plan_info(p, y), *old = plan_info(p, x);
     bool dies = old->uses == 0 && !val_info(p->cx, x)->lit;
     Buf *from = dies && old->class != VAL_VIRTUAL ? plan_stored(p, b, x) : NULL;
-    bool mine = from && !old->borrowed && (from->kind == BUF_WORK || (from->kind == BUF_SLOT && from->k));
+    bool mine =
+        from && !old->borrowed && (from->kind == BUF_WORK || (from->kind == BUF_SLOT && from->k));
     mine = mine && !old->strides && !old->offset;
     if (mine) from->written = true;
     Buf *buf = mine ? from : buf_for(p, BUF_WORK, y);
@@ -410,7 +449,8 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e, bool stack) {
     Buf *buf = buf_for(p, BUF_WORK, y);
     Dim at = 0;
     Dim *dense = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
-    for (uint32_t d = t->rank; d-- > 0;) dense[d] = stride, stride = dim_mul(ts, stride, t->dims[d]);
+    for (uint32_t d = t->rank; d-- > 0;)
+        dense[d] = stride, stride = dim_mul(ts, stride, t->dims[d]);
     each(Val, x, e->in) {
         const ArrayType *xt = val_array(p->cx, *x);
         Dim *strides = arena_new(p->arena, Dim, xt->rank + 1);
@@ -441,31 +481,52 @@ static bool small(Plan *p, Val v) {
 static bool trivial_reduction(Plan *p, const Eqn *e) {
     const ArrayType *t = val_array(p->cx, e->in.at[0]);
     Ints axes = param_ints(e, K_axes);
-    each(int64_t, a, axes) if (t->dims[*a] != 1) return false;
+    each(int64_t, a, axes)
+        if (t->dims[*a] != 1) return false;
     return true;
 }
 static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     Lower how = prim_lower[e->prim];
     bool joins = (e->prim == P_concatenate || e->prim == P_stack) && !small(p, e->out.at[0]);
     switch (how) {
-    case LOWER_CALL: case LOWER_NONE: return diag(p->cx->diags, e->span, "primitive '%s' is not supported yet", prim_name[e->prim]);
-    case LOWER_COND: case LOWER_WHILE: case LOWER_SCAN: return plan_control(p, b, e);
-    case LOWER_DOT: plan_dot_or_cum(p, b, e, STEP_DOT); break;
-    case LOWER_CUM:
-        if (val_array(p->cx, e->in.at[0])->dims[param_int(e, K_axis, 0)] == 1) plan_virtual(p, e);
-        else plan_dot_or_cum(p, b, e, STEP_CUM);
+    case LOWER_CALL:
+    case LOWER_NONE:
+        return diag(p->cx->diags, e->span, "primitive '%s' is not supported yet",
+                    prim_name[e->prim]);
+    case LOWER_COND:
+    case LOWER_WHILE:
+    case LOWER_SCAN:
+        return plan_control(p, b, e);
+    case LOWER_DOT:
+        plan_dot_or_cum(p, b, e, STEP_DOT);
         break;
-    case LOWER_UPDATE: plan_update(p, b, e); break;
-    case LOWER_REDUCE: case LOWER_ARG:
-        if (!trivial_reduction(p, e)) plan_reduce(p, b, e);
-        else if (all_scalar(p, e)) plan_scalar(p, b, e);
-        else plan_virtual(p, e);
+    case LOWER_CUM:
+        if (val_array(p->cx, e->in.at[0])->dims[param_int(e, K_axis, 0)] == 1)
+            plan_virtual(p, e);
+        else
+            plan_dot_or_cum(p, b, e, STEP_CUM);
+        break;
+    case LOWER_UPDATE:
+        plan_update(p, b, e);
+        break;
+    case LOWER_REDUCE:
+    case LOWER_ARG:
+        if (!trivial_reduction(p, e))
+            plan_reduce(p, b, e);
+        else if (all_scalar(p, e))
+            plan_scalar(p, b, e);
+        else
+            plan_virtual(p, e);
         break;
     default:
-        if (all_scalar(p, e)) plan_scalar(p, b, e);
-        else if (joins) plan_join_arrays(p, b, e, e->prim == P_stack);
-        else if (how == LOWER_INDEX) plan_virtual(p, e);
-        else plan_point(p, b, e);
+        if (all_scalar(p, e))
+            plan_scalar(p, b, e);
+        else if (joins)
+            plan_join_arrays(p, b, e, e->prim == P_stack);
+        else if (how == LOWER_INDEX)
+            plan_virtual(p, e);
+        else
+            plan_point(p, b, e);
     }
     return true;
 }
@@ -474,7 +535,9 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
 static void release(Plan *p, Val v) {
     Info *info = plan_info(p, v);
     if (val_info(p->cx, v)->lit || info->uses == 0 || --info->uses > 0) return;
-    if (info->class == VAL_VIRTUAL && info->e) each(Val, x, info->e->in) release(p, *x);
+    if (info->class == VAL_VIRTUAL && info->e)
+        each(Val, x, info->e->in)
+            release(p, *x);
 }
 static void result(Plan *p, Body *b, Val v, Buf *want) {
     Info *info = plan_info(p, v);
@@ -483,7 +546,8 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
         step_store(p, b->steps.at[info->step - 1], v, want, 0, NULL, DT_none);
         return;
     }
-    bool movable = info->buf && info->buf->kind == BUF_WORK && want->kind != BUF_WORK && !info->offset && !info->strides;
+    bool movable = info->buf && info->buf->kind == BUF_WORK && want->kind != BUF_WORK &&
+                   !info->offset && !info->strides;
     if (movable && !info->buf->k) { /* its buffer becomes the one wanted */
         *info->buf = *want;
         return;
@@ -501,21 +565,31 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
     step_store(p, s, v, want, 0, NULL, DT_none);
 }
 static void count_uses(Plan *p, const Jaxpr *j) {
-    each(Eqn, e, j->eqns) each(Val, v, e->in) plan_info(p, *v)->uses++;
-    each(Val, v, j->out) plan_info(p, *v)->uses++;
+    each(Eqn, e, j->eqns)
+        each(Val, v, e->in)
+            plan_info(p, *v)->uses++;
+    each(Val, v, j->out)
+        plan_info(p, *v)->uses++;
 }
 bool plan_body(Plan *p, Body *b) {
     const Jaxpr *j = b->j;
     count_uses(p, j);
     each(Eqn, e, j->eqns) {
-        if (e->prim == P_dynamic_update_slice) each(Val, v, e->in) release(p, *v);
+        if (e->prim == P_dynamic_update_slice)
+            each(Val, v, e->in)
+                release(p, *v);
         if (!plan_eqn(p, b, e)) return false;
         bool lazy = plan_info(p, e->out.n ? e->out.at[0] : 0)->class == VAL_VIRTUAL;
-        if (!lazy && e->prim != P_dynamic_update_slice) each(Val, v, e->in) release(p, *v);
+        if (!lazy && e->prim != P_dynamic_update_slice)
+            each(Val, v, e->in)
+                release(p, *v);
     }
     for (uint32_t i = 0; i < j->out.n; i++)
-        if (b->out_slots[i]) result(p, b, j->out.at[i], b->out_slots[i]);
-        else if (plan_info(p, j->out.at[i])->class == VAL_MEMBER) plan_stored(p, b, j->out.at[i]);
-    each(Step *, s, b->steps) schedule_step(p, b, *s);
+        if (b->out_slots[i])
+            result(p, b, j->out.at[i], b->out_slots[i]);
+        else if (plan_info(p, j->out.at[i])->class == VAL_MEMBER)
+            plan_stored(p, b, j->out.at[i]);
+    each(Step *, s, b->steps)
+        schedule_step(p, b, *s);
     return true;
 }

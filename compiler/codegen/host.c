@@ -38,7 +38,9 @@ static void scalar_step(Host *h, Step *s) {
 
 /* ---- kernels */
 static const KernelKind *kind_of(const Step *s) {
-    return s->kind == STEP_DOT ? &kernel_dot : s->kind == STEP_CUM ? &kernel_cumulative : &kernel_loops;
+    return s->kind == STEP_DOT   ? &kernel_dot
+           : s->kind == STEP_CUM ? &kernel_cumulative
+                                 : &kernel_loops;
 }
 /* Operations of the whole step, and of one unit; -1 when known at run time only. */
 static int64_t known_cost(Host *h, const Step *s) {
@@ -55,8 +57,8 @@ static void inline_kernel(Host *h, Step *s, const KernelKind *kind) {
     Kernel *k = kernel_new(h->plan, h->e, &h->frame, s);
     kind->write(k, em_i64(h->e, 0), frame_dim(&h->frame, kind->units(h->plan, s)));
 }
-/* A function of its own, kernel(context, lo, hi); called, or split over threads when that is worth it. Equal kernels
-   are one function. */
+/* A function of its own, kernel(context, lo, hi); called, or split over threads when that is worth
+   it. Equal kernels are one function. */
 static Str outline(Host *h, Step *s, Frame *f) {
     Emit *e = h->e;
     MlirType args[3] = {e->ptr, e->i64, e->i64};
@@ -73,15 +75,19 @@ static Str outline(Host *h, Step *s, Frame *f) {
 static V grain(Host *h, const Step *s, V units, int64_t cost) {
     Emit *e = h->e;
     V total;
-    if (cost >= 0) total = em_i64(e, cost);
+    if (cost >= 0)
+        total = em_i64(e, cost);
     else {
         total = em_i64(e, s->cost + 1);
-        for (uint32_t i = 0; i < s->domain.n; i++) total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->domain.at[i]));
-        if (s->kind == STEP_DOT) total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->dot->k));
+        for (uint32_t i = 0; i < s->domain.n; i++)
+            total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->domain.at[i]));
+        if (s->kind == STEP_DOT)
+            total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->dot->k));
     }
     /* units of at least PARALLEL_COST operations */
     V each_unit = em_bin(e, "llvm.udiv", total, em_bin(e, "llvm.intr.umax", units, em_i64(e, 1)));
-    V n = em_bin(e, "llvm.udiv", em_i64(e, PARALLEL_COST), em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
+    V n = em_bin(e, "llvm.udiv", em_i64(e, PARALLEL_COST),
+                 em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
     return em_bin(e, "llvm.intr.umax", n, em_i64(e, 1));
 }
 static void kernel_step(Host *h, Step *s) {
@@ -114,8 +120,14 @@ static bool empty(const Step *s) {
 }
 static void host_step(Host *h, Step *s) {
     switch (s->kind) {
-    case STEP_SCALAR: scalar_step(h, s); break;
-    case STEP_COND: case STEP_WHILE: case STEP_SCAN: host_control(h, s); break;
+    case STEP_SCALAR:
+        scalar_step(h, s);
+        break;
+    case STEP_COND:
+    case STEP_WHILE:
+    case STEP_SCAN:
+        host_control(h, s);
+        break;
     default:
         if (!s->stores.n || empty(s)) break;
         kernel_step(h, s);
@@ -123,7 +135,8 @@ static void host_step(Host *h, Step *s) {
     }
 }
 void host_body(Host *h, Body *b) {
-    each(Step *, s, b->steps) host_step(h, *s);
+    each(Step *, s, b->steps)
+        host_step(h, *s);
 }
 
 /* ---- the entry function */
@@ -142,9 +155,12 @@ static void open_frame(Host *h, const Signature *s, Scope *scope, const Jaxpr *j
     f->in = arena_new(e->arena, V, nin + 1), f->out = arena_new(e->arena, V, nout + 1);
     f->slots = arena_new(e->arena, V, h->plan->bufs.n + 1);
     f->scalars = arena_new(e->arena, V, h->plan->cx->nvals + 1);
-    for (uint32_t i = 0; i < s->dims.n; i++) f->symbol_args[i] = em_arg(scope, i);
-    for (uint32_t i = 0; i < nin; i++) f->in[i] = em_arg(scope, s->dims.n + i);
-    for (uint32_t i = 0; i < nout; i++) f->out[i] = em_arg(scope, s->dims.n + nin + i);
+    for (uint32_t i = 0; i < s->dims.n; i++)
+        f->symbol_args[i] = em_arg(scope, i);
+    for (uint32_t i = 0; i < nin; i++)
+        f->in[i] = em_arg(scope, s->dims.n + i);
+    for (uint32_t i = 0; i < nout; i++)
+        f->out[i] = em_arg(scope, s->dims.n + nin + i);
     f->workspace = em_arg(scope, s->dims.n + nin + nout);
     for (uint32_t i = 0; i < nin; i++)
         if (plan_info(h->plan, s->in.at[i])->class == VAL_SCALAR)
@@ -159,8 +175,10 @@ static void open_frame(Host *h, const Signature *s, Scope *scope, const Jaxpr *j
 }
 static uint32_t parameters(Emit *e, const Signature *s, MlirType *t) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < s->dims.n; i++) t[n++] = e->i64;
-    for (uint32_t i = 0; i < s->in.n + s->out.n; i++) t[n++] = e->ptr;
+    for (uint32_t i = 0; i < s->dims.n; i++)
+        t[n++] = e->i64;
+    for (uint32_t i = 0; i < s->in.n + s->out.n; i++)
+        t[n++] = e->ptr;
     return n;
 }
 /* The schedule, as an inner function with the workspace as its last argument. */

@@ -1,8 +1,8 @@
 #include "host.h"
 #include <mlir-c/BuiltinTypes.h>
 
-/* Control flow of the host: scf loops whose carried values are the scalars, and for arrays the pointers to where they
-   are and where they go next. */
+/* Control flow of the host: scf loops whose carried values are the scalars, and for arrays the
+   pointers to where they are and where they go next. */
 
 static void pass(Host *h, Val operand, Val input) {
     if (val_array(h->plan->cx, input)->rank == 0) h->frame.scalars[input] = host_scalar(h, operand);
@@ -32,7 +32,8 @@ static V *carries_open(Host *h, Step *s, const Val *operands) {
         if (c->kind == CARRY_FIXED) *slot_of(h, c->current) = from;
         if (c->kind == CARRY_IN_PLACE) {
             V a = frame_buffer(&h->frame, c->a);
-            if (c->a->number != c->operand->number) host_copy(h, a, from, host_bytes(h, operands[i]));
+            if (c->a->number != c->operand->number)
+                host_copy(h, a, from, host_bytes(h, operands[i]));
             *slot_of(h, c->current) = a;
         }
         if (c->kind != CARRY_SWAP) continue;
@@ -88,17 +89,21 @@ static void host_while(Host *h, Step *s) {
     const Eqn *q = s->e;
     const Jaxpr *cond = s->bodies[0]->j, *body = s->bodies[1]->j;
     uint32_t nc = cond->in.n - s->ncarries, nb = body->in.n - s->ncarries, n = carried_count(s);
-    for (uint32_t i = 0; i < nc; i++) pass(h, q->in.at[i], cond->in.at[i]);
-    for (uint32_t i = 0; i < nb; i++) pass(h, q->in.at[nc + i], body->in.at[i]);
+    for (uint32_t i = 0; i < nc; i++)
+        pass(h, q->in.at[i], cond->in.at[i]);
+    for (uint32_t i = 0; i < nb; i++)
+        pass(h, q->in.at[nc + i], body->in.at[i]);
     V *init = carries_open(h, s, q->in.at + nc + nb);
     MlirType *types = arena_new(e->arena, MlirType, n + 1);
-    for (uint32_t i = 0; i < n; i++) types[i] = mlirValueGetType(init[i]);
+    for (uint32_t i = 0; i < n; i++)
+        types[i] = mlirValueGetType(init[i]);
     Scope before = em_begin(e, n, types);
     carries_bind(h, s, &before, 0, cond->in.at + nc);
     host_body(h, s->bodies[0]);
     V *o = arena_new(e->arena, V, n + 1);
     o[0] = host_scalar(h, cond->out.at[0]);
-    for (uint32_t i = 0; i < n; i++) o[i + 1] = em_arg(&before, i);
+    for (uint32_t i = 0; i < n; i++)
+        o[i + 1] = em_arg(&before, i);
     em_op(e, "scf.condition", 0, NULL, n + 1, o, 0, NULL, 0, NULL);
     em_end(e, &before);
     Scope after = em_begin(e, n, types);
@@ -127,21 +132,25 @@ static void host_scan(Host *h, Step *s) {
     const Jaxpr *body = s->bodies[0]->j;
     uint32_t nk = (uint32_t)param_int(q, K_num_consts, 0), nc = s->ncarries, n = carried_count(s);
     uint32_t nx = q->in.n - nk - nc, ny = q->out.n - nc;
-    for (uint32_t i = 0; i < nk; i++) pass(h, q->in.at[i], body->in.at[i]);
+    for (uint32_t i = 0; i < nk; i++)
+        pass(h, q->in.at[i], body->in.at[i]);
     V *init = carries_open(h, s, q->in.at + nk);
     V length = frame_dim(&h->frame, scan_length(h, s, nx)), one = em_i64(e, 1);
     For f = em_for(e, em_i64(e, 0), length, one, n, init);
     V turn = em_arg(&f.scope, 0);
-    if (param_bool(q, K_reverse)) turn = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", length, one), turn);
+    if (param_bool(q, K_reverse))
+        turn = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", length, one), turn);
     carries_bind(h, s, &f.scope, 1, body->in.at + nk);
     for (uint32_t i = 0; i < nx; i++) {
         Val x = body->in.at[nk + nc + i];
         V p = *slot_of(h, s->xs_slots[i]) = part(h, s->xs[i], turn, x);
         Dtype d = val_array(h->plan->cx, x)->dtype;
         if (val_array(h->plan->cx, x)->rank == 0)
-            h->frame.scalars[x] = em_to_register(e, d, em_load(e, em_memory_type(e, d), p, em_bytes(d)));
+            h->frame.scalars[x] =
+                em_to_register(e, d, em_load(e, em_memory_type(e, d), p, em_bytes(d)));
     }
-    for (uint32_t i = 0; i < ny; i++) *slot_of(h, s->ys_slots[i]) = part(h, s->ys[i], turn, body->out.at[nc + i]);
+    for (uint32_t i = 0; i < ny; i++)
+        *slot_of(h, s->ys_slots[i]) = part(h, s->ys[i], turn, body->out.at[nc + i]);
     host_body(h, s->bodies[0]);
     for (uint32_t i = 0; i < ny; i++)
         if (val_array(h->plan->cx, body->out.at[nc + i])->rank == 0)
@@ -160,9 +169,15 @@ static void branch(Host *h, Step *s, uint32_t k, V index, V *results) {
     bool last = k + 1 == s->nbodies;
     if (!last) {
         V at = em_int(e, mlirValueGetType(index), k);
-        i = em_if(e, em_cmpi(e, em_width(index) == 1 && mlirIntegerTypeGetWidth(mlirValueGetType(index)) == 1 ? "eq" : "sle", index, at));
+        i = em_if(
+            e, em_cmpi(e,
+                       em_width(index) == 1 && mlirIntegerTypeGetWidth(mlirValueGetType(index)) == 1
+                           ? "eq"
+                           : "sle",
+                       index, at));
     }
-    for (uint32_t n = 0; n < b->j->in.n; n++) pass(h, q->in.at[n + 1], b->j->in.at[n]);
+    for (uint32_t n = 0; n < b->j->in.n; n++)
+        pass(h, q->in.at[n + 1], b->j->in.at[n]);
     host_body(h, b);
     uint32_t n = 0;
     for (uint32_t o = 0; o < q->out.n; o++)
@@ -183,7 +198,10 @@ static void host_cond(Host *h, Step *s) {
         if (!s->ys_slots[o]) h->frame.scalars[q->out.at[o]] = *results++;
 }
 void host_control(Host *h, Step *s) {
-    if (s->kind == STEP_COND) host_cond(h, s);
-    else if (s->kind == STEP_WHILE) host_while(h, s);
-    else host_scan(h, s);
+    if (s->kind == STEP_COND)
+        host_cond(h, s);
+    else if (s->kind == STEP_WHILE)
+        host_while(h, s);
+    else
+        host_scan(h, s);
 }

@@ -71,8 +71,10 @@ Ix ix_add(Indices *x, Ix a, Ix b) {
     IxTerm *t = arena_new(x->cx->arena, IxTerm, p.n + q.n + 1);
     uint32_t n = 0, i = 0, j = 0;
     while (i < p.n || j < q.n) {
-        if (j == q.n || (i < p.n && p.at[i].atom < q.at[j].atom)) t[n++] = p.at[i++];
-        else if (i == p.n || q.at[j].atom < p.at[i].atom) t[n++] = q.at[j++];
+        if (j == q.n || (i < p.n && p.at[i].atom < q.at[j].atom))
+            t[n++] = p.at[i++];
+        else if (i == p.n || q.at[j].atom < p.at[i].atom)
+            t[n++] = q.at[j++];
         else {
             t[n] = p.at[i++];
             t[n].coef = dim_add(ts, t[n].coef, q.at[j++].coef);
@@ -95,7 +97,8 @@ Ix ix_scale(Indices *x, Ix a, Dim k) {
 }
 Ix ix_sub(Indices *x, Ix a, Ix b) { return ix_add(x, a, ix_scale(x, b, -1)); }
 
-/* The largest value of terms whose coefficients are not negative; false when a sign is not known. */
+/* The largest value of terms whose coefficients are not negative; false when a sign is not known.
+ */
 static bool largest(Indices *x, Dim c, const IxTerm *t, uint32_t n, Dim *out) {
     Types *ts = x->cx->types;
     for (uint32_t i = 0; i < n; i++) {
@@ -116,7 +119,8 @@ static void split(Indices *x, Ix a, Dim d, Terms *multiple, Dim *mc, Terms *rest
             IxTerm t = p.at[i];
             t.coef = dim_floordiv(ts, t.coef, d);
             multiple->at[multiple->n++] = t;
-        } else rest->at[rest->n++] = p.at[i];
+        } else
+            rest->at[rest->n++] = p.at[i];
     *mc = dim_floordiv(ts, p.c, d);
     *rc = dim_sub(ts, p.c, dim_mul(ts, *mc, d));
 }
@@ -174,10 +178,8 @@ Ix ix_start(Indices *x, Val v, Dim most) {
     bool fresh;
     uint32_t id = intern(&x->starts, &key, sizeof key, &fresh);
     if (fresh) {
-        AtomInfo info = {.kind = ATOM_START,
-                         .extent = dim_add(x->cx->types, most, 1),
-                         .v = v,
-                         .b = most};
+        AtomInfo info = {
+            .kind = ATOM_START, .extent = dim_add(x->cx->types, most, 1), .v = v, .b = most};
         Atom made = atom_new(x, info);
         push(x->cx->arena, &x->by_start, made);
     }
@@ -198,7 +200,8 @@ Dim ix_coef(const Indices *x, Ix i, Atom loop, bool *other) {
     *other = false;
     for (uint32_t k = 0; k < p->n; k++) {
         const AtomInfo *a = atom_at(x, p->at[k].atom);
-        if (p->at[k].atom == loop) coef = p->at[k].coef;
+        if (p->at[k].atom == loop)
+            coef = p->at[k].coef;
         else if ((a->kind == ATOM_DIV || a->kind == ATOM_MOD) && ix_uses(x, a->a, loop))
             *other = true;
     }
@@ -211,8 +214,10 @@ bool ix_bounds(const Indices *x, Ix i, int64_t *lo, int64_t *hi) {
     for (uint32_t k = 0; k < p->n; k++) {
         Dim coef = p->at[k].coef, extent = atom_at(x, p->at[k].atom)->extent;
         if (!dim_is_const(coef) || !dim_is_const(extent) || extent < 1) return false;
-        if (coef < 0) l += (__int128)coef * (extent - 1);
-        else h += (__int128)coef * (extent - 1);
+        if (coef < 0)
+            l += (__int128)coef * (extent - 1);
+        else
+            h += (__int128)coef * (extent - 1);
     }
     if (l < -(INT64_MAX >> 1) || h > INT64_MAX >> 1) return false;
     *lo = (int64_t)l, *hi = (int64_t)h;
@@ -225,9 +230,12 @@ Ix ix_substitute(Indices *x, Ix i, Atom loop, Ix by) {
     for (uint32_t k = 0; k < p.n; k++) {
         const AtomInfo a = *atom_at(x, p.at[k].atom);
         Ix term = ix_atom(x, p.at[k].atom);
-        if (p.at[k].atom == loop) term = by;
-        else if (a.kind == ATOM_DIV) term = ix_div(x, ix_substitute(x, a.a, loop, by), a.b);
-        else if (a.kind == ATOM_MOD) term = ix_mod(x, ix_substitute(x, a.a, loop, by), a.b);
+        if (p.at[k].atom == loop)
+            term = by;
+        else if (a.kind == ATOM_DIV)
+            term = ix_div(x, ix_substitute(x, a.a, loop, by), a.b);
+        else if (a.kind == ATOM_MOD)
+            term = ix_mod(x, ix_substitute(x, a.a, loop, by), a.b);
         sum = ix_add(x, sum, ix_scale(x, term, p.at[k].coef));
     }
     return sum;

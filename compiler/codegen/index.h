@@ -1,5 +1,6 @@
-/* Index arithmetic of kernels: sums of coefficients times atoms. An atom is a loop, a quotient or remainder of an
-   index, or a scalar known when the kernel starts. Interned: equal indices have equal numbers. */
+/* Index arithmetic of kernels: sums of coefficients times atoms. An atom is a loop, a quotient or
+   remainder of an index, or a scalar known when the kernel starts. Interned: equal indices have
+   equal numbers. */
 #ifndef JAXCC_INDEX_H
 #define JAXCC_INDEX_H
 #include "../ir.h"
@@ -19,12 +20,12 @@ typedef struct {
 typedef enum { ATOM_LOOP, ATOM_DIV, ATOM_MOD, ATOM_START } AtomKind;
 typedef struct {
     AtomKind kind;
-    Dim extent;   /* the atom is in [0, extent) */
-    Ix a;         /* DIV, MOD: of what */
-    Dim b;        /* DIV, MOD: by what; START: the largest value, it is clamped to [0, b] */
-    Val v;        /* START: an integer scalar */
-    Atom into;    /* LOOP: collapsed into this loop, which then runs over both (0: itself) */
-    bool merged;  /* LOOP: others were collapsed into it, and it runs to `run` */
+    Dim extent;  /* the atom is in [0, extent) */
+    Ix a;        /* DIV, MOD: of what */
+    Dim b;       /* DIV, MOD: by what; START: the largest value, it is clamped to [0, b] */
+    Val v;       /* START: an integer scalar */
+    Atom into;   /* LOOP: collapsed into this loop, which then runs over both (0: itself) */
+    bool merged; /* LOOP: others were collapsed into it, and it runs to `run` */
     Dim run;
 } AtomInfo;
 
@@ -45,7 +46,8 @@ Ix ix_div(Indices *, Ix, Dim); /* of an index that is never negative */
 Ix ix_mod(Indices *, Ix, Dim);
 /* A dynamic start: the scalar `v`, negative ones as they are, clamped to [0, most]. */
 Ix ix_start(Indices *, Val v, Dim most);
-/* The constant coefficient of a loop in an index; *other says whether the loop is also inside an atom of it. */
+/* The constant coefficient of a loop in an index; *other says whether the loop is also inside an
+ * atom of it. */
 Dim ix_coef(const Indices *, Ix, Atom loop, bool *other);
 /* Does the loop occur at all? */
 bool ix_uses(const Indices *, Ix, Atom loop);

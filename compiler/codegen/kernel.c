@@ -6,7 +6,8 @@
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
-/* ---- what was computed already: by value (or index) and condition; valid while the scope it lies in is open */
+/* ---- what was computed already: by value (or index) and condition; valid while the scope it lies
+ * in is open */
 struct KernelMemo {
     Intern keys;
     struct {
@@ -18,7 +19,13 @@ struct KernelMemo {
     } all;
 };
 /* Kinds of keys that are no values; KEY_ROWS has one for each row of a tile below it. */
-enum { KEY_INDEX = UINT32_MAX, KEY_LANES = UINT32_MAX - 1, KEY_BUF = UINT32_MAX - 2, KEY_ROWS = UINT32_MAX - 3, KEY_DIM = UINT32_MAX - 100 };
+enum {
+    KEY_INDEX = UINT32_MAX,
+    KEY_LANES = UINT32_MAX - 1,
+    KEY_BUF = UINT32_MAX - 2,
+    KEY_ROWS = UINT32_MAX - 3,
+    KEY_DIM = UINT32_MAX - 100
+};
 
 static uint32_t memo_id(Kernel *k, uint32_t v, uint64_t a, const Ix *index, uint32_t n) {
     bool value = v < KEY_DIM; /* loads depend on the condition, indices do not */
@@ -113,7 +120,8 @@ static Reg atom_start(Kernel *k, const AtomInfo *a) {
     if (d->kind == DK_SINT) {
         v = em_bin(e, "llvm.intr.smin", v, most);
         v = em_bin(e, "llvm.intr.smax", v, zero);
-    } else v = em_bin(e, "llvm.intr.umin", v, em_bin(e, "llvm.intr.smax", most, zero));
+    } else
+        v = em_bin(e, "llvm.intr.umin", v, em_bin(e, "llvm.intr.smax", most, zero));
     k->e->block = was;
     return (Reg){v, true, 0};
 }
@@ -132,7 +140,8 @@ static Reg atom_reg(Kernel *k, Atom atom) {
     k->e->block = was;
     return memo_set(k, id, r);
 }
-/* Terms are added from the outermost scope inwards, each partial sum in the scope of its last term. */
+/* Terms are added from the outermost scope inwards, each partial sum in the scope of its last term.
+ */
 static Reg index_reg(Kernel *k, Ix i) {
     uint32_t id = memo_id(k, KEY_INDEX, i, NULL, 0);
     Reg sum = {kernel_dim(k, ix_at(k->ix, i)->c), true, 0}, r;
@@ -175,7 +184,8 @@ static V lanes_of(Kernel *k, Ix i) {
         } else if (a->kind == ATOM_DIV || a->kind == ATOM_MOD) {
             V d = em_broadcast(e, kernel_dim(k, a->b), k->w);
             v = em_bin(e, a->kind == ATOM_DIV ? "llvm.udiv" : "llvm.urem", lanes_of(k, a->a), d);
-        } else v = em_broadcast(e, atom_reg(k, atom).v, k->w);
+        } else
+            v = em_broadcast(e, atom_reg(k, atom).v, k->w);
         if (x.at[n].coef != 1)
             v = em_bin(e, "llvm.mul", v, em_broadcast(e, kernel_dim(k, x.at[n].coef), k->w));
         sum = em_bin(e, "llvm.add", sum, v);
@@ -234,7 +244,8 @@ Ix kernel_address(Kernel *k, Val v, const Ix *index) {
 }
 static bool written_here(Kernel *k, const Buf *b) {
     if (!k->step) return false;
-    each(Store, s, k->step->stores) if (s->buf->number == b->number) return true;
+    each(Store, s, k->step->stores)
+        if (s->buf->number == b->number) return true;
     return false;
 }
 static V both(Kernel *k, V a, V b) {
@@ -279,10 +290,12 @@ static V load_vector(Kernel *k, V p, Dtype d, V mask) {
 }
 static V reversed(Kernel *k, V v) {
     int64_t lanes[512];
-    for (uint32_t i = 0; i < k->w; i++) lanes[i] = k->w - 1 - i;
+    for (uint32_t i = 0; i < k->w; i++)
+        lanes[i] = k->w - 1 - i;
     return em_shuffle(k->e, v, v, k->w, lanes);
 }
-/* Lanes `rows` apart, in whole rows: the rows are loaded once, and each column is a shuffle of them. */
+/* Lanes `rows` apart, in whole rows: the rows are loaded once, and each column is a shuffle of
+ * them. */
 static V load_column(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
     Emit *e = k->e;
     int64_t lanes[512];
@@ -293,9 +306,12 @@ static V load_column(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
     if (!memo_get(k, id, &r)) {
         MlirType t = em_memory_type(e, d);
         V p = em_gep(e, kernel_buffer(k, b), index_reg(k, first).v, t);
-        r = memo_set(k, id, (Reg){em_load(e, em_vec(e, t, k->w * (uint32_t)rows), p, em_bytes(d)), false, k->depth});
+        r = memo_set(k, id,
+                     (Reg){em_load(e, em_vec(e, t, k->w * (uint32_t)rows), p, em_bytes(d)), false,
+                           k->depth});
     }
-    for (uint32_t i = 0; i < k->w; i++) lanes[i] = column + i * rows;
+    for (uint32_t i = 0; i < k->w; i++)
+        lanes[i] = column + i * rows;
     return em_shuffle(e, r.v, r.v, k->w, lanes);
 }
 static bool column_of_rows(Kernel *k, Ix address, Dim coef, Dim rows) {
@@ -320,14 +336,16 @@ static void transpose(Emit *e, V *v, uint32_t w) {
             v[i + half] = em_shuffle(e, a, b, w, hi);
         }
 }
-/* Far apart along the lanes, neighbours along the tile: its rows are loaded and transposed at the first one. */
+/* Far apart along the lanes, neighbours along the tile: its rows are loaded and transposed at the
+ * first one. */
 static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
     Emit *e = k->e;
     MlirType t = em_memory_type(e, d);
     Ix first = ix_sub(k->ix, address, ix_dim(k->ix, k->tile_at));
     uint32_t ids[64];
     Reg r;
-    for (uint32_t i = 0; i < k->tile; i++) ids[i] = memo_id(k, KEY_ROWS - 1 - i, (uint64_t)b->number << 32 | first, NULL, 0);
+    for (uint32_t i = 0; i < k->tile; i++)
+        ids[i] = memo_id(k, KEY_ROWS - 1 - i, (uint64_t)b->number << 32 | first, NULL, 0);
     if (memo_get(k, ids[k->tile_at], &r)) return r.v;
     V v[64], base = kernel_buffer(k, b), at = index_reg(k, first).v, stride = kernel_dim(k, coef);
     for (uint32_t i = 0; i < k->tile; i++) {
@@ -335,7 +353,8 @@ static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
         v[i] = em_load(e, em_vec(e, t, k->tile), em_gep(e, base, row, t), em_bytes(d));
     }
     transpose(e, v, k->tile);
-    for (uint32_t i = 0; i < k->tile; i++) memo_set(k, ids[i], (Reg){v[i], false, k->depth});
+    for (uint32_t i = 0; i < k->tile; i++)
+        memo_set(k, ids[i], (Reg){v[i], false, k->depth});
     return v[k->tile_at];
 }
 static bool tiled(Kernel *k, Ix address) {
@@ -361,8 +380,8 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
         m = load_vector(k, em_gep(e, base, index_reg(k, address).v, t), d, mask);
     } else if (!other && coef == -1) {
         V first = em_bin(e, "llvm.sub", index_reg(k, address).v, em_i64(e, k->w - 1));
-        m = reversed(k, load_vector(k, em_gep(e, base, first, t), d,
-                                    mask.ptr ? reversed(k, mask) : mask));
+        m = reversed(
+            k, load_vector(k, em_gep(e, base, first, t), d, mask.ptr ? reversed(k, mask) : mask));
     } else if (!other && column_of_rows(k, address, coef, rows)) {
         m = load_column(k, b, d, address, rows);
     } else if (!other && tiled(k, address)) {
@@ -390,8 +409,10 @@ void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
     Dim coef = ix_coef(k->ix, address, k->lane, &other);
     if (!other && coef == 1) {
         V p = em_gep(e, base, i, t);
-        if (k->tail.ptr) em_masked_store(e, m, p, k->tail, em_bytes(d));
-        else em_store(e, m, p, em_bytes(d));
+        if (k->tail.ptr)
+            em_masked_store(e, m, p, k->tail, em_bytes(d));
+        else
+            em_store(e, m, p, em_bytes(d));
         return;
     }
     V p = em_gep(e, base, kernel_index_lanes(k, address, e->i64).v, t);
@@ -411,13 +432,15 @@ static V stdlib_function(Kernel *k, const char *name, const V *x, uint32_t n, ui
     bool fresh;
     intern(&e->declared, symbol.at, symbol.n, &fresh);
     MlirType t[8];
-    for (uint32_t i = 0; i < n; i++) t[i] = mlirValueGetType(x[i]);
+    for (uint32_t i = 0; i < n; i++)
+        t[i] = mlirValueGetType(x[i]);
     if (fresh) {
         V args[8];
         MlirType *types = arena_new(e->arena, MlirType, n);
         memcpy(types, t, n * sizeof *t);
         Function f = em_function(e, symbol, t[0], n, types, false);
-        for (uint32_t i = 0; i < n; i++) args[i] = em_arg(&f.scope, i);
+        for (uint32_t i = 0; i < n; i++)
+            args[i] = em_arg(&f.scope, i);
         V y = stdlib_run(k, stdlib_program(k->plan->cx, name), args, w);
         em_function_end(e, &f, y);
     }
@@ -448,16 +471,22 @@ static V literal(Emit *e, Dtype d, const Lit *l, uint32_t w) {
     MlirType t = em_vec(e, em_register_type(e, d), w);
     double f = l->kind == LIT_FLOAT ? l->re : (l->negative ? -(double)l->i : (double)l->i);
     if (dtype_info[d].kind == DK_FLOAT) return em_float(e, t, f);
-    int64_t i = l->kind == LIT_FLOAT ? (int64_t)l->re : l->negative ? -(int64_t)l->i : (int64_t)l->i;
+    int64_t i = l->kind == LIT_FLOAT ? (int64_t)l->re
+                : l->negative        ? -(int64_t)l->i
+                                     : (int64_t)l->i;
     return em_int(e, t, i);
 }
 static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
     Ctx *cx = k->plan->cx;
     Val lo = j->in.at[0], hi = lo;
-    each(Val, v, j->in) lo = *v < lo ? *v : lo, hi = *v > hi ? *v : hi;
-    each(Eqn, q, j->eqns) each(Val, v, q->out) lo = *v < lo ? *v : lo, hi = *v > hi ? *v : hi;
+    each(Val, v, j->in)
+        lo = *v < lo ? *v : lo, hi = *v > hi ? *v : hi;
+    each(Eqn, q, j->eqns)
+        each(Val, v, q->out)
+            lo = *v < lo ? *v : lo, hi = *v > hi ? *v : hi;
     V *env = arena_new(k->plan->arena, V, hi - lo + 1);
-    for (uint32_t i = 0; i < j->in.n; i++) env[j->in.at[i] - lo] = x[i];
+    for (uint32_t i = 0; i < j->in.n; i++)
+        env[j->in.at[i] - lo] = x[i];
     each(Eqn, q, j->eqns) {
         V a[8];
         for (uint32_t i = 0; i < q->in.n && i < 8; i++) {
@@ -472,7 +501,8 @@ static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
 }
 V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     Ctx *cx = k->plan->cx;
-    Dtype in = val_array(cx, e->in.at[e->in.n > 1 && (e->prim == P_select_n || e->prim == P_clamp)])->dtype;
+    Dtype in = val_array(cx, e->in.at[e->in.n > 1 && (e->prim == P_select_n || e->prim == P_clamp)])
+                   ->dtype;
     Dtype out = val_array(cx, e->out.at[0])->dtype;
     if (point_rule[e->prim]) {
         Point p = {.in = in, .out = out, .e = e, .k = k};
@@ -512,7 +542,8 @@ static Reg eval_point(Kernel *k, const Eqn *e, const Ix *index) {
     uint32_t w = uniform ? 1 : k->w;
     MlirBlock was = kernel_at(k, depth);
     if (k->e->unit.ptr) k->e->loc = em_location(k->e, e->span);
-    for (uint32_t i = 0; i < e->in.n; i++) x[i] = uniform ? r[i].v : kernel_vector(k, r[i]);
+    for (uint32_t i = 0; i < e->in.n; i++)
+        x[i] = uniform ? r[i].v : kernel_vector(k, r[i]);
     V y = kernel_point(k, e, x, w);
     k->e->block = was;
     return (Reg){y, uniform, depth};
@@ -520,7 +551,8 @@ static Reg eval_point(Kernel *k, const Eqn *e, const Ix *index) {
 static Reg eval_eqn(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     if (index_rule[e->prim]) return index_rule[e->prim](k, e, out, index);
     if (eqn_reduces(e)) return reduce_unit(k, e, index);
-    if (prim_lower[e->prim] == LOWER_CUM) return kernel_eval(k, e->in.at[0], index); /* of an axis of extent 1 */
+    if (prim_lower[e->prim] == LOWER_CUM)
+        return kernel_eval(k, e->in.at[0], index); /* of an axis of extent 1 */
     return eval_point(k, e, index);
 }
 Reg kernel_equation(Kernel *k, const Eqn *e, uint32_t out) { return eval_eqn(k, e, out, NULL); }
@@ -532,7 +564,9 @@ static Reg eval_literal(Kernel *k, const ValInfo *info) {
     k->e->block = was;
     return r;
 }
-static bool remembered(const Eqn *e) { return eqn_reduces(e) || prim_lower[e->prim] == LOWER_DOT || prim_lower[e->prim] == LOWER_CUM; }
+static bool remembered(const Eqn *e) {
+    return eqn_reduces(e) || prim_lower[e->prim] == LOWER_DOT || prim_lower[e->prim] == LOWER_CUM;
+}
 
 Reg kernel_eval(Kernel *k, Val v, const Ix *index) {
     Ctx *cx = k->plan->cx;
@@ -551,7 +585,8 @@ Reg kernel_eval(Kernel *k, Val v, const Ix *index) {
         k->seen(k->user, v, index, info->buf ? kernel_address(k, v, index) : 0);
         return memo_set(k, id, (Reg){0});
     }
-    if (info->class == VAL_SCALAR) r = (Reg){frame_scalar(k->frame, v), true, 0};
+    if (info->class == VAL_SCALAR)
+        r = (Reg){frame_scalar(k->frame, v), true, 0};
     else {
         Dim rows = info->strides || info->offset || !t->rank ? 0 : t->dims[t->rank - 1];
         r = kernel_load(k, info->buf, t->dtype, kernel_address(k, v, index), rows);
@@ -574,8 +609,10 @@ void kernel_stores(Kernel *k) {
             bool row;
             if (s->level != k->level || s->row != k->rows) continue;
             step_index(k->plan, step, s->v, index, &row);
-            if (pass == 0) r[i] = kernel_convert(k, kernel_eval(k, s->v, index), d, s->as);
-            else kernel_store(k, s->buf, s->as ? s->as : d, store_address(k->plan, s, index), r[i]);
+            if (pass == 0)
+                r[i] = kernel_convert(k, kernel_eval(k, s->v, index), d, s->as);
+            else
+                kernel_store(k, s->buf, s->as ? s->as : d, store_address(k->plan, s, index), r[i]);
         }
 }
 Reg kernel_convert(Kernel *k, Reg r, Dtype from, Dtype to) {

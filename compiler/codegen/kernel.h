@@ -1,18 +1,21 @@
-/* Kernels: values of the program evaluated at an index, inside loops, one vector of lanes at a time. */
+/* Kernels: values of the program evaluated at an index, inside loops, one vector of lanes at a
+ * time. */
 #ifndef JAXCC_KERNEL_H
 #define JAXCC_KERNEL_H
 #include "emit.h"
 #include "../passes/rewrite.h"
 #include "plan.h"
 
-/* A function being written. What it needs from the function that calls it (pointers, scalars, dimensions) is captured
-   on first use: stored by the caller into a context, loaded in the entry block. */
+/* A function being written. What it needs from the function that calls it (pointers, scalars,
+   dimensions) is captured on first use: stored by the caller into a context, loaded in the entry
+   block. */
 typedef struct Frame Frame;
 
 /* One computed value. */
 typedef struct {
     V v;
-    bool uniform;   /* a scalar, the same for all lanes; else a vector of k->w lanes (a scalar if k->w is 1) */
+    bool uniform; /* a scalar, the same for all lanes; else a vector of k->w lanes (a scalar if k->w
+                     is 1) */
     uint32_t depth; /* of the scope it was computed in */
 } Reg;
 
@@ -35,21 +38,22 @@ typedef struct Kernel {
     Reg guard; /* loads only in lanes where this holds; v.ptr NULL: all */
     uint32_t guard_id, nguards;
     uint32_t tile, tile_at; /* in a tile of so many rows, which row; tile 0: not in one */
-    V tail; /* the lanes that exist, at the end of the lane loop; ptr NULL: all */
-    uint32_t level; /* the stage being written */
-    bool rows;      /* stores of values of the kept axes, now; else of the whole domain */
+    V tail;                 /* the lanes that exist, at the end of the lane loop; ptr NULL: all */
+    uint32_t level;         /* the stage being written */
+    bool rows;              /* stores of values of the kept axes, now; else of the whole domain */
     /* dry: nothing is written, only what would be read is told */
     bool dry;
     void (*seen)(void *user, Val v, const Ix *index, Ix address);
     void *user;
 } Kernel;
 
-/* ---- scopes: after a loop's block is opened (em_for), kernel_enter makes it the innermost scope and binds the loop's
-   atom to its index; kernel_leave before it is closed. */
+/* ---- scopes: after a loop's block is opened (em_for), kernel_enter makes it the innermost scope
+   and binds the loop's atom to its index; kernel_leave before it is closed. */
 void kernel_enter(Kernel *);
 void kernel_bind(Kernel *, Atom loop, V index);
 void kernel_leave(Kernel *);
-/* Subsequent operations go to the scope of that depth (hoisting); returns the block to restore with e->block = …. */
+/* Subsequent operations go to the scope of that depth (hoisting); returns the block to restore with
+ * e->block = …. */
 MlirBlock kernel_at(Kernel *, uint32_t depth);
 
 /* ---- values */
@@ -63,7 +67,7 @@ V kernel_vector(Kernel *, Reg); /* broadcast if uniform */
 /* An index as i64: of lane 0; as a vector of lanes of an integer type. */
 V kernel_index(Kernel *, Ix);
 Reg kernel_index_lanes(Kernel *, Ix, MlirType integer);
-V kernel_dim(Kernel *, Dim); /* i64, in the outermost scope */
+V kernel_dim(Kernel *, Dim);         /* i64, in the outermost scope */
 uint32_t kernel_depth(Kernel *, Ix); /* of the innermost loop it uses */
 
 /* ---- memory; addresses in elements */
@@ -73,7 +77,8 @@ Reg kernel_load(Kernel *, Buf *, Dtype, Ix address, Dim rows);
 void kernel_store(Kernel *, Buf *, Dtype, Ix address, Reg);
 /* The address of v[index] in its buffer: dense row-major, plus where v starts. */
 Ix kernel_address(Kernel *, Val v, const Ix *index);
-/* Writes every store of the step at the domain index `axes`, from values of k->level (tail: `mask` lanes only). */
+/* Writes every store of the step at the domain index `axes`, from values of k->level (tail: `mask`
+ * lanes only). */
 void kernel_stores(Kernel *);
 
 /* In dry mode: an index whose value is used, not as an address. */

@@ -2,20 +2,24 @@
 #include "point.h"
 #include <mlir-c/BuiltinTypes.h>
 
-/* The kernel of a LOOPS step: loops over the kept axes, and for each of their points (or vector of points) the stages,
-   one loop nest over the reduced axes each. Vectors run along the innermost kept or the innermost reduced loop. A
-   remainder is done by one narrower vector under a mask, or element by element where the target has no masks for it.
-   Partial sums and their order depend on extents and target only: any split over threads gives the same bits. */
+/* The kernel of a LOOPS step: loops over the kept axes, and for each of their points (or vector of
+   points) the stages, one loop nest over the reduced axes each. Vectors run along the innermost
+   kept or the innermost reduced loop. A remainder is done by one narrower vector under a mask, or
+   element by element where the target has no masks for it. Partial sums and their order depend on
+   extents and target only: any split over threads gives the same bits. */
 
 enum { BLOCK = 256, MAX_ACCS = 64 };
 
 static uint32_t pow2_floor(uint64_t n) {
     uint32_t p = 1;
-    while ((uint64_t)p * 2 <= n && p < 512) p *= 2;
+    while ((uint64_t)p * 2 <= n && p < 512)
+        p *= 2;
     return p;
 }
 /* A tile is as many vectors as a vector has lanes. */
-static uint32_t tile_width(const Kernel *k) { return k->e->target.vector_bytes / (k->step->widest < 4 ? 4 : k->step->widest); }
+static uint32_t tile_width(const Kernel *k) {
+    return k->e->target.vector_bytes / (k->step->widest < 4 ? 4 : k->step->widest);
+}
 
 static uint32_t lanes_for(const Emit *e, const Step *s) {
     uint32_t bytes = s->widest ? s->widest : 4;
@@ -68,7 +72,9 @@ typedef struct {
 } Accs;
 
 /* The reduction whose neutral element argmax or argmin starts from. */
-static Prim extreme(Prim p) { return p == P_argmax ? P_reduce_max : p == P_argmin ? P_reduce_min : p; }
+static Prim extreme(Prim p) {
+    return p == P_argmax ? P_reduce_max : p == P_argmin ? P_reduce_min : p;
+}
 
 static void collect(Kernel *k, Accs *a) {
     a->n = a->nv = 0;
@@ -134,7 +140,8 @@ static void accumulate(Kernel *k, const Accs *a, V *acc) {
         bool row;
         step_index(k->plan, k->step, c->e->in.at[0], index, &row);
         V x = kernel_vector(k, kernel_eval(k, c->e->in.at[0], index));
-        if (k->tail.ptr) x = em_select(e, k->tail, x, point_identity(e, extreme(c->e->prim), c->in, k->w));
+        if (k->tail.ptr)
+            x = em_select(e, k->tail, x, point_identity(e, extreme(c->e->prim), c->in, k->w));
         if (!c->arg) {
             *acc = point_combine(e, c->e->prim, c->in, *acc, x);
             acc++;
@@ -150,7 +157,8 @@ static void accumulate(Kernel *k, const Accs *a, V *acc) {
 static void halve(Emit *e, V v, V *lo, V *hi) {
     int64_t lanes[512];
     uint32_t w = em_width(v) / 2;
-    for (uint32_t i = 0; i < 2 * w; i++) lanes[i] = i;
+    for (uint32_t i = 0; i < 2 * w; i++)
+        lanes[i] = i;
     *lo = em_shuffle(e, v, v, w, lanes);
     *hi = em_shuffle(e, v, v, w, lanes + w);
     if (w == 1) *lo = em_extract(e, *lo, 0), *hi = em_extract(e, *hi, 0);
@@ -162,8 +170,10 @@ static void horizontal(Emit *e, const Accs *a, V *acc) {
         while (em_width(acc[0]) > 1) {
             V lo[2], hi[2];
             halve(e, acc[0], &lo[0], &hi[0]);
-            if (c->arg) halve(e, acc[1], &lo[1], &hi[1]), merge_arg(e, c, lo, hi), acc[1] = lo[1];
-            else lo[0] = point_combine(e, c->e->prim, c->in, lo[0], hi[0]);
+            if (c->arg)
+                halve(e, acc[1], &lo[1], &hi[1]), merge_arg(e, c, lo, hi), acc[1] = lo[1];
+            else
+                lo[0] = point_combine(e, c->e->prim, c->in, lo[0], hi[0]);
             acc[0] = lo[0];
         }
         acc += c->arg ? 2 : 1;
@@ -174,13 +184,16 @@ static void horizontal(Emit *e, const Accs *a, V *acc) {
 static void merge(Emit *e, const Accs *a, V *x, const V *y) {
     for (uint32_t i = 0; i < a->n; i++) {
         const Acc *c = &a->at[i];
-        if (c->arg) merge_arg(e, c, x, y);
-        else x[0] = point_combine(e, c->e->prim, c->in, x[0], y[0]);
+        if (c->arg)
+            merge_arg(e, c, x, y);
+        else
+            x[0] = point_combine(e, c->e->prim, c->in, x[0], y[0]);
         x += c->arg ? 2 : 1, y += c->arg ? 2 : 1;
     }
 }
 
-/* ---- loop nests over reduced axes. acc: nv values of the main width, then nv of the remainder's. */
+/* ---- loop nests over reduced axes. acc: nv values of the main width, then nv of the remainder's.
+ */
 typedef struct {
     Kernel *k;
     Accs *accs;
@@ -199,8 +212,8 @@ static V tail_mask(Kernel *k, V i, V hi) {
 typedef void Inner(Kernel *, void *user, V *acc);
 
 /* for i = lo … hi by w: the inner part with `n` carried values. */
-static void counted(Kernel *k, Atom loop, V lo, V hi, uint32_t w, uint32_t n, V *acc, bool tail, Inner *inner,
-                    void *user) {
+static void counted(Kernel *k, Atom loop, V lo, V hi, uint32_t w, uint32_t n, V *acc, bool tail,
+                    Inner *inner, void *user) {
     Emit *e = k->e;
     bool lane = loop == k->lane;
     uint32_t was = k->w;
@@ -210,7 +223,8 @@ static void counted(Kernel *k, Atom loop, V lo, V hi, uint32_t w, uint32_t n, V 
     if (lane) k->w = w;
     kernel_bind(k, loop, em_arg(&f.scope, 0));
     if (tail && w > 1) k->tail = tail_mask(k, em_arg(&f.scope, 0), hi);
-    for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
+    for (uint32_t i = 0; i < n; i++)
+        next[i] = em_arg(&f.scope, i + 1);
     inner(k, user, next);
     k->tail = outer;
     if (lane) k->w = was;
@@ -250,7 +264,8 @@ static void nest(Nest *n, uint32_t level, V *acc) {
     V mid = main_end(k, lo, hi, &n->w);
     uint32_t nv = n->accs->nv;
     if (n->w.main) counted(k, loop, lo, mid, n->w.main, nv, acc, false, leaf, n);
-    if (n->w.tail) counted(k, loop, mid, hi, n->w.tail, nv, n->w.main ? acc + nv : acc, true, leaf, n);
+    if (n->w.tail)
+        counted(k, loop, mid, hi, n->w.tail, nv, n->w.main ? acc + nv : acc, true, leaf, n);
 }
 static void finish(Kernel *k, const Accs *a, const V *acc) {
     for (uint32_t i = 0; i < a->n; i++) {
@@ -293,7 +308,8 @@ static void reduce_stage(Kernel *k) {
     V acc[4 * MAX_ACCS], all = {NULL};
     collect(k, &accs);
     bool any = accs.n > 0;
-    each(Store, s, k->step->stores) any |= s->level == k->level && !s->row;
+    each(Store, s, k->step->stores)
+        any |= s->level == k->level && !s->row;
     if (!any) return;
     reduce(k, &accs, all, all, acc);
     finish(k, &accs, acc);
@@ -307,12 +323,14 @@ static void stages(Kernel *k) {
     }
 }
 
-/* The stages with a loop at a constant distance: of its start if it is unrolled, of its index if it is a tile. */
+/* The stages with a loop at a constant distance: of its start if it is unrolled, of its index if it
+ * is a tile. */
 static void stages_at(Kernel *k, Atom loop, Ix at) {
     Step *s = k->step;
     Ix *axes = s->axes;
     s->axes = arena_new(k->plan->arena, Ix, s->domain.n + 1);
-    for (uint32_t d = 0; d < s->domain.n; d++) s->axes[d] = ix_substitute(k->ix, axes[d], loop, at);
+    for (uint32_t d = 0; d < s->domain.n; d++)
+        s->axes[d] = ix_substitute(k->ix, axes[d], loop, at);
     stages(k);
     s->axes = axes;
 }
@@ -320,10 +338,13 @@ static void body(Kernel *k) {
     Step *s = k->step;
     if (k->tile)
         for (k->tile_at = 0; k->tile_at < k->tile; k->tile_at++)
-            stages_at(k, s->tile, ix_add(k->ix, ix_atom(k->ix, s->tile), ix_dim(k->ix, k->tile_at)));
+            stages_at(k, s->tile,
+                      ix_add(k->ix, ix_atom(k->ix, s->tile), ix_dim(k->ix, k->tile_at)));
     else if (s->unrolled)
-        for (Dim i = 0; i < loop_extent(k->ix, s->unrolled); i++) stages_at(k, s->unrolled, ix_dim(k->ix, i));
-    else stages(k);
+        for (Dim i = 0; i < loop_extent(k->ix, s->unrolled); i++)
+            stages_at(k, s->unrolled, ix_dim(k->ix, i));
+    else
+        stages(k);
 }
 
 /* ---- loops over kept axes */
@@ -333,8 +354,10 @@ typedef struct {
 } KeptNest;
 static void kept_inner(Kernel *k, void *user, V *acc) {
     uint32_t i = ((KeptNest *)user)->level;
-    if (i == k->step->nkept) body(k);
-    else kept(k, i, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, k->step->kept[i])));
+    if (i == k->step->nkept)
+        body(k);
+    else
+        kept(k, i, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, k->step->kept[i])));
 }
 static void kept(Kernel *k, uint32_t i, V lo, V hi) {
     Atom loop = k->step->kept[i];
@@ -358,15 +381,17 @@ static void kept(Kernel *k, uint32_t i, V lo, V hi) {
     if (w.main) counted(k, loop, lo, mid, w.main, 0, NULL, false, kept_inner, &n);
     if (w.tail) counted(k, loop, mid, hi, w.tail, 0, NULL, true, kept_inner, &n);
 }
-/* ---- a reduction of everything: parts of the outermost loop leave their accumulators in s->parts, one word each, and
-   kernel_combine brings them together in the order of the parts, whichever thread made them. */
+/* ---- a reduction of everything: parts of the outermost loop leave their accumulators in s->parts,
+   one word each, and kernel_combine brings them together in the order of the parts, whichever
+   thread made them. */
 static Dim part_length(const Step *s) { return s->red[0] == s->lane ? PART_LANES : 1; }
 
 static void write_parts(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
     Step *s = k->step;
     Accs accs;
-    V acc[4 * MAX_ACCS], length = em_i64(e, part_length(s)), n = kernel_dim(k, loop_extent(k->ix, s->red[0]));
+    V acc[4 * MAX_ACCS], length = em_i64(e, part_length(s)),
+                         n = kernel_dim(k, loop_extent(k->ix, s->red[0]));
     V parts = kernel_buffer(k, s->parts);
     collect(k, &accs);
     For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
@@ -390,14 +415,16 @@ static void write_combined(Kernel *k, V lo, V hi) {
     k->lane = s->lane;
     collect(k, &accs);
     initial(k, &accs, 1, acc);
-    For f = em_for(e, em_i64(e, 0), kernel_dim(k, step_parts(k->plan, s)), em_i64(e, 1), accs.nv, acc);
+    For f =
+        em_for(e, em_i64(e, 0), kernel_dim(k, step_parts(k->plan, s)), em_i64(e, 1), accs.nv, acc);
     V word = em_bin(e, "llvm.mul", em_arg(&f.scope, 0), em_i64(e, accs.nv));
     for (uint32_t i = 0; i < accs.nv; i++) {
         V p = em_gep(e, parts, em_bin(e, "llvm.add", word, em_i64(e, i)), e->i64);
         next[i] = em_load(e, mlirValueGetType(acc[i]), p, 8);
     }
     V sums[2 * MAX_ACCS];
-    for (uint32_t i = 0; i < accs.nv; i++) sums[i] = em_arg(&f.scope, i + 1);
+    for (uint32_t i = 0; i < accs.nv; i++)
+        sums[i] = em_arg(&f.scope, i + 1);
     merge(e, &accs, sums, next);
     em_for_end(e, &f, sums, acc);
     k->rows = true;

@@ -1,3 +1,4 @@
+#include "../options.h"
 #include "header.h"
 #include "kernel.h"
 
@@ -24,37 +25,48 @@ static const char *unsupported_dtype(const ArrayType *t) {
     const DtypeInfo *d = &dtype_info[t->dtype];
     bool narrow = t->dtype == DT_i2 || t->dtype == DT_i4 || t->dtype == DT_u2 || t->dtype == DT_u4;
     if (t->dtype >= DT_f4_e2m1fn && t->dtype <= DT_f8_e8m0fnu) narrow = true;
-    return narrow || d->kind == DK_COMPLEX || d->kind == DK_KEY || d->kind == DK_VOID ? d->name : NULL;
+    return narrow || d->kind == DK_COMPLEX || d->kind == DK_KEY || d->kind == DK_VOID ? d->name
+                                                                                      : NULL;
 }
 /* Every value of the program is of a type that can be compiled. */
 static bool types_ok(Plan *p, const Jaxpr *j);
 static bool type_ok(Plan *p, Val v, Span at) {
     const char *bad = unsupported_dtype(val_array(p->cx, v));
     if (bad) return diag(p->cx->diags, at, "type %s is not supported yet", bad);
-    if (type_extra(p->cx->types, val_type(p->cx, v)) && type_extra(p->cx->types, val_type(p->cx, v))->ref.n)
+    if (type_extra(p->cx->types, val_type(p->cx, v)) &&
+        type_extra(p->cx->types, val_type(p->cx, v))->ref.n)
         return diag(p->cx->diags, at, "a reference is not supported yet");
-    if (val_array(p->cx, v)->rank > 30) return diag(p->cx->diags, at, "more than 30 dimensions are not supported yet");
+    if (val_array(p->cx, v)->rank > 30)
+        return diag(p->cx->diags, at, "more than 30 dimensions are not supported yet");
     const ArrayType *t = val_array(p->cx, v);
     for (uint32_t d = 0; d < t->rank; d++)
         if (dim_has_bound(p->cx->types, t->dims[d]))
-            return diag(p->cx->diags, at, "a dimension that the program computes is not supported yet");
+            return diag(p->cx->diags, at,
+                        "a dimension that the program computes is not supported yet");
     return true;
 }
 static bool eqn_ok(Plan *p, const Eqn *e) {
     Lower how = prim_lower[e->prim];
     if (how == LOWER_NONE || how == LOWER_CALL)
-        return diag(p->cx->diags, e->span, "primitive '%s' is not supported yet", prim_name[e->prim]);
-    each(Val, v, e->in) if (!type_ok(p, *v, e->span)) return false;
-    each(Val, v, e->out) if (!type_ok(p, *v, e->span)) return false;
+        return diag(p->cx->diags, e->span, "primitive '%s' is not supported yet",
+                    prim_name[e->prim]);
+    each(Val, v, e->in)
+        if (!type_ok(p, *v, e->span)) return false;
+    each(Val, v, e->out)
+        if (!type_ok(p, *v, e->span)) return false;
     Jaxprs subs = eqn_jaxprs(p->arena, e);
-    each(Jaxpr *, j, subs) if (!types_ok(p, *j)) return false;
+    each(Jaxpr *, j, subs)
+        if (!types_ok(p, *j)) return false;
     return true;
 }
 static bool types_ok(Plan *p, const Jaxpr *j) {
     bool ok = true;
-    each(Val, v, j->consts) ok &= type_ok(p, *v, val_info(p->cx, *v)->span);
-    each(Val, v, j->in) ok &= type_ok(p, *v, val_info(p->cx, *v)->span);
-    for (uint32_t i = 0; i < j->eqns.n && ok; i++) ok &= eqn_ok(p, &j->eqns.at[i]);
+    each(Val, v, j->consts)
+        ok &= type_ok(p, *v, val_info(p->cx, *v)->span);
+    each(Val, v, j->in)
+        ok &= type_ok(p, *v, val_info(p->cx, *v)->span);
+    for (uint32_t i = 0; i < j->eqns.n && ok; i++)
+        ok &= eqn_ok(p, &j->eqns.at[i]);
     return ok;
 }
 Plan *plan(Ctx *cx, const Jaxpr *j, uint32_t vector_bytes) {
@@ -66,11 +78,14 @@ Plan *plan(Ctx *cx, const Jaxpr *j, uint32_t vector_bytes) {
     Signature s = signature_of(cx, j);
     b->j = j;
     b->out_slots = arena_new(p->arena, Buf *, j->out.n + 1);
-    each(Val, c, j->consts) if (val_info(cx, *c)->data) plan_constant(p, *c);
+    each(Val, c, j->consts)
+        if (val_info(cx, *c)->data) plan_constant(p, *c);
     for (uint32_t i = 0; i < s.in.n; i++) {
         Info *info = plan_info(p, s.in.at[i]);
         bool scalar = val_array(cx, s.in.at[i])->rank == 0;
-        *info = (Info){.class = scalar ? VAL_SCALAR : VAL_STORED, .buf = argument(p, BUF_IN, i), .borrowed = true};
+        *info = (Info){.class = scalar ? VAL_SCALAR : VAL_STORED,
+                       .buf = argument(p, BUF_IN, i),
+                       .borrowed = true};
         info->home = b;
     }
     for (uint32_t i = 0; i < j->out.n; i++)

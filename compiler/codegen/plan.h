@@ -15,11 +15,11 @@ typedef enum {
 } BufKind;
 typedef struct Buf {
     BufKind kind;
-    uint32_t number; /* in plan->bufs */
-    uint32_t k;      /* IN, OUT: position; SLOT: 1 if it may be written in place */
-    bool written;    /* SLOT: it is */
+    uint32_t number;       /* in plan->bufs */
+    uint32_t k;            /* IN, OUT: position; SLOT: 1 if it may be written in place */
+    bool written;          /* SLOT: it is */
     struct Buf *behind[3]; /* SLOT: what it may point at */
-    Val v;           /* CONST: whose data */
+    Val v;                 /* CONST: whose data */
     Dim bytes, offset;
     uint32_t first, last; /* WORK: live in [first, last], positions of the schedule */
 } Buf;
@@ -34,31 +34,40 @@ typedef enum {
 } ValClass;
 typedef struct {
     ValClass class;
-    const Eqn *e; /* NULL: an input of the body */
-    uint32_t out; /* which result of e */
-    uint32_t step; /* that computes it */
-    uint32_t uses; /* not yet planned */
-    uint32_t cost; /* of one element, in operations, from what is stored */
+    const Eqn *e;    /* NULL: an input of the body */
+    uint32_t out;    /* which result of e */
+    uint32_t step;   /* that computes it */
+    uint32_t uses;   /* not yet planned */
+    uint32_t cost;   /* of one element, in operations, from what is stored */
     uint32_t leaves; /* virtual: arrays it reads */
-    uint32_t level; /* member: stage of its group */
-    uint32_t need;  /* member: the last stage that evaluates it */
-    bool row;       /* member: has the kept axes of the group only */
+    uint32_t level;  /* member: stage of its group */
+    uint32_t need;   /* member: the last stage that evaluates it */
+    bool row;        /* member: has the kept axes of the group only */
     Buf *buf;
-    Ix offset; /* in `buf`, in elements from its start */
+    Ix offset;          /* in `buf`, in elements from its start */
     const Dim *strides; /* of its axes in `buf`, in elements; NULL: dense */
-    struct Body *home; /* an input that is the same in every turn: where it comes from; NULL: this body */
+    struct Body
+        *home; /* an input that is the same in every turn: where it comes from; NULL: this body */
     bool borrowed; /* an input of the body: its memory is not the body's to write */
 } Info;
 
 /* ---- steps: the schedule of one body */
-typedef enum { STEP_LOOPS, STEP_DOT, STEP_CUM, STEP_SCALAR, STEP_COND, STEP_WHILE, STEP_SCAN } StepKind;
+typedef enum {
+    STEP_LOOPS,
+    STEP_DOT,
+    STEP_CUM,
+    STEP_SCALAR,
+    STEP_COND,
+    STEP_WHILE,
+    STEP_SCAN
+} StepKind;
 typedef struct {
-    Val v;      /* what is stored */
+    Val v; /* what is stored */
     Buf *buf;
-    Ix offset;  /* in elements; START atoms allowed */
+    Ix offset;          /* in elements; START atoms allowed */
     const Dim *strides; /* of v's axes in elements; NULL: dense */
-    Dtype as;   /* converted to this when stored; DT_none: as it is */
-    uint32_t level; /* the stage that computes v */
+    Dtype as;           /* converted to this when stored; DT_none: as it is */
+    uint32_t level;     /* the stage that computes v */
     bool row;
 } Store;
 typedef struct Body Body;
@@ -68,17 +77,19 @@ typedef struct Step {
     const Eqn *e; /* the equation of everything but LOOPS */
     uint32_t number;
     /* LOOPS and those with an epilogue: a domain and its members */
-    Dims domain;     /* without axes of extent 1 */
-    bool *reduced;   /* LOOPS: which axes of the domain are reduced */
+    Dims domain;   /* without axes of extent 1 */
+    bool *reduced; /* LOOPS: which axes of the domain are reduced */
     bool reduces;
-    Ix *axes;        /* the domain's axes as indices over loops */
-    Atom *kept, *red; /* the loops, outermost first: over kept and over reduced axes; collapsed ones left out */
+    Ix *axes;         /* the domain's axes as indices over loops */
+    Atom *kept, *red; /* the loops, outermost first: over kept and over reduced axes; collapsed ones
+                         left out */
     uint32_t nkept, nred;
-    Atom lane;        /* the loop vectors run along; 0: none */
-    Atom unrolled;    /* a short kept loop, written out; 0: none */
-    Atom tile;        /* a kept loop done in blocks as wide as a vector, which are transposed in registers; 0: none */
+    Atom lane;     /* the loop vectors run along; 0: none */
+    Atom unrolled; /* a short kept loop, written out; 0: none */
+    Atom tile; /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
+                  0: none */
     uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
-    Buf *parts;       /* accumulators of the parts of a reduction of everything; NULL: it is not split */
+    Buf *parts; /* accumulators of the parts of a reduction of everything; NULL: it is not split */
     struct Dot *dot; /* STEP_DOT: dot.c's */
     struct {
         Val *at;
@@ -96,12 +107,18 @@ typedef struct Step {
     struct Carry *carries;
     uint32_t ncarries;
     Buf **xs, **ys, **xs_slots, **ys_slots; /* SCAN: whole arrays and the part of one turn */
-    uint32_t start, end; /* positions in the schedule */
+    uint32_t start, end;                    /* positions in the schedule */
 } Step;
-/* An array carried by a loop: read at `current`, written at `next`; the two trade places after each turn, over the
-   buffers a and b. In place: only `current`, which starts as a copy of the operand in a. */
+/* An array carried by a loop: read at `current`, written at `next`; the two trade places after each
+   turn, over the buffers a and b. In place: only `current`, which starts as a copy of the operand
+   in a. */
 struct Carry {
-    enum { CARRY_SCALAR, CARRY_FIXED, CARRY_IN_PLACE, CARRY_SWAP } kind; /* FIXED: the body returns what it got */
+    enum {
+        CARRY_SCALAR,
+        CARRY_FIXED,
+        CARRY_IN_PLACE,
+        CARRY_SWAP
+    } kind; /* FIXED: the body returns what it got */
     Buf *operand, *current, *next, *a, *b, *result;
 };
 struct Body {
@@ -128,19 +145,21 @@ typedef struct Plan {
     Body *top;
     struct Kernel *dry;
     Dim workspace; /* bytes */
+    bool fuse;     /* not at -O0: each equation is a step of its own */
     uint32_t position;
     uint32_t vector_bytes; /* of the target */
 } Plan;
 
-/* The index of a member of `step`: its axes over the domain's. False if its shape is neither the domain's nor that of
-   the kept axes; *row says which. Axes of extent 1 do not count. */
+/* The index of a member of `step`: its axes over the domain's. False if its shape is neither the
+   domain's nor that of the kept axes; *row says which. Axes of extent 1 do not count. */
 bool step_index(Plan *, const Step *, Val, Ix *index, bool *row);
-/* Schedules a copy of v before the next step (before the loop, where v is the same in every turn): into a new buffer of `elements` elements, v's axes at `strides`. */
+/* Schedules a copy of v before the next step (before the loop, where v is the same in every turn):
+ * into a new buffer of `elements` elements, v's axes at `strides`. */
 Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, Dim elements, Dtype as);
 
 Info *plan_info(Plan *, Val);
-void plan_grow(Plan *);           /* after values were made */
-void plan_constant(Plan *, Val);  /* v is data of the library */
+void plan_grow(Plan *);          /* after values were made */
+void plan_constant(Plan *, Val); /* v is data of the library */
 /* What a SCALAR step reads. */
 void plan_scalar_reads(Plan *, const Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
 /* NULL after a diagnostic. */
@@ -151,13 +170,15 @@ Buf *buf_new(Plan *, BufKind, Dim bytes);
 void step_store(Plan *, Step *, Val, Buf *, Ix offset, const Dim *strides, Dtype as);
 /* Where a store puts its value's element `index`. */
 Ix store_address(Plan *, const Store *, const Ix *index);
-/* How many parts a reduction of everything has: blocks of so many lanes, or turns of its outermost loop. */
+/* How many parts a reduction of everything has: blocks of so many lanes, or turns of its outermost
+ * loop. */
 enum { PART_LANES = 65536 };
 Dim step_parts(Plan *, const Step *);
 /* Sees to it that v lies in memory; returns where. */
 Buf *plan_stored(Plan *, Body *, Val v);
 /* What evaluating v at an index reads: `seen` for every value that is not virtual. */
-void plan_reads(Plan *, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+void plan_reads(Plan *, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix),
+                void *user);
 /* Loops, lanes and stages of a step whose members are complete (schedule.c). */
 void schedule_step(Plan *, Body *, Step *);
 /* What the step reads: of its members only what is stored. */
@@ -165,7 +186,8 @@ void step_reads(Plan *, Step *, void (*seen)(void *, Val, const Ix *, Ix), void 
 /* Offsets in the workspace (buffers.c). */
 void plan_buffers(Plan *);
 /* Bodies of control flow (control.c). */
-Ix index_start(Plan *, Val start, Dim most); /* a dynamic start, maybe a literal, clamped to [0, most] */
+Ix index_start(Plan *, Val start,
+               Dim most); /* a dynamic start, maybe a literal, clamped to [0, most] */
 bool plan_control(Plan *, Body *, const Eqn *);
 bool plan_body(Plan *, Body *);
 

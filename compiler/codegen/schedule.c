@@ -1,10 +1,11 @@
 #include "dot.h"
 #include "kernel.h"
 
-/* The loops of a step: one for each axis of its domain at first; split where a reshape inside asks for it, collapsed
-   where all that is read and written allows it; the lane loop chosen; then the stages: a value that needs the result
-   of a reduction over the same row belongs to the stage after it, and what a later stage needs again is computed
-   again or, if that costs too much, kept in a scratch row. */
+/* The loops of a step: one for each axis of its domain at first; split where a reshape inside asks
+   for it, collapsed where all that is read and written allows it; the lane loop chosen; then the
+   stages: a value that needs the result of a reduction over the same row belongs to the stage after
+   it, and what a later stage needs again is computed again or, if that costs too much, kept in a
+   scratch row. */
 
 enum { SPILL_COST = 12, ROW_BYTES = 16384, UNROLL = 4, TILE_COST = 16, PARTS_FROM = 1 << 18 };
 
@@ -96,10 +97,13 @@ static bool split_once(Look *l, Atom **loops, uint32_t *n, bool **red) {
     Atom loop;
     Dim by;
     bool found = false;
-    for (uint32_t i = 0; i < l->addresses.n && !found; i++) found = wants_split(p, l->addresses.at[i], &loop, &by);
-    for (uint32_t i = 0; i < l->indices.n && !found; i++) found = wants_split(p, l->indices.at[i], &loop, &by);
+    for (uint32_t i = 0; i < l->addresses.n && !found; i++)
+        found = wants_split(p, l->addresses.at[i], &loop, &by);
+    for (uint32_t i = 0; i < l->indices.n && !found; i++)
+        found = wants_split(p, l->indices.at[i], &loop, &by);
     uint32_t at = 0;
-    while (found && at < *n && (*loops)[at] != loop) at++;
+    while (found && at < *n && (*loops)[at] != loop)
+        at++;
     if (!found || at == *n) return false;
     Atom outer = atom_loop(p->ix, dim_floordiv(p->cx->types, atom_at(p->ix, loop)->extent, by));
     Atom inner = atom_loop(p->ix, by);
@@ -110,8 +114,10 @@ static bool split_once(Look *l, Atom **loops, uint32_t *n, bool **red) {
     bool *reds = arena_new(p->arena, bool, *n + 1);
     for (uint32_t i = 0, k = 0; i < *n; i++) {
         reds[k] = (*red)[i];
-        if (i != at) more[k++] = (*loops)[i];
-        else more[k++] = outer, reds[k] = (*red)[i], more[k++] = inner;
+        if (i != at)
+            more[k++] = (*loops)[i];
+        else
+            more[k++] = outer, reds[k] = (*red)[i], more[k++] = inner;
     }
     *loops = more, *red = reds, *n += 1;
     return true;
@@ -130,11 +136,13 @@ static bool collapses(const Look *l, Atom a, Atom b) {
 static void collapse(Look *l, Atom *loops, uint32_t *n) {
     for (uint32_t i = *n; i-- > 1;)
         if (collapses(l, loops[i - 1], loops[i])) {
-            Dim extent = dim_mul(l->p->cx->types, loop_extent(l->p->ix, loops[i - 1]), loop_extent(l->p->ix, loops[i]));
+            Dim extent = dim_mul(l->p->cx->types, loop_extent(l->p->ix, loops[i - 1]),
+                                 loop_extent(l->p->ix, loops[i]));
             atom_at(l->p->ix, loops[i - 1])->into = loops[i];
             atom_at(l->p->ix, loops[i])->run = extent;
             atom_at(l->p->ix, loops[i])->merged = true;
-            for (uint32_t k = i; k < *n; k++) loops[k - 1] = loops[k];
+            for (uint32_t k = i; k < *n; k++)
+                loops[k - 1] = loops[k];
             *n -= 1;
         }
 }
@@ -147,24 +155,29 @@ static int64_t suits(const Look *l, Atom loop) {
         score += other ? -4 : c == 1 ? 4 : c == 0 ? 1 : -4;
     }
     Dim extent = loop_extent(l->p->ix, loop);
-    if (dim_is_const(extent) && extent < 8) score -= 2 * (8 - extent) * (int64_t)(l->addresses.n + 1);
+    if (dim_is_const(extent) && extent < 8)
+        score -= 2 * (8 - extent) * (int64_t)(l->addresses.n + 1);
     return score;
 }
-/* A short loop that decides which operand of a concatenation is read is written out: then each copy reads one. */
+/* A short loop that decides which operand of a concatenation is read is written out: then each copy
+ * reads one. */
 static void choose_unrolled(Look *l) {
     Step *s = l->step;
     for (uint32_t i = 0; i < s->nkept && !s->unrolled; i++) {
         Dim n = loop_extent(l->p->ix, s->kept[i]);
         bool used = false;
-        for (uint32_t k = 0; k < l->indices.n; k++) used |= ix_uses(l->p->ix, l->indices.at[k], s->kept[i]);
-        if (used && s->kept[i] != s->lane && dim_is_const(n) && n <= UNROLL) s->unrolled = s->kept[i];
+        for (uint32_t k = 0; k < l->indices.n; k++)
+            used |= ix_uses(l->p->ix, l->indices.at[k], s->kept[i]);
+        if (used && s->kept[i] != s->lane && dim_is_const(n) && n <= UNROLL)
+            s->unrolled = s->kept[i];
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->nkept; i++)
         if (s->kept[i] != s->unrolled) s->kept[n++] = s->kept[i];
     s->nkept = n;
 }
-/* A loop along which something is contiguous that is far apart along the lanes: both together in square tiles. */
+/* A loop along which something is contiguous that is far apart along the lanes: both together in
+ * square tiles. */
 static void choose_tile(Look *l) {
     Step *s = l->step;
     const Indices *x = l->p->ix;
@@ -176,7 +189,8 @@ static void choose_tile(Look *l) {
         for (uint32_t k = 0; k < s->nkept; k++) {
             Dim n = loop_extent(x, s->kept[k]);
             if (s->kept[k] == s->lane || (dim_is_const(n) && n < 16)) continue;
-            if (ix_coef(x, l->addresses.at[i], s->kept[k], &other) == 1 && !other) s->tile = s->kept[k];
+            if (ix_coef(x, l->addresses.at[i], s->kept[k], &other) == 1 && !other)
+                s->tile = s->kept[k];
         }
     }
     for (uint32_t i = 0; s->tile && i + 2 < s->nkept; i++) /* next to the lane loop */
@@ -194,12 +208,15 @@ static void find_loops(Look *l) {
         loops[n++] = ix_at(p->ix, s->axes[d])->at[0].atom;
     }
     look_all(l);
-    for (uint32_t tries = 0; tries < 16 && split_once(l, &loops, &n, &red); tries++) look_all(l);
+    for (uint32_t tries = 0; tries < 16 && split_once(l, &loops, &n, &red); tries++)
+        look_all(l);
     s->kept = arena_new(p->arena, Atom, n + 1);
     s->red = arena_new(p->arena, Atom, n + 1);
     for (uint32_t i = 0; i < n; i++)
-        if (red[i]) s->red[s->nred++] = loops[i];
-        else s->kept[s->nkept++] = loops[i];
+        if (red[i])
+            s->red[s->nred++] = loops[i];
+        else
+            s->kept[s->nkept++] = loops[i];
     if (s->kind != STEP_CUM) collapse(l, s->kept, &s->nkept);
     if (s->kind != STEP_LOOPS) return;
     collapse(l, s->red, &s->nred);
@@ -228,13 +245,15 @@ static void level_of(void *user, Val v, const Ix *index, Ix address) {
     Stage *g = user;
     if (!v) return;
     const Info *info = plan_info(g->p, v);
-    if (info->class == VAL_MEMBER && info->step == g->step->number && info->level > g->level) g->level = info->level;
+    if (info->class == VAL_MEMBER && info->step == g->step->number && info->level > g->level)
+        g->level = info->level;
 }
 static void need_of(void *user, Val v, const Ix *index, Ix address) {
     Stage *g = user;
     if (!v) return;
     Info *info = plan_info(g->p, v);
-    if (info->class == VAL_MEMBER && info->step == g->step->number && info->need < g->need) info->need = g->need;
+    if (info->class == VAL_MEMBER && info->step == g->step->number && info->need < g->need)
+        info->need = g->need;
 }
 static void operands(Plan *p, Step *s, Val v, void (*seen)(void *, Val, const Ix *, Ix), Stage *g) {
     const Eqn *e = plan_info(p, v)->e;
@@ -246,7 +265,8 @@ static void operands(Plan *p, Step *s, Val v, void (*seen)(void *, Val, const Ix
     for (uint32_t i = 0; i < e->in.n; i++) {
         const ArrayType *t = val_array(p->cx, e->in.at[i]), *y = val_array(p->cx, like);
         Ix at[32];
-        for (uint32_t d = 0; d < t->rank; d++) at[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
+        for (uint32_t d = 0; d < t->rank; d++)
+            at[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
         plan_reads(p, e->in.at[i], at, seen, g);
     }
 }
@@ -290,8 +310,11 @@ static void find_stages(Plan *p, Step *s) {
         Val v = s->members.at[i];
         Info *info = plan_info(p, v);
         bool reduction = eqn_reduces(info->e);
-        if (!info->buf && !info->row && info->need > info->level && info->cost >= SPILL_COST) spill(p, s, v, info);
-        Stage g = {.p = p, .step = s, .need = reduction || info->buf ? info->level - reduction : info->need};
+        if (!info->buf && !info->row && info->need > info->level && info->cost >= SPILL_COST)
+            spill(p, s, v, info);
+        Stage g = {.p = p,
+                   .step = s,
+                   .need = reduction || info->buf ? info->level - reduction : info->need};
         operands(p, s, v, need_of, &g);
     }
     each(Store, st, s->stores) {
@@ -312,9 +335,11 @@ static void choose_parts(Plan *p, Step *s) {
     uint32_t words = 0;
     Dim n = 1;
     if (s->kind != STEP_LOOPS || !s->reduces || s->nkept || !s->nred || s->levels < 2) return;
-    for (uint32_t i = 0; i < s->domain.n; i++) n = dim_mul(ts, n, s->domain.at[i]);
+    for (uint32_t i = 0; i < s->domain.n; i++)
+        n = dim_mul(ts, n, s->domain.at[i]);
     if (dim_is_const(n) && n < PARTS_FROM) return;
-    each(Store, st, s->stores) if (!st->row && st->level > 0) return;
+    each(Store, st, s->stores)
+        if (!st->row && st->level > 0) return;
     each(Val, v, s->members) {
         const Info *info = plan_info(p, *v);
         if (!eqn_reduces(info->e)) continue;

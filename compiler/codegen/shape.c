@@ -1,10 +1,14 @@
 #include "kernel.h"
 
-/* Index operations: no data moves; the result at an index is an operand at another. pad and concatenate read under a
-   condition: outside it nothing is loaded. */
+/* Index operations: no data moves; the result at an index is an operand at another. pad and
+   concatenate read under a condition: outside it nothing is loaded. */
 
-static const ArrayType *type_in(Kernel *k, const Eqn *e, uint32_t i) { return val_array(k->plan->cx, e->in.at[i]); }
-static const ArrayType *type_out(Kernel *k, const Eqn *e) { return val_array(k->plan->cx, e->out.at[0]); }
+static const ArrayType *type_in(Kernel *k, const Eqn *e, uint32_t i) {
+    return val_array(k->plan->cx, e->in.at[i]);
+}
+static const ArrayType *type_out(Kernel *k, const Eqn *e) {
+    return val_array(k->plan->cx, e->out.at[0]);
+}
 static Types *types(Kernel *k) { return k->plan->cx->types; }
 
 /* ---- values made of indices */
@@ -14,7 +18,8 @@ static Reg index_value(Kernel *k, Ix i, Dtype d) {
     const DtypeInfo *t = &dtype_info[d];
     kernel_seen_index(k, i);
     if (k->dry) return (Reg){0};
-    if (t->kind == DK_SINT || t->kind == DK_UINT) return kernel_index_lanes(k, i, em_register_type(e, d));
+    if (t->kind == DK_SINT || t->kind == DK_UINT)
+        return kernel_index_lanes(k, i, em_register_type(e, d));
     int64_t lo, hi;
     bool fits = ix_bounds(k->ix, i, &lo, &hi) && lo > INT32_MIN && hi < INT32_MAX;
     Reg r = kernel_index_lanes(k, i, fits ? e->i32 : e->i64);
@@ -58,7 +63,8 @@ static Reg index_platform_index(Kernel *k, const Eqn *e, uint32_t out, const Ix 
     const Param *p = param_find(e, K_platforms);
     uint32_t n = 0;
     if (p && p->value.kind == V_LIST)
-        while (n + 1 < p->value.list.n && !names_cpu(&p->value.list.at[n])) n++;
+        while (n + 1 < p->value.list.n && !names_cpu(&p->value.list.at[n]))
+            n++;
     return constant(k, type_out(k, e)->dtype, n);
 }
 
@@ -71,27 +77,33 @@ static Reg index_broadcast_in_dim(Kernel *k, const Eqn *e, uint32_t out, const I
         at[d] = x->dims[d] == 1 && y->dims[dims.at[d]] != 1 ? 0 : index[dims.at[d]];
     return kernel_eval(k, e->in.at[0], at);
 }
-/* Row-major position, then back into axes; equal leading and trailing axes stay what they are. `dimensions` is the
-   order in which the operand's axes are read. */
+/* Row-major position, then back into axes; equal leading and trailing axes stay what they are.
+   `dimensions` is the order in which the operand's axes are read. */
 static Reg index_reshape(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
     Ints order = param_ints(e, K_dimensions);
     Ix flat = 0, at[32], read[32];
     Dim dims[32];
     uint32_t lead = 0, xe = x->rank, ye = y->rank;
-    for (uint32_t d = 0; d < x->rank; d++) dims[d] = x->dims[order.n ? order.at[d] : d];
-    while (lead < xe && lead < ye && dims[lead] == y->dims[lead]) at[lead] = index[lead], lead++;
-    while (xe > lead && ye > lead && dims[xe - 1] == y->dims[ye - 1]) xe--, ye--, at[xe] = index[ye];
-    for (uint32_t d = lead; d < ye; d++) flat = ix_add(k->ix, ix_scale(k->ix, flat, y->dims[d]), index[d]);
+    for (uint32_t d = 0; d < x->rank; d++)
+        dims[d] = x->dims[order.n ? order.at[d] : d];
+    while (lead < xe && lead < ye && dims[lead] == y->dims[lead])
+        at[lead] = index[lead], lead++;
+    while (xe > lead && ye > lead && dims[xe - 1] == y->dims[ye - 1])
+        xe--, ye--, at[xe] = index[ye];
+    for (uint32_t d = lead; d < ye; d++)
+        flat = ix_add(k->ix, ix_scale(k->ix, flat, y->dims[d]), index[d]);
     for (uint32_t d = xe; d-- > lead;) {
         at[d] = d == lead ? flat : ix_mod(k->ix, flat, dims[d]);
         flat = ix_div(k->ix, flat, dims[d]);
     }
-    for (uint32_t d = 0; d < x->rank; d++) read[order.n ? order.at[d] : d] = at[d];
+    for (uint32_t d = 0; d < x->rank; d++)
+        read[order.n ? order.at[d] : d] = at[d];
     return kernel_eval(k, e->in.at[0], read);
 }
 static bool contains(Ints s, int64_t v) {
-    each(int64_t, i, s) if (*i == v) return true;
+    each(int64_t, i, s)
+        if (*i == v) return true;
     return false;
 }
 static int64_t wrapped(int64_t axis, uint32_t rank) { return axis < 0 ? axis + rank : axis; }
@@ -115,7 +127,8 @@ static Reg index_expand_dims(Kernel *k, const Eqn *e, uint32_t out, const Ix *in
 static Reg index_transpose(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     Ints p = param_ints(e, K_permutation);
     Ix at[32];
-    for (uint32_t d = 0; d < p.n; d++) at[p.at[d]] = index[d];
+    for (uint32_t d = 0; d < p.n; d++)
+        at[p.at[d]] = index[d];
     return kernel_eval(k, e->in.at[0], at);
 }
 static Reg index_rev(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
@@ -138,7 +151,8 @@ static Reg index_slice(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     }
     return kernel_eval(k, e->in.at[0], at);
 }
-/* A start is clamped to [0, most]; jax adds the extent to negative ones before it prints the equation. */
+/* A start is clamped to [0, most]; jax adds the extent to negative ones before it prints the
+ * equation. */
 Ix index_start(Plan *p, Val start, Dim most) {
     const ValInfo *v = val_info(p->cx, start);
     if (!v->lit) return ix_start(p->ix, start, most);
@@ -170,8 +184,10 @@ static Reg index_split(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     int64_t axis = wrapped(param_int(e, K_axis, 0), x->rank);
     Dim start = 0;
     Ix at[32];
-    for (uint32_t i = 0; i < out; i++) start = dim_add(types(k), start, sizes.at[i]);
-    for (uint32_t d = 0; d < x->rank; d++) at[d] = index[d];
+    for (uint32_t i = 0; i < out; i++)
+        start = dim_add(types(k), start, sizes.at[i]);
+    for (uint32_t d = 0; d < x->rank; d++)
+        at[d] = index[d];
     at[axis] = ix_add(k->ix, index[axis], ix_dim(k->ix, start));
     return kernel_eval(k, e->in.at[0], at);
 }
@@ -179,7 +195,8 @@ static Reg index_unstack(Kernel *k, const Eqn *e, uint32_t out, const Ix *index)
     const ArrayType *x = type_in(k, e, 0);
     int64_t axis = wrapped(param_int(e, K_axis, 0), x->rank);
     Ix at[32];
-    for (uint32_t d = 0, n = 0; d < x->rank; d++) at[d] = d == axis ? ix_dim(k->ix, out) : index[n++];
+    for (uint32_t d = 0, n = 0; d < x->rank; d++)
+        at[d] = d == axis ? ix_dim(k->ix, out) : index[n++];
     return kernel_eval(k, e->in.at[0], at);
 }
 
@@ -237,7 +254,8 @@ static Reg choose(Kernel *k, Reg c, Reg yes, Reg no) {
     if (k->dry) return (Reg){0};
     Reg r = {.uniform = c.uniform && yes.uniform && no.uniform, .depth = k->depth};
     V s[3] = {c.v, yes.v, no.v};
-    if (!r.uniform) s[0] = kernel_vector(k, c), s[1] = kernel_vector(k, yes), s[2] = kernel_vector(k, no);
+    if (!r.uniform)
+        s[0] = kernel_vector(k, c), s[1] = kernel_vector(k, yes), s[2] = kernel_vector(k, no);
     r.v = em_select(k->e, s[0], s[1], s[2]);
     return r;
 }
@@ -261,7 +279,8 @@ static Reg index_pad(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
             any = true;
         }
         if (step == 1) continue;
-        Ix up = ix_add(k->ix, moved, ix_scale(k->ix, ix_dim(k->ix, step), 1 << 20)); /* not negative */
+        Ix up =
+            ix_add(k->ix, moved, ix_scale(k->ix, ix_dim(k->ix, step), 1 << 20)); /* not negative */
         at[d] = ix_sub(k->ix, ix_div(k->ix, up, step), ix_dim(k->ix, 1 << 20));
         Reg c = compare(k, ix_mod(k->ix, up, step), 0, 1);
         ok = any ? both(k, ok, c) : c;
@@ -286,8 +305,10 @@ static Reg join_at(Kernel *k, const Eqn *e, int64_t axis, bool stack, const Ix *
         When when = n == 0 ? NEVER : within(k, index[axis], start, end);
         uint32_t m = 0;
         for (uint32_t d = 0; d < rank; d++)
-            if (d != axis) at[m++] = index[d];
-            else if (!stack) at[m++] = ix_sub(k->ix, index[d], ix_dim(k->ix, start));
+            if (d != axis)
+                at[m++] = index[d];
+            else if (!stack)
+                at[m++] = ix_sub(k->ix, index[d], ix_dim(k->ix, start));
         if (when == ALWAYS) return kernel_eval(k, e->in.at[i], at);
         if (when == MAYBE) {
             Reg c = compare(k, index[axis], start, end), before = kernel_guard(k, c);
@@ -313,7 +334,8 @@ Reg reduce_unit(Kernel *k, const Eqn *e, const Ix *index) {
     Ints axes = param_ints(e, K_axes);
     Ix at[32];
     if (e->prim == P_argmax || e->prim == P_argmin) return constant(k, type_out(k, e)->dtype, 0);
-    for (uint32_t d = 0, n = 0; d < x->rank; d++) at[d] = contains(axes, d) ? 0 : index[n++];
+    for (uint32_t d = 0, n = 0; d < x->rank; d++)
+        at[d] = contains(axes, d) ? 0 : index[n++];
     return kernel_eval(k, e->in.at[0], at);
 }
 
