@@ -305,34 +305,36 @@ static void to_jaxpr(Value *v) {
     if (v->kind == V_WORD || v->kind == V_TEXT) *v = (Value){.kind = V_JAXPR, .span = v->span};
 }
 
+typedef STACK(Value) Values;
+
+/* A jaxpr, or the words of a text, each the name of one; false for anything else. */
+static bool add_jaxprs(Parser *p, const Value *v, Values *found) {
+    if (v->kind == V_JAXPR) return push(p->arena, found, *v), true;
+    if (v->kind != V_WORD && v->kind != V_TEXT) return false;
+    uint32_t i = token_at(p, v->span.at), end = v->span.at + v->span.n;
+    for (; tok(p, i)->kind != T_END && tok(p, i)->at < end; i++)
+        if (tok(p, i)->kind == T_NAME)
+            push(p->arena, found, ((Value){.kind = V_JAXPR, .span = toks_span(p, i, i + 1)}));
+    return true;
+}
+
 /* ( {…} f {…} ): jaxprs and names of jaxprs; names in a row were folded into one text. */
 static void to_jaxprs(Parser *p, Value *v) {
+    Values found = {0};
+    if (v->kind == V_TEXT && !add_jaxprs(p, v, &found)) return;
     if (v->kind != V_LIST && v->kind != V_TEXT) return;
-    uint32_t first = token_at(p, v->span.at), n = 0, end = v->span.at + v->span.n, i;
-    for (i = first + 1; tok(p, i)->at + 1 < end; i++)
-        n++;
-    Jaxpr **at = arena_new(p->arena, Jaxpr *, n);
-    n = 0;
-    for (uint32_t k = 0; v->kind == V_LIST && k < v->list.n; k++) {
-        const Value *item = &v->list.at[k];
-        const Value *some = item->kind == V_LIST ? item->list.at : item;
-        uint32_t many = item->kind == V_LIST ? item->list.n : 1;
-        for (; many--; some++) {
-            if (some->kind == V_JAXPR) {
-                at[n++] = some->jaxpr;
-            } else if (some->kind == V_WORD || some->kind == V_TEXT) {
-                uint32_t t = token_at(p, some->span.at);
-                for (; tok(p, t)->at < some->span.at + some->span.n; t++)
-                    fixup_add(p, &at[n++], toks_span(p, t, t + 1));
-            } else {
-                return;
-            }
-        }
+    for (uint32_t i = 0; v->kind == V_LIST && i < v->list.n; i++) {
+        const Value *item = &v->list.at[i];
+        bool row = item->kind == V_LIST;
+        for (uint32_t k = 0; k < (row ? item->list.n : 1); k++)
+            if (!add_jaxprs(p, row ? &item->list.at[k] : item, &found)) return;
     }
-    if (v->kind == V_TEXT)
-        for (i = first + 1; tok(p, i)->at + 1 < end; i++)
-            fixup_add(p, &at[n++], toks_span(p, i, i + 1));
-    *v = (Value){.kind = V_JAXPRS, .open = '(', .span = v->span, .jaxprs = {at, n}};
+    Jaxpr **at = arena_new(p->arena, Jaxpr *, found.n);
+    for (uint32_t i = 0; i < found.n; i++) {
+        at[i] = found.at[i].jaxpr;
+        if (!at[i]) fixup_add(p, &at[i], found.at[i].span);
+    }
+    *v = (Value){.kind = V_JAXPRS, .open = '(', .span = v->span, .jaxprs = {at, found.n}};
 }
 
 static void to_word(Parser *p, Value *v) {
