@@ -32,6 +32,7 @@ all() {
     part sh tests/layers.sh
     part sh tests/golden.sh "$build"
     part sh tests/errors.sh "$build"
+    part sh tests/driver.sh "$build"
     part sh tests/docs.sh "$build" "$mode"
     part sh tests/libraries.sh "$build" "$mode"
     part sh tests/header.sh "$build"

@@ -1,0 +1,116 @@
+#!/bin/sh
+# driver.sh BUILD: jaxcc as a command: what it writes and where, its statuses, the options that text tests do not reach.
+case $1 in /*) jaxcc=$1/bin/jaxcc ;; *) jaxcc=$PWD/$1/bin/jaxcc ;; esac
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+examples=$(cd "$(dirname "$0")/../examples" && pwd)
+cd "$work" || exit 1
+passed=0
+failed=0
+export NO_COLOR=1
+count() {
+    if [ "$1" = 0 ]; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        shift
+        echo "FAIL driver: $*"
+        head -n 20 "$work/log"
+    fi
+}
+# expect STATUS TEXT ARGS...: the status, and TEXT (a basic regular expression) somewhere in what is printed.
+expect() {
+    status=$1 text=$2
+    shift 2
+    "$jaxcc" "$@" >"$work/log" 2>&1 <m.jaxpr
+    got=$?
+    [ $got = "$status" ] && { [ -z "$text" ] || grep -q -e "$text" "$work/log"; }
+    count $? "jaxcc $*: status $got instead of $status, or no '$text'"
+}
+# made FILE...: exactly these files are here besides the inputs; they are removed.
+made() {
+    touch log
+    here=$(ls | grep -v -x -e log -e m.jaxpr -e c.jaxpr -e list | sort | tr '\n' ' ')
+    want=$(for f; do echo "$f"; done | sort | tr '\n' ' ')
+    [ "$here" = "$want" ]
+    count $? "files '$here' instead of '$want'"
+    rm -f "$@"
+}
+cat >m.jaxpr <<'X'
+{ lambda ; a:f32[b,4]. let c:f32[b,4] = add a 1.0:f32[] in (c,) }
+X
+cat >c.jaxpr <<'X'
+{ lambda a:f32[2]; b:f32[2]. let c:f32[2] = mul a b in (c,) }
+X
+
+expect 0 '' m.jaxpr
+made m.so m.h
+expect 0 '' m.jaxpr -o x.a --name=f
+made x.a x.h
+expect 0 '' m.jaxpr -o x.o --no-header
+made x.o
+expect 0 '' m.jaxpr --header=y.h
+made m.so y.h
+expect 0 'llvm.func' m.jaxpr --emit=mlir
+expect 0 'define' m.jaxpr --emit=llvm
+expect 0 '\.globl' m.jaxpr --emit=asm
+expect 0 'int32_t m(int64_t b' m.jaxpr --emit=header
+expect 0 'f32\[b,4\], True' m.jaxpr --emit=types
+expect 0 'add a 1.0:f32\[\]' - --emit=jaxpr
+expect 0 'f32\[3,4\]' m.jaxpr --emit=jaxpr -D b=3
+made
+expect 0 '' m.jaxpr -o d.jaxpr -Db=3
+made d.jaxpr
+expect 0 '' - -o lib.so
+grep -q 'int32_t lib(' lib.h
+count $? "the function of standard input is called like OUT"
+made lib.so lib.h
+expect 0 '' m.jaxpr -MD
+printf 'm.so: m.jaxpr\n' | cmp -s - m.d
+count $? "-MD"
+made m.so m.h m.d
+expect 0 '' m.jaxpr -o n.so -MD -MF n.dep
+made n.so n.h n.dep
+expect 0 'jaxcc [0-9]' --version
+expect 0 'usage: jaxcc' --help
+expect 0 'total' m.jaxpr -o t.so -ftime-report
+made t.so t.h
+expect 0 'jaxcc [0-9]' m.jaxpr -o t.so -v
+made t.so t.h
+printf -- "--emit=jaxpr -D\tb=7 'm.jaxpr'\n" >list
+expect 0 'f32\[7,4\]' @list
+for level in 0 1 2 3; do expect 0 '' m.jaxpr -O$level -o o.so --no-header; made o.so; done
+expect 0 '' m.jaxpr -g -ffast-math -march=x86-64-v3 -o o.so --no-header
+made o.so
+expect 0 '' m.jaxpr --check
+made
+
+expect 0 'warning: .*no dimension .zz' m.jaxpr --emit=jaxpr -D zz=3
+expect 1 'error: .*no dimension .zz' m.jaxpr --emit=jaxpr -D zz=3 -Werror
+expect 0 '' m.jaxpr --emit=jaxpr -D zz=3 -Wno-unknown-dimension
+expect 0 "warning: .*'exp'" m.jaxpr --name=exp -o e.so
+made e.so e.h
+expect 1 "error: .*'exp'" m.jaxpr --name=exp -o e.so -Werror=name
+made
+expect 2 "unknown option '--vjp'" m.jaxpr --vjp
+expect 2 'no input' -o x.so
+expect 2 'unknown kind' m.jaxpr --emit=exe
+expect 1 'not supported yet' m.jaxpr --target=nvptx64
+expect 1 'not supported yet' m.jaxpr -o m.ptx
+expect 1 "No such file" missing.jaxpr
+expect 1 "No such file" m.jaxpr --consts=missing.npz
+expect 1 'const0' c.jaxpr --consts="$examples/train.in.npz"
+expect 1 "No such file" m.jaxpr -o no/such/folder/x.so
+expect 1 'no-such-cpu' m.jaxpr -march=no-such-cpu
+expect 1 'error' . --check
+made
+if [ -w /dev/full ]; then
+    "$jaxcc" m.jaxpr --emit=jaxpr >/dev/full 2>log
+    [ $? = 1 ] && grep -q 'No space left' log
+    count $? "a full device"
+fi
+"$jaxcc" m.jaxpr -o /dev/null --emit=so && [ -c /dev/null ]
+count $? "-o /dev/null"
+"$jaxcc" m.jaxpr --emit=asm -o /dev/stdout | grep -q globl
+count $? "-o /dev/stdout"
+rm -f log
+echo "driver: $passed passed, $failed failed"
+[ $failed = 0 ]
