@@ -132,7 +132,7 @@ bool consts_bind(Ctx *cx, Jaxpr *j, const char *path) {
     each(Wanted, w, wants)
         ok = ok && bind(&b, w->val);
     if (ok && b.next < b.npz.n)
-        ok = diag(cx->diags, j->span, "'%s' has %u arrays, but the program has %u constants", path,
+        ok = diag(cx->diags, j->span, "'%s' has %u arrays, but the program has %u constant%s", path,
                   b.npz.n, b.next);
     npz_free(&b.npz);
     return ok;

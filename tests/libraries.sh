@@ -42,6 +42,9 @@ exports() {
 quiet() {
     valgrind -q --error-exitcode=9 jaxcc-run "$work/$1.so" "examples/$1.in.npz" -o "$work/valgrind.npz"
 }
+at_once() {
+    cc -O1 -I"$work" tests/concurrent.c "$work/attention.so" -Wl,-rpath,"$work" -pthread -o "$work/concurrent" && JAXCC_NUM_THREADS=3 "$work/concurrent"
+}
 leaves_nothing() {
     mkdir "$work/empty"
     echo '{ lambda ; a:f32[]. let b:f32[] = no_such_thing a in (b,) }' >"$work/wrong.jaxpr"
@@ -59,6 +62,7 @@ for name in classify train attention recurrence; do
         compile $name -march=x86-64-v3 && try "valgrind on $name" quiet $name
     }
 done
+compile attention && try "concurrent calls, and calls after fork" at_once
 try "nothing is left behind" leaves_nothing
 echo "libraries: $passed passed, $failed failed"
 [ $failed = 0 ]
