@@ -133,7 +133,7 @@ bool consts_bind(Ctx *cx, Jaxpr *j, const char *path) {
         ok = ok && bind(&b, w->val);
     if (ok && b.next < b.npz.n)
         ok = diag(cx->diags, j->span, "'%s' has %u arrays, but the program has %u constant%s", path,
-                  b.npz.n, b.next);
+                  b.npz.n, b.next, b.next == 1 ? "" : "s");
     npz_free(&b.npz);
     return ok;
 }
