@@ -13,7 +13,7 @@
    exponential in a chain of diamonds. Here every value that costs something is computed by exactly
    one step. */
 
-enum { VIRTUAL_COST = 4, STEP_COST = 400 };
+enum { VIRTUAL_COST = 4, STEP_COST = 400, STEP_REDUCTIONS = 32, VIRTUAL_DEPTH = 64 };
 
 Info *plan_info(Plan *p, Val v) {
     if (!p->info[v]) p->info[v] = arena_new(p->arena, Info, 1);
@@ -329,6 +329,7 @@ static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
     if (s && !match(s, t, false, index)) s = NULL;
     if (s && s->reduces && !same_axes(p, s, t, reduced)) s = NULL;
     if (s && !s->reduces && any_row(p, s)) s = NULL;
+    if (s && s->nreductions == STEP_REDUCTIONS) s = NULL;
     if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t);
     set_axes(s, t, reduced);
     match(s, t, false, index);
@@ -336,17 +337,34 @@ static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
     Reads r = {.p = p, .body = b, .step = s};
     plan_reads(p, e->in.at[0], index, store_for, &r);
     s->cost += 1;
+    s->nreductions++;
     Info *info = plan_info(p, e->out.at[0]);
     info->class = VAL_MEMBER;
     info->step = s->number;
     push(p->arena, &s->members, e->out.at[0]);
 }
-static void plan_virtual(Plan *p, const Eqn *e) {
-    uint32_t cost = total_cost(p, e) - own_cost(e);
+/* One of a long chain of virtual values is computed once, so that evaluating the last does not recurse through all. */
+static void cut_chain(Plan *p, Body *b, Val v) {
+    Info *info = plan_info(p, v);
+    Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
+    Ix index[32];
+    bool row;
+    Reads r = {.p = p, .body = b, .step = s};
+    step_index(p, s, v, index, &row);
+    plan_reads(p, v, index, store_for, &r);
+    info->class = VAL_MEMBER;
+    info->step = s->number;
+    info->depth = 0;
+    push(p->arena, &s->members, v);
+}
+static void plan_virtual(Plan *p, Body *b, const Eqn *e) {
+    uint32_t cost = total_cost(p, e) - own_cost(e), depth = 0;
+    each(Val, v, e->in) if (plan_info(p, *v)->depth > depth) depth = plan_info(p, *v)->depth;
     for (uint32_t i = 0; i < e->out.n; i++) {
         Info *info = plan_info(p, e->out.at[i]);
         info->class = VAL_VIRTUAL;
-        info->e = e, info->out = i, info->cost = cost;
+        info->e = e, info->out = i, info->cost = cost, info->depth = depth + 1;
+        if (info->depth > VIRTUAL_DEPTH) cut_chain(p, b, e->out.at[i]);
     }
 }
 static bool all_scalar(Plan *p, const Eqn *e) {
@@ -502,7 +520,7 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
         break;
     case LOWER_CUM:
         if (val_array(p->cx, e->in.at[0])->dims[param_int(e, K_axis, 0)] == 1)
-            plan_virtual(p, e);
+            plan_virtual(p, b, e);
         else
             plan_dot_or_cum(p, b, e, STEP_CUM);
         break;
@@ -516,7 +534,7 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
         else if (all_scalar(p, e))
             plan_scalar(p, b, e);
         else
-            plan_virtual(p, e);
+            plan_virtual(p, b, e);
         break;
     default:
         if (all_scalar(p, e))
@@ -524,7 +542,7 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
         else if (joins)
             plan_join_arrays(p, b, e, e->prim == P_stack);
         else if (how == LOWER_INDEX)
-            plan_virtual(p, e);
+            plan_virtual(p, b, e);
         else
             plan_point(p, b, e);
     }

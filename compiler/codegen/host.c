@@ -6,7 +6,7 @@
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
-enum { STACK_BYTES = 8192, PARALLEL_COST = 200000, INLINE_COST = 4000 };
+enum { STACK_BYTES = 8192, PARALLEL_COST = 200000, INLINE_COST = 4000, INLINE_CODE = 400 };
 
 /* ---- scalars */
 static Kernel *scalar_kernel(Host *h, Step *s) { return kernel_new(h->plan, h->e, &h->frame, s); }
@@ -93,7 +93,8 @@ static V grain(Host *h, const Step *s, V units, int64_t cost) {
 static void kernel_step(Host *h, Step *s) {
     Emit *e = h->e;
     int64_t cost = known_cost(h, s);
-    if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT && h->nkernels == 0) {
+    if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT && h->inlined + s->cost < INLINE_CODE) {
+        h->inlined += s->cost + 8;
         inline_kernel(h, s, kind_of(s));
         return;
     }

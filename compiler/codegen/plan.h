@@ -39,7 +39,7 @@ typedef struct {
     uint32_t step;   /* that computes it */
     uint32_t uses;   /* not yet planned */
     uint32_t cost;   /* of one element, in operations, from what is stored */
-    uint32_t leaves; /* virtual: arrays it reads */
+    uint32_t depth; /* virtual: how many equations evaluating it goes through */
     uint32_t level;  /* member: stage of its group */
     uint32_t need;   /* member: the last stage that evaluates it */
     bool row;        /* member: has the kept axes of the group only */
@@ -80,6 +80,7 @@ typedef struct Step {
     Dims domain;   /* without axes of extent 1 */
     bool *reduced; /* LOOPS: which axes of the domain are reduced */
     bool reduces;
+    uint32_t nreductions;
     Ix *axes;         /* the domain's axes as indices over loops */
     Atom *kept, *red; /* the loops, outermost first: over kept and over reduced axes; collapsed ones
                          left out */
