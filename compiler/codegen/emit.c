@@ -443,7 +443,7 @@ V em_round(Emit *e, Dtype d, V r) {
     return d == DT_f16 ? em_from_half(e, em_to_half(e, r)) : r;
 }
 
-/* ---- texts, shared functions, places */
+/* ---- texts, shared functions */
 Str em_text(Emit *e, Str s) {
     bool fresh;
     Str key = str_format(e->arena, "text %.*s", SF(s));
@@ -473,9 +473,4 @@ Str em_shared_function(Emit *e, const Function *f, MlirOperation op) {
     }
     mlirOperationDestroy(op);
     return e->names.at[id];
-}
-MlirLocation em_location(Emit *e, Span s) {
-    LineCol at = diag_where(e->cx->diags, s);
-    return mlirLocationFileLineColGet(e->mlir, ref(diag_path(e->cx->diags, s.file)), at.line,
-                                      at.col);
 }

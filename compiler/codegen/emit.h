@@ -159,7 +159,6 @@ V em_alloca(Emit *, int64_t bytes, uint32_t align);
 Str em_text(Emit *, Str);
 /* If an equal function was written before, drops this one; the name to call. */
 Str em_shared_function(Emit *, const Function *, MlirOperation);
-MlirLocation em_location(Emit *, Span);
 
 /* ---- element types: in memory and in registers. bool: i8 and i1; bf16, f16: 16 bits and f32
    (rounded after every operation); the others are the same. */

@@ -541,7 +541,7 @@ static Reg eval_point(Kernel *k, const Eqn *e, const Ix *index) {
     if (k->dry) return (Reg){0};
     uint32_t w = uniform ? 1 : k->w;
     MlirBlock was = kernel_at(k, depth);
-    if (k->e->unit.ptr) k->e->loc = em_location(k->e, e->span);
+    if (k->e->unit.ptr) em_at(k->e, e->span);
     for (uint32_t i = 0; i < e->in.n; i++)
         x[i] = uniform ? r[i].v : kernel_vector(k, r[i]);
     V y = kernel_point(k, e, x, w);

@@ -92,7 +92,10 @@ Emit *emit_open(Ctx *cx, Target target) {
     e->f32 = mlirF32TypeGet(e->mlir);
     e->f64 = mlirF64TypeGet(e->mlir);
     e->ptr = mlirLLVMPointerTypeGet(e->mlir, 0);
-    if (cx->options->debug) open_debug(e);
+    if (cx->options->debug) {
+        open_debug(e);
+        em_at(e, (Span){0}); /* what belongs to no equation: the start of the text */
+    }
     return e;
 }
 void emit_close(Emit *e) {
