@@ -1,6 +1,7 @@
-# jaxcc. `make` builds build/bin/jaxcc, build/bin/jaxcc-run and the runtime archive; `make check` tests, `make demo` shows.
-# MODE=release (default) links LLVM and MLIR statically; debug and asan link their shared libraries; fuzz is clang's libFuzzer.
+# jaxcc. `make` builds build/bin/jaxcc, jaxcc-run and the runtime archive; `make check` tests, `make demo` shows. MODE=release (default)
+# links LLVM and MLIR statically; debug and asan link their shared libraries; fuzz is clang's libFuzzer.
 MODE ?= release
+$(if $(filter $(MODE),release debug asan fuzz),,$(error MODE=$(MODE): it is release, debug, asan or fuzz))
 B ?= build/$(MODE)
 LLVM ?= /usr/lib/llvm-22
 PREFIX ?= /usr/local
@@ -44,24 +45,23 @@ UNITS = $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c))
 STDLIB = $(sort $(wildcard stdlib/*.jaxpr))
 
 .DELETE_ON_ERROR:
-.PHONY: all deps check bless demo bench fuzz install format tidy clean
+.PHONY: all check bless demo bench fuzz install format tidy clean
 all: $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(B)/libjaxcc_rt.a
 	@[ $(B) != build/release ] || ln -sfn release/bin build/bin
 
-deps: $(B)/deps
 $(B)/deps: Makefile
 	@sh tests/deps.sh $(LLVM) $(PACKAGES) && mkdir -p $(B)/gen && touch $@
 $(B)/deps-check: Makefile | $(B)/deps
 	@sh tests/deps.sh $(LLVM) $(PACKAGES.check) && touch $@
 $(filter $(B)/compiler/parse/%,$(FRONT_O)) $(B)/gen/lex.o: | $(B)/gen/parse.h
 $(UNITS:=.o): | $(B)/deps-check
-$(B)/%.o: %.c | $(B)/deps
+$(B)/%.o: %.c Makefile | $(B)/deps
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c $< -o $@
-$(B)/tests/as_functions/%.o: %.c | $(B)/deps
+$(B)/tests/as_functions/%.o: %.c Makefile | $(B)/deps
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -Dmain=$(if $(findstring run,$*),jaxcc_run_main,jaxcc_main) -c $< -o $@
-$(B)/rt/%.o: runtime/%.c | $(B)/deps
+$(B)/rt/%.o: runtime/%.c Makefile | $(B)/deps
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS.rt) -c $< -o $@
 $(B)/gen/%.o: $(B)/gen/%.c

@@ -17,43 +17,45 @@ static Str position(const void *user, uint32_t v) {
     return p->out[v] ? str_format(arena, "OutDBIdx(%u)", p->out[v] - 1) : val_name(p->cx, v);
 }
 
-static void number(uint32_t *at, Vals vals, uint32_t *n) {
-    each(Val, v, vals) {
-        ++*n;
-        if (!at[*v]) at[*v] = *n;
-    }
+static void number(uint32_t *at, Vals vals) {
+    for (uint32_t i = 0; i < vals.n; i++)
+        if (!at[vals.at[i]]) at[vals.at[i]] = i + 1;
 }
 
 /* The last is read first, so that an extent is known before the scalar that it names. */
-static void print_list(Printer *p, Vals a, Vals b, Text *out) {
-    uint32_t n = a.n + b.n;
-    Str *text = arena_new(p->cx->arena, Str, n + 1);
-    bool *implicit = arena_new(p->cx->arena, bool, n + 1);
+static void print_list(Printer *p, Vals list, Text *out) {
+    Str *text = arena_new(p->cx->arena, Str, list.n);
+    bool *implicit = arena_new(p->cx->arena, bool, list.n);
     p->extent = arena_new(p->cx->arena, bool, p->cx->nvals);
-    for (uint32_t i = n; i-- > 0;) {
-        Val v = i < a.n ? a.at[i] : b.at[i - a.n];
-        implicit[i] = p->extent[v];
-        text[i] = type_text(p->cx->arena, p->cx->types, val_type(p->cx, v), position, p);
+    for (uint32_t i = list.n; i-- > 0;) {
+        implicit[i] = p->extent[list.at[i]];
+        text[i] = type_text(p->cx->arena, p->cx->types, val_type(p->cx, list.at[i]), position, p);
     }
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < list.n; i++)
         text_add(out, "%s(%.*s, %s)", i ? ", " : "", SF(text[i]), implicit[i] ? "False" : "True");
     text_put(out, S("\n"));
 }
 
+/* The constants without data, then the inputs. */
+static Vals all_inputs(Ctx *cx, const Jaxpr *j) {
+    Vals all = {arena_new(cx->arena, Val, (size_t)j->consts.n + j->in.n), 0};
+    each(Val, v, j->consts)
+        if (!val_info(cx, *v)->data) all.at[all.n++] = *v;
+    each(Val, v, j->in)
+        all.at[all.n++] = *v;
+    return all;
+}
+
 void signature_print(Ctx *cx, const Jaxpr *j, Text *out) {
     Printer p = {.cx = cx};
-    Vals consts = j->consts, none = {0};
-    uint32_t n = 0, nout = 0;
-    if (cx->nvals && consts.n && val_info(cx, consts.at[0])->data)
-        consts = none; /* --consts: no inputs */
+    Vals in = all_inputs(cx, j);
     p.in = arena_new(cx->arena, uint32_t, cx->nvals);
     p.out = arena_new(cx->arena, uint32_t, cx->nvals);
-    number(p.in, consts, &n);
-    number(p.in, j->in, &n);
-    number(p.out, j->out, &nout);
+    number(p.in, in);
+    number(p.out, j->out);
     text_put(out, S("in_type: "));
-    print_list(&p, consts, j->in, out);
+    print_list(&p, in, out);
     p.outputs = true;
     text_put(out, S("out_type: "));
-    print_list(&p, j->out, none, out);
+    print_list(&p, j->out, out);
 }
