@@ -19,6 +19,8 @@ static const char help[] =
     "print them\n"
     "  --info             names, types, dimensions, workspace\n"
     "  --bench[=SECONDS]  time calls, for one second\n"
+    "  --guard            place arrays against unreadable memory: a library that leaves them ends "
+    "with a signal\n"
     "  --expect OUT.npz   compare the outputs\n"
     "  --rtol R, --atol A |got - want| <= A + R |want|; the default depends on the type\n"
     "  --entry NAME       which program of the library; the default is the first\n"
@@ -54,7 +56,7 @@ typedef struct {
     int n_files;
     char **dims; /* texts of -D */
     int n_dims, threads;
-    bool info, bench;
+    bool info, bench, guard;
     double seconds, rtol, atol; /* tolerances: negative when not given */
 } Options;
 
@@ -85,9 +87,21 @@ static bool dim_option(const char *text, int64_t *value) {
     return (end && end > equals + 1 && !*end) || usage("-D %s: write NAME=N", text);
 }
 
-enum { O_INFO = 256, O_BENCH, O_EXPECT, O_RTOL, O_ATOL, O_ENTRY, O_THREADS, O_HELP, O_VERSION };
+enum {
+    O_INFO = 256,
+    O_BENCH,
+    O_GUARD,
+    O_EXPECT,
+    O_RTOL,
+    O_ATOL,
+    O_ENTRY,
+    O_THREADS,
+    O_HELP,
+    O_VERSION
+};
 static const struct option long_options[] = {{"info", no_argument, NULL, O_INFO},
                                              {"bench", optional_argument, NULL, O_BENCH},
+                                             {"guard", no_argument, NULL, O_GUARD},
                                              {"expect", required_argument, NULL, O_EXPECT},
                                              {"rtol", required_argument, NULL, O_RTOL},
                                              {"atol", required_argument, NULL, O_ATOL},
@@ -111,6 +125,8 @@ static bool read_option(Options *o, int c, char **argv) {
     case O_BENCH:
         o->bench = true;
         return !optarg || number(optarg, &o->seconds);
+    case O_GUARD:
+        return o->guard = true;
     case O_EXPECT:
         o->expect = optarg;
         return true;
@@ -533,7 +549,15 @@ static bool run_with(const Options *o, const jaxcc_program *p, const Inputs *x, 
     Call c;
     if (!dims_solve(p, x->in, v)) return false;
     if (o->threads) p->set_num_threads(o->threads);
-    bool good = call_new(p, x, v, &c) && call_once(&c) && adopt_computed(&c) && deliver(o, &c);
+    bool good = call_new(p, x, v, &c);
+    bool computes = false;
+    for (int32_t i = 0; good && i < p->n_out; i++)
+        computes |= c.is_computed[i];
+    if (good && o->guard && !computes)
+        good = run_guarded(p, c.dims, x->in, c.arrays);
+    else
+        good = good && call_once(&c) && adopt_computed(&c);
+    good = good && deliver(o, &c);
     if (good && o->bench) {
         release_computed(&c);
         good = bench(o, &c);

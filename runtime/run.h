@@ -48,6 +48,10 @@ bool dims_solve(const jaxcc_program *, const NpzArray *const *in, Variables *);
 /* The extents of one type; false after an error, or when the program computes it (`computed`). */
 bool dims_of(const jaxcc_type *, const Variables *, int64_t *dims, bool *computed);
 
+/* ---- run_guard.c */
+/* The call, with arrays of its own against unreadable pages; results are copied to `out`. */
+bool run_guarded(const jaxcc_program *, const int64_t *dims, const NpzArray *const *in, NpzArray *out);
+
 /* ---- run_print.c */
 /* "f32[2,3]" of an array, in jaxpr's spelling; `dtype` NULL: numpy's own type. */
 void print_type(char *to, size_t room, const char *dtype, const NpzArray *);
