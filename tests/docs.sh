@@ -2,6 +2,7 @@
 # docs.sh BUILD MODE: what README.md and the manual say is so: the example runs, the Makefile rule works, the manual has every option, an
 # installed jaxcc works, the examples compute what JAX computes.
 cd "$(dirname "$0")/.." || exit 1
+mode=$2
 case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -28,7 +29,7 @@ rule() {
     cd "$work" && rm -f axpy.so && make -f rule.mk axpy.so && [ -f axpy.so ] && [ -f axpy.d ]
 }
 installed() {
-    make --no-print-directory install MODE="$2" B="$1" DESTDIR="$work/root" PREFIX=/usr && cd "$work" &&
+    env -u MAKEFLAGS make --no-print-directory install MODE="$mode" B="$build" DESTDIR="$work/root" PREFIX=/usr && cd "$work" &&
         root/usr/bin/jaxcc axpy.jaxpr -o installed.so && root/usr/bin/jaxcc-run --info installed.so &&
         [ -f root/usr/include/jaxcc.h ] && [ -f root/usr/share/man/man1/jaxcc.1 ]
 }
@@ -56,7 +57,7 @@ block main.c >"$work/main.c"
 block Makefile >"$work/rule.mk"
 try "the example of README.md" eval '(example)'
 try "the Makefile rule of README.md" eval '(rule)'
-try "make install" eval '(installed "$1" "$2")'
+try "make install" eval '(installed)'
 try "options in man/jaxcc.1" options jaxcc
 try "options in man/jaxcc-run.1" options jaxcc-run
 try "mandoc -Tlint" lint
