@@ -49,6 +49,7 @@ typedef enum { /* what params.def says a parameter holds */
     PK_JAXPR,  /* V_JAXPR */
     PK_JAXPRS, /* V_JAXPRS */
     PK_PADDING, /* V_DIMS of 3·rank numbers: low, high, interior of each axis */
+    PK_PAIRS,   /* V_DIMS of 2·rank numbers: low, high of each axis */
     PK_DOTDIMS, /* V_LIST of four V_INTS: lhs contracting, rhs contracting, lhs batch, rhs batch */
     PK_INTLISTS, /* V_LIST of V_INTS */
     PK_VALUE   /* any tree, or text */

@@ -364,13 +364,13 @@ static void put_dims(Printer *p, const Dim *at, uint32_t n) {
     text_put(p->out, n == 1 ? S(",)") : S(")"));
 }
 
-static void put_padding(Printer *p, Dims dims) {
+static void put_padding(Printer *p, Dims dims, uint32_t width) {
     text_put(p->out, S("("));
-    for (uint32_t i = 0; i < dims.n; i += 3) {
+    for (uint32_t i = 0; i < dims.n; i += width) {
         if (i) text_put(p->out, S(", "));
-        put_dims(p, dims.at + i, 3);
+        put_dims(p, dims.at + i, width);
     }
-    text_put(p->out, dims.n == 3 ? S(",)") : S(")"));
+    text_put(p->out, dims.n == width ? S(",)") : S(")"));
 }
 
 static void put_ints(Printer *p, Ints ints, bool bits, char open) {
@@ -466,7 +466,9 @@ static void put_param(Printer *p, const Eqn *e, const Param *q, uint32_t indent)
     if (v->kind == V_INTS && param_kind[q->key] == PK_BOOLS) {
         put_ints(p, v->ints, true, '(');
     } else if (v->kind == V_DIMS && param_kind[q->key] == PK_PADDING) {
-        put_padding(p, v->dims);
+        put_padding(p, v->dims, 3);
+    } else if (v->kind == V_DIMS && param_kind[q->key] == PK_PAIRS) {
+        put_padding(p, v->dims, 2);
     } else if (e->prim == P_dot_general && q->key == K_dimension_numbers && v->kind == V_LIST &&
                v->list.n == 4) {
         text_put(p->out, S("(("));

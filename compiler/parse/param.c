@@ -253,15 +253,15 @@ static void to_dims(Parser *p, Value *v) {
     *v = (Value){.kind = V_DIMS, .open = v->open, .span = v->span, .dims = dims};
 }
 
-/* ((low, high, interior), …) → low, high, interior, … */
-static void to_padding(Parser *p, Value *v) {
+/* ((low, high, interior), …) → low, high, interior, …: tuples of `width` */
+static void to_padding(Parser *p, Value *v, uint32_t width) {
     if (v->kind != V_LIST || v->s.n) return;
-    Dims dims = {arena_new(p->arena, Dim, 3 * (size_t)v->list.n), 3 * v->list.n};
+    Dims dims = {arena_new(p->arena, Dim, width * (size_t)v->list.n), width * v->list.n};
     for (uint32_t i = 0; i < v->list.n; i++) {
         const Value *axis = &v->list.at[i];
-        if (axis->kind != V_LIST || axis->list.n != 3) return;
-        for (uint32_t k = 0; k < 3; k++)
-            if (!to_dim(p, &axis->list.at[k], 0, &dims.at[3 * i + k])) return;
+        if (axis->kind != V_LIST || axis->list.n != width) return;
+        for (uint32_t k = 0; k < width; k++)
+            if (!to_dim(p, &axis->list.at[k], 0, &dims.at[width * i + k])) return;
     }
     *v = (Value){.kind = V_DIMS, .open = v->open, .span = v->span, .dims = dims};
 }
@@ -369,7 +369,10 @@ static void to_kind(Parser *p, ParamKind kind, Value *v) {
         to_jaxprs(p, v);
         return;
     case PK_PADDING:
-        to_padding(p, v);
+        to_padding(p, v, 3);
+        return;
+    case PK_PAIRS:
+        to_padding(p, v, 2);
         return;
     case PK_WORD:
         to_word(p, v);

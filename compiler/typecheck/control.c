@@ -90,8 +90,7 @@ static bool enter(Ctx *cx, const Eqn *e, const Nested *b, const Type *in) {
     return ok;
 }
 
-/* The type of result i of a nested program; an untyped literal takes `like`. 0: unknown. */
-static Type result_type(Ctx *cx, const Jaxpr *j, uint32_t i, Type like) {
+Type result_type(Ctx *cx, const Jaxpr *j, uint32_t i, Type like) {
     ValInfo *v = val_info(cx, j->out.at[i]);
     if (v->type || !v->lit) return v->type;
     v->type = literal_type(cx, v->lit);
@@ -102,6 +101,25 @@ static Type result_type(Ctx *cx, const Jaxpr *j, uint32_t i, Type like) {
 
 static Span inner_result_at(const Eqn *e, const Jaxpr *j, uint32_t i) {
     return j->out_at ? j->out_at[i] : jaxpr_at(e, j);
+}
+
+bool want_program(Ctx *cx, const Eqn *e, ParamKey k, Jaxpr *j, const Type *takes, uint32_t n,
+                  uint32_t results) {
+    if (j->in.n != n)
+        return diag(cx->diags, param_at(e, k), "%s: %s takes %u input%s, but it must take %u",
+                    name_of(cx, e), param_name[k], j->in.n, j->in.n == 1 ? "" : "s", n);
+    for (uint32_t i = 0; i < n; i++) {
+        ValInfo *v = val_info(cx, j->in.at[i]);
+        if (!v->type) v->type = takes[i];
+        if (takes[i] && !types_agree(cx, takes[i], v->type, param_at(e, k)))
+            return diag(cx->diags, v->span.n ? v->span : param_at(e, k),
+                        "%s: input %u of %s is %s, but it is given %s", name_of(cx, e), i,
+                        param_name[k], type_c(cx, v->type), type_c(cx, takes[i]));
+    }
+    check_nested(cx, j, e->span);
+    return j->out.n == results ||
+           diag(cx->diags, jaxpr_at(e, j), "%s: %s must have %u result%s, but has %u",
+                name_of(cx, e), param_name[k], results, results == 1 ? "" : "s", j->out.n);
 }
 
 /* ---- calls */

@@ -16,7 +16,7 @@ static bool extent_meet(Ctx *cx, Dim x, Dim y, Span span, Dim *out) {
 }
 
 /* The common shape of operands that are not all alike, with element type `d`. */
-static bool shapes_meet(Ctx *cx, const Eqn *e, const Type *in, Dtype d, Type *out) {
+bool shapes_meet(Ctx *cx, const Eqn *e, const Type *in, Dtype d, Type *out) {
     unsigned first = 0;
     while (first < e->in.n && type_at(cx->types, in[first])->rank == 0)
         first++;

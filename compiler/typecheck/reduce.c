@@ -46,11 +46,18 @@ bool type_arg(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-bool type_cumulative(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    if (!want(cx, e, 1, 1) || !want_kind(cx, e, in, 0, OF_NUM) || !want_param(cx, e, K_axis))
+static bool cumulative(Ctx *cx, const Eqn *e, const Type *in, Type *out, unsigned kinds) {
+    if (!want(cx, e, 1, 1) || !want_kind(cx, e, in, 0, kinds) || !want_param(cx, e, K_axis))
         return false;
     uint32_t rank = type_at(cx->types, in[0])->rank;
     if (!want_axis(cx, e, K_axis, param_int(e, K_axis, 0), rank)) return false;
     out[0] = type_plain(cx->types, in[0]);
     return true;
+}
+
+bool type_cumulative(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    return cumulative(cx, e, in, out, OF_NUM);
+}
+bool type_cumulative_float(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    return cumulative(cx, e, in, out, OF_INEXACT);
 }

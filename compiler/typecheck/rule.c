@@ -100,11 +100,10 @@ bool want_param(Ctx *cx, const Eqn *e, ParamKey k) {
         return diag(cx->diags, e->span, "%s needs the parameter '%s'", name_of(cx, e),
                     param_name[k]);
     static const ValueKind kind_of[] = {
-        [PK_INT] = V_INT,       [PK_DIM] = V_DIM,      [PK_BOOL] = V_BOOL,
-        [PK_INTS] = V_INTS,     [PK_DIMS] = V_DIMS,    [PK_BOOLS] = V_INTS,
-        [PK_DTYPE] = V_DTYPE,   [PK_WORD] = V_WORD,    [PK_JAXPR] = V_JAXPR,
-        [PK_JAXPRS] = V_JAXPRS, [PK_PADDING] = V_DIMS, [PK_DOTDIMS] = V_LIST,
-        [PK_INTLISTS] = V_LIST, [PK_VALUE] = V_NONE};
+        [PK_INT] = V_INT,      [PK_DIM] = V_DIM,       [PK_BOOL] = V_BOOL,    [PK_INTS] = V_INTS,
+        [PK_DIMS] = V_DIMS,    [PK_BOOLS] = V_INTS,    [PK_DTYPE] = V_DTYPE,  [PK_WORD] = V_WORD,
+        [PK_JAXPR] = V_JAXPR,  [PK_JAXPRS] = V_JAXPRS, [PK_PADDING] = V_DIMS, [PK_PAIRS] = V_DIMS,
+        [PK_DOTDIMS] = V_LIST, [PK_INTLISTS] = V_LIST, [PK_VALUE] = V_NONE};
     ValueKind want_kind_of = kind_of[param_kind[k]];
     return want_kind_of == V_NONE || p->value.kind == want_kind_of ||
            diag(cx->diags, p->span, "%s: the value of '%s' does not have the form it must have",
@@ -132,6 +131,65 @@ bool want_length(Ctx *cx, const Eqn *e, ParamKey k, uint32_t n, uint32_t rank) {
     return n == rank ||
            diag(cx->diags, param_at(e, k), "%s: %s has %u entries, but there are %u axes",
                 name_of(cx, e), param_name[k], n, rank);
+}
+
+bool want_int(Ctx *cx, const Eqn *e, ParamKey k, int64_t least, int64_t *n) {
+    if (!want_param(cx, e, k)) return false;
+    *n = param_int(e, k, 0);
+    return *n >= least ||
+           diag(cx->diags, param_at(e, k), "%s: %s is %lld, but must be at least %lld",
+                name_of(cx, e), param_name[k], (long long)*n, (long long)least);
+}
+
+/* The value of a field of a record; NULL where it has none. */
+static const Value *field_of(const Value *record, const char *field) {
+    if (record->kind != V_LIST) return NULL;
+    for (uint32_t i = 0; i < record->list.n; i++) {
+        const Value *v = &record->list.at[i];
+        if (v->kind == V_PAIR && v->list.n == 1 && str_is(v->s, field)) return &v->list.at[0];
+    }
+    return NULL;
+}
+
+/* range(from, to): the numbers between; false for what names no axes. */
+static bool expand_range(Ctx *cx, Ints *ints) {
+    enum { MOST = 1000 };
+    if (ints->n != 2 || ints->at[0] < 0 || ints->at[1] > MOST) return false;
+    int64_t from = ints->at[0], n = ints->at[1] > from ? ints->at[1] - from : 0;
+    *ints = (Ints){arena_new(cx->arena, int64_t, n), (uint32_t)n};
+    for (uint32_t i = 0; i < n; i++)
+        ints->at[i] = from + i;
+    return true;
+}
+
+bool want_field(Ctx *cx, const Eqn *e, ParamKey k, const char *field, Ints *ints) {
+    if (!want_param(cx, e, k)) return false;
+    const Value *record = &param_find(e, k)->value, *v = field_of(record, field);
+    bool ok = record->kind == V_LIST && (!v || v->kind == V_LIST);
+    uint32_t n = ok && v ? v->list.n : 0;
+    *ints = (Ints){arena_new(cx->arena, int64_t, n), n};
+    for (uint32_t i = 0; i < n; i++) {
+        ok = ok && v->list.at[i].kind == V_INT;
+        ints->at[i] = v->list.at[i].i;
+    }
+    if (ok && v && str_is(v->s, "range")) ok = expand_range(cx, ints);
+    return ok || diag(cx->diags, param_at(e, k), "%s: %s of %s is no list of axes", name_of(cx, e),
+                      field, param_name[k]);
+}
+
+bool want_field_axes(Ctx *cx, const Eqn *e, ParamKey k, const char *field, Ints axes, uint32_t rank,
+                     bool *marked) {
+    each(int64_t, a, axes) {
+        if (*a < 0 || *a >= rank)
+            return diag(cx->diags, param_at(e, k),
+                        "%s: %s: %s holds %lld, which is no axis of an array of rank %u",
+                        name_of(cx, e), param_name[k], field, (long long)*a, rank);
+        if (marked[*a])
+            return diag(cx->diags, param_at(e, k), "%s: %s: %s holds axis %lld a second time",
+                        name_of(cx, e), param_name[k], field, (long long)*a);
+        marked[*a] = true;
+    }
+    return true;
 }
 
 bool want_param_dtype(Ctx *cx, const Eqn *e, ParamKey k, Dtype *d) {
@@ -186,6 +244,12 @@ bool type_has_bound(const Ctx *cx, Type t) {
     for (uint32_t i = 0; i < a->rank; i++)
         if (dim_has_bound(cx->types, a->dims[i])) return true;
     return false;
+}
+
+Dim *dims_copy(Ctx *cx, const ArrayType *x) {
+    Dim *dims = arena_new(cx->arena, Dim, (size_t)x->rank + 2);
+    if (x->rank) memcpy(dims, x->dims, x->rank * sizeof *dims);
+    return dims;
 }
 
 Type type_like(Ctx *cx, Type shape, Dtype d) {

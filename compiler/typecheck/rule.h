@@ -50,6 +50,14 @@ bool want_length(Ctx *, const Eqn *, ParamKey, uint32_t n, uint32_t rank);
 /* An element type that the parameter gives. */
 bool want_param_dtype(Ctx *, const Eqn *, ParamKey, Dtype *);
 
+/* The parameter is an integer of at least `least`. */
+bool want_int(Ctx *, const Eqn *, ParamKey, int64_t least, int64_t *);
+/* The integers of a field of the record that the parameter holds; none where it is left out. */
+bool want_field(Ctx *, const Eqn *, ParamKey, const char *field, Ints *);
+/* The field holds different axes; marks them in `marked[rank]`. */
+bool want_field_axes(Ctx *, const Eqn *, ParamKey, const char *field, Ints axes, uint32_t rank,
+                     bool *marked);
+
 /* "the result is T2, but operand 0 is T1": two operands that disagree, reported at the later one.
  */
 bool operands_disagree(Ctx *, const Eqn *, const Type *in, unsigned i, unsigned with);
@@ -69,7 +77,22 @@ bool types_agree(Ctx *, Type, Type, Span);
 bool type_has_bound(const Ctx *, Type);
 Type type_like(Ctx *, Type shape, Dtype); /* the same shape, another element type */
 
+/* c64 ↔ f32, c128 ↔ f64; other element types are what they are (complex.c). */
+Dtype dtype_real(Dtype);
+Dtype dtype_complex(Dtype);
+/* The extents, with room for two more. */
+Dim *dims_copy(Ctx *, const ArrayType *);
+/* Operands of one element type: scalars meet arrays, and extent 1 stretches (elementwise.c). */
+bool shapes_meet(Ctx *, const Eqn *, const Type *in, Dtype, Type *out);
+
 /* ---- nested programs (control.c, check.c) */
+
+/* The program in a parameter takes values of these types and gives `results`; in untyped text its
+   inputs take them. Element types and shapes are compared where it has types. */
+bool want_program(Ctx *, const Eqn *, ParamKey, Jaxpr *, const Type *takes, uint32_t n,
+                  uint32_t results);
+/* The type of result `i` of a nested program; an untyped literal takes `like`. 0: unknown. */
+Type result_type(Ctx *, const Jaxpr *, uint32_t i, Type like);
 
 /* Checks a nested program that no one has checked yet. */
 void check_nested(Ctx *, Jaxpr *, Span caller);

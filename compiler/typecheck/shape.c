@@ -1,13 +1,6 @@
 /* Shapes and layouts: rules about where elements are, for every element type. */
 #include "rule.h"
 
-/* A copy of the operand's extents, with room for one more. */
-static Dim *dims_copy(Ctx *cx, const ArrayType *x) {
-    Dim *dims = arena_new(cx->arena, Dim, (size_t)x->rank + 1);
-    if (x->rank) memcpy(dims, x->dims, x->rank * sizeof *dims);
-    return dims;
-}
-
 /* The extent that a dimension operand stands for. */
 static bool extent_of(Ctx *cx, const Eqn *e, const Type *in, unsigned i, Dim *d) {
     const ValInfo *v = val_info(cx, e->in.at[i]);

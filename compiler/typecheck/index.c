@@ -1,0 +1,201 @@
+/* Gather and scatter: which axes of the operand, of the indices and of the windows meet. The axis
+   of the indices that holds one position is the last one. */
+#include "rule.h"
+
+/* How one record names its parts: gather's offset_dims are scatter's update_window_dims. */
+typedef struct {
+    const char *windows, *dropped, *map, *batch, *index_batch;
+} Names;
+static const Names gather_names = {"offset_dims", "collapsed_slice_dims", "start_index_map",
+                                   "operand_batching_dims", "start_indices_batching_dims"};
+static const Names scatter_names = {"update_window_dims", "inserted_window_dims",
+                                    "scatter_dims_to_operand_dims", "operand_batching_dims",
+                                    "scatter_indices_batching_dims"};
+
+typedef struct {
+    const Names *names;
+    const ArrayType *x, *indices; /* operand 0 and 1 */
+    Ints windows, dropped, map, batch, index_batch;
+    bool *gone;      /* axes of the operand that no window has: dropped or batch */
+    bool *is_window; /* axes of the result of gather, of the updates of scatter */
+    uint32_t rank;   /* of that */
+} Numbers;
+
+static bool bad_numbers(Ctx *cx, const Eqn *e, const char *field, const char *what) {
+    return diag(cx->diags, param_at(e, K_dimension_numbers), "%s: dimension_numbers: %s %s",
+                name_of(cx, e), field, what);
+}
+
+static bool want_sorted(Ctx *cx, const Eqn *e, const char *field, Ints axes) {
+    for (uint32_t i = 1; i < axes.n; i++)
+        if (axes.at[i] <= axes.at[i - 1])
+            return bad_numbers(cx, e, field, "must be in increasing order");
+    return true;
+}
+
+static bool read_numbers(Ctx *cx, const Eqn *e, Numbers *d) {
+    const ParamKey k = K_dimension_numbers;
+    const Names *f = d->names;
+    return want_field(cx, e, k, f->windows, &d->windows) &&
+           want_field(cx, e, k, f->dropped, &d->dropped) && want_field(cx, e, k, f->map, &d->map) &&
+           want_field(cx, e, k, f->batch, &d->batch) &&
+           want_field(cx, e, k, f->index_batch, &d->index_batch);
+}
+
+/* Axes of the operand: each is in a window, dropped, or batched; the map's are not batched. */
+static bool want_operand_axes(Ctx *cx, const Eqn *e, Numbers *d) {
+    const ParamKey k = K_dimension_numbers;
+    const Names *f = d->names;
+    uint32_t rank = d->x->rank;
+    bool *mapped = arena_new(cx->arena, bool, rank);
+    d->gone = arena_new(cx->arena, bool, rank);
+    if (!want_field_axes(cx, e, k, f->dropped, d->dropped, rank, d->gone) ||
+        !want_field_axes(cx, e, k, f->batch, d->batch, rank, d->gone) ||
+        !want_field_axes(cx, e, k, f->map, d->map, rank, mapped) ||
+        !want_field_axes(cx, e, k, f->batch, d->batch, rank, mapped))
+        return false;
+    return (want_sorted(cx, e, f->dropped, d->dropped) && want_sorted(cx, e, f->batch, d->batch) &&
+            d->windows.n + d->dropped.n + d->batch.n == rank) ||
+           diag(cx->diags, param_at(e, k),
+                "%s: dimension_numbers: %s, %s and %s have %u axes, but operand 0 has %u",
+                name_of(cx, e), f->windows, f->dropped, f->batch,
+                d->windows.n + d->dropped.n + d->batch.n, rank);
+}
+
+/* Axes of the indices: batched ones have the operand's extent; the last one has an entry for each
+   axis that the map names. */
+static bool want_index_axes(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
+    const Names *f = d->names;
+    uint32_t last = d->indices->rank - 1;
+    bool *marked = arena_new(cx->arena, bool, d->indices->rank);
+    if (d->index_batch.n != d->batch.n)
+        return bad_numbers(cx, e, f->index_batch, "must be as many as operand_batching_dims");
+    if (!want_field_axes(cx, e, K_dimension_numbers, f->index_batch, d->index_batch, last, marked))
+        return false;
+    for (uint32_t i = 0; i < d->batch.n; i++) {
+        Dim a = d->x->dims[d->batch.at[i]], b = d->indices->dims[d->index_batch.at[i]];
+        if (!dims_agree(cx, a, b, operand_at(cx, e, 1)))
+            return diag(cx->diags, operand_at(cx, e, 1),
+                        "%s: batch axis %lld of the indices, %s, has extent %s, but axis %lld of "
+                        "operand 0, %s, has %s",
+                        name_of(cx, e), (long long)d->index_batch.at[i], type_c(cx, in[1]),
+                        dim_c(cx, b), (long long)d->batch.at[i], type_c(cx, in[0]), dim_c(cx, a));
+    }
+    return dims_agree(cx, d->indices->dims[last], d->map.n, operand_at(cx, e, 1)) ||
+           diag(
+               cx->diags, param_at(e, K_dimension_numbers),
+               "%s: dimension_numbers: %s names %u axes, but the last axis of the indices, %s, has "
+               "extent %s",
+               name_of(cx, e), f->map, d->map.n, type_c(cx, in[1]),
+               dim_c(cx, d->indices->dims[last]));
+}
+
+static bool want_mode(Ctx *cx, const Eqn *e) {
+    static const char *const modes[] = {"CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS", "ONE_HOT"};
+    const Param *p = param_find(e, K_mode);
+    if (!p || p->value.kind != V_WORD) return true; /* none, or a number, in old text */
+    Str s = p->value.s;
+    for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++) {
+        size_t n = strlen(modes[i]);
+        if (s.n >= n && memcmp(s.at + s.n - n, modes[i], n) == 0) return true;
+    }
+    return diag(cx->diags, p->span, "%s: mode=%.*s is no mode", name_of(cx, e), SF(s));
+}
+
+/* What gather and scatter demand alike; `rank` is that of the array of windows. */
+static bool want_numbers(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
+    if (!want_kind(cx, e, in, 1, OF_INT) || !read_numbers(cx, e, d) || !want_mode(cx, e))
+        return false;
+    d->x = type_at(cx->types, in[0]);
+    d->indices = type_at(cx->types, in[1]);
+    if (!d->indices->rank)
+        return diag(cx->diags, operand_at(cx, e, 1),
+                    "%s: the indices need an axis for the position, but operand 1 is %s",
+                    name_of(cx, e), type_c(cx, in[1]));
+    if (!want_operand_axes(cx, e, d) || !want_index_axes(cx, e, in, d)) return false;
+    d->rank = d->indices->rank - 1 + d->windows.n;
+    d->is_window = arena_new(cx->arena, bool, d->rank);
+    return want_field_axes(cx, e, K_dimension_numbers, d->names->windows, d->windows, d->rank,
+                           d->is_window) &&
+           want_sorted(cx, e, d->names->windows, d->windows);
+}
+
+/* Extents of windows: at most the operand's, and 1 where the axis is dropped or batched. */
+static bool want_slices(Ctx *cx, const Eqn *e, const Type *in, const Numbers *d, Dims sizes) {
+    Span at = param_at(e, K_slice_sizes);
+    if (!want_length(cx, e, K_slice_sizes, sizes.n, d->x->rank)) return false;
+    for (uint32_t i = 0; i < sizes.n; i++) {
+        if (!dims_at_most(cx, 0, sizes.at[i], at) ||
+            !dims_at_most(cx, sizes.at[i], d->x->dims[i], at))
+            return diag(cx->diags, at,
+                        "gather: slice_sizes[%u] is %s, but that axis of %s has "
+                        "extent %s",
+                        i, dim_c(cx, sizes.at[i]), type_c(cx, in[0]), dim_c(cx, d->x->dims[i]));
+        if (d->gone[i] && !dims_at_most(cx, sizes.at[i], 1, at))
+            return diag(cx->diags, at,
+                        "gather: slice_sizes[%u] is %s, but an axis that the result does not have "
+                        "can have only 1",
+                        i, dim_c(cx, sizes.at[i]));
+    }
+    return true;
+}
+
+/* The result has a window for each position: at offset_dims its axes, elsewhere the indices'. */
+bool type_gather(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    Numbers d = {.names = &gather_names};
+    if (!want(cx, e, 2, 1) || !want_numbers(cx, e, in, &d)) return false;
+    if (!want_param(cx, e, K_slice_sizes)) return false;
+    Dims sizes = param_dims(e, K_slice_sizes);
+    if (!want_slices(cx, e, in, &d, sizes)) return false;
+    Dim *dims = arena_new(cx->arena, Dim, d.rank);
+    uint32_t axis = 0, index = 0;
+    for (uint32_t i = 0; i < d.rank; i++) {
+        while (d.is_window[i] && d.gone[axis])
+            axis++;
+        dims[i] = d.is_window[i] ? sizes.at[axis++] : d.indices->dims[index++];
+    }
+    out[0] = type_of(cx->types, d.x->dtype, d.rank, dims);
+    return true;
+}
+
+/* Updates have at update_window_dims at most the operand's extents, elsewhere the indices'. */
+static bool want_updates(Ctx *cx, const Eqn *e, const Type *in, const Numbers *d) {
+    const ArrayType *u = type_at(cx->types, in[2]);
+    if (u->rank != d->rank)
+        return diag(cx->diags, operand_at(cx, e, 2),
+                    "%s: the updates need rank %u, but operand 2 is %s", name_of(cx, e), d->rank,
+                    type_c(cx, in[2]));
+    uint32_t axis = 0, index = 0;
+    for (uint32_t i = 0; i < d->rank; i++) {
+        while (d->is_window[i] && d->gone[axis])
+            axis++;
+        Dim need = d->is_window[i] ? d->x->dims[axis++] : d->indices->dims[index++];
+        bool ok = d->is_window[i] ? dims_at_most(cx, u->dims[i], need, operand_at(cx, e, 2))
+                                  : dims_agree(cx, u->dims[i], need, operand_at(cx, e, 2));
+        if (ok) continue;
+        diag(cx->diags, operand_at(cx, e, 2),
+             "%s: axis %u of the updates, %s, has extent %s, but must have %s%s", name_of(cx, e), i,
+             type_c(cx, in[2]), dim_c(cx, u->dims[i]), d->is_window[i] ? "at most " : "",
+             dim_c(cx, need));
+        note_operand(cx, e, d->is_window[i] ? 0 : 1, in[!d->is_window[i]]);
+        return false;
+    }
+    return true;
+}
+
+bool type_scatter(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    Numbers d = {.names = &scatter_names};
+    if (!want(cx, e, 3, 1) || !want_dtype_of(cx, e, in, 2, 0)) return false;
+    if (!want_numbers(cx, e, in, &d) || !want_updates(cx, e, in, &d)) return false;
+    Jaxpr *j = param_jaxpr(e, K_update_jaxpr);
+    Type scalar = type_of(cx->types, d.x->dtype, 0, NULL);
+    if (j && !want_program(cx, e, K_update_jaxpr, j, (Type[]){scalar, scalar}, 2, 1)) return false;
+    out[0] = type_plain(cx->types, in[0]);
+    return true;
+}
+
+/* The updates are combined with what is there. */
+bool type_scatter_num(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    return want(cx, e, 3, 1) && want_kind(cx, e, in, 0, OF_NUM | OF_BOOL) &&
+           type_scatter(cx, e, in, out);
+}

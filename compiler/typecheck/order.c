@@ -1,0 +1,69 @@
+/* Sorting, and the largest elements. */
+#include "rule.h"
+
+/* Operands of equal shapes are sorted together along one axis, by the first num_keys of them. */
+bool type_sort(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!e->in.n) return want_operands(cx, e, 1);
+    if (!want_results(cx, e, e->in.n) || !want_param(cx, e, K_dimension)) return false;
+    uint32_t rank = type_at(cx->types, in[0])->rank;
+    if (!want_axis(cx, e, K_dimension, param_int(e, K_dimension, 0), rank)) return false;
+    int64_t keys = param_int(e, K_num_keys, 1);
+    if (keys < 1 || keys > e->in.n)
+        return diag(cx->diags, param_at(e, K_num_keys),
+                    "sort: num_keys is %lld, but there %s %u operand%s", (long long)keys,
+                    e->in.n == 1 ? "is" : "are", e->in.n, e->in.n == 1 ? "" : "s");
+    for (unsigned i = 0; i < e->in.n; i++) {
+        if (i && !shapes_agree(cx, in[i], in[0], operand_at(cx, e, i)))
+            return operands_disagree(cx, e, in, i, 0);
+        if (i < keys && !want_kind(cx, e, in, i, OF_NUM | OF_BOOL)) return false;
+        out[i] = type_plain(cx->types, in[i]);
+    }
+    return true;
+}
+
+/* The type with another extent along one axis. */
+static Type with_extent(Ctx *cx, Type t, int64_t axis, Dim n, Dtype d) {
+    const ArrayType *x = type_at(cx->types, t);
+    Dim *dims = dims_copy(cx, x);
+    dims[axis] = n;
+    return type_of(cx->types, d, x->rank, dims);
+}
+
+/* k elements of an axis, and their positions. */
+static bool chosen(Ctx *cx, const Eqn *e, const Type *in, Type *out, ParamKey k_axis,
+                   unsigned kinds) {
+    if (!want(cx, e, 1, 2) || !want_kind(cx, e, in, 0, kinds) || !want_param(cx, e, K_k))
+        return false;
+    Dim k = param_find(e, K_k)->value.dim;
+    const ArrayType *x = type_at(cx->types, in[0]);
+    int64_t axis = param_int(e, k_axis, -1);
+    if (axis < 0) axis += x->rank;
+    if (!want_axis(cx, e, k_axis, axis, x->rank)) return false;
+    if (!dims_at_most(cx, 0, k, param_at(e, K_k)) ||
+        !dims_at_most(cx, k, x->dims[axis], param_at(e, K_k)))
+        return diag(cx->diags, param_at(e, K_k), "%s: k is %s, but axis %lld of %s has extent %s",
+                    name_of(cx, e), dim_c(cx, k), (long long)axis, type_c(cx, in[0]),
+                    dim_c(cx, x->dims[axis]));
+    out[0] = with_extent(cx, in[0], axis, k, x->dtype);
+    out[1] = with_extent(cx, in[0], axis, k, DT_i32);
+    return true;
+}
+
+bool type_top_k(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    return chosen(cx, e, in, out, K_axis, OF_REAL | OF_BOOL);
+}
+
+/* Without aggregation the extent is the approximation's: what the binder says. */
+bool type_approx_top_k(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    Type declared = out[0];
+    if (!chosen(cx, e, in, out, K_reduction_dimension, OF_FLOAT)) return false;
+    const Param *aggregate = param_find(e, K_aggregate_to_topk);
+    if (!aggregate || aggregate->value.i || !declared) return true;
+    int64_t axis = param_int(e, K_reduction_dimension, -1);
+    const ArrayType *x = type_at(cx->types, in[0]), *y = type_at(cx->types, declared);
+    if (axis < 0) axis += x->rank;
+    if (y->rank != x->rank) return true;
+    for (unsigned i = 0; i < 2; i++)
+        out[i] = with_extent(cx, out[i], axis, y->dims[axis], type_at(cx->types, out[i])->dtype);
+    return true;
+}

@@ -1,0 +1,244 @@
+/* Convolutions and reductions over windows. Along each spatial axis a window of `window` elements,
+   `window_dilation` apart, moves by `stride` over the operand, whose elements are `base_dilation`
+   apart and which `padding` makes longer or shorter. */
+#include "rule.h"
+
+/* How windows move over the axes; a list that the text leaves out is NULL and stands for ones. */
+typedef struct {
+    uint32_t rank;
+    const Dim *window, *base_dilation, *window_dilation, *stride;
+    const Dim *padding; /* low, high of each axis */
+} Windows;
+
+/* A list of numbers that a parameter holds, one for each of `rank` axes, each at least `least`;
+   NULL where it is left out. */
+static bool read_list(Ctx *cx, const Eqn *e, ParamKey k, uint32_t rank, int64_t least,
+                      const Dim **out) {
+    *out = NULL;
+    if (!param_has(e, k)) return true;
+    if (!want_param(cx, e, k)) return false;
+    const Value *v = &param_find(e, k)->value;
+    uint32_t n = v->kind == V_DIMS ? v->dims.n : v->ints.n;
+    Dim *dims = arena_new(cx->arena, Dim, n);
+    for (uint32_t i = 0; i < n; i++)
+        dims[i] = v->kind == V_DIMS ? v->dims.at[i] : v->ints.at[i];
+    if (n != rank)
+        return diag(cx->diags, param_at(e, k), "%s: %s has %u entries, but windows have %u axes",
+                    name_of(cx, e), param_name[k], n, rank);
+    for (uint32_t i = 0; i < n; i++)
+        if (!dims_at_most(cx, least, dims[i], param_at(e, k)))
+            return diag(cx->diags, param_at(e, k), "%s: %s[%u] is %s, but must be at least %lld",
+                        name_of(cx, e), param_name[k], i, dim_c(cx, dims[i]), (long long)least);
+    *out = dims;
+    return true;
+}
+
+/* ((low, high), …), or the words SAME and VALID of old texts. */
+static bool read_padding(Ctx *cx, const Eqn *e, uint32_t rank, const Dim **out) {
+    if (!want_param(cx, e, K_padding)) return false;
+    const Value *v = &param_find(e, K_padding)->value;
+    if (v->kind == V_DIMS && v->dims.n == 2 * rank) return *out = v->dims.at, true;
+    return diag(cx->diags, param_at(e, K_padding), "%s: padding is no list of %u pairs (low, high)",
+                name_of(cx, e), rank);
+}
+
+/* Elements of an axis whose neighbours come to stand `step` apart. */
+static Dim dilated(Types *ts, Dim n, Dim step) {
+    if (step == 1 || n == 0) return n;
+    Dim gaps = dim_mul(ts, step, dim_sub(ts, n, 1));
+    return dim_is_const(n) ? dim_add(ts, gaps, 1) : dim_max(ts, dim_add(ts, gaps, 1), 0);
+}
+
+/* Windows along axis i of extent n: max(0, (padded − window) // stride + 1). */
+static bool count_windows(Ctx *cx, const Eqn *e, const Windows *w, uint32_t i, Dim n, Dim *count) {
+    Types *ts = cx->types;
+    Dim base = w->base_dilation ? w->base_dilation[i] : 1;
+    Dim far = w->window_dilation ? w->window_dilation[i] : 1;
+    Dim padded =
+        dim_add(ts, dilated(ts, n, base), dim_add(ts, w->padding[2 * i], w->padding[2 * i + 1]));
+    Dim room = dim_sub(ts, padded, dilated(ts, w->window[i], far));
+    if (!dims_at_most(cx, 0, padded, param_at(e, K_padding)))
+        return diag(cx->diags, param_at(e, K_padding),
+                    "%s: padding leaves spatial axis %u the extent %s", name_of(cx, e), i,
+                    dim_c(cx, padded));
+    *count = dim_add(ts, dim_floordiv(ts, room, w->stride ? w->stride[i] : 1), 1);
+    if (dims_at_most(cx, 0, room, param_at(e, K_padding)) && dim_is_const(room)) return true;
+    *count = dim_max(ts, *count, 0);
+    return true;
+}
+
+/* ---- reductions */
+
+static bool read_windows(Ctx *cx, const Eqn *e, uint32_t rank, Windows *w) {
+    if (!want_param(cx, e, K_window_dimensions)) return false;
+    w->rank = rank;
+    return read_list(cx, e, K_window_dimensions, rank, 1, &w->window) &&
+           read_list(cx, e, K_window_strides, rank, 1, &w->stride) &&
+           read_list(cx, e, K_base_dilation, rank, 1, &w->base_dilation) &&
+           read_list(cx, e, K_window_dilation, rank, 1, &w->window_dilation) &&
+           read_padding(cx, e, rank, &w->padding);
+}
+
+/* One element of type `d` for each window. */
+static bool windowed(Ctx *cx, const Eqn *e, Type of, Type *out) {
+    const ArrayType *x = type_at(cx->types, of);
+    Windows w;
+    if (!read_windows(cx, e, x->rank, &w)) return false;
+    Dim *dims = arena_new(cx->arena, Dim, x->rank);
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!count_windows(cx, e, &w, i, x->dims[i], &dims[i])) return false;
+    *out = type_of(cx->types, x->dtype, x->rank, dims);
+    return true;
+}
+
+bool type_reduce_window_num(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    return want(cx, e, 1, 1) && want_kind(cx, e, in, 0, OF_NUM) && windowed(cx, e, in[0], out);
+}
+bool type_reduce_window_ordered(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    return want(cx, e, 1, 1) && want_kind(cx, e, in, 0, OF_NUM | OF_BOOL) &&
+           windowed(cx, e, in[0], out);
+}
+
+/* Operands x1 … xn of equal shapes, then a scalar for each, then 2n scalars into the program. */
+bool type_reduce_window(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    unsigned n = e->in.n / 2;
+    if (!n || e->in.n % 2)
+        return diag(cx->diags, e->span,
+                    "reduce_window takes arrays and as many initial values, but has %u operands",
+                    e->in.n);
+    if (!want_results(cx, e, n) || !want_param(cx, e, K_jaxpr)) return false;
+    Type *takes = arena_new(cx->arena, Type, e->in.n);
+    for (unsigned i = 0; i < n; i++) {
+        if (!shapes_agree(cx, in[i], in[0], operand_at(cx, e, i)))
+            return operands_disagree(cx, e, in, i, 0);
+        if (!want_scalar(cx, e, in, n + i) || !want_dtype_of(cx, e, in, n + i, i)) return false;
+        takes[i] = takes[n + i] = type_plain(cx->types, in[n + i]);
+        if (!windowed(cx, e, in[i], &out[i])) return false;
+    }
+    return want_program(cx, e, K_jaxpr, param_jaxpr(e, K_jaxpr), takes, e->in.n, n);
+}
+
+/* Operand 0 has an element for each window of operand 1, and goes where that is chosen. */
+bool type_select_and_scatter_add(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    Type windows;
+    if (!want(cx, e, 2, 1) || !want_kind(cx, e, in, 1, OF_NUM)) return false;
+    if (!want_dtype_of(cx, e, in, 1, 0) || !windowed(cx, e, in[1], &windows)) return false;
+    if (!shapes_agree(cx, in[0], windows, operand_at(cx, e, 0)))
+        return diag(cx->diags, operand_at(cx, e, 0),
+                    "%s: operand 0 is %s, but the windows of operand 1 are %s", name_of(cx, e),
+                    type_c(cx, in[0]), type_c(cx, windows));
+    out[0] = type_plain(cx->types, in[1]);
+    return true;
+}
+
+/* Of each window of operand 1 the chosen place, and what operand 0 has there. */
+bool type_select_and_gather_add(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want(cx, e, 2, 1) || !want_kind(cx, e, in, 0, OF_FLOAT)) return false;
+    if (!types_agree(cx, in[1], in[0], operand_at(cx, e, 1)))
+        return operands_disagree(cx, e, in, 1, 0);
+    return windowed(cx, e, in[1], out);
+}
+
+/* ---- convolutions */
+
+/* lhs [batch, feature, space…], rhs [out feature, in feature, space…], out [batch, feature,
+   space…]: the specs say which axis each of these is. */
+typedef struct {
+    const ArrayType *x, *y;
+    Ints lhs, rhs, out;
+    int64_t features, batches; /* groups */
+} Conv;
+
+/* A spec is a permutation of the axes. */
+static bool read_spec(Ctx *cx, const Eqn *e, const char *field, uint32_t rank, Ints *spec) {
+    const ParamKey k = K_dimension_numbers;
+    bool *marked = arena_new(cx->arena, bool, rank);
+    if (!want_field(cx, e, k, field, spec)) return false;
+    if (spec->n != rank)
+        return diag(cx->diags, param_at(e, k),
+                    "%s: dimension_numbers: %s has %u axes, but the operands have %u",
+                    name_of(cx, e), field, spec->n, rank);
+    return want_field_axes(cx, e, k, field, *spec, rank, marked);
+}
+
+static bool read_conv(Ctx *cx, const Eqn *e, const Type *in, Conv *c) {
+    c->x = type_at(cx->types, in[0]);
+    c->y = type_at(cx->types, in[1]);
+    c->features = param_int(e, K_feature_group_count, 1);
+    c->batches = param_int(e, K_batch_group_count, 1);
+    if (c->x->rank != c->y->rank) return operands_disagree(cx, e, in, 1, 0);
+    if (c->x->rank < 2)
+        return diag(cx->diags, operand_at(cx, e, 0),
+                    "%s: the operands need axes for batch and features, but operand 0 is %s",
+                    name_of(cx, e), type_c(cx, in[0]));
+    return read_spec(cx, e, "lhs_spec", c->x->rank, &c->lhs) &&
+           read_spec(cx, e, "rhs_spec", c->x->rank, &c->rhs) &&
+           read_spec(cx, e, "out_spec", c->x->rank, &c->out);
+}
+
+/* A count of groups is positive and divides an extent. */
+static bool want_groups(Ctx *cx, const Eqn *e, ParamKey k, int64_t groups, const char *what,
+                        Dim extent) {
+    if (groups < 1)
+        return diag(cx->diags, param_at(e, k), "%s: %s is %lld, but must be positive",
+                    name_of(cx, e), param_name[k], (long long)groups);
+    return dims_agree(cx, dim_mod(cx->types, extent, groups), 0, param_at(e, k)) ||
+           diag(cx->diags, param_at(e, k), "%s: %s=%lld does not divide %s, %s", name_of(cx, e),
+                param_name[k], (long long)groups, what, dim_c(cx, extent));
+}
+
+static bool want_features(Ctx *cx, const Eqn *e, const Type *in, const Conv *c) {
+    Dim batch = c->x->dims[c->lhs.at[0]], features = c->x->dims[c->lhs.at[1]];
+    Dim made = c->y->dims[c->rhs.at[0]], taken = c->y->dims[c->rhs.at[1]];
+    if (!want_groups(cx, e, K_feature_group_count, c->features, "the features of operand 0",
+                     features) ||
+        !want_groups(cx, e, K_feature_group_count, c->features, "the output features of operand 1",
+                     made) ||
+        !want_groups(cx, e, K_batch_group_count, c->batches, "the batch of operand 0", batch) ||
+        !want_groups(cx, e, K_batch_group_count, c->batches, "the output features of operand 1",
+                     made))
+        return false;
+    if (c->features > 1 && c->batches > 1)
+        return diag(cx->diags, param_at(e, K_batch_group_count),
+                    "%s: feature_group_count and batch_group_count cannot both be above 1",
+                    name_of(cx, e));
+    Dim given = dim_floordiv(cx->types, features, c->features);
+    if (dims_agree(cx, given, taken, operand_at(cx, e, 1))) return true;
+    diag(cx->diags, operand_at(cx, e, 1),
+         "%s: operand 1, %s, takes %s input features, but operand 0, %s, has %s for each group",
+         name_of(cx, e), type_c(cx, in[1]), dim_c(cx, taken), type_c(cx, in[0]), dim_c(cx, given));
+    note_operand(cx, e, 0, in[0]);
+    return false;
+}
+
+static bool conv_dtype(Ctx *cx, const Eqn *e, const Type *in, Dtype *d) {
+    for (unsigned i = 0; i < 2; i++)
+        if (!want_kind(cx, e, in, i, OF_NUM | OF_BOOL)) return false;
+    if (!want_dtype_of(cx, e, in, 1, 0)) return false;
+    *d = type_at(cx->types, in[0])->dtype;
+    return !param_has(e, K_preferred_element_type) ||
+           want_param_dtype(cx, e, K_preferred_element_type, d);
+}
+
+bool type_conv_general_dilated(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    Conv c;
+    Dtype d;
+    if (!want(cx, e, 2, 1) || !conv_dtype(cx, e, in, &d) || !read_conv(cx, e, in, &c)) return false;
+    uint32_t rank = c.x->rank, space = rank - 2;
+    Dim *window = arena_new(cx->arena, Dim, space), *dims = arena_new(cx->arena, Dim, rank);
+    for (uint32_t i = 0; i < space; i++)
+        window[i] = c.y->dims[c.rhs.at[i + 2]];
+    Windows w = {.rank = space, .window = window};
+    if (!want_features(cx, e, in, &c) || !read_list(cx, e, K_window_strides, space, 1, &w.stride) ||
+        !read_list(cx, e, K_lhs_dilation, space, 1, &w.base_dilation) ||
+        !read_list(cx, e, K_rhs_dilation, space, 1, &w.window_dilation) ||
+        !read_padding(cx, e, space, &w.padding))
+        return false;
+    dims[c.out.at[0]] = dim_floordiv(cx->types, c.x->dims[c.lhs.at[0]], c.batches);
+    dims[c.out.at[1]] = c.y->dims[c.rhs.at[0]];
+    for (uint32_t i = 0; i < space; i++)
+        if (!count_windows(cx, e, &w, i, c.x->dims[c.lhs.at[i + 2]], &dims[c.out.at[i + 2]]))
+            return false;
+    out[0] = type_of(cx->types, d, rank, dims);
+    return true;
+}
