@@ -84,8 +84,24 @@ static bool write_deps(Ctx *cx) {
     return file_write(cx->arena, cx->diags, o->dep_file, (Str){text.at, text.n});
 }
 
+/* -save-temps: what is made on the way, beside OUT. */
+static bool write_temps(Ctx *cx, const Jaxpr *j) {
+    static const struct {
+        EmitKind kind;
+        const char *suffix;
+    } temps[] = {{EMIT_mlir, "mlir"}, {EMIT_llvm, "ll"}, {EMIT_asm, "s"}, {EMIT_obj, "o"}};
+    Str stem = path_stem(str(cx->options->output));
+    bool ok = true;
+    for (size_t i = 0; i < sizeof temps / sizeof *temps && ok; i++)
+        if (temps[i].kind != cx->options->emit)
+            ok = codegen(cx, j, temps[i].kind,
+                         str_format(cx->arena, "%.*s.%s", SF(stem), temps[i].suffix).at);
+    return ok;
+}
+
 static bool library(Ctx *cx, const Jaxpr *j) {
     const Options *o = cx->options;
+    if (o->save_temps && file_is_regular(o->output) && !write_temps(cx, j)) return false;
     if (o->emit == EMIT_header) return write_header(cx, j, o->output);
     if (o->header && !write_header(cx, j, o->header)) return false;
     if (back(cx, j) && (!o->dep_file || write_deps(cx))) return true;

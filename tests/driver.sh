@@ -75,6 +75,8 @@ expect 0 'total' m.jaxpr -o t.so -ftime-report
 made t.so t.h
 expect 0 'jaxcc [0-9]' m.jaxpr -o t.so -v
 made t.so t.h
+expect 0 '' m.jaxpr -o t.so -save-temps
+made t.so t.h t.mlir t.ll t.s t.o
 printf -- "--emit=jaxpr -D\tb=7 'm.jaxpr'\n" >list
 expect 0 'f32\[7,4\]' @list
 for level in 0 1 2 3; do expect 0 '' m.jaxpr -O$level -o o.so --no-header; made o.so; done
