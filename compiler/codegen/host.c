@@ -6,7 +6,7 @@
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
-enum { STACK_BYTES = 8192, PARALLEL_COST = 200000, INLINE_COST = 4000, INLINE_CODE = 400 };
+enum { STACK_BYTES = 8192, PARALLEL_COST = 200000, INLINE_COST = 4000, INLINE_CODE = 400, CONTEXT_WORDS = 128 };
 
 /* ---- scalars */
 static Kernel *scalar_kernel(Host *h, Step *s) { return kernel_new(h->plan, h->e, &h->frame, s); }
@@ -90,6 +90,17 @@ static V grain(Host *h, const Step *s, V units, int64_t cost) {
                  em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
     return em_bin(e, "llvm.intr.umax", n, em_i64(e, 1));
 }
+/* Where kernels find what they captured: one area for all, since one is at work at a time. */
+static V context_for(Host *h, uint32_t n) {
+    Emit *e = h->e;
+    if (n <= CONTEXT_WORDS && h->context.ptr) return h->context;
+    MlirBlock was = e->block;
+    e->block = h->frame.entry;
+    V area = em_alloca(e, 8 * (int64_t)(n <= CONTEXT_WORDS ? CONTEXT_WORDS : n), 8);
+    e->block = was;
+    if (n <= CONTEXT_WORDS) h->context = area;
+    return area;
+}
 static void kernel_step(Host *h, Step *s) {
     Emit *e = h->e;
     int64_t cost = known_cost(h, s);
@@ -101,10 +112,7 @@ static void kernel_step(Host *h, Step *s) {
     Frame inside;
     Str name = outline(h, s, &inside);
     V units = frame_dim(&h->frame, kind_of(s)->units(h->plan, s));
-    MlirBlock was = e->block;
-    e->block = h->frame.entry;
-    V context = em_alloca(e, 8 * (int64_t)(inside.captures.n + 1), 8);
-    e->block = was;
+    V context = context_for(h, inside.captures.n);
     frame_pass(&inside, context);
     if (cost >= 0 && cost < 2 * PARALLEL_COST) {
         V args[3] = {context, em_i64(e, 0), units};

@@ -10,6 +10,7 @@ typedef struct {
     Emit *e;
     Frame frame;
     uint32_t nkernels;
+    V context; /* of the kernels it calls */
     uint32_t inlined; /* operations of kernels written into the function itself */
 } Host;
 

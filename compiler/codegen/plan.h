@@ -81,6 +81,7 @@ typedef struct Step {
     bool *reduced; /* LOOPS: which axes of the domain are reduced */
     bool reduces;
     uint32_t nreductions;
+    int64_t row_bytes; /* of scratch rows */
     Ix *axes;         /* the domain's axes as indices over loops */
     Atom *kept, *red; /* the loops, outermost first: over kept and over reduced axes; collapsed ones
                          left out */

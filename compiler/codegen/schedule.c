@@ -283,7 +283,8 @@ static void spill(Plan *p, Step *s, Val v, Info *info) {
         strides[d] = stride;
         stride = dim_mul(ts, stride, t->dims[d]);
     }
-    if (!lane_kept && dim_is_const(row) && row <= ROW_BYTES) {
+    if (!lane_kept && dim_is_const(row) && s->row_bytes + row <= ROW_BYTES) {
+        s->row_bytes += row;
         info->buf = buf_new(p, BUF_ROW, row);
         info->strides = strides;
         step_store(p, s, v, info->buf, 0, strides, DT_none);
