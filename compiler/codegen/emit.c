@@ -72,9 +72,15 @@ V em_1(Emit *e, const char *name, MlirType t, uint32_t n, const V *operands, uin
 V em_un(Emit *e, const char *name, V x) {
     return em_1(e, name, mlirValueGetType(x), 1, &x, 0, NULL);
 }
+static bool may_be_fast(const char *name) {
+    return !strcmp(name, "llvm.fadd") || !strcmp(name, "llvm.fsub") || !strcmp(name, "llvm.fmul") ||
+           !strcmp(name, "llvm.fdiv");
+}
 V em_bin(Emit *e, const char *name, V x, V y) {
     V o[2] = {x, y};
-    return em_1(e, name, mlirValueGetType(x), 2, o, 0, NULL);
+    if (!e->fast || !may_be_fast(name)) return em_1(e, name, mlirValueGetType(x), 2, o, 0, NULL);
+    Attr a = {"fastmathFlags", mlirAttributeParseGet(e->mlir, ref("#llvm.fastmath<fast>"))};
+    return em_1(e, name, mlirValueGetType(x), 2, o, 1, &a);
 }
 V em_cast(Emit *e, const char *name, MlirType t, V x) { return em_1(e, name, t, 1, &x, 0, NULL); }
 V em_fma(Emit *e, V a, V b, V c) {

@@ -1,4 +1,5 @@
 #include "kernel.h"
+#include "../options.h"
 #include "../passes/passes.h"
 #include "frame.h"
 #include "point.h"
@@ -485,6 +486,7 @@ static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
         each(Val, v, q->out)
             lo = *v < lo ? *v : lo, hi = *v > hi ? *v : hi;
     V *env = arena_new(k->plan->arena, V, hi - lo + 1);
+    k->in_stdlib++; /* whose error terms -ffast-math would fold to 0 */
     for (uint32_t i = 0; i < j->in.n; i++)
         env[j->in.at[i] - lo] = x[i];
     each(Eqn, q, j->eqns) {
@@ -497,6 +499,7 @@ static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
         }
         env[q->out.at[0] - lo] = kernel_point(k, q, a, w);
     }
+    k->in_stdlib--;
     return env[j->out.at[0] - lo];
 }
 V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
@@ -506,7 +509,9 @@ V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     Dtype out = val_array(cx, e->out.at[0])->dtype;
     if (point_rule[e->prim]) {
         Point p = {.in = in, .out = out, .e = e, .k = k};
+        k->e->fast = cx->options->fast_math && !k->in_stdlib;
         V y = point_rule[e->prim](k->e, &p, x);
+        k->e->fast = false;
         return point_exact[e->prim] ? y : em_round(k->e, out, y);
     }
     V f[8];

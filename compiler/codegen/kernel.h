@@ -40,6 +40,7 @@ typedef struct Kernel {
     uint32_t tile, tile_at; /* in a tile of so many rows, which row; tile 0: not in one */
     V tail;                 /* the lanes that exist, at the end of the lane loop; ptr NULL: all */
     uint32_t level;         /* the stage being written */
+    uint32_t in_stdlib; /* how deep in programs of stdlib */
     bool rows;              /* stores of values of the kept axes, now; else of the whole domain */
     /* dry: nothing is written, only what would be read is told */
     bool dry;
