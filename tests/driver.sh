@@ -113,6 +113,9 @@ fi
 count $? "-o /dev/null"
 "$jaxcc" m.jaxpr --emit=asm -o /dev/stdout | grep -q globl
 count $? "-o /dev/stdout"
+awk 'BEGIN { print "{ lambda ; a0:f32[8]. let"; for (i = 0; i < 100000; i++) print "a" i + 1 ":f32[8] = mul a" i " a0"; print "in (a100000,) }" }' >m.jaxpr
+timeout 10 "$jaxcc" --check m.jaxpr
+count $? "100,000 equations"
 rm -f log
 echo "driver: $passed passed, $failed failed"
 [ $failed = 0 ]
