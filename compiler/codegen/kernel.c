@@ -473,7 +473,7 @@ static V literal(Emit *e, Dtype d, const Lit *l, uint32_t w) {
     double f = l->kind == LIT_FLOAT ? l->re : (l->negative ? -(double)l->i : (double)l->i);
     if (dtype_info[d].kind == DK_FLOAT) return em_float(e, t, f);
     int64_t i = l->kind == LIT_FLOAT ? (int64_t)l->re
-                : l->negative        ? -(int64_t)l->i
+                : l->negative        ? (int64_t)(0 - l->i)
                                      : (int64_t)l->i;
     return em_int(e, t, i);
 }
