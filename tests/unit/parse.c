@@ -72,7 +72,7 @@ Test(parse, spans_name_the_place) {
 }
 
 static void nest(Text *t, uint32_t depth, const char *open, const char *close) {
-    text_put(t, S("{ lambda ; a:f32[]. let b:f32[] = f[k="));
+    text_put(t, S("{ lambda ; a:f32[]. let b:f32[] = f[nested="));
     for (uint32_t i = 0; i < depth; i++)
         text_put(t, str(open));
     for (uint32_t i = 0; i < depth; i++)
