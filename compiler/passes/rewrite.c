@@ -228,5 +228,7 @@ bool eqn_impure(const Ctx *cx, const Eqn *e) {
     if (e->out.n == 0) return true;
     each(const Val, v, e->in)
         if (type_extra(cx->types, val_type(cx, *v))->ref.n) return true;
+    each(const Val, v, e->out) /* two new references are never one */
+        if (type_extra(cx->types, val_type(cx, *v))->ref.n) return true;
     return false;
 }

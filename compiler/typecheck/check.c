@@ -89,7 +89,8 @@ static void check_eqn(Ctx *cx, Eqn *e) {
     bool known = true;
     for (unsigned i = 0; i < e->in.n && e->prim != P_none; i++)
         known = known && in[i];
-    if (known && want_literals(cx, e) && infer(cx, e, in, out)) settle(cx, e, out);
+    if (known && want_literals(cx, e) && want_no_refs(cx, e, in) && infer(cx, e, in, out))
+        settle(cx, e, out);
 }
 
 /* ---- programs */
@@ -139,6 +140,7 @@ static void check_body(Ctx *cx, Jaxpr *j) {
     for (uint32_t i = 0; i < j->out.n; i++)
         want_literal(cx, j->out.at[i], j->out_at ? j->out_at[i] : j->span);
     want_extents(cx, j);
+    check_refs(cx, j);
     j->checking = false;
     j->checked = true;
 }

@@ -234,6 +234,7 @@ bool shapes_agree(Ctx *cx, Type s, Type t, Span span) {
 }
 
 bool types_agree(Ctx *cx, Type s, Type t, Span span) {
+    if (type_is_ref(cx, s) != type_is_ref(cx, t)) return false;
     if (type_plain(cx->types, s) == type_plain(cx->types, t)) return true;
     return type_at(cx->types, s)->dtype == type_at(cx->types, t)->dtype &&
            shapes_agree(cx, s, t, span);

@@ -85,6 +85,14 @@ Dim *dims_copy(Ctx *, const ArrayType *);
 /* Operands of one element type: scalars meet arrays, and extent 1 stretches (elementwise.c). */
 bool shapes_meet(Ctx *, const Eqn *, const Type *in, Dtype, Type *out);
 
+/* ---- references (state.c) */
+
+bool type_is_ref(const Ctx *, Type);
+/* Only calls, control flow and the primitives of references take one. */
+bool want_no_refs(Ctx *, const Eqn *, const Type *in);
+/* How a program whose equations are checked uses its references. */
+void check_refs(Ctx *, const Jaxpr *);
+
 /* ---- nested programs (control.c, check.c) */
 
 /* The program in a parameter takes values of these types and gives `results`; in untyped text its
