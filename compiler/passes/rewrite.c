@@ -213,7 +213,7 @@ static const Jaxpr *cond_branch(const ValMap *map, const Eqn *e) {
 }
 
 const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in) {
-    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr};
+    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr, K_call, K_callee, K_fwd_jaxpr};
     const Jaxpr *j = NULL;
     *in = e->in;
     if (prim_lower[e->prim] == LOWER_CALL)

@@ -125,7 +125,8 @@ bool want_program(Ctx *cx, const Eqn *e, ParamKey k, Jaxpr *j, const Type *takes
 /* ---- calls */
 
 static Jaxpr *call_body(const Eqn *e) {
-    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr};
+    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr,
+                                    K_call,  K_callee,     K_fwd_jaxpr};
     for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++) {
         const Param *p = param_find(e, keys[i]);
         if (p && p->value.kind == V_JAXPR) return p->value.jaxpr;

@@ -18,7 +18,11 @@ Span param_at(const Eqn *e, ParamKey k) {
 const char *type_c(const Ctx *cx, Type t) { return str_c(cx->arena, ctx_type_text(cx, t)); }
 
 const char *name_of(const Ctx *cx, const Eqn *e) {
-    return e->unknown.n ? str_c(cx->arena, e->unknown) : prim_name[e->prim];
+    if (e->unknown.n) return str_c(cx->arena, e->unknown);
+    Str text = diags_text(cx->diags, e->span.file);
+    bool printed = e->span.n && e->span.at + e->span.n <= text.n && text.at[e->span.at] >= 'a' &&
+                   text.at[e->span.at] <= 'z';
+    return printed ? str_c(cx->arena, (Str){text.at + e->span.at, e->span.n}) : prim_name[e->prim];
 }
 
 static Str bound_name(const void *cx, uint32_t val) { return val_name(cx, val); }
@@ -141,8 +145,7 @@ bool want_int(Ctx *cx, const Eqn *e, ParamKey k, int64_t least, int64_t *n) {
                 name_of(cx, e), param_name[k], (long long)*n, (long long)least);
 }
 
-/* The value of a field of a record; NULL where it has none. */
-static const Value *field_of(const Value *record, const char *field) {
+const Value *value_field(const Value *record, const char *field) {
     if (record->kind != V_LIST) return NULL;
     for (uint32_t i = 0; i < record->list.n; i++) {
         const Value *v = &record->list.at[i];
@@ -164,7 +167,7 @@ static bool expand_range(Ctx *cx, Ints *ints) {
 
 bool want_field(Ctx *cx, const Eqn *e, ParamKey k, const char *field, Ints *ints) {
     if (!want_param(cx, e, k)) return false;
-    const Value *record = &param_find(e, k)->value, *v = field_of(record, field);
+    const Value *record = &param_find(e, k)->value, *v = value_field(record, field);
     bool ok = record->kind == V_LIST && (!v || v->kind == V_LIST);
     uint32_t n = ok && v ? v->list.n : 0;
     *ints = (Ints){arena_new(cx->arena, int64_t, n), n};

@@ -52,6 +52,8 @@ bool want_param_dtype(Ctx *, const Eqn *, ParamKey, Dtype *);
 
 /* The parameter is an integer of at least `least`. */
 bool want_int(Ctx *, const Eqn *, ParamKey, int64_t least, int64_t *);
+/* A field of a record; NULL where it has none. */
+const Value *value_field(const Value *record, const char *field);
 /* The integers of a field of the record that the parameter holds; none where it is left out. */
 bool want_field(Ctx *, const Eqn *, ParamKey, const char *field, Ints *);
 /* The field holds different axes; marks them in `marked[rank]`. */

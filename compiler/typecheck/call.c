@@ -1,0 +1,117 @@
+/* Primitives that hold programs besides calls, cond and loops: reduce with a program as combiner,
+   linear solves, what runs outside; and sharding, which changes no type. */
+#include "rule.h"
+
+/* Arrays of equal shapes, then an initial value for each; the program takes two of every kind. */
+bool type_reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    unsigned n = e->in.n / 2;
+    if (!n || e->in.n % 2)
+        return diag(cx->diags, e->span,
+                    "reduce takes arrays and as many initial values, but has %u operands", e->in.n);
+    if (!want_results(cx, e, n) || !want_param(cx, e, K_dimensions) || !want_param(cx, e, K_jaxpr))
+        return false;
+    const ArrayType *x = type_at(cx->types, in[0]);
+    bool *gone = arena_new(cx->arena, bool, x->rank);
+    if (!want_axes(cx, e, K_dimensions, param_ints(e, K_dimensions), x->rank, gone)) return false;
+    Dim *dims = arena_new(cx->arena, Dim, x->rank);
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!gone[i]) dims[rank++] = x->dims[i];
+    Type *takes = arena_new(cx->arena, Type, e->in.n);
+    for (unsigned i = 0; i < n; i++) {
+        if (!shapes_agree(cx, in[i], in[0], operand_at(cx, e, i)))
+            return operands_disagree(cx, e, in, i, 0);
+        if (!want_scalar(cx, e, in, n + i) || !want_dtype_of(cx, e, in, n + i, i)) return false;
+        takes[i] = takes[n + i] = type_plain(cx->types, in[n + i]);
+        out[i] = type_of(cx->types, type_at(cx->types, in[i])->dtype, rank, dims);
+    }
+    return want_program(cx, e, K_jaxpr, param_jaxpr(e, K_jaxpr), takes, e->in.n, n);
+}
+
+/* ---- custom_linear_solve */
+
+/* The program in a field; NULL where it is None. A field may hold programs that it names first: the
+   last one is meant. */
+static Jaxpr *field_jaxpr(const Value *record, const char *field) {
+    const Value *v = value_field(record, field);
+    while (v && v->kind == V_LIST && v->list.n)
+        v = &v->list.at[v->list.n - 1];
+    return v && v->kind == V_JAXPR ? v->jaxpr : NULL;
+}
+
+static bool want_lengths(Ctx *cx, const Eqn *e, const char *const fields[4], uint32_t lengths[4]) {
+    const Value *record = &param_find(e, K_const_lengths)->value;
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        const Value *v = value_field(record, fields[i]);
+        bool count = v && v->kind == V_INT && v->i >= 0 && v->i <= UINT32_MAX;
+        if (!count)
+            return diag(cx->diags, param_at(e, K_const_lengths),
+                        "%s: const_lengths has no count %s", name_of(cx, e), fields[i]);
+        lengths[i] = (uint32_t)v->i;
+        sum += lengths[i];
+    }
+    return sum <= e->in.n || diag(cx->diags, param_at(e, K_const_lengths),
+                                  "%s: const_lengths are %llu, but there are %u operands",
+                                  name_of(cx, e), (unsigned long long)sum, e->in.n);
+}
+
+/* Operands: the constants of four programs, then b. x has the types of b; what solve gives besides
+   comes after it. */
+bool type_custom_linear_solve(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    static const char *const fields[4] = {"matvec", "vecmat", "solve", "transpose_solve"};
+    uint32_t lengths[4], consts = 0, at = 0;
+    if (!want_param(cx, e, K_const_lengths) || !want_param(cx, e, K_jaxprs)) return false;
+    if (!want_lengths(cx, e, fields, lengths)) return false;
+    for (unsigned i = 0; i < 4; i++)
+        consts += lengths[i];
+    uint32_t n = e->in.n - consts;
+    Jaxpr *solve = field_jaxpr(&param_find(e, K_jaxprs)->value, "solve");
+    for (unsigned k = 0; k < 4; at += lengths[k++]) {
+        Jaxpr *j = field_jaxpr(&param_find(e, K_jaxprs)->value, fields[k]);
+        if (!j) continue;
+        Type *takes = arena_new(cx->arena, Type, (size_t)lengths[k] + n);
+        if (lengths[k]) memcpy(takes, in + at, lengths[k] * sizeof *takes);
+        if (n) memcpy(takes + lengths[k], in + consts, n * sizeof *takes);
+        uint32_t results = k < 2 ? n : j->out.n;
+        if (!want_program(cx, e, K_jaxprs, j, takes, lengths[k] + n, results)) return false;
+    }
+    if (!want_results(cx, e, solve && solve->out.n > n ? solve->out.n : n)) return false;
+    for (uint32_t i = 0; i < e->out.n; i++)
+        out[i] = i < n ? type_plain(cx->types, in[consts + i]) : result_type(cx, solve, i, out[i]);
+    return true;
+}
+
+/* ---- what runs outside of the program */
+
+/* debug_print, debug_callback, check: any arrays, no results. */
+bool type_effect(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    return want_results(cx, e, 0);
+}
+
+/* What only the binders say: results of callbacks, of kernels, of derivatives that run later. */
+bool type_declared(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    for (unsigned i = 0; i < e->out.n; i++)
+        if (!out[i])
+            return diag(cx->diags, result_at(cx, e, i), "%s: the type of '%.*s' is not printed",
+                        name_of(cx, e), SF(val_name(cx, e->out.at[i])));
+    return true;
+}
+
+/* A kernel: its programs are checked for themselves. */
+bool type_pallas_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    Jaxprs programs = eqn_jaxprs(cx->arena, e);
+    each(Jaxpr *, j, programs)
+        check_nested(cx, *j, e->span);
+    return type_declared(cx, e, in, out);
+}
+
+/* ---- where arrays are */
+
+/* Each result is its operand, elsewhere. */
+bool type_placed(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want_results(cx, e, e->in.n)) return false;
+    for (unsigned i = 0; i < e->in.n; i++)
+        out[i] = type_plain(cx->types, in[i]);
+    return true;
+}
