@@ -1,4 +1,5 @@
 #include "arena.h"
+#include <sanitizer/asan_interface.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,13 @@ struct Arena {
 };
 
 enum { FIRST_CHUNK = 1 << 16, LARGEST_CHUNK = 1 << 24 };
+
+/* Under AddressSanitizer what is not handed out is poisoned, and objects do not touch. */
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+enum { GAP = 16 };
+#else
+enum { GAP = 0 };
+#endif
 
 static _Noreturn void out_of_memory(void) {
     fputs("jaxcc: error: out of memory\n", stderr);
@@ -45,6 +53,7 @@ static Chunk *chunk_new(Arena *a, size_t need) {
     Chunk *c = calloc(1, sizeof *c + size);
     if (!c) out_of_memory();
     *c = (Chunk){a->last, 0, size};
+    ASAN_POISON_MEMORY_REGION(c->bytes, size);
     return a->last = c;
 }
 
@@ -54,14 +63,16 @@ void *arena_alloc(Arena *a, size_t size, size_t align, size_t n) {
     Chunk *c = a->last;
     for (;;) {
         if (c) {
-            size_t at = (size_t)(-(uintptr_t)(c->bytes + c->used)) & (align - 1);
+            size_t at = (size_t)(-(uintptr_t)(c->bytes + c->used + GAP)) & (align - 1);
+            at += GAP;
             if (at + total <= c->size - c->used) {
                 unsigned char *p = c->bytes + c->used + at;
                 c->used += at + total;
+                ASAN_UNPOISON_MEMORY_REGION(p, total);
                 return p;
             }
         }
-        c = chunk_new(a, total + align);
+        c = chunk_new(a, total + GAP + align);
     }
 }
 

@@ -98,7 +98,8 @@ static uint64_t term_size(const DimTable *t, const DimTerm *m) {
 static int compare_expr(const DimTable *t, Dim a, Dim b);
 
 static int compare_str(Str a, Str b) {
-    int c = memcmp(a.at, b.at, a.n < b.n ? a.n : b.n);
+    uint32_t n = a.n < b.n ? a.n : b.n;
+    int c = n ? memcmp(a.at, b.at, n) : 0;
     return c ? c : compare_u(a.n, b.n);
 }
 

@@ -159,7 +159,7 @@ Type type_substitute(Types *ts, Type t, DimMap *map, void *user) {
         if (same && d == a.dims[i]) continue;
         if (same) {
             dims = arena_new(ts->arena, Dim, a.rank);
-            memcpy(dims, a.dims, i * sizeof *dims);
+            if (i) memcpy(dims, a.dims, i * sizeof *dims);
             same = false;
         }
         dims[i] = d;

@@ -172,7 +172,7 @@ static Value fold_bracket(Parser *p, uint32_t mark, char open, Span span, bool *
     *commas = 0;
     for (const Value *i = items; i < end; i++)
         all_jaxprs &= i->kind == V_JAXPR;
-    for (const Value *i = items; i <= end; i++) {
+    for (const Value *i = items; items < end && i <= end; i++) {
         bool comma = i < end && is_op(i, ',');
         *commas += comma;
         if (i < end && !comma && !(all_jaxprs && i > from)) continue;

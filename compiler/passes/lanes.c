@@ -25,7 +25,7 @@ static Val append(Ctx *cx, Eqns *to, Prim prim, Type type, Span span, uint32_t n
                   const Param *params) {
     Eqn e = {.prim = prim, .span = span, .whole = span};
     e.in = (Vals){arena_new(cx->arena, Val, n + 1), n};
-    memcpy(e.in.at, in, n * sizeof *in);
+    if (n) memcpy(e.in.at, in, n * sizeof *in);
     e.out = (Vals){arena_new(cx->arena, Val, 1), 1};
     e.out.at[0] = val_new(cx, type, span);
     e.params = (Params){arena_new(cx->arena, Param, nparams + 1), nparams};
@@ -40,7 +40,7 @@ static Vals fresh(Ctx *cx, Vals like) {
 }
 static Vals joined(Ctx *cx, Vals a, Vals b) {
     Vals v = {arena_new(cx->arena, Val, a.n + b.n + 1), a.n + b.n};
-    memcpy(v.at, a.at, a.n * sizeof *a.at);
+    if (a.n) memcpy(v.at, a.at, a.n * sizeof *a.at);
     if (b.n) memcpy(v.at + a.n, b.at, b.n * sizeof *b.at);
     return v;
 }
@@ -65,9 +65,18 @@ static Jaxpr *any_lane(Lanes *l, const Jaxpr *cond, Span span) {
     j->in = in;
     return j;
 }
+/* Each lane of a carried value is what is behind the leading axes, which are the lanes'. */
+static bool has_lanes(Lanes *l, const ArrayType *t, const ArrayType *lanes, Span span) {
+    bool ok = t->rank >= lanes->rank;
+    for (uint32_t i = 0; ok && i < lanes->rank; i++) ok = t->dims[i] == lanes->dims[i];
+    if (ok) return true;
+    l->failed = true;
+    return diag(l->cx->diags, span, "while: the condition has lanes, but not every carried value has them leading");
+}
 static Val selected(Lanes *l, Eqns *to, Val p, Val old, Val new, Span span) {
     Ctx *cx = l->cx;
     const ArrayType *t = val_array(cx, old), *lanes = val_array(cx, p);
+    if (l->failed || !has_lanes(l, t, lanes, span)) return new;
     if (t->rank != lanes->rank) {
         Param params[2] = {int_list(K_broadcast_dimensions, lanes->rank, axes(cx, lanes->rank)),
                            {.key = K_shape, .value = {.kind = V_DIMS, .open = '(', .dims = {(Dim *)t->dims, t->rank}}}};
@@ -98,6 +107,7 @@ static Eqn scalar_while(Lanes *l, const Eqn *e) {
     Jaxpr *test = any_lane(l, cond, e->span), *turn = masked(l, cond, body, nc, nb, e->span);
     Eqn new = *e;
     new.in = joined(cx, part(e->in, 0, nc), e->in);
+    new.in_at = NULL;
     new.params.at = arena_new(cx->arena, Param, e->params.n + 1);
     for (uint32_t i = 0; i < e->params.n; i++) {
         Param *p = &new.params.at[i];

@@ -1,11 +1,26 @@
-/* Any bytes: parsed, printed, typechecked; a crash, a hang or a leak is a bug. `make MODE=fuzz
-   fuzz`, then build/fuzz/fuzz/parse -dict=… FOLDER-OF-JAXPRS */
+/* Any bytes: parsed, printed, read again, typechecked, rewritten by the passes, which are verified.
+   A crash, a hang, a leak, or a program that reads otherwise than it was printed is a bug. */
 #include "compiler/options.h"
 #include "compiler/parse/parse.h"
 #include "compiler/passes/passes.h"
+#include "compiler/signature.h"
 #include "compiler/typecheck/check.h"
+#include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+/* What is printed reads as the same program. */
+static void reread(Ctx *cx, const Jaxpr *j) {
+    Text text = {.arena = cx->arena};
+    Str why = S("it is refused");
+    jaxpr_print(cx, j, &text);
+    Jaxpr *again = parse(cx, diags_source(cx->diags, "printed", (Str){text.at, text.n}));
+    if (again && jaxpr_equal(cx, j, again, &why)) return;
+    fprintf(stderr, "printed, it reads as another program: %.*s\n%.*s\n", SF(why),
+            SF(((Str){text.at, text.n})));
+    diag_flush(cx->diags, stderr, false);
+    abort();
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     Arena *arena = arena_open();
@@ -13,9 +28,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     Options o = {.opt = 2, .name = "f"};
     Text text = {.arena = arena};
     cx->options = &o;
+    cx->verify = true;
     Jaxpr *j = parse(cx, diags_source(cx->diags, "fuzz", (Str){(const char *)bytes, (uint32_t)n}));
-    if (j) jaxpr_print(cx, j, &text);
-    if (j && check(cx, j)) passes_run(cx, j);
+    if (j) reread(cx, j);
+    if (j && check(cx, j)) {
+        signature_print(cx, j, &text);
+        passes_run(cx, j);
+    }
     arena_close(arena);
     return 0;
 }
