@@ -125,7 +125,7 @@ static bool same_params(Compare *c, const Eqn *a, const Eqn *b) {
 }
 
 static bool same_eqn(Compare *c, const Eqn *a, const Eqn *b) {
-    if (a->prim != b->prim || !str_eq(a->unknown, b->unknown))
+    if (a->prim != b->prim || (!a->prim && !str_eq(a->unknown, b->unknown)))
         return differ(c, "another primitive", a->span);
     if (a->in.n != b->in.n) return differ(c, "another number of operands", a->span);
     for (uint32_t i = 0; i < a->in.n; i++)

@@ -210,7 +210,8 @@ static void rename_prim(Eqn *e) {
                             : str_is(e->unknown, renamed[i].old);
         if (!same) continue;
         e->prim = renamed[i].prim;
-        e->unknown = S("");
+        e->unknown = str(renamed[i].old); /* for messages */
+        return;
     }
 }
 
