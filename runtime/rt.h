@@ -30,6 +30,15 @@ __attribute__((cold)) int32_t jaxcc_rt_fail_divisor(const char *expression);
 __attribute__((cold)) int32_t jaxcc_rt_fail_size(const char *argument);
 __attribute__((cold)) int32_t jaxcc_rt_fail_memory(int64_t bytes);
 
+/* Calls that compute sizes (heap.c). The body may be ended early by the others: a negative size, no memory. */
+typedef struct jaxcc_rt_heap jaxcc_rt_heap;
+int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args);
+void *jaxcc_rt_heap_get(jaxcc_rt_heap *, int64_t bytes);
+void jaxcc_rt_heap_put(jaxcc_rt_heap *, void *);
+void jaxcc_rt_heap_dim(jaxcc_rt_heap *, const char *name, int64_t value);
+/* The memory of an output, which its release() gives back. */
+void *jaxcc_rt_heap_array(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes);
+
 /* What this CPU can do, a bit per row of cpu.def; known before any other constructor runs. The
    entry of a library tests `need & ~jaxcc_rt_cpu` and answers with jaxcc_rt_fail_cpu(need). */
 extern uint64_t jaxcc_rt_cpu;

@@ -15,10 +15,25 @@ typedef struct {
         uint32_t n, cap;
     } touched; /* since the outermost open loop began; may repeat */
     uint32_t position;
+    Body *body; /* being walked, and which of its steps */
+    uint32_t step;
+    bool *taken; /* by number of a buffer: there is an Alloc of it */
 } Walk;
 
+/* Computed sizes: the memory is taken before the first step that touches it. */
+static void take(Walk *w, Buf *b) {
+    Alloc a = {.step = w->step, .buf = b};
+    if (w->taken[b->number]) return;
+    w->taken[b->number] = true;
+    w->p->heap = true;
+    a.kept = b->kind == BUF_HEAP && b->k;
+    if (b->kind == BUF_OUT) a.like = w->p->top->j->out.at[b->k];
+    push(w->p->arena, &w->body->allocs, a);
+}
 static void touch(Walk *w, Buf *b) {
     if (!b) return;
+    if (b->kind == BUF_WORK && dim_has_bound(w->p->cx->types, b->bytes)) b->kind = BUF_HEAP;
+    if (b->kind == BUF_HEAP || (b->kind == BUF_OUT && w->p->computed[b->k])) take(w, b);
     for (uint32_t i = 0; i < 3; i++)
         touch(w, b->behind[i]);
     if (b->kind != BUF_WORK) return;
@@ -96,11 +111,15 @@ static void walk_step(Walk *w, Step *s) {
     }
 }
 static void walk_body(Walk *w, Body *b) {
-    each(Step *, s, b->steps)
-        walk_step(w, *s);
+    Body *outer = w->body;
+    uint32_t step = w->step;
+    w->body = b;
+    for (w->step = 0; w->step < b->steps.n; w->step++)
+        walk_step(w, b->steps.at[w->step]);
     w->position++;
     each(Val, v, b->j->out)
         if (!val_info(w->p->cx, *v)->lit) touch(w, plan_info(w->p, *v)->buf);
+    w->body = outer, w->step = step;
 }
 
 /* ---- blocks */
@@ -121,7 +140,7 @@ static int by_first(const void *a, const void *b) {
     return x->first != y->first ? (x->first < y->first ? -1 : 1) : (x->number < y->number ? -1 : 1);
 }
 void plan_buffers(Plan *p) {
-    Walk w = {.p = p};
+    Walk w = {.p = p, .taken = arena_new(p->arena, bool, p->bufs.n + 1)};
     struct {
         Block *at;
         uint32_t n, cap;

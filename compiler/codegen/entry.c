@@ -26,16 +26,46 @@ typedef struct {
     Intern divided; /* dimensions seen by check_divisors */
 } Checks;
 
+/* An integer input may be a dimension: its value, or 0 where the pointer is NULL, which a check
+ * refuses. */
+static void load_extent(Frame *f, Val v, V p) {
+    Emit *e = f->e;
+    const ArrayType *t = val_array(e->cx, v);
+    DtypeKind kind = dtype_info[t->dtype].kind;
+    if (t->rank || (kind != DK_SINT && kind != DK_UINT)) return;
+    MlirType type = em_memory_type(e, t->dtype);
+    V zero = em_alloca(e, 8, 8);
+    em_store(e, em_i64(e, 0), zero, 8);
+    V null = em_cmpi(e, "eq", p, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
+    f->scalars[v] = em_load(e, type, em_select(e, null, zero, p), em_bytes(t->dtype));
+}
+/* Is every scalar in it an input? */
+static bool known_at_entry(const Frame *f, Dim d) {
+    if (dim_is_const(d)) return true;
+    const DimExpr *x = dim_at(f->e->cx->types, d);
+    if (x->kind == DIM_BOUND) return f->scalars[x->val].ptr != NULL;
+    if (x->kind == DIM_SYMBOL) return true;
+    for (uint32_t i = 0; x->kind == DIM_SUM && i < x->nterms; i++)
+        for (uint32_t a = 0; a < x->terms[i].natoms; a++)
+            if (!known_at_entry(f, x->terms[i].atoms[a])) return false;
+    return x->kind == DIM_SUM || (known_at_entry(f, x->a) && known_at_entry(f, x->b));
+}
 static V text(Emit *e, Str s) { return em_address(e, em_text(e, s)); }
 
-/* What is divided by in a dimension must not be 0. */
+/* What is divided by in a dimension must not be 0, an input that is a dimension not negative. */
 static void check_divisors(Checks *c, const Signature *s, Dim d) {
     Emit *e = c->e;
     bool fresh;
-    if (dim_is_const(d)) return;
+    if (dim_is_const(d) || !known_at_entry(c->f, d)) return;
     intern(&c->divided, &d, sizeof d, &fresh);
     if (!fresh) return;
     const DimExpr *x = dim_at(e->cx->types, d);
+    if (x->kind == DIM_BOUND) { /* an input that is a dimension */
+        V n = frame_dim(c->f, d);
+        V name = text(e, signature_dim_text(e->cx, s, d));
+        Check k = {em_cmpi(e, "slt", n, em_i64(e, 0)), "jaxcc_rt_fail_negative", {name, n}, 2};
+        push(e->arena, &c->all, k);
+    }
     for (uint32_t i = 0; x->kind == DIM_SUM && i < x->nterms; i++)
         for (uint32_t a = 0; a < x->terms[i].natoms; a++)
             check_divisors(c, s, x->terms[i].atoms[a]);
@@ -73,6 +103,7 @@ static void check_dims(Checks *c, const Signature *s) {
     }
     for (uint32_t i = 0; i < e->cx->dim_checks.n; i++) {
         const DimCheck *d = &e->cx->dim_checks.at[i];
+        if (!known_at_entry(c->f, d->a) || !known_at_entry(c->f, d->b)) continue;
         V a = frame_dim(c->f, d->a), b = frame_dim(c->f, d->b);
         V ta = text(e, signature_dim_text(e->cx, s, d->a)),
           tb = text(e, signature_dim_text(e->cx, s, d->b));
@@ -89,6 +120,8 @@ static void check_size(Checks *c, Val v, Str name) {
     const ArrayType *t = val_array(e->cx, v);
     V total = em_float(e, e->f64, em_bytes(t->dtype));
     bool symbolic = false;
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (!known_at_entry(c->f, t->dims[d])) return;
     for (uint32_t d = 0; d < t->rank; d++) {
         symbolic |= !dim_is_const(t->dims[d]);
         V n = em_cast(e, "llvm.sitofp", e->f64, frame_dim(c->f, t->dims[d]));
@@ -110,7 +143,7 @@ static void check_pointer(Checks *c, Val v, V p, Str name) {
     if (n == 0) return;
     V null = em_cmpi(e, "eq", p, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
     for (uint32_t d = 0; d < t->rank; d++)
-        if (!dim_is_const(t->dims[d])) {
+        if (!dim_is_const(t->dims[d]) && known_at_entry(c->f, t->dims[d])) {
             V some = em_cmpi(e, "ne", frame_dim(c->f, t->dims[d]), em_i64(e, 0));
             null = em_bin(e, "llvm.and", null, some);
         }
@@ -147,26 +180,52 @@ static V cpu_check(Emit *e) {
 }
 
 /* ---- workspace */
-static V run_on(Emit *e, Str body, V *args, uint32_t n, V workspace) {
-    args[n] = workspace;
-    em_call_local(e, body, no_type, n + 1, args);
-    return em_int(e, e->i32, 0);
+/* NAME.run(args, heap): the body with its arguments from memory. */
+static Str write_run(Emit *e, Str body, const V *args, uint32_t n) {
+    Str name = str_format(e->arena, "%s.run", e->cx->options->name);
+    MlirType t[2] = {e->ptr, e->ptr};
+    Function fn = em_function(e, name, no_type, 2, t, false);
+    V *inner = arena_new(e->arena, V, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        V slot = em_gep(e, em_arg(&fn.scope, 0), em_i64(e, i), e->i64);
+        inner[i] = em_load(e, mlirValueGetType(args[i]), slot, 8);
+    }
+    inner[n] = em_arg(&fn.scope, 1);
+    em_call_local(e, body, no_type, n + 1, inner);
+    em_function_end(e, &fn, (V){NULL});
+    return name;
+}
+static V run_on(Plan *p, Emit *e, Frame *f, Str body, V *args, uint32_t n, V workspace) {
+    args[n++] = workspace;
+    if (!p->heap) {
+        args[n] = em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL);
+        em_call_local(e, body, no_type, n + 1, args);
+        return em_int(e, e->i32, 0);
+    }
+    MlirBlock was = e->block;
+    e->block = f->entry;
+    V memory = em_alloca(e, 8 * (int64_t)n, 8);
+    e->block = was;
+    for (uint32_t i = 0; i < n; i++)
+        em_store(e, args[i], em_gep(e, memory, em_i64(e, i), e->i64), 8);
+    V call[2] = {em_address(e, write_run(e, body, args, n)), memory};
+    return em_call(e, "jaxcc_rt_heap_run", e->i32, 2, call);
 }
 static V run_body(Plan *p, Emit *e, Frame *f, Str body, V *args, uint32_t n) {
     if (p->workspace == 0)
-        return run_on(e, body, args, n, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
+        return run_on(p, e, f, body, args, n, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
     if (dim_is_const(p->workspace) && p->workspace <= STACK_BYTES) {
         MlirBlock was = e->block;
         e->block = f->entry;
         V stack = em_alloca(e, p->workspace, 64);
         e->block = was;
-        return run_on(e, body, args, n, stack);
+        return run_on(p, e, f, body, args, n, stack);
     }
     V bytes = frame_dim(f, p->workspace);
     V w = em_call(e, "jaxcc_rt_workspace_get", e->ptr, 1, &bytes);
     V none = em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL);
     If got = em_if(e, em_cmpi(e, "ne", w, none));
-    V ok = run_on(e, body, args, n, w), status;
+    V ok = run_on(p, e, f, body, args, n, w), status;
     em_call(e, "jaxcc_rt_workspace_put", no_type, 1, &w);
     em_else(e, &got, 1, &ok);
     V failed = em_call(e, "jaxcc_rt_fail_memory", e->i32, 1, &bytes);
@@ -191,10 +250,13 @@ void entry_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str body)
         t[i] = i < s->dims.n ? e->i64 : e->ptr;
     Function fn = em_function(e, str(e->cx->options->name), e->i32, n, t, true);
     Frame f = {.plan = p, .e = e, .entry = fn.scope.block};
-    V *args = arena_new(e->arena, V, n + 1);
+    V *args = arena_new(e->arena, V, n + 2);
     for (uint32_t i = 0; i < n; i++)
         args[i] = em_arg(&fn.scope, i);
     f.symbols.at = s->dims.at, f.symbols.n = s->dims.n, f.symbol_args = args;
+    f.scalars = arena_new(e->arena, V, e->cx->nvals + 1);
+    for (uint32_t i = 0; i < s->in.n; i++)
+        load_extent(&f, s->in.at[i], args[s->dims.n + i]);
     Checks c = {.e = e, .f = &f};
     Check cpu = {cpu_check(e), "jaxcc_rt_fail_cpu", {em_i64(e, (int64_t)e->target.need)}, 1};
     push(e->arena, &c.all, cpu);

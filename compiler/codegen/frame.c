@@ -52,7 +52,11 @@ V frame_buffer(Frame *f, Buf *b) {
 }
 V frame_scalar(Frame *f, Val v) {
     Dtype d = val_array(f->plan->cx, v)->dtype;
-    if (!f->parent) return f->scalars[v];
+    if (!f->parent && f->scalars[v].ptr) return f->scalars[v];
+    if (!f->parent) { /* computed by a kernel */
+        V p = frame_buffer(f, plan_info(f->plan, v)->buf);
+        return em_to_register(f->e, d, em_load(f->e, em_memory_type(f->e, d), p, em_bytes(d)));
+    }
     Capture *c = capture(f, CAPTURE_SCALAR, v, 0, em_memory_type(f->e, d), em_bytes(d));
     MlirBlock was = f->e->block;
     f->e->block = f->entry;
@@ -97,12 +101,19 @@ static V sum(Frame *f, const DimExpr *x) {
     }
     return total;
 }
+static V bound(Frame *f, Val v) {
+    const DtypeInfo *t = &dtype_info[val_array(f->plan->cx, v)->dtype];
+    V s = frame_scalar(f, v);
+    if (t->bits == 64) return s;
+    return em_cast(f->e, t->kind == DK_SINT ? "llvm.sext" : "llvm.zext", f->e->i64, s);
+}
 V frame_dim(Frame *f, Dim d) {
     Emit *e = f->e;
     if (dim_is_const(d)) return em_i64(e, d);
     const DimExpr *x = dim_at(f->plan->cx->types, d);
     if (x->kind == DIM_SUM) return sum(f, x);
     if (x->kind == DIM_SYMBOL) return symbol(f, d);
+    if (x->kind == DIM_BOUND) return bound(f, x->val);
     V a = frame_dim(f, x->a), b = frame_dim(f, x->b);
     switch (x->kind) {
     case DIM_FLOORDIV:

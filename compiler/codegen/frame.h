@@ -23,7 +23,7 @@ struct Frame {
         uint32_t n, cap;
     } captures;
     /* the entry function's own */
-    V *in, *out, workspace;
+    V *in, *out, workspace, heap;
     struct {
         Dim *at;
         uint32_t n;

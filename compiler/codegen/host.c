@@ -6,7 +6,13 @@
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
-enum { STACK_BYTES = 8192, PARALLEL_COST = 200000, INLINE_COST = 4000, INLINE_CODE = 400, CONTEXT_WORDS = 128 };
+enum {
+    STACK_BYTES = 8192,
+    PARALLEL_COST = 200000,
+    INLINE_COST = 4000,
+    INLINE_CODE = 400,
+    CONTEXT_WORDS = 128
+};
 
 /* ---- scalars */
 static Kernel *scalar_kernel(Host *h, Step *s) { return kernel_new(h->plan, h->e, &h->frame, s); }
@@ -104,7 +110,8 @@ static V context_for(Host *h, uint32_t n) {
 static void kernel_step(Host *h, Step *s) {
     Emit *e = h->e;
     int64_t cost = known_cost(h, s);
-    if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT && h->inlined + s->cost < INLINE_CODE) {
+    if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT &&
+        h->inlined + s->cost < INLINE_CODE) {
         h->inlined += s->cost + 8;
         inline_kernel(h, s, kind_of(s));
         return;
@@ -143,9 +150,54 @@ static void host_step(Host *h, Step *s) {
         if (s->parts) inline_kernel(h, s, &kernel_combine);
     }
 }
+/* ---- memory of computed sizes */
+static void take_output(Host *h, const Alloc *a) {
+    Emit *e = h->e;
+    const ArrayType *t = val_array(h->plan->cx, a->like);
+    MlirBlock was = e->block;
+    e->block = h->frame.entry;
+    V dims = em_alloca(e, 8 * (int64_t)(t->rank + 1), 8);
+    e->block = was;
+    for (uint32_t d = 0; d < t->rank; d++)
+        em_store(e, frame_dim(&h->frame, t->dims[d]), em_gep(e, dims, em_i64(e, d), e->i64), 8);
+    V args[5] = {h->frame.heap, h->outputs[a->buf->k], em_int(e, e->i32, t->rank), dims,
+                 host_bytes(h, a->like)};
+    h->frame.out[a->buf->k] = em_call(e, "jaxcc_rt_heap_array", e->ptr, 5, args);
+}
+static void take(Host *h, const Alloc *a) {
+    if (a->buf->kind == BUF_OUT) {
+        take_output(h, a);
+        return;
+    }
+    V args[2] = {h->frame.heap, frame_dim(&h->frame, a->buf->bytes)};
+    h->frame.slots[a->buf->number] = em_call(h->e, "jaxcc_rt_heap_get", h->e->ptr, 2, args);
+}
+void host_put(Host *h, V memory) {
+    V args[2] = {h->frame.heap, memory};
+    em_call(h->e, "jaxcc_rt_heap_put", no_type, 2, args);
+}
+/* A computed size must not be negative. */
+static void check_size(Host *h, Val v) {
+    const ArrayType *t = val_array(h->plan->cx, v);
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (!dim_has_bound(h->plan->cx->types, t->dims[d])) continue;
+        Str text = ctx_type_text(h->plan->cx, val_type(h->plan->cx, v));
+        V args[3] = {h->frame.heap, em_address(h->e, em_text(h->e, text)),
+                     frame_dim(&h->frame, t->dims[d])};
+        em_call(h->e, "jaxcc_rt_heap_dim", no_type, 3, args);
+    }
+}
 void host_body(Host *h, Body *b) {
-    each(Step *, s, b->steps)
-        host_step(h, *s);
+    uint32_t next = 0;
+    for (uint32_t i = 0; i <= b->steps.n; i++) {
+        for (; next < b->allocs.n && b->allocs.at[next].step == i; next++) {
+            if (b->allocs.at[next].like) check_size(h, b->allocs.at[next].like);
+            take(h, &b->allocs.at[next]);
+        }
+        if (i < b->steps.n) host_step(h, b->steps.at[i]);
+    }
+    each(Alloc, a, b->allocs)
+        if (a->buf->kind == BUF_HEAP && !a->kept) host_put(h, h->frame.slots[a->buf->number]);
 }
 
 /* ---- the entry function */
@@ -171,6 +223,9 @@ static void open_frame(Host *h, const Signature *s, Scope *scope, const Jaxpr *j
     for (uint32_t i = 0; i < nout; i++)
         f->out[i] = em_arg(scope, s->dims.n + nin + i);
     f->workspace = em_arg(scope, s->dims.n + nin + nout);
+    f->heap = em_arg(scope, s->dims.n + nin + nout + 1);
+    h->outputs = arena_new(e->arena, V, nout + 1);
+    memcpy(h->outputs, f->out, nout * sizeof *f->out);
     for (uint32_t i = 0; i < nin; i++)
         if (plan_info(h->plan, s->in.at[i])->class == VAL_SCALAR)
             f->scalars[s->in.at[i]] = load_scalar(h, s->in.at[i], f->in[i]);
@@ -190,10 +245,11 @@ static uint32_t parameters(Emit *e, const Signature *s, MlirType *t) {
         t[n++] = e->ptr;
     return n;
 }
-/* The schedule, as an inner function with the workspace as its last argument. */
+/* The schedule, as an inner function; after NAME's arguments come the workspace and the heap. */
 static Str write_body(Plan *p, Emit *e, const Jaxpr *j, const Signature *s) {
-    MlirType *t = arena_new(e->arena, MlirType, s->dims.n + s->in.n + s->out.n + 1);
+    MlirType *t = arena_new(e->arena, MlirType, s->dims.n + s->in.n + s->out.n + 2);
     uint32_t n = parameters(e, s, t);
+    t[n++] = e->ptr;
     t[n++] = e->ptr;
     Str name = str_format(e->arena, "%s.body", e->cx->options->name);
     Host h = {.plan = p, .e = e};

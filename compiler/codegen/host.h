@@ -10,11 +10,14 @@ typedef struct {
     Emit *e;
     Frame frame;
     uint32_t nkernels;
+    V *outputs; /* NAME's arguments for them: a computed one is a jaxcc_array * */
     V context; /* of the kernels it calls */
     uint32_t inlined; /* operations of kernels written into the function itself */
 } Host;
 
 void host_body(Host *, Body *);
+/* Gives heap memory back. */
+void host_put(Host *, V memory);
 void host_control(Host *, Step *); /* hostloop.c */
 /* A value of rank 0 as a register. */
 V host_scalar(Host *, Val);

@@ -38,11 +38,6 @@ static bool type_ok(Plan *p, Val v, Span at) {
         return diag(p->cx->diags, at, "a reference is not supported yet");
     if (val_array(p->cx, v)->rank > 30)
         return diag(p->cx->diags, at, "more than 30 dimensions are not supported yet");
-    const ArrayType *t = val_array(p->cx, v);
-    for (uint32_t d = 0; d < t->rank; d++)
-        if (dim_has_bound(p->cx->types, t->dims[d]))
-            return diag(p->cx->diags, at,
-                        "a dimension that the program computes is not supported yet");
     return true;
 }
 static bool eqn_ok(Plan *p, const Eqn *e) {
@@ -72,6 +67,7 @@ static bool types_ok(Plan *p, const Jaxpr *j) {
 Plan *plan(Ctx *cx, const Jaxpr *j, uint32_t vector_bytes) {
     Plan *p = arena_new(cx->arena, Plan, 1);
     *p = (Plan){.cx = cx, .arena = cx->arena, .ix = indices_new(cx), .vector_bytes = vector_bytes};
+    p->fuse = cx->options->opt > 0;
     plan_grow(p);
     if (!types_ok(p, j)) return NULL;
     Body *b = p->top = arena_new(p->arena, Body, 1);
@@ -88,6 +84,9 @@ Plan *plan(Ctx *cx, const Jaxpr *j, uint32_t vector_bytes) {
                        .borrowed = true};
         info->home = b;
     }
+    p->computed = arena_new(p->arena, bool, j->out.n + 1);
+    for (uint32_t i = 0; i < s.out.n; i++)
+        p->computed[i] = signature_computed(cx, &s, s.out.at[i]);
     for (uint32_t i = 0; i < j->out.n; i++)
         if (val_array(cx, j->out.at[i])->rank) b->out_slots[i] = argument(p, BUF_OUT, i);
     if (!plan_body(p, b)) return NULL;

@@ -10,6 +10,7 @@ typedef enum {
     BUF_OUT,   /* result `k` */
     BUF_CONST, /* data of a value, in the library */
     BUF_WORK,  /* `offset` in the workspace */
+    BUF_HEAP,  /* taken while the call runs: its size is computed */
     BUF_SLOT,  /* a pointer that a loop sets: carry, slice of a scanned array */
     BUF_ROW    /* scratch of one row of a kernel, on its stack */
 } BufKind;
@@ -34,15 +35,15 @@ typedef enum {
 } ValClass;
 typedef struct {
     ValClass class;
-    const Eqn *e;    /* NULL: an input of the body */
-    uint32_t out;    /* which result of e */
-    uint32_t step;   /* that computes it */
-    uint32_t uses;   /* not yet planned */
-    uint32_t cost;   /* of one element, in operations, from what is stored */
+    const Eqn *e;   /* NULL: an input of the body */
+    uint32_t out;   /* which result of e */
+    uint32_t step;  /* that computes it */
+    uint32_t uses;  /* not yet planned */
+    uint32_t cost;  /* of one element, in operations, from what is stored */
     uint32_t depth; /* virtual: how many equations evaluating it goes through */
-    uint32_t level;  /* member: stage of its group */
-    uint32_t need;   /* member: the last stage that evaluates it */
-    bool row;        /* member: has the kept axes of the group only */
+    uint32_t level; /* member: stage of its group */
+    uint32_t need;  /* member: the last stage that evaluates it */
+    bool row;       /* member: has the kept axes of the group only */
     Buf *buf;
     Ix offset;          /* in `buf`, in elements from its start */
     const Dim *strides; /* of its axes in `buf`, in elements; NULL: dense */
@@ -72,6 +73,14 @@ typedef struct {
 } Store;
 typedef struct Body Body;
 typedef struct Carry Carry;
+/* Memory that is taken before a step: of a HEAP buffer, given back when the body ends, or of an
+ * output. */
+typedef struct Alloc {
+    uint32_t step;
+    Buf *buf;
+    Val like;  /* OUT: the output */
+    bool kept; /* HEAP: not given back by the body: a carry's next value */
+} Alloc;
 typedef struct Step {
     StepKind kind;
     const Eqn *e; /* the equation of everything but LOOPS */
@@ -82,7 +91,7 @@ typedef struct Step {
     bool reduces;
     uint32_t nreductions;
     int64_t row_bytes; /* of scratch rows */
-    Ix *axes;         /* the domain's axes as indices over loops */
+    Ix *axes;          /* the domain's axes as indices over loops */
     Atom *kept, *red; /* the loops, outermost first: over kept and over reduced axes; collapsed ones
                          left out */
     uint32_t nkept, nred;
@@ -130,6 +139,10 @@ struct Body {
         uint32_t n, cap;
     } steps;
     Buf **out_slots; /* where results are wanted; NULL for scalars */
+    struct {
+        struct Alloc *at;
+        uint32_t n, cap;
+    } allocs; /* in the order of their steps */
     Body *outer;
     uint32_t depth;
     bool conditional; /* a branch: what it does not run must not be computed before it */
@@ -146,8 +159,10 @@ typedef struct Plan {
     } bufs;
     Body *top;
     struct Kernel *dry;
-    Dim workspace; /* bytes */
-    bool fuse;     /* not at -O0: each equation is a step of its own */
+    Dim workspace;  /* bytes */
+    bool heap;      /* sizes are computed: the body runs by jaxcc_rt_heap_run */
+    bool *computed; /* by output: the library allocates it */
+    bool fuse;      /* not at -O0: each equation is a step of its own */
     uint32_t position;
     uint32_t vector_bytes; /* of the target */
 } Plan;

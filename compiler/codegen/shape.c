@@ -160,12 +160,11 @@ Ix index_start(Plan *p, Val start, Dim most) {
     return ix_dim(p->ix, dim_min(p->cx->types, n, most));
 }
 static Reg index_dynamic_slice(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
-    const ArrayType *x = type_in(k, e, 0);
-    Dims sizes = param_dims(e, K_slice_sizes);
+    const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
     Ix at[32];
     for (uint32_t d = 0; d < x->rank; d++) {
         Val start = e->in.at[1 + d];
-        Dim most = dim_sub(types(k), x->dims[d], sizes.at[d]);
+        Dim most = dim_sub(types(k), x->dims[d], y->dims[d]);
         if (k->dry && !val_info(k->plan->cx, start)->lit) kernel_eval(k, start, NULL);
         at[d] = ix_add(k->ix, index_start(k->plan, start, most), index[d]);
     }

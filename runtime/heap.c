@@ -1,0 +1,76 @@
+/* Memory of one call whose sizes the program itself computes. What goes wrong there ends the call:
+   everything it took is given back, and the status says why. */
+#include "rt.h"
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdlib.h>
+
+enum { ALIGN = 64 };
+typedef struct Block {
+    struct Block *next, *before;
+} Block;
+struct jaxcc_rt_heap {
+    jmp_buf end;
+    int32_t status;
+    Block blocks;            /* a ring */
+    jaxcc_array *arrays[64]; /* outputs made so far: given back if the call fails */
+    int32_t narrays;
+};
+
+static void release(jaxcc_array *a) {
+    free(a->data);
+    free((void *)a->dims);
+    *a = (jaxcc_array){0};
+}
+static _Noreturn void stop(jaxcc_rt_heap *h, int32_t status) {
+    h->status = status;
+    longjmp(h->end, 1);
+}
+int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args) {
+    jaxcc_rt_heap h = {.blocks = {&h.blocks, &h.blocks}};
+    if (!setjmp(h.end)) body(args, &h);
+    while (h.blocks.next != &h.blocks) {
+        Block *b = h.blocks.next;
+        h.blocks.next = b->next;
+        free(b);
+    }
+    if (h.status)
+        for (int32_t i = 0; i < h.narrays; i++)
+            release(h.arrays[i]);
+    return h.status;
+}
+void *jaxcc_rt_heap_get(jaxcc_rt_heap *h, int64_t bytes) {
+    void *p;
+    if (bytes < 0 || bytes > INT64_MAX - 2 * ALIGN ||
+        posix_memalign(&p, ALIGN, (size_t)bytes + ALIGN))
+        stop(h, jaxcc_rt_fail_memory(bytes));
+    Block *b = p;
+    b->next = h->blocks.next;
+    b->before = &h->blocks;
+    b->next->before = h->blocks.next = b;
+    return (char *)p + ALIGN;
+}
+void jaxcc_rt_heap_put(jaxcc_rt_heap *h, void *p) {
+    Block *b = (Block *)((char *)p - ALIGN);
+    b->next->before = b->before;
+    b->before->next = b->next;
+    free(b);
+    (void)h;
+}
+void jaxcc_rt_heap_dim(jaxcc_rt_heap *h, const char *name, int64_t value) {
+    if (value < 0) stop(h, jaxcc_rt_fail_negative(name, value));
+}
+void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, const int64_t *dims,
+                          int64_t bytes) {
+    int64_t *own = malloc(sizeof *own * (size_t)(rank + 1));
+    void *data = NULL;
+    if (!own || bytes < 0 || posix_memalign(&data, ALIGN, (size_t)bytes + !bytes)) {
+        free(own);
+        stop(h, jaxcc_rt_fail_memory(bytes));
+    }
+    for (int32_t i = 0; i < rank; i++)
+        own[i] = dims[i];
+    *out = (jaxcc_array){data, rank, own, release};
+    if (h->narrays < (int32_t)(sizeof h->arrays / sizeof *h->arrays)) h->arrays[h->narrays++] = out;
+    return data;
+}
