@@ -1,17 +1,7 @@
 /* Calls and control flow: the operands meet the inputs of nested programs, whose results meet each
    other. A nested program is checked where it is met first; in untyped text its inputs take the
    types of the operands there. */
-#include "rule.h"
-
-/* How the inputs of a nested program stand to the operands of the equation: input i is operand
-   first + i, or from `jump` on operand first + skip + i; from `sliced` on without its leading axis.
- */
-typedef struct {
-    const char *what; /* "the body", for messages */
-    Jaxpr *j;
-    uint32_t n; /* inputs it must have */
-    uint32_t first, jump, skip, sliced;
-} Nested;
+#include "nested.h"
 
 static unsigned operand_of(const Nested *b, uint32_t i) {
     return b->first + i + (i >= b->jump ? b->skip : 0);
@@ -40,15 +30,14 @@ static Dim outward(void *user, Dim atom) {
     return atom;
 }
 
-/* An inner type as the equation sees it. */
-static Type outer_type(Ctx *cx, const Eqn *e, const Nested *b, Type t) {
+Type outer_type(Ctx *cx, const Eqn *e, const Nested *b, Type t) {
     if (!type_has_bound(cx, t)) return t;
     return type_substitute(cx->types, t, outward, &(Scope){cx, e, b});
 }
 
 /* ---- entering */
 
-static Span jaxpr_at(const Eqn *e, const Jaxpr *j) { return j->span.n ? j->span : e->span; }
+Span jaxpr_at(const Eqn *e, const Jaxpr *j) { return j->span.n ? j->span : e->span; }
 
 static Type without_leading(Ctx *cx, Type t) {
     const ArrayType *a = type_at(cx->types, t);
@@ -66,13 +55,8 @@ static bool input_disagrees(Ctx *cx, const Eqn *e, const Nested *b, uint32_t i, 
     return false;
 }
 
-/* Brings the operands' types to the inputs, checks the program, and compares where the inputs have
-   types. The number of inputs is right. */
-static bool enter(Ctx *cx, const Eqn *e, const Nested *b, const Type *in) {
+bool enter_nested(Ctx *cx, const Eqn *e, const Nested *b, const Type *in) {
     Jaxpr *j = b->j;
-    if (j->consts.n)
-        return diag(cx->diags, jaxpr_at(e, j),
-                    "%s: constants inside a nested program are not supported yet", name_of(cx, e));
     bool ok = true;
     for (uint32_t i = 0; i < b->n; i++) {
         unsigned k = operand_of(b, i);
@@ -99,7 +83,7 @@ Type result_type(Ctx *cx, const Jaxpr *j, uint32_t i, Type like) {
     return v->type;
 }
 
-static Span inner_result_at(const Eqn *e, const Jaxpr *j, uint32_t i) {
+Span inner_result_at(const Eqn *e, const Jaxpr *j, uint32_t i) {
     return j->out_at ? j->out_at[i] : jaxpr_at(e, j);
 }
 
@@ -144,7 +128,7 @@ bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
                     name_of(cx, e), j->in.n, j->in.n == 1 ? "" : "s", e->in.n == 1 ? "is" : "are",
                     e->in.n);
     Nested b = {"the body", j, e->in.n, 0, UINT32_MAX, 0, UINT32_MAX};
-    if (!enter(cx, e, &b, in) || !want_results(cx, e, j->out.n)) return false;
+    if (!enter_nested(cx, e, &b, in) || !want_results(cx, e, j->out.n)) return false;
     for (uint32_t i = 0; i < j->out.n; i++) {
         Type t = outer_type(cx, e, &b, result_type(cx, j, i, out[i]));
         bool dropped = str_is(val_info(cx, j->out.at[i])->name, "_");
@@ -191,9 +175,7 @@ static bool branches_agree(Ctx *cx, const Eqn *e, Jaxprs branches, uint32_t i, T
 }
 
 bool type_cond(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    if (param_has(e, K_branch_jaxprs))
-        return diag(cx->diags, param_at(e, K_branch_jaxprs),
-                    "cond: branch_jaxprs is not supported yet");
+    if (param_has(e, K_branch_jaxprs)) return type_cond_catalyst(cx, e, in, out);
     if (!want_param(cx, e, K_branches)) return false;
     Jaxprs branches = param_jaxprs(e, K_branches);
     if (!branches.n) return diag(cx->diags, param_at(e, K_branches), "cond: branches is empty");
@@ -206,7 +188,7 @@ bool type_cond(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
                         "cond: branch %u takes %u operand%s, but there are %u", k, j->in.n,
                         j->in.n == 1 ? "" : "s", e->in.n - 1);
         Nested b = {"a branch", j, e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX};
-        ok = enter(cx, e, &b, in) && ok;
+        ok = enter_nested(cx, e, &b, in) && ok;
         if (j->out.n != branches.at[0]->out.n)
             return diag(cx->diags, jaxpr_at(e, j),
                         "cond: branch 0 has %u result%s, but branch %u has %u",
@@ -220,17 +202,7 @@ bool type_cond(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* ---- while and scan */
 
-/* Does a loop carry or hold arrays whose extents are variables? */
-static bool refuse_bound(Ctx *cx, const Eqn *e, const Jaxpr *j) {
-    for (uint32_t i = 0; i < j->in.n; i++)
-        if (type_has_bound(cx, val_type(cx, j->in.at[i])))
-            return diag(cx->diags, e->span, "%s over arrays of dynamic extent is not supported yet",
-                        name_of(cx, e));
-    return true;
-}
-
-/* A count of operands that a parameter gives; at most `most`. */
-static bool want_count(Ctx *cx, const Eqn *e, ParamKey k, uint32_t most, uint32_t *n) {
+bool want_count(Ctx *cx, const Eqn *e, ParamKey k, uint32_t most, uint32_t *n) {
     if (!want_param(cx, e, k)) return false;
     int64_t count = param_int(e, k, 0);
     if (count < 0 || count > most)
@@ -295,14 +267,14 @@ bool type_while(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_inputs(cx, e, K_body_nconsts, K_body_jaxpr, body, nb + carry)) return false;
     Nested c = {"cond_jaxpr", cond, nc + carry, 0, nc, nb, UINT32_MAX};
     Nested b = {"body_jaxpr", body, nb + carry, nc, UINT32_MAX, 0, UINT32_MAX};
-    bool ok = enter(cx, e, &c, in);
-    ok = enter(cx, e, &b, in) && ok;
-    if (!ok || !refuse_bound(cx, e, body) || !refuse_bound(cx, e, cond)) return false;
+    bool ok = enter_nested(cx, e, &c, in);
+    ok = enter_nested(cx, e, &b, in) && ok;
+    if (!ok) return false;
     ok = condition_is_bool(cx, e, cond);
     if (!carries_agree(cx, e, K_body_jaxpr, body, nb, carry) || !ok) return false;
     if (!want_results(cx, e, carry)) return false;
     for (uint32_t i = 0; i < carry; i++)
-        out[i] = type_plain(cx->types, val_type(cx, body->in.at[nb + i]));
+        out[i] = outer_type(cx, e, &b, type_plain(cx->types, val_type(cx, body->in.at[nb + i])));
     return true;
 }
 
@@ -356,12 +328,14 @@ bool type_scan(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     uint32_t first = nconsts + ncarry;
     if (!scanned_agree(cx, e, in, first, length)) return false;
     Nested b = {"jaxpr", j, e->in.n, 0, UINT32_MAX, 0, first};
-    if (!enter(cx, e, &b, in) || !refuse_bound(cx, e, j)) return false;
+    if (!enter_nested(cx, e, &b, in)) return false;
     if (!carries_agree(cx, e, K_jaxpr, j, nconsts, ncarry) || !want_results(cx, e, j->out.n))
         return false;
-    for (uint32_t i = 0; i < j->out.n; i++)
-        out[i] = i < ncarry ? type_plain(cx->types, val_type(cx, j->in.at[nconsts + i]))
+    for (uint32_t i = 0; i < j->out.n; i++) {
+        Type t = i < ncarry ? type_plain(cx->types, val_type(cx, j->in.at[nconsts + i]))
                             : with_leading(cx, result_type(cx, j, i, 0), length);
+        out[i] = outer_type(cx, e, &b, t);
+    }
     return true;
 }
 

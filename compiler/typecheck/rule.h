@@ -103,6 +103,8 @@ bool want_program(Ctx *, const Eqn *, ParamKey, Jaxpr *, const Type *takes, uint
                   uint32_t results);
 /* The type of result `i` of a nested program; an untyped literal takes `like`. 0: unknown. */
 Type result_type(Ctx *, const Jaxpr *, uint32_t i, Type like);
+/* The input of a for_loop's body that operand `i` becomes; 0: none (catalyst.c). */
+Val for_loop_input(const Ctx *, const Eqn *, uint32_t i);
 
 /* Checks a nested program that no one has checked yet. */
 void check_nested(Ctx *, Jaxpr *, Span caller);

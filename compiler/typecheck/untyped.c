@@ -62,7 +62,8 @@ static const uint8_t apart[NPRIMS] = {
 
 /* The input of a nested program that an operand of a call or of control flow becomes; 0 for others.
  */
-static Val input_for(const Eqn *e, unsigned i) {
+static Val input_for(const Ctx *cx, const Eqn *e, unsigned i) {
+    if (e->prim == P_for_loop) return for_loop_input(cx, e, i);
     static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr, K_body_jaxpr};
     Jaxpr *j = NULL;
     for (unsigned k = 0; k < sizeof keys / sizeof *keys && !j; k++)
@@ -93,7 +94,7 @@ static bool keeps_dtype(const Eqn *e) {
    result, or its own, in this order. */
 static void complete_literal(Ctx *cx, const Eqn *e, Type *in, unsigned i) {
     ValInfo *v = val_info(cx, e->in.at[i]);
-    Val input = input_for(e, i);
+    Val input = input_for(cx, e, i);
     unsigned split = apart[e->prim];
     Dtype d = DT_none;
     Type own = literal_type(cx, v->lit);

@@ -1,0 +1,30 @@
+/* Nested programs whose inputs are operands of the equation around: control.c, catalyst.c. */
+#ifndef JAXCC_NESTED_H
+#define JAXCC_NESTED_H
+#include "rule.h"
+
+/* How the inputs of a nested program stand to the operands of the equation: input i is operand
+   first + i, or from `jump` on operand first + skip + i; from `sliced` on without its leading axis.
+ */
+typedef struct {
+    const char *what; /* "the body", for messages */
+    Jaxpr *j;
+    uint32_t n; /* inputs it must have */
+    uint32_t first, jump, skip, sliced;
+} Nested;
+
+/* An inner type as the equation sees it: inputs are operands, results are binders. */
+Type outer_type(Ctx *, const Eqn *, const Nested *, Type);
+/* Brings the operands' types to the inputs, checks the program, and compares where the inputs have
+   types. The number of inputs is right. */
+bool enter_nested(Ctx *, const Eqn *, const Nested *, const Type *in);
+
+Span jaxpr_at(const Eqn *, const Jaxpr *);
+Span inner_result_at(const Eqn *, const Jaxpr *, uint32_t i);
+/* A count of operands that a parameter gives; at most `most`. */
+bool want_count(Ctx *, const Eqn *, ParamKey, uint32_t most, uint32_t *n);
+
+/* cond[branch_jaxprs=…] (catalyst.c) */
+bool type_cond_catalyst(Ctx *, const Eqn *, const Type *in, Type *out);
+
+#endif
