@@ -87,7 +87,8 @@ static Value list_of(Parser *p, char open, const Value *from, uint32_t n, Span s
 /* A slice of the source; a line break and the blanks around it are one blank. */
 static Value slice_value(Parser *p, Span span) {
     Value v = text_value(p, V_TEXT, span);
-    if (!memchr(v.s.at, '\n', v.s.n)) return v;
+    /* A comment needs the end of its line. */
+    if (!memchr(v.s.at, '\n', v.s.n) || memchr(v.s.at, '#', v.s.n)) return v;
     char *to = arena_new(p->arena, char, v.s.n), *start = to;
     for (uint32_t i = 0; i < v.s.n; i++) {
         char c = v.s.at[i];

@@ -255,7 +255,7 @@ static Type read_opaque(Parser *p, uint32_t from, uint32_t *i) {
     return type_with_extra(p->cx->types, type_of(p->cx->types, DT_opaque, 0, NULL), &extra);
 }
 
-/* "Ref<smem>{f32[8]}": the type inside, marked. */
+/* "Ref<smem>{f32[8]}": the type inside, marked; of a type that cannot be marked, text. */
 static bool read_reference(Parser *p, uint32_t *i, uint32_t from, Type *t) {
     Types *ts = p->cx->types;
     Span s = toks_span(p, from, *i);
@@ -264,6 +264,7 @@ static bool read_reference(Parser *p, uint32_t *i, uint32_t from, Type *t) {
     if (!is_char(p, *i, '}')) return expected(p, *i, "'}'");
     ++*i;
     TypeExtra extra = *type_extra(ts, *t);
+    if (extra.ref.n || extra.opaque.n) return *t = read_opaque(p, from, i), true;
     extra.ref = (Str){p->text.at + s.at, s.n};
     *t = type_with_extra(ts, type_plain(ts, *t), &extra);
     return true;
