@@ -15,6 +15,19 @@ typedef struct {
 
 static Jaxpr *inline_jaxpr(void *user, const Jaxpr *j);
 
+/* What control flow cannot have yet: constants of its programs' own, and Catalyst's branches. */
+static bool nested_ok(Ctx *cx, const Eqn *e) {
+    if (prim_lower[e->prim] == LOWER_COND && param_has(e, K_branch_jaxprs))
+        return diag(cx->diags, e->span, "primitive 'cond' with branch_jaxprs is not supported yet");
+    Jaxprs subs = eqn_jaxprs(cx->arena, e);
+    each(Jaxpr *, j, subs)
+        if (*j && (*j)->consts.n)
+            return diag(cx->diags, (*j)->span.n ? (*j)->span : e->span,
+                        "%s: constants inside a nested program are not supported yet",
+                        prim_name[e->prim]);
+    return true;
+}
+
 /* Appends what `e` becomes; false after a diagnostic. */
 static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
     Vals operands;
@@ -28,7 +41,9 @@ static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
         for (uint32_t i = 0; i < e->out.n; i++)
             valmap_put(&in->map, e->out.at[i], valmap_get(&in->map, body->out.at[i]));
     } else if (prim_lower[e->prim] != LOWER_CALL) {
-        push(in->cx->arena, to, eqn_rewrite(&in->map, e, inline_jaxpr, in));
+        Eqn new = eqn_rewrite(&in->map, e, inline_jaxpr, in);
+        if (in->failed || !nested_ok(in->cx, &new)) return false;
+        push(in->cx->arena, to, new);
     } else if (e->prim == P_optimization_barrier && e->in.n == e->out.n) {
         for (uint32_t i = 0; i < e->out.n; i++)
             valmap_put(&in->map, e->out.at[i], valmap_get(&in->map, e->in.at[i]));

@@ -122,93 +122,14 @@ static bool want_declared(Ctx *cx, const Jaxpr *j) {
     return true;
 }
 
-/* ---- results */
-
-typedef struct {
-    Ctx *cx;
-    const Eqn *e;
-    const Jaxpr *j;
-    const Loop *loop; /* NULL: a branch */
-    bool results_first;
-    uint32_t implicit; /* leading results that are extents */
-    Dim result;        /* of the equation, that an extent became; 0: none */
-} Extent;
-
-static Dim by_result(Extent *x, uint32_t val) {
-    for (uint32_t i = 0; i < x->implicit && i < x->j->out.n && i < x->e->out.n; i++)
-        if (x->j->out.at[i] == val) return x->result = dim_bound(x->cx->types, x->e->out.at[i]);
-    return 0;
-}
-
-/* The operand that an input is; the index of a loop is none. */
-static Dim by_operand(Extent *x, uint32_t val) {
-    const Loop *l = x->loop;
-    for (uint32_t i = 0; i < x->j->in.n; i++) {
-        if (x->j->in.at[i] != val) continue;
-        if (l && l->later == l->carried + l->implicit + 1 && i == l->later - 1) return 0;
-        uint32_t k = l ? i + (i >= l->body.jump ? l->body.skip : 0) + l->body.first
-                       : x->e->in.n - x->j->in.n + i;
-        const Lit *lit = val_info(x->cx, x->e->in.at[k])->lit;
-        return lit ? (lit->negative ? -(Dim)lit->i : (Dim)lit->i)
-                   : dim_bound(x->cx->types, x->e->in.at[k]);
-    }
-    return 0;
-}
-
-static Dim extent_outside(void *user, Dim atom) {
-    Extent *x = user;
-    const DimExpr *d = dim_at(x->cx->types, atom);
-    if (d->kind != DIM_BOUND) return atom;
-    Dim first = x->results_first ? by_result(x, d->val) : by_operand(x, d->val);
-    if (first) return first;
-    Dim second = x->results_first ? by_operand(x, d->val) : by_result(x, d->val);
-    return second ? second : atom;
-}
-
-/* The type of result `i`: in terms of the operands, or of the results where it is declared so. */
-static bool result_of(Ctx *cx, const Eqn *e, const Jaxpr *j, const Loop *l, uint32_t implicit,
-                      uint32_t i, Type *out) {
-    Type inner = result_type(cx, j, i, *out), outer[2];
-    Extent x = {cx, e, j, l, false, implicit, 0};
-    for (unsigned k = 0; k < 2; k++) {
-        x.results_first = k;
-        outer[k] = type_substitute(cx->types, inner, extent_outside, &x);
-        if (!*out || types_agree(cx, *out, outer[k], result_at(cx, e, i)))
-            return *out = outer[k], true;
-    }
-    diag(cx->diags, result_at(cx, e, i), "%s gives %s, but '%.*s' is declared as %s",
-         name_of(cx, e), type_c(cx, outer[0]), SF(val_name(cx, e->out.at[i])), type_c(cx, *out));
-    if (x.result)
-        diag_note(cx->diags, result_at(cx, e, i),
-                  "its extent is a result of the equation itself (OutDBIdx), not an operand");
-    return false;
-}
-
 /* ---- loops */
-
-typedef struct {
-    const Jaxpr *j;
-    const Loop *l;
-    Ctx *cx;
-} Step;
-
-/* The extent of the next round: implicit inputs become implicit results. */
-static Dim next_round(void *user, Dim atom) {
-    Step *s = user;
-    const DimExpr *d = dim_at(s->cx->types, atom);
-    for (uint32_t i = 0; d->kind == DIM_BOUND && i < s->l->implicit; i++)
-        if (s->j->in.at[s->l->carried + i] == d->val)
-            return dim_bound(s->cx->types, s->j->out.at[i]);
-    return atom;
-}
 
 static bool carried_agree(Ctx *cx, const Eqn *e, const Loop *l) {
     const Jaxpr *j = l->body.j;
-    Step s = {j, l, cx};
     for (uint32_t i = 0; i < j->out.n; i++) {
         const ValInfo *v = val_info(cx, j->in.at[carried_input(l, i)]);
         Type t = result_type(cx, j, i, v->type);
-        Type need = type_substitute(cx->types, v->type, next_round, &s);
+        Type need = next_round(cx, j, l->carried, l->implicit, v->type);
         if (!t || types_agree(cx, t, need, inner_result_at(e, j, i))) continue;
         diag(cx->diags, inner_result_at(e, j, i),
              "%s: result %u of body_jaxpr is %s, but it is carried as %s", name_of(cx, e), i,
@@ -238,7 +159,9 @@ static bool loop_results(Ctx *cx, const Eqn *e, const Loop *l, Type *out) {
     const Jaxpr *j = l->body.j;
     if (!carried_agree(cx, e, l) || !want_results(cx, e, j->out.n)) return false;
     for (uint32_t i = 0; i < e->out.n; i++)
-        if (!result_of(cx, e, j, l, l->implicit, i, &out[i])) return false;
+        if (!result_outside(cx, e, &l->body, l->implicit, i, result_type(cx, j, i, out[i]),
+                            &out[i]))
+            return false;
     return true;
 }
 
@@ -247,7 +170,7 @@ static bool loop_results(Ctx *cx, const Eqn *e, const Loop *l, Type *out) {
 bool type_for_loop(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_param(cx, e, K_body_jaxpr)) return false;
     Jaxpr *j = param_jaxpr(e, K_body_jaxpr);
-    Loop l = {.body = {"body_jaxpr", j, j->in.n, 0, 0, 3, UINT32_MAX}};
+    Loop l = {.body = {"body_jaxpr", j, j->in.n, 0, 0, 3, UINT32_MAX, 0}};
     if (!j->in.n || j->in.n + 3 != e->in.n)
         return diag(cx->diags, jaxpr_at(e, j),
                     "for_loop: body_jaxpr takes %u inputs, and with lower, upper and step there "
@@ -261,6 +184,7 @@ bool type_for_loop(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     l.carried = l.consts;
     l.later = l.consts + l.implicit + 1;
     l.body.jump = l.later - 1;
+    l.body.counter = l.later;
     if (!want_loop_index(cx, e, &l) || !want_carried(cx, e, &l)) return false;
     for (uint32_t i = l.body.jump; i < l.body.jump + 4; i++)
         if (!want_kind(cx, e, in, i, OF_INT) || !want_scalar(cx, e, in, i)) return false;
@@ -296,14 +220,25 @@ bool type_while_loop(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!implicit_count(cx, e, j, l.consts, j->in.n - l.consts, &l.implicit)) return false;
     l.carried = l.consts;
     l.later = l.consts + l.implicit;
-    l.body = (Nested){"body_jaxpr", j, j->in.n, nc, UINT32_MAX, 0, UINT32_MAX};
-    Nested c = {"cond_jaxpr", cond, cond->in.n, 0, nc, l.consts, UINT32_MAX};
+    l.body = (Nested){"body_jaxpr", j, j->in.n, nc, UINT32_MAX, 0, UINT32_MAX, 0};
+    Nested c = {"cond_jaxpr", cond, cond->in.n, 0, nc, l.consts, UINT32_MAX, 0};
     if (!want_carried(cx, e, &l) || !enter_nested(cx, e, &c, in)) return false;
     return enter_nested(cx, e, &l.body, in) && want_condition(cx, e, cond) &&
            loop_results(cx, e, &l, out);
 }
 
 /* ---- cond */
+
+static bool branch_result(Ctx *cx, const Eqn *e, Jaxpr *j, uint32_t first, uint32_t implicit,
+                          uint32_t i, Type *out) {
+    Nested b = {"a branch", j, j->in.n, first, UINT32_MAX, 0, UINT32_MAX, 0};
+    Type declared = *out;
+    if (!result_outside(cx, e, &b, implicit, i, result_type(cx, j, i, declared), out)) return false;
+    return !declared || types_agree(cx, declared, *out, inner_result_at(e, j, i)) ||
+           diag(cx->diags, inner_result_at(e, j, i),
+                "cond: result %u of this branch is %s, but it must be %s", i, type_c(cx, *out),
+                type_c(cx, declared));
+}
 
 /* One bool for each branch but the last, then the operands of every branch. */
 bool type_cond_catalyst(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
@@ -325,7 +260,7 @@ bool type_cond_catalyst(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         return false;
     for (uint32_t k = 0; k < branches.n; k++) {
         Jaxpr *j = branches.at[k];
-        Nested b = {"a branch", j, j->in.n, first, UINT32_MAX, 0, UINT32_MAX};
+        Nested b = {"a branch", j, j->in.n, first, UINT32_MAX, 0, UINT32_MAX, 0};
         if (j->in.n != e->in.n - first || j->out.n != results)
             return diag(
                 cx->diags, jaxpr_at(e, j),
@@ -337,6 +272,6 @@ bool type_cond_catalyst(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_results(cx, e, results)) return false;
     for (uint32_t i = 0; i < results; i++)
         for (uint32_t k = 0; k < branches.n; k++)
-            if (!result_of(cx, e, branches.at[k], NULL, implicit, i, &out[i])) return false;
+            if (!branch_result(cx, e, branches.at[k], first, implicit, i, &out[i])) return false;
     return true;
 }

@@ -3,38 +3,6 @@
    types of the operands there. */
 #include "nested.h"
 
-static unsigned operand_of(const Nested *b, uint32_t i) {
-    return b->first + i + (i >= b->jump ? b->skip : 0);
-}
-
-/* ---- bound dimensions: inner variables in terms of the equation's operands and results */
-
-typedef struct {
-    Ctx *cx;
-    const Eqn *e;
-    const Nested *b;
-} Scope;
-
-static Dim outward(void *user, Dim atom) {
-    Scope *s = user;
-    const DimExpr *d = dim_at(s->cx->types, atom);
-    if (d->kind != DIM_BOUND) return atom;
-    for (uint32_t i = 0; i < s->b->j->in.n && i < s->b->n; i++) {
-        if (s->b->j->in.at[i] != d->val) continue;
-        Val v = s->e->in.at[operand_of(s->b, i)];
-        const Lit *lit = val_info(s->cx, v)->lit;
-        return !lit ? dim_bound(s->cx->types, v) : lit->negative ? -(Dim)lit->i : (Dim)lit->i;
-    }
-    for (uint32_t i = 0; i < s->b->j->out.n && i < s->e->out.n; i++)
-        if (s->b->j->out.at[i] == d->val) return dim_bound(s->cx->types, s->e->out.at[i]);
-    return atom;
-}
-
-Type outer_type(Ctx *cx, const Eqn *e, const Nested *b, Type t) {
-    if (!type_has_bound(cx, t)) return t;
-    return type_substitute(cx->types, t, outward, &(Scope){cx, e, b});
-}
-
 /* ---- entering */
 
 Span jaxpr_at(const Eqn *e, const Jaxpr *j) { return j->span.n ? j->span : e->span; }
@@ -127,7 +95,7 @@ bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         return diag(cx->diags, e->span, "%s: the body takes %u operand%s, but there %s %u",
                     name_of(cx, e), j->in.n, j->in.n == 1 ? "" : "s", e->in.n == 1 ? "is" : "are",
                     e->in.n);
-    Nested b = {"the body", j, e->in.n, 0, UINT32_MAX, 0, UINT32_MAX};
+    Nested b = {"the body", j, e->in.n, 0, UINT32_MAX, 0, UINT32_MAX, 0};
     if (!enter_nested(cx, e, &b, in) || !want_results(cx, e, j->out.n)) return false;
     for (uint32_t i = 0; i < j->out.n; i++) {
         Type t = outer_type(cx, e, &b, result_type(cx, j, i, out[i]));
@@ -148,19 +116,31 @@ static bool want_index(Ctx *cx, const Eqn *e, const Type *in, uint32_t branches)
     return false;
 }
 
+/* Result i of each branch, some extent of which is a variable. */
+static bool extents_agree(Ctx *cx, const Eqn *e, Jaxprs branches, uint32_t i, Type *out) {
+    for (uint32_t k = 0; k < branches.n; k++) {
+        Jaxpr *j = branches.at[k];
+        Nested b = {"branch", j, e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX, 0};
+        if (!result_outside(cx, e, &b, j->out.n, i, result_type(cx, j, i, *out), out)) return false;
+    }
+    return true;
+}
+
 /* Result i of each branch has one type. */
 static bool branches_agree(Ctx *cx, const Eqn *e, Jaxprs branches, uint32_t i, Type *out) {
     Type first = 0;
     uint32_t known = 0;
     for (uint32_t k = 0; k < branches.n && !first; k++) {
         if (val_info(cx, branches.at[k]->out.at[i])->lit && k + 1 < branches.n) continue;
-        Nested b = {"branch", branches.at[k], e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX};
-        first = outer_type(cx, e, &b, result_type(cx, branches.at[k], i, *out));
+        Nested b = {"branch", branches.at[k], e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX, 0};
+        Type t = result_type(cx, branches.at[k], i, *out);
+        if (type_has_bound(cx, t)) return extents_agree(cx, e, branches, i, out);
+        first = outer_type(cx, e, &b, t);
         known = k;
     }
     for (uint32_t k = 0; k < branches.n && first; k++) {
         Jaxpr *j = branches.at[k];
-        Nested b = {"branch", j, e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX};
+        Nested b = {"branch", j, e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX, 0};
         Type t = outer_type(cx, e, &b, result_type(cx, j, i, first));
         if (!t || types_agree(cx, t, first, inner_result_at(e, j, i))) continue;
         diag(cx->diags, inner_result_at(e, j, i),
@@ -187,7 +167,7 @@ bool type_cond(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
             return diag(cx->diags, jaxpr_at(e, j),
                         "cond: branch %u takes %u operand%s, but there are %u", k, j->in.n,
                         j->in.n == 1 ? "" : "s", e->in.n - 1);
-        Nested b = {"a branch", j, e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX};
+        Nested b = {"a branch", j, e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX, 0};
         ok = enter_nested(cx, e, &b, in) && ok;
         if (j->out.n != branches.at[0]->out.n)
             return diag(cx->diags, jaxpr_at(e, j),
@@ -223,11 +203,12 @@ static bool want_inputs(Ctx *cx, const Eqn *e, ParamKey blamed, ParamKey body, c
                 (long long)param_int(e, blamed, 0), n);
 }
 
-/* The first `n` results of the body are what its inputs from `first` on are. */
+/* The first `n` results of the body are what its inputs from `first` on are in the next round. */
 static bool carries_agree(Ctx *cx, const Eqn *e, ParamKey body, const Jaxpr *j, uint32_t first,
                           uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
-        Type carried = val_type(cx, j->in.at[first + i]), t = result_type(cx, j, i, carried);
+        Type carried = next_round(cx, j, first, n, val_type(cx, j->in.at[first + i]));
+        Type t = result_type(cx, j, i, carried);
         if (!t || !carried || types_agree(cx, t, carried, inner_result_at(e, j, i))) continue;
         diag(cx->diags, inner_result_at(e, j, i),
              "%s: result %u of %s is %s, but it is carried as %s", name_of(cx, e), i,
@@ -238,6 +219,11 @@ static bool carries_agree(Ctx *cx, const Eqn *e, ParamKey body, const Jaxpr *j, 
         return false;
     }
     return true;
+}
+
+/* Carried value i after a round. */
+static Type next_carried(Ctx *cx, const Jaxpr *j, uint32_t first, uint32_t n, uint32_t i) {
+    return type_plain(cx->types, next_round(cx, j, first, n, val_type(cx, j->in.at[first + i])));
 }
 
 /* The condition may give one bool for each element of a batch: the loop goes on while any is true.
@@ -253,6 +239,7 @@ static bool condition_is_bool(Ctx *cx, const Eqn *e, const Jaxpr *j) {
 }
 
 bool type_while(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (param_has(e, K_num_implicit_inputs)) return type_while_loop(cx, e, in, out);
     if (!want_param(cx, e, K_cond_jaxpr) || !want_param(cx, e, K_body_jaxpr)) return false;
     Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
     uint32_t nc, nb;
@@ -265,8 +252,8 @@ bool type_while(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
                     carry == 1 ? " is" : "s are", body->out.n, body->out.n == 1 ? "" : "s");
     if (!want_inputs(cx, e, K_cond_nconsts, K_cond_jaxpr, cond, nc + carry)) return false;
     if (!want_inputs(cx, e, K_body_nconsts, K_body_jaxpr, body, nb + carry)) return false;
-    Nested c = {"cond_jaxpr", cond, nc + carry, 0, nc, nb, UINT32_MAX};
-    Nested b = {"body_jaxpr", body, nb + carry, nc, UINT32_MAX, 0, UINT32_MAX};
+    Nested c = {"cond_jaxpr", cond, nc + carry, 0, nc, nb, UINT32_MAX, 0};
+    Nested b = {"body_jaxpr", body, nb + carry, nc, UINT32_MAX, 0, UINT32_MAX, 0};
     bool ok = enter_nested(cx, e, &c, in);
     ok = enter_nested(cx, e, &b, in) && ok;
     if (!ok) return false;
@@ -274,7 +261,8 @@ bool type_while(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!carries_agree(cx, e, K_body_jaxpr, body, nb, carry) || !ok) return false;
     if (!want_results(cx, e, carry)) return false;
     for (uint32_t i = 0; i < carry; i++)
-        out[i] = outer_type(cx, e, &b, type_plain(cx->types, val_type(cx, body->in.at[nb + i])));
+        if (!result_outside(cx, e, &b, carry, i, next_carried(cx, body, nb, carry, i), &out[i]))
+            return false;
     return true;
 }
 
@@ -327,14 +315,14 @@ bool type_scan(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
                     j->out.n == 1 ? "" : "s");
     uint32_t first = nconsts + ncarry;
     if (!scanned_agree(cx, e, in, first, length)) return false;
-    Nested b = {"jaxpr", j, e->in.n, 0, UINT32_MAX, 0, first};
+    Nested b = {"jaxpr", j, e->in.n, 0, UINT32_MAX, 0, first, 0};
     if (!enter_nested(cx, e, &b, in)) return false;
     if (!carries_agree(cx, e, K_jaxpr, j, nconsts, ncarry) || !want_results(cx, e, j->out.n))
         return false;
     for (uint32_t i = 0; i < j->out.n; i++) {
-        Type t = i < ncarry ? type_plain(cx->types, val_type(cx, j->in.at[nconsts + i]))
+        Type t = i < ncarry ? next_carried(cx, j, nconsts, ncarry, i)
                             : with_leading(cx, result_type(cx, j, i, 0), length);
-        out[i] = outer_type(cx, e, &b, t);
+        if (!result_outside(cx, e, &b, ncarry, i, t, &out[i])) return false;
     }
     return true;
 }

@@ -11,10 +11,18 @@ typedef struct {
     Jaxpr *j;
     uint32_t n; /* inputs it must have */
     uint32_t first, jump, skip, sliced;
+    uint32_t counter; /* 1 + the input that the loop counts, which is no operand; 0: none */
 } Nested;
 
-/* An inner type as the equation sees it: inputs are operands, results are binders. */
+unsigned operand_of(const Nested *, uint32_t i);
+/* An inner type as the equation sees it: inputs are operands, results are binders (extent.c). */
 Type outer_type(Ctx *, const Eqn *, const Nested *, Type);
+/* The type of result `i` of the equation, which inside is `inner`: in terms of the operands, or of
+   the results where *out declares it so. The first `extents` results may be extents. */
+bool result_outside(Ctx *, const Eqn *, const Nested *, uint32_t extents, uint32_t i, Type inner,
+                    Type *out);
+/* The type of a carried value after a round: inputs first … first + n become the first results. */
+Type next_round(Ctx *, const Jaxpr *, uint32_t first, uint32_t n, Type);
 /* Brings the operands' types to the inputs, checks the program, and compares where the inputs have
    types. The number of inputs is right. */
 bool enter_nested(Ctx *, const Eqn *, const Nested *, const Type *in);
