@@ -5,13 +5,19 @@
    operands' memory, and slots: pointers that the loop sets before each turn. A copy of the body is
    planned, since two equations may share one. */
 
+static Val input_copy(ValMap *map, Val old) {
+    Val new =
+        val_new(map->cx, type_rewrite(map, val_type(map->cx, old)), val_info(map->cx, old)->span);
+    valmap_put(map, old, new);
+    return new;
+}
 static Jaxpr *fresh_copy(Plan *p, const Jaxpr *j, Span span) {
     Ctx *cx = p->cx;
     ValMap map = {.cx = cx};
     Eqns eqns = {0};
     Vals in = {arena_new(p->arena, Val, j->in.n + 1), j->in.n};
     for (uint32_t i = 0; i < in.n; i++)
-        in.at[i] = val_new(cx, val_type(cx, j->in.at[i]), val_info(cx, j->in.at[i])->span);
+        in.at[i] = input_copy(&map, j->in.at[i]);
     if (!jaxpr_splice(&map, &eqns, j, in, span)) return NULL;
     Jaxpr *copy = jaxpr_with(cx, j, eqns, vals_rewrite(&map, j->out));
     copy->in = in;
@@ -77,22 +83,44 @@ static void append(Plan *p, Body *b, Step *s) {
     push(p->arena, &b->steps, s);
 }
 
+/* Memory for v, taken where it is made: whoever gets it gives it back. */
+static Buf *heap(Plan *p, Val v) {
+    Buf *b = buf_new(p, BUF_HEAP, bytes_of(p, v));
+    b->k = 1;
+    return b;
+}
+/* Is one of its extents among these values? */
+static bool bound_to(Plan *p, Val v, const Val *among, uint32_t n) {
+    const ArrayType *t = val_array(p->cx, v);
+    for (uint32_t d = 0; d < t->rank; d++)
+        for (uint32_t i = 0; i < n; i++)
+            if (t->dims[d] == dim_bound(p->cx->types, among[i])) return true;
+    return false;
+}
 static bool plan_cond(Plan *p, Body *b, const Eqn *e) {
-    Jaxprs branches = param_jaxprs(e, K_branches);
+    bool bools =
+        param_has(e, K_branch_jaxprs); /* one for each branch but the last; else an index */
+    Jaxprs branches = param_jaxprs(e, bools ? K_branch_jaxprs : K_branches);
+    uint32_t first = bools ? branches.n - 1 : 1;
     Step *s = control_step(p, b, STEP_COND, e, branches.n);
     Buf **results = arena_new(p->arena, Buf *, e->out.n + 1);
-    for (uint32_t i = 0; i < e->out.n; i++)
-        if (!scalar(p, e->out.at[i])) results[i] = buf_new(p, BUF_WORK, bytes_of(p, e->out.at[i]));
     s->ys = results;
     s->ys_slots = arena_new(p->arena, Buf *, e->out.n + 1);
-    for (uint32_t i = 0; i < e->out.n; i++)
-        if (results[i]) s->ys_slots[i] = slot(p, results[i], false);
+    for (uint32_t i = 0; i < e->out.n; i++) {
+        if (scalar(p, e->out.at[i])) continue;
+        bool sized = bound_to(p, e->out.at[i], e->out.at, e->out.n); /* by the branch */
+        results[i] = sized ? slot(p, NULL, false) : buf_new(p, BUF_WORK, bytes_of(p, e->out.at[i]));
+        s->ys_slots[i] = sized ? results[i] : slot(p, results[i], false);
+    }
     for (uint32_t k = 0; k < branches.n; k++) {
         Body *branch = s->bodies[k] = body_new(p, b, e, branches.at[k]);
         if (!branch) return false;
         for (uint32_t i = 0; i < branch->j->in.n; i++)
-            pass(p, b, e->in.at[i + 1], branch->j->in.at[i]);
-        memcpy(branch->out_slots, s->ys_slots, e->out.n * sizeof *branch->out_slots);
+            pass(p, b, e->in.at[first + i], branch->j->in.at[i]);
+        for (uint32_t i = 0; i < e->out.n; i++)
+            branch->out_slots[i] = results[i] && results[i]->kind == BUF_SLOT
+                                       ? heap(p, branch->j->out.at[i])
+                                       : s->ys_slots[i];
         if (!plan_body(p, branch)) return false;
     }
     append(p, b, s);
@@ -122,6 +150,11 @@ static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand
     c->current = slot(p, c->operand, true);
     in->class = VAL_STORED;
     in->buf = c->current;
+    if (c->kind == CARRY_HEAP && body->j->out.at[out] != input) {
+        in->borrowed = true;
+        body->out_slots[out] = c->next = heap(p, body->j->out.at[out]);
+        return;
+    }
     c->kind = body->j->out.at[out] == input ? CARRY_FIXED : CARRY_SWAP;
     in->borrowed = c->kind == CARRY_FIXED;
     if (c->kind == CARRY_FIXED) return;
@@ -181,6 +214,11 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
     if (c->kind == CARRY_SCALAR) return;
     Info *info = plan_info(p, result);
     const Info *made = plan_info(p, body->j->out.at[out]);
+    if (c->kind == CARRY_HEAP) {
+        info->buf = c->result = slot(p, c->operand, false);
+        info->borrowed = true;
+        return;
+    }
     if (c->kind == CARRY_FIXED) {
         info->buf = c->operand;
         info->borrowed = c->operand->kind != BUF_WORK;
@@ -189,13 +227,13 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
     if (may_overwrite(p, body, c, body->j->out.at[out])) *c->next = *c->current;
     if (made->buf && made->buf->number == c->current->number) {
         c->kind = CARRY_IN_PLACE;
-        c->a = dies(p, operand, e) ? c->operand : buf_new(p, BUF_WORK, bytes_of(p, result));
+        c->a = dies(p, operand, e) ? c->operand : buf_new(p, BUF_WORK, bytes_of(p, operand));
         c->current->behind[0] = c->a;
         info->buf = c->a;
         return;
     }
-    c->a = buf_new(p, BUF_WORK, bytes_of(p, result));
-    c->b = buf_new(p, BUF_WORK, bytes_of(p, result));
+    c->a = buf_new(p, BUF_WORK, bytes_of(p, operand));
+    c->b = buf_new(p, BUF_WORK, bytes_of(p, operand));
     c->result = slot(p, c->operand, false);
     Buf *slots[3] = {c->current, c->next, c->result};
     for (uint32_t i = 0; i < 3; i++)
@@ -204,6 +242,14 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
     info->borrowed = true;
 }
 
+/* Is an extent of this input of a body a carried scalar that the body changes? */
+static bool resized(Plan *p, const Jaxpr *body, uint32_t first, Val input) {
+    for (uint32_t k = 0; k < body->out.n; k++)
+        if (body->out.at[k] != body->in.at[first + k] &&
+            bound_to(p, input, &body->in.at[first + k], 1))
+            return true;
+    return false;
+}
 static bool plan_while(Plan *p, Body *b, const Eqn *e) {
     const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *turn = param_jaxpr(e, K_body_jaxpr);
     uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0),
@@ -222,6 +268,7 @@ static bool plan_while(Plan *p, Body *b, const Eqn *e) {
     for (uint32_t i = 0; i < nb; i++)
         pass(p, b, e->in.at[nc + i], body->j->in.at[i]);
     for (uint32_t i = 0; i < s->ncarries; i++) {
+        if (resized(p, body->j, nb, body->j->in.at[nb + i])) s->carries[i].kind = CARRY_HEAP;
         carry_open(p, b, e, &s->carries[i], e->in.at[nc + nb + i], body->j->in.at[nb + i], body, i);
         Val seen = test->j->in.at[nc + i];
         Info *in = plan_info(p, seen);

@@ -343,7 +343,8 @@ static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
     info->step = s->number;
     push(p->arena, &s->members, e->out.at[0]);
 }
-/* One of a long chain of virtual values is computed once, so that evaluating the last does not recurse through all. */
+/* One of a long chain of virtual values is computed once, so that evaluating the last does not
+ * recurse through all. */
 static void cut_chain(Plan *p, Body *b, Val v) {
     Info *info = plan_info(p, v);
     Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
@@ -359,7 +360,8 @@ static void cut_chain(Plan *p, Body *b, Val v) {
 }
 static void plan_virtual(Plan *p, Body *b, const Eqn *e) {
     uint32_t cost = total_cost(p, e) - own_cost(e), depth = 0;
-    each(Val, v, e->in) if (plan_info(p, *v)->depth > depth) depth = plan_info(p, *v)->depth;
+    each(Val, v, e->in)
+        if (plan_info(p, *v)->depth > depth) depth = plan_info(p, *v)->depth;
     for (uint32_t i = 0; i < e->out.n; i++) {
         Info *info = plan_info(p, e->out.at[i]);
         info->class = VAL_VIRTUAL;
@@ -564,7 +566,9 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
         step_store(p, b->steps.at[info->step - 1], v, want, 0, NULL, DT_none);
         return;
     }
-    bool movable = info->buf && info->buf->kind == BUF_WORK && want->kind != BUF_WORK &&
+    bool later =
+        want->kind == BUF_OUT && p->computed[want->k]; /* its size is not known before v is */
+    bool movable = !later && info->buf && info->buf->kind == BUF_WORK && want->kind != BUF_WORK &&
                    !info->offset && !info->strides;
     if (movable && !info->buf->k) { /* its buffer becomes the one wanted */
         *info->buf = *want;

@@ -17,7 +17,17 @@ typedef struct {
 static uint32_t carried_count(const Step *s) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->ncarries; i++)
-        n += s->carries[i].kind == CARRY_SCALAR ? 1 : s->carries[i].kind == CARRY_SWAP ? 2 : 0;
+        switch (s->carries[i].kind) {
+        case CARRY_SCALAR:
+        case CARRY_HEAP:
+            n++;
+            break;
+        case CARRY_SWAP:
+            n += 2;
+            break;
+        default:
+            break;
+        }
     return n;
 }
 static V *carries_open(Host *h, Step *s, const Val *operands) {
@@ -36,6 +46,7 @@ static V *carries_open(Host *h, Step *s, const Val *operands) {
                 host_copy(h, a, from, host_bytes(h, operands[i]));
             *slot_of(h, c->current) = a;
         }
+        if (c->kind == CARRY_HEAP) *out++ = from;
         if (c->kind != CARRY_SWAP) continue;
         if (c->current->written) {
             V b = frame_buffer(&h->frame, c->b);
@@ -52,10 +63,19 @@ static void carries_bind(Host *h, Step *s, Scope *scope, uint32_t first, const V
     for (uint32_t i = 0; i < s->ncarries; i++) {
         Carry *c = &s->carries[i];
         if (c->kind == CARRY_SCALAR) h->frame.scalars[inputs[i]] = em_arg(scope, first++);
+        if (c->kind == CARRY_HEAP) *slot_of(h, c->current) = em_arg(scope, first++);
         if (c->kind != CARRY_SWAP) continue;
         *slot_of(h, c->current) = em_arg(scope, first++);
         *slot_of(h, c->next) = em_arg(scope, first++);
     }
+}
+/* The array of the turn before, unless it is the loop's operand, which is not the loop's. */
+static void put_current(Host *h, const Carry *c) {
+    V current = *slot_of(h, c->current), operand = frame_buffer(&h->frame, c->operand);
+    If mine = em_if(h->e, em_cmpi(h->e, "ne", current, operand));
+    host_put(h, current);
+    em_else(h->e, &mine, 0, NULL);
+    em_if_end(h->e, &mine, NULL, NULL);
 }
 static V *carries_next(Host *h, Step *s, const Val *results) {
     Emit *e = h->e;
@@ -63,6 +83,10 @@ static V *carries_next(Host *h, Step *s, const Val *results) {
     for (uint32_t i = 0; i < s->ncarries; i++) {
         Carry *c = &s->carries[i];
         if (c->kind == CARRY_SCALAR) *out++ = host_scalar(h, results[i]);
+        if (c->kind == CARRY_HEAP) {
+            put_current(h, c);
+            *out++ = *slot_of(h, c->next);
+        }
         if (c->kind != CARRY_SWAP) continue;
         V current = *slot_of(h, c->current);
         *out++ = *slot_of(h, c->next);
@@ -78,6 +102,7 @@ static void carries_close(Host *h, Step *s, const V *results, const Val *out) {
     for (uint32_t i = 0; i < s->ncarries; i++) {
         Carry *c = &s->carries[i];
         if (c->kind == CARRY_SCALAR) h->frame.scalars[out[i]] = *results++;
+        if (c->kind == CARRY_HEAP) *slot_of(h, c->result) = *results++;
         if (c->kind != CARRY_SWAP) continue;
         *slot_of(h, c->result) = *results;
         results += 2;
@@ -161,27 +186,37 @@ static void host_scan(Host *h, Step *s) {
 }
 
 /* ---- cond: branch 0, else branch 1, …, else the last */
+/* Does the branch take the memory of this result? */
+static bool sized(const Step *s, uint32_t o) {
+    return s->ys_slots[o] && s->ys[o] == s->ys_slots[o];
+}
+
+/* Is it branch k, if none before it was? `index` of no value: each branch but the last has a bool.
+ */
+static V chosen(Host *h, const Eqn *q, uint32_t k, V index) {
+    Emit *e = h->e;
+    if (!index.ptr) return host_scalar(h, q->in.at[k]);
+    V at = em_int(e, mlirValueGetType(index), k);
+    bool boolean = mlirTypeEqual(mlirValueGetType(index), e->i1);
+    return em_cmpi(e, boolean ? "eq" : "sle", index, at);
+}
 static void branch(Host *h, Step *s, uint32_t k, V index, V *results) {
     Emit *e = h->e;
     const Eqn *q = s->e;
     Body *b = s->bodies[k];
     If i = {0};
     bool last = k + 1 == s->nbodies;
-    if (!last) {
-        V at = em_int(e, mlirValueGetType(index), k);
-        i = em_if(
-            e, em_cmpi(e,
-                       em_width(index) == 1 && mlirIntegerTypeGetWidth(mlirValueGetType(index)) == 1
-                           ? "eq"
-                           : "sle",
-                       index, at));
-    }
+    if (!last) i = em_if(e, chosen(h, q, k, index));
+    uint32_t first = index.ptr ? 1 : s->nbodies - 1;
     for (uint32_t n = 0; n < b->j->in.n; n++)
-        pass(h, q->in.at[n + 1], b->j->in.at[n]);
+        pass(h, q->in.at[first + n], b->j->in.at[n]);
     host_body(h, b);
     uint32_t n = 0;
     for (uint32_t o = 0; o < q->out.n; o++)
-        if (!s->ys_slots[o]) results[n++] = host_scalar(h, b->j->out.at[o]);
+        if (!s->ys_slots[o])
+            results[n++] = host_scalar(h, b->j->out.at[o]);
+        else if (sized(s, o))
+            results[n++] = *slot_of(h, b->out_slots[o]);
     if (last) return;
     V *no = arena_new(e->arena, V, n + 1);
     em_else(e, &i, n, results);
@@ -191,11 +226,17 @@ static void branch(Host *h, Step *s, uint32_t k, V index, V *results) {
 static void host_cond(Host *h, Step *s) {
     const Eqn *q = s->e;
     for (uint32_t o = 0; o < q->out.n; o++)
-        if (s->ys_slots[o]) *slot_of(h, s->ys_slots[o]) = frame_buffer(&h->frame, s->ys[o]);
+        if (s->ys_slots[o] && !sized(s, o))
+            *slot_of(h, s->ys_slots[o]) = frame_buffer(&h->frame, s->ys[o]);
     V *results = arena_new(h->e->arena, V, q->out.n + 1);
-    branch(h, s, 0, host_scalar(h, q->in.at[0]), results);
+    V index = {NULL};
+    if (!param_has(q, K_branch_jaxprs)) index = host_scalar(h, q->in.at[0]);
+    branch(h, s, 0, index, results);
     for (uint32_t o = 0; o < q->out.n; o++)
-        if (!s->ys_slots[o]) h->frame.scalars[q->out.at[o]] = *results++;
+        if (!s->ys_slots[o])
+            h->frame.scalars[q->out.at[o]] = *results++;
+        else if (sized(s, o))
+            *slot_of(h, s->ys_slots[o]) = *results++;
 }
 void host_control(Host *h, Step *s) {
     if (s->kind == STEP_COND)

@@ -128,8 +128,9 @@ struct Carry {
         CARRY_SCALAR,
         CARRY_FIXED,
         CARRY_IN_PLACE,
-        CARRY_SWAP
-    } kind; /* FIXED: the body returns what it got */
+        CARRY_SWAP,
+        CARRY_HEAP /* a new array in every turn */
+    } kind; /* FIXED: the body returns what it got; HEAP: a new array in every turn */
     Buf *operand, *current, *next, *a, *b, *result;
 };
 struct Body {

@@ -15,13 +15,16 @@ typedef struct {
 
 static Jaxpr *inline_jaxpr(void *user, const Jaxpr *j);
 
-/* What control flow cannot have yet: constants of its programs' own, and Catalyst's branches. */
+static bool known(Vals consts, const Ctx *cx) {
+    each(Val, v, consts)
+        if (!val_info(cx, *v)->data) return false;
+    return true;
+}
+/* What control flow cannot have yet: constants of its programs' own whose values are not known. */
 static bool nested_ok(Ctx *cx, const Eqn *e) {
-    if (prim_lower[e->prim] == LOWER_COND && param_has(e, K_branch_jaxprs))
-        return diag(cx->diags, e->span, "primitive 'cond' with branch_jaxprs is not supported yet");
     Jaxprs subs = eqn_jaxprs(cx->arena, e);
     each(Jaxpr *, j, subs)
-        if (*j && (*j)->consts.n)
+        if (*j && !known((*j)->consts, cx))
             return diag(cx->diags, (*j)->span.n ? (*j)->span : e->span,
                         "%s: constants inside a nested program are not supported yet",
                         prim_name[e->prim]);

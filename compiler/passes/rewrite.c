@@ -64,7 +64,7 @@ static Dim dim_rewrite(const ValMap *map, Dim d) {
     return dim_is_const(d) ? d : dim_substitute(map->cx->types, d, bound_dim, (void *)map);
 }
 
-static Type type_rewrite(const ValMap *map, Type t) {
+Type type_rewrite(const ValMap *map, Type t) {
     const ArrayType *a = type_at(map->cx->types, t);
     for (uint32_t i = 0; i < a->rank; i++)
         if (!dim_is_const(a->dims[i]))

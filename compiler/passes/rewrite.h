@@ -51,6 +51,8 @@ typedef Jaxpr *JaxprMap(void *user, const Jaxpr *);
    `e`. */
 Eqn eqn_rewrite(const ValMap *map, const Eqn *e, JaxprMap *sub, void *user);
 Vals vals_rewrite(const ValMap *map, Vals);
+/* The type with `map` in the scalars that are its extents. */
+Type type_rewrite(const ValMap *map, Type);
 
 /* Appends the equations of `j` for the operands `in` of its inputs, with fresh results; `map` then
    has what stands for the values of `j`, its constants excepted: they stay what they are. False

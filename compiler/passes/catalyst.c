@@ -1,0 +1,172 @@
+/* Catalyst's control flow becomes JAX's. Its loops pass the extents of their arrays as implicit
+   arguments, ahead of the explicit ones; here these are carries like the others.
+
+     for_loop: consts, implicit, lower, upper, step, first index, explicit; body: consts, implicit,
+   index, explicit → while over (index, implicit, explicit), as long as the index is before upper in
+   the direction of step while_loop: the same carries without an index → while
+
+   num_implicit_inputs stays: it says that extents of the carries may change from turn to turn. */
+#include "rewrite.h"
+
+typedef struct {
+    Ctx *cx;
+    ValMap map;
+    Memo memo;
+    bool failed;
+} Catalyst;
+
+static Val append(Ctx *cx, Eqns *to, Prim prim, Dtype d, Span span, uint32_t n, const Val *in) {
+    Eqn e = {.prim = prim, .span = span, .whole = span};
+    e.in = (Vals){arena_new(cx->arena, Val, n + 1), n};
+    memcpy(e.in.at, in, n * sizeof *in);
+    e.out = (Vals){arena_new(cx->arena, Val, 1), 1};
+    e.out.at[0] = val_new(cx, type_of(cx->types, d, 0, NULL), span);
+    push(cx->arena, to, e);
+    return e.out.at[0];
+}
+static Val integer(Ctx *cx, Dtype d, int64_t v, Span span) {
+    Lit l = {.kind = LIT_INT, .i = (uint64_t)v};
+    return val_literal(cx, type_of(cx->types, d, 0, NULL), l, span);
+}
+static Dtype dtype(const Ctx *cx, Val v) { return val_array(cx, v)->dtype; }
+static Vals list(Ctx *cx, uint32_t cap) { return (Vals){arena_new(cx->arena, Val, cap + 1), 0}; }
+static void add(Vals *to, const Val *v, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        to->at[to->n++] = v[i];
+}
+/* Fresh inputs for those of `j`, whose extents name the fresh ones. */
+static Val *fresh_inputs(Catalyst *c, const Jaxpr *j) {
+    Val *in = arena_new(c->cx->arena, Val, j->in.n + 1);
+    for (uint32_t i = 0; i < j->in.n; i++) {
+        in[i] = val_new(c->cx, type_rewrite(&c->map, val_type(c->cx, j->in.at[i])),
+                        val_info(c->cx, j->in.at[i])->span);
+        valmap_put(&c->map, j->in.at[i], in[i]);
+    }
+    return in;
+}
+
+/* ---- for_loop */
+typedef struct {
+    uint32_t consts, implicit, explicit_; /* how many */
+} Parts;
+
+static bool same_kind(const Ctx *cx, Val a, Val b) {
+    return dtype(cx, a) == dtype(cx, b) && val_array(cx, a)->rank == val_array(cx, b)->rank;
+}
+/* The text of the page prints no counts: constants are what the results do not account for; the
+   implicit ones are as few as types allow. */
+static Parts parts_of(const Catalyst *c, const Eqn *e, const Jaxpr *body) {
+    Parts p = {.consts = body->in.n - 1 - body->out.n};
+    ParamKey key = param_has(e, K_num_implicit_inputs) ? K_num_implicit_inputs : K_nimplicit;
+    p.implicit = (uint32_t)param_int(e, key, 0);
+    for (; !param_has(e, key) && p.implicit < body->out.n; p.implicit++) {
+        bool fits = true;
+        for (uint32_t i = p.implicit; i < body->out.n; i++)
+            fits &= same_kind(c->cx, body->in.at[p.consts + 1 + i], body->out.at[i]);
+        uint32_t scalars = 0; /* an array's extent must come before the index */
+        for (uint32_t i = p.consts + p.implicit + 1; i < body->in.n; i++) {
+            const ArrayType *t = val_array(c->cx, body->in.at[i]);
+            for (uint32_t d = 0; d < t->rank; d++) {
+                if (dim_is_const(t->dims[d]) || dim_at(c->cx->types, t->dims[d])->kind != DIM_BOUND)
+                    continue;
+                bool found = false;
+                for (uint32_t k = 0; k < p.consts + p.implicit; k++)
+                    found |= body->in.at[k] == dim_at(c->cx->types, t->dims[d])->val;
+                scalars += !found;
+            }
+        }
+        if (fits && !scalars) break;
+    }
+    p.explicit_ = body->out.n - p.implicit;
+    return p;
+}
+static Jaxpr *for_condition(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
+    Ctx *cx = c->cx;
+    Eqns eqns = {0};
+    Dtype d = dtype(cx, body->in.at[p.consts + p.implicit]);
+    Val *inner = fresh_inputs(c, body);
+    Vals in = list(cx, body->in.n + 2);
+    Type t = type_of(cx->types, d, 0, NULL);
+    Val upper = val_new(cx, t, span), step = val_new(cx, t, span),
+        index = inner[p.consts + p.implicit];
+    add(&in, inner, p.consts); /* extents of the carries may be among them */
+    add(&in, &upper, 1), add(&in, &step, 1), add(&in, &index, 1);
+    add(&in, inner + p.consts, p.implicit),
+        add(&in, inner + p.consts + p.implicit + 1, p.explicit_);
+    Val up = append(cx, &eqns, P_lt, DT_bool, span, 2, (Val[]){index, upper});
+    Val down = append(cx, &eqns, P_gt, DT_bool, span, 2, (Val[]){index, upper});
+    Val forward = append(cx, &eqns, P_gt, DT_bool, span, 2, (Val[]){step, integer(cx, d, 0, span)});
+    Vals out = list(cx, 1);
+    out.at[out.n++] = append(cx, &eqns, P_select_n, DT_bool, span, 3, (Val[]){forward, down, up});
+    Jaxpr *j = jaxpr_with(cx, body, eqns, out);
+    j->in = in;
+    return j;
+}
+static Jaxpr *for_body(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
+    Ctx *cx = c->cx;
+    Eqns eqns = {0};
+    Val *inner = fresh_inputs(c, body), index = inner[p.consts + p.implicit];
+    Vals in = list(cx, body->in.n + 1), out = list(cx, body->out.n + 1);
+    Val step = val_new(cx, val_type(cx, index), span);
+    add(&in, inner, p.consts), add(&in, &step, 1), add(&in, &index, 1);
+    add(&in, inner + p.consts, p.implicit),
+        add(&in, inner + p.consts + p.implicit + 1, p.explicit_);
+    if (!jaxpr_splice(&c->map, &eqns, body, (Vals){inner, body->in.n}, span)) c->failed = true;
+    Val next = append(cx, &eqns, P_add, dtype(cx, index), span, 2, (Val[]){index, step});
+    Vals results = vals_rewrite(&c->map, body->out);
+    add(&out, &next, 1), add(&out, results.at, results.n);
+    Jaxpr *j = jaxpr_with(cx, body, eqns, out);
+    j->in = in;
+    return j;
+}
+static Param jaxpr_param(ParamKey key, Jaxpr *j) {
+    return (Param){.key = key, .value = {.kind = V_JAXPR, .jaxpr = j}};
+}
+static Param int_param(ParamKey key, int64_t i) {
+    return (Param){.key = key, .value = {.kind = V_INT, .i = i}};
+}
+
+static Eqn while_of(Catalyst *c, const Eqn *e) {
+    Ctx *cx = c->cx;
+    const Jaxpr *body = param_jaxpr(e, K_body_jaxpr);
+    Parts p = parts_of(c, e, body);
+    const Val *in = e->in.at,
+              *bounds = in + p.consts + p.implicit; /* lower, upper, step, first index */
+    Eqn w = {.prim = P_while, .span = e->span, .whole = e->whole};
+    w.params = (Params){arena_new(cx->arena, Param, 5), 5};
+    w.params.at[0] = jaxpr_param(K_body_jaxpr, for_body(c, body, p, e->span));
+    w.params.at[1] = int_param(K_body_nconsts, p.consts + 1);
+    w.params.at[2] = jaxpr_param(K_cond_jaxpr, for_condition(c, body, p, e->span));
+    w.params.at[3] = int_param(K_cond_nconsts, p.consts + 2);
+    w.params.at[4] = int_param(K_num_implicit_inputs, p.implicit + 1);
+    w.in = list(cx, e->in.n + p.consts + 3);
+    add(&w.in, in, p.consts), add(&w.in, bounds + 1, 2);
+    add(&w.in, in, p.consts), add(&w.in, bounds + 2, 1);
+    add(&w.in, bounds, 1), add(&w.in, in + p.consts, p.implicit),
+        add(&w.in, bounds + 4, p.explicit_);
+    w.out = list(cx, e->out.n + p.implicit + 1);
+    w.out.at[w.out.n++] = val_new(cx, val_type(cx, body->in.at[p.consts + p.implicit]), e->span);
+    if (e->out.n == p.explicit_) /* the page leaves implicit results out */
+        for (uint32_t i = 0; i < p.implicit; i++)
+            w.out.at[w.out.n++] = val_new(cx, val_type(cx, body->out.at[i]), e->span);
+    add(&w.out, e->out.at, e->out.n);
+    return w;
+}
+
+static Jaxpr *catalyst_jaxpr(void *user, const Jaxpr *j) {
+    Catalyst *c = user;
+    if (*memo_slot(&c->memo, j)) return *memo_slot(&c->memo, j);
+    Eqns eqns = {0};
+    each(const Eqn, e, j->eqns) {
+        Eqn new = eqn_rewrite(&c->map, e, catalyst_jaxpr, c);
+        if (e->prim == P_for_loop) new = while_of(c, &new);
+        if (e->prim == P_while_loop) new.prim = P_while;
+        push(c->cx->arena, &eqns, new);
+    }
+    return *memo_slot(&c->memo, j) = jaxpr_with(c->cx, j, eqns, vals_rewrite(&c->map, j->out));
+}
+Jaxpr *pass_catalyst(Ctx *cx, const Jaxpr *j) {
+    Catalyst c = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena};
+    Jaxpr *new = catalyst_jaxpr(&c, j);
+    return c.failed ? NULL : new;
+}
