@@ -13,9 +13,7 @@ CFLAGS.release = -O2 -fno-pie -ffunction-sections
 CFLAGS.debug = -O0 -g -DJAXCC_VERIFY=1
 CFLAGS.asan = -O1 -g -DJAXCC_VERIFY=1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 CFLAGS.fuzz = $(CFLAGS.asan) -fsanitize=fuzzer-no-link
-ifeq ($(MODE),fuzz)
-CC = clang-22
-endif
+CC := $(if $(filter fuzz,$(MODE)),clang-22,$(CC))
 WARN = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wno-unused-parameter -MMD -MP
 CFLAGS = $(WARN) $(CFLAGS.$(MODE)) -I. -Icompiler -I$(B) -I$(B)/gen -isystem $(LLVM)/include
 # The runtime goes into other people's libraries: any x86-64, position independent, nothing exported, never instrumented,
@@ -89,13 +87,15 @@ $(B)/bin/jaxcc $(B)/tests/runner:
 $(B)/bin/jaxcc-run: $(RUN_O)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(LINK.small)
+$(B)/tests/symbolic: $(B)/tests/symbolic.o $(B)/tests/cases.o $(B)/libjaxcc.a
+	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libjaxcc.a $(B)/libjaxcc_rt.a
 	$(CC) -o $@ $^ -lcriterion $(LINK.small)
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ -fsanitize=fuzzer $(LINK.small)
 
-check: all $(B)/tests/runner $(UNITS) $(B)/deps-check
+check: all $(B)/tests/runner $(B)/tests/symbolic $(UNITS) $(B)/deps-check
 	@sh tests/check.sh $(B) $(MODE)
 bless: all
 	@sh tests/golden.sh $(B) --bless; sh tests/errors.sh $(B) --bless
@@ -116,4 +116,4 @@ tidy: $(B)/gen/parse.h
 	clang-tidy-22 --quiet $(FRONT) $(BACK) $(RT) -- $(filter-out -MMD -MP,$(CFLAGS))
 clean:
 	rm -rf build
--include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(UNITS:=.o) $(B)/compiler/main.o)
+-include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(B)/tests/symbolic.o $(UNITS:=.o) $(B)/compiler/main.o)

@@ -1,0 +1,12 @@
+#!/bin/sh
+# symbolic.sh BUILD LEAST OPTION... DIR: the cases of DIR again, with symbols for the leading dimensions of their inputs;
+# the part LEAST of them must get one (tests/symbolic.c).
+build=$1 least=$2
+shift 2
+to=$(mktemp -d)
+trap 'rm -rf "$to"' EXIT
+"$build/tests/symbolic" --least "$least" "$@" "$to/cases" || exit
+"$build/tests/runner" --strict "$to/cases" >"$to/log"
+status=$?
+sed 's/^cases:/symbolic:/;s/^all cases/symbolic cases/' "$to/log"
+exit $status
