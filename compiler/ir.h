@@ -165,6 +165,7 @@ typedef struct Ctx {
     bool verify; /* typecheck after every pass, print, reread and compare */
     bool wide;   /* literals without type have 64 bits: some input of the untyped text has */
     DimChecks dim_checks; /* found by typecheck */
+    struct AxisScope *axes; /* typecheck: the axes of meshes that the programs around bind */
     struct Timer *timer; /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
     struct Stdlib *stdlib; /* the programs of stdlib/ read so far; NULL: none */
 } Ctx;

@@ -121,3 +121,11 @@ bool type_dot_general(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     out[0] = type_of(cx->types, d, n, dims);
     return true;
 }
+
+/* Groups of rows or columns, whose sizes operand 2 has: dot_general with a matrix for each group. */
+bool type_ragged_dot_general(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want(cx, e, 3, 1)) return false;
+    for (unsigned i = 0; i < 2; i++)
+        if (!want_kind(cx, e, in, i, OF_NUM | OF_BOOL)) return false;
+    return want_kind(cx, e, in, 2, OF_INT) && type_declared(cx, e, in, out);
+}
