@@ -99,7 +99,8 @@ void diag_note(Diags *d, Span span, const char *fmt, ...) {
 }
 
 void diag_warn(Diags *d, Warning w, Span span, const char *fmt, ...) {
-    if (!d->on[w]) return;
+    d->dropped = !d->on[w];
+    if (d->dropped) return;
     va_list args;
     va_start(args, fmt);
     add(d, d->is_error[w] ? SAYS_ERROR : SAYS_WARNING, true, span, w, fmt, args);

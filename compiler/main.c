@@ -5,6 +5,7 @@
 #include "crash.h"
 #include "dims.h"
 #include "file.h"
+#include "lint.h"
 #include "parse/parse.h"
 #include "passes/passes.h"
 #include "signature.h"
@@ -47,7 +48,9 @@ static Jaxpr *front(Ctx *cx) {
     dims_fix(cx, j, in.at, in.n);
     if (o->consts && !consts_bind(cx, j, o->consts)) return NULL;
     if (o->in_type && !check_inputs(cx, j, in.at, in.n, in.span)) return NULL;
-    return check(cx, j) ? j : NULL;
+    if (!check(cx, j)) return NULL;
+    lint(cx, j);
+    return j;
 }
 
 /* Writes `kind`, made by the code generator; to a pipe or a device by way of a temporary file. */

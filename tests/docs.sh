@@ -42,6 +42,14 @@ options() {
     done
     return $missing
 }
+# Every row of warnings.def is in the manual.
+warnings() {
+    missing=0
+    for name in $(sed -n 's/^WARNING([a-z_]*, "\([-a-z]*\)".*/\1/p' compiler/warnings.def); do
+        grep -q "^\.It Cm $name\$" man/jaxcc.1 || { echo "-W$name is not in man/jaxcc.1"; missing=1; }
+    done
+    return $missing
+}
 lint() {
     out=$(mandoc -Tlint man/*.1) && [ -z "$out" ] || { echo "$out"; return 1; }
 }
@@ -60,6 +68,7 @@ try "the Makefile rule of README.md" eval '(rule)'
 try "make install" eval '(installed)'
 try "options in man/jaxcc.1" options jaxcc
 try "options in man/jaxcc-run.1" options jaxcc-run
+try "warnings in man/jaxcc.1" warnings
 try "mandoc -Tlint" lint
 for file in examples/*.jaxpr; do
     name=${file##*/}

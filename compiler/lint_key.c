@@ -1,0 +1,391 @@
+/* Keys used twice (JAX enhancement proposal 9263). A key is used by what draws from it or splits
+   it; random_fold_in gives a new key and leaves the old one fresh, as jax.experimental.key_reuse
+   has it. Two values are the same key if they are made alike: by equal slices of one array of keys,
+   by folding one number into one key. So a key is a number, interned by how it was made; a slice is
+   part of what it is taken from, and using either uses the other. What a nested program does to
+   keys of its inputs is found once and holds at every call, there for the keys of the operands. */
+#include "lint.h"
+
+typedef uint32_t Key; /* 0: none */
+
+/* A place where a key is used. */
+typedef struct {
+    Span at;         /* the operand; n = 0: not used */
+    Str name;        /* of the operand */
+    Span by;         /* the primitive; in a nested program for its calls */
+    const Eqn *e;    /* of the program that is looked at, */
+    uint32_t branch; /* and which of its branches: one excludes the others */
+} Use;
+
+enum { MOST_INPUTS = 4, MOST_SIZE = 32, MOST_USES = 32 };
+
+typedef struct {
+    Val root;      /* a value that comes from nowhere; 0: made by `e`, or a literal */
+    const Eqn *e;  /* NULL: a literal */
+    uint64_t what; /* of e: primitive, parameters, result; of a literal: its value */
+    uint32_t n, size;
+    Key in[MOST_INPUTS];
+    Use used, part_used;
+    const Eqn *warned; /* the equation that was reported last */
+} KeyInfo;
+
+/* Uses of keys that come from a program's inputs. */
+typedef struct {
+    struct {
+        Key key;
+        Use use;
+    } at[MOST_USES];
+    uint32_t n;
+} Uses;
+
+typedef struct {
+    Ctx *cx;
+    Intern ids, texts; /* of keys; of parameters */
+    struct {
+        KeyInfo *at;
+        uint32_t n, cap;
+    } keys;
+    Key *key;           /* by value; 0: not asked for yet */
+    uint32_t *position; /* by value: 1 + number among its program's inputs; 0: none */
+    Intern programs;    /* Jaxpr pointers */
+    struct {
+        Uses **at;
+        uint32_t n, cap;
+    } uses;    /* by program */
+    Uses *now; /* of the program that is looked at */
+} Keys;
+
+/* ---- how values are made */
+
+typedef enum {
+    MAKES_NEW,
+    MAKES_SAME, /* the same keys, in another form */
+    MAKES_PART, /* some of the keys of operand 0 */
+    MAKES_LIKE, /* what is equal where operands and parameters are */
+} Makes;
+static const uint8_t makes[NPRIMS] = {
+    [P_reshape] = MAKES_SAME,
+    [P_squeeze] = MAKES_SAME,
+    [P_expand_dims] = MAKES_SAME,
+    [P_transpose] = MAKES_SAME,
+    [P_broadcast_in_dim] = MAKES_SAME,
+    [P_copy] = MAKES_SAME,
+    [P_device_put] = MAKES_SAME,
+    [P_convert_element_type] = MAKES_SAME,
+    [P_random_wrap] = MAKES_SAME,
+    [P_random_unwrap] = MAKES_SAME,
+    [P_slice] = MAKES_PART,
+    [P_dynamic_slice] = MAKES_PART,
+    [P_gather] = MAKES_PART,
+    [P_split] = MAKES_PART,
+    [P_unstack] = MAKES_PART,
+    [P_random_fold_in] = MAKES_LIKE,
+};
+static const bool uses_key[NPRIMS] = {
+    [P_random_bits] = true,
+    [P_random_split] = true,
+    [P_random_gamma] = true,
+    [P_rng_bit_generator] = true,
+};
+
+static Key key_intern(Keys *k, KeyInfo info) {
+    struct {
+        uint64_t what;
+        Val root;
+        uint32_t n;
+        Key in[MOST_INPUTS];
+    } id = {.what = info.what, .root = info.root, .n = info.n};
+    bool fresh;
+    memcpy(id.in, info.in, sizeof id.in);
+    info.used = info.part_used = (Use){0};
+    info.warned = NULL;
+    Key key = 1 + intern(&k->ids, &id, sizeof id, &fresh);
+    if (fresh) push(k->cx->arena, &k->keys, info);
+    return key;
+}
+
+static KeyInfo *info_of(Keys *k, Key key) { return &k->keys.at[key - 1]; }
+
+static Key key_of(Keys *k, Val v) {
+    const Lit *l = val_info(k->cx, v)->lit;
+    bool integer = l && (l->kind == LIT_INT || l->kind == LIT_BOOL);
+    if (k->key[v]) return k->key[v];
+    KeyInfo info = {.root = integer ? 0 : v, .size = 1};
+    if (integer) info.what = l->negative ? -l->i : l->i;
+    return k->key[v] = key_intern(k, info);
+}
+
+/* The parameters as the text has them; equal text has equal numbers. */
+static uint32_t params_number(Keys *k, const Eqn *e) {
+    if (!e->params.n) return 0;
+    Span from = e->params.at[0].span, to = e->params.at[e->params.n - 1].value.span;
+    if (to.at + to.n <= from.at) return 0;
+    Str text = diags_text(k->cx->diags, from.file);
+    return 1 + intern(&k->texts, text.at + from.at, to.at + to.n - from.at, NULL);
+}
+
+static void make(Keys *k, const Eqn *e) {
+    if (makes[e->prim] == MAKES_SAME && e->in.n && e->out.n == 1) {
+        k->key[e->out.at[0]] = key_of(k, e->in.at[0]);
+        return;
+    }
+    KeyInfo info = {.e = e, .n = e->in.n, .size = 1};
+    for (uint32_t i = 0; i < e->in.n && i < MOST_INPUTS; i++) {
+        info.in[i] = key_of(k, e->in.at[i]);
+        info.size += info_of(k, info.in[i])->size;
+    }
+    if (e->in.n > MOST_INPUTS || info.size > MOST_SIZE) return;
+    for (uint32_t i = 0; i < e->out.n && i <= UINT16_MAX; i++) {
+        info.what = (uint64_t)params_number(k, e) << 32 | i << 16 | e->prim;
+        k->key[e->out.at[i]] = key_intern(k, info);
+    }
+}
+
+/* What it is part of; 0. */
+static Key whole_of(Keys *k, Key key) {
+    const KeyInfo *info = info_of(k, key);
+    return info->e && makes[info->e->prim] == MAKES_PART ? info->in[0] : 0;
+}
+
+/* ---- uses */
+
+/* An earlier use of the key, of a part or of the whole that excludes this one's being the first. */
+static const Use *earlier_use(Keys *k, Key key, const Use *use) {
+    const KeyInfo *info = info_of(k, key);
+    const Use *found[2 + MOST_SIZE] = {&info->used, &info->part_used};
+    uint32_t n = 2;
+    for (Key whole = whole_of(k, key); whole && n < 2 + MOST_SIZE; whole = whole_of(k, whole))
+        found[n++] = &info_of(k, whole)->used;
+    for (uint32_t i = 0; i < n; i++)
+        if (found[i]->at.n && !(found[i]->e == use->e && found[i]->branch != use->branch))
+            return found[i];
+    return NULL;
+}
+
+/* 1 + the number of the input that the key is, or is made of first; 0: it is made of a constant or
+   of what the program computes. */
+static uint32_t source(Keys *k, Key key) {
+    const KeyInfo *info = info_of(k, key);
+    while (!info->root && info->n)
+        info = info_of(k, info->in[0]);
+    return k->position[info->root];
+}
+
+static void mark(Keys *k, Key key, const Use *use) {
+    KeyInfo *info = info_of(k, key);
+    if (info->used.at.n) return;
+    info->used = *use;
+    for (Key whole = whole_of(k, key); whole; whole = whole_of(k, whole))
+        if (!info_of(k, whole)->part_used.at.n) info_of(k, whole)->part_used = *use;
+    if (k->now->n == MOST_USES || !source(k, key)) return;
+    k->now->at[k->now->n].key = key;
+    k->now->at[k->now->n++].use = *use;
+}
+
+static void note_inner(Keys *k, const Use *use) {
+    if (use->by.at != use->e->span.at) diag_note(k->cx->diags, use->by, "used here");
+}
+
+static void warn_second(Keys *k, const Use *use, const Use *before) {
+    Diags *d = k->cx->diags;
+    diag_warn(d, W_key_reuse, use->at, "key '%.*s' is used a second time", SF(use->name));
+    note_inner(k, use);
+    if (str_eq(use->name, before->name))
+        diag_note(d, before->at, "first here");
+    else
+        diag_note(d, before->at, "first here, as '%.*s'", SF(before->name));
+    note_inner(k, before);
+}
+
+static void use_key(Keys *k, Key key, Use use) {
+    const Use *before = earlier_use(k, key, &use);
+    if (before && info_of(k, key)->warned != use.e) {
+        warn_second(k, &use, before);
+        info_of(k, key)->warned = use.e;
+    }
+    mark(k, key, &use);
+}
+
+/* ---- nested programs */
+
+/* Input i of `j` is operand first + i of `e`, or from `jump` on operand first + skip + i. */
+typedef struct {
+    const Eqn *e;
+    const Jaxpr *j;
+    uint32_t first, jump, skip;
+    uint32_t branch;
+    uint32_t nconsts, ncarry; /* of a loop: leading inputs that do not change, then those that do */
+} Call;
+
+static uint32_t operand_of(const Call *c, uint32_t i) {
+    return c->first + i + (i >= c->jump ? c->skip : 0);
+}
+
+/* A key of the nested program as the caller has it; 0 where it has none. */
+static Key outward(Keys *k, const Call *c, Key key) {
+    KeyInfo info = *info_of(k, key);
+    if (info.root) {
+        uint32_t i = k->position[info.root];
+        return i ? key_of(k, c->e->in.at[operand_of(c, i - 1)]) : 0;
+    }
+    info.size = 1;
+    for (uint32_t i = 0; i < info.n; i++) {
+        info.in[i] = outward(k, c, info.in[i]);
+        if (!info.in[i]) return 0;
+        info.size += info_of(k, info.in[i])->size;
+    }
+    return info.size > MOST_SIZE ? 0 : key_intern(k, info);
+}
+
+/* Is carried value i what it was before? */
+static bool stays(Keys *k, const Call *c, uint32_t i) {
+    return i < c->ncarry && i < c->j->out.n &&
+           key_of(k, c->j->out.at[i]) == key_of(k, c->j->in.at[c->nconsts + i]);
+}
+
+/* Is the key the same at every turn? */
+static bool invariant(Keys *k, const Call *c, Key key) {
+    const KeyInfo *info = info_of(k, key);
+    if (info->root) {
+        uint32_t i = k->position[info->root] - 1;
+        return i < c->nconsts || stays(k, c, i - c->nconsts);
+    }
+    for (uint32_t i = 0; i < info->n; i++)
+        if (!invariant(k, c, info->in[i])) return false;
+    return true;
+}
+
+static void look(Keys *k, const Jaxpr *j);
+
+static Uses *uses_of(Keys *k, const Jaxpr *j) {
+    look(k, j);
+    return k->uses.at[intern(&k->programs, &j, sizeof j, NULL)];
+}
+
+static void call(Keys *k, const Call *c, bool loop) {
+    const Uses *uses = uses_of(k, c->j);
+    for (uint32_t i = 0; i < uses->n; i++) {
+        Key inner = uses->at[i].key, key = outward(k, c, inner);
+        if (!key) continue;
+        uint32_t operand = operand_of(c, source(k, inner) - 1);
+        Use use = {.at = lint_at(c->e, operand),
+                   .name = val_name(k->cx, c->e->in.at[operand]),
+                   .by = uses->at[i].use.by,
+                   .e = c->e,
+                   .branch = c->branch};
+        if (!loop || !invariant(k, c, inner)) {
+            use_key(k, key, use);
+            continue;
+        }
+        diag_warn(k->cx->diags, W_key_reuse, use.at, "%s: key '%.*s' is used again at every turn",
+                  prim_name[c->e->prim], SF(use.name));
+        note_inner(k, &use);
+        mark(k, key, &use);
+    }
+}
+
+static const Jaxpr *body_of(const Eqn *e) {
+    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr};
+    for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const Jaxpr *j = param_jaxpr(e, keys[i]);
+        if (j) return j;
+    }
+    return NULL;
+}
+
+static void look_scan(Keys *k, const Eqn *e) {
+    const Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    const Param *length = param_find(e, K_length);
+    int64_t turns = param_int(e, K_length, 2);
+    uint32_t nconsts = (uint32_t)param_int(e, K_num_consts, 0),
+             ncarry = (uint32_t)param_int(e, K_num_carry, 0);
+    if (!j || j->in.n != e->in.n || nconsts + ncarry > j->in.n) return;
+    Call c = {.e = e, .j = j, .nconsts = nconsts, .ncarry = ncarry};
+    call(k, &c, !length || turns > 1);
+    for (uint32_t i = 0; i < ncarry && i < e->out.n; i++)
+        if (stays(k, &c, i)) k->key[e->out.at[i]] = key_of(k, e->in.at[nconsts + i]);
+}
+
+static void look_while(Keys *k, const Eqn *e) {
+    const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
+    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0),
+             nb = (uint32_t)param_int(e, K_body_nconsts, 0);
+    if (!cond || !body || nc + nb > e->in.n || body->in.n != e->in.n - nc ||
+        cond->in.n != e->in.n - nb)
+        return;
+    uint32_t carry = e->in.n - nc - nb;
+    Call c = {.e = e, .j = cond, .jump = nc, .skip = nb, .nconsts = nc};
+    Call b = {.e = e, .j = body, .first = nc, .jump = UINT32_MAX, .nconsts = nb, .ncarry = carry};
+    call(k, &c, true);
+    call(k, &b, true);
+    for (uint32_t i = 0; i < carry && i < e->out.n; i++)
+        if (stays(k, &b, i)) k->key[e->out.at[i]] = key_of(k, e->in.at[nc + nb + i]);
+}
+
+/* One of the branches runs. A result is a key that is known if all give the same one. */
+static void look_cond(Keys *k, const Eqn *e) {
+    Jaxprs branches = param_jaxprs(e, K_branches);
+    for (uint32_t b = 0; b < branches.n; b++) {
+        const Jaxpr *j = branches.at[b];
+        if (j->in.n + 1 != e->in.n || j->out.n != e->out.n) return;
+        Call c = {.e = e, .j = j, .first = 1, .jump = UINT32_MAX, .branch = b};
+        call(k, &c, false);
+        for (uint32_t i = 0; i < e->out.n; i++) {
+            Key key = outward(k, &c, key_of(k, j->out.at[i]));
+            k->key[e->out.at[i]] = b == 0 || k->key[e->out.at[i]] == key ? key : 0;
+        }
+    }
+}
+
+/* What a derivative computes again draws the same numbers on purpose. */
+static void look_call(Keys *k, const Eqn *e, const Jaxpr *j) {
+    Call c = {.e = e, .j = j, .jump = UINT32_MAX};
+    if (j->in.n != e->in.n || j->out.n != e->out.n) return;
+    if (!param_bool(e, K_differentiated)) call(k, &c, false);
+    for (uint32_t i = 0; i < e->out.n; i++)
+        k->key[e->out.at[i]] = outward(k, &c, key_of(k, j->out.at[i]));
+}
+
+static void look_nested(Keys *k, const Eqn *e) {
+    Jaxprs inner = eqn_jaxprs(k->cx->arena, e);
+    each(Jaxpr *, j, inner)
+        look(k, *j);
+    if (!inner.n) return;
+    const Jaxpr *body = body_of(e);
+    if (e->prim == P_scan)
+        look_scan(k, e);
+    else if (e->prim == P_while)
+        look_while(k, e);
+    else if (e->prim == P_cond)
+        look_cond(k, e);
+    else if (body)
+        look_call(k, e, body);
+}
+
+static void look(Keys *k, const Jaxpr *j) {
+    bool fresh;
+    intern(&k->programs, &j, sizeof j, &fresh);
+    if (!fresh) return;
+    Uses *around = k->now;
+    k->now = arena_new(k->cx->arena, Uses, 1);
+    push(k->cx->arena, &k->uses, k->now);
+    for (uint32_t i = 0; i < j->in.n; i++)
+        k->position[j->in.at[i]] = i + 1;
+    each(const Eqn, e, j->eqns) {
+        if (uses_key[e->prim] && e->in.n)
+            use_key(k, key_of(k, e->in.at[0]),
+                    (Use){lint_at(e, 0), val_name(k->cx, e->in.at[0]), e->span, e, 0});
+        if (makes[e->prim]) make(k, e);
+        if (e->params.n) look_nested(k, e);
+    }
+    k->now = around;
+}
+
+void lint_keys(Ctx *cx, const Jaxpr *j) {
+    Arena *a = cx->arena;
+    Keys k = {.cx = cx};
+    k.ids.arena = k.texts.arena = k.programs.arena = a;
+    k.key = arena_new(a, Key, cx->nvals);
+    k.position = arena_new(a, uint32_t, cx->nvals);
+    look(&k, j);
+}
