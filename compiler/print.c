@@ -9,6 +9,7 @@ typedef struct {
     const Jaxpr *jaxpr;
     uint32_t uses;
     Str name; /* hoisted under it; empty if printed in place */
+    bool in_record;
 } Shared;
 
 typedef struct {       /* one spelling of a variable or symbolic dimension */
@@ -648,17 +649,38 @@ static void put_jaxpr(Printer *p, const Jaxpr *j, uint32_t indent) {
 
 /* ---- what is hoisted */
 
-/* The symbolic dimensions of its types: variables are not called like them. */
+static void mark_value(Printer *p, const Value *v) {
+    if (v->kind == V_DIM) mark_symbols(p, v->dim, false);
+    for (uint32_t i = 0; v->kind == V_DIMS && i < v->dims.n; i++)
+        mark_symbols(p, v->dims.at[i], false);
+    for (uint32_t i = 0; (v->kind == V_LIST || v->kind == V_PAIR) && i < v->list.n; i++)
+        mark_value(p, &v->list.at[i]);
+}
+
+/* The symbolic dimensions of its types and parameters: variables are not called like them. */
 static void mark_all(Printer *p, const Jaxpr *j) {
     const Vals *lists[] = {&j->consts, &j->in};
     for (unsigned k = 0; k < 2; k++)
         for (uint32_t i = 0; i < lists[k]->n; i++)
             mark_type(p, lists[k]->at[i], false);
-    each(const Eqn, e, j->eqns)
+    each(const Eqn, e, j->eqns) {
         for (uint32_t i = 0; i < e->out.n; i++)
             mark_type(p, e->out.at[i], false);
+        each(const Param, q, e->params)
+            mark_value(p, &q->value);
+    }
 }
 
+/* Is it in a record of another value? Words there are no names of jaxprs when they are read. */
+static bool in_record(const Eqn *e, const Jaxpr *j) {
+    for (uint32_t i = 0; i < e->params.n; i++) {
+        const Value *v = &e->params.at[i].value;
+        if (v->kind == V_JAXPR && v->jaxpr == j) return false;
+        for (uint32_t k = 0; v->kind == V_JAXPRS && k < v->jaxprs.n; k++)
+            if (v->jaxprs.at[k] == j) return false;
+    }
+    return true;
+}
 static void count_uses(Printer *p, const Jaxpr *j) {
     mark_all(p, j);
     each(const Eqn, e, j->eqns) {
@@ -674,6 +696,7 @@ static void count_uses(Printer *p, const Jaxpr *j) {
                 push(p->arena, &p->order, id);
             }
             p->all.at[id].uses++;
+            p->all.at[id].in_record |= in_record(e, k);
             if (!p->all.at[id].name.n)
                 p->all.at[id].name = k->name.n ? k->name : param_word(e, K_name);
         }
@@ -711,7 +734,8 @@ void jaxpr_print(const Ctx *cx, const Jaxpr *j, Text *out) {
     count_uses(p, j);
     for (uint32_t i = 0; i < p->order.n; i++) {
         Shared *s = &p->all.at[p->order.at[i]];
-        s->name = s->uses > 1 || s->jaxpr->name.n ? let_name(p, s->name) : S("");
+        bool hoisted = (s->uses > 1 || s->jaxpr->name.n) && !s->in_record;
+        s->name = hoisted ? let_name(p, s->name) : S("");
     }
     for (uint32_t i = 0; i < p->order.n; i++) {
         const Shared *s = &p->all.at[p->order.at[i]];
