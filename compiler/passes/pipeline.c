@@ -34,7 +34,9 @@ static void verify(Ctx *cx, const char *pass, Jaxpr *j) {
     if (!check(cx, j)) broken(cx, pass, "an ill-typed program", text);
     Jaxpr *again = parse(cx, diags_source(cx->diags, pass, text));
     if (!again || !check(cx, again)) broken(cx, pass, "a program that cannot be read again", text);
-    if (!str_eq(text, print(cx, again))) broken(cx, pass, "a program that reads as another", text);
+    Str why;
+    if (!jaxpr_equal(cx, j, again, &why))
+        broken(cx, pass, str_format(cx->arena, "a program that reads as another (%.*s)", SF(why)).at, text);
 }
 
 Jaxpr *passes_run(Ctx *cx, const Jaxpr *in) {
