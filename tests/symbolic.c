@@ -25,7 +25,7 @@
 
 /* An extent; the symbol n<number>. */
 typedef struct {
-    Dim value; /* in the recorded program; at least 1 */
+    Dim value; /* in the recorded program; at least 0 */
     Dim is;    /* in terms of others; itself while it is open */
     bool leading;
 } Unknown;
@@ -156,16 +156,18 @@ static bool is_extent(const Param *p, uint32_t i) {
     return !interior && p->key != K_base_dilation && p->key != K_window_dilation;
 }
 
-static Dim opened(Rewrite *r, Dim d) {
-    return dim_is_const(d) && d >= 1 && d < INT32_MAX ? unknown_new(r, d, false) : d;
+static Dim opened(Rewrite *r, Dim d, Dim least) {
+    return dim_is_const(d) && d >= least && d < INT32_MAX ? unknown_new(r, d, false) : d;
 }
 
 static void open_param(Rewrite *r, Param *p) {
     Value *v = &p->value;
     if (p->key == K_other || !is_extent(p, 0)) return;
-    if (v->kind == V_DIM) v->dim = opened(r, v->dim);
+    /* No symbol is a place 0 or no padding. */
+    Dim least = p->key == K_start_indices || param_kind[p->key] != PK_DIMS;
+    if (v->kind == V_DIM) v->dim = opened(r, v->dim, least);
     for (uint32_t i = 0; v->kind == V_DIMS && i < v->dims.n; i++)
-        if (is_extent(p, i)) v->dims.at[i] = opened(r, v->dims.at[i]);
+        if (is_extent(p, i)) v->dims.at[i] = opened(r, v->dims.at[i], least);
 }
 
 static void resolve_param(Rewrite *r, Param *p) {
@@ -193,7 +195,7 @@ static Type open_type(Rewrite *r, Type t, uint32_t n, bool leading) {
     const TypeExtra *extra = a.extra ? type_extra(r->cx->types, t) : NULL;
     Dim *dims = arena_new(r->cx->arena, Dim, a.rank);
     for (uint32_t i = 0; i < a.rank; i++) {
-        dims[i] = i < n ? opened(r, a.dims[i]) : a.dims[i];
+        dims[i] = i < n ? opened(r, a.dims[i], 0) : a.dims[i];
         if (is_unknown(r, dims[i])) unknown_of(r, dims[i])->leading = leading;
     }
     Type plain = type_of(r->cx->types, a.dtype, a.rank, dims);
@@ -328,20 +330,15 @@ static void solve_met(Rewrite *r, Dim a, Dim b) {
         set(r, a, b);
 }
 
-/* An extent of 1 that was stretched is no symbol, nor is what agrees by chance. */
-static void solve_chance(Rewrite *r, Dim d) {
-    bool before = r->changed;
-    r->changed = false;
-    fix(r, d, ONES);
-    if (!r->changed) fix(r, d, ALL);
-    r->changed = r->changed || before;
-}
+static void fix_free(Rewrite *r, Dim d) { fix(r, d, FREE); }
+static void fix_all(Rewrite *r, Dim d) { fix(r, d, ALL); }
 
+/* A demand that the values do not meet comes of an extent of 1 that was stretched. */
 static void solve_equal(Rewrite *r, void (*how)(Rewrite *, Dim)) {
     each(DimCheck, c, r->cx->dim_checks) {
         Dim d = c->at_most ? 0 : resolve(r, dim_sub(r->cx->types, c->a, c->b));
-        if (d != 0 && value(r, d) != 0)
-            solve_chance(r, d);
+        if (d != 0 && value(r, d) != 0 && how != fix_all)
+            fix(r, d, ONES);
         else if (d != 0)
             how(r, d);
     }
@@ -351,9 +348,6 @@ static void solve_at_most(Rewrite *r) {
     each(DimCheck, c, r->cx->dim_checks)
         if (c->at_most) solve_met(r, resolve(r, c->a), resolve(r, c->b));
 }
-
-static void fix_free(Rewrite *r, Dim d) { fix(r, d, FREE); }
-static void fix_all(Rewrite *r, Dim d) { fix(r, d, ALL); }
 
 static void fix_param(Rewrite *r, const Param *p, Which which) {
     const Value *v = &p->value;
@@ -379,6 +373,11 @@ static void fix_tight(Rewrite *r) {
     each(DimCheck, c, r->cx->dim_checks) {
         Dim a = resolve(r, c->a), b = resolve(r, c->b);
         if (c->at_most && next_value(r, a) > next_value(r, b)) fix(r, a, ALL), fix(r, b, ALL);
+    }
+    for (Val v = 1; v < r->cx->nvals; v++) {
+        const ArrayType *a = val_array(r->cx, v);
+        for (uint32_t i = 0; i < a->rank; i++)
+            if (next_value(r, resolve(r, a->dims[i])) < 0) fix(r, a->dims[i], ALL);
     }
 }
 
