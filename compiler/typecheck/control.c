@@ -326,9 +326,3 @@ bool type_scan(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     }
     return true;
 }
-
-/* ---- what does not compile yet */
-
-bool type_unsupported(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    return diag(cx->diags, e->span, "primitive '%s' is not supported yet", prim_name[e->prim]);
-}

@@ -47,7 +47,7 @@ bool type_random_wrap(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         !dims_agree(cx, x->dims[x->rank - 1], words_of(key), operand_at(cx, e, 0))) {
         diag(cx->diags, operand_at(cx, e, 0),
              "random_wrap: a %s is made of %lld words of u32, but operand 0 is %s",
-             dtype_info[key].name, (long long)words_of(key), type_c(cx, in[0]));
+             dtype_info[key].long_name, (long long)words_of(key), type_c(cx, in[0]));
         note_operand(cx, e, 0, in[0]);
         return false;
     }
