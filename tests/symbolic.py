@@ -18,7 +18,8 @@ def late(*_):
 
 def longer(a, axis):
     """The array with one more element along the axis: of floats one between the first and the last, else the first."""
-    first, last = (a.take([k], axis) if a.size else np.ones([*a.shape[:axis], 1, *a.shape[axis + 1 :]], a.dtype) for k in (0, -1))
+    one = [*a.shape[:axis], 1, *a.shape[axis + 1 :]]
+    first, last = (a.take([k], axis) if a.size else np.ones(one, a.dtype) for k in (0, -1))
     between = first * a.dtype.type(0.75) + last * a.dtype.type(0.25) if a.dtype.kind in 'fc' else first
     return np.concatenate([a, between], axis)
 
