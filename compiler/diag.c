@@ -132,6 +132,19 @@ bool diag_option(Diags *d, Str option) {
     return known;
 }
 
+const char *diag_option_similar(Str option) {
+    Str name = option;
+    const char *best = NULL;
+    starts(name, "no-", &name);
+    starts(name, "error=", &name);
+    uint32_t distance = name.n / 3 + 1;
+    for (unsigned w = 0; w < NWARNINGS; w++) {
+        uint32_t d = str_distance(name, str(warning_info[w].name));
+        if (d < distance) best = warning_info[w].name, distance = d;
+    }
+    return best;
+}
+
 /* The starts of the lines are found once, so that a place costs a binary search. */
 static const Source *source_lines(const Diags *d, uint32_t file) {
     Source *s = &d->sources.at[file];

@@ -34,6 +34,8 @@ __attribute__((format(printf, 2, 3))) bool diag_plain(Diags *, const char *fmt, 
 uint32_t diag_errors(const Diags *);
 /* Sets a warning or group by its option text after "-W" ("all", "no-x", "error", "error=x"); false if unknown. */
 bool diag_option(Diags *, Str);
+/* The name of a warning or group that this option text may be meant for; NULL when nothing is near. */
+const char *diag_option_similar(Str);
 /* Prints what was collected, sorted as reported, and forgets it. Colour only when `colour`. */
 void diag_flush(Diags *, FILE *, bool colour);
 

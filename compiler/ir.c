@@ -44,6 +44,17 @@ ParamKey param_named(Str s) {
     return K_other;
 }
 
+/* A quarter of the letters may be wrong. */
+ParamKey param_similar(Str s) {
+    ParamKey best = K_other;
+    uint32_t distance = s.n < 4 ? 1 : s.n < 8 ? 2 : s.n / 4 + 1;
+    for (ParamKey k = 0; k < K_other; k++) {
+        uint32_t d = str_distance(s, str(param_name[k]));
+        if (d < distance) best = k, distance = d;
+    }
+    return best;
+}
+
 /* ---- values: blocks of 4096, so that a ValInfo never moves */
 
 enum { BLOCK = 4096 };
@@ -90,7 +101,7 @@ Str ctx_type_text(const Ctx *cx, Type t) { return type_text(cx->arena, cx->types
 /* ---- parameters */
 
 const Param *param_find(const Eqn *e, ParamKey key) {
-    each (const Param, p, e->params)
+    each(const Param, p, e->params)
         if (p->key == key) return p;
     return NULL;
 }
@@ -159,7 +170,7 @@ static void collect(Arena *arena, const Value *v, JaxprList *found) {
 
 Jaxprs eqn_jaxprs(Arena *arena, const Eqn *e) {
     JaxprList found = {0};
-    each (const Param, p, e->params)
+    each(const Param, p, e->params)
         collect(arena, &p->value, &found);
     return (Jaxprs){found.at, found.n};
 }

@@ -203,7 +203,8 @@ Jaxprs param_jaxprs(const Eqn *, ParamKey);
 Jaxprs eqn_jaxprs(Arena *, const Eqn *);
 extern const ParamKind param_kind[NPARAMS];
 extern const char *const param_name[NPARAMS];
-ParamKey param_named(Str); /* K_other when it has no row */
+ParamKey param_named(Str);   /* K_other when it has no row */
+ParamKey param_similar(Str); /* for "did you mean": K_other when nothing is near */
 
 /* Prints in today's spelling, what the parser reads again; typed where types are known. */
 void jaxpr_print(const Ctx *, const Jaxpr *, Text *);

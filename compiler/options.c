@@ -100,7 +100,12 @@ TAKES(O) {
     return true;
 }
 
-TAKES(W) { return diag_option(r->diags, str(v)) || wrong("unknown warning option '-W%s'", v); }
+TAKES(W) {
+    const char *near = diag_option_similar(str(v));
+    if (diag_option(r->diags, str(v))) return true;
+    return near ? wrong("unknown warning option '-W%s'; the warning is called '%s'", v, near)
+                : wrong("unknown warning option '-W%s'", v);
+}
 
 /* ---- the table */
 typedef enum { FLAG, EQUALS, JOINED, EITHER } Shape;
@@ -136,6 +141,19 @@ static const Option *option_find(const char *arg, const char **value) {
     return best;
 }
 
+/* Options of one letter are like everything. */
+static bool unknown_option(const char *arg) {
+    Str given = {arg, (uint32_t)strcspn(arg, "=")};
+    const Option *near = NULL;
+    uint32_t distance = given.n / 4 + 1;
+    for (const Option *x = options; x < options + NOPTIONS; x++) {
+        uint32_t d = str_distance(given, str(x->spelling));
+        if (strlen(x->spelling) > 3 && d < distance) near = x, distance = d;
+    }
+    return near ? wrong("unknown option '%s'; did you mean '%s'?", arg, near->spelling)
+                : wrong("unknown option '%s'", arg);
+}
+
 /* One argument at argv[*i]; the value may be the next one. */
 static bool argument(Reader *r, char **argv, uint32_t n, uint32_t *i) {
     const char *arg = argv[*i], *value = NULL;
@@ -145,7 +163,7 @@ static bool argument(Reader *r, char **argv, uint32_t n, uint32_t *i) {
         return true;
     }
     const Option *x = option_find(arg, &value);
-    if (!x) return wrong("unknown option '%s'", arg);
+    if (!x) return unknown_option(arg);
     if (x->shape == FLAG) return x->take(r, NULL);
     if (!value && x->shape != JOINED && *i + 1 < n) value = argv[++*i];
     if (!value || !*value) return wrong("'%s' wants %s", x->spelling, x->meta);

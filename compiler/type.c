@@ -36,6 +36,29 @@ Dtype dtype_named(Str s) {
     return DT_none;
 }
 
+/* Letters, then digits. */
+static bool is_sized(Str s) {
+    uint32_t k = 0;
+    while (k < s.n && s.at[k] >= 'a' && s.at[k] <= 'z')
+        k++;
+    uint32_t letters = k;
+    while (k < s.n && s.at[k] >= '0' && s.at[k] <= '9')
+        k++;
+    return letters && k > letters && k == s.n;
+}
+
+Dtype dtype_similar(Str s) {
+    Dtype best = DT_none;
+    uint32_t distance = s.n < 6 ? 2 : 3;
+    for (Dtype d = DT_none + 1; d < NDTYPES && is_sized(s); d++) {
+        uint32_t n = str_distance(s, str(dtype_text(d)));
+        uint32_t m = str_distance(s, str(dtype_info[d].long_name));
+        if (m < n) n = m;
+        if (n < distance) best = d, distance = n;
+    }
+    return best;
+}
+
 static Type type_add(Types *ts, Dtype dtype, uint32_t rank, const Dim *dims, uint32_t extra);
 
 Types *types_new(Arena *arena) {

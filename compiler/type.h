@@ -19,6 +19,8 @@ typedef struct {
 extern const DtypeInfo dtype_info[NDTYPES];
 /* By short or long name; DT_none when it is neither. Also "f32" for "<class 'numpy.float32'>" is the parser's business. */
 Dtype dtype_named(Str);
+/* What a misspelt name of letters and digits, as in "f23", may be meant for; DT_none when nothing is near. */
+Dtype dtype_similar(Str);
 
 /* A dimension: a constant (any int64 above DIM_FIRST_SYMBOLIC, so that paddings may be negative), or the number of an
    expression over symbols and bound scalars, in normal form. */

@@ -410,10 +410,12 @@ void syntax_error(Parser *p, const char *const *expected, uint32_t n) {
         for (uint32_t i = 0; i < n; i++)
             text_add(&say, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", expected[i]);
     }
+    bool lambda = tok(p, p->last.at)->kind == '{' && tok(p, p->last.at + 1)->kind == T_NAME &&
+                  str_distance(tok_text(p, p->last.at + 1), S("lambda")) <= 2;
     uint32_t end = p->last.end > p->last.at ? p->last.end : p->last.at + 1;
     Span s = toks_span(p, p->last.at, end);
-    diag(p->cx->diags, s, "unexpected '%.*s'%s%.*s", s.n < 40 ? (int)s.n : 40, p->text.at + s.at,
-         say.n ? ": expected " : "", SF(say));
+    diag(p->cx->diags, s, "unexpected '%.*s'%s%.*s%s", s.n < 40 ? (int)s.n : 40, p->text.at + s.at,
+         say.n ? ": expected " : "", SF(say), lambda ? "; did you mean 'lambda'?" : "");
     parser_panic(p);
 }
 

@@ -387,10 +387,22 @@ static void to_kind(Parser *p, ParamKind kind, Value *v) {
     }
 }
 
+/* A parameter that no primitive has would be passed over in silence. */
+static void warn_unknown(Parser *p, Name *name, Prim prim, Span span) {
+    if (name->key != K_other || prim == P_none) return;
+    if (!name->compared) name->near = param_similar(name->text);
+    name->compared = true;
+    if (name->near != K_other)
+        diag_warn(p->cx->diags, W_unknown_parameter, span,
+                  "unknown parameter '%.*s'; did you mean '%s'?", SF(name->text),
+                  param_name[name->near]);
+}
+
 void param_add(Parser *p, Prim prim, uint32_t key, uint32_t mark) {
     Span span = toks_span(p, key, key + 1);
     Name *name = name_at(p, tok_text(p, key));
     Param param = {.key = name->key, .name = name->text, .span = span};
+    warn_unknown(p, name, prim, span);
     const Value *from = p->values.at + mark, *to = p->values.at + p->values.n;
     if (to > from)
         param.value = fold(p, from, to, 0);
@@ -416,6 +428,21 @@ void param_add(Parser *p, Prim prim, uint32_t key, uint32_t mark) {
 
 /* ---- names of hoisted jaxprs */
 
+static void undefined_jaxpr(Parser *p, const Fixup *f, uint32_t hoisted) {
+    Str near = S("");
+    uint32_t distance = f->name.n / 3 + 1;
+    bool few = diag_errors(p->cx->diags) < 20; /* nobody reads more */
+    for (uint32_t i = hoisted; i < p->hoisted.n && few; i++) {
+        uint32_t d = str_distance(f->name, p->hoisted.at[i].name);
+        if (d < distance) near = p->hoisted.at[i].name, distance = d;
+    }
+    if (near.n)
+        diag(p->cx->diags, f->span, "jaxpr '%.*s' is not defined; did you mean '%.*s'?",
+             SF(f->name), SF(near));
+    else
+        diag(p->cx->diags, f->span, "jaxpr '%.*s' is not defined", SF(f->name));
+}
+
 /* Fills the slots of the fixups from `from` on whose names are among the jaxprs hoisted from
    `hoisted` on. At the end of the text the others are errors. */
 void fixups_resolve(Parser *p, uint32_t from, uint32_t hoisted, bool last) {
@@ -438,7 +465,7 @@ void fixups_resolve(Parser *p, uint32_t from, uint32_t hoisted, bool last) {
         if (fresh) push(p->arena, &jaxprs, NULL);
         *f.slot = jaxprs.at[id];
         if (*f.slot) continue;
-        if (last && fresh) diag(p->cx->diags, f.span, "jaxpr '%.*s' is not defined", SF(f.name));
+        if (last && fresh) undefined_jaxpr(p, &f, hoisted);
         p->fixups.at[kept++] = f;
     }
     p->fixups.n = kept;

@@ -284,6 +284,13 @@ static Dtype read_dtype(Parser *p, uint32_t *i, TypeExtra *extra) {
     return d;
 }
 
+static bool unknown_type(Parser *p, uint32_t i) {
+    Dtype near = dtype_similar(tok_text(p, i));
+    return diag(p->cx->diags, toks_span(p, i, i + 1), "unknown type '%.*s'%s%s%s",
+                SF(tok_text(p, i)), near ? "; did you mean '" : "",
+                near ? dtype_info[near].name : "", near ? "'?" : "");
+}
+
 bool type_read(Parser *p, uint32_t *i, Type *t) {
     Types *ts = p->cx->types;
     uint32_t from = *i;
@@ -300,9 +307,9 @@ bool type_read(Parser *p, uint32_t *i, Type *t) {
         bool ref = is_char(p, *i, '{') && tok_sticks(p, *i) && tok_text(p, from).n >= 3 &&
                    memcmp(tok_text(p, from).at + tok_text(p, from).n - 3, "Ref", 3) == 0;
         if (ref) return read_reference(p, i, from, t);
-        if (is_char(p, *i, '[') || is_char(p, *i, '{')) return *t = read_opaque(p, from, i), true;
-        return diag(p->cx->diags, toks_span(p, from, from + 1), "unknown type '%.*s'",
-                    SF(tok_text(p, from)));
+        bool opaque = is_char(p, *i, '[') || is_char(p, *i, '{');
+        if (!opaque || dtype_similar(tok_text(p, from))) return unknown_type(p, from);
+        return *t = read_opaque(p, from, i), true;
     }
     if (!is_char(p, *i, '[') || !tok_sticks(p, *i)) return expected(p, *i, "'[' and a shape");
     ++*i;
