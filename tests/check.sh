@@ -40,9 +40,9 @@ all() {
     part sh tests/run.sh "$build"
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases
-    part sh tests/symbolic.sh "$build" 0.85 tests/cases
+    part sh tests/symbolic.sh "$build" 0.9 tests/cases
     [ -d "$shared/cases" ] || return
-    part sh tests/symbolic.sh "$build" 0.85 --prims "$shared/cases/spine-primitives.txt" --dtypes "$dtypes" "$shared/cases/jax"
+    part sh tests/symbolic.sh "$build" 0.9 --prims "$shared/cases/spine-primitives.txt" --dtypes "$dtypes" "$shared/cases/jax"
     part "$build/tests/runner" --strict --prims "$shared/cases/spine-primitives.txt" --min-pass 0.99 --dtypes "$dtypes" \
         "$shared/cases/jax" "$shared/cases/wild" "$shared/cases/seeds" "$shared/cases/facts"
 }

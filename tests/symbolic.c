@@ -522,5 +522,6 @@ int main(int argc, char **argv) {
         ok = rewrite_case(&t, &cases.at[k]) && ok;
     printf("%u of %u programs with an input of rank 1 or more have a symbol (%.1f %%)\n",
            t.symbolic, t.ranked, t.ranked ? 100.0 * t.symbolic / t.ranked : 100.0);
-    return ok && t.symbolic >= atof(w.least) * t.ranked ? 0 : 1;
+    fflush(NULL);
+    _exit(ok && t.symbolic >= atof(w.least) * t.ranked ? 0 : 1); /* paths go with it */
 }
