@@ -225,7 +225,7 @@ const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in) {
 }
 
 bool eqn_impure(const Ctx *cx, const Eqn *e) {
-    if (e->out.n == 0) return true;
+    if (e->out.n == 0 || e->prim == P_io_callback) return true;
     each(const Val, v, e->in)
         if (type_extra(cx->types, val_type(cx, *v))->ref.n) return true;
     each(const Val, v, e->out) /* two new references are never one */
