@@ -266,6 +266,13 @@ bool type_while(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
+/* JAX 0.4 printed a length that is a variable as the tracer itself, Traced<…>: nothing to compare.
+ */
+static bool is_tracer(const Ctx *cx, Dim length) {
+    const DimExpr *d = dim_is_const(length) ? NULL : dim_at(cx->types, length);
+    return d && d->kind == DIM_SYMBOL && d->name.n && memchr(d->name.at, '<', d->name.n);
+}
+
 /* Every array that is scanned has `length` as its leading extent. */
 static bool scanned_agree(Ctx *cx, const Eqn *e, const Type *in, uint32_t first, Dim length) {
     for (uint32_t i = first; i < e->in.n; i++) {
@@ -275,7 +282,7 @@ static bool scanned_agree(Ctx *cx, const Eqn *e, const Type *in, uint32_t first,
             return diag(cx->diags, operand_at(cx, e, i),
                         "scan: operand %u is scanned and cannot be the scalar %s", i,
                         type_c(cx, in[i]));
-        if (!dims_agree(cx, x->dims[0], length, operand_at(cx, e, i)))
+        if (!is_tracer(cx, length) && !dims_agree(cx, x->dims[0], length, operand_at(cx, e, i)))
             return diag(cx->diags, operand_at(cx, e, i), "scan: length is %s, but operand %u is %s",
                         dim_c(cx, length), i, type_c(cx, in[i]));
     }
