@@ -91,9 +91,10 @@ $(B)/tests/symbolic: $(B)/tests/symbolic.o $(B)/tests/cases.o $(B)/libjaxcc.a
 	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libjaxcc.a $(B)/libjaxcc_rt.a
 	$(CC) -o $@ $^ -lcriterion $(LINK.small)
+$(B)/fuzz/typed: $(B)/tests/fuzz/gen.o
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 	@mkdir -p $(@D)
-	$(CC) -o $@ $^ -fsanitize=fuzzer $(LINK.small)
+	$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) -fsanitize=fuzzer $(LINK.small)
 
 check: all $(B)/tests/runner $(B)/tests/symbolic $(UNITS) $(B)/deps-check
 	@sh tests/check.sh $(B) $(MODE)
@@ -103,7 +104,14 @@ demo: all
 	@$(MAKE) -C examples run BIN=$(abspath $(B)/bin) OUT=$(abspath $(B)/examples)
 bench: all
 	@PYTHON="$(PYTHON)" CASES="$(CASES)" ARGS="$(ARGS)" sh tests/bench.sh $(B)
-fuzz: $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
+# A minute each, or SECONDS.
+ifeq ($(MODE),fuzz)
+fuzz: $(B)/fuzz/parse $(B)/fuzz/typed
+	@sh tests/fuzz/run.sh $(B) $(or $(SECONDS),60)
+else
+fuzz:
+	@$(MAKE) MODE=fuzz fuzz
+endif
 install: all
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/jaxcc include share/man/man1)
 	install $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(DESTDIR)$(PREFIX)/bin

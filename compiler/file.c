@@ -61,6 +61,11 @@ bool file_is_regular(const char *path) {
     return strcmp(path, "-") != 0 && (stat(path, &st) < 0 || S_ISREG(st.st_mode));
 }
 
+int64_t file_size(const char *path) {
+    struct stat st;
+    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
+}
+
 char *file_temporary(Arena *arena, Diags *diags) {
     const char *dir = getenv("TMPDIR");
     char *path = str_c(arena, str_format(arena, "%s/jaxcc-XXXXXX", dir && *dir ? dir : "/tmp"));

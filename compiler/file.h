@@ -10,6 +10,8 @@ bool file_read(Arena *, Diags *, const char *path, Str *text);
 bool file_write(Arena *, Diags *, const char *path, Str text);
 /* A path where a regular file is or may be made; false for standard output, devices and pipes. */
 bool file_is_regular(const char *path);
+/* In bytes; 0 where it is no regular file. */
+int64_t file_size(const char *path);
 /* A new empty file in $TMPDIR or /tmp; NULL after an error. */
 char *file_temporary(Arena *, Diags *);
 /* The path without its last suffix: "a/b.c" → "a/b"; and its last component. */

@@ -37,6 +37,10 @@ static Jaxpr *front(Ctx *cx) {
     const Options *o = cx->options;
     Str text;
     timer_stage(cx->timer, "read");
+    if (file_size(o->input) > MOST_BYTES)
+        return diag_plain(cx->diags, "'%s' has %lld bytes; the limit is %d", o->input,
+                          (long long)file_size(o->input), MOST_BYTES),
+               NULL;
     if (!file_read(cx->arena, cx->diags, o->input, &text)) return NULL;
     uint32_t file = diags_source(cx->diags, strcmp(o->input, "-") ? o->input : "<stdin>", text);
     timer_stage(cx->timer, "parse");

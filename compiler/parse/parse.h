@@ -3,6 +3,8 @@
 #define JAXCC_PARSE_H
 #include "../ir.h"
 
+enum { MOST_BYTES = 1 << 27 }; /* of a text */
+
 /* Parses source `file` (diags_source). After it nobody knows in which era the text was written: old
    spellings are today's primitives. Types are 0 where the text prints none. NULL after a
    diagnostic. */

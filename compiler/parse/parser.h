@@ -5,7 +5,6 @@
 
 /* ---- limits: a text that exceeds one is refused with a message */
 enum {
-    MOST_BYTES = 1 << 27,
     MOST_TOKENS = 1 << 24,
     MOST_NESTING = 1000, /* of brackets and jaxprs together; of calls of hoisted jaxprs */
     MOST_RANK = 64,

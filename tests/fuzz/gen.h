@@ -1,0 +1,23 @@
+/* Well-typed programs, drawn from bytes or from a seed. */
+#ifndef JAXCC_FUZZ_GEN_H
+#define JAXCC_FUZZ_GEN_H
+#include "compiler/ir.h"
+
+/* Where decisions come from: bytes while there are some, then `state`; 0 for ever when that is 0.
+ */
+typedef struct {
+    const uint8_t *at;
+    size_t n;
+    uint64_t state;
+} Dice;
+/* 0 ≤ draw < n */
+uint32_t dice_draw(Dice *, uint32_t n);
+
+/* A program of any rows of prims.def that have a type rule of ours; with `runs` of those alone that
+   compile, whose results are defined and whose loops end soon. */
+Jaxpr *program_draw(Ctx *, Dice *, bool runs);
+
+/* The rows that no program has although they compile. */
+void rows_missing(FILE *);
+
+#endif
