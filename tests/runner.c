@@ -195,8 +195,8 @@ static void one(const Run *r, const Case *c, Report *report) {
         tell(report, CRASH, "when it ran");
         optind = 0; /* getopt starts anew */
         status =
-            jaxcc_run_main(5, (char *[]){"jaxcc-run", (char *)so, (char *)case_file(c, in_name),
-                                         "-o", (char *)out, NULL});
+            jaxcc_run_main(6, (char *[]){"jaxcc-run", (char *)so, (char *)case_file(c, in_name),
+                                         "--guard", "-o", (char *)out, NULL});
         fflush(NULL);
         first_line(log, why, sizeof why);
         if (words) {

@@ -74,6 +74,9 @@ static void along_lanes(Cum *c) {
     V n = kernel_dim(k, loop_extent(k->ix, c->axis)), zero = em_i64(e, 0);
     bool masks = e->target.masks || (e->target.vector_bytes >= 32 && k->step->narrowest >= 4);
     uint32_t w = k->w = LANES * 4 / (em_bytes(c->d) < 4 ? 4 : em_bytes(c->d));
+    Dim extent = loop_extent(k->ix, c->axis);
+    if (dim_is_const(extent) && extent % w == 1)
+        masks = false; /* a constant mask of one lane: LLVM 22 stores too much */
     V rest = em_bin(e, "llvm.urem", n, em_i64(e, w)), full = em_bin(e, "llvm.sub", n, rest);
     V carry = point_identity(e, c->e->prim, c->d, 1), done;
     For f = em_for(e, zero, full, em_i64(e, w), 1, &carry);

@@ -568,8 +568,8 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
     }
     bool later =
         want->kind == BUF_OUT && p->computed[want->k]; /* its size is not known before v is */
-    bool movable = !later && info->buf && info->buf->kind == BUF_WORK && want->kind != BUF_WORK &&
-                   !info->offset && !info->strides;
+    bool movable = !info->borrowed && !later && info->buf && info->buf->kind == BUF_WORK &&
+                   want->kind != BUF_WORK && !info->offset && !info->strides;
     if (movable && !info->buf->k) { /* its buffer becomes the one wanted */
         *info->buf = *want;
         return;

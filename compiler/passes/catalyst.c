@@ -100,6 +100,7 @@ static Jaxpr *for_condition(Catalyst *c, const Jaxpr *body, Parts p, Span span) 
     out.at[out.n++] = append(cx, &eqns, P_select_n, DT_bool, span, 3, (Val[]){forward, down, up});
     Jaxpr *j = jaxpr_with(cx, body, eqns, out);
     j->in = in;
+    j->out_at = NULL;
     return j;
 }
 static Jaxpr *for_body(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
@@ -117,6 +118,7 @@ static Jaxpr *for_body(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
     add(&out, &next, 1), add(&out, results.at, results.n);
     Jaxpr *j = jaxpr_with(cx, body, eqns, out);
     j->in = in;
+    j->out_at = NULL;
     return j;
 }
 static Param jaxpr_param(ParamKey key, Jaxpr *j) {

@@ -3,6 +3,7 @@
 
      cond  = reduce_or(cond(carry))
      body  = select_n(cond(carry), carry, body(carry)), the condition broadcast along the leading axes of each carry */
+#include "../typecheck/rule.h"
 #include "rewrite.h"
 
 typedef struct {
@@ -68,7 +69,7 @@ static Jaxpr *any_lane(Lanes *l, const Jaxpr *cond, Span span) {
 /* Each lane of a carried value is what is behind the leading axes, which are the lanes'. */
 static bool has_lanes(Lanes *l, const ArrayType *t, const ArrayType *lanes, Span span) {
     bool ok = t->rank >= lanes->rank;
-    for (uint32_t i = 0; ok && i < lanes->rank; i++) ok = t->dims[i] == lanes->dims[i];
+    for (uint32_t i = 0; ok && i < lanes->rank; i++) ok = dims_agree(l->cx, t->dims[i], lanes->dims[i], span);
     if (ok) return true;
     l->failed = true;
     return diag(l->cx->diags, span, "while: the condition has lanes, but not every carried value has them leading");
@@ -77,7 +78,9 @@ static Val selected(Lanes *l, Eqns *to, Val p, Val old, Val new, Span span) {
     Ctx *cx = l->cx;
     const ArrayType *t = val_array(cx, old), *lanes = val_array(cx, p);
     if (l->failed || !has_lanes(l, t, lanes, span)) return new;
-    if (t->rank != lanes->rank) {
+    bool same = t->rank == lanes->rank;
+    for (uint32_t i = 0; same && i < t->rank; i++) same = t->dims[i] == lanes->dims[i];
+    if (!same) {
         Param params[2] = {int_list(K_broadcast_dimensions, lanes->rank, axes(cx, lanes->rank)),
                            {.key = K_shape, .value = {.kind = V_DIMS, .open = '(', .dims = {(Dim *)t->dims, t->rank}}}};
         p = append(cx, to, P_broadcast_in_dim, type_of(cx->types, DT_bool, t->rank, t->dims), span, 1, &p, 2, params);

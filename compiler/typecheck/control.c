@@ -238,6 +238,23 @@ static bool condition_is_bool(Ctx *cx, const Eqn *e, const Jaxpr *j) {
                 "while: the result of cond_jaxpr must be bool[], but is %s", type_c(cx, t));
 }
 
+/* A condition of several lanes: they are the leading axes of each carried value. */
+static bool lanes_agree(Ctx *cx, const Eqn *e, const Jaxpr *cond, const Jaxpr *body, uint32_t nb) {
+    Type type = result_type(cx, cond, 0, 0);
+    const ArrayType *lanes = type_at(cx->types, type);
+    for (uint32_t i = nb; type && i < body->in.n; i++) {
+        const ArrayType *t = val_array(cx, body->in.at[i]);
+        bool ok = !t->dtype || t->rank >= lanes->rank;
+        for (uint32_t d = 0; ok && t->dtype && d < lanes->rank; d++)
+            ok = dims_agree(cx, t->dims[d], lanes->dims[d], e->span);
+        if (!ok)
+            return diag(cx->diags, inner_result_at(e, cond, 0),
+                        "while: the result of cond_jaxpr is %s, but the carried value %u is %s: its leading axes "
+                        "must be those of the condition",
+                        type_c(cx, type), i - nb, type_c(cx, val_type(cx, body->in.at[i])));
+    }
+    return true;
+}
 bool type_while(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (param_has(e, K_num_implicit_inputs)) return type_while_loop(cx, e, in, out);
     if (!want_param(cx, e, K_cond_jaxpr) || !want_param(cx, e, K_body_jaxpr)) return false;
@@ -259,6 +276,7 @@ bool type_while(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!ok) return false;
     ok = condition_is_bool(cx, e, cond);
     if (!carries_agree(cx, e, K_body_jaxpr, body, nb, carry) || !ok) return false;
+    if (!lanes_agree(cx, e, cond, body, nb)) return false;
     if (!want_results(cx, e, carry)) return false;
     for (uint32_t i = 0; i < carry; i++)
         if (!result_outside(cx, e, &b, carry, i, next_carried(cx, body, nb, carry, i), &out[i]))
