@@ -40,6 +40,7 @@ all() {
     part sh tests/run.sh "$build"
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases
+    part "$build/tests/runner" --strict --extra -O0 tests/cases # unfused, each equation a kernel of its own
     part sh tests/symbolic.sh "$build" 0.9 tests/cases
     [ -d "$shared/cases" ] || return
     part sh tests/symbolic.sh "$build" 0.9 --prims "$shared/cases/spine-primitives.txt" --dtypes "$dtypes" "$shared/cases/jax"
