@@ -113,11 +113,7 @@ Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, Dim elements,
 /* ---- what is read */
 void plan_reads(Plan *p, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix),
                 void *user) {
-    Kernel *k = p->dry;
-    if (!k) k = p->dry = kernel_new(p, NULL, NULL, NULL);
-    k->scopes[0].serial = ++k->serial;
-    k->step = NULL;
-    k->seen = seen, k->user = user;
+    Kernel *k = plan_dry(p, NULL, seen, user);
     kernel_eval(k, v, index);
 }
 
@@ -303,7 +299,6 @@ static bool same_axes(Plan *p, const Step *s, const ArrayType *t, const bool *re
     uint32_t a = 0;
     for (uint32_t d = 0; d < t->rank; d++)
         if (t->dims[d] != 1 && s->reduced[a++] != reduced[d]) return false;
-    (void)p;
     return true;
 }
 static void set_axes(Step *s, const ArrayType *t, const bool *reduced) {

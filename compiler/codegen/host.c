@@ -6,13 +6,7 @@
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
-enum {
-    STACK_BYTES = 8192,
-    PARALLEL_COST = 200000,
-    INLINE_COST = 4000,
-    INLINE_CODE = 400,
-    CONTEXT_WORDS = 128
-};
+enum { PARALLEL_COST = 200000, INLINE_COST = 4000, INLINE_CODE = 400, CONTEXT_WORDS = 128 };
 
 /* ---- scalars */
 static Kernel *scalar_kernel(Host *h, Step *s) { return kernel_new(h->plan, h->e, &h->frame, s); }

@@ -170,7 +170,6 @@ uint32_t kernel_depth(Kernel *k, Ix i) { return index_reg(k, i).depth; }
 
 static V lanes_of(Kernel *k, Ix i) {
     Emit *e = k->e;
-    MlirType t = em_vec(e, e->i64, k->w);
     if (!k->lane || !ix_uses(k->ix, i, k->lane)) return em_broadcast(e, index_reg(k, i).v, k->w);
     const IxExpr x = *ix_at(k->ix, i);
     V sum = em_broadcast(e, kernel_dim(k, x.c), k->w);
@@ -191,7 +190,6 @@ static V lanes_of(Kernel *k, Ix i) {
             v = em_bin(e, "llvm.mul", v, em_broadcast(e, kernel_dim(k, x.at[n].coef), k->w));
         sum = em_bin(e, "llvm.add", sum, v);
     }
-    (void)t;
     return sum;
 }
 Reg kernel_index_lanes(Kernel *k, Ix i, MlirType integer) {
@@ -258,9 +256,8 @@ static V ones(Kernel *k, uint32_t w) { return em_int(k->e, em_vec(k->e, k->e->i1
 /* One element under a condition: a masked load of a single lane. */
 static V load_one(Kernel *k, V p, Dtype d, V condition) {
     Emit *e = k->e;
-    int64_t one = 1, zero = 0;
+    int64_t one = 1;
     MlirType t = em_memory_type(e, d), vt = mlirVectorTypeGet(1, &one, t);
-    (void)zero;
     if (em_width(condition) > 1 || mlirTypeIsAVector(mlirValueGetType(condition)))
         condition = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &condition, 0, NULL);
     MlirType mt = mlirVectorTypeGet(1, &one, e->i1);

@@ -82,6 +82,8 @@ Ix kernel_address(Kernel *, Val v, const Ix *index);
  * lanes only). */
 void kernel_stores(Kernel *);
 
+/* The plan's kernel in dry mode, ready to evaluate values of `step` (NULL: all its members are told). */
+Kernel *plan_dry(Plan *, Step *step, void (*seen)(void *, Val, const Ix *, Ix), void *user);
 /* In dry mode: an index whose value is used, not as an address. */
 void kernel_seen_index(Kernel *, Ix);
 

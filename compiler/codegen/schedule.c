@@ -32,12 +32,12 @@ static void look(void *user, Val v, const Ix *index, Ix address) {
     if (bytes > l->step->widest) l->step->widest = bytes;
     push(l->p->arena, &l->addresses, address);
 }
-static Kernel *dry(Plan *p, Step *s, void *look_at, void (*seen)(void *, Val, const Ix *, Ix)) {
+Kernel *plan_dry(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
     Kernel *k = p->dry;
     if (!k) k = p->dry = kernel_new(p, NULL, NULL, NULL);
     k->scopes[0].serial = ++k->serial;
     k->step = s;
-    k->seen = seen, k->user = look_at;
+    k->seen = seen, k->user = user;
     return k;
 }
 /* Everything the step reads and writes. */
@@ -45,7 +45,7 @@ static void look_all(Look *l) {
     Plan *p = l->p;
     Step *s = l->step;
     l->addresses.n = l->indices.n = 0;
-    Kernel *k = dry(p, s, l, look);
+    Kernel *k = plan_dry(p, s, look, l);
     Ix index[32];
     bool row;
     each(Val, v, s->members) {
@@ -357,5 +357,4 @@ void schedule_step(Plan *p, Body *b, Step *s) {
     find_stages(p, s);
     choose_parts(p, s);
     if (s->kind == STEP_DOT) dot_schedule(p, s);
-    (void)b;
 }
