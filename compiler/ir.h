@@ -162,6 +162,7 @@ typedef struct Ctx {
     const Options *options;
     ValInfo **blocks; /* of the value table: val_info */
     uint32_t nvals;
+    bool passes; /* they run: what is parsed now they have written */
     bool verify; /* typecheck after every pass, print, reread and compare */
     bool wide;   /* literals without type have 64 bits: some input of the untyped text has */
     DimChecks dim_checks; /* found by typecheck */

@@ -8,10 +8,14 @@ static _Thread_local char text[256];
 
 const char *jaxcc_rt_error(void) { return text; }
 
+int32_t jaxcc_rt_fail_list(int32_t status, const char *format, va_list args) {
+    vsnprintf(text, sizeof text, format, args);
+    return status;
+}
 int32_t jaxcc_rt_fail(int32_t status, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    jaxcc_rt_fail_list(status, format, args);
     va_end(args);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "rt.h"
 #include <inttypes.h>
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdlib.h>
 
 enum { ALIGN = 64 };
@@ -38,6 +39,13 @@ int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args)
         for (int32_t i = 0; i < h.narrays; i++)
             release(h.arrays[i]);
     return h.status;
+}
+void jaxcc_rt_stop(jaxcc_rt_heap *h, int32_t status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    jaxcc_rt_fail_list(status, format, args);
+    va_end(args);
+    stop(h, status);
 }
 void *jaxcc_rt_heap_get(jaxcc_rt_heap *h, int64_t bytes) {
     void *p;

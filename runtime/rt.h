@@ -3,6 +3,7 @@
 #ifndef JAXCC_RT_H
 #define JAXCC_RT_H
 #include "jaxcc.h"
+#include <stdarg.h>
 
 /* Runs body over [0, n): inline when n <= grain, when the library's pool is at work already (nested
    and concurrent calls), or with one thread; else on the pool, in ranges [lo, hi) where lo is a
@@ -20,6 +21,7 @@ const char *jaxcc_rt_error(void);
 /* Each sets that text and returns the status. */
 __attribute__((format(printf, 2, 3), cold)) int32_t jaxcc_rt_fail(int32_t status,
                                                                   const char *format, ...);
+__attribute__((format(printf, 2, 0), cold)) int32_t jaxcc_rt_fail_list(int32_t status, const char *format, va_list);
 __attribute__((cold)) int32_t jaxcc_rt_fail_text(int32_t status, const char *text);
 __attribute__((cold)) int32_t jaxcc_rt_fail_null(const char *argument);
 __attribute__((cold)) int32_t jaxcc_rt_fail_negative(const char *dim, int64_t value);
@@ -30,12 +32,17 @@ __attribute__((cold)) int32_t jaxcc_rt_fail_divisor(const char *expression);
 __attribute__((cold)) int32_t jaxcc_rt_fail_size(const char *argument);
 __attribute__((cold)) int32_t jaxcc_rt_fail_memory(int64_t bytes);
 
-/* Calls that compute sizes (heap.c). The body may be ended early by the others: a negative size, no memory. */
+/* Calls that compute sizes or call C code (heap.c). The body may be ended early by the others: a negative size, no memory. */
 typedef struct jaxcc_rt_heap jaxcc_rt_heap;
 int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args);
 void *jaxcc_rt_heap_get(jaxcc_rt_heap *, int64_t bytes);
 void jaxcc_rt_heap_put(jaxcc_rt_heap *, void *);
 void jaxcc_rt_heap_dim(jaxcc_rt_heap *, const char *name, int64_t value);
+/* Ends the call with this status and text; on the thread that runs the body alone. */
+__attribute__((format(printf, 3, 4), cold)) _Noreturn void jaxcc_rt_stop(jaxcc_rt_heap *, int32_t status, const char *format,
+                                                                         ...);
+/* What runtime_call calls: operands, then results, dense; the equation's `sizes`. */
+typedef void jaxcc_rt_function(jaxcc_rt_heap *, void *const *arrays, const int64_t *sizes);
 /* The memory of an output, which its release() gives back. */
 void *jaxcc_rt_heap_array(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes);
 

@@ -5,21 +5,9 @@
 
 /* Semantics are those of XLA on the CPU, its odd cases included: they stand at each rule. */
 
-#define RULE_POINT(f) point_##f
-#define RULE_STDLIB(f) NULL
-#define RULE_INDEX(f) NULL
-#define RULE_REDUCE(f) NULL
-#define RULE_CUM(f) NULL
-#define RULE_ARG(f) NULL
-#define RULE_DOT NULL
-#define RULE_UPDATE NULL
-#define RULE_COND NULL
-#define RULE_WHILE NULL
-#define RULE_SCAN NULL
-#define RULE_CALL NULL
-#define RULE_NONE NULL
+#define POINT(f) point_##f
 PointRule *const point_rule[NPRIMS] = {
-#define PRIM(id, text, arity, type, lowering) [P_##id] = RULE_##lowering,
+#define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };
 

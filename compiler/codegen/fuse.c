@@ -416,6 +416,28 @@ static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
     info->step = s->number;
     push(p->arena, &s->members, e->out.at[0]);
 }
+/* Dense, from the start of its buffer. */
+static Buf *dense(Plan *p, Body *b, Val v) {
+    Buf *buf = plan_stored(p, b, v);
+    const Info *info = plan_info(p, v);
+    if (info->buf != buf || (!info->offset && !info->strides)) return buf;
+    return plan_materialise(p, b, v, NULL, type_size(p->cx->types, val_type(p->cx, v)), DT_none);
+}
+static void plan_runtime(Plan *p, Body *b, const Eqn *e) {
+    Buf **arrays = arena_new(p->arena, Buf *, e->in.n + e->out.n + 1);
+    for (uint32_t i = 0; i < e->in.n; i++)
+        arrays[i] = dense(p, b, e->in.at[i]);
+    Step *s = step_new(p, b, STEP_RUNTIME, e, NULL);
+    s->arrays = arrays;
+    p->heap = true; /* it may end the call */
+    for (uint32_t i = 0; i < e->out.n; i++) {
+        Val y = e->out.at[i];
+        Info *info = plan_info(p, y);
+        Buf *buf = arrays[e->in.n + i] = buf_for(p, BUF_WORK, y);
+        ValClass class = val_array(p->cx, y)->rank ? VAL_STORED : VAL_SCALAR;
+        *info = (Info){.class = class, .e = e, .out = i, .step = s->number, .uses = info->uses, .buf = buf};
+    }
+}
 /* y = x with `update` written over it at a place; in x's own memory where nobody reads x any more.
  */
 static void plan_update(Plan *p, Body *b, const Eqn *e) {
@@ -505,6 +527,7 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     bool joins = (e->prim == P_concatenate || e->prim == P_stack) && !small(p, e->out.at[0]);
     switch (how) {
     case LOWER_CALL:
+    case LOWER_EXPAND:
     case LOWER_NONE:
         return diag(p->cx->diags, e->span, "primitive '%s' is not supported yet",
                     prim_name[e->prim]);
@@ -523,6 +546,9 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
         break;
     case LOWER_UPDATE:
         plan_update(p, b, e);
+        break;
+    case LOWER_RUNTIME:
+        plan_runtime(p, b, e);
         break;
     case LOWER_REDUCE:
     case LOWER_ARG:

@@ -36,6 +36,32 @@ static void scalar_step(Host *h, Step *s) {
     }
 }
 
+/* ---- C code of the runtime */
+static V context_for(Host *h, uint32_t n);
+
+/* jaxcc_rt_<name>(call, arrays, sizes) */
+static void runtime_step(Host *h, Step *s) {
+    Emit *e = h->e;
+    const Eqn *q = s->e;
+    Dims sizes = param_dims(q, K_sizes);
+    uint32_t n = q->in.n + q->out.n;
+    V area = context_for(h, n + sizes.n + 1), second = em_gep(e, area, em_i64(e, n), e->i64);
+    for (uint32_t i = 0; i < n; i++)
+        em_store(e, frame_buffer(&h->frame, s->arrays[i]), em_gep(e, area, em_i64(e, i), e->i64), 8);
+    for (uint32_t i = 0; i < sizes.n; i++)
+        em_store(e, frame_dim(&h->frame, sizes.at[i]), em_gep(e, second, em_i64(e, i), e->i64), 8);
+    Str name = str_format(e->arena, "jaxcc_rt_%.*s", SF(param_word(q, K_name)));
+    V args[3] = {h->frame.heap, area, second};
+    em_call(e, name.at, no_type, 3, args);
+    for (uint32_t i = 0; i < q->out.n; i++) {
+        const ArrayType *t = val_array(h->plan->cx, q->out.at[i]);
+        if (t->rank) continue;
+        V p = frame_buffer(&h->frame, s->arrays[q->in.n + i]);
+        V m = em_load(e, em_memory_type(e, t->dtype), p, em_bytes(t->dtype));
+        h->frame.scalars[q->out.at[i]] = em_to_register(e, t->dtype, m);
+    }
+}
+
 /* ---- kernels */
 static const KernelKind *kind_of(const Step *s) {
     return s->kind == STEP_DOT   ? &kernel_dot
@@ -132,6 +158,9 @@ static void host_step(Host *h, Step *s) {
     switch (s->kind) {
     case STEP_SCALAR:
         scalar_step(h, s);
+        break;
+    case STEP_RUNTIME:
+        runtime_step(h, s);
         break;
     case STEP_COND:
     case STEP_WHILE:

@@ -57,6 +57,7 @@ typedef enum {
     STEP_LOOPS,
     STEP_DOT,
     STEP_CUM,
+    STEP_RUNTIME, /* a call of C code */
     STEP_SCALAR,
     STEP_COND,
     STEP_WHILE,
@@ -115,6 +116,7 @@ typedef struct Step {
     /* control flow: what becomes of each carry, stacked output or branch result */
     Body **bodies;
     uint32_t nbodies;
+    Buf **arrays; /* RUNTIME: of the operands, then of the results */
     struct Carry *carries;
     uint32_t ncarries;
     Buf **xs, **ys, **xs_slots, **ys_slots; /* SCAN: whole arrays and the part of one turn */
@@ -161,7 +163,7 @@ typedef struct Plan {
     Body *top;
     struct Kernel *dry;
     Dim workspace;  /* bytes */
-    bool heap;      /* sizes are computed: the body runs by jaxcc_rt_heap_run */
+    bool heap;      /* sizes are computed, or C code is called: the body runs by jaxcc_rt_heap_run */
     bool *computed; /* by output: the library allocates it */
     bool fuse;      /* not at -O0: each equation is a step of its own */
     uint32_t position;

@@ -3,34 +3,10 @@
 #define JAXCC_POINT_H
 #include "kernel.h"
 
-#define RULE_POINT(f) PointRule point_##f;
-#define RULE_STDLIB(f)
-#define RULE_INDEX(f)
-#define RULE_REDUCE(f)
-#define RULE_CUM(f)
-#define RULE_ARG(f)
-#define RULE_DOT
-#define RULE_UPDATE
-#define RULE_COND
-#define RULE_WHILE
-#define RULE_SCAN
-#define RULE_CALL
-#define RULE_NONE
-#define PRIM(id, text, arity, type, lowering) RULE_##lowering
+#define NO_LOWERING
+#define POINT(f) PointRule point_##f;
+#define PRIM(id, text, arity, type, lowering) lowering
 #include "../prims.def"
-#undef RULE_POINT
-#undef RULE_STDLIB
-#undef RULE_INDEX
-#undef RULE_REDUCE
-#undef RULE_CUM
-#undef RULE_ARG
-#undef RULE_DOT
-#undef RULE_UPDATE
-#undef RULE_COND
-#undef RULE_WHILE
-#undef RULE_SCAN
-#undef RULE_CALL
-#undef RULE_NONE
 
 /* NULL for primitives that are not elementwise. */
 extern PointRule *const point_rule[NPRIMS];

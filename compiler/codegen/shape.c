@@ -340,18 +340,6 @@ Reg reduce_unit(Kernel *k, const Eqn *e, const Ix *index) {
 
 /* ---- the tables of the lowering column */
 #define INDEX(f) index_##f
-#define POINT(f) NULL
-#define STDLIB(f) NULL
-#define REDUCE(f) NULL
-#define CUM(f) NULL
-#define ARG(f) NULL
-#define DOT NULL
-#define UPDATE NULL
-#define COND NULL
-#define WHILE NULL
-#define SCAN NULL
-#define CALL NULL
-#define NONE NULL
 IndexRule *const index_rule[NPRIMS] = {
 #define PRIM(id, text, arity, type, lower) [P_##id] = lower,
 #include "../prims.def"

@@ -512,17 +512,6 @@ static bool eval_stdlib(const Point *p, Scalar *out) {
 static Eval *const evals[NPRIMS] = {
 #define POINT(f) eval_##f
 #define STDLIB(f) eval_stdlib
-#define INDEX(f) NULL
-#define REDUCE(f) NULL
-#define CUM(f) NULL
-#define ARG(f) NULL
-#define DOT NULL
-#define UPDATE NULL
-#define COND NULL
-#define WHILE NULL
-#define SCAN NULL
-#define CALL NULL
-#define NONE NULL
 #define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };

@@ -41,9 +41,12 @@ static void verify(Ctx *cx, const char *pass, Jaxpr *j) {
 
 Jaxpr *passes_run(Ctx *cx, const Jaxpr *in) {
     Jaxpr *j = (Jaxpr *)in;
+    bool outer = cx->passes;
+    cx->passes = true;
     for (unsigned i = 0; i < NPASSES && j; i++) {
         j = list[i].run(cx, j);
         if (j && cx->verify) verify(cx, list[i].name, j);
     }
+    cx->passes = outer;
     return j;
 }

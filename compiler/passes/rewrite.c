@@ -13,6 +13,8 @@ const uint8_t prim_lower[NPRIMS] = {
 #define WHILE LOWER_WHILE
 #define SCAN LOWER_SCAN
 #define CALL LOWER_CALL
+#define EXPAND(f) LOWER_EXPAND
+#define RUNTIME LOWER_RUNTIME
 #define NONE LOWER_NONE
 #define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
 #include "../prims.def"

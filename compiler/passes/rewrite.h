@@ -17,6 +17,8 @@ typedef enum {
     LOWER_COND,
     LOWER_WHILE,
     LOWER_SCAN,
+    LOWER_EXPAND,
+    LOWER_RUNTIME,
     LOWER_CALL
 } Lower;
 extern const uint8_t prim_lower[NPRIMS];

@@ -1,0 +1,203 @@
+#include "build.h"
+#include "../typecheck/check.h"
+
+/* ---- parameters */
+Param p_int(ParamKey k, int64_t i) { return (Param){.key = k, .value = {.kind = V_INT, .i = i}}; }
+Param p_bool(ParamKey k, bool i) { return (Param){.key = k, .value = {.kind = V_BOOL, .i = i}}; }
+Param p_dtype(ParamKey k, Dtype d) { return (Param){.key = k, .value = {.kind = V_DTYPE, .i = d}}; }
+Param p_none(ParamKey k) { return (Param){.key = k, .value = {.kind = V_NONE}}; }
+Param p_word(ParamKey k, const char *s) { return (Param){.key = k, .value = {.kind = V_WORD, .s = str(s)}}; }
+Param p_jaxpr(ParamKey k, Jaxpr *j) { return (Param){.key = k, .value = {.kind = V_JAXPR, .jaxpr = j}}; }
+static void *copied(Builder *b, const void *at, size_t bytes) {
+    void *p = arena_new(b->cx->arena, int64_t, bytes / sizeof(int64_t) + 1);
+    if (bytes) memcpy(p, at, bytes);
+    return p;
+}
+Param p_ints(Builder *b, ParamKey k, uint32_t n, const int64_t *at) {
+    int64_t *own = copied(b, at, n * sizeof *at);
+    return (Param){.key = k, .value = {.kind = V_INTS, .open = '(', .ints = {own, n}}};
+}
+Param p_dims(Builder *b, ParamKey k, uint32_t n, const Dim *at) {
+    Dim *own = copied(b, at, n * sizeof *at);
+    return (Param){.key = k, .value = {.kind = V_DIMS, .open = '(', .dims = {own, n}}};
+}
+
+/* ---- one equation */
+static Eqn equation(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t nparams, const Param *params) {
+    Arena *a = b->cx->arena;
+    Eqn e = {.prim = prim, .span = b->span, .whole = b->span};
+    e.in = (Vals){arena_new(a, Val, n + 1), n};
+    if (n) memcpy(e.in.at, in, n * sizeof *in);
+    e.params = (Params){arena_new(a, Param, nparams + 1), nparams};
+    if (nparams) memcpy(e.params.at, params, nparams * sizeof *params);
+    return e;
+}
+Vals build_many(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t nparams, const Param *params, uint32_t nout,
+                const Type *types) {
+    Ctx *cx = b->cx;
+    Vals out = {arena_new(cx->arena, Val, nout + 1), nout};
+    for (uint32_t i = 0; i < n; i++) b->failed |= in[i] == 0;
+    if (b->failed) return out;
+    Eqn e = equation(b, prim, n, in, nparams, params);
+    Type *from = arena_new(cx->arena, Type, n + 1), *to = arena_new(cx->arena, Type, nout + 1);
+    for (uint32_t i = 0; i < n; i++) from[i] = val_type(cx, in[i]);
+    for (uint32_t i = 0; i < nout; i++) to[i] = types ? types[i] : 0;
+    e.out = (Vals){arena_new(cx->arena, Val, nout + 1), nout};
+    for (uint32_t i = 0; i < nout; i++) e.out.at[i] = val_new(cx, to[i], b->span);
+    if (!infer(cx, &e, from, to)) {
+        b->failed = true;
+        return out;
+    }
+    for (uint32_t i = 0; i < nout; i++) val_info(cx, e.out.at[i])->type = to[i];
+    push(cx->arena, &b->eqns, e);
+    return e.out;
+}
+Val build(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t nparams, const Param *params) {
+    return build_many(b, prim, n, in, nparams, params, 1, NULL).at[0];
+}
+Val b1(Builder *b, Prim p, Val x) { return build(b, p, 1, &x, 0, NULL); }
+Val b2(Builder *b, Prim p, Val x, Val y) { return build(b, p, 2, (Val[]){x, y}, 0, NULL); }
+Val b3(Builder *b, Prim p, Val x, Val y, Val z) { return build(b, p, 3, (Val[]){x, y, z}, 0, NULL); }
+
+/* ---- scalars and arrays of one value */
+static Val literal(Builder *b, Dtype d, Lit lit) {
+    return b->failed ? 0 : val_literal(b->cx, type_of(b->cx->types, d, 0, NULL), lit, b->span);
+}
+Val b_int(Builder *b, Dtype d, int64_t i) {
+    return literal(b, d, (Lit){.kind = LIT_INT, .negative = i < 0, .i = i < 0 ? -(uint64_t)i : (uint64_t)i});
+}
+Val b_float(Builder *b, Dtype d, double f) { return literal(b, d, (Lit){.kind = LIT_FLOAT, .re = f}); }
+Val b_number(Builder *b, Dtype d, double f) {
+    switch (dtype_info[d].kind) {
+    case DK_BOOL: return literal(b, d, (Lit){.kind = LIT_BOOL, .i = f != 0});
+    case DK_SINT:
+    case DK_UINT: return b_int(b, d, (int64_t)f);
+    case DK_COMPLEX: return literal(b, d, (Lit){.kind = LIT_COMPLEX, .re = f});
+    default: return b_float(b, d, f);
+    }
+}
+Val b_dim(Builder *b, Dtype d, Dim n) {
+    if (dim_is_const(n)) return b_int(b, d, n);
+    const DimExpr *x = dim_at(b->cx->types, n);
+    if (x->kind == DIM_BOUND) return b_convert(b, x->val, d);
+    Param p = {.key = K_dim, .value = {.kind = V_DIM, .dim = n}};
+    Type wide = type_of(b->cx->types, DT_i64, 0, NULL);
+    return b_convert(b, build_many(b, P_dim_as_value, 0, NULL, 1, &p, 1, &wide).at[0], d);
+}
+Val b_full(Builder *b, Val scalar, uint32_t rank, const Dim *dims) {
+    return rank ? b_broadcast(b, scalar, rank, dims, NULL) : scalar;
+}
+Val b_full_like(Builder *b, Val like, double value) {
+    if (b->failed || !like) return 0;
+    const ArrayType *t = b_type(b, like);
+    return b_full(b, b_number(b, t->dtype, value), t->rank, t->dims);
+}
+
+/* ---- shapes */
+Val b_convert(Builder *b, Val v, Dtype d) {
+    if (b->failed || !v || b_type(b, v)->dtype == d) return v;
+    return build(b, P_convert_element_type, 1, &v, 2, (Param[]){p_dtype(K_new_dtype, d), p_bool(K_weak_type, false)});
+}
+Val b_bitcast(Builder *b, Val v, Dtype d) {
+    if (b->failed || !v || b_type(b, v)->dtype == d) return v;
+    return build(b, P_bitcast_convert_type, 1, &v, 1, (Param[]){p_dtype(K_new_dtype, d)});
+}
+Val b_broadcast(Builder *b, Val v, uint32_t rank, const Dim *dims, const int64_t *axes) {
+    if (b->failed || !v) return 0;
+    uint32_t n = b_type(b, v)->rank;
+    return build(b, P_broadcast_in_dim, 1, &v, 2,
+                 (Param[]){p_ints(b, K_broadcast_dimensions, n, axes), p_dims(b, K_shape, rank, dims)});
+}
+static bool same_dims(const ArrayType *t, uint32_t rank, const Dim *dims) {
+    return t->rank == rank && (!rank || memcmp(t->dims, dims, rank * sizeof *dims) == 0);
+}
+Val b_reshape(Builder *b, Val v, uint32_t rank, const Dim *dims) {
+    if (b->failed || !v || same_dims(b_type(b, v), rank, dims)) return v;
+    return build(b, P_reshape, 1, &v, 2, (Param[]){p_none(K_dimensions), p_dims(b, K_new_sizes, rank, dims)});
+}
+Val b_transpose(Builder *b, Val v, const int64_t *permutation) {
+    if (b->failed || !v) return 0;
+    uint32_t n = b_type(b, v)->rank, fixed = 0;
+    while (fixed < n && permutation[fixed] == fixed) fixed++;
+    if (fixed == n) return v;
+    return build(b, P_transpose, 1, &v, 1, (Param[]){p_ints(b, K_permutation, n, permutation)});
+}
+Val b_slice(Builder *b, Val v, const Dim *start, const Dim *limit, const int64_t *strides) {
+    if (b->failed || !v) return 0;
+    uint32_t n = b_type(b, v)->rank;
+    Param p[3] = {p_dims(b, K_limit_indices, n, limit), p_dims(b, K_start_indices, n, start), p_none(K_strides)};
+    if (strides) p[2] = p_ints(b, K_strides, n, strides);
+    return build(b, P_slice, 1, &v, 3, p);
+}
+Val b_slice_axis(Builder *b, Val v, int64_t axis, Dim lo, Dim hi) {
+    if (b->failed || !v) return 0;
+    const ArrayType *t = b_type(b, v);
+    if (lo == 0 && hi == t->dims[axis]) return v;
+    Dim start[32] = {0}, limit[32];
+    memcpy(limit, t->dims, t->rank * sizeof *limit);
+    start[axis] = lo, limit[axis] = hi;
+    return b_slice(b, v, start, limit, NULL);
+}
+Val b_pad(Builder *b, Val v, Val scalar, const Dim *config) {
+    if (b->failed || !v) return 0;
+    uint32_t n = b_type(b, v)->rank, none = 0;
+    while (none < 3 * n && config[none] == 0) none++;
+    if (none == 3 * n) return v;
+    Val in[2] = {v, scalar};
+    return build(b, P_pad, 2, in, 1, (Param[]){p_dims(b, K_padding_config, 3 * n, config)});
+}
+Val b_concatenate(Builder *b, uint32_t n, const Val *in, int64_t axis) {
+    return n == 1 ? in[0] : build(b, P_concatenate, n, in, 1, (Param[]){p_int(K_dimension, axis)});
+}
+Val b_iota(Builder *b, Dtype d, uint32_t rank, const Dim *dims, int64_t axis) {
+    Param p[3] = {p_int(K_dimension, axis), p_dtype(K_dtype, d), p_dims(b, K_shape, rank, dims)};
+    return build(b, P_iota, 0, NULL, 3, p);
+}
+Val b_rev(Builder *b, Val v, int64_t axis) {
+    return build(b, P_rev, 1, &v, 1, (Param[]){p_ints(b, K_dimensions, 1, &axis)});
+}
+
+/* ---- arithmetic */
+Val b_select(Builder *b, Val condition, Val no, Val yes) { return b3(b, P_select_n, condition, no, yes); }
+Val b_reduce(Builder *b, Prim prim, Val v, uint32_t n, const int64_t *axes) {
+    return n ? build(b, prim, 1, &v, 1, (Param[]){p_ints(b, K_axes, n, axes)}) : v;
+}
+Val b_dot(Builder *b, Val x, Val y, Ints lc, Ints rc, Ints lb, Ints rb, Dtype preferred) {
+    Ints each_of[4] = {lc, rc, lb, rb};
+    Value *four = arena_new(b->cx->arena, Value, 4);
+    for (uint32_t i = 0; i < 4; i++) four[i] = p_ints(b, K_axes, each_of[i].n, each_of[i].at).value;
+    Param dims = {.key = K_dimension_numbers, .value = {.kind = V_LIST, .open = '(', .list = {four, 4}}};
+    Param type = preferred ? p_dtype(K_preferred_element_type, preferred) : p_none(K_preferred_element_type);
+    return build(b, P_dot_general, 2, (Val[]){x, y}, 2, (Param[]){dims, type});
+}
+Vals b_call(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
+    Vals none = {arena_new(b->cx->arena, Val, j->out.n + 1), j->out.n};
+    for (uint32_t i = 0; i < n; i++) b->failed |= in[i] == 0;
+    ValMap map = {.cx = b->cx};
+    if (b->failed || !jaxpr_splice(&map, &b->eqns, j, (Vals){(Val *)in, n}, b->span)) {
+        b->failed = true;
+        return none;
+    }
+    return vals_rewrite(&map, j->out);
+}
+Vals b_runtime(Builder *b, const char *name, uint32_t nsizes, const Dim *sizes, uint32_t n, const Val *in, uint32_t nout,
+               const Type *types) {
+    Param p[2] = {p_word(K_name, name), p_dims(b, K_sizes, nsizes, sizes)};
+    return build_many(b, P_runtime_call, n, in, 2, p, nout, types);
+}
+
+/* ---- programs within programs */
+Inner b_inner(Builder *b, uint32_t n, const Type *types) {
+    Inner i = {.outer = b->eqns, .in = {arena_new(b->cx->arena, Val, n + 1), n}};
+    b->eqns = (Eqns){0};
+    for (uint32_t k = 0; k < n; k++) i.in.at[k] = val_new(b->cx, types[k], b->span);
+    return i;
+}
+Jaxpr *b_inner_end(Builder *b, Inner *i, uint32_t n, const Val *out) {
+    Jaxpr *j = arena_new(b->cx->arena, Jaxpr, 1);
+    *j = (Jaxpr){.span = b->span, .in = i->in, .eqns = b->eqns};
+    j->out = (Vals){arena_new(b->cx->arena, Val, n + 1), n};
+    if (n) memcpy(j->out.at, out, n * sizeof *out);
+    b->eqns = i->outer;
+    return j;
+}

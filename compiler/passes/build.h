@@ -1,0 +1,91 @@
+/* Equations being written, typed as they are made: what rules that turn primitives into simpler ones are written with. */
+#ifndef JAXCC_BUILD_H
+#define JAXCC_BUILD_H
+#include "rewrite.h"
+
+/* Of one rule: the equations it wrote so far. All of them stand where `span` is. After a failure (reported) values are 0
+   and every call does nothing, so that a rule looks at `failed` once, at its end. */
+typedef struct {
+    Ctx *cx;
+    Eqns eqns;
+    Span span;
+    bool failed;
+} Builder;
+
+/* ---- parameters, as in (Param[]){p_ints(K_axes, 1, &axis), p_bool(K_reverse, true)} */
+Param p_int(ParamKey, int64_t);
+Param p_bool(ParamKey, bool);
+Param p_ints(Builder *, ParamKey, uint32_t n, const int64_t *at); /* copied */
+Param p_dims(Builder *, ParamKey, uint32_t n, const Dim *at);     /* copied */
+Param p_dtype(ParamKey, Dtype);
+Param p_word(ParamKey, const char *);
+Param p_jaxpr(ParamKey, Jaxpr *);
+Param p_none(ParamKey);
+
+/* ---- one equation */
+Val build(Builder *, Prim, uint32_t n, const Val *in, uint32_t nparams, const Param *); /* one result */
+/* Several results; `types`: what they are declared as where the rule cannot tell (0: inferred), NULL: all are inferred. */
+Vals build_many(Builder *, Prim, uint32_t n, const Val *in, uint32_t nparams, const Param *, uint32_t nout,
+                const Type *types);
+Val b1(Builder *, Prim, Val);
+Val b2(Builder *, Prim, Val, Val);
+Val b3(Builder *, Prim, Val, Val, Val);
+
+/* ---- types of values */
+static inline const ArrayType *b_type(const Builder *b, Val v) { return val_array(b->cx, v); }
+static inline Types *b_types(const Builder *b) { return b->cx->types; }
+
+/* ---- scalars and arrays of one value; a literal where the type is a scalar */
+Val b_int(Builder *, Dtype, int64_t);
+Val b_float(Builder *, Dtype, double);
+/* The value, in any real type, bool included. */
+Val b_number(Builder *, Dtype, double);
+/* An extent as a scalar. */
+Val b_dim(Builder *, Dtype, Dim);
+/* `scalar` everywhere in an array of these extents. */
+Val b_full(Builder *, Val scalar, uint32_t rank, const Dim *dims);
+Val b_full_like(Builder *, Val like, double value);
+
+/* ---- shapes */
+Val b_convert(Builder *, Val, Dtype); /* the value itself where it is of that type */
+Val b_bitcast(Builder *, Val, Dtype);
+/* Axis i of v becomes axis axes[i] of the result. */
+Val b_broadcast(Builder *, Val, uint32_t rank, const Dim *dims, const int64_t *axes);
+Val b_reshape(Builder *, Val, uint32_t rank, const Dim *dims);
+Val b_transpose(Builder *, Val, const int64_t *permutation);
+Val b_slice(Builder *, Val, const Dim *start, const Dim *limit, const int64_t *strides); /* strides NULL: 1 */
+/* Elements lo … hi - 1 of one axis. */
+Val b_slice_axis(Builder *, Val, int64_t axis, Dim lo, Dim hi);
+Val b_pad(Builder *, Val, Val scalar, const Dim *config); /* low, high, interior of each axis */
+Val b_concatenate(Builder *, uint32_t n, const Val *in, int64_t axis);
+Val b_iota(Builder *, Dtype, uint32_t rank, const Dim *dims, int64_t axis);
+Val b_rev(Builder *, Val, int64_t axis);
+
+/* ---- arithmetic */
+Val b_select(Builder *, Val condition, Val no, Val yes);
+Val b_reduce(Builder *, Prim, Val, uint32_t n, const int64_t *axes); /* reduce_sum … argmax excepted */
+/* dot_general: lhs and rhs contracting, then batch axes. */
+Val b_dot(Builder *, Val, Val, Ints lhs_contracting, Ints rhs_contracting, Ints lhs_batch, Ints rhs_batch, Dtype preferred);
+/* The results of a program for these operands: its equations, copied. */
+Vals b_call(Builder *, const Jaxpr *, uint32_t n, const Val *in);
+/* A call of C code of the runtime, jaxcc_rt_<name>: rt.h. */
+Vals b_runtime(Builder *, const char *name, uint32_t nsizes, const Dim *sizes, uint32_t n, const Val *in, uint32_t nout,
+               const Type *types);
+
+/* ---- programs within programs: inputs of these types; the equations that follow are the inner program's until it ends */
+typedef struct {
+    Eqns outer;
+    Vals in;
+} Inner;
+Inner b_inner(Builder *, uint32_t n, const Type *types);
+Jaxpr *b_inner_end(Builder *, Inner *, uint32_t n, const Val *out);
+
+/* ---- rules: the EXPAND rows of prims.def, in passes/rules/. Writes what `e` becomes, its results into out[e->out.n];
+   what it writes is expanded in its turn. False after a diagnostic. */
+typedef bool ExpandRule(Builder *, const Eqn *e, Val *out);
+#define NO_LOWERING
+#define EXPAND(f) ExpandRule expand_##f;
+#define PRIM(id, text, arity, type, lowering) lowering
+#include "../prims.def"
+
+#endif

@@ -1,0 +1,52 @@
+/* Primitives that are written with others become them: the EXPAND rows of prims.def, whose rules are in rules/. What a
+   rule writes is expanded in its turn. */
+#include "build.h"
+
+#define EXPAND(f) expand_##f
+static ExpandRule *const expand_rule[NPRIMS] = {
+#define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
+#include "../prims.def"
+};
+
+enum { MOST_DEPTH = 64 };
+typedef struct {
+    Ctx *cx;
+    ValMap map;
+    Memo memo;
+    uint32_t depth;
+    bool failed;
+} Expand;
+
+static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j);
+
+static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
+    Ctx *cx = x->cx;
+    ExpandRule *rule = expand_rule[e->prim];
+    Eqn new = eqn_rewrite(&x->map, e, expand_jaxpr, x);
+    if (!rule) {
+        push(cx->arena, to, new);
+        return;
+    }
+    Builder b = {.cx = cx, .span = e->span};
+    Val *out = arena_new(cx->arena, Val, e->out.n + 1);
+    if (!rule(&b, &new, out) || b.failed) {
+        x->failed = true;
+        return;
+    }
+    if (++x->depth > MOST_DEPTH) x->failed = !diag(cx->diags, e->span, "%s: expanded too often", prim_name[e->prim]);
+    for (uint32_t i = 0; i < b.eqns.n && !x->failed; i++) expand_eqn(x, to, &b.eqns.at[i]);
+    x->depth--;
+    for (uint32_t i = 0; i < e->out.n; i++) valmap_put(&x->map, e->out.at[i], valmap_get(&x->map, out[i]));
+}
+static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j) {
+    Expand *x = user;
+    if (*memo_slot(&x->memo, j)) return *memo_slot(&x->memo, j);
+    Eqns eqns = {0};
+    for (uint32_t i = 0; i < j->eqns.n && !x->failed; i++) expand_eqn(x, &eqns, &j->eqns.at[i]);
+    return *memo_slot(&x->memo, j) = jaxpr_with(x->cx, j, eqns, vals_rewrite(&x->map, j->out));
+}
+Jaxpr *pass_expand(Ctx *cx, const Jaxpr *j) {
+    Expand x = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena};
+    Jaxpr *new = expand_jaxpr(&x, j);
+    return x.failed ? NULL : new;
+}
