@@ -13,7 +13,7 @@
    exponential in a chain of diamonds. Here every value that costs something is computed by exactly
    one step. */
 
-enum { VIRTUAL_COST = 4, STEP_COST = 400, STEP_REDUCTIONS = 32, VIRTUAL_DEPTH = 64 };
+enum { VIRTUAL_COST = 4, STEP_COST = 400, STEP_REDUCTIONS = 32, VIRTUAL_DEPTH = 64, GATHER_COST = 12 };
 
 Info *plan_info(Plan *p, Val v) {
     if (!p->info[v]) p->info[v] = arena_new(p->arena, Info, 1);
@@ -210,6 +210,7 @@ static uint32_t own_cost(const Eqn *e) {
     case P_rem:
     case P_mulhi:
     case P_integer_pow:
+    case P_gather:
         return 4;
     case P_select_n:
     case P_convert_element_type:
@@ -218,7 +219,7 @@ static uint32_t own_cost(const Eqn *e) {
     case P_abs:
         return 1;
     default:
-        return point_rule[e->prim] ? 1 : 20;
+        return prim_lower[e->prim] == LOWER_STDLIB ? 20 : eqn_point(e);
     }
 }
 static uint32_t total_cost(Plan *p, const Eqn *e) {
@@ -354,14 +355,15 @@ static void cut_chain(Plan *p, Body *b, Val v) {
     push(p->arena, &s->members, v);
 }
 static void plan_virtual(Plan *p, Body *b, const Eqn *e) {
-    uint32_t cost = total_cost(p, e) - own_cost(e), depth = 0;
+    uint32_t cost = total_cost(p, e), depth = 0;
+    bool twice = e->prim == P_gather && cost > GATHER_COST; /* both operands are evaluated: 2^n */
     each(Val, v, e->in)
         if (plan_info(p, *v)->depth > depth) depth = plan_info(p, *v)->depth;
     for (uint32_t i = 0; i < e->out.n; i++) {
         Info *info = plan_info(p, e->out.at[i]);
         info->class = VAL_VIRTUAL;
         info->e = e, info->out = i, info->cost = cost, info->depth = depth + 1;
-        if (info->depth > VIRTUAL_DEPTH) cut_chain(p, b, e->out.at[i]);
+        if (info->depth > VIRTUAL_DEPTH || twice) cut_chain(p, b, e->out.at[i]);
     }
 }
 static bool all_scalar(Plan *p, const Eqn *e) {

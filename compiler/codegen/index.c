@@ -2,7 +2,7 @@
 
 struct Indices {
     Ctx *cx;
-    Intern table, starts, quotients;
+    Intern table, values, quotients;
     struct {
         IxExpr *at;
         uint32_t n, cap;
@@ -14,7 +14,7 @@ struct Indices {
     struct {
         Atom *at;
         uint32_t n, cap;
-    } by_start, by_quotient;
+    } by_value, by_quotient;
 };
 
 typedef struct {
@@ -22,6 +22,11 @@ typedef struct {
     uint32_t n, cap;
 } Terms;
 
+bool atom_data(const Indices *x, Atom atom) {
+    const AtomInfo *a = x->atoms.at[atom];
+    if (a->kind == ATOM_VALUE) return a->value.rank > 0;
+    return a->kind != ATOM_LOOP && x->all.at[a->a].data;
+}
 static Ix make(Indices *x, Dim c, const IxTerm *t, uint32_t n) {
     size_t bytes = sizeof(Dim) + n * sizeof(IxTerm);
     char *key = arena_new(x->cx->arena, char, bytes);
@@ -32,7 +37,9 @@ static Ix make(Indices *x, Dim c, const IxTerm *t, uint32_t n) {
     if (fresh) {
         IxTerm *copy = arena_new(x->cx->arena, IxTerm, n + 1);
         if (n) memcpy(copy, t, n * sizeof *t);
-        IxExpr e = {c, n, copy};
+        IxExpr e = {c, n, copy, false};
+        for (uint32_t i = 0; i < n; i++)
+            e.data |= atom_data(x, t[i].atom);
         push(x->cx->arena, &x->all, e);
     }
     return id;
@@ -40,7 +47,7 @@ static Ix make(Indices *x, Dim c, const IxTerm *t, uint32_t n) {
 Indices *indices_new(Ctx *cx) {
     Indices *x = arena_new(cx->arena, Indices, 1);
     x->cx = cx;
-    x->table.arena = x->starts.arena = x->quotients.arena = cx->arena;
+    x->table.arena = x->values.arena = x->quotients.arena = cx->arena;
     make(x, 0, NULL, 0);
     AtomInfo *none = arena_new(cx->arena, AtomInfo, 1);
     push(cx->arena, &x->atoms, none); /* atom 0 is no atom */
@@ -169,43 +176,57 @@ Ix ix_mod(Indices *x, Ix a, Dim d) {
     Ix rest = make(x, rc, r.at, r.n);
     return below(x, rc, &r, d) ? rest : quotient(x, ATOM_MOD, rest, d);
 }
-Ix ix_start(Indices *x, Val v, Dim most) {
-    if (dim_is_const(most) && most <= 0) return 0;
-    struct {
-        uint64_t v;
-        Dim most;
-    } key = {v, most};
+Ix ix_value(Indices *x, IxValue v) {
+    if (dim_is_const(v.most) && v.most <= 0) return 0;
+    uint32_t key[40] = {v.v, v.wraps, (uint32_t)v.most, (uint32_t)((uint64_t)v.most >> 32)};
     bool fresh;
-    uint32_t id = intern(&x->starts, &key, sizeof key, &fresh);
+    if (v.rank) memcpy(key + 4, v.at, v.rank * sizeof *v.at);
+    uint32_t id = intern(&x->values, key, (4 + v.rank) * sizeof *key, &fresh);
     if (fresh) {
-        AtomInfo info = {
-            .kind = ATOM_START, .extent = dim_add(x->cx->types, most, 1), .v = v, .b = most};
+        AtomInfo info = {.kind = ATOM_VALUE, .extent = dim_add(x->cx->types, v.most, 1)};
+        Ix *at = arena_new(x->cx->arena, Ix, v.rank + 1);
+        if (v.rank) memcpy(at, v.at, v.rank * sizeof *at);
+        info.value = v;
+        info.value.at = at;
         Atom made = atom_new(x, info);
-        push(x->cx->arena, &x->by_start, made);
+        push(x->cx->arena, &x->by_value, made);
     }
-    return ix_atom(x, x->by_start.at[id]);
+    return ix_atom(x, x->by_value.at[id]);
 }
-bool ix_uses(const Indices *x, Ix i, Atom loop) {
-    const IxExpr *p = ix_at(x, i);
-    for (uint32_t k = 0; k < p->n; k++) {
-        const AtomInfo *a = atom_at(x, p->at[k].atom);
-        if (p->at[k].atom == loop) return true;
-        if ((a->kind == ATOM_DIV || a->kind == ATOM_MOD) && ix_uses(x, a->a, loop)) return true;
-    }
+static bool uses(const Indices *x, Ix i, Atom loop, bool elements);
+
+/* Is the loop inside the atom? `elements`: those of arrays count. */
+static bool inside(const Indices *x, Atom atom, Atom loop, bool elements) {
+    const AtomInfo *a = atom_at(x, atom);
+    if (a->kind == ATOM_DIV || a->kind == ATOM_MOD) return uses(x, a->a, loop, elements);
+    for (uint32_t d = 0; elements && a->kind == ATOM_VALUE && d < a->value.rank; d++)
+        if (uses(x, a->value.at[d], loop, true)) return true;
     return false;
 }
-Dim ix_coef(const Indices *x, Ix i, Atom loop, bool *other) {
+static bool uses(const Indices *x, Ix i, Atom loop, bool elements) {
+    const IxExpr *p = ix_at(x, i);
+    for (uint32_t k = 0; k < p->n; k++)
+        if (p->at[k].atom == loop || inside(x, p->at[k].atom, loop, elements)) return true;
+    return false;
+}
+bool ix_uses(const Indices *x, Ix i, Atom loop) { return uses(x, i, loop, true); }
+
+static Dim coef_of(const Indices *x, Ix i, Atom loop, bool *other, bool elements) {
     const IxExpr *p = ix_at(x, i);
     Dim coef = 0;
     *other = false;
-    for (uint32_t k = 0; k < p->n; k++) {
-        const AtomInfo *a = atom_at(x, p->at[k].atom);
+    for (uint32_t k = 0; k < p->n; k++)
         if (p->at[k].atom == loop)
             coef = p->at[k].coef;
-        else if ((a->kind == ATOM_DIV || a->kind == ATOM_MOD) && ix_uses(x, a->a, loop))
+        else if (inside(x, p->at[k].atom, loop, elements))
             *other = true;
-    }
     return coef;
+}
+Dim ix_coef(const Indices *x, Ix i, Atom loop, bool *other) {
+    return coef_of(x, i, loop, other, true);
+}
+Dim ix_coef_outside(const Indices *x, Ix i, Atom loop, bool *other) {
+    return coef_of(x, i, loop, other, false);
 }
 bool ix_bounds(const Indices *x, Ix i, int64_t *lo, int64_t *hi) {
     const IxExpr *p = ix_at(x, i);
@@ -223,6 +244,13 @@ bool ix_bounds(const Indices *x, Ix i, int64_t *lo, int64_t *hi) {
     *lo = (int64_t)l, *hi = (int64_t)h;
     return true;
 }
+static Ix value_substitute(Indices *x, IxValue v, Atom loop, Ix by) {
+    Ix at[32];
+    for (uint32_t d = 0; d < v.rank; d++)
+        at[d] = ix_substitute(x, v.at[d], loop, by);
+    v.at = at;
+    return ix_value(x, v);
+}
 Ix ix_substitute(Indices *x, Ix i, Atom loop, Ix by) {
     if (!ix_uses(x, i, loop)) return i;
     const IxExpr p = *ix_at(x, i);
@@ -236,6 +264,8 @@ Ix ix_substitute(Indices *x, Ix i, Atom loop, Ix by) {
             term = ix_div(x, ix_substitute(x, a.a, loop, by), a.b);
         else if (a.kind == ATOM_MOD)
             term = ix_mod(x, ix_substitute(x, a.a, loop, by), a.b);
+        else if (a.kind == ATOM_VALUE)
+            term = value_substitute(x, a.value, loop, by);
         sum = ix_add(x, sum, ix_scale(x, term, p.at[k].coef));
     }
     return sum;

@@ -1,6 +1,6 @@
 /* Index arithmetic of kernels: sums of coefficients times atoms. An atom is a loop, a quotient or
-   remainder of an index, or a scalar known when the kernel starts. Interned: equal indices have
-   equal numbers. */
+   remainder of an index, or an element of an array of integers. Interned: equal indices have equal
+   numbers. */
 #ifndef JAXCC_INDEX_H
 #define JAXCC_INDEX_H
 #include "../ir.h"
@@ -16,16 +16,26 @@ typedef struct {
     Dim c;
     uint32_t n;
     const IxTerm *at; /* sorted by atom, coefficients not 0 */
+    bool data;        /* an element of an array is in it */
 } IxExpr;
-typedef enum { ATOM_LOOP, ATOM_DIV, ATOM_MOD, ATOM_START } AtomKind;
+typedef enum { ATOM_LOOP, ATOM_DIV, ATOM_MOD, ATOM_VALUE } AtomKind;
+/* The element of an array of integers `v` at the index `at`, an Ix for each of its `rank` axes;
+   `wraps`: its lowest 32 bits, signed. Clamped to [0, most]. */
+typedef struct {
+    Val v;
+    uint32_t rank;
+    const Ix *at;
+    Dim most;
+    bool wraps;
+} IxValue;
 typedef struct {
     AtomKind kind;
-    Dim extent;  /* the atom is in [0, extent) */
-    Ix a;        /* DIV, MOD: of what */
-    Dim b;       /* DIV, MOD: by what; START: the largest value, it is clamped to [0, b] */
-    Val v;       /* START: an integer scalar */
-    Atom into;   /* LOOP: collapsed into this loop, which then runs over both (0: itself) */
-    bool merged; /* LOOP: others were collapsed into it, and it runs to `run` */
+    Dim extent;    /* the atom is in [0, extent) */
+    Ix a;          /* DIV, MOD: of what */
+    Dim b;         /* DIV, MOD: by what */
+    IxValue value; /* VALUE */
+    Atom into;     /* LOOP: collapsed into this loop, which then runs over both (0: itself) */
+    bool merged;   /* LOOP: others were collapsed into it, and it runs to `run` */
     Dim run;
 } AtomInfo;
 
@@ -34,6 +44,9 @@ Indices *indices_new(Ctx *);
 const IxExpr *ix_at(const Indices *, Ix);
 AtomInfo *atom_at(const Indices *, Atom);
 Atom atom_loop(Indices *, Dim extent);
+/* Is it computed from an element of an array of a rank above 0, which may lie behind a condition?
+ */
+bool atom_data(const Indices *, Atom);
 static inline Dim loop_extent(const Indices *x, Atom a) {
     return atom_at(x, a)->merged ? atom_at(x, a)->run : atom_at(x, a)->extent;
 }
@@ -44,11 +57,11 @@ Ix ix_sub(Indices *, Ix, Ix);
 Ix ix_scale(Indices *, Ix, Dim);
 Ix ix_div(Indices *, Ix, Dim); /* of an index that is never negative */
 Ix ix_mod(Indices *, Ix, Dim);
-/* A dynamic start: the scalar `v`, negative ones as they are, clamped to [0, most]. */
-Ix ix_start(Indices *, Val v, Dim most);
+Ix ix_value(Indices *, IxValue);
 /* The constant coefficient of a loop in an index; *other says whether the loop is also inside an
- * atom of it. */
+ * atom of it; ix_coef_outside: inside another one than an element of an array. */
 Dim ix_coef(const Indices *, Ix, Atom loop, bool *other);
+Dim ix_coef_outside(const Indices *, Ix, Atom loop, bool *other);
 /* Does the loop occur at all? */
 bool ix_uses(const Indices *, Ix, Atom loop);
 /* Bounds where they are known: false when not. */

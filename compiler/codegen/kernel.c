@@ -8,7 +8,8 @@
 #include <mlir-c/BuiltinTypes.h>
 
 /* ---- what was computed already: by value (or index) and condition; valid while the scope it lies
- * in is open */
+ * in is open. What is loaded depends on the condition: values, and indices with elements in them.
+ */
 struct KernelMemo {
     Intern keys;
     struct {
@@ -22,15 +23,16 @@ struct KernelMemo {
 /* Kinds of keys that are no values; KEY_ROWS has one for each row of a tile below it. */
 enum {
     KEY_INDEX = UINT32_MAX,
-    KEY_LANES = UINT32_MAX - 1,
+    KEY_ATOM = UINT32_MAX - 1,
     KEY_BUF = UINT32_MAX - 2,
     KEY_ROWS = UINT32_MAX - 3,
     KEY_DIM = UINT32_MAX - 100
 };
 
 static uint32_t memo_id(Kernel *k, uint32_t v, uint64_t a, const Ix *index, uint32_t n) {
-    bool value = v < KEY_DIM; /* loads depend on the condition, indices do not */
-    uint32_t key[40] = {v, value ? k->guard_id : 0, (uint32_t)a, (uint32_t)(a >> 32)};
+    bool loaded = v < KEY_DIM || (v == KEY_INDEX && ix_at(k->ix, (Ix)a)->data) ||
+                  (v == KEY_ATOM && atom_data(k->ix, (Atom)a));
+    uint32_t key[40] = {v, loaded ? k->guard_id : 0, (uint32_t)a, (uint32_t)(a >> 32)};
     if (n) memcpy(key + 4, index, n * sizeof *index);
     bool fresh;
     uint32_t id = intern(&k->memo->keys, key, (4 + n) * sizeof *key, &fresh);
@@ -71,7 +73,7 @@ void kernel_leave(Kernel *k) { k->depth--; }
 void kernel_bind(Kernel *k, Atom loop, V index) {
     Ix i = ix_atom(k->ix, loop);
     if (!i) return;
-    memo_set(k, memo_id(k, KEY_BUF, loop, NULL, 0), (Reg){index, true, k->depth});
+    memo_set(k, memo_id(k, KEY_ATOM, loop, NULL, 0), (Reg){index, true, k->depth});
 }
 MlirBlock kernel_at(Kernel *k, uint32_t depth) {
     MlirBlock was = k->e->block;
@@ -111,28 +113,13 @@ V kernel_dim(Kernel *k, Dim d) {
 }
 static Reg index_reg(Kernel *k, Ix i);
 
-static Reg atom_start(Kernel *k, const AtomInfo *a) {
-    Emit *e = k->e;
-    MlirBlock was = kernel_at(k, 0);
-    V v = frame_scalar(k->frame, a->v);
-    const DtypeInfo *d = &dtype_info[val_array(k->plan->cx, a->v)->dtype];
-    if (d->bits < 64) v = em_cast(e, d->kind == DK_SINT ? "llvm.sext" : "llvm.zext", e->i64, v);
-    V most = frame_dim(k->frame, a->b), zero = em_i64(e, 0);
-    if (d->kind == DK_SINT) {
-        v = em_bin(e, "llvm.intr.smin", v, most);
-        v = em_bin(e, "llvm.intr.smax", v, zero);
-    } else
-        v = em_bin(e, "llvm.intr.umin", v, em_bin(e, "llvm.intr.smax", most, zero));
-    k->e->block = was;
-    return (Reg){v, true, 0};
-}
 static Reg atom_reg(Kernel *k, Atom atom) {
     const AtomInfo *a = atom_at(k->ix, atom);
-    uint32_t id = memo_id(k, KEY_BUF, atom, NULL, 0);
+    uint32_t id = memo_id(k, KEY_ATOM, atom, NULL, 0);
     Reg r;
     if (memo_get(k, id, &r)) return r;
     assert(a->kind != ATOM_LOOP); /* loops are bound */
-    if (a->kind == ATOM_START) return memo_set(k, id, atom_start(k, a));
+    if (a->kind == ATOM_VALUE) return memo_set(k, id, kernel_element(k, &a->value, NULL));
     Reg x = index_reg(k, a->a);
     V d = kernel_dim(k, a->b);
     MlirBlock was = kernel_at(k, x.depth);
@@ -168,55 +155,74 @@ static Reg index_reg(Kernel *k, Ix i) {
 V kernel_index(Kernel *k, Ix i) { return index_reg(k, i).v; }
 uint32_t kernel_depth(Kernel *k, Ix i) { return index_reg(k, i).depth; }
 
-static V lanes_of(Kernel *k, Ix i) {
+/* Do 32 bits hold it? */
+static bool is_short(Kernel *k, Ix i) {
+    int64_t lo, hi;
+    return ix_bounds(k->ix, i, &lo, &hi) && lo > INT32_MIN && hi < INT32_MAX;
+}
+static V resized(Emit *e, V v, MlirType integer) {
+    uint32_t from = mlirIntegerTypeGetWidth(em_elem(v)), to = mlirIntegerTypeGetWidth(integer);
+    if (from == to) return v;
+    return em_cast(e, from < to ? "llvm.sext" : "llvm.trunc", em_vec(e, integer, em_width(v)), v);
+}
+static V splat(Kernel *k, V scalar, MlirType t) {
+    return em_broadcast(k->e, resized(k->e, scalar, t), k->w);
+}
+/* An index in all lanes, of type i64, or of i32 where it is short. */
+static V lanes_of(Kernel *k, Ix i, MlirType t) {
     Emit *e = k->e;
-    if (!k->lane || !ix_uses(k->ix, i, k->lane)) return em_broadcast(e, index_reg(k, i).v, k->w);
+    if (!k->lane || !ix_uses(k->ix, i, k->lane)) return splat(k, index_reg(k, i).v, t);
     const IxExpr x = *ix_at(k->ix, i);
-    V sum = em_broadcast(e, kernel_dim(k, x.c), k->w);
+    V sum = splat(k, kernel_dim(k, x.c), t);
     for (uint32_t n = 0; n < x.n; n++) {
         Atom atom = x.at[n].atom;
         const AtomInfo *a = atom_at(k->ix, atom);
         if (a->kind == ATOM_LOOP && a->into) continue;
         V v;
         if (atom == k->lane) {
-            v = em_broadcast(e, atom_reg(k, atom).v, k->w);
-            if (k->w > 1) v = em_bin(e, "llvm.add", v, em_lanes(e, e->i64, k->w));
+            v = splat(k, atom_reg(k, atom).v, t);
+            if (k->w > 1) v = em_bin(e, "llvm.add", v, em_lanes(e, t, k->w));
         } else if (a->kind == ATOM_DIV || a->kind == ATOM_MOD) {
-            V d = em_broadcast(e, kernel_dim(k, a->b), k->w);
-            v = em_bin(e, a->kind == ATOM_DIV ? "llvm.udiv" : "llvm.urem", lanes_of(k, a->a), d);
-        } else
-            v = em_broadcast(e, atom_reg(k, atom).v, k->w);
+            MlirType in = is_short(k, a->a) && is_short(k, ix_dim(k->ix, a->b)) ? t : e->i64;
+            V d = splat(k, kernel_dim(k, a->b), in);
+            v = em_bin(e, a->kind == ATOM_DIV ? "llvm.udiv" : "llvm.urem", lanes_of(k, a->a, in),
+                       d);
+            v = resized(e, v, t);
+        } else if (a->kind == ATOM_VALUE)
+            v = kernel_vector(k, kernel_element(k, &a->value, &t));
+        else
+            v = splat(k, atom_reg(k, atom).v, t);
         if (x.at[n].coef != 1)
-            v = em_bin(e, "llvm.mul", v, em_broadcast(e, kernel_dim(k, x.at[n].coef), k->w));
+            v = em_bin(e, "llvm.mul", v, splat(k, kernel_dim(k, x.at[n].coef), t));
         sum = em_bin(e, "llvm.add", sum, v);
     }
     return sum;
 }
+/* The same, of the shortest type of the two. */
+static V lane_indices(Kernel *k, Ix i) {
+    return lanes_of(k, i, is_short(k, i) ? k->e->i32 : k->e->i64);
+}
+
 Reg kernel_index_lanes(Kernel *k, Ix i, MlirType integer) {
     Emit *e = k->e;
-    bool narrow = mlirIntegerTypeGetWidth(integer) < 64;
     Reg r;
     if (!k->lane || !ix_uses(k->ix, i, k->lane)) {
         r = index_reg(k, i);
         MlirBlock was = kernel_at(k, r.depth);
-        if (narrow) r.v = em_cast(e, "llvm.trunc", integer, r.v);
+        r.v = resized(e, r.v, integer);
         e->block = was;
         return r;
     }
     bool other;
     Dim coef = ix_coef(k->ix, i, k->lane, &other);
     if (!other && k->w > 1) { /* base + coef · lanes, in the type itself */
-        V base = index_reg(k, i).v;
-        if (narrow) base = em_cast(e, "llvm.trunc", integer, base);
-        V lanes = em_lanes(e, integer, k->w);
-        V c = kernel_dim(k, coef);
-        if (narrow) c = em_cast(e, "llvm.trunc", integer, c);
-        if (coef != 1) lanes = em_bin(e, "llvm.mul", lanes, em_broadcast(e, c, k->w));
-        return (Reg){em_bin(e, "llvm.add", em_broadcast(e, base, k->w), lanes), false, k->depth};
+        V steps = em_lanes(e, integer, k->w);
+        if (coef != 1) steps = em_bin(e, "llvm.mul", steps, splat(k, kernel_dim(k, coef), integer));
+        return (Reg){em_bin(e, "llvm.add", splat(k, index_reg(k, i).v, integer), steps), false,
+                     k->depth};
     }
-    V v = k->w == 1 ? index_reg(k, i).v : lanes_of(k, i);
-    if (narrow) v = em_cast(e, "llvm.trunc", em_vec(e, integer, k->w), v);
-    return (Reg){v, false, k->depth};
+    V v = k->w == 1 ? index_reg(k, i).v : lane_indices(k, i);
+    return (Reg){resized(e, v, integer), false, k->depth};
 }
 
 /* ---- memory */
@@ -387,8 +393,8 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
     } else {
         MlirType vt = em_vec(e, t, k->w);
         V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
-        m = em_gather(e, vt, base, kernel_index_lanes(k, address, e->i64).v, t,
-                      mask.ptr ? mask : ones(k, k->w), none, em_bytes(d));
+        m = em_gather(e, vt, base, lane_indices(k, address), t, mask.ptr ? mask : ones(k, k->w),
+                      none, em_bytes(d));
     }
     return (Reg){em_to_register(e, d, m), false, k->depth};
 }
@@ -413,10 +419,30 @@ void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
             em_store(e, m, p, em_bytes(d));
         return;
     }
-    V p = em_gep(e, base, kernel_index_lanes(k, address, e->i64).v, t);
+    V p = em_gep(e, base, lane_indices(k, address), t);
     V o[3] = {m, p, k->tail.ptr ? k->tail : ones(k, k->w)};
     Attr a = {"alignment", mlirIntegerAttrGet(e->i32, em_bytes(d))};
     em_op(e, "llvm.intr.masked.scatter", 0, NULL, 3, o, 1, &a, 0, NULL);
+}
+
+/* ---- conditions */
+Reg kernel_and(Kernel *k, Reg a, Reg b) {
+    if (k->dry) return a;
+    Reg r = {.uniform = a.uniform && b.uniform, .depth = a.depth > b.depth ? a.depth : b.depth};
+    MlirBlock was = kernel_at(k, r.depth);
+    V x = r.uniform ? a.v : kernel_vector(k, a), y = r.uniform ? b.v : kernel_vector(k, b);
+    r.v = em_bin(k->e, "llvm.and", x, y);
+    k->e->block = was;
+    return r;
+}
+Reg kernel_choose(Kernel *k, Reg c, Reg yes, Reg no) {
+    if (k->dry) return (Reg){0};
+    Reg r = {.uniform = c.uniform && yes.uniform && no.uniform, .depth = k->depth};
+    V s[3] = {c.v, yes.v, no.v};
+    if (!r.uniform)
+        s[0] = kernel_vector(k, c), s[1] = kernel_vector(k, yes), s[2] = kernel_vector(k, no);
+    r.v = em_select(k->e, s[0], s[1], s[2]);
+    return r;
 }
 
 /* ---- equations on registers */

@@ -68,6 +68,8 @@ V kernel_vector(Kernel *, Reg); /* broadcast if uniform */
 /* An index as i64: of lane 0; as a vector of lanes of an integer type. */
 V kernel_index(Kernel *, Ix);
 Reg kernel_index_lanes(Kernel *, Ix, MlirType integer);
+/* An element of an array, clamped: i64, of lane 0; with `integer`, i64 or i32, in all lanes. */
+Reg kernel_element(Kernel *, const IxValue *, const MlirType *integer);
 V kernel_dim(Kernel *, Dim);         /* i64, in the outermost scope */
 uint32_t kernel_depth(Kernel *, Ix); /* of the innermost loop it uses */
 
@@ -110,6 +112,8 @@ Reg reduce_unit(Kernel *, const Eqn *, const Ix *index);
 /* Loads while evaluating under this condition happen in its lanes only; returns what to restore. */
 Reg kernel_guard(Kernel *, Reg condition);
 void kernel_unguard(Kernel *, Reg before);
+Reg kernel_and(Kernel *, Reg, Reg);
+Reg kernel_choose(Kernel *, Reg condition, Reg yes, Reg no);
 /* One elementwise equation on registers of width w. */
 V kernel_point(Kernel *, const Eqn *, const V *x, uint32_t w);
 Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */

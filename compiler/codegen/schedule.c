@@ -128,7 +128,7 @@ static bool collapses(const Look *l, Atom a, Atom b) {
     for (uint32_t i = 0; i < l->addresses.n + l->indices.n; i++) {
         Ix at = i < l->addresses.n ? l->addresses.at[i] : l->indices.at[i - l->addresses.n];
         bool oa, ob;
-        Dim ca = ix_coef(x, at, a, &oa), cb = ix_coef(x, at, b, &ob);
+        Dim ca = ix_coef_outside(x, at, a, &oa), cb = ix_coef_outside(x, at, b, &ob);
         if (oa || ob || ca != dim_mul(l->p->cx->types, cb, extent)) return false;
     }
     return true;

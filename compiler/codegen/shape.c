@@ -1,4 +1,4 @@
-#include "kernel.h"
+#include "gather.h"
 
 /* Index operations: no data moves; the result at an index is an operand at another. pad and
    concatenate read under a condition: outside it nothing is loaded. */
@@ -155,7 +155,7 @@ static Reg index_slice(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
  * equation. */
 Ix index_start(Plan *p, Val start, Dim most) {
     const ValInfo *v = val_info(p->cx, start);
-    if (!v->lit) return ix_start(p->ix, start, most);
+    if (!v->lit) return ix_value(p->ix, (IxValue){.v = start, .most = most});
     int64_t n = v->lit->negative ? 0 : (int64_t)v->lit->i;
     return ix_dim(p->ix, dim_min(p->cx->types, n, most));
 }
@@ -240,24 +240,6 @@ static Reg compare(Kernel *k, Ix i, Dim lo, Dim hi) {
     e->block = was;
     return r;
 }
-static Reg both(Kernel *k, Reg a, Reg b) {
-    if (k->dry) return a;
-    Reg r = {.uniform = a.uniform && b.uniform, .depth = a.depth > b.depth ? a.depth : b.depth};
-    MlirBlock was = kernel_at(k, r.depth);
-    V x = r.uniform ? a.v : kernel_vector(k, a), y = r.uniform ? b.v : kernel_vector(k, b);
-    r.v = em_bin(k->e, "llvm.and", x, y);
-    k->e->block = was;
-    return r;
-}
-static Reg choose(Kernel *k, Reg c, Reg yes, Reg no) {
-    if (k->dry) return (Reg){0};
-    Reg r = {.uniform = c.uniform && yes.uniform && no.uniform, .depth = k->depth};
-    V s[3] = {c.v, yes.v, no.v};
-    if (!r.uniform)
-        s[0] = kernel_vector(k, c), s[1] = kernel_vector(k, yes), s[2] = kernel_vector(k, no);
-    r.v = em_select(k->e, s[0], s[1], s[2]);
-    return r;
-}
 /* x at index i - low (over interior + 1) where that is in x and no gap; else the padding value. */
 static Reg index_pad(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
@@ -274,7 +256,7 @@ static Reg index_pad(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
         at[d] = moved;
         if (when == MAYBE) {
             Reg c = compare(k, moved, 0, span);
-            ok = any ? both(k, ok, c) : c;
+            ok = any ? kernel_and(k, ok, c) : c;
             any = true;
         }
         if (step == 1) continue;
@@ -282,14 +264,14 @@ static Reg index_pad(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
             ix_add(k->ix, moved, ix_scale(k->ix, ix_dim(k->ix, step), 1 << 20)); /* not negative */
         at[d] = ix_sub(k->ix, ix_div(k->ix, up, step), ix_dim(k->ix, 1 << 20));
         Reg c = compare(k, ix_mod(k->ix, up, step), 0, 1);
-        ok = any ? both(k, ok, c) : c;
+        ok = any ? kernel_and(k, ok, c) : c;
         any = true;
     }
     if (!any) return kernel_eval(k, e->in.at[0], at);
     Reg before = kernel_guard(k, ok);
     Reg inside = kernel_eval(k, e->in.at[0], at);
     kernel_unguard(k, before);
-    return choose(k, ok, inside, kernel_eval(k, e->in.at[1], NULL));
+    return kernel_choose(k, ok, inside, kernel_eval(k, e->in.at[1], NULL));
 }
 /* The operand whose part the index is in; a chain of conditions where that varies. */
 static Reg join_at(Kernel *k, const Eqn *e, int64_t axis, bool stack, const Ix *index) {
@@ -313,7 +295,7 @@ static Reg join_at(Kernel *k, const Eqn *e, int64_t axis, bool stack, const Ix *
             Reg c = compare(k, index[axis], start, end), before = kernel_guard(k, c);
             Reg x = kernel_eval(k, e->in.at[i], at);
             kernel_unguard(k, before);
-            r = any ? choose(k, c, x, r) : x;
+            r = any ? kernel_choose(k, c, x, r) : x;
             any = true;
         }
         start = end;

@@ -1,5 +1,6 @@
 /* Gather and scatter: which axes of the operand, of the indices and of the windows meet. The axis
    of the indices that holds one position is the last one. */
+#include "index.h"
 #include "rule.h"
 
 /* How one record names its parts: gather's offset_dims are scatter's update_window_dims. */
@@ -15,7 +16,7 @@ static const Names scatter_names = {"update_window_dims", "inserted_window_dims"
 typedef struct {
     const Names *names;
     const ArrayType *x, *indices; /* operand 0 and 1 */
-    Ints windows, dropped, map, batch, index_batch;
+    IndexNumbers n;
     bool *gone;      /* axes of the operand that no window has: dropped or batch */
     bool *is_window; /* axes of the result of gather, of the updates of scatter */
     uint32_t rank;   /* of that */
@@ -33,13 +34,15 @@ static bool want_sorted(Ctx *cx, const Eqn *e, const char *field, Ints axes) {
     return true;
 }
 
-static bool read_numbers(Ctx *cx, const Eqn *e, Numbers *d) {
+static bool read_numbers(Ctx *cx, const Eqn *e, const Names *f, IndexNumbers *n) {
     const ParamKey k = K_dimension_numbers;
-    const Names *f = d->names;
-    return want_field(cx, e, k, f->windows, &d->windows) &&
-           want_field(cx, e, k, f->dropped, &d->dropped) && want_field(cx, e, k, f->map, &d->map) &&
-           want_field(cx, e, k, f->batch, &d->batch) &&
-           want_field(cx, e, k, f->index_batch, &d->index_batch);
+    return want_field(cx, e, k, f->windows, &n->windows) &&
+           want_field(cx, e, k, f->dropped, &n->dropped) && want_field(cx, e, k, f->map, &n->map) &&
+           want_field(cx, e, k, f->batch, &n->batch) &&
+           want_field(cx, e, k, f->index_batch, &n->index_batch);
+}
+bool index_numbers(Ctx *cx, const Eqn *e, IndexNumbers *n) {
+    return read_numbers(cx, e, e->prim == P_gather ? &gather_names : &scatter_names, n);
 }
 
 /* Axes of the operand: each is in a window, dropped, or batched; the map's are not batched. */
@@ -49,17 +52,18 @@ static bool want_operand_axes(Ctx *cx, const Eqn *e, Numbers *d) {
     uint32_t rank = d->x->rank;
     bool *mapped = arena_new(cx->arena, bool, rank);
     d->gone = arena_new(cx->arena, bool, rank);
-    if (!want_field_axes(cx, e, k, f->dropped, d->dropped, rank, d->gone) ||
-        !want_field_axes(cx, e, k, f->batch, d->batch, rank, d->gone) ||
-        !want_field_axes(cx, e, k, f->map, d->map, rank, mapped) ||
-        !want_field_axes(cx, e, k, f->batch, d->batch, rank, mapped))
+    if (!want_field_axes(cx, e, k, f->dropped, d->n.dropped, rank, d->gone) ||
+        !want_field_axes(cx, e, k, f->batch, d->n.batch, rank, d->gone) ||
+        !want_field_axes(cx, e, k, f->map, d->n.map, rank, mapped) ||
+        !want_field_axes(cx, e, k, f->batch, d->n.batch, rank, mapped))
         return false;
-    return (want_sorted(cx, e, f->dropped, d->dropped) && want_sorted(cx, e, f->batch, d->batch) &&
-            d->windows.n + d->dropped.n + d->batch.n == rank) ||
+    return (want_sorted(cx, e, f->dropped, d->n.dropped) &&
+            want_sorted(cx, e, f->batch, d->n.batch) &&
+            d->n.windows.n + d->n.dropped.n + d->n.batch.n == rank) ||
            diag(cx->diags, param_at(e, k),
                 "%s: dimension_numbers: %s, %s and %s have %u axes, but operand 0 has %u",
                 name_of(cx, e), f->windows, f->dropped, f->batch,
-                d->windows.n + d->dropped.n + d->batch.n, rank);
+                d->n.windows.n + d->n.dropped.n + d->n.batch.n, rank);
 }
 
 /* Axes of the indices: batched ones have the operand's extent; the last one has an entry for each
@@ -68,25 +72,26 @@ static bool want_index_axes(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
     const Names *f = d->names;
     uint32_t last = d->indices->rank - 1;
     bool *marked = arena_new(cx->arena, bool, d->indices->rank);
-    if (d->index_batch.n != d->batch.n)
+    if (d->n.index_batch.n != d->n.batch.n)
         return bad_numbers(cx, e, f->index_batch, "must be as many as operand_batching_dims");
-    if (!want_field_axes(cx, e, K_dimension_numbers, f->index_batch, d->index_batch, last, marked))
+    if (!want_field_axes(cx, e, K_dimension_numbers, f->index_batch, d->n.index_batch, last,
+                         marked))
         return false;
-    for (uint32_t i = 0; i < d->batch.n; i++) {
-        Dim a = d->x->dims[d->batch.at[i]], b = d->indices->dims[d->index_batch.at[i]];
+    for (uint32_t i = 0; i < d->n.batch.n; i++) {
+        Dim a = d->x->dims[d->n.batch.at[i]], b = d->indices->dims[d->n.index_batch.at[i]];
         if (!dims_agree(cx, a, b, operand_at(cx, e, 1)))
             return diag(cx->diags, operand_at(cx, e, 1),
                         "%s: batch axis %lld of the indices, %s, has extent %s, but axis %lld of "
                         "operand 0, %s, has %s",
-                        name_of(cx, e), (long long)d->index_batch.at[i], type_c(cx, in[1]),
-                        dim_c(cx, b), (long long)d->batch.at[i], type_c(cx, in[0]), dim_c(cx, a));
+                        name_of(cx, e), (long long)d->n.index_batch.at[i], type_c(cx, in[1]),
+                        dim_c(cx, b), (long long)d->n.batch.at[i], type_c(cx, in[0]), dim_c(cx, a));
     }
-    return dims_agree(cx, d->indices->dims[last], d->map.n, operand_at(cx, e, 1)) ||
+    return dims_agree(cx, d->indices->dims[last], d->n.map.n, operand_at(cx, e, 1)) ||
            diag(
                cx->diags, param_at(e, K_dimension_numbers),
                "%s: dimension_numbers: %s names %u axes, but the last axis of the indices, %s, has "
                "extent %s",
-               name_of(cx, e), f->map, d->map.n, type_c(cx, in[1]),
+               name_of(cx, e), f->map, d->n.map.n, type_c(cx, in[1]),
                dim_c(cx, d->indices->dims[last]));
 }
 
@@ -104,7 +109,8 @@ static bool want_mode(Ctx *cx, const Eqn *e) {
 
 /* What gather and scatter demand alike; `rank` is that of the array of windows. */
 static bool want_numbers(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
-    if (!want_kind(cx, e, in, 1, OF_INT) || !read_numbers(cx, e, d) || !want_mode(cx, e))
+    if (!want_kind(cx, e, in, 1, OF_INT) || !read_numbers(cx, e, d->names, &d->n) ||
+        !want_mode(cx, e))
         return false;
     d->x = type_at(cx->types, in[0]);
     d->indices = type_at(cx->types, in[1]);
@@ -113,11 +119,11 @@ static bool want_numbers(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
                     "%s: the indices need an axis for the position, but operand 1 is %s",
                     name_of(cx, e), type_c(cx, in[1]));
     if (!want_operand_axes(cx, e, d) || !want_index_axes(cx, e, in, d)) return false;
-    d->rank = d->indices->rank - 1 + d->windows.n;
+    d->rank = d->indices->rank - 1 + d->n.windows.n;
     d->is_window = arena_new(cx->arena, bool, d->rank);
-    return want_field_axes(cx, e, K_dimension_numbers, d->names->windows, d->windows, d->rank,
+    return want_field_axes(cx, e, K_dimension_numbers, d->names->windows, d->n.windows, d->rank,
                            d->is_window) &&
-           want_sorted(cx, e, d->names->windows, d->windows);
+           want_sorted(cx, e, d->names->windows, d->n.windows);
 }
 
 /* Extents of windows: at most the operand's, and 1 where the axis is dropped or batched. */

@@ -1,0 +1,183 @@
+#include "gather.h"
+#include "../typecheck/index.h"
+#include <math.h>
+#include <mlir-c/BuiltinTypes.h>
+#include <stdlib.h>
+
+/* Gather moves no data: the result at an index is the operand at another, some of whose terms are
+   elements of an array. They are clamped, so that nothing outside the operand is read whatever the
+   positions are; where the mode asks for it, what lies outside is replaced afterwards. */
+
+IndexMode index_mode(const Eqn *e) {
+    static const char *const names[] = {"", "CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS", "ONE_HOT"};
+    Str s = param_word(e, K_mode);
+    for (uint32_t i = 1; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]);
+        if (s.n >= n && !memcmp(s.at + s.n - n, names[i], n)) return (IndexMode)i;
+        if (s.n == 1 && s.at[0] == (char)('0' + i)) return (IndexMode)i;
+    }
+    return MODE_NONE;
+}
+/* Are windows of gather that are not inside replaced? Without a mode or with a promise XLA moves
+   them inside. */
+static bool fills(const Eqn *e) {
+    IndexMode m = index_mode(e);
+    return m == MODE_FILL_OR_DROP || m == MODE_ONE_HOT;
+}
+static bool has(Ints s, int64_t v) {
+    each(int64_t, i, s)
+        if (*i == v) return true;
+    return false;
+}
+/* jax takes the positions of such a gather as integers of 32 bits where every extent has fewer
+   (slicing.py, _gather_fill, of 0.10.2). */
+static bool wraps(const Eqn *e, const ArrayType *x) {
+    if (e->prim != P_gather || !fills(e)) return false;
+    for (uint32_t d = 0; d < x->rank; d++)
+        if (!dim_is_const(x->dims[d]) || x->dims[d] > INT32_MAX) return false;
+    return true;
+}
+void window_at(Plan *p, const Eqn *e, const Ix *index, Window *w) {
+    Ctx *cx = p->cx;
+    const ArrayType *x = val_array(cx, e->in.at[0]), *indices = val_array(cx, e->in.at[1]);
+    bool gather = e->prim == P_gather;
+    const ArrayType *y = val_array(cx, gather ? e->out.at[0] : e->in.at[2]);
+    IndexNumbers n;
+    Ix batch[32];
+    Dim most[32];
+    uint32_t nbatch = 0, window = 0;
+    index_numbers(cx, e, &n); /* typecheck has seen them */
+    for (uint32_t d = 0; d < y->rank; d++)
+        if (!has(n.windows, d)) batch[nbatch++] = index[d];
+    for (uint32_t d = 0; d < x->rank; d++) {
+        bool whole = has(n.dropped, d) || has(n.batch, d);
+        int64_t axis = whole ? 0 : n.windows.at[window++];
+        w->operand[d] = whole ? 0 : index[axis];
+        most[d] = dim_sub(cx->types, x->dims[d], whole ? 1 : y->dims[axis]);
+    }
+    for (uint32_t i = 0; i < n.batch.n; i++)
+        w->operand[n.batch.at[i]] = batch[n.index_batch.at[i]];
+    w->n = n.map.n;
+    for (uint32_t i = 0; i < w->n; i++) {
+        memcpy(w->at[i], batch, nbatch * sizeof *batch);
+        w->at[i][nbatch] = ix_dim(p->ix, i);
+        int64_t d = n.map.at[i];
+        w->position[i] = (IxValue){e->in.at[1], indices->rank, w->at[i], most[d], wraps(e, x)};
+        w->operand[d] = ix_add(p->ix, w->operand[d], ix_value(p->ix, w->position[i]));
+    }
+}
+
+/* ---- elements as indices */
+/* Of how many bits they are compared, and with which sign. */
+typedef struct {
+    MlirType type;
+    bool sign;
+} Width;
+static V spread(Kernel *k, Dim d, MlirType t, uint32_t w) {
+    Emit *e = k->e;
+    if (dim_is_const(d)) return em_int(e, em_vec(e, t, w), d);
+    return em_broadcast(e, kernel_dim(k, d), w); /* of 64 bits */
+}
+/* An element widened so that it can be compared with `most`. */
+static V widened(Kernel *k, const IxValue *v, V x, Width *width) {
+    Emit *e = k->e;
+    uint32_t bits = mlirIntegerTypeGetWidth(em_elem(x)), w = em_width(x);
+    width->sign = dtype_info[val_array(k->plan->cx, v->v)->dtype].kind == DK_SINT;
+    bool fits = dim_is_const(v->most) && v->most < INT32_MAX;
+    if (v->wraps && bits == 64) x = em_cast(e, "llvm.trunc", em_vec(e, e->i32, w), x), bits = 32;
+    if (v->wraps && bits == 32) width->sign = true;
+    width->type = fits && bits <= 32 ? e->i32 : e->i64;
+    if (bits < mlirIntegerTypeGetWidth(width->type))
+        x = em_cast(e, width->sign ? "llvm.sext" : "llvm.zext", em_vec(e, width->type, w), x);
+    return x;
+}
+static Reg read_element(Kernel *k, const IxValue *v) {
+    Reg guard = k->guard;
+    uint32_t id = k->guard_id;
+    if (!v->rank) k->guard = (Reg){0}, k->guard_id = 0; /* a scalar is always there */
+    Reg r = kernel_eval(k, v->v, v->at);
+    k->guard = guard, k->guard_id = id;
+    return r;
+}
+Reg kernel_element(Kernel *k, const IxValue *v, const MlirType *integer) {
+    Emit *e = k->e;
+    Width width;
+    Reg r = read_element(k, v);
+    MlirBlock was = kernel_at(k, r.depth);
+    if (!integer && !r.uniform && k->w > 1) r = (Reg){em_extract(e, r.v, 0), true, r.depth};
+    V x = widened(k, v, r.v, &width);
+    uint32_t w = em_width(x);
+    V zero = em_int(e, em_vec(e, width.type, w), 0), most = spread(k, v->most, width.type, w);
+    if (!dim_is_const(v->most)) most = em_bin(e, "llvm.intr.smax", most, zero);
+    if (width.sign) {
+        x = em_bin(e, "llvm.intr.smin", x, most);
+        x = em_bin(e, "llvm.intr.smax", x, zero);
+    } else
+        x = em_bin(e, "llvm.intr.umin", x, most);
+    MlirType want = integer ? *integer : e->i64;
+    uint32_t from = mlirIntegerTypeGetWidth(width.type), to = mlirIntegerTypeGetWidth(want);
+    if (from != to) x = em_cast(e, from < to ? "llvm.zext" : "llvm.trunc", em_vec(e, want, w), x);
+    e->block = was;
+    return (Reg){x, w == 1 && (r.uniform || !integer), r.depth};
+}
+/* 0 ≤ element ≤ most: as unsigned numbers, one comparison. */
+static Reg in_range(Kernel *k, const IxValue *v) {
+    Emit *e = k->e;
+    Width width;
+    Reg r = read_element(k, v);
+    if (k->dry) return r;
+    MlirBlock was = kernel_at(k, r.depth);
+    V x = widened(k, v, r.v, &width);
+    uint32_t w = em_width(x);
+    V most = spread(k, v->most, width.type, w);
+    r.v = em_cmpi(e, "ule", x, most);
+    if (!dim_is_const(v->most) || v->most < 0) {
+        V zero = em_int(e, em_vec(e, width.type, w), 0);
+        r.v = em_bin(e, "llvm.and", r.v, em_cmpi(e, "sge", most, zero));
+    }
+    e->block = was;
+    return r;
+}
+Reg window_inside(Kernel *k, const Window *w) {
+    Reg all = {0};
+    for (uint32_t i = 0; i < w->n; i++) {
+        Reg one = in_range(k, &w->position[i]);
+        all = i ? kernel_and(k, all, one) : one;
+    }
+    return all;
+}
+
+/* ---- gather */
+static double number(Kernel *k, const Value *v) {
+    if (v->kind == V_INT || v->kind == V_BOOL) return (double)v->i;
+    return v->kind == V_FLOAT ? v->f : strtod(str_c(k->plan->arena, v->s), NULL); /* nan, -inf */
+}
+/* What stands in the place of a window that is not inside; where jax prints no value, NaN, the
+   least integer, the largest unsigned one or True (slicing.py, gather, of 0.10.2). */
+static Reg filling(Kernel *k, const Eqn *e) {
+    Dtype d = val_array(k->plan->cx, e->out.at[0])->dtype;
+    const DtypeInfo *t = &dtype_info[d];
+    const Param *p = param_find(e, K_fill_value);
+    const Value *v = p && p->value.kind != V_NONE ? &p->value : NULL;
+    MlirType type = em_register_type(k->e, d);
+    bool zero = !v && index_mode(e) == MODE_ONE_HOT;
+    if (t->kind == DK_FLOAT) {
+        V x = em_float(k->e, type, v ? number(k, v) : zero ? 0 : NAN);
+        return (Reg){em_round(k->e, d, x), true, k->depth};
+    }
+    int64_t i = t->kind == DK_SINT ? (int64_t)(UINT64_MAX << (t->bits - 1)) : -1;
+    if (v && v->kind == V_FLOAT) /* beyond int64 */
+        i = (int64_t)strtoull(str_c(k->plan->arena, v->s), NULL, 10);
+    else if (v)
+        i = (int64_t)number(k, v);
+    if (v && (v->kind == V_INT || v->kind == V_BOOL)) i = v->i;
+    return (Reg){em_int(k->e, type, zero ? 0 : i), true, k->depth};
+}
+Reg index_gather(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+    Window *w = arena_new(k->plan->arena, Window, 1);
+    window_at(k->plan, e, index, w);
+    Reg inside = {0};
+    if (k->dry || fills(e)) inside = window_inside(k, w);
+    Reg x = kernel_eval(k, e->in.at[0], w->operand);
+    return k->dry || !fills(e) ? x : kernel_choose(k, inside, x, filling(k, e));
+}
