@@ -71,6 +71,11 @@ SETS(save_temps, o->save_temps, true)
 SETS(version, version, true)
 SETS(help, help, true)
 
+TAKES(threefry_partitionable) {
+    bool yes = !strcasecmp(v, "true") || !strcmp(v, "1"), no = !strcasecmp(v, "false") || !strcmp(v, "0");
+    r->o->threefry_original = no;
+    return yes || no || wrong("--threefry-partitionable=%s: it is true or false", v);
+}
 TAKES(name) {
     if (!cname_valid(str(v)) || cname_keyword(str(v)))
         return wrong("--name: '%s' is not a name that C and C++ can use", v);

@@ -201,3 +201,8 @@ Jaxpr *b_inner_end(Builder *b, Inner *i, uint32_t n, const Val *out) {
     b->eqns = i->outer;
     return j;
 }
+Vals b_while(Builder *b, Jaxpr *condition, uint32_t nc, Jaxpr *body, uint32_t nb, uint32_t n, const Val *in) {
+    Param p[4] = {p_jaxpr(K_body_jaxpr, body), p_int(K_body_nconsts, nb), p_jaxpr(K_cond_jaxpr, condition),
+                  p_int(K_cond_nconsts, nc)};
+    return build_many(b, P_while, n, in, 4, p, n - nc - nb, NULL);
+}
