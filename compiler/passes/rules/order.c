@@ -169,5 +169,5 @@ bool expand_approx_top_k(Builder *b, const Eqn *e, Val *out) {
     int64_t axis = param_int(e, K_reduction_dimension, -1);
     const ArrayType *y = val_array(b->cx, e->out.at[0]);
     if (axis < 0) axis += y->rank;
-    return first(b, e, out, axis, y->dims[axis], param_int(e, K_is_max_k, 1), true);
+    return first(b, e, out, axis, y->dims[axis], param_bool(e, K_is_max_k), true);
 }

@@ -78,13 +78,24 @@ static void each_element(Builder *b, Jaxpr *j, const Val *in, uint32_t rank, con
     Vals y = scan(b, j, 0, size, j->in.n, flat);
     for (uint32_t i = 0; i < j->out.n; i++) out[i] = b_reshape(b, y.at[i], rank, dims);
 }
+/* Axes of extent 1: XLA takes the initial value for the neutral one then. */
+static bool drop_axes(Builder *b, const Eqn *e, const bool *gone, Val *out) {
+    const ArrayType *t = b_type(b, e->in.at[0]);
+    Dim shape[32];
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (!gone[i]) shape[rank++] = t->dims[i];
+    for (uint32_t i = 0; i < e->out.n; i++) out[i] = b_reshape(b, e->in.at[i], rank, shape);
+    return true;
+}
 bool expand_reduce(Builder *b, const Eqn *e, Val *out) {
     Jaxpr *j = param_jaxpr(e, K_jaxpr);
     Ints axes = param_ints(e, K_dimensions);
     uint32_t n = e->out.n, rank = b_type(b, e->in.at[0])->rank, nkept = 0, nreduced = 0;
+    bool gone[32] = {0}, nothing = true;
+    each(int64_t, a, axes) gone[*a] = true, nothing &= b_type(b, e->in.at[0])->dims[*a] == 1;
+    if (nothing) return drop_axes(b, e, gone, out);
     if (combine_all(b, e, j, axes, out)) return true;
-    bool gone[32] = {0};
-    each(int64_t, a, axes) gone[*a] = true;
     int64_t permutation[32];
     Dim shape[33], length = 1; /* the scanned axis, then those that are kept */
     for (uint32_t i = 0; i < rank; i++) {
