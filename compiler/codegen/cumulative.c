@@ -1,7 +1,7 @@
 #include "kernel.h"
 #include "point.h"
 
-/* cumsum, cumprod, cummax, cummin along one axis. Where that is the innermost one, vectors run
+/* cumsum, cumprod, cummax, cummin, cumlogsumexp along one axis. Where that is the innermost one, vectors run
    along it: the prefixes of a vector in log2(w) shifts, then the carry of the vectors before; else
    vectors run along the innermost axis, and one carry per lane goes along the other. `reverse` goes
    from the end: suffixes, and the carry is the first lane. */
@@ -23,7 +23,12 @@ static Atom axis_of(Kernel *k, const Eqn *e) {
     step_index(k->plan, k->step, e->out.at[0], index, &row);
     return ix_at(k->ix, index[param_int(e, K_axis, 0)])->at[0].atom;
 }
-static V combine(const Cum *c, V a, V b) { return point_combine(c->k->e, c->e->prim, c->d, a, b); }
+static V combine(const Cum *c, V a, V b) {
+    Emit *e = c->k->e;
+    if (c->e->prim == P_cumlogsumexp)
+        return em_round(e, c->d, kernel_stdlib(c->k, "logaddexp", c->d, (V[]){a, b}, 2, em_width(a)));
+    return point_combine(e, c->e->prim, c->d, a, b);
+}
 static V operand(const Cum *c) {
     Kernel *k = c->k;
     Ix index[32];

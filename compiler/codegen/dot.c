@@ -102,12 +102,12 @@ static bool exact(Dtype from, Dtype to) {
     if (t->kind == DK_FLOAT) return t->bits >= 32 && f->bits < t->bits;
     return f->kind == t->kind && f->bits < t->bits;
 }
-/* What lies in memory under index operations and exact conversions; 0: something is computed. */
-static Val leaf(Plan *p, Val v) {
+/* What is not virtual under index operations and exact conversions; 0: something is computed. */
+static Val under(Plan *p, Val v) {
     for (uint32_t depth = 0; depth < 100; depth++) {
         if (val_info(p->cx, v)->lit) return 0;
         const Info *info = plan_info(p, v);
-        if (info->class != VAL_VIRTUAL) return info->class != VAL_SCALAR && info->buf ? v : 0;
+        if (info->class != VAL_VIRTUAL) return info->class != VAL_SCALAR ? v : 0;
         switch (info->e->prim) {
         case P_transpose:
         case P_reshape:
@@ -117,6 +117,8 @@ static Val leaf(Plan *p, Val v) {
         case P_slice:
         case P_rev:
         case P_dynamic_slice:
+        case P_windows:
+        case P_stored:
             break;
         case P_convert_element_type:
             if (exact(val_array(p->cx, info->e->in.at[0])->dtype, val_array(p->cx, v)->dtype))
@@ -128,6 +130,12 @@ static Val leaf(Plan *p, Val v) {
         v = info->e->in.at[0];
     }
     return 0;
+}
+bool dot_reads_in_place(Plan *p, Val v) { return under(p, v) != 0; }
+/* The same where it lies in memory. */
+static Val leaf(Plan *p, Val v) {
+    Val x = under(p, v);
+    return x && plan_info(p, x)->buf ? x : 0;
 }
 typedef struct {
     Ix address;

@@ -46,6 +46,8 @@ typedef struct Dot {
 
 /* Decides how the operands are read; schedules copies of those that must be copied. */
 void dot_plan(Plan *, Body *, Step *);
+/* Can an operand be read in place, once what it comes from lies in memory? */
+bool dot_reads_in_place(Plan *, Val);
 /* The addresses of both operands over the step's loops, for collapsing them. */
 void dot_addresses(Plan *, const Step *, Ix address[2]);
 /* Tiles and units, once the step's loops are final. */

@@ -363,7 +363,7 @@ static const struct {
     [P_reduce_max] = {point_max, ID_LEAST}, [P_cummax] = {point_max, ID_LEAST},
     [P_reduce_min] = {point_min, ID_MOST},  [P_cummin] = {point_min, ID_MOST},
     [P_reduce_and] = {point_and, ID_ONES},  [P_reduce_or] = {point_or, ID_ZERO},
-    [P_reduce_xor] = {point_xor, ID_ZERO},
+    [P_reduce_xor] = {point_xor, ID_ZERO},  [P_cumlogsumexp] = {NULL, ID_LEAST},
 };
 /* NaN wins, and of -0 and +0 either: on the way from a to the result are one maximum and one
    selection, where the exact order of zeros takes twice the time. */

@@ -285,7 +285,8 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     info->e = e;
     info->cost = total_cost(p, e);
     latest_step(p, b, e, e->in.n, &leaves);
-    if (p->fuse && info->cost <= VIRTUAL_COST && leaves <= 1) {
+    bool cheap = e->prim == P_stored ? dot_reads_in_place(p, e->in.at[0]) : info->cost <= VIRTUAL_COST && leaves <= 1;
+    if (p->fuse && cheap) {
         info->class = VAL_VIRTUAL;
         return;
     }

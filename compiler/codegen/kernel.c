@@ -525,6 +525,10 @@ static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
     k->in_stdlib--;
     return env[j->out.at[0] - lo];
 }
+V kernel_stdlib(Kernel *k, const char *name, Dtype d, const V *x, uint32_t n, uint32_t w) {
+    Str file = str_format(k->plan->arena, "%s_%s", name, d == DT_f64 ? "f64" : "f32");
+    return stdlib_call(k, file.at, x, n, w);
+}
 V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     Ctx *cx = k->plan->cx;
     Dtype in = val_array(cx, e->in.at[e->in.n > 1 && (e->prim == P_select_n || e->prim == P_clamp)])
@@ -543,9 +547,7 @@ V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
         Point p = {.in = d, .out = out, .k = k};
         f[i] = d == out ? x[i] : point_rule[P_convert_element_type](k->e, &p, &x[i]);
     }
-    const char *suffix = out == DT_f64 ? "f64" : "f32";
-    Str name = str_format(k->plan->arena, "%s_%s", prim_name[e->prim], suffix);
-    return em_round(k->e, out, stdlib_call(k, name.at, f, e->in.n, w));
+    return em_round(k->e, out, kernel_stdlib(k, prim_name[e->prim], out, f, e->in.n, w));
 }
 
 /* The index of operand `i`: none for a scalar, 0 along an axis of extent 1 that stretches. */

@@ -116,6 +116,8 @@ Reg kernel_and(Kernel *, Reg, Reg);
 Reg kernel_choose(Kernel *, Reg condition, Reg yes, Reg no);
 /* One elementwise equation on registers of width w. */
 V kernel_point(Kernel *, const Eqn *, const V *x, uint32_t w);
+/* A program of stdlib for registers of f64 or, for every other type, f32. */
+V kernel_stdlib(Kernel *, const char *name, Dtype, const V *x, uint32_t n, uint32_t w);
 Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
 
 /* ---- one kernel of the plan: units lo … hi of its outermost range, which units() counts */

@@ -151,6 +151,19 @@ static Reg index_slice(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     }
     return kernel_eval(k, e->in.at[0], at);
 }
+static Reg index_windows(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+    const ArrayType *x = type_in(k, e, 0);
+    Ints axes = param_ints(e, K_axes), strides = param_ints(e, K_window_strides);
+    Dims dilation = param_dims(e, K_window_dilation);
+    Ix at[32];
+    memcpy(at, index, x->rank * sizeof *at);
+    for (uint32_t i = 0; i < axes.n; i++) {
+        Ix *a = &at[axes.at[i]];
+        Ix within_window = ix_scale(k->ix, index[x->rank + i], dilation.at[i]);
+        *a = ix_add(k->ix, ix_scale(k->ix, *a, strides.at[i]), within_window);
+    }
+    return kernel_eval(k, e->in.at[0], at);
+}
 /* A start is clamped to [0, most]; jax adds the extent to negative ones before it prints the
  * equation. */
 Ix index_start(Plan *p, Val start, Dim most) {

@@ -180,6 +180,60 @@ Vals b_call(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
     }
     return vals_rewrite(&map, j->out);
 }
+static bool elementwise(const Jaxpr *j) {
+    each(Eqn, e, j->eqns)
+        if (prim_lower[e->prim] != LOWER_POINT && prim_lower[e->prim] != LOWER_STDLIB) return false;
+    return true;
+}
+/* Equation by equation, on whole arrays. */
+static Vals map_equations(Builder *b, const Jaxpr *j, const Val *in, const ArrayType *like) {
+    ValMap map = {.cx = b->cx};
+    for (uint32_t i = 0; i < j->in.n; i++) valmap_put(&map, j->in.at[i], in[i]);
+    each(Eqn, e, j->eqns) {
+        Vals x = vals_rewrite(&map, e->in);
+        bool arrays = false;
+        for (uint32_t i = 0; i < x.n; i++) arrays |= b_type(b, x.at[i])->rank > 0;
+        for (uint32_t i = 0; i < x.n && arrays; i++)
+            if (!b_type(b, x.at[i])->rank) x.at[i] = b_full(b, x.at[i], like->rank, like->dims);
+        Vals y = build_many(b, e->prim, x.n, x.at, e->params.n, e->params.at, e->out.n, NULL);
+        if (b->failed) return y;
+        for (uint32_t i = 0; i < e->out.n; i++) valmap_put(&map, e->out.at[i], y.at[i]);
+    }
+    Vals out = vals_rewrite(&map, j->out);
+    for (uint32_t i = 0; i < out.n; i++)
+        if (!b_type(b, out.at[i])->rank) out.at[i] = b_full(b, out.at[i], like->rank, like->dims);
+    return out;
+}
+/* Element by element, in a loop. */
+static Vals map_elements(Builder *b, const Jaxpr *j, const Val *in, const ArrayType *like) {
+    Dim size = 1;
+    Val *flat = arena_new(b->cx->arena, Val, j->in.n + 1);
+    for (uint32_t i = 0; i < like->rank; i++) size = dim_mul(b_types(b), size, like->dims[i]);
+    for (uint32_t i = 0; i < j->in.n; i++) flat[i] = b_reshape(b, in[i], 1, &size);
+    Vals y = b_scan(b, (Jaxpr *)j, 0, 0, size, j->in.n, flat);
+    for (uint32_t i = 0; i < j->out.n; i++) y.at[i] = b_reshape(b, y.at[i], like->rank, like->dims);
+    return y;
+}
+Vals b_map(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
+    Vals none = {arena_new(b->cx->arena, Val, j->out.n + 1), j->out.n};
+    for (uint32_t i = 0; i < n; i++) b->failed |= in[i] == 0;
+    if (b->failed) return none;
+    const ArrayType like = *b_type(b, in[0]);
+    if (elementwise(j)) return map_equations(b, j, in, &like);
+    return like.rank ? map_elements(b, j, in, &like) : b_call(b, j, n, in);
+}
+Prim b_reduction(Prim p) {
+    switch (p) {
+    case P_add: return P_reduce_sum;
+    case P_mul: return P_reduce_prod;
+    case P_max: return P_reduce_max;
+    case P_min: return P_reduce_min;
+    case P_and: return P_reduce_and;
+    case P_or: return P_reduce_or;
+    case P_xor: return P_reduce_xor;
+    default: return P_none;
+    }
+}
 Vals b_runtime(Builder *b, const char *name, uint32_t nsizes, const Dim *sizes, uint32_t n, const Val *in, uint32_t nout,
                const Type *types) {
     Param p[2] = {p_word(K_name, name), p_dims(b, K_sizes, nsizes, sizes)};
@@ -205,4 +259,10 @@ Vals b_while(Builder *b, Jaxpr *condition, uint32_t nc, Jaxpr *body, uint32_t nb
     Param p[4] = {p_jaxpr(K_body_jaxpr, body), p_int(K_body_nconsts, nb), p_jaxpr(K_cond_jaxpr, condition),
                   p_int(K_cond_nconsts, nc)};
     return build_many(b, P_while, n, in, 4, p, n - nc - nb, NULL);
+}
+Vals b_scan(Builder *b, Jaxpr *body, uint32_t consts, uint32_t carries, Dim length, uint32_t n, const Val *in) {
+    Param p[] = {p_jaxpr(K_jaxpr, body),       {.key = K_length, .value = {.kind = V_DIM, .dim = length}},
+                 p_int(K_num_carry, carries), p_int(K_num_consts, consts),
+                 p_bool(K_reverse, false),    p_int(K_unroll, 1)};
+    return build_many(b, P_scan, n, in, sizeof p / sizeof *p, p, body->out.n, NULL);
 }

@@ -68,6 +68,10 @@ Val b_reduce(Builder *, Prim, Val, uint32_t n, const int64_t *axes); /* reduce_s
 Val b_dot(Builder *, Val, Val, Ints lhs_contracting, Ints rhs_contracting, Ints lhs_batch, Ints rhs_batch, Dtype preferred);
 /* The results of a program for these operands: its equations, copied. */
 Vals b_call(Builder *, const Jaxpr *, uint32_t n, const Val *in);
+/* The results of a program of scalars for every element of arrays of one shape. */
+Vals b_map(Builder *, const Jaxpr *, uint32_t n, const Val *in);
+/* The reduction that an operation of two operands is the step of; P_none for others. */
+Prim b_reduction(Prim);
 /* A call of C code of the runtime, jaxcc_rt_<name>: rt.h. */
 Vals b_runtime(Builder *, const char *name, uint32_t nsizes, const Dim *sizes, uint32_t n, const Val *in, uint32_t nout,
                const Type *types);
@@ -82,6 +86,9 @@ Jaxpr *b_inner_end(Builder *, Inner *, uint32_t n, const Val *out);
 /* while: the constants of the condition, of the body, the carry; its last values. */
 Vals b_while(Builder *, Jaxpr *condition, uint32_t condition_consts, Jaxpr *body, uint32_t body_consts, uint32_t n,
              const Val *in);
+
+/* scan: constants, carry, scanned arrays; the last carry, stacked results. */
+Vals b_scan(Builder *, Jaxpr *body, uint32_t consts, uint32_t carries, Dim length, uint32_t n, const Val *in);
 
 /* ---- rules: the EXPAND rows of prims.def, in passes/rules/. Writes what `e` becomes, its results into out[e->out.n];
    what it writes is expanded in its turn. False after a diagnostic. */

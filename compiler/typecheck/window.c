@@ -67,6 +67,31 @@ static bool count_windows(Ctx *cx, const Eqn *e, const Windows *w, uint32_t i, D
     return true;
 }
 
+/* ---- what passes write */
+
+/* The windows along `axes`, which follow the axes of the result. */
+bool type_windows(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want(cx, e, 1, 1) || !want_param(cx, e, K_window_dimensions)) return false;
+    const ArrayType *x = type_at(cx->types, in[0]);
+    Ints axes = param_ints(e, K_axes);
+    bool *marked = arena_new(cx->arena, bool, x->rank + 1);
+    Windows w = {.rank = axes.n, .padding = arena_new(cx->arena, Dim, 2 * axes.n + 1)};
+    if (!want_axes(cx, e, K_axes, axes, x->rank, marked) ||
+        !read_list(cx, e, K_window_dimensions, w.rank, 0, &w.window) ||
+        !read_list(cx, e, K_window_strides, w.rank, 1, &w.stride) ||
+        !read_list(cx, e, K_window_dilation, w.rank, 1, &w.window_dilation))
+        return false;
+    Dim *dims = arena_new(cx->arena, Dim, x->rank + axes.n + 1);
+    memcpy(dims, x->dims, x->rank * sizeof *dims);
+    for (uint32_t i = 0; i < axes.n; i++) {
+        uint32_t axis = (uint32_t)axes.at[i];
+        if (!count_windows(cx, e, &w, i, x->dims[axis], &dims[axis])) return false;
+        dims[x->rank + i] = w.window[i];
+    }
+    out[0] = type_of(cx->types, x->dtype, x->rank + axes.n, dims);
+    return true;
+}
+
 /* ---- reductions */
 
 static bool read_windows(Ctx *cx, const Eqn *e, uint32_t rank, Windows *w) {

@@ -1,0 +1,310 @@
+/* Reductions over windows: the windows become axes, which are reduced. Padding is what the reduction does not change. */
+#include "window.h"
+#include "../../typecheck/rule.h"
+#include <math.h>
+
+/* ---- windows */
+void read_extents(const Eqn *e, ParamKey k, uint32_t n, Dim otherwise, Dim *out) {
+    const Param *p = param_find(e, k);
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = otherwise;
+        if (p && p->value.kind == V_DIMS && i < p->value.dims.n) out[i] = p->value.dims.at[i];
+        if (p && p->value.kind == V_INTS && i < p->value.ints.n) out[i] = p->value.ints.at[i];
+    }
+}
+static bool read_windows(Builder *b, const Eqn *e, uint32_t rank, Windows *w) {
+    Dim padding[2 * MOST_AXES];
+    if (2 * rank > MOST_AXES)
+        return diag(b->cx->diags, e->span, "%s of %u axes is not supported yet", prim_name[e->prim], rank);
+    w->rank = rank;
+    read_extents(e, K_window_dimensions, rank, 1, w->window);
+    read_extents(e, K_window_strides, rank, 1, w->stride);
+    read_extents(e, K_window_dilation, rank, 1, w->dilation);
+    read_extents(e, K_base_dilation, rank, 1, w->base);
+    read_extents(e, K_padding, 2 * rank, 0, padding);
+    for (uint32_t i = 0; i < rank; i++) w->low[i] = padding[2 * i], w->high[i] = padding[2 * i + 1];
+    return true;
+}
+Val b_spread_out(Builder *b, Val x, const Windows *w, Val value) {
+    Dim config[3 * MOST_AXES];
+    for (uint32_t i = 0; i < w->rank; i++) {
+        Dim *c = &config[3 * i];
+        c[0] = w->low[i], c[1] = w->high[i], c[2] = dim_sub(b_types(b), w->base[i], 1);
+    }
+    return b_pad(b, x, value, config);
+}
+Val b_windows(Builder *b, Val x, const Windows *w, uint32_t n, const int64_t *axes) {
+    Dim window[MOST_AXES], dilation[MOST_AXES];
+    int64_t stride[MOST_AXES];
+    if (b->failed || !n) return x;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t a = (uint32_t)axes[i];
+        window[i] = w->window[a], dilation[i] = w->dilation[a], stride[i] = w->stride[a];
+    }
+    Param p[4] = {p_ints(b, K_axes, n, axes), p_dims(b, K_window_dilation, n, dilation),
+                  p_dims(b, K_window_dimensions, n, window), p_ints(b, K_window_strides, n, stride)};
+    return build(b, P_windows, 1, &x, 4, p);
+}
+Val b_place(Builder *b, Val v, uint32_t rank, const Dim *dims, const int64_t *axes) {
+    int64_t order[MOST_AXES], to[MOST_AXES];
+    if (b->failed || !v) return 0;
+    uint32_t n = b_type(b, v)->rank, m = 0;
+    for (uint32_t a = 0; a < rank; a++)
+        for (uint32_t i = 0; i < n; i++)
+            if (axes[i] == a) to[m] = a, order[m++] = i;
+    v = b_transpose(b, v, order);
+    return n == rank ? v : b_broadcast(b, v, rank, dims, to);
+}
+/* The axes along which windows are more than one element at every place. */
+static uint32_t moving(const Windows *w, int64_t *axes) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->rank; i++)
+        if (w->window[i] != 1 || w->stride[i] != 1) axes[n++] = i;
+    return n;
+}
+static bool spread_out(const Windows *w) {
+    bool any = false;
+    for (uint32_t i = 0; i < w->rank; i++) any |= w->low[i] != 0 || w->high[i] != 0 || w->base[i] != 1;
+    return any;
+}
+
+/* ---- reductions with a primitive of their own */
+/* The value that the reduction does not change. */
+static Val identity(Builder *b, Prim reduce, Dtype d) {
+    const DtypeInfo *t = &dtype_info[d];
+    bool most = reduce == P_reduce_min, ones = reduce == P_reduce_and;
+    if (reduce == P_reduce_sum || reduce == P_reduce_or || reduce == P_reduce_xor) return b_number(b, d, 0);
+    if (reduce == P_reduce_prod) return b_number(b, d, 1);
+    if (t->kind == DK_FLOAT || t->kind == DK_COMPLEX)
+        return b_number(b, d, most ? (double)INFINITY : -(double)INFINITY);
+    if (t->kind == DK_BOOL) return b_number(b, d, most || ones);
+    if (t->kind == DK_UINT) return most || ones ? b1(b, P_not, b_int(b, d, 0)) : b_int(b, d, 0);
+    Val least = b_int(b, d, (int64_t)((uint64_t)-1 << (t->bits - 1)));
+    return ones ? b_int(b, d, -1) : most ? b1(b, P_not, least) : least;
+}
+static Val reduce_windows(Builder *b, Prim reduce, Val x, const Windows *w) {
+    int64_t axes[MOST_AXES], last[MOST_AXES];
+    uint32_t n = moving(w, axes);
+    x = b_spread_out(b, x, w, identity(b, reduce, b_type(b, x)->dtype));
+    for (uint32_t i = 0; i < n; i++) last[i] = w->rank + i;
+    return b_reduce(b, reduce, b_windows(b, x, w, n, axes), n, last);
+}
+static bool expand_reduction(Builder *b, const Eqn *e, Prim reduce, Val *out) {
+    Windows w;
+    if (!read_windows(b, e, b_type(b, e->in.at[0])->rank, &w)) return false;
+    out[0] = reduce_windows(b, reduce, e->in.at[0], &w);
+    return true;
+}
+bool expand_reduce_window_sum(Builder *b, const Eqn *e, Val *out) { return expand_reduction(b, e, P_reduce_sum, out); }
+bool expand_reduce_window_max(Builder *b, const Eqn *e, Val *out) { return expand_reduction(b, e, P_reduce_max, out); }
+bool expand_reduce_window_min(Builder *b, const Eqn *e, Val *out) { return expand_reduction(b, e, P_reduce_min, out); }
+
+/* ---- any combination: position after position of all windows at once, in row-major order. Where an element is not in the
+   array, XLA leaves what it has so far as it is. */
+enum { WRITTEN_OUT = 32 };
+/* acc[nacc] with the next element x[n] of each window, which is at `position`, becomes out[nacc]. */
+typedef void Combine(Builder *, void *user, Val position, const Val *acc, const Val *x, Val *out);
+typedef struct {
+    uint32_t n, nacc, naxes;
+    Val x[MOST_AXES]; /* as windows; so is `there`: true where there is an element; 0: everywhere */
+    Val there;
+    int64_t axes[MOST_AXES];
+    Dim window[MOST_AXES], positions; /* of each axis; of all */
+    Combine *combine;
+    void *user;
+} Fold;
+
+/* The elements at one position of all windows; `at` has the positions along the axes of the windows. */
+static Val element(Builder *b, Val v, uint32_t naxes, const Val *at) {
+    if (b->failed || !v) return 0;
+    const ArrayType *t = b_type(b, v);
+    uint32_t rank = t->rank - naxes;
+    Val in[MOST_AXES + 1] = {v};
+    Dim sizes[MOST_AXES];
+    for (uint32_t i = 0; i < t->rank; i++) {
+        in[1 + i] = i < rank ? b_int(b, DT_i32, 0) : at[i - rank];
+        sizes[i] = i < rank ? t->dims[i] : 1;
+    }
+    Val y = build(b, P_dynamic_slice, 1 + t->rank, in, 1, (Param[]){p_dims(b, K_slice_sizes, t->rank, sizes)});
+    return b_reshape(b, y, rank, t->dims);
+}
+static void step(Builder *b, const Fold *f, Val position, const Val *at, const Val *acc, const Val *xs, Val there, Val *out) {
+    Val x[MOST_AXES];
+    for (uint32_t i = 0; i < f->n; i++) x[i] = element(b, xs[i], f->naxes, at);
+    f->combine(b, f->user, position, acc, x, out);
+    Val c = there ? element(b, there, f->naxes, at) : 0;
+    for (uint32_t i = 0; c && i < f->nacc; i++) out[i] = b_select(b, c, acc[i], out[i]);
+}
+/* The digits of a position, the last axis fastest. */
+static void digits(Builder *b, const Fold *f, Val position, Val *at) {
+    for (uint32_t i = f->naxes; i-- > 0;) {
+        Val n = b_dim(b, DT_i32, f->window[i]);
+        at[i] = b2(b, P_rem, position, n);
+        position = b2(b, P_div, position, n);
+    }
+}
+static void fold_in_loop(Builder *b, const Fold *f, Val *acc) {
+    Val in[3 * MOST_AXES], out[MOST_AXES + 1], at[MOST_AXES];
+    Type types[3 * MOST_AXES];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->n; i++) in[n++] = f->x[i];
+    if (f->there) in[n++] = f->there;
+    uint32_t consts = n;
+    in[n++] = b_int(b, DT_i32, 0);
+    for (uint32_t i = 0; i < f->nacc; i++) in[n++] = acc[i];
+    for (uint32_t i = 0; i < n; i++) b->failed |= !in[i];
+    if (b->failed) return;
+    for (uint32_t i = 0; i < n; i++) types[i] = val_type(b->cx, in[i]);
+    Inner inner = b_inner(b, n, types);
+    const Val *v = inner.in.at;
+    digits(b, f, v[consts], at);
+    step(b, f, v[consts], at, v + consts + 1, v, f->there ? v[f->n] : 0, out + 1);
+    out[0] = b2(b, P_add, v[consts], b_int(b, DT_i32, 1));
+    Jaxpr *j = b_inner_end(b, &inner, 1 + f->nacc, out);
+    Vals y = b_scan(b, j, consts, 1 + f->nacc, f->positions, n, in);
+    for (uint32_t i = 0; i < f->nacc; i++) acc[i] = y.at[1 + i];
+}
+/* acc: the scalars to begin with, then the results. */
+static void fold(Builder *b, uint32_t n, const Val *x, const Windows *w, Val *acc, uint32_t nacc, Combine *combine,
+                 void *user) {
+    Fold f = {.n = n, .nacc = nacc, .combine = combine, .user = user, .positions = 1};
+    f.naxes = moving(w, f.axes);
+    for (uint32_t i = 0; i < f.naxes; i++) {
+        f.window[i] = w->window[f.axes[i]];
+        f.positions = dim_mul(b_types(b), f.positions, f.window[i]);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        Val none = b_number(b, b_type(b, x[i])->dtype, 0);
+        f.x[i] = b_windows(b, b_spread_out(b, x[i], w, none), w, f.naxes, f.axes);
+    }
+    if (spread_out(w)) {
+        const ArrayType *t = b_type(b, x[0]);
+        Val all = b_full(b, b_number(b, DT_bool, 1), t->rank, t->dims);
+        f.there = b_windows(b, b_spread_out(b, all, w, b_number(b, DT_bool, 0)), w, f.naxes, f.axes);
+    }
+    if (b->failed) return;
+    const ArrayType *t = b_type(b, f.x[0]);
+    for (uint32_t i = 0; i < nacc; i++) acc[i] = b_full(b, acc[i], t->rank - f.naxes, t->dims);
+    if (!dim_is_const(f.positions) || f.positions > WRITTEN_OUT) {
+        fold_in_loop(b, &f, acc);
+        return;
+    }
+    for (Dim k = 0; k < f.positions; k++) {
+        Val at[MOST_AXES], next[MOST_AXES];
+        Dim rest = k;
+        for (uint32_t i = f.naxes; i-- > 0;) at[i] = b_int(b, DT_i32, rest % f.window[i]), rest /= f.window[i];
+        step(b, &f, b_int(b, DT_i32, k), at, acc, f.x, f.there, next);
+        memcpy(acc, next, nacc * sizeof *acc);
+    }
+}
+
+/* ---- reduce_window with a program */
+/* The reduction that a program of two scalars is the step of; P_none. */
+static Prim reduction_of(const Jaxpr *j) {
+    if (j->in.n != 2 || j->out.n != 1 || j->eqns.n != 1) return P_none;
+    const Eqn *e = &j->eqns.at[0];
+    if (e->in.n != 2 || e->out.at[0] != j->out.at[0]) return P_none;
+    bool same = e->in.at[0] == j->in.at[0] && e->in.at[1] == j->in.at[1];
+    bool swapped = e->in.at[0] == j->in.at[1] && e->in.at[1] == j->in.at[0];
+    return same || swapped ? b_reduction(e->prim) : P_none;
+}
+static void combine_program(Builder *b, void *user, Val position, const Val *acc, const Val *x, Val *out) {
+    const Jaxpr *j = user;
+    Val in[2 * MOST_AXES];
+    memcpy(in, acc, j->out.n * sizeof *in);
+    memcpy(in + j->out.n, x, j->out.n * sizeof *in);
+    Vals y = b_map(b, j, j->in.n, in);
+    memcpy(out, y.at, j->out.n * sizeof *out);
+}
+bool expand_reduce_window(Builder *b, const Eqn *e, Val *out) {
+    Windows w;
+    Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    uint32_t n = e->in.n / 2;
+    if (!read_windows(b, e, b_type(b, e->in.at[0])->rank, &w)) return false;
+    if (n > MOST_AXES / 2)
+        return diag(b->cx->diags, e->span, "reduce_window of %u arrays is not supported yet", n);
+    Prim reduce = reduction_of(j);
+    if (reduce) {
+        Val y = reduce_windows(b, reduce, e->in.at[0], &w);
+        out[0] = b2(b, j->eqns.at[0].prim, e->in.at[1], y);
+        return true;
+    }
+    memcpy(out, e->in.at + n, n * sizeof *out);
+    fold(b, n, e->in.at, &w, out, n, combine_program, j);
+    return true;
+}
+
+/* ---- the chosen place of each window: the first one that no later one displaces */
+/* ge or le; P_none after a diagnostic. */
+static Prim select_prim(Builder *b, const Eqn *e) {
+    const Param *p = param_find(e, K_select_prim);
+    Prim prim = p && (p->value.kind == V_WORD || p->value.kind == V_STR) ? prim_named(p->value.s) : P_none;
+    if (prim == P_ge || prim == P_le) return prim;
+    diag(b->cx->diags, e->span, "%s: select_prim is neither ge nor le", prim_name[e->prim]);
+    return P_none;
+}
+static void combine_chosen(Builder *b, void *user, Val position, const Val *acc, const Val *x, Val *out) {
+    Val keeps = b2(b, *(Prim *)user, acc[0], x[0]);
+    for (uint32_t i = 0; i < 2; i++) out[i] = b_select(b, keeps, x[i], acc[i]);
+}
+/* Tangents, operand. */
+bool expand_select_and_gather_add(Builder *b, const Eqn *e, Val *out) {
+    Windows w;
+    Prim prim = select_prim(b, e);
+    Dtype d = b_type(b, e->in.at[1])->dtype;
+    if (!prim || !read_windows(b, e, b_type(b, e->in.at[1])->rank, &w)) return false;
+    Val worst = b_float(b, d, prim == P_ge ? -(double)INFINITY : (double)INFINITY);
+    Val x[2] = {e->in.at[1], e->in.at[0]}, acc[2] = {worst, b_number(b, d, 0)};
+    fold(b, 2, x, &w, acc, 2, combine_chosen, &prim);
+    out[0] = acc[1];
+    return true;
+}
+/* The place that a window chooses, as the position within it; all positions of the windows count. */
+static void combine_place(Builder *b, void *user, Val position, const Val *acc, const Val *x, Val *out) {
+    if (b->failed || !acc[1]) return;
+    const ArrayType *t = b_type(b, acc[1]);
+    Val keeps = b2(b, *(Prim *)user, acc[0], x[0]);
+    out[0] = b_select(b, keeps, x[0], acc[0]);
+    out[1] = b_select(b, keeps, b_full(b, position, t->rank, t->dims), acc[1]);
+}
+/* Source, operand. JAX pads the operand first, with what is chosen in windows of nothing else. The windows that hold an
+   element are, seen from there, a window too: over the source with gaps between its elements, backwards. */
+bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
+    Windows w, back;
+    Types *ts = b_types(b);
+    Prim prim = select_prim(b, e);
+    Val source = e->in.at[0], x = e->in.at[1];
+    const ArrayType *t = b_type(b, x), *s = b_type(b, source);
+    if (!prim || !read_windows(b, e, t->rank, &w)) return false;
+    Val worst = identity(b, prim == P_ge ? P_reduce_max : P_reduce_min, t->dtype);
+    Val acc[2] = {worst, b_int(b, DT_i32, 0)};
+    x = b_spread_out(b, x, &w, worst);
+    for (uint32_t i = 0; i < w.rank; i++) {
+        Dim last = dim_sub(ts, w.window[i], 1), from = dim_sub(ts, last, w.low[i]);
+        Dim gaps = s->dims[i] == 0 ? 0 : dim_add(ts, dim_mul(ts, dim_sub(ts, s->dims[i], 1), w.stride[i]), 1);
+        back.window[i] = w.window[i], back.stride[i] = back.dilation[i] = 1, back.base[i] = w.stride[i];
+        back.low[i] = from;
+        back.high[i] = dim_sub(ts, dim_sub(ts, dim_add(ts, t->dims[i], last), from), gaps);
+        w.low[i] = w.high[i] = 0;
+    }
+    back.rank = w.rank;
+    fold(b, 1, &x, &w, acc, 2, combine_place, &prim);
+    /* position by position: the last one of the window is the first of those that hold the element */
+    int64_t axes[MOST_AXES], last[MOST_AXES], to[MOST_AXES];
+    uint32_t n = moving(&back, axes);
+    Dim window[MOST_AXES], positions = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        window[i] = back.window[axes[i]];
+        positions = dim_mul(ts, positions, window[i]);
+        last[i] = to[i] = w.rank + i;
+    }
+    Val places = b_windows(b, b_spread_out(b, acc[1], &back, b_int(b, DT_i32, -1)), &back, n, axes);
+    Val terms = b_windows(b, b_spread_out(b, source, &back, b_number(b, t->dtype, 0)), &back, n, axes);
+    Val place = b_rev(b, b_iota(b, DT_i32, 1, &positions, 0), 0);
+    if (b->failed) return false;
+    const ArrayType *all = b_type(b, terms);
+    place = b_broadcast(b, b_reshape(b, place, n, window), all->rank, all->dims, to);
+    terms = b_select(b, b2(b, P_eq, places, place), b_full_like(b, terms, 0), terms);
+    out[0] = b_reduce(b, P_reduce_sum, terms, n, last);
+    return true;
+}

@@ -1,0 +1,24 @@
+/* How windows move over an array, for the rules of reductions over windows and of convolutions. */
+#ifndef JAXCC_WINDOW_H
+#define JAXCC_WINDOW_H
+#include "../build.h"
+
+enum { MOST_AXES = 32 };
+/* By axis; 1, and no padding, where the equation says nothing. The elements of the array come to stand `base` apart, with
+   low and high more (negative: fewer) around them. */
+typedef struct {
+    uint32_t rank;
+    Dim window[MOST_AXES], stride[MOST_AXES], dilation[MOST_AXES], base[MOST_AXES], low[MOST_AXES], high[MOST_AXES];
+} Windows;
+
+/* The list of a parameter, of n entries; `otherwise` in all of them where it is left out. */
+void read_extents(const Eqn *, ParamKey, uint32_t n, Dim otherwise, Dim *out);
+/* x as the windows find it: its elements apart, and `value` around and between them. */
+Val b_spread_out(Builder *, Val x, const Windows *, Val value);
+/* The windows of what b_spread_out gave, along the n axes that are listed: the axes of the result are those of x, then one of
+   each window. */
+Val b_windows(Builder *, Val x, const Windows *, uint32_t n, const int64_t *axes);
+/* v's axis i becomes axis axes[i] of an array of these extents, the axes in any order. */
+Val b_place(Builder *, Val v, uint32_t rank, const Dim *dims, const int64_t *axes);
+
+#endif
