@@ -144,12 +144,9 @@ static bool same_jaxpr(Compare *c, const Jaxpr *a, const Jaxpr *b) {
     for (uint32_t i = 0; i < a->eqns.n; i++)
         if (!same_eqn(c, &a->eqns.at[i], &b->eqns.at[i])) return false;
     if (a->out.n != b->out.n) return differ(c, "another number of results", a->span);
-    for (uint32_t i = 0; i < a->out.n; i++) {
-        bool dropped = str_is(val_info(c->cx, a->out.at[i])->name, "_");
-        if (!dropped &&
-            !same_val(c, a->out.at[i], b->out.at[i], a->out_at ? a->out_at[i] : a->span))
+    for (uint32_t i = 0; i < a->out.n; i++)
+        if (!same_val(c, a->out.at[i], b->out.at[i], a->out_at ? a->out_at[i] : a->span))
             return false;
-    }
     return str_eq(a->effects, b->effects) || differ(c, "other effects", a->span);
 }
 

@@ -28,6 +28,7 @@ typedef struct {
     Span span;
     const Lit *lit;   /* a literal; NULL for a variable */
     const void *data; /* the elements, where they are known at compile time (--consts); NULL otherwise */
+    bool used;        /* of a variable called `_`: the text uses it all the same */
 } ValInfo;
 
 /* ---- parameters */
@@ -210,8 +211,8 @@ ParamKey param_similar(Str); /* for "did you mean": K_other when nothing is near
 /* Prints in today's spelling, what the parser reads again; typed where types are known. */
 void jaxpr_print(const Ctx *, const Jaxpr *, Text *);
 
-/* The same program but for the names of values, spans and what a result called `_` is: what printing and reading again
-   must give. On a difference `*why` (may be NULL) says the first one. */
+/* The same program but for the names of values and spans: what printing and reading again must give. On a difference
+   `*why` (may be NULL) says the first one. */
 bool jaxpr_equal(const Ctx *, const Jaxpr *, const Jaxpr *, Str *why);
 
 #endif

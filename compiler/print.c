@@ -202,22 +202,18 @@ static void keep_name(Printer *p, uint32_t scope, Val v) {
     p->names[v] = name;
 }
 
-/* `_` stays where it is the only one or only a result of the jaxpr, as JAX prints it (rule 6.4). */
+/* `_` is what nobody uses; where a value called so is used, which of them is meant would be a riddle (rule 6.4). */
 static void name_unders(Printer *p, const Jaxpr *j) {
-    uint32_t n = 0;
-    each(const Eqn, e, j->eqns)
-        for (uint32_t i = 0; i < e->out.n; i++)
-            n += str_is(val_info(p->cx, e->out.at[i])->name, "_");
-    for (uint32_t i = 0; i < j->in.n; i++)
-        n += str_is(val_info(p->cx, j->in.at[i])->name, "_");
-    each(const Eqn, e, j->eqns)
-        for (uint32_t i = 0; i < e->out.n; i++)
-            if (str_is(val_info(p->cx, e->out.at[i])->name, "_")) p->names[e->out.at[i]] = S("_");
     for (uint32_t i = 0; i < j->in.n; i++)
         if (str_is(val_info(p->cx, j->in.at[i])->name, "_")) p->names[j->in.at[i]] = S("_");
     each(const Eqn, e, j->eqns)
-        for (uint32_t i = 0; i < e->in.n && n > 1; i++)
+        for (uint32_t i = 0; i < e->out.n; i++)
+            if (str_is(val_info(p->cx, e->out.at[i])->name, "_")) p->names[e->out.at[i]] = S("_");
+    each(const Eqn, e, j->eqns)
+        for (uint32_t i = 0; i < e->in.n; i++)
             if (str_is(p->names[e->in.at[i]], "_")) p->names[e->in.at[i]] = S("");
+    for (uint32_t i = 0; i < j->out.n; i++)
+        if (str_is(p->names[j->out.at[i]], "_")) p->names[j->out.at[i]] = S("");
 }
 
 static void name_vals(Printer *p, uint32_t scope, const Vals *vals, bool keep) {
@@ -489,7 +485,17 @@ static bool holds_jaxprs(const Value *v) {
     return false;
 }
 
-/* On one line if it fits there and nothing in it is a jaxpr, else a line for each. */
+/* Does a `<` stay open in it? The reader takes all up to its `>`, or the end of the line, as one value. */
+static bool leaves_open(const Value *v) {
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < v->s.n; i++) {
+        depth += v->s.at[i] == '<';
+        depth -= v->s.at[i] == '>' && depth;
+    }
+    return depth;
+}
+
+/* On one line if it fits there and what is in it ends there, else a line for each. */
 static void put_params(Printer *p, const Eqn *e, uint32_t indent) {
     enum { WIDTH = 100 };
     uint32_t n;
@@ -497,7 +503,7 @@ static void put_params(Printer *p, const Eqn *e, uint32_t indent) {
     bool lines = false;
     if (n == 0) return;
     for (uint32_t i = 0; i < n; i++)
-        lines |= holds_jaxprs(&list[i]->value);
+        lines |= holds_jaxprs(&list[i]->value) || leaves_open(&list[i]->value);
     uint32_t start = p->out->n;
     text_put(p->out, S("["));
     for (uint32_t i = 0; i < n; i++) {

@@ -4,6 +4,11 @@
 
 static const Use *uses_from(const Parser *p, uint32_t n) { return p->uses.at + p->uses.n - n; }
 
+/* Which variable is meant is settled: one called `_` is used. */
+static void mark_used(const Parser *p, Vals vals) {
+    each(Val, v, vals) val_info(p->cx, *v)->used = true;
+}
+
 static Vals vals_of(Parser *p, const Use *from, uint32_t n) {
     Vals v = {arena_new(p->arena, Val, n), n};
     for (uint32_t i = 0; i < n; i++)
@@ -157,6 +162,7 @@ void eqn_apply(Parser *p, uint32_t nresults, Apply a) {
     if (n) e.whole = span_to(e.whole, e.in_at[n - 1]);
     p->uses.n -= n + nresults;
     pick_unders(p, &e);
+    mark_used(p, e.in);
     Scope *s = scope_now(p);
     s->first_result = s->end_result = 0;
     dialect_add(p, e);
@@ -239,13 +245,36 @@ uint32_t ref_index(Parser *p, Terminal t) {
     return p->uses.n - uses;
 }
 
+/* The same but for blanks. */
+static bool same_text(Str a, Str b) {
+    uint32_t i = 0, k = 0;
+    for (;; i++, k++) {
+        while (i < a.n && strchr(" \t\r\n", a.at[i])) i++;
+        while (k < b.n && strchr(" \t\r\n", b.at[k])) k++;
+        if (i == a.n || k == b.n) return i == a.n && k == b.n;
+        if (a.at[i] != b.at[k]) return false;
+    }
+}
+
+/* The second ref of a swap, which says the same as the first: it is left out. */
+static void drop_second(Parser *p, uint32_t mark, uint32_t n) {
+    const Value *first = &p->values.at[mark], *again = first + 1;
+    const Use *u = uses_from(p, n);
+    bool same = p->values.n - mark - 1 == first->list.n;
+    for (uint32_t i = 0; same && i < first->list.n; i++) {
+        Span a = first->list.at[i].span, b = again[i].span;
+        same = same_text((Str){p->text.at + a.at, a.n}, (Str){p->text.at + b.at, b.n});
+    }
+    if (!same || u[-(int)n].val != u->val)
+        diag(p->cx->diags, u->at, "a swap writes the ref that it reads, with the same indices");
+    p->values.n = mark + 1;
+}
+
 uint32_t ref_end(Parser *p, uint32_t n) {
-    uint32_t mark =
-        scope_now(p)
-            ->values; /* of a swap, the second ref says the same as the first: it is left out */
+    uint32_t mark = scope_now(p)->values;
     uint32_t count = p->values.n - mark;
     bool second = count && p->values.at[mark].kind == V_LIST && p->values.at[mark].open == 0;
-    if (second) return p->values.n = mark + 1, n;
+    if (second) return drop_second(p, mark, n), n;
     Value v = {.kind = V_LIST, .list = {arena_new(p->arena, Value, count), count}};
     if (count) memcpy(v.list.at, p->values.at + mark, count * sizeof(Value));
     p->values.n = mark;
@@ -253,9 +282,10 @@ uint32_t ref_end(Parser *p, uint32_t n) {
     return n;
 }
 
-void eqn_ref(Parser *p, Prim prim, Span span, uint32_t nresults, uint32_t nref, bool twice) {
+void eqn_ref(Parser *p, Prim prim, Span span, uint32_t nresults, uint32_t nref,
+             uint32_t nagain) {
     bool stores = prim != P_get;
-    uint32_t ref_at = nresults, n = nref + stores, height = nresults + nref * (1 + twice) + stores;
+    uint32_t ref_at = nresults, n = nref + stores, height = nresults + nref + nagain + stores;
     const Use *u = uses_from(p, height);
     Use *in = arena_new(p->arena, Use, n); /* ref, value, indices */
     in[0] = u[ref_at];
@@ -266,6 +296,7 @@ void eqn_ref(Parser *p, Prim prim, Span span, uint32_t nresults, uint32_t nref, 
         .prim = prim, .span = span, .whole = span_to(span_to(u[0].at, span), u[height - 1].at)};
     e.in = vals_of(p, in, n);
     e.in_at = spans_of(p, in, n);
+    mark_used(p, e.in);
     e.out = vals_of(p, u, nresults);
     if (prim == P_swap && !nresults) { /* a store drops the old value */
         Val v = val_new(p->cx, 0, span);
@@ -303,6 +334,7 @@ Jaxpr *jaxpr_end(Parser *p, uint32_t nresults, Terminal effects, uint32_t close)
     j->span = toks_span(p, s->open, close + 1);
     j->out = vals_of(p, uses_from(p, nresults), nresults);
     j->out_at = spans_of(p, uses_from(p, nresults), nresults);
+    mark_used(p, j->out);
     if (effects.end > effects.at) {
         Span text = toks_span(p, effects.at + 1, effects.end);
         j->effects = (Str){p->text.at + text.at, text.n};

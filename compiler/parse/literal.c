@@ -171,7 +171,8 @@ static bool int_fits(const Lit *lit, Dtype d) {
 
 /* Gives the literal the kind of its element type; false where its value is not of it. */
 static bool fit(const Parser *p, uint32_t from, uint32_t to, Lit *lit, Dtype d, bool huge) {
-    if (lit->kind == LIT_ARRAY || lit->kind == LIT_FLOAT0 || d == DT_opaque) return true;
+    if (lit->kind == LIT_ARRAY || d == DT_opaque) return d != DT_unit && d != DT_tok;
+    if (lit->kind == LIT_FLOAT0) return d == DT_float0;
     bool real = lit->kind == LIT_INT || lit->kind == LIT_FLOAT || lit->kind == LIT_BOOL;
     double value = lit->kind == LIT_BOOL ? (double)lit->i : lit->re;
     switch (dtype_info[d].kind) {
@@ -190,7 +191,7 @@ static bool fit(const Parser *p, uint32_t from, uint32_t to, Lit *lit, Dtype d, 
         if (names_infinity(p, from, to)) return true;
         return !(fabs(lit->re) > largest(d) || fabs(lit->im) > largest(d));
     default:
-        return true;
+        return false;
     }
 }
 

@@ -148,6 +148,17 @@ static bool fold_pair(Parser *p, const Value *from, const Value *to, char open, 
     return true;
 }
 
+/* Jaxprs, and names of jaxprs, without commas. */
+static Value fold_row(Parser *p, const Value *from, const Value *to, Span span) {
+    for (const Value *i = from; i < to; i++)
+        if (i->kind != V_JAXPR && i->kind != V_WORD) {
+            diag(p->cx->diags, i->span, "unexpected '%.*s' beside a jaxpr",
+                 i->span.n < 40 ? (int)i->span.n : 40, p->text.at + i->span.at);
+            break;
+        }
+    return list_of(p, 0, from, (uint32_t)(to - from), span);
+}
+
 static Value fold(Parser *p, const Value *from, const Value *to, char open) {
     Value v;
     Span span = span_of(from, to);
@@ -160,7 +171,7 @@ static Value fold(Parser *p, const Value *from, const Value *to, char open) {
     }
     if (fold_name(p, from, to, &v) || fold_pair(p, from, to, open, &v)) return v;
     for (const Value *i = from; i < to; i++)
-        if (has_jaxpr(i)) return list_of(p, 0, from, (uint32_t)(to - from), span);
+        if (has_jaxpr(i)) return fold_row(p, from, to, span);
     return slice_value(p, span);
 }
 
@@ -177,7 +188,10 @@ static Value fold_bracket(Parser *p, uint32_t mark, char open, Span span, bool *
         bool comma = i < end && is_op(i, ',');
         *commas += comma;
         if (i < end && !comma && !(all_jaxprs && i > from)) continue;
-        if (i > from) push(p->arena, &parts, fold(p, from, i, open));
+        if (i > from)
+            push(p->arena, &parts, fold(p, from, i, open));
+        else if (comma)
+            diag(p->cx->diags, i->span, "unexpected ','");
         from = comma ? i + 1 : i;
     }
     *trailing = end > items && is_op(end - 1, ',');

@@ -98,10 +98,10 @@ eqn_opt: %empty
          };
 eqn: results EQ apply { eqn_apply(p, $1, $3); }
    | apply { eqn_apply(p, 0, $1); }
-   | binders ARROW ref { eqn_ref(p, P_get, span(p, $2), $1, $3, false); }
-   | binders COMMA ref ARROW ref COMMA atom { eqn_ref(p, P_swap, span(p, $4), $1, $3, true); }
-   | ref ARROW atom { eqn_ref(p, P_swap, span(p, $2), 0, $1, false); }
-   | ref PLUSEQ atom { eqn_ref(p, P_addupdate, span(p, $2), 0, $1, false); };
+   | binders ARROW ref { eqn_ref(p, P_get, span(p, $2), $1, $3, 0); }
+   | binders COMMA ref ARROW ref COMMA atom { eqn_ref(p, P_swap, span(p, $4), $1, $3, $5); }
+   | ref ARROW atom { eqn_ref(p, P_swap, span(p, $2), 0, $1, 0); }
+   | ref PLUSEQ atom { eqn_ref(p, P_addupdate, span(p, $2), 0, $1, 0); };
 results: binders { $$ = $1; results_end(p, $1); } | LPAR binders RPAR { $$ = $2; results_end(p, $2); };
 binders: binder { $$ = 1; } | binders binder { $$ = $1 + 1; };
 apply: prim params atoms tail {

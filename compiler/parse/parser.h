@@ -246,9 +246,9 @@ void head_end(Parser *);
 void prim_begin(Parser *, Terminal);
 void results_end(Parser *, uint32_t n);
 void eqn_apply(Parser *, uint32_t nresults, Apply);
-/* get, swap, addupdate: the results; `nref` uses for the ref and its indices, as many again where
-   `twice`; then the value to store. */
-void eqn_ref(Parser *, Prim, Span, uint32_t nresults, uint32_t nref, bool twice);
+/* get, swap, addupdate: the results; `nref` uses for the ref and its indices, `nagain` for the one
+   that a swap reads, which must be the same; then the value to store. */
+void eqn_ref(Parser *, Prim, Span, uint32_t nresults, uint32_t nref, uint32_t nagain);
 /* Reads [index] or {view}; gives the number of operands in it. */
 uint32_t ref_index(Parser *, Terminal);
 /* The indices of a ref, that has `n` uses, become one value; gives n. */

@@ -547,7 +547,7 @@ static int read_param(Parser *p, Frame *f) {
     if (t->flags & LINE_FIRST) f->angle = 0;
     bool first = p->pos == f->open + 1 || t->flags & AFTER_BLANK;
     if (f->angle == 0 && first && t->kind == T_NAME && next->kind == '=' &&
-        tok_sticks(p, p->pos + 1))
+        tok_sticks(p, p->pos + 1) && tok(p, p->pos + 2)->kind != '=')
         return take(p, TK_KEY, 2);
     if (t->kind == '<') f->angle++;
     if (t->kind == '>' && f->angle) f->angle--;

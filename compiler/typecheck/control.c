@@ -86,8 +86,8 @@ static Jaxpr *call_body(const Eqn *e) {
     return NULL;
 }
 
-/* The body's results. One called `_` is dropped by the caller and not compared: JAX names it after
-   a result that nobody uses, and its type may be another. */
+/* The body's results. One that the caller drops, `_`, is not compared: JAX names the body's result
+   `_` too, and which variable of that name it is the text does not say. */
 bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Jaxpr *j = call_body(e);
     if (!j) return diag(cx->diags, e->span, "%s needs the parameter 'jaxpr'", name_of(cx, e));
@@ -99,7 +99,8 @@ bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!enter_nested(cx, e, &b, in) || !want_results(cx, e, j->out.n)) return false;
     for (uint32_t i = 0; i < j->out.n; i++) {
         Type t = outer_type(cx, e, &b, result_type(cx, j, i, out[i]));
-        bool dropped = str_is(val_info(cx, j->out.at[i])->name, "_");
+        const ValInfo *result = val_info(cx, e->out.at[i]);
+        bool dropped = str_is(result->name, "_") && !result->used;
         if (!dropped || !out[i]) out[i] = t;
     }
     return true;
