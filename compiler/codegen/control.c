@@ -159,6 +159,7 @@ static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand
     in->borrowed = c->kind == CARRY_FIXED;
     if (c->kind == CARRY_FIXED) return;
     c->next = slot(p, NULL, false);
+    c->next->before = c->current;
     body->out_slots[out] = c->next;
 }
 /* May the next value be written over the current one? If every step that reads the current one runs

@@ -531,6 +531,8 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     switch (how) {
     case LOWER_CALL:
     case LOWER_EXPAND:
+    case LOWER_SAME:
+    case LOWER_STATE:
     case LOWER_NONE:
         return diag(p->cx->diags, e->span, "primitive '%s' is not supported yet",
                     prim_name[e->prim]);
@@ -590,6 +592,8 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
         step_store(p, b->steps.at[info->step - 1], v, want, 0, NULL, DT_none);
         return;
     }
+    bool in_place = want->before && info->class == VAL_STORED && info->buf && info->buf->number == want->before->number;
+    if (in_place) return;
     bool later =
         want->kind == BUF_OUT && p->computed[want->k]; /* its size is not known before v is */
     bool movable = !info->borrowed && !later && info->buf && info->buf->kind == BUF_WORK &&

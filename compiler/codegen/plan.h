@@ -20,6 +20,7 @@ typedef struct Buf {
     uint32_t k;            /* IN, OUT: position; SLOT: 1 if it may be written in place */
     bool written;          /* SLOT: it is */
     struct Buf *behind[3]; /* SLOT: what it may point at */
+    struct Buf *before;    /* SLOT of a carry's next value: that of its current one */
     Val v;                 /* CONST: whose data */
     Dim bytes, offset;
     uint32_t first, last; /* WORK: live in [first, last], positions of the schedule */
