@@ -42,7 +42,7 @@ static bool type_ok(Plan *p, Val v, Span at) {
 }
 static bool eqn_ok(Plan *p, const Eqn *e) {
     Lower how = prim_lower[e->prim];
-    if (how == LOWER_NONE || how == LOWER_CALL)
+    if (how == LOWER_NONE || how == LOWER_CALL || how == LOWER_STATE)
         return diag(p->cx->diags, e->span, "primitive '%s' is not supported yet",
                     prim_name[e->prim]);
     each(Val, v, e->in)

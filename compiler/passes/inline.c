@@ -1,7 +1,7 @@
 /* Calls become their bodies: jit, remat, custom_jvp_call and so on, and a cond whose index is a
    literal. Bodies are inlined bottom-up and remembered, so that a body called in many places is
-   worked on once; each call then gets a copy with values of its own. An optimization_barrier is its
-   operands.
+   worked on once; each call then gets a copy with values of its own. What gives its operands back
+   (SAME in prims.def) goes.
 
    Functions that call functions twice grow as 2^depth: the program that comes out has a limit. */
 #include "rewrite.h"
@@ -43,13 +43,13 @@ static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
             return false;
         for (uint32_t i = 0; i < e->out.n; i++)
             valmap_put(&in->map, e->out.at[i], valmap_get(&in->map, body->out.at[i]));
+    } else if (prim_lower[e->prim] == LOWER_SAME) {
+        for (uint32_t i = 0; i < e->out.n; i++)
+            valmap_put(&in->map, e->out.at[i], valmap_get(&in->map, e->in.at[i]));
     } else if (prim_lower[e->prim] != LOWER_CALL) {
         Eqn new = eqn_rewrite(&in->map, e, inline_jaxpr, in);
         if (in->failed || !nested_ok(in->cx, &new)) return false;
         push(in->cx->arena, to, new);
-    } else if (e->prim == P_optimization_barrier && e->in.n == e->out.n) {
-        for (uint32_t i = 0; i < e->out.n; i++)
-            valmap_put(&in->map, e->out.at[i], valmap_get(&in->map, e->in.at[i]));
     } else {
         return diag(in->cx->diags, e->span, "primitive '%s' is not supported yet",
                     prim_name[e->prim]);

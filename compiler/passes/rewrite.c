@@ -1,4 +1,5 @@
 #include "rewrite.h"
+#include "../typecheck/rule.h"
 
 const uint8_t prim_lower[NPRIMS] = {
 #define POINT(f) LOWER_POINT
@@ -15,6 +16,8 @@ const uint8_t prim_lower[NPRIMS] = {
 #define CALL LOWER_CALL
 #define EXPAND(f) LOWER_EXPAND
 #define RUNTIME LOWER_RUNTIME
+#define SAME LOWER_SAME
+#define STATE(f) LOWER_STATE
 #define NONE LOWER_NONE
 #define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
 #include "../prims.def"
@@ -215,14 +218,31 @@ static const Jaxpr *cond_branch(const ValMap *map, const Eqn *e) {
     return branches.at[i < branches.n ? i : branches.n - 1];
 }
 
+/* custom_linear_solve[const_lengths=…(matvec=, vecmat=, solve=, …) jaxprs=…(…, solve={…}, …)]: the solver takes its constants,
+   then the right-hand sides, which are what the lengths do not count. */
+static const Jaxpr *solver(const ValMap *map, const Eqn *e, Vals *in) {
+    const Param *jaxprs = param_find(e, K_jaxprs), *lengths = param_find(e, K_const_lengths);
+    if (!jaxprs || !lengths) return NULL;
+    static const char *const fields[4] = {"matvec", "vecmat", "solve", "transpose_solve"};
+    uint32_t length[4], all = 0;
+    for (uint32_t i = 0; i < 4; i++) all += length[i] = (uint32_t)value_field(&lengths->value, fields[i])->i;
+    uint32_t n = e->in.n - all;
+    *in = (Vals){arena_new(map->cx->arena, Val, length[2] + n + 1), length[2] + n};
+    for (uint32_t i = 0; i < in->n; i++)
+        in->at[i] = e->in.at[i < length[2] ? length[0] + length[1] + i : all + i - length[2]];
+    return value_jaxpr(&jaxprs->value, "solve");
+}
+
 const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in) {
     static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr, K_call, K_callee, K_fwd_jaxpr};
     const Jaxpr *j = NULL;
     *in = e->in;
-    if (prim_lower[e->prim] == LOWER_CALL)
+    if (prim_lower[e->prim] == LOWER_CALL) {
         for (unsigned i = 0; i < sizeof keys / sizeof *keys && !j; i++)
             j = param_jaxpr(e, keys[i]);
-    else if (prim_lower[e->prim] == LOWER_COND && (j = cond_branch(map, e)))
+        if (!j) j = solver(map, e, in);
+    }
+    if (prim_lower[e->prim] == LOWER_COND && (j = cond_branch(map, e)))
         *in = (Vals){e->in.at + 1, e->in.n - 1};
     return j && j->in.n == in->n && j->out.n == e->out.n ? j : NULL;
 }

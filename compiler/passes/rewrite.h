@@ -19,7 +19,9 @@ typedef enum {
     LOWER_SCAN,
     LOWER_EXPAND,
     LOWER_RUNTIME,
-    LOWER_CALL
+    LOWER_CALL,
+    LOWER_SAME,
+    LOWER_STATE
 } Lower;
 extern const uint8_t prim_lower[NPRIMS];
 
@@ -73,8 +75,8 @@ void add_consts(Arena *, Consts *, Vals);
 /* `j` with other equations and results. */
 Jaxpr *jaxpr_with(Ctx *, const Jaxpr *, Eqns, Vals out);
 
-/* The jaxpr that `e` is nothing but a call of, and its operands: of a call-like primitive, or of a
-   cond whose index `map` makes a literal. NULL for any other equation. */
+/* The jaxpr that `e` is nothing but a call of, and its operands: of a call-like primitive, the solver of a
+   custom_linear_solve, or the branch of a cond whose index `map` makes a literal. NULL for any other equation. */
 const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in);
 /* Whether `e` does more than compute its results, itself; sub-programs not counted. */
 bool eqn_impure(const Ctx *, const Eqn *);

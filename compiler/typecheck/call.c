@@ -30,15 +30,6 @@ bool type_reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* ---- custom_linear_solve */
 
-/* The program in a field; NULL where it is None. A field may hold programs that it names first: the
-   last one is meant. */
-static Jaxpr *field_jaxpr(const Value *record, const char *field) {
-    const Value *v = value_field(record, field);
-    while (v && v->kind == V_LIST && v->list.n)
-        v = &v->list.at[v->list.n - 1];
-    return v && v->kind == V_JAXPR ? v->jaxpr : NULL;
-}
-
 static bool want_lengths(Ctx *cx, const Eqn *e, const char *const fields[4], uint32_t lengths[4]) {
     const Value *record = &param_find(e, K_const_lengths)->value;
     uint64_t sum = 0;
@@ -66,9 +57,9 @@ bool type_custom_linear_solve(Ctx *cx, const Eqn *e, const Type *in, Type *out) 
     for (unsigned i = 0; i < 4; i++)
         consts += lengths[i];
     uint32_t n = e->in.n - consts;
-    Jaxpr *solve = field_jaxpr(&param_find(e, K_jaxprs)->value, "solve");
+    Jaxpr *solve = value_jaxpr(&param_find(e, K_jaxprs)->value, "solve");
     for (unsigned k = 0; k < 4; at += lengths[k++]) {
-        Jaxpr *j = field_jaxpr(&param_find(e, K_jaxprs)->value, fields[k]);
+        Jaxpr *j = value_jaxpr(&param_find(e, K_jaxprs)->value, fields[k]);
         if (!j) continue;
         Type *takes = arena_new(cx->arena, Type, (size_t)lengths[k] + n);
         if (lengths[k]) memcpy(takes, in + at, lengths[k] * sizeof *takes);

@@ -10,7 +10,8 @@ Span jaxpr_at(const Eqn *e, const Jaxpr *j) { return j->span.n ? j->span : e->sp
 static Type without_leading(Ctx *cx, Type t) {
     const ArrayType *a = type_at(cx->types, t);
     if (!a->rank) return t;
-    return type_of(cx->types, a->dtype, a->rank - 1, a->dims + 1);
+    Type part = type_of(cx->types, a->dtype, a->rank - 1, a->dims + 1);
+    return type_is_ref(cx, t) ? type_with_extra(cx->types, part, type_extra(cx->types, t)) : part;
 }
 
 static bool input_disagrees(Ctx *cx, const Eqn *e, const Nested *b, uint32_t i, Type has,

@@ -154,6 +154,13 @@ const Value *value_field(const Value *record, const char *field) {
     return NULL;
 }
 
+Jaxpr *value_jaxpr(const Value *record, const char *field) {
+    const Value *v = value_field(record, field);
+    while (v && v->kind == V_LIST && v->list.n)
+        v = &v->list.at[v->list.n - 1];
+    return v && v->kind == V_JAXPR ? v->jaxpr : NULL;
+}
+
 /* range(from, to): the numbers between; false for what names no axes. */
 static bool expand_range(Ctx *cx, Ints *ints) {
     enum { MOST = 1000 };

@@ -54,6 +54,8 @@ bool want_param_dtype(Ctx *, const Eqn *, ParamKey, Dtype *);
 bool want_int(Ctx *, const Eqn *, ParamKey, int64_t least, int64_t *);
 /* A field of a record; NULL where it has none. */
 const Value *value_field(const Value *record, const char *field);
+/* The program in a field; NULL where it is None. A field may hold programs that it names first: the last one is meant. */
+Jaxpr *value_jaxpr(const Value *record, const char *field);
 /* The integers of a field of the record that the parameter holds; none where it is left out. */
 bool want_field(Ctx *, const Eqn *, ParamKey, const char *field, Ints *);
 /* The field holds different axes; marks them in `marked[rank]`. */
@@ -92,6 +94,10 @@ bool shapes_meet(Ctx *, const Eqn *, const Type *in, Dtype, Type *out);
 bool type_is_ref(const Ctx *, Type);
 /* Only calls, control flow and the primitives of references take one. */
 bool want_no_refs(Ctx *, const Eqn *, const Type *in);
+/* A constant in the brackets behind a reference, `otherwise` where there is none; false for what is no number. */
+bool index_number(const Value *, int64_t otherwise, int64_t *);
+/* The numbers in a text such as {reshape([4, 3])}. */
+Dims index_numbers(Ctx *, Str);
 /* How a program whose equations are checked uses its references. */
 void check_refs(Ctx *, const Jaxpr *);
 

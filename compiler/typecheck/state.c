@@ -78,8 +78,7 @@ static bool bad_index(View *w, Type t) {
                 type_c(w->cx, t));
 }
 
-/* A constant; false for what is none. */
-static bool constant(const Value *v, int64_t otherwise, int64_t *n) {
+bool index_number(const Value *v, int64_t otherwise, int64_t *n) {
     *n = otherwise;
     if (v->kind == V_NONE) return true;
     if (v->kind != V_TEXT || v->s.n > 18) return false;
@@ -107,10 +106,10 @@ static bool slice_of(View *w, const Value *v, uint32_t axis, Type t, Dim *extent
         if (i >= w->e->in.n) return bad_index(w, t);
         if (!want_kind(w->cx, w->e, w->in, i, OF_INT) || !want_scalar(w->cx, w->e, w->in, i))
             return false;
-    } else if (!constant(from, 0, &a)) {
+    } else if (!index_number(from, 0, &a)) {
         return bad_index(w, t);
     }
-    if (!dim_is_const(n) || !constant(to, n, &b)) return bad_index(w, t);
+    if (!dim_is_const(n) || !index_number(to, n, &b)) return bad_index(w, t);
     *extent = str_is(v->s, "+") ? b : b - a;
     if (a < 0 || a > n) return outside(w, from, a, axis, t);
     return (*extent >= 0 && a + *extent <= n) || outside(w, to, b, axis, t);
@@ -131,7 +130,7 @@ static bool position_of(View *w, const Value *v, uint32_t axis, Type t, Type *po
         if (x->rank) *positions = w->in[i];
         return true;
     }
-    if (!constant(v, 0, &k)) return bad_index(w, t);
+    if (!index_number(v, 0, &k)) return bad_index(w, t);
     return (k >= 0 && dims_at_most(cx, k + 1, n, v->span)) || outside(w, v, k, axis, t);
 }
 
@@ -171,8 +170,7 @@ static bool index_view(View *w, const Value *index, Type t, Type *out) {
     return true;
 }
 
-/* The numbers in a text such as {reshape([4, 3])}. */
-static Dims numbers_in(Ctx *cx, Str s) {
+Dims index_numbers(Ctx *cx, Str s) {
     Dims dims = {arena_new(cx->arena, Dim, s.n), 0};
     bool inside = false;
     for (uint32_t i = 0; i < s.n; i++) {
@@ -190,7 +188,7 @@ static bool transform_view(View *w, const Value *v, Type t, Type *out) {
     Ctx *cx = w->cx;
     Str s = v->s;
     const ArrayType *x = type_at(cx->types, t);
-    Dims given = numbers_in(cx, s);
+    Dims given = index_numbers(cx, s);
     *out = 0;
     if (s.n > 9 && memcmp(s.at, "{reshape(", 9) == 0) {
         *out = type_of(cx->types, x->dtype, given.n, given.at);
@@ -258,6 +256,41 @@ bool type_swap(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 bool type_addupdate(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type t;
     return want_results(cx, e, 0) && writes(cx, e, in, &t);
+}
+
+/* What an index becomes that stands beside arrays: as numpy broadcasts. */
+bool type_broadcast_to(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want(cx, e, 1, 1) || !want_param(cx, e, K_shape)) return false;
+    const ArrayType *x = type_at(cx->types, in[0]);
+    Dims shape = param_dims(e, K_shape);
+    bool ok = x->rank <= shape.n;
+    for (uint32_t i = 0; ok && i < x->rank; i++)
+        ok = x->dims[i] == 1 || dims_agree(cx, x->dims[i], shape.at[shape.n - x->rank + i], param_at(e, K_shape));
+    if (!ok)
+        return diag(cx->diags, param_at(e, K_shape), "broadcast_to: %s does not broadcast to this shape", type_c(cx, in[0]));
+    out[0] = type_of(cx->types, x->dtype, shape.n, shape.at);
+    return true;
+}
+
+/* ---- programs over references that start with the operands' values */
+
+/* The program takes a reference to each operand, after an index where it is `counted`, and gives nothing; the results are
+   what the references hold in the end. An operand may be a reference itself. */
+static bool type_runs(Ctx *cx, const Eqn *e, const Type *in, Type *out, bool counted) {
+    if (!want_param(cx, e, K_jaxpr) || !want_results(cx, e, e->in.n)) return false;
+    Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    Type *takes = arena_new(cx->arena, Type, e->in.n + 1);
+    for (uint32_t i = 0; i < e->in.n; i++) {
+        takes[counted + i] = type_is_ref(cx, in[i]) ? in[i] : ref_to(cx, in[i]);
+        out[i] = in[i];
+    }
+    if (counted && j->in.n) takes[0] = val_type(cx, j->in.at[0]);
+    if (counted && !takes[0]) takes[0] = type_of(cx->types, DT_i32, 0, NULL);
+    return want_program(cx, e, K_jaxpr, j, takes, counted + e->in.n, 0);
+}
+bool type_run_state(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return type_runs(cx, e, in, out, false); }
+bool type_for(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    return want_param(cx, e, K_nsteps) && type_runs(cx, e, in, out, true);
 }
 
 /* ---- programs */

@@ -1,0 +1,12 @@
+/* Control flow and what stands around it, written with others. */
+#include "../build.h"
+
+/* As numpy broadcasts: axes are matched from the last one. */
+bool expand_broadcast_to(Builder *b, const Eqn *e, Val *out) {
+    const ArrayType *x = b_type(b, e->in.at[0]);
+    Dims shape = param_dims(e, K_shape);
+    int64_t *axes = arena_new(b->cx->arena, int64_t, x->rank + 1);
+    for (uint32_t i = 0; i < x->rank; i++) axes[i] = shape.n - x->rank + i;
+    out[0] = b_broadcast(b, e->in.at[0], shape.n, shape.at, axes);
+    return true;
+}

@@ -1,0 +1,652 @@
+/* References become values: what a reference holds is a value at each place of the program, a write makes a new one. A program
+   that takes references takes their values instead, and gives what they hold in the end as further results; in a loop the
+   written ones are carried, those that are only read are constants.
+
+     { lambda ; r:Ref{f32[3]} i:i32[]. let r[i] <- 1.0:f32[] in () }
+     { lambda ; r:f32[3] i:i32[]. let … u:f32[3] = dynamic_update_slice r … i in (u,) }
+
+   References that the whole program takes are inputs, and what they hold in the end are results after its own. */
+#include "build.h"
+#include "../typecheck/rule.h"
+#include <stdlib.h>
+
+typedef struct {
+    Ctx *cx;
+    ValMap map, now; /* values; and what each reference holds here */
+    Memo memo;       /* programs without references: their inputs are values, all that was written are results */
+    Builder b;       /* the program at hand */
+    Consts *consts;  /* its constants */
+    bool failed;
+} State;
+
+typedef bool StateRule(State *, const Eqn *);
+#define NO_LOWERING
+#define STATE(f) static StateRule state_##f;
+#define PRIM(id, text, arity, type, lowering) lowering
+#include "../prims.def"
+#define STATE(f) state_##f
+static StateRule *const rule_of[NPRIMS] = {
+#define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
+#include "../prims.def"
+};
+
+static bool is_ref(const State *s, Val v) { return type_is_ref(s->cx, val_type(s->cx, v)); }
+/* The value, or the one that a reference holds. */
+static Val held(const State *s, Val v) {
+    v = valmap_get(&s->map, v);
+    return is_ref(s, v) ? valmap_get(&s->now, v) : v;
+}
+static void put(State *s, Val out, Val v) { valmap_put(&s->map, out, v); }
+static void hold(State *s, Val ref, Val v) { valmap_put(&s->now, valmap_get(&s->map, ref), v); }
+static Vals vals_new(State *s, uint32_t cap) { return (Vals){arena_new(s->cx->arena, Val, cap + 1), 0}; }
+static void add(Vals *to, Val v) { to->at[to->n++] = v; }
+
+/* ---- making and ending */
+static bool state_new_ref(State *s, const Eqn *e) {
+    hold(s, e->out.at[0], held(s, e->in.at[0]));
+    return true;
+}
+/* Zeros: what it holds before the first write is nobody's business. */
+static bool state_empty_ref(State *s, const Eqn *e) {
+    const ArrayType *t = val_array(s->cx, e->out.at[0]);
+    hold(s, e->out.at[0], b_full(&s->b, b_number(&s->b, t->dtype, 0), t->rank, t->dims));
+    return true;
+}
+static bool state_freeze(State *s, const Eqn *e) {
+    put(s, e->out.at[0], held(s, e->in.at[0]));
+    return true;
+}
+static bool state_free_ref(State *s, const Eqn *e) { return true; }
+
+/* ---- views: the brackets behind a reference, one after the other */
+enum { MOST_RANK = 30 };
+typedef struct {
+    bool position; /* one element, or an array of them, whose axes stand for this one; else a range */
+    bool all;      /* the whole range */
+    Val v;         /* where it is, or starts; 0: at `at` */
+    int64_t at;
+    Dim size; /* of the range */
+} Place;
+typedef struct {
+    Val x;           /* what it looks at */
+    Str transform;   /* {reshape([2, 3])}; or empty, and a place for each axis: */
+    Place *places;
+    bool whole, arrays; /* everything; some place is an array */
+} View;
+typedef struct {
+    View *at;
+    uint32_t n;
+} Views;
+
+static bool begins(Str s, const char *with) {
+    size_t n = strlen(with);
+    return s.n >= n && memcmp(s.at, with, n) == 0;
+}
+static void place_of(State *s, Place *p, const Value *v, Dim extent, Val (*next)(void *), void *user) {
+    *p = (Place){.position = v && v->kind != V_PAIR, .size = extent};
+    p->all = !v || (!p->position && v->list.at[0].kind == V_NONE && v->list.at[1].kind == V_NONE);
+    if (p->all) return;
+    const Value *from = p->position ? v : &v->list.at[0];
+    int64_t end = 0;
+    if (from->kind == V_WORD) p->v = next(user);
+    else index_number(from, 0, &p->at);
+    if (p->position) return;
+    bool named = index_number(&v->list.at[1], 0, &end) && v->list.at[1].kind != V_NONE;
+    if (str_is(v->s, "+")) p->size = end;
+    else p->size = named ? end - p->at : dim_sub(s->cx->types, extent, p->at);
+    p->all = !p->v && p->at == 0 && p->size == extent;
+}
+typedef struct {
+    State *s;
+    const Eqn *e;
+    uint32_t operand;
+} Operands;
+static Val next_operand(void *user) {
+    Operands *o = user;
+    return held(o->s, o->e->in.at[o->operand++]);
+}
+static void places(State *s, View *view, const Value *index, Operands *o) {
+    const ArrayType *t = b_type(&s->b, view->x);
+    uint32_t n = index->list.n, rank = t->rank;
+    view->places = arena_new(s->cx->arena, Place, t->rank + 1);
+    if (n == 1 && index->list.at[0].kind == V_TEXT && str_is(index->list.at[0].s, "...")) n = 0;
+    view->whole = true;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        Place *p = &view->places[i];
+        place_of(s, p, i < n ? &index->list.at[i] : NULL, t->dims[i], next_operand, o);
+        view->whole = view->whole && p->all;
+        view->arrays = view->arrays || (p->position && p->v && b_type(&s->b, p->v)->rank);
+        if (p->v && b_type(&s->b, p->v)->rank > rank) rank = b_type(&s->b, p->v)->rank;
+    }
+    if (rank > MOST_RANK)
+        s->b.failed = !diag(s->cx->diags, s->b.span, "more than %d dimensions are not supported yet", MOST_RANK);
+}
+
+/* A scalar index as JAX takes it: 32 bits, from the end where it is negative. */
+static Val wrapped(State *s, Val i, Dim extent) {
+    Builder *b = &s->b;
+    const ArrayType *t = b_type(b, i);
+    Dtype d = t->dtype;
+    if (dtype_info[d].kind == DK_UINT) return i;
+    Val n = b_full(b, b_dim(b, d, extent), t->rank, t->dims), zero = b_full_like(b, i, 0);
+    return b_select(b, b2(b, P_lt, i, zero), i, b2(b, P_add, i, n));
+}
+static Val start_of(State *s, const Place *p, Dim extent) {
+    return p->v ? wrapped(s, b_convert(&s->b, p->v, DT_i32), extent) : b_int(&s->b, DT_i32, p->at);
+}
+/* The extents of a block: 1 for a position. */
+static Dim *block(State *s, const View *w, bool *moves) {
+    uint32_t rank = b_type(&s->b, w->x)->rank;
+    Dim *sizes = arena_new(s->cx->arena, Dim, rank + 1);
+    *moves = false;
+    for (uint32_t i = 0; i < rank; i++) {
+        sizes[i] = w->places[i].position ? 1 : w->places[i].size;
+        *moves = *moves || w->places[i].v;
+    }
+    return sizes;
+}
+static Val read_block(State *s, const View *w) {
+    Builder *b = &s->b;
+    const ArrayType *t = b_type(b, w->x);
+    bool moves;
+    Dim *sizes = block(s, w, &moves);
+    Vals in = vals_new(s, t->rank + 1);
+    Dim *kept = arena_new(s->cx->arena, Dim, 3 * (t->rank + 1)), *from = kept + t->rank, *to = from + t->rank;
+    uint32_t n = 0;
+    add(&in, w->x);
+    for (uint32_t i = 0; i < t->rank; i++) {
+        if (moves) add(&in, start_of(s, &w->places[i], t->dims[i]));
+        from[i] = w->places[i].at;
+        to[i] = dim_add(s->cx->types, from[i], sizes[i]);
+        if (!w->places[i].position) kept[n++] = sizes[i];
+    }
+    Param p = p_dims(b, K_slice_sizes, t->rank, sizes);
+    Val part = moves ? build(b, P_dynamic_slice, in.n, in.at, 1, &p) : b_slice(b, w->x, from, to, NULL);
+    return b_reshape(b, part, n, kept);
+}
+static Val write_block(State *s, const View *w, Val v) {
+    Builder *b = &s->b;
+    const ArrayType *t = b_type(b, w->x);
+    bool moves;
+    Vals in = vals_new(s, t->rank + 2);
+    add(&in, w->x);
+    add(&in, b_reshape(b, v, t->rank, block(s, w, &moves)));
+    for (uint32_t i = 0; i < t->rank; i++) add(&in, start_of(s, &w->places[i], t->dims[i]));
+    return build(b, P_dynamic_update_slice, in.n, in.at, 0, NULL);
+}
+
+/* ---- places that are arrays: a gather, a scatter. Whole ranges are windows; all other axes are indexed, a range by its
+   numbers. The axes of the arrays stand together where the first position was, in front where the positions are apart. */
+typedef struct {
+    uint32_t rank, nbatch, nindexed;       /* of what is seen; how many of its axes are no windows; indexed axes of x */
+    Dim batch[2 * MOST_RANK]; /* their extents */
+    int64_t window[MOST_RANK], axes[MOST_RANK], at[MOST_RANK]; /* axes of the result that are windows; of x that are indexed; by axis of x: the axis
+                                              of the batch where it begins */
+    uint32_t nwindow;
+} Layout;
+
+static Layout layout_of(State *s, const View *w) {
+    Builder *b = &s->b;
+    const ArrayType *x = b_type(b, w->x), *array = NULL;
+    Layout l = {0};
+    uint32_t kept = 0, first = 0, last = 0, positions = 0, at, ranges = 0;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        const Place *p = &w->places[i];
+        if (p->position && p->v && b_type(b, p->v)->rank) array = b_type(b, p->v);
+        if (!p->all) l.axes[l.nindexed++] = i;
+        if (p->position && !positions++) first = kept;
+        if (p->position) last = kept;
+        else kept++;
+    }
+    at = first == last ? first : 0;
+    for (uint32_t i = 0; i <= x->rank; i++) {
+        if (ranges == at && array) { /* here the arrays' axes are */
+            for (uint32_t k = 0; k < x->rank; k++)
+                if (w->places[k].position) l.at[k] = l.nbatch;
+            for (uint32_t k = 0; k < array->rank; k++) l.batch[l.nbatch++] = array->dims[k];
+            l.rank += array->rank;
+            array = NULL;
+        }
+        if (i == x->rank || w->places[i].position) continue;
+        ranges++;
+        if (w->places[i].all) {
+            l.window[l.nwindow++] = l.rank++;
+            continue;
+        }
+        l.rank++;
+        l.at[i] = l.nbatch;
+        l.batch[l.nbatch++] = w->places[i].size;
+    }
+    return l;
+}
+/* The indices: [batch, indexed axes]. */
+static Val indices(State *s, const View *w, const Layout *l) {
+    Builder *b = &s->b;
+    Val *parts = arena_new(s->cx->arena, Val, l->nindexed + 1);
+    Dtype d = DT_i32;
+    for (uint32_t i = 0; i < l->nindexed; i++) {
+        const Place *p = &w->places[l->axes[i]];
+        const DtypeInfo *info = p->v ? &dtype_info[b_type(b, p->v)->dtype] : NULL;
+        if (info && info->bits + (info->kind == DK_UINT) > 32) d = DT_i64;
+    }
+    for (uint32_t i = 0; i < l->nindexed; i++) {
+        const Place *p = &w->places[l->axes[i]];
+        Dim extent = b_type(b, w->x)->dims[l->axes[i]];
+        Val v = p->v ? wrapped(s, b_convert(b, p->v, d), extent) : b_int(b, d, p->at);
+        if (!p->position) {
+            Val numbers = b_iota(b, d, 1, &p->size, 0);
+            v = b2(b, P_add, numbers, b_full(b, v, 1, &p->size));
+        }
+        int64_t axes[MOST_RANK];
+        uint32_t rank = v ? b_type(b, v)->rank : 0;
+        for (uint32_t k = 0; k < rank; k++) axes[k] = l->at[l->axes[i]] + k;
+        Dim dims[2 * MOST_RANK + 1];
+        memcpy(dims, l->batch, l->nbatch * sizeof *dims);
+        dims[l->nbatch] = 1;
+        parts[i] = b_broadcast(b, v, l->nbatch + 1, dims, axes);
+    }
+    return b_concatenate(b, l->nindexed, parts, l->nbatch);
+}
+static Value numbers(State *s, const char *field, uint32_t n, const int64_t *at) {
+    Value *list = arena_new(s->cx->arena, Value, n + 1), *one = arena_new(s->cx->arena, Value, 1);
+    for (uint32_t i = 0; i < n; i++) list[i] = (Value){.kind = V_INT, .i = at[i]};
+    *one = (Value){.kind = V_LIST, .open = '(', .list = {list, n}};
+    return (Value){.kind = V_PAIR, .s = str(field), .list = {one, 1}};
+}
+static Param dimension_numbers(State *s, const char *name, const char *const fields[5], const Layout *l) {
+    Value *list = arena_new(s->cx->arena, Value, 5);
+    list[0] = numbers(s, fields[0], l->nwindow, l->window);
+    list[1] = numbers(s, fields[1], l->nindexed, l->axes);
+    list[2] = numbers(s, fields[2], l->nindexed, l->axes);
+    list[3] = numbers(s, fields[3], 0, NULL);
+    list[4] = numbers(s, fields[4], 0, NULL);
+    return (Param){.key = K_dimension_numbers, .value = {.kind = V_LIST, .open = '(', .s = str(name), .list = {list, 5}}};
+}
+static Val gathered(State *s, const View *w) {
+    static const char *const fields[5] = {"offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims",
+                                          "start_indices_batching_dims"};
+    Builder *b = &s->b;
+    Layout l = layout_of(s, w);
+    const ArrayType *x = b_type(b, w->x);
+    Dim sizes[MOST_RANK];
+    for (uint32_t i = 0; i < x->rank; i++) sizes[i] = w->places[i].all ? x->dims[i] : 1;
+    Param p[6] = {dimension_numbers(s, "GatherDimensionNumbers", fields, &l), p_none(K_fill_value),
+                  p_bool(K_indices_are_sorted, false), p_word(K_mode, "GatherScatterMode.PROMISE_IN_BOUNDS"),
+                  p_dims(b, K_slice_sizes, x->rank, sizes), p_bool(K_unique_indices, false)};
+    return build(b, P_gather, 2, (Val[]){w->x, indices(s, w, &l)}, 6, p);
+}
+/* P_scatter or P_scatter_add. */
+static Val scattered(State *s, const View *w, Val v, Prim how) {
+    static const char *const fields[5] = {"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
+                                          "operand_batching_dims", "scatter_indices_batching_dims"};
+    Builder *b = &s->b;
+    Layout l = layout_of(s, w);
+    Param none = {.key = K_update_consts, .value = {.kind = V_LIST, .open = '('}};
+    Param p[6] = {dimension_numbers(s, "ScatterDimensionNumbers", fields, &l), p_bool(K_indices_are_sorted, false),
+                  p_word(K_mode, "GatherScatterMode.FILL_OR_DROP"), p_bool(K_unique_indices, false), none,
+                  p_none(K_update_jaxpr)};
+    return build(b, how, 3, (Val[]){w->x, indices(s, w, &l), v}, 6, p);
+}
+
+/* ---- {reshape([4, 3])}, {transpose([1, 0])}, {bitcast(int32)} */
+static bool unknown_view(State *s, const View *w) {
+    if (!s->b.failed) diag(s->cx->diags, s->b.span, "a reference seen by '%.*s' is not supported yet", SF(w->transform));
+    s->b.failed = true;
+    return false;
+}
+static Val transformed(State *s, const View *w) {
+    Builder *b = &s->b;
+    Dims given = index_numbers(s->cx, w->transform);
+    if (begins(w->transform, "{reshape(")) return b_reshape(b, w->x, given.n, given.at);
+    if (begins(w->transform, "{transpose(")) return b_transpose(b, w->x, given.at);
+    return unknown_view(s, w);
+}
+static Val transformed_back(State *s, const View *w, Val v) {
+    Builder *b = &s->b;
+    const ArrayType *t = b_type(b, w->x);
+    Dims given = index_numbers(s->cx, w->transform);
+    if (begins(w->transform, "{reshape(")) return b_reshape(b, v, t->rank, t->dims);
+    int64_t *back = arena_new(s->cx->arena, int64_t, t->rank + 1);
+    for (uint32_t i = 0; i < t->rank; i++) back[given.at[i]] = i;
+    return b_transpose(b, v, back);
+}
+
+static Val seen(State *s, const View *w) {
+    if (s->b.failed) return 0;
+    if (w->transform.n) return transformed(s, w);
+    return w->whole ? w->x : w->arrays ? gathered(s, w) : read_block(s, w);
+}
+static Val written(State *s, const View *w, Val v) {
+    if (s->b.failed) return 0;
+    if (w->transform.n) return transformed_back(s, w, v);
+    return w->whole ? v : w->arrays ? scattered(s, w, v, P_scatter) : write_block(s, w, v);
+}
+/* What the equation sees, by each of its brackets. */
+static Val views(State *s, const Eqn *e, uint32_t operands, Views *views) {
+    const Param *index = NULL;
+    each(const Param, q, e->params)
+        if (q->key == K_other && str_is(q->name, "index")) index = q;
+    uint32_t n = index ? index->value.list.n : 0;
+    *views = (Views){arena_new(s->cx->arena, View, n + 1), n};
+    Operands o = {s, e, operands};
+    Val x = held(s, e->in.at[0]);
+    if (!index && e->in.n > operands)
+        s->b.failed = !diag(s->cx->diags, e->span, "%s: an index that only 'tree' describes is not supported yet",
+                            prim_name[e->prim]);
+    for (uint32_t i = 0; i < n && !s->b.failed; i++) {
+        const Value *v = &index->value.list.at[i];
+        View *w = &views->at[i];
+        *w = (View){.x = x};
+        if (v->kind == V_TEXT) w->transform = v->s;
+        else places(s, w, v, &o);
+        x = seen(s, w);
+    }
+    return x;
+}
+static void write_through(State *s, const Eqn *e, const Views *views, uint32_t n, Val v) {
+    for (uint32_t i = n; i-- > 0;) v = written(s, &views->at[i], v);
+    hold(s, e->in.at[0], v);
+}
+
+/* ---- reading and writing */
+static bool state_get(State *s, const Eqn *e) {
+    Views w;
+    put(s, e->out.at[0], views(s, e, 1, &w));
+    return !s->b.failed;
+}
+static bool state_swap(State *s, const Eqn *e) {
+    Views w;
+    Val new = held(s, e->in.at[1]);
+    put(s, e->out.at[0], views(s, e, 2, &w));
+    write_through(s, e, &w, w.n, new);
+    return !s->b.failed;
+}
+static bool state_addupdate(State *s, const Eqn *e) {
+    Views w;
+    Val old = views(s, e, 2, &w), v = held(s, e->in.at[1]);
+    const View *last = w.n ? &w.at[w.n - 1] : NULL;
+    if (s->b.failed) return false;
+    if (last && last->arrays) /* an element that occurs twice is added to twice */
+        write_through(s, e, &w, w.n - 1, scattered(s, last, v, P_scatter_add));
+    else
+        write_through(s, e, &w, w.n, b2(&s->b, P_add, old, v));
+    return !s->b.failed;
+}
+
+/* ---- programs */
+static Jaxpr *state_jaxpr(void *user, const Jaxpr *j);
+
+/* What references hold in the end stands behind the results of `old`, in the order of its references: 0 for those that are
+   not written. By input. */
+static Val *finals(State *s, const Jaxpr *old, const Jaxpr *new) {
+    Val *v = arena_new(s->cx->arena, Val, old->in.n + 1);
+    uint32_t k = old->out.n;
+    for (uint32_t i = 0; i < old->in.n; i++) {
+        if (!is_ref(s, old->in.at[i])) continue;
+        Val end = new->out.at[k++];
+        if (end != new->in.at[i]) v[i] = end;
+    }
+    return v;
+}
+/* A copy of `j` with these inputs, in this order, and these results. */
+static Jaxpr *arranged(State *s, const Jaxpr *j, Vals in, Vals out) {
+    ValMap map = {.cx = s->cx};
+    Eqns eqns = {0};
+    Vals fresh = vals_new(s, j->in.n);
+    for (uint32_t i = 0; i < j->in.n; i++)
+        add(&fresh, val_new(s->cx, val_type(s->cx, j->in.at[i]), val_info(s->cx, j->in.at[i])->span));
+    if (!jaxpr_splice(&map, &eqns, j, fresh, j->span)) s->failed = true;
+    Jaxpr *new = jaxpr_with(s->cx, j, eqns, vals_rewrite(&map, out));
+    new->in = vals_rewrite(&map, in);
+    new->out_at = NULL;
+    new->name = (Str){0};
+    return new;
+}
+/* The equation with other programs and counts, operands and results. */
+static void push_control(State *s, const Eqn *e, Vals in, Vals out, uint32_t n, const Param *with) {
+    Eqn new = *e;
+    new.in = in, new.out = out, new.in_at = NULL;
+    new.params = (Params){arena_new(s->cx->arena, Param, e->params.n + n), 0};
+    each(const Param, q, e->params)
+        if (q->key != K_linear) new.params.at[new.params.n++] = *q; /* one for each operand: of use for derivatives only */
+    for (uint32_t k = 0; k < n; k++) {
+        Param *at = new.params.at;
+        while (at < new.params.at + new.params.n && at->key != with[k].key) at++;
+        if (at == new.params.at + new.params.n) new.params.n++;
+        *at = with[k];
+    }
+    push(s->cx->arena, &s->b.eqns, new);
+}
+/* A result that is what the reference holds from here on. */
+static Val new_content(State *s, Val ref, const Eqn *e) {
+    Val v = val_new(s->cx, type_plain(s->cx->types, val_type(s->cx, valmap_get(&s->map, ref))), e->span);
+    hold(s, ref, v);
+    return v;
+}
+
+static void cond_values(State *s, const Eqn *e) {
+    Jaxprs old = param_jaxprs(e, K_branches);
+    Val **ends = arena_new(s->cx->arena, Val *, old.n + 1);
+    Jaxpr **new = arena_new(s->cx->arena, Jaxpr *, old.n + 1);
+    bool *changes = arena_new(s->cx->arena, bool, e->in.n + 1);
+    Vals in = vals_new(s, e->in.n), out = vals_new(s, e->out.n + e->in.n);
+    for (uint32_t k = 0; k < old.n; k++) {
+        new[k] = state_jaxpr(s, old.at[k]);
+        if (s->failed) return;
+        ends[k] = finals(s, old.at[k], new[k]);
+        for (uint32_t i = 0; i < old.at[k]->in.n; i++) changes[i] = changes[i] || ends[k][i];
+    }
+    for (uint32_t k = 0; k < old.n; k++) {
+        Vals results = vals_new(s, e->out.n + e->in.n);
+        for (uint32_t i = 0; i < e->out.n; i++) add(&results, new[k]->out.at[i]);
+        for (uint32_t i = 0; i < old.at[k]->in.n; i++)
+            if (changes[i]) add(&results, ends[k][i] ? ends[k][i] : new[k]->in.at[i]);
+        new[k] = arranged(s, new[k], new[k]->in, results);
+    }
+    each(Val, v, e->in) add(&in, held(s, *v));
+    each(Val, v, e->out) add(&out, *v);
+    for (uint32_t i = 0; i + 1 < e->in.n; i++)
+        if (changes[i]) add(&out, new_content(s, e->in.at[i + 1], e));
+    Param p = {.key = K_branches, .value = {.kind = V_JAXPRS, .open = '(', .jaxprs = {new, old.n}}};
+    push_control(s, e, in, out, 1, &p);
+}
+
+/* cond and body take constants and carries: the references are among the constants. */
+static void while_values(State *s, const Eqn *e) {
+    Jaxpr *old_test = param_jaxpr(e, K_cond_jaxpr), *old = param_jaxpr(e, K_body_jaxpr);
+    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0), nb = (uint32_t)param_int(e, K_body_nconsts, 0);
+    Jaxpr *test = state_jaxpr(s, old_test), *body = state_jaxpr(s, old);
+    if (s->failed) return;
+    Val *test_ends = finals(s, old_test, test), *ends = finals(s, old, body);
+    Vals in = vals_new(s, 2 * e->in.n), carries = vals_new(s, e->in.n), out = vals_new(s, e->in.n);
+    Vals test_in = vals_new(s, e->in.n), body_in = vals_new(s, e->in.n), body_out = vals_new(s, e->in.n);
+    uint32_t test_consts, body_consts;
+    for (uint32_t i = 0; i < nc; i++) {
+        if (test_ends[i]) s->failed = !diag(s->cx->diags, e->span, "while: a condition that writes to a reference is not supported yet");
+        bool carried = false;
+        for (uint32_t k = 0; k < nb; k++) carried |= ends[k] && e->in.at[nc + k] == e->in.at[i];
+        if (carried) continue;
+        add(&in, held(s, e->in.at[i]));
+        add(&test_in, test->in.at[i]);
+    }
+    test_consts = in.n;
+    for (uint32_t k = 0; k < nb; k++) {
+        if (ends[k]) continue;
+        add(&in, held(s, e->in.at[nc + k]));
+        add(&body_in, body->in.at[k]);
+    }
+    body_consts = in.n - test_consts;
+    for (uint32_t k = nb; k < body->in.n; k++) {
+        add(&carries, held(s, e->in.at[nc + k]));
+        add(&test_in, test->in.at[nc + k - nb]);
+        add(&body_in, body->in.at[k]);
+    }
+    for (uint32_t k = 0; k < e->out.n; k++) add(&body_out, body->out.at[k]), add(&out, e->out.at[k]);
+    for (uint32_t k = 0; k < nb; k++) {
+        if (!ends[k]) continue;
+        Val ref = e->in.at[nc + k], seen_by_test = 0;
+        for (uint32_t i = 0; i < nc; i++)
+            if (e->in.at[i] == ref) seen_by_test = test->in.at[i];
+        add(&carries, held(s, ref));
+        add(&body_in, body->in.at[k]);
+        add(&body_out, ends[k]);
+        add(&test_in, seen_by_test ? seen_by_test : val_new(s->cx, val_type(s->cx, body->in.at[k]), e->span));
+        add(&out, new_content(s, ref, e));
+    }
+    each(Val, v, carries) add(&in, *v);
+    Param p[4] = {p_jaxpr(K_cond_jaxpr, arranged(s, test, test_in, test->out)),
+                  p_jaxpr(K_body_jaxpr, arranged(s, body, body_in, body_out)), p_int(K_cond_nconsts, test_consts),
+                  p_int(K_body_nconsts, body_consts)};
+    push_control(s, e, in, out, 4, p);
+}
+
+/* References are among the constants, or among what is scanned over: then a turn has a reference to a part. */
+static void scan_values(State *s, const Eqn *e) {
+    Jaxpr *old = param_jaxpr(e, K_jaxpr), *body = state_jaxpr(s, old);
+    uint32_t nk = (uint32_t)param_int(e, K_num_consts, 0), nc = (uint32_t)param_int(e, K_num_carry, 0), n = e->in.n;
+    if (s->failed) return;
+    Val *ends = finals(s, old, body);
+    Vals in = vals_new(s, n), out = vals_new(s, n + e->out.n), body_in = vals_new(s, n), body_out = vals_new(s, n + e->out.n);
+    for (uint32_t part = 0; part < 3; part++) { /* constants; carries; references that become carries */
+        uint32_t from = part == 1 ? nk : 0, to = part == 1 ? nk + nc : nk;
+        for (uint32_t i = from; i < to; i++) {
+            if (part != 1 && (part == 2) != (ends[i] != 0)) continue;
+            add(&in, held(s, e->in.at[i]));
+            add(&body_in, body->in.at[i]);
+            if (part == 0) continue;
+            add(&body_out, part == 1 ? body->out.at[i - nk] : ends[i]);
+            add(&out, part == 1 ? e->out.at[i - nk] : new_content(s, e->in.at[i], e));
+        }
+    }
+    uint32_t carries = out.n, consts = in.n - carries;
+    for (uint32_t i = nk + nc; i < n; i++) add(&in, held(s, e->in.at[i])), add(&body_in, body->in.at[i]);
+    for (uint32_t i = nc; i < e->out.n; i++) add(&body_out, body->out.at[i]), add(&out, e->out.at[i]);
+    for (uint32_t i = nk + nc; i < n; i++)
+        if (ends[i]) add(&body_out, ends[i]), add(&out, new_content(s, e->in.at[i], e));
+    Param p[3] = {p_jaxpr(K_jaxpr, arranged(s, body, body_in, body_out)), p_int(K_num_consts, consts),
+                  p_int(K_num_carry, carries)};
+    push_control(s, e, in, out, 3, p);
+}
+
+/* ---- programs that run on references of their own: results are what these hold in the end */
+static void run_ended(State *s, const Eqn *e, uint32_t i, Val v) {
+    bool outer = is_ref(s, e->in.at[i]);
+    if (outer) hold(s, e->in.at[i], v);
+    put(s, e->out.at[i], outer ? valmap_get(&s->map, e->in.at[i]) : v);
+}
+static bool state_run_state(State *s, const Eqn *e) {
+    Jaxpr *old = param_jaxpr(e, K_jaxpr), *body = state_jaxpr(s, old);
+    if (s->failed) return false;
+    Vals in = vals_new(s, e->in.n);
+    each(Val, v, e->in) add(&in, held(s, *v));
+    add_consts(s->cx->arena, s->consts, body->consts);
+    Vals out = b_call(&s->b, body, in.n, in.at);
+    for (uint32_t i = 0; i < out.n && !s->b.failed; i++) run_ended(s, e, i, out.at[i]);
+    return !s->b.failed;
+}
+/* for i in 0 … nsteps - 1, or back: a scan that carries the index and what is written. */
+static bool state_for(State *s, const Eqn *e) {
+    Builder *b = &s->b;
+    Jaxpr *old = param_jaxpr(e, K_jaxpr), *body = state_jaxpr(s, old);
+    if (s->failed) return false;
+    Val *ends = finals(s, old, body);
+    uint32_t n = e->in.n, consts = 0, carries = 1;
+    Vals in = vals_new(s, n + 1);
+    Type *types = arena_new(s->cx->arena, Type, n + 1);
+    uint32_t *where = arena_new(s->cx->arena, uint32_t, n + 1);
+    Dtype d = b_type(b, body->in.at[0])->dtype;
+    for (uint32_t i = 0; i < n; i++)
+        if (!ends[i + 1]) where[i] = consts++, add(&in, held(s, e->in.at[i]));
+    add(&in, b_int(b, d, 0));
+    for (uint32_t i = 0; i < n; i++)
+        if (ends[i + 1]) where[i] = consts + carries++, add(&in, held(s, e->in.at[i]));
+    for (uint32_t i = 0; i < in.n; i++) types[i] = val_type(s->cx, in.at[i]);
+    const Param *steps = param_find(e, K_nsteps);
+    Dim length = steps->value.kind == V_DIM ? steps->value.dim : steps->value.i;
+    Inner inner = b_inner(b, in.n, types);
+    Val index = inner.in.at[consts];
+    Vals args = vals_new(s, n + 1), out = vals_new(s, n + 1);
+    add(&args, param_bool(e, K_reverse) ? b2(b, P_sub, b_dim(b, d, dim_sub(s->cx->types, length, 1)), index) : index);
+    for (uint32_t i = 0; i < n; i++) add(&args, inner.in.at[where[i]]);
+    Vals results = b_call(b, body, args.n, args.at);
+    add(&out, b2(b, P_add, index, b_int(b, d, 1)));
+    for (uint32_t i = 0; i < n; i++)
+        if (ends[i + 1]) add(&out, results.at[i]);
+    Jaxpr *turn = b_inner_end(b, &inner, out.n, out.at);
+    turn->consts = body->consts;
+    Param p[6] = {p_jaxpr(K_jaxpr, turn), {.key = K_length, .value = {.kind = V_DIM, .dim = length}},
+                  p_int(K_num_carry, carries), p_int(K_num_consts, consts), p_bool(K_reverse, false), p_int(K_unroll, 1)};
+    Vals all = build_many(b, P_scan, in.n, in.at, 6, p, carries, NULL);
+    for (uint32_t i = 0; i < n && !b->failed; i++)
+        run_ended(s, e, i, ends[i + 1] ? all.at[where[i] - consts] : held(s, e->in.at[i]));
+    return !b->failed;
+}
+
+static bool takes_ref(const State *s, const Eqn *e) {
+    each(const Val, v, e->in)
+        if (is_ref(s, *v)) return true;
+    return false;
+}
+static void state_eqn(State *s, const Eqn *e) {
+    s->b.span = e->span;
+    if (rule_of[e->prim]) {
+        s->failed = !rule_of[e->prim](s, e) || s->failed || s->b.failed;
+        return;
+    }
+    if (!takes_ref(s, e)) {
+        Eqn new = eqn_rewrite(&s->map, e, state_jaxpr, s);
+        push(s->cx->arena, &s->b.eqns, new);
+        return;
+    }
+    Lower how = prim_lower[e->prim];
+    if (how == LOWER_COND) cond_values(s, e);
+    else if (how == LOWER_WHILE) while_values(s, e);
+    else if (how == LOWER_SCAN) scan_values(s, e);
+    else s->failed = !diag(s->cx->diags, e->span, "%s of a reference is not supported yet", prim_name[e->prim]);
+}
+/* A value in the place of a reference that the program gets. */
+static Vals values(State *s, Vals vs) {
+    Vals new = vals_new(s, vs.n);
+    each(Val, v, vs) {
+        if (!is_ref(s, *v)) {
+            add(&new, *v);
+            continue;
+        }
+        ValInfo info = *val_info(s->cx, *v);
+        info.type = type_plain(s->cx->types, info.type);
+        Val x = val_new(s->cx, info.type, info.span);
+        *val_info(s->cx, x) = info;
+        hold(s, *v, x);
+        add(&new, x);
+    }
+    return new;
+}
+static Jaxpr *state_jaxpr(void *user, const Jaxpr *j) {
+    State *s = user;
+    if (*memo_slot(&s->memo, j)) return *memo_slot(&s->memo, j);
+    Builder outer = s->b;
+    Consts consts = {0}, *outer_consts = s->consts;
+    s->b = (Builder){.cx = s->cx};
+    s->consts = &consts;
+    Vals in = values(s, j->in);
+    add_consts(s->cx->arena, &consts, values(s, j->consts));
+    for (uint32_t i = 0; i < j->eqns.n && !s->failed; i++) state_eqn(s, &j->eqns.at[i]);
+    Vals out = vals_new(s, j->out.n + j->consts.n + j->in.n);
+    each(const Val, v, j->out) add(&out, held(s, *v));
+    each(const Val, v, j->consts)
+        if (is_ref(s, *v)) add(&out, held(s, *v));
+    each(const Val, v, j->in)
+        if (is_ref(s, *v)) add(&out, held(s, *v));
+    Jaxpr *new = jaxpr_with(s->cx, j, s->b.eqns, out);
+    new->in = in;
+    new->consts = (Vals){consts.at, consts.n};
+    if (out.n > j->out.n) new->effects = (Str){0}; /* there are no references to read and write */
+    s->b = outer;
+    s->consts = outer_consts;
+    return *memo_slot(&s->memo, j) = new;
+}
+Jaxpr *pass_state(Ctx *cx, const Jaxpr *j) {
+    State s = {.cx = cx, .map.cx = cx, .now.cx = cx, .memo.arena = cx->arena};
+    Jaxpr *new = state_jaxpr(&s, j);
+    return s.failed ? NULL : new;
+}
