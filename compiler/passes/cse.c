@@ -117,7 +117,7 @@ static Jaxpr *cse_jaxpr(void *user, const Jaxpr *j) {
         Eqn e = eqn_rewrite(&c->map, old, cse_jaxpr, c);
         bool fresh = true;
         uint32_t n = 0;
-        if (e.prim != P_none && !eqn_impure(c->cx, &e)) {
+        if (e.prim != P_none && !eqn_impure(&e)) {
             key.n = 0;
             eqn_key(c, &e, &key);
             n = intern(&scope.table, key.at, key.n, &fresh);

@@ -76,7 +76,7 @@ static void node_of(Dce *d, Node *node, const Eqn *e) {
         subs.at[0] = param_jaxpr(e, K_cond_jaxpr);
         subs.at[1] = param_jaxpr(e, K_body_jaxpr);
     }
-    *node = (Node){e, arena_new(d->cx->arena, Prog *, subs.n), subs.n, false, eqn_impure(d->cx, e)};
+    *node = (Node){e, arena_new(d->cx->arena, Prog *, subs.n), subs.n, false, eqn_impure(e)};
     for (uint32_t i = 0; i < subs.n; i++) {
         node->subs[i] = prog_of(d, subs.at[i]);
         node->impure = node->impure || node->subs[i]->impure;

@@ -247,11 +247,4 @@ const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in) {
     return j && j->in.n == in->n && j->out.n == e->out.n ? j : NULL;
 }
 
-bool eqn_impure(const Ctx *cx, const Eqn *e) {
-    if (e->out.n == 0 || e->prim == P_io_callback) return true;
-    each(const Val, v, e->in)
-        if (type_extra(cx->types, val_type(cx, *v))->ref.n) return true;
-    each(const Val, v, e->out) /* two new references are never one */
-        if (type_extra(cx->types, val_type(cx, *v))->ref.n) return true;
-    return false;
-}
+bool eqn_impure(const Eqn *e) { return e->out.n == 0 || e->prim == P_io_callback; }

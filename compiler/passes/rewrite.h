@@ -79,6 +79,6 @@ Jaxpr *jaxpr_with(Ctx *, const Jaxpr *, Eqns, Vals out);
    custom_linear_solve, or the branch of a cond whose index `map` makes a literal. NULL for any other equation. */
 const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in);
 /* Whether `e` does more than compute its results, itself; sub-programs not counted. */
-bool eqn_impure(const Ctx *, const Eqn *);
+bool eqn_impure(const Eqn *);
 
 #endif
