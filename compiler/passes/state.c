@@ -296,7 +296,7 @@ static bool unknown_view(State *s, const View *w) {
 }
 static Val transformed(State *s, const View *w) {
     Builder *b = &s->b;
-    Dims given = index_numbers(s->cx, w->transform);
+    Dims given = text_numbers(s->cx, w->transform);
     if (begins(w->transform, "{reshape(")) return b_reshape(b, w->x, given.n, given.at);
     if (begins(w->transform, "{transpose(")) return b_transpose(b, w->x, given.at);
     return unknown_view(s, w);
@@ -304,7 +304,7 @@ static Val transformed(State *s, const View *w) {
 static Val transformed_back(State *s, const View *w, Val v) {
     Builder *b = &s->b;
     const ArrayType *t = b_type(b, w->x);
-    Dims given = index_numbers(s->cx, w->transform);
+    Dims given = text_numbers(s->cx, w->transform);
     if (begins(w->transform, "{reshape(")) return b_reshape(b, v, t->rank, t->dims);
     int64_t *back = arena_new(s->cx->arena, int64_t, t->rank + 1);
     for (uint32_t i = 0; i < t->rank; i++) back[given.at[i]] = i;

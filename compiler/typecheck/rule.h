@@ -97,7 +97,7 @@ bool want_no_refs(Ctx *, const Eqn *, const Type *in);
 /* A constant in the brackets behind a reference, `otherwise` where there is none; false for what is no number. */
 bool index_number(const Value *, int64_t otherwise, int64_t *);
 /* The numbers in a text such as {reshape([4, 3])}. */
-Dims index_numbers(Ctx *, Str);
+Dims text_numbers(Ctx *, Str);
 /* How a program whose equations are checked uses its references. */
 void check_refs(Ctx *, const Jaxpr *);
 

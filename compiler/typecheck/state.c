@@ -170,7 +170,7 @@ static bool index_view(View *w, const Value *index, Type t, Type *out) {
     return true;
 }
 
-Dims index_numbers(Ctx *cx, Str s) {
+Dims text_numbers(Ctx *cx, Str s) {
     Dims dims = {arena_new(cx->arena, Dim, s.n), 0};
     bool inside = false;
     for (uint32_t i = 0; i < s.n; i++) {
@@ -188,7 +188,7 @@ static bool transform_view(View *w, const Value *v, Type t, Type *out) {
     Ctx *cx = w->cx;
     Str s = v->s;
     const ArrayType *x = type_at(cx->types, t);
-    Dims given = index_numbers(cx, s);
+    Dims given = text_numbers(cx, s);
     *out = 0;
     if (s.n > 9 && memcmp(s.at, "{reshape(", 9) == 0) {
         *out = type_of(cx->types, x->dtype, given.n, given.at);
