@@ -192,23 +192,39 @@ V em_gep(Emit *e, V p, V index, MlirType elem) {
     V o[2] = {p, index};
     return em_1(e, "llvm.getelementptr", em_vec(e, e->ptr, w), 2, o, 2, a);
 }
+/* Vectors of 128 bits each, which no machine has, go through memory as vectors of 64. */
+static bool pairs(Emit *e, MlirType t) { return mlirTypeIsAVector(t) && mlirTypeEqual(elem_of(t), e->i128); }
+static MlirType halves_type(Emit *e, MlirType t) { return em_vec(e, e->i64, 2 * (uint32_t)mlirShapedTypeGetDimSize(t, 0)); }
+static V halves(Emit *e, V v) { return em_cast(e, "llvm.bitcast", halves_type(e, mlirValueGetType(v)), v); }
+static V twice_each(Emit *e, V mask) {
+    int64_t lanes[512];
+    uint32_t n = 2 * em_width(mask);
+    for (uint32_t i = 0; i < n; i++)
+        lanes[i] = i / 2;
+    return em_shuffle(e, mask, mask, n, lanes);
+}
 V em_load(Emit *e, MlirType t, V p, uint32_t align) {
     Attr a = {"alignment", i64_attr(e, align)};
-    return em_1(e, "llvm.load", t, 1, &p, 1, &a);
+    if (!pairs(e, t)) return em_1(e, "llvm.load", t, 1, &p, 1, &a);
+    return em_cast(e, "llvm.bitcast", t, em_1(e, "llvm.load", halves_type(e, t), 1, &p, 1, &a));
 }
 void em_store(Emit *e, V v, V p, uint32_t align) {
     Attr a = {"alignment", i64_attr(e, align)};
-    V o[2] = {v, p};
+    V o[2] = {pairs(e, mlirValueGetType(v)) ? halves(e, v) : v, p};
     em_op(e, "llvm.store", 0, NULL, 2, o, 1, &a, 0, NULL);
 }
 V em_masked_load(Emit *e, MlirType vector, V p, V mask, V otherwise, uint32_t align) {
     Attr a = {"alignment", i32_attr(e, align)};
     V o[3] = {p, mask, otherwise};
-    return em_1(e, "llvm.intr.masked.load", vector, 3, o, 1, &a);
+    if (!pairs(e, vector)) return em_1(e, "llvm.intr.masked.load", vector, 3, o, 1, &a);
+    o[1] = twice_each(e, mask), o[2] = halves(e, otherwise);
+    V m = em_1(e, "llvm.intr.masked.load", halves_type(e, vector), 3, o, 1, &a);
+    return em_cast(e, "llvm.bitcast", vector, m);
 }
 void em_masked_store(Emit *e, V v, V p, V mask, uint32_t align) {
     Attr a = {"alignment", i32_attr(e, align)};
     V o[3] = {v, p, mask};
+    if (pairs(e, mlirValueGetType(v))) o[0] = halves(e, v), o[2] = twice_each(e, mask);
     em_op(e, "llvm.intr.masked.store", 0, NULL, 3, o, 1, &a, 0, NULL);
 }
 V em_gather(Emit *e, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise,
@@ -388,6 +404,9 @@ void em_at(Emit *e, Span span) {
 
 /* ---- element types */
 uint32_t em_bytes(Dtype d) { return dtype_info[d].bits / 8; }
+uint32_t em_align(Dtype d) {
+    return dtype_info[d].kind == DK_COMPLEX ? em_bytes(d) / 2 : em_bytes(d);
+}
 MlirType em_memory_type(Emit *e, Dtype d) {
     switch (d) {
     case DT_f32:
@@ -404,6 +423,8 @@ MlirType em_memory_type(Emit *e, Dtype d) {
             return e->i16;
         case 32:
             return e->i32;
+        case 128:
+            return e->i128;
         default:
             return e->i64;
         }

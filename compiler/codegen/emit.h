@@ -25,7 +25,7 @@ typedef struct Emit {
     MlirModule module;
     MlirBlock block; /* new operations are appended here */
     MlirLocation loc;
-    MlirType i1, i8, i16, i32, i64, f16, bf16, f32, f64, ptr;
+    MlirType i1, i8, i16, i32, i64, i128, f16, bf16, f32, f64, ptr;
     Target target;
     bool fast;        /* -ffast-math, for what is written now */
     uint32_t nstdlib;  /* programs of stdlib that were called */
@@ -162,10 +162,11 @@ Str em_text(Emit *, Str);
 Str em_shared_function(Emit *, const Function *, MlirOperation);
 
 /* ---- element types: in memory and in registers. bool: i8 and i1; bf16, f16: 16 bits and f32
-   (rounded after every operation); the others are the same. */
+   (rounded after every operation); complex: both parts as one integer; the others are the same. */
 MlirType em_memory_type(Emit *, Dtype);
 MlirType em_register_type(Emit *, Dtype);
 uint32_t em_bytes(Dtype);
+uint32_t em_align(Dtype); /* of arrays: a complex number is aligned like its parts */
 V em_to_register(Emit *, Dtype, V memory);
 V em_to_memory(Emit *, Dtype, V reg);
 /* Rounds an f32 register to what bf16 or f16 can hold; the identity for other types. */

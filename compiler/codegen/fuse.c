@@ -369,7 +369,7 @@ static void plan_virtual(Plan *p, Body *b, const Eqn *e) {
 }
 static bool all_scalar(Plan *p, const Eqn *e) {
     each(Val, v, e->out)
-        if (val_array(p->cx, *v)->rank) return false;
+        if (!plan_register(p, *v)) return false;
     return true;
 }
 static void plan_scalar(Plan *p, Body *b, const Eqn *e) {
@@ -437,7 +437,7 @@ static void plan_runtime(Plan *p, Body *b, const Eqn *e) {
         Val y = e->out.at[i];
         Info *info = plan_info(p, y);
         Buf *buf = arrays[e->in.n + i] = buf_for(p, BUF_WORK, y);
-        ValClass class = val_array(p->cx, y)->rank ? VAL_STORED : VAL_SCALAR;
+        ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
         *info = (Info){.class = class, .e = e, .out = i, .step = s->number, .uses = info->uses, .buf = buf};
     }
 }

@@ -55,7 +55,7 @@ static void runtime_step(Host *h, Step *s) {
     em_call(e, name.at, no_type, 3, args);
     for (uint32_t i = 0; i < q->out.n; i++) {
         const ArrayType *t = val_array(h->plan->cx, q->out.at[i]);
-        if (t->rank) continue;
+        if (!plan_register(h->plan, q->out.at[i])) continue;
         V p = frame_buffer(&h->frame, s->arrays[q->in.n + i]);
         V m = em_load(e, em_memory_type(e, t->dtype), p, em_bytes(t->dtype));
         h->frame.scalars[q->out.at[i]] = em_to_register(e, t->dtype, m);
@@ -254,7 +254,7 @@ static void open_frame(Host *h, const Signature *s, Scope *scope, const Jaxpr *j
             f->scalars[s->in.at[i]] = load_scalar(h, s->in.at[i], f->in[i]);
     each(Val, c, j->consts) {
         Info *info = plan_info(h->plan, *c);
-        if (val_array(h->plan->cx, *c)->rank == 0 && info->buf->kind == BUF_CONST) {
+        if (plan_register(h->plan, *c) && info->buf->kind == BUF_CONST) {
             info->class = VAL_SCALAR;
             f->scalars[*c] = load_scalar(h, *c, em_address(e, em_constant(e, *c)));
         }

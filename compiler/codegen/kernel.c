@@ -269,7 +269,7 @@ static V load_one(Kernel *k, V p, Dtype d, V condition) {
     MlirType mt = mlirVectorTypeGet(1, &one, e->i1);
     V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
     V mask = em_insert(e, condition, em_1(e, "llvm.mlir.zero", mt, 0, NULL, 0, NULL), 0);
-    V loaded = em_masked_load(e, vt, p, mask, none, em_bytes(d));
+    V loaded = em_masked_load(e, vt, p, mask, none, em_align(d));
     return em_extract(e, loaded, 0);
 }
 static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
@@ -280,7 +280,7 @@ static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
     MlirBlock was = kernel_at(k, depth);
     V p = em_gep(e, base, i.v, em_memory_type(e, d));
     V m = k->guard.v.ptr ? load_one(k, p, d, k->guard.v)
-                         : em_load(e, em_memory_type(e, d), p, em_bytes(d));
+                         : em_load(e, em_memory_type(e, d), p, em_align(d));
     V r = em_to_register(e, d, m);
     e->block = was;
     return (Reg){r, true, depth};
@@ -288,9 +288,9 @@ static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
 static V load_vector(Kernel *k, V p, Dtype d, V mask) {
     Emit *e = k->e;
     MlirType t = em_vec(e, em_memory_type(e, d), k->w);
-    if (!mask.ptr) return em_load(e, t, p, em_bytes(d));
+    if (!mask.ptr) return em_load(e, t, p, em_align(d));
     V none = em_1(e, "llvm.mlir.zero", t, 0, NULL, 0, NULL);
-    return em_masked_load(e, t, p, mask, none, em_bytes(d));
+    return em_masked_load(e, t, p, mask, none, em_align(d));
 }
 static V reversed(Kernel *k, V v) {
     int64_t lanes[512];
@@ -311,7 +311,7 @@ static V load_column(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
         MlirType t = em_memory_type(e, d);
         V p = em_gep(e, kernel_buffer(k, b), index_reg(k, first).v, t);
         r = memo_set(k, id,
-                     (Reg){em_load(e, em_vec(e, t, k->w * (uint32_t)rows), p, em_bytes(d)), false,
+                     (Reg){em_load(e, em_vec(e, t, k->w * (uint32_t)rows), p, em_align(d)), false,
                            k->depth});
     }
     for (uint32_t i = 0; i < k->w; i++)
@@ -354,7 +354,7 @@ static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
     V v[64], base = kernel_buffer(k, b), at = index_reg(k, first).v, stride = kernel_dim(k, coef);
     for (uint32_t i = 0; i < k->tile; i++) {
         V row = em_bin(e, "llvm.add", at, em_bin(e, "llvm.mul", stride, em_i64(e, i)));
-        v[i] = em_load(e, em_vec(e, t, k->tile), em_gep(e, base, row, t), em_bytes(d));
+        v[i] = em_load(e, em_vec(e, t, k->tile), em_gep(e, base, row, t), em_align(d));
     }
     transpose(e, v, k->tile);
     for (uint32_t i = 0; i < k->tile; i++)
@@ -394,7 +394,7 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
         MlirType vt = em_vec(e, t, k->w);
         V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
         m = em_gather(e, vt, base, lane_indices(k, address), t, mask.ptr ? mask : ones(k, k->w),
-                      none, em_bytes(d));
+                      none, em_align(d));
     }
     return (Reg){em_to_register(e, d, m), false, k->depth};
 }
@@ -406,7 +406,7 @@ void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
     V base = kernel_buffer(k, b), i = index_reg(k, address).v;
     if (!lanes) {
         V v = r.uniform || k->w == 1 ? r.v : em_extract(e, r.v, 0);
-        em_store(e, em_to_memory(e, d, v), em_gep(e, base, i, t), em_bytes(d));
+        em_store(e, em_to_memory(e, d, v), em_gep(e, base, i, t), em_align(d));
         return;
     }
     V m = em_to_memory(e, d, kernel_vector(k, r));
@@ -414,14 +414,14 @@ void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
     if (!other && coef == 1) {
         V p = em_gep(e, base, i, t);
         if (k->tail.ptr)
-            em_masked_store(e, m, p, k->tail, em_bytes(d));
+            em_masked_store(e, m, p, k->tail, em_align(d));
         else
-            em_store(e, m, p, em_bytes(d));
+            em_store(e, m, p, em_align(d));
         return;
     }
     V p = em_gep(e, base, lane_indices(k, address), t);
     V o[3] = {m, p, k->tail.ptr ? k->tail : ones(k, k->w)};
-    Attr a = {"alignment", mlirIntegerAttrGet(e->i32, em_bytes(d))};
+    Attr a = {"alignment", mlirIntegerAttrGet(e->i32, em_align(d))};
     em_op(e, "llvm.intr.masked.scatter", 0, NULL, 3, o, 1, &a, 0, NULL);
 }
 

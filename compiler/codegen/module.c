@@ -87,6 +87,7 @@ Emit *emit_open(Ctx *cx, Target target) {
     e->i16 = mlirIntegerTypeGet(e->mlir, 16);
     e->i32 = mlirIntegerTypeGet(e->mlir, 32);
     e->i64 = mlirIntegerTypeGet(e->mlir, 64);
+    e->i128 = mlirIntegerTypeGet(e->mlir, 128);
     e->f16 = mlirF16TypeGet(e->mlir);
     e->bf16 = mlirBF16TypeGet(e->mlir);
     e->f32 = mlirF32TypeGet(e->mlir);

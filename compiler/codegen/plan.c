@@ -25,7 +25,7 @@ static const char *unsupported_dtype(const ArrayType *t) {
     const DtypeInfo *d = &dtype_info[t->dtype];
     bool narrow = t->dtype == DT_i2 || t->dtype == DT_i4 || t->dtype == DT_u2 || t->dtype == DT_u4;
     if (t->dtype >= DT_f4_e2m1fn && t->dtype <= DT_f8_e8m0fnu) narrow = true;
-    return narrow || d->kind == DK_COMPLEX || d->kind == DK_KEY || d->kind == DK_VOID ? d->name
+    return narrow || d->kind == DK_KEY || d->kind == DK_VOID ? d->name
                                                                                       : NULL;
 }
 /* Every value of the program is of a type that can be compiled. */
@@ -78,7 +78,7 @@ Plan *plan(Ctx *cx, const Jaxpr *j, uint32_t vector_bytes) {
         if (val_info(cx, *c)->data) plan_constant(p, *c);
     for (uint32_t i = 0; i < s.in.n; i++) {
         Info *info = plan_info(p, s.in.at[i]);
-        bool scalar = val_array(cx, s.in.at[i])->rank == 0;
+        bool scalar = plan_register(p, s.in.at[i]);
         *info = (Info){.class = scalar ? VAL_SCALAR : VAL_STORED,
                        .buf = argument(p, BUF_IN, i),
                        .borrowed = true};
@@ -88,7 +88,7 @@ Plan *plan(Ctx *cx, const Jaxpr *j, uint32_t vector_bytes) {
     for (uint32_t i = 0; i < s.out.n; i++)
         p->computed[i] = signature_computed(cx, &s, s.out.at[i]);
     for (uint32_t i = 0; i < j->out.n; i++)
-        if (val_array(cx, j->out.at[i])->rank) b->out_slots[i] = argument(p, BUF_OUT, i);
+        if (!plan_register(p, j->out.at[i])) b->out_slots[i] = argument(p, BUF_OUT, i);
     if (!plan_body(p, b)) return NULL;
     plan_buffers(p);
     return p;

@@ -509,6 +509,11 @@ static bool eval_stdlib(const Point *p, Scalar *out) {
     return true;
 }
 
+/* Complex numbers are no Scalar. */
+static bool eval_real(const Point *p, Scalar *out) { return false; }
+static bool eval_imag(const Point *p, Scalar *out) { return false; }
+static bool eval_complex(const Point *p, Scalar *out) { return false; }
+
 static Eval *const evals[NPRIMS] = {
 #define POINT(f) eval_##f
 #define STDLIB(f) eval_stdlib

@@ -1,0 +1,445 @@
+/* Complex numbers become pairs of real ones. Every complex value of the program is two values, its parts; an equation
+   of complex numbers is equations of their parts, as the table below says. Nested programs take and give pairs. Only
+   three things stay, for the code generator: `real` and `imag` of what lies in memory as complex numbers (inputs,
+   constants, what C code of the runtime gives), and `complex` of what shall lie there (results, what C code takes).
+
+   A constant is known by the same value in every program that uses it, but its parts are values of one program: they are
+   made anew in each. */
+#include "complex.h"
+#include "../typecheck/rule.h"
+#include <math.h>
+
+typedef enum {
+    REFUSED,
+    EACH,   /* the same equation of the real parts and of the imaginary ones */
+    POINTS, /* elementwise: `pair` says how */
+    WHOLE,  /* `pair` says how, of operands as they are */
+    NESTED, /* control flow: parts side by side among operands, inputs and results */
+    MEMORY  /* operands and results are complex numbers in memory */
+} How;
+typedef struct {
+    How how;
+    PairRule *pair;
+} Rule;
+
+static PairRule iota, empty, dot_general, reduce, cumulative;
+
+static const Rule rules[NPRIMS] = {
+    [P_add] = {EACH},
+    [P_sub] = {EACH},
+    [P_add_any] = {EACH},
+    [P_neg] = {EACH},
+    [P_select_n] = {EACH},
+    [P_broadcast_in_dim] = {EACH},
+    [P_reshape] = {EACH},
+    [P_squeeze] = {EACH},
+    [P_expand_dims] = {EACH},
+    [P_transpose] = {EACH},
+    [P_rev] = {EACH},
+    [P_slice] = {EACH},
+    [P_pad] = {EACH},
+    [P_concatenate] = {EACH},
+    [P_dynamic_slice] = {EACH},
+    [P_dynamic_update_slice] = {EACH},
+    [P_tile] = {EACH},
+    [P_split] = {EACH},
+    [P_stack] = {EACH},
+    [P_unstack] = {EACH},
+    [P_reduce_sum] = {EACH},
+    [P_cumsum] = {EACH},
+
+    [P_bitcast_convert_type] = {POINTS, pair_same},
+    [P_copy] = {POINTS, pair_same},
+    [P_copy_p] = {POINTS, pair_same},
+    [P_stop_gradient] = {POINTS, pair_same},
+    [P_mul] = {POINTS, pair_mul},
+    [P_div] = {POINTS, pair_div},
+    [P_square] = {POINTS, pair_square},
+    [P_integer_pow] = {POINTS, pair_integer_pow},
+    [P_pow] = {POINTS, pair_pow},
+    [P_max] = {POINTS, pair_max},
+    [P_min] = {POINTS, pair_min},
+    [P_clamp] = {POINTS, pair_clamp},
+    [P_eq] = {POINTS, pair_eq},
+    [P_ne] = {POINTS, pair_ne},
+    [P_real] = {POINTS, pair_real},
+    [P_imag] = {POINTS, pair_imag},
+    [P_conj] = {POINTS, pair_conj},
+    [P_complex] = {POINTS, pair_complex},
+    [P_convert_element_type] = {POINTS, pair_convert},
+    [P_abs] = {POINTS, pair_abs},
+    [P_sign] = {POINTS, pair_sign},
+    [P_sqrt] = {POINTS, pair_sqrt},
+    [P_rsqrt] = {POINTS, pair_rsqrt},
+    [P_exp] = {POINTS, pair_exp},
+    [P_exp2] = {POINTS, pair_exp2},
+    [P_expm1] = {POINTS, pair_expm1},
+    [P_log] = {POINTS, pair_log},
+    [P_log1p] = {POINTS, pair_log1p},
+    [P_logistic] = {POINTS, pair_logistic},
+    [P_sin] = {POINTS, pair_sin},
+    [P_cos] = {POINTS, pair_cos},
+    [P_tan] = {POINTS, pair_tan},
+    [P_asin] = {POINTS, pair_asin},
+    [P_acos] = {POINTS, pair_acos},
+    [P_atan] = {POINTS, pair_atan},
+    [P_sinh] = {POINTS, pair_sinh},
+    [P_cosh] = {POINTS, pair_cosh},
+    [P_tanh] = {POINTS, pair_tanh},
+    [P_asinh] = {POINTS, pair_asinh},
+    [P_acosh] = {POINTS, pair_acosh},
+    [P_atanh] = {POINTS, pair_atanh},
+    [P_atan2] = {POINTS, pair_atan2},
+
+    [P_iota] = {WHOLE, iota},
+    [P_empty] = {WHOLE, empty},
+    [P_empty2] = {WHOLE, empty},
+    [P_dot_general] = {WHOLE, dot_general},
+    [P_reduce_prod] = {WHOLE, reduce},
+    [P_reduce_max] = {WHOLE, reduce},
+    [P_reduce_min] = {WHOLE, reduce},
+    [P_cumprod] = {WHOLE, cumulative},
+    [P_cummax] = {WHOLE, cumulative},
+    [P_cummin] = {WHOLE, cumulative},
+
+    [P_cond] = {NESTED},
+    [P_while] = {NESTED},
+    [P_scan] = {NESTED},
+
+    [P_runtime_call] = {MEMORY},
+};
+
+/* ---- values */
+typedef struct {
+    Builder b;
+    ValMap map; /* of real values that pairs give */
+    struct {
+        Pair *at;
+        uint32_t n;
+    } pairs; /* by complex value */
+    Memo memo;
+} Split;
+
+static bool is_complex(const Ctx *cx, Val v) { return dtype_info[val_array(cx, v)->dtype].kind == DK_COMPLEX; }
+static Type part_type(Ctx *cx, Type t) { return type_like(cx, t, dtype_real(type_at(cx->types, t)->dtype)); }
+
+static void pair_put(Split *s, Val v, Pair p) {
+    Ctx *cx = s->b.cx;
+    if (v >= s->pairs.n) {
+        uint32_t n = cx->nvals + cx->nvals / 2;
+        Pair *at = arena_new(cx->arena, Pair, n);
+        if (s->pairs.n) memcpy(at, s->pairs.at, s->pairs.n * sizeof *at);
+        s->pairs.at = at, s->pairs.n = n;
+    }
+    s->pairs.at[v] = p;
+}
+static Pair literal_parts(Split *s, const ValInfo *v) {
+    Dtype d = dtype_real(type_at(s->b.cx->types, v->type)->dtype);
+    const Lit *l = v->lit;
+    double whole = l->negative ? -(double)l->i : (double)l->i;
+    bool floats = l->kind == LIT_COMPLEX || l->kind == LIT_FLOAT;
+    return (Pair){b_float(&s->b, d, floats ? l->re : whole), b_float(&s->b, d, l->kind == LIT_COMPLEX ? l->im : 0)};
+}
+/* What stands for a value. */
+static Pair pair_get(Split *s, Val v) {
+    const ValInfo *info = val_info(s->b.cx, v);
+    if (!is_complex(s->b.cx, v)) return (Pair){valmap_get(&s->map, v), 0};
+    if (info->lit) return literal_parts(s, info);
+    return v < s->pairs.n ? s->pairs.at[v] : (Pair){0};
+}
+/* The parts of what lies in memory. */
+static Pair loaded(Split *s, Val v) { return (Pair){b1(&s->b, P_real, v), b1(&s->b, P_imag, v)}; }
+static void put_result(Split *s, Val v, Pair p) {
+    if (is_complex(s->b.cx, v))
+        pair_put(s, v, p);
+    else
+        valmap_put(&s->map, v, p.re);
+}
+/* Parts side by side. */
+static Vals side_by_side(Split *s, Vals vs) {
+    Vals all = {arena_new(s->b.cx->arena, Val, 2 * vs.n + 1), 0};
+    each(const Val, v, vs) {
+        Pair p = pair_get(s, *v);
+        all.at[all.n++] = p.re;
+        if (p.im) all.at[all.n++] = p.im;
+    }
+    return all;
+}
+/* New parts, side by side: of results, or inputs of a nested program. */
+static Vals fresh_parts(Split *s, Vals vs) {
+    Ctx *cx = s->b.cx;
+    Vals all = {arena_new(cx->arena, Val, 2 * vs.n + 1), 0};
+    each(const Val, v, vs) {
+        if (!is_complex(cx, *v)) {
+            all.at[all.n++] = *v;
+            continue;
+        }
+        Type t = part_type(cx, val_type(cx, *v));
+        Span span = val_info(cx, *v)->span;
+        Pair p = {val_new(cx, t, span), val_new(cx, t, span)};
+        pair_put(s, *v, p);
+        all.at[all.n++] = p.re, all.at[all.n++] = p.im;
+    }
+    return all;
+}
+
+/* ---- equations */
+static void eqn_each(Split *s, const Eqn *e) {
+    Ctx *cx = s->b.cx;
+    Val *in = arena_new(cx->arena, Val, e->in.n + 1);
+    Type *types = arena_new(cx->arena, Type, e->out.n + 1);
+    Vals out[2];
+    for (uint32_t i = 0; i < e->out.n; i++) types[i] = part_type(cx, val_type(cx, e->out.at[i]));
+    for (uint32_t part = 0; part < 2; part++) {
+        for (uint32_t i = 0; i < e->in.n; i++) {
+            Pair p = pair_get(s, e->in.at[i]);
+            in[i] = part && p.im ? p.im : p.re;
+        }
+        out[part] = build_many(&s->b, e->prim, e->in.n, in, e->params.n, e->params.at, e->out.n, types);
+    }
+    for (uint32_t i = 0; i < e->out.n; i++) pair_put(s, e->out.at[i], (Pair){out[0].at[i], out[1].at[i]});
+}
+/* Scalars meet arrays, extents of 1 stretch. */
+static Val stretched(Builder *b, Val v, const ArrayType *to) {
+    if (b->failed || !v) return v;
+    const ArrayType *t = b_type(b, v);
+    if (t->rank == to->rank && (!t->rank || memcmp(t->dims, to->dims, t->rank * sizeof *t->dims) == 0)) return v;
+    int64_t axes[32];
+    for (uint32_t i = 0; i < t->rank; i++) axes[i] = i;
+    return b_broadcast(b, v, to->rank, to->dims, axes);
+}
+static void eqn_pair(Split *s, const Eqn *e, bool point) {
+    Ctx *cx = s->b.cx;
+    Pair *x = arena_new(cx->arena, Pair, e->in.n + 1);
+    const ArrayType *to = val_array(cx, e->out.at[0]);
+    for (uint32_t i = 0; i < e->in.n; i++) {
+        x[i] = pair_get(s, e->in.at[i]);
+        if (point) x[i] = (Pair){stretched(&s->b, x[i].re, to), stretched(&s->b, x[i].im, to)};
+    }
+    put_result(s, e->out.at[0], rules[e->prim].pair(&s->b, e, x));
+}
+static void eqn_memory(Split *s, const Eqn *e) {
+    Ctx *cx = s->b.cx;
+    Val *in = arena_new(cx->arena, Val, e->in.n + 1);
+    Type *types = arena_new(cx->arena, Type, e->out.n + 1);
+    for (uint32_t i = 0; i < e->in.n; i++) {
+        Pair p = pair_get(s, e->in.at[i]);
+        in[i] = p.im ? b2(&s->b, P_complex, p.re, p.im) : p.re;
+    }
+    for (uint32_t i = 0; i < e->out.n; i++) types[i] = val_type(cx, e->out.at[i]);
+    Vals out = build_many(&s->b, e->prim, e->in.n, in, e->params.n, e->params.at, e->out.n, types);
+    for (uint32_t i = 0; i < e->out.n; i++) {
+        bool complex = is_complex(cx, e->out.at[i]);
+        put_result(s, e->out.at[i], complex ? loaded(s, out.at[i]) : (Pair){out.at[i], 0});
+    }
+}
+
+/* ---- control flow */
+/* Parameters that count operands, one range after the other. */
+static const ParamKey counts[NPRIMS][2] = {
+    [P_scan] = {K_num_consts, K_num_carry},
+    [P_while] = {K_cond_nconsts, K_body_nconsts},
+};
+static int64_t complex_among(Ctx *cx, Vals vs, int64_t from, int64_t n) {
+    int64_t many = 0;
+    for (int64_t i = from; i < from + n && i < vs.n; i++) many += is_complex(cx, vs.at[i]);
+    return many;
+}
+static void eqn_nested(Split *s, const Eqn *e, Eqn new) {
+    Ctx *cx = s->b.cx;
+    int64_t from = 0;
+    new.in = side_by_side(s, e->in);
+    new.out = fresh_parts(s, e->out);
+    new.in_at = NULL;
+    Param *params = arena_new(cx->arena, Param, new.params.n + 1);
+    memcpy(params, new.params.at, new.params.n * sizeof *params);
+    new.params.at = params;
+    for (uint32_t k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < new.params.n; i++) {
+            if (params[i].key != counts[e->prim][k]) continue;
+            int64_t n = params[i].value.i;
+            params[i].value.i += complex_among(cx, e->in, from, n);
+            from += n;
+        }
+    for (uint32_t i = 0; i < new.params.n; i++) /* once said which operands a function is linear in; of no use */
+        if (params[i].key == K_linear) params[i] = params[--new.params.n], i--;
+    push(cx->arena, &s->b.eqns, new);
+}
+
+/* ---- programs */
+static Jaxpr *split_nested(void *user, const Jaxpr *j);
+
+static void split_eqn(Split *s, const Eqn *e) {
+    Ctx *cx = s->b.cx;
+    Eqn new = eqn_rewrite(&s->map, e, split_nested, s);
+    bool any = complex_among(cx, e->in, 0, e->in.n) || complex_among(cx, e->out, 0, e->out.n);
+    s->b.span = e->span;
+    if (s->b.failed) return;
+    if (!any) {
+        push(cx->arena, &s->b.eqns, new);
+        return;
+    }
+    Eqn old = new; /* its operands are those of e, which pairs stand for */
+    old.in = e->in;
+    switch (rules[e->prim].how) {
+    case EACH: eqn_each(s, &old); break;
+    case POINTS: eqn_pair(s, &old, true); break;
+    case WHOLE: eqn_pair(s, &old, false); break;
+    case NESTED: eqn_nested(s, &old, new); break;
+    case MEMORY: eqn_memory(s, &old); break;
+    case REFUSED:
+        s->b.failed = true;
+        diag(cx->diags, e->span, "primitive '%s' of complex numbers is not supported yet", prim_name[e->prim]);
+    }
+}
+/* The inputs and results of the program itself lie in memory. */
+static Jaxpr *split(Split *s, const Jaxpr *j, bool nested) {
+    Ctx *cx = s->b.cx;
+    Eqns outer = s->b.eqns;
+    Pair *known = arena_new(cx->arena, Pair, j->consts.n + 1);
+    s->b.eqns = (Eqns){0};
+    s->b.span = j->span;
+    for (uint32_t i = 0; i < j->consts.n; i++) {
+        Val c = j->consts.at[i];
+        if (!is_complex(cx, c)) continue;
+        known[i] = pair_get(s, c);
+        pair_put(s, c, loaded(s, c));
+    }
+    Vals in = nested ? fresh_parts(s, j->in) : j->in, out = {arena_new(cx->arena, Val, 2 * j->out.n + 1), 0};
+    if (!nested)
+        each(const Val, v, j->in)
+            if (is_complex(cx, *v)) pair_put(s, *v, loaded(s, *v));
+    for (uint32_t i = 0; i < j->eqns.n && !s->b.failed; i++) split_eqn(s, &j->eqns.at[i]);
+    if (nested)
+        out = side_by_side(s, j->out);
+    else
+        each(const Val, v, j->out) {
+            Pair p = pair_get(s, *v);
+            out.at[out.n++] = is_complex(cx, *v) ? b2(&s->b, P_complex, p.re, p.im) : p.re;
+        }
+    for (uint32_t i = 0; i < j->consts.n; i++)
+        if (known[i].re) pair_put(s, j->consts.at[i], known[i]);
+    Jaxpr *new = jaxpr_with(cx, j, s->b.eqns, out);
+    new->in = in;
+    s->b.eqns = outer;
+    return new;
+}
+static Jaxpr *split_nested(void *user, const Jaxpr *j) {
+    Split *s = user;
+    if (*memo_slot(&s->memo, j)) return *memo_slot(&s->memo, j);
+    Jaxpr *new = split(s, j, true);
+    return *memo_slot(&s->memo, j) = new;
+}
+Jaxpr *pass_complex(Ctx *cx, const Jaxpr *j) {
+    Split s = {.b.cx = cx, .map.cx = cx, .memo.arena = cx->arena};
+    Jaxpr *new = split(&s, j, false);
+    return s.b.failed ? NULL : new;
+}
+
+/* ---- what is not elementwise */
+static Param with_dtype(const Param *p, Dtype d) {
+    Param new = *p;
+    if (p->value.kind != V_NONE) new.value = p_dtype(p->key, d).value;
+    return new;
+}
+/* The equation with other operands, of the real type. */
+static Val real_equation(Builder *b, const Eqn *e, uint32_t n, const Val *in) {
+    Ctx *cx = b->cx;
+    Type t = part_type(cx, val_type(cx, e->out.at[0]));
+    Param *p = arena_new(cx->arena, Param, e->params.n + 1);
+    for (uint32_t i = 0; i < e->params.n; i++) {
+        p[i] = e->params.at[i];
+        if (p[i].key == K_dtype || p[i].key == K_preferred_element_type)
+            p[i] = with_dtype(&p[i], type_at(cx->types, t)->dtype);
+    }
+    return build_many(b, e->prim, n, in, e->params.n, p, 1, &t).at[0];
+}
+static Pair iota(Builder *b, const Eqn *e, const Pair *x) {
+    Val in[32];
+    for (uint32_t i = 0; i < e->in.n; i++) in[i] = x[i].re;
+    Val re = real_equation(b, e, e->in.n, in);
+    return (Pair){re, b_full_like(b, re, 0)};
+}
+static Pair empty(Builder *b, const Eqn *e, const Pair *x) { return iota(b, e, x); }
+
+/* Four products of the parts; two where one operand is real. */
+static Pair dot_general(Builder *b, const Eqn *e, const Pair *x) {
+    Pair l = x[0], r = x[1];
+    Val rr = real_equation(b, e, 2, (Val[]){l.re, r.re});
+    Val ri = r.im ? real_equation(b, e, 2, (Val[]){l.re, r.im}) : 0;
+    Val ir = l.im ? real_equation(b, e, 2, (Val[]){l.im, r.re}) : 0;
+    if (!ri || !ir) return (Pair){rr, ri ? ri : ir};
+    Val ii = real_equation(b, e, 2, (Val[]){l.im, r.im});
+    return (Pair){b2(b, P_sub, rr, ii), b2(b, P_add, ri, ir)};
+}
+
+/* What a reduction or cumulative primitive combines with; the neutral element. */
+static const struct {
+    PairRule *combine;
+    double neutral;
+} combiners[NPRIMS] = {
+    [P_reduce_prod] = {pair_mul, 1},        [P_cumprod] = {pair_mul, 1},
+    [P_reduce_max] = {pair_max, -INFINITY}, [P_cummax] = {pair_max, -INFINITY},
+    [P_reduce_min] = {pair_min, INFINITY},  [P_cummin] = {pair_min, INFINITY},
+};
+static Pair neutral(Builder *b, Prim prim, Dtype d, uint32_t rank, const Dim *dims) {
+    double v = combiners[prim].neutral;
+    Val re = b_full(b, b_float(b, d, v), rank, dims);
+    return (Pair){re, isinf(v) ? re : b_full(b, b_float(b, d, 0), rank, dims)};
+}
+/* A scan along the first axis: out[i] = out[i - 1] ∘ x[i]; or only the last one. */
+static Pair scan(Builder *b, const Eqn *e, Pair x, bool all, bool reverse) {
+    Ctx *cx = b->cx;
+    if (b->failed) return x;
+    const ArrayType *t = b_type(b, x.re);
+    Type row = type_of(cx->types, t->dtype, t->rank - 1, t->dims + 1);
+    Pair start = neutral(b, e->prim, t->dtype, t->rank - 1, t->dims + 1);
+    Inner in = b_inner(b, 4, (Type[]){row, row, row, row});
+    Pair both[2] = {{in.in.at[0], in.in.at[1]}, {in.in.at[2], in.in.at[3]}};
+    Pair y = combiners[e->prim].combine(b, e, both);
+    Jaxpr *body = b_inner_end(b, &in, all ? 4 : 2, (Val[]){y.re, y.im, y.re, y.im});
+    Param p[] = {p_jaxpr(K_jaxpr, body), {.key = K_length, .value = {.kind = V_DIM, .dim = t->dims[0]}}, p_int(K_num_carry, 2),
+                 p_int(K_num_consts, 0), p_bool(K_reverse, reverse)};
+    Vals out = build_many(b, P_scan, 4, (Val[]){start.re, start.im, x.re, x.im}, 5, p, all ? 4 : 2, NULL);
+    return all ? (Pair){out.at[2], out.at[3]} : (Pair){out.at[0], out.at[1]};
+}
+static Pair transposed(Builder *b, Pair x, const int64_t *axes) {
+    return (Pair){b_transpose(b, x.re, axes), b_transpose(b, x.im, axes)};
+}
+static Pair cumulative(Builder *b, const Eqn *e, const Pair *x) {
+    int64_t axis = param_int(e, K_axis, 0), to[32], back[32];
+    uint32_t rank = b_type(b, x[0].re)->rank;
+    for (uint32_t i = 0, k = 1; i < rank; i++) to[(int64_t)i == axis ? 0 : k++] = i;
+    for (uint32_t i = 0; i < rank; i++) back[to[i]] = i;
+    return transposed(b, scan(b, e, transposed(b, x[0], to), true, param_bool(e, K_reverse)), back);
+}
+static Pair flat(Builder *b, Pair x, uint32_t rank, const Dim *dims) {
+    return (Pair){b_reshape(b, x.re, rank, dims), b_reshape(b, x.im, rank, dims)};
+}
+static Pair halves(Builder *b, Pair x, Dim lo, Dim hi) {
+    return (Pair){b_slice_axis(b, x.re, 0, lo, hi), b_slice_axis(b, x.im, 0, lo, hi)};
+}
+/* The reduced axes are made the first, and one; halves of it are combined until one is left. */
+static Pair reduce(Builder *b, const Eqn *e, const Pair *x) {
+    Ctx *cx = b->cx;
+    const ArrayType *t = b_type(b, x[0].re);
+    Ints axes = param_ints(e, K_axes);
+    int64_t to[32];
+    Dim dims[33] = {1};
+    uint32_t nr = 0, rank = 1;
+    bool gone[32] = {false};
+    each(int64_t, a, axes) gone[*a] = true, to[nr++] = *a, dims[0] = dim_mul(cx->types, dims[0], t->dims[*a]);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (!gone[i]) to[nr++] = i, dims[rank++] = t->dims[i];
+    Pair y = flat(b, transposed(b, x[0], to), rank, dims);
+    Dim n = dims[0];
+    if (!dim_is_const(n)) return scan(b, e, y, false, false);
+    if (n == 0) return neutral(b, e->prim, t->dtype, rank - 1, dims + 1);
+    for (; n > 1; n = (n + 1) / 2) {
+        Pair two[2] = {halves(b, y, 0, n / 2), halves(b, y, (n + 1) / 2, n)};
+        Pair one = combiners[e->prim].combine(b, e, two), rest = halves(b, y, n / 2, (n + 1) / 2);
+        y = one;
+        if (n % 2) y = (Pair){b_concatenate(b, 2, (Val[]){one.re, rest.re}, 0), b_concatenate(b, 2, (Val[]){one.im, rest.im}, 0)};
+    }
+    return flat(b, y, rank - 1, dims + 1);
+}

@@ -1,0 +1,289 @@
+/* Elementwise functions of complex numbers, as equations of their parts. What a function gives at infinities, NaN and
+   signed zeros is what JAX gives on the CPU. Formulas for the inverse functions: W. Kahan, "Branch cuts for complex
+   elementary functions, or much ado about nothing's sign bit" (1987). */
+#include "complex.h"
+#include "../typecheck/rule.h"
+#include <math.h>
+
+/* ---- shorthand: z = x + iy */
+static Val add(Builder *b, Val x, Val y) { return b2(b, P_add, x, y); }
+static Val sub(Builder *b, Val x, Val y) { return b2(b, P_sub, x, y); }
+static Val mul(Builder *b, Val x, Val y) { return b2(b, P_mul, x, y); }
+static Val quo(Builder *b, Val x, Val y) { return b2(b, P_div, x, y); }
+static Val neg(Builder *b, Val x) { return b1(b, P_neg, x); }
+static Val size(Builder *b, Val x) { return b1(b, P_abs, x); }
+static Val root(Builder *b, Val x) { return b1(b, P_sqrt, x); }
+static Val larger(Builder *b, Val x, Val y) { return b2(b, P_max, x, y); }
+static Val smaller(Builder *b, Val x, Val y) { return b2(b, P_min, x, y); }
+static Val fused(Builder *b, Val x, Val y, Val z) { return b3(b, P_fma, x, y, z); }
+static Val when(Builder *b, Val c, Val yes, Val no) { return b_select(b, c, no, yes); }
+static Pair when_pair(Builder *b, Val c, Pair yes, Pair no) {
+    return (Pair){when(b, c, yes.re, no.re), when(b, c, yes.im, no.im)};
+}
+/* A constant of the type and shape of `like`. */
+static Val all(Builder *b, Val like, double v) { return b_full_like(b, like, v); }
+static Val less(Builder *b, Val x, double y) { return b2(b, P_lt, x, all(b, x, y)); }
+static Val is(Builder *b, Val x, double y) { return b2(b, P_eq, x, all(b, x, y)); }
+static Val scaled(Builder *b, Val x, double by) { return mul(b, x, all(b, x, by)); }
+static Val plus(Builder *b, Val x, double y) { return add(b, x, all(b, x, y)); }
+static Val either(Builder *b, Val x, Val y) { return b2(b, P_or, x, y); }
+static Val both(Builder *b, Val x, Val y) { return b2(b, P_and, x, y); }
+static bool wide(Builder *b, Val x) { return x && b_type(b, x)->dtype == DT_f64; }
+static Pair minus(Builder *b, Pair z) { return (Pair){neg(b, z.re), neg(b, z.im)}; }
+static Pair times_i(Builder *b, Pair z) { return (Pair){neg(b, z.im), z.re}; }
+static Pair over_i(Builder *b, Pair z) { return (Pair){z.im, neg(b, z.re)}; }
+/* |x| with the sign of y. */
+static Val signed_as(Builder *b, Val x, Val y) {
+    if (b->failed) return 0;
+    const ArrayType *t = b_type(b, x);
+    bool f64 = t->dtype == DT_f64;
+    Dtype bits = f64 ? DT_u64 : DT_u32;
+    Val rest = b_full(b, b_int(b, bits, f64 ? INT64_MAX : INT32_MAX), t->rank, t->dims), sign = b1(b, P_not, rest);
+    Val u = b2(b, P_and, b_bitcast(b, x, bits), rest), s = b2(b, P_and, b_bitcast(b, y, bits), sign);
+    return b_bitcast(b, b2(b, P_or, u, s), t->dtype);
+}
+
+
+/* ---- parts */
+Pair pair_real(Builder *b, const Eqn *e, const Pair *x) { return (Pair){x->re, 0}; }
+Pair pair_imag(Builder *b, const Eqn *e, const Pair *x) { return (Pair){x->im, 0}; }
+Pair pair_complex(Builder *b, const Eqn *e, const Pair *x) { return (Pair){x[0].re, x[1].re}; }
+Pair pair_conj(Builder *b, const Eqn *e, const Pair *x) {
+    return (Pair){x->re, x->im ? neg(b, x->im) : all(b, x->re, 0)};
+}
+/* Bits of complex numbers become complex numbers of the same type only. */
+Pair pair_same(Builder *b, const Eqn *e, const Pair *x) { return *x; }
+/* To a real type: the real part; to bool: whether it is not 0. */
+Pair pair_convert(Builder *b, const Eqn *e, const Pair *x) {
+    Dtype to = param_dtype(e, K_new_dtype), part = dtype_real(to);
+    Val re = b_convert(b, x->re, part);
+    if (to == DT_bool) return (Pair){either(b, re, b_convert(b, x->im, DT_bool)), 0};
+    if (part == to) return (Pair){re, 0};
+    return (Pair){re, x->im ? b_convert(b, x->im, part) : all(b, re, 0)};
+}
+
+/* ---- comparisons; the order is that of the real parts, then of the imaginary ones */
+Pair pair_eq(Builder *b, const Eqn *e, const Pair *x) {
+    return (Pair){both(b, b2(b, P_eq, x[0].re, x[1].re), b2(b, P_eq, x[0].im, x[1].im)), 0};
+}
+Pair pair_ne(Builder *b, const Eqn *e, const Pair *x) {
+    return (Pair){either(b, b2(b, P_ne, x[0].re, x[1].re), b2(b, P_ne, x[0].im, x[1].im)), 0};
+}
+static Pair first(Builder *b, Prim order, Pair x, Pair y) {
+    Val same = b2(b, P_eq, x.re, y.re);
+    return when_pair(b, when(b, same, b2(b, order, x.im, y.im), b2(b, order, x.re, y.re)), x, y);
+}
+Pair pair_max(Builder *b, const Eqn *e, const Pair *x) { return first(b, P_gt, x[0], x[1]); }
+Pair pair_min(Builder *b, const Eqn *e, const Pair *x) { return first(b, P_lt, x[0], x[1]); }
+Pair pair_clamp(Builder *b, const Eqn *e, const Pair *x) { return first(b, P_lt, first(b, P_gt, x[1], x[0]), x[2]); }
+
+/* ---- arithmetic */
+static Pair product(Builder *b, Pair x, Pair y) {
+    if (!x.im) return (Pair){mul(b, x.re, y.re), mul(b, x.re, y.im)};
+    if (!y.im) return (Pair){mul(b, x.re, y.re), mul(b, x.im, y.re)};
+    return (Pair){sub(b, mul(b, x.re, y.re), mul(b, x.im, y.im)), add(b, mul(b, x.re, y.im), mul(b, x.im, y.re))};
+}
+/* Operands may be real where out_dtype is complex. */
+Pair pair_mul(Builder *b, const Eqn *e, const Pair *x) {
+    Dtype d = dtype_real(val_array(b->cx, e->out.at[0])->dtype);
+    Pair y[2];
+    for (uint32_t i = 0; i < 2; i++) y[i] = (Pair){b_convert(b, x[i].re, d), b_convert(b, x[i].im, d)};
+    if (!y[0].im && !y[1].im) return (Pair){mul(b, y[0].re, y[1].re), all(b, y[0].re, 0)};
+    return product(b, y[0], y[1]);
+}
+Pair pair_square(Builder *b, const Eqn *e, const Pair *x) { return product(b, *x, *x); }
+
+/* The divisor and the dividend are scaled by powers of 2, so that nothing overflows on the way:
+   W. Kahan, as in annex G of C. */
+static Pair quotient(Builder *b, Pair x, Pair y) {
+    Val d = add(b, mul(b, y.re, y.re), mul(b, y.im, y.im));
+    Val re = add(b, mul(b, x.re, y.re), mul(b, x.im, y.im)), im = sub(b, mul(b, x.im, y.re), mul(b, x.re, y.im));
+    return (Pair){quo(b, re, d), quo(b, im, d)};
+}
+Pair pair_div(Builder *b, const Eqn *e, const Pair *x) { return quotient(b, x[0], x[1]); }
+static Pair one(Builder *b, Pair like) { return (Pair){all(b, like.re, 1), all(b, like.re, 0)}; }
+
+/* By repeated multiplication, the powers of the bits of y from the lowest up; 1 / z^-y where y is negative. */
+Pair pair_integer_pow(Builder *b, const Eqn *e, const Pair *x) {
+    int64_t y = param_int(e, K_y, 1);
+    Pair power = *x, result = one(b, *x);
+    bool any = false;
+    for (uint64_t n = y < 0 ? -(uint64_t)y : (uint64_t)y; n; n >>= 1) {
+        if (n & 1) result = any ? product(b, result, power) : power, any = true;
+        if (n > 1) power = product(b, power, power);
+    }
+    return y < 0 ? quotient(b, one(b, *x), result) : result;
+}
+
+/* ---- absolute value */
+static Val hypotenuse(Builder *b, Val x, Val y) {
+    Val ax = size(b, x), ay = size(b, y), m = larger(b, ax, ay), n = smaller(b, ax, ay), q = quo(b, n, m);
+    Val r = mul(b, m, root(b, plus(b, mul(b, q, q), 1)));
+    return when(b, either(b, is(b, m, 0), is(b, m, INFINITY)), m, r);
+}
+Pair pair_abs(Builder *b, const Eqn *e, const Pair *x) { return (Pair){hypotenuse(b, x->re, x->im), 0}; }
+Pair pair_sign(Builder *b, const Eqn *e, const Pair *x) {
+    Val r = hypotenuse(b, x->re, x->im), zero = is(b, r, 0);
+    return when_pair(b, zero, *x, (Pair){quo(b, x->re, r), quo(b, x->im, r)});
+}
+
+/* ---- square roots: (u, y / 2u) where x ≥ 0, (|y| / 2u, ±u) where x < 0, u = √((|x| + |z|) / 2) */
+static Pair square_root(Builder *b, Pair z) {
+    Val ax = size(b, z.re), ay = size(b, z.im), m = larger(b, ax, ay);
+    /* scaled by 4^k, so that the sum neither overflows nor loses bits */
+    bool f64 = wide(b, z.re);
+    double big = f64 ? 0x1p1000 : 0x1p100, tiny = f64 ? 0x1p-900 : 0x1p-80, up = f64 ? 0x1p200 : 0x1p50, down = 0x1p-20;
+    Val is_big = b2(b, P_gt, m, all(b, m, big)), is_tiny = less(b, m, tiny);
+    Val scale = when(b, is_big, all(b, m, down), when(b, is_tiny, all(b, m, up), all(b, m, 1)));
+    Val back = when(b, is_big, all(b, m, 1 / sqrt(down)), when(b, is_tiny, all(b, m, 1 / sqrt(up)), all(b, m, 1)));
+    Val sx = mul(b, ax, scale), sy = mul(b, ay, scale);
+    Val u = root(b, scaled(b, add(b, sx, hypotenuse(b, sx, sy)), 0.5));
+    Val v = quo(b, sy, add(b, u, u));
+    Val zero = is(b, m, 0), infinite = is(b, ay, INFINITY), x_infinite = is(b, ax, INFINITY);
+    v = when(b, zero, all(b, m, 0), when(b, x_infinite, when(b, infinite, all(b, m, INFINITY), all(b, m, 0)), mul(b, v, back)));
+    u = mul(b, u, back);
+    u = when(b, infinite, all(b, m, INFINITY), u), v = when(b, infinite, all(b, m, INFINITY), v);
+    Val left = less(b, z.re, 0);
+    return (Pair){when(b, left, v, u), signed_as(b, when(b, left, u, v), z.im)};
+}
+Pair pair_sqrt(Builder *b, const Eqn *e, const Pair *x) { return square_root(b, *x); }
+Pair pair_rsqrt(Builder *b, const Eqn *e, const Pair *x) {
+    Pair s = square_root(b, *x);
+    return quotient(b, one(b, s), s);
+}
+
+/* ---- exponentials */
+static Val e_to(Builder *b, Val x) { return b1(b, P_exp, x); }
+/* e^x (cos y + i sin y); e^x in two steps where it overflows; y = 0 stays what it is. */
+static Pair exponential(Builder *b, Pair z) {
+    Val r = e_to(b, z.re), half = e_to(b, scaled(b, z.re, 0.5)), over = is(b, r, INFINITY);
+    Val c = b1(b, P_cos, z.im), s = b1(b, P_sin, z.im), real = is(b, z.im, 0);
+    Val re = when(b, over, mul(b, mul(b, half, c), half), mul(b, r, c));
+    Val im = when(b, over, mul(b, mul(b, half, s), half), mul(b, r, s));
+    return (Pair){when(b, real, r, re), when(b, real, z.im, im)};
+}
+Pair pair_exp(Builder *b, const Eqn *e, const Pair *x) { return exponential(b, *x); }
+Pair pair_exp2(Builder *b, const Eqn *e, const Pair *x) {
+    const double log_2 = 0.69314718055994530942;
+    return exponential(b, (Pair){scaled(b, x->re, log_2), scaled(b, x->im, log_2)});
+}
+Pair pair_expm1(Builder *b, const Eqn *e, const Pair *x) {
+    Val s = b1(b, P_sin, scaled(b, x->im, 0.5)), less_1 = b1(b, P_expm1, x->re);
+    Val re = sub(b, mul(b, less_1, b1(b, P_cos, x->im)), scaled(b, mul(b, s, s), 2));
+    Val im = mul(b, plus(b, less_1, 1), b1(b, P_sin, x->im));
+    return (Pair){re, when(b, is(b, x->im, 0), x->im, im)};
+}
+Pair pair_logistic(Builder *b, const Eqn *e, const Pair *x) {
+    Pair d = exponential(b, minus(b, *x));
+    return quotient(b, one(b, d), (Pair){plus(b, d.re, 1), d.im});
+}
+
+/* ---- logarithms */
+/* log √(1 + t + lost): t and what it lost, each of the sums exact. */
+static Val sum(Builder *b, Val x, Val y, Val *lost) {
+    Val s = add(b, x, y), t = sub(b, s, x);
+    *lost = add(b, *lost, add(b, sub(b, x, sub(b, s, t)), sub(b, y, t)));
+    return s;
+}
+/* ½ log(1 + a + p² + q²) where that is not far from 1: what the squares lose to rounding is added again. */
+static Val half_log1p(Builder *b, Val a, Val p, Val q) {
+    Val pp = mul(b, p, p), qq = mul(b, q, q), lost = add(b, fused(b, p, p, neg(b, pp)), fused(b, q, q, neg(b, qq)));
+    Val t = sum(b, sum(b, a, pp, &lost), qq, &lost);
+    return scaled(b, b1(b, P_log1p, add(b, t, lost)), 0.5);
+}
+/* log |z| */
+static Val log_size(Builder *b, Val x, Val y) {
+    Val ax = size(b, x), ay = size(b, y), m = larger(b, ax, ay), n = smaller(b, ax, ay), q = quo(b, n, m);
+    Val far = add(b, b1(b, P_log, m), scaled(b, b1(b, P_log1p, mul(b, q, q)), 0.5));
+    Val close = both(b, less(b, m, 1.5), b2(b, P_gt, m, all(b, m, 0.5)));
+    Val r = when(b, close, half_log1p(b, all(b, m, -1), m, n), far);
+    return when(b, either(b, is(b, m, 0), is(b, m, INFINITY)), b1(b, P_log, m), r);
+}
+static Pair logarithm(Builder *b, Pair z) { return (Pair){log_size(b, z.re, z.im), b2(b, P_atan2, z.im, z.re)}; }
+Pair pair_log(Builder *b, const Eqn *e, const Pair *x) { return logarithm(b, *x); }
+Pair pair_log1p(Builder *b, const Eqn *e, const Pair *x) {
+    Val x1 = plus(b, x->re, 1), m = larger(b, size(b, x->re), size(b, x->im));
+    Val re = when(b, less(b, m, 2), half_log1p(b, add(b, x->re, x->re), x->re, x->im), log_size(b, x1, x->im));
+    return (Pair){re, b2(b, P_atan2, x->im, x1)};
+}
+/* z^w = |z|^u e^(-v arg z) (cos t + i sin t), t = u arg z + v log |z|, w = u + iv */
+static Pair power(Builder *b, Pair z, Pair w) {
+    Val r = hypotenuse(b, z.re, z.im), arg = b2(b, P_atan2, z.im, z.re);
+    Val t = add(b, mul(b, w.re, arg), mul(b, w.im, log_size(b, z.re, z.im)));
+    Val s = mul(b, b2(b, P_pow, r, w.re), e_to(b, neg(b, mul(b, w.im, arg))));
+    return (Pair){mul(b, s, b1(b, P_cos, t)), mul(b, s, b1(b, P_sin, t))};
+}
+Pair pair_pow(Builder *b, const Eqn *e, const Pair *x) {
+    Dtype d = x[0].re ? b_type(b, x[0].re)->dtype : DT_f32;
+    Pair w = {b_convert(b, x[1].re, d), x[1].im ? x[1].im : all(b, x[0].re, 0)};
+    return power(b, x[0], w);
+}
+
+/* ---- circular and hyperbolic functions */
+/* sin x cosh y + i cos x sinh y */
+static Pair sine(Builder *b, Pair z) {
+    Val re = mul(b, b1(b, P_sin, z.re), b1(b, P_cosh, z.im)), im = mul(b, b1(b, P_cos, z.re), b1(b, P_sinh, z.im));
+    return (Pair){when(b, is(b, z.re, 0), z.re, re), when(b, is(b, z.im, 0), z.im, im)};
+}
+static Pair cosine(Builder *b, Pair z) {
+    Val re = mul(b, b1(b, P_cos, z.re), b1(b, P_cosh, z.im)), im = mul(b, b1(b, P_sin, z.re), b1(b, P_sinh, z.im));
+    Val axis = either(b, is(b, z.re, 0), is(b, z.im, 0));
+    return (Pair){re, neg(b, when(b, axis, mul(b, z.re, z.im), im))};
+}
+/* With t = tan x, s = sinh y: (t + i (1 + t²) s √(1 + s²)) / (1 + (1 + t²) s²). Beyond |y| = 20: ±i, and 4 sin x cos x e^-2|y|. */
+static Pair tangent(Builder *b, Pair z) {
+    Val far = b2(b, P_ge, size(b, z.im), all(b, z.im, 20)), y = when(b, far, all(b, z.im, 1), z.im);
+    Val t = b1(b, P_tan, z.re), s = b1(b, P_sinh, y), c = plus(b, mul(b, t, t), 1);
+    Val d = plus(b, mul(b, c, mul(b, s, s)), 1), n = mul(b, mul(b, c, s), root(b, plus(b, mul(b, s, s), 1)));
+    Val tiny = scaled(b, mul(b, mul(b, b1(b, P_sin, z.re), b1(b, P_cos, z.re)), e_to(b, scaled(b, size(b, z.im), -2))), 4);
+    return (Pair){when(b, far, tiny, quo(b, t, d)), when(b, far, signed_as(b, all(b, z.im, 1), z.im), quo(b, n, d))};
+}
+Pair pair_sin(Builder *b, const Eqn *e, const Pair *x) { return sine(b, *x); }
+Pair pair_cos(Builder *b, const Eqn *e, const Pair *x) { return cosine(b, *x); }
+Pair pair_tan(Builder *b, const Eqn *e, const Pair *x) { return tangent(b, *x); }
+Pair pair_sinh(Builder *b, const Eqn *e, const Pair *x) { return over_i(b, sine(b, times_i(b, *x))); }
+Pair pair_cosh(Builder *b, const Eqn *e, const Pair *x) { return cosine(b, times_i(b, *x)); }
+Pair pair_tanh(Builder *b, const Eqn *e, const Pair *x) { return over_i(b, tangent(b, times_i(b, *x))); }
+
+/* ---- inverse functions */
+static Pair from_one(Builder *b, Pair z) { return (Pair){sub(b, all(b, z.re, 1), z.re), neg(b, z.im)}; }
+static Pair over_one(Builder *b, Pair z) { return (Pair){plus(b, z.re, 1), z.im}; }
+/* Im (conj z · w) */
+static Val turned(Builder *b, Pair z, Pair w) { return sub(b, mul(b, z.re, w.im), mul(b, z.im, w.re)); }
+
+static Pair arcsine(Builder *b, Pair z) {
+    Pair p = square_root(b, from_one(b, z)), q = square_root(b, over_one(b, z));
+    Val re = b2(b, P_atan2, z.re, sub(b, mul(b, p.re, q.re), mul(b, p.im, q.im)));
+    return (Pair){re, b1(b, P_asinh, turned(b, p, q))};
+}
+static Pair arccosine(Builder *b, Pair z) {
+    Pair p = square_root(b, from_one(b, z)), q = square_root(b, over_one(b, z));
+    return (Pair){scaled(b, b2(b, P_atan2, p.re, q.re), 2), b1(b, P_asinh, turned(b, q, p))};
+}
+/* Where |z| is not large: (¼ log1p(4x / ((1 - x)² + y²)), ½ atan2(2y, (1 - x)(1 + x) - y²)); beyond: (x / |z|², ±π/2). */
+static Pair arctangent_h(Builder *b, Pair z) {
+    Val ax = size(b, z.re), ay = size(b, z.im), m = larger(b, ax, ay), far = b2(b, P_gt, m, all(b, m, wide(b, m) ? 0x1p500 : 0x1p60));
+    Val u = sub(b, all(b, ax, 1), ax), d = add(b, mul(b, u, u), mul(b, ay, ay));
+    Val re = scaled(b, b1(b, P_log1p, quo(b, scaled(b, ax, 4), d)), 0.25);
+    Val im = scaled(b, b2(b, P_atan2, scaled(b, z.im, 2), sub(b, mul(b, u, plus(b, ax, 1)), mul(b, ay, ay))), 0.5);
+    Val n = smaller(b, ax, ay), q = quo(b, n, m);
+    Val beyond = quo(b, quo(b, ax, m), mul(b, m, plus(b, mul(b, q, q), 1)));
+    Val right = signed_as(b, all(b, ax, 1.57079632679489661923), z.im);
+    return (Pair){signed_as(b, when(b, far, beyond, re), z.re), when(b, far, right, im)};
+}
+Pair pair_asin(Builder *b, const Eqn *e, const Pair *x) { return arcsine(b, *x); }
+Pair pair_acos(Builder *b, const Eqn *e, const Pair *x) { return arccosine(b, *x); }
+Pair pair_atan(Builder *b, const Eqn *e, const Pair *x) { return over_i(b, arctangent_h(b, times_i(b, *x))); }
+Pair pair_asinh(Builder *b, const Eqn *e, const Pair *x) { return over_i(b, arcsine(b, times_i(b, *x))); }
+Pair pair_atanh(Builder *b, const Eqn *e, const Pair *x) { return arctangent_h(b, *x); }
+/* ±i arccos z, with a real part that is not negative. */
+Pair pair_acosh(Builder *b, const Eqn *e, const Pair *x) {
+    Pair a = arccosine(b, *x);
+    return (Pair){size(b, a.im), signed_as(b, a.re, x->im)};
+}
+/* -i log((x + iy) / √(x² + y²)) of complex x (operand 1) and y (operand 0). */
+Pair pair_atan2(Builder *b, const Eqn *e, const Pair *x) {
+    Pair xx = product(b, x[1], x[1]), yy = product(b, x[0], x[0]), i = times_i(b, x[0]);
+    Pair r = square_root(b, (Pair){add(b, xx.re, yy.re), add(b, xx.im, yy.im)});
+    return over_i(b, logarithm(b, quotient(b, (Pair){add(b, x[1].re, i.re), add(b, x[1].im, i.im)}, r)));
+}
