@@ -1,5 +1,5 @@
 #include "dot.h"
-#include "kernel.h"
+#include "gather.h"
 #include <stdlib.h>
 
 /* Where buffers lie in the workspace. Steps have positions in the order they run; a buffer lives
@@ -54,6 +54,7 @@ void step_reads(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), voi
     each(Store, st, s->stores) {
         step_index(p, s, st->v, index, &row);
         plan_reads(p, st->v, index, seen, user);
+        store_place(plan_dry(p, NULL, seen, user), st, index);
     }
     each(Val, v, s->members) {
         const Eqn *e = plan_info(p, *v)->e;

@@ -1,5 +1,5 @@
 #include "dot.h"
-#include "kernel.h"
+#include "gather.h"
 #include "point.h"
 
 /* Fusion: equations become members of steps. An equation joins the latest step that computes one of
@@ -13,7 +13,8 @@
    exponential in a chain of diamonds. Here every value that costs something is computed by exactly
    one step. */
 
-enum { VIRTUAL_COST = 4, STEP_COST = 400, STEP_REDUCTIONS = 32, VIRTUAL_DEPTH = 64, GATHER_COST = 12 };
+enum { VIRTUAL_COST = 4, STEP_COST = 400, STEP_REDUCTIONS = 32, VIRTUAL_DEPTH = 64 };
+enum { GATHER_COST = 12, SCATTER_COST = 4 };
 
 Info *plan_info(Plan *p, Val v) {
     if (!p->info[v]) p->info[v] = arena_new(p->arena, Info, 1);
@@ -74,6 +75,7 @@ void step_store(Plan *p, Step *s, Val v, Buf *b, Ix offset, const Dim *strides, 
 }
 Ix store_address(Plan *p, const Store *s, const Ix *index) {
     const ArrayType *t = val_array(p->cx, s->v);
+    if (s->scatter) return scatter_address(p, s->scatter, index);
     Ix at = s->offset;
     Dim stride = 1;
     for (uint32_t d = t->rank; d-- > 0;) {
@@ -115,6 +117,15 @@ void plan_reads(Plan *p, Val v, const Ix *index, void (*seen)(void *, Val, const
                 void *user) {
     Kernel *k = plan_dry(p, NULL, seen, user);
     kernel_eval(k, v, index);
+}
+
+/* An index of its own, for who wants to know no more than what is read. */
+static const Ix *any_index(Plan *p, Val v) {
+    const ArrayType *t = val_array(p->cx, v);
+    Ix *index = arena_new(p->arena, Ix, t->rank + 1);
+    for (uint32_t d = 0; d < t->rank; d++)
+        index[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
+    return index;
 }
 
 typedef struct {
@@ -441,27 +452,70 @@ static void plan_runtime(Plan *p, Body *b, const Eqn *e) {
         *info = (Info){.class = class, .e = e, .out = i, .step = s->number, .uses = info->uses, .buf = buf};
     }
 }
-/* y = x with `update` written over it at a place; in x's own memory where nobody reads x any more.
- */
+/* ---- y = x with something written over it */
+typedef struct {
+    Plan *p;
+    uint32_t number; /* of a buffer */
+    bool yes;
+} Touches;
+static void touches(void *user, Val v, const Ix *index, Ix address) {
+    Touches *t = user;
+    if (!v) return;
+    const Info *info = plan_info(t->p, v);
+    t->yes |= info->class != VAL_SCALAR && info->buf && info->buf->number == t->number;
+}
+/* Does evaluating v read the buffer? */
+static bool reads_buffer(Plan *p, Val v, const Buf *b) {
+    Touches t = {.p = p, .number = b->number};
+    plan_reads(p, v, any_index(p, v), touches, &t);
+    return t.yes;
+}
+static bool larger(Plan *p, Val a, Val b) {
+    Dim over = dim_sub(p->cx->types, type_size(p->cx->types, val_type(p->cx, a)),
+                       type_size(p->cx->types, val_type(p->cx, b)));
+    return dim_is_const(over) && over > 0;
+}
+/* May x's own memory become that of the result? If nobody reads x any more, and what is written
+   over it is not computed from it while it is being written. */
+static Buf *own_memory(Plan *p, Body *b, const Eqn *e) {
+    Val x = e->in.at[0];
+    const Info *old = plan_info(p, x);
+    if (old->uses || val_info(p->cx, x)->lit || old->class == VAL_VIRTUAL) return NULL;
+    Buf *from = plan_stored(p, b, x);
+    if (old->borrowed || old->strides || old->offset) return NULL;
+    if (from->kind != BUF_WORK && !(from->kind == BUF_SLOT && from->k)) return NULL;
+    for (uint32_t i = 1; i < e->in.n; i++) {
+        Val v = e->in.at[i];
+        if (!reads_buffer(p, v, from)) continue;
+        if (plan_info(p, v)->class != VAL_VIRTUAL || larger(p, v, x)) return NULL;
+        cut_chain(p, b, v);
+        plan_stored(p, b, v);
+    }
+    from->written = true;
+    return from;
+}
+/* Memory that holds x, for the result. */
+static Buf *written_over(Plan *p, Body *b, const Eqn *e) {
+    Val x = e->in.at[0], y = e->out.at[0];
+    Buf *buf = own_memory(p, b, e);
+    if (buf) return buf;
+    const Info *old = plan_info(p, x);
+    buf = buf_for(p, BUF_WORK, y);
+    if (old->class == VAL_MEMBER && !val_info(p->cx, x)->lit) {
+        step_store(p, b->steps.at[old->step - 1], x, buf, 0, NULL, DT_none);
+        return buf;
+    }
+    Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, x));
+    Reads r = {.p = p, .body = b, .step = s};
+    plan_reads(p, x, any_index(p, x), store_for, &r);
+    step_store(p, s, x, buf, 0, NULL, DT_none);
+    return buf;
+}
 static void plan_update(Plan *p, Body *b, const Eqn *e) {
     Val x = e->in.at[0], update = e->in.at[1], y = e->out.at[0];
     const ArrayType *t = val_array(p->cx, x), *u = val_array(p->cx, update);
-    Info *info = plan_info(p, y), *old = plan_info(p, x);
-    bool dies = old->uses == 0 && !val_info(p->cx, x)->lit;
-    Buf *from = dies && old->class != VAL_VIRTUAL ? plan_stored(p, b, x) : NULL;
-    bool mine =
-        from && !old->borrowed && (from->kind == BUF_WORK || (from->kind == BUF_SLOT && from->k));
-    mine = mine && !old->strides && !old->offset;
-    if (mine) from->written = true;
-    Buf *buf = mine ? from : buf_for(p, BUF_WORK, y);
-    if (!mine) {
-        Step *s = step_new(p, b, STEP_LOOPS, NULL, t);
-        Ix index[32];
-        match(s, t, false, index);
-        Reads r = {.p = p, .body = b, .step = s};
-        plan_reads(p, x, index, store_for, &r);
-        step_store(p, s, x, buf, 0, NULL, DT_none);
-    }
+    Info *info = plan_info(p, y);
+    Buf *buf = written_over(p, b, e);
     Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
     Ix offset = 0;
     for (uint32_t d = t->rank; d-- > 0;) {
@@ -472,12 +526,28 @@ static void plan_update(Plan *p, Body *b, const Eqn *e) {
         stride = dim_mul(p->cx->types, stride, t->dims[d]);
     }
     Step *s = step_new(p, b, STEP_LOOPS, NULL, u);
-    Ix index[32];
-    match(s, u, false, index);
     Reads r = {.p = p, .body = b, .step = s};
-    plan_reads(p, update, index, store_for, &r);
+    for (uint32_t i = 1; i < e->in.n; i++)
+        plan_reads(p, e->in.at[i], any_index(p, e->in.at[i]), store_for, &r);
     step_store(p, s, update, buf, offset, strides, DT_none);
     *info = (Info){.class = VAL_STORED, .e = e, .step = s->number, .uses = info->uses, .buf = buf};
+}
+static bool plan_scatter(Plan *p, Body *b, const Eqn *e) {
+    Val y = e->out.at[0], update = e->in.at[2];
+    Info *info = plan_info(p, y);
+    if (!scatter_ok(p->cx, e)) return false;
+    Buf *buf = written_over(p, b, e);
+    Step *s = step_new(p, b, STEP_SCATTER, e, val_array(p->cx, update));
+    scatter_order(p, s);
+    s->cost = SCATTER_COST;
+    Reads r = {.p = p, .body = b, .step = s};
+    for (uint32_t i = 1; i < e->in.n; i++)
+        plan_reads(p, e->in.at[i], any_index(p, e->in.at[i]), store_for, &r);
+    step_store(p, s, update, buf, 0, NULL, DT_none);
+    s->stores.at[0].scatter = e;
+    ValClass class = val_array(p->cx, y)->rank ? VAL_STORED : VAL_SCALAR;
+    *info = (Info){.class = class, .e = e, .step = s->number, .uses = info->uses, .buf = buf};
+    return true;
 }
 /* Each operand is written to its part of the result. */
 static void plan_join_arrays(Plan *p, Body *b, const Eqn *e, bool stack) {
@@ -552,6 +622,8 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     case LOWER_UPDATE:
         plan_update(p, b, e);
         break;
+    case LOWER_SCATTER:
+        return plan_scatter(p, b, e);
     case LOWER_RUNTIME:
         plan_runtime(p, b, e);
         break;
@@ -621,16 +693,21 @@ static void count_uses(Plan *p, const Jaxpr *j) {
     each(Val, v, j->out)
         plan_info(p, *v)->uses++;
 }
+/* Is operand 0 no longer of use while the equation is planned? */
+static bool writes_over(const Eqn *e) {
+    return prim_lower[e->prim] == LOWER_UPDATE || prim_lower[e->prim] == LOWER_SCATTER;
+}
 bool plan_body(Plan *p, Body *b) {
     const Jaxpr *j = b->j;
     count_uses(p, j);
     each(Eqn, e, j->eqns) {
-        if (e->prim == P_dynamic_update_slice)
+        bool over = writes_over(e);
+        if (over)
             each(Val, v, e->in)
                 release(p, *v);
         if (!plan_eqn(p, b, e)) return false;
         bool lazy = plan_info(p, e->out.n ? e->out.at[0] : 0)->class == VAL_VIRTUAL;
-        if (!lazy && e->prim != P_dynamic_update_slice)
+        if (!lazy && !over)
             each(Val, v, e->in)
                 release(p, *v);
     }

@@ -26,4 +26,18 @@ Reg window_inside(Kernel *, const Window *);
 
 IndexRule index_gather;
 
+/* ---- scatter.c */
+/* False after a diagnostic: its update_jaxpr is more than elementwise operations. */
+bool scatter_ok(Ctx *, const Eqn *);
+/* Where the update at an index goes, in elements. */
+Ix scatter_address(Plan *, const Eqn *, const Ix *index);
+/* Marks the axes of the domain, that of the updates, whose turns may meet at one place. */
+void scatter_order(Plan *, Step *);
+/* The lanes' loop, by `score`, and the order of the other kept loops: first those that positions
+   depend on. */
+typedef int64_t LoopScore(const void *user, Atom loop);
+void scatter_schedule(Plan *, Step *, LoopScore *, const void *user);
+/* In dry mode: what finding the place of a store reads. */
+void store_place(Kernel *, const Store *, const Ix *index);
+
 #endif

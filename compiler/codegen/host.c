@@ -64,9 +64,10 @@ static void runtime_step(Host *h, Step *s) {
 
 /* ---- kernels */
 static const KernelKind *kind_of(const Step *s) {
-    return s->kind == STEP_DOT   ? &kernel_dot
-           : s->kind == STEP_CUM ? &kernel_cumulative
-                                 : &kernel_loops;
+    return s->kind == STEP_DOT       ? &kernel_dot
+           : s->kind == STEP_CUM     ? &kernel_cumulative
+           : s->kind == STEP_SCATTER ? &kernel_scatter
+                                     : &kernel_loops;
 }
 /* Operations of the whole step, and of one unit; -1 when known at run time only. */
 static int64_t known_cost(Host *h, const Step *s) {
@@ -154,6 +155,15 @@ static bool empty(const Step *s) {
         if (s->domain.at[i] == 0 && !s->reduced[i]) return true;
     return false;
 }
+/* Updates of a scalar: it is a register again. */
+static void scattered_scalar(Host *h, Step *s) {
+    Val y = s->e->out.at[0];
+    const ArrayType *t = val_array(h->plan->cx, y);
+    if (t->rank) return;
+    V p = frame_buffer(&h->frame, s->stores.at[0].buf);
+    V m = em_load(h->e, em_memory_type(h->e, t->dtype), p, em_bytes(t->dtype));
+    h->frame.scalars[y] = em_to_register(h->e, t->dtype, m);
+}
 static void host_step(Host *h, Step *s) {
     switch (s->kind) {
     case STEP_SCALAR:
@@ -171,6 +181,7 @@ static void host_step(Host *h, Step *s) {
         if (!s->stores.n || empty(s)) break;
         kernel_step(h, s);
         if (s->parts) inline_kernel(h, s, &kernel_combine);
+        if (s->kind == STEP_SCATTER) scattered_scalar(h, s);
     }
 }
 /* ---- memory of computed sizes */

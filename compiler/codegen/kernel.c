@@ -447,7 +447,12 @@ Reg kernel_choose(Kernel *k, Reg c, Reg yes, Reg no) {
 
 /* ---- equations on registers */
 enum { STDLIB_INLINE = 40 };
-static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w);
+static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
+    k->in_stdlib++; /* whose error terms -ffast-math would fold to 0 */
+    V y = kernel_run(k, j, x, w);
+    k->in_stdlib--;
+    return y;
+}
 
 /* A program of stdlib as a function of its own, for operands like these; `cold`: rarely called. */
 static V stdlib_function(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
@@ -500,8 +505,12 @@ static V literal(Emit *e, Dtype d, const Lit *l, uint32_t w) {
                                      : (int64_t)l->i;
     return em_int(e, t, i);
 }
-static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
-    Ctx *cx = k->plan->cx;
+static V run_operand(Kernel *k, Val v, const V *env, uint32_t w) {
+    const ValInfo *info = val_info(k->plan->cx, v);
+    if (!info->lit) return env[v];
+    return literal(k->e, type_at(k->plan->cx->types, info->type)->dtype, info->lit, w);
+}
+V kernel_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
     Val lo = j->in.at[0], hi = lo;
     each(Val, v, j->in)
         lo = *v < lo ? *v : lo, hi = *v > hi ? *v : hi;
@@ -509,21 +518,22 @@ static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
         each(Val, v, q->out)
             lo = *v < lo ? *v : lo, hi = *v > hi ? *v : hi;
     V *env = arena_new(k->plan->arena, V, hi - lo + 1);
-    k->in_stdlib++; /* whose error terms -ffast-math would fold to 0 */
     for (uint32_t i = 0; i < j->in.n; i++)
         env[j->in.at[i] - lo] = x[i];
     each(Eqn, q, j->eqns) {
         V a[8];
-        for (uint32_t i = 0; i < q->in.n && i < 8; i++) {
-            Val v = q->in.at[i];
-            const ValInfo *info = val_info(cx, v);
-            a[i] = info->lit ? literal(k->e, type_at(cx->types, info->type)->dtype, info->lit, w)
-                             : env[v - lo];
-        }
+        for (uint32_t i = 0; i < q->in.n && i < 8; i++)
+            a[i] = run_operand(k, q->in.at[i], env - lo, w);
         env[q->out.at[0] - lo] = kernel_point(k, q, a, w);
     }
-    k->in_stdlib--;
-    return env[j->out.at[0] - lo];
+    return run_operand(k, j->out.at[0], env - lo, w);
+}
+V kernel_binary(Kernel *k, Prim prim, Dtype d, const V *x) {
+    Point p = {.in = d, .out = d, .k = k};
+    k->e->fast = k->plan->cx->options->fast_math;
+    V y = point_rule[prim](k->e, &p, x);
+    k->e->fast = false;
+    return point_exact[prim] ? y : em_round(k->e, d, y);
 }
 V kernel_stdlib(Kernel *k, const char *name, Dtype d, const V *x, uint32_t n, uint32_t w) {
     Str file = str_format(k->plan->arena, "%s_%s", name, d == DT_f64 ? "f64" : "f32");

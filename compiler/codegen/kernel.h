@@ -118,6 +118,10 @@ Reg kernel_choose(Kernel *, Reg condition, Reg yes, Reg no);
 V kernel_point(Kernel *, const Eqn *, const V *x, uint32_t w);
 /* A program of stdlib for registers of f64 or, for every other type, f32. */
 V kernel_stdlib(Kernel *, const char *name, Dtype, const V *x, uint32_t n, uint32_t w);
+/* A primitive of two operands of one type. */
+V kernel_binary(Kernel *, Prim, Dtype, const V *x);
+/* A program of elementwise equations on scalars, in w lanes at once; its one result. */
+V kernel_run(Kernel *, const Jaxpr *, const V *x, uint32_t w);
 Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
 
 /* ---- one kernel of the plan: units lo … hi of its outermost range, which units() counts */
@@ -126,7 +130,19 @@ typedef struct {
     void (*write)(Kernel *, V lo, V hi);
 } KernelKind;
 /* kernel_combine comes after kernel_loops where the step has parts. */
-extern const KernelKind kernel_loops, kernel_combine, kernel_dot, kernel_cumulative;
+extern const KernelKind kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_scatter;
+/* Loops over n atoms, the outermost from lo to hi, the last with lanes if it is k->lane; in them,
+   `inside`. */
+typedef struct {
+    const Atom *loops;
+    uint32_t n;
+    void (*inside)(Kernel *, void *user);
+    void *user;
+} Nesting;
+void kernel_nest(Kernel *, Nesting, V lo, V hi);
+/* Units of a loop along lanes: blocks of so many elements. */
+void kernel_blocks(Kernel *, Atom loop, uint32_t block, V *lo, V *hi);
+Dim blocks_of(Plan *, Atom loop, uint32_t block);
 
 Kernel *kernel_new(Plan *, Emit *, Frame *, Step *);
 

@@ -348,38 +348,44 @@ static void body(Kernel *k) {
 }
 
 /* ---- loops over kept axes */
-static void kept(Kernel *k, uint32_t i, V lo, V hi);
-typedef struct {
-    uint32_t level;
-} KeptNest;
-static void kept_inner(Kernel *k, void *user, V *acc) {
-    uint32_t i = ((KeptNest *)user)->level;
-    if (i == k->step->nkept)
-        body(k);
+static void nest_next(Kernel *k, void *user, V *acc) {
+    Nesting n = *(Nesting *)user;
+    n.loops++, n.n--;
+    if (n.n)
+        kernel_nest(k, n, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, n.loops[0])));
     else
-        kept(k, i, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, k->step->kept[i])));
+        n.inside(k, n.user);
 }
-static void kept(Kernel *k, uint32_t i, V lo, V hi) {
-    Atom loop = k->step->kept[i];
-    KeptNest n = {i + 1};
+void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
+    Atom loop = n.loops[0];
     if (loop == k->step->tile) {
         uint32_t t = tile_width(k);
         V rest = em_bin(k->e, "llvm.urem", em_bin(k->e, "llvm.sub", hi, lo), em_i64(k->e, t));
         V mid = em_bin(k->e, "llvm.sub", hi, rest);
         k->tile = t;
-        counted(k, loop, lo, mid, t, 0, NULL, false, kept_inner, &n);
+        counted(k, loop, lo, mid, t, 0, NULL, false, nest_next, &n);
         k->tile = 0;
-        counted(k, loop, mid, hi, 1, 0, NULL, false, kept_inner, &n);
+        counted(k, loop, mid, hi, 1, 0, NULL, false, nest_next, &n);
         return;
     }
     if (loop != k->lane) {
-        counted(k, loop, lo, hi, 1, 0, NULL, false, kept_inner, &n);
+        counted(k, loop, lo, hi, 1, 0, NULL, false, nest_next, &n);
         return;
     }
     Widths w = widths(k, loop);
     V mid = main_end(k, lo, hi, &w);
-    if (w.main) counted(k, loop, lo, mid, w.main, 0, NULL, false, kept_inner, &n);
-    if (w.tail) counted(k, loop, mid, hi, w.tail, 0, NULL, true, kept_inner, &n);
+    if (w.main) counted(k, loop, lo, mid, w.main, 0, NULL, false, nest_next, &n);
+    if (w.tail) counted(k, loop, mid, hi, w.tail, 0, NULL, true, nest_next, &n);
+}
+void kernel_blocks(Kernel *k, Atom loop, uint32_t block, V *lo, V *hi) {
+    Emit *e = k->e;
+    V n = kernel_dim(k, loop_extent(k->ix, loop)), b = em_i64(e, block);
+    *lo = em_bin(e, "llvm.mul", *lo, b);
+    *hi = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.mul", *hi, b), n);
+}
+Dim blocks_of(Plan *p, Atom loop, uint32_t block) {
+    Types *ts = p->cx->types;
+    return dim_floordiv(ts, dim_add(ts, loop_extent(p->ix, loop), block - 1), block);
 }
 /* ---- a reduction of everything: parts of the outermost loop leave their accumulators in s->parts,
    one word each, and kernel_combine brings them together in the order of the parts, whichever
@@ -436,8 +442,10 @@ static void write_combined(Kernel *k, V lo, V hi) {
 static Dim one_unit(Plan *p, Step *s) { return 1; }
 const KernelKind kernel_combine = {one_unit, write_combined};
 
+static void body_inside(Kernel *k, void *user) { body(k); }
+static bool in_blocks(const Step *s) { return s->kept[0] == s->lane || s->kept[0] == s->tile; }
+
 static void write_loops(Kernel *k, V lo, V hi) {
-    Emit *e = k->e;
     Step *s = k->step;
     k->lane = s->lane;
     if (s->parts) {
@@ -448,23 +456,12 @@ static void write_loops(Kernel *k, V lo, V hi) {
         stages(k);
         return;
     }
-    if (s->tile && s->kept[0] == s->tile) { /* units are tiles */
-        V n = kernel_dim(k, loop_extent(k->ix, s->tile)), t = em_i64(e, BLOCK);
-        lo = em_bin(e, "llvm.mul", lo, t);
-        hi = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.mul", hi, t), n);
-    }
-    if (s->kept[0] == s->lane) { /* units are blocks of lanes */
-        V n = kernel_dim(k, loop_extent(k->ix, s->lane)), block = em_i64(e, BLOCK);
-        lo = em_bin(e, "llvm.mul", lo, block);
-        hi = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.mul", hi, block), n);
-    }
-    kept(k, 0, lo, hi);
+    if (in_blocks(s)) kernel_blocks(k, s->kept[0], BLOCK, &lo, &hi);
+    kernel_nest(k, (Nesting){s->kept, s->nkept, body_inside, NULL}, lo, hi);
 }
 static Dim units(Plan *p, Step *s) {
     if (s->parts) return step_parts(p, s);
     if (!s->nkept) return 1;
-    Dim n = loop_extent(p->ix, s->kept[0]);
-    if (s->kept[0] != s->lane && s->kept[0] != s->tile) return n;
-    return dim_floordiv(p->cx->types, dim_add(p->cx->types, n, BLOCK - 1), BLOCK);
+    return in_blocks(s) ? blocks_of(p, s->kept[0], BLOCK) : loop_extent(p->ix, s->kept[0]);
 }
 const KernelKind kernel_loops = {units, write_loops};

@@ -58,6 +58,7 @@ typedef enum {
     STEP_LOOPS,
     STEP_DOT,
     STEP_CUM,
+    STEP_SCATTER,
     STEP_RUNTIME, /* a call of C code */
     STEP_SCALAR,
     STEP_COND,
@@ -67,8 +68,9 @@ typedef enum {
 typedef struct {
     Val v; /* what is stored */
     Buf *buf;
-    Ix offset;          /* in elements; START atoms allowed */
+    Ix offset;          /* in elements */
     const Dim *strides; /* of v's axes in elements; NULL: dense */
+    const Eqn *scatter; /* v are its updates: they go where it says, in a dense array */
     Dtype as;           /* converted to this when stored; DT_none: as it is */
     uint32_t level;     /* the stage that computes v */
     bool row;
@@ -89,7 +91,7 @@ typedef struct Step {
     uint32_t number;
     /* LOOPS and those with an epilogue: a domain and its members */
     Dims domain;   /* without axes of extent 1 */
-    bool *reduced; /* LOOPS: which axes of the domain are reduced */
+    bool *reduced; /* LOOPS: which axes of the domain are reduced; SCATTER: done in order */
     bool reduces;
     uint32_t nreductions;
     int64_t row_bytes; /* of scratch rows */

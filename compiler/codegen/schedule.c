@@ -1,5 +1,5 @@
 #include "dot.h"
-#include "kernel.h"
+#include "gather.h"
 
 /* The loops of a step: one for each axis of its domain at first; split where a reshape inside asks
    for it, collapsed where all that is read and written allows it; the lane loop chosen; then the
@@ -62,6 +62,7 @@ static void look_all(Look *l) {
     each(Store, st, s->stores) {
         step_index(p, s, st->v, index, &row);
         kernel_eval(k, st->v, index);
+        store_place(k, st, index);
         look(l, st->v, NULL, store_address(p, st, index));
     }
     if (s->dot) { /* its operands */
@@ -147,7 +148,8 @@ static void collapse(Look *l, Atom *loops, uint32_t *n) {
         }
 }
 /* How well vectors along this loop suit what is read and written. */
-static int64_t suits(const Look *l, Atom loop) {
+static int64_t suits(const void *user, Atom loop) {
+    const Look *l = user;
     int64_t score = 0;
     for (uint32_t i = 0; i < l->addresses.n; i++) {
         bool other;
@@ -218,8 +220,12 @@ static void find_loops(Look *l) {
         else
             s->kept[s->nkept++] = loops[i];
     if (s->kind != STEP_CUM) collapse(l, s->kept, &s->nkept);
-    if (s->kind != STEP_LOOPS) return;
+    if (s->kind != STEP_LOOPS && s->kind != STEP_SCATTER) return;
     collapse(l, s->red, &s->nred);
+    if (s->kind == STEP_SCATTER) {
+        scatter_schedule(p, s, suits, l);
+        return;
+    }
     int64_t best = INT64_MIN;
     for (uint32_t i = 0; i < s->nkept + s->nred; i++) {
         Atom a = i < s->nkept ? s->kept[i] : s->red[i - s->nkept];
@@ -352,7 +358,9 @@ static void choose_parts(Plan *p, Step *s) {
 }
 void schedule_step(Plan *p, Body *b, Step *s) {
     Look l = {.p = p, .step = s};
-    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT && s->kind != STEP_CUM) return;
+    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT && s->kind != STEP_CUM &&
+        s->kind != STEP_SCATTER)
+        return;
     find_loops(&l);
     find_stages(p, s);
     choose_parts(p, s);

@@ -15,6 +15,7 @@ const uint8_t prim_lower[NPRIMS] = {
 #define SCAN LOWER_SCAN
 #define CALL LOWER_CALL
 #define EXPAND(f) LOWER_EXPAND
+#define SCATTER(f) LOWER_SCATTER
 #define RUNTIME LOWER_RUNTIME
 #define SAME LOWER_SAME
 #define STATE(f) LOWER_STATE

@@ -18,6 +18,7 @@ typedef enum {
     LOWER_WHILE,
     LOWER_SCAN,
     LOWER_EXPAND,
+    LOWER_SCATTER,
     LOWER_RUNTIME,
     LOWER_CALL,
     LOWER_SAME,
