@@ -1,6 +1,7 @@
 /* What this CPU can do. */
 #include "rt.h"
 #include <stdio.h>
+#include <string.h>
 
 uint64_t jaxcc_rt_cpu;
 
@@ -44,6 +45,12 @@ __attribute__((constructor(101))) static void look(void) {
     jaxcc_rt_cpu = can;
 }
 #endif
+
+int jaxcc_rt_has(const char *feature) {
+    for (int i = 0; i < ROWS; i++)
+        if (!strcmp(row[i].name, feature)) return jaxcc_rt_cpu >> i & 1;
+    return 0;
+}
 
 int32_t jaxcc_rt_fail_cpu(uint64_t need) {
     char names[160];

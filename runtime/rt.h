@@ -49,6 +49,8 @@ void *jaxcc_rt_heap_array(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const
 /* What this CPU can do, a bit per row of cpu.def; known before any other constructor runs. The
    entry of a library tests `need & ~jaxcc_rt_cpu` and answers with jaxcc_rt_fail_cpu(need). */
 extern uint64_t jaxcc_rt_cpu;
+/* A row of cpu.def by name. */
+int jaxcc_rt_has(const char *feature);
 __attribute__((cold)) int32_t jaxcc_rt_fail_cpu(uint64_t need);
 
 #endif

@@ -1,0 +1,129 @@
+/* Matrices of up to SMALL rows and columns, W of a batch at a time in vectors; and what needs no library at any size. */
+#pragma GCC optimize("O3", "cx-limited-range", "no-math-errno")
+#include "linalg.h"
+
+static inline c64 div_c64(c64 x, c64 y) {
+    double a = crealf(x), b = cimagf(x), c = crealf(y), d = cimagf(y), n = c * c + d * d;
+    return CMPLXF((float)((a * c + b * d) / n), (float)((b * c - a * d) / n));
+}
+/* Smith's: Algorithm 116, CACM 5 (1962). */
+static inline c128 div_c128(c128 x, c128 y) {
+    double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
+    if (__builtin_fabs(c) >= __builtin_fabs(d)) {
+        double r = d / c, n = c + d * r;
+        return CMPLX((a + b * r) / n, (b - a * r) / n);
+    }
+    double r = c / d, n = c * r + d;
+    return CMPLX((a * r + b) / n, (b * r - a) / n);
+}
+
+/* As wide as AVX-512's vectors, for three kinds of CPUs. */
+#define KIND 0
+#define V f32
+#define P "s"
+#define Q "or"
+#define LANES 16
+#include "linalg_type.h"
+#define W 1
+#define N(f) f##_f32
+#include "linalg_small.h"
+#define W LANES
+#define N(f) f##_f32_v2
+#include "linalg_small.h"
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define W LANES
+#define N(f) f##_f32_v3
+#include "linalg_small.h"
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma,prefer-vector-width=512")
+#define W LANES
+#define N(f) f##_f32_v4
+#include "linalg_small.h"
+#pragma GCC pop_options
+#include "linalg_ops.h"
+
+#define KIND 1
+#define V f64
+#define P "d"
+#define Q "or"
+#define LANES 8
+#include "linalg_type.h"
+#define W 1
+#define N(f) f##_f64
+#include "linalg_small.h"
+#define W LANES
+#define N(f) f##_f64_v2
+#include "linalg_small.h"
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define W LANES
+#define N(f) f##_f64_v3
+#include "linalg_small.h"
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma,prefer-vector-width=512")
+#define W LANES
+#define N(f) f##_f64_v4
+#include "linalg_small.h"
+#pragma GCC pop_options
+#include "linalg_ops.h"
+
+#define KIND 2
+#define V c64
+#define P "c"
+#define Q "un"
+#define LANES 0
+#include "linalg_type.h"
+#define W 1
+#define N(f) f##_c64
+#include "linalg_small.h"
+#include "linalg_ops.h"
+
+#define KIND 3
+#define V c128
+#define P "z"
+#define Q "un"
+#define LANES 0
+#include "linalg_type.h"
+#define W 1
+#define N(f) f##_c128
+#include "linalg_small.h"
+#include "linalg_ops.h"
+
+/* ---- row swaps in order → the permutation they make: sizes batch, k, n */
+void jaxcc_rt_pivots_to_permutation(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
+    const int32_t *pivots = arrays[0];
+    int32_t *out = arrays[1];
+    for (int64_t i = 0; i < sizes[0]; i++, pivots += sizes[1], out += sizes[2]) {
+        for (int64_t e = 0; e < sizes[2]; e++) out[e] = (int32_t)e;
+        for (int64_t k = 0; k < sizes[1]; k++) {
+            int64_t p = pivots[k];
+            if (p < 0) p += sizes[2];
+            if (p < 0 || p >= sizes[2]) continue; /* no row */
+            int32_t t = out[k];
+            out[k] = out[p], out[p] = t;
+        }
+    }
+}
+
+/* ---- batches */
+static void turns(void *ctx, int64_t lo, int64_t hi) {
+    Job *j = ctx;
+    void *scratch = j->scratch ? jaxcc_rt_workspace_get(j->scratch) : NULL;
+    if (j->scratch && !scratch) {
+        j->failed = true;
+        return;
+    }
+    for (int64_t i = lo; i < hi; i++) j->one(j, i, scratch);
+    if (scratch) jaxcc_rt_workspace_put(scratch);
+}
+void jaxcc_rt_each(jaxcc_rt_heap *call, Job *j, int64_t n, int64_t cost) {
+    int64_t grain = 100000 / (cost + 1) + 1;
+    j->level = jaxcc_rt_has("avx512bw") && jaxcc_rt_has("avx512vl") && jaxcc_rt_has("avx512dq")
+                   ? 2
+                   : jaxcc_rt_has("avx2") && jaxcc_rt_has("fma");
+    if (n > 0) jaxcc_rt_parallel_for(turns, j, n, grain);
+    if (j->failed) jaxcc_rt_stop(call, JAXCC_MEMORY, "no memory for %lld bytes", (long long)j->scratch);
+}

@@ -1,0 +1,32 @@
+/* Linear algebra that programs call (runtime_call): batches of dense row-major matrices. What the code of linalg.c does
+   not do itself is LAPACK's, which is loaded when it is first needed. */
+#ifndef JAXCC_RT_LINALG_H
+#define JAXCC_RT_LINALG_H
+#include "rt.h"
+#include <complex.h>
+#include <stdbool.h>
+#include <string.h>
+
+typedef float f32;
+typedef double f64;
+typedef float _Complex c64;
+typedef double _Complex c128;
+
+/* One call on a batch: `one` for each i in [0, n), each with `scratch` bytes of its thread's own, aligned to 64. */
+typedef struct Job Job;
+struct Job {
+    void *const *arrays;
+    const int64_t *sizes;
+    int64_t scratch;
+    void (*one)(Job *, int64_t i, void *scratch);
+    int level; /* of vectors: SSE2, AVX2, AVX-512 */
+    void (*lapack)(void); /* the routine, where `one` calls one */
+    bool failed;          /* no memory */
+};
+/* `cost`: operations of one turn, for the split over threads. */
+void jaxcc_rt_each(jaxcc_rt_heap *, Job *, int64_t n, int64_t cost);
+/* LAPACK's routine of that name, "dgetrf"; ends the call where there is no LAPACK. */
+void (*jaxcc_rt_lapack(jaxcc_rt_heap *, const char *name))(void);
+
+enum { SMALL = 32 }; /* rows and columns that are not LAPACK's */
+#endif

@@ -1,0 +1,140 @@
+/* Unblocked factorizations and solves of W matrices at a time: element (i, j) of matrix l is a[(i·ld + j)·W + l]. Included
+   for each element type and vector width, behind linalg_type.h, with W and N(name). The steps and conventions
+   (signs, pivots, what is stored where) are LAPACK's: Anderson et al., LAPACK Users' Guide, 3rd ed. */
+#define AT(a, i, j, ld) (&(a)[((i) * (ld) + (j)) * W])
+#define LANES_L for (int l = 0; l < W; l++)
+
+/* Lower factor over the lower triangle, sums in double precision; bad[l]: not positive definite. */
+static void N(cholesky)(T *a, int64_t n, uint8_t *bad) {
+    for (int64_t j = 0; j < n; j++) {
+        ACC_R d[W];
+        LANES_L d[l] = RE(AT(a, j, j, n)[l]);
+        for (int64_t k = 0; k < j; k++) LANES_L {
+                ACC x = AT(a, j, k, n)[l];
+                d[l] -= NORM2(x);
+            }
+        LANES_L {
+            bad[l] |= !(d[l] > 0);
+            d[l] = __builtin_sqrt(d[l]);
+            AT(a, j, j, n)[l] = (R)d[l];
+        }
+        for (int64_t i = j + 1; i < n; i++) {
+            ACC s[W];
+            LANES_L s[l] = AT(a, i, j, n)[l];
+            for (int64_t k = 0; k < j; k++) LANES_L s[l] -= (ACC)AT(a, i, k, n)[l] * CONJ(AT(a, j, k, n)[l]);
+            LANES_L AT(a, i, j, n)[l] = (T)(s[l] / d[l]);
+        }
+    }
+}
+
+/* P A = L U, the factors over A (m × n); pivots[j·W + l]: the row that was swapped with row j. */
+static void N(lu)(T *a, int64_t m, int64_t n, int32_t *pivots) {
+    for (int64_t j = 0; j < m && j < n; j++) {
+        R best[W];
+        int32_t at[W];
+        LANES_L best[l] = SIZE1(AT(a, j, j, n)[l]), at[l] = (int32_t)j;
+        for (int64_t i = j + 1; i < m; i++)
+            LANES_L {
+                R v = SIZE1(AT(a, i, j, n)[l]);
+                bool more = v > best[l];
+                best[l] = more ? v : best[l], at[l] = more ? (int32_t)i : at[l];
+            }
+        LANES_L {
+            pivots[j * W + l] = at[l];
+            if (at[l] == j) continue;
+            for (int64_t c = 0; c < n; c++) {
+                T *x = &AT(a, j, c, n)[l], *y = &AT(a, at[l], c, n)[l], t = *x;
+                *x = *y, *y = t;
+            }
+        }
+        for (int64_t i = j + 1; i < m; i++) {
+            T f[W];
+            LANES_L {
+                bool some = best[l] != 0; /* a zero pivot: LAPACK goes on */
+                f[l] = some ? DIV(AT(a, i, j, n)[l], AT(a, j, j, n)[l]) : AT(a, i, j, n)[l];
+                AT(a, i, j, n)[l] = f[l];
+            }
+            for (int64_t c = j + 1; c < n; c++) LANES_L AT(a, i, c, n)[l] -= f[l] * AT(a, j, c, n)[l];
+        }
+    }
+}
+
+/* op(A) X = B over B (n × r); A is triangular, `lower` before op. */
+static void N(triangular)(const T *a, T *b, int64_t n, int64_t r, bool lower, bool transposed, bool unit) {
+    bool down = lower != transposed;
+    for (int64_t step = 0; step < n; step++) {
+        int64_t i = down ? step : n - 1 - step;
+        int64_t from = down ? 0 : i + 1, to = down ? i : n;
+        for (int64_t k = from; k < to; k++) {
+            const T *f = transposed ? AT(a, k, i, n) : AT(a, i, k, n);
+            for (int64_t c = 0; c < r; c++) LANES_L AT(b, i, c, r)[l] -= f[l] * AT(b, k, c, r)[l];
+        }
+        if (unit) continue;
+        for (int64_t c = 0; c < r; c++) LANES_L AT(b, i, c, r)[l] = DIV(AT(b, i, c, r)[l], AT(a, i, i, n)[l]);
+    }
+}
+
+/* Applies I - tau·v·vᴴ from the left to columns c0 … c1 - 1 of C (ld), rows i0 … m - 1; v is column j of A below row i0,
+   and 1 there. */
+static void N(reflect)(const T *a, int64_t lda, int64_t j, const T *tau, T *c, int64_t ld, int64_t i0, int64_t m,
+                       int64_t c0, int64_t c1) {
+    for (int64_t k = c0; k < c1; k++) {
+        T w[W];
+        LANES_L w[l] = AT(c, i0, k, ld)[l];
+        for (int64_t i = i0 + 1; i < m; i++) LANES_L w[l] += CONJ(AT(a, i, j, lda)[l]) * AT(c, i, k, ld)[l];
+        LANES_L w[l] *= tau[l];
+        LANES_L AT(c, i0, k, ld)[l] -= w[l];
+        for (int64_t i = i0 + 1; i < m; i++) LANES_L AT(c, i, k, ld)[l] -= AT(a, i, j, lda)[l] * w[l];
+    }
+}
+/* A = Q R over A (m × n): R above, the reflectors below the diagonal; tau[j·W + l]: their factors. */
+static void N(geqrf)(T *a, int64_t m, int64_t n, T *taus) {
+    for (int64_t j = 0; j < m && j < n; j++) {
+        R most[W], sum[W];
+        T turned[W], scale[W];
+        LANES_L most[l] = 0, sum[l] = 0;
+        for (int64_t i = j + 1; i < m; i++)
+            LANES_L {
+                R v = SIZE1(AT(a, i, j, n)[l]);
+                most[l] = v > most[l] ? v : most[l];
+            }
+        LANES_L { /* scaled, so that squares neither overflow nor vanish */
+            R v = SIZE1(AT(a, j, j, n)[l]);
+            bool none = most[l] == 0 && IM(AT(a, j, j, n)[l]) == 0;
+            most[l] = none ? 0 : v > most[l] ? v : most[l];
+        }
+        for (int64_t i = j; i < m; i++)
+            LANES_L {
+                R d = most[l] != 0 ? most[l] : 1;
+                sum[l] += NORM2(AT(a, i, j, n)[l] / d);
+            }
+        LANES_L {
+            T alpha = AT(a, j, j, n)[l];
+            R norm = most[l] * SQRT(sum[l]), beta = RE(alpha) < 0 || (RE(alpha) == 0 && SIGNBIT(RE(alpha))) ? norm : -norm;
+            bool none = most[l] == 0;
+            T tau = none ? (T)0 : (beta - alpha) / (none ? 1 : beta);
+            taus[j * W + l] = tau;
+            turned[l] = CONJ(tau);
+            scale[l] = none ? (T)1 : DIV((T)1, none ? (T)1 : alpha - beta);
+            if (!none) AT(a, j, j, n)[l] = beta;
+        }
+        for (int64_t i = j + 1; i < m; i++) LANES_L AT(a, i, j, n)[l] *= scale[l];
+        N(reflect)(a, n, j, turned, a, n, j, m, j + 1, n);
+    }
+}
+/* The first n columns of the product of k reflectors, over A (m × n, m ≥ n ≥ k). */
+static void N(orgqr)(T *a, int64_t m, int64_t n, int64_t k, const T *taus) {
+    for (int64_t j = k; j < n; j++)
+        for (int64_t i = 0; i < m; i++) LANES_L AT(a, i, j, n)[l] = i == j;
+    for (int64_t j = k; j-- > 0;) {
+        const T *tau = &taus[j * W];
+        N(reflect)(a, n, j, tau, a, n, j, m, j + 1, n);
+        for (int64_t i = j + 1; i < m; i++) LANES_L AT(a, i, j, n)[l] *= -tau[l];
+        LANES_L AT(a, j, j, n)[l] = 1 - tau[l];
+        for (int64_t i = 0; i < j; i++) LANES_L AT(a, i, j, n)[l] = 0;
+    }
+}
+#undef AT
+#undef LANES_L
+#undef W
+#undef N

@@ -1,0 +1,32 @@
+/* What arithmetic is made of, by KIND (f32 0, f64 1, c64 2, c128 3): T the element type, R the real one, ACC what sums are kept in. */
+#define ACC_R double
+#if KIND % 2 == 0
+#define R float
+#define SQRT __builtin_sqrtf
+#define SIGNBIT __builtin_signbitf
+#define FABS __builtin_fabsf
+#else
+#define R double
+#define SQRT __builtin_sqrt
+#define SIGNBIT __builtin_signbit
+#define FABS __builtin_fabs
+#endif
+#if KIND < 2
+#define T R
+#define ACC double
+#define RE(x) (x)
+#define IM(x) 0
+#define CONJ(x) (x)
+#define DIV(x, y) ((x) / (y))
+#define SIZE1 FABS
+#define NORM2(x) ((x) * (x))
+#else
+#define T R _Complex
+#define ACC double _Complex
+#define RE(x) (__real__(x))
+#define IM(x) (__imag__(x))
+#define CONJ(x) (~(x))
+#define DIV(x, y) (KIND == 2 ? (T)div_c64((c64)(x), (c64)(y)) : (T)div_c128(x, y))
+#define SIZE1(x) (FABS(RE(x)) + FABS(IM(x)))
+#define NORM2(x) (RE(x) * RE(x) + IM(x) * IM(x))
+#endif
