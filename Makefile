@@ -12,7 +12,7 @@ PACKAGES.check = libcriterion-dev valgrind mandoc bsdextrautils
 CFLAGS.release = -O2 -fno-pie -ffunction-sections
 CFLAGS.debug = -O0 -g -DJAXCC_VERIFY=1
 CFLAGS.asan = -O1 -g -DJAXCC_VERIFY=1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-CFLAGS.fuzz = $(CFLAGS.asan) -fsanitize=fuzzer-no-link
+CFLAGS.fuzz = $(CFLAGS.asan) -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp
 CC := $(if $(filter fuzz,$(MODE)),clang-22,$(CC))
 WARN = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wno-unused-parameter -MMD -MP
 CFLAGS = $(WARN) $(CFLAGS.$(MODE)) -I. -Icompiler -I$(B) -I$(B)/gen -isystem $(LLVM)/include
@@ -124,4 +124,5 @@ tidy: $(B)/gen/parse.h
 	clang-tidy-22 --quiet $(FRONT) $(BACK) $(RT) -- $(filter-out -MMD -MP,$(CFLAGS))
 clean:
 	rm -rf build
--include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(B)/tests/symbolic.o $(UNITS:=.o) $(B)/compiler/main.o)
+-include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(B)/tests/symbolic.o $(B)/tests/fuzz/gen.o \
+	$(UNITS:=.o) $(B)/compiler/main.o)
