@@ -446,57 +446,7 @@ Reg kernel_choose(Kernel *k, Reg c, Reg yes, Reg no) {
 }
 
 /* ---- equations on registers */
-enum { STDLIB_INLINE = 40 };
-static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
-    k->in_stdlib++; /* whose error terms -ffast-math would fold to 0 */
-    V y = kernel_run(k, j, x, w);
-    k->in_stdlib--;
-    return y;
-}
-
-/* A program of stdlib as a function of its own, for operands like these; `cold`: rarely called. */
-static V stdlib_function(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
-    Emit *e = k->e;
-    Str symbol = str_format(e->arena, "stdlib.%s.%u", name, w);
-    bool fresh;
-    intern(&e->declared, symbol.at, symbol.n, &fresh);
-    MlirType t[8];
-    for (uint32_t i = 0; i < n; i++)
-        t[i] = mlirValueGetType(x[i]);
-    if (fresh) {
-        V args[8];
-        MlirType *types = arena_new(e->arena, MlirType, n);
-        memcpy(types, t, n * sizeof *t);
-        Function f = em_function(e, symbol, t[0], n, types, false);
-        for (uint32_t i = 0; i < n; i++)
-            args[i] = em_arg(&f.scope, i);
-        V y = stdlib_run(k, stdlib_program(k->plan->cx, name), args, w);
-        em_function_end(e, &f, y);
-    }
-    return em_call_local(e, symbol, t[0], n, x);
-}
-/* Inlined while there are few: a program of thousands of calls would take its time to compile. */
-static V stdlib_one(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
-    if (k->e->nstdlib++ > STDLIB_INLINE) return stdlib_function(k, name, x, n, w);
-    return stdlib_run(k, stdlib_program(k->plan->cx, name), x, w);
-}
-/* The fast program; where a lane is beyond its bound, the full one for the whole vector. */
-static V stdlib_call(Kernel *k, const char *base, const V *x, uint32_t n, uint32_t w) {
-    Emit *e = k->e;
-    V y = stdlib_one(k, base, x, n, w);
-    double bound = stdlib_fast_bound(base);
-    if (bound <= 0) return y;
-    V size = em_un(e, "llvm.intr.fabs", x[0]);
-    V beyond = em_cmpf(e, "uge", size, em_float(e, mlirValueGetType(size), bound));
-    if (w > 1) beyond = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &beyond, 0, NULL);
-    If i = em_if(e, beyond);
-    V all = stdlib_function(k, str_format(e->arena, "%s_full", base).at, x, n, w);
-    em_else(e, &i, 1, &all);
-    V r;
-    em_if_end(e, &i, &y, &r);
-    return r;
-}
-static V literal(Emit *e, Dtype d, const Lit *l, uint32_t w) {
+V kernel_literal(Emit *e, Dtype d, const Lit *l, uint32_t w) {
     MlirType t = em_vec(e, em_register_type(e, d), w);
     double f = l->kind == LIT_FLOAT ? l->re : (l->negative ? -(double)l->i : (double)l->i);
     if (dtype_info[d].kind == DK_FLOAT) return em_float(e, t, f);
@@ -505,39 +455,12 @@ static V literal(Emit *e, Dtype d, const Lit *l, uint32_t w) {
                                      : (int64_t)l->i;
     return em_int(e, t, i);
 }
-static V run_operand(Kernel *k, Val v, const V *env, uint32_t w) {
-    const ValInfo *info = val_info(k->plan->cx, v);
-    if (!info->lit) return env[v];
-    return literal(k->e, type_at(k->plan->cx->types, info->type)->dtype, info->lit, w);
-}
-V kernel_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
-    Val lo = j->in.at[0], hi = lo;
-    each(Val, v, j->in)
-        lo = *v < lo ? *v : lo, hi = *v > hi ? *v : hi;
-    each(Eqn, q, j->eqns)
-        each(Val, v, q->out)
-            lo = *v < lo ? *v : lo, hi = *v > hi ? *v : hi;
-    V *env = arena_new(k->plan->arena, V, hi - lo + 1);
-    for (uint32_t i = 0; i < j->in.n; i++)
-        env[j->in.at[i] - lo] = x[i];
-    each(Eqn, q, j->eqns) {
-        V a[8];
-        for (uint32_t i = 0; i < q->in.n && i < 8; i++)
-            a[i] = run_operand(k, q->in.at[i], env - lo, w);
-        env[q->out.at[0] - lo] = kernel_point(k, q, a, w);
-    }
-    return run_operand(k, j->out.at[0], env - lo, w);
-}
 V kernel_binary(Kernel *k, Prim prim, Dtype d, const V *x) {
     Point p = {.in = d, .out = d, .k = k};
     k->e->fast = k->plan->cx->options->fast_math;
     V y = point_rule[prim](k->e, &p, x);
     k->e->fast = false;
     return point_exact[prim] ? y : em_round(k->e, d, y);
-}
-V kernel_stdlib(Kernel *k, const char *name, Dtype d, const V *x, uint32_t n, uint32_t w) {
-    Str file = str_format(k->plan->arena, "%s_%s", name, d == DT_f64 ? "f64" : "f32");
-    return stdlib_call(k, file.at, x, n, w);
 }
 V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     Ctx *cx = k->plan->cx;
@@ -551,13 +474,7 @@ V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
         k->e->fast = false;
         return point_exact[e->prim] ? y : em_round(k->e, out, y);
     }
-    V f[8];
-    for (uint32_t i = 0; i < e->in.n && i < 8; i++) { /* pow's exponent may be an integer */
-        Dtype d = val_array(cx, e->in.at[i])->dtype;
-        Point p = {.in = d, .out = out, .k = k};
-        f[i] = d == out ? x[i] : point_rule[P_convert_element_type](k->e, &p, &x[i]);
-    }
-    return em_round(k->e, out, kernel_stdlib(k, prim_name[e->prim], out, f, e->in.n, w));
+    return kernel_program(k, e, x, w);
 }
 
 /* The index of operand `i`: none for a scalar, 0 along an axis of extent 1 that stretches. */
@@ -600,7 +517,7 @@ static Reg eval_literal(Kernel *k, const ValInfo *info) {
     if (k->dry) return (Reg){0};
     Dtype d = type_at(k->plan->cx->types, info->type)->dtype;
     MlirBlock was = kernel_at(k, 0);
-    Reg r = {literal(k->e, d, info->lit, 1), true, 0};
+    Reg r = {kernel_literal(k->e, d, info->lit, 1), true, 0};
     k->e->block = was;
     return r;
 }

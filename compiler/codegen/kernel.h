@@ -116,12 +116,15 @@ Reg kernel_and(Kernel *, Reg, Reg);
 Reg kernel_choose(Kernel *, Reg condition, Reg yes, Reg no);
 /* One elementwise equation on registers of width w. */
 V kernel_point(Kernel *, const Eqn *, const V *x, uint32_t w);
-/* A program of stdlib for registers of f64 or, for every other type, f32. */
+/* The same for one that is a program of stdlib/; such a program by name, for registers of f64 or, for
+   every other type, f32. */
+V kernel_program(Kernel *, const Eqn *, const V *x, uint32_t w);
 V kernel_stdlib(Kernel *, const char *name, Dtype, const V *x, uint32_t n, uint32_t w);
 /* A primitive of two operands of one type. */
 V kernel_binary(Kernel *, Prim, Dtype, const V *x);
 /* A program of elementwise equations on scalars, in w lanes at once; its one result. */
 V kernel_run(Kernel *, const Jaxpr *, const V *x, uint32_t w);
+V kernel_literal(Emit *, Dtype, const Lit *, uint32_t w);
 Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
 
 /* ---- one kernel of the plan: units lo … hi of its outermost range, which units() counts */

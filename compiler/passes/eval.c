@@ -449,21 +449,9 @@ struct Evaluator {
     Scalar *values; /* by value, less `first` */
 };
 
-static void extend(Vals vs, Val *first, Val *last) {
-    each(const Val, v, vs) {
-        if (*v < *first) *first = *v;
-        if (*v > *last) *last = *v;
-    }
-}
-
 Evaluator *evaluator_new(Ctx *cx, const Jaxpr *j) {
-    Val first = UINT32_MAX, last = 0;
-    extend(j->in, &first, &last);
-    extend(j->out, &first, &last);
-    each(const Eqn, e, j->eqns) {
-        extend(e->in, &first, &last);
-        extend(e->out, &first, &last);
-    }
+    Val first, last;
+    jaxpr_range(cx, j, &first, &last);
     Evaluator *ev = arena_new(cx->arena, Evaluator, 1);
     *ev = (Evaluator){cx, j, first, arena_new(cx->arena, Scalar, last - first + (size_t)1)};
     return ev;
@@ -474,37 +462,73 @@ static bool value(const Evaluator *ev, Val v, Scalar *s) {
     *s = ev->values[v - ev->first];
     return s->dtype != DT_none;
 }
+/* All read before the first is written: a loop's results may be its inputs in another order. */
+static bool move(Evaluator *ev, Vals from, Vals to) {
+    enum { MOST_CARRIES = 32 };
+    Scalar moved[MOST_CARRIES];
+    if (from.n > MOST_CARRIES) return false;
+    for (uint32_t i = 0; i < from.n; i++)
+        if (!value(ev, from.at[i], &moved[i])) return false;
+    for (uint32_t i = 0; i < from.n; i++)
+        ev->values[to.at[i] - ev->first] = moved[i];
+    return true;
+}
 
-bool evaluator_run(Evaluator *ev, const Scalar *in, Scalar *out) {
+static bool run_eqns(Evaluator *ev, Eqns eqns);
+static bool run_while(Evaluator *ev, const Eqn *e) {
+    const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
+    uint32_t n = e->out.n, nc = cond->in.n - n, nb = body->in.n - n;
+    Vals cond_in = {cond->in.at + nc, n}, body_in = {body->in.at + nb, n}, carry = e->in;
+    if (!move(ev, (Vals){carry.at, nc}, cond->in)) return false;
+    if (!move(ev, (Vals){carry.at + nc, nb}, body->in)) return false;
+    carry = (Vals){carry.at + nc + nb, n};
+    for (;; carry = body->out) {
+        Scalar more;
+        if (!move(ev, carry, cond_in) || !run_eqns(ev, cond->eqns)) return false;
+        if (!value(ev, cond->out.at[0], &more)) return false;
+        if (!more.bits) return move(ev, carry, e->out);
+        if (!move(ev, carry, body_in) || !run_eqns(ev, body->eqns)) return false;
+    }
+}
+static bool run_eqns(Evaluator *ev, Eqns eqns) {
     enum { MOST_OPERANDS = 8 };
-    const Jaxpr *j = ev->j;
-    for (uint32_t i = 0; i < j->in.n; i++)
-        ev->values[j->in.at[i] - ev->first] = in[i];
-    each(const Eqn, e, j->eqns) {
+    each(Eqn, e, eqns) {
         Scalar operands[MOST_OPERANDS];
+        if (e->prim == P_while) {
+            if (!run_while(ev, e)) return false;
+            continue;
+        }
         if (e->in.n > MOST_OPERANDS) return false;
         for (uint32_t i = 0; i < e->in.n; i++)
             if (!value(ev, e->in.at[i], &operands[i])) return false;
         if (!eval_point(ev->cx, e, operands, &ev->values[e->out.at[0] - ev->first])) return false;
     }
-    return j->out.n == 1 && value(ev, j->out.at[0], out);
+    return true;
+}
+bool evaluator_run(Evaluator *ev, const Scalar *in, Scalar *out) {
+    const Jaxpr *j = ev->j;
+    for (uint32_t i = 0; i < j->in.n; i++)
+        ev->values[j->in.at[i] - ev->first] = in[i];
+    return run_eqns(ev, j->eqns) && j->out.n == 1 && value(ev, j->out.at[0], out);
 }
 
-/* An elementary function: its program in stdlib/, of f32 for the narrower floats. */
+/* An elementary function: its program in stdlib/, in the type that it is computed in. */
 static bool eval_stdlib(const Point *p, Scalar *out) {
-    Dtype wide = X.dtype == DT_f64 ? DT_f64 : DT_f32;
+    enum { MOST_OPERANDS = 3 };
+    Dtype wide = stdlib_dtype(p->cx, p->e->prim, X.dtype);
     char name[64];
     snprintf(name, sizeof name, "%s_%s", prim_name[p->e->prim], dtype_info[wide].name);
     double bound = stdlib_fast_bound(name);
     if (bound && !(fabs(f64_of(X)) < bound)) strcat(name, "_full");
-    const Jaxpr *program = stdlib_program(p->cx, name);
-    if (!program || program->in.n != p->e->in.n || p->e->in.n > 2) return false;
-    Scalar in[2];
+    Evaluator *program = stdlib_evaluator(p->cx, name);
+    Scalar in[MOST_OPERANDS];
+    if (!program || program->j->in.n != p->e->in.n || p->e->in.n > MOST_OPERANDS) return false;
     for (uint32_t i = 0; i < p->e->in.n; i++) {
         if (p->in[i].dtype != X.dtype) return false;
-        in[i] = wide == DT_f64 ? p->in[i] : scalar_f32(f32_of(p->in[i]));
+        in[i] = wide == DT_f64 ? scalar_f64(f64_of(p->in[i])) : scalar_f32(f32_of(p->in[i]));
     }
-    if (!evaluator_run(evaluator_new(p->cx, program), in, out)) return false;
+    if (!evaluator_run(program, in, out)) return false;
+    if (wide == DT_f64 && p->out != DT_f64) *out = scalar_f32((float)f64_of(*out));
     if (p->out != out->dtype) *out = of_f32(p->out, f32_of(*out));
     return true;
 }

@@ -23,10 +23,11 @@ Scalar scalar_f64(double);
  * another. */
 bool eval_point(Ctx *, const Eqn *, const Scalar *in, Scalar *out);
 
-/* Runs a straight-line program of such equations with one result, one of stdlib/, any number of
- * times. */
+/* Runs a program of such equations and of while loops with one result, any number of times. */
 typedef struct Evaluator Evaluator;
 Evaluator *evaluator_new(Ctx *, const Jaxpr *);
 bool evaluator_run(Evaluator *, const Scalar *in, Scalar *out);
+/* Of a program of stdlib/, made on first use; NULL when there is none. */
+Evaluator *stdlib_evaluator(Ctx *, const char *name);
 
 #endif

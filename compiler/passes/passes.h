@@ -13,6 +13,12 @@ Jaxpr *passes_run(Ctx *, const Jaxpr *in);
  * none. */
 const Jaxpr *stdlib_program(Ctx *, const char *name);
 
+/* What a function with results of that type is computed in, by the program NAME_TYPE: f64 and f32 in
+ * themselves, narrower types in f32; in f64 whatever has no program in f32. */
+Dtype stdlib_dtype(Ctx *, Prim, Dtype result);
+/* The least and the greatest value of a program, those of the bodies of its loops included. */
+void jaxpr_range(const Ctx *, const Jaxpr *, Val *first, Val *last);
+
 /* sin, cos and tan are two programs: NAME is right where |x| < bound, NAME_full everywhere. 0 for
  * the other programs. */
 double stdlib_fast_bound(const char *name);

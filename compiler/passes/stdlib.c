@@ -1,4 +1,5 @@
 /* The programs of stdlib/, which lie in the compiler as text. */
+#include "eval.h"
 #include "rewrite.h"
 #include "../parse/parse.h"
 #include "../typecheck/check.h"
@@ -10,7 +11,8 @@ extern const struct {
 } stdlib_files[];
 
 struct Stdlib {
-    Jaxpr **at; /* by row of stdlib_files; NULL until used */
+    Jaxpr **at;       /* by row of stdlib_files; NULL until used */
+    Evaluator **runs; /* likewise */
     uint32_t n;
 };
 
@@ -23,19 +25,59 @@ static Jaxpr *load(Ctx *cx, uint32_t row) {
     return passes_run(cx, j);
 }
 
+/* Its row, loaded; the number of rows when there is none. */
+static uint32_t row_of(Ctx *cx, const char *name) {
+    struct Stdlib *s = cx->stdlib;
+    if (!s) {
+        s = cx->stdlib = arena_new(cx->arena, struct Stdlib, 1);
+        while (stdlib_files[s->n].name)
+            s->n++;
+        s->at = arena_new(cx->arena, Jaxpr *, s->n);
+        s->runs = arena_new(cx->arena, Evaluator *, s->n);
+    }
+    uint32_t i = 0;
+    while (i < s->n && strcmp(stdlib_files[i].name, name) != 0)
+        i++;
+    if (i < s->n && !s->at[i]) s->at[i] = load(cx, i);
+    return i;
+}
 const Jaxpr *stdlib_program(Ctx *cx, const char *name) {
-    if (!cx->stdlib) {
-        cx->stdlib = arena_new(cx->arena, struct Stdlib, 1);
-        while (stdlib_files[cx->stdlib->n].name)
-            cx->stdlib->n++;
-        cx->stdlib->at = arena_new(cx->arena, Jaxpr *, cx->stdlib->n);
+    uint32_t i = row_of(cx, name);
+    return i < cx->stdlib->n ? cx->stdlib->at[i] : NULL;
+}
+Evaluator *stdlib_evaluator(Ctx *cx, const char *name) {
+    uint32_t i = row_of(cx, name);
+    if (i == cx->stdlib->n || !cx->stdlib->at[i]) return NULL;
+    if (!cx->stdlib->runs[i]) cx->stdlib->runs[i] = evaluator_new(cx, cx->stdlib->at[i]);
+    return cx->stdlib->runs[i];
+}
+
+Dtype stdlib_dtype(Ctx *cx, Prim prim, Dtype result) {
+    char name[64];
+    snprintf(name, sizeof name, "%s_f32", prim_name[prim]);
+    return result == DT_f64 || !stdlib_program(cx, name) ? DT_f64 : DT_f32;
+}
+
+static void extend(Vals vs, Val *first, Val *last) {
+    each(const Val, v, vs) {
+        if (*v < *first) *first = *v;
+        if (*v > *last) *last = *v;
     }
-    for (uint32_t i = 0; i < cx->stdlib->n; i++) {
-        if (strcmp(stdlib_files[i].name, name) != 0) continue;
-        if (!cx->stdlib->at[i]) cx->stdlib->at[i] = load(cx, i);
-        return cx->stdlib->at[i];
+}
+static void extend_jaxpr(Arena *arena, const Jaxpr *j, Val *first, Val *last) {
+    extend(j->in, first, last);
+    extend(j->out, first, last);
+    each(const Eqn, e, j->eqns) {
+        extend(e->in, first, last);
+        extend(e->out, first, last);
+        Jaxprs subs = eqn_jaxprs(arena, e);
+        each(Jaxpr *, sub, subs)
+            extend_jaxpr(arena, *sub, first, last);
     }
-    return NULL;
+}
+void jaxpr_range(const Ctx *cx, const Jaxpr *j, Val *first, Val *last) {
+    *first = UINT32_MAX, *last = 0;
+    extend_jaxpr(cx->arena, j, first, last);
 }
 
 double stdlib_fast_bound(const char *name) {

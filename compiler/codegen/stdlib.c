@@ -1,0 +1,158 @@
+/* Elementwise equations that are programs of stdlib/, run on registers. */
+#include "kernel.h"
+
+enum { STDLIB_INLINE = 40, STDLIB_LARGE = 160 };
+static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
+    k->in_stdlib++; /* whose error terms -ffast-math would fold to 0 */
+    V y = kernel_run(k, j, x, w);
+    k->in_stdlib--;
+    return y;
+}
+
+/* A program as a function of its own, for operands like these. */
+static V stdlib_function(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
+    Emit *e = k->e;
+    Str symbol = str_format(e->arena, "stdlib.%s.%u", name, w);
+    bool fresh;
+    intern(&e->declared, symbol.at, symbol.n, &fresh);
+    MlirType t[8];
+    for (uint32_t i = 0; i < n; i++)
+        t[i] = mlirValueGetType(x[i]);
+    if (fresh) {
+        V args[8];
+        MlirType *types = arena_new(e->arena, MlirType, n);
+        memcpy(types, t, n * sizeof *t);
+        Function f = em_function(e, symbol, t[0], n, types, false);
+        for (uint32_t i = 0; i < n; i++)
+            args[i] = em_arg(&f.scope, i);
+        V y = stdlib_run(k, stdlib_program(k->plan->cx, name), args, w);
+        em_function_end(e, &f, y);
+    }
+    return em_call_local(e, symbol, t[0], n, x);
+}
+/* Inlined while there are few and they are small: a program of thousands of calls would take its
+   time to compile. */
+static V stdlib_one(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
+    const Jaxpr *j = stdlib_program(k->plan->cx, name);
+    bool large = j->eqns.n > STDLIB_LARGE;
+    each(Eqn, q, j->eqns)
+        large |= q->prim == P_while;
+    if (large || k->e->nstdlib++ > STDLIB_INLINE) return stdlib_function(k, name, x, n, w);
+    return stdlib_run(k, j, x, w);
+}
+/* The fast program; where a lane is beyond its bound, the full one for the whole vector. */
+static V stdlib_call(Kernel *k, const char *base, const V *x, uint32_t n, uint32_t w) {
+    Emit *e = k->e;
+    V y = stdlib_one(k, base, x, n, w);
+    double bound = stdlib_fast_bound(base);
+    if (bound <= 0) return y;
+    V size = em_un(e, "llvm.intr.fabs", x[0]);
+    V beyond = em_cmpf(e, "uge", size, em_float(e, mlirValueGetType(size), bound));
+    if (w > 1) beyond = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &beyond, 0, NULL);
+    If i = em_if(e, beyond);
+    V all = stdlib_function(k, str_format(e->arena, "%s_full", base).at, x, n, w);
+    em_else(e, &i, 1, &all);
+    V r;
+    em_if_end(e, &i, &y, &r);
+    return r;
+}
+/* A program being run: its values, those of its loops' bodies included, by number less `first`. */
+typedef struct {
+    Kernel *k;
+    V *env;
+    Val first;
+    uint32_t w;
+} Run;
+static V run_value(const Run *r, Val v) {
+    Ctx *cx = r->k->plan->cx;
+    const ValInfo *info = val_info(cx, v);
+    if (!info->lit) return r->env[v - r->first];
+    return kernel_literal(r->k->e, type_at(cx->types, info->type)->dtype, info->lit, r->w);
+}
+static void run_bind(const Run *r, Vals to, const V *from) {
+    for (uint32_t i = 0; i < to.n; i++)
+        r->env[to.at[i] - r->first] = from[i];
+}
+static void run_values(const Run *r, Vals from, V *to) {
+    for (uint32_t i = 0; i < from.n; i++)
+        to[i] = run_value(r, from.at[i]);
+}
+static void run_eqns(const Run *r, Eqns eqns);
+
+/* The loop goes on while the condition holds in any lane; a lane where it does not keeps its carry.
+   The condition is carried too, last: it is computed once a turn. */
+static void run_while(const Run *r, const Eqn *q) {
+    Emit *e = r->k->e;
+    const Jaxpr *cond = param_jaxpr(q, K_cond_jaxpr), *body = param_jaxpr(q, K_body_jaxpr);
+    uint32_t n = q->out.n, nc = cond->in.n - n, nb = body->in.n - n;
+    V *carry = arena_new(e->arena, V, q->in.n + 1), *next = arena_new(e->arena, V, n + 1);
+    Vals cond_in = {cond->in.at + nc, n}, body_in = {body->in.at + nb, n};
+    run_values(r, q->in, carry);
+    run_bind(r, (Vals){cond->in.at, nc}, carry);
+    run_bind(r, (Vals){body->in.at, nb}, carry + nc);
+    carry += nc + nb;
+    run_bind(r, cond_in, carry);
+    run_eqns(r, cond->eqns);
+    carry[n] = run_value(r, cond->out.at[0]);
+    MlirType *types = arena_new(e->arena, MlirType, n + 1);
+    for (uint32_t i = 0; i <= n; i++)
+        types[i] = mlirValueGetType(carry[i]);
+
+    Scope before = em_begin(e, n + 1, types);
+    V *o = arena_new(e->arena, V, n + 2);
+    for (uint32_t i = 0; i <= n; i++)
+        o[i + 1] = em_arg(&before, i);
+    o[0] = o[n + 1];
+    if (r->w > 1) o[0] = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &o[n + 1], 0, NULL);
+    em_op(e, "scf.condition", 0, NULL, n + 2, o, 0, NULL, 0, NULL);
+    em_end(e, &before);
+
+    Scope after = em_begin(e, n + 1, types);
+    for (uint32_t i = 0; i <= n; i++)
+        o[i] = em_arg(&after, i);
+    run_bind(r, body_in, o);
+    run_eqns(r, body->eqns);
+    run_values(r, body->out, next);
+    for (uint32_t i = 0; i < n; i++)
+        next[i] = em_select(e, o[n], next[i], o[i]);
+    run_bind(r, cond_in, next);
+    run_eqns(r, cond->eqns);
+    next[n] = run_value(r, cond->out.at[0]);
+    em_op(e, "scf.yield", 0, NULL, n + 1, next, 0, NULL, 0, NULL);
+    em_end(e, &after);
+    run_bind(r, q->out, em_while(e, n + 1, carry, &before, &after));
+}
+static void run_eqns(const Run *r, Eqns eqns) {
+    each(Eqn, q, eqns) {
+        V a[8];
+        if (q->prim == P_while) {
+            run_while(r, q);
+            continue;
+        }
+        run_values(r, q->in, a);
+        r->env[q->out.at[0] - r->first] = kernel_point(r->k, q, a, r->w);
+    }
+}
+V kernel_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
+    Val first, last;
+    jaxpr_range(k->plan->cx, j, &first, &last);
+    Run r = {k, arena_new(k->plan->arena, V, last - first + (size_t)1), first, w};
+    run_bind(&r, j->in, x);
+    run_eqns(&r, j->eqns);
+    return run_value(&r, j->out.at[0]);
+}
+V kernel_stdlib(Kernel *k, const char *name, Dtype d, const V *x, uint32_t n, uint32_t w) {
+    Str file = str_format(k->plan->arena, "%s_%s", name, d == DT_f64 ? "f64" : "f32");
+    return stdlib_call(k, file.at, x, n, w);
+}
+V kernel_program(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
+    Ctx *cx = k->plan->cx;
+    Dtype out = val_array(cx, e->out.at[0])->dtype, in = stdlib_dtype(cx, e->prim, out);
+    V f[8];
+    for (uint32_t i = 0; i < e->in.n && i < 8; i++) /* pow's exponent may be an integer */
+        f[i] = kernel_convert(k, (Reg){.v = x[i]}, val_array(cx, e->in.at[i])->dtype, in).v;
+    V y = kernel_stdlib(k, prim_name[e->prim], in, f, e->in.n, w);
+    if (in == DT_f64 && out != DT_f64)
+        y = em_cast(k->e, "llvm.fptrunc", em_vec(k->e, k->e->f32, w), y);
+    return em_round(k->e, out, y);
+}
