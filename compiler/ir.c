@@ -168,6 +168,12 @@ static void collect(Arena *arena, const Value *v, JaxprList *found) {
             collect(arena, &v->list.at[i], found);
 }
 
+Jaxprs value_jaxprs(Arena *arena, const Value *v) {
+    JaxprList found = {0};
+    collect(arena, v, &found);
+    return (Jaxprs){found.at, found.n};
+}
+
 Jaxprs eqn_jaxprs(Arena *arena, const Eqn *e) {
     JaxprList found = {0};
     each(const Param, p, e->params)

@@ -201,7 +201,8 @@ typedef struct {
     uint32_t n;
 } Jaxprs;
 Jaxprs param_jaxprs(const Eqn *, ParamKey);
-/* Every jaxpr anywhere in the parameters. */
+/* Every jaxpr anywhere in the value; in the parameters. */
+Jaxprs value_jaxprs(Arena *, const Value *);
 Jaxprs eqn_jaxprs(Arena *, const Eqn *);
 extern const ParamKind param_kind[NPARAMS];
 extern const char *const param_name[NPARAMS];

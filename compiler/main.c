@@ -118,8 +118,12 @@ static bool library(Ctx *cx, const Jaxpr *j) {
 
 static bool print(Ctx *cx, const Jaxpr *j) {
     Text text = {.arena = cx->arena};
-    cx->options->emit == EMIT_types ? signature_print(cx, j, &text) : jaxpr_print(cx, j, &text);
-    return file_write(cx->arena, cx->diags, cx->options->output, (Str){text.at, text.n});
+    const Options *o = cx->options;
+    if (o->emit == EMIT_types)
+        signature_print(cx, j, o->nested_types, &text);
+    else
+        jaxpr_print(cx, j, &text);
+    return file_write(cx->arena, cx->diags, o->output, (Str){text.at, text.n});
 }
 
 static bool compile(Ctx *cx) {

@@ -25,7 +25,8 @@ static const struct {
     {"obj", ".o", EMIT_obj, false},    {"asm", ".s", EMIT_asm, true},
     {"llvm", ".ll", EMIT_llvm, true},  {"mlir", ".mlir", EMIT_mlir, true},
     {"ptx", ".ptx", EMIT_ptx, true},   {"jaxpr", ".jaxpr", EMIT_jaxpr, true},
-    {"types", NULL, EMIT_types, true}, {"header", ".h", EMIT_header, true},
+    {"types", NULL, EMIT_types, true}, {"types=all", NULL, EMIT_types, true},
+    {"header", ".h", EMIT_header, true},
 };
 #define NKINDS (sizeof kinds / sizeof *kinds)
 
@@ -248,6 +249,7 @@ static bool settle_emit(Reader *r, bool *text) {
         if (k == NKINDS) k = 0;
     }
     o->emit = kinds[k].kind;
+    o->nested_types = strcmp(kinds[k].name, "types=all") == 0;
     *text = kinds[k].text;
     if (o->output) return true;
     Str stem = path_base(path_stem(str(strcmp(o->input, "-") ? o->input : "model.jaxpr")));

@@ -1,4 +1,5 @@
 #include "signature.h"
+#include "print.h"
 
 /* Where the lists of a signature hold each value, counted from 1. */
 typedef struct {
@@ -46,7 +47,7 @@ static Vals all_inputs(Ctx *cx, const Jaxpr *j) {
     return all;
 }
 
-void signature_print(Ctx *cx, const Jaxpr *j, Text *out) {
+static void print_one(Ctx *cx, const Jaxpr *j, Text *out) {
     Printer p = {.cx = cx};
     Vals in = all_inputs(cx, j);
     p.in = arena_new(cx->arena, uint32_t, cx->nvals);
@@ -58,4 +59,27 @@ void signature_print(Ctx *cx, const Jaxpr *j, Text *out) {
     p.outputs = true;
     text_put(out, S("out_type: "));
     print_list(&p, j->out, out);
+}
+
+static void print_nested(Ctx *cx, const Jaxpr *j, Intern *seen, Text *out) {
+    each(const Eqn, e, j->eqns)
+        each(const Param, q, e->params) {
+            Jaxprs inner = value_jaxprs(cx->arena, &q->value);
+            each(Jaxpr *, k, inner) {
+                bool fresh;
+                intern(seen, k, sizeof *k, &fresh);
+                if (!fresh) continue;
+                LineCol at = diag_where(cx->diags, (*k)->span);
+                text_add(out, "%u:%u %s.%.*s\n", at.line, at.col, prim_name[e->prim],
+                         SF(param_text(q)));
+                print_one(cx, *k, out);
+                print_nested(cx, *k, seen, out);
+            }
+        }
+}
+
+void signature_print(Ctx *cx, const Jaxpr *j, bool nested, Text *out) {
+    Intern seen = {.arena = cx->arena};
+    print_one(cx, j, out);
+    if (nested) print_nested(cx, j, &seen, out);
 }

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     if (j) reread(cx, j);
     if (j && check(cx, j)) {
         lint(cx, j);
-        signature_print(cx, j, &text);
+        signature_print(cx, j, true, &text);
         passes_run(cx, j);
     }
     arena_close(arena);
