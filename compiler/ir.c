@@ -33,7 +33,7 @@ Prim prim_similar(Str s) {
     for (Prim p = P_none + 1; p < NPRIMS; p++) {
         if (prim_length[p] > s.n + distance || s.n > prim_length[p] + distance) continue;
         uint32_t d = str_distance(s, str(prim_name[p]));
-        if (d < distance && p != P_runtime_call) best = p, distance = d;
+        if (d < distance && p != P_runtime_call && p != P_random_join) best = p, distance = d;
     }
     return best;
 }

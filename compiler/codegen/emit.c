@@ -405,7 +405,8 @@ void em_at(Emit *e, Span span) {
 /* ---- element types */
 uint32_t em_bytes(Dtype d) { return dtype_info[d].bits / 8; }
 uint32_t em_align(Dtype d) {
-    return dtype_info[d].kind == DK_COMPLEX ? em_bytes(d) / 2 : em_bytes(d);
+    DtypeKind kind = dtype_info[d].kind;
+    return kind == DK_COMPLEX ? em_bytes(d) / 2 : kind == DK_KEY ? 4 : em_bytes(d);
 }
 MlirType em_memory_type(Emit *e, Dtype d) {
     switch (d) {

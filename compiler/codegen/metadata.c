@@ -44,7 +44,8 @@ static LLVMValueRef type_row(const Meta *e, Str name, Val v) {
     LLVMValueRef *extents = arena_new(e->cx->arena, LLVMValueRef, t->rank + 1);
     for (uint32_t i = 0; i < t->rank; i++)
         extents[i] = string(e, signature_dim_text(e->cx, e->s, t->dims[i]));
-    LLVMValueRef row[] = {string(e, name), string(e, str(dtype_info[t->dtype].name)),
+    const DtypeInfo *d = &dtype_info[t->dtype];
+    LLVMValueRef row[] = {string(e, name), string(e, str(d->kind == DK_KEY ? d->long_name : d->name)),
                           num(e, t->rank), table(e, e->ptr, extents, t->rank)};
     return LLVMConstNamedStruct(e->type, row, 4);
 }

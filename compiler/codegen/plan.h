@@ -180,10 +180,10 @@ bool step_index(Plan *, const Step *, Val, Ix *index, bool *row);
  * into a new buffer of `elements` elements, v's axes at `strides`. */
 Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, Dim elements, Dtype as);
 
-/* Scalars are registers of the host code, but for complex ones, which lie in memory. */
+/* Scalars are registers of the host code, but for complex ones and keys, which lie in memory. */
 static inline bool plan_register(const Plan *p, Val v) {
     const ArrayType *t = val_array(p->cx, v);
-    return t->rank == 0 && dtype_info[t->dtype].kind != DK_COMPLEX;
+    return t->rank == 0 && dtype_info[t->dtype].kind != DK_COMPLEX && dtype_info[t->dtype].kind != DK_KEY;
 }
 Info *plan_info(Plan *, Val);
 void plan_grow(Plan *);          /* after values were made */

@@ -1,7 +1,7 @@
-/* Complex numbers become pairs of real ones. Every complex value of the program is two values, its parts; an equation
+/* Complex numbers become pairs of real ones, keys of random numbers pairs of integers. Every such value of the program is two values, its parts; an equation
    of complex numbers is equations of their parts, as the table below says. Nested programs take and give pairs. Only
    three things stay, for the code generator: `real` and `imag` of what lies in memory as complex numbers (inputs,
-   constants, what C code of the runtime gives), and `complex` of what shall lie there (results, what C code takes).
+   constants, what C code of the runtime gives), and `complex` (`random_join`) of what shall lie there (results, what C code takes).
 
    A constant is known by the same value in every program that uses it, but its parts are values of one program: they are
    made anew in each. */
@@ -22,7 +22,7 @@ typedef struct {
     PairRule *pair;
 } Rule;
 
-static PairRule iota, empty, dot_general, reduce, cumulative;
+static PairRule iota, empty, unwrap, wrap, dot_general, reduce, cumulative;
 
 static const Rule rules[NPRIMS] = {
     [P_add] = {EACH},
@@ -44,6 +44,8 @@ static const Rule rules[NPRIMS] = {
     [P_tile] = {EACH},
     [P_split] = {EACH},
     [P_stack] = {EACH},
+    [P_gather] = {EACH},
+    [P_scatter] = {EACH},
     [P_unstack] = {EACH},
     [P_reduce_sum] = {EACH},
     [P_cumsum] = {EACH},
@@ -94,6 +96,8 @@ static const Rule rules[NPRIMS] = {
     [P_iota] = {WHOLE, iota},
     [P_empty] = {WHOLE, empty},
     [P_empty2] = {WHOLE, empty},
+    [P_random_unwrap] = {WHOLE, unwrap},
+    [P_random_wrap] = {WHOLE, wrap},
     [P_dot_general] = {WHOLE, dot_general},
     [P_reduce_prod] = {WHOLE, reduce},
     [P_reduce_max] = {WHOLE, reduce},
@@ -120,7 +124,10 @@ typedef struct {
     Memo memo;
 } Split;
 
-static bool is_complex(const Ctx *cx, Val v) { return dtype_info[val_array(cx, v)->dtype].kind == DK_COMPLEX; }
+static bool is_key(const Ctx *cx, Val v) { return dtype_info[val_array(cx, v)->dtype].kind == DK_KEY; }
+static bool is_complex(const Ctx *cx, Val v) {
+    return dtype_info[val_array(cx, v)->dtype].kind == DK_COMPLEX || is_key(cx, v);
+}
 static Type part_type(Ctx *cx, Type t) { return type_like(cx, t, dtype_real(type_at(cx->types, t)->dtype)); }
 
 static void pair_put(Split *s, Val v, Pair p) {
@@ -149,6 +156,13 @@ static Pair pair_get(Split *s, Val v) {
 }
 /* The parts of what lies in memory. */
 static Pair loaded(Split *s, Val v) { return (Pair){b1(&s->b, P_real, v), b1(&s->b, P_imag, v)}; }
+/* In memory again, as `like` is. */
+static Val joined(Split *s, Val like, Pair p) {
+    static const char *const impl[] = {[DT_key_fry] = "fry", [DT_key_rbg] = "rbg", [DT_key_urbg] = "urbg"};
+    if (!is_key(s->b.cx, like)) return b2(&s->b, P_complex, p.re, p.im);
+    Param which = p_word(K_impl, impl[val_array(s->b.cx, like)->dtype]);
+    return build(&s->b, P_random_join, 2, (Val[]){p.re, p.im}, 1, &which);
+}
 static void put_result(Split *s, Val v, Pair p) {
     if (is_complex(s->b.cx, v))
         pair_put(s, v, p);
@@ -224,7 +238,7 @@ static void eqn_memory(Split *s, const Eqn *e) {
     Type *types = arena_new(cx->arena, Type, e->out.n + 1);
     for (uint32_t i = 0; i < e->in.n; i++) {
         Pair p = pair_get(s, e->in.at[i]);
-        in[i] = p.im ? b2(&s->b, P_complex, p.re, p.im) : p.re;
+        in[i] = p.im ? joined(s, e->in.at[i], p) : p.re;
     }
     for (uint32_t i = 0; i < e->out.n; i++) types[i] = val_type(cx, e->out.at[i]);
     Vals out = build_many(&s->b, e->prim, e->in.n, in, e->params.n, e->params.at, e->out.n, types);
@@ -315,7 +329,7 @@ static Jaxpr *split(Split *s, const Jaxpr *j, bool nested) {
     else
         each(const Val, v, j->out) {
             Pair p = pair_get(s, *v);
-            out.at[out.n++] = is_complex(cx, *v) ? b2(&s->b, P_complex, p.re, p.im) : p.re;
+            out.at[out.n++] = is_complex(cx, *v) ? joined(s, *v, p) : p.re;
         }
     for (uint32_t i = 0; i < j->consts.n; i++)
         if (known[i].re) pair_put(s, j->consts.at[i], known[i]);
@@ -361,6 +375,40 @@ static Pair iota(Builder *b, const Eqn *e, const Pair *x) {
     return (Pair){re, b_full_like(b, re, 0)};
 }
 static Pair empty(Builder *b, const Eqn *e, const Pair *x) { return iota(b, e, x); }
+
+/* The words of a key along a new last axis. Parts of 64 bits are two words, the low one first. */
+static Pair unwrap(Builder *b, const Eqn *e, const Pair *x) {
+    if (b->failed) return (Pair){0};
+    const ArrayType *t = b_type(b, x[0].re), *to = val_array(b->cx, e->out.at[0]);
+    Dim dims[33];
+    Val w[4] = {x[0].re, x[0].im};
+    uint32_t n = 2;
+    if (t->dtype == DT_u64) {
+        for (uint32_t i = 2; i-- > 0;) {
+            Val v = w[i];
+            w[2 * i] = b_convert(b, v, DT_u32);
+            w[2 * i + 1] = b_convert(b, b2(b, P_shift_right_logical, v, b_full_like(b, v, 32)), DT_u32);
+        }
+        n = 4;
+    }
+    memcpy(dims, to->dims, to->rank * sizeof *dims);
+    dims[t->rank] = 1;
+    for (uint32_t i = 0; i < n; i++) w[i] = b_reshape(b, w[i], to->rank, dims);
+    return (Pair){b_concatenate(b, n, w, t->rank), 0};
+}
+static Pair wrap(Builder *b, const Eqn *e, const Pair *x) {
+    if (b->failed) return (Pair){0};
+    const ArrayType *t = b_type(b, x[0].re);
+    uint32_t rank = t->rank - 1;
+    Val w[4];
+    for (int64_t i = 0; i < t->dims[rank]; i++) w[i] = b_reshape(b, b_slice_axis(b, x[0].re, rank, i, i + 1), rank, t->dims);
+    if (t->dims[rank] == 4)
+        for (uint32_t i = 0; i < 2; i++) {
+            Val lo = b_convert(b, w[2 * i], DT_u64), hi = b_convert(b, w[2 * i + 1], DT_u64);
+            w[i] = b2(b, P_or, lo, b2(b, P_shift_left, hi, b_full_like(b, hi, 32)));
+        }
+    return (Pair){w[0], w[1]};
+}
 
 /* Four products of the parts; two where one operand is real. */
 static Pair dot_general(Builder *b, const Eqn *e, const Pair *x) {
