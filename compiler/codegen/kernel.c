@@ -535,6 +535,13 @@ Reg kernel_eval(Kernel *k, Val v, const Ix *index) {
     Reg r;
     if (memo_get(k, id, &r)) return r;
     bool here = k->step && info->class == VAL_MEMBER && info->step == k->step->number;
+    if (here && k->guard_id && remembered(info->e)) { /* computed before, whatever the condition */
+        uint32_t guard = k->guard_id;
+        k->guard_id = 0;
+        bool known = memo_get(k, memo_id(k, v, 0, index, t->rank), &r);
+        k->guard_id = guard;
+        if (known) return r;
+    }
     bool again = here && (!info->buf || info->level >= k->level || k->dry);
     if (info->class == VAL_VIRTUAL || (again && !remembered(info->e)))
         return memo_set(k, id, eval_eqn(k, info->e, info->out, index));

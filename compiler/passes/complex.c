@@ -198,18 +198,26 @@ static Vals fresh_parts(Split *s, Vals vs) {
 }
 
 /* ---- equations */
+static Params without(Ctx *cx, Params p, ParamKey key) {
+    Params new = {arena_new(cx->arena, Param, p.n + 1), 0};
+    each(const Param, q, p)
+        if (q->key != key) new.at[new.n++] = *q;
+    return new;
+}
 static void eqn_each(Split *s, const Eqn *e) {
     Ctx *cx = s->b.cx;
     Val *in = arena_new(cx->arena, Val, e->in.n + 1);
     Type *types = arena_new(cx->arena, Type, e->out.n + 1);
     Vals out[2];
+    Params params = e->params;
     for (uint32_t i = 0; i < e->out.n; i++) types[i] = part_type(cx, val_type(cx, e->out.at[i]));
+    if (is_key(cx, e->out.at[0])) params = without(cx, params, K_fill_value); /* all bits set, as in any unsigned number */
     for (uint32_t part = 0; part < 2; part++) {
         for (uint32_t i = 0; i < e->in.n; i++) {
             Pair p = pair_get(s, e->in.at[i]);
             in[i] = part && p.im ? p.im : p.re;
         }
-        out[part] = build_many(&s->b, e->prim, e->in.n, in, e->params.n, e->params.at, e->out.n, types);
+        out[part] = build_many(&s->b, e->prim, e->in.n, in, params.n, params.at, e->out.n, types);
     }
     for (uint32_t i = 0; i < e->out.n; i++) pair_put(s, e->out.at[i], (Pair){out[0].at[i], out[1].at[i]});
 }
