@@ -46,43 +46,75 @@ static bool at_most(Dim d, int64_t most) { return dim_is_const(d) && d <= most; 
 /* The result's axes: batch, free ones of the left operand, free ones of the right. */
 static void find_index(Dotter *d, uint32_t side, const Ix *result, uint32_t first_free) {
     const ArrayType *t = type_of_side(d, side);
-    d->free[side] = 1;
     for (uint32_t a = 0; a < t->rank; a++) {
         int64_t b = position(d->batch[side], a), c = position(d->contracted[side], a);
-        if (b >= 0)
-            d->index[side][a] = result[b];
-        else if (c >= 0)
-            d->index[side][a] = ix_atom(d->p->ix, d->summed[c]);
-        else {
-            Ix i = d->index[side][a] = result[first_free++];
-            d->free[side] = dim_mul(d->p->cx->types, d->free[side], t->dims[a]);
-            if (side == 1 && i) d->last_column = ix_at(d->p->ix, i)->at[0].atom;
-        }
+        d->index[side][a] = b >= 0   ? result[b]
+                            : c >= 0 ? ix_atom(d->p->ix, d->summed[c])
+                                     : result[first_free++];
     }
 }
-static void find_axes(Dotter *d, const Eqn *e) {
+/* Of a broadcast array the array itself; of a transposed one too. The lists name its axes, or none: -1. */
+static bool strip(Dotter *d, uint32_t side) {
+    const Info *info = plan_info(d->p, d->v[side]);
+    int64_t from[32]; /* the axis of v that is axis a of its operand */
+    if (val_info(d->p->cx, d->v[side])->lit || info->class != VAL_VIRTUAL || info->buf) return false;
+    const Eqn *e = info->e;
+    if (e->prim != P_broadcast_in_dim && e->prim != P_transpose) return false;
+    const ArrayType *x = val_array(d->p->cx, e->in.at[0]), *y = type_of_side(d, side);
+    Ints list = param_ints(e, e->prim == P_transpose ? K_permutation : K_broadcast_dimensions);
+    Ix index[32];
+    for (uint32_t a = 0; a < x->rank; a++) {
+        from[a] = e->prim == P_transpose ? position(list, a) : list.at[a];
+        bool stretched = x->dims[a] == 1 && y->dims[from[a]] != 1;
+        index[a] = stretched ? 0 : d->index[side][from[a]];
+    }
+    memcpy(d->index[side], index, x->rank * sizeof *index);
+    for (uint32_t l = 0; l < 2; l++) {
+        Ints *s = l ? &d->batch[side] : &d->contracted[side], was = *s;
+        s->at = arena_new(d->p->arena, int64_t, was.n + 1);
+        for (uint32_t i = 0; i < was.n; i++) s->at[i] = position((Ints){from, x->rank}, was.at[i]);
+    }
+    d->v[side] = e->in.at[0];
+    return true;
+}
+static bool moves(const Dotter *d, uint32_t side, Ix axis) {
+    Atom loop = ix_at(d->p->ix, axis)->at[0].atom;
+    for (uint32_t a = 0; a < type_of_side(d, side)->rank; a++)
+        if (ix_uses(d->p->ix, d->index[side][a], loop)) return true;
+    return false;
+}
+static void find_sides(Dotter *d, const Eqn *e, const Ix *result, bool swap) {
     const Value *v = &param_find(e, K_dimension_numbers)->value;
-    Ctx *cx = d->p->cx;
-    Ix result[32];
-    bool row;
-    step_index(d->p, d->step, e->out.at[0], result, &row);
-    const ArrayType *t[2] = {val_array(cx, e->in.at[0]), val_array(cx, e->in.at[1])};
-    uint32_t nbatch = v->list.at[2].ints.n, left = t[0]->rank - v->list.at[0].ints.n - nbatch;
-    for (uint32_t i = 0; i < v->list.at[0].ints.n; i++)
-        d->summed[i] = atom_loop(d->p->ix, t[0]->dims[v->list.at[0].ints.at[i]]);
-    Dim n[2] = {1, 1};
-    for (uint32_t s = 0; s < 2; s++)
-        for (uint32_t a = 0; a < t[s]->rank; a++)
-            if (position(v->list.at[s].ints, a) < 0 && position(v->list.at[2 + s].ints, a) < 0)
-                n[s] = dim_mul(cx->types, n[s], t[s]->dims[a]);
-    bool swap = at_most(n[1], NARROW - 1) && !at_most(n[0], n[1]);
+    const ArrayType *t = val_array(d->p->cx, e->in.at[0]), *y = val_array(d->p->cx, e->out.at[0]);
+    uint32_t nbatch = v->list.at[2].ints.n, left = t->rank - v->list.at[0].ints.n - nbatch;
     for (uint32_t s = 0; s < 2; s++) {
         uint32_t from = s ^ swap;
         d->v[s] = e->in.at[from];
         d->contracted[s] = v->list.at[from].ints;
         d->batch[s] = v->list.at[2 + from].ints;
         find_index(d, s, result, from ? nbatch + left : nbatch);
+        while (strip(d, s))
+            ;
     }
+    d->free[0] = d->free[1] = 1, d->last_column = 0;
+    for (uint32_t a = 0; a < y->rank; a++) {
+        if (!result[a]) continue;
+        bool row = moves(d, 0, result[a]), column = moves(d, 1, result[a]);
+        if (row == column) continue;
+        d->free[column] = dim_mul(d->p->cx->types, d->free[column], y->dims[a]);
+        if (column) d->last_column = ix_at(d->p->ix, result[a])->at[0].atom;
+    }
+}
+static void find_axes(Dotter *d, const Eqn *e) {
+    Ints summed = param_find(e, K_dimension_numbers)->value.list.at[0].ints;
+    const ArrayType *t = val_array(d->p->cx, e->in.at[0]);
+    Ix result[32];
+    bool row;
+    step_index(d->p, d->step, e->out.at[0], result, &row);
+    for (uint32_t i = 0; i < summed.n; i++)
+        d->summed[i] = atom_loop(d->p->ix, t->dims[summed.at[i]]);
+    find_sides(d, e, result, false);
+    if (at_most(d->free[1], NARROW - 1) && !at_most(d->free[0], d->free[1])) find_sides(d, e, result, true);
 }
 /* Narrow floats are summed as f32, integers as what they become, modulo its range. */
 static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
@@ -177,15 +209,16 @@ static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, DotO
     uint32_t order[32], n = 0; /* innermost first */
     for (uint32_t part = 0; part < 2; part++) {
         if (contracted_innermost == (part == 0))
-            for (uint32_t c = d->contracted[side].n; c-- > 0;)
-                order[n++] = (uint32_t)d->contracted[side].at[c];
+            for (uint32_t c = d->contracted[side].n; c-- > 0;) {
+                if (d->contracted[side].at[c] >= 0) order[n++] = (uint32_t)d->contracted[side].at[c];
+            }
         else
             for (uint32_t a = t->rank; a-- > 0;)
                 if (position(d->contracted[side], a) < 0 && position(d->batch[side], a) < 0)
                     order[n++] = a;
     }
     for (uint32_t b = d->batch[side].n; b-- > 0;)
-        order[n++] = (uint32_t)d->batch[side].at[b];
+        if (d->batch[side].at[b] >= 0) order[n++] = (uint32_t)d->batch[side].at[b];
     Ix address = 0;
     for (uint32_t i = 0; i < n; i++) {
         strides[order[i]] = stride;
@@ -268,7 +301,7 @@ static bool plan_inner(const Dotter *d, bool in_place[2]) {
     int64_t k = contiguous_sum(d, &dot->b, LONG);
     if (k < 0) return false;
     if (!in_place[0] || contiguous_sum(d, &dot->a, LONG) != k) {
-        if (k + 1 != d->contracted[0].n) return false;
+        if (k + 1 != d->contracted[0].n || d->contracted[0].at[k] < 0) return false;
         copy(d, 0, true, &dot->a);
     }
     return dot->inner = true;
@@ -378,7 +411,7 @@ static void outer_tile(Dot *dot, uint32_t vector_bytes) {
 /* mr × w sums, each a vector along the contraction. */
 static void inner_tile(Dot *dot, uint32_t vector_bytes) {
     uint32_t room = vector_bytes == 64 ? 16 : 8;
-    dot->mr = dot->rows > 1 ? (uint32_t)dot->rows : 1;
+    dot->mr = !at_most(dot->rows, FEW) ? FEW : dot->rows > 1 ? (uint32_t)dot->rows : 1;
     dot->w = dot->mr == 1 ? 8 : room / 4 * (dot->mr == 2 ? 2 : 1);
     uint32_t lanes = vector_bytes / em_bytes(dot->acc);
     if (dot->w > lanes) dot->w = lanes;

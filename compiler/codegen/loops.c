@@ -453,7 +453,7 @@ static void write_loops(Kernel *k, V lo, V hi) {
         return;
     }
     if (!s->nkept) {
-        stages(k);
+        body(k);
         return;
     }
     if (in_blocks(s)) kernel_blocks(k, s->kept[0], BLOCK, &lo, &hi);

@@ -92,6 +92,12 @@ Val b_full_like(Builder *b, Val like, double value) {
     const ArrayType *t = b_type(b, like);
     return b_full(b, b_number(b, t->dtype, value), t->rank, t->dims);
 }
+bool b_empty(const Builder *b, Val v) {
+    const ArrayType *t = b_type(b, v);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dims[i] == 0) return true;
+    return false;
+}
 
 /* ---- shapes */
 Val b_convert(Builder *b, Val v, Dtype d) {

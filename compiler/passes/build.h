@@ -45,6 +45,8 @@ Val b_dim(Builder *, Dtype, Dim);
 /* `scalar` everywhere in an array of these extents. */
 Val b_full(Builder *, Val scalar, uint32_t rank, const Dim *dims);
 Val b_full_like(Builder *, Val like, double value);
+/* Is an extent 0? */
+bool b_empty(const Builder *, Val);
 
 /* ---- shapes */
 Val b_convert(Builder *, Val, Dtype); /* the value itself where it is of that type */

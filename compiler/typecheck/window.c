@@ -49,18 +49,16 @@ static Dim dilated(Types *ts, Dim n, Dim step) {
     return dim_is_const(n) ? dim_add(ts, gaps, 1) : dim_max(ts, dim_add(ts, gaps, 1), 0);
 }
 
+/* The extent n of axis i with its gaps and its padding, which may be negative. */
+static Dim padded_extent(Types *ts, const Windows *w, uint32_t i, Dim n) {
+    Dim base = w->base_dilation ? w->base_dilation[i] : 1;
+    return dim_add(ts, dilated(ts, n, base), dim_add(ts, w->padding[2 * i], w->padding[2 * i + 1]));
+}
 /* Windows along axis i of extent n: max(0, (padded − window) // stride + 1). */
 static bool count_windows(Ctx *cx, const Eqn *e, const Windows *w, uint32_t i, Dim n, Dim *count) {
     Types *ts = cx->types;
-    Dim base = w->base_dilation ? w->base_dilation[i] : 1;
     Dim far = w->window_dilation ? w->window_dilation[i] : 1;
-    Dim padded =
-        dim_add(ts, dilated(ts, n, base), dim_add(ts, w->padding[2 * i], w->padding[2 * i + 1]));
-    Dim room = dim_sub(ts, padded, dilated(ts, w->window[i], far));
-    if (!dims_at_most(cx, 0, padded, param_at(e, K_padding)))
-        return diag(cx->diags, param_at(e, K_padding),
-                    "%s: padding leaves spatial axis %u the extent %s", name_of(cx, e), i,
-                    dim_c(cx, padded));
+    Dim room = dim_sub(ts, padded_extent(ts, w, i, n), dilated(ts, w->window[i], far));
     *count = dim_add(ts, dim_floordiv(ts, room, w->stride ? w->stride[i] : 1), 1);
     if (dims_at_most(cx, 0, room, param_at(e, K_padding)) && dim_is_const(room)) return true;
     *count = dim_max(ts, *count, 0);
@@ -261,9 +259,14 @@ bool type_conv_general_dilated(Ctx *cx, const Eqn *e, const Type *in, Type *out)
         return false;
     dims[c.out.at[0]] = dim_floordiv(cx->types, c.x->dims[c.lhs.at[0]], c.batches);
     dims[c.out.at[1]] = c.y->dims[c.rhs.at[0]];
-    for (uint32_t i = 0; i < space; i++)
-        if (!count_windows(cx, e, &w, i, c.x->dims[c.lhs.at[i + 2]], &dims[c.out.at[i + 2]]))
-            return false;
+    for (uint32_t i = 0; i < space; i++) {
+        Dim n = c.x->dims[c.lhs.at[i + 2]], padded = padded_extent(cx->types, &w, i, n);
+        if (!dims_at_most(cx, 0, padded, param_at(e, K_padding)))
+            return diag(cx->diags, param_at(e, K_padding),
+                        "%s: padding leaves spatial axis %u the extent %s", name_of(cx, e), i,
+                        dim_c(cx, padded));
+        if (!count_windows(cx, e, &w, i, n, &dims[c.out.at[i + 2]])) return false;
+    }
     out[0] = type_of(cx->types, d, rank, dims);
     return true;
 }

@@ -12,6 +12,12 @@ void read_extents(const Eqn *e, ParamKey k, uint32_t n, Dim otherwise, Dim *out)
         if (p && p->value.kind == V_INTS && i < p->value.ints.n) out[i] = p->value.ints.at[i];
     }
 }
+/* Results without elements; nothing else is looked at then. */
+static bool nothing(Builder *b, const Eqn *e, Val *out) {
+    if (!b_empty(b, e->out.at[0])) return false;
+    for (uint32_t i = 0; i < e->out.n; i++) out[i] = b_full_like(b, e->out.at[i], 0);
+    return true;
+}
 static bool read_windows(Builder *b, const Eqn *e, uint32_t rank, Windows *w) {
     Dim padding[2 * MOST_AXES];
     if (2 * rank > MOST_AXES)
@@ -91,6 +97,7 @@ static Val reduce_windows(Builder *b, Prim reduce, Val x, const Windows *w) {
 }
 static bool expand_reduction(Builder *b, const Eqn *e, Prim reduce, Val *out) {
     Windows w;
+    if (nothing(b, e, out)) return true;
     if (!read_windows(b, e, b_type(b, e->in.at[0])->rank, &w)) return false;
     out[0] = reduce_windows(b, reduce, e->in.at[0], &w);
     return true;
@@ -220,9 +227,14 @@ bool expand_reduce_window(Builder *b, const Eqn *e, Val *out) {
     Windows w;
     Jaxpr *j = param_jaxpr(e, K_jaxpr);
     uint32_t n = e->in.n / 2;
+    if (nothing(b, e, out)) return true;
     if (!read_windows(b, e, b_type(b, e->in.at[0])->rank, &w)) return false;
     if (n > MOST_AXES / 2)
         return diag(b->cx->diags, e->span, "reduce_window of %u arrays is not supported yet", n);
+    if (w.rank == 0) { /* XLA leaves out the initial value */
+        memcpy(out, e->in.at, n * sizeof *out);
+        return true;
+    }
     Prim reduce = reduction_of(j);
     if (reduce) {
         Val y = reduce_windows(b, reduce, e->in.at[0], &w);
@@ -252,6 +264,7 @@ bool expand_select_and_gather_add(Builder *b, const Eqn *e, Val *out) {
     Windows w;
     Prim prim = select_prim(b, e);
     Dtype d = b_type(b, e->in.at[1])->dtype;
+    if (nothing(b, e, out)) return true;
     if (!prim || !read_windows(b, e, b_type(b, e->in.at[1])->rank, &w)) return false;
     Val worst = b_float(b, d, prim == P_ge ? -(double)INFINITY : (double)INFINITY);
     Val x[2] = {e->in.at[1], e->in.at[0]}, acc[2] = {worst, b_number(b, d, 0)};
@@ -275,6 +288,7 @@ bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
     Prim prim = select_prim(b, e);
     Val source = e->in.at[0], x = e->in.at[1];
     const ArrayType *t = b_type(b, x), *s = b_type(b, source);
+    if (nothing(b, e, out)) return true;
     if (!prim || !read_windows(b, e, t->rank, &w)) return false;
     Val worst = identity(b, prim == P_ge ? P_reduce_max : P_reduce_min, t->dtype);
     Val acc[2] = {worst, b_int(b, DT_i32, 0)};
