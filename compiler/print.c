@@ -495,6 +495,9 @@ static bool leaves_open(const Value *v) {
     return depth;
 }
 
+/* What is printed as it stands ends with its line. */
+static bool has_lines(const Param *q) { return q->key == K_fmt && memchr(q->value.s.at, '\n', q->value.s.n); }
+
 /* On one line if it fits there and what is in it ends there, else a line for each. */
 static void put_params(Printer *p, const Eqn *e, uint32_t indent) {
     enum { WIDTH = 100 };
@@ -503,7 +506,7 @@ static void put_params(Printer *p, const Eqn *e, uint32_t indent) {
     bool lines = false;
     if (n == 0) return;
     for (uint32_t i = 0; i < n; i++)
-        lines |= holds_jaxprs(&list[i]->value) || leaves_open(&list[i]->value);
+        lines |= holds_jaxprs(&list[i]->value) || leaves_open(&list[i]->value) || has_lines(list[i]);
     uint32_t start = p->out->n;
     text_put(p->out, S("["));
     for (uint32_t i = 0; i < n; i++) {

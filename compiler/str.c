@@ -70,3 +70,25 @@ uint32_t str_distance(Str a, Str b) {
     }
     return last[b.n];
 }
+
+Str str_quoted(Arena *arena, Str s) {
+    Text t = {.arena = arena};
+    text_put(&t, S("'"));
+    for (uint32_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.at[i];
+        if (c == '\'' || c == '\\' || c < ' ' || c == 0x7F) text_add(&t, "\\x%02x", c);
+        else text_put(&t, (Str){s.at + i, 1});
+    }
+    text_put(&t, S("'"));
+    return (Str){t.at, t.n};
+}
+static unsigned hex(char c) { return c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 32) - 'a' + 10) & 15; }
+Str str_unquoted(Arena *arena, Str s) {
+    Text t = {.arena = arena};
+    for (uint32_t i = 1; i + 1 < s.n; i++) {
+        char c = s.at[i];
+        if (c == '\\' && i + 4 < s.n && s.at[i + 1] == 'x') c = (char)(hex(s.at[i + 2]) << 4 | hex(s.at[i + 3])), i += 3;
+        text_put(&t, (Str){&c, 1});
+    }
+    return (Str){t.at, t.n};
+}

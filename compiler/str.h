@@ -22,6 +22,10 @@ char *str_c(Arena *, Str);
 /* printf into the arena; terminated too. */
 __attribute__((format(printf, 2, 3))) Str str_format(Arena *, const char *fmt, ...);
 
+/* In quotes, with escapes for what a string in a program cannot hold; and back. */
+Str str_quoted(Arena *, Str);
+Str str_unquoted(Arena *, Str);
+
 /* How many single-character edits lead from one to the other; 64 and more are one. */
 uint32_t str_distance(Str, Str);
 

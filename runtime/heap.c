@@ -82,3 +82,8 @@ void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, cons
     if (h->narrays < (int32_t)(sizeof h->arrays / sizeof *h->arrays)) h->arrays[h->narrays++] = out;
     return data;
 }
+
+/* Ends the call with the text where the condition is true. */
+void jaxcc_rt_check(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
+    if (*(const uint8_t *)arrays[0]) jaxcc_rt_stop(call, JAXCC_CHECK, "%s", (const char *)arrays[1]);
+}

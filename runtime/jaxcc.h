@@ -33,6 +33,9 @@ typedef struct jaxcc_array {
 typedef void jaxcc_body(void *ctx, int64_t lo, int64_t hi);
 typedef void jaxcc_parallel_for(void *pool, jaxcc_body *body, void *ctx, int64_t n, int64_t grain);
 
+/* Gets what debug_print prints: one message, without the end of its line. */
+typedef void jaxcc_print(void *user, const char *text);
+
 /* One input or output. Extents are text: "128", "b", "2*b + 1". */
 typedef struct {
     const char *name, *dtype;
@@ -52,6 +55,7 @@ typedef struct {
     int64_t (*workspace)(const int64_t *dims); /* bytes one call needs */
     void (*set_num_threads)(int n);            /* 0: as many as there are CPUs */
     void (*set_parallel_for)(jaxcc_parallel_for *, void *pool); /* NULL: the library's own */
+    void (*set_print)(jaxcc_print *, void *user); /* NULL: standard error */
 } jaxcc_program;
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Shared by host.c, which every library has, and thread.c, which only parallel ones have. */
+/* Shared by host.c, which every library has, and what not all have: thread.c, print.c. */
 #ifndef JAXCC_POOL_H
 #define JAXCC_POOL_H
 #include "rt.h"
@@ -7,6 +7,8 @@
 extern _Atomic int jaxcc_rt_threads_wanted; /* 0: as many as there are CPUs */
 extern jaxcc_parallel_for *_Atomic jaxcc_rt_host_for;
 extern void *_Atomic jaxcc_rt_host_pool;
+extern jaxcc_print *_Atomic jaxcc_rt_host_print; /* NULL: standard error */
+extern void *_Atomic jaxcc_rt_host_printer;
 
 int jaxcc_rt_cpus(void); /* that this process may use */
 

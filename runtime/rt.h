@@ -11,6 +11,7 @@
 void jaxcc_rt_parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain);
 void jaxcc_rt_set_num_threads(int n);
 void jaxcc_rt_set_parallel_for(jaxcc_parallel_for *, void *pool);
+void jaxcc_rt_set_print(jaxcc_print *, void *user);
 
 /* At least `bytes` of memory aligned to 64, from the library's free list; NULL without memory. */
 void *jaxcc_rt_workspace_get(int64_t bytes);
@@ -41,8 +42,9 @@ void jaxcc_rt_heap_dim(jaxcc_rt_heap *, const char *name, int64_t value);
 /* Ends the call with this status and text; on the thread that runs the body alone. */
 __attribute__((format(printf, 3, 4), cold)) _Noreturn void jaxcc_rt_stop(jaxcc_rt_heap *, int32_t status, const char *format,
                                                                          ...);
-/* What runtime_call calls: operands, then results, dense; the equation's `sizes`. */
+/* What runtime_call calls: operands, then results, dense, then the equation's `text`; its `sizes`. */
 typedef void jaxcc_rt_function(jaxcc_rt_heap *, void *const *arrays, const int64_t *sizes);
+jaxcc_rt_function jaxcc_rt_print, jaxcc_rt_check;
 /* The memory of an output, which its release() gives back. */
 void *jaxcc_rt_heap_array(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes);
 

@@ -39,15 +39,21 @@ static void scalar_step(Host *h, Step *s) {
 /* ---- C code of the runtime */
 static V context_for(Host *h, uint32_t n);
 
-/* jaxcc_rt_<name>(call, arrays, sizes) */
+/* jaxcc_rt_<name>(call, arrays, sizes): operands, results, and `text` where the equation has one */
 static void runtime_step(Host *h, Step *s) {
     Emit *e = h->e;
     const Eqn *q = s->e;
     Dims sizes = param_dims(q, K_sizes);
     uint32_t n = q->in.n + q->out.n;
+    const Param *text = param_find(q, K_text);
+    if (text) n++;
     V area = context_for(h, n + sizes.n + 1), second = em_gep(e, area, em_i64(e, n), e->i64);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < q->in.n + q->out.n; i++)
         em_store(e, frame_buffer(&h->frame, s->arrays[i]), em_gep(e, area, em_i64(e, i), e->i64), 8);
+    if (text) {
+        V bytes = em_address(e, em_text(e, str_unquoted(e->arena, text->value.s)));
+        em_store(e, bytes, em_gep(e, area, em_i64(e, n - 1), e->i64), 8);
+    }
     for (uint32_t i = 0; i < sizes.n; i++)
         em_store(e, frame_dim(&h->frame, sizes.at[i]), em_gep(e, second, em_i64(e, i), e->i64), 8);
     Str name = str_format(e->arena, "jaxcc_rt_%.*s", SF(param_word(q, K_name)));

@@ -150,8 +150,9 @@ static LLVMValueRef program(const Meta *e, LLVMBuilderRef b) {
               LLVMFunctionType(nothing, (LLVMTypeRef[]){e->i32}, 1, 0)),
         named(e, "jaxcc_rt_set_parallel_for",
               LLVMFunctionType(nothing, (LLVMTypeRef[]){e->ptr, e->ptr}, 2, 0)),
+        named(e, "jaxcc_rt_set_print", LLVMFunctionType(nothing, (LLVMTypeRef[]){e->ptr, e->ptr}, 2, 0)),
     };
-    return private_constant(e, "", LLVMConstStructInContext(e->c, values, 14, 0));
+    return private_constant(e, "", LLVMConstStructInContext(e->c, values, sizeof values / sizeof *values, 0));
 }
 
 /* ---- the note: readelf -n shows the owner "jaxcc"; the description is the program's name,

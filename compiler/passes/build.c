@@ -8,6 +8,9 @@ Param p_dtype(ParamKey k, Dtype d) { return (Param){.key = k, .value = {.kind = 
 Param p_none(ParamKey k) { return (Param){.key = k, .value = {.kind = V_NONE}}; }
 Param p_word(ParamKey k, const char *s) { return (Param){.key = k, .value = {.kind = V_WORD, .s = str(s)}}; }
 Param p_jaxpr(ParamKey k, Jaxpr *j) { return (Param){.key = k, .value = {.kind = V_JAXPR, .jaxpr = j}}; }
+Param p_text(Builder *b, ParamKey k, Str s) {
+    return (Param){.key = k, .value = {.kind = V_STR, .s = str_quoted(b->cx->arena, s)}};
+}
 static void *copied(Builder *b, const void *at, size_t bytes) {
     void *p = arena_new(b->cx->arena, int64_t, bytes / sizeof(int64_t) + 1);
     if (bytes) memcpy(p, at, bytes);
@@ -244,6 +247,14 @@ Vals b_runtime(Builder *b, const char *name, uint32_t nsizes, const Dim *sizes, 
                const Type *types) {
     Param p[2] = {p_word(K_name, name), p_dims(b, K_sizes, nsizes, sizes)};
     return build_many(b, P_runtime_call, n, in, 2, p, nout, types);
+}
+
+void b_stop_if(Builder *b, Val condition, const Eqn *e, const char *what) {
+    Diags *d = b->cx->diags;
+    LineCol at = diag_where(d, e->span);
+    Str text = str_format(b->cx->arena, "%s:%u:%u: %s", diag_path(d, e->span.file), at.line, at.col, what);
+    Param p[3] = {p_word(K_name, "check"), p_dims(b, K_sizes, 0, NULL), p_text(b, K_text, text)};
+    build_many(b, P_runtime_call, 1, &condition, 3, p, 0, NULL);
 }
 
 /* ---- programs within programs */

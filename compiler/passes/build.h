@@ -20,6 +20,7 @@ Param p_dims(Builder *, ParamKey, uint32_t n, const Dim *at);     /* copied */
 Param p_dtype(ParamKey, Dtype);
 Param p_word(ParamKey, const char *);
 Param p_jaxpr(ParamKey, Jaxpr *);
+Param p_text(Builder *, ParamKey, Str); /* any bytes */
 Param p_none(ParamKey);
 
 /* ---- one equation */
@@ -77,6 +78,9 @@ Prim b_reduction(Prim);
 /* A call of C code of the runtime, jaxcc_rt_<name>: rt.h. */
 Vals b_runtime(Builder *, const char *name, uint32_t nsizes, const Dim *sizes, uint32_t n, const Val *in, uint32_t nout,
                const Type *types);
+
+/* The call ends with JAXCC_CHECK where the scalar bool is true; its text is the place of `e`, then `what`. */
+void b_stop_if(Builder *, Val, const Eqn *e, const char *what);
 
 /* ---- programs within programs: inputs of these types; the equations that follow are the inner program's until it ends */
 typedef struct {

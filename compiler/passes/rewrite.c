@@ -248,4 +248,4 @@ const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in) {
     return j && j->in.n == in->n && j->out.n == e->out.n ? j : NULL;
 }
 
-bool eqn_impure(const Eqn *e) { return e->out.n == 0 || e->prim == P_io_callback; }
+bool eqn_impure(const Eqn *e) { return e->out.n == 0 || param_bool(e, K_has_side_effect); }

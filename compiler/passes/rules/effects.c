@@ -1,0 +1,22 @@
+/* What a program does besides computing: checks; and callbacks, which are refused. debug_print is in print.c. */
+#include "../build.h"
+
+bool expand_callback(Builder *b, const Eqn *e, Val *out) {
+    return diag(b->cx->diags, e->span, "primitive '%s' is not supported: it calls back into Python", prim_name[e->prim]);
+}
+
+/* ---- check: the library stops where a predicate is true. The predicates come first, then their codes and what else the
+   messages have, which the text does not. */
+bool expand_check(Builder *b, const Eqn *e, Val *out) {
+    Val failed = 0;
+    if (param_bool(e, K_debug)) return true; /* of use to checkify alone */
+    for (uint32_t i = 0; i < e->in.n && b_type(b, e->in.at[i])->dtype == DT_bool; i++) {
+        int64_t axes[64];
+        uint32_t rank = b_type(b, e->in.at[i])->rank;
+        for (uint32_t k = 0; k < rank; k++) axes[k] = k;
+        Val any = b_reduce(b, P_reduce_or, e->in.at[i], rank, axes);
+        failed = failed ? b2(b, P_or, failed, any) : any;
+    }
+    if (failed) b_stop_if(b, failed, e, "check: a condition of the program does not hold");
+    return true;
+}
