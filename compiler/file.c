@@ -9,11 +9,11 @@ static bool fail(Diags *diags, const char *what, const char *path) {
     return diag_plain(diags, "cannot %s '%s': %s", what, path, strerror(errno));
 }
 
-/* Reads to the end; a file's size is only a first guess, since pipes have none. */
-static bool read_all(Arena *arena, int fd, size_t guess, Str *text) {
+/* Reads to the end, or a little more than `most` bytes; a file's size is only a first guess, since pipes have none. */
+static bool read_all(Arena *arena, int fd, size_t guess, size_t most, Str *text) {
     size_t cap = guess + 1, n = 0;
     char *at = arena_new(arena, char, cap);
-    for (;;) {
+    while (n <= most) {
         ssize_t got = read(fd, at + n, cap - n);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) {
@@ -21,28 +21,29 @@ static bool read_all(Arena *arena, int fd, size_t guess, Str *text) {
             return got == 0;
         }
         n += (size_t)got;
-        if (n > UINT32_MAX - 1) {
-            errno = EFBIG;
-            return false;
-        }
         if (n < cap) continue;
         char *old = at;
         at = arena_new(arena, char, cap *= 2);
         memcpy(at, old, n);
     }
+    errno = EFBIG;
+    return false;
 }
 
-bool file_read(Arena *arena, Diags *diags, const char *path, Str *text) {
-    if (strcmp(path, "-") == 0)
-        return read_all(arena, 0, 65536, text) || fail(diags, "read", "standard input");
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+bool file_read(Arena *arena, Diags *diags, const char *path, uint32_t most, Str *text) {
+    bool input = strcmp(path, "-") == 0;
+    int fd = input ? 0 : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return fail(diags, "open", path);
     struct stat st;
-    size_t guess = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= UINT32_MAX
-                       ? (size_t)st.st_size
-                       : 65536;
-    bool ok = read_all(arena, fd, guess, text) || fail(diags, "read", path);
-    close(fd);
+    size_t guess = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (size_t)st.st_size : 65536;
+    errno = EFBIG;
+    bool ok = guess <= most && read_all(arena, fd, guess, most, text);
+    if (!ok && errno == EFBIG)
+        diag_plain(diags, "%s%s%s has more than %u bytes, which is the limit", input ? "" : "'",
+                   input ? "standard input" : path, input ? "" : "'", most);
+    else if (!ok)
+        fail(diags, "read", input ? "standard input" : path);
+    if (!input) close(fd);
     return ok;
 }
 
@@ -59,11 +60,6 @@ static bool write_all(int fd, Str text) {
 bool file_is_regular(const char *path) {
     struct stat st;
     return strcmp(path, "-") != 0 && (stat(path, &st) < 0 || S_ISREG(st.st_mode));
-}
-
-int64_t file_size(const char *path) {
-    struct stat st;
-    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
 }
 
 char *file_temporary(Arena *arena, Diags *diags) {

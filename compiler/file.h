@@ -3,15 +3,15 @@
 #define JAXCC_FILE_H
 #include "diag.h"
 
-/* The bytes of a file ("-": standard input); false after an error. At most 2^32 − 1 bytes. */
-bool file_read(Arena *, Diags *, const char *path, Str *text);
+/* The bytes of a file ("-": standard input); false after an error. No more than `most` of them are
+   read, a file that has more is refused. */
+bool file_read(Arena *, Diags *, const char *path, uint32_t most, Str *text);
+#define ALL_OF_IT (UINT32_MAX - 1) /* `most` that a Str can hold */
 /* Writes a file ("-": standard output) under a temporary name and renames it: after an error
  * nothing is left behind. */
 bool file_write(Arena *, Diags *, const char *path, Str text);
 /* A path where a regular file is or may be made; false for standard output, devices and pipes. */
 bool file_is_regular(const char *path);
-/* In bytes; 0 where it is no regular file. */
-int64_t file_size(const char *path);
 /* A new empty file in $TMPDIR or /tmp; NULL after an error. */
 char *file_temporary(Arena *, Diags *);
 /* The path without its last suffix: "a/b.c" → "a/b"; and its last component. */

@@ -37,11 +37,7 @@ static Jaxpr *front(Ctx *cx) {
     const Options *o = cx->options;
     Str text;
     timer_stage(cx->timer, "read");
-    if (file_size(o->input) > MOST_BYTES)
-        return diag_plain(cx->diags, "'%s' has %lld bytes; the limit is %d", o->input,
-                          (long long)file_size(o->input), MOST_BYTES),
-               NULL;
-    if (!file_read(cx->arena, cx->diags, o->input, &text)) return NULL;
+    if (!file_read(cx->arena, cx->diags, o->input, MOST_BYTES, &text)) return NULL;
     uint32_t file = diags_source(cx->diags, strcmp(o->input, "-") ? o->input : "<stdin>", text);
     timer_stage(cx->timer, "parse");
     Jaxpr *j = parse(cx, file);
@@ -64,7 +60,7 @@ static bool back(Ctx *cx, const Jaxpr *j) {
     char *temp = file_temporary(cx->arena, cx->diags);
     Str text;
     bool ok = temp && codegen(cx, j, o->emit, temp) &&
-              file_read(cx->arena, cx->diags, temp, &text) &&
+              file_read(cx->arena, cx->diags, temp, ALL_OF_IT, &text) &&
               file_write(cx->arena, cx->diags, o->output, text);
     if (temp) unlink(temp);
     return ok;

@@ -220,7 +220,7 @@ static bool words_add(Reader *r, Words *words, char *arg, int depth) {
     }
     if (depth == 8) return wrong("'%s': files of options are nested too deep", arg);
     Str text;
-    if (!file_read(r->arena, r->diags, arg + 1, &text)) {
+    if (!file_read(r->arena, r->diags, arg + 1, ALL_OF_IT, &text)) {
         diag_flush(r->diags, stderr, false);
         return false;
     }

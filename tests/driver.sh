@@ -56,6 +56,9 @@ expect 0 'int32_t m(int64_t b' m.jaxpr --emit=header
 expect 0 'f32\[b,4\], True' m.jaxpr --emit=types
 expect 0 'add a 1.0:f32\[\]' - --emit=jaxpr
 expect 0 'f32\[3,4\]' m.jaxpr --emit=jaxpr -D b=3
+head -c 200000000 /dev/zero | "$jaxcc" - >log 2>&1
+[ $? = 1 ] && grep -q 'standard input has more than' log
+count $? "a text that never ends is read no further than the limit"
 made
 expect 0 '' m.jaxpr -o d.jaxpr -Db=3
 made d.jaxpr

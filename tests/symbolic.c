@@ -412,7 +412,7 @@ typedef struct {
 
 static Jaxpr *read_program(Ctx *cx, const char *path) {
     Str text;
-    if (!file_read(cx->arena, cx->diags, path, &text)) return NULL;
+    if (!file_read(cx->arena, cx->diags, path, MOST_BYTES, &text)) return NULL;
     Jaxpr *j = parse(cx, diags_source(cx->diags, path, text));
     return j && check(cx, j) ? j : NULL;
 }

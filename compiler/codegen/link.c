@@ -242,11 +242,11 @@ static bool archive_text(Ctx *cx, const char *const *objects, uint32_t n, Text *
     Str bytes;
     text_put(t, S("!<arch>\n"));
     for (uint32_t i = 0; i < n; i++) {
-        if (!file_read(cx->arena, cx->diags, objects[i], &bytes)) return false;
+        if (!file_read(cx->arena, cx->diags, objects[i], ALL_OF_IT, &bytes)) return false;
         Str name = str_format(cx->arena, "%.8s%u.o/", cx->options->name, i);
         put_member(t, name.at, bytes);
     }
-    if (!path || !file_read(cx->arena, cx->diags, path, &bytes)) return false;
+    if (!path || !file_read(cx->arena, cx->diags, path, ALL_OF_IT, &bytes)) return false;
     return put_members(t, bytes) || diag_plain(cx->diags, "'%s' is no archive", path);
 }
 

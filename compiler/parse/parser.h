@@ -155,6 +155,7 @@ typedef struct Parser {
     STACK(Scope) scopes;
     uint32_t nscopes;
     STACK(Val) unders; /* variables called _ */
+    STACK(NameId) extents; /* names that are bound dimensions of the text */
 
     /* what the grammar builds */
     STACK(Use) uses;

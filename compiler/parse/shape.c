@@ -29,6 +29,23 @@ static bool read_int(Parser *p, uint32_t i, int64_t *n) {
     return true;
 }
 
+/* A symbol that is called almost like a variable that is a dimension: perhaps it is misspelt. */
+static void warn_similar(Parser *p, Str name, Span span) {
+    enum { FEW = 100 };
+    uint32_t distance = name.n < 3 ? 0 : name.n / 3 + 1;
+    Str near = S("");
+    for (uint32_t i = 0; i < p->extents.n && i < FEW; i++) {
+        if (!name_val(p, p->extents.at[i])) continue;
+        Str other = p->names.at[p->extents.at[i]].text;
+        uint32_t d = str_distance(name, other);
+        if (d < distance) near = other, distance = d;
+    }
+    if (near.n)
+        diag_warn(p->cx->diags, W_similar_dimension, span,
+                  "dimension '%.*s' is a symbol; did you mean the variable '%.*s'?", SF(name),
+                  SF(near));
+}
+
 /* Rule 6.5: a name is a bound dimension if at its first occurrence in any shape an integer scalar
    of that name is bound in the scope; otherwise it is a symbol, everywhere in the text. */
 static bool read_name(Parser *p, uint32_t i, Dim *d) {
@@ -47,9 +64,11 @@ static bool read_name(Parser *p, uint32_t i, Dim *d) {
             (a->rank == 0 || whole)) /* JAX may have named an array like a symbol */
             return diag(cx->diags, span, "dimension '%.*s' is %.*s, not an integer scalar",
                         SF(name), SF(ctx_type_text(cx, val_type(cx, v))));
+        if (unseen && p->extents.n) warn_similar(p, name, span);
         *d = dim_symbol(cx->types, name);
         return true;
     }
+    if (unseen) push(p->arena, &p->extents, id);
     if (!v) {
         if (scope_now(p)->damaged) return *d = dim_symbol(cx->types, name), true;
         return diag(cx->diags, span, "dimension variable '%.*s' is not defined in this jaxpr",

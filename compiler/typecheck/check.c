@@ -145,11 +145,22 @@ static void check_body(Ctx *cx, Jaxpr *j) {
     j->checked = true;
 }
 
+static void check_nested_body(Ctx *cx, Jaxpr *j) {
+    uint32_t before = diag_errors(cx->diags);
+    check_body(cx, j);
+    each(Val, v, j->consts) {
+        const ValInfo *i = val_info(cx, *v);
+        if (!i->type && diag_errors(cx->diags) == before)
+            diag(cx->diags, i->span, "the type of constant '%.*s' is not printed: --consts has it",
+                 SF(i->name));
+    }
+}
+
 void check_nested(Ctx *cx, Jaxpr *j, Span caller) {
     if (j->checking)
         diag(cx->diags, caller, "'%.*s' calls itself", SF(j->name));
     else if (!j->checked)
-        check_body(cx, j);
+        check_nested_body(cx, j);
 }
 
 static void check_input(Ctx *cx, Val v) {

@@ -109,6 +109,11 @@ bool want_param(Ctx *cx, const Eqn *e, ParamKey k) {
         [PK_JAXPR] = V_JAXPR,  [PK_JAXPRS] = V_JAXPRS, [PK_PADDING] = V_DIMS, [PK_PAIRS] = V_DIMS,
         [PK_DOTDIMS] = V_LIST, [PK_INTLISTS] = V_LIST, [PK_VALUE] = V_NONE};
     ValueKind want_kind_of = kind_of[param_kind[k]];
+    Dtype near = param_kind[k] == PK_DTYPE && p->value.kind == V_WORD ? dtype_similar(p->value.s)
+                                                                      : DT_none;
+    if (near)
+        return diag(cx->diags, p->span, "%s: '%.*s' is no element type; did you mean '%s'?",
+                    name_of(cx, e), SF(p->value.s), dtype_info[near].long_name);
     return want_kind_of == V_NONE || p->value.kind == want_kind_of ||
            diag(cx->diags, p->span, "%s: the value of '%s' does not have the form it must have",
                 name_of(cx, e), param_name[k]);
