@@ -177,7 +177,8 @@ Reg index_gather(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     Window *w = arena_new(k->plan->arena, Window, 1);
     window_at(k->plan, e, index, w);
     Reg inside = {0};
-    if (k->dry || fills(e)) inside = window_inside(k, w);
+    bool some = w->n && fills(e);
+    if (k->dry || some) inside = window_inside(k, w);
     Reg x = kernel_eval(k, e->in.at[0], w->operand);
-    return k->dry || !fills(e) ? x : kernel_choose(k, inside, x, filling(k, e));
+    return k->dry || !some ? x : kernel_choose(k, inside, x, filling(k, e));
 }
