@@ -181,13 +181,14 @@ static void store_for(void *user, Val v, const Ix *index, Ix address) {
 static void reads_all(Plan *p, const Eqn *e, uint32_t n, void (*seen)(void *, Val, const Ix *, Ix),
                       void *user, const Ix *index) {
     const ArrayType *y = val_array(p->cx, e->out.at[0]);
+    Kernel *k = plan_dry(p, NULL, seen, user); /* one for all: what they share is told once */
     for (uint32_t i = 0; i < n; i++) {
         const ArrayType *t = val_array(p->cx, e->in.at[i]);
         Ix at[32];
         for (uint32_t d = 0; d < t->rank; d++)
             at[d] =
                 index && !(y->rank == t->rank && t->dims[d] == 1 && y->dims[d] != 1) ? index[d] : 0;
-        plan_reads(p, e->in.at[i], at, seen, user);
+        kernel_eval(k, e->in.at[i], at);
     }
 }
 
