@@ -1,7 +1,8 @@
-/* Complex numbers become pairs of real ones, keys of random numbers pairs of integers. Every such value of the program is two values, its parts; an equation
-   of complex numbers is equations of their parts, as the table below says. Nested programs take and give pairs. Only
-   three things stay, for the code generator: `real` and `imag` of what lies in memory as complex numbers (inputs,
-   constants, what C code of the runtime gives), and `complex` (`random_join`) of what shall lie there (results, what C code takes).
+/* Complex numbers become pairs of real ones, keys of random numbers pairs of integers. Every such value of the program is
+   two values, its parts; an equation of complex numbers is equations of their parts, as the table below says. Nested
+   programs take and give pairs. Only three things stay, for the code generator: `real` and `imag` of what lies in memory
+   as complex numbers (inputs, constants, what C code of the runtime gives), and `complex` (`random_join`) of what shall
+   lie there (results, what C code takes).
 
    A constant is known by the same value in every program that uses it, but its parts are values of one program: they are
    made anew in each. */
@@ -22,7 +23,7 @@ typedef struct {
     PairRule *pair;
 } Rule;
 
-static PairRule iota, empty, unwrap, wrap, dot_general, reduce, cumulative;
+static PairRule iota, empty, unwrap, wrap, gather, dot_general, reduce, cumulative;
 
 static const Rule rules[NPRIMS] = {
     [P_add] = {EACH},
@@ -44,9 +45,10 @@ static const Rule rules[NPRIMS] = {
     [P_tile] = {EACH},
     [P_split] = {EACH},
     [P_stack] = {EACH},
-    [P_gather] = {EACH},
     [P_scatter] = {EACH},
     [P_unstack] = {EACH},
+    [P_windows] = {EACH},
+    [P_stored] = {EACH},
     [P_reduce_sum] = {EACH},
     [P_cumsum] = {EACH},
 
@@ -98,6 +100,7 @@ static const Rule rules[NPRIMS] = {
     [P_empty2] = {WHOLE, empty},
     [P_random_unwrap] = {WHOLE, unwrap},
     [P_random_wrap] = {WHOLE, wrap},
+    [P_gather] = {WHOLE, gather},
     [P_dot_general] = {WHOLE, dot_general},
     [P_reduce_prod] = {WHOLE, reduce},
     [P_reduce_max] = {WHOLE, reduce},
@@ -209,15 +212,13 @@ static void eqn_each(Split *s, const Eqn *e) {
     Val *in = arena_new(cx->arena, Val, e->in.n + 1);
     Type *types = arena_new(cx->arena, Type, e->out.n + 1);
     Vals out[2];
-    Params params = e->params;
     for (uint32_t i = 0; i < e->out.n; i++) types[i] = part_type(cx, val_type(cx, e->out.at[i]));
-    if (is_key(cx, e->out.at[0])) params = without(cx, params, K_fill_value); /* all bits set, as in any unsigned number */
     for (uint32_t part = 0; part < 2; part++) {
         for (uint32_t i = 0; i < e->in.n; i++) {
             Pair p = pair_get(s, e->in.at[i]);
             in[i] = part && p.im ? p.im : p.re;
         }
-        out[part] = build_many(&s->b, e->prim, e->in.n, in, params.n, params.at, e->out.n, types);
+        out[part] = build_many(&s->b, e->prim, e->in.n, in, e->params.n, e->params.at, e->out.n, types);
     }
     for (uint32_t i = 0; i < e->out.n; i++) pair_put(s, e->out.at[i], (Pair){out[0].at[i], out[1].at[i]});
 }
@@ -359,27 +360,22 @@ Jaxpr *pass_complex(Ctx *cx, const Jaxpr *j) {
 }
 
 /* ---- what is not elementwise */
-static Param with_dtype(const Param *p, Dtype d) {
-    Param new = *p;
-    if (p->value.kind != V_NONE) new.value = p_dtype(p->key, d).value;
-    return new;
-}
-/* The equation with other operands, of the real type. */
-static Val real_equation(Builder *b, const Eqn *e, uint32_t n, const Val *in) {
-    Ctx *cx = b->cx;
-    Type t = part_type(cx, val_type(cx, e->out.at[0]));
-    Param *p = arena_new(cx->arena, Param, e->params.n + 1);
+/* The equation with other operands, giving an array of `d`. */
+static Val real_equation(Builder *b, const Eqn *e, uint32_t n, const Val *in, Dtype d) {
+    Type t = type_like(b->cx, val_type(b->cx, e->out.at[0]), d);
+    Param *p = arena_new(b->cx->arena, Param, e->params.n + 1);
     for (uint32_t i = 0; i < e->params.n; i++) {
         p[i] = e->params.at[i];
-        if (p[i].key == K_dtype || p[i].key == K_preferred_element_type)
-            p[i] = with_dtype(&p[i], type_at(cx->types, t)->dtype);
+        bool type = p[i].key == K_dtype || p[i].key == K_preferred_element_type;
+        if (type && p[i].value.kind != V_NONE) p[i].value = p_dtype(p[i].key, d).value;
     }
     return build_many(b, e->prim, n, in, e->params.n, p, 1, &t).at[0];
 }
+static Dtype part_dtype(Builder *b, const Eqn *e) { return dtype_real(val_array(b->cx, e->out.at[0])->dtype); }
 static Pair iota(Builder *b, const Eqn *e, const Pair *x) {
     Val in[32];
     for (uint32_t i = 0; i < e->in.n; i++) in[i] = x[i].re;
-    Val re = real_equation(b, e, e->in.n, in);
+    Val re = real_equation(b, e, e->in.n, in, part_dtype(b, e));
     return (Pair){re, b_full_like(b, re, 0)};
 }
 static Pair empty(Builder *b, const Eqn *e, const Pair *x) { return iota(b, e, x); }
@@ -418,15 +414,31 @@ static Pair wrap(Builder *b, const Eqn *e, const Pair *x) {
     return (Pair){w[0], w[1]};
 }
 
-/* Four products of the parts; two where one operand is real. */
+/* What stands in the place of windows that are not inside has no imaginary part, be it a number or NaN; of keys all bits
+   are set, as in any unsigned number. */
+static Pair gather(Builder *b, const Eqn *e, const Pair *x) {
+    Dtype d = part_dtype(b, e);
+    Eqn re = *e, im = *e;
+    bool key = dtype_info[val_array(b->cx, e->out.at[0])->dtype].kind == DK_KEY;
+    im.params = without(b->cx, e->params, K_fill_value);
+    if (key) re.params = im.params;
+    if (!key) im.params.at[im.params.n++] = p_int(K_fill_value, 0);
+    return (Pair){real_equation(b, &re, 2, (Val[]){x[0].re, x[1].re}, d), real_equation(b, &im, 2, (Val[]){x[0].im, x[1].re}, d)};
+}
+
+/* Four products of the parts; two where one operand is real. A preferred type that is not complex takes the real part. */
 static Pair dot_general(Builder *b, const Eqn *e, const Pair *x) {
+    Dtype to = val_array(b->cx, e->out.at[0])->dtype;
+    bool floats = dtype_info[to].kind == DK_FLOAT || dtype_info[to].kind == DK_COMPLEX;
     Pair l = x[0], r = x[1];
-    Val rr = real_equation(b, e, 2, (Val[]){l.re, r.re});
-    Val ri = r.im ? real_equation(b, e, 2, (Val[]){l.re, r.im}) : 0;
-    Val ir = l.im ? real_equation(b, e, 2, (Val[]){l.im, r.re}) : 0;
+    if (b->failed) return x[0];
+    Dtype d = floats ? dtype_real(to) : b_type(b, l.im ? l.re : r.re)->dtype;
+    Val rr = real_equation(b, e, 2, (Val[]){l.re, r.re}, d);
+    Val ri = r.im ? real_equation(b, e, 2, (Val[]){l.re, r.im}, d) : 0;
+    Val ir = l.im ? real_equation(b, e, 2, (Val[]){l.im, r.re}, d) : 0;
     if (!ri || !ir) return (Pair){rr, ri ? ri : ir};
-    Val ii = real_equation(b, e, 2, (Val[]){l.im, r.im});
-    return (Pair){b2(b, P_sub, rr, ii), b2(b, P_add, ri, ir)};
+    Val ii = real_equation(b, e, 2, (Val[]){l.im, r.im}, d);
+    return (Pair){b_convert(b, b2(b, P_sub, rr, ii), dtype_real(to)), b2(b, P_add, ri, ir)};
 }
 
 /* What a reduction or cumulative primitive combines with; the neutral element. */

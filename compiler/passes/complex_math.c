@@ -12,7 +12,7 @@ static Val mul(Builder *b, Val x, Val y) { return b2(b, P_mul, x, y); }
 static Val quo(Builder *b, Val x, Val y) { return b2(b, P_div, x, y); }
 static Val neg(Builder *b, Val x) { return b1(b, P_neg, x); }
 static Val size(Builder *b, Val x) { return b1(b, P_abs, x); }
-static Val root(Builder *b, Val x) { return b1(b, P_sqrt, x); }
+static Val root_of(Builder *b, Val x) { return b1(b, P_sqrt, x); }
 static Val larger(Builder *b, Val x, Val y) { return b2(b, P_max, x, y); }
 static Val smaller(Builder *b, Val x, Val y) { return b2(b, P_min, x, y); }
 static Val fused(Builder *b, Val x, Val y, Val z) { return b3(b, P_fma, x, y, z); }
@@ -91,14 +91,51 @@ Pair pair_mul(Builder *b, const Eqn *e, const Pair *x) {
     if (!y[0].im && !y[1].im) return (Pair){mul(b, y[0].re, y[1].re), all(b, y[0].re, 0)};
     return product(b, y[0], y[1]);
 }
-Pair pair_square(Builder *b, const Eqn *e, const Pair *x) { return product(b, *x, *x); }
+Pair pair_square(Builder *b, const Eqn *e, const Pair *x) {
+    Val xy = mul(b, x->re, x->im);
+    return (Pair){mul(b, sub(b, x->re, x->im), add(b, x->re, x->im)), add(b, xy, xy)};
+}
 
-/* The divisor and the dividend are scaled by powers of 2, so that nothing overflows on the way:
-   W. Kahan, as in annex G of C. */
+/* 2^-k of a number of size 2^k … 2^(k+1), k limited so that both are normal. */
+static Val inverse_scale(Builder *b, Val x) {
+    if (b->failed) return 0;
+    const ArrayType *t = b_type(b, x);
+    bool f64 = t->dtype == DT_f64;
+    Dtype bits = f64 ? DT_i64 : DT_i32;
+    int64_t least = f64 ? INT64_C(1) << 52 : 1 << 23, bias = f64 ? 1023 : 127;
+    Val exponent = b2(b, P_and, b_bitcast(b, x, bits), b_full(b, b_int(b, bits, -least), t->rank, t->dims));
+    exponent = larger(b, exponent, b_full(b, b_int(b, bits, least), t->rank, t->dims));
+    exponent = smaller(b, exponent, b_full(b, b_int(b, bits, (2 * bias - 1) * least), t->rank, t->dims));
+    return b_bitcast(b, sub(b, b_full(b, b_int(b, bits, 2 * bias * least), t->rank, t->dims), exponent), t->dtype);
+}
+/* x · conj y */
+static Pair turned_back(Builder *b, Pair x, Pair y) {
+    return (Pair){add(b, mul(b, x.re, y.re), mul(b, x.im, y.im)), sub(b, mul(b, x.im, y.re), mul(b, x.re, y.im))};
+}
+static Pair by_scalar(Builder *b, Pair x, Val s) { return (Pair){mul(b, x.re, s), mul(b, x.im, s)}; }
+static Val infinite(Builder *b, Val x) { return is(b, size(b, x), INFINITY); }
+static Val any_infinite(Builder *b, Pair x) { return either(b, infinite(b, x.re), infinite(b, x.im)); }
+static Val finite_pair(Builder *b, Pair x) { return both(b, b1(b, P_is_finite, x.re), b1(b, P_is_finite, x.im)); }
+static Val is_nan(Builder *b, Val x) { return b2(b, P_ne, x, x); }
+/* Infinite parts become ±1, the others ±0. */
+static Pair boxed(Builder *b, Pair x) {
+    Val none = all(b, x.re, 0), unit = all(b, x.re, 1);
+    return (Pair){signed_as(b, when(b, infinite(b, x.re), unit, none), x.re),
+                  signed_as(b, when(b, infinite(b, x.im), unit, none), x.im)};
+}
+/* x · conj y / |y|², both scaled by powers of 2, so that nothing overflows on the way. Then what is NaN + NaN i but for a
+   division by 0, an infinite dividend or an infinite divisor is put right, as in annex G of C. */
 static Pair quotient(Builder *b, Pair x, Pair y) {
-    Val d = add(b, mul(b, y.re, y.re), mul(b, y.im, y.im));
-    Val re = add(b, mul(b, x.re, y.re), mul(b, x.im, y.im)), im = sub(b, mul(b, x.im, y.re), mul(b, x.re, y.im));
-    return (Pair){quo(b, re, d), quo(b, im, d)};
+    Val s = inverse_scale(b, larger(b, size(b, y.re), size(b, y.im)));
+    Pair d = by_scalar(b, y, s), n = turned_back(b, by_scalar(b, x, scaled(b, s, 0.125)), d);
+    Val dd = add(b, mul(b, d.re, d.re), mul(b, d.im, d.im));
+    Pair q = {scaled(b, quo(b, n.re, dd), 8), scaled(b, quo(b, n.im, dd), 8)};
+    Val lost = both(b, is_nan(b, q.re), is_nan(b, q.im)), inf = all(b, s, INFINITY);
+    Val by_0 = both(b, is(b, y.re, 0), is(b, y.im, 0));
+    Pair over = by_scalar(b, turned_back(b, boxed(b, x), y), inf), under = by_scalar(b, turned_back(b, x, boxed(b, y)), all(b, s, 0));
+    q = when_pair(b, both(b, lost, both(b, any_infinite(b, y), finite_pair(b, x))), under, q);
+    q = when_pair(b, both(b, lost, both(b, any_infinite(b, x), finite_pair(b, y))), over, q);
+    return when_pair(b, both(b, lost, by_0), by_scalar(b, x, signed_as(b, inf, y.re)), q);
 }
 Pair pair_div(Builder *b, const Eqn *e, const Pair *x) { return quotient(b, x[0], x[1]); }
 static Pair one(Builder *b, Pair like) { return (Pair){all(b, like.re, 1), all(b, like.re, 0)}; }
@@ -118,7 +155,7 @@ Pair pair_integer_pow(Builder *b, const Eqn *e, const Pair *x) {
 /* ---- absolute value */
 static Val hypotenuse(Builder *b, Val x, Val y) {
     Val ax = size(b, x), ay = size(b, y), m = larger(b, ax, ay), n = smaller(b, ax, ay), q = quo(b, n, m);
-    Val r = mul(b, m, root(b, plus(b, mul(b, q, q), 1)));
+    Val r = mul(b, m, root_of(b, plus(b, mul(b, q, q), 1)));
     return when(b, either(b, is(b, m, 0), is(b, m, INFINITY)), m, r);
 }
 Pair pair_abs(Builder *b, const Eqn *e, const Pair *x) { return (Pair){hypotenuse(b, x->re, x->im), 0}; }
@@ -128,7 +165,7 @@ Pair pair_sign(Builder *b, const Eqn *e, const Pair *x) {
 }
 
 /* ---- square roots: (u, y / 2u) where x ≥ 0, (|y| / 2u, ±u) where x < 0, u = √((|x| + |z|) / 2) */
-static Pair square_root(Builder *b, Pair z) {
+static Pair root_of_sizes(Builder *b, Pair z) {
     Val ax = size(b, z.re), ay = size(b, z.im), m = larger(b, ax, ay);
     /* scaled by 4^k, so that the sum neither overflows nor loses bits */
     bool f64 = wide(b, z.re);
@@ -137,16 +174,26 @@ static Pair square_root(Builder *b, Pair z) {
     Val scale = when(b, is_big, all(b, m, down), when(b, is_tiny, all(b, m, up), all(b, m, 1)));
     Val back = when(b, is_big, all(b, m, 1 / sqrt(down)), when(b, is_tiny, all(b, m, 1 / sqrt(up)), all(b, m, 1)));
     Val sx = mul(b, ax, scale), sy = mul(b, ay, scale);
-    Val u = root(b, scaled(b, add(b, sx, hypotenuse(b, sx, sy)), 0.5));
-    Val v = quo(b, sy, add(b, u, u));
-    Val zero = is(b, m, 0), infinite = is(b, ay, INFINITY), x_infinite = is(b, ax, INFINITY);
-    v = when(b, zero, all(b, m, 0), when(b, x_infinite, when(b, infinite, all(b, m, INFINITY), all(b, m, 0)), mul(b, v, back)));
-    u = mul(b, u, back);
-    u = when(b, infinite, all(b, m, INFINITY), u), v = when(b, infinite, all(b, m, INFINITY), v);
+    Val u = root_of(b, scaled(b, add(b, sx, hypotenuse(b, sx, sy)), 0.5)), v = quo(b, sy, add(b, u, u));
+    u = mul(b, u, back), v = mul(b, v, back);
+    Val x_inf = is(b, ax, INFINITY), y_inf = is(b, ay, INFINITY), inf = all(b, m, INFINITY);
+    v = when(b, is(b, m, 0), m, when(b, both(b, x_inf, b1(b, P_is_finite, ay)), all(b, m, 0), v));
+    Val all_inf = both(b, y_inf, b2(b, P_eq, ax, ax));
+    u = when(b, all_inf, inf, u), v = when(b, all_inf, inf, v);
     Val left = less(b, z.re, 0);
-    return (Pair){when(b, left, v, u), signed_as(b, when(b, left, u, v), z.im)};
+    return (Pair){when(b, left, v, u), when(b, left, u, v)};
 }
-Pair pair_sqrt(Builder *b, const Eqn *e, const Pair *x) { return square_root(b, *x); }
+/* With the sign of the imaginary part, that of -0 too. */
+static Pair square_root(Builder *b, Pair z) {
+    Pair r = root_of_sizes(b, z);
+    return (Pair){r.re, signed_as(b, r.im, z.im)};
+}
+/* To JAX -0 is on the upper side of the cut. */
+static Pair upper_root(Builder *b, Pair z) {
+    Pair r = root_of_sizes(b, z);
+    return (Pair){r.re, when(b, less(b, z.im, 0), neg(b, r.im), r.im)};
+}
+Pair pair_sqrt(Builder *b, const Eqn *e, const Pair *x) { return upper_root(b, *x); }
 Pair pair_rsqrt(Builder *b, const Eqn *e, const Pair *x) {
     Pair s = square_root(b, *x);
     return quotient(b, one(b, s), s);
@@ -165,7 +212,7 @@ static Pair exponential(Builder *b, Pair z) {
 Pair pair_exp(Builder *b, const Eqn *e, const Pair *x) { return exponential(b, *x); }
 Pair pair_exp2(Builder *b, const Eqn *e, const Pair *x) {
     const double log_2 = 0.69314718055994530942;
-    return exponential(b, (Pair){scaled(b, x->re, log_2), scaled(b, x->im, log_2)});
+    return exponential(b, product(b, *x, (Pair){all(b, x->re, log_2), all(b, x->re, 0)}));
 }
 Pair pair_expm1(Builder *b, const Eqn *e, const Pair *x) {
     Val s = b1(b, P_sin, scaled(b, x->im, 0.5)), less_1 = b1(b, P_expm1, x->re);
@@ -203,10 +250,12 @@ static Pair logarithm(Builder *b, Pair z) { return (Pair){log_size(b, z.re, z.im
 Pair pair_log(Builder *b, const Eqn *e, const Pair *x) { return logarithm(b, *x); }
 Pair pair_log1p(Builder *b, const Eqn *e, const Pair *x) {
     Val x1 = plus(b, x->re, 1), m = larger(b, size(b, x->re), size(b, x->im));
-    Val re = when(b, less(b, m, 2), half_log1p(b, add(b, x->re, x->re), x->re, x->im), log_size(b, x1, x->im));
+    Val close = both(b, less(b, m, 2), b2(b, P_gt, x->re, all(b, m, -0.5)));
+    Val re = when(b, close, half_log1p(b, add(b, x->re, x->re), x->re, x->im), log_size(b, x1, x->im));
     return (Pair){re, b2(b, P_atan2, x->im, x1)};
 }
 /* z^w = |z|^u e^(-v arg z) (cos t + i sin t), t = u arg z + v log |z|, w = u + iv */
+static Val equals(Builder *b, Pair z, double x) { return both(b, is(b, z.re, x), is(b, z.im, 0)); }
 static Pair power(Builder *b, Pair z, Pair w) {
     Val r = hypotenuse(b, z.re, z.im), arg = b2(b, P_atan2, z.im, z.re);
     Val t = add(b, mul(b, w.re, arg), mul(b, w.im, log_size(b, z.re, z.im)));
@@ -216,7 +265,13 @@ static Pair power(Builder *b, Pair z, Pair w) {
 Pair pair_pow(Builder *b, const Eqn *e, const Pair *x) {
     Dtype d = x[0].re ? b_type(b, x[0].re)->dtype : DT_f32;
     Pair w = {b_convert(b, x[1].re, d), x[1].im ? x[1].im : all(b, x[0].re, 0)};
-    return power(b, x[0], w);
+    Pair z = x[0], zero = {all(b, z.re, 0), all(b, z.re, 0)}, none = {all(b, z.re, NAN), all(b, z.re, NAN)};
+    Pair of_0 = when_pair(b, b2(b, P_gt, w.re, zero.re), zero, when_pair(b, is(b, w.re, 0), one(b, z), none));
+    of_0 = when_pair(b, is(b, w.im, 0), of_0, none);
+    Pair r = when_pair(b, equals(b, z, 0), of_0, power(b, z, w));
+    Val real_inf = both(b, both(b, is(b, z.re, INFINITY), is(b, z.im, 0)), is(b, w.im, 0));
+    r = when_pair(b, real_inf, (Pair){b2(b, P_pow, z.re, w.re), zero.re}, r);
+    return when_pair(b, either(b, equals(b, w, 0), equals(b, z, 1)), one(b, z), r);
 }
 
 /* ---- circular and hyperbolic functions */
@@ -226,23 +281,32 @@ static Pair sine(Builder *b, Pair z) {
     return (Pair){when(b, is(b, z.re, 0), z.re, re), when(b, is(b, z.im, 0), z.im, im)};
 }
 static Pair cosine(Builder *b, Pair z) {
-    Val re = mul(b, b1(b, P_cos, z.re), b1(b, P_cosh, z.im)), im = mul(b, b1(b, P_sin, z.re), b1(b, P_sinh, z.im));
-    Val axis = either(b, is(b, z.re, 0), is(b, z.im, 0));
-    return (Pair){re, neg(b, when(b, axis, mul(b, z.re, z.im), im))};
+    Val im = neg(b, mul(b, b1(b, P_sin, z.re), b1(b, P_sinh, z.im)));
+    return (Pair){mul(b, b1(b, P_cos, z.re), b1(b, P_cosh, z.im)), when(b, is(b, z.re, 0), all(b, im, 0), im)};
+}
+static Pair sine_h(Builder *b, Pair z) {
+    Val im = mul(b, b1(b, P_cosh, z.re), b1(b, P_sin, z.im));
+    return (Pair){mul(b, b1(b, P_sinh, z.re), b1(b, P_cos, z.im)), when(b, is(b, z.im, 0), z.im, im)};
+}
+static Pair cosine_h(Builder *b, Pair z) {
+    Val im = mul(b, b1(b, P_sinh, z.re), b1(b, P_sin, z.im));
+    return (Pair){mul(b, b1(b, P_cosh, z.re), b1(b, P_cos, z.im)), when(b, is(b, z.im, 0), all(b, im, 0), im)};
 }
 /* With t = tan x, s = sinh y: (t + i (1 + t²) s √(1 + s²)) / (1 + (1 + t²) s²). Beyond |y| = 20: ±i, and 4 sin x cos x e^-2|y|. */
 static Pair tangent(Builder *b, Pair z) {
     Val far = b2(b, P_ge, size(b, z.im), all(b, z.im, 20)), y = when(b, far, all(b, z.im, 1), z.im);
     Val t = b1(b, P_tan, z.re), s = b1(b, P_sinh, y), c = plus(b, mul(b, t, t), 1);
-    Val d = plus(b, mul(b, c, mul(b, s, s)), 1), n = mul(b, mul(b, c, s), root(b, plus(b, mul(b, s, s), 1)));
+    Val d = plus(b, mul(b, c, mul(b, s, s)), 1), n = mul(b, mul(b, c, s), root_of(b, plus(b, mul(b, s, s), 1)));
     Val tiny = scaled(b, mul(b, mul(b, b1(b, P_sin, z.re), b1(b, P_cos, z.re)), e_to(b, scaled(b, size(b, z.im), -2))), 4);
-    return (Pair){when(b, far, tiny, quo(b, t, d)), when(b, far, signed_as(b, all(b, z.im, 1), z.im), quo(b, n, d))};
+    tiny = when(b, infinite(b, z.im), all(b, tiny, 0), tiny);
+    Val re = when(b, is(b, z.re, 0), z.re, when(b, far, tiny, quo(b, t, d))), unit = signed_as(b, all(b, z.im, 1), z.im);
+    return (Pair){re, when(b, far, add(b, unit, tiny), quo(b, n, d))}; /* NaN where the real part is, else ±1 */
 }
 Pair pair_sin(Builder *b, const Eqn *e, const Pair *x) { return sine(b, *x); }
 Pair pair_cos(Builder *b, const Eqn *e, const Pair *x) { return cosine(b, *x); }
 Pair pair_tan(Builder *b, const Eqn *e, const Pair *x) { return tangent(b, *x); }
-Pair pair_sinh(Builder *b, const Eqn *e, const Pair *x) { return over_i(b, sine(b, times_i(b, *x))); }
-Pair pair_cosh(Builder *b, const Eqn *e, const Pair *x) { return cosine(b, times_i(b, *x)); }
+Pair pair_sinh(Builder *b, const Eqn *e, const Pair *x) { return sine_h(b, *x); }
+Pair pair_cosh(Builder *b, const Eqn *e, const Pair *x) { return cosine_h(b, *x); }
 Pair pair_tanh(Builder *b, const Eqn *e, const Pair *x) { return over_i(b, tangent(b, times_i(b, *x))); }
 
 /* ---- inverse functions */
@@ -251,25 +315,42 @@ static Pair over_one(Builder *b, Pair z) { return (Pair){plus(b, z.re, 1), z.im}
 /* Im (conj z · w) */
 static Val turned(Builder *b, Pair z, Pair w) { return sub(b, mul(b, z.re, w.im), mul(b, z.im, w.re)); }
 
+/* Which of two numbers by the sign of x; that of -0 does not count. */
+static Val by_sign(Builder *b, Val x, double below, double above) { return when(b, less(b, x, 0), all(b, x, below), all(b, x, above)); }
+
+/* arsinh (Im (conj p · q)); the product is halved where it could overflow. */
+static Val arsinh_turned(Builder *b, Pair p, Pair q) {
+    const double log_2 = 0.69314718055994530942;
+    Val m = all(b, p.re, wide(b, p.re) ? 0x1p500 : 0x1p60), t = turned(b, by_scalar(b, p, all(b, m, 0.5)), q);
+    Val large = b2(b, P_gt, size(b, t), m), s = b1(b, P_asinh, when(b, large, t, add(b, t, t)));
+    return when(b, large, add(b, s, signed_as(b, all(b, s, log_2), s)), s);
+}
 static Pair arcsine(Builder *b, Pair z) {
+    z.im = plus(b, z.im, 0); /* not -0 */
     Pair p = square_root(b, from_one(b, z)), q = square_root(b, over_one(b, z));
     Val re = b2(b, P_atan2, z.re, sub(b, mul(b, p.re, q.re), mul(b, p.im, q.im)));
-    return (Pair){re, b1(b, P_asinh, turned(b, p, q))};
+    Pair far = {b2(b, P_atan2, z.re, size(b, z.im)), by_sign(b, z.im, -INFINITY, INFINITY)};
+    return when_pair(b, any_infinite(b, z), far, (Pair){re, arsinh_turned(b, p, q)});
 }
 static Pair arccosine(Builder *b, Pair z) {
+    z.im = plus(b, z.im, 0);
     Pair p = square_root(b, from_one(b, z)), q = square_root(b, over_one(b, z));
-    return (Pair){scaled(b, b2(b, P_atan2, p.re, q.re), 2), b1(b, P_asinh, turned(b, q, p))};
+    Val re = scaled(b, b2(b, P_atan2, p.re, q.re), 2);
+    Pair far = {b2(b, P_atan2, size(b, z.im), z.re), by_sign(b, z.im, INFINITY, -INFINITY)};
+    return when_pair(b, any_infinite(b, z), far, (Pair){re, arsinh_turned(b, q, p)});
 }
 /* Where |z| is not large: (¼ log1p(4x / ((1 - x)² + y²)), ½ atan2(2y, (1 - x)(1 + x) - y²)); beyond: (x / |z|², ±π/2). */
 static Pair arctangent_h(Builder *b, Pair z) {
-    Val ax = size(b, z.re), ay = size(b, z.im), m = larger(b, ax, ay), far = b2(b, P_gt, m, all(b, m, wide(b, m) ? 0x1p500 : 0x1p60));
+    const double quarter_turn = 1.57079632679489661923;
+    Val ax = size(b, z.re), ay = size(b, z.im), m = larger(b, ax, ay), most = all(b, m, wide(b, m) ? 0x1p500 : 0x1p60);
     Val u = sub(b, all(b, ax, 1), ax), d = add(b, mul(b, u, u), mul(b, ay, ay));
     Val re = scaled(b, b1(b, P_log1p, quo(b, scaled(b, ax, 4), d)), 0.25);
     Val im = scaled(b, b2(b, P_atan2, scaled(b, z.im, 2), sub(b, mul(b, u, plus(b, ax, 1)), mul(b, ay, ay))), 0.5);
-    Val n = smaller(b, ax, ay), q = quo(b, n, m);
-    Val beyond = quo(b, quo(b, ax, m), mul(b, m, plus(b, mul(b, q, q), 1)));
-    Val right = signed_as(b, all(b, ax, 1.57079632679489661923), z.im);
-    return (Pair){signed_as(b, when(b, far, beyond, re), z.re), when(b, far, right, im)};
+    Val n = smaller(b, ax, ay), q = quo(b, n, m), beyond = quo(b, quo(b, ax, m), mul(b, m, plus(b, mul(b, q, q), 1)));
+    beyond = when(b, any_infinite(b, z), all(b, m, 0), beyond);
+    Val near = b2(b, P_le, m, most), up = b2(b, P_ge, z.im, all(b, m, 0));
+    Val right = when(b, up, all(b, m, quarter_turn), all(b, m, -quarter_turn));
+    return (Pair){signed_as(b, when(b, near, re, beyond), z.re), when(b, near, im, right)};
 }
 Pair pair_asin(Builder *b, const Eqn *e, const Pair *x) { return arcsine(b, *x); }
 Pair pair_acos(Builder *b, const Eqn *e, const Pair *x) { return arccosine(b, *x); }
@@ -279,7 +360,7 @@ Pair pair_atanh(Builder *b, const Eqn *e, const Pair *x) { return arctangent_h(b
 /* ±i arccos z, with a real part that is not negative. */
 Pair pair_acosh(Builder *b, const Eqn *e, const Pair *x) {
     Pair a = arccosine(b, *x);
-    return (Pair){size(b, a.im), signed_as(b, a.re, x->im)};
+    return (Pair){size(b, a.im), when(b, less(b, x->im, 0), neg(b, a.re), a.re)};
 }
 /* -i log((x + iy) / √(x² + y²)) of complex x (operand 1) and y (operand 0). */
 Pair pair_atan2(Builder *b, const Eqn *e, const Pair *x) {
