@@ -16,7 +16,8 @@ typedef enum {
     POINTS, /* elementwise: `pair` says how */
     WHOLE,  /* `pair` says how, of operands as they are */
     NESTED, /* control flow: parts side by side among operands, inputs and results */
-    MEMORY  /* operands and results are complex numbers in memory */
+    MEMORY, /* operands and results are complex numbers in memory */
+    UPDATED /* a scatter: EACH where its updates replace or are added, else in memory */
 } How;
 typedef struct {
     How how;
@@ -45,7 +46,6 @@ static const Rule rules[NPRIMS] = {
     [P_tile] = {EACH},
     [P_split] = {EACH},
     [P_stack] = {EACH},
-    [P_scatter] = {EACH},
     [P_unstack] = {EACH},
     [P_windows] = {EACH},
     [P_stored] = {EACH},
@@ -114,6 +114,13 @@ static const Rule rules[NPRIMS] = {
     [P_scan] = {NESTED},
 
     [P_runtime_call] = {MEMORY},
+
+    [P_scatter] = {UPDATED},
+    [P_scatter_add] = {UPDATED},
+    [P_scatter_sub] = {UPDATED},
+    [P_scatter_mul] = {UPDATED},
+    [P_scatter_min] = {UPDATED},
+    [P_scatter_max] = {UPDATED},
 };
 
 /* ---- values */
@@ -291,7 +298,23 @@ static void eqn_nested(Split *s, const Eqn *e, Eqn new) {
 
 /* ---- programs */
 static Jaxpr *split_nested(void *user, const Jaxpr *j);
+static Jaxpr *split(Split *s, const Jaxpr *j, bool nested);
 
+/* The program that combines takes complex numbers apart and puts them together itself. */
+static void eqn_updated(Split *s, const Eqn *e) {
+    Eqn new = *e;
+    const Jaxpr *program = param_jaxpr(e, K_update_jaxpr);
+    new.params = without(s->b.cx, e->params, K_update_jaxpr);
+    if (e->prim == P_scatter_add || e->prim == P_scatter_sub || (e->prim == P_scatter && !program)) {
+        eqn_each(s, &new);
+        return;
+    }
+    if (!program) s->b.failed = !diag(s->b.cx->diags, e->span, "%s of complex numbers needs update_jaxpr", prim_name[e->prim]);
+    if (s->b.failed) return;
+    new.prim = P_scatter;
+    new.params.at[new.params.n++] = p_jaxpr(K_update_jaxpr, split(s, program, false));
+    eqn_memory(s, &new);
+}
 static void split_eqn(Split *s, const Eqn *e) {
     Ctx *cx = s->b.cx;
     Eqn new = eqn_rewrite(&s->map, e, split_nested, s);
@@ -310,6 +333,7 @@ static void split_eqn(Split *s, const Eqn *e) {
     case WHOLE: eqn_pair(s, &old, false); break;
     case NESTED: eqn_nested(s, &old, new); break;
     case MEMORY: eqn_memory(s, &old); break;
+    case UPDATED: eqn_updated(s, e); break;
     case REFUSED:
         s->b.failed = true;
         diag(cx->diags, e->span, "primitive '%s' of complex numbers is not supported yet", prim_name[e->prim]);
