@@ -60,6 +60,8 @@ SETS(mcpu, o->mcpu, strcmp(v, "native") ? v : NULL)
 SETS(g, o->debug, true)
 SETS(ffast_math, o->fast_math, true)
 SETS(fno_fast_math, o->fast_math, false)
+SETS(debug_nans, o->debug_nans, true)
+SETS(check_bounds, o->check_bounds, true)
 SETS(check, o->check_only, true)
 SETS(no_check, o->no_check, true)
 SETS(passes, o->passes, true)
@@ -276,6 +278,7 @@ static bool settle(Reader *r) {
     if (!settle_emit(r, &text)) return false;
     if ((o->no_check || o->passes) && o->emit != EMIT_jaxpr)
         return wrong("%s goes with --emit=jaxpr only", o->no_check ? "--no-check" : "--passes");
+    if (o->debug_nans && o->fast_math) return wrong("--debug-nans finds no NaN under -ffast-math");
     if (o->no_check && o->passes) return wrong("--passes needs a checked program");
     bool library = o->emit == EMIT_so || o->emit == EMIT_a || o->emit == EMIT_obj,
          to_stdout = strcmp(o->output, "-") == 0;

@@ -20,7 +20,7 @@ struct Options {
     int opt;                           /* -O0 … -O3 */
     bool threefry_original; /* random bits as before JAX 0.5.0 */
     bool nested_types;                 /* --emit=types=all */
-    bool debug, fast_math, check_only, no_check, passes, verify, verbose, time_report, save_temps;
+    bool debug, fast_math, debug_nans, check_bounds, check_only, no_check, passes, verify, verbose, time_report, save_temps;
     const char *dep_file; /* -MF, NULL: none */
 };
 

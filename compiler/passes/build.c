@@ -28,7 +28,7 @@ Param p_dims(Builder *b, ParamKey k, uint32_t n, const Dim *at) {
 /* ---- one equation */
 static Eqn equation(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t nparams, const Param *params) {
     Arena *a = b->cx->arena;
-    Eqn e = {.prim = prim, .span = b->span, .whole = b->span};
+    Eqn e = {.prim = prim, .span = b->span, .whole = b->whole.n ? b->whole : b->span};
     e.in = (Vals){arena_new(a, Val, n + 1), n};
     if (n) memcpy(e.in.at, in, n * sizeof *in);
     e.params = (Params){arena_new(a, Param, nparams + 1), nparams};
@@ -249,11 +249,27 @@ Vals b_runtime(Builder *b, const char *name, uint32_t nsizes, const Dim *sizes, 
     return build_many(b, P_runtime_call, n, in, 2, p, nout, types);
 }
 
+/* The equation as the text has it, on one line; cut where it is long. */
+static void put_source(Builder *b, const Eqn *e, Text *to) {
+    enum { MOST = 80 };
+    Str text = diags_text(b->cx->diags, e->whole.file);
+    bool blank = false;
+    uint32_t n = 0;
+    for (uint32_t i = e->whole.at; i < e->whole.at + e->whole.n && i < text.n; i++) {
+        bool space = strchr(" \t\r\n", text.at[i]);
+        if (!space && n >= MOST) return text_put(to, S("..."));
+        if (!space) text_add(to, "%s%c", blank ? " " : "", text.at[i]);
+        n += !space + (blank && !space);
+        blank = space;
+    }
+}
 void b_stop_if(Builder *b, Val condition, const Eqn *e, const char *what) {
     Diags *d = b->cx->diags;
     LineCol at = diag_where(d, e->span);
-    Str text = str_format(b->cx->arena, "%s:%u:%u: %s", diag_path(d, e->span.file), at.line, at.col, what);
-    Param p[3] = {p_word(K_name, "check"), p_dims(b, K_sizes, 0, NULL), p_text(b, K_text, text)};
+    Text text = {.arena = b->cx->arena};
+    text_add(&text, "%s:%u:%u: %s %s: ", diag_path(d, e->span.file), at.line, at.col, prim_name[e->prim], what);
+    put_source(b, e, &text);
+    Param p[3] = {p_word(K_name, "check"), p_dims(b, K_sizes, 0, NULL), p_text(b, K_text, (Str){text.at, text.n})};
     build_many(b, P_runtime_call, 1, &condition, 3, p, 0, NULL);
 }
 

@@ -8,7 +8,7 @@
 typedef struct {
     Ctx *cx;
     Eqns eqns;
-    Span span;
+    Span span, whole; /* whole.n = 0: as span */
     bool failed;
 } Builder;
 
@@ -79,7 +79,7 @@ Prim b_reduction(Prim);
 Vals b_runtime(Builder *, const char *name, uint32_t nsizes, const Dim *sizes, uint32_t n, const Val *in, uint32_t nout,
                const Type *types);
 
-/* The call ends with JAXCC_CHECK where the scalar bool is true; its text is the place of `e`, then `what`. */
+/* The call ends with JAXCC_CHECK where the scalar bool is true; its text is the place of `e`, its primitive, and `what`. */
 void b_stop_if(Builder *, Val, const Eqn *e, const char *what);
 
 /* ---- programs within programs: inputs of these types; the equations that follow are the inner program's until it ends */

@@ -27,7 +27,7 @@ static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
         push(cx->arena, to, new);
         return;
     }
-    Builder b = {.cx = cx, .span = e->span};
+    Builder b = {.cx = cx, .span = e->span, .whole = e->whole};
     Val *out = arena_new(cx->arena, Val, e->out.n + 1);
     if (!rule(&b, &new, out) || b.failed) {
         x->failed = true;

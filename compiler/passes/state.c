@@ -588,7 +588,7 @@ static bool takes_ref(const State *s, const Eqn *e) {
     return false;
 }
 static void state_eqn(State *s, const Eqn *e) {
-    s->b.span = e->span;
+    s->b.span = e->span, s->b.whole = e->whole;
     if (rule_of[e->prim]) {
         s->failed = !rule_of[e->prim](s, e) || s->failed || s->b.failed;
         return;

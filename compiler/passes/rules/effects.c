@@ -17,6 +17,6 @@ bool expand_check(Builder *b, const Eqn *e, Val *out) {
         Val any = b_reduce(b, P_reduce_or, e->in.at[i], rank, axes);
         failed = failed ? b2(b, P_or, failed, any) : any;
     }
-    if (failed) b_stop_if(b, failed, e, "check: a condition of the program does not hold");
+    if (failed) b_stop_if(b, failed, e, "finds that a condition of the program does not hold");
     return true;
 }
