@@ -1,6 +1,7 @@
-/* Included by sort.c for each type of record: R, an unsigned integer that is compared as a whole; its key lies at bit LOW
-   and above, below lies the position it comes from. F(f): the name of a function for this type. */
+/* Included by sort.c for each type of record: R, an unsigned integer that is compared as a whole. Its key lies at bit LOW and
+   above; below lies what goes with it. F(f): the name of a function for this type. */
 
+/* ---- one row by merging: runs of 8 by insertion, then merged */
 static void F(insert)(R *a, int64_t n) {
     for (int64_t i = 1; i < n; i++) {
         R x = a[i];
@@ -21,8 +22,7 @@ static void F(merge)(const R *a, int64_t middle, int64_t n, R *to) {
     memcpy(to, a + i, (size_t)(middle - i) * sizeof *a);
     memcpy(to + (middle - i), a + j, (size_t)(n - j) * sizeof *a);
 }
-/* Runs of 8 by insertion, then merged. */
-static R *F(sort_short)(R *a, R *b, int64_t n) {
+static R *F(by_merging)(R *a, R *b, int64_t n) {
     for (int64_t i = 0; i < n; i += 8)
         F(insert)(a + i, n - i < 8 ? n - i : 8);
     for (int64_t width = 8; width < n; width *= 2) {
@@ -35,45 +35,75 @@ static R *F(sort_short)(R *a, R *b, int64_t n) {
     }
     return a;
 }
-/* By digits, the least significant first. Only the bits in which keys differ count: few values need few passes. */
-static R *F(sort_digits)(R *a, R *b, int64_t n) {
-    R differs = 0;
-    for (int64_t i = 1; i < n; i++)
-        differs |= a[i] ^ a[0];
-    uint64_t keys = (uint64_t)(differs >> LOW);
-    if (!keys) return a;
-    int low = __builtin_ctzll(keys), bits = 64 - __builtin_clzll(keys) - low;
-    int most = n < 4096 ? 8 : DIGIT, digits = (bits + most - 1) / most, width = (bits + digits - 1) / digits;
-    uint64_t mask = ((uint64_t)1 << width) - 1;
-    uint32_t count[8][1 << DIGIT];
-    for (int d = 0; d < digits; d++)
-        memset(count[d], 0, (mask + 1) * sizeof count[d][0]);
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t k = (uint64_t)(a[i] >> LOW) >> low;
-        for (int d = 0; d < digits; d++, k >>= width)
-            count[d][k & mask]++;
+
+/* ---- one row by digits of the key, the least significant first, stably. Only bits in which keys differ count. A row is cut
+   into blocks, which threads take; a digit's records go to places that the counts of all blocks give. */
+static void F(difference)(void *ctx, int64_t lo, int64_t hi) {
+    Digits *d = ctx;
+    const R *a = d->from;
+    for (int64_t k = lo; k < hi; k++) {
+        R differs = 0;
+        for (int64_t i = block_at(d, k); i < block_at(d, k + 1); i++)
+            differs |= a[i] ^ a[0];
+        d->differs[k] = (uint64_t)(differs >> LOW);
     }
-    for (int d = 0; d < digits; d++) {
-        uint32_t *c = count[d], sum = 0;
-        int shift = low + d * width;
-        bool constant = false;
-        for (uint64_t i = 0; i <= mask; i++) {
-            uint32_t here = c[i];
-            constant |= here == n;
-            c[i] = sum;
-            sum += here;
-        }
-        if (constant) continue;
-        for (int64_t i = 0; i < n; i++)
-            b[c[(uint64_t)(a[i] >> LOW) >> shift & mask]++] = a[i];
-        R *t = a;
-        a = b, b = t;
-    }
-    return a;
 }
-/* The n records of a, sorted: in a or in b. */
-static R *F(sort)(R *a, R *b, int64_t n) { return n <= SHORT ? F(sort_short)(a, b, n) : F(sort_digits)(a, b, n); }
+static void F(count)(void *ctx, int64_t lo, int64_t hi) {
+    Digits *d = ctx;
+    const R *a = d->from;
+    int shift = d->shift + LOW;
+    for (int64_t k = lo; k < hi; k++) {
+        uint32_t *count = d->count[k];
+        memset(count, 0, (d->mask + 1) * sizeof *count);
+        for (int64_t i = block_at(d, k); i < block_at(d, k + 1); i++)
+            count[(uint32_t)(a[i] >> shift) & d->mask]++;
+    }
+}
+static void F(move)(void *ctx, int64_t lo, int64_t hi) {
+    Digits *d = ctx;
+    const R *a = d->from;
+    R *b = d->to;
+    int shift = d->shift + LOW;
+    for (int64_t k = lo; k < hi; k++) {
+        uint32_t *place = d->count[k], mask = d->mask;
+        for (int64_t i = block_at(d, k), end = block_at(d, k + 1); i < end; i++) {
+            R x = a[i];
+            b[place[(uint32_t)(x >> shift) & mask]++] = x;
+        }
+    }
+}
+static R *F(by_digits)(R *a, R *b, int64_t n, int64_t blocks) {
+    Digits d;
+    d.n = n, d.blocks = blocks, d.from = a, d.to = b;
+    jaxcc_rt_parallel_for(F(difference), &d, blocks, 1);
+    uint64_t differs = 0;
+    for (int64_t k = 0; k < blocks; k++)
+        differs |= d.differs[k];
+    if (!differs) return a;
+    int low = __builtin_ctzll(differs), bits = 64 - __builtin_clzll(differs) - low, most = n < 4096 ? 8 : DIGIT;
+    int digits = (bits + most - 1) / most, width = (bits + digits - 1) / digits;
+    d.mask = (1u << width) - 1;
+    for (d.shift = low; d.shift < low + bits; d.shift += width) {
+        jaxcc_rt_parallel_for(F(count), &d, blocks, 1);
+        places(&d);
+        jaxcc_rt_parallel_for(F(move), &d, blocks, 1);
+        void *t = d.from;
+        d.from = d.to, d.to = t;
+    }
+    return d.from;
+}
+
+/* Each of `rows` rows of n records, in a; sorted, in a or in b. Rows of more than SHORT records: one row. */
+static R *F(sort)(R *a, R *b, int64_t rows, int64_t n, int64_t blocks) {
+    if (n > SHORT) return F(by_digits)(a, b, n, blocks);
+    if (LANES(a, rows, n)) return a;
+    R *sorted = a;
+    for (int64_t i = 0; i < rows; i++)
+        sorted = F(by_merging)(a + i * n, b + i * n, n);
+    return sorted - (rows - 1) * n;
+}
 
 #undef R
 #undef F
 #undef LOW
+#undef LANES

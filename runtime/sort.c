@@ -1,177 +1,178 @@
 /* Sorting along the last axis, and the first elements of the sorted axis.
 
-   Elements become unsigned integers that are in the same order, keys; a key and the position it comes from become one
-   record, so that any algorithm is stable. Long rows are sorted by digits, short ones by merging. A single operand needs no
-   positions: its sorted keys are turned back, and what keys do not tell apart (zeros of either sign, NaNs) is written
-   again in its old order. */
+   Elements become unsigned integers in the same order, keys; a key and the position it comes from become one record, so that
+   any algorithm is stable. Short rows are sorted many at once, in the lanes of vectors, or by merging; long ones by digits.
+   A single operand needs no positions: its sorted keys are turned back, and what keys do not tell apart (zeros of either
+   sign, NaNs) is written again in its old order. */
 #include "rt.h"
 #include "sort.h"
 #include <stdbool.h>
 #include <string.h>
 
-enum { DIGIT = 11, SHORT = 256 };
+/* This file is compiled twice: sort_avx2.c includes it for wider vectors. */
+jaxcc_rt_function jaxcc_rt_sort_narrow, jaxcc_rt_top_k_narrow, jaxcc_rt_sort_avx2, jaxcc_rt_top_k_avx2;
+#ifndef VECTOR
+#define VECTOR 16
+#define NAME(f) f##_narrow
+#endif
+
+enum { DIGIT = 11, BLOCK = 32768, MOST_BLOCKS = 16, STRIDE = 16, CHUNK = 1024, FEW = 32 };
 typedef unsigned __int128 uint128_t;
+
+/* A pass over one digit: records go from `from` to `to`. */
+typedef struct {
+    void *from, *to;
+    int64_t n, blocks;
+    int shift;
+    uint32_t mask;
+    uint64_t differs[MOST_BLOCKS];
+    uint32_t count[MOST_BLOCKS][1 << DIGIT];
+} Digits;
+static int64_t block_at(const Digits *d, int64_t k) { return d->n * k / d->blocks; }
+/* Counts become the places where the blocks' records begin: by digit, then by block. */
+static void places(Digits *d) {
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i <= d->mask; i++)
+        for (int64_t k = 0; k < d->blocks; k++) {
+            uint32_t here = d->count[k][i];
+            d->count[k][i] = sum;
+            sum += here;
+        }
+}
+
+#define T int32_t
+#define N(f) f##_32
+#include "lanes.h"
+#define T int64_t
+#define N(f) f##_64
+#include "lanes.h"
+static bool no_lanes(void *a, int64_t rows, int64_t n) { return false; }
 
 #define R uint32_t
 #define LOW 0
+#define LANES by_lanes_32
 #define F(f) f##_32
 #include "records.h"
 #define R uint64_t
 #define LOW 0
+#define LANES by_lanes_64
 #define F(f) f##_64
 #include "records.h"
 #define R uint64_t
 #define LOW 32
+#define LANES by_lanes_64
 #define F(f) f##_at_64
 #include "records.h"
 #define R uint128_t
 #define LOW 64
+#define LANES no_lanes
 #define F(f) f##_at_128
 #include "records.h"
 
 /* ---- keys */
+#define ALWAYS static inline __attribute__((always_inline))
+#define U uint8_t
+#define KEY uint32_t
+#define N(f) f##_u8
+#include "keys.h"
+#define U uint16_t
+#define KEY uint32_t
+#define N(f) f##_u16
+#include "keys.h"
+#define U uint32_t
+#define KEY uint32_t
+#define N(f) f##_u32
+#include "keys.h"
+#define U uint64_t
+#define KEY uint64_t
+#define N(f) f##_u64
+#include "keys.h"
+
+static const struct {
+    bool (*keys)(void *to, const void *x, int64_t n, int64_t order, bool flip);
+    void (*values)(void *to, const void *keys, int64_t n, int64_t order);
+    void (*restore)(void *to, const void *x, int64_t n, int64_t order);
+} width[] = {[1] = {keys_u8, values_u8, restore_u8},
+             [2] = {keys_u16, values_u16, restore_u16},
+             [4] = {keys_u32, values_u32, restore_u32},
+             [8] = {keys_u64, values_u64, restore_u64}};
 typedef struct {
     int64_t bytes, order;
 } Kind;
+static int64_t key_bytes(Kind k) { return k.bytes <= 4 ? 4 : 8; }
 
-#define ALWAYS static inline __attribute__((always_inline))
-ALWAYS uint64_t load(const void *x, int64_t i, int64_t bytes) {
-    switch (bytes) {
-    case 1: return ((const uint8_t *)x)[i];
-    case 2: return ((const uint16_t *)x)[i];
-    case 4: return ((const uint32_t *)x)[i];
-    default: return ((const uint64_t *)x)[i];
-    }
+/* Long arrays are converted by several threads. */
+typedef struct {
+    Kind kind;
+    char *to;
+    const char *from;
+    bool flip, lost;
+} Convert;
+static void some_keys(void *ctx, int64_t lo, int64_t hi) {
+    Convert *c = ctx;
+    int64_t size = c->kind.bytes;
+    if (width[size].keys(c->to + lo * key_bytes(c->kind), c->from + lo * size, hi - lo, c->kind.order, c->flip))
+        __atomic_store_n(&c->lost, true, __ATOMIC_RELAXED);
 }
-ALWAYS void store(void *x, int64_t i, int64_t bytes, uint64_t v) {
-    switch (bytes) {
-    case 1: ((uint8_t *)x)[i] = (uint8_t)v; break;
-    case 2: ((uint16_t *)x)[i] = (uint16_t)v; break;
-    case 4: ((uint32_t *)x)[i] = (uint32_t)v; break;
-    default: ((uint64_t *)x)[i] = v;
-    }
+static void some_values(void *ctx, int64_t lo, int64_t hi) {
+    Convert *c = ctx;
+    int64_t size = c->kind.bytes;
+    width[size].values(c->to + lo * size, c->from + lo * key_bytes(c->kind), hi - lo, c->kind.order);
 }
-ALWAYS uint64_t sign_of(Kind k) { return (uint64_t)1 << (8 * k.bytes - 1); }
-ALWAYS uint64_t ones_of(Kind k) { return sign_of(k) | (sign_of(k) - 1); }
-ALWAYS bool is_nan(uint64_t x, Kind k) { return (x & ~sign_of(k)) > (uint64_t)k.order; }
-ALWAYS bool is_zero(uint64_t x, Kind k) { return (x & ~sign_of(k)) == 0; }
-ALWAYS uint64_t key_of(uint64_t x, Kind k) {
-    if (k.order == ORDER_UNSIGNED) return x;
-    if (k.order == ORDER_SIGNED) return x ^ sign_of(k);
-    if (k.order != ORDER_TOTAL && is_nan(x, k)) return ones_of(k);
-    if (k.order != ORDER_TOTAL && is_zero(x, k)) return sign_of(k);
-    return x & sign_of(k) ? ~x & ones_of(k) : x | sign_of(k);
+static bool keys_of(void *to, const void *x, int64_t n, Kind k, bool flip) {
+    Convert c = {k, to, x, flip, false};
+    jaxcc_rt_parallel_for(some_keys, &c, n, BLOCK);
+    return c.lost;
 }
-ALWAYS uint64_t of_key(uint64_t x, Kind k) {
-    if (k.order == ORDER_UNSIGNED) return x;
-    if (k.order == ORDER_SIGNED) return x ^ sign_of(k);
-    return x & sign_of(k) ? x ^ sign_of(k) : ~x & ones_of(k);
+static void values_of(void *to, const void *keys, int64_t n, Kind k) {
+    Convert c = {k, to, keys, false, false};
+    jaxcc_rt_parallel_for(some_values, &c, n, BLOCK);
 }
 
-/* Writes a loop once for each kind that has one of its own: f(..., kind), inlined for a constant kind. */
-#define EACH_ORDER(b, k, f, ...)                                                                                       \
-    switch ((k).order) {                                                                                               \
-    case ORDER_UNSIGNED: f(__VA_ARGS__, (Kind){b, ORDER_UNSIGNED}); break;                                             \
-    case ORDER_SIGNED: f(__VA_ARGS__, (Kind){b, ORDER_SIGNED}); break;                                                 \
-    case ORDER_TOTAL: f(__VA_ARGS__, (Kind){b, ORDER_TOTAL}); break;                                                   \
-    default: f(__VA_ARGS__, (Kind){b, (k).order > ORDER_TOTAL ? (k).order : INT64_MAX});                               \
-    }
-#define EACH_KIND(k, f, ...)                                                                                           \
-    switch ((k).bytes) {                                                                                               \
-    case 1: EACH_ORDER(1, k, f, __VA_ARGS__) break;                                                                    \
-    case 2: EACH_ORDER(2, k, f, __VA_ARGS__) break;                                                                    \
-    case 4: EACH_ORDER(4, k, f, __VA_ARGS__) break;                                                                    \
-    default: EACH_ORDER(8, k, f, __VA_ARGS__)                                                                          \
-    }
-
-ALWAYS void keys_32(uint32_t *to, const void *x, int64_t n, Kind k) {
-    for (int64_t i = 0; i < n; i++)
-        to[i] = (uint32_t)key_of(load(x, i, k.bytes), k);
-}
-ALWAYS void keys_64(uint64_t *to, const void *x, int64_t n, Kind k) {
-    for (int64_t i = 0; i < n; i++)
-        to[i] = key_of(load(x, i, k.bytes), k);
-}
-ALWAYS void values_32(void *y, const uint32_t *from, int64_t n, Kind k) {
-    for (int64_t i = 0; i < n; i++)
-        store(y, i, k.bytes, of_key(from[i], k));
-}
-ALWAYS void values_64(void *y, const uint64_t *from, int64_t n, Kind k) {
-    for (int64_t i = 0; i < n; i++)
-        store(y, i, k.bytes, of_key(from[i], k));
-}
-/* Records of element at[i], or i where `at` is NULL, and i; `flip`: the largest comes first. */
-ALWAYS void records_64(uint64_t *to, const void *x, const uint32_t *at, int64_t n, uint64_t flip, Kind k) {
-    for (int64_t i = 0; i < n; i++)
-        to[i] = ((key_of(load(x, at ? at[i] : i, k.bytes), k) ^ flip) << 32) | (uint64_t)i;
-}
-ALWAYS void records_128(uint128_t *to, const void *x, const uint32_t *at, int64_t n, uint64_t flip, Kind k) {
-    for (int64_t i = 0; i < n; i++)
-        to[i] = ((uint128_t)(key_of(load(x, at ? at[i] : i, k.bytes), k) ^ flip) << 64) | (uint128_t)i;
-}
-
-/* ---- rows over threads: a slot of scratch memory each */
+/* ---- rows over threads: groups of rows that are sorted together, and a slot of scratch memory for each part of the groups */
 typedef struct Rows Rows;
 struct Rows {
-    void (*row)(const Rows *, int64_t row, char *scratch);
-    int64_t rows, n, slots, slot; /* slot: bytes of scratch */
+    void (*group)(const Rows *, int64_t first, int64_t count, char *scratch);
+    int64_t rows, n, slots, slot; /* slot: bytes of scratch memory */
+    int64_t groups, blocks;       /* blocks: a row is cut into, for threads */
     char *scratch;
-    /* of sort and of top_k */
-    void *const *in, *const *out;
-    const int64_t *kinds;
-    int64_t operands, keys, k;
-    bool descending;
+    char *const *in, *const *out;
+    const Kind *kind;
+    int64_t operands, keys; /* of sort */
+    int64_t k;              /* of top_k */
+    bool largest;
 };
 static void some_slots(void *ctx, int64_t lo, int64_t hi) {
     const Rows *s = ctx;
+    int64_t size = s->n <= SHORT ? GROUP : 1;
     for (int64_t i = lo; i < hi; i++)
-        for (int64_t r = s->rows * i / s->slots; r < s->rows * (i + 1) / s->slots; r++)
-            s->row(s, r, s->scratch + i * s->slot);
+        for (int64_t g = s->groups * i / s->slots; g < s->groups * (i + 1) / s->slots; g++) {
+            int64_t left = s->rows - g * size;
+            s->group(s, g * size, left < size ? left : size, s->scratch + i * s->slot);
+        }
 }
-static void each_row(const Rows *s) {
-    jaxcc_rt_parallel_for(some_slots, (void *)s, s->slots, s->rows * s->n < 8192 ? s->slots : 1);
-}
-static Kind kind_of(const Rows *s, int64_t operand) {
-    return (Kind){s->kinds[2 * operand], s->kinds[2 * operand + 1]};
+/* The sizes that every call begins with: rows, extent, slots, bytes of a slot. */
+static void each_group(jaxcc_rt_heap *call, const char *what, Rows *s, const int64_t *sizes) {
+    s->rows = sizes[0], s->n = sizes[1], s->slots = sizes[2], s->slot = sizes[3];
+    if (s->n > UINT32_MAX)
+        jaxcc_rt_stop(call, JAXCC_DIMENSION, "%s: an axis of %lld elements is too long", what, (long long)s->n);
+    s->groups = s->n <= SHORT ? (s->rows + GROUP - 1) / GROUP : s->rows;
+    s->blocks = s->groups > 1 || s->n < 2 * BLOCK ? 1 : s->n / BLOCK < MOST_BLOCKS ? s->n / BLOCK : MOST_BLOCKS;
+    jaxcc_rt_parallel_for(some_slots, s, s->slots, s->rows * s->n < BLOCK || s->groups == 1 ? s->slots : 1);
 }
 
 /* ---- one operand */
-ALWAYS void restore(const void *x, void *y, int64_t n, Kind k) {
-    /* where zeros and NaNs begin */
-    int64_t zero = 0, nan = n;
-    for (int64_t end = n; zero < end;) {
-        int64_t mid = (zero + end) / 2;
-        if (key_of(load(y, mid, k.bytes), k) < sign_of(k)) zero = mid + 1;
-        else end = mid;
-    }
-    for (int64_t begin = zero; begin < nan;) {
-        int64_t mid = (begin + nan) / 2;
-        if (key_of(load(y, mid, k.bytes), k) < ones_of(k)) begin = mid + 1;
-        else nan = mid;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t v = load(x, i, k.bytes);
-        if (is_zero(v, k)) store(y, zero++, k.bytes, v);
-        if (is_nan(v, k)) store(y, nan++, k.bytes, v);
-    }
-}
-static void sort_alone(const Rows *s, int64_t row, char *scratch) {
-    Kind k = kind_of(s, 0);
-    int64_t n = s->n;
-    const void *x = (const char *)s->in[0] + row * n * k.bytes;
-    void *y = (char *)s->out[0] + row * n * k.bytes;
-    if (k.bytes <= 4) {
-        uint32_t *a = (uint32_t *)scratch, *b = a + n;
-        EACH_KIND(k, keys_32, a, x, n)
-        a = sort_32(a, b, n);
-        EACH_KIND(k, values_32, y, a, n)
-    } else {
-        uint64_t *a = (uint64_t *)scratch, *b = a + n;
-        EACH_KIND(k, keys_64, a, x, n)
-        a = sort_64(a, b, n);
-        EACH_KIND(k, values_64, y, a, n)
-    }
-    if (k.order > ORDER_TOTAL) EACH_KIND(k, restore, x, y, n)
+static void sort_alone(const Rows *s, int64_t first, int64_t rows, char *scratch) {
+    Kind k = s->kind[0];
+    int64_t n = s->n, all = rows * n, at = first * n * k.bytes;
+    const char *x = s->in[0] + at;
+    char *y = s->out[0] + at;
+    bool lost = keys_of(scratch, x, all, k, false);
+    void *sorted = key_bytes(k) == 4 ? (void *)sort_32((uint32_t *)scratch, (uint32_t *)scratch + all, rows, n, s->blocks)
+                                     : (void *)sort_64((uint64_t *)scratch, (uint64_t *)scratch + all, rows, n, s->blocks);
+    values_of(y, sorted, all, k);
+    for (int64_t r = 0; r < rows && lost; r++)
+        width[k.bytes].restore(y + r * n * k.bytes, x + r * n * k.bytes, n, k.order);
 }
 
 /* ---- several operands: the positions they come from, then each taken from there */
@@ -185,85 +186,102 @@ static void take(void *y, const void *x, const uint32_t *at, int64_t n, int64_t 
     case 4: TAKE(uint32_t) break;
     case 8: TAKE(uint64_t) break;
     default: TAKE(uint128_t)
+#undef TAKE
     }
 }
-/* The positions in the order of one key: `at`, the order so far, NULL at first, is kept among equal keys. */
-static uint32_t *sort_by(const void *x, Kind k, const uint32_t *at, uint32_t *to, void *a, int64_t n) {
-    if (k.bytes <= 4) {
-        uint64_t *r = a;
-        EACH_KIND(k, records_64, r, x, at, n, 0)
-        r = sort_at_64(r, r + n, n);
-        for (int64_t i = 0; i < n; i++)
-            to[i] = at ? at[(uint32_t)r[i]] : (uint32_t)r[i];
+/* Sorts rows by keys: positions in their order, `at`, are kept among equal ones; NULL: 0, 1, … `records` has room for twice
+   the records. */
+static void positions_by(const Rows *s, const char *x, Kind k, int64_t rows, const uint32_t *at, uint32_t *to, void *records) {
+    int64_t n = s->n, all = rows * n;
+#define RECORDS(R, KEY, LOW, SORT)                                                                                     \
+    R *record = records;                                                                                               \
+    KEY *key = (KEY *)(record + all);                                                                                  \
+    keys_of(key, x, all, k, s->largest);                                                                               \
+    for (int64_t r = 0; r < all; r += n)                                                                               \
+        for (int64_t i = 0; i < n; i++)                                                                                \
+            record[r + i] = (R)key[r + (at ? at[r + i] : i)] << LOW | (R)i;                                            \
+    record = SORT(record, record + all, rows, n, s->blocks);                                                           \
+    for (int64_t r = 0; r < all; r += n)                                                                               \
+        for (int64_t i = 0; i < n; i++)                                                                                \
+            to[r + i] = at ? at[r + (uint32_t)record[r + i]] : (uint32_t)record[r + i];
+    if (key_bytes(k) == 4) {
+        RECORDS(uint64_t, uint32_t, 32, sort_at_64)
     } else {
-        uint128_t *r = a;
-        EACH_KIND(k, records_128, r, x, at, n, 0)
-        r = sort_at_128(r, r + n, n);
-        for (int64_t i = 0; i < n; i++)
-            to[i] = at ? at[(uint32_t)r[i]] : (uint32_t)r[i];
+        RECORDS(uint128_t, uint64_t, 64, sort_at_128)
     }
-    return to;
+#undef RECORDS
 }
-static void sort_together(const Rows *s, int64_t row, char *scratch) {
-    int64_t n = s->n;
-    uint32_t *at = NULL, *p = (uint32_t *)scratch, *q = p + (n + 3) / 4 * 4;
-    void *records = q + (n + 3) / 4 * 4;
+static void sort_together(const Rows *s, int64_t first, int64_t rows, char *scratch) {
+    int64_t n = s->n, all = rows * n, round = (all + 3) / 4 * 4;
+    uint32_t *at = NULL, *p = (uint32_t *)scratch, *q = p + round;
     for (int64_t i = s->keys; i-- > 0;) {
-        Kind k = kind_of(s, i);
         uint32_t *to = at == p ? q : p;
-        at = sort_by((const char *)s->in[i] + row * n * k.bytes, k, at, to, records, n);
+        positions_by(s, s->in[i] + first * n * s->kind[i].bytes, s->kind[i], rows, at, to, q + round);
+        at = to;
     }
-    for (int64_t i = 0; i < s->operands; i++) {
-        int64_t bytes = kind_of(s, i).bytes;
-        take((char *)s->out[i] + row * n * bytes, (const char *)s->in[i] + row * n * bytes, at, n, bytes);
-    }
+    for (int64_t i = 0; i < s->operands; i++)
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t bytes = s->kind[i].bytes, from = (first + r) * n * bytes;
+            take(s->out[i] + from, s->in[i] + from, at + r * n, n, bytes);
+        }
 }
-static void want_positions(jaxcc_rt_heap *call, const char *what, int64_t n) {
-    if (n > UINT32_MAX) jaxcc_rt_stop(call, JAXCC_DIMENSION, "%s: an axis of %lld elements is too long", what, (long long)n);
-}
-
-/* sizes: rows, extent, slots of scratch memory, bytes of one, operands, keys, then bytes and order of each operand.
-   Operands and results [rows, extent], then the scratch memory, aligned to 16. The first `keys` operands decide, the first
-   of them first. */
-void jaxcc_rt_sort(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
+void NAME(jaxcc_rt_sort)(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     int64_t m = sizes[4];
-    Rows s = {.rows = sizes[0], .n = sizes[1], .slots = sizes[2], .slot = sizes[3], .operands = m, .keys = sizes[5]};
-    s.in = arrays, s.out = arrays + m, s.scratch = arrays[2 * m], s.kinds = sizes + 6;
-    s.row = m == 1 ? sort_alone : sort_together;
-    want_positions(call, "sort", s.n);
-    each_row(&s);
+    Rows s = {.operands = m, .keys = sizes[5], .kind = (const Kind *)(sizes + 6), .scratch = arrays[2 * m]};
+    s.in = (char *const *)arrays, s.out = s.in + m;
+    s.group = m == 1 ? sort_alone : sort_together;
+    each_group(call, "sort", &s, sizes);
 }
 
 /* ---- the first k of the order, each with its position */
-static void top_k_row(const Rows *s, int64_t row, char *scratch) {
-    Kind k = kind_of(s, 0);
-    int64_t n = s->n;
-    const char *x = (const char *)s->in[0] + row * n * k.bytes;
-    char *y = (char *)s->out[0] + row * s->k * k.bytes;
-    uint32_t *at = (uint32_t *)s->out[1] + row * s->k;
-    uint64_t flip = s->descending ? ones_of(k) : 0;
-    if (k.bytes <= 4) {
-        uint64_t *r = (uint64_t *)scratch;
-        EACH_KIND(k, records_64, r, x, NULL, n, flip)
-        r = sort_at_64(r, r + n, n);
-        for (int64_t i = 0; i < s->k; i++)
-            at[i] = (uint32_t)r[i];
-    } else {
-        uint128_t *r = (uint128_t *)scratch;
-        EACH_KIND(k, records_128, r, x, NULL, n, flip)
-        r = sort_at_128(r, r + n, n);
-        for (int64_t i = 0; i < s->k; i++)
-            at[i] = (uint32_t)r[i];
-    }
-    take(y, x, at, s->k, k.bytes);
+/* Short rows, and many elements of long ones: by sorting. */
+static void first_by_sorting(const Rows *s, const char *x, int64_t rows, char *scratch, uint32_t *at) {
+    int64_t n = s->n, round = (rows * n + 3) / 4 * 4;
+    uint32_t *all = (uint32_t *)scratch;
+    positions_by(s, x, s->kind[0], rows, NULL, all, all + round);
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(at + r * s->k, all + r * n, (size_t)s->k * sizeof *at);
+}
+/* Few elements of long rows. */
+#define R uint64_t
+#define KEY uint32_t
+#define LOW 32
+#define SORT by_merging_at_64
+#define N(f) f##_32
+#include "select.h"
+#define R uint128_t
+#define KEY uint64_t
+#define LOW 64
+#define SORT by_merging_at_128
+#define N(f) f##_64
+#include "select.h"
+static void top_k_group(const Rows *s, int64_t first, int64_t rows, char *scratch) {
+    Kind kind = s->kind[0];
+    int64_t n = s->n, k = s->k, bytes = kind.bytes;
+    const char *x = s->in[0] + first * n * bytes;
+    char *y = s->out[0] + first * k * bytes;
+    uint32_t *at = (uint32_t *)s->out[1] + first * k;
+    if (n <= SHORT || 4 * k > n)
+        first_by_sorting(s, x, rows, scratch, at);
+    else
+        (key_bytes(kind) == 4 ? select_32 : select_64)(x, n, kind, s->largest, k, scratch, at);
+    for (int64_t r = 0; r < rows; r++)
+        take(y + r * k * bytes, x + r * n * bytes, at + r * k, k, bytes);
+}
+void NAME(jaxcc_rt_top_k)(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
+    Rows s = {.k = sizes[4], .largest = sizes[5], .kind = (const Kind *)(sizes + 6), .scratch = arrays[3]};
+    s.in = (char *const *)arrays, s.out = s.in + 1;
+    s.group = top_k_group;
+    if (s.k == 0) return;
+    each_group(call, "top_k", &s, sizes);
 }
 
-/* sizes: rows, extent, slots, bytes of one, k, whether the largest come first, bytes and order of the elements.
-   [rows, extent] → [rows, k], their positions as 32 bit integers, the scratch memory. */
-void jaxcc_rt_top_k(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
-    Rows s = {.rows = sizes[0], .n = sizes[1], .slots = sizes[2], .slot = sizes[3], .k = sizes[4]};
-    s.in = arrays, s.out = arrays + 1, s.scratch = arrays[3], s.kinds = sizes + 6, s.descending = sizes[5];
-    s.row = top_k_row;
-    want_positions(call, "top_k", s.n);
-    each_row(&s);
+#if VECTOR == 16
+static bool wide(void) { return jaxcc_rt_has("avx2"); }
+void jaxcc_rt_sort(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
+    (wide() ? jaxcc_rt_sort_avx2 : jaxcc_rt_sort_narrow)(call, arrays, sizes);
 }
+void jaxcc_rt_top_k(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
+    (wide() ? jaxcc_rt_top_k_avx2 : jaxcc_rt_top_k_narrow)(call, arrays, sizes);
+}
+#endif

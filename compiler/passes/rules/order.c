@@ -35,19 +35,22 @@ static Val from_last(Builder *b, Val x, int64_t axis) {
     return b_transpose(b, x, p);
 }
 
-/* ---- scratch memory: a slot for each of the threads that may take rows, `words` of 16 bytes per slot */
+/* ---- scratch memory: a slot for each of the threads that may take groups of rows */
 enum { MOST_SLOTS = 16 };
 typedef struct {
-    Dim rows, slots;
+    Dim rows, slots, slot;
     Type type;
 } Scratch;
-static Scratch scratch_for(Builder *b, const ArrayType *t, int64_t axis, Dim words) {
+static Scratch scratch_for(Builder *b, const ArrayType *t, int64_t axis, Dim key_bytes, bool positions) {
     Types *ts = b_types(b);
-    Dim rows = 1;
+    Dim rows = 1, n = t->dims[axis];
     for (uint32_t i = 0; i < t->rank; i++)
         if (i != axis) rows = dim_mul(ts, rows, t->dims[i]);
-    Scratch s = {rows, dim_min(ts, rows, MOST_SLOTS), 0};
-    s.type = type_of(ts, DT_u64, 2, (Dim[]){s.slots, dim_mul(ts, words, 2)});
+    Dim elements = dim_max(ts, n, dim_mul(ts, GROUP, dim_min(ts, n, SHORT)));
+    Dim record = (key_bytes <= 4 ? 4 : 8) * (positions ? 2 : 1), each_element = 2 * record + (positions ? 8 : 0);
+    Dim slot = dim_mul(ts, dim_floordiv(ts, dim_add(ts, elements, 3), 4), 4 * each_element);
+    Scratch s = {rows, dim_min(ts, rows, MOST_SLOTS), slot, 0};
+    s.type = type_of(ts, DT_u8, 2, (Dim[]){s.slots, slot});
     return s;
 }
 static Dim bytes_of(Dtype d) { return dtype_info[d].bits / 8; }
@@ -82,7 +85,6 @@ static List real_operands(Builder *b, const Eqn *e, uint32_t *keys) {
 }
 static void call_sort(Builder *b, uint32_t n, Val *x, uint32_t keys, int64_t axis) {
     const ArrayType *t = b_type(b, x[0]);
-    Types *ts = b_types(b);
     Dim *sizes = arena_new(b->cx->arena, Dim, 6 + 2 * n), bytes = 0;
     Type *types = arena_new(b->cx->arena, Type, n + 1);
     for (uint32_t i = 0; i < n; i++) {
@@ -92,13 +94,9 @@ static void call_sort(Builder *b, uint32_t n, Val *x, uint32_t keys, int64_t axi
         x[i] = to_last(b, x[i], axis);
         types[i] = x[i] ? val_type(b->cx, x[i]) : 0;
     }
-    /* twice the records: keys alone, or with positions; and two arrays of positions, of which each begins at a multiple of 16 */
-    Dim extent = t->dims[axis], quarter = dim_floordiv(ts, dim_add(ts, extent, 3), 4);
-    Dim record = (bytes <= 4 ? 4 : 8) * (n > 1 ? 2 : 1);
-    Dim words = n == 1 ? dim_mul(ts, quarter, 2 * record / 4) : dim_mul(ts, quarter, 2 + 2 * record / 4);
-    Scratch s = scratch_for(b, t, axis, words);
+    Scratch s = scratch_for(b, t, axis, bytes, n > 1);
     types[n] = s.type;
-    Dim head[6] = {s.rows, extent, s.slots, dim_mul(ts, words, 16), n, keys};
+    Dim head[6] = {s.rows, t->dims[axis], s.slots, s.slot, n, keys};
     memcpy(sizes, head, sizeof head);
     Vals y = b_runtime(b, "sort", 6 + 2 * n, sizes, n, x, n + 1, types);
     for (uint32_t i = 0; i < n; i++) x[i] = from_last(b, y.at[i], axis);
@@ -128,46 +126,49 @@ bool expand_sort(Builder *b, const Eqn *e, Val *out) {
 }
 
 /* ---- top_k, approx_top_k */
-static bool first(Builder *b, const Eqn *e, Val *out, int64_t axis, Dim k, bool largest, bool total) {
-    Val x = e->in.at[0], keys = ordered(b, x);
-    const ArrayType *t = b_type(b, x);
-    Types *ts = b_types(b);
-    if (axis < 0) axis += t->rank;
-    Dim *dims = arena_new(b->cx->arena, Dim, t->rank);
+static Type type_with(Builder *b, Val like, Dtype d, int64_t axis, Dim n) {
+    const ArrayType *t = b_type(b, like);
+    Dim dims[32];
     memcpy(dims, t->dims, t->rank * sizeof *dims);
-    dims[axis] = k;
-    Type value = type_of(ts, t->dtype, t->rank, dims), position = type_of(ts, DT_i32, t->rank, dims);
-    if (no_elements(type_at(ts, value))) {
-        out[0] = b_full(b, b_number(b, t->dtype, 0), t->rank, dims);
-        out[1] = b_full(b, b_int(b, DT_i32, 0), t->rank, dims);
+    dims[axis] = n;
+    return type_of(b_types(b), d, t->rank, dims);
+}
+/* The first k along an axis, and their positions. `total`: see runtime/sort.h. */
+static bool first(Builder *b, const Eqn *e, Val *out, int64_t axis, Dim k, bool largest, bool total) {
+    uint32_t rank = b_type(b, e->in.at[0])->rank;
+    if (axis < 0) axis += rank;
+    const ArrayType *y = type_at(b_types(b), type_with(b, e->in.at[0], DT_i32, axis, k));
+    Dtype given = b_type(b, e->in.at[0])->dtype;
+    if (no_elements(y)) {
+        out[0] = b_full(b, b_number(b, given, 0), rank, y->dims);
+        out[1] = b_full(b, b_int(b, DT_i32, 0), rank, y->dims);
         return true;
     }
-    if (keys != x) return diag(b->cx->diags, e->span, "%s of %s is not supported yet", prim_name[e->prim], dtype_info[t->dtype].name);
+    Val x = to_last(b, ordered(b, e->in.at[0]), axis);
+    if (b->failed) return false;
+    const ArrayType *t = b_type(b, x);
     Dtype d = t->dtype;
     int64_t order = order_of(d);
     if (total && order > ORDER_TOTAL) order = ORDER_TOTAL;
-    x = to_last(b, x, axis);
-    const ArrayType *last = b_type(b, x);
-    if (b->failed) return false;
-    memcpy(dims, last->dims, t->rank * sizeof *dims);
-    dims[t->rank - 1] = k;
-    value = type_of(ts, d, t->rank, dims), position = type_of(ts, DT_i32, t->rank, dims);
-    Dim quarter = dim_floordiv(ts, dim_add(ts, t->dims[axis], 3), 4), words = dim_mul(ts, quarter, bytes_of(d) <= 4 ? 4 : 8);
-    Scratch s = scratch_for(b, t, axis, words);
-    Dim sizes[8] = {s.rows, t->dims[axis], s.slots, dim_mul(ts, words, 16), k, largest, bytes_of(d), order};
-    Vals y = b_runtime(b, "top_k", 8, sizes, 1, &x, 3, (Type[]){value, position, s.type});
-    out[0] = from_last(b, y.at[0], axis);
-    out[1] = from_last(b, y.at[1], axis);
+    Scratch s = scratch_for(b, t, rank - 1, bytes_of(d), true);
+    Dim sizes[8] = {s.rows, t->dims[rank - 1], s.slots, s.slot, k, largest, bytes_of(d), order};
+    Type types[3] = {type_with(b, x, d, rank - 1, k), type_with(b, x, DT_i32, rank - 1, k), s.type};
+    Vals found = b_runtime(b, "top_k", 8, sizes, 1, &x, 3, types);
+    out[0] = b_convert(b, from_last(b, found.at[0], axis), given);
+    out[1] = from_last(b, found.at[1], axis);
     return true;
 }
-/* Largest first, equal ones in their order; NaNs with and without sign, and zeros, as numbers above and below the others. */
+/* The largest first, equal ones in their order. Numbers are in IEEE 754's total order: NaNs are above the others, or below
+   with a sign. */
 bool expand_top_k(Builder *b, const Eqn *e, Val *out) {
     return first(b, e, out, param_int(e, K_axis, -1), param_find(e, K_k)->value.dim, true, true);
 }
-/* Exact, as on JAX's CPU. Without aggregation there are as many results as the binder has. */
+/* Exact, as JAX is on a CPU; there XLA takes the largest of f32 by top_k, anything else by a sort in which zeros are equal.
+   Without aggregation there are as many results as the binder has. */
 bool expand_approx_top_k(Builder *b, const Eqn *e, Val *out) {
     int64_t axis = param_int(e, K_reduction_dimension, -1);
     const ArrayType *y = val_array(b->cx, e->out.at[0]);
     if (axis < 0) axis += y->rank;
-    return first(b, e, out, axis, y->dims[axis], param_bool(e, K_is_max_k), true);
+    bool largest = param_bool(e, K_is_max_k);
+    return first(b, e, out, axis, y->dims[axis], largest, largest && y->dtype == DT_f32);
 }

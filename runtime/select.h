@@ -1,0 +1,84 @@
+/* Included by sort.c for each width of keys: the first k of a long row. R, KEY, LOW, SORT: a record, its key, where it lies,
+   what sorts records by all of their bits; N(f): the name of a function for them.
+
+   What comes before the k-th best so far is a candidate. A few best are kept sorted, each candidate put in its place; of
+   more, candidates are collected until there is no more room, and cut to k. */
+typedef struct {
+    R *record, worst; /* room for twice `room` records; the k-th best, when there are k */
+    int64_t k, room, found;
+} N(Best);
+
+static void N(put)(N(Best) * b, R r) {
+    int64_t i = b->found < b->k ? b->found++ : b->k - 1;
+    for (; i > 0 && r < b->record[i - 1]; i--)
+        b->record[i] = b->record[i - 1];
+    b->record[i] = r;
+    if (b->found == b->k) b->worst = b->record[b->k - 1];
+}
+/* The k least of n different records become the first ones: Hoare's selection, with partitions that do not branch. */
+static void N(least)(R *a, int64_t n, int64_t k) {
+    for (int64_t lo = 0, hi = n; lo < k && k < hi;) {
+        int64_t x = lo, y = lo + (hi - lo) / 2, z = hi - 1, t;
+        if (a[y] < a[x]) t = x, x = y, y = t;
+        if (a[z] < a[y]) y = a[z] < a[x] ? x : z;
+        R pivot = a[y];
+        a[y] = a[hi - 1];
+        int64_t below = lo;
+        for (int64_t i = lo; i < hi - 1; i++) {
+            R r = a[i];
+            a[i] = a[below];
+            a[below] = r;
+            below += r < pivot;
+        }
+        a[hi - 1] = a[below];
+        a[below] = pivot;
+        if (k <= below)
+            hi = below;
+        else
+            lo = below + 1;
+    }
+}
+static void N(cut)(N(Best) * b) {
+    if (b->found < b->k) return;
+    N(least)(b->record, b->found, b->k);
+    b->found = b->k;
+    b->worst = b->record[0];
+    for (int64_t i = 1; i < b->k; i++)
+        if (b->record[i] > b->worst) b->worst = b->record[i];
+}
+/* The positions of the first k ≤ n / 4; `scratch`: room for 2k + 2 STRIDE records twice. */
+static void N(select)(const char *x, int64_t n, Kind kind, bool largest, int64_t k, void *scratch, uint32_t *at) {
+    N(Best) b = {scratch, (R) ~(R)0, k, 2 * k + 2 * STRIDE, 0};
+    KEY key[CHUNK];
+    for (int64_t i = 0; i < n; i += STRIDE) {
+        int64_t left = n - i < CHUNK ? n - i : CHUNK, c = i % CHUNK;
+        if (c == 0) width[kind.bytes].keys(key, x + i * kind.bytes, left, kind.order, largest);
+        if (c == 0 && left < CHUNK) memset(key + left, 0xff, sizeof key - (size_t)left * sizeof *key);
+        KEY worst = (KEY)(b.worst >> LOW), any = 0;
+        for (int j = 0; j < STRIDE; j++)
+            any |= key[c + j] <= worst;
+        if (!any) continue;
+        for (int j = 0; j < STRIDE && i + j < n; j++) {
+            R r = (R)key[c + j] << LOW | (R)(i + j);
+            if (k > FEW) {
+                b.record[b.found] = r;
+                b.found += r < b.worst;
+            } else if (r < b.worst) {
+                N(put)(&b, r);
+            }
+        }
+        if (b.found + STRIDE > b.room) N(cut)(&b);
+    }
+    R *sorted = b.record;
+    if (k > FEW) {
+        N(cut)(&b);
+        sorted = SORT(b.record, b.record + b.room, k);
+    }
+    for (int64_t i = 0; i < k; i++)
+        at[i] = (uint32_t)sorted[i];
+}
+#undef R
+#undef KEY
+#undef LOW
+#undef SORT
+#undef N
