@@ -32,11 +32,12 @@ LINK.small = $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),-no-pie) -lz -ldl 
 
 FRONT = $(filter-out compiler/main.c,$(wildcard $(addsuffix /*.c,compiler compiler/parse compiler/typecheck compiler/passes compiler/passes/rules)))
 BACK = $(wildcard compiler/codegen/*.c)
-RT = $(filter-out runtime/run%.c runtime/npz.c,$(wildcard runtime/*.c))
-FRONT_O = $(FRONT:%.c=$(B)/%.o) $(addprefix $(B)/gen/,lex.o parse.o stdlib.o) $(B)/runtime/npz.o
+BOTH = runtime/npz.c runtime/float.c # of the compiler and of jaxcc-run
+RT = $(filter-out runtime/run%.c $(BOTH),$(wildcard runtime/*.c))
+FRONT_O = $(FRONT:%.c=$(B)/%.o) $(addprefix $(B)/gen/,lex.o parse.o stdlib.o) $(BOTH:%.c=$(B)/%.o)
 BACK_O = $(BACK:%.c=$(B)/%.o)
 RT_O = $(RT:runtime/%.c=$(B)/rt/%.o)
-RUN_O = $(patsubst %.c,$(B)/%.o,$(wildcard runtime/run*.c)) $(B)/runtime/npz.o
+RUN_O = $(patsubst %.c,$(B)/%.o,$(wildcard runtime/run*.c) $(BOTH))
 # The compiler and jaxcc-run as functions: the runner of cases forks instead of starting programs.
 RUNNER_O = $(addprefix $(B)/tests/,runner.o cases.o $(patsubst %.c,as_functions/%.o,compiler/main.c $(wildcard runtime/run*.c)))
 UNITS = $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c))

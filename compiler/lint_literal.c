@@ -6,25 +6,11 @@
 
 /* ---- rounding */
 
-/* Bits of the significand; the exponent of the smallest positive value. */
-static const struct {
-    uint8_t bits;
-    int16_t least;
-} format[NDTYPES] = {
-    [DT_bf16] = {8, -133},
-    [DT_f16] = {11, -24},
-    [DT_f32] = {24, -149},
-    [DT_c64] = {24, -149},
-};
-
-/* The value of that type nearest to x, ties to even; x where the type is not one of those above. */
+/* The value of that type nearest to x. */
 static double nearest(Dtype d, double x) {
-    int exponent;
-    if (!format[d].bits || !isfinite(x) || x == 0) return x;
-    frexp(x, &exponent);
-    int unit = exponent - format[d].bits;
-    if (unit < format[d].least) unit = format[d].least;
-    return ldexp(nearbyint(ldexp(x, -unit)), unit);
+    if (d == DT_f32 || d == DT_c64) return (float)x;
+    const FloatFormat *f = &float_format[d];
+    return f->exponent && d != DT_f64 ? float_decode(f, float_encode(f, x)) : x;
 }
 
 static double number(const Lit *l) {
@@ -70,15 +56,12 @@ static bool is_integer(Dtype d) {
     return dtype_info[d].kind == DK_SINT || dtype_info[d].kind == DK_UINT;
 }
 
-/* i2 and i4 take a byte. */
-static unsigned width(Dtype d) { return (unsigned)atoi(dtype_info[d].name + 1); }
-
 /* A float that no integer of the new type is near to. */
 static void lint_conversion(Ctx *cx, const Eqn *e, double x, Span at) {
     Dtype to = param_dtype(e, K_new_dtype);
     if (!is_integer(to)) return;
     bool is_signed = dtype_info[to].kind == DK_SINT;
-    double end = ldexp(1, (int)width(to) - is_signed), y = trunc(x);
+    double end = ldexp(1, (int)dtype_info[to].width - is_signed), y = trunc(x);
     if (!(y < end && y >= (is_signed ? -end : 0)))
         diag_warn(cx->diags, W_suspicious_literal, at, "%.*s does not fit %s", SF(text_at(cx, at)),
                   dtype_info[to].name);

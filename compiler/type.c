@@ -1,9 +1,14 @@
 #include "dim.h"
 
 const DtypeInfo dtype_info[NDTYPES] = {
-    [DT_none] = {"?", "?", 0, DK_VOID},
-#define DTYPE(id, name, bits, kind) [DT_##id] = {#id, name, bits, DK_##kind},
+    [DT_none] = {"?", "?", 0, 0, DK_VOID},
+#define DTYPE(id, name, bits, width, kind) [DT_##id] = {#id, name, bits, width, DK_##kind},
 #include "dtypes.def"
+};
+const FloatFormat float_format[NDTYPES] = {
+#define FLOAT(id, exponent, mantissa, bias, special)                                               \
+    [DT_##id] = {exponent, mantissa, bias, FLOAT_##special},
+#include "../runtime/float.def"
 };
 
 struct Types {

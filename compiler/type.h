@@ -1,22 +1,30 @@
 /* Element types, dimensions and array types. All are interned numbers: equal means ==. */
 #ifndef JAXCC_TYPE_H
 #define JAXCC_TYPE_H
+#include "../runtime/float.h"
 #include "intern.h"
 #include "str.h"
 
 typedef enum {
     DT_none, /* unknown yet */
-#define DTYPE(id, name, bits, kind) DT_##id,
+#define DTYPE(id, name, bits, width, kind) DT_##id,
 #include "dtypes.def"
     NDTYPES
 } Dtype;
 typedef enum { DK_BOOL, DK_SINT, DK_UINT, DK_FLOAT, DK_COMPLEX, DK_KEY, DK_VOID } DtypeKind;
 typedef struct {
     const char *name, *long_name; /* "f32", "float32" */
-    uint32_t bits;
+    uint32_t bits, width; /* of an element in memory; those that count: i4 has 4 of 8 */
     DtypeKind kind;
 } DtypeInfo;
 extern const DtypeInfo dtype_info[NDTYPES];
+
+extern const FloatFormat float_format[NDTYPES]; /* of the floats */
+/* Floats of less than 16 bits, integers of less than 8. */
+static inline bool dtype_is_narrow(Dtype d) {
+    const DtypeInfo *t = &dtype_info[d];
+    return t->bits == 8 && t->width > 1 && (t->kind == DK_FLOAT || t->width < 8);
+}
 /* By short or long name; DT_none when it is neither. Also "f32" for "<class 'numpy.float32'>" is the parser's business. */
 Dtype dtype_named(Str);
 /* What a misspelt name of letters and digits, as in "f23", may be meant for; DT_none when nothing is near. */

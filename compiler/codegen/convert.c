@@ -23,7 +23,7 @@ V point_bitcast_convert_type(Emit *e, const Point *p, const V *x) {
 /* ---- values */
 /* A float that has all of them exactly, limited to the integers of the type `to`; NaN 0. */
 static V limit(Emit *e, Dtype to, V x) {
-    uint32_t bits = dtype_info[to].bits;
+    uint32_t bits = dtype_info[to].width;
     bool has_sign = point_is_signed(to);
     V low = em_float(e, point_type(x), has_sign ? -ldexp(1, (int)bits - 1) : 0);
     V high = em_float(e, point_type(x), ldexp(1, (int)bits - has_sign) - 1);
@@ -32,9 +32,14 @@ static V limit(Emit *e, Dtype to, V x) {
     r = em_select(e, em_cmpf(e, "olt", r, high), r, high);
     return em_select(e, em_cmpf(e, "ord", x, x), r, zero);
 }
+int64_t point_limit(Dtype to, bool most) {
+    uint32_t bits = dtype_info[to].width;
+    int64_t least = point_is_signed(to) ? INT64_MIN >> (64 - bits) : 0;
+    return most ? (int64_t)(UINT64_MAX >> (64 - bits + point_is_signed(to))) : least;
+}
 /* Truncated; what does not fit becomes the nearest integer that does, NaN 0. */
 static V float_to_integer(Emit *e, Dtype to, V x) {
-    uint32_t bits = dtype_info[to].bits, w = em_width(x);
+    uint32_t bits = dtype_info[to].width, w = em_width(x);
     bool has_sign = point_is_signed(to);
     MlirType f = point_type(x), t = em_vec(e, em_register_type(e, to), w);
     const char *cast = has_sign ? "llvm.fptosi" : "llvm.fptoui";
@@ -46,11 +51,22 @@ static V float_to_integer(Emit *e, Dtype to, V x) {
     V high = em_float(e, f, ldexp(1, (int)bits - has_sign));
     V enough = em_cmpf(e, "oge", x, low), small = em_cmpf(e, "olt", x, high);
     V inside = em_select(e, em_bin(e, "llvm.and", enough, small), x, em_float(e, f, 0));
-    int64_t least = INT64_MIN >> (64 - bits);
     V r = em_cast(e, cast, t, inside);
-    r = em_select(e, em_cmpf(e, "oge", x, high), em_int(e, t, has_sign ? ~least : -1), r);
+    r = em_select(e, em_cmpf(e, "oge", x, high), em_int(e, t, point_limit(to, true)), r);
     if (!has_sign) return r;
-    return em_select(e, em_cmpf(e, "olt", x, low), em_int(e, t, least), r);
+    return em_select(e, em_cmpf(e, "olt", x, low), em_int(e, t, point_limit(to, false)), r);
+}
+/* A format without infinities has its largest value in their place, and XLA compares with that: what
+   is as large becomes the largest integer, where that is larger. */
+static V finite_to_integer(Emit *e, Dtype from, Dtype to, V x) {
+    V r = float_to_integer(e, to, x);
+    double most = float_decode(&float_format[from], float_most(&float_format[from]));
+    if (ldexp(1, (int)dtype_info[to].width - point_is_signed(to)) <= most) return r;
+    V above = em_cmpf(e, "oge", x, em_float(e, point_type(x), most));
+    r = em_select(e, above, em_int(e, point_type(r), point_limit(to, true)), r);
+    if (!point_is_signed(to)) return r;
+    V below = em_cmpf(e, "ole", x, em_float(e, point_type(x), -most));
+    return em_select(e, below, em_int(e, point_type(r), point_limit(to, false)), r);
 }
 static V integer_to_integer(Emit *e, Dtype from, Dtype to, V x) {
     uint32_t a = dtype_info[from].bits, b = dtype_info[to].bits;
@@ -63,14 +79,36 @@ static V integer_to_integer(Emit *e, Dtype from, Dtype to, V x) {
                                            : "llvm.zext",
                    t, x);
 }
-/* To bf16 and f16 by way of f32, rounded twice where it is: so does XLA. */
+/* An f32 with 20 places of the mantissa of an f64, the last one set where anything follows: rounding it
+   once more is rounding the f64 once. */
+static V shortened(Emit *e, V x) {
+    uint32_t w = em_width(x);
+    MlirType i64 = em_vec(e, e->i64, w);
+    V bits = em_cast(e, "llvm.bitcast", i64, x);
+    V low = em_bin(e, "llvm.and", bits, em_int(e, i64, UINT32_MAX));
+    V rest = em_cmpi(e, "ne", low, em_int(e, i64, 0)), zero = em_int(e, i64, 0);
+    V last = em_select(e, rest, em_int(e, i64, (int64_t)1 << 32), zero);
+    V high = em_bin(e, "llvm.or", em_bin(e, "llvm.xor", bits, low), last);
+    V y = em_cast(e, "llvm.bitcast", point_type(x), high);
+    return em_cast(e, "llvm.fptrunc", em_vec(e, e->f32, w), y);
+}
+/* XLA rounds f64 once, but to bf16 by way of f32; to e8m0 nothing is left of what it does not reach. */
+static V shorter_float(Emit *e, Dtype to, V x) {
+    MlirType f32 = em_vec(e, e->f32, em_width(x));
+    if (to == DT_f32 || to == DT_bf16) return em_cast(e, "llvm.fptrunc", f32, x);
+    V r = shortened(e, x);
+    if (float_format[to].special != FLOAT_POWER) return r;
+    V below = em_cmpf(e, "olt", x, em_float(e, point_type(x), 0x1p-127));
+    return em_select(e, below, em_float(e, f32, 0), r);
+}
+/* Integers to floats below f32 by way of f32, rounded twice where it is: so does XLA. */
 static V to_float(Emit *e, Dtype from, Dtype to, V x) {
     MlirType t = em_vec(e, em_register_type(e, to), em_width(x));
     if (from == DT_bool) return em_select(e, x, em_float(e, t, 1), em_float(e, t, 0));
     if (!point_is_float(from))
         return em_cast(e, point_is_signed(from) ? "llvm.sitofp" : "llvm.uitofp", t, x);
     if ((from == DT_f64) == (to == DT_f64)) return x;
-    return em_cast(e, to == DT_f64 ? "llvm.fpext" : "llvm.fptrunc", t, x);
+    return to == DT_f64 ? em_cast(e, "llvm.fpext", t, x) : shorter_float(e, to, x);
 }
 static V to_bool(Emit *e, Dtype from, V x) {
     if (point_is_float(from)) return em_cmpf(e, "une", x, em_float(e, point_type(x), 0));
@@ -80,8 +118,9 @@ V point_convert_element_type(Emit *e, const Point *p, const V *x) {
     if (p->in == p->out) return x[0];
     if (p->out == DT_bool) return to_bool(e, p->in, x[0]);
     if (point_is_float(p->out)) return to_float(e, p->in, p->out, x[0]);
-    return point_is_float(p->in) ? float_to_integer(e, p->out, x[0])
-                                 : integer_to_integer(e, p->in, p->out, x[0]);
+    if (!point_is_float(p->in)) return integer_to_integer(e, p->in, p->out, x[0]);
+    return float_format[p->in].special == FLOAT_FINITE ? finite_to_integer(e, p->in, p->out, x[0])
+                                                       : float_to_integer(e, p->out, x[0]);
 }
 
 /* ---- reduce_precision */
@@ -114,14 +153,14 @@ static V limit_exponent(Emit *e, const Format *f, V bits) {
     V r = em_select(e, over, em_bin(e, "llvm.or", zero, all), bits);
     return em_select(e, under, zero, r);
 }
+/* Of narrow floats in the type that XLA computes them in. */
 V point_reduce_precision(Emit *e, const Point *p, const V *x) {
-    uint32_t bits = dtype_info[p->in].bits;
-    Format f = {.mantissa = p->in == DT_f16 ? 10 : bits == 16 ? 7 : bits == 32 ? 23 : 52};
-    f.exponent = bits - 1 - f.mantissa;
+    Dtype d = point_arithmetic(p->in);
+    Format f = {.exponent = float_format[d].exponent, .mantissa = float_format[d].mantissa};
     f.to_exponent = param_int(p->e, K_exponent_bits, f.exponent);
     f.to_mantissa = param_int(p->e, K_mantissa_bits, f.mantissa);
-    V r = point_bits(e, p->in, x[0]);
+    V r = point_bits(e, d, x[0]);
     if (f.to_mantissa < f.mantissa) r = round_mantissa(e, &f, r);
     if (f.to_exponent < f.exponent) r = limit_exponent(e, &f, r);
-    return em_select(e, em_cmpf(e, "uno", x[0], x[0]), x[0], point_of_bits(e, p->in, r));
+    return em_select(e, em_cmpf(e, "uno", x[0], x[0]), x[0], point_of_bits(e, d, r));
 }

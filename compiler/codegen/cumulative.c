@@ -78,7 +78,9 @@ static void along_lanes(Cum *c) {
     Emit *e = k->e;
     V n = kernel_dim(k, loop_extent(k->ix, c->axis)), zero = em_i64(e, 0);
     bool masks = e->target.masks || (e->target.vector_bytes >= 32 && k->step->narrowest >= 4);
-    uint32_t w = k->w = LANES * 4 / (em_bytes(c->d) < 4 ? 4 : em_bytes(c->d));
+    bool in_order = point_in_order(c->e->prim, c->d);
+    uint32_t w = k->w = in_order ? 1 : LANES * 4 / (em_bytes(c->d) < 4 ? 4 : em_bytes(c->d));
+    if (in_order) masks = false;
     Dim extent = loop_extent(k->ix, c->axis);
     if (dim_is_const(extent) && extent % w == 1)
         masks = false; /* a constant mask of one lane: LLVM 22 stores too much */

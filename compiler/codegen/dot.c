@@ -116,7 +116,7 @@ static void find_axes(Dotter *d, const Eqn *e) {
     find_sides(d, e, result, false);
     if (at_most(d->free[1], NARROW - 1) && !at_most(d->free[0], d->free[1])) find_sides(d, e, result, true);
 }
-/* Narrow floats are summed as f32, integers as what they become, modulo its range. */
+/* Floats below f32 are summed as f32, integers as what they become, modulo its range. */
 static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
     bool any = dtype_info[a].kind == DK_FLOAT || dtype_info[b].kind == DK_FLOAT ||
                dtype_info[y].kind == DK_FLOAT;
@@ -130,9 +130,9 @@ static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
 static bool exact(Dtype from, Dtype to) {
     const DtypeInfo *f = &dtype_info[from], *t = &dtype_info[to];
     if (from == to || f->kind == DK_BOOL) return true;
+    if (t->kind == DK_FLOAT && t->bits < 32) return false;
     if (f->kind == DK_FLOAT) return t->kind == DK_FLOAT && f->bits < t->bits;
-    if (t->kind == DK_FLOAT) return t->bits >= 32 && f->bits < t->bits;
-    return f->kind == t->kind && f->bits < t->bits;
+    return (t->kind == DK_FLOAT || f->kind == t->kind) && f->width < t->width;
 }
 /* What is not virtual under index operations and exact conversions; 0: something is computed. */
 static Val under(Plan *p, Val v) {

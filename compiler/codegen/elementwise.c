@@ -93,14 +93,14 @@ V point_clamp(Emit *e, const Point *p, const V *x) {
 V point_fma(Emit *e, const Point *p, const V *x) { return em_fma(e, x[0], x[1], x[2]); }
 V point_copy(Emit *e, const Point *p, const V *x) { return x[0]; }
 V point_square(Emit *e, const Point *p, const V *x) { return product(e, p, (V[]){x[0], x[0]}); }
-/* The high half of the product of twice the width. */
+/* The high half of the product of twice the width; XLA has 4 bits in a byte here. */
 V point_mulhi(Emit *e, const Point *p, const V *x) {
-    uint32_t bits = bits_of(x[0]);
+    uint32_t bits = bits_of(x[0]), drop = dtype_info[p->in].width == 2 ? 2 : bits;
     MlirType wide = em_vec(e, mlirIntegerTypeGet(e->mlir, 2 * bits), em_width(x[0]));
     const char *extend = point_is_signed(p->in) ? "llvm.sext" : "llvm.zext";
     V product =
         em_bin(e, "llvm.mul", em_cast(e, extend, wide, x[0]), em_cast(e, extend, wide, x[1]));
-    V high = em_bin(e, "llvm.lshr", product, em_int(e, wide, bits));
+    V high = em_bin(e, "llvm.lshr", product, em_int(e, wide, drop));
     return em_cast(e, "llvm.trunc", point_type(x[0]), high);
 }
 V point_neg(Emit *e, const Point *p, const V *x) {
@@ -241,26 +241,39 @@ V point_xor(Emit *e, const Point *p, const V *x) { return em_bin(e, "llvm.xor", 
 V point_not(Emit *e, const Point *p, const V *x) {
     return em_bin(e, "llvm.xor", x[0], em_int(e, point_type(x[0]), -1));
 }
-/* Amounts are unsigned; by the width or more nothing is left. */
-static V logical_shift(Emit *e, const char *op, const V *x) {
-    MlirType t = point_type(x[0]);
-    V fits = em_cmpi(e, "ult", x[1], em_int(e, t, bits_of(x[0])));
-    return em_select(e, fits, em_bin(e, op, x[0], x[1]), em_int(e, t, 0));
+/* Integers of 2 and 4 bits as if they had a sign, or none: what their registers' other bits are. */
+static V as_signed(Emit *e, Dtype d, V x) {
+    return em_round(e, d == DT_u2 ? DT_i2 : d == DT_u4 ? DT_i4 : d, x);
 }
-V point_shift_left(Emit *e, const Point *p, const V *x) { return logical_shift(e, "llvm.shl", x); }
+static V as_unsigned(Emit *e, Dtype d, V x) {
+    return em_round(e, d == DT_i2 ? DT_u2 : d == DT_i4 ? DT_u4 : d, x);
+}
+/* Amounts are unsigned; by the width or more nothing is left. */
+static V logical_shift(Emit *e, const Point *p, const char *op, V x, V by) {
+    MlirType t = point_type(x);
+    V fits = em_cmpi(e, "ult", by, em_int(e, t, dtype_info[p->in].width));
+    return em_select(e, fits, em_bin(e, op, x, by), em_int(e, t, 0));
+}
+V point_shift_left(Emit *e, const Point *p, const V *x) {
+    return logical_shift(e, p, "llvm.shl", x[0], x[1]);
+}
 V point_shift_right_logical(Emit *e, const Point *p, const V *x) {
-    return logical_shift(e, "llvm.lshr", x);
+    return logical_shift(e, p, "llvm.lshr", as_unsigned(e, p->in, x[0]), x[1]);
 }
 /* The top bit fills, of unsigned integers too. */
 V point_shift_right_arithmetic(Emit *e, const Point *p, const V *x) {
-    V most = em_int(e, point_type(x[0]), (int64_t)bits_of(x[0]) - 1);
-    return em_bin(e, "llvm.ashr", x[0], em_bin(e, "llvm.intr.umin", x[1], most));
+    V most = em_int(e, point_type(x[0]), (int64_t)dtype_info[p->in].width - 1);
+    V by = em_bin(e, "llvm.intr.umin", x[1], most);
+    return em_bin(e, "llvm.ashr", as_signed(e, p->in, x[0]), by);
 }
 V point_clz(Emit *e, const Point *p, const V *x) {
-    return with_flag(e, "llvm.intr.ctlz", "is_zero_poison", x[0]);
+    V n = with_flag(e, "llvm.intr.ctlz", "is_zero_poison", as_unsigned(e, p->in, x[0]));
+    int64_t more = (int64_t)bits_of(n) - dtype_info[p->in].width;
+    return more ? em_bin(e, "llvm.sub", n, em_int(e, point_type(n), more)) : n;
 }
+/* Of i4 XLA counts a byte's. */
 V point_population_count(Emit *e, const Point *p, const V *x) {
-    return em_un(e, "llvm.intr.ctpop", x[0]);
+    return em_un(e, "llvm.intr.ctpop", p->in == DT_i4 ? x[0] : as_unsigned(e, p->in, x[0]));
 }
 
 /* ---- floats */
@@ -281,14 +294,16 @@ V point_is_finite(Emit *e, const Point *p, const V *x) {
 V point_nextafter(Emit *e, const Point *p, const V *x) {
     V a = point_bits(e, p->in, x[0]), b = point_bits(e, p->in, x[1]);
     MlirType t = point_type(a);
-    V one = em_int(e, t, 1), top = em_int(e, t, INT64_MIN >> (64 - bits_of(a)));
+    V one = em_int(e, t, 1), zero = em_int(e, t, 0);
+    V top = em_int(e, t, (int64_t)((uint64_t)1 << (dtype_info[p->in].width - 1)));
     V rest = em_bin(e, "llvm.xor", top, em_int(e, t, -1));
     V size_a = em_bin(e, "llvm.and", a, rest), size_b = em_bin(e, "llvm.and", b, rest);
-    V opposite = em_cmpi(e, "slt", em_bin(e, "llvm.xor", a, b), em_int(e, t, 0));
+    V signs = em_bin(e, "llvm.and", em_bin(e, "llvm.xor", a, b), top);
+    V opposite = em_cmpi(e, "ne", signs, zero);
     V shrinks = em_bin(e, "llvm.or", opposite, em_cmpi(e, "ugt", size_a, size_b));
     V stepped = em_bin(e, "llvm.add", a, em_select(e, shrinks, em_int(e, t, -1), one));
     V least = em_bin(e, "llvm.or", em_bin(e, "llvm.and", b, top), one);
-    V next = em_select(e, em_cmpi(e, "eq", size_a, em_int(e, t, 0)), least, stepped);
+    V next = em_select(e, em_cmpi(e, "eq", size_a, zero), least, stepped);
     V r = em_select(e, em_cmpf(e, "oeq", x[0], x[1]), x[1], point_of_bits(e, p->in, next));
     V nan = em_bin(e, "llvm.fadd", x[0], x[1]);
     return em_select(e, em_cmpf(e, "uno", x[0], x[1]), nan, r);
@@ -318,10 +333,10 @@ V point_ge(Emit *e, const Point *p, const V *x) {
     return comparison(e, p, x, (ByKind){"uge", "sge", "uge", "oge"});
 }
 /* Total order -NaN < -inf … -0 < +0 … +NaN: that of the bits as signed integers, negative ones
- * mirrored. */
+   mirrored. Narrow floats are ordered as f32: their bits may lack a sign, or have it for NaN. */
 static V total_order(Emit *e, Dtype d, V x) {
     if (!point_is_float(d)) return x;
-    V b = point_bits(e, d, x);
+    V b = point_bits(e, dtype_is_narrow(d) ? DT_f32 : d, x);
     V sign = em_bin(e, "llvm.ashr", b, em_int(e, point_type(b), (int64_t)bits_of(b) - 1));
     return em_bin(e, "llvm.xor", b, em_bin(e, "llvm.lshr", sign, em_int(e, point_type(b), 1)));
 }
@@ -353,6 +368,14 @@ V point_select_n(Emit *e, const Point *p, const V *x) {
     return two ? em_select(e, x[0], x[2], x[1]) : choose(e, x[0], x + 1, 0, n);
 }
 
+/* ---- results */
+V point_result(Emit *e, Prim prim, Dtype d, V y) {
+    if (point_exact[prim]) return dtype_is_narrow(d) ? em_round(e, d, y) : y;
+    Dtype first = point_arithmetic(d);
+    if (first != d && prim != P_convert_element_type) y = em_round(e, first, y);
+    return em_round(e, d, y);
+}
+
 /* ---- reductions: what combines two values, and the value that changes none */
 static const struct {
     PointRule *combine;
@@ -376,27 +399,35 @@ V point_combine(Emit *e, Prim reduce, Dtype d, V a, V b) {
     PointRule *rule = reduction[reduce].combine;
     if (point_is_float(d) && rule == point_max) return extreme_of(e, "ogt", a, b);
     if (point_is_float(d) && rule == point_min) return extreme_of(e, "olt", a, b);
-    return rule(e, &p, (V[]){a, b});
+    V r = rule(e, &p, (V[]){a, b});
+    return point_in_order(reduce, d) ? em_round(e, d, r) : r;
 }
-/* The least or the largest integer of a type. */
-static V extreme(Emit *e, Dtype d, MlirType t, bool most) {
-    if (!point_is_signed(d)) return em_int(e, t, most ? -1 : 0);
-    int64_t least = (int64_t)((uint64_t)1 << (dtype_info[d].bits - 1));
-    return em_int(e, t, most ? ~least : least);
+bool point_in_order(Prim reduce, Dtype d) {
+    PointRule *rule = reduction[reduce].combine;
+    return point_is_float(d) && dtype_is_narrow(d) && (rule == point_add || rule == point_mul);
+}
+/* Formats without infinities have their largest value; powers of two have only 1, else NaN. */
+static double identity_float(Prim reduce, Dtype d) {
+    const FloatFormat *f = &float_format[d];
+    double most = f->special == FLOAT_IEEE ? (double)INFINITY : float_decode(f, float_most(f));
+    if (reduction[reduce].identity == ID_ONE) return 1;
+    if (f->special == FLOAT_POWER) return (double)NAN;
+    if (reduction[reduce].identity == ID_LEAST) return -most;
+    return reduction[reduce].identity == ID_MOST ? most : 0;
 }
 V point_identity(Emit *e, Prim reduce, Dtype d, uint32_t w) {
     MlirType t = em_vec(e, em_register_type(e, d), w);
-    bool floats = point_is_float(d);
+    if (point_is_float(d)) return em_float(e, t, identity_float(reduce, d));
     switch (reduction[reduce].identity) {
     case ID_ONE:
-        return floats ? em_float(e, t, 1) : em_int(e, t, 1);
+        return em_int(e, t, 1);
     case ID_ONES:
-        return em_int(e, t, -1);
+        return em_int(e, t, point_is_signed(d) ? -1 : point_limit(d, true));
     case ID_LEAST:
-        return floats ? em_float(e, t, -(double)INFINITY) : extreme(e, d, t, false);
+        return em_int(e, t, point_limit(d, false));
     case ID_MOST:
-        return floats ? em_float(e, t, (double)INFINITY) : extreme(e, d, t, true);
+        return em_int(e, t, point_limit(d, true));
     default:
-        return floats ? em_float(e, t, 0) : em_int(e, t, 0);
+        return em_int(e, t, 0);
     }
 }

@@ -161,18 +161,17 @@ Str em_text(Emit *, Str);
 /* If an equal function was written before, drops this one; the name to call. */
 Str em_shared_function(Emit *, const Function *, MlirOperation);
 
-/* ---- element types: in memory and in registers. bool: i8 and i1; bf16, f16: 16 bits and f32
-   (rounded after every operation); complex: both parts as one integer; the others are the same. */
+/* ---- element types: in memory and in registers. bool: i8 and i1; floats below f32: their bits in 16
+   or 8, and f32 (rounded after every operation); i2 to u4: i8, whose high bits count in registers
+   only (extended after every operation); complex: both parts as one integer; the others are the same. */
 MlirType em_memory_type(Emit *, Dtype);
 MlirType em_register_type(Emit *, Dtype);
 uint32_t em_bytes(Dtype);
 uint32_t em_align(Dtype); /* of arrays: a complex number is aligned like its parts */
 V em_to_register(Emit *, Dtype, V memory);
 V em_to_memory(Emit *, Dtype, V reg);
-/* Rounds an f32 register to what bf16 or f16 can hold; the identity for other types. */
+/* A result as the type can hold it: floats rounded to nearest, ties to even; integers wrapped. */
 V em_round(Emit *, Dtype, V reg);
-V em_from_half(Emit *, V f16);
-V em_to_half(Emit *, V f32); /* rounded to nearest, ties to even */
 
 Emit *emit_open(Ctx *, Target);
 void emit_close(Emit *);

@@ -1,6 +1,7 @@
 /* Register tiles of matrix products. A tile keeps its sums in registers over the whole contraction;
    the order of the additions depends on the shape alone. */
 #include "gemm.h"
+#include "point.h"
 #include <mlir-c/BuiltinTypes.h>
 
 /* ---- arithmetic of the accumulator */
@@ -19,19 +20,9 @@ V gemm_zero(Emit *e, Dtype acc, uint32_t w) {
     MlirType t = em_vec(e, em_register_type(e, acc), w);
     return is_float(acc) ? em_float(e, t, 0) : em_int(e, t, 0);
 }
-static V from_integer(Emit *e, Dtype from, Dtype acc, V x) {
-    MlirType t = em_vec(e, em_register_type(e, acc), em_width(x));
-    bool is_signed = dtype_info[from].kind == DK_SINT;
-    if (is_float(acc)) return em_cast(e, is_signed ? "llvm.sitofp" : "llvm.uitofp", t, x);
-    uint32_t have = from == DT_bool ? 1 : dtype_info[from].bits, want = dtype_info[acc].bits;
-    if (have == want) return x;
-    return em_cast(e, have > want ? "llvm.trunc" : is_signed ? "llvm.sext" : "llvm.zext", t, x);
-}
 V gemm_convert(Emit *e, Dtype from, Dtype acc, V x) {
-    if (from == acc || !is_float(from)) return from == acc ? x : from_integer(e, from, acc, x);
-    MlirType t = em_vec(e, em_register_type(e, acc), em_width(x));
-    if (mlirTypeEqual(t, mlirValueGetType(x))) return x;
-    return em_cast(e, acc == DT_f64 ? "llvm.fpext" : "llvm.fptrunc", t, x);
+    Point p = {.in = from, .out = acc};
+    return point_convert_element_type(e, &p, &x);
 }
 
 /* ---- loads */
@@ -48,7 +39,7 @@ static V load(const Tile *t, Dtype d, V p, V offset, uint32_t w) {
     MlirType elem = em_memory_type(e, d), type = em_vec(e, elem, w);
     V at = em_gep(e, p, offset, elem), v;
     if (t->mask.ptr && w > 1) {
-        V none = is_float(d) && d != DT_bf16 ? em_float(e, type, 0) : em_int(e, type, 0);
+        V none = em_1(e, "llvm.mlir.zero", type, 0, NULL, 0, NULL);
         v = em_masked_load(e, type, at, t->mask, none, em_bytes(d));
     } else
         v = em_load(e, type, at, em_bytes(d));

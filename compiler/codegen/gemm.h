@@ -29,7 +29,8 @@ void gemm_inner(Emit *, const Contraction *, const V *a, uint32_t rows, const V 
 V gemm_fma(Emit *, Dtype acc, V x, V y, V sum);
 V gemm_add(Emit *, Dtype acc, V x, V y);
 V gemm_zero(Emit *, Dtype acc, uint32_t w);
-/* A register of element type `from` as one of the accumulator's. */
+/* A register of element type `from` as one of the accumulator's; of integers below 8 bits the high
+ * bits of sums do not count. */
 V gemm_convert(Emit *, Dtype from, Dtype acc, V);
 
 #endif

@@ -1,5 +1,6 @@
 #include "kernel.h"
 #include "../options.h"
+#include "../passes/eval.h"
 #include "../passes/passes.h"
 #include "frame.h"
 #include "point.h"
@@ -446,21 +447,19 @@ Reg kernel_choose(Kernel *k, Reg c, Reg yes, Reg no) {
 }
 
 /* ---- equations on registers */
-V kernel_literal(Emit *e, Dtype d, const Lit *l, uint32_t w) {
-    MlirType t = em_vec(e, em_register_type(e, d), w);
-    double f = l->kind == LIT_FLOAT ? l->re : (l->negative ? -(double)l->i : (double)l->i);
-    if (dtype_info[d].kind == DK_FLOAT) return em_float(e, t, f);
-    int64_t i = l->kind == LIT_FLOAT ? (int64_t)l->re
-                : l->negative        ? (int64_t)(0 - l->i)
-                                     : (int64_t)l->i;
-    return em_int(e, t, i);
+V kernel_literal(Kernel *k, Val v, uint32_t w) {
+    Scalar s = {0};
+    scalar_of(k->plan->cx, v, &s);
+    MlirType t = em_vec(k->e, em_register_type(k->e, s.dtype), w);
+    return dtype_info[s.dtype].kind == DK_FLOAT ? em_float(k->e, t, scalar_float(s))
+                                                : em_int(k->e, t, scalar_int(s));
 }
 V kernel_binary(Kernel *k, Prim prim, Dtype d, const V *x) {
     Point p = {.in = d, .out = d, .k = k};
     k->e->fast = k->plan->cx->options->fast_math;
     V y = point_rule[prim](k->e, &p, x);
     k->e->fast = false;
-    return point_exact[prim] ? y : em_round(k->e, d, y);
+    return point_result(k->e, prim, d, y);
 }
 V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     Ctx *cx = k->plan->cx;
@@ -472,7 +471,7 @@ V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
         k->e->fast = cx->options->fast_math && !k->in_stdlib;
         V y = point_rule[e->prim](k->e, &p, x);
         k->e->fast = false;
-        return point_exact[e->prim] ? y : em_round(k->e, out, y);
+        return point_result(k->e, e->prim, out, y);
     }
     return kernel_program(k, e, x, w);
 }
@@ -483,7 +482,7 @@ static void operand_index(Kernel *k, const Eqn *e, Val x, const Ix *index, Ix *o
     for (uint32_t d = 0; d < t->rank; d++)
         out[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
 }
-static Reg eval_point(Kernel *k, const Eqn *e, const Ix *index) {
+static Reg eval_elementwise(Kernel *k, const Eqn *e, const Ix *index) {
     Reg *r = arena_new(k->plan->arena, Reg, e->in.n + 1);
     V *x = arena_new(k->plan->arena, V, e->in.n + 1);
     bool uniform = true;
@@ -510,14 +509,13 @@ static Reg eval_eqn(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     if (eqn_reduces(e)) return reduce_unit(k, e, index);
     if (prim_lower[e->prim] == LOWER_CUM)
         return kernel_eval(k, e->in.at[0], index); /* of an axis of extent 1 */
-    return eval_point(k, e, index);
+    return eval_elementwise(k, e, index);
 }
 Reg kernel_equation(Kernel *k, const Eqn *e, uint32_t out) { return eval_eqn(k, e, out, NULL); }
-static Reg eval_literal(Kernel *k, const ValInfo *info) {
+static Reg eval_literal(Kernel *k, Val v) {
     if (k->dry) return (Reg){0};
-    Dtype d = type_at(k->plan->cx->types, info->type)->dtype;
     MlirBlock was = kernel_at(k, 0);
-    Reg r = {kernel_literal(k->e, d, info->lit, 1), true, 0};
+    Reg r = {kernel_literal(k, v, 1), true, 0};
     k->e->block = was;
     return r;
 }
@@ -528,7 +526,7 @@ static bool remembered(const Eqn *e) {
 Reg kernel_eval(Kernel *k, Val v, const Ix *index) {
     Ctx *cx = k->plan->cx;
     const ValInfo *vi = val_info(cx, v);
-    if (vi->lit) return eval_literal(k, vi);
+    if (vi->lit) return eval_literal(k, v);
     const ArrayType *t = type_at(cx->types, vi->type);
     const Info *info = plan_info(k->plan, v);
     uint32_t id = memo_id(k, v, 0, index, t->rank);

@@ -124,7 +124,7 @@ V kernel_stdlib(Kernel *, const char *name, Dtype, const V *x, uint32_t n, uint3
 V kernel_binary(Kernel *, Prim, Dtype, const V *x);
 /* A program of elementwise equations on scalars, in w lanes at once; its one result. */
 V kernel_run(Kernel *, const Jaxpr *, const V *x, uint32_t w);
-V kernel_literal(Emit *, Dtype, const Lit *, uint32_t w);
+V kernel_literal(Kernel *, Val, uint32_t w);
 Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
 
 /* ---- one kernel of the plan: units lo … hi of its outermost range, which units() counts */

@@ -23,10 +23,7 @@ static Buf *argument(Plan *p, BufKind kind, uint32_t k) {
 }
 static const char *unsupported_dtype(const ArrayType *t) {
     const DtypeInfo *d = &dtype_info[t->dtype];
-    bool narrow = t->dtype == DT_i2 || t->dtype == DT_i4 || t->dtype == DT_u2 || t->dtype == DT_u4;
-    if (t->dtype >= DT_f4_e2m1fn && t->dtype <= DT_f8_e8m0fnu) narrow = true;
-    return narrow || d->kind == DK_VOID ? d->name
-                                                                                      : NULL;
+    return d->kind == DK_VOID ? d->name : NULL;
 }
 /* Every value of the program is of a type that can be compiled. */
 static bool types_ok(Plan *p, const Jaxpr *j);

@@ -11,18 +11,32 @@
 /* NULL for primitives that are not elementwise. */
 extern PointRule *const point_rule[NPRIMS];
 
-/* What gives values of the operands' own types exactly: bf16 and f16 results need no rounding. */
+/* What gives values of the operands' own types exactly: bf16 and f16 results need no rounding, narrow ones
+   do: they may lack the zeros of one sign, or the negative of their least integer. */
 extern const bool point_exact[NPRIMS];
 
+/* What a rule computed, as the type of its result has it. */
+V point_result(Emit *, Prim, Dtype, V);
+/* The least or the largest integer of a type, as its register has it. */
+int64_t point_limit(Dtype, bool most);
+/* Sums and products that are rounded after every step, as XLA does with narrow floats: their order
+ * is that of the elements. */
+bool point_in_order(Prim reduce, Dtype);
 /* a ∘ b of a reduction or cumulative primitive, unrounded (a: what came so far); its neutral
  * element in w lanes. */
 V point_combine(Emit *, Prim reduce, Dtype, V a, V b);
 V point_identity(Emit *, Prim reduce, Dtype, uint32_t w);
 
-/* The element's own bits: integers of its width, also for bf16 and f16. */
+/* The element's own bits: integers of its size in memory, also for floats that are f32 in registers. */
 V point_bits(Emit *, Dtype, V reg);
 V point_of_bits(Emit *, Dtype, V bits);
 
+/* The type whose roundings a result has before its own: XLA computes narrow floats in f16, powers of two
+   in f32. */
+static inline Dtype point_arithmetic(Dtype d) {
+    if (dtype_info[d].kind != DK_FLOAT || !dtype_is_narrow(d)) return d;
+    return float_format[d].special == FLOAT_POWER ? DT_f32 : DT_f16;
+}
 static inline MlirType point_type(V x) { return mlirValueGetType(x); }
 /* What kind of arithmetic an element type has. */
 static inline bool point_is_float(Dtype d) { return dtype_info[d].kind == DK_FLOAT; }

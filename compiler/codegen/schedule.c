@@ -1,5 +1,6 @@
 #include "dot.h"
 #include "gather.h"
+#include "point.h"
 
 /* The loops of a step: one for each axis of its domain at first; split where a reshape inside asks
    for it, collapsed where all that is read and written allows it; the lane loop chosen; then the
@@ -199,6 +200,14 @@ static void choose_tile(Look *l) {
         if (s->kept[i] == s->tile) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->tile;
 }
 
+/* Has it a reduction whose order counts? Then no lanes and no parts may share its terms. */
+static bool reduces_in_order(Plan *p, const Step *s) {
+    each(Val, v, s->members) {
+        const Eqn *e = plan_info(p, *v)->e;
+        if (eqn_reduces(e) && point_in_order(e->prim, val_array(p->cx, *v)->dtype)) return true;
+    }
+    return false;
+}
 static void find_loops(Look *l) {
     Plan *p = l->p;
     Step *s = l->step;
@@ -227,7 +236,8 @@ static void find_loops(Look *l) {
         return;
     }
     int64_t best = INT64_MIN;
-    for (uint32_t i = 0; i < s->nkept + s->nred; i++) {
+    uint32_t choices = s->nkept + (reduces_in_order(p, s) ? 0 : s->nred);
+    for (uint32_t i = 0; i < choices; i++) {
         Atom a = i < s->nkept ? s->kept[i] : s->red[i - s->nkept];
         int64_t score = suits(l, a);
         if (score >= best) best = score, s->lane = a;
@@ -342,6 +352,7 @@ static void choose_parts(Plan *p, Step *s) {
     uint32_t words = 0;
     Dim n = 1;
     if (s->kind != STEP_LOOPS || !s->reduces || s->nkept || !s->nred || s->levels < 2) return;
+    if (reduces_in_order(p, s)) return;
     for (uint32_t i = 0; i < s->domain.n; i++)
         n = dim_mul(ts, n, s->domain.at[i]);
     if (dim_is_const(n) && n < PARTS_FROM) return;

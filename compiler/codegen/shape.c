@@ -18,8 +18,13 @@ static Reg index_value(Kernel *k, Ix i, Dtype d) {
     const DtypeInfo *t = &dtype_info[d];
     kernel_seen_index(k, i);
     if (k->dry) return (Reg){0};
-    if (t->kind == DK_SINT || t->kind == DK_UINT)
-        return kernel_index_lanes(k, i, em_register_type(e, d));
+    if (t->kind == DK_SINT || t->kind == DK_UINT) {
+        Reg n = kernel_index_lanes(k, i, em_register_type(e, d));
+        MlirBlock was = kernel_at(k, n.depth);
+        n.v = em_round(e, d, n.v);
+        e->block = was;
+        return n;
+    }
     int64_t lo, hi;
     bool fits = ix_bounds(k->ix, i, &lo, &hi) && lo > INT32_MIN && hi < INT32_MAX;
     Reg r = kernel_index_lanes(k, i, fits ? e->i32 : e->i64);

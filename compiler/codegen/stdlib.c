@@ -1,5 +1,6 @@
 /* Elementwise equations that are programs of stdlib/, run on registers. */
 #include "kernel.h"
+#include "point.h"
 
 enum { STDLIB_INLINE = 40, STDLIB_LARGE = 160 };
 static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
@@ -64,10 +65,8 @@ typedef struct {
     uint32_t w;
 } Run;
 static V run_value(const Run *r, Val v) {
-    Ctx *cx = r->k->plan->cx;
-    const ValInfo *info = val_info(cx, v);
-    if (!info->lit) return r->env[v - r->first];
-    return kernel_literal(r->k->e, type_at(cx->types, info->type)->dtype, info->lit, r->w);
+    bool lit = val_info(r->k->plan->cx, v)->lit;
+    return lit ? kernel_literal(r->k, v, r->w) : r->env[v - r->first];
 }
 static void run_bind(const Run *r, Vals to, const V *from) {
     for (uint32_t i = 0; i < to.n; i++)
@@ -149,10 +148,12 @@ V kernel_program(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     Ctx *cx = k->plan->cx;
     Dtype out = val_array(cx, e->out.at[0])->dtype, in = stdlib_dtype(cx, e->prim, out);
     V f[8];
-    for (uint32_t i = 0; i < e->in.n && i < 8; i++) /* pow's exponent may be an integer */
-        f[i] = kernel_convert(k, (Reg){.v = x[i]}, val_array(cx, e->in.at[i])->dtype, in).v;
+    for (uint32_t i = 0; i < e->in.n && i < 8; i++) { /* pow's exponent may be an integer */
+        Reg r = kernel_convert(k, (Reg){.v = x[i]}, val_array(cx, e->in.at[i])->dtype, out);
+        f[i] = kernel_convert(k, r, out, in).v;
+    }
     V y = kernel_stdlib(k, prim_name[e->prim], in, f, e->in.n, w);
     if (in == DT_f64 && out != DT_f64)
         y = em_cast(k->e, "llvm.fptrunc", em_vec(k->e, k->e->f32, w), y);
-    return em_round(k->e, out, y);
+    return point_result(k->e, e->prim, out, y);
 }

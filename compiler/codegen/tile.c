@@ -1,6 +1,7 @@
 #include "dot.h"
 #include "gemm.h"
 #include "kernel.h"
+#include "point.h"
 #include <mlir-c/BuiltinAttributes.h>
 
 /* The kernel of a DOT step. A unit is a block of rows and columns at one point of the outer loops:
@@ -31,12 +32,28 @@ static uint32_t lanes_of(const Unit *u) {
 }
 
 /* ---- finishing a tile */
+static bool holds(Dtype y, Dtype x) {
+    const FloatFormat *a = &float_format[x], *b = &float_format[y];
+    return a->exponent <= b->exponent && a->mantissa <= b->mantissa;
+}
+/* The sum as the result's type has it: where that has not all values of the operand's type, a float is
+   rounded to that before. */
+static Reg result_of(Unit *u, Reg sum) {
+    Ctx *cx = u->k->plan->cx;
+    Dtype x = val_array(cx, u->k->step->e->in.at[0])->dtype, y = val_array(cx, u->result)->dtype;
+    Dtype own = holds(y, x) ? y : x, acc = u->dot->acc;
+    Dtype via[] = {point_arithmetic(own), own, y};
+    for (uint32_t i = 0; i < 3; acc = via[i++])
+        sum = kernel_convert(u->k, sum, acc, via[i]);
+    if (!point_is_float(y)) sum.v = em_round(u->e, y, sum.v);
+    return sum;
+}
 static void finish_row(Unit *u, V row, V acc) {
     Kernel *k = u->k;
     kernel_enter(k);
     if (u->dot->row) kernel_bind(k, u->dot->row, row);
     Reg sum = {acc, !u->dot->column, k->depth};
-    sum = kernel_convert(k, sum, u->dot->acc, val_array(k->plan->cx, u->result)->dtype);
+    sum = result_of(u, sum);
     kernel_remember(k, u->result, u->index, sum);
     kernel_stores(k);
     kernel_leave(k);

@@ -141,17 +141,11 @@ static bool read_lit(Parser *p, uint32_t from, uint32_t to, Lit *lit, bool *huge
 /* ---- whether they fit */
 
 static double largest(Dtype d) {
-    switch (d) {
-    case DT_f16:
-        return 65504.0;
-    case DT_bf16:
-        return 0x1.fep127;
-    case DT_f32:
-    case DT_c64:
-        return 0x1.fffffep127;
-    default:
-        return 0x1.fffffffffffffp1023;
-    }
+    if (d == DT_c64) d = DT_f32;
+    if (d == DT_f32) return 0x1.fffffep127;
+    const FloatFormat *f = &float_format[d];
+    bool small = f->exponent && d != DT_f64;
+    return small ? float_decode(f, float_most(f)) : 0x1.fffffffffffffp1023;
 }
 
 /* Does the text hold an infinity by name? (A finite number that overflows reads as one too.) */
@@ -162,7 +156,7 @@ static bool names_infinity(const Parser *p, uint32_t from, uint32_t to) {
 }
 
 static bool int_fits(const Lit *lit, Dtype d) {
-    unsigned bits = (unsigned)atoi(dtype_info[d].name + 1);
+    unsigned bits = dtype_info[d].width;
     if (dtype_info[d].kind == DK_UINT)
         return (!lit->negative || !lit->i) && (bits == 64 || lit->i >> bits == 0);
     return lit->i < (uint64_t)1 << (bits - 1) ||

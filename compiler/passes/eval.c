@@ -1,36 +1,19 @@
 /* Elementwise primitives on scalars, with JAX's meaning: integers wrap; x / 0 is -1 and x rem 0 is
    x; shifts by the width or more give 0 or the sign; conversions of floats to integers saturate, of
-   NaN give 0; max and min propagate NaN. f16 and bf16 are computed in f32 and rounded. */
+   NaN give 0; max and min propagate NaN. Floats below f32 are computed in f32 and rounded, narrow ones to f16 before. */
 #include "eval.h"
 #include "rewrite.h"
 #include <math.h>
 
 /* ---- bits and numbers */
 
-bool scalar_dtype(Dtype d) {
-    switch (dtype_info[d].kind) {
-    case DK_BOOL:
-        return true;
-    case DK_SINT:
-        return d != DT_i2 && d != DT_i4;
-    case DK_UINT:
-        return d != DT_u2 && d != DT_u4;
-    case DK_FLOAT:
-        return d == DT_bf16 || d == DT_f16 || d == DT_f32 || d == DT_f64;
-    default:
-        return false;
-    }
-}
+bool scalar_dtype(Dtype d) { return dtype_info[d].kind <= DK_FLOAT; }
 
 static bool is_float(Dtype d) { return dtype_info[d].kind == DK_FLOAT; }
 static bool is_signed(Dtype d) { return dtype_info[d].kind == DK_SINT; }
-static unsigned width(Dtype d) { return d == DT_bool ? 1 : dtype_info[d].bits; }
+static unsigned width(Dtype d) { return dtype_info[d].width; }
 static uint64_t mask(Dtype d) { return UINT64_MAX >> (64 - width(d)); }
 static uint64_t top_bit(Dtype d) { return (uint64_t)1 << (width(d) - 1); }
-/* Of the stored fraction of a float. */
-static unsigned fraction(Dtype d) {
-    return d == DT_f64 ? 52 : d == DT_f32 ? 23 : d == DT_f16 ? 10 : 7;
-}
 
 static Scalar of_bits(Dtype d, uint64_t bits) { return (Scalar){d, bits & mask(d)}; }
 static Scalar of_bool(bool b) { return (Scalar){DT_bool, b}; }
@@ -40,31 +23,17 @@ int64_t scalar_int(Scalar s) {
     return (int64_t)(negative ? s.bits | ~mask(s.dtype) : s.bits);
 }
 
-static float f32_bits(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-/* f16: shift the fraction and exponent up, then scale: exact, subnormals too. */
-static float f16_float(uint32_t h) {
-    uint32_t sign = (h & 0x8000) << 16, rest = h & 0x7fff;
-    if (rest >= 0x7c00) return f32_bits(sign | 0x7f800000 | (rest & 0x3ff) << 13);
-    float x = f32_bits(rest << 13) * 0x1p112f;
-    return sign ? -x : x;
-}
-
-static float f32_of(Scalar s) {
-    if (s.dtype == DT_f16) return f16_float((uint32_t)s.bits);
-    return f32_bits((uint32_t)(s.dtype == DT_bf16 ? s.bits << 16 : s.bits));
-}
-
 static double f64_of(Scalar s) {
-    if (s.dtype != DT_f64) return f32_of(s);
+    if (s.dtype != DT_f64 && s.dtype != DT_f32)
+        return float_decode(&float_format[s.dtype], (uint32_t)s.bits);
+    uint32_t low = (uint32_t)s.bits;
     double x;
+    float y;
     memcpy(&x, &s.bits, sizeof x);
-    return x;
+    memcpy(&y, &low, sizeof y);
+    return s.dtype == DT_f64 ? x : (double)y;
 }
+static float f32_of(Scalar s) { return (float)f64_of(s); }
 
 double scalar_float(Scalar s) { return f64_of(s); }
 
@@ -80,26 +49,15 @@ Scalar scalar_f32(float x) {
     return (Scalar){DT_f32, bits};
 }
 
-/* To nearest, ties to even; the quiet bit of a NaN stays. */
-static Scalar bf16_of(float x) {
-    uint32_t bits = (uint32_t)scalar_f32(x).bits;
-    if (x != x) return of_bits(DT_bf16, (bits | 0x400000) >> 16);
-    return of_bits(DT_bf16, (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+/* Rounded once. */
+static Scalar of_float(Dtype d, double x) {
+    if (d == DT_f64) return scalar_f64(x);
+    return d == DT_f32 ? scalar_f32((float)x) : of_bits(d, float_encode(&float_format[d], x));
 }
-
-static Scalar f16_of(float x) {
-    uint32_t sign = (uint32_t)(scalar_f32(x).bits >> 16) & 0x8000;
-    float a = fabsf(x);
-    if (x != x) return of_bits(DT_f16, sign | 0x7e00);
-    if (a >= 65520) return of_bits(DT_f16, sign | 0x7c00);
-    if (a < 0x1p-14f) return of_bits(DT_f16, sign | (uint32_t)rintf(a * 0x1p24f));
-    uint32_t bits = (uint32_t)scalar_f32(a).bits;
-    return of_bits(DT_f16, sign | ((bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13));
-}
-
-/* Rounded to f16, bf16 or f32. */
+/* What was computed in f32. */
 static Scalar of_f32(Dtype d, float x) {
-    return d == DT_f16 ? f16_of(x) : d == DT_bf16 ? bf16_of(x) : scalar_f32(x);
+    bool twice = dtype_is_narrow(d) && float_format[d].special != FLOAT_POWER;
+    return of_float(d, twice ? f64_of(of_float(DT_f16, x)) : (double)x);
 }
 
 /* ---- literals */
@@ -112,12 +70,10 @@ bool scalar_of(const Ctx *cx, Val v, Scalar *s) {
     double whole = lit->negative ? -(double)lit->i : (double)lit->i;
     double x = lit->kind == LIT_FLOAT ? lit->re : whole;
     if (lit->kind != LIT_FLOAT && lit->kind != LIT_INT && lit->kind != LIT_BOOL) return false;
-    if (a->dtype == DT_f64)
-        *s = scalar_f64(x);
-    else if (is_float(a->dtype))
-        *s = of_f32(a->dtype, (float)x);
+    if (is_float(a->dtype))
+        *s = of_float(a->dtype, x);
     else if (lit->kind == LIT_FLOAT)
-        return false;
+        *s = of_bits(a->dtype, (uint64_t)(int64_t)lit->re);
     else
         *s = of_bits(a->dtype, a->dtype == DT_bool ? lit->i != 0
                                : lit->negative     ? -lit->i
@@ -222,16 +178,19 @@ static bool eval_clamp(const Point *p, Scalar *out) {
     return *out = lesser_of(greater_of(p->in[1], p->in[0]), p->in[2]), true;
 }
 
+/* XLA has 4 bits in a byte here, and of i4 counts a byte's. */
 static bool eval_mulhi(const Point *p, Scalar *out) {
     unsigned __int128 product = is_signed(p->out)
                                     ? (unsigned __int128)((__int128)scalar_int(X) * scalar_int(Y))
                                     : (unsigned __int128)X.bits * Y.bits;
-    *out = of_bits(p->out, (uint64_t)(product >> width(p->out)));
+    *out = of_bits(p->out, (uint64_t)(product >> (width(p->out) == 4 ? 8 : width(p->out))));
     return true;
 }
 
-/* The bits of a float in the order of its values, as a signed number: -0 and +0 are neighbours. */
+/* The bits of a float in the order of its values, as a signed number: -0 and +0 are neighbours. Narrow
+   floats are ordered as f32: their bits may lack a sign, or have it for NaN. */
 static int64_t ordered(Scalar s) {
+    if (dtype_is_narrow(s.dtype)) s = scalar_f32(f32_of(s));
     int64_t rest = (int64_t)(s.bits & ~top_bit(s.dtype));
     return s.bits & top_bit(s.dtype) ? -rest - 1 : rest;
 }
@@ -260,7 +219,8 @@ BITWISE(xor, X.bits ^ Y.bits)
 BITWISE(not, ~X.bits)
 BITWISE(shift_left, Y.bits < width(p->out) ? X.bits << Y.bits : 0)
 BITWISE(shift_right_logical, Y.bits < width(p->out) ? X.bits >> Y.bits : 0)
-BITWISE(population_count, (uint64_t)__builtin_popcountll(X.bits))
+BITWISE(population_count,
+        (uint64_t)__builtin_popcountll(p->out == DT_i4 ? scalar_int(X) & 0xff : (int64_t)X.bits))
 BITWISE(clz, X.bits ? (uint64_t)__builtin_clzll(X.bits) - (64 - width(p->out)) : width(p->out))
 
 static bool eval_shift_right_arithmetic(const Point *p, Scalar *out) {
@@ -272,14 +232,19 @@ static bool eval_shift_right_arithmetic(const Point *p, Scalar *out) {
 }
 
 static bool eval_neg(const Point *p, Scalar *out) {
-    *out = of_bits(p->out, is_float(p->out) ? X.bits ^ top_bit(p->out) : -X.bits);
+    if (is_float(p->out) && dtype_is_narrow(p->out))
+        *out = of_float(p->out, -f64_of(X)); /* there may be no such zero */
+    else
+        *out = of_bits(p->out, is_float(p->out) ? X.bits ^ top_bit(p->out) : -X.bits);
     return true;
 }
 
 static bool eval_abs(const Point *p, Scalar *out) {
     bool negative = X.bits & top_bit(X.dtype);
     if (is_float(p->out))
-        *out = of_bits(p->out, X.bits & ~top_bit(p->out));
+        *out = float_format[p->out].special == FLOAT_POWER || is_nan(X)
+                   ? X
+                   : of_bits(p->out, X.bits & ~top_bit(p->out));
     else
         *out = of_bits(p->out, is_signed(X.dtype) && negative ? -X.bits : X.bits);
     return true;
@@ -390,41 +355,57 @@ static bool eval_bitcast_convert_type(const Point *p, Scalar *out) {
     return width(p->out) == width(X.dtype);
 }
 
-/* Truncated; saturates, NaN is 0. */
-static Scalar float_to_int(Dtype d, double x) {
+/* Truncated; saturates, NaN is 0. A format without infinities has its largest value in their place. */
+static Scalar float_to_int(Dtype from, Dtype d, double x) {
+    const FloatFormat *f = &float_format[from];
     if (isnan(x)) return of_bits(d, 0);
     double most = ldexp(1, (int)width(d) - is_signed(d)); /* the first that is too large */
+    if (f->special == FLOAT_FINITE && most > float_decode(f, float_most(f)) &&
+        fabs(x) == float_decode(f, float_most(f)))
+        x = copysign(INFINITY, x);
     if (x >= most) return of_bits(d, is_signed(d) ? mask(d) >> 1 : mask(d));
     if (is_signed(d)) return of_bits(d, x < -most ? top_bit(d) : (uint64_t)(int64_t)x);
     return of_bits(d, x <= -1 ? 0 : (uint64_t)x);
 }
 
-/* To f16 and bf16 only where rounding to f32 on the way changes nothing. */
-static bool round_to(Dtype d, long double x, Scalar *out) {
-    *out = d == DT_f64 ? scalar_f64((double)x) : of_f32(d, (float)x);
-    return d == DT_f64 || d == DT_f32 || (long double)(float)x == x || x != x;
+/* f64 is rounded once, but to bf16 by way of f32; to powers of two nothing is left of what is less. */
+static Scalar float_to_float(Scalar x, Dtype d) {
+    double v = f64_of(x);
+    bool twice = x.dtype == DT_f64 && d == DT_bf16;
+    bool none = x.dtype == DT_f64 && float_format[d].special == FLOAT_POWER && v < 0x1p-127;
+    return of_float(d, none ? 0 : twice ? (double)(float)v : v);
+}
+
+/* To floats below f32 by way of f32. */
+static Scalar int_to_float(Scalar x, Dtype d) {
+    int64_t i = scalar_int(x);
+    bool is_wide = x.dtype == DT_u64;
+    if (d == DT_f64) return scalar_f64(is_wide ? (double)x.bits : (double)i);
+    return of_float(d, is_wide ? (float)x.bits : (float)i);
 }
 
 static bool eval_convert_element_type(const Point *p, Scalar *out) {
     Dtype d = p->out;
     bool from_float = is_float(X.dtype);
-    if (d == DT_bool) return *out = of_bool(from_float ? f64_of(X) != 0 : X.bits != 0), true;
-    if (!is_float(d)) {
-        *out = from_float ? float_to_int(d, f64_of(X)) : of_bits(d, (uint64_t)scalar_int(X));
-        return true;
-    }
-    if (from_float) return round_to(d, f64_of(X), out);
-    bool wide = X.dtype == DT_u64;
-    return round_to(d, wide ? (long double)X.bits : (long double)scalar_int(X), out);
+    if (d == DT_bool)
+        *out = of_bool(from_float ? f64_of(X) != 0 : X.bits != 0);
+    else if (is_float(d))
+        *out = from_float ? float_to_float(X, d) : int_to_float(X, d);
+    else
+        *out = from_float ? float_to_int(X.dtype, d, f64_of(X)) : of_bits(d, (uint64_t)scalar_int(X));
+    return true;
 }
 
 /* Rounds the fraction to even, then what the exponent cannot hold becomes infinite or zero (XLA's
- * definition). */
+ * definition); of narrow floats in the type that they are computed in. */
 static bool eval_reduce_precision(const Point *p, Scalar *out) {
-    unsigned all = fraction(p->out), exponent = width(p->out) - 1 - all;
+    bool power = float_format[p->out].special == FLOAT_POWER;
+    Dtype d = !dtype_is_narrow(p->out) ? p->out : power ? DT_f32 : DT_f16;
+    unsigned all = (unsigned)float_format[d].mantissa, exponent = (unsigned)float_format[d].exponent;
     int64_t f = param_int(p->e, K_mantissa_bits, all);
     int64_t x = param_int(p->e, K_exponent_bits, exponent);
-    uint64_t sign = X.bits & top_bit(p->out), rest = X.bits & ~sign;
+    uint64_t bits = d == p->out ? X.bits : of_float(d, f64_of(X)).bits;
+    uint64_t sign = bits & top_bit(d), rest = bits & ~sign;
     if (f < 0 || x < 1 || is_nan(X)) return *out = X, !(f < 0 || x < 1);
     if (f < all) {
         unsigned drop = all - (unsigned)f;
@@ -433,10 +414,11 @@ static bool eval_reduce_precision(const Point *p, Scalar *out) {
     }
     if (x < exponent) {
         uint64_t bias = ((uint64_t)1 << (exponent - 1)) - 1, reach = ((uint64_t)1 << (x - 1)) - 1;
-        if (rest >> all > bias + reach) rest = mask(p->out) >> 1 >> all << all;
+        if (rest >> all > bias + reach) rest = mask(d) >> 1 >> all << all;
         if (rest >> all <= bias - reach) rest = 0;
     }
-    *out = of_bits(p->out, sign | rest);
+    Scalar r = of_bits(d, sign | rest);
+    *out = d == p->out ? r : of_float(p->out, f64_of(r));
     return true;
 }
 

@@ -9,7 +9,7 @@ typedef struct {
     uint64_t bits;
 } Scalar;
 
-/* bool, i8 to i64, u8 to u64, f16, bf16, f32, f64. */
+/* bool, integers and floats of any width. */
 bool scalar_dtype(Dtype);
 /* Of a literal of rank 0 and such a type; false for any other value. */
 bool scalar_of(const Ctx *, Val, Scalar *);

@@ -41,8 +41,7 @@ static bool is_number(const Defs *d, Val v, double x) {
 static bool is_ones(const Defs *d, Val v) {
     Scalar s;
     if (!splat(d, v, &s) || dtype_info[s.dtype].kind == DK_FLOAT) return false;
-    unsigned bits = s.dtype == DT_bool ? 1 : dtype_info[s.dtype].bits;
-    return s.bits == UINT64_MAX >> (64 - bits);
+    return s.bits == UINT64_MAX >> (64 - dtype_info[s.dtype].width);
 }
 
 /* Every element is the least value of its type, or the greatest. */
@@ -50,7 +49,7 @@ static bool is_limit(const Defs *d, Val v, bool least) {
     Scalar s;
     if (!splat(d, v, &s)) return false;
     const DtypeInfo *t = &dtype_info[s.dtype];
-    uint64_t ones = s.dtype == DT_bool ? 1 : UINT64_MAX >> (64 - t->bits), top = ones / 2 + 1;
+    uint64_t ones = UINT64_MAX >> (64 - t->width), top = ones / 2 + 1;
     if (t->kind == DK_FLOAT) return scalar_float(s) == (least ? -INFINITY : INFINITY);
     if (t->kind == DK_SINT) return s.bits == (least ? top : ones - top);
     return s.bits == (least ? 0 : ones);
@@ -101,22 +100,24 @@ static Val s_mul(const Defs *d, Eqn *e) {
     return other && same_type(d, other, e->out.at[0]) ? becomes(d, e, P_neg, other, 0) : 0;
 }
 
-/* x / 2^k = x 2^-k: both round the same real number once. */
+/* x / 2^k = x 2^-k: both round the same real number once, where there is a 2^-k. */
 static Val s_div(const Defs *d, Eqn *e) {
     Scalar s;
     int k;
     if (is_complex(d, X)) return 0;
     if (is_number(d, Y, 1)) return X;
-    if (!is_floating(d, X) || !splat(d, Y, &s) || s.dtype == DT_f16) return 0;
+    if (!is_floating(d, X) || !splat(d, Y, &s) || float_format[s.dtype].exponent < 8) return 0;
     double y = scalar_float(s);
     if (!isfinite(y) || fabs(frexp(y, &k)) != 0.5 || abs(k) > (s.dtype == DT_f64 ? 1000 : 120))
         return 0;
     return becomes(d, e, P_mul, X, number(d, e, Y, 1 / y));
 }
 
+/* Powers of two have no negative. */
 static Val s_neg(const Defs *d, Eqn *e) {
     const Eqn *inner = def_by(d, X, P_neg);
-    return inner ? inner->in.at[0] : 0;
+    bool power = float_format[dtype(d, X)].special == FLOAT_POWER;
+    return inner && !power ? inner->in.at[0] : 0;
 }
 
 static Val s_not(const Defs *d, Eqn *e) {
@@ -173,19 +174,25 @@ static Val s_select_n(const Defs *d, Eqn *e) {
 
 /* ---- conversions */
 
-static unsigned significant(Dtype t) {
-    return t == DT_f64 ? 53 : t == DT_f32 ? 24 : t == DT_f16 ? 11 : 8;
-}
-
 /* Every value of type `a` is one of `b`, and both are floats, or neither is. */
 static bool holds(Dtype a, Dtype b) {
     const DtypeInfo *x = &dtype_info[a], *y = &dtype_info[b];
     if (!scalar_dtype(a) || !scalar_dtype(b)) return false;
     if (a == b || x->kind == DK_BOOL) return a == b || y->kind == DK_SINT || y->kind == DK_UINT;
     if (x->kind == DK_FLOAT)
-        return y->kind == DK_FLOAT && y->bits > x->bits && significant(b) > significant(a);
-    if (x->kind == y->kind) return y->bits > x->bits;
-    return x->kind == DK_UINT && y->kind == DK_SINT && y->bits > x->bits;
+        return y->kind == DK_FLOAT && y->bits > x->bits &&
+               float_format[b].mantissa > float_format[a].mantissa &&
+               float_format[b].exponent >= float_format[a].exponent;
+    if (x->kind == y->kind) return y->width > x->width;
+    return x->kind == DK_UINT && y->kind == DK_SINT && y->width > x->width;
+}
+
+/* Are there values whose conversion by way of another float is another? The largest one of a format
+   without infinities becomes the largest integer; what is less than any power of two becomes NaN if
+   it is an f64. */
+static bool at_its_limits(Dtype from, Dtype to) {
+    if (dtype_info[from].kind != DK_FLOAT) return false;
+    return float_format[from].special == FLOAT_FINITE || float_format[to].special == FLOAT_POWER;
 }
 
 /* Of a conversion that loses nothing only the second counts: bf16 → f32 → bf16 is x, i8 → i32 → f32
@@ -195,6 +202,7 @@ static Val s_convert(const Defs *d, Eqn *e) {
     const Eqn *inner = def_by(d, X, P_convert_element_type);
     if (!inner || !holds(dtype(d, inner->in.at[0]), dtype(d, X))) return 0;
     if (same_type(d, inner->in.at[0], e->out.at[0])) return inner->in.at[0];
+    if (at_its_limits(dtype(d, inner->in.at[0]), dtype(d, e->out.at[0]))) return 0;
     X = inner->in.at[0];
     e->in_at = NULL;
     return 0;

@@ -12,25 +12,16 @@ typedef struct {
     int32_t complex, exponent, mantissa, bits, is_signed;
 } Precision;
 
-/* Largest exponent and bits of the mantissa of each float. */
+/* The power of two above the largest value, and bits of the mantissa. */
 static void float_precision(Dtype d, Precision *p) {
-    static const struct {
-        int16_t exponent, mantissa, bits;
-    } of[NDTYPES] = {
-        [DT_f4_e2m1fn] = {3, 1, 4},    [DT_f8_e3m4] = {4, 4, 8},
-        [DT_f8_e4m3] = {8, 3, 8},      [DT_f8_e4m3b11fnuz] = {5, 3, 8},
-        [DT_f8_e4m3fn] = {9, 3, 8},    [DT_f8_e4m3fnuz] = {8, 3, 8},
-        [DT_f8_e5m2] = {16, 2, 8},     [DT_f8_e5m2fnuz] = {16, 2, 8},
-        [DT_f8_e8m0fnu] = {128, 0, 8}, [DT_bf16] = {128, 7, 16},
-        [DT_f16] = {16, 10, 16},       [DT_f32] = {128, 23, 32},
-        [DT_f64] = {1024, 52, 64},
-    };
-    *p = (Precision){p->complex, of[d].exponent, of[d].mantissa, of[d].bits, 1};
+    const FloatFormat *f = &float_format[d];
+    int top = (1 << f->exponent) - f->bias - (f->special == FLOAT_IEEE);
+    *p = (Precision){p->complex, top - (f->special == FLOAT_POWER), f->mantissa, p->bits, 1};
 }
 
 static Precision precision_of(Dtype d) {
     DtypeKind k = dtype_info[d].kind;
-    Precision p = {k == DK_COMPLEX, -1, -1, k == DK_BOOL ? 1 : (int32_t)dtype_info[d].bits,
+    Precision p = {k == DK_COMPLEX, -1, -1, (int32_t)dtype_info[d].width,
                    k != DK_UINT};
     if (k == DK_COMPLEX) d = d == DT_c64 ? DT_f32 : DT_f64;
     if (k == DK_COMPLEX || k == DK_FLOAT) float_precision(d, &p);

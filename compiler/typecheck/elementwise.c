@@ -210,27 +210,12 @@ bool type_convert_element_type(Ctx *cx, const Eqn *e, const Type *in, Type *out)
     return true;
 }
 
-/* Bits that count: narrower than their room in memory for i2 … f4. */
-static uint32_t dtype_width(Dtype d) {
-    switch (d) {
-    case DT_i2:
-    case DT_u2:
-        return 2;
-    case DT_i4:
-    case DT_u4:
-    case DT_f4_e2m1fn:
-        return 4;
-    default:
-        return dtype_info[d].bits;
-    }
-}
-
 /* Wider to narrower adds an axis, narrower to wider consumes the last one. */
 bool type_bitcast_convert_type(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Dtype d;
     if (!want(cx, e, 1, 1) || !want_param_dtype(cx, e, K_new_dtype, &d)) return false;
     const ArrayType *x = type_at(cx->types, in[0]);
-    uint32_t rank = x->rank, from = dtype_width(x->dtype), to = dtype_width(d);
+    uint32_t rank = x->rank, from = dtype_info[x->dtype].width, to = dtype_info[d].width;
     if (d == x->dtype) {
         out[0] = type_plain(cx->types, in[0]);
         return true;

@@ -1,0 +1,29 @@
+/* The formats of floats: patterns of bits and their values. */
+#ifndef JAXCC_FLOAT_H
+#define JAXCC_FLOAT_H
+#include <stdint.h>
+
+/* What the largest patterns mean. */
+typedef enum {
+    FLOAT_IEEE,   /* infinities and NaNs */
+    FLOAT_FN,     /* NaN at all ones, no infinities */
+    FLOAT_FNUZ,   /* NaN at minus zero, no infinities, one zero */
+    FLOAT_FINITE, /* numbers only */
+    FLOAT_POWER   /* no sign, no zero: powers of two, NaN at all ones */
+} FloatSpecial;
+typedef struct {
+    int exponent, mantissa, bias; /* bits of the two; exponent 0: no float */
+    FloatSpecial special;
+} FloatFormat;
+
+/* For formats of at most 16 bits; patterns are sign, exponent, mantissa, in the low bits. */
+double float_decode(const FloatFormat *, uint32_t bits);
+/* To the nearest value, ties to even (POWER: up); beyond the largest one to infinity, NaN, or
+   (FINITE) that one. NaN is quiet and keeps its sign where it may; FINITE has -0 for it. */
+uint32_t float_encode(const FloatFormat *, double);
+/* The pattern of the largest finite value, of infinity or what stands for it, and of NaN. */
+uint32_t float_most(const FloatFormat *);
+uint32_t float_overflow(const FloatFormat *);
+uint32_t float_nan(const FloatFormat *);
+
+#endif
