@@ -27,13 +27,14 @@ Prim prim_named(Str s) {
 }
 
 /* A third of the letters may be wrong, but for case and `-`. */
+bool prim_internal(Prim p) { return p == P_runtime_call || p == P_random_join || p == P_spmd; }
 Prim prim_similar(Str s) {
     Prim best = P_none;
     uint32_t distance = s.n / 3 + 1;
     for (Prim p = P_none + 1; p < NPRIMS; p++) {
         if (prim_length[p] > s.n + distance || s.n > prim_length[p] + distance) continue;
         uint32_t d = str_distance(s, str(prim_name[p]));
-        if (d < distance && p != P_runtime_call && p != P_random_join) best = p, distance = d;
+        if (d < distance && !prim_internal(p)) best = p, distance = d;
     }
     return best;
 }

@@ -116,6 +116,7 @@ typedef enum {
 } Prim;
 extern const char *const prim_name[NPRIMS];
 Prim prim_named(Str);   /* P_none when unknown */
+bool prim_internal(Prim); /* only passes write it: it trusts its operands */
 Prim prim_similar(Str); /* for "did you mean": P_none when nothing is near */
 
 typedef struct {

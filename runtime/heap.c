@@ -13,6 +13,7 @@ typedef struct Block {
 struct jaxcc_rt_heap {
     jmp_buf end;
     int32_t status;
+    jaxcc_rt_comm *comm;     /* of one device of several; else NULL */
     Block blocks;            /* a ring */
     jaxcc_array *arrays[64]; /* outputs made so far: given back if the call fails */
     int32_t narrays;
@@ -28,7 +29,11 @@ static _Noreturn void stop(jaxcc_rt_heap *h, int32_t status) {
     longjmp(h->end, 1);
 }
 int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args) {
-    jaxcc_rt_heap h = {.blocks = {&h.blocks, &h.blocks}};
+    return jaxcc_rt_device_run(body, args, NULL);
+}
+jaxcc_rt_comm *jaxcc_rt_comm_of(jaxcc_rt_heap *h) { return h->comm; }
+int32_t jaxcc_rt_device_run(void (*body)(void *args, jaxcc_rt_heap *), void *args, jaxcc_rt_comm *comm) {
+    jaxcc_rt_heap h = {.comm = comm, .blocks = {&h.blocks, &h.blocks}};
     if (!setjmp(h.end)) body(args, &h);
     while (h.blocks.next != &h.blocks) {
         Block *b = h.blocks.next;

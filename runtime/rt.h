@@ -39,6 +39,10 @@ int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args)
 void *jaxcc_rt_heap_get(jaxcc_rt_heap *, int64_t bytes);
 void jaxcc_rt_heap_put(jaxcc_rt_heap *, void *);
 void jaxcc_rt_heap_dim(jaxcc_rt_heap *, const char *name, int64_t value);
+/* The same for one device of several (comm.h), and its end of the communicator. */
+typedef struct jaxcc_rt_comm jaxcc_rt_comm;
+int32_t jaxcc_rt_device_run(void (*body)(void *args, jaxcc_rt_heap *), void *args, jaxcc_rt_comm *);
+jaxcc_rt_comm *jaxcc_rt_comm_of(jaxcc_rt_heap *);
 /* Ends the call with this status and text; on the thread that runs the body alone. */
 __attribute__((format(printf, 3, 4), cold)) _Noreturn void jaxcc_rt_stop(jaxcc_rt_heap *, int32_t status, const char *format,
                                                                          ...);

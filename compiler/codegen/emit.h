@@ -28,6 +28,7 @@ typedef struct Emit {
     MlirType i1, i8, i16, i32, i64, i128, f16, bf16, f32, f64, ptr;
     Target target;
     bool fast;        /* -ffast-math, for what is written now */
+    uint32_t nkernels; /* functions that were written; their numbers */
     uint32_t nstdlib;  /* programs of stdlib that were called */
     struct Tape *tape; /* of the function being written */
     Intern declared;

@@ -180,22 +180,22 @@ static V cpu_check(Emit *e) {
 }
 
 /* ---- workspace */
-/* NAME.run(args, heap): the body with its arguments from memory. */
-static Str write_run(Emit *e, Str body, const V *args, uint32_t n) {
-    Str name = str_format(e->arena, "%s.run", e->cx->options->name);
+Str entry_run(Emit *e, Str body, const Signature *s) {
+    Str name = str_format(e->arena, "%.*s.run", SF(body));
     MlirType t[2] = {e->ptr, e->ptr};
     Function fn = em_function(e, name, no_type, 2, t, false);
+    uint32_t n = s->dims.n + s->in.n + s->out.n + 1; /* and the workspace */
     V *inner = arena_new(e->arena, V, n + 1);
     for (uint32_t i = 0; i < n; i++) {
         V slot = em_gep(e, em_arg(&fn.scope, 0), em_i64(e, i), e->i64);
-        inner[i] = em_load(e, mlirValueGetType(args[i]), slot, 8);
+        inner[i] = em_load(e, i < s->dims.n ? e->i64 : e->ptr, slot, 8);
     }
     inner[n] = em_arg(&fn.scope, 1);
     em_call_local(e, body, no_type, n + 1, inner);
     em_function_end(e, &fn, (V){NULL});
     return name;
 }
-static V run_on(Plan *p, Emit *e, Frame *f, Str body, V *args, uint32_t n, V workspace) {
+static V run_on(Plan *p, Emit *e, Frame *f, const Signature *s, Str body, V *args, uint32_t n, V workspace) {
     args[n++] = workspace;
     if (!p->heap) {
         args[n] = em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL);
@@ -208,24 +208,24 @@ static V run_on(Plan *p, Emit *e, Frame *f, Str body, V *args, uint32_t n, V wor
     e->block = was;
     for (uint32_t i = 0; i < n; i++)
         em_store(e, args[i], em_gep(e, memory, em_i64(e, i), e->i64), 8);
-    V call[2] = {em_address(e, write_run(e, body, args, n)), memory};
+    V call[2] = {em_address(e, entry_run(e, body, s)), memory};
     return em_call(e, "jaxcc_rt_heap_run", e->i32, 2, call);
 }
-static V run_body(Plan *p, Emit *e, Frame *f, Str body, V *args, uint32_t n) {
+static V run_body(Plan *p, Emit *e, Frame *f, const Signature *s, Str body, V *args, uint32_t n) {
     if (p->workspace == 0)
-        return run_on(p, e, f, body, args, n, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
+        return run_on(p, e, f, s, body, args, n, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
     if (dim_is_const(p->workspace) && p->workspace <= STACK_BYTES) {
         MlirBlock was = e->block;
         e->block = f->entry;
         V stack = em_alloca(e, p->workspace, 64);
         e->block = was;
-        return run_on(p, e, f, body, args, n, stack);
+        return run_on(p, e, f, s, body, args, n, stack);
     }
     V bytes = frame_dim(f, p->workspace);
     V w = em_call(e, "jaxcc_rt_workspace_get", e->ptr, 1, &bytes);
     V none = em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL);
     If got = em_if(e, em_cmpi(e, "ne", w, none));
-    V ok = run_on(p, e, f, body, args, n, w), status;
+    V ok = run_on(p, e, f, s, body, args, n, w), status;
     em_call(e, "jaxcc_rt_workspace_put", no_type, 1, &w);
     em_else(e, &got, 1, &ok);
     V failed = em_call(e, "jaxcc_rt_fail_memory", e->i32, 1, &bytes);
@@ -278,7 +278,7 @@ void entry_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str body)
     If branch = em_if(e, bad);
     V status = first_failure(&c), result;
     em_else(e, &branch, 1, &status);
-    V done = run_body(p, e, &f, body, args, n);
+    V done = run_body(p, e, &f, s, body, args, n);
     em_if_end(e, &branch, &done, &result);
     em_function_end(e, &fn, result);
     write_workspace(p, e, s);

@@ -438,12 +438,17 @@ static Buf *dense(Plan *p, Body *b, Val v) {
     if (info->buf != buf || (!info->offset && !info->strides)) return buf;
     return plan_materialise(p, b, v, NULL, type_size(p->cx->types, val_type(p->cx, v)), DT_none);
 }
-static void plan_runtime(Plan *p, Body *b, const Eqn *e) {
+static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
+    bool devices = prim_lower[e->prim] == LOWER_SPMD;
+    Plan *device = devices ? plan(p->cx, param_jaxpr(e, K_call_jaxpr), p->vector_bytes) : NULL;
+    if (devices && !device) return false;
+    plan_grow(p); /* it made values */
     Buf **arrays = arena_new(p->arena, Buf *, e->in.n + e->out.n + 1);
     for (uint32_t i = 0; i < e->in.n; i++)
         arrays[i] = dense(p, b, e->in.at[i]);
-    Step *s = step_new(p, b, STEP_RUNTIME, e, NULL);
+    Step *s = step_new(p, b, devices ? STEP_SPMD : STEP_RUNTIME, e, NULL);
     s->arrays = arrays;
+    s->device = device;
     p->heap = true; /* it may end the call */
     for (uint32_t i = 0; i < e->out.n; i++) {
         Val y = e->out.at[i];
@@ -452,6 +457,7 @@ static void plan_runtime(Plan *p, Body *b, const Eqn *e) {
         ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
         *info = (Info){.class = class, .e = e, .out = i, .step = s->number, .uses = info->uses, .buf = buf};
     }
+    return true;
 }
 /* ---- y = x with something written over it */
 typedef struct {
@@ -626,8 +632,8 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     case LOWER_SCATTER:
         return plan_scatter(p, b, e);
     case LOWER_RUNTIME:
-        plan_runtime(p, b, e);
-        break;
+    case LOWER_SPMD:
+        return plan_runtime(p, b, e);
     case LOWER_REDUCE:
     case LOWER_ARG:
         if (!trivial_reduction(p, e))

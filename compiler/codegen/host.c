@@ -68,6 +68,36 @@ static void runtime_step(Host *h, Step *s) {
     }
 }
 
+/* ---- a program for several devices: each runs it with arguments of its own (runtime/comm.c) */
+static Str write_body(Plan *, Emit *, const Jaxpr *, const Signature *, Str name);
+
+static void spmd_step(Host *h, Step *s) {
+    Emit *e = h->e;
+    const Eqn *q = s->e;
+    const Jaxpr *j = param_jaxpr(q, K_call_jaxpr);
+    Signature sig = signature_of(e->cx, j);
+    Str name = str_format(e->arena, "%s.device_%u", e->cx->options->name, e->nkernels++);
+    Str run = entry_run(e, write_body(s->device, e, j, &sig, name), &sig);
+    uint32_t n = q->in.n + q->out.n, nsizes = 5 + sig.dims.n + q->out.n;
+    V area = context_for(h, n + nsizes), second = em_gep(e, area, em_i64(e, n), e->i64);
+    V *size = arena_new(e->arena, V, nsizes);
+    size[0] = em_i64(e, param_int(q, K_axis_size, 1));
+    size[1] = em_i64(e, q->in.n);
+    size[2] = em_i64(e, q->out.n);
+    size[3] = frame_dim(&h->frame, s->device->workspace);
+    size[4] = em_i64(e, sig.dims.n);
+    for (uint32_t i = 0; i < sig.dims.n; i++)
+        size[5 + i] = frame_dim(&h->frame, sig.dims.at[i]);
+    for (uint32_t i = 0; i < q->out.n; i++)
+        size[5 + sig.dims.n + i] = host_bytes(h, j->out.at[i]);
+    for (uint32_t i = 0; i < n; i++)
+        em_store(e, frame_buffer(&h->frame, s->arrays[i]), em_gep(e, area, em_i64(e, i), e->i64), 8);
+    for (uint32_t i = 0; i < nsizes; i++)
+        em_store(e, size[i], em_gep(e, second, em_i64(e, i), e->i64), 8);
+    V args[4] = {h->frame.heap, area, second, em_address(e, run)};
+    em_call(e, "jaxcc_rt_spmd", no_type, 4, args);
+}
+
 /* ---- kernels */
 static const KernelKind *kind_of(const Step *s) {
     return s->kind == STEP_DOT       ? &kernel_dot
@@ -95,7 +125,7 @@ static void inline_kernel(Host *h, Step *s, const KernelKind *kind) {
 static Str outline(Host *h, Step *s, Frame *f) {
     Emit *e = h->e;
     MlirType args[3] = {e->ptr, e->i64, e->i64};
-    Str name = str_format(e->arena, "kernel_%u", h->nkernels++);
+    Str name = str_format(e->arena, "kernel_%u", e->nkernels++);
     Function fn = em_function(e, name, no_type, 3, args, false);
     *f = (Frame){.plan = h->plan, .e = e, .parent = &h->frame, .entry = fn.scope.block};
     f->context = em_arg(&fn.scope, 0);
@@ -177,6 +207,9 @@ static void host_step(Host *h, Step *s) {
         break;
     case STEP_RUNTIME:
         runtime_step(h, s);
+        break;
+    case STEP_SPMD:
+        spmd_step(h, s);
         break;
     case STEP_COND:
     case STEP_WHILE:
@@ -285,13 +318,12 @@ static uint32_t parameters(Emit *e, const Signature *s, MlirType *t) {
         t[n++] = e->ptr;
     return n;
 }
-/* The schedule, as an inner function; after NAME's arguments come the workspace and the heap. */
-static Str write_body(Plan *p, Emit *e, const Jaxpr *j, const Signature *s) {
+/* The schedule, as an inner function; after the program's arguments come the workspace and the heap. */
+static Str write_body(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str name) {
     MlirType *t = arena_new(e->arena, MlirType, s->dims.n + s->in.n + s->out.n + 2);
     uint32_t n = parameters(e, s, t);
     t[n++] = e->ptr;
     t[n++] = e->ptr;
-    Str name = str_format(e->arena, "%s.body", e->cx->options->name);
     Host h = {.plan = p, .e = e};
     Function fn = em_function(e, name, no_type, n, t, false);
     open_frame(&h, s, &fn.scope, j);
@@ -303,6 +335,6 @@ static Str write_body(Plan *p, Emit *e, const Jaxpr *j, const Signature *s) {
 }
 void host_entry(Plan *p, Emit *e, const Jaxpr *j) {
     Signature s = signature_of(e->cx, j);
-    Str body = write_body(p, e, j, &s);
+    Str body = write_body(p, e, j, &s, str_format(e->arena, "%s.body", e->cx->options->name));
     entry_write(p, e, j, &s, body);
 }

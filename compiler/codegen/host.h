@@ -9,7 +9,6 @@ typedef struct {
     Plan *plan;
     Emit *e;
     Frame frame;
-    uint32_t nkernels;
     V *outputs; /* NAME's arguments for them: a computed one is a jaxcc_array * */
     V context; /* of the kernels it calls */
     uint32_t inlined; /* operations of kernels written into the function itself */
@@ -28,6 +27,8 @@ V host_bytes(Host *, Val);
 /* Copies an array. */
 void host_copy(Host *, V to, V from, V bytes);
 
+/* BODY.run(args, heap): `body`, written for this signature, with its arguments from memory, 8 bytes each. */
+Str entry_run(Emit *, Str body, const Signature *);
 /* NAME itself: checks, workspace, then `body` (entry.c). */
 void entry_write(Plan *, Emit *, const Jaxpr *, const Signature *, Str body);
 /* NAME, and NAME_workspace_size. */

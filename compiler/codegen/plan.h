@@ -60,6 +60,7 @@ typedef enum {
     STEP_CUM,
     STEP_SCATTER,
     STEP_RUNTIME, /* a call of C code */
+    STEP_SPMD,    /* a program run once for each of several devices */
     STEP_SCALAR,
     STEP_COND,
     STEP_WHILE,
@@ -119,7 +120,8 @@ typedef struct Step {
     /* control flow: what becomes of each carry, stacked output or branch result */
     Body **bodies;
     uint32_t nbodies;
-    Buf **arrays; /* RUNTIME: of the operands, then of the results */
+    Buf **arrays; /* RUNTIME, SPMD: of the operands, then of the results */
+    struct Plan *device; /* SPMD: of the program; it has a workspace of its own */
     struct Carry *carries;
     uint32_t ncarries;
     Buf **xs, **ys, **xs_slots, **ys_slots; /* SCAN: whole arrays and the part of one turn */
@@ -190,7 +192,7 @@ void plan_grow(Plan *);          /* after values were made */
 void plan_constant(Plan *, Val); /* v is data of the library */
 /* What a SCALAR step reads. */
 void plan_scalar_reads(Plan *, const Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
-/* NULL after a diagnostic. */
+/* Of a program, or of one for several devices; NULL after a diagnostic. */
 Plan *plan(Ctx *, const Jaxpr *, uint32_t vector_bytes);
 /* A step at the end of the body over the axes of `shape` (DOT, LOOPS, CUM). */
 Step *step_new(Plan *, Body *, StepKind, const Eqn *, const ArrayType *shape);

@@ -16,7 +16,7 @@ Name *name_at(Parser *p, Str s) {
     if (n->looked_up) return n;
     n->looked_up = true;
     n->prim = prim_named(s);
-    if ((n->prim == P_runtime_call || n->prim == P_random_join) && !p->cx->passes) n->prim = P_none; /* nobody's to write */
+    if (prim_internal(n->prim) && !p->cx->passes) n->prim = P_none; /* nobody's to write */
     n->key = param_named(s);
     return n;
 }

@@ -3,10 +3,18 @@
 #define JAXCC_BUILD_H
 #include "rewrite.h"
 
+/* An axis of devices that a program around binds: a device's coordinate is its number / stride % extent. */
+typedef struct MeshAxis {
+    Str name;
+    int64_t extent, stride;
+    uint32_t region; /* how many programs for several devices are around, this one included */
+    const struct MeshAxis *outer;
+} MeshAxis;
 /* Of one rule: the equations it wrote so far. All of them stand where `span` is. After a failure (reported) values are 0
    and every call does nothing, so that a rule looks at `failed` once, at its end. */
 typedef struct {
     Ctx *cx;
+    const MeshAxis *mesh; /* innermost first */
     Eqns eqns;
     Span span, whole; /* whole.n = 0: as span */
     bool failed;
@@ -99,6 +107,8 @@ Vals b_scan(Builder *, Jaxpr *body, uint32_t consts, uint32_t carries, Dim lengt
 /* ---- rules: the EXPAND rows of prims.def, in passes/rules/. Writes what `e` becomes, its results into out[e->out.n];
    what it writes is expanded in its turn. False after a diagnostic. */
 typedef bool ExpandRule(Builder *, const Eqn *e, Val *out);
+/* The axes that shard_map or pmap binds for its program; `outer` where `e` is neither. */
+const MeshAxis *mesh_of(Ctx *, const Eqn *e, const MeshAxis *outer);
 #define NO_LOWERING
 #define EXPAND(f) ExpandRule expand_##f;
 #define PRIM(id, text, arity, type, lowering) lowering

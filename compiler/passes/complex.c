@@ -112,6 +112,7 @@ static const Rule rules[NPRIMS] = {
     [P_cond] = {NESTED},
     [P_while] = {NESTED},
     [P_scan] = {NESTED},
+    [P_spmd] = {NESTED},
 
     [P_runtime_call] = {MEMORY},
 

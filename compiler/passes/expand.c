@@ -13,6 +13,7 @@ typedef struct {
     Ctx *cx;
     ValMap map;
     Memo memo;
+    const MeshAxis *mesh;
     uint32_t depth;
     bool failed;
 } Expand;
@@ -22,12 +23,18 @@ static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j);
 static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
     Ctx *cx = x->cx;
     ExpandRule *rule = expand_rule[e->prim];
+    const MeshAxis *outer = x->mesh;
+    Memo known = x->memo;
+    x->mesh = mesh_of(cx, e, outer);
+    if (x->mesh != outer) x->memo = (Memo){.arena = cx->arena}; /* what is inside depends on the axes */
     Eqn new = eqn_rewrite(&x->map, e, expand_jaxpr, x);
+    if (x->mesh != outer) x->memo = known;
+    x->mesh = outer;
     if (!rule) {
         push(cx->arena, to, new);
         return;
     }
-    Builder b = {.cx = cx, .span = e->span, .whole = e->whole};
+    Builder b = {.cx = cx, .mesh = x->mesh, .span = e->span, .whole = e->whole};
     Val *out = arena_new(cx->arena, Val, e->out.n + 1);
     if (!rule(&b, &new, out) || b.failed) {
         x->failed = true;

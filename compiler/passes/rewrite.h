@@ -20,6 +20,7 @@ typedef enum {
     LOWER_EXPAND,
     LOWER_SCATTER,
     LOWER_RUNTIME,
+    LOWER_SPMD,
     LOWER_CALL,
     LOWER_SAME,
     LOWER_STATE

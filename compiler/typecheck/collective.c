@@ -295,6 +295,24 @@ static Type whole(Ctx *cx, const Eqn *e, uint32_t i, Dim size, Type t) {
     return type_of(cx->types, x->dtype, x->rank + 1, dims);
 }
 
+/* What passes make of both: the program runs once on each device, on the operands as they are; a new first axis of each
+   result counts the devices. */
+bool type_spmd(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    int64_t devices;
+    if (!want_param(cx, e, K_call_jaxpr) || !want_int(cx, e, K_axis_size, 1, &devices)) return false;
+    Jaxpr *j = param_jaxpr(e, K_call_jaxpr);
+    if (!want_results(cx, e, j->out.n) || !want_program(cx, e, K_call_jaxpr, j, in, e->in.n, j->out.n)) return false;
+    for (uint32_t i = 0; i < j->out.n; i++) {
+        Type t = result_type(cx, j, i, 0);
+        const ArrayType *x = type_at(cx->types, t);
+        Dim *dims = dims_copy(cx, x);
+        memmove(dims + 1, dims, x->rank * sizeof *dims);
+        dims[0] = devices;
+        out[i] = t ? type_of(cx->types, x->dtype, x->rank + 1, dims) : 0;
+    }
+    return true;
+}
+
 /* The program runs once for each place along an axis of its operands. */
 bool type_xla_pmap(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_param(cx, e, K_call_jaxpr)) return false;

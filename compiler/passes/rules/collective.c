@@ -1,0 +1,439 @@
+/* Programs for several devices. shard_map and pmap become `spmd`: every device gets the whole operands, takes its parts,
+   and gives its parts of the results, which lie one device after the other. Collectives become calls of runtime/comm.c that
+   exchange whole arrays, and arithmetic on what came: a sum's order is that of the devices. */
+#include "../build.h"
+
+enum { MAX_RANK = 32, MAX_MESH = 8, MAX_SIZES = 512 };
+
+/* ---- the mesh */
+/* 'x' or x */
+static Str bare(const Value *v) {
+    Str s = v->s;
+    bool quoted = v->kind == V_STR && s.n >= 2;
+    return quoted ? (Str){s.at + 1, s.n - 2} : s;
+}
+static bool same(Str a, Str b) { return a.n == b.n && memcmp(a.at, b.at, a.n) == 0; }
+static bool names(const Value *v, Str name) {
+    if (v->kind == V_STR || v->kind == V_WORD) return same(bare(v), name);
+    for (uint32_t i = 0; v->kind == V_LIST && i < v->list.n; i++)
+        if (names(&v->list.at[i], name)) return true;
+    return false;
+}
+/* Only those of the mesh's axes that this shard_map runs over. */
+static bool manual(const Eqn *e, Str axis) {
+    const Param *now = param_find(e, K_newly_manual_axes), *others = param_find(e, K_auto);
+    if (now && now->value.kind == V_LIST) return names(&now->value, axis);
+    return !others || !names(&others->value, axis);
+}
+static const MeshAxis *bind(Ctx *cx, Str name, int64_t extent, int64_t stride, uint32_t region, const MeshAxis *outer) {
+    MeshAxis *a = arena_new(cx->arena, MeshAxis, 1);
+    *a = (MeshAxis){name, extent, stride, region, outer};
+    return a;
+}
+static Dim pmap_size(const Ctx *cx, const Eqn *e);
+const MeshAxis *mesh_of(Ctx *cx, const Eqn *e, const MeshAxis *outer) {
+    uint32_t region = outer ? outer->region + 1 : 1;
+    const MeshAxis *m = outer;
+    const Param *mesh = param_find(e, K_mesh), *name = param_find(e, K_axis_name);
+    int64_t stride = 1;
+    if (e->prim == P_xla_pmap) {
+        Dim n = pmap_size(cx, e);
+        return bind(cx, name ? bare(&name->value) : S(""), dim_is_const(n) ? n : 0, 1, region, outer);
+    }
+    if (e->prim != P_shard_map) return outer;
+    for (uint32_t i = mesh && mesh->value.kind == V_LIST ? mesh->value.list.n : 0; i-- > 0;) { /* the last axis is the fastest */
+        const Value *v = &mesh->value.list.at[i];
+        if (v->kind != V_PAIR || v->list.n != 2 || v->list.at[0].kind != V_STR || v->list.at[1].kind != V_INT) continue;
+        if (!manual(e, bare(&v->list.at[0]))) continue;
+        m = bind(cx, bare(&v->list.at[0]), v->list.at[1].i, stride, region, m);
+        stride *= v->list.at[1].i;
+    }
+    return m == outer ? bind(cx, S(""), 1, 1, region, outer) : m;
+}
+static const MeshAxis *axis_named(const MeshAxis *m, Str name) {
+    while (m && !same(m->name, name)) m = m->outer;
+    return m;
+}
+static int64_t devices_of(const MeshAxis *m) {
+    int64_t n = 1;
+    for (uint32_t region = m->region; m && m->region == region; m = m->outer) n *= m->extent;
+    return n;
+}
+
+/* ---- groups: the devices that an equation names, as runtime/comm.c reads them */
+typedef struct {
+    const MeshAxis *axes[MAX_MESH];
+    uint32_t naxes;
+    int64_t n; /* members */
+    const Value *groups;
+} Group;
+static bool add_axis(Builder *b, const Eqn *e, Group *g, const Value *v) {
+    if (v->kind == V_LIST) {
+        for (uint32_t i = 0; i < v->list.n; i++)
+            if (!add_axis(b, e, g, &v->list.at[i])) return false;
+        return true;
+    }
+    if (v->kind != V_STR && v->kind != V_WORD) return true; /* an axis of the array */
+    const MeshAxis *a = axis_named(b->mesh, bare(v));
+    if (!a || a->region != b->mesh->region)
+        return diag(b->cx->diags, e->span, "%s: the axis '%.*s' of an outer program is not supported yet", prim_name[e->prim],
+                    SF(bare(v)));
+    if (g->naxes == MAX_MESH) return diag(b->cx->diags, e->span, "%s: more than %d axes", prim_name[e->prim], MAX_MESH);
+    g->axes[g->naxes++] = a;
+    g->n *= a->extent;
+    return true;
+}
+static bool group_of(Builder *b, const Eqn *e, Group *g) {
+    const Param *p = param_has(e, K_axis_name) ? param_find(e, K_axis_name) : param_find(e, K_axes);
+    const Param *groups = param_find(e, K_axis_index_groups);
+    *g = (Group){.n = 1};
+    if (p && !add_axis(b, e, g, &p->value)) return false;
+    if (!groups || groups->value.kind != V_LIST || !groups->value.list.n) return true;
+    g->groups = &groups->value;
+    const Value *first = &groups->value.list.at[0];
+    uint32_t each = first->kind == V_INTS ? first->ints.n : first->list.n;
+    for (uint32_t i = 0; i < groups->value.list.n; i++) {
+        const Value *v = &groups->value.list.at[i];
+        if ((v->kind == V_INTS ? v->ints.n : v->list.n) != each)
+            return diag(b->cx->diags, e->span, "%s: axis_index_groups of different sizes are not supported", prim_name[e->prim]);
+    }
+    g->n = each;
+    return true;
+}
+static uint32_t write_group(const Group *g, Dim *sizes) {
+    uint32_t n = 0, each = 0;
+    sizes[n++] = g->naxes;
+    for (uint32_t i = 0; i < g->naxes; i++) sizes[n++] = g->axes[i]->extent, sizes[n++] = g->axes[i]->stride;
+    uint32_t counts = n;
+    sizes[n++] = g->groups ? g->groups->list.n : 0;
+    sizes[n++] = 0;
+    for (uint32_t i = 0; g->groups && i < g->groups->list.n; i++) {
+        const Value *v = &g->groups->list.at[i];
+        each = v->kind == V_INTS ? v->ints.n : v->list.n;
+        for (uint32_t k = 0; k < each && n < MAX_SIZES; k++) sizes[n++] = v->kind == V_INTS ? v->ints.at[k] : v->list.at[k].i;
+    }
+    sizes[counts + 1] = each;
+    return n;
+}
+static Dim bytes_of(Builder *b, Val v) {
+    uint32_t bits = dtype_info[b_type(b, v)->dtype].bits;
+    return dim_mul(b_types(b), type_size(b_types(b), val_type(b->cx, v)), bits < 8 ? 1 : bits / 8);
+}
+/* The members' arrays along a new first axis; or of an array whose first axis is the members, what they have for this one. */
+static Val exchanged(Builder *b, const Group *g, Val v, bool parts) {
+    Dim sizes[MAX_SIZES + 8], dims[MAX_RANK + 1];
+    if (b->failed) return 0;
+    const ArrayType *t = b_type(b, v);
+    Type type = type_plain(b_types(b), val_type(b->cx, v));
+    sizes[0] = bytes_of(b, v);
+    if (parts)
+        sizes[0] = dim_floordiv(b_types(b), sizes[0], g->n);
+    else {
+        dims[0] = g->n;
+        if (t->rank) memcpy(dims + 1, t->dims, t->rank * sizeof *dims);
+        type = type_of(b_types(b), t->dtype, t->rank + 1, dims);
+    }
+    uint32_t n = 1 + write_group(g, sizes + 1);
+    return b_runtime(b, parts ? "all_to_all" : "all_gather", n, sizes, 1, &v, 1, &type).at[0];
+}
+
+/* ---- where a device is */
+static Val device_number(Builder *b) {
+    Type t = type_of(b_types(b), DT_i32, 0, NULL);
+    return b_runtime(b, "device", 0, NULL, 0, NULL, 1, &t).at[0];
+}
+/* Its place along axes, the last one the fastest. */
+static Val place(Builder *b, Val device, const Group *g) {
+    Val at = b_int(b, DT_i32, 0);
+    for (uint32_t i = 0; i < g->naxes; i++) {
+        Val c = b2(b, P_rem, b2(b, P_div, device, b_int(b, DT_i32, g->axes[i]->stride)), b_int(b, DT_i32, g->axes[i]->extent));
+        at = b2(b, P_add, b2(b, P_mul, at, b_int(b, DT_i32, g->axes[i]->extent)), c);
+    }
+    return at;
+}
+bool expand_axis_index(Builder *b, const Eqn *e, Val *out) {
+    Group g;
+    if (!group_of(b, e, &g)) return false;
+    out[0] = place(b, device_number(b), &g);
+    return true;
+}
+
+/* ---- sums and the like */
+static Prim reduction(Prim p) { return p == P_pmax ? P_reduce_max : p == P_pmin ? P_reduce_min : P_reduce_sum; }
+/* Axes of the arrays themselves. */
+static uint32_t own_axes(const Eqn *e, int64_t *axes) {
+    const Param *p = param_find(e, K_axes);
+    uint32_t n = 0;
+    if (p && p->value.kind == V_INTS)
+        for (; n < p->value.ints.n; n++) axes[n] = p->value.ints.at[n];
+    for (uint32_t i = 0; p && p->value.kind == V_LIST && i < p->value.list.n; i++)
+        if (p->value.list.at[i].kind == V_INT) axes[n++] = p->value.list.at[i].i;
+    return n;
+}
+static bool all_reduce(Builder *b, const Eqn *e, Val *out) {
+    Group g;
+    int64_t axes[MAX_RANK], first = 0;
+    uint32_t n = own_axes(e, axes);
+    if (!group_of(b, e, &g)) return false;
+    for (uint32_t i = 0; i < e->in.n; i++) {
+        Dtype d = b_type(b, e->in.at[i])->dtype;
+        Val v = b_reduce(b, reduction(e->prim), e->in.at[i], n, axes);
+        if (g.n > 1 || g.groups) v = b_reduce(b, reduction(e->prim), exchanged(b, &g, v, false), 1, &first);
+        out[i] = b_convert(b, v, d);
+    }
+    return true;
+}
+bool expand_psum(Builder *b, const Eqn *e, Val *out) { return all_reduce(b, e, out); }
+bool expand_pmax(Builder *b, const Eqn *e, Val *out) { return all_reduce(b, e, out); }
+bool expand_pmin(Builder *b, const Eqn *e, Val *out) { return all_reduce(b, e, out); }
+bool expand_pvary(Builder *b, const Eqn *e, Val *out) {
+    memcpy(out, e->in.at, e->in.n * sizeof *out);
+    return true;
+}
+/* Once a copy of one device's array; today the array itself, said to differ. */
+bool expand_pbroadcast(Builder *b, const Eqn *e, Val *out) {
+    for (uint32_t i = 0; i < e->params.n; i++)
+        if (e->params.at[i].key == K_other && str_is(e->params.at[i].name, "source"))
+            return diag(b->cx->diags, e->span, "pbroadcast from one device is not supported yet");
+    return expand_pvary(b, e, out);
+}
+
+/* ---- exchanges */
+/* Axis `from` of v becomes axis `to`. */
+static Val moved(Builder *b, Val v, int64_t from, int64_t to) {
+    int64_t p[MAX_RANK + 1];
+    if (b->failed) return 0;
+    uint32_t rank = b_type(b, v)->rank, n = 0;
+    for (int64_t i = 0; n < rank; n++) {
+        if (n == to) {
+            p[n] = from;
+            continue;
+        }
+        if (i == from) i++;
+        p[n] = i++;
+    }
+    return b_transpose(b, v, p);
+}
+/* Axes `axis` and axis + 1 become one. */
+static Val merged(Builder *b, Val v, int64_t axis) {
+    Dim dims[MAX_RANK + 1];
+    if (b->failed) return 0;
+    const ArrayType *t = b_type(b, v);
+    for (uint32_t i = 0, n = 0; i < t->rank; i++)
+        if (i == axis + 1)
+            dims[axis] = dim_mul(b_types(b), dims[axis], t->dims[i]);
+        else
+            dims[n++] = t->dims[i];
+    return b_reshape(b, v, t->rank - 1, dims);
+}
+/* An axis is cut into n parts, which become a new first axis. */
+static Val cut(Builder *b, Val v, int64_t axis, int64_t n) {
+    Dim dims[MAX_RANK + 1];
+    if (b->failed) return 0;
+    const ArrayType *t = b_type(b, v);
+    for (uint32_t i = 0, k = 0; i < t->rank; i++) {
+        if (i == axis) dims[k++] = n;
+        dims[k++] = i == axis ? dim_floordiv(b_types(b), t->dims[i], n) : t->dims[i];
+    }
+    return moved(b, b_reshape(b, v, t->rank + 1, dims), axis, 0);
+}
+static Val without_axis(Builder *b, Val v, int64_t axis) { /* of extent 1 */
+    Dim dims[MAX_RANK + 1];
+    uint32_t n = 0;
+    if (b->failed) return 0;
+    const ArrayType *t = b_type(b, v);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (i != axis) dims[n++] = t->dims[i];
+    return b_reshape(b, v, n, dims);
+}
+bool expand_all_gather(Builder *b, const Eqn *e, Val *out) {
+    Group g;
+    int64_t axis = param_int(e, K_all_gather_dimension, 0);
+    if (!group_of(b, e, &g)) return false;
+    for (uint32_t i = 0; i < e->in.n; i++) {
+        out[i] = moved(b, exchanged(b, &g, e->in.at[i], false), 0, axis);
+        if (param_bool(e, K_tiled)) out[i] = merged(b, out[i], axis);
+    }
+    return true;
+}
+bool expand_reduce_scatter(Builder *b, const Eqn *e, Val *out) {
+    Group g;
+    int64_t axis = param_int(e, K_scatter_dimension, 0), first = 0;
+    if (!group_of(b, e, &g)) return false;
+    out[0] = b_reduce(b, P_reduce_sum, exchanged(b, &g, cut(b, e->in.at[0], axis, g.n), true), 1, &first);
+    if (!param_bool(e, K_tiled)) out[0] = without_axis(b, out[0], axis);
+    return true;
+}
+bool expand_all_to_all(Builder *b, const Eqn *e, Val *out) {
+    Group g;
+    int64_t split = param_int(e, K_split_axis, 0), concat = param_int(e, K_concat_axis, 0);
+    if (!group_of(b, e, &g)) return false;
+    out[0] = merged(b, moved(b, exchanged(b, &g, cut(b, e->in.at[0], split, g.n), true), 0, concat), concat);
+    return true;
+}
+static int64_t pair_at(const Value *v, uint32_t i) { return v->kind == V_INTS ? v->ints.at[i] : v->list.at[i].i; }
+bool expand_ppermute(Builder *b, const Eqn *e, Val *out) {
+    Group g;
+    const Param *p = param_find(e, K_perm);
+    if (!group_of(b, e, &g)) return false;
+    if (!p || p->value.kind != V_LIST || g.n > MAX_SIZES / 2)
+        return diag(b->cx->diags, e->span, "ppermute: perm is no list of pairs");
+    Dim sizes[2 * MAX_SIZES] = {0, g.n};
+    for (int64_t i = 0; i < g.n; i++) sizes[2 + i] = -1;
+    for (uint32_t i = 0; i < p->value.list.n; i++) {
+        const Value *v = &p->value.list.at[i];
+        if ((v->kind == V_INTS ? v->ints.n : v->kind == V_LIST ? v->list.n : 0) != 2)
+            return diag(b->cx->diags, e->span, "ppermute: perm is no list of pairs");
+        int64_t from = pair_at(v, 0), to = pair_at(v, 1);
+        if (to >= 0 && to < g.n) sizes[2 + to] = from;
+    }
+    uint32_t n = 2 + (uint32_t)g.n + write_group(&g, sizes + 2 + g.n);
+    for (uint32_t i = 0; i < e->in.n && !b->failed; i++) {
+        sizes[0] = bytes_of(b, e->in.at[i]);
+        Type t = type_plain(b_types(b), val_type(b->cx, e->in.at[i]));
+        out[i] = b_runtime(b, "permute", n, sizes, 1, &e->in.at[i], 1, &t).at[0];
+    }
+    return true;
+}
+
+/* ---- shard_map */
+/* Which axes of the mesh share axis `d` of an array, by a spec P(None, 'x', ('x', 'y')). */
+static bool shares(Builder *b, const Eqn *e, const MeshAxis *mesh, const Value *spec, uint32_t d, Group *g) {
+    const MeshAxis *outer = b->mesh;
+    *g = (Group){.n = 1};
+    if (!spec || spec->kind != V_LIST || d >= spec->list.n || spec->list.at[d].kind == V_NONE) return true;
+    b->mesh = mesh;
+    bool ok = add_axis(b, e, g, &spec->list.at[d]);
+    b->mesh = outer;
+    return ok;
+}
+static const Value *spec_at(const Eqn *e, ParamKey k, uint32_t i) {
+    const Param *p = param_find(e, k);
+    return p && p->value.kind == V_LIST && i < p->value.list.n ? &p->value.list.at[i] : NULL;
+}
+/* A device's part of a whole operand. */
+static bool own_part(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i, Val device, Val *v) {
+    const Value *spec = spec_at(e, K_in_specs, i);
+    for (uint32_t d = 0; !b->failed && d < b_type(b, *v)->rank; d++) {
+        Group g;
+        if (!shares(b, e, mesh, spec, d, &g)) return false;
+        if (!g.naxes || b->failed) continue;
+        const ArrayType *t = b_type(b, *v);
+        Dim dims[MAX_RANK], one = dim_floordiv(b_types(b), t->dims[d], g.n);
+        memcpy(dims, t->dims, t->rank * sizeof *dims);
+        dims[d] = one;
+        Val in[MAX_RANK + 1] = {*v};
+        for (uint32_t k = 0; k < t->rank; k++) in[1 + k] = b_int(b, DT_i32, 0);
+        in[1 + d] = b2(b, P_mul, place(b, device, &g), b_dim(b, DT_i32, one));
+        *v = build(b, P_dynamic_slice, 1 + t->rank, in, 1, (Param[]){p_dims(b, K_slice_sizes, t->rank, dims)});
+    }
+    return true;
+}
+/* [devices, part…] → the whole: axes of the mesh come before the axes they share; of devices that have the same, the first. */
+static bool whole(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i, Val *v) {
+    const Value *spec = spec_at(e, K_out_specs, i);
+    const MeshAxis *axes[MAX_MESH];
+    Dim dims[MAX_RANK + MAX_MESH];
+    uint32_t n = 0, rank = b_type(b, *v)->rank - 1;
+    for (const MeshAxis *m = mesh; m && m->region == mesh->region && n < MAX_MESH; m = m->outer) axes[n++] = m;
+    if (n + rank > MAX_RANK) return diag(b->cx->diags, e->span, "shard_map: more than %d axes", MAX_RANK);
+    for (uint32_t k = 0; k < n; k++) dims[k] = axes[k]->extent; /* bound last: the slowest comes first */
+    memcpy(dims + n, b_type(b, *v)->dims + 1, rank * sizeof *dims);
+    *v = b_reshape(b, *v, n + rank, dims);
+    bool used[MAX_MESH] = {false};
+    int64_t order[MAX_RANK];
+    Dim final[MAX_RANK];
+    uint32_t at = 0;
+    for (uint32_t d = 0; d < rank; d++) {
+        Group g;
+        if (!shares(b, e, mesh, spec, d, &g)) return false;
+        final[d] = dim_mul(b_types(b), dims[n + d], g.n);
+        for (uint32_t a = 0; a < g.naxes; a++)
+            for (uint32_t k = 0; k < n; k++)
+                if (axes[k] == g.axes[a]) order[at++] = k, used[k] = true;
+        order[at++] = n + d;
+    }
+    for (uint32_t k = 0; k < n; k++)
+        if (!used[k]) *v = b_slice_axis(b, *v, k, 0, 1);
+    for (uint32_t k = 0; k < n; k++)
+        if (!used[k]) order[at++] = k;
+    *v = b_reshape(b, b_transpose(b, *v, order), rank, final);
+    return true;
+}
+/* The program for one device: whole operands in, what `inside` makes of them out. */
+static Vals spmd(Builder *b, int64_t devices, Jaxpr *program, Vals in) {
+    Param p[2] = {p_int(K_axis_size, devices), p_jaxpr(K_call_jaxpr, program)};
+    return build_many(b, P_spmd, in.n, in.at, 2, p, program->out.n, NULL);
+}
+static Inner whole_operands(Builder *b, const Eqn *e) {
+    Type *types = arena_new(b->cx->arena, Type, e->in.n + 1);
+    for (uint32_t i = 0; i < e->in.n; i++) types[i] = type_plain(b_types(b), val_type(b->cx, e->in.at[i]));
+    return b_inner(b, e->in.n, types);
+}
+bool expand_shard_map(Builder *b, const Eqn *e, Val *out) {
+    const Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    const MeshAxis *mesh = mesh_of(b->cx, e, b->mesh);
+    Inner inner = whole_operands(b, e);
+    Val *parts = arena_new(b->cx->arena, Val, e->in.n + 1), device = device_number(b);
+    for (uint32_t i = 0; i < e->in.n; i++) {
+        parts[i] = inner.in.at[i];
+        if (!own_part(b, e, mesh, i, device, &parts[i])) return false;
+    }
+    Vals results = b_call(b, j, e->in.n, parts);
+    if (b->failed) return false;
+    Vals v = spmd(b, devices_of(mesh), b_inner_end(b, &inner, results.n, results.at), e->in);
+    for (uint32_t i = 0; i < e->out.n && !b->failed; i++) {
+        out[i] = v.at[i];
+        if (!whole(b, e, mesh, i, &out[i])) return false;
+    }
+    return true;
+}
+
+/* ---- pmap */
+/* Entry `i` of in_axes, out_axes or mapped_invars: false where all devices have the same. */
+static bool mapped(const Eqn *e, ParamKey k, uint32_t i, int64_t *axis) {
+    const Value *v = spec_at(e, k, i);
+    *axis = v && v->kind == V_INT ? v->i : 0;
+    return !v || v->kind == V_INT || (v->kind == V_BOOL && v->i);
+}
+static ParamKey in_key(const Eqn *e) { return param_has(e, K_mapped_invars) ? K_mapped_invars : K_in_axes; }
+static Dim pmap_size(const Ctx *cx, const Eqn *e) {
+    Dim size = param_int(e, K_axis_size, -1);
+    for (uint32_t i = 0; i < e->in.n && size < 0; i++) {
+        int64_t axis;
+        const ArrayType *t = val_array(cx, e->in.at[i]);
+        if (mapped(e, in_key(e), i, &axis)) size = t->dims[axis < 0 ? axis + t->rank : axis];
+    }
+    return size;
+}
+bool expand_xla_pmap(Builder *b, const Eqn *e, Val *out) {
+    const Jaxpr *j = param_jaxpr(e, K_call_jaxpr);
+    Dim size = pmap_size(b->cx, e);
+    if (!dim_is_const(size) || size < 1) return diag(b->cx->diags, e->span, "xla_pmap: the number of devices must be known");
+    Inner inner = whole_operands(b, e);
+    Val *parts = arena_new(b->cx->arena, Val, e->in.n + 1), device = device_number(b);
+    for (uint32_t i = 0; i < e->in.n && !b->failed; i++) {
+        int64_t axis;
+        Val v = parts[i] = inner.in.at[i];
+        const ArrayType *t = b_type(b, v);
+        if (!mapped(e, in_key(e), i, &axis)) continue;
+        if (axis < 0) axis += t->rank;
+        Dim dims[MAX_RANK];
+        memcpy(dims, t->dims, t->rank * sizeof *dims);
+        dims[axis] = 1;
+        Val in[MAX_RANK + 1] = {v};
+        for (uint32_t k = 0; k < t->rank; k++) in[1 + k] = k == axis ? device : b_int(b, DT_i32, 0);
+        v = build(b, P_dynamic_slice, 1 + t->rank, in, 1, (Param[]){p_dims(b, K_slice_sizes, t->rank, dims)});
+        parts[i] = without_axis(b, v, axis);
+    }
+    Vals results = b_call(b, j, e->in.n, parts);
+    if (b->failed) return false;
+    Vals v = spmd(b, size, b_inner_end(b, &inner, results.n, results.at), e->in);
+    for (uint32_t i = 0; i < e->out.n && !b->failed; i++) {
+        int64_t axis;
+        bool every = mapped(e, K_out_axes, i, &axis);
+        if (axis < 0) axis += b_type(b, v.at[i])->rank;
+        out[i] = every ? moved(b, v.at[i], 0, axis) : without_axis(b, b_slice_axis(b, v.at[i], 0, 0, 1), 0);
+    }
+    return true;
+}
