@@ -40,6 +40,7 @@ RT_O = $(RT:runtime/%.c=$(B)/rt/%.o)
 RUN_O = $(patsubst %.c,$(B)/%.o,$(wildcard runtime/run*.c) $(BOTH))
 # The compiler and jaxcc-run as functions: the runner of cases forks instead of starting programs.
 RUNNER_O = $(addprefix $(B)/tests/,runner.o cases.o $(patsubst %.c,as_functions/%.o,compiler/main.c $(wildcard runtime/run*.c)))
+GEN_O = $(patsubst %.c,$(B)/%.o,tests/fuzz/gen.c $(wildcard tests/fuzz/make_*.c))
 UNITS = $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c))
 STDLIB = $(sort $(wildcard stdlib/*.jaxpr))
 
@@ -93,7 +94,7 @@ $(B)/tests/symbolic: $(B)/tests/symbolic.o $(B)/tests/cases.o $(B)/libjaxcc.a
 	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libjaxcc.a $(B)/libjaxcc_rt.a
 	$(CC) -o $@ $^ -lcriterion $(LINK.small)
-$(B)/fuzz/typed: $(B)/tests/fuzz/gen.o
+$(B)/fuzz/typed: $(GEN_O)
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) -fsanitize=fuzzer $(LINK.small)
@@ -126,5 +127,4 @@ tidy: $(B)/gen/parse.h
 	clang-tidy-22 --quiet $(FRONT) $(BACK) $(RT) -- $(filter-out -MMD -MP,$(CFLAGS))
 clean:
 	rm -rf build
--include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(B)/tests/symbolic.o $(B)/tests/fuzz/gen.o \
-	$(UNITS:=.o) $(B)/compiler/main.o)
+-include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(B)/tests/symbolic.o $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)

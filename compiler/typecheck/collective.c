@@ -18,7 +18,7 @@ static Str bare(const Value *v) {
 
 static bool same(Str a, Str b) { return a.n == b.n && memcmp(a.at, b.at, a.n) == 0; }
 
-static void bind(Ctx *cx, Str name, int64_t size) {
+void axis_bind(Ctx *cx, Str name, int64_t size) {
     struct AxisScope *s = arena_new(cx->arena, struct AxisScope, 1);
     *s = (struct AxisScope){name, size, cx->axes};
     cx->axes = s;
@@ -225,7 +225,7 @@ static void bind_mesh(Ctx *cx, const Value *v) {
     for (uint32_t i = 0; v->kind == V_LIST && i < v->list.n; i++) {
         const Value *a = &v->list.at[i];
         if (a->kind == V_PAIR && a->list.n == 2 && a->list.at[0].kind == V_STR)
-            bind(cx, bare(&a->list.at[0]), a->list.at[1].kind == V_INT ? a->list.at[1].i : 0);
+            axis_bind(cx, bare(&a->list.at[0]), a->list.at[1].kind == V_INT ? a->list.at[1].i : 0);
     }
 }
 
@@ -324,7 +324,7 @@ bool type_xla_pmap(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (size < 0) return type_declared(cx, e, in, out);
     struct AxisScope *outer = cx->axes;
     const Param *name = param_find(e, K_axis_name);
-    if (name) bind(cx, bare(&name->value), dim_is_const(size) ? size : 0);
+    if (name) axis_bind(cx, bare(&name->value), dim_is_const(size) ? size : 0);
     bool ok = want_results(cx, e, j->out.n) &&
               want_program(cx, e, K_call_jaxpr, j, takes, e->in.n, j->out.n);
     cx->axes = outer;

@@ -89,6 +89,10 @@ Dim *dims_copy(Ctx *, const ArrayType *);
 /* Operands of one element type: scalars meet arrays, and extent 1 stretches (elementwise.c). */
 bool shapes_meet(Ctx *, const Eqn *, const Type *in, Dtype, Type *out);
 
+/* What is checked from here on is inside of a program that binds the axis over `size` devices; until Ctx.axes is put
+   back (collective.c). */
+void axis_bind(Ctx *, Str name, int64_t size);
+
 /* ---- references (state.c) */
 
 bool type_is_ref(const Ctx *, Type);

@@ -13,11 +13,11 @@ typedef struct {
 /* 0 ≤ draw < n */
 uint32_t dice_draw(Dice *, uint32_t n);
 
-/* A program of any rows of prims.def that have a type rule of ours; with `runs` of those alone that
-   compile, whose results are defined and whose loops end soon. */
+/* A program of any rows of prims.def, or of those alone that compile; with `runs` of those whose results are defined and
+   whose loops end soon. */
 Jaxpr *program_draw(Ctx *, Dice *, bool runs);
 
-/* The rows that no program has although they compile. */
+/* The rows that no program has. */
 void rows_missing(FILE *);
 
 #endif

@@ -16,8 +16,10 @@ done
         echo "\"$word\""
     done
 } | sort -u >"$fuzz/words.dict"
+missing=$("$fuzz/typed" --rows)
+[ -z "$missing" ] || echo "fuzz typed: no program has" $missing
 options="-timeout=1 -rss_limit_mb=1024 -max_total_time=$seconds -print_final_stats=1 -artifact_prefix=$fuzz/finds/"
-status=0
+status=0; [ -z "$missing" ] || status=1
 # shellcheck disable=SC2086
 nice "$fuzz/parse" $options -max_len=8192 -dict="$fuzz/words.dict" "$fuzz/corpus" "$fuzz/seeds" >"$fuzz/parse.log" 2>&1 || status=1
 # shellcheck disable=SC2086
