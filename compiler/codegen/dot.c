@@ -7,14 +7,24 @@
    not, unless there are few rows and both operands are contiguous along the contraction; then the
    lanes run along the contraction. With many rows and few columns the operands change roles. */
 
-enum { FEW = 4, NARROW = 8, OFTEN = 16, LONG = 16, WIDE = 64, SQUARE = 4, MOST_LANES = 256 };
+enum {
+    FEW = 4,
+    NARROW = 8,
+    OFTEN = 16,
+    LONG = 16,
+    WIDE = 64,
+    SQUARE = 4,
+    FULL = 6,
+    MOST_LANES = 256
+};
 enum {
     PACK_BYTES = 1 << 18,
     BLOCK_BYTES = 1 << 19,
     INNER_TERMS = 1 << 16,
     SPILL_COST = 24,
     WIDE_BLOCK = 512,
-    K_BLOCK = 64
+    K_BLOCK = 64,
+    FEW_ROWS = 128 /* too few to pack a large B for */
 };
 
 /* An equation while it is planned. Side 0 has the rows, side 1 the columns. */
@@ -29,6 +39,7 @@ typedef struct {
     Atom summed[32];  /* loops of the contraction */
     Dim free[2];      /* products of the free extents */
     Atom last_column; /* the last free loop of the columns; 0: none */
+    bool shared;      /* several loops do not move the columns' operand */
 } Dotter;
 
 static const ArrayType *type_of_side(const Dotter *d, uint32_t side) {
@@ -53,11 +64,13 @@ static void find_index(Dotter *d, uint32_t side, const Ix *result, uint32_t firs
                                      : result[first_free++];
     }
 }
-/* Of a broadcast array the array itself; of a transposed one too. The lists name its axes, or none: -1. */
+/* Of a broadcast array the array itself; of a transposed one too. The lists name its axes, or none:
+ * -1. */
 static bool strip(Dotter *d, uint32_t side) {
     const Info *info = plan_info(d->p, d->v[side]);
     int64_t from[32]; /* the axis of v that is axis a of its operand */
-    if (val_info(d->p->cx, d->v[side])->lit || info->class != VAL_VIRTUAL || info->buf) return false;
+    if (val_info(d->p->cx, d->v[side])->lit || info->class != VAL_VIRTUAL || info->buf)
+        return false;
     const Eqn *e = info->e;
     if (e->prim != P_broadcast_in_dim && e->prim != P_transpose) return false;
     const ArrayType *x = val_array(d->p->cx, e->in.at[0]), *y = type_of_side(d, side);
@@ -72,7 +85,8 @@ static bool strip(Dotter *d, uint32_t side) {
     for (uint32_t l = 0; l < 2; l++) {
         Ints *s = l ? &d->batch[side] : &d->contracted[side], was = *s;
         s->at = arena_new(d->p->arena, int64_t, was.n + 1);
-        for (uint32_t i = 0; i < was.n; i++) s->at[i] = position((Ints){from, x->rank}, was.at[i]);
+        for (uint32_t i = 0; i < was.n; i++)
+            s->at[i] = position((Ints){from, x->rank}, was.at[i]);
     }
     d->v[side] = e->in.at[0];
     return true;
@@ -96,14 +110,17 @@ static void find_sides(Dotter *d, const Eqn *e, const Ix *result, bool swap) {
         while (strip(d, s))
             ;
     }
+    uint32_t nrows = 0;
     d->free[0] = d->free[1] = 1, d->last_column = 0;
     for (uint32_t a = 0; a < y->rank; a++) {
         if (!result[a]) continue;
         bool row = moves(d, 0, result[a]), column = moves(d, 1, result[a]);
+        nrows += !column;
         if (row == column) continue;
         d->free[column] = dim_mul(d->p->cx->types, d->free[column], y->dims[a]);
         if (column) d->last_column = ix_at(d->p->ix, result[a])->at[0].atom;
     }
+    d->shared = nrows > 1;
 }
 static void find_axes(Dotter *d, const Eqn *e) {
     Ints summed = param_find(e, K_dimension_numbers)->value.list.at[0].ints;
@@ -114,7 +131,8 @@ static void find_axes(Dotter *d, const Eqn *e) {
     for (uint32_t i = 0; i < summed.n; i++)
         d->summed[i] = atom_loop(d->p->ix, t->dims[summed.at[i]]);
     find_sides(d, e, result, false);
-    if (at_most(d->free[1], NARROW - 1) && !at_most(d->free[0], d->free[1])) find_sides(d, e, result, true);
+    if (at_most(d->free[1], NARROW - 1) && !at_most(d->free[0], d->free[1]))
+        find_sides(d, e, result, true);
 }
 /* Floats below f32 are summed as f32, integers as what they become, modulo its range. */
 static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
@@ -210,7 +228,8 @@ static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, DotO
     for (uint32_t part = 0; part < 2; part++) {
         if (contracted_innermost == (part == 0))
             for (uint32_t c = d->contracted[side].n; c-- > 0;) {
-                if (d->contracted[side].at[c] >= 0) order[n++] = (uint32_t)d->contracted[side].at[c];
+                if (d->contracted[side].at[c] >= 0)
+                    order[n++] = (uint32_t)d->contracted[side].at[c];
             }
         else
             for (uint32_t a = t->rank; a-- > 0;)
@@ -314,7 +333,10 @@ static void plan_outer(const Dotter *d, bool in_place[2]) {
     bool a_often = dot->a.dtype != dot->acc && !at_most(d->free[1], WIDE);
     if (!in_place[0] || a_often) copy(d, 0, true, &dot->a);
     bool b_often = in_place[1] && dot->b.dtype != dot->acc && !at_most(d->free[0], OFTEN);
-    if (in_place[1] && (!d->last_column || neighbours(d)))
+    bool lies = in_place[1] && (!d->last_column || neighbours(d));
+    if (d->shared && (b_often || !lies))
+        copy(d, 1, false, &dot->b);
+    else if (lies)
         dot->packed = b_often;
     else if (in_place[1] && contiguous_sum(d, &dot->b, SQUARE) >= 0)
         dot->packed = dot->transposed = true;
@@ -351,6 +373,12 @@ static bool longer(const Plan *p, Atom x, Atom than) {
     Dim a = loop_extent(p->ix, x), b = loop_extent(p->ix, than);
     return !dim_is_const(a) || (dim_is_const(b) && a >= b);
 }
+/* The longest one; one that is known to fill a tile rather than one that is not known. */
+static bool better_row(const Plan *p, Atom x, Atom than) {
+    Dim a = loop_extent(p->ix, x), b = than ? loop_extent(p->ix, than) : 1;
+    if (dim_is_const(a) != dim_is_const(b)) return dim_is_const(a) ? a >= FULL : !(b >= FULL);
+    return longer(p, x, than);
+}
 static void find_roles(Plan *p, Step *s) {
     Dot *dot = s->dot;
     Ix at[2];
@@ -365,12 +393,21 @@ static void find_roles(Plan *p, Step *s) {
     }
     for (uint32_t i = 0; i < s->nkept; i++)
         if (s->kept[i] != dot->column && coefficient(p, at[1], s->kept[i]) == 0 &&
-            longer(p, s->kept[i], dot->row))
+            better_row(p, s->kept[i], dot->row))
             dot->row = s->kept[i];
     dot->outer = arena_new(p->arena, Atom, s->nkept + 1);
-    for (uint32_t i = 0; i < s->nkept; i++)
-        if (s->kept[i] != dot->column && s->kept[i] != dot->row)
-            dot->outer[dot->nouter++] = s->kept[i];
+    dot->again = arena_new(p->arena, Atom, s->nkept + 1);
+    dot->points = 1;
+    for (uint32_t i = 0; i < s->nkept; i++) {
+        Atom loop = s->kept[i];
+        if (loop == dot->column || loop == dot->row) continue;
+        if (dot->inner || coefficient(p, at[1], loop) != 0) {
+            dot->outer[dot->nouter++] = loop;
+            continue;
+        }
+        dot->again[dot->nagain++] = loop;
+        dot->points = dim_mul(p->cx->types, dot->points, loop_extent(p->ix, loop));
+    }
     dot->rows = dot->row ? loop_extent(p->ix, dot->row) : 1;
     dot->columns = dot->column ? loop_extent(p->ix, dot->column) : 1;
     s->lane = dot->column;
@@ -427,46 +464,69 @@ static Dim ceil_div(Plan *p, Dim n, int64_t by) {
 }
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
+Dim dot_units(Plan *p, const Dot *dot) {
+    Types *ts = p->cx->types;
+    Dim n = dim_mul(ts, dot_blocks(p, dot->rows, dot->row_block),
+                    dot_blocks(p, dot->columns, dot->column_block));
+    n = dim_mul(ts, n, dot_blocks(p, dot->points, dot->point_block));
+    for (uint32_t i = 0; i < dot->nouter; i++)
+        n = dim_mul(ts, n, loop_extent(p->ix, dot->outer[i]));
+    return n;
+}
+Dim dot_blocks(Plan *p, Dim n, Dim block) { return block == n ? 1 : ceil_div(p, n, block); }
 /* Workspace for every unit. */
 static Buf *unit_buffer(Plan *p, const Dot *dot, Dim elements) {
     Types *ts = p->cx->types;
-    Dim n = dim_mul(ts, ceil_div(p, dot->columns, dot->column_block), elements);
-    for (uint32_t i = 0; i < dot->nouter; i++)
-        n = dim_mul(ts, n, loop_extent(p->ix, dot->outer[i]));
-    return buf_new(p, BUF_WORK, dim_mul(ts, n, em_bytes(dot->acc)));
+    return buf_new(p, BUF_WORK,
+                   dim_mul(ts, dim_mul(ts, dot_units(p, dot), elements), em_bytes(dot->acc)));
 }
 /* Columns of a unit: at most `most`, a quarter where there are so many, whole tiles. */
 static int64_t column_block(const Dot *dot, int64_t most) {
     if (dim_is_const(dot->columns) && most > dot->columns / 4) most = dot->columns / 4;
     return most < dot->w ? dot->w : most / dot->w * dot->w;
 }
+/* Points of `again` that make about `rows` rows. */
+static Dim point_block(const Dot *dot, int64_t rows) {
+    if (!dim_is_const(dot->rows)) return 1;
+    int64_t n = dot->rows ? (rows + dot->rows - 1) / dot->rows : 1;
+    return at_most(dot->points, n) ? dot->points : n;
+}
 /* The rows and columns of a unit, and how it reads B. Small B: as it lies, units are rows. Large B:
    units are columns, packed if there are many rows. */
 static void find_blocks(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
-    int64_t bytes = em_bytes(dot->acc);
+    int64_t bytes = em_bytes(dot->acc), last = dot->sums.n - 1;
+    Dim rows = dim_mul(ts, dot->rows, dot->points), terms = dot->sums.at[last].extent;
     bool big = !at_most(dim_mul(ts, dim_mul(ts, dot->k, dot->columns), bytes), PACK_BYTES);
-    dot->row_block = dot->rows, dot->column_block = dot->columns;
+    bool partial = big && !dot->inner && !dot->packed && !at_most(terms, 2 * K_BLOCK) &&
+                   at_most(rows, dot->nagain ? FEW_ROWS : 2 * dot->mr);
+    bool pack = !dot->inner && !partial && (dot->packed || (big && !at_most(rows, 2 * dot->mr)));
+    dot->row_block = dot->rows, dot->column_block = dot->columns, dot->point_block = dot->points;
     if (dot->inner) {
         int64_t n = dim_is_const(dot->k) ? INNER_TERMS / (dot->k + 1) : 32;
         dot->column_block = round_up(n < 1 ? 1 : n > 1024 ? 1024 : n, dot->w);
-    } else if (dot->packed || (big && !at_most(dot->rows, 2 * dot->mr))) {
+    } else if (pack) {
         int64_t most = dim_is_const(dot->k) ? BLOCK_BYTES / bytes / (dot->k + 1) : 4 * dot->w;
-        dot->column_block = dot->stored_columns = column_block(dot, most);
-        dot->pack = unit_buffer(p, dot, dim_mul(ts, dot->column_block, dot->k));
+        dot->column_block = column_block(dot, most);
     } else if (big) {
-        dot->column_block = dot->stored_columns = column_block(dot, WIDE_BLOCK);
-        if (dot->sums.n == 1 && !at_most(dot->k, 2 * K_BLOCK)) {
-            dot->k_block = K_BLOCK;
-            dot->partial = unit_buffer(p, dot, dim_mul(ts, dot->column_block, dot->rows));
-        }
-    } else if (!at_most(dot->rows, dot->mr)) {
+        dot->column_block = column_block(dot, WIDE_BLOCK);
+    } else if (!at_most(rows, dot->mr)) {
         dot->row_block = 8 * dot->mr;
+        dot->point_block = point_block(dot, 8 * dot->mr);
     } else {
         dot->column_block = dot->w;
     }
     if (at_most(dot->rows, dot->row_block)) dot->row_block = dot->rows;
     if (at_most(dot->columns, dot->column_block)) dot->column_block = dot->columns;
+    if (dim_is_const(dot->column_block)) dot->stored_columns = round_up(dot->column_block, dot->w);
+    Dim sums = dim_mul(ts, dot->stored_columns, dim_mul(ts, dot->rows, dot->point_block));
+    if (partial) {
+        dot->k_block = K_BLOCK; /* or what divides the terms */
+        for (int64_t b = 2 * K_BLOCK; b >= K_BLOCK / 2 && dim_is_const(terms); b--)
+            if (terms % b == 0 && terms % dot->k_block) dot->k_block = b;
+        dot->partial = unit_buffer(p, dot, sums);
+    }
+    if (pack) dot->pack = unit_buffer(p, dot, dim_mul(ts, dot->stored_columns, dot->k));
 }
 void dot_schedule(Plan *p, Step *s) {
     Dot *dot = s->dot;

@@ -2,7 +2,7 @@
 
    The sums over the contracted axes form a product A·B for every index of the other loops: rows of
    A, columns of B. The row loop moves A alone; the column loop moves B alone, one element at a
-   time, and its neighbours are the lanes. */
+   time, and its neighbours are the lanes. Other loops that do not move B make more rows for it. */
 #ifndef JAXCC_DOT_H
 #define JAXCC_DOT_H
 #include "emit.h"
@@ -31,14 +31,16 @@ typedef struct Dot {
     Ix *axes; /* the result's loops when the addresses were made, by axis of the step's domain */
     /* settled by dot_schedule */
     Atom row, column; /* 0: none, one row or column */
-    Atom *outer;
-    uint32_t nouter;
-    Dim rows, columns;           /* extents */
+    Atom *outer, *again; /* the other loops: those that move B, and the others */
+    uint32_t nouter, nagain;
+    Dim rows, columns, points;   /* extents; of all `again` together */
     uint32_t mr, w, sets;        /* a tile: mr × w */
     Dim row_block, column_block; /* of a unit; multiples of mr and w */
-    Buf *pack;    /* B by columns of w: [outer][column block][k][w]; NULL: as it lies */
-    Buf *partial; /* few rows, large B: sums over blocks of k_block terms, so that B is read in
-                     whole rows: [outer][column block][row][column]; NULL: sums stay in registers */
+    Dim point_block;             /* of the points of `again`, in a unit */
+    Buf *pack;    /* B by columns of w, of each unit: [unit][k][w]; NULL: as it lies */
+    Buf *partial; /* few rows, large B: sums over blocks of k_block terms of the innermost sum, so
+                     that B is read in whole rows: [unit][point][row][column]; NULL: sums stay in
+                     registers */
     int64_t k_block;
     int64_t stored_columns; /* of a unit, in those two: whole tiles */
     Buf *spill;             /* a tile, where its rows are finished in a loop; NULL: written out */
@@ -50,6 +52,9 @@ void dot_plan(Plan *, Body *, Step *);
 bool dot_reads_in_place(Plan *, Val);
 /* The addresses of both operands over the step's loops, for collapsing them. */
 void dot_addresses(Plan *, const Step *, Ix address[2]);
+/* Units of a scheduled product; blocks that n is cut in. */
+Dim dot_units(Plan *, const Dot *);
+Dim dot_blocks(Plan *, Dim n, Dim block);
 /* Tiles and units, once the step's loops are final. */
 void dot_schedule(Plan *, Step *);
 

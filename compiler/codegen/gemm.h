@@ -3,6 +3,7 @@
 #define JAXCC_GEMM_H
 #include "emit.h"
 
+#define GEMM_UNKNOWN DIM_SYMBOLIC_BASE /* no constant extent */
 enum { GEMM_LOOPS = 32, GEMM_TILE = 64, GEMM_LANES = 256 };
 
 /* The loops that are summed over, outermost first, and how far one step goes in each operand, in

@@ -16,11 +16,12 @@ typedef struct {
     V a, b;          /* addresses at the unit's outer index, of row 0, column 0 */
     V pack, partial; /* of the unit's packed columns, of its partial sums; ptr NULL: none */
     V row_stride, column_stride;
-    V k0, terms; /* with partial sums: what is summed now */
+    V ka, kb, terms; /* with partial sums: what is summed now, as offsets in A and B */
     Dim known_terms;
-    bool last;        /* these are the last terms */
-    V r0, r1, c0, c1; /* the unit's rows and columns */
-    Ix index[32];     /* of the result */
+    bool last;                /* these are the last terms */
+    V r0, r1, c0, c1, p0, p1; /* the unit's rows, columns and points */
+    V point;                  /* with partial sums: the number of the point in the unit */
+    Ix index[32];             /* of the result */
     Val result;
 } Unit;
 
@@ -105,7 +106,11 @@ static Contraction contraction(Unit *u, bool packed, uint32_t w) {
         c.sb[i] = packed ? stride : kernel_dim(u->k, s->b);
         if (packed) stride = times(u, stride, c.count[i]);
     }
-    if (u->partial.ptr) c.known[0] = u->known_terms, c.count[0] = u->terms;
+    if (u->partial.ptr) {
+        uint32_t last = c.n - 1;
+        c.n = 1, c.known[0] = u->known_terms, c.count[0] = u->terms;
+        c.sa[0] = c.sa[last], c.sb[0] = c.sb[last];
+    }
     return c;
 }
 static V element(Unit *u, V base, Dtype d, V offset) {
@@ -126,8 +131,7 @@ static void row_addresses(Unit *u, const Place *t, V *rows) {
         V r = plus(u, t->row, num(u, i));
         if (last.ptr) r = em_bin(u->e, "llvm.intr.smin", r, last);
         V at = times(u, r, u->row_stride);
-        if (u->partial.ptr)
-            at = plus(u, at, times(u, u->k0, kernel_dim(u->k, u->dot->sums.at[0].a)));
+        if (u->partial.ptr) at = plus(u, at, u->ka);
         rows[i] = element(u, u->a, u->dot->a.dtype, at);
     }
 }
@@ -137,7 +141,7 @@ static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     Contraction c = contraction(u, packed, t->w);
     V at = packed ? times(u, em_bin(u->e, "llvm.sub", t->column, u->c0), kernel_dim(u->k, dot->k))
                   : times(u, t->column, u->column_stride);
-    if (u->partial.ptr) at = plus(u, at, times(u, u->k0, c.sb[0]));
+    if (u->partial.ptr) at = plus(u, at, u->kb);
     V b = element(u, packed ? u->pack : u->b, c.b, at), none = {NULL};
     gemm_outer(u->e, &c, rows, t->n, b, t->w, packed ? none : t->mask, dot->sets, acc);
 }
@@ -157,8 +161,9 @@ static bool add_partial(Unit *u, const Place *t, V *acc) {
     Dtype d = u->dot->acc;
     MlirType type = em_vec(e, em_memory_type(e, d), t->w);
     V column = em_bin(e, "llvm.sub", t->column, u->c0);
+    V first = plus(u, times(u, u->point, kernel_dim(u->k, u->dot->rows)), t->row);
     for (uint32_t i = 0; i < t->n; i++) {
-        V row = times(u, plus(u, t->row, num(u, i)), num(u, u->dot->stored_columns));
+        V row = times(u, plus(u, first, num(u, i)), num(u, u->dot->stored_columns));
         V p = element(u, u->partial, d, plus(u, row, column));
         acc[i] = gemm_add(e, d, acc[i], em_to_register(e, d, em_load(e, type, p, em_bytes(d))));
         if (!u->last) em_store(e, em_to_memory(e, d, acc[i]), p, em_bytes(d));
@@ -369,10 +374,6 @@ static void pack(Unit *u, uint32_t level, Panel *p) {
 }
 
 /* ---- units */
-static Dim blocks(Plan *p, Dim n, Dim block) {
-    Types *ts = p->cx->types;
-    return block == n ? 1 : dim_floordiv(ts, dim_add(ts, n, dim_sub(ts, block, 1)), block);
-}
 /* The next digit of *rest, which counts to n; all of it when `last`. */
 static V digit(Unit *u, V *rest, Dim n, bool last) {
     if (n == 1) return num(u, 0);
@@ -381,6 +382,11 @@ static V digit(Unit *u, V *rest, Dim n, bool last) {
     V by = kernel_dim(u->k, n);
     *rest = em_bin(u->e, "llvm.udiv", all, by);
     return em_bin(u->e, "llvm.urem", all, by);
+}
+/* Binds n loops to the digits of a number, the last loop fastest. */
+static void bind_digits(Unit *u, V number, const Atom *loops, uint32_t n) {
+    for (uint32_t i = n; i-- > 0;)
+        kernel_bind(u->k, loops[i], digit(u, &number, loop_extent(u->k->ix, loops[i]), i == 0));
 }
 static void block_range(Unit *u, V i, Dim extent, Dim block, V *lo, V *hi) {
     *lo = num(u, 0), *hi = kernel_dim(u->k, extent);
@@ -395,55 +401,85 @@ static V operand(Unit *u, const DotOperand *o, V *row_stride, Atom row) {
     *row_stride = row ? kernel_dim(k, ix_coef(k->ix, o->address, row, &other)) : num(u, 0);
     return element(u, kernel_buffer(k, o->buf), o->dtype, kernel_index(k, at));
 }
+/* All tiles of the unit at one point after the other. */
 static void tiles(Unit *u) {
-    in_steps(u, u->r0, u->r1, u->dot->mr, u->dot->rows, u->dot->row_block, row_body, NULL);
+    const Dot *dot = u->dot;
+    For f = em_for(u->e, u->p0, u->p1, num(u, 1), 0, NULL);
+    V point = em_arg(&f.scope, 0);
+    kernel_enter(u->k);
+    bind_digits(u, point, dot->again, dot->nagain);
+    u->a = operand(u, &dot->a, &u->row_stride, dot->row);
+    u->point = em_bin(u->e, "llvm.sub", point, u->p0);
+    in_steps(u, u->r0, u->r1, dot->mr, dot->rows, dot->row_block, row_body, NULL);
+    kernel_leave(u->k);
+    em_for_end(u->e, &f, NULL, NULL);
 }
 /* The unit's part of a buffer, of `n` elements each. */
-static V unit_part(Unit *u, Buf *b, V block, Dim n) {
-    V at = times(u, block, kernel_dim(u->k, n));
+static V unit_part(Unit *u, Buf *b, V number, Dim n) {
+    V at = times(u, number, kernel_dim(u->k, n));
     return element(u, kernel_buffer(u->k, b), u->dot->acc, at);
 }
-/* Blocks of k_block terms, then the rest: at least one block's worth, if there are so many. */
+/* The tiles with the terms of one block: block `number` of all, the blocks of the innermost loop
+ * fastest. */
+static void tiles_of_block(Unit *u, V number, bool last) {
+    const Dot *dot = u->dot;
+    uint32_t n = dot->sums.n - 1;
+    Dim extent = dot->sums.at[n].extent, blocks = dot_blocks(u->k->plan, extent, dot->k_block);
+    u->ka = u->kb = num(u, 0), u->last = last;
+    for (uint32_t i = n + 1; i-- > 0;) {
+        const DotSum *s = &dot->sums.at[i];
+        V at = digit(u, &number, i == n ? blocks : s->extent, i == 0);
+        if (i == n) {
+            V lo, hi;
+            block_range(u, at, extent, dot->k_block, &lo, &hi);
+            u->terms = em_bin(u->e, "llvm.sub", hi, lo);
+            at = lo;
+        }
+        u->ka = plus(u, u->ka, times(u, at, kernel_dim(u->k, s->a)));
+        u->kb = plus(u, u->kb, times(u, at, kernel_dim(u->k, s->b)));
+    }
+    tiles(u);
+}
 static void tiles_by_terms(Unit *u) {
     Emit *e = u->e;
     const Dot *dot = u->dot;
-    V all = kernel_dim(u->k, dot->k), step = num(u, dot->k_block);
-    V bytes = num(u, dot->rows * dot->stored_columns * em_bytes(dot->acc));
+    Types *ts = u->k->plan->cx->types;
+    uint32_t n = dot->sums.n - 1;
+    Dim extent = dot->sums.at[n].extent, blocks = dot_blocks(u->k->plan, extent, dot->k_block);
+    bool even = dim_is_const(extent) && extent % dot->k_block == 0;
+    for (uint32_t i = 0; i < n; i++)
+        blocks = dim_mul(ts, blocks, dot->sums.at[i].extent);
+    u->known_terms = even ? dot->k_block : GEMM_UNKNOWN;
+    V bytes = num(u, dot->rows * dot->point_block * dot->stored_columns * em_bytes(dot->acc));
     V o[3] = {u->partial, em_int(e, e->i8, 0), bytes};
     Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
     em_op(e, "llvm.intr.memset", 0, NULL, 3, o, 1, &fixed, 0, NULL);
-    V whole = em_bin(e, "llvm.sub", em_bin(e, "llvm.udiv", all, step), num(u, 1));
-    whole = em_bin(e, "llvm.intr.smax", times(u, whole, step), num(u, 0));
-    For f = em_for(e, num(u, 0), whole, step, 0, NULL);
+    V last = em_bin(e, "llvm.sub", kernel_dim(u->k, blocks), num(u, 1));
+    For f = em_for(e, num(u, 0), last, num(u, 1), 0, NULL);
     kernel_enter(u->k);
-    u->k0 = em_arg(&f.scope, 0), u->terms = step, u->known_terms = dot->k_block, u->last = false;
-    tiles(u);
+    tiles_of_block(u, em_arg(&f.scope, 0), false);
     kernel_leave(u->k);
     em_for_end(e, &f, NULL, NULL);
-    u->k0 = whole, u->terms = em_bin(e, "llvm.sub", all, whole), u->last = true;
-    u->known_terms =
-        dim_is_const(dot->k) ? dot->k - (dot->k / dot->k_block - 1) * dot->k_block : dot->k;
-    tiles(u);
+    tiles_of_block(u, last, true);
 }
 static void unit(Unit *u, V number) {
     Kernel *k = u->k;
     Types *ts = k->plan->cx->types;
     const Dot *dot = u->dot;
-    Dim nrows = blocks(k->plan, dot->rows, dot->row_block),
-        ncolumns = blocks(k->plan, dot->columns, dot->column_block);
+    Dim nrows = dot_blocks(k->plan, dot->rows, dot->row_block),
+        ncolumns = dot_blocks(k->plan, dot->columns, dot->column_block),
+        npoints = dot_blocks(k->plan, dot->points, dot->point_block);
     V rest = number;
-    V cb = digit(u, &rest, ncolumns, nrows == 1 && !dot->nouter),
-      rb = digit(u, &rest, nrows, !dot->nouter);
-    V point = dot->nouter ? rest : num(u, 0);
-    for (uint32_t i = dot->nouter; i-- > 0;)
-        kernel_bind(k, dot->outer[i], digit(u, &rest, loop_extent(k->ix, dot->outer[i]), i == 0));
+    V cb = digit(u, &rest, ncolumns, nrows == 1 && npoints == 1 && !dot->nouter),
+      rb = digit(u, &rest, nrows, npoints == 1 && !dot->nouter),
+      pb = digit(u, &rest, npoints, !dot->nouter);
+    bind_digits(u, rest, dot->outer, dot->nouter);
     block_range(u, rb, dot->rows, dot->row_block, &u->r0, &u->r1);
     block_range(u, cb, dot->columns, dot->column_block, &u->c0, &u->c1);
-    u->a = operand(u, &dot->a, &u->row_stride, dot->row);
+    block_range(u, pb, dot->points, dot->point_block, &u->p0, &u->p1);
     u->b = operand(u, &dot->b, &u->column_stride, dot->column);
-    V block = plus(u, times(u, point, kernel_dim(k, ncolumns)), cb);
     if (dot->pack) {
-        u->pack = unit_part(u, dot->pack, block, dim_mul(ts, dot->stored_columns, dot->k));
+        u->pack = unit_part(u, dot->pack, number, dim_mul(ts, dot->stored_columns, dot->k));
         Panel p = {.from = num(u, 0), .term = num(u, 0), .c = contraction(u, false, 1)};
         pack(u, 0, &p);
     }
@@ -451,7 +487,8 @@ static void unit(Unit *u, V number) {
         tiles(u);
         return;
     }
-    u->partial = unit_part(u, dot->partial, block, dim_mul(ts, dot->stored_columns, dot->rows));
+    Dim rows = dim_mul(ts, dot->rows, dot->point_block);
+    u->partial = unit_part(u, dot->partial, number, dim_mul(ts, dot->stored_columns, rows));
     tiles_by_terms(u);
 }
 static void write_units(Kernel *k, V lo, V hi) {
@@ -466,13 +503,5 @@ static void write_units(Kernel *k, V lo, V hi) {
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
 }
-static Dim units(Plan *p, Step *s) {
-    Types *ts = p->cx->types;
-    const Dot *dot = s->dot;
-    Dim n = dim_mul(ts, blocks(p, dot->rows, dot->row_block),
-                    blocks(p, dot->columns, dot->column_block));
-    for (uint32_t i = 0; i < dot->nouter; i++)
-        n = dim_mul(ts, n, loop_extent(p->ix, dot->outer[i]));
-    return n;
-}
+static Dim units(Plan *p, Step *s) { return dot_units(p, s->dot); }
 const KernelKind kernel_dot = {units, write_units};
