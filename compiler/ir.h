@@ -53,6 +53,7 @@ typedef enum { /* what params.def says a parameter holds */
     PK_PAIRS,   /* V_DIMS of 2·rank numbers: low, high of each axis */
     PK_DOTDIMS, /* V_LIST of four V_INTS: lhs contracting, rhs contracting, lhs batch, rhs batch */
     PK_INTLISTS, /* V_LIST of V_INTS */
+    PK_TYPED,    /* any tree; np.int32(1) stays what it is */
     PK_VALUE   /* any tree, or text */
 } ParamKind;
 typedef enum {

@@ -13,7 +13,7 @@ typedef struct {
     Options *o;
     const char *emit, *header;
     bool no_header, deps, version, help;
-    uint32_t dims_cap;
+    uint32_t dims_cap, ffi_cap;
 } Reader;
 
 static const struct {
@@ -98,6 +98,16 @@ TAKES(D) {
         o->dims = arena_grow(r->arena, o->dims, o->ndims, &r->dims_cap, sizeof *o->dims);
     o->dims[o->ndims].name = (Str){v, (uint32_t)(equals - v)};
     o->dims[o->ndims++].value = n;
+    return true;
+}
+
+TAKES(ffi) {
+    const char *equals = strchr(v, '='), *colon = strrchr(v, ':');
+    if (!equals || equals == v || !colon || colon < equals + 2 || !colon[1])
+        return wrong("--ffi: '%s' is not NAME=LIBRARY:SYMBOL", v);
+    Options *o = r->o;
+    if (o->nffi == r->ffi_cap) o->ffi = arena_grow(r->arena, o->ffi, o->nffi, &r->ffi_cap, sizeof *o->ffi);
+    o->ffi[o->nffi++] = (FfiBinding){{v, (uint32_t)(equals - v)}, {equals + 1, (uint32_t)(colon - equals - 1)}, str(colon + 1)};
     return true;
 }
 

@@ -5,6 +5,11 @@
 
 #define JAXCC_VERSION "0.1.0"
 
+/* --ffi NAME=LIBRARY:SYMBOL */
+typedef struct {
+    Str name, library, symbol;
+} FfiBinding;
+
 struct Options {
     const char *input, *output; /* "-": standard input, standard output */
     EmitKind emit;
@@ -16,6 +21,8 @@ struct Options {
         int64_t value;
     } * dims; /* -D */
     uint32_t ndims;
+    FfiBinding *ffi;
+    uint32_t nffi;
     const char *march, *mcpu, *target; /* NULL: the machine it runs on */
     int opt;                           /* -O0 … -O3 */
     bool threefry_original; /* random bits as before JAX 0.5.0 */

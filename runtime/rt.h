@@ -48,7 +48,7 @@ __attribute__((format(printf, 3, 4), cold)) _Noreturn void jaxcc_rt_stop(jaxcc_r
                                                                          ...);
 /* What runtime_call calls: operands, then results, dense, then the equation's `text`; its `sizes`. */
 typedef void jaxcc_rt_function(jaxcc_rt_heap *, void *const *arrays, const int64_t *sizes);
-jaxcc_rt_function jaxcc_rt_print, jaxcc_rt_check;
+jaxcc_rt_function jaxcc_rt_print, jaxcc_rt_check, jaxcc_rt_ffi;
 /* The memory of an output, which its release() gives back. */
 void *jaxcc_rt_heap_array(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes);
 

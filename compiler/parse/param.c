@@ -105,14 +105,15 @@ static Value slice_value(Parser *p, Span span) {
     return v;
 }
 
-/* np.int64(1) is 1 */
-static bool numpy_int(Value *v) {
+/* np.int64(1) is 1, wherever it stands. */
+static void numpy_ints(Value *v) {
+    if (v->kind != V_LIST && v->kind != V_PAIR) return;
     bool numpy = v->kind == V_LIST && v->s.n > 3 && memcmp(v->s.at, "np.", 3) == 0;
-    if (!numpy || v->list.n != 1 || v->list.at[0].kind != V_INT) return false;
+    for (uint32_t i = 0; i < v->list.n; i++) numpy_ints(&v->list.at[i]);
+    if (!numpy || v->list.n != 1 || v->list.at[0].kind != V_INT) return;
     Value inner = v->list.at[0];
     inner.span = v->span;
     *v = inner;
-    return true;
 }
 
 /* GatherScatterMode.CLIP; Name(…): a word, dots and words, perhaps a bracket that sticks to it. */
@@ -129,7 +130,6 @@ static bool fold_name(Parser *p, const Value *from, const Value *to, Value *out)
     *out = v[1];
     out->s = (Str){p->text.at + name.at, name.n};
     out->span = span_of(from, to);
-    numpy_int(out);
     return true;
 }
 
@@ -423,6 +423,7 @@ void param_add(Parser *p, Prim prim, uint32_t key, uint32_t mark) {
     else
         param.value = text_value(p, V_TEXT, (Span){p->file, span.at + span.n + 1, 0});
     p->values.n = mark;
+    if (param_kind[param.key] != PK_TYPED) numpy_ints(&param.value);
     if (param.key == K_dimension_numbers && prim == P_dot_general)
         to_dotdims(p, &param.value);
     else
