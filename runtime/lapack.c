@@ -1,16 +1,22 @@
 /* What only LAPACK does: eigenvalues, singular values, and the reductions before them. The library is the system's,
-   OpenBLAS or the reference one, loaded when a program first calls one of these. Arguments: LAPACK Users' Guide, 3rd ed.
+   OpenBLAS or the reference one, or what JAXCC_LAPACK names, loaded when a program first calls one of these. Arguments: LAPACK Users' Guide, 3rd ed.
    Our rows are LAPACK's columns: matrices are transposed on the way in and out. */
 #include "linalg.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- the library */
 void (*jaxcc_rt_lapack(jaxcc_rt_heap *call, const char *name))(void) {
     static const char *const names[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so", "liblapack.so"};
     static void *_Atomic library;
+    const char *chosen = getenv("JAXCC_LAPACK");
     void *l = atomic_load(&library);
+    if (!l && chosen) {
+        l = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
+        if (!l) jaxcc_rt_stop(call, JAXCC_MISSING, "this program needs LAPACK, but JAXCC_LAPACK is no library: %s", chosen);
+    }
     for (unsigned i = 0; !l && i < sizeof names / sizeof *names; i++) l = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!l)
         jaxcc_rt_stop(call, JAXCC_MISSING, "this program needs LAPACK, but neither libopenblas.so.0 nor liblapack.so.3 is installed");

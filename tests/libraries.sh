@@ -52,6 +52,24 @@ leaves_nothing() {
         ! TMPDIR="$work/empty" PATH=/nonexistent "$build/bin/jaxcc" examples/recurrence.jaxpr -o "$work/empty/x.so" &&
         [ -z "$(ls -A "$work/empty")" ]
 }
+# LAPACK is loaded by who needs it, and missed in words.
+lapack() {
+    for n in 8 64; do
+        cat >"$work/factor$n.jaxpr" <<END
+{ lambda ; . let i:i32[$n,$n] = iota[dimension=0 dtype=int32 shape=($n, $n)]
+    j:i32[$n,$n] = iota[dimension=1 dtype=int32 shape=($n, $n)]
+    k:bool[$n,$n] = eq i j
+    l:f64[$n,$n] = convert_element_type[new_dtype=float64 weak_type=False] k
+    m:f64[$n,$n] = cholesky l
+  in (m,) }
+END
+        jaxcc "$work/factor$n.jaxpr" -o "$work/factor$n.so" || return 1
+    done
+    JAXCC_LAPACK=/nonexistent jaxcc-run "$work/factor8.so" || return 1
+    jaxcc-run "$work/factor64.so" || return 1
+    JAXCC_LAPACK=/nonexistent jaxcc-run "$work/factor64.so" >"$work/said" 2>&1 && return 1
+    grep 'this program needs LAPACK, but JAXCC_LAPACK is no library: /nonexistent' "$work/said"
+}
 for name in classify train attention recurrence; do
     try "$name compiles" compile $name
     [ -f "$work/$name.so" ] || continue
@@ -63,6 +81,7 @@ for name in classify train attention recurrence; do
     }
 done
 compile attention && try "concurrent calls, and calls after fork" at_once
+try "LAPACK is loaded where it is needed" lapack
 try "nothing is left behind" leaves_nothing
 echo "libraries: $passed passed, $failed failed"
 [ $failed = 0 ]
