@@ -107,6 +107,8 @@ Vals b_scan(Builder *, Jaxpr *body, uint32_t consts, uint32_t carries, Dim lengt
 /* ---- rules: the EXPAND rows of prims.def, in passes/rules/. Writes what `e` becomes, its results into out[e->out.n];
    what it writes is expanded in its turn. False after a diagnostic. */
 typedef bool ExpandRule(Builder *, const Eqn *e, Val *out);
+/* The same for a primitive that is written with others for some types only: out[0] = 0 if it stays. */
+ExpandRule expand_some;
 /* The axes that shard_map or pmap binds for its program; `outer` where `e` is neither. */
 const MeshAxis *mesh_of(Ctx *, const Eqn *e, const MeshAxis *outer);
 #define NO_LOWERING

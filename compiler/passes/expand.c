@@ -22,7 +22,7 @@ static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j);
 
 static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
     Ctx *cx = x->cx;
-    ExpandRule *rule = expand_rule[e->prim];
+    ExpandRule *rule = expand_rule[e->prim] ? expand_rule[e->prim] : expand_some;
     const MeshAxis *outer = x->mesh;
     Memo known = x->memo;
     x->mesh = mesh_of(cx, e, outer);
@@ -30,14 +30,14 @@ static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
     Eqn new = eqn_rewrite(&x->map, e, expand_jaxpr, x);
     if (x->mesh != outer) x->memo = known;
     x->mesh = outer;
-    if (!rule) {
-        push(cx->arena, to, new);
-        return;
-    }
     Builder b = {.cx = cx, .mesh = x->mesh, .span = e->span, .whole = e->whole};
     Val *out = arena_new(cx->arena, Val, e->out.n + 1);
     if (!rule(&b, &new, out) || b.failed) {
         x->failed = true;
+        return;
+    }
+    if (rule == expand_some && !out[0]) {
+        push(cx->arena, to, new);
         return;
     }
     if (++x->depth > MOST_DEPTH) x->failed = !diag(cx->diags, e->span, "%s: expanded too often", prim_name[e->prim]);
