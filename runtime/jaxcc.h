@@ -14,9 +14,8 @@ enum {
     JAXCC_DIMENSION, /* negative, unequal where they must be equal, a divisor of zero, too large */
     JAXCC_MEMORY,    /* no memory for the workspace or for an output */
     JAXCC_CPU,       /* the library was compiled for instructions that this CPU has not */
-    JAXCC_CHECK, /* --debug-nans, --check-bounds: an equation made a NaN, an index was out of bounds
-                  */
-    JAXCC_MISSING, /* something the program needs is not there: LAPACK, a GPU */
+    JAXCC_CHECK,   /* --debug-nans, --check-bounds, check: an equation did what it must not; a handler failed */
+    JAXCC_MISSING, /* something the program needs is not there: LAPACK, a GPU, a handler */
     JAXCC_INTERNAL
 };
 

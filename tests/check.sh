@@ -37,6 +37,7 @@ all() {
     part sh tests/docs.sh "$build" "$mode"
     part sh tests/libraries.sh "$build" "$mode"
     part sh tests/header.sh "$build"
+    part sh tests/effects.sh "$build"
     part sh tests/run.sh "$build"
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases

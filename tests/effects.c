@@ -1,0 +1,76 @@
+/* The programs of effects.sh, called; with HANDLERS the library of handlers that one of them calls. */
+#ifdef HANDLERS
+#include "runtime/ffi.h"
+#include <string.h>
+
+static void *attribute(const ffi_attributes *a, const char *name, int type) {
+    for (int64_t i = 0; i < a->n; i++)
+        if (a->names[i]->n == strlen(name) && !memcmp(a->names[i]->at, name, strlen(name)) && a->types[i] == type) return a->at[i];
+    return NULL;
+}
+ffi_error *scaled(ffi_frame *f) {
+    ffi_buffer *x = f->arguments.at[0], *y = f->results.at[0];
+    ffi_scalar *by = attribute(&f->attributes, "by", FFI_SCALAR), *n = attribute(&f->attributes, "n", FFI_SCALAR);
+    ffi_attributes *d = attribute(&f->attributes, "d", FFI_DICTIONARY);
+    ffi_array *t = attribute(&f->attributes, "t", FFI_ARRAY);
+    ffi_scalar *a = d ? attribute(d, "a", FFI_SCALAR) : NULL;
+    int fine = by && n && a && t && x->data == y->data && by->dtype == 11 && n->dtype == 5 && a->dtype == 2 && t->n == 2 &&
+               *(int64_t *)n->value == 3 && *(int8_t *)a->value == -2 && ((double *)t->data)[1] == 2 && x->rank == 2;
+    ffi_error_create error = {{sizeof error, NULL}, "other arguments than expected", 3};
+    for (int i = 0; i < 4; i++) ((float *)y->data)[i] *= fine ? *(float *)by->value : 0;
+    return fine && f->head.size == FFI_SIZE(ffi_frame, attributes) ? NULL : f->api->error_create(&error);
+}
+ffi_error *counted(ffi_frame *f) {
+    static int32_t calls;
+    *(int32_t *)((ffi_buffer *)f->results.at[0])->data = ++calls;
+    return NULL;
+}
+#else
+#include "bounds.h"
+#include "calls.h"
+#include "checked.h"
+#include "missing.h"
+#include "nans.h"
+#include "prints.h"
+#include <stdio.h>
+#include <string.h>
+
+static int passed, failed;
+static void try(const char *what, int ok, const char *said) {
+    ok ? passed++ : failed++;
+    if (!ok) printf("FAIL effects: %s: %s\n", what, said);
+}
+static char printed[256];
+static void print(void *user, const char *text) {
+    strcat(strcat(user, text), "|");
+}
+int main(void) {
+    float a[3] = {1, 2, 3}, out[4], more[3], m[4] = {2, 4, 6, 8};
+    int32_t b = 5, n, k;
+    const jaxcc_program *p = prints_program();
+    p->set_print(print, printed);
+    try("debug_print through a hook", !prints(a, &b, &n) && !strcmp(printed, "a=[1. 2. 3.] b=+005|3.0/Array(5, dtype=int32)|2.0/Array(6, dtype=int32)|1.0/Array(7, dtype=int32)|"), printed);
+    p->set_print(NULL, NULL);
+    try("debug_print", !prints(a, &b, &n) && n == 8, prints_error());
+
+    float large[3] = {5, 6, 7};
+    b = 0;
+    try("no NaN", !nans(large, &b, out, more), nans_error());
+    try("NaN after a loop", nans(a, &b, out, more) == JAXCC_CHECK && strstr(nans_error(), "nans.jaxpr:19:16: sqrt makes a NaN: o:f32[3] = sqrt c"), nans_error());
+    b = 1;
+    try("NaN in a branch in a loop", nans(a, &b, out, more) == JAXCC_CHECK && strstr(nans_error(), "nans.jaxpr:8:104: log makes a NaN"), nans_error());
+
+    for (b = -1; b < 4; b++) {
+        int in = b >= 0 && b < 3, status = bounds(a, &b, out);
+        try("bounds", in ? !status : status == JAXCC_CHECK && strstr(bounds_error(), "bounds.jaxpr:2:16: dynamic_slice indexes out of bounds"), bounds_error());
+    }
+    uint8_t none[3] = {0}, some[3] = {0, 1, 0};
+    try("check", !checked(none) && checked(some) == JAXCC_CHECK && strstr(checked_error(), "checked.jaxpr:1:27: check"), checked_error());
+
+    b = 0;
+    try("ffi_call", !calls(m, &b, out, &n, &k) && n == 1 && k == 2 && out[0] == 1 && out[1] == 3 && out[2] == 2 && out[3] == 4, calls_error());
+    try("a handler that is not there", missing(m, &b, out, &n, &k) == JAXCC_MISSING && strstr(missing_error(), "has no 'no_such'"), missing_error());
+    printf("effects: %d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
+#endif

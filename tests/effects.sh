@@ -1,0 +1,100 @@
+#!/bin/sh
+# effects.sh BUILD: what libraries do besides computing, called from C (effects.c): debug_print, checks, handlers of ffi_call.
+cd "$(dirname "$0")/.." || exit 1
+case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
+root=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed() {
+    echo "$1"
+    echo "effects: 0 passed, 1 failed"
+    exit 1
+}
+cat >prints.jaxpr <<'X'
+{ lambda ; a:f32[3] b:i32[]. let
+    debug_print[fmt=a={} b={x:+04d} has_placeholders=True in_tree=PyTreeDef(((*,), {'x': *}))] a b
+    c:i32[] = scan[
+      jaxpr={ lambda ; d:i32[] e:f32[]. let
+          f:i32[] = add d 1
+          debug_print[fmt={:.1f}/{!r} has_placeholders=True in_tree=PyTreeDef(((*, *), {}))] e d
+        in (f,) }
+      length=3
+      num_carry=1
+      num_consts=0
+      reverse=True
+      unroll=1
+    ] b a
+  in (c,) }
+X
+cat >nans.jaxpr <<'X'
+{ lambda ; a:f32[3] b:i32[]. let
+    c:f32[3] d:f32[3] = scan[
+      jaxpr={ lambda ; e:f32[3] f:f32[]. let
+          g:f32[3] = sub e 1.0:f32[]
+          h:f32[3] = cond[
+            branches=(
+              { lambda ; i:f32[3]. let in (i,) }
+              { lambda ; j:f32[3]. let k:f32[3] = jit[name=f jaxpr={ lambda ; l:f32[3]. let m:f32[3] = log l in (m,) }] j in (k,) }
+            )
+          ] b g
+          n:f32[] = reduce_sum[axes=(0,)] h
+        in (g, n) }
+      length=3
+      num_carry=1
+      num_consts=0
+      reverse=False
+      unroll=1
+    ] a a
+    o:f32[3] = sqrt c
+  in (o, d) }
+X
+sed -i 's/lambda ; e:f32\[3\] f/lambda ; b:i32[] e:f32[3] f/; s/num_consts=0/num_consts=1/; s/\] a a/] b a a/' nans.jaxpr
+cat >bounds.jaxpr <<'X'
+{ lambda ; a:f32[3] b:i32[]. let
+    c:f32[1] = dynamic_slice[slice_sizes=(1,)] a b
+    d:f32[3] = dynamic_update_slice a c 0
+  in (d,) }
+X
+cat >checked.jaxpr <<'X'
+{ lambda ; a:bool[3]. let check[debug=False] a 1:i32[]; check[debug=True] a 1:i32[] in () }
+X
+cat >calls.jaxpr <<'X'
+{ lambda ; a:f32[2,2] b:i32[]. let
+    c:f32[2,2] = ffi_call[
+      attributes=(('by', np.float32(0.5)), ('d', FrozenDict({'z': 'b', 'a': np.int8(-2)})), ('n', 3), ('t', HashableArray(array([1., 2.]))))
+      custom_call_api_version=4
+      has_side_effect=False
+      input_layouts=((0, 1),)
+      input_output_aliases=((0, 0),)
+      output_layouts=((1, 0),)
+      result_avals=(ShapedArray(float32[2,2]),)
+      target_name=scaled
+    ] a
+    d:i32[] = ffi_call[
+      attributes=()
+      custom_call_api_version=4
+      has_side_effect=True
+      target_name=counted
+    ] b
+    e:i32[] = ffi_call[
+      attributes=()
+      custom_call_api_version=4
+      has_side_effect=True
+      target_name=counted
+    ] b
+  in (c, d, e) }
+X
+sed 's/scaled/missing/' calls.jaxpr >missing.jaxpr
+cc -std=c17 -Wall -shared -fPIC -DHANDLERS -I"$root" "$root/tests/effects.c" -o libhandlers.so || failed "handlers do not compile"
+compile() { "$build/bin/jaxcc" "$@" || failed "jaxcc $*"; }
+compile prints.jaxpr
+compile nans.jaxpr --debug-nans
+compile bounds.jaxpr --check-bounds
+compile checked.jaxpr
+compile calls.jaxpr --ffi=scaled="$work/libhandlers.so:scaled" --ffi counted="$work/libhandlers.so:counted"
+compile missing.jaxpr --ffi=missing="$work/libhandlers.so:no_such" --ffi counted="$work/libhandlers.so:counted"
+"$build/bin/jaxcc" calls.jaxpr 2>&1 | grep -q "calls.jaxpr:2:18: error: ffi_call: no library is given for 'scaled'" || failed "an unbound ffi_call compiles"
+cc -std=c17 -Wall -I. -I"$root" "$root/tests/effects.c" ./*.so -Wl,-rpath,"$work" -o effects || failed "effects.c does not compile"
+./effects 2>printed
+tail -n 3 printed | grep -q '^1.0/Array(7, dtype=int32)$' || { cat printed; failed "debug_print does not write to standard error"; }
