@@ -8,6 +8,7 @@ PREFIX ?= /usr/local
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 
 PACKAGES = gcc g++ libc6-dev binutils lld flex bison libmlir-22-dev mlir-22-tools llvm-22-dev uthash-dev zlib1g-dev libzstd-dev
+PACKAGES.accuracy = libmpfr-dev
 PACKAGES.check = libcriterion-dev valgrind mandoc bsdextrautils
 CFLAGS.release = -O2 -fno-pie -ffunction-sections
 CFLAGS.debug = -O0 -g -DJAXCC_VERIFY=1
@@ -45,7 +46,7 @@ UNITS = $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c))
 STDLIB = $(sort $(wildcard stdlib/*.jaxpr))
 
 .DELETE_ON_ERROR:
-.PHONY: all check bless demo bench fuzz install format tidy clean
+.PHONY: all check bless demo bench accuracy fuzz install format tidy clean
 all: $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(B)/libjaxcc_rt.a
 	@[ $(B) != build/release ] || ln -sfn release/bin build/bin
 
@@ -54,6 +55,9 @@ $(B)/deps: Makefile
 $(B)/deps-check: Makefile | $(B)/deps
 	@sh tests/deps.sh $(LLVM) $(PACKAGES.check) && touch $@
 $(filter $(B)/compiler/parse/%,$(FRONT_O)) $(B)/gen/lex.o: | $(B)/gen/parse.h
+$(B)/deps-accuracy: Makefile | $(B)/deps
+	@sh tests/deps.sh $(LLVM) $(PACKAGES.accuracy) && touch $@
+$(B)/tests/accuracy.o $(B)/tests/exact.o: | $(B)/deps-accuracy
 $(UNITS:=.o): | $(B)/deps-check
 $(B)/%.o: %.c Makefile | $(B)/deps
 	@mkdir -p $(@D)
@@ -92,6 +96,8 @@ $(B)/bin/jaxcc-run: $(RUN_O)
 	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/symbolic: $(B)/tests/symbolic.o $(B)/tests/cases.o $(B)/libjaxcc.a
 	$(CC) -o $@ $^ $(LINK.small)
+$(B)/tests/accuracy: $(B)/tests/accuracy.o $(B)/tests/exact.o
+	$(CC) -o $@ $^ -lmpfr -lgmp $(LINK.small)
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libjaxcc.a $(B)/libjaxcc_rt.a
 	$(CC) -o $@ $^ -lcriterion $(LINK.small)
 $(B)/fuzz/typed: $(GEN_O)
@@ -107,6 +113,9 @@ demo: all
 	@$(MAKE) -C examples run BIN=$(abspath $(B)/bin) OUT=$(abspath $(B)/examples)
 bench: all
 	@PYTHON="$(PYTHON)" CASES="$(CASES)" ARGS="$(ARGS)" sh tests/bench.sh $(B)
+# The table of stdlib/README.md. ARGS: see tests/accuracy.c; FUNCTIONS: some only.
+accuracy: all $(B)/tests/accuracy
+	@$(B)/tests/accuracy $(ARGS) $(B)/bin/jaxcc $(FUNCTIONS)
 # A minute each, or SECONDS.
 ifeq ($(MODE),fuzz)
 fuzz: $(B)/fuzz/parse $(B)/fuzz/typed

@@ -1,7 +1,9 @@
 /* The accuracy of stdlib/: its programs, run by the evaluator of passes/, against the C library in
  * a wider type. */
+#include "options.h"
 #include "passes/eval.h"
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 
 #ifndef SAMPLES
@@ -25,6 +27,33 @@ static Real erf_inv_l(Real x) {
     }
     return copysignl(x == 0 ? 0 : y, x);
 }
+
+/* 1/pi times the integral over [0, pi] of e^(x cos t - |x|) cos n t (DLMF 10.32.3) by the trapezoid
+   rule, right where n is small against the number of points; the power series near 0. */
+static Real bessel_l(Real x, int n) {
+    enum { POINTS = 200 };
+    Real a = fabsl(x), sum = (1 + (n % 2 ? -1 : 1) * expl(-2 * a)) / 2;
+    if (a > 1e4L) { /* DLMF 10.40.1 */
+        Real term = 1;
+        sum = 1;
+        for (int k = 1; k < 12; k++)
+            sum += term *= ((2 * k - 1) * (2 * k - 1) - 4 * n * n) / (8 * k * a);
+        return copysignl(a > LDBL_MAX ? 0 : sum / sqrtl(2 * acosl(-1) * a), n ? x : 1);
+    }
+    if (a < 1e-3L) {
+        Real z = a * a / 4;
+        sum = n ? a / 2 * (1 + z / 2 * (1 + z / 6)) : 1 + z * (1 + z / 4 * (1 + z / 9));
+        return copysignl(expl(-a) * sum, n ? x : 1);
+    }
+    int points = POINTS + 4 * (int)a;
+    for (int k = 1; k < points; k++) {
+        Real t = acosl(-1) * k / points;
+        sum += expl(-2 * a * sinl(t / 2) * sinl(t / 2)) * cosl(n * t);
+    }
+    return copysignl(sum / points, n ? x : 1);
+}
+static Real bessel_i0e_l(Real x) { return isnan(x) ? x : bessel_l(x, 0); }
+static Real bessel_i1e_l(Real x) { return isnan(x) ? x : bessel_l(x, 1); }
 
 /* Absolute errors in ulp of the result; `most` for f32 and f64. Samples are taken from [lo, hi]
  * too. */
@@ -56,6 +85,8 @@ static const struct {
     {"erf", erfl, 2.5, -4, 4},
     {"erfc", erfcl, 2.5, -3, 10},
     {"erf_inv", erf_inv_l, 2.5, -1, 1},
+    {"bessel_i0e", bessel_i0e_l, 4, -20, 20},
+    {"bessel_i1e", bessel_i1e_l, 4, -20, 20},
 };
 enum { NUNARY = sizeof unary / sizeof *unary };
 
@@ -151,7 +182,9 @@ static double ulps(bool wide, double got, Real exact) {
 
 static Ctx *cx;
 static void open_context(void) {
+    static const Options none;
     cx = ctx_new(arena_open());
+    cx->options = &none;
     cx->verify = true;
     seed = 1;
 }
@@ -224,4 +257,47 @@ Test(stdlib, pow) {
 Test(stdlib, atan2) {
     test_binary("atan2", atan2l, false, -10, 10);
     test_binary("atan2", atan2l, true, -10, 10);
+}
+
+/* What holds of the special functions. `tests/accuracy` measures their errors. */
+static double f(const char *name, double x, double y, double z) {
+    Scalar in[] = {scalar_f64(x), scalar_f64(y), scalar_f64(z)}, out;
+    Evaluator *p = program(name, true, "");
+    cr_assert(p && evaluator_run(p, in, &out), "%s", name);
+    return scalar_float(out);
+}
+static void near(double got, double want, double size, const char *what, double x, double y) {
+    cr_assert(fabs(got - want) <= size * 0x1p-46, "%s of %a, %a: %a, not %a", what, x, y, got,
+              want);
+}
+Test(stdlib, special) {
+    for (int i = 0; i < 300; i++) {
+        double x = ldexp((double)(next() >> 11) * 0x1p-53, (int)(next() % 8) - 2) + 0x1p-20;
+        double y = ldexp((double)(next() >> 11) * 0x1p-53, (int)(next() % 8) - 2) + 0x1p-20;
+        near(f("lgamma", x, 0, 0), (double)lgammal(x), fmax(1, fabs(lgamma(x))), "lgamma", x, 0);
+        near(f("lgamma", -x, 0, 0), (double)lgammal(-x), fmax(1, fabs(lgamma(-x))), "lgamma", -x,
+             0);
+        double psi = f("digamma", x, 0, 0), up = f("digamma", x + 1, 0, 0);
+        near(psi, up - 1 / x, 1 + 1 / x, "digamma", x, 0);
+        double trigamma = f("polygamma", 1, x, 0), zeta = f("zeta", x + 1.5, y, 0);
+        near(trigamma, f("zeta", 2, x, 0), trigamma, "polygamma", 1, x);
+        near(zeta, f("zeta", x + 1.5, y + 1, 0) + pow(y, -x - 1.5), zeta * (1 + x), "zeta", x, y);
+        double p = f("igamma", x, y, 0), d = f("poisson", x, y, 0);
+        near(p + f("igammac", x, y, 0), 1, 1, "igamma + igammac", x, y);
+        near(p - f("igamma", x + 1, y, 0), d, 1, "igamma", x, y);
+        double h = x * 0x1p-14, grad = f("igamma_grad_a", x, y, 0);
+        double step = (f("igamma", x + h, y, 0) - f("igamma", x - h, y, 0)) / (2 * h);
+        cr_assert(fabs(step - grad) < 1e-5 * fmax(1, 1 / x), "igamma_grad_a of %a, %a: %a, not %a",
+                  x, y, grad, step);
+        double u = y / (x + y), beta = f("regularized_incomplete_beta", x, y, u);
+        near(beta + f("regularized_incomplete_beta", y, x, x / (x + y)), 1, 64, "beta", x, y);
+    }
+    near(f("digamma", 1, 0, 0), -0.57721566490153286061, 1, "digamma", 1, 0);
+    near(f("zeta", 2, 1, 0), 1.6449340668482264365, 1, "zeta", 2, 1);
+    cr_assert(f("lgamma", -3, 0, 0) == INFINITY && isnan(f("digamma", -3, 0, 0)));
+    cr_assert(f("zeta", 4, -1, 0) == INFINITY && isnan(f("zeta", 3, -1, 0)) &&
+              isnan(f("zeta", 0.5, 2, 0)));
+    cr_assert(isnan(f("igamma", -1, 1, 0)) && f("igamma", 0, 2, 0) == 1 &&
+              f("igammac", 0, 2, 0) == 0);
+    cr_assert(isnan(f("regularized_incomplete_beta", 1, 2, 1.5)));
 }
