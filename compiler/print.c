@@ -496,7 +496,7 @@ static bool leaves_open(const Value *v) {
 }
 
 /* What is printed as it stands ends with its line. */
-static bool has_lines(const Param *q) { return q->key == K_fmt && memchr(q->value.s.at, '\n', q->value.s.n); }
+static bool has_lines(const Param *q) { return q->key == K_fmt && q->value.s.n && memchr(q->value.s.at, '\n', q->value.s.n); }
 
 /* On one line if it fits there and what is in it ends there, else a line for each. */
 static void put_params(Printer *p, const Eqn *e, uint32_t indent) {
@@ -634,6 +634,14 @@ static void put_eqn(Printer *p, const Eqn *e, uint32_t indent) {
 
 /* ---- jaxprs */
 
+/* Has the first result no type, but another? Then its name looks like an operand of the equation before (rule T1). */
+static bool mixed_types(const Printer *p, const Eqn *e) {
+    bool typed = false;
+    for (uint32_t i = 1; i < e->out.n; i++)
+        typed |= val_type(p->cx, e->out.at[i]) != 0;
+    return typed && !val_type(p->cx, e->out.at[0]);
+}
+
 static void put_jaxpr(Printer *p, const Jaxpr *j, uint32_t indent) {
     name_all(p, j);
     text_put(p->out, S("{ lambda "));
@@ -642,6 +650,7 @@ static void put_jaxpr(Printer *p, const Jaxpr *j, uint32_t indent) {
     put_binders(p, &j->in);
     text_put(p->out, S(". let"));
     each(const Eqn, e, j->eqns) {
+        if (e > j->eqns.at && mixed_types(p, e)) text_put(p->out, S(";"));
         put_break(p, indent + 4);
         put_eqn(p, e, indent + 4);
     }

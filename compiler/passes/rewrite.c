@@ -169,6 +169,19 @@ Eqn eqn_rewrite(const ValMap *map, const Eqn *e, JaxprMap *sub, void *user) {
     return new;
 }
 
+/* A number in an index of a reference is part of the text, and outside of the array an error; a variable is clamped.
+   What was a variable stays one. */
+static void name_indices(Ctx *cx, Eqns *to, Eqn *e) {
+    if (e->prim != P_get && e->prim != P_swap && e->prim != P_addupdate) return;
+    for (uint32_t i = e->prim == P_get ? 1 : 2; i < e->in.n; i++) {
+        if (!val_info(cx, e->in.at[i])->lit) continue;
+        Val *both = arena_new(cx->arena, Val, 2);
+        both[0] = e->in.at[i];
+        both[1] = e->in.at[i] = val_new(cx, val_type(cx, both[0]), e->span);
+        push(cx->arena, to, ((Eqn){.prim = P_copy, .span = e->span, .whole = e->whole, .in = {both, 1}, .out = {both + 1, 1}}));
+    }
+}
+
 bool jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call) {
     enum { MOST_EQNS = 1 << 20 };
     Ctx *cx = map->cx;
@@ -186,6 +199,7 @@ bool jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call) {
             new.out.at[i] = val_new(cx, type_rewrite(map, old->type), span);
             valmap_put(map, e->out.at[i], new.out.at[i]);
         }
+        name_indices(cx, to, &new);
         push(cx->arena, to, new);
     }
     return true;

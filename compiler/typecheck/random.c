@@ -94,11 +94,15 @@ bool type_random_bits(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return drawn(cx, e, in, of_width[width], out);
 }
 
-/* A key for each parameter of a gamma distribution, or one for all. */
+/* A key for each place along the leading axes of the parameters of gamma distributions; one for all. */
 bool type_random_gamma(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want(cx, e, 2, 1) || !want_kind(cx, e, in, 0, OF_KEY) ||
         !want_kind(cx, e, in, 1, OF_FLOAT))
         return false;
+    const ArrayType *keys = type_at(cx->types, in[0]), *x = type_at(cx->types, in[1]);
+    for (uint32_t i = 0; i < keys->rank; i++)
+        if (i >= x->rank || !dims_agree(cx, keys->dims[i], x->dims[i], operand_at(cx, e, 0)))
+            return operands_disagree(cx, e, in, 1, 0);
     out[0] = type_plain(cx->types, in[1]);
     return true;
 }

@@ -125,6 +125,9 @@ static bool position_of(View *w, const Value *v, uint32_t axis, Type t, Type *po
         if (i >= w->e->in.n) return bad_index(w, t);
         if (!want_kind(cx, w->e, w->in, i, OF_INT)) return false;
         const ArrayType *x = type_at(cx->types, w->in[i]);
+        if (!dims_at_most(cx, 1, n, w->at))
+            return diag(cx->diags, w->at, "%s: axis %u of %s has no elements", name_of(cx, w->e), axis,
+                        type_c(cx, t));
         if (x->rank && *positions && !shapes_agree(cx, *positions, w->in[i], w->at))
             return operands_disagree(cx, w->e, w->in, i, i - 1);
         if (x->rank) *positions = w->in[i];
@@ -255,7 +258,7 @@ bool type_swap(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 bool type_addupdate(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type t;
-    return want_results(cx, e, 0) && writes(cx, e, in, &t);
+    return want_results(cx, e, 0) && writes(cx, e, in, &t) && want_kind(cx, e, in, 1, OF_NUM);
 }
 
 /* What an index becomes that stands beside arrays: as numpy broadcasts. */

@@ -269,7 +269,7 @@ static const struct {
     {"select_and_gather_add", FLOAT, make_window},
     {"gather", ANY, make_index},
     {"scatter", ANY, make_index},
-    {"scatter_num", NUM, make_index},
+    {"scatter_num", REAL, make_index},
     {"conv_general_dilated", NUM, make_conv},
     {"ragged_dot_general", FLOAT, make_ragged},
     {"new_ref", ANY, make_refs},
@@ -319,7 +319,7 @@ static Make *maker(Prim p, unsigned *kinds, bool *compared) {
 }
 
 /* pjit reads as jit; what passes alone write has no name. */
-static bool can_be_read(Prim p) { return p && p != P_pjit && prim_named(str(prim_name[p])) == p; }
+static bool can_be_read(Prim p) { return p && p != P_pjit && !prim_internal(p); }
 
 const char *rule_of(Prim p) { return rows[p].rule; }
 

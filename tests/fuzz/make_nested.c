@@ -106,6 +106,12 @@ void make_scan(Gen *g, Prim p, unsigned kinds) {
 
 /* ---- references */
 
+/* A scalar that is no literal. */
+static Val variable(Gen *g, Dtype d) {
+    Val x = scalar(g, d);
+    return val_info(g->cx, x)->lit ? emit(g, P_copy, &x, 1, (Set){0}, 1) : x;
+}
+
 /* Index items: all of an axis, a position, a position that is an operand. `dims`: of what is seen; operands from `n` on. */
 static Value draw_index(Gen *g, const ArrayType *a, Val *in, uint32_t *n, Dim *dims, uint32_t *rank) {
     Arena *arena = g->cx->arena;
@@ -120,7 +126,7 @@ static Value draw_index(Gen *g, const ArrayType *a, Val *in, uint32_t *n, Dim *d
             *v = (Value){.kind = V_TEXT, .s = str_format(arena, "%u", draw(g, (uint32_t)d))};
         } else if (what == 2 && *n < 8) {
             *v = (Value){.kind = V_WORD, .s = S("*")};
-            in[(*n)++] = scalar(g, DT_i32);
+            in[(*n)++] = variable(g, DT_i32);
         } else {
             *v = all, dims[(*rank)++] = d;
         }

@@ -48,7 +48,6 @@ static const struct {
     {"random_seed", "i0", "impl=(fry|rbg|urbg)", 1, 1, false, false},
     {"random_wrap", "y", "impl=(fry|rbg|urbg)", 1, 1, false, false},
     {"random_unwrap", "k", "", 1, 1, false, false},
-    {"random_join", "u0 =", "impl=(fry|rbg|urbg)", 1, 1, false, false},
     {"random_split", "k", "shape=$s", 1, 1, false, false},
     {"random_clone", "k", "", 1, 1, false, false},
     {"random_fold_in", "k j", "", 1, 1, false, false},
@@ -270,15 +269,15 @@ void make_text(Gen *g, Prim p, unsigned kinds) {
 
 /* ---- windows, indices */
 
-static void put_windows(Gen *g, Text *t, const ArrayType *a, bool padding) {
-    static const char *const lists[] = {"base_dilation", "window_dilation", "window_dimensions", "window_strides"};
-    for (unsigned i = 0; i < 4; i++) {
+static void put_windows(Gen *g, Text *t, const ArrayType *a, bool dilated) {
+    static const char *const lists[] = {"window_dimensions", "window_strides", "base_dilation", "window_dilation"};
+    for (unsigned i = 0; i < (dilated ? 4 : 2); i++) {
         text_add(t, " %s=", lists[i]);
-        put_each(g, t, a, 0, i == 2 ? 'w' : 'o');
+        put_each(g, t, a, 0, i ? 'o' : 'w');
     }
     text_put(t, S(" padding=("));
     for (uint32_t i = 0; i < a->rank; i++)
-        text_add(t, "(%u,%u),", padding ? draw(g, 3) : 0, padding ? draw(g, 3) : 0);
+        text_add(t, "(%u,%u),", draw(g, 3), draw(g, 3));
     text_put(t, S(")"));
 }
 
@@ -312,7 +311,7 @@ void make_window(Gen *g, Prim p, unsigned kinds) {
     Text t = {.arena = g->cx->arena};
     Set s = {0}, with = {0};
     Val x = pick(g, kinds, 1), in[2] = {x, x};
-    put_windows(g, &t, array(g, x), true);
+    put_windows(g, &t, array(g, x), p != P_select_and_scatter_add);
     put_text(g, &s, P_reduce_window_sum, (Str){t.at, t.n});
     bool two = p == P_select_and_scatter_add || p == P_select_and_gather_add;
     if (!two) {

@@ -58,6 +58,7 @@ static void laws(Ctx *cx, Jaxpr *j) {
     Jaxpr *after = passes_run(cx, j);
     if (!after && unsupported(cx)) return;
     if (!after) wrong(cx, "the passes refuse it", why, printed(cx, j));
+    cx->passes = true;
     holds(cx, after, "a program that the passes wrote");
     if (after->out.n != j->out.n) wrong(cx, "the passes change the results", why, printed(cx, j));
     for (uint32_t i = 0; i < j->out.n; i++)

@@ -218,15 +218,21 @@ bool expand_random_seed(Builder *b, const Eqn *e, Val *out) {
     out[0] = wrapped(b, &k, d);
     return true;
 }
-/* The words of keys as rng_bit_generator's state: of the first key, where there are several. */
+/* The words of keys as rng_bit_generator's state: of the first key, where there are several; 0 where there is none. */
 static Val generator_state(Builder *b, const Words *k) {
     Val one[4];
     Dim words = 4;
     for (uint32_t i = 0; i < 4 && !b->failed; i++) {
         const ArrayType *t = b_type(b, k->w[i]);
-        Dim zero[MAX_RANK] = {0}, ones[MAX_RANK];
-        for (uint32_t d = 0; d < t->rank; d++) ones[d] = 1;
-        one[i] = b_reshape(b, t->rank ? b_slice(b, k->w[i], zero, ones, NULL) : k->w[i], 0, NULL);
+        Dim zero[MAX_RANK] = {0}, ones[MAX_RANK], config[3 * MAX_RANK] = {0};
+        bool some = true;
+        for (uint32_t d = 0; d < t->rank; d++) {
+            ones[d] = 1;
+            config[3 * d + 1] = !dim_is_const(t->dims[d]) || !t->dims[d];
+            some = some && !config[3 * d + 1];
+        }
+        Val w = some ? k->w[i] : b_pad(b, k->w[i], b_int(b, DT_u32, 0), config);
+        one[i] = b_reshape(b, t->rank ? b_slice(b, w, zero, ones, NULL) : w, 0, NULL);
     }
     return b_reshape(b, stacked(b, 4, one), 1, &words);
 }
