@@ -9,6 +9,7 @@
 
 enum {
     FEW = 4,
+    SHORT = 4,
     NARROW = 8,
     OFTEN = 16,
     LONG = 16,
@@ -24,6 +25,8 @@ enum {
     SPILL_COST = 24,
     WIDE_BLOCK = 512,
     K_BLOCK = 64,
+    LONG_BLOCK = 256,
+    MANY_ROWS = 2048,
     FEW_ROWS = 128 /* too few to pack a large B for */
 };
 
@@ -122,18 +125,6 @@ static void find_sides(Dotter *d, const Eqn *e, const Ix *result, bool swap) {
     }
     d->shared = nrows > 1;
 }
-static void find_axes(Dotter *d, const Eqn *e) {
-    Ints summed = param_find(e, K_dimension_numbers)->value.list.at[0].ints;
-    const ArrayType *t = val_array(d->p->cx, e->in.at[0]);
-    Ix result[32];
-    bool row;
-    step_index(d->p, d->step, e->out.at[0], result, &row);
-    for (uint32_t i = 0; i < summed.n; i++)
-        d->summed[i] = atom_loop(d->p->ix, t->dims[summed.at[i]]);
-    find_sides(d, e, result, false);
-    if (at_most(d->free[1], NARROW - 1) && !at_most(d->free[0], d->free[1]))
-        find_sides(d, e, result, true);
-}
 /* Floats below f32 are summed as f32, integers as what they become, modulo its range. */
 static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
     bool any = dtype_info[a].kind == DK_FLOAT || dtype_info[b].kind == DK_FLOAT ||
@@ -152,8 +143,9 @@ static bool exact(Dtype from, Dtype to) {
     if (f->kind == DK_FLOAT) return t->kind == DK_FLOAT && f->bits < t->bits;
     return (t->kind == DK_FLOAT || f->kind == t->kind) && f->width < t->width;
 }
-/* What is not virtual under index operations and exact conversions; 0: something is computed. */
-static Val under(Plan *p, Val v) {
+/* What is not virtual under index operations and, where `converted`, exact conversions; 0: something
+   is computed. */
+static Val under(Plan *p, Val v, bool converted) {
     for (uint32_t depth = 0; depth < 100; depth++) {
         if (val_info(p->cx, v)->lit) return 0;
         const Info *info = plan_info(p, v);
@@ -171,7 +163,8 @@ static Val under(Plan *p, Val v) {
         case P_stored:
             break;
         case P_convert_element_type:
-            if (exact(val_array(p->cx, info->e->in.at[0])->dtype, val_array(p->cx, v)->dtype))
+            if (converted &&
+                exact(val_array(p->cx, info->e->in.at[0])->dtype, val_array(p->cx, v)->dtype))
                 break;
             return 0;
         default:
@@ -181,11 +174,15 @@ static Val under(Plan *p, Val v) {
     }
     return 0;
 }
-bool dot_reads_in_place(Plan *p, Val v) { return under(p, v) != 0; }
+bool dot_reads_in_place(Plan *p, Val v) { return under(p, v, false) != 0; }
 /* The same where it lies in memory. */
 static Val leaf(Plan *p, Val v) {
-    Val x = under(p, v);
+    Val x = under(p, v, true);
     return x && plan_info(p, x)->buf ? x : 0;
+}
+static Dim coefficient(const Plan *p, Ix address, Atom loop) {
+    bool other;
+    return ix_coef(p->ix, address, loop, &other);
 }
 typedef struct {
     Ix address;
@@ -214,6 +211,30 @@ static bool read_in_place(const Dotter *d, uint32_t side, DotOperand *o) {
     if (s.n != 1 || !affine(p->ix, s.address)) return false;
     *o = (DotOperand){plan_info(p, x)->buf, val_array(p->cx, x)->dtype, s.address};
     return true;
+}
+
+/* How well the columns lie for lanes. 2: neighbours; 1: B is copied, so that they are; 0: it is
+   not, though they are few. */
+static uint32_t columns_lie(const Dotter *d) {
+    DotOperand o;
+    if (!d->last_column || !read_in_place(d, 1, &o)) return 1;
+    if (coefficient(d->p, o.address, d->last_column) != 1) return 1;
+    return at_most(atom_at(d->p->ix, d->last_column)->extent, SHORT) ? 0 : 2;
+}
+static void find_axes(Dotter *d, const Eqn *e) {
+    Ints summed = param_find(e, K_dimension_numbers)->value.list.at[0].ints;
+    const ArrayType *t = val_array(d->p->cx, e->in.at[0]);
+    Ix result[32];
+    bool row;
+    step_index(d->p, d->step, e->out.at[0], result, &row);
+    for (uint32_t i = 0; i < summed.n; i++)
+        d->summed[i] = atom_loop(d->p->ix, t->dims[summed.at[i]]);
+    find_sides(d, e, result, false);
+    bool narrow = at_most(d->free[1], NARROW - 1) && !at_most(d->free[0], d->free[1]);
+    uint32_t right = columns_lie(d);
+    find_sides(d, e, result, true);
+    bool better = !at_most(d->free[1], NARROW - 1) && columns_lie(d) > right;
+    if (!narrow && !better) find_sides(d, e, result, false);
 }
 
 /* ---- copies */
@@ -249,10 +270,6 @@ static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, DotO
 }
 
 /* ---- the contraction */
-static Dim coefficient(const Plan *p, Ix address, Atom loop) {
-    bool other;
-    return ix_coef(p->ix, address, loop, &other);
-}
 /* Two loops that are one, in both operands; false when none is left. */
 static bool merge_sums(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
@@ -491,15 +508,27 @@ static Dim point_block(const Dot *dot, int64_t rows) {
     int64_t n = dot->rows ? (rows + dot->rows - 1) / dot->rows : 1;
     return at_most(dot->points, n) ? dot->points : n;
 }
+/* Blocks of about `terms` terms. */
+static void term_blocks(Dot *dot, int64_t terms) {
+    uint32_t level = dot->sums.n - 1;
+    while (level > 0 && at_most(dot->sums.at[level].extent, terms))
+        terms /= dot->sums.at[level--].extent;
+    Dim extent = dot->sums.at[level].extent;
+    dot->k_level = level, dot->k_block = terms;
+    for (int64_t b = 2 * terms; b > terms / 2 && dim_is_const(extent); b--) /* equal blocks */
+        if (extent % b == 0 && extent % dot->k_block) dot->k_block = b;
+}
 /* The rows and columns of a unit, and how it reads B. Small B: as it lies, units are rows. Large B:
-   units are columns, packed if there are many rows. */
+   units are columns, packed if there are many rows; few rows, or more terms than a cache holds, are
+   summed by blocks of the terms. */
 static void find_blocks(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
-    int64_t bytes = em_bytes(dot->acc), last = dot->sums.n - 1;
-    Dim rows = dim_mul(ts, dot->rows, dot->points), terms = dot->sums.at[last].extent;
+    int64_t bytes = em_bytes(dot->acc), tile = dot->w * bytes;
+    Dim rows = dim_mul(ts, dot->rows, dot->points);
     bool big = !at_most(dim_mul(ts, dim_mul(ts, dot->k, dot->columns), bytes), PACK_BYTES);
-    bool partial = big && !dot->inner && !dot->packed && !at_most(terms, 2 * K_BLOCK) &&
-                   at_most(rows, dot->nagain ? FEW_ROWS : 2 * dot->mr);
+    bool few = at_most(rows, dot->nagain ? FEW_ROWS : 2 * dot->mr), partial = false;
+    if (big && !dot->inner && !dot->packed && !at_most(dot->k, 2 * K_BLOCK))
+        partial = few || (!at_most(dot->k, BLOCK_BYTES / tile) && at_most(rows, MANY_ROWS));
     bool pack = !dot->inner && !partial && (dot->packed || (big && !at_most(rows, 2 * dot->mr)));
     dot->row_block = dot->rows, dot->column_block = dot->columns, dot->point_block = dot->points;
     if (dot->inner) {
@@ -509,7 +538,7 @@ static void find_blocks(Plan *p, Dot *dot) {
         int64_t most = dim_is_const(dot->k) ? BLOCK_BYTES / bytes / (dot->k + 1) : 4 * dot->w;
         dot->column_block = column_block(dot, most);
     } else if (big) {
-        dot->column_block = column_block(dot, WIDE_BLOCK);
+        dot->column_block = column_block(dot, partial && !few ? 2 * dot->w : WIDE_BLOCK);
     } else if (!at_most(rows, dot->mr)) {
         dot->row_block = 8 * dot->mr;
         dot->point_block = point_block(dot, 8 * dot->mr);
@@ -521,9 +550,7 @@ static void find_blocks(Plan *p, Dot *dot) {
     if (dim_is_const(dot->column_block)) dot->stored_columns = round_up(dot->column_block, dot->w);
     Dim sums = dim_mul(ts, dot->stored_columns, dim_mul(ts, dot->rows, dot->point_block));
     if (partial) {
-        dot->k_block = K_BLOCK; /* or what divides the terms */
-        for (int64_t b = 2 * K_BLOCK; b >= K_BLOCK / 2 && dim_is_const(terms); b--)
-            if (terms % b == 0 && terms % dot->k_block) dot->k_block = b;
+        term_blocks(dot, few ? K_BLOCK : LONG_BLOCK);
         dot->partial = unit_buffer(p, dot, sums);
     }
     if (pack) dot->pack = unit_buffer(p, dot, dim_mul(ts, dot->stored_columns, dot->k));

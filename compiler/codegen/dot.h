@@ -38,10 +38,10 @@ typedef struct Dot {
     Dim row_block, column_block; /* of a unit; multiples of mr and w */
     Dim point_block;             /* of the points of `again`, in a unit */
     Buf *pack;    /* B by columns of w, of each unit: [unit][k][w]; NULL: as it lies */
-    Buf *partial; /* few rows, large B: sums over blocks of k_block terms of the innermost sum, so
-                     that B is read in whole rows: [unit][point][row][column]; NULL: sums stay in
-                     registers */
-    int64_t k_block;
+    Buf *partial; /* few rows or many terms, large B: sums over blocks of the terms, so that B is
+                     read in whole rows: [unit][point][row][column]; NULL: sums stay in registers */
+    uint32_t k_level;
+    int64_t k_block; /* a block: k_block turns of the sum k_level, all of those within it */
     int64_t stored_columns; /* of a unit, in those two: whole tiles */
     Buf *spill;             /* a tile, where its rows are finished in a loop; NULL: written out */
 } Dot;

@@ -37,8 +37,8 @@ static bool holds(Dtype y, Dtype x) {
     const FloatFormat *a = &float_format[x], *b = &float_format[y];
     return a->exponent <= b->exponent && a->mantissa <= b->mantissa;
 }
-/* The sum as the result's type has it: where that has not all values of the operand's type, a float is
-   rounded to that before. */
+/* The sum as the result's type has it: where that has not all values of the operand's type, a float
+   is rounded to that before. */
 static Reg result_of(Unit *u, Reg sum) {
     Ctx *cx = u->k->plan->cx;
     Dtype x = val_array(cx, u->k->step->e->in.at[0])->dtype, y = val_array(cx, u->result)->dtype;
@@ -106,10 +106,14 @@ static Contraction contraction(Unit *u, bool packed, uint32_t w) {
         c.sb[i] = packed ? stride : kernel_dim(u->k, s->b);
         if (packed) stride = times(u, stride, c.count[i]);
     }
-    if (u->partial.ptr) {
-        uint32_t last = c.n - 1;
-        c.n = 1, c.known[0] = u->known_terms, c.count[0] = u->terms;
-        c.sa[0] = c.sa[last], c.sb[0] = c.sb[last];
+    if (u->partial.ptr) { /* the sums from k_level on */
+        for (uint32_t i = dot->k_level; i < c.n; i++) {
+            uint32_t to = i - dot->k_level;
+            c.known[to] = c.known[i], c.count[to] = c.count[i];
+            c.sa[to] = c.sa[i], c.sb[to] = c.sb[i];
+        }
+        c.n -= dot->k_level;
+        c.known[0] = u->known_terms, c.count[0] = u->terms;
     }
     return c;
 }
@@ -419,11 +423,10 @@ static V unit_part(Unit *u, Buf *b, V number, Dim n) {
     V at = times(u, number, kernel_dim(u->k, n));
     return element(u, kernel_buffer(u->k, b), u->dot->acc, at);
 }
-/* The tiles with the terms of one block: block `number` of all, the blocks of the innermost loop
- * fastest. */
+/* The tiles with the terms of one block: block `number` of all, the blocks of one loop fastest. */
 static void tiles_of_block(Unit *u, V number, bool last) {
     const Dot *dot = u->dot;
-    uint32_t n = dot->sums.n - 1;
+    uint32_t n = dot->k_level;
     Dim extent = dot->sums.at[n].extent, blocks = dot_blocks(u->k->plan, extent, dot->k_block);
     u->ka = u->kb = num(u, 0), u->last = last;
     for (uint32_t i = n + 1; i-- > 0;) {
@@ -444,7 +447,7 @@ static void tiles_by_terms(Unit *u) {
     Emit *e = u->e;
     const Dot *dot = u->dot;
     Types *ts = u->k->plan->cx->types;
-    uint32_t n = dot->sums.n - 1;
+    uint32_t n = dot->k_level;
     Dim extent = dot->sums.at[n].extent, blocks = dot_blocks(u->k->plan, extent, dot->k_block);
     bool even = dim_is_const(extent) && extent % dot->k_block == 0;
     for (uint32_t i = 0; i < n; i++)

@@ -70,6 +70,10 @@ static bool read_conv(Conv *c, const Eqn *e) {
     return want_field(b->cx, e, k, "lhs_spec", &c->lhs) && want_field(b->cx, e, k, "rhs_spec", &c->rhs) &&
            want_field(b->cx, e, k, "out_spec", &c->out);
 }
+/* What the products are summed as. */
+static Dtype summed_as(Dtype d) {
+    return dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits < 32 ? DT_f32 : d;
+}
 static void left(Conv *c, const Eqn *e) {
     Builder *b = c->b;
     const ArrayType *t = b_type(b, e->in.at[0]);
@@ -90,7 +94,11 @@ static void left(Conv *c, const Eqn *e) {
         w.stride[a] = stride[i], w.dilation[a] = dilation[i], w.base[a] = base[i];
         w.low[a] = padding[2 * i], w.high[a] = padding[2 * i + 1];
     }
-    x->v = b1(b, P_stored, b_spread_out(b, x->v, &w, b_number(b, t->dtype, 0)));
+    bool often = false;
+    for (uint32_t a = 0; a < t->rank; a++) often |= w.window[a] != 1;
+    x->v = b_spread_out(b, x->v, &w, b_number(b, t->dtype, 0));
+    if (often) x->v = b_convert(b, x->v, summed_as(c->dtype));
+    x->v = b1(b, P_stored, x->v);
     x->v = b_windows(b, x->v, &w, c->space, c->lhs.at + 2);
     for (uint32_t i = 0; i < c->space; i++) x->name[x->n++] = KERNEL + i;
     if (c->features > 1) split(c, x, FEATURE, c->features);
@@ -157,39 +165,135 @@ static Val product(Conv *c) {
                  c->dtype);
 }
 
-/* ---- groups of one feature: an elementwise product, summed over the window */
-static Dtype summed_as(Dtype d) {
-    return dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits < 32 ? DT_f32 : d;
-}
+/* ---- groups of one feature, or one result: an elementwise product, summed over the window and the features */
 static Val depthwise(Conv *c) {
     Builder *b = c->b;
     uint8_t names[MOST_AXES];
     uint32_t n = c->nresult;
     int64_t last[MOST_AXES];
     memcpy(names, c->result, n);
-    for (uint32_t i = 0; i < c->space; i++) last[i] = n, names[n++] = KERNEL + i;
-    for (uint32_t s = 0; s < 2; s++) { /* without the features: there is one */
-        Named *v = s ? &c->y : &c->x, w = {0};
-        Dim dims[MOST_AXES];
-        for (uint32_t i = 0; i < v->n && !b->failed; i++)
-            if (v->name[i] != FEATURE) dims[w.n] = b_type(b, v->v)->dims[i], w.name[w.n++] = v->name[i];
-        w.v = b_convert(b, b_reshape(b, v->v, w.n, dims), summed_as(c->dtype));
-        *v = w;
+    for (uint32_t i = 0; i < c->space; i++) names[n++] = KERNEL + i;
+    names[n++] = FEATURE;
+    for (uint32_t i = 0; c->nresult + i < n; i++) last[i] = c->nresult + i;
+    for (uint32_t s = 0; s < 2; s++) {
+        Named *v = s ? &c->y : &c->x;
+        v->v = b_convert(b, v->v, summed_as(c->dtype));
         arrange(c, v, n, names);
     }
-    Val y = b_reduce(b, P_reduce_sum, b2(b, P_mul, c->x.v, c->y.v), c->space, last);
+    Val y = b_reduce(b, P_reduce_sum, b2(b, P_mul, c->x.v, c->y.v), n - c->nresult, last);
     return b_convert(b, y, c->dtype);
+}
+
+/* ---- gaps between the elements of the left operand. Along an axis with gaps of d - 1 the results r, r + d, r + 2d, … are a
+   convolution of the operand as it is with the elements k, k + d, … of the right one, where k = low - r modulo d: nothing is
+   multiplied by the zeros in the gaps. Each such phase is an equation of its own. */
+enum { MOST_PHASES = 16 };
+typedef struct {
+    uint32_t n;         /* axes with gaps */
+    uint32_t axis[MOST_AXES]; /* among the spatial ones */
+    int64_t gap[MOST_AXES];   /* d */
+    int64_t phases;
+    Dim base[MOST_AXES], padding[2 * MOST_AXES];
+} Phases;
+
+static bool find_phases(const Conv *c, const Eqn *e, Phases *p) {
+    Dim stride[MOST_AXES], dilation[MOST_AXES];
+    const ArrayType *x = b_type(c->b, e->in.at[0]), *y = b_type(c->b, e->in.at[1]), *z = b_type(c->b, e->out.at[0]);
+    read_extents(e, K_window_strides, c->space, 1, stride);
+    read_extents(e, K_lhs_dilation, c->space, 1, p->base);
+    read_extents(e, K_rhs_dilation, c->space, 1, dilation);
+    read_extents(e, K_padding, 2 * c->space, 0, p->padding);
+    p->n = 0, p->phases = 1;
+    for (uint32_t i = 0; i < c->space; i++) {
+        if (p->base[i] == 1) continue;
+        bool known = dim_is_const(x->dims[c->lhs.at[2 + i]]) && dim_is_const(y->dims[c->rhs.at[2 + i]]) &&
+                     dim_is_const(z->dims[c->out.at[2 + i]]) && dim_is_const(p->padding[2 * i]);
+        if (!known || stride[i] != 1 || dilation[i] != 1 || p->base[i] > MOST_PHASES) continue;
+        if (p->phases * p->base[i] > MOST_PHASES) continue;
+        p->axis[p->n] = i, p->gap[p->n++] = p->base[i];
+        p->phases *= p->base[i];
+        p->base[i] = 1;
+    }
+    return p->n > 0 && !b_empty(c->b, e->out.at[0]) && !b_empty(c->b, e->in.at[0]);
+}
+/* The results at these offsets along the axes with gaps. */
+static Val phase(Conv *c, const Eqn *e, const Phases *p, const int64_t *offset) {
+    Builder *b = c->b;
+    const ArrayType *x = b_type(b, e->in.at[0]), *y = b_type(b, e->in.at[1]), *z = b_type(b, e->out.at[0]);
+    Dim start[MOST_AXES] = {0}, padding[2 * MOST_AXES], dims[MOST_AXES];
+    int64_t stride[MOST_AXES];
+    bool none = false;
+    memcpy(padding, p->padding, 2 * c->space * sizeof *padding);
+    memcpy(dims, z->dims, z->rank * sizeof *dims);
+    for (uint32_t a = 0; a < y->rank; a++) stride[a] = 1;
+    for (uint32_t i = 0; i < p->n; i++) {
+        uint32_t s = p->axis[i];
+        int64_t d = p->gap[i], low = p->padding[2 * s], k = ((low - offset[i]) % d + d) % d;
+        int64_t taps = (y->dims[c->rhs.at[2 + s]] - k + d - 1) / d, first = (offset[i] + k - low) / d;
+        Dim results = (z->dims[c->out.at[2 + s]] + d - 1) / d;
+        start[c->rhs.at[2 + s]] = k, stride[c->rhs.at[2 + s]] = d;
+        padding[2 * s] = -first;
+        padding[2 * s + 1] = first + results + taps - 1 - x->dims[c->lhs.at[2 + s]];
+        dims[c->out.at[2 + s]] = results;
+        none |= taps <= 0;
+    }
+    if (none) return b_full(b, b_number(b, z->dtype, 0), z->rank, dims);
+    Val in[2] = {e->in.at[0], b_slice(b, e->in.at[1], start, y->dims, stride)};
+    Param *params = arena_new(b->cx->arena, Param, e->params.n + 1);
+    for (uint32_t i = 0; i < e->params.n; i++) {
+        params[i] = e->params.at[i];
+        if (params[i].key == K_lhs_dilation) params[i] = p_ints(b, K_lhs_dilation, c->space, p->base);
+        if (params[i].key == K_padding) params[i].value.dims = p_dims(b, K_padding, 2 * c->space, padding).value.dims;
+    }
+    return build(b, P_conv_general_dilated, 2, in, e->params.n, params);
+}
+/* [phases, …] of the axes' parts → the axes as they are. */
+static Val interleave(Conv *c, const Phases *p, Val v, uint32_t rank, const Dim *wanted) {
+    Builder *b = c->b;
+    if (b->failed || !v) return 0;
+    const ArrayType *t = b_type(b, v);
+    Dim dims[2 * MOST_AXES], start[MOST_AXES] = {0};
+    int64_t order[2 * MOST_AXES];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n; i++) dims[i] = p->gap[i];
+    memcpy(dims + p->n, t->dims + 1, rank * sizeof *dims);
+    v = b_reshape(b, v, p->n + rank, dims);
+    for (uint32_t a = 0; a < rank; a++) {
+        order[n++] = p->n + a;
+        dims[a] = t->dims[1 + a];
+        for (uint32_t i = 0; i < p->n; i++)
+            if (c->out.at[2 + p->axis[i]] == a) order[n++] = i, dims[a] = dim_mul(b_types(b), dims[a], p->gap[i]);
+    }
+    v = b_reshape(b, b_transpose(b, v, order), rank, dims);
+    return b_slice(b, v, start, wanted, NULL);
+}
+static Val by_phases(Conv *c, const Eqn *e, const Phases *p) {
+    Builder *b = c->b;
+    const ArrayType *z = b_type(b, e->out.at[0]);
+    Val parts[MOST_PHASES];
+    for (int64_t k = 0; k < p->phases; k++) {
+        int64_t offset[MOST_AXES], rest = k;
+        for (uint32_t i = p->n; i-- > 0; rest /= p->gap[i]) offset[i] = rest % p->gap[i];
+        parts[k] = phase(c, e, p, offset);
+    }
+    Val all = build(b, P_stack, (uint32_t)p->phases, parts, 1, (Param[]){p_int(K_axis, 0)});
+    return interleave(c, p, all, z->rank, z->dims);
 }
 bool expand_conv_general_dilated(Builder *b, const Eqn *e, Val *out) {
     Conv *c = arena_new(b->cx->arena, Conv, 1);
+    Phases p;
     c->b = b;
     if (!read_conv(c, e)) return false;
+    if (find_phases(c, e, &p)) {
+        out[0] = by_phases(c, e, &p);
+        return true;
+    }
     left(c, e);
     right(c, e);
     find_result(c);
     find_extents(c, &c->x), find_extents(c, &c->y);
     if (b->failed) return false;
-    bool apart = c->features > 1 && c->extent[FEATURE] == 1;
+    bool apart = c->features * c->batches > 1 && (c->extent[FEATURE] == 1 || c->extent[OUT] == 1);
     Val y = apart ? depthwise(c) : product(c);
     const ArrayType *t = val_array(b->cx, e->out.at[0]);
     out[0] = b_reshape(b, y, t->rank, t->dims);
