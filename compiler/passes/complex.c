@@ -108,6 +108,7 @@ static const Rule rules[NPRIMS] = {
     [P_cumprod] = {WHOLE, cumulative},
     [P_cummax] = {WHOLE, cumulative},
     [P_cummin] = {WHOLE, cumulative},
+    [P_cumlogsumexp] = {WHOLE, cumulative},
 
     [P_cond] = {NESTED},
     [P_while] = {NESTED},
@@ -474,6 +475,7 @@ static const struct {
     [P_reduce_prod] = {pair_mul, 1},        [P_cumprod] = {pair_mul, 1},
     [P_reduce_max] = {pair_max, -INFINITY}, [P_cummax] = {pair_max, -INFINITY},
     [P_reduce_min] = {pair_min, INFINITY},  [P_cummin] = {pair_min, INFINITY},
+    [P_cumlogsumexp] = {pair_logaddexp, -INFINITY},
 };
 static Pair neutral(Builder *b, Prim prim, Dtype d, uint32_t rank, const Dim *dims) {
     double v = combiners[prim].neutral;

@@ -248,11 +248,21 @@ static Val log_size(Builder *b, Val x, Val y) {
 }
 static Pair logarithm(Builder *b, Pair z) { return (Pair){log_size(b, z.re, z.im), b2(b, P_atan2, z.im, z.re)}; }
 Pair pair_log(Builder *b, const Eqn *e, const Pair *x) { return logarithm(b, *x); }
-Pair pair_log1p(Builder *b, const Eqn *e, const Pair *x) {
-    Val x1 = plus(b, x->re, 1), m = larger(b, size(b, x->re), size(b, x->im));
-    Val close = both(b, less(b, m, 2), b2(b, P_gt, x->re, all(b, m, -0.5)));
-    Val re = when(b, close, half_log1p(b, add(b, x->re, x->re), x->re, x->im), log_size(b, x1, x->im));
-    return (Pair){re, b2(b, P_atan2, x->im, x1)};
+static Pair logarithm_1p(Builder *b, Pair z) {
+    Val x1 = plus(b, z.re, 1), m = larger(b, size(b, z.re), size(b, z.im));
+    Val close = both(b, less(b, m, 2), b2(b, P_gt, z.re, all(b, m, -0.5)));
+    Val re = when(b, close, half_log1p(b, add(b, z.re, z.re), z.re, z.im), log_size(b, x1, z.im));
+    return (Pair){re, b2(b, P_atan2, z.im, x1)};
+}
+Pair pair_log1p(Builder *b, const Eqn *e, const Pair *x) { return logarithm_1p(b, *x); }
+/* log(e^x + e^y): the larger one + log(1 + e^difference), its imaginary part brought to -π … π. */
+Pair pair_logaddexp(Builder *b, const Eqn *e, const Pair *x) {
+    const double pi = 3.14159265358979323846;
+    Pair most = first(b, P_gt, x[0], x[1]), least = first(b, P_lt, x[0], x[1]);
+    Pair l = logarithm_1p(b, exponential(b, (Pair){sub(b, least.re, most.re), sub(b, least.im, most.im)}));
+    Val turns = b2(b, P_rem, plus(b, add(b, most.im, l.im), pi), all(b, l.im, 2 * pi));
+    turns = when(b, less(b, turns, 0), plus(b, turns, 2 * pi), turns);
+    return when_pair(b, is(b, least.re, -INFINITY), most, (Pair){add(b, most.re, l.re), plus(b, turns, -pi)});
 }
 /* z^w = |z|^u e^(-v arg z) (cos t + i sin t), t = u arg z + v log |z|, w = u + iv */
 static Val equals(Builder *b, Pair z, double x) { return both(b, is(b, z.re, x), is(b, z.im, 0)); }
