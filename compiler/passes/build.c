@@ -131,6 +131,16 @@ Val b_transpose(Builder *b, Val v, const int64_t *permutation) {
     if (fixed == n) return v;
     return build(b, P_transpose, 1, &v, 1, (Param[]){p_ints(b, K_permutation, n, permutation)});
 }
+Val b_place(Builder *b, Val v, uint32_t rank, const Dim *dims, const int64_t *axes) {
+    int64_t order[32], to[32];
+    if (b->failed || !v) return 0;
+    uint32_t n = b_type(b, v)->rank, m = 0;
+    for (uint32_t a = 0; a < rank; a++)
+        for (uint32_t i = 0; i < n; i++)
+            if (axes[i] == a) to[m] = a, order[m++] = i;
+    v = b_transpose(b, v, order);
+    return n == rank ? v : b_broadcast(b, v, rank, dims, to);
+}
 Val b_slice(Builder *b, Val v, const Dim *start, const Dim *limit, const int64_t *strides) {
     if (b->failed || !v) return 0;
     uint32_t n = b_type(b, v)->rank;

@@ -64,6 +64,8 @@ Val b_bitcast(Builder *, Val, Dtype);
 Val b_broadcast(Builder *, Val, uint32_t rank, const Dim *dims, const int64_t *axes);
 Val b_reshape(Builder *, Val, uint32_t rank, const Dim *dims);
 Val b_transpose(Builder *, Val, const int64_t *permutation);
+/* v's axis i becomes axis axes[i] of an array of these extents, the axes in any order. */
+Val b_place(Builder *, Val v, uint32_t rank, const Dim *dims, const int64_t *axes);
 Val b_slice(Builder *, Val, const Dim *start, const Dim *limit, const int64_t *strides); /* strides NULL: 1 */
 /* Elements lo … hi - 1 of one axis. */
 Val b_slice_axis(Builder *, Val, int64_t axis, Dim lo, Dim hi);

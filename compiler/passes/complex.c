@@ -452,19 +452,69 @@ static Pair gather(Builder *b, const Eqn *e, const Pair *x) {
     return (Pair){real_equation(b, &re, 2, (Val[]){x[0].re, x[1].re}, d), real_equation(b, &im, 2, (Val[]){x[0].im, x[1].re}, d)};
 }
 
-/* Four products of the parts; two where one operand is real. A preferred type that is not complex takes the real part. */
+/* ---- dot_general */
+typedef struct {
+    Ints contracted, batch;
+    int64_t free[32];
+    uint32_t nfree;
+    bool vector; /* its free axes have extent 1 */
+} Side;
+static Side side(Builder *b, const Eqn *e, uint32_t i, Val v) {
+    const Value *numbers = param_find(e, K_dimension_numbers)->value.list.at;
+    Side s = {numbers[i].ints, numbers[2 + i].ints, .vector = true};
+    const ArrayType *t = b_type(b, v);
+    bool used[32] = {false};
+    each(int64_t, a, s.contracted) used[*a] = true;
+    each(int64_t, a, s.batch) used[*a] = true;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (used[d]) continue;
+        s.free[s.nfree++] = d;
+        s.vector &= t->dims[d] == 1;
+    }
+    return s;
+}
+/* The axes as they are in the products: batch, free ones of the left operand, of the right one, contracted. */
+static Pair spread(Builder *b, Pair x, const Side *s, uint32_t before, uint32_t free, Dtype d) {
+    const ArrayType *t = b_type(b, x.re);
+    int64_t to[32];
+    Dim dims[64];
+    uint32_t last = s->batch.n + free, rank = last + s->contracted.n;
+    for (uint32_t i = 0; i < rank; i++) dims[i] = 1;
+    for (uint32_t i = 0; i < s->batch.n; i++) to[s->batch.at[i]] = i;
+    for (uint32_t i = 0; i < s->nfree; i++) to[s->free[i]] = s->batch.n + before + i;
+    for (uint32_t i = 0; i < s->contracted.n; i++) to[s->contracted.at[i]] = last + i;
+    for (uint32_t i = 0; i < t->rank; i++) dims[to[i]] = t->dims[i];
+    Val part[2] = {b_convert(b, x.re, d), b_convert(b, x.im, d)};
+    return (Pair){b_place(b, part[0], rank, dims, to), x.im ? b_place(b, part[1], rank, dims, to) : 0};
+}
+/* Sums of products, in one loop that reads each operand once. */
+static Pair sums_of_products(Builder *b, Pair l, Pair r, const Side *ls, const Side *rs, Dtype d) {
+    uint32_t free = ls->nfree + rs->nfree, first = ls->batch.n + free;
+    int64_t axes[32];
+    Pair p = pair_product(b, spread(b, l, ls, 0, free, d), spread(b, r, rs, ls->nfree, free, d));
+    for (uint32_t i = 0; i < ls->contracted.n; i++) axes[i] = first + i;
+    return (Pair){b_reduce(b, P_reduce_sum, p.re, ls->contracted.n, axes), b_reduce(b, P_reduce_sum, p.im, ls->contracted.n, axes)};
+}
+/* Four products of the parts; two where one operand is real. */
+static Pair four_dots(Builder *b, const Eqn *e, Pair l, Pair r, Dtype d) {
+    Val rr = real_equation(b, e, 2, (Val[]){l.re, r.re}, d);
+    Val ri = r.im ? real_equation(b, e, 2, (Val[]){l.re, r.im}, d) : 0;
+    Val ir = l.im ? real_equation(b, e, 2, (Val[]){l.im, r.re}, d) : 0;
+    if (!ri || !ir) return (Pair){rr, ri ? ri : ir};
+    Val ii = real_equation(b, e, 2, (Val[]){l.im, r.im}, d);
+    return (Pair){b2(b, P_sub, rr, ii), b2(b, P_add, ri, ir)};
+}
+/* A preferred type that is not complex takes the real part. */
 static Pair dot_general(Builder *b, const Eqn *e, const Pair *x) {
     Dtype to = val_array(b->cx, e->out.at[0])->dtype;
     bool floats = dtype_info[to].kind == DK_FLOAT || dtype_info[to].kind == DK_COMPLEX;
     Pair l = x[0], r = x[1];
     if (b->failed) return x[0];
     Dtype d = floats ? dtype_real(to) : b_type(b, l.im ? l.re : r.re)->dtype;
-    Val rr = real_equation(b, e, 2, (Val[]){l.re, r.re}, d);
-    Val ri = r.im ? real_equation(b, e, 2, (Val[]){l.re, r.im}, d) : 0;
-    Val ir = l.im ? real_equation(b, e, 2, (Val[]){l.im, r.re}, d) : 0;
-    if (!ri || !ir) return (Pair){rr, ri ? ri : ir};
-    Val ii = real_equation(b, e, 2, (Val[]){l.im, r.im}, d);
-    return (Pair){b_convert(b, b2(b, P_sub, rr, ii), dtype_real(to)), b2(b, P_add, ri, ir)};
+    Side ls = side(b, e, 0, l.re), rs = side(b, e, 1, r.re);
+    bool sums = ls.vector || rs.vector || !ls.contracted.n;
+    Pair p = sums ? sums_of_products(b, l, r, &ls, &rs, d) : four_dots(b, e, l, r, d);
+    return (Pair){b_convert(b, p.re, dtype_real(to)), dtype_real(to) == to ? 0 : p.im};
 }
 
 /* What a reduction or cumulative primitive combines with; the neutral element. */

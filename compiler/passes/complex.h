@@ -8,6 +8,9 @@ typedef struct {
     Val re, im;
 } Pair;
 
+/* x · y; one of them may be real. */
+Pair pair_product(Builder *, Pair x, Pair y);
+
 /* One result of an elementwise equation. `x`: its operands, of one shape, that of the result. */
 typedef Pair PairRule(Builder *, const Eqn *, const Pair *x);
 PairRule pair_same, pair_mul, pair_div, pair_square, pair_integer_pow, pair_pow, pair_max, pair_min,

@@ -44,6 +44,27 @@ static Val signed_as(Builder *b, Val x, Val y) {
 }
 
 
+/* A power of 2, 2^k, so that x lies between 2^(k-1) and 2^(k+1), k even: what is scaled by it neither overflows nor loses bits
+   when it is squared. 0 and infinity stay what they are. */
+typedef struct {
+    Val down, up, root; /* 2^-k, 2^k, 2^(k/2) */
+} Scale;
+static Scale scale_of(Builder *b, Val x) {
+    if (b->failed) return (Scale){0};
+    const ArrayType *t = b_type(b, x);
+    bool f64 = t->dtype == DT_f64;
+    Dtype bits = f64 ? DT_i64 : DT_i32;
+    int64_t one = f64 ? INT64_C(1) << 52 : 1 << 23, bias = f64 ? 1023 : 127; /* of the exponent */
+#define BITS(i) b_full(b, b_int(b, bits, i), t->rank, t->dims)
+    Val k = b2(b, P_or, b2(b, P_and, b_bitcast(b, x, bits), BITS(-2 * one)), BITS(one));
+    k = smaller(b, k, BITS((2 * bias - 1) * one));
+    Val down = sub(b, BITS(2 * bias * one), k), half = b2(b, P_shift_right_logical, add(b, k, BITS(bias * one)), BITS(1));
+#undef BITS
+    return (Scale){b_bitcast(b, down, t->dtype), b_bitcast(b, k, t->dtype), b_bitcast(b, half, t->dtype)};
+}
+static Pair by_scalar(Builder *b, Pair x, Val s) { return (Pair){mul(b, x.re, s), mul(b, x.im, s)}; }
+static Pair sizes(Builder *b, Pair z) { return (Pair){size(b, z.re), size(b, z.im)}; }
+
 /* ---- parts */
 Pair pair_real(Builder *b, const Eqn *e, const Pair *x) { return (Pair){x->re, 0}; }
 Pair pair_imag(Builder *b, const Eqn *e, const Pair *x) { return (Pair){x->im, 0}; }
@@ -78,7 +99,7 @@ Pair pair_min(Builder *b, const Eqn *e, const Pair *x) { return first(b, P_lt, x
 Pair pair_clamp(Builder *b, const Eqn *e, const Pair *x) { return first(b, P_lt, first(b, P_gt, x[1], x[0]), x[2]); }
 
 /* ---- arithmetic */
-static Pair product(Builder *b, Pair x, Pair y) {
+Pair pair_product(Builder *b, Pair x, Pair y) {
     if (!x.im) return (Pair){mul(b, x.re, y.re), mul(b, x.re, y.im)};
     if (!y.im) return (Pair){mul(b, x.re, y.re), mul(b, x.im, y.re)};
     return (Pair){sub(b, mul(b, x.re, y.re), mul(b, x.im, y.im)), add(b, mul(b, x.re, y.im), mul(b, x.im, y.re))};
@@ -89,30 +110,17 @@ Pair pair_mul(Builder *b, const Eqn *e, const Pair *x) {
     Pair y[2];
     for (uint32_t i = 0; i < 2; i++) y[i] = (Pair){b_convert(b, x[i].re, d), b_convert(b, x[i].im, d)};
     if (!y[0].im && !y[1].im) return (Pair){mul(b, y[0].re, y[1].re), all(b, y[0].re, 0)};
-    return product(b, y[0], y[1]);
+    return pair_product(b, y[0], y[1]);
 }
 Pair pair_square(Builder *b, const Eqn *e, const Pair *x) {
     Val xy = mul(b, x->re, x->im);
     return (Pair){mul(b, sub(b, x->re, x->im), add(b, x->re, x->im)), add(b, xy, xy)};
 }
 
-/* 2^-k of a number of size 2^k … 2^(k+1), k limited so that both are normal. */
-static Val inverse_scale(Builder *b, Val x) {
-    if (b->failed) return 0;
-    const ArrayType *t = b_type(b, x);
-    bool f64 = t->dtype == DT_f64;
-    Dtype bits = f64 ? DT_i64 : DT_i32;
-    int64_t least = f64 ? INT64_C(1) << 52 : 1 << 23, bias = f64 ? 1023 : 127;
-    Val exponent = b2(b, P_and, b_bitcast(b, x, bits), b_full(b, b_int(b, bits, -least), t->rank, t->dims));
-    exponent = larger(b, exponent, b_full(b, b_int(b, bits, least), t->rank, t->dims));
-    exponent = smaller(b, exponent, b_full(b, b_int(b, bits, (2 * bias - 1) * least), t->rank, t->dims));
-    return b_bitcast(b, sub(b, b_full(b, b_int(b, bits, 2 * bias * least), t->rank, t->dims), exponent), t->dtype);
-}
 /* x · conj y */
 static Pair turned_back(Builder *b, Pair x, Pair y) {
     return (Pair){add(b, mul(b, x.re, y.re), mul(b, x.im, y.im)), sub(b, mul(b, x.im, y.re), mul(b, x.re, y.im))};
 }
-static Pair by_scalar(Builder *b, Pair x, Val s) { return (Pair){mul(b, x.re, s), mul(b, x.im, s)}; }
 static Val infinite(Builder *b, Val x) { return is(b, size(b, x), INFINITY); }
 static Val any_infinite(Builder *b, Pair x) { return either(b, infinite(b, x.re), infinite(b, x.im)); }
 static Val finite_pair(Builder *b, Pair x) { return both(b, b1(b, P_is_finite, x.re), b1(b, P_is_finite, x.im)); }
@@ -126,7 +134,7 @@ static Pair boxed(Builder *b, Pair x) {
 /* x · conj y / |y|², both scaled by powers of 2, so that nothing overflows on the way. Then what is NaN + NaN i but for a
    division by 0, an infinite dividend or an infinite divisor is put right, as in annex G of C. */
 static Pair quotient(Builder *b, Pair x, Pair y) {
-    Val s = inverse_scale(b, larger(b, size(b, y.re), size(b, y.im)));
+    Val s = scale_of(b, larger(b, size(b, y.re), size(b, y.im))).down;
     Pair d = by_scalar(b, y, s), n = turned_back(b, by_scalar(b, x, scaled(b, s, 0.125)), d);
     Val dd = add(b, mul(b, d.re, d.re), mul(b, d.im, d.im));
     Pair q = {scaled(b, quo(b, n.re, dd), 8), scaled(b, quo(b, n.im, dd), 8)};
@@ -146,17 +154,18 @@ Pair pair_integer_pow(Builder *b, const Eqn *e, const Pair *x) {
     Pair power = *x, result = one(b, *x);
     bool any = false;
     for (uint64_t n = y < 0 ? -(uint64_t)y : (uint64_t)y; n; n >>= 1) {
-        if (n & 1) result = any ? product(b, result, power) : power, any = true;
-        if (n > 1) power = product(b, power, power);
+        if (n & 1) result = any ? pair_product(b, result, power) : power, any = true;
+        if (n > 1) power = pair_product(b, power, power);
     }
     return y < 0 ? quotient(b, one(b, *x), result) : result;
 }
 
 /* ---- absolute value */
 static Val hypotenuse(Builder *b, Val x, Val y) {
-    Val ax = size(b, x), ay = size(b, y), m = larger(b, ax, ay), n = smaller(b, ax, ay), q = quo(b, n, m);
-    Val r = mul(b, m, root_of(b, plus(b, mul(b, q, q), 1)));
-    return when(b, either(b, is(b, m, 0), is(b, m, INFINITY)), m, r);
+    Pair a = sizes(b, (Pair){x, y});
+    Scale s = scale_of(b, larger(b, a.re, a.im));
+    a = by_scalar(b, a, s.down);
+    return mul(b, root_of(b, add(b, mul(b, a.re, a.re), mul(b, a.im, a.im))), s.up);
 }
 Pair pair_abs(Builder *b, const Eqn *e, const Pair *x) { return (Pair){hypotenuse(b, x->re, x->im), 0}; }
 Pair pair_sign(Builder *b, const Eqn *e, const Pair *x) {
@@ -166,20 +175,14 @@ Pair pair_sign(Builder *b, const Eqn *e, const Pair *x) {
 
 /* ---- square roots: (u, y / 2u) where x ≥ 0, (|y| / 2u, ±u) where x < 0, u = √((|x| + |z|) / 2) */
 static Pair root_of_sizes(Builder *b, Pair z) {
-    Val ax = size(b, z.re), ay = size(b, z.im), m = larger(b, ax, ay);
-    /* scaled by 4^k, so that the sum neither overflows nor loses bits */
-    bool f64 = wide(b, z.re);
-    double big = f64 ? 0x1p1000 : 0x1p100, tiny = f64 ? 0x1p-900 : 0x1p-80, up = f64 ? 0x1p200 : 0x1p50, down = 0x1p-20;
-    Val is_big = b2(b, P_gt, m, all(b, m, big)), is_tiny = less(b, m, tiny);
-    Val scale = when(b, is_big, all(b, m, down), when(b, is_tiny, all(b, m, up), all(b, m, 1)));
-    Val back = when(b, is_big, all(b, m, 1 / sqrt(down)), when(b, is_tiny, all(b, m, 1 / sqrt(up)), all(b, m, 1)));
-    Val sx = mul(b, ax, scale), sy = mul(b, ay, scale);
-    Val u = root_of(b, scaled(b, add(b, sx, hypotenuse(b, sx, sy)), 0.5)), v = quo(b, sy, add(b, u, u));
-    u = mul(b, u, back), v = mul(b, v, back);
-    Val x_inf = is(b, ax, INFINITY), y_inf = is(b, ay, INFINITY), inf = all(b, m, INFINITY);
-    v = when(b, is(b, m, 0), m, when(b, both(b, x_inf, b1(b, P_is_finite, ay)), all(b, m, 0), v));
-    Val all_inf = both(b, y_inf, b2(b, P_eq, ax, ax));
-    u = when(b, all_inf, inf, u), v = when(b, all_inf, inf, v);
+    Pair a = sizes(b, z);
+    Val m = larger(b, a.re, a.im), inf = all(b, m, INFINITY);
+    Scale s = scale_of(b, m);
+    Pair n = by_scalar(b, a, s.down);
+    Val h = root_of(b, add(b, mul(b, n.re, n.re), mul(b, n.im, n.im)));
+    Val u = mul(b, root_of(b, scaled(b, add(b, n.re, h), 0.5)), s.root), v = quo(b, a.im, add(b, u, u));
+    Val all_inf = both(b, is(b, a.im, INFINITY), b2(b, P_eq, a.re, a.re));
+    u = when(b, all_inf, inf, u), v = when(b, all_inf, inf, when(b, is(b, m, 0), m, v));
     Val left = less(b, z.re, 0);
     return (Pair){when(b, left, v, u), when(b, left, u, v)};
 }
@@ -212,7 +215,7 @@ static Pair exponential(Builder *b, Pair z) {
 Pair pair_exp(Builder *b, const Eqn *e, const Pair *x) { return exponential(b, *x); }
 Pair pair_exp2(Builder *b, const Eqn *e, const Pair *x) {
     const double log_2 = 0.69314718055994530942;
-    return exponential(b, product(b, *x, (Pair){all(b, x->re, log_2), all(b, x->re, 0)}));
+    return exponential(b, pair_product(b, *x, (Pair){all(b, x->re, log_2), all(b, x->re, 0)}));
 }
 Pair pair_expm1(Builder *b, const Eqn *e, const Pair *x) {
     Val s = b1(b, P_sin, scaled(b, x->im, 0.5)), less_1 = b1(b, P_expm1, x->re);
@@ -288,7 +291,7 @@ Pair pair_pow(Builder *b, const Eqn *e, const Pair *x) {
 /* sin x cosh y + i cos x sinh y */
 static Pair sine(Builder *b, Pair z) {
     Val re = mul(b, b1(b, P_sin, z.re), b1(b, P_cosh, z.im)), im = mul(b, b1(b, P_cos, z.re), b1(b, P_sinh, z.im));
-    return (Pair){when(b, is(b, z.re, 0), z.re, re), when(b, is(b, z.im, 0), z.im, im)};
+    return (Pair){when(b, is(b, z.re, 0), z.re, re), im};
 }
 static Pair cosine(Builder *b, Pair z) {
     Val im = neg(b, mul(b, b1(b, P_sin, z.re), b1(b, P_sinh, z.im)));
@@ -374,7 +377,7 @@ Pair pair_acosh(Builder *b, const Eqn *e, const Pair *x) {
 }
 /* -i log((x + iy) / √(x² + y²)) of complex x (operand 1) and y (operand 0). */
 Pair pair_atan2(Builder *b, const Eqn *e, const Pair *x) {
-    Pair xx = product(b, x[1], x[1]), yy = product(b, x[0], x[0]), i = times_i(b, x[0]);
+    Pair xx = pair_product(b, x[1], x[1]), yy = pair_product(b, x[0], x[0]), i = times_i(b, x[0]);
     Pair r = square_root(b, (Pair){add(b, xx.re, yy.re), add(b, xx.im, yy.im)});
     return over_i(b, logarithm(b, quotient(b, (Pair){add(b, x[1].re, i.re), add(b, x[1].im, i.im)}, r)));
 }

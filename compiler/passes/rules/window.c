@@ -51,16 +51,6 @@ Val b_windows(Builder *b, Val x, const Windows *w, uint32_t n, const int64_t *ax
                   p_dims(b, K_window_dimensions, n, window), p_ints(b, K_window_strides, n, stride)};
     return build(b, P_windows, 1, &x, 4, p);
 }
-Val b_place(Builder *b, Val v, uint32_t rank, const Dim *dims, const int64_t *axes) {
-    int64_t order[MOST_AXES], to[MOST_AXES];
-    if (b->failed || !v) return 0;
-    uint32_t n = b_type(b, v)->rank, m = 0;
-    for (uint32_t a = 0; a < rank; a++)
-        for (uint32_t i = 0; i < n; i++)
-            if (axes[i] == a) to[m] = a, order[m++] = i;
-    v = b_transpose(b, v, order);
-    return n == rank ? v : b_broadcast(b, v, rank, dims, to);
-}
 /* The axes along which windows are more than one element at every place. */
 static uint32_t moving(const Windows *w, int64_t *axes) {
     uint32_t n = 0;

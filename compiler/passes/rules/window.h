@@ -18,7 +18,5 @@ Val b_spread_out(Builder *, Val x, const Windows *, Val value);
 /* The windows of what b_spread_out gave, along the n axes that are listed: the axes of the result are those of x, then one of
    each window. */
 Val b_windows(Builder *, Val x, const Windows *, uint32_t n, const int64_t *axes);
-/* v's axis i becomes axis axes[i] of an array of these extents, the axes in any order. */
-Val b_place(Builder *, Val v, uint32_t rank, const Dim *dims, const int64_t *axes);
 
 #endif
