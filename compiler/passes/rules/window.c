@@ -78,12 +78,63 @@ static Val identity(Builder *b, Prim reduce, Dtype d) {
     Val least = b_int(b, d, (int64_t)((uint64_t)-1 << (t->bits - 1)));
     return ones ? b_int(b, d, -1) : most ? b1(b, P_not, least) : least;
 }
-static Val reduce_windows(Builder *b, Prim reduce, Val x, const Windows *w) {
-    int64_t axes[MOST_AXES], last[MOST_AXES];
-    uint32_t n = moving(w, axes);
-    x = b_spread_out(b, x, w, identity(b, reduce, b_type(b, x)->dtype));
+/* The operation that a reduction repeats. */
+static Prim operation_of(Prim reduce) {
+    static const uint16_t all[] = {P_add, P_mul, P_max, P_min, P_and, P_or, P_xor};
+    for (uint32_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (b_reduction(all[i]) == reduce) return all[i];
+    return P_none;
+}
+static Val reduce_at_once(Builder *b, Prim reduce, Val x, const Windows *w, uint32_t n, const int64_t *axes) {
+    int64_t last[MOST_AXES];
     for (uint32_t i = 0; i < n; i++) last[i] = w->rank + i;
     return b_reduce(b, reduce, b_windows(b, x, w, n, axes), n, last);
+}
+/* Along one axis a long window is a window over the results of shorter ones, `part` elements each, and what is left over. The
+   number of operations is the sum of the factors of its length, not their product. */
+enum { LONG_WINDOW = 12, MOST_PART = 8 };
+static Val reduce_along(Builder *b, Prim reduce, Val x, const Windows *w, int64_t axis) {
+    Types *ts = b_types(b);
+    Dim n = w->window[axis], stride = w->stride[axis];
+    if (b->failed || !dim_is_const(n) || n <= LONG_WINDOW * stride) return reduce_at_once(b, reduce, x, w, 1, &axis);
+    Dim part = MOST_PART;
+    for (Dim k = part; k >= MOST_PART / 2; k--)
+        if (n % k < n % part) part = k;
+    Windows first = *w, rest = *w;
+    first.window[axis] = part, first.stride[axis] = 1;
+    rest.window[axis] = n / part, rest.dilation[axis] = dim_mul(ts, w->dilation[axis], part);
+    Val y = reduce_along(b, reduce, reduce_at_once(b, reduce, x, &first, 1, &axis), &rest, axis);
+    if (n % part == 0 || b->failed) return y;
+    Dim done = dim_mul(ts, w->dilation[axis], n - n % part);
+    rest = *w, rest.window[axis] = n % part;
+    Val left = reduce_at_once(b, reduce, b_slice_axis(b, x, axis, done, b_type(b, x)->dims[axis]), &rest, 1, &axis);
+    if (b->failed) return 0;
+    return b2(b, operation_of(reduce), b_slice_axis(b, y, axis, 0, b_type(b, left)->dims[axis]), left);
+}
+/* Axis after axis where that is less work than all at once: elements of the windows, and some for each array in between. */
+enum { PASS_COST = 4 };
+static bool one_by_one(const ArrayType *x, const Windows *w, uint32_t n, const int64_t *axes) {
+    double all = 1, passes = 0, results = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!dim_is_const(w->window[axes[i]])) return true;
+        all *= (double)w->window[axes[i]];
+    }
+    for (uint32_t i = n; i-- > 0;) { /* results of the pass, as multiples of those of the last one */
+        uint32_t a = (uint32_t)axes[i];
+        double window = (double)w->window[a], stride = (double)w->stride[a], extent = (double)x->dims[a];
+        passes += results * ((window > LONG_WINDOW ? LONG_WINDOW : window) + PASS_COST);
+        double made = dim_is_const(x->dims[a]) ? (extent - (window - 1) * (double)w->dilation[a] - 1) / stride + 1 : 0;
+        results *= made >= 1 ? extent / made : stride;
+    }
+    return passes < all;
+}
+static Val reduce_windows(Builder *b, Prim reduce, Val x, const Windows *w) {
+    int64_t axes[MOST_AXES];
+    uint32_t n = moving(w, axes);
+    x = b_spread_out(b, x, w, identity(b, reduce, b_type(b, x)->dtype));
+    if (b->failed || (n > 1 && !one_by_one(b_type(b, x), w, n, axes))) return reduce_at_once(b, reduce, x, w, n, axes);
+    for (uint32_t i = 0; i < n; i++) x = reduce_along(b, reduce, x, w, axes[i]);
+    return x;
 }
 static bool expand_reduction(Builder *b, const Eqn *e, Prim reduce, Val *out) {
     Windows w;
