@@ -184,8 +184,7 @@ static void take(void *y, const void *x, const uint32_t *at, int64_t n, int64_t 
     case 1: TAKE(uint8_t) break;
     case 2: TAKE(uint16_t) break;
     case 4: TAKE(uint32_t) break;
-    case 8: TAKE(uint64_t) break;
-    default: TAKE(uint128_t)
+    default: TAKE(uint64_t)
 #undef TAKE
     }
 }

@@ -1,6 +1,7 @@
 /* Sorting and the first elements of an order: calls of runtime/sort.c, along the last axis of arrays. */
 #include "../../../runtime/sort.h"
 #include "../build.h"
+#include <math.h>
 
 /* The bits of infinity: exponents of `exponent` ones above `mantissa` zeros. */
 static int64_t infinity(int exponent, int mantissa) { return (((int64_t)1 << exponent) - 1) << mantissa; }
@@ -13,10 +14,21 @@ static int64_t order_of(Dtype d) {
     default: return dtype_info[d].kind == DK_SINT ? ORDER_SIGNED : ORDER_UNSIGNED;
     }
 }
-/* A floating-point type that the runtime does not order is ordered as a wider one. */
+/* A type that the runtime does not order is ordered as a wider one. As XLA has it, formats whose NaN is a negative zero have
+   it first, and NaNs of two others differ by sign alone. */
 static Val ordered(Builder *b, Val x) {
-    Dtype d = b_type(b, x)->dtype;
-    return dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits < 16 ? b_convert(b, x, DT_bf16) : x;
+    Dtype d = b->failed ? DT_none : b_type(b, x)->dtype;
+    if (!dtype_is_narrow(d)) return x;
+    if (dtype_info[d].kind == DK_SINT) return b_convert(b, x, DT_i8);
+    if (dtype_info[d].kind == DK_UINT) return b_convert(b, x, DT_u8);
+    Val key = b_convert(b, x, DT_bf16), nan = 0;
+    if (d == DT_f8_e4m3b11fnuz || d == DT_f8_e4m3fnuz || d == DT_f8_e5m2fnuz) nan = b_full_like(b, key, -(double)INFINITY);
+    if (d == DT_f8_e3m4 || d == DT_f8_e4m3) {
+        Val bits = b_bitcast(b, key, DT_u16);
+        bits = b2(b, P_and, bits, b_full_like(b, bits, 0xff80));
+        nan = b_bitcast(b, b2(b, P_or, bits, b_full_like(b, bits, 0x40)), DT_bf16);
+    }
+    return nan ? b_select(b, b2(b, P_ne, x, x), key, nan) : key;
 }
 
 /* ---- the axis becomes the last one, and comes back */
