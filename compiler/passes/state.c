@@ -7,6 +7,7 @@
 
    References that the whole program takes are inputs, and what they hold in the end are results after its own. */
 #include "build.h"
+#include "../print.h"
 #include "../typecheck/rule.h"
 #include <stdlib.h>
 
@@ -65,7 +66,8 @@ typedef struct {
     bool all;      /* the whole range */
     Val v;         /* where it is, or starts; 0: at `at` */
     int64_t at;
-    Dim size; /* of the range */
+    Dim size;       /* of the range */
+    int64_t stride; /* of the range; 0 is 1 */
 } Place;
 typedef struct {
     Val x;           /* what it looks at */
@@ -105,21 +107,56 @@ static Val next_operand(void *user) {
     Operands *o = user;
     return held(o->s, o->e->in.at[o->operand++]);
 }
+static bool places_settle(State *s, View *view) {
+    uint32_t rank = b_type(&s->b, view->x)->rank, most = rank;
+    view->whole = true;
+    for (uint32_t i = 0; i < rank; i++) {
+        const Place *p = &view->places[i];
+        uint32_t own = p->v ? b_type(&s->b, p->v)->rank : 0;
+        view->whole = view->whole && p->all;
+        view->arrays = view->arrays || (p->position && own) || p->stride > 1;
+        if (own > most) most = own;
+    }
+    if (most > MOST_RANK) s->b.failed = !diag(s->cx->diags, s->b.span, "more than %d dimensions are not supported yet", MOST_RANK);
+    return !s->b.failed;
+}
 static void places(State *s, View *view, const Value *index, Operands *o) {
     const ArrayType *t = b_type(&s->b, view->x);
-    uint32_t n = index->list.n, rank = t->rank;
+    uint32_t n = index->list.n;
     view->places = arena_new(s->cx->arena, Place, t->rank + 1);
     if (n == 1 && index->list.at[0].kind == V_TEXT && str_is(index->list.at[0].s, "...")) n = 0;
-    view->whole = true;
-    for (uint32_t i = 0; i < t->rank; i++) {
+    for (uint32_t i = 0; i < t->rank; i++)
+        place_of(s, &view->places[i], i < n ? &index->list.at[i] : NULL, t->dims[i], next_operand, o);
+    places_settle(s, view);
+}
+/* NDIndexer[(PyTreeDef((*, CustomNode(Slice[(0, 4, 1)], [None, None]))), (3, 4), ())]: `*` is a position, a slice has start, size
+   and stride; a start that is an operand is None, and its node has a `*`. */
+static bool places_of_tree(State *s, View *view, const Value *node, Operands *o) {
+    const ArrayType *t = b_type(&s->b, view->x);
+    const char *begin = "NDIndexer[(PyTreeDef((";
+    Str text = node->kind == V_LIST && node->list.n && str_is(node->s, "CustomNode") ? node->list.at[0].s : (Str){0};
+    if (!begins(text, begin)) return false;
+    const char *c = str_c(s->cx->arena, text) + strlen(begin);
+    view->places = arena_new(s->cx->arena, Place, t->rank + 1);
+    for (uint32_t i = 0; i < t->rank; i++, c += strspn(c, ", ")) {
         Place *p = &view->places[i];
-        place_of(s, p, i < n ? &index->list.at[i] : NULL, t->dims[i], next_operand, o);
-        view->whole = view->whole && p->all;
-        view->arrays = view->arrays || (p->position && p->v && b_type(&s->b, p->v)->rank);
-        if (p->v && b_type(&s->b, p->v)->rank > rank) rank = b_type(&s->b, p->v)->rank;
+        *p = (Place){.position = *c == '*', .size = t->dims[i]};
+        if (p->position) {
+            p->v = next_operand(o);
+            c++;
+            continue;
+        }
+        long long start = 0, size, stride;
+        int used = 0;
+        bool moves = sscanf(c, "CustomNode(Slice[(None, %lld, %lld)], [*, None])%n", &size, &stride, &used) == 2 && used;
+        if (!moves) sscanf(c, "CustomNode(Slice[(%lld, %lld, %lld)], [None, None])%n", &start, &size, &stride, &used);
+        if (!used) return false;
+        if (moves) p->v = next_operand(o);
+        p->at = start, p->size = size, p->stride = stride;
+        p->all = !moves && start == 0 && stride == 1 && p->size == t->dims[i];
+        c += used;
     }
-    if (rank > MOST_RANK)
-        s->b.failed = !diag(s->cx->diags, s->b.span, "more than %d dimensions are not supported yet", MOST_RANK);
+    return places_settle(s, view);
 }
 
 /* A scalar index as JAX takes it: 32 bits, from the end where it is negative. */
@@ -235,6 +272,7 @@ static Val indices(State *s, const View *w, const Layout *l) {
         Val v = p->v ? wrapped(s, b_convert(b, p->v, d), extent) : b_int(b, d, p->at);
         if (!p->position) {
             Val numbers = b_iota(b, d, 1, &p->size, 0);
+            if (p->stride > 1) numbers = b2(b, P_mul, numbers, b_full(b, b_int(b, d, p->stride), 1, &p->size));
             v = b2(b, P_add, numbers, b_full(b, v, 1, &p->size));
         }
         int64_t axes[MOST_RANK];
@@ -323,22 +361,22 @@ static Val written(State *s, const View *w, Val v) {
 }
 /* What the equation sees, by each of its brackets. */
 static Val views(State *s, const Eqn *e, uint32_t operands, Views *views) {
-    const Param *index = NULL;
+    const Value *list = tree_of(e);
+    bool tree = list != NULL;
     each(const Param, q, e->params)
-        if (q->key == K_other && str_is(q->name, "index")) index = q;
-    uint32_t n = index ? index->value.list.n : 0;
+        if (q->key == K_other && str_is(q->name, "index")) list = &q->value, tree = false;
+    uint32_t n = list ? list->list.n : 0;
     *views = (Views){arena_new(s->cx->arena, View, n + 1), n};
     Operands o = {s, e, operands};
     Val x = held(s, e->in.at[0]);
-    if (!index && e->in.n > operands)
-        s->b.failed = !diag(s->cx->diags, e->span, "%s: an index that only 'tree' describes is not supported yet",
-                            prim_name[e->prim]);
     for (uint32_t i = 0; i < n && !s->b.failed; i++) {
-        const Value *v = &index->value.list.at[i];
+        const Value *v = &list->list.at[i];
         View *w = &views->at[i];
         *w = (View){.x = x};
-        if (v->kind == V_TEXT) w->transform = v->s;
-        else places(s, w, v, &o);
+        if (tree && !places_of_tree(s, w, v, &o))
+            s->b.failed = !diag(s->cx->diags, e->span, "%s: what 'tree' describes is not supported yet", prim_name[e->prim]);
+        else if (!tree && v->kind == V_TEXT) w->transform = v->s;
+        else if (!tree) places(s, w, v, &o);
         x = seen(s, w);
     }
     return x;
@@ -580,6 +618,30 @@ static bool state_for(State *s, const Eqn *e) {
     for (uint32_t i = 0; i < n && !b->failed; i++)
         run_ended(s, e, i, ends[i + 1] ? all.at[where[i] - consts] : held(s, e->in.at[i]));
     return !b->failed;
+}
+
+/* A kernel without a grid: its references are the operands, then the results, then scratch. Of a grid the text does not say
+   which blocks its turns see. */
+static bool state_pallas_call(State *s, const Eqn *e) {
+    Jaxpr *old = param_jaxpr(e, K_jaxpr), *body = old ? state_jaxpr(s, old) : NULL;
+    const Param *mapping = NULL;
+    each(const Param, q, e->params)
+        if (str_is(param_text(q), "grid_mapping")) mapping = q;
+    const Value *grid = mapping ? value_field(&mapping->value, "grid") : NULL;
+    if (s->failed) return false;
+    bool ok = body && grid && grid->kind == V_LIST && !grid->list.n && old->in.n >= e->in.n + e->out.n;
+    Vals in = vals_new(s, ok ? old->in.n : 0);
+    for (uint32_t i = 0; ok && i < old->in.n; i++) {
+        const ArrayType *t = b_type(&s->b, body->in.at[i]);
+        Val outer = i < e->in.n ? e->in.at[i] : i < e->in.n + e->out.n ? e->out.at[i - e->in.n] : 0;
+        ok = is_ref(s, old->in.at[i]) && (!outer || shapes_agree(s->cx, val_type(s->cx, outer), val_type(s->cx, body->in.at[i]), e->span));
+        if (ok) add(&in, i < e->in.n ? held(s, outer) : b_full(&s->b, b_number(&s->b, t->dtype, 0), t->rank, t->dims));
+    }
+    if (!ok) return diag(s->cx->diags, e->span, "pallas_call with a grid is not supported yet: the text does not say what its blocks are");
+    add_consts(s->cx->arena, s->consts, body->consts);
+    Vals out = b_call(&s->b, body, in.n, in.at);
+    for (uint32_t i = 0; i < e->out.n && !s->b.failed; i++) put(s, e->out.at[i], out.at[e->in.n + i]);
+    return !s->b.failed;
 }
 
 static bool takes_ref(const State *s, const Eqn *e) {

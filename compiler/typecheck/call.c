@@ -97,6 +97,13 @@ bool type_pallas_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return type_declared(cx, e, in, out);
 }
 
+/* Two arrays; the result is the second. */
+bool type_tie(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want(cx, e, 2, 1)) return false;
+    out[0] = type_plain(cx->types, in[1]);
+    return true;
+}
+
 /* ---- where arrays are */
 
 /* Each result is its operand, elsewhere. */

@@ -98,6 +98,8 @@ void axis_bind(Ctx *, Str name, int64_t size);
 bool type_is_ref(const Ctx *, Type);
 /* Only calls, control flow and the primitives of references take one. */
 bool want_no_refs(Ctx *, const Eqn *, const Type *in);
+/* tree=PyTreeDef((…,)) of a get, a swap, an addupdate: what its brackets are; NULL where there are none. */
+const Value *tree_of(const Eqn *);
 /* A constant in the brackets behind a reference, `otherwise` where there is none; false for what is no number. */
 bool index_number(const Value *, int64_t otherwise, int64_t *);
 /* The numbers in a text such as {reshape([4, 3])}. */

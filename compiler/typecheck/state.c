@@ -210,6 +210,14 @@ static bool transform_view(View *w, const Value *v, Type t, Type *out) {
     return true;
 }
 
+/* tree=PyTreeDef((…,)): the brackets, as JAX prints them without its rules for references; NULL where there are none. */
+const Value *tree_of(const Eqn *e) {
+    const Param *tree = param_find(e, K_tree);
+    const Value *v = tree ? &tree->value : NULL;
+    if (!v || v->kind != V_LIST || v->list.n != 1 || v->list.at[0].kind != V_LIST || !v->list.at[0].list.n) return NULL;
+    return &v->list.at[0];
+}
+
 /* What the equation sees of the array behind its reference; 0 where only the binder knows. */
 static bool view(Ctx *cx, const Eqn *e, const Type *in, unsigned operands, Type *t) {
     *t = 0;
@@ -217,7 +225,7 @@ static bool view(Ctx *cx, const Eqn *e, const Type *in, unsigned operands, Type 
     if (!want_ref(cx, e, in, 0)) return false;
     each(const Param, q, e->params)
         if (q->key == K_other && str_is(q->name, "index")) index = q;
-    if (!index) return e->in.n > operands || (*t = type_plain(cx->types, in[0]), true);
+    if (!index) return e->in.n > operands || tree_of(e) || (*t = type_plain(cx->types, in[0]), true);
     View w = {cx, e, in, e->span, operands};
     *t = type_plain(cx->types, in[0]);
     each(const Value, v, index->value.list) {
