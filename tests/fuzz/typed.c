@@ -37,7 +37,7 @@ static void holds(Ctx *cx, Jaxpr *j, const char *whose) {
     if (!jaxpr_equal(cx, j, again, &why)) wrong(cx, "printed, it reads as another:", why, text);
 }
 
-/* Are there errors, and do they say that something is not supported? */
+/* Are there errors, and do they say that something is not supported, or that an option is missing? */
 static bool unsupported(Ctx *cx) {
     char *text = NULL;
     size_t n = 0;
@@ -45,7 +45,7 @@ static bool unsupported(Ctx *cx) {
     bool any = diag_errors(cx->diags);
     diag_flush(cx->diags, f, false);
     fclose(f);
-    any = any && strstr(text, "supported");
+    any = any && (strstr(text, "supported") || strstr(text, " --"));
     if (!any) fputs(text, stderr);
     free(text);
     return any;
