@@ -32,13 +32,14 @@ static Span span_to(Span from, Span to) {
 
 void head_semi(Parser *p) {
     Scope *s = scope_now(p);
-    if (!s->nlists++) s->nfirst = p->uses.n - s->uses;
+    s->nlists++;
+    s->nconsts = p->uses.n - s->uses;
 }
 
-/* One list: inputs. Two: constants, inputs. Three (2019): constants, free variables, inputs. */
+/* The last list are the inputs, those before it constants: in 2019 also those that were called free variables. */
 void head_end(Parser *p) {
     Scope *s = scope_now(p);
-    uint32_t n = p->uses.n - s->uses, consts = s->nlists ? s->nfirst : 0;
+    uint32_t n = p->uses.n - s->uses, consts = s->nconsts;
     Jaxpr *j = s->jaxpr = arena_new(p->arena, Jaxpr, 1);
     j->consts = vals_of(p, uses_from(p, n), consts);
     j->in = vals_of(p, uses_from(p, n - consts), n - consts);

@@ -64,7 +64,7 @@ typedef struct {
     Jaxpr *jaxpr;                 /* that it becomes */
     Prim prim;                    /* of the equation being read, */
     Val first_result, end_result; /* whose results are these values */
-    uint32_t nlists, nfirst;      /* binder lists so far; binders in the first */
+    uint32_t nlists, nconsts;     /* binder lists so far; binders before the last */
     bool broken;                  /* something in it could not be read, */
     bool damaged;                 /* perhaps results of equations: an unknown name may be one */
 } Scope;
