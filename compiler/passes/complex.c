@@ -493,7 +493,8 @@ static Pair sums_of_products(Builder *b, Pair l, Pair r, const Side *ls, const S
     int64_t axes[32];
     Pair p = pair_product(b, spread(b, l, ls, 0, free, d), spread(b, r, rs, ls->nfree, free, d));
     for (uint32_t i = 0; i < ls->contracted.n; i++) axes[i] = first + i;
-    return (Pair){b_reduce(b, P_reduce_sum, p.re, ls->contracted.n, axes), b_reduce(b, P_reduce_sum, p.im, ls->contracted.n, axes)};
+    Val re = b_reduce(b, P_reduce_sum, p.re, ls->contracted.n, axes);
+    return (Pair){re, b_reduce(b, P_reduce_sum, p.im, ls->contracted.n, axes)};
 }
 /* Four products of the parts; two where one operand is real. */
 static Pair four_dots(Builder *b, const Eqn *e, Pair l, Pair r, Dtype d) {

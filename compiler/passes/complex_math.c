@@ -43,9 +43,8 @@ static Val signed_as(Builder *b, Val x, Val y) {
     return b_bitcast(b, b2(b, P_or, u, s), t->dtype);
 }
 
-
-/* A power of 2, 2^k, so that x lies between 2^(k-1) and 2^(k+1), k even: what is scaled by it neither overflows nor loses bits
-   when it is squared. 0 and infinity stay what they are. */
+/* A power of 2, 2^k, so that x lies between 2^(k-1) and 2^(k+1), k even: what is scaled by it neither overflows nor loses
+   bits when it is squared. 0 and infinity stay what they are. */
 typedef struct {
     Val down, up, root; /* 2^-k, 2^k, 2^(k/2) */
 } Scale;
@@ -140,7 +139,8 @@ static Pair quotient(Builder *b, Pair x, Pair y) {
     Pair q = {scaled(b, quo(b, n.re, dd), 8), scaled(b, quo(b, n.im, dd), 8)};
     Val lost = both(b, is_nan(b, q.re), is_nan(b, q.im)), inf = all(b, s, INFINITY);
     Val by_0 = both(b, is(b, y.re, 0), is(b, y.im, 0));
-    Pair over = by_scalar(b, turned_back(b, boxed(b, x), y), inf), under = by_scalar(b, turned_back(b, x, boxed(b, y)), all(b, s, 0));
+    Pair over = by_scalar(b, turned_back(b, boxed(b, x), y), inf);
+    Pair under = by_scalar(b, turned_back(b, x, boxed(b, y)), all(b, s, 0));
     q = when_pair(b, both(b, lost, both(b, any_infinite(b, y), finite_pair(b, x))), under, q);
     q = when_pair(b, both(b, lost, both(b, any_infinite(b, x), finite_pair(b, y))), over, q);
     return when_pair(b, both(b, lost, by_0), by_scalar(b, x, signed_as(b, inf, y.re)), q);
@@ -305,7 +305,8 @@ static Pair cosine_h(Builder *b, Pair z) {
     Val im = mul(b, b1(b, P_sinh, z.re), b1(b, P_sin, z.im));
     return (Pair){mul(b, b1(b, P_cosh, z.re), b1(b, P_cos, z.im)), when(b, is(b, z.im, 0), all(b, im, 0), im)};
 }
-/* With t = tan x, s = sinh y: (t + i (1 + t²) s √(1 + s²)) / (1 + (1 + t²) s²). Beyond |y| = 20: ±i, and 4 sin x cos x e^-2|y|. */
+/* With t = tan x, s = sinh y: (t + i (1 + t²) s √(1 + s²)) / (1 + (1 + t²) s²). Beyond |y| = 20: ±i, and
+   4 sin x cos x e^-2|y|. */
 static Pair tangent(Builder *b, Pair z) {
     Val far = b2(b, P_ge, size(b, z.im), all(b, z.im, 20)), y = when(b, far, all(b, z.im, 1), z.im);
     Val t = b1(b, P_tan, z.re), s = b1(b, P_sinh, y), c = plus(b, mul(b, t, t), 1);
@@ -329,7 +330,9 @@ static Pair over_one(Builder *b, Pair z) { return (Pair){plus(b, z.re, 1), z.im}
 static Val turned(Builder *b, Pair z, Pair w) { return sub(b, mul(b, z.re, w.im), mul(b, z.im, w.re)); }
 
 /* Which of two numbers by the sign of x; that of -0 does not count. */
-static Val by_sign(Builder *b, Val x, double below, double above) { return when(b, less(b, x, 0), all(b, x, below), all(b, x, above)); }
+static Val by_sign(Builder *b, Val x, double below, double above) {
+    return when(b, less(b, x, 0), all(b, x, below), all(b, x, above));
+}
 
 /* arsinh (Im (conj p · q)); the product is halved where it could overflow. */
 static Val arsinh_turned(Builder *b, Pair p, Pair q) {
