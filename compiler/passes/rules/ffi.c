@@ -71,6 +71,7 @@ static bool put_number(Ffi *f, const Value *v, Dtype d) {
     float single = (float)x;
     int64_t i = large ? (int64_t)strtoull(spelling, NULL, 10) : v->i;
     bool number = v->kind == V_INT || v->kind == V_BOOL || large || (real && (v->kind == V_FLOAT || v->kind == V_WORD));
+    if (v->kind == V_TEXT && str_is(v->s, "...")) return refuse(f, "an array that is not printed whole");
     if (!number) return refuse(f, "an attribute that is no number of its type");
     if (real && d != DT_f32 && d != DT_f64) return refuse(f, "an attribute of this type");
     if (d == DT_f32) put_hex(f, &single, 4);
