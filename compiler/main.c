@@ -5,6 +5,7 @@
 #include "crash.h"
 #include "dims.h"
 #include "file.h"
+#include "lift.h"
 #include "lint.h"
 #include "parse/parse.h"
 #include "passes/passes.h"
@@ -32,6 +33,11 @@ static bool in_types(Ctx *cx, InTypes *t) {
     return parse_types(cx, t->span.file, &t->at, &t->n);
 }
 
+/* Is more asked for than the program that was read? */
+static bool compiles(const Options *o) {
+    return !o->check_only && o->emit != EMIT_types && (o->emit != EMIT_jaxpr || o->passes);
+}
+
 /* Text to program; typed, unless --no-check. */
 static Jaxpr *front(Ctx *cx) {
     const Options *o = cx->options;
@@ -47,6 +53,7 @@ static Jaxpr *front(Ctx *cx) {
     if (!in_types(cx, &in)) return NULL;
     dims_fix(cx, j, in.at, in.n);
     if (o->consts && !consts_bind(cx, j, o->consts)) return NULL;
+    if (!o->consts && compiles(o)) consts_lift(cx, j);
     if (o->in_type && !check_inputs(cx, j, in.at, in.n, in.span)) return NULL;
     if (!check(cx, j)) return NULL;
     lint(cx, j);
@@ -129,7 +136,7 @@ static bool compile(Ctx *cx) {
     Jaxpr *j = front(cx);
     if (!j || diag_errors(cx->diags)) return false;
     if (o->check_only) return true;
-    if (o->emit == EMIT_types || (o->emit == EMIT_jaxpr && !o->passes)) return print(cx, j);
+    if (!compiles(o)) return print(cx, j);
     timer_stage(cx->timer, "passes");
     j = passes_run(cx, j);
     if (!j || diag_errors(cx->diags)) return false;

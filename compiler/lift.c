@@ -1,0 +1,194 @@
+/* What a program takes for those inside of it stands before its own inputs, so that its body is rewritten once however many
+   equations hold it. Programs in other places than calls, loops and branches keep their constants. */
+#include "lift.h"
+#include <stdlib.h>
+
+/* A constant of a nested program, or an array literal, and the variable that holds it here. */
+typedef struct {
+    Val origin, here;
+} Taken;
+typedef struct {
+    Taken *at;
+    uint32_t n, cap;
+    Intern origins;
+    bool widened; /* takes what other branches of its equation take, too */
+} Takes;
+typedef struct {
+    Ctx *cx;
+    Intern seen; /* Jaxpr pointers */
+    struct {
+        Takes **at;
+        uint32_t n, cap;
+    } takes; /* by number in `seen` */
+} Lift;
+
+static Takes *lift(Lift *, Jaxpr *);
+
+static Val take(Lift *l, Takes *t, Val origin) {
+    bool fresh;
+    uint32_t id = intern(&t->origins, &origin, sizeof origin, &fresh);
+    if (!fresh) return t->at[id].here;
+    const ValInfo from = *val_info(l->cx, origin);
+    Val here = val_new(l->cx, from.type, from.span);
+    val_info(l->cx, here)->name = from.lit ? S("const") : from.name;
+    push(l->cx->arena, t, ((Taken){origin, here}));
+    return here;
+}
+
+static void insert(Arena *arena, Vals *vals, uint32_t at, const Val *new, uint32_t n) {
+    Vals all = {arena_new(arena, Val, (size_t)vals->n + n), vals->n + n};
+    if (at > vals->n) at = vals->n;
+    for (uint32_t i = 0; i < all.n; i++)
+        all.at[i] = i < at ? vals->at[i] : i < at + n ? new[i - at] : vals->at[i - n];
+    *vals = all;
+}
+
+/* What `inner` takes becomes operands of an equation of the program that takes `around`. */
+static void add_operands(Lift *l, Takes *around, Eqn *e, uint32_t at, const Takes *inner) {
+    Arena *arena = l->cx->arena;
+    Val *new = arena_new(arena, Val, inner->n);
+    Span *places = arena_new(arena, Span, (size_t)e->in.n + inner->n);
+    if (at > e->in.n) at = e->in.n;
+    for (uint32_t i = 0; i < inner->n; i++)
+        new[i] = take(l, around, inner->at[i].origin);
+    for (uint32_t i = 0; i < e->in.n + inner->n; i++)
+        places[i] = i < at ? e->in_at[i] : i < at + inner->n ? e->span : e->in_at[i - inner->n];
+    insert(arena, &e->in, at, new, inner->n);
+    e->in_at = places;
+}
+
+static Value *count_of(Eqn *e, ParamKey key) {
+    each(Param, p, e->params)
+        if (p->key == key && p->value.kind == V_INT) return &p->value;
+    return NULL;
+}
+
+/* ---- equations that hold programs */
+
+/* Programs with operands of their own, which a parameter counts; those that `before` counts stand before them. */
+static const struct {
+    Prim prim;
+    ParamKey program, count, before;
+} counted[] = {{P_scan, K_jaxpr, K_num_consts, K_other},
+               {P_while, K_cond_jaxpr, K_cond_nconsts, K_other},
+               {P_while, K_body_jaxpr, K_body_nconsts, K_cond_nconsts}};
+
+static void lift_counted(Lift *l, Takes *around, Eqn *e) {
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+        if (counted[i].prim != e->prim) continue;
+        Jaxpr *j = param_jaxpr(e, counted[i].program);
+        Value *n = count_of(e, counted[i].count), *before = count_of(e, counted[i].before);
+        if (!j || !n || (!before && counted[i].before != K_other)) return;
+        const Takes *inner = lift(l, j);
+        add_operands(l, around, e, before ? (uint32_t)before->i : 0, inner);
+        n->i += inner->n;
+    }
+}
+
+/* A branch takes what the others take, and does not use it. */
+static bool widen(Lift *l, Jaxpr *j, Takes *own, const Takes *const *all, uint32_t n, uint32_t k) {
+    uint32_t sizes[2] = {0};
+    for (uint32_t i = 0; i < n; i++)
+        if (i != k) sizes[i > k] += all[i]->n;
+    if (!sizes[0] && !sizes[1]) return true;
+    if (own->widened) return false;
+    own->widened = true;
+    for (uint32_t i = 0, at = 0; i < n; at += all[i++]->n) {
+        Val *new = arena_new(l->cx->arena, Val, all[i]->n);
+        for (uint32_t m = 0; m < all[i]->n; m++)
+            new[m] = val_new(l->cx, val_type(l->cx, all[i]->at[m].origin), j->span);
+        if (i != k) insert(l->cx->arena, &j->in, at, new, all[i]->n);
+    }
+    return true;
+}
+
+static void lift_branches(Lift *l, Takes *around, Eqn *e) {
+    Jaxprs branches = param_jaxprs(e, K_branches);
+    const Takes **all = arena_new(l->cx->arena, const Takes *, branches.n);
+    for (uint32_t i = 0; i < branches.n; i++)
+        all[i] = lift(l, branches.at[i]);
+    for (uint32_t i = 0, at = 1; i < branches.n; at += all[i++]->n) {
+        add_operands(l, around, e, at, all[i]);
+        if (!widen(l, branches.at[i], (Takes *)all[i], all, branches.n, i)) {
+            diag(l->cx->diags, e->span, "constants of branches that several equations have are not supported yet: "
+                                        "--consts gives their values");
+            return;
+        }
+    }
+}
+
+static bool is_call(Prim p) {
+    static const char *const rule[NPRIMS] = {
+#define PRIM(id, text, arity, type, ...) [P_##id] = #type,
+#include "prims.def"
+    };
+    return p && strcmp(rule[p], "call") == 0;
+}
+
+static void lift_call(Lift *l, Takes *around, Eqn *e) {
+    Jaxprs bodies = eqn_jaxprs(l->cx->arena, e);
+    if (bodies.n != 1 || !bodies.at[0]) return;
+    const Takes *inner = lift(l, bodies.at[0]);
+    Value *n = count_of(e, K_num_consts);
+    add_operands(l, around, e, 0, inner);
+    if (n) n->i += inner->n;
+}
+
+/* ---- programs */
+
+static void lift_literals(Lift *l, Takes *t, Vals vals) {
+    each(Val, v, vals) {
+        const ValInfo *i = val_info(l->cx, *v);
+        if (i->lit && i->lit->kind == LIT_ARRAY && !i->data) *v = take(l, t, *v);
+    }
+}
+
+static void lift_body(Lift *l, Takes *t, Jaxpr *j) {
+    each(Eqn, e, j->eqns) {
+        lift_literals(l, t, e->in);
+        if (e->prim == P_cond)
+            lift_branches(l, t, e);
+        else if (is_call(e->prim))
+            lift_call(l, t, e);
+        else
+            lift_counted(l, t, e);
+    }
+    lift_literals(l, t, j->out);
+}
+
+static Takes *lift(Lift *l, Jaxpr *j) {
+    bool fresh;
+    Arena *arena = l->cx->arena;
+    uint32_t id = intern(&l->seen, &j, sizeof j, &fresh);
+    if (!fresh) return l->takes.at[id];
+    Takes *t = arena_new(arena, Takes, 1);
+    t->origins.arena = arena;
+    push(arena, &l->takes, t);
+    each(Val, v, j->consts) {
+        intern(&t->origins, v, sizeof *v, &fresh);
+        push(arena, t, ((Taken){*v, *v}));
+    }
+    j->consts.n = 0;
+    lift_body(l, t, j);
+    Val *all = arena_new(arena, Val, t->n);
+    for (uint32_t i = 0; i < t->n; i++)
+        all[i] = t->at[i].here;
+    insert(arena, &j->in, 0, all, t->n);
+    return t;
+}
+
+static int by_place(const void *x, const void *y) {
+    Val a = ((const Taken *)x)->origin, b = ((const Taken *)y)->origin;
+    return (a > b) - (a < b); /* values are numbered as the text is read */
+}
+
+void consts_lift(Ctx *cx, Jaxpr *j) {
+    Lift l = {.cx = cx, .seen = {.arena = cx->arena}};
+    Takes t = {.origins = {.arena = cx->arena}};
+    lift_body(&l, &t, j);
+    if (t.n) qsort(t.at, t.n, sizeof *t.at, by_place);
+    Val *all = arena_new(cx->arena, Val, t.n);
+    for (uint32_t i = 0; i < t.n; i++)
+        all[i] = t.at[i].here;
+    insert(cx->arena, &j->consts, j->consts.n, all, t.n);
+}
