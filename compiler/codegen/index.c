@@ -104,21 +104,56 @@ Ix ix_scale(Indices *x, Ix a, Dim k) {
 }
 Ix ix_sub(Indices *x, Ix a, Ix b) { return ix_add(x, a, ix_scale(x, b, -1)); }
 
-/* The largest value of terms whose coefficients are not negative; false when a sign is not known.
- */
-static bool largest(Indices *x, Dim c, const IxTerm *t, uint32_t n, Dim *out) {
+/* 1: never negative; -1: never positive; 0: not known. Extents are never negative. */
+static int sign(const Types *ts, Dim d) {
+    if (dim_is_const(d)) return d >= 0 ? 1 : -1;
+    const DimExpr *e = dim_at(ts, d);
+    int all = 0;
+    switch (e->kind) {
+    case DIM_SYMBOL:
+    case DIM_BOUND:
+        return 1;
+    case DIM_FLOORDIV:
+        return sign(ts, e->a) > 0 && sign(ts, e->b) > 0;
+    case DIM_MOD:
+        return sign(ts, e->b) > 0;
+    case DIM_MAX:
+        return sign(ts, e->a) > 0 || sign(ts, e->b) > 0;
+    case DIM_MIN:
+        return sign(ts, e->a) > 0 && sign(ts, e->b) > 0;
+    case DIM_SUM:
+        for (uint32_t i = 0; i < e->nterms; i++) {
+            int one = e->terms[i].coef >= 0 ? 1 : -1;
+            for (uint32_t k = 0; k < e->terms[i].natoms; k++)
+                if (sign(ts, e->terms[i].atoms[k]) <= 0) return 0;
+            if (all && one != all) return 0;
+            all = one;
+        }
+        return all;
+    default:
+        return 0;
+    }
+}
+/* The largest or the smallest value of c + terms; false when a sign is not known. */
+static bool extreme(Indices *x, Dim c, const IxTerm *t, uint32_t n, int which, Dim *out) {
     Types *ts = x->cx->types;
     for (uint32_t i = 0; i < n; i++) {
-        if (dim_is_const(t[i].coef) && t[i].coef < 0) return false;
-        c = dim_add(ts, c, dim_mul(ts, t[i].coef, dim_sub(ts, atom_at(x, t[i].atom)->extent, 1)));
+        int of = sign(ts, t[i].coef);
+        if (!of) return false;
+        if (of == which)
+            c = dim_add(ts, c,
+                        dim_mul(ts, t[i].coef, dim_sub(ts, atom_at(x, t[i].atom)->extent, 1)));
     }
     *out = c;
     return true;
 }
-/* a = d·(multiple part) + rest; the rest's terms are those whose coefficients d does not divide. */
+/* a = d·(multiple part) + rest; the rest's terms are those whose coefficients d does not divide.
+   The rest is not negative either: as many d as it takes come from the multiple part, or else all
+   of it. */
 static void split(Indices *x, Ix a, Dim d, Terms *multiple, Dim *mc, Terms *rest, Dim *rc) {
     Types *ts = x->cx->types;
     const IxExpr p = *ix_at(x, a);
+    Dim least;
     multiple->at = arena_new(x->cx->arena, IxTerm, p.n + 1);
     rest->at = arena_new(x->cx->arena, IxTerm, p.n + 1);
     for (uint32_t i = 0; i < p.n; i++)
@@ -130,10 +165,22 @@ static void split(Indices *x, Ix a, Dim d, Terms *multiple, Dim *mc, Terms *rest
             rest->at[rest->n++] = p.at[i];
     *mc = dim_floordiv(ts, p.c, d);
     *rc = dim_sub(ts, p.c, dim_mul(ts, *mc, d));
+    bool known = extreme(x, 0, rest->at, rest->n, -1, &least); /* and 0 ≤ rc < d */
+    if (known && least == 0) return;
+    if (known && dim_is_const(least) && dim_is_const(d) && dim_is_const(*rc)) {
+        int64_t under = -(*rc + least), more = under > 0 ? (under + d - 1) / d : 0;
+        *mc = dim_sub(ts, *mc, more);
+        *rc = dim_add(ts, *rc, dim_mul(ts, more, d));
+        return;
+    }
+    multiple->n = rest->n = 0;
+    *mc = 0, *rc = p.c;
+    for (uint32_t i = 0; i < p.n; i++)
+        rest->at[rest->n++] = p.at[i];
 }
 static bool below(Indices *x, Dim rc, const Terms *rest, Dim d) {
     Dim most;
-    if (!largest(x, rc, rest->at, rest->n, &most)) return false;
+    if (!extreme(x, rc, rest->at, rest->n, 1, &most)) return false;
     Dim room = dim_sub(x->cx->types, d, most);
     return dim_is_const(room) && room >= 1;
 }
@@ -149,7 +196,7 @@ static Ix quotient(Indices *x, AtomKind kind, Ix a, Dim d) {
         Dim extent = d, most;
         const IxExpr p = *ix_at(x, a);
         if (kind == ATOM_DIV) {
-            bool known = largest(x, p.c, p.at, p.n, &most);
+            bool known = extreme(x, p.c, p.at, p.n, 1, &most);
             extent = known ? dim_add(ts, dim_floordiv(ts, most, d), 1) : INT64_MAX >> 2;
         }
         AtomInfo info = {.kind = kind, .extent = extent, .a = a, .b = d};
