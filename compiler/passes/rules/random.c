@@ -459,6 +459,32 @@ bool expand_rng_bit_generator(Builder *b, const Eqn *e, Val *out) {
     return true;
 }
 
+/* ---- rng_uniform: numbers that nobody can repeat; Philox from a state that the library counts on */
+bool expand_rng_uniform(Builder *b, const Eqn *e, Val *out) {
+    static const Dtype unsigned_of[] = {[8] = DT_u8, [16] = DT_u16, [32] = DT_u32, [64] = DT_u64};
+    const ArrayType *t = val_array(b->cx, e->out.at[0]);
+    Val lo = b_full(b, e->in.at[0], t->rank, t->dims), hi = b_full(b, e->in.at[1], t->rank, t->dims);
+    uint32_t bits = dtype_info[t->dtype].bits;
+    Dim two = 2, sizes[2] = {product(b, (Dims){(Dim *)t->dims, t->rank}), b->cx->nvals}; /* the second: no two are one */
+    Type state_type = type_of(b_types(b), DT_u64, 1, &two);
+    Val state = b_runtime(b, "rng_state", 2, sizes, 0, NULL, 1, &state_type).at[0];
+    if (dtype_info[t->dtype].kind == DK_FLOAT && bits >= 16) {
+        Dtype wide = bits == 64 ? DT_f64 : DT_f32;
+        Val u = generated(b, state, t->rank, t->dims, unsigned_of[bits == 64 ? 64 : 32]);
+        u = b2(b, P_shift_right_logical, u, b_full_like(b, u, bits == 64 ? 11 : 8));
+        u = b_convert(b, u, wide);
+        u = b_convert(b, b2(b, P_mul, u, b_full_like(b, u, bits == 64 ? 0x1p-53 : 0x1p-24)), t->dtype);
+        out[0] = b2(b, P_add, b2(b, P_mul, u, b2(b, P_sub, hi, lo)), lo);
+        return true;
+    }
+    bool integer = dtype_info[t->dtype].kind == DK_SINT || dtype_info[t->dtype].kind == DK_UINT;
+    if (!integer || bits < 8) return diag(b->cx->diags, e->span, "rng_uniform of %s is not supported", dtype_info[t->dtype].name);
+    Dtype whole = unsigned_of[bits];
+    Val u = generated(b, state, t->rank, t->dims, whole), span = b_bitcast(b, b2(b, P_sub, hi, lo), whole);
+    out[0] = b2(b, P_add, lo, b_bitcast(b, b2(b, P_rem, u, span), t->dtype));
+    return true;
+}
+
 /* ---- random_gamma: a key for each element, all elements at once. Marsaglia and Tsang, "A simple method for generating
    gamma variables" (ACM TOMS 26, 2000); alpha < 1 is drawn as alpha + 1 and scaled by u^(1/alpha). */
 /* Word arrays of `like`'s shape: key number `i` of those that each key splits into. */
