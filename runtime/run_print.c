@@ -1,4 +1,5 @@
 /* Elements as numbers, and arrays as text. */
+#include "float.h"
 #include "run.h"
 #include <inttypes.h>
 #include <math.h>
@@ -8,38 +9,17 @@
 
 /* ---- elements */
 
-/* Small floats: sign (but for e8m0), exponent, mantissa. What the largest patterns mean: IEEE has
-   infinities and NaNs; FN only NaN at all ones; FNUZ only NaN at minus zero; FINITE neither. */
-typedef enum { IEEE, FN, FNUZ, FINITE } Special;
 static const struct {
     const char *dtype;
-    int exponent, mantissa, bias;
-    Special special;
-} narrow[] = {
-    {"f16", 5, 10, 15, IEEE},           {"bf16", 8, 7, 127, IEEE},
-    {"f8_e3m4", 3, 4, 3, IEEE},         {"f8_e4m3", 4, 3, 7, IEEE},
-    {"f8_e4m3b11fnuz", 4, 3, 11, FNUZ}, {"f8_e4m3fn", 4, 3, 7, FN},
-    {"f8_e4m3fnuz", 4, 3, 8, FNUZ},     {"f8_e5m2", 5, 2, 15, IEEE},
-    {"f8_e5m2fnuz", 5, 2, 16, FNUZ},    {"f4_e2m1fn", 2, 1, 1, FINITE},
+    FloatFormat format;
+} floats[] = {
+#define FLOAT(id, exponent, mantissa, bias, special)                                               \
+    {#id, {exponent, mantissa, bias, FLOAT_##special}},
+#include "float.def"
 };
-
-static double decode(unsigned x, int exponent, int mantissa, int bias, Special special) {
-    unsigned e = x >> mantissa & ((1u << exponent) - 1), m = x & ((1u << mantissa) - 1);
-    bool minus = x >> (exponent + mantissa) & 1, top = e == (1u << exponent) - 1;
-    double sign = minus ? -1 : 1;
-    if (special == IEEE && top) return m ? NAN : sign * INFINITY;
-    if (special == FN && top && m == (1u << mantissa) - 1) return NAN;
-    if (special == FNUZ && minus && !e && !m) return NAN;
-    return sign * (e ? ldexp(m + (1u << mantissa), (int)e - bias - mantissa)
-                     : ldexp(m, 1 - bias - mantissa));
-}
-
-static double decode_narrow(const char *dtype, unsigned x) {
-    if (!strcmp(dtype, "f8_e8m0fnu")) return x == 255 ? NAN : ldexp(1, (int)x - 127);
-    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
-        if (!strcmp(narrow[i].dtype, dtype))
-            return decode(x, narrow[i].exponent, narrow[i].mantissa, narrow[i].bias,
-                          narrow[i].special);
+static double decode(const char *dtype, unsigned x) {
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+        if (!strcmp(floats[i].dtype, dtype)) return float_decode(&floats[i].format, x);
     return x;
 }
 
@@ -84,7 +64,7 @@ double element(const NpzArray *a, const char *dtype, int64_t i, int part) {
         return d;
     }
     if (is_float(dtype) && strcmp(dtype, "bool"))
-        return decode_narrow(dtype, (unsigned)integer(p, size, false));
+        return decode(dtype, (unsigned)integer(p, size, false));
     return (double)narrow_integer(dtype, integer(p, size, a->kind == 'i'));
 }
 

@@ -56,8 +56,8 @@ static V float_to_integer(Emit *e, Dtype to, V x) {
     if (!has_sign) return r;
     return em_select(e, em_cmpf(e, "olt", x, low), em_int(e, t, point_limit(to, false)), r);
 }
-/* A format without infinities has its largest value in their place, and XLA compares with that: what
-   is as large becomes the largest integer, where that is larger. */
+/* A format without infinities has its largest value in their place, and XLA compares with that:
+   what is as large becomes the largest integer, where that is larger. */
 static V finite_to_integer(Emit *e, Dtype from, Dtype to, V x) {
     V r = float_to_integer(e, to, x);
     double most = float_decode(&float_format[from], float_most(&float_format[from]));
@@ -79,8 +79,8 @@ static V integer_to_integer(Emit *e, Dtype from, Dtype to, V x) {
                                            : "llvm.zext",
                    t, x);
 }
-/* An f32 with 20 places of the mantissa of an f64, the last one set where anything follows: rounding it
-   once more is rounding the f64 once. */
+/* An f32 with 20 places of the mantissa of an f64, the last one set where anything follows:
+   rounding it once more is rounding the f64 once. */
 static V shortened(Emit *e, V x) {
     uint32_t w = em_width(x);
     MlirType i64 = em_vec(e, e->i64, w);
@@ -92,7 +92,8 @@ static V shortened(Emit *e, V x) {
     V y = em_cast(e, "llvm.bitcast", point_type(x), high);
     return em_cast(e, "llvm.fptrunc", em_vec(e, e->f32, w), y);
 }
-/* XLA rounds f64 once, but to bf16 by way of f32; to e8m0 nothing is left of what it does not reach. */
+/* XLA rounds f64 once, but to bf16 by way of f32; to e8m0 nothing is left of what it does not
+ * reach. */
 static V shorter_float(Emit *e, Dtype to, V x) {
     MlirType f32 = em_vec(e, e->f32, em_width(x));
     if (to == DT_f32 || to == DT_bf16) return em_cast(e, "llvm.fptrunc", f32, x);

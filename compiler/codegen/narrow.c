@@ -2,8 +2,8 @@
 #include <math.h>
 #include <mlir-c/BuiltinTypes.h>
 
-/* Element types that registers do not have. Floats of 16 bits and less are f32 there, rounded after each
-   operation; integers of 4 and 2 bits are i8, extended from their bits. */
+/* Element types that registers do not have. Floats of 16 bits and less are f32 there, rounded after
+   each operation; integers of 4 and 2 bits are i8, extended from their bits. */
 
 /* ---- floats of any format: conversions that vectors have instructions for, by integers */
 typedef struct {
@@ -16,7 +16,8 @@ typedef struct {
 static Format format_of(Emit *e, Dtype d, V x) {
     const FloatFormat *f = &float_format[d];
     uint32_t w = em_width(x);
-    return (Format){e, f, 23 - f->mantissa, 127 - f->bias, em_vec(e, e->i32, w), em_vec(e, e->f32, w)};
+    return (Format){
+        e, f, 23 - f->mantissa, 127 - f->bias, em_vec(e, e->i32, w), em_vec(e, e->f32, w)};
 }
 static V number(const Format *t, int64_t v) { return em_int(t->e, t->i32, v); }
 static V op(const Format *t, const char *name, V x, int64_t y) {
@@ -64,8 +65,8 @@ static V decode(const Format *t, V bits) {
     return float_of(t, r);
 }
 /* Nearest, ties to even. Normal results: half of the last kept place, less one if that is even, and
-   the exponent's correction are one sum. Subnormal ones: added to a power of two whose last place is
-   theirs. */
+   the exponent's correction are one sum. Subnormal ones: added to a power of two whose last place
+   is theirs. */
 static V encode(const Format *t, V x) {
     Emit *e = t->e;
     const FloatFormat *f = t->f;
@@ -89,14 +90,13 @@ static V encode(const Format *t, V x) {
         none = em_select(e, infinite, none, kept);
     }
     if (f->special != FLOAT_FINITE) r = em_select(e, nan, none, r);
-    if (f->special == FLOAT_FNUZ)
-        sign = em_select(e, em_cmpi(e, "eq", r, number(t, 0)), r, sign);
+    if (f->special == FLOAT_FNUZ) sign = em_select(e, em_cmpi(e, "eq", r, number(t, 0)), r, sign);
     r = em_bin(e, "llvm.or", r, sign);
     return f->special == FLOAT_FINITE ? em_select(e, nan, number(t, float_nan(f)), r) : r;
 }
 
-/* ---- f16: processors have instructions from x86-64-v3 on, where fma comes too; LLVM calls a library
-   elsewhere, that a program of its own must not need. */
+/* ---- f16: processors have instructions from x86-64-v3 on, where fma comes too; LLVM calls a
+   library elsewhere, that a program of its own must not need. */
 static V from_f16(Emit *e, V m) {
     Format t = format_of(e, DT_f16, m);
     if (e->target.fma) return em_cast(e, "llvm.fpext", t.f32, m);

@@ -196,15 +196,16 @@ static int64_t ordered(Scalar s) {
 }
 
 static bool eval_nextafter(const Point *p, Scalar *out) {
-    uint64_t top = top_bit(p->out);
+    uint64_t top = top_bit(p->out), x = X.bits & ~top, y = Y.bits & ~top;
+    bool shrinks = ((X.bits ^ Y.bits) & top) || x > y;
     if (is_nan(X) || is_nan(Y))
         *out = is_nan(X) ? X : Y;
     else if (equal(X, Y))
         *out = Y;
-    else if ((X.bits & ~top) == 0)
+    else if (x == 0)
         *out = of_bits(p->out, (Y.bits & top) | 1);
     else
-        *out = of_bits(p->out, less(X, Y) == !(X.bits & top) ? X.bits + 1 : X.bits - 1);
+        *out = of_bits(p->out, shrinks ? X.bits - 1 : X.bits + 1);
     return true;
 }
 

@@ -6,7 +6,8 @@
 #define X e->in.at[0]
 static Dtype dtype(const Builder *b, const Eqn *e) { return b_type(b, X)->dtype; }
 
-/* ---- bits of another width: the parts of a wider element, lowest first, are an axis, the last one */
+/* ---- bits of another width: the parts of a wider element, lowest first, are an axis, the last one
+ */
 static Dtype unsigned_of(uint32_t width) {
     Dtype d = DT_u2;
     while (dtype_info[d].width != width)
@@ -44,8 +45,8 @@ static bool some_bitcast(Builder *b, const Eqn *e, Val *out) {
     return from == to || (from > to ? split : join)(b, e, out);
 }
 
-/* ---- functions of narrow floats that XLA has as formulas, each step of which is rounded (StableHLO's
-   chlo-legalize-to-stablehlo; JAX's lowerings of exp2 and logistic) */
+/* ---- functions of narrow floats that XLA has as formulas, each step of which is rounded
+   (StableHLO's chlo-legalize-to-stablehlo; JAX's lowerings of exp2 and logistic) */
 static bool is_narrow_float(Dtype d) {
     return dtype_info[d].kind == DK_FLOAT && dtype_is_narrow(d);
 }
@@ -92,7 +93,7 @@ static bool some_asinh(Builder *b, const Eqn *e, Val *out) {
 }
 /* log1p(√(x - 1) (√(x + 1) + √(x - 1))), from half of the largest number on log x + log 2 */
 static bool some_acosh(Builder *b, const Eqn *e, Val *out) {
-    Val one = number(b, e, 1), low = b1(b, P_sqrt, add(b, X, number(b, e, -1)));
+    Val one = number(b, e, 1), low = b1(b, P_sqrt, b2(b, P_sub, X, one));
     Val high = b1(b, P_sqrt, add(b, X, one));
     Val small = b1(b, P_log1p, mul(b, low, add(b, high, low)));
     Val large = add(b, b1(b, P_log, X), number(b, e, ln2()));
