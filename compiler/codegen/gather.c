@@ -174,11 +174,11 @@ static Reg filling(Kernel *k, const Eqn *e) {
     return (Reg){em_int(k->e, type, zero ? 0 : i), true, k->depth};
 }
 Reg index_gather(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
-    Window *w = arena_new(k->plan->arena, Window, 1);
-    window_at(k->plan, e, index, w);
+    Window w;
+    window_at(k->plan, e, index, &w);
     Reg inside = {0};
-    bool some = w->n && fills(e);
-    if (k->dry || some) inside = window_inside(k, w);
-    Reg x = kernel_eval(k, e->in.at[0], w->operand);
+    bool some = w.n && fills(e);
+    if (k->dry || some) inside = window_inside(k, &w);
+    Reg x = kernel_eval(k, e->in.at[0], w.operand);
     return k->dry || !some ? x : kernel_choose(k, inside, x, filling(k, e));
 }

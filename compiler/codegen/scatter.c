@@ -52,11 +52,11 @@ void scatter_order(Plan *p, Step *s) {
 }
 Ix scatter_address(Plan *p, const Eqn *e, const Ix *index) {
     const ArrayType *x = val_array(p->cx, e->in.at[0]);
-    Window *w = arena_new(p->arena, Window, 1);
+    Window w;
     Ix at = 0;
-    window_at(p, e, index, w);
+    window_at(p, e, index, &w);
     for (uint32_t d = 0; d < x->rank; d++)
-        at = ix_add(p->ix, ix_scale(p->ix, at, x->dims[d]), w->operand[d]);
+        at = ix_add(p->ix, ix_scale(p->ix, at, x->dims[d]), w.operand[d]);
     return at;
 }
 /* Of the update at the step's own index. */
@@ -99,9 +99,9 @@ void scatter_schedule(Plan *p, Step *s, LoopScore *score, const void *user) {
 
 void store_place(Kernel *k, const Store *st, const Ix *index) {
     if (st->scatter) {
-        Window *w = arena_new(k->plan->arena, Window, 1);
-        window_at(k->plan, st->scatter, index, w);
-        window_inside(k, w);
+        Window w;
+        window_at(k->plan, st->scatter, index, &w);
+        window_inside(k, &w);
     }
     const IxExpr x = *ix_at(k->ix, st->offset);
     for (uint32_t i = 0; i < x.n; i++) {
