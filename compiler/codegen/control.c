@@ -97,47 +97,134 @@ static bool bound_to(Plan *p, Val v, const Val *among, uint32_t n) {
             if (t->dims[d] == dim_bound(p->cx->types, among[i])) return true;
     return false;
 }
-static bool plan_cond(Plan *p, Body *b, const Eqn *e) {
-    bool bools =
-        param_has(e, K_branch_jaxprs); /* one for each branch but the last; else an index */
-    Jaxprs branches = param_jaxprs(e, bools ? K_branch_jaxprs : K_branches);
-    uint32_t first = bools ? branches.n - 1 : 1;
-    Step *s = control_step(p, b, STEP_COND, e, branches.n);
-    Buf **results = arena_new(p->arena, Buf *, e->out.n + 1);
-    s->ys = results;
-    s->ys_slots = arena_new(p->arena, Buf *, e->out.n + 1);
-    for (uint32_t i = 0; i < e->out.n; i++) {
-        if (scalar(p, e->out.at[i])) continue;
-        bool sized = bound_to(p, e->out.at[i], e->out.at, e->out.n); /* by the branch */
-        results[i] = sized ? slot(p, NULL, false) : buf_new(p, BUF_WORK, bytes_of(p, e->out.at[i]));
-        s->ys_slots[i] = sized ? results[i] : slot(p, results[i], false);
-    }
-    for (uint32_t k = 0; k < branches.n; k++) {
-        Body *branch = s->bodies[k] = body_new(p, b, e, branches.at[k]);
-        if (!branch) return false;
-        for (uint32_t i = 0; i < branch->j->in.n; i++)
-            pass(p, b, e->in.at[first + i], branch->j->in.at[i]);
-        for (uint32_t i = 0; i < e->out.n; i++)
-            branch->out_slots[i] = results[i] && results[i]->kind == BUF_SLOT
-                                       ? heap(p, branch->j->out.at[i])
-                                       : s->ys_slots[i];
-        if (!plan_body(p, branch)) return false;
-    }
-    append(p, b, s);
-    for (uint32_t i = 0; i < e->out.n; i++)
-        computed(p, s, e->out.at[i], results[i]);
-    return true;
-}
+/* ---- memory that is written over */
 
-/* ---- carries */
-static bool dies(Plan *p, Val v, const Eqn *e) {
+/* The memory of an operand that nobody reads after `e`; NULL where it is somebody else's. */
+static Buf *owned(Plan *p, Val v, const Eqn *e) {
     const Info *info = plan_info(p, v);
     uint32_t here = 0;
     each(Val, x, e->in)
         here += *x == v;
-    return info->uses == 1 && here == 1 && info->buf && info->buf->kind == BUF_WORK &&
-           !info->borrowed && !info->offset && !info->strides;
+    Buf *b = info->buf;
+    bool mine = b && (b->kind == BUF_WORK || (b->kind == BUF_SLOT && b->k));
+    return mine && info->uses == 1 && here == 1 && !info->borrowed && !info->offset && !info->strides ? b : NULL;
 }
+/* What v of `j` is, but for elements that are written over: a value that no equation of `j` gives; 0: something new. */
+static Val origin(const Jaxpr *j, Val v);
+static Val origin_of_result(const Eqn *e, uint32_t k) {
+    Jaxprs branches = param_jaxprs(e, K_branches);
+    uint32_t consts = (uint32_t)param_int(e, K_num_consts, 0), carries = (uint32_t)param_int(e, K_num_carry, 0);
+    switch (prim_lower[e->prim]) {
+    case LOWER_UPDATE:
+    case LOWER_SCATTER:
+        return e->in.at[0];
+    case LOWER_SCAN:
+        return k < carries ? e->in.at[consts + k] : 0;
+    case LOWER_WHILE:
+        return e->in.at[e->in.n - e->out.n + k];
+    case LOWER_COND: {
+        Val v = branches.n ? origin(branches.at[0], branches.at[0]->out.at[k]) : 0;
+        for (uint32_t i = 0; v && i < branches.at[0]->in.n; i++)
+            if (branches.at[0]->in.at[i] == v) return e->in.at[1 + i];
+        return 0;
+    }
+    default:
+        return 0;
+    }
+}
+static Val origin(const Jaxpr *j, Val v) {
+    for (uint32_t i = j->eqns.n; i-- > 0 && v;)
+        for (uint32_t k = 0; k < j->eqns.at[i].out.n; k++)
+            if (j->eqns.at[i].out.at[k] == v) v = origin_of_result(&j->eqns.at[i], k);
+    return v;
+}
+
+/* ---- cond */
+
+/* The operand that each branch gives back as result `o`, some elements written over: the result may have its memory. */
+static Val written_over(Plan *p, const Eqn *e, Jaxprs branches, uint32_t first, uint32_t o) {
+    uint32_t found = UINT32_MAX;
+    for (uint32_t k = 0; k < branches.n; k++) {
+        const Jaxpr *j = branches.at[k];
+        Val v = origin(j, j->out.at[o]);
+        uint32_t i = 0;
+        while (i < j->in.n && j->in.at[i] != v) i++;
+        if (i == j->in.n || (k && i != found)) return 0;
+        found = i;
+    }
+    Val operand = e->in.at[first + found];
+    return dim_has_bound(p->cx->types, bytes_of(p, operand)) ? 0 : operand;
+}
+typedef struct {
+    Step *s;
+    uint32_t first; /* operand that is an input */
+    Val *over;      /* by result: the operand whose memory it has; 0: it has its own */
+} Cond;
+static void cond_results(Plan *p, const Eqn *e, Cond *c, Jaxprs branches) {
+    Step *s = c->s;
+    s->ys = arena_new(p->arena, Buf *, e->out.n + 1);
+    s->ys_slots = arena_new(p->arena, Buf *, e->out.n + 1);
+    c->over = arena_new(p->arena, Val, e->out.n + 1);
+    for (uint32_t o = 0; o < e->out.n; o++) {
+        if (scalar(p, e->out.at[o])) continue;
+        bool sized = bound_to(p, e->out.at[o], e->out.at, e->out.n); /* by the branch */
+        Val over = sized ? 0 : written_over(p, e, branches, c->first, o);
+        Buf *memory = over ? owned(p, over, e) : NULL;
+        for (uint32_t i = 0; i < o; i++)
+            if (c->over[i] == over) memory = NULL;
+        c->over[o] = memory ? over : 0;
+        if (memory) memory->written = true;
+        s->ys[o] = memory ? memory : sized ? slot(p, NULL, false) : buf_new(p, BUF_WORK, bytes_of(p, e->out.at[o]));
+        s->ys_slots[o] = sized ? s->ys[o] : slot(p, s->ys[o], memory != NULL);
+    }
+}
+/* What a branch did not write over the memory it was given is computed beside it, and copied when nobody reads it any more. */
+static void copy_over(Plan *p, Body *branch, const Cond *c) {
+    uint32_t from = branch->steps.n;
+    for (int copy = 0; copy < 2; copy++)
+        for (uint32_t o = 0; o < branch->j->out.n; o++) {
+            Val v = branch->j->out.at[o];
+            Buf *to = c->s->ys_slots[o];
+            if (!c->over[o] || (plan_stored(p, branch, v)->number == to->number)) continue;
+            if (!copy) continue;
+            Step *s = step_new(p, branch, STEP_LOOPS, NULL, val_array(p->cx, v));
+            step_store(p, s, v, to, 0, NULL, DT_none);
+        }
+    for (uint32_t i = from; i < branch->steps.n; i++) schedule_step(p, branch, branch->steps.at[i]);
+}
+static Body *cond_branch(Plan *p, Body *b, const Eqn *e, const Cond *c, const Jaxpr *j) {
+    Body *branch = body_new(p, b, e, j);
+    if (!branch) return NULL;
+    for (uint32_t i = 0; i < branch->j->in.n; i++)
+        pass(p, b, e->in.at[c->first + i], branch->j->in.at[i]);
+    for (uint32_t o = 0; o < e->out.n; o++) {
+        Buf *to = c->s->ys_slots[o];
+        if (!to) continue;
+        bool sized = c->s->ys[o] == to;
+        branch->out_slots[o] = c->over[o] ? NULL : sized ? heap(p, branch->j->out.at[o]) : to;
+        for (uint32_t i = 0; i < branch->j->in.n; i++)
+            if (e->in.at[c->first + i] == c->over[o])
+                *plan_info(p, branch->j->in.at[i]) = (Info){.class = VAL_STORED, .buf = to};
+    }
+    if (!plan_body(p, branch)) return NULL;
+    copy_over(p, branch, c);
+    return branch;
+}
+static bool plan_cond(Plan *p, Body *b, const Eqn *e) {
+    bool bools =
+        param_has(e, K_branch_jaxprs); /* one for each branch but the last; else an index */
+    Jaxprs branches = param_jaxprs(e, bools ? K_branch_jaxprs : K_branches);
+    Cond c = {.s = control_step(p, b, STEP_COND, e, branches.n), .first = bools ? branches.n - 1 : 1};
+    cond_results(p, e, &c, branches);
+    for (uint32_t k = 0; k < branches.n; k++)
+        if (!(c.s->bodies[k] = cond_branch(p, b, e, &c, branches.at[k]))) return false;
+    append(p, b, c.s);
+    for (uint32_t i = 0; i < e->out.n; i++)
+        computed(p, c.s, e->out.at[i], c.s->ys[i]);
+    return true;
+}
+
+/* ---- carries */
 static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand, Val input,
                        Body *body, uint32_t out) {
     Info *in = plan_info(p, input);
@@ -222,13 +309,14 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
     }
     if (c->kind == CARRY_FIXED) {
         info->buf = c->operand;
-        info->borrowed = c->operand->kind != BUF_WORK;
+        info->borrowed = !owned(p, operand, e);
         return;
     }
     if (may_overwrite(p, body, c, body->j->out.at[out])) *c->next = *c->current;
     if (made->buf && made->buf->number == c->current->number) {
         c->kind = CARRY_IN_PLACE;
-        c->a = dies(p, operand, e) ? c->operand : buf_new(p, BUF_WORK, bytes_of(p, operand));
+        c->a = owned(p, operand, e) ? c->operand : buf_new(p, BUF_WORK, bytes_of(p, operand));
+        c->operand->written |= c->a == c->operand;
         c->current->behind[0] = c->a;
         info->buf = c->a;
         return;
