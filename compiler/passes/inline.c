@@ -49,6 +49,7 @@ static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
     } else if (prim_lower[e->prim] != LOWER_CALL) {
         Eqn new = eqn_rewrite(&in->map, e, inline_jaxpr, in);
         if (in->failed || !nested_ok(in->cx, &new)) return false;
+        name_indices(in->cx, to, &new);
         push(in->cx->arena, to, new);
     } else {
         return diag(in->cx->diags, e->span, "primitive '%s' is not supported yet",

@@ -169,9 +169,7 @@ Eqn eqn_rewrite(const ValMap *map, const Eqn *e, JaxprMap *sub, void *user) {
     return new;
 }
 
-/* A number in an index of a reference is part of the text, and outside of the array an error; a variable is clamped.
-   What was a variable stays one. */
-static void name_indices(Ctx *cx, Eqns *to, Eqn *e) {
+void name_indices(Ctx *cx, Eqns *to, Eqn *e) {
     if (e->prim != P_get && e->prim != P_swap && e->prim != P_addupdate) return;
     for (uint32_t i = e->prim == P_get ? 1 : 2; i < e->in.n; i++) {
         if (!val_info(cx, e->in.at[i])->lit) continue;

@@ -60,6 +60,9 @@ Vals vals_rewrite(const ValMap *map, Vals);
 /* The type with `map` in the scalars that are its extents. */
 Type type_rewrite(const ValMap *map, Type);
 
+/* A number in an index of a reference is part of the text, and outside of the array an error; a variable is clamped. What
+   was a variable before the equation was rewritten becomes one again: by equations before it. */
+void name_indices(Ctx *, Eqns *to, Eqn *);
 /* Appends the equations of `j` for the operands `in` of its inputs, with fresh results; `map` then
    has what stands for the values of `j`, its constants excepted: they stay what they are. False
    after a diagnostic at `call`: functions that call functions twice grow as 2^depth, so there is a

@@ -7,7 +7,7 @@ trap 'rm -rf "$dir"' EXIT
 same=0 refused=0 failed=0
 fail() {
     failed=$((failed + 1))
-    echo "FAIL $1: $(grep -a -m 1 . "$2" | cut -c 1-200)"
+    echo "FAIL $1: $(grep -a -m 1 -v -e warning: -e '^ ' "$2" | cut -c 1-200)"
     [ -f "$stem.jaxpr" ] && cp "$stem.jaxpr" "$stem.in.npz" . # to look at
 }
 one() {

@@ -1,5 +1,6 @@
 /* Any bytes: parsed, printed, read again, typechecked, warned of, rewritten by the passes, which are verified.
    A crash, a hang, a leak, or a program that reads otherwise than it was printed is a bug. */
+#include "compiler/lift.h"
 #include "compiler/lint.h"
 #include "compiler/options.h"
 #include "compiler/parse/parse.h"
@@ -33,6 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     diag_option(cx->diags, S("all"));
     Jaxpr *j = parse(cx, diags_source(cx->diags, "fuzz", (Str){(const char *)bytes, (uint32_t)n}));
     if (j) reread(cx, j);
+    if (j && n % 2) consts_lift(cx, j);
     if (j && check(cx, j)) {
         lint(cx, j);
         signature_print(cx, j, true, &text);
