@@ -49,7 +49,7 @@ static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j) {
     Expand *x = user;
     if (*memo_slot(&x->memo, j)) return *memo_slot(&x->memo, j);
     Eqns eqns = {0};
-    for (uint32_t i = 0; i < j->eqns.n && !x->failed; i++) expand_eqn(x, &eqns, &j->eqns.at[i]);
+    for (uint32_t i = 0; i < j->eqns.n; i++) expand_eqn(x, &eqns, &j->eqns.at[i]); /* all that is wrong is said */
     return *memo_slot(&x->memo, j) = jaxpr_with(x->cx, j, eqns, vals_rewrite(&x->map, j->out));
 }
 Jaxpr *pass_expand(Ctx *cx, const Jaxpr *j) {

@@ -172,7 +172,7 @@ static bool put_field(Print *p, Str f, uint32_t *next) {
     if (conversion && !strchr("rsa", conversion)) return refuse(p, "this conversion");
     const Value *v = argument(p, name, next, &leaf);
     Spec spec;
-    if (!v) return refuse(p, str_format(p->b->cx->arena, "the field '{%.*s}'", SF(f)).at);
+    if (!v) return diag(p->b->cx->diags, p->e->span, "debug_print: '{%.*s}' names no argument", SF(f));
     if (!read_spec(p, spec_text, &spec)) return false;
     const Value *constant = is_leaf(v) ? static_leaf(p, leaf) : NULL;
     if (!is_leaf(v) || constant) {
