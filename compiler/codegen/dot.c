@@ -143,8 +143,8 @@ static bool exact(Dtype from, Dtype to) {
     if (f->kind == DK_FLOAT) return t->kind == DK_FLOAT && f->bits < t->bits;
     return (t->kind == DK_FLOAT || f->kind == t->kind) && f->width < t->width;
 }
-/* What is not virtual under index operations and, where `converted`, exact conversions; 0: something
-   is computed. */
+/* What is not virtual under index operations and, where `converted`, exact conversions; 0:
+   something is computed. */
 static Val under(Plan *p, Val v, bool converted) {
     for (uint32_t depth = 0; depth < 100; depth++) {
         if (val_info(p->cx, v)->lit) return 0;

@@ -30,7 +30,7 @@ typedef struct Dot {
     Dim k;    /* all terms of one sum */
     Ix *axes; /* the result's loops when the addresses were made, by axis of the step's domain */
     /* settled by dot_schedule */
-    Atom row, column; /* 0: none, one row or column */
+    Atom row, column;    /* 0: none, one row or column */
     Atom *outer, *again; /* the other loops: those that move B, and the others */
     uint32_t nouter, nagain;
     Dim rows, columns, points;   /* extents; of all `again` together */
@@ -41,7 +41,7 @@ typedef struct Dot {
     Buf *partial; /* few rows or many terms, large B: sums over blocks of the terms, so that B is
                      read in whole rows: [unit][point][row][column]; NULL: sums stay in registers */
     uint32_t k_level;
-    int64_t k_block; /* a block: k_block turns of the sum k_level, all of those within it */
+    int64_t k_block;        /* a block: k_block turns of the sum k_level, all of those within it */
     int64_t stored_columns; /* of a unit, in those two: whole tiles */
     Buf *spill;             /* a tile, where its rows are finished in a loop; NULL: written out */
 } Dot;

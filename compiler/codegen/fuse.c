@@ -297,7 +297,8 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     info->e = e;
     info->cost = total_cost(p, e);
     latest_step(p, b, e, e->in.n, &leaves);
-    bool cheap = e->prim == P_stored ? dot_reads_in_place(p, e->in.at[0]) : info->cost <= VIRTUAL_COST && leaves <= 1;
+    bool cheap = e->prim == P_stored ? dot_reads_in_place(p, e->in.at[0])
+                                     : info->cost <= VIRTUAL_COST && leaves <= 1;
     if (p->fuse && cheap) {
         info->class = VAL_VIRTUAL;
         return;
@@ -455,7 +456,8 @@ static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
         Info *info = plan_info(p, y);
         Buf *buf = arrays[e->in.n + i] = buf_for(p, BUF_WORK, y);
         ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
-        *info = (Info){.class = class, .e = e, .out = i, .step = s->number, .uses = info->uses, .buf = buf};
+        *info = (Info){
+            .class = class, .e = e, .out = i, .step = s->number, .uses = info->uses, .buf = buf};
     }
     return true;
 }
@@ -664,14 +666,28 @@ static void release(Plan *p, Val v) {
         each(Val, x, info->e->in)
             release(p, *x);
 }
+/* What has the same elements in the same order, computed by a step, under reshapes. */
+static Val same_order(Plan *p, Val v) {
+    for (;;) {
+        const Info *info = plan_info(p, v);
+        if (val_info(p->cx, v)->lit || info->class != VAL_VIRTUAL || info->buf) return v;
+        bool order = param_ints(info->e, K_dimensions).n > 0;
+        bool reshape = info->e->prim == P_reshape && !order;
+        if (!reshape && info->e->prim != P_squeeze && info->e->prim != P_expand_dims) return v;
+        v = info->e->in.at[0];
+    }
+}
 static void result(Plan *p, Body *b, Val v, Buf *want) {
+    Val under = same_order(p, v);
+    if (!val_info(p->cx, under)->lit && plan_info(p, under)->class == VAL_MEMBER) v = under;
     Info *info = plan_info(p, v);
     if (val_info(p->cx, v)->lit == NULL && info->class == VAL_MEMBER && !info->buf) {
         info->buf = want;
         step_store(p, b->steps.at[info->step - 1], v, want, 0, NULL, DT_none);
         return;
     }
-    bool in_place = want->before && info->class == VAL_STORED && info->buf && info->buf->number == want->before->number;
+    bool in_place = want->before && info->class == VAL_STORED && info->buf &&
+                    info->buf->number == want->before->number;
     if (in_place) return;
     bool later =
         want->kind == BUF_OUT && p->computed[want->k]; /* its size is not known before v is */

@@ -33,7 +33,8 @@ enum {
 static uint32_t memo_id(Kernel *k, uint32_t v, uint64_t a, const Ix *index, uint32_t n) {
     bool loaded = v < KEY_DIM || (v == KEY_INDEX && ix_at(k->ix, (Ix)a)->data) ||
                   (v == KEY_ATOM && atom_data(k->ix, (Atom)a));
-    uint32_t key[40] = {v, loaded ? k->guard_id : 0, (uint32_t)a, (uint32_t)(a >> 32)};
+    uint32_t key[40] = {v, loaded ? 2 * k->guard_id + k->inside : 0, (uint32_t)a,
+                        (uint32_t)(a >> 32)};
     if (n) memcpy(key + 4, index, n * sizeof *index);
     bool fresh;
     uint32_t id = intern(&k->memo->keys, key, (4 + n) * sizeof *key, &fresh);
@@ -278,6 +279,7 @@ static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
     V base = kernel_buffer(k, b);
     Reg i = index_reg(k, address);
     uint32_t depth = written_here(k, b) || k->guard.v.ptr ? k->depth : i.depth;
+    if (depth < k->least) depth = k->least;
     MlirBlock was = kernel_at(k, depth);
     V p = em_gep(e, base, i.v, em_memory_type(e, d));
     V m = k->guard.v.ptr ? load_one(k, p, d, k->guard.v)
@@ -325,6 +327,29 @@ static bool column_of_rows(Kernel *k, Ix address, Dim coef, Dim rows) {
     for (uint32_t i = 0; i < x->n; i++)
         if (dim_mod(k->plan->cx->types, x->at[i].coef, rows) != 0) return false;
     return dim_is_const(x->c) && x->c >= 0 && x->c < rows;
+}
+/* Lanes 2 to 4 apart: what lies between the first and the last is loaded, the end from the back;
+ * nothing beyond it. */
+static bool few_apart(const Kernel *k, Dim coef) {
+    return dim_is_const(coef) && coef >= 2 && coef <= 4 && k->w >= 4;
+}
+static V load_apart(Kernel *k, Buf *b, Dtype d, Ix address, uint32_t by) {
+    Emit *e = k->e;
+    MlirType t = em_memory_type(e, d), vt = em_vec(e, t, k->w);
+    V base = kernel_buffer(k, b), at = index_reg(k, address).v, v = {NULL};
+    uint32_t w = k->w, last = (w - 1) * by + 1 - w;
+    for (uint32_t i = 0; i < by; i++) {
+        int64_t lanes[512];
+        uint32_t from = i + 1 < by ? i * w : last;
+        V part = em_load(e, vt, em_gep(e, base, em_bin(e, "llvm.add", at, em_i64(e, from)), t),
+                         em_align(d));
+        for (uint32_t l = 0; l < w; l++) {
+            bool here = l * by >= (i ? i * w : 0) && l * by < (i + 1) * w;
+            lanes[l] = here ? (i ? w : 0) + l * by - from : l;
+        }
+        v = i ? em_shuffle(e, v, part, w, lanes) : em_shuffle(e, part, part, w, lanes);
+    }
+    return v;
 }
 /* w vectors, transposed: halves are exchanged at distances w/2, …, 1. */
 static void transpose(Emit *e, V *v, uint32_t w) {
@@ -391,6 +416,8 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
         m = load_column(k, b, d, address, rows);
     } else if (!other && tiled(k, address)) {
         m = load_tile(k, b, d, address, coef);
+    } else if (!other && !mask.ptr && few_apart(k, coef)) {
+        m = load_apart(k, b, d, address, (uint32_t)coef);
     } else {
         MlirType vt = em_vec(e, t, k->w);
         V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
@@ -476,8 +503,7 @@ V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     return kernel_program(k, e, x, w);
 }
 
-/* The index of operand `i`: none for a scalar, 0 along an axis of extent 1 that stretches. */
-static void operand_index(Kernel *k, const Eqn *e, Val x, const Ix *index, Ix *out) {
+void kernel_operand(Kernel *k, const Eqn *e, Val x, const Ix *index, Ix *out) {
     const ArrayType *t = val_array(k->plan->cx, x), *y = val_array(k->plan->cx, e->out.at[0]);
     for (uint32_t d = 0; d < t->rank; d++)
         out[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
@@ -489,7 +515,7 @@ static Reg eval_elementwise(Kernel *k, const Eqn *e, const Ix *index) {
     uint32_t depth = 0;
     for (uint32_t i = 0; i < e->in.n; i++) {
         Ix at[32];
-        operand_index(k, e, e->in.at[i], index, at);
+        kernel_operand(k, e, e->in.at[i], index, at);
         r[i] = kernel_eval(k, e->in.at[i], at);
         uniform &= r[i].uniform;
         depth = r[i].depth > depth ? r[i].depth : depth;

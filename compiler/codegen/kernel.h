@@ -38,13 +38,17 @@ typedef struct Kernel {
     Reg guard; /* loads only in lanes where this holds; v.ptr NULL: all */
     uint32_t guard_id, nguards;
     uint32_t tile, tile_at; /* in a tile of so many rows, which row; tile 0: not in one */
+    uint32_t jam;           /* how many turns of the step's loop `jam` are done at once; 0: one */
+    bool inside;            /* padding is not read here */
+    uint32_t least;         /* loads stay within this scope */
     V tail;                 /* the lanes that exist, at the end of the lane loop; ptr NULL: all */
     uint32_t level;         /* the stage being written */
-    uint32_t in_stdlib; /* how deep in programs of stdlib */
+    uint32_t in_stdlib;     /* how deep in programs of stdlib */
     bool rows;              /* stores of values of the kept axes, now; else of the whole domain */
     /* dry: nothing is written, only what would be read is told */
     bool dry;
     void (*seen)(void *user, Val v, const Ix *index, Ix address);
+    void (*edge)(void *user, Ix index, Dim lo, Dim hi); /* NULL: edges are not told */
     void *user;
 } Kernel;
 
@@ -84,8 +88,19 @@ Ix kernel_address(Kernel *, Val v, const Ix *index);
  * lanes only). */
 void kernel_stores(Kernel *);
 
-/* The plan's kernel in dry mode, ready to evaluate values of `step` (NULL: all its members are told). */
+/* ---- edges (edge.c): padding is read where lo ≤ index < hi does not hold for an index */
+/* Can it be told for all turns of the loops at once? */
+bool edge_known(const Indices *, Ix);
+/* i1: no index of the lanes, of the turns done at once and of the loops that are not bound is on an
+ * edge's other side. */
+V edge_inside(Kernel *);
+
+/* The plan's kernel in dry mode, ready to evaluate values of `step` (NULL: all its members are
+ * told). */
 Kernel *plan_dry(Plan *, Step *step, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+/* The index of an elementwise equation's operand: none for a scalar, 0 along an axis of extent 1
+ * that stretches. */
+void kernel_operand(Kernel *, const Eqn *, Val x, const Ix *index, Ix *out);
 /* In dry mode: an index whose value is used, not as an address. */
 void kernel_seen_index(Kernel *, Ix);
 
@@ -116,8 +131,8 @@ Reg kernel_and(Kernel *, Reg, Reg);
 Reg kernel_choose(Kernel *, Reg condition, Reg yes, Reg no);
 /* One elementwise equation on registers of width w. */
 V kernel_point(Kernel *, const Eqn *, const V *x, uint32_t w);
-/* The same for one that is a program of stdlib/; such a program by name, for registers of f64 or, for
-   every other type, f32. */
+/* The same for one that is a program of stdlib/; such a program by name, for registers of f64 or,
+   for every other type, f32. */
 V kernel_program(Kernel *, const Eqn *, const V *x, uint32_t w);
 V kernel_stdlib(Kernel *, const char *name, Dtype, const V *x, uint32_t n, uint32_t w);
 /* A primitive of two operands of one type. */

@@ -8,7 +8,7 @@
    element by element where the target has no masks for it. Partial sums and their order depend on
    extents and target only: any split over threads gives the same bits. */
 
-enum { BLOCK = 256, MAX_ACCS = 64 };
+enum { BLOCK = 256, MAX_ACCS = 64, JAM = 4 };
 
 static uint32_t pow2_floor(uint64_t n) {
     uint32_t p = 1;
@@ -23,7 +23,7 @@ static uint32_t tile_width(const Kernel *k) {
 
 static uint32_t lanes_for(const Emit *e, const Step *s) {
     uint32_t bytes = s->widest ? s->widest : 4;
-    if (s->tile) return e->target.vector_bytes / (bytes < 4 ? 4 : bytes);
+    if (s->tile || s->jam) return e->target.vector_bytes / (bytes < 4 ? 4 : bytes);
     uint32_t w = 4 * e->target.vector_bytes / (bytes < 4 ? 4 : bytes);
     return s->cost > 60 ? w / 2 : w; /* long bodies: fewer live registers */
 }
@@ -129,6 +129,25 @@ static Ix arg_axis(Kernel *k, const Eqn *e) {
     step_index(k->plan, k->step, e->in.at[0], index, &row);
     return index[param_ints(e, K_axes).at[0]];
 }
+/* x of a sum is a product that is not needed itself: added without a rounding of its own. */
+static bool product(Kernel *k, const Acc *c) {
+    const Info *info = plan_info(k->plan, c->e->in.at[0]);
+    bool member = info->class == VAL_MEMBER && info->step == k->step->number;
+    bool here = (member || info->class == VAL_VIRTUAL) && !info->buf && info->e;
+    bool wide = c->in == DT_f32 || c->in == DT_f64;
+    return c->e->prim == P_reduce_sum && wide && k->e->target.fma && here && info->e->prim == P_mul;
+}
+static V add_product(Kernel *k, const Acc *c, const Ix *index, V sum) {
+    const Eqn *e = plan_info(k->plan, c->e->in.at[0])->e;
+    V x[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        Ix at[32];
+        kernel_operand(k, e, e->in.at[i], index, at);
+        x[i] = kernel_vector(k, kernel_eval(k, e->in.at[i], at));
+    }
+    V y = em_fma(k->e, x[0], x[1], sum);
+    return k->tail.ptr ? em_select(k->e, k->tail, y, sum) : y;
+}
 /* One step of the innermost loop: what is stored, and the accumulators' next values. */
 static void accumulate(Kernel *k, const Accs *a, V *acc) {
     Emit *e = k->e;
@@ -139,6 +158,11 @@ static void accumulate(Kernel *k, const Accs *a, V *acc) {
         Ix index[32];
         bool row;
         step_index(k->plan, k->step, c->e->in.at[0], index, &row);
+        if (product(k, c)) {
+            *acc = add_product(k, c, index, *acc);
+            acc++;
+            continue;
+        }
         V x = kernel_vector(k, kernel_eval(k, c->e->in.at[0], index));
         if (k->tail.ptr)
             x = em_select(e, k->tail, x, point_identity(e, extreme(c->e->prim), c->in, k->w));
@@ -283,6 +307,33 @@ static void finish(Kernel *k, const Accs *a, const V *acc) {
         acc += c->arg ? 2 : 1;
     }
 }
+/* Steps on with a loop replaced by an index. */
+typedef void Inside(Kernel *, void *user);
+static void substituted(Kernel *k, Atom loop, Ix at, Inside *inside, void *user) {
+    Step *s = k->step;
+    Ix *axes = s->axes;
+    s->axes = arena_new(k->plan->arena, Ix, s->domain.n + 1);
+    for (uint32_t d = 0; d < s->domain.n; d++)
+        s->axes[d] = ix_substitute(k->ix, axes[d], loop, at);
+    inside(k, user);
+    s->axes = axes;
+}
+/* The reduced axes turn by turn. */
+typedef struct {
+    const Accs *accs;
+    V *acc;
+    uint32_t level;
+} Turns;
+static void turns(Kernel *k, void *user) {
+    Turns t = *(Turns *)user;
+    if (t.level == k->step->nred) {
+        accumulate(k, t.accs, t.acc);
+        return;
+    }
+    Atom loop = k->step->red[t.level++];
+    for (Dim i = 0; i < loop_extent(k->ix, loop); i++)
+        substituted(k, loop, ix_dim(k->ix, i), turns, &t);
+}
 /* The accumulators' values over all reduced axes, or over lo … hi of the outermost. */
 static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     Nest n = {.k = k, .accs = accs, .lo = lo, .hi = hi};
@@ -291,6 +342,10 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     if (n.lane_red) n.w = widths(k, k->step->lane);
     uint32_t first = n.lane_red ? (n.w.main ? n.w.main : n.w.tail) : k->w;
     initial(k, accs, first, acc);
+    if (k->step->written_out) {
+        turns(k, &(Turns){accs, acc, 0});
+        return;
+    }
     n.total = accs->nv;
     if (n.lane_red && n.w.main && n.w.tail) {
         initial(k, accs, n.w.tail, acc + accs->nv);
@@ -323,38 +378,55 @@ static void stages(Kernel *k) {
     }
 }
 
-/* The stages with a loop at a constant distance: of its start if it is unrolled, of its index if it
- * is a tile. */
-static void stages_at(Kernel *k, Atom loop, Ix at) {
-    Step *s = k->step;
-    Ix *axes = s->axes;
-    s->axes = arena_new(k->plan->arena, Ix, s->domain.n + 1);
-    for (uint32_t d = 0; d < s->domain.n; d++)
-        s->axes[d] = ix_substitute(k->ix, axes[d], loop, at);
-    stages(k);
-    s->axes = axes;
-}
+static void all_stages(Kernel *k, void *user) { stages(k); }
+/* The stages: once for each turn of a loop that is unrolled, for each row of a tile, for each of
+ * the turns done at once. */
 static void body(Kernel *k) {
     Step *s = k->step;
     if (k->tile)
         for (k->tile_at = 0; k->tile_at < k->tile; k->tile_at++)
-            stages_at(k, s->tile,
-                      ix_add(k->ix, ix_atom(k->ix, s->tile), ix_dim(k->ix, k->tile_at)));
+            substituted(k, s->tile,
+                        ix_add(k->ix, ix_atom(k->ix, s->tile), ix_dim(k->ix, k->tile_at)),
+                        all_stages, NULL);
     else if (s->unrolled)
         for (Dim i = 0; i < loop_extent(k->ix, s->unrolled); i++)
-            stages_at(k, s->unrolled, ix_dim(k->ix, i));
+            substituted(k, s->unrolled, ix_dim(k->ix, i), all_stages, NULL);
+    else if (k->jam)
+        for (uint32_t i = 0; i < k->jam; i++)
+            substituted(k, s->jam, ix_add(k->ix, ix_atom(k->ix, s->jam), ix_dim(k->ix, i)),
+                        all_stages, NULL);
     else
         stages(k);
 }
 
 /* ---- loops over kept axes */
-static void nest_next(Kernel *k, void *user, V *acc) {
-    Nesting n = *(Nesting *)user;
-    n.loops++, n.n--;
+static void nest_rest(Kernel *k, Nesting n) {
     if (n.n)
         kernel_nest(k, n, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, n.loops[0])));
     else
         n.inside(k, n.user);
+}
+/* Where no padding is read nothing is asked about it any more. */
+static void nest_at_edges(Kernel *k, Nesting n) {
+    If f = em_if(k->e, edge_inside(k));
+    uint32_t least = k->least;
+    kernel_enter(k);
+    k->inside = true, k->least = k->depth;
+    nest_rest(k, n);
+    k->inside = false, k->least = least;
+    kernel_leave(k);
+    em_else(k->e, &f, 0, NULL);
+    kernel_enter(k);
+    nest_rest(k, n);
+    kernel_leave(k);
+    em_if_end(k->e, &f, NULL, NULL);
+}
+static void nest_next(Kernel *k, void *user, V *acc) {
+    Nesting n = *(Nesting *)user;
+    Atom loop = *n.loops++;
+    n.n--;
+    bool main = !k->step->jam || k->jam;
+    (loop == k->step->edge_loop && main ? nest_at_edges : nest_rest)(k, n);
 }
 void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
     Atom loop = n.loops[0];
@@ -365,6 +437,15 @@ void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
         k->tile = t;
         counted(k, loop, lo, mid, t, 0, NULL, false, nest_next, &n);
         k->tile = 0;
+        counted(k, loop, mid, hi, 1, 0, NULL, false, nest_next, &n);
+        return;
+    }
+    if (loop == k->step->jam) {
+        V rest = em_bin(k->e, "llvm.urem", em_bin(k->e, "llvm.sub", hi, lo), em_i64(k->e, JAM));
+        V mid = em_bin(k->e, "llvm.sub", hi, rest);
+        k->jam = JAM;
+        counted(k, loop, lo, mid, JAM, 0, NULL, false, nest_next, &n);
+        k->jam = 0;
         counted(k, loop, mid, hi, 1, 0, NULL, false, nest_next, &n);
         return;
     }

@@ -102,6 +102,11 @@ typedef struct Step {
     uint32_t nkept, nred;
     Atom lane;     /* the loop vectors run along; 0: none */
     Atom unrolled; /* a short kept loop, written out; 0: none */
+    Atom jam;      /* a kept loop done several turns at once, which share what they read; 0: none */
+    bool written_out;   /* the loops over reduced axes are few turns: no loops */
+    struct Edge *edges; /* between padding and what it surrounds (edge.c) */
+    uint32_t nedges;
+    Atom edge_loop; /* the innermost loop that decides on which side of them an index is; 0: none */
     Atom tile; /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
                   0: none */
     uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
@@ -120,7 +125,7 @@ typedef struct Step {
     /* control flow: what becomes of each carry, stacked output or branch result */
     Body **bodies;
     uint32_t nbodies;
-    Buf **arrays; /* RUNTIME, SPMD: of the operands, then of the results */
+    Buf **arrays;        /* RUNTIME, SPMD: of the operands, then of the results */
     struct Plan *device; /* SPMD: of the program; it has a workspace of its own */
     struct Carry *carries;
     uint32_t ncarries;
@@ -137,7 +142,7 @@ struct Carry {
         CARRY_IN_PLACE,
         CARRY_SWAP,
         CARRY_HEAP /* a new array in every turn */
-    } kind; /* FIXED: the body returns what it got; HEAP: a new array in every turn */
+    } kind;        /* FIXED: the body returns what it got; HEAP: a new array in every turn */
     Buf *operand, *current, *next, *a, *b, *result;
 };
 struct Body {
@@ -167,8 +172,8 @@ typedef struct Plan {
     } bufs;
     Body *top;
     struct Kernel *dry;
-    Dim workspace;  /* bytes */
-    bool heap;      /* sizes are computed, or C code is called: the body runs by jaxcc_rt_heap_run */
+    Dim workspace; /* bytes */
+    bool heap;     /* sizes are computed, or C code is called: the body runs by jaxcc_rt_heap_run */
     bool *computed; /* by output: the library allocates it */
     bool fuse;      /* not at -O0: each equation is a step of its own */
     uint32_t position;
@@ -185,7 +190,8 @@ Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, Dim elements, D
 /* Scalars are registers of the host code, but for complex ones and keys, which lie in memory. */
 static inline bool plan_register(const Plan *p, Val v) {
     const ArrayType *t = val_array(p->cx, v);
-    return t->rank == 0 && dtype_info[t->dtype].kind != DK_COMPLEX && dtype_info[t->dtype].kind != DK_KEY;
+    return t->rank == 0 && dtype_info[t->dtype].kind != DK_COMPLEX &&
+           dtype_info[t->dtype].kind != DK_KEY;
 }
 Info *plan_info(Plan *, Val);
 void plan_grow(Plan *);          /* after values were made */
@@ -209,6 +215,8 @@ Buf *plan_stored(Plan *, Body *, Val v);
 /* What evaluating v at an index reads: `seen` for every value that is not virtual. */
 void plan_reads(Plan *, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix),
                 void *user);
+/* Finds the edges of a step whose loops are final (edge.c). */
+void plan_edges(Plan *, Step *);
 /* Loops, lanes and stages of a step whose members are complete (schedule.c). */
 void schedule_step(Plan *, Body *, Step *);
 /* What the step reads: of its members only what is stored. */

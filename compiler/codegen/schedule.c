@@ -8,7 +8,14 @@
    it, and what a later stage needs again is computed again or, if that costs too much, kept in a
    scratch row. */
 
-enum { SPILL_COST = 12, ROW_BYTES = 16384, UNROLL = 4, TILE_COST = 16, PARTS_FROM = 1 << 18 };
+enum {
+    SPILL_COST = 12,
+    ROW_BYTES = 16384,
+    UNROLL = 4,
+    TILE_COST = 16,
+    PARTS_FROM = 1 << 18,
+    MOST_TURNS = 32
+};
 
 typedef struct {
     Plan *p;
@@ -208,6 +215,37 @@ static bool reduces_in_order(Plan *p, const Step *s) {
     }
     return false;
 }
+/* Few turns of the loops over reduced axes are written out. Where a kept loop and one of those move
+   over the same elements, as windows do, several turns of the kept loop are done at once: each
+   element is read once for all of them. */
+static void choose_jam(Look *l) {
+    Step *s = l->step;
+    const Indices *x = l->p->ix;
+    Dim turns = 1;
+    if (!s->reduces || !s->nred || s->red[s->nred - 1] == s->lane || s->tile || s->unrolled) return;
+    for (uint32_t i = 0; i < s->nred; i++) {
+        Dim n = loop_extent(x, s->red[i]);
+        if (!dim_is_const(n) || n < 1 || n > MOST_TURNS / turns) return;
+        turns *= n;
+    }
+    s->written_out = true;
+    for (uint32_t i = 0; i < s->nkept && turns > 1; i++) {
+        Dim extent = loop_extent(x, s->kept[i]);
+        if (s->kept[i] == s->lane || (dim_is_const(extent) && extent < 8)) continue;
+        for (uint32_t k = 0; k < l->addresses.n * s->nred; k++) {
+            bool a, b;
+            Atom red = s->red[k % s->nred];
+            Dim kept = ix_coef(x, l->addresses.at[k / s->nred], s->kept[i], &a),
+                step = ix_coef(x, l->addresses.at[k / s->nred], red, &b);
+            if (a || b || !dim_is_const(kept) || !dim_is_const(step) || kept <= 0 || step <= 0)
+                continue;
+            if (kept % step == 0 && kept / step < loop_extent(x, red)) s->jam = s->kept[i];
+        }
+    }
+    for (uint32_t i = 0; s->jam && i + 2 < s->nkept; i++) /* next to the lane loop */
+        if (s->kept[i] == s->jam) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->jam;
+}
+
 static void find_loops(Look *l) {
     Plan *p = l->p;
     Step *s = l->step;
@@ -249,6 +287,7 @@ static void find_loops(Look *l) {
         if (s->red[i] == s->lane) s->red[i] = s->red[i + 1], s->red[i + 1] = s->lane;
     choose_unrolled(l);
     choose_tile(l);
+    choose_jam(l);
 }
 
 /* ---- stages */
@@ -374,6 +413,7 @@ void schedule_step(Plan *p, Body *b, Step *s) {
         return;
     find_loops(&l);
     find_stages(p, s);
+    if (s->kind == STEP_LOOPS) plan_edges(p, s);
     choose_parts(p, s);
     if (s->kind == STEP_DOT) dot_schedule(p, s);
 }

@@ -270,6 +270,8 @@ static Reg index_pad(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
         Ix moved = ix_sub(k->ix, index[d], ix_dim(k->ix, low));
         Dim span = dim_add(types(k), dim_mul(types(k), dim_sub(types(k), x->dims[d], 1), step), 1);
         When when = within(k, moved, 0, span);
+        if (when == MAYBE && k->edge) k->edge(k->user, moved, 0, span);
+        if (when == MAYBE && k->inside && edge_known(k->ix, moved)) when = ALWAYS;
         if (when == NEVER || x->dims[d] == 0) return kernel_eval(k, e->in.at[1], NULL);
         at[d] = moved;
         if (when == MAYBE) {

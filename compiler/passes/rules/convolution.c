@@ -15,6 +15,7 @@ typedef struct {
     Builder *b;
     uint32_t space;
     int64_t features, batches; /* groups */
+    bool apart;                /* of one feature, or one result */
     Ints lhs, rhs, out;
     Named x, y;
     Dim extent[NAMES];
@@ -67,13 +68,21 @@ static bool read_conv(Conv *c, const Eqn *e) {
     c->features = param_int(e, K_feature_group_count, 1);
     c->batches = param_int(e, K_batch_group_count, 1);
     c->dtype = val_array(b->cx, e->out.at[0])->dtype;
-    return want_field(b->cx, e, k, "lhs_spec", &c->lhs) && want_field(b->cx, e, k, "rhs_spec", &c->rhs) &&
-           want_field(b->cx, e, k, "out_spec", &c->out);
+    if (!want_field(b->cx, e, k, "lhs_spec", &c->lhs) || !want_field(b->cx, e, k, "rhs_spec", &c->rhs) ||
+        !want_field(b->cx, e, k, "out_spec", &c->out))
+        return false;
+    const Dim *dims = b_type(b, e->in.at[1])->dims;
+    int64_t groups = c->features * c->batches;
+    c->apart = groups > 1 && (dims[c->rhs.at[1]] == 1 || dims[c->rhs.at[0]] == groups);
+    return true;
 }
 /* What the products are summed as. */
 static Dtype summed_as(Dtype d) {
     return dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits < 32 ? DT_f32 : d;
 }
+/* A matrix product reads its operand in place, so padding is written to memory; an elementwise one looks whether it is
+   there, up to so many times for a result. */
+enum { MOST_READS = 32 };
 static void left(Conv *c, const Eqn *e) {
     Builder *b = c->b;
     const ArrayType *t = b_type(b, e->in.at[0]);
@@ -94,11 +103,16 @@ static void left(Conv *c, const Eqn *e) {
         w.stride[a] = stride[i], w.dilation[a] = dilation[i], w.base[a] = base[i];
         w.low[a] = padding[2 * i], w.high[a] = padding[2 * i + 1];
     }
-    bool often = false;
-    for (uint32_t a = 0; a < t->rank; a++) often |= w.window[a] != 1;
+    bool often = false, gaps = false;
+    Dim positions = 1;
+    for (uint32_t a = 0; a < t->rank; a++) {
+        often |= w.window[a] != 1, gaps |= w.base[a] != 1;
+        positions = dim_mul(b_types(b), positions, w.window[a]);
+    }
     x->v = b_spread_out(b, x->v, &w, b_number(b, t->dtype, 0));
     if (often) x->v = b_convert(b, x->v, summed_as(c->dtype));
-    x->v = b1(b, P_stored, x->v);
+    bool read_through = c->apart && !gaps && dim_is_const(positions) && positions <= MOST_READS;
+    if (!read_through) x->v = b1(b, P_stored, x->v);
     x->v = b_windows(b, x->v, &w, c->space, c->lhs.at + 2);
     for (uint32_t i = 0; i < c->space; i++) x->name[x->n++] = KERNEL + i;
     if (c->features > 1) split(c, x, FEATURE, c->features);
@@ -293,8 +307,7 @@ bool expand_conv_general_dilated(Builder *b, const Eqn *e, Val *out) {
     find_result(c);
     find_extents(c, &c->x), find_extents(c, &c->y);
     if (b->failed) return false;
-    bool apart = c->features * c->batches > 1 && (c->extent[FEATURE] == 1 || c->extent[OUT] == 1);
-    Val y = apart ? depthwise(c) : product(c);
+    Val y = c->apart ? depthwise(c) : product(c);
     const ArrayType *t = val_array(b->cx, e->out.at[0]);
     out[0] = b_reshape(b, y, t->rank, t->dims);
     return true;

@@ -154,8 +154,9 @@ enum { WRITTEN_OUT = 32 };
 typedef void Combine(Builder *, void *user, Val position, const Val *acc, const Val *x, Val *out);
 typedef struct {
     uint32_t n, nacc, naxes;
-    Val x[MOST_AXES]; /* as windows; so is `there`: true where there is an element; 0: everywhere */
-    Val there;
+    Val x[MOST_AXES]; /* what the windows move over */
+    Val there;        /* true where that has an element; 0: everywhere */
+    const Windows *w;
     int64_t axes[MOST_AXES];
     Dim window[MOST_AXES], positions; /* of each axis; of all */
     Combine *combine;
@@ -163,10 +164,11 @@ typedef struct {
 } Fold;
 
 /* The elements at one position of all windows; `at` has the positions along the axes of the windows. */
-static Val element(Builder *b, Val v, uint32_t naxes, const Val *at) {
+static Val element(Builder *b, const Fold *f, Val v, const Val *at) {
+    v = b_windows(b, v, f->w, f->naxes, f->axes);
     if (b->failed || !v) return 0;
     const ArrayType *t = b_type(b, v);
-    uint32_t rank = t->rank - naxes;
+    uint32_t rank = t->rank - f->naxes;
     Val in[MOST_AXES + 1] = {v};
     Dim sizes[MOST_AXES];
     for (uint32_t i = 0; i < t->rank; i++) {
@@ -178,9 +180,9 @@ static Val element(Builder *b, Val v, uint32_t naxes, const Val *at) {
 }
 static void step(Builder *b, const Fold *f, Val position, const Val *at, const Val *acc, const Val *xs, Val there, Val *out) {
     Val x[MOST_AXES];
-    for (uint32_t i = 0; i < f->n; i++) x[i] = element(b, xs[i], f->naxes, at);
+    for (uint32_t i = 0; i < f->n; i++) x[i] = element(b, f, xs[i], at);
     f->combine(b, f->user, position, acc, x, out);
-    Val c = there ? element(b, there, f->naxes, at) : 0;
+    Val c = there ? element(b, f, there, at) : 0;
     for (uint32_t i = 0; c && i < f->nacc; i++) out[i] = b_select(b, c, acc[i], out[i]);
 }
 /* The digits of a position, the last axis fastest. */
@@ -215,7 +217,7 @@ static void fold_in_loop(Builder *b, const Fold *f, Val *acc) {
 /* acc: the scalars to begin with, then the results. */
 static void fold(Builder *b, uint32_t n, const Val *x, const Windows *w, Val *acc, uint32_t nacc, Combine *combine,
                  void *user) {
-    Fold f = {.n = n, .nacc = nacc, .combine = combine, .user = user, .positions = 1};
+    Fold f = {.n = n, .nacc = nacc, .w = w, .combine = combine, .user = user, .positions = 1};
     f.naxes = moving(w, f.axes);
     for (uint32_t i = 0; i < f.naxes; i++) {
         f.window[i] = w->window[f.axes[i]];
@@ -223,15 +225,15 @@ static void fold(Builder *b, uint32_t n, const Val *x, const Windows *w, Val *ac
     }
     for (uint32_t i = 0; i < n; i++) {
         Val none = b_number(b, b_type(b, x[i])->dtype, 0);
-        f.x[i] = b_windows(b, b_spread_out(b, x[i], w, none), w, f.naxes, f.axes);
+        f.x[i] = b_spread_out(b, x[i], w, none);
     }
     if (spread_out(w)) {
         const ArrayType *t = b_type(b, x[0]);
         Val all = b_full(b, b_number(b, DT_bool, 1), t->rank, t->dims);
-        f.there = b_windows(b, b_spread_out(b, all, w, b_number(b, DT_bool, 0)), w, f.naxes, f.axes);
+        f.there = b_spread_out(b, all, w, b_number(b, DT_bool, 0));
     }
     if (b->failed) return;
-    const ArrayType *t = b_type(b, f.x[0]);
+    const ArrayType *t = b_type(b, b_windows(b, f.x[0], w, f.naxes, f.axes));
     for (uint32_t i = 0; i < nacc; i++) acc[i] = b_full(b, acc[i], t->rank - f.naxes, t->dims);
     if (!dim_is_const(f.positions) || f.positions > WRITTEN_OUT) {
         fold_in_loop(b, &f, acc);
