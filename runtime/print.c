@@ -490,13 +490,11 @@ static void put_str(Out *o, const Leaf *l, const Style *style) {
         }
         return;
     }
-    Style none = *style;
-    put_array(o, l, &none, 0, " ", 0);
+    put_array(o, l, style, 0, " ", 0);
 }
 /* Array([1., 2.], dtype=float32) */
 static void put_repr(Out *o, const Leaf *l, const Style *style) {
     static const char prefix[] = "Array(";
-    size_t start = o->n;
     puts_to(o, prefix);
     size_t array = o->n;
     if (count(l)) {
@@ -518,7 +516,6 @@ static void put_repr(Out *o, const Leaf *l, const Style *style) {
     if (last + dtype + 1 > (size_t)style->width) fill(o, ' ', sizeof prefix - 1);
     else puts_to(o, " ");
     puts_to(o, "dtype="), puts_to(o, l->name), puts_to(o, ")");
-    (void)start;
 }
 
 /* ---- the message */
