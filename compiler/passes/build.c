@@ -95,6 +95,27 @@ Val b_full_like(Builder *b, Val like, double value) {
     const ArrayType *t = b_type(b, like);
     return b_full(b, b_number(b, t->dtype, value), t->rank, t->dims);
 }
+Val b_const(Builder *b, Type type, const void *data) {
+    Ctx *cx = b->cx;
+    if (b->failed) return 0;
+    const ArrayType *t = type_at(cx->types, type);
+    size_t bytes = dtype_info[t->dtype].bits / 8, first = 64; /* the type, then the data */
+    for (uint32_t i = 0; i < t->rank; i++) bytes *= (size_t)t->dims[i];
+    char *key = arena_alloc(cx->arena, 1, first, first + bytes);
+    memset(key, 0, first);
+    memcpy(key, &type, sizeof type);
+    if (bytes) memcpy(key + first, data, bytes);
+    bool fresh;
+    b->tables->seen.arena = cx->arena;
+    uint32_t k = intern(&b->tables->seen, key, first + bytes, &fresh);
+    if (fresh) {
+        Val v = val_new(cx, type, b->span);
+        val_info(cx, v)->data = key + first;
+        push(cx->arena, &b->tables->vals, v);
+    }
+    add_consts(cx->arena, &b->consts, (Vals){&b->tables->vals.at[k], 1});
+    return b->tables->vals.at[k];
+}
 bool b_empty(const Builder *b, Val v) {
     const ArrayType *t = b_type(b, v);
     for (uint32_t i = 0; i < t->rank; i++)

@@ -10,12 +10,22 @@ typedef struct MeshAxis {
     uint32_t region; /* how many programs for several devices are around, this one included */
     const struct MeshAxis *outer;
 } MeshAxis;
+/* Constants that rules made, by content: equal ones are one value. */
+typedef struct {
+    Intern seen;
+    struct {
+        Val *at;
+        uint32_t n, cap;
+    } vals;
+} Tables;
 /* Of one rule: the equations it wrote so far. All of them stand where `span` is. After a failure (reported) values are 0
    and every call does nothing, so that a rule looks at `failed` once, at its end. */
 typedef struct {
     Ctx *cx;
     const MeshAxis *mesh; /* innermost first */
     Eqns eqns;
+    Consts consts;  /* of b_const */
+    Tables *tables; /* of the program */
     Span span, whole; /* whole.n = 0: as span */
     bool failed;
 } Builder;
@@ -54,6 +64,9 @@ Val b_dim(Builder *, Dtype, Dim);
 /* `scalar` everywhere in an array of these extents. */
 Val b_full(Builder *, Val scalar, uint32_t rank, const Dim *dims);
 Val b_full_like(Builder *, Val like, double value);
+/* An array whose elements, dense and in the layout of memory, are known: a constant of the program that the rule writes in,
+   not of one between b_inner and b_inner_end. The data are copied. */
+Val b_const(Builder *, Type, const void *data);
 /* Is an extent 0? */
 bool b_empty(const Builder *, Val);
 

@@ -14,6 +14,8 @@ typedef struct {
     ValMap map;
     Memo memo;
     const MeshAxis *mesh;
+    Consts *consts; /* of the program that is being written */
+    Tables *tables;
     uint32_t depth;
     bool failed;
 } Expand;
@@ -30,12 +32,13 @@ static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
     Eqn new = eqn_rewrite(&x->map, e, expand_jaxpr, x);
     if (x->mesh != outer) x->memo = known;
     x->mesh = outer;
-    Builder b = {.cx = cx, .mesh = x->mesh, .span = e->span, .whole = e->whole};
+    Builder b = {.cx = cx, .mesh = x->mesh, .tables = x->tables, .span = e->span, .whole = e->whole};
     Val *out = arena_new(cx->arena, Val, e->out.n + 1);
     if (!rule(&b, &new, out) || b.failed) {
         x->failed = true;
         return;
     }
+    add_consts(cx->arena, x->consts, (Vals){b.consts.at, b.consts.n});
     if (rule == expand_some && !out[0]) {
         push(cx->arena, to, new);
         return;
@@ -49,8 +52,15 @@ static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j) {
     Expand *x = user;
     if (*memo_slot(&x->memo, j)) return *memo_slot(&x->memo, j);
     Eqns eqns = {0};
+    Consts consts = {0}, *outer = x->consts;
+    Tables tables = {0}, *known = x->tables;
+    add_consts(x->cx->arena, &consts, j->consts);
+    x->consts = &consts, x->tables = &tables;
     for (uint32_t i = 0; i < j->eqns.n; i++) expand_eqn(x, &eqns, &j->eqns.at[i]); /* all that is wrong is said */
-    return *memo_slot(&x->memo, j) = jaxpr_with(x->cx, j, eqns, vals_rewrite(&x->map, j->out));
+    x->consts = outer, x->tables = known;
+    Jaxpr *new = jaxpr_with(x->cx, j, eqns, vals_rewrite(&x->map, j->out));
+    new->consts = (Vals){consts.at, consts.n};
+    return *memo_slot(&x->memo, j) = new;
 }
 Jaxpr *pass_expand(Ctx *cx, const Jaxpr *j) {
     Expand x = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena};

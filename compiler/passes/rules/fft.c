@@ -1,0 +1,406 @@
+/* Fourier transforms, written as equations of real and imaginary parts.
+
+   A transform of n = r₁ r₂ … goes through its radices: each pass is one kernel that reads r elements, turns them by roots of
+   unity, transforms them by sums that are written out, and stores. After passes whose product is P, with n = P·Q,
+       z[k, q] = Σ_t x[q + Q t] w_P^(t k),   w_P = exp(-2πi / P),   k < P, q < Q,
+   and the pass of radix r, Q = r Q', makes of it
+       z'[k + P k', q'] = Σ_j w_r^(j k') (w_(P r)^(j k) z[k, q' + Q' j]):
+   the data come out in order, and what is next to each other in memory stays so, q' in vector lanes (Stockham's method:
+   W. T. Cochran et al., What is the fast Fourier transform?, Proc. IEEE 55, 1967; C. Van Loan, Computational Frameworks for
+   the FFT, 1992, 1.7). A larger prime is a product with the matrix of its roots, one larger still a convolution
+   (L. Bluestein, A linear filtering approach to the computation of discrete Fourier transform, IEEE Trans. AU 18, 1970). */
+#include "../../typecheck/rule.h"
+#include "../complex.h"
+#include <math.h>
+
+enum { MOST_RADIX = 16, WRITTEN_OUT = 13, BY_MATRIX = 61 }; /* primes up to these */
+enum { MOST_FACTORS = 64 };
+
+/* ---- arithmetic of pairs */
+static Val add(Builder *b, Val x, Val y) { return b2(b, P_add, x, y); }
+static Val sub(Builder *b, Val x, Val y) { return b2(b, P_sub, x, y); }
+static Val mul(Builder *b, Val x, Val y) { return b2(b, P_mul, x, y); }
+static Val times(Builder *b, Val x, double c) { return mul(b, x, b_full_like(b, x, c)); }
+static Pair plus(Builder *b, Pair x, Pair y) { return (Pair){add(b, x.re, y.re), add(b, x.im, y.im)}; }
+static Pair minus(Builder *b, Pair x, Pair y) { return (Pair){sub(b, x.re, y.re), sub(b, x.im, y.im)}; }
+static Pair swapped(Pair z) { return (Pair){z.im, z.re}; }
+static Pair conjugate(Builder *b, Pair z) { return (Pair){z.re, b1(b, P_neg, z.im)}; }
+/* x y, one rounding less in each part. */
+static Pair product(Builder *b, Pair x, Pair y) {
+    return (Pair){b3(b, P_fma, x.re, y.re, b1(b, P_neg, mul(b, x.im, y.im))), b3(b, P_fma, x.re, y.im, mul(b, x.im, y.re))};
+}
+static const ArrayType *shape(Builder *b, Pair z) { return b_type(b, z.re); }
+
+/* ---- numbers known at compile time */
+typedef struct {
+    double re, im;
+} Number;
+/* exp(-2πi a / n), exact where it is 1, -i, -1 or i. */
+static Number root(int64_t a, int64_t n) {
+    static const Number quarter[4] = {{1, 0}, {0, -1}, {-1, 0}, {0, 1}};
+    a %= n;
+    if (4 * a % n == 0) return quarter[4 * a / n];
+    long double turn = 2 * 3.14159265358979323846264338327950288L * (long double)a / (long double)n;
+    return (Number){(double)cosl(turn), (double)-sinl(turn)};
+}
+static Number number_product(Number x, Number y) { return (Number){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}; }
+/* The transform of x[0], x[step], … (n of them, a power of 2) into y[n]; w: the roots of n·step. */
+static void transform_numbers(int64_t n, const Number *x, int64_t step, const Number *w, Number *y) {
+    if (n == 1) {
+        *y = *x;
+        return;
+    }
+    int64_t h = n / 2;
+    transform_numbers(h, x, 2 * step, w, y);
+    transform_numbers(h, x + step, 2 * step, w, y + h);
+    for (int64_t k = 0; k < h; k++) {
+        Number even = y[k], odd = number_product(y[k + h], w[k * step]);
+        y[k] = (Number){even.re + odd.re, even.im + odd.im};
+        y[k + h] = (Number){even.re - odd.re, even.im - odd.im};
+    }
+}
+/* A constant of these numbers, rounded to the type. */
+static Pair table(Builder *b, Dtype d, uint32_t rank, const Dim *dims, const Number *at) {
+    size_t n = 1;
+    for (uint32_t i = 0; i < rank; i++) n *= (size_t)dims[i];
+    Val part[2];
+    for (uint32_t k = 0; k < 2; k++) {
+        double *wide = arena_new(b->cx->arena, double, n + 1);
+        float *narrow = (float *)wide;
+        for (size_t i = 0; i < n; i++) {
+            double x = k ? at[i].im : at[i].re;
+            if (d == DT_f64)
+                wide[i] = x;
+            else
+                narrow[i] = (float)x;
+        }
+        part[k] = b_const(b, type_of(b_types(b), d, rank, dims), wide);
+    }
+    return (Pair){part[0], part[1]};
+}
+
+/* ---- transforms written out: of n arrays of one shape */
+/* z exp(-2πi a / n) */
+static Pair turned(Builder *b, Pair z, int64_t a, int64_t n) {
+    a %= n;
+    if (a == 0) return z;
+    if (4 * a == n) return (Pair){z.im, b1(b, P_neg, z.re)};
+    if (2 * a == n) return (Pair){b1(b, P_neg, z.re), b1(b, P_neg, z.im)};
+    if (4 * a == 3 * n) return (Pair){b1(b, P_neg, z.im), z.re};
+    Number w = root(a, n);
+    if (8 * a % n == 0) { /* both parts of w have one size */
+        Val sum = times(b, add(b, z.re, z.im), sqrt(0.5)), difference = times(b, sub(b, z.im, z.re), sqrt(0.5));
+        if (8 * a == n) return (Pair){sum, difference};
+        if (8 * a == 3 * n) return (Pair){difference, b1(b, P_neg, sum)};
+        if (8 * a == 5 * n) return (Pair){b1(b, P_neg, sum), b1(b, P_neg, difference)};
+        return (Pair){b1(b, P_neg, difference), sum};
+    }
+    return product(b, z, (Pair){b_full_like(b, z.re, w.re), b_full_like(b, z.re, w.im)});
+}
+/* Of an odd prime: x_j and x_(p-j) come with cosines in their sum and sines in their difference. */
+static void odd_sums(Builder *b, int64_t p, const Pair *x, Pair *y) {
+    Pair sum[WRITTEN_OUT], difference[WRITTEN_OUT];
+    y[0] = x[0];
+    for (int64_t j = 1; 2 * j < p; j++) {
+        sum[j] = plus(b, x[j], x[p - j]), difference[j] = minus(b, x[j], x[p - j]);
+        y[0] = plus(b, y[0], sum[j]);
+    }
+    for (int64_t k = 1; 2 * k < p; k++) {
+        Pair even = x[0], odd = {0};
+        for (int64_t j = 1; 2 * j < p; j++) {
+            Number w = root(j * k, p);
+            Val c = b_full_like(b, x[0].re, w.re), s = b_full_like(b, x[0].re, -w.im);
+            even = (Pair){b3(b, P_fma, sum[j].re, c, even.re), b3(b, P_fma, sum[j].im, c, even.im)};
+            if (j == 1)
+                odd = (Pair){mul(b, difference[j].re, s), mul(b, difference[j].im, s)};
+            else
+                odd = (Pair){b3(b, P_fma, difference[j].re, s, odd.re), b3(b, P_fma, difference[j].im, s, odd.im)};
+        }
+        y[k] = (Pair){add(b, even.re, odd.im), sub(b, even.im, odd.re)};
+        y[p - k] = (Pair){sub(b, even.re, odd.im), add(b, even.im, odd.re)};
+    }
+}
+/* x[0], x[step], … into y[n]; n ≤ MOST_RADIX or a prime ≤ WRITTEN_OUT. */
+static void sums(Builder *b, int64_t n, const Pair *x, int64_t step, Pair *y) {
+    Pair part[MOST_RADIX], column[MOST_RADIX], out[MOST_RADIX];
+    int64_t a = n % 4 == 0 && n > 4 ? 4 : 2;
+    while (n % a) a++;
+    if (n == 1) {
+        y[0] = x[0];
+    } else if (n == 2) {
+        y[0] = plus(b, x[0], x[step]), y[1] = minus(b, x[0], x[step]);
+    } else if (n == a) {
+        for (int64_t j = 0; j < n; j++) column[j] = x[j * step];
+        odd_sums(b, n, column, y);
+    } else {
+        int64_t m = n / a;
+        for (int64_t j = 0; j < a; j++) {
+            sums(b, m, x + j * step, a * step, part + j * m);
+            for (int64_t k = 0; k < m; k++) part[j * m + k] = turned(b, part[j * m + k], j * k, n);
+        }
+        for (int64_t k = 0; k < m; k++) {
+            sums(b, a, part + k, m, out);
+            for (int64_t j = 0; j < a; j++) y[k + m * j] = out[j];
+        }
+    }
+}
+
+/* ---- one axis: parts of shape [outer, n, inner] */
+typedef struct {
+    Dim outer;
+    int64_t n;
+    Dim inner;
+} Axis;
+static Pair transform(Builder *b, Pair z, Axis a);
+
+static Pair reshaped(Builder *b, Pair z, uint32_t rank, const Dim *dims) {
+    return (Pair){b_reshape(b, z.re, rank, dims), b_reshape(b, z.im, rank, dims)};
+}
+static Pair sliced(Builder *b, Pair z, int64_t axis, int64_t lo, int64_t hi) {
+    return (Pair){b_slice_axis(b, z.re, axis, lo, hi), b_slice_axis(b, z.im, axis, lo, hi)};
+}
+static Pair spread(Builder *b, Pair z, uint32_t rank, const Dim *dims, const int64_t *axes) {
+    return (Pair){b_broadcast(b, z.re, rank, dims, axes), b_broadcast(b, z.im, rank, dims, axes)};
+}
+static Pair joined(Builder *b, Prim how, ParamKey key, int64_t axis, uint32_t n, const Pair *x) {
+    Val *part = arena_new(b->cx->arena, Val, n), out[2];
+    Param p = p_int(key, axis);
+    for (uint32_t k = 0; k < 2; k++) {
+        for (uint32_t i = 0; i < n; i++) part[i] = k ? x[i].im : x[i].re;
+        out[k] = build(b, how, n, part, 1, &p);
+    }
+    return (Pair){out[0], out[1]};
+}
+/* Along the axis: x reversed. */
+static Pair reversed(Builder *b, Pair z, int64_t axis) { return (Pair){b_rev(b, z.re, axis), b_rev(b, z.im, axis)}; }
+
+/* The largest divisor of n up to MOST_RADIX. */
+static int64_t divisor(int64_t n) {
+    int64_t r = MOST_RADIX;
+    while (n % r) r--;
+    return r;
+}
+/* How many passes n takes, whose primes are small. */
+static uint32_t passes_of(int64_t n) {
+    uint32_t count = 0;
+    for (; n > 1; count++) n /= divisor(n);
+    return count;
+}
+/* The radices, from the first pass to the last: primes above WRITTEN_OUT, then as few others as possible, of like size. */
+static uint32_t radices(int64_t n, int64_t *r) {
+    uint32_t count = 0;
+    int64_t rest = n;
+    for (int64_t p = 2; p <= rest; p++) {
+        if (p * p > rest) p = rest;
+        while (rest % p == 0) {
+            rest /= p;
+            if (p > WRITTEN_OUT) r[count++] = p, n /= p;
+        }
+    }
+    while (n > 1) {
+        uint32_t left = passes_of(n);
+        int64_t best = divisor(n);
+        for (int64_t k = best; k > 1; k--)
+            if (n % k == 0 && pow((double)k, left) >= (double)n * 0.999 && passes_of(n / k) < left) best = k;
+        r[count++] = best, n /= best;
+    }
+    return count;
+}
+/* A power of 2 of at least n. */
+static int64_t power_above(int64_t n) {
+    int64_t m = 1;
+    while (m < n) m *= 2;
+    return m;
+}
+/* n^2 = j^2 + k^2 - (j - k)^2 makes of the sum of a transform a convolution with exp(πi k²/n), which a longer transform does. */
+static Pair bluestein(Builder *b, Pair z, Axis a) {
+    Dtype d = shape(b, z)->dtype;
+    int64_t n = a.n, m = power_above(2 * n - 1);
+    Arena *arena = b->cx->arena;
+    Number *chirp = arena_new(arena, Number, n), *x = arena_new(arena, Number, m), *y = arena_new(arena, Number, m),
+           *w = arena_new(arena, Number, m);
+    for (int64_t k = 0; k < m; k++) w[k] = root(k, m), x[k] = (Number){0, 0};
+    for (int64_t k = 0; k < n; k++) {
+        chirp[k] = root((int64_t)((unsigned __int128)k * (uint64_t)k % (uint64_t)(2 * n)), 2 * n);
+        x[k] = x[(m - k) % m] = (Number){chirp[k].re / (double)m, -chirp[k].im / (double)m};
+    }
+    transform_numbers(m, x, 1, w, y);
+    Dim dims[3] = {a.outer, n, a.inner}, longer[3] = {a.outer, m, a.inner};
+    Pair c = spread(b, table(b, d, 1, &dims[1], chirp), 3, dims, (int64_t[]){1});
+    Pair f = spread(b, table(b, d, 1, &longer[1], y), 3, longer, (int64_t[]){1});
+    Dim pads[9] = {0, 0, 0, 0, m - n};
+    z = product(b, z, c);
+    z = (Pair){b_pad(b, z.re, b_float(b, d, 0), pads), b_pad(b, z.im, b_float(b, d, 0), pads)};
+    Axis padded = {a.outer, m, a.inner};
+    z = transform(b, z, padded);
+    z = transform(b, swapped(product(b, z, f)), padded);
+    return product(b, sliced(b, swapped(z), 1, 0, n), c);
+}
+/* Σ_j w^(j k) z[o, j, i] as products with the matrices of cosines and sines. */
+static Pair by_matrix(Builder *b, Pair z, Axis a) {
+    int64_t n = a.n;
+    Number *w = arena_new(b->cx->arena, Number, n * n);
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t k = 0; k < n; k++) w[k * n + j] = root(j * k, n);
+    Pair matrix = table(b, shape(b, z)->dtype, 2, (Dim[]){n, n}, w);
+    Ints second = {(int64_t[]){1}, 1}, none = {0};
+    Val p[4];
+    for (uint32_t k = 0; k < 4; k++) {
+        p[k] = b_dot(b, k & 2 ? matrix.im : matrix.re, k & 1 ? z.im : z.re, second, second, none, none, DT_none);
+        p[k] = b_transpose(b, p[k], (int64_t[]){1, 0, 2});
+    }
+    return (Pair){sub(b, p[0], p[3]), add(b, p[1], p[2])};
+}
+/* Roots w_(P r)^(j k), from row j = `from` on: [r - from, P], or the other way round. */
+static Pair roots(Builder *b, Dtype d, int64_t r, int64_t from, int64_t P, bool turn) {
+    Number *w = arena_new(b->cx->arena, Number, (r - from) * P);
+    for (int64_t j = from; j < r; j++)
+        for (int64_t k = 0; k < P; k++) w[turn ? k * r + j : (j - from) * P + k] = root(j * k, P * r);
+    return table(b, d, 2, turn ? (Dim[]){P, r} : (Dim[]){r - from, P}, w);
+}
+/* The passes: [outer, P, r, Q, inner] → [outer, r, P, Q, inner]. */
+static Pair written_out(Builder *b, Pair z, const Dim *all, int64_t P, int64_t r) {
+    Dim one[3] = {all[0], all[1], all[3]};
+    Pair x[MOST_RADIX], y[MOST_RADIX], w = {0};
+    if (P > 1) w = roots(b, shape(b, z)->dtype, r, 1, P, false);
+    for (int64_t j = 0; j < r; j++) {
+        x[j] = reshaped(b, sliced(b, z, 2, j, j + 1), 3, one);
+        if (P == 1 || j == 0) continue;
+        Pair row = reshaped(b, sliced(b, w, 0, j - 1, j), 1, &one[1]);
+        x[j] = product(b, x[j], spread(b, row, 3, one, (int64_t[]){1}));
+    }
+    sums(b, r, x, 1, y);
+    return joined(b, P_stack, K_axis, 1, (uint32_t)r, y);
+}
+static Pair large_prime(Builder *b, Pair z, const Dim *all, int64_t P, int64_t r) {
+    Axis a = {dim_mul(b_types(b), all[0], P), r, all[3]};
+    static const int64_t there[4] = {0, 2, 1, 3};
+    if (P > 1) z = product(b, z, spread(b, roots(b, shape(b, z)->dtype, r, 0, P, true), 4, all, (int64_t[]){1, 2}));
+    z = reshaped(b, z, 3, (Dim[]){a.outer, r, a.inner});
+    z = reshaped(b, r <= BY_MATRIX ? by_matrix(b, z, a) : bluestein(b, z, a), 4, all);
+    return P == 1 ? z : (Pair){b_transpose(b, z.re, there), b_transpose(b, z.im, there)};
+}
+static Pair transform(Builder *b, Pair z, Axis a) {
+    int64_t r[MOST_FACTORS], P = 1, Q = a.n;
+    uint32_t n = radices(a.n, r);
+    for (uint32_t i = 0; i < n && !b->failed; i++) {
+        Q /= r[i];
+        Dim all[4] = {a.outer, P, r[i], dim_mul(b_types(b), Q, a.inner)};
+        z = (r[i] <= MOST_RADIX ? written_out : large_prime)(b, reshaped(b, z, 4, all), all, P, r[i]);
+        P *= r[i];
+    }
+    return reshaped(b, z, 3, (Dim[]){a.outer, a.n, a.inner});
+}
+/* Of real numbers x, n // 2 + 1 results. An even number of them are the parts of half as many complex ones z, z_k = x_2k +
+   i x_(2k+1), whose transform Z gives
+       X_k = (Z_k + conj Z_(h-k)) / 2 - i w_n^k (Z_k - conj Z_(h-k)) / 2,   h = n / 2, Z_h = Z_0. */
+static Pair transform_real(Builder *b, Val x, Axis a) {
+    int64_t n = a.n, h = n / 2;
+    if (b->failed) return (Pair){0};
+    if (n % 2) {
+        Pair z = transform(b, (Pair){x, b_full_like(b, x, 0)}, a);
+        return sliced(b, z, 1, 0, h + 1);
+    }
+    Dim pairs[4] = {a.outer, h, 2, a.inner}, half[3] = {a.outer, h, a.inner}, most[3] = {a.outer, h + 1, a.inner};
+    x = b_reshape(b, x, 4, pairs);
+    Pair z = reshaped(b, (Pair){b_slice_axis(b, x, 2, 0, 1), b_slice_axis(b, x, 2, 1, 2)}, 3, half);
+    z = transform(b, z, (Axis){a.outer, h, a.inner});
+    z = joined(b, P_concatenate, K_dimension, 1, 2, (Pair[]){z, sliced(b, z, 1, 0, 1)});
+    Number *w = arena_new(b->cx->arena, Number, h + 1);
+    for (int64_t k = 0; k <= h; k++) w[k] = number_product(root(k, n), (Number){0, -0.5});
+    Pair other = conjugate(b, reversed(b, z, 1)), sum = plus(b, z, other);
+    Pair turn = spread(b, table(b, shape(b, z)->dtype, 1, &most[1], w), 3, most, (int64_t[]){1});
+    return plus(b, (Pair){times(b, sum.re, 0.5), times(b, sum.im, 0.5)}, product(b, minus(b, z, other), turn));
+}
+/* The inverse, times n: of n // 2 + 1 numbers, whose first has no imaginary part that counts, nor the last where n is even. */
+static Val invert_real(Builder *b, Pair z, Axis a) {
+    int64_t n = a.n, h = n / 2;
+    if (b->failed) return 0;
+    Dtype d = shape(b, z)->dtype;
+    z.im = b_pad(b, b_slice_axis(b, z.im, 1, 1, n % 2 ? h + 1 : h), b_float(b, d, 0),
+                 (Dim[]){0, 0, 0, 1, n % 2 ? 0 : 1, 0, 0, 0, 0});
+    if (n % 2) {
+        Pair rest = conjugate(b, reversed(b, sliced(b, z, 1, 1, h + 1), 1));
+        if (h) z = joined(b, P_concatenate, K_dimension, 1, 2, (Pair[]){z, rest});
+        return transform(b, swapped(z), a).im;
+    }
+    Dim half[3] = {a.outer, h, a.inner}, pairs[4] = {a.outer, h, 1, a.inner};
+    Number *w = arena_new(b->cx->arena, Number, h);
+    for (int64_t k = 0; k < h; k++) {
+        Number back = root(k, n);
+        w[k] = (Number){back.im, back.re}; /* i conj w_n^k */
+    }
+    Pair turn = spread(b, table(b, d, 1, &half[1], w), 3, half, (int64_t[]){1});
+    Pair other = conjugate(b, sliced(b, reversed(b, z, 1), 1, 0, h));
+    z = sliced(b, z, 1, 0, h);
+    z = plus(b, plus(b, z, other), product(b, minus(b, z, other), turn));
+    z = swapped(transform(b, swapped(z), (Axis){a.outer, h, a.inner}));
+    z = reshaped(b, z, 4, pairs);
+    Val x = b_concatenate(b, 2, (Val[]){z.re, z.im}, 2);
+    return b_reshape(b, x, 3, (Dim[]){a.outer, n, a.inner});
+}
+
+/* ---- the primitive */
+typedef enum { FFT, IFFT, RFFT, IRFFT } Kind;
+static Kind kind_of(Builder *b, const Eqn *e) {
+    Str s = param_word(e, K_fft_type);
+    const char *last = &s.at[s.n - 1];
+    if (*last >= '0' && *last <= '3') return (Kind)(*last - '0');
+    bool real = b_type(b, e->in.at[0])->dtype == dtype_real(b_type(b, e->in.at[0])->dtype);
+    if (real) return RFFT;
+    if (dtype_info[b_type(b, e->out.at[0])->dtype].kind != DK_COMPLEX) return IRFFT;
+    return s.n >= 4 && s.at[s.n - 4] == 'I' ? IFFT : FFT;
+}
+/* The axis in an array of these extents. */
+static Axis axis_of(Builder *b, uint32_t rank, const Dim *dims, uint32_t axis, int64_t n) {
+    Axis a = {1, n, 1};
+    for (uint32_t i = 0; i < rank; i++) {
+        Dim *product = i < axis ? &a.outer : &a.inner;
+        if (i != axis) *product = dim_mul(b_types(b), *product, dims[i]);
+    }
+    return a;
+}
+bool expand_fft(Builder *b, const Eqn *e, Val *out) {
+    Val x = e->in.at[0];
+    const ArrayType *from = b_type(b, x), *to = b_type(b, e->out.at[0]);
+    Kind kind = kind_of(b, e);
+    Dims lengths = param_dims(e, K_fft_lengths);
+    uint32_t rank = from->rank, first = rank - lengths.n, last = rank - 1;
+    Dim dims[32];
+    double size = 1;
+    for (uint32_t i = 0; i < rank; i++) dims[i] = from->dims[i];
+    each(Dim, n, lengths) {
+        if (!dim_is_const(*n))
+            return diag(b->cx->diags, e->span, "fft: a length of %s, which is not known at compile time, is not supported yet",
+                        dim_c(b->cx, *n));
+        size *= (double)*n;
+    }
+    if (b_empty(b, x) || b_empty(b, e->out.at[0])) {
+        out[0] = b_full(b, b_number(b, to->dtype, 0), to->rank, to->dims);
+        return true;
+    }
+    bool inverse = kind == IFFT || kind == IRFFT;
+    Pair z = {x, 0};
+    if (kind == RFFT) {
+        Axis a = axis_of(b, rank, dims, last, dims[last]);
+        z = transform_real(b, b_reshape(b, x, 3, (Dim[]){a.outer, a.n, a.inner}), a);
+        dims[last] = to->dims[last];
+    } else {
+        z = (Pair){b1(b, P_real, x), b1(b, P_imag, x)};
+    }
+    if (inverse) z = swapped((Pair){times(b, z.re, 1 / size), times(b, z.im, 1 / size)});
+    for (uint32_t axis = kind == RFFT || kind == IRFFT ? last : rank; axis-- > first;) {
+        Axis a = axis_of(b, rank, dims, axis, dims[axis]);
+        z = transform(b, reshaped(b, z, 3, (Dim[]){a.outer, a.n, a.inner}), a);
+    }
+    if (inverse) z = swapped(z);
+    if (kind == IRFFT) {
+        Axis a = axis_of(b, rank, dims, last, lengths.at[lengths.n - 1]), spectrum = axis_of(b, rank, dims, last, dims[last]);
+        z = reshaped(b, z, 3, (Dim[]){spectrum.outer, spectrum.n, spectrum.inner});
+        out[0] = b_reshape(b, invert_real(b, z, a), to->rank, to->dims);
+        return true;
+    }
+    z = reshaped(b, z, to->rank, to->dims);
+    out[0] = b2(b, P_complex, z.re, z.im);
+    return true;
+}
