@@ -162,10 +162,38 @@ static void complete_scan(Ctx *cx, Eqn *e, Type *in) {
     if (known) param_add(cx, e, K_length, (Value){.kind = V_DIM, .dim = n});
 }
 
+/* 2019: SAME, as many windows as strides fit into the axis, or VALID, no padding. */
+static void complete_padding(Ctx *cx, Eqn *e, Type *in) {
+    const Param *p = param_find(e, K_padding);
+    const ArrayType *x = type_at(cx->types, in[e->in.n - 1]);
+    Dims w = param_dims(e, K_window_dimensions);
+    Ints strides = param_ints(e, K_window_strides);
+    if (!p || (p->value.kind != V_WORD && p->value.kind != V_STR) || w.n != x->rank) return;
+    bool same = p->value.s.n >= 4 && !memcmp(p->value.s.at + (p->value.kind == V_STR), "SAME", 4);
+    Value v = {.kind = V_DIMS, .open = '(', .span = p->value.span};
+    v.dims = (Dims){arena_new(cx->arena, Dim, 2 * w.n + 1), 2 * w.n};
+    for (uint32_t i = 0; i < w.n && same; i++) {
+        Types *ts = cx->types;
+        int64_t by = i < strides.n && strides.at[i] > 0 ? strides.at[i] : 1;
+        Dim n = dim_floordiv(ts, dim_add(ts, x->dims[i], by - 1), by);
+        Dim all = dim_add(ts, dim_mul(ts, dim_sub(ts, n, 1), by), w.at[i]);
+        all = dim_max(ts, dim_sub(ts, all, x->dims[i]), 0);
+        v.dims.at[2 * i] = dim_floordiv(ts, all, 2);
+        v.dims.at[2 * i + 1] = dim_sub(ts, all, v.dims.at[2 * i]);
+    }
+    for (uint32_t i = 0; i < e->params.n; i++)
+        if (e->params.at[i].key == K_padding) e->params.at[i].value = v;
+}
+
 typedef void Complete(Ctx *, Eqn *, Type *in);
 static Complete *const complete_params[NPRIMS] = {
     [P_while] = complete_while,
     [P_scan] = complete_scan,
+    [P_reduce_window_sum] = complete_padding,
+    [P_reduce_window_max] = complete_padding,
+    [P_reduce_window_min] = complete_padding,
+    [P_select_and_scatter_add] = complete_padding,
+    [P_select_and_gather_add] = complete_padding,
 };
 
 void complete(Ctx *cx, Eqn *e, Type *in) {
