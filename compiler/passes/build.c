@@ -24,6 +24,17 @@ Param p_dims(Builder *b, ParamKey k, uint32_t n, const Dim *at) {
     Dim *own = copied(b, at, n * sizeof *at);
     return (Param){.key = k, .value = {.kind = V_DIMS, .open = '(', .dims = {own, n}}};
 }
+Param p_record(Builder *b, ParamKey k, const char *name, uint32_t n, const char *const *fields, const Ints *at) {
+    Arena *a = b->cx->arena;
+    Value *list = arena_new(a, Value, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        Value *ints = arena_new(a, Value, at[i].n + 1), *one = arena_new(a, Value, 1);
+        for (uint32_t e = 0; e < at[i].n; e++) ints[e] = (Value){.kind = V_INT, .i = at[i].at[e]};
+        *one = (Value){.kind = V_LIST, .open = '(', .list = {ints, at[i].n}};
+        list[i] = (Value){.kind = V_PAIR, .s = str(fields[i]), .list = {one, 1}};
+    }
+    return (Param){.key = k, .value = {.kind = V_LIST, .open = '(', .s = str(name), .list = {list, n}}};
+}
 
 /* ---- one equation */
 static Eqn equation(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t nparams, const Param *params) {

@@ -40,6 +40,8 @@ Param p_word(ParamKey, const char *);
 Param p_jaxpr(ParamKey, Jaxpr *);
 Param p_text(Builder *, ParamKey, Str); /* any bytes */
 Param p_none(ParamKey);
+/* NAME(field=(1, 2), …), of n fields. */
+Param p_record(Builder *, ParamKey, const char *name, uint32_t n, const char *const *fields, const Ints *at);
 
 /* ---- one equation */
 Val build(Builder *, Prim, uint32_t n, const Val *in, uint32_t nparams, const Param *); /* one result */

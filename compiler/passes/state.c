@@ -285,20 +285,10 @@ static Val indices(State *s, const View *w, const Layout *l) {
     }
     return b_concatenate(b, l->nindexed, parts, l->nbatch);
 }
-static Value numbers(State *s, const char *field, uint32_t n, const int64_t *at) {
-    Value *list = arena_new(s->cx->arena, Value, n + 1), *one = arena_new(s->cx->arena, Value, 1);
-    for (uint32_t i = 0; i < n; i++) list[i] = (Value){.kind = V_INT, .i = at[i]};
-    *one = (Value){.kind = V_LIST, .open = '(', .list = {list, n}};
-    return (Value){.kind = V_PAIR, .s = str(field), .list = {one, 1}};
-}
 static Param dimension_numbers(State *s, const char *name, const char *const fields[5], const Layout *l) {
-    Value *list = arena_new(s->cx->arena, Value, 5);
-    list[0] = numbers(s, fields[0], l->nwindow, l->window);
-    list[1] = numbers(s, fields[1], l->nindexed, l->axes);
-    list[2] = numbers(s, fields[2], l->nindexed, l->axes);
-    list[3] = numbers(s, fields[3], 0, NULL);
-    list[4] = numbers(s, fields[4], 0, NULL);
-    return (Param){.key = K_dimension_numbers, .value = {.kind = V_LIST, .open = '(', .s = str(name), .list = {list, 5}}};
+    Ints axes = {(int64_t *)l->axes, l->nindexed}, none = {0};
+    return p_record(&s->b, K_dimension_numbers, name, 5, fields,
+                    (Ints[]){{(int64_t *)l->window, l->nwindow}, axes, axes, none, none});
 }
 static Val gathered(State *s, const View *w) {
     static const char *const fields[5] = {"offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims",
