@@ -133,7 +133,7 @@ static bool product_of(Builder *b, const Eqn *e, Val x, Val y, Dtype preferred, 
     return true;
 }
 bool expand_bcoo_dot_general(Builder *b, const Eqn *e, Val *out) {
-    Dims shape;
+    Dims shape = {0};
     if (e->in.n != 3 || !shape_of(b, e, K_lhs_spinfo, &shape)) return false;
     Coordinates c = coordinates(b, e->in.at[1], shape.n, shape.at);
     return product_of(b, e, dense(b, e->in.at[0], &c), e->in.at[2], val_array(b->cx, e->out.at[0])->dtype, out);
