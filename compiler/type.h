@@ -25,6 +25,12 @@ static inline bool dtype_is_narrow(Dtype d) {
     const DtypeInfo *t = &dtype_info[d];
     return t->bits == 8 && t->width > 1 && (t->kind == DK_FLOAT || t->width < 8);
 }
+/* The type whose rounding a result has before its own: XLA computes narrow floats in f16, powers of two
+   in f32. */
+static inline Dtype dtype_arithmetic(Dtype d) {
+    if (dtype_info[d].kind != DK_FLOAT || !dtype_is_narrow(d)) return d;
+    return float_format[d].special == FLOAT_POWER ? DT_f32 : DT_f16;
+}
 /* By short or long name; DT_none when it is neither. Also "f32" for "<class 'numpy.float32'>" is the parser's business. */
 Dtype dtype_named(Str);
 /* What a misspelt name of letters and digits, as in "f23", may be meant for; DT_none when nothing is near. */

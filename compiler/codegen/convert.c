@@ -156,7 +156,7 @@ static V limit_exponent(Emit *e, const Format *f, V bits) {
 }
 /* Of narrow floats in the type that XLA computes them in. */
 V point_reduce_precision(Emit *e, const Point *p, const V *x) {
-    Dtype d = point_arithmetic(p->in);
+    Dtype d = dtype_arithmetic(p->in);
     Format f = {.exponent = float_format[d].exponent, .mantissa = float_format[d].mantissa};
     f.to_exponent = param_int(p->e, K_exponent_bits, f.exponent);
     f.to_mantissa = param_int(p->e, K_mantissa_bits, f.mantissa);

@@ -371,7 +371,7 @@ V point_select_n(Emit *e, const Point *p, const V *x) {
 /* ---- results */
 V point_result(Emit *e, Prim prim, Dtype d, V y) {
     if (point_exact[prim]) return dtype_is_narrow(d) ? em_round(e, d, y) : y;
-    Dtype first = point_arithmetic(d);
+    Dtype first = dtype_arithmetic(d);
     if (first != d && prim != P_convert_element_type) y = em_round(e, first, y);
     return em_round(e, d, y);
 }

@@ -31,12 +31,6 @@ V point_identity(Emit *, Prim reduce, Dtype, uint32_t w);
 V point_bits(Emit *, Dtype, V reg);
 V point_of_bits(Emit *, Dtype, V bits);
 
-/* The type whose roundings a result has before its own: XLA computes narrow floats in f16, powers of two
-   in f32. */
-static inline Dtype point_arithmetic(Dtype d) {
-    if (dtype_info[d].kind != DK_FLOAT || !dtype_is_narrow(d)) return d;
-    return float_format[d].special == FLOAT_POWER ? DT_f32 : DT_f16;
-}
 static inline MlirType point_type(V x) { return mlirValueGetType(x); }
 /* What kind of arithmetic an element type has. */
 static inline bool point_is_float(Dtype d) { return dtype_info[d].kind == DK_FLOAT; }

@@ -43,7 +43,7 @@ static Reg result_of(Unit *u, Reg sum) {
     Ctx *cx = u->k->plan->cx;
     Dtype x = val_array(cx, u->k->step->e->in.at[0])->dtype, y = val_array(cx, u->result)->dtype;
     Dtype own = holds(y, x) ? y : x, acc = u->dot->acc;
-    Dtype via[] = {point_arithmetic(own), own, y};
+    Dtype via[] = {dtype_arithmetic(own), own, y};
     for (uint32_t i = 0; i < 3; acc = via[i++])
         sum = kernel_convert(u->k, sum, acc, via[i]);
     if (!point_is_float(y)) sum.v = em_round(u->e, y, sum.v);

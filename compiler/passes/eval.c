@@ -56,8 +56,7 @@ static Scalar of_float(Dtype d, double x) {
 }
 /* What was computed in f32. */
 static Scalar of_f32(Dtype d, float x) {
-    bool twice = dtype_is_narrow(d) && float_format[d].special != FLOAT_POWER;
-    return of_float(d, twice ? f64_of(of_float(DT_f16, x)) : (double)x);
+    return of_float(d, f64_of(of_float(dtype_arithmetic(d), x)));
 }
 
 /* ---- literals */
@@ -400,8 +399,7 @@ static bool eval_convert_element_type(const Point *p, Scalar *out) {
 /* Rounds the fraction to even, then what the exponent cannot hold becomes infinite or zero (XLA's
  * definition); of narrow floats in the type that they are computed in. */
 static bool eval_reduce_precision(const Point *p, Scalar *out) {
-    bool power = float_format[p->out].special == FLOAT_POWER;
-    Dtype d = !dtype_is_narrow(p->out) ? p->out : power ? DT_f32 : DT_f16;
+    Dtype d = dtype_arithmetic(p->out);
     unsigned all = (unsigned)float_format[d].mantissa, exponent = (unsigned)float_format[d].exponent;
     int64_t f = param_int(p->e, K_mantissa_bits, all);
     int64_t x = param_int(p->e, K_exponent_bits, exponent);

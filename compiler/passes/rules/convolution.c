@@ -83,6 +83,10 @@ static Dtype summed_as(Dtype d) {
 /* A matrix product reads its operand in place, so padding is written to memory; an elementwise one looks whether it is
    there, up to so many times for a result. */
 enum { MOST_READS = 32 };
+/* A sum as the result, which narrow floats round twice. */
+static Val rounded(Conv *c, Val y) {
+    return b_convert(c->b, b_convert(c->b, y, dtype_arithmetic(c->dtype)), c->dtype);
+}
 static void left(Conv *c, const Eqn *e) {
     Builder *b = c->b;
     const ArrayType *t = b_type(b, e->in.at[0]);
@@ -175,8 +179,8 @@ static Val product(Conv *c) {
     arrange_operand(c, &c->x, nbatch, summed, n);
     arrange_operand(c, &c->y, nbatch, summed, n);
     Named *l = swap ? &c->y : &c->x, *r = swap ? &c->x : &c->y;
-    return b_dot(c->b, l->v, r->v, axes(c, l->n - n, n), axes(c, r->n - n, n), axes(c, 0, nbatch), axes(c, 0, nbatch),
-                 c->dtype);
+    return rounded(c, b_dot(c->b, l->v, r->v, axes(c, l->n - n, n), axes(c, r->n - n, n), axes(c, 0, nbatch),
+                            axes(c, 0, nbatch), dtype_arithmetic(c->dtype)));
 }
 
 /* ---- groups of one feature, or one result: an elementwise product, summed over the window and the features */
@@ -195,7 +199,7 @@ static Val depthwise(Conv *c) {
         arrange(c, v, n, names);
     }
     Val y = b_reduce(b, P_reduce_sum, b2(b, P_mul, c->x.v, c->y.v), n - c->nresult, last);
-    return b_convert(b, y, c->dtype);
+    return rounded(c, y);
 }
 
 /* ---- gaps between the elements of the left operand. Along an axis with gaps of d - 1 the results r, r + d, r + 2d, … are a

@@ -1,5 +1,5 @@
-/* Elementwise primitives that are written with others for some types only; for others a rule leaves
-   out[0] = 0. */
+/* Primitives that are written with others for some types only: bits of types of other widths,
+   narrow floats. Where one stays as it is, a rule leaves out[0] = 0. */
 #include "../build.h"
 #include <math.h>
 
@@ -115,6 +115,97 @@ static bool some_in_f32(Builder *b, const Eqn *e, Val *out) {
     return true;
 }
 
+/* ---- sums and products of narrow floats, whose every step is rounded: the order is XLA's. It
+   reduces long axes in windows, then what the windows gave (TreeReductionRewriter); and it scans
+   long axes in blocks, adding to each what the blocks before it gave (ReduceWindowRewriter). */
+enum { WINDOW = 32, BLOCK = 16 };
+static double neutral(Prim p) { return p == P_reduce_prod || p == P_cumprod; }
+
+/* `x` with `low` and `high` more elements on each axis, which change nothing. */
+static Val padded(Builder *b, Prim p, Val x, const Dim *low, const Dim *high) {
+    const ArrayType *t = b_type(b, x);
+    Dim config[3 * 32];
+    for (uint32_t i = 0; i < t->rank; i++)
+        config[3 * i] = low[i], config[3 * i + 1] = high[i], config[3 * i + 2] = 0;
+    return b_pad(b, x, b_number(b, t->dtype, neutral(p)), config);
+}
+static bool some_reduction(Builder *b, const Eqn *e, Val *out) {
+    const ArrayType *t = b_type(b, X);
+    Ints axes = param_ints(e, K_axes);
+    Dim low[32] = {0}, high[32] = {0}, shape[64];
+    bool windows[32] = {false}, any = false;
+    int64_t inner[32];
+    uint32_t rank = 0, n = 0;
+    each(int64_t, a, axes) {
+        Dim d = t->dims[*a];
+        if (!dim_is_const(d)) return true;
+        any |= d > WINDOW;
+        windows[*a] = true;
+    }
+    if (!any) return true;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        Dim d = t->dims[i],
+            w = d > WINDOW ? WINDOW
+                : d > 0    ? d
+                           : 1,
+            more = windows[i] ? (w - d % w) % w : 0;
+        low[i] = more / 2, high[i] = more - more / 2;
+        if (windows[i])
+            shape[rank++] = (d + more) / w, inner[n++] = rank, shape[rank++] = w;
+        else
+            shape[rank++] = d;
+    }
+    Val parts = b_reshape(b, padded(b, e->prim, X, low, high), rank, shape);
+    out[0] = b_reduce(b, e->prim, b_reduce(b, e->prim, parts, n, inner), axes.n, axes.at);
+    return true;
+}
+
+static Val scan(Builder *b, Prim p, Val x, int64_t axis, bool reverse) {
+    return build(b, p, 1, &x, 2, (Param[]){p_int(K_axis, axis), p_bool(K_reverse, reverse)});
+}
+/* Sums from each element on, each in the order of the elements. */
+static Val scan_back(Builder *b, Prim p, Prim op, Val x, int64_t axis) {
+    Dim n = b_type(b, x)->dims[axis], low[32] = {0}, high[32] = {0};
+    high[axis] = n - 1;
+    Val all = padded(b, p, x, low, high), sum = x;
+    for (Dim i = 1; i < n; i++)
+        sum = b2(b, op, sum, b_slice_axis(b, all, axis, i, i + n));
+    return sum;
+}
+static Val scan_blocks(Builder *b, Prim p, Prim op, Val x, int64_t axis, bool reverse) {
+    const ArrayType *t = b_type(b, x);
+    Dim n = t->dims[axis], k = (n + BLOCK - 1) / BLOCK, low[32] = {0}, high[32] = {0}, shape[33];
+    int64_t kept[33];
+    for (uint32_t i = 0; i <= t->rank; i++) {
+        shape[i] = i < axis ? t->dims[i] : i == axis ? k : i == axis + 1 ? BLOCK : t->dims[i - 1];
+        kept[i] = i <= axis ? i : i + 1;
+    }
+    high[axis] = k * BLOCK - n;
+    Val blocks = b_reshape(b, padded(b, p, x, low, high), t->rank + 1, shape);
+    Val inner = scan(b, p, blocks, axis + 1, reverse);
+    Val ends = b_slice_axis(b, inner, axis + 1, reverse ? 0 : BLOCK - 1, reverse ? 1 : BLOCK);
+    shape[axis + 1] = 1;
+    Dim flat[32], before[32];
+    for (uint32_t i = 0; i < t->rank; i++)
+        flat[i] = i == axis ? k : t->dims[i], before[i] = i == axis ? k * BLOCK : t->dims[i];
+    Val sums = scan(b, p, b_reshape(b, ends, t->rank, flat), axis, reverse);
+    high[axis] = reverse ? 1 : -1, low[axis] = -high[axis];
+    Val outer = padded(b, p, sums, low, high); /* of the blocks before */
+    shape[axis + 1] = BLOCK;
+    Val all = b2(b, op, b_broadcast(b, outer, t->rank + 1, shape, kept), inner);
+    return b_slice_axis(b, b_reshape(b, all, t->rank, before), axis, 0, n);
+}
+static bool some_scan(Builder *b, const Eqn *e, Val *out) {
+    int64_t axis = param_int(e, K_axis, 0);
+    Dim n = b_type(b, X)->dims[axis];
+    bool reverse = param_bool(e, K_reverse);
+    Prim op = e->prim == P_cumsum ? P_add : P_mul;
+    if (!dim_is_const(n) || (n <= BLOCK && !reverse)) return true;
+    out[0] = n <= BLOCK ? scan_back(b, e->prim, op, X, axis)
+                        : scan_blocks(b, e->prim, op, X, axis, reverse);
+    return true;
+}
+
 static const struct {
     ExpandRule *rule;
     bool narrow; /* of narrow floats only */
@@ -129,6 +220,10 @@ static const struct {
     [P_atanh] = {some_atanh, true},
     [P_sinh] = {some_in_f32, true},
     [P_cosh] = {some_in_f32, true},
+    [P_reduce_sum] = {some_reduction, true},
+    [P_reduce_prod] = {some_reduction, true},
+    [P_cumsum] = {some_scan, true},
+    [P_cumprod] = {some_scan, true},
 };
 bool expand_some(Builder *b, const Eqn *e, Val *out) {
     ExpandRule *rule = some[e->prim].rule;
