@@ -390,7 +390,7 @@ static void choose_parts(Plan *p, Step *s) {
     Types *ts = p->cx->types;
     uint32_t words = 0;
     Dim n = 1;
-    if (s->kind != STEP_LOOPS || !s->reduces || s->nkept || !s->nred || s->levels < 2) return;
+    if (s->kind != STEP_LOOPS || !s->reduces || s->nkept || s->unrolled || !s->nred || s->levels < 2) return;
     if (reduces_in_order(p, s)) return;
     for (uint32_t i = 0; i < s->domain.n; i++)
         n = dim_mul(ts, n, s->domain.at[i]);
