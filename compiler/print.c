@@ -303,9 +303,15 @@ bool param_prints(const Ctx *cx, const Eqn *e, const Param *q) {
     }
 }
 
+/* The text of fmt ends where has_placeholders follows. */
+static Str sorted_as(const Param *q) {
+    Str s = param_text(q);
+    return str_is(s, "has_placeholders") ? S("fmt ") : s;
+}
+
 static int by_name(const void *a, const void *b) {
     const Param *x = *(const Param *const *)a, *y = *(const Param *const *)b;
-    Str s = param_text(x), t = param_text(y);
+    Str s = sorted_as(x), t = sorted_as(y);
     uint32_t n = s.n < t.n ? s.n : t.n;
     int order = memcmp(s.at, t.at, n);
     return order ? order : (s.n > t.n) - (s.n < t.n);

@@ -305,6 +305,7 @@ void eqn_ref(Parser *p, Prim prim, Span span, uint32_t nresults, uint32_t nref,
         e.out = (Vals){arena_new(p->arena, Val, 1), 1};
         e.out.at[0] = v;
     }
+    if (nresults > 1) diag(p->cx->diags, u[1].at, "what is read from a reference has one name");
     Value index = p->values.at[--p->values.n];
     index.span = span;
     push(p->arena, &p->params, ((Param){K_other, S("index"), span, index}));
