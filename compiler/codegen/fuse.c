@@ -591,6 +591,12 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e, bool stack) {
     }
     *info = (Info){.class = VAL_STORED, .e = e, .step = b->steps.n, .uses = info->uses, .buf = buf};
 }
+/* Is each operand computed by a step, which may store it in its place at once? */
+static bool all_computed(Plan *p, const Eqn *e) {
+    each(Val, v, e->in)
+        if (val_info(p->cx, *v)->lit || plan_info(p, *v)->class != VAL_MEMBER) return false;
+    return true;
+}
 static bool small(Plan *p, Val v) {
     Dim n = type_size(p->cx->types, val_type(p->cx, v));
     return dim_is_const(n) && n <= 4096;
@@ -607,6 +613,7 @@ static bool trivial_reduction(Plan *p, const Eqn *e) {
 static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     Lower how = prim_lower[e->prim];
     bool joins = (e->prim == P_concatenate || e->prim == P_stack) && !small(p, e->out.at[0]);
+    joins |= e->prim == P_stack && all_computed(p, e);
     switch (how) {
     case LOWER_CALL:
     case LOWER_EXPAND:
