@@ -56,11 +56,11 @@ void plan_edges(Plan *p, Step *s) {
 /* How many turns of a loop are done at once; 0: it is not bound, and all of them are. */
 static Dim at_once(const Kernel *k, Atom loop) {
     const Step *s = k->step;
-    if (loop == k->lane) return k->w;
-    if (loop == s->jam) return k->jam ? k->jam : 1;
-    if (loop == s->tile) return k->tile ? k->tile : 1;
-    for (uint32_t i = 0; i < s->nkept; i++)
-        if (s->kept[i] == loop) return 1;
+    for (uint32_t i = 0; i < s->nkept; i++) {
+        if (s->kept[i] != loop) continue;
+        uint32_t n = loop == s->lane ? k->w : loop == s->jam ? k->jam : loop == s->tile ? k->tile : 1;
+        return n ? n : 1;
+    }
     return 0;
 }
 V edge_inside(Kernel *k) {
