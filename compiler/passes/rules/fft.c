@@ -122,7 +122,7 @@ static void odd_sums(Builder *b, int64_t p, const Pair *x, Pair *y) {
 }
 /* x[0], x[step], … into y[n]; n ≤ MOST_RADIX or a prime ≤ WRITTEN_OUT. */
 static void sums(Builder *b, int64_t n, const Pair *x, int64_t step, Pair *y) {
-    Pair part[MOST_RADIX], column[MOST_RADIX], out[MOST_RADIX];
+    Pair part[MOST_RADIX], column[MOST_RADIX] = {{0}}, out[MOST_RADIX];
     int64_t a = n % 4 == 0 && n > 4 ? 4 : 2;
     while (n % a) a++;
     if (n == 1) {
