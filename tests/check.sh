@@ -41,7 +41,7 @@ all() {
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases
     part "$build/tests/runner" --strict --extra -O0 tests/cases # unfused, each equation a kernel of its own
-    part sh tests/symbolic.sh "$build" 0.9 1 tests/cases
+    part sh tests/symbolic.sh "$build" 0.9 0.99 tests/cases # sums of narrow floats depend on what is known of their length
     [ -d "$shared/cases" ] || return
     part sh tests/symbolic.sh "$build" 0.9 0.98 "$shared/cases/jax"
     part "$build/tests/runner" --min-pass 0.99 "$shared/cases/jax" "$shared/cases/wild"
