@@ -36,6 +36,10 @@ static const struct {
 #undef PRIM
 #define PRIM(id, text, arity, type, lowering) {text, lowering, #arity},
 #include "../compiler/prims.def"
+    {"sqrt", exact_sqrt, "unary"},
+    {"square", exact_square, "unary"},
+    {"floor", exact_floor, "unary"},
+    {"ceil", exact_ceil, "unary"},
 };
 enum { NFUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -324,9 +328,9 @@ static Worst sweep_all(Sweep *s) {
     return s->worst;
 }
 static void print(const Worst *w, uint32_t n, const char *format) {
-    printf(" %.4g | ", w->error);
-    for (uint32_t k = 0; k < n; k++) {
-        if (k) printf(", ");
+    printf(" %.4g |", w->error);
+    for (uint32_t k = 0; k < n && w->error > 0; k++) {
+        printf(k ? ", " : " ");
         printf(format, w->x[k]);
     }
     printf(" |");

@@ -32,6 +32,7 @@ UNARY(cbrt)
 UNARY(erf)
 UNARY(erfc)
 UNARY(digamma)
+UNARY(sqrt)
 
 #define BINARY(name)                                                                               \
     bool exact_##name(mpfr_t y, const mpfr_t *x) {                                                 \
@@ -41,6 +42,9 @@ UNARY(digamma)
 BINARY(pow)
 BINARY(atan2)
 
+bool exact_square(mpfr_t y, const mpfr_t *x) { return mpfr_sqr(y, x[0], N), true; }
+bool exact_floor(mpfr_t y, const mpfr_t *x) { return mpfr_floor(y, x[0]), true; }
+bool exact_ceil(mpfr_t y, const mpfr_t *x) { return mpfr_ceil(y, x[0]), true; }
 bool exact_rsqrt(mpfr_t y, const mpfr_t *x) {
     mpfr_rec_sqrt(y, x[0], N);
     if (mpfr_zero_p(x[0])) mpfr_set_inf(y, mpfr_signbit(x[0]) ? -1 : 1);

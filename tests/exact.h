@@ -13,5 +13,7 @@ typedef bool Exact(mpfr_t y, const mpfr_t *x);
 #define STDLIB(f) Exact exact_##f;
 #define PRIM(id, text, arity, type, lowering) lowering
 #include "../compiler/prims.def"
+/* Instructions of the machine. */
+Exact exact_sqrt, exact_square, exact_floor, exact_ceil;
 
 #endif
