@@ -113,7 +113,7 @@ demo: all
 	@$(MAKE) -C examples run BIN=$(abspath $(B)/bin) OUT=$(abspath $(B)/examples)
 bench: all
 	@PYTHON="$(PYTHON)" CASES="$(CASES)" ARGS="$(ARGS)" sh tests/bench.sh $(B)
-# The table of stdlib/README.md. ARGS: see tests/accuracy.c; FUNCTIONS: some only.
+# The table of stdlib/ACCURACY.md. ARGS: see tests/accuracy.c; FUNCTIONS: some only.
 accuracy: all $(B)/tests/accuracy
 	@$(B)/tests/accuracy $(ARGS) $(B)/bin/jaxcc $(FUNCTIONS)
 # A minute each, or SECONDS.
