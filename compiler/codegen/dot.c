@@ -286,8 +286,8 @@ static bool merge_sums(Plan *p, Dot *dot) {
 }
 /* The loop that comes innermost: contiguous in both; else the longest. */
 static bool better_innermost(const Dot *dot, const DotSum *x, const DotSum *than) {
-    bool x1 = x->b == 1 && (x->a == 1 || dot->transposed);
-    bool y1 = than->b == 1 && (than->a == 1 || dot->transposed);
+    bool x1 = x->b == 1 && (x->a == 1 || dot->transposed || (x->a == -1 && !dot->inner));
+    bool y1 = than->b == 1 && (than->a == 1 || dot->transposed || (than->a == -1 && !dot->inner));
     if (x1 != y1) return x1;
     return !dim_is_const(x->extent) || (dim_is_const(than->extent) && x->extent > than->extent);
 }
