@@ -213,13 +213,14 @@ static bool read_in_place(const Dotter *d, uint32_t side, DotOperand *o) {
     return true;
 }
 
-/* How well the columns lie for lanes. 2: neighbours; 1: B is copied, so that they are; 0: it is
-   not, though they are few. */
+/* How well the columns lie for lanes. 3: neighbours; 2: B is copied once, so that they are; 1: it
+   is packed again and again; 0: it is not, though they are few. */
 static uint32_t columns_lie(const Dotter *d) {
     DotOperand o;
-    if (!d->last_column || !read_in_place(d, 1, &o)) return 1;
-    if (coefficient(d->p, o.address, d->last_column) != 1) return 1;
-    return at_most(atom_at(d->p->ix, d->last_column)->extent, SHORT) ? 0 : 2;
+    bool lie = d->last_column && read_in_place(d, 1, &o) &&
+               coefficient(d->p, o.address, d->last_column) == 1;
+    if (lie) return at_most(atom_at(d->p->ix, d->last_column)->extent, SHORT) ? 0 : 3;
+    return d->shared && d->last_column ? 2 : 1;
 }
 static void find_axes(Dotter *d, const Eqn *e) {
     Ints summed = param_find(e, K_dimension_numbers)->value.list.at[0].ints;
