@@ -94,12 +94,20 @@ bool type_random_bits(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return drawn(cx, e, in, of_width[width], out);
 }
 
+/* Operand `i` is no float of less than 16 bits, no integer of less than 8. */
+static bool want_wide(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
+    return !dtype_is_narrow(type_at(cx->types, in[i])->dtype) ||
+           diag(cx->diags, operand_at(cx, e, i), "%s takes no narrow numbers, but operand %u is %s", name_of(cx, e), i,
+                type_c(cx, in[i]));
+}
+
 /* A key for each place along the leading axes of the parameters of gamma distributions; one for all. */
 bool type_random_gamma(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want(cx, e, 2, 1) || !want_kind(cx, e, in, 0, OF_KEY) ||
         !want_kind(cx, e, in, 1, OF_FLOAT))
         return false;
     const ArrayType *keys = type_at(cx->types, in[0]), *x = type_at(cx->types, in[1]);
+    if (!want_wide(cx, e, in, 1)) return false;
     for (uint32_t i = 0; i < keys->rank; i++)
         if (i >= x->rank || !dims_agree(cx, keys->dims[i], x->dims[i], operand_at(cx, e, 0)))
             return operands_disagree(cx, e, in, 1, 0);
@@ -163,7 +171,7 @@ bool type_rng_bit_generator(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* Numbers between two scalars. */
 bool type_rng_uniform(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    if (!want(cx, e, 2, 1) || !want_kind(cx, e, in, 0, OF_REAL | OF_BOOL)) return false;
+    if (!want(cx, e, 2, 1) || !want_kind(cx, e, in, 0, OF_REAL) || !want_wide(cx, e, in, 0)) return false;
     if (!want_dtype_of(cx, e, in, 1, 0) || !want_param(cx, e, K_shape)) return false;
     if (!want_scalar(cx, e, in, 0) || !want_scalar(cx, e, in, 1)) return false;
     Dims shape = param_dims(e, K_shape);

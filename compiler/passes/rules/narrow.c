@@ -200,7 +200,7 @@ static bool some_scan(Builder *b, const Eqn *e, Val *out) {
     Dim n = b_type(b, X)->dims[axis];
     bool reverse = param_bool(e, K_reverse);
     Prim op = e->prim == P_cumsum ? P_add : P_mul;
-    if (!dim_is_const(n) || (n <= BLOCK && !reverse)) return true;
+    if (!dim_is_const(n) || n < 2 || (n <= BLOCK && !reverse)) return true;
     out[0] = n <= BLOCK ? scan_back(b, e->prim, op, X, axis)
                         : scan_blocks(b, e->prim, op, X, axis, reverse);
     return true;

@@ -468,7 +468,7 @@ bool expand_rng_uniform(Builder *b, const Eqn *e, Val *out) {
     Dim two = 2, sizes[2] = {product(b, (Dims){(Dim *)t->dims, t->rank}), b->cx->nvals}; /* the second: no two are one */
     Type state_type = type_of(b_types(b), DT_u64, 1, &two);
     Val state = b_runtime(b, "rng_state", 2, sizes, 0, NULL, 1, &state_type).at[0];
-    if (dtype_info[t->dtype].kind == DK_FLOAT && bits >= 16) {
+    if (dtype_info[t->dtype].kind == DK_FLOAT) {
         Dtype wide = bits == 64 ? DT_f64 : DT_f32;
         Val u = generated(b, state, t->rank, t->dims, unsigned_of[bits == 64 ? 64 : 32]);
         u = b2(b, P_shift_right_logical, u, b_full_like(b, u, bits == 64 ? 11 : 8));
@@ -477,8 +477,6 @@ bool expand_rng_uniform(Builder *b, const Eqn *e, Val *out) {
         out[0] = b2(b, P_add, b2(b, P_mul, u, b2(b, P_sub, hi, lo)), lo);
         return true;
     }
-    bool integer = dtype_info[t->dtype].kind == DK_SINT || dtype_info[t->dtype].kind == DK_UINT;
-    if (!integer || bits < 8) return diag(b->cx->diags, e->span, "rng_uniform of %s is not supported", dtype_info[t->dtype].name);
     Dtype whole = unsigned_of[bits];
     Val u = generated(b, state, t->rank, t->dims, whole), span = b_bitcast(b, b2(b, P_sub, hi, lo), whole);
     out[0] = b2(b, P_add, lo, b_bitcast(b, b2(b, P_rem, u, span), t->dtype));
