@@ -14,7 +14,7 @@ enum {
     UNROLL = 4,
     TILE_COST = 16,
     PARTS_FROM = 1 << 18,
-    MOST_TURNS = 32
+    MOST_TURNS = 64
 };
 
 typedef struct {

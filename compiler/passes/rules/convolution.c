@@ -82,7 +82,7 @@ static Dtype summed_as(Dtype d) {
 }
 /* A matrix product reads its operand in place, so padding is written to memory; an elementwise one looks whether it is
    there, up to so many times for a result. */
-enum { MOST_READS = 32 };
+enum { MOST_READS = 64 };
 /* A sum as the result, which narrow floats round twice. */
 static Val rounded(Conv *c, Val y) {
     return b_convert(c->b, b_convert(c->b, y, dtype_arithmetic(c->dtype)), c->dtype);
