@@ -164,11 +164,16 @@ static Takes *lift(Lift *l, Jaxpr *j) {
     Takes *t = arena_new(arena, Takes, 1);
     t->origins.arena = arena;
     push(arena, &l->takes, t);
+    uint32_t units = 0; /* of type *, of 2019: they have no value */
     each(Val, v, j->consts) {
+        if (val_array(l->cx, *v)->dtype == DT_unit) {
+            j->consts.at[units++] = *v;
+            continue;
+        }
         intern(&t->origins, v, sizeof *v, &fresh);
         push(arena, t, ((Taken){*v, *v}));
     }
-    j->consts.n = 0;
+    j->consts.n = units;
     lift_body(l, t, j);
     Val *all = arena_new(arena, Val, t->n);
     for (uint32_t i = 0; i < t->n; i++)

@@ -165,6 +165,7 @@ static void complete_scan(Ctx *cx, Eqn *e, Type *in) {
 /* 2019: SAME, as many windows as strides fit into the axis, or VALID, no padding. */
 static void complete_padding(Ctx *cx, Eqn *e, Type *in) {
     const Param *p = param_find(e, K_padding);
+    if (!e->in.n || !in[e->in.n - 1]) return;
     const ArrayType *x = type_at(cx->types, in[e->in.n - 1]);
     Dims w = param_dims(e, K_window_dimensions);
     Ints strides = param_ints(e, K_window_strides);
