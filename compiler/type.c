@@ -1,4 +1,5 @@
 #include "dim.h"
+#include <math.h>
 
 const DtypeInfo dtype_info[NDTYPES] = {
     [DT_none] = {"?", "?", 0, 0, DK_VOID},
@@ -10,6 +11,18 @@ const FloatFormat float_format[NDTYPES] = {
     [DT_##id] = {exponent, mantissa, bias, FLOAT_##special},
 #include "../runtime/float.def"
 };
+
+int64_t dtype_limit(Dtype d, bool most) {
+    unsigned width = dtype_info[d].width, sign = dtype_info[d].kind == DK_SINT;
+    if (most) return (int64_t)(UINT64_MAX >> (64 - width + sign));
+    return sign ? INT64_MIN >> (64 - width) : 0;
+}
+double dtype_float_limit(Dtype d, bool most) {
+    const FloatFormat *f = &float_format[d];
+    if (f->special == FLOAT_POWER) return (double)NAN;
+    double x = f->special == FLOAT_IEEE ? (double)INFINITY : float_decode(f, float_most(f));
+    return most ? x : -x;
+}
 
 struct Types {
     Arena *arena;

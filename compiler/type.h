@@ -31,6 +31,10 @@ static inline Dtype dtype_arithmetic(Dtype d) {
     if (dtype_info[d].kind != DK_FLOAT || !dtype_is_narrow(d)) return d;
     return float_format[d].special == FLOAT_POWER ? DT_f32 : DT_f16;
 }
+/* The least or the largest value of integers and bool: the sign bit, or what has all bits up to the width. */
+int64_t dtype_limit(Dtype, bool most);
+/* Of floats: infinite where there is an infinity, else the largest number; powers of two have no least one: NaN. */
+double dtype_float_limit(Dtype, bool most);
 /* By short or long name; DT_none when it is neither. Also "f32" for "<class 'numpy.float32'>" is the parser's business. */
 Dtype dtype_named(Str);
 /* What a misspelt name of letters and digits, as in "f23", may be meant for; DT_none when nothing is near. */

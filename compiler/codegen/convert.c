@@ -32,11 +32,6 @@ static V limit(Emit *e, Dtype to, V x) {
     r = em_select(e, em_cmpf(e, "olt", r, high), r, high);
     return em_select(e, em_cmpf(e, "ord", x, x), r, zero);
 }
-int64_t point_limit(Dtype to, bool most) {
-    uint32_t bits = dtype_info[to].width;
-    int64_t least = point_is_signed(to) ? INT64_MIN >> (64 - bits) : 0;
-    return most ? (int64_t)(UINT64_MAX >> (64 - bits + point_is_signed(to))) : least;
-}
 /* Truncated; what does not fit becomes the nearest integer that does, NaN 0. */
 static V float_to_integer(Emit *e, Dtype to, V x) {
     uint32_t bits = dtype_info[to].width, w = em_width(x);
@@ -52,9 +47,9 @@ static V float_to_integer(Emit *e, Dtype to, V x) {
     V enough = em_cmpf(e, "oge", x, low), small = em_cmpf(e, "olt", x, high);
     V inside = em_select(e, em_bin(e, "llvm.and", enough, small), x, em_float(e, f, 0));
     V r = em_cast(e, cast, t, inside);
-    r = em_select(e, em_cmpf(e, "oge", x, high), em_int(e, t, point_limit(to, true)), r);
+    r = em_select(e, em_cmpf(e, "oge", x, high), em_int(e, t, dtype_limit(to, true)), r);
     if (!has_sign) return r;
-    return em_select(e, em_cmpf(e, "olt", x, low), em_int(e, t, point_limit(to, false)), r);
+    return em_select(e, em_cmpf(e, "olt", x, low), em_int(e, t, dtype_limit(to, false)), r);
 }
 /* A format without infinities has its largest value in their place, and XLA compares with that:
    what is as large becomes the largest integer, where that is larger. */
@@ -63,10 +58,10 @@ static V finite_to_integer(Emit *e, Dtype from, Dtype to, V x) {
     double most = float_decode(&float_format[from], float_most(&float_format[from]));
     if (ldexp(1, (int)dtype_info[to].width - point_is_signed(to)) <= most) return r;
     V above = em_cmpf(e, "oge", x, em_float(e, point_type(x), most));
-    r = em_select(e, above, em_int(e, point_type(r), point_limit(to, true)), r);
+    r = em_select(e, above, em_int(e, point_type(r), dtype_limit(to, true)), r);
     if (!point_is_signed(to)) return r;
     V below = em_cmpf(e, "ole", x, em_float(e, point_type(x), -most));
-    return em_select(e, below, em_int(e, point_type(r), point_limit(to, false)), r);
+    return em_select(e, below, em_int(e, point_type(r), dtype_limit(to, false)), r);
 }
 static V integer_to_integer(Emit *e, Dtype from, Dtype to, V x) {
     uint32_t a = dtype_info[from].bits, b = dtype_info[to].bits;

@@ -406,14 +406,16 @@ bool point_in_order(Prim reduce, Dtype d) {
     PointRule *rule = reduction[reduce].combine;
     return point_is_float(d) && dtype_is_narrow(d) && (rule == point_add || rule == point_mul);
 }
-/* Formats without infinities have their largest value; powers of two have only 1, else NaN. */
 static double identity_float(Prim reduce, Dtype d) {
-    const FloatFormat *f = &float_format[d];
-    double most = f->special == FLOAT_IEEE ? (double)INFINITY : float_decode(f, float_most(f));
-    if (reduction[reduce].identity == ID_ONE) return 1;
-    if (f->special == FLOAT_POWER) return (double)NAN;
-    if (reduction[reduce].identity == ID_LEAST) return -most;
-    return reduction[reduce].identity == ID_MOST ? most : 0;
+    switch (reduction[reduce].identity) {
+    case ID_ONE:
+        return 1;
+    case ID_LEAST:
+    case ID_MOST:
+        return dtype_float_limit(d, reduction[reduce].identity == ID_MOST);
+    default: /* powers of two have none */
+        return float_format[d].special == FLOAT_POWER ? (double)NAN : 0;
+    }
 }
 V point_identity(Emit *e, Prim reduce, Dtype d, uint32_t w) {
     MlirType t = em_vec(e, em_register_type(e, d), w);
@@ -422,11 +424,11 @@ V point_identity(Emit *e, Prim reduce, Dtype d, uint32_t w) {
     case ID_ONE:
         return em_int(e, t, 1);
     case ID_ONES:
-        return em_int(e, t, point_is_signed(d) ? -1 : point_limit(d, true));
+        return em_int(e, t, point_is_signed(d) ? -1 : dtype_limit(d, true));
     case ID_LEAST:
-        return em_int(e, t, point_limit(d, false));
+        return em_int(e, t, dtype_limit(d, false));
     case ID_MOST:
-        return em_int(e, t, point_limit(d, true));
+        return em_int(e, t, dtype_limit(d, true));
     default:
         return em_int(e, t, 0);
     }

@@ -165,7 +165,7 @@ static Reg filling(Kernel *k, const Eqn *e) {
         V x = em_float(k->e, type, v ? number(k, v) : zero ? 0 : NAN);
         return (Reg){em_round(k->e, d, x), true, k->depth};
     }
-    int64_t i = t->kind == DK_SINT ? (int64_t)(UINT64_MAX << (t->bits - 1)) : -1;
+    int64_t i = dtype_limit(d, t->kind != DK_SINT);
     if (v && v->kind == V_FLOAT) /* beyond int64 */
         i = (int64_t)strtoull(str_c(k->plan->arena, v->s), NULL, 10);
     else if (v)

@@ -302,6 +302,7 @@ static void finish(Kernel *k, const Accs *a, const V *acc) {
         if (c->arg && dtype_info[c->out].kind != DK_FLOAT) {
             uint32_t have = mlirIntegerTypeGetWidth(em_elem(v)), bits = dtype_info[c->out].bits;
             if (have != bits) v = em_cast(k->e, have < bits ? "llvm.zext" : "llvm.trunc", want, v);
+            v = em_round(k->e, c->out, v);
         }
         kernel_remember(k, c->v, index, (Reg){v, em_width(v) == 1, k->depth});
         acc += c->arg ? 2 : 1;

@@ -17,8 +17,6 @@ extern const bool point_exact[NPRIMS];
 
 /* What a rule computed, as the type of its result has it. */
 V point_result(Emit *, Prim, Dtype, V);
-/* The least or the largest integer of a type, as its register has it. */
-int64_t point_limit(Dtype, bool most);
 /* Sums and products that are rounded after every step, as XLA does with narrow floats: their order
  * is that of the elements. */
 bool point_in_order(Prim reduce, Dtype);

@@ -241,7 +241,7 @@ static bool printed(Print *p, Val v, Printed *as) {
         return true;
     case DK_SINT:
     case DK_UINT:
-        as->kind = info->bits < 8 ? 'm' : info->kind == DK_SINT ? 'i' : 'u';
+        as->kind = info->width < 8 ? 'm' : info->kind == DK_SINT ? 'i' : 'u';
         if (as->kind == 'm') as->in[0] = b_convert(b, v, DT_i8), as->bytes = 1;
         return true;
     case DK_FLOAT:

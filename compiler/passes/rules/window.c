@@ -71,12 +71,11 @@ static Val identity(Builder *b, Prim reduce, Dtype d) {
     bool most = reduce == P_reduce_min, ones = reduce == P_reduce_and;
     if (reduce == P_reduce_sum || reduce == P_reduce_or || reduce == P_reduce_xor) return b_number(b, d, 0);
     if (reduce == P_reduce_prod) return b_number(b, d, 1);
-    if (t->kind == DK_FLOAT || t->kind == DK_COMPLEX)
-        return b_number(b, d, most ? (double)INFINITY : -(double)INFINITY);
+    if (t->kind == DK_COMPLEX) return b_number(b, d, most ? (double)INFINITY : -(double)INFINITY);
+    if (t->kind == DK_FLOAT) return b_number(b, d, dtype_float_limit(d, most));
     if (t->kind == DK_BOOL) return b_number(b, d, most || ones);
     if (t->kind == DK_UINT) return most || ones ? b1(b, P_not, b_int(b, d, 0)) : b_int(b, d, 0);
-    Val least = b_int(b, d, (int64_t)((uint64_t)-1 << (t->bits - 1)));
-    return ones ? b_int(b, d, -1) : most ? b1(b, P_not, least) : least;
+    return b_int(b, d, ones ? -1 : dtype_limit(d, most));
 }
 /* The operation that a reduction repeats. */
 static Prim operation_of(Prim reduce) {
@@ -309,7 +308,7 @@ bool expand_select_and_gather_add(Builder *b, const Eqn *e, Val *out) {
     Dtype d = b_type(b, e->in.at[1])->dtype;
     if (nothing(b, e, out)) return true;
     if (!prim || !read_windows(b, e, b_type(b, e->in.at[1])->rank, &w)) return false;
-    Val worst = b_float(b, d, prim == P_ge ? -(double)INFINITY : (double)INFINITY);
+    Val worst = b_float(b, d, dtype_float_limit(d, prim != P_ge));
     Val x[2] = {e->in.at[1], e->in.at[0]}, acc[2] = {worst, b_number(b, d, 0)};
     fold(b, 2, x, &w, acc, 2, combine_chosen, &prim);
     out[0] = acc[1];
