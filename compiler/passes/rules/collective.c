@@ -370,6 +370,16 @@ static Inner whole_operands(Builder *b, const Eqn *e) {
     for (uint32_t i = 0; i < e->in.n; i++) types[i] = type_plain(b_types(b), val_type(b->cx, e->in.at[i]));
     return b_inner(b, e->in.n, types);
 }
+/* What a device took is what its program takes: specs that could not be read say nothing about it. */
+static bool takes(Builder *b, const Eqn *e, const Jaxpr *j, const Val *parts) {
+    for (uint32_t i = 0; i < e->in.n && !b->failed; i++) {
+        Types *ts = b_types(b);
+        if (type_plain(ts, val_type(b->cx, parts[i])) != type_plain(ts, val_type(b->cx, j->in.at[i])))
+            return diag(b->cx->diags, e->span, "%s: the part of operand %u that a device gets is not what its program takes",
+                        prim_name[e->prim], i);
+    }
+    return !b->failed;
+}
 bool expand_shard_map(Builder *b, const Eqn *e, Val *out) {
     const Jaxpr *j = param_jaxpr(e, K_jaxpr);
     const MeshAxis *mesh = mesh_of(b->cx, e, b->mesh);
@@ -379,6 +389,7 @@ bool expand_shard_map(Builder *b, const Eqn *e, Val *out) {
         parts[i] = inner.in.at[i];
         if (!own_part(b, e, mesh, i, device, &parts[i])) return false;
     }
+    if (!takes(b, e, j, parts)) return false;
     Vals results = b_call(b, j, e->in.n, parts);
     if (b->failed) return false;
     Vals v = spmd(b, devices_of(mesh), b_inner_end(b, &inner, results.n, results.at), e->in);
@@ -426,6 +437,7 @@ bool expand_xla_pmap(Builder *b, const Eqn *e, Val *out) {
         v = build(b, P_dynamic_slice, 1 + t->rank, in, 1, (Param[]){p_dims(b, K_slice_sizes, t->rank, dims)});
         parts[i] = without_axis(b, v, axis);
     }
+    if (!takes(b, e, j, parts)) return false;
     Vals results = b_call(b, j, e->in.n, parts);
     if (b->failed) return false;
     Vals v = spmd(b, size, b_inner_end(b, &inner, results.n, results.at), e->in);
