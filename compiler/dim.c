@@ -428,6 +428,12 @@ Dim dim_min(Types *ts, Dim a, Dim b) {
     return dim_pair(ts, DIM_MIN, a, b);
 }
 
+Dim dim_dilated(Types *ts, Dim n, Dim step) {
+    if (step == 1 || n == 0) return n;
+    Dim last = dim_mul(ts, step, dim_sub(ts, n, 1));
+    return dim_is_const(n) ? dim_add(ts, last, 1) : dim_max(ts, dim_add(ts, last, 1), 0);
+}
+
 /* ---- questions */
 
 bool dim_has_bound(const Types *ts, Dim d) {

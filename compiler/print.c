@@ -630,8 +630,8 @@ static void put_eqn(Printer *p, const Eqn *e, uint32_t indent) {
     uint32_t before = p->out->n;
     put_params(p, e, indent);
     bool bare = e->out.n == 0 && p->out->n == before;
-    if (bare && !memchr(prim.at, '_', prim.n))
-        text_put(p->out, S("[]")); /* that it is no operand */
+    if (bare && (prim.n < 3 || !memchr(prim.at + 1, '_', prim.n - 2)))
+        text_put(p->out, S("[]")); /* that it is no operand (has_inner_under of parse/read.c) */
     for (uint32_t i = 0; i < e->in.n; i++) {
         text_put(p->out, S(" "));
         put_atom(p, e->in.at[i]);

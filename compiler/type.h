@@ -121,6 +121,7 @@ Dim dim_floordiv(Types *, Dim, Dim);
 Dim dim_mod(Types *, Dim, Dim);
 Dim dim_max(Types *, Dim, Dim);
 Dim dim_min(Types *, Dim, Dim);
+Dim dim_dilated(Types *, Dim n, Dim step); /* of n elements whose neighbours come to stand `step` apart */
 /* Replaces atoms (symbols, bound scalars) by `map(user, atom)`, all through. */
 typedef Dim DimMap(void *user, Dim atom);
 Dim dim_substitute(Types *, Dim, DimMap *, void *user);

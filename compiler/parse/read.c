@@ -500,7 +500,7 @@ static bool opens_let(const Parser *p, uint32_t i) {
     if (!tok_is(p, i, "let")) return false;
     for (uint32_t k = i + 1; k < i + WORDS; k++) {
         uint8_t c = tok(p, k)->kind;
-        if (c == '=') return opens_jaxpr(p, k + 1);
+        if (c == '=') return !tok_sticks(p, k) && opens_jaxpr(p, k + 1);
         if (c == T_END || c == ',' || c == ')' || c == ']' || c == '}') return false;
     }
     return false;

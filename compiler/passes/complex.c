@@ -494,7 +494,7 @@ static Pair sums_of_products(Builder *b, Pair l, Pair r, const Side *ls, const S
     Pair p = pair_product(b, spread(b, l, ls, 0, free, d), spread(b, r, rs, ls->nfree, free, d));
     for (uint32_t i = 0; i < ls->contracted.n; i++) axes[i] = first + i;
     Val re = b_reduce(b, P_reduce_sum, p.re, ls->contracted.n, axes);
-    return (Pair){re, b_reduce(b, P_reduce_sum, p.im, ls->contracted.n, axes)};
+    return (Pair){re, p.im ? b_reduce(b, P_reduce_sum, p.im, ls->contracted.n, axes) : 0};
 }
 /* Four products of the parts; two where one operand is real. */
 static Pair four_dots(Builder *b, const Eqn *e, Pair l, Pair r, Dtype d) {
@@ -515,7 +515,9 @@ static Pair dot_general(Builder *b, const Eqn *e, const Pair *x) {
     Side ls = side(b, e, 0, l.re), rs = side(b, e, 1, r.re);
     bool sums = ls.vector || rs.vector || !ls.contracted.n;
     Pair p = sums ? sums_of_products(b, l, r, &ls, &rs, d) : four_dots(b, e, l, r, d);
-    return (Pair){b_convert(b, p.re, dtype_real(to)), dtype_real(to) == to ? 0 : p.im};
+    p.re = b_convert(b, p.re, dtype_real(to));
+    if (dtype_real(to) == to) return (Pair){p.re, 0};
+    return p.im || b->failed ? p : (Pair){p.re, b_full_like(b, p.re, 0)};
 }
 
 /* What a reduction or cumulative primitive combines with; the neutral element. */

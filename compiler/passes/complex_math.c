@@ -99,7 +99,7 @@ Pair pair_clamp(Builder *b, const Eqn *e, const Pair *x) { return first(b, P_lt,
 
 /* ---- arithmetic */
 Pair pair_product(Builder *b, Pair x, Pair y) {
-    if (!x.im) return (Pair){mul(b, x.re, y.re), mul(b, x.re, y.im)};
+    if (!x.im) return (Pair){mul(b, x.re, y.re), y.im ? mul(b, x.re, y.im) : 0};
     if (!y.im) return (Pair){mul(b, x.re, y.re), mul(b, x.im, y.re)};
     return (Pair){sub(b, mul(b, x.re, y.re), mul(b, x.im, y.im)), add(b, mul(b, x.re, y.im), mul(b, x.im, y.re))};
 }

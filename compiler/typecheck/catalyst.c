@@ -187,7 +187,8 @@ bool type_for_loop(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     l.body.counter = l.later;
     if (!want_loop_index(cx, e, &l) || !want_carried(cx, e, &l)) return false;
     for (uint32_t i = l.body.jump; i < l.body.jump + 4; i++)
-        if (!want_kind(cx, e, in, i, OF_INT) || !want_scalar(cx, e, in, i)) return false;
+        if (!want_kind(cx, e, in, i, OF_INT) || !want_scalar(cx, e, in, i) || !want_dtype_of(cx, e, in, i, l.body.jump))
+            return false;
     return enter_nested(cx, e, &l.body, in) && loop_results(cx, e, &l, out);
 }
 

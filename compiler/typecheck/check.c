@@ -184,6 +184,18 @@ static bool want_known(Ctx *cx, Vals inputs) {
     return true;
 }
 
+/* "b = 2" */
+static const char *demand_c(const Ctx *cx, const DimCheck *c) {
+    return str_format(cx->arena, "%s %s %s", dim_c(cx, c->a), c->at_most ? "<=" : "=", dim_c(cx, c->b)).at;
+}
+static void want_demands(Ctx *cx) {
+    DimKnown with;
+    const DimCheck *c = dims_contradict(cx, &with);
+    if (!c) return;
+    diag(cx->diags, c->span, "this needs %s, but %s must be %s", demand_c(cx, c), dim_c(cx, with.symbol), dim_c(cx, with.value));
+    diag_note(cx->diags, with.because->span, "because of %s", demand_c(cx, with.because));
+}
+
 bool check(Ctx *cx, Jaxpr *j) {
     uint32_t before = diag_errors(cx->diags);
     each(Val, v, j->consts)
@@ -195,6 +207,7 @@ bool check(Ctx *cx, Jaxpr *j) {
         ValInfo *i = val_info(cx, *v);
         if (!i->type && i->lit) i->type = literal_type(cx, i->lit);
     }
+    if (diag_errors(cx->diags) == before && !cx->passes) want_demands(cx);
     return diag_errors(cx->diags) == before && want_known(cx, j->consts) && want_known(cx, j->in);
 }
 

@@ -13,6 +13,14 @@ bool infer(Ctx *, const Eqn *e, const Type *in, Type *out);
    the type inference of untyped eras, and the verifier after each pass. */
 bool check(Ctx *, Jaxpr *);
 
+/* A demand on symbolic dimensions (Ctx.dim_checks) that no library could meet, and the value that excludes it; NULL where
+   there is none. */
+typedef struct {
+    Dim symbol, value;
+    const DimCheck *because;
+} DimKnown;
+const DimCheck *dims_contradict(const Ctx *, DimKnown *with);
+
 /* Sets the types of the inputs, or of the constants and then the inputs, from --in-type. */
 bool check_inputs(Ctx *, Jaxpr *, const Type *types, uint32_t n, Span);
 

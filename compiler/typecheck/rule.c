@@ -226,6 +226,37 @@ static void record(Ctx *cx, Dim a, Dim b, bool at_most, Span span) {
     if (fresh) push(cx->arena, s, check);
 }
 
+/* What demands say of symbols alone. */
+typedef struct {
+    struct {
+        DimKnown *at;
+        uint32_t n, cap;
+    } all;
+    DimKnown used; /* the last that a substitution used */
+} Knowns;
+static Dim known_value(void *user, Dim atom) {
+    Knowns *known = user;
+    each(DimKnown, k, known->all)
+        if (k->symbol == atom) return known->used = *k, k->value;
+    return atom;
+}
+const DimCheck *dims_contradict(const Ctx *cx, DimKnown *with) {
+    Types *ts = cx->types;
+    Knowns known = {0};
+    for (uint32_t before = UINT32_MAX; before != known.all.n;) {
+        before = known.all.n;
+        each(DimCheck, c, cx->dim_checks) {
+            if (dim_has_bound(ts, c->a) || dim_has_bound(ts, c->b)) continue;
+            Dim a = dim_substitute(ts, c->a, known_value, &known), b = dim_substitute(ts, c->b, known_value, &known);
+            if ((c->at_most ? dim_at_most(ts, a, b) : dim_equal(ts, a, b)) == 0) return *with = known.used, c;
+            Dim symbol = dim_is_const(a) ? b : a, value = dim_is_const(a) ? a : b;
+            if (!c->at_most && dim_is_const(value) && !dim_is_const(symbol) && dim_at(ts, symbol)->kind == DIM_SYMBOL)
+                push(cx->arena, &known.all, ((DimKnown){symbol, value, c}));
+        }
+    }
+    return NULL;
+}
+
 bool dims_agree(Ctx *cx, Dim a, Dim b, Span span) {
     int equal = dim_equal(cx->types, a, b);
     if (equal < 0) record(cx, a, b, false, span);

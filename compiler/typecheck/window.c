@@ -42,27 +42,16 @@ static bool read_padding(Ctx *cx, const Eqn *e, uint32_t rank, const Dim **out) 
                 name_of(cx, e), rank);
 }
 
-/* Elements of an axis whose neighbours come to stand `step` apart. */
-static Dim dilated(Types *ts, Dim n, Dim step) {
-    if (step == 1 || n == 0) return n;
-    Dim gaps = dim_mul(ts, step, dim_sub(ts, n, 1));
-    return dim_is_const(n) ? dim_add(ts, gaps, 1) : dim_max(ts, dim_add(ts, gaps, 1), 0);
-}
-
 /* The extent n of axis i with its gaps and its padding, which may be negative. */
 static Dim padded_extent(Types *ts, const Windows *w, uint32_t i, Dim n) {
     Dim base = w->base_dilation ? w->base_dilation[i] : 1;
-    return dim_add(ts, dilated(ts, n, base), dim_add(ts, w->padding[2 * i], w->padding[2 * i + 1]));
+    return dim_add(ts, dim_dilated(ts, n, base), dim_add(ts, w->padding[2 * i], w->padding[2 * i + 1]));
 }
 /* Windows along axis i of extent n: max(0, (padded − window) // stride + 1). */
-static bool count_windows(Ctx *cx, const Eqn *e, const Windows *w, uint32_t i, Dim n, Dim *count) {
-    Types *ts = cx->types;
+static Dim count_windows(Types *ts, const Windows *w, uint32_t i, Dim n) {
     Dim far = w->window_dilation ? w->window_dilation[i] : 1;
-    Dim room = dim_sub(ts, padded_extent(ts, w, i, n), dilated(ts, w->window[i], far));
-    *count = dim_add(ts, dim_floordiv(ts, room, w->stride ? w->stride[i] : 1), 1);
-    if (dims_at_most(cx, 0, room, param_at(e, K_padding)) && dim_is_const(room)) return true;
-    *count = dim_max(ts, *count, 0);
-    return true;
+    Dim room = dim_sub(ts, padded_extent(ts, w, i, n), dim_dilated(ts, w->window[i], far));
+    return dim_max(ts, dim_add(ts, dim_floordiv(ts, room, w->stride ? w->stride[i] : 1), 1), 0);
 }
 
 /* ---- what passes write */
@@ -83,7 +72,7 @@ bool type_windows(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     for (uint32_t i = 0; i < axes.n; i++) {
         uint32_t axis = (uint32_t)axes.at[i];
-        if (!count_windows(cx, e, &w, i, x->dims[axis], &dims[axis])) return false;
+        dims[axis] = count_windows(cx->types, &w, i, x->dims[axis]);
         dims[x->rank + i] = w.window[i];
     }
     out[0] = type_of(cx->types, x->dtype, x->rank + axes.n, dims);
@@ -109,7 +98,7 @@ static bool windowed(Ctx *cx, const Eqn *e, Type of, Type *out) {
     if (!read_windows(cx, e, x->rank, &w)) return false;
     Dim *dims = arena_new(cx->arena, Dim, x->rank);
     for (uint32_t i = 0; i < x->rank; i++)
-        if (!count_windows(cx, e, &w, i, x->dims[i], &dims[i])) return false;
+        dims[i] = count_windows(cx->types, &w, i, x->dims[i]);
     *out = type_of(cx->types, x->dtype, x->rank, dims);
     return true;
 }
@@ -265,7 +254,7 @@ bool type_conv_general_dilated(Ctx *cx, const Eqn *e, const Type *in, Type *out)
             return diag(cx->diags, param_at(e, K_padding),
                         "%s: padding leaves spatial axis %u the extent %s", name_of(cx, e), i,
                         dim_c(cx, padded));
-        if (!count_windows(cx, e, &w, i, n, &dims[c.out.at[i + 2]])) return false;
+        dims[c.out.at[i + 2]] = count_windows(cx->types, &w, i, n);
     }
     out[0] = type_of(cx->types, d, rank, dims);
     return true;

@@ -125,11 +125,17 @@ static Val add(Gen *g, Prim p, const Val *in, uint32_t n, Set params, const Type
         types[i] = val_type(cx, in[i]);
     for (uint32_t i = 0; declared && i < results; i++)
         out[i] = declared[i];
+    DimChecks before = cx->dim_checks, demands = {0};
+    DimKnown with;
+    cx->dim_checks = demands;
     bool ok = infer(cx, &e, types, out) && !diag_errors(cx->diags);
+    demands = cx->dim_checks, cx->dim_checks = before;
+    each(DimCheck, c, demands) push(cx->arena, &cx->dim_checks, *c);
+    ok = ok && !(demands.n && dims_contradict(cx, &with));
     for (uint32_t i = 0; ok && i < results; i++)
         ok = out[i] && (large || is_small(g, out[i])) &&
              (!g->runs || compiles(type_at(cx->types, out[i])->dtype));
-    if (!ok) return forget_errors(g), 0;
+    if (!ok) return cx->dim_checks.n = before.n, forget_errors(g), 0;
     for (uint32_t i = 0; i < results; i++) {
         e.out.at[i] = val_new(cx, out[i], (Span){0});
         if (!type_is_ref(cx, out[i])) push(cx->arena, &g->s->pool, e.out.at[i]);
@@ -270,6 +276,7 @@ static const struct {
     {"scatter", ANY, make_index},
     {"scatter_num", REAL, make_index},
     {"conv_general_dilated", NUM, make_conv},
+    {"bcoo", NUM, make_sparse},
     {"ragged_dot_general", FLOAT, make_ragged},
     {"new_ref", ANY, make_refs},
     {"empty_ref", ANY, make_refs},

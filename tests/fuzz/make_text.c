@@ -16,6 +16,7 @@ static const struct {
     int least, most;
     bool declared, runs;
 } specs[] = {
+    {"tie", "a0 a0", "", 1, 1, false, false},
     {"platform_index", "", "platforms=(None,)", 1, 1, false, false},
     {"windows", "a2", "axes=($a,) window_dimensions=($n,) window_strides=((1|2),) window_dilation=((1|2),)", 1, 1, false, false},
     {"broadcast_to", "a0", "shape=$S", 1, 1, false, false},

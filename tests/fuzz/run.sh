@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh BUILD SECONDS: both fuzzers, each that long on one core; 1 s and 1 GiB for an input. Seeds are the programs of this tree and of
+# run.sh BUILD SECONDS: both fuzzers at once, each that long on one core; 1 s and 1 GiB for an input. Seeds are the programs of this tree and of
 # shared/; the dictionary is the words of the tables. What fails lies in BUILD/fuzz/finds.
 cd "$(dirname "$0")/../.." || exit 1
 build=$1 seconds=$2
@@ -21,9 +21,10 @@ missing=$("$fuzz/typed" --rows)
 options="-timeout=1 -rss_limit_mb=1024 -max_total_time=$seconds -print_final_stats=1 -artifact_prefix=$fuzz/finds/"
 status=0; [ -z "$missing" ] || status=1
 # shellcheck disable=SC2086
-nice "$fuzz/parse" $options -max_len=8192 -dict="$fuzz/words.dict" "$fuzz/corpus" "$fuzz/seeds" >"$fuzz/parse.log" 2>&1 || status=1
+nice "$fuzz/parse" $options -max_len=8192 -dict="$fuzz/words.dict" "$fuzz/corpus" "$fuzz/seeds" >"$fuzz/parse.log" 2>&1 &
 # shellcheck disable=SC2086
 nice "$fuzz/typed" $options -max_len=2000 -len_control=0 "$fuzz/typed-corpus" >"$fuzz/typed.log" 2>&1 || status=1
+wait $! || status=1
 for name in parse typed; do
     echo "fuzz $name: $(sed -n 's/stat::number_of_executed_units: *//p' "$fuzz/$name.log") executions, $(grep -o 'cov: [0-9]*' "$fuzz/$name.log" | tail -n 1)"
 done

@@ -337,10 +337,10 @@ bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
     x = b_spread_out(b, x, &w, worst);
     for (uint32_t i = 0; i < w.rank; i++) {
         Dim last = dim_sub(ts, w.window[i], 1), from = dim_sub(ts, last, w.low[i]);
-        Dim gaps = s->dims[i] == 0 ? 0 : dim_add(ts, dim_mul(ts, dim_sub(ts, s->dims[i], 1), w.stride[i]), 1);
+        Dim spread = dim_dilated(ts, s->dims[i], w.stride[i]);
         back.window[i] = w.window[i], back.stride[i] = back.dilation[i] = 1, back.base[i] = w.stride[i];
         back.low[i] = from;
-        back.high[i] = dim_sub(ts, dim_sub(ts, dim_add(ts, t->dims[i], last), from), gaps);
+        back.high[i] = dim_sub(ts, dim_sub(ts, dim_add(ts, t->dims[i], last), from), spread);
         w.low[i] = w.high[i] = 0;
     }
     back.rank = w.rank;
