@@ -45,7 +45,7 @@ static void push_jaxpr(Parser *p, Jaxpr *j) {
 %token <t> EFFECTS "effects" POPEN "parameters" KEY "a parameter" PCLOSE "the end of the parameters, ']'"
 %token <t> REFNAME "a ref" INDEX "an index" WORD "a word" NUM "a number" STR "a string" RAW "text" OP "punctuation"
 %token <t> GOPEN "an opening bracket" GCLOSE "a closing bracket"
-%type <n> outs listed atoms binders results read ref indices params popen
+%type <n> outs listed atoms binders results ref indices params popen
 %type <t> prim effects
 %type <jaxpr> jaxpr
 %type <apply> apply tail
@@ -98,12 +98,12 @@ eqn_opt: %empty
          };
 eqn: results EQ apply { eqn_apply(p, $1, $3); }
    | apply { eqn_apply(p, 0, $1); }
-   | read ARROW ref { eqn_ref(p, P_get, span(p, $2), $1, $3, 0); }
-   | read COMMA ref ARROW ref COMMA atom { eqn_ref(p, P_swap, span(p, $4), $1, $3, $5); }
+   | binders ARROW own ref { eqn_ref(p, P_get, span(p, $2), $1, $4, 0); }
+   | binders COMMA own ref ARROW ref COMMA atom { eqn_ref(p, P_swap, span(p, $5), $1, $4, $6); }
    | ref ARROW atom { eqn_ref(p, P_swap, span(p, $2), 0, $1, 0); }
    | ref PLUSEQ atom { eqn_ref(p, P_addupdate, span(p, $2), 0, $1, 0); };
 results: binders { $$ = $1; results_end(p, $1); } | LPAR binders RPAR { $$ = $2; results_end(p, $2); };
-read: binders { $$ = $1; results_end(p, $1); };
+own: %empty { results_end(p, $<n>-1); }; /* the binders ahead of the token before */
 binders: binder { $$ = 1; } | binders binder { $$ = $1 + 1; };
 apply: prim params atoms tail {
            $$ = $4;
