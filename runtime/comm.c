@@ -11,7 +11,7 @@
 typedef struct Meeting {
     struct Meeting *next;
     const int64_t *members; /* of a device that is still here until all have arrived */
-    int64_t n, arrived, left;
+    int64_t level, n, arrived, left;
     const void **parts; /* by member */
 } Meeting;
 typedef struct {
@@ -22,8 +22,8 @@ typedef struct {
     char text[256];
 } State;
 
-static bool same_group(const Meeting *m, const int64_t *members, int64_t n) {
-    return m->n == n && memcmp(m->members, members, (size_t)n * sizeof *members) == 0;
+static bool same_group(const Meeting *m, int64_t level, const int64_t *members, int64_t n) {
+    return m->level == level && m->n == n && memcmp(m->members, members, (size_t)n * sizeof *members) == 0;
 }
 static int64_t place(const jaxcc_rt_comm *c, const int64_t *members, int64_t n) {
     for (int64_t i = 0; i < n; i++)
@@ -35,13 +35,13 @@ static Meeting *meet(jaxcc_rt_comm *c, const int64_t *members, int64_t n, const 
     State *s = c->state;
     pthread_mutex_lock(&s->lock);
     Meeting *m = s->status ? NULL : s->open;
-    while (m && (m->arrived == m->n || !same_group(m, members, n))) m = m->next;
+    while (m && (m->arrived == m->n || !same_group(m, c->level, members, n))) m = m->next;
     if (!m && !s->status) {
         m = malloc(sizeof *m + (size_t)n * sizeof *m->parts);
         if (!m)
             s->status = JAXCC_MEMORY, strcpy(s->text, "no memory");
         else {
-            *m = (Meeting){.next = s->open, .members = members, .n = n, .parts = (const void **)(m + 1)};
+            *m = (Meeting){.next = s->open, .members = members, .level = c->level, .n = n, .parts = (const void **)(m + 1)};
             s->open = m;
         }
     }
@@ -129,19 +129,27 @@ static void *device(void *user) {
     }
     return NULL;
 }
-/* sizes: devices, inputs, outputs, bytes of workspace, how many extents, the extents, bytes of each output's part. arrays:
+/* Of a program within one of several devices the devices are numbered on through those of the program around, so that
+   they can meet across it; all share one state.
+   sizes: devices, inputs, outputs, bytes of workspace, how many extents, the extents, bytes of each output's part. arrays:
    inputs, outputs. The body's arguments: extents, inputs, parts of outputs, workspace. */
 void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes, void (*body)(void *args, jaxcc_rt_heap *)) {
     int64_t n = sizes[0], nin = sizes[1], nout = sizes[2], ndims = sizes[4], each = ndims + nin + nout + 2;
     const int64_t *dims = sizes + 5, *bytes = dims + ndims;
-    State s = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    const jaxcc_rt_comm *around = jaxcc_rt_comm_of(call);
+    jaxcc_rt_comm first = {.devices = n, .level = 1};
+    State own = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}, *s = &own;
+    if (around) {
+        first = (jaxcc_rt_comm){.device = around->device * n, .devices = around->devices * n, .level = around->level + 1};
+        s = around->state;
+    }
     Device *d = calloc((size_t)n, sizeof *d);
     void **args = calloc((size_t)(n * each), sizeof *args);
     int64_t started = 0;
     for (int64_t i = 0; d && args && i < n; i++, started++) {
         void **a = args + i * each + 1; /* before them: where the workspace goes */
         d[i] = (Device){.body = body, .args = a, .workspace = sizes[3]};
-        d[i].comm = (jaxcc_rt_comm){i, n, &s, all_gather, all_to_all, permute};
+        d[i].comm = (jaxcc_rt_comm){first.device + i, first.devices, first.level, s, all_gather, all_to_all, permute};
         for (int64_t k = 0; k < ndims; k++) memcpy(&a[k], &dims[k], sizeof *dims);
         for (int64_t k = 0; k < nin; k++) a[ndims + k] = arrays[k];
         for (int64_t k = 0; k < nout; k++) a[ndims + nin + k] = (char *)arrays[nin + k] + i * bytes[k];
@@ -149,26 +157,29 @@ void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *size
         if (pthread_create(&d[i].thread, NULL, device, &d[i])) break;
     }
     if (started < n) { /* those that run must not wait for those that do not */
-        pthread_mutex_lock(&s.lock);
-        if (!s.status) s.status = JAXCC_MEMORY, strcpy(s.text, "no memory for the threads of all devices");
-        pthread_cond_broadcast(&s.changed);
-        pthread_mutex_unlock(&s.lock);
+        pthread_mutex_lock(&s->lock);
+        if (!s->status) s->status = JAXCC_MEMORY, strcpy(s->text, "no memory for the threads of all devices");
+        pthread_cond_broadcast(&s->changed);
+        pthread_mutex_unlock(&s->lock);
     }
     for (int64_t i = 0; i < started; i++) pthread_join(d[i].thread, NULL);
-    while (s.open) { /* a device ended while others met */
-        Meeting *m = s.open;
-        s.open = m->next;
+    while (own.open) { /* a device ended while others met */
+        Meeting *m = own.open;
+        own.open = m->next;
         free(m);
     }
     free(args);
     free(d);
-    if (s.status) jaxcc_rt_stop(call, s.status, "%s", s.text);
+    pthread_mutex_lock(&s->lock);
+    int32_t status = s->status; /* of a program around too: it ends */
+    pthread_mutex_unlock(&s->lock);
+    if (status) jaxcc_rt_stop(call, status, "%s", s->text);
 }
 
 /* ---- what programs call: sizes start with bytes, the group */
 enum { MOST_MEMBERS = 4096 };
 /* From sizes[0]: how many axes, extent and stride of each; how many groups, members of a group, their places. The members of
-   this device's group, and its place; returns how many. */
+   this device's group, and its place; returns how many. A group of fewer members than others ends with places -1. */
 static int64_t group(const jaxcc_rt_comm *c, const int64_t *sizes, int64_t *members, int64_t *me) {
     int64_t axes = *sizes++, n = 1, base = c->device, at = 0;
     for (int64_t k = 0; k < axes; k++) {
@@ -183,6 +194,7 @@ static int64_t group(const jaxcc_rt_comm *c, const int64_t *sizes, int64_t *memb
     for (int64_t i = 0; i < ngroups * each; i++)
         if (groups[i] == at) first = i / each;
     int64_t count = ngroups ? each : n;
+    while (ngroups && count && groups[first * each + count - 1] < 0) count--;
     *me = ngroups ? 0 : at;
     for (int64_t i = 0; i < count && i < MOST_MEMBERS; i++) {
         int64_t rest = ngroups ? groups[first * each + i] : i, device = base;
@@ -205,6 +217,8 @@ void jaxcc_rt_all_gather(jaxcc_rt_heap *call, void *const *arrays, const int64_t
     jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
     int64_t members[MOST_MEMBERS], me, n = group(c, sizes + 1, members, &me);
     done(call, c->all_gather(c, members, n, arrays[0], arrays[1], sizes[0]));
+    for (int64_t each = sizes[3 + 2 * sizes[1]]; n < each; n++) /* no member's: any values of the type */
+        memcpy((char *)arrays[1] + n * sizes[0], arrays[0], (size_t)sizes[0]);
 }
 void jaxcc_rt_all_to_all(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);

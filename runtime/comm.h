@@ -7,6 +7,7 @@
 typedef struct jaxcc_rt_comm jaxcc_rt_comm;
 struct jaxcc_rt_comm {
     int64_t device, devices; /* this one's number, how many there are */
+    int64_t level;           /* how many such programs are around: each device of one runs a program within for several */
     void *state;
     /* Each is called by all of `members` (n devices, in the order of their parts) with the same members and sizes.
        0, or the status with which another device ended. */

@@ -115,7 +115,8 @@ static Jaxpr *checks_jaxpr(void *user, const Jaxpr *j) {
     Builder b = {.cx = c->cx};
     each(const Eqn, e, j->eqns) {
         Lower how = prim_lower[e->prim];
-        bool inside = how == LOWER_COND || how == LOWER_WHILE || how == LOWER_SCAN; /* its programs have the checks */
+        bool inside = how == LOWER_COND || how == LOWER_WHILE || how == LOWER_SCAN || e->prim == P_shard_map ||
+                      e->prim == P_xla_pmap; /* its programs have the checks */
         b.span = e->span;
         if (o->check_bounds && outside_of[e->prim]) {
             Val found = outside_of[e->prim](&b, e);

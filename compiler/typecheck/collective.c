@@ -56,6 +56,53 @@ static bool want_bound(Ctx *cx, const Eqn *e, ParamKey k, int64_t *size) {
     return true;
 }
 
+static uint32_t places(const Value *v) { return v->kind == V_INTS ? v->ints.n : v->kind == V_LIST ? v->list.n : 0; }
+static bool place(const Value *v, uint32_t i, int64_t *at) {
+    bool is_int = v->kind == V_INTS || v->list.at[i].kind == V_INT;
+    *at = !is_int ? -1 : v->kind == V_INTS ? v->ints.at[i] : v->list.at[i].i;
+    return is_int;
+}
+
+/* axis_index_groups has each of the devices in one group; `equal`: groups of one size. `size` becomes that of a group. */
+static bool want_groups(Ctx *cx, const Eqn *e, bool equal, int64_t *size) {
+    const Param *p = param_find(e, K_axis_index_groups);
+    if (!p || p->value.kind == V_NONE) return true;
+    uint32_t n = p->value.kind == V_LIST ? p->value.list.n : 0;
+    const Value *group = n ? p->value.list.at : NULL;
+    int64_t all = 0, at;
+    for (uint32_t i = 0; i < n; i++)
+        all += places(&group[i]);
+    if (!all || (*size && all != *size))
+        return diag(cx->diags, p->span, "%s: axis_index_groups have %lld places for %lld devices", name_of(cx, e), (long long)all,
+                    (long long)*size);
+    bool *seen = arena_new(cx->arena, bool, all);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t each = places(&group[i]);
+        if (!each || (equal && each != places(group)))
+            return diag(cx->diags, p->span, "%s: axis_index_groups must be of one size", name_of(cx, e));
+        for (uint32_t k = 0; k < each; k++) {
+            if (!place(&group[i], k, &at) || at < 0 || at >= all || seen[at])
+                return diag(cx->diags, p->span, "%s: axis_index_groups must have each device once", name_of(cx, e));
+            seen[at] = true;
+        }
+    }
+    if (equal) *size = places(group);
+    return true;
+}
+
+/* The axes are bound; how many devices exchange, as axis_size says where there is one. */
+static bool want_members(Ctx *cx, const Eqn *e, int64_t *size) {
+    const Param *p = param_find(e, K_axis_size);
+    int64_t said = 0;
+    if (!want_bound(cx, e, K_axis_name, size) || !want_groups(cx, e, true, size)) return false;
+    if (p && !want_int(cx, e, K_axis_size, 1, &said)) return false;
+    if (said && *size && said != *size)
+        return diag(cx->diags, p->span, "%s: axis_size is %lld, but %lld devices exchange", name_of(cx, e), (long long)said,
+                    (long long)*size);
+    if (said) *size = said;
+    return true;
+}
+
 /* The axes of the array among those of `axes`. */
 static bool own_axes(Ctx *cx, const Eqn *e, uint32_t rank, bool *gone) {
     const Param *p = param_find(e, K_axes);
@@ -77,11 +124,15 @@ static bool own_axes(Ctx *cx, const Eqn *e, uint32_t rank, bool *gone) {
 static bool all_reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out, unsigned kinds) {
     int64_t size;
     ParamKey key = param_has(e, K_axis_name) ? K_axis_name : K_axes;
-    if (!want_results(cx, e, e->in.n) || !want_bound(cx, e, key, &size)) return false;
+    if (!want_results(cx, e, e->in.n) || !want_bound(cx, e, key, &size) || !want_groups(cx, e, false, &size)) return false;
+    const Param *groups = param_find(e, K_axis_index_groups);
+    bool grouped = groups && groups->value.kind != V_NONE;
     for (unsigned i = 0; i < e->in.n; i++) {
         const ArrayType *x = type_at(cx->types, in[i]);
         bool *gone = arena_new(cx->arena, bool, x->rank);
         if (!want_kind(cx, e, in, i, kinds) || !own_axes(cx, e, x->rank, gone)) return false;
+        for (uint32_t k = 0; k < x->rank && grouped; k++)
+            if (gone[k]) return diag(cx->diags, param_at(e, key), "%s: axis_index_groups are of named axes only", name_of(cx, e));
         Dim *dims = arena_new(cx->arena, Dim, x->rank);
         uint32_t n = 0;
         for (uint32_t k = 0; k < x->rank; k++)
@@ -98,11 +149,43 @@ bool type_pmax(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return all_reduce(cx, e, in, out, OF_REAL | OF_BOOL);
 }
 
+enum { MOST_PLACES = 1 << 16 }; /* that are compared; more devices there are not */
+/* perm: pairs from → to, in each half every place at most once; a negative place counts from the end. */
+static bool want_perm(Ctx *cx, const Eqn *e, int64_t size) {
+    const Param *p = param_find(e, K_perm);
+    if (!p || p->value.kind != V_LIST)
+        return diag(cx->diags, param_at(e, K_perm), "%s needs 'perm', a list of pairs", name_of(cx, e));
+    if (size > MOST_PLACES) size = 0;
+    bool *seen = arena_new(cx->arena, bool, 2 * size);
+    for (uint32_t i = 0; i < p->value.list.n; i++) {
+        const Value *v = &p->value.list.at[i];
+        for (uint32_t k = 0; k < 2; k++) {
+            int64_t at;
+            if (places(v) != 2 || !place(v, k, &at))
+                return diag(cx->diags, p->span, "%s needs 'perm', a list of pairs", name_of(cx, e));
+            if (!size) continue;
+            if (at < -size || at >= size)
+                return diag(cx->diags, p->span, "%s: perm names place %lld of %lld", name_of(cx, e), (long long)at, (long long)size);
+            bool *one = &seen[k * size + (at + size) % size];
+            if (*one) return diag(cx->diags, p->span, "%s: perm has place %lld twice", name_of(cx, e), (long long)at);
+            *one = true;
+        }
+    }
+    return true;
+}
+
 /* ppermute, pbroadcast, pvary: other devices' values, of the same types. */
 bool type_exchanged(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    int64_t size;
+    int64_t size, source;
     ParamKey key = param_has(e, K_axis_name) ? K_axis_name : K_axes;
     if (!want_results(cx, e, e->in.n) || !want_bound(cx, e, key, &size)) return false;
+    if (e->prim == P_ppermute && !want_perm(cx, e, size)) return false;
+    if (e->prim == P_pbroadcast && param_has(e, K_source)) {
+        if (!want_int(cx, e, K_source, 0, &source)) return false;
+        if (size && source >= size)
+            return diag(cx->diags, param_at(e, K_source), "%s: source is device %lld of %lld", name_of(cx, e), (long long)source,
+                        (long long)size);
+    }
     for (unsigned i = 0; i < e->in.n; i++)
         out[i] = type_plain(cx->types, in[i]);
     return true;
@@ -117,9 +200,8 @@ bool type_axis_index(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* The devices' parts along an axis: a new one, or tiled, one that grows. */
 bool type_all_gather(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    int64_t size, bound_size, axis = param_int(e, K_all_gather_dimension, 0);
-    if (!want(cx, e, 1, 1) || !want_bound(cx, e, K_axis_name, &bound_size)) return false;
-    if (!want_int(cx, e, K_axis_size, 1, &size)) return false;
+    int64_t size, axis = param_int(e, K_all_gather_dimension, 0);
+    if (!want(cx, e, 1, 1) || !want_param(cx, e, K_axis_size) || !want_members(cx, e, &size)) return false;
     const ArrayType *x = type_at(cx->types, in[0]);
     bool tiled = param_bool(e, K_tiled);
     if (!want_axis(cx, e, K_all_gather_dimension, axis, x->rank + !tiled)) return false;
@@ -145,9 +227,9 @@ static bool want_parts(Ctx *cx, const Eqn *e, const Type *in, ParamKey k, int64_
 
 /* Each device's part of the sum: the axis goes, or tiled, shrinks. */
 bool type_reduce_scatter(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    int64_t size, bound_size, axis = param_int(e, K_scatter_dimension, 0);
-    if (!want(cx, e, 1, 1) || !want_bound(cx, e, K_axis_name, &bound_size)) return false;
-    if (!want_kind(cx, e, in, 0, OF_NUM) || !want_int(cx, e, K_axis_size, 1, &size)) return false;
+    int64_t size, axis = param_int(e, K_scatter_dimension, 0);
+    if (!want(cx, e, 1, 1) || !want_param(cx, e, K_axis_size) || !want_members(cx, e, &size)) return false;
+    if (!want_kind(cx, e, in, 0, OF_NUM)) return false;
     const ArrayType *x = type_at(cx->types, in[0]);
     bool tiled = param_bool(e, K_tiled);
     if (!want_axis(cx, e, K_scatter_dimension, axis, x->rank)) return false;
@@ -164,7 +246,7 @@ bool type_reduce_scatter(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 /* Parts along split_axis go to the devices, whose parts come together along concat_axis. */
 bool type_all_to_all(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     int64_t size, split = param_int(e, K_split_axis, 0), concat = param_int(e, K_concat_axis, 0);
-    if (!want(cx, e, 1, 1) || !want_bound(cx, e, K_axis_name, &size)) return false;
+    if (!want(cx, e, 1, 1) || !want_members(cx, e, &size)) return false;
     const ArrayType *x = type_at(cx->types, in[0]);
     if (!want_axis(cx, e, K_split_axis, split, x->rank)) return false;
     if (!want_axis(cx, e, K_concat_axis, concat, x->rank)) return false;

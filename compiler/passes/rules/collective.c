@@ -2,8 +2,9 @@
    and gives its parts of the results, which lie one device after the other. Collectives become calls of runtime/comm.c that
    exchange whole arrays, and arithmetic on what came: a sum's order is that of the devices. */
 #include "../build.h"
+#include <stdlib.h>
 
-enum { MAX_RANK = 32, MAX_MESH = 8, MAX_SIZES = 512 };
+enum { MAX_RANK = 32, MAX_MESH = 8, MAX_SIZES = 512, MAX_GROUP = 2 * MAX_MESH + 3 + MAX_SIZES, MAX_MEMBERS = 4096 };
 
 /* ---- the mesh */
 /* 'x' or x */
@@ -30,25 +31,39 @@ static const MeshAxis *bind(Ctx *cx, Str name, int64_t extent, int64_t stride, u
     *a = (MeshAxis){name, extent, stride, region, outer};
     return a;
 }
+/* Each device of the axes around becomes n. */
+static const MeshAxis *spread(Ctx *cx, const MeshAxis *m, int64_t n) {
+    return m ? bind(cx, m->name, m->extent, m->stride * n, m->region, spread(cx, m->outer, n)) : NULL;
+}
+/* The extent of the i-th axis of a shard_map's mesh, 0: it does not run over it. */
+static int64_t mesh_axis(const Eqn *e, const Value *mesh, uint32_t i, Str *name) {
+    const Value *v = &mesh->list.at[i];
+    if (v->kind != V_PAIR || v->list.n != 2 || v->list.at[0].kind != V_STR || v->list.at[1].kind != V_INT) return 0;
+    *name = bare(&v->list.at[0]);
+    return manual(e, *name) ? v->list.at[1].i : 0;
+}
 static Dim pmap_size(const Ctx *cx, const Eqn *e);
 const MeshAxis *mesh_of(Ctx *cx, const Eqn *e, const MeshAxis *outer) {
     uint32_t region = outer ? outer->region + 1 : 1;
-    const MeshAxis *m = outer;
-    const Param *mesh = param_find(e, K_mesh), *name = param_find(e, K_axis_name);
-    int64_t stride = 1;
+    const Param *mesh = param_find(e, K_mesh), *axis = param_find(e, K_axis_name);
     if (e->prim == P_xla_pmap) {
         Dim n = pmap_size(cx, e);
-        return bind(cx, name ? bare(&name->value) : S(""), dim_is_const(n) ? n : 0, 1, region, outer);
+        int64_t devices = dim_is_const(n) ? n : 0;
+        return bind(cx, axis ? bare(&axis->value) : S(""), devices, 1, region, spread(cx, outer, devices));
     }
     if (e->prim != P_shard_map) return outer;
-    for (uint32_t i = mesh && mesh->value.kind == V_LIST ? mesh->value.list.n : 0; i-- > 0;) { /* the last axis is the fastest */
-        const Value *v = &mesh->value.list.at[i];
-        if (v->kind != V_PAIR || v->list.n != 2 || v->list.at[0].kind != V_STR || v->list.at[1].kind != V_INT) continue;
-        if (!manual(e, bare(&v->list.at[0]))) continue;
-        m = bind(cx, bare(&v->list.at[0]), v->list.at[1].i, stride, region, m);
-        stride *= v->list.at[1].i;
-    }
-    return m == outer ? bind(cx, S(""), 1, 1, region, outer) : m;
+    uint32_t n = mesh && mesh->value.kind == V_LIST ? mesh->value.list.n : 0;
+    int64_t devices = 1, stride = 1, extent;
+    Str name;
+    for (uint32_t i = 0; i < n; i++)
+        if ((extent = mesh_axis(e, &mesh->value, i, &name))) devices *= extent;
+    const MeshAxis *around = spread(cx, outer, devices), *m = around;
+    for (uint32_t i = n; i-- > 0;) /* the last axis is the fastest */
+        if ((extent = mesh_axis(e, &mesh->value, i, &name))) {
+            m = bind(cx, name, extent, stride, region, m);
+            stride *= extent;
+        }
+    return m == around ? bind(cx, S(""), 1, 1, region, around) : m;
 }
 static const MeshAxis *axis_named(const MeshAxis *m, Str name) {
     while (m && !same(m->name, name)) m = m->outer;
@@ -64,8 +79,9 @@ static int64_t devices_of(const MeshAxis *m) {
 typedef struct {
     const MeshAxis *axes[MAX_MESH];
     uint32_t naxes;
-    int64_t n; /* members */
+    int64_t n; /* members, of the largest group */
     const Value *groups;
+    bool uneven; /* groups of different sizes */
 } Group;
 static bool add_axis(Builder *b, const Eqn *e, Group *g, const Value *v) {
     if (v->kind == V_LIST) {
@@ -75,44 +91,42 @@ static bool add_axis(Builder *b, const Eqn *e, Group *g, const Value *v) {
     }
     if (v->kind != V_STR && v->kind != V_WORD) return true; /* an axis of the array */
     const MeshAxis *a = axis_named(b->mesh, bare(v));
-    if (!a || a->region != b->mesh->region)
-        return diag(b->cx->diags, e->span, "%s: the axis '%.*s' of an outer program is not supported yet", prim_name[e->prim],
-                    SF(bare(v)));
+    if (!a) return diag(b->cx->diags, e->span, "%s: no program around runs over the axis '%.*s'", prim_name[e->prim], SF(bare(v)));
     if (g->naxes == MAX_MESH) return diag(b->cx->diags, e->span, "%s: more than %d axes", prim_name[e->prim], MAX_MESH);
     g->axes[g->naxes++] = a;
     g->n *= a->extent;
     return true;
 }
+static uint32_t members(const Value *group) { return group->kind == V_INTS ? group->ints.n : group->list.n; }
+static int64_t member(const Value *group, uint32_t i) { return group->kind == V_INTS ? group->ints.at[i] : group->list.at[i].i; }
 static bool group_of(Builder *b, const Eqn *e, Group *g) {
     const Param *p = param_has(e, K_axis_name) ? param_find(e, K_axis_name) : param_find(e, K_axes);
     const Param *groups = param_find(e, K_axis_index_groups);
     *g = (Group){.n = 1};
     if (p && !add_axis(b, e, g, &p->value)) return false;
+    if (g->n > MAX_MEMBERS)
+        return diag(b->cx->diags, e->span, "%s: more than %d devices", prim_name[e->prim], MAX_MEMBERS);
     if (!groups || groups->value.kind != V_LIST || !groups->value.list.n) return true;
     g->groups = &groups->value;
-    const Value *first = &groups->value.list.at[0];
-    uint32_t each = first->kind == V_INTS ? first->ints.n : first->list.n;
-    for (uint32_t i = 0; i < groups->value.list.n; i++) {
-        const Value *v = &groups->value.list.at[i];
-        if ((v->kind == V_INTS ? v->ints.n : v->list.n) != each)
-            return diag(b->cx->diags, e->span, "%s: axis_index_groups of different sizes are not supported", prim_name[e->prim]);
+    g->n = members(&g->groups->list.at[0]);
+    for (uint32_t i = 1; i < g->groups->list.n; i++) {
+        int64_t n = members(&g->groups->list.at[i]);
+        g->uneven |= n != g->n;
+        if (n > g->n) g->n = n;
     }
-    g->n = each;
-    return true;
+    return g->n * g->groups->list.n <= MAX_SIZES ||
+           diag(b->cx->diags, e->span, "%s: more than %d places in axis_index_groups", prim_name[e->prim], MAX_SIZES);
 }
-static uint32_t write_group(const Group *g, Dim *sizes) {
-    uint32_t n = 0, each = 0;
+static uint32_t write_group(const Group *g, Dim *sizes) { /* sizes[MAX_GROUP] */
+    uint32_t n = 0;
     sizes[n++] = g->naxes;
     for (uint32_t i = 0; i < g->naxes; i++) sizes[n++] = g->axes[i]->extent, sizes[n++] = g->axes[i]->stride;
-    uint32_t counts = n;
     sizes[n++] = g->groups ? g->groups->list.n : 0;
-    sizes[n++] = 0;
+    sizes[n++] = g->n;
     for (uint32_t i = 0; g->groups && i < g->groups->list.n; i++) {
-        const Value *v = &g->groups->list.at[i];
-        each = v->kind == V_INTS ? v->ints.n : v->list.n;
-        for (uint32_t k = 0; k < each && n < MAX_SIZES; k++) sizes[n++] = v->kind == V_INTS ? v->ints.at[k] : v->list.at[k].i;
+        const Value *group = &g->groups->list.at[i];
+        for (uint32_t k = 0; k < g->n; k++) sizes[n++] = k < members(group) ? member(group, k) : -1;
     }
-    sizes[counts + 1] = each;
     return n;
 }
 static Dim bytes_of(Builder *b, Val v) {
@@ -121,7 +135,7 @@ static Dim bytes_of(Builder *b, Val v) {
 }
 /* The members' arrays along a new first axis; or of an array whose first axis is the members, what they have for this one. */
 static Val exchanged(Builder *b, const Group *g, Val v, bool parts) {
-    Dim sizes[MAX_SIZES + 8], dims[MAX_RANK + 1];
+    Dim sizes[1 + MAX_GROUP], dims[MAX_RANK + 1];
     if (b->failed) return 0;
     const ArrayType *t = b_type(b, v);
     Type type = type_plain(b_types(b), val_type(b->cx, v));
@@ -170,6 +184,24 @@ static uint32_t own_axes(const Eqn *e, int64_t *axes) {
         if (p->value.list.at[i].kind == V_INT) axes[n++] = p->value.list.at[i].i;
     return n;
 }
+/* Of what came from a group that is smaller than others, zeros for what is no member's. */
+static Val only_members(Builder *b, const Group *g, Val v) {
+    int32_t count[MAX_SIZES] = {0};
+    int64_t n = 1;
+    for (uint32_t i = 0; i < g->naxes; i++) n *= g->axes[i]->extent;
+    if (b->failed || n > MAX_SIZES) return v; /* n: as many as there are in groups */
+    for (uint32_t i = 0; i < g->groups->list.n; i++) {
+        const Value *group = &g->groups->list.at[i];
+        for (uint32_t k = 0; k < members(group); k++)
+            if (member(group, k) >= 0 && member(group, k) < n) count[member(group, k)] = (int32_t)members(group);
+    }
+    Val in[2] = {b_const(b, type_of(b_types(b), DT_i32, 1, (Dim[]){n}), count), place(b, device_number(b), g)};
+    Val mine = build(b, P_dynamic_slice, 2, in, 1, (Param[]){p_dims(b, K_slice_sizes, 1, (Dim[]){1})});
+    if (b->failed) return v;
+    const ArrayType *t = b_type(b, v);
+    Val is = b2(b, P_lt, b_iota(b, DT_i32, t->rank, t->dims, 0), b_full(b, b_reshape(b, mine, 0, NULL), t->rank, t->dims));
+    return b_select(b, is, b_full_like(b, v, 0), v);
+}
 static bool all_reduce(Builder *b, const Eqn *e, Val *out) {
     Group g;
     int64_t axes[MAX_RANK], first = 0;
@@ -178,7 +210,11 @@ static bool all_reduce(Builder *b, const Eqn *e, Val *out) {
     for (uint32_t i = 0; i < e->in.n; i++) {
         Dtype d = b_type(b, e->in.at[i])->dtype;
         Val v = b_reduce(b, reduction(e->prim), e->in.at[i], n, axes);
-        if (g.n > 1 || g.groups) v = b_reduce(b, reduction(e->prim), exchanged(b, &g, v, false), 1, &first);
+        if (g.n > 1) {
+            v = exchanged(b, &g, v, false);
+            if (g.uneven && reduction(e->prim) == P_reduce_sum) v = only_members(b, &g, v);
+            v = b_reduce(b, reduction(e->prim), v, 1, &first);
+        }
         out[i] = b_convert(b, v, d);
     }
     return true;
@@ -189,13 +225,6 @@ bool expand_pmin(Builder *b, const Eqn *e, Val *out) { return all_reduce(b, e, o
 bool expand_pvary(Builder *b, const Eqn *e, Val *out) {
     memcpy(out, e->in.at, e->in.n * sizeof *out);
     return true;
-}
-/* Once a copy of one device's array; today the array itself, said to differ. */
-bool expand_pbroadcast(Builder *b, const Eqn *e, Val *out) {
-    for (uint32_t i = 0; i < e->params.n; i++)
-        if (e->params.at[i].key == K_other && str_is(e->params.at[i].name, "source"))
-            return diag(b->cx->diags, e->span, "pbroadcast from one device is not supported yet");
-    return expand_pvary(b, e, out);
 }
 
 /* ---- exchanges */
@@ -271,29 +300,44 @@ bool expand_all_to_all(Builder *b, const Eqn *e, Val *out) {
     out[0] = merged(b, moved(b, exchanged(b, &g, cut(b, e->in.at[0], split, g.n), true), 0, concat), concat);
     return true;
 }
-static int64_t pair_at(const Value *v, uint32_t i) { return v->kind == V_INTS ? v->ints.at[i] : v->list.at[i].i; }
-bool expand_ppermute(Builder *b, const Eqn *e, Val *out) {
-    Group g;
-    const Param *p = param_find(e, K_perm);
-    if (!group_of(b, e, &g)) return false;
-    if (!p || p->value.kind != V_LIST || g.n > MAX_SIZES / 2)
-        return diag(b->cx->diags, e->span, "ppermute: perm is no list of pairs");
-    Dim sizes[2 * MAX_SIZES] = {0, g.n};
-    for (int64_t i = 0; i < g.n; i++) sizes[2 + i] = -1;
-    for (uint32_t i = 0; i < p->value.list.n; i++) {
-        const Value *v = &p->value.list.at[i];
-        if ((v->kind == V_INTS ? v->ints.n : v->kind == V_LIST ? v->list.n : 0) != 2)
-            return diag(b->cx->diags, e->span, "ppermute: perm is no list of pairs");
-        int64_t from = pair_at(v, 0), to = pair_at(v, 1);
-        if (to >= 0 && to < g.n) sizes[2 + to] = from;
-    }
-    uint32_t n = 2 + (uint32_t)g.n + write_group(&g, sizes + 2 + g.n);
+/* Each place of the group gets what place from[it] has, -1: zeros. */
+static bool permuted(Builder *b, const Eqn *e, const Group *g, const int64_t *from, Val *out) {
+    Dim sizes[2 + MAX_MEMBERS + MAX_GROUP] = {0, g->n};
+    memcpy(sizes + 2, from, (size_t)g->n * sizeof *sizes);
+    uint32_t n = 2 + (uint32_t)g->n + write_group(g, sizes + 2 + g->n);
     for (uint32_t i = 0; i < e->in.n && !b->failed; i++) {
         sizes[0] = bytes_of(b, e->in.at[i]);
         Type t = type_plain(b_types(b), val_type(b->cx, e->in.at[i]));
         out[i] = b_runtime(b, "permute", n, sizes, 1, &e->in.at[i], 1, &t).at[0];
     }
     return true;
+}
+static int slower(const void *a, const void *b) {
+    const MeshAxis *x = *(const MeshAxis *const *)a, *y = *(const MeshAxis *const *)b;
+    return (x->stride < y->stride) - (x->stride > y->stride);
+}
+/* perm counts devices in the order of the mesh, whatever the order of its axes' names; a negative place from the end. */
+bool expand_ppermute(Builder *b, const Eqn *e, Val *out) {
+    Group g;
+    int64_t from[MAX_MEMBERS];
+    if (!group_of(b, e, &g)) return false;
+    qsort(g.axes, g.naxes, sizeof *g.axes, slower);
+    for (int64_t i = 0; i < g.n; i++) from[i] = -1;
+    const Value *perm = &param_find(e, K_perm)->value;
+    for (uint32_t i = 0; i < perm->list.n; i++) {
+        int64_t source = member(&perm->list.at[i], 0), to = member(&perm->list.at[i], 1);
+        from[(to + g.n) % g.n] = (source + g.n) % g.n;
+    }
+    return permuted(b, e, &g, from, out);
+}
+/* A copy of what device `source` of the axes has; in older text, without it, the array itself, said to differ. */
+bool expand_pbroadcast(Builder *b, const Eqn *e, Val *out) {
+    Group g;
+    int64_t from[MAX_MEMBERS];
+    if (!param_has(e, K_source)) return expand_pvary(b, e, out);
+    if (!group_of(b, e, &g)) return false;
+    for (int64_t i = 0; i < g.n; i++) from[i] = param_int(e, K_source, 0);
+    return permuted(b, e, &g, from, out);
 }
 
 /* ---- shard_map */
@@ -305,6 +349,9 @@ static bool shares(Builder *b, const Eqn *e, const MeshAxis *mesh, const Value *
     b->mesh = mesh;
     bool ok = add_axis(b, e, g, &spec->list.at[d]);
     b->mesh = outer;
+    for (uint32_t i = 0; ok && i < g->naxes; i++)
+        if (g->axes[i]->region != mesh->region)
+            return diag(b->cx->diags, e->span, "shard_map: a spec names the axis '%.*s' of a program around", SF(g->axes[i]->name));
     return ok;
 }
 static const Value *spec_at(const Eqn *e, ParamKey k, uint32_t i) {
@@ -370,6 +417,11 @@ static Inner whole_operands(Builder *b, const Eqn *e) {
     for (uint32_t i = 0; i < e->in.n; i++) types[i] = type_plain(b_types(b), val_type(b->cx, e->in.at[i]));
     return b_inner(b, e->in.n, types);
 }
+static Jaxpr *inner_end(Builder *b, Inner *inner, const Jaxpr *called, Vals results) {
+    Jaxpr *j = b_inner_end(b, inner, results.n, results.at);
+    j->consts = called->consts;
+    return j;
+}
 /* What a device took is what its program takes: specs that could not be read say nothing about it. */
 static bool takes(Builder *b, const Eqn *e, const Jaxpr *j, const Val *parts) {
     for (uint32_t i = 0; i < e->in.n && !b->failed; i++) {
@@ -392,7 +444,7 @@ bool expand_shard_map(Builder *b, const Eqn *e, Val *out) {
     if (!takes(b, e, j, parts)) return false;
     Vals results = b_call(b, j, e->in.n, parts);
     if (b->failed) return false;
-    Vals v = spmd(b, devices_of(mesh), b_inner_end(b, &inner, results.n, results.at), e->in);
+    Vals v = spmd(b, devices_of(mesh), inner_end(b, &inner, j, results), e->in);
     for (uint32_t i = 0; i < e->out.n && !b->failed; i++) {
         out[i] = v.at[i];
         if (!whole(b, e, mesh, i, &out[i])) return false;
@@ -422,7 +474,8 @@ bool expand_xla_pmap(Builder *b, const Eqn *e, Val *out) {
     Dim size = pmap_size(b->cx, e);
     if (!dim_is_const(size) || size < 1) return diag(b->cx->diags, e->span, "xla_pmap: the number of devices must be known");
     Inner inner = whole_operands(b, e);
-    Val *parts = arena_new(b->cx->arena, Val, e->in.n + 1), device = device_number(b);
+    Group all = {.axes = {mesh_of(b->cx, e, b->mesh)}, .naxes = 1};
+    Val *parts = arena_new(b->cx->arena, Val, e->in.n + 1), device = place(b, device_number(b), &all);
     for (uint32_t i = 0; i < e->in.n && !b->failed; i++) {
         int64_t axis;
         Val v = parts[i] = inner.in.at[i];
@@ -440,7 +493,7 @@ bool expand_xla_pmap(Builder *b, const Eqn *e, Val *out) {
     if (!takes(b, e, j, parts)) return false;
     Vals results = b_call(b, j, e->in.n, parts);
     if (b->failed) return false;
-    Vals v = spmd(b, size, b_inner_end(b, &inner, results.n, results.at), e->in);
+    Vals v = spmd(b, size, inner_end(b, &inner, j, results), e->in);
     for (uint32_t i = 0; i < e->out.n && !b->failed; i++) {
         int64_t axis;
         bool every = mapped(e, K_out_axes, i, &axis);
