@@ -29,6 +29,7 @@ ffi_error *counted(ffi_frame *f) {
 #include "bounds.h"
 #include "calls.h"
 #include "checked.h"
+#include "devices.h"
 #include "missing.h"
 #include "nans.h"
 #include "prints.h"
@@ -59,6 +60,10 @@ int main(void) {
     try("NaN after a loop", nans(a, &b, out, more) == JAXCC_CHECK && strstr(nans_error(), "nans.jaxpr:19:16: sqrt makes a NaN: o:f32[3] = sqrt c"), nans_error());
     b = 1;
     try("NaN in a branch in a loop", nans(a, &b, out, more) == JAXCC_CHECK && strstr(nans_error(), "nans.jaxpr:8:104: log makes a NaN"), nans_error());
+    float parts[8] = {1, 2, 3, 4, 5, 6, 7, 8}, sums[8];
+    try("no NaN on any device", !devices(parts, sums), devices_error());
+    parts[5] = -5;
+    try("NaN on one device", devices(parts, sums) == JAXCC_CHECK && strstr(devices_error(), "devices.jaxpr:4:81: log makes a NaN"), devices_error());
 
     for (b = -1; b < 4; b++) {
         int in = b >= 0 && b < 3, status = bounds(a, &b, out);

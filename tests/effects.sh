@@ -50,6 +50,16 @@ cat >nans.jaxpr <<'X'
   in (o, d) }
 X
 sed -i 's/lambda ; e:f32\[3\] f/lambda ; b:i32[] e:f32[3] f/; s/num_consts=0/num_consts=1/; s/\] a a/] b a a/' nans.jaxpr
+cat >devices.jaxpr <<'X'
+{ lambda ; a:f32[8]. let
+    b:f32[8] = shard_map[
+      in_specs=(P('x',),)
+      jaxpr={ lambda ; c:f32[2]. let d:f32[2] = psum[axes=('x',)] c; e:f32[2] = log c; f:f32[2] = add d e in (f,) }
+      mesh=Mesh('x': 4, axis_types=(Auto,))
+      out_specs=(P('x',),)
+    ] a
+  in (b,) }
+X
 cat >bounds.jaxpr <<'X'
 { lambda ; a:f32[3] b:i32[]. let
     c:f32[1] = dynamic_slice[slice_sizes=(1,)] a b
@@ -90,6 +100,7 @@ cc -std=c17 -Wall -shared -fPIC -DHANDLERS -I"$root" "$root/tests/effects.c" -o 
 compile() { "$build/bin/jaxcc" "$@" || failed "jaxcc $*"; }
 compile prints.jaxpr
 compile nans.jaxpr --debug-nans
+compile devices.jaxpr --debug-nans
 compile bounds.jaxpr --check-bounds
 compile checked.jaxpr
 compile calls.jaxpr --ffi=scaled="$work/libhandlers.so:scaled" --ffi counted="$work/libhandlers.so:counted"
