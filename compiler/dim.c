@@ -25,6 +25,10 @@ struct DimTable {
         DimNode *at;
         uint32_t n, cap;
     } all;
+    struct {
+        bool *at;
+        uint32_t n, cap;
+    } bound; /* by value: is there a DIM_BOUND of it? */
 };
 
 typedef struct {
@@ -250,7 +254,16 @@ static Dim dim_leaf(Types *ts, DimKind kind, int64_t number) {
     return dim_add_node(types_dims(ts), e, key, sizeof key);
 }
 
-Dim dim_bound(Types *ts, uint32_t val) { return dim_leaf(ts, DIM_BOUND, val); }
+Dim dim_bound(Types *ts, uint32_t val) {
+    DimTable *t = types_dims(ts);
+    while (t->bound.n <= val) push(t->arena, &t->bound, false);
+    t->bound.at[val] = true;
+    return dim_leaf(ts, DIM_BOUND, val);
+}
+bool dim_is_bound(const Types *ts, uint32_t val) {
+    const DimTable *t = types_dims(ts);
+    return val < t->bound.n && t->bound.at[val];
+}
 Dim dim_special(Types *ts, DimKind kind, int64_t position) { return dim_leaf(ts, kind, position); }
 
 Dim dim_symbol(Types *ts, Str name) {

@@ -113,6 +113,7 @@ Str dim_text(Arena *, const Types *, Dim, ValName *, const void *);
 const DimExpr *dim_at(const Types *, Dim); /* of a symbolic one */
 Dim dim_symbol(Types *, Str name);
 Dim dim_bound(Types *, uint32_t val);
+bool dim_is_bound(const Types *, uint32_t val); /* is it the extent of an array, or may be? */
 Dim dim_special(Types *, DimKind, int64_t position); /* HOLE, *IDX */
 Dim dim_add(Types *, Dim, Dim);
 Dim dim_sub(Types *, Dim, Dim);

@@ -117,7 +117,9 @@ static Jaxpr *cse_jaxpr(void *user, const Jaxpr *j) {
         Eqn e = eqn_rewrite(&c->map, old, cse_jaxpr, c);
         bool fresh = true;
         uint32_t n = 0;
-        if (e.prim != P_none && !eqn_impure(&e)) {
+        bool extent = false;
+        each(const Val, v, e.out) extent |= dim_is_bound(c->cx->types, *v); /* types have its name */
+        if (e.prim != P_none && !extent && !eqn_impure(&e)) {
             key.n = 0;
             eqn_key(c, &e, &key);
             n = intern(&scope.table, key.at, key.n, &fresh);

@@ -22,6 +22,13 @@ typedef struct {
 
 static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j);
 
+/* Extents that are equal by a demand on symbols (Ctx.dim_checks) are spelt as the equation spells them. */
+static Val as_declared(Builder *b, Val v, Val declared) {
+    Types *ts = b_types(b);
+    const ArrayType *t = val_array(b->cx, declared);
+    bool other = v && type_plain(ts, val_type(b->cx, v)) != type_plain(ts, val_type(b->cx, declared));
+    return other && b_type(b, v)->dtype == t->dtype && b_type(b, v)->rank == t->rank ? b_reshape(b, v, t->rank, t->dims) : v;
+}
 static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
     Ctx *cx = x->cx;
     ExpandRule *rule = expand_rule[e->prim] ? expand_rule[e->prim] : expand_some;
@@ -38,15 +45,18 @@ static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
         x->failed = true;
         return;
     }
+    bool same = rule == expand_some && !out[0];
+    for (uint32_t i = 0; i < e->out.n && !same && !b.failed; i++) out[i] = as_declared(&b, out[i], e->out.at[i]);
+    x->failed |= b.failed;
     add_consts(cx->arena, x->consts, (Vals){b.consts.at, b.consts.n});
-    if (rule == expand_some && !out[0]) {
+    if (same) {
         push(cx->arena, to, new);
         return;
     }
     if (++x->depth > MOST_DEPTH) x->failed = !diag(cx->diags, e->span, "%s: expanded too often", prim_name[e->prim]);
     for (uint32_t i = 0; i < b.eqns.n && !x->failed; i++) expand_eqn(x, to, &b.eqns.at[i]);
     x->depth--;
-    for (uint32_t i = 0; i < e->out.n; i++) valmap_put(&x->map, e->out.at[i], valmap_get(&x->map, out[i]));
+    for (uint32_t i = 0; i < e->out.n; i++) val_replace(&x->map, to, e->out.at[i], valmap_get(&x->map, out[i]));
 }
 static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j) {
     Expand *x = user;

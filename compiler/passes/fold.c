@@ -46,19 +46,18 @@ static void fold_eqn(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
         Eqns spliced = {0};
         body = fold_jaxpr(f, body);
         add_consts(f->cx->arena, consts, body->consts);
-        f->failed = f->failed || !jaxpr_splice(&f->map, &spliced, body,
-                                               vals_rewrite(&f->map, operands), e->span);
+        f->failed = f->failed || !jaxpr_splice_call(&f->map, &spliced, body, vals_rewrite(&f->map, operands), e);
         fold_eqns(f, to, consts, spliced);
-        for (uint32_t i = 0; i < e->out.n; i++) {
-            Val inner = valmap_get(&f->map, body->out.at[i]);
-            valmap_put(&f->map, e->out.at[i], valmap_get(&f->map, inner));
+        for (uint32_t i = 0; i < e->out.n; i++) { /* what the spliced equations became */
+            Val inner = valmap_get(&f->map, e->out.at[i]);
+            if (inner != e->out.at[i]) valmap_put(&f->map, e->out.at[i], valmap_get(&f->map, inner));
         }
         return;
     }
     Eqn new = eqn_rewrite(&f->map, e, fold_jaxpr, f);
     Val v = evaluated(f, &new);
     if (!v) v = simplify(&f->defs, &new);
-    if (v) {
+    if (v && !dim_is_bound(f->cx->types, e->out.at[0])) {
         valmap_put(&f->map, e->out.at[0], v);
         return;
     }

@@ -39,13 +39,10 @@ static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
         body = inline_jaxpr(in, body);
         if (!body) return false;
         add_consts(in->cx->arena, consts, body->consts);
-        if (!jaxpr_splice(&in->map, to, body, vals_rewrite(&in->map, operands), e->span))
-            return false;
-        for (uint32_t i = 0; i < e->out.n; i++)
-            valmap_put(&in->map, e->out.at[i], valmap_get(&in->map, body->out.at[i]));
+        if (!jaxpr_splice_call(&in->map, to, body, vals_rewrite(&in->map, operands), e)) return false;
     } else if (prim_lower[e->prim] == LOWER_SAME) {
         for (uint32_t i = 0; i < e->out.n; i++)
-            valmap_put(&in->map, e->out.at[i], valmap_get(&in->map, e->in.at[i]));
+            val_replace(&in->map, to, e->out.at[i], valmap_get(&in->map, e->in.at[i]));
     } else if (prim_lower[e->prim] != LOWER_CALL) {
         Eqn new = eqn_rewrite(&in->map, e, inline_jaxpr, in);
         if (in->failed || !nested_ok(in->cx, &new)) return false;

@@ -180,7 +180,24 @@ void name_indices(Ctx *cx, Eqns *to, Eqn *e) {
     }
 }
 
-bool jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call) {
+/* Results of a call that are extents of others: what computes them in the program called keeps their names. */
+typedef struct {
+    const Eqn *call;
+    const Jaxpr *body;
+    bool some;
+} Names;
+static Names names_of(const Ctx *cx, const Eqn *call, const Jaxpr *body) {
+    Names n = {call, body, false};
+    each(const Val, v, call->out) n.some |= dim_is_bound(cx->types, *v);
+    return n;
+}
+static Val name_of_result(const Ctx *cx, const Names *n, Val inner) {
+    for (uint32_t i = 0; n && n->some && i < n->call->out.n; i++)
+        if (n->body->out.at[i] == inner && dim_is_bound(cx->types, n->call->out.at[i])) return n->call->out.at[i];
+    return 0;
+}
+
+static bool splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call, const Names *names) {
     enum { MOST_EQNS = 1 << 20 };
     Ctx *cx = map->cx;
     if (j->eqns.n > MOST_EQNS - map->spliced)
@@ -194,13 +211,36 @@ bool jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call) {
         for (uint32_t i = 0; i < e->out.n; i++) {
             const ValInfo *old = val_info(cx, e->out.at[i]);
             Span span = old->span;
-            new.out.at[i] = val_new(cx, type_rewrite(map, old->type), span);
+            Val known = name_of_result(cx, names, e->out.at[i]);
+            new.out.at[i] = known ? known : val_new(cx, type_rewrite(map, old->type), span);
             valmap_put(map, e->out.at[i], new.out.at[i]);
         }
         name_indices(cx, to, &new);
         push(cx->arena, to, new);
     }
     return true;
+}
+
+bool jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call) {
+    return splice(map, to, j, in, call, NULL);
+}
+bool jaxpr_splice_call(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, const Eqn *e) {
+    Names names = names_of(map->cx, e, j);
+    if (!splice(map, to, j, in, e->span, &names)) return false;
+    for (uint32_t i = 0; i < e->out.n; i++) val_replace(map, to, e->out.at[i], valmap_get(map, j->out.at[i]));
+    return true;
+}
+void val_replace(ValMap *map, Eqns *to, Val old, Val v) {
+    Ctx *cx = map->cx;
+    if (old == v) return;
+    if (!dim_is_bound(cx->types, old)) {
+        valmap_put(map, old, v);
+        return;
+    }
+    Val *both = arena_new(cx->arena, Val, 2);
+    Span span = val_info(cx, old)->span;
+    both[0] = v, both[1] = old;
+    push(cx->arena, to, ((Eqn){.prim = P_copy, .span = span, .whole = span, .in = {both, 1}, .out = {both + 1, 1}}));
 }
 
 Jaxpr *jaxpr_with(Ctx *cx, const Jaxpr *j, Eqns eqns, Vals out) {

@@ -68,6 +68,11 @@ void name_indices(Ctx *, Eqns *to, Eqn *);
    after a diagnostic at `call`: functions that call functions twice grow as 2^depth, so there is a
    limit. */
 bool jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call);
+/* The same in the place of the equation `e`, whose results become those of `j`. */
+bool jaxpr_splice_call(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, const Eqn *e);
+
+/* `v` in the place of `old`, which later equations use. What is an extent keeps its name, which types have: it is a copy. */
+void val_replace(ValMap *map, Eqns *to, Val old, Val v);
 
 /* The constants of a program that takes in others: once each. */
 typedef struct {

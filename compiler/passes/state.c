@@ -37,7 +37,7 @@ static Val held(const State *s, Val v) {
     v = valmap_get(&s->map, v);
     return is_ref(s, v) ? valmap_get(&s->now, v) : v;
 }
-static void put(State *s, Val out, Val v) { valmap_put(&s->map, out, v); }
+static void put(State *s, Val out, Val v) { val_replace(&s->map, &s->b.eqns, out, v); }
 static void hold(State *s, Val ref, Val v) { valmap_put(&s->now, valmap_get(&s->map, ref), v); }
 static Vals vals_new(State *s, uint32_t cap) { return (Vals){arena_new(s->cx->arena, Val, cap + 1), 0}; }
 static void add(Vals *to, Val v) { to->at[to->n++] = v; }
