@@ -195,6 +195,7 @@ void jaxcc_rt_eig(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes
     int64_t n = sizes[2], b = bytes_of(sizes[1]);
     Job j = {.arrays = arrays, .sizes = sizes, .one = eig_one, .scratch = (3 * n * n + 40 * n + 64) * b + 1024};
     if (!n) return;
+    if (n <= SMALL) return jaxcc_rt_small_eig(call, arrays, sizes);
     j.lapack = routine(call, sizes[1], "geev", "geev");
     jaxcc_rt_each(call, &j, sizes[0], 50 * n * n * n);
 }
@@ -222,6 +223,7 @@ void jaxcc_rt_schur(jaxcc_rt_heap *call, void *const *arrays, const int64_t *siz
     int64_t n = sizes[2], b = bytes_of(sizes[1]);
     Job j = {.arrays = arrays, .sizes = sizes, .one = schur_one, .scratch = (2 * n * n + 40 * n + 64) * b + 4 * n + 1024};
     if (!n) return;
+    if (n <= SMALL) return jaxcc_rt_small_schur(call, arrays, sizes);
     j.lapack = routine(call, sizes[1], "gees", "gees");
     jaxcc_rt_each(call, &j, sizes[0], 50 * n * n * n);
 }
@@ -241,6 +243,7 @@ void jaxcc_rt_hessenberg(jaxcc_rt_heap *call, void *const *arrays, const int64_t
     int64_t n = sizes[2], b = bytes_of(sizes[1]);
     Job j = {.arrays = arrays, .sizes = sizes, .one = hessenberg_one, .scratch = (n * n + 64 * n + 65 * 64) * b + 256};
     if (!n) return;
+    if (n <= SMALL) return jaxcc_rt_small_hessenberg(call, arrays, sizes);
     j.lapack = routine(call, sizes[1], "gehrd", "gehrd");
     jaxcc_rt_each(call, &j, sizes[0], 5 * n * n * n);
 }

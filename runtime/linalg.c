@@ -2,21 +2,6 @@
 #pragma GCC optimize("O3", "cx-limited-range", "no-math-errno")
 #include "linalg.h"
 
-static inline c64 div_c64(c64 x, c64 y) {
-    double a = crealf(x), b = cimagf(x), c = crealf(y), d = cimagf(y), n = c * c + d * d;
-    return CMPLXF((float)((a * c + b * d) / n), (float)((b * c - a * d) / n));
-}
-/* Smith's: Algorithm 116, CACM 5 (1962). */
-static inline c128 div_c128(c128 x, c128 y) {
-    double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
-    if (__builtin_fabs(c) >= __builtin_fabs(d)) {
-        double r = d / c, n = c + d * r;
-        return CMPLX((a + b * r) / n, (b - a * r) / n);
-    }
-    double r = c / d, n = c * r + d;
-    return CMPLX((a * r + b) / n, (b * r - a) / n);
-}
-
 /* As wide as AVX-512's vectors, for three kinds of CPUs. */
 #define KIND 0
 #define V f32

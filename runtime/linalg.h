@@ -12,6 +12,21 @@ typedef double f64;
 typedef float _Complex c64;
 typedef double _Complex c128;
 
+static inline c64 div_c64(c64 x, c64 y) {
+    double a = crealf(x), b = cimagf(x), c = crealf(y), d = cimagf(y), n = c * c + d * d;
+    return CMPLXF((float)((a * c + b * d) / n), (float)((b * c - a * d) / n));
+}
+/* Smith's: Algorithm 116, CACM 5 (1962). */
+static inline c128 div_c128(c128 x, c128 y) {
+    double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
+    if (__builtin_fabs(c) >= __builtin_fabs(d)) {
+        double r = d / c, n = c + d * r;
+        return CMPLX((a + b * r) / n, (b - a * r) / n);
+    }
+    double r = c / d, n = c * r + d;
+    return CMPLX((a * r + b) / n, (b * r - a) / n);
+}
+
 /* One call on a batch: `one` for each i in [0, n), each with `scratch` bytes of its thread's own, aligned to 64. */
 typedef struct Job Job;
 struct Job {
@@ -27,6 +42,8 @@ struct Job {
 void jaxcc_rt_each(jaxcc_rt_heap *, Job *, int64_t n, int64_t cost);
 /* LAPACK's routine of that name, "dgetrf"; ends the call where there is no LAPACK. */
 void (*jaxcc_rt_lapack(jaxcc_rt_heap *, const char *name))(void);
+/* Entries of lapack.c for no more than SMALL rows. */
+jaxcc_rt_function jaxcc_rt_small_eig, jaxcc_rt_small_schur, jaxcc_rt_small_hessenberg;
 
 enum { SMALL = 32 }; /* rows and columns that are not LAPACK's */
 #endif

@@ -15,7 +15,7 @@
 #define T R
 #define ACC double
 #define RE(x) (x)
-#define IM(x) 0
+#define IM(x) ((R)0)
 #define CONJ(x) (x)
 #define DIV(x, y) ((x) / (y))
 #define SIZE1 FABS

@@ -61,7 +61,8 @@ lapack() {
     k:bool[$n,$n] = eq i j
     l:f64[$n,$n] = convert_element_type[new_dtype=float64 weak_type=False] k
     m:f64[$n,$n] = cholesky l
-  in (m,) }
+    o:c128[$n] = eig[compute_left_eigenvectors=False compute_right_eigenvectors=False] l
+  in (m, o) }
 END
         jaxcc "$work/factor$n.jaxpr" -o "$work/factor$n.so" || return 1
     done
