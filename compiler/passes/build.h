@@ -7,6 +7,7 @@
 typedef struct MeshAxis {
     Str name;
     int64_t extent, stride;
+    uint32_t at;     /* in the order of the mesh, which axes that a program around binds are of too */
     uint32_t region; /* how many programs for several devices are around, this one included */
     const struct MeshAxis *outer;
 } MeshAxis;

@@ -26,14 +26,14 @@ static bool manual(const Eqn *e, Str axis) {
     if (now && now->value.kind == V_LIST) return names(&now->value, axis);
     return !others || !names(&others->value, axis);
 }
-static const MeshAxis *bind(Ctx *cx, Str name, int64_t extent, int64_t stride, uint32_t region, const MeshAxis *outer) {
+static const MeshAxis *bind(Ctx *cx, Str name, int64_t extent, int64_t stride, uint32_t at, uint32_t region, const MeshAxis *outer) {
     MeshAxis *a = arena_new(cx->arena, MeshAxis, 1);
-    *a = (MeshAxis){name, extent, stride, region, outer};
+    *a = (MeshAxis){name, extent, stride, at, region, outer};
     return a;
 }
 /* Each device of the axes around becomes n. */
 static const MeshAxis *spread(Ctx *cx, const MeshAxis *m, int64_t n) {
-    return m ? bind(cx, m->name, m->extent, m->stride * n, m->region, spread(cx, m->outer, n)) : NULL;
+    return m ? bind(cx, m->name, m->extent, m->stride * n, m->at, m->region, spread(cx, m->outer, n)) : NULL;
 }
 /* The extent of the i-th axis of a shard_map's mesh, 0: it does not run over it. */
 static int64_t mesh_axis(const Eqn *e, const Value *mesh, uint32_t i, Str *name) {
@@ -49,7 +49,9 @@ const MeshAxis *mesh_of(Ctx *cx, const Eqn *e, const MeshAxis *outer) {
     if (e->prim == P_xla_pmap) {
         Dim n = pmap_size(cx, e);
         int64_t devices = dim_is_const(n) ? n : 0;
-        return bind(cx, axis ? bare(&axis->value) : S(""), devices, 1, region, spread(cx, outer, devices));
+        uint32_t at = 0;
+        for (const MeshAxis *m = outer; m; m = m->outer) at = m->at < at ? at : m->at + 1;
+        return bind(cx, axis ? bare(&axis->value) : S(""), devices, 1, at, region, spread(cx, outer, devices));
     }
     if (e->prim != P_shard_map) return outer;
     uint32_t n = mesh && mesh->value.kind == V_LIST ? mesh->value.list.n : 0;
@@ -60,10 +62,10 @@ const MeshAxis *mesh_of(Ctx *cx, const Eqn *e, const MeshAxis *outer) {
     const MeshAxis *around = spread(cx, outer, devices), *m = around;
     for (uint32_t i = n; i-- > 0;) /* the last axis is the fastest */
         if ((extent = mesh_axis(e, &mesh->value, i, &name))) {
-            m = bind(cx, name, extent, stride, region, m);
+            m = bind(cx, name, extent, stride, i, region, m);
             stride *= extent;
         }
-    return m == around ? bind(cx, S(""), 1, 1, region, around) : m;
+    return m == around ? bind(cx, S(""), 1, 1, 0, region, around) : m;
 }
 static const MeshAxis *axis_named(const MeshAxis *m, Str name) {
     while (m && !same(m->name, name)) m = m->outer;
@@ -202,6 +204,28 @@ static Val only_members(Builder *b, const Group *g, Val v) {
     Val is = b2(b, P_lt, b_iota(b, DT_i32, t->rank, t->dims, 0), b_full(b, b_reshape(b, mine, 0, NULL), t->rank, t->dims));
     return b_select(b, is, b_full_like(b, v, 0), v);
 }
+static Val without_axis(Builder *b, Val v, int64_t axis) { /* of extent 1 */
+    Dim dims[MAX_RANK + 1];
+    uint32_t n = 0;
+    if (b->failed) return 0;
+    const ArrayType *t = b_type(b, v);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (i != axis) dims[n++] = t->dims[i];
+    return b_reshape(b, v, n, dims);
+}
+/* The sum along the first axis, the members', in their order, as XLA's CPU adds them: half floats one by one, each sum
+   rounded; floats of a byte and less as half floats; other types as reduce_sum does. */
+static Val total(Builder *b, const Group *g, Val v) {
+    int64_t first = 0;
+    if (b->failed) return 0;
+    Dtype d = b_type(b, v)->dtype;
+    bool tiny = dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits <= 8;
+    if (!tiny && d != DT_f16) return b_reduce(b, P_reduce_sum, v, 1, &first);
+    v = b_convert(b, v, DT_f16);
+    Val sum = b_slice_axis(b, v, 0, 0, 1);
+    for (int64_t i = 1; i < g->n; i++) sum = b2(b, P_add, sum, b_slice_axis(b, v, 0, i, i + 1));
+    return without_axis(b, b_convert(b, sum, d), 0);
+}
 static bool all_reduce(Builder *b, const Eqn *e, Val *out) {
     Group g;
     int64_t axes[MAX_RANK], first = 0;
@@ -212,8 +236,9 @@ static bool all_reduce(Builder *b, const Eqn *e, Val *out) {
         Val v = b_reduce(b, reduction(e->prim), e->in.at[i], n, axes);
         if (g.n > 1) {
             v = exchanged(b, &g, v, false);
-            if (g.uneven && reduction(e->prim) == P_reduce_sum) v = only_members(b, &g, v);
-            v = b_reduce(b, reduction(e->prim), v, 1, &first);
+            bool sum = reduction(e->prim) == P_reduce_sum;
+            if (g.uneven && sum) v = only_members(b, &g, v);
+            v = sum ? total(b, &g, v) : b_reduce(b, reduction(e->prim), v, 1, &first);
         }
         out[i] = b_convert(b, v, d);
     }
@@ -266,15 +291,6 @@ static Val cut(Builder *b, Val v, int64_t axis, int64_t n) {
     }
     return moved(b, b_reshape(b, v, t->rank + 1, dims), axis, 0);
 }
-static Val without_axis(Builder *b, Val v, int64_t axis) { /* of extent 1 */
-    Dim dims[MAX_RANK + 1];
-    uint32_t n = 0;
-    if (b->failed) return 0;
-    const ArrayType *t = b_type(b, v);
-    for (uint32_t i = 0; i < t->rank; i++)
-        if (i != axis) dims[n++] = t->dims[i];
-    return b_reshape(b, v, n, dims);
-}
 bool expand_all_gather(Builder *b, const Eqn *e, Val *out) {
     Group g;
     int64_t axis = param_int(e, K_all_gather_dimension, 0);
@@ -287,9 +303,9 @@ bool expand_all_gather(Builder *b, const Eqn *e, Val *out) {
 }
 bool expand_reduce_scatter(Builder *b, const Eqn *e, Val *out) {
     Group g;
-    int64_t axis = param_int(e, K_scatter_dimension, 0), first = 0;
+    int64_t axis = param_int(e, K_scatter_dimension, 0);
     if (!group_of(b, e, &g)) return false;
-    out[0] = b_reduce(b, P_reduce_sum, exchanged(b, &g, cut(b, e->in.at[0], axis, g.n), true), 1, &first);
+    out[0] = total(b, &g, exchanged(b, &g, cut(b, e->in.at[0], axis, g.n), true));
     if (!param_bool(e, K_tiled)) out[0] = without_axis(b, out[0], axis);
     return true;
 }
@@ -312,16 +328,16 @@ static bool permuted(Builder *b, const Eqn *e, const Group *g, const int64_t *fr
     }
     return true;
 }
-static int slower(const void *a, const void *b) {
+static int by_mesh(const void *a, const void *b) {
     const MeshAxis *x = *(const MeshAxis *const *)a, *y = *(const MeshAxis *const *)b;
-    return (x->stride < y->stride) - (x->stride > y->stride);
+    return x->at < y->at ? -1 : x->at > y->at;
 }
 /* perm counts devices in the order of the mesh, whatever the order of its axes' names; a negative place from the end. */
 bool expand_ppermute(Builder *b, const Eqn *e, Val *out) {
     Group g;
     int64_t from[MAX_MEMBERS];
     if (!group_of(b, e, &g)) return false;
-    qsort(g.axes, g.naxes, sizeof *g.axes, slower);
+    qsort(g.axes, g.naxes, sizeof *g.axes, by_mesh);
     for (int64_t i = 0; i < g.n; i++) from[i] = -1;
     const Value *perm = &param_find(e, K_perm)->value;
     for (uint32_t i = 0; i < perm->list.n; i++) {
