@@ -1,4 +1,4 @@
-/* What only LAPACK does: eigenvalues, singular values, and the reductions before them. The library is the system's,
+/* Eigenvalues, singular values and the reductions before them, by LAPACK where matrices are larger than SMALL. The library is the system's,
    OpenBLAS or the reference one, or what JAXCC_LAPACK names, loaded when a program first calls one of these. Arguments: LAPACK Users' Guide, 3rd ed.
    Our rows are LAPACK's columns: matrices are transposed on the way in and out. */
 #include "linalg.h"
@@ -91,9 +91,11 @@ static void eigh_one(Job *j, int64_t i, void *scratch) {
     if (info) fill_nan(kind, v, reals(kind, n * n)), fill_nan(kind, w, n);
 }
 void jaxcc_rt_eigh(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
+    static jaxcc_rt_function *const small[] = SMALL_OF(eigh);
     int64_t n = sizes[2], b = bytes_of(sizes[1]);
     Job j = {.arrays = arrays, .sizes = sizes, .one = eigh_one, .scratch = (4 * n * n + 20 * n + 20) * b + 12 * n + 1024};
     if (!n) return;
+    if (n <= SMALL) return small[sizes[1]](call, arrays, sizes);
     j.lapack = routine(call, sizes[1], "syevd", "heevd");
     jaxcc_rt_each(call, &j, sizes[0], 20 * n * n * n);
 }
@@ -132,10 +134,12 @@ static void svd_one(Job *j, int64_t i, void *scratch) {
     if (s[4]) fill_nan(kind, part(j, 2, i, m * um, b), reals(kind, m * um)), fill_nan(kind, part(j, 3, i, vn * n, b), reals(kind, vn * n));
 }
 void jaxcc_rt_svd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
+    static jaxcc_rt_function *const small[] = SMALL_OF(svd);
     int64_t m = sizes[2], n = sizes[3], b = bytes_of(sizes[1]), x = max(m, n), k = m < n ? m : n;
     /* gesdd's documented least is 4·k² + 7·k + x (real), more is quicker */
     Job j = {.arrays = arrays, .sizes = sizes, .one = svd_one,
              .scratch = (m * n + m * m + n * n + 5 * k * k + 2 * x * k + 2 * k * k + 20 * k + 6 * k * k + 80 * (m + n) + 100) * b + 32 * k + 4096};
+    if (x <= SMALL) return small[sizes[1]](call, arrays, sizes);
     j.lapack = routine(call, sizes[1], "gesdd", "gesdd");
     jaxcc_rt_each(call, &j, sizes[0], 20 * m * n * k);
 }
@@ -263,9 +267,11 @@ static void tridiagonal_one(Job *j, int64_t i, void *scratch) {
     fill_nan(kind, taus, reals(kind, n - 1));
 }
 void jaxcc_rt_tridiagonal(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
+    static jaxcc_rt_function *const small[] = SMALL_OF(tridiagonal);
     int64_t n = sizes[2], b = bytes_of(sizes[1]);
     Job j = {.arrays = arrays, .sizes = sizes, .one = tridiagonal_one, .scratch = (n * n + 64 * n) * b + 256};
     if (!n) return;
+    if (n <= SMALL) return small[sizes[1]](call, arrays, sizes);
     j.lapack = routine(call, sizes[1], "sytrd", "hetrd");
     jaxcc_rt_each(call, &j, sizes[0], 5 * n * n * n);
 }
@@ -287,9 +293,11 @@ static void geqp3_one(Job *j, int64_t i, void *scratch) {
     transposed(kind, to, a, n, m);
 }
 void jaxcc_rt_geqp3(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
+    static jaxcc_rt_function *const small[] = SMALL_OF(geqp3);
     int64_t m = sizes[2], n = sizes[3], b = bytes_of(sizes[1]);
     Job j = {.arrays = arrays, .sizes = sizes, .one = geqp3_one, .scratch = (m * n + 70 * (n + 1)) * b + 512};
     if (!m || !n) return;
+    if (max(m, n) <= SMALL) return small[sizes[1]](call, arrays, sizes);
     j.lapack = routine(call, sizes[1], "geqp3", "geqp3");
     jaxcc_rt_each(call, &j, sizes[0], 4 * m * n * n);
 }

@@ -2,6 +2,17 @@
 #pragma GCC optimize("O3", "cx-limited-range", "no-math-errno")
 #include "linalg.h"
 
+enum { MOST_SWEEPS = 40 }; /* of Jacobi's method; small matrices take five to ten */
+
+static inline float abs_c64(c64 x) {
+    double a = crealf(x), b = cimagf(x);
+    return (float)__builtin_sqrt(a * a + b * b);
+}
+static inline double abs_c128(c128 x) {
+    double a = __builtin_fabs(creal(x)), b = __builtin_fabs(cimag(x)), most = a > b ? a : b, r = (a > b ? b : a) / (most > 0 ? most : 1);
+    return most * __builtin_sqrt(1 + r * r);
+}
+
 /* As wide as AVX-512's vectors, for three kinds of CPUs. */
 #define KIND 0
 #define V f32

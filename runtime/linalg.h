@@ -42,8 +42,15 @@ struct Job {
 void jaxcc_rt_each(jaxcc_rt_heap *, Job *, int64_t n, int64_t cost);
 /* LAPACK's routine of that name, "dgetrf"; ends the call where there is no LAPACK. */
 void (*jaxcc_rt_lapack(jaxcc_rt_heap *, const char *name))(void);
-/* Entries of lapack.c for no more than SMALL rows. */
-jaxcc_rt_function jaxcc_rt_small_eig, jaxcc_rt_small_schur, jaxcc_rt_small_hessenberg;
 
 enum { SMALL = 32 }; /* rows and columns that are not LAPACK's */
+/* What the entries of lapack.c are for no more than SMALL rows and columns; some by element type. */
+jaxcc_rt_function jaxcc_rt_small_eig, jaxcc_rt_small_schur, jaxcc_rt_small_hessenberg;
+#define SMALL_OF(f) {jaxcc_rt_small_##f##_f32, jaxcc_rt_small_##f##_f64, jaxcc_rt_small_##f##_c64, jaxcc_rt_small_##f##_c128}
+#define SMALL_BY_TYPE(f) \
+    jaxcc_rt_function jaxcc_rt_small_##f##_f32, jaxcc_rt_small_##f##_f64, jaxcc_rt_small_##f##_c64, jaxcc_rt_small_##f##_c128
+SMALL_BY_TYPE(eigh);
+SMALL_BY_TYPE(svd);
+SMALL_BY_TYPE(geqp3);
+SMALL_BY_TYPE(tridiagonal);
 #endif

@@ -342,4 +342,5 @@ static void F(update_one)(Job *j, int64_t i, void *scratch) {
 ENTRY(cholesky_update) { RUN(update, (sizes[1] + 1) * (int64_t)sizeof(T), 4 * sizes[1] * sizes[1], NULL); }
 #endif
 
+#include "linalg_values.h"
 #include "linalg_undef.h"

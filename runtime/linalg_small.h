@@ -87,40 +87,113 @@ static void N(reflect)(const T *a, int64_t lda, int64_t j, const T *tau, T *c, i
         for (int64_t i = i0 + 1; i < m; i++) LANES_L AT(c, i, k, ld)[l] -= AT(a, i, j, lda)[l] * w[l];
     }
 }
+/* The reflector I - tau·v·vᴴ whose conjugate makes zeros below row i0 of column j of A (ld), rows up to m - 1: v over the
+   zeros, the norm with its sign at i0; tau[l] and its conjugate `turned`. */
+static void N(reflector)(T *a, int64_t ld, int64_t i0, int64_t j, int64_t m, T *tau, T *turned) {
+    R most[W], sum[W];
+    T scale[W];
+    LANES_L most[l] = 0, sum[l] = 0;
+    for (int64_t i = i0 + 1; i < m; i++)
+        LANES_L {
+            R v = SIZE1(AT(a, i, j, ld)[l]);
+            most[l] = v > most[l] ? v : most[l];
+        }
+    LANES_L { /* scaled, so that squares neither overflow nor vanish */
+        R v = SIZE1(AT(a, i0, j, ld)[l]);
+        bool none = most[l] == 0 && IM(AT(a, i0, j, ld)[l]) == 0;
+        most[l] = none ? 0 : v > most[l] ? v : most[l];
+    }
+    for (int64_t i = i0; i < m; i++)
+        LANES_L {
+            R d = most[l] != 0 ? most[l] : 1;
+            sum[l] += NORM2(AT(a, i, j, ld)[l] / d);
+        }
+    LANES_L { /* in units of `most`, where all of it is accurate */
+        bool none = most[l] == 0;
+        T alpha = AT(a, i0, j, ld)[l] / (none ? 1 : most[l]);
+        R norm = SQRT(sum[l]), beta = RE(alpha) < 0 || (RE(alpha) == 0 && SIGNBIT(RE(alpha))) ? norm : -norm;
+        tau[l] = none ? (T)0 : (beta - alpha) / (none ? 1 : beta);
+        turned[l] = CONJ(tau[l]);
+        scale[l] = none ? (T)1 : DIV((T)1, none ? (T)1 : alpha - beta);
+        if (!none) AT(a, i0, j, ld)[l] = beta * most[l];
+    }
+    for (int64_t i = i0 + 1; i < m; i++)
+        LANES_L AT(a, i, j, ld)[l] = AT(a, i, j, ld)[l] / (most[l] != 0 ? most[l] : 1) * scale[l];
+}
 /* A = Q R over A (m × n): R above, the reflectors below the diagonal; tau[j·W + l]: their factors. */
 static void N(geqrf)(T *a, int64_t m, int64_t n, T *taus) {
     for (int64_t j = 0; j < m && j < n; j++) {
-        R most[W], sum[W];
-        T turned[W], scale[W];
-        LANES_L most[l] = 0, sum[l] = 0;
-        for (int64_t i = j + 1; i < m; i++)
-            LANES_L {
-                R v = SIZE1(AT(a, i, j, n)[l]);
-                most[l] = v > most[l] ? v : most[l];
-            }
-        LANES_L { /* scaled, so that squares neither overflow nor vanish */
-            R v = SIZE1(AT(a, j, j, n)[l]);
-            bool none = most[l] == 0 && IM(AT(a, j, j, n)[l]) == 0;
-            most[l] = none ? 0 : v > most[l] ? v : most[l];
-        }
-        for (int64_t i = j; i < m; i++)
-            LANES_L {
-                R d = most[l] != 0 ? most[l] : 1;
-                sum[l] += NORM2(AT(a, i, j, n)[l] / d);
-            }
-        LANES_L {
-            T alpha = AT(a, j, j, n)[l];
-            R norm = most[l] * SQRT(sum[l]), beta = RE(alpha) < 0 || (RE(alpha) == 0 && SIGNBIT(RE(alpha))) ? norm : -norm;
-            bool none = most[l] == 0;
-            T tau = none ? (T)0 : (beta - alpha) / (none ? 1 : beta);
-            taus[j * W + l] = tau;
-            turned[l] = CONJ(tau);
-            scale[l] = none ? (T)1 : DIV((T)1, none ? (T)1 : alpha - beta);
-            if (!none) AT(a, j, j, n)[l] = beta;
-        }
-        for (int64_t i = j + 1; i < m; i++) LANES_L AT(a, i, j, n)[l] *= scale[l];
+        T turned[W];
+        N(reflector)(a, n, j, j, m, &taus[j * W], turned);
         N(reflect)(a, n, j, turned, a, n, j, m, j + 1, n);
     }
+}
+/* A P = Q R: the same with columns swapped so that each step's is the longest of those left; the first fixed[l] stay.
+   pivots[j·W + l]: the column of A that became column j, from 1; on entry those of the order that A is given in. */
+static void N(geqp3)(T *a, int64_t m, int64_t n, const int32_t *fixed, int32_t *pivots, T *taus) {
+    for (int64_t j = 0; j < m && j < n; j++) {
+        ACC_R best[W];
+        int32_t at[W];
+        LANES_L best[l] = -1, at[l] = (int32_t)j;
+        for (int64_t c = j; c < n; c++) {
+            ACC_R sum[W];
+            LANES_L sum[l] = 0;
+            for (int64_t i = j; i < m; i++)
+                LANES_L {
+                    ACC x = AT(a, i, c, n)[l];
+                    sum[l] += NORM2(x);
+                }
+            LANES_L {
+                bool more = sum[l] > best[l];
+                best[l] = more ? sum[l] : best[l], at[l] = more ? (int32_t)c : at[l];
+            }
+        }
+        LANES_L {
+            if (at[l] == j || j < fixed[l]) continue;
+            int32_t p = pivots[j * W + l];
+            pivots[j * W + l] = pivots[at[l] * W + l], pivots[at[l] * W + l] = p;
+            for (int64_t i = 0; i < m; i++) {
+                T *x = &AT(a, i, j, n)[l], *y = &AT(a, i, at[l], n)[l], t = *x;
+                *x = *y, *y = t;
+            }
+        }
+        T turned[W];
+        N(reflector)(a, n, j, j, m, &taus[j * W], turned);
+        N(reflect)(a, n, j, turned, a, n, j, m, j + 1, n);
+    }
+}
+/* A = Q T Qᴴ of a Hermitian matrix whose lower triangle is given: over it the reflectors below the subdiagonal; the
+   diagonal d, the subdiagonal e, the reflectors' factors. w: room for n. */
+static void N(tridiagonal)(T *a, int64_t n, R *d, R *e, T *taus, T *w) {
+    for (int64_t j = 0; j + 1 < n; j++) {
+        T *tau = &taus[j * W], turned[W], half[W];
+        N(reflector)(a, n, j + 1, j, n, tau, turned);
+        LANES_L {
+            e[j * W + l] = RE(AT(a, j + 1, j, n)[l]);
+            AT(a, j + 1, j, n)[l] = 1; /* v is the column now */
+            half[l] = 0;
+        }
+        for (int64_t i = j + 1; i < n; i++) { /* w = tau·A·v */
+            T sum[W];
+            LANES_L sum[l] = 0;
+            for (int64_t k = j + 1; k <= i; k++) LANES_L sum[l] += AT(a, i, k, n)[l] * AT(a, k, j, n)[l];
+            for (int64_t k = i + 1; k < n; k++) LANES_L sum[l] += CONJ(AT(a, k, i, n)[l]) * AT(a, k, j, n)[l];
+            LANES_L {
+                w[i * W + l] = tau[l] * sum[l];
+                half[l] += CONJ(w[i * W + l]) * AT(a, i, j, n)[l];
+            }
+        }
+        LANES_L half[l] *= tau[l] / 2; /* w -= tau/2·(wᴴv)·v */
+        for (int64_t i = j + 1; i < n; i++) LANES_L w[i * W + l] -= half[l] * AT(a, i, j, n)[l];
+        for (int64_t i = j + 1; i < n; i++) /* A -= v·wᴴ + w·vᴴ */
+            for (int64_t k = j + 1; k <= i; k++)
+                LANES_L {
+                    T x = AT(a, i, j, n)[l] * CONJ(w[k * W + l]) + w[i * W + l] * CONJ(AT(a, k, j, n)[l]);
+                    AT(a, i, k, n)[l] -= x;
+                }
+        LANES_L AT(a, j + 1, j, n)[l] = e[j * W + l];
+    }
+    for (int64_t j = 0; j < n; j++) LANES_L d[j * W + l] = RE(AT(a, j, j, n)[l]);
 }
 /* The first n columns of the product of k reflectors, over A (m × n, m ≥ n ≥ k). */
 static void N(orgqr)(T *a, int64_t m, int64_t n, int64_t k, const T *taus) {
@@ -134,6 +207,7 @@ static void N(orgqr)(T *a, int64_t m, int64_t n, int64_t k, const T *taus) {
         for (int64_t i = 0; i < j; i++) LANES_L AT(a, i, j, n)[l] = 0;
     }
 }
+#include "linalg_jacobi.h"
 #undef AT
 #undef LANES_L
 #undef W

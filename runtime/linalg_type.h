@@ -5,11 +5,17 @@
 #define SQRT __builtin_sqrtf
 #define SIGNBIT __builtin_signbitf
 #define FABS __builtin_fabsf
+#define EPS 0x1p-23f
+#define FAR 0x1p40f   /* numbers within 1/FAR … FAR have squares, */
+#define SHIFT 0x1p70f /* others once they are multiplied or divided by SHIFT */
 #else
 #define R double
 #define SQRT __builtin_sqrt
 #define SIGNBIT __builtin_signbit
 #define FABS __builtin_fabs
+#define EPS 0x1p-52
+#define FAR 0x1p300
+#define SHIFT 0x1p550
 #endif
 #if KIND < 2
 #define T R
@@ -19,6 +25,7 @@
 #define CONJ(x) (x)
 #define DIV(x, y) ((x) / (y))
 #define SIZE1 FABS
+#define ABS FABS
 #define NORM2(x) ((x) * (x))
 #else
 #define T R _Complex
@@ -29,4 +36,5 @@
 #define DIV(x, y) (KIND == 2 ? (T)div_c64((c64)(x), (c64)(y)) : (T)div_c128(x, y))
 #define SIZE1(x) (FABS(RE(x)) + FABS(IM(x)))
 #define NORM2(x) (RE(x) * RE(x) + IM(x) * IM(x))
+#define ABS(x) (KIND == 2 ? (R)abs_c64((c64)(x)) : (R)abs_c128(x))
 #endif

@@ -3,6 +3,10 @@
 #undef SQRT
 #undef SIGNBIT
 #undef FABS
+#undef EPS
+#undef FAR
+#undef SHIFT
+#undef ABS
 #undef T
 #undef RE
 #undef IM
