@@ -368,7 +368,8 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     uint32_t rank = from->rank, first = rank - lengths.n, last = rank - 1;
     Dim dims[32];
     double size = 1;
-    for (uint32_t i = 0; i < rank; i++) dims[i] = from->dims[i];
+    for (uint32_t i = 0; i < rank; i++) dims[i] = i < first ? from->dims[i] : lengths.at[i - first];
+    if (kind == IRFFT) dims[last] = dim_add(b_types(b), dim_floordiv(b_types(b), dims[last], 2), 1);
     each(Dim, n, lengths) {
         if (!dim_is_const(*n))
             return diag(b->cx->diags, e->span, "fft: a length of %s, which is not known at compile time, is not supported yet",
@@ -379,6 +380,7 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
         out[0] = b_full(b, b_number(b, to->dtype, 0), to->rank, to->dims);
         return true;
     }
+    x = b_reshape(b, x, rank, dims); /* a symbol may be equal to a length by a demand alone */
     bool inverse = kind == IFFT || kind == IRFFT;
     Pair z = {x, 0};
     if (kind == RFFT) {
