@@ -64,7 +64,7 @@ static const struct {
     /* inside of shard_map and pmap, which bind x */
     {"psum", "n0 +", "axes=('x',) axis_index_groups=None", -1, -1, false, false},
     {"pmax", "r0 +", "axes=('x',) axis_index_groups=None", -1, -1, false, false},
-    {"exchanged", "a0", "axis_name=x perm=((0, 1), (1, 0))", 1, 1, false, false},
+    {"exchanged", "a0", "axis_name=x perm=((0, 1), (1, 0)) source=1", 1, 1, false, false},
     {"axis_index", "", "axis_name=x", 1, 1, false, false},
     {"all_gather", "a0", "all_gather_dimension=$A axis_index_groups=None axis_name=('x',) axis_size=2 tiled=$b", 1, 1, false, false},
     {"all_to_all", "a1", "axis_index_groups=None axis_name=('x',) concat_axis=$a split_axis=$a tiled=$b", 1, 1, false, false},

@@ -1,6 +1,7 @@
 /* Programs for several devices. shard_map and pmap become `spmd`: every device gets the whole operands, takes its parts,
    and gives its parts of the results, which lie one device after the other. Collectives become calls of runtime/comm.c that
-   exchange whole arrays, and arithmetic on what came: a sum's order is that of the devices. */
+   exchange whole arrays, and arithmetic on what came: a sum's order is that of the devices. A program for several devices
+   within one of another runs on each device of that one; its axes are then the fastest. */
 #include "../build.h"
 #include <stdlib.h>
 
