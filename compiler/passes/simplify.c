@@ -107,6 +107,7 @@ static Val s_div(const Defs *d, Eqn *e) {
     if (is_complex(d, X)) return 0;
     if (is_number(d, Y, 1)) return X;
     if (!is_floating(d, X) || !splat(d, Y, &s) || float_format[s.dtype].exponent < 8) return 0;
+    if (!same_type(d, X, e->out.at[0])) return 0; /* a scalar by an array */
     double y = scalar_float(s);
     if (!isfinite(y) || fabs(frexp(y, &k)) != 0.5 || abs(k) > (s.dtype == DT_f64 ? 1000 : 120))
         return 0;
