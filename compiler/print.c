@@ -695,12 +695,13 @@ static void mark_all(Printer *p, const Jaxpr *j) {
     }
 }
 
-/* Is it in a record of another value? Words there are no names of jaxprs when they are read. */
+/* Is it where words are no names of jaxprs when they are read: in a record of another value, in an unknown parameter? */
 static bool in_record(const Eqn *e, const Jaxpr *j) {
     for (uint32_t i = 0; i < e->params.n; i++) {
         const Value *v = &e->params.at[i].value;
-        if (v->kind == V_JAXPR && v->jaxpr == j) return false;
-        for (uint32_t k = 0; v->kind == V_JAXPRS && k < v->jaxprs.n; k++)
+        ParamKind kind = param_kind[e->params.at[i].key];
+        if (v->kind == V_JAXPR && v->jaxpr == j && kind == PK_JAXPR) return false;
+        for (uint32_t k = 0; v->kind == V_JAXPRS && kind == PK_JAXPRS && k < v->jaxprs.n; k++)
             if (v->jaxprs.at[k] == j) return false;
     }
     return true;

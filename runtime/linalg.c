@@ -13,80 +13,34 @@ static inline double abs_c128(c128 x) {
     return most * __builtin_sqrt(1 + r * r);
 }
 
-/* As wide as AVX-512's vectors, for three kinds of CPUs. */
+/* By element type; LANES matrices are as wide as AVX-512's vectors. */
 #define KIND 0
 #define V f32
 #define P "s"
 #define Q "or"
 #define LANES 16
-#include "linalg_type.h"
-#define W 1
-#define N(f) f##_f32
-#include "linalg_small.h"
-#define W LANES
-#define N(f) f##_f32_v2
-#include "linalg_small.h"
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#define W LANES
-#define N(f) f##_f32_v3
-#include "linalg_small.h"
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma,prefer-vector-width=512")
-#define W LANES
-#define N(f) f##_f32_v4
-#include "linalg_small.h"
-#pragma GCC pop_options
-#include "linalg_ops.h"
+#include "linalg_widths.h"
 
 #define KIND 1
 #define V f64
 #define P "d"
 #define Q "or"
 #define LANES 8
-#include "linalg_type.h"
-#define W 1
-#define N(f) f##_f64
-#include "linalg_small.h"
-#define W LANES
-#define N(f) f##_f64_v2
-#include "linalg_small.h"
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#define W LANES
-#define N(f) f##_f64_v3
-#include "linalg_small.h"
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma,prefer-vector-width=512")
-#define W LANES
-#define N(f) f##_f64_v4
-#include "linalg_small.h"
-#pragma GCC pop_options
-#include "linalg_ops.h"
+#include "linalg_widths.h"
 
 #define KIND 2
 #define V c64
 #define P "c"
 #define Q "un"
-#define LANES 0
-#include "linalg_type.h"
-#define W 1
-#define N(f) f##_c64
-#include "linalg_small.h"
-#include "linalg_ops.h"
+#define LANES 8
+#include "linalg_widths.h"
 
 #define KIND 3
 #define V c128
 #define P "z"
 #define Q "un"
-#define LANES 0
-#include "linalg_type.h"
-#define W 1
-#define N(f) f##_c128
-#include "linalg_small.h"
-#include "linalg_ops.h"
+#define LANES 4
+#include "linalg_widths.h"
 
 /* ---- row swaps in order → the permutation they make: sizes batch, k, n */
 void jaxcc_rt_pivots_to_permutation(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {

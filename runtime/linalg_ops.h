@@ -1,7 +1,5 @@
 /* What runtime_call calls, for one element type: KIND, T and R as in linalg_small.h, V its name, P and S its letters in
-   LAPACK's names ("z"; "sy" or "he"), Q ("or" or "un"), LANES the width of vectors of matrices or 0. */
-#define J2(a, b) a##b
-#define J1(a, b) J2(a, b)
+   LAPACK's names ("z"; "sy" or "he"), Q ("or" or "un"), LANES the width of vectors of matrices. */
 #define F(f) J1(f##_, V)              /* cholesky_f32 */
 #define ENTRY(f) void J1(jaxcc_rt_##f##_, V)(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes)
 
@@ -12,7 +10,6 @@ static void F(transposed)(T *to, const T *from, int64_t m, int64_t n) {
 static void F(fill_nan)(T *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] = (T)__builtin_nan("") + (KIND > 1 ? (T)(__builtin_nan("") * 1.0i) : (T)0);
 }
-#if LANES
 /* Matrix l of LANES is lane l; those that a batch's end lacks repeat its last one. */
 static void F(pack)(T *to, const T *from, int64_t elements, int64_t count) {
     for (int64_t l = 0; l < LANES; l++) {
@@ -33,7 +30,6 @@ static int64_t F(count)(const Job *j, int64_t block) {
 #define RUN_LANES(f, bytes, cost) \
     Job j = {.arrays = arrays, .sizes = sizes, .scratch = (bytes) * LANES, .one = F(f##_lanes)}; \
     jaxcc_rt_each(call, &j, (sizes[0] + LANES - 1) / LANES, (cost) * LANES / 4)
-#endif
 #define RUN(f, bytes, cost, routine) \
     Job j = {.arrays = arrays, .sizes = sizes, .scratch = bytes, .one = F(f##_one)}; \
     if (routine) j.lapack = jaxcc_rt_lapack(call, routine); \
@@ -53,7 +49,6 @@ static void F(cholesky_one)(Job *j, int64_t i, void *scratch) {
         F(cholesky)(x, n, &bad);
     if (bad || info) F(fill_nan)(x, n * n);
 }
-#if LANES
 static void F(cholesky_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(T *, int64_t, uint8_t *) = LEVELS(cholesky);
     int64_t n = j->sizes[1], size = n * n, count = F(count)(j, block);
@@ -65,15 +60,12 @@ static void F(cholesky_lanes)(Job *j, int64_t block, void *scratch) {
     for (int64_t l = 0; l < count; l++)
         if (bad[l]) F(fill_nan)(out + l * size, size);
 }
-#endif
 ENTRY(cholesky) {
     int64_t n = sizes[1];
-#if LANES
     if (IN_LANES(n)) {
         RUN_LANES(cholesky, n * n * (int64_t)sizeof(T), n * n * n);
         return;
     }
-#endif
     RUN(cholesky, 0, n * n * n, LARGE(n, P "potrf_"));
 }
 
@@ -94,7 +86,6 @@ static void F(lu_one)(Job *j, int64_t i, void *scratch) {
     for (int64_t p = 0; p < k; p++) pivots[p]--;
     if (info < 0) F(fill_nan)(x, m * n);
 }
-#if LANES
 static void F(lu_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(T *, int64_t, int64_t, int32_t *) = LEVELS(lu);
     int64_t m = j->sizes[1], n = j->sizes[2], k = m < n ? m : n, count = F(count)(j, block);
@@ -106,15 +97,12 @@ static void F(lu_lanes)(Job *j, int64_t block, void *scratch) {
     for (int64_t l = 0; l < count; l++)
         for (int64_t p = 0; p < k; p++) out[l * k + p] = pivots[p * LANES + l];
 }
-#endif
 ENTRY(lu) {
     int64_t m = sizes[1], n = sizes[2], most = m > n ? m : n;
-#if LANES
     if (IN_LANES(most)) {
         RUN_LANES(lu, m * n * (int64_t)sizeof(T) + most * (int64_t)sizeof(int32_t), m * n * n);
         return;
     }
-#endif
     RUN(lu, m * n * (int64_t)sizeof(T), m * n * n, LARGE(most, P "getrf_"));
 }
 
@@ -135,7 +123,6 @@ static void F(triangular_one)(Job *j, int64_t i, void *scratch) {
                int32_t *, size_t, size_t, size_t, size_t))j->lapack)("R", s[3] ? "U" : "L", s[4] ? "T" : "N", s[5] ? "U" : "N",
                                                                      &r32, &n32, &one, a, &n32, x, &r32, 1, 1, 1, 1);
 }
-#if LANES
 static void F(triangular_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(const T *, T *, int64_t, int64_t, bool, bool, bool) = LEVELS(triangular);
     const int64_t *s = j->sizes;
@@ -146,15 +133,12 @@ static void F(triangular_lanes)(Job *j, int64_t block, void *scratch) {
     level[j->level](a, x, n, r, s[3], s[4], s[5]);
     F(unpack)((T *)j->arrays[2] + block * LANES * n * r, x, n * r, count);
 }
-#endif
 ENTRY(triangular) {
     int64_t n = sizes[1], r = sizes[2];
-#if LANES
     if (IN_LANES(n) && r <= SMALL) {
         RUN_LANES(triangular, (n + r) * n * (int64_t)sizeof(T), n * n * r);
         return;
     }
-#endif
     RUN(triangular, 0, n * n * r, LARGE(n, P "trsm_"));
 }
 
@@ -175,7 +159,6 @@ static void F(geqrf_one)(Job *j, int64_t i, void *scratch) {
                                                                                               at + m * n, &room, &info);
     F(transposed)(x, at, n, m);
 }
-#if LANES
 static void F(geqrf_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(T *, int64_t, int64_t, T *) = LEVELS(geqrf);
     int64_t m = j->sizes[1], n = j->sizes[2], k = m < n ? m : n, count = F(count)(j, block);
@@ -185,15 +168,12 @@ static void F(geqrf_lanes)(Job *j, int64_t block, void *scratch) {
     F(unpack)((T *)j->arrays[1] + block * LANES * m * n, x, m * n, count);
     F(unpack)((T *)j->arrays[2] + block * LANES * k, taus, k, count);
 }
-#endif
 ENTRY(geqrf) {
     int64_t m = sizes[1], n = sizes[2], most = m > n ? m : n;
-#if LANES
     if (IN_LANES(most)) {
         RUN_LANES(geqrf, (m * n + most) * (int64_t)sizeof(T), 2 * m * n * n);
         return;
     }
-#endif
     RUN(geqrf, (m * n + 64 * n) * (int64_t)sizeof(T), 2 * m * n * n, LARGE(most, P "geqrf_"));
 }
 
@@ -213,7 +193,6 @@ static void F(orgqr_one)(Job *j, int64_t i, void *scratch) {
         &m32, &n32, &k32, at, &m32, taus, at + m * n, &room, &info);
     F(transposed)(x, at, n, m);
 }
-#if LANES
 static void F(orgqr_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(T *, int64_t, int64_t, int64_t, const T *) = LEVELS(orgqr);
     int64_t m = j->sizes[1], n = j->sizes[2], k = j->sizes[3], count = F(count)(j, block);
@@ -223,15 +202,12 @@ static void F(orgqr_lanes)(Job *j, int64_t block, void *scratch) {
     level[j->level](x, m, n, k, taus);
     F(unpack)((T *)j->arrays[2] + block * LANES * m * n, x, m * n, count);
 }
-#endif
 ENTRY(orgqr) {
     int64_t m = sizes[1], n = sizes[2];
-#if LANES
     if (IN_LANES(m)) {
         RUN_LANES(orgqr, (m * n + sizes[3]) * (int64_t)sizeof(T), 2 * m * n * n);
         return;
     }
-#endif
     RUN(orgqr, (m * n + 64 * n) * (int64_t)sizeof(T), 2 * m * n * n, LARGE(m, P Q "gqr_"));
 }
 

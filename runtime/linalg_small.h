@@ -211,4 +211,4 @@ static void N(orgqr)(T *a, int64_t m, int64_t n, int64_t k, const T *taus) {
 #undef AT
 #undef LANES_L
 #undef W
-#undef N
+#undef SUFFIX

@@ -113,21 +113,17 @@ static void F(by_ql)(T *a, T *v, R *values, int64_t n, bool lower, R *bad) {
     for (int64_t i = 0; i < n; i++) values[i] = (R)dd[i] * back;
 }
 static void F(eigh_one)(Job *j, int64_t i, void *scratch) { F(eigh)(j, i, 1, scratch, j->sizes[2] > 3 ? F(by_ql) : F(jacobi)); }
-#if LANES
-enum { F(ROTATED) = LANES }; /* up to here a batch in lanes is quicker by rotations of the matrices themselves */
+enum { F(ROTATED) = KIND < 2 ? LANES : LANES / 2 }; /* up to here a batch in lanes is quicker by rotations of the matrices themselves */
 static void F(eigh_lanes)(Job *j, int64_t block, void *scratch) {
     static F(Jacobi) *const level[] = LEVELS(jacobi);
     F(eigh)(j, block * LANES, LANES, scratch, level[j->level]);
 }
-#endif
 ENTRY(small_eigh) {
     int64_t n = sizes[2], bytes = (2 * n * n + n + 1) * (int64_t)sizeof(T), cost = 30 * n * n * n;
-#if LANES
     if (IN_LANES(n) && n <= F(ROTATED)) {
         RUN_LANES(eigh, bytes, cost);
         return;
     }
-#endif
     RUN(eigh, bytes, cost, NULL);
 }
 
@@ -192,21 +188,17 @@ static void F(svd)(Job *j, int64_t first, int64_t w, void *scratch, F(Hestenes) 
     }
 }
 static void F(svd_one)(Job *j, int64_t i, void *scratch) { F(svd)(j, i, 1, scratch, F(hestenes)); }
-#if LANES
 static void F(svd_lanes)(Job *j, int64_t block, void *scratch) {
     static F(Hestenes) *const level[] = LEVELS(hestenes);
     F(svd)(j, block * LANES, LANES, scratch, level[j->level]);
 }
-#endif
 ENTRY(small_svd) {
     int64_t m = sizes[2], n = sizes[3], most = m > n ? m : n, k = m < n ? m : n;
     int64_t bytes = (most * k + k * k + k + 1) * (int64_t)sizeof(T), cost = 30 * most * k * k;
-#if LANES
     if (IN_LANES(most)) {
         RUN_LANES(svd, bytes, cost);
         return;
     }
-#endif
     RUN(svd, bytes, cost, NULL);
 }
 
@@ -240,20 +232,16 @@ static void F(pivoted)(Job *j, int64_t first, int64_t w, void *scratch, F(Geqp3)
     }
 }
 static void F(pivoted_one)(Job *j, int64_t i, void *scratch) { F(pivoted)(j, i, 1, scratch, F(geqp3)); }
-#if LANES
 static void F(pivoted_lanes)(Job *j, int64_t block, void *scratch) {
     static F(Geqp3) *const level[] = LEVELS(geqp3);
     F(pivoted)(j, block * LANES, LANES, scratch, level[j->level]);
 }
-#endif
 ENTRY(small_geqp3) {
     int64_t m = sizes[2], n = sizes[3], most = m > n ? m : n, bytes = (m * n + 3 * most) * (int64_t)sizeof(T) + 8 * n + 8;
-#if LANES
     if (IN_LANES(most)) {
         RUN_LANES(pivoted, bytes, 4 * m * n * n);
         return;
     }
-#endif
     RUN(pivoted, bytes, 4 * m * n * n, NULL);
 }
 
@@ -280,19 +268,15 @@ static void F(reduced)(Job *j, int64_t first, int64_t w, void *scratch, F(Tridia
     }
 }
 static void F(reduced_one)(Job *j, int64_t i, void *scratch) { F(reduced)(j, i, 1, scratch, F(tridiagonal)); }
-#if LANES
 static void F(reduced_lanes)(Job *j, int64_t block, void *scratch) {
     static F(Tridiagonal) *const level[] = LEVELS(tridiagonal);
     F(reduced)(j, block * LANES, LANES, scratch, level[j->level]);
 }
-#endif
 ENTRY(small_tridiagonal) {
     int64_t n = sizes[2], bytes = (n * n + 4 * n) * (int64_t)sizeof(T);
-#if LANES
     if (IN_LANES(n)) {
         RUN_LANES(reduced, bytes, 4 * n * n * n);
         return;
     }
-#endif
     RUN(reduced, bytes, 4 * n * n * n, NULL);
 }

@@ -1,0 +1,26 @@
+/* One element type (KIND, V, P, Q, LANES; see linalg_ops.h): a matrix at a time, and LANES of them for three kinds of CPUs. */
+#include "linalg_type.h"
+#define J2(a, b) a##b
+#define J1(a, b) J2(a, b)
+#define N(f) J1(f##_, J1(V, SUFFIX))
+
+#define W 1
+#define SUFFIX
+#include "linalg_small.h"
+#define W LANES
+#define SUFFIX _v2
+#include "linalg_small.h"
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define W LANES
+#define SUFFIX _v3
+#include "linalg_small.h"
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma,prefer-vector-width=512")
+#define W LANES
+#define SUFFIX _v4
+#include "linalg_small.h"
+#pragma GCC pop_options
+#undef N
+#include "linalg_ops.h"
