@@ -126,7 +126,7 @@ static bool read_call(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
  * this; a symbol. */
 static Dim read_traced(Parser *p, uint32_t *i) {
     uint32_t from = *i;
-    while (!is_char(p, *i, ',') && !is_char(p, *i, ']') && (*i == from || tok_sticks(p, *i))) {
+    while (!is_char(p, *i, ',') && !is_char(p, *i, ']') && tok(p, *i)->kind != T_END && (*i == from || tok_sticks(p, *i))) {
         uint32_t end = is_char(p, *i, '(') || is_char(p, *i, '[') ? tok_match(p, *i) : *i;
         *i = end > *i ? end : *i + 1;
     }
