@@ -17,6 +17,8 @@ static bool refuse(const Print *p, const char *what) {
 }
 static bool is_leaf(const Value *v) { return v->kind == V_TEXT && str_is(v->s, "*"); }
 static bool is_dict(const Value *v) { return v->kind == V_LIST && v->open == '{'; }
+/* An element `key: value` of one; sets look like dicts. */
+static bool has_key(const Value *x) { return x->kind == V_PAIR && x->list.n == 2; }
 static const Value *item(const Value *v) { return v->kind == V_PAIR ? &v->list.at[v->list.n - 1] : v; }
 static uint32_t leaves(const Value *v) {
     uint32_t n = 0;
@@ -78,7 +80,7 @@ static bool put_tree(Print *p, const Value *v, uint32_t *leaf, bool top) {
     for (uint32_t i = 0; i < v->list.n; i++) {
         const Value *x = &v->list.at[i];
         if (i) put_text(p, S(", "));
-        if (is_dict(v)) put_text(p, str_format(p->b->cx->arena, "%.*s: ", SF(x->list.at[0].s)));
+        if (is_dict(v) && has_key(x)) put_text(p, str_format(p->b->cx->arena, "%.*s: ", SF(x->list.at[0].s)));
         if (!put_tree(p, item(x), leaf, false)) return false;
     }
     bool one = v->open == '(' && v->list.n == 1;
@@ -132,7 +134,8 @@ static const Value *child(const Value *v, Str key, uint32_t *leaf) {
     if (v->kind != V_LIST) return NULL;
     for (uint32_t i = 0; i < v->list.n; i++) {
         const Value *x = &v->list.at[i];
-        if (is_dict(v) ? str_eq(key, x->list.at[0].kind == V_STR ? unquoted(x->list.at[0].s) : x->list.at[0].s) : i == k) return item(x);
+        Str name = has_key(x) ? x->list.at[0].s : S("");
+        if (is_dict(v) ? has_key(x) && str_eq(key, x->list.at[0].kind == V_STR ? unquoted(name) : name) : i == k) return item(x);
         *leaf += leaves(x);
     }
     return NULL;

@@ -485,8 +485,14 @@ bool expand_rng_uniform(Builder *b, const Eqn *e, Val *out) {
 
 /* ---- random_gamma: a key for each element, all elements at once. Marsaglia and Tsang, "A simple method for generating
    gamma variables" (ACM TOMS 26, 2000); alpha < 1 is drawn as alpha + 1 and scaled by u^(1/alpha). */
-/* Word arrays of `like`'s shape: key number `i` of those that each key splits into. */
-static Words split_one(Builder *b, const Words *k, Dtype key, uint32_t i) {
+/* Word m of the 2·of words of hashed_halves, for each key. */
+static Val word_of_halves(Builder *b, const Val k[2], uint32_t of, uint32_t m) {
+    Val x[2] = {like(b, k[0], m % of), like(b, k[0], of + m % of)};
+    threefry2x32(b, k, x);
+    return x[m / of];
+}
+/* Key number `i` of the `of` that each key splits into. */
+static Words split_one(Builder *b, const Words *k, Dtype key, uint32_t of, uint32_t i) {
     Words out = {.n = k->n};
     if (key == DT_key_urbg) { /* row 10·i of Philox; the counter's low half is the key's last two words */
         Val at = b2(b, P_add, joined_words(b, k->w[3], k->w[2]), b_full_like(b, joined_words(b, k->w[3], k->w[2]), 10 * i));
@@ -498,6 +504,10 @@ static Words split_one(Builder *b, const Words *k, Dtype key, uint32_t i) {
         return out;
     }
     for (uint32_t half = 0; half < k->n; half += 2) {
+        if (!partitionable(b)) {
+            for (uint32_t w = 0; w < 2; w++) out.w[half + w] = word_of_halves(b, k->w + half, of, 2 * i + w);
+            continue;
+        }
         out.w[half] = like(b, k->w[half], 0), out.w[half + 1] = like(b, k->w[half], i);
         threefry2x32(b, k->w + half, out.w + half);
     }
@@ -514,9 +524,10 @@ static Val uniform(Builder *b, const Words *k, Dtype key, Type type) {
     Dtype d = type_at(b_types(b), type)->dtype;
     Val x[4], bits;
     if (key == DT_key_fry) {
-        x[0] = like(b, k->w[0], 0), x[1] = like(b, k->w[0], 0);
+        bool halves = !partitionable(b);
+        x[0] = like(b, k->w[0], 0), x[1] = like(b, k->w[0], halves && d == DT_f64);
         threefry2x32(b, k->w, x);
-        bits = d == DT_f64 ? joined_words(b, x[0], x[1]) : b2(b, P_xor, x[0], x[1]);
+        bits = d == DT_f64 ? joined_words(b, x[0], x[1]) : halves ? x[0] : b2(b, P_xor, x[0], x[1]);
     } else {
         memcpy(x, (Val[]){k->w[2], k->w[3], k->w[0], k->w[1]}, sizeof x);
         philox4x32(b, k->w, x);
@@ -558,7 +569,7 @@ static Vals positive(Gamma *g, const Words *key, Val c) {
     Val v = i.in.at[g->n + 1], more = b2(b, P_le, v, b_full_like(b, v, 0));
     Jaxpr *condition = b_inner_end(b, &i, 1, &more);
     i = b_inner(b, g->n + 3, types);
-    Words k = words_at(g, i.in.at + 1), next = split_one(b, &k, g->key, 0), sub = split_one(b, &k, g->key, 1);
+    Words k = words_at(g, i.in.at + 1), next = split_one(b, &k, g->key, 2, 0), sub = split_one(b, &k, g->key, 2, 1);
     Val x = normal(b, &sub, g->key, g->type);
     Val w = b2(b, P_add, b_full_like(b, x, 1), b2(b, P_mul, x, i.in.at[0])), out[6];
     memcpy(out, next.w, g->n * sizeof *out);
@@ -583,8 +594,8 @@ static Val accepted(Gamma *g, const Words *key, Val c, Val d) {
     Val more = b2(b, P_and, b2(b, P_ge, U, squeeze), b2(b, P_ge, b1(b, P_log, U), bound));
     Jaxpr *condition = b_inner_end(b, &i, 1, &more);
     i = b_inner(b, g->n + 4, types);
-    Words k = words_at(g, i.in.at + 1), next = split_one(b, &k, g->key, 0), xk = split_one(b, &k, g->key, 1);
-    Words uk = split_one(b, &k, g->key, 2);
+    Words k = words_at(g, i.in.at + 1), next = split_one(b, &k, g->key, 3, 0), xk = split_one(b, &k, g->key, 3, 1);
+    Words uk = split_one(b, &k, g->key, 3, 2);
     Vals kxv = positive(g, &xk, i.in.at[0]);
     Val x = kxv.at[g->n], v = kxv.at[g->n + 1], out[7];
     memcpy(out, next.w, g->n * sizeof *out);
@@ -600,10 +611,7 @@ bool expand_random_gamma(Builder *b, const Eqn *e, Val *out) {
     Val key = e->in.at[0], alpha = e->in.at[1];
     const ArrayType *t = b_type(b, alpha);
     uint32_t lead = b_type(b, key)->rank;
-    if (lead > t->rank || !partitionable(b))
-        return diag(b->cx->diags, e->span, "random_gamma: %s", partitionable(b)
-                        ? "more axes of keys than of parameters"
-                        : "not supported with --threefry-partitionable=false");
+    if (lead > t->rank) return diag(b->cx->diags, e->span, "random_gamma: more axes of keys than of parameters");
     Gamma g = {.b = b, .key = key_dtype(b, key), .type = val_type(b->cx, alpha)};
     Dims shape = {(Dim *)t->dims + lead, t->rank - lead};
     Words k = key_words(b, key);
@@ -616,7 +624,7 @@ bool expand_random_gamma(Builder *b, const Eqn *e, Val *out) {
     Val one = b_full_like(b, alpha, 1), third = b_full_like(b, alpha, 1. / 3), large = b2(b, P_ge, alpha, one);
     Val a = b_select(b, large, b2(b, P_add, alpha, one), alpha), d = b2(b, P_sub, a, third);
     Val c = b2(b, P_div, third, b1(b, P_sqrt, d));
-    Words next = split_one(b, &k, g.key, 0), sub = split_one(b, &k, g.key, 1);
+    Words next = split_one(b, &k, g.key, 2, 0), sub = split_one(b, &k, g.key, 2, 1);
     Val V = accepted(&g, &next, c, d), u = uniform(b, &sub, g.key, g.type), inverse = b2(b, P_div, one, alpha);
     if (param_bool(e, K_log_space)) {
         Val s = b1(b, P_log1p, b1(b, P_neg, u)), zero = b_full_like(b, alpha, 0);
