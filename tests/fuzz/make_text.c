@@ -342,9 +342,11 @@ void make_index(Gen *g, Prim p, unsigned kinds) {
     Text t = {.arena = g->cx->arena}, sizes = t;
     Set s = {0};
     Val in[3] = {pick(g, kinds, 1)};
+    enum { MOST = 8 };
     const ArrayType *x = array(g, in[0]);
-    Dim dims[16], indices[3];
-    int64_t windows[8], dropped[8], map[8];
+    Dim dims[MOST + 2], indices[3];
+    int64_t windows[MOST], dropped[MOST], map[MOST];
+    if (x->rank > MOST) return;
     uint32_t nw = 0, nd = 0, nm = 0, batch = draw(g, 3);
     for (uint32_t i = 0; i < batch; i++)
         indices[i] = dims[i] = 1 + draw(g, 4);
