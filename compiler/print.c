@@ -645,7 +645,8 @@ static bool mixed_types(const Printer *p, const Eqn *e) {
     bool typed = false;
     for (uint32_t i = 1; i < e->out.n; i++)
         typed |= val_type(p->cx, e->out.at[i]) != 0;
-    return typed && !val_type(p->cx, e->out.at[0]);
+    Val first = e->out.n ? e->out.at[0] : 0;
+    return typed && (!val_type(p->cx, first) || str_is(val_info(p->cx, first)->name, "*"));
 }
 
 static void put_jaxpr(Printer *p, const Jaxpr *j, uint32_t indent) {
