@@ -90,7 +90,7 @@ static void N(reflect)(const T *a, int64_t lda, int64_t j, const T *tau, T *c, i
 /* The reflector I - tau·v·vᴴ whose conjugate makes zeros below row i0 of column j of A (ld), rows up to m - 1: v over the
    zeros, the norm with its sign at i0; tau[l] and its conjugate `turned`. */
 static void N(reflector)(T *a, int64_t ld, int64_t i0, int64_t j, int64_t m, T *tau, T *turned) {
-    R most[W], sum[W];
+    R most[W], sum[W], by[W];
     T scale[W];
     LANES_L most[l] = 0, sum[l] = 0;
     for (int64_t i = i0 + 1; i < m; i++)
@@ -98,27 +98,24 @@ static void N(reflector)(T *a, int64_t ld, int64_t i0, int64_t j, int64_t m, T *
             R v = SIZE1(AT(a, i, j, ld)[l]);
             most[l] = v > most[l] ? v : most[l];
         }
-    LANES_L { /* scaled, so that squares neither overflow nor vanish */
+    LANES_L { /* a power of two, so that squares neither overflow nor vanish */
         R v = SIZE1(AT(a, i0, j, ld)[l]);
         bool none = most[l] == 0 && IM(AT(a, i0, j, ld)[l]) == 0;
         most[l] = none ? 0 : v > most[l] ? v : most[l];
+        by[l] = most[l] > FAR ? 1 / SHIFT : most[l] < 1 / FAR ? SHIFT : 1;
     }
-    for (int64_t i = i0; i < m; i++)
-        LANES_L {
-            R d = most[l] != 0 ? most[l] : 1;
-            sum[l] += NORM2(AT(a, i, j, ld)[l] / d);
-        }
-    LANES_L { /* in units of `most`, where all of it is accurate */
+    for (int64_t i = i0; i < m; i++) LANES_L sum[l] += NORM2(AT(a, i, j, ld)[l] * by[l]);
+    LANES_L {
         bool none = most[l] == 0;
-        T alpha = AT(a, i0, j, ld)[l] / (none ? 1 : most[l]);
+        T alpha = AT(a, i0, j, ld)[l] * by[l];
         R norm = SQRT(sum[l]), beta = RE(alpha) < 0 || (RE(alpha) == 0 && SIGNBIT(RE(alpha))) ? norm : -norm;
         tau[l] = none ? (T)0 : (beta - alpha) / (none ? 1 : beta);
         turned[l] = CONJ(tau[l]);
         scale[l] = none ? (T)1 : DIV((T)1, none ? (T)1 : alpha - beta);
-        if (!none) AT(a, i0, j, ld)[l] = beta * most[l];
+        by[l] = none ? 1 : by[l];
+        if (!none) AT(a, i0, j, ld)[l] = beta / by[l];
     }
-    for (int64_t i = i0 + 1; i < m; i++)
-        LANES_L AT(a, i, j, ld)[l] = AT(a, i, j, ld)[l] / (most[l] != 0 ? most[l] : 1) * scale[l];
+    for (int64_t i = i0 + 1; i < m; i++) LANES_L AT(a, i, j, ld)[l] = AT(a, i, j, ld)[l] * by[l] * scale[l];
 }
 /* A = Q R over A (m × n): R above, the reflectors below the diagonal; tau[j·W + l]: their factors. */
 static void N(geqrf)(T *a, int64_t m, int64_t n, T *taus) {

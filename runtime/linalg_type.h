@@ -7,7 +7,7 @@
 #define FABS __builtin_fabsf
 #define EPS 0x1p-23f
 #define FAR 0x1p40f   /* numbers within 1/FAR … FAR have squares, */
-#define SHIFT 0x1p70f /* others once they are multiplied or divided by SHIFT */
+#define SHIFT 0x1p100f /* others once they are multiplied or divided by SHIFT */
 #else
 #define R double
 #define SQRT __builtin_sqrt
@@ -15,7 +15,7 @@
 #define FABS __builtin_fabs
 #define EPS 0x1p-52
 #define FAR 0x1p300
-#define SHIFT 0x1p550
+#define SHIFT 0x1p800
 #endif
 #if KIND < 2
 #define T R
