@@ -429,25 +429,24 @@ static void nest_next(Kernel *k, void *user, V *acc) {
     bool main = !k->step->jam || k->jam;
     (loop == k->step->edge_loop && main ? nest_at_edges : nest_rest)(k, n);
 }
+/* `width` turns at a time, which *now says meanwhile, and what is left one by one. */
+static void nest_in_blocks(Kernel *k, Nesting n, V lo, V hi, uint32_t width, uint32_t *now) {
+    V rest = em_bin(k->e, "llvm.urem", em_bin(k->e, "llvm.sub", hi, lo), em_i64(k->e, width));
+    V mid = em_bin(k->e, "llvm.sub", hi, rest);
+    Atom loop = n.loops[0];
+    *now = width;
+    counted(k, loop, lo, mid, width, 0, NULL, false, nest_next, &n);
+    *now = 0;
+    counted(k, loop, mid, hi, 1, 0, NULL, false, nest_next, &n);
+}
 void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
     Atom loop = n.loops[0];
     if (loop == k->step->tile) {
-        uint32_t t = tile_width(k);
-        V rest = em_bin(k->e, "llvm.urem", em_bin(k->e, "llvm.sub", hi, lo), em_i64(k->e, t));
-        V mid = em_bin(k->e, "llvm.sub", hi, rest);
-        k->tile = t;
-        counted(k, loop, lo, mid, t, 0, NULL, false, nest_next, &n);
-        k->tile = 0;
-        counted(k, loop, mid, hi, 1, 0, NULL, false, nest_next, &n);
+        nest_in_blocks(k, n, lo, hi, tile_width(k), &k->tile);
         return;
     }
     if (loop == k->step->jam) {
-        V rest = em_bin(k->e, "llvm.urem", em_bin(k->e, "llvm.sub", hi, lo), em_i64(k->e, JAM));
-        V mid = em_bin(k->e, "llvm.sub", hi, rest);
-        k->jam = JAM;
-        counted(k, loop, lo, mid, JAM, 0, NULL, false, nest_next, &n);
-        k->jam = 0;
-        counted(k, loop, mid, hi, 1, 0, NULL, false, nest_next, &n);
+        nest_in_blocks(k, n, lo, hi, JAM, &k->jam);
         return;
     }
     if (loop != k->lane) {
