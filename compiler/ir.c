@@ -175,6 +175,13 @@ Jaxprs value_jaxprs(Arena *arena, const Value *v) {
     return (Jaxprs){found.at, found.n};
 }
 
+bool value_has_jaxpr(const Value *v) {
+    if (v->kind == V_JAXPR || v->kind == V_JAXPRS) return true;
+    if (v->kind != V_LIST && v->kind != V_PAIR) return false;
+    for (uint32_t i = 0; i < v->list.n; i++)
+        if (value_has_jaxpr(&v->list.at[i])) return true;
+    return false;
+}
 Jaxprs eqn_jaxprs(Arena *arena, const Eqn *e) {
     JaxprList found = {0};
     each(const Param, p, e->params)

@@ -203,6 +203,7 @@ typedef struct {
     uint32_t n;
 } Jaxprs;
 Jaxprs param_jaxprs(const Eqn *, ParamKey);
+bool value_has_jaxpr(const Value *); /* anywhere in it */
 /* Every jaxpr anywhere in the value; in the parameters. */
 Jaxprs value_jaxprs(Arena *, const Value *);
 Jaxprs eqn_jaxprs(Arena *, const Eqn *);

@@ -63,14 +63,6 @@ void value_number(Parser *p, Terminal t) {
 
 /* ---- items → one value */
 
-static bool has_jaxpr(const Value *v) {
-    if (v->kind == V_JAXPR || v->kind == V_JAXPRS) return true;
-    if (v->kind != V_LIST && v->kind != V_PAIR) return false;
-    for (uint32_t i = 0; i < v->list.n; i++)
-        if (has_jaxpr(&v->list.at[i])) return true;
-    return false;
-}
-
 static Span span_of(const Value *from, const Value *to) {
     Span s = from->span;
     if (to > from) s.n = to[-1].span.at + to[-1].span.n - s.at;
@@ -171,7 +163,7 @@ static Value fold(Parser *p, const Value *from, const Value *to, char open) {
     }
     if (fold_name(p, from, to, &v) || fold_pair(p, from, to, open, &v)) return v;
     for (const Value *i = from; i < to; i++)
-        if (has_jaxpr(i)) return fold_row(p, from, to, span);
+        if (value_has_jaxpr(i)) return fold_row(p, from, to, span);
     return slice_value(p, span);
 }
 
@@ -208,7 +200,7 @@ void value_group(Parser *p, uint32_t mark, uint32_t open, uint32_t close) {
     bool tuple = c != '(' || commas || !one || one->kind == V_PAIR || one->kind == V_JAXPR;
     bool record = p->values.n && mark && p->values.at[mark - 1].kind == V_WORD &&
                   p->values.at[mark - 1].span.at + p->values.at[mark - 1].span.n == span.at;
-    if (!tuple && !record && !has_jaxpr(&v)) v = slice_value(p, span); /* (1+2j) is no tuple */
+    if (!tuple && !record && !value_has_jaxpr(&v)) v = slice_value(p, span); /* (1+2j) is no tuple */
     for (uint32_t i = 0; v.kind == V_LIST && i < v.list.n; i++)
         if (v.list.at[i].kind == V_TEXT && memchr(v.list.at[i].s.at, ' ', v.list.at[i].s.n) &&
             c == '[' && commas == 0)

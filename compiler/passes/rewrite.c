@@ -158,11 +158,6 @@ static bool takes_programs(Prim p) {
                                 [LOWER_STATE] = false};
     return !none[prim_lower[p]];
 }
-static bool has_program(const Value *v) {
-    bool any = v->kind == V_JAXPR || v->kind == V_JAXPRS;
-    for (uint32_t i = 0; (v->kind == V_LIST || v->kind == V_PAIR) && i < v->list.n; i++) any |= has_program(&v->list.at[i]);
-    return any;
-}
 Eqn eqn_rewrite(const ValMap *map, const Eqn *e, JaxprMap *sub, void *user) {
     Change c = {map, sub, user};
     Eqn new = *e;
@@ -171,7 +166,7 @@ Eqn eqn_rewrite(const ValMap *map, const Eqn *e, JaxprMap *sub, void *user) {
     new.params.n = 0;
     for (uint32_t i = 0; i < e->params.n; i++) {
         Param p = e->params.at[i];
-        bool dropped = !programs && has_program(&p.value), changed = !dropped && value_change(&c, &p.value);
+        bool dropped = !programs && value_has_jaxpr(&p.value), changed = !dropped && value_change(&c, &p.value);
         if ((dropped || changed) && !copied) {
             new.params.at = arena_new(map->cx->arena, Param, e->params.n);
             memcpy(new.params.at, e->params.at, i * sizeof(Param));
@@ -184,14 +179,19 @@ Eqn eqn_rewrite(const ValMap *map, const Eqn *e, JaxprMap *sub, void *user) {
     return new;
 }
 
+/* to = copy from */
+static void push_copy(Ctx *cx, Eqns *eqns, Val to, Val from, Span span, Span whole) {
+    Val *both = arena_new(cx->arena, Val, 2);
+    both[0] = from, both[1] = to;
+    push(cx->arena, eqns, ((Eqn){.prim = P_copy, .span = span, .whole = whole, .in = {both, 1}, .out = {both + 1, 1}}));
+}
 void name_indices(Ctx *cx, Eqns *to, Eqn *e) {
     if (e->prim != P_get && e->prim != P_swap && e->prim != P_addupdate) return;
     for (uint32_t i = e->prim == P_get ? 1 : 2; i < e->in.n; i++) {
         if (!val_info(cx, e->in.at[i])->lit) continue;
-        Val *both = arena_new(cx->arena, Val, 2);
-        both[0] = e->in.at[i];
-        both[1] = e->in.at[i] = val_new(cx, val_type(cx, both[0]), e->span);
-        push(cx->arena, to, ((Eqn){.prim = P_copy, .span = e->span, .whole = e->whole, .in = {both, 1}, .out = {both + 1, 1}}));
+        Val number = e->in.at[i];
+        e->in.at[i] = val_new(cx, val_type(cx, number), e->span);
+        push_copy(cx, to, e->in.at[i], number, e->span, e->whole);
     }
 }
 
@@ -252,10 +252,8 @@ void val_replace(ValMap *map, Eqns *to, Val old, Val v) {
         valmap_put(map, old, v);
         return;
     }
-    Val *both = arena_new(cx->arena, Val, 2);
     Span span = val_info(cx, old)->span;
-    both[0] = v, both[1] = old;
-    push(cx->arena, to, ((Eqn){.prim = P_copy, .span = span, .whole = span, .in = {both, 1}, .out = {both + 1, 1}}));
+    push_copy(cx, to, old, v, span, span);
 }
 
 Jaxpr *jaxpr_with(Ctx *cx, const Jaxpr *j, Eqns eqns, Vals out) {
