@@ -429,10 +429,10 @@ static Pair unwrap(Builder *b, const Eqn *e, const Pair *x) {
 static Pair wrap(Builder *b, const Eqn *e, const Pair *x) {
     if (b->failed) return (Pair){0};
     const ArrayType *t = b_type(b, x[0].re);
-    uint32_t rank = t->rank - 1;
+    uint32_t rank = t->rank - 1, n = dtype_info[val_array(b->cx, e->out.at[0])->dtype].bits / 32; /* t's last extent, or what it must be */
     Val w[4];
-    for (int64_t i = 0; i < t->dims[rank]; i++) w[i] = b_reshape(b, b_slice_axis(b, x[0].re, rank, i, i + 1), rank, t->dims);
-    if (t->dims[rank] == 4)
+    for (uint32_t i = 0; i < n; i++) w[i] = b_reshape(b, b_slice_axis(b, x[0].re, rank, i, i + 1), rank, t->dims);
+    if (n == 4)
         for (uint32_t i = 0; i < 2; i++) {
             Val lo = b_convert(b, w[2 * i], DT_u64), hi = b_convert(b, w[2 * i + 1], DT_u64);
             w[i] = b2(b, P_or, lo, b2(b, P_shift_left, hi, b_full_like(b, hi, 32)));
