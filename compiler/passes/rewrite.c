@@ -151,30 +151,20 @@ static bool value_change(const Change *c, Value *v) {
     }
 }
 
-/* Can the equations of a primitive have programs? What other parameters say in vain is dropped. */
-static bool takes_programs(Prim p) {
-    static const bool none[] = {[LOWER_POINT] = true, [LOWER_STDLIB] = true, [LOWER_INDEX] = true,  [LOWER_REDUCE] = true,
-                                [LOWER_CUM] = true,   [LOWER_ARG] = true,    [LOWER_DOT] = true,    [LOWER_UPDATE] = true,
-                                [LOWER_STATE] = false};
-    return !none[prim_lower[p]];
-}
 Eqn eqn_rewrite(const ValMap *map, const Eqn *e, JaxprMap *sub, void *user) {
     Change c = {map, sub, user};
     Eqn new = *e;
     new.in = vals_rewrite(map, e->in);
-    bool copied = false, programs = takes_programs(e->prim);
-    new.params.n = 0;
+    bool copied = false;
     for (uint32_t i = 0; i < e->params.n; i++) {
-        Param p = e->params.at[i];
-        bool dropped = !programs && value_has_jaxpr(&p.value), changed = !dropped && value_change(&c, &p.value);
-        if ((dropped || changed) && !copied) {
+        Value v = e->params.at[i].value;
+        if (!value_change(&c, &v)) continue;
+        if (!copied) {
             new.params.at = arena_new(map->cx->arena, Param, e->params.n);
-            memcpy(new.params.at, e->params.at, i * sizeof(Param));
+            memcpy(new.params.at, e->params.at, e->params.n * sizeof(Param));
             copied = true;
         }
-        if (dropped) continue;
-        if (copied) new.params.at[new.params.n] = p;
-        new.params.n++;
+        new.params.at[i].value = v;
     }
     return new;
 }
