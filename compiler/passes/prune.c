@@ -1,4 +1,4 @@
-/* A parameter that holds a program which no type rule has looked at goes: nothing runs it, and it may be ill typed. */
+/* A parameter that holds a program which no type rule has looked at becomes None: nothing runs it, and it may be ill typed. */
 #include "rewrite.h"
 
 typedef struct {
@@ -19,9 +19,10 @@ static Jaxpr *prune_jaxpr(void *user, const Jaxpr *j) {
     each(const Eqn, e, j->eqns) {
         Eqn kept = *e;
         if (e->params.n && eqn_jaxprs(p->cx->arena, e).n) {
-            kept.params = (Params){arena_new(p->cx->arena, Param, e->params.n), 0};
-            each(const Param, param, e->params)
-                if (checked(p, &param->value)) kept.params.at[kept.params.n++] = *param;
+            kept.params.at = arena_new(p->cx->arena, Param, e->params.n);
+            memcpy(kept.params.at, e->params.at, e->params.n * sizeof(Param));
+            each(Param, param, kept.params)
+                if (!checked(p, &param->value)) param->value = (Value){.kind = V_NONE};
             kept = eqn_rewrite(&(ValMap){.cx = p->cx}, &kept, prune_jaxpr, p);
         }
         push(p->cx->arena, &eqns, kept);
