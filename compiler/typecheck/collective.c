@@ -403,13 +403,14 @@ bool type_xla_pmap(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type *takes = arena_new(cx->arena, Type, e->in.n);
     for (unsigned i = 0; i < e->in.n; i++)
         if (!part(cx, e, in, i, &size, &takes[i])) return false;
-    if (size < 0) return type_declared(cx, e, in, out);
+    bool known = size != -1;
     struct AxisScope *outer = cx->axes;
     const Param *name = param_find(e, K_axis_name);
-    if (name) axis_bind(cx, bare(&name->value), dim_is_const(size) ? size : 0);
+    if (name) axis_bind(cx, bare(&name->value), known && dim_is_const(size) ? size : 0);
     bool ok = want_results(cx, e, j->out.n) &&
               want_program(cx, e, K_call_jaxpr, j, takes, e->in.n, j->out.n);
     cx->axes = outer;
+    if (ok && !known) return type_declared(cx, e, in, out);
     for (uint32_t i = 0; ok && i < j->out.n; i++)
         out[i] = whole(cx, e, i, size, result_type(cx, j, i, 0));
     return ok;
