@@ -356,7 +356,7 @@ static bool part(Ctx *cx, const Eqn *e, const Type *in, unsigned i, Dim *size, T
     if (!mapped(e, key, i, &axis)) return true;
     if (axis < 0) axis += x->rank;
     if (!want_axis(cx, e, key, axis, x->rank)) return false;
-    if (*size < 0) *size = x->dims[axis];
+    if (*size == -1) *size = x->dims[axis];
     if (!dims_agree(cx, x->dims[axis], *size, operand_at(cx, e, i)))
         return diag(cx->diags, operand_at(cx, e, i),
                     "%s: axis %lld of operand %u, %s, must have extent %s", name_of(cx, e),
