@@ -1,4 +1,4 @@
-/* A parameter that holds a program which no type rule has looked at becomes None: nothing runs it, and it may be ill typed. */
+/* A program in a parameter that no type rule has looked at becomes None: nothing runs it, and it may be ill typed. */
 #include "rewrite.h"
 
 typedef struct {
@@ -6,11 +6,15 @@ typedef struct {
     Memo memo;
 } Prune;
 
-static bool checked(const Prune *p, const Value *v) {
-    Jaxprs programs = value_jaxprs(p->cx->arena, v);
-    each(Jaxpr *, j, programs)
-        if (!(*j)->checked) return false;
-    return true;
+static Value pruned(const Prune *p, Value v) {
+    bool gone = v.kind == V_JAXPR && v.jaxpr && !v.jaxpr->checked;
+    for (uint32_t i = 0; v.kind == V_JAXPRS && i < v.jaxprs.n; i++) gone |= !v.jaxprs.at[i]->checked;
+    if (gone) return (Value){.kind = V_NONE};
+    if (v.kind != V_LIST && v.kind != V_PAIR) return v;
+    Value *at = arena_new(p->cx->arena, Value, v.list.n);
+    for (uint32_t i = 0; i < v.list.n; i++) at[i] = pruned(p, v.list.at[i]);
+    v.list.at = at;
+    return v;
 }
 static Jaxpr *prune_jaxpr(void *user, const Jaxpr *j) {
     Prune *p = user;
@@ -20,9 +24,10 @@ static Jaxpr *prune_jaxpr(void *user, const Jaxpr *j) {
         Eqn kept = *e;
         if (e->params.n && eqn_jaxprs(p->cx->arena, e).n) {
             kept.params.at = arena_new(p->cx->arena, Param, e->params.n);
-            memcpy(kept.params.at, e->params.at, e->params.n * sizeof(Param));
-            each(Param, param, kept.params)
-                if (!checked(p, &param->value)) param->value = (Value){.kind = V_NONE};
+            for (uint32_t i = 0; i < e->params.n; i++) {
+                kept.params.at[i] = e->params.at[i];
+                kept.params.at[i].value = pruned(p, e->params.at[i].value);
+            }
             kept = eqn_rewrite(&(ValMap){.cx = p->cx}, &kept, prune_jaxpr, p);
         }
         push(p->cx->arena, &eqns, kept);
