@@ -12,7 +12,11 @@ static Value pruned(const Prune *p, Value v) {
     if (gone) return (Value){.kind = V_NONE};
     if (v.kind != V_LIST && v.kind != V_PAIR) return v;
     Value *at = arena_new(p->cx->arena, Value, v.list.n);
-    for (uint32_t i = 0; i < v.list.n; i++) at[i] = pruned(p, v.list.at[i]);
+    for (uint32_t i = 0; i < v.list.n; i++) {
+        at[i] = pruned(p, v.list.at[i]);
+        gone |= at[i].kind == V_NONE && v.list.at[i].kind != V_NONE;
+    }
+    if (gone && v.kind == V_LIST && !v.open) return (Value){.kind = V_NONE}; /* words in a row: None would be one of them */
     v.list.at = at;
     return v;
 }

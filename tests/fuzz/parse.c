@@ -8,7 +8,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/signature.h"
 #include "compiler/typecheck/check.h"
-#include <stdlib.h>
+#include "limit.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
@@ -42,6 +42,7 @@ static bool has_fmt(Ctx *cx, const Jaxpr *j, Intern *seen) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
+    limit(1);
     Arena *arena = arena_open();
     Ctx *cx = ctx_new(arena);
     Options o = {.opt = 2, .name = "f"};
@@ -61,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
         signature_print(cx, j, true, &text);
         passes_run(cx, j);
     }
+    limit(0);
     arena_close(arena);
     return 0;
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh BUILD SECONDS: both fuzzers at once, each that long on one core; 1 s and 1 GiB for an input. Seeds are the programs of this tree and of
+# run.sh BUILD SECONDS: both fuzzers at once, each that long on one core; 1 s (limit.h) and 1 GiB for an input. Seeds are the programs of this tree and of
 # shared/; the dictionary is the words of the tables. What fails lies in BUILD/fuzz/finds.
 cd "$(dirname "$0")/../.." || exit 1
 build=$1 seconds=$2
@@ -18,7 +18,7 @@ done
 } | sort -u >"$fuzz/words.dict"
 missing=$("$fuzz/typed" --rows)
 [ -z "$missing" ] || echo "fuzz typed: no program has" $missing
-options="-timeout=1 -rss_limit_mb=1024 -max_total_time=$seconds -print_final_stats=1 -artifact_prefix=$fuzz/finds/"
+options="-timeout=10 -rss_limit_mb=1024 -max_total_time=$seconds -print_final_stats=1 -artifact_prefix=$fuzz/finds/"
 status=0; [ -z "$missing" ] || status=1
 # shellcheck disable=SC2086
 nice "$fuzz/parse" $options -max_len=8192 -dict="$fuzz/words.dict" "$fuzz/corpus" "$fuzz/seeds" >"$fuzz/parse.log" 2>&1 &

@@ -4,6 +4,7 @@
    `typed --write SEED N DIR` writes N programs that compile, S.jaxpr with inputs S.in.npz, for
    compare.sh. `typed --rows` names the rows of prims.def that no program has. */
 #include "gen.h"
+#include "limit.h"
 #include "compiler/options.h"
 #include "compiler/parse/parse.h"
 #include "compiler/passes/passes.h"
@@ -73,7 +74,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     Ctx *cx = ctx_new(arena);
     Dice dice = {bytes, n, 0};
     cx->options = &options;
+    limit(1);
     laws(cx, program_draw(cx, &dice, false));
+    limit(0);
     arena_close(arena);
     return 0;
 }
