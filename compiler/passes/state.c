@@ -614,12 +614,8 @@ static bool state_for(State *s, const Eqn *e) {
    which blocks its turns see. */
 static bool state_pallas_call(State *s, const Eqn *e) {
     Jaxpr *old = param_jaxpr(e, K_jaxpr), *body = old ? state_jaxpr(s, old) : NULL;
-    const Param *mapping = NULL;
-    each(const Param, q, e->params)
-        if (str_is(param_text(q), "grid_mapping")) mapping = q;
-    const Value *grid = mapping ? value_field(&mapping->value, "grid") : NULL;
     if (s->failed) return false;
-    bool ok = body && grid && grid->kind == V_LIST && !grid->list.n && old->in.n >= e->in.n + e->out.n;
+    bool ok = body && kernel_runs_once(e);
     Vals in = vals_new(s, ok ? old->in.n : 0);
     for (uint32_t i = 0; ok && i < old->in.n; i++) {
         const ArrayType *t = b_type(&s->b, body->in.at[i]);

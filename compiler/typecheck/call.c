@@ -89,12 +89,33 @@ bool type_declared(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* A kernel: its programs are checked for themselves. */
+bool kernel_runs_once(const Eqn *e) {
+    const Value *grid = NULL;
+    each(const Param, p, e->params)
+        if (str_is(p->name, "grid_mapping")) grid = value_field(&p->value, "grid");
+    const Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    return j && grid && grid->kind == V_LIST && !grid->list.n && j->in.n >= e->in.n + e->out.n;
+}
+
+/* A kernel: its programs are checked for themselves. Its references are of the operands, then of the results, then scratch; each
+   holds a block of its array, so elements of the same type. */
 bool type_pallas_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Jaxprs programs = eqn_jaxprs(cx->arena, e);
     each(Jaxpr *, j, programs)
         check_nested(cx, *j, e->span);
-    return type_declared(cx, e, in, out);
+    if (!type_declared(cx, e, in, out)) return false;
+    for (uint32_t i = 0; kernel_runs_once(e) && i < e->in.n + e->out.n; i++) {
+        bool operand = i < e->in.n;
+        Val v = param_jaxpr(e, K_jaxpr)->in.at[i];
+        Type ref = val_type(cx, v), t = operand ? in[i] : out[i - e->in.n];
+        if (!ref || type_at(cx->types, ref)->dtype == type_at(cx->types, t)->dtype) continue;
+        diag(cx->diags, operand ? operand_at(cx, e, i) : result_at(cx, e, i - e->in.n),
+             "%s: %s %u is %s, but '%.*s' of the kernel is %s", name_of(cx, e), operand ? "operand" : "result",
+             operand ? i : i - e->in.n, type_c(cx, t), SF(val_name(cx, v)), type_c(cx, ref));
+        diag_note(cx->diags, val_info(cx, v)->span, "'%.*s' of the kernel", SF(val_name(cx, v)));
+        return false;
+    }
+    return true;
 }
 
 /* Two arrays; the result is the second. */
