@@ -303,10 +303,10 @@ bool param_prints(const Ctx *cx, const Eqn *e, const Param *q) {
     }
 }
 
-/* The text of fmt ends where has_placeholders follows. */
+/* The text of fmt stands first, and ends where has_placeholders follows. */
 static Str sorted_as(const Param *q) {
     Str s = param_text(q);
-    return str_is(s, "has_placeholders") ? S("fmt ") : s;
+    return q->key == K_fmt ? S("") : str_is(s, "has_placeholders") ? S(" ") : s;
 }
 
 static int by_name(const void *a, const void *b) {
