@@ -7,7 +7,6 @@
 
    References that the whole program takes are inputs, and what they hold in the end are results after its own. */
 #include "build.h"
-#include "../print.h"
 #include "../typecheck/rule.h"
 #include <stdlib.h>
 

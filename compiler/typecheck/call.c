@@ -104,7 +104,8 @@ bool type_pallas_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     each(Jaxpr *, j, programs)
         check_nested(cx, *j, e->span);
     if (!type_declared(cx, e, in, out)) return false;
-    for (uint32_t i = 0; kernel_runs_once(e) && i < e->in.n + e->out.n; i++) {
+    if (!kernel_runs_once(e)) return true;
+    for (uint32_t i = 0; i < e->in.n + e->out.n; i++) {
         bool operand = i < e->in.n;
         Val v = param_jaxpr(e, K_jaxpr)->in.at[i];
         Type ref = val_type(cx, v), t = operand ? in[i] : out[i - e->in.n];

@@ -93,11 +93,13 @@ bool shapes_meet(Ctx *, const Eqn *, const Type *in, Dtype, Type *out);
    back (collective.c). */
 void axis_bind(Ctx *, Str name, int64_t size);
 
+/* Has this pallas_call no grid, and references to all of its operands and results? Operands of a grid may be its extents
+   (call.c). */
+bool kernel_runs_once(const Eqn *);
+
 /* ---- references (state.c) */
 
 bool type_is_ref(const Ctx *, Type);
-/* Has this pallas_call no grid, and references to all of its operands and results? Operands of a grid may be its extents. */
-bool kernel_runs_once(const Eqn *);
 /* Only calls, control flow and the primitives of references take one. */
 bool want_no_refs(Ctx *, const Eqn *, const Type *in);
 /* tree=PyTreeDef((…,)) of a get, a swap, an addupdate: what its brackets are; NULL where there are none. */
