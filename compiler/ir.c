@@ -144,6 +144,11 @@ Str param_word(const Eqn *e, ParamKey key) {
     return v ? v->s : S("");
 }
 
+bool rounds_to_even(const Eqn *e) {
+    Str s = param_word(e, K_rounding_method);
+    return str_is(s, "1") || (s.n > 4 && memcmp(s.at + s.n - 4, "EVEN", 4) == 0);
+}
+
 Jaxpr *param_jaxpr(const Eqn *e, ParamKey key) {
     const Value *v = value_of(e, key, V_JAXPR);
     return v ? v->jaxpr : NULL;

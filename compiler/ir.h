@@ -197,6 +197,7 @@ Ints param_ints(const Eqn *, ParamKey);
 Dims param_dims(const Eqn *, ParamKey);
 Dtype param_dtype(const Eqn *, ParamKey); /* DT_none */
 Str param_word(const Eqn *, ParamKey);
+bool rounds_to_even(const Eqn *); /* rounding_method: 1, RoundingMethod.TO_NEAREST_EVEN */
 Jaxpr *param_jaxpr(const Eqn *, ParamKey);
 typedef struct {
     Jaxpr **at;

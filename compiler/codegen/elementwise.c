@@ -282,9 +282,7 @@ V point_ceil(Emit *e, const Point *p, const V *x) { return em_un(e, "llvm.intr.c
 V point_sqrt(Emit *e, const Point *p, const V *x) { return em_un(e, "llvm.intr.sqrt", x[0]); }
 /* rounding_method 0: halves away from zero; 1: to even. */
 V point_round(Emit *e, const Point *p, const V *x) {
-    Str method = param_word(p->e, K_rounding_method);
-    bool even = str_is(method, "1") || str_is(method, "RoundingMethod.TO_NEAREST_EVEN");
-    return em_un(e, even ? "llvm.intr.roundeven" : "llvm.intr.round", x[0]);
+    return em_un(e, rounds_to_even(p->e) ? "llvm.intr.roundeven" : "llvm.intr.round", x[0]);
 }
 V point_is_finite(Emit *e, const Point *p, const V *x) {
     V size = em_un(e, "llvm.intr.fabs", x[0]);

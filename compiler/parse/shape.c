@@ -238,6 +238,7 @@ static bool read_dims(Parser *p, uint32_t *i, Reading *r) {
     if (is_char(p, *i, ']')) return ++*i, true;
     while (!is_char(p, *i, ';')) {
         Dim d;
+        uint32_t at = *i;
         if (r->rank == MOST_RANK)
             return diag(p->cx->diags, toks_span(p, *i, *i + 1),
                         "a type has more than %d dimensions", MOST_RANK);
@@ -245,6 +246,8 @@ static bool read_dims(Parser *p, uint32_t *i, Reading *r) {
             d = dim_special(p->cx->types, DIM_HOLE, r->rank), ++*i;
         else if (!read_sum(p, i, 0, &d))
             return false;
+        else if (dim_is_const(d) && d < 0)
+            return diag(p->cx->diags, toks_span(p, at, *i), "a dimension is negative");
         if (is_char(p, *i, '@')) {
             uint32_t from = ++*i;
             *i = is_char(p, from, '(') ? tok_match(p, from) : from + 1;

@@ -305,10 +305,7 @@ FLOATS(round_even, rintf, rint)
 FLOATS(round_away, roundf, round)
 
 static bool eval_round(const Point *p, Scalar *out) {
-    Str word = param_word(p->e, K_rounding_method);
-    bool even = param_int(p->e, K_rounding_method, 0) == 1 || str_is(word, "1") ||
-                (word.n > 4 && memcmp(word.at + word.n - 4, "EVEN", 4) == 0);
-    return even ? eval_round_even(p, out) : eval_round_away(p, out);
+    return rounds_to_even(p->e) ? eval_round_even(p, out) : eval_round_away(p, out);
 }
 
 static bool eval_fma(const Point *p, Scalar *out) {

@@ -2,11 +2,6 @@
    right…], the axes of the operands in any order. */
 #include "rule.h"
 
-typedef struct {
-    Ints contracted, batch;
-    bool *used; /* by axis */
-} Side;
-
 /* What decides whose element type the result of mixed operands has: compared from left to right. */
 typedef struct {
     int32_t complex, exponent, mantissa, bits, is_signed;
@@ -36,87 +31,180 @@ static int compare(Precision a, Precision b) {
     return 0;
 }
 
-static bool bad_numbers(Ctx *cx, const Eqn *e, const char *what) {
-    return diag(cx->diags, param_at(e, K_dimension_numbers), "dot_general: dimension_numbers %s",
-                what);
+/* A tuple of numbers. */
+static bool read_ints(Ctx *cx, const Value *v, Ints *out) {
+    if (v->kind == V_INTS) return *out = v->ints, true;
+    if (v->kind != V_LIST) return false;
+    *out = (Ints){arena_new(cx->arena, int64_t, v->list.n), v->list.n};
+    for (uint32_t i = 0; i < v->list.n; i++) {
+        if (v->list.at[i].kind != V_INT) return false;
+        out->at[i] = v->list.at[i].i;
+    }
+    return true;
 }
 
-/* The axes of one operand exist and are all different. */
-static bool want_side(Ctx *cx, const Eqn *e, const ArrayType *x, Side *s) {
-    s->used = arena_new(cx->arena, bool, x->rank);
-    return want_axes(cx, e, K_dimension_numbers, s->contracted, x->rank, s->used) &&
-           want_axes(cx, e, K_dimension_numbers, s->batch, x->rank, s->used);
+bool dot_axes(Ctx *cx, const Eqn *e, ParamKey k, const Value *v, Dot *a) {
+    *a = (Dot){.key = k};
+    for (uint32_t i = 0; i < 4; i++) { /* (([l], [r]), ([lb], [rb])), or the four */
+        const Value *pair = v && v->kind == V_LIST && v->list.n == 2 ? &v->list.at[i / 2] : NULL, *list = NULL;
+        if (v && v->kind == V_LIST && v->list.n == 4) list = &v->list.at[i];
+        if (pair && pair->kind == V_LIST && pair->list.n == 2) list = &pair->list.at[i % 2];
+        if (!list || !read_ints(cx, list, &(i < 2 ? a->contracted : a->batch)[i % 2]))
+            return diag(cx->diags, param_at(e, k), "%s: %s are not (([l], [r]), ([lb], [rb]))", name_of(cx, e), param_name[k]);
+    }
+    return (a->contracted[0].n == a->contracted[1].n && a->batch[0].n == a->batch[1].n) ||
+           diag(cx->diags, param_at(e, k), "%s: %s pair lists of different lengths", name_of(cx, e), param_name[k]);
 }
 
 /* Paired axes have equal extents. */
-static bool want_pairs(Ctx *cx, const Eqn *e, const Type *in, Ints l, Ints r) {
-    const ArrayType *x = type_at(cx->types, in[0]), *y = type_at(cx->types, in[1]);
-    for (uint32_t i = 0; i < l.n; i++) {
-        Dim a = x->dims[l.at[i]], b = y->dims[r.at[i]];
-        if (dims_agree(cx, a, b, operand_at(cx, e, 1))) continue;
-        diag(cx->diags, operand_at(cx, e, 1),
-             "dot_general: axis %lld of operand 1, %s, meets axis %lld of operand 0, %s, but %s is "
-             "not %s",
-             (long long)r.at[i], type_c(cx, in[1]), (long long)l.at[i], type_c(cx, in[0]),
-             dim_c(cx, b), dim_c(cx, a));
-        note_operand(cx, e, 0, in[0]);
+static bool want_pairs(Ctx *cx, const Eqn *e, const Dot *d, unsigned right, const Ints axes[2]) {
+    const ArrayType *x = type_at(cx->types, d->type[0]), *y = type_at(cx->types, d->type[1]);
+    for (uint32_t i = 0; i < axes[0].n; i++) {
+        Dim a = x->dims[axes[0].at[i]], b = y->dims[axes[1].at[i]];
+        if (dims_agree(cx, a, b, operand_at(cx, e, right))) continue;
+        diag(cx->diags, operand_at(cx, e, right),
+             "%s: axis %lld of operand %u, %s, meets axis %lld of operand 0, %s, but %s is not %s", name_of(cx, e),
+             (long long)axes[1].at[i], right, type_c(cx, d->type[1]), (long long)axes[0].at[i], type_c(cx, d->type[0]), dim_c(cx, b),
+             dim_c(cx, a));
+        note_operand(cx, e, 0, d->type[0]);
         return false;
     }
     return true;
 }
 
-static bool result_dtype(Ctx *cx, const Eqn *e, const Type *in, Dtype *d) {
-    Dtype a = type_at(cx->types, in[0])->dtype, b = type_at(cx->types, in[1])->dtype;
+static bool result_dtype(Ctx *cx, const Eqn *e, const Type *in, unsigned right, Dtype *d) {
+    Dtype a = type_at(cx->types, in[0])->dtype, b = type_at(cx->types, in[right])->dtype;
     int order = compare(precision_of(a), precision_of(b));
-    if (order == 0 && a != b) return operands_disagree(cx, e, in, 1, 0);
+    if (order == 0 && a != b) return operands_disagree(cx, e, in, right, 0);
     *d = order < 0 ? b : a;
     if (!param_has(e, K_preferred_element_type)) return true;
     if (!want_param_dtype(cx, e, K_preferred_element_type, d)) return false;
     return (OF_NUM | OF_BOOL) >> dtype_info[*d].kind & 1 ||
            diag(cx->diags, param_at(e, K_preferred_element_type),
-                "dot_general: preferred_element_type=%s holds no numbers",
+                "%s: preferred_element_type=%s holds no numbers", name_of(cx, e),
                 dtype_info[*d].long_name);
 }
 
-static uint32_t put_free(Dim *dims, uint32_t n, const ArrayType *x, const Side *s) {
+static uint32_t put_free(Dim *dims, uint32_t n, const ArrayType *x, const bool *used) {
     for (uint32_t i = 0; i < x->rank; i++)
-        if (!s->used[i]) dims[n++] = x->dims[i];
+        if (!used[i]) dims[n++] = x->dims[i];
     return n;
 }
 
-bool type_dot_general(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    if (!want(cx, e, 2, 1) || !want_param(cx, e, K_dimension_numbers)) return false;
-    const Value *v = &param_find(e, K_dimension_numbers)->value;
-    bool four = v->kind == V_LIST && v->list.n == 4;
-    for (unsigned i = 0; four && i < 4; i++)
-        four = v->list.at[i].kind == V_INTS;
-    if (!four) return bad_numbers(cx, e, "are not (([l], [r]), ([lb], [rb]))");
-    Side l = {v->list.at[0].ints, v->list.at[2].ints, NULL};
-    Side r = {v->list.at[1].ints, v->list.at[3].ints, NULL};
-    if (l.contracted.n != r.contracted.n || l.batch.n != r.batch.n)
-        return bad_numbers(cx, e, "pair lists of different lengths");
+bool want_dot(Ctx *cx, const Eqn *e, const Type *in, Type left, unsigned right, Dot *a) {
+    a->type[0] = left, a->type[1] = in[right];
     for (unsigned i = 0; i < 2; i++)
-        if (!want_kind(cx, e, in, i, OF_NUM | OF_BOOL)) return false;
-    const ArrayType *x = type_at(cx->types, in[0]), *y = type_at(cx->types, in[1]);
-    Dtype d;
-    if (!want_side(cx, e, x, &l) || !want_side(cx, e, y, &r)) return false;
-    if (!want_pairs(cx, e, in, l.batch, r.batch)) return false;
-    if (!want_pairs(cx, e, in, l.contracted, r.contracted)) return false;
-    if (!result_dtype(cx, e, in, &d)) return false;
+        if (!want_kind(cx, e, in, i ? right : 0, OF_NUM | OF_BOOL)) return false;
+    for (unsigned i = 0; i < 2; i++) { /* the axes exist and are all different */
+        uint32_t rank = type_at(cx->types, a->type[i])->rank;
+        bool *used = a->used[i] = arena_new(cx->arena, bool, rank);
+        if (!want_axes(cx, e, a->key, a->contracted[i], rank, used) || !want_axes(cx, e, a->key, a->batch[i], rank, used))
+            return false;
+    }
+    return want_pairs(cx, e, a, right, a->batch) && want_pairs(cx, e, a, right, a->contracted) &&
+           result_dtype(cx, e, in, right, &a->dtype);
+}
+
+Type dot_type(Ctx *cx, const Dot *a) {
+    const ArrayType *x = type_at(cx->types, a->type[0]), *y = type_at(cx->types, a->type[1]);
     Dim *dims = arena_new(cx->arena, Dim, (size_t)x->rank + y->rank);
     uint32_t n = 0;
-    each(int64_t, axis, l.batch)
+    each(int64_t, axis, a->batch[0])
         dims[n++] = x->dims[*axis];
-    n = put_free(dims, n, x, &l);
-    n = put_free(dims, n, y, &r);
-    out[0] = type_of(cx->types, d, n, dims);
+    n = put_free(dims, n, x, a->used[0]);
+    n = put_free(dims, n, y, a->used[1]);
+    return type_of(cx->types, a->dtype, n, dims);
+}
+
+bool type_dot_general(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    Dot a;
+    if (!want(cx, e, 2, 1) || !want_param(cx, e, K_dimension_numbers)) return false;
+    if (!dot_axes(cx, e, K_dimension_numbers, &param_find(e, K_dimension_numbers)->value, &a)) return false;
+    if (!want_dot(cx, e, in, in[0], 1, &a)) return false;
+    out[0] = dot_type(cx, &a);
     return true;
 }
 
-/* Groups of rows or columns, whose sizes operand 2 has: dot_general with a matrix for each group. */
+/* ---- groups of rows, of columns or of what is contracted, whose sizes operand 2 has: a matrix for each group */
+
+static bool holds(Ints s, int64_t v) {
+    for (uint32_t i = 0; i < s.n; i++)
+        if (s.at[i] == v) return true;
+    return false;
+}
+
+bool ragged_axes(Ctx *cx, const Eqn *e, Ragged *r) {
+    const ParamKey k = K_ragged_dot_dimension_numbers;
+    Ints ragged, group;
+    if (!want_param(cx, e, k)) return false;
+    if (!dot_axes(cx, e, k, value_field(&param_find(e, k)->value, "dot_dimension_numbers"), &r->dot)) return false;
+    if (!want_field(cx, e, k, "lhs_ragged_dimensions", &ragged) || !want_field(cx, e, k, "rhs_group_dimensions", &group)) return false;
+    if (ragged.n != 1)
+        return diag(cx->diags, param_at(e, k), "%s: lhs_ragged_dimensions has %u axes, but must have one", name_of(cx, e), ragged.n);
+    r->axis = ragged.at[0];
+    r->where = holds(r->dot.batch[0], r->axis) ? RAGGED_BATCH : holds(r->dot.contracted[0], r->axis) ? RAGGED_CONTRACTED : RAGGED_FREE;
+    r->group = r->where == RAGGED_FREE && group.n ? group.at[0] : -1;
+    return group.n == (r->where == RAGGED_FREE) ||
+           diag(cx->diags, param_at(e, k), "%s: rhs_group_dimensions has %u axes, but must have %s: the ragged axis of operand 0 is %s",
+                name_of(cx, e), group.n, r->where == RAGGED_FREE ? "one" : "none",
+                r->where == RAGGED_FREE ? "free" : r->where == RAGGED_BATCH ? "a batch axis" : "contracted");
+}
+
+uint32_t ragged_prefix(Ints batch, Ints among, int64_t axis, int64_t *prefix) {
+    uint32_t n = 0;
+    each(int64_t, a, batch) prefix[n++] = *a;
+    for (uint32_t i = 0; i < among.n && among.at[i] != axis; i++) prefix[n++] = among.at[i];
+    return n;
+}
+
+/* Sizes of groups: [g], or for every element of the axes in front of the ragged one [batch…, front…, g]. */
+static bool want_sizes(Ctx *cx, const Eqn *e, const Type *in, const Ragged *r) {
+    const ArrayType *x = type_at(cx->types, in[0]), *sizes = type_at(cx->types, in[2]);
+    int64_t *prefix = arena_new(cx->arena, int64_t, x->rank);
+    Ints free = {arena_new(cx->arena, int64_t, x->rank), 0}, none = {0};
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!r->dot.used[0][i]) free.at[free.n++] = i;
+    bool batch = r->where == RAGGED_BATCH;
+    uint32_t n = ragged_prefix(batch ? none : r->dot.batch[0], batch ? r->dot.batch[0] : r->where == RAGGED_FREE ? free : r->dot.contracted[0],
+                               r->axis, prefix);
+    if (sizes->rank == 1) return true;
+    bool good = sizes->rank == n + 1;
+    for (uint32_t i = 0; good && i < n; i++)
+        good = dims_agree(cx, sizes->dims[i], x->dims[prefix[i]], operand_at(cx, e, 2));
+    if (good) return true;
+    diag(cx->diags, operand_at(cx, e, 2), "%s: operand 2, %s, does not have the sizes of groups, alone or behind the %u axes in front of "
+         "axis %lld of operand 0", name_of(cx, e), type_c(cx, in[2]), n, (long long)r->axis);
+    note_operand(cx, e, 0, in[0]);
+    return false;
+}
+
 bool type_ragged_dot_general(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    if (!want(cx, e, 3, 1)) return false;
-    for (unsigned i = 0; i < 2; i++)
-        if (!want_kind(cx, e, in, i, OF_NUM | OF_BOOL)) return false;
-    return want_kind(cx, e, in, 2, OF_INT) && type_declared(cx, e, in, out);
+    const ParamKey k = K_ragged_dot_dimension_numbers;
+    Ragged r;
+    if (!want(cx, e, 3, 1) || !ragged_axes(cx, e, &r) || !want_dot(cx, e, in, in[0], 1, &r.dot)) return false;
+    if (!want_kind(cx, e, in, 2, OF_INT)) return false;
+    const ArrayType *sizes = type_at(cx->types, in[2]);
+    bool *marked = arena_new(cx->arena, bool, type_at(cx->types, in[0])->rank);
+    Ints axis = {&r.axis, 1}, group = {&r.group, r.where == RAGGED_FREE};
+    if (!want_field_axes(cx, e, k, "lhs_ragged_dimensions", axis, type_at(cx->types, in[0])->rank, marked)) return false;
+    if (!want_field_axes(cx, e, k, "rhs_group_dimensions", group, type_at(cx->types, in[1])->rank, r.dot.used[1])) return false;
+    if (!want_sizes(cx, e, in, &r)) return false;
+    Dim groups = sizes->dims[sizes->rank - 1];
+    if (group.n) {
+        Dim n = type_at(cx->types, in[1])->dims[r.group];
+        if (!dims_agree(cx, groups, n, operand_at(cx, e, 2))) {
+            diag(cx->diags, operand_at(cx, e, 2), "%s: operand 2, %s, has the sizes of %s groups, but operand 1, %s, has %s",
+                 name_of(cx, e), type_c(cx, in[2]), dim_c(cx, groups), type_c(cx, in[1]), dim_c(cx, n));
+            note_operand(cx, e, 1, in[1]);
+            return false;
+        }
+    }
+    out[0] = dot_type(cx, &r.dot);
+    if (r.where != RAGGED_CONTRACTED) return true;
+    const ArrayType *t = type_at(cx->types, out[0]);
+    Dim *dims = arena_new(cx->arena, Dim, (size_t)t->rank + 1);
+    dims[0] = groups;
+    for (uint32_t i = 0; i < t->rank; i++) dims[i + 1] = t->dims[i];
+    out[0] = type_of(cx->types, t->dtype, t->rank + 1, dims);
+    return true;
 }

@@ -89,7 +89,9 @@ bool type_fma(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return want(cx, e, 3, 1) && same_types(cx, e, in, out, OF_FLOAT, DT_none);
 }
 bool type_round(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    return want(cx, e, 1, 1) && same_types(cx, e, in, out, OF_FLOAT, DT_none);
+    static const char *const methods[] = {"0", "1", "AWAY_FROM_ZERO", "TO_NEAREST_EVEN", NULL};
+    return want(cx, e, 1, 1) && want_word(cx, e, K_rounding_method, methods) &&
+           same_types(cx, e, in, out, OF_FLOAT, DT_none);
 }
 
 bool type_same(Ctx *cx, const Eqn *e, const Type *in, Type *out) {

@@ -95,22 +95,12 @@ static bool want_index_axes(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
                dim_c(cx, d->indices->dims[last]));
 }
 
-static bool want_mode(Ctx *cx, const Eqn *e) {
-    static const char *const modes[] = {"CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS", "ONE_HOT"};
-    const Param *p = param_find(e, K_mode);
-    if (!p || p->value.kind != V_WORD) return true; /* none, or a number, in old text */
-    Str s = p->value.s;
-    for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++) {
-        size_t n = strlen(modes[i]);
-        if (s.n >= n && memcmp(s.at + s.n - n, modes[i], n) == 0) return true;
-    }
-    return diag(cx->diags, p->span, "%s: mode=%.*s is no mode", name_of(cx, e), SF(s));
-}
+static const char *const modes[] = {"CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS", "ONE_HOT", NULL};
 
 /* What gather and scatter demand alike; `rank` is that of the array of windows. */
 static bool want_numbers(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
     if (!want_kind(cx, e, in, 1, OF_INT) || !read_numbers(cx, e, d->names, &d->n) ||
-        !want_mode(cx, e))
+        !want_word(cx, e, K_mode, modes))
         return false;
     d->x = type_at(cx->types, in[0]);
     d->indices = type_at(cx->types, in[1]);
@@ -143,6 +133,10 @@ static bool want_slices(Ctx *cx, const Eqn *e, const Type *in, const Numbers *d,
                         "can have only 1",
                         i, dim_c(cx, sizes.at[i]));
     }
+    each(int64_t, axis, d->n.dropped)
+        if (!dims_agree(cx, sizes.at[*axis], 1, at))
+            return diag(cx->diags, at, "gather: slice_sizes[%lld] is %s, but an axis that is dropped has 1",
+                        (long long)*axis, dim_c(cx, sizes.at[*axis]));
     return true;
 }
 

@@ -52,6 +52,8 @@ bool want_param_dtype(Ctx *, const Eqn *, ParamKey, Dtype *);
 
 /* The parameter is an integer of at least `least`. */
 bool want_int(Ctx *, const Eqn *, ParamKey, int64_t least, int64_t *);
+/* The parameter, where it is given, is one of these words (NULL behind them), perhaps with the name of an enum before it. */
+bool want_word(Ctx *, const Eqn *, ParamKey, const char *const *words);
 /* A field of a record; NULL where it has none. */
 const Value *value_field(const Value *record, const char *field);
 /* The program in a field; NULL where it is None. A field may hold programs that it names first: the last one is meant. */
@@ -96,6 +98,36 @@ void axis_bind(Ctx *, Str name, int64_t size);
 /* Has this pallas_call no grid, and references to all of its operands and results? Operands of a grid may be its extents
    (call.c). */
 bool kernel_runs_once(const Eqn *);
+
+/* ---- products (dot.c) */
+
+/* Which axes of two operands meet. */
+typedef struct {
+    ParamKey key; /* the parameter that says so */
+    Ints contracted[2], batch[2];
+    Type type[2];
+    bool *used[2]; /* by axis: it does not stand alone in the result */
+    Dtype dtype;   /* of the result */
+} Dot;
+/* Reads (([l], [r]), ([lb], [rb])). */
+bool dot_axes(Ctx *, const Eqn *, ParamKey, const Value *, Dot *);
+/* `left` (operand 0, or what it stands for) and operand `right` fit together; fills in what does not stand in the text. */
+bool want_dot(Ctx *, const Eqn *, const Type *in, Type left, unsigned right, Dot *);
+/* [batch…, left…, right…] */
+Type dot_type(Ctx *, const Dot *);
+
+/* A product whose operand 0 has groups along an axis. */
+typedef struct {
+    Dot dot;
+    int64_t axis, group; /* of operand 0 that has groups; of operand 1 with a matrix for each, where `axis` is free */
+    enum { RAGGED_FREE, RAGGED_CONTRACTED, RAGGED_BATCH } where;
+} Ragged;
+bool ragged_axes(Ctx *, const Eqn *, Ragged *);
+/* The axes whose extents the sizes of groups have in front: batch, then those before `axis` in `among`; how many. */
+uint32_t ragged_prefix(Ints batch, Ints among, int64_t axis, int64_t *prefix);
+
+/* The shape in SparseInfo(shape=(…), …) (sparse.c). */
+bool want_sparse_shape(Ctx *, const Eqn *, ParamKey, Dims *);
 
 /* ---- references (state.c) */
 

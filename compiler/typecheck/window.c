@@ -131,8 +131,14 @@ bool type_reduce_window(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 }
 
 /* Operand 0 has an element for each window of operand 1, and goes where that is chosen. */
+static bool want_select_prim(Ctx *cx, const Eqn *e) {
+    static const char *const prims[] = {"ge", "le", NULL};
+    return want_param(cx, e, K_select_prim) && want_word(cx, e, K_select_prim, prims);
+}
+
 bool type_select_and_scatter_add(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type windows;
+    if (!want_select_prim(cx, e)) return false;
     if (!want(cx, e, 2, 1) || !want_kind(cx, e, in, 1, OF_NUM)) return false;
     if (!want_dtype_of(cx, e, in, 1, 0) || !windowed(cx, e, in[1], &windows)) return false;
     if (!shapes_agree(cx, in[0], windows, operand_at(cx, e, 0)))
@@ -145,7 +151,7 @@ bool type_select_and_scatter_add(Ctx *cx, const Eqn *e, const Type *in, Type *ou
 
 /* Of each window of operand 1 the chosen place, and what operand 0 has there. */
 bool type_select_and_gather_add(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    if (!want(cx, e, 2, 1) || !want_kind(cx, e, in, 0, OF_FLOAT)) return false;
+    if (!want_select_prim(cx, e) || !want(cx, e, 2, 1) || !want_kind(cx, e, in, 0, OF_FLOAT)) return false;
     if (!types_agree(cx, in[1], in[0], operand_at(cx, e, 1)))
         return operands_disagree(cx, e, in, 1, 0);
     return windowed(cx, e, in[1], out);

@@ -318,19 +318,20 @@ void make_sparse(Gen *g, Prim p, unsigned kinds) {
     Type dense = type_of(ts, d, 3 - alone, all + alone), data = type_of(ts, d, 2 - alone, few + alone);
     Val places = need(g, type_of(ts, DT_i32, 3 - alone, at + alone));
     Set s = {0};
-    Str info = str_format(g->cx->arena, "SparseInfo(shape=(%lld, %lld), indices_sorted=False, unique_indices=False)", (long long)m, (long long)n);
+    Str info = str_format(g->cx->arena, "spinfo=SparseInfo(shape=(%s%lld, %lld), indices_sorted=False, unique_indices=False)",
+                          alone ? "" : str_format(g->cx->arena, "%lld, ", (long long)batch).at, (long long)m, (long long)n);
     if (product) put_text(g, &s, p, S("dimension_numbers=(((1,), (0,)), ((), ()))"));
     if (p == P_bcoo_todense) {
-        emit_declared(g, p, (Val[]){need(g, data), places}, 2, s, &dense, 1);
+        put_text(g, &s, p, info);
+        emit(g, p, (Val[]){need(g, data), places}, 2, s, 1);
     } else if (p == P_bcoo_extract) {
         put(g, &s, K_assume_unique, (Value){.kind = V_BOOL, .i = draw(g, 2)});
-        emit_declared(g, p, (Val[]){places, need(g, dense)}, 2, s, &data, 1);
+        emit(g, p, (Val[]){places, need(g, dense)}, 2, s, 1);
     } else if (p == P_bcoo_dot_general) {
-        Type out = type_of(ts, d, 2, (Dim[]){m, k});
-        put_text(g, &s, p, str_format(g->cx->arena, "lhs_spinfo=%.*s", SF(info)));
-        emit_declared(g, p, (Val[]){need(g, data), places, need(g, type_of(ts, d, 2, (Dim[]){n, k}))}, 3, s, &out, 1);
+        put_text(g, &s, p, str_format(g->cx->arena, "lhs_%.*s", SF(info)));
+        emit(g, p, (Val[]){need(g, data), places, need(g, type_of(ts, d, 2, (Dim[]){n, k}))}, 3, s, 1);
     } else {
         Val x = need(g, type_of(ts, d, 2, (Dim[]){m, k})), y = need(g, type_of(ts, d, 2, (Dim[]){k, n}));
-        emit_declared(g, p, (Val[]){x, y, places}, 3, s, &data, 1);
+        emit(g, p, (Val[]){x, y, places}, 3, s, 1);
     }
 }

@@ -424,9 +424,8 @@ void make_ragged(Gen *g, Prim p, unsigned kinds) {
     Dtype d = draw_dtype(g, kinds);
     Val in[3] = {need(g, type_of(ts, d, 2, (Dim[]){m, k})), need(g, type_of(ts, d, 3, (Dim[]){groups, k, n})),
                  need(g, type_of(ts, DT_i32, 1, &groups))};
-    Type out = type_of(ts, d, 2, (Dim[]){m, n});
     put_text(g, &s, p, S("group_offset=None precision=None preferred_element_type=None "
                          "ragged_dot_dimension_numbers=RaggedDotDimensionNumbers(dot_dimension_numbers=(((1,), (1,)), ((), "
                          "())), lhs_ragged_dimensions=[0], rhs_group_dimensions=[0])"));
-    emit_declared(g, p, in, 3, s, &out, 1);
+    emit(g, p, in, 3, s, 1);
 }

@@ -21,13 +21,6 @@ static Val in_groups(Builder *b, Val x, int64_t axis, Val sizes, uint32_t nprefi
     Val all = b_broadcast(b, x, 1 + t->rank, dims, same);
     return b_select(b, b2(b, P_and, after, before), b_full_like(b, all, 0), all);
 }
-/* The axes whose extents `sizes` has before the groups: batch, then those before `axis` in `among`. */
-static uint32_t find_prefix(Ints batch, Ints among, int64_t axis, int64_t *prefix) {
-    uint32_t n = 0;
-    each(int64_t, a, batch) prefix[n++] = *a;
-    for (uint32_t i = 0; i < among.n && among.at[i] != axis; i++) prefix[n++] = among.at[i];
-    return n;
-}
 static int64_t position(Ints s, int64_t v) {
     for (uint32_t i = 0; i < s.n; i++)
         if (s.at[i] == v) return i;
@@ -41,67 +34,42 @@ static Ints moved(Builder *b, Ints s, int64_t by, int64_t first, int64_t last) {
     if (last >= 0) out.at[out.n++] = last;
     return out;
 }
-typedef struct {
-    Ints contracting[2], batch[2], ragged, group;
-} Ragged;
-static bool read_numbers(Builder *b, const Value *v, Ints *out) {
-    *out = (Ints){arena_new(b->cx->arena, int64_t, v->list.n + 1), 0};
-    for (uint32_t i = 0; v->kind == V_LIST && i < v->list.n; i++)
-        if (v->list.at[i].kind == V_INT) out->at[out->n++] = v->list.at[i].i;
-    return v->kind == V_LIST && out->n == v->list.n;
-}
-static bool read_ragged(Builder *b, const Eqn *e, Ragged *r) {
-    const ParamKey k = K_ragged_dot_dimension_numbers;
-    const Value *dot = NULL;
-    if (!want_param(b->cx, e, k)) return false;
-    dot = value_field(&param_find(e, k)->value, "dot_dimension_numbers");
-    bool good = dot && dot->kind == V_LIST && dot->list.n == 2;
-    for (uint32_t i = 0; good && i < 2; i++) {
-        const Value *pair = &dot->list.at[i];
-        good = pair->kind == V_LIST && pair->list.n == 2;
-        for (uint32_t s = 0; good && s < 2; s++)
-            good = read_numbers(b, &pair->list.at[s], &(i ? r->batch : r->contracting)[s]);
-    }
-    good = good && want_field(b->cx, e, k, "lhs_ragged_dimensions", &r->ragged) &&
-           want_field(b->cx, e, k, "rhs_group_dimensions", &r->group) && r->ragged.n == 1;
-    return good || diag(b->cx->diags, param_at(e, k), "ragged_dot_general: unknown form of its dimension numbers");
-}
 /* Like JAX: the groups become an axis, which is contracted where the rows are in groups, and a batch axis where the contracted
    elements are. */
 bool expand_ragged_dot_general(Builder *b, const Eqn *e, Val *out) {
     Ragged r;
-    if (!read_ragged(b, e, &r)) return false;
+    if (!ragged_axes(b->cx, e, &r)) return false;
     if (param_has(e, K_group_offset))
         return diag(b->cx->diags, e->span, "ragged_dot_general with group_offset is not supported yet");
     Val x[2] = {e->in.at[0], e->in.at[1]}, sizes = e->in.at[2];
     const ArrayType *t = b_type(b, x[0]), *g = b_type(b, sizes);
     Dtype d = val_array(b->cx, e->out.at[0])->dtype;
-    int64_t axis = r.ragged.at[0], summed = position(r.contracting[0], axis), prefix[MOST_AXES];
-    if (position(r.batch[0], axis) >= 0) {
-        out[0] = b_dot(b, x[0], x[1], r.contracting[0], r.contracting[1], r.batch[0], r.batch[1], d);
+    const Ints *contracted = r.dot.contracted, *batch = r.dot.batch;
+    int64_t prefix[MOST_AXES];
+    if (r.where == RAGGED_BATCH) {
+        out[0] = b_dot(b, x[0], x[1], contracted[0], contracted[1], batch[0], batch[1], d);
         return true;
     }
     Ints free = {arena_new(b->cx->arena, int64_t, t->rank), 0};
     for (int64_t i = 0; i < t->rank; i++)
-        if (position(r.batch[0], i) < 0 && position(r.contracting[0], i) < 0) free.at[free.n++] = i;
-    uint32_t n = find_prefix(r.batch[0], summed < 0 ? free : r.contracting[0], axis, prefix);
+        if (position(batch[0], i) < 0 && position(contracted[0], i) < 0) free.at[free.n++] = i;
+    uint32_t n = ragged_prefix(batch[0], r.where == RAGGED_FREE ? free : contracted[0], r.axis, prefix);
     if (g->rank == 1 && n) { /* the same groups everywhere */
         Dim dims[MOST_AXES];
         for (uint32_t i = 0; i < n; i++) dims[i] = t->dims[prefix[i]];
         dims[n] = g->dims[0];
         sizes = b_broadcast(b, sizes, n + 1, dims, (int64_t[]){n});
     }
-    x[0] = in_groups(b, x[0], axis, sizes, n, prefix);
-    if (summed < 0) {
-        if (r.group.n != 1) return diag(b->cx->diags, e->span, "ragged_dot_general: operand 1 has no axis of groups");
-        out[0] = b_dot(b, x[0], x[1], moved(b, r.contracting[0], 1, -1, 0), moved(b, r.contracting[1], 0, -1, r.group.at[0]),
-                       moved(b, r.batch[0], 1, -1, -1), r.batch[1], d);
+    x[0] = in_groups(b, x[0], r.axis, sizes, n, prefix);
+    if (r.where == RAGGED_FREE) {
+        out[0] = b_dot(b, x[0], x[1], moved(b, contracted[0], 1, -1, 0), moved(b, contracted[1], 0, -1, r.group),
+                       moved(b, batch[0], 1, -1, -1), batch[1], d);
         return true;
     }
-    int64_t other = r.contracting[1].at[summed];
-    n = find_prefix(r.batch[1], r.contracting[1], other, prefix);
+    int64_t other = contracted[1].at[position(contracted[0], r.axis)];
+    n = ragged_prefix(batch[1], contracted[1], other, prefix);
     x[1] = in_groups(b, x[1], other, sizes, n, prefix);
-    out[0] = b_dot(b, x[0], x[1], moved(b, r.contracting[0], 1, -1, -1), moved(b, r.contracting[1], 1, -1, -1),
-                   moved(b, r.batch[0], 1, 0, -1), moved(b, r.batch[1], 1, 0, -1), d);
+    out[0] = b_dot(b, x[0], x[1], moved(b, contracted[0], 1, -1, -1), moved(b, contracted[1], 1, -1, -1),
+                   moved(b, batch[0], 1, 0, -1), moved(b, batch[1], 1, 0, -1), d);
     return true;
 }

@@ -1,6 +1,7 @@
 /* Batched sparse arrays by coordinates (jax.experimental.sparse): data […, nse, dense…] at indices […, nse, axes], what lies
    outside the array dropped. Products are those of dense arrays. */
 #include "../build.h"
+#include "../../typecheck/rule.h"
 
 enum { MAX_RANK = 32 };
 typedef struct {
@@ -18,10 +19,6 @@ static Dim product(Builder *b, const Dim *dims, uint32_t n) {
 }
 static Coordinates coordinates(Builder *b, Val indices, uint32_t rank, const Dim *shape) {
     const ArrayType *t = b_type(b, indices);
-    if (t->rank - 2 + t->dims[t->rank - 1] > rank) {
-        b->failed = !diag(b->cx->diags, b->span, "more coordinates than the array has axes");
-        return (Coordinates){0};
-    }
     Coordinates c = {.indices = indices, .batch = t->rank - 2, .sparse = (uint32_t)t->dims[t->rank - 1], .rank = rank, .shape = shape};
     c.nse = t->dims[t->rank - 2];
     c.batches = product(b, shape, c.batch);
@@ -103,50 +100,26 @@ static Val extracted(Builder *b, const Coordinates *c, Val x, bool unique, const
     }
     return b_reshape(b, y, to->rank, to->dims);
 }
-/* SparseInfo(shape=(…), …) */
-static bool shape_of(Builder *b, const Eqn *e, ParamKey k, Dims *shape) {
-    const Param *p = param_find(e, k);
-    for (uint32_t i = 0; p && p->value.kind == V_LIST && i < p->value.list.n; i++) {
-        const Value *f = &p->value.list.at[i];
-        if (f->kind != V_PAIR || !str_is(f->s, "shape")) continue;
-        const Value *v = &f->list.at[0];
-        *shape = (Dims){arena_new(b->cx->arena, Dim, MAX_RANK), 0};
-        for (uint32_t d = 0; v->kind == V_INTS && d < v->ints.n && d < MAX_RANK; d++) shape->at[shape->n++] = v->ints.at[d];
-        for (uint32_t d = 0; v->kind == V_LIST && d < v->list.n && d < MAX_RANK; d++) shape->at[shape->n++] = v->list.at[d].i;
-        return true;
-    }
-    return diag(b->cx->diags, e->span, "%s: no shape is printed", prim_name[e->prim]);
-}
 static bool product_of(Builder *b, const Eqn *e, Val x, Val y, Dtype preferred, Val *out) {
-    const Param *p = param_find(e, K_dimension_numbers);
-    int64_t at[4][MAX_RANK];
-    Ints lists[4];
-    for (uint32_t i = 0; i < 4; i++) {
-        lists[i] = (Ints){at[i], 0};
-        if (!p || p->value.kind != V_LIST) return diag(b->cx->diags, e->span, "%s: dimension_numbers are not printed", prim_name[e->prim]);
-        const Value *v = &p->value; /* ((lhs, rhs), (lhs, rhs)), or the four */
-        v = v->list.n == 4 ? &v->list.at[i] : v->list.n == 2 && v->list.at[i / 2].kind == V_LIST ? &v->list.at[i / 2].list.at[i % 2] : NULL;
-        for (uint32_t k = 0; v && v->kind == V_INTS && k < v->ints.n; k++) at[i][lists[i].n++] = v->ints.at[k];
-        for (uint32_t k = 0; v && v->kind == V_LIST && k < v->list.n; k++) at[i][lists[i].n++] = v->list.at[k].i;
-    }
-    *out = b_dot(b, x, y, lists[0], lists[1], lists[2], lists[3], preferred);
+    Dot d;
+    if (!dot_axes(b->cx, e, K_dimension_numbers, &param_find(e, K_dimension_numbers)->value, &d)) return false;
+    *out = b_dot(b, x, y, d.contracted[0], d.contracted[1], d.batch[0], d.batch[1], preferred);
     return true;
 }
 bool expand_bcoo_dot_general(Builder *b, const Eqn *e, Val *out) {
     Dims shape = {0};
-    if (e->in.n != 3 || !shape_of(b, e, K_lhs_spinfo, &shape)) return false;
+    if (!want_sparse_shape(b->cx, e, K_lhs_spinfo, &shape)) return false;
     Coordinates c = coordinates(b, e->in.at[1], shape.n, shape.at);
     return product_of(b, e, dense(b, e->in.at[0], &c), e->in.at[2], val_array(b->cx, e->out.at[0])->dtype, out);
 }
 bool expand_bcoo_dot_general_sampled(Builder *b, const Eqn *e, Val *out) {
     Val y;
-    if (e->in.n != 3 || !product_of(b, e, e->in.at[0], e->in.at[1], DT_none, &y) || b->failed) return false;
+    if (!product_of(b, e, e->in.at[0], e->in.at[1], DT_none, &y) || b->failed) return false;
     Coordinates c = coordinates(b, e->in.at[2], b_type(b, y)->rank, b_type(b, y)->dims);
     out[0] = extracted(b, &c, y, true, val_array(b->cx, e->out.at[0]));
     return true;
 }
 bool expand_bcoo_extract(Builder *b, const Eqn *e, Val *out) {
-    if (e->in.n != 2) return false;
     const ArrayType *t = b_type(b, e->in.at[1]);
     Coordinates c = coordinates(b, e->in.at[0], t->rank, t->dims);
     out[0] = extracted(b, &c, e->in.at[1], param_bool(e, K_assume_unique), val_array(b->cx, e->out.at[0]));
@@ -154,7 +127,6 @@ bool expand_bcoo_extract(Builder *b, const Eqn *e, Val *out) {
 }
 bool expand_bcoo_todense(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *t = val_array(b->cx, e->out.at[0]);
-    if (e->in.n != 2) return false;
     Coordinates c = coordinates(b, e->in.at[1], t->rank, t->dims);
     out[0] = dense(b, e->in.at[0], &c);
     return true;

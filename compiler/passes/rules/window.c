@@ -289,13 +289,9 @@ bool expand_reduce_window(Builder *b, const Eqn *e, Val *out) {
 }
 
 /* ---- the chosen place of each window: the first one that no later one displaces */
-/* ge or le; P_none after a diagnostic. */
-static Prim select_prim(Builder *b, const Eqn *e) {
-    const Param *p = param_find(e, K_select_prim);
-    Prim prim = p && (p->value.kind == V_WORD || p->value.kind == V_STR) ? prim_named(p->value.s) : P_none;
-    if (prim == P_ge || prim == P_le) return prim;
-    diag(b->cx->diags, e->span, "%s: select_prim is neither ge nor le", prim_name[e->prim]);
-    return P_none;
+static Prim select_prim(const Eqn *e) {
+    Str s = param_find(e, K_select_prim)->value.s;
+    return s.at[s.n - 2] == 'g' ? P_ge : P_le;
 }
 static void combine_chosen(Builder *b, void *user, Val position, const Val *acc, const Val *x, Val *out) {
     Val keeps = b2(b, *(Prim *)user, acc[0], x[0]);
@@ -304,10 +300,10 @@ static void combine_chosen(Builder *b, void *user, Val position, const Val *acc,
 /* Tangents, operand. */
 bool expand_select_and_gather_add(Builder *b, const Eqn *e, Val *out) {
     Windows w;
-    Prim prim = select_prim(b, e);
+    Prim prim = select_prim(e);
     Dtype d = b_type(b, e->in.at[1])->dtype;
     if (nothing(b, e, out)) return true;
-    if (!prim || !read_windows(b, e, b_type(b, e->in.at[1])->rank, &w)) return false;
+    if (!read_windows(b, e, b_type(b, e->in.at[1])->rank, &w)) return false;
     Val worst = b_float(b, d, dtype_float_limit(d, prim != P_ge));
     Val x[2] = {e->in.at[1], e->in.at[0]}, acc[2] = {worst, b_number(b, d, 0)};
     fold(b, 2, x, &w, acc, 2, combine_chosen, &prim);
@@ -327,11 +323,11 @@ static void combine_place(Builder *b, void *user, Val position, const Val *acc, 
 bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
     Windows w, back;
     Types *ts = b_types(b);
-    Prim prim = select_prim(b, e);
+    Prim prim = select_prim(e);
     Val source = e->in.at[0], x = e->in.at[1];
     const ArrayType *t = b_type(b, x), *s = b_type(b, source);
     if (nothing(b, e, out)) return true;
-    if (!prim || !read_windows(b, e, t->rank, &w)) return false;
+    if (!read_windows(b, e, t->rank, &w)) return false;
     Val worst = identity(b, prim == P_ge ? P_reduce_max : P_reduce_min, t->dtype);
     Val acc[2] = {worst, b_int(b, DT_i32, 0)};
     x = b_spread_out(b, x, &w, worst);
