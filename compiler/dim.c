@@ -3,7 +3,8 @@
    print as JAX prints them.
 
    Every dimension is at least 0 when a program runs; from this the bounds of an expression follow,
-   and with them what max, min and inequality decide. Arithmetic that leaves int64 gives
+   and with them what max, min and inequality decide. What holds only where a symbol is 0 counts as never: to JAX a symbol is
+   at least 1. Arithmetic that leaves int64 gives
    DIM_TOO_LARGE, which no array can have. */
 #include "dim.h"
 #include <stdlib.h>
@@ -11,11 +12,17 @@
 enum { MAX_TERMS = 256, MAX_ATOMS = 64, MAX_WEIGHT = 1024 };
 #define INF INT64_MAX
 
+/* Over all values; -INF, INF where there is none. */
+typedef struct {
+    int64_t lo, hi;
+} Bounds;
+enum { ANY_SIZE, NO_ZERO }; /* of symbols */
+
 typedef struct {
     DimExpr e;
     uint32_t factor_size, expr_size; /* what the order compares first */
     uint32_t weight; /* leaves of the expression written out: bounds recursion and text */
-    int64_t lo, hi;  /* bounds over all values; -INF, INF where there is none */
+    Bounds bounds[2]; /* by what symbols may be */
 } DimNode;
 
 struct DimTable {
@@ -155,26 +162,22 @@ static int compare_expr(const DimTable *t, Dim a, Dim b) {
 
 /* ---- bounds */
 
-typedef struct {
-    int64_t lo, hi;
-} Bounds;
-
-static Bounds bounds(const DimTable *t, Dim d) {
-    return dim_is_const(d) ? (Bounds){d, d} : (Bounds){node(t, d)->lo, node(t, d)->hi};
+static Bounds bounds(const DimTable *t, Dim d, int symbols) {
+    return dim_is_const(d) ? (Bounds){d, d} : node(t, d)->bounds[symbols];
 }
 
 static int64_t scale(int64_t x, int64_t by) {
     return x == INF || x == -INF ? (by > 0 ? x : -x) : sat_mul(x, by);
 }
 
-static Bounds bounds_product(const DimTable *t, const DimTerm *m) {
+static Bounds bounds_product(const DimTable *t, const DimTerm *m, int symbols) {
     Bounds p = {1, 1};
     for (uint32_t i = 0; i < m->natoms; i++) {
-        Bounds a = bounds(t, m->atoms[i]);
+        Bounds a = bounds(t, m->atoms[i], symbols);
         if (a.lo < 0) return (Bounds){-INF, INF};
         p = (Bounds){sat_mul(p.lo, a.lo), sat_mul(p.hi, a.hi)};
     }
-    if (m->natoms == 1) p = bounds(t, m->atoms[0]);
+    if (m->natoms == 1) p = bounds(t, m->atoms[0], symbols);
     return m->coef > 0 ? (Bounds){scale(p.lo, m->coef), scale(p.hi, m->coef)}
                        : (Bounds){scale(p.hi, m->coef), scale(p.lo, m->coef)};
 }
@@ -183,20 +186,21 @@ static int64_t add_bound(int64_t a, int64_t b, int64_t infinite) {
     return a == infinite || b == infinite ? infinite : sat_add(a, b);
 }
 
-static Bounds bounds_sum(const DimTable *t, const DimExpr *e) {
+static Bounds bounds_sum(const DimTable *t, const DimExpr *e, int symbols) {
     Bounds s = {0, 0};
     for (uint32_t i = 0; i < e->nterms; i++) {
-        Bounds p = bounds_product(t, &e->terms[i]);
+        Bounds p = bounds_product(t, &e->terms[i], symbols);
         s = (Bounds){add_bound(s.lo, p.lo, -INF), add_bound(s.hi, p.hi, INF)};
     }
     return s;
 }
 
-static Bounds bounds_expr(const DimTable *t, const DimExpr *e) {
-    if (e->kind == DIM_SUM) return bounds_sum(t, e);
+static Bounds bounds_expr(const DimTable *t, const DimExpr *e, int symbols) {
+    if (e->kind == DIM_SUM) return bounds_sum(t, e, symbols);
+    if (e->kind == DIM_SYMBOL) return (Bounds){symbols == NO_ZERO, INF};
     if (e->kind != DIM_FLOORDIV && e->kind != DIM_MOD && e->kind != DIM_MAX && e->kind != DIM_MIN)
         return (Bounds){0, INF};
-    Bounds a = bounds(t, e->a), b = bounds(t, e->b);
+    Bounds a = bounds(t, e->a, symbols), b = bounds(t, e->b, symbols);
     if (e->kind == DIM_MAX) return (Bounds){a.lo > b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
     if (e->kind == DIM_MIN) return (Bounds){a.lo < b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi};
     if (e->kind == DIM_MOD) return b.lo >= 0 ? (Bounds){0, b.hi} : (Bounds){-INF, INF};
@@ -231,8 +235,7 @@ static void measure(const DimTable *t, DimNode *n) {
         n->factor_size = size_clip(size);
         n->expr_size = size_clip(size + 2);
     }
-    Bounds b = bounds_expr(t, e);
-    n->lo = b.lo, n->hi = b.hi;
+    for (int symbols = ANY_SIZE; symbols <= NO_ZERO; symbols++) n->bounds[symbols] = bounds_expr(t, e, symbols);
 }
 
 /* The number of an expression in normal form. */
@@ -426,7 +429,7 @@ Dim dim_mod(Types *ts, Dim a, Dim b) {
 }
 
 static bool at_least(Types *ts, Dim a, Dim b) {
-    return bounds(types_dims(ts), dim_sub(ts, a, b)).lo >= 0;
+    return bounds(types_dims(ts), dim_sub(ts, a, b), ANY_SIZE).lo >= 0;
 }
 
 Dim dim_max(Types *ts, Dim a, Dim b) {
@@ -466,14 +469,14 @@ int dim_equal(Types *ts, Dim a, Dim b) {
     if (dim_is_const(a) && dim_is_const(b)) return 0;
     if (dim_has_bound(ts, a) || dim_has_bound(ts, b))
         return 0; /* they agree by variable, not by value */
-    Bounds d = bounds(types_dims(ts), dim_sub(ts, a, b));
+    Bounds d = bounds(types_dims(ts), dim_sub(ts, a, b), NO_ZERO);
     return d.lo > 0 || d.hi < 0 ? 0 : -1;
 }
 
 int dim_at_most(Types *ts, Dim a, Dim b) {
     if (a == b) return 1;
-    Bounds d = bounds(types_dims(ts), dim_sub(ts, b, a));
-    return d.lo >= 0 ? 1 : d.hi < 0 ? 0 : -1;
+    Dim rest = dim_sub(ts, b, a);
+    return bounds(types_dims(ts), rest, ANY_SIZE).lo >= 0 ? 1 : bounds(types_dims(ts), rest, NO_ZERO).hi < 0 ? 0 : -1;
 }
 
 Dim dim_substitute(Types *ts, Dim d, DimMap *map, void *user) {

@@ -131,7 +131,8 @@ Type type_substitute(Types *, Type, DimMap *, void *user);
 bool dim_has_bound(const Types *, Dim);
 /* More than any array can have: what arithmetic gives that leaves 64 bits. */
 #define DIM_TOO_LARGE INT64_MAX
-/* Bound dimensions agree by variable, never by value. Decided where it can be: 1 equal for all values, 0 different for all values, -1 depends. */
+/* Bound dimensions agree by variable, never by value. Decided where it can be: 1 equal for all values, 0 different for all values
+   (of symbols: from 1), -1 depends. */
 int dim_equal(Types *, Dim, Dim);
 /* a ≤ b: 1 always, 0 never, -1 depends. */
 int dim_at_most(Types *, Dim, Dim);

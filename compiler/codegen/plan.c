@@ -33,9 +33,7 @@ static bool type_ok(Plan *p, Val v, Span at) {
     if (type_extra(p->cx->types, val_type(p->cx, v)) &&
         type_extra(p->cx->types, val_type(p->cx, v))->ref.n)
         return diag(p->cx->diags, at, "a reference is not supported yet");
-    if (val_array(p->cx, v)->rank > 30)
-        return diag(p->cx->diags, at, "more than 30 dimensions are not supported yet");
-    return true;
+    return rank_compiles(p->cx, val_type(p->cx, v), at);
 }
 static bool eqn_ok(Plan *p, const Eqn *e) {
     Lower how = prim_lower[e->prim];

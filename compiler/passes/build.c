@@ -62,7 +62,10 @@ Vals build_many(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t npara
         b->failed = true;
         return out;
     }
-    for (uint32_t i = 0; i < nout; i++) val_info(cx, e.out.at[i])->type = to[i];
+    for (uint32_t i = 0; i < nout; i++) {
+        b->failed = b->failed || !rank_compiles(cx, to[i], b->span);
+        val_info(cx, e.out.at[i])->type = to[i];
+    }
     push(cx->arena, &b->eqns, e);
     return e.out;
 }

@@ -4,6 +4,13 @@
 #define JAXCC_PASSES_H
 #include "../ir.h"
 
+enum {
+    COMPILED_RANK = 30,           /* the most axes of an array that compiles */
+    MAX_RANK = COMPILED_RANK + 2, /* with room for two that a rule adds */
+};
+/* False with a diagnostic where an array has more. */
+bool rank_compiles(Ctx *, Type, Span);
+
 typedef Jaxpr *Pass(Ctx *, const Jaxpr *in);
 
 /* Runs the passes of passes.def in order, verifying after each when cx->verify. */

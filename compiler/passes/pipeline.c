@@ -39,6 +39,11 @@ static void verify(Ctx *cx, const char *pass, Jaxpr *j) {
         broken(cx, pass, str_format(cx->arena, "a program that reads as another (%.*s)", SF(why)).at, text);
 }
 
+bool rank_compiles(Ctx *cx, Type t, Span span) {
+    return !t || type_at(cx->types, t)->rank <= COMPILED_RANK ||
+           diag(cx->diags, span, "more than %d dimensions are not supported yet", COMPILED_RANK);
+}
+
 Jaxpr *passes_run(Ctx *cx, const Jaxpr *in) {
     Jaxpr *j = (Jaxpr *)in;
     bool outer = cx->passes;

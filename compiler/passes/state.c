@@ -59,7 +59,6 @@ static bool state_freeze(State *s, const Eqn *e) {
 static bool state_free_ref(State *s, const Eqn *e) { return true; }
 
 /* ---- views: the brackets behind a reference, one after the other */
-enum { MOST_RANK = 30 };
 typedef struct {
     bool position; /* one element, or an array of them, whose axes stand for this one; else a range */
     bool all;      /* the whole range */
@@ -116,7 +115,7 @@ static bool places_settle(State *s, View *view) {
         view->arrays = view->arrays || (p->position && own) || p->stride > 1;
         if (own > most) most = own;
     }
-    if (most > MOST_RANK) s->b.failed = !diag(s->cx->diags, s->b.span, "more than %d dimensions are not supported yet", MOST_RANK);
+    if (most > COMPILED_RANK) s->b.failed = !diag(s->cx->diags, s->b.span, "more than %d dimensions are not supported yet", COMPILED_RANK);
     return !s->b.failed;
 }
 static void places(State *s, View *view, const Value *index, Operands *o) {
@@ -215,8 +214,8 @@ static Val write_block(State *s, const View *w, Val v) {
    numbers. The axes of the arrays stand together where the first position was, in front where the positions are apart. */
 typedef struct {
     uint32_t rank, nbatch, nindexed;       /* of what is seen; how many of its axes are no windows; indexed axes of x */
-    Dim batch[2 * MOST_RANK]; /* their extents */
-    int64_t window[MOST_RANK], axes[MOST_RANK], at[MOST_RANK]; /* axes of the result that are windows; of x that are indexed; by axis of x: the axis
+    Dim batch[2 * MAX_RANK]; /* their extents */
+    int64_t window[MAX_RANK], axes[MAX_RANK], at[MAX_RANK]; /* axes of the result that are windows; of x that are indexed; by axis of x: the axis
                                               of the batch where it begins */
     uint32_t nwindow;
 } Layout;
@@ -274,10 +273,10 @@ static Val indices(State *s, const View *w, const Layout *l) {
             if (p->stride > 1) numbers = b2(b, P_mul, numbers, b_full(b, b_int(b, d, p->stride), 1, &p->size));
             v = b2(b, P_add, numbers, b_full(b, v, 1, &p->size));
         }
-        int64_t axes[MOST_RANK];
+        int64_t axes[MAX_RANK];
         uint32_t rank = v ? b_type(b, v)->rank : 0;
         for (uint32_t k = 0; k < rank; k++) axes[k] = l->at[l->axes[i]] + k;
-        Dim dims[2 * MOST_RANK + 1];
+        Dim dims[2 * MAX_RANK + 1];
         memcpy(dims, l->batch, l->nbatch * sizeof *dims);
         dims[l->nbatch] = 1;
         parts[i] = b_broadcast(b, v, l->nbatch + 1, dims, axes);
@@ -295,7 +294,7 @@ static Val gathered(State *s, const View *w) {
     Builder *b = &s->b;
     Layout l = layout_of(s, w);
     const ArrayType *x = b_type(b, w->x);
-    Dim sizes[MOST_RANK];
+    Dim sizes[MAX_RANK];
     for (uint32_t i = 0; i < x->rank; i++) sizes[i] = w->places[i].all ? x->dims[i] : 1;
     Param p[6] = {dimension_numbers(s, "GatherDimensionNumbers", fields, &l), p_none(K_fill_value),
                   p_bool(K_indices_are_sorted, false), p_word(K_mode, "GatherScatterMode.PROMISE_IN_BOUNDS"),

@@ -58,6 +58,14 @@ static bool same_types(Ctx *cx, const Eqn *e, const Type *in, Type *out, unsigne
 bool type_num(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return same_types(cx, e, in, out, OF_NUM, DT_none);
 }
+/* Nothing stretches. */
+bool type_add_any(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    for (unsigned i = 0; i < 2; i++)
+        if (!want_kind(cx, e, in, i, OF_NUM)) return false;
+    if (!types_agree(cx, in[1], in[0], operand_at(cx, e, 1))) return operands_disagree(cx, e, in, 1, 0);
+    out[0] = type_plain(cx->types, in[0]);
+    return true;
+}
 bool type_real(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return same_types(cx, e, in, out, OF_REAL, DT_none);
 }

@@ -1,5 +1,6 @@
 /* Sorting, and the largest elements. */
 #include "rule.h"
+#include <math.h>
 
 /* Operands of equal shapes are sorted together along one axis, by the first num_keys of them. */
 bool type_sort(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
@@ -53,17 +54,46 @@ bool type_top_k(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return chosen(cx, e, in, out, K_axis, OF_REAL | OF_BOOL);
 }
 
-/* Without aggregation the extent is the approximation's: what the binder says. */
+static int floor_log2(int64_t n) { return n > 1 ? 63 - __builtin_clzll((uint64_t)n) : 0; }
+
+/* What is left of n elements (of which `all` stand for the whole) when the best of each window is kept, so that k of them
+   have that recall: XLA's ApproxTopKReductionOutputSize, from what it gives. Windows are of whole tiles. */
+static int64_t windows_left(int64_t n, int64_t all, uint32_t rank, int64_t k, double recall) {
+    int64_t tile = rank == 1 ? 1024 : 128;
+    if (n <= tile) return n;
+    if (k == 1) return tile;
+    if (recall == 1) return n;
+    double least = (1 - (double)k) / log(recall);
+    int64_t kept = least < (double)tile ? tile : least < (double)all ? (int64_t)least : all;
+    int by = floor_log2(all / kept), most = n / tile > 1 ? floor_log2(n / tile - 1) + 1 : 0;
+    if (by == 0) return n;
+    if (by > most) by = most;
+    int64_t tiles = (n - 1) / tile + 1;
+    return (((tiles - 1) >> by) + 1) * tile;
+}
+
+/* Without aggregation as many as the approximation leaves. */
 bool type_approx_top_k(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type declared = out[0];
     if (!chosen(cx, e, in, out, K_reduction_dimension, OF_FLOAT)) return false;
-    const Param *aggregate = param_find(e, K_aggregate_to_topk);
-    if (!aggregate || aggregate->value.i || !declared) return true;
-    int64_t axis = param_int(e, K_reduction_dimension, -1);
-    const ArrayType *x = type_at(cx->types, in[0]), *y = type_at(cx->types, declared);
+    const Param *aggregate = param_find(e, K_aggregate_to_topk), *recall = param_find(e, K_recall_target);
+    if (!aggregate || aggregate->value.i) return true;
+    int64_t axis = param_int(e, K_reduction_dimension, -1), all = param_int(e, K_reduction_input_size_override, -1);
+    const ArrayType *x = type_at(cx->types, in[0]), *y = declared ? type_at(cx->types, declared) : NULL;
     if (axis < 0) axis += x->rank;
-    if (y->rank != x->rank) return true;
+    Dim n = x->dims[axis], k = param_find(e, K_k)->value.dim;
+    double target = !recall ? 0.95 : recall->value.kind == V_FLOAT ? recall->value.f : (double)param_int(e, K_recall_target, 0);
+    if (!(target > 0 && target <= 1))
+        return diag(cx->diags, param_at(e, K_recall_target), "approx_top_k: recall_target is not above 0 and at most 1");
+    if (dim_is_const(n) && all >= 0 && all < n)
+        return diag(cx->diags, param_at(e, K_reduction_input_size_override),
+                    "approx_top_k: reduction_input_size_override is %lld, but axis %lld of %s has extent %lld", (long long)all,
+                    (long long)axis, type_c(cx, in[0]), (long long)n);
+    if (dim_is_const(n) && dim_is_const(k))
+        n = windows_left(n, all < 0 ? n : all, x->rank, k, target);
+    else if (y && y->rank == x->rank)
+        n = y->dims[axis]; /* of symbols nothing else says it */
     for (unsigned i = 0; i < 2; i++)
-        out[i] = with_extent(cx, out[i], axis, y->dims[axis], type_at(cx->types, out[i])->dtype);
+        out[i] = with_extent(cx, out[i], axis, n, type_at(cx->types, out[i])->dtype);
     return true;
 }

@@ -170,11 +170,10 @@ bool want_word(Ctx *cx, const Eqn *e, ParamKey k, const char *const *words) {
     const Param *p = param_find(e, k);
     if (!p || p->value.kind == V_NONE) return true;
     Str s = p->value.s;
-    bool word = p->value.kind == V_WORD || p->value.kind == V_STR;
     const char *all = "";
     for (; *words; words++) {
         size_t n = strlen(*words);
-        if (word && s.n >= n && memcmp(s.at + s.n - n, *words, n) == 0 && (s.n == n || s.at[s.n - n - 1] == '.')) return true;
+        if (p->value.kind == V_WORD && s.n >= n && memcmp(s.at + s.n - n, *words, n) == 0 && (s.n == n || s.at[s.n - n - 1] == '.')) return true;
         all = *all ? str_format(cx->arena, "%s, %s", all, *words).at : *words;
     }
     return diag(cx->diags, p->span, "%s: %s=%.*s is none of %s", name_of(cx, e), param_name[k], SF(s), all);

@@ -395,7 +395,11 @@ bool type_dim_as_value(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* The position of the platform that the program is compiled for in `platforms`. */
 bool type_platform_index(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    if (!want(cx, e, 0, 1)) return false;
+    if (!want(cx, e, 0, 1) || !want_param(cx, e, K_platforms)) return false;
+    const Value *v = &param_find(e, K_platforms)->value;
+    bool good = v->kind == V_LIST && v->list.n;
+    for (uint32_t i = 0; good && i < v->list.n; i++) good = v->list.at[i].kind == V_LIST || v->list.at[i].kind == V_NONE;
+    if (!good) return diag(cx->diags, param_at(e, K_platforms), "platform_index: platforms is no list of lists of names");
     out[0] = type_of(cx->types, DT_i32, 0, NULL);
     return true;
 }

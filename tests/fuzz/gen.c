@@ -212,6 +212,7 @@ static const struct {
     Make *make;
 } makers[] = {
     {"num", NUM, NULL},
+    {"add_any", NUM, NULL},
     {"mul", NUM, NULL},
     {"real", REAL, NULL},
     {"ordered", NUM | BOOL, NULL},

@@ -10,7 +10,7 @@ void make_unary(Gen *g, Prim p, unsigned kinds) {
 }
 void make_binary(Gen *g, Prim p, unsigned kinds) {
     Val in[2] = {pick(g, kinds, 0)};
-    in[1] = draw(g, 4) ? need(g, val_type(g->cx, in[0])) : scalar(g, array(g, in[0])->dtype);
+    in[1] = p == P_add_any || draw(g, 4) ? need(g, val_type(g->cx, in[0])) : scalar(g, array(g, in[0])->dtype);
     uint32_t flip = draw(g, 2);
     emit(g, p, (Val[]){in[flip], in[!flip]}, 2, (Set){0}, 1);
 }

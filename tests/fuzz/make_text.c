@@ -26,7 +26,7 @@ static const struct {
     {"conj", "x0", "input_dtype=float32", 1, 1, false, false},
     {"sort", "r1 ~ ~", "dimension=$a is_stable=True num_keys=(1|2|3)", 3, 3, false, true},
     {"top_k", "r1", "axis=$a k=$n operand=None", 2, 2, false, true},
-    {"approx_top_k", "f1", "k=$n reduction_dimension=$a recall_target=0.95 is_max_k=$b reduction_input_size_override=-1 aggregate_to_topk=True", 2, 2, false, false},
+    {"approx_top_k", "f1", "k=$n reduction_dimension=$a recall_target=0.95 is_max_k=$b reduction_input_size_override=-1 aggregate_to_topk=$b", 2, 2, false, false},
     {"cholesky", "q", "symmetrize_input=$b", 1, 1, false, false},
     {"cholesky_update", "q v", "", 1, 1, false, false},
     {"lu", "x2", "", 2, 3, false, false},

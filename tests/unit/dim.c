@@ -61,6 +61,11 @@ Test(dim, bounds_decide) {
     cr_assert_eq(dim_equal(ts, b, dim_add(ts, b, 1)), 0);
     cr_assert_eq(dim_equal(ts, b, c), -1);
     cr_assert_eq(dim_equal(ts, b, 3), -1);
+    cr_assert_eq(dim_equal(ts, b, 0), 0);
+    cr_assert_eq(dim_equal(ts, dim_mul(ts, 2, b), dim_mul(ts, 3, b)), 0);
+    cr_assert_eq(dim_equal(ts, dim_mul(ts, 2, b), dim_add(ts, b, 1)), -1);
+    cr_assert_eq(dim_at_most(ts, dim_mul(ts, 2, b), b), 0);
+    cr_assert_eq(dim_at_most(ts, 0, b), 1);
     cr_assert_eq(dim_equal(ts, dim_add(ts, b, 4), 3), 0);
     cr_assert_eq(dim_at_most(ts, dim_floordiv(ts, b, 2), dim_add(ts, b, 5)), -1);
     cr_assert_eq(dim_at_most(ts, b, dim_mul(ts, 2, b)), 1);

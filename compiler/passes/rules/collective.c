@@ -5,7 +5,7 @@
 #include "../build.h"
 #include <stdlib.h>
 
-enum { MAX_RANK = 32, MAX_MESH = 8, MAX_SIZES = 512, MAX_GROUP = 2 * MAX_MESH + 3 + MAX_SIZES, MAX_MEMBERS = 4096 };
+enum { MAX_MESH = 8, MAX_SIZES = 512, MAX_GROUP = 2 * MAX_MESH + 3 + MAX_SIZES, MAX_MEMBERS = 4096 };
 
 /* ---- the mesh */
 /* 'x' or x */

@@ -5,11 +5,11 @@
 #include "../../typecheck/rule.h"
 
 /* Every axis has a name. */
-enum { BATCH, GROUP, FEATURE, OUT, SPACE, KERNEL = SPACE + MOST_AXES, NAMES = KERNEL + MOST_AXES };
+enum { BATCH, GROUP, FEATURE, OUT, SPACE, KERNEL = SPACE + MAX_RANK, NAMES = KERNEL + MAX_RANK };
 typedef struct {
     Val v;
     uint32_t n;
-    uint8_t name[MOST_AXES]; /* of each axis */
+    uint8_t name[MAX_RANK]; /* of each axis */
 } Named;
 typedef struct {
     Builder *b;
@@ -19,7 +19,7 @@ typedef struct {
     Ints lhs, rhs, out;
     Named x, y;
     Dim extent[NAMES];
-    uint8_t result[MOST_AXES]; /* the result's axes, GROUP before OUT where there are groups */
+    uint8_t result[MAX_RANK]; /* the result's axes, GROUP before OUT where there are groups */
     uint32_t nresult;
     Dtype dtype;
 } Conv;
@@ -31,7 +31,7 @@ static bool has(const Named *v, uint8_t name) {
 }
 /* The axis `name` becomes GROUP and itself. */
 static void split(Conv *c, Named *v, uint8_t name, int64_t groups) {
-    Dim dims[MOST_AXES + 1];
+    Dim dims[MAX_RANK + 1];
     Named w = {0};
     for (uint32_t i = 0; i < v->n; i++) {
         Dim n = b_type(c->b, v->v)->dims[i];
@@ -46,8 +46,8 @@ static void find_extents(Conv *c, const Named *v) {
 }
 /* The axes in this order; those that v has not are made. */
 static void arrange(Conv *c, Named *v, uint32_t n, const uint8_t *names) {
-    Dim dims[MOST_AXES];
-    int64_t to[MOST_AXES];
+    Dim dims[MAX_RANK];
+    int64_t to[MAX_RANK];
     for (uint32_t i = 0; i < n; i++) {
         dims[i] = c->extent[names[i]];
         for (uint32_t k = 0; k < v->n; k++)
@@ -63,7 +63,7 @@ static bool read_conv(Conv *c, const Eqn *e) {
     Builder *b = c->b;
     const ParamKey k = K_dimension_numbers;
     c->space = b_type(b, e->in.at[0])->rank - 2;
-    if (2 * c->space + 4 > MOST_AXES / 2)
+    if (2 * c->space + 4 > MAX_RANK / 2)
         return diag(b->cx->diags, e->span, "conv_general_dilated of %u spatial axes is not supported yet", c->space);
     c->features = param_int(e, K_feature_group_count, 1);
     c->batches = param_int(e, K_batch_group_count, 1);
@@ -91,7 +91,7 @@ static void left(Conv *c, const Eqn *e) {
     Builder *b = c->b;
     const ArrayType *t = b_type(b, e->in.at[0]);
     Windows w = {.rank = t->rank};
-    Dim stride[MOST_AXES], base[MOST_AXES], dilation[MOST_AXES], padding[2 * MOST_AXES];
+    Dim stride[MAX_RANK], base[MAX_RANK], dilation[MAX_RANK], padding[2 * MAX_RANK];
     read_extents(e, K_window_strides, c->space, 1, stride);
     read_extents(e, K_lhs_dilation, c->space, 1, base);
     read_extents(e, K_rhs_dilation, c->space, 1, dilation);
@@ -130,7 +130,7 @@ static void right(Conv *c, const Eqn *e) {
     if (c->features * c->batches > 1) split(c, y, OUT, c->features * c->batches);
 }
 static void find_result(Conv *c) {
-    uint8_t name[MOST_AXES];
+    uint8_t name[MAX_RANK];
     name[c->out.at[0]] = BATCH, name[c->out.at[1]] = OUT;
     for (uint32_t i = 0; i < c->space; i++) name[c->out.at[2 + i]] = SPACE + i;
     for (uint32_t i = 0; i < c->out.n; i++) {
@@ -161,7 +161,7 @@ static Ints axes(const Conv *c, uint32_t from, uint32_t n) {
 }
 /* Batch axes, the operand's own, the contracted ones in the order of the right operand. */
 static void arrange_operand(Conv *c, Named *v, uint32_t nbatch, const uint8_t *summed, uint32_t nsummed) {
-    uint8_t names[MOST_AXES];
+    uint8_t names[MAX_RANK];
     uint32_t n = nbatch;
     memcpy(names, c->result, nbatch);
     for (uint32_t i = nbatch; i < c->nresult; i++)
@@ -172,7 +172,7 @@ static void arrange_operand(Conv *c, Named *v, uint32_t nbatch, const uint8_t *s
 static Val product(Conv *c) {
     const Named *first;
     uint32_t nbatch = count_batch(c, &first), n = 0;
-    uint8_t summed[MOST_AXES];
+    uint8_t summed[MAX_RANK];
     bool swap = first == &c->y;
     for (uint32_t i = 0; i < c->y.n; i++)
         if (c->y.name[i] == FEATURE || c->y.name[i] >= KERNEL) summed[n++] = c->y.name[i];
@@ -186,9 +186,9 @@ static Val product(Conv *c) {
 /* ---- groups of one feature, or one result: an elementwise product, summed over the window and the features */
 static Val depthwise(Conv *c) {
     Builder *b = c->b;
-    uint8_t names[MOST_AXES];
+    uint8_t names[MAX_RANK];
     uint32_t n = c->nresult;
-    int64_t last[MOST_AXES];
+    int64_t last[MAX_RANK];
     memcpy(names, c->result, n);
     for (uint32_t i = 0; i < c->space; i++) names[n++] = KERNEL + i;
     names[n++] = FEATURE;
@@ -208,14 +208,14 @@ static Val depthwise(Conv *c) {
 enum { MOST_PHASES = 16 };
 typedef struct {
     uint32_t n;         /* axes with gaps */
-    uint32_t axis[MOST_AXES]; /* among the spatial ones */
-    int64_t gap[MOST_AXES];   /* d */
+    uint32_t axis[MAX_RANK]; /* among the spatial ones */
+    int64_t gap[MAX_RANK];   /* d */
     int64_t phases;
-    Dim base[MOST_AXES], padding[2 * MOST_AXES];
+    Dim base[MAX_RANK], padding[2 * MAX_RANK];
 } Phases;
 
 static bool find_phases(const Conv *c, const Eqn *e, Phases *p) {
-    Dim stride[MOST_AXES], dilation[MOST_AXES];
+    Dim stride[MAX_RANK], dilation[MAX_RANK];
     const ArrayType *x = b_type(c->b, e->in.at[0]), *y = b_type(c->b, e->in.at[1]), *z = b_type(c->b, e->out.at[0]);
     read_extents(e, K_window_strides, c->space, 1, stride);
     read_extents(e, K_lhs_dilation, c->space, 1, p->base);
@@ -238,8 +238,8 @@ static bool find_phases(const Conv *c, const Eqn *e, Phases *p) {
 static Val phase(Conv *c, const Eqn *e, const Phases *p, const int64_t *offset) {
     Builder *b = c->b;
     const ArrayType *x = b_type(b, e->in.at[0]), *y = b_type(b, e->in.at[1]), *z = b_type(b, e->out.at[0]);
-    Dim start[MOST_AXES] = {0}, padding[2 * MOST_AXES], dims[MOST_AXES];
-    int64_t stride[MOST_AXES];
+    Dim start[MAX_RANK] = {0}, padding[2 * MAX_RANK], dims[MAX_RANK];
+    int64_t stride[MAX_RANK];
     bool none = false;
     memcpy(padding, p->padding, 2 * c->space * sizeof *padding);
     memcpy(dims, z->dims, z->rank * sizeof *dims);
@@ -270,8 +270,8 @@ static Val interleave(Conv *c, const Phases *p, Val v, uint32_t rank, const Dim 
     Builder *b = c->b;
     if (b->failed || !v) return 0;
     const ArrayType *t = b_type(b, v);
-    Dim dims[2 * MOST_AXES], start[MOST_AXES] = {0};
-    int64_t order[2 * MOST_AXES];
+    Dim dims[2 * MAX_RANK], start[MAX_RANK] = {0};
+    int64_t order[2 * MAX_RANK];
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n; i++) dims[i] = p->gap[i];
     memcpy(dims + p->n, t->dims + 1, rank * sizeof *dims);
@@ -290,7 +290,7 @@ static Val by_phases(Conv *c, const Eqn *e, const Phases *p) {
     const ArrayType *z = b_type(b, e->out.at[0]);
     Val parts[MOST_PHASES];
     for (int64_t k = 0; k < p->phases; k++) {
-        int64_t offset[MOST_AXES], rest = k;
+        int64_t offset[MAX_RANK], rest = k;
         for (uint32_t i = p->n; i-- > 0; rest /= p->gap[i]) offset[i] = rest % p->gap[i];
         parts[k] = phase(c, e, p, offset);
     }

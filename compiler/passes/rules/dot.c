@@ -7,8 +7,8 @@
 static Val in_groups(Builder *b, Val x, int64_t axis, Val sizes, uint32_t nprefix, const int64_t *prefix) {
     if (b->failed || !x || !sizes) return 0;
     const ArrayType *t = b_type(b, x), *g = b_type(b, sizes);
-    Dim dims[MOST_AXES];
-    int64_t same[MOST_AXES], to[MOST_AXES];
+    Dim dims[MAX_RANK];
+    int64_t same[MAX_RANK], to[MAX_RANK];
     dims[0] = g->dims[g->rank - 1];
     for (uint32_t i = 0; i < t->rank; i++) dims[1 + i] = t->dims[i], same[i] = 1 + i;
     for (uint32_t i = 0; i < nprefix; i++) to[i] = 1 + prefix[i];
@@ -45,7 +45,7 @@ bool expand_ragged_dot_general(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *t = b_type(b, x[0]), *g = b_type(b, sizes);
     Dtype d = val_array(b->cx, e->out.at[0])->dtype;
     const Ints *contracted = r.dot.contracted, *batch = r.dot.batch;
-    int64_t prefix[MOST_AXES];
+    int64_t prefix[MAX_RANK];
     if (r.where == RAGGED_BATCH) {
         out[0] = b_dot(b, x[0], x[1], contracted[0], contracted[1], batch[0], batch[1], d);
         return true;
@@ -55,7 +55,7 @@ bool expand_ragged_dot_general(Builder *b, const Eqn *e, Val *out) {
         if (position(batch[0], i) < 0 && position(contracted[0], i) < 0) free.at[free.n++] = i;
     uint32_t n = ragged_prefix(batch[0], r.where == RAGGED_FREE ? free : contracted[0], r.axis, prefix);
     if (g->rank == 1 && n) { /* the same groups everywhere */
-        Dim dims[MOST_AXES];
+        Dim dims[MAX_RANK];
         for (uint32_t i = 0; i < n; i++) dims[i] = t->dims[prefix[i]];
         dims[n] = g->dims[0];
         sizes = b_broadcast(b, sizes, n + 1, dims, (int64_t[]){n});

@@ -1,7 +1,6 @@
 /* Linear algebra: calls of runtime/linalg.c and runtime/lapack.c, with what JAX does around them. */
 #include "../build.h"
 
-enum { MAX_RANK = 32 };
 /* A batch of m × n matrices. */
 typedef struct {
     const ArrayType *t;

@@ -3,7 +3,6 @@
 #include "../../options.h"
 #include "../build.h"
 
-enum { MAX_RANK = 32 };
 typedef struct {
     Val w[4];
     uint32_t n;

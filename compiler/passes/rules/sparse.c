@@ -3,7 +3,6 @@
 #include "../build.h"
 #include "../../typecheck/rule.h"
 
-enum { MAX_RANK = 32 };
 typedef struct {
     Val indices;
     uint32_t batch, sparse; /* leading axes; axes that have indices */

@@ -19,8 +19,8 @@ static bool nothing(Builder *b, const Eqn *e, Val *out) {
     return true;
 }
 static bool read_windows(Builder *b, const Eqn *e, uint32_t rank, Windows *w) {
-    Dim padding[2 * MOST_AXES];
-    if (2 * rank > MOST_AXES)
+    Dim padding[2 * MAX_RANK];
+    if (2 * rank > MAX_RANK)
         return diag(b->cx->diags, e->span, "%s of %u axes is not supported yet", prim_name[e->prim], rank);
     w->rank = rank;
     read_extents(e, K_window_dimensions, rank, 1, w->window);
@@ -32,7 +32,7 @@ static bool read_windows(Builder *b, const Eqn *e, uint32_t rank, Windows *w) {
     return true;
 }
 Val b_spread_out(Builder *b, Val x, const Windows *w, Val value) {
-    Dim config[3 * MOST_AXES];
+    Dim config[3 * MAX_RANK];
     for (uint32_t i = 0; i < w->rank; i++) {
         Dim *c = &config[3 * i];
         c[0] = w->low[i], c[1] = w->high[i], c[2] = dim_sub(b_types(b), w->base[i], 1);
@@ -40,8 +40,8 @@ Val b_spread_out(Builder *b, Val x, const Windows *w, Val value) {
     return b_pad(b, x, value, config);
 }
 Val b_windows(Builder *b, Val x, const Windows *w, uint32_t n, const int64_t *axes) {
-    Dim window[MOST_AXES], dilation[MOST_AXES];
-    int64_t stride[MOST_AXES];
+    Dim window[MAX_RANK], dilation[MAX_RANK];
+    int64_t stride[MAX_RANK];
     if (b->failed || !n) return x;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t a = (uint32_t)axes[i];
@@ -85,7 +85,7 @@ static Prim operation_of(Prim reduce) {
     return P_none;
 }
 static Val reduce_at_once(Builder *b, Prim reduce, Val x, const Windows *w, uint32_t n, const int64_t *axes) {
-    int64_t last[MOST_AXES];
+    int64_t last[MAX_RANK];
     for (uint32_t i = 0; i < n; i++) last[i] = w->rank + i;
     return b_reduce(b, reduce, b_windows(b, x, w, n, axes), n, last);
 }
@@ -128,7 +128,7 @@ static bool one_by_one(const ArrayType *x, const Windows *w, uint32_t n, const i
     return passes < all;
 }
 static Val reduce_windows(Builder *b, Prim reduce, Val x, const Windows *w) {
-    int64_t axes[MOST_AXES];
+    int64_t axes[MAX_RANK];
     uint32_t n = moving(w, axes);
     x = b_spread_out(b, x, w, identity(b, reduce, b_type(b, x)->dtype));
     if (b->failed || (n > 1 && !one_by_one(b_type(b, x), w, n, axes))) return reduce_at_once(b, reduce, x, w, n, axes);
@@ -153,11 +153,11 @@ enum { WRITTEN_OUT = 32 };
 typedef void Combine(Builder *, void *user, Val position, const Val *acc, const Val *x, Val *out);
 typedef struct {
     uint32_t n, nacc, naxes;
-    Val x[MOST_AXES]; /* what the windows move over */
+    Val x[MAX_RANK]; /* what the windows move over */
     Val there;        /* true where that has an element; 0: everywhere */
     const Windows *w;
-    int64_t axes[MOST_AXES];
-    Dim window[MOST_AXES], positions; /* of each axis; of all */
+    int64_t axes[MAX_RANK];
+    Dim window[MAX_RANK], positions; /* of each axis; of all */
     Combine *combine;
     void *user;
 } Fold;
@@ -168,8 +168,8 @@ static Val element(Builder *b, const Fold *f, Val v, const Val *at) {
     if (b->failed || !v) return 0;
     const ArrayType *t = b_type(b, v);
     uint32_t rank = t->rank - f->naxes;
-    Val in[MOST_AXES + 1] = {v};
-    Dim sizes[MOST_AXES];
+    Val in[MAX_RANK + 1] = {v};
+    Dim sizes[MAX_RANK];
     for (uint32_t i = 0; i < t->rank; i++) {
         in[1 + i] = i < rank ? b_int(b, DT_i32, 0) : at[i - rank];
         sizes[i] = i < rank ? t->dims[i] : 1;
@@ -178,7 +178,7 @@ static Val element(Builder *b, const Fold *f, Val v, const Val *at) {
     return b_reshape(b, y, rank, t->dims);
 }
 static void step(Builder *b, const Fold *f, Val position, const Val *at, const Val *acc, const Val *xs, Val there, Val *out) {
-    Val x[MOST_AXES];
+    Val x[MAX_RANK];
     for (uint32_t i = 0; i < f->n; i++) x[i] = element(b, f, xs[i], at);
     f->combine(b, f->user, position, acc, x, out);
     Val c = there ? element(b, f, there, at) : 0;
@@ -193,8 +193,8 @@ static void digits(Builder *b, const Fold *f, Val position, Val *at) {
     }
 }
 static void fold_in_loop(Builder *b, const Fold *f, Val *acc) {
-    Val in[3 * MOST_AXES], out[MOST_AXES + 1], at[MOST_AXES];
-    Type types[3 * MOST_AXES];
+    Val in[3 * MAX_RANK], out[MAX_RANK + 1], at[MAX_RANK];
+    Type types[3 * MAX_RANK];
     uint32_t n = 0;
     for (uint32_t i = 0; i < f->n; i++) in[n++] = f->x[i];
     if (f->there) in[n++] = f->there;
@@ -239,7 +239,7 @@ static void fold(Builder *b, uint32_t n, const Val *x, const Windows *w, Val *ac
         return;
     }
     for (Dim k = 0; k < f.positions; k++) {
-        Val at[MOST_AXES], next[MOST_AXES];
+        Val at[MAX_RANK], next[MAX_RANK];
         Dim rest = k;
         for (uint32_t i = f.naxes; i-- > 0;) at[i] = b_int(b, DT_i32, rest % f.window[i]), rest /= f.window[i];
         step(b, &f, b_int(b, DT_i32, k), at, acc, f.x, f.there, next);
@@ -259,7 +259,7 @@ static Prim reduction_of(const Jaxpr *j) {
 }
 static void combine_program(Builder *b, void *user, Val position, const Val *acc, const Val *x, Val *out) {
     const Jaxpr *j = user;
-    Val in[2 * MOST_AXES];
+    Val in[2 * MAX_RANK];
     memcpy(in, acc, j->out.n * sizeof *in);
     memcpy(in + j->out.n, x, j->out.n * sizeof *in);
     Vals y = b_map(b, j, j->in.n, in);
@@ -271,7 +271,7 @@ bool expand_reduce_window(Builder *b, const Eqn *e, Val *out) {
     uint32_t n = e->in.n / 2;
     if (nothing(b, e, out)) return true;
     if (!read_windows(b, e, b_type(b, e->in.at[0])->rank, &w)) return false;
-    if (n > MOST_AXES / 2)
+    if (n > MAX_RANK / 2)
         return diag(b->cx->diags, e->span, "reduce_window of %u arrays is not supported yet", n);
     if (w.rank == 0) { /* XLA leaves out the initial value */
         memcpy(out, e->in.at, n * sizeof *out);
@@ -342,9 +342,9 @@ bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
     back.rank = w.rank;
     fold(b, 1, &x, &w, acc, 2, combine_place, &prim);
     /* position by position: the last one of the window is the first of those that hold the element */
-    int64_t axes[MOST_AXES], last[MOST_AXES], to[MOST_AXES];
+    int64_t axes[MAX_RANK], last[MAX_RANK], to[MAX_RANK];
     uint32_t n = moving(&back, axes);
-    Dim window[MOST_AXES], positions = 1;
+    Dim window[MAX_RANK], positions = 1;
     for (uint32_t i = 0; i < n; i++) {
         window[i] = back.window[axes[i]];
         positions = dim_mul(ts, positions, window[i]);

@@ -3,12 +3,11 @@
 #define JAXCC_WINDOW_H
 #include "../build.h"
 
-enum { MOST_AXES = 32 };
 /* By axis; 1, and no padding, where the equation says nothing. The elements of the array come to stand `base` apart, with
    low and high more (negative: fewer) around them. */
 typedef struct {
     uint32_t rank;
-    Dim window[MOST_AXES], stride[MOST_AXES], dilation[MOST_AXES], base[MOST_AXES], low[MOST_AXES], high[MOST_AXES];
+    Dim window[MAX_RANK], stride[MAX_RANK], dilation[MAX_RANK], base[MAX_RANK], low[MAX_RANK], high[MAX_RANK];
 } Windows;
 
 /* The list of a parameter, of n entries; `otherwise` in all of them where it is left out. */
