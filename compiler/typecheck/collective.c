@@ -329,8 +329,8 @@ static bool shard_map(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 bool type_shard_map(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     struct AxisScope *outer = cx->axes;
-    if (!want_param(cx, e, K_jaxpr)) return false;
-    if (param_has(e, K_mesh)) bind_mesh(cx, &param_find(e, K_mesh)->value);
+    if (!want_param(cx, e, K_jaxpr) || !want_param(cx, e, K_mesh)) return false;
+    bind_mesh(cx, &param_find(e, K_mesh)->value);
     bool ok = shard_map(cx, e, in, out);
     cx->axes = outer;
     return ok;

@@ -72,17 +72,25 @@ static bool want_pairs(Ctx *cx, const Eqn *e, const Dot *d, unsigned right, cons
     return true;
 }
 
+/* Of a number, or of the parts of a complex one. */
+static unsigned part_bits(Dtype d) { return dtype_info[d].kind == DK_BOOL ? 1 : dtype_info[dtype_real(d)].width; }
+
 static bool result_dtype(Ctx *cx, const Eqn *e, const Type *in, unsigned right, Dtype *d) {
     Dtype a = type_at(cx->types, in[0])->dtype, b = type_at(cx->types, in[right])->dtype;
     int order = compare(precision_of(a), precision_of(b));
     if (order == 0 && a != b) return operands_disagree(cx, e, in, right, 0);
     *d = order < 0 ? b : a;
     if (!param_has(e, K_preferred_element_type)) return true;
+    Dtype exact = *d;
     if (!want_param_dtype(cx, e, K_preferred_element_type, d)) return false;
-    return (OF_NUM | OF_BOOL) >> dtype_info[*d].kind & 1 ||
-           diag(cx->diags, param_at(e, K_preferred_element_type),
-                "%s: preferred_element_type=%s holds no numbers", name_of(cx, e),
-                dtype_info[*d].long_name);
+    if (!((OF_NUM | OF_BOOL) >> dtype_info[*d].kind & 1))
+        return diag(cx->diags, param_at(e, K_preferred_element_type),
+                    "%s: preferred_element_type=%s holds no numbers", name_of(cx, e), dtype_info[*d].long_name);
+    const Param *precision = param_find(e, K_precision);
+    bool algorithm = precision && precision->value.s.n > 12 && memcmp(precision->value.s.at, "DotAlgorithm", 12) == 0;
+    return algorithm || dtype_info[exact].kind == DK_FLOAT || part_bits(*d) >= part_bits(exact) ||
+           diag(cx->diags, param_at(e, K_preferred_element_type), "%s: preferred_element_type=%s is narrower than the operands' %s",
+                name_of(cx, e), dtype_info[*d].long_name, dtype_info[exact].name);
 }
 
 static uint32_t put_free(Dim *dims, uint32_t n, const ArrayType *x, const bool *used) {

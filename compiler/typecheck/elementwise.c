@@ -226,6 +226,7 @@ bool type_bitcast_convert_type(Ctx *cx, const Eqn *e, const Type *in, Type *out)
     if (!want(cx, e, 1, 1) || !want_param_dtype(cx, e, K_new_dtype, &d)) return false;
     const ArrayType *x = type_at(cx->types, in[0]);
     uint32_t rank = x->rank, from = dtype_info[x->dtype].width, to = dtype_info[d].width;
+    if (!want_kind(cx, e, in, 0, OF_NUM | OF_BOOL)) return false;
     if (d == x->dtype) {
         out[0] = type_plain(cx->types, in[0]);
         return true;

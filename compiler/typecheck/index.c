@@ -120,9 +120,10 @@ static bool want_numbers(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
 static bool want_slices(Ctx *cx, const Eqn *e, const Type *in, const Numbers *d, Dims sizes) {
     Span at = param_at(e, K_slice_sizes);
     if (!want_length(cx, e, K_slice_sizes, sizes.n, d->x->rank)) return false;
+    bool some = true; /* positions: without one nothing is read */
+    for (uint32_t i = 0; i + 1 < d->indices->rank; i++) some = some && d->indices->dims[i] != 0;
     for (uint32_t i = 0; i < sizes.n; i++) {
-        if (!dims_at_most(cx, 0, sizes.at[i], at) ||
-            !dims_at_most(cx, sizes.at[i], d->x->dims[i], at))
+        if (!dims_at_most(cx, 0, sizes.at[i], at) || (some && !dims_at_most(cx, sizes.at[i], d->x->dims[i], at)))
             return diag(cx->diags, at,
                         "gather: slice_sizes[%u] is %s, but that axis of %s has "
                         "extent %s",

@@ -76,12 +76,14 @@ static int64_t windows_left(int64_t n, int64_t all, uint32_t rank, int64_t k, do
 bool type_approx_top_k(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type declared = out[0];
     if (!chosen(cx, e, in, out, K_reduction_dimension, OF_FLOAT)) return false;
+    Dim k = param_find(e, K_k)->value.dim;
+    if (k == 0) return diag(cx->diags, param_at(e, K_k), "approx_top_k: k is 0, but must be at least 1");
     const Param *aggregate = param_find(e, K_aggregate_to_topk), *recall = param_find(e, K_recall_target);
     if (!aggregate || aggregate->value.i) return true;
     int64_t axis = param_int(e, K_reduction_dimension, -1), all = param_int(e, K_reduction_input_size_override, -1);
     const ArrayType *x = type_at(cx->types, in[0]), *y = declared ? type_at(cx->types, declared) : NULL;
     if (axis < 0) axis += x->rank;
-    Dim n = x->dims[axis], k = param_find(e, K_k)->value.dim;
+    Dim n = x->dims[axis];
     double target = !recall ? 0.95 : recall->value.kind == V_FLOAT ? recall->value.f : (double)param_int(e, K_recall_target, 0);
     if (!(target > 0 && target <= 1))
         return diag(cx->diags, param_at(e, K_recall_target), "approx_top_k: recall_target is not above 0 and at most 1");

@@ -54,7 +54,7 @@ static const char *kinds_text(Ctx *cx, unsigned kinds) {
         unsigned kinds;
         const char *word;
     } words[] = {{OF_BOOL, "booleans"},           {OF_INT, "integers"},
-                 {OF_SINT, "signed integers"},    {OF_FLOAT, "floats"},
+                 {OF_SINT, "signed integers"},    {OF_UINT, "unsigned integers"}, {OF_FLOAT, "floats"},
                  {OF_COMPLEX, "complex numbers"}, {OF_KEY, "keys"}};
     Text text = {.arena = cx->arena};
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {

@@ -229,13 +229,23 @@ static bool want_features(Ctx *cx, const Eqn *e, const Type *in, const Conv *c) 
     return false;
 }
 
+/* Integers become integers of their sign or floats, floats floats, complex numbers complex ones; never narrower. */
+static bool widens(Dtype from, Dtype to) {
+    unsigned kind = 1u << dtype_info[from].kind, into = 1u << dtype_info[to].kind;
+    bool same = kind & OF_BOOL || (kind & OF_SINT ? into & (OF_SINT | OF_FLOAT) : kind & OF_UINT ? into & (OF_INT | OF_FLOAT) : into == kind);
+    return same && (dtype_info[to].width + 7) / 8 >= (dtype_info[from].width + 7) / 8;
+}
+
 static bool conv_dtype(Ctx *cx, const Eqn *e, const Type *in, Dtype *d) {
     for (unsigned i = 0; i < 2; i++)
         if (!want_kind(cx, e, in, i, OF_NUM | OF_BOOL)) return false;
     if (!want_dtype_of(cx, e, in, 1, 0)) return false;
     *d = type_at(cx->types, in[0])->dtype;
-    return !param_has(e, K_preferred_element_type) ||
-           want_param_dtype(cx, e, K_preferred_element_type, d);
+    Dtype x = *d;
+    if (!param_has(e, K_preferred_element_type)) return true;
+    return want_param_dtype(cx, e, K_preferred_element_type, d) &&
+           (widens(x, *d) || diag(cx->diags, param_at(e, K_preferred_element_type), "%s: preferred_element_type=%s does not hold sums of %s",
+                                  name_of(cx, e), dtype_info[*d].long_name, dtype_info[x].name));
 }
 
 bool type_conv_general_dilated(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
