@@ -75,6 +75,19 @@ static bool settle(Ctx *cx, const Eqn *e, const Type *out) {
     return ok;
 }
 
+/* Numbers, element types and lists of them have the form that their rules read: none is passed over as if it were not there.
+   Axes of collectives may be names. */
+static bool want_forms(Ctx *cx, const Eqn *e) {
+    static const bool read[PK_VALUE + 1] = {[PK_INT] = true,  [PK_DIM] = true,   [PK_BOOL] = true, [PK_INTS] = true,
+                                            [PK_DIMS] = true, [PK_BOOLS] = true, [PK_DTYPE] = true};
+    each(const Param, p, e->params) {
+        if (p->key == K_other || p->value.kind == V_NONE || !read[param_kind[p->key]]) continue;
+        if (p->key == K_axes && p->value.kind == V_LIST) continue;
+        if (!want_param(cx, e, p->key)) return false;
+    }
+    return true;
+}
+
 static void check_eqn(Ctx *cx, Eqn *e) {
     enum { SMALL = 16 };
     Type small[2 * SMALL];
@@ -89,6 +102,7 @@ static void check_eqn(Ctx *cx, Eqn *e) {
     bool known = true;
     for (unsigned i = 0; i < e->in.n && e->prim != P_none; i++)
         known = known && in[i];
+    if (e->prim != P_none && !want_forms(cx, e)) return;
     if (known && want_literals(cx, e) && want_no_refs(cx, e, in) && infer(cx, e, in, out))
         settle(cx, e, out);
 }
