@@ -39,7 +39,7 @@ struct Diags {
         uint32_t n, cap;
     } messages;
     uint32_t errors, warnings;
-    bool dropped; /* the message before was one too many, so its notes are too */
+    bool dropped; /* the message before was one too many, or said already, so its notes are too */
     bool on[NWARNINGS], is_error[NWARNINGS];
 };
 
@@ -72,6 +72,12 @@ __attribute__((format(printf, 6, 0))) static void add(Diags *d, Says says, bool 
     va_end(again);
     char *text = arena_new(d->arena, char, (size_t)(n < 0 ? 0 : n) + 1);
     if (n > 0) vsnprintf(text, (size_t)n + 1, fmt, args);
+    for (uint32_t i = 0; i < d->messages.n && says != SAYS_NOTE && !d->dropped; i++) {
+        const Message *m = &d->messages.at[i];
+        d->dropped = m->says == says && m->placed == placed && m->span.file == span.file && m->span.at == span.at &&
+                     m->span.n == span.n && str_eq(m->text, str(text));
+    }
+    if (d->dropped) return;
     push(d->arena, &d->messages, ((Message){says, placed, span, str(text), w}));
 }
 

@@ -168,6 +168,7 @@ typedef struct Ctx {
     bool passes; /* they run: what is parsed now they have written */
     bool verify; /* typecheck after every pass, print, reread and compare */
     bool wide;   /* literals without type have 64 bits: some input of the untyped text has */
+    struct Jaxpr *misnamed; /* what parse read where it returned NULL for wrong names alone: check() finds what else is wrong */
     DimChecks dim_checks; /* found by typecheck */
     struct AxisScope *axes; /* typecheck: the axes of meshes that the programs around bind */
     struct Timer *timer; /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */

@@ -46,8 +46,8 @@ static Jaxpr *front(Ctx *cx) {
     if (!file_read(cx->arena, cx->diags, o->input, MOST_BYTES, &text)) return NULL;
     uint32_t file = diags_source(cx->diags, strcmp(o->input, "-") ? o->input : "<stdin>", text);
     timer_stage(cx->timer, "parse");
-    Jaxpr *j = parse(cx, file);
-    if (!j || o->no_check) return j;
+    Jaxpr *read = parse(cx, file), *j = read ? read : cx->misnamed;
+    if (!j || o->no_check) return read;
     timer_stage(cx->timer, "typecheck");
     InTypes in = {0};
     if (!in_types(cx, &in)) return NULL;
@@ -55,7 +55,7 @@ static Jaxpr *front(Ctx *cx) {
     if (o->consts && !consts_bind(cx, j, o->consts)) return NULL;
     if (!o->consts && compiles(o)) consts_lift(cx, j);
     if (o->in_type && !check_inputs(cx, j, in.at, in.n, in.span)) return NULL;
-    if (!check(cx, j)) return NULL;
+    if (!check(cx, j) || !read) return NULL;
     lint(cx, j);
     return j;
 }

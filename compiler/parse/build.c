@@ -266,7 +266,8 @@ static void drop_second(Parser *p, uint32_t mark, uint32_t n) {
         Span a = first->list.at[i].span, b = again[i].span;
         same = same_text((Str){p->text.at + a.at, a.n}, (Str){p->text.at + b.at, b.n});
     }
-    if (!same || u[-(int)n].val != u->val)
+    bool reported = name_is_missing(p, u->val) || name_is_missing(p, u[-(int)n].val);
+    if (!reported && (!same || u[-(int)n].val != u->val))
         diag(p->cx->diags, u->at, "a swap writes the ref that it reads, with the same indices");
     p->values.n = mark + 1;
 }
@@ -465,13 +466,15 @@ Jaxpr *parse(Ctx *cx, uint32_t file) {
     if (!parser_open(p, cx, file)) return NULL;
     push(p->arena, &p->frames, ((Frame){.kind = F_TOP}));
     jaxcc_yyparse(p);
-    if (diag_errors(cx->diags) > errors || !p->program) return NULL;
+    if (diag_errors(cx->diags) - errors > p->misnamed || !p->program) return NULL;
     fixups_resolve(p, 0, 0, true);
-    if (diag_errors(cx->diags) > errors) return NULL;
+    if (diag_errors(cx->diags) - errors > p->misnamed) return NULL;
     Measure m = {.p = p, .ids = {.arena = p->arena}};
     if (measure(&m, p->program, 0) > MOST_NESTING)
         diag(cx->diags, p->program->span, "jaxprs nest more than %d deep", MOST_NESTING);
-    return diag_errors(cx->diags) > errors ? NULL : p->program;
+    if (diag_errors(cx->diags) == errors) return p->program;
+    if (diag_errors(cx->diags) - errors == p->misnamed) cx->misnamed = p->program;
+    return NULL;
 }
 
 bool parse_types(Ctx *cx, uint32_t file, Type **types, uint32_t *n) {

@@ -54,6 +54,10 @@ bool name_is_bound(Parser *p, uint32_t token) {
     return name_val(p, name_id(p, tok_text(p, token))) != 0;
 }
 
+bool name_is_missing(Parser *p, Val v) {
+    return v && p->names.at[name_id(p, val_info(p->cx, v)->name)].missing == v;
+}
+
 Val name_bind(Parser *p, uint32_t token, Type type) {
     Str text = tok_text(p, token);
     Span span = toks_span(p, token, token + 1);
@@ -65,13 +69,15 @@ Val name_bind(Parser *p, uint32_t token, Type type) {
         return v;
     }
     NameId id = name_id(p, text);
+    Name *n = &p->names.at[id];
     Val before = name_val(p, id);
+    if (before && before == n->missing) return n->val = v; /* the use before it has been reported */
     if (before) {
         diag(p->cx->diags, span, "'%.*s' is bound twice", SF(text));
+        p->misnamed++;
         diag_note(p->cx->diags, val_info(p->cx, before)->span, "first here");
         return v;
     }
-    Name *n = &p->names.at[id];
     push(p->arena, &p->hidden, ((Hidden){id, n->val, n->scope}));
     n->val = v;
     n->scope = scope_now(p)->number;
@@ -112,6 +118,7 @@ Val name_use(Parser *p, uint32_t token) {
     if (v && !(v >= s->first_result && v < s->end_result)) return v;
     if (s->damaged) return val_new(p->cx, 0, span);
     Str near = similar(p, text);
+    p->misnamed++;
     if (near.n && !str_eq(near, text))
         diag(p->cx->diags, span, "'%.*s' is not defined; did you mean '%.*s'?", SF(text), SF(near));
     else
@@ -128,7 +135,7 @@ Val name_use(Parser *p, uint32_t token) {
     if (!v && !str_is(text, "_")) {
         Name *n = &p->names.at[id];
         push(p->arena, &p->hidden, ((Hidden){id, n->val, n->scope}));
-        n->val = made;
+        n->val = n->missing = made;
         n->scope = scope_now(p)->number;
     }
     return made;

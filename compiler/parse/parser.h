@@ -43,6 +43,7 @@ typedef struct {
     Str text;
     Val val; /* the variable of this name in the scope numbered `scope` */
     uint32_t scope;
+    Val missing; /* what a use of it became that nothing had bound */
     bool looked_up; /* prim and key are known */
     Prim prim;
     ParamKey key;
@@ -165,6 +166,7 @@ typedef struct Parser {
     STACK(Hoisted) hoisted;
     STACK(Fixup) fixups;
     Jaxpr *program;
+    uint32_t misnamed; /* errors that are about names alone */
 } Parser;
 
 /* ---- read.c: raw tokens → terminals */
@@ -201,6 +203,8 @@ bool name_is_bound(Parser *, uint32_t token);
 Val name_bind(Parser *, uint32_t token, Type);
 /* The variable that an operand names; reports an unknown one. */
 Val name_use(Parser *, uint32_t token);
+/* Is it what name_use made of an unknown one? */
+bool name_is_missing(Parser *, Val);
 /* The nearest variable called _ whose type `fits`; the nearest one where none does; 0. */
 Val name_under(Parser *, bool fits(const Ctx *, Type, Type), Type wanted);
 

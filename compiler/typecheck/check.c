@@ -67,10 +67,12 @@ static bool settle(Ctx *cx, const Eqn *e, const Type *out) {
                       name_of(cx, e), type_c(cx, out[i]));
         else if (!v->type)
             v->type = out[i];
-        else if (v->type != out[i] && !types_agree(cx, v->type, out[i], result_at(cx, e, i)))
+        else if (v->type != out[i] && !types_agree(cx, v->type, out[i], result_at(cx, e, i))) {
             ok = diag(cx->diags, result_at(cx, e, i), "%s gives %s, but '%.*s' is declared as %s",
                       name_of(cx, e), type_c(cx, out[i]), SF(val_name(cx, e->out.at[i])),
                       type_c(cx, v->type));
+            v->type = 0; /* either may be wrong: what uses it is not blamed */
+        }
     }
     return ok;
 }
@@ -103,7 +105,13 @@ static void check_eqn(Ctx *cx, Eqn *e) {
     for (unsigned i = 0; i < e->in.n && e->prim != P_none; i++)
         known = known && in[i];
     if (e->prim != P_none && !want_forms(cx, e)) return;
-    if (known && want_literals(cx, e) && want_no_refs(cx, e, in) && infer(cx, e, in, out))
+    if (!known) {
+        Jaxprs programs = eqn_jaxprs(cx->arena, e);
+        each(Jaxpr *, j, programs)
+            check_nested(cx, *j, e->span);
+        return;
+    }
+    if (want_literals(cx, e) && want_no_refs(cx, e, in) && infer(cx, e, in, out))
         settle(cx, e, out);
 }
 

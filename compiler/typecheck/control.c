@@ -17,7 +17,8 @@ static Type without_leading(Ctx *cx, Type t) {
 static bool input_disagrees(Ctx *cx, const Eqn *e, const Nested *b, uint32_t i, Type has,
                             Type wants) {
     unsigned k = operand_of(b, i);
-    const ValInfo *v = val_info(cx, b->j->in.at[i]);
+    ValInfo *v = val_info(cx, b->j->in.at[i]);
+    v->type = 0; /* either may be wrong: what the program does with it is not blamed */
     diag(cx->diags, operand_at(cx, e, k), "%s: operand %u gives %s the type %s, but it takes %s",
          name_of(cx, e), k, b->what, type_c(cx, has), type_c(cx, wants));
     if (v->span.n) diag_note(cx->diags, v->span, "input '%.*s' of %s", SF(v->name), b->what);

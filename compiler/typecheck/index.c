@@ -55,11 +55,10 @@ static bool want_operand_axes(Ctx *cx, const Eqn *e, Numbers *d) {
     if (!want_field_axes(cx, e, k, f->dropped, d->n.dropped, rank, d->gone) ||
         !want_field_axes(cx, e, k, f->batch, d->n.batch, rank, d->gone) ||
         !want_field_axes(cx, e, k, f->map, d->n.map, rank, mapped) ||
-        !want_field_axes(cx, e, k, f->batch, d->n.batch, rank, mapped))
+        !want_field_axes(cx, e, k, f->batch, d->n.batch, rank, mapped) ||
+        !want_sorted(cx, e, f->dropped, d->n.dropped) || !want_sorted(cx, e, f->batch, d->n.batch))
         return false;
-    return (want_sorted(cx, e, f->dropped, d->n.dropped) &&
-            want_sorted(cx, e, f->batch, d->n.batch) &&
-            d->n.windows.n + d->n.dropped.n + d->n.batch.n == rank) ||
+    return d->n.windows.n + d->n.dropped.n + d->n.batch.n == rank ||
            diag(cx->diags, param_at(e, k),
                 "%s: dimension_numbers: %s, %s and %s have %u axes, but operand 0 has %u",
                 name_of(cx, e), f->windows, f->dropped, f->batch,

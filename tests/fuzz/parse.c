@@ -52,6 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     diag_option(cx->diags, S("all"));
     Jaxpr *j = parse(cx, diags_source(cx->diags, "fuzz", (Str){(const char *)bytes, (uint32_t)n}));
     if (j) jaxpr_print(cx, j, &text);
+    if (cx->misnamed) check(cx, cx->misnamed);
     if (j && n % 2) consts_lift(cx, j);
     if (j && check(cx, j)) {
         text.n = 0;
