@@ -55,7 +55,8 @@ bool name_is_bound(Parser *p, uint32_t token) {
 }
 
 bool name_is_missing(Parser *p, Val v) {
-    return v && p->names.at[name_id(p, val_info(p->cx, v)->name)].missing == v;
+    Str name = v ? val_info(p->cx, v)->name : S("");
+    return name.n && p->names.at[name_id(p, name)].missing == v;
 }
 
 Val name_bind(Parser *p, uint32_t token, Type type) {
