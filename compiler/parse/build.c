@@ -266,8 +266,8 @@ static void drop_second(Parser *p, uint32_t mark, uint32_t n) {
         Span a = first->list.at[i].span, b = again[i].span;
         same = same_text((Str){p->text.at + a.at, a.n}, (Str){p->text.at + b.at, b.n});
     }
-    bool reported = name_is_missing(p, u->val) || name_is_missing(p, u[-(int)n].val);
-    if (!reported && (!same || u[-(int)n].val != u->val))
+    Val other = same ? u[-(int)n].val : 0;
+    if (other != u->val && !name_is_missing(p, other) && !name_is_missing(p, u->val))
         diag(p->cx->diags, u->at, "a swap writes the ref that it reads, with the same indices");
     p->values.n = mark + 1;
 }
