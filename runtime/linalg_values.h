@@ -169,13 +169,14 @@ static void F(svd)(Job *j, int64_t first, int64_t w, void *scratch, F(Hestenes) 
         int64_t order[SMALL];
         bool known[SMALL] = {false};
         R *out = (R *)j->arrays[1] + (first + l) * k;
+        for (int64_t c = 0; c < k; c++) values[c * w + l] = -values[c * w + l]; /* the largest first, equal ones as they come */
         F(ranked)(values + l, k, w, order);
-        for (int64_t c = 0; c < k; c++) out[c] = values[order[k - 1 - c] * w + l];
+        for (int64_t c = 0; c < k; c++) out[c] = -values[order[c] * w + l];
         if (bad[l] != 0) F(nan_values)(out, k);
         if (!s[4]) continue;
         T *u = (T *)j->arrays[2] + (first + l) * m * um, *vt = (T *)j->arrays[3] + (first + l) * vn * n;
         for (int64_t c = 0; c < k; c++) {
-            const T *x = a + order[k - 1 - c] * most * w + l, *y = v + order[k - 1 - c] * k * w + l;
+            const T *x = a + order[c] * most * w + l, *y = v + order[c] * k * w + l;
             for (int64_t i = 0; i < most; i++) known[c] |= x[i * w] != 0;
             for (int64_t i = 0; i < m; i++) u[i * um + c] = tall ? x[i * w] : CONJ(y[i * w]);
             for (int64_t i = 0; i < n; i++) vt[c * n + i] = tall ? CONJ(y[i * w]) : x[i * w];
