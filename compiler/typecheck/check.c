@@ -105,13 +105,12 @@ static void check_eqn(Ctx *cx, Eqn *e) {
     for (unsigned i = 0; i < e->in.n && e->prim != P_none; i++)
         known = known && in[i];
     if (e->prim != P_none && !want_forms(cx, e)) return;
-    if (!known) {
+    if (!known && diag_errors(cx->diags)) { /* for an error: its programs may have others */
         Jaxprs programs = eqn_jaxprs(cx->arena, e);
         each(Jaxpr *, j, programs)
             check_nested(cx, *j, e->span);
-        return;
     }
-    if (want_literals(cx, e) && want_no_refs(cx, e, in) && infer(cx, e, in, out))
+    if (known && want_literals(cx, e) && want_no_refs(cx, e, in) && infer(cx, e, in, out))
         settle(cx, e, out);
 }
 
