@@ -3,8 +3,8 @@
    print as JAX prints them.
 
    Every dimension is at least 0 when a program runs; from this the bounds of an expression follow,
-   and with them what max, min and inequality decide. What holds only where a symbol is 0 counts as never: to JAX a symbol is
-   at least 1. Arithmetic that leaves int64 gives
+   and with them what max, min and inequality decide. To JAX a symbol is at least 1: in a program as it was written, what
+   holds only where one is 0 counts as never. Arithmetic that leaves int64 gives
    DIM_TOO_LARGE, which no array can have. */
 #include "dim.h"
 #include <stdlib.h>
@@ -464,19 +464,19 @@ bool dim_has_bound(const Types *ts, Dim d) {
     return false;
 }
 
-int dim_equal(Types *ts, Dim a, Dim b) {
+int dim_equal(Types *ts, Dim a, Dim b, bool zero) {
     if (a == b) return 1;
     if (dim_is_const(a) && dim_is_const(b)) return 0;
     if (dim_has_bound(ts, a) || dim_has_bound(ts, b))
         return 0; /* they agree by variable, not by value */
-    Bounds d = bounds(types_dims(ts), dim_sub(ts, a, b), NO_ZERO);
+    Bounds d = bounds(types_dims(ts), dim_sub(ts, a, b), zero ? ANY_SIZE : NO_ZERO);
     return d.lo > 0 || d.hi < 0 ? 0 : -1;
 }
 
-int dim_at_most(Types *ts, Dim a, Dim b) {
+int dim_at_most(Types *ts, Dim a, Dim b, bool zero) {
     if (a == b) return 1;
     Dim rest = dim_sub(ts, b, a);
-    return bounds(types_dims(ts), rest, ANY_SIZE).lo >= 0 ? 1 : bounds(types_dims(ts), rest, NO_ZERO).hi < 0 ? 0 : -1;
+    return bounds(types_dims(ts), rest, ANY_SIZE).lo >= 0 ? 1 : bounds(types_dims(ts), rest, zero ? ANY_SIZE : NO_ZERO).hi < 0 ? 0 : -1;
 }
 
 Dim dim_substitute(Types *ts, Dim d, DimMap *map, void *user) {

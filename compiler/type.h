@@ -132,10 +132,10 @@ bool dim_has_bound(const Types *, Dim);
 /* More than any array can have: what arithmetic gives that leaves 64 bits. */
 #define DIM_TOO_LARGE INT64_MAX
 /* Bound dimensions agree by variable, never by value. Decided where it can be: 1 equal for all values, 0 different for all values
-   (of symbols: from 1), -1 depends. */
-int dim_equal(Types *, Dim, Dim);
+   (without `zero`: where no symbol is 0), -1 depends. */
+int dim_equal(Types *, Dim, Dim, bool zero);
 /* a ≤ b: 1 always, 0 never, -1 depends. */
-int dim_at_most(Types *, Dim, Dim);
+int dim_at_most(Types *, Dim, Dim, bool zero);
 /* Product of the extents. */
 Dim type_size(Types *, Type);
 

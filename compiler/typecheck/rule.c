@@ -261,7 +261,7 @@ const DimCheck *dims_contradict(const Ctx *cx, DimKnown *with) {
         each(DimCheck, c, cx->dim_checks) {
             if (dim_has_bound(ts, c->a) || dim_has_bound(ts, c->b)) continue;
             Dim a = dim_substitute(ts, c->a, known_value, &known), b = dim_substitute(ts, c->b, known_value, &known);
-            if ((c->at_most ? dim_at_most(ts, a, b) : dim_equal(ts, a, b)) == 0) return *with = known.used, c;
+            if ((c->at_most ? dim_at_most(ts, a, b, true) : dim_equal(ts, a, b, true)) == 0) return *with = known.used, c;
             Dim symbol = dim_is_const(a) ? b : a, value = dim_is_const(a) ? a : b;
             if (!c->at_most && dim_is_const(value) && !dim_is_const(symbol) && dim_at(ts, symbol)->kind == DIM_SYMBOL)
                 push(cx->arena, &known.all, ((DimKnown){symbol, value, c}));
@@ -271,7 +271,7 @@ const DimCheck *dims_contradict(const Ctx *cx, DimKnown *with) {
 }
 
 bool dims_agree(Ctx *cx, Dim a, Dim b, Span span) {
-    int equal = dim_equal(cx->types, a, b);
+    int equal = dim_equal(cx->types, a, b, cx->passes);
     if (equal < 0) record(cx, a, b, false, span);
     return equal != 0;
 }
@@ -279,7 +279,7 @@ bool dims_agree(Ctx *cx, Dim a, Dim b, Span span) {
 bool dims_at_most(Ctx *cx, Dim a, Dim b, Span span) {
     if (a == b) return true;
     if (dim_is_const(a) && dim_is_const(b)) return a <= b;
-    int order = dim_at_most(cx->types, a, b);
+    int order = dim_at_most(cx->types, a, b, cx->passes);
     if (order < 0) record(cx, a, b, true, span);
     return order != 0;
 }

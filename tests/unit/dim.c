@@ -58,26 +58,28 @@ Test(dim, bounds_decide) {
     cr_assert_eq(dim_max(ts, b, 0), b);
     cr_assert_eq(dim_min(ts, b, 0), 0);
     cr_assert_eq(dim_max(ts, b, dim_add(ts, b, 1)), dim_add(ts, b, 1));
-    cr_assert_eq(dim_equal(ts, b, dim_add(ts, b, 1)), 0);
-    cr_assert_eq(dim_equal(ts, b, c), -1);
-    cr_assert_eq(dim_equal(ts, b, 3), -1);
-    cr_assert_eq(dim_equal(ts, b, 0), 0);
-    cr_assert_eq(dim_equal(ts, dim_mul(ts, 2, b), dim_mul(ts, 3, b)), 0);
-    cr_assert_eq(dim_equal(ts, dim_mul(ts, 2, b), dim_add(ts, b, 1)), -1);
-    cr_assert_eq(dim_at_most(ts, dim_mul(ts, 2, b), b), 0);
-    cr_assert_eq(dim_at_most(ts, 0, b), 1);
-    cr_assert_eq(dim_equal(ts, dim_add(ts, b, 4), 3), 0);
-    cr_assert_eq(dim_at_most(ts, dim_floordiv(ts, b, 2), dim_add(ts, b, 5)), -1);
-    cr_assert_eq(dim_at_most(ts, b, dim_mul(ts, 2, b)), 1);
-    cr_assert_eq(dim_at_most(ts, dim_add(ts, b, 1), b), 0);
+    cr_assert_eq(dim_equal(ts, b, dim_add(ts, b, 1), false), 0);
+    cr_assert_eq(dim_equal(ts, b, c, false), -1);
+    cr_assert_eq(dim_equal(ts, b, 3, false), -1);
+    cr_assert_eq(dim_equal(ts, b, 0, false), 0);
+    cr_assert_eq(dim_equal(ts, b, 0, true), -1);
+    cr_assert_eq(dim_at_most(ts, dim_mul(ts, 2, b), b, true), -1);
+    cr_assert_eq(dim_equal(ts, dim_mul(ts, 2, b), dim_mul(ts, 3, b), false), 0);
+    cr_assert_eq(dim_equal(ts, dim_mul(ts, 2, b), dim_add(ts, b, 1), false), -1);
+    cr_assert_eq(dim_at_most(ts, dim_mul(ts, 2, b), b, false), 0);
+    cr_assert_eq(dim_at_most(ts, 0, b, false), 1);
+    cr_assert_eq(dim_equal(ts, dim_add(ts, b, 4), 3, false), 0);
+    cr_assert_eq(dim_at_most(ts, dim_floordiv(ts, b, 2), dim_add(ts, b, 5), false), -1);
+    cr_assert_eq(dim_at_most(ts, b, dim_mul(ts, 2, b), false), 1);
+    cr_assert_eq(dim_at_most(ts, dim_add(ts, b, 1), b, false), 0);
 }
 
 Test(dim, bound_dimensions_agree_by_variable) {
     Dim v = dim_bound(ts, 1), w = dim_bound(ts, 2);
     is_text(v, "v1");
     cr_assert_eq(dim_bound(ts, 1), v);
-    cr_assert_eq(dim_equal(ts, v, w), 0);
-    cr_assert_eq(dim_equal(ts, v, 3), 0);
+    cr_assert_eq(dim_equal(ts, v, w, false), 0);
+    cr_assert_eq(dim_equal(ts, v, 3, false), 0);
     cr_assert(dim_has_bound(ts, dim_add(ts, dim_mul(ts, v, b), 1)));
     cr_assert(!dim_has_bound(ts, b));
 }
