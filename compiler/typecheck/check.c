@@ -110,8 +110,13 @@ static void check_eqn(Ctx *cx, Eqn *e) {
         each(Jaxpr *, j, programs)
             check_nested(cx, *j, e->span);
     }
-    if (known && want_literals(cx, e) && want_no_refs(cx, e, in) && infer(cx, e, in, out))
+    if (!known || !want_literals(cx, e) || !want_no_refs(cx, e, in)) return;
+    if (infer(cx, e, in, out)) {
         settle(cx, e, out);
+        return;
+    }
+    for (unsigned i = 0; i < e->out.n; i++)
+        if (!out[i]) val_info(cx, e->out.at[i])->type = 0;
 }
 
 /* ---- programs */

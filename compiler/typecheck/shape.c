@@ -78,7 +78,7 @@ bool type_broadcast_in_dim(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         diag(cx->diags, at, "broadcast_in_dim: axis %u of %s cannot become axis %lld: %s is not %s",
              i, type_c(cx, in[0]), (long long)axes.at[i], dim_c(cx, from), dim_c(cx, to));
         note_operand(cx, e, 0, in[0]);
-        if (!printed) val_info(cx, e->out.at[0])->type = 0;
+        if (!printed) out[0] = 0; /* it is what may be wrong */
         return false;
     }
     out[0] = type_of(cx->types, x->dtype, shape.n, shape.at);
