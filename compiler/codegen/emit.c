@@ -4,8 +4,8 @@
 #include <mlir-c/Dialect/LLVM.h>
 #include <stdio.h>
 
-/* Operations are those of the llvm dialect but for structured control flow (scf), which the short
-   pipeline of x86.c lowers: nothing else needs a conversion. */
+/* Operations are those of the llvm dialect but for structured control flow (scf), which lower.c
+   lowers: nothing else needs a conversion. */
 
 static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
 static MlirStringRef ref_str(Str s) { return mlirStringRefCreate(s.at, s.n); }

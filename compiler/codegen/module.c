@@ -1,6 +1,7 @@
 /* The module of one compilation: opened, given its constants, lowered, optimised, written. */
 #include "bitselect.h"
 #include "emit.h"
+#include "lower.h"
 #include "metadata.h"
 #include "../file.h"
 #include "../options.h"
@@ -12,13 +13,9 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
-#include <mlir-c/Conversion.h>
 #include <mlir-c/Diagnostics.h>
-#include <mlir-c/Dialect/Arith.h>
-#include <mlir-c/Dialect/ControlFlow.h>
 #include <mlir-c/Dialect/LLVM.h>
 #include <mlir-c/Dialect/SCF.h>
-#include <mlir-c/Pass.h>
 #include <mlir-c/RegisterEverything.h>
 #include <mlir-c/Target/LLVMIR.h>
 #include <stdio.h>
@@ -51,8 +48,7 @@ _Noreturn static void internal_error(Emit *e, const char *stage, const char *why
 
 /* ---- opening */
 static void load_dialects(Emit *e) {
-    MlirDialectHandle handles[] = {mlirGetDialectHandle__llvm__(), mlirGetDialectHandle__scf__(),
-                                   mlirGetDialectHandle__cf__(), mlirGetDialectHandle__arith__()};
+    MlirDialectHandle handles[] = {mlirGetDialectHandle__llvm__(), mlirGetDialectHandle__scf__()};
     for (unsigned i = 0; i < sizeof handles / sizeof *handles; i++)
         mlirDialectHandleLoadDialect(handles[i], e->mlir);
     mlirRegisterAllLLVMTranslations(e->mlir);
@@ -198,14 +194,7 @@ static void verify(Emit *e, const char *path) {
 }
 static void lower(Emit *e) {
     timer_stage(e->cx->timer, "mlir");
-    MlirPassManager pm = mlirPassManagerCreateOnOperation(e->mlir, ref("builtin.module"));
-    mlirPassManagerEnableVerifier(pm, false);
-    mlirPassManagerAddOwnedPass(pm, mlirCreateConversionSCFToControlFlowPass());
-    mlirPassManagerAddOwnedPass(pm, mlirCreateConversionArithToLLVMConversionPass());
-    mlirPassManagerAddOwnedPass(pm, mlirCreateConversionConvertControlFlowToLLVMPass());
-    if (mlirLogicalResultIsFailure(mlirPassManagerRunOnOp(pm, mlirModuleGetOperation(e->module))))
-        internal_error(e, "MLIR", "lowering failed");
-    mlirPassManagerDestroy(pm);
+    emit_lower(e);
 }
 static void add_string_attribute(Writer *w, LLVMValueRef f, const char *key, const char *value) {
     LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
