@@ -1,5 +1,7 @@
 #include "diag.h"
+#include "intern.h"
 #include <stdarg.h>
+#include <stdlib.h>
 
 typedef enum { SAYS_ERROR, SAYS_WARNING, SAYS_NOTE } Says;
 typedef struct {
@@ -26,7 +28,12 @@ static const WarningInfo warning_info[NWARNINGS] = {
 #include "warnings.def"
 };
 
-enum { MOST_ERRORS = 20, MOST_WARNINGS = 100, SOURCE_SHOWN = 120 };
+enum {
+    MOST_ERRORS = 20, /* shown, of */
+    MOST_KEPT = 10000,
+    MOST_WARNINGS = 100,
+    SOURCE_SHOWN = 120
+};
 
 struct Diags {
     Arena *arena;
@@ -38,6 +45,7 @@ struct Diags {
         Message *at;
         uint32_t n, cap;
     } messages;
+    Intern said; /* which messages */
     uint32_t errors, warnings;
     bool dropped; /* the message before was one too many, or said already, so its notes are too */
     bool on[NWARNINGS], is_error[NWARNINGS];
@@ -45,7 +53,7 @@ struct Diags {
 
 Diags *diags_new(Arena *arena) {
     Diags *d = arena_new(arena, Diags, 1);
-    d->arena = arena;
+    d->arena = d->said.arena = arena;
     for (unsigned w = 0; w < NWARNINGS; w++)
         d->on[w] = warning_info[w].on;
     return d;
@@ -61,24 +69,28 @@ Str diags_text(const Diags *d, uint32_t file) { return d->sources.at[file].text;
 const char *diag_path(const Diags *d, uint32_t file) { return d->sources.at[file].path; }
 uint32_t diag_errors(const Diags *d) { return d->errors; }
 
+/* Has it been said already? */
+static bool again(Diags *d, const Message *m) {
+    Str key = str_format(d->arena, "%d %d %u %u %u %.*s", m->says, m->placed, m->span.file, m->span.at, m->span.n, SF(m->text));
+    bool fresh;
+    intern(&d->said, key.at, key.n, &fresh);
+    return !fresh;
+}
+
 __attribute__((format(printf, 6, 0))) static void add(Diags *d, Says says, bool placed, Span span,
                                                       Warning w, const char *fmt, va_list args) {
-    if (says == SAYS_ERROR) d->dropped = d->errors++ >= MOST_ERRORS;
-    if (says == SAYS_WARNING) d->dropped = d->warnings++ >= MOST_WARNINGS;
+    if (says == SAYS_ERROR) d->dropped = d->errors++ >= MOST_KEPT;
+    if (says == SAYS_WARNING) d->dropped = d->warnings++ >= MOST_KEPT;
     if (d->dropped) return;
-    va_list again;
-    va_copy(again, args);
-    int n = vsnprintf(NULL, 0, fmt, again);
-    va_end(again);
+    va_list twice;
+    va_copy(twice, args);
+    int n = vsnprintf(NULL, 0, fmt, twice);
+    va_end(twice);
     char *text = arena_new(d->arena, char, (size_t)(n < 0 ? 0 : n) + 1);
     if (n > 0) vsnprintf(text, (size_t)n + 1, fmt, args);
-    for (uint32_t i = 0; i < d->messages.n && says != SAYS_NOTE && !d->dropped; i++) {
-        const Message *m = &d->messages.at[i];
-        d->dropped = m->says == says && m->placed == placed && m->span.file == span.file && m->span.at == span.at &&
-                     m->span.n == span.n && str_eq(m->text, str(text));
-    }
-    if (d->dropped) return;
-    push(d->arena, &d->messages, ((Message){says, placed, span, str(text), w}));
+    Message m = {says, placed, span, str(text), w};
+    d->dropped = says != SAYS_NOTE && again(d, &m);
+    if (!d->dropped) push(d->arena, &d->messages, m);
 }
 
 bool diag(Diags *d, Span span, const char *fmt, ...) {
@@ -139,15 +151,14 @@ bool diag_option(Diags *d, Str option) {
 }
 
 const char *diag_option_similar(Str option) {
+    enum { LETTERS = 3 };
     Str name = option;
     const char *best = NULL;
     starts(name, "no-", &name);
     starts(name, "error=", &name);
-    uint32_t distance = name.n / 3 + 1;
-    for (unsigned w = 0; w < NWARNINGS; w++) {
-        uint32_t d = str_distance(name, str(warning_info[w].name));
-        if (d < distance) best = warning_info[w].name, distance = d;
-    }
+    Similar near = similar_to(name, edits_of(name, LETTERS));
+    for (unsigned w = 0; w < NWARNINGS; w++)
+        if (similar_offer(&near, str(warning_info[w].name))) best = warning_info[w].name;
     return best;
 }
 
@@ -228,10 +239,37 @@ static void show(const Diags *d, FILE *out, const Message *m, bool colour) {
     if (m->placed) show_source(d, out, m->span);
 }
 
+/* ---- in the order of the text: an error or a warning with its notes behind it */
+
+typedef struct {
+    const Message *m;
+    uint32_t n; /* with its notes */
+} Said;
+
+/* What has no place comes last, as it was reported. */
+static int said_before(const void *a, const void *b) {
+    const Message *x = ((const Said *)a)->m, *y = ((const Said *)b)->m;
+    if (x->placed != y->placed) return x->placed ? -1 : 1;
+    if (x->placed && x->span.file != y->span.file) return x->span.file < y->span.file ? -1 : 1;
+    if (x->placed && x->span.at != y->span.at) return x->span.at < y->span.at ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
 void diag_flush(Diags *d, FILE *out, bool colour) {
-    each (const Message, m, d->messages)
-        show(d, out, m, colour);
-    if (d->errors > MOST_ERRORS)
-        fprintf(out, "jaxcc: note: %u more errors are not shown\n", d->errors - MOST_ERRORS);
+    Said *said = arena_new(d->arena, Said, d->messages.n);
+    uint32_t n = 0, shown[SAYS_NOTE] = {0}, hidden = d->errors > MOST_KEPT ? d->errors - MOST_KEPT : 0;
+    static const uint32_t most[SAYS_NOTE] = {[SAYS_ERROR] = MOST_ERRORS, [SAYS_WARNING] = MOST_WARNINGS};
+    each(const Message, m, d->messages) {
+        if (m->says != SAYS_NOTE) said[n++].m = m;
+        if (n) said[n - 1].n++;
+    }
+    if (n) qsort(said, n, sizeof *said, said_before);
+    for (Said *s = said; s < said + n; s++) {
+        if (shown[s->m->says]++ >= most[s->m->says]) continue;
+        for (uint32_t i = 0; i < s->n; i++)
+            show(d, out, s->m + i, colour);
+    }
+    if (shown[SAYS_ERROR] > MOST_ERRORS) hidden += shown[SAYS_ERROR] - MOST_ERRORS;
+    if (hidden) fprintf(out, "jaxcc: note: %u more error%s not shown\n", hidden, hidden == 1 ? " is" : "s are");
     d->messages.n = d->errors = d->warnings = 0;
 }

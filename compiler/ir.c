@@ -26,16 +26,13 @@ Prim prim_named(Str s) {
     return P_none;
 }
 
-/* A third of the letters may be wrong, but for case and `-`. */
 bool prim_internal(Prim p) { return p == P_runtime_call || p == P_random_join || p == P_spmd; }
 Prim prim_similar(Str s) {
+    enum { LETTERS = 3 };
     Prim best = P_none;
-    uint32_t distance = s.n / 3 + 1;
-    for (Prim p = P_none + 1; p < NPRIMS; p++) {
-        if (prim_length[p] > s.n + distance || s.n > prim_length[p] + distance) continue;
-        uint32_t d = str_distance(s, str(prim_name[p]));
-        if (d < distance && !prim_internal(p)) best = p, distance = d;
-    }
+    Similar near = similar_to(s, edits_of(s, LETTERS));
+    for (Prim p = P_none + 1; p < NPRIMS; p++)
+        if (!prim_internal(p) && similar_offer(&near, (Str){prim_name[p], prim_length[p]})) best = p;
     return best;
 }
 
@@ -45,14 +42,12 @@ ParamKey param_named(Str s) {
     return K_other;
 }
 
-/* A quarter of the letters may be wrong. */
 ParamKey param_similar(Str s) {
+    enum { LETTERS = 4 };
     ParamKey best = K_other;
-    uint32_t distance = s.n < 4 ? 1 : s.n < 8 ? 2 : s.n / 4 + 1;
-    for (ParamKey k = 0; k < K_other; k++) {
-        uint32_t d = str_distance(s, str(param_name[k]));
-        if (d < distance) best = k, distance = d;
-    }
+    Similar near = similar_to(s, edits_of(s, LETTERS));
+    for (ParamKey k = 0; k < K_other; k++)
+        if (similar_offer(&near, str(param_name[k]))) best = k;
     return best;
 }
 

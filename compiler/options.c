@@ -161,13 +161,12 @@ static const Option *option_find(const char *arg, const char **value) {
 
 /* Options of one letter are like everything. */
 static bool unknown_option(const char *arg) {
+    enum { LETTERS = 4 };
     Str given = {arg, (uint32_t)strcspn(arg, "=")};
     const Option *near = NULL;
-    uint32_t distance = given.n / 4 + 1;
-    for (const Option *x = options; x < options + NOPTIONS; x++) {
-        uint32_t d = str_distance(given, str(x->spelling));
-        if (strlen(x->spelling) > 3 && d < distance) near = x, distance = d;
-    }
+    Similar similar = similar_to(given, edits_of(given, LETTERS));
+    for (const Option *x = options; x < options + NOPTIONS; x++)
+        if (strlen(x->spelling) > 3 && similar_offer(&similar, str(x->spelling))) near = x;
     return near ? wrong("unknown option '%s'; did you mean '%s'?", arg, near->spelling)
                 : wrong("unknown option '%s'", arg);
 }

@@ -46,29 +46,72 @@ void text_put(Text *t, Str s) {
     t->n += s.n;
 }
 
-/* The table of Levenshtein, one row at a time, with the swap of two neighbours (Damerau) as one
- * step. */
-uint32_t str_distance(Str a, Str b) {
-    enum { MOST = 64 };
-    if (a.n > MOST || b.n > MOST) return MOST;
-    uint32_t rows[3][MOST + 1] = {{0}}, *before = rows[0], *last = rows[1], *row = rows[2];
-    for (uint32_t j = 0; j <= b.n; j++)
-        last[j] = j;
+/* ---- distances: the table of Levenshtein, one row at a time, with the swap of two neighbours (Damerau) as one step. What
+   an edit costs decides between names at one distance. */
+
+enum {
+    MOST_LETTERS = 64,
+    EDIT = 64, /* an edit, and then */
+    IS_LEFT_OUT = 2,
+    IS_SWAPPED = 1,
+    IS_WRONG = 3,
+    IS_FIRST = 1, /* the name begins with it */
+    OTHER_CASE = 1 /* no edit */
+};
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c == '-' ? '_' : c; }
+static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* Letter i of `s` is left out; a doubled one costs least. */
+static uint32_t left_out(Str s, uint32_t i) {
+    bool doubled = i && lower(s.at[i]) == lower(s.at[i - 1]);
+    return EDIT + (doubled ? 0 : IS_LEFT_OUT) + (i ? 0 : IS_FIRST);
+}
+
+static uint32_t replaced(char a, char b, bool first) {
+    if (a == b) return 0;
+    if (lower(a) == lower(b)) return OTHER_CASE;
+    return EDIT + IS_WRONG + (first ? IS_FIRST : 0);
+}
+
+static bool swapped(Str a, uint32_t i, Str b, uint32_t j) {
+    return i > 1 && j > 1 && lower(a.at[i - 1]) == lower(b.at[j - 2]) && lower(a.at[i - 2]) == lower(b.at[j - 1]);
+}
+
+static uint32_t edits_cost(Str a, Str b) {
+    if (a.n > MOST_LETTERS || b.n > MOST_LETTERS) return MOST_LETTERS * EDIT;
+    uint32_t rows[3][MOST_LETTERS + 1] = {{0}}, *before = rows[0], *last = rows[1], *row = rows[2];
+    for (uint32_t j = 1; j <= b.n; j++)
+        last[j] = last[j - 1] + left_out(b, j - 1);
     for (uint32_t i = 1; i <= a.n; i++) {
-        row[0] = i;
+        row[0] = last[0] + left_out(a, i - 1);
         for (uint32_t j = 1; j <= b.n; j++) {
-            uint32_t d = last[j - 1] + (a.at[i - 1] != b.at[j - 1]);
-            if (last[j] + 1 < d) d = last[j] + 1;
-            if (row[j - 1] + 1 < d) d = row[j - 1] + 1;
-            bool swapped =
-                i > 1 && j > 1 && a.at[i - 1] == b.at[j - 2] && a.at[i - 2] == b.at[j - 1];
-            if (swapped && before[j - 2] + 1 < d) d = before[j - 2] + 1;
-            row[j] = d;
+            uint32_t cost = last[j - 1] + replaced(a.at[i - 1], b.at[j - 1], i == 1 && j == 1);
+            cost = min(cost, min(last[j] + left_out(a, i - 1), row[j - 1] + left_out(b, j - 1)));
+            if (swapped(a, i, b, j)) cost = min(cost, before[j - 2] + EDIT + IS_SWAPPED + (i == 2 ? IS_FIRST : 0));
+            row[j] = cost;
         }
         uint32_t *free_row = before;
         before = last, last = row, row = free_row;
     }
     return last[b.n];
+}
+
+uint32_t str_distance(Str a, Str b) { return edits_cost(a, b) / EDIT; }
+
+uint32_t edits_of(Str s, uint32_t letters) { return s.n < 3 ? 0 : s.n < letters ? 1 : s.n / letters; }
+
+Similar similar_to(Str given, uint32_t edits) {
+    return (Similar){given, edits ? (edits + 1) * EDIT : 0, {"", 0}};
+}
+
+bool similar_offer(Similar *s, Str candidate) {
+    uint32_t apart = candidate.n < s->given.n ? s->given.n - candidate.n : candidate.n - s->given.n;
+    if (!candidate.n || apart * EDIT >= s->cost || str_eq(s->given, candidate)) return false;
+    uint32_t cost = edits_cost(s->given, candidate);
+    if (cost >= s->cost) return false;
+    s->best = candidate, s->cost = cost;
+    return true;
 }
 
 Str str_quoted(Arena *arena, Str s) {

@@ -26,8 +26,21 @@ __attribute__((format(printf, 2, 3))) Str str_format(Arena *, const char *fmt, .
 Str str_quoted(Arena *, Str);
 Str str_unquoted(Arena *, Str);
 
-/* How many single-character edits lead from one to the other; 64 and more are one. */
+/* How many single-character edits lead from one to the other, the swap of two neighbours being one; 64 and more are one.
+   Letters in another case, `-` for `_` cost nothing. */
 uint32_t str_distance(Str, Str);
+/* "Did you mean": of the names that are offered the one that a misspelt one is most likely meant for. Of names at one
+   distance, what only doubles a letter is nearest, then what swaps two, leaves one out or adds one, then a wrong letter;
+   what begins as it does is nearer. */
+typedef struct {
+    Str given;
+    uint32_t cost; /* that the next one must stay below; `best` has it */
+    Str best;      /* empty: none is near */
+} Similar;
+Similar similar_to(Str given, uint32_t edits); /* no more of them lead to it */
+/* One of so many letters may be wrong; none of a name of less than three. */
+uint32_t edits_of(Str given, uint32_t letters);
+bool similar_offer(Similar *, Str candidate); /* Is it the best so far? */
 
 /* Text that grows. */
 typedef struct {

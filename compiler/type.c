@@ -67,12 +67,10 @@ static bool is_sized(Str s) {
 
 Dtype dtype_similar(Str s) {
     Dtype best = DT_none;
-    uint32_t distance = s.n < 6 ? 2 : 3;
+    Similar near = similar_to(s, s.n < 6 ? 1 : 2);
     for (Dtype d = DT_none + 1; d < NDTYPES && is_sized(s); d++) {
-        uint32_t n = str_distance(s, str(dtype_text(d)));
-        uint32_t m = str_distance(s, str(dtype_info[d].long_name));
-        if (m < n) n = m;
-        if (n < distance) best = d, distance = n;
+        if (similar_offer(&near, str(dtype_text(d)))) best = d;
+        if (similar_offer(&near, str(dtype_info[d].long_name))) best = d;
     }
     return best;
 }

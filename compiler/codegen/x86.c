@@ -124,20 +124,18 @@ static char *take(Arena *a, char *message) {
 }
 
 static bool named_cpu(Ctx *cx, const char *name, Target *t, unsigned *level) {
+    enum { LETTERS = 3 };
     for (unsigned i = 0; i < sizeof cpus / sizeof *cpus; i++)
         if (!strcmp(cpus[i].name, name)) {
             *level = cpus[i].level;
             t->tune = cpus[i].name;
             return true;
         }
-    const char *best = NULL;
-    uint32_t near = 4;
-    for (unsigned i = 0; i < sizeof cpus / sizeof *cpus; i++) {
-        uint32_t d = str_distance(str(name), str(cpus[i].name));
-        if (d < near) near = d, best = cpus[i].name;
-    }
-    return diag_plain(cx->diags, "unknown CPU '%s'%s%s%s", name, best ? "; did you mean '" : "",
-                      best ? best : "", best ? "'?" : "");
+    Similar near = similar_to(str(name), edits_of(str(name), LETTERS));
+    for (unsigned i = 0; i < sizeof cpus / sizeof *cpus; i++)
+        similar_offer(&near, str(cpus[i].name));
+    return diag_plain(cx->diags, "unknown CPU '%s'%s%.*s%s", name, near.best.n ? "; did you mean '" : "", SF(near.best),
+                      near.best.n ? "'?" : "");
 }
 
 bool target_from_options(Ctx *cx, Target *t) {

@@ -98,16 +98,12 @@ Val name_under(Parser *p, bool fits(const Ctx *, Type, Type), Type wanted) {
 
 /* The name in scope that is spelt most like this one. */
 static Str similar(Parser *p, Str s) {
-    enum { ENOUGH = 20 };
-    Str best = S("");
-    uint32_t distance = s.n < 3 ? 0 : s.n / 3 + 1;
-    if (diag_errors(p->cx->diags) > ENOUGH) return best; /* nobody reads them all */
-    each(const Name, n, p->names) {
-        if (n->scope != scope_now(p)->number || !n->val) continue;
-        uint32_t d = str_distance(s, n->text);
-        if (d < distance) best = n->text, distance = d;
-    }
-    return best;
+    enum { ENOUGH = 20, LETTERS = 3 };
+    Similar near = similar_to(s, edits_of(s, LETTERS));
+    if (diag_errors(p->cx->diags) > ENOUGH) return near.best; /* nobody reads them all */
+    each(const Name, n, p->names)
+        if (n->scope == scope_now(p)->number && n->val && n->val != n->missing) similar_offer(&near, n->text);
+    return near.best;
 }
 
 Val name_use(Parser *p, uint32_t token) {
@@ -120,7 +116,7 @@ Val name_use(Parser *p, uint32_t token) {
     if (s->damaged) return val_new(p->cx, 0, span);
     Str near = similar(p, text);
     p->misnamed++;
-    if (near.n && !str_eq(near, text))
+    if (near.n)
         diag(p->cx->diags, span, "'%.*s' is not defined; did you mean '%.*s'?", SF(text), SF(near));
     else
         diag(p->cx->diags, span, "'%.*s' is not defined%s", SF(text),

@@ -438,16 +438,14 @@ void param_add(Parser *p, Prim prim, uint32_t key, uint32_t mark) {
 /* ---- names of hoisted jaxprs */
 
 static void undefined_jaxpr(Parser *p, const Fixup *f, uint32_t hoisted) {
-    Str near = S("");
-    uint32_t distance = f->name.n / 3 + 1;
+    enum { LETTERS = 3 };
+    Similar near = similar_to(f->name, edits_of(f->name, LETTERS));
     bool few = diag_errors(p->cx->diags) < 20; /* nobody reads more */
-    for (uint32_t i = hoisted; i < p->hoisted.n && few; i++) {
-        uint32_t d = str_distance(f->name, p->hoisted.at[i].name);
-        if (d < distance) near = p->hoisted.at[i].name, distance = d;
-    }
-    if (near.n)
+    for (uint32_t i = hoisted; i < p->hoisted.n && few; i++)
+        similar_offer(&near, p->hoisted.at[i].name);
+    if (near.best.n)
         diag(p->cx->diags, f->span, "jaxpr '%.*s' is not defined; did you mean '%.*s'?",
-             SF(f->name), SF(near));
+             SF(f->name), SF(near.best));
     else
         diag(p->cx->diags, f->span, "jaxpr '%.*s' is not defined", SF(f->name));
 }

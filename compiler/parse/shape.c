@@ -6,7 +6,7 @@ static bool expected(Parser *p, uint32_t i, const char *what) {
     const Tok *t = tok(p, i);
     Span span = toks_span(p, i, i + 1);
     if (t->kind == T_END)
-        return diag(p->cx->diags, span, "unexpected end of file in a type: expected %s", what);
+        return unexpected_end(p, str_format(p->arena, " in a type, which needs %s", what).at);
     return diag(p->cx->diags, span, "unexpected '%.*s' in a type: expected %s", SF(tok_text(p, i)),
                 what);
 }
@@ -31,19 +31,14 @@ static bool read_int(Parser *p, uint32_t i, int64_t *n) {
 
 /* A symbol that is called almost like a variable that is a dimension: perhaps it is misspelt. */
 static void warn_similar(Parser *p, Str name, Span span) {
-    enum { FEW = 100 };
-    uint32_t distance = name.n < 3 ? 0 : name.n / 3 + 1;
-    Str near = S("");
-    for (uint32_t i = 0; i < p->extents.n && i < FEW; i++) {
-        if (!name_val(p, p->extents.at[i])) continue;
-        Str other = p->names.at[p->extents.at[i]].text;
-        uint32_t d = str_distance(name, other);
-        if (d < distance) near = other, distance = d;
-    }
-    if (near.n)
+    enum { FEW = 100, LETTERS = 3 };
+    Similar near = similar_to(name, edits_of(name, LETTERS));
+    for (uint32_t i = 0; i < p->extents.n && i < FEW; i++)
+        if (name_val(p, p->extents.at[i])) similar_offer(&near, p->names.at[p->extents.at[i]].text);
+    if (near.best.n)
         diag_warn(p->cx->diags, W_similar_dimension, span,
                   "dimension '%.*s' is a symbol; did you mean the variable '%.*s'?", SF(name),
-                  SF(near));
+                  SF(near.best));
 }
 
 /* Rule 6.5: a name is a bound dimension if at its first occurrence in any shape an integer scalar
@@ -307,6 +302,7 @@ static Dtype read_dtype(Parser *p, uint32_t *i, TypeExtra *extra) {
 }
 
 static bool unknown_type(Parser *p, uint32_t i) {
+    if (tok(p, i + 1)->kind == T_END) return expected(p, i + 1, "'[' and a shape");
     Dtype near = dtype_similar(tok_text(p, i));
     return diag(p->cx->diags, toks_span(p, i, i + 1), "unknown type '%.*s'%s%s%s",
                 SF(tok_text(p, i)), near ? "; did you mean '" : "",

@@ -52,6 +52,26 @@ Test(base, distance_of_spellings) {
     cr_assert_eq(str_distance(S(""), S("abc")), 3);
 }
 
+static bool meant(const char *given, const char *const *names, const char *want) {
+    Similar s = similar_to(str(given), edits_of(str(given), 3));
+    for (; *names; names++)
+        similar_offer(&s, str(*names));
+    return str_is(s.best, want);
+}
+
+Test(base, what_is_meant) {
+    static const char *const prims[] = {"sign", "sinh", "sin", "cos", "cosh", "asin", "tan", "tanh", "atan", "max", "mul", "sub", "log", "log1p", "lgamma", "exp", "exp2", "reduce_sum", "reduce_max", NULL};
+    static const struct { const char *given, *want; } cases[] = {
+        {"sinn", "sin"}, {"sihn", "sinh"}, {"sgin", "sign"}, {"coss", "cos"}, {"tann", "tan"}, {"SIN", "sin"}, {"mmul", "mul"}, {"muul", "mul"}, {"mxa", "max"},
+        {"loog", "log"}, {"epx", "exp"}, {"expp", "exp"}, {"reduce_smu", "reduce_sum"}, {"reduce-sum", "reduce_sum"}, {"reducesum", "reduce_sum"}, {"banana", ""}, {"si", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_expect(meant(cases[i].given, prims, cases[i].want), "%s", cases[i].given);
+    static const char *const names[] = {"weight", "weights", "axes", NULL};
+    cr_expect(meant("weigths", names, "weights"));
+    cr_expect(meant("weightt", names, "weight"));
+    cr_expect(meant("axis", names, "axes"));
+}
+
 Test(base, places) {
     Diags *d = diags_new(arena);
     uint32_t f = diags_source(d, "f", S("ab\n\ncd"));
