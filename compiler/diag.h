@@ -22,7 +22,7 @@ Diags *diags_new(Arena *);
 uint32_t diags_source(Diags *, const char *path, Str text);
 Str diags_text(const Diags *, uint32_t file);
 
-/* An error at `span`; returns false, so that a rule can `return diag(...)`. At most 20 errors are kept. */
+/* An error at `span`; returns false, so that a rule can `return diag(...)`. */
 __attribute__((format(printf, 3, 4))) bool diag(Diags *, Span, const char *fmt, ...);
 /* A note belongs to the error or warning before it. */
 __attribute__((format(printf, 3, 4))) void diag_note(Diags *, Span, const char *fmt, ...);
@@ -36,7 +36,8 @@ uint32_t diag_errors(const Diags *);
 bool diag_option(Diags *, Str);
 /* The name of a warning or group that this option text may be meant for; NULL when nothing is near. */
 const char *diag_option_similar(Str);
-/* Prints what was collected, sorted as reported, and forgets it. Colour only when `colour`. */
+/* Prints what was collected in the order of the text, 20 errors and 100 warnings at most, and forgets it. Colour only when
+   `colour`. */
 void diag_flush(Diags *, FILE *, bool colour);
 
 /* 1-based line and byte column of a place. */

@@ -400,26 +400,55 @@ static uint32_t measure(Measure *m, const Jaxpr *j, uint32_t depth) {
     return m->height.at[id] = height;
 }
 
-static const char *closing(char open) { return open == '(' ? ")" : open == '[' ? "]" : "}"; }
+static char closing(char open) { return open == '(' ? ')' : open == '[' ? ']' : '}'; }
 
-/* What is open at the end of the text. */
-static void unexpected_end(Parser *p) {
-    enum { SHOWN = 4 };
-    Text open = {.arena = p->arena};
-    uint32_t n = 0, i;
-    for (i = p->frames.n; i-- > 0 && n < SHOWN;) {
-        if (p->frames.at[i].kind == F_TOP) continue;
-        text_add(&open, "%s'%s'", n++ ? ", " : "",
-                 closing(p->text.at[tok(p, p->frames.at[i].open)->at]));
+/* The brackets that are open at the end of the text, the innermost last. One that closes an outer one closes what is in it;
+   one that closes nothing is passed over. */
+static uint32_t open_brackets(const Parser *p, uint32_t *open, uint32_t most) {
+    uint32_t n = 0, unclosed[128] = {0}; /* by the bracket that is missing */
+    for (uint32_t i = 0; i < p->toks.n; i++) {
+        uint8_t c = tok(p, i)->kind;
+        bool opens = c == '(' || c == '[' || c == '{', closes = c == ')' || c == ']' || c == '}';
+        if (opens && n < most) {
+            open[n++] = i;
+            unclosed[(uint8_t)closing((char)c)]++;
+        }
+        for (bool more = closes && unclosed[c]; more;) {
+            char last = closing((char)tok(p, open[--n])->kind);
+            unclosed[(uint8_t)last]--;
+            more = last != (char)c;
+        }
     }
+    return n;
+}
+
+enum { BRACKETS_SHOWN = 4 };
+
+static void note_open(Parser *p, const uint32_t *open, uint32_t n) {
+    for (uint32_t i = 0; i < n && i < BRACKETS_SHOWN; i++) {
+        uint32_t at = open[n - 1 - i];
+        diag_note(p->cx->diags, toks_span(p, at, at + 1), "this '%c' is still open at the end of the file", tok(p, at)->kind);
+    }
+    p->ended = true;
+}
+
+bool unexpected_end(Parser *p, const char *where) {
+    Text say = {.arena = p->arena};
+    uint32_t *open = arena_new(p->arena, uint32_t, MOST_NESTING), n = open_brackets(p, open, MOST_NESTING);
+    for (uint32_t i = 0; i < n && i < BRACKETS_SHOWN; i++)
+        text_add(&say, "%s'%c'", i ? ", " : "", closing((char)tok(p, open[n - 1 - i])->kind));
     Span end = toks_span(p, p->toks.n - 1, p->toks.n);
-    if (p->toks.n == 1)
-        diag(p->cx->diags, end, "the text is empty: expected '{'");
-    else if (n)
-        diag(p->cx->diags, end, "unexpected end of file: %.*s%s missing", SF(open),
-             n > 1 ? " are" : " is");
-    else
-        diag(p->cx->diags, end, "unexpected end of file: expected '{ lambda'");
+    if (p->toks.n == 1) return diag(p->cx->diags, end, "the text is empty: expected '{ lambda'");
+    if (!n) return diag(p->cx->diags, end, "unexpected end of file%s", *where ? where : ": expected '{ lambda'");
+    diag(p->cx->diags, end, "unexpected end of file%s: %.*s%s missing", where, SF(say), n > 1 ? " are" : " is");
+    note_open(p, open, n);
+    return false;
+}
+
+/* Behind an error that is perhaps one because a bracket is not closed. */
+static void note_brackets(Parser *p) {
+    uint32_t *open = arena_new(p->arena, uint32_t, MOST_NESTING);
+    note_open(p, open, open_brackets(p, open, MOST_NESTING));
 }
 
 static bool among(const char *word, const char *const *expected, uint32_t n) {
@@ -428,11 +457,19 @@ static bool among(const char *word, const char *const *expected, uint32_t n) {
     return false;
 }
 
+/* Does the text end in the middle of `{ lambda`? */
+static bool ends_in_lambda(const Parser *p, uint32_t i) {
+    if (tok(p, i)->kind != '{') return false;
+    Str word = tok_text(p, i + 1);
+    bool begins = tok(p, i + 1)->kind == T_NAME && word.n < 6 && memcmp("lambda", word.at, word.n) == 0;
+    return tok(p, i + 1 + begins)->kind == T_END;
+}
+
 void syntax_error(Parser *p, const char *const *expected, uint32_t n) {
     enum { FEW = 4 };
     if (p->stop) return;
-    if (p->last.at >= p->toks.n - 1) {
-        unexpected_end(p);
+    if (p->last.at >= p->toks.n - 1 || ends_in_lambda(p, p->last.at)) {
+        unexpected_end(p, "");
         p->stop = true;
         return;
     }
@@ -466,7 +503,9 @@ Jaxpr *parse(Ctx *cx, uint32_t file) {
     if (!parser_open(p, cx, file)) return NULL;
     push(p->arena, &p->frames, ((Frame){.kind = F_TOP}));
     jaxcc_yyparse(p);
-    if (diag_errors(cx->diags) - errors > p->misnamed || !p->program) return NULL;
+    bool read = diag_errors(cx->diags) - errors <= p->misnamed;
+    if (!read && !p->ended) note_brackets(p);
+    if (!read || !p->program) return NULL;
     fixups_resolve(p, 0, 0, true);
     if (diag_errors(cx->diags) - errors > p->misnamed) return NULL;
     Measure m = {.p = p, .ids = {.arena = p->arena}};

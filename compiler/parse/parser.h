@@ -146,6 +146,7 @@ typedef struct Parser {
     int last_kind;
     bool panic, panic_closes,
         stop;    /* skipping to where the grammar can go on; a limit was exceeded */
+    bool ended;  /* the brackets that are open at the end of the text are reported */
     bool resend; /* the last terminal is such a place itself */
     uint32_t panic_depth;
 
@@ -265,6 +266,8 @@ void eqn_broken(Parser *);
 void let_end(Parser *, Terminal name, Jaxpr *);
 /* Reports the last terminal; `expected` are its alternatives. */
 void syntax_error(Parser *, const char *const *expected, uint32_t n);
+/* Reports that the text ends, `where` ("" or " in a type"), and which brackets are open; returns false. */
+bool unexpected_end(Parser *, const char *where);
 
 /* ---- dialect.c */
 /* Old spellings become today's. Adds the equation, or what stands for it, to the stack of
