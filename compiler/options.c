@@ -280,6 +280,14 @@ static void warn_name(Reader *r) {
     if (libc) dlclose(libc);
 }
 
+/* Names of jaxcc's own code, and those that linkers give a meaning. */
+static bool reserved(const char *name) {
+    static const char *const names[] = {"_init", "_fini", "_DYNAMIC", "_GLOBAL_OFFSET_TABLE_"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return strncmp(name, "jaxcc_", 6) == 0;
+}
+
 static bool settle(Reader *r) {
     Options *o = r->o;
     bool text;
@@ -301,6 +309,8 @@ static bool settle(Reader *r) {
         Str file = strcmp(o->input, "-") ? path_stem(str(o->input)) : to_stdout ? S("model") : stem;
         o->name = str_c(r->arena, cname_from(r->arena, path_base(file)));
     }
+    if (library && reserved(o->name))
+        return wrong("no library can export the name '%s'; --name gives another", o->name);
     if (library) warn_name(r);
     return true;
 }

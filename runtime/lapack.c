@@ -13,7 +13,7 @@ void (*jaxcc_rt_lapack(jaxcc_rt_heap *call, const char *name))(void) {
     static void *_Atomic library;
     const char *chosen = getenv("JAXCC_LAPACK");
     void *l = atomic_load(&library);
-    if (!l && chosen) {
+    if (!l && chosen && *chosen) {
         l = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
         if (!l) jaxcc_rt_stop(call, JAXCC_MISSING, "this program needs LAPACK, but JAXCC_LAPACK is no library: %s", chosen);
     }

@@ -81,11 +81,14 @@ enum { ROOM = 700 }; /* for any number: 1e308 has 309 digits before the point; 3
 
 /* Rounded to 11 bits, as a 16-bit float has them. */
 static double half(double x) {
-    int e;
-    if (x == 0 || !isfinite(x)) return x;
-    frexp(x, &e);
-    double unit = ldexp(1, (e < -13 ? -13 : e) - 11);
-    double y = nearbyint(x / unit) * unit;
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int e = (int)(bits >> 52 & 2047) - 1022; /* 2^(e-1) <= |x| < 2^e */
+    if (x == 0 || e > 1023) return x;
+    bits = (uint64_t)((e < -13 ? -13 : e) - 11 + 1023) << 52;
+    double unit;
+    memcpy(&unit, &bits, sizeof unit);
+    double y = jaxcc_rt_roundeven(x / unit) * unit;
     return fabs(y) > 65504 ? copysign(INFINITY, x) : y;
 }
 static double rounded(double x, int bytes) { return bytes == 8 ? x : bytes == 4 ? (double)(float)x : half(x); }

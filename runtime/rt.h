@@ -52,6 +52,14 @@ jaxcc_rt_function jaxcc_rt_print, jaxcc_rt_check, jaxcc_rt_ffi;
 /* The memory of an output, which its release() gives back. */
 void *jaxcc_rt_heap_array(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes);
 
+/* What some CPUs have no instruction for (math.c): as libm's functions of these names. */
+double jaxcc_rt_fmod(double, double), jaxcc_rt_fma(double, double, double);
+float jaxcc_rt_fmodf(float, float), jaxcc_rt_fmaf(float, float, float);
+double jaxcc_rt_floor(double), jaxcc_rt_ceil(double), jaxcc_rt_trunc(double);
+double jaxcc_rt_round(double), jaxcc_rt_roundeven(double);
+float jaxcc_rt_floorf(float), jaxcc_rt_ceilf(float), jaxcc_rt_truncf(float);
+float jaxcc_rt_roundf(float), jaxcc_rt_roundevenf(float);
+
 /* What this CPU can do, a bit per row of cpu.def; known before any other constructor runs. The
    entry of a library tests `need & ~jaxcc_rt_cpu` and answers with jaxcc_rt_fail_cpu(need). */
 extern uint64_t jaxcc_rt_cpu;

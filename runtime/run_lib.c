@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,18 +30,34 @@ static bool next_note(Bytes *b, Elf64_Nhdr *h, const char **owner, const char **
     return true;
 }
 
-static bool add_program(Library *l, const char *path, const char *name) {
-    char symbol[1024];
-    snprintf(symbol, sizeof symbol, "%s_program", name);
+/* Does the address lie in the library itself, and not in what it needs or in jaxcc-run? */
+static bool own(const Library *l, const void *address) {
+    struct link_map *library, *of;
+    Dl_info info;
+    return address && !dlinfo(l->handle, RTLD_DI_LINKMAP, &library) &&
+           dladdr1(address, &info, (void **)&of, RTLD_DL_LINKMAP) && of == library;
+}
+
+/* NAME_program() of the library; NULL. */
+static const jaxcc_program *program(const Library *l, const char *symbol) {
     const jaxcc_program *(*get)(void);
     void *found = dlsym(l->handle, symbol);
     memcpy(&get, &found, sizeof get);
-    if (!get)
+    return own(l, found) ? get() : NULL;
+}
+
+static bool add_program(Library *l, const char *path, const char *name) {
+    char symbol[1024];
+    snprintf(symbol, sizeof symbol, "%s_program", name);
+    const jaxcc_program *p = program(l, symbol);
+    if (!p)
         return run_error("'%s' lists the program '%.200s' but has no '%.200s'", path, name, symbol);
-    const jaxcc_program *p = get();
-    if (!p || p->version < 1 || p->size < sizeof *p)
+    if (p->version < 1 || p->size < sizeof *p)
         return run_error("'%s': program '%.200s' was made by an unknown version of jaxcc", path,
                          name);
+    void *call;
+    memcpy(&call, &p->call, sizeof call);
+    if (!own(l, call)) return run_error("'%s': '%.200s' is code of another library", path, name);
     const jaxcc_program **more = run_alloc(l->n + 1, sizeof *more);
     if (l->n) memcpy(more, l->at, l->n * sizeof *more);
     free(l->at);

@@ -35,6 +35,7 @@ all() {
     part sh tests/driver.sh "$build"
     part sh tests/docs.sh "$build" "$mode"
     part sh tests/libraries.sh "$build" "$mode"
+    part sh tests/interpose.sh "$build"
     part sh tests/header.sh "$build"
     part sh tests/effects.sh "$build"
     part sh tests/run.sh "$build"

@@ -69,7 +69,8 @@ END
     JAXCC_LAPACK=/nonexistent jaxcc-run "$work/factor8.so" || return 1
     jaxcc-run "$work/factor64.so" || return 1
     JAXCC_LAPACK=/nonexistent jaxcc-run "$work/factor64.so" >"$work/said" 2>&1 && return 1
-    grep 'this program needs LAPACK, but JAXCC_LAPACK is no library: /nonexistent' "$work/said"
+    grep 'this program needs LAPACK, but JAXCC_LAPACK is no library: /nonexistent' "$work/said" || return 1
+    JAXCC_LAPACK= jaxcc-run "$work/factor64.so" # the same as unset
 }
 for name in classify train attention recurrence; do
     try "$name compiles" compile $name

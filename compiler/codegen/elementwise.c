@@ -188,7 +188,7 @@ V point_div(Emit *e, const Point *p, const V *x) {
     return em_select(e, zero, em_int(e, point_type(q), -1), q);
 }
 
-/* fmod by the library, lane by lane. */
+/* fmod by the runtime, lane by lane. */
 static V slow_fmod(Emit *e, V x, V y) {
     uint32_t w = em_width(x);
     if (w == 1) return em_bin(e, "llvm.frem", x, y);

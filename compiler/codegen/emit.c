@@ -322,9 +322,8 @@ static MlirType function_type(Emit *e, MlirType result, uint32_t n, const MlirTy
     return mlirLLVMFunctionTypeGet(result.ptr ? result : mlirLLVMVoidTypeGet(e->mlir), n, args,
                                    false);
 }
-Function em_function(Emit *e, Str name, MlirType result, uint32_t nargs, const MlirType *args,
-                     bool visible) {
-    Function f = {.name = name, .nargs = nargs, .args = args, .result = result, .visible = visible};
+Function em_function(Emit *e, Str name, MlirType result, uint32_t nargs, const MlirType *args) {
+    Function f = {.name = name, .nargs = nargs, .args = args, .result = result};
     Tape *tape = arena_new(e->arena, Tape, 1);
     tape->outer = e->tape;
     tape->numbers.arena = e->arena;
@@ -350,8 +349,7 @@ MlirOperation em_function_end(Emit *e, Function *f, V value) {
     Attr a[3] = {
         {"sym_name", mlirStringAttrGet(e->mlir, ref_str(f->name))},
         {"function_type", mlirTypeAttrGet(function_type(e, f->result, f->nargs, f->args))},
-        {"linkage", mlirLLVMLinkageAttrGet(e->mlir, f->visible ? MlirLLVMLinkageExternal
-                                                               : MlirLLVMLinkageInternal)}};
+        {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageInternal)}};
     f->tape = e->tape;
     e->tape = f->tape->outer;
     MlirLocation was = e->loc;

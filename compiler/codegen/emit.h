@@ -12,7 +12,8 @@ typedef struct {
     const char *triple, *cpu, *features;
     const char *tune;      /* the CPU whose costs count; `cpu` is only a level (x86-64-v3) */
     uint32_t vector_bytes; /* 64: AVX-512; 32: AVX2; 16: less */
-    bool fma, masks;       /* masks: masked loads and stores of every element width (AVX-512BW) */
+    bool rounds, fma;      /* instructions that round to whole numbers (SSE4.1); fused products */
+    bool masks;            /* masked loads and stores of every element width (AVX-512BW) */
     uint64_t need;         /* what the machine must have: bits of runtime/cpu.def */
 } Target;
 /* From -march, -mcpu, --target, or the machine; false after a diagnostic. */
@@ -131,20 +132,17 @@ void em_if_end(Emit *, If *, const V *no, V *results);
 /* scf.while: `before` ended in scf.condition, `after` in scf.yield. */
 V *em_while(Emit *, uint32_t n, const V *init, Scope *before, Scope *after);
 
-/* A function; opens its entry block. `visible`: part of the library's interface. */
+/* A function, internal to the library; opens its entry block. */
 typedef struct {
     Scope scope;
     Str name;
     uint32_t nargs;
     const MlirType *args;
     MlirType result; /* no_type: void */
-    bool visible;
     struct Tape *tape;
 } Function;
-Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args,
-                     bool visible);
-/* Ends it, `value` (of no type: none) being returned; appended to the module. What is not `visible`
- * is internal. */
+Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args);
+/* Ends it, `value` (of no type: none) being returned; appended to the module. */
 MlirOperation em_function_end(Emit *, Function *, V value);
 /* Declares an outer function (once), and calls it; em_call_local: one of this module. */
 void em_declare(Emit *, const char *name, MlirType result, uint32_t n, const MlirType *args);

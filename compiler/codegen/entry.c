@@ -5,8 +5,9 @@
 #include <mlir-c/BuiltinTypes.h>
 #include <mlir-c/Dialect/LLVM.h>
 
-/* NAME: checks what the caller gave, gets the workspace, calls the schedule. All checks are one
-   condition; only when it holds are they made one by one, to say which. */
+/* NAME.entry, which metadata.c exports as NAME: checks what the caller gave, gets the workspace,
+   calls the schedule. All checks are one condition; only when it holds are they made one by one, to
+   say which. */
 
 enum { STACK_BYTES = 8192 };
 
@@ -183,7 +184,7 @@ static V cpu_check(Emit *e) {
 Str entry_run(Emit *e, Str body, const Signature *s) {
     Str name = str_format(e->arena, "%.*s.run", SF(body));
     MlirType t[2] = {e->ptr, e->ptr};
-    Function fn = em_function(e, name, no_type, 2, t, false);
+    Function fn = em_function(e, name, no_type, 2, t);
     uint32_t n = s->dims.n + s->in.n + s->out.n + 1; /* and the workspace */
     V *inner = arena_new(e->arena, V, n + 1);
     for (uint32_t i = 0; i < n; i++) {
@@ -233,8 +234,8 @@ static V run_body(Plan *p, Emit *e, Frame *f, const Signature *s, Str body, V *a
     return status;
 }
 static void write_workspace(Plan *p, Emit *e, const Signature *s) {
-    Str name = str_format(e->arena, "%s_workspace_size", e->cx->options->name);
-    Function fn = em_function(e, name, e->i64, 1, &e->ptr, false);
+    Str name = str_format(e->arena, "%s.workspace", e->cx->options->name);
+    Function fn = em_function(e, name, e->i64, 1, &e->ptr);
     Frame f = {.plan = p, .e = e, .entry = fn.scope.block};
     f.symbols.at = s->dims.at, f.symbols.n = s->dims.n;
     f.symbol_args = arena_new(e->arena, V, s->dims.n + 1);
@@ -248,7 +249,8 @@ void entry_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str body)
     MlirType *t = arena_new(e->arena, MlirType, n + 1);
     for (uint32_t i = 0; i < n; i++)
         t[i] = i < s->dims.n ? e->i64 : e->ptr;
-    Function fn = em_function(e, str(e->cx->options->name), e->i32, n, t, true);
+    Str name = str_format(e->arena, "%s.entry", e->cx->options->name);
+    Function fn = em_function(e, name, e->i32, n, t);
     Frame f = {.plan = p, .e = e, .entry = fn.scope.block};
     V *args = arena_new(e->arena, V, n + 2);
     for (uint32_t i = 0; i < n; i++)
@@ -268,9 +270,9 @@ void entry_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str body)
         const ArrayType *ty = val_array(e->cx, v);
         for (uint32_t d = 0; d < ty->rank; d++)
             check_divisors(&c, s, ty->dims[d]);
-        Str name = s->names[s->dims.n + i];
-        check_size(&c, v, name);
-        check_pointer(&c, v, args[s->dims.n + i], name);
+        Str parameter = s->names[s->dims.n + i];
+        check_size(&c, v, parameter);
+        check_pointer(&c, v, args[s->dims.n + i], parameter);
     }
     V bad = c.all.at[0].bad;
     for (uint32_t i = 1; i < c.all.n; i++)

@@ -126,7 +126,7 @@ static Str outline(Host *h, Step *s, Frame *f) {
     Emit *e = h->e;
     MlirType args[3] = {e->ptr, e->i64, e->i64};
     Str name = str_format(e->arena, "kernel_%u", e->nkernels++);
-    Function fn = em_function(e, name, no_type, 3, args, false);
+    Function fn = em_function(e, name, no_type, 3, args);
     *f = (Frame){.plan = h->plan, .e = e, .parent = &h->frame, .entry = fn.scope.block};
     f->context = em_arg(&fn.scope, 0);
     f->keys.arena = e->arena;
@@ -325,7 +325,7 @@ static Str write_body(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str 
     t[n++] = e->ptr;
     t[n++] = e->ptr;
     Host h = {.plan = p, .e = e};
-    Function fn = em_function(e, name, no_type, n, t, false);
+    Function fn = em_function(e, name, no_type, n, t);
     open_frame(&h, s, &fn.scope, j);
     host_body(&h, p->top);
     for (uint32_t i = 0; i < j->out.n; i++)

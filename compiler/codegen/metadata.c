@@ -66,6 +66,22 @@ static LLVMValueRef dim_table(const Meta *e) {
 
 /* ---- functions */
 
+/* ---- The library's interface is other names of functions that are its own: what lies in it refers to
+   those, so that it finds itself whatever else is loaded under its names. */
+
+/* Whoever has the name is called otherwise from now on: what is internal is free to. */
+static void give_up(const Meta *e, const char *name) {
+    LLVMValueRef v = LLVMGetNamedFunction(e->m, name);
+    if (!v) v = LLVMGetNamedGlobal(e->m, name);
+    if (v) LLVMSetValueName2(v, "", 0);
+}
+
+static void export(const Meta *e, const char *suffix, LLVMValueRef f) {
+    Str name = str_format(e->cx->arena, "%s%s", e->name, suffix);
+    give_up(e, name.at);
+    LLVMAddAlias2(e->m, LLVMGlobalGetValueType(f), 0, f, name.at);
+}
+
 /* A function of the runtime or of the module. */
 static LLVMValueRef named(const Meta *e, const char *name, LLVMTypeRef type) {
     LLVMValueRef f = LLVMGetNamedFunction(e->m, name);
@@ -75,10 +91,11 @@ static LLVMValueRef named(const Meta *e, const char *name, LLVMTypeRef type) {
     return f;
 }
 
-/* Code that must run on every CPU, or a library for another one could not say so. */
-static LLVMValueRef define(const Meta *e, const char *name, LLVMTypeRef type, LLVMBuilderRef b) {
-    LLVMValueRef f = named(e, name, type);
-    LLVMSetVisibility(f, LLVMDefaultVisibility);
+/* NAME.SUFFIX: code that must run on every CPU, or a library for another one could not say so. */
+static LLVMValueRef define(const Meta *e, const char *suffix, LLVMTypeRef type, LLVMBuilderRef b) {
+    Str name = str_format(e->cx->arena, "%s.%s", e->name, suffix);
+    LLVMValueRef f = LLVMAddFunction(e->m, name.at, type);
+    LLVMSetLinkage(f, LLVMInternalLinkage);
     if (!strncmp(LLVMGetTarget(e->m), "x86_64", 6)) {
         LLVMAttributeRef cpu = LLVMCreateStringAttribute(e->c, "target-cpu", 10, "x86-64", 6);
         LLVMAttributeRef none = LLVMCreateStringAttribute(e->c, "target-features", 15, "", 0);
@@ -99,20 +116,26 @@ static void load_all(const Meta *e, LLVMBuilderRef b, LLVMTypeRef of, LLVMValueR
     }
 }
 
+/* The same, exported as NAME_SUFFIX. */
+static LLVMValueRef define_visible(const Meta *e, const char *suffix, LLVMTypeRef type,
+                                   LLVMBuilderRef b) {
+    LLVMValueRef f = define(e, suffix, type, b);
+    export(e, str_format(e->cx->arena, "_%s", suffix).at, f);
+    return f;
+}
+
+static LLVMValueRef entry(const Meta *e) {
+    return LLVMGetNamedFunction(e->m, str_format(e->cx->arena, "%s.entry", e->name).at);
+}
+
 /* int32_t call(dims, in, out): NAME with its arguments out of arrays. */
 static LLVMValueRef define_call(const Meta *e, LLVMBuilderRef b) {
     const Signature *s = e->s;
     uint32_t n = s->dims.n + s->in.n + s->out.n;
-    LLVMTypeRef *types = arena_new(e->cx->arena, LLVMTypeRef, n + 1);
-    for (uint32_t i = 0; i < n; i++)
-        types[i] = i < s->dims.n ? e->i64 : e->ptr;
-    LLVMTypeRef type = LLVMFunctionType(e->i32, types, n, 0);
-    LLVMValueRef callee = named(e, e->name, type);
-    LLVMSetVisibility(callee, LLVMDefaultVisibility);
-    LLVMValueRef f =
-        define(e, str_format(e->cx->arena, "%s_call", e->name).at,
-               LLVMFunctionType(e->i32, (LLVMTypeRef[]){e->ptr, e->ptr, e->ptr}, 3, 0), b);
-    LLVMSetLinkage(f, LLVMInternalLinkage);
+    LLVMValueRef callee = entry(e);
+    LLVMTypeRef type = LLVMGlobalGetValueType(callee);
+    LLVMValueRef f = define(
+        e, "call", LLVMFunctionType(e->i32, (LLVMTypeRef[]){e->ptr, e->ptr, e->ptr}, 3, 0), b);
     LLVMValueRef *args = arena_new(e->cx->arena, LLVMValueRef, n + 1);
     load_all(e, b, e->i64, LLVMGetParam(f, 0), s->dims.n, args);
     load_all(e, b, e->ptr, LLVMGetParam(f, 1), s->in.n, args + s->dims.n);
@@ -124,7 +147,7 @@ static LLVMValueRef define_call(const Meta *e, LLVMBuilderRef b) {
 /* const char *NAME_error(void) */
 static LLVMValueRef define_error(const Meta *e, LLVMBuilderRef b) {
     LLVMTypeRef type = LLVMFunctionType(e->ptr, NULL, 0, 0);
-    LLVMValueRef f = define(e, str_format(e->cx->arena, "%s_error", e->name).at, type, b);
+    LLVMValueRef f = define_visible(e, "error", type, b);
     LLVMBuildRet(b, LLVMBuildCall2(b, type, named(e, "jaxcc_rt_error", type), NULL, 0, ""));
     return f;
 }
@@ -144,7 +167,7 @@ static LLVMValueRef program(const Meta *e, LLVMBuilderRef b) {
         type_table(e, s->out, s->names + s->dims.n + s->in.n),
         define_call(e, b),
         define_error(e, b),
-        named(e, str_format(e->cx->arena, "%s_workspace_size", e->name).at,
+        named(e, str_format(e->cx->arena, "%s.workspace", e->name).at,
               LLVMFunctionType(e->i64, (LLVMTypeRef[]){e->ptr}, 1, 0)),
         named(e, "jaxcc_rt_set_num_threads",
               LLVMFunctionType(nothing, (LLVMTypeRef[]){e->i32}, 1, 0)),
@@ -188,9 +211,9 @@ void metadata_emit(Ctx *cx, const Jaxpr *j, LLVMModuleRef m) {
     e.type = LLVMStructCreateNamed(c, "jaxcc_type");
     LLVMStructSetBody(e.type, (LLVMTypeRef[]){e.ptr, e.ptr, e.i32, e.ptr}, 4, 0);
     LLVMBuilderRef b = LLVMCreateBuilderInContext(c);
+    export(&e, "", entry(&e));
     LLVMValueRef about = program(&e, b);
-    define(&e, str_format(cx->arena, "%s_program", e.name).at, LLVMFunctionType(e.ptr, NULL, 0, 0),
-           b);
+    define_visible(&e, "program", LLVMFunctionType(e.ptr, NULL, 0, 0), b);
     LLVMBuildRet(b, about);
     LLVMDisposeBuilder(b);
     note(&e);

@@ -1,5 +1,6 @@
 /* The module of one compilation: opened, given its constants, lowered, optimised, written. */
 #include "bitselect.h"
+#include "libcalls.h"
 #include "emit.h"
 #include "lower.h"
 #include "metadata.h"
@@ -101,7 +102,7 @@ void emit_close(Emit *e) {
 }
 
 /* ---- constants: declared in the MLIR module, defined in the LLVM module */
-static Str constant_name(Emit *e, Val v) { return str_format(e->arena, "constant_%u", v); }
+static Str constant_name(Emit *e, Val v) { return str_format(e->arena, "constant.%u", v); }
 
 static uint64_t constant_bytes(Emit *e, Val v) {
     Dim n = type_size(e->cx->types, val_type(e->cx, v));
@@ -314,6 +315,7 @@ bool emit_write(Emit *e, const Jaxpr *j, EmitKind kind, const char *path) {
     if (good) {
         optimise(&w);
         if (e->target.masks) bitselect_avoid(w.module);
+        libcalls_avoid(w.module, &e->target);
         good = kind == EMIT_llvm ? write_llvm(&w, path) : write_machine_code(&w, path);
     }
     writer_close(&w);

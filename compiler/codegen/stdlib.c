@@ -23,7 +23,7 @@ static V stdlib_function(Kernel *k, const char *name, const V *x, uint32_t n, ui
         V args[8];
         MlirType *types = arena_new(e->arena, MlirType, n);
         memcpy(types, t, n * sizeof *t);
-        Function f = em_function(e, symbol, t[0], n, types, false);
+        Function f = em_function(e, symbol, t[0], n, types);
         for (uint32_t i = 0; i < n; i++)
             args[i] = em_arg(&f.scope, i);
         V y = stdlib_run(k, stdlib_program(k->plan->cx, name), args, w);

@@ -154,6 +154,7 @@ bool target_from_options(Ctx *cx, Target *t) {
     }
     t->cpu = levels[level].name;
     t->vector_bytes = level == 3 ? 64 : level == 2 ? 32 : 16;
+    t->rounds = level >= 1;
     t->fma = level >= 2;
     t->masks = level == 3;
     t->need = needs(level);
