@@ -39,6 +39,7 @@ typedef struct {
     uint8_t size;
     uint8_t words; /* of a key: a last dimension that the jaxpr does not print; else 0 */
     bool bits; /* numpy has no such type: unsigned integers or V of the same width hold the bits */
+    const char *python; /* the type's name there, "np.float32" */
 } NpzType;
 /* NULL for a dtype without data or unknown. */
 const NpzType *npz_type(const char *dtype);

@@ -20,7 +20,7 @@ static const char help[] =
     "  --info             names, types, dimensions, workspace\n"
     "  --bench[=SECONDS]  time calls, for one second\n"
     "  --guard            place arrays against unreadable memory: a library that leaves them ends "
-    "with a signal\n"
+    "with an error\n"
     "  --expect OUT.npz   compare the outputs\n"
     "  --rtol R, --atol A |got - want| <= A + R |want|; the default depends on the type\n"
     "  --entry NAME       which program of the library; the default is the first\n"
@@ -40,6 +40,8 @@ bool run_error(const char *format, ...) {
     va_end(args);
     return false;
 }
+
+const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
 
 void *run_alloc(size_t n, size_t size) {
     void *p = calloc(n + !n, size);
@@ -64,6 +66,18 @@ static bool usage(const char *format, const char *what) {
     run_error(format, what);
     fprintf(stderr, "try 'jaxcc-run --help'\n");
     return false;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), k = strlen(end);
+    return n >= k && !strcmp(text + n - k, end);
+}
+
+/* A name without a suffix, such as /dev/full, is an .npz too. */
+static bool output_option(const char *path) {
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *suffix = strrchr(name, '.');
+    return !suffix || !strcmp(suffix, ".npz") || !strcmp(suffix, ".npy") ||
+           usage("-o %s: write a name that ends in .npz, or, of one output, in .npy", path);
 }
 
 static bool number(const char *text, double *x) {
@@ -116,7 +130,7 @@ static bool read_option(Options *o, int c, char **argv) {
     switch (c) {
     case 'o':
         o->output = optarg;
-        return true;
+        return output_option(optarg);
     case 'D':
         o->dims[o->n_dims++] = optarg;
         return dim_option(optarg, &value);
@@ -191,7 +205,7 @@ static bool add_file(Inputs *x, const jaxcc_program *p, const char *path, const 
     for (uint32_t i = 0; i < z->n; i++) {
         const char *name = x->n < p->n_in ? p->in[x->n].name : NULL;
         const NpzArray *a = is_npy(z) ? z->at : pick(z, i, name);
-        if (!a) return run_error("'%s' has %u arrays, but no 'in%u'", path, z->n, i);
+        if (!a) return run_error("'%s' has %u array%s, but no 'in%u'", path, z->n, plural(z->n), i);
         x->in[x->n++] = a;
     }
     return true;
@@ -208,7 +222,9 @@ static bool check_input(const jaxcc_type *t, const NpzArray *a) {
     for (int32_t i = 0; i < t->rank && n < sizeof wanted; i++)
         n += (size_t)snprintf(wanted + n, sizeof wanted - n, "%s%s", i ? "," : "", t->extents[i]);
     print_type(is, sizeof is, t->dtype, a);
-    return run_error("input '%s' must be %s], but is %s", t->name, wanted, is);
+    bool converts = !npz_holds(a, numpy);
+    return run_error("input '%s' must be %s], but is %s%s%s%s", t->name, wanted, is, converts ? "; convert it: .astype(" : "",
+                     converts ? numpy->python : "", converts ? ")" : "");
 }
 
 static bool read_inputs(const Options *o, const jaxcc_program *p, Inputs *x) {
@@ -219,7 +235,8 @@ static bool read_inputs(const Options *o, const jaxcc_program *p, Inputs *x) {
         if (!add_file(x, p, o->files[i], &x->files[i])) return false;
     }
     if (x->n != p->n_in)
-        return run_error("%s takes %d inputs, but %d are given", p->name, p->n_in, x->n);
+        return run_error("%s takes %d input%s, but %d %s given", p->name, p->n_in, plural(p->n_in), x->n,
+                         x->n == 1 ? "is" : "are");
     for (int32_t i = 0; i < x->n; i++)
         if (!check_input(&p->in[i], x->in[i])) return false;
     return true;
@@ -291,7 +308,7 @@ static bool output_new(Call *c, int32_t i, const Variables *v) {
     if (!dims_of(t, v, a->dims, &c->is_computed[i])) return c->is_computed[i];
     if (!count_bytes(a, t)) return false;
     if (posix_memalign(&a->data, 64, (size_t)a->bytes + !a->bytes))
-        return run_error("no memory for output '%s' of %lld bytes", t->name, (long long)a->bytes);
+        return run_error("no memory for output '%s' of %lld byte%s", t->name, (long long)a->bytes, plural(a->bytes));
     c->out[i] = a->data;
     return true;
 }
@@ -440,80 +457,24 @@ static bool bench(const Options *o, Call *c) {
         times[n] = t = sample(c, calls);
     qsort(times, (size_t)n, sizeof *times, by_value);
     if (t >= 0)
-        printf("%s: %s a call (median; least %s; %d samples of %ld)\n", c->p->name,
-               time_text(times[n / 2], median), time_text(times[0], least), n, calls);
+        printf("%s: %s a call (median; least %s; %d sample%s of %ld)\n", c->p->name,
+               time_text(times[n / 2], median), time_text(times[0], least), n, plural(n), calls);
     free(times);
     return t >= 0;
 }
 
 /* ---- --expect */
 
-static double tolerance(const char *dtype) {
-    static const struct {
-        const char *dtype;
-        double tolerance;
-    } row[] = {{"f64", 1e-9}, {"c128", 1e-9}, {"f32", 2e-5},
-               {"c64", 2e-5}, {"f16", 4e-3},  {"bf16", 3e-2}};
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-        if (!strcmp(row[i].dtype, dtype)) return row[i].tolerance;
-    return dtype[0] == 'f' ? 1e-1 : 0;
-}
-
-static bool is_close(double got, double want, double atol, double rtol) {
-    if (isnan(want) || isnan(got)) return isnan(want) && isnan(got);
-    return got == want || (isfinite(want) && fabs(got - want) <= atol + rtol * fabs(want));
-}
-
-static bool same_type(const jaxcc_type *t, const NpzArray *got, const NpzArray *want) {
-    char is[400], wanted[400];
-    if (npz_holds(want, npz_type(t->dtype)) && got->rank == want->rank &&
-        !memcmp(got->dims, want->dims, got->rank * sizeof *got->dims))
-        return true;
-    print_type(is, sizeof is, t->dtype, got);
-    print_type(wanted, sizeof wanted, t->dtype, want);
-    return run_error("%s is %s instead of %s", got->name, is, wanted);
-}
-
-/* The largest finite magnitude, at least 1: what rounding errors are relative to. */
-static double scale_of(const NpzArray *a, const char *dtype, int64_t n, int parts) {
-    double scale = 1;
-    for (int64_t i = 0; i < n; i++) {
-        double w = fabs(element(a, dtype, i / parts, (int)(i % parts)));
-        if (isfinite(w) && w > scale) scale = w;
-    }
-    return scale;
-}
-
-static bool compare(const Options *o, const jaxcc_type *t, const NpzArray *got,
-                    const NpzArray *want) {
-    if (!same_type(t, got, want)) return false;
-    int parts = got->kind == 'c' ? 2 : 1;
-    int64_t n = got->bytes / got->size * parts;
-    double usual = tolerance(t->dtype), rtol = o->rtol >= 0 ? o->rtol : usual;
-    double atol = o->atol >= 0 ? o->atol : usual ? usual * scale_of(want, t->dtype, n, parts) : 0;
-    for (int64_t i = 0; i < n; i++) {
-        double g = element(got, t->dtype, i / parts, (int)(i % parts));
-        double w = element(want, t->dtype, i / parts, (int)(i % parts));
-        bool exact = usual == 0 && got->size == 8; /* integers that a double cannot tell apart */
-        if (exact ? !memcmp((char *)got->data + i * 8, (char *)want->data + i * 8, 8)
-                  : is_close(g, w, atol, rtol))
-            continue;
-        return run_error("%s: element %lld is %.9g instead of %.9g", got->name,
-                         (long long)(i / parts), g, w);
-    }
-    return true;
-}
-
 static bool compare_all(const Options *o, const Call *c) {
     Npz want;
     NpzError e;
     if (!npz_read(o->expect, &want, &e)) return run_error("%s", e.text);
     bool good = (int64_t)want.n == c->p->n_out ||
-                run_error("%d outputs instead of %u", c->p->n_out, want.n);
-    for (int32_t i = 0; good && i < c->p->n_out; i++) {
+                run_error("%d output%s instead of %u", c->p->n_out, plural(c->p->n_out), want.n);
+    for (int32_t i = 0, n = good ? c->p->n_out : 0; i < n; i++) {
         const NpzArray *w = is_npy(&want) ? want.at : npz_find(&want, c->arrays[i].name);
-        good = w ? compare(o, &c->p->out[i], &c->arrays[i], w)
-                 : run_error("'%s' has no '%s'", o->expect, c->arrays[i].name);
+        good &= w ? compare_arrays(c->p->out[i].dtype, o->rtol, o->atol, &c->arrays[i], w)
+                  : run_error("'%s' has no '%s'", o->expect, c->arrays[i].name);
     }
     npz_free(&want);
     return good;
@@ -521,20 +482,10 @@ static bool compare_all(const Options *o, const Call *c) {
 
 /* ---- all together */
 
-static bool ends_with(const char *text, const char *end) {
-    size_t n = strlen(text), k = strlen(end);
-    return n >= k && !strcmp(text + n - k, end);
-}
-
 static bool deliver(const Options *o, const Call *c) {
     NpzError e;
-    if (o->output) {
-        bool npy = ends_with(o->output, ".npy");
-        if (npy && c->p->n_out != 1)
-            return run_error("%s has %d outputs; write an .npz", c->p->name, c->p->n_out);
-        if (!npz_write(o->output, npy, c->arrays, (uint32_t)c->p->n_out, &e))
-            return run_error("%s", e.text);
-    }
+    if (o->output && !npz_write(o->output, ends_with(o->output, ".npy"), c->arrays, (uint32_t)c->p->n_out, &e))
+        return run_error("%s", e.text);
     if (o->expect) return compare_all(o, c);
     for (int32_t i = 0; i < c->p->n_out && !o->output && !o->bench; i++) {
         char type[400];
@@ -547,6 +498,8 @@ static bool deliver(const Options *o, const Call *c) {
 
 static bool run_with(const Options *o, const jaxcc_program *p, const Inputs *x, Variables *v) {
     Call c;
+    if (o->output && ends_with(o->output, ".npy") && p->n_out != 1)
+        return run_error("%s has %d outputs; write an .npz", p->name, p->n_out);
     if (!dims_solve(p, x->in, v)) return false;
     if (o->threads) p->set_num_threads(o->threads);
     bool good = call_new(p, x, v, &c);

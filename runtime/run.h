@@ -10,6 +10,9 @@ __attribute__((format(printf, 1, 2))) bool run_error(const char *format, ...);
 /* Never NULL: without memory the process ends with status 1. Zeroed. */
 void *run_alloc(size_t n, size_t size);
 
+/* What makes a word of n things plural: "s" but for one. */
+const char *plural(int64_t n);
+
 /* ---- run_lib.c: the programs of a library, found by its ELF notes */
 typedef struct {
     void *handle;
@@ -18,6 +21,14 @@ typedef struct {
 } Library;
 bool library_open(const char *path, Library *);
 void library_close(Library *);
+
+/* ---- run_damage.c */
+/* Does everything that the headers of this file tell of lie in it? */
+bool elf_check(const char *path, const void *at, uint64_t n);
+/* Does loading end in another process? What it gave there goes with that process. */
+bool survives(const char *path, bool (*load)(const char *path, Library *), Library *);
+/* From here on a fault ends the process with a message and status 1. */
+void crash_report(void);
 
 /* ---- run_dims.c: extents are text over dimensions and integer scalar inputs */
 typedef struct {
@@ -52,10 +63,18 @@ bool dims_of(const jaxcc_type *, const Variables *, int64_t *dims, bool *compute
 /* The call, with arrays of its own against unreadable pages; results are copied to `out`. */
 bool run_guarded(const jaxcc_program *, const int64_t *dims, const NpzArray *const *in, NpzArray *out);
 
+/* ---- run_compare.c */
+/* Says how many elements differ, and by how much at most; true when none. Tolerances that are negative follow from the
+   type. */
+bool compare_arrays(const char *dtype, double rtol, double atol, const NpzArray *got, const NpzArray *want);
+
 /* ---- run_print.c */
 /* "f32[2,3]" of an array, in jaxpr's spelling; `dtype` NULL: numpy's own type. */
 void print_type(char *to, size_t room, const char *dtype, const NpzArray *);
 void print_array(const NpzArray *, const char *dtype);
+/* Element `i` as numpy prints it; returns its length. */
+enum { ELEMENT_TEXT = 100 };
+int print_element(char to[ELEMENT_TEXT], const NpzArray *, const char *dtype, int64_t i);
 /* Element `i`, its imaginary part when `part` is 1; narrow floats decoded. */
 double element(const NpzArray *, const char *dtype, int64_t i, int part);
 

@@ -77,33 +77,25 @@ static bool add_notes(Library *l, const char *path, Bytes segment) {
     return true;
 }
 
+/* The file is whole (elf_check). */
 static bool read_elf(Library *l, const char *path, Bytes file) {
     Elf64_Ehdr e;
-    if (file.n < sizeof e || memcmp(file.at, ELFMAG, SELFMAG) || file.at[EI_CLASS] != ELFCLASS64)
-        return run_error("'%s' is no shared library", path);
     memcpy(&e, file.at, sizeof e);
-    if (e.e_phentsize != sizeof(Elf64_Phdr) || e.e_phoff > file.n ||
-        (file.n - e.e_phoff) / sizeof(Elf64_Phdr) < e.e_phnum)
-        return run_error("'%s' is cut off", path);
     for (unsigned i = 0; i < e.e_phnum; i++) {
         Elf64_Phdr p;
         memcpy(&p, file.at + e.e_phoff + i * sizeof p, sizeof p);
-        if (p.p_type != PT_NOTE) continue;
-        if (p.p_offset > file.n || p.p_filesz > file.n - p.p_offset)
-            return run_error("'%s' is cut off", path);
-        if (!add_notes(l, path, (Bytes){file.at + p.p_offset, p.p_filesz})) return false;
+        if (p.p_type == PT_NOTE && !add_notes(l, path, (Bytes){file.at + p.p_offset, p.p_filesz})) return false;
     }
     return l->n || run_error("'%s' has no program of jaxcc", path);
 }
 
 /* dlopen looks for a name without a slash elsewhere. */
-static void *load(const char *path) {
+static bool load(const char *path, Library *l) {
     char *full = run_alloc(strlen(path) + 3, 1);
     sprintf(full, "%s%s", strchr(path, '/') ? "" : "./", path);
-    void *handle = dlopen(full, RTLD_NOW | RTLD_LOCAL);
+    l->handle = dlopen(full, RTLD_NOW | RTLD_LOCAL);
     free(full);
-    if (!handle) run_error("cannot load '%s': %s", path, dlerror());
-    return handle;
+    return l->handle || run_error("cannot load '%s': %s", path, dlerror());
 }
 
 bool library_open(const char *path, Library *l) {
@@ -117,10 +109,9 @@ bool library_open(const char *path, Library *l) {
     close(fd);
     if (map == MAP_FAILED) return run_error("'%s' is no shared library", path);
     Bytes file = {map, (uint64_t)st.st_size};
-    bool elf = file.n >= 4 && !memcmp(map, ELFMAG, SELFMAG);
-    if (elf) l->handle = load(path);
-    bool good =
-        elf ? l->handle && read_elf(l, path, file) : run_error("'%s' is no shared library", path);
+    bool good = elf_check(path, file.at, file.n) && survives(path, load, l);
+    if (good) crash_report();
+    good = good && load(path, l) && read_elf(l, path, file);
     munmap(map, (size_t)st.st_size);
     if (!good) library_close(l);
     return good;

@@ -83,37 +83,35 @@ void print_type(char *to, size_t room, const char *dtype, const NpzArray *a) {
     if (n < room) snprintf(to + n, room - n, "]");
 }
 
-enum { TEXT = 100 }; /* room for an element */
-
 /* The shortest text that reads back as the same number; with an exponent only where numpy has one.
  */
 static int put_float(char *to, double x, bool single) {
-    if (!isfinite(x)) return snprintf(to, TEXT, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
+    if (!isfinite(x)) return snprintf(to, ELEMENT_TEXT, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
     int digits = 0, exponent = 0;
     do {
-        snprintf(to, TEXT, "%.*e", digits++, x);
+        snprintf(to, ELEMENT_TEXT, "%.*e", digits++, x);
     } while (digits < 17 && (single ? strtof(to, NULL) != (float)x : strtod(to, NULL) != x));
     if (strchr(to, 'e')) exponent = atoi(strchr(to, 'e') + 1);
     if (exponent < -4 || exponent > 15) return (int)strlen(to);
     int decimals = digits - 1 - exponent;
-    return snprintf(to, TEXT, decimals > 0 ? "%.*f" : "%.*f.", decimals > 0 ? decimals : 0, x);
+    return snprintf(to, ELEMENT_TEXT, decimals > 0 ? "%.*f" : "%.*f.", decimals > 0 ? decimals : 0, x);
 }
 
-static int put_element(char *to, const NpzArray *a, const char *dtype, int64_t i) {
+int print_element(char to[ELEMENT_TEXT], const NpzArray *a, const char *dtype, int64_t i) {
     const unsigned char *p = element_at(a, i);
-    if (a->kind == 'b') return snprintf(to, TEXT, *p ? "True" : "False");
+    if (a->kind == 'b') return snprintf(to, ELEMENT_TEXT, *p ? "True" : "False");
     bool single = a->kind == 'c' ? a->size == 8 : a->size <= 4;
     if (a->kind == 'c') {
         int n = put_float(to, element(a, dtype, i, 0), single);
-        char imaginary[TEXT];
+        char imaginary[ELEMENT_TEXT];
         put_float(imaginary, element(a, dtype, i, 1), single);
-        return n + snprintf(to + n, (size_t)(TEXT - n), "%s%sj", *imaginary == '-' ? "" : "+",
+        return n + snprintf(to + n, (size_t)(ELEMENT_TEXT - n), "%s%sj", *imaginary == '-' ? "" : "+",
                             imaginary);
     }
     if (is_float(dtype)) return put_float(to, element(a, dtype, i, 0), single);
     int64_t x = narrow_integer(dtype, integer(p, a->size, a->kind == 'i'));
-    return a->kind == 'i' ? snprintf(to, TEXT, "%" PRId64, x)
-                          : snprintf(to, TEXT, "%" PRIu64, (uint64_t)x);
+    return dtype[0] == 'i' ? snprintf(to, ELEMENT_TEXT, "%" PRId64, x)
+                           : snprintf(to, ELEMENT_TEXT, "%" PRIu64, (uint64_t)x);
 }
 
 /* More than a thousand elements are printed as three from each end of an axis. */
@@ -127,9 +125,9 @@ typedef struct {
 
 /* `at`: number of the first element; `count`: elements below one index of the axis. */
 static void visit(Printer *p, uint32_t axis, int64_t at, bool print) {
-    char text[TEXT];
+    char text[ELEMENT_TEXT];
     if (axis == p->a->rank) {
-        int n = put_element(text, p->a, p->dtype, at);
+        int n = print_element(text, p->a, p->dtype, at);
         if (n > p->width) p->width = n;
         if (print) printf("%*s", p->width, text);
         return;

@@ -41,6 +41,11 @@ try entry narrow -o narrow.npz
 try entry wide -o wide.npy
 try entry seven -o seven.npy
 try entry minus -o minus.npy
+try entry most -o most.npy
+try entry row -o row.npy
+try entry halves -o halves.npz
+try entry values -o values.npz
+try entry others -o others.npz
 
 # what is printed
 expect 0 '^scale$' --info model.so
@@ -68,13 +73,30 @@ try entry range seven.npy -o range.npy
 try entry range seven.npy --expect range.npy
 expect 0 '^out0: f16\[7\]$' --entry half model.so narrow.npz
 expect 1 'out0 is f32\[7,3\] instead of f16\[7\]' model.so in.npz --expect narrow.npz
-expect 1 '2 outputs instead of 1' model.so in.npz --expect seven.npy
-expect 1 'element 0 is -1 instead of 7' --entry minus model.so --expect seven.npy
+expect 1 '2 outputs instead of 1$' model.so in.npz --expect seven.npy
+
+# how outputs differ from what is wanted
+expect 0 '^out0: 0 of 1 element differs; tolerance 0 + 0 |want|$' --entry seven model.so --expect seven.npy
+expect 1 'out0: 1 of 1 element differs; the largest error is 8 at \[\]: -1 instead of 7; tolerance 0 + 0 ' --entry minus model.so --expect seven.npy
+expect 1 ': 1 of 1 element differs; the largest error is 1.84467441e+19 at \[\]: -9223372036854775808 instead' --entry least model.so --expect most.npy
+expect 1 'out0: 4 of 12 elements differ; the largest error is inf at \[0, 1, 1\]: nan instead of 0.3; ' --entry values model.so --expect others.npz
+expect 1 'out1: 2 of 2 elements differ; the largest error is 2 at \[1\]: 0.+1e-10j instead of 0.+2.j; tolerance 5e-05 + 2e-05 |want|' --entry values model.so --expect others.npz
+expect 1 'out2: 1 of 1200 elements differs; the largest error is 1 at \[300\]: 44 instead of 45; tolerance 0 + 0 ' --entry values model.so --expect others.npz
+expect 1 'out3: 0 of 2 elements differ; tolerance 0 + 0 ' --entry values model.so --expect others.npz
+expect 1 'out0: 3 of 12 elements differ; .*; tolerance 0.01 + 1e-06 |want|' --rtol 1e-6 --atol 1e-2 --entry values model.so --expect others.npz
+expect 1 'out1: 1 of 2 elements differs; .* at \[1\]: ' --rtol 0 --atol 0.5 --entry values model.so --expect others.npz
+expect 0 'out0: 0 of 1 element differs; the largest error is 8 at \[\]: -1 instead of 7; tolerance 20 + 0 ' --atol 20 --entry minus model.so --expect seven.npy
 
 # wrong inputs
-expect 1 'scale takes 2 inputs, but 0 are given' model.so
+expect 1 'scale takes 2 inputs, but 0 are given$' model.so
+expect 1 'scale takes 2 inputs, but 1 is given$' model.so seven.npy
+expect 1 'range takes 1 input, but 0 are given$' --entry range model.so
 expect 1 'scale takes 2 inputs, but 3 are given' model.so in.npz seven.npy
 expect 1 "input 'n' must be i32\[\], but is f64\[2\]" --entry range model.so wide.npy
+expect 1 "must be i32\[\], but is f64\[2\]; convert it: .astype(np.int32)$" --entry range model.so wide.npy
+expect 1 "input 'x' must be f32\[b,2\*b + 1\], but is i32\[\]; convert it: .astype(np.float32)$" model.so seven.npy seven.npy
+expect 1 "must be bf16\[mod(b, 4),c\], but is f32\[7\]; convert it: .astype(ml_dtypes.bfloat16)$" --entry half model.so halves.npz
+expect 1 "input 'x' must be f32\[b,2\*b + 1\], but is f32\[7\]$" model.so row.npy seven.npy
 expect 1 "input 'x' must be f32\[b,2\*b + 1\], but is i32\[\]" model.so seven.npy seven.npy
 expect 1 "but extent 0, 'b', is 4" -D b=4 model.so in.npz
 expect 1 "extent 'n' is negative: -1" --entry range model.so minus.npy
@@ -89,6 +111,47 @@ expect 1 'cut off' model.so cut.npz
 expect 1 'cannot write' model.so in.npz -o none/out.npz
 expect 1 'No space left' model.so in.npz -o /dev/full
 try test ! -e none
+
+# names of outputs
+expect 2 'ends in .npz, or, of one output, in .npy' model.so in.npz -o x.txt
+expect 2 'ends in .npz' model.so in.npz -o x.npz.
+expect 1 'scale has 2 outputs; write an .npz' model.so in.npz -o x.npy
+try entry scale in.npz -o no_suffix
+try entry scale in.npz --expect no_suffix
+try test ! -e x.txt -a ! -e x.npz. -a ! -e x.npy
+
+# libraries that are not whole: a message and status 1, never a signal
+damaged() {
+    "$bin/jaxcc-run" damaged.so in.npz >log 2>&1
+    status=$?
+    [ $status = 0 ] && [ "$1" = any ] && return
+    [ $status = 1 ] && grep -q '^jaxcc-run: error: ' log && return
+    echo "damaged $*: status $status" && cat log && return 1
+}
+cuts() {
+    for n in $(seq 0 $((size / 80)) $((size - 1))) 1 3 4 63 64 65 $((size - 1)); do
+        head -c "$n" model.so >damaged.so
+        damaged "cut to $n" || return 1
+    done
+}
+# Bytes that are all ones, in each part of the file.
+holes() {
+    for n in $(seq 64 $((size / 40)) $((size - 1))) $sections; do
+        cp model.so damaged.so
+        printf '\377\377\377\377\377\377\377\377' | dd of=damaged.so bs=1 seek=$((n)) conv=notrunc status=none
+        damaged any "$n" || return 1
+    done
+}
+size=$(wc -c <model.so)
+sections=$(readelf -lW model.so | awk '$1 == "DYNAMIC" || $1 == "NOTE" { print $2 }')
+try cuts
+expect 1 'is cut off' damaged.so
+try holes
+head -c 3 model.so >three.so
+expect 1 'is cut off' three.so
+expect 1 'ended with a memory fault' --entry faulty model.so
+expect 1 'ended with a memory fault' --guard --entry faulty model.so
+
 expect 2 'no library' --info
 expect 2 'unknown option' --none model.so
 expect 2 'write NAME=N' -D b model.so

@@ -118,6 +118,20 @@ static int32_t values(const int64_t *dims, const void *const *in, void *const *o
 }
 PROGRAM(values, 0, 0, 4)
 
+/* others: what is near the values of `values` */
+static const char *const dims_others[] = {NULL};
+static int32_t others(const int64_t *dims, const void *const *in, void *const *out) {
+    values(dims, in, out);
+    float *y = out[0];
+    y[0] = 0.009f, y[3] = 0.3f, y[4] = INFINITY, y[7] = 0.6f;
+    memcpy(out[1], (float[]){1.5f, -2.5f, 0, 2}, 16);
+    ((uint8_t *)out[2])[300] = 45;
+    return 0;
+}
+static const jaxcc_type in_others[] = {{"", "", 0, NULL}};
+#define out_others out_values
+PROGRAM(others, 0, 0, 4)
+
 /* inputs: → f32[3,7], i32[]: what `scale` takes */
 static const char *const dims_inputs[] = {NULL};
 static const jaxcc_type in_inputs[] = {{"", "", 0, NULL}};
@@ -145,6 +159,26 @@ static int32_t narrow(const int64_t *dims, const void *const *in, void *const *o
 }
 PROGRAM(narrow, 0, 0, 2)
 
+/* row: → f32[7] */
+static const char *const dims_row[] = {NULL};
+static const jaxcc_type in_row[] = {{"", "", 0, NULL}}, out_row[] = {{"out0", "f32", 1, EXTENTS{"7"}}};
+static int32_t row(const int64_t *dims, const void *const *in, void *const *out) {
+    memset(out[0], 0, 28);
+    return 0;
+}
+PROGRAM(row, 0, 0, 1)
+
+/* halves: → f16[7], f32[7]: the second is nothing that `half` takes */
+static const char *const dims_halves[] = {NULL};
+static const jaxcc_type in_halves[] = {{"", "", 0, NULL}};
+static const jaxcc_type out_halves[] = {{"out0", "f16", 1, EXTENTS{"7"}}, {"out1", "f32", 1, EXTENTS{"7"}}};
+static int32_t halves(const int64_t *dims, const void *const *in, void *const *out) {
+    memset(out[0], 0, 14);
+    memset(out[1], 0, 28);
+    return 0;
+}
+PROGRAM(halves, 0, 0, 2)
+
 /* wide: → f64[2], i64[]: wrong types for everything above */
 static const char *const dims_wide[] = {NULL};
 static const jaxcc_type in_wide[] = {{"", "", 0, NULL}};
@@ -154,6 +188,31 @@ static int32_t wide(const int64_t *dims, const void *const *in, void *const *out
     return 0;
 }
 PROGRAM(wide, 0, 0, 1)
+
+/* least, most: → i64[] */
+static const char *const dims_least[] = {NULL}, *const dims_most[] = {NULL};
+static const jaxcc_type in_least[] = {{"", "", 0, NULL}}, in_most[] = {{"", "", 0, NULL}};
+static const jaxcc_type out_least[] = {{"out0", "i64", 0, NULL}}, out_most[] = {{"out0", "i64", 0, NULL}};
+static int32_t least(const int64_t *dims, const void *const *in, void *const *out) {
+    *(int64_t *)out[0] = INT64_MIN;
+    return 0;
+}
+static int32_t most(const int64_t *dims, const void *const *in, void *const *out) {
+    *(int64_t *)out[0] = INT64_MAX;
+    return 0;
+}
+PROGRAM(least, 0, 0, 1)
+PROGRAM(most, 0, 0, 1)
+
+/* faulty: → i32[], out of nowhere */
+static const char *const dims_faulty[] = {NULL};
+static const jaxcc_type in_faulty[] = {{"", "", 0, NULL}}, out_faulty[] = {{"out0", "i32", 0, NULL}};
+static int32_t faulty(const int64_t *dims, const void *const *in, void *const *out) {
+    int *volatile nowhere = NULL;
+    *(int32_t *)out[0] = *nowhere;
+    return 0;
+}
+PROGRAM(faulty, 0, 0, 1)
 
 /* seven, minus: → i32[]: what `range` and `scale` take, or refuse */
 static const char *const dims_seven[] = {NULL}, *const dims_minus[] = {NULL};
