@@ -28,7 +28,7 @@ bool elf_check(const char *path, const void *at, uint64_t n);
 /* Does loading end in another process? What it gave there goes with that process. */
 bool survives(const char *path, bool (*load)(const char *path, Library *), Library *);
 /* From here on a fault ends the process with a message and status 1. */
-void crash_report(void);
+void report_faults(void);
 
 /* ---- run_dims.c: extents are text over dimensions and integer scalar inputs */
 typedef struct {

@@ -60,7 +60,7 @@ bool survives(const char *path, bool (*load)(const char *path, Library *), Libra
 
 /* ---- a call that ends with a signal */
 #ifdef __SANITIZE_ADDRESS__
-void crash_report(void) {} /* the sanitizer reports */
+void report_faults(void) {} /* the sanitizer reports */
 #else
 static void say(const char *text) {
     if (write(2, text, strlen(text)) < 0) _exit(1);
@@ -75,7 +75,7 @@ static void caught(int number) {
     say("; it is damaged, or has a bug\n");
     _exit(1);
 }
-void crash_report(void) {
+void report_faults(void) {
     size_t size = 64 << 10; /* a stack of its own: the usual one may be what overflowed */
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at != MAP_FAILED) sigaltstack(&(stack_t){.ss_sp = at, .ss_size = size}, NULL);

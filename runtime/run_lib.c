@@ -110,7 +110,7 @@ bool library_open(const char *path, Library *l) {
     if (map == MAP_FAILED) return run_error("'%s' is no shared library", path);
     Bytes file = {map, (uint64_t)st.st_size};
     bool good = elf_check(path, file.at, file.n) && survives(path, load, l);
-    if (good) crash_report();
+    if (good) report_faults();
     good = good && load(path, l) && read_elf(l, path, file);
     munmap(map, (size_t)st.st_size);
     if (!good) library_close(l);
