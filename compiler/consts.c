@@ -132,8 +132,8 @@ bool consts_bind(Ctx *cx, Jaxpr *j, const char *path) {
     each(Wanted, w, wants)
         ok = ok && bind(&b, w->val);
     if (ok && b.next < b.npz.n)
-        ok = diag(cx->diags, j->span, "'%s' has %u arrays, but the program has %u constant%s", path,
-                  b.npz.n, b.next, b.next == 1 ? "" : "s");
+        ok = diag(cx->diags, j->span, "'%s' has %u array%s, but the program has %u constant%s", path,
+                  b.npz.n, plural(b.npz.n), b.next, plural(b.next));
     npz_free(&b.npz);
     return ok;
 }

@@ -40,6 +40,12 @@ const char *diag_option_similar(Str);
    `colour`. */
 void diag_flush(Diags *, FILE *, bool colour);
 
+/* Words of n things: "s" but for one; "is" and "are"; and words that are not regular. */
+static inline const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
+static inline const char *is_are(uint64_t n) { return n == 1 ? "is" : "are"; }
+static inline const char *entries(uint64_t n) { return n == 1 ? "entry" : "entries"; }
+static inline const char *axes_word(uint64_t n) { return n == 1 ? "axis" : "axes"; }
+
 /* 1-based line and byte column of a place. */
 typedef struct {
     uint32_t line, col;

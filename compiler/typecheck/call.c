@@ -7,7 +7,8 @@ bool type_reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     unsigned n = e->in.n / 2;
     if (!n || e->in.n % 2)
         return diag(cx->diags, e->span,
-                    "reduce takes arrays and as many initial values, but has %u operands", e->in.n);
+                    "reduce takes arrays and as many initial values, but has %u operand%s", e->in.n,
+                    plural(e->in.n));
     if (!want_results(cx, e, n) || !want_param(cx, e, K_dimensions) || !want_param(cx, e, K_jaxpr))
         return false;
     const ArrayType *x = type_at(cx->types, in[0]);
@@ -43,8 +44,8 @@ static bool want_lengths(Ctx *cx, const Eqn *e, const char *const fields[4], uin
         sum += lengths[i];
     }
     return sum <= e->in.n || diag(cx->diags, param_at(e, K_const_lengths),
-                                  "%s: const_lengths are %llu, but there are %u operands",
-                                  name_of(cx, e), (unsigned long long)sum, e->in.n);
+                                  "%s: const_lengths are %llu, but there %s %u operand%s",
+                                  name_of(cx, e), (unsigned long long)sum, is_are(e->in.n), e->in.n, plural(e->in.n));
 }
 
 /* Operands: the constants of four programs, then b. x has the types of b; what solve gives besides

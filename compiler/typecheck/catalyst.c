@@ -152,7 +152,7 @@ static bool want_carried(Ctx *cx, const Eqn *e, const Loop *l) {
                "%s: %u implicit and %u explicit values are carried, but body_jaxpr has %u result%s "
                "(%lld explicit)",
                name_of(cx, e), l->implicit, carried - l->implicit, j->out.n,
-               j->out.n == 1 ? "" : "s", (long long)j->out.n - l->implicit);
+               plural(j->out.n), (long long)j->out.n - l->implicit);
 }
 
 static bool loop_results(Ctx *cx, const Eqn *e, const Loop *l, Type *out) {
@@ -173,9 +173,9 @@ bool type_for_loop(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Loop l = {.body = {"body_jaxpr", j, j->in.n, 0, 0, 3, UINT32_MAX, 0}};
     if (!j->in.n || j->in.n + 3 != e->in.n)
         return diag(cx->diags, jaxpr_at(e, j),
-                    "for_loop: body_jaxpr takes %u inputs, and with lower, upper and step there "
-                    "must be %u operands, but there are %u",
-                    j->in.n, j->in.n + 3, e->in.n);
+                    "for_loop: body_jaxpr takes %u input%s, and with lower, upper and step there "
+                    "must be %u operands, but there %s %u",
+                    j->in.n, plural(j->in.n), j->in.n + 3, is_are(e->in.n), e->in.n);
     if (!want_declared(cx, j)) return false;
     l.consts = loop_consts(j);
     if (param_has(e, K_body_nconsts) && !want_count(cx, e, K_body_nconsts, j->in.n - 1, &l.consts))
@@ -215,9 +215,9 @@ bool type_while_loop(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_declared(cx, j) || !want_declared(cx, cond)) return false;
     if (e->in.n != nc + j->in.n || cond->in.n != nc + j->in.n - l.consts)
         return diag(cx->diags, jaxpr_at(e, cond->in.n + l.consts == nc + j->in.n ? j : cond),
-                    "while_loop: cond_jaxpr takes %u inputs and body_jaxpr %u, which does not fit "
-                    "%u operands",
-                    cond->in.n, j->in.n, e->in.n);
+                    "while_loop: cond_jaxpr takes %u input%s and body_jaxpr %u, which does not fit "
+                    "%u operand%s",
+                    cond->in.n, plural(cond->in.n), j->in.n, e->in.n, plural(e->in.n));
     if (!implicit_count(cx, e, j, l.consts, j->in.n - l.consts, &l.implicit)) return false;
     l.carried = l.consts;
     l.later = l.consts + l.implicit;
@@ -248,8 +248,8 @@ bool type_cond_catalyst(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!branches.n || e->in.n + 1 < branches.n)
         return diag(
             cx->diags, param_at(e, K_branch_jaxprs),
-            "cond: %u branches take a bool for each but the last, but there are %u operands",
-            branches.n, e->in.n);
+            "cond: %u branches take a bool for each but the last, but there %s %u operand%s",
+            branches.n, is_are(e->in.n), e->in.n, plural(e->in.n));
     uint32_t first = branches.n - 1, implicit = 0;
     for (uint32_t i = 0; i < first; i++)
         if (type_at(cx->types, in[i])->dtype != DT_bool || !want_scalar(cx, e, in, i))
@@ -265,9 +265,9 @@ bool type_cond_catalyst(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         if (j->in.n != e->in.n - first || j->out.n != results)
             return diag(
                 cx->diags, jaxpr_at(e, j),
-                "cond: branch %u takes %u operands and has %u results, but %u are given and "
+                "cond: branch %u takes %u operand%s and has %u result%s, but %u %s given and "
                 "branch 0 has %u",
-                k, j->in.n, j->out.n, e->in.n - first, results);
+                k, j->in.n, plural(j->in.n), j->out.n, plural(j->out.n), e->in.n - first, is_are(e->in.n - first), results);
         if (!want_declared(cx, j) || !enter_nested(cx, e, &b, in)) return false;
     }
     if (!want_results(cx, e, results)) return false;

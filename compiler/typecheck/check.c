@@ -249,8 +249,8 @@ bool check_inputs(Ctx *cx, Jaxpr *j, const Type *types, uint32_t n, Span span) {
     uint32_t consts = n == j->in.n ? 0 : j->consts.n;
     if (n != consts + j->in.n)
         return diag(cx->diags, span,
-                    "the program has %u inputs and %u constants, but %u types are given", j->in.n,
-                    j->consts.n, n);
+                    "the program has %u input%s and %u constant%s, but %u type%s %s given", j->in.n,
+                    plural(j->in.n), j->consts.n, plural(j->consts.n), n, plural(n), is_are(n));
     for (uint32_t i = 0; i < n; i++)
         if (!set_input(cx, i < consts ? j->consts.at[i] : j->in.at[i - consts], i, types[i], span))
             return false;

@@ -73,8 +73,8 @@ static bool want_groups(Ctx *cx, const Eqn *e, bool equal, int64_t *size) {
     for (uint32_t i = 0; i < n; i++)
         all += places(&group[i]);
     if (!all || (*size && all != *size))
-        return diag(cx->diags, p->span, "%s: axis_index_groups have %lld places for %lld devices", name_of(cx, e), (long long)all,
-                    (long long)*size);
+        return diag(cx->diags, p->span, "%s: axis_index_groups have %lld place%s for %lld device%s", name_of(cx, e), (long long)all,
+                    plural((uint64_t)all), (long long)*size, plural((uint64_t)*size));
     bool *seen = arena_new(cx->arena, bool, all);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t each = places(&group[i]);
@@ -97,8 +97,8 @@ static bool want_members(Ctx *cx, const Eqn *e, int64_t *size) {
     if (!want_bound(cx, e, K_axis_name, size) || !want_groups(cx, e, true, size)) return false;
     if (p && !want_int(cx, e, K_axis_size, 1, &said)) return false;
     if (said && *size && said != *size)
-        return diag(cx->diags, p->span, "%s: axis_size is %lld, but %lld devices exchange", name_of(cx, e), (long long)said,
-                    (long long)*size);
+        return diag(cx->diags, p->span, "%s: axis_size is %lld, but %lld device%s exchange%s", name_of(cx, e), (long long)said,
+                    (long long)*size, plural((uint64_t)*size), *size == 1 ? "s" : "");
     if (said) *size = said;
     return true;
 }
@@ -284,8 +284,8 @@ static bool shard(Ctx *cx, const Eqn *e, ParamKey k, uint32_t i, bool join, Type
     *out = 0;
     if (!t || !spec || spec->kind != V_LIST) return true;
     if (spec->list.n > x->rank)
-        return diag(cx->diags, p->span, "%s: %s[%u] has %u entries, but the array is %s",
-                    name_of(cx, e), param_name[k], i, spec->list.n, type_c(cx, t));
+        return diag(cx->diags, p->span, "%s: %s[%u] has %u %s, but the array is %s",
+                    name_of(cx, e), param_name[k], i, spec->list.n, entries(spec->list.n), type_c(cx, t));
     Dim *dims = dims_copy(cx, x);
     for (uint32_t a = 0; a < spec->list.n; a++) {
         int64_t n = shares(cx, &spec->list.at[a]);

@@ -61,7 +61,7 @@ bool want_program(Ctx *cx, const Eqn *e, ParamKey k, Jaxpr *j, const Type *takes
                   uint32_t results) {
     if (j->in.n != n)
         return diag(cx->diags, param_at(e, k), "%s: %s takes %u input%s, but it must take %u",
-                    name_of(cx, e), param_name[k], j->in.n, j->in.n == 1 ? "" : "s", n);
+                    name_of(cx, e), param_name[k], j->in.n, plural(j->in.n), n);
     for (uint32_t i = 0; i < n; i++) {
         ValInfo *v = val_info(cx, j->in.at[i]);
         if (!v->type) v->type = takes[i];
@@ -73,7 +73,7 @@ bool want_program(Ctx *cx, const Eqn *e, ParamKey k, Jaxpr *j, const Type *takes
     check_nested(cx, j, e->span);
     return j->out.n == results ||
            diag(cx->diags, jaxpr_at(e, j), "%s: %s must have %u result%s, but has %u",
-                name_of(cx, e), param_name[k], results, results == 1 ? "" : "s", j->out.n);
+                name_of(cx, e), param_name[k], results, plural(results), j->out.n);
 }
 
 /* ---- calls */
@@ -95,7 +95,7 @@ bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!j) return diag(cx->diags, e->span, "%s needs the parameter 'jaxpr'", name_of(cx, e));
     if (j->in.n != e->in.n)
         return diag(cx->diags, e->span, "%s: the body takes %u operand%s, but there %s %u",
-                    name_of(cx, e), j->in.n, j->in.n == 1 ? "" : "s", e->in.n == 1 ? "is" : "are",
+                    name_of(cx, e), j->in.n, plural(j->in.n), is_are(e->in.n),
                     e->in.n);
     Nested b = {"the body", j, e->in.n, 0, UINT32_MAX, 0, UINT32_MAX, 0};
     if (!enter_nested(cx, e, &b, in) || !want_results(cx, e, j->out.n)) return false;
@@ -168,14 +168,14 @@ bool type_cond(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         Jaxpr *j = branches.at[k];
         if (j->in.n != e->in.n - 1)
             return diag(cx->diags, jaxpr_at(e, j),
-                        "cond: branch %u takes %u operand%s, but there are %u", k, j->in.n,
-                        j->in.n == 1 ? "" : "s", e->in.n - 1);
+                        "cond: branch %u takes %u operand%s, but there %s %u", k, j->in.n,
+                        plural(j->in.n), is_are(e->in.n - 1), e->in.n - 1);
         Nested b = {"a branch", j, e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX, 0};
         ok = enter_nested(cx, e, &b, in) && ok;
         if (j->out.n != branches.at[0]->out.n)
             return diag(cx->diags, jaxpr_at(e, j),
                         "cond: branch 0 has %u result%s, but branch %u has %u",
-                        branches.at[0]->out.n, branches.at[0]->out.n == 1 ? "" : "s", k, j->out.n);
+                        branches.at[0]->out.n, plural(branches.at[0]->out.n), k, j->out.n);
     }
     if (!ok || !want_results(cx, e, branches.at[0]->out.n)) return false;
     for (uint32_t i = 0; i < e->out.n; i++)
@@ -191,8 +191,8 @@ bool want_count(Ctx *cx, const Eqn *e, ParamKey k, uint32_t most, uint32_t *n) {
     if (count < 0 || count > most)
         return diag(cx->diags, param_at(e, k),
                     "%s: %s is %lld, but there %s only %u operand%s left for it", name_of(cx, e),
-                    param_name[k], (long long)count, most == 1 ? "is" : "are", most,
-                    most == 1 ? "" : "s");
+                    param_name[k], (long long)count, is_are(most), most,
+                    plural(most));
     *n = (uint32_t)count;
     return true;
 }
@@ -201,8 +201,8 @@ bool want_count(Ctx *cx, const Eqn *e, ParamKey k, uint32_t most, uint32_t *n) {
 static bool want_inputs(Ctx *cx, const Eqn *e, ParamKey blamed, ParamKey body, const Jaxpr *j,
                         uint32_t n) {
     return j->in.n == n ||
-           diag(cx->diags, param_at(e, blamed), "%s: %s takes %u inputs, but %s=%lld makes it %u",
-                name_of(cx, e), param_name[body], j->in.n, param_name[blamed],
+           diag(cx->diags, param_at(e, blamed), "%s: %s takes %u input%s, but %s=%lld makes it %u",
+                name_of(cx, e), param_name[body], j->in.n, plural(j->in.n), param_name[blamed],
                 (long long)param_int(e, blamed, 0), n);
 }
 
@@ -269,7 +269,7 @@ bool type_while(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (body->out.n != carry)
         return diag(cx->diags, jaxpr_at(e, body),
                     "while: %u value%s carried, but body_jaxpr has %u result%s", carry,
-                    carry == 1 ? " is" : "s are", body->out.n, body->out.n == 1 ? "" : "s");
+                    carry == 1 ? " is" : "s are", body->out.n, plural(body->out.n));
     if (!want_inputs(cx, e, K_cond_nconsts, K_cond_jaxpr, cond, nc + carry)) return false;
     if (!want_inputs(cx, e, K_body_nconsts, K_body_jaxpr, body, nb + carry)) return false;
     Nested c = {"cond_jaxpr", cond, nc + carry, 0, nc, nb, UINT32_MAX, 0};
@@ -336,11 +336,12 @@ bool type_scan(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!scan_length(cx, e, &length)) return false;
     if (j->in.n != e->in.n)
         return diag(cx->diags, jaxpr_at(e, j),
-                    "scan: jaxpr takes %u inputs, but there are %u operands", j->in.n, e->in.n);
+                    "scan: jaxpr takes %u input%s, but there %s %u operand%s", j->in.n, plural(j->in.n),
+                    is_are(e->in.n), e->in.n, plural(e->in.n));
     if (j->out.n < ncarry)
         return diag(cx->diags, jaxpr_at(e, j),
                     "scan: num_carry is %u, but jaxpr has only %u result%s", ncarry, j->out.n,
-                    j->out.n == 1 ? "" : "s");
+                    plural(j->out.n));
     uint32_t first = nconsts + ncarry;
     if (!scanned_agree(cx, e, in, first, length)) return false;
     Nested b = {"jaxpr", j, e->in.n, 0, UINT32_MAX, 0, first, 0};

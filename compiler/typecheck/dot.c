@@ -153,8 +153,8 @@ bool ragged_axes(Ctx *cx, const Eqn *e, Ragged *r) {
     r->where = holds(r->dot.batch[0], r->axis) ? RAGGED_BATCH : holds(r->dot.contracted[0], r->axis) ? RAGGED_CONTRACTED : RAGGED_FREE;
     r->group = r->where == RAGGED_FREE && group.n ? group.at[0] : -1;
     return group.n == (r->where == RAGGED_FREE) ||
-           diag(cx->diags, param_at(e, k), "%s: rhs_group_dimensions has %u axes, but must have %s: the ragged axis of operand 0 is %s",
-                name_of(cx, e), group.n, r->where == RAGGED_FREE ? "one" : "none",
+           diag(cx->diags, param_at(e, k), "%s: rhs_group_dimensions has %u %s, but must have %s: the ragged axis of operand 0 is %s",
+                name_of(cx, e), group.n, axes_word(group.n), r->where == RAGGED_FREE ? "one" : "none",
                 r->where == RAGGED_FREE ? "free" : r->where == RAGGED_BATCH ? "a batch axis" : "contracted");
 }
 
@@ -180,8 +180,8 @@ static bool want_sizes(Ctx *cx, const Eqn *e, const Type *in, const Ragged *r) {
     for (uint32_t i = 0; good && i < n; i++)
         good = dims_agree(cx, sizes->dims[i], x->dims[prefix[i]], operand_at(cx, e, 2));
     if (good) return true;
-    diag(cx->diags, operand_at(cx, e, 2), "%s: operand 2, %s, does not have the sizes of groups, alone or behind the %u axes in front of "
-         "axis %lld of operand 0", name_of(cx, e), type_c(cx, in[2]), n, (long long)r->axis);
+    diag(cx->diags, operand_at(cx, e, 2), "%s: operand 2, %s, does not have the sizes of groups, alone or behind the %u %s in front of "
+         "axis %lld of operand 0", name_of(cx, e), type_c(cx, in[2]), n, axes_word(n), (long long)r->axis);
     note_operand(cx, e, 0, in[0]);
     return false;
 }

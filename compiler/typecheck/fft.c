@@ -33,7 +33,7 @@ bool type_fft(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Dims lengths = param_dims(e, K_fft_lengths);
     if (!lengths.n || lengths.n > 3 || lengths.n > x->rank)
         return diag(cx->diags, param_at(e, K_fft_lengths),
-                    "fft: fft_lengths has %u entries, but operand 0 is %s", lengths.n,
+                    "fft: fft_lengths has %u %s, but operand 0 is %s", lengths.n, entries(lengths.n),
                     type_c(cx, in[0]));
     Dim *dims = dims_copy(cx, x);
     for (uint32_t i = 0; i < lengths.n; i++) {

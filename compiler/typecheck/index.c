@@ -60,9 +60,9 @@ static bool want_operand_axes(Ctx *cx, const Eqn *e, Numbers *d) {
         return false;
     return d->n.windows.n + d->n.dropped.n + d->n.batch.n == rank ||
            diag(cx->diags, param_at(e, k),
-                "%s: dimension_numbers: %s, %s and %s have %u axes, but operand 0 has %u",
-                name_of(cx, e), f->windows, f->dropped, f->batch,
-                d->n.windows.n + d->n.dropped.n + d->n.batch.n, rank);
+                "%s: dimension_numbers: %s, %s and %s have %u %s, but operand 0 has %u",
+                name_of(cx, e), f->windows, f->dropped, f->batch, d->n.windows.n + d->n.dropped.n + d->n.batch.n,
+                axes_word(d->n.windows.n + d->n.dropped.n + d->n.batch.n), rank);
 }
 
 /* Axes of the indices: batched ones have the operand's extent; the last one has an entry for each
@@ -88,9 +88,9 @@ static bool want_index_axes(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
     return dims_agree(cx, d->indices->dims[last], d->n.map.n, operand_at(cx, e, 1)) ||
            diag(
                cx->diags, param_at(e, K_dimension_numbers),
-               "%s: dimension_numbers: %s names %u axes, but the last axis of the indices, %s, has "
+               "%s: dimension_numbers: %s names %u %s, but the last axis of the indices, %s, has "
                "extent %s",
-               name_of(cx, e), f->map, d->n.map.n, type_c(cx, in[1]),
+               name_of(cx, e), f->map, d->n.map.n, axes_word(d->n.map.n), type_c(cx, in[1]),
                dim_c(cx, d->indices->dims[last]));
 }
 

@@ -12,7 +12,7 @@ bool type_sort(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (keys < 1 || keys > e->in.n)
         return diag(cx->diags, param_at(e, K_num_keys),
                     "sort: num_keys is %lld, but there %s %u operand%s", (long long)keys,
-                    e->in.n == 1 ? "is" : "are", e->in.n, e->in.n == 1 ? "" : "s");
+                    is_are(e->in.n), e->in.n, plural(e->in.n));
     for (unsigned i = 0; i < e->in.n; i++) {
         if (i && !shapes_agree(cx, in[i], in[0], operand_at(cx, e, i)))
             return operands_disagree(cx, e, in, i, 0);

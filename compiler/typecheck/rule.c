@@ -35,13 +35,13 @@ const char *dim_c(const Ctx *cx, Dim d) {
 
 bool want_operands(Ctx *cx, const Eqn *e, unsigned n) {
     return e->in.n == n || diag(cx->diags, e->span, "%s takes %u operand%s, but has %u",
-                                name_of(cx, e), n, n == 1 ? "" : "s", e->in.n);
+                                name_of(cx, e), n, plural(n), e->in.n);
 }
 
 bool want_results(Ctx *cx, const Eqn *e, unsigned n) {
     return e->out.n == n ||
            diag(cx->diags, result_at(cx, e, 0), "%s has %u result%s, but %u are bound",
-                name_of(cx, e), n, n == 1 ? "" : "s", e->out.n);
+                name_of(cx, e), n, plural(n), e->out.n);
 }
 
 bool want(Ctx *cx, const Eqn *e, unsigned operands, unsigned results) {
@@ -138,8 +138,8 @@ bool want_axes(Ctx *cx, const Eqn *e, ParamKey k, Ints axes, uint32_t rank, bool
 
 bool want_length(Ctx *cx, const Eqn *e, ParamKey k, uint32_t n, uint32_t rank) {
     return n == rank ||
-           diag(cx->diags, param_at(e, k), "%s: %s has %u entries, but there are %u axes",
-                name_of(cx, e), param_name[k], n, rank);
+           diag(cx->diags, param_at(e, k), "%s: %s has %u %s, but there %s %u %s",
+                name_of(cx, e), param_name[k], n, entries(n), is_are(rank), rank, axes_word(rank));
 }
 
 bool want_int(Ctx *cx, const Eqn *e, ParamKey k, int64_t least, int64_t *n) {

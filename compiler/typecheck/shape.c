@@ -102,8 +102,8 @@ bool type_reshape(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Dim had = type_size(cx->types, in[0]), has = type_size(cx->types, t);
     if (!dims_agree(cx, had, has, param_at(e, K_new_sizes))) {
         diag(cx->diags, param_at(e, K_new_sizes),
-             "reshape: %s has %s elements, but new_sizes makes %s with %s", type_c(cx, in[0]),
-             dim_c(cx, had), type_c(cx, t), dim_c(cx, has));
+             "reshape: %s has %s element%s, but new_sizes makes %s with %s", type_c(cx, in[0]),
+             dim_c(cx, had), plural(had), type_c(cx, t), dim_c(cx, has));
         return false;
     }
     out[0] = t;
@@ -297,8 +297,8 @@ bool type_unstack(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_axis(cx, e, K_axis, axis, x->rank)) return false;
     if (!dims_agree(cx, x->dims[axis], e->out.n, result_at(cx, e, 0)))
         return diag(cx->diags, result_at(cx, e, 0),
-                    "unstack: axis %lld of %s gives %s results, but %u are bound", (long long)axis,
-                    type_c(cx, in[0]), dim_c(cx, x->dims[axis]), e->out.n);
+                    "unstack: axis %lld of %s gives %s result%s, but %u %s bound", (long long)axis,
+                    type_c(cx, in[0]), dim_c(cx, x->dims[axis]), plural(x->dims[axis]), e->out.n, is_are(e->out.n));
     Dim *dims = dims_copy(cx, x);
     memmove(dims + axis, dims + axis + 1, (x->rank - axis - 1) * sizeof *dims);
     Type t = type_of(cx->types, x->dtype, x->rank - 1, dims);
@@ -346,9 +346,9 @@ bool type_tile(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 /* The operands from `first` on begin with one integer scalar for each axis, all of one type. */
 static bool want_indices(Ctx *cx, const Eqn *e, const Type *in, unsigned first, uint32_t rank) {
     if (e->in.n < first + rank)
-        return diag(cx->diags, e->span, "%s: an array of rank %u takes %u indices, but %u %s given",
-                    name_of(cx, e), rank, rank, e->in.n - first,
-                    e->in.n - first == 1 ? "is" : "are");
+        return diag(cx->diags, e->span, "%s: an array of rank %u takes %u %s, but %u %s given",
+                    name_of(cx, e), rank, rank, rank == 1 ? "index" : "indices", e->in.n - first,
+                    is_are(e->in.n - first));
     for (unsigned i = first; i < first + rank; i++)
         if (!want_kind(cx, e, in, i, OF_INT) || !want_scalar(cx, e, in, i) ||
             !want_dtype_of(cx, e, in, i, first))

@@ -21,8 +21,8 @@ static bool want_batch(Ctx *cx, const Eqn *e, const Type *in, unsigned i, uint32
     const ArrayType *t = type_at(cx->types, in[i]), *a = type_at(cx->types, array);
     for (uint32_t k = 0; k < n; k++)
         if (t->dims[k] != 1 && !dims_agree(cx, t->dims[k], a->dims[k], operand_at(cx, e, i)))
-            return diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but axis %u of %s has %s elements", name_of(cx, e), i,
-                        type_c(cx, in[i]), k, type_c(cx, array), dim_c(cx, a->dims[k]));
+            return diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but axis %u of %s has %s element%s", name_of(cx, e), i,
+                        type_c(cx, in[i]), k, type_c(cx, array), dim_c(cx, a->dims[k]), plural(a->dims[k]));
     return true;
 }
 

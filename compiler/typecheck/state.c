@@ -146,8 +146,8 @@ static bool index_view(View *w, const Value *index, Type t, Type *out) {
     bool rest = n == 1 && index->list.at[0].kind == V_TEXT && str_is(index->list.at[0].s, "...");
     if (rest || (!n && !x->rank)) return *out = type_plain(cx->types, t), true;
     if (n > x->rank)
-        return diag(cx->diags, w->at, "%s: %u indices, but the reference is %s", name_of(cx, w->e),
-                    n, type_c(cx, t));
+        return diag(cx->diags, w->at, "%s: %u %s, but the reference is %s", name_of(cx, w->e),
+                    n, n == 1 ? "index" : "indices", type_c(cx, t));
     Dim *dims = arena_new(cx->arena, Dim, x->rank);
     Type positions = 0;
     for (uint32_t i = 0; i < x->rank; i++) {

@@ -23,8 +23,8 @@ static bool read_list(Ctx *cx, const Eqn *e, ParamKey k, uint32_t rank, int64_t 
     for (uint32_t i = 0; i < n; i++)
         dims[i] = v->kind == V_DIMS ? v->dims.at[i] : v->ints.at[i];
     if (n != rank)
-        return diag(cx->diags, param_at(e, k), "%s: %s has %u entries, but windows have %u axes",
-                    name_of(cx, e), param_name[k], n, rank);
+        return diag(cx->diags, param_at(e, k), "%s: %s has %u %s, but windows have %u %s",
+                    name_of(cx, e), param_name[k], n, entries(n), rank, axes_word(rank));
     for (uint32_t i = 0; i < n; i++)
         if (!dims_at_most(cx, least, dims[i], param_at(e, k)))
             return diag(cx->diags, param_at(e, k), "%s: %s[%u] is %s, but must be at least %lld",
@@ -116,8 +116,8 @@ bool type_reduce_window(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     unsigned n = e->in.n / 2;
     if (!n || e->in.n % 2)
         return diag(cx->diags, e->span,
-                    "reduce_window takes arrays and as many initial values, but has %u operands",
-                    e->in.n);
+                    "reduce_window takes arrays and as many initial values, but has %u operand%s",
+                    e->in.n, plural(e->in.n));
     if (!want_results(cx, e, n) || !want_param(cx, e, K_jaxpr)) return false;
     Type *takes = arena_new(cx->arena, Type, e->in.n);
     for (unsigned i = 0; i < n; i++) {
@@ -174,8 +174,8 @@ static bool read_spec(Ctx *cx, const Eqn *e, const char *field, uint32_t rank, I
     if (!want_field(cx, e, k, field, spec)) return false;
     if (spec->n != rank)
         return diag(cx->diags, param_at(e, k),
-                    "%s: dimension_numbers: %s has %u axes, but the operands have %u",
-                    name_of(cx, e), field, spec->n, rank);
+                    "%s: dimension_numbers: %s has %u %s, but the operands have %u",
+                    name_of(cx, e), field, spec->n, axes_word(spec->n), rank);
     return want_field_axes(cx, e, k, field, *spec, rank, marked);
 }
 
