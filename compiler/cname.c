@@ -1,4 +1,6 @@
 #include "cname.h"
+#include <fnmatch.h>
+#include <stdio.h>
 
 static const char *const keywords[] = {
     "_Alignas",
@@ -116,9 +118,28 @@ static const char *const keywords[] = {
     "while",
     "xor",
     "xor_eq",
-    "asm",
-    "linux",
-    "unix",
+};
+
+/* Macros of the headers of C and what they include, and of the compiler itself, which would be replaced in a header: by what
+   the C standard and POSIX set aside for each, then one by one. */
+static const char *const macros[] = {
+    "__*", "_[A-Z]*", "linux", "unix",                                              /* the compiler's own */
+    "E[0-9A-Z]*", "errno",                                                          /* errno.h; EOF, EXIT_SUCCESS */
+    "[A-Z]*_MAX", "[A-Z]*_MIN", "[A-Z]*_WIDTH", "[A-Z]*_BIT",                       /* limits.h, stdint.h */
+    "FLT_[A-Z]*", "DBL_[A-Z]*", "LDBL_[A-Z]*", "DECIMAL_DIG",                       /* float.h */
+    "PRI[a-zX]*", "SCN[a-zX]*",                                                     /* inttypes.h */
+    "FE_[A-Z]*", "FP_[0-9A-Z]*", "M_[0-9A-Z]*", "HUGE_VAL*", "SNAN*", "MATH_[A-Z]*", /* fenv.h, math.h */
+    "INFINITY", "NAN", "MAXFLOAT", "math_errhandling", "I", "complex", "imaginary",
+    "BUFSIZ", "NULL", "SEEK_[A-Z]*", "P_tmpdir", "stdin", "stdout", "stderr", "assert", /* stdio.h, assert.h */
+    "L_INCR", "L_SET", "L_XTND", "L_ctermid", "L_cuserid", "L_tmpnam", "RENAME_[A-Z]*",
+    "WCONTINUED", "WEOF", "WEXITED", "WNOHANG", "WNOWAIT", "WSTOPPED", "WUNTRACED", /* stdlib.h, wchar.h */
+    "BIG_ENDIAN", "LITTLE_ENDIAN", "PDP_ENDIAN", "BYTE_ORDER", "FD_SETSIZE", "NFDBITS",
+    "LC_[A-Z]*", "CLOCK*_[A-Z]*", "TIME*_[A-Z]*", "STA_[A-Z]*", "ADJ_[A-Z]*", "MOD_[A-Z]*", /* locale.h, time.h */
+    "SIG[A-Z_]*", "*SIGSTKSZ", "NSIG", "NGREG", "S[AIS]_[A-Z]*", "si_*", "sa_*", "sigev_*", /* signal.h */
+    "BUS_[A-Z]*", "CLD_[A-Z]*", "FPE_[A-Z]*", "ILL_[A-Z]*", "POLL_[A-Z]*", "REG_[A-Z]*", "SEGV_[A-Z]*", "TRAP_[A-Z]*",
+    "SCHED_[A-Z]*", "sched_priority", "CLONE_[A-Z]*", "CPU_SETSIZE", "CSIGNAL", "PTHREAD_[A-Z]*", /* sched.h, unistd.h */
+    "STD*_FILENO", "CLOSE_RANGE_[A-Z]*", "F_OK", "R_OK", "W_OK", "X_OK", "F_LOCK", "F_TEST", "F_TLOCK", "F_ULOCK",
+    "MAX_CANON", "MAX_INPUT", "NL_[A-Z]*MAX", "NZERO", "PIPE_BUF",
 };
 
 static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -131,8 +152,14 @@ bool cname_valid(Str s) {
 }
 
 bool cname_keyword(Str s) {
+    enum { LONGEST = 64 };
+    char name[LONGEST];
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
         if (str_is(s, keywords[i])) return true;
+    if (s.n >= LONGEST) return false;
+    snprintf(name, sizeof name, "%.*s", SF(s));
+    for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
+        if (fnmatch(macros[i], name, 0) == 0) return true;
     return false;
 }
 

@@ -4,7 +4,7 @@
 #include "str.h"
 
 bool cname_valid(Str);   /* an identifier, keyword or not */
-bool cname_keyword(Str); /* of C, C++ or the header's own types */
+bool cname_keyword(Str); /* of C, C++, of the header's own types, or a macro of the C headers */
 /* An identifier for any text: other bytes become `_`, a keyword gets `_` appended. */
 Str cname_from(Arena *, Str);
 
