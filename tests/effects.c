@@ -31,6 +31,7 @@ ffi_error *counted(ffi_frame *f) {
 #include "checked.h"
 #include "devices.h"
 #include "missing.h"
+#include "literals.h"
 #include "nans.h"
 #include "prints.h"
 #include <stdio.h>
@@ -60,6 +61,10 @@ int main(void) {
     try("NaN after a loop", nans(a, &b, out, more) == JAXCC_CHECK && strstr(nans_error(), "nans.jaxpr:19:16: sqrt makes a NaN: o:f32[3] = sqrt c"), nans_error());
     b = 1;
     try("NaN in a branch in a loop", nans(a, &b, out, more) == JAXCC_CHECK && strstr(nans_error(), "nans.jaxpr:8:104: log makes a NaN"), nans_error());
+    float reals[2] = {1, 2}, zero[2] = {-1, 2}, picked[2], pairs[4] = {1, 0, 0, 1}, none_of[4] = {0, 0, 1, 1}, found[4];
+    try("NaNs of the text are moved", !literals(reals, pairs, picked, found), literals_error());
+    try("a NaN of the text is selected", literals(zero, pairs, picked, found) == JAXCC_CHECK && strstr(literals_error(), "select_n makes a NaN: q:f32[2]"), literals_error());
+    try("a complex NaN of the text is selected", literals(reals, none_of, picked, found) == JAXCC_CHECK && strstr(literals_error(), "select_n makes a NaN: x:c64[2]"), literals_error());
     float parts[8] = {1, 2, 3, 4, 5, 6, 7, 8}, sums[8];
     try("no NaN on any device", !devices(parts, sums), devices_error());
     parts[5] = -5;

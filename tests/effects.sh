@@ -50,6 +50,36 @@ cat >nans.jaxpr <<'X'
   in (o, d) }
 X
 sed -i 's/lambda ; e:f32\[3\] f/lambda ; b:i32[] e:f32[3] f/; s/num_consts=0/num_consts=1/; s/\] a a/] b a a/' nans.jaxpr
+cat >literals.jaxpr <<'X'
+{ lambda ; a:f32[2] b:c64[2]. let
+    k:f32[2,2] = broadcast_in_dim[broadcast_dimensions=() shape=(2, 2)] nan:f32[]
+    c:f64[] = convert_element_type[new_dtype=float64 weak_type=False] nan:f32[]
+    d:f32[] = convert_element_type[new_dtype=float32 weak_type=False] c
+    e:f32[2] = broadcast_in_dim[broadcast_dimensions=() shape=(2,)] d
+    f:c64[] = convert_element_type[new_dtype=complex64 weak_type=False] (1+nanj):c64[]
+    g:c64[2] = broadcast_in_dim[broadcast_dimensions=() shape=(2,)] f
+    h:f32[4] = pad[padding_config=((1, 1, 0),)] a nan:f32[]
+    i:f32[2] = slice[limit_indices=(3,) start_indices=(1,) strides=None] h
+    j:f32[2] = scan[
+      jaxpr={ lambda ; l:f32[] m:f32[2] n:f32[2]. let
+          o:f32[2] = broadcast_in_dim[broadcast_dimensions=() shape=(2,)] l
+          p:bool[2] = lt m 0.0:f32[]
+          q:f32[2] = select_n p m o
+          r:f32[2] = rev[dimensions=(0,)] n
+          t:f32[2] = select_n p q r
+        in (t,) }
+      length=2
+      num_carry=1
+      num_consts=1
+      reverse=False
+      unroll=1
+    ] nan:f32[] i k
+    u:bool[2] = lt a 0.0:f32[]
+    v:f32[2] = select_n u a e
+    w:bool[2] = eq b (0+0j):c64[]
+    x:c64[2] = select_n w b g
+  in (v, x) }
+X
 cat >devices.jaxpr <<'X'
 { lambda ; a:f32[8]. let
     b:f32[8] = shard_map[
@@ -100,6 +130,7 @@ cc -std=c17 -Wall -shared -fPIC -DHANDLERS -I"$root" "$root/tests/effects.c" -o 
 compile() { "$build/bin/jaxcc" "$@" || failed "jaxcc $*"; }
 compile prints.jaxpr
 compile nans.jaxpr --debug-nans
+compile literals.jaxpr --debug-nans
 compile devices.jaxpr --debug-nans
 compile bounds.jaxpr --check-bounds
 compile checked.jaxpr

@@ -8,11 +8,12 @@
 #include "build.h"
 #include "../options.h"
 #include "../typecheck/rule.h"
+#include <math.h>
 
 typedef struct {
     Ctx *cx;
     ValMap map;     /* of nothing */
-    ValMap written; /* values that are a NaN of the text, moved: → the literal */
+    ValMap written; /* values with a NaN of the text that was only moved: → where it came from */
     Memo memo;
     bool failed;
 } Checks;
@@ -24,15 +25,59 @@ static Val any_nan(Builder *b, Val x) {
     for (uint32_t i = 0; i < rank; i++) axes[i] = i;
     return b_reduce(b, P_reduce_or, b2(b, P_ne, x, x), rank, axes);
 }
-/* A NaN that the text writes, such as what where(…, nan) selects from, is made by no equation. */
-static bool is_written(Checks *c, const Eqn *e) {
-    bool moves = prim_lower[e->prim] == LOWER_INDEX || e->prim == P_convert_element_type;
-    if (!moves || e->in.n != 1) return false;
-    Val v = valmap_get(&c->written, e->in.at[0]);
-    const Lit *lit = val_info(c->cx, v)->lit;
-    bool nan = lit && lit->kind == LIT_FLOAT && lit->re != lit->re;
-    for (uint32_t i = 0; i < e->out.n && nan; i++) valmap_put(&c->written, e->out.at[i], v);
+static double element(Dtype d, const void *data, int64_t i) {
+    if (d == DT_f64) return ((const double *)data)[i];
+    if (d == DT_f32) return (double)((const float *)data)[i];
+    return float_decode(&float_format[d], dtype_info[d].bits == 8 ? ((const uint8_t *)data)[i] : ((const uint16_t *)data)[i]);
+}
+/* Does the text, or --consts, write a NaN here? */
+static bool holds_nan(const Ctx *cx, Val v) {
+    const ValInfo *info = val_info(cx, v);
+    Dtype d = val_array(cx, v)->dtype, part = dtype_real(d);
+    if (dtype_info[part].kind != DK_FLOAT) return false;
+    if (info->lit && info->lit->kind != LIT_ARRAY) return isnan(info->lit->re) || isnan(info->lit->im);
+    Dim n = type_size(cx->types, info->type);
+    bool nan = false;
+    if (!info->data || !dim_is_const(n)) return false;
+    for (int64_t i = 0; i < (part == d ? n : 2 * n) && !nan; i++) nan = isnan(element(part, info->data, i));
     return nan;
+}
+static bool is_written(Checks *c, Val v) {
+    return valmap_get(&c->written, v) != v || holds_nan(c->cx, v);
+}
+static void mark_written(Checks *c, Val from, Val to) {
+    if (is_written(c, from)) valmap_put(&c->written, to, from);
+}
+/* A NaN that the text writes and that is only moved, such as what where(…, nan) selects from, is made by no equation. */
+static bool moves_written(Checks *c, const Eqn *e) {
+    bool moves = prim_lower[e->prim] == LOWER_INDEX || e->prim == P_convert_element_type || e->prim == P_copy || e->prim == P_complex ||
+                 e->prim == P_real || e->prim == P_imag || e->prim == P_conj || e->prim == P_neg;
+    bool written = false;
+    each(const Val, v, e->in) {
+        if (!moves || !is_written(c, *v)) continue;
+        for (uint32_t i = 0; i < e->out.n; i++) mark_written(c, *v, e->out.at[i]);
+        written = true;
+    }
+    return written;
+}
+/* The same of `n` operands from the one that becomes input `to` of a program that only reads them. */
+static void enter_written(Checks *c, const Eqn *e, int64_t from, const Jaxpr *j, int64_t to, int64_t n) {
+    for (int64_t i = 0; j && i < n; i++) mark_written(c, e->in.at[from + i], j->in.at[to + i]);
+}
+static void enter_programs(Checks *c, const Eqn *e) {
+    Lower how = prim_lower[e->prim];
+    if (how == LOWER_COND) {
+        Jaxprs branches = param_jaxprs(e, K_branches);
+        each(Jaxpr *, j, branches) enter_written(c, e, 1, *j, 0, e->in.n - 1);
+    } else if (how == LOWER_SCAN) {
+        int64_t consts = param_int(e, K_num_consts, 0), rows = consts + param_int(e, K_num_carry, 0);
+        enter_written(c, e, 0, param_jaxpr(e, K_jaxpr), 0, consts);
+        enter_written(c, e, rows, param_jaxpr(e, K_jaxpr), rows, e->in.n - rows);
+    } else if (how == LOWER_WHILE) {
+        int64_t test = param_int(e, K_cond_nconsts, 0), body = param_int(e, K_body_nconsts, 0);
+        enter_written(c, e, 0, param_jaxpr(e, K_cond_jaxpr), 0, test);
+        enter_written(c, e, test, param_jaxpr(e, K_body_jaxpr), 0, body);
+    }
 }
 static void check_nans(Builder *b, const Eqn *e) {
     Val found = 0;
@@ -122,8 +167,9 @@ static Jaxpr *checks_jaxpr(void *user, const Jaxpr *j) {
             Val found = outside_of[e->prim](&b, e);
             if (found) b_stop_if(&b, found, e, "indexes out of bounds");
         }
+        if (inside) enter_programs(c, e);
         push(c->cx->arena, &b.eqns, eqn_rewrite(&c->map, e, inside ? checks_jaxpr : NULL, c));
-        if (o->debug_nans && !inside && !is_written(c, e)) check_nans(&b, e);
+        if (o->debug_nans && !inside && !moves_written(c, e)) check_nans(&b, e);
     }
     c->failed |= b.failed;
     return *memo_slot(&c->memo, j) = jaxpr_with(c->cx, j, b.eqns, j->out);
