@@ -197,6 +197,10 @@ Val literal_val(Parser *p, uint32_t from, uint32_t to, Type type) {
     Str text = {p->text.at + span.at, span.n};
     if (!read_lit(p, from, to, &lit, &huge)) {
         lit = (Lit){0};
+    } else if (type && lit.kind <= LIT_COMPLEX && type_at(cx->types, type)->rank) {
+        Dtype d = type_at(cx->types, type)->dtype;
+        diag(cx->diags, span, "%.*s is a scalar, but its type is %.*s: the type of a scalar is %s[], and broadcast_in_dim makes an array of it",
+             SF(text), SF(ctx_type_text(cx, type)), dtype_info[d].name);
     } else if (type) {
         Dtype d = type_at(cx->types, type)->dtype;
         bool whole = lit.kind != LIT_FLOAT || dtype_info[d].kind > DK_UINT;

@@ -302,6 +302,12 @@ static Dtype read_dtype(Parser *p, uint32_t *i, TypeExtra *extra) {
 }
 
 static bool unknown_type(Parser *p, uint32_t i) {
+    uint32_t behind = i + 1;
+    if (tok_is(p, i, "key") && (read_text(p, &behind, '<').n || is_char(p, behind, '['))) {
+        Span key = toks_span(p, i, behind);
+        return diag(p->cx->diags, key, "unknown type '%.*s' of random keys: there are key<fry> (threefry), key<rbg>, key<urbg> (unsafe_rbg)",
+                    (int)key.n, p->text.at + key.at);
+    }
     if (tok(p, i + 1)->kind == T_END) return expected(p, i + 1, "'[' and a shape");
     Dtype near = dtype_similar(tok_text(p, i));
     return diag(p->cx->diags, toks_span(p, i, i + 1), "unknown type '%.*s'%s%s%s",
@@ -326,7 +332,7 @@ bool type_read(Parser *p, uint32_t *i, Type *t) {
                    memcmp(tok_text(p, from).at + tok_text(p, from).n - 3, "Ref", 3) == 0;
         if (ref) return read_reference(p, i, from, t);
         bool opaque = is_char(p, *i, '[') || is_char(p, *i, '{');
-        if (!opaque || dtype_similar(tok_text(p, from))) return unknown_type(p, from);
+        if (!opaque || tok_is(p, from, "key") || dtype_similar(tok_text(p, from))) return unknown_type(p, from);
         return *t = read_opaque(p, from, i), true;
     }
     if (!is_char(p, *i, '[') || !tok_sticks(p, *i)) return expected(p, *i, "'[' and a shape");
