@@ -35,7 +35,7 @@ static bool in_types(Ctx *cx, InTypes *t) {
 
 /* Is more asked for than the program that was read? */
 static bool compiles(const Options *o) {
-    return !o->check_only && o->emit != EMIT_types && (o->emit != EMIT_jaxpr || o->passes);
+    return o->check_only || (o->emit != EMIT_types && (o->emit != EMIT_jaxpr || o->passes));
 }
 
 /* Text to program; typed, unless --no-check. */
@@ -135,13 +135,13 @@ static bool compile(Ctx *cx) {
         return diag_plain(cx->diags, "--target=nvptx64 is not supported yet");
     Jaxpr *j = front(cx);
     if (!j || diag_errors(cx->diags)) return false;
-    if (o->check_only) return true;
     if (!compiles(o)) return print(cx, j);
     timer_stage(cx->timer, "passes");
     j = passes_run(cx, j);
     if (!j || diag_errors(cx->diags)) return false;
-    if (o->emit == EMIT_jaxpr) return print(cx, j);
-    return library(cx, j) && !diag_errors(cx->diags);
+    if (o->emit == EMIT_jaxpr && !o->check_only) return print(cx, j);
+    if (!supported(cx, j)) return false;
+    return o->check_only || (library(cx, j) && !diag_errors(cx->diags));
 }
 
 static bool colour(void) {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# errors.sh BUILD [--bless]: errors/NAME.jaxpr is refused with the messages NAME.want; more options in NAME.args. Then the corpus of wrong
+# errors.sh BUILD [--bless]: errors/NAME.jaxpr is refused with the messages NAME.want, by --check as well; more options in NAME.args. Then the corpus of wrong
 # programs, where it exists: S.expect says LINE:COL, or `ok`; the place is judged for primitives that are supported.
 cd "$(dirname "$0")/errors" || exit 1
 case $1 in /*) bin=$1/bin ;; *) bin=$OLDPWD/$1/bin ;; esac
@@ -23,6 +23,9 @@ for file in *.jaxpr; do
         cmp -s "$got" "$want" || { cp "$got" "$want" && echo "blessed $want"; }
     elif diff -u "$want" "$got"; then
         passed=$((passed + 1))
+        eval "'$bin/jaxcc' --check $options '$file'" >"$got" 2>&1 </dev/null
+        echo "status $?" >>"$got"
+        diff -u "$want" "$got" || fail "$file --check"
     else
         fail "$file"
     fi

@@ -1,5 +1,6 @@
 #include "dot.h"
 #include "kernel.h"
+#include <assert.h>
 
 /* Planning of cond, while and scan. A body is planned like the program itself; its inputs are the
    operands' memory, and slots: pointers that the loop sets before each turn. A copy of the body is
@@ -343,9 +344,7 @@ static bool plan_while(Plan *p, Body *b, const Eqn *e) {
     const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *turn = param_jaxpr(e, K_body_jaxpr);
     uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0),
              nb = (uint32_t)param_int(e, K_body_nconsts, 0);
-    if (!scalar(p, cond->out.at[0]))
-        return diag(p->cx->diags, e->span,
-                    "primitive 'while' with a batched condition is not supported yet");
+    assert(scalar(p, cond->out.at[0])); /* passes/lanes.c */
     Step *s = control_step(p, b, STEP_WHILE, e, 2);
     Body *test = s->bodies[0] = body_new(p, b, e, cond),
          *body = s->bodies[1] = body_new(p, b, e, turn);

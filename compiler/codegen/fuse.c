@@ -1,6 +1,7 @@
 #include "dot.h"
 #include "gather.h"
 #include "point.h"
+#include <assert.h>
 
 /* Fusion: equations become members of steps. An equation joins the latest step that computes one of
    its operands if its shape is that step's domain (or the domain's kept axes), it reads the members
@@ -544,7 +545,6 @@ static void plan_update(Plan *p, Body *b, const Eqn *e) {
 static bool plan_scatter(Plan *p, Body *b, const Eqn *e) {
     Val y = e->out.at[0], update = e->in.at[2];
     Info *info = plan_info(p, y);
-    if (!scatter_ok(p->cx, e)) return false;
     Buf *buf = written_over(p, b, e);
     Step *s = step_new(p, b, STEP_SCATTER, e, val_array(p->cx, update));
     scatter_order(p, s);
@@ -620,8 +620,8 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     case LOWER_SAME:
     case LOWER_STATE:
     case LOWER_NONE:
-        return diag(p->cx->diags, e->span, "primitive '%s' is not supported yet",
-                    prim_name[e->prim]);
+        assert(!"supported() has refused it");
+        return false;
     case LOWER_COND:
     case LOWER_WHILE:
     case LOWER_SCAN:

@@ -27,8 +27,6 @@ Reg window_inside(Kernel *, const Window *);
 IndexRule index_gather;
 
 /* ---- scatter.c */
-/* False after a diagnostic: its update_jaxpr is more than elementwise operations. */
-bool scatter_ok(Ctx *, const Eqn *);
 /* Where the update at an index goes, in elements. */
 Ix scatter_address(Plan *, const Eqn *, const Ix *index);
 /* Marks the axes of the domain, that of the updates, whose turns may meet at one place. */

@@ -21,50 +21,11 @@ static Buf *argument(Plan *p, BufKind kind, uint32_t k) {
     b->k = k;
     return b;
 }
-static const char *unsupported_dtype(const ArrayType *t) {
-    const DtypeInfo *d = &dtype_info[t->dtype];
-    return d->kind == DK_VOID ? d->name : NULL;
-}
-/* Every value of the program is of a type that can be compiled. */
-static bool types_ok(Plan *p, const Jaxpr *j);
-static bool type_ok(Plan *p, Val v, Span at) {
-    const char *bad = unsupported_dtype(val_array(p->cx, v));
-    if (bad) return diag(p->cx->diags, at, "type %s is not supported yet", bad);
-    if (type_extra(p->cx->types, val_type(p->cx, v)) &&
-        type_extra(p->cx->types, val_type(p->cx, v))->ref.n)
-        return diag(p->cx->diags, at, "a reference is not supported yet");
-    return rank_compiles(p->cx, val_type(p->cx, v), at);
-}
-static bool eqn_ok(Plan *p, const Eqn *e) {
-    Lower how = prim_lower[e->prim];
-    if (how == LOWER_NONE || how == LOWER_CALL || how == LOWER_STATE)
-        return diag(p->cx->diags, e->span, "primitive '%s' is not supported yet",
-                    prim_name[e->prim]);
-    each(Val, v, e->in)
-        if (!type_ok(p, *v, e->span)) return false;
-    each(Val, v, e->out)
-        if (!type_ok(p, *v, e->span)) return false;
-    Jaxprs subs = eqn_jaxprs(p->arena, e);
-    each(Jaxpr *, j, subs)
-        if (!types_ok(p, *j)) return false;
-    return true;
-}
-static bool types_ok(Plan *p, const Jaxpr *j) {
-    bool ok = true;
-    each(Val, v, j->consts)
-        ok &= type_ok(p, *v, val_info(p->cx, *v)->span);
-    each(Val, v, j->in)
-        ok &= type_ok(p, *v, val_info(p->cx, *v)->span);
-    for (uint32_t i = 0; i < j->eqns.n && ok; i++)
-        ok &= eqn_ok(p, &j->eqns.at[i]);
-    return ok;
-}
 Plan *plan(Ctx *cx, const Jaxpr *j, uint32_t vector_bytes) {
     Plan *p = arena_new(cx->arena, Plan, 1);
     *p = (Plan){.cx = cx, .arena = cx->arena, .ix = indices_new(cx), .vector_bytes = vector_bytes};
     p->fuse = cx->options->opt > 0;
     plan_grow(p);
-    if (!types_ok(p, j)) return NULL;
     Body *b = p->top = arena_new(p->arena, Body, 1);
     Signature s = signature_of(cx, j);
     b->j = j;

@@ -22,18 +22,6 @@ static const Prim combine[NPRIMS] = {
 static const Jaxpr *program(const Eqn *e) {
     return combine[e->prim] == P_none ? param_jaxpr(e, K_update_jaxpr) : NULL;
 }
-bool scatter_ok(Ctx *cx, const Eqn *e) {
-    const Jaxpr *j = program(e);
-    if (!j) return true;
-    bool ok = j->consts.n == 0;
-    each(Eqn, q, j->eqns)
-        ok &= eqn_point(q);
-    return ok ||
-           diag(cx->diags, e->span,
-                "primitive '%s' with an update_jaxpr that is more than elementwise operations "
-                "is not supported yet",
-                prim_name[e->prim]);
-}
 static bool has(Ints s, int64_t v) {
     each(int64_t, i, s)
         if (*i == v) return true;

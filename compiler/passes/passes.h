@@ -15,6 +15,8 @@ typedef Jaxpr *Pass(Ctx *, const Jaxpr *in);
 
 /* Runs the passes of passes.def in order, verifying after each when cx->verify. */
 Jaxpr *passes_run(Ctx *, const Jaxpr *in);
+/* Can code be made of what they wrote? Says what cannot. */
+bool supported(Ctx *, const Jaxpr *);
 
 /* A program of stdlib/ by name, "exp_f32"; parsed and typechecked on first use. NULL when there is
  * none. */

@@ -198,14 +198,12 @@ static void check_input(Ctx *cx, Val v) {
 }
 
 /* Where nothing else is wrong, the inputs need types. */
-static bool want_known(Ctx *cx, Vals inputs) {
+static bool want_known(Ctx *cx, Vals inputs, bool constants) {
     each(Val, v, inputs) {
         const ValInfo *i = val_info(cx, *v);
         if (!i->type)
-            return diag(cx->diags, i->span,
-                        "the type of input '%.*s' is not printed: give the types of the inputs by "
-                        "--in-type",
-                        SF(i->name));
+            return diag(cx->diags, i->span, "the type of %s '%.*s' is not printed: %sthe types of the inputs by --in-type",
+                        constants ? "constant" : "input", SF(val_name(cx, *v)), constants ? "--consts has it; or give " : "give ");
     }
     return true;
 }
@@ -234,7 +232,7 @@ bool check(Ctx *cx, Jaxpr *j) {
         if (!i->type && i->lit) i->type = literal_type(cx, i->lit);
     }
     if (diag_errors(cx->diags) == before && !cx->passes) want_demands(cx);
-    return diag_errors(cx->diags) == before && want_known(cx, j->consts) && want_known(cx, j->in);
+    return diag_errors(cx->diags) == before && want_known(cx, j->consts, true) && want_known(cx, j->in, false);
 }
 
 static bool set_input(Ctx *cx, Val v, unsigned number, Type t, Span span) {
