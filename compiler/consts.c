@@ -1,13 +1,113 @@
 #include "consts.h"
 #include "../runtime/npz.h"
+#include <ctype.h>
 #include <stdlib.h>
 
-/* Values are given to constants in order of appearance. */
+/* ---- which there are */
+
+typedef struct {
+    Ctx *cx;
+    Constants found;
+    Intern seen; /* programs: a hoisted one is reached more than once */
+    bool unused; /* what is found now */
+} Finder;
+
+static void found(Finder *f, Val v, const Jaxpr *holder) {
+    push(f->cx->arena, &f->found, ((Constant){v, holder, f->unused}));
+    f->found.unused += f->unused;
+}
+
+static void find_literals(Finder *f, const Jaxpr *j, Vals vals) {
+    each(Val, v, vals) {
+        const Lit *lit = val_info(f->cx, *v)->lit;
+        if (lit && lit->kind == LIT_ARRAY) found(f, *v, j);
+    }
+}
+
+/* Units, of type *, of 2019 have no value. */
+static void find_constvars(Finder *f, const Jaxpr *j) {
+    each(Val, v, j->consts)
+        if (val_array(f->cx, *v)->dtype != DT_unit) found(f, *v, NULL);
+}
+
+static void find_inner(Finder *, const Jaxpr *);
+
+static void find_in(Finder *f, const Jaxpr *j) {
+    bool fresh;
+    intern(&f->seen, &j, sizeof j, &fresh);
+    if (!fresh) return;
+    find_constvars(f, j);
+    find_inner(f, j);
+}
+
+static void find_inner(Finder *f, const Jaxpr *j) {
+    each(Eqn, e, j->eqns) {
+        find_literals(f, j, e->in);
+        Jaxprs inner = eqn_jaxprs(f->cx->arena, e);
+        each(Jaxpr *, k, inner)
+            find_in(f, *k);
+    }
+    find_literals(f, j, j->out);
+}
+
+/* Values are numbered as the text is read. */
+static int by_place(const void *x, const void *y) {
+    Val a = ((const Constant *)x)->val, b = ((const Constant *)y)->val;
+    return (a > b) - (a < b);
+}
+
+Constants consts_of(Ctx *cx, const Jaxpr *j) {
+    Finder f = {.cx = cx, .seen = {.arena = cx->arena}};
+    find_constvars(&f, j);
+    uint32_t own = f.found.own = f.found.n;
+    find_inner(&f, j);
+    f.unused = true;
+    for (uint32_t i = 0; i < j->nlets; i++)
+        find_in(&f, j->lets[i]);
+    if (f.found.n > own) qsort(f.found.at + own, f.found.n - own, sizeof *f.found.at, by_place);
+    return f.found;
+}
+
+static Str constant_name(Ctx *cx, Val v) {
+    return val_info(cx, v)->lit ? S("[...]") : val_name(cx, v);
+}
+
+Str constant_text(Ctx *cx, Val v) {
+    const ValInfo *info = val_info(cx, v);
+    Str name = constant_name(cx, v);
+    if (!info->type) return name;
+    return str_format(cx->arena, "%.*s:%.*s", SF(name), SF(ctx_type_text(cx, info->type)));
+}
+
+void consts_warn(Ctx *cx, const Jaxpr *j) {
+    Constants all = consts_of(cx, j);
+    uint32_t n = all.n - all.own - all.unused, k = all.own;
+    if (!n) return;
+    while (all.at[k].unused)
+        k++;
+    Val first = all.at[k].val;
+    if (!val_type(cx, first)) return;
+    Str text = constant_text(cx, first);
+    if (n == 1)
+        diag_warn(
+            cx->diags, W_nested_constants, val_info(cx, first)->span,
+            "the constant %.*s inside the program becomes an input: --consts=FILE gives its value",
+            SF(text));
+    else
+        diag_warn(
+            cx->diags, W_nested_constants, val_info(cx, first)->span,
+            "%u constants inside the program become inputs, the first is %.*s: --consts=FILE gives "
+            "their values",
+            n, SF(text));
+}
+
+/* ---- their values */
+
 typedef struct {
     Ctx *cx;
     const char *path;
     Npz npz;
-    uint32_t next;
+    const char *prefix; /* of the names of the arrays: "const" or "arr_" */
 } Binder;
 
 /* The element type of an array whose text prints none. */
@@ -35,7 +135,7 @@ static Type natural_type(Binder *b, const NpzArray *a) {
  * words. */
 static bool fits(Binder *b, const NpzArray *a, Type type) {
     const ArrayType *t = type_at(b->cx->types, type);
-    const NpzType *n = npz_type(dtype_info[t->dtype].name);
+    const NpzType *n = npz_type(dtype_text(t->dtype));
     if (!n || !npz_holds(a, n) || a->rank != t->rank + (n->words != 0)) return false;
     if (n->words && a->dims[t->rank] != n->words) return false;
     return memcmp(a->dims, t->dims, sizeof *t->dims * t->rank) == 0;
@@ -47,68 +147,82 @@ static Str array_text(Binder *b, const NpzArray *a) {
     return str_format(b->cx->arena, "an array of %d-byte elements of kind '%c'", a->size, a->kind);
 }
 
-static bool bind(Binder *b, Val v) {
+/* The type as text, of keys also what holds them: ", held by u32[2]". */
+static Str wanted_text(Ctx *cx, Type type) {
+    const ArrayType *t = type_at(cx->types, type);
+    const NpzType *n = npz_type(dtype_text(t->dtype));
+    Str text = ctx_type_text(cx, type);
+    if (!n || !n->words) return text;
+    int64_t *dims = arena_new(cx->arena, int64_t, (size_t)t->rank + 1);
+    if (t->rank) memcpy(dims, t->dims, sizeof *dims * t->rank);
+    dims[t->rank] = n->words;
+    Type words = type_of(cx->types, DT_u32, t->rank + 1, dims);
+    return str_format(cx->arena, "%.*s, held by %.*s", SF(text), SF(ctx_type_text(cx, words)));
+}
+
+/* A literal becomes a constvar of the program that it stands in. */
+static void name_literal(Ctx *cx, const Constant *c) {
+    ValInfo *info = val_info(cx, c->val);
+    Jaxpr *j = (Jaxpr *)c->holder;
+    Vals all = {arena_new(cx->arena, Val, (size_t)j->consts.n + 1), j->consts.n + 1};
+    if (j->consts.n) memcpy(all.at, j->consts.at, sizeof *all.at * j->consts.n);
+    all.at[j->consts.n] = c->val;
+    j->consts = all;
+    info->lit = NULL;
+    info->name = S("const");
+}
+
+static bool bind(Binder *b, const Constant *c, uint32_t number) {
     Ctx *cx = b->cx;
-    ValInfo *info = val_info(cx, v);
-    Str name = str_format(cx->arena, "const%u", b->next++),
-        of = info->lit ? S("[...]") : val_name(cx, v);
+    ValInfo *info = val_info(cx, c->val);
+    Str name = str_format(cx->arena, "%s%u", b->prefix, number);
     const NpzArray *a = npz_find(&b->npz, name.at);
     if (!a)
         return diag(cx->diags, info->span, "'%s' has no %.*s for the constant %.*s", b->path,
-                    SF(name), SF(of));
+                    SF(name), SF(constant_text(cx, c->val)));
     if (!info->type) info->type = natural_type(b, a);
     if (!info->type || !fits(b, a, info->type))
         return diag(cx->diags, info->span, "the constant %.*s is %.*s, but %.*s in '%s' is %.*s",
-                    SF(of), SF(ctx_type_text(cx, info->type)), SF(name), b->path,
-                    SF(array_text(b, a)));
+                    SF(constant_name(cx, c->val)), SF(wanted_text(cx, info->type)), SF(name),
+                    b->path, SF(array_text(b, a)));
     void *data = arena_alloc(cx->arena, 1, 64, (size_t)a->bytes);
     if (a->bytes) memcpy(data, a->data, (size_t)a->bytes);
     info->data = data;
+    if (c->holder) name_literal(cx, c);
     return true;
 }
 
-/* What nested programs and array literals want, with the place in the text. */
-typedef struct {
-    uint32_t at;
-    Val val;
-} Wanted;
-typedef struct {
-    Wanted *at;
-    uint32_t n, cap;
-    Intern seen; /* programs: a hoisted one is reached more than once */
-} Wants;
-
-static void want(Ctx *cx, Wants *w, Val v) {
-    push(cx->arena, w, ((Wanted){val_info(cx, v)->span.at, v}));
+static bool is_numbered(const char *name, const char *prefix) {
+    size_t n = strlen(prefix);
+    if (strncmp(name, prefix, n) != 0 || !name[n]) return false;
+    for (name += n; isdigit((unsigned char)*name); name++)
+        ;
+    return !*name;
 }
 
-static void want_literals(Ctx *cx, Wants *w, Vals vals) {
-    each(Val, v, vals) {
-        const Lit *lit = val_info(cx, *v)->lit;
-        if (lit && lit->kind == LIT_ARRAY) want(cx, w, *v);
+/* What the names of the arrays begin with: one way for all of them. */
+static bool find_prefix(Binder *b) {
+    static const char *const prefixes[] = {"const", "arr_"};
+    const char *first[2] = {0};
+    for (uint32_t i = 0; i < b->npz.n; i++) {
+        const char *name = b->npz.at[i].name;
+        uint32_t k = is_numbered(name, prefixes[1]);
+        if (!k && !is_numbered(name, prefixes[0]))
+            return diag_plain(
+                b->cx->diags,
+                "--consts: '%s' has an array '%s', but constants are called const0, const1, "
+                "... or arr_0, arr_1, ...",
+                b->path, name);
+        first[k] = name;
     }
-}
-
-static void want_inner(Ctx *cx, Wants *w, const Jaxpr *j) {
-    each(Eqn, e, j->eqns) {
-        want_literals(cx, w, e->in);
-        Jaxprs inner = eqn_jaxprs(cx->arena, e);
-        for (uint32_t i = 0; i < inner.n; i++) {
-            const Jaxpr *k = inner.at[i];
-            bool fresh;
-            intern(&w->seen, &k, sizeof k, &fresh);
-            if (!fresh) continue;
-            each(Val, v, k->consts)
-                want(cx, w, *v);
-            want_inner(cx, w, k);
-        }
-    }
-    want_literals(cx, w, j->out);
-}
-
-static int by_place(const void *x, const void *y) {
-    uint32_t a = ((const Wanted *)x)->at, b = ((const Wanted *)y)->at;
-    return (a > b) - (a < b);
+    if (first[0] && first[1])
+        return diag_plain(
+            b->cx->diags,
+            "--consts: '%s' has both %s and %s: call all constants const0, const1, ... or "
+            "all of them arr_0, arr_1, ...",
+            b->path, first[0], first[1]);
+    b->prefix = prefixes[first[1] != NULL];
+    return true;
 }
 
 /* The first n of the only list are the constants: the text does not say how many, the file does. */
@@ -118,22 +232,36 @@ static void split_list(Jaxpr *j, uint32_t n) {
     j->in = (Vals){j->in.at + n, j->in.n - n};
 }
 
+static bool too_many(Binder *b, const Jaxpr *j, uint32_t n) {
+    Arena *arena = b->cx->arena;
+    Str first = str_format(arena, "%s%u", b->prefix, n), which = S("");
+    const NpzArray *a = npz_find(&b->npz, first.at);
+    if (a) which = str_format(arena, ": none for %.*s, %.*s", SF(first), SF(array_text(b, a)));
+    return diag(b->cx->diags, j->span, "'%s' has %u array%s, but the program has %u constant%s%.*s",
+                b->path, b->npz.n, plural(b->npz.n), n, plural(n), SF(which));
+}
+
+/* A file may leave out the constants of programs that no equation names. */
+static bool bind_all(Binder *b, Jaxpr *j) {
+    Constants all = consts_of(b->cx, j);
+    if (j->one_list && b->npz.n >= all.n) {
+        split_list(j, b->npz.n - all.n);
+        all = consts_of(b->cx, j);
+    }
+    bool ok = true, left_out = b->npz.n == all.n - all.unused;
+    for (uint32_t i = 0, number = 0; i < all.n; i++) {
+        bool unused = all.at[i].unused;
+        if (!unused) ok = bind(b, &all.at[i], number) && ok;
+        number += !unused || !left_out;
+    }
+    return ok && (all.n >= b->npz.n || too_many(b, j, all.n));
+}
+
 bool consts_bind(Ctx *cx, Jaxpr *j, const char *path) {
     Binder b = {.cx = cx, .path = path};
-    Wants wants = {.seen = {.arena = cx->arena}};
     NpzError error;
     if (!npz_read(path, &b.npz, &error)) return diag_plain(cx->diags, "--consts: %s", error.text);
-    want_inner(cx, &wants, j);
-    if (wants.n) qsort(wants.at, wants.n, sizeof *wants.at, by_place);
-    if (j->one_list && b.npz.n >= wants.n) split_list(j, b.npz.n - wants.n);
-    bool ok = true;
-    each(Val, v, j->consts)
-        ok = ok && bind(&b, *v);
-    each(Wanted, w, wants)
-        ok = ok && bind(&b, w->val);
-    if (ok && b.next < b.npz.n)
-        ok = diag(cx->diags, j->span, "'%s' has %u array%s, but the program has %u constant%s", path,
-                  b.npz.n, plural(b.npz.n), b.next, plural(b.next));
+    bool ok = find_prefix(&b) && bind_all(&b, j);
     npz_free(&b.npz);
     return ok;
 }

@@ -140,6 +140,8 @@ struct Jaxpr {
     const Span *out_at; /* where each result stands after `in`; NULL in programs that passes made */
     Eqns eqns;
     Str effects; /* text of the effects, with braces; or empty */
+    Jaxpr **lets;  /* of a whole text: what it hoists, whether an equation names it or not */
+    uint32_t nlets;
     bool one_list; /* February 2020: constants and inputs are not told apart; all are in `in` */
     bool checked;  /* typecheck has seen it; its types are final */
     bool checking; /* typecheck is in the middle of it */

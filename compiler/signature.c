@@ -1,4 +1,5 @@
 #include "signature.h"
+#include "consts.h"
 #include "print.h"
 
 /* Where the lists of a signature hold each value, counted from 1. */
@@ -61,6 +62,16 @@ static void print_one(Ctx *cx, const Jaxpr *j, Text *out) {
     print_list(&p, j->out, out);
 }
 
+/* Where there are constants inside the program: all of them, as --consts counts them. */
+static void print_constants(Ctx *cx, const Jaxpr *j, Text *out) {
+    Constants all = consts_of(cx, j);
+    for (uint32_t i = 0; i < all.n && all.n > all.own; i++) {
+        LineCol at = diag_where(cx->diags, val_info(cx, all.at[i].val)->span);
+        text_add(out, "const%u: %.*s at %u:%u%s\n", i, SF(constant_text(cx, all.at[i].val)),
+                 at.line, at.col, all.at[i].unused ? ", unused" : "");
+    }
+}
+
 static void print_nested(Ctx *cx, const Jaxpr *j, Intern *seen, Text *out) {
     each(const Eqn, e, j->eqns)
         each(const Param, q, e->params) {
@@ -81,5 +92,6 @@ static void print_nested(Ctx *cx, const Jaxpr *j, Intern *seen, Text *out) {
 void signature_print(Ctx *cx, const Jaxpr *j, bool nested, Text *out) {
     Intern seen = {.arena = cx->arena};
     print_one(cx, j, out);
+    print_constants(cx, j, out);
     if (nested) print_nested(cx, j, &seen, out);
 }

@@ -42,8 +42,7 @@ struct Types {
     DimTable *dim_table;
 };
 
-/* The short name of a key type as jaxprs print it. */
-static const char *dtype_text(Dtype d) {
+const char *dtype_text(Dtype d) {
     const DtypeInfo *i = &dtype_info[d];
     return i->kind == DK_KEY || i->kind == DK_VOID ? i->long_name : i->name;
 }

@@ -35,6 +35,8 @@ static inline Dtype dtype_arithmetic(Dtype d) {
 int64_t dtype_limit(Dtype, bool most);
 /* Of floats: infinite where there is an infinity, else the largest number; powers of two have no least one: NaN. */
 double dtype_float_limit(Dtype, bool most);
+/* "f32", "key<fry>": as jaxprs print it. */
+const char *dtype_text(Dtype);
 /* By short or long name; DT_none when it is neither. Also "f32" for "<class 'numpy.float32'>" is the parser's business. */
 Dtype dtype_named(Str);
 /* What a misspelt name of letters and digits, as in "f23", may be meant for; DT_none when nothing is near. */

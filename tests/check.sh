@@ -34,6 +34,7 @@ all() {
     part sh tests/errors.sh "$build"
     part sh tests/driver.sh "$build"
     part sh tests/docs.sh "$build" "$mode"
+    part sh tests/save.sh "$build"
     part sh tests/libraries.sh "$build" "$mode"
     part sh tests/interpose.sh "$build"
     part sh tests/header.sh "$build"

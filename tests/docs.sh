@@ -28,6 +28,15 @@ example() {
 rule() {
     cd "$work" && rm -f axpy.so && make -f rule.mk axpy.so && [ -f axpy.so ] && [ -f axpy.d ]
 }
+python=$(command -v "${PYTHON:-python3}")
+called() {
+    cd "$work" && [ "$("$python" call.py)" = '3.0 5.0 7.0 9.0' ]
+}
+# The manual has the same Python for constants as README.md.
+saving() {
+    awk '/^\.\\" save\.py$/ { found = 1; next } found && /^\.Ed$/ { exit } found && !/^\.Bd/' man/jaxcc.1 | diff "$work/save.py" - &&
+        grep -q '^def save' "$work/save.py"
+}
 installed() {
     env -u MAKEFLAGS make --no-print-directory install MODE="$mode" B="$build" DESTDIR="$work/root" PREFIX=/usr && cd "$work" &&
         root/usr/bin/jaxcc axpy.jaxpr -o installed.so && root/usr/bin/jaxcc-run --info installed.so &&
@@ -63,7 +72,11 @@ computes() {
 block axpy.jaxpr >"$work/axpy.jaxpr"
 block main.c >"$work/main.c"
 block Makefile >"$work/rule.mk"
+block call.py >"$work/call.py"
+block save.py >"$work/save.py"
 try "the example of README.md" eval '(example)'
+[ -z "$python" ] || try "the Python of README.md" eval '(called)'
+try "saving constants in README.md and man/jaxcc.1" saving
 try "the Makefile rule of README.md" eval '(rule)'
 try "make install" eval '(installed)'
 try "options in man/jaxcc.1" options jaxcc

@@ -367,6 +367,7 @@ void let_end(Parser *p, Terminal name, Jaxpr *j) {
     Span s = toks_span(p, name.at, name.end);
     j->name = (Str){p->text.at + s.at, s.n};
     push(p->arena, &p->hoisted, ((Hoisted){j->name, j, s}));
+    push(p->arena, &p->lets, j);
 }
 
 /* ---- the whole text */
@@ -507,6 +508,8 @@ Jaxpr *parse(Ctx *cx, uint32_t file) {
     if (!read && !p->ended) note_brackets(p);
     if (!read || !p->program) return NULL;
     fixups_resolve(p, 0, 0, true);
+    p->program->lets = p->lets.at;
+    p->program->nlets = p->lets.n;
     if (diag_errors(cx->diags) - errors > p->misnamed) return NULL;
     Measure m = {.p = p, .ids = {.arena = p->arena}};
     if (measure(&m, p->program, 0) > MOST_NESTING)

@@ -165,6 +165,7 @@ typedef struct Parser {
     STACK(Param) params;
     STACK(Value) values;
     STACK(Hoisted) hoisted;
+    STACK(Jaxpr *) lets; /* all that were ever hoisted */
     STACK(Fixup) fixups;
     Jaxpr *program;
     uint32_t misnamed; /* errors that are about names alone */
