@@ -1,22 +1,41 @@
 #include "crash.h"
+#include "output.h"
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <ucontext.h>
 #include <unistd.h>
 
+static void say(const char *text) {
+    if (write(2, text, strlen(text)) < 0) _exit(3);
+}
+
+void crash_no_memory(void) {
+    output_remove();
+    say("jaxcc: error: out of memory\n");
+    _exit(1);
+}
+
 #ifdef __SANITIZE_ADDRESS__
-/* The sanitizer reports, with our status. */
+/* The sanitizer reports, with our status, and knows one stack alone. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "exitcode=3"; }
 const char *__ubsan_default_options(void);
 const char *__ubsan_default_options(void) { return "exitcode=3:print_stacktrace=1"; }
 void crash_report(void) {}
+int crash_on_stack(int (*run)(void *), void *user) { return run(user); }
 #else
-static void say(const char *text) {
-    if (write(2, text, strlen(text)) < 0) _exit(3);
+/* Who gets no memory may fault, for want of a stack or of care, or abort. */
+static int exhausted(void) {
+    enum { LITTLE = 4 << 20 };
+    return mmap(NULL, LITTLE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
 }
 
 static void caught(int signal) {
+    if (signal != SIGFPE && signal != SIGILL && exhausted()) crash_no_memory();
+    output_remove();
     say("jaxcc: internal error: ");
     say(signal == SIGABRT ? "abort" : signal == SIGFPE ? "arithmetic fault" : "memory fault");
     say("; this is a bug of jaxcc, please report it with the program\n");
@@ -31,5 +50,34 @@ void crash_report(void) {
     const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaction(signals[i], &action, NULL);
+}
+
+/* makecontext passes integers alone. */
+typedef struct {
+    int (*run)(void *);
+    void *user;
+    int result;
+} Call;
+static void enter(unsigned high, unsigned low) {
+    Call *c = (Call *)((uintptr_t)high << 32 | low);
+    c->result = c->run(c->user);
+}
+
+int crash_on_stack(int (*run)(void *), void *user) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= STACK_BYTES) return run(user);
+    char *at = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    ucontext_t here, there;
+    if (at == MAP_FAILED || getcontext(&there)) crash_no_memory();
+    mprotect(at, GUARD_BYTES, PROT_NONE); /* running over it is a fault */
+    there.uc_stack = (stack_t){.ss_sp = at, .ss_size = STACK_BYTES};
+    there.uc_link = &here;
+    Call call = {run, user, 0};
+    uintptr_t p = (uintptr_t)&call;
+    makecontext(&there, (void (*)(void))enter, 2, (unsigned)(p >> 32), (unsigned)p);
+    if (swapcontext(&here, &there)) crash_no_memory();
+    munmap(at, STACK_BYTES);
+    return call.result;
 }
 #endif

@@ -1,7 +1,6 @@
 #include "file.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,7 +46,7 @@ bool file_read(Arena *arena, Diags *diags, const char *path, uint32_t most, Str 
     return ok;
 }
 
-static bool write_all(int fd, Str text) {
+bool file_put(int fd, Str text) {
     for (size_t n = 0; n < text.n;) {
         ssize_t put = write(fd, text.at + n, text.n - n);
         if (put < 0 && errno == EINTR) continue;
@@ -62,35 +61,18 @@ bool file_is_regular(const char *path) {
     return strcmp(path, "-") != 0 && (stat(path, &st) < 0 || S_ISREG(st.st_mode));
 }
 
-char *file_temporary(Arena *arena, Diags *diags) {
-    const char *dir = getenv("TMPDIR");
-    char *path = str_c(arena, str_format(arena, "%s/jaxcc-XXXXXX", dir && *dir ? dir : "/tmp"));
-    int fd = mkstemp(path);
-    if (fd < 0) {
-        fail(diags, "make a file in", dir && *dir ? dir : "/tmp");
-        return NULL;
-    }
-    close(fd);
-    return path;
-}
-
-bool file_write(Arena *arena, Diags *diags, const char *path, Str text) {
+bool file_write(Diags *diags, const char *path, const char *shown, Str text) {
     if (strcmp(path, "-") == 0)
-        return write_all(1, text) || fail(diags, "write", "standard output");
-    struct stat st;
-    bool special =
-        stat(path, &st) == 0 && !S_ISREG(st.st_mode); /* a device or a pipe stays what it is */
-    char *temp = special ? str_c(arena, str(path))
-                         : str_c(arena, str_format(arena, "%s.tmp%ld", path, (long)getpid()));
-    int fd = open(temp, O_WRONLY | O_CLOEXEC | (special ? 0 : O_CREAT | O_TRUNC), 0666);
-    if (fd < 0) return fail(diags, "write", path);
-    bool ok = write_all(fd, text);
-    ok = close(fd) == 0 && ok;
-    if (!special) ok = ok && rename(temp, path) == 0;
-    if (ok) return true;
-    fail(diags, "write", path);
-    if (!special) unlink(temp);
-    return false;
+        return file_put(1, text) || fail(diags, "write", "standard output");
+    struct stat st; /* a device or a pipe stays what it is */
+    bool special = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    int fd = open(path, O_WRONLY | O_CLOEXEC | (special ? 0 : O_CREAT | O_TRUNC), 0666);
+    if (fd < 0) return fail(diags, "write", shown);
+    bool ok = file_put(fd, text);
+    int why = errno;
+    if (close(fd)) ok = false, why = errno;
+    errno = why;
+    return ok || fail(diags, "write", shown);
 }
 
 Str path_base(Str path) {

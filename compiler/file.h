@@ -7,13 +7,12 @@
    read, a file that has more is refused. */
 bool file_read(Arena *, Diags *, const char *path, uint32_t most, Str *text);
 #define ALL_OF_IT (UINT32_MAX - 1) /* `most` that a Str can hold */
-/* Writes a file ("-": standard output) under a temporary name and renames it: after an error
- * nothing is left behind. */
-bool file_write(Arena *, Diags *, const char *path, Str text);
+/* Writes a file ("-": standard output), which messages call `shown`. */
+bool file_write(Diags *, const char *path, const char *shown, Str text);
+/* Writes all of it; false with errno. */
+bool file_put(int fd, Str text);
 /* A path where a regular file is or may be made; false for standard output, devices and pipes. */
 bool file_is_regular(const char *path);
-/* A new empty file in $TMPDIR or /tmp; NULL after an error. */
-char *file_temporary(Arena *, Diags *);
 /* The path without its last suffix: "a/b.c" → "a/b"; and its last component. */
 Str path_stem(Str path);
 Str path_base(Str path);

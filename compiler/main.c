@@ -7,6 +7,7 @@
 #include "file.h"
 #include "lift.h"
 #include "lint.h"
+#include "output.h"
 #include "parse/parse.h"
 #include "passes/passes.h"
 #include "signature.h"
@@ -61,23 +62,21 @@ static Jaxpr *front(Ctx *cx) {
     return j;
 }
 
-/* Writes `kind`, made by the code generator; to a pipe or a device by way of a temporary file. */
-static bool back(Ctx *cx, const Jaxpr *j) {
-    const Options *o = cx->options;
-    if (file_is_regular(o->output)) return codegen(cx, j, o->emit, o->output);
-    char *temp = file_temporary(cx->arena, cx->diags);
-    Str text;
-    bool ok = temp && codegen(cx, j, o->emit, temp) &&
-              file_read(cx->arena, cx->diags, temp, ALL_OF_IT, &text) &&
-              file_write(cx->arena, cx->diags, o->output, text);
-    if (temp) unlink(temp);
-    return ok;
+static bool write_text(Ctx *cx, const char *path, const Text *t) {
+    const Output *out = output_open(cx->arena, cx->diags, path, false);
+    return out && output_write(cx->diags, out, (Str){t->at, t->n});
 }
 
 static bool write_header(Ctx *cx, const Jaxpr *j, const char *path) {
     Text text = {.arena = cx->arena};
-    return header_text(cx, j, &text) &&
-           file_write(cx->arena, cx->diags, path, (Str){text.at, text.n});
+    return header_text(cx, j, &text) && write_text(cx, path, &text);
+}
+
+/* Writes `kind`, made by the code generator. */
+static bool back(Ctx *cx, const Jaxpr *j, EmitKind kind, const char *path) {
+    bool binary = kind == EMIT_so || kind == EMIT_a || kind == EMIT_obj;
+    const Output *out = output_open(cx->arena, cx->diags, path, binary);
+    return out && codegen(cx, j, kind, out);
 }
 
 /* -MD: what OUT is made from, as a Makefile rule. */
@@ -92,7 +91,7 @@ static bool write_deps(Ctx *cx) {
         if (i == 0) text_put(&text, S(":"));
     }
     text_put(&text, S("\n"));
-    return file_write(cx->arena, cx->diags, o->dep_file, (Str){text.at, text.n});
+    return write_text(cx, o->dep_file, &text);
 }
 
 /* -save-temps: what is made on the way, beside OUT. */
@@ -105,8 +104,8 @@ static bool write_temps(Ctx *cx, const Jaxpr *j) {
     bool ok = true;
     for (size_t i = 0; i < sizeof temps / sizeof *temps && ok; i++)
         if (temps[i].kind != cx->options->emit)
-            ok = codegen(cx, j, temps[i].kind,
-                         str_format(cx->arena, "%.*s.%s", SF(stem), temps[i].suffix).at);
+            ok = back(cx, j, temps[i].kind,
+                      str_format(cx->arena, "%.*s.%s", SF(stem), temps[i].suffix).at);
     return ok;
 }
 
@@ -114,10 +113,8 @@ static bool library(Ctx *cx, const Jaxpr *j) {
     const Options *o = cx->options;
     if (o->save_temps && file_is_regular(o->output) && !write_temps(cx, j)) return false;
     if (o->emit == EMIT_header) return write_header(cx, j, o->output);
-    if (o->header && !write_header(cx, j, o->header)) return false;
-    if (back(cx, j) && (!o->dep_file || write_deps(cx))) return true;
-    if (o->header) unlink(o->header);
-    return false;
+    return (!o->header || write_header(cx, j, o->header)) && (!o->dep_file || write_deps(cx)) &&
+           back(cx, j, o->emit, o->output);
 }
 
 static bool print(Ctx *cx, const Jaxpr *j) {
@@ -127,7 +124,7 @@ static bool print(Ctx *cx, const Jaxpr *j) {
         signature_print(cx, j, o->nested_types, &text);
     else
         jaxpr_print(cx, j, &text);
-    return file_write(cx->arena, cx->diags, o->output, (Str){text.at, text.n});
+    return write_text(cx, o->output, &text);
 }
 
 static bool compile(Ctx *cx) {
@@ -150,18 +147,24 @@ static bool colour(void) {
     return isatty(2) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
-int main(int argc, char **argv) {
-    crash_report();
+typedef struct {
+    int argc;
+    char **argv;
+} Command;
+
+static int run(void *command) {
+    const Command *c = command;
     Arena *arena = arena_open();
     Ctx *cx = ctx_new(arena);
     Options o;
-    int status = options_read(arena, cx->diags, argc, argv, &o);
+    int status = options_read(arena, cx->diags, c->argc, c->argv, &o);
     if (status == OPTIONS_GO) {
         cx->options = &o;
         cx->verify = o.verify || JAXCC_VERIFY;
         cx->timer = o.time_report ? timer_new(arena) : NULL;
         if (o.verbose) fputs("jaxcc " JAXCC_VERSION "\n", stderr);
-        status = compile(cx) ? 0 : 1;
+        bool good = compile(cx);
+        status = output_close(cx->diags, good) ? 0 : 1;
         timer_stage(cx->timer, NULL);
     }
     diag_flush(cx->diags, stderr, colour());
@@ -170,4 +173,15 @@ int main(int argc, char **argv) {
     if (fflush(stdout) == 0) return status;
     perror("jaxcc: error: cannot write standard output");
     return 1;
+}
+
+/* Before the constructors of LLVM, which allocate. */
+__attribute__((constructor(101))) static void guard(void) {
+    output_guard();
+    crash_report();
+    codegen_no_memory(crash_no_memory);
+}
+
+int main(int argc, char **argv) {
+    return crash_on_stack(run, &(Command){argc, argv});
 }

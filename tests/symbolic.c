@@ -457,7 +457,7 @@ static bool write_case(Ctx *cx, const Tool *t, const Case *c, const Jaxpr *j) {
                 str_format(cx->arena, "%s/%.*s%s", t->to, SF(stem), suffixes[i]).at);
     Text text = {.arena = cx->arena};
     jaxpr_print(cx, j, &text);
-    return file_write(cx->arena, cx->diags, path, (Str){text.at, text.n});
+    return file_write(cx->diags, path, path, (Str){text.at, text.n});
 }
 
 static bool rewrite_case(Tool *t, const Case *c) {

@@ -2,6 +2,7 @@
 #ifndef JAXCC_CODEGEN_H
 #define JAXCC_CODEGEN_H
 #include "../ir.h"
+#include "../output.h"
 
 typedef enum {
     EMIT_so,
@@ -17,7 +18,10 @@ typedef enum {
 } EmitKind;
 
 /* Compiles a checked program whose calls are inlined and writes `kind` (so … mlir) to `out`; false
-   after a diagnostic, and then nothing is left behind. */
-bool codegen(Ctx *, const Jaxpr *, EmitKind, const char *out);
+   after a diagnostic. */
+bool codegen(Ctx *, const Jaxpr *, EmitKind, const Output *out);
+
+/* `end` is called where LLVM or the library of C++ gets no memory. */
+void codegen_no_memory(void (*end)(void));
 
 #endif

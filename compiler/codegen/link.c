@@ -4,60 +4,16 @@
 #include "../options.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
 
-/* ---- files */
-
 static bool failed(Ctx *cx, const char *what, const char *path) {
     return diag_plain(cx->diags, "cannot %s '%s': %s", what, path, strerror(errno));
-}
-
-/* PATH.tmpPID-N, created empty with the usual mode; NULL with errno. */
-static char *create_beside(Ctx *cx, const char *beside) {
-    for (unsigned n = 0; n < 1000; n++) {
-        char *path = (char *)str_format(cx->arena, "%s.tmp%ld-%u", beside, (long)getpid(), n).at;
-        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0) {
-            close(fd);
-            return path;
-        }
-        if (errno != EEXIST) return NULL;
-    }
-    return NULL;
-}
-
-/* Where a new `path` is prepared. A symbolic link is followed; what is no regular file (/dev/null)
- * is written itself. */
-typedef struct {
-    char *path, *temporary; /* equal when it is written itself */
-} Target;
-
-static bool target_open(Ctx *cx, const char *path, Target *t) {
-    struct stat st;
-    char *real = realpath(path, NULL);
-    t->path = str_c(cx->arena, str(real ? real : path));
-    free(real);
-    t->temporary = t->path;
-    if (!stat(t->path, &st) && !S_ISREG(st.st_mode)) {
-        if (S_ISDIR(st.st_mode)) errno = EISDIR;
-        return S_ISDIR(st.st_mode) ? failed(cx, "write", path) : true;
-    }
-    t->temporary = create_beside(cx, t->path);
-    return t->temporary || failed(cx, "write", path);
-}
-
-static bool target_close(Ctx *cx, const Target *t, bool good) {
-    if (t->temporary == t->path) return good;
-    if (good && !rename(t->temporary, t->path)) return true;
-    if (good) failed(cx, "write", t->path);
-    unlink(t->temporary);
-    return false;
 }
 
 /* ---- tools */
@@ -100,6 +56,31 @@ static Str read_output(Ctx *cx, int fd) {
     return (Str){t.at, t.n};
 }
 
+/* A tool that is started: what it is called with, and the pipe that it prints to. */
+typedef struct {
+    char **args;
+    int out[2];
+} Tool;
+
+/* posix_spawn, with the signals that it would get from a shell and in a process group of its own. */
+static int start(void *user, pid_t *child) {
+    const Tool *t = user;
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, t->out[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, t->out[1], STDERR_FILENO);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    int error = posix_spawn(child, t->args[0], &actions, &attributes, t->args, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
 static bool spawn(Ctx *cx, Args *a) {
     if (cx->options->verbose) {
         for (uint32_t i = 0; i < a->n; i++)
@@ -107,26 +88,21 @@ static bool spawn(Ctx *cx, Args *a) {
         fprintf(stderr, "\n");
     }
     arg(cx, a, NULL);
-    int out[2];
-    if (pipe2(out, O_CLOEXEC)) return failed(cx, "run", a->at[0]);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, out[1], STDERR_FILENO);
+    Tool t = {.args = a->at};
     pid_t child;
-    errno = posix_spawn(&child, a->at[0], &actions, NULL, a->at, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(out[1]);
-    Str said = errno ? (Str){0} : read_output(cx, out[0]);
-    int saved = errno, status;
-    close(out[0]);
-    errno = saved;
-    if (errno) return failed(cx, "run", a->at[0]);
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR) return failed(cx, "wait for", a->at[0]);
+    if (pipe2(t.out, O_CLOEXEC)) return failed(cx, "run", a->at[0]);
+    int error = output_run(start, &t, &child);
+    close(t.out[1]);
+    Str said = error ? (Str){0} : read_output(cx, t.out[0]);
+    close(t.out[0]);
+    errno = error;
+    if (error) return failed(cx, "run", a->at[0]);
+    int status = output_wait(child);
     if (status == 0) return true;
+    if (status < 0) return failed(cx, "wait for", a->at[0]);
     if (WIFSIGNALED(status))
-        return diag_plain(cx->diags, "%s was killed by signal %d", a->at[0], WTERMSIG(status));
+        return diag_plain(cx->diags, "%s was killed by signal %d (%s)", a->at[0], WTERMSIG(status),
+                          strsignal(WTERMSIG(status)));
     return diag_plain(cx->diags, "%s failed with status %d: %.*s", a->at[0], WEXITSTATUS(status),
                       SF(said));
 }
@@ -194,22 +170,17 @@ static void linker_options(Ctx *cx, Args *a, const char *tool, const char *sonam
     if (!strcmp(base_name(tool), "ld.lld")) args(cx, a, lld);
 }
 
-bool link_so(Ctx *cx, const char *const *objects, uint32_t n, const char *out) {
+bool link_so(Ctx *cx, const char *object, const Output *out) {
     const char *runtime = runtime_archive(cx);
     if (!runtime) return false;
     const char *tool = find_tool(cx, (const char *const[]){"ld", "ld.lld", "cc", NULL});
     if (!tool)
         return diag_plain(cx->diags, "no linker: neither 'ld' nor 'ld.lld' nor 'cc' is in PATH");
-    Target t;
-    if (!target_open(cx, out, &t)) return false;
     Args a = {0};
     arg(cx, &a, tool);
-    linker_options(cx, &a, tool, base_name(out));
-    args(cx, &a, (const char *const[]){"-o", t.temporary, NULL});
-    for (uint32_t i = 0; i < n; i++)
-        arg(cx, &a, objects[i]);
-    args(cx, &a, (const char *const[]){runtime, "-lm", "-lc", NULL});
-    return target_close(cx, &t, spawn(cx, &a));
+    linker_options(cx, &a, tool, base_name(out->path));
+    args(cx, &a, (const char *const[]){"-o", out->to, object, runtime, "-lm", "-lc", NULL});
+    return spawn(cx, &a);
 }
 
 /* ---- archives: "!<arch>\n", then members, each a header of 60 bytes and its bytes, padded to even
@@ -237,30 +208,23 @@ static bool put_members(Text *t, Str archive) {
     return true;
 }
 
-static bool archive_text(Ctx *cx, const char *const *objects, uint32_t n, Text *t) {
+static bool archive_text(Ctx *cx, const char *object, Text *t) {
     const char *path = runtime_archive(cx);
     Str bytes;
     text_put(t, S("!<arch>\n"));
-    for (uint32_t i = 0; i < n; i++) {
-        if (!file_read(cx->arena, cx->diags, objects[i], ALL_OF_IT, &bytes)) return false;
-        Str name = str_format(cx->arena, "%.8s%u.o/", cx->options->name, i);
-        put_member(t, name.at, bytes);
-    }
+    if (!file_read(cx->arena, cx->diags, object, ALL_OF_IT, &bytes)) return false;
+    put_member(t, str_format(cx->arena, "%.8s.o/", cx->options->name).at, bytes);
     if (!path || !file_read(cx->arena, cx->diags, path, ALL_OF_IT, &bytes)) return false;
     return put_members(t, bytes) || diag_plain(cx->diags, "'%s' is no archive", path);
 }
 
 /* What `ar s` adds is the index of symbols. */
-bool link_archive(Ctx *cx, const char *const *objects, uint32_t n, const char *out) {
+bool link_archive(Ctx *cx, const char *object, const Output *out) {
     Text text = {.arena = cx->arena};
-    if (!archive_text(cx, objects, n, &text)) return false;
+    if (!archive_text(cx, object, &text)) return false;
     const char *tool = find_tool(cx, (const char *const[]){"ar", "llvm-ar", NULL});
     if (!tool) return diag_plain(cx->diags, "no archiver: neither 'ar' nor 'llvm-ar' is in PATH");
-    Target t;
-    if (!target_open(cx, out, &t)) return false;
     Args a = {0};
-    args(cx, &a, (const char *const[]){tool, "s", t.temporary, NULL});
-    return target_close(cx, &t,
-                        file_write(cx->arena, cx->diags, t.temporary, (Str){text.at, text.n}) &&
-                            spawn(cx, &a));
+    args(cx, &a, (const char *const[]){tool, "s", out->to, NULL});
+    return output_write(cx->diags, out, (Str){text.at, text.n}) && spawn(cx, &a);
 }

@@ -4,9 +4,9 @@
 #include "emit.h"
 #include "lower.h"
 #include "metadata.h"
-#include "../file.h"
 #include "../options.h"
 #include "../timer.h"
+#include <errno.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/Target.h>
@@ -21,7 +21,6 @@
 #include <mlir-c/Target/LLVMIR.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* From this size on a constant is not made part of the module but included by the assembler. */
 enum { INCBIN_BYTES = 1 << 20 };
@@ -134,27 +133,18 @@ typedef struct {
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMTargetMachineRef machine;
-    struct {
-        char **at;
-        uint32_t n, cap;
-    } files; /* temporary ones */
 } Writer;
 
 /* The raw bytes go to a file that the assembler includes: a large module is slow and takes three
  * times the memory. */
 static bool include(Writer *w, Val v, LLVMValueRef g, Str name, uint64_t bytes) {
     Ctx *cx = w->e->cx;
-    char *path =
-        cx->options->save_temps
-            ? str_c(cx->arena, str_format(cx->arena, "%.*s.%.*s.bin",
-                                          SF(path_stem(str(cx->options->output))), SF(name)))
-            : file_temporary(cx->arena, cx->diags);
+    const char *path = output_scratch(cx->arena, cx->diags, NULL);
     if (!path) return false;
-    if (!cx->options->save_temps) push(cx->arena, &w->files, path);
     FILE *f = fopen(path, "wb");
     bool good = f && fwrite(val_info(cx, v)->data, 1, bytes, f) == bytes;
     if (f && fclose(f)) good = false;
-    if (!good) return diag_plain(cx->diags, "cannot write '%s'", path);
+    if (!good) return diag_plain(cx->diags, "cannot write '%s': %s", path, strerror(errno));
     LLVMSetVisibility(g, LLVMHiddenVisibility);
     Str text = str_format(cx->arena,
                           ".section .rodata.%.*s,\"a\",@progbits\n.balign 64\n%.*s:\n"
@@ -184,13 +174,14 @@ static bool define_constants(Writer *w) {
 }
 
 /* ---- MLIR → LLVM */
-static bool write_mlir(Emit *, const char *path);
+static bool write_mlir(Emit *, const Output *);
 
 /* With -save-temps what is not valid can be looked at. */
-static void verify(Emit *e, const char *path) {
+static void verify(Emit *e, const Output *out) {
     timer_stage(e->cx->timer, "verify");
     if (mlirOperationVerify(mlirModuleGetOperation(e->module))) return;
-    if (e->cx->options->save_temps) write_mlir(e, str_format(e->arena, "%s.mlir", path).at);
+    const char *path = str_format(e->arena, "%s.mlir", out->path).at;
+    if (e->cx->options->save_temps) write_mlir(e, &(Output){path, path});
     internal_error(e, "MLIR", "what was built is not valid");
 }
 static void lower(Emit *e) {
@@ -270,7 +261,7 @@ static bool translate(Writer *w, const Jaxpr *j) {
 }
 
 /* ---- LLVM → bytes */
-static bool write_machine_code(Writer *w, const char *path) {
+static bool write_machine_code(Writer *w, const Output *out) {
     Ctx *cx = w->e->cx;
     char *why = NULL;
     LLVMMemoryBufferRef bytes = NULL;
@@ -280,43 +271,41 @@ static bool write_machine_code(Writer *w, const char *path) {
         internal_error(w->e, "LLVM", why);
     size_t n = LLVMGetBufferSize(bytes);
     timer_stage(cx->timer, "write");
-    bool good = n <= UINT32_MAX ? file_write(cx->arena, cx->diags, path,
-                                             (Str){LLVMGetBufferStart(bytes), (uint32_t)n})
+    bool good = n <= UINT32_MAX ? output_write(cx->diags, out,
+                                               (Str){LLVMGetBufferStart(bytes), (uint32_t)n})
                                 : diag_plain(cx->diags, "the library is larger than 4 GiB");
     LLVMDisposeMemoryBuffer(bytes);
     return good;
 }
-static bool write_llvm(Writer *w, const char *path) {
+static bool write_llvm(Writer *w, const Output *out) {
     char *text = LLVMPrintModuleToString(w->module);
-    bool good = file_write(w->e->arena, w->e->cx->diags, path, str(text));
+    bool good = output_write(w->e->cx->diags, out, str(text));
     LLVMDisposeMessage(text);
     return good;
 }
-static bool write_mlir(Emit *e, const char *path) {
+static bool write_mlir(Emit *e, const Output *out) {
     Text text = {.arena = e->arena};
     MlirOpPrintingFlags flags = mlirOpPrintingFlagsCreate();
     if (e->cx->options->debug) mlirOpPrintingFlagsEnableDebugInfo(flags, true, false);
     mlirOperationPrintWithFlags(mlirModuleGetOperation(e->module), flags, append, &text);
     mlirOpPrintingFlagsDestroy(flags);
-    return file_write(e->arena, e->cx->diags, path, (Str){text.at, text.n});
+    return output_write(e->cx->diags, out, (Str){text.at, text.n});
 }
 static void writer_close(Writer *w) {
-    for (uint32_t i = 0; i < w->files.n; i++)
-        unlink(w->files.at[i]);
     if (w->machine) LLVMDisposeTargetMachine(w->machine);
     LLVMDisposeModule(w->module);
     LLVMContextDispose(w->context);
 }
-bool emit_write(Emit *e, const Jaxpr *j, EmitKind kind, const char *path) {
-    verify(e, path);
-    if (kind == EMIT_mlir) return write_mlir(e, path);
+bool emit_write(Emit *e, const Jaxpr *j, EmitKind kind, const Output *out) {
+    verify(e, out);
+    if (kind == EMIT_mlir) return write_mlir(e, out);
     Writer w = {.e = e, .kind = kind};
     bool good = translate(&w, j);
     if (good) {
         optimise(&w);
         if (e->target.masks) bitselect_avoid(w.module);
         libcalls_avoid(w.module, &e->target);
-        good = kind == EMIT_llvm ? write_llvm(&w, path) : write_machine_code(&w, path);
+        good = kind == EMIT_llvm ? write_llvm(&w, out) : write_machine_code(&w, out);
     }
     writer_close(&w);
     return good;

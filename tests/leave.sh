@@ -1,0 +1,136 @@
+#!/bin/sh
+# leave.sh BUILD MODE: what a compilation leaves behind: all its files or, whatever ended it, what was there before.
+case $1 in /*) jaxcc=$1/bin/jaxcc ;; *) jaxcc=$PWD/$1/bin/jaxcc ;; esac
+mode=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/tmp" "$work/here" "$work/tools"
+export TMPDIR="$work/tmp" NO_COLOR=1
+cd "$work/here" || exit 1
+passed=0
+failed=0
+try() {
+    what=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "FAIL leave: $what"
+        tail -n 20 "$work/log" "$work/said"
+    fi
+}
+awk 'BEGIN { print "{ lambda ; a0:f32[8]. let"; for (i = 0; i < 300; i++) print "a" i + 1 ":f32[8] = " (i % 3 ? "sin a" i : "mul a" i " a0"); print "in (a300,) }" }' >m.jaxpr
+echo '{ lambda ; a:f32[]. let b:f32[] = no_such_thing a in (b,) }' >wrong.jaxpr
+# old: m.so, m.h and m.d of a build before. is_old, is_new: which they are now; nothing else is there.
+old() {
+    rm -rf "$work/here/m.so" m.h m.d
+    for f in m.so m.h m.d; do echo old >$f; done
+}
+alone() { [ "$(ls -A | tr '\n' ' ')" = 'm.d m.h m.jaxpr m.so wrong.jaxpr ' ] && [ -z "$(ls -A "$work/tmp")" ]; }
+is_old() { alone && for f in m.so m.h m.d; do [ "$(cat $f)" = old ] || return 1; done; }
+is_new() { alone && for f in m.so m.h m.d; do [ "$(head -c 3 $f)" != old ] || return 1; done; }
+said() { grep -q -e "$1" "$work/said"; }
+compile() { "$jaxcc" m.jaxpr -MD "$@" >"$work/said" 2>&1; }
+# killed SIGNAL STATUS: at any time; at the end too, when all is there.
+killed() {
+    for after in 0.002 0.01 0.02 0.03 0.045 0.06 0.08 0.1; do
+        old
+        timeout --preserve-status -s "$1" $after "$jaxcc" m.jaxpr -MD >"$work/said" 2>&1
+        got=$?
+        if [ $got = 0 ]; then is_new; else [ $got = "$2" ] && is_old; fi || { ls -A . "$work/tmp"; echo "after $after: $got"; return 1; }
+    done
+}
+# While the linker runs: it ends too, and writes nothing more.
+linker_killed() {
+    printf '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho $$ >%s/linker\necho part >"$2"\nsleep 30\necho more >"$2"\n' "$work" >"$work/tools/ld"
+    chmod +x "$work/tools/ld"
+    old
+    PATH=$work/tools:$PATH timeout --preserve-status -s TERM 2 "$jaxcc" m.jaxpr -MD >"$work/said" 2>&1
+    [ $? = 143 ] && is_old && ! kill -0 "$(cat "$work/linker")"
+}
+# fails WORDS ARGS...: status 1 with these words; everything is as it was.
+fails() {
+    words=$1
+    shift
+    old
+    "$@" >"$work/said" 2>&1
+    [ $? = 1 ] && said "$words" && is_old
+}
+limited() {
+    (
+        ulimit "$1" "$2"
+        shift 2
+        "$@"
+    )
+}
+# Memory that is not there is status 1 with a sentence; what the loader says before the compiler runs is not ours.
+memory() {
+    for kib in 60000 76000 80000 84000 88000 92000 100000 200000; do
+        old
+        limited -v $kib "$jaxcc" m.jaxpr -MD >"$work/said" 2>&1
+        case $? in
+        0) is_new ;;
+        1) said 'error: .*memory' && is_old ;;
+        127) said 'shared libraries' && is_old ;;
+        139) ! said jaxcc: && is_old ;;
+        *) false ;;
+        esac || { echo "$kib KiB"; return 1; }
+    done
+}
+# Nested as deep as a text may be.
+deep() {
+    awk -v n=60 'BEGIN { text = "sin a in (b,) }"
+        for (i = 0; i < n; i++) text = "scan[jaxpr={ lambda ; a:f32[]. let b:f32[] = " text " length=2 linear=(False,) num_carry=1 num_consts=0 reverse=False unroll=1] a in (b,) }"
+        print "{ lambda ; a:f32[]. let b:f32[] = " text }' >"$work/deep.jaxpr"
+    limited -s "$1" "$jaxcc" "$work/deep.jaxpr" -o "$work/deep.so" >"$work/said" 2>&1
+}
+small_stack() {
+    old
+    limited -s 256 "$jaxcc" m.jaxpr -MD >"$work/said" 2>&1 && is_new
+}
+both() {
+    old
+    compile && is_new && [ "$(stat -c %a m.h)" = "$(touch "$work/plain" && stat -c %a "$work/plain")" ]
+}
+through_link() {
+    old
+    mkdir "$work/far"
+    echo old >"$work/far/m.so"
+    ln -sf "$work/far/m.so" m.so
+    compile && [ -L m.so ] && [ "$(head -c 3 "$work/far/m.so")" != old ] && is_new
+}
+to_a_pipe() {
+    old
+    compile --emit=obj -o /dev/stdout && [ "$(head -c 4 "$work/said" | tail -c 3)" = ELF ] && alone
+}
+no_reader() {
+    old
+    "$jaxcc" m.jaxpr --emit=so -o - | true
+    is_old
+}
+try "a build" both
+try "a build over a symbolic link" through_link
+try "a library to a pipe" to_a_pipe
+try "a pipe that nobody reads" no_reader
+[ "$mode" = asan ] || for s in INT:130 TERM:143 HUP:129; do try "killed by ${s%:*}" killed "${s%:*}" "${s#*:}"; done
+try "killed while the linker runs" linker_killed
+try "a wrong program" fails no_such_thing "$jaxcc" wrong.jaxpr -MD -o m.so
+try "no linker" fails 'no linker' env PATH=/nonexistent "$jaxcc" m.jaxpr -MD
+try "a bad -MF" fails "cannot write 'no/such/m.d': No such file" "$jaxcc" m.jaxpr -MD -MF no/such/m.d
+try "a folder for a header" fails "cannot write '/': Is a directory" "$jaxcc" m.jaxpr -MD --header=/
+try "a file twice" fails "'m.so' would be written twice" "$jaxcc" m.jaxpr -MD -MF m.so
+try "no folder for temporary files" fails "cannot make a file in '/no/such/': No such file" env TMPDIR=/no/such "$jaxcc" m.jaxpr -MD
+try "a folder that takes no files" fails "cannot write '/proc/m.h': No such file" "$jaxcc" m.jaxpr -MD -o /proc/m.so
+[ "$(id -u)" = 0 ] || {
+    mkdir "$work/closed"
+    chmod a-w "$work/closed"
+    try "a folder without permission" fails "cannot write '.*/m.so': Permission denied" "$jaxcc" m.jaxpr -MD -o "$work/closed/m.so"
+}
+for blocks in 1 8; do try "ulimit -f $blocks" fails 'error: .*File too large' limited -f $blocks "$jaxcc" m.jaxpr -MD; done
+[ "$mode" = asan ] || {
+    try "ulimit -v" memory
+    try "ulimit -s 256" small_stack
+    try "deep programs" deep 8192
+    try "deep programs, ulimit -s 256" deep 256
+}
+echo "leave: $passed passed, $failed failed"
+[ $failed = 0 ]
