@@ -79,18 +79,27 @@ static bool back(Ctx *cx, const Jaxpr *j, EmitKind kind, const char *path) {
     return out && codegen(cx, j, kind, out);
 }
 
-/* -MD: what OUT is made from, as a Makefile rule. */
+/* A name as Makefiles write it. */
+static void put_name(Text *text, const char *name) {
+    for (const char *c = name; *c; c++)
+        text_add(text, strchr(" #", *c) ? "\\%c" : *c == '$' ? "$%c" : "%c", *c);
+}
+
+/* -MD: what is written and what it is made from, as a Makefile rule; -MP: and a rule without either
+ * for each of these, so that make does not miss one that is gone. */
 static bool write_deps(Ctx *cx) {
     const Options *o = cx->options;
-    const char *files[] = {o->output, strcmp(o->input, "-") ? o->input : NULL, o->consts};
+    const char *made[] = {o->output, o->header}, *from[] = {o->input, o->consts};
+    bool from_file[] = {strcmp(o->input, "-") != 0, o->consts != NULL};
     Text text = {.arena = cx->arena};
-    for (unsigned i = 0; i < 3; i++) {
-        if (i && files[i]) text_put(&text, S(" "));
-        for (const char *c = files[i]; c && *c; c++)
-            text_add(&text, strchr(" #", *c) ? "\\%c" : *c == '$' ? "$%c" : "%c", *c);
-        if (i == 0) text_put(&text, S(":"));
-    }
+    put_name(&text, made[0]);
+    if (made[1]) text_put(&text, S(" ")), put_name(&text, made[1]);
+    text_put(&text, S(":"));
+    for (unsigned i = 0; i < 2; i++)
+        if (from_file[i]) text_put(&text, S(" ")), put_name(&text, from[i]);
     text_put(&text, S("\n"));
+    for (unsigned i = 0; i < 2 && o->phony_deps; i++)
+        if (from_file[i]) put_name(&text, from[i]), text_put(&text, S(":\n"));
     return write_text(cx, o->dep_file, &text);
 }
 

@@ -12,7 +12,7 @@ typedef struct {
     Diags *diags;
     Options *o;
     const char *emit, *header;
-    bool no_header, deps, version, help;
+    bool no_header, no_warnings, deps, version, help;
     uint32_t dims_cap, ffi_cap;
 } Reader;
 
@@ -67,7 +67,9 @@ SETS(no_check, o->no_check, true)
 SETS(passes, o->passes, true)
 SETS(verify, o->verify, true)
 SETS(MD, deps, true)
+SETS(MP, o->phony_deps, true)
 SETS(MF, o->dep_file, v)
+SETS(w, no_warnings, true)
 SETS(v, o->verbose, true)
 SETS(ftime_report, o->time_report, true)
 SETS(save_temps, o->save_temps, true)
@@ -323,6 +325,7 @@ int options_read(Arena *arena, Diags *diags, int argc, char **argv, Options *o) 
         if (!words_add(&r, &words, argv[i], 0)) return 2;
     for (uint32_t i = 0; i < words.n; i++)
         if (!argument(&r, words.at, words.n, &i)) return 2;
+    if (r.no_warnings) diag_option(diags, S("no-everything"));
     if (r.help) help();
     if (r.version || (o->verbose && !o->input)) puts("jaxcc " JAXCC_VERSION);
     if (r.help || r.version || (o->verbose && !o->input)) return 0;

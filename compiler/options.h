@@ -29,6 +29,7 @@ struct Options {
     bool nested_types;                 /* --emit=types=all */
     bool debug, fast_math, debug_nans, check_bounds, check_only, no_check, passes, verify, verbose, time_report, save_temps;
     const char *dep_file; /* -MF, NULL: none */
+    bool phony_deps;      /* -MP */
 };
 
 /* Reads the command line; warnings are set in the Diags. The result is OPTIONS_GO, or the status to

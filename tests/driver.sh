@@ -67,9 +67,14 @@ grep -q 'int32_t lib(' lib.h
 count $? "the function of standard input is called like OUT"
 made lib.so lib.h
 expect 0 '' m.jaxpr -MD
-printf 'm.so: m.jaxpr\n' | cmp -s - m.d
+printf 'm.so m.h: m.jaxpr\n' | cmp -s - m.d
 count $? "-MD"
 made m.so m.h m.d
+consts=$examples/classify.consts.npz
+expect 0 '' "$examples/classify.jaxpr" --consts="$consts" -o 'a $b.so' -MD -MP
+printf 'a\\ $$b.so a\\ $$b.h: %s %s\n%s:\n%s:\n' "$examples/classify.jaxpr" "$consts" "$examples/classify.jaxpr" "$consts" | cmp - 'a $b.d'
+count $? "-MD -MP"
+rm a*b.*
 expect 0 '' m.jaxpr -o n.so -MD -MF n.dep
 made n.so n.h n.dep
 expect 0 'jaxcc [0-9]' --version
@@ -95,6 +100,12 @@ expect 0 "warning: .*'exp'" m.jaxpr --name=exp -o e.so
 made e.so e.h
 expect 1 "error: .*'exp'" m.jaxpr --name=exp -o e.so -Werror=name
 made
+expect 0 '' m.jaxpr --emit=jaxpr -D zz=3 -w -Werror
+! grep -q -e zz log
+count $? "-w"
+expect 0 '' m.jaxpr --target=x86_64-linux-gnu --no-header -o x.so
+made x.so
+expect 1 'not supported yet; x86_64-linux-gnu is' m.jaxpr --target=aarch64-linux-gnu
 expect 2 "unknown option '--vjp'" m.jaxpr --vjp
 expect 2 'no input' -o x.so
 expect 2 'unknown kind' m.jaxpr --emit=exe

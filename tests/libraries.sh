@@ -72,6 +72,22 @@ END
     grep 'this program needs LAPACK, but JAXCC_LAPACK is no library: /nonexistent' "$work/said" || return 1
     JAXCC_LAPACK= jaxcc-run "$work/factor64.so" # the same as unset
 }
+# What no 63 bits hold is the largest number.
+workspace() {
+    cat >"$work/cube.jaxpr" <<'END'
+{ lambda ; a:f32[b]. let
+    c:f32[b,b,b] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(b, b, b)] a
+    d:f32[b,b,b] = sort[dimension=1 is_stable=True num_keys=1] c
+    e:f32[b,b,b] = sort[dimension=0 is_stable=True num_keys=1] d
+    f:f32[] = reduce_sum[axes=(0, 1, 2)] e
+  in (f,) }
+END
+    jaxcc "$work/cube.jaxpr" -o "$work/cube.so" || return 1
+    for b in 1300000 3000000 4294967296 4000000000000000000; do
+        jaxcc-run --info -D b=$b "$work/cube.so" | grep 'workspace 9223372036854775807 bytes' || return 1
+    done
+    jaxcc-run --info -D b=1000 "$work/cube.so" | grep -v 9223372036854775807 | grep 'workspace [0-9]* bytes'
+}
 for name in classify train attention recurrence; do
     try "$name compiles" compile $name
     [ -f "$work/$name.so" ] || continue
@@ -84,6 +100,7 @@ for name in classify train attention recurrence; do
 done
 compile attention && try "concurrent calls, and calls after fork" at_once
 try "LAPACK is loaded where it is needed" lapack
+try "the workspace of huge arrays" workspace
 try "nothing is left behind" leaves_nothing
 echo "libraries: $passed passed, $failed failed"
 [ $failed = 0 ]

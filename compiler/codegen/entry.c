@@ -222,7 +222,7 @@ static V run_body(Plan *p, Emit *e, Frame *f, const Signature *s, Str body, V *a
         e->block = was;
         return run_on(p, e, f, s, body, args, n, stack);
     }
-    V bytes = frame_dim(f, p->workspace);
+    V bytes = frame_bytes(f, p->workspace);
     V w = em_call(e, "jaxcc_rt_workspace_get", e->ptr, 1, &bytes);
     V none = em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL);
     If got = em_if(e, em_cmpi(e, "ne", w, none));
@@ -242,7 +242,7 @@ static void write_workspace(Plan *p, Emit *e, const Signature *s) {
     for (uint32_t i = 0; i < s->dims.n; i++)
         f.symbol_args[i] =
             em_load(e, e->i64, em_gep(e, em_arg(&fn.scope, 0), em_i64(e, i), e->i64), 8);
-    em_function_end(e, &fn, frame_dim(&f, p->workspace));
+    em_function_end(e, &fn, frame_bytes(&f, p->workspace));
 }
 void entry_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str body) {
     uint32_t n = s->dims.n + s->in.n + s->out.n;

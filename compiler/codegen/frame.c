@@ -127,6 +127,43 @@ V frame_dim(Frame *f, Dim d) {
     }
 }
 
+/* About d, in floating point, where nothing wraps; of a remainder a bound. */
+static V estimate(Frame *f, Dim d) {
+    Emit *e = f->e;
+    if (dim_is_const(d)) return em_float(e, e->f64, (double)d);
+    const DimExpr *x = dim_at(f->plan->cx->types, d);
+    if (x->kind == DIM_SYMBOL || x->kind == DIM_BOUND)
+        return em_cast(e, "llvm.sitofp", e->f64, frame_dim(f, d));
+    if (x->kind == DIM_SUM) {
+        V total = em_float(e, e->f64, 0);
+        for (uint32_t i = 0; i < x->nterms; i++) {
+            V p = em_float(e, e->f64, (double)x->terms[i].coef);
+            for (uint32_t k = 0; k < x->terms[i].natoms; k++)
+                p = em_bin(e, "llvm.fmul", p, estimate(f, x->terms[i].atoms[k]));
+            total = em_bin(e, "llvm.fadd", total, p);
+        }
+        return total;
+    }
+    V a = estimate(f, x->a), b = estimate(f, x->b), zero = em_float(e, e->f64, 0);
+    switch (x->kind) {
+    case DIM_FLOORDIV:
+        b = em_select(e, em_cmpf(e, "oeq", b, zero), em_float(e, e->f64, 1), b);
+        return em_bin(e, "llvm.fdiv", a, b);
+    case DIM_MOD:
+        return b;
+    default:
+        return em_bin(e, x->kind == DIM_MAX ? "llvm.intr.maxnum" : "llvm.intr.minnum", a, b);
+    }
+}
+V frame_bytes(Frame *f, Dim d) {
+    Emit *e = f->e;
+    V n = frame_dim(f, d);
+    if (dim_is_const(d)) return n;
+    V large = em_cmpf(e, "oge", estimate(f, d), em_float(e, e->f64, 0x1p63));
+    V wrapped = em_bin(e, "llvm.or", large, em_cmpi(e, "slt", n, em_i64(e, 0)));
+    return em_select(e, wrapped, em_i64(e, INT64_MAX), n);
+}
+
 void frame_pass(Frame *inside, V context) {
     Emit *e = inside->e;
     Frame *f = inside->parent;

@@ -36,6 +36,7 @@ struct Frame {
 V frame_buffer(Frame *, Buf *);
 V frame_scalar(Frame *, Val);
 V frame_dim(Frame *, Dim); /* i64, written at e->block */
+V frame_bytes(Frame *, Dim); /* the same of a size; INT64_MAX for what i64 does not hold */
 /* Stores what `inside` captured into `context`, seen from the function it is called from. */
 void frame_pass(Frame *inside, V context);
 

@@ -84,7 +84,7 @@ static void spmd_step(Host *h, Step *s) {
     size[0] = em_i64(e, param_int(q, K_axis_size, 1));
     size[1] = em_i64(e, q->in.n);
     size[2] = em_i64(e, q->out.n);
-    size[3] = frame_dim(&h->frame, s->device->workspace);
+    size[3] = frame_bytes(&h->frame, s->device->workspace);
     size[4] = em_i64(e, sig.dims.n);
     for (uint32_t i = 0; i < sig.dims.n; i++)
         size[5 + i] = frame_dim(&h->frame, sig.dims.at[i]);
@@ -242,7 +242,7 @@ static void take(Host *h, const Alloc *a) {
         take_output(h, a);
         return;
     }
-    V args[2] = {h->frame.heap, frame_dim(&h->frame, a->buf->bytes)};
+    V args[2] = {h->frame.heap, frame_bytes(&h->frame, a->buf->bytes)};
     h->frame.slots[a->buf->number] = em_call(h->e, "jaxcc_rt_heap_get", h->e->ptr, 2, args);
 }
 void host_put(Host *h, V memory) {

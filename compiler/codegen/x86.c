@@ -145,7 +145,7 @@ bool target_from_options(Ctx *cx, Target *t) {
     *t = (Target){.features = "", .tune = "generic"};
     t->triple = "x86_64-unknown-linux-gnu";
     if (o->target && (strncmp(o->target, "x86_64", 6) != 0 || !strstr(o->target, "linux")))
-        return diag_plain(cx->diags, "--target=%s is not supported yet", o->target);
+        return diag_plain(cx->diags, "--target=%s is not supported yet; x86_64-linux-gnu is", o->target);
     if (name) {
         if (!named_cpu(cx, name, t, &level)) return false;
     } else if (!o->target) {
