@@ -177,10 +177,11 @@ void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *size
 }
 
 /* ---- what programs call: sizes start with bytes, the group */
-enum { MOST_MEMBERS = 4096 };
 /* From sizes[0]: how many axes, extent and stride of each; how many groups, members of a group, their places. The members of
-   this device's group, and its place; returns how many. A group of fewer members than others ends with places -1. */
-static int64_t group(const jaxcc_rt_comm *c, const int64_t *sizes, int64_t *members, int64_t *me) {
+   this device's group, which the caller puts back, and its place; returns how many. A group of fewer members than others ends
+   with places -1. */
+static int64_t group(jaxcc_rt_heap *call, const int64_t *sizes, int64_t **members_of, int64_t *me) {
+    const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
     int64_t axes = *sizes++, n = 1, base = c->device, at = 0;
     for (int64_t k = 0; k < axes; k++) {
         int64_t coordinate = c->device / sizes[2 * k + 1] % sizes[2 * k];
@@ -196,7 +197,8 @@ static int64_t group(const jaxcc_rt_comm *c, const int64_t *sizes, int64_t *memb
     int64_t count = ngroups ? each : n;
     while (ngroups && count && groups[first * each + count - 1] < 0) count--;
     *me = ngroups ? 0 : at;
-    for (int64_t i = 0; i < count && i < MOST_MEMBERS; i++) {
+    int64_t *members = *members_of = jaxcc_rt_heap_get(call, count * (int64_t)sizeof *members);
+    for (int64_t i = 0; i < count; i++) {
         int64_t rest = ngroups ? groups[first * each + i] : i, device = base;
         if (rest == at) *me = i;
         for (int64_t k = axes; k-- > 0;) {
@@ -215,20 +217,23 @@ void jaxcc_rt_device(jaxcc_rt_heap *call, void *const *arrays, const int64_t *si
 }
 void jaxcc_rt_all_gather(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
-    int64_t members[MOST_MEMBERS], me, n = group(c, sizes + 1, members, &me);
+    int64_t *members, me, n = group(call, sizes + 1, &members, &me);
     done(call, c->all_gather(c, members, n, arrays[0], arrays[1], sizes[0]));
+    jaxcc_rt_heap_put(call, members);
     for (int64_t each = sizes[3 + 2 * sizes[1]]; n < each; n++) /* no member's: any values of the type */
         memcpy((char *)arrays[1] + n * sizes[0], arrays[0], (size_t)sizes[0]);
 }
 void jaxcc_rt_all_to_all(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
-    int64_t members[MOST_MEMBERS], me, n = group(c, sizes + 1, members, &me);
+    int64_t *members, me, n = group(call, sizes + 1, &members, &me);
     done(call, c->all_to_all(c, members, n, arrays[0], arrays[1], sizes[0]));
+    jaxcc_rt_heap_put(call, members);
 }
 /* After bytes: from which place each place has its part, -1: from none; then the group. */
 void jaxcc_rt_permute(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
     const int64_t *from = sizes + 2;
-    int64_t members[MOST_MEMBERS], me, n = group(c, sizes + 2 + sizes[1], members, &me);
+    int64_t *members, me, n = group(call, sizes + 2 + sizes[1], &members, &me);
     done(call, c->permute(c, members, n, me < sizes[1] ? from[me] : -1, arrays[0], arrays[1], sizes[0]));
+    jaxcc_rt_heap_put(call, members);
 }

@@ -34,18 +34,23 @@ static int by_quota(long long quota, long long period, int most) {
     return cpus < most ? (int)cpus : most;
 }
 
+/* Room for names and texts: too much for the stack of whoever calls a library. */
+typedef struct {
+    char text[8192], folder[4096], path[4200];
+} Room;
+
 /* Version 2: "QUOTA PERIOD" in cpu.max; version 1: two files. */
-static int by_group(const char *folder, int most) {
-    char path[4200], text[64];
+static int by_group(Room *r, int most) {
+    char text[64];
     long long quota, period;
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
-    read_text(path, text, sizeof text);
+    snprintf(r->path, sizeof r->path, "%s/cpu.max", r->folder);
+    read_text(r->path, text, sizeof text);
     if (sscanf(text, "%lld %lld", &quota, &period) == 2) most = by_quota(quota, period, most);
-    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-    read_text(path, text, sizeof text);
+    snprintf(r->path, sizeof r->path, "%s/cpu.cfs_quota_us", r->folder);
+    read_text(r->path, text, sizeof text);
     if (sscanf(text, "%lld", &quota) != 1) return most;
-    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    read_text(path, text, sizeof text);
+    snprintf(r->path, sizeof r->path, "%s/cpu.cfs_period_us", r->folder);
+    read_text(r->path, text, sizeof text);
     return sscanf(text, "%lld", &period) == 1 ? by_quota(quota, period, most) : most;
 }
 
@@ -60,27 +65,29 @@ static int has_cpu(const char *list, size_t n) {
 
 /* A line "ID:CONTROLLERS:/PATH" of /proc/self/cgroup: the group and all above it, up to the mount's
  * root. */
-static int by_line(char *line, int most) {
-    char folder[4096];
+static int by_line(Room *r, char *line, int most) {
     char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
     if (!path) return most;
     int version2 = path == list + 1;
     if (!version2 && !has_cpu(list + 1, (size_t)(path - list - 1))) return most;
-    int root = snprintf(folder, sizeof folder, "/sys/fs/cgroup%s", version2 ? "" : "/cpu");
-    snprintf(folder + root, sizeof folder - (size_t)root, "%s", path + 1);
+    int root = snprintf(r->folder, sizeof r->folder, "/sys/fs/cgroup%s", version2 ? "" : "/cpu");
+    snprintf(r->folder + root, sizeof r->folder - (size_t)root, "%s", path + 1);
     for (;;) {
-        most = by_group(folder, most);
-        char *slash = strrchr(folder + root, '/');
+        most = by_group(r, most);
+        char *slash = strrchr(r->folder + root, '/');
         if (!slash) return most;
         *slash = 0;
     }
 }
 
 int jaxcc_rt_cpus(void) {
-    char text[8192], *rest, *line;
     int n = by_affinity();
-    read_text("/proc/self/cgroup", text, sizeof text);
-    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        n = by_line(line, n);
+    Room *r = malloc(sizeof *r);
+    if (!r) return n;
+    read_text("/proc/self/cgroup", r->text, sizeof r->text);
+    char *rest, *line = strtok_r(r->text, "\n", &rest);
+    for (; line; line = strtok_r(NULL, "\n", &rest))
+        n = by_line(r, line, n);
+    free(r);
     return n;
 }

@@ -72,25 +72,32 @@ static void F(move)(void *ctx, int64_t lo, int64_t hi) {
         }
     }
 }
-static R *F(by_digits)(R *a, R *b, int64_t n, int64_t blocks) {
-    Digits d;
-    d.n = n, d.blocks = blocks, d.from = a, d.to = b;
-    jaxcc_rt_parallel_for(F(difference), &d, blocks, 1);
+static R *F(by_counts)(Digits *d) {
+    jaxcc_rt_parallel_for(F(difference), d, d->blocks, 1);
     uint64_t differs = 0;
-    for (int64_t k = 0; k < blocks; k++)
-        differs |= d.differs[k];
-    if (!differs) return a;
-    int low = __builtin_ctzll(differs), bits = 64 - __builtin_clzll(differs) - low, most = n < 4096 ? 8 : DIGIT;
+    for (int64_t k = 0; k < d->blocks; k++)
+        differs |= d->differs[k];
+    if (!differs) return d->from;
+    int low = __builtin_ctzll(differs), bits = 64 - __builtin_clzll(differs) - low, most = d->n < 4096 ? 8 : DIGIT;
     int digits = (bits + most - 1) / most, width = (bits + digits - 1) / digits;
-    d.mask = (1u << width) - 1;
-    for (d.shift = low; d.shift < low + bits; d.shift += width) {
-        jaxcc_rt_parallel_for(F(count), &d, blocks, 1);
-        places(&d);
-        jaxcc_rt_parallel_for(F(move), &d, blocks, 1);
-        void *t = d.from;
-        d.from = d.to, d.to = t;
+    d->mask = (1u << width) - 1;
+    for (d->shift = low; d->shift < low + bits; d->shift += width) {
+        jaxcc_rt_parallel_for(F(count), d, d->blocks, 1);
+        places(d);
+        jaxcc_rt_parallel_for(F(move), d, d->blocks, 1);
+        void *t = d->from;
+        d->from = d->to, d->to = t;
     }
-    return d.from;
+    return d->from;
+}
+/* The counts of one block lie on the stack, those of several in a workspace; without memory the row stays whole. */
+static R *F(by_digits)(R *a, R *b, int64_t n, int64_t blocks) {
+    uint32_t one[1][1 << DIGIT];
+    void *many = blocks > 1 ? jaxcc_rt_workspace_get(blocks * (int64_t)sizeof *one) : NULL;
+    Digits d = {.from = a, .to = b, .n = n, .blocks = many ? blocks : 1, .count = many ? many : one};
+    R *sorted = F(by_counts)(&d);
+    if (many) jaxcc_rt_workspace_put(many);
+    return sorted;
 }
 
 /* Each of `rows` rows of n records, in a; sorted, in a or in b. Rows of more than SHORT records: one row. */

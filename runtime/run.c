@@ -19,8 +19,8 @@ static const char help[] =
     "print them\n"
     "  --info             names, types, dimensions, workspace\n"
     "  --bench[=SECONDS]  time calls, for one second\n"
-    "  --guard            place arrays against unreadable memory: a library that leaves them ends "
-    "with an error\n"
+    "  --guard            place arrays against unreadable memory, and call with a stack of 80 KiB: a "
+    "library that leaves them ends with an error\n"
     "  --expect OUT.npz   compare the outputs\n"
     "  --rtol R, --atol A |got - want| <= A + R |want|; the default depends on the type\n"
     "  --entry NAME       which program of the library; the default is the first\n"
@@ -508,6 +508,8 @@ static bool run_with(const Options *o, const jaxcc_program *p, const Inputs *x, 
         computes |= c.is_computed[i];
     if (good && o->guard && !computes)
         good = run_guarded(p, c.dims, x->in, c.arrays);
+    else if (good && o->guard)
+        good = run_on_stack(p, c.dims, c.in, c.out) && adopt_computed(&c);
     else
         good = good && call_once(&c) && adopt_computed(&c);
     good = good && deliver(o, &c);

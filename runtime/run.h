@@ -63,6 +63,10 @@ bool dims_of(const jaxcc_type *, const Variables *, int64_t *dims, bool *compute
 /* The call, with arrays of its own against unreadable pages; results are copied to `out`. */
 bool run_guarded(const jaxcc_program *, const int64_t *dims, const NpzArray *const *in, NpzArray *out);
 
+/* ---- run_stack.c */
+/* The call on a small stack; false after an error, also where it took more than a library may. */
+bool run_on_stack(const jaxcc_program *, const int64_t *dims, const void *const *in, void *const *out);
+
 /* ---- run_compare.c */
 /* Says how many elements differ, and by how much at most; true when none. Tolerances that are negative follow from the
    type. */

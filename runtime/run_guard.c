@@ -40,10 +40,7 @@ static bool call_guarded(const jaxcc_program *p, const int64_t *dims, const NpzA
         good = guard(&g[p->n_in + i], &out[i], end);
         outs[i] = g[p->n_in + i].data;
     }
-    if (good) {
-        int32_t status = p->call(dims, ins, outs);
-        if (status) good = run_error("%s failed with status %d: %s", p->name, status, p->error());
-    }
+    good = good && run_on_stack(p, dims, ins, outs);
     for (int32_t i = 0; i < p->n_out && good; i++)
         if (out[i].bytes) memcpy(out[i].data, outs[i], (size_t)out[i].bytes);
     free(ins);

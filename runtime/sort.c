@@ -26,7 +26,7 @@ typedef struct {
     int shift;
     uint32_t mask;
     uint64_t differs[MOST_BLOCKS];
-    uint32_t count[MOST_BLOCKS][1 << DIGIT];
+    uint32_t (*count)[1 << DIGIT]; /* of each block */
 } Digits;
 static int64_t block_at(const Digits *d, int64_t k) { return d->n * k / d->blocks; }
 /* Counts become the places where the blocks' records begin: by digit, then by block. */

@@ -41,6 +41,7 @@ all() {
     part sh tests/header.sh "$build"
     part sh tests/effects.sh "$build"
     part sh tests/run.sh "$build"
+    part sh tests/stack.sh "$build"
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases
     part "$build/tests/runner" --strict --extra -O0 tests/cases # unfused, each equation a kernel of its own

@@ -151,6 +151,8 @@ head -c 3 model.so >three.so
 expect 1 'is cut off' three.so
 expect 1 'ended with a memory fault' --entry faulty model.so
 expect 1 'ended with a memory fault' --guard --entry faulty model.so
+expect 0 '^1$' --guard --entry flat model.so
+expect 1 'deep took 6[78][0-9]* bytes of stack, more than 65536' --guard --entry deep model.so
 
 expect 2 'no library' --info
 expect 2 'unknown option' --none model.so

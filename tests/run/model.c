@@ -214,6 +214,22 @@ static int32_t faulty(const int64_t *dims, const void *const *in, void *const *o
 }
 PROGRAM(faulty, 0, 0, 1)
 
+/* flat, deep: → i32[], with and without more stack than a library may take */
+static const char *const dims_flat[] = {NULL}, *const dims_deep[] = {NULL};
+static const jaxcc_type in_flat[] = {{"", "", 0, NULL}}, out_flat[] = {{"out0", "i32", 0, NULL}};
+static const jaxcc_type in_deep[] = {{"", "", 0, NULL}}, out_deep[] = {{"out0", "i32", 0, NULL}};
+static int32_t touch(int n, int32_t *out) {
+    volatile char room[n];
+    for (int i = 0; i < n; i++)
+        room[i] = 1;
+    *out = room[n / 2];
+    return 0;
+}
+static int32_t flat(const int64_t *dims, const void *const *in, void *const *out) { return touch(60 << 10, out[0]); }
+static int32_t deep(const int64_t *dims, const void *const *in, void *const *out) { return touch(66 << 10, out[0]); }
+PROGRAM(flat, 0, 0, 1)
+PROGRAM(deep, 0, 0, 1)
+
 /* seven, minus: → i32[]: what `range` and `scale` take, or refuse */
 static const char *const dims_seven[] = {NULL}, *const dims_minus[] = {NULL};
 static const jaxcc_type in_seven[] = {{"", "", 0, NULL}}, in_minus[] = {{"", "", 0, NULL}};

@@ -1,0 +1,44 @@
+#!/bin/sh
+# stack.sh BUILD: what functions of the runtime take of a caller's stack with those that they call, from gcc's call graphs: no
+# arrays of unbounded size, no recursion but those listed, and no more than 24 KiB. Calls by pointer are not followed: what whole
+# calls of libraries take is measured by `jaxcc-run --guard`, by which the cases run.
+cd "$(dirname "$0")/.." || exit 1
+files=$(ls "$1"/rt/*.ci 2>/dev/null)
+[ -n "$files" ] || { echo "stack: 0 passed, 0 failed"; exit 0; } # not gcc
+cat $files | awk -v limit=24576 '
+    BEGIN { # how deep what calls itself goes: axes; axes; the entries of a dict, by the text of a program
+        deep["runtime/print.c:visit"] = deep["runtime/print.c:rows"] = 32
+        deep["runtime/ffi.c:attributes"] = 8
+    }
+    # node: { title: "NAME" label: "NAME\nFILE:LINE:COL\nN bytes (static)" }
+    /^node:/ {
+        split($0, part, "\"")
+        name = part[2]
+        if (match($0, /\\n[0-9]+ bytes \([a-z,]*\)/)) {
+            text = substr($0, RSTART + 2, RLENGTH - 2)
+            if (text + 0 > frame[name]) frame[name] = text + 0
+            if (text ~ /\(dynamic\)/) fault("the frame of " name " has no bound")
+        }
+    }
+    /^edge:/ { split($0, part, "\""); calls[part[2]] = calls[part[2]] part[4] "\n" }
+    function fault(what) { print "FAIL stack: " what; failed++ }
+    # Bytes of the longest chain of calls from f; of libc 8192 where it may print or ask the system.
+    function chain(f,    n, to, i, most, here) {
+        if (f == "__indirect_call") return 0
+        if (!(f in frame)) return f ~ /^(mem|str[a-z]*$)/ ? 512 : 8192
+        if (f in known) return known[f]
+        if (f in open) { if (!(f in deep)) fault(f " calls itself"); return 0 }
+        open[f]
+        n = split(calls[f], to, "\n")
+        for (i = 1; i < n; i++) { here = chain(to[i]); if (here > most) most = here }
+        delete open[f]
+        return known[f] = frame[f] * (f in deep ? deep[f] : 1) + most
+    }
+    END {
+        for (f in frame) { bytes = chain(f); if (bytes > worst) { worst = bytes; who = f } }
+        printf "the runtime takes at most %d bytes of stack, by %s\n", worst, who
+        if (worst > limit) fault(worst " bytes are more than " limit)
+        if (!worst) fault("no call graph")
+        printf "stack: %d passed, %d failed\n", !failed, failed
+        exit failed > 0
+    }'
