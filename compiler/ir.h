@@ -142,6 +142,7 @@ struct Jaxpr {
     Str effects; /* text of the effects, with braces; or empty */
     Jaxpr **lets;  /* of a whole text: what it hoists, whether an equation names it or not */
     uint32_t nlets;
+    Span before;   /* of a whole text: an equation that shows that JAX before 0.5 printed it; n = 0: not so */
     bool one_list; /* February 2020: constants and inputs are not told apart; all are in `in` */
     bool checked;  /* typecheck has seen it; its types are final */
     bool checking; /* typecheck is in the middle of it */

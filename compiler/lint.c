@@ -1,6 +1,7 @@
 /* What can be seen of one program at a time: inputs that nothing uses, branches that never run,
    symbols that are perhaps meant to be variables. The program is walked once. */
 #include "lint.h"
+#include "options.h"
 
 typedef struct {
     Ctx *cx;
@@ -8,6 +9,7 @@ typedef struct {
     const Lit **known; /* by value: the constant that an equation gives */
     bool *used;        /* by value: of the main program */
     Intern names;      /* of symbols and scalars */
+    Span before;       /* what shows that JAX before 0.5 printed the text; n = 0: nothing, or it does not matter */
     Intern symbols;    /* (program, name) */
     struct {
         Val *at;
@@ -124,6 +126,21 @@ static void lint_while(Lint *l, const Eqn *e) {
     if (body->span.n) diag_note(l->cx->diags, body->span, "the body");
 }
 
+/* ---- random numbers */
+
+/* Those of JAX before 0.5 were others: bits of threefry keys, and keys that are split by threefry. The first is warned of. */
+static void lint_bits(Lint *l, const Eqn *e) {
+    bool bits = e->prim == P_random_bits, keys = e->prim == P_random_split || e->prim == P_random_gamma;
+    if (!l->before.n || (!bits && !keys)) return;
+    Dtype key = val_array(l->cx, e->in.at[0])->dtype;
+    if (key != DT_key_fry && (bits || key != DT_key_rbg)) return;
+    diag_warn(l->cx->diags, W_threefry_partitionable, e->span,
+              "%s: the text is of JAX before 0.5, whose random numbers --threefry-partitionable=false gives; =true gives today's",
+              prim_name[e->prim]);
+    diag_note(l->cx->diags, l->before, "JAX since 0.5 does not print this so");
+    l->before = (Span){0};
+}
+
 /* ---- all of it */
 
 static void visit_params(Lint *l, const Jaxpr *j, const Eqn *e) {
@@ -148,6 +165,7 @@ static void lint_program(Lint *l, const Jaxpr *j) {
         visit_params(l, j, e);
         if (e->prim == P_cond) lint_cond(l, e);
         if (e->prim == P_while) lint_while(l, e);
+        lint_bits(l, e);
         Jaxprs inner = e->params.n ? eqn_jaxprs(l->cx->arena, e) : (Jaxprs){0};
         each(Jaxpr *, i, inner)
             lint_program(l, *i);
@@ -169,7 +187,8 @@ static void lint_unused(Lint *l, Vals inputs) {
 
 void lint(Ctx *cx, const Jaxpr *j) {
     Arena *a = cx->arena;
-    Lint l = {.cx = cx};
+    Lint l = {.cx = cx, .before = j->before};
+    if (cx->options->threefry_given) l.before.n = 0;
     l.programs.arena = l.names.arena = l.symbols.arena = a;
     l.known = arena_new(a, const Lit *, cx->nvals);
     l.used = arena_new(a, bool, cx->nvals);

@@ -79,6 +79,7 @@ SETS(help, help, true)
 TAKES(threefry_partitionable) {
     bool yes = !strcasecmp(v, "true") || !strcmp(v, "1"), no = !strcasecmp(v, "false") || !strcmp(v, "0");
     r->o->threefry_original = no;
+    r->o->threefry_given = true;
     return yes || no || wrong("--threefry-partitionable=%s: it is true or false", v);
 }
 TAKES(name) {

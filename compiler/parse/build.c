@@ -510,6 +510,7 @@ Jaxpr *parse(Ctx *cx, uint32_t file) {
     fixups_resolve(p, 0, 0, true);
     p->program->lets = p->lets.at;
     p->program->nlets = p->lets.n;
+    if (!p->recent) p->program->before = p->before;
     if (diag_errors(cx->diags) - errors > p->misnamed) return NULL;
     Measure m = {.p = p, .ids = {.arena = p->arena}};
     if (measure(&m, p->program, 0) > MOST_NESTING)

@@ -1,5 +1,6 @@
 /* What differs between the versions of JAX: old spellings of equations become today's, one rule for
-   each old name or parameter. After it nobody knows in which era the text was written. */
+   each old name or parameter. After it nobody knows in which era the text was written, but for what
+   random numbers need: whether it was before JAX 0.5. */
 #include "parser.h"
 
 /* ---- names and parameters that changed or went */
@@ -7,15 +8,71 @@
 static const struct {
     const char *old;
     Prim prim;
+    bool before; /* gone before JAX 0.5 */
 } renamed[] = {
-    {"xla_call", P_jit},
-    {"pjit", P_jit},
-    {"custom_jvp_call_jaxpr", P_custom_jvp_call},
-    {"custom_vjp_call_jaxpr", P_custom_vjp_call},
-    {"tie_in", P_copy}, /* of its second operand */
-    {"id", P_copy},
-    {"select", P_select_n}, /* with the cases the other way round */
+    {"xla_call", P_jit, true},
+    {"pjit", P_jit, false},
+    {"custom_jvp_call_jaxpr", P_custom_jvp_call, false},
+    {"custom_vjp_call_jaxpr", P_custom_vjp_call, false},
+    {"tie_in", P_copy, true}, /* of its second operand */
+    {"id", P_copy, true},
+    {"select", P_select_n, true}, /* with the cases the other way round */
 };
+
+/* The index of the old name of the equation's primitive; that of the last row and 1 if it has none.
+ */
+static unsigned renaming(const Eqn *e) {
+    Str name = e->prim ? str(prim_name[e->prim]) : e->unknown;
+    unsigned i = 0;
+    while (i < sizeof renamed / sizeof *renamed && !str_is(name, renamed[i].old))
+        i++;
+    return i;
+}
+
+/* ---- the era */
+
+static uint32_t param_at(const Eqn *e, ParamKey key) {
+    const Param *q = param_find(e, key);
+    return q ? (uint32_t)(q - e->params.at) : UINT32_MAX;
+}
+
+/* Equations for which JAX prints `sharding` where it prints this shape; 0.4.36 was the first for
+ * all of them. */
+static const struct {
+    Prim prim;
+    ParamKey shape;
+    bool first; /* 0.4.36 was the first */
+} sharded[] = {
+    {P_broadcast_in_dim, K_shape, true}, {P_reshape, K_new_sizes, true}, {P_iota, K_shape, false}};
+
+/* Does JAX since 0.5 print the equation otherwise? It also prints the name of a call first, unless
+ * it prints all parameters. */
+static bool is_before(const Eqn *e) {
+    unsigned row = renaming(e);
+    if (row < sizeof renamed / sizeof *renamed) {
+        uint32_t name = param_at(e, K_name), body = param_at(e, K_jaxpr);
+        bool late = renamed[row].prim == P_jit && name != UINT32_MAX && body < name;
+        return renamed[row].before || (late && !param_find(e, K_compiler_options_kvs));
+    }
+    for (unsigned i = 0; i < sizeof sharded / sizeof *sharded; i++)
+        if (e->prim == sharded[i].prim && param_find(e, sharded[i].shape))
+            return !param_find(e, K_sharding);
+    return false;
+}
+
+/* Does JAX print it so since 0.4.36 at the earliest? */
+static bool is_recent(const Eqn *e) {
+    if (e->prim == P_jit && !e->unknown.n) return true;
+    for (unsigned i = 0; i < sizeof sharded / sizeof *sharded; i++)
+        if (e->prim == sharded[i].prim && sharded[i].first)
+            return param_find(e, K_sharding) != NULL;
+    return false;
+}
+
+static void note_era(Parser *p, const Eqn *e) {
+    p->recent |= is_recent(e);
+    if (!p->before.n && is_before(e)) p->before = e->span;
+}
 
 /* What old printers said besides: shapes that the operands' types say too, backends, thunks. */
 static bool says_nothing(const Eqn *e, const Param *q) {
@@ -205,14 +262,10 @@ static bool untuple(Parser *p, const Eqn *e) {
 /* ---- all of it */
 
 static void rename_prim(Eqn *e) {
-    for (unsigned i = 0; i < sizeof renamed / sizeof *renamed; i++) {
-        bool same = e->prim ? str_is(str(prim_name[e->prim]), renamed[i].old)
-                            : str_is(e->unknown, renamed[i].old);
-        if (!same) continue;
-        e->prim = renamed[i].prim;
-        e->unknown = str(renamed[i].old); /* for messages */
-        return;
-    }
+    unsigned row = renaming(e);
+    if (row == sizeof renamed / sizeof *renamed) return;
+    e->prim = renamed[row].prim;
+    e->unknown = str(renamed[row].old); /* for messages */
 }
 
 void dialect_add(Parser *p, Eqn e) {
@@ -222,6 +275,7 @@ void dialect_add(Parser *p, Eqn e) {
         eqn_add(p, e);
         return;
     }
+    note_era(p, &e);
     rename_prim(&e);
     drop_params(&e);
     if (e.prim == P_jit) rename_param(&e, K_call_jaxpr, K_jaxpr);

@@ -195,6 +195,7 @@ Val literal_val(Parser *p, uint32_t from, uint32_t to, Type type) {
     bool huge = false;
     Span span = toks_span(p, from, to);
     Str text = {p->text.at + span.at, span.n};
+    p->recent |= type != 0;
     if (!read_lit(p, from, to, &lit, &huge)) {
         lit = (Lit){0};
     } else if (type && lit.kind <= LIT_COMPLEX && type_at(cx->types, type)->rank) {

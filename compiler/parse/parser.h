@@ -168,6 +168,8 @@ typedef struct Parser {
     STACK(Jaxpr *) lets; /* all that were ever hoisted */
     STACK(Fixup) fixups;
     Jaxpr *program;
+    Span before; /* of an equation that JAX since 0.5 would print otherwise; n = 0: none yet */
+    bool recent; /* something in the text is printed by later ones only */
     uint32_t misnamed; /* errors that are about names alone */
 } Parser;
 
