@@ -24,6 +24,23 @@ double dtype_float_limit(Dtype d, bool most) {
     return most ? x : -x;
 }
 
+/* The exponents of the largest and the smallest number. */
+static int float_top(const FloatFormat *f) {
+    return (1 << f->exponent) - 1 - f->bias - (f->special == FLOAT_IEEE || f->special == FLOAT_POWER);
+}
+static int float_bottom(const FloatFormat *f) { return 1 - f->bias - f->mantissa; }
+bool dtype_is_exact(Dtype from, Dtype to) {
+    const DtypeInfo *a = &dtype_info[from], *b = &dtype_info[to];
+    const FloatFormat *f = &float_format[from], *t = &float_format[to];
+    if (from == to || a->kind == DK_BOOL) return from == to || t->special != FLOAT_POWER;
+    bool whole = a->kind == DK_SINT || a->kind == DK_UINT;
+    if (b->kind == DK_SINT || b->kind == DK_UINT)
+        return whole && a->width < b->width && (a->kind == DK_UINT || b->kind == DK_SINT);
+    if (b->kind != DK_FLOAT || t->special != FLOAT_IEEE || b->bits < 16) return false;
+    if (whole) return (int)a->width <= t->mantissa + 1;
+    return a->kind == DK_FLOAT && f->mantissa <= t->mantissa && float_top(f) <= float_top(t) && float_bottom(f) >= float_bottom(t);
+}
+
 struct Types {
     Arena *arena;
     Intern types, extras, dims;

@@ -31,6 +31,8 @@ static inline Dtype dtype_arithmetic(Dtype d) {
     if (dtype_info[d].kind != DK_FLOAT || !dtype_is_narrow(d)) return d;
     return float_format[d].special == FLOAT_POWER ? DT_f32 : DT_f16;
 }
+/* Is every element of `from` one of `to`? Of bool, integers and floats; no where `to` is a float of less than 16 bits. */
+bool dtype_is_exact(Dtype from, Dtype to);
 /* The least or the largest value of integers and bool: the sign bit, or what has all bits up to the width. */
 int64_t dtype_limit(Dtype, bool most);
 /* Of floats: infinite where there is an infinity, else the largest number; powers of two have no least one: NaN. */

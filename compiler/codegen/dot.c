@@ -135,14 +135,6 @@ static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
 
 /* ---- reading in place */
 
-/* Does every element of `from` become one of `to` without a loss? */
-static bool exact(Dtype from, Dtype to) {
-    const DtypeInfo *f = &dtype_info[from], *t = &dtype_info[to];
-    if (from == to || f->kind == DK_BOOL) return true;
-    if (t->kind == DK_FLOAT && t->bits < 32) return false;
-    if (f->kind == DK_FLOAT) return t->kind == DK_FLOAT && f->bits < t->bits;
-    return (t->kind == DK_FLOAT || f->kind == t->kind) && f->width < t->width;
-}
 /* What is not virtual under index operations and, where `converted`, exact conversions; 0:
    something is computed. */
 static Val under(Plan *p, Val v, bool converted) {
@@ -164,7 +156,7 @@ static Val under(Plan *p, Val v, bool converted) {
             break;
         case P_convert_element_type:
             if (converted &&
-                exact(val_array(p->cx, info->e->in.at[0])->dtype, val_array(p->cx, v)->dtype))
+                dtype_is_exact(val_array(p->cx, info->e->in.at[0])->dtype, val_array(p->cx, v)->dtype))
                 break;
             return 0;
         default:

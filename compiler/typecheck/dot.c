@@ -31,6 +31,40 @@ static int compare(Precision a, Precision b) {
     return 0;
 }
 
+Dtype dtype_of_product(Dtype a, Dtype b) {
+    int order = compare(precision_of(a), precision_of(b));
+    return order == 0 && a != b ? DT_none : order < 0 ? b : a;
+}
+
+const DotAlgorithm *dot_algorithm(const Eqn *e) {
+    static const DotAlgorithm all[] = {
+        {"DEFAULT", {DT_none}, DT_none},
+        {"ANY_F8_ANY_F8_F32", {DT_none}, DT_f32},
+        {"ANY_F8_ANY_F8_F32_FAST_ACCUM", {DT_none}, DT_f32},
+        {"ANY_F8_ANY_F8_ANY", {DT_none}, DT_none},
+        {"ANY_F8_ANY_F8_ANY_FAST_ACCUM", {DT_none}, DT_none},
+        {"F16_F16_F16", {DT_f16}, DT_f16},
+        {"F16_F16_F32", {DT_f16}, DT_f32},
+        {"BF16_BF16_BF16", {DT_bf16, DT_f32}, DT_bf16},
+        {"BF16_BF16_F32", {DT_bf16, DT_f32}, DT_f32},
+        {"BF16_BF16_F32_X3", {DT_f32}, DT_f32},
+        {"BF16_BF16_F32_X6", {DT_f32}, DT_f32},
+        {"BF16_BF16_F32_X9", {DT_f32}, DT_f32},
+        {"TF32_TF32_F32", {DT_f32}, DT_f32},
+        {"TF32_TF32_F32_X3", {DT_f32}, DT_f32},
+        {"F32_F32_F32", {DT_f32}, DT_f32},
+        {"F64_F64_F64", {DT_f64}, DT_f64},
+    };
+    static const char before[] = "DotAlgorithmPreset."; /* printed by repr */
+    const Param *p = param_find(e, K_precision);
+    Str s = p && p->value.kind == V_WORD ? p->value.s : (Str){0};
+    uint32_t n = sizeof before - 1;
+    if (s.n > n && memcmp(s.at, before, n) == 0) s.at += n, s.n -= n;
+    for (uint32_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (str_is(s, all[i].name)) return &all[i];
+    return NULL;
+}
+
 /* A tuple of numbers. */
 static bool read_ints(Ctx *cx, const Value *v, Ints *out) {
     if (v->kind == V_INTS) return *out = v->ints, true;
@@ -77,9 +111,8 @@ static unsigned part_bits(Dtype d) { return dtype_info[d].kind == DK_BOOL ? 1 : 
 
 static bool result_dtype(Ctx *cx, const Eqn *e, const Type *in, unsigned right, Dtype *d) {
     Dtype a = type_at(cx->types, in[0])->dtype, b = type_at(cx->types, in[right])->dtype;
-    int order = compare(precision_of(a), precision_of(b));
-    if (order == 0 && a != b) return operands_disagree(cx, e, in, right, 0);
-    *d = order < 0 ? b : a;
+    *d = dtype_of_product(a, b);
+    if (!*d) return operands_disagree(cx, e, in, right, 0);
     if (!param_has(e, K_preferred_element_type)) return true;
     Dtype exact = *d;
     if (!want_param_dtype(cx, e, K_preferred_element_type, d)) return false;
@@ -87,7 +120,8 @@ static bool result_dtype(Ctx *cx, const Eqn *e, const Type *in, unsigned right, 
         return diag(cx->diags, param_at(e, K_preferred_element_type),
                     "%s: preferred_element_type=%s holds no numbers", name_of(cx, e), dtype_info[*d].long_name);
     const Param *precision = param_find(e, K_precision);
-    bool algorithm = precision && precision->value.s.n > 12 && memcmp(precision->value.s.at, "DotAlgorithm", 12) == 0;
+    bool written_out = precision && precision->value.s.n > 12 && memcmp(precision->value.s.at, "DotAlgorithm", 12) == 0;
+    bool algorithm = written_out || dot_algorithm(e);
     return algorithm || dtype_info[exact].kind == DK_FLOAT || part_bits(*d) >= part_bits(exact) ||
            diag(cx->diags, param_at(e, K_preferred_element_type), "%s: preferred_element_type=%s is narrower than the operands' %s",
                 name_of(cx, e), dtype_info[*d].long_name, dtype_info[exact].name);

@@ -113,6 +113,16 @@ typedef struct {
 bool dot_axes(Ctx *, const Eqn *, ParamKey, const Value *, Dot *);
 /* `left` (operand 0, or what it stands for) and operand `right` fit together; fills in what does not stand in the text. */
 bool want_dot(Ctx *, const Eqn *, const Type *in, Type left, unsigned right, Dot *);
+/* The one of two element types that holds products of both; DT_none where neither is more precise. */
+Dtype dtype_of_product(Dtype, Dtype);
+/* JAX's DotAlgorithmPreset. */
+typedef struct {
+    const char *name;
+    Dtype types[2]; /* of operands: others become the first one; none: all remain */
+    Dtype sum;      /* of products; none: the result's */
+} DotAlgorithm;
+/* The one that `precision` names; NULL. */
+const DotAlgorithm *dot_algorithm(const Eqn *);
 /* [batch…, left…, right…] */
 Type dot_type(Ctx *, const Dot *);
 

@@ -1,6 +1,7 @@
 /* Convolutions are matrix products: of windows of the left operand with the right one, over the features and the positions in
    the window. Groups are batch axes. The axes of the result come in the order of the equation, without a transpose: those
    that cannot are batch axes too, and the operand without them is the same along them. */
+#include "some.h"
 #include "window.h"
 #include "../../typecheck/rule.h"
 
@@ -113,7 +114,8 @@ static void left(Conv *c, const Eqn *e) {
         often |= w.window[a] != 1, gaps |= w.base[a] != 1;
         positions = dim_mul(b_types(b), positions, w.window[a]);
     }
-    x->v = b_spread_out(b, x->v, &w, b_number(b, t->dtype, 0));
+    Dtype d = float_format[t->dtype].special == FLOAT_POWER ? DT_f32 : t->dtype; /* has a zero, which padding is */
+    x->v = b_spread_out(b, b_convert(b, x->v, d), &w, b_number(b, d, 0));
     if (often) x->v = b_convert(b, x->v, summed_as(c->dtype));
     bool read_through = c->apart && !gaps && dim_is_const(positions) && positions <= MOST_READS;
     if (!read_through) x->v = b1(b, P_stored, x->v);
@@ -198,7 +200,9 @@ static Val depthwise(Conv *c) {
         v->v = b_convert(b, v->v, summed_as(c->dtype));
         arrange(c, v, n, names);
     }
-    Val y = b_reduce(b, P_reduce_sum, b2(b, P_mul, c->x.v, c->y.v), n - c->nresult, last);
+    bool bits = summed_as(c->dtype) == DT_bool;
+    Val products = b2(b, bits ? P_and : P_mul, c->x.v, c->y.v);
+    Val y = b_reduce(b, bits ? P_reduce_or : P_reduce_sum, products, n - c->nresult, last);
     return rounded(c, y);
 }
 
@@ -297,11 +301,24 @@ static Val by_phases(Conv *c, const Eqn *e, const Phases *p) {
     Val all = build(b, P_stack, (uint32_t)p->phases, parts, 1, (Param[]){p_int(K_axis, 0)});
     return interleave(c, p, all, z->rank, z->dims);
 }
+/* The same equation of other element types. */
+static Val conv_of(Builder *b, const Eqn *e, Dtype d) {
+    Val in[2] = {b_convert(b, e->in.at[0], d), b_convert(b, e->in.at[1], d)};
+    Param *params = arena_new(b->cx->arena, Param, e->params.n + 1);
+    for (uint32_t i = 0; i < e->params.n; i++)
+        params[i] = e->params.at[i].key == K_preferred_element_type ? p_dtype(K_preferred_element_type, d) : e->params.at[i];
+    return build(b, P_conv_general_dilated, 2, in, e->params.n, params);
+}
 bool expand_conv_general_dilated(Builder *b, const Eqn *e, Val *out) {
     Conv *c = arena_new(b->cx->arena, Conv, 1);
     Phases p;
     c->b = b;
     if (!read_conv(c, e)) return false;
+    Dtype given = b_type(b, e->in.at[0])->dtype, products = dtype_of_products(given, given, c->dtype);
+    if (products != c->dtype || !dtype_goes_into(given, products)) {
+        out[0] = b_convert(b, conv_of(b, e, products), c->dtype);
+        return true;
+    }
     if (find_phases(c, e, &p)) {
         out[0] = by_phases(c, e, &p);
         return true;

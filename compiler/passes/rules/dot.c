@@ -1,6 +1,55 @@
-/* Matrix products that are written with dot_general. */
-#include "window.h"
+/* Matrix products that are written with dot_general; dot_general of several element types. */
+#include "some.h"
 #include "../../typecheck/rule.h"
+
+/* ---- element types. JAX converts operands of two types to the result's, but for floats of 8 bits; XLA multiplies and sums in
+   the most precise type of operands and result (HigherPrecisionType), and converts the sum where that is not the result's. */
+
+/* What the operands become before XLA sees them, and what it gives. */
+typedef struct {
+    Dtype in[2], out;
+} DotTypes;
+static bool stays_mixed(Dtype d) { return dtype_info[d].kind == DK_FLOAT && dtype_info[d].width == 8 && d != DT_f8_e4m3b11fnuz; }
+static void apply(const DotAlgorithm *a, DotTypes *t) {
+    for (uint32_t i = 0; i < 2 && a->types[0]; i++)
+        if (t->in[i] != a->types[0] && t->in[i] != a->types[1]) t->in[i] = a->types[0];
+    if (a->sum) t->out = a->sum;
+}
+Dtype dtype_of_products(Dtype x, Dtype y, Dtype result) {
+    Dtype both = dtype_of_product(x, y), products = dtype_of_product(both, result);
+    return products ? products : both;
+}
+/* What one is converted to: where products are complex, real numbers become floats of their precision. */
+static Dtype for_products(Dtype d, Dtype products) { return dtype_info[d].kind == DK_COMPLEX ? products : dtype_real(products); }
+bool dtype_goes_into(Dtype from, Dtype to) { return from == to || (dtype_info[to].kind != DK_COMPLEX && dtype_is_exact(from, to)); }
+static bool is_left(const Dtype *given, const DotTypes *t, Dtype products, Dtype result) {
+    for (uint32_t i = 0; i < 2; i++)
+        if (!dtype_goes_into(given[i], for_products(given[i], t->in[i])) || !dtype_goes_into(given[i], for_products(given[i], products))) return false;
+    return products == t->out && t->out == result;
+}
+bool some_dot_general(Builder *b, const Eqn *e, Val *out) {
+    const DotAlgorithm *a = dot_algorithm(e);
+    const Dtype given[2] = {b_type(b, e->in.at[0])->dtype, b_type(b, e->in.at[1])->dtype};
+    Dtype result = val_array(b->cx, e->out.at[0])->dtype;
+    DotTypes t = {{given[0], given[1]}, result};
+    if (a) apply(a, &t);
+    else if (given[0] != given[1] && !(stays_mixed(given[0]) && stays_mixed(given[1]))) t.in[0] = t.in[1] = result;
+    Dtype products = dtype_of_products(t.in[0], t.in[1], t.out);
+    if (is_left(given, &t, products, result)) return true;
+    Val x[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        Val v = e->in.at[i];
+        x[i] = b_convert(b, b_convert(b, v, for_products(given[i], t.in[i])), for_products(given[i], products));
+    }
+    Param *params = arena_new(b->cx->arena, Param, e->params.n);
+    uint32_t n = 0;
+    each(Param, p, e->params)
+        if (p->key != K_precision) params[n++] = p->key == K_preferred_element_type ? p_dtype(p->key, products) : *p;
+    out[0] = b_convert(b, b_convert(b, build(b, P_dot_general, 2, x, n, params), t.out), result);
+    return true;
+}
+
+/* ---- groups */
 
 /* Groups along an axis of `x` become an axis of their own, the first one: elements that are not of the group are 0. `sizes` has
    the groups along its last axis, and before it the axes `prefix` of x. */

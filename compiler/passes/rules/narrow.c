@@ -1,6 +1,6 @@
 /* Primitives that are written with others for some types only: bits of types of other widths,
-   narrow floats. Where one stays as it is, a rule leaves out[0] = 0. */
-#include "../build.h"
+   narrow floats, products of several types (dot.c). Where one stays as it is, a rule leaves out[0] = 0. */
+#include "some.h"
 #include <math.h>
 
 #define X e->in.at[0]
@@ -211,6 +211,7 @@ static const struct {
     bool narrow; /* of narrow floats only */
 } some[NPRIMS] = {
     [P_bitcast_convert_type] = {some_bitcast, false},
+    [P_dot_general] = {some_dot_general, false},
     [P_logistic] = {some_logistic, true},
     [P_exp2] = {some_exp2, true},
     [P_asin] = {some_asin, true},
