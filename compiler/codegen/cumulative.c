@@ -1,10 +1,12 @@
 #include "kernel.h"
 #include "point.h"
+#include "sums.h"
 
-/* cumsum, cumprod, cummax, cummin, cumlogsumexp along one axis. Where that is the innermost one, vectors run
-   along it: the prefixes of a vector in log2(w) shifts, then the carry of the vectors before; else
-   vectors run along the innermost axis, and one carry per lane goes along the other. `reverse` goes
-   from the end: suffixes, and the carry is the first lane. */
+/* cumsum, cumprod, cummax, cummin, cumlogsumexp along one axis. Where that is the innermost one,
+   vectors run along it: the prefixes of a vector in log2(w) shifts, then the carry of the vectors
+   before; else vectors run along the innermost axis, and one carry per lane goes along the other.
+   `reverse` goes from the end: suffixes, and the carry is the first lane. The carry of a sum of
+   floats is a wide one (sums.h): the error of a prefix is that of its last two additions. */
 
 enum { LANES = 16 };
 
@@ -26,8 +28,21 @@ static Atom axis_of(Kernel *k, const Eqn *e) {
 static V combine(const Cum *c, V a, V b) {
     Emit *e = c->k->e;
     if (c->e->prim == P_cumlogsumexp)
-        return em_round(e, c->d, kernel_stdlib(c->k, "logaddexp", c->d, (V[]){a, b}, 2, em_width(a)));
+        return em_round(e, c->d,
+                        kernel_stdlib(c->k, "logaddexp", c->d, (V[]){a, b}, 2, em_width(a)));
     return point_combine(e, c->e->prim, c->d, a, b);
+}
+/* The carry: one value, or its wide form. */
+static uint32_t widens(const Cum *c) { return c->e->prim == P_cumsum ? wide_values(c->d) : 0; }
+static uint32_t carry_start(const Cum *c, uint32_t w, V *carry) {
+    if (widens(c))
+        wide_zero(c->k->e, c->d, w, carry);
+    else
+        carry[0] = point_identity(c->k->e, c->e->prim, c->d, w);
+    return widens(c) ? widens(c) : 1;
+}
+static V carry_value(const Cum *c, const V *carry) {
+    return widens(c) ? wide_value(c->k->e, c->d, carry) : carry[0];
 }
 static V operand(const Cum *c) {
     Kernel *k = c->k;
@@ -46,11 +61,14 @@ static void store(const Cum *c, V y) {
     kernel_remember(k, c->y, index, (Reg){em_round(k->e, c->d, y), k->w == 1, k->depth});
     kernel_stores(k);
 }
-/* Prefixes (suffixes) of the lanes: combined with the lanes 1, 2, 4, … before (after) them. */
+/* Prefixes (suffixes) of the lanes: combined with the lanes 1, 2, 4, … before (after) them. Beyond
+   the ends sums have −0, which changes nothing either: LLVM makes slow expansions of shuffles with
+   0. */
 static V prefixes(const Cum *c, V x) {
     Emit *e = c->k->e;
     uint32_t w = em_width(x);
-    V none = point_identity(e, c->e->prim, c->d, w);
+    V none =
+        widens(c) ? em_float(e, mlirValueGetType(x), -0.0) : point_identity(e, c->e->prim, c->d, w);
     for (uint32_t by = 1; by < w; by *= 2) {
         int64_t lanes[512];
         for (uint32_t i = 0; i < w; i++)
@@ -62,21 +80,40 @@ static V prefixes(const Cum *c, V x) {
     }
     return x;
 }
-static V chunk(const Cum *c, V base, V carry) {
+/* The elements from `base` on; the carry after them. */
+static void chunk(const Cum *c, V base, V *carry) {
     Kernel *k = c->k;
+    Emit *e = k->e;
+    uint32_t last = c->reverse ? 0 : k->w - 1;
     kernel_enter(k);
     kernel_bind(k, c->axis, base);
-    V y = combine(c, em_broadcast(k->e, carry, k->w), prefixes(c, operand(c)));
-    V next = em_extract(k->e, y, c->reverse ? 0 : k->w - 1);
+    V sums = prefixes(c, operand(c));
+    V y = combine(c, em_broadcast(e, carry_value(c, carry), k->w), sums);
+    if (widens(c))
+        wide_add(e, c->d, em_extract(e, sums, last), carry);
+    else
+        carry[0] = em_extract(e, y, last);
     store(c, y);
     kernel_leave(k);
-    return next;
+}
+/* Vectors of the elements [from, from + n): in reverse, of those before `from`. */
+static void chunks(const Cum *c, V from, V n, uint32_t values, V *carry) {
+    Emit *e = c->k->e;
+    V w = em_i64(e, c->k->w), next[WIDE_VALUES];
+    For f = em_for(e, em_i64(e, 0), n, w, values, carry);
+    V i = em_arg(&f.scope, 0);
+    V base = c->reverse ? em_bin(e, "llvm.sub", from, em_bin(e, "llvm.add", i, w))
+                        : em_bin(e, "llvm.add", from, i);
+    for (uint32_t v = 0; v < values; v++)
+        next[v] = em_arg(&f.scope, v + 1);
+    chunk(c, base, next);
+    em_for_end(e, &f, next, carry);
 }
 /* All full vectors, then what is left: at the end, or in reverse at the beginning. */
 static void along_lanes(Cum *c) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), zero = em_i64(e, 0);
+    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), zero = em_i64(e, 0), carry[WIDE_VALUES];
     bool masks = e->target.masks || (e->target.vector_bytes >= 32 && k->step->narrowest >= 4);
     bool in_order = point_in_order(c->e->prim, c->d);
     uint32_t w = k->w = in_order ? 1 : LANES * 4 / (em_bytes(c->d) < 4 ? 4 : em_bytes(c->d));
@@ -85,42 +122,39 @@ static void along_lanes(Cum *c) {
     if (dim_is_const(extent) && extent % w == 1)
         masks = false; /* a constant mask of one lane: LLVM 22 stores too much */
     V rest = em_bin(e, "llvm.urem", n, em_i64(e, w)), full = em_bin(e, "llvm.sub", n, rest);
-    V carry = point_identity(e, c->e->prim, c->d, 1), done;
-    For f = em_for(e, zero, full, em_i64(e, w), 1, &carry);
-    V i = em_arg(&f.scope, 0);
-    V base = c->reverse ? em_bin(e, "llvm.sub", n, em_bin(e, "llvm.add", i, em_i64(e, w))) : i;
-    V next = chunk(c, base, em_arg(&f.scope, 1));
-    em_for_end(e, &f, &next, &done);
-    if (masks) {
-        f = em_for(e, zero, rest, em_i64(e, w), 1, &done);
-        k->tail = em_cmpi(e, "ult", em_lanes(e, e->i32, w),
-                          em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, rest), w));
-        next = chunk(c, c->reverse ? em_i64(e, 0) : full, em_arg(&f.scope, 1));
-        k->tail = (V){NULL};
-    } else {
+    uint32_t values = carry_start(c, 1, carry);
+    chunks(c, c->reverse ? n : zero, full, values, carry);
+    if (!masks) {
         k->w = 1;
-        f = em_for(e, zero, rest, em_i64(e, 1), 1, &done);
-        i = em_arg(&f.scope, 0);
-        base = c->reverse ? em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", rest, em_i64(e, 1)), i)
-                          : em_bin(e, "llvm.add", full, i);
-        next = chunk(c, base, em_arg(&f.scope, 1));
+        chunks(c, c->reverse ? rest : full, rest, values, carry);
+        return;
     }
-    em_for_end(e, &f, &next, &done);
+    For f = em_for(e, zero, rest, em_i64(e, w), 0, NULL); /* one turn, or none */
+    k->tail = em_cmpi(e, "ult", em_lanes(e, e->i32, w),
+                      em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, rest), w));
+    chunk(c, c->reverse ? zero : full, carry);
+    k->tail = (V){NULL};
+    em_for_end(e, &f, NULL, NULL);
 }
 static void along_axis(Cum *c) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), one = em_i64(e, 1), done;
-    V carry = point_identity(e, c->e->prim, c->d, k->w);
-    For f = em_for(e, em_i64(e, 0), n, one, 1, &carry);
-    V i = em_arg(&f.scope, 0);
+    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), one = em_i64(e, 1), carry[WIDE_VALUES];
+    uint32_t values = carry_start(c, k->w, carry);
+    For f = em_for(e, em_i64(e, 0), n, one, values, carry);
+    V i = em_arg(&f.scope, 0), next[WIDE_VALUES];
     if (c->reverse) i = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", n, one), i);
+    for (uint32_t v = 0; v < values; v++)
+        next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
     kernel_bind(k, c->axis, i);
-    V y = combine(c, em_arg(&f.scope, 1), operand(c));
-    store(c, y);
+    if (widens(c))
+        wide_add(e, c->d, operand(c), next);
+    else
+        next[0] = combine(c, next[0], operand(c));
+    store(c, carry_value(c, next));
     kernel_leave(k);
-    em_for_end(e, &f, &y, &done);
+    em_for_end(e, &f, next, carry);
 }
 static void others(Cum *c, uint32_t i, V lo, V hi);
 static void inner(Cum *c, uint32_t i) {

@@ -1,5 +1,7 @@
 #include "dot.h"
+#include "gemm.h"
 #include "kernel.h"
+#include "sums.h"
 
 /* Reading in place or a copy. An operand is read in place where its elements lie at an affine
    address of the loops; if they are not of the accumulator's type and are read often, converting
@@ -28,6 +30,18 @@ enum {
     LONG_BLOCK = 256,
     MANY_ROWS = 2048,
     FEW_ROWS = 128 /* too few to pack a large B for */
+};
+/* Terms that are added up in one register: where lanes are added up in the end; where few registers
+   are to be folded; where all of them are, which pays only for more than LONG_SUM terms. More
+   partial sums than SUMMED_BLOCKS are added in wide forms. Blocks are multiples of STEPS, what the
+   innermost loop does at once. */
+enum {
+    SHARED_TERMS = 256,
+    OWN_TERMS = 128,
+    TILE_TERMS = 512,
+    LONG_SUM = 2048,
+    SUMMED_BLOCKS = 64,
+    STEPS = 8
 };
 
 /* An equation while it is planned. Side 0 has the rows, side 1 the columns. */
@@ -485,10 +499,9 @@ Dim dot_units(Plan *p, const Dot *dot) {
 }
 Dim dot_blocks(Plan *p, Dim n, Dim block) { return block == n ? 1 : ceil_div(p, n, block); }
 /* Workspace for every unit. */
-static Buf *unit_buffer(Plan *p, const Dot *dot, Dim elements) {
+static Buf *unit_buffer(Plan *p, const Dot *dot, Dim elements, uint32_t bytes) {
     Types *ts = p->cx->types;
-    return buf_new(p, BUF_WORK,
-                   dim_mul(ts, dim_mul(ts, dot_units(p, dot), elements), em_bytes(dot->acc)));
+    return buf_new(p, BUF_WORK, dim_mul(ts, dim_mul(ts, dot_units(p, dot), elements), bytes));
 }
 /* Columns of a unit: at most `most`, a quarter where there are so many, whole tiles. */
 static int64_t column_block(const Dot *dot, int64_t most) {
@@ -510,6 +523,38 @@ static void term_blocks(Dot *dot, int64_t terms) {
     dot->k_level = level, dot->k_block = terms;
     for (int64_t b = 2 * terms; b > terms / 2 && dim_is_const(extent); b--) /* equal blocks */
         if (extent % b == 0 && extent % dot->k_block) dot->k_block = b;
+}
+static Dim partial_sums(Plan *p, const Dot *dot) {
+    Dim n = dot_blocks(p, dot->sums.at[dot->k_level].extent, dot->k_block);
+    for (uint32_t i = 0; i < dot->k_level; i++)
+        n = dim_mul(p->cx->types, n, dot->sums.at[i].extent);
+    return n;
+}
+/* Sums that are kept in registers, in blocks. */
+static void cut_sums(Plan *p, Dot *dot) {
+    Types *ts = p->cx->types;
+    uint32_t lanes = p->vector_bytes / em_bytes(dot->acc), n = dot->sums.n,
+             registers = dot->mr * (dot->w > lanes ? dot->w / lanes : 1);
+    bool full = !dot->inner && registers >= 8;
+    int64_t most = dot->inner ? SHARED_TERMS : full ? TILE_TERMS : OWN_TERMS;
+    if (full && !dim_is_const(dot->k)) most *= 2;
+    uint32_t stride = dot->inner ? lanes : 1;
+    Dim *turns = arena_new(p->arena, Dim, n), all = 1;
+    if (!gemm_wide_bytes(dot->acc, 1) || n > GEMM_LOOPS || (full && at_most(dot->k, LONG_SUM)))
+        return;
+    most *= dot->sets;
+    dot->block = arena_new(p->arena, Dim, n);
+    for (uint32_t i = 0; i < n; i++) {
+        turns[i] = i + 1 < n ? dot->sums.at[i].extent : ceil_div(p, dot->sums.at[i].extent, stride);
+        all = dim_mul(ts, all, turns[i]);
+    }
+    sum_blocks(ts, turns, n, most, dot->block);
+    while (dot->cut < n && dot->block[dot->cut])
+        dot->cut++;
+    dot->several = dim_is_const(all) && all > most;
+    if (dot->cut == n) dot->block[n - 1] = round_up(dot->block[n - 1], STEPS) * stride;
+    uint32_t width = dot->inner ? dot->w * lanes : dot->w;
+    if (dot->cut) dot->wide = buf_new(p, BUF_ROW, gemm_wide_bytes(dot->acc, dot->mr * width));
 }
 /* The rows and columns of a unit, and how it reads B. Small B: as it lies, units are rows. Large B:
    units are columns, packed if there are many rows; few rows, or more terms than a cache holds, are
@@ -544,9 +589,13 @@ static void find_blocks(Plan *p, Dot *dot) {
     Dim sums = dim_mul(ts, dot->stored_columns, dim_mul(ts, dot->rows, dot->point_block));
     if (partial) {
         term_blocks(dot, few ? K_BLOCK : LONG_BLOCK);
-        dot->partial = unit_buffer(p, dot, sums);
+        uint32_t wide = gemm_wide_bytes(dot->acc, 1);
+        dot->wide_partial = wide && !at_most(partial_sums(p, dot), SUMMED_BLOCKS);
+        dot->partial = unit_buffer(p, dot, sums, dot->wide_partial ? wide : bytes);
+    } else {
+        cut_sums(p, dot);
     }
-    if (pack) dot->pack = unit_buffer(p, dot, dim_mul(ts, dot->stored_columns, dot->k));
+    if (pack) dot->pack = unit_buffer(p, dot, dim_mul(ts, dot->stored_columns, dot->k), bytes);
 }
 void dot_schedule(Plan *p, Step *s) {
     Dot *dot = s->dot;

@@ -1,7 +1,10 @@
-/* Register tiles of matrix products. A tile keeps its sums in registers over the whole contraction;
-   the order of the additions depends on the shape alone. */
+/* Register tiles of matrix products. A tile keeps its sums in registers over the whole contraction,
+   or over a block of it, and then adds them to their wide forms in memory; the order of the
+   additions depends on the shape alone. */
 #include "gemm.h"
 #include "point.h"
+#include "sums.h"
+#include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
 /* ---- arithmetic of the accumulator */
@@ -25,6 +28,43 @@ V gemm_convert(Emit *e, Dtype from, Dtype acc, V x) {
     return point_convert_element_type(e, &p, &x);
 }
 
+/* ---- the wide forms */
+uint32_t gemm_wide_bytes(Dtype acc, uint32_t lanes) { return 8 * wide_values(acc) * lanes; }
+
+/* The value `i` of the wide forms of w lanes: an address. */
+static V wide_part(Emit *e, V p, uint32_t w, uint32_t i) {
+    return i ? em_gep(e, p, em_i64(e, i * w), e->f64) : p;
+}
+/* Volatile: LLVM makes registers of what is on the stack, and these are far more than there are. */
+static void wide_load(Emit *e, Dtype acc, V p, uint32_t w, V *wide) {
+    Attr a[2] = {{"alignment", mlirIntegerAttrGet(e->i64, 8)},
+                 {"volatile_", mlirUnitAttrGet(e->mlir)}};
+    for (uint32_t i = 0; i < wide_values(acc); i++) {
+        V at = wide_part(e, p, w, i);
+        wide[i] = em_1(e, "llvm.load", em_vec(e, e->f64, w), 1, &at, 2, a);
+    }
+}
+static void wide_store(Emit *e, Dtype acc, V p, const V *wide) {
+    Attr a[2] = {{"alignment", mlirIntegerAttrGet(e->i64, 8)},
+                 {"volatile_", mlirUnitAttrGet(e->mlir)}};
+    for (uint32_t i = 0; i < wide_values(acc); i++) {
+        V o[2] = {wide[i], wide_part(e, p, em_width(wide[i]), i)};
+        em_op(e, "llvm.store", 0, NULL, 2, o, 2, a, 0, NULL);
+    }
+}
+void gemm_widen(Emit *e, Dtype acc, V p, V x) {
+    V wide[WIDE_VALUES];
+    wide_load(e, acc, p, em_width(x), wide);
+    wide_add(e, acc, x, wide);
+    wide_store(e, acc, p, wide);
+}
+V gemm_narrow(Emit *e, Dtype acc, V p, V x) {
+    V wide[WIDE_VALUES];
+    wide_load(e, acc, p, em_width(x), wide);
+    wide_add(e, acc, x, wide);
+    return wide_value(e, acc, wide);
+}
+
 /* ---- loads */
 typedef struct {
     Emit *e;
@@ -32,6 +72,7 @@ typedef struct {
     const V *a, *b;
     uint32_t rows, columns, w, sets;
     V mask;
+    bool whole; /* the innermost loop is known to be whole vectors */
 } Tile;
 
 static V load(const Tile *t, Dtype d, V p, V offset, uint32_t w) {
@@ -123,10 +164,64 @@ static V innermost(const Tile *t, StepRule *rule, uint32_t stride, V oa, V ob, u
 
 typedef void Innermost(const Tile *, V oa, V ob, V *sums, uint32_t n);
 
+/* The partial sums, a power of two of them, as one. */
+static void add_sets(const Tile *t, uint32_t n, V *sums) {
+    for (uint32_t half = t->sets / 2; half; half /= 2)
+        for (uint32_t i = 0; i < half * n; i++)
+            sums[i] = gemm_add(t->e, t->c->acc, sums[i], sums[i + half * n]);
+}
+static V wide_at(const Tile *t, uint32_t i, uint32_t w) {
+    return em_gep(t->e, t->c->wide, em_i64(t->e, (int64_t)i * w * wide_values(t->c->acc)),
+                  t->e->f64);
+}
+/* The n sums are added to their wide forms and start afresh, if the block is not the last. */
+static void fold(const Tile *t, V last, V *sums, uint32_t n) {
+    Emit *e = t->e;
+    uint32_t w = em_width(sums[0]), one = n / t->sets;
+    V sum[GEMM_TILE * 4];
+    memcpy(sum, sums, n * sizeof *sums);
+    If f = em_if(e, last);
+    em_else(e, &f, n, sums);
+    add_sets(t, one, sum);
+    for (uint32_t i = 0; i < one; i++)
+        gemm_widen(e, t->c->acc, wide_at(t, i, w), sum[i]);
+    for (uint32_t i = 0; i < n; i++)
+        sum[i] = gemm_zero(e, t->c->acc, w);
+    em_if_end(e, &f, sum, sums);
+}
+static void nest(const Tile *t, uint32_t level, Innermost *body, V oa, V ob, V *sums, uint32_t n);
+
+/* The blocks of a loop that is cut; the last one stays in the registers. */
+static void in_blocks(const Tile *t, uint32_t level, Innermost *body, V oa, V ob, V *sums,
+                      uint32_t n) {
+    Emit *e = t->e;
+    Contraction block = *t->c;
+    Tile part = *t;
+    V next[GEMM_TILE * 4], count = block.count[level], step = block.block[level];
+    For f = em_for(e, em_i64(e, 0), count, step, n, sums);
+    V from = em_arg(&f.scope, 0), to = plus(e, from, step);
+    for (uint32_t i = 0; i < n; i++)
+        next[i] = em_arg(&f.scope, i + 1);
+    Dim known = block.known[level], size = block.known_block[level];
+    bool even = dim_is_const(known) && dim_is_const(size) && known % size == 0;
+    block.known[level] = even ? size : GEMM_UNKNOWN;
+    block.count[level] =
+        even ? step : em_bin(e, "llvm.sub", em_bin(e, "llvm.intr.smin", to, count), from);
+    block.block[level] = (V){NULL};
+    part.c = &block;
+    nest(&part, level, body, plus(e, oa, times(e, from, block.sa[level])),
+         plus(e, ob, times(e, from, block.sb[level])), next, n);
+    fold(t, em_cmpi(e, "sge", to, count), next, n);
+    em_for_end(e, &f, next, sums);
+}
 /* The loops around the innermost one, which `body` writes. */
 static void nest(const Tile *t, uint32_t level, Innermost *body, V oa, V ob, V *sums, uint32_t n) {
     Emit *e = t->e;
     const Contraction *c = t->c;
+    if (level < c->cut && c->block[level].ptr) {
+        in_blocks(t, level, body, oa, ob, sums, n);
+        return;
+    }
     if (level + 1 >= c->n) {
         body(t, oa, ob, sums, n);
         return;
@@ -139,12 +234,39 @@ static void nest(const Tile *t, uint32_t level, Innermost *body, V oa, V ob, V *
          plus(e, ob, times(e, k, c->sb[level])), next, n);
     em_for_end(e, &f, next, sums);
 }
-
-/* The partial sums, a power of two of them, as one. */
-static void add_sets(const Tile *t, uint32_t n, V *sums) {
-    for (uint32_t half = t->sets / 2; half; half /= 2)
-        for (uint32_t i = 0; i < half * n; i++)
-            sums[i] = gemm_add(t->e, t->c->acc, sums[i], sums[i + half * n]);
+/* Is there more than one block? */
+static V several(const Tile *t) {
+    Emit *e = t->e;
+    V any = em_int(e, e->i1, t->c->several);
+    for (uint32_t i = 0; i < t->c->cut && !t->c->several; i++)
+        any = em_bin(e, "llvm.or", any, em_cmpi(e, "sgt", t->c->count[i], t->c->block[i]));
+    return any;
+}
+/* The whole contraction: n registers for each of the sets, then n of all. */
+static void contract(const Tile *t, Innermost *body, uint32_t n, V *sums) {
+    Emit *e = t->e;
+    Dtype acc = t->c->acc;
+    V zero = em_i64(e, 0), any = {NULL};
+    for (uint32_t i = 0; i < n * t->sets; i++)
+        sums[i] = gemm_zero(e, acc, t->w);
+    if (t->c->cut) {
+        any = several(t);
+        If f = em_if(e, any);
+        V o[3] = {t->c->wide, em_int(e, e->i8, 0), em_i64(e, gemm_wide_bytes(acc, n * t->w))};
+        Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
+        em_op(e, "llvm.intr.memset", 0, NULL, 3, o, 1, &fixed, 0, NULL);
+        em_else(e, &f, 0, NULL);
+        em_if_end(e, &f, NULL, NULL);
+    }
+    nest(t, 0, body, zero, zero, sums, n * t->sets);
+    add_sets(t, n, sums);
+    if (!t->c->cut) return;
+    V all[GEMM_TILE * 4];
+    If f = em_if(e, any);
+    for (uint32_t i = 0; i < n; i++)
+        all[i] = gemm_narrow(e, acc, wide_at(t, i, t->w), sums[i]);
+    em_else(e, &f, n, all);
+    em_if_end(e, &f, sums, sums);
 }
 
 /* ---- lanes along the columns */
@@ -162,12 +284,8 @@ void gemm_outer(Emit *e, const Contraction *c, const V *a, uint32_t rows, V b, u
               .w = w,
               .sets = sets,
               .mask = mask};
-    V sums[GEMM_TILE * 4], zero = em_i64(e, 0);
-    uint32_t n = rows * sets;
-    for (uint32_t i = 0; i < n; i++)
-        sums[i] = gemm_zero(e, c->acc, w);
-    nest(&t, 0, outer_body, zero, zero, sums, n);
-    add_sets(&t, rows, sums);
+    V sums[GEMM_TILE * 4];
+    contract(&t, outer_body, rows, sums);
     for (uint32_t i = 0; i < rows; i++)
         acc[i] = sums[i];
 }
@@ -199,7 +317,7 @@ static void inner_body(const Tile *t, V oa, V ob, V *sums, uint32_t n) {
     const Contraction *c = t->c;
     uint32_t l = c->n - 1;
     V done = innermost(t, inner_step, t->w, oa, ob, t->rows * t->columns, sums);
-    if (t->w == 1 || (dim_is_const(c->known[l]) && c->known[l] % t->w == 0)) return;
+    if (t->whole) return;
     V left = em_bin(e, "llvm.sub", c->count[l], done);
     V n32 = em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, left), t->w);
     Tile rest = *t;
@@ -210,12 +328,10 @@ void gemm_inner(Emit *e, const Contraction *c, const V *a, uint32_t rows, const 
                 uint32_t columns, uint32_t w, uint32_t sets, V *acc) {
     Tile t = {
         .e = e, .c = c, .a = a, .b = b, .rows = rows, .columns = columns, .w = w, .sets = sets};
-    V sums[GEMM_TILE * 4], zero = em_i64(e, 0);
-    uint32_t n = rows * columns;
-    for (uint32_t i = 0; i < n * sets; i++)
-        sums[i] = gemm_zero(e, c->acc, w);
-    nest(&t, 0, inner_body, zero, zero, sums, n * sets);
-    add_sets(&t, n, sums);
+    Dim k = c->known[c->n - 1];
+    t.whole = w == 1 || (dim_is_const(k) && k % w == 0);
+    V sums[GEMM_TILE * 4];
+    contract(&t, inner_body, rows * columns, sums);
     for (uint32_t r = 0; r < rows; r++)
         acc[r] = sum_lanes(e, c->acc, sums + r * columns, columns);
 }

@@ -7,13 +7,19 @@
 enum { GEMM_LOOPS = 32, GEMM_TILE = 64, GEMM_LANES = 256 };
 
 /* The loops that are summed over, outermost first, and how far one step goes in each operand, in
- * elements. */
+   elements. The outermost `cut` of them are done in blocks (sums.h); with none of them all sums
+   stay in registers. */
 typedef struct {
     Dtype a, b; /* of the elements in memory */
     Dtype acc;  /* of the sums; bool: or of ands */
     uint32_t n;
     Dim known[GEMM_LOOPS]; /* extents; what is not a constant is in count alone */
     V count[GEMM_LOOPS], sa[GEMM_LOOPS], sb[GEMM_LOOPS];
+    uint32_t cut;
+    Dim known_block[GEMM_LOOPS];
+    V block[GEMM_LOOPS];
+    V wide;       /* memory of the sums' wide forms: gemm_wide_bytes for a tile */
+    bool several; /* there is more than one block, whatever the extents that are not known */
 } Contraction;
 
 /* acc[r] = Σ A[r][k] · B[k][0 … w): lanes along the columns, which are neighbours in B. `a[r]` is
@@ -25,6 +31,12 @@ void gemm_outer(Emit *, const Contraction *, const V *a, uint32_t rows, V b, uin
    innermost loop, whose elements are neighbours in both operands. */
 void gemm_inner(Emit *, const Contraction *, const V *a, uint32_t rows, const V *b,
                 uint32_t columns, uint32_t w, uint32_t sets, V *acc);
+
+/* What the wide forms of so many accumulators take; 0: they have none. */
+uint32_t gemm_wide_bytes(Dtype acc, uint32_t lanes);
+/* Adds registers to the wide forms that lie at p, f64s, and those to the registers. */
+void gemm_widen(Emit *, Dtype acc, V p, V x);
+V gemm_narrow(Emit *, Dtype acc, V p, V x);
 
 /* The sum of products: x·y + sum in the type of the accumulator. */
 V gemm_fma(Emit *, Dtype acc, V x, V y, V sum);

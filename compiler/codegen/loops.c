@@ -1,14 +1,21 @@
 #include "kernel.h"
 #include "point.h"
+#include "sums.h"
 #include <mlir-c/BuiltinTypes.h>
 
 /* The kernel of a LOOPS step: loops over the kept axes, and for each of their points (or vector of
    points) the stages, one loop nest over the reduced axes each. Vectors run along the innermost
    kept or the innermost reduced loop. A remainder is done by one narrower vector under a mask, or
    element by element where the target has no masks for it. Partial sums and their order depend on
-   extents and target only: any split over threads gives the same bits. */
+   extents and target only: any split over threads gives the same bits.
+
+   A sum of floats is cut in blocks of terms (sums.h). Uniform terms leave an f32 that n of them
+   were added to with an error of 2.4e-8·√(n/3); blocks' errors average out, and so do those of
+   lanes that are added up in the end. Of a million sums of their own the worst has five times as
+   much: so a lane that is a sum of its own has the shorter blocks. */
 
 enum { BLOCK = 256, MAX_ACCS = 64, JAM = 4 };
+enum { OWN_TURNS = 48, SHARED_TURNS = 256, CHAIN = 32 }; /* CHAIN: of turns that are written out */
 
 static uint32_t pow2_floor(uint64_t n) {
     uint32_t p = 1;
@@ -216,17 +223,90 @@ static void merge(Emit *e, const Accs *a, V *x, const V *y) {
     }
 }
 
-/* ---- loop nests over reduced axes. acc: nv values of the main width, then nv of the remainder's.
- */
+/* ---- loop nests over reduced axes. acc: nv values of the main width, then nv of the remainder's;
+   then, where sums are cut, their wide forms in the same order. */
+enum { MAX_CARRIED = 4 * MAX_ACCS, MAX_NEST = 32 };
 typedef struct {
     Kernel *k;
     Accs *accs;
     Widths w;
     bool lane_red;
-    uint32_t total;
-    V lo, hi; /* of the outermost loop, where it is split over units */
+    uint32_t total, carried; /* accumulators; with the wide forms */
+    V lo, hi;                /* of the outermost loop, where it is split over units */
+    Dim block[MAX_NEST];     /* of each loop, in turns; 0: it is not cut, nor those in it */
+    uint32_t cut;            /* how many loops are cut, the outermost ones */
+    bool several; /* there is more than one block, whatever the extents that are not known */
 } Nest;
 static void nest(Nest *n, uint32_t level, V *acc);
+
+/* How many values the wide form of an accumulator has; 0: it has none. */
+static uint32_t widens(const Acc *c) {
+    return c->e->prim == P_reduce_sum && !point_in_order(c->e->prim, c->in) ? wide_values(c->in)
+                                                                            : 0;
+}
+/* Calls `each` for every accumulator that has a wide form, and that. */
+typedef void Widened(Emit *, const Acc *, V *acc, V *wide);
+static void widened(const Nest *n, V *acc, Widened *rule) {
+    V *wide = acc + n->total, *end = wide;
+    while (acc < end)
+        for (uint32_t i = 0; i < n->accs->n; i++) {
+            const Acc *c = &n->accs->at[i];
+            if (widens(c)) rule(n->k->e, c, acc, wide);
+            acc += c->arg ? 2 : 1, wide += widens(c);
+        }
+}
+static void widen(Emit *e, const Acc *c, V *acc, V *wide) {
+    wide_zero(e, c->in, em_width(*acc), wide);
+}
+/* The accumulator starts afresh. */
+static void fold(Emit *e, const Acc *c, V *acc, V *wide) {
+    wide_add(e, c->in, *acc, wide);
+    *acc = point_identity(e, c->e->prim, c->in, em_width(*acc));
+}
+static void narrow(Emit *e, const Acc *c, V *acc, V *wide) { *acc = wide_value(e, c->in, wide); }
+static void fold_narrow(Emit *e, const Acc *c, V *acc, V *wide) {
+    V sum[WIDE_VALUES] = {wide[0], widens(c) > 1 ? wide[1] : wide[0]};
+    wide_add(e, c->in, *acc, sum);
+    narrow(e, c, acc, sum);
+}
+static void add_wide_forms(Nest *n, V *acc) {
+    n->carried = n->total;
+    for (uint32_t sets = n->total / n->accs->nv; sets; sets--)
+        for (uint32_t i = 0; i < n->accs->n; i++)
+            n->carried += widens(&n->accs->at[i]);
+    widened(n, acc, widen);
+}
+static void apply_if(Nest *n, V condition, V *acc, Widened *rule, uint32_t values) {
+    V yes[MAX_CARRIED];
+    memcpy(yes, acc, n->carried * sizeof *acc);
+    If f = em_if(n->k->e, condition);
+    widened(n, yes, rule);
+    em_else(n->k->e, &f, values, yes);
+    em_if_end(n->k->e, &f, acc, acc);
+}
+/* Which loops are cut. A part of a reduction of everything is a block itself. */
+static void find_blocks(Nest *n) {
+    Kernel *k = n->k;
+    Types *ts = k->plan->cx->types;
+    const Step *s = k->step;
+    Dim turns[MAX_NEST], all = 1;
+    bool any = false;
+    n->carried = n->total;
+    for (uint32_t i = 0; i < n->accs->n; i++)
+        any |= widens(&n->accs->at[i]) > 0;
+    if (!any || s->nred > MAX_NEST || (n->lo.ptr && s->nred == 1)) return;
+    for (uint32_t i = 0; i < s->nred; i++) {
+        turns[i] = i == 0 && n->lo.ptr ? 1 : loop_extent(k->ix, s->red[i]);
+        uint32_t w = s->red[i] != k->lane ? 1 : n->w.main ? n->w.main : n->w.tail;
+        turns[i] = dim_floordiv(ts, dim_add(ts, turns[i], w - 1), w);
+        all = dim_mul(ts, all, turns[i]);
+    }
+    int64_t most = n->lane_red ? SHARED_TURNS : OWN_TURNS;
+    sum_blocks(ts, turns, s->nred, most, n->block);
+    while (n->cut < s->nred && n->block[n->cut])
+        n->cut++;
+    n->several = dim_is_const(all) && all > most;
+}
 
 static V tail_mask(Kernel *k, V i, V hi) {
     Emit *e = k->e;
@@ -241,7 +321,7 @@ static void counted(Kernel *k, Atom loop, V lo, V hi, uint32_t w, uint32_t n, V 
     Emit *e = k->e;
     bool lane = loop == k->lane;
     uint32_t was = k->w;
-    V outer = k->tail, next[2 * MAX_ACCS];
+    V outer = k->tail, next[MAX_CARRIED];
     For f = em_for(e, lo, hi, em_i64(e, w), n, acc);
     kernel_enter(k);
     if (lane) k->w = w;
@@ -271,18 +351,13 @@ static void nest_inner(Kernel *k, void *user, V *acc) {
 }
 static void leaf(Kernel *k, void *user, V *acc) { accumulate(k, ((Nest *)user)->accs, acc); }
 
-static void nest(Nest *n, uint32_t level, V *acc) {
+/* Turns lo … hi of one loop, those in it included. */
+static void span(Nest *n, uint32_t level, V lo, V hi, V *acc) {
     Kernel *k = n->k;
-    Emit *e = k->e;
-    if (level == k->step->nred) {
-        accumulate(k, n->accs, acc);
-        return;
-    }
     Atom loop = k->step->red[level];
-    V lo = em_i64(e, 0), hi = kernel_dim(k, loop_extent(k->ix, loop));
-    if (level == 0 && n->lo.ptr) lo = n->lo, hi = n->hi;
     if (loop != k->lane) {
-        counted(k, loop, lo, hi, 1, n->total, acc, false, nest_inner, n);
+        uint32_t carried = level + 1 < n->cut ? n->carried : n->total;
+        counted(k, loop, lo, hi, 1, carried, acc, false, nest_inner, n);
         return;
     }
     V mid = main_end(k, lo, hi, &n->w);
@@ -290,6 +365,56 @@ static void nest(Nest *n, uint32_t level, V *acc) {
     if (n->w.main) counted(k, loop, lo, mid, n->w.main, nv, acc, false, leaf, n);
     if (n->w.tail)
         counted(k, loop, mid, hi, n->w.tail, nv, n->w.main ? acc + nv : acc, true, leaf, n);
+}
+/* A block of a loop, in its own steps. */
+static V block_of(const Nest *n, uint32_t level) {
+    uint32_t w = n->k->step->red[level] != n->k->lane ? 1 : n->w.main ? n->w.main : n->w.tail;
+    Types *ts = n->k->plan->cx->types;
+    return kernel_dim(n->k, dim_mul(ts, n->block[level], w));
+}
+/* Block by block; the last one is left in the accumulators. */
+static void in_blocks(Nest *n, uint32_t level, V lo, V hi, V *acc) {
+    Kernel *k = n->k;
+    Emit *e = k->e;
+    V step = block_of(n, level), next[MAX_CARRIED];
+    For f = em_for(e, lo, hi, step, n->carried, acc);
+    kernel_enter(k);
+    V from = em_arg(&f.scope, 0);
+    V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, step), hi);
+    for (uint32_t i = 0; i < n->carried; i++)
+        next[i] = em_arg(&f.scope, i + 1);
+    span(n, level, from, to, next);
+    apply_if(n, em_cmpi(e, "slt", to, hi), next, fold, n->carried);
+    kernel_leave(k);
+    em_for_end(e, &f, next, acc);
+}
+static void nest(Nest *n, uint32_t level, V *acc) {
+    Kernel *k = n->k;
+    if (level == k->step->nred) {
+        accumulate(k, n->accs, acc);
+        return;
+    }
+    V lo = em_i64(k->e, 0), hi = kernel_dim(k, loop_extent(k->ix, k->step->red[level]));
+    if (level == 0 && n->lo.ptr) lo = n->lo, hi = n->hi;
+    (level < n->cut ? in_blocks : span)(n, level, lo, hi, acc);
+}
+/* The nest with sums that are cut: what the blocks gave and the last one, where there are several.
+ */
+static void nest_cut(Nest *n, V *acc) {
+    Kernel *k = n->k;
+    Emit *e = k->e;
+    add_wide_forms(n, acc);
+    nest(n, 0, acc);
+    if (n->several) {
+        widened(n, acc, fold_narrow);
+        return;
+    }
+    V any = em_int(e, e->i1, 0);
+    for (uint32_t i = 0; i < n->cut; i++) {
+        V turns = kernel_dim(k, loop_extent(k->ix, k->step->red[i]));
+        any = em_bin(e, "llvm.or", any, em_cmpi(e, "sgt", turns, block_of(n, i)));
+    }
+    apply_if(n, any, acc, fold_narrow, n->total);
 }
 static void finish(Kernel *k, const Accs *a, const V *acc) {
     for (uint32_t i = 0; i < a->n; i++) {
@@ -319,21 +444,52 @@ static void substituted(Kernel *k, Atom loop, Ix at, Inside *inside, void *user)
     inside(k, user);
     s->axes = axes;
 }
-/* The reduced axes turn by turn. */
+/* The reduced axes turn by turn. Longer sums are two chains. */
 typedef struct {
     const Accs *accs;
     V *acc;
+    V *first; /* sums of the first half */
     uint32_t level;
+    Dim done, half; /* turns; half 0: one chain */
 } Turns;
+static void first_half(Kernel *k, Turns *t) {
+    V *acc = t->acc;
+    for (uint32_t i = 0; i < t->accs->n; i++) {
+        const Acc *c = &t->accs->at[i];
+        t->first[i] = *acc;
+        if (widens(c)) *acc = point_identity(k->e, c->e->prim, c->in, em_width(*acc));
+        acc += c->arg ? 2 : 1;
+    }
+}
+static void both_halves(Kernel *k, const Turns *t) {
+    V *acc = t->acc;
+    for (uint32_t i = 0; i < t->accs->n; i++) {
+        const Acc *c = &t->accs->at[i];
+        if (widens(c)) *acc = point_combine(k->e, c->e->prim, c->in, t->first[i], *acc);
+        acc += c->arg ? 2 : 1;
+    }
+}
 static void turns(Kernel *k, void *user) {
-    Turns t = *(Turns *)user;
-    if (t.level == k->step->nred) {
-        accumulate(k, t.accs, t.acc);
+    Turns *t = user;
+    if (t->level == k->step->nred) {
+        if (t->half && t->done++ == t->half) first_half(k, t);
+        accumulate(k, t->accs, t->acc);
         return;
     }
-    Atom loop = k->step->red[t.level++];
+    Atom loop = k->step->red[t->level++];
     for (Dim i = 0; i < loop_extent(k->ix, loop); i++)
-        substituted(k, loop, ix_dim(k->ix, i), turns, &t);
+        substituted(k, loop, ix_dim(k->ix, i), turns, t);
+    t->level--;
+}
+static void write_out(Kernel *k, const Accs *accs, V *acc) {
+    V first[MAX_ACCS];
+    Turns t = {.accs = accs, .acc = acc, .first = first};
+    Dim n = 1;
+    for (uint32_t i = 0; i < k->step->nred; i++)
+        n *= loop_extent(k->ix, k->step->red[i]);
+    if (n > CHAIN) t.half = n / 2;
+    turns(k, &t);
+    if (t.half) both_halves(k, &t);
 }
 /* The accumulators' values over all reduced axes, or over lo … hi of the outermost. */
 static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
@@ -344,7 +500,7 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     uint32_t first = n.lane_red ? (n.w.main ? n.w.main : n.w.tail) : k->w;
     initial(k, accs, first, acc);
     if (k->step->written_out) {
-        turns(k, &(Turns){accs, acc, 0});
+        write_out(k, accs, acc);
         return;
     }
     n.total = accs->nv;
@@ -352,7 +508,8 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
         initial(k, accs, n.w.tail, acc + accs->nv);
         n.total = 2 * accs->nv;
     }
-    nest(&n, 0, acc);
+    find_blocks(&n);
+    (n.cut ? nest_cut(&n, acc) : nest(&n, 0, acc));
     if (!n.lane_red) return;
     horizontal(k->e, accs, acc);
     if (n.total == accs->nv) return;
@@ -361,7 +518,7 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
 }
 static void reduce_stage(Kernel *k) {
     Accs accs;
-    V acc[4 * MAX_ACCS], all = {NULL};
+    V acc[MAX_CARRIED], all = {NULL};
     collect(k, &accs);
     bool any = accs.n > 0;
     each(Store, s, k->step->stores)
@@ -477,8 +634,8 @@ static void write_parts(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
     Step *s = k->step;
     Accs accs;
-    V acc[4 * MAX_ACCS], length = em_i64(e, part_length(s)),
-                         n = kernel_dim(k, loop_extent(k->ix, s->red[0]));
+    V acc[MAX_CARRIED], length = em_i64(e, part_length(s)),
+                        n = kernel_dim(k, loop_extent(k->ix, s->red[0]));
     V parts = kernel_buffer(k, s->parts);
     collect(k, &accs);
     For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
@@ -498,22 +655,26 @@ static void write_combined(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
     Step *s = k->step;
     Accs accs;
-    V acc[4 * MAX_ACCS], next[2 * MAX_ACCS], parts = kernel_buffer(k, s->parts);
+    V acc[MAX_CARRIED], next[2 * MAX_ACCS], parts = kernel_buffer(k, s->parts);
     k->lane = s->lane;
     collect(k, &accs);
     initial(k, &accs, 1, acc);
-    For f =
-        em_for(e, em_i64(e, 0), kernel_dim(k, step_parts(k->plan, s)), em_i64(e, 1), accs.nv, acc);
+    Nest n = {.k = k, .accs = &accs, .total = accs.nv};
+    add_wide_forms(&n, acc);
+    For f = em_for(e, em_i64(e, 0), kernel_dim(k, step_parts(k->plan, s)), em_i64(e, 1), n.carried,
+                   acc);
     V word = em_bin(e, "llvm.mul", em_arg(&f.scope, 0), em_i64(e, accs.nv));
     for (uint32_t i = 0; i < accs.nv; i++) {
         V p = em_gep(e, parts, em_bin(e, "llvm.add", word, em_i64(e, i)), e->i64);
         next[i] = em_load(e, mlirValueGetType(acc[i]), p, 8);
     }
-    V sums[2 * MAX_ACCS];
-    for (uint32_t i = 0; i < accs.nv; i++)
+    V sums[MAX_CARRIED];
+    for (uint32_t i = 0; i < n.carried; i++)
         sums[i] = em_arg(&f.scope, i + 1);
     merge(e, &accs, sums, next);
+    widened(&n, sums, fold);
     em_for_end(e, &f, sums, acc);
+    widened(&n, acc, narrow);
     k->rows = true;
     for (k->level = 0; k->level < s->levels; k->level++) {
         if (k->level == 1) finish(k, &accs, acc);
@@ -524,7 +685,7 @@ static Dim one_unit(Plan *p, Step *s) { return 1; }
 const KernelKind kernel_combine = {one_unit, write_combined};
 
 static void body_inside(Kernel *k, void *user) { body(k); }
-static bool in_blocks(const Step *s) { return s->kept[0] == s->lane || s->kept[0] == s->tile; }
+static bool blocked(const Step *s) { return s->kept[0] == s->lane || s->kept[0] == s->tile; }
 
 static void write_loops(Kernel *k, V lo, V hi) {
     Step *s = k->step;
@@ -537,12 +698,12 @@ static void write_loops(Kernel *k, V lo, V hi) {
         body(k);
         return;
     }
-    if (in_blocks(s)) kernel_blocks(k, s->kept[0], BLOCK, &lo, &hi);
+    if (blocked(s)) kernel_blocks(k, s->kept[0], BLOCK, &lo, &hi);
     kernel_nest(k, (Nesting){s->kept, s->nkept, body_inside, NULL}, lo, hi);
 }
 static Dim units(Plan *p, Step *s) {
     if (s->parts) return step_parts(p, s);
     if (!s->nkept) return 1;
-    return in_blocks(s) ? blocks_of(p, s->kept[0], BLOCK) : loop_extent(p->ix, s->kept[0]);
+    return blocked(s) ? blocks_of(p, s->kept[0], BLOCK) : loop_extent(p->ix, s->kept[0]);
 }
 const KernelKind kernel_loops = {units, write_loops};

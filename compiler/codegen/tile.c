@@ -19,6 +19,7 @@ typedef struct {
     V ka, kb, terms; /* with partial sums: what is summed now, as offsets in A and B */
     Dim known_terms;
     bool last;                /* these are the last terms */
+    V any, several;           /* i1: is there a block of terms, more than one; ptr NULL: surely */
     V r0, r1, c0, c1, p0, p1; /* the unit's rows, columns and points */
     V point;                  /* with partial sums: the number of the point in the unit */
     Ix index[32];             /* of the result */
@@ -106,6 +107,14 @@ static Contraction contraction(Unit *u, bool packed, uint32_t w) {
         c.sb[i] = packed ? stride : kernel_dim(u->k, s->b);
         if (packed) stride = times(u, stride, c.count[i]);
     }
+    if (dot->cut) {
+        c.cut = dot->cut, c.several = dot->several;
+        c.wide = kernel_buffer(u->k, dot->wide);
+    }
+    for (uint32_t i = 0; i < dot->cut; i++) {
+        c.known_block[i] = dot->block[i];
+        c.block[i] = kernel_dim(u->k, dot->block[i]);
+    }
     if (u->partial.ptr) { /* the sums from k_level on */
         for (uint32_t i = dot->k_level; i < c.n; i++) {
             uint32_t to = i - dot->k_level;
@@ -159,19 +168,42 @@ static void inner_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     }
     gemm_inner(u->e, &c, rows, t->n, columns, t->w, lanes_of(u), u->dot->sets, acc);
 }
-/* Adds what was summed before; true if these were the last terms, else the sums are put back. */
-static bool add_partial(Unit *u, const Place *t, V *acc) {
+/* Adds what was summed before, or puts the sums back. */
+static void add_row(Unit *u, V at, V *acc) {
     Emit *e = u->e;
     Dtype d = u->dot->acc;
-    MlirType type = em_vec(e, em_memory_type(e, d), t->w);
+    MlirType type = em_vec(e, em_memory_type(e, d), em_width(*acc));
+    if (u->dot->wide_partial) {
+        V p = element(u, u->partial, DT_f64, times(u, at, num(u, gemm_wide_bytes(d, 1) / 8)));
+        if (u->last)
+            *acc = gemm_narrow(e, d, p, *acc);
+        else
+            gemm_widen(e, d, p, *acc);
+        return;
+    }
+    V p = element(u, u->partial, d, at);
+    *acc = gemm_add(e, d, *acc, em_to_register(e, d, em_load(e, type, p, em_bytes(d))));
+    if (!u->last) em_store(e, em_to_memory(e, d, *acc), p, em_bytes(d));
+}
+/* True if these were the last terms. */
+static bool add_partial(Unit *u, const Place *t, V *acc) {
+    Emit *e = u->e;
+    bool asks = u->last && u->several.ptr;
+    If f;
+    V sum[GEMM_TILE];
+    memcpy(sum, acc, t->n * sizeof *acc);
+    if (asks) f = em_if(e, u->several);
     V column = em_bin(e, "llvm.sub", t->column, u->c0);
     V first = plus(u, times(u, u->point, kernel_dim(u->k, u->dot->rows)), t->row);
     for (uint32_t i = 0; i < t->n; i++) {
         V row = times(u, plus(u, first, num(u, i)), num(u, u->dot->stored_columns));
-        V p = element(u, u->partial, d, plus(u, row, column));
-        acc[i] = gemm_add(e, d, acc[i], em_to_register(e, d, em_load(e, type, p, em_bytes(d))));
-        if (!u->last) em_store(e, em_to_memory(e, d, acc[i]), p, em_bytes(d));
+        add_row(u, plus(u, row, column), &sum[i]);
     }
+    if (asks) {
+        em_else(e, &f, t->n, sum);
+        em_if_end(e, &f, acc, acc);
+    } else
+        memcpy(acc, sum, t->n * sizeof *acc);
     return u->last;
 }
 static void tile(Unit *u, const Place *t) {
@@ -418,30 +450,48 @@ static void tiles(Unit *u) {
     kernel_leave(u->k);
     em_for_end(u->e, &f, NULL, NULL);
 }
-/* The unit's part of a buffer, of `n` elements each. */
-static V unit_part(Unit *u, Buf *b, V number, Dim n) {
-    V at = times(u, number, kernel_dim(u->k, n));
-    return element(u, kernel_buffer(u->k, b), u->dot->acc, at);
+/* The unit's part of a buffer, of `n` elements of that many bytes each. */
+static V unit_part(Unit *u, Buf *b, V number, Dim n, uint32_t bytes) {
+    Dim size = dim_mul(u->k->plan->cx->types, n, bytes);
+    V at = times(u, number, kernel_dim(u->k, size));
+    return em_gep(u->e, kernel_buffer(u->k, b), at, u->e->i8);
 }
-/* The tiles with the terms of one block: block `number` of all, the blocks of one loop fastest. */
+/* The tiles with the terms of one block: block `number` of all, the blocks of one loop fastest.
+   Without any block the last one has no terms. */
 static void tiles_of_block(Unit *u, V number, bool last) {
     const Dot *dot = u->dot;
+    Types *ts = u->k->plan->cx->types;
     uint32_t n = dot->k_level;
     Dim extent = dot->sums.at[n].extent, blocks = dot_blocks(u->k->plan, extent, dot->k_block);
     u->ka = u->kb = num(u, 0), u->last = last;
     for (uint32_t i = n + 1; i-- > 0;) {
         const DotSum *s = &dot->sums.at[i];
-        V at = digit(u, &number, i == n ? blocks : s->extent, i == 0);
+        V at = digit(u, &number, dim_max(ts, i == n ? blocks : s->extent, 1), i == 0);
         if (i == n) {
             V lo, hi;
             block_range(u, at, extent, dot->k_block, &lo, &hi);
             u->terms = em_bin(u->e, "llvm.sub", hi, lo);
+            if (u->any.ptr) u->terms = em_select(u->e, u->any, u->terms, num(u, 0));
             at = lo;
         }
         u->ka = plus(u, u->ka, times(u, at, kernel_dim(u->k, s->a)));
         u->kb = plus(u, u->kb, times(u, at, kernel_dim(u->k, s->b)));
     }
     tiles(u);
+}
+static void clear_partial(Unit *u) {
+    Emit *e = u->e;
+    const Dot *dot = u->dot;
+    uint32_t each = dot->wide_partial ? gemm_wide_bytes(dot->acc, 1) : em_bytes(dot->acc);
+    V bytes = num(u, dot->rows * dot->point_block * dot->stored_columns * each);
+    V o[3] = {u->partial, em_int(e, e->i8, 0), bytes};
+    Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
+    If f;
+    if (u->several.ptr) f = em_if(e, u->several);
+    em_op(e, "llvm.intr.memset", 0, NULL, 3, o, 1, &fixed, 0, NULL);
+    if (!u->several.ptr) return;
+    em_else(e, &f, 0, NULL);
+    em_if_end(e, &f, NULL, NULL);
 }
 static void tiles_by_terms(Unit *u) {
     Emit *e = u->e;
@@ -453,11 +503,13 @@ static void tiles_by_terms(Unit *u) {
     for (uint32_t i = 0; i < n; i++)
         blocks = dim_mul(ts, blocks, dot->sums.at[i].extent);
     u->known_terms = even ? dot->k_block : GEMM_UNKNOWN;
-    V bytes = num(u, dot->rows * dot->point_block * dot->stored_columns * em_bytes(dot->acc));
-    V o[3] = {u->partial, em_int(e, e->i8, 0), bytes};
-    Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
-    em_op(e, "llvm.intr.memset", 0, NULL, 3, o, 1, &fixed, 0, NULL);
     V last = em_bin(e, "llvm.sub", kernel_dim(u->k, blocks), num(u, 1));
+    if (!dim_is_const(blocks)) {
+        u->any = em_cmpi(e, "sge", last, num(u, 0));
+        last = em_bin(e, "llvm.intr.smax", last, num(u, 0));
+        u->several = em_cmpi(e, "sgt", last, num(u, 0));
+    }
+    clear_partial(u);
     For f = em_for(e, num(u, 0), last, num(u, 1), 0, NULL);
     kernel_enter(u->k);
     tiles_of_block(u, em_arg(&f.scope, 0), false);
@@ -482,7 +534,8 @@ static void unit(Unit *u, V number) {
     block_range(u, pb, dot->points, dot->point_block, &u->p0, &u->p1);
     u->b = operand(u, &dot->b, &u->column_stride, dot->column);
     if (dot->pack) {
-        u->pack = unit_part(u, dot->pack, number, dim_mul(ts, dot->stored_columns, dot->k));
+        Dim elements = dim_mul(ts, dot->stored_columns, dot->k);
+        u->pack = unit_part(u, dot->pack, number, elements, em_bytes(dot->acc));
         Panel p = {.from = num(u, 0), .term = num(u, 0), .c = contraction(u, false, 1)};
         pack(u, 0, &p);
     }
@@ -491,7 +544,9 @@ static void unit(Unit *u, V number) {
         return;
     }
     Dim rows = dim_mul(ts, dot->rows, dot->point_block);
-    u->partial = unit_part(u, dot->partial, number, dim_mul(ts, dot->stored_columns, rows));
+    uint32_t bytes = dot->wide_partial ? gemm_wide_bytes(dot->acc, 1) : em_bytes(dot->acc);
+    Dim sums = dim_mul(ts, dot->stored_columns, rows);
+    u->partial = unit_part(u, dot->partial, number, sums, bytes);
     tiles_by_terms(u);
 }
 static void write_units(Kernel *k, V lo, V hi) {
