@@ -1,4 +1,5 @@
-/* Fourier transforms, written as equations of real and imaginary parts.
+/* Fourier transforms, written as equations of real and imaginary parts; where a length is not known, a call of
+   runtime/fft.c.
 
    A transform of n = r₁ r₂ … goes through its radices: each pass is one kernel that reads r elements, turns them by roots of
    unity, transforms them by sums that are written out, and stores. After passes whose product is P, with n = P·Q,
@@ -360,6 +361,16 @@ static Axis axis_of(Builder *b, uint32_t rank, const Dim *dims, uint32_t axis, i
     }
     return a;
 }
+/* Lengths that are not known: by runtime/fft.c. */
+static Val by_runtime(Builder *b, const Eqn *e, Kind kind) {
+    const ArrayType *t = b_type(b, e->out.at[0]);
+    Dims lengths = param_dims(e, K_fft_lengths);
+    Dim sizes[7] = {kind, dtype_info[dtype_real(t->dtype)].bits / 8, 1, lengths.n};
+    for (uint32_t i = 0; i + lengths.n < t->rank; i++) sizes[2] = dim_mul(b_types(b), sizes[2], t->dims[i]);
+    for (uint32_t i = 0; i < lengths.n; i++) sizes[4 + i] = lengths.at[i];
+    Type type = val_type(b->cx, e->out.at[0]);
+    return b_runtime(b, "fft", 4 + lengths.n, sizes, 1, e->in.at, 1, &type).at[0];
+}
 bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     Val x = e->in.at[0];
     const ArrayType *from = b_type(b, x), *to = b_type(b, e->out.at[0]);
@@ -370,15 +381,16 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     double size = 1;
     for (uint32_t i = 0; i < rank; i++) dims[i] = i < first ? from->dims[i] : lengths.at[i - first];
     if (kind == IRFFT) dims[last] = dim_add(b_types(b), dim_floordiv(b_types(b), dims[last], 2), 1);
-    each(Dim, n, lengths) {
-        if (!dim_is_const(*n))
-            return diag(b->cx->diags, e->span, "fft: a length of %s, which is not known at compile time, is not supported yet",
-                        dim_c(b->cx, *n));
-        size *= (double)*n;
-    }
     if (b_empty(b, x) || b_empty(b, e->out.at[0])) {
         out[0] = b_full(b, b_number(b, to->dtype, 0), to->rank, to->dims);
         return true;
+    }
+    each(Dim, n, lengths) {
+        if (!dim_is_const(*n)) {
+            out[0] = by_runtime(b, e, kind);
+            return true;
+        }
+        size *= (double)*n;
     }
     x = b_reshape(b, x, rank, dims); /* a symbol may be equal to a length by a demand alone */
     bool inverse = kind == IFFT || kind == IRFFT;
