@@ -1,5 +1,5 @@
 """save.py BUILD [FOLDER]: constants of every kind of program, saved by the README's save(), compiled, run and compared with JAX. The
-files stay in FOLDER. Prints what fails, then how much passed. Needs jax, any version since 0.4.30."""
+files stay in FOLDER. Prints what fails, then how much passed. Needs jax, any version since 0.4.20."""
 import pathlib, subprocess, sys, tempfile
 
 import jax
