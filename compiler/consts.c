@@ -160,6 +160,15 @@ static Str wanted_text(Ctx *cx, Type type) {
     return str_format(cx->arena, "%.*s, held by %.*s", SF(text), SF(ctx_type_text(cx, words)));
 }
 
+/* Advice where only the elements are others. */
+static Str conversion(Binder *b, const NpzArray *a, Type type) {
+    const ArrayType *t = type_at(b->cx->types, type);
+    const NpzType *n = npz_type(dtype_text(t->dtype));
+    bool shape = a->rank == t->rank && memcmp(a->dims, t->dims, sizeof *t->dims * t->rank) == 0;
+    if (!n || n->words || !shape || npz_holds(a, n)) return S("");
+    return str_format(b->cx->arena, "; convert it: .astype(%s)", n->python);
+}
+
 /* A literal becomes a constvar of the program that it stands in. */
 static void name_literal(Ctx *cx, const Constant *c) {
     ValInfo *info = val_info(cx, c->val);
@@ -181,10 +190,16 @@ static bool bind(Binder *b, const Constant *c, uint32_t number) {
         return diag(cx->diags, info->span, "'%s' has no %.*s for the constant %.*s", b->path,
                     SF(name), SF(constant_text(cx, c->val)));
     if (!info->type) info->type = natural_type(b, a);
-    if (!info->type || !fits(b, a, info->type))
-        return diag(cx->diags, info->span, "the constant %.*s is %.*s, but %.*s in '%s' is %.*s",
+    if (!info->type)
+        return diag(
+            cx->diags, info->span,
+            "the text does not print the type of the constant %.*s, and %.*s in '%s' is %.*s",
+            SF(constant_name(cx, c->val)), SF(name), b->path, SF(array_text(b, a)));
+    if (!fits(b, a, info->type))
+        return diag(cx->diags, info->span,
+                    "the constant %.*s is %.*s, but %.*s in '%s' is %.*s%.*s",
                     SF(constant_name(cx, c->val)), SF(wanted_text(cx, info->type)), SF(name),
-                    b->path, SF(array_text(b, a)));
+                    b->path, SF(array_text(b, a)), SF(conversion(b, a, info->type)));
     void *data = arena_alloc(cx->arena, 1, 64, (size_t)a->bytes);
     if (a->bytes) memcpy(data, a->data, (size_t)a->bytes);
     info->data = data;

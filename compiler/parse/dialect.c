@@ -47,8 +47,7 @@ static const struct {
 
 /* Does JAX since 0.5 print the equation otherwise? It also prints the name of a call first, unless
  * it prints all parameters. */
-static bool is_before(const Eqn *e) {
-    unsigned row = renaming(e);
+static bool is_before(const Eqn *e, unsigned row) {
     if (row < sizeof renamed / sizeof *renamed) {
         uint32_t name = param_at(e, K_name), body = param_at(e, K_jaxpr);
         bool late = renamed[row].prim == P_jit && name != UINT32_MAX && body < name;
@@ -69,9 +68,9 @@ static bool is_recent(const Eqn *e) {
     return false;
 }
 
-static void note_era(Parser *p, const Eqn *e) {
+static void note_era(Parser *p, const Eqn *e, unsigned row) {
     p->recent |= is_recent(e);
-    if (!p->before.n && is_before(e)) p->before = e->span;
+    if (!p->before.n && is_before(e, row)) p->before = e->span;
 }
 
 /* What old printers said besides: shapes that the operands' types say too, backends, thunks. */
@@ -261,8 +260,7 @@ static bool untuple(Parser *p, const Eqn *e) {
 
 /* ---- all of it */
 
-static void rename_prim(Eqn *e) {
-    unsigned row = renaming(e);
+static void rename_prim(Eqn *e, unsigned row) {
     if (row == sizeof renamed / sizeof *renamed) return;
     e->prim = renamed[row].prim;
     e->unknown = str(renamed[row].old); /* for messages */
@@ -275,8 +273,9 @@ void dialect_add(Parser *p, Eqn e) {
         eqn_add(p, e);
         return;
     }
-    note_era(p, &e);
-    rename_prim(&e);
+    unsigned row = renaming(&e);
+    note_era(p, &e, row);
+    rename_prim(&e, row);
     drop_params(&e);
     if (e.prim == P_jit) rename_param(&e, K_call_jaxpr, K_jaxpr);
     if (e.prim == P_custom_jvp_call || e.prim == P_custom_vjp_call)
