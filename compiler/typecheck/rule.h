@@ -136,9 +136,6 @@ bool ragged_axes(Ctx *, const Eqn *, Ragged *);
 /* The axes whose extents the sizes of groups have in front: batch, then those before `axis` in `among`; how many. */
 uint32_t ragged_prefix(Ints batch, Ints among, int64_t axis, int64_t *prefix);
 
-/* The shape in SparseInfo(shape=(…), …) (sparse.c). */
-bool want_sparse_shape(Ctx *, const Eqn *, ParamKey, Dims *);
-
 /* ---- references (state.c) */
 
 bool type_is_ref(const Ctx *, Type);

@@ -186,6 +186,18 @@ bool expand_symmetric_product(Builder *b, const Eqn *e, Val *out) {
     out[0] = b2(b, P_add, y, b2(b, P_mul, b_full_like(b, e->in.at[1], g), e->in.at[1]));
     return true;
 }
+/* In double precision whatever the type is; a matrix without an inverse gives NaN. The order of elimination is the runtime's own,
+   whatever `reorder` says: so is scipy's, which JAX calls. */
+bool expand_spsolve(Builder *b, const Eqn *e, Val *out) {
+    const ArrayType *t = b_type(b, e->in.at[3]);
+    Dtype wide = dtype_info[t->dtype].kind == DK_COMPLEX ? DT_c128 : DT_f64;
+    Type type = type_of(b_types(b), wide, 1, t->dims);
+    Val in[4] = {b_convert(b, e->in.at[0], wide), b_convert(b, e->in.at[1], DT_i64), b_convert(b, e->in.at[2], DT_i64),
+                 b_convert(b, e->in.at[3], wide)};
+    Dim sizes[2] = {b_type(b, e->in.at[0])->dims[0], t->dims[0]};
+    out[0] = b_convert(b, b_runtime(b, wide == DT_f64 ? "spsolve_f64" : "spsolve_c128", 2, sizes, 4, in, 1, &type).at[0], t->dtype);
+    return true;
+}
 
 /* ---- values and vectors: LAPACK's */
 /* JAX itself has no other subset than all of them on the CPU. */

@@ -1,132 +1,305 @@
-/* Batched sparse arrays by coordinates (jax.experimental.sparse): data […, nse, dense…] at indices […, nse, axes], what lies
-   outside the array dropped. Products are those of dense arrays. */
-#include "../build.h"
-#include "../../typecheck/rule.h"
+/* Sparse arrays (jax.experimental.sparse): to dense ones, from them, and by other layouts. */
+#include "sparse.h"
 
-typedef struct {
-    Val indices;
-    uint32_t batch, sparse; /* leading axes; axes that have indices */
-    Dim nse, batches, places, width; /* elements of: the batch, the sparse axes, the dense ones */
-    uint32_t rank;
-    const Dim *shape; /* of the whole array */
-} Coordinates;
-
-static Dim product(Builder *b, const Dim *dims, uint32_t n) {
+Dim product(Builder *b, const Dim *dims, uint32_t n) {
     Dim p = 1;
     for (uint32_t i = 0; i < n; i++) p = dim_mul(b_types(b), p, dims[i]);
     return p;
 }
-static Coordinates coordinates(Builder *b, Val indices, uint32_t rank, const Dim *shape) {
-    const ArrayType *t = b_type(b, indices);
-    Coordinates c = {.indices = indices, .batch = t->rank - 2, .sparse = (uint32_t)t->dims[t->rank - 1], .rank = rank, .shape = shape};
-    c.nse = t->dims[t->rank - 2];
-    c.batches = product(b, shape, c.batch);
-    c.places = product(b, shape + c.batch, c.sparse);
-    c.width = product(b, shape + c.batch + c.sparse, rank - c.batch - c.sparse);
-    return c;
-}
-/* [batches · nse]: the row of the array as [batches · places, width]; no row where an index is outside. */
-static Val rows(Builder *b, const Coordinates *c) {
-    if (b->failed) return 0;
-    Types *ts = b_types(b);
-    Dim dims[MAX_RANK], flat = dim_mul(ts, c->batches, c->nse), whole = dim_mul(ts, c->batches, c->places);
-    int64_t axes[MAX_RANK];
-    memcpy(dims, c->shape, c->batch * sizeof *dims);
-    dims[c->batch] = c->nse, dims[c->batch + 1] = c->sparse;
-    for (uint32_t i = 0; i < MAX_RANK; i++) axes[i] = i;
-    Val all = b_convert(b, b_broadcast(b, c->indices, c->batch + 2, dims, axes), DT_i64); /* a batch of 1 is for all */
-    Dim two[2] = {flat, c->sparse};
-    all = b_reshape(b, all, 2, two);
-    Val row = b2(b, P_div, b_iota(b, DT_i64, 1, &flat, 0), b_full(b, b_dim(b, DT_i64, c->nse), 1, &flat));
-    Val outside = b_full(b, b_number(b, DT_bool, 0), 1, &flat);
-    for (uint32_t i = 0; i < c->sparse; i++) {
-        Val x = b_reshape(b, b_slice_axis(b, all, 1, i, i + 1), 1, &flat), n = b_full(b, b_dim(b, DT_i64, c->shape[c->batch + i]), 1, &flat);
-        outside = b2(b, P_or, outside, b2(b, P_or, b2(b, P_lt, x, b_full_like(b, x, 0)), b2(b, P_ge, x, n)));
-        row = b2(b, P_add, b2(b, P_mul, row, n), x);
+Dtype number_type(Dim n) { return dim_is_const(n) && n <= INT32_MAX ? DT_i32 : DT_i64; }
+
+Val flattened(Builder *b, Val v, uint32_t batch, const Dim *dims, const int64_t *order, bool narrow) {
+    Dim all[MAX_RANK], to[2];
+    int64_t axes[MAX_RANK], permutation[MAX_RANK];
+    if (b->failed || !v) return 0;
+    const ArrayType *t = b_type(b, v);
+    for (uint32_t i = 0; i < t->rank; i++) {
+        all[i] = i < batch ? dims[i] : t->dims[i], axes[i] = i;
+        permutation[i] = order && i < batch ? order[i] : i;
     }
-    Dim column[2] = {flat, 1};
-    return b_reshape(b, b_select(b, outside, row, b_full(b, b_dim(b, DT_i64, whole), 1, &flat)), 2, column);
+    to[0] = product(b, all, batch + 1), to[1] = product(b, all + batch + 1, t->rank - batch - 1);
+    if (memcmp(all, t->dims, t->rank * sizeof *all)) v = b_broadcast(b, v, t->rank, all, axes);
+    if (order) v = b_transpose(b, v, permutation);
+    return b_reshape(b, v, narrow ? 1 : 2, to);
 }
-static Val gathered(Builder *b, Val x, Val row) {
+Val numbers(Builder *b, Dim before, Dim n, Dim after) {
+    Dim dims[3] = {before, n, after}, all = product(b, dims, 3);
+    return b_reshape(b, b_iota(b, DT_i64, 3, dims, 1), 1, &all);
+}
+
+/* ---- rows */
+void rows_add(Builder *b, Rows *r, Val index, Dim extent, Trust trust) {
+    if (b->failed || !index) return;
+    bool sign = dtype_info[b_type(b, index)->dtype].kind == DK_SINT;
+    Val x = b_convert(b, index, DT_i64), n = b_full(b, b_dim(b, DT_i64, extent), 1, &r->n), zero = b_full_like(b, x, 0);
+    if (trust != INDEX_INSIDE && sign) x = b_select(b, b2(b, P_lt, x, zero), x, b2(b, P_add, x, n));
+    if (trust == INDEX_CHECKED) {
+        Val out = b2(b, P_or, b2(b, P_lt, x, zero), b2(b, P_ge, x, n));
+        r->outside = r->outside ? b2(b, P_or, r->outside, out) : out;
+    }
+    r->at = r->at ? b2(b, P_add, b2(b, P_mul, r->at, n), x) : x;
+}
+Val rows_end(Builder *b, Rows *r) {
+    Dim column[2] = {r->n, 1};
+    Val at = r->at ? r->at : b_full(b, b_int(b, DT_i64, 0), 1, &r->n);
+    if (r->outside) at = b_select(b, r->outside, at, b_full(b, b_dim(b, DT_i64, r->rows), 1, &r->n));
+    return b_reshape(b, at, 2, column);
+}
+static Val gather(Builder *b, Val x, Val row, const char *mode) {
     static const char *const fields[] = {"offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims",
                                          "start_indices_batching_dims"};
-    int64_t zero = 0, one = 1;
-    if (b->failed) return 0;
-    Ints first = {&zero, 1}, second = {&one, 1}, none = {0};
-    Dim sizes[2] = {1, b_type(b, x)->dims[1]};
+    int64_t first_axis = 0, second_axis = 1;
+    if (b->failed || !x || !row) return 0;
+    const ArrayType *t = b_type(b, x);
+    Ints first = {&first_axis, 1}, second = {&second_axis, 1}, none = {0};
+    Dim sizes[2] = {1, t->dims[1]}, dims[2] = {b_type(b, row)->dims[0], t->dims[1]};
+    if (b_empty(b, x)) return b_full(b, b_number(b, t->dtype, 0), 2, dims);
     Param p[6] = {p_record(b, K_dimension_numbers, "GatherDimensionNumbers", 5, fields, (Ints[]){second, first, first, none, none}),
-                  {.key = K_fill_value, .value = {.kind = V_INT}}, p_bool(K_indices_are_sorted, false),
-                  p_word(K_mode, "GatherScatterMode.FILL_OR_DROP"), p_dims(b, K_slice_sizes, 2, sizes), p_bool(K_unique_indices, false)};
+                  p_int(K_fill_value, 0), p_bool(K_indices_are_sorted, false), p_word(K_mode, mode),
+                  p_dims(b, K_slice_sizes, 2, sizes), p_bool(K_unique_indices, false)};
     return build(b, P_gather, 2, (Val[]){x, row}, 6, p);
 }
-static Val scattered(Builder *b, Prim how, Val x, Val row, Val updates) {
+Val gathered(Builder *b, Val x, Val row) { return gather(b, x, row, "GatherScatterMode.FILL_OR_DROP"); }
+Val gathered_nearest(Builder *b, Val x, Val row) { return gather(b, x, row, "GatherScatterMode.CLIP"); }
+Val scattered(Builder *b, Prim how, Val x, Val row, Val updates) {
     static const char *const fields[] = {"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
                                          "operand_batching_dims", "scatter_indices_batching_dims"};
-    int64_t zero = 0, one = 1;
-    Ints first = {&zero, 1}, second = {&one, 1}, none = {0};
+    int64_t first_axis = 0, second_axis = 1;
+    if (b->failed || !x || !row || !updates) return 0;
+    if (b_empty(b, x) || b_empty(b, updates)) return x;
+    Ints first = {&first_axis, 1}, second = {&second_axis, 1}, none = {0};
     Param consts = {.key = K_update_consts, .value = {.kind = V_LIST, .open = '('}};
     Param p[6] = {p_record(b, K_dimension_numbers, "ScatterDimensionNumbers", 5, fields, (Ints[]){second, first, first, none, none}),
                   p_bool(K_indices_are_sorted, false), p_word(K_mode, "GatherScatterMode.FILL_OR_DROP"),
                   p_bool(K_unique_indices, false), consts, p_none(K_update_jaxpr)};
     return build(b, how, 3, (Val[]){x, row, updates}, 6, p);
 }
-/* The array that data and coordinates stand for. */
-static Val dense(Builder *b, Val data, const Coordinates *c) {
+
+/* ---- coordinates */
+Coordinates bcoo_coordinates(Builder *b, Val indices, uint32_t rank, const Dim *shape) {
+    if (b->failed || !indices) return (Coordinates){0};
+    const ArrayType *t = b_type(b, indices);
+    uint32_t batch = t->rank - 2, n = (uint32_t)t->dims[t->rank - 1];
+    Val *column = arena_new(b->cx->arena, Val, n + 1);
+    for (uint32_t i = 0; i < n; i++) column[i] = b_reshape(b, b_slice_axis(b, indices, t->rank - 1, i, i + 1), t->rank - 1, t->dims);
+    return (Coordinates){batch, n, rank, shape, t->dims[batch], column};
+}
+Coordinates coo_coordinates(Builder *b, Val row, Val column, const Dim *shape) {
+    Val *columns = arena_new(b->cx->arena, Val, 2);
+    columns[0] = row, columns[1] = column;
+    return (Coordinates){0, 2, 2, shape, b->failed ? 0 : b_type(b, row)->dims[0], columns};
+}
+/* […, nse]: a 1 at each beginning of a row, summed from the left: what follows the last row lies outside. */
+static Val rows_of(Builder *b, Val begin, uint32_t batch, const Dim *shape, Dim nse, Dtype d) {
     Types *ts = b_types(b);
+    Dim dims[MAX_RANK], batches = product(b, shape, batch), all[2] = {dim_mul(ts, batches, nse), 1};
+    Dim starts = dim_add(ts, shape[batch], 1);
+    memcpy(dims, shape, batch * sizeof *dims);
+    dims[batch] = nse;
+    Rows r = {.n = dim_mul(ts, batches, starts), .rows = all[0]};
+    if (batch) rows_add(b, &r, numbers(b, 1, batches, starts), batches, INDEX_INSIDE);
+    rows_add(b, &r, flattened(b, begin, batch, shape, NULL, true), nse, INDEX_CHECKED);
+    Dim ones[2] = {r.n, 1};
+    Val marks = scattered(b, P_scatter_add, b_full(b, b_int(b, d, 0), 2, all), rows_end(b, &r), b_full(b, b_int(b, d, 1), 2, ones));
+    marks = b_reshape(b, marks, batch + 1, dims);
+    Val sums = build(b, P_cumsum, 1, &marks, 2, (Param[]){p_int(K_axis, batch), p_bool(K_reverse, false)});
+    return b2(b, P_sub, sums, b_full_like(b, sums, 1));
+}
+Coordinates bcsr_coordinates(Builder *b, Val indices, Val begin, uint32_t rank, const Dim *shape) {
+    if (b->failed) return (Coordinates){0};
+    const ArrayType *t = b_type(b, indices);
+    Coordinates c = {t->rank - 1, 2, rank, shape, t->dims[t->rank - 1], NULL};
+    Val *columns = arena_new(b->cx->arena, Val, 2);
+    columns[0] = rows_of(b, begin, c.batch, shape, c.nse, t->dtype), columns[1] = indices;
+    c.column = columns;
+    return c;
+}
+static Dim batches_of(Builder *b, const Coordinates *c) { return product(b, c->shape, c->batch); }
+/* Rows of the array that they are of, and its width. */
+static void matrix_of(Builder *b, const Coordinates *c, Dim dims[2]) {
+    dims[0] = product(b, c->shape, c->batch + c->n), dims[1] = product(b, c->shape + c->batch + c->n, c->rank - c->batch - c->n);
+}
+/* [batches · nse, 1] */
+static Val rows(Builder *b, const Coordinates *c) {
+    Dim batches = batches_of(b, c), all[2];
+    matrix_of(b, c, all);
+    Rows r = {.n = dim_mul(b_types(b), batches, c->nse), .rows = all[0]};
+    if (c->batch) rows_add(b, &r, numbers(b, 1, batches, c->nse), batches, INDEX_INSIDE);
+    for (uint32_t i = 0; i < c->n; i++)
+        rows_add(b, &r, flattened(b, c->column[i], c->batch, c->shape, NULL, true), c->shape[c->batch + i], INDEX_CHECKED);
+    return rows_end(b, &r);
+}
+
+/* ---- to dense, and what a dense array has at coordinates */
+static Val dense(Builder *b, Val data, const Coordinates *c) {
+    Dim all[2];
     if (b->failed) return 0;
-    const ArrayType *t = b_type(b, data);
-    Dim dims[MAX_RANK], wide[2] = {dim_mul(ts, c->batches, c->nse), c->width}, all[2] = {dim_mul(ts, c->batches, c->places), c->width};
-    int64_t axes[MAX_RANK];
-    for (uint32_t i = 0; i < MAX_RANK; i++) axes[i] = i;
-    memcpy(dims, c->shape, c->batch * sizeof *dims);
-    memcpy(dims + c->batch, t->dims + c->batch, (t->rank - c->batch) * sizeof *dims);
-    Val updates = b_reshape(b, b_broadcast(b, data, t->rank, dims, axes), 2, wide);
-    Val zeros = b_full(b, b_number(b, t->dtype, 0), 2, all);
+    matrix_of(b, c, all);
+    Val zeros = b_full(b, b_number(b, b_type(b, data)->dtype, 0), 2, all);
+    Val updates = flattened(b, data, c->batch, c->shape, NULL, false);
     return b_reshape(b, scattered(b, P_scatter_add, zeros, rows(b, c), updates), c->rank, c->shape);
 }
-/* What a dense array has at the coordinates; of equal coordinates only the first, unless they are said to differ. */
-static Val extracted(Builder *b, const Coordinates *c, Val x, bool unique, const ArrayType *to) {
+Val extracted(Builder *b, const Coordinates *c, Val x, const ArrayType *to) {
+    Dim all[2];
     if (b->failed) return 0;
-    Types *ts = b_types(b);
-    Dim all[2] = {dim_mul(ts, c->batches, c->places), c->width}, flat = dim_mul(ts, c->batches, c->nse), one[2] = {flat, 1};
-    Val row = rows(b, c), y = gathered(b, b_reshape(b, x, 2, all), row);
-    if (!unique && !b->failed) {
-        Dim places[2] = {all[0], 1};
-        Val own = b_iota(b, DT_i64, 2, one, 0), none = b_full(b, b_dim(b, DT_i64, flat), 2, places);
-        Val first = b2(b, P_eq, gathered(b, scattered(b, P_scatter_min, none, row, own), row), own);
-        Dim wide[2] = {flat, c->width};
-        y = b_select(b, b_broadcast(b, b_reshape(b, first, 1, &flat), 2, wide, (int64_t[]){0}), b_full_like(b, y, 0), y);
-    }
-    return b_reshape(b, y, to->rank, to->dims);
+    matrix_of(b, c, all);
+    return b_reshape(b, gathered(b, b_reshape(b, x, 2, all), rows(b, c)), to->rank, to->dims);
 }
-static bool product_of(Builder *b, const Eqn *e, Val x, Val y, Dtype preferred, Val *out) {
-    Dot d;
-    if (!dot_axes(b->cx, e, K_dimension_numbers, &param_find(e, K_dimension_numbers)->value, &d)) return false;
-    *out = b_dot(b, x, y, d.contracted[0], d.contracted[1], d.batch[0], d.batch[1], preferred);
+
+/* ---- from dense: the first nse elements that are not 0 */
+typedef struct {
+    Dim batches, places, nse;
+    Val sums; /* [batches, places]: how many are not 0, up to here */
+    Val place; /* [batches, nse], in order; `places` where there is none */
+} Nonzero;
+static Nonzero nonzero(Builder *b, Val x, uint32_t batch, uint32_t front, Dim nse) {
+    const ArrayType *t = b_type(b, x);
+    Types *ts = b_types(b);
+    Nonzero z = {.batches = product(b, t->dims, batch), .places = product(b, t->dims + batch, front - batch), .nse = nse};
+    Dim all[2] = {z.batches, z.places}, some[2] = {z.batches, nse}, column[2] = {dim_mul(ts, z.batches, z.places), 1};
+    Dim to[2] = {dim_mul(ts, z.batches, nse), 1};
+    Dtype d = number_type(z.places);
+    int64_t axes[MAX_RANK];
+    for (uint32_t i = front; i < t->rank; i++) axes[i - front] = i;
+    Val is = b_reduce(b, P_reduce_or, b2(b, P_ne, x, b_full_like(b, x, 0)), t->rank - front, axes);
+    is = b_reshape(b, is, 2, all);
+    Val counted = b_convert(b, is, d);
+    z.sums = build(b, P_cumsum, 1, &counted, 2, (Param[]){p_int(K_axis, 1), p_bool(K_reverse, false)});
+    Val at = b_select(b, is, b_full(b, b_dim(b, d, nse), 2, all), b2(b, P_sub, z.sums, b_full_like(b, z.sums, 1)));
+    Rows r = {.n = column[0], .rows = to[0]};
+    if (batch) rows_add(b, &r, numbers(b, 1, z.batches, z.places), z.batches, INDEX_INSIDE);
+    rows_add(b, &r, b_reshape(b, at, 1, column), nse, INDEX_CHECKED);
+    Val own = b_reshape(b, b_convert(b, numbers(b, z.batches, z.places, 1), d), 2, column);
+    z.place = b_reshape(b, scattered(b, P_scatter, b_full(b, b_dim(b, d, z.places), 2, to), rows_end(b, &r), own), 2, some);
+    return z;
+}
+/* [batches, nse]: the index along the axis of that extent, whose elements are `stride` places apart; `none` where there is no
+   element. JAX has 0 where the array has no places. */
+static Val index_of(Builder *b, const Nonzero *z, Dim stride, Dim extent, Dim none, Dtype to) {
+    if (b->failed) return 0;
+    const ArrayType *t = b_type(b, z->place);
+    Val zero = b_full(b, b_number(b, to, 0), 2, t->dims);
+    if (z->places == 0) return zero;
+    Val all = b_full(b, b_dim(b, t->dtype, z->places), 2, t->dims);
+    Val x = b2(b, P_div, z->place, b_full(b, b_dim(b, t->dtype, stride), 2, t->dims));
+    x = b_convert(b, b2(b, P_rem, x, b_full(b, b_dim(b, t->dtype, extent), 2, t->dims)), to);
+    return b_select(b, b2(b, P_eq, z->place, all), x, b_full(b, b_dim(b, to, none), 2, t->dims));
+}
+/* […, nse, width…] */
+static Val stored(Builder *b, const Nonzero *z, Val x, Dim width, const ArrayType *to) {
+    Types *ts = b_types(b);
+    Dim all[2] = {dim_mul(ts, z->batches, z->places), width};
+    Rows r = {.n = dim_mul(ts, z->batches, z->nse), .rows = all[0]};
+    rows_add(b, &r, numbers(b, 1, z->batches, z->nse), z->batches, INDEX_INSIDE);
+    rows_add(b, &r, b_reshape(b, z->place, 1, &r.n), z->places, INDEX_CHECKED);
+    return b_reshape(b, gathered(b, b_reshape(b, x, 2, all), rows_end(b, &r)), to->rank, to->dims);
+}
+static Val shaped(Builder *b, Val v, const ArrayType *like) { return b_reshape(b, v, like->rank, like->dims); }
+/* Data, and a column for each axis with indices, in arrays of one type; what is missing stands at the extents of these axes,
+   or, `inside`, at 0. */
+static Nonzero stored_columns(Builder *b, const Eqn *e, uint32_t batch, uint32_t front, bool inside, Val *data, Val *column) {
+    const ArrayType *t = b_type(b, e->in.at[0]);
+    Dtype index = param_dtype(e, K_index_dtype);
+    Nonzero z = nonzero(b, e->in.at[0], batch, front, param_int(e, K_nse, 0));
+    *data = stored(b, &z, e->in.at[0], product(b, t->dims + front, t->rank - front), val_array(b->cx, e->out.at[0]));
+    for (uint32_t i = batch; i < front; i++) {
+        Dim stride = product(b, t->dims + i + 1, front - i - 1), extent = t->dims[i];
+        column[i - batch] = index_of(b, &z, stride, extent, inside ? 0 : extent, index);
+    }
+    return z;
+}
+/* [batches, rows + 1]: where rows of the matrices begin; the last one ends after nse elements at most. */
+static Val beginnings(Builder *b, const Nonzero *z, Dim rows, Dim columns, Dtype to) {
+    Dim all[3] = {z->batches, rows, columns}, some[2] = {z->batches, rows}, config[6] = {0, 0, 0, 1, 0, 0};
+    if (b->failed) return 0;
+    Val ends = b_slice_axis(b, b_reshape(b, z->sums, 3, all), 2, dim_sub(b_types(b), columns, 1), columns);
+    ends = b_reshape(b, ends, 2, some);
+    Val most = b_full(b, b_dim(b, number_type(z->places), z->nse), 2, some);
+    return b_pad(b, b_convert(b, b2(b, P_min, ends, most), to), b_number(b, to, 0), config);
+}
+/* Matrices without columns: all that is said to be stored, `first`, lies in the first row. */
+static Val empty_beginnings(Builder *b, Dim batches, Dim rows, Dim first, Dtype to) {
+    Dim all[2] = {batches, dim_add(b_types(b), rows, 1)};
+    Val zero = b_full(b, b_number(b, to, 0), 2, all), start = b2(b, P_eq, b_iota(b, to, 2, all, 1), zero);
+    return b_select(b, start, b_full(b, b_dim(b, to, first), 2, all), zero);
+}
+bool expand_bcoo_fromdense(Builder *b, const Eqn *e, Val *out) {
+    const ArrayType *t = b_type(b, e->in.at[0]), *to = val_array(b->cx, e->out.at[1]);
+    uint32_t batch = (uint32_t)param_int(e, K_n_batch, 0), front = t->rank - (uint32_t)param_int(e, K_n_dense, 0);
+    Val column[MAX_RANK];
+    Nonzero z = stored_columns(b, e, batch, front, false, &out[0], column);
+    Dim one[3] = {z.batches, z.nse, 1};
+    for (uint32_t i = 0; i < front - batch; i++) column[i] = b_reshape(b, column[i], 3, one);
+    out[1] = front == batch ? b_full(b, b_number(b, to->dtype, 0), to->rank, to->dims)
+                            : shaped(b, b_concatenate(b, front - batch, column, 2), to);
     return true;
 }
-bool expand_bcoo_dot_general(Builder *b, const Eqn *e, Val *out) {
-    Dims shape = {0};
-    if (!want_sparse_shape(b->cx, e, K_lhs_spinfo, &shape)) return false;
-    Coordinates c = coordinates(b, e->in.at[1], shape.n, shape.at);
-    return product_of(b, e, dense(b, e->in.at[0], &c), e->in.at[2], val_array(b->cx, e->out.at[0])->dtype, out);
+bool expand_coo_fromdense(Builder *b, const Eqn *e, Val *out) {
+    Val column[2];
+    stored_columns(b, e, 0, 2, true, &out[0], column);
+    for (uint32_t i = 0; i < 2; i++) out[1 + i] = shaped(b, column[i], val_array(b->cx, e->out.at[1]));
+    return true;
 }
-bool expand_bcoo_dot_general_sampled(Builder *b, const Eqn *e, Val *out) {
-    Val y;
-    if (!product_of(b, e, e->in.at[0], e->in.at[1], DT_none, &y) || b->failed) return false;
-    Coordinates c = coordinates(b, e->in.at[2], b_type(b, y)->rank, b_type(b, y)->dims);
-    out[0] = extracted(b, &c, y, true, val_array(b->cx, e->out.at[0]));
+/* `inside`: what is missing is in column 0 of no row; else in the last column, which is outside. */
+static bool by_rows(Builder *b, const Eqn *e, uint32_t batch, bool inside, Val *out) {
+    const ArrayType *t = b_type(b, e->in.at[0]), *to = val_array(b->cx, e->out.at[2]);
+    Val column[2];
+    Nonzero z = stored_columns(b, e, batch, batch + 2, inside, &out[0], column);
+    const Dim *shape = t->dims + batch;
+    bool none = shape[0] == 0 || shape[1] == 0;
+    Val begin = none ? empty_beginnings(b, z.batches, shape[0], inside || shape[0] == 0 ? 0 : z.nse, to->dtype)
+                     : beginnings(b, &z, shape[0], shape[1], to->dtype);
+    out[1] = shaped(b, column[1], val_array(b->cx, e->out.at[1])), out[2] = shaped(b, begin, to);
+    return true;
+}
+bool expand_csr_fromdense(Builder *b, const Eqn *e, Val *out) { return by_rows(b, e, 0, true, out); }
+bool expand_bcsr_fromdense(Builder *b, const Eqn *e, Val *out) {
+    return by_rows(b, e, (uint32_t)param_int(e, K_n_batch, 0), false, out);
+}
+
+/* ---- the rules */
+bool expand_bcoo_todense(Builder *b, const Eqn *e, Val *out) {
+    const ArrayType *t = val_array(b->cx, e->out.at[0]);
+    Coordinates c = bcoo_coordinates(b, e->in.at[1], t->rank, t->dims);
+    out[0] = dense(b, e->in.at[0], &c);
+    return true;
+}
+bool expand_bcsr_todense(Builder *b, const Eqn *e, Val *out) {
+    const ArrayType *t = val_array(b->cx, e->out.at[0]);
+    Coordinates c = bcsr_coordinates(b, e->in.at[1], e->in.at[2], t->rank, t->dims);
+    out[0] = dense(b, e->in.at[0], &c);
+    return true;
+}
+bool expand_csr_todense(Builder *b, const Eqn *e, Val *out) { return expand_bcsr_todense(b, e, out); }
+bool expand_coo_todense(Builder *b, const Eqn *e, Val *out) {
+    Coordinates c = coo_coordinates(b, e->in.at[1], e->in.at[2], val_array(b->cx, e->out.at[0])->dims);
+    out[0] = dense(b, e->in.at[0], &c);
+    return true;
+}
+bool expand_todense(Builder *b, const Eqn *e, Val *out) {
+    static ExpandRule *const rules[] = {[LAYOUT_BCOO] = expand_bcoo_todense, [LAYOUT_BCSR] = expand_bcsr_todense,
+                                        [LAYOUT_COO] = expand_coo_todense, [LAYOUT_CSR] = expand_csr_todense};
+    Layout layout;
+    Dims shape;
+    if (!want_sparse_tree(b->cx, e, &layout, &shape)) return false;
+    if (layout == LAYOUT_DENSE) return out[0] = e->in.at[0], true;
+    if (layout != LAYOUT_CSC) return rules[layout](b, e, out);
+    Dim *turned = arena_new(b->cx->arena, Dim, 2);
+    turned[0] = shape.at[1], turned[1] = shape.at[0];
+    Coordinates c = bcsr_coordinates(b, e->in.at[1], e->in.at[2], 2, turned);
+    out[0] = b_transpose(b, dense(b, e->in.at[0], &c), (int64_t[]){1, 0});
+    return true;
+}
+bool expand_bcsr_extract(Builder *b, const Eqn *e, Val *out) {
+    const ArrayType *t = b_type(b, e->in.at[2]);
+    Coordinates c = bcsr_coordinates(b, e->in.at[0], e->in.at[1], t->rank, t->dims);
+    out[0] = extracted(b, &c, e->in.at[2], val_array(b->cx, e->out.at[0]));
     return true;
 }
 bool expand_bcoo_extract(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *t = b_type(b, e->in.at[1]);
-    Coordinates c = coordinates(b, e->in.at[0], t->rank, t->dims);
-    out[0] = extracted(b, &c, e->in.at[1], param_bool(e, K_assume_unique), val_array(b->cx, e->out.at[0]));
-    return true;
-}
-bool expand_bcoo_todense(Builder *b, const Eqn *e, Val *out) {
-    const ArrayType *t = val_array(b->cx, e->out.at[0]);
-    Coordinates c = coordinates(b, e->in.at[1], t->rank, t->dims);
-    out[0] = dense(b, e->in.at[0], &c);
+    Coordinates c = bcoo_coordinates(b, e->in.at[0], t->rank, t->dims);
+    out[0] = extracted(b, &c, e->in.at[1], val_array(b->cx, e->out.at[0]));
+    if (!param_bool(e, K_assume_unique)) out[0] = first_of_equal(b, e->in.at[0], &c, out[0]);
     return true;
 }
