@@ -2,7 +2,9 @@
 #include "rt.h"
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 static _Thread_local char text[256];
 
@@ -26,6 +28,19 @@ int32_t jaxcc_rt_fail_text(int32_t status, const char *what) {
 
 int32_t jaxcc_rt_fail_null(const char *argument) {
     return jaxcc_rt_fail(JAXCC_ARGUMENT, "argument '%s' is NULL", argument);
+}
+
+int32_t jaxcc_rt_check_pointers(void *const *first, int64_t nfirst, void *const *rest, int64_t n, const char *names) {
+    bool null = false;
+    for (int64_t i = 0; i < n; i++)
+        null |= !(i < nfirst ? first : rest)[i];
+    for (int64_t i = 0; i < n && null; i++) {
+        size_t length = strcspn(names, " ");
+        if (!(i < nfirst ? first : rest)[i] && *names != '-')
+            return jaxcc_rt_fail(JAXCC_ARGUMENT, "argument '%.*s' is NULL", (int)length, names);
+        names += length + 1;
+    }
+    return 0;
 }
 
 int32_t jaxcc_rt_fail_negative(const char *dim, int64_t value) {

@@ -32,6 +32,9 @@ __attribute__((cold)) int32_t jaxcc_rt_fail_above(const char *a, int64_t x, cons
 __attribute__((cold)) int32_t jaxcc_rt_fail_divisor(const char *expression);
 __attribute__((cold)) int32_t jaxcc_rt_fail_size(const char *argument);
 __attribute__((cold)) int32_t jaxcc_rt_fail_memory(int64_t bytes);
+/* n arguments, the first of them at `first`, the others at their places in `rest`: fails where one is NULL. Their names in
+   order, a blank between two; "-" of one that may be. */
+int32_t jaxcc_rt_check_pointers(void *const *first, int64_t nfirst, void *const *rest, int64_t n, const char *names);
 
 /* Calls that compute sizes or call C code (heap.c). The body may be ended early by the others: a negative size, no memory. */
 typedef struct jaxcc_rt_heap jaxcc_rt_heap;

@@ -13,7 +13,6 @@ static MlirStringRef ref_str(Str s) { return mlirStringRefCreate(s.at, s.n); }
 /* What was written of a function, with values and blocks by number: equal functions have equal
  * tapes. */
 typedef struct Tape {
-    struct Tape *outer;
     Intern numbers;
     struct {
         uint64_t *at;
@@ -59,6 +58,7 @@ MlirOperation em_op(Emit *e, const char *name, uint32_t nresults, const MlirType
     mlirOperationStateAddOwnedRegions(&s, nregions, regions);
     MlirOperation op = mlirOperationCreate(&s);
     mlirBlockAppendOwnedOperation(e->block, op);
+    e->written++;
     bool inside = e->tape && e->block.ptr != mlirModuleGetBody(e->module).ptr;
     for (uint32_t i = 0; inside && i < nregions; i++)
         record_number(e, blocks[i]);
@@ -184,6 +184,10 @@ V em_float(Emit *e, MlirType t, double v) {
 V em_i64(Emit *e, int64_t v) { return em_int(e, e->i64, v); }
 
 /* ---- memory */
+
+/* LLVM's schedulers compare each store with all that reads or writes memory around it: among many it is as long as so
+ * many operations. */
+enum { STORE_LENGTH = 12 };
 V em_gep(Emit *e, V p, V index, MlirType elem) {
     int32_t dynamic = INT32_MIN;
     uint32_t w = em_width(index);
@@ -209,6 +213,7 @@ V em_load(Emit *e, MlirType t, V p, uint32_t align) {
     return em_cast(e, "llvm.bitcast", t, em_1(e, "llvm.load", halves_type(e, t), 1, &p, 1, &a));
 }
 void em_store(Emit *e, V v, V p, uint32_t align) {
+    e->written += STORE_LENGTH;
     Attr a = {"alignment", i64_attr(e, align)};
     V o[2] = {pairs(e, mlirValueGetType(v)) ? halves(e, v) : v, p};
     em_op(e, "llvm.store", 0, NULL, 2, o, 1, &a, 0, NULL);
@@ -322,12 +327,14 @@ static MlirType function_type(Emit *e, MlirType result, uint32_t n, const MlirTy
     return mlirLLVMFunctionTypeGet(result.ptr ? result : mlirLLVMVoidTypeGet(e->mlir), n, args,
                                    false);
 }
-Function em_function(Emit *e, Str name, MlirType result, uint32_t nargs, const MlirType *args) {
+Function em_function(Emit *e, Str name, MlirType result, uint32_t nargs, const MlirType *args,
+                     bool shared) {
     Function f = {.name = name, .nargs = nargs, .args = args, .result = result};
-    Tape *tape = arena_new(e->arena, Tape, 1);
-    tape->outer = e->tape;
-    tape->numbers.arena = e->arena;
-    e->tape = tape;
+    f.outer = e->tape;
+    f.written = e->written;
+    e->tape = shared ? arena_new(e->arena, Tape, 1) : NULL;
+    if (e->tape) e->tape->numbers.arena = e->arena;
+    e->written = 0;
     f.scope = em_begin(e, nargs, args);
     return f;
 }
@@ -351,12 +358,13 @@ MlirOperation em_function_end(Emit *e, Function *f, V value) {
         {"function_type", mlirTypeAttrGet(function_type(e, f->result, f->nargs, f->args))},
         {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageInternal)}};
     f->tape = e->tape;
-    e->tape = f->tape->outer;
+    e->tape = f->outer;
     MlirLocation was = e->loc;
     e->loc = function_loc(e, f->name);
     MlirOperation op = em_op(e, "llvm.func", 0, NULL, 0, NULL, 3, a, 1, &f->scope.region);
     e->loc = was;
     e->block = f->scope.outer;
+    e->written = f->written;
     return op;
 }
 static MlirAttribute symbol(Emit *e, Str name) {

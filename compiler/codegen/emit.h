@@ -31,7 +31,8 @@ typedef struct Emit {
     bool fast;        /* -ffast-math, for what is written now */
     uint32_t nkernels; /* functions that were written; their numbers */
     uint32_t nstdlib;  /* programs of stdlib that were called */
-    struct Tape *tape; /* of the function being written */
+    struct Tape *tape; /* of the function being written, if it may be shared */
+    uint32_t written;  /* operations of the function being written */
     Intern declared;
     Intern texts;
     Intern functions; /* printed kernels: equal ones are written once */
@@ -132,16 +133,19 @@ void em_if_end(Emit *, If *, const V *no, V *results);
 /* scf.while: `before` ended in scf.condition, `after` in scf.yield. */
 V *em_while(Emit *, uint32_t n, const V *init, Scope *before, Scope *after);
 
-/* A function, internal to the library; opens its entry block. */
+/* A function, internal to the library; opens its entry block. `shared`: what is written into it is
+ * noted, for em_shared_function. */
 typedef struct {
     Scope scope;
     Str name;
     uint32_t nargs;
     const MlirType *args;
     MlirType result; /* no_type: void */
-    struct Tape *tape;
+    struct Tape *tape, *outer; /* its own; of the function around */
+    uint32_t written;          /* into the function around */
 } Function;
-Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args);
+Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args,
+                     bool shared);
 /* Ends it, `value` (of no type: none) being returned; appended to the module. */
 MlirOperation em_function_end(Emit *, Function *, V value);
 /* Declares an outer function (once), and calls it; em_call_local: one of this module. */

@@ -1,5 +1,6 @@
 #include "frame.h"
 
+/* ---- captured values */
 static Capture *capture(Frame *f, int kind, uint32_t number, Dim symbol, MlirType memory,
                         uint32_t align) {
     struct {
@@ -32,6 +33,63 @@ static V row_scratch(Frame *f, Buf *b) {
     push(f->e->arena, &f->captures, c);
     return c.inside;
 }
+
+/* ---- what the host computed */
+
+/* Moves the operations of a block of its own behind the one that computes `v`. */
+static void move_behind(V v, MlirBlock from) {
+    MlirOperation at = {NULL}, op, next;
+    MlirBlock to = {NULL};
+    if (mlirValueIsAOpResult(v))
+        at = mlirOpResultGetOwner(v);
+    else
+        to = mlirBlockArgumentGetOwner(v);
+    for (op = mlirBlockGetFirstOperation(from); op.ptr; op = next) {
+        next = mlirOperationGetNextInBlock(op);
+        if (at.ptr)
+            mlirOperationMoveAfter(op, at);
+        else {
+            mlirOperationRemoveFromParent(op);
+            mlirBlockInsertOwnedOperation(to, 0, op);
+        }
+        at = op;
+    }
+    mlirBlockDestroy(from);
+}
+static V home_of(Frame *f, uint32_t function, uint32_t home) {
+    V workspace = f->schedule->workspaces.at[function];
+    return em_gep(f->e, workspace, em_i64(f->e, -(int64_t)home), f->e->i64);
+}
+/* `d`: of a scalar; DT_none: a pointer. In the function that computed it, it goes to memory when the first one of the
+   others asks for it. */
+static V held(Frame *f, Held *h, Dtype d) {
+    Emit *e = f->e;
+    MlirType t = d ? em_memory_type(e, d) : e->ptr;
+    uint32_t bytes = d ? em_bytes(d) : 8;
+    if (h->function == f->function) return h->v;
+    if (!h->home) {
+        MlirBlock was = e->block;
+        e->block = mlirBlockCreate(0, NULL, NULL);
+        h->home = ++f->schedule->homes;
+        em_store(e, d ? em_to_memory(e, d, h->v) : h->v, home_of(f, h->function, h->home), bytes);
+        move_behind(h->v, e->block);
+        e->block = was;
+    }
+    V m = em_load(e, t, home_of(f, f->function, h->home), bytes);
+    return d ? em_to_register(e, d, m) : m;
+}
+static void hold(Frame *f, Held *h, V v) { *h = (Held){.v = v, .function = f->function}; }
+
+void frame_enter(Frame *f) {
+    f->function = f->schedule->workspaces.n;
+    push(f->e->arena, &f->schedule->workspaces, f->workspace);
+}
+void frame_set_slot(Frame *f, const Buf *b, V v) { hold(f, &f->schedule->slots[b->number], v); }
+void frame_set_out(Frame *f, uint32_t k, V v) { hold(f, &f->schedule->outs[k], v); }
+void frame_set_scalar(Frame *f, Val v, V r) { hold(f, &f->schedule->scalars[v], r); }
+V frame_slot(Frame *f, const Buf *b) { return held(f, &f->schedule->slots[b->number], DT_none); }
+uint32_t frame_homes(const Frame *f) { return (8 * f->schedule->homes + 63) / 64 * 64; }
+
 V frame_buffer(Frame *f, Buf *b) {
     if (b->kind == BUF_CONST) return em_address(f->e, em_constant(f->e, b->v));
     if (b->kind == BUF_ROW) return row_scratch(f, b);
@@ -41,34 +99,50 @@ V frame_buffer(Frame *f, Buf *b) {
     }
     switch (b->kind) {
     case BUF_IN:
-        return f->in[b->k];
-    case BUF_OUT:
-        return f->out[b->k];
+        return argument_in(f->e, &f->arguments, b->k);
+    case BUF_OUT: {
+        Held *own = &f->schedule->outs[b->k];
+        return own->v.ptr ? held(f, own, DT_none) : argument_out(f->e, &f->arguments, b->k);
+    }
     case BUF_WORK:
         return em_gep(f->e, f->workspace, frame_dim(f, b->offset), f->e->i8);
     default:
-        return f->slots[b->number];
+        return frame_slot(f, b);
     }
 }
+/* NAME's own: an input that may be NULL, which a check refuses; 0 then. */
+static V unchecked_scalar(Frame *f, V p, Dtype d) {
+    Emit *e = f->e;
+    MlirBlock was = e->block;
+    e->block = f->entry;
+    V none = em_alloca(e, 8, 8);
+    em_store(e, em_i64(e, 0), none, 8);
+    e->block = was;
+    V null = em_cmpi(e, "eq", p, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
+    return em_load(e, em_memory_type(e, d), em_select(e, null, none, p), em_bytes(d));
+}
 V frame_scalar(Frame *f, Val v) {
+    Emit *e = f->e;
     Dtype d = val_array(f->plan->cx, v)->dtype;
-    if (!f->parent && f->scalars[v].ptr) return f->scalars[v];
-    if (!f->parent) { /* computed by a kernel */
+    if (!f->parent && f->schedule && f->schedule->scalars[v].v.ptr)
+        return held(f, &f->schedule->scalars[v], d);
+    if (!f->parent) { /* computed by a kernel, or an argument */
         V p = frame_buffer(f, plan_info(f->plan, v)->buf);
-        return em_to_register(f->e, d, em_load(f->e, em_memory_type(f->e, d), p, em_bytes(d)));
+        if (!f->schedule) return unchecked_scalar(f, p, d);
+        return em_to_register(e, d, em_load(e, em_memory_type(e, d), p, em_bytes(d)));
     }
-    Capture *c = capture(f, CAPTURE_SCALAR, v, 0, em_memory_type(f->e, d), em_bytes(d));
-    MlirBlock was = f->e->block;
-    f->e->block = f->entry;
-    V r = em_to_register(f->e, d, c->inside);
-    f->e->block = was;
+    Capture *c = capture(f, CAPTURE_SCALAR, v, 0, em_memory_type(e, d), em_bytes(d));
+    MlirBlock was = e->block;
+    e->block = f->entry;
+    V r = em_to_register(e, d, c->inside);
+    e->block = was;
     return r;
 }
 
 static V symbol(Frame *f, Dim d) {
     if (f->parent) return capture(f, CAPTURE_SYMBOL, 0, d, f->e->i64, 8)->inside;
     for (uint32_t i = 0; i < f->symbols.n; i++)
-        if (f->symbols.at[i] == d) return f->symbol_args[i];
+        if (f->symbols.at[i] == d) return argument(f->e, &f->arguments, i);
     return em_i64(f->e, 0);
 }
 /* a floordiv b and a mod b as Python's; b is not 0 once the entry's checks have passed, and taken

@@ -1,7 +1,7 @@
 /* Functions being written, and what they know of the caller: pointers, scalars, dimensions. */
 #ifndef JAXCC_FRAME_H
 #define JAXCC_FRAME_H
-#include "emit.h"
+#include "arguments.h"
 #include "plan.h"
 
 typedef struct Frame Frame;
@@ -11,32 +11,57 @@ typedef struct {
     Dim symbol;
     V inside;
 } Capture;
+/* What the host computed: a register of the function that computed it, memory for the others. */
+typedef struct {
+    V v;               /* none: not computed, or computed by a kernel */
+    uint32_t function; /* its number */
+    uint32_t home;     /* the word of memory, counted from 1; 0: nobody else asked for it */
+} Held;
+/* What the functions of one schedule share: it is one, or cut into parts (part.c). */
+typedef struct {
+    Held *slots;   /* by buffer: the pointer a loop set; heap memory */
+    Held *outs;    /* by output: memory that the library allocates */
+    Held *scalars; /* by Val */
+    uint32_t homes; /* words of memory, before the workspace */
+    struct {
+        V *at;
+        uint32_t n, cap;
+    } workspaces; /* as the functions know it, by their numbers */
+} Schedule;
+
 struct Frame {
     Plan *plan;
     Emit *e;
-    Frame *parent;   /* NULL: the entry function */
     MlirBlock entry; /* stays open while the function is written */
-    V context;       /* of an outlined kernel: where captured values lie, 8 bytes each */
     Intern keys;
+    /* of an outlined kernel: what it takes from the function that calls it */
+    Frame *parent;
+    V context; /* where captured values lie, 8 bytes each */
     struct {
         Capture *at;
         uint32_t n, cap;
     } captures;
-    /* the entry function's own */
-    V *in, *out, workspace, heap;
-    struct {
-        Dim *at;
-        uint32_t n;
-    } symbols;
-    V *symbol_args;
-    V *slots;   /* by buffer number: the pointer a loop set */
-    V *scalars; /* by Val: registers of the host */
+    /* of the others */
+    Schedule *schedule; /* NULL: of NAME, which computes nothing but dimensions */
+    uint32_t function;  /* its number */
+    Dims symbols;
+    Arguments arguments;
+    V workspace, heap;
 };
 
 V frame_buffer(Frame *, Buf *);
 V frame_scalar(Frame *, Val);
 V frame_dim(Frame *, Dim); /* i64, written at e->block */
 V frame_bytes(Frame *, Dim); /* the same of a size; INT64_MAX for what i64 does not hold */
+/* The next function of its schedule is written from now on. */
+void frame_enter(Frame *);
+/* From now on this is the buffer, the output, the scalar. */
+void frame_set_slot(Frame *, const Buf *, V);
+void frame_set_out(Frame *, uint32_t k, V);
+void frame_set_scalar(Frame *, Val, V);
+V frame_slot(Frame *, const Buf *);
+/* Bytes of the memory before the workspace. */
+uint32_t frame_homes(const Frame *);
 /* Stores what `inside` captured into `context`, seen from the function it is called from. */
 void frame_pass(Frame *inside, V context);
 

@@ -727,6 +727,16 @@ static void count_uses(Plan *p, const Jaxpr *j) {
 static bool writes_over(const Eqn *e) {
     return prim_lower[e->prim] == LOWER_UPDATE || prim_lower[e->prim] == LOWER_SCATTER;
 }
+/* Most equations of rank 0 are an instruction, most others a call. */
+enum { STEP_WEIGHT = 8 };
+static void weigh(Body *b) {
+    b->weight += b->j->out.n;
+    each(Step *, s, b->steps) {
+        b->weight += (*s)->kind == STEP_SCALAR ? 1 : STEP_WEIGHT;
+        for (uint32_t i = 0; i < (*s)->nbodies; i++)
+            b->weight += (*s)->bodies[i]->weight;
+    }
+}
 bool plan_body(Plan *p, Body *b) {
     const Jaxpr *j = b->j;
     count_uses(p, j);
@@ -748,5 +758,6 @@ bool plan_body(Plan *p, Body *b) {
             plan_stored(p, b, j->out.at[i]);
     each(Step *, s, b->steps)
         schedule_step(p, b, *s);
+    weigh(b);
     return true;
 }

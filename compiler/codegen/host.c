@@ -2,6 +2,7 @@
 #include "../options.h"
 #include "dot.h"
 #include "header.h"
+#include "part.h"
 #include "point.h"
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
@@ -9,12 +10,12 @@
 enum { PARALLEL_COST = 200000, INLINE_COST = 4000, INLINE_CODE = 400, CONTEXT_WORDS = 128 };
 
 /* ---- scalars */
-static Kernel *scalar_kernel(Host *h, Step *s) { return kernel_new(h->plan, h->e, &h->frame, s); }
-
-V host_scalar(Host *h, Val v) {
-    Kernel *k = scalar_kernel(h, NULL);
-    return kernel_eval(k, v, NULL).v;
+static Kernel *scalar_kernel(Host *h) {
+    if (!h->scalar) h->scalar = kernel_new(h->plan, h->e, &h->frame, NULL);
+    kernel_forget(h->scalar);
+    return h->scalar;
 }
+V host_scalar(Host *h, Val v) { return kernel_eval(scalar_kernel(h), v, NULL).v; }
 void host_store(Host *h, Val v, V pointer) {
     Dtype d = val_array(h->plan->cx, v)->dtype;
     em_store(h->e, em_to_memory(h->e, d, host_scalar(h, v)), pointer, em_bytes(d));
@@ -32,7 +33,7 @@ void host_copy(Host *h, V to, V from, V bytes) {
 static void scalar_step(Host *h, Step *s) {
     for (uint32_t i = 0; i < s->e->out.n; i++) {
         Val v = s->e->out.at[i];
-        h->frame.scalars[v] = kernel_equation(scalar_kernel(h, NULL), s->e, i).v;
+        frame_set_scalar(&h->frame, v, kernel_equation(scalar_kernel(h), s->e, i).v);
     }
 }
 
@@ -64,12 +65,12 @@ static void runtime_step(Host *h, Step *s) {
         if (!plan_register(h->plan, q->out.at[i])) continue;
         V p = frame_buffer(&h->frame, s->arrays[q->in.n + i]);
         V m = em_load(e, em_memory_type(e, t->dtype), p, em_bytes(t->dtype));
-        h->frame.scalars[q->out.at[i]] = em_to_register(e, t->dtype, m);
+        frame_set_scalar(&h->frame, q->out.at[i], em_to_register(e, t->dtype, m));
     }
 }
 
 /* ---- a program for several devices: each runs it with arguments of its own (runtime/comm.c) */
-static Str write_body(Plan *, Emit *, const Jaxpr *, const Signature *, Str name);
+static Written write_body(Plan *, Emit *, const Jaxpr *, const Signature *, Str name);
 
 static void spmd_step(Host *h, Step *s) {
     Emit *e = h->e;
@@ -77,14 +78,15 @@ static void spmd_step(Host *h, Step *s) {
     const Jaxpr *j = param_jaxpr(q, K_call_jaxpr);
     Signature sig = signature_of(e->cx, j);
     Str name = str_format(e->arena, "%s.device_%u", e->cx->options->name, e->nkernels++);
-    Str run = entry_run(e, write_body(s->device, e, j, &sig, name), &sig);
+    Written written = write_body(s->device, e, j, &sig, name);
+    Str run = entry_run(e, &written, true);
     uint32_t n = q->in.n + q->out.n, nsizes = 5 + sig.dims.n + q->out.n;
     V area = context_for(h, n + nsizes), second = em_gep(e, area, em_i64(e, n), e->i64);
     V *size = arena_new(e->arena, V, nsizes);
     size[0] = em_i64(e, param_int(q, K_axis_size, 1));
     size[1] = em_i64(e, q->in.n);
     size[2] = em_i64(e, q->out.n);
-    size[3] = frame_bytes(&h->frame, s->device->workspace);
+    size[3] = frame_bytes(&h->frame, written.workspace);
     size[4] = em_i64(e, sig.dims.n);
     for (uint32_t i = 0; i < sig.dims.n; i++)
         size[5 + i] = frame_dim(&h->frame, sig.dims.at[i]);
@@ -126,7 +128,7 @@ static Str outline(Host *h, Step *s, Frame *f) {
     Emit *e = h->e;
     MlirType args[3] = {e->ptr, e->i64, e->i64};
     Str name = str_format(e->arena, "kernel_%u", e->nkernels++);
-    Function fn = em_function(e, name, no_type, 3, args);
+    Function fn = em_function(e, name, no_type, 3, args, true);
     *f = (Frame){.plan = h->plan, .e = e, .parent = &h->frame, .entry = fn.scope.block};
     f->context = em_arg(&fn.scope, 0);
     f->keys.arena = e->arena;
@@ -153,16 +155,17 @@ static V grain(Host *h, const Step *s, V units, int64_t cost) {
                  em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
     return em_bin(e, "llvm.intr.umax", n, em_i64(e, 1));
 }
-/* Where kernels find what they captured: one area for all, since one is at work at a time. */
+/* Where kernels find what they captured: one area for all, since one is at work at a time; a larger one where it is too
+ * small. */
 static V context_for(Host *h, uint32_t n) {
     Emit *e = h->e;
-    if (n <= CONTEXT_WORDS && h->context.ptr) return h->context;
+    if (n <= h->room) return h->context;
     MlirBlock was = e->block;
     e->block = h->frame.entry;
-    V area = em_alloca(e, 8 * (int64_t)(n <= CONTEXT_WORDS ? CONTEXT_WORDS : n), 8);
+    h->room = n <= CONTEXT_WORDS ? CONTEXT_WORDS : 2 * n;
+    h->context = em_alloca(e, 8 * (int64_t)h->room, 8);
     e->block = was;
-    if (n <= CONTEXT_WORDS) h->context = area;
-    return area;
+    return h->context;
 }
 static void kernel_step(Host *h, Step *s) {
     Emit *e = h->e;
@@ -198,7 +201,7 @@ static void scattered_scalar(Host *h, Step *s) {
     if (t->rank) return;
     V p = frame_buffer(&h->frame, s->stores.at[0].buf);
     V m = em_load(h->e, em_memory_type(h->e, t->dtype), p, em_bytes(t->dtype));
-    h->frame.scalars[y] = em_to_register(h->e, t->dtype, m);
+    frame_set_scalar(&h->frame, y, em_to_register(h->e, t->dtype, m));
 }
 static void host_step(Host *h, Step *s) {
     switch (s->kind) {
@@ -233,9 +236,9 @@ static void take_output(Host *h, const Alloc *a) {
     e->block = was;
     for (uint32_t d = 0; d < t->rank; d++)
         em_store(e, frame_dim(&h->frame, t->dims[d]), em_gep(e, dims, em_i64(e, d), e->i64), 8);
-    V args[5] = {h->frame.heap, h->outputs[a->buf->k], em_int(e, e->i32, t->rank), dims,
-                 host_bytes(h, a->like)};
-    h->frame.out[a->buf->k] = em_call(e, "jaxcc_rt_heap_array", e->ptr, 5, args);
+    V args[5] = {h->frame.heap, argument_out(e, &h->frame.arguments, a->buf->k),
+                 em_int(e, e->i32, t->rank), dims, host_bytes(h, a->like)};
+    frame_set_out(&h->frame, a->buf->k, em_call(e, "jaxcc_rt_heap_array", e->ptr, 5, args));
 }
 static void take(Host *h, const Alloc *a) {
     if (a->buf->kind == BUF_OUT) {
@@ -243,7 +246,7 @@ static void take(Host *h, const Alloc *a) {
         return;
     }
     V args[2] = {h->frame.heap, frame_bytes(&h->frame, a->buf->bytes)};
-    h->frame.slots[a->buf->number] = em_call(h->e, "jaxcc_rt_heap_get", h->e->ptr, 2, args);
+    frame_set_slot(&h->frame, a->buf, em_call(h->e, "jaxcc_rt_heap_get", h->e->ptr, 2, args));
 }
 void host_put(Host *h, V memory) {
     V args[2] = {h->frame.heap, memory};
@@ -262,79 +265,83 @@ static void check_size(Host *h, Val v) {
 }
 void host_body(Host *h, Body *b) {
     uint32_t next = 0;
+    Part part = {.open = false};
     for (uint32_t i = 0; i <= b->steps.n; i++) {
         for (; next < b->allocs.n && b->allocs.at[next].step == i; next++) {
+            part_next(h, b, &part);
             if (b->allocs.at[next].like) check_size(h, b->allocs.at[next].like);
             take(h, &b->allocs.at[next]);
         }
-        if (i < b->steps.n) host_step(h, b->steps.at[i]);
+        if (i == b->steps.n) break;
+        part_next(h, b, &part);
+        host_step(h, b->steps.at[i]);
     }
-    each(Alloc, a, b->allocs)
-        if (a->buf->kind == BUF_HEAP && !a->kept) host_put(h, h->frame.slots[a->buf->number]);
+    each(Alloc, a, b->allocs) {
+        part_next(h, b, &part);
+        if (a->buf->kind == BUF_HEAP && !a->kept) host_put(h, frame_slot(&h->frame, a->buf));
+    }
+    part_end(h, &part);
 }
 
-/* ---- the entry function */
-static V load_scalar(Host *h, Val v, V p) {
-    Dtype d = val_array(h->plan->cx, v)->dtype;
-    return em_to_register(h->e, d, em_load(h->e, em_memory_type(h->e, d), p, em_bytes(d)));
-}
-static void open_frame(Host *h, const Signature *s, Scope *scope, const Jaxpr *j) {
-    Emit *e = h->e;
+/* ---- the schedule as a function */
+void host_enter(Host *h, Scope *scope) {
     Frame *f = &h->frame;
-    uint32_t nin = s->in.n, nout = s->out.n;
-    *f = (Frame){.plan = h->plan, .e = e, .entry = scope->block};
-    f->keys.arena = e->arena;
-    f->symbols.at = s->dims.at, f->symbols.n = s->dims.n;
-    f->symbol_args = arena_new(e->arena, V, s->dims.n + 1);
-    f->in = arena_new(e->arena, V, nin + 1), f->out = arena_new(e->arena, V, nout + 1);
-    f->slots = arena_new(e->arena, V, h->plan->bufs.n + 1);
-    f->scalars = arena_new(e->arena, V, h->plan->cx->nvals + 1);
-    for (uint32_t i = 0; i < s->dims.n; i++)
-        f->symbol_args[i] = em_arg(scope, i);
-    for (uint32_t i = 0; i < nin; i++)
-        f->in[i] = em_arg(scope, s->dims.n + i);
-    for (uint32_t i = 0; i < nout; i++)
-        f->out[i] = em_arg(scope, s->dims.n + nin + i);
-    f->workspace = em_arg(scope, s->dims.n + nin + nout);
-    f->heap = em_arg(scope, s->dims.n + nin + nout + 1);
-    h->outputs = arena_new(e->arena, V, nout + 1);
-    memcpy(h->outputs, f->out, nout * sizeof *f->out);
-    for (uint32_t i = 0; i < nin; i++)
-        if (plan_info(h->plan, s->in.at[i])->class == VAL_SCALAR)
-            f->scalars[s->in.at[i]] = load_scalar(h, s->in.at[i], f->in[i]);
-    each(Val, c, j->consts) {
-        Info *info = plan_info(h->plan, *c);
-        if (plan_register(h->plan, *c) && info->buf->kind == BUF_CONST) {
-            info->class = VAL_SCALAR;
-            f->scalars[*c] = load_scalar(h, *c, em_address(e, em_constant(e, *c)));
-        }
+    const Signature *s = h->signature;
+    uint32_t n = arguments_count(s, h->cut);
+    *f = (Frame){.plan = h->plan, .e = h->e, .entry = scope->block, .schedule = f->schedule};
+    f->keys.arena = h->e->arena;
+    f->symbols = s->dims;
+    f->arguments = arguments_open(h->e, s, h->cut, scope, 0);
+    f->workspace = em_arg(scope, n);
+    f->heap = em_arg(scope, n + 1);
+    frame_enter(f);
+}
+static void load_scalar(Host *h, Val v) {
+    plan_info(h->plan, v)->class = VAL_SCALAR;
+    if (!h->cut) frame_set_scalar(&h->frame, v, frame_scalar(&h->frame, v));
+}
+/* Scalar inputs and constants: in registers, where that are not too many. */
+static void load_scalars(Host *h, const Jaxpr *j) {
+    each(Val, v, h->signature->in)
+        if (plan_info(h->plan, *v)->class == VAL_SCALAR) load_scalar(h, *v);
+    each(Val, c, j->consts)
+        if (plan_register(h->plan, *c) && plan_info(h->plan, *c)->buf->kind == BUF_CONST)
+            load_scalar(h, *c);
+}
+static void store_results(Host *h, const Jaxpr *j) {
+    Part part = {.open = false};
+    for (uint32_t i = 0; i < j->out.n; i++) {
+        if (h->plan->top->out_slots[i]) continue;
+        part_next(h, h->plan->top, &part);
+        host_store(h, j->out.at[i], argument_out(h->e, &h->frame.arguments, i));
     }
+    part_end(h, &part);
 }
-static uint32_t parameters(Emit *e, const Signature *s, MlirType *t) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < s->dims.n; i++)
-        t[n++] = e->i64;
-    for (uint32_t i = 0; i < s->in.n + s->out.n; i++)
-        t[n++] = e->ptr;
-    return n;
-}
-/* The schedule, as an inner function; after the program's arguments come the workspace and the heap. */
-static Str write_body(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str name) {
-    MlirType *t = arena_new(e->arena, MlirType, s->dims.n + s->in.n + s->out.n + 2);
-    uint32_t n = parameters(e, s, t);
-    t[n++] = e->ptr;
-    t[n++] = e->ptr;
-    Host h = {.plan = p, .e = e};
-    Function fn = em_function(e, name, no_type, n, t);
-    open_frame(&h, s, &fn.scope, j);
+static Written write_body(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str name) {
+    Schedule all = {.slots = arena_new(e->arena, Held, p->bufs.n + 1),
+                    .outs = arena_new(e->arena, Held, s->out.n + 1),
+                    .scalars = arena_new(e->arena, Held, p->cx->nvals + 1)};
+    Host h = {.plan = p, .e = e, .signature = s, .name = name, .cut = part_cuts(p, s)};
+    uint32_t n = arguments_count(s, h.cut);
+    MlirType *t = arena_new(e->arena, MlirType, n + 2);
+    arguments_types(e, s, h.cut, t);
+    t[n] = t[n + 1] = e->ptr;
+    Function fn = em_function(e, name, no_type, n + 2, t, false);
+    h.frame.schedule = &all;
+    host_enter(&h, &fn.scope);
+    load_scalars(&h, j);
     host_body(&h, p->top);
-    for (uint32_t i = 0; i < j->out.n; i++)
-        if (!p->top->out_slots[i]) host_store(&h, j->out.at[i], h.frame.out[i]);
+    store_results(&h, j);
     em_function_end(e, &fn, (V){NULL});
-    return name;
+    uint32_t homes = frame_homes(&h.frame);
+    return (Written){.name = name,
+                     .signature = s,
+                     .in_memory = h.cut,
+                     .homes = homes,
+                     .workspace = dim_add(p->cx->types, p->workspace, homes)};
 }
 void host_entry(Plan *p, Emit *e, const Jaxpr *j) {
     Signature s = signature_of(e->cx, j);
-    Str body = write_body(p, e, j, &s, str_format(e->arena, "%s.body", e->cx->options->name));
-    entry_write(p, e, j, &s, body);
+    Written body = write_body(p, e, j, &s, str_format(e->arena, "%s.body", e->cx->options->name));
+    entry_write(p, j, e, &body);
 }

@@ -8,12 +8,19 @@
 typedef struct {
     Plan *plan;
     Emit *e;
-    Frame frame;
-    V *outputs; /* NAME's arguments for them: a computed one is a jaxcc_array * */
-    V context; /* of the kernels it calls */
+    const Signature *signature;
+    Str name;
+    Frame frame; /* of the function being written */
+    V context;   /* of the kernels it calls: `room` words */
+    uint32_t room;
+    Kernel *scalar;   /* computes scalars */
     uint32_t inlined; /* operations of kernels written into the function itself */
+    bool cut;         /* into parts (part.c), which find the arguments in memory */
+    uint32_t nparts;
 } Host;
 
+/* Begins a function whose parameters are the program's arguments, the workspace and the heap. */
+void host_enter(Host *, Scope *);
 void host_body(Host *, Body *);
 /* Gives heap memory back. */
 void host_put(Host *, V memory);
@@ -27,11 +34,20 @@ V host_bytes(Host *, Val);
 /* Copies an array. */
 void host_copy(Host *, V to, V from, V bytes);
 
-/* BODY.run(args, heap): `body`, written for this signature, with its arguments from memory, 8 bytes each. */
-Str entry_run(Emit *, Str body, const Signature *);
-/* NAME itself: checks, workspace, then `body` (entry.c). */
-void entry_write(Plan *, Emit *, const Jaxpr *, const Signature *, Str body);
-/* NAME, and NAME_workspace_size. */
+/* The schedule, written: NAME.body(the program's arguments, workspace, heap). */
+typedef struct {
+    Str name;
+    const Signature *signature;
+    bool in_memory; /* the arguments */
+    uint32_t homes; /* bytes that it needs before the workspace */
+    Dim workspace;  /* bytes of both */
+} Written;
+/* NAME.body.run(args, heap): the same with what it is given in memory, 8 bytes each; `flat`: that are all of the program's
+   arguments and the workspace. */
+Str entry_run(Emit *, const Written *, bool flat);
+/* NAME itself: checks, workspace, then the schedule; and NAME_workspace_size (entry.c). */
+void entry_write(Plan *, const Jaxpr *, Emit *, const Written *);
+/* All of it. */
 void host_entry(Plan *, Emit *, const Jaxpr *);
 
 #endif

@@ -4,10 +4,12 @@
 /* Control flow of the host: scf loops whose carried values are the scalars, and for arrays the
    pointers to where they are and where they go next. */
 
+static V slot(Host *h, const Buf *b) { return frame_slot(&h->frame, b); }
+static void set_slot(Host *h, const Buf *b, V v) { frame_set_slot(&h->frame, b, v); }
+static void set_scalar(Host *h, Val v, V r) { frame_set_scalar(&h->frame, v, r); }
 static void pass(Host *h, Val operand, Val input) {
-    if (val_array(h->plan->cx, input)->rank == 0) h->frame.scalars[input] = host_scalar(h, operand);
+    if (val_array(h->plan->cx, input)->rank == 0) set_scalar(h, input, host_scalar(h, operand));
 }
-static V *slot_of(Host *h, const Buf *b) { return &h->frame.slots[b->number]; }
 
 /* ---- carries */
 typedef struct {
@@ -39,12 +41,12 @@ static V *carries_open(Host *h, Step *s, const Val *operands) {
             continue;
         }
         V from = frame_buffer(&h->frame, c->operand);
-        if (c->kind == CARRY_FIXED) *slot_of(h, c->current) = from;
+        if (c->kind == CARRY_FIXED) set_slot(h, c->current, from);
         if (c->kind == CARRY_IN_PLACE) {
             V a = frame_buffer(&h->frame, c->a);
             if (c->a->number != c->operand->number)
                 host_copy(h, a, from, host_bytes(h, operands[i]));
-            *slot_of(h, c->current) = a;
+            set_slot(h, c->current, a);
         }
         if (c->kind == CARRY_HEAP) *out++ = from;
         if (c->kind != CARRY_SWAP) continue;
@@ -62,16 +64,16 @@ static V *carries_open(Host *h, Step *s, const Val *operands) {
 static void carries_bind(Host *h, Step *s, Scope *scope, uint32_t first, const Val *inputs) {
     for (uint32_t i = 0; i < s->ncarries; i++) {
         Carry *c = &s->carries[i];
-        if (c->kind == CARRY_SCALAR) h->frame.scalars[inputs[i]] = em_arg(scope, first++);
-        if (c->kind == CARRY_HEAP) *slot_of(h, c->current) = em_arg(scope, first++);
+        if (c->kind == CARRY_SCALAR) set_scalar(h, inputs[i], em_arg(scope, first++));
+        if (c->kind == CARRY_HEAP) set_slot(h, c->current, em_arg(scope, first++));
         if (c->kind != CARRY_SWAP) continue;
-        *slot_of(h, c->current) = em_arg(scope, first++);
-        *slot_of(h, c->next) = em_arg(scope, first++);
+        set_slot(h, c->current, em_arg(scope, first++));
+        set_slot(h, c->next, em_arg(scope, first++));
     }
 }
 /* The array of the turn before, unless it is the loop's operand, which is not the loop's. */
 static void put_current(Host *h, const Carry *c) {
-    V current = *slot_of(h, c->current), operand = frame_buffer(&h->frame, c->operand);
+    V current = slot(h, c->current), operand = frame_buffer(&h->frame, c->operand);
     If mine = em_if(h->e, em_cmpi(h->e, "ne", current, operand));
     host_put(h, current);
     em_else(h->e, &mine, 0, NULL);
@@ -85,11 +87,11 @@ static V *carries_next(Host *h, Step *s, const Val *results) {
         if (c->kind == CARRY_SCALAR) *out++ = host_scalar(h, results[i]);
         if (c->kind == CARRY_HEAP) {
             put_current(h, c);
-            *out++ = *slot_of(h, c->next);
+            *out++ = slot(h, c->next);
         }
         if (c->kind != CARRY_SWAP) continue;
-        V current = *slot_of(h, c->current);
-        *out++ = *slot_of(h, c->next);
+        V current = slot(h, c->current);
+        *out++ = slot(h, c->next);
         if (!c->current->written) { /* the operand itself is never written */
             V first = em_cmpi(e, "eq", current, frame_buffer(&h->frame, c->operand));
             current = em_select(e, first, frame_buffer(&h->frame, c->b), current);
@@ -101,10 +103,10 @@ static V *carries_next(Host *h, Step *s, const Val *results) {
 static void carries_close(Host *h, Step *s, const V *results, const Val *out) {
     for (uint32_t i = 0; i < s->ncarries; i++) {
         Carry *c = &s->carries[i];
-        if (c->kind == CARRY_SCALAR) h->frame.scalars[out[i]] = *results++;
-        if (c->kind == CARRY_HEAP) *slot_of(h, c->result) = *results++;
+        if (c->kind == CARRY_SCALAR) set_scalar(h, out[i], *results++);
+        if (c->kind == CARRY_HEAP) set_slot(h, c->result, *results++);
         if (c->kind != CARRY_SWAP) continue;
-        *slot_of(h, c->result) = *results;
+        set_slot(h, c->result, *results);
         results += 2;
     }
 }
@@ -168,18 +170,19 @@ static void host_scan(Host *h, Step *s) {
     carries_bind(h, s, &f.scope, 1, body->in.at + nk);
     for (uint32_t i = 0; i < nx; i++) {
         Val x = body->in.at[nk + nc + i];
-        V p = *slot_of(h, s->xs_slots[i]) = part(h, s->xs[i], turn, x);
+        V p = part(h, s->xs[i], turn, x);
+        set_slot(h, s->xs_slots[i], p);
         Dtype d = val_array(h->plan->cx, x)->dtype;
         if (val_array(h->plan->cx, x)->rank == 0)
-            h->frame.scalars[x] =
-                em_to_register(e, d, em_load(e, em_memory_type(e, d), p, em_bytes(d)));
+            set_scalar(h, x,
+                       em_to_register(e, d, em_load(e, em_memory_type(e, d), p, em_bytes(d))));
     }
     for (uint32_t i = 0; i < ny; i++)
-        *slot_of(h, s->ys_slots[i]) = part(h, s->ys[i], turn, body->out.at[nc + i]);
+        set_slot(h, s->ys_slots[i], part(h, s->ys[i], turn, body->out.at[nc + i]));
     host_body(h, s->bodies[0]);
     for (uint32_t i = 0; i < ny; i++)
         if (val_array(h->plan->cx, body->out.at[nc + i])->rank == 0)
-            host_store(h, body->out.at[nc + i], *slot_of(h, s->ys_slots[i]));
+            host_store(h, body->out.at[nc + i], slot(h, s->ys_slots[i]));
     V *results = arena_new(e->arena, V, n + 1);
     em_for_end(e, &f, carries_next(h, s, body->out.at), results);
     carries_close(h, s, results, q->out.at);
@@ -216,7 +219,7 @@ static void branch(Host *h, Step *s, uint32_t k, V index, V *results) {
         if (!s->ys_slots[o])
             results[n++] = host_scalar(h, b->j->out.at[o]);
         else if (sized(s, o))
-            results[n++] = *slot_of(h, b->out_slots[o]);
+            results[n++] = slot(h, b->out_slots[o]);
     if (last) return;
     V *no = arena_new(e->arena, V, n + 1);
     em_else(e, &i, n, results);
@@ -227,16 +230,16 @@ static void host_cond(Host *h, Step *s) {
     const Eqn *q = s->e;
     for (uint32_t o = 0; o < q->out.n; o++)
         if (s->ys_slots[o] && !sized(s, o))
-            *slot_of(h, s->ys_slots[o]) = frame_buffer(&h->frame, s->ys[o]);
+            set_slot(h, s->ys_slots[o], frame_buffer(&h->frame, s->ys[o]));
     V *results = arena_new(h->e->arena, V, q->out.n + 1);
     V index = {NULL};
     if (!param_has(q, K_branch_jaxprs)) index = host_scalar(h, q->in.at[0]);
     branch(h, s, 0, index, results);
     for (uint32_t o = 0; o < q->out.n; o++)
         if (!s->ys_slots[o])
-            h->frame.scalars[q->out.at[o]] = *results++;
+            set_scalar(h, q->out.at[o], *results++);
         else if (sized(s, o))
-            *slot_of(h, s->ys_slots[o]) = *results++;
+            set_slot(h, s->ys_slots[o], *results++);
 }
 void host_control(Host *h, Step *s) {
     if (s->kind == STEP_COND)

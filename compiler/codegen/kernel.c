@@ -66,6 +66,10 @@ Kernel *kernel_new(Plan *p, Emit *e, Frame *f, Step *s) {
     k->dry = !e;
     return k;
 }
+void kernel_forget(Kernel *k) {
+    k->scopes[0].serial = ++k->serial;
+    if (k->e) k->scopes[0].block = k->e->block;
+}
 void kernel_enter(Kernel *k) {
     k->depth++;
     k->scopes[k->depth].serial = ++k->serial;
@@ -573,9 +577,11 @@ Reg kernel_eval(Kernel *k, Val v, const Ix *index) {
         k->seen(k->user, v, index, info->buf ? kernel_address(k, v, index) : 0);
         return memo_set(k, id, (Reg){0});
     }
-    if (info->class == VAL_SCALAR)
+    if (info->class == VAL_SCALAR) {
+        MlirBlock was = kernel_at(k, 0);
         r = (Reg){frame_scalar(k->frame, v), true, 0};
-    else {
+        k->e->block = was;
+    } else {
         Dim rows = info->strides || info->offset || !t->rank ? 0 : t->dims[t->rank - 1];
         r = kernel_load(k, info->buf, t->dtype, kernel_address(k, v, index), rows);
     }

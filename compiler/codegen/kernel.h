@@ -163,5 +163,7 @@ void kernel_blocks(Kernel *, Atom loop, uint32_t block, V *lo, V *hi);
 Dim blocks_of(Plan *, Atom loop, uint32_t block);
 
 Kernel *kernel_new(Plan *, Emit *, Frame *, Step *);
+/* As if it were new, at e->block. */
+void kernel_forget(Kernel *);
 
 #endif

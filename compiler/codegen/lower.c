@@ -71,7 +71,8 @@ static V *arguments(Emit *e, MlirBlock b) {
 }
 static MlirBlock lower_block(Emit *, MlirBlock);
 
-/* Lowers a region's block and takes its terminator away; e->block is its end, ready for a branch. */
+/* Lowers a region's block and takes its terminator away; e->block is its end, ready for a branch.
+ */
 static V *lower_region(Emit *e, MlirBlock b, uint32_t *n) {
     e->block = lower_block(e, b);
     MlirOperation yield = mlirBlockGetTerminator(e->block);

@@ -1,5 +1,6 @@
 /* What a library says about itself: runtime/jaxcc.h has the structures that are built here. */
 #include "metadata.h"
+#include "arguments.h"
 #include "header.h"
 #include "../options.h"
 #include "../../runtime/jaxcc.h"
@@ -128,19 +129,43 @@ static LLVMValueRef entry(const Meta *e) {
     return LLVMGetNamedFunction(e->m, str_format(e->cx->arena, "%s.entry", e->name).at);
 }
 
-/* int32_t call(dims, in, out): NAME with its arguments out of arrays. */
-static LLVMValueRef define_call(const Meta *e, LLVMBuilderRef b) {
+/* NAME with its arguments out of arrays. */
+static LLVMValueRef call_directly(const Meta *e, LLVMBuilderRef b, LLVMValueRef f) {
     const Signature *s = e->s;
     uint32_t n = s->dims.n + s->in.n + s->out.n;
     LLVMValueRef callee = entry(e);
     LLVMTypeRef type = LLVMGlobalGetValueType(callee);
-    LLVMValueRef f = define(
-        e, "call", LLVMFunctionType(e->i32, (LLVMTypeRef[]){e->ptr, e->ptr, e->ptr}, 3, 0), b);
     LLVMValueRef *args = arena_new(e->cx->arena, LLVMValueRef, n + 1);
     load_all(e, b, e->i64, LLVMGetParam(f, 0), s->dims.n, args);
     load_all(e, b, e->ptr, LLVMGetParam(f, 1), s->in.n, args + s->dims.n);
     load_all(e, b, e->ptr, LLVMGetParam(f, 2), s->out.n, args + s->dims.n + s->in.n);
-    LLVMBuildRet(b, LLVMBuildCall2(b, type, callee, args, n, ""));
+    return LLVMBuildCall2(b, type, callee, args, n, "");
+}
+/* What NAME calls with its arguments in memory (arguments.h): they are there. */
+static LLVMValueRef call_checked(const Meta *e, LLVMBuilderRef b, LLVMValueRef f,
+                                 LLVMValueRef checked) {
+    const uint32_t sizes[] = {e->s->dims.n, e->s->in.n, e->s->out.n};
+    LLVMValueRef first[FIRST_ARGUMENTS], args[ARGUMENT_BASES];
+    args[0] = LLVMBuildAlloca(b, LLVMArrayType2(e->i64, FIRST_ARGUMENTS), "");
+    uint32_t n = 0;
+    for (uint32_t list = 0; list < 3; list++) {
+        args[1 + list] = LLVMGetParam(f, list);
+        uint32_t room = FIRST_ARGUMENTS - n, take = sizes[list] < room ? sizes[list] : room;
+        load_all(e, b, e->i64, args[1 + list], take, first + n);
+        n += take;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMValueRef k = LLVMConstInt(e->i64, i, 0);
+        LLVMBuildStore(b, first[i], LLVMBuildInBoundsGEP2(b, e->i64, args[0], &k, 1, ""));
+    }
+    return LLVMBuildCall2(b, LLVMGlobalGetValueType(checked), checked, args, ARGUMENT_BASES, "");
+}
+/* int32_t call(dims, in, out) */
+static LLVMValueRef define_call(const Meta *e, LLVMBuilderRef b) {
+    LLVMValueRef f = define(
+        e, "call", LLVMFunctionType(e->i32, (LLVMTypeRef[]){e->ptr, e->ptr, e->ptr}, 3, 0), b);
+    LLVMValueRef checked = LLVMGetNamedFunction(e->m, arguments_checked_name(e->cx).at);
+    LLVMBuildRet(b, checked ? call_checked(e, b, f, checked) : call_directly(e, b, f));
     return f;
 }
 

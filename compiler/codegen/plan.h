@@ -158,6 +158,7 @@ struct Body {
     } allocs; /* in the order of their steps */
     Body *outer;
     uint32_t depth;
+    uint32_t weight; /* how long its code will be, about: in scalar equations */
     bool conditional; /* a branch: what it does not run must not be computed before it */
 };
 typedef struct Plan {

@@ -43,7 +43,7 @@ static void look(void *user, Val v, const Ix *index, Ix address) {
 Kernel *plan_dry(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
     Kernel *k = p->dry;
     if (!k) k = p->dry = kernel_new(p, NULL, NULL, NULL);
-    k->scopes[0].serial = ++k->serial;
+    kernel_forget(k);
     k->step = s;
     k->seen = seen, k->user = user;
     return k;

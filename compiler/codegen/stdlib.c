@@ -10,10 +10,15 @@ static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
     return y;
 }
 
-/* A program as a function of its own, for operands like these. */
-static V stdlib_function(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
+/* What becomes of a program's operands. */
+typedef V StdlibBody(Kernel *, const char *name, const V *x, uint32_t n, uint32_t w);
+static V body_all(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
+    return stdlib_run(k, stdlib_program(k->plan->cx, name), x, w);
+}
+/* As a function of its own, for operands like these. */
+static V stdlib_function(Kernel *k, StdlibBody *body, Str symbol, const char *name, const V *x, uint32_t n,
+                         uint32_t w) {
     Emit *e = k->e;
-    Str symbol = str_format(e->arena, "stdlib.%s.%u", name, w);
     bool fresh;
     intern(&e->declared, symbol.at, symbol.n, &fresh);
     MlirType t[8];
@@ -23,39 +28,48 @@ static V stdlib_function(Kernel *k, const char *name, const V *x, uint32_t n, ui
         V args[8];
         MlirType *types = arena_new(e->arena, MlirType, n);
         memcpy(types, t, n * sizeof *t);
-        Function f = em_function(e, symbol, t[0], n, types);
+        Function f = em_function(e, symbol, t[0], n, types, false);
         for (uint32_t i = 0; i < n; i++)
             args[i] = em_arg(&f.scope, i);
-        V y = stdlib_run(k, stdlib_program(k->plan->cx, name), args, w);
-        em_function_end(e, &f, y);
+        em_function_end(e, &f, body(k, name, args, n, w));
     }
     return em_call_local(e, symbol, t[0], n, x);
 }
-/* Inlined while there are few and they are small: a program of thousands of calls would take its
-   time to compile. */
-static V stdlib_one(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
-    const Jaxpr *j = stdlib_program(k->plan->cx, name);
-    bool large = j->eqns.n > STDLIB_LARGE;
-    each(Eqn, q, j->eqns)
-        large |= q->prim == P_while;
-    if (large || k->e->nstdlib++ > STDLIB_INLINE) return stdlib_function(k, name, x, n, w);
-    return stdlib_run(k, j, x, w);
+static V stdlib_all(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
+    Str symbol = str_format(k->e->arena, "stdlib.%s.%u", name, w);
+    return stdlib_function(k, body_all, symbol, name, x, n, w);
 }
-/* The fast program; where a lane is beyond its bound, the full one for the whole vector. */
-static V stdlib_call(Kernel *k, const char *base, const V *x, uint32_t n, uint32_t w) {
+/* y of the fast program, or, where a lane is beyond its bound, that of the full one for the whole vector. */
+static V choose(Kernel *k, const char *name, V y, const V *x, uint32_t n, uint32_t w) {
     Emit *e = k->e;
-    V y = stdlib_one(k, base, x, n, w);
-    double bound = stdlib_fast_bound(base);
-    if (bound <= 0) return y;
     V size = em_un(e, "llvm.intr.fabs", x[0]);
-    V beyond = em_cmpf(e, "uge", size, em_float(e, mlirValueGetType(size), bound));
+    V beyond = em_cmpf(e, "uge", size, em_float(e, mlirValueGetType(size), stdlib_fast_bound(name)));
     if (w > 1) beyond = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &beyond, 0, NULL);
     If i = em_if(e, beyond);
-    V all = stdlib_function(k, str_format(e->arena, "%s_full", base).at, x, n, w);
+    V all = stdlib_all(k, str_format(e->arena, "%s_full", name).at, x, n, w);
     em_else(e, &i, 1, &all);
     V r;
     em_if_end(e, &i, &y, &r);
     return r;
+}
+static V body_chosen(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
+    return choose(k, name, body_all(k, name, x, n, w), x, n, w);
+}
+/* Inlined while there are few and they are small: a program of thousands of calls would take its
+   time to compile. */
+static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
+    const Jaxpr *j = stdlib_program(k->plan->cx, name);
+    bool large = j->eqns.n > STDLIB_LARGE, chosen = stdlib_fast_bound(name) > 0;
+    bool many = k->e->nstdlib > STDLIB_INLINE;
+    each(Eqn, q, j->eqns)
+        large |= q->prim == P_while;
+    if (many && chosen) {
+        Str symbol = str_format(k->e->arena, "stdlib.%s_chosen.%u", name, w);
+        return stdlib_function(k, body_chosen, symbol, name, x, n, w);
+    }
+    if (!large) k->e->nstdlib++;
+    V y = (large || many ? stdlib_all : body_all)(k, name, x, n, w);
+    return chosen ? choose(k, name, y, x, n, w) : y;
 }
 /* A program being run: its values, those of its loops' bodies included, by number less `first`. */
 typedef struct {
