@@ -8,7 +8,7 @@
    `reverse` goes from the end: suffixes, and the carry is the first lane. The carry of a sum of
    floats is a wide one (sums.h): the error of a prefix is that of its last two additions. */
 
-enum { LANES = 16 };
+enum { LANES = 16, OWN_TURNS = 16 };
 
 typedef struct {
     Kernel *k;
@@ -136,25 +136,44 @@ static void along_lanes(Cum *c) {
     k->tail = (V){NULL};
     em_for_end(e, &f, NULL, NULL);
 }
-static void along_axis(Cum *c) {
+/* Turns lo … hi along an axis: what came before `before`, if there was such, and a carry of one
+ * value. */
+static void turns(const Cum *c, V lo, V hi, V before, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), one = em_i64(e, 1), carry[WIDE_VALUES];
-    uint32_t values = carry_start(c, k->w, carry);
-    For f = em_for(e, em_i64(e, 0), n, one, values, carry);
-    V i = em_arg(&f.scope, 0), next[WIDE_VALUES];
+    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), one = em_i64(e, 1);
+    For f = em_for(e, lo, hi, one, 1, carry);
+    V i = em_arg(&f.scope, 0);
     if (c->reverse) i = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", n, one), i);
+    kernel_enter(k);
+    kernel_bind(k, c->axis, i);
+    V y = combine(c, em_arg(&f.scope, 1), operand(c));
+    store(c, before.ptr ? combine(c, before, y) : y);
+    kernel_leave(k);
+    em_for_end(e, &f, &y, carry);
+}
+/* Sums of floats: those of a block, and the wide form of what came before it. */
+static void along_axis(const Cum *c) {
+    Kernel *k = c->k;
+    Emit *e = k->e;
+    Dim extent = loop_extent(k->ix, c->axis);
+    V n = kernel_dim(k, extent), zero = em_i64(e, 0), block = em_i64(e, OWN_TURNS), none = {NULL},
+      start = point_identity(e, c->e->prim, c->d, k->w), sum = start, wide[WIDE_VALUES];
+    if (!widens(c) || (dim_is_const(extent) && extent <= OWN_TURNS)) {
+        turns(c, zero, n, none, &sum);
+        return;
+    }
+    uint32_t values = carry_start(c, k->w, wide);
+    For f = em_for(e, zero, n, block, values, wide);
+    V from = em_arg(&f.scope, 0), next[WIDE_VALUES];
+    V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, block), n);
     for (uint32_t v = 0; v < values; v++)
         next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
-    kernel_bind(k, c->axis, i);
-    if (widens(c))
-        wide_add(e, c->d, operand(c), next);
-    else
-        next[0] = combine(c, next[0], operand(c));
-    store(c, carry_value(c, next));
+    turns(c, from, to, wide_value(e, c->d, next), &sum);
+    wide_add(e, c->d, sum, next);
     kernel_leave(k);
-    em_for_end(e, &f, next, carry);
+    em_for_end(e, &f, next, wide);
 }
 static void others(Cum *c, uint32_t i, V lo, V hi);
 static void inner(Cum *c, uint32_t i) {

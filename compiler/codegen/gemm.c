@@ -73,6 +73,8 @@ typedef struct {
     uint32_t rows, columns, w, sets;
     V mask;
     bool whole; /* the innermost loop is known to be whole vectors */
+    bool
+        apart; /* its last block has code of its own: what it takes is known outside of the tiles */
 } Tile;
 
 static V load(const Tile *t, Dtype d, V p, V offset, uint32_t w) {
@@ -191,35 +193,60 @@ static void fold(const Tile *t, V last, V *sums, uint32_t n) {
 }
 static void nest(const Tile *t, uint32_t level, Innermost *body, V oa, V ob, V *sums, uint32_t n);
 
-/* The blocks of a loop that is cut; the last one stays in the registers. */
-static void in_blocks(const Tile *t, uint32_t level, Innermost *body, V oa, V ob, V *sums,
-                      uint32_t n) {
+/* Steps [from, from + count) of a loop, the offsets in the operands before it. */
+typedef struct {
+    uint32_t level;
+    V oa, ob, from, count;
+    Dim known; /* of count */
+} Range;
+static void in_range(const Tile *t, Range r, Innermost *body, V *sums, uint32_t n) {
     Emit *e = t->e;
     Contraction block = *t->c;
     Tile part = *t;
-    V next[GEMM_TILE * 4], count = block.count[level], step = block.block[level];
-    For f = em_for(e, em_i64(e, 0), count, step, n, sums);
-    V from = em_arg(&f.scope, 0), to = plus(e, from, step);
+    uint32_t l = r.level;
+    block.known[l] = r.known, block.count[l] = r.count;
+    block.block[l] = (V){NULL};
+    part.c = &block;
+    part.whole |= l + 1 == block.n && dim_is_const(r.known) && r.known % t->w == 0;
+    nest(&part, l, body, plus(e, r.oa, times(e, r.from, block.sa[l])),
+         plus(e, r.ob, times(e, r.from, block.sb[l])), sums, n);
+}
+/* The blocks of a loop that is cut; the last one stays in the registers. */
+static void in_blocks(const Tile *t, Range r, Innermost *body, V *sums, uint32_t n) {
+    Emit *e = t->e;
+    V count = r.count, step = t->c->block[r.level], next[GEMM_TILE * 4], last = count;
+    Dim known = r.known, size = t->c->known_block[r.level], rest = GEMM_UNKNOWN;
+    bool both = dim_is_const(known) && dim_is_const(size), even = both && known % size == 0;
+    bool apart = t->apart && r.level + 1 == t->c->n && !even;
+    if (apart) {
+        V before = em_bin(e, "llvm.sub", count, em_i64(e, 1));
+        last = em_bin(e, "llvm.sub", before, em_bin(e, "llvm.srem", before, step));
+    }
+    For f = em_for(e, em_i64(e, 0), last, step, n, sums);
+    V to = plus(e, em_arg(&f.scope, 0), step);
+    r.from = em_arg(&f.scope, 0);
+    r.count = step, r.known = size;
+    if (!apart && !even) {
+        r.count = em_bin(e, "llvm.sub", em_bin(e, "llvm.intr.smin", to, count), r.from);
+        r.known = GEMM_UNKNOWN;
+    }
     for (uint32_t i = 0; i < n; i++)
         next[i] = em_arg(&f.scope, i + 1);
-    Dim known = block.known[level], size = block.known_block[level];
-    bool even = dim_is_const(known) && dim_is_const(size) && known % size == 0;
-    block.known[level] = even ? size : GEMM_UNKNOWN;
-    block.count[level] =
-        even ? step : em_bin(e, "llvm.sub", em_bin(e, "llvm.intr.smin", to, count), from);
-    block.block[level] = (V){NULL};
-    part.c = &block;
-    nest(&part, level, body, plus(e, oa, times(e, from, block.sa[level])),
-         plus(e, ob, times(e, from, block.sb[level])), next, n);
-    fold(t, em_cmpi(e, "sge", to, count), next, n);
+    in_range(t, r, body, next, n);
+    fold(t, apart ? em_int(e, e->i1, 0) : em_cmpi(e, "sge", to, count), next, n);
     em_for_end(e, &f, next, sums);
+    if (!apart) return;
+    if (both) rest = known - (known - 1) / size * size;
+    r.from = last, r.count = em_bin(e, "llvm.sub", count, last), r.known = rest;
+    in_range(t, r, body, sums, n);
 }
 /* The loops around the innermost one, which `body` writes. */
 static void nest(const Tile *t, uint32_t level, Innermost *body, V oa, V ob, V *sums, uint32_t n) {
     Emit *e = t->e;
     const Contraction *c = t->c;
     if (level < c->cut && c->block[level].ptr) {
-        in_blocks(t, level, body, oa, ob, sums, n);
+        Range all = {level, oa, ob, {NULL}, c->count[level], c->known[level]};
+        in_blocks(t, all, body, sums, n);
         return;
     }
     if (level + 1 >= c->n) {
@@ -330,6 +357,7 @@ void gemm_inner(Emit *e, const Contraction *c, const V *a, uint32_t rows, const 
         .e = e, .c = c, .a = a, .b = b, .rows = rows, .columns = columns, .w = w, .sets = sets};
     Dim k = c->known[c->n - 1];
     t.whole = w == 1 || (dim_is_const(k) && k % w == 0);
+    t.apart = true;
     V sums[GEMM_TILE * 4];
     contract(&t, inner_body, rows * columns, sums);
     for (uint32_t r = 0; r < rows; r++)

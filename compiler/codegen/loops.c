@@ -367,26 +367,46 @@ static void span(Nest *n, uint32_t level, V lo, V hi, V *acc) {
         counted(k, loop, mid, hi, n->w.tail, nv, n->w.main ? acc + nv : acc, true, leaf, n);
 }
 /* A block of a loop, in its own steps. */
-static V block_of(const Nest *n, uint32_t level) {
+static Dim block_of(const Nest *n, uint32_t level) {
     uint32_t w = n->k->step->red[level] != n->k->lane ? 1 : n->w.main ? n->w.main : n->w.tail;
-    Types *ts = n->k->plan->cx->types;
-    return kernel_dim(n->k, dim_mul(ts, n->block[level], w));
+    return dim_mul(n->k->plan->cx->types, n->block[level], w);
+}
+/* An inner loop may be short, and done often: its last block has code of its own, about which
+   everything is known outside of the loops around it. */
+static bool last_apart(const Nest *n, uint32_t level) {
+    const Step *s = n->k->step;
+    return level > 0 && level + 1 == s->nred && !dim_is_const(loop_extent(n->k->ix, s->red[level]));
+}
+/* Where the last block of a loop of n turns starts. */
+static Dim last_block(Types *ts, Dim n, Dim block) {
+    Dim before = dim_max(ts, dim_sub(ts, n, 1), 0);
+    return dim_mul(ts, dim_floordiv(ts, before, block), block);
 }
 /* Block by block; the last one is left in the accumulators. */
 static void in_blocks(Nest *n, uint32_t level, V lo, V hi, V *acc) {
     Kernel *k = n->k;
     Emit *e = k->e;
-    V step = block_of(n, level), next[MAX_CARRIED];
-    For f = em_for(e, lo, hi, step, n->carried, acc);
+    Dim block = block_of(n, level);
+    V step = kernel_dim(k, block), next[MAX_CARRIED], end = hi;
+    bool apart = last_apart(n, level);
+    if (apart) {
+        Dim extent = loop_extent(k->ix, k->step->red[level]);
+        end = kernel_dim(k, last_block(k->plan->cx->types, extent, block));
+    }
+    For f = em_for(e, lo, end, step, n->carried, acc);
     kernel_enter(k);
-    V from = em_arg(&f.scope, 0);
-    V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, step), hi);
+    V from = em_arg(&f.scope, 0), to = em_bin(e, "llvm.add", from, step);
+    if (!apart) to = em_bin(e, "llvm.intr.smin", to, hi);
     for (uint32_t i = 0; i < n->carried; i++)
         next[i] = em_arg(&f.scope, i + 1);
     span(n, level, from, to, next);
-    apply_if(n, em_cmpi(e, "slt", to, hi), next, fold, n->carried);
+    if (apart)
+        widened(n, next, fold);
+    else
+        apply_if(n, em_cmpi(e, "slt", to, hi), next, fold, n->carried);
     kernel_leave(k);
     em_for_end(e, &f, next, acc);
+    if (apart) span(n, level, end, hi, acc);
 }
 static void nest(Nest *n, uint32_t level, V *acc) {
     Kernel *k = n->k;
@@ -412,7 +432,7 @@ static void nest_cut(Nest *n, V *acc) {
     V any = em_int(e, e->i1, 0);
     for (uint32_t i = 0; i < n->cut; i++) {
         V turns = kernel_dim(k, loop_extent(k->ix, k->step->red[i]));
-        any = em_bin(e, "llvm.or", any, em_cmpi(e, "sgt", turns, block_of(n, i)));
+        any = em_bin(e, "llvm.or", any, em_cmpi(e, "sgt", turns, kernel_dim(k, block_of(n, i))));
     }
     apply_if(n, any, acc, fold_narrow, n->total);
 }
