@@ -6,7 +6,8 @@
    vectors run along it: the prefixes of a vector in log2(w) shifts, then the carry of the vectors
    before; else vectors run along the innermost axis, and one carry per lane goes along the other.
    `reverse` goes from the end: suffixes, and the carry is the first lane. The carry of a sum of
-   floats is a wide one (sums.h): the error of a prefix is that of its last two additions. */
+   floats is a wide one (sums.h): the error of a prefix is that of its last two additions. That of
+   cumlogsumexp is a number and what its rounding lost. */
 
 enum { LANES = 16, OWN_TURNS = 16 };
 
@@ -32,17 +33,48 @@ static V combine(const Cum *c, V a, V b) {
                         kernel_stdlib(c->k, "logaddexp", c->d, (V[]){a, b}, 2, em_width(a)));
     return point_combine(e, c->e->prim, c->d, a, b);
 }
-/* The carry: one value, or its wide form. */
+/* The carry: one value, its wide form, or a logarithm and what its rounding lost. */
 static uint32_t widens(const Cum *c) { return c->e->prim == P_cumsum ? wide_values(c->d) : 0; }
-static uint32_t carry_start(const Cum *c, uint32_t w, V *carry) {
-    if (widens(c))
+static bool is_log(const Cum *c) { return c->e->prim == P_cumlogsumexp && wide_values(c->d); }
+static uint32_t carry_values(const Cum *c) { return is_log(c) ? 2 : widens(c) ? widens(c) : 1; }
+static void carry_start(const Cum *c, uint32_t w, V *carry) {
+    if (widens(c)) {
         wide_zero(c->k->e, c->d, w, carry);
-    else
-        carry[0] = point_identity(c->k->e, c->e->prim, c->d, w);
-    return widens(c) ? widens(c) : 1;
+        return;
+    }
+    carry[0] = point_identity(c->k->e, c->e->prim, c->d, w);
+    if (is_log(c)) carry[1] = em_float(c->k->e, mlirValueGetType(carry[0]), 0);
 }
 static V carry_value(const Cum *c, const V *carry) {
     return widens(c) ? wide_value(c->k->e, c->d, carry) : carry[0];
+}
+/* log(e^y + e^x), y = carry[0] + carry[1]: the greater one, and log1p(e^-|x − y|) added to it with
+   what was lost before; what is lost now is that less the part of it that is in the sum (Dekker's
+   FastTwoSum). */
+static void add_log(const Cum *c, V *carry, V x) {
+    Kernel *k = c->k;
+    Emit *e = k->e;
+    uint32_t w = em_width(x);
+    V zero = em_float(e, mlirValueGetType(x), 0), y = carry[0], lost = carry[1];
+    V d = em_bin(e, "llvm.fadd", em_bin(e, "llvm.fsub", y, x), lost);
+    V power = em_un(e, "llvm.fneg", em_un(e, "llvm.intr.fabs", d));
+    V more = kernel_stdlib(k, "exp", c->d, &power, 1, w), first = em_cmpf(e, "oge", d, zero);
+    more = kernel_stdlib(k, "log1p", c->d, &more, 1, w);
+    V greater = em_select(e, first, y, x);
+    V less = em_select(e, first, em_bin(e, "llvm.fadd", lost, more), more);
+    V sum = em_bin(e, "llvm.fadd", greater, less);
+    V rest = em_bin(e, "llvm.fsub", less, em_bin(e, "llvm.fsub", sum, greater));
+    V infinite = em_bin(e, "llvm.fadd", y, x); /* both, and the same */
+    carry[0] = em_select(e, em_cmpf(e, "uno", d, d), infinite, sum);
+    carry[1] = em_select(e, em_cmpf(e, "ord", rest, rest), rest, zero);
+}
+/* The prefix with x as its last element, from a carry that has no wide form. */
+static V add(const Cum *c, V *carry, V x) {
+    if (is_log(c))
+        add_log(c, carry, x);
+    else
+        carry[0] = combine(c, carry[0], x);
+    return carry[0];
 }
 static V operand(const Cum *c) {
     Kernel *k = c->k;
@@ -84,21 +116,28 @@ static V prefixes(const Cum *c, V x) {
 static void chunk(const Cum *c, V base, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    uint32_t last = c->reverse ? 0 : k->w - 1;
+    uint32_t last = c->reverse ? 0 : k->w - 1, values = carry_values(c);
+    V all[WIDE_VALUES] = {carry_value(c, carry), carry[values - 1]};
     kernel_enter(k);
     kernel_bind(k, c->axis, base);
-    V sums = prefixes(c, operand(c));
-    V y = combine(c, em_broadcast(e, carry_value(c, carry), k->w), sums);
-    if (widens(c))
+    V sums = prefixes(c, operand(c)), y;
+    for (uint32_t i = 0; i < values; i++)
+        all[i] = em_broadcast(e, all[i], k->w);
+    if (widens(c)) {
+        y = combine(c, all[0], sums);
         wide_add(e, c->d, em_extract(e, sums, last), carry);
-    else
-        carry[0] = em_extract(e, y, last);
+    } else {
+        y = add(c, all, sums);
+        for (uint32_t i = 0; i < values; i++)
+            carry[i] = em_extract(e, all[i], last);
+    }
     store(c, y);
     kernel_leave(k);
 }
 /* Vectors of the elements [from, from + n): in reverse, of those before `from`. */
-static void chunks(const Cum *c, V from, V n, uint32_t values, V *carry) {
+static void chunks(const Cum *c, V from, V n, V *carry) {
     Emit *e = c->k->e;
+    uint32_t values = carry_values(c);
     V w = em_i64(e, c->k->w), next[WIDE_VALUES];
     For f = em_for(e, em_i64(e, 0), n, w, values, carry);
     V i = em_arg(&f.scope, 0);
@@ -122,11 +161,11 @@ static void along_lanes(Cum *c) {
     if (dim_is_const(extent) && extent % w == 1)
         masks = false; /* a constant mask of one lane: LLVM 22 stores too much */
     V rest = em_bin(e, "llvm.urem", n, em_i64(e, w)), full = em_bin(e, "llvm.sub", n, rest);
-    uint32_t values = carry_start(c, 1, carry);
-    chunks(c, c->reverse ? n : zero, full, values, carry);
+    carry_start(c, 1, carry);
+    chunks(c, c->reverse ? n : zero, full, carry);
     if (!masks) {
         k->w = 1;
-        chunks(c, c->reverse ? rest : full, rest, values, carry);
+        chunks(c, c->reverse ? rest : full, rest, carry);
         return;
     }
     For f = em_for(e, zero, rest, em_i64(e, w), 0, NULL); /* one turn, or none */
@@ -136,44 +175,53 @@ static void along_lanes(Cum *c) {
     k->tail = (V){NULL};
     em_for_end(e, &f, NULL, NULL);
 }
-/* Turns lo … hi along an axis: what came before `before`, if there was such, and a carry of one
- * value. */
-static void turns(const Cum *c, V lo, V hi, V before, V *carry) {
+/* Turns lo … hi along an axis, with `n` values of a carry; `before` (ptr NULL: nothing) is what
+   came before them. */
+typedef struct {
+    V lo, hi, before, *carry;
+    uint32_t n;
+} Turns;
+static void turns(const Cum *c, Turns t) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), one = em_i64(e, 1);
-    For f = em_for(e, lo, hi, one, 1, carry);
+    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), one = em_i64(e, 1), next[WIDE_VALUES];
+    For f = em_for(e, t.lo, t.hi, one, t.n, t.carry);
     V i = em_arg(&f.scope, 0);
     if (c->reverse) i = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", n, one), i);
+    for (uint32_t v = 0; v < t.n; v++)
+        next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
     kernel_bind(k, c->axis, i);
-    V y = combine(c, em_arg(&f.scope, 1), operand(c));
-    store(c, before.ptr ? combine(c, before, y) : y);
+    V y = add(c, next, operand(c));
+    store(c, t.before.ptr ? combine(c, t.before, y) : y);
     kernel_leave(k);
-    em_for_end(e, &f, &y, carry);
+    em_for_end(e, &f, next, t.carry);
 }
 /* Sums of floats: those of a block, and the wide form of what came before it. */
 static void along_axis(const Cum *c) {
     Kernel *k = c->k;
     Emit *e = k->e;
     Dim extent = loop_extent(k->ix, c->axis);
+    uint32_t values = carry_values(c);
     V n = kernel_dim(k, extent), zero = em_i64(e, 0), block = em_i64(e, OWN_TURNS), none = {NULL},
-      start = point_identity(e, c->e->prim, c->d, k->w), sum = start, wide[WIDE_VALUES];
+      carry[WIDE_VALUES], sum = point_identity(e, c->e->prim, c->d, k->w);
     if (!widens(c) || (dim_is_const(extent) && extent <= OWN_TURNS)) {
-        turns(c, zero, n, none, &sum);
+        carry_start(c, k->w, carry);
+        if (widens(c)) carry[0] = sum;
+        turns(c, (Turns){zero, n, none, carry, widens(c) ? 1 : values});
         return;
     }
-    uint32_t values = carry_start(c, k->w, wide);
-    For f = em_for(e, zero, n, block, values, wide);
+    carry_start(c, k->w, carry);
+    For f = em_for(e, zero, n, block, values, carry);
     V from = em_arg(&f.scope, 0), next[WIDE_VALUES];
     V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, block), n);
     for (uint32_t v = 0; v < values; v++)
         next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
-    turns(c, from, to, wide_value(e, c->d, next), &sum);
+    turns(c, (Turns){from, to, wide_value(e, c->d, next), &sum, 1});
     wide_add(e, c->d, sum, next);
     kernel_leave(k);
-    em_for_end(e, &f, next, wide);
+    em_for_end(e, &f, next, carry);
 }
 static void others(Cum *c, uint32_t i, V lo, V hi);
 static void inner(Cum *c, uint32_t i) {
