@@ -47,7 +47,7 @@ UNITS = $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c))
 STDLIB = $(sort $(wildcard stdlib/*.jaxpr))
 
 .DELETE_ON_ERROR:
-.PHONY: all check bless demo bench accuracy fuzz install format tidy clean
+.PHONY: all check check-large bless demo bench accuracy fuzz install format tidy clean
 all: $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(B)/libjaxcc_rt.a
 	@[ $(B) != build/release ] || ln -sfn release/bin build/bin
 
@@ -108,6 +108,9 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 
 check: all $(B)/tests/runner $(B)/tests/symbolic $(UNITS) $(B)/deps-check
 	@sh tests/check.sh $(B) $(MODE)
+# Constants beyond 2 GiB, 8 GiB in all: some minutes, 20 GB of disk.
+check-large: all
+	@sh tests/large.sh $(B) $(MODE) all
 bless: all
 	@sh tests/golden.sh $(B) --bless; sh tests/errors.sh $(B) --bless
 demo: all

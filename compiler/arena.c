@@ -11,8 +11,15 @@ typedef struct Chunk {
     unsigned char bytes[];
 } Chunk;
 
+/* What malloc gave to others. */
+typedef struct Adopted {
+    struct Adopted *before;
+    void *at;
+} Adopted;
+
 struct Arena {
     Chunk *last;
+    Adopted *adopted;
 };
 
 enum { FIRST_CHUNK = 1 << 16, LARGEST_CHUNK = 1 << 24 };
@@ -35,7 +42,15 @@ Arena *arena_open(void) {
     return a;
 }
 
+void arena_adopt(Arena *a, void *at) {
+    Adopted *x = arena_new(a, Adopted, 1);
+    *x = (Adopted){a->adopted, at};
+    a->adopted = x;
+}
+
 void arena_close(Arena *a) {
+    for (Adopted *x = a->adopted; x; x = x->before)
+        free(x->at);
     for (Chunk *c = a->last; c;) {
         Chunk *before = c->before;
         free(c);

@@ -7,6 +7,8 @@
 typedef struct Arena Arena;
 
 Arena *arena_open(void);
+/* Memory of malloc's that is the arena's from now on. */
+void arena_adopt(Arena *, void *);
 void arena_close(Arena *);
 
 /* `n` zeroed objects of `size` bytes, aligned to `align` (a power of two, at most 64). Never NULL: without memory the

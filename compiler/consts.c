@@ -1,4 +1,6 @@
 #include "consts.h"
+#include "options.h"
+#include "output.h"
 #include "../runtime/npz.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -200,9 +202,7 @@ static bool bind(Binder *b, const Constant *c, uint32_t number) {
                     "the constant %.*s is %.*s, but %.*s in '%s' is %.*s%.*s",
                     SF(constant_name(cx, c->val)), SF(wanted_text(cx, info->type)), SF(name),
                     b->path, SF(array_text(b, a)), SF(conversion(b, a, info->type)));
-    void *data = arena_alloc(cx->arena, 1, 64, (size_t)a->bytes);
-    if (a->bytes) memcpy(data, a->data, (size_t)a->bytes);
-    info->data = data;
+    info->data = a->data;
     if (c->holder) name_literal(cx, c);
     return true;
 }
@@ -275,8 +275,13 @@ static bool bind_all(Binder *b, Jaxpr *j) {
 bool consts_bind(Ctx *cx, Jaxpr *j, const char *path) {
     Binder b = {.cx = cx, .path = path};
     NpzError error;
-    if (!npz_read(path, &b.npz, &error)) return diag_plain(cx->diags, "--consts: %s", error.text);
+    const char *folder = output_folder(cx->arena, cx->options->output);
+    if (!npz_map(path, folder, &b.npz, &error))
+        return diag_plain(cx->diags, "--consts: %s", error.text);
     bool ok = find_prefix(&b) && bind_all(&b, j);
+    for (uint32_t i = 0; i < b.npz.n; i++)
+        if (b.npz.at[i].place == NPZ_MEMORY) arena_adopt(cx->arena, b.npz.at[i].data);
+    npz_keep(&b.npz);
     npz_free(&b.npz);
     return ok;
 }

@@ -17,7 +17,7 @@ typedef struct {
     const char *target; /* of `path`, behind symbolic links */
     Fate fate;
 } Entry;
-enum { MOST_FILES = 4096 };
+enum { MOST_FILES = 32 };
 static struct {
     Entry files[MOST_FILES];
     unsigned n;
@@ -103,6 +103,11 @@ static Str temporary_folder(Arena *arena) {
 static Str folder_of(const char *path) {
     Str base = path_base(str(path));
     return (Str){path, (uint32_t)(base.at - path)};
+}
+
+const char *output_folder(Arena *arena, const char *path) {
+    Str folder = file_is_regular(path) ? folder_of(path) : temporary_folder(arena);
+    return str_format(arena, "%.*s.", SF(folder)).at;
 }
 
 /* What was written to a file of that name before would be lost. */

@@ -17,6 +17,8 @@ const Output *output_open(Arena *, Diags *, const char *path, bool file);
 bool output_write(Diags *, const Output *, Str text);
 /* A new empty file beside the output `beside`, or in $TMPDIR or /tmp (NULL), that is removed at the end; NULL after an error. */
 const char *output_scratch(Arena *, Diags *, const Output *beside);
+/* Where large files that nobody sees belong: beside the file `path`, or in $TMPDIR or /tmp. */
+const char *output_folder(Arena *, const char *path);
 /* The end: files get their names if all is good, and all of them do or none; else they are removed. */
 bool output_close(Diags *, bool good);
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -95,6 +96,8 @@ typedef struct {
     bool deflated;
     z_stream z;
     uint32_t crc;
+    unsigned char *map; /* of the file, for arrays that can stay there; NULL */
+    const char *folder; /* for files of large ones; NULL: memory */
     unsigned char buffer[1 << 15];
 } Source;
 
@@ -144,6 +147,59 @@ static bool source_read(Source *s, void *to, int64_t n) {
     s->left -= n;
     s->crc = (uint32_t)crc32_z(s->crc, to, (z_size_t)n);
     return true;
+}
+
+/* Reads as if to memory, for the checksum. */
+static bool source_pass(Source *s, int64_t n) {
+    for (int64_t k; n; n -= k) {
+        k = n < (int64_t)sizeof s->buffer ? n : (int64_t)sizeof s->buffer;
+        if (!source_read(s, s->buffer, k)) return false;
+    }
+    return true;
+}
+
+/* ---- memory of elements */
+
+enum { LARGE = 1 << 20 };
+
+/* A file without a name; -1. */
+static int nameless(const char *folder) {
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char *path;
+    if (fd >= 0 || asprintf(&path, "%s/jaxcc-XXXXXX", folder) < 0) return fd;
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0) unlink(path);
+    free(path);
+    return fd;
+}
+
+/* Memory that is a file's, whose blocks are there; NULL. */
+static void *file_memory(const char *folder, int64_t n) {
+    int fd = nameless(folder);
+    if (fd < 0) return NULL;
+    void *at = posix_fallocate(fd, 0, n) ? MAP_FAILED : mmap(NULL, (size_t)n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static bool allocate(const Source *s, NpzArray *a) {
+    a->place = NPZ_MAPPED;
+    a->data = s->folder && a->bytes >= LARGE ? file_memory(s->folder, a->bytes) : NULL;
+    if (a->data) return true;
+    a->place = NPZ_MEMORY;
+    a->data = malloc((size_t)a->bytes + !a->bytes);
+    return a->data != NULL;
+}
+
+static void release(NpzArray *a) {
+    if (a->place == NPZ_MEMORY) free(a->data);
+    if (a->place == NPZ_MAPPED) munmap(a->data, (size_t)a->bytes);
+    a->data = NULL;
+}
+
+/* Pages of a file's memory that are not used for now are the page cache's alone. */
+static void relieve(const NpzArray *a) {
+    if (a->place == NPZ_MAPPED) madvise(a->data, (size_t)a->bytes, MADV_DONTNEED);
 }
 
 /* ---- the header of a .npy */
@@ -293,10 +349,11 @@ static void swap_bytes(NpzArray *a) {
 }
 
 /* Column-major → row-major, walking the result in order. */
-static bool reorder(NpzArray *a) {
+static bool reorder(const Source *s, NpzArray *a) {
     int64_t at[NPZ_RANK] = {0}, stride[NPZ_RANK], from = 0;
-    char *to = malloc((size_t)a->bytes + !a->bytes), *out = to;
-    if (!to) return false;
+    NpzArray to = *a;
+    if (!allocate(s, &to)) return false;
+    char *out = to.data;
     int64_t step = a->size;
     for (uint32_t i = 0; i < a->rank; i++)
         stride[i] = step, step *= a->dims[i];
@@ -309,19 +366,36 @@ static bool reorder(NpzArray *a) {
             at[i] = 0;
         }
     }
-    free(a->data);
-    a->data = to;
+    release(a);
+    *a = to;
+    return true;
+}
+
+/* In pieces, so that few pages are in use at once. */
+static bool read_elements(Source *s, NpzArray *a) {
+    enum { PIECE = 1 << 26 };
+    for (int64_t at = 0, n; at < a->bytes; at += n) {
+        n = a->bytes - at < PIECE ? a->bytes - at : PIECE;
+        if (!source_read(s, (char *)a->data + at, n)) return false;
+        relieve(a);
+    }
     return true;
 }
 
 static bool read_array(Source *s, NpzArray *a, NpzError *e) {
     Layout l = {0};
     if (!read_header(s, a, &l, e)) return false;
-    a->data = malloc((size_t)a->bytes + !a->bytes);
-    if (!a->data) return wrong(e, "no memory for %lld bytes", (long long)a->bytes);
-    if (!source_read(s, a->data, a->bytes)) return wrong(e, "its bytes cannot be read");
+    bool reordered = l.fortran && a->rank > 1 && a->bytes;
+    if (s->map && !s->deflated && !l.swapped && !reordered) {
+        a->place = NPZ_INSIDE;
+        a->data = s->map + s->at;
+        return source_pass(s, a->bytes) || wrong(e, "its bytes cannot be read");
+    }
+    if (!allocate(s, a)) return wrong(e, "no memory for %lld bytes", (long long)a->bytes);
+    if (!read_elements(s, a)) return wrong(e, "its bytes cannot be read");
     if (l.swapped) swap_bytes(a);
-    if (l.fortran && a->rank > 1 && a->bytes && !reorder(a)) return wrong(e, "no memory");
+    if (reordered && !reorder(s, a)) return wrong(e, "no memory");
+    relieve(a);
     return true;
 }
 
@@ -479,11 +553,12 @@ static bool read_npy(Zip *z, Source *s, Npz *out, NpzError *e) {
     if (!out->at) return wrong(e, "no memory");
     out->n = 1;
     out->at[0].name = strdup("");
-    *s = (Source){.fd = z->fd, .left = z->size};
+    s->fd = z->fd;
+    s->left = z->size;
     return out->at[0].name && read_array(s, &out->at[0], e);
 }
 
-static bool read_file(int fd, Npz *out, NpzError *e) {
+static bool read_file(int fd, const char *folder, Npz *out, NpzError *e) {
     struct stat st;
     char magic[6] = "";
     if (fstat(fd, &st)) return wrong(e, "%s", strerror(errno));
@@ -491,6 +566,9 @@ static bool read_file(int fd, Npz *out, NpzError *e) {
     Zip z = {.fd = fd, .size = st.st_size};
     Source *s = calloc(1, sizeof *s);
     if (!s) return wrong(e, "no memory");
+    s->folder = folder;
+    void *map = folder && st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    if (map != MAP_FAILED) out->map = s->map = map, out->map_bytes = st.st_size;
     bool npy = st.st_size >= 6 && read_at(fd, 0, magic, 6) && !memcmp(magic, "\x93NUMPY", 6);
     bool good = npy ? read_npy(&z, s, out, e) : read_zip(&z, s, out, e);
     free(z.directory);
@@ -498,12 +576,14 @@ static bool read_file(int fd, Npz *out, NpzError *e) {
     return good;
 }
 
-bool npz_read(const char *path, Npz *out, NpzError *e) {
+bool npz_read(const char *path, Npz *out, NpzError *e) { return npz_map(path, NULL, out, e); }
+
+bool npz_map(const char *path, const char *folder, Npz *out, NpzError *e) {
     *out = (Npz){0};
     NpzError why;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return wrong(e, "cannot open '%.100s': %s", path, strerror(errno));
-    bool good = read_file(fd, out, &why);
+    bool good = read_file(fd, folder, out, &why);
     close(fd);
     if (good) return true;
     npz_free(out);
@@ -513,10 +593,17 @@ bool npz_read(const char *path, Npz *out, NpzError *e) {
 void npz_free(Npz *z) {
     for (uint32_t i = 0; i < z->n; i++) {
         free(z->at[i].name);
-        free(z->at[i].data);
+        release(&z->at[i]);
     }
     free(z->at);
+    if (z->map) munmap(z->map, (size_t)z->map_bytes);
     *z = (Npz){0};
+}
+
+void npz_keep(Npz *z) {
+    z->map = NULL;
+    for (uint32_t i = 0; i < z->n; i++)
+        z->at[i].place = NPZ_INSIDE;
 }
 
 const NpzArray *npz_find(const Npz *z, const char *name) {

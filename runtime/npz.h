@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 enum { NPZ_RANK = 64 };
+/* Where elements lie: in memory, in a mapping of their own, or within the file itself. */
+typedef enum { NPZ_MEMORY, NPZ_MAPPED, NPZ_INSIDE } NpzPlace;
 typedef struct {
     char *name;   /* in the archive, without .npy; "" for a .npy file */
     char kind;    /* numpy's: b i u f c V */
@@ -12,11 +14,14 @@ typedef struct {
     uint32_t rank;
     int64_t dims[NPZ_RANK];
     int64_t bytes; /* size · Π dims */
-    void *data;    /* row-major, in the byte order of this machine; aligned for any type */
+    void *data;    /* row-major, in the byte order of this machine; aligned for any type, but not NPZ_INSIDE */
+    NpzPlace place;
 } NpzArray;
 typedef struct {
     NpzArray *at;
     uint32_t n;
+    void *map; /* the file; NULL: none is NPZ_INSIDE */
+    int64_t map_bytes;
 } Npz;
 typedef struct {
     char text[400];
@@ -24,6 +29,11 @@ typedef struct {
 
 /* Reads a .npy (one array) or .npz file; false with the reason, which names the file. */
 bool npz_read(const char *path, Npz *, NpzError *);
+/* The same; what is large takes no memory but that of the page cache. Arrays lie in the file, or, if they are deflated or must be reordered,
+   in memory or nameless files in `folder`. */
+bool npz_map(const char *path, const char *folder, Npz *, NpzError *);
+/* The elements stay when the rest is freed: those in memory are the caller's, the others end with the process. */
+void npz_keep(Npz *);
 void npz_free(Npz *);
 /* The array of that name; NULL. */
 const NpzArray *npz_find(const Npz *, const char *name);

@@ -33,6 +33,7 @@ all() {
     part sh tests/golden.sh "$build"
     part sh tests/errors.sh "$build"
     part sh tests/driver.sh "$build"
+    part sh tests/large.sh "$build" "$mode"
     part sh tests/leave.sh "$build" "$mode"
     part sh tests/docs.sh "$build" "$mode"
     part sh tests/save.sh "$build"

@@ -1,6 +1,7 @@
 #include "codegen.h"
 #include "../options.h"
 #include "../timer.h"
+#include "constants.h"
 #include "emit.h"
 #include "host.h"
 #include "link.h"
@@ -9,7 +10,8 @@ static bool linked(Ctx *cx, Emit *e, const Jaxpr *j, EmitKind kind, const Output
     Output object = {out->path, output_scratch(cx->arena, cx->diags, NULL)};
     if (!object.to || !emit_write(e, j, EMIT_obj, &object)) return false;
     timer_stage(cx->timer, "link");
-    return kind == EMIT_so ? link_so(cx, object.to, out) : link_archive(cx, object.to, out);
+    return (kind == EMIT_so ? link_so(cx, object.to, out) : link_archive(cx, object.to, out)) &&
+           constants_fill(e, kind, out);
 }
 
 /* Both have no name in C: std::set_new_handler, llvm::install_bad_alloc_error_handler. */
@@ -39,9 +41,11 @@ bool codegen(Ctx *cx, const Jaxpr *j, EmitKind kind, const Output *out) {
     Plan *p = plan(cx, j, target.vector_bytes);
     if (!p) return false;
     Emit *e = emit_open(cx, target);
+    e->for_ld = kind == EMIT_so && !link_by_lld(cx);
     host_entry(p, e, j);
     bool ok = kind == EMIT_so || kind == EMIT_a ? linked(cx, e, j, kind, out)
                                                 : emit_write(e, j, kind, out);
+    if (kind == EMIT_obj) ok = ok && constants_fill(e, kind, out);
     emit_close(e);
     return ok;
 }

@@ -19,6 +19,13 @@ typedef struct {
 /* From -march, -mcpu, --target, or the machine; false after a diagnostic. */
 bool target_from_options(Ctx *, Target *);
 
+/* The data of a value, which the library carries: large ones in one block. */
+typedef struct {
+    Val v;
+    bool large;
+    uint64_t bytes, offset; /* in the block */
+} Constant;
+
 typedef struct Emit {
     Ctx *cx;
     Arena *arena;
@@ -28,6 +35,7 @@ typedef struct Emit {
     MlirLocation loc;
     MlirType i1, i8, i16, i32, i64, i128, f16, bf16, f32, f64, ptr;
     Target target;
+    bool for_ld;      /* the object becomes a library by GNU ld */
     bool fast;        /* -ffast-math, for what is written now */
     uint32_t nkernels; /* functions that were written; their numbers */
     uint32_t nstdlib;  /* programs of stdlib that were called */
@@ -40,10 +48,12 @@ typedef struct Emit {
         Str *at;
         uint32_t n, cap;
     } names; /* of the functions, by number */
+    Intern constant_ids;
     struct {
-        Val *at;
+        Constant *at;
         uint32_t n, cap;
-    } constants;        /* em_constant was asked for */
+    } constants;                       /* em_constant was asked for, by number */
+    uint64_t small_bytes, large_bytes; /* of them */
     Text messages;      /* MLIR's diagnostics: internal errors */
     MlirAttribute unit; /* of debug information: the compile unit; NULL without -g */
     MlirAttribute file;
@@ -153,8 +163,8 @@ void em_declare(Emit *, const char *name, MlirType result, uint32_t n, const Mli
 V em_call_local(Emit *, Str name, MlirType result, uint32_t n, const V *args);
 V em_call(Emit *, const char *name, MlirType result, uint32_t n, const V *args);
 V em_address(Emit *, Str symbol); /* of a function or global */
-/* The symbol of a value's data: read-only bytes in the library, aligned to 64. */
-Str em_constant(Emit *, Val);
+/* The address of a value's data: read-only bytes in the library, aligned to 64. */
+V em_constant(Emit *, Val);
 /* New operations come from there. */
 void em_at(Emit *, Span);
 V em_alloca(Emit *, int64_t bytes, uint32_t align);

@@ -91,7 +91,7 @@ V frame_slot(Frame *f, const Buf *b) { return held(f, &f->schedule->slots[b->num
 uint32_t frame_homes(const Frame *f) { return (8 * f->schedule->homes + 63) / 64 * 64; }
 
 V frame_buffer(Frame *f, Buf *b) {
-    if (b->kind == BUF_CONST) return em_address(f->e, em_constant(f->e, b->v));
+    if (b->kind == BUF_CONST) return em_constant(f->e, b->v);
     if (b->kind == BUF_ROW) return row_scratch(f, b);
     if (f->parent) {
         Capture *c = capture(f, CAPTURE_BUF, b->number, 0, f->e->ptr, 8);

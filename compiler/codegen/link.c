@@ -133,6 +133,12 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
+static char *find_linker(Ctx *cx) {
+    return find_tool(cx, (const char *const[]){"ld", "ld.lld", "cc", NULL});
+}
+
+static bool is_lld(const char *tool) { return !strcmp(base_name(tool), "ld.lld"); }
+
 /* ld's options; through cc each goes behind -Wl, by -Xlinker. lld knows no folders of its own. */
 static void linker_options(Ctx *cx, Args *a, const char *tool, const char *soname) {
     const char *const list[] = {"-shared",
@@ -167,19 +173,36 @@ static void linker_options(Ctx *cx, Args *a, const char *tool, const char *sonam
         if (cc) arg(cx, a, "-Xlinker");
         arg(cx, a, *o);
     }
-    if (!strcmp(base_name(tool), "ld.lld")) args(cx, a, lld);
+    if (is_lld(tool)) args(cx, a, lld);
+}
+
+bool link_by_lld(Ctx *cx) {
+    const char *tool = find_linker(cx);
+    return tool && is_lld(tool);
+}
+
+/* lld is told to put large constants (constants.c) at the end, as GNU ld does unasked. */
+static const char *lld_script(Ctx *cx) {
+    Output script = {"a linker script", output_scratch(cx->arena, cx->diags, NULL)};
+    Str text = S("SECTIONS { .lrodata ALIGN(0x1000) : { *(.lrodata.constants) } } INSERT AFTER .bss;\n");
+    return script.to && output_write(cx->diags, &script, text) ? script.to : NULL;
 }
 
 bool link_so(Ctx *cx, const char *object, const Output *out) {
     const char *runtime = runtime_archive(cx);
     if (!runtime) return false;
-    const char *tool = find_tool(cx, (const char *const[]){"ld", "ld.lld", "cc", NULL});
+    const char *tool = find_linker(cx);
     if (!tool)
         return diag_plain(cx->diags, "no linker: neither 'ld' nor 'ld.lld' nor 'cc' is in PATH");
     Args a = {0};
     arg(cx, &a, tool);
     linker_options(cx, &a, tool, base_name(out->path));
     args(cx, &a, (const char *const[]){"-o", out->to, object, runtime, "-lm", "-lc", NULL});
+    if (is_lld(tool)) {
+        const char *script = lld_script(cx);
+        if (!script) return false;
+        args(cx, &a, (const char *const[]){"-T", script, NULL});
+    }
     return spawn(cx, &a);
 }
 
@@ -208,14 +231,16 @@ static bool put_members(Text *t, Str archive) {
     return true;
 }
 
+/* The object is the last member, so that it may grow (constants.c). */
 static bool archive_text(Ctx *cx, const char *object, Text *t) {
     const char *path = runtime_archive(cx);
     Str bytes;
     text_put(t, S("!<arch>\n"));
+    if (!path || !file_read(cx->arena, cx->diags, path, ALL_OF_IT, &bytes)) return false;
+    if (!put_members(t, bytes)) return diag_plain(cx->diags, "'%s' is no archive", path);
     if (!file_read(cx->arena, cx->diags, object, ALL_OF_IT, &bytes)) return false;
     put_member(t, str_format(cx->arena, "%.8s.o/", cx->options->name).at, bytes);
-    if (!path || !file_read(cx->arena, cx->diags, path, ALL_OF_IT, &bytes)) return false;
-    return put_members(t, bytes) || diag_plain(cx->diags, "'%s' is no archive", path);
+    return true;
 }
 
 /* What `ar s` adds is the index of symbols. */

@@ -4,6 +4,8 @@
 #include "../ir.h"
 #include "../output.h"
 
+/* Is lld the linker that is found? */
+bool link_by_lld(Ctx *);
 /* Links the object and the runtime to the shared library `out`; its soname is the last part of its
    path. False after a diagnostic. */
 bool link_so(Ctx *, const char *object, const Output *out);

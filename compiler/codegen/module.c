@@ -1,12 +1,12 @@
 /* The module of one compilation: opened, given its constants, lowered, optimised, written. */
 #include "bitselect.h"
+#include "constants.h"
 #include "libcalls.h"
 #include "emit.h"
 #include "lower.h"
 #include "metadata.h"
 #include "../options.h"
 #include "../timer.h"
-#include <errno.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/Target.h>
@@ -21,9 +21,6 @@
 #include <mlir-c/Target/LLVMIR.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* From this size on a constant is not made part of the module but included by the assembler. */
-enum { INCBIN_BYTES = 1 << 20 };
 
 static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
 
@@ -72,6 +69,7 @@ Emit *emit_open(Ctx *cx, Target target) {
     e->arena = cx->arena;
     e->target = target;
     e->messages.arena = e->declared.arena = e->texts.arena = e->functions.arena = cx->arena;
+    e->constant_ids.arena = cx->arena;
     e->mlir = mlirContextCreateWithThreading(false);
     mlirContextAttachDiagnosticHandler(e->mlir, message, e, NULL);
     load_dialects(e);
@@ -100,32 +98,6 @@ void emit_close(Emit *e) {
     mlirContextDestroy(e->mlir);
 }
 
-/* ---- constants: declared in the MLIR module, defined in the LLVM module */
-static Str constant_name(Emit *e, Val v) { return str_format(e->arena, "constant.%u", v); }
-
-static uint64_t constant_bytes(Emit *e, Val v) {
-    Dim n = type_size(e->cx->types, val_type(e->cx, v));
-    return (uint64_t)n * em_bytes(val_array(e->cx, v)->dtype);
-}
-Str em_constant(Emit *e, Val v) {
-    Str name = constant_name(e, v);
-    bool fresh;
-    intern(&e->declared, name.at, name.n, &fresh);
-    if (!fresh) return name;
-    push(e->arena, &e->constants, v);
-    MlirBlock was = e->block;
-    MlirRegion empty = mlirRegionCreate();
-    e->block = mlirModuleGetBody(e->module);
-    Attr a[4] = {{"sym_name", mlirStringAttrGet(e->mlir, mlirStringRefCreate(name.at, name.n))},
-                 {"global_type",
-                  mlirTypeAttrGet(mlirLLVMArrayTypeGet(e->i8, (unsigned)constant_bytes(e, v)))},
-                 {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal)},
-                 {"constant", mlirUnitAttrGet(e->mlir)}};
-    em_op(e, "llvm.mlir.global", 0, NULL, 0, NULL, 4, a, 1, &empty);
-    e->block = was;
-    return name;
-}
-
 /* What one writing needs. */
 typedef struct {
     Emit *e;
@@ -134,44 +106,6 @@ typedef struct {
     LLVMModuleRef module;
     LLVMTargetMachineRef machine;
 } Writer;
-
-/* The raw bytes go to a file that the assembler includes: a large module is slow and takes three
- * times the memory. */
-static bool include(Writer *w, Val v, LLVMValueRef g, Str name, uint64_t bytes) {
-    Ctx *cx = w->e->cx;
-    const char *path = output_scratch(cx->arena, cx->diags, NULL);
-    if (!path) return false;
-    FILE *f = fopen(path, "wb");
-    bool good = f && fwrite(val_info(cx, v)->data, 1, bytes, f) == bytes;
-    if (f && fclose(f)) good = false;
-    if (!good) return diag_plain(cx->diags, "cannot write '%s': %s", path, strerror(errno));
-    LLVMSetVisibility(g, LLVMHiddenVisibility);
-    Str text = str_format(cx->arena,
-                          ".section .rodata.%.*s,\"a\",@progbits\n.balign 64\n%.*s:\n"
-                          ".incbin \"%s\"\n.size %.*s, %llu\n.type %.*s,@object\n",
-                          SF(name), SF(name), path, SF(name), (unsigned long long)bytes, SF(name));
-    LLVMAppendModuleInlineAsm(w->module, text.at, text.n);
-    return true;
-}
-static bool define_constants(Writer *w) {
-    Emit *e = w->e;
-    for (uint32_t i = 0; i < e->constants.n; i++) {
-        Val v = e->constants.at[i];
-        Str name = constant_name(e, v);
-        LLVMValueRef g = LLVMGetNamedGlobal(w->module, name.at);
-        uint64_t bytes = constant_bytes(e, v);
-        if (bytes >= INCBIN_BYTES && w->kind == EMIT_obj) {
-            if (!include(w, v, g, name, bytes)) return false;
-            continue;
-        }
-        const char *data = val_info(e->cx, v)->data;
-        LLVMSetInitializer(
-            g, LLVMConstDataArray(LLVMInt8TypeInContext(w->context), bytes ? data : "", bytes));
-        LLVMSetLinkage(g, LLVMPrivateLinkage);
-        LLVMSetAlignment(g, 64);
-    }
-    return true;
-}
 
 /* ---- MLIR → LLVM */
 static bool write_mlir(Emit *, const Output *);
@@ -255,7 +189,7 @@ static bool translate(Writer *w, const Jaxpr *j) {
     if (!w->module) internal_error(e, "MLIR", "translation to LLVM failed");
     open_machine(w);
     set_attributes(w);
-    if (!define_constants(w)) return false;
+    if (!constants_define(e, w->kind, w->module)) return false;
     metadata_emit(e->cx, j, w->module);
     return true;
 }

@@ -74,10 +74,10 @@ static size_t deflated(unsigned char *to, const char *member, size_t n) {
 Test(npz, written_is_read_again) {
     float x[6] = {1, 2, 3, 4, 5, 6};
     uint16_t h[2] = {0x3c00, 0xc000};
-    NpzArray in[] = {{"out0", 'f', 4, 2, {2, 3}, 24, x},
-                     {"out1", 'f', 2, 1, {2}, 4, h},
-                     {"out2", 'f', 4, 2, {0, 5}, 0, x},
-                     {"out3", 'f', 4, 0, {0}, 4, x + 5}};
+    NpzArray in[] = {{"out0", 'f', 4, 2, {2, 3}, 24, x, NPZ_MEMORY},
+                     {"out1", 'f', 2, 1, {2}, 4, h, NPZ_MEMORY},
+                     {"out2", 'f', 4, 2, {0, 5}, 0, x, NPZ_MEMORY},
+                     {"out3", 'f', 4, 0, {0}, 4, x + 5, NPZ_MEMORY}};
     cr_assert(npz_write(path, false, in, 4, &why));
     cr_assert(npz_read(path, &z, &why), "%s", why.text);
     cr_assert_eq(z.n, 4u);
@@ -112,6 +112,31 @@ Test(npz, layouts_and_byte_orders) {
     uint8_t complex[] = {0x3f, 0x80, 0, 0, 0x40, 0, 0, 0};
     cr_assert(read_npy("{'descr': '>c8', 'fortran_order': False, 'shape': (), }", complex, 8));
     cr_assert(z.at[0].rank == 0 && !memcmp(z.at[0].data, (float[]){1, 2}, 8));
+}
+
+/* What is large lies in the file, or in a nameless one. */
+Test(npz, mapped_arrays) {
+    enum { N = 400000 };
+    static const char header[] = "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 400000), }\n";
+    static uint8_t columns[4 * N];
+    static char member[sizeof columns + 128];
+    unsigned char archive[5000];
+    for (int i = 0; i < N; i++)
+        columns[4 * i + 1] = 1, columns[4 * i + 3] = 2;
+    write_bytes(archive, deflated(archive, member, npy(member, header, columns, sizeof columns)));
+    for (int folder = 0; folder < 2; folder++) {
+        cr_assert(npz_map(path, folder ? "/tmp" : "/no/such/folder", &z, &why), "%s", why.text);
+        cr_assert_eq(z.at[0].place, folder ? NPZ_MAPPED : NPZ_MEMORY);
+        const int16_t *x = z.at[0].data;
+        for (int i = 0; i < 2 * N; i++)
+            cr_assert_eq(x[i], i < N ? 1 : 2);
+        if (folder) npz_keep(&z);
+        npz_free(&z);
+        cr_assert(!folder || x[N] == 2);
+    }
+    NpzArray in = {"const0", 'u', 1, 1, {sizeof columns}, sizeof columns, columns, NPZ_MEMORY};
+    cr_assert(npz_write(path, false, &in, 1, &why) && npz_map(path, "/tmp", &z, &why));
+    cr_assert(z.at[0].place == NPZ_INSIDE && !memcmp(z.at[0].data, columns, sizeof columns));
 }
 
 Test(npz, wrong_headers_are_refused) {
