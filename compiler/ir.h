@@ -27,7 +27,7 @@ typedef struct {
     Str name;  /* as the text calls it; empty for values that passes made */
     Span span;
     const Lit *lit;   /* a literal; NULL for a variable */
-    const void *data; /* the elements, where they are known at compile time (--consts); NULL otherwise */
+    const void *data; /* the elements, where they are known at compile time (--consts), not aligned; NULL otherwise */
     bool used;        /* of a variable called `_`: the text uses it all the same */
 } ValInfo;
 

@@ -25,10 +25,15 @@ static Val any_nan(Builder *b, Val x) {
     for (uint32_t i = 0; i < rank; i++) axes[i] = i;
     return b_reduce(b, P_reduce_or, b2(b, P_ne, x, x), rank, axes);
 }
-static double element(Dtype d, const void *data, int64_t i) {
-    if (d == DT_f64) return ((const double *)data)[i];
-    if (d == DT_f32) return (double)((const float *)data)[i];
-    return float_decode(&float_format[d], dtype_info[d].bits == 8 ? ((const uint8_t *)data)[i] : ((const uint16_t *)data)[i]);
+/* Data of --consts is not aligned. */
+static double element(Dtype d, const char *data, int64_t i) {
+    double f64;
+    float f32;
+    uint16_t half;
+    if (d == DT_f64) return memcpy(&f64, data + 8 * i, 8), f64;
+    if (d == DT_f32) return (double)(memcpy(&f32, data + 4 * i, 4), f32);
+    if (dtype_info[d].bits == 8) return float_decode(&float_format[d], (uint8_t)data[i]);
+    return float_decode(&float_format[d], (memcpy(&half, data + 2 * i, 2), half));
 }
 /* Does the text, or --consts, write a NaN here? */
 static bool holds_nan(const Ctx *cx, Val v) {
