@@ -133,7 +133,7 @@ static uint32_t put_free(Dim *dims, uint32_t n, const ArrayType *x, const bool *
     return n;
 }
 
-bool want_dot(Ctx *cx, const Eqn *e, const Type *in, Type left, unsigned right, Dot *a) {
+static bool want_dot_axes(Ctx *cx, const Eqn *e, const Type *in, Type left, unsigned right, Dot *a) {
     a->type[0] = left, a->type[1] = in[right];
     for (unsigned i = 0; i < 2; i++)
         if (!want_kind(cx, e, in, i ? right : 0, OF_NUM | OF_BOOL)) return false;
@@ -143,8 +143,11 @@ bool want_dot(Ctx *cx, const Eqn *e, const Type *in, Type left, unsigned right, 
         if (!want_axes(cx, e, a->key, a->contracted[i], rank, used) || !want_axes(cx, e, a->key, a->batch[i], rank, used))
             return false;
     }
-    return want_pairs(cx, e, a, right, a->batch) && want_pairs(cx, e, a, right, a->contracted) &&
-           result_dtype(cx, e, in, right, &a->dtype);
+    return want_pairs(cx, e, a, right, a->batch) && want_pairs(cx, e, a, right, a->contracted);
+}
+
+bool want_dot(Ctx *cx, const Eqn *e, const Type *in, Type left, unsigned right, Dot *a) {
+    return want_dot_axes(cx, e, in, left, right, a) && result_dtype(cx, e, in, right, &a->dtype);
 }
 
 Type dot_type(Ctx *cx, const Dot *a) {
@@ -167,13 +170,69 @@ bool type_dot_general(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* ---- groups of rows, of columns or of what is contracted, whose sizes operand 2 has: a matrix for each group */
-
 static bool holds(Ints s, int64_t v) {
     for (uint32_t i = 0; i < s.n; i++)
         if (s.at[i] == v) return true;
     return false;
 }
+
+/* ---- operands times scales: one for each block of elements along the contracted axes */
+
+bool scaled_axes(Ctx *cx, const Eqn *e, Dot *a) {
+    if (e->prim == P_scaled_dot)
+        return want_param(cx, e, K_dimension_numbers) &&
+               dot_axes(cx, e, K_dimension_numbers, &param_find(e, K_dimension_numbers)->value, a);
+    int64_t *axis = arena_new(cx->arena, int64_t, 2);
+    axis[1] = 2;
+    *a = (Dot){.key = K_preferred_element_type, .batch = {{axis, 1}, {axis, 1}}, .contracted = {{axis + 1, 1}, {axis + 1, 1}}};
+    return true;
+}
+
+/* Operand `i` and its scales, operand `i` + 2. */
+static bool want_scales(Ctx *cx, const Eqn *e, const Type *in, unsigned i, Ints contracted) {
+    const ArrayType *x = type_at(cx->types, in[i]), *s = type_at(cx->types, in[i + 2]);
+    const Span at = operand_at(cx, e, i + 2);
+    const int64_t least = e->prim == P_scaled_dot ? 2 : 1; /* elements of a block */
+    for (uint32_t a = 0; a < x->rank; a++) {
+        Dim n = x->dims[a], blocks = s->dims[a];
+        bool in_blocks = holds(contracted, a);
+        if (in_blocks ? dims_agree(cx, dim_mod(cx->types, n, blocks), 0, at) &&
+                            dims_at_most(cx, least, dim_floordiv(cx->types, n, blocks), at)
+                      : dims_agree(cx, n, blocks, at))
+            continue;
+        diag(cx->diags, at, in_blocks ? "%s: operand %u, %s, does not cut axis %u of operand %u, %s, in equal blocks%s"
+                                      : "%s: operand %u, %s, does not have axis %u of operand %u, %s%s",
+             name_of(cx, e), i + 2, type_c(cx, in[i + 2]), a, i, type_c(cx, in[i]), in_blocks && least > 1 ? " of at least 2 elements" : "");
+        note_operand(cx, e, i, in[i]);
+        return false;
+    }
+    return true;
+}
+
+/* Operands, then their scales. */
+bool type_scaled_dot(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    Dot a;
+    bool free = e->prim == P_scaled_dot;
+    if (!want(cx, e, 4, 1) || (!free && !want_param(cx, e, K_preferred_element_type))) return false;
+    uint32_t rank = free ? type_at(cx->types, in[0])->rank : 3;
+    for (unsigned i = 0; i < 4; i++) {
+        if (!want_kind(cx, e, in, i, OF_REAL | OF_BOOL)) return false;
+        if (type_at(cx->types, in[i])->rank != rank)
+            return diag(cx->diags, operand_at(cx, e, i), "%s: operand %u, %s, does not have %u axes%s", name_of(cx, e), i,
+                        type_c(cx, in[i]), rank, free ? ", as operand 0 does" : "");
+    }
+    if (!scaled_axes(cx, e, &a) || !want_dot_axes(cx, e, in, in[0], 1, &a)) return false;
+    if (!want_scales(cx, e, in, 0, a.contracted[0]) || !want_scales(cx, e, in, 1, a.contracted[1])) return false;
+    a.dtype = DT_bf16;
+    if (param_has(e, K_preferred_element_type) && !want_param_dtype(cx, e, K_preferred_element_type, &a.dtype)) return false;
+    if (!((OF_REAL | OF_BOOL) >> dtype_info[a.dtype].kind & 1))
+        return diag(cx->diags, param_at(e, K_preferred_element_type), "%s: preferred_element_type=%s holds no real numbers",
+                    name_of(cx, e), dtype_info[a.dtype].long_name);
+    out[0] = dot_type(cx, &a);
+    return true;
+}
+
+/* ---- groups of rows, of columns or of what is contracted, whose sizes operand 2 has: a matrix for each group */
 
 bool ragged_axes(Ctx *cx, const Eqn *e, Ragged *r) {
     const ParamKey k = K_ragged_dot_dimension_numbers;

@@ -123,6 +123,8 @@ typedef struct {
 } DotAlgorithm;
 /* The one that `precision` names; NULL. */
 const DotAlgorithm *dot_algorithm(const Eqn *);
+/* The axes of scaled_dot; of scaled_matmul: [b, m, k] · [b, n, k]. */
+bool scaled_axes(Ctx *, const Eqn *, Dot *);
 /* [batch…, left…, right…] */
 Type dot_type(Ctx *, const Dot *);
 

@@ -1,4 +1,4 @@
-/* Matrix products that are written with dot_general; dot_general of several element types. */
+/* Matrix products that are written with dot_general: of scaled operands, in groups; dot_general of several element types. */
 #include "some.h"
 #include "../../typecheck/rule.h"
 
@@ -47,6 +47,38 @@ bool some_dot_general(Builder *b, const Eqn *e, Val *out) {
         if (p->key != K_precision) params[n++] = p->key == K_preferred_element_type ? p_dtype(p->key, products) : *p;
     out[0] = b_convert(b, b_convert(b, build(b, P_dot_general, 2, x, n, params), t.out), result);
     return true;
+}
+
+/* ---- scales: dequantized operands */
+
+/* x times its scales, one for each block along the contracted axes, in element type d. */
+static Val scaled(Builder *b, Val x, Val scales, Ints contracted, Dtype d) {
+    const ArrayType *t = b_type(b, x), *s = b_type(b, scales);
+    Dim dims[2 * MAX_RANK];
+    int64_t to[MAX_RANK];
+    uint32_t n = 0;
+    bool in_blocks[MAX_RANK] = {false};
+    each(int64_t, a, contracted) in_blocks[*a] = s->dims[*a] != t->dims[*a];
+    for (uint32_t i = 0; i < t->rank; i++) {
+        to[i] = n;
+        dims[n++] = s->dims[i];
+        if (in_blocks[i]) dims[n++] = dim_floordiv(b_types(b), t->dims[i], s->dims[i]);
+    }
+    Val blocks = b_reshape(b, b_convert(b, x, d), n, dims), factors = b_broadcast(b, b_convert(b, scales, d), n, dims, to);
+    return b_reshape(b, b2(b, P_mul, blocks, factors), t->rank, t->dims);
+}
+static bool scaled_product(Builder *b, const Eqn *e, Dtype d, Val *out) {
+    Dot a;
+    if (!scaled_axes(b->cx, e, &a)) return false;
+    Val x = scaled(b, e->in.at[0], e->in.at[2], a.contracted[0], d), y = scaled(b, e->in.at[1], e->in.at[3], a.contracted[1], d);
+    Dtype result = val_array(b->cx, e->out.at[0])->dtype;
+    out[0] = b_dot(b, x, y, a.contracted[0], a.contracted[1], a.batch[0], a.batch[1], result);
+    return true;
+}
+bool expand_scaled_dot(Builder *b, const Eqn *e, Val *out) { return scaled_product(b, e, DT_bf16, out); }
+/* JAX has it for GPUs alone; what XLA makes of it there (BlockScalingRewriter). */
+bool expand_scaled_matmul(Builder *b, const Eqn *e, Val *out) {
+    return scaled_product(b, e, val_array(b->cx, e->out.at[0])->dtype, out);
 }
 
 /* ---- groups */
