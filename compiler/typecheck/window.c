@@ -136,16 +136,44 @@ static bool want_select_prim(Ctx *cx, const Eqn *e) {
     return want_param(cx, e, K_select_prim) && want_word(cx, e, K_select_prim, prims);
 }
 
-bool type_select_and_scatter_add(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+/* Operand `source` has an element for each window of operand `of`. */
+static bool want_windows(Ctx *cx, const Eqn *e, const Type *in, unsigned source, unsigned of) {
     Type windows;
+    return windowed(cx, e, in[of], &windows) &&
+           (shapes_agree(cx, in[source], windows, operand_at(cx, e, source)) ||
+            diag(cx->diags, operand_at(cx, e, source), "%s: operand %u is %s, but the windows of operand %u are %s", name_of(cx, e),
+                 source, type_c(cx, in[source]), of, type_c(cx, windows)));
+}
+
+bool type_select_and_scatter_add(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_select_prim(cx, e)) return false;
     if (!want(cx, e, 2, 1) || !want_kind(cx, e, in, 1, OF_NUM)) return false;
-    if (!want_dtype_of(cx, e, in, 1, 0) || !windowed(cx, e, in[1], &windows)) return false;
-    if (!shapes_agree(cx, in[0], windows, operand_at(cx, e, 0)))
-        return diag(cx->diags, operand_at(cx, e, 0),
-                    "%s: operand 0 is %s, but the windows of operand 1 are %s", name_of(cx, e),
-                    type_c(cx, in[0]), type_c(cx, windows));
+    if (!want_dtype_of(cx, e, in, 1, 0) || !want_windows(cx, e, in, 0, 1)) return false;
     out[0] = type_plain(cx->types, in[1]);
+    return true;
+}
+
+/* The program in a parameter takes two scalars of element type d and gives one of type `result`. */
+static bool want_combination(Ctx *cx, const Eqn *e, ParamKey k, Dtype d, Dtype result) {
+    Type scalar = type_of(cx->types, d, 0, NULL), wanted = type_of(cx->types, result, 0, NULL), takes[2] = {scalar, scalar};
+    if (!want_param(cx, e, k)) return false;
+    Jaxpr *j = param_jaxpr(e, k);
+    if (!want_program(cx, e, k, j, takes, 2, 1)) return false;
+    Type t = result_type(cx, j, 0, wanted);
+    return !t || types_agree(cx, t, wanted, param_at(e, k)) ||
+           diag(cx->diags, param_at(e, k), "%s: %s gives %s, but must give %s", name_of(cx, e), param_name[k], type_c(cx, t),
+                type_c(cx, wanted));
+}
+
+/* Operand 0, what each of its windows gives (1), and a scalar that is there before (2). */
+bool type_select_and_scatter(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want(cx, e, 3, 1) || !want_kind(cx, e, in, 0, OF_NUM | OF_BOOL)) return false;
+    if (!want_dtype_of(cx, e, in, 1, 0) || !want_scalar(cx, e, in, 2) || !want_dtype_of(cx, e, in, 2, 0)) return false;
+    Dtype d = type_at(cx->types, in[0])->dtype;
+    if (!want_windows(cx, e, in, 1, 0) || !want_combination(cx, e, K_select_jaxpr, d, DT_bool) ||
+        !want_combination(cx, e, K_scatter_jaxpr, d, d))
+        return false;
+    out[0] = type_plain(cx->types, in[0]);
     return true;
 }
 

@@ -318,8 +318,20 @@ static void combine_place(Builder *b, void *user, Val position, const Val *acc, 
     out[0] = b_select(b, keeps, x[0], acc[0]);
     out[1] = b_select(b, keeps, b_full(b, position, t->rank, t->dims), acc[1]);
 }
-/* Source, operand. JAX pads the operand first, with what is chosen in windows of nothing else. The windows that hold an
-   element are, seen from there, a window too: over the source with gaps between its elements, backwards. */
+/* The windows that hold an element of t are, seen from there, a window too: over the results s of the windows w, with gaps
+   between them, backwards. */
+static void windows_back(Builder *b, const Windows *w, const ArrayType *t, const ArrayType *s, Windows *back) {
+    Types *ts = b_types(b);
+    back->rank = w->rank;
+    for (uint32_t i = 0; i < w->rank; i++) {
+        Dim last = dim_sub(ts, w->window[i], 1), from = dim_sub(ts, last, w->low[i]);
+        Dim spread = dim_dilated(ts, s->dims[i], w->stride[i]);
+        back->window[i] = w->window[i], back->stride[i] = back->dilation[i] = 1, back->base[i] = w->stride[i];
+        back->low[i] = from;
+        back->high[i] = dim_sub(ts, dim_sub(ts, dim_add(ts, t->dims[i], last), from), spread);
+    }
+}
+/* Source, operand. JAX pads the operand first, with what is chosen in windows of nothing else. */
 bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
     Windows w, back;
     Types *ts = b_types(b);
@@ -331,15 +343,8 @@ bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
     Val worst = identity(b, prim == P_ge ? P_reduce_max : P_reduce_min, t->dtype);
     Val acc[2] = {worst, b_int(b, DT_i32, 0)};
     x = b_spread_out(b, x, &w, worst);
-    for (uint32_t i = 0; i < w.rank; i++) {
-        Dim last = dim_sub(ts, w.window[i], 1), from = dim_sub(ts, last, w.low[i]);
-        Dim spread = dim_dilated(ts, s->dims[i], w.stride[i]);
-        back.window[i] = w.window[i], back.stride[i] = back.dilation[i] = 1, back.base[i] = w.stride[i];
-        back.low[i] = from;
-        back.high[i] = dim_sub(ts, dim_sub(ts, dim_add(ts, t->dims[i], last), from), spread);
-        w.low[i] = w.high[i] = 0;
-    }
-    back.rank = w.rank;
+    windows_back(b, &w, t, s, &back);
+    memset(w.low, 0, sizeof w.low), memset(w.high, 0, sizeof w.high);
     fold(b, 1, &x, &w, acc, 2, combine_place, &prim);
     /* position by position: the last one of the window is the first of those that hold the element */
     int64_t axes[MAX_RANK], last[MAX_RANK], to[MAX_RANK];
@@ -358,5 +363,50 @@ bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
     place = b_broadcast(b, b_reshape(b, place, n, window), all->rank, all->dims, to);
     terms = b_select(b, b2(b, P_eq, places, place), b_full_like(b, terms, 0), terms);
     out[0] = b_reduce(b, P_reduce_sum, terms, n, last);
+    return true;
+}
+
+/* ---- places chosen by a program, combined by another one */
+/* acc: the element chosen so far and its position in the window, -1 before the first one. */
+static void combine_selected(Builder *b, void *user, Val position, const Val *acc, const Val *x, Val *out) {
+    if (b->failed || !acc[1]) return;
+    const ArrayType *t = b_type(b, acc[1]);
+    Val before = b_map(b, user, 2, (Val[]){acc[0], x[0]}).at[0];
+    Val keeps = b2(b, P_and, b2(b, P_ge, acc[1], b_full_like(b, acc[1], 0)), before);
+    out[0] = b_select(b, keeps, x[0], acc[0]);
+    out[1] = b_select(b, keeps, b_full(b, position, t->rank, t->dims), acc[1]);
+}
+/* x: the positions that windows have chosen, and what they give. */
+typedef struct {
+    const Jaxpr *program;
+    Dim positions;
+} Scattered;
+static void combine_scattered(Builder *b, void *user, Val position, const Val *acc, const Val *x, Val *out) {
+    const Scattered *s = user;
+    if (b->failed || !x[0]) return;
+    const ArrayType *t = b_type(b, x[0]);
+    Val place = b2(b, P_sub, b_dim(b, DT_i32, dim_sub(b_types(b), s->positions, 1)), position); /* backwards */
+    Val here = b2(b, P_eq, x[0], b_full(b, place, t->rank, t->dims));
+    out[0] = b_select(b, here, acc[0], b_map(b, s->program, 2, (Val[]){acc[0], x[1]}).at[0]);
+}
+/* Operand, source, scalar. Windows choose among what is in the array; what several give to one place comes in the order of the
+   windows. */
+bool expand_select_and_scatter(Builder *b, const Eqn *e, Val *out) {
+    Windows w, back;
+    Val x = e->in.at[0], source = e->in.at[1];
+    const ArrayType *t = b_type(b, x), *s = b_type(b, source);
+    if (nothing(b, e, out)) return true;
+    if (!read_windows(b, e, t->rank, &w)) return false;
+    out[0] = e->in.at[2];
+    if (b_empty(b, source)) {
+        out[0] = b_full(b, out[0], t->rank, t->dims);
+        return true;
+    }
+    windows_back(b, &w, t, s, &back);
+    Val chosen[2] = {b_number(b, t->dtype, 0), b_int(b, DT_i32, -1)};
+    fold(b, 1, &x, &w, chosen, 2, combine_selected, param_jaxpr(e, K_select_jaxpr));
+    Scattered scattered = {param_jaxpr(e, K_scatter_jaxpr), 1};
+    for (uint32_t i = 0; i < w.rank; i++) scattered.positions = dim_mul(b_types(b), scattered.positions, w.window[i]);
+    fold(b, 2, (Val[]){chosen[1], source}, &back, out, 1, combine_scattered, &scattered);
     return true;
 }
