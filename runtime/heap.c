@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { ALIGN = 64 };
@@ -88,7 +89,26 @@ void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, cons
     return data;
 }
 
-/* Ends the call with the text where the condition is true. */
+/* The text with the numbers in the place of {0}, {1}, …; cut where it does not fit. */
+static void fill(char *to, size_t size, const char *text, int64_t n, void *const *numbers) {
+    size_t used = 0;
+    while (*text && used + 1 < size) {
+        char *end = NULL;
+        long k = *text == '{' && text[1] >= '0' && text[1] <= '9' ? strtol(text + 1, &end, 10) : n;
+        if (k < n && *end == '}') {
+            int more = snprintf(to + used, size - used, "%" PRId64, *(const int64_t *)numbers[k]);
+            used += (size_t)more < size - used ? (size_t)more : size - used - 1;
+            text = end + 1;
+        } else {
+            to[used++] = *text++;
+        }
+    }
+    to[used] = 0;
+}
+/* Ends the call with the text where the condition is true. sizes: how many numbers there are between the two. */
 void jaxcc_rt_check(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
-    if (*(const uint8_t *)arrays[0]) jaxcc_rt_stop(call, JAXCC_CHECK, "%s", (const char *)arrays[1]);
+    char text[256];
+    if (!*(const uint8_t *)arrays[0]) return;
+    fill(text, sizeof text, arrays[1 + sizes[0]], sizes[0], arrays + 1);
+    jaxcc_rt_stop(call, JAXCC_CHECK, "%s", text);
 }

@@ -26,6 +26,7 @@ ffi_error *counted(ffi_frame *f) {
     return NULL;
 }
 #else
+#include "asserted.h"
 #include "bounds.h"
 #include "calls.h"
 #include "checked.h"
@@ -76,6 +77,13 @@ int main(void) {
     }
     uint8_t none[3] = {0}, some[3] = {0, 1, 0};
     try("check", !checked(none) && checked(some) == JAXCC_CHECK && strstr(checked_error(), "checked.jaxpr:1:27: check"), checked_error());
+
+    float matrix[6] = {1, 2, 3, 4, 5, 6}, negative[6];
+    int64_t rows;
+    try("a shape as demanded", !asserted(3, 2, matrix, negative, &rows) && rows == 3 && negative[5] == -6, asserted_error());
+    try("a shape that is not", asserted(2, 3, matrix, negative, &rows) == JAXCC_CHECK &&
+                                   strstr(asserted_error(), "asserted.jaxpr:4:5: shape_assertion fails: Expected args[0].shape = (b, c) with 'b' > 2, not 2: "),
+        asserted_error());
 
     b = 0;
     try("ffi_call", !calls(m, &b, out, &n, &k) && n == 1 && k == 2 && out[0] == 1 && out[1] == 3 && out[2] == 2 && out[3] == 4, calls_error());

@@ -99,6 +99,17 @@ X
 cat >checked.jaxpr <<'X'
 { lambda ; a:bool[3]. let check[debug=False] a 1:i32[]; check[debug=True] a 1:i32[] in () }
 X
+cat >asserted.jaxpr <<'X'
+{ lambda ; a:f32[b,c]. let
+    b:i64[] = dimension_size[dimension=0] a
+    d:bool[] = gt b 2:i64[]
+    shape_assertion[
+      error_message=Expected args[0].shape = (b, c) with 'b' > 2, not {0}
+    ] d b
+    shape_assertion[error_message=at most args[0] ] True:bool[] 3:i64[]
+    e:f32[b,c] = neg a
+  in (e, b) }
+X
 cat >calls.jaxpr <<'X'
 { lambda ; a:f32[2,2] b:i32[]. let
     c:f32[2,2] = ffi_call[
@@ -134,6 +145,7 @@ compile literals.jaxpr --debug-nans
 compile devices.jaxpr --debug-nans
 compile bounds.jaxpr --check-bounds
 compile checked.jaxpr
+compile asserted.jaxpr
 compile calls.jaxpr --ffi=scaled="$work/libhandlers.so:scaled" --ffi counted="$work/libhandlers.so:counted"
 compile missing.jaxpr --ffi=missing="$work/libhandlers.so:no_such" --ffi counted="$work/libhandlers.so:counted"
 "$build/bin/jaxcc" calls.jaxpr 2>&1 | grep -q "calls.jaxpr:2:18: error: ffi_call: no library is given for 'scaled'" || failed "an unbound ffi_call compiles"

@@ -410,7 +410,7 @@ void param_add(Parser *p, Prim prim, uint32_t key, uint32_t mark) {
     Param param = {.key = name->key, .name = name->text, .span = span};
     warn_unknown(p, name, prim, span);
     const Value *from = p->values.at + mark, *to = p->values.at + p->values.n;
-    if (to > from && param.key == K_fmt) /* a text whatever it looks like: T_RAW where has_placeholders= follows */
+    if (to > from && (param.key == K_fmt || param.key == K_error_message)) /* a text whatever it looks like, often a T_RAW */
         param.value = text_value(p, V_TEXT, span_of(from, to));
     else if (to > from)
         param.value = fold(p, from, to, 0);

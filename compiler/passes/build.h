@@ -107,6 +107,8 @@ Vals b_runtime(Builder *, const char *name, uint32_t nsizes, const Dim *sizes, u
 
 /* The call ends with JAXCC_CHECK where the scalar bool is true; its text is the place of `e`, its primitive, and `what`. */
 void b_stop_if(Builder *, Val, const Eqn *e, const char *what);
+/* The same with the values of n integer scalars in the place of {0}, {1}, … */
+void b_stop_with(Builder *, Val, const Eqn *e, const char *what, uint32_t n, const Val *numbers);
 
 /* ---- programs within programs: inputs of these types; the equations that follow are the inner program's until it ends */
 typedef struct {

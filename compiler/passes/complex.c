@@ -267,35 +267,18 @@ static void eqn_memory(Split *s, const Eqn *e) {
 }
 
 /* ---- control flow */
-/* Parameters that count operands, one range after the other. */
-static const ParamKey counts[NPRIMS][2] = {
-    [P_scan] = {K_num_consts, K_num_carry},
-    [P_while] = {K_cond_nconsts, K_body_nconsts},
-};
 static int64_t complex_among(Ctx *cx, Vals vs, int64_t from, int64_t n) {
     int64_t many = 0;
     for (int64_t i = from; i < from + n && i < vs.n; i++) many += is_complex(cx, vs.at[i]);
     return many;
 }
+static int one_more(const Ctx *cx, Val v) { return is_complex(cx, v); }
 static void eqn_nested(Split *s, const Eqn *e, Eqn new) {
-    Ctx *cx = s->b.cx;
-    int64_t from = 0;
     new.in = side_by_side(s, e->in);
     new.out = fresh_parts(s, e->out);
     new.in_at = NULL;
-    Param *params = arena_new(cx->arena, Param, new.params.n + 1);
-    memcpy(params, new.params.at, new.params.n * sizeof *params);
-    new.params.at = params;
-    for (uint32_t k = 0; k < 2; k++)
-        for (uint32_t i = 0; i < new.params.n; i++) {
-            if (params[i].key != counts[e->prim][k]) continue;
-            int64_t n = params[i].value.i;
-            params[i].value.i += complex_among(cx, e->in, from, n);
-            from += n;
-        }
-    for (uint32_t i = 0; i < new.params.n; i++) /* once said which operands a function is linear in; of no use */
-        if (params[i].key == K_linear) params[i] = params[--new.params.n], i--;
-    push(cx->arena, &s->b.eqns, new);
+    new.params = params_counting(s->b.cx, e, new.params, one_more);
+    push(s->b.cx->arena, &s->b.eqns, new);
 }
 
 /* ---- programs */

@@ -305,3 +305,23 @@ const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in) {
 }
 
 bool eqn_impure(const Eqn *e) { return e->out.n == 0 || param_bool(e, K_has_side_effect); }
+
+/* Parameters that count operands, one range after the other. */
+static const ParamKey counts[NPRIMS][2] = {
+    [P_scan] = {K_num_consts, K_num_carry},
+    [P_while] = {K_cond_nconsts, K_body_nconsts},
+};
+Params params_counting(Ctx *cx, const Eqn *e, Params old, int (*more)(const Ctx *, Val)) {
+    Params new = {arena_new(cx->arena, Param, old.n + 1), 0};
+    int64_t from = 0;
+    each(Param, p, old) /* `linear` once said which operands a function is linear in; of no use */
+        if (p->key != K_linear) new.at[new.n++] = *p;
+    for (uint32_t k = 0; k < 2; k++)
+        each(Param, p, new) {
+            if (p->key != counts[e->prim][k]) continue;
+            int64_t end = from + p->value.i;
+            for (; from < end && from < e->in.n; from++) p->value.i += more(cx, e->in.at[from]);
+            from = end;
+        }
+    return new;
+}

@@ -81,6 +81,29 @@ bool type_effect(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return want_results(cx, e, 0);
 }
 
+/* ---- tokens */
+static bool want_token(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
+    return type_at(cx->types, in[i])->dtype == DT_tok ||
+           diag(cx->diags, operand_at(cx, e, i), "%s: operand %u must be a token, Tok, but is %s", name_of(cx, e), i, type_c(cx, in[i]));
+}
+/* Its operand, where it has one, does not matter. */
+bool type_create_token(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want_results(cx, e, 1)) return false;
+    out[0] = type_of(cx->types, DT_tok, 0, NULL);
+    return true;
+}
+bool type_after_all(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    for (unsigned i = 0; i < e->in.n; i++)
+        if (!want_token(cx, e, in, i)) return false;
+    return type_create_token(cx, e, in, out);
+}
+/* Operand 0, once there is the token. */
+bool type_add_dependency(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want(cx, e, 2, 1) || !want_token(cx, e, in, 1)) return false;
+    out[0] = in[0];
+    return true;
+}
+
 /* What only the binders say: results of callbacks, of kernels, of derivatives that run later. */
 bool type_declared(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     for (unsigned i = 0; i < e->out.n; i++)

@@ -387,10 +387,31 @@ bool type_dynamic_update_slice(Ctx *cx, const Eqn *e, const Type *in, Type *out)
 }
 
 /* A dimension as a number: i32, or i64 where the binder says so (jax_enable_x64). */
+static Type dim_value_type(Ctx *cx, Type declared) {
+    return type_of(cx->types, type_at(cx->types, declared)->dtype == DT_i64 ? DT_i64 : DT_i32, 0, NULL);
+}
 bool type_dim_as_value(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want(cx, e, 0, 1) || !want_param(cx, e, K_dim)) return false;
-    out[0] =
-        type_of(cx->types, type_at(cx->types, out[0])->dtype == DT_i64 ? DT_i64 : DT_i32, 0, NULL);
+    out[0] = dim_value_type(cx, out[0]);
+    return true;
+}
+
+/* An extent of the operand. */
+bool type_dimension_size(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    int64_t axis;
+    if (!want(cx, e, 1, 1) || !want_int(cx, e, K_dimension, 0, &axis)) return false;
+    if (!want_axis(cx, e, K_dimension, axis, type_at(cx->types, in[0])->rank)) return false;
+    out[0] = dim_value_type(cx, out[0]);
+    return true;
+}
+
+/* What must hold of the dimensions, then the numbers {0}, {1}, … of the message. */
+bool type_shape_assertion(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!want_results(cx, e, 0)) return false;
+    if (!e->in.n) return diag(cx->diags, e->span, "%s takes the condition as operand 0, but has no operands", name_of(cx, e));
+    if (!want_kind(cx, e, in, 0, OF_BOOL) || !want_scalar(cx, e, in, 0) || !want_param(cx, e, K_error_message)) return false;
+    for (unsigned i = 1; i < e->in.n; i++)
+        if (!want_kind(cx, e, in, i, OF_INT) || !want_scalar(cx, e, in, i)) return false;
     return true;
 }
 

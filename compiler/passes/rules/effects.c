@@ -20,3 +20,16 @@ bool expand_check(Builder *b, const Eqn *e, Val *out) {
     if (failed) b_stop_if(b, failed, e, "finds that a condition of the program does not hold");
     return true;
 }
+
+/* ---- dimensions */
+bool expand_dimension_size(Builder *b, const Eqn *e, Val *out) {
+    Dim n = b_type(b, e->in.at[0])->dims[param_int(e, K_dimension, 0)];
+    out[0] = b_dim(b, val_array(b->cx, e->out.at[0])->dtype, n);
+    return true;
+}
+bool expand_shape_assertion(Builder *b, const Eqn *e, Val *out) {
+    Str message = param_find(e, K_error_message)->value.s;
+    const char *what = str_c(b->cx->arena, str_format(b->cx->arena, "fails: %.*s", SF(message)));
+    b_stop_with(b, b1(b, P_not, e->in.at[0]), e, what, e->in.n - 1, e->in.at + 1);
+    return true;
+}

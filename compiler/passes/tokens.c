@@ -1,0 +1,56 @@
+/* Tokens, and float0, have no elements: inputs, operands and results of these types go, and equations that give nothing else. */
+#include "rewrite.h"
+
+typedef struct {
+    Ctx *cx;
+    Memo memo;
+    bool failed;
+} Tokens;
+
+static bool is_void(const Ctx *cx, Val v) {
+    Dtype d = val_array(cx, v)->dtype;
+    return d == DT_tok || d == DT_float0;
+}
+static int one_less(const Ctx *cx, Val v) { return -is_void(cx, v); }
+static Vals kept(Ctx *cx, Vals vs) {
+    Vals some = {arena_new(cx->arena, Val, vs.n + 1), 0};
+    each(const Val, v, vs)
+        if (!is_void(cx, *v)) some.at[some.n++] = *v;
+    return some;
+}
+static Jaxpr *tokens_jaxpr(void *user, const Jaxpr *j);
+
+static void tokens_eqn(Tokens *t, Eqns *to, const Eqn *e) {
+    Ctx *cx = t->cx;
+    Eqn new = eqn_rewrite(&(ValMap){.cx = cx}, e, tokens_jaxpr, t);
+    bool nested = e->prim == P_cond || e->prim == P_while || e->prim == P_scan;
+    new.in = kept(cx, e->in), new.out = kept(cx, e->out);
+    bool changes = new.in.n < e->in.n || new.out.n < e->out.n;
+    if (changes && !new.out.n && !nested && !eqn_impure(e)) return;
+    if (changes && !nested) {
+        t->failed = !diag(cx->diags, e->span, "%s: operands and results of type Tok or float0 are not supported yet", prim_name[e->prim]);
+        return;
+    }
+    if (changes) new.in_at = NULL, new.params = params_counting(cx, e, new.params, one_less);
+    push(cx->arena, to, new);
+}
+static Jaxpr *tokens_jaxpr(void *user, const Jaxpr *j) {
+    Tokens *t = user;
+    if (*memo_slot(&t->memo, j)) return *memo_slot(&t->memo, j);
+    Eqns eqns = {0};
+    each(const Eqn, e, j->eqns) tokens_eqn(t, &eqns, e);
+    Jaxpr *new = jaxpr_with(t->cx, j, eqns, kept(t->cx, j->out));
+    new->in = kept(t->cx, j->in), new->consts = kept(t->cx, j->consts);
+    return *memo_slot(&t->memo, j) = new;
+}
+
+static bool any_void(const Ctx *cx) {
+    for (Val v = 1; v < cx->nvals; v++)
+        if (val_type(cx, v) && is_void(cx, v)) return true;
+    return false;
+}
+Jaxpr *pass_tokens(Ctx *cx, const Jaxpr *j) {
+    Tokens t = {.cx = cx, .memo.arena = cx->arena};
+    Jaxpr *new = any_void(cx) ? tokens_jaxpr(&t, j) : (Jaxpr *)j;
+    return t.failed ? NULL : new;
+}
