@@ -26,6 +26,11 @@ static Dim extent_of(Builder *b, const Dim *dims, const Axes *a) {
     return n;
 }
 
+/* The array with its axes in that order, as [rows, width] in memory: rows are read anywhere. */
+static Val as_rows(Builder *b, Val x, const int64_t *order, const Dim *all) {
+    Val y = b_transpose(b, x, order);
+    return b_reshape(b, y == x ? x : b1(b, P_stored, y), 2, all);
+}
 /* x [n, w], y [n, f] → [n, w, f]: all products of two elements of a row, as dot_general would give them in type `to`. */
 static Val outer(Builder *b, Val x, Val y, Dtype to) {
     if (b->failed) return 0;
@@ -98,7 +103,7 @@ static Val partners(Builder *b, const Roles *r, Val y, Trust trust) {
     Dim all[2] = {extent_of(b, t->dims, &r->right), extent_of(b, t->dims, &r->right_free)};
     memcpy(order, r->right.at, r->right.n * sizeof *order);
     memcpy(order + r->right.n, r->right_free.at, r->right_free.n * sizeof *order);
-    y = b_reshape(b, b_transpose(b, y, order), 2, all);
+    y = as_rows(b, y, order, all);
     Rows rows = {.n = product(b, r->part, 4), .rows = all[0]};
     add_part(b, r, &rows, 0), add_part(b, r, &rows, 2), add_indices(b, r, &rows, &r->sums, trust);
     return (trust == INDEX_CHECKED ? gathered : gathered_nearest)(b, y, rows_end(b, &rows));
@@ -180,7 +185,7 @@ static Val sampled_rows(Builder *b, const Coordinates *c, const Dot *d, unsigned
         uint32_t axis = i < d->batch[side].n ? i : i + others;
         rows_add(b, &rows, index[axis], c->shape[axis], axis >= c->batch ? INDEX_CHECKED : INDEX_INSIDE);
     }
-    return gathered(b, b_reshape(b, b_transpose(b, x, order.at), 2, all), rows_end(b, &rows));
+    return gathered(b, as_rows(b, x, order.at, all), rows_end(b, &rows));
 }
 /* An index along each of the result's axes for every stored element. */
 static void sampled_index(Builder *b, const Coordinates *c, Val *index) {
@@ -191,14 +196,6 @@ static void sampled_index(Builder *b, const Coordinates *c, Val *index) {
         before = dim_mul(b_types(b), before, c->shape[i]);
     }
     for (uint32_t i = 0; i < c->n; i++) index[c->batch + i] = flattened(b, c->column[i], c->batch, c->shape, NULL, true);
-}
-/* [n, terms] each: the sums of products of rows. */
-static Val row_products(Builder *b, Val x, Val y, Dtype to) {
-    int64_t row = 0, term = 1;
-    Ints rows = {&row, 1}, terms = {&term, 1};
-    if (b->failed) return 0;
-    bool plain = b_type(b, x)->dtype == to && b_type(b, y)->dtype == to && to != DT_bool && dtype_info[to].bits >= 32;
-    return plain ? b_reduce(b, P_reduce_sum, b2(b, P_mul, x, y), 1, &term) : b_dot(b, x, y, terms, terms, rows, rows, to);
 }
 /* The extents of the product of two arrays; how many. */
 static uint32_t product_shape(Builder *b, const Dot *d, Val x, Val y, Dim *shape) {
@@ -226,6 +223,8 @@ bool expand_bcoo_dot_general_sampled(Builder *b, const Eqn *e, Val *out) {
     }
     sampled_index(b, &c, index);
     x = sampled_rows(b, &c, &d, 0, index, x), y = sampled_rows(b, &c, &d, 1, index, y);
-    out[0] = b_reshape(b, row_products(b, x, y, to->dtype), to->rank, to->dims);
+    int64_t row = 0, term = 1;
+    Ints rows = {&row, 1}, terms = {&term, 1};
+    out[0] = b_reshape(b, b_dot(b, x, y, terms, terms, rows, rows, to->dtype), to->rank, to->dims);
     return true;
 }
