@@ -88,6 +88,43 @@ END
     done
     jaxcc-run --info -D b=1000 "$work/cube.so" | grep -v 9223372036854775807 | grep 'workspace [0-9]* bytes'
 }
+# However many arguments there are, and values that are needed later: by NAME, and by `call`, which jaxcc-run makes with little
+# stack.
+many_arguments() {
+    awk 'BEGIN {
+        n = 1200
+        printf "{ lambda ;"; for (i = 0; i < n; i++) printf " x%d:f32[]", i; print ". let"
+        for (i = 0; i < n; i++) printf "    y%d:f32[] = add x%d %s\n", i, i, i ? "y" i - 1 : "0:f32[]"
+        printf "  in (y%d, x7) }\n", n - 1
+    }' >"$work/many.jaxpr"
+    awk 'BEGIN {
+        n = 1200
+        print "#include \"many.h\"\nint main(void) {\n    static float x[" n "], y[2];"
+        print "    for (int i = 0; i < " n "; i++) x[i] = i;\n    for (int k = 0; k < 3; k++) if (many("
+        for (i = 0; i < n; i++) print "x + " i ","
+        print "y, y + 1)) return 2;\n    const void *in[" n "]; void *out[2] = {y, y + 1};"
+        print "    for (int i = 0; i < " n "; i++) in[i] = x + i;\n    float sum = y[0]; y[0] = 0;"
+        print "    if (many_program()->call(0, in, out)) return 3;\n    return sum != 719400 || y[0] != sum || y[1] != 7;\n}"
+    }' >"$work/many.c"
+    jaxcc "$work/many.jaxpr" -o "$work/many.so" && cc -w "$work/many.c" "$work/many.so" -Wl,-rpath,"$work" -o "$work/many" && "$work/many"
+}
+many_values() {
+    awk 'BEGIN {
+        n = 4500
+        print "{ lambda ; x0:f32[]. let"
+        for (i = 1; i <= n; i++) printf "    x%d:f32[] = sin x%d\n", i, i - 1
+        printf "    y%d:f32[] = mul x%d 2:f32[]\n", n, n
+        for (i = n - 1; i >= 0; i--) printf "    y%d:f32[] = %s y%d x%d\n", i, i % 2 ? "mul" : "add", i + 1, i
+        print "  in (y0,) }"
+    }' >"$work/values.jaxpr"
+    printf '{ lambda ; . let\n  in (0.5:f32[],) }\n' >"$work/half.jaxpr"
+    jaxcc "$work/half.jaxpr" -o "$work/half.so" && jaxcc-run "$work/half.so" -o "$work/half.npy" || return 1
+    jaxcc -O1 "$work/values.jaxpr" -o "$work/values.so" && jaxcc-run --guard "$work/values.so" "$work/half.npy"
+}
+[ "$mode" = asan ] || {
+    try "many arguments" many_arguments
+    try "many values" many_values
+}
 for name in classify train attention recurrence; do
     try "$name compiles" compile $name
     [ -f "$work/$name.so" ] || continue
