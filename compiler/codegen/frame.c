@@ -60,6 +60,9 @@ static V home_of(Frame *f, uint32_t function, uint32_t home) {
     V workspace = f->schedule->workspaces.at[function];
     return em_gep(f->e, workspace, em_i64(f->e, -(int64_t)home), f->e->i64);
 }
+static void store_at(Frame *f, V p, Dtype d, V v) {
+    em_store(f->e, d ? em_to_memory(f->e, d, v) : v, p, d ? em_bytes(d) : 8);
+}
 /* `d`: of a scalar; DT_none: a pointer. In the function that computed it, it goes to memory when the first one of the
    others asks for it. */
 static V held(Frame *f, Held *h, Dtype d) {
@@ -71,12 +74,22 @@ static V held(Frame *f, Held *h, Dtype d) {
         MlirBlock was = e->block;
         e->block = mlirBlockCreate(0, NULL, NULL);
         h->home = ++f->schedule->homes;
-        em_store(e, d ? em_to_memory(e, d, h->v) : h->v, home_of(f, h->function, h->home), bytes);
+        store_at(f, home_of(f, h->function, h->home), d, h->v);
         move_behind(h->v, e->block);
         e->block = was;
     }
     V m = em_load(e, t, home_of(f, f->function, h->home), bytes);
     return d ? em_to_register(e, d, m) : m;
+}
+enum { NO_FUNCTION = UINT32_MAX };
+uint32_t frame_words(Frame *f, uint32_t n) { return f->schedule->homes += n; }
+V frame_word(Frame *f, uint32_t number) { return home_of(f, f->function, number); }
+void frame_store(Frame *f, uint32_t word, Dtype d, V v) { store_at(f, frame_word(f, word), d, v); }
+void frame_slot_at(Frame *f, const Buf *b, uint32_t word) {
+    f->schedule->slots[b->number] = (Held){.function = NO_FUNCTION, .home = word};
+}
+void frame_scalar_at(Frame *f, Val v, uint32_t word) {
+    f->schedule->scalars[v] = (Held){.function = NO_FUNCTION, .home = word};
 }
 static void hold(Frame *f, Held *h, V v) { *h = (Held){.v = v, .function = f->function}; }
 
@@ -124,8 +137,8 @@ static V unchecked_scalar(Frame *f, V p, Dtype d) {
 V frame_scalar(Frame *f, Val v) {
     Emit *e = f->e;
     Dtype d = val_array(f->plan->cx, v)->dtype;
-    if (!f->parent && f->schedule && f->schedule->scalars[v].v.ptr)
-        return held(f, &f->schedule->scalars[v], d);
+    Held *own = !f->parent && f->schedule ? &f->schedule->scalars[v] : NULL;
+    if (own && (own->v.ptr || own->home)) return held(f, own, d);
     if (!f->parent) { /* computed by a kernel, or an argument */
         V p = frame_buffer(f, plan_info(f->plan, v)->buf);
         if (!f->schedule) return unchecked_scalar(f, p, d);

@@ -60,6 +60,13 @@ void frame_set_slot(Frame *, const Buf *, V);
 void frame_set_out(Frame *, uint32_t k, V);
 void frame_set_scalar(Frame *, Val, V);
 V frame_slot(Frame *, const Buf *);
+/* So many words of memory, one after the other: the number of the last, the first having the largest one. */
+uint32_t frame_words(Frame *, uint32_t n);
+V frame_word(Frame *, uint32_t number);
+/* The scalar (DT_none: a pointer) goes there; the buffer, the scalar is found there from now on. */
+void frame_store(Frame *, uint32_t word, Dtype, V);
+void frame_slot_at(Frame *, const Buf *, uint32_t word);
+void frame_scalar_at(Frame *, Val, uint32_t word);
 /* Bytes of the memory before the workspace. */
 uint32_t frame_homes(const Frame *);
 /* Stores what `inside` captured into `context`, seen from the function it is called from. */

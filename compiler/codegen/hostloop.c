@@ -1,4 +1,4 @@
-#include "host.h"
+#include "part.h"
 #include <mlir-c/BuiltinTypes.h>
 
 /* Control flow of the host: scf loops whose carried values are the scalars, and for arrays the
@@ -12,32 +12,66 @@ static void pass(Host *h, Val operand, Val input) {
 }
 
 /* ---- carries */
+
+/* What a loop carries: a few values in registers, more than that in memory, where the next ones are
+   collected behind the current ones, and the code that does so is cut as the body is. */
+enum { MOST_CARRIED = 48 };
 typedef struct {
-    V at[2]; /* scalar; or current and next */
-    uint32_t n;
+    Host *h;
+    Step *s;
+    const Body *body;
+    uint32_t n;     /* in registers */
+    uint32_t words; /* in memory */
+    uint32_t last;  /* its number */
+    V *at;          /* registers, as they are collected */
+    uint32_t next;  /* to be told or collected */
+    Part part;
 } Carried;
-static uint32_t carried_count(const Step *s) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < s->ncarries; i++)
-        switch (s->carries[i].kind) {
-        case CARRY_SCALAR:
-        case CARRY_HEAP:
-            n++;
-            break;
-        case CARRY_SWAP:
-            n += 2;
-            break;
-        default:
-            break;
-        }
-    return n;
-}
-static V *carries_open(Host *h, Step *s, const Val *operands) {
-    V *init = arena_new(h->e->arena, V, carried_count(s) + 1), *out = init;
+static Carried carried_new(Host *h, Step *s, const Body *body) {
+    Carried c = {.h = h, .s = s, .body = body};
     for (uint32_t i = 0; i < s->ncarries; i++) {
-        Carry *c = &s->carries[i];
+        uint32_t kind = s->carries[i].kind;
+        c.n += kind == CARRY_SWAP ? 2 : kind == CARRY_SCALAR || kind == CARRY_HEAP;
+    }
+    if (c.n > MOST_CARRIED) {
+        c.words = c.n, c.n = 0;
+        c.last = frame_words(&h->frame, 2 * c.words);
+    }
+    c.at = arena_new(h->e->arena, V, c.n + 1);
+    return c;
+}
+/* Before each value is computed; after the last one. */
+static void collect(Carried *c) {
+    if (c->words) part_next(c->h, c->body, &c->part);
+}
+static void collected(Carried *c) { part_end(c->h, &c->part); }
+static void put(Carried *c, bool later, Dtype d, V v) {
+    if (!c->words)
+        c->at[c->next++] = v;
+    else
+        frame_store(&c->h->frame, c->last - (later ? 0 : c->words) - c->next++, d, v);
+}
+static uint32_t word(Carried *c) { return c->last - c->words - c->next++; }
+static void get_scalar(Carried *c, const V *from, Val v) {
+    if (c->words)
+        frame_scalar_at(&c->h->frame, v, word(c));
+    else
+        set_scalar(c->h, v, from[c->next++]);
+}
+static void get_slot(Carried *c, const V *from, const Buf *b) {
+    if (c->words)
+        frame_slot_at(&c->h->frame, b, word(c));
+    else
+        set_slot(c->h, b, from[c->next++]);
+}
+static void carries_open(Carried *all, const Val *operands) {
+    Host *h = all->h;
+    all->next = 0;
+    for (uint32_t i = 0; i < all->s->ncarries; i++) {
+        Carry *c = &all->s->carries[i];
+        collect(all);
         if (c->kind == CARRY_SCALAR) {
-            *out++ = host_scalar(h, operands[i]);
+            put(all, false, val_array(h->plan->cx, operands[i])->dtype, host_scalar(h, operands[i]));
             continue;
         }
         V from = frame_buffer(&h->frame, c->operand);
@@ -48,27 +82,29 @@ static V *carries_open(Host *h, Step *s, const Val *operands) {
                 host_copy(h, a, from, host_bytes(h, operands[i]));
             set_slot(h, c->current, a);
         }
-        if (c->kind == CARRY_HEAP) *out++ = from;
+        if (c->kind == CARRY_HEAP) put(all, false, DT_none, from);
         if (c->kind != CARRY_SWAP) continue;
         if (c->current->written) {
             V b = frame_buffer(&h->frame, c->b);
             host_copy(h, b, from, host_bytes(h, operands[i]));
             from = b;
         }
-        *out++ = from;
-        *out++ = frame_buffer(&h->frame, c->a);
+        put(all, false, DT_none, from);
+        put(all, false, DT_none, frame_buffer(&h->frame, c->a));
     }
-    return init;
+    collected(all);
 }
 /* The block's arguments become the body's inputs. */
-static void carries_bind(Host *h, Step *s, Scope *scope, uint32_t first, const Val *inputs) {
-    for (uint32_t i = 0; i < s->ncarries; i++) {
-        Carry *c = &s->carries[i];
-        if (c->kind == CARRY_SCALAR) set_scalar(h, inputs[i], em_arg(scope, first++));
-        if (c->kind == CARRY_HEAP) set_slot(h, c->current, em_arg(scope, first++));
-        if (c->kind != CARRY_SWAP) continue;
-        set_slot(h, c->current, em_arg(scope, first++));
-        set_slot(h, c->next, em_arg(scope, first++));
+static void carries_bind(Carried *all, Scope *scope, uint32_t first, const Val *inputs) {
+    V *from = arena_new(all->h->e->arena, V, all->n + 1);
+    for (uint32_t i = 0; i < all->n; i++)
+        from[i] = em_arg(scope, first + i);
+    all->next = 0;
+    for (uint32_t i = 0; i < all->s->ncarries; i++) {
+        Carry *c = &all->s->carries[i];
+        if (c->kind == CARRY_SCALAR) get_scalar(all, from, inputs[i]);
+        if (c->kind == CARRY_HEAP || c->kind == CARRY_SWAP) get_slot(all, from, c->current);
+        if (c->kind == CARRY_SWAP) get_slot(all, from, c->next);
     }
 }
 /* The array of the turn before, unless it is the loop's operand, which is not the loop's. */
@@ -79,35 +115,40 @@ static void put_current(Host *h, const Carry *c) {
     em_else(h->e, &mine, 0, NULL);
     em_if_end(h->e, &mine, NULL, NULL);
 }
-static V *carries_next(Host *h, Step *s, const Val *results) {
+static void carries_next(Carried *all, const Val *results) {
+    Host *h = all->h;
     Emit *e = h->e;
-    V *next = arena_new(e->arena, V, carried_count(s) + 1), *out = next;
-    for (uint32_t i = 0; i < s->ncarries; i++) {
-        Carry *c = &s->carries[i];
-        if (c->kind == CARRY_SCALAR) *out++ = host_scalar(h, results[i]);
+    all->next = 0;
+    for (uint32_t i = 0; i < all->s->ncarries; i++) {
+        Carry *c = &all->s->carries[i];
+        collect(all);
+        if (c->kind == CARRY_SCALAR)
+            put(all, true, val_array(h->plan->cx, results[i])->dtype, host_scalar(h, results[i]));
         if (c->kind == CARRY_HEAP) {
             put_current(h, c);
-            *out++ = slot(h, c->next);
+            put(all, true, DT_none, slot(h, c->next));
         }
         if (c->kind != CARRY_SWAP) continue;
         V current = slot(h, c->current);
-        *out++ = slot(h, c->next);
+        put(all, true, DT_none, slot(h, c->next));
         if (!c->current->written) { /* the operand itself is never written */
             V first = em_cmpi(e, "eq", current, frame_buffer(&h->frame, c->operand));
             current = em_select(e, first, frame_buffer(&h->frame, c->b), current);
         }
-        *out++ = current;
+        put(all, true, DT_none, current);
     }
-    return next;
+    collected(all);
+    if (!all->words) return;
+    V now = frame_word(&h->frame, all->last - all->words), later = frame_word(&h->frame, all->last);
+    host_copy(h, now, later, em_i64(e, 8 * (int64_t)all->words));
 }
-static void carries_close(Host *h, Step *s, const V *results, const Val *out) {
-    for (uint32_t i = 0; i < s->ncarries; i++) {
-        Carry *c = &s->carries[i];
-        if (c->kind == CARRY_SCALAR) set_scalar(h, out[i], *results++);
-        if (c->kind == CARRY_HEAP) set_slot(h, c->result, *results++);
-        if (c->kind != CARRY_SWAP) continue;
-        set_slot(h, c->result, *results);
-        results += 2;
+static void carries_close(Carried *all, const V *results, const Val *out) {
+    all->next = 0;
+    for (uint32_t i = 0; i < all->s->ncarries; i++) {
+        Carry *c = &all->s->carries[i];
+        if (c->kind == CARRY_SCALAR) get_scalar(all, results, out[i]);
+        if (c->kind == CARRY_HEAP || c->kind == CARRY_SWAP) get_slot(all, results, c->result);
+        if (c->kind == CARRY_SWAP) all->next++;
     }
 }
 
@@ -115,17 +156,20 @@ static void host_while(Host *h, Step *s) {
     Emit *e = h->e;
     const Eqn *q = s->e;
     const Jaxpr *cond = s->bodies[0]->j, *body = s->bodies[1]->j;
-    uint32_t nc = cond->in.n - s->ncarries, nb = body->in.n - s->ncarries, n = carried_count(s);
+    uint32_t nc = cond->in.n - s->ncarries, nb = body->in.n - s->ncarries;
     for (uint32_t i = 0; i < nc; i++)
         pass(h, q->in.at[i], cond->in.at[i]);
     for (uint32_t i = 0; i < nb; i++)
         pass(h, q->in.at[nc + i], body->in.at[i]);
-    V *init = carries_open(h, s, q->in.at + nc + nb);
+    Carried c = carried_new(h, s, s->bodies[1]);
+    uint32_t n = c.n;
+    carries_open(&c, q->in.at + nc + nb);
+    V *init = c.at;
     MlirType *types = arena_new(e->arena, MlirType, n + 1);
     for (uint32_t i = 0; i < n; i++)
         types[i] = mlirValueGetType(init[i]);
     Scope before = em_begin(e, n, types);
-    carries_bind(h, s, &before, 0, cond->in.at + nc);
+    carries_bind(&c, &before, 0, cond->in.at + nc);
     host_body(h, s->bodies[0]);
     V *o = arena_new(e->arena, V, n + 1);
     o[0] = host_scalar(h, cond->out.at[0]);
@@ -134,11 +178,13 @@ static void host_while(Host *h, Step *s) {
     em_op(e, "scf.condition", 0, NULL, n + 1, o, 0, NULL, 0, NULL);
     em_end(e, &before);
     Scope after = em_begin(e, n, types);
-    carries_bind(h, s, &after, 0, body->in.at + nb);
+    carries_bind(&c, &after, 0, body->in.at + nb);
     host_body(h, s->bodies[1]);
-    em_op(e, "scf.yield", 0, NULL, n, carries_next(h, s, body->out.at), 0, NULL, 0, NULL);
+    c.at = arena_new(e->arena, V, n + 1);
+    carries_next(&c, body->out.at);
+    em_op(e, "scf.yield", 0, NULL, n, c.at, 0, NULL, 0, NULL);
     em_end(e, &after);
-    carries_close(h, s, em_while(e, n, init, &before, &after), q->out.at);
+    carries_close(&c, em_while(e, n, init, &before, &after), q->out.at);
 }
 
 /* ---- scan */
@@ -157,17 +203,18 @@ static void host_scan(Host *h, Step *s) {
     Emit *e = h->e;
     const Eqn *q = s->e;
     const Jaxpr *body = s->bodies[0]->j;
-    uint32_t nk = (uint32_t)param_int(q, K_num_consts, 0), nc = s->ncarries, n = carried_count(s);
+    uint32_t nk = (uint32_t)param_int(q, K_num_consts, 0), nc = s->ncarries;
     uint32_t nx = q->in.n - nk - nc, ny = q->out.n - nc;
     for (uint32_t i = 0; i < nk; i++)
         pass(h, q->in.at[i], body->in.at[i]);
-    V *init = carries_open(h, s, q->in.at + nk);
+    Carried c = carried_new(h, s, s->bodies[0]);
+    carries_open(&c, q->in.at + nk);
     V length = frame_dim(&h->frame, scan_length(h, s, nx)), one = em_i64(e, 1);
-    For f = em_for(e, em_i64(e, 0), length, one, n, init);
+    For f = em_for(e, em_i64(e, 0), length, one, c.n, c.at);
     V turn = em_arg(&f.scope, 0);
     if (param_bool(q, K_reverse))
         turn = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", length, one), turn);
-    carries_bind(h, s, &f.scope, 1, body->in.at + nk);
+    carries_bind(&c, &f.scope, 1, body->in.at + nk);
     for (uint32_t i = 0; i < nx; i++) {
         Val x = body->in.at[nk + nc + i];
         V p = part(h, s->xs[i], turn, x);
@@ -183,9 +230,10 @@ static void host_scan(Host *h, Step *s) {
     for (uint32_t i = 0; i < ny; i++)
         if (val_array(h->plan->cx, body->out.at[nc + i])->rank == 0)
             host_store(h, body->out.at[nc + i], slot(h, s->ys_slots[i]));
-    V *results = arena_new(e->arena, V, n + 1);
-    em_for_end(e, &f, carries_next(h, s, body->out.at), results);
-    carries_close(h, s, results, q->out.at);
+    V *results = arena_new(e->arena, V, c.n + 1);
+    carries_next(&c, body->out.at);
+    em_for_end(e, &f, c.at, results);
+    carries_close(&c, results, q->out.at);
 }
 
 /* ---- cond: branch 0, else branch 1, …, else the last */
