@@ -39,6 +39,7 @@ all() {
     part sh tests/save.sh "$build"
     part sh tests/libraries.sh "$build" "$mode"
     part sh tests/interpose.sh "$build"
+    part sh tests/long.sh "$build" "$mode"
     part sh tests/header.sh "$build"
     part sh tests/effects.sh "$build"
     part sh tests/run.sh "$build"

@@ -1,0 +1,136 @@
+#!/bin/sh
+# long.sh BUILD MODE: long programs and many arguments: time and memory grow with their length, not its square. Each program is written
+# by awk, which computes its results too.
+cd "$(dirname "$0")/.." || exit 1
+case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
+mode=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp runtime/jaxcc.h "$work"
+cd "$work" || exit 1
+passed=0
+failed=0
+count() {
+    if [ "$1" = 0 ]; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "FAIL long: $2"
+        head -n 10 log
+    fi
+}
+# Many times what these programs need, a fraction of what the square of their length would: there 20,000 equations took minutes
+# and 14 GB. The sanitizers reserve more than there is.
+SECONDS_EACH=60
+KILOBYTES=1500000
+[ "$mode" = asan ] && SECONDS_EACH=300
+compile() {
+    (
+        [ "$mode" = asan ] || ulimit -v $KILOBYTES
+        timeout $SECONDS_EACH "$build/bin/jaxcc" "$@"
+    ) >log 2>&1
+}
+
+# host LIB NAME N: calls a program of scalars of 32 bits whose input i is i modulo 17; prints its results, or its error where input N
+# is NULL.
+cat >host.c <<'X2'
+#include "jaxcc.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv) {
+    void *lib = dlopen(argv[1], RTLD_NOW);
+    char symbol[256];
+    snprintf(symbol, sizeof symbol, "%s_program", argv[2]);
+    const jaxcc_program *(*program)(void) = (const jaxcc_program *(*)(void))dlsym(lib, symbol);
+    const jaxcc_program *p = program();
+    const void **in = calloc((size_t)p->n_in + 1, sizeof *in);
+    void **out = calloc((size_t)p->n_out + 1, sizeof *out);
+    union { float f; int i; } *x = calloc((size_t)p->n_in + (size_t)p->n_out + 1, 4), *y = x + p->n_in;
+    for (int i = 0; i < p->n_in; i++) {
+        if (p->in[i].dtype[0] == 'f') x[i].f = (float)(i % 17); else x[i].i = i % 17;
+        in[i] = argc > 3 && atoi(argv[3]) == i ? NULL : &x[i];
+    }
+    for (int i = 0; i < p->n_out; i++) out[i] = &y[i];
+    if (p->call(NULL, in, out)) return puts(p->error()), 1;
+    for (int i = 0; i < p->n_out; i++)
+        if (p->out[i].dtype[0] == 'f') printf("%.9g\n", y[i].f); else printf("%d\n", y[i].i);
+}
+X2
+cc -w -o host host.c -ldl >log 2>&1 || { cat log; echo "long: 0 passed, 1 failed"; exit 1; }
+# near: the two lists of numbers agree to 1e-5.
+near() {
+    paste "$1" "$2" | awk '{ d = $1 - $2; if (NF != 2 || d > 1e-5 || d < -1e-5) bad = 1 } END { exit bad || NR == 0 }'
+}
+# holds NAME: NAME.jaxpr compiles, and gives NAME.want.
+holds() {
+    compile "$1.jaxpr" -o "$1.so"
+    count $? "$1 compiles in $SECONDS_EACH s and $KILOBYTES KiB"
+    ./host "./$1.so" "$1" >"$1.got" 2>>log && near "$1.got" "$1.want"
+    count $? "what $1 computes"
+}
+
+# A chain of n equations of f32 scalars from v0 on, and its value.
+chain='function chain(n, i) { for (i = 0; i < n; i++)
+    print "v" i + 1 ":f32[] = " (i % 3 == 0 ? "sin v" i : (i % 3 == 1 ? "add" : "mul") " v" i " 1.01:f32[]") }
+function value(v, n, i) { for (i = 0; i < n; i++) v = i % 3 == 0 ? sin(v) : i % 3 == 1 ? v + 1.01 : v * 1.01; return v }'
+
+awk "$chain"'BEGIN { n = 20000; print "{ lambda ; v0:f32[]. let"; chain(n); print "in (v" n ",) }"
+    printf "%.9g\n", value(0, n) >"scalars.want" }' >scalars.jaxpr
+holds scalars
+
+# Integers, comparisons and choices; every value of the first half is read in the second one.
+awk 'BEGIN { n = 4000; print "{ lambda ; x:i32[] a0:i32[]. let"; a[0] = 1
+    for (i = 0; i < n; i++) {
+        print "m" i ":i32[] = mul a" i " 5:i32[] s" i ":i32[] = add m" i " " i ":i32[] a" i + 1 ":i32[] = rem s" i " 10007:i32[]"
+        a[i + 1] = (a[i] * 5 + i) % 10007 }
+    print "b0:i32[] = add x 0:i32[]"
+    for (i = 0; i < n; i++) {
+        print "p" i ":bool[] = lt b" i " a" n - i " c" i ":i32[] = sub b" i " a" i " d" i ":i32[] = add b" i " a" n - i
+        print "b" i + 1 ":i32[] = select_n p" i " c" i " d" i
+        b = b < a[n - i] ? b + a[n - i] : b - a[i] }
+    print "in (b" n ",) }"; print b >"wide.want" }' >wide.jaxpr
+holds wide
+
+# Loops and branches whose bodies are long, and that carry much.
+awk "$chain"'BEGIN { n = 3000; print "{ lambda ; k0:f32[] k1:f32[]. let"
+    print "s:f32[] = scan[_split_transpose=False jaxpr={ lambda ; v0:f32[]. let"; chain(n)
+    print "in (v" n ",) } length=2 linear=(False,) num_carry=1 num_consts=0 reverse=False unroll=1] k0"
+    print "i:i32[] w:f32[] = while[body_jaxpr={ lambda ; i:i32[] v0:f32[]. let"; chain(n)
+    print "j:i32[] = add i 1:i32[] in (j, v" n ") } body_nconsts=0 cond_jaxpr={ lambda ; i:i32[] v:f32[]. let"
+    print "p:bool[] = lt i 3:i32[] in (p,) } cond_nconsts=0] 0:i32[] k1"
+    print "c:f32[] = cond[branches=( { lambda ; v0:f32[]. let in (v0,) } { lambda ; v0:f32[]. let"; chain(n)
+    print "in (v" n ",) } )] i w in (s, w, c) }"
+    s = value(value(0, n), n); w = value(value(value(1, n), n), n)
+    printf "%.9g\n%.9g\n%.9g\n", s, w, value(w, n) >"loops.want" }' >loops.jaxpr
+holds loops
+awk 'BEGIN { n = 300; printf "{ lambda ; "; for (i = 0; i < n; i++) printf "a%d:f32[] ", i
+    print ". let"; for (i = 0; i < n; i++) printf "r%d:f32[] ", i
+    printf "= scan[_split_transpose=False jaxpr={ lambda ; "; for (i = 0; i < n; i++) printf "b%d:f32[] ", i
+    print ". let"; for (i = 0; i < n; i++) { print "c" i ":f32[] = mul b" (i + 1) % n " 0.5:f32[] d" i ":f32[] = add c" i " b" i; x[i] = i % 17 }
+    printf "in ("; for (i = 0; i < n; i++) printf "d%d, ", i
+    printf ") } length=3 linear=("; for (i = 0; i < n; i++) printf "False, "
+    printf ") num_carry=%d num_consts=0 reverse=False unroll=1] ", n; for (i = 0; i < n; i++) printf "a%d ", i
+    printf "in ("; for (i = 0; i < n; i++) printf "r%d, ", i; print ") }"
+    for (t = 0; t < 3; t++) { for (i = 0; i < n; i++) y[i] = x[(i + 1) % n] * 0.5 + x[i]; for (i = 0; i < n; i++) x[i] = y[i] }
+    for (i = 0; i < n; i++) printf "%.9g\n", x[i] >"carries.want" }' >carries.jaxpr
+holds carries
+
+# Many arguments: by program()->call, then by NAME itself, with as many parameters.
+awk 'BEGIN { n = 2000; printf "{ lambda ; "; for (i = 0; i < n; i++) printf "a%d:f32[] ", i; print ". let"
+    for (i = 0; i < n; i++) { print "b" i ":f32[] = mul a" i " 2.0:f32[] c" i ":f32[] = add b" i " a" (i * 7 + 1) % n
+        print i % 17 * 2 + (i * 7 + 1) % n % 17 >"arguments.want" }
+    printf "in ("; for (i = 0; i < n; i++) printf "c%d, ", i; print ") }" }' >arguments.jaxpr
+holds arguments
+for i in 0 5 6 1999; do
+    ./host ./arguments.so arguments $i >log 2>&1
+    [ $? = 1 ] && grep -q "argument 'a$i' is NULL" log
+    count $? "argument $i is NULL"
+done
+awk 'BEGIN { n = 2000; print "#include \"arguments.h\"\n#include <stdio.h>\nfloat a[" n "], c[" n "];\nint main(void) {"
+    print "for (int i = 0; i < " n "; i++) a[i] = i % 17;\nif (arguments("
+    for (i = 0; i < n; i++) printf "a + %d, ", i; for (i = 0; i < n; i++) printf "c + %d%s", i, i < n - 1 ? ", " : "))\n"
+    print "return 1;\nfor (int i = 0; i < " n "; i++) printf(\"%g\\n\", c[i]); }" }' >direct.c
+cc -w -o direct direct.c ./arguments.so "-Wl,-rpath,$work" >log 2>&1 && ./direct >direct.got 2>>log && near direct.got arguments.want
+count $? "a call with 4,000 parameters"
+echo "long: $passed passed, $failed failed"
+[ $failed = 0 ]
