@@ -15,7 +15,7 @@
    much: so a lane that is a sum of its own has the shorter blocks. */
 
 enum { BLOCK = 256, MAX_ACCS = 64, JAM = 4 };
-enum { OWN_TURNS = 48, SHARED_TURNS = 256, CHAIN = 32 }; /* CHAIN: of turns that are written out */
+enum { OWN_TURNS = 48, SHARED_TURNS = 256 };
 
 static uint32_t pow2_floor(uint64_t n) {
     uint32_t p = 1;
@@ -507,7 +507,7 @@ static void write_out(Kernel *k, const Accs *accs, V *acc) {
     Dim n = 1;
     for (uint32_t i = 0; i < k->step->nred; i++)
         n *= loop_extent(k->ix, k->step->red[i]);
-    if (n > CHAIN) t.half = n / 2;
+    if (n > OWN_TURNS) t.half = n / 2;
     turns(k, &t);
     if (t.half) both_halves(k, &t);
 }

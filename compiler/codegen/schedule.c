@@ -14,7 +14,8 @@ enum {
     UNROLL = 4,
     TILE_COST = 16,
     PARTS_FROM = 1 << 18,
-    MOST_TURNS = 64
+    MOST_TURNS = 64,
+    MOST_ROWS = 48 /* turns of a single loop: of more, sums are two chains, which read far apart */
 };
 
 typedef struct {
@@ -244,6 +245,7 @@ static void choose_jam(Look *l) {
     }
     for (uint32_t i = 0; s->jam && i + 2 < s->nkept; i++) /* next to the lane loop */
         if (s->kept[i] == s->jam) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->jam;
+    if (!s->jam && s->nred == 1 && turns > MOST_ROWS) s->written_out = false;
 }
 
 static void find_loops(Look *l) {
