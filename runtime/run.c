@@ -1,5 +1,6 @@
 /* jaxcc-run: calls a program of a library with arrays out of files. */
 #include "run.h"
+#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
@@ -558,7 +559,7 @@ int main(int argc, char **argv) {
     }
     free(o.dims);
     if ((fflush(stdout) || ferror(stdout)) && status == DONE) {
-        run_error("cannot write standard output");
+        run_error("cannot write standard output: %s", strerror(errno));
         status = FAILED;
     }
     return status;
