@@ -306,32 +306,3 @@ void make_dot(Gen *g, Prim p, unsigned kinds) {
         put_dtype(g, &s, K_preferred_element_type, draw(g, 3) ? a->dtype : draw_dtype(g, kinds));
     emit(g, p, in, 2, s, 1);
 }
-
-/* ---- sparse matrices by coordinates, in a batch or alone */
-
-void make_sparse(Gen *g, Prim p, unsigned kinds) {
-    Types *ts = g->cx->types;
-    Dtype d = draw_dtype(g, kinds);
-    Dim batch = 1 + draw(g, 3), m = 1 + draw(g, 5), n = 1 + draw(g, 5), some = draw(g, 6), k = 1 + draw(g, 4);
-    bool product = p == P_bcoo_dot_general || p == P_bcoo_dot_general_sampled, alone = product || coin(g);
-    Dim all[] = {batch, m, n}, few[] = {batch, some}, at[] = {batch, some, 2};
-    Type dense = type_of(ts, d, 3 - alone, all + alone), data = type_of(ts, d, 2 - alone, few + alone);
-    Val places = need(g, type_of(ts, DT_i32, 3 - alone, at + alone));
-    Set s = {0};
-    Str info = str_format(g->cx->arena, "spinfo=SparseInfo(shape=(%s%lld, %lld), indices_sorted=False, unique_indices=False)",
-                          alone ? "" : str_format(g->cx->arena, "%lld, ", (long long)batch).at, (long long)m, (long long)n);
-    if (product) put_text(g, &s, p, S("dimension_numbers=(((1,), (0,)), ((), ()))"));
-    if (p == P_bcoo_todense) {
-        put_text(g, &s, p, info);
-        emit(g, p, (Val[]){need(g, data), places}, 2, s, 1);
-    } else if (p == P_bcoo_extract) {
-        put(g, &s, K_assume_unique, (Value){.kind = V_BOOL, .i = draw(g, 2)});
-        emit(g, p, (Val[]){places, need(g, dense)}, 2, s, 1);
-    } else if (p == P_bcoo_dot_general) {
-        put_text(g, &s, p, str_format(g->cx->arena, "lhs_%.*s", SF(info)));
-        emit(g, p, (Val[]){need(g, data), places, need(g, type_of(ts, d, 2, (Dim[]){n, k}))}, 3, s, 1);
-    } else {
-        Val x = need(g, type_of(ts, d, 2, (Dim[]){m, k})), y = need(g, type_of(ts, d, 2, (Dim[]){k, n}));
-        emit(g, p, (Val[]){x, y, places}, 3, s, 1);
-    }
-}
