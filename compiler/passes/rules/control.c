@@ -22,3 +22,11 @@ bool expand_zeros_like(Builder *b, const Eqn *e, Val *out) {
     out[0] = b_full_like(b, e->in.at[0], 0);
     return true;
 }
+/* 1 / x; approximately: of x in bf16, though XLA does not round the quotient. */
+bool expand_reciprocal(Builder *b, const Eqn *e, Val *out) {
+    Dtype d = b_type(b, e->in.at[0])->dtype;
+    Val x = e->in.at[0];
+    if (param_bool(e, K_approx)) x = b_convert(b, b_convert(b, x, DT_bf16), d);
+    out[0] = b2(b, P_div, b_full_like(b, x, 1), x);
+    return true;
+}
