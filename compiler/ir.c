@@ -10,15 +10,68 @@ static const uint8_t prim_length[NPRIMS] = {
 #include "prims.def"
 };
 const char *const param_name[NPARAMS] = {
-#define PARAM(id, kind) [K_##id] = #id,
+#define PARAM(id, kind, example) [K_##id] = #id,
 #include "params.def"
     [K_other] = "?",
 };
 const ParamKind param_kind[NPARAMS] = {
-#define PARAM(id, kind) [K_##id] = kind,
+#define PARAM(id, kind, example) [K_##id] = kind,
 #include "params.def"
     [K_other] = PK_VALUE,
 };
+
+static const char *const param_examples[NPARAMS] = {
+#define PARAM(id, kind, example) [K_##id] = example,
+#include "params.def"
+    [K_other] = "None",
+};
+static const struct {
+    ValueKind value;
+    const char *words;
+} kind_info[] = {
+#define KIND(kind, value, words) [kind] = {value, words},
+#include "params.def"
+};
+bool kind_holds(ParamKind kind, const Value *v) {
+    bool number = v->kind == V_BOOL || v->kind == V_FLOAT;
+    if (kind == PK_LIST) return !number && v->kind != V_INT;
+    if (kind == PK_NAME) return !number;
+    return kind_info[kind].value == V_NONE || v->kind == kind_info[kind].value;
+}
+const char *kind_words(ParamKind kind) { return kind_info[kind].words; }
+
+const char *param_example(Prim prim, ParamKey key) {
+    static const struct {
+        Prim prim;
+        ParamKey key;
+        const char *example;
+    } own[] = {
+#define EXAMPLE(prim, id, example) {P_##prim, K_##id, example},
+#include "params.def"
+    };
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (own[i].prim == prim && own[i].key == key) return own[i].example;
+    return param_examples[key];
+}
+
+/* What takes.def says: words with a blank between. */
+static const char *const prim_takes[NPRIMS] = {
+#define TAKES(prim, names) [P_##prim] = names,
+#include "takes.def"
+};
+bool prim_param(Prim prim, const char **at, Str *name) {
+    const char *from = *at ? *at : prim_takes[prim];
+    if (!from || !*from) return false;
+    *name = (Str){from, (uint32_t)strcspn(from, " ")};
+    *at = from + name->n + (from[name->n] == ' ');
+    return true;
+}
+bool prim_has(Prim prim, Str param) {
+    Str name;
+    for (const char *at = NULL; prim_param(prim, &at, &name);)
+        if (str_eq(name, param)) return true;
+    return false;
+}
 
 Prim prim_named(Str s) {
     for (Prim p = P_none + 1; p < NPRIMS; p++)

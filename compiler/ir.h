@@ -33,7 +33,7 @@ typedef struct {
 
 /* ---- parameters */
 typedef enum {
-#define PARAM(id, kind) K_##id,
+#define PARAM(id, kind, example) K_##id,
 #include "params.def"
     K_other, /* a name that is not in params.def */
     NPARAMS
@@ -53,6 +53,8 @@ typedef enum { /* what params.def says a parameter holds */
     PK_PAIRS,   /* V_DIMS of 2·rank numbers: low, high of each axis */
     PK_DOTDIMS, /* V_LIST of four V_INTS: lhs contracting, rhs contracting, lhs batch, rhs batch */
     PK_INTLISTS, /* V_LIST of V_INTS */
+    PK_LIST,     /* V_LIST, or the text of an object */
+    PK_NAME,     /* V_WORD, V_STR, V_LIST of them, or the text of an object */
     PK_TYPED,    /* any tree; np.int32(1) stays what it is */
     PK_VALUE   /* any tree, or text */
 } ParamKind;
@@ -214,6 +216,13 @@ Jaxprs value_jaxprs(Arena *, const Value *);
 Jaxprs eqn_jaxprs(Arena *, const Eqn *);
 extern const ParamKind param_kind[NPARAMS];
 extern const char *const param_name[NPARAMS];
+/* What a kind holds in words; is this value of it? An example: "(0, 1)". */
+const char *kind_words(ParamKind);
+bool kind_holds(ParamKind, const Value *);
+const char *param_example(Prim, ParamKey);
+/* The parameters that JAX prints of a primitive (takes.def): the next one; *at is NULL before the first. */
+bool prim_param(Prim, const char **at, Str *name);
+bool prim_has(Prim, Str param);
 ParamKey param_named(Str);   /* K_other when it has no row */
 ParamKey param_similar(Str); /* for "did you mean": K_other when nothing is near */
 

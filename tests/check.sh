@@ -32,6 +32,7 @@ all() {
     part sh tests/layers.sh
     part sh tests/golden.sh "$build"
     part sh tests/errors.sh "$build"
+    part "$build/tests/params" tests/cases tests/golden
     part sh tests/driver.sh "$build"
     part sh tests/large.sh "$build" "$mode"
     part sh tests/leave.sh "$build" "$mode"

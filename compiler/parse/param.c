@@ -393,22 +393,10 @@ static void to_kind(Parser *p, ParamKind kind, Value *v) {
     }
 }
 
-/* A parameter that no primitive has would be passed over in silence. */
-static void warn_unknown(Parser *p, Name *name, Prim prim, Span span) {
-    if (name->key != K_other || prim == P_none) return;
-    if (!name->compared) name->near = param_similar(name->text);
-    name->compared = true;
-    if (name->near != K_other)
-        diag_warn(p->cx->diags, W_unknown_parameter, span,
-                  "unknown parameter '%.*s'; did you mean '%s'?", SF(name->text),
-                  param_name[name->near]);
-}
-
 void param_add(Parser *p, Prim prim, uint32_t key, uint32_t mark) {
     Span span = toks_span(p, key, key + 1);
     Name *name = name_at(p, tok_text(p, key));
     Param param = {.key = name->key, .name = name->text, .span = span};
-    warn_unknown(p, name, prim, span);
     const Value *from = p->values.at + mark, *to = p->values.at + p->values.n;
     if (to > from && (param.key == K_fmt || param.key == K_error_message)) /* a text whatever it looks like, often a T_RAW */
         param.value = text_value(p, V_TEXT, span_of(from, to));

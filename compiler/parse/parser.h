@@ -47,8 +47,6 @@ typedef struct {
     bool looked_up; /* prim and key are known */
     Prim prim;
     ParamKey key;
-    bool compared; /* near is known: */
-    ParamKey near; /* what it may be meant for, where it is no parameter */
     /* What its first occurrence in a shape made it (rule 6.5 of the language). */
     enum { DIM_UNSEEN, DIM_FREE, DIM_VARIABLE } dim;
 } Name;

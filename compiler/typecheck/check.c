@@ -71,23 +71,12 @@ static bool settle(Ctx *cx, const Eqn *e, const Type *out) {
             ok = diag(cx->diags, result_at(cx, e, i), "%s gives %s, but '%.*s' is declared as %s",
                       name_of(cx, e), type_c(cx, out[i]), SF(val_name(cx, e->out.at[i])),
                       type_c(cx, v->type));
+            const ArrayType *gives = type_at(cx->types, out[i]), *is = type_at(cx->types, v->type);
+            note_params(cx, e, gives->dtype != is->dtype, !shapes_agree(cx, out[i], v->type, result_at(cx, e, i)));
             v->type = 0; /* either may be wrong: what uses it is not blamed */
         }
     }
     return ok;
-}
-
-/* Numbers, element types and lists of them have the form that their rules read: none is passed over as if it were not there.
-   Axes of collectives may be names. */
-static bool want_forms(Ctx *cx, const Eqn *e) {
-    static const bool read[PK_VALUE + 1] = {[PK_INT] = true,  [PK_DIM] = true,   [PK_BOOL] = true, [PK_INTS] = true,
-                                            [PK_DIMS] = true, [PK_BOOLS] = true, [PK_DTYPE] = true};
-    each(const Param, p, e->params) {
-        if (p->key == K_other || p->value.kind == V_NONE || !read[param_kind[p->key]]) continue;
-        if (p->key == K_axes && p->value.kind == V_LIST) continue;
-        if (!want_param(cx, e, p->key)) return false;
-    }
-    return true;
 }
 
 static void check_eqn(Ctx *cx, Eqn *e) {
@@ -100,11 +89,11 @@ static void check_eqn(Ctx *cx, Eqn *e) {
         in[i] = val_type(cx, e->in.at[i]);
     for (unsigned i = 0; i < e->out.n; i++)
         out[i] = val_type(cx, e->out.at[i]);
+    if (e->prim != P_none && !want_params(cx, e)) return;
     if (e->prim != P_none) complete(cx, e, in);
     bool known = true;
     for (unsigned i = 0; i < e->in.n && e->prim != P_none; i++)
         known = known && in[i];
-    if (e->prim != P_none && !want_forms(cx, e)) return;
     if (!known && diag_errors(cx->diags)) { /* for an error: its programs may have others */
         Jaxprs programs = eqn_jaxprs(cx->arena, e);
         each(Jaxpr *, j, programs)

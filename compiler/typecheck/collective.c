@@ -124,7 +124,12 @@ static bool own_axes(Ctx *cx, const Eqn *e, uint32_t rank, bool *gone) {
 static bool all_reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out, unsigned kinds) {
     int64_t size;
     ParamKey key = param_has(e, K_axis_name) ? K_axis_name : K_axes;
-    if (!want_results(cx, e, e->in.n) || !want_bound(cx, e, key, &size) || !want_groups(cx, e, false, &size)) return false;
+    if (!want_results(cx, e, e->in.n) || !want_bound(cx, e, key, &size)) return false;
+    for (unsigned i = 0; i < e->in.n; i++) {
+        uint32_t rank = type_at(cx->types, in[i])->rank;
+        if (!own_axes(cx, e, rank, arena_new(cx->arena, bool, rank))) return false;
+    }
+    if (!want_groups(cx, e, false, &size)) return false;
     const Param *groups = param_find(e, K_axis_index_groups);
     bool grouped = groups && groups->value.kind != V_NONE;
     for (unsigned i = 0; i < e->in.n; i++) {
@@ -154,7 +159,7 @@ enum { MOST_PLACES = 1 << 16 }; /* that are compared; more devices there are not
 static bool want_perm(Ctx *cx, const Eqn *e, int64_t size) {
     const Param *p = param_find(e, K_perm);
     if (!p || p->value.kind != V_LIST)
-        return diag(cx->diags, param_at(e, K_perm), "%s needs 'perm', a list of pairs", name_of(cx, e));
+        return diag(cx->diags, param_at(e, K_perm), "%s needs 'perm', pairs (from, to), such as perm=((0, 1), (1, 0))", name_of(cx, e));
     if (size > MOST_PLACES) size = 0;
     bool *seen = arena_new(cx->arena, bool, 2 * size);
     for (uint32_t i = 0; i < p->value.list.n; i++) {
@@ -162,7 +167,7 @@ static bool want_perm(Ctx *cx, const Eqn *e, int64_t size) {
         for (uint32_t k = 0; k < 2; k++) {
             int64_t at;
             if (places(v) != 2 || !place(v, k, &at))
-                return diag(cx->diags, p->span, "%s needs 'perm', a list of pairs", name_of(cx, e));
+                return diag(cx->diags, p->span, "%s: perm has a part that is no pair (from, to) of places, such as (0, 1)", name_of(cx, e));
             if (!size) continue;
             if (at < -size || at >= size)
                 return diag(cx->diags, p->span, "%s: perm names place %lld of %lld", name_of(cx, e), (long long)at, (long long)size);
@@ -179,6 +184,7 @@ bool type_exchanged(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     int64_t size, source;
     ParamKey key = param_has(e, K_axis_name) ? K_axis_name : K_axes;
     if (!want_results(cx, e, e->in.n) || !want_bound(cx, e, key, &size)) return false;
+    if (key == K_axes && param_ints(e, K_axes).n) return param_wrong(cx, e, K_axes, "names of axes that a program around binds");
     if (e->prim == P_ppermute && !want_perm(cx, e, size)) return false;
     if (e->prim == P_pbroadcast && param_has(e, K_source)) {
         if (!want_int(cx, e, K_source, 0, &source)) return false;
@@ -399,6 +405,8 @@ bool type_spmd(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 bool type_xla_pmap(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_param(cx, e, K_call_jaxpr)) return false;
     Jaxpr *j = param_jaxpr(e, K_call_jaxpr);
+    int64_t said;
+    if (param_has(e, K_axis_size) && !want_int(cx, e, K_axis_size, 1, &said)) return false;
     Dim size = param_int(e, K_axis_size, -1);
     Type *takes = arena_new(cx->arena, Type, e->in.n);
     for (unsigned i = 0; i < e->in.n; i++)

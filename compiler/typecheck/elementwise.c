@@ -119,7 +119,9 @@ bool type_optimization_barrier(Ctx *cx, const Eqn *e, const Type *in, Type *out)
 bool type_mul(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!param_has(e, K_out_dtype)) return type_num(cx, e, in, out);
     if (!want_kind(cx, e, in, 0, OF_NUM) || !want_kind(cx, e, in, 1, OF_NUM)) return false;
-    Dtype d = out[0] ? type_at(cx->types, out[0])->dtype : param_dtype(e, K_out_dtype);
+    Dtype said = param_dtype(e, K_out_dtype), d = out[0] ? type_at(cx->types, out[0])->dtype : said;
+    if (!(OF_NUM >> dtype_info[said].kind & 1))
+        return diag(cx->diags, param_at(e, K_out_dtype), "mul: out_dtype=%s holds no numbers", dtype_info[said].name);
     if (!(OF_NUM >> dtype_info[d].kind & 1))
         return diag(cx->diags, param_at(e, K_out_dtype), "mul: out_dtype is no type of numbers");
     return shapes_meet(cx, e, in, d, out);
@@ -234,7 +236,7 @@ bool type_bitcast_convert_type(Ctx *cx, const Eqn *e, const Type *in, Type *out)
     if (!want_kind(cx, e, in, 0, OF_REAL)) return false;
     if (!(OF_REAL >> dtype_info[d].kind & 1))
         return diag(cx->diags, param_at(e, K_new_dtype),
-                    "bitcast_convert_type: no bits of %s become %s", type_c(cx, in[0]),
+                    "bitcast_convert_type: no bits of %s become new_dtype=%s", type_c(cx, in[0]),
                     dtype_info[d].long_name);
     Dim *dims = arena_new(cx->arena, Dim, (size_t)rank + 1);
     if (rank) memcpy(dims, x->dims, rank * sizeof *dims);

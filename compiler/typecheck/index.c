@@ -141,8 +141,20 @@ static bool want_slices(Ctx *cx, const Eqn *e, const Type *in, const Numbers *d,
 }
 
 /* The result has a window for each position: at offset_dims its axes, elsewhere the indices'. */
+/* A number, as Python writes one, or None. */
+static bool want_fill(Ctx *cx, const Eqn *e) {
+    const Param *p = param_find(e, K_fill_value);
+    if (!p) return true;
+    const Value *v = &p->value;
+    bool word = v->kind == V_WORD && (str_is(v->s, "nan") || str_is(v->s, "inf") || str_is(v->s, "-inf"));
+    bool object = v->kind == V_TEXT || (v->kind == V_LIST && v->s.n); /* (1+2j), np.float32(nan) */
+    bool number = v->kind == V_NONE || v->kind == V_INT || v->kind == V_FLOAT || v->kind == V_BOOL;
+    return number || word || object || param_wrong(cx, e, K_fill_value, "a number or None");
+}
+
 bool type_gather(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Numbers d = {.names = &gather_names};
+    if (!want_fill(cx, e)) return false;
     if (!want(cx, e, 2, 1) || !want_numbers(cx, e, in, &d)) return false;
     if (!want_param(cx, e, K_slice_sizes)) return false;
     Dims sizes = param_dims(e, K_slice_sizes);

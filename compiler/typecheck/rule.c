@@ -98,27 +98,6 @@ bool want_scalar(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
                 name_of(cx, e), i, type_c(cx, in[i]));
 }
 
-bool want_param(Ctx *cx, const Eqn *e, ParamKey k) {
-    const Param *p = param_find(e, k);
-    if (!p)
-        return diag(cx->diags, e->span, "%s needs the parameter '%s'", name_of(cx, e),
-                    param_name[k]);
-    static const ValueKind kind_of[] = {
-        [PK_INT] = V_INT,      [PK_DIM] = V_DIM,       [PK_BOOL] = V_BOOL,    [PK_INTS] = V_INTS,
-        [PK_DIMS] = V_DIMS,    [PK_BOOLS] = V_INTS,    [PK_DTYPE] = V_DTYPE,  [PK_WORD] = V_WORD,
-        [PK_JAXPR] = V_JAXPR,  [PK_JAXPRS] = V_JAXPRS, [PK_PADDING] = V_DIMS, [PK_PAIRS] = V_DIMS,
-        [PK_DOTDIMS] = V_LIST, [PK_INTLISTS] = V_LIST, [PK_VALUE] = V_NONE};
-    ValueKind want_kind_of = kind_of[param_kind[k]];
-    Dtype near = param_kind[k] == PK_DTYPE && p->value.kind == V_WORD ? dtype_similar(p->value.s)
-                                                                      : DT_none;
-    if (near)
-        return diag(cx->diags, p->span, "%s: '%.*s' is no element type; did you mean '%s'?",
-                    name_of(cx, e), SF(p->value.s), dtype_info[near].long_name);
-    return want_kind_of == V_NONE || p->value.kind == want_kind_of ||
-           diag(cx->diags, p->span, "%s: the value of '%s' does not have the form it must have",
-                name_of(cx, e), param_name[k]);
-}
-
 bool want_axis(Ctx *cx, const Eqn *e, ParamKey k, int64_t axis, uint32_t rank) {
     return (axis >= 0 && axis < rank) ||
            diag(cx->diags, param_at(e, k), "%s: %s=%lld is no axis of an array of rank %u",

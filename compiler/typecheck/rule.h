@@ -40,7 +40,14 @@ bool want_kind(Ctx *, const Eqn *, const Type *in, unsigned i, unsigned kinds);
 /* Operand `i` has the element type of operand `as`. */
 bool want_dtype_of(Ctx *, const Eqn *, const Type *in, unsigned i, unsigned as);
 bool want_scalar(Ctx *, const Eqn *, const Type *in, unsigned i);
+/* The parameter is there, and its value has the form that params.def says. */
 bool want_param(Ctx *, const Eqn *, ParamKey);
+/* Says what the value of the parameter must be instead, with an example; returns false. */
+bool param_wrong(Ctx *, const Eqn *, ParamKey, const char *must_be);
+/* No parameter is a misspelt one; all whose form is known have it. */
+bool want_params(Ctx *, const Eqn *);
+/* A note: the parameters that decide the element type, the shape of a result. */
+void note_params(Ctx *, const Eqn *, bool dtype, bool shape);
 /* The parameter is an axis of an array of that rank. */
 bool want_axis(Ctx *, const Eqn *, ParamKey, int64_t axis, uint32_t rank);
 /* The parameter holds different axes; marks them in `marked[rank]`. */

@@ -313,7 +313,10 @@ bool type_split(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     const ArrayType *x = type_at(cx->types, in[0]);
     int64_t axis = param_int(e, K_axis, 0);
     Dims sizes = param_dims(e, K_sizes);
-    if (!want_axis(cx, e, K_axis, axis, x->rank) || !want_results(cx, e, sizes.n)) return false;
+    if (!want_axis(cx, e, K_axis, axis, x->rank)) return false;
+    if (e->out.n != sizes.n)
+        return diag(cx->diags, result_at(cx, e, 0), "split: sizes has %u %s, but %u result%s bound", sizes.n, entries(sizes.n),
+                    e->out.n, e->out.n == 1 ? " is" : "s are");
     Dim *dims = dims_copy(cx, x), sum = 0;
     for (uint32_t i = 0; i < sizes.n; i++) {
         if (!dims_at_most(cx, 0, sizes.at[i], param_at(e, K_sizes)))

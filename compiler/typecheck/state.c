@@ -301,7 +301,10 @@ static bool type_runs(Ctx *cx, const Eqn *e, const Type *in, Type *out, bool cou
 }
 bool type_run_state(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return type_runs(cx, e, in, out, false); }
 bool type_for(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    return want_param(cx, e, K_nsteps) && type_runs(cx, e, in, out, true);
+    if (!want_param(cx, e, K_nsteps)) return false;
+    if (!dims_at_most(cx, 0, param_find(e, K_nsteps)->value.dim, param_at(e, K_nsteps)))
+        return diag(cx->diags, param_at(e, K_nsteps), "%s: nsteps is negative", name_of(cx, e));
+    return type_runs(cx, e, in, out, true);
 }
 
 /* ---- programs */
