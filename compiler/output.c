@@ -51,17 +51,19 @@ void output_remove(void) {
     open_now.n = 0;
     errno = saved;
 }
-/* The process dies of the signal, as who waits for it expects. */
-static void ended(int signal) {
+/* The process dies of the signal, as who waits for it expects. A handler that the kernel resets (SA_RESETHAND) would not do: a second signal
+   may then end the process before it has begun. */
+static void ended(int number) {
     output_remove();
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, signal);
+    sigaddset(&set, number);
+    signal(number, SIG_DFL);
     sigprocmask(SIG_UNBLOCK, &set, NULL);
-    raise(signal);
+    raise(number);
 }
 void output_guard(void) {
-    struct sigaction action = {.sa_handler = ended, .sa_flags = SA_RESETHAND}, old;
+    struct sigaction action = {.sa_handler = ended}, old;
     for (unsigned i = 0; i < NENDS; i++)
         sigaddset(&action.sa_mask, ends[i]);
     for (unsigned i = 0; i < NENDS; i++)
