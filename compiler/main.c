@@ -84,8 +84,8 @@ static void put_name(Text *text, const char *name) {
         text_add(text, strchr(" #", *c) ? "\\%c" : *c == '$' ? "$%c" : "%c", *c);
 }
 
-/* -MD: what is written and what it is made from, as a Makefile rule; -MP: and a rule without either
- * for each of these, so that make does not miss one that is gone. */
+/* -MD: what is written and what it is made from, as a Makefile rule; -MP: and, as C compilers do, a
+   rule without either for each of these but the program, so that make does not miss one that is gone. */
 static bool write_deps(Ctx *cx) {
     const Options *o = cx->options;
     const char *made[] = {o->output, o->header}, *from[] = {o->input, o->consts};
@@ -97,8 +97,7 @@ static bool write_deps(Ctx *cx) {
     for (unsigned i = 0; i < 2; i++)
         if (from_file[i]) text_put(&text, S(" ")), put_name(&text, from[i]);
     text_put(&text, S("\n"));
-    for (unsigned i = 0; i < 2 && o->phony_deps; i++)
-        if (from_file[i]) put_name(&text, from[i]), text_put(&text, S(":\n"));
+    if (o->phony_deps && o->consts) put_name(&text, o->consts), text_put(&text, S(":\n"));
     return write_text(cx, o->dep_file, &text);
 }
 
