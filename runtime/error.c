@@ -66,5 +66,6 @@ int32_t jaxcc_rt_fail_size(const char *argument) {
 }
 
 int32_t jaxcc_rt_fail_memory(int64_t bytes) {
+    if (bytes == INT64_MAX) return jaxcc_rt_fail(JAXCC_MEMORY, "no memory for 2^63 bytes or more");
     return jaxcc_rt_fail(JAXCC_MEMORY, "no memory for a workspace of %" PRId64 " bytes", bytes);
 }

@@ -11,13 +11,16 @@ enum { ALIGN = 64 };
 typedef struct Block {
     struct Block *next, *before;
 } Block;
+typedef struct Output {
+    struct Output *before;
+    jaxcc_array *array;
+} Output;
 struct jaxcc_rt_heap {
     jmp_buf end;
     int32_t status;
-    jaxcc_rt_comm *comm;     /* of one device of several; else NULL */
-    Block blocks;            /* a ring */
-    jaxcc_array *arrays[64]; /* outputs made so far: given back if the call fails */
-    int32_t narrays;
+    jaxcc_rt_comm *comm; /* of one device of several; else NULL */
+    Block blocks;        /* a ring */
+    Output *outputs;     /* made so far, in blocks: given back if the call fails */
 };
 
 static void release(jaxcc_array *a) {
@@ -36,14 +39,13 @@ jaxcc_rt_comm *jaxcc_rt_comm_of(jaxcc_rt_heap *h) { return h->comm; }
 int32_t jaxcc_rt_device_run(void (*body)(void *args, jaxcc_rt_heap *), void *args, jaxcc_rt_comm *comm) {
     jaxcc_rt_heap h = {.comm = comm, .blocks = {&h.blocks, &h.blocks}};
     if (!setjmp(h.end)) body(args, &h);
+    for (Output *o = h.status ? h.outputs : NULL; o; o = o->before)
+        release(o->array);
     while (h.blocks.next != &h.blocks) {
         Block *b = h.blocks.next;
         h.blocks.next = b->next;
         free(b);
     }
-    if (h.status)
-        for (int32_t i = 0; i < h.narrays; i++)
-            release(h.arrays[i]);
     return h.status;
 }
 void jaxcc_rt_stop(jaxcc_rt_heap *h, int32_t status, const char *format, ...) {
@@ -76,6 +78,7 @@ void jaxcc_rt_heap_dim(jaxcc_rt_heap *h, const char *name, int64_t value) {
 }
 void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, const int64_t *dims,
                           int64_t bytes) {
+    Output *output = jaxcc_rt_heap_get(h, sizeof *output);
     int64_t *own = malloc(sizeof *own * (size_t)(rank + 1));
     void *data = NULL;
     if (!own || bytes < 0 || posix_memalign(&data, ALIGN, (size_t)bytes + !bytes)) {
@@ -85,7 +88,8 @@ void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, cons
     for (int32_t i = 0; i < rank; i++)
         own[i] = dims[i];
     *out = (jaxcc_array){data, rank, own, release};
-    if (h->narrays < (int32_t)(sizeof h->arrays / sizeof *h->arrays)) h->arrays[h->narrays++] = out;
+    *output = (Output){h->outputs, out};
+    h->outputs = output;
     return data;
 }
 

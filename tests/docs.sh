@@ -2,7 +2,7 @@
 # docs.sh BUILD MODE: what README.md and the manual say is so: the example runs, the Makefile rule works, the manual has every option, an
 # installed jaxcc works, the examples compute what JAX computes.
 cd "$(dirname "$0")/.." || exit 1
-mode=$2
+mode=${2:-release}
 case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

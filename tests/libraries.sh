@@ -88,6 +88,36 @@ END
     done
     jaxcc-run --info -D b=1000 "$work/cube.so" | grep -v 9223372036854775807 | grep 'workspace [0-9]* bytes'
 }
+# An output of a computed size that no 63 bits hold: no memory, and the outputs made before it are given back.
+computed_outputs() {
+    awk 'BEGIN {
+        print "{ lambda ; a:i64[]. let b:i64[] = mul a 2:i64[]; c:i64[] = mul a 4294967296:i64[]"
+        for (i = 0; i < 100; i++) printf "    d%d:f32[b] = broadcast_in_dim[broadcast_dimensions=() shape=(None,)] %d.0:f32[] b\n", i, i
+        print "    e:f32[c,c] = broadcast_in_dim[broadcast_dimensions=() shape=(None, None)] 1.0:f32[] c c"
+        printf "  in (b, c"; for (i = 0; i < 100; i++) printf ", d%d", i; print ", e) }"
+    }' >"$work/outputs.jaxpr"
+    cat >"$work/outputs.c" <<'END'
+#include "outputs.h"
+#include <string.h>
+int main(void) {
+    int64_t a, b, c;
+    jaxcc_array d[101] = {0};
+    const void *in[] = {&a};
+    void *out[103];
+    for (int i = 0; i < 103; i++) out[i] = i == 0 ? &b : i == 1 ? &c : (void *)(d + i - 2);
+    for (a = 3; a > -1; a -= 3) {
+        memset(d, 0, sizeof d);
+        if (outputs_program()->call(0, in, out) != (a ? JAXCC_MEMORY : JAXCC_OK)) return 2;
+        for (int i = 0; i < 101; i++) {
+            if (a ? d[i].data != 0 : !d[i].data) return 3;
+            if (!a) d[i].release(d + i);
+        }
+    }
+    return 0;
+}
+END
+    jaxcc "$work/outputs.jaxpr" -o "$work/outputs.so" && cc "$work/outputs.c" "$work/outputs.so" -Wl,-rpath,"$work" -o "$work/outputs" && "$work/outputs"
+}
 # However many arguments there are, and values that are needed later: by NAME, and by `call`, which jaxcc-run makes with little
 # stack.
 many_arguments() {
@@ -138,6 +168,7 @@ done
 compile attention && try "concurrent calls, and calls after fork" at_once
 try "LAPACK is loaded where it is needed" lapack
 try "the workspace of huge arrays" workspace
+try "many outputs of computed sizes" computed_outputs
 try "nothing is left behind" leaves_nothing
 echo "libraries: $passed passed, $failed failed"
 [ $failed = 0 ]

@@ -20,11 +20,12 @@ void host_store(Host *h, Val v, V pointer) {
     Dtype d = val_array(h->plan->cx, v)->dtype;
     em_store(h->e, em_to_memory(h->e, d, host_scalar(h, v)), pointer, em_bytes(d));
 }
-V host_bytes(Host *h, Val v) {
+static Dim bytes_of(const Host *h, Val v) {
     Types *ts = h->plan->cx->types;
     Dim n = type_size(ts, val_type(h->plan->cx, v));
-    return frame_dim(&h->frame, dim_mul(ts, n, em_bytes(val_array(h->plan->cx, v)->dtype)));
+    return dim_mul(ts, n, em_bytes(val_array(h->plan->cx, v)->dtype));
 }
+V host_bytes(Host *h, Val v) { return frame_dim(&h->frame, bytes_of(h, v)); }
 void host_copy(Host *h, V to, V from, V bytes) {
     V o[3] = {to, from, bytes};
     Attr a = {"isVolatile", mlirIntegerAttrGet(h->e->i1, 0)};
@@ -237,7 +238,8 @@ static void take_output(Host *h, const Alloc *a) {
     for (uint32_t d = 0; d < t->rank; d++)
         em_store(e, frame_dim(&h->frame, t->dims[d]), em_gep(e, dims, em_i64(e, d), e->i64), 8);
     V args[5] = {h->frame.heap, argument_out(e, &h->frame.arguments, a->buf->k),
-                 em_int(e, e->i32, t->rank), dims, host_bytes(h, a->like)};
+                 em_int(e, e->i32, t->rank), dims,
+                 frame_bytes(&h->frame, bytes_of(h, a->like))};
     frame_set_out(&h->frame, a->buf->k, em_call(e, "jaxcc_rt_heap_array", e->ptr, 5, args));
 }
 static void take(Host *h, const Alloc *a) {
