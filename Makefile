@@ -66,7 +66,7 @@ $(B)/%.o: %.c Makefile | $(B)/deps
 $(B)/tests/as_functions/%.o: %.c Makefile | $(B)/deps
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -Dmain=$(if $(findstring run,$*),jaxcc_run_main,jaxcc_main) -c $< -o $@
-$(B)/rt/sort.o $(B)/rt/sort_avx2.o: CFLAGS.rt += -O3
+$(B)/rt/sort.o $(B)/rt/sort_avx2.o: CFLAGS.rt += -O3 -falign-functions=64
 $(B)/rt/%.o: runtime/%.c Makefile | $(B)/deps
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS.rt) -c $< -o $@

@@ -33,7 +33,7 @@ all() {
     part sh tests/golden.sh "$build"
     part sh tests/errors.sh "$build"
     part "$build/tests/params" tests/cases tests/golden
-    part sh tests/driver.sh "$build"
+    part sh tests/driver.sh "$build" "$mode"
     part sh tests/large.sh "$build" "$mode"
     part sh tests/leave.sh "$build" "$mode"
     part sh tests/docs.sh "$build" "$mode"
@@ -43,7 +43,7 @@ all() {
     part sh tests/long.sh "$build" "$mode"
     part sh tests/header.sh "$build"
     part sh tests/effects.sh "$build"
-    part sh tests/run.sh "$build"
+    part sh tests/run.sh "$build" "$mode"
     part sh tests/stack.sh "$build"
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases
