@@ -1,4 +1,5 @@
 #include "dim.h"
+#include <ctype.h>
 #include <math.h>
 
 const DtypeInfo dtype_info[NDTYPES] = {
@@ -73,7 +74,7 @@ Dtype dtype_named(Str s) {
 /* Letters, then digits. */
 static bool is_sized(Str s) {
     uint32_t k = 0;
-    while (k < s.n && s.at[k] >= 'a' && s.at[k] <= 'z')
+    while (k < s.n && isalpha((unsigned char)s.at[k]))
         k++;
     uint32_t letters = k;
     while (k < s.n && s.at[k] >= '0' && s.at[k] <= '9')

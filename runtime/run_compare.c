@@ -67,7 +67,7 @@ static Difference difference(const char *dtype, double rtol, double atol, const 
             double g = element(got, dtype, i, part), w = element(want, dtype, i, part);
             double e = whole ? distance(got, want, i) : error_of(g, w);
             error = fmax(error, e);
-            close &= isfinite(e) && e <= atol + rtol * fabs(w);
+            close &= e == 0 || (isfinite(e) && isfinite(w) && e <= atol + rtol * fabs(w));
         }
         bool first = !close && !d.differ++;
         if (first || (error > d.error && (!close || !d.differ))) d.at = i, d.error = error;

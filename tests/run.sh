@@ -75,7 +75,9 @@ expect 0 '^out0: f16\[7\]$' --entry half model.so narrow.npz
 expect 1 'out0 is f32\[7,3\] instead of f16\[7\]' model.so in.npz --expect narrow.npz
 expect 1 '2 outputs instead of 1$' model.so in.npz --expect seven.npy
 
-# how outputs differ from what is wanted
+# how outputs differ from what is wanted; a NaN is equal to a NaN
+try entry values --expect values.npz
+try entry values --expect values.npz --rtol 0 --atol 0
 expect 0 '^out0: 0 of 1 element differs; tolerance 0 + 0 |want|$' --entry seven model.so --expect seven.npy
 expect 1 'out0: 1 of 1 element differs; the largest error is 8 at \[\]: -1 instead of 7; tolerance 0 + 0 ' --entry minus model.so --expect seven.npy
 expect 1 ': 1 of 1 element differs; the largest error is 1.84467441e+19 at \[\]: -9223372036854775808 instead' --entry least model.so --expect most.npy

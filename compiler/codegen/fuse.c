@@ -14,7 +14,7 @@
    exponential in a chain of diamonds. Here every value that costs something is computed by exactly
    one step. */
 
-enum { VIRTUAL_COST = 4, STEP_COST = 400, STEP_REDUCTIONS = 32, VIRTUAL_DEPTH = 64 };
+enum { VIRTUAL_COST = 4, STEP_COST = 400, VIRTUAL_DEPTH = 64 };
 enum { GATHER_COST = 12, SCATTER_COST = 4 };
 
 Info *plan_info(Plan *p, Val v) {

@@ -1,6 +1,7 @@
 #include "kernel.h"
 #include "point.h"
 #include "sums.h"
+#include <assert.h>
 #include <mlir-c/BuiltinTypes.h>
 
 /* The kernel of a LOOPS step: loops over the kept axes, and for each of their points (or vector of
@@ -73,7 +74,7 @@ typedef struct {
     MlirType index; /* ARG: type of positions */
 } Acc;
 typedef struct {
-    Acc at[MAX_ACCS];
+    Acc at[STEP_REDUCTIONS];
     uint32_t n, nv; /* nv: carried values for one width */
     uint32_t depth;
 } Accs;
@@ -88,7 +89,7 @@ static void collect(Kernel *k, Accs *a) {
     each(Val, v, k->step->members) {
         const Info *info = plan_info(k->plan, *v);
         if (!eqn_reduces(info->e) || info->level != k->level + 1) continue;
-        if (a->n == MAX_ACCS) break;
+        assert(a->n < STEP_REDUCTIONS);
         Acc *c = &a->at[a->n++];
         *c = (Acc){.v = *v, .e = info->e};
         c->in = val_array(k->plan->cx, info->e->in.at[0])->dtype;
@@ -226,6 +227,9 @@ static void merge(Emit *e, const Accs *a, V *x, const V *y) {
 /* ---- loop nests over reduced axes. acc: nv values of the main width, then nv of the remainder's;
    then, where sums are cut, their wide forms in the same order. */
 enum { MAX_CARRIED = 4 * MAX_ACCS, MAX_NEST = 32 };
+_Static_assert(2 * STEP_REDUCTIONS <= MAX_ACCS, "argmax has two values");
+_Static_assert(2 * (1 + WIDE_VALUES) * STEP_REDUCTIONS <= MAX_CARRIED, "sums of both widths with their wide forms");
+_Static_assert(2 * MAX_ACCS <= MAX_CARRIED, "values of both widths");
 typedef struct {
     Kernel *k;
     Accs *accs;

@@ -86,6 +86,8 @@ typedef struct Alloc {
     Val like;  /* OUT: the output */
     bool kept; /* HEAP: not given back by the body: a carry's next value */
 } Alloc;
+/* How many reductions a step has at most. */
+enum { STEP_REDUCTIONS = 32 };
 typedef struct Step {
     StepKind kind;
     const Eqn *e; /* the equation of everything but LOOPS */
@@ -94,7 +96,7 @@ typedef struct Step {
     Dims domain;   /* without axes of extent 1 */
     bool *reduced; /* LOOPS: which axes of the domain are reduced; SCATTER: done in order */
     bool reduces;
-    uint32_t nreductions;
+    uint32_t nreductions; /* at most STEP_REDUCTIONS */
     int64_t row_bytes; /* of scratch rows */
     Ix *axes;          /* the domain's axes as indices over loops */
     Atom *kept, *red; /* the loops, outermost first: over kept and over reduced axes; collapsed ones

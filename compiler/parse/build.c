@@ -434,6 +434,7 @@ static void note_open(Parser *p, const uint32_t *open, uint32_t n) {
 }
 
 bool unexpected_end(Parser *p, const char *where) {
+    if (p->ended) return false;
     Text say = {.arena = p->arena};
     uint32_t *open = arena_new(p->arena, uint32_t, MOST_NESTING), n = open_brackets(p, open, MOST_NESTING);
     for (uint32_t i = 0; i < n && i < BRACKETS_SHOWN; i++)
@@ -458,18 +459,17 @@ static bool among(const char *word, const char *const *expected, uint32_t n) {
     return false;
 }
 
-/* Does the text end in the middle of `{ lambda`? */
-static bool ends_in_lambda(const Parser *p, uint32_t i) {
-    if (tok(p, i)->kind != '{') return false;
-    Str word = tok_text(p, i + 1);
-    bool begins = tok(p, i + 1)->kind == T_NAME && word.n < 6 && memcmp("lambda", word.at, word.n) == 0;
-    return tok(p, i + 1 + begins)->kind == T_END;
+/* Does the text end behind a bracket that opens, or in the middle of the word behind it, `{ lam`? */
+static bool ends_behind(const Parser *p, uint32_t i) {
+    uint8_t c = tok(p, i)->kind;
+    if (c != '{' && c != '[' && c != '(') return false;
+    return tok(p, i + 1 + (tok(p, i + 1)->kind == T_NAME))->kind == T_END;
 }
 
 void syntax_error(Parser *p, const char *const *expected, uint32_t n) {
     enum { FEW = 4 };
     if (p->stop) return;
-    if (p->last.at >= p->toks.n - 1 || ends_in_lambda(p, p->last.at)) {
+    if (p->last.at >= p->toks.n - 1 || ends_behind(p, p->last.at)) {
         unexpected_end(p, "");
         p->stop = true;
         return;
@@ -484,7 +484,7 @@ void syntax_error(Parser *p, const char *const *expected, uint32_t n) {
             text_add(&say, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", expected[i]);
     }
     bool lambda = tok(p, p->last.at)->kind == '{' && tok(p, p->last.at + 1)->kind == T_NAME &&
-                  str_distance(tok_text(p, p->last.at + 1), S("lambda")) <= 2;
+                  !tok_is(p, p->last.at + 1, "lambda") && str_distance(tok_text(p, p->last.at + 1), S("lambda")) <= 2;
     uint32_t end = p->last.end > p->last.at ? p->last.end : p->last.at + 1;
     Span s = toks_span(p, p->last.at, end);
     diag(p->cx->diags, s, "unexpected '%.*s'%s%.*s%s", s.n < 40 ? (int)s.n : 40, p->text.at + s.at,
