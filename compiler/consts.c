@@ -221,6 +221,8 @@ static bool find_prefix(Binder *b) {
     const char *first[2] = {0};
     for (uint32_t i = 0; i < b->npz.n; i++) {
         const char *name = b->npz.at[i].name;
+        if (!*name)
+            return diag_plain(b->cx->diags, "--consts: '%s' is one array; constants are in an .npz file, as np.savez writes it", b->path);
         uint32_t k = is_numbered(name, prefixes[1]);
         if (!k && !is_numbered(name, prefixes[0]))
             return diag_plain(

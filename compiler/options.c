@@ -291,6 +291,15 @@ static bool reserved(const char *name) {
     return strncmp(name, "jaxcc_", 6) == 0;
 }
 
+static bool settle_deps(Reader *r, Str stem, bool to_stdout) {
+    Options *o = r->o;
+    if (!r->deps && (o->dep_file || o->phony_deps)) return wrong("%s needs -MD", o->dep_file ? "-MF" : "-MP");
+    if (!r->deps || o->dep_file) return true;
+    if (to_stdout) return wrong("-MD needs -MF where standard output is OUT");
+    o->dep_file = str_format(r->arena, "%.*s.d", SF(stem)).at;
+    return true;
+}
+
 static bool settle(Reader *r) {
     Options *o = r->o;
     bool text;
@@ -305,9 +314,7 @@ static bool settle(Reader *r) {
     Str stem = path_stem(str(o->output));
     if (library && !r->no_header && !to_stdout)
         o->header = r->header ? r->header : str_format(r->arena, "%.*s.h", SF(stem)).at;
-    if (r->deps && !o->dep_file)
-        o->dep_file = to_stdout ? "-" : str_format(r->arena, "%.*s.d", SF(stem)).at;
-    if (!r->deps) o->dep_file = NULL;
+    if (!settle_deps(r, stem, to_stdout)) return false;
     if (!o->name) {
         Str file = strcmp(o->input, "-") ? path_stem(str(o->input)) : to_stdout ? S("model") : stem;
         o->name = str_c(r->arena, cname_from(r->arena, path_base(file)));

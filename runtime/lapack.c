@@ -22,6 +22,7 @@ void (*jaxcc_rt_lapack(jaxcc_rt_heap *call, const char *name))(void) {
         jaxcc_rt_stop(call, JAXCC_MISSING, "this program needs LAPACK, but neither libopenblas.so.0 nor liblapack.so.3 is installed");
     atomic_store(&library, l);
     void *f = dlsym(l, name);
+    if (!f && chosen && *chosen) jaxcc_rt_stop(call, JAXCC_MISSING, "JAXCC_LAPACK is %s, which has no %s", chosen, name);
     if (!f) jaxcc_rt_stop(call, JAXCC_MISSING, "the LAPACK that is installed has no %s", name);
     void (*routine)(void);
     memcpy(&routine, &f, sizeof routine);

@@ -77,6 +77,11 @@ count $? "-MD -MP"
 rm a*b.*
 expect 0 '' m.jaxpr -o n.so -MD -MF n.dep
 made n.so n.h n.dep
+expect 2 'MF needs -MD' m.jaxpr -MF x.d
+expect 2 'MP needs -MD' m.jaxpr -MP
+expect 2 'needs -MF' m.jaxpr -MD --emit=mlir
+expect 0 'llvm.func' m.jaxpr -MD -MF x.d --emit=mlir
+made x.d
 expect 0 'jaxcc [0-9]' --version
 expect 0 'usage: jaxcc' --help
 expect 0 'total' m.jaxpr -o t.so -ftime-report

@@ -70,6 +70,8 @@ END
     jaxcc-run "$work/factor64.so" || return 1
     JAXCC_LAPACK=/nonexistent jaxcc-run "$work/factor64.so" >"$work/said" 2>&1 && return 1
     grep 'this program needs LAPACK, but JAXCC_LAPACK is no library: /nonexistent' "$work/said" || return 1
+    JAXCC_LAPACK=libm.so.6 jaxcc-run "$work/factor64.so" >"$work/said" 2>&1 && return 1
+    grep 'JAXCC_LAPACK is libm.so.6, which has no ' "$work/said" || return 1
     JAXCC_LAPACK= jaxcc-run "$work/factor64.so" # the same as unset
 }
 # What no 63 bits hold is the largest number.
