@@ -34,7 +34,7 @@ LINK.small = $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),-no-pie) -lz -ldl 
 
 FRONT = $(filter-out compiler/main.c,$(wildcard $(addsuffix /*.c,compiler compiler/parse compiler/typecheck compiler/passes compiler/passes/rules)))
 BACK = $(wildcard compiler/codegen/*.c)
-BOTH = runtime/npz.c runtime/float.c # of the compiler and of jaxcc-run
+BOTH = runtime/npz.c runtime/npz_write.c runtime/float.c # of the compiler and of jaxcc-run
 RT = $(filter-out runtime/run%.c $(BOTH),$(wildcard runtime/*.c))
 FRONT_O = $(FRONT:%.c=$(B)/%.o) $(addprefix $(B)/gen/,lex.o parse.o stdlib.o) $(BOTH:%.c=$(B)/%.o)
 BACK_O = $(BACK:%.c=$(B)/%.o)

@@ -138,6 +138,8 @@ static bool compile(Ctx *cx) {
     const Options *o = cx->options;
     if ((o->target && strncmp(o->target, "nvptx64", 7) == 0) || o->emit == EMIT_ptx)
         return diag_plain(cx->diags, "--target=nvptx64 is not supported yet");
+    output_input(o->input);
+    if (o->consts) output_input(o->consts);
     Jaxpr *j = front(cx);
     if (!j || diag_errors(cx->diags)) return false;
     if (!compiles(o)) return print(cx, j);
@@ -171,7 +173,7 @@ static int run(void *command) {
         cx->timer = o.time_report ? timer_new(arena) : NULL;
         if (o.verbose) fputs("jaxcc " JAXCC_VERSION "\n", stderr);
         bool good = compile(cx);
-        status = output_close(cx->diags, good) ? 0 : 1;
+        status = output_close(arena, cx->diags, good) ? 0 : 1;
         timer_stage(cx->timer, NULL);
     }
     diag_flush(cx->diags, stderr, colour());

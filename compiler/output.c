@@ -1,7 +1,9 @@
 #include "output.h"
 #include "file.h"
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,19 +11,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Signal handlers have no argument, so that this is the one state of the process: what is to be renamed, copied or removed, and who runs. It
-   is changed while signals are blocked. */
-typedef enum { RENAMED, COPIED, REMOVED } Fate;
+/* Signal handlers have no argument, so that this is the one state of the process: what is to be renamed, copied or removed, who runs, and what
+   is read. It is changed while signals are blocked. */
+typedef enum { RENAMED, COPIED, REMOVED, LEFT } Fate;
 typedef struct {
     Output output;
     const char *target; /* of `path`, behind symbolic links */
+    const char *old;    /* where the file lies that `target` was before; NULL: there was none, or it still is `target` */
     Fate fate;
 } Entry;
-enum { MOST_FILES = 32 };
+typedef struct {
+    dev_t device;
+    ino_t number;
+} File;
+enum { MOST_FILES = 32, MOST_INPUTS = 4, MOST_LINKS = 40 };
 static struct {
     Entry files[MOST_FILES];
     unsigned n;
     pid_t child;
+    File inputs[MOST_INPUTS];
+    unsigned n_inputs;
 } open_now;
 
 static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU};
@@ -46,7 +55,7 @@ void output_remove(void) {
         }
     }
     for (unsigned i = 0; i < open_now.n; i++)
-        unlink(open_now.files[i].output.to);
+        if (open_now.files[i].fate != LEFT) unlink(open_now.files[i].output.to);
     open_now.child = 0;
     open_now.n = 0;
     errno = saved;
@@ -75,7 +84,7 @@ void output_guard(void) {
 
 /* ---- opening */
 static bool failed(Diags *diags, const char *path) {
-    return diag_plain(diags, "cannot write '%s': %s", path, strerror(errno));
+    return diag_plain(diags, "cannot write '%s': %s", strcmp(path, "-") ? path : "standard output", strerror(errno));
 }
 
 /* A new empty file FOLDER/jaxcc-PID-N.tmp with the usual mode, which is entered; NULL with errno. */
@@ -112,6 +121,43 @@ const char *output_folder(Arena *arena, const char *path) {
     return str_format(arena, "%.*s.", SF(folder)).at;
 }
 
+/* The path of a file, which may not be there, without symbolic links: two names of one file give the same. Of a folder that is not there it
+   is the path itself, which nobody can write; NULL with errno where there is no path. */
+static const char *behind_links(Arena *arena, const char *path) {
+    char to[PATH_MAX];
+    char *real = NULL;
+    ssize_t n = 0;
+    for (unsigned i = 0; n >= 0 && i < MOST_LINKS && !(real = realpath(path, NULL)) && errno == ENOENT; i++)
+        if ((n = readlink(path, to, sizeof to)) >= 0) {
+            Str folder = *to == '/' ? S("") : folder_of(path);
+            path = str_format(arena, "%.*s%.*s", SF(folder), (int)n, to).at;
+        }
+    Str base = {0}, folder = folder_of(path);
+    if (!real && n < 0) {
+        base = path_base(str(path));
+        real = base.n ? realpath(str_format(arena, "%.*s.", SF(folder)).at, NULL) : NULL;
+        if (!real) return path;
+    }
+    if (!real) return NULL;
+    const char *slash = base.n && strcmp(real, "/") ? "/" : "";
+    path = str_format(arena, "%s%s%.*s", real, slash, SF(base)).at;
+    free(real);
+    return path;
+}
+
+void output_input(const char *path) {
+    struct stat st;
+    assert(open_now.n_inputs < MOST_INPUTS);
+    if (!(strcmp(path, "-") ? stat(path, &st) : fstat(0, &st)))
+        open_now.inputs[open_now.n_inputs++] = (File){st.st_dev, st.st_ino};
+}
+static bool is_input(const char *path) {
+    struct stat st;
+    bool found = false;
+    for (unsigned i = 0; i < open_now.n_inputs && !stat(path, &st); i++)
+        found |= open_now.inputs[i].device == st.st_dev && open_now.inputs[i].number == st.st_ino;
+    return found;
+}
 /* What was written to a file of that name before would be lost. */
 static bool twice(const char *target) {
     for (unsigned i = 0; i < open_now.n; i++)
@@ -129,11 +175,11 @@ const Output *output_open(Arena *arena, Diags *diags, const char *path, bool fil
         *o = (Output){path, path};
         return o;
     }
-    char *real = realpath(path, NULL);
-    Entry e = {{path, NULL}, str_c(arena, str(real ? real : path)), special ? COPIED : RENAMED};
-    free(real);
-    if (!special && twice(e.target)) {
-        diag_plain(diags, "'%s' would be written twice", path);
+    Entry e = {.output.path = path, .target = special ? path : behind_links(arena, path), .fate = special ? COPIED : RENAMED};
+    if (!e.target) return failed(diags, path), NULL;
+    bool input = !special && is_input(path);
+    if (input || (!special && twice(e.target))) {
+        diag_plain(diags, input ? "'%s' is an input, and would be overwritten" : "'%s' would be written twice", path);
         return NULL;
     }
     Entry *made = create(arena, special ? temporary_folder(arena) : folder_of(e.target), e);
@@ -169,34 +215,51 @@ static bool copy(const Entry *e) {
     return n == 0;
 }
 
-/* Gives the file its name; the one that had it takes the temporary one, where the file system can do that. */
-static bool rename_one(Entry *e, bool *exchanged) {
-    *exchanged = !renameat2(AT_FDCWD, e->output.to, AT_FDCWD, e->target, RENAME_EXCHANGE);
-    return *exchanged || !rename(e->output.to, e->target);
+/* Gives the file its name; the one that had it takes the temporary one, or, where the file system cannot exchange names, another. */
+static bool rename_one(Arena *arena, Entry *e) {
+    if (!renameat2(AT_FDCWD, e->output.to, AT_FDCWD, e->target, RENAME_EXCHANGE)) {
+        e->old = e->output.to;
+        return true;
+    }
+    struct stat st;
+    if (!lstat(e->target, &st)) {
+        Entry *aside = create(arena, folder_of(e->target), (Entry){.fate = REMOVED});
+        if (!aside || unlink(aside->output.to)) return false;
+        if (link(e->target, aside->output.to) && rename(e->target, aside->output.to)) return false;
+        e->old = aside->output.to;
+    }
+    return !rename(e->output.to, e->target);
 }
 
-static bool rename_all(Diags *diags) {
-    bool exchanged[MOST_FILES] = {false};
+/* What cannot be put back stays under its temporary name. */
+static void put_back(Diags *diags, const Entry *e) {
+    if (!rename(e->old, e->target)) return;
+    diag_plain(diags, "the old '%s' is now '%s': %s", e->output.path, e->old, strerror(errno));
+    for (unsigned i = 0; i < open_now.n; i++)
+        if (open_now.files[i].output.to == e->old) open_now.files[i].fate = LEFT;
+}
+
+static bool rename_all(Arena *arena, Diags *diags) {
     for (unsigned i = 0; i < open_now.n; i++) {
         Entry *e = &open_now.files[i];
-        if (e->fate != RENAMED || rename_one(e, &exchanged[i])) continue;
+        if (e->fate != RENAMED || rename_one(arena, e)) continue;
         failed(diags, e->output.path);
-        for (unsigned k = 0; k < i; k++) {
+        for (unsigned k = 0; k <= i; k++) {
             const Entry *done = &open_now.files[k];
-            if (exchanged[k]) rename(done->output.to, done->target);
-            else if (done->fate == RENAMED) unlink(done->target);
+            if (done->old) put_back(diags, done);
+            else if (done->fate == RENAMED && k < i) unlink(done->target);
         }
         return false;
     }
     return true;
 }
 
-bool output_close(Diags *diags, bool good) {
+bool output_close(Arena *arena, Diags *diags, bool good) {
     for (unsigned i = 0; i < open_now.n && good; i++)
         if (open_now.files[i].fate == COPIED && !copy(&open_now.files[i]))
             good = failed(diags, open_now.files[i].output.path);
     sigset_t old = hold();
-    good = good && rename_all(diags);
+    good = good && rename_all(arena, diags);
     output_remove();
     let(old);
     return good;
@@ -210,13 +273,15 @@ int output_run(int (*start)(void *user, pid_t *child), void *user, pid_t *child)
     let(old);
     return error;
 }
+/* Until it is forgotten it is not reaped: its number could be another's. */
 int output_wait(pid_t child) {
+    siginfo_t info;
     int status;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR) {
-            status = -1;
-            break;
-        }
+    while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+    }
+    sigset_t old = hold();
+    if (waitpid(child, &status, 0) < 0) status = -1;
     open_now.child = 0;
+    let(old);
     return status;
 }

@@ -10,6 +10,8 @@ typedef struct {
     const char *to;   /* what is written: a temporary file beside it, or, of what is no regular file, itself */
 } Output;
 
+/* Before the first output: a file that is read ("-": standard input), which no output may overwrite. */
+void output_input(const char *path);
 /* A new file at `path`; NULL after an error. Standard output ("-"), devices and pipes are written themselves, unless a `file` is needed: then
    it is copied there at the end. */
 const Output *output_open(Arena *, Diags *, const char *path, bool file);
@@ -20,7 +22,7 @@ const char *output_scratch(Arena *, Diags *, const Output *beside);
 /* Where large files that nobody sees belong: beside the file `path`, or in $TMPDIR or /tmp. */
 const char *output_folder(Arena *, const char *path);
 /* The end: files get their names if all is good, and all of them do or none; else they are removed. */
-bool output_close(Diags *, bool good);
+bool output_close(Arena *, Diags *, bool good);
 
 /* Before anything is opened: signals end the compilation without a trace, and a limit of sizes (ulimit -f) is an error of who writes. */
 void output_guard(void);

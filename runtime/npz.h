@@ -41,6 +41,8 @@ const NpzArray *npz_find(const Npz *, const char *name);
 /* Writes an .npz (stored) or, of one array, an .npy file; a regular file under a temporary name,
  * then renamed. */
 bool npz_write(const char *path, bool npy, const NpzArray *, uint32_t n, NpzError *);
+/* Removes what npz_write has begun; for handlers of signals that end the process. */
+void npz_abandon(void);
 
 /* How numpy holds the elements of a jaxpr's dtype. */
 typedef struct {

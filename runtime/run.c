@@ -552,6 +552,7 @@ int main(int argc, char **argv) {
     int status = read_options(argc, argv, &o);
     if (status < 0) {
         status = FAILED;
+        end_cleanly();
         if (library_open(o.library, &l)) {
             if (run_library(&o, &l)) status = DONE;
             library_close(&l);

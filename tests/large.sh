@@ -20,7 +20,7 @@ try() {
         tail -n 20 log
     fi
 }
-cc -D_GNU_SOURCE -O1 -w "$root/tests/large.c" "$root/runtime/npz.c" "$root/runtime/float.c" -lz -lm -o large || failed=1
+cc -D_GNU_SOURCE -O1 -w "$root/tests/large.c" "$root/runtime/npz.c" "$root/runtime/npz_write.c" "$root/runtime/float.c" -lz -lm -o large || failed=1
 # m.jaxpr, m.npz: constants of N elements each; eight elements from i on, times 2, and the last eight are the results.
 program() {
     ./large m.npz "$@" || return 1

@@ -107,6 +107,113 @@ no_reader() {
     "$jaxcc" m.jaxpr --emit=so -o - | true
     is_old
 }
+# An input that is to be written stays; so does everything else.
+cp m.jaxpr "$work/before.jaxpr"
+input_stays() {
+    fails "$1 is an input, and would be overwritten" "$jaxcc" m.jaxpr -o m.so "$2" "$3" && cmp m.jaxpr "$work/before.jaxpr"
+}
+from_input_stays() {
+    old
+    "$jaxcc" - -o m.jaxpr --header=m.h <m.jaxpr >"$work/said" 2>&1
+    [ $? = 1 ] && said 'is an input' && is_old && cmp m.jaxpr "$work/before.jaxpr"
+}
+# An archive with nothing in it.
+consts_stay() {
+    printf 'PK\005\006\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >"$work/k.npz"
+    cp "$work/k.npz" "$work/k"
+    fails "/k.npz' is an input" "$jaxcc" m.jaxpr -MD --consts="$work/k.npz" --header="$work/k.npz" && cmp "$work/k.npz" "$work/k"
+}
+# new WORDS ARGS...: in a folder that is empty, and stays so.
+new() {
+    words=$1
+    shift
+    rm -rf "$work/empty"
+    mkdir "$work/empty" && cd "$work/empty" || return 1
+    "$jaxcc" ../here/m.jaxpr "$@" >"$work/said" 2>&1
+    [ $? = 1 ] && said "$words" && [ -z "$(ls -A)" ]
+    set -- $?
+    cd "$work/here" && return "$1"
+}
+# A link to a file that is not there yet, by another link and by an absolute one.
+dangling() {
+    rm -rf "$work/links" "$work/far"
+    mkdir "$work/links" "$work/far"
+    ln -s ../far/next.so "$work/links/m.so"
+    ln -s "$work/far/end.so" "$work/far/next.so"
+    "$jaxcc" m.jaxpr -o "$work/links/m.so" --header="$work/links/m.h" >"$work/said" 2>&1 || return 1
+    [ -L "$work/links/m.so" ] && [ -L "$work/far/next.so" ] && [ -s "$work/far/end.so" ] && [ ! -L "$work/far/end.so" ] &&
+        [ "$(ls -A "$work/links" "$work/far" | wc -l)" = 7 ] &&
+        ln -s "$work/far/both" "$work/links/a" && ln -s ../far/both "$work/links/b" &&
+        ! "$jaxcc" m.jaxpr -o "$work/links/a" --header="$work/links/b" >"$work/said" 2>&1 && said 'written twice'
+}
+closed_output() {
+    old
+    "$jaxcc" m.jaxpr --emit=obj -o - >&- 2>"$work/said"
+    [ $? = 1 ] && said "cannot write 'standard output'" && is_old
+}
+# A file system without RENAME_EXCHANGE, and without links (NO_LINK), where the FAIL-th rename to a .so finds no room.
+cat >"$work/rename.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+int renameat2(int a, const char *from, int b, const char *to, unsigned flags) { return errno = EINVAL, -1; }
+int link(const char *from, const char *to) {
+    int (*real)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "link");
+    return getenv("NO_LINK") ? errno = EPERM, -1 : real(from, to);
+}
+int rename(const char *from, const char *to) {
+    static int n;
+    int (*real)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
+    const char *end = strrchr(to, '.'), *which = getenv("FAIL");
+    if (which && end && !strcmp(end, ".so") && ++n == atoi(which)) return errno = ENOSPC, -1;
+    return real(from, to);
+}
+END
+# Once the tool has been waited for a signal comes; who kills a process that is no more says so in the file STRAY.
+cat >"$work/wait.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+pid_t waitpid(pid_t child, int *status, int options) {
+    static int once;
+    pid_t (*real)(pid_t, int *, int) = (pid_t (*)(pid_t, int *, int))dlsym(RTLD_NEXT, "waitpid");
+    pid_t got = real(child, status, options);
+    if (got > 0 && !once++) raise(SIGTERM);
+    return got;
+}
+int kill(pid_t child, int number) {
+    int (*real)(pid_t, int) = (int (*)(pid_t, int))dlsym(RTLD_NEXT, "kill");
+    int got = real(child, number);
+    if (got) open(getenv("STRAY"), O_WRONLY | O_CREAT, 0600);
+    return got;
+}
+END
+preload() {
+    name=$1
+    shift
+    cc -w -shared -fPIC "$work/$name.c" -o "$work/$name.so" && env LD_PRELOAD="$work/$name.so" "$@"
+}
+no_exchange() {
+    old
+    preload rename "$@" "$jaxcc" m.jaxpr -MD >"$work/said" 2>&1 && is_new
+}
+# Of what was not there nothing is left, of what was there all is.
+half_new() {
+    old
+    rm m.h
+    preload rename FAIL=1 "$@" "$jaxcc" m.jaxpr -MD >"$work/said" 2>&1
+    [ $? = 1 ] && said "cannot write 'm.so': No space" && [ ! -e m.h ] && echo old >m.h && is_old
+}
+tool_reaped() {
+    old
+    preload wait STRAY="$work/stray" "$jaxcc" m.jaxpr -MD >"$work/said" 2>&1
+    [ $? = 143 ] && is_old && [ ! -e "$work/stray" ]
+}
 try "a build" both
 try "a build over a symbolic link" through_link
 try "a library to a pipe" to_a_pipe
@@ -118,6 +225,25 @@ try "no linker" fails 'no linker' env PATH=/nonexistent "$jaxcc" m.jaxpr -MD
 try "a bad -MF" fails "cannot write 'no/such/m.d': No such file" "$jaxcc" m.jaxpr -MD -MF no/such/m.d
 try "a folder for a header" fails "cannot write '/': Is a directory" "$jaxcc" m.jaxpr -MD --header=/
 try "a file twice" fails "'m.so' would be written twice" "$jaxcc" m.jaxpr -MD -MF m.so
+try "the input as a header" input_stays "'m.jaxpr'" --header=m.jaxpr -MD
+try "the input as -MF" input_stays "'./m.jaxpr'" -MD -MF./m.jaxpr
+try "the input by a link" input_stays "'$work/link.jaxpr'" -MD --header="$(ln -s "$PWD/m.jaxpr" "$work/link.jaxpr" && echo "$work/link.jaxpr")"
+try "the input as the library" fails "'m.jaxpr' is an input" "$jaxcc" m.jaxpr -o m.jaxpr --header=m.h
+try "standard input" from_input_stays
+try "constants" consts_stay
+try "a new file twice" new "would be written twice" -o q.so --header=./q.so
+try "a new file twice, by an absolute path" new "'q.so' would be written twice" -o q.so --header="$work/empty/q.so"
+try "a new file twice, by -MF" new "would be written twice" -o q.so -MD -MF./q.h
+try "links to files that are not there" dangling
+try "closed standard output" closed_output
+[ "$mode" = asan ] || {
+    for links in NO_EXCHANGE=1 NO_LINK=1; do
+        try "no RENAME_EXCHANGE, $links" no_exchange $links
+        try "no RENAME_EXCHANGE and no room, $links" fails "cannot write 'm.so': No space" preload rename FAIL=1 $links "$jaxcc" m.jaxpr -MD
+        try "no RENAME_EXCHANGE and no room for a new file, $links" half_new $links
+    done
+    try "a signal after the linker" tool_reaped
+}
 try "no folder for temporary files" fails "cannot make a file in '/no/such/': No such file" env TMPDIR=/no/such "$jaxcc" m.jaxpr -MD
 try "a folder that takes no files" fails "cannot write '/proc/m.h': No such file" "$jaxcc" m.jaxpr -MD -o /proc/m.so
 [ "$(id -u)" = 0 ] || {

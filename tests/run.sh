@@ -114,6 +114,30 @@ expect 1 'cannot write' model.so in.npz -o none/out.npz
 expect 1 'No space left' model.so in.npz -o /dev/full
 try test ! -e none
 
+# What is written is whole or not there, whatever ends it; files that have the temporary name stay.
+listed=$(ls -A)
+cat >ends.c <<'END'
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+size_t fwrite(const void *p, size_t size, size_t n, FILE *f) { return raise(atoi(getenv("SIGNAL"))), n; }
+END
+interrupted() {
+    cc -w -shared -fPIC ends.c -o ends.so || return 1
+    echo old >ended.npz
+    SIGNAL=$1 LD_PRELOAD=$PWD/ends.so "$bin/jaxcc-run" model.so in.npz -o ended.npz
+    [ $? = $(($1 + 128)) ] && [ "$(cat ended.npz)" = old ] && rm ended.npz ends.so && [ "$(ls -A | grep -v ends.c)" = "$listed" ]
+}
+in_the_way() {
+    echo precious >precious
+    sh -c 'for suffix in "" -0 -1; do ln -s precious way.npz.tmp$$$suffix; done; exec "$@"' sh "$bin/jaxcc-run" model.so in.npz -o way.npz &&
+        [ "$(cat precious)" = precious ] && rm precious way.npz.tmp* && entry scale in.npz --expect way.npz && rm way.npz
+}
+[ "$2" = asan ] || for signal in 1 2 15; do try interrupted $signal; done
+try in_the_way
+limited_file() { ! (ulimit -f 0 && exec "$bin/jaxcc-run" model.so in.npz -o large.npz) && [ ! -e large.npz ] && [ "$(ls -A | grep -v ends.c)" = "$listed" ]; }
+try limited_file
+
 # names of outputs
 expect 2 'ends in .npz, or, of one output, in .npy' model.so in.npz -o x.txt
 expect 2 'ends in .npz' model.so in.npz -o x.npz.
