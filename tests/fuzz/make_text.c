@@ -32,7 +32,7 @@ static const struct {
     {"lu", "x2", "", 2, 3, false, false},
     {"lu_pivots_to_permutation", "w1", "permutation_size=(3|8|40)", 1, 1, false, false},
     {"triangular_solve", "q =", "conjugate_a=$b left_side=$b lower=$b transpose_a=$b unit_diagonal=$b", 1, 1, false, false},
-    {"tridiagonal_solve", "x1 = = t", "perturbate_singular=$b", 1, 1, false, false},
+    {"tridiagonal_solve", "x1 = = t", "perturb_singular=$b", 1, 1, false, false},
     {"symmetric_product", "f2 o", "alpha=1.0 beta=0.5", 1, 1, false, false},
     {"qr", "x2", "full_matrices=$b pivoting=$b use_magma=None", 2, 3, false, false},
     {"geqrf", "x2", "", 2, 2, false, false},
