@@ -100,7 +100,7 @@ through_link() {
 }
 to_a_pipe() {
     old
-    compile --emit=obj -o /dev/stdout && [ "$(head -c 4 "$work/said" | tail -c 3)" = ELF ] && alone
+    compile -MF m.d --emit=obj --no-header -o /dev/stdout && [ "$(head -c 4 "$work/said" | tail -c 3)" = ELF ] && alone
 }
 no_reader() {
     old
