@@ -71,7 +71,9 @@ static const struct {
     ParamKey program, count, before;
 } counted[] = {{P_scan, K_jaxpr, K_num_consts, K_other},
                {P_while, K_cond_jaxpr, K_cond_nconsts, K_other},
-               {P_while, K_body_jaxpr, K_body_nconsts, K_cond_nconsts}};
+               {P_while, K_body_jaxpr, K_body_nconsts, K_cond_nconsts},
+               {P_linear_call, K_callee, K_num_callee_consts, K_other},
+               {P_linear_call, K_transpose, K_num_transpose_consts, K_num_callee_consts}};
 
 static void lift_counted(Lift *l, Takes *around, Eqn *e) {
     for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {

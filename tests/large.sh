@@ -93,6 +93,17 @@ many() {
     for k in 1 2 3 4 5 6 7 8 9; do set -- "$@" 250000 262143 262144 8 24 40; done
     made so 400000 "$@"
 }
+# --debug-nans reads a constant once, however many equations take from it.
+checked() {
+    seconds=20
+    [ "$mode" = release ] || seconds=300
+    rm -f m.*
+    ./large m.npz "$1" || return 1
+    awk -v n="$1" -v slices="$2" 'BEGIN { print "{ lambda c:f32[" n "] ; a0:f32[1] i:i32[]. let"
+        for (k = 0; k < slices; k++) print "b" k ":f32[1] = dynamic_slice[slice_sizes=(1,)] c i a" k + 1 ":f32[1] = add a" k " b" k
+        print "in (a" slices ",) }" }' >m.jaxpr
+    timeout $seconds jaxcc m.jaxpr --consts=m.npz --debug-nans -o m.so
+}
 G=268435456 # elements of 1 GiB
 if [ "$what" = all ]; then
     for kind in so o a; do try made $kind 400000 $G $G $G; done
@@ -105,6 +116,7 @@ else
     try stripped
     try text
     try full
+    try checked $((G / 16)) 2000
     ! command -v ld.lld >/dev/null || try only ld.lld
 fi
 echo "large: $passed passed, $failed failed"

@@ -148,28 +148,26 @@ Reg window_inside(Kernel *k, const Window *w) {
 }
 
 /* ---- gather */
-static double number(Kernel *k, const Value *v) {
-    if (v->kind == V_INT || v->kind == V_BOOL) return (double)v->i;
-    return v->kind == V_FLOAT ? v->f : strtod(str_c(k->plan->arena, v->s), NULL); /* nan, -inf */
-}
 /* What stands in the place of a window that is not inside; where jax prints no value, NaN, the
    least integer, the largest unsigned one or True (slicing.py, gather, of 0.10.2). */
 static Reg filling(Kernel *k, const Eqn *e) {
     Dtype d = val_array(k->plan->cx, e->out.at[0])->dtype;
     const DtypeInfo *t = &dtype_info[d];
     const Param *p = param_find(e, K_fill_value);
-    const Value *v = p && p->value.kind != V_NONE ? &p->value : NULL;
+    double fill[2];
+    bool given = gather_fill(k->plan->cx, e, fill);
+    const Value *v = given ? &p->value : NULL;
     MlirType type = em_register_type(k->e, d);
     bool zero = !v && index_mode(e) == MODE_ONE_HOT;
     if (t->kind == DK_FLOAT) {
-        V x = em_float(k->e, type, v ? number(k, v) : zero ? 0 : NAN);
+        V x = em_float(k->e, type, given ? fill[0] : zero ? 0 : NAN);
         return (Reg){em_round(k->e, d, x), true, k->depth};
     }
     int64_t i = dtype_limit(d, t->kind != DK_SINT);
     if (v && v->kind == V_FLOAT) /* beyond int64 */
         i = (int64_t)strtoull(str_c(k->plan->arena, v->s), NULL, 10);
     else if (v)
-        i = (int64_t)number(k, v);
+        i = (int64_t)fill[0];
     if (v && (v->kind == V_INT || v->kind == V_BOOL)) i = v->i;
     return (Reg){em_int(k->e, type, zero ? 0 : i), true, k->depth};
 }

@@ -14,6 +14,8 @@ typedef struct {
     Ctx *cx;
     ValMap map;     /* of nothing */
     ValMap written; /* values with a NaN of the text that was only moved: → where it came from */
+    unsigned char *data; /* by value: what its data is known to hold */
+    Val nvals;           /* values when the pass began: constants are among them */
     Memo memo;
     bool failed;
 } Checks;
@@ -35,8 +37,11 @@ static double element(Dtype d, const char *data, int64_t i) {
     if (dtype_info[d].bits == 8) return float_decode(&float_format[d], (uint8_t)data[i]);
     return float_decode(&float_format[d], (memcpy(&half, data + 2 * i, 2), half));
 }
-/* Does the text, or --consts, write a NaN here? */
-static bool holds_nan(const Ctx *cx, Val v) {
+enum { UNREAD, NUMBERS, SOME_NAN };
+
+/* Does the text, or --consts, write a NaN here? Data is read once. */
+static bool holds_nan(Checks *c, Val v) {
+    const Ctx *cx = c->cx;
     const ValInfo *info = val_info(cx, v);
     Dtype d = val_array(cx, v)->dtype, part = dtype_real(d);
     if (dtype_info[part].kind != DK_FLOAT) return false;
@@ -44,11 +49,13 @@ static bool holds_nan(const Ctx *cx, Val v) {
     Dim n = type_size(cx->types, info->type);
     bool nan = false;
     if (!info->data || !dim_is_const(n)) return false;
+    if (v < c->nvals && c->data[v] != UNREAD) return c->data[v] == SOME_NAN;
     for (int64_t i = 0; i < (part == d ? n : 2 * n) && !nan; i++) nan = isnan(element(part, info->data, i));
+    if (v < c->nvals) c->data[v] = nan ? SOME_NAN : NUMBERS;
     return nan;
 }
 static bool is_written(Checks *c, Val v) {
-    return valmap_get(&c->written, v) != v || holds_nan(c->cx, v);
+    return valmap_get(&c->written, v) != v || holds_nan(c, v);
 }
 static void mark_written(Checks *c, Val from, Val to) {
     if (is_written(c, from)) valmap_put(&c->written, to, from);
@@ -182,7 +189,8 @@ static Jaxpr *checks_jaxpr(void *user, const Jaxpr *j) {
 Jaxpr *pass_checks(Ctx *cx, const Jaxpr *j) {
     bool stdlib = j->span.file != 0;
     if (stdlib || !(cx->options->debug_nans || cx->options->check_bounds)) return (Jaxpr *)j;
-    Checks c = {.cx = cx, .map.cx = cx, .written.cx = cx, .memo.arena = cx->arena};
+    Checks c = {.cx = cx, .map.cx = cx, .written.cx = cx, .memo.arena = cx->arena, .nvals = cx->nvals};
+    c.data = arena_new(cx->arena, unsigned char, cx->nvals);
     Jaxpr *new = checks_jaxpr(&c, j);
     return c.failed ? NULL : new;
 }

@@ -7,6 +7,7 @@
    A constant is known by the same value in every program that uses it, but its parts are values of one program: they are
    made anew in each. */
 #include "complex.h"
+#include "../typecheck/index.h"
 #include "../typecheck/rule.h"
 #include <math.h>
 
@@ -423,15 +424,22 @@ static Pair wrap(Builder *b, const Eqn *e, const Pair *x) {
     return (Pair){w[0], w[1]};
 }
 
-/* What stands in the place of windows that are not inside has no imaginary part, be it a number or NaN; of keys all bits
-   are set, as in any unsigned number. */
+static Param fill_value(Arena *arena, double x) {
+    Str s = isnan(x) ? S("nan") : str_format(arena, isinf(x) ? "%f" : "%.17g", x);
+    return (Param){.key = K_fill_value, .value = {.kind = V_FLOAT, .f = x, .s = s}};
+}
+/* What stands in the place of windows that are not inside is NaN where no number is given, without an imaginary part; of keys
+   all bits are set, as in any unsigned number. */
 static Pair gather(Builder *b, const Eqn *e, const Pair *x) {
     Dtype d = part_dtype(b, e);
     Eqn re = *e, im = *e;
     bool key = dtype_info[val_array(b->cx, e->out.at[0])->dtype].kind == DK_KEY;
+    double fill[2];
+    bool given = gather_fill(b->cx, e, fill);
+    re.params = without(b->cx, e->params, K_fill_value);
     im.params = without(b->cx, e->params, K_fill_value);
-    if (key) re.params = im.params;
-    if (!key) im.params.at[im.params.n++] = p_int(K_fill_value, 0);
+    if (!key && given) re.params.at[re.params.n++] = fill_value(b->cx->arena, fill[0]);
+    if (!key) im.params.at[im.params.n++] = fill_value(b->cx->arena, fill[1]);
     return (Pair){real_equation(b, &re, 2, (Val[]){x[0].re, x[1].re}, d), real_equation(b, &im, 2, (Val[]){x[0].im, x[1].re}, d)};
 }
 

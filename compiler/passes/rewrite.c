@@ -290,10 +290,20 @@ static const Jaxpr *solver(const ValMap *map, const Eqn *e, Vals *in) {
     return value_jaxpr(&jaxprs->value, "solve");
 }
 
+/* The operands of a linear_call that its callee takes: the constants of its transpose stand behind the callee's. */
+static Vals callee_operands(const ValMap *map, const Eqn *e) {
+    int64_t own = param_int(e, K_num_callee_consts, 0), others = param_int(e, K_num_transpose_consts, 0);
+    if (!others) return e->in;
+    Vals in = {arena_new(map->cx->arena, Val, e->in.n), 0};
+    for (uint32_t i = 0; i < e->in.n; i++)
+        if (i < own || i >= own + others) in.at[in.n++] = e->in.at[i];
+    return in;
+}
+
 const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in) {
     static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr, K_call, K_callee, K_fwd_jaxpr};
     const Jaxpr *j = NULL;
-    *in = e->in;
+    *in = e->prim == P_linear_call ? callee_operands(map, e) : e->in;
     if (prim_lower[e->prim] == LOWER_CALL) {
         for (unsigned i = 0; i < sizeof keys / sizeof *keys && !j; i++)
             j = param_jaxpr(e, keys[i]);

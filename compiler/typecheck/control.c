@@ -88,16 +88,16 @@ static Jaxpr *call_body(const Eqn *e) {
     return NULL;
 }
 
-/* The body's results. One that the caller drops, `_`, is not compared: JAX names the body's result
-   `_` too, and which variable of that name it is the text does not say. */
-bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+/* The body takes the operands, `skip` of them from operand `jump` on left out. One of its results that the caller drops, `_`, is
+   not compared: JAX names the body's result `_` too, and which variable of that name it is the text does not say. */
+static bool infer_call(Ctx *cx, const Eqn *e, uint32_t jump, uint32_t skip, const Type *in, Type *out) {
     Jaxpr *j = call_body(e);
+    uint32_t n = e->in.n - skip;
     if (!j) return diag(cx->diags, e->span, "%s needs the parameter 'jaxpr'", name_of(cx, e));
-    if (j->in.n != e->in.n)
+    if (j->in.n != n)
         return diag(cx->diags, e->span, "%s: the body takes %u operand%s, but there %s %u",
-                    name_of(cx, e), j->in.n, plural(j->in.n), is_are(e->in.n),
-                    e->in.n);
-    Nested b = {"the body", j, e->in.n, 0, UINT32_MAX, 0, UINT32_MAX, 0};
+                    name_of(cx, e), j->in.n, plural(j->in.n), is_are(n), n);
+    Nested b = {"the body", j, n, 0, jump, skip, UINT32_MAX, 0};
     if (!enter_nested(cx, e, &b, in) || !want_results(cx, e, j->out.n)) return false;
     for (uint32_t i = 0; i < j->out.n; i++) {
         Type t = outer_type(cx, e, &b, result_type(cx, j, i, out[i]));
@@ -106,6 +106,27 @@ bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         if (!dropped || !out[i]) out[i] = t;
     }
     return true;
+}
+bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    return infer_call(cx, e, UINT32_MAX, 0, in, out);
+}
+
+/* Operands: the callee's constants, residuals, and what it is linear in. Up to JAX 0.5 its transpose is a program as well, whose
+   constants stand behind the callee's: it takes them, the residuals and the callee's results, and gives what the callee is
+   linear in. */
+bool type_linear_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    uint32_t own, others, residuals;
+    Jaxpr *j = param_jaxpr(e, K_transpose);
+    if (!param_has(e, K_num_transpose_consts)) return type_call(cx, e, in, out);
+    if (!want_count(cx, e, K_num_callee_consts, e->in.n, &own) ||
+        !want_count(cx, e, K_num_transpose_consts, e->in.n - own, &others) ||
+        !want_count(cx, e, K_num_res, e->in.n - own - others, &residuals))
+        return false;
+    if (!infer_call(cx, e, own, others, in, out)) return false;
+    uint32_t given = others + residuals, n = given + e->out.n;
+    Type *takes = arena_new(cx->arena, Type, (size_t)n + 1);
+    for (uint32_t i = 0; i < n; i++) takes[i] = i < given ? in[own + i] : out[i - given];
+    return !j || want_program(cx, e, K_transpose, j, takes, n, e->in.n - own - given);
 }
 
 /* ---- cond */

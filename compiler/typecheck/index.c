@@ -2,6 +2,7 @@
    of the indices that holds one position is the last one. */
 #include "index.h"
 #include "rule.h"
+#include <stdlib.h>
 
 /* How one record names its parts: gather's offset_dims are scatter's update_window_dims. */
 typedef struct {
@@ -140,22 +141,52 @@ static bool want_slices(Ctx *cx, const Eqn *e, const Type *in, const Numbers *d,
     return true;
 }
 
-/* The result has a window for each position: at offset_dims its axes, elsewhere the indices'. */
-/* A number, as Python writes one, or None. */
-static bool want_fill(Ctx *cx, const Eqn *e) {
+/* One part of "1.5", "-infj", "(1-2j)": digits and the letters of e, inf, nan and j. */
+static bool read_part(const char **at, double part[2]) {
+    char *end;
+    double x = strtod(*at, &end);
+    bool imaginary = *end == 'j';
+    if (end == *at) return false;
+    part[imaginary] = x;
+    *at = end + imaginary;
+    return true;
+}
+static bool read_number(Arena *arena, Str s, double part[2]) {
+    bool inside = s.n > 2 && s.at[0] == '(' && s.at[s.n - 1] == ')';
+    const char *at = str_c(arena, inside ? (Str){s.at + 1, s.n - 2} : s);
+    if (at[strspn(at, "0123456789.+-efijan")] || !read_part(&at, part)) return false;
+    if (!*at) return true;
+    return at[-1] != 'j' && (*at == '+' || *at == '-') && read_part(&at, part) && !*at && at[-1] == 'j';
+}
+/* np.float32(nan) is what stands in it. */
+static bool number_of(Arena *arena, const Value *v, double part[2]) {
+    if (v->kind == V_LIST) return v->s.n && v->list.n == 1 && number_of(arena, v->list.at, part);
+    if (v->kind == V_INT || v->kind == V_BOOL) return part[0] = (double)v->i, true;
+    if (v->kind == V_FLOAT) return part[0] = v->f, true;
+    return (v->kind == V_WORD || v->kind == V_TEXT) && read_number(arena, v->s, part);
+}
+bool gather_fill(Ctx *cx, const Eqn *e, double part[2]) {
     const Param *p = param_find(e, K_fill_value);
-    if (!p) return true;
-    const Value *v = &p->value;
-    bool word = v->kind == V_WORD && (str_is(v->s, "nan") || str_is(v->s, "inf") || str_is(v->s, "-inf"));
-    bool object = v->kind == V_TEXT || (v->kind == V_LIST && v->s.n); /* (1+2j), np.float32(nan) */
-    bool number = v->kind == V_NONE || v->kind == V_INT || v->kind == V_FLOAT || v->kind == V_BOOL;
-    return number || word || object || param_wrong(cx, e, K_fill_value, "a number or None");
+    part[0] = part[1] = 0;
+    return p && p->value.kind != V_NONE && number_of(cx->arena, &p->value, part);
 }
 
+/* A number, as Python writes one, or None. */
+static bool want_fill(Ctx *cx, const Eqn *e, Dtype d) {
+    double part[2];
+    const Param *p = param_find(e, K_fill_value);
+    if (!p || p->value.kind == V_NONE) return true;
+    if (!gather_fill(cx, e, part)) return param_wrong(cx, e, K_fill_value, "a number or None");
+    return part[1] == 0 || dtype_info[d].kind == DK_COMPLEX ||
+           diag(cx->diags, param_at(e, K_fill_value), "%s: fill_value is complex, but operand 0 is %s", name_of(cx, e),
+                dtype_info[d].name);
+}
+
+/* The result has a window for each position: at offset_dims its axes, elsewhere the indices'. */
 bool type_gather(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Numbers d = {.names = &gather_names};
-    if (!want_fill(cx, e)) return false;
-    if (!want(cx, e, 2, 1) || !want_numbers(cx, e, in, &d)) return false;
+    if (!want(cx, e, 2, 1) || !want_fill(cx, e, type_at(cx->types, in[0])->dtype)) return false;
+    if (!want_numbers(cx, e, in, &d)) return false;
     if (!want_param(cx, e, K_slice_sizes)) return false;
     Dims sizes = param_dims(e, K_slice_sizes);
     if (!want_slices(cx, e, in, &d, sizes)) return false;

@@ -14,5 +14,7 @@ typedef struct {
 } IndexNumbers;
 /* False after a diagnostic. */
 bool index_numbers(Ctx *, const Eqn *, IndexNumbers *);
+/* The real and the imaginary part of gather's fill_value; false where it is no number. */
+bool gather_fill(Ctx *, const Eqn *, double part[2]);
 
 #endif

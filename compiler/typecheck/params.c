@@ -62,12 +62,14 @@ static bool want_name(Ctx *cx, const Eqn *e, const Param *p) {
 }
 
 /* Numbers, element types and lists of them have the form that their rules read: none is passed over as if it were not there.
-   Axes of collectives may be names. */
+   Axes of collectives may be names; the `transpose` of a linear_call is a program. */
 static bool want_form(Ctx *cx, const Eqn *e, const Param *p) {
     static const bool read[PK_VALUE + 1] = {
         [PK_INT] = true,   [PK_DIM] = true,   [PK_BOOL] = true,   [PK_INTS] = true, [PK_DIMS] = true, [PK_BOOLS] = true,
         [PK_DTYPE] = true, [PK_JAXPR] = true, [PK_JAXPRS] = true, [PK_LIST] = true, [PK_NAME] = true};
     if (p->key == K_other || p->value.kind == V_NONE || !read[param_kind[p->key]]) return true;
+    bool program = p->value.kind == V_JAXPR || p->value.kind == V_WORD;
+    if (p->key == K_transpose && e->prim == P_linear_call) return program || param_wrong(cx, e, p->key, kind_words(PK_JAXPR));
     return (p->key == K_axes && p->value.kind == V_LIST) || want_param(cx, e, p->key);
 }
 
