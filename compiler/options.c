@@ -291,11 +291,11 @@ static bool reserved(const char *name) {
     return strncmp(name, "jaxcc_", 6) == 0;
 }
 
-static bool settle_deps(Reader *r, Str stem, bool to_stdout) {
+static bool settle_deps(Reader *r, Str stem, bool to_file) {
     Options *o = r->o;
     if (!r->deps && (o->dep_file || o->phony_deps)) return wrong("%s needs -MD", o->dep_file ? "-MF" : "-MP");
     if (!r->deps || o->dep_file) return true;
-    if (to_stdout) return wrong("-MD needs -MF where standard output is OUT");
+    if (!to_file) return wrong("-MD needs -MF where OUT is no file");
     o->dep_file = str_format(r->arena, "%.*s.d", SF(stem)).at;
     return true;
 }
@@ -310,13 +310,13 @@ static bool settle(Reader *r) {
     if (o->debug_nans && o->fast_math) return wrong("--debug-nans finds no NaN under -ffast-math");
     if (o->no_check && o->passes) return wrong("--passes needs a checked program");
     bool library = o->emit == EMIT_so || o->emit == EMIT_a || o->emit == EMIT_obj,
-         to_stdout = strcmp(o->output, "-") == 0;
+         to_file = file_is_regular(o->output);
     Str stem = path_stem(str(o->output));
-    if (library && !r->no_header && !to_stdout)
+    if (library && !r->no_header && (r->header || to_file))
         o->header = r->header ? r->header : str_format(r->arena, "%.*s.h", SF(stem)).at;
-    if (!settle_deps(r, stem, to_stdout)) return false;
+    if (!settle_deps(r, stem, to_file)) return false;
     if (!o->name) {
-        Str file = strcmp(o->input, "-") ? path_stem(str(o->input)) : to_stdout ? S("model") : stem;
+        Str file = strcmp(o->input, "-") ? path_stem(str(o->input)) : to_file ? stem : S("model");
         o->name = str_c(r->arena, cname_from(r->arena, path_base(file)));
     }
     if (library && reserved(o->name))

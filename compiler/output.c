@@ -79,6 +79,7 @@ void output_guard(void) {
         if (!sigaction(ends[i], NULL, &old) && old.sa_handler == SIG_DFL)
             sigaction(ends[i], &action, NULL);
     signal(SIGXFSZ, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* where it is ignored, no child can be waited for */
     atexit(output_remove);
 }
 

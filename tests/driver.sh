@@ -128,8 +128,11 @@ if [ -w /dev/full ]; then
     [ $? = 1 ] && grep -q 'No space left' log
     count $? "a full device"
 fi
-"$jaxcc" m.jaxpr -o /dev/null --emit=so && [ -c /dev/null ]
+"$jaxcc" m.jaxpr -o /dev/null --emit=so && [ -c /dev/null ] && [ ! -e /dev/null.h ]
 count $? "-o /dev/null"
+(trap '' CHLD && exec "$jaxcc" m.jaxpr -o t.so --no-header) >log 2>&1
+count $? "a parent that ignores SIGCHLD"
+made t.so
 "$jaxcc" m.jaxpr --emit=asm -o /dev/stdout | grep -q globl
 count $? "-o /dev/stdout"
 awk 'BEGIN { print "{ lambda ; a0:f32[8]. let"; for (i = 0; i < 100000; i++) print "a" i + 1 ":f32[8] = mul a" i " a0"; print "in (a100000,) }" }' >m.jaxpr
