@@ -264,6 +264,7 @@ static const struct {
     {"while", ANY, make_while},
     {"scan", ANY, make_scan},
     {"call", ANY, make_call},
+    {"linear_call", ANY, make_call},
     {"imag_part", COMPLEX, NULL},
     {"real_part", COMPLEX, NULL},
     {"complex", FLOAT, NULL},
