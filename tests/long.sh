@@ -29,14 +29,19 @@ compile() {
     ) >log 2>&1
 }
 
-# host LIB NAME N: calls a program of scalars of 32 bits whose input i is i modulo 17; prints its results, or its error where input N
-# is NULL.
+# host LIB NAME N: calls a program of elements of 32 bits, its inputs scalars or f32[2]; element k of input i is i modulo 17 + k / 2.
+# Prints the elements of its results, or its error where input N is NULL.
 cat >host.c <<'X2'
 #include "jaxcc.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+static size_t elements(const jaxcc_type *t) {
+    size_t n = 1;
+    for (int d = 0; d < t->rank; d++) n *= strtoul(t->extents[d], NULL, 10);
+    return n;
+}
 int main(int argc, char **argv) {
     void *lib = dlopen(argv[1], RTLD_NOW);
     char symbol[256];
@@ -45,15 +50,18 @@ int main(int argc, char **argv) {
     const jaxcc_program *p = program();
     const void **in = calloc((size_t)p->n_in + 1, sizeof *in);
     void **out = calloc((size_t)p->n_out + 1, sizeof *out);
-    union { float f; int i; } *x = calloc((size_t)p->n_in + (size_t)p->n_out + 1, 4), *y = x + p->n_in;
+    typedef union { float f; int i; } element;
+    element *x = calloc((size_t)p->n_in + 1, 2 * sizeof *x);
     for (int i = 0; i < p->n_in; i++) {
-        if (p->in[i].dtype[0] == 'f') x[i].f = (float)(i % 17); else x[i].i = i % 17;
-        in[i] = argc > 3 && atoi(argv[3]) == i ? NULL : &x[i];
+        for (int k = 0; k < 2; k++)
+            if (p->in[i].dtype[0] == 'f') x[2 * i + k].f = (float)(i % 17) + (float)k / 2; else x[2 * i + k].i = i % 17;
+        in[i] = argc > 3 && atoi(argv[3]) == i ? NULL : &x[2 * i];
     }
-    for (int i = 0; i < p->n_out; i++) out[i] = &y[i];
+    for (int i = 0; i < p->n_out; i++) out[i] = calloc(elements(&p->out[i]) + 1, sizeof *x);
     if (p->call(NULL, in, out)) return puts(p->error()), 1;
     for (int i = 0; i < p->n_out; i++)
-        if (p->out[i].dtype[0] == 'f') printf("%.9g\n", y[i].f); else printf("%d\n", y[i].i);
+        for (size_t k = 0; k < elements(&p->out[i]); k++)
+            if (p->out[i].dtype[0] == 'f') printf("%.9g\n", ((element *)out[i])[k].f); else printf("%d\n", ((element *)out[i])[k].i);
 }
 X2
 cc -w -o host host.c -ldl >log 2>&1 || { cat log; echo "long: 0 passed, 1 failed"; exit 1; }
@@ -114,6 +122,21 @@ awk 'BEGIN { n = 300; printf "{ lambda ; "; for (i = 0; i < n; i++) printf "a%d:
     for (t = 0; t < 3; t++) { for (i = 0; i < n; i++) y[i] = x[(i + 1) % n] * 0.5 + x[i]; for (i = 0; i < n; i++) x[i] = y[i] }
     for (i = 0; i < n; i++) printf "%.9g\n", x[i] >"carries.want" }' >carries.jaxpr
 holds carries
+
+# Concatenations of many pieces: of arguments, and of scalars as jnp.stack makes it of them.
+for n in 1000 2000 3000 4000; do
+    awk -v n=$n 'BEGIN { printf "{ lambda ; "; for (i = 0; i < n; i++) printf "a%d:f32[2] ", i
+        printf ". let r:f32[%d] = concatenate[dimension=0]", 2 * n
+        for (i = 0; i < n; i++) { printf " a%d", i; printf "%g\n%g\n", i % 17, i % 17 + 0.5 >"pieces" n ".want" }
+        print " in (r,) }" }' >pieces$n.jaxpr
+    holds pieces$n
+    awk -v n=$n 'BEGIN { printf "{ lambda ; "; for (i = 0; i < n; i++) printf "a%d:f32[] ", i; print ". let"
+        for (i = 0; i < n; i++) print "b" i ":f32[1] = broadcast_in_dim[broadcast_dimensions=() shape=(1,) sharding=None] a" i
+        printf "r:f32[%d] = concatenate[dimension=0]", n
+        for (i = 0; i < n; i++) { printf " b%d", i; print i % 17 >"stack" n ".want" }
+        print " in (r,) }" }' >stack$n.jaxpr
+    holds stack$n
+done
 
 # Many arguments: by program()->call, then by NAME itself, with as many parameters.
 awk 'BEGIN { n = 2000; printf "{ lambda ; "; for (i = 0; i < n; i++) printf "a%d:f32[] ", i; print ". let"

@@ -15,7 +15,10 @@
    one step. */
 
 enum { VIRTUAL_COST = 4, STEP_COST = 400, VIRTUAL_DEPTH = 64 };
-enum { GATHER_COST = 12, SCATTER_COST = 4 };
+enum { GATHER_COST = 12, SCATTER_COST = 4, STEP_READS = 128 };
+/* Of concatenations that are computed wherever they are used, the pieces; those that one step writes;
+ * elements. */
+enum { MOST_PIECES = 64, STEP_PIECES = 128, SMALL_SIZE = 4096 };
 
 Info *plan_info(Plan *p, Val v) {
     if (!p->info[v]) p->info[v] = arena_new(p->arena, Info, 1);
@@ -177,7 +180,9 @@ static void store_for(void *user, Val v, const Ix *index, Ix address) {
     Reads *r = user;
     if (!v) return;
     const Info *info = plan_info(r->p, v);
-    if (info->class == VAL_MEMBER && info->step != r->step->number) plan_stored(r->p, r->body, v);
+    bool member = info->class == VAL_MEMBER;
+    r->nleaves += !member || info->step != r->step->number;
+    if (member && info->step != r->step->number) plan_stored(r->p, r->body, v);
 }
 static void reads_all(Plan *p, const Eqn *e, uint32_t n, void (*seen)(void *, Val, const Ix *, Ix),
                       void *user, const Ix *index) {
@@ -242,13 +247,32 @@ static uint32_t total_cost(Plan *p, const Eqn *e) {
     return c < 100000 ? c : 100000;
 }
 
+static bool joins_arrays(const Eqn *e) { return e->prim == P_concatenate || e->prim == P_stack; }
+/* How many pieces of concatenations evaluating a value may read: of a virtual one, otherwise it is
+ * one itself. */
+static uint32_t pieces_of(Plan *p, Val v) {
+    const Info *info = plan_info(p, v);
+    bool virtual = !val_info(p->cx, v)->lit && info->class == VAL_VIRTUAL;
+    return virtual && info->pieces > 1 ? info->pieces : 1;
+}
+/* Those of the result of an equation that is virtual. */
+static uint32_t pieces(Plan *p, const Eqn *e) {
+    uint32_t n = 0;
+    each(Val, v, e->in) {
+        uint32_t more = pieces_of(p, *v);
+        n += more > 1 || joins_arrays(e) ? more : 0;
+        if (n > MOST_PIECES) return MOST_PIECES + 1;
+    }
+    return n;
+}
+
 /* ---- joining */
 static bool joinable(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *shape,
                      uint32_t nread, bool *shares) {
     Probe q = {.p = p, .body = b, .step = s, .ok = true};
     Ix index[32];
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return false;
-    if (s->cost > STEP_COST) return false;
+    if (s->cost > STEP_COST || s->nreads > STEP_READS) return false;
     if (!match(s, shape, false, index) && !(s->reduces && match(s, shape, true, index)))
         return false;
     reads_all(p, e, nread, probe, &q, index);
@@ -260,6 +284,7 @@ static void join(Plan *p, Body *b, Step *s, const Eqn *e, uint32_t nread, const 
     reads_all(p, e, nread, store_for, &r, index);
     uint32_t cost = own_cost(e);
     s->cost += cost;
+    s->nreads += r.nleaves;
     each(Val, v, e->out) {
         Info *info = plan_info(p, *v);
         info->class = VAL_MEMBER;
@@ -302,6 +327,7 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
                                      : info->cost <= VIRTUAL_COST && leaves <= 1;
     if (p->fuse && cheap) {
         info->class = VAL_VIRTUAL;
+        info->pieces = pieces(p, e);
         return;
     }
     Step *s = step_for(p, b, e, t, e->in.n, false);
@@ -370,15 +396,15 @@ static void cut_chain(Plan *p, Body *b, Val v) {
     push(p->arena, &s->members, v);
 }
 static void plan_virtual(Plan *p, Body *b, const Eqn *e) {
-    uint32_t cost = total_cost(p, e), depth = 0;
+    uint32_t cost = total_cost(p, e), depth = 0, n = pieces(p, e);
     bool twice = e->prim == P_gather && cost > GATHER_COST; /* both operands are evaluated: 2^n */
     each(Val, v, e->in)
         if (plan_info(p, *v)->depth > depth) depth = plan_info(p, *v)->depth;
     for (uint32_t i = 0; i < e->out.n; i++) {
         Info *info = plan_info(p, e->out.at[i]);
         info->class = VAL_VIRTUAL;
-        info->e = e, info->out = i, info->cost = cost, info->depth = depth + 1;
-        if (info->depth > VIRTUAL_DEPTH || twice) cut_chain(p, b, e->out.at[i]);
+        info->e = e, info->out = i, info->cost = cost, info->depth = depth + 1, info->pieces = n;
+        if (info->depth > VIRTUAL_DEPTH || n > MOST_PIECES || twice) cut_chain(p, b, e->out.at[i]);
     }
 }
 static bool all_scalar(Plan *p, const Eqn *e) {
@@ -558,13 +584,34 @@ static bool plan_scatter(Plan *p, Body *b, const Eqn *e) {
     *info = (Info){.class = class, .e = e, .step = s->number, .uses = info->uses, .buf = buf};
     return true;
 }
+static bool small(Plan *p, Val v) {
+    Dim n = type_size(p->cx->types, val_type(p->cx, v));
+    return dim_is_const(n) && n <= SMALL_SIZE;
+}
+/* The step that writes a piece: one of its own, or, where there are many, together with small ones
+ * of its shape; `from`: the number of the first that may be shared. */
+static Step *step_for_piece(Plan *p, Body *b, Val x, bool many, uint32_t from) {
+    const ArrayType *t = val_array(p->cx, x);
+    Dim n = type_size(p->cx->types, val_type(p->cx, x));
+    uint32_t more = pieces_of(p, x);
+    Ix index[32];
+    for (uint32_t i = b->steps.n, tries = 0; many && small(p, x) && i >= from && tries < 16;
+         i--, tries++) {
+        Step *s = b->steps.at[i - 1];
+        bool room = s->cost + more <= STEP_PIECES && (s->stores.n + 1) * n <= SMALL_SIZE;
+        if (room && match(s, t, false, index)) return s;
+    }
+    return step_new(p, b, STEP_LOOPS, NULL, t);
+}
 /* Each operand is written to its part of the result. */
-static void plan_join_arrays(Plan *p, Body *b, const Eqn *e, bool stack) {
+static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
     Val y = e->out.at[0];
     const ArrayType *t = val_array(p->cx, y);
     Types *ts = p->cx->types;
     Info *info = plan_info(p, y);
+    bool stack = e->prim == P_stack, many = pieces(p, e) > MOST_PIECES;
     int64_t axis = param_int(e, stack ? K_axis : K_dimension, 0);
+    uint32_t from = b->steps.n + 1;
     Buf *buf = buf_for(p, BUF_WORK, y);
     Dim at = 0;
     Dim *dense = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
@@ -582,12 +629,13 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e, bool stack) {
             step_store(p, b->steps.at[xi->step - 1], *x, buf, offset, strides, DT_none);
             continue;
         }
-        Step *s = step_new(p, b, STEP_LOOPS, NULL, xt);
+        Step *s = step_for_piece(p, b, *x, many, from);
         Ix index[32];
         match(s, xt, false, index);
         Reads r = {.p = p, .body = b, .step = s};
         plan_reads(p, *x, index, store_for, &r);
         step_store(p, s, *x, buf, offset, strides, DT_none);
+        if (many) s->cost += pieces_of(p, *x);
     }
     *info = (Info){.class = VAL_STORED, .e = e, .step = b->steps.n, .uses = info->uses, .buf = buf};
 }
@@ -596,10 +644,6 @@ static bool all_computed(Plan *p, const Eqn *e) {
     each(Val, v, e->in)
         if (val_info(p->cx, *v)->lit || plan_info(p, *v)->class != VAL_MEMBER) return false;
     return true;
-}
-static bool small(Plan *p, Val v) {
-    Dim n = type_size(p->cx->types, val_type(p->cx, v));
-    return dim_is_const(n) && n <= 4096;
 }
 
 /* A reduction of nothing but axes of extent 1 moves no data. */
@@ -612,8 +656,9 @@ static bool trivial_reduction(Plan *p, const Eqn *e) {
 }
 static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     Lower how = prim_lower[e->prim];
-    bool joins = (e->prim == P_concatenate || e->prim == P_stack) && !small(p, e->out.at[0]);
-    joins |= e->prim == P_stack && all_computed(p, e);
+    bool joins =
+        joins_arrays(e) && (!small(p, e->out.at[0]) || pieces(p, e) > MOST_PIECES ||
+                            (e->prim == P_stack && all_computed(p, e)));
     switch (how) {
     case LOWER_CALL:
     case LOWER_EXPAND:
@@ -656,7 +701,7 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
         if (all_scalar(p, e))
             plan_scalar(p, b, e);
         else if (joins)
-            plan_join_arrays(p, b, e, e->prim == P_stack);
+            plan_join_arrays(p, b, e);
         else if (how == LOWER_INDEX)
             plan_virtual(p, b, e);
         else
@@ -727,16 +772,6 @@ static void count_uses(Plan *p, const Jaxpr *j) {
 static bool writes_over(const Eqn *e) {
     return prim_lower[e->prim] == LOWER_UPDATE || prim_lower[e->prim] == LOWER_SCATTER;
 }
-/* Most equations of rank 0 are an instruction, most others a call. */
-enum { STEP_WEIGHT = 8 };
-static void weigh(Body *b) {
-    b->weight += b->j->out.n;
-    each(Step *, s, b->steps) {
-        b->weight += (*s)->kind == STEP_SCALAR ? 1 : STEP_WEIGHT;
-        for (uint32_t i = 0; i < (*s)->nbodies; i++)
-            b->weight += (*s)->bodies[i]->weight;
-    }
-}
 bool plan_body(Plan *p, Body *b) {
     const Jaxpr *j = b->j;
     count_uses(p, j);
@@ -758,6 +793,6 @@ bool plan_body(Plan *p, Body *b) {
             plan_stored(p, b, j->out.at[i]);
     each(Step *, s, b->steps)
         schedule_step(p, b, *s);
-    weigh(b);
+    plan_weigh(b);
     return true;
 }

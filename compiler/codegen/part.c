@@ -11,6 +11,20 @@ enum {
     CUT_ARGUMENTS = 64
 };
 
+/* Most equations of rank 0 are an instruction, most others a call; a store is a few. */
+enum { STEP_WEIGHT = 8 };
+static uint32_t step_weight(const Step *s) {
+    if (s->kind == STEP_SCALAR) return 1;
+    return s->stores.n > STEP_WEIGHT ? s->stores.n : STEP_WEIGHT;
+}
+void plan_weigh(Body *b) {
+    b->weight += b->j->out.n;
+    each(Step *, s, b->steps) {
+        b->weight += step_weight(*s);
+        for (uint32_t i = 0; i < (*s)->nbodies; i++)
+            b->weight += (*s)->bodies[i]->weight;
+    }
+}
 bool part_cuts(const Plan *p, const Signature *s) {
     return p->top->weight > CUT_WEIGHT || s->dims.n + s->in.n + s->out.n > CUT_ARGUMENTS;
 }

@@ -42,6 +42,7 @@ typedef struct {
     uint32_t uses;  /* not yet planned */
     uint32_t cost;  /* of one element, in operations, from what is stored */
     uint32_t depth; /* virtual: how many equations evaluating it goes through */
+    uint32_t pieces; /* virtual: of concatenations, that evaluating it may read */
     uint32_t level; /* member: stage of its group */
     uint32_t need;  /* member: the last stage that evaluates it */
     bool row;       /* member: has the kept axes of the group only */
@@ -124,6 +125,7 @@ typedef struct Step {
     } stores;
     uint32_t levels; /* stages: 1 + the largest level */
     uint32_t cost;   /* of one element, in operations */
+    uint32_t nreads; /* of what others compute, by its elementwise members */
     /* control flow: what becomes of each carry, stacked output or branch result */
     Body **bodies;
     uint32_t nbodies;
@@ -224,6 +226,8 @@ void plan_edges(Plan *, Step *);
 void schedule_step(Plan *, Body *, Step *);
 /* What the step reads: of its members only what is stored. */
 void step_reads(Plan *, Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+/* Sets `weight` once the steps are complete (part.c). */
+void plan_weigh(Body *);
 /* Offsets in the workspace (buffers.c). */
 void plan_buffers(Plan *);
 /* Bodies of control flow (control.c). */
