@@ -167,6 +167,7 @@ Val literal(Gen *g, Dtype d) {
 /* A value of the type: a new one. */
 static Val make(Gen *g, Type t) {
     const ArrayType *a = type_at(g->cx->types, t);
+    if (a->dtype == DT_tok) return emit(g, P_create_token, NULL, 0, (Set){0}, 1);
     Val x = literal(g, a->dtype);
     if (!a->rank) return x;
     Set params = {0};
@@ -260,6 +261,7 @@ static const struct {
     {"cumulative", NUM, make_cumulative},
     {"cumulative_float", FLOAT, make_cumulative},
     {"dot_general", NUM, make_dot},
+    {"scaled_dot", REAL | BOOL, make_scaled},
     {"cond", ANY, make_cond},
     {"while", ANY, make_while},
     {"scan", ANY, make_scan},
@@ -274,6 +276,7 @@ static const struct {
     {"reduce_window_ordered", NUM | BOOL, make_window},
     {"select_and_scatter_add", FLOAT, make_window},
     {"select_and_gather_add", FLOAT, make_window},
+    {"select_and_scatter", ANY, make_selected},
     {"gather", ANY, make_index},
     {"scatter", ANY, make_index},
     {"scatter_num", REAL, make_index},

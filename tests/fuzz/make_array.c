@@ -306,3 +306,40 @@ void make_dot(Gen *g, Prim p, unsigned kinds) {
         put_dtype(g, &s, K_preferred_element_type, draw(g, 3) ? a->dtype : draw_dtype(g, kinds));
     emit(g, p, in, 2, s, 1);
 }
+
+/* Axes of both operands: batched, then free, then contracted, whose extents are blocks; scaled_dot has them in any order. */
+void make_scaled(Gen *g, Prim p, unsigned kinds) {
+    static const char *const lists[] = {"dimension_numbers=(((", "),(", ")),((", "),("};
+    bool any = p == P_scaled_dot;
+    uint32_t n[3] = {1, 1, 1}, rank = 0; /* batched, free, contracted */
+    for (unsigned role = 0; role < 3; role++)
+        rank += any ? n[role] = draw(g, 3) : 1;
+    Types *ts = g->cx->types;
+    int64_t at[2][6];
+    Dim all[6], own[4][6];
+    Val in[4];
+    Set s = {0};
+    Text t = {.arena = g->cx->arena};
+    for (uint32_t i = 0; i < rank; i++) all[i] = draw_dim(g), at[0][i] = at[1][i] = i;
+    for (unsigned k = 0; k < 2; k++) {
+        if (any) permute(g, at[k], rank);
+        for (uint32_t i = 0; i < rank; i++) {
+            bool blocks = i >= n[0] + n[1];
+            Dim of_block = any + 1 + draw(g, 3), extent = i >= n[0] && !blocks ? draw_dim(g) : all[i];
+            if (blocks && !k) all[i] = extent = dim_mul(ts, extent, of_block);
+            own[k][at[k][i]] = extent;
+            own[k + 2][at[k][i]] = !blocks ? extent : dim_is_const(extent) && k ? 1 : dim_floordiv(ts, extent, of_block);
+        }
+    }
+    for (unsigned k = 0; k < 4; k++)
+        in[k] = need(g, type_of(ts, draw_dtype(g, kinds), rank, own[k]));
+    for (unsigned k = 0; k < 4 && any; k++) {
+        text_add(&t, "%s", lists[k]);
+        for (uint32_t i = k < 2 ? n[0] + n[1] : 0; i < (k < 2 ? rank : n[0]); i++)
+            text_add(&t, "%u,", (unsigned)at[k % 2][i]);
+    }
+    if (any) text_put(&t, S(")))"));
+    put_text(g, &s, p, (Str){t.at, t.n});
+    if (!any || coin(g)) put_dtype(g, &s, K_preferred_element_type, draw_dtype(g, kinds));
+    emit(g, p, in, 4, s, 1);
+}

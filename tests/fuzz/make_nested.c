@@ -3,10 +3,17 @@
 #include "compiler/typecheck/rule.h"
 
 enum { MOST_OPERANDS = 4 };
-static uint32_t operands(Gen *g, Val *in, Type *types, uint32_t least) {
+static uint32_t arrays(Gen *g, Val *in, Type *types, uint32_t least) {
     uint32_t n = least + draw(g, MOST_OPERANDS - least);
     for (uint32_t i = 0; i < n; i++)
         in[i] = pick(g, ANY, 0), types[i] = val_type(g->cx, in[i]);
+    return n;
+}
+/* Arrays and, now and then, a token. */
+static uint32_t operands(Gen *g, Val *in, Type *types, uint32_t least) {
+    uint32_t n = arrays(g, in, types, least);
+    for (uint32_t i = 0; i < n && !g->runs; i++)
+        if (draw(g, 16) == 1) in[i] = scalar(g, DT_tok), types[i] = val_type(g->cx, in[i]);
     return n;
 }
 
@@ -172,7 +179,7 @@ void make_state(Gen *g, Prim p, unsigned kinds) {
     Val in[8];
     Type types[9] = {type_of(g->cx->types, DT_i32, 0, NULL)};
     bool counted = strcmp(rule_of(p), "for") == 0;
-    uint32_t n = operands(g, in, types + counted, 1);
+    uint32_t n = arrays(g, in, types + counted, 1);
     for (uint32_t i = 0; i < n; i++)
         types[counted + i] = ref_type(g, types[counted + i]);
     Jaxpr *j = nested(g, types, counted + n, NULL, 0);
@@ -194,12 +201,12 @@ void make_catalyst(Gen *g, Prim p, unsigned kinds) {
     Val in[24];
     Type types[24], index = type_of(g->cx->types, DT_i64, 0, NULL), is_true = type_of(g->cx->types, DT_bool, 0, NULL);
     bool counted = p == P_for_loop;
-    uint32_t nc = operands(g, in, types, 0), n = nc;
+    uint32_t nc = arrays(g, in, types, 0), n = nc;
     for (uint32_t i = 0; counted && i < 4; i++)
         in[n++] = need(g, index);
     if (counted) types[nc] = index;
     Type *carried = types + nc + counted;
-    uint32_t ncarried = operands(g, in + n, carried, 1);
+    uint32_t ncarried = arrays(g, in + n, carried, 1);
     put_jaxpr(g, &s, K_body_jaxpr, nested(g, types, nc + counted + ncarried, carried, ncarried));
     if (!counted) put_jaxpr(g, &s, K_cond_jaxpr, nested(g, carried, ncarried, &is_true, 1));
     put_int(g, &s, K_body_nconsts, nc);
@@ -235,7 +242,7 @@ void make_devices(Gen *g, Prim p, unsigned kinds) {
     Val in[8];
     Type types[8];
     struct AxisScope *around = g->cx->axes;
-    uint32_t n = operands(g, in, types, 1), results = 1 + draw(g, 2);
+    uint32_t n = arrays(g, in, types, 1), results = 1 + draw(g, 2);
     for (uint32_t i = 0; i < n; i++) {
         const ArrayType *a = array(g, in[i]);
         bool shared = a->rank && dim_is_const(a->dims[0]) && (maps ? a->dims[0] % 2 == 0 : a->dims[0] == 2) && coin(g);
@@ -262,7 +269,7 @@ void make_kernel(Gen *g, Prim p, unsigned kinds) {
     Set s = {0};
     Val in[8];
     Type types[8], out = draw_type(g, kinds);
-    uint32_t n = operands(g, in, types, 0);
+    uint32_t n = arrays(g, in, types, 0);
     put_jaxpr(g, &s, K_jaxpr, nested(g, types, n, NULL, 0));
     emit_declared(g, p, in, n, s, &out, 1);
 }

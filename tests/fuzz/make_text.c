@@ -6,7 +6,8 @@
      =  the type of operand 0      ~  its shape       s  a scalar of its elements    j  i32[]
      q  square matrices            v  vectors as long as the rows of operand 0      w  the same of i32
      o  square matrices as high as operand 0          t  operand 0 with an axis more
-     y  u32 whose last axis is 2 or 4                 h  u32[4]                     +  up to two more like the one before
+     y  u32 whose last axis is 2 or 4                 h  u32[4]                     p  bool[]
+     g  a scalar of integers   T  a token             +  up to two more like the one before, or of the letter behind it
    Parameters: $b a bool; $a $A an axis of operand 0, of an array of one more; $n 0 to 3; $k 0 to the last extent; $i $d an
    element type, of integers or any; $s $S a shape, and that of operand 0 behind it; $l the last extents of operand 0;
    $w $o $e lists with a number for each axis: 1 to 3, 1 or 2, its extent; (A|B) one of these words.
@@ -23,6 +24,11 @@ static const struct {
     {"effect", "a0 +", "callback=f", 0, 0, false, false},
     {"declared", "a0 +", "callback=f", 1, 2, true, false},
     {"placed", "a0 +", "", -1, -1, false, false},
+    {"create_token", "+a0", "", 1, 1, false, false},
+    {"after_all", "+T", "", 1, 1, false, false},
+    {"add_dependency", "a0 T", "", 1, 1, false, false},
+    {"dimension_size", "a1", "dimension=$a", 1, 1, false, true},
+    {"shape_assertion", "p +g", "error_message=(at most 8|{0} > 2, (b, c)[0]: {1}; see a#b|{2} {0}|{{ lambda ]x {9})", 0, 0, false, false},
     {"conj", "x0", "input_dtype=float32", 1, 1, false, false},
     {"sort", "r1 ~ ~", "dimension=$a is_stable=True num_keys=(1|2|3)", 3, 3, false, true},
     {"top_k", "r1", "axis=$a k=$n operand=None", 2, 2, false, true},
@@ -120,6 +126,12 @@ static Val operand(Gen *g, const char *word, const Val *in, uint32_t at) {
         return scalar(g, a->dtype);
     case 'j':
         return scalar(g, DT_i32);
+    case 'p':
+        return scalar(g, DT_bool);
+    case 'g':
+        return scalar(g, draw_dtype(g, INT));
+    case 'T':
+        return scalar(g, DT_tok);
     case 'k':
         return key_value(g);
     case 'u':
@@ -146,8 +158,10 @@ static uint32_t draw_operands(Gen *g, const char *words, Val *in, uint32_t most)
     const char *before = words;
     for (const char *w = words; *w && n < most; w += strcspn(w, " ")) {
         w += *w == ' ';
-        if (*w != '+')
-            in[n] = operand(g, before = w, in, n), n++;
+        bool more = *w == '+';
+        if (!more || w[1] > ' ') before = w + more;
+        if (!more)
+            in[n] = operand(g, before, in, n), n++;
         else
             for (uint32_t k = draw(g, 3); k-- && n < most; n++)
                 in[n] = operand(g, before, in, 0);
@@ -332,6 +346,38 @@ static void put_numbers(Text *t, const char *field, const int64_t *at, uint32_t 
     for (uint32_t i = 0; i < n; i++)
         text_add(t, "%lld,", (long long)at[i]);
     text_put(t, S("), "));
+}
+
+/* Two scalars that are compared, or any program of theirs. */
+static void put_selection(Gen *g, Text *t, Set *s, Type of) {
+    static const char *const prims[] = {"eq", "ne", "ge", "gt", "le", "lt"};
+    const DtypeInfo *d = &dtype_info[type_at(g->cx->types, of)->dtype];
+    Type is_true = type_of(g->cx->types, DT_bool, 0, NULL);
+    if (draw(g, 4) == 1)
+        put_jaxpr(g, s, K_select_jaxpr, nested(g, (Type[]){of, of}, 2, &is_true, 1));
+    else
+        text_add(t, " select_jaxpr={ lambda ; a:%s[] b:%s[]. let c:bool[] = %s a b in (c,) }", d->name, d->name,
+                 prims[draw(g, d->kind == DK_COMPLEX ? 2 : 6)]);
+}
+
+void make_selected(Gen *g, Prim p, unsigned kinds) {
+    Text t = {.arena = g->cx->arena};
+    Set s = {0}, windows = {0};
+    Val in[3] = {pick(g, kinds, 1)};
+    const ArrayType *a = array(g, in[0]);
+    Type of = type_of(g->cx->types, a->dtype, 0, NULL);
+    put_windows(g, &t, a, false);
+    put_text(g, &windows, P_reduce_window_max, (Str){t.at, t.n});
+    Val source = emit(g, P_reduce_window_max, in, 1, windows, 1);
+    if (!source) return;
+    in[1] = need(g, val_type(g->cx, source)), in[2] = need(g, of);
+    put_selection(g, &t, &s, of);
+    if (draw(g, 4) == 1)
+        put_jaxpr(g, &s, K_scatter_jaxpr, nested(g, (Type[]){of, of}, 2, &of, 1));
+    else
+        put_combiner(g, &t, "scatter_jaxpr", a->dtype);
+    put_text(g, &s, p, (Str){t.at, t.n});
+    emit(g, p, in, 3, s, 1);
 }
 
 /* Each axis of the operand is kept whole, indexed and kept, or indexed and dropped; the windows' axes come last. */

@@ -65,7 +65,7 @@ static Val scaled(Builder *b, Val x, Val scales, Ints contracted, Dtype d) {
         if (in_blocks[i]) dims[n++] = dim_floordiv(b_types(b), t->dims[i], s->dims[i]);
     }
     Val blocks = b_reshape(b, b_convert(b, x, d), n, dims), factors = b_broadcast(b, b_convert(b, scales, d), n, dims, to);
-    return b_reshape(b, b2(b, P_mul, blocks, factors), t->rank, t->dims);
+    return b_reshape(b, b2(b, d == DT_bool ? P_and : P_mul, blocks, factors), t->rank, t->dims);
 }
 static bool scaled_product(Builder *b, const Eqn *e, Dtype d, Val *out) {
     Dot a;
