@@ -265,8 +265,9 @@ static Vals map_elements(Builder *b, const Jaxpr *j, const Val *in, const ArrayT
     for (uint32_t i = 0; i < like->rank; i++) size = dim_mul(b_types(b), size, like->dims[i]);
     for (uint32_t i = 0; i < j->in.n; i++) flat[i] = b_reshape(b, in[i], 1, &size);
     Vals y = b_scan(b, (Jaxpr *)j, 0, 0, size, j->in.n, flat);
-    for (uint32_t i = 0; i < j->out.n; i++) y.at[i] = b_reshape(b, y.at[i], like->rank, like->dims);
-    return y;
+    Vals out = {arena_new(b->cx->arena, Val, j->out.n + 1), j->out.n};
+    for (uint32_t i = 0; i < out.n; i++) out.at[i] = b_reshape(b, y.at[i], like->rank, like->dims); /* y: the loop's own */
+    return out;
 }
 Vals b_map(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
     Vals none = {arena_new(b->cx->arena, Val, j->out.n + 1), j->out.n};
