@@ -424,9 +424,11 @@ static Pair wrap(Builder *b, const Eqn *e, const Pair *x) {
     return (Pair){w[0], w[1]};
 }
 
+/* As it is read: 2.0 is a float, nan and inf are words. */
 static Param fill_value(Arena *arena, double x) {
-    Str s = isnan(x) ? S("nan") : str_format(arena, isinf(x) ? "%f" : "%.17g", x);
-    return (Param){.key = K_fill_value, .value = {.kind = V_FLOAT, .f = x, .s = s}};
+    bool whole = x == nearbyint(x) && fabs(x) < 1e15;
+    Str s = isnan(x) ? S("nan") : str_format(arena, isinf(x) ? "%f" : whole ? "%.1f" : "%.17g", x);
+    return (Param){.key = K_fill_value, .value = {.kind = isfinite(x) ? V_FLOAT : V_WORD, .f = x, .s = s}};
 }
 /* What stands in the place of windows that are not inside is NaN where no number is given, without an imaginary part; of keys
    all bits are set, as in any unsigned number. */
