@@ -36,7 +36,7 @@ killed() {
         old
         timeout --preserve-status -s "$1" $after "$jaxcc" m.jaxpr -MD >"$work/said" 2>&1
         got=$?
-        if [ $got = 0 ]; then is_new; else [ $got = "$2" ] && is_old; fi || { ls -A . "$work/tmp"; echo "after $after: $got"; return 1; }
+        if [ $got = 0 ]; then is_new; else [ $got = "$2" ] && { is_old || is_new; }; fi || # a signal may come when all is done { ls -A . "$work/tmp"; echo "after $after: $got"; return 1; }
     done
 }
 # While the linker runs: it ends too, and writes nothing more.
