@@ -31,16 +31,18 @@ is_new() { alone && for f in m.so m.h m.d; do [ "$(head -c 3 $f)" != old ] || re
 said() { grep -q -e "$1" "$work/said"; }
 compile() { "$jaxcc" m.jaxpr -MD "$@" >"$work/said" 2>&1; }
 # killed SIGNAL STATUS: at any time; at the end too, when all is there.
+# A signal may also come when all is done.
 killed() {
     for after in 0.002 0.01 0.02 0.03 0.045 0.06 0.08 0.1; do
         old
         timeout --preserve-status -s "$1" $after "$jaxcc" m.jaxpr -MD >"$work/said" 2>&1
         got=$?
-        if [ $got = 0 ]; then is_new; else [ $got = "$2" ] && { is_old || is_new; }; fi || # a signal may come when all is done { ls -A . "$work/tmp"; echo "after $after: $got"; return 1; }
+        if [ $got = 0 ]; then is_new; else [ $got = "$2" ] && { is_old || is_new; }; fi || { ls -A . "$work/tmp"; echo "after $after: $got"; return 1; }
     done
 }
 # While the linker runs: it ends too, and writes nothing more.
-linker_killed() {
+linker_# A signal may also come when all is done.
+killed() {
     printf '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho $$ >%s/linker\necho part >"$2"\nsleep 30\necho more >"$2"\n' "$work" >"$work/tools/ld"
     chmod +x "$work/tools/ld"
     old
