@@ -31,7 +31,6 @@ is_new() { alone && for f in m.so m.h m.d; do [ "$(head -c 3 $f)" != old ] || re
 said() { grep -q -e "$1" "$work/said"; }
 compile() { "$jaxcc" m.jaxpr -MD "$@" >"$work/said" 2>&1; }
 # killed SIGNAL STATUS: at any time; at the end too, when all is there.
-# A signal may also come when all is done.
 killed() {
     for after in 0.002 0.01 0.02 0.03 0.045 0.06 0.08 0.1; do
         old
@@ -41,8 +40,7 @@ killed() {
     done
 }
 # While the linker runs: it ends too, and writes nothing more.
-linker_# A signal may also come when all is done.
-killed() {
+linker_killed() {
     printf '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho $$ >%s/linker\necho part >"$2"\nsleep 30\necho more >"$2"\n' "$work" >"$work/tools/ld"
     chmod +x "$work/tools/ld"
     old
