@@ -137,8 +137,9 @@ install: all
 	install -m 644 runtime/jaxcc.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 format:
-	clang-format -i $$(git ls-files '*.[ch]')
+	clang-format-22 -i $$(git ls-files '*.[ch]')
 tidy: $(B)/gen/parse.h
+	clang-format-22 --dry-run -Werror $$(git ls-files '*.[ch]')
 	clang-tidy-22 --quiet $(FRONT) $(BACK) $(RT) -- $(filter-out -MMD -MP,$(CFLAGS))
 clean:
 	rm -rf build

@@ -49,8 +49,7 @@ void arena_adopt(Arena *a, void *at) {
 }
 
 void arena_close(Arena *a) {
-    for (Adopted *x = a->adopted; x; x = x->before)
-        free(x->at);
+    for (Adopted *x = a->adopted; x; x = x->before) free(x->at);
     for (Chunk *c = a->last; c;) {
         Chunk *before = c->before;
         free(c);

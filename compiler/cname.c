@@ -120,8 +120,9 @@ static const char *const keywords[] = {
     "xor_eq",
 };
 
-/* Macros of the headers of C and what they include, and of the compiler itself, which would be replaced in a header: by what
-   the C standard and POSIX set aside for each, then one by one. */
+/* Macros of the headers of C and what they include, and of the compiler itself, which would be replaced in a header: by
+   what the C standard and POSIX set aside for each, then one by one. */
+/* clang-format off */
 static const char *const macros[] = {
     "__*", "_[A-Z]*", "linux", "unix",                                              /* the compiler's own */
     "E[0-9A-Z]*", "errno",                                                          /* errno.h; EOF, EXIT_SUCCESS */
@@ -141,6 +142,7 @@ static const char *const macros[] = {
     "STD*_FILENO", "CLOSE_RANGE_[A-Z]*", "F_OK", "R_OK", "W_OK", "X_OK", "F_LOCK", "F_TEST", "F_TLOCK", "F_ULOCK",
     "MAX_CANON", "MAX_INPUT", "NL_[A-Z]*MAX", "NZERO", "PIPE_BUF",
 };
+/* clang-format on */
 
 static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 static bool digit(char c) { return c >= '0' && c <= '9'; }
@@ -166,8 +168,7 @@ bool cname_keyword(Str s) {
 Str cname_from(Arena *arena, Str s) {
     char *c = arena_new(arena, char, (size_t)s.n + 2), *end = c;
     if (s.n == 0 || digit(s.at[0])) *end++ = '_';
-    for (uint32_t i = 0; i < s.n; i++)
-        *end++ = letter(s.at[i]) || digit(s.at[i]) ? s.at[i] : '_';
+    for (uint32_t i = 0; i < s.n; i++) *end++ = letter(s.at[i]) || digit(s.at[i]) ? s.at[i] : '_';
     Str name = {c, (uint32_t)(end - c)};
     return cname_keyword(name) ? str_format(arena, "%s_", c) : name;
 }

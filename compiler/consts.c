@@ -46,8 +46,7 @@ static void find_inner(Finder *f, const Jaxpr *j) {
     each(Eqn, e, j->eqns) {
         find_literals(f, j, e->in);
         Jaxprs inner = eqn_jaxprs(f->cx->arena, e);
-        each(Jaxpr *, k, inner)
-            find_in(f, *k);
+        each(Jaxpr *, k, inner) find_in(f, *k);
     }
     find_literals(f, j, j->out);
 }
@@ -64,15 +63,12 @@ Constants consts_of(Ctx *cx, const Jaxpr *j) {
     uint32_t own = f.found.own = f.found.n;
     find_inner(&f, j);
     f.unused = true;
-    for (uint32_t i = 0; i < j->nlets; i++)
-        find_in(&f, j->lets[i]);
+    for (uint32_t i = 0; i < j->nlets; i++) find_in(&f, j->lets[i]);
     if (f.found.n > own) qsort(f.found.at + own, f.found.n - own, sizeof *f.found.at, by_place);
     return f.found;
 }
 
-static Str constant_name(Ctx *cx, Val v) {
-    return val_info(cx, v)->lit ? S("[...]") : val_name(cx, v);
-}
+static Str constant_name(Ctx *cx, Val v) { return val_info(cx, v)->lit ? S("[...]") : val_name(cx, v); }
 
 Str constant_text(Ctx *cx, Val v) {
     const ValInfo *info = val_info(cx, v);
@@ -85,22 +81,18 @@ void consts_warn(Ctx *cx, const Jaxpr *j) {
     Constants all = consts_of(cx, j);
     uint32_t n = all.n - all.own - all.unused, k = all.own;
     if (!n) return;
-    while (all.at[k].unused)
-        k++;
+    while (all.at[k].unused) k++;
     Val first = all.at[k].val;
     if (!val_type(cx, first)) return;
     Str text = constant_text(cx, first);
     if (n == 1)
-        diag_warn(
-            cx->diags, W_nested_constants, val_info(cx, first)->span,
-            "the constant %.*s inside the program becomes an input: --consts=FILE gives its value",
-            SF(text));
+        diag_warn(cx->diags, W_nested_constants, val_info(cx, first)->span,
+                  "the constant %.*s inside the program becomes an input: --consts=FILE gives its value", SF(text));
     else
-        diag_warn(
-            cx->diags, W_nested_constants, val_info(cx, first)->span,
-            "%u constants inside the program become inputs, the first is %.*s: --consts=FILE gives "
-            "their values",
-            n, SF(text));
+        diag_warn(cx->diags, W_nested_constants, val_info(cx, first)->span,
+                  "%u constants inside the program become inputs, the first is %.*s: --consts=FILE gives "
+                  "their values",
+                  n, SF(text));
 }
 
 /* ---- their values */
@@ -189,19 +181,17 @@ static bool bind(Binder *b, const Constant *c, uint32_t number) {
     Str name = str_format(cx->arena, "%s%u", b->prefix, number);
     const NpzArray *a = npz_find(&b->npz, name.at);
     if (!a)
-        return diag(cx->diags, info->span, "'%s' has no %.*s for the constant %.*s", b->path,
-                    SF(name), SF(constant_text(cx, c->val)));
+        return diag(cx->diags, info->span, "'%s' has no %.*s for the constant %.*s", b->path, SF(name),
+                    SF(constant_text(cx, c->val)));
     if (!info->type) info->type = natural_type(b, a);
     if (!info->type)
-        return diag(
-            cx->diags, info->span,
-            "the text does not print the type of the constant %.*s, and %.*s in '%s' is %.*s",
-            SF(constant_name(cx, c->val)), SF(name), b->path, SF(array_text(b, a)));
-    if (!fits(b, a, info->type))
         return diag(cx->diags, info->span,
-                    "the constant %.*s is %.*s, but %.*s in '%s' is %.*s%.*s",
-                    SF(constant_name(cx, c->val)), SF(wanted_text(cx, info->type)), SF(name),
-                    b->path, SF(array_text(b, a)), SF(conversion(b, a, info->type)));
+                    "the text does not print the type of the constant %.*s, and %.*s in '%s' is %.*s",
+                    SF(constant_name(cx, c->val)), SF(name), b->path, SF(array_text(b, a)));
+    if (!fits(b, a, info->type))
+        return diag(cx->diags, info->span, "the constant %.*s is %.*s, but %.*s in '%s' is %.*s%.*s",
+                    SF(constant_name(cx, c->val)), SF(wanted_text(cx, info->type)), SF(name), b->path,
+                    SF(array_text(b, a)), SF(conversion(b, a, info->type)));
     info->data = a->data;
     if (c->holder) name_literal(cx, c);
     return true;
@@ -210,8 +200,7 @@ static bool bind(Binder *b, const Constant *c, uint32_t number) {
 static bool is_numbered(const char *name, const char *prefix) {
     size_t n = strlen(prefix);
     if (strncmp(name, prefix, n) != 0 || !name[n]) return false;
-    for (name += n; isdigit((unsigned char)*name); name++)
-        ;
+    for (name += n; isdigit((unsigned char)*name); name++);
     return !*name;
 }
 
@@ -222,22 +211,22 @@ static bool find_prefix(Binder *b) {
     for (uint32_t i = 0; i < b->npz.n; i++) {
         const char *name = b->npz.at[i].name;
         if (!*name)
-            return diag_plain(b->cx->diags, "--consts: '%s' is one array; constants are in an .npz file, as np.savez writes it", b->path);
+            return diag_plain(b->cx->diags,
+                              "--consts: '%s' is one array; constants are in an .npz file, as np.savez writes it",
+                              b->path);
         uint32_t k = is_numbered(name, prefixes[1]);
         if (!k && !is_numbered(name, prefixes[0]))
-            return diag_plain(
-                b->cx->diags,
-                "--consts: '%s' has an array '%s', but constants are called const0, const1, "
-                "... or arr_0, arr_1, ...",
-                b->path, name);
+            return diag_plain(b->cx->diags,
+                              "--consts: '%s' has an array '%s', but constants are called const0, const1, "
+                              "... or arr_0, arr_1, ...",
+                              b->path, name);
         first[k] = name;
     }
     if (first[0] && first[1])
-        return diag_plain(
-            b->cx->diags,
-            "--consts: '%s' has both %s and %s: call all constants const0, const1, ... or "
-            "all of them arr_0, arr_1, ...",
-            b->path, first[0], first[1]);
+        return diag_plain(b->cx->diags,
+                          "--consts: '%s' has both %s and %s: call all constants const0, const1, ... or "
+                          "all of them arr_0, arr_1, ...",
+                          b->path, first[0], first[1]);
     b->prefix = prefixes[first[1] != NULL];
     return true;
 }
@@ -254,8 +243,8 @@ static bool too_many(Binder *b, const Jaxpr *j, uint32_t n) {
     Str first = str_format(arena, "%s%u", b->prefix, n), which = S("");
     const NpzArray *a = npz_find(&b->npz, first.at);
     if (a) which = str_format(arena, ": none for %.*s, %.*s", SF(first), SF(array_text(b, a)));
-    return diag(b->cx->diags, j->span, "'%s' has %u array%s, but the program has %u constant%s%.*s",
-                b->path, b->npz.n, plural(b->npz.n), n, plural(n), SF(which));
+    return diag(b->cx->diags, j->span, "'%s' has %u array%s, but the program has %u constant%s%.*s", b->path, b->npz.n,
+                plural(b->npz.n), n, plural(n), SF(which));
 }
 
 /* A file may leave out the constants of programs that no equation names. */
@@ -278,8 +267,7 @@ bool consts_bind(Ctx *cx, Jaxpr *j, const char *path) {
     Binder b = {.cx = cx, .path = path};
     NpzError error;
     const char *folder = output_folder(cx->arena, cx->options->output);
-    if (!npz_map(path, folder, &b.npz, &error))
-        return diag_plain(cx->diags, "--consts: %s", error.text);
+    if (!npz_map(path, folder, &b.npz, &error)) return diag_plain(cx->diags, "--consts: %s", error.text);
     bool ok = find_prefix(&b) && bind_all(&b, j);
     for (uint32_t i = 0; i < b.npz.n; i++)
         if (b.npz.at[i].place == NPZ_MEMORY) arena_adopt(cx->arena, b.npz.at[i].data);

@@ -5,9 +5,8 @@
 
 typedef struct {
     Val val;
-    const Jaxpr
-        *holder; /* the program that an array literal, [...], stands in; NULL for a constvar */
-    bool unused; /* of a hoisted program that no equation names, or of one inside it */
+    const Jaxpr *holder; /* the program that an array literal, [...], stands in; NULL for a constvar */
+    bool unused;         /* of a hoisted program that no equation names, or of one inside it */
 } Constant;
 typedef struct {
     Constant *at;

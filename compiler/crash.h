@@ -1,5 +1,5 @@
-/* How the compiler ends that cannot go on: a failure of our own is status 3 and says so, never a bare abort; memory that is not there is
-   status 1. */
+/* How the compiler ends that cannot go on: a failure of our own is status 3 and says so, never a bare abort; memory
+   that is not there is status 1. */
 #ifndef JAXCC_CRASH_H
 #define JAXCC_CRASH_H
 

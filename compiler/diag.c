@@ -54,8 +54,7 @@ struct Diags {
 Diags *diags_new(Arena *arena) {
     Diags *d = arena_new(arena, Diags, 1);
     d->arena = d->said.arena = arena;
-    for (unsigned w = 0; w < NWARNINGS; w++)
-        d->on[w] = warning_info[w].on;
+    for (unsigned w = 0; w < NWARNINGS; w++) d->on[w] = warning_info[w].on;
     return d;
 }
 
@@ -71,14 +70,15 @@ uint32_t diag_errors(const Diags *d) { return d->errors; }
 
 /* Has it been said already? */
 static bool again(Diags *d, const Message *m) {
-    Str key = str_format(d->arena, "%d %d %u %u %u %.*s", m->says, m->placed, m->span.file, m->span.at, m->span.n, SF(m->text));
+    Str key = str_format(d->arena, "%d %d %u %u %u %.*s", m->says, m->placed, m->span.file, m->span.at, m->span.n,
+                         SF(m->text));
     bool fresh;
     intern(&d->said, key.at, key.n, &fresh);
     return !fresh;
 }
 
-__attribute__((format(printf, 6, 0))) static void add(Diags *d, Says says, bool placed, Span span,
-                                                      Warning w, const char *fmt, va_list args) {
+__attribute__((format(printf, 6, 0))) static void add(Diags *d, Says says, bool placed, Span span, Warning w,
+                                                      const char *fmt, va_list args) {
     if (says == SAYS_ERROR) d->dropped = d->errors++ >= MOST_KEPT;
     if (says == SAYS_WARNING) d->dropped = d->warnings++ >= MOST_KEPT;
     if (d->dropped) return;
@@ -167,8 +167,7 @@ static const Source *source_lines(const Diags *d, uint32_t file) {
     Source *s = &d->sources.at[file];
     if (s->lines) return s;
     uint32_t n = 1;
-    for (uint32_t i = 0; i < s->text.n; i++)
-        n += s->text.at[i] == '\n';
+    for (uint32_t i = 0; i < s->text.n; i++) n += s->text.at[i] == '\n';
     s->lines = arena_new(d->arena, uint32_t, n);
     for (uint32_t i = 0; i < s->text.n; i++)
         if (s->text.at[i] == '\n') s->lines[++s->nlines] = i + 1;
@@ -230,11 +229,10 @@ static void show(const Diags *d, FILE *out, const Message *m, bool colour) {
     } else {
         fputs("jaxcc: ", out);
     }
-    fprintf(out, "%s%s:%s%s %.*s", colour ? tint[m->says] : "", word[m->says], plain,
-            m->says == SAYS_NOTE ? "" : bold, SF(m->text));
+    fprintf(out, "%s%s:%s%s %.*s", colour ? tint[m->says] : "", word[m->says], plain, m->says == SAYS_NOTE ? "" : bold,
+            SF(m->text));
     if (m->warning != NWARNINGS)
-        fprintf(out, " [-W%s%s]", m->says == SAYS_ERROR ? "error," : "",
-                warning_info[m->warning].name);
+        fprintf(out, " [-W%s%s]", m->says == SAYS_ERROR ? "error," : "", warning_info[m->warning].name);
     fprintf(out, "%s\n", plain);
     if (m->placed) show_source(d, out, m->span);
 }
@@ -266,8 +264,7 @@ void diag_flush(Diags *d, FILE *out, bool colour) {
     if (n) qsort(said, n, sizeof *said, said_before);
     for (Said *s = said; s < said + n; s++) {
         if (shown[s->m->says]++ >= most[s->m->says]) continue;
-        for (uint32_t i = 0; i < s->n; i++)
-            show(d, out, s->m + i, colour);
+        for (uint32_t i = 0; i < s->n; i++) show(d, out, s->m + i, colour);
     }
     if (shown[SAYS_ERROR] > MOST_ERRORS) hidden += shown[SAYS_ERROR] - MOST_ERRORS;
     if (hidden) fprintf(out, "jaxcc: note: %u more error%s not shown\n", hidden, hidden == 1 ? " is" : "s are");

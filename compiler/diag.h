@@ -36,8 +36,8 @@ uint32_t diag_errors(const Diags *);
 bool diag_option(Diags *, Str);
 /* The name of a warning or group that this option text may be meant for; NULL when nothing is near. */
 const char *diag_option_similar(Str);
-/* Prints what was collected in the order of the text, 20 errors and 100 warnings at most, and forgets it. Colour only when
-   `colour`. */
+/* Prints what was collected in the order of the text, 20 errors and 100 warnings at most, and forgets it. Colour only
+   when `colour`. */
 void diag_flush(Diags *, FILE *, bool colour);
 
 /* Words of n things: "s" but for one; "is" and "are"; and words that are not regular. */

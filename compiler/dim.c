@@ -1,11 +1,9 @@
-/* Symbolic dimensions: polynomials with integer coefficients over atoms, in the normal form and the
-   order of jax.export (shape_poly.py of JAX 0.10), so that equal polynomials are one number and
-   print as JAX prints them.
+/* Symbolic dimensions: polynomials with integer coefficients over atoms, in the normal form and the order of jax.export
+   (shape_poly.py of JAX 0.10), so that equal polynomials are one number and print as JAX prints them.
 
-   Every dimension is at least 0 when a program runs; from this the bounds of an expression follow,
-   and with them what max, min and inequality decide. To JAX a symbol is at least 1: in a program as it was written, what
-   holds only where one is 0 counts as never. Arithmetic that leaves int64 gives
-   DIM_TOO_LARGE, which no array can have. */
+   Every dimension is at least 0 when a program runs; from this the bounds of an expression follow, and with them what
+   max, min and inequality decide. To JAX a symbol is at least 1: in a program as it was written, what holds only where
+   one is 0 counts as never. Arithmetic that leaves int64 gives DIM_TOO_LARGE, which no array can have. */
 #include "dim.h"
 #include <stdlib.h>
 
@@ -21,8 +19,8 @@ enum { ANY_SIZE, NO_ZERO }; /* of symbols */
 typedef struct {
     DimExpr e;
     uint32_t factor_size, expr_size; /* what the order compares first */
-    uint32_t weight; /* leaves of the expression written out: bounds recursion and text */
-    Bounds bounds[2]; /* by what symbols may be */
+    uint32_t weight;                 /* leaves of the expression written out: bounds recursion and text */
+    Bounds bounds[2];                /* by what symbols may be */
 } DimNode;
 
 struct DimTable {
@@ -58,9 +56,7 @@ static int64_t clip(__int128 x) { return x >= INF ? INF : x <= -INF ? -INF : (in
 static int64_t sat_add(int64_t a, int64_t b) { return clip((__int128)a + b); }
 static int64_t sat_mul(int64_t a, int64_t b) { return clip((__int128)a * b); }
 static uint32_t size_clip(uint64_t n) { return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n; }
-static Dim constant(__int128 x) {
-    return x > -((__int128)1 << 61) && x < INF ? (Dim)x : DIM_TOO_LARGE;
-}
+static Dim constant(__int128 x) { return x > -((__int128)1 << 61) && x < INF ? (Dim)x : DIM_TOO_LARGE; }
 static int64_t floor_div(int64_t a, int64_t b) {
     int64_t q = a / b;
     return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
@@ -85,15 +81,12 @@ static const char *const op_name[] = {
 static int compare_u(uint64_t a, uint64_t b) { return a < b ? -1 : a > b; }
 static int compare_i(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
 
-static uint32_t expr_size(const DimTable *t, Dim d) {
-    return dim_is_const(d) ? 1 : node(t, d)->expr_size;
-}
+static uint32_t expr_size(const DimTable *t, Dim d) { return dim_is_const(d) ? 1 : node(t, d)->expr_size; }
 
 /* The number of atoms equal to the last of the first `n`. */
 static uint32_t run(const Dim *atoms, uint32_t n) {
     uint32_t k = 1;
-    while (k < n && atoms[n - 1 - k] == atoms[n - 1])
-        k++;
+    while (k < n && atoms[n - 1 - k] == atoms[n - 1]) k++;
     return k;
 }
 
@@ -166,9 +159,7 @@ static Bounds bounds(const DimTable *t, Dim d, int symbols) {
     return dim_is_const(d) ? (Bounds){d, d} : node(t, d)->bounds[symbols];
 }
 
-static int64_t scale(int64_t x, int64_t by) {
-    return x == INF || x == -INF ? (by > 0 ? x : -x) : sat_mul(x, by);
-}
+static int64_t scale(int64_t x, int64_t by) { return x == INF || x == -INF ? (by > 0 ? x : -x) : sat_mul(x, by); }
 
 static Bounds bounds_product(const DimTable *t, const DimTerm *m, int symbols) {
     Bounds p = {1, 1};
@@ -205,16 +196,13 @@ static Bounds bounds_expr(const DimTable *t, const DimExpr *e, int symbols) {
     if (e->kind == DIM_MIN) return (Bounds){a.lo < b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi};
     if (e->kind == DIM_MOD) return b.lo >= 0 ? (Bounds){0, b.hi} : (Bounds){-INF, INF};
     if (b.lo == b.hi && b.lo > 0)
-        return (Bounds){a.lo == -INF ? -INF : floor_div(a.lo, b.lo),
-                        a.hi == INF ? INF : floor_div(a.hi, b.lo)};
+        return (Bounds){a.lo == -INF ? -INF : floor_div(a.lo, b.lo), a.hi == INF ? INF : floor_div(a.hi, b.lo)};
     return b.lo >= 0 && a.lo >= 0 ? (Bounds){0, a.hi} : (Bounds){-INF, INF};
 }
 
 /* ---- interning */
 
-static uint32_t weight(const DimTable *t, Dim d) {
-    return dim_is_const(d) ? 1 : node(t, d)->weight;
-}
+static uint32_t weight(const DimTable *t, Dim d) { return dim_is_const(d) ? 1 : node(t, d)->weight; }
 
 static void measure(const DimTable *t, DimNode *n) {
     const DimExpr *e = &n->e;
@@ -224,8 +212,7 @@ static void measure(const DimTable *t, DimNode *n) {
             const DimTerm *m = &e->terms[i];
             size += 1 + (uint64_t)llabs(m->coef) % UINT32_MAX * (term_size(t, m) % UINT32_MAX);
             n->weight += 1;
-            for (uint32_t j = 0; j < m->natoms; j++)
-                n->weight += weight(t, m->atoms[j]);
+            for (uint32_t j = 0; j < m->natoms; j++) n->weight += weight(t, m->atoms[j]);
         }
         n->expr_size = size_clip(size);
     } else {
@@ -251,9 +238,7 @@ static Dim dim_add_node(DimTable *t, DimExpr e, const void *key, size_t size) {
 
 static Dim dim_leaf(Types *ts, DimKind kind, int64_t number) {
     int64_t key[] = {kind, number};
-    DimExpr e = {.kind = kind,
-                 .val = kind == DIM_BOUND ? (uint32_t)number : 0,
-                 .a = kind == DIM_BOUND ? 0 : number};
+    DimExpr e = {.kind = kind, .val = kind == DIM_BOUND ? (uint32_t)number : 0, .a = kind == DIM_BOUND ? 0 : number};
     return dim_add_node(types_dims(ts), e, key, sizeof key);
 }
 
@@ -294,8 +279,7 @@ static Dim dim_of_terms(DimTable *t, Terms s) {
     uint64_t heavy = 0;
     for (uint32_t i = 0; i < s.n; i++) {
         words += 2 + s.at[i].natoms;
-        for (uint32_t j = 0; j < s.at[i].natoms; j++)
-            heavy += weight(t, s.at[i].atoms[j]);
+        for (uint32_t j = 0; j < s.at[i].natoms; j++) heavy += weight(t, s.at[i].atoms[j]);
     }
     if (heavy > MAX_WEIGHT) return DIM_TOO_LARGE;
     int64_t *key = arena_new(t->arena, int64_t, words), *k = key;
@@ -305,8 +289,7 @@ static Dim dim_of_terms(DimTable *t, Terms s) {
         if (m->natoms > MAX_ATOMS || m->coef == DIM_TOO_LARGE) return DIM_TOO_LARGE;
         *k++ = m->coef;
         *k++ = m->natoms;
-        for (uint32_t j = 0; j < m->natoms; j++)
-            *k++ = m->atoms[j];
+        for (uint32_t j = 0; j < m->natoms; j++) *k++ = m->atoms[j];
     }
     DimExpr e = {.kind = DIM_SUM, .nterms = s.n, .terms = s.at};
     return dim_add_node(t, e, key, words * sizeof *key);
@@ -351,8 +334,7 @@ static DimTerm term_mul(DimTable *t, const DimTerm *a, const DimTerm *b) {
     Dim *atoms = arena_new(t->arena, Dim, (size_t)a->natoms + b->natoms);
     uint32_t i = 0, j = 0, n = 0;
     while (i < a->natoms || j < b->natoms) {
-        bool left =
-            j == b->natoms || (i < a->natoms && compare_atom(t, a->atoms[i], b->atoms[j]) <= 0);
+        bool left = j == b->natoms || (i < a->natoms && compare_atom(t, a->atoms[i], b->atoms[j]) <= 0);
         atoms[n++] = left ? a->atoms[i++] : b->atoms[j++];
     }
     return (DimTerm){constant((__int128)a->coef * b->coef), n, atoms};
@@ -428,9 +410,7 @@ Dim dim_mod(Types *ts, Dim a, Dim b) {
     return divide(ts, a, b, &q, &r) ? r : dim_pair(ts, DIM_MOD, a, b);
 }
 
-static bool at_least(Types *ts, Dim a, Dim b) {
-    return bounds(types_dims(ts), dim_sub(ts, a, b), ANY_SIZE).lo >= 0;
-}
+static bool at_least(Types *ts, Dim a, Dim b) { return bounds(types_dims(ts), dim_sub(ts, a, b), ANY_SIZE).lo >= 0; }
 
 Dim dim_max(Types *ts, Dim a, Dim b) {
     if (at_least(ts, a, b)) return a;
@@ -456,8 +436,7 @@ bool dim_has_bound(const Types *ts, Dim d) {
     if (dim_is_const(d)) return false;
     const DimExpr *e = dim_at(ts, d);
     if (e->kind == DIM_BOUND) return true;
-    if (e->kind >= DIM_FLOORDIV && e->kind <= DIM_MIN)
-        return dim_has_bound(ts, e->a) || dim_has_bound(ts, e->b);
+    if (e->kind >= DIM_FLOORDIV && e->kind <= DIM_MIN) return dim_has_bound(ts, e->a) || dim_has_bound(ts, e->b);
     for (uint32_t i = 0; i < e->nterms; i++)
         for (uint32_t j = 0; j < e->terms[i].natoms; j++)
             if (dim_has_bound(ts, e->terms[i].atoms[j])) return true;
@@ -467,8 +446,7 @@ bool dim_has_bound(const Types *ts, Dim d) {
 int dim_equal(Types *ts, Dim a, Dim b, bool zero) {
     if (a == b) return 1;
     if (dim_is_const(a) && dim_is_const(b)) return 0;
-    if (dim_has_bound(ts, a) || dim_has_bound(ts, b))
-        return 0; /* they agree by variable, not by value */
+    if (dim_has_bound(ts, a) || dim_has_bound(ts, b)) return 0; /* they agree by variable, not by value */
     Bounds d = bounds(types_dims(ts), dim_sub(ts, a, b), zero ? ANY_SIZE : NO_ZERO);
     return d.lo > 0 || d.hi < 0 ? 0 : -1;
 }
@@ -476,7 +454,9 @@ int dim_equal(Types *ts, Dim a, Dim b, bool zero) {
 int dim_at_most(Types *ts, Dim a, Dim b, bool zero) {
     if (a == b) return 1;
     Dim rest = dim_sub(ts, b, a);
-    return bounds(types_dims(ts), rest, ANY_SIZE).lo >= 0 ? 1 : bounds(types_dims(ts), rest, zero ? ANY_SIZE : NO_ZERO).hi < 0 ? 0 : -1;
+    return bounds(types_dims(ts), rest, ANY_SIZE).lo >= 0                   ? 1
+           : bounds(types_dims(ts), rest, zero ? ANY_SIZE : NO_ZERO).hi < 0 ? 0
+                                                                            : -1;
 }
 
 Dim dim_substitute(Types *ts, Dim d, DimMap *map, void *user) {
@@ -504,21 +484,17 @@ Dim dim_substitute(Types *ts, Dim d, DimMap *map, void *user) {
         }
         return sum;
     }
-    default:
-        return map(user, d);
+    default: return map(user, d);
     }
 }
 
 /* ---- text */
 
-static void put_term(Text *out, const Types *ts, const DimTerm *m, ValName *name,
-                     const void *user) {
+static void put_term(Text *out, const Types *ts, const DimTerm *m, ValName *name, const void *user) {
     uint64_t coef = m->coef < 0 ? -(uint64_t)m->coef : (uint64_t)m->coef;
-    if (coef != 1 || !m->natoms)
-        text_add(out, "%llu%s", (unsigned long long)coef, m->natoms ? "*" : "");
+    if (coef != 1 || !m->natoms) text_add(out, "%llu%s", (unsigned long long)coef, m->natoms ? "*" : "");
     for (uint32_t i = 0, power; i < m->natoms; i += power) {
-        for (power = 1; i + power < m->natoms && m->atoms[i + power] == m->atoms[i];)
-            power++;
+        for (power = 1; i + power < m->natoms && m->atoms[i + power] == m->atoms[i];) power++;
         if (i) text_put(out, S("*"));
         dim_put(out, ts, m->atoms[i], name, user);
         if (power > 1) text_add(out, "^%u", power);
@@ -540,9 +516,7 @@ void dim_put(Text *out, const Types *ts, Dim d, ValName *name, const void *user)
     }
     const DimExpr *e = dim_at(ts, d);
     switch (e->kind) {
-    case DIM_SYMBOL:
-        text_put(out, e->name);
-        break;
+    case DIM_SYMBOL: text_put(out, e->name); break;
     case DIM_BOUND:
         if (name)
             text_put(out, name(user, e->val));
@@ -556,14 +530,10 @@ void dim_put(Text *out, const Types *ts, Dim d, ValName *name, const void *user)
             put_term(out, ts, &e->terms[i], name, user);
         }
         break;
-    case DIM_HOLE:
-        text_put(out, str(op_name[e->kind]));
-        break;
+    case DIM_HOLE: text_put(out, str(op_name[e->kind])); break;
     case DIM_DBIDX:
     case DIM_INDBIDX:
-    case DIM_OUTDBIDX:
-        text_add(out, "%s(val=%lld)", op_name[e->kind], (long long)e->a);
-        break;
+    case DIM_OUTDBIDX: text_add(out, "%s(val=%lld)", op_name[e->kind], (long long)e->a); break;
     default:
         text_add(out, "%s(", op_name[e->kind]);
         put_operand(out, ts, e->a, name, user);

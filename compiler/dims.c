@@ -28,16 +28,13 @@ static void fix_value(Fix *f, Value *v) {
         break;
     case V_DIMS:
         for (uint32_t i = 0; i < v->dims.n; i++)
-            if (!dim_is_const(v->dims.at[i]))
-                v->dims.at[i] = dim_substitute(ts, v->dims.at[i], fix_atom, f);
+            if (!dim_is_const(v->dims.at[i])) v->dims.at[i] = dim_substitute(ts, v->dims.at[i], fix_atom, f);
         break;
     case V_LIST:
     case V_PAIR:
-        for (uint32_t i = 0; i < v->list.n; i++)
-            fix_value(f, &v->list.at[i]);
+        for (uint32_t i = 0; i < v->list.n; i++) fix_value(f, &v->list.at[i]);
         break;
-    default:
-        break;
+    default: break;
     }
 }
 
@@ -46,8 +43,7 @@ static void fix_jaxpr(Fix *f, Jaxpr *j) {
     intern(&f->seen, &j, sizeof j, &fresh);
     if (!fresh) return;
     each(Eqn, e, j->eqns) {
-        each(Param, p, e->params)
-            fix_value(f, &p->value);
+        each(Param, p, e->params) fix_value(f, &p->value);
         Jaxprs inner = eqn_jaxprs(f->cx->arena, e);
         for (uint32_t i = 0; i < inner.n; i++) fix_jaxpr(f, inner.at[i]);
     }
@@ -61,11 +57,10 @@ void dims_fix(Ctx *cx, Jaxpr *j, Type *in, uint32_t n) {
         ValInfo *info = val_info(cx, v);
         if (info->type) info->type = type_substitute(cx->types, info->type, fix_atom, &f);
     }
-    for (uint32_t i = 0; i < n; i++)
-        in[i] = type_substitute(cx->types, in[i], fix_atom, &f);
+    for (uint32_t i = 0; i < n; i++) in[i] = type_substitute(cx->types, in[i], fix_atom, &f);
     fix_jaxpr(&f, j);
     for (uint32_t i = 0; i < o->ndims; i++)
         if (!f.used[i])
-            diag_warn(cx->diags, W_unknown_dimension, j->span,
-                      "-D: the program has no dimension '%.*s'", SF(o->dims[i].name));
+            diag_warn(cx->diags, W_unknown_dimension, j->span, "-D: the program has no dimension '%.*s'",
+                      SF(o->dims[i].name));
 }

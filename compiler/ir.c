@@ -215,11 +215,9 @@ typedef struct {
 static void collect(Arena *arena, const Value *v, JaxprList *found) {
     if (v->kind == V_JAXPR && v->jaxpr) push(arena, found, v->jaxpr);
     if (v->kind == V_JAXPRS)
-        for (uint32_t i = 0; i < v->jaxprs.n; i++)
-            push(arena, found, v->jaxprs.at[i]);
+        for (uint32_t i = 0; i < v->jaxprs.n; i++) push(arena, found, v->jaxprs.at[i]);
     if (v->kind == V_LIST || v->kind == V_PAIR)
-        for (uint32_t i = 0; i < v->list.n; i++)
-            collect(arena, &v->list.at[i], found);
+        for (uint32_t i = 0; i < v->list.n; i++) collect(arena, &v->list.at[i], found);
 }
 
 Jaxprs value_jaxprs(Arena *arena, const Value *v) {
@@ -237,7 +235,6 @@ bool value_has_jaxpr(const Value *v) {
 }
 Jaxprs eqn_jaxprs(Arena *arena, const Eqn *e) {
     JaxprList found = {0};
-    each(const Param, p, e->params)
-        collect(arena, &p->value, &found);
+    each(const Param, p, e->params) collect(arena, &p->value, &found);
     return (Jaxprs){found.at, found.n};
 }

@@ -38,25 +38,25 @@ typedef enum {
     K_other, /* a name that is not in params.def */
     NPARAMS
 } ParamKey;
-typedef enum { /* what params.def says a parameter holds */
-    PK_INT,    /* V_INT */
-    PK_DIM,    /* V_DIM */
-    PK_BOOL,   /* V_BOOL */
-    PK_INTS,   /* V_INTS */
-    PK_DIMS,   /* V_DIMS: a shape or sizes, maybe symbolic */
-    PK_BOOLS,  /* V_INTS of 0 and 1 */
-    PK_DTYPE,  /* V_DTYPE */
-    PK_WORD,   /* V_WORD: name, enum */
-    PK_JAXPR,  /* V_JAXPR */
-    PK_JAXPRS, /* V_JAXPRS */
-    PK_PADDING, /* V_DIMS of 3·rank numbers: low, high, interior of each axis */
-    PK_PAIRS,   /* V_DIMS of 2·rank numbers: low, high of each axis */
-    PK_DOTDIMS, /* V_LIST of four V_INTS: lhs contracting, rhs contracting, lhs batch, rhs batch */
-    PK_INTLISTS, /* V_LIST of V_INTS */
-    PK_LIST,     /* V_LIST, or the text of an object */
-    PK_NAME,     /* V_WORD, V_STR, V_LIST of them, or the text of an object */
-    PK_TYPED,    /* any tree; np.int32(1) stays what it is */
-    PK_VALUE   /* any tree, or text */
+typedef enum {              /* what params.def says a parameter holds */
+               PK_INT,      /* V_INT */
+               PK_DIM,      /* V_DIM */
+               PK_BOOL,     /* V_BOOL */
+               PK_INTS,     /* V_INTS */
+               PK_DIMS,     /* V_DIMS: a shape or sizes, maybe symbolic */
+               PK_BOOLS,    /* V_INTS of 0 and 1 */
+               PK_DTYPE,    /* V_DTYPE */
+               PK_WORD,     /* V_WORD: name, enum */
+               PK_JAXPR,    /* V_JAXPR */
+               PK_JAXPRS,   /* V_JAXPRS */
+               PK_PADDING,  /* V_DIMS of 3·rank numbers: low, high, interior of each axis */
+               PK_PAIRS,    /* V_DIMS of 2·rank numbers: low, high of each axis */
+               PK_DOTDIMS,  /* V_LIST of four V_INTS: lhs contracting, rhs contracting, lhs batch, rhs batch */
+               PK_INTLISTS, /* V_LIST of V_INTS */
+               PK_LIST,     /* V_LIST, or the text of an object */
+               PK_NAME,     /* V_WORD, V_STR, V_LIST of them, or the text of an object */
+               PK_TYPED,    /* any tree; np.int32(1) stays what it is */
+               PK_VALUE     /* any tree, or text */
 } ParamKind;
 typedef enum {
     V_NONE, /* None */
@@ -101,7 +101,7 @@ struct Value {
 };
 typedef struct {
     ParamKey key;
-    Str name; /* of K_other */
+    Str name;  /* of K_other */
     Span span; /* of the name */
     Value value;
 } Param;
@@ -118,9 +118,9 @@ typedef enum {
     NPRIMS
 } Prim;
 extern const char *const prim_name[NPRIMS];
-Prim prim_named(Str);   /* P_none when unknown */
+Prim prim_named(Str);     /* P_none when unknown */
 bool prim_internal(Prim); /* only passes write it: it trusts its operands */
-Prim prim_similar(Str); /* for "did you mean": P_none when nothing is near */
+Prim prim_similar(Str);   /* for "did you mean": P_none when nothing is near */
 
 typedef struct {
     Prim prim;
@@ -136,13 +136,13 @@ typedef struct {
     uint32_t n, cap;
 } Eqns;
 struct Jaxpr {
-    Str name; /* hoisted: "let NAME = … in"; else empty */
+    Str name;  /* hoisted: "let NAME = … in"; else empty */
     Span span; /* from `{` to `}` */
     Vals consts, in, out;
     const Span *out_at; /* where each result stands after `in`; NULL in programs that passes made */
     Eqns eqns;
-    Str effects; /* text of the effects, with braces; or empty */
-    Jaxpr **lets;  /* of a whole text: what it hoists, whether an equation names it or not */
+    Str effects;  /* text of the effects, with braces; or empty */
+    Jaxpr **lets; /* of a whole text: what it hoists, whether an equation names it or not */
     uint32_t nlets;
     Span before;   /* of a whole text: an equation that shows that JAX before 0.5 printed it; n = 0: not so */
     bool one_list; /* February 2020: constants and inputs are not told apart; all are in `in` */
@@ -173,11 +173,12 @@ typedef struct Ctx {
     bool passes; /* they run: what is parsed now they have written */
     bool verify; /* typecheck after every pass, print, reread and compare */
     bool wide;   /* literals without type have 64 bits: some input of the untyped text has */
-    struct Jaxpr *misnamed; /* what parse read where it returned NULL for wrong names alone: check() finds what else is wrong */
-    DimChecks dim_checks; /* found by typecheck */
+    struct Jaxpr
+        *misnamed; /* what parse read where it returned NULL for wrong names alone: check() finds what else is wrong */
+    DimChecks dim_checks;   /* found by typecheck */
     struct AxisScope *axes; /* typecheck: the axes of meshes that the programs around bind */
-    struct Timer *timer; /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
-    struct Stdlib *stdlib; /* the programs of stdlib/ read so far; NULL: none */
+    struct Timer *timer;    /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
+    struct Stdlib *stdlib;  /* the programs of stdlib/ read so far; NULL: none */
 } Ctx;
 
 Ctx *ctx_new(Arena *);

@@ -1,5 +1,5 @@
-/* What a program takes for those inside of it stands before its own inputs, so that its body is rewritten once however many
-   equations hold it. Programs in other places than calls, loops and branches keep their constants. */
+/* What a program takes for those inside of it stands before its own inputs, so that its body is rewritten once however
+   many equations hold it. Programs in other places than calls, loops and branches keep their constants. */
 #include "lift.h"
 #include <stdlib.h>
 
@@ -38,8 +38,7 @@ static Val take(Lift *l, Takes *t, Val origin) {
 static void insert(Arena *arena, Vals *vals, uint32_t at, const Val *new, uint32_t n) {
     Vals all = {arena_new(arena, Val, (size_t)vals->n + n), vals->n + n};
     if (at > vals->n) at = vals->n;
-    for (uint32_t i = 0; i < all.n; i++)
-        all.at[i] = i < at ? vals->at[i] : i < at + n ? new[i - at] : vals->at[i - n];
+    for (uint32_t i = 0; i < all.n; i++) all.at[i] = i < at ? vals->at[i] : i < at + n ? new[i - at] : vals->at[i - n];
     *vals = all;
 }
 
@@ -49,8 +48,7 @@ static void add_operands(Lift *l, Takes *around, Eqn *e, uint32_t at, const Take
     Val *new = arena_new(arena, Val, inner->n);
     Span *places = arena_new(arena, Span, (size_t)e->in.n + inner->n);
     if (at > e->in.n) at = e->in.n;
-    for (uint32_t i = 0; i < inner->n; i++)
-        new[i] = take(l, around, inner->at[i].origin);
+    for (uint32_t i = 0; i < inner->n; i++) new[i] = take(l, around, inner->at[i].origin);
     for (uint32_t i = 0; i < e->in.n + inner->n; i++)
         places[i] = i < at ? e->in_at[i] : i < at + inner->n ? e->span : e->in_at[i - inner->n];
     insert(arena, &e->in, at, new, inner->n);
@@ -107,13 +105,13 @@ static bool widen(Lift *l, Jaxpr *j, Takes *own, const Takes *const *all, uint32
 static void lift_branches(Lift *l, Takes *around, Eqn *e) {
     Jaxprs branches = param_jaxprs(e, K_branches);
     const Takes **all = arena_new(l->cx->arena, const Takes *, branches.n);
-    for (uint32_t i = 0; i < branches.n; i++)
-        all[i] = lift(l, branches.at[i]);
+    for (uint32_t i = 0; i < branches.n; i++) all[i] = lift(l, branches.at[i]);
     for (uint32_t i = 0, at = 1; i < branches.n; at += all[i++]->n) {
         add_operands(l, around, e, at, all[i]);
         if (!widen(l, branches.at[i], (Takes *)all[i], all, branches.n, i)) {
-            diag(l->cx->diags, e->span, "constants of branches that several equations have are not supported yet: "
-                                        "--consts gives their values");
+            diag(l->cx->diags, e->span,
+                 "constants of branches that several equations have are not supported yet: "
+                 "--consts gives their values");
             return;
         }
     }
@@ -178,8 +176,7 @@ static Takes *lift(Lift *l, Jaxpr *j) {
     j->consts.n = units;
     lift_body(l, t, j);
     Val *all = arena_new(arena, Val, t->n);
-    for (uint32_t i = 0; i < t->n; i++)
-        all[i] = t->at[i].here;
+    for (uint32_t i = 0; i < t->n; i++) all[i] = t->at[i].here;
     insert(arena, &j->in, 0, all, t->n);
     return t;
 }
@@ -195,7 +192,6 @@ void consts_lift(Ctx *cx, Jaxpr *j) {
     lift_body(&l, &t, j);
     if (t.n) qsort(t.at, t.n, sizeof *t.at, by_place);
     Val *all = arena_new(cx->arena, Val, t.n);
-    for (uint32_t i = 0; i < t.n; i++)
-        all[i] = t.at[i].here;
+    for (uint32_t i = 0; i < t.n; i++) all[i] = t.at[i].here;
     insert(cx->arena, &j->consts, j->consts.n, all, t.n);
 }

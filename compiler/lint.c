@@ -43,8 +43,7 @@ static Dim visit_atom(void *user, Dim atom) {
 
 static void visit_dims(Lint *l, const Jaxpr *j, Val v, const Dim *dims, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
-        if (!dim_is_const(dims[i]))
-            dim_substitute(l->cx->types, dims[i], visit_atom, &(TypeOf){l, j, v});
+        if (!dim_is_const(dims[i])) dim_substitute(l->cx->types, dims[i], visit_atom, &(TypeOf){l, j, v});
 }
 
 /* A scalar called like a symbol of a type before it, for which it could stand. */
@@ -58,18 +57,15 @@ static void lint_scalar(Lint *l, const Jaxpr *j, Val v) {
     if (!first) return;
     l->symbol_of.at[number] = 0;
     diag_warn(l->cx->diags, W_dimension_bound_later, info->span,
-              "dimension '%.*s' is a symbol, not this variable, which is bound after it",
-              SF(info->name));
-    diag_note(l->cx->diags, val_info(l->cx, first)->span, "in the type of '%.*s'",
-              SF(val_name(l->cx, first)));
+              "dimension '%.*s' is a symbol, not this variable, which is bound after it", SF(info->name));
+    diag_note(l->cx->diags, val_info(l->cx, first)->span, "in the type of '%.*s'", SF(val_name(l->cx, first)));
 }
 
 static void lint_binders(Lint *l, const Jaxpr *j, Vals vals) {
     each(Val, v, vals) {
         const ArrayType *t = val_array(l->cx, *v);
         DtypeKind kind = dtype_info[t->dtype].kind;
-        if (t->rank == 0 && (kind == DK_SINT || kind == DK_UINT) && l->symbol_of.n)
-            lint_scalar(l, j, *v);
+        if (t->rank == 0 && (kind == DK_SINT || kind == DK_UINT) && l->symbol_of.n) lint_scalar(l, j, *v);
         visit_dims(l, j, *v, t->dims, t->rank);
     }
 }
@@ -111,9 +107,8 @@ static void lint_cond(Lint *l, const Eqn *e) {
     int64_t taken = clamp(index, (int64_t)branches.n - 1);
     Span other = branches.at[taken == 0]->span;
     diag_warn(l->cx->diags, W_dead_branch, lint_at(e, 0),
-              "cond: the index is always %s%llu: only branch %lld of %u runs",
-              index->negative ? "-" : "", (unsigned long long)index->i, (long long)taken,
-              branches.n);
+              "cond: the index is always %s%llu: only branch %lld of %u runs", index->negative ? "-" : "",
+              (unsigned long long)index->i, (long long)taken, branches.n);
     if (other.n) diag_note(l->cx->diags, other, "this branch never runs");
 }
 
@@ -128,14 +123,16 @@ static void lint_while(Lint *l, const Eqn *e) {
 
 /* ---- random numbers */
 
-/* Those of JAX before 0.5 were others: bits of threefry keys, and keys that are split by threefry. The first is warned of. */
+/* Those of JAX before 0.5 were others: bits of threefry keys, and keys that are split by threefry. The first is warned
+   of. */
 static void lint_bits(Lint *l, const Eqn *e) {
     bool bits = e->prim == P_random_bits, keys = e->prim == P_random_split || e->prim == P_random_gamma;
     if (!l->before.n || (!bits && !keys)) return;
     Dtype key = val_array(l->cx, e->in.at[0])->dtype;
     if (key != DT_key_fry && (bits || key != DT_key_rbg)) return;
     diag_warn(l->cx->diags, W_threefry_partitionable, e->span,
-              "%s: the text is of JAX before 0.5, whose random numbers --threefry-partitionable=false gives; =true gives today's",
+              "%s: the text is of JAX before 0.5, whose random numbers --threefry-partitionable=false gives; =true "
+              "gives today's",
               prim_name[e->prim]);
     diag_note(l->cx->diags, l->before, "JAX since 0.5 does not print this so");
     l->before = (Span){0};
@@ -158,8 +155,7 @@ static void lint_program(Lint *l, const Jaxpr *j) {
     lint_binders(l, j, j->consts);
     lint_binders(l, j, j->in);
     each(const Eqn, e, j->eqns) {
-        for (uint32_t i = 0; i < e->in.n; i++)
-            l->used[e->in.at[i]] = true;
+        for (uint32_t i = 0; i < e->in.n; i++) l->used[e->in.at[i]] = true;
         note_known(l, e);
         lint_literals(l->cx, e);
         visit_params(l, j, e);
@@ -167,12 +163,10 @@ static void lint_program(Lint *l, const Jaxpr *j) {
         if (e->prim == P_while) lint_while(l, e);
         lint_bits(l, e);
         Jaxprs inner = e->params.n ? eqn_jaxprs(l->cx->arena, e) : (Jaxprs){0};
-        each(Jaxpr *, i, inner)
-            lint_program(l, *i);
+        each(Jaxpr *, i, inner) lint_program(l, *i);
         lint_binders(l, j, e->out);
     }
-    each(Val, v, j->out)
-        l->used[*v] = true;
+    each(Val, v, j->out) l->used[*v] = true;
 }
 
 static void lint_unused(Lint *l, Vals inputs) {
@@ -180,8 +174,7 @@ static void lint_unused(Lint *l, Vals inputs) {
         const ValInfo *i = val_info(l->cx, *v);
         bool elided = i->name.n && (i->name.at[0] == '_' || i->name.at[0] == '*');
         if (!l->used[*v] && !elided)
-            diag_warn(l->cx->diags, W_unused_input, i->span, "input '%.*s' is not used",
-                      SF(i->name));
+            diag_warn(l->cx->diags, W_unused_input, i->span, "input '%.*s' is not used", SF(i->name));
     }
 }
 

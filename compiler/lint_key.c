@@ -157,8 +157,7 @@ static const Use *earlier_use(Keys *k, Key key, const Use *use) {
     for (Key whole = whole_of(k, key); whole && n < 2 + MOST_SIZE; whole = whole_of(k, whole))
         found[n++] = &info_of(k, whole)->used;
     for (uint32_t i = 0; i < n; i++)
-        if (found[i]->at.n && !(found[i]->e == use->e && found[i]->branch != use->branch))
-            return found[i];
+        if (found[i]->at.n && !(found[i]->e == use->e && found[i]->branch != use->branch)) return found[i];
     return NULL;
 }
 
@@ -166,8 +165,7 @@ static const Use *earlier_use(Keys *k, Key key, const Use *use) {
    of what the program computes. */
 static uint32_t source(Keys *k, Key key) {
     const KeyInfo *info = info_of(k, key);
-    while (!info->root && info->n)
-        info = info_of(k, info->in[0]);
+    while (!info->root && info->n) info = info_of(k, info->in[0]);
     return k->position[info->root];
 }
 
@@ -217,9 +215,7 @@ typedef struct {
     uint32_t nconsts, ncarry; /* of a loop: leading inputs that do not change, then those that do */
 } Call;
 
-static uint32_t operand_of(const Call *c, uint32_t i) {
-    return c->first + i + (i >= c->jump ? c->skip : 0);
-}
+static uint32_t operand_of(const Call *c, uint32_t i) { return c->first + i + (i >= c->jump ? c->skip : 0); }
 
 /* A key of the nested program as the caller has it; 0 where it has none. */
 static Key outward(Keys *k, const Call *c, Key key) {
@@ -239,8 +235,7 @@ static Key outward(Keys *k, const Call *c, Key key) {
 
 /* Is carried value i what it was before? */
 static bool stays(Keys *k, const Call *c, uint32_t i) {
-    return i < c->ncarry && i < c->j->out.n &&
-           key_of(k, c->j->out.at[i]) == key_of(k, c->j->in.at[c->nconsts + i]);
+    return i < c->ncarry && i < c->j->out.n && key_of(k, c->j->out.at[i]) == key_of(k, c->j->in.at[c->nconsts + i]);
 }
 
 /* Is the key the same at every turn? */
@@ -297,8 +292,7 @@ static void look_scan(Keys *k, const Eqn *e) {
     const Jaxpr *j = param_jaxpr(e, K_jaxpr);
     const Param *length = param_find(e, K_length);
     int64_t turns = param_int(e, K_length, 2);
-    uint32_t nconsts = (uint32_t)param_int(e, K_num_consts, 0),
-             ncarry = (uint32_t)param_int(e, K_num_carry, 0);
+    uint32_t nconsts = (uint32_t)param_int(e, K_num_consts, 0), ncarry = (uint32_t)param_int(e, K_num_carry, 0);
     if (!j || j->in.n != e->in.n || nconsts + ncarry > j->in.n) return;
     Call c = {.e = e, .j = j, .nconsts = nconsts, .ncarry = ncarry};
     call(k, &c, !length || turns > 1);
@@ -308,11 +302,8 @@ static void look_scan(Keys *k, const Eqn *e) {
 
 static void look_while(Keys *k, const Eqn *e) {
     const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
-    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0),
-             nb = (uint32_t)param_int(e, K_body_nconsts, 0);
-    if (!cond || !body || nc + nb > e->in.n || body->in.n != e->in.n - nc ||
-        cond->in.n != e->in.n - nb)
-        return;
+    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0), nb = (uint32_t)param_int(e, K_body_nconsts, 0);
+    if (!cond || !body || nc + nb > e->in.n || body->in.n != e->in.n - nc || cond->in.n != e->in.n - nb) return;
     uint32_t carry = e->in.n - nc - nb;
     Call c = {.e = e, .j = cond, .jump = nc, .skip = nb, .nconsts = nc};
     Call b = {.e = e, .j = body, .first = nc, .jump = UINT32_MAX, .nconsts = nb, .ncarry = carry};
@@ -342,14 +333,12 @@ static void look_call(Keys *k, const Eqn *e, const Jaxpr *j) {
     Call c = {.e = e, .j = j, .jump = UINT32_MAX};
     if (j->in.n != e->in.n || j->out.n != e->out.n) return;
     if (!param_bool(e, K_differentiated)) call(k, &c, false);
-    for (uint32_t i = 0; i < e->out.n; i++)
-        k->key[e->out.at[i]] = outward(k, &c, key_of(k, j->out.at[i]));
+    for (uint32_t i = 0; i < e->out.n; i++) k->key[e->out.at[i]] = outward(k, &c, key_of(k, j->out.at[i]));
 }
 
 static void look_nested(Keys *k, const Eqn *e) {
     Jaxprs inner = eqn_jaxprs(k->cx->arena, e);
-    each(Jaxpr *, j, inner)
-        look(k, *j);
+    each(Jaxpr *, j, inner) look(k, *j);
     if (!inner.n) return;
     const Jaxpr *body = body_of(e);
     if (e->prim == P_scan)
@@ -369,12 +358,10 @@ static void look(Keys *k, const Jaxpr *j) {
     Uses *around = k->now;
     k->now = arena_new(k->cx->arena, Uses, 1);
     push(k->cx->arena, &k->uses, k->now);
-    for (uint32_t i = 0; i < j->in.n; i++)
-        k->position[j->in.at[i]] = i + 1;
+    for (uint32_t i = 0; i < j->in.n; i++) k->position[j->in.at[i]] = i + 1;
     each(const Eqn, e, j->eqns) {
         if (uses_key[e->prim] && e->in.n)
-            use_key(k, key_of(k, e->in.at[0]),
-                    (Use){lint_at(e, 0), val_name(k->cx, e->in.at[0]), e->span, e, 0});
+            use_key(k, key_of(k, e->in.at[0]), (Use){lint_at(e, 0), val_name(k->cx, e->in.at[0]), e->span, e, 0});
         if (makes[e->prim]) make(k, e);
         if (e->params.n) look_nested(k, e);
     }

@@ -28,9 +28,7 @@ static const char *shortest(const Ctx *cx, double x) {
     }
 }
 
-static Str text_at(const Ctx *cx, Span s) {
-    return (Str){diags_text(cx->diags, s.file).at + s.at, s.n};
-}
+static Str text_at(const Ctx *cx, Span s) { return (Str){diags_text(cx->diags, s.file).at + s.at, s.n}; }
 
 /* Does the text give the literal a type? Then it was printed exactly, unless someone wrote it. */
 static bool typed(const Ctx *cx, Span s) {
@@ -45,16 +43,13 @@ static void lint_rounding(Ctx *cx, Dtype d, double x, Span at) {
     if (y == x || isnan(x)) return;
     bool lost = y == 0 || (x == trunc(x) && fabs(x) < 0x1p63);
     if (!lost && !typed(cx, at)) return;
-    diag_warn(cx->diags, lost ? W_suspicious_literal : W_inexact_literal, at,
-              "%.*s is no value of %s: it becomes %s", SF(text_at(cx, at)), dtype_info[d].name,
-              shortest(cx, y));
+    diag_warn(cx->diags, lost ? W_suspicious_literal : W_inexact_literal, at, "%.*s is no value of %s: it becomes %s",
+              SF(text_at(cx, at)), dtype_info[d].name, shortest(cx, y));
 }
 
 /* ---- operations */
 
-static bool is_integer(Dtype d) {
-    return dtype_info[d].kind == DK_SINT || dtype_info[d].kind == DK_UINT;
-}
+static bool is_integer(Dtype d) { return dtype_info[d].kind == DK_SINT || dtype_info[d].kind == DK_UINT; }
 
 /* A float that no integer of the new type is near to. */
 static void lint_conversion(Ctx *cx, const Eqn *e, double x, Span at) {

@@ -80,8 +80,7 @@ static bool back(Ctx *cx, const Jaxpr *j, EmitKind kind, const char *path) {
 
 /* A name as Makefiles write it. */
 static void put_name(Text *text, const char *name) {
-    for (const char *c = name; *c; c++)
-        text_add(text, strchr(" #", *c) ? "\\%c" : *c == '$' ? "$%c" : "%c", *c);
+    for (const char *c = name; *c; c++) text_add(text, strchr(" #", *c) ? "\\%c" : *c == '$' ? "$%c" : "%c", *c);
 }
 
 /* -MD: what is written and what it is made from, as a Makefile rule; -MP: and, as C compilers do, a
@@ -111,8 +110,7 @@ static bool write_temps(Ctx *cx, const Jaxpr *j) {
     bool ok = true;
     for (size_t i = 0; i < sizeof temps / sizeof *temps && ok; i++)
         if (temps[i].kind != cx->options->emit)
-            ok = back(cx, j, temps[i].kind,
-                      str_format(cx->arena, "%.*s.%s", SF(stem), temps[i].suffix).at);
+            ok = back(cx, j, temps[i].kind, str_format(cx->arena, "%.*s.%s", SF(stem), temps[i].suffix).at);
     return ok;
 }
 
@@ -191,6 +189,4 @@ __attribute__((constructor(101))) static void guard(void) {
     codegen_no_memory(crash_no_memory);
 }
 
-int main(int argc, char **argv) {
-    return crash_on_stack(run, &(Command){argc, argv});
-}
+int main(int argc, char **argv) { return crash_on_stack(run, &(Command){argc, argv}); }

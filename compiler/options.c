@@ -21,11 +21,11 @@ static const struct {
     EmitKind kind;
     bool text; /* goes to standard output without -o */
 } kinds[] = {
-    {"so", ".so", EMIT_so, false},     {"a", ".a", EMIT_a, false},
-    {"obj", ".o", EMIT_obj, false},    {"asm", ".s", EMIT_asm, true},
-    {"llvm", ".ll", EMIT_llvm, true},  {"mlir", ".mlir", EMIT_mlir, true},
-    {"ptx", ".ptx", EMIT_ptx, true},   {"jaxpr", ".jaxpr", EMIT_jaxpr, true},
-    {"types", NULL, EMIT_types, true}, {"types=all", NULL, EMIT_types, true},
+    {"so", ".so", EMIT_so, false},       {"a", ".a", EMIT_a, false},
+    {"obj", ".o", EMIT_obj, false},      {"asm", ".s", EMIT_asm, true},
+    {"llvm", ".ll", EMIT_llvm, true},    {"mlir", ".mlir", EMIT_mlir, true},
+    {"ptx", ".ptx", EMIT_ptx, true},     {"jaxpr", ".jaxpr", EMIT_jaxpr, true},
+    {"types", NULL, EMIT_types, true},   {"types=all", NULL, EMIT_types, true},
     {"header", ".h", EMIT_header, true},
 };
 #define NKINDS (sizeof kinds / sizeof *kinds)
@@ -43,10 +43,10 @@ __attribute__((format(printf, 1, 2))) static bool wrong(const char *fmt, ...) {
 
 /* ---- one function per row of options.def: takes the value, false after a message */
 #define TAKES(id) static bool opt_##id(Reader *r, const char *v)
-#define SETS(id, field, value)                                                                     \
-    TAKES(id) {                                                                                    \
-        r->field = value;                                                                          \
-        return true;                                                                               \
+#define SETS(id, field, value)                                                                                         \
+    TAKES(id) {                                                                                                        \
+        r->field = value;                                                                                              \
+        return true;                                                                                                   \
     }
 SETS(o, o->output, v)
 SETS(emit, emit, v)
@@ -97,8 +97,7 @@ TAKES(D) {
     if (!equals || equals == v || end == equals + 1 || *end || errno || n < 0)
         return wrong("-D: '%s' is not NAME=N with a number N of at least 0", v);
     Options *o = r->o;
-    if (o->ndims == r->dims_cap)
-        o->dims = arena_grow(r->arena, o->dims, o->ndims, &r->dims_cap, sizeof *o->dims);
+    if (o->ndims == r->dims_cap) o->dims = arena_grow(r->arena, o->dims, o->ndims, &r->dims_cap, sizeof *o->dims);
     o->dims[o->ndims].name = (Str){v, (uint32_t)(equals - v)};
     o->dims[o->ndims++].value = n;
     return true;
@@ -110,7 +109,8 @@ TAKES(ffi) {
         return wrong("--ffi: '%s' is not NAME=LIBRARY:SYMBOL", v);
     Options *o = r->o;
     if (o->nffi == r->ffi_cap) o->ffi = arena_grow(r->arena, o->ffi, o->nffi, &r->ffi_cap, sizeof *o->ffi);
-    o->ffi[o->nffi++] = (FfiBinding){{v, (uint32_t)(equals - v)}, {equals + 1, (uint32_t)(colon - equals - 1)}, str(colon + 1)};
+    o->ffi[o->nffi++] =
+        (FfiBinding){{v, (uint32_t)(equals - v)}, {equals + 1, (uint32_t)(colon - equals - 1)}, str(colon + 1)};
     return true;
 }
 
@@ -151,9 +151,7 @@ static const Option *option_find(const char *arg, const char **value) {
         size_t n = strlen(x->spelling);
         if (strncmp(arg, x->spelling, n) != 0 || (best && n <= length)) continue;
         bool whole = arg[n] == 0;
-        if (x->shape == FLAG     ? !whole
-            : x->shape == EQUALS ? !whole && arg[n] != '='
-                                 : x->shape == JOINED && whole)
+        if (x->shape == FLAG ? !whole : x->shape == EQUALS ? !whole && arg[n] != '=' : x->shape == JOINED && whole)
             continue;
         best = x;
         length = n;
@@ -254,12 +252,10 @@ static bool settle_emit(Reader *r, bool *text) {
     const char *dot = o->output ? strrchr(o->output, '.') : NULL;
     size_t k = 0; /* so */
     if (r->emit) {
-        while (k < NKINDS && strcmp(kinds[k].name, r->emit) != 0)
-            k++;
+        while (k < NKINDS && strcmp(kinds[k].name, r->emit) != 0) k++;
         if (k == NKINDS) return wrong("--emit: unknown kind '%s'", r->emit);
     } else if (dot) {
-        while (k < NKINDS && (!kinds[k].suffix || strcmp(kinds[k].suffix, dot) != 0))
-            k++;
+        while (k < NKINDS && (!kinds[k].suffix || strcmp(kinds[k].suffix, dot) != 0)) k++;
         if (k == NKINDS) k = 0;
     }
     o->emit = kinds[k].kind;
@@ -274,11 +270,9 @@ static bool settle_emit(Reader *r, bool *text) {
 /* A function called like one of libc or libm would hide it from the program it is linked to. */
 static void warn_name(Reader *r) {
     void *libm = dlopen("libm.so.6", RTLD_LAZY), *libc = dlopen("libc.so.6", RTLD_LAZY);
-    if ((libm && dlsym(libm, r->o->name)) || (libc && dlsym(libc, r->o->name)) ||
-        strcmp(r->o->name, "main") == 0)
+    if ((libm && dlsym(libm, r->o->name)) || (libc && dlsym(libc, r->o->name)) || strcmp(r->o->name, "main") == 0)
         diag_warn(r->diags, W_name, (Span){0, 0, 0},
-                  "the function's name '%s' is a symbol of libc or libm; --name gives another",
-                  r->o->name);
+                  "the function's name '%s' is a symbol of libc or libm; --name gives another", r->o->name);
     if (libm) dlclose(libm);
     if (libc) dlclose(libc);
 }
@@ -309,8 +303,7 @@ static bool settle(Reader *r) {
         return wrong("%s goes with --emit=jaxpr only", o->no_check ? "--no-check" : "--passes");
     if (o->debug_nans && o->fast_math) return wrong("--debug-nans finds no NaN under -ffast-math");
     if (o->no_check && o->passes) return wrong("--passes needs a checked program");
-    bool library = o->emit == EMIT_so || o->emit == EMIT_a || o->emit == EMIT_obj,
-         to_file = file_is_regular(o->output);
+    bool library = o->emit == EMIT_so || o->emit == EMIT_a || o->emit == EMIT_obj, to_file = file_is_regular(o->output);
     Str stem = path_stem(str(o->output));
     if (library && !r->no_header && (r->header || to_file))
         o->header = r->header ? r->header : str_format(r->arena, "%.*s.h", SF(stem)).at;

@@ -19,16 +19,17 @@ struct Options {
     struct {
         Str name;
         int64_t value;
-    } * dims; /* -D */
+    } *dims; /* -D */
     uint32_t ndims;
     FfiBinding *ffi;
     uint32_t nffi;
     const char *march, *mcpu, *target; /* NULL: the machine it runs on */
     int opt;                           /* -O0 … -O3 */
-    bool threefry_original; /* random bits as before JAX 0.5.0 */
-    bool threefry_given;    /* --threefry-partitionable says which */
+    bool threefry_original;            /* random bits as before JAX 0.5.0 */
+    bool threefry_given;               /* --threefry-partitionable says which */
     bool nested_types;                 /* --emit=types=all */
-    bool debug, fast_math, debug_nans, check_bounds, check_only, no_check, passes, verify, verbose, time_report, save_temps;
+    bool debug, fast_math, debug_nans, check_bounds, check_only, no_check, passes, verify, verbose, time_report,
+        save_temps;
     const char *dep_file; /* -MF, NULL: none */
     bool phony_deps;      /* -MP */
 };

@@ -11,13 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Signal handlers have no argument, so that this is the one state of the process: what is to be renamed, copied or removed, who runs, and what
-   is read. It is changed while signals are blocked. */
+/* Signal handlers have no argument, so that this is the one state of the process: what is to be renamed, copied or
+   removed, who runs, and what is read. It is changed while signals are blocked. */
 typedef enum { RENAMED, COPIED, REMOVED, LEFT } Fate;
 typedef struct {
     Output output;
     const char *target; /* of `path`, behind symbolic links */
-    const char *old;    /* where the file lies that `target` was before; NULL: there was none, or it still is `target` */
+    const char *old; /* where the file lies that `target` was before; NULL: there was none, or it still is `target` */
     Fate fate;
 } Entry;
 typedef struct {
@@ -39,8 +39,7 @@ enum { NENDS = sizeof ends / sizeof *ends };
 static sigset_t hold(void) {
     sigset_t set, old;
     sigemptyset(&set);
-    for (unsigned i = 0; i < NENDS; i++)
-        sigaddset(&set, ends[i]);
+    for (unsigned i = 0; i < NENDS; i++) sigaddset(&set, ends[i]);
     sigprocmask(SIG_BLOCK, &set, &old);
     return old;
 }
@@ -60,8 +59,8 @@ void output_remove(void) {
     open_now.n = 0;
     errno = saved;
 }
-/* The process dies of the signal, as who waits for it expects. A handler that the kernel resets (SA_RESETHAND) would not do: a second signal
-   may then end the process before it has begun. */
+/* The process dies of the signal, as who waits for it expects. A handler that the kernel resets (SA_RESETHAND) would
+   not do: a second signal may then end the process before it has begun. */
 static void ended(int number) {
     output_remove();
     sigset_t set;
@@ -73,11 +72,9 @@ static void ended(int number) {
 }
 void output_guard(void) {
     struct sigaction action = {.sa_handler = ended}, old;
+    for (unsigned i = 0; i < NENDS; i++) sigaddset(&action.sa_mask, ends[i]);
     for (unsigned i = 0; i < NENDS; i++)
-        sigaddset(&action.sa_mask, ends[i]);
-    for (unsigned i = 0; i < NENDS; i++)
-        if (!sigaction(ends[i], NULL, &old) && old.sa_handler == SIG_DFL)
-            sigaction(ends[i], &action, NULL);
+        if (!sigaction(ends[i], NULL, &old) && old.sa_handler == SIG_DFL) sigaction(ends[i], &action, NULL);
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); /* where it is ignored, no child can be waited for */
     atexit(output_remove);
@@ -122,8 +119,8 @@ const char *output_folder(Arena *arena, const char *path) {
     return str_format(arena, "%.*s.", SF(folder)).at;
 }
 
-/* The path of a file, which may not be there, without symbolic links: two names of one file give the same. Of a folder that is not there it
-   is the path itself, which nobody can write; NULL with errno where there is no path. */
+/* The path of a file, which may not be there, without symbolic links: two names of one file give the same. Of a folder
+   that is not there it is the path itself, which nobody can write; NULL with errno where there is no path. */
 static const char *behind_links(Arena *arena, const char *path) {
     char to[PATH_MAX];
     char *real = NULL;
@@ -176,7 +173,8 @@ const Output *output_open(Arena *arena, Diags *diags, const char *path, bool fil
         *o = (Output){path, path};
         return o;
     }
-    Entry e = {.output.path = path, .target = special ? path : behind_links(arena, path), .fate = special ? COPIED : RENAMED};
+    Entry e = {
+        .output.path = path, .target = special ? path : behind_links(arena, path), .fate = special ? COPIED : RENAMED};
     if (!e.target) return failed(diags, path), NULL;
     bool input = !special && is_input(path);
     if (input || (!special && twice(e.target))) {
@@ -195,9 +193,7 @@ const char *output_scratch(Arena *arena, Diags *diags, const Output *beside) {
     return NULL;
 }
 
-bool output_write(Diags *diags, const Output *o, Str text) {
-    return file_write(diags, o->to, o->path, text);
-}
+bool output_write(Diags *diags, const Output *o, Str text) { return file_write(diags, o->to, o->path, text); }
 
 /* ---- the end */
 static bool copy(const Entry *e) {
@@ -216,7 +212,8 @@ static bool copy(const Entry *e) {
     return n == 0;
 }
 
-/* Gives the file its name; the one that had it takes the temporary one, or, where the file system cannot exchange names, another. */
+/* Gives the file its name; the one that had it takes the temporary one, or, where the file system cannot exchange
+   names, another. */
 static bool rename_one(Arena *arena, Entry *e) {
     if (!renameat2(AT_FDCWD, e->output.to, AT_FDCWD, e->target, RENAME_EXCHANGE)) {
         e->old = e->output.to;
@@ -247,8 +244,10 @@ static bool rename_all(Arena *arena, Diags *diags) {
         failed(diags, e->output.path);
         for (unsigned k = 0; k <= i; k++) {
             const Entry *done = &open_now.files[k];
-            if (done->old) put_back(diags, done);
-            else if (done->fate == RENAMED && k < i) unlink(done->target);
+            if (done->old)
+                put_back(diags, done);
+            else if (done->fate == RENAMED && k < i)
+                unlink(done->target);
         }
         return false;
     }

@@ -17,10 +17,10 @@ typedef struct {       /* one spelling of a variable or symbolic dimension */
     bool symbol, seen; /* a symbolic dimension is called so; and its name is printed already */
 } Spelling;
 
-#define STACK(T)                                                                                   \
-    struct {                                                                                       \
-        T *at;                                                                                     \
-        uint32_t n, cap;                                                                           \
+#define STACK(T)                                                                                                       \
+    struct {                                                                                                           \
+        T *at;                                                                                                         \
+        uint32_t n, cap;                                                                                               \
     }
 
 typedef struct {
@@ -46,11 +46,8 @@ static void put_real(Text *out, double x, bool point) {
         return;
     }
     char digits[40];
-    int precision = fabs(x) < 0x1p-1022
-                        ? 0
-                        : 14; /* 15 digits read back unchanged if fewer do, but for subnormals */
-    do
-        snprintf(digits, sizeof digits, "%.*e", precision, x);
+    int precision = fabs(x) < 0x1p-1022 ? 0 : 14; /* 15 digits read back unchanged if fewer do, but for subnormals */
+    do snprintf(digits, sizeof digits, "%.*e", precision, x);
     while (strtod(digits, NULL) != x && ++precision < 17);
     char *e = strchr(digits, 'e'), *d = digits;
     int exponent = atoi(e + 1), n = 0;
@@ -58,8 +55,7 @@ static void put_real(Text *out, double x, bool point) {
     char mantissa[24];
     for (; d < e; d++)
         if (*d != '.') mantissa[n++] = *d;
-    while (n > 1 && mantissa[n - 1] == '0')
-        n--;
+    while (n > 1 && mantissa[n - 1] == '0') n--;
     if (exponent < -4 || exponent >= 16) {
         text_add(out, "%c", mantissa[0]);
         if (n > 1) text_add(out, ".%.*s", n - 1, mantissa + 1);
@@ -90,29 +86,16 @@ static void put_literal(Printer *p, Val v) {
     switch (l->kind) {
     case LIT_INT:
         if (info->type && dtype_info[val_array(p->cx, v)->dtype].kind == DK_FLOAT)
-            put_real(p->out, l->negative ? -(double)l->i : (double)l->i,
-                     true); /* of untyped text */
+            put_real(p->out, l->negative ? -(double)l->i : (double)l->i, true); /* of untyped text */
         else
             text_add(p->out, "%s%llu", l->negative ? "-" : "", (unsigned long long)l->i);
         break;
-    case LIT_BOOL:
-        text_put(p->out, l->i ? S("True") : S("False"));
-        break;
-    case LIT_FLOAT:
-        put_real(p->out, l->re, true);
-        break;
-    case LIT_COMPLEX:
-        put_complex(p->out, l);
-        break;
-    case LIT_ARRAY:
-        text_put(p->out, info->name.n ? info->name : S("[...]"));
-        break;
-    case LIT_FLOAT0:
-        text_put(p->out, S("(b'',)"));
-        break;
-    case LIT_UNIT:
-        text_put(p->out, S("*"));
-        return;
+    case LIT_BOOL: text_put(p->out, l->i ? S("True") : S("False")); break;
+    case LIT_FLOAT: put_real(p->out, l->re, true); break;
+    case LIT_COMPLEX: put_complex(p->out, l); break;
+    case LIT_ARRAY: text_put(p->out, info->name.n ? info->name : S("[...]")); break;
+    case LIT_FLOAT0: text_put(p->out, S("(b'',)")); break;
+    case LIT_UNIT: text_put(p->out, S("*")); return;
     }
 }
 
@@ -142,8 +125,7 @@ static void mark_symbols(Printer *p, Dim d, bool seen) {
     }
     case DIM_SUM:
         for (uint32_t i = 0; i < e->nterms; i++)
-            for (uint32_t k = 0; k < e->terms[i].natoms; k++)
-                mark_symbols(p, e->terms[i].atoms[k], seen);
+            for (uint32_t k = 0; k < e->terms[i].natoms; k++) mark_symbols(p, e->terms[i].atoms[k], seen);
         return;
     case DIM_FLOORDIV:
     case DIM_MOD:
@@ -152,8 +134,7 @@ static void mark_symbols(Printer *p, Dim d, bool seen) {
         mark_symbols(p, e->a, seen);
         mark_symbols(p, e->b, seen);
         return;
-    default:
-        return;
+    default: return;
     }
 }
 
@@ -161,8 +142,7 @@ static void mark_type(Printer *p, Val v, bool seen) {
     Type t = val_type(p->cx, v);
     if (!t) return;
     const ArrayType *a = type_at(p->cx->types, t);
-    for (uint32_t i = 0; i < a->rank; i++)
-        mark_symbols(p, a->dims[i], seen);
+    for (uint32_t i = 0; i < a->rank; i++) mark_symbols(p, a->dims[i], seen);
 }
 
 /* Words that the reader would have to think about. */
@@ -179,8 +159,7 @@ static Str fresh_name(Printer *p, uint32_t scope) {
     for (;;) {
         char digits[8], *d = digits + sizeof digits;
         uint32_t n = p->fresh++;
-        do
-            *--d = (char)('a' + n % 26);
+        do *--d = (char)('a' + n % 26);
         while (n /= 26);
         Str s = {d, (uint32_t)(digits + sizeof digits - d)};
         Spelling *spelling = spell(p, s);
@@ -232,8 +211,7 @@ static void name_all(Printer *p, const Jaxpr *j) {
     for (int keep = 1; keep >= 0; keep--) {
         name_vals(p, scope, &j->consts, keep);
         name_vals(p, scope, &j->in, keep);
-        each(const Eqn, e, j->eqns)
-            name_vals(p, scope, &e->out, keep);
+        each(const Eqn, e, j->eqns) name_vals(p, scope, &e->out, keep);
     }
 }
 
@@ -260,21 +238,15 @@ static bool is_default_of_jit(const Param *q) {
     const Value *v = &q->value;
     switch (q->key) {
     case K_inline:
-    case K_keep_unused:
-        return v->kind == V_BOOL && !v->i;
-    case K_donated_invars:
-        return no_bits(v);
+    case K_keep_unused: return v->kind == V_BOOL && !v->i;
+    case K_donated_invars: return no_bits(v);
     case K_in_shardings:
     case K_out_shardings:
     case K_in_layouts:
-    case K_out_layouts:
-        return all_of(v, "UnspecifiedValue");
-    case K_ctx_mesh:
-        return v->kind == V_NONE || (v->kind == V_LIST && v->list.n == 0 && str_is(v->s, "Mesh"));
-    case K_compiler_options_kvs:
-        return v->kind == V_NONE || (v->kind == V_LIST && v->list.n == 0);
-    default:
-        return false;
+    case K_out_layouts: return all_of(v, "UnspecifiedValue");
+    case K_ctx_mesh: return v->kind == V_NONE || (v->kind == V_LIST && v->list.n == 0 && str_is(v->s, "Mesh"));
+    case K_compiler_options_kvs: return v->kind == V_NONE || (v->kind == V_LIST && v->list.n == 0);
+    default: return false;
     }
 }
 
@@ -282,12 +254,9 @@ bool param_prints(const Ctx *cx, const Eqn *e, const Param *q) {
     const Value *v = &q->value;
     if (q->key == K_accuracy) return v->kind != V_NONE;
     switch (e->prim) {
-    case P_jit:
-        return !is_default_of_jit(q);
-    case P_mul:
-        return q->key != K_out_dtype || v->kind != V_NONE;
-    case P_convert_element_type:
-        return q->key != K_sharding || v->kind != V_NONE;
+    case P_jit: return !is_default_of_jit(q);
+    case P_mul: return q->key != K_out_dtype || v->kind != V_NONE;
+    case P_convert_element_type: return q->key != K_sharding || v->kind != V_NONE;
     case P_dot_general:
         if (q->key == K_precision || q->key == K_preferred_element_type || q->key == K_out_sharding)
             return v->kind != V_NONE;
@@ -295,11 +264,9 @@ bool param_prints(const Ctx *cx, const Eqn *e, const Param *q) {
     case P_broadcast_in_dim:
         if (q->key == K_sharding) return v->kind != V_NONE;
         if (q->key == K_broadcast_dimensions && v->kind == V_INTS) return v->ints.n > 0;
-        if (q->key != K_shape || v->kind != V_DIMS || e->out.n != 1 || !val_type(cx, e->out.at[0]))
-            return true;
+        if (q->key != K_shape || v->kind != V_DIMS || e->out.n != 1 || !val_type(cx, e->out.at[0])) return true;
         return e->in.n > 1 || val_array(cx, e->out.at[0])->rank != v->dims.n;
-    default:
-        return true;
+    default: return true;
     }
 }
 
@@ -326,8 +293,7 @@ const Param **params_in_order(Arena *arena, const Ctx *cx, const Eqn *e, uint32_
     each(const Param, q, e->params)
         if (param_prints(cx, e, q)) list[(*n)++] = q;
     qsort(list, *n, sizeof *list, by_name);
-    if (e->prim != P_jit && e->prim != P_custom_jvp_call && e->prim != P_custom_vjp_call)
-        return list;
+    if (e->prim != P_jit && e->prim != P_custom_jvp_call && e->prim != P_custom_vjp_call) return list;
     for (uint32_t i = 1; i < *n; i++) {
         if (list[i]->key != K_name) continue;
         const Param *name = list[i];
@@ -415,51 +381,26 @@ static void put_jaxprs(Printer *p, const Value *v, uint32_t indent) {
 
 static void put_value(Printer *p, const Value *v, uint32_t indent) {
     switch (v->kind) {
-    case V_NONE:
-        text_put(p->out, S("None"));
-        break;
-    case V_BOOL:
-        text_put(p->out, v->i ? S("True") : S("False"));
-        break;
-    case V_INT:
-        text_add(p->out, "%lld", (long long)v->i);
-        break;
-    case V_FLOAT:
-        text_put(p->out, v->s);
-        break;
-    case V_DIM:
-        put_dim(p, v->dim);
-        break;
-    case V_INTS:
-        put_ints(p, v->ints, false, v->open);
-        break;
-    case V_DIMS:
-        put_dims(p, v->dims.at, v->dims.n);
-        break;
-    case V_DTYPE:
-        text_put(p->out, str(dtype_info[v->i].long_name));
-        break;
+    case V_NONE: text_put(p->out, S("None")); break;
+    case V_BOOL: text_put(p->out, v->i ? S("True") : S("False")); break;
+    case V_INT: text_add(p->out, "%lld", (long long)v->i); break;
+    case V_FLOAT: text_put(p->out, v->s); break;
+    case V_DIM: put_dim(p, v->dim); break;
+    case V_INTS: put_ints(p, v->ints, false, v->open); break;
+    case V_DIMS: put_dims(p, v->dims.at, v->dims.n); break;
+    case V_DTYPE: text_put(p->out, str(dtype_info[v->i].long_name)); break;
     case V_WORD:
     case V_STR:
-    case V_TEXT:
-        text_put(p->out, v->s);
-        break;
-    case V_LIST:
-        put_list(p, v, indent);
-        break;
+    case V_TEXT: text_put(p->out, v->s); break;
+    case V_LIST: put_list(p, v, indent); break;
     case V_PAIR:
         if (str_is(v->s, ":"))
-            put_value(p, &v->list.at[0], indent), text_put(p->out, S(": ")),
-                put_value(p, &v->list.at[1], indent);
+            put_value(p, &v->list.at[0], indent), text_put(p->out, S(": ")), put_value(p, &v->list.at[1], indent);
         else
             text_add(p->out, "%.*s=", SF(v->s)), put_value(p, &v->list.at[0], indent);
         break;
-    case V_JAXPR:
-        put_shared(p, v->jaxpr, indent);
-        break;
-    case V_JAXPRS:
-        put_jaxprs(p, v, indent);
-        break;
+    case V_JAXPR: put_shared(p, v->jaxpr, indent); break;
+    case V_JAXPRS: put_jaxprs(p, v, indent); break;
     }
 }
 
@@ -472,8 +413,7 @@ static void put_param(Printer *p, const Eqn *e, const Param *q, uint32_t indent)
         put_padding(p, v->dims, 3);
     } else if (v->kind == V_DIMS && param_kind[q->key] == PK_PAIRS) {
         put_padding(p, v->dims, 2);
-    } else if (e->prim == P_dot_general && q->key == K_dimension_numbers && v->kind == V_LIST &&
-               v->list.n == 4) {
+    } else if (e->prim == P_dot_general && q->key == K_dimension_numbers && v->kind == V_LIST && v->list.n == 4) {
         text_put(p->out, S("(("));
         for (uint32_t i = 0; i < 4; i++) {
             put_ints(p, v->list.at[i].ints, false, '[');
@@ -502,7 +442,9 @@ static bool leaves_open(const Value *v) {
 }
 
 /* What is printed as it stands ends with its line. */
-static bool has_lines(const Param *q) { return q->key == K_fmt && q->value.s.n && memchr(q->value.s.at, '\n', q->value.s.n); }
+static bool has_lines(const Param *q) {
+    return q->key == K_fmt && q->value.s.n && memchr(q->value.s.at, '\n', q->value.s.n);
+}
 
 /* On one line if it fits there and what is in it ends there, else a line for each. */
 static void put_params(Printer *p, const Eqn *e, uint32_t indent) {
@@ -564,9 +506,7 @@ static void put_index(Printer *p, const Eqn *e, const Value *v, uint32_t *next) 
     case V_WORD:
         if (*next < e->in.n) text_put(p->out, name_of(p, e->in.at[(*next)++]));
         break;
-    case V_TEXT:
-        text_put(p->out, v->s);
-        break;
+    case V_TEXT: text_put(p->out, v->s); break;
     case V_LIST:
         text_put(p->out, S("["));
         for (uint32_t i = 0; i < v->list.n; i++) {
@@ -583,24 +523,21 @@ static void put_index(Printer *p, const Eqn *e, const Value *v, uint32_t *next) 
         put_index(p, e, &v->list.at[1], next);
         break;
     }
-    default:
-        break;
+    default: break;
     }
 }
 
 static const Value *index_of(const Eqn *e) {
     if (e->prim != P_get && e->prim != P_swap && e->prim != P_addupdate) return NULL;
     each(const Param, q, e->params)
-        if (q->key == K_other && str_is(q->name, "index") && q->value.kind == V_LIST)
-            return &q->value;
+        if (q->key == K_other && str_is(q->name, "index") && q->value.kind == V_LIST) return &q->value;
     return NULL;
 }
 
 static void put_ref(Printer *p, const Eqn *e, const Value *index) {
     uint32_t next = e->prim == P_get ? 1 : 2;
     text_put(p->out, name_of(p, e->in.at[0]));
-    for (uint32_t i = 0; i < index->list.n; i++)
-        put_index(p, e, &index->list.at[i], &next);
+    for (uint32_t i = 0; i < index->list.n; i++) put_index(p, e, &index->list.at[i], &next);
 }
 
 /* a <- r[i], r[i] <- v, a, r[i] <- r[i], v, r[i] += v */
@@ -643,8 +580,7 @@ static void put_eqn(Printer *p, const Eqn *e, uint32_t indent) {
 /* Has the first result no type, but another? Then its name looks like an operand of the equation before (rule T1). */
 static bool mixed_types(const Printer *p, const Eqn *e) {
     bool typed = false;
-    for (uint32_t i = 1; i < e->out.n; i++)
-        typed |= val_type(p->cx, e->out.at[i]) != 0;
+    for (uint32_t i = 1; i < e->out.n; i++) typed |= val_type(p->cx, e->out.at[i]) != 0;
     Val first = e->out.n ? e->out.at[0] : 0;
     return typed && (!val_type(p->cx, first) || str_is(val_info(p->cx, first)->name, "*"));
 }
@@ -676,27 +612,23 @@ static void put_jaxpr(Printer *p, const Jaxpr *j, uint32_t indent) {
 
 static void mark_value(Printer *p, const Value *v) {
     if (v->kind == V_DIM) mark_symbols(p, v->dim, false);
-    for (uint32_t i = 0; v->kind == V_DIMS && i < v->dims.n; i++)
-        mark_symbols(p, v->dims.at[i], false);
-    for (uint32_t i = 0; (v->kind == V_LIST || v->kind == V_PAIR) && i < v->list.n; i++)
-        mark_value(p, &v->list.at[i]);
+    for (uint32_t i = 0; v->kind == V_DIMS && i < v->dims.n; i++) mark_symbols(p, v->dims.at[i], false);
+    for (uint32_t i = 0; (v->kind == V_LIST || v->kind == V_PAIR) && i < v->list.n; i++) mark_value(p, &v->list.at[i]);
 }
 
 /* The symbolic dimensions of its types and parameters: variables are not called like them. */
 static void mark_all(Printer *p, const Jaxpr *j) {
     const Vals *lists[] = {&j->consts, &j->in};
     for (unsigned k = 0; k < 2; k++)
-        for (uint32_t i = 0; i < lists[k]->n; i++)
-            mark_type(p, lists[k]->at[i], false);
+        for (uint32_t i = 0; i < lists[k]->n; i++) mark_type(p, lists[k]->at[i], false);
     each(const Eqn, e, j->eqns) {
-        for (uint32_t i = 0; i < e->out.n; i++)
-            mark_type(p, e->out.at[i], false);
-        each(const Param, q, e->params)
-            mark_value(p, &q->value);
+        for (uint32_t i = 0; i < e->out.n; i++) mark_type(p, e->out.at[i], false);
+        each(const Param, q, e->params) mark_value(p, &q->value);
     }
 }
 
-/* Is it where words are no names of jaxprs when they are read: in a record of another value, in an unknown parameter? */
+/* Is it where words are no names of jaxprs when they are read: in a record of another value, in an unknown parameter?
+   */
 static bool in_record(const Eqn *e, const Jaxpr *j) {
     for (uint32_t i = 0; i < e->params.n; i++) {
         const Value *v = &e->params.at[i].value;
@@ -723,8 +655,7 @@ static void count_uses(Printer *p, const Jaxpr *j) {
             }
             p->all.at[id].uses++;
             p->all.at[id].in_record |= in_record(e, k);
-            if (!p->all.at[id].name.n)
-                p->all.at[id].name = k->name.n ? k->name : param_word(e, K_name);
+            if (!p->all.at[id].name.n) p->all.at[id].name = k->name.n ? k->name : param_word(e, K_name);
         }
     }
 }
@@ -734,12 +665,10 @@ static Str let_name(Printer *p, Str wish) {
     Text t = {.arena = p->arena};
     for (uint32_t i = 0; i < wish.n; i++) {
         char c = wish.at[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-                      (t.n && c >= '0' && c <= '9');
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (t.n && c >= '0' && c <= '9');
         if (letter || t.n) text_add(&t, "%c", letter ? c : '_');
     }
-    while (t.n && wish.at[wish.n - 1] == '>' && t.at[t.n - 1] == '_')
-        t.n--;
+    while (t.n && wish.at[wish.n - 1] == '>' && t.at[t.n - 1] == '_') t.n--;
     Str base = t.n ? (Str){t.at, t.n} : S("jaxpr"), name = base;
     for (;;) {
         _Bool fresh;

@@ -43,8 +43,7 @@ static Vals all_inputs(Ctx *cx, const Jaxpr *j) {
     Vals all = {arena_new(cx->arena, Val, (size_t)j->consts.n + j->in.n), 0};
     each(Val, v, j->consts)
         if (!val_info(cx, *v)->data) all.at[all.n++] = *v;
-    each(Val, v, j->in)
-        all.at[all.n++] = *v;
+    each(Val, v, j->in) all.at[all.n++] = *v;
     return all;
 }
 
@@ -67,8 +66,8 @@ static void print_constants(Ctx *cx, const Jaxpr *j, Text *out) {
     Constants all = consts_of(cx, j);
     for (uint32_t i = 0; i < all.n && all.n > all.own; i++) {
         LineCol at = diag_where(cx->diags, val_info(cx, all.at[i].val)->span);
-        text_add(out, "const%u: %.*s at %u:%u%s\n", i, SF(constant_text(cx, all.at[i].val)),
-                 at.line, at.col, all.at[i].unused ? ", unused" : "");
+        text_add(out, "const%u: %.*s at %u:%u%s\n", i, SF(constant_text(cx, all.at[i].val)), at.line, at.col,
+                 all.at[i].unused ? ", unused" : "");
     }
 }
 
@@ -81,8 +80,7 @@ static void print_nested(Ctx *cx, const Jaxpr *j, Intern *seen, Text *out) {
                 intern(seen, k, sizeof *k, &fresh);
                 if (!fresh) continue;
                 LineCol at = diag_where(cx->diags, (*k)->span);
-                text_add(out, "%u:%u %s.%.*s\n", at.line, at.col, prim_name[e->prim],
-                         SF(param_text(q)));
+                text_add(out, "%u:%u %s.%.*s\n", at.line, at.col, prim_name[e->prim], SF(param_text(q)));
                 print_one(cx, *k, out);
                 print_nested(cx, *k, seen, out);
             }

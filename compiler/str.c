@@ -22,8 +22,7 @@ Str str_format(Arena *a, const char *fmt, ...) {
 }
 
 static void text_reserve(Text *t, uint32_t n) {
-    while (t->cap - t->n < n)
-        t->at = arena_grow(t->arena, t->at, t->n, &t->cap, 1);
+    while (t->cap - t->n < n) t->at = arena_grow(t->arena, t->at, t->n, &t->cap, 1);
 }
 
 void text_add(Text *t, const char *fmt, ...) {
@@ -46,8 +45,8 @@ void text_put(Text *t, Str s) {
     t->n += s.n;
 }
 
-/* ---- distances: the table of Levenshtein, one row at a time, with the swap of two neighbours (Damerau) as one step. What
-   an edit costs decides between names at one distance. */
+/* ---- distances: the table of Levenshtein, one row at a time, with the swap of two neighbours (Damerau) as one step.
+   What an edit costs decides between names at one distance. */
 
 enum {
     MOST_LETTERS = 64,
@@ -55,7 +54,7 @@ enum {
     IS_LEFT_OUT = 2,
     IS_SWAPPED = 1,
     IS_WRONG = 3,
-    IS_FIRST = 1, /* the name begins with it */
+    IS_FIRST = 1,  /* the name begins with it */
     OTHER_CASE = 1 /* no edit */
 };
 
@@ -81,8 +80,7 @@ static bool swapped(Str a, uint32_t i, Str b, uint32_t j) {
 static uint32_t edits_cost(Str a, Str b) {
     if (a.n > MOST_LETTERS || b.n > MOST_LETTERS) return MOST_LETTERS * EDIT;
     uint32_t rows[3][MOST_LETTERS + 1] = {{0}}, *before = rows[0], *last = rows[1], *row = rows[2];
-    for (uint32_t j = 1; j <= b.n; j++)
-        last[j] = last[j - 1] + left_out(b, j - 1);
+    for (uint32_t j = 1; j <= b.n; j++) last[j] = last[j - 1] + left_out(b, j - 1);
     for (uint32_t i = 1; i <= a.n; i++) {
         row[0] = last[0] + left_out(a, i - 1);
         for (uint32_t j = 1; j <= b.n; j++) {
@@ -101,9 +99,7 @@ uint32_t str_distance(Str a, Str b) { return edits_cost(a, b) / EDIT; }
 
 uint32_t edits_of(Str s, uint32_t letters) { return s.n < 3 ? 0 : s.n < letters ? 1 : s.n / letters; }
 
-Similar similar_to(Str given, uint32_t edits) {
-    return (Similar){given, edits ? (edits + 1) * EDIT : 0, {"", 0}};
-}
+Similar similar_to(Str given, uint32_t edits) { return (Similar){given, edits ? (edits + 1) * EDIT : 0, {"", 0}}; }
 
 bool similar_offer(Similar *s, Str candidate) {
     uint32_t apart = candidate.n < s->given.n ? s->given.n - candidate.n : candidate.n - s->given.n;
@@ -119,8 +115,10 @@ Str str_quoted(Arena *arena, Str s) {
     text_put(&t, S("'"));
     for (uint32_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.at[i];
-        if (c == '\'' || c == '\\' || c < ' ' || c == 0x7F) text_add(&t, "\\x%02x", c);
-        else text_put(&t, (Str){s.at + i, 1});
+        if (c == '\'' || c == '\\' || c < ' ' || c == 0x7F)
+            text_add(&t, "\\x%02x", c);
+        else
+            text_put(&t, (Str){s.at + i, 1});
     }
     text_put(&t, S("'"));
     return (Str){t.at, t.n};
@@ -130,7 +128,8 @@ Str str_unquoted(Arena *arena, Str s) {
     Text t = {.arena = arena};
     for (uint32_t i = 1; i + 1 < s.n; i++) {
         char c = s.at[i];
-        if (c == '\\' && i + 4 < s.n && s.at[i + 1] == 'x') c = (char)(hex(s.at[i + 2]) << 4 | hex(s.at[i + 3])), i += 3;
+        if (c == '\\' && i + 4 < s.n && s.at[i + 1] == 'x')
+            c = (char)(hex(s.at[i + 2]) << 4 | hex(s.at[i + 3])), i += 3;
         text_put(&t, (Str){&c, 1});
     }
     return (Str){t.at, t.n};

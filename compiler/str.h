@@ -26,12 +26,12 @@ __attribute__((format(printf, 2, 3))) Str str_format(Arena *, const char *fmt, .
 Str str_quoted(Arena *, Str);
 Str str_unquoted(Arena *, Str);
 
-/* How many single-character edits lead from one to the other, the swap of two neighbours being one; 64 and more are one.
-   Letters in another case, `-` for `_` cost nothing. */
+/* How many single-character edits lead from one to the other, the swap of two neighbours being one; 64 and more are
+   one. Letters in another case, `-` for `_` cost nothing. */
 uint32_t str_distance(Str, Str);
 /* "Did you mean": of the names that are offered the one that a misspelt one is most likely meant for. Of names at one
-   distance, what only doubles a letter is nearest, then what swaps two, leaves one out or adds one, then a wrong letter;
-   what begins as it does is nearer. */
+   distance, what only doubles a letter is nearest, then what swaps two, leaves one out or adds one, then a wrong
+   letter; what begins as it does is nearer. */
 typedef struct {
     Str given;
     uint32_t cost; /* that the next one must stay below; `best` has it */

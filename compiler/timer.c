@@ -35,8 +35,7 @@ void timer_stage(Timer *t, const char *name) {
     t->wall = wall;
     t->cpu = cpu;
     t->now = 0;
-    while (t->now < t->n && (!name || strcmp(t->at[t->now].name, name) != 0))
-        t->now++;
+    while (t->now < t->n && (!name || strcmp(t->at[t->now].name, name) != 0)) t->now++;
     if (name && t->now == t->n) push(t->arena, t, ((Stage){name, 0, 0}));
 }
 

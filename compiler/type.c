@@ -8,8 +8,7 @@ const DtypeInfo dtype_info[NDTYPES] = {
 #include "dtypes.def"
 };
 const FloatFormat float_format[NDTYPES] = {
-#define FLOAT(id, exponent, mantissa, bias, special)                                               \
-    [DT_##id] = {exponent, mantissa, bias, FLOAT_##special},
+#define FLOAT(id, exponent, mantissa, bias, special) [DT_##id] = {exponent, mantissa, bias, FLOAT_##special},
 #include "../runtime/float.def"
 };
 
@@ -39,7 +38,8 @@ bool dtype_is_exact(Dtype from, Dtype to) {
         return whole && a->width < b->width && (a->kind == DK_UINT || b->kind == DK_SINT);
     if (b->kind != DK_FLOAT || t->special != FLOAT_IEEE || b->bits < 16) return false;
     if (whole) return (int)a->width <= t->mantissa + 1;
-    return a->kind == DK_FLOAT && f->mantissa <= t->mantissa && float_top(f) <= float_top(t) && float_bottom(f) >= float_bottom(t);
+    return a->kind == DK_FLOAT && f->mantissa <= t->mantissa && float_top(f) <= float_top(t) &&
+           float_bottom(f) >= float_bottom(t);
 }
 
 struct Types {
@@ -74,11 +74,9 @@ Dtype dtype_named(Str s) {
 /* Letters, then digits. */
 static bool is_sized(Str s) {
     uint32_t k = 0;
-    while (k < s.n && isalpha((unsigned char)s.at[k]))
-        k++;
+    while (k < s.n && isalpha((unsigned char)s.at[k])) k++;
     uint32_t letters = k;
-    while (k < s.n && s.at[k] >= '0' && s.at[k] <= '9')
-        k++;
+    while (k < s.n && s.at[k] >= '0' && s.at[k] <= '9') k++;
     return letters && k > letters && k == s.n;
 }
 
@@ -130,9 +128,7 @@ static Type type_add(Types *ts, Dtype dtype, uint32_t rank, const Dim *dims, uin
     return id;
 }
 
-Type type_of(Types *ts, Dtype dtype, uint32_t rank, const Dim *dims) {
-    return type_add(ts, dtype, rank, dims, 0);
-}
+Type type_of(Types *ts, Dtype dtype, uint32_t rank, const Dim *dims) { return type_add(ts, dtype, rank, dims, 0); }
 
 static Str str_copy(Arena *arena, Str s) { return (Str){str_c(arena, s), s.n}; }
 
@@ -145,13 +141,10 @@ static void key_put(Text *key, Str s) {
 Type type_with_extra(Types *ts, Type plain, const TypeExtra *x) {
     Text key = {.arena = ts->arena};
     const Str fields[] = {x->ref, x->space, x->varying, x->named, x->bound, x->opaque};
-    for (unsigned i = 0; i < sizeof fields / sizeof *fields; i++)
-        key_put(&key, fields[i]);
-    for (uint32_t i = 0; i < x->nshards; i++)
-        key_put(&key, x->shards[i]);
+    for (unsigned i = 0; i < sizeof fields / sizeof *fields; i++) key_put(&key, fields[i]);
+    for (uint32_t i = 0; i < x->nshards; i++) key_put(&key, x->shards[i]);
     bool empty = x->nshards == 0;
-    for (unsigned i = 0; i < sizeof fields / sizeof *fields; i++)
-        empty = empty && !fields[i].n;
+    for (unsigned i = 0; i < sizeof fields / sizeof *fields; i++) empty = empty && !fields[i].n;
     if (empty) return type_plain(ts, plain);
     bool fresh;
     uint32_t id = intern(&ts->extras, key.at, key.n, &fresh);
@@ -164,8 +157,7 @@ Type type_with_extra(Types *ts, Type plain, const TypeExtra *x) {
                           .opaque = str_copy(ts->arena, x->opaque),
                           .shards = arena_new(ts->arena, Str, x->nshards),
                           .nshards = x->nshards};
-        for (uint32_t i = 0; i < x->nshards; i++)
-            copy.shards[i] = str_copy(ts->arena, x->shards[i]);
+        for (uint32_t i = 0; i < x->nshards; i++) copy.shards[i] = str_copy(ts->arena, x->shards[i]);
         push(ts->arena, &ts->extra, copy);
     }
     ArrayType t = *type_at(ts, plain);
@@ -226,7 +218,6 @@ Type type_substitute(Types *ts, Type t, DimMap *map, void *user) {
 Dim type_size(Types *ts, Type t) {
     const ArrayType *a = type_at(ts, t);
     Dim n = 1;
-    for (uint32_t i = 0; i < a->rank; i++)
-        n = dim_mul(ts, n, a->dims[i]);
+    for (uint32_t i = 0; i < a->rank; i++) n = dim_mul(ts, n, a->dims[i]);
     return n;
 }

@@ -14,7 +14,7 @@ typedef enum {
 typedef enum { DK_BOOL, DK_SINT, DK_UINT, DK_FLOAT, DK_COMPLEX, DK_KEY, DK_VOID } DtypeKind;
 typedef struct {
     const char *name, *long_name; /* "f32", "float32" */
-    uint32_t bits, width; /* of an element in memory; those that count: i4 has 4 of 8 */
+    uint32_t bits, width;         /* of an element in memory; those that count: i4 has 4 of 8 */
     DtypeKind kind;
 } DtypeInfo;
 extern const DtypeInfo dtype_info[NDTYPES];
@@ -31,7 +31,8 @@ static inline Dtype dtype_arithmetic(Dtype d) {
     if (dtype_info[d].kind != DK_FLOAT || !dtype_is_narrow(d)) return d;
     return float_format[d].special == FLOAT_POWER ? DT_f32 : DT_f16;
 }
-/* Is every element of `from` one of `to`? Of bool, integers and floats; no where `to` is a float of less than 16 bits. */
+/* Is every element of `from` one of `to`? Of bool, integers and floats; no where `to` is a float of less than 16 bits.
+   */
 bool dtype_is_exact(Dtype from, Dtype to);
 /* The least or the largest value of integers and bool: the sign bit, or what has all bits up to the width. */
 int64_t dtype_limit(Dtype, bool most);
@@ -39,7 +40,8 @@ int64_t dtype_limit(Dtype, bool most);
 double dtype_float_limit(Dtype, bool most);
 /* "f32", "key<fry>": as jaxprs print it. */
 const char *dtype_text(Dtype);
-/* By short or long name; DT_none when it is neither. Also "f32" for "<class 'numpy.float32'>" is the parser's business. */
+/* By short or long name; DT_none when it is neither. Also "f32" for "<class 'numpy.float32'>" is the parser's business.
+   */
 Dtype dtype_named(Str);
 /* What a misspelt name of letters and digits, as in "f23", may be meant for; DT_none when nothing is near. */
 Dtype dtype_similar(Str);
@@ -90,14 +92,14 @@ typedef struct {
 } ArrayType;
 /* What a type may carry besides: printed again, ignored by arithmetic and by type equality. */
 typedef struct {
-    Str ref;      /* "Ref", "Ref<smem>" … when the type is Ref{...}; else empty */
-    Str space;    /* "<host>" */
-    Str varying;  /* "{V:x}" */
-    Str named;    /* ";i:4" */
-    Str bound;    /* bint's "{≤5}" */
-    Str *shards;  /* rank texts such as "x" or "(x,y)", or NULL */
+    Str ref;     /* "Ref", "Ref<smem>" … when the type is Ref{...}; else empty */
+    Str space;   /* "<host>" */
+    Str varying; /* "{V:x}" */
+    Str named;   /* ";i:4" */
+    Str bound;   /* bint's "{≤5}" */
+    Str *shards; /* rank texts such as "x" or "(x,y)", or NULL */
     uint32_t nshards;
-    Str opaque;   /* DT_opaque: the whole text */
+    Str opaque; /* DT_opaque: the whole text */
 } TypeExtra;
 
 typedef uint32_t Type; /* 0: unknown */
@@ -117,7 +119,7 @@ Str dim_text(Arena *, const Types *, Dim, ValName *, const void *);
 const DimExpr *dim_at(const Types *, Dim); /* of a symbolic one */
 Dim dim_symbol(Types *, Str name);
 Dim dim_bound(Types *, uint32_t val);
-bool dim_is_bound(const Types *, uint32_t val); /* is it the extent of an array, or may be? */
+bool dim_is_bound(const Types *, uint32_t val);      /* is it the extent of an array, or may be? */
 Dim dim_special(Types *, DimKind, int64_t position); /* HOLE, *IDX */
 Dim dim_add(Types *, Dim, Dim);
 Dim dim_sub(Types *, Dim, Dim);
@@ -135,8 +137,8 @@ Type type_substitute(Types *, Type, DimMap *, void *user);
 bool dim_has_bound(const Types *, Dim);
 /* More than any array can have: what arithmetic gives that leaves 64 bits. */
 #define DIM_TOO_LARGE INT64_MAX
-/* Bound dimensions agree by variable, never by value. Decided where it can be: 1 equal for all values, 0 different for all values
-   (without `zero`: where no symbol is 0), -1 depends. */
+/* Bound dimensions agree by variable, never by value. Decided where it can be: 1 equal for all values, 0 different for
+   all values (without `zero`: where no symbol is 0), -1 depends. */
 int dim_equal(Types *, Dim, Dim, bool zero);
 /* a ≤ b: 1 always, 0 never, -1 depends. */
 int dim_at_most(Types *, Dim, Dim, bool zero);

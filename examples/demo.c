@@ -59,10 +59,9 @@ static void show_classify(void) {
     static float p[N][3];
     int calls = 10000;
     double start = now();
-    for (int i = 0; i < calls; i++)
-        must(classify(points[0], p[0]), classify_error());
-    printf("classify    %d of %d points on the right arm of the spiral; %.2f us a call\n",
-           right_ones(p), N, (now() - start) / calls * 1e6);
+    for (int i = 0; i < calls; i++) must(classify(points[0], p[0]), classify_error());
+    printf("classify    %d of %d points on the right arm of the spiral; %.2f us a call\n", right_ones(p), N,
+           (now() - start) / calls * 1e6);
 }
 
 static void show_train(void) {
@@ -76,8 +75,8 @@ static void show_train(void) {
     double start = now();
     for (int i = 0; i < steps; i++) {
         int from = i % 2, to = 1 - from;
-        must(train(w0[from][0], b0[from], w1[from][0], b1[from], w2[from][0], b2[from], points[0],
-                   arms[0], w0[to][0], b0[to], w1[to][0], b1[to], w2[to][0], b2[to], &loss),
+        must(train(w0[from][0], b0[from], w1[from][0], b1[from], w2[from][0], b2[from], points[0], arms[0], w0[to][0],
+                   b0[to], w1[to][0], b1[to], w2[to][0], b2[to], &loss),
              train_error());
         if (i == 0) first = loss;
     }
@@ -92,8 +91,7 @@ static void show_attention(void) {
     fill(v, 4 * 64 * 16, 2);
     int calls = 2000;
     double start = now();
-    for (int i = 0; i < calls; i++)
-        must(attention(q, k, v, out), attention_error());
+    for (int i = 0; i < calls; i++) must(attention(q, k, v, out), attention_error());
     double seconds = now() - start;
     /* the first position sees only itself */
     printf("attention   position 0 gives %.4f, its value is %.4f; the last gives %.4f; %.2f us a "
@@ -108,10 +106,9 @@ static void show_recurrence(void) {
     fill(u, 32 * 8, 0.3f);
     int calls = 1000;
     double start = now();
-    for (int i = 0; i < calls; i++)
-        must(recurrence(h, xs, w, u, last, norms), recurrence_error());
-    printf("recurrence  |h| is %.4f after 1 step, %.4f after 256; %.2f us a call\n", norms[0],
-           norms[255], (now() - start) / calls * 1e6);
+    for (int i = 0; i < calls; i++) must(recurrence(h, xs, w, u, last, norms), recurrence_error());
+    printf("recurrence  |h| is %.4f after 1 step, %.4f after 256; %.2f us a call\n", norms[0], norms[255],
+           (now() - start) / calls * 1e6);
 }
 
 int main(void) {

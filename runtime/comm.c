@@ -41,7 +41,8 @@ static Meeting *meet(jaxcc_rt_comm *c, const int64_t *members, int64_t n, const 
         if (!m)
             s->status = JAXCC_MEMORY, strcpy(s->text, "no memory");
         else {
-            *m = (Meeting){.next = s->open, .members = members, .level = c->level, .n = n, .parts = (const void **)(m + 1)};
+            *m = (Meeting){
+                .next = s->open, .members = members, .level = c->level, .n = n, .parts = (const void **)(m + 1)};
             s->open = m;
         }
     }
@@ -75,12 +76,14 @@ static int32_t part(jaxcc_rt_comm *c, Meeting *m) {
     pthread_mutex_unlock(&s->lock);
     return status;
 }
-static int32_t all_gather(jaxcc_rt_comm *c, const int64_t *members, int64_t n, const void *mine, void *all, int64_t bytes) {
+static int32_t all_gather(jaxcc_rt_comm *c, const int64_t *members, int64_t n, const void *mine, void *all,
+                          int64_t bytes) {
     Meeting *m = meet(c, members, n, mine);
     for (int64_t i = 0; m && i < n; i++) memcpy((char *)all + i * bytes, m->parts[i], (size_t)bytes);
     return part(c, m);
 }
-static int32_t all_to_all(jaxcc_rt_comm *c, const int64_t *members, int64_t n, const void *mine, void *all, int64_t bytes) {
+static int32_t all_to_all(jaxcc_rt_comm *c, const int64_t *members, int64_t n, const void *mine, void *all,
+                          int64_t bytes) {
     int64_t me = place(c, members, n);
     Meeting *m = meet(c, members, n, mine);
     for (int64_t i = 0; m && i < n; i++)
@@ -130,17 +133,19 @@ static void *device(void *user) {
     return NULL;
 }
 /* Of a program within one of several devices the devices are numbered on through those of the program around, so that
-   they can meet across it; all share one state.
-   sizes: devices, inputs, outputs, bytes of workspace, how many extents, the extents, bytes of each output's part. arrays:
-   inputs, outputs. The body's arguments: extents, inputs, parts of outputs, workspace. */
-void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes, void (*body)(void *args, jaxcc_rt_heap *)) {
+   they can meet across it; all share one state. sizes: devices, inputs, outputs, bytes of workspace, how many extents,
+   the extents, bytes of each output's part. arrays: inputs, outputs. The body's arguments: extents, inputs, parts of
+   outputs, workspace. */
+void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes,
+                   void (*body)(void *args, jaxcc_rt_heap *)) {
     int64_t n = sizes[0], nin = sizes[1], nout = sizes[2], ndims = sizes[4], each = ndims + nin + nout + 2;
     const int64_t *dims = sizes + 5, *bytes = dims + ndims;
     const jaxcc_rt_comm *around = jaxcc_rt_comm_of(call);
     jaxcc_rt_comm first = {.devices = n, .level = 1};
     State own = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}, *s = &own;
     if (around) {
-        first = (jaxcc_rt_comm){.device = around->device * n, .devices = around->devices * n, .level = around->level + 1};
+        first =
+            (jaxcc_rt_comm){.device = around->device * n, .devices = around->devices * n, .level = around->level + 1};
         s = around->state;
     }
     Device *d = calloc((size_t)n, sizeof *d);
@@ -177,9 +182,9 @@ void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *size
 }
 
 /* ---- what programs call: sizes start with bytes, the group */
-/* From sizes[0]: how many axes, extent and stride of each; how many groups, members of a group, their places. The members of
-   this device's group, which the caller puts back, and its place; returns how many. A group of fewer members than others ends
-   with places -1. */
+/* From sizes[0]: how many axes, extent and stride of each; how many groups, members of a group, their places. The
+   members of this device's group, which the caller puts back, and its place; returns how many. A group of fewer members
+   than others ends with places -1. */
 static int64_t group(jaxcc_rt_heap *call, const int64_t *sizes, int64_t **members_of, int64_t *me) {
     const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
     int64_t axes = *sizes++, n = 1, base = c->device, at = 0;

@@ -32,8 +32,7 @@ __attribute__((constructor(101))) static void look(void) {
     int state = saved_state();
     for (int i = 0; i < ROWS; i++) {
         uint32_t r[4];
-        if (row[i].state > state ||
-            !__get_cpuid_count(row[i].leaf, row[i].subleaf, &r[0], &r[1], &r[2], &r[3]))
+        if (row[i].state > state || !__get_cpuid_count(row[i].leaf, row[i].subleaf, &r[0], &r[1], &r[2], &r[3]))
             continue;
         if (row[i].subleaf) { /* reported in eax of subleaf 0 */
             uint32_t most = 0, b, c, d;

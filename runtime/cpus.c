@@ -86,8 +86,7 @@ int jaxcc_rt_cpus(void) {
     if (!r) return n;
     read_text("/proc/self/cgroup", r->text, sizeof r->text);
     char *rest, *line = strtok_r(r->text, "\n", &rest);
-    for (; line; line = strtok_r(NULL, "\n", &rest))
-        n = by_line(r, line, n);
+    for (; line; line = strtok_r(NULL, "\n", &rest)) n = by_line(r, line, n);
     free(r);
     return n;
 }

@@ -44,13 +44,13 @@ static void normalise(c128 *v, int64_t n, bool turn, bool positive) {
     v[at] = creal(v[at]);
 }
 
-#define ENTRY(f, elements, cost) \
-    void jaxcc_rt_small_##f(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) { \
-        int64_t n = sizes[2]; \
-        Job j = {.arrays = arrays, .sizes = sizes, .one = sizes[1] < 2 ? f##_one_f64 : f##_one_c128}; \
-        j.scratch = (elements) * (int64_t)sizeof(c128); \
-        jaxcc_rt_each(call, &j, sizes[0], cost); \
+#define ENTRY(f, elements, cost)                                                                                       \
+    void jaxcc_rt_small_##f(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {                          \
+        int64_t n = sizes[2];                                                                                          \
+        Job j = {.arrays = arrays, .sizes = sizes, .one = sizes[1] < 2 ? f##_one_f64 : f##_one_c128};                  \
+        j.scratch = (elements) * (int64_t)sizeof(c128);                                                                \
+        jaxcc_rt_each(call, &j, sizes[0], cost);                                                                       \
     }
 ENTRY(eig, 4 * n * n + n, 50 * n * n * n)
 ENTRY(schur, 3 * n * n, 50 * n * n * n)
-ENTRY(hessenberg, n * n, 5 * n * n * n)
+ENTRY(hessenberg, n *n, 5 * n * n * n)

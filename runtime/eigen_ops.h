@@ -1,6 +1,7 @@
-/* Hessenberg and Schur forms and eigenvectors of n × n matrices, n ≤ SMALL, of double (KIND 1) or c128 (3): included for
-   each behind linalg_type.h, with V the type's name. Row-major; a form's basis is kept transposed, a vector per row.
-   Golub and Van Loan, Matrix Computations, 4th ed.: 5.1 (reflectors), 7.4, 7.5, 7.6. What is stored where is LAPACK's. */
+/* Hessenberg and Schur forms and eigenvectors of n × n matrices, n ≤ SMALL, of double (KIND 1) or c128 (3): included
+   for each behind linalg_type.h, with V the type's name. Row-major; a form's basis is kept transposed, a vector per
+   row. Golub and Van Loan, Matrix Computations, 4th ed.: 5.1 (reflectors), 7.4, 7.5, 7.6. What is stored where is
+   LAPACK's. */
 #define J2(a, b) a##b
 #define J1(a, b) J2(a, b)
 #define F(f) J1(f##_, V)
@@ -65,8 +66,8 @@ static inline void F(reflect)(T *a, int64_t n, int64_t m, const T *v, T tau, int
     }
 }
 /* A ← Hᴴ A H, where H is of rows k … k + m - 1: on columns c0 … c1 - 1, then on rows r0 … r1 - 1. The basis too. */
-static inline void F(similar)(const F(Form) *f, int64_t k, int64_t m, const T *v, T tau, int64_t c0, int64_t c1, int64_t r0,
-                              int64_t r1) {
+static inline void F(similar)(const F(Form) * f, int64_t k, int64_t m, const T *v, T tau, int64_t c0, int64_t c1,
+                              int64_t r0, int64_t r1) {
     T other[SMALL];
     int64_t n = f->n;
     for (int64_t i = 0; i < m; i++) other[i] = CONJ(v[i]);
@@ -80,7 +81,7 @@ static inline void F(similar)(const F(Form) *f, int64_t k, int64_t m, const T *v
     if (f->z) F(reflect)(f->z + k * n, n, m, other, tau, 0, n);
 }
 /* The Hessenberg form over A, with the reflectors below it and their factors in taus, or with zeros there. */
-static void F(reduce)(const F(Form) *f, T *taus) {
+static void F(reduce)(const F(Form) * f, T *taus) {
     int64_t n = f->n;
     T v[SMALL], tau, *h = f->h;
     for (int64_t k = 0; k + 1 < n; k++) {
@@ -110,15 +111,16 @@ static int64_t F(block)(const T *h, int64_t n, int64_t hi) {
     return k;
 }
 #if KIND == 1
-/* The rotation that standardises the block of rows k, k + 1: to (a, b; c, a) with b·c < 0, or c = 0. A rotation by an angle
-   turns the point (p, s), p = (a - d)/2, s = (b + c)/2, by twice that angle, and keeps (a + d)/2 and (b - c)/2 =: u: complex
-   eigenvalues want p = 0, real ones s = u. */
-static void F(standardise)(const F(Form) *f, int64_t k, int64_t c1, int64_t r0) {
+/* The rotation that standardises the block of rows k, k + 1: to (a, b; c, a) with b·c < 0, or c = 0. A rotation by an
+   angle turns the point (p, s), p = (a - d)/2, s = (b + c)/2, by twice that angle, and keeps (a + d)/2 and (b - c)/2 =:
+   u: complex eigenvalues want p = 0, real ones s = u. */
+static void F(standardise)(const F(Form) * f, int64_t k, int64_t c1, int64_t r0) {
     int64_t n = f->n;
     double *h = f->h, a = H(k, k), b = H(k, k + 1), c = H(k + 1, k), d = H(k + 1, k + 1), cs, sn;
     double p = (a - d) / 2, s = (b + c) / 2, mean = d + p, most = FABS(p);
     most = FABS(b) > most ? FABS(b) : most, most = FABS(c) > most ? FABS(c) : most;
-    double det = (p / most) * (p / most) + (b / most) * (c / most); /* of the eigenvalues' distance from the mean, squared */
+    double det =
+        (p / most) * (p / most) + (b / most) * (c / most); /* of the eigenvalues' distance from the mean, squared */
     if (det >= 0) {
         double q = p + (p < 0 ? -1 : 1) * SQRT(det) * most, norm = F(norm)((double[]){q, c}, 2, 1);
         cs = q / norm, sn = c / norm;
@@ -147,8 +149,9 @@ static void F(standardise)(const F(Form) *f, int64_t k, int64_t c1, int64_t r0) 
     H(k, k) = a, H(k, k + 1) = b, H(k + 1, k) = c, H(k + 1, k + 1) = d;
 }
 enum { F(BULGE) = 3 };
-/* The first column of (H - x)(H - y), up to a factor, where x and y are the eigenvalues of the last two rows of lo … hi,
-   or others every tenth turn; and in which row the sweep may begin: behind two small elements beside the diagonal. */
+/* The first column of (H - x)(H - y), up to a factor, where x and y are the eigenvalues of the last two rows of lo …
+   hi, or others every tenth turn; and in which row the sweep may begin: behind two small elements beside the diagonal.
+   */
 static int64_t F(start)(const double *h, int64_t n, int64_t lo, int64_t hi, int turn, double *v) {
     double x = H(hi, hi), y = H(hi - 1, hi - 1), b = H(hi - 1, hi), c = H(hi, hi - 1);
     if (turn % 10 == 9) {
@@ -156,7 +159,8 @@ static int64_t F(start)(const double *h, int64_t n, int64_t lo, int64_t hi, int 
         c = FABS(H(k, k - 1)) + FABS(H(k - 1, k - 2)), b = -0.4375 * c;
         x = y = H(turn % 20 == 9 ? hi : lo, turn % 20 == 9 ? hi : lo) + 0.75 * c;
     } else {
-        double p = (y - x) / 2, scale = FABS(p) + FABS(b) + FABS(c), det = p / scale * (p / scale) + b / scale * (c / scale);
+        double p = (y - x) / 2, scale = FABS(p) + FABS(b) + FABS(c),
+               det = p / scale * (p / scale) + b / scale * (c / scale);
         if (det >= 0) { /* real: twice the one that is closer to the last element */
             p += p < 0 ? -SQRT(det) * scale : SQRT(det) * scale;
             x = y = x - (p != 0 ? b / p * c : 0), b = c = 0;
@@ -204,7 +208,7 @@ static int64_t F(start)(const c128 *h, int64_t n, int64_t lo, int64_t hi, int tu
 }
 #endif
 /* From the Hessenberg to the Schur form; of its diagonal blocks alone unless `whole`. False: no convergence. */
-static bool F(iterate)(const F(Form) *f, bool whole) {
+static bool F(iterate)(const F(Form) * f, bool whole) {
     int64_t n = f->n, hi = n - 1;
     T *h = f->h, v[3], tau;
     for (int turn = 0; hi >= 0 && turn < 300; turn++) {
@@ -234,7 +238,7 @@ static bool F(iterate)(const F(Form) *f, bool whole) {
     }
     return hi < 0;
 }
-static bool F(schur)(const F(Form) *f, bool whole) {
+static bool F(schur)(const F(Form) * f, bool whole) {
     for (int64_t i = 0; f->z && i < f->n; i++)
         for (int64_t j = 0; j < f->n; j++) f->z[i * f->n + j] = i == j;
     F(reduce)(f, NULL);
@@ -287,8 +291,8 @@ static void F(scale)(T *a, int64_t n, Balance *b) {
         }
     }
 }
-/* Brings all elements below 2^100 in size, and the largest above 2^-200, by a power of two: the power, 0 where an element
-   is not finite. */
+/* Brings all elements below 2^100 in size, and the largest above 2^-200, by a power of two: the power, 0 where an
+   element is not finite. */
 static double F(unit)(T *a, int64_t n) {
     double most = 0, f = 1;
     for (int64_t i = 0; i < n; i++) {
@@ -339,7 +343,7 @@ static void F(substitute)(const T *h, int64_t n, int64_t k, int64_t size, c128 w
     }
 }
 /* All right or left vectors as columns of `out`: of length 1, the largest element real. */
-static void F(vectors)(const F(Form) *f, const Balance *b, const c128 *w, bool left, T *flipped, c128 *out) {
+static void F(vectors)(const F(Form) * f, const Balance *b, const c128 *w, bool left, T *flipped, c128 *out) {
     int64_t n = f->n;
     const T *h = f->h;
     double most = 0x1p-200;

@@ -22,9 +22,7 @@ int32_t jaxcc_rt_fail(int32_t status, const char *format, ...) {
     return status;
 }
 
-int32_t jaxcc_rt_fail_text(int32_t status, const char *what) {
-    return jaxcc_rt_fail(status, "%s", what);
-}
+int32_t jaxcc_rt_fail_text(int32_t status, const char *what) { return jaxcc_rt_fail(status, "%s", what); }
 
 int32_t jaxcc_rt_fail_null(const char *argument) {
     return jaxcc_rt_fail(JAXCC_ARGUMENT, "argument '%s' is NULL", argument);
@@ -32,8 +30,7 @@ int32_t jaxcc_rt_fail_null(const char *argument) {
 
 int32_t jaxcc_rt_check_pointers(void *const *first, int64_t nfirst, void *const *rest, int64_t n, const char *names) {
     bool null = false;
-    for (int64_t i = 0; i < n; i++)
-        null |= !(i < nfirst ? first : rest)[i];
+    for (int64_t i = 0; i < n; i++) null |= !(i < nfirst ? first : rest)[i];
     for (int64_t i = 0; i < n && null; i++) {
         size_t length = strcspn(names, " ");
         if (!(i < nfirst ? first : rest)[i] && *names != '-')
@@ -48,14 +45,12 @@ int32_t jaxcc_rt_fail_negative(const char *dim, int64_t value) {
 }
 
 int32_t jaxcc_rt_fail_unequal(const char *a, int64_t x, const char *b, int64_t y) {
-    return jaxcc_rt_fail(JAXCC_DIMENSION,
-                         "dimensions '%s' and '%s' must be equal, but are %" PRId64 " and %" PRId64,
-                         a, b, x, y);
+    return jaxcc_rt_fail(JAXCC_DIMENSION, "dimensions '%s' and '%s' must be equal, but are %" PRId64 " and %" PRId64, a,
+                         b, x, y);
 }
 
 int32_t jaxcc_rt_fail_above(const char *a, int64_t x, const char *b, int64_t y) {
-    return jaxcc_rt_fail(JAXCC_DIMENSION, "%s is %lld, more than %s, which is %lld", a, (long long)x,
-                         b, (long long)y);
+    return jaxcc_rt_fail(JAXCC_DIMENSION, "%s is %lld, more than %s, which is %lld", a, (long long)x, b, (long long)y);
 }
 int32_t jaxcc_rt_fail_divisor(const char *expression) {
     return jaxcc_rt_fail(JAXCC_DIMENSION, "'%s' divides by zero", expression);

@@ -1,5 +1,6 @@
-/* ffi_call: a handler in somebody's library, by XLA's foreign function interface (ffi.h). The library is loaded when it is first
-   called. What is called is described by a text (passes/rules/ffi.c writes it), of lengths with bytes, N:BYTES, and numbers:
+/* ffi_call: a handler in somebody's library, by XLA's foreign function interface (ffi.h). The library is loaded when it
+   is first called. What is called is described by a text (passes/rules/ffi.c writes it), of lengths with bytes,
+   N:BYTES, and numbers:
 
      LIBRARY SYMBOL PLACE ARGUMENTS RESULTS               and of each buffer
      DTYPE RANK ALIAS                                     ALIAS: of an argument, the result whose memory it shares, or -1
@@ -38,7 +39,9 @@ static ffi_error *error_new(int32_t code, const char *message) {
 static ffi_error *error_create(ffi_error_create *a) { return error_new(a->code, a->message); }
 static void error_message(ffi_error_message *a) { a->message = a->error->message; }
 static void error_destroy(ffi_error_message *a) { free(a->error); }
-static ffi_error *refuse(void *a) { return error_new(UNIMPLEMENTED, "a library of jaxcc has no streams, types or states for handlers"); }
+static ffi_error *refuse(void *a) {
+    return error_new(UNIMPLEMENTED, "a library of jaxcc has no streams, types or states for handlers");
+}
 static ffi_error *allocate(ffi_allocate *a) {
     size_t alignment = a->alignment > sizeof(void *) ? a->alignment : sizeof(void *);
     return posix_memalign(&a->data, alignment, a->bytes ? a->bytes : 1) ? error_new(EXHAUSTED, "no memory") : NULL;
@@ -115,7 +118,8 @@ static void *hex(Reader *r, size_t *n) {
     r->at += strspn(r->at, " ");
     *n = strspn(r->at, "0123456789abcdef") / 2;
     unsigned char *to = get(r, *n);
-    for (size_t i = 0; i < *n && r->memory; i++) to[i] = (unsigned char)(digit(r->at[2 * i]) << 4 | digit(r->at[2 * i + 1]));
+    for (size_t i = 0; i < *n && r->memory; i++)
+        to[i] = (unsigned char)(digit(r->at[2 * i]) << 4 | digit(r->at[2 * i + 1]));
     r->at += 2 * *n;
     return to;
 }
@@ -203,7 +207,8 @@ static size_t bytes_of(const ffi_buffer *b, const int64_t *element) {
     return n;
 }
 /* Of an element of an xla::PrimitiveType. */
-static const int64_t element_bytes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 0, 0, 8, 2, 0, 16, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+static const int64_t element_bytes[] = {0, 1,  1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 0, 0, 8, 2,
+                                        0, 16, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
 typedef struct Known {
     struct Known *next;
@@ -226,7 +231,8 @@ static ffi_handler *handler_of(jaxcc_rt_heap *call, const char *what, const Call
     k->text = what;
     memcpy(&k->handler, &f, sizeof f);
     k->next = known;
-    while (!atomic_compare_exchange_weak(&known, &k->next, k)) {}
+    while (!atomic_compare_exchange_weak(&known, &k->next, k)) {
+    }
     return k->handler;
 }
 /* The handler's answer, once all it began is done. */

@@ -1,6 +1,7 @@
-/* XLA's foreign function interface, version 0, as far as a caller of handlers needs it: what a handler is given, and the
-   functions it may call. Layouts are those of the public header xla/ffi/api/c_api.h; names are ours. Every struct begins with
-   its size, up to and with the last field that the version knows, and a list of extensions, which is empty here. */
+/* XLA's foreign function interface, version 0, as far as a caller of handlers needs it: what a handler is given, and
+   the functions it may call. Layouts are those of the public header xla/ffi/api/c_api.h; names are ours. Every struct
+   begins with its size, up to and with the last field that the version knows, and a list of extensions, which is empty
+   here. */
 #ifndef JAXCC_FFI_H
 #define JAXCC_FFI_H
 #include <stddef.h>
@@ -126,7 +127,8 @@ struct ffi_api {
     ffi_error *(*state_set)(void *), *(*state_get)(void *);
     ffi_error *(*allocate)(ffi_allocate *), *(*free)(ffi_free *);
     ffi_error *(*schedule)(ffi_schedule *), *(*threads)(ffi_threads *);
-    ffi_error *(*future_create)(ffi_future_set *), *(*future_available)(ffi_future_set *), *(*future_error)(ffi_future_set *);
+    ffi_error *(*future_create)(ffi_future_set *), *(*future_available)(ffi_future_set *),
+        *(*future_error)(ffi_future_set *);
     ffi_error *(*run_id)(ffi_run_id *), *(*device)(ffi_device *);
 };
 #endif

@@ -1,12 +1,12 @@
-/* Fourier transforms of lengths that are known when they are computed only; those that are known before are written out by
-   the compiler (passes/rules/fft.c). Numbers are doubles here, whatever the type of the arrays.
+/* Fourier transforms of lengths that are known when they are computed only; those that are known before are written out
+   by the compiler (passes/rules/fft.c). Numbers are doubles here, whatever the type of the arrays.
 
    A length whose primes are small goes through its radices as there: after passes whose product is P, n = P·Q,
        z[k, q] = Σ_t x[q + Q t] w_P^(t k),   w_P = exp(-2πi / P),   k < P, q < Q,
    and the pass of radix r, Q = r Q', makes of it
        z'[k + P k', q'] = Σ_j w_r^(j k') (w_(P r)^(j k) z[k, q' + Q' j])
-   (W. T. Cochran et al., What is the fast Fourier transform?, Proc. IEEE 55, 1967). Another length is a convolution
-   (L. Bluestein, A linear filtering approach to the computation of discrete Fourier transform, IEEE Trans. AU 18, 1970). */
+   (W. T. Cochran et al., What is the fast Fourier transform?, Proc. IEEE 55, 1967). Another length is a convolution (L.
+   Bluestein, A linear filtering approach to the computation of discrete Fourier transform, IEEE Trans. AU 18, 1970). */
 #pragma GCC optimize("O3")
 #include "rt.h"
 #include <stdbool.h>
@@ -31,10 +31,17 @@ static Number root(int64_t a, int64_t n) {
     double high = (double)q / (double)grid, low = (double)(rest * grid - q * n) / (double)n / (double)grid;
     double first = 0x1.921fb544p0 * high, more = 0x1.0b4611a626331p-34 * high + 0x1.921fb54442d18p0 * low;
     double t = first + more, d = first - t + more, s = t * t;
-    double sine = t * s * (-1. / 6 + s * (1. / 120 + s * (-1. / 5040 + s * (1. / 362880 + s * (-1. / 39916800 +
-                  s * (1. / 6227020800 + s * (-1. / 1307674368000)))))));
-    double cosine = s * s * (1. / 24 + s * (-1. / 720 + s * (1. / 40320 + s * (-1. / 3628800 + s * (1. / 479001600 +
-                    s * (-1. / 87178291200 + s * (1. / 20922789888000)))))));
+    double sine =
+        t * s *
+        (-1. / 6 + s * (1. / 120 +
+                        s * (-1. / 5040 + s * (1. / 362880 + s * (-1. / 39916800 + s * (1. / 6227020800 +
+                                                                                        s * (-1. / 1307674368000)))))));
+    double cosine =
+        s * s *
+        (1. / 24 +
+         s * (-1. / 720 +
+              s * (1. / 40320 +
+                   s * (-1. / 3628800 + s * (1. / 479001600 + s * (-1. / 87178291200 + s * (1. / 20922789888000)))))));
     sine = t + (sine + d), cosine = 1 + (cosine - s / 2 - t * d);
     switch (quarter & 3) {
     case 0: return (Number){cosine, -sine};
@@ -43,7 +50,8 @@ static Number root(int64_t a, int64_t n) {
     default: return (Number){sine, cosine};
     }
 }
-/* All n of them are products of two that are computed: w^(step·i) · w^j, j < step. Room for 2 · roots_step(n) numbers. */
+/* All n of them are products of two that are computed: w^(step·i) · w^j, j < step. Room for 2 · roots_step(n) numbers.
+   */
 typedef struct {
     int shift; /* of step */
     Parts far, near;
@@ -117,7 +125,8 @@ static void pass_2(const Plan *p, Parts x, Parts y, int64_t P, int64_t Q) {
         const double *re = x.re + 2 * k * Q, *im = x.im + 2 * k * Q;
         double *restrict to_re = y.re + k * Q, *restrict to_im = y.im + k * Q;
         for (int64_t q = 0; q < Q; q++) {
-            double ar = re[q], ai = im[q], br = re[q + Q] * w.re - im[q + Q] * w.im, bi = re[q + Q] * w.im + im[q + Q] * w.re;
+            double ar = re[q], ai = im[q], br = re[q + Q] * w.re - im[q + Q] * w.im,
+                   bi = re[q + Q] * w.im + im[q + Q] * w.re;
             to_re[q] = ar + br, to_im[q] = ai + bi;
             to_re[q + P * Q] = ar - br, to_im[q + P * Q] = ai - bi;
         }
@@ -143,8 +152,8 @@ static void pass_4(const Plan *p, Parts x, Parts y, int64_t P, int64_t Q) {
         }
     }
 }
-/* Of an odd prime: x_j and x_(r-j) come with cosines in their sum and sines in their difference. The sums s and differences
-   d of one point become its results. */
+/* Of an odd prime: x_j and x_(r-j) come with cosines in their sum and sines in their difference. The sums s and
+   differences d of one point become its results. */
 #define ALWAYS static inline __attribute__((always_inline))
 ALWAYS void odd_point(int64_t r, Number x0, const Number *s, const Number *d, const Number *w, Parts y, int64_t next) {
     Number all = x0;
@@ -317,7 +326,8 @@ static void lines(void *ctx, int64_t lo, int64_t hi) {
 /* All lines; false without memory. */
 static bool transform_axis(Axis *a, int64_t count) {
     int64_t m = longest(a->n), grain = 1 + 100000 / (m * 20);
-    double *room = jaxcc_rt_workspace_get((plan_room(a->n) + (m > a->n ? line_room(a->n) : 0)) * (int64_t)sizeof *room), *rest = room;
+    double *room = jaxcc_rt_workspace_get((plan_room(a->n) + (m > a->n ? line_room(a->n) : 0)) * (int64_t)sizeof *room),
+           *rest = room;
     if (!room) return false;
     Plan plan = {0}, longer = {0};
     if (m == a->n)
@@ -344,7 +354,8 @@ static int64_t lines_of(const Shape *s, int64_t axis) {
     return n;
 }
 static bool some_axis(const Shape *s, int64_t axis, Form reads, Form writes, const void *from, void *to) {
-    Axis a = {.from = from, .to = to, .reads = reads, .writes = writes, .n = s->length[axis], .inner = 1, .bytes = s->bytes};
+    Axis a = {
+        .from = from, .to = to, .reads = reads, .writes = writes, .n = s->length[axis], .inner = 1, .bytes = s->bytes};
     a.inverse = s->kind == IFFT || s->kind == IRFFT;
     for (int64_t i = axis + 1; i < s->axes; i++) a.inner *= s->dims[i];
     return transform_axis(&a, lines_of(s, axis));

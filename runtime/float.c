@@ -10,9 +10,7 @@ uint32_t float_most(const FloatFormat *f) {
     if (f->special == FLOAT_IEEE) return all - ones(f->mantissa) - 1;
     return f->special == FLOAT_FN || f->special == FLOAT_POWER ? all - 1 : all;
 }
-uint32_t float_overflow(const FloatFormat *f) {
-    return float_most(f) + (f->special != FLOAT_FINITE);
-}
+uint32_t float_overflow(const FloatFormat *f) { return float_most(f) + (f->special != FLOAT_FINITE); }
 uint32_t float_nan(const FloatFormat *f) {
     if (f->special == FLOAT_FINITE) return sign_bit(f);
     return float_overflow(f) | (f->special == FLOAT_IEEE ? 1u << (f->mantissa - 1) : 0);
@@ -26,8 +24,7 @@ double float_decode(const FloatFormat *f, uint32_t bits) {
     if (f->special == FLOAT_FNUZ && bits == float_nan(f)) return -NAN;
     if (f->special != FLOAT_FNUZ && size > float_most(f))
         return f->special == FLOAT_IEEE && !m ? sign * INFINITY : copysign(NAN, sign);
-    return sign * (e ? ldexp(m + (1u << f->mantissa), e - f->bias - f->mantissa)
-                     : ldexp(m, 1 - f->bias - f->mantissa));
+    return sign * (e ? ldexp(m + (1u << f->mantissa), e - f->bias - f->mantissa) : ldexp(m, 1 - f->bias - f->mantissa));
 }
 
 /* Below 2^-bias is nothing, so a number there becomes that, or twice that. */

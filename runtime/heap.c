@@ -39,8 +39,7 @@ jaxcc_rt_comm *jaxcc_rt_comm_of(jaxcc_rt_heap *h) { return h->comm; }
 int32_t jaxcc_rt_device_run(void (*body)(void *args, jaxcc_rt_heap *), void *args, jaxcc_rt_comm *comm) {
     jaxcc_rt_heap h = {.comm = comm, .blocks = {&h.blocks, &h.blocks}};
     if (!setjmp(h.end)) body(args, &h);
-    for (Output *o = h.status ? h.outputs : NULL; o; o = o->before)
-        release(o->array);
+    for (Output *o = h.status ? h.outputs : NULL; o; o = o->before) release(o->array);
     while (h.blocks.next != &h.blocks) {
         Block *b = h.blocks.next;
         h.blocks.next = b->next;
@@ -57,8 +56,7 @@ void jaxcc_rt_stop(jaxcc_rt_heap *h, int32_t status, const char *format, ...) {
 }
 void *jaxcc_rt_heap_get(jaxcc_rt_heap *h, int64_t bytes) {
     void *p;
-    if (bytes < 0 || bytes > INT64_MAX - 2 * ALIGN ||
-        posix_memalign(&p, ALIGN, (size_t)bytes + ALIGN))
+    if (bytes < 0 || bytes > INT64_MAX - 2 * ALIGN || posix_memalign(&p, ALIGN, (size_t)bytes + ALIGN))
         stop(h, jaxcc_rt_fail_memory(bytes));
     Block *b = p;
     b->next = h->blocks.next;
@@ -76,8 +74,7 @@ void jaxcc_rt_heap_put(jaxcc_rt_heap *h, void *p) {
 void jaxcc_rt_heap_dim(jaxcc_rt_heap *h, const char *name, int64_t value) {
     if (value < 0) stop(h, jaxcc_rt_fail_negative(name, value));
 }
-void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, const int64_t *dims,
-                          int64_t bytes) {
+void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes) {
     Output *output = jaxcc_rt_heap_get(h, sizeof *output);
     int64_t *own = malloc(sizeof *own * (size_t)(rank + 1));
     void *data = NULL;
@@ -85,8 +82,7 @@ void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, cons
         free(own);
         stop(h, jaxcc_rt_fail_memory(bytes));
     }
-    for (int32_t i = 0; i < rank; i++)
-        own[i] = dims[i];
+    for (int32_t i = 0; i < rank; i++) own[i] = dims[i];
     *out = (jaxcc_array){data, rank, own, release};
     *output = (Output){h->outputs, out};
     h->outputs = output;

@@ -14,8 +14,8 @@ enum {
     JAXCC_DIMENSION, /* negative, unequal where they must be equal, a divisor of zero, too large */
     JAXCC_MEMORY,    /* no memory for the workspace or for an output */
     JAXCC_CPU,       /* the library was compiled for instructions that this CPU has not */
-    JAXCC_CHECK,   /* --debug-nans, --check-bounds, check: an equation did what it must not; a handler failed */
-    JAXCC_MISSING, /* something the program needs is not there: LAPACK, a GPU, a handler */
+    JAXCC_CHECK,     /* --debug-nans, --check-bounds, check: an equation did what it must not; a handler failed */
+    JAXCC_MISSING,   /* something the program needs is not there: LAPACK, a GPU, a handler */
     JAXCC_INTERNAL
 };
 
@@ -50,11 +50,11 @@ typedef struct {
     const char *const *dims;
     const jaxcc_type *in, *out;
     int32_t (*call)(const int64_t *dims, const void *const *in, void *const *out);
-    const char *(*error)(void);                /* the calling thread's last failure, one line */
-    int64_t (*workspace)(const int64_t *dims); /* bytes one call needs */
-    void (*set_num_threads)(int n);            /* 0: as many as there are CPUs */
+    const char *(*error)(void);                                 /* the calling thread's last failure, one line */
+    int64_t (*workspace)(const int64_t *dims);                  /* bytes one call needs */
+    void (*set_num_threads)(int n);                             /* 0: as many as there are CPUs */
     void (*set_parallel_for)(jaxcc_parallel_for *, void *pool); /* NULL: the library's own */
-    void (*set_print)(jaxcc_print *, void *user); /* NULL: standard error */
+    void (*set_print)(jaxcc_print *, void *user);               /* NULL: standard error */
 } jaxcc_program;
 
 #ifdef __cplusplus

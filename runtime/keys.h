@@ -1,5 +1,5 @@
-/* Included by sort.c for each width of elements: U, as unsigned integers, and KEY, wide enough for their keys. N(f): the name
-   of a function for them. */
+/* Included by sort.c for each width of elements: U, as unsigned integers, and KEY, wide enough for their keys. N(f):
+   the name of a function for them. */
 
 #define SIGN ((U)((U)1 << (8 * sizeof(U) - 1)))
 #define ONES ((U) ~(U)0)
@@ -16,8 +16,7 @@ ALWAYS KEY N(key)(U x, U order, U *lost) {
 }
 ALWAYS bool N(keys_of)(KEY *to, const U *x, int64_t n, U order, U flip) {
     U lost = 0;
-    for (int64_t i = 0; i < n; i++)
-        to[i] = N(key)(x[i], order, &lost) ^ flip;
+    for (int64_t i = 0; i < n; i++) to[i] = N(key)(x[i], order, &lost) ^ flip;
     return lost != 0;
 }
 static bool N(keys)(void *to, const void *x, int64_t n, int64_t order, bool flip) {
@@ -33,8 +32,7 @@ static bool N(keys)(void *to, const void *x, int64_t n, int64_t order, bool flip
 static void N(values)(void *to, const void *from, int64_t n, int64_t order) {
     const KEY *key = from;
     U *y = to, positive = order == ORDER_UNSIGNED ? 0 : SIGN, negative = order > ORDER_SIGNED ? ONES : positive;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (U)key[i] ^ ((U)key[i] & SIGN ? positive : negative);
+    for (int64_t i = 0; i < n; i++) y[i] = (U)key[i] ^ ((U)key[i] & SIGN ? positive : negative);
 }
 /* y has the n elements of x sorted, but zeros and NaNs: they are written in their order in x. */
 static void N(restore)(void *to, const void *of, int64_t n, int64_t order) {

@@ -1,6 +1,7 @@
-/* Eigenvalues, singular values and the reductions before them, by LAPACK where matrices are larger than SMALL. The library is the system's,
-   OpenBLAS or the reference one, or what JAXCC_LAPACK names, loaded when a program first calls one of these. Arguments: LAPACK Users' Guide, 3rd ed.
-   Our rows are LAPACK's columns: matrices are transposed on the way in and out. */
+/* Eigenvalues, singular values and the reductions before them, by LAPACK where matrices are larger than SMALL. The
+   library is the system's, OpenBLAS or the reference one, or what JAXCC_LAPACK names, loaded when a program first calls
+   one of these. Arguments: LAPACK Users' Guide, 3rd ed. Our rows are LAPACK's columns: matrices are transposed on the
+   way in and out. */
 #include "linalg.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -15,14 +16,17 @@ void (*jaxcc_rt_lapack(jaxcc_rt_heap *call, const char *name))(void) {
     void *l = atomic_load(&library);
     if (!l && chosen && *chosen) {
         l = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
-        if (!l) jaxcc_rt_stop(call, JAXCC_MISSING, "this program needs LAPACK, but JAXCC_LAPACK is no library: %s", chosen);
+        if (!l)
+            jaxcc_rt_stop(call, JAXCC_MISSING, "this program needs LAPACK, but JAXCC_LAPACK is no library: %s", chosen);
     }
     for (unsigned i = 0; !l && i < sizeof names / sizeof *names; i++) l = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!l)
-        jaxcc_rt_stop(call, JAXCC_MISSING, "this program needs LAPACK, but neither libopenblas.so.0 nor liblapack.so.3 is installed");
+        jaxcc_rt_stop(call, JAXCC_MISSING,
+                      "this program needs LAPACK, but neither libopenblas.so.0 nor liblapack.so.3 is installed");
     atomic_store(&library, l);
     void *f = dlsym(l, name);
-    if (!f && chosen && *chosen) jaxcc_rt_stop(call, JAXCC_MISSING, "JAXCC_LAPACK is %s, which has no %s", chosen, name);
+    if (!f && chosen && *chosen)
+        jaxcc_rt_stop(call, JAXCC_MISSING, "JAXCC_LAPACK is %s, which has no %s", chosen, name);
     if (!f) jaxcc_rt_stop(call, JAXCC_MISSING, "the LAPACK that is installed has no %s", name);
     void (*routine)(void);
     memcpy(&routine, &f, sizeof routine);
@@ -66,7 +70,9 @@ static void fill_nan(int64_t kind, void *x, int64_t reals) {
 }
 static int64_t reals(int64_t kind, int64_t n) { return n << is_complex(kind); }
 /* Element `i` of the call's array k, whose part of one turn has `n` elements of `bytes`. */
-static void *part(Job *j, uint32_t k, int64_t i, int64_t n, int64_t bytes) { return (char *)j->arrays[k] + i * n * bytes; }
+static void *part(Job *j, uint32_t k, int64_t i, int64_t n, int64_t bytes) {
+    return (char *)j->arrays[k] + i * n * bytes;
+}
 /* Room in scratch. */
 static void *take(char **at, int64_t bytes) {
     void *p = *at;
@@ -81,7 +87,8 @@ static void eigh_one(Job *j, int64_t i, void *scratch) {
     int32_t n32 = (int32_t)n, info = 0, lwork = (int32_t)(1 + 6 * n + 2 * n * n), liwork = (int32_t)(3 + 5 * n);
     int32_t lrwork = (int32_t)(1 + 5 * n + 2 * n * n);
     char *at = scratch, *uplo = j->sizes[3] ? "L" : "U";
-    void *a = take(&at, n * n * b), *work = take(&at, lwork * b), *iwork = take(&at, liwork * 4), *rwork = take(&at, lrwork * r);
+    void *a = take(&at, n * n * b), *work = take(&at, lwork * b), *iwork = take(&at, liwork * 4),
+         *rwork = take(&at, lrwork * r);
     void *v = part(j, 1, i, n * n, b), *w = part(j, 2, i, n, r);
     transposed(kind, a, part(j, 0, i, n * n, b), n, n);
     if (is_complex(kind))
@@ -94,7 +101,8 @@ static void eigh_one(Job *j, int64_t i, void *scratch) {
 void jaxcc_rt_eigh(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     static jaxcc_rt_function *const small[] = SMALL_OF(eigh);
     int64_t n = sizes[2], b = bytes_of(sizes[1]);
-    Job j = {.arrays = arrays, .sizes = sizes, .one = eigh_one, .scratch = (4 * n * n + 20 * n + 20) * b + 12 * n + 1024};
+    Job j = {
+        .arrays = arrays, .sizes = sizes, .one = eigh_one, .scratch = (4 * n * n + 20 * n + 20) * b + 12 * n + 1024};
     if (!n) return;
     if (n <= SMALL) return small[sizes[1]](call, arrays, sizes);
     j.lapack = routine(call, sizes[1], "syevd", "heevd");
@@ -105,10 +113,12 @@ void jaxcc_rt_eigh(jaxcc_rt_heap *call, void *const *arrays, const int64_t *size
 static void svd_one(Job *j, int64_t i, void *scratch) {
     const int64_t *s = j->sizes;
     int64_t kind = s[1], m = s[2], n = s[3], k = m < n ? m : n, b = bytes_of(kind), r = real_bytes(kind);
-    int64_t um = s[4] == 2 ? m : k, vn = s[4] == 2 ? n : k, lrw = max(5 * k * k + 5 * k, 2 * max(m, n) * k + 2 * k * k + k) + 7 * k;
+    int64_t um = s[4] == 2 ? m : k, vn = s[4] == 2 ? n : k,
+            lrw = max(5 * k * k + 5 * k, 2 * max(m, n) * k + 2 * k * k + k) + 7 * k;
     int32_t m32 = (int32_t)m, n32 = (int32_t)n, vn32 = (int32_t)vn, info = 0, lwork = -1;
     char *at = scratch, *job = s[4] == 0 ? "N" : s[4] == 1 ? "S" : "A";
-    void *a = take(&at, m * n * b), *u = take(&at, m * um * b), *vt = take(&at, vn * n * b), *iwork = take(&at, 8 * k * 4);
+    void *a = take(&at, m * n * b), *u = take(&at, m * um * b), *vt = take(&at, vn * n * b),
+         *iwork = take(&at, 8 * k * 4);
     void *rwork = take(&at, lrw * r), *values = part(j, 1, i, k, r);
     transposed(kind, a, part(j, 0, i, m * n, b), m, n);
     union {
@@ -132,14 +142,21 @@ static void svd_one(Job *j, int64_t i, void *scratch) {
     }
     if (!info) return;
     fill_nan(kind, values, k);
-    if (s[4]) fill_nan(kind, part(j, 2, i, m * um, b), reals(kind, m * um)), fill_nan(kind, part(j, 3, i, vn * n, b), reals(kind, vn * n));
+    if (s[4])
+        fill_nan(kind, part(j, 2, i, m * um, b), reals(kind, m * um)),
+            fill_nan(kind, part(j, 3, i, vn * n, b), reals(kind, vn * n));
 }
 void jaxcc_rt_svd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     static jaxcc_rt_function *const small[] = SMALL_OF(svd);
     int64_t m = sizes[2], n = sizes[3], b = bytes_of(sizes[1]), x = max(m, n), k = m < n ? m : n;
     /* gesdd's documented least is 4·k² + 7·k + x (real), more is quicker */
-    Job j = {.arrays = arrays, .sizes = sizes, .one = svd_one,
-             .scratch = (m * n + m * m + n * n + 5 * k * k + 2 * x * k + 2 * k * k + 20 * k + 6 * k * k + 80 * (m + n) + 100) * b + 32 * k + 4096};
+    Job j = {.arrays = arrays,
+             .sizes = sizes,
+             .one = svd_one,
+             .scratch =
+                 (m * n + m * m + n * n + 5 * k * k + 2 * x * k + 2 * k * k + 20 * k + 6 * k * k + 80 * (m + n) + 100) *
+                     b +
+                 32 * k + 4096};
     if (x <= SMALL) return small[sizes[1]](call, arrays, sizes);
     j.lapack = routine(call, sizes[1], "gesdd", "gesdd");
     jaxcc_rt_each(call, &j, sizes[0], 20 * m * n * k);
@@ -172,7 +189,8 @@ static void eig_one(Job *j, int64_t i, void *scratch) {
     int64_t kind = s[1], n = s[2], b = bytes_of(kind), r = real_bytes(kind);
     int32_t n32 = (int32_t)n, info = 0, lwork = (int32_t)(n * 34 + 64);
     char *at = scratch, *jl = s[3] ? "V" : "N", *jr = s[4] ? "V" : "N";
-    void *a = take(&at, n * n * b), *vl = take(&at, n * n * b), *vr = take(&at, n * n * b), *work = take(&at, lwork * b);
+    void *a = take(&at, n * n * b), *vl = take(&at, n * n * b), *vr = take(&at, n * n * b),
+         *work = take(&at, lwork * b);
     void *wr = take(&at, n * b), *wi = take(&at, 2 * n * b), *w = part(j, 1, i, n, 2 * r);
     transposed(kind, a, part(j, 0, i, n * n, b), n, n);
     if (is_complex(kind))
@@ -226,7 +244,8 @@ static void schur_one(Job *j, int64_t i, void *scratch) {
 }
 void jaxcc_rt_schur(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     int64_t n = sizes[2], b = bytes_of(sizes[1]);
-    Job j = {.arrays = arrays, .sizes = sizes, .one = schur_one, .scratch = (2 * n * n + 40 * n + 64) * b + 4 * n + 1024};
+    Job j = {
+        .arrays = arrays, .sizes = sizes, .one = schur_one, .scratch = (2 * n * n + 40 * n + 64) * b + 4 * n + 1024};
     if (!n) return;
     if (n <= SMALL) return jaxcc_rt_small_schur(call, arrays, sizes);
     j.lapack = routine(call, sizes[1], "gees", "gees");
@@ -238,7 +257,8 @@ static void hessenberg_one(Job *j, int64_t i, void *scratch) {
     int64_t kind = j->sizes[1], n = j->sizes[2], b = bytes_of(kind);
     int32_t n32 = (int32_t)n, one = 1, info = 0, lwork = (int32_t)(64 * n + 65 * 64);
     char *at = scratch;
-    void *a = take(&at, n * n * b), *work = take(&at, lwork * b), *to = part(j, 1, i, n * n, b), *taus = part(j, 2, i, n - 1, b);
+    void *a = take(&at, n * n * b), *work = take(&at, lwork * b), *to = part(j, 1, i, n * n, b),
+         *taus = part(j, 2, i, n - 1, b);
     transposed(kind, a, part(j, 0, i, n * n, b), n, n);
     CALL(j, &n32, &one, &n32, a, &n32, taus, work, &lwork, &info);
     transposed(kind, to, a, n, n);
@@ -258,7 +278,8 @@ static void tridiagonal_one(Job *j, int64_t i, void *scratch) {
     int64_t kind = j->sizes[1], n = j->sizes[2], b = bytes_of(kind), r = real_bytes(kind);
     int32_t n32 = (int32_t)n, info = 0, lwork = (int32_t)(64 * n);
     char *at = scratch, *uplo = j->sizes[3] ? "L" : "U";
-    void *a = take(&at, n * n * b), *work = take(&at, lwork * b), *to = part(j, 1, i, n * n, b), *d = part(j, 2, i, n, r);
+    void *a = take(&at, n * n * b), *work = take(&at, lwork * b), *to = part(j, 1, i, n * n, b),
+         *d = part(j, 2, i, n, r);
     void *e = part(j, 3, i, n - 1, r), *taus = part(j, 4, i, n - 1, b);
     transposed(kind, a, part(j, 0, i, n * n, b), n, n);
     CALL(j, uplo, &n32, a, &n32, d, e, taus, work, &lwork, &info);
@@ -282,7 +303,8 @@ static void geqp3_one(Job *j, int64_t i, void *scratch) {
     int64_t kind = j->sizes[1], m = j->sizes[2], n = j->sizes[3], k = m < n ? m : n, b = bytes_of(kind);
     int32_t m32 = (int32_t)m, n32 = (int32_t)n, info = 0, lwork = (int32_t)(66 * (n + 1));
     char *at = scratch;
-    void *a = take(&at, m * n * b), *work = take(&at, lwork * b), *rwork = take(&at, 2 * n * b), *to = part(j, 2, i, m * n, b);
+    void *a = take(&at, m * n * b), *work = take(&at, lwork * b), *rwork = take(&at, 2 * n * b),
+         *to = part(j, 2, i, m * n, b);
     int32_t *pivots = part(j, 3, i, n, 4);
     void *taus = part(j, 4, i, k, b);
     transposed(kind, a, part(j, 0, i, m * n, b), m, n);

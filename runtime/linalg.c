@@ -1,4 +1,5 @@
-/* Matrices of up to SMALL rows and columns, W of a batch at a time in vectors; and what needs no library at any size. */
+/* Matrices of up to SMALL rows and columns, W of a batch at a time in vectors; and what needs no library at any size.
+   */
 #pragma GCC optimize("O3", "cx-limited-range", "no-math-errno")
 #include "linalg.h"
 
@@ -9,7 +10,8 @@ static inline float abs_c64(c64 x) {
     return (float)__builtin_sqrt(a * a + b * b);
 }
 static inline double abs_c128(c128 x) {
-    double a = __builtin_fabs(creal(x)), b = __builtin_fabs(cimag(x)), most = a > b ? a : b, r = (a > b ? b : a) / (most > 0 ? most : 1);
+    double a = __builtin_fabs(creal(x)), b = __builtin_fabs(cimag(x)), most = a > b ? a : b,
+           r = (a > b ? b : a) / (most > 0 ? most : 1);
     return most * __builtin_sqrt(1 + r * r);
 }
 

@@ -34,7 +34,7 @@ struct Job {
     const int64_t *sizes;
     int64_t scratch;
     void (*one)(Job *, int64_t i, void *scratch);
-    int level; /* of vectors: SSE2, AVX2, AVX-512 */
+    int level;            /* of vectors: SSE2, AVX2, AVX-512 */
     void (*lapack)(void); /* the routine, where `one` calls one */
     bool failed;          /* no memory */
 };
@@ -46,9 +46,11 @@ void (*jaxcc_rt_lapack(jaxcc_rt_heap *, const char *name))(void);
 enum { SMALL = 32 }; /* rows and columns that are not LAPACK's */
 /* What the entries of lapack.c are for no more than SMALL rows and columns; some by element type. */
 jaxcc_rt_function jaxcc_rt_small_eig, jaxcc_rt_small_schur, jaxcc_rt_small_hessenberg;
-#define SMALL_OF(f) {jaxcc_rt_small_##f##_f32, jaxcc_rt_small_##f##_f64, jaxcc_rt_small_##f##_c64, jaxcc_rt_small_##f##_c128}
-#define SMALL_BY_TYPE(f) \
-    jaxcc_rt_function jaxcc_rt_small_##f##_f32, jaxcc_rt_small_##f##_f64, jaxcc_rt_small_##f##_c64, jaxcc_rt_small_##f##_c128
+#define SMALL_OF(f)                                                                                                    \
+    {jaxcc_rt_small_##f##_f32, jaxcc_rt_small_##f##_f64, jaxcc_rt_small_##f##_c64, jaxcc_rt_small_##f##_c128}
+#define SMALL_BY_TYPE(f)                                                                                               \
+    jaxcc_rt_function jaxcc_rt_small_##f##_f32, jaxcc_rt_small_##f##_f64, jaxcc_rt_small_##f##_c64,                    \
+        jaxcc_rt_small_##f##_c128
 SMALL_BY_TYPE(eigh);
 SMALL_BY_TYPE(svd);
 SMALL_BY_TYPE(geqp3);

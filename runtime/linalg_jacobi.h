@@ -1,17 +1,18 @@
-/* Eigenvalues and singular values of W small matrices at a time by plane rotations, laid out and included as linalg_small.h.
-   Jacobi's method in sweeps over all pairs: Golub and Van Loan, Matrix Computations, 4th ed., 8.5 and 8.6.3. Columns that turn
-   are rows here. All lanes sweep as often as the slowest needs; one that has nothing to do is turned by nothing. */
+/* Eigenvalues and singular values of W small matrices at a time by plane rotations, laid out and included as
+   linalg_small.h. Jacobi's method in sweeps over all pairs: Golub and Van Loan, Matrix Computations, 4th ed., 8.5 and
+   8.6.3. Columns that turn are rows here. All lanes sweep as often as the slowest needs; one that has nothing to do is
+   turned by nothing. */
 
 /* x, y := c·x - conj(u)·s·y, s·x + conj(u)·c·y, rows of n */
 static inline void N(turn)(T *x, T *y, int64_t n, const R *c, const R *s, const T *u) {
-    for (int64_t i = 0; i < n; i++)
-        LANES_L {
+    for (int64_t i = 0; i < n; i++) LANES_L {
             T p = x[i * W + l], q = CONJ(u[l]) * y[i * W + l];
             x[i * W + l] = c[l] * p - s[l] * q;
             y[i * W + l] = s[l] * p + c[l] * q;
         }
 }
-/* The rotation that makes ((p, g), (conj(g), q)) diagonal: t = s/c of the smaller angle, u = g/|g|; none where some[l] is 0. */
+/* The rotation that makes ((p, g), (conj(g), q)) diagonal: t = s/c of the smaller angle, u = g/|g|; none where some[l]
+   is 0. */
 static inline void N(angle)(const R *p, const R *q, const T *g, const R *some, R *c, R *s, R *t, T *u) {
     LANES_L {
         R size = some[l] != 0 ? ABS(g[l]) : 1, theta = (q[l] - p[l]) / (2 * size);
@@ -23,12 +24,11 @@ static inline void N(angle)(const R *p, const R *q, const T *g, const R *some, R
         u[l] = some[l] != 0 ? g[l] / size : (T)1;
     }
 }
-/* Brings n elements to where squares neither overflow nor vanish, by a power of two that back[l] undoes. bad[l]: there is a NaN or
-   an infinity, and all become 0. */
+/* Brings n elements to where squares neither overflow nor vanish, by a power of two that back[l] undoes. bad[l]: there
+   is a NaN or an infinity, and all become 0. */
 static void N(scaled)(T *a, int64_t n, R *most, R *back, R *bad) {
     LANES_L most[l] = bad[l] = 0;
-    for (int64_t i = 0; i < n; i++)
-        LANES_L {
+    for (int64_t i = 0; i < n; i++) LANES_L {
             R x = SIZE1(a[i * W + l]);
             most[l] = x > most[l] ? x : most[l];
             bad[l] = x - x == 0 ? bad[l] : 1;
@@ -49,8 +49,7 @@ static void N(identity)(T *v, int64_t n) {
 static void N(jacobi)(T *a, T *v, R *values, int64_t n, bool lower, R *bad) {
     R most[W], back[W];
     for (int64_t i = 0; i < n; i++) /* row i becomes column i */
-        for (int64_t j = 0; j <= i; j++)
-            LANES_L {
+        for (int64_t j = 0; j <= i; j++) LANES_L {
                 T x = lower ? AT(a, i, j, n)[l] : CONJ(AT(a, j, i, n)[l]);
                 x = i == j ? (T)RE(x) : x;
                 AT(a, j, i, n)[l] = x, AT(a, i, j, n)[l] = CONJ(x);
@@ -91,8 +90,8 @@ static void N(jacobi)(T *a, T *v, R *values, int64_t n, bool lower, R *bad) {
     for (int64_t k = 0; k < n; k++) LANES_L values[k * W + l] = RE(AT(a, k, k, n)[l]) * back[l];
 }
 
-/* A = U S Vᴴ, its n columns the rows of a (of m ≥ n elements each): U's columns over them, S, V's columns in the rows of V, in no
-   order. A column of U that A does not determine is 0. */
+/* A = U S Vᴴ, its n columns the rows of a (of m ≥ n elements each): U's columns over them, S, V's columns in the rows
+   of V, in no order. A column of U that A does not determine is 0. */
 static void N(hestenes)(T *a, T *v, R *values, int64_t m, int64_t n, R *bad) {
     R most[W], back[W], longest[W], none[W], least = EPS * SQRT((R)m);
     N(scaled)(a, m * n, most, back, bad);
@@ -112,8 +111,7 @@ static void N(hestenes)(T *a, T *v, R *values, int64_t m, int64_t n, R *bad) {
                 R c[W], s[W], t[W], x[W], y[W], some[W], any = 0;
                 T u[W], g[W];
                 LANES_L x[l] = y[l] = 0, g[l] = 0;
-                for (int64_t i = 0; i < m; i++)
-                    LANES_L {
+                for (int64_t i = 0; i < m; i++) LANES_L {
                         T e = AT(a, p, i, m)[l], f = AT(a, q, i, m)[l];
                         x[l] += NORM2(e), y[l] += NORM2(f), g[l] += CONJ(e) * f;
                     }

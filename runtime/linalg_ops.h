@@ -1,7 +1,7 @@
 /* What runtime_call calls, for one element type: KIND, T and R as in linalg_small.h, V its name, P and S its letters in
    LAPACK's names ("z"; "sy" or "he"), Q ("or" or "un"), LANES the width of vectors of matrices. */
-#define F(f) J1(f##_, V)              /* cholesky_f32 */
-#define ENTRY(f) void J1(jaxcc_rt_##f##_, V)(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes)
+#define F(f) J1(f##_, V) /* cholesky_f32 */
+#define ENTRY(f) void J1(jaxcc_rt_##f##_, V)(jaxcc_rt_heap * call, void *const *arrays, const int64_t *sizes)
 
 static void F(transposed)(T *to, const T *from, int64_t m, int64_t n) {
     for (int64_t i = 0; i < m; i++)
@@ -27,12 +27,12 @@ static int64_t F(count)(const Job *j, int64_t block) {
 }
 #define LEVELS(f) {J1(f##_, J1(V, _v2)), J1(f##_, J1(V, _v3)), J1(f##_, J1(V, _v4))}
 #define IN_LANES(n) (sizes[0] >= LANES / 2 && (n) <= SMALL)
-#define RUN_LANES(f, bytes, cost) \
-    Job j = {.arrays = arrays, .sizes = sizes, .scratch = (bytes) * LANES, .one = F(f##_lanes)}; \
+#define RUN_LANES(f, bytes, cost)                                                                                      \
+    Job j = {.arrays = arrays, .sizes = sizes, .scratch = (bytes) * LANES, .one = F(f##_lanes)};                       \
     jaxcc_rt_each(call, &j, (sizes[0] + LANES - 1) / LANES, (cost) * LANES / 4)
-#define RUN(f, bytes, cost, routine) \
-    Job j = {.arrays = arrays, .sizes = sizes, .scratch = bytes, .one = F(f##_one)}; \
-    if (routine) j.lapack = jaxcc_rt_lapack(call, routine); \
+#define RUN(f, bytes, cost, routine)                                                                                   \
+    Job j = {.arrays = arrays, .sizes = sizes, .scratch = bytes, .one = F(f##_one)};                                   \
+    if (routine) j.lapack = jaxcc_rt_lapack(call, routine);                                                            \
     jaxcc_rt_each(call, &j, sizes[0], cost)
 #define LARGE(n, name) ((n) > SMALL ? (name) : NULL)
 
@@ -81,7 +81,8 @@ static void F(lu_one)(Job *j, int64_t i, void *scratch) {
         return;
     }
     F(transposed)(scratch, a, m, n);
-    ((void (*)(int32_t *, int32_t *, T *, int32_t *, int32_t *, int32_t *))j->lapack)(&m32, &n32, scratch, &m32, pivots, &info);
+    ((void (*)(int32_t *, int32_t *, T *, int32_t *, int32_t *, int32_t *))j->lapack)(&m32, &n32, scratch, &m32, pivots,
+                                                                                      &info);
     F(transposed)(x, scratch, n, m);
     for (int64_t p = 0; p < k; p++) pivots[p]--;
     if (info < 0) F(fill_nan)(x, m * n);
@@ -119,9 +120,9 @@ static void F(triangular_one)(Job *j, int64_t i, void *scratch) {
     }
     /* Xᵀ op(A)ᵀ = Bᵀ, where our rows are columns */
     int32_t n32 = (int32_t)n, r32 = (int32_t)r;
-    ((void (*)(const char *, const char *, const char *, const char *, int32_t *, int32_t *, T *, const T *, int32_t *, T *,
-               int32_t *, size_t, size_t, size_t, size_t))j->lapack)("R", s[3] ? "U" : "L", s[4] ? "T" : "N", s[5] ? "U" : "N",
-                                                                     &r32, &n32, &one, a, &n32, x, &r32, 1, 1, 1, 1);
+    ((void (*)(const char *, const char *, const char *, const char *, int32_t *, int32_t *, T *, const T *, int32_t *,
+               T *, int32_t *, size_t, size_t, size_t, size_t))j->lapack)(
+        "R", s[3] ? "U" : "L", s[4] ? "T" : "N", s[5] ? "U" : "N", &r32, &n32, &one, a, &n32, x, &r32, 1, 1, 1, 1);
 }
 static void F(triangular_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(const T *, T *, int64_t, int64_t, bool, bool, bool) = LEVELS(triangular);
@@ -155,8 +156,8 @@ static void F(geqrf_one)(Job *j, int64_t i, void *scratch) {
     int32_t m32 = (int32_t)m, n32 = (int32_t)n, info, room = 64 * n32;
     T *at = scratch;
     F(transposed)(at, a, m, n);
-    ((void (*)(int32_t *, int32_t *, T *, int32_t *, T *, T *, int32_t *, int32_t *))j->lapack)(&m32, &n32, at, &m32, taus,
-                                                                                              at + m * n, &room, &info);
+    ((void (*)(int32_t *, int32_t *, T *, int32_t *, T *, T *, int32_t *, int32_t *))j->lapack)(
+        &m32, &n32, at, &m32, taus, at + m * n, &room, &info);
     F(transposed)(x, at, n, m);
 }
 static void F(geqrf_lanes)(Job *j, int64_t block, void *scratch) {
@@ -211,8 +212,8 @@ ENTRY(orgqr) {
     RUN(orgqr, (m * n + 64 * n) * (int64_t)sizeof(T), 2 * m * n * n, LARGE(m, P Q "gqr_"));
 }
 
-/* ---- ormqr: sizes batch, m (rows of the reflectors), n (their columns), k, r, left, transposed: Q C, C is m × r, or C Q,
-   C is r × m; transposed: Qᴴ */
+/* ---- ormqr: sizes batch, m (rows of the reflectors), n (their columns), k, r, left, transposed: Q C, C is m × r, or C
+   Q, C is r × m; transposed: Qᴴ */
 static void F(ormqr_one)(Job *j, int64_t i, void *scratch) {
     const int64_t *s = j->sizes;
     int64_t m = s[1], n = s[2], k = s[3], r = s[4];

@@ -1,5 +1,5 @@
-/* Unblocked factorizations and solves of W matrices at a time: element (i, j) of matrix l is a[(i·ld + j)·W + l]. Included
-   for each element type and vector width, behind linalg_type.h, with W and N(name). The steps and conventions
+/* Unblocked factorizations and solves of W matrices at a time: element (i, j) of matrix l is a[(i·ld + j)·W + l].
+   Included for each element type and vector width, behind linalg_type.h, with W and N(name). The steps and conventions
    (signs, pivots, what is stored where) are LAPACK's: Anderson et al., LAPACK Users' Guide, 3rd ed. */
 #define AT(a, i, j, ld) (&(a)[((i) * (ld) + (j)) * W])
 #define LANES_L for (int l = 0; l < W; l++)
@@ -33,8 +33,7 @@ static void N(lu)(T *a, int64_t m, int64_t n, int32_t *pivots) {
         R best[W];
         int32_t at[W];
         LANES_L best[l] = SIZE1(AT(a, j, j, n)[l]), at[l] = (int32_t)j;
-        for (int64_t i = j + 1; i < m; i++)
-            LANES_L {
+        for (int64_t i = j + 1; i < m; i++) LANES_L {
                 R v = SIZE1(AT(a, i, j, n)[l]);
                 bool more = v > best[l];
                 best[l] = more ? v : best[l], at[l] = more ? (int32_t)i : at[l];
@@ -74,8 +73,8 @@ static void N(triangular)(const T *a, T *b, int64_t n, int64_t r, bool lower, bo
     }
 }
 
-/* Applies I - tau·v·vᴴ from the left to columns c0 … c1 - 1 of C (ld), rows i0 … m - 1; v is column j of A below row i0,
-   and 1 there. */
+/* Applies I - tau·v·vᴴ from the left to columns c0 … c1 - 1 of C (ld), rows i0 … m - 1; v is column j of A below row
+   i0, and 1 there. */
 static void N(reflect)(const T *a, int64_t lda, int64_t j, const T *tau, T *c, int64_t ld, int64_t i0, int64_t m,
                        int64_t c0, int64_t c1) {
     for (int64_t k = c0; k < c1; k++) {
@@ -87,14 +86,13 @@ static void N(reflect)(const T *a, int64_t lda, int64_t j, const T *tau, T *c, i
         for (int64_t i = i0 + 1; i < m; i++) LANES_L AT(c, i, k, ld)[l] -= AT(a, i, j, lda)[l] * w[l];
     }
 }
-/* The reflector I - tau·v·vᴴ whose conjugate makes zeros below row i0 of column j of A (ld), rows up to m - 1: v over the
-   zeros, the norm with its sign at i0; tau[l] and its conjugate `turned`. */
+/* The reflector I - tau·v·vᴴ whose conjugate makes zeros below row i0 of column j of A (ld), rows up to m - 1: v over
+   the zeros, the norm with its sign at i0; tau[l] and its conjugate `turned`. */
 static void N(reflector)(T *a, int64_t ld, int64_t i0, int64_t j, int64_t m, T *tau, T *turned) {
     R most[W], sum[W], by[W];
     T scale[W];
     LANES_L most[l] = 0, sum[l] = 0;
-    for (int64_t i = i0 + 1; i < m; i++)
-        LANES_L {
+    for (int64_t i = i0 + 1; i < m; i++) LANES_L {
             R v = SIZE1(AT(a, i, j, ld)[l]);
             most[l] = v > most[l] ? v : most[l];
         }
@@ -135,8 +133,7 @@ static void N(geqp3)(T *a, int64_t m, int64_t n, const int32_t *fixed, int32_t *
         for (int64_t c = j; c < n; c++) {
             ACC_R sum[W];
             LANES_L sum[l] = 0;
-            for (int64_t i = j; i < m; i++)
-                LANES_L {
+            for (int64_t i = j; i < m; i++) LANES_L {
                     ACC x = AT(a, i, c, n)[l];
                     sum[l] += NORM2(x);
                 }
@@ -183,8 +180,7 @@ static void N(tridiagonal)(T *a, int64_t n, R *d, R *e, T *taus, T *w) {
         LANES_L half[l] *= tau[l] / 2; /* w -= tau/2·(wᴴv)·v */
         for (int64_t i = j + 1; i < n; i++) LANES_L w[i * W + l] -= half[l] * AT(a, i, j, n)[l];
         for (int64_t i = j + 1; i < n; i++) /* A -= v·wᴴ + w·vᴴ */
-            for (int64_t k = j + 1; k <= i; k++)
-                LANES_L {
+            for (int64_t k = j + 1; k <= i; k++) LANES_L {
                     T x = AT(a, i, j, n)[l] * CONJ(w[k * W + l]) + w[i * W + l] * CONJ(AT(a, k, j, n)[l]);
                     AT(a, i, k, n)[l] -= x;
                 }

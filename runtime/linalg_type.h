@@ -1,4 +1,5 @@
-/* What arithmetic is made of, by KIND (f32 0, f64 1, c64 2, c128 3): T the element type, R the real one, ACC what sums are kept in. */
+/* What arithmetic is made of, by KIND (f32 0, f64 1, c64 2, c128 3): T the element type, R the real one, ACC what sums
+   are kept in. */
 #define ACC_R double
 #if KIND % 2 == 0
 #define R float
@@ -6,7 +7,7 @@
 #define SIGNBIT __builtin_signbitf
 #define FABS __builtin_fabsf
 #define EPS 0x1p-23f
-#define FAR 0x1p40f   /* numbers within 1/FAR … FAR have squares, */
+#define FAR 0x1p40f    /* numbers within 1/FAR … FAR have squares, */
 #define SHIFT 0x1p100f /* others once they are multiplied or divided by SHIFT */
 #else
 #define R double

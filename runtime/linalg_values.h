@@ -1,5 +1,6 @@
-/* Eigenvalues, singular values and the factorizations around them of matrices of up to SMALL rows and columns, for one element type:
-   part of linalg_ops.h. lapack.c, which has the larger ones, calls these; sizes are those it is called with. */
+/* Eigenvalues, singular values and the factorizations around them of matrices of up to SMALL rows and columns, for one
+   element type: part of linalg_ops.h. lapack.c, which has the larger ones, calls these; sizes are those it is called
+   with. */
 
 /* A matrix of the batch into lane l of W, its rows as columns where `turned`. */
 static void F(put_lane)(T *to, const T *from, int64_t m, int64_t n, bool turned, int64_t w) {
@@ -20,7 +21,7 @@ static void F(nan_values)(R *x, int64_t n) {
 
 /* ---- eigh: sizes batch, kind, n, lower; vectors, values */
 typedef void F(Jacobi)(T *a, T *v, R *values, int64_t n, bool lower, R *bad);
-static void F(eigh)(Job *j, int64_t first, int64_t w, void *scratch, F(Jacobi) *jacobi) {
+static void F(eigh)(Job *j, int64_t first, int64_t w, void *scratch, F(Jacobi) * jacobi) {
     int64_t n = j->sizes[2], count = j->sizes[0] - first < w ? j->sizes[0] - first : w;
     T *a = scratch, *v = a + n * n * w;
     R *values = (R *)(v + n * n * w), *bad = values + n * w;
@@ -39,8 +40,8 @@ static void F(eigh)(Job *j, int64_t first, int64_t w, void *scratch, F(Jacobi) *
         if (bad[l] != 0) F(nan_values)(out, n), F(fill_nan)(vectors, n * n);
     }
 }
-/* Implicit QL on the tridiagonal matrix of diagonal d and subdiagonal e (e[n - 1]: room); the rotations turn the rows of v. False where
-   it does not converge. Bowdler, Martin, Reinsch and Wilkinson, Numerische Mathematik 11 (1968). */
+/* Implicit QL on the tridiagonal matrix of diagonal d and subdiagonal e (e[n - 1]: room); the rotations turn the rows
+   of v. False where it does not converge. Bowdler, Martin, Reinsch and Wilkinson, Numerische Mathematik 11 (1968). */
 static bool F(ql)(double *d, double *e, T *v, int64_t n) {
     e[n - 1] = 0;
     for (int64_t k = 0, turns = 0; k < n;) {
@@ -112,8 +113,12 @@ static void F(by_ql)(T *a, T *v, R *values, int64_t n, bool lower, R *bad) {
     if (!F(ql)(dd, ee, v, n)) *bad = 1;
     for (int64_t i = 0; i < n; i++) values[i] = (R)dd[i] * back;
 }
-static void F(eigh_one)(Job *j, int64_t i, void *scratch) { F(eigh)(j, i, 1, scratch, j->sizes[2] > 3 ? F(by_ql) : F(jacobi)); }
-enum { F(ROTATED) = KIND < 2 ? LANES : LANES / 2 }; /* up to here a batch in lanes is quicker by rotations of the matrices themselves */
+static void F(eigh_one)(Job *j, int64_t i, void *scratch) {
+    F(eigh)(j, i, 1, scratch, j->sizes[2] > 3 ? F(by_ql) : F(jacobi));
+}
+enum {
+    F(ROTATED) = KIND < 2 ? LANES : LANES / 2
+}; /* up to here a batch in lanes is quicker by rotations of the matrices themselves */
 static void F(eigh_lanes)(Job *j, int64_t block, void *scratch) {
     static F(Jacobi) *const level[] = LEVELS(jacobi);
     F(eigh)(j, block * LANES, LANES, scratch, level[j->level]);
@@ -155,7 +160,7 @@ static void F(completed)(T *q, int64_t m, int64_t n, int64_t row, int64_t column
     }
 }
 typedef void F(Hestenes)(T *a, T *v, R *values, int64_t m, int64_t n, R *bad);
-static void F(svd)(Job *j, int64_t first, int64_t w, void *scratch, F(Hestenes) *hestenes) {
+static void F(svd)(Job *j, int64_t first, int64_t w, void *scratch, F(Hestenes) * hestenes) {
     const int64_t *s = j->sizes;
     int64_t m = s[2], n = s[3], most = m > n ? m : n, k = m < n ? m : n, count = s[0] - first < w ? s[0] - first : w;
     int64_t um = s[4] == 2 ? m : k, vn = s[4] == 2 ? n : k;
@@ -169,7 +174,8 @@ static void F(svd)(Job *j, int64_t first, int64_t w, void *scratch, F(Hestenes) 
         int64_t order[SMALL];
         bool known[SMALL] = {false};
         R *out = (R *)j->arrays[1] + (first + l) * k;
-        for (int64_t c = 0; c < k; c++) values[c * w + l] = -values[c * w + l]; /* the largest first, equal ones as they come */
+        for (int64_t c = 0; c < k; c++)
+            values[c * w + l] = -values[c * w + l]; /* the largest first, equal ones as they come */
         F(ranked)(values + l, k, w, order);
         for (int64_t c = 0; c < k; c++) out[c] = -values[order[c] * w + l];
         if (bad[l] != 0) F(nan_values)(out, k);
@@ -205,8 +211,9 @@ ENTRY(small_svd) {
 
 /* ---- geqp3: sizes batch, kind, m, n; matrix and pivots → reflectors, pivots from 1, factors */
 typedef void F(Geqp3)(T *a, int64_t m, int64_t n, const int32_t *fixed, int32_t *pivots, T *taus);
-static void F(pivoted)(Job *j, int64_t first, int64_t w, void *scratch, F(Geqp3) *geqp3) {
-    int64_t m = j->sizes[2], n = j->sizes[3], k = m < n ? m : n, count = j->sizes[0] - first < w ? j->sizes[0] - first : w;
+static void F(pivoted)(Job *j, int64_t first, int64_t w, void *scratch, F(Geqp3) * geqp3) {
+    int64_t m = j->sizes[2], n = j->sizes[3], k = m < n ? m : n,
+            count = j->sizes[0] - first < w ? j->sizes[0] - first : w;
     T *a = scratch, *taus = a + m * n * w;
     int32_t *pivots = (int32_t *)(taus + k * w), *fixed = pivots + n * w;
     for (int64_t l = 0; l < w; l++) {
@@ -238,7 +245,8 @@ static void F(pivoted_lanes)(Job *j, int64_t block, void *scratch) {
     F(pivoted)(j, block * LANES, LANES, scratch, level[j->level]);
 }
 ENTRY(small_geqp3) {
-    int64_t m = sizes[2], n = sizes[3], most = m > n ? m : n, bytes = (m * n + 3 * most) * (int64_t)sizeof(T) + 8 * n + 8;
+    int64_t m = sizes[2], n = sizes[3], most = m > n ? m : n,
+            bytes = (m * n + 3 * most) * (int64_t)sizeof(T) + 8 * n + 8;
     if (IN_LANES(most)) {
         RUN_LANES(pivoted, bytes, 4 * m * n * n);
         return;
@@ -246,10 +254,10 @@ ENTRY(small_geqp3) {
     RUN(pivoted, bytes, 4 * m * n * n, NULL);
 }
 
-/* ---- tridiagonal: sizes batch, kind, n, lower; the reflectors, the diagonal, the one beside it, their factors. From above it is the
-   same with rows and columns in reverse. */
+/* ---- tridiagonal: sizes batch, kind, n, lower; the reflectors, the diagonal, the one beside it, their factors. From
+   above it is the same with rows and columns in reverse. */
 typedef void F(Tridiagonal)(T *a, int64_t n, R *d, R *e, T *taus, T *w);
-static void F(reduced)(Job *j, int64_t first, int64_t w, void *scratch, F(Tridiagonal) *tridiagonal) {
+static void F(reduced)(Job *j, int64_t first, int64_t w, void *scratch, F(Tridiagonal) * tridiagonal) {
     int64_t n = j->sizes[2], last = n * n - 1, count = j->sizes[0] - first < w ? j->sizes[0] - first : w;
     bool lower = j->sizes[3];
     T *a = scratch, *taus = a + n * n * w, *room = taus + n * w;
@@ -265,7 +273,8 @@ static void F(reduced)(Job *j, int64_t first, int64_t w, void *scratch, F(Tridia
         for (int64_t i = 0; i <= last; i++) out[lower ? i : last - i] = a[i * w + l];
         for (int64_t i = 0; i < n; i++) main[lower ? i : n - 1 - i] = d[i * w + l];
         for (int64_t i = 0; i < n; i++) out[i * n + i] = main[i];
-        for (int64_t i = 0; i + 1 < n; i++) beside[lower ? i : n - 2 - i] = e[i * w + l], factors[lower ? i : n - 2 - i] = taus[i * w + l];
+        for (int64_t i = 0; i + 1 < n; i++)
+            beside[lower ? i : n - 2 - i] = e[i * w + l], factors[lower ? i : n - 2 - i] = taus[i * w + l];
     }
 }
 static void F(reduced_one)(Job *j, int64_t i, void *scratch) { F(reduced)(j, i, 1, scratch, F(tridiagonal)); }

@@ -71,19 +71,13 @@ bool npz_holds(const NpzArray *a, const NpzType *t) {
 
 static bool known_type(char kind, unsigned size) {
     switch (kind) {
-    case 'b':
-        return size == 1;
+    case 'b': return size == 1;
     case 'i':
-    case 'u':
-        return size == 1 || size == 2 || size == 4 || size == 8;
-    case 'f':
-        return size == 1 || size == 2 || size == 4 || size == 8;
-    case 'c':
-        return size == 8 || size == 16;
-    case 'V':
-        return size == 1 || size == 2;
-    default:
-        return false;
+    case 'u': return size == 1 || size == 2 || size == 4 || size == 8;
+    case 'f': return size == 1 || size == 2 || size == 4 || size == 8;
+    case 'c': return size == 8 || size == 16;
+    case 'V': return size == 1 || size == 2;
+    default: return false;
     }
 }
 
@@ -177,7 +171,8 @@ static int nameless(const char *folder) {
 static void *file_memory(const char *folder, int64_t n) {
     int fd = nameless(folder);
     if (fd < 0) return NULL;
-    void *at = posix_fallocate(fd, 0, n) ? MAP_FAILED : mmap(NULL, (size_t)n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *at =
+        posix_fallocate(fd, 0, n) ? MAP_FAILED : mmap(NULL, (size_t)n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     return at == MAP_FAILED ? NULL : at;
 }
@@ -209,8 +204,7 @@ typedef struct {
 } Scan;
 
 static void skip_space(Scan *s) {
-    while (s->at < s->end && strchr(" \t\n\r", *s->at) && *s->at)
-        s->at++;
+    while (s->at < s->end && strchr(" \t\n\r", *s->at) && *s->at) s->at++;
 }
 
 static bool take(Scan *s, char c) {
@@ -224,8 +218,7 @@ static bool take(Scan *s, char c) {
 static bool take_string(Scan *s, char *to, size_t room) {
     char quote = take(s, '\'') ? '\'' : take(s, '"') ? '"' : 0;
     size_t n = 0;
-    while (quote && s->at < s->end && *s->at != quote && n + 1 < room)
-        to[n++] = *s->at++;
+    while (quote && s->at < s->end && *s->at != quote && n + 1 < room) to[n++] = *s->at++;
     to[n] = 0;
     return quote && s->at < s->end && *s->at++ == quote;
 }
@@ -242,8 +235,7 @@ static bool take_number(Scan *s, int64_t *x) {
     skip_space(s);
     const char *start = s->at;
     for (*x = 0; s->at < s->end && *s->at >= '0' && *s->at <= '9'; s->at++)
-        if (__builtin_mul_overflow(*x, 10, x) || __builtin_add_overflow(*x, *s->at - '0', x))
-            return false;
+        if (__builtin_mul_overflow(*x, 10, x) || __builtin_add_overflow(*x, *s->at - '0', x)) return false;
     bool good = s->at > start;
     take(s, 'L'); /* Python 2 */
     return good;
@@ -313,8 +305,7 @@ enum { HEADER_MOST = 1 << 20 };
 static bool read_header(Source *s, NpzArray *a, Layout *l, NpzError *e) {
     unsigned char start[12];
     char descr[64] = "";
-    if (!source_read(s, start, 10) || memcmp(start, "\x93NUMPY", 6))
-        return wrong(e, "it is no .npy");
+    if (!source_read(s, start, 10) || memcmp(start, "\x93NUMPY", 6)) return wrong(e, "it is no .npy");
     uint32_t n = start[8] | (uint32_t)start[9] << 8;
     if (start[6] < 1 || start[6] > 3) return wrong(e, "version %u of .npy is unknown", start[6]);
     if (start[6] > 1) {
@@ -324,12 +315,10 @@ static bool read_header(Source *s, NpzArray *a, Layout *l, NpzError *e) {
     if (n > HEADER_MOST || n > s->left) return wrong(e, "its header is cut off or too long");
     char *text = malloc(n + 1);
     if (!text) return wrong(e, "no memory");
-    bool good =
-        source_read(s, text, n) && parse_header((Scan){text, text + n}, a, l, descr, sizeof descr);
+    bool good = source_read(s, text, n) && parse_header((Scan){text, text + n}, a, l, descr, sizeof descr);
     free(text);
     if (!good) return wrong(e, "its header cannot be read");
-    if (!take_descr(descr, a, l))
-        return wrong(e, "elements of type '%s' are no numbers that jaxcc knows", descr);
+    if (!take_descr(descr, a, l)) return wrong(e, "elements of type '%s' are no numbers that jaxcc knows", descr);
     if (!count_bytes(a) || a->bytes > s->left)
         return wrong(e, "it is cut off: the shape needs more bytes than there are");
     if (a->bytes < s->left) return wrong(e, "there are more bytes than the shape needs");
@@ -355,8 +344,7 @@ static bool reorder(const Source *s, NpzArray *a) {
     if (!allocate(s, &to)) return false;
     char *out = to.data;
     int64_t step = a->size;
-    for (uint32_t i = 0; i < a->rank; i++)
-        stride[i] = step, step *= a->dims[i];
+    for (uint32_t i = 0; i < a->rank; i++) stride[i] = step, step *= a->dims[i];
     for (int64_t left = a->bytes; left > 0; left -= a->size, out += a->size) {
         memcpy(out, (char *)a->data + from, a->size);
         for (uint32_t i = a->rank; i-- > 0;) {
@@ -403,8 +391,7 @@ static bool read_array(Source *s, NpzArray *a, NpzError *e) {
 
 static uint64_t get(const unsigned char *p, unsigned n) {
     uint64_t x = 0;
-    while (n--)
-        x = x << 8 | p[n];
+    while (n--) x = x << 8 | p[n];
     return x;
 }
 
@@ -442,9 +429,8 @@ static bool next_member(const unsigned char **p, const unsigned char *end, Membe
     if (end - h < 46 || memcmp(h, "PK\1\2", 4)) return false;
     uint64_t name = get(h + 28, 2), extra = get(h + 30, 2), comment = get(h + 32, 2);
     if ((uint64_t)(end - h) < 46 + name + extra + comment) return false;
-    *m = (Member){(const char *)h + 46,     (uint32_t)name,          (uint32_t)get(h + 16, 4),
-                  (unsigned)get(h + 10, 2), (unsigned)get(h + 8, 2), get(h + 20, 4),
-                  get(h + 24, 4),           get(h + 42, 4)};
+    *m = (Member){(const char *)h + 46,    (uint32_t)name, (uint32_t)get(h + 16, 4), (unsigned)get(h + 10, 2),
+                  (unsigned)get(h + 8, 2), get(h + 20, 4), get(h + 24, 4),           get(h + 42, 4)};
     *p = h + 46 + name + extra + comment;
     return zip64_field(h + 46 + name, extra, m);
 }
@@ -461,9 +447,7 @@ static bool zip64_end(Zip *z, int64_t end_at, uint64_t *at) {
     unsigned char b[56];
     if (end_at < 20 || !read_at(z->fd, end_at - 20, b, 20) || memcmp(b, "PK\6\7", 4)) return false;
     uint64_t record = get(b + 8, 8);
-    if (record > (uint64_t)z->size || !read_at(z->fd, (int64_t)record, b, 56) ||
-        memcmp(b, "PK\6\6", 4))
-        return false;
+    if (record > (uint64_t)z->size || !read_at(z->fd, (int64_t)record, b, 56) || memcmp(b, "PK\6\6", 4)) return false;
     z->members = get(b + 32, 8);
     z->directory_n = get(b + 40, 8);
     *at = get(b + 48, 8);
@@ -476,8 +460,7 @@ static bool read_directory(Zip *z) {
     int64_t n = z->size < 65557 ? z->size : 65557, at = n - 22;
     unsigned char *tail = malloc((size_t)n);
     bool good = tail && read_at(z->fd, z->size - n, tail, (size_t)n);
-    while (good && at >= 0 && memcmp(tail + at, "PK\5\6", 4))
-        at--;
+    while (good && at >= 0 && memcmp(tail + at, "PK\5\6", 4)) at--;
     good = good && at >= 0;
     uint64_t where = 0;
     if (good) {
@@ -499,19 +482,15 @@ static bool read_directory(Zip *z) {
 static bool open_member(Zip *z, const Member *m, Source *s, NpzError *e) {
     unsigned char h[30];
     if (m->flags & 1) return wrong(e, "it is encrypted");
-    if (m->method != 0 && m->method != 8)
-        return wrong(e, "compression method %u is unknown", m->method);
-    if (m->offset > (uint64_t)z->size || !read_at(z->fd, (int64_t)m->offset, h, 30) ||
-        memcmp(h, "PK\3\4", 4))
+    if (m->method != 0 && m->method != 8) return wrong(e, "compression method %u is unknown", m->method);
+    if (m->offset > (uint64_t)z->size || !read_at(z->fd, (int64_t)m->offset, h, 30) || memcmp(h, "PK\3\4", 4))
         return wrong(e, "its header is not where the archive says");
     uint64_t at = m->offset + 30 + get(h + 26, 2) + get(h + 28, 2);
-    if (at > (uint64_t)z->size || m->packed > (uint64_t)z->size - at)
-        return wrong(e, "it is cut off");
+    if (at > (uint64_t)z->size || m->packed > (uint64_t)z->size - at) return wrong(e, "it is cut off");
     z->read += m->packed;
     if (z->read > (uint64_t)z->size) return wrong(e, "it overlaps another one");
     /* deflate makes at most 1032 bytes of one */
-    if (m->method ? m->size / 1032 > m->packed : m->size != m->packed)
-        return wrong(e, "its size is wrong");
+    if (m->method ? m->size / 1032 > m->packed : m->size != m->packed) return wrong(e, "its size is wrong");
     s->fd = z->fd;
     s->at = (int64_t)at;
     s->packed = (int64_t)m->packed;
@@ -542,8 +521,7 @@ static bool read_zip(Zip *z, Source *s, Npz *out, NpzError *e) {
         NpzArray *a = &out->at[out->n++];
         a->name = strndup(m.name, m.name_n - 4);
         if (!a->name) return wrong(e, "no memory");
-        if (!read_member(z, &m, s, a, &why))
-            return wrong(e, "array '%.60s': %.200s", a->name, why.text);
+        if (!read_member(z, &m, s, a, &why)) return wrong(e, "array '%.60s': %.200s", a->name, why.text);
     }
     return true;
 }
@@ -602,8 +580,7 @@ void npz_free(Npz *z) {
 
 void npz_keep(Npz *z) {
     z->map = NULL;
-    for (uint32_t i = 0; i < z->n; i++)
-        z->at[i].place = NPZ_INSIDE;
+    for (uint32_t i = 0; i < z->n; i++) z->at[i].place = NPZ_INSIDE;
 }
 
 const NpzArray *npz_find(const Npz *z, const char *name) {

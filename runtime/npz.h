@@ -29,8 +29,8 @@ typedef struct {
 
 /* Reads a .npy (one array) or .npz file; false with the reason, which names the file. */
 bool npz_read(const char *path, Npz *, NpzError *);
-/* The same; what is large takes no memory but that of the page cache. Arrays lie in the file, or, if they are deflated or must be reordered,
-   in memory or nameless files in `folder`. */
+/* The same; what is large takes no memory but that of the page cache. Arrays lie in the file, or, if they are deflated
+   or must be reordered, in memory or nameless files in `folder`. */
 bool npz_map(const char *path, const char *folder, Npz *, NpzError *);
 /* The elements stay when the rest is freed: those in memory are the caller's, the others end with the process. */
 void npz_keep(Npz *);
@@ -49,8 +49,8 @@ typedef struct {
     const char *dtype; /* "f32" */
     char kind;
     uint8_t size;
-    uint8_t words; /* of a key: a last dimension that the jaxpr does not print; else 0 */
-    bool bits; /* numpy has no such type: unsigned integers or V of the same width hold the bits */
+    uint8_t words;      /* of a key: a last dimension that the jaxpr does not print; else 0 */
+    bool bits;          /* numpy has no such type: unsigned integers or V of the same width hold the bits */
     const char *python; /* the type's name there, "np.float32" */
 } NpzType;
 /* NULL for a dtype without data or unknown. */

@@ -22,8 +22,7 @@ static void put_bytes(Sink *s, const void *p, size_t n) {
 
 static void put(Sink *s, uint64_t x, unsigned n) {
     unsigned char b[8];
-    for (unsigned i = 0; i < n; i++)
-        b[i] = (unsigned char)(x >> 8 * i);
+    for (unsigned i = 0; i < n; i++) b[i] = (unsigned char)(x >> 8 * i);
     put_bytes(s, b, n);
 }
 
@@ -31,14 +30,13 @@ static void put(Sink *s, uint64_t x, unsigned n) {
 static size_t npy_header(const NpzArray *a, char *h, size_t room) {
     uint16_t one = 1;
     char order = a->size == 1 ? '|' : *(uint8_t *)&one ? '<' : '>';
-    int n = snprintf(h, room, "%10s{'descr': '%c%c%u', 'fortran_order': False, 'shape': (", "",
-                     order, a->kind, a->size);
+    int n =
+        snprintf(h, room, "%10s{'descr': '%c%c%u', 'fortran_order': False, 'shape': (", "", order, a->kind, a->size);
     for (uint32_t i = 0; i < a->rank; i++)
         n += snprintf(h + n, room - (size_t)n, "%s%lld%s", i ? ", " : "", (long long)a->dims[i],
                       a->rank == 1 ? "," : "");
     n += snprintf(h + n, room - (size_t)n, "), }");
-    while ((n + 1) % 64)
-        h[n++] = ' ';
+    while ((n + 1) % 64) h[n++] = ' ';
     h[n++] = '\n';
     memcpy(h, "\x93NUMPY\1", 8);
     h[8] = (char)((n - 10) & 255);
@@ -125,8 +123,7 @@ static void put_npz(Sink *s, const NpzArray *at, uint32_t n, Written *done) {
         put_npy(s, &at[i]);
     }
     uint64_t directory = s->at;
-    for (uint32_t i = 0; i < n; i++)
-        put_entry(s, at[i].name, &done[i], true);
+    for (uint32_t i = 0; i < n; i++) put_entry(s, at[i].name, &done[i], true);
     put_end(s, n, directory);
 }
 
@@ -189,8 +186,10 @@ static bool write_beside(const char *path, bool npy, const NpzArray *at, uint32_
     bool good = write_to(f, npy, at, n);
     sigset_t old = hold_signals();
     good = good && !rename(name, path);
-    if (good) unfinished = NULL;
-    else npz_abandon();
+    if (good)
+        unfinished = NULL;
+    else
+        npz_abandon();
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     free(name);
     return good;

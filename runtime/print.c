@@ -1,5 +1,5 @@
-/* debug_print: a message with values in it, as Python's str.format and numpy write them, for the host's printer or standard
-   error. What is printed is described by a text (passes/rules/effects.c writes it):
+/* debug_print: a message with values in it, as Python's str.format and numpy write them, for the host's printer or
+   standard error. What is printed is described by a text (passes/rules/effects.c writes it):
 
      EDGE THRESHOLD PRECISION WIDTH SUPPRESS LEAVES       numpy's options; how many values there are, and of each
      KIND BYTES RANK NAME                                 b bool, i u integers, f floats (2: a float rounded to 16 bits),
@@ -7,8 +7,8 @@
      t N:BYTES                                            pieces: text,
      s LEAF SPEC  r LEAF SPEC  f LEAF SPEC                a value by str, repr, format
 
-   SPEC is 8 numbers: fill, align, sign, alternate, width, group, precision (-1: none), type; characters by their codes, 0 for
-   none. The arrays are the values', then the text; the sizes their extents. */
+   SPEC is 8 numbers: fill, align, sign, alternate, width, group, precision (-1: none), type; characters by their codes,
+   0 for none. The arrays are the values', then the text; the sizes their extents. */
 #include "pool.h"
 #include <math.h>
 #include <stdbool.h>
@@ -102,7 +102,8 @@ static int shortest(char *to, double x, int bytes, int *exponent) {
     *exponent = atoi(strchr(to, 'e') + 1);
     return after;
 }
-/* 12.5 with at most `most` digits after the point, fewer where they suffice; always a point, nothing behind it for 12. */
+/* 12.5 with at most `most` digits after the point, fewer where they suffice; always a point, nothing behind it for 12.
+   */
 static void positional(char *to, double x, int bytes, int most) {
     int exponent, digits = shortest(to, x, bytes, &exponent), after = digits > exponent ? digits - exponent : 0;
     if (after > most) after = most;
@@ -197,7 +198,8 @@ static void group_digits(char *text, const Spec *s) {
     char out[2 * ROOM];
     size_t first = strspn(text, "-+ "), n = 0, digits;
     bool hex = s->type == 'x' || s->type == 'X';
-    size_t prefix = s->alternate && strchr("boxX", s->type) && s->type ? 2 : 0, each = hex || s->type == 'b' || s->type == 'o' ? 4 : 3;
+    size_t prefix = s->alternate && strchr("boxX", s->type) && s->type ? 2 : 0,
+           each = hex || s->type == 'b' || s->type == 'o' ? 4 : 3;
     first += prefix;
     digits = strspn(text + first, hex ? "0123456789abcdefABCDEF" : "0123456789");
     memcpy(out, text, first);
@@ -238,8 +240,10 @@ static void format_complex(char *to, const Leaf *l, const Spec *s) {
     bool bare = !s->type && re == 0 && !signbit(re);
     Spec part = *s;
     if (!s->type && s->precision >= 0) part.type = 'g';
-    if (part.type) format_float(a, re, &part), format_float(b, im, &part);
-    else python_repr(a, re, false), python_repr(b, im, false);
+    if (part.type)
+        format_float(a, re, &part), format_float(b, im, &part);
+    else
+        python_repr(a, re, false), python_repr(b, im, false);
     put_signed(c, a, s->sign);
     memcpy(a, c, sizeof a);
     put_signed(c, b, bare ? s->sign : '+');
@@ -249,9 +253,12 @@ static void format_scalar(Out *o, const Leaf *l, const Spec *s) {
     char text[2 * ROOM + 8], with_sign[2 * ROOM + 8];
     bool plain = !s->width && !s->type && s->precision < 0 && !s->sign && !s->group && !s->alternate && !s->align;
     if (l->kind == 'b' && plain) return puts_to(o, *l->data ? "True" : "False");
-    if (l->kind == 'c') format_complex(text, l, s);
-    else if (l->kind == 'f' || l->kind == 'n') format_float(text, number(l, 0, false), s);
-    else format_integer(text, l, s);
+    if (l->kind == 'c')
+        format_complex(text, l, s);
+    else if (l->kind == 'f' || l->kind == 'n')
+        format_float(text, number(l, 0, false), s);
+    else
+        format_integer(text, l, s);
     if (l->kind == 'c') return padded(o, text, s, '>');
     put_signed(with_sign, text, s->sign);
     if (s->group) group_digits(with_sign, s);
@@ -264,7 +271,8 @@ typedef struct {
     const Style *style;
     const char *separator;
     bool brief;
-    int left, right, exponent, precision; /* of floats: widths beside the point; digits of the exponent, 0: positional */
+    int left, right, exponent,
+        precision; /* of floats: widths beside the point; digits of the exponent, 0: positional */
     int imaginary_left, imaginary_right, imaginary_exponent, imaginary_precision;
     int width; /* of others */
     Out line;
@@ -309,8 +317,10 @@ static void measure_digits(Array *a, int64_t i) {
     double x = number(a->l, i, m->imaginary);
     if (!isfinite(x)) return;
     int bytes = a->l->bytes, most = a->style->precision;
-    if (m->exponent) scientific(text, x, bytes, 0, most);
-    else positional(text, x, bytes, most);
+    if (m->exponent)
+        scientific(text, x, bytes, 0, most);
+    else
+        positional(text, x, bytes, most);
     put_signed(sign, text, m->imaginary ? '+' : 0);
     char *e = strchr(sign, 'e'), *point = strchr(sign, '.');
     int right = (int)((e ? e : sign + strlen(sign)) - point - 1), left = (int)(point - sign);
@@ -325,7 +335,8 @@ static Measure measured(const Array *a, bool imaginary) {
     const Range *r = &m.range;
     int bytes = a->l->bytes;
     double wide = rounded(r->most / (r->some ? r->least : 1), bytes), tiny = rounded(1e-4, bytes);
-    bool scientific_form = r->some && (r->most >= large(bytes) || (!a->style->suppress && (r->least < tiny || wide > 1000)));
+    bool scientific_form =
+        r->some && (r->most >= large(bytes) || (!a->style->suppress && (r->least < tiny || wide > 1000)));
     m.exponent = scientific_form;
     visit(&m.a, 0, 0, measure_digits);
     int precision = m.right;
@@ -338,15 +349,18 @@ static Measure measured(const Array *a, bool imaginary) {
     m.a.precision = precision;
     return m;
 }
-static void put_float(Out *o, double x, int bytes, bool plus, int left, int right, int exponent, int precision, int most) {
+static void put_float(Out *o, double x, int bytes, bool plus, int left, int right, int exponent, int precision,
+                      int most) {
     char text[ROOM], sign[ROOM + 2];
     if (!isfinite(x)) {
         snprintf(sign, sizeof sign, "%s%s", x < 0 ? "-" : plus ? "+" : "", isnan(x) ? "nan" : "inf");
         fill(o, ' ', left + right + 1 - (int)strlen(sign));
         return puts_to(o, sign);
     }
-    if (exponent) scientific(text, x, bytes, precision, precision);
-    else positional(text, x, bytes, most);
+    if (exponent)
+        scientific(text, x, bytes, precision, precision);
+    else
+        positional(text, x, bytes, most);
     put_signed(sign, text, plus ? '+' : 0);
     char *e = strchr(sign, 'e');
     int before = (int)(strchr(sign, '.') - sign), after = (int)strlen(sign) - before - 1;
@@ -364,12 +378,11 @@ static void element(Array *a, int64_t i, Out *o) {
     const Leaf *l = a->l;
     char text[ROOM];
     switch (l->kind) {
-    case 'b':
-        snprintf(text, sizeof text, "%s", l->data[i] ? "True" : "False");
-        break;
+    case 'b': snprintf(text, sizeof text, "%s", l->data[i] ? "True" : "False"); break;
     case 'f':
     case 'c':
-        put_float(o, number(l, i, false), l->bytes, false, a->left, a->right, a->exponent, a->precision, a->style->precision);
+        put_float(o, number(l, i, false), l->bytes, false, a->left, a->right, a->exponent, a->precision,
+                  a->style->precision);
         if (l->kind == 'f') return;
         put_float(o, number(l, i, true), l->bytes, true, a->imaginary_left, a->imaginary_right, a->imaginary_exponent,
                   a->imaginary_precision, a->style->precision);
@@ -378,14 +391,9 @@ static void element(Array *a, int64_t i, Out *o) {
         put(o, "j", 1);
         if (!o->failed) memmove(o->at + end + 1, o->at + end, o->n - 1 - end), o->at[end] = 'j';
         return;
-    case 'n':
-        snprintf(text, sizeof text, "%g", number(l, i, false));
-        break;
-    case 'u':
-        snprintf(text, sizeof text, "%llu", (unsigned long long)integer(l, i));
-        break;
-    default:
-        snprintf(text, sizeof text, "%lld", (long long)integer(l, i));
+    case 'n': snprintf(text, sizeof text, "%g", number(l, i, false)); break;
+    case 'u': snprintf(text, sizeof text, "%llu", (unsigned long long)integer(l, i)); break;
+    default: snprintf(text, sizeof text, "%lld", (long long)integer(l, i));
     }
     fill(o, ' ', a->width - (int)strlen(text));
     puts_to(o, text);
@@ -425,16 +433,20 @@ static void rows(Array *a, Out *o, int axis, int64_t at, int indent, int width) 
         if (dots) i = n - style->edge - 1;
         if (below) {
             if (i) fill(o, ' ', indent);
-            if (dots) puts_to(o, "...");
-            else rows(a, o, axis + 1, at * n + i, indent + 1, width - 1);
+            if (dots)
+                puts_to(o, "...");
+            else
+                rows(a, o, axis + 1, at * n + i, indent + 1, width - 1);
             if (i + 1 == n) break;
             put(o, a->separator, bare);
             fill(o, '\n', below);
             continue;
         }
         Out word = {0};
-        if (dots) puts_to(&word, "...");
-        else element(a, at * n + i, &word);
+        if (dots)
+            puts_to(&word, "...");
+        else
+            element(a, at * n + i, &word);
         extend(o, &line, word.at ? word.at : "", word.n, width - 1, indent);
         o->failed |= word.failed || line.failed;
         free(word.at);
@@ -467,8 +479,10 @@ static void put_array(Out *o, const Leaf *l, const Style *style, int prefix, con
         visit(&m.a, 0, 0, measure_width);
         a.width = l->rank ? (l->kind == 'b' ? 5 : m.left) : 0;
     }
-    if (l->rank == 0) element(&a, 0, o);
-    else rows(&a, o, 0, 0, 1 + prefix, style->width - suffix);
+    if (l->rank == 0)
+        element(&a, 0, o);
+    else
+        rows(&a, o, 0, 0, 1 + prefix, style->width - suffix);
 }
 
 /* ---- str and repr of a value */
@@ -481,9 +495,12 @@ static void put_str(Out *o, const Leaf *l, const Style *style) {
             bool bare = l->kind == 'c' && !part && x == 0 && !signbit(x);
             int exponent;
             if (l->kind == 'c' && !part && !bare) put(o, "(", 1);
-            if (!isfinite(x)) strcpy(text, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
-            else if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < (l->bytes == 8 ? 1e16 : large(l->bytes)))) positional(text, x, l->bytes, 400);
-            else shortest(text, x, l->bytes, &exponent);
+            if (!isfinite(x))
+                strcpy(text, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
+            else if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < (l->bytes == 8 ? 1e16 : large(l->bytes))))
+                positional(text, x, l->bytes, 400);
+            else
+                shortest(text, x, l->bytes, &exponent);
             size_t n = strlen(text);
             if (text[n - 1] == '.') strcpy(text + n - (l->kind == 'c'), l->kind == 'c' ? "" : "0");
             bool whole = l->kind == 'c' && number(l, 0, false) == 0 && !signbit(number(l, 0, false));
@@ -516,8 +533,10 @@ static void put_repr(Out *o, const Leaf *l, const Style *style) {
     while (line > array && o->at[line - 1] != '\n') line--;
     size_t last = o->n - line + 2, dtype = strlen(l->name) + 7;
     puts_to(o, ",");
-    if (last + dtype + 1 > (size_t)style->width) fill(o, ' ', sizeof prefix - 1);
-    else puts_to(o, " ");
+    if (last + dtype + 1 > (size_t)style->width)
+        fill(o, ' ', sizeof prefix - 1);
+    else
+        puts_to(o, " ");
     puts_to(o, "dtype="), puts_to(o, l->name), puts_to(o, ")");
 }
 
@@ -530,8 +549,10 @@ static Spec read_spec(const char **c) {
 static void value(Out *o, const Leaf *l, const Style *style, char how, const Spec *spec) {
     if (how == 'f' && l->rank == 0) return format_scalar(o, l, spec);
     Out text = {0};
-    if (how == 'r') put_repr(&text, l, style);
-    else put_str(&text, l, style);
+    if (how == 'r')
+        put_repr(&text, l, style);
+    else
+        put_str(&text, l, style);
     o->failed |= text.failed;
     if (spec->precision >= 0 && (size_t)spec->precision < text.n) text.at[spec->precision] = 0;
     if (!o->failed) padded(o, text.at, spec, '<');

@@ -1,13 +1,12 @@
-/* Included by sort.c for each type of record: R, an unsigned integer that is compared as a whole. Its key lies at bit LOW and
-   above; below lies what goes with it. F(f): the name of a function for this type. */
+/* Included by sort.c for each type of record: R, an unsigned integer that is compared as a whole. Its key lies at bit
+   LOW and above; below lies what goes with it. F(f): the name of a function for this type. */
 
 /* ---- one row by merging: runs of 8 by insertion, then merged */
 static void F(insert)(R *a, int64_t n) {
     for (int64_t i = 1; i < n; i++) {
         R x = a[i];
         int64_t j = i;
-        for (; j > 0 && x < a[j - 1]; j--)
-            a[j] = a[j - 1];
+        for (; j > 0 && x < a[j - 1]; j--) a[j] = a[j - 1];
         a[j] = x;
     }
 }
@@ -23,8 +22,7 @@ static void F(merge)(const R *a, int64_t middle, int64_t n, R *to) {
     memcpy(to + (middle - i), a + j, (size_t)(n - j) * sizeof *a);
 }
 static R *F(by_merging)(R *a, R *b, int64_t n) {
-    for (int64_t i = 0; i < n; i += 8)
-        F(insert)(a + i, n - i < 8 ? n - i : 8);
+    for (int64_t i = 0; i < n; i += 8) F(insert)(a + i, n - i < 8 ? n - i : 8);
     for (int64_t width = 8; width < n; width *= 2) {
         for (int64_t i = 0; i < n; i += 2 * width) {
             int64_t left = n - i;
@@ -36,15 +34,14 @@ static R *F(by_merging)(R *a, R *b, int64_t n) {
     return a;
 }
 
-/* ---- one row by digits of the key, the least significant first, stably. Only bits in which keys differ count. A row is cut
-   into blocks, which threads take; a digit's records go to places that the counts of all blocks give. */
+/* ---- one row by digits of the key, the least significant first, stably. Only bits in which keys differ count. A row
+   is cut into blocks, which threads take; a digit's records go to places that the counts of all blocks give. */
 static void F(difference)(void *ctx, int64_t lo, int64_t hi) {
     Digits *d = ctx;
     const R *a = d->from;
     for (int64_t k = lo; k < hi; k++) {
         R differs = 0;
-        for (int64_t i = block_at(d, k); i < block_at(d, k + 1); i++)
-            differs |= a[i] ^ a[0];
+        for (int64_t i = block_at(d, k); i < block_at(d, k + 1); i++) differs |= a[i] ^ a[0];
         d->differs[k] = (uint64_t)(differs >> LOW);
     }
 }
@@ -55,8 +52,7 @@ static void F(count)(void *ctx, int64_t lo, int64_t hi) {
     for (int64_t k = lo; k < hi; k++) {
         uint32_t *count = d->count[k];
         memset(count, 0, (d->mask + 1) * sizeof *count);
-        for (int64_t i = block_at(d, k); i < block_at(d, k + 1); i++)
-            count[(uint32_t)(a[i] >> shift) & d->mask]++;
+        for (int64_t i = block_at(d, k); i < block_at(d, k + 1); i++) count[(uint32_t)(a[i] >> shift) & d->mask]++;
     }
 }
 static void F(move)(void *ctx, int64_t lo, int64_t hi) {
@@ -75,8 +71,7 @@ static void F(move)(void *ctx, int64_t lo, int64_t hi) {
 static R *F(by_counts)(Digits *d) {
     jaxcc_rt_parallel_for(F(difference), d, d->blocks, 1);
     uint64_t differs = 0;
-    for (int64_t k = 0; k < d->blocks; k++)
-        differs |= d->differs[k];
+    for (int64_t k = 0; k < d->blocks; k++) differs |= d->differs[k];
     if (!differs) return d->from;
     int low = __builtin_ctzll(differs), bits = 64 - __builtin_clzll(differs) - low, most = d->n < 4096 ? 8 : DIGIT;
     int digits = (bits + most - 1) / most, width = (bits + digits - 1) / digits;
@@ -105,8 +100,7 @@ static R *F(sort)(R *a, R *b, int64_t rows, int64_t n, int64_t blocks) {
     if (n > SHORT) return F(by_digits)(a, b, n, blocks);
     if (LANES(a, rows, n)) return a;
     R *sorted = a;
-    for (int64_t i = 0; i < rows; i++)
-        sorted = F(by_merging)(a + i * n, b + i * n, n);
+    for (int64_t i = 0; i < rows; i++) sorted = F(by_merging)(a + i * n, b + i * n, n);
     return sorted - (rows - 1) * n;
 }
 

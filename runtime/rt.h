@@ -20,23 +20,22 @@ void jaxcc_rt_workspace_put(void *);
 /* The calling thread's last failure; "" before the first. */
 const char *jaxcc_rt_error(void);
 /* Each sets that text and returns the status. */
-__attribute__((format(printf, 2, 3), cold)) int32_t jaxcc_rt_fail(int32_t status,
-                                                                  const char *format, ...);
+__attribute__((format(printf, 2, 3), cold)) int32_t jaxcc_rt_fail(int32_t status, const char *format, ...);
 __attribute__((format(printf, 2, 0), cold)) int32_t jaxcc_rt_fail_list(int32_t status, const char *format, va_list);
 __attribute__((cold)) int32_t jaxcc_rt_fail_text(int32_t status, const char *text);
 __attribute__((cold)) int32_t jaxcc_rt_fail_null(const char *argument);
 __attribute__((cold)) int32_t jaxcc_rt_fail_negative(const char *dim, int64_t value);
-__attribute__((cold)) int32_t jaxcc_rt_fail_unequal(const char *a, int64_t x, const char *b,
-                                                    int64_t y);
+__attribute__((cold)) int32_t jaxcc_rt_fail_unequal(const char *a, int64_t x, const char *b, int64_t y);
 __attribute__((cold)) int32_t jaxcc_rt_fail_above(const char *a, int64_t x, const char *b, int64_t y);
 __attribute__((cold)) int32_t jaxcc_rt_fail_divisor(const char *expression);
 __attribute__((cold)) int32_t jaxcc_rt_fail_size(const char *argument);
 __attribute__((cold)) int32_t jaxcc_rt_fail_memory(int64_t bytes);
-/* n arguments, the first of them at `first`, the others at their places in `rest`: fails where one is NULL. Their names in
-   order, a blank between two; "-" of one that may be. */
+/* n arguments, the first of them at `first`, the others at their places in `rest`: fails where one is NULL. Their names
+   in order, a blank between two; "-" of one that may be. */
 int32_t jaxcc_rt_check_pointers(void *const *first, int64_t nfirst, void *const *rest, int64_t n, const char *names);
 
-/* Calls that compute sizes or call C code (heap.c). The body may be ended early by the others: a negative size, no memory. */
+/* Calls that compute sizes or call C code (heap.c). The body may be ended early by the others: a negative size, no
+   memory. */
 typedef struct jaxcc_rt_heap jaxcc_rt_heap;
 int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args);
 void *jaxcc_rt_heap_get(jaxcc_rt_heap *, int64_t bytes);
@@ -47,8 +46,8 @@ typedef struct jaxcc_rt_comm jaxcc_rt_comm;
 int32_t jaxcc_rt_device_run(void (*body)(void *args, jaxcc_rt_heap *), void *args, jaxcc_rt_comm *);
 jaxcc_rt_comm *jaxcc_rt_comm_of(jaxcc_rt_heap *);
 /* Ends the call with this status and text; on the thread that runs the body alone. */
-__attribute__((format(printf, 3, 4), cold)) _Noreturn void jaxcc_rt_stop(jaxcc_rt_heap *, int32_t status, const char *format,
-                                                                         ...);
+__attribute__((format(printf, 3, 4), cold)) _Noreturn void jaxcc_rt_stop(jaxcc_rt_heap *, int32_t status,
+                                                                         const char *format, ...);
 /* What runtime_call calls: operands, then results, dense, then the equation's `text`; its `sizes`. */
 typedef void jaxcc_rt_function(jaxcc_rt_heap *, void *const *arrays, const int64_t *sizes);
 jaxcc_rt_function jaxcc_rt_print, jaxcc_rt_check, jaxcc_rt_ffi;

@@ -102,18 +102,7 @@ static bool dim_option(const char *text, int64_t *value) {
     return (end && end > equals + 1 && !*end) || usage("-D %s: write NAME=N", text);
 }
 
-enum {
-    O_INFO = 256,
-    O_BENCH,
-    O_GUARD,
-    O_EXPECT,
-    O_RTOL,
-    O_ATOL,
-    O_ENTRY,
-    O_THREADS,
-    O_HELP,
-    O_VERSION
-};
+enum { O_INFO = 256, O_BENCH, O_GUARD, O_EXPECT, O_RTOL, O_ATOL, O_ENTRY, O_THREADS, O_HELP, O_VERSION };
 static const struct option long_options[] = {{"info", no_argument, NULL, O_INFO},
                                              {"bench", optional_argument, NULL, O_BENCH},
                                              {"guard", no_argument, NULL, O_GUARD},
@@ -129,42 +118,24 @@ static const struct option long_options[] = {{"info", no_argument, NULL, O_INFO}
 static bool read_option(Options *o, int c, char **argv) {
     int64_t value;
     switch (c) {
-    case 'o':
-        o->output = optarg;
-        return output_option(optarg);
-    case 'D':
-        o->dims[o->n_dims++] = optarg;
-        return dim_option(optarg, &value);
-    case O_INFO:
-        return o->info = true;
-    case O_BENCH:
-        o->bench = true;
-        return !optarg || number(optarg, &o->seconds);
-    case O_GUARD:
-        return o->guard = true;
-    case O_EXPECT:
-        o->expect = optarg;
-        return true;
-    case O_RTOL:
-        return number(optarg, &o->rtol);
-    case O_ATOL:
-        return number(optarg, &o->atol);
-    case O_ENTRY:
-        o->entry = optarg;
-        return true;
-    case O_THREADS:
-        return count(optarg, &o->threads);
-    case ':':
-        return usage("'%s' needs a value", argv[optind - 1]);
-    default:
-        return usage("unknown option '%s'", argv[optind - 1]);
+    case 'o': o->output = optarg; return output_option(optarg);
+    case 'D': o->dims[o->n_dims++] = optarg; return dim_option(optarg, &value);
+    case O_INFO: return o->info = true;
+    case O_BENCH: o->bench = true; return !optarg || number(optarg, &o->seconds);
+    case O_GUARD: return o->guard = true;
+    case O_EXPECT: o->expect = optarg; return true;
+    case O_RTOL: return number(optarg, &o->rtol);
+    case O_ATOL: return number(optarg, &o->atol);
+    case O_ENTRY: o->entry = optarg; return true;
+    case O_THREADS: return count(optarg, &o->threads);
+    case ':': return usage("'%s' needs a value", argv[optind - 1]);
+    default: return usage("unknown option '%s'", argv[optind - 1]);
     }
 }
 
 /* -1: go on; or the status to end with. */
 static int read_options(int argc, char **argv, Options *o) {
-    *o = (Options){
-        .seconds = 1, .rtol = -1, .atol = -1, .dims = run_alloc((size_t)argc, sizeof(char *))};
+    *o = (Options){.seconds = 1, .rtol = -1, .atol = -1, .dims = run_alloc((size_t)argc, sizeof(char *))};
     for (int c; (c = getopt_long(argc, argv, ":o:D:", long_options, NULL)) != -1;) {
         if (c == O_HELP || c == O_VERSION) return fputs(c == O_HELP ? help : version, stdout), DONE;
         if (!read_option(o, c, argv)) return USAGE;
@@ -224,8 +195,8 @@ static bool check_input(const jaxcc_type *t, const NpzArray *a) {
         n += (size_t)snprintf(wanted + n, sizeof wanted - n, "%s%s", i ? "," : "", t->extents[i]);
     print_type(is, sizeof is, t->dtype, a);
     bool converts = !npz_holds(a, numpy);
-    return run_error("input '%s' must be %s], but is %s%s%s%s", t->name, wanted, is, converts ? "; convert it: .astype(" : "",
-                     converts ? numpy->python : "", converts ? ")" : "");
+    return run_error("input '%s' must be %s], but is %s%s%s%s", t->name, wanted, is,
+                     converts ? "; convert it: .astype(" : "", converts ? numpy->python : "", converts ? ")" : "");
 }
 
 static bool read_inputs(const Options *o, const jaxcc_program *p, Inputs *x) {
@@ -250,8 +221,7 @@ static bool set_dims(const Options *o, const jaxcc_program *p, Variables *v) {
         const char *text = o->dims[i];
         size_t n = (size_t)(strchr(text, '=') - text);
         int32_t k = 0;
-        while (k < p->n_dims && (strlen(p->dims[k]) != n || memcmp(p->dims[k], text, n)))
-            k++;
+        while (k < p->n_dims && (strlen(p->dims[k]) != n || memcmp(p->dims[k], text, n))) k++;
         if (k == p->n_dims) return run_error("-D %s: the program has no such dimension", text);
         v->at[k].known = true;
         dim_option(text, &v->at[k].value);
@@ -262,12 +232,10 @@ static bool set_dims(const Options *o, const jaxcc_program *p, Variables *v) {
 /* The program's dimensions; the inputs that are integer scalars too, where there are inputs. */
 static bool variables_new(const Options *o, const jaxcc_program *p, const Inputs *x, Variables *v) {
     *v = (Variables){run_alloc((size_t)p->n_dims + (size_t)p->n_in, sizeof *v->at), 0};
-    for (int32_t i = 0; i < p->n_dims; i++)
-        v->at[v->n++].name = p->dims[i];
+    for (int32_t i = 0; i < p->n_dims; i++) v->at[v->n++].name = p->dims[i];
     for (int32_t i = 0; x && i < x->n; i++)
         if (p->in[i].rank == 0 && strchr("iu", x->in[i]->kind) && strchr("iu", p->in[i].dtype[0]))
-            v->at[v->n++] =
-                (Variable){p->in[i].name, true, (int64_t)element(x->in[i], p->in[i].dtype, 0, 0)};
+            v->at[v->n++] = (Variable){p->in[i].name, true, (int64_t)element(x->in[i], p->in[i].dtype, 0, 0)};
     return set_dims(o, p, v);
 }
 
@@ -299,8 +267,7 @@ static bool output_new(Call *c, int32_t i, const Variables *v) {
     NpzArray *a = &c->arrays[i];
     a->name = run_alloc(32, 1);
     sprintf(a->name, "out%d", i);
-    if (!numpy || t->rank >= NPZ_RANK)
-        return run_error("output '%s': type '%s' is unknown", t->name, t->dtype);
+    if (!numpy || t->rank >= NPZ_RANK) return run_error("output '%s': type '%s' is unknown", t->name, t->dtype);
     a->kind = numpy->kind;
     a->size = numpy->size;
     a->rank = (uint32_t)t->rank;
@@ -323,10 +290,8 @@ static bool call_new(const jaxcc_program *p, const Inputs *x, const Variables *v
     c->arrays = run_alloc(n_out, sizeof *c->arrays);
     c->computed = run_alloc(n_out, sizeof *c->computed);
     c->is_computed = run_alloc(n_out, sizeof *c->is_computed);
-    for (int32_t i = 0; i < p->n_dims; i++)
-        c->dims[i] = v->at[i].value;
-    for (int32_t i = 0; i < p->n_in; i++)
-        c->in[i] = x->in[i]->data;
+    for (int32_t i = 0; i < p->n_dims; i++) c->dims[i] = v->at[i].value;
+    for (int32_t i = 0; i < p->n_in; i++) c->in[i] = x->in[i]->data;
     for (int32_t i = 0; i < p->n_out; i++)
         if (!output_new(c, i, v)) return false;
     return true;
@@ -366,10 +331,8 @@ static bool adopt_computed(Call *c) {
         const jaxcc_array *from = &c->computed[i];
         NpzArray *a = &c->arrays[i];
         if (!c->is_computed[i]) continue;
-        if (from->rank != c->p->out[i].rank)
-            return run_error("output '%s' has a wrong rank", c->p->out[i].name);
-        for (int32_t k = 0; k < from->rank; k++)
-            a->dims[k] = from->dims[k];
+        if (from->rank != c->p->out[i].rank) return run_error("output '%s' has a wrong rank", c->p->out[i].name);
+        for (int32_t k = 0; k < from->rank; k++) a->dims[k] = from->dims[k];
         a->data = from->data;
         if (!count_bytes(a, &c->p->out[i])) return false;
     }
@@ -381,8 +344,7 @@ static bool adopt_computed(Call *c) {
 static void info_types(const char *what, int32_t n, const jaxcc_type *t) {
     for (int32_t i = 0; i < n; i++) {
         printf("  %s%-3d %-8s %s[", what, i, t[i].name, t[i].dtype);
-        for (int32_t k = 0; k < t[i].rank; k++)
-            printf("%s%s", k ? "," : "", t[i].extents[k]);
+        for (int32_t k = 0; k < t[i].rank; k++) printf("%s%s", k ? "," : "", t[i].extents[k]);
         printf("]\n");
     }
 }
@@ -426,8 +388,7 @@ static int by_value(const void *a, const void *b) {
 static const char *time_text(double seconds, char *to) {
     static const char *const unit[] = {"ns", "us", "ms", "s"};
     int u = 0;
-    for (seconds *= 1e9; seconds >= 1000 && u < 3; u++)
-        seconds /= 1000;
+    for (seconds *= 1e9; seconds >= 1000 && u < 3; u++) seconds /= 1000;
     sprintf(to, "%.4g %s", seconds, unit[u]);
     return to;
 }
@@ -448,8 +409,7 @@ static bool bench(const Options *o, Call *c) {
     double *times = run_alloc(SAMPLES, sizeof *times), t = sample(c, 1);
     char median[32], least[32];
     long calls = 1;
-    for (int i = 0; i < 3 && t >= 0;
-         i++) { /* a sample takes 10 µs or more, where the clock is exact */
+    for (int i = 0; i < 3 && t >= 0; i++) { /* a sample takes 10 µs or more, where the clock is exact */
         calls = t > 1e-5 ? 1 : (long)(1e-5 / (t + 1e-10)) + 1;
         t = sample(c, calls);
     }
@@ -458,8 +418,8 @@ static bool bench(const Options *o, Call *c) {
         times[n] = t = sample(c, calls);
     qsort(times, (size_t)n, sizeof *times, by_value);
     if (t >= 0)
-        printf("%s: %s a call (median; least %s; %d sample%s of %ld)\n", c->p->name,
-               time_text(times[n / 2], median), time_text(times[0], least), n, plural(n), calls);
+        printf("%s: %s a call (median; least %s; %d sample%s of %ld)\n", c->p->name, time_text(times[n / 2], median),
+               time_text(times[0], least), n, plural(n), calls);
     free(times);
     return t >= 0;
 }
@@ -505,8 +465,7 @@ static bool run_with(const Options *o, const jaxcc_program *p, const Inputs *x, 
     if (o->threads) p->set_num_threads(o->threads);
     bool good = call_new(p, x, v, &c);
     bool computes = false;
-    for (int32_t i = 0; good && i < p->n_out; i++)
-        computes |= c.is_computed[i];
+    for (int32_t i = 0; good && i < p->n_out; i++) computes |= c.is_computed[i];
     if (good && o->guard && !computes)
         good = run_guarded(p, c.dims, x->in, c.arrays);
     else if (good && o->guard)
@@ -526,8 +485,7 @@ static bool run_program(const Options *o, const jaxcc_program *p) {
     Inputs x = {0};
     Variables v = {0};
     bool good = read_inputs(o, p, &x) && variables_new(o, p, &x, &v) && run_with(o, p, &x, &v);
-    for (int i = 0; x.files && i < o->n_files; i++)
-        npz_free(&x.files[i]);
+    for (int i = 0; x.files && i < o->n_files; i++) npz_free(&x.files[i]);
     free(x.files);
     free(x.in);
     free(v.at);
@@ -536,8 +494,7 @@ static bool run_program(const Options *o, const jaxcc_program *p) {
 
 static bool run_library(const Options *o, const Library *l) {
     uint32_t i = 0;
-    while (o->entry && i < l->n && strcmp(l->at[i]->name, o->entry))
-        i++;
+    while (o->entry && i < l->n && strcmp(l->at[i]->name, o->entry)) i++;
     if (i == l->n) return run_error("'%s' has no program '%s'", o->library, o->entry);
     if (!o->info) return run_program(o, l->at[i]);
     bool good = true;

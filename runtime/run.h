@@ -31,7 +31,8 @@ bool survives(const char *path, bool (*load)(const char *path, Library *), Libra
 void report_faults(void);
 
 /* ---- run_end.c */
-/* From here on a signal that ends the process leaves no unfinished file, and too large a file is an error of who writes it. */
+/* From here on a signal that ends the process leaves no unfinished file, and too large a file is an error of who writes
+   it. */
 void end_cleanly(void);
 
 /* ---- run_dims.c: extents are text over dimensions and integer scalar inputs */

@@ -8,8 +8,7 @@ static double tolerance(const char *dtype) {
     static const struct {
         const char *dtype;
         double tolerance;
-    } row[] = {{"f64", 1e-9}, {"c128", 1e-9}, {"f32", 2e-5},
-               {"c64", 2e-5}, {"f16", 4e-3},  {"bf16", 3e-2}};
+    } row[] = {{"f64", 1e-9}, {"c128", 1e-9}, {"f32", 2e-5}, {"c64", 2e-5}, {"f16", 4e-3}, {"bf16", 3e-2}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         if (!strcmp(row[i].dtype, dtype)) return row[i].tolerance;
     return dtype[0] == 'f' ? 1e-1 : 0;
@@ -55,8 +54,8 @@ typedef struct {
     double error;
 } Difference;
 
-static Difference difference(const char *dtype, double rtol, double atol, const NpzArray *got,
-                             const NpzArray *want, int64_t n) {
+static Difference difference(const char *dtype, double rtol, double atol, const NpzArray *got, const NpzArray *want,
+                             int64_t n) {
     Difference d = {0, 0, 0};
     int parts = got->kind == 'c' ? 2 : 1;
     bool whole = got->size == 8 && strchr("iu", got->kind);
@@ -78,8 +77,7 @@ static Difference difference(const char *dtype, double rtol, double atol, const 
 /* "[1, 0]" of element i. */
 static void index_text(char *to, size_t room, const NpzArray *a, int64_t i) {
     int64_t index[NPZ_RANK];
-    for (uint32_t k = a->rank; k-- > 0; i /= a->dims[k])
-        index[k] = i % a->dims[k];
+    for (uint32_t k = a->rank; k-- > 0; i /= a->dims[k]) index[k] = i % a->dims[k];
     size_t n = (size_t)snprintf(to, room, "[");
     for (uint32_t k = 0; k < a->rank && n < room; k++)
         n += (size_t)snprintf(to + n, room - n, "%s%lld", k ? ", " : "", (long long)index[k]);
@@ -100,8 +98,8 @@ bool compare_arrays(const char *dtype, double rtol, double atol, const NpzArray 
         index_text(at, sizeof at, got, d.at);
         print_element(g, got, dtype, d.at);
         print_element(w, want, dtype, d.at);
-        k += snprintf(text + k, sizeof text - (size_t)k, "; the largest error is %.9g at %s: %s instead of %s",
-                      d.error, at, g, w);
+        k += snprintf(text + k, sizeof text - (size_t)k, "; the largest error is %.9g at %s: %s instead of %s", d.error,
+                      at, g, w);
     }
     snprintf(text + k, sizeof text - (size_t)k, "; tolerance %.9g + %.9g |want|", atol, rtol);
     return d.differ ? run_error("%s", text) : printf("%s\n", text) > 0;

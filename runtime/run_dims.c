@@ -23,11 +23,9 @@ static Extent mixed(Extent a, Extent b) {
 
 static Extent sum(Extent a, Extent b) {
     if (a.kind > EXTENT_LINEAR || b.kind > EXTENT_LINEAR) return mixed(a, b);
-    if (a.kind == EXTENT_LINEAR && b.kind == EXTENT_LINEAR && a.variable != b.variable)
-        return mixed(a, b);
+    if (a.kind == EXTENT_LINEAR && b.kind == EXTENT_LINEAR && a.variable != b.variable) return mixed(a, b);
     Extent r = a.kind == EXTENT_LINEAR ? a : b;
-    if (__builtin_add_overflow(a.c, b.c, &r.c) || __builtin_add_overflow(a.k, b.k, &r.k))
-        return other(EXTENT_WRONG);
+    if (__builtin_add_overflow(a.c, b.c, &r.c) || __builtin_add_overflow(a.k, b.k, &r.k)) return other(EXTENT_WRONG);
     if (r.k == 0) r.kind = EXTENT_KNOWN;
     return r;
 }
@@ -36,8 +34,7 @@ static Extent product(Extent a, Extent b) {
     if (a.kind == EXTENT_LINEAR && b.kind == EXTENT_KNOWN) return product(b, a);
     if (a.kind != EXTENT_KNOWN || b.kind > EXTENT_LINEAR) return mixed(a, b);
     Extent r = b;
-    if (__builtin_mul_overflow(a.c, b.c, &r.c) || __builtin_mul_overflow(a.c, b.k, &r.k))
-        return other(EXTENT_WRONG);
+    if (__builtin_mul_overflow(a.c, b.c, &r.c) || __builtin_mul_overflow(a.c, b.k, &r.k)) return other(EXTENT_WRONG);
     if (r.k == 0) r.kind = EXTENT_KNOWN;
     return r;
 }
@@ -56,8 +53,7 @@ static Extent apply(const char *name, size_t n, Extent a, Extent b) {
 }
 
 static bool skip(Reader *r, char c) {
-    while (*r->at == ' ')
-        r->at++;
+    while (*r->at == ' ') r->at++;
     if (*r->at != c) return false;
     r->at++;
     return true;
@@ -105,15 +101,13 @@ static Extent read_power(Reader *r) {
     if (!skip(r, '^')) return x;
     Extent power = read_number(r);
     if (power.kind != EXTENT_KNOWN || power.c < 1 || power.c > 64) return other(EXTENT_WRONG);
-    while (--power.c)
-        x = product(x, base);
+    while (--power.c) x = product(x, base);
     return x;
 }
 
 static Extent read_product(Reader *r) {
     Extent x = read_power(r);
-    while (skip(r, '*'))
-        x = product(x, read_power(r));
+    while (skip(r, '*')) x = product(x, read_power(r));
     return x;
 }
 
@@ -148,8 +142,7 @@ static bool solve_more(const jaxcc_program *p, const NpzArray *const *in, Variab
         for (int32_t k = 0; k < p->in[i].rank; k++) {
             Extent x = extent_of(v, p->in[i].extents[k]);
             int64_t rest;
-            if (x.kind != EXTENT_LINEAR || __builtin_sub_overflow(in[i]->dims[k], x.c, &rest))
-                continue;
+            if (x.kind != EXTENT_LINEAR || __builtin_sub_overflow(in[i]->dims[k], x.c, &rest)) continue;
             if (x.k == -1 ? rest == INT64_MIN : rest % x.k) continue;
             v->at[x.variable] = (Variable){v->at[x.variable].name, true, rest / x.k};
             more = true;
@@ -162,8 +155,8 @@ static void variables_text(const Variables *v, const char *extent, char *to, siz
     to[0] = 0;
     for (uint32_t i = 0; i < v->n && n < room; i++)
         if (v->at[i].known && strstr(extent, v->at[i].name) && strcmp(extent, v->at[i].name))
-            n += (size_t)snprintf(to + n, room - n, "%s%s = %lld", n ? ", " : ", where ",
-                                  v->at[i].name, (long long)v->at[i].value);
+            n += (size_t)snprintf(to + n, room - n, "%s%s = %lld", n ? ", " : ", where ", v->at[i].name,
+                                  (long long)v->at[i].value);
 }
 
 static bool check_extent(const jaxcc_type *t, int32_t k, const NpzArray *a, const Variables *v) {
@@ -171,29 +164,25 @@ static bool check_extent(const jaxcc_type *t, int32_t k, const NpzArray *a, cons
     const char *text = t->extents[k];
     Extent x = extent_of(v, text);
     print_type(shape, sizeof shape, t->dtype, a);
-    if (x.kind == EXTENT_WRONG)
-        return run_error("input '%s': extent '%s' cannot be computed", t->name, text);
+    if (x.kind == EXTENT_WRONG) return run_error("input '%s': extent '%s' cannot be computed", t->name, text);
     if (x.kind == EXTENT_LINEAR)
-        return run_error(
-            "input '%s' is %s, but no value of '%s' makes extent %d, '%s', equal to %lld", t->name,
-            shape, v->at[x.variable].name, k, text, (long long)a->dims[k]);
+        return run_error("input '%s' is %s, but no value of '%s' makes extent %d, '%s', equal to %lld", t->name, shape,
+                         v->at[x.variable].name, k, text, (long long)a->dims[k]);
     if (x.kind != EXTENT_KNOWN || x.c == a->dims[k]) return true;
     variables_text(v, text, where, sizeof where);
-    return run_error("input '%s' is %s, but extent %d, '%s', is %lld%s", t->name, shape, k, text,
-                     (long long)x.c, where);
+    return run_error("input '%s' is %s, but extent %d, '%s', is %lld%s", t->name, shape, k, text, (long long)x.c,
+                     where);
 }
 
 bool dims_solve(const jaxcc_program *p, const NpzArray *const *in, Variables *v) {
-    while (solve_more(p, in, v))
-        continue;
+    while (solve_more(p, in, v)) continue;
     for (int32_t i = 0; i < p->n_in; i++)
         for (int32_t k = 0; k < p->in[i].rank; k++)
             if (!check_extent(&p->in[i], k, in[i], v)) return false;
     for (int32_t i = 0; i < p->n_dims; i++)
         if (!v->at[i].known)
-            return run_error(
-                "dimension '%s' does not follow from the inputs' shapes; give it by -D %s=N",
-                v->at[i].name, v->at[i].name);
+            return run_error("dimension '%s' does not follow from the inputs' shapes; give it by -D %s=N",
+                             v->at[i].name, v->at[i].name);
     return true;
 }
 
@@ -205,8 +194,7 @@ bool dims_of(const jaxcc_type *t, const Variables *v, int64_t *dims, bool *compu
         if (x.kind != EXTENT_KNOWN && x.kind != EXTENT_FOREIGN)
             return run_error("'%s': extent '%s' cannot be computed", t->name, t->extents[i]);
         if (x.kind == EXTENT_KNOWN && x.c < 0)
-            return run_error("'%s': extent '%s' is negative: %lld", t->name, t->extents[i],
-                             (long long)x.c);
+            return run_error("'%s': extent '%s' is negative: %lld", t->name, t->extents[i], (long long)x.c);
         dims[i] = x.c;
     }
     return !*computed;

@@ -17,8 +17,7 @@ void end_cleanly(void) {
     static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU};
     enum { NENDS = sizeof ends / sizeof *ends };
     struct sigaction action = {.sa_handler = ended}, old;
-    for (unsigned i = 0; i < NENDS; i++)
-        sigaddset(&action.sa_mask, ends[i]);
+    for (unsigned i = 0; i < NENDS; i++) sigaddset(&action.sa_mask, ends[i]);
     for (unsigned i = 0; i < NENDS; i++)
         if (!sigaction(ends[i], NULL, &old) && old.sa_handler == SIG_DFL) sigaction(ends[i], &action, NULL);
     signal(SIGXFSZ, SIG_IGN);

@@ -23,17 +23,15 @@ static bool guard(Guarded *g, const NpzArray *a, bool end) {
     return true;
 }
 static void unguard(Guarded *g) {
-    if (g->map && g->map != MAP_FAILED)
-        munmap(g->map, g->pages + 2 * (size_t)sysconf(_SC_PAGESIZE));
+    if (g->map && g->map != MAP_FAILED) munmap(g->map, g->pages + 2 * (size_t)sysconf(_SC_PAGESIZE));
 }
-static bool call_guarded(const jaxcc_program *p, const int64_t *dims, const NpzArray *const *in,
-                         NpzArray *out, bool end, Guarded *g) {
+static bool call_guarded(const jaxcc_program *p, const int64_t *dims, const NpzArray *const *in, NpzArray *out,
+                         bool end, Guarded *g) {
     const void **ins = run_alloc((size_t)p->n_in, sizeof *ins);
     void **outs = run_alloc((size_t)p->n_out, sizeof *outs);
     bool good = true;
     for (int32_t i = 0; i < p->n_in && good; i++) {
-        good = guard(&g[i], in[i], end) &&
-               !mprotect(g[i].map + sysconf(_SC_PAGESIZE), g[i].pages, PROT_READ);
+        good = guard(&g[i], in[i], end) && !mprotect(g[i].map + sysconf(_SC_PAGESIZE), g[i].pages, PROT_READ);
         ins[i] = g[i].data;
     }
     for (int32_t i = 0; i < p->n_out && good; i++) {
@@ -47,15 +45,13 @@ static bool call_guarded(const jaxcc_program *p, const int64_t *dims, const NpzA
     free(outs);
     return good;
 }
-bool run_guarded(const jaxcc_program *p, const int64_t *dims, const NpzArray *const *in,
-                 NpzArray *out) {
+bool run_guarded(const jaxcc_program *p, const int64_t *dims, const NpzArray *const *in, NpzArray *out) {
     bool good = true;
     for (int pass = 0; pass < 2 && good; pass++) {
         size_t n = (size_t)p->n_in + (size_t)p->n_out;
         Guarded *g = run_alloc(n, sizeof *g);
         good = call_guarded(p, dims, in, out, pass == 0, g);
-        for (size_t i = 0; i < n; i++)
-            unguard(&g[i]);
+        for (size_t i = 0; i < n; i++) unguard(&g[i]);
         free(g);
     }
     return good;

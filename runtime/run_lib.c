@@ -50,11 +50,9 @@ static bool add_program(Library *l, const char *path, const char *name) {
     char symbol[1024];
     snprintf(symbol, sizeof symbol, "%s_program", name);
     const jaxcc_program *p = program(l, symbol);
-    if (!p)
-        return run_error("'%s' lists the program '%.200s' but has no '%.200s'", path, name, symbol);
+    if (!p) return run_error("'%s' lists the program '%.200s' but has no '%.200s'", path, name, symbol);
     if (p->version < 1 || p->size < sizeof *p)
-        return run_error("'%s': program '%.200s' was made by an unknown version of jaxcc", path,
-                         name);
+        return run_error("'%s': program '%.200s' was made by an unknown version of jaxcc", path, name);
     void *call;
     memcpy(&call, &p->call, sizeof call);
     if (!own(l, call)) return run_error("'%s': '%.200s' is code of another library", path, name);
@@ -103,9 +101,8 @@ bool library_open(const char *path, Library *l) {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st)) return run_error("cannot open '%s': %s", path, strerror(errno));
-    void *map = S_ISREG(st.st_mode) && st.st_size
-                    ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
-                    : MAP_FAILED;
+    void *map =
+        S_ISREG(st.st_mode) && st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     close(fd);
     if (map == MAP_FAILED) return run_error("'%s' is no shared library", path);
     Bytes file = {map, (uint64_t)st.st_size};

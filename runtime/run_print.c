@@ -13,8 +13,7 @@ static const struct {
     const char *dtype;
     FloatFormat format;
 } floats[] = {
-#define FLOAT(id, exponent, mantissa, bias, special)                                               \
-    {#id, {exponent, mantissa, bias, FLOAT_##special}},
+#define FLOAT(id, exponent, mantissa, bias, special) {#id, {exponent, mantissa, bias, FLOAT_##special}},
 #include "float.def"
 };
 static double decode(const char *dtype, unsigned x) {
@@ -63,8 +62,7 @@ double element(const NpzArray *a, const char *dtype, int64_t i, int part) {
         memcpy(&d, p + part * size, 8);
         return d;
     }
-    if (is_float(dtype) && strcmp(dtype, "bool"))
-        return decode(dtype, (unsigned)integer(p, size, false));
+    if (is_float(dtype) && strcmp(dtype, "bool")) return decode(dtype, (unsigned)integer(p, size, false));
     return (double)narrow_integer(dtype, integer(p, size, a->kind == 'i'));
 }
 
@@ -105,8 +103,7 @@ int print_element(char to[ELEMENT_TEXT], const NpzArray *a, const char *dtype, i
         int n = put_float(to, element(a, dtype, i, 0), single);
         char imaginary[ELEMENT_TEXT];
         put_float(imaginary, element(a, dtype, i, 1), single);
-        return n + snprintf(to + n, (size_t)(ELEMENT_TEXT - n), "%s%sj", *imaginary == '-' ? "" : "+",
-                            imaginary);
+        return n + snprintf(to + n, (size_t)(ELEMENT_TEXT - n), "%s%sj", *imaginary == '-' ? "" : "+", imaginary);
     }
     if (is_float(dtype)) return put_float(to, element(a, dtype, i, 0), single);
     int64_t x = narrow_integer(dtype, integer(p, a->size, a->kind == 'i'));
@@ -133,15 +130,12 @@ static void visit(Printer *p, uint32_t axis, int64_t at, bool print) {
         return;
     }
     int64_t n = p->a->dims[axis], count = 1;
-    for (uint32_t i = axis + 1; i < p->a->rank; i++)
-        count *= p->a->dims[i];
-    uint32_t inner =
-        p->a->rank - axis - 1; /* brackets below: as many line ends between two entries */
+    for (uint32_t i = axis + 1; i < p->a->rank; i++) count *= p->a->dims[i];
+    uint32_t inner = p->a->rank - axis - 1; /* brackets below: as many line ends between two entries */
     if (print) printf("[");
     for (int64_t i = 0; i < n; i++) {
         if (print && i && !inner) printf(" ");
-        for (uint32_t k = 0; print && i && k < inner; k++)
-            printf("\n");
+        for (uint32_t k = 0; print && i && k < inner; k++) printf("\n");
         if (print && i && inner) printf("%*s", (int)axis + 1, "");
         if (p->brief && i == EDGE && n > 2 * EDGE) {
             if (print) printf("...");

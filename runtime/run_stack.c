@@ -7,7 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Bytes: for the library; for the thread itself; unreadable ones below, wider than any frame; for the handler of faults. */
+/* Bytes: for the library; for the thread itself; unreadable ones below, wider than any frame; for the handler of
+   faults. */
 enum { STACK = 64 << 10, OWN = 16 << 10, GUARD = 1 << 20, FAULTS = 64 << 10 };
 
 typedef struct {
@@ -29,8 +30,7 @@ static void *call(void *user) {
     s->status = s->p->call(s->dims, s->in, s->out);
     if (s->status) snprintf(s->error, sizeof s->error, "%s", s->p->error());
     const char *lowest = s->stack;
-    while (lowest < end && !*lowest)
-        lowest++;
+    while (lowest < end && !*lowest) lowest++;
     s->used = (size_t)(end - lowest);
     return NULL;
 }

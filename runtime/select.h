@@ -1,8 +1,8 @@
-/* Included by sort.c for each width of keys: the first k of a long row. R, KEY, LOW, SORT: a record, its key, where it lies,
-   what sorts records by all of their bits; N(f): the name of a function for them.
+/* Included by sort.c for each width of keys: the first k of a long row. R, KEY, LOW, SORT: a record, its key, where it
+   lies, what sorts records by all of their bits; N(f): the name of a function for them.
 
-   What comes before the k-th best so far is a candidate. A few best are kept sorted, each candidate put in its place; of
-   more, candidates are collected until there is no more room, and cut to k. */
+   What comes before the k-th best so far is a candidate. A few best are kept sorted, each candidate put in its place;
+   of more, candidates are collected until there is no more room, and cut to k. */
 typedef struct {
     R *record, worst; /* room for twice `room` records; the k-th best, when there are k */
     int64_t k, room, found;
@@ -10,8 +10,7 @@ typedef struct {
 
 static void N(put)(N(Best) * b, R r) {
     int64_t i = b->found < b->k ? b->found++ : b->k - 1;
-    for (; i > 0 && r < b->record[i - 1]; i--)
-        b->record[i] = b->record[i - 1];
+    for (; i > 0 && r < b->record[i - 1]; i--) b->record[i] = b->record[i - 1];
     b->record[i] = r;
     if (b->found == b->k) b->worst = b->record[b->k - 1];
 }
@@ -55,8 +54,7 @@ static void N(select)(const char *x, int64_t n, Kind kind, bool largest, int64_t
         if (c == 0) width[kind.bytes].keys(key, x + i * kind.bytes, left, kind.order, largest);
         if (c == 0 && left < CHUNK) memset(key + left, 0xff, sizeof key - (size_t)left * sizeof *key);
         KEY worst = (KEY)(b.worst >> LOW), any = 0;
-        for (int j = 0; j < STRIDE; j++)
-            any |= key[c + j] <= worst;
+        for (int j = 0; j < STRIDE; j++) any |= key[c + j] <= worst;
         if (!any) continue;
         for (int j = 0; j < STRIDE && i + j < n; j++) {
             R r = (R)key[c + j] << LOW | (R)(i + j);
@@ -74,8 +72,7 @@ static void N(select)(const char *x, int64_t n, Kind kind, bool largest, int64_t
         N(cut)(&b);
         sorted = SORT(b.record, b.record + b.room, k);
     }
-    for (int64_t i = 0; i < k; i++)
-        at[i] = (uint32_t)sorted[i];
+    for (int64_t i = 0; i < k; i++) at[i] = (uint32_t)sorted[i];
 }
 #undef R
 #undef KEY

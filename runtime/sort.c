@@ -1,9 +1,9 @@
 /* Sorting along the last axis, and the first elements of the sorted axis.
 
-   Elements become unsigned integers in the same order, keys; a key and the position it comes from become one record, so that
-   any algorithm is stable. Short rows are sorted many at once, in the lanes of vectors, or by merging; long ones by digits.
-   A single operand needs no positions: its sorted keys are turned back, and what keys do not tell apart (zeros of either
-   sign, NaNs) is written again in its old order. */
+   Elements become unsigned integers in the same order, keys; a key and the position it comes from become one record, so
+   that any algorithm is stable. Short rows are sorted many at once, in the lanes of vectors, or by merging; long ones
+   by digits. A single operand needs no positions: its sorted keys are turned back, and what keys do not tell apart
+   (zeros of either sign, NaNs) is written again in its old order. */
 #include "rt.h"
 #include "sort.h"
 #include <stdbool.h>
@@ -129,7 +129,8 @@ static void values_of(void *to, const void *keys, int64_t n, Kind k) {
     jaxcc_rt_parallel_for(some_values, &c, n, BLOCK);
 }
 
-/* ---- rows over threads: groups of rows that are sorted together, and a slot of scratch memory for each part of the groups */
+/* ---- rows over threads: groups of rows that are sorted together, and a slot of scratch memory for each part of the
+   groups */
 typedef struct Rows Rows;
 struct Rows {
     void (*group)(const Rows *, int64_t first, int64_t count, char *scratch);
@@ -168,8 +169,9 @@ static void sort_alone(const Rows *s, int64_t first, int64_t rows, char *scratch
     const char *x = s->in[0] + at;
     char *y = s->out[0] + at;
     bool lost = keys_of(scratch, x, all, k, false);
-    void *sorted = key_bytes(k) == 4 ? (void *)sort_32((uint32_t *)scratch, (uint32_t *)scratch + all, rows, n, s->blocks)
-                                     : (void *)sort_64((uint64_t *)scratch, (uint64_t *)scratch + all, rows, n, s->blocks);
+    void *sorted = key_bytes(k) == 4
+                       ? (void *)sort_32((uint32_t *)scratch, (uint32_t *)scratch + all, rows, n, s->blocks)
+                       : (void *)sort_64((uint64_t *)scratch, (uint64_t *)scratch + all, rows, n, s->blocks);
     values_of(y, sorted, all, k);
     for (int64_t r = 0; r < rows && lost; r++)
         width[k.bytes].restore(y + r * n * k.bytes, x + r * n * k.bytes, n, k.order);
@@ -179,8 +181,7 @@ static void sort_alone(const Rows *s, int64_t first, int64_t rows, char *scratch
 static void take(void *y, const void *x, const uint32_t *at, int64_t n, int64_t bytes) {
     switch (bytes) {
 #define TAKE(T)                                                                                                        \
-    for (int64_t i = 0; i < n; i++)                                                                                    \
-        ((T *)y)[i] = ((const T *)x)[at[i]];
+    for (int64_t i = 0; i < n; i++) ((T *)y)[i] = ((const T *)x)[at[i]];
     case 1: TAKE(uint8_t) break;
     case 2: TAKE(uint16_t) break;
     case 4: TAKE(uint32_t) break;
@@ -188,21 +189,20 @@ static void take(void *y, const void *x, const uint32_t *at, int64_t n, int64_t 
 #undef TAKE
     }
 }
-/* Sorts rows by keys: positions in their order, `at`, are kept among equal ones; NULL: 0, 1, … `records` has room for twice
-   the records. */
-static void positions_by(const Rows *s, const char *x, Kind k, int64_t rows, const uint32_t *at, uint32_t *to, void *records) {
+/* Sorts rows by keys: positions in their order, `at`, are kept among equal ones; NULL: 0, 1, … `records` has room for
+   twice the records. */
+static void positions_by(const Rows *s, const char *x, Kind k, int64_t rows, const uint32_t *at, uint32_t *to,
+                         void *records) {
     int64_t n = s->n, all = rows * n;
 #define RECORDS(R, KEY, LOW, SORT)                                                                                     \
     R *record = records;                                                                                               \
     KEY *key = (KEY *)(record + all);                                                                                  \
     keys_of(key, x, all, k, s->largest);                                                                               \
     for (int64_t r = 0; r < all; r += n)                                                                               \
-        for (int64_t i = 0; i < n; i++)                                                                                \
-            record[r + i] = (R)key[r + (at ? at[r + i] : i)] << LOW | (R)i;                                            \
+        for (int64_t i = 0; i < n; i++) record[r + i] = (R)key[r + (at ? at[r + i] : i)] << LOW | (R)i;                \
     record = SORT(record, record + all, rows, n, s->blocks);                                                           \
     for (int64_t r = 0; r < all; r += n)                                                                               \
-        for (int64_t i = 0; i < n; i++)                                                                                \
-            to[r + i] = at ? at[r + (uint32_t)record[r + i]] : (uint32_t)record[r + i];
+        for (int64_t i = 0; i < n; i++) to[r + i] = at ? at[r + (uint32_t)record[r + i]] : (uint32_t)record[r + i];
     if (key_bytes(k) == 4) {
         RECORDS(uint64_t, uint32_t, 32, sort_at_64)
     } else {
@@ -238,8 +238,7 @@ static void first_by_sorting(const Rows *s, const char *x, int64_t rows, char *s
     int64_t n = s->n, round = (rows * n + 3) / 4 * 4;
     uint32_t *all = (uint32_t *)scratch;
     positions_by(s, x, s->kind[0], rows, NULL, all, all + round);
-    for (int64_t r = 0; r < rows; r++)
-        memcpy(at + r * s->k, all + r * n, (size_t)s->k * sizeof *at);
+    for (int64_t r = 0; r < rows; r++) memcpy(at + r * s->k, all + r * n, (size_t)s->k * sizeof *at);
 }
 /* Few elements of long rows. */
 #define R uint64_t
@@ -264,8 +263,7 @@ static void top_k_group(const Rows *s, int64_t first, int64_t rows, char *scratc
         first_by_sorting(s, x, rows, scratch, at);
     else
         (key_bytes(kind) == 4 ? select_32 : select_64)(x, n, kind, s->largest, k, scratch, at);
-    for (int64_t r = 0; r < rows; r++)
-        take(y + r * k * bytes, x + r * n * bytes, at + r * k, k, bytes);
+    for (int64_t r = 0; r < rows; r++) take(y + r * k * bytes, x + r * n * bytes, at + r * k, k, bytes);
 }
 void NAME(jaxcc_rt_top_k)(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     Rows s = {.k = sizes[4], .largest = sizes[5], .kind = (const Kind *)(sizes + 6), .scratch = arrays[3]};

@@ -1,5 +1,5 @@
-/* spsolve: a sparse matrix by rows is factored with partial pivoting, its rows and columns in an order that keeps what fills in
-   small. */
+/* spsolve: a sparse matrix by rows is factored with partial pivoting, its rows and columns in an order that keeps what
+   fills in small. */
 #pragma GCC optimize("O3", "cx-limited-range", "no-math-errno")
 #include "sparse.h"
 

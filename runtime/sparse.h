@@ -10,8 +10,8 @@ typedef struct {
     const int32_t *column;
 } Pattern;
 
-/* Gives every row a column of its own: column own[i] to row i, row row[c] to column c; -1: none yet. Both are kept where they are
-   given, or exchanged. False where it cannot be: then the matrix has no inverse. */
+/* Gives every row a column of its own: column own[i] to row i, row row[c] to column c; -1: none yet. Both are kept
+   where they are given, or exchanged. False where it cannot be: then the matrix has no inverse. */
 bool jaxcc_rt_match(jaxcc_rt_heap *, const Pattern *, int32_t *own, int32_t *row);
 /* The order in which rows, each with the column of its own, are best eliminated: into order[n]. */
 void jaxcc_rt_minimum_degree(jaxcc_rt_heap *, const Pattern *, const int32_t *row, int32_t *order);

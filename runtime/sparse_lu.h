@@ -1,6 +1,7 @@
-/* Sparse LU for one element type: T, F(f) the name f has for it, SIZE and QUOTIENT of its numbers. The columns of M = Aᵀ, which are
-   the rows of A, are eliminated one after the other (Gilbert, Peierls: Sparse partial pivoting in time proportional to arithmetic
-   operations, SIAM J. Sci. Stat. Comput. 9, 1988): P M Q = L U, L with ones on its diagonal. */
+/* Sparse LU for one element type: T, F(f) the name f has for it, SIZE and QUOTIENT of its numbers. The columns of M =
+   Aᵀ, which are the rows of A, are eliminated one after the other (Gilbert, Peierls: Sparse partial pivoting in time
+   proportional to arithmetic operations, SIAM J. Sci. Stat. Comput. 9, 1988): P M Q = L U, L with ones on its diagonal.
+   */
 
 /* Columns of L below the diagonal, with rows of M, or of U above it, with rows of U. */
 typedef struct {
@@ -10,20 +11,20 @@ typedef struct {
 } F(Triangle);
 typedef struct {
     jaxcc_rt_heap *call;
-    Pattern a;       /* of A, each place once */
-    const T *value;  /* of A */
-    int32_t *order;  /* Q: column k is M's column order[k] */
-    int32_t *pivot;  /* P: M's row r is row pivot[r]; -1: of none yet */
+    Pattern a;      /* of A, each place once */
+    const T *value; /* of A */
+    int32_t *order; /* Q: column k is M's column order[k] */
+    int32_t *pivot; /* P: M's row r is row pivot[r]; -1: of none yet */
     F(Triangle) l, u;
-    T *diagonal;     /* of U */
-    T *x;            /* a column of M, then what is left of it, by M's rows */
+    T *diagonal;                   /* of U */
+    T *x;                          /* a column of M, then what is left of it, by M's rows */
     int32_t *reach, *stack, *mark; /* rows whose x is not 0, in the order they are needed; marked with column + 1 */
     int64_t *child, *end;          /* of a search; where column c of L ends for it, -1: where it does */
     int32_t *own;                  /* the row of M that column k would have as its pivot */
 } F(Lu);
 
 /* A's rows with each place once, those that lie outside left out: JAX's padding. */
-static void F(read_matrix)(F(Lu) *m, void *const *arrays, int64_t nse) {
+static void F(read_matrix)(F(Lu) * m, void *const *arrays, int64_t nse) {
     const T *data = arrays[0];
     const int64_t *column = arrays[1], *begin = arrays[2];
     int64_t *to = sparse_new(m->call, (int64_t)m->a.n + 1, sizeof *to), n = 0;
@@ -37,8 +38,10 @@ static void F(read_matrix)(F(Lu) *m, void *const *arrays, int64_t nse) {
         for (int64_t k = lo; k < hi && n < nse; k++) {
             if (column[k] < 0 || column[k] >= m->a.n) continue;
             int64_t *seen = &last[column[k]];
-            if (*seen >= to[i]) values[*seen] += data[k];
-            else *seen = n, columns[n] = (int32_t)column[k], values[n++] = data[k];
+            if (*seen >= to[i])
+                values[*seen] += data[k];
+            else
+                *seen = n, columns[n] = (int32_t)column[k], values[n++] = data[k];
         }
     }
     to[m->a.n] = n;
@@ -52,22 +55,24 @@ static F(Triangle) F(triangle)(jaxcc_rt_heap *call, int32_t n, int64_t room) {
     return t;
 }
 /* Room for a column more. */
-static void F(grow)(F(Lu) *m, F(Triangle) *t, int32_t k) {
+static void F(grow)(F(Lu) * m, F(Triangle) * t, int32_t k) {
     int64_t n = t->begin[k];
     if (t->room - n >= m->a.n) return;
     F(Triangle) more = {.begin = t->begin, .room = 2 * t->room + m->a.n};
-    more.row = sparse_new(m->call, more.room, sizeof *more.row), more.value = sparse_new(m->call, more.room, sizeof *more.value);
-    memcpy(more.row, t->row, (size_t)n * sizeof *more.row), memcpy(more.value, t->value, (size_t)n * sizeof *more.value);
+    more.row = sparse_new(m->call, more.room, sizeof *more.row),
+    more.value = sparse_new(m->call, more.room, sizeof *more.value);
+    memcpy(more.row, t->row, (size_t)n * sizeof *more.row),
+        memcpy(more.value, t->value, (size_t)n * sizeof *more.value);
     jaxcc_rt_heap_put(m->call, t->row), jaxcc_rt_heap_put(m->call, t->value);
     *t = more;
 }
 
-static int64_t F(end_of)(const F(Lu) *m, int32_t column) {
+static int64_t F(end_of)(const F(Lu) * m, int32_t column) {
     return m->end[column] < 0 ? m->l.begin[column + 1] : m->end[column];
 }
 /* What column k of L \ M has: from row r, by the columns of L, depth first. What depends on nothing else comes first in
    reach[top …]; gives the new top. */
-static int32_t F(search)(F(Lu) *m, int32_t r, int32_t k, int32_t top) {
+static int32_t F(search)(F(Lu) * m, int32_t r, int32_t k, int32_t top) {
     int32_t depth = 0;
     m->stack[0] = r, m->mark[r] = k + 1;
     m->child[0] = m->pivot[r] < 0 ? 0 : m->l.begin[m->pivot[r]];
@@ -85,7 +90,7 @@ static int32_t F(search)(F(Lu) *m, int32_t r, int32_t k, int32_t top) {
     return top;
 }
 /* x = L \ M's column k; the part that is known goes into U. Gives the start of its rows in reach. */
-static int32_t F(solve_column)(F(Lu) *m, int32_t k) {
+static int32_t F(solve_column)(F(Lu) * m, int32_t k) {
     int32_t top = m->a.n, j = m->order[k];
     for (int64_t e = m->a.begin[j]; e < m->a.begin[j + 1]; e++)
         if (m->mark[m->a.column[e]] != k + 1) top = F(search)(m, m->a.column[e], k, top);
@@ -102,10 +107,10 @@ static int32_t F(solve_column)(F(Lu) *m, int32_t k) {
     m->u.begin[k + 1] = nu;
     return top;
 }
-/* A column of L that has the pivot of column k, which it helped to make, need not be searched behind what was a pivot by then:
-   column k leads there too (Eisenstat, Liu: Exploiting structural symmetry in a sparse partial pivoting code, SIAM J. Sci. Comput.
-   14, 1993). */
-static void F(prune)(F(Lu) *m, int32_t k, int32_t pivot) {
+/* A column of L that has the pivot of column k, which it helped to make, need not be searched behind what was a pivot
+   by then: column k leads there too (Eisenstat, Liu: Exploiting structural symmetry in a sparse partial pivoting code,
+   SIAM J. Sci. Comput. 14, 1993). */
+static void F(prune)(F(Lu) * m, int32_t k, int32_t pivot) {
     for (int64_t e = m->u.begin[k]; e < m->u.begin[k + 1]; e++) {
         int32_t c = m->u.row[e];
         int64_t lo = m->l.begin[c], hi = m->l.begin[c + 1], at = lo;
@@ -126,7 +131,7 @@ static void F(prune)(F(Lu) *m, int32_t k, int32_t pivot) {
     }
 }
 /* Makes a row of column k its pivot, and what is left column k of L; false where all of it is 0. */
-static bool F(divide_column)(F(Lu) *m, int32_t k, int32_t top) {
+static bool F(divide_column)(F(Lu) * m, int32_t k, int32_t top) {
     int32_t best = -1, own = m->own[m->order[k]];
     double most = 0;
     for (int32_t t = top; t < m->a.n; t++) {
@@ -145,7 +150,7 @@ static bool F(divide_column)(F(Lu) *m, int32_t k, int32_t top) {
     F(prune)(m, k, best);
     return true;
 }
-static bool F(factor)(F(Lu) *m) {
+static bool F(factor)(F(Lu) * m) {
     for (int32_t k = 0; k < m->a.n; k++) {
         F(grow)(m, &m->l, k), F(grow)(m, &m->u, k);
         if (!F(divide_column)(m, k, F(solve_column)(m, k))) return false;
@@ -155,7 +160,7 @@ static bool F(factor)(F(Lu) *m) {
 }
 
 /* y, what Mᵀ x = y has: Uᵀ z = Qᵀ y, Lᵀ w = z, x = Pᵀ w. */
-static void F(solve)(const F(Lu) *m, const T *y, T *x, T *w) {
+static void F(solve)(const F(Lu) * m, const T *y, T *x, T *w) {
     for (int32_t k = 0; k < m->a.n; k++) {
         T sum = y[m->order[k]];
         for (int64_t e = m->u.begin[k]; e < m->u.begin[k + 1]; e++) sum -= m->u.value[e] * w[m->u.row[e]];
@@ -166,7 +171,7 @@ static void F(solve)(const F(Lu) *m, const T *y, T *x, T *w) {
     for (int32_t r = 0; r < m->a.n; r++) x[r] = w[m->pivot[r]];
 }
 /* The solution, and a step of what its residual says is missing. */
-static void F(refined)(const F(Lu) *m, const T *y, T *x) {
+static void F(refined)(const F(Lu) * m, const T *y, T *x) {
     T *w = sparse_new(m->call, m->a.n, sizeof *w), *rest = sparse_new(m->call, m->a.n, sizeof *rest);
     T *step = m->x;
     F(solve)(m, y, x, w);
@@ -182,13 +187,30 @@ static void F(refined)(const F(Lu) *m, const T *y, T *x) {
     }
     jaxcc_rt_heap_put(m->call, rest), jaxcc_rt_heap_put(m->call, w);
 }
-static void F(end)(F(Lu) *m) {
-    void *all[] = {(void *)m->a.begin, (void *)m->a.column, (void *)m->value, m->order, m->pivot, m->l.begin, m->l.row, m->l.value,
-                   m->u.begin, m->u.row, m->u.value, m->diagonal, m->x, m->reach, m->stack, m->mark, m->child, m->end, m->own};
+static void F(end)(F(Lu) * m) {
+    void *all[] = {(void *)m->a.begin,
+                   (void *)m->a.column,
+                   (void *)m->value,
+                   m->order,
+                   m->pivot,
+                   m->l.begin,
+                   m->l.row,
+                   m->l.value,
+                   m->u.begin,
+                   m->u.row,
+                   m->u.value,
+                   m->diagonal,
+                   m->x,
+                   m->reach,
+                   m->stack,
+                   m->mark,
+                   m->child,
+                   m->end,
+                   m->own};
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++) jaxcc_rt_heap_put(m->call, all[i]);
 }
 /* Which column of A each row has for its own: an element that is large, the one on the diagonal if it is. */
-static bool F(match)(F(Lu) *m) {
+static bool F(match)(F(Lu) * m) {
     int32_t n = m->a.n, *row = sparse_ints(m->call, n, -1);
     for (int32_t i = 0; i < n; i++) {
         int64_t best = -1;
@@ -206,7 +228,8 @@ static bool F(match)(F(Lu) *m) {
 }
 void F(jaxcc_rt_spsolve)(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     T *x = arrays[4];
-    if (sizes[1] >= INT32_MAX) jaxcc_rt_stop(call, JAXCC_MEMORY, "spsolve of %lld rows is not supported", (long long)sizes[1]);
+    if (sizes[1] >= INT32_MAX)
+        jaxcc_rt_stop(call, JAXCC_MEMORY, "spsolve of %lld rows is not supported", (long long)sizes[1]);
     int32_t n = (int32_t)sizes[1];
     F(Lu) m = {.call = call, .a = {.n = n}};
     F(read_matrix)(&m, arrays, sizes[0]);

@@ -1,7 +1,8 @@
 /* In what order a sparse matrix is eliminated: each row gets a column of its own, then rows are put into an order. */
 #include "sparse.h"
 
-/* ---- columns for rows: paths that exchange them (Duff: On algorithms for obtaining a maximum transversal, ACM TOMS 7, 1981) */
+/* ---- columns for rows: paths that exchange them (Duff: On algorithms for obtaining a maximum transversal, ACM TOMS 7,
+   1981) */
 typedef struct {
     const Pattern *p;
     int32_t *own, *row;
@@ -24,8 +25,10 @@ static bool match_row(Match *m, int32_t start) {
             int32_t c = m->p->column[m->tried[depth]];
             if (m->seen[c] != start + 1) m->seen[c] = start + 1, next = m->row[c];
         }
-        if (next >= 0) m->path[++depth] = next, m->tried[depth] = m->p->begin[next];
-        else depth--;
+        if (next >= 0)
+            m->path[++depth] = next, m->tried[depth] = m->p->begin[next];
+        else
+            depth--;
     }
     for (; depth >= 0; depth--) { /* each takes the column of the one behind it */
         int32_t i = m->path[depth], before = m->own[i];
@@ -35,7 +38,12 @@ static bool match_row(Match *m, int32_t start) {
     return m->own[start] >= 0;
 }
 bool jaxcc_rt_match(jaxcc_rt_heap *call, const Pattern *p, int32_t *own, int32_t *row) {
-    Match m = {p, own, row, sparse_ints(call, p->n, 0), sparse_ints(call, p->n, 0), sparse_new(call, p->n, sizeof *m.tried),
+    Match m = {p,
+               own,
+               row,
+               sparse_ints(call, p->n, 0),
+               sparse_ints(call, p->n, 0),
+               sparse_new(call, p->n, sizeof *m.tried),
                sparse_new(call, p->n, sizeof *m.found)};
     bool all = true;
     if (p->n) memcpy(m.found, p->begin, (size_t)p->n * sizeof *m.found);
@@ -45,27 +53,29 @@ bool jaxcc_rt_match(jaxcc_rt_heap *call, const Pattern *p, int32_t *own, int32_t
     return all;
 }
 
-/* ---- the order: eliminate next what touches least, with degrees that are bounds from above (Amestoy, Davis, Duff: An approximate
-   minimum degree ordering algorithm, SIAM J. Matrix Anal. Appl. 17, 1996; without supervariables). The graph is that of A + Aᵀ,
-   columns named as the rows whose own they are. What is eliminated becomes an element: the nodes around it, all of which touch
-   each other from then on. */
+/* ---- the order: eliminate next what touches least, with degrees that are bounds from above (Amestoy, Davis, Duff: An
+   approximate minimum degree ordering algorithm, SIAM J. Matrix Anal. Appl. 17, 1996; without supervariables). The
+   graph is that of A + Aᵀ, columns named as the rows whose own they are. What is eliminated becomes an element: the
+   nodes around it, all of which touch each other from then on. */
 typedef struct {
     jaxcc_rt_heap *call;
-    int32_t n, left;      /* nodes; those that are not eliminated */
-    int64_t *at;          /* node i has pool[at[i] …]: its elements, then nodes beside it that share none with it */
+    int32_t n, left; /* nodes; those that are not eliminated */
+    int64_t *at;     /* node i has pool[at[i] …]: its elements, then nodes beside it that share none with it */
     int32_t *pool, *elements, *nodes;
-    int32_t **around;     /* of each element; NULL: none, or all of it is in another */
+    int32_t **around; /* of each element; NULL: none, or all of it is in another */
     int32_t *size;
-    int64_t *outside;     /* of each element, past `stamp`: how many of its nodes are not in the newest one */
+    int64_t *outside; /* of each element, past `stamp`: how many of its nodes are not in the newest one */
     int64_t stamp;
-    int32_t *mark;        /* node: the newest element it is in, plus 1 */
+    int32_t *mark;                                 /* node: the newest element it is in, plus 1 */
     int32_t *degree, *head, *next, *before, least; /* lists of nodes by degree; -1 ends them */
     int32_t *scratch, *list;
 } Graph;
 
 static void unlink_node(Graph *g, int32_t i) {
-    if (g->before[i] >= 0) g->next[g->before[i]] = g->next[i];
-    else g->head[g->degree[i]] = g->next[i];
+    if (g->before[i] >= 0)
+        g->next[g->before[i]] = g->next[i];
+    else
+        g->head[g->degree[i]] = g->next[i];
     if (g->next[i] >= 0) g->before[g->next[i]] = g->before[i];
 }
 static void link_node(Graph *g, int32_t i, int32_t degree) {
@@ -125,8 +135,10 @@ static void update(Graph *g, int32_t i, int32_t p, int32_t n) {
         int32_t e = g->scratch[k];
         if (!g->around[e]) continue;
         int64_t outside = g->outside[e] - g->stamp;
-        if (outside == 0) drop(g, e); /* all of it is around p */
-        else list[kept++] = e, degree += outside;
+        if (outside == 0)
+            drop(g, e); /* all of it is around p */
+        else
+            list[kept++] = e, degree += outside;
     }
     list[kept++] = p;
     g->elements[i] = kept;
@@ -173,8 +185,8 @@ static Graph graph_of(jaxcc_rt_heap *call, int32_t n) {
     return g;
 }
 static void graph_end(Graph *g) {
-    void *all[] = {g->at,   g->outside, g->around, g->elements, g->nodes,   g->size, g->mark, g->degree,
-                   g->head, g->next,    g->before, g->scratch,  g->list,    g->pool};
+    void *all[] = {g->at,     g->outside, g->around, g->elements, g->nodes,   g->size, g->mark,
+                   g->degree, g->head,    g->next,   g->before,   g->scratch, g->list, g->pool};
     for (int32_t i = 0; i < g->n; i++)
         if (g->around[i]) jaxcc_rt_heap_put(g->call, g->around[i]);
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++) jaxcc_rt_heap_put(g->call, all[i]);

@@ -26,8 +26,7 @@ static struct {
     _Atomic pid_t owner; /* 0: nobody yet */
     _Atomic bool busy;
     /* of the owner of `busy` */
-    int wanted,
-        threads; /* what was asked for when it was started; who takes part, with the caller */
+    int wanted, threads; /* what was asked for when it was started; who takes part, with the caller */
     pthread_t worker[MOST];
     /* the job: written while `inside` is 0 */
     jaxcc_body *body;
@@ -84,15 +83,14 @@ static void claim_chunks(void) {
 static bool join(void) {
     uint32_t inside = atomic_load_explicit(&pool.inside, memory_order_relaxed);
     while (inside & OPEN)
-        if (atomic_compare_exchange_weak_explicit(&pool.inside, &inside, inside + 1,
-                                                  memory_order_acquire, memory_order_relaxed))
+        if (atomic_compare_exchange_weak_explicit(&pool.inside, &inside, inside + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
             return true;
     return false;
 }
 
 static void leave(void) {
-    if (atomic_fetch_sub_explicit(&pool.inside, 1, memory_order_release) == 1)
-        futex_wake(&pool.inside, 1);
+    if (atomic_fetch_sub_explicit(&pool.inside, 1, memory_order_release) == 1) futex_wake(&pool.inside, 1);
 }
 
 /* Waits until `generation` is not `seen`; returns it. */
@@ -102,8 +100,7 @@ static uint32_t next_generation(uint32_t seen) {
         if (now != seen) return now;
     }
     atomic_fetch_add(&pool.sleepers, 1);
-    while (atomic_load(&pool.generation) == seen)
-        futex_wait(&pool.generation, seen);
+    while (atomic_load(&pool.generation) == seen) futex_wait(&pool.generation, seen);
     atomic_fetch_sub(&pool.sleepers, 1);
     return atomic_load(&pool.generation);
 }
@@ -153,8 +150,7 @@ static void start(void) {
 static void end(void) {
     atomic_store(&pool.stop, true);
     raise_generation(MOST);
-    for (int i = 1; i < pool.threads; i++)
-        pthread_join(pool.worker[i], NULL);
+    for (int i = 1; i < pool.threads; i++) pthread_join(pool.worker[i], NULL);
     atomic_store(&pool.stop, false);
     pool.threads = 0;
 }

@@ -22,8 +22,7 @@ static void give(Block *b) {
     for (int i = 0; i < SLOTS; i++) {
         Block *empty = NULL;
         if (!atomic_load_explicit(&slots[i], memory_order_relaxed) &&
-            atomic_compare_exchange_strong_explicit(&slots[i], &empty, b, memory_order_release,
-                                                    memory_order_relaxed))
+            atomic_compare_exchange_strong_explicit(&slots[i], &empty, b, memory_order_release, memory_order_relaxed))
             return;
     }
     free(b);
@@ -62,6 +61,5 @@ void jaxcc_rt_workspace_put(void *workspace) {
 }
 
 __attribute__((destructor)) static void release_all(void) {
-    for (int i = 0; i < SLOTS; i++)
-        free(take(i));
+    for (int i = 0; i < SLOTS; i++) free(take(i));
 }

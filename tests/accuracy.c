@@ -104,11 +104,9 @@ static void compile(Function *f, const char *jaxcc) {
     FILE *text = popen(command, "w");
     if (!text) fail("jaxcc does not start");
     fprintf(text, "{ lambda ;");
-    for (uint32_t i = 0; i < f->n; i++)
-        fprintf(text, " %c:%s[%d]", 'a' + i, type, CHUNK);
+    for (uint32_t i = 0; i < f->n; i++) fprintf(text, " %c:%s[%d]", 'a' + i, type, CHUNK);
     fprintf(text, ". let r:%s[%d] = %s", type, CHUNK, f->name);
-    for (uint32_t i = 0; i < f->n; i++)
-        fprintf(text, " %c", 'a' + i);
+    for (uint32_t i = 0; i < f->n; i++) fprintf(text, " %c", 'a' + i);
     fprintf(text, " in (r,) }\n");
     if (pclose(text) != 0) fail("jaxcc fails");
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -180,11 +178,8 @@ static double drawn(const Function *f, uint64_t i, uint32_t operand) {
         if (!f->wide) return f32_of((uint32_t)r);
         memcpy(&x, &r, sizeof x);
         return x;
-    case 1:
-        x = ldexp(lo < 0 ? u - 0.5 : u, (int)(r % 24) - 19);
-        break;
-    default:
-        x = lo + u * (hi - lo);
+    case 1: x = ldexp(lo < 0 ? u - 0.5 : u, (int)(r % 24) - 19); break;
+    default: x = lo + u * (hi - lo);
     }
     if (operand == 0 && !strcmp(f->name, "polygamma")) x = floor(x);
     return x;
@@ -212,15 +207,13 @@ static double ulp_f32(double x) {
 static double error_f32(float got, double exact) {
     float nearest = (float)exact;
     if (isnan(got) || isnan(nearest)) return isnan(got) && isnan(nearest) ? 0 : INFINITY;
-    if (got == nearest && (got == 0 || isinf(got)))
-        return signbit(got) == signbit(nearest) ? 0 : INFINITY;
+    if (got == nearest && (got == 0 || isinf(got))) return signbit(got) == signbit(nearest) ? 0 : INFINITY;
     return fabs((isinf(got) ? copysign(0x1p128, got) : got) - exact) / ulp_f32(exact);
 }
 static double error_f64(double got, mpfr_t exact) {
     double nearest = mpfr_get_d(exact, MPFR_RNDN);
     if (isnan(got) || isnan(nearest)) return isnan(got) && isnan(nearest) ? 0 : INFINITY;
-    if (got == nearest && (got == 0 || isinf(got)))
-        return signbit(got) == signbit(nearest) ? 0 : INFINITY;
+    if (got == nearest && (got == 0 || isinf(got))) return signbit(got) == signbit(nearest) ? 0 : INFINITY;
     if (isinf(got) || mpfr_inf_p(exact)) return INFINITY;
     mpfr_t d;
     mpfr_init2(d, PRECISION);
@@ -231,9 +224,7 @@ static double error_f64(double got, mpfr_t exact) {
     mpfr_clear(d);
     return error;
 }
-static bool subnormal(bool wide, double x) {
-    return x != 0 && fabs(x) < (wide ? 0x1p-1022 : 0x1p-126);
-}
+static bool subnormal(bool wide, double x) { return x != 0 && fabs(x) < (wide ? 0x1p-1022 : 0x1p-126); }
 
 /* ---- sweeps, over chunks that threads take one after another */
 typedef struct {
@@ -255,20 +246,17 @@ static void chunk(const Sweep *s, uint64_t first, Worst *w, float (*x)[CHUNK], d
     float y[CHUNK];
     double exact[CHUNK], at[MOST];
     for (uint32_t k = 0; k < n; k++)
-        for (uint64_t i = 0; i < CHUNK; i++)
-            v[k][i] = x[k][i] = swept(s, first + i, k);
+        for (uint64_t i = 0; i < CHUNK; i++) v[k][i] = x[k][i] = swept(s, first + i, k);
     call(&s->f, (void *[]){x[0], x[1], x[2]}, y);
     call(&s->wide, (void *[]){v[0], v[1], v[2]}, exact);
     for (uint32_t i = 0; i < CHUNK && first + i < s->inputs; i++) {
         if (fabs(y[i] - exact[i]) <= w->error * ulp_f32(exact[i]) && y[i] != 0) continue;
         bool skip = s->f.child && subnormal(false, exact[i]);
-        for (uint32_t k = 0; k < n; k++)
-            at[k] = v[k][i], skip |= s->f.child && subnormal(false, v[k][i]);
+        for (uint32_t k = 0; k < n; k++) at[k] = v[k][i], skip |= s->f.child && subnormal(false, v[k][i]);
         if (!skip) worse(w, error_f32(y[i], exact[i]), n, at, y[i]);
     }
 }
-static void chunk_exact(const Sweep *s, uint64_t first, Worst *w, float (*x)[CHUNK],
-                        double (*v)[CHUNK]) {
+static void chunk_exact(const Sweep *s, uint64_t first, Worst *w, float (*x)[CHUNK], double (*v)[CHUNK]) {
     uint32_t n = s->f.n;
     bool wide = s->f.wide, skip;
     float y[CHUNK];
@@ -301,15 +289,14 @@ static void chunk_exact(const Sweep *s, uint64_t first, Worst *w, float (*x)[CHU
         else
             worse(w, error_f32(y[i], nearest), n, at, y[i]);
     }
-    for (uint32_t k = 0; k < n; k++)
-        mpfr_clear(operand[k]);
+    for (uint32_t k = 0; k < n; k++) mpfr_clear(operand[k]);
     mpfr_clear(exact);
 }
 static void *sweep(void *user) {
     Sweep *s = user;
     Worst w = {0};
-    float(*x)[CHUNK] = calloc(MOST, sizeof *x);
-    double(*v)[CHUNK] = calloc(MOST, sizeof *v);
+    float (*x)[CHUNK] = calloc(MOST, sizeof *x);
+    double (*v)[CHUNK] = calloc(MOST, sizeof *v);
     for (uint64_t first; (first = atomic_fetch_add(&s->next, CHUNK)) < s->inputs;)
         if (s->exact)
             chunk_exact(s, first, &w, x, v);
@@ -327,11 +314,9 @@ static Worst sweep_all(Sweep *s) {
     long n = s->f.child ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
     if (n > 64) n = 64;
     pthread_mutex_init(&s->lock, NULL);
-    for (long i = 1; i < n; i++)
-        pthread_create(&thread[i], NULL, sweep, s);
+    for (long i = 1; i < n; i++) pthread_create(&thread[i], NULL, sweep, s);
     sweep(s);
-    for (long i = 1; i < n; i++)
-        pthread_join(thread[i], NULL);
+    for (long i = 1; i < n; i++) pthread_join(thread[i], NULL);
     return s->worst;
 }
 static void print(const Worst *w, uint32_t n, const char *format) {
@@ -349,9 +334,7 @@ typedef struct {
     const char *jaxcc, *command;
     uint64_t stride, samples;
 } How;
-static uint32_t operands(const char *arity) {
-    return !strcmp(arity, "unary") ? 1 : !strcmp(arity, "binary") ? 2 : 3;
-}
+static uint32_t operands(const char *arity) { return !strcmp(arity, "unary") ? 1 : !strcmp(arity, "binary") ? 2 : 3; }
 static Worst sampled(const How *how, uint32_t row, Function f) {
     if (how->command) start(&f, how->command);
     Sweep s = {.f = f, .exact = functions[row].exact, .inputs = how->samples / (f.n > 1 ? 4 : 1)};
@@ -392,8 +375,7 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     for (uint32_t i = 0; i < NFUNCTIONS; i++) {
         bool wanted = optind + 1 == argc;
-        for (int k = optind + 1; k < argc; k++)
-            wanted |= !strcmp(argv[k], functions[i].name);
+        for (int k = optind + 1; k < argc; k++) wanted |= !strcmp(argv[k], functions[i].name);
         if (wanted && functions[i].exact) measure(&how, i);
     }
 }

@@ -31,13 +31,10 @@ static bool chosen(const Case *c, bool all) {
     return (!word[0] && !wrong) || strcmp(word, "ok") == 0;
 }
 
-static int by_path(const void *x, const void *y) {
-    return strcmp(((const Case *)x)->path, ((const Case *)y)->path);
-}
+static int by_path(const void *x, const void *y) { return strcmp(((const Case *)x)->path, ((const Case *)y)->path); }
 
 static void add(Cases *cases, Case c) {
-    if (cases->n == cases->cap)
-        cases->at = realloc(cases->at, sizeof(Case) * (cases->cap = cases->cap * 2 + 64));
+    if (cases->n == cases->cap) cases->at = realloc(cases->at, sizeof(Case) * (cases->cap = cases->cap * 2 + 64));
     cases->at[cases->n++] = c;
 }
 
@@ -54,8 +51,7 @@ static int column(const char *header, const char *name) {
 
 /* Cell k of a row, a new string. */
 static char *cell(const char *row, int k) {
-    for (; k > 0 && row; k--)
-        row = strchr(row, '\t') ? strchr(row, '\t') + 1 : NULL;
+    for (; k > 0 && row; k--) row = strchr(row, '\t') ? strchr(row, '\t') + 1 : NULL;
     return k < 0 || !row ? strdup("") : strndup(row, strcspn(row, "\t\r\n"));
 }
 
@@ -98,8 +94,7 @@ static void walk(Cases *cases, const char *dir, bool all, bool manifests) {
         Case c = {.path = path, .rtol = -1, .atol = -1};
         if (names[i]->d_type == DT_DIR)
             walk(cases, path, all, manifests);
-        else if (!manifests && length > 6 && strcmp(name + length - 6, ".jaxpr") == 0 &&
-                 chosen(&c, all))
+        else if (!manifests && length > 6 && strcmp(name + length - 6, ".jaxpr") == 0 && chosen(&c, all))
             add(cases, c);
         free(names[i]);
     }
@@ -152,8 +147,7 @@ void cases_list(Cases *cases, const char *prims, const char *dtypes, bool only) 
     uint32_t n = 0;
     for (uint32_t i = 0; i < cases->n; i++) {
         Case *c = &cases->at[i];
-        c->listed =
-            c->primitives && all_in(c->primitives, text) && (!dtypes || all_in(c->dtypes, dtypes));
+        c->listed = c->primitives && all_in(c->primitives, text) && (!dtypes || all_in(c->dtypes, dtypes));
         if (c->listed || !only) cases->at[n++] = *c;
     }
     cases->n = n;
@@ -173,14 +167,12 @@ static double element(Elements e, int64_t i) {
     const char *at = (const char *)a->data + i * a->size;
     if (a->kind == 'c') return a->size == 8 ? *(const float *)at : *(const double *)at;
     if (e.bf16) {
-        uint32_t bits = (uint32_t) * (const uint16_t *)at << 16;
+        uint32_t bits = (uint32_t)*(const uint16_t *)at << 16;
         float x;
         memcpy(&x, &bits, sizeof x);
         return x;
     }
-    return a->size == 2   ? (double)*(const _Float16 *)at
-           : a->size == 4 ? *(const float *)at
-                          : *(const double *)at;
+    return a->size == 2 ? (double)*(const _Float16 *)at : a->size == 4 ? *(const float *)at : *(const double *)at;
 }
 
 /* Relative and absolute tolerance of an element type. */
@@ -203,8 +195,7 @@ static NpzArray as_reals(const NpzArray *a) {
 }
 
 static bool floats_close(const Case *c, Elements g, Elements w, char *why, size_t n) {
-    double rtol = c->rtol < 0 ? type_tolerance(w) : c->rtol, atol = c->rtol < 0 ? rtol : c->atol,
-           scale = 1;
+    double rtol = c->rtol < 0 ? type_tolerance(w) : c->rtol, atol = c->rtol < 0 ? rtol : c->atol, scale = 1;
     int64_t count = w.a->bytes / w.a->size;
     for (int64_t i = 0; c->rtol < 0 && i < count; i++) {
         double x = fabs(element(w, i));
@@ -227,16 +218,13 @@ static long long integer(const NpzArray *a, int64_t i) {
     return a->kind == 'i' ? (long long)(x << unused) >> unused : (long long)x;
 }
 
-static bool array_close(const Case *c, const NpzArray *got, const NpzArray *want, bool bf16,
-                        char *why, size_t n) {
-    if (got->rank != want->rank ||
-        memcmp(got->dims, want->dims, sizeof *got->dims * got->rank) != 0) {
+static bool array_close(const Case *c, const NpzArray *got, const NpzArray *want, bool bf16, char *why, size_t n) {
+    if (got->rank != want->rank || memcmp(got->dims, want->dims, sizeof *got->dims * got->rank) != 0) {
         snprintf(why, n, "%s: another shape", want->name);
         return false;
     }
     if (got->size != want->size) {
-        snprintf(why, n, "%s: %c%d instead of %c%d", want->name, got->kind, got->size, want->kind,
-                 want->size);
+        snprintf(why, n, "%s: %c%d instead of %c%d", want->name, got->kind, got->size, want->kind, want->size);
         return false;
     }
     if (c->shape_only) return true;
@@ -244,12 +232,11 @@ static bool array_close(const Case *c, const NpzArray *got, const NpzArray *want
     NpzArray w = as_reals(want), g = as_reals(got);
     g.kind = w.kind;
     g.size = w.size;
-    if (bits || w.kind == 'f')
-        return floats_close(c, (Elements){&g, bits}, (Elements){&w, bits}, why, n);
+    if (bits || w.kind == 'f') return floats_close(c, (Elements){&g, bits}, (Elements){&w, bits}, why, n);
     for (int64_t i = 0; i < w.bytes; i++)
         if (((char *)g.data)[i] != ((char *)w.data)[i]) {
-            snprintf(why, n, "%s[%lld]: %lld instead of %lld", w.name, (long long)(i / w.size),
-                     integer(&g, i / w.size), integer(&w, i / w.size));
+            snprintf(why, n, "%s[%lld]: %lld instead of %lld", w.name, (long long)(i / w.size), integer(&g, i / w.size),
+                     integer(&w, i / w.size));
             return false;
         }
     return true;
@@ -265,8 +252,7 @@ static bool mentions_bf16(const Case *c) {
     return found;
 }
 
-bool compare_files(const Case *c, const char *got_path, const char *want_path, char *why,
-                   size_t n) {
+bool compare_files(const Case *c, const char *got_path, const char *want_path, char *why, size_t n) {
     Npz got, want;
     NpzError error;
     if (!npz_read(got_path, &got, &error) || !npz_read(want_path, &want, &error)) {

@@ -20,10 +20,8 @@ static void *calls(void *wrong) {
 static int at_once(void) {
     pthread_t thread[4];
     int wrong[4] = {0};
-    for (int i = 0; i < 4; i++)
-        pthread_create(&thread[i], NULL, calls, &wrong[i]);
-    for (int i = 0; i < 4; i++)
-        pthread_join(thread[i], NULL);
+    for (int i = 0; i < 4; i++) pthread_create(&thread[i], NULL, calls, &wrong[i]);
+    for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
     return wrong[0] | wrong[1] | wrong[2] | wrong[3];
 }
 
@@ -38,7 +36,6 @@ int main(void) {
     pid_t child = fork();
     if (child == 0) _exit(at_once());
     int status;
-    if (waitpid(child, &status, 0) != child || status != 0)
-        return fputs("other bits after fork\n", stderr), 1;
+    if (waitpid(child, &status, 0) != child || status != 0) return fputs("other bits after fork\n", stderr), 1;
     return 0;
 }

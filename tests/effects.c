@@ -5,7 +5,8 @@
 
 static void *attribute(const ffi_attributes *a, const char *name, int type) {
     for (int64_t i = 0; i < a->n; i++)
-        if (a->names[i]->n == strlen(name) && !memcmp(a->names[i]->at, name, strlen(name)) && a->types[i] == type) return a->at[i];
+        if (a->names[i]->n == strlen(name) && !memcmp(a->names[i]->at, name, strlen(name)) && a->types[i] == type)
+            return a->at[i];
     return NULL;
 }
 ffi_error *scaled(ffi_frame *f) {
@@ -14,8 +15,9 @@ ffi_error *scaled(ffi_frame *f) {
     ffi_attributes *d = attribute(&f->attributes, "d", FFI_DICTIONARY);
     ffi_array *t = attribute(&f->attributes, "t", FFI_ARRAY);
     ffi_scalar *a = d ? attribute(d, "a", FFI_SCALAR) : NULL;
-    int fine = by && n && a && t && x->data == y->data && by->dtype == 11 && n->dtype == 5 && a->dtype == 2 && t->n == 2 &&
-               *(int64_t *)n->value == 3 && *(int8_t *)a->value == -2 && ((double *)t->data)[1] == 2 && x->rank == 2;
+    int fine = by && n && a && t && x->data == y->data && by->dtype == 11 && n->dtype == 5 && a->dtype == 2 &&
+               t->n == 2 && *(int64_t *)n->value == 3 && *(int8_t *)a->value == -2 && ((double *)t->data)[1] == 2 &&
+               x->rank == 2;
     ffi_error_create error = {{sizeof error, NULL}, "other arguments than expected", 3};
     for (int i = 0; i < 4; i++) ((float *)y->data)[i] *= fine ? *(float *)by->value : 0;
     return fine && f->head.size == FFI_SIZE(ffi_frame, attributes) ? NULL : f->api->error_create(&error);
@@ -44,50 +46,77 @@ static void try(const char *what, int ok, const char *said) {
     if (!ok) printf("FAIL effects: %s: %s\n", what, said);
 }
 static char printed[256];
-static void print(void *user, const char *text) {
-    strcat(strcat(user, text), "|");
-}
+static void print(void *user, const char *text) { strcat(strcat(user, text), "|"); }
 int main(void) {
     float a[3] = {1, 2, 3}, out[4], more[3], m[4] = {2, 4, 6, 8};
     int32_t b = 5, n, k;
     const jaxcc_program *p = prints_program();
     p->set_print(print, printed);
-    try("debug_print through a hook", !prints(a, &b, &n) && !strcmp(printed, "a=[1. 2. 3.] b=+005|3.0/Array(5, dtype=int32)|2.0/Array(6, dtype=int32)|1.0/Array(7, dtype=int32)|"), printed);
+    try("debug_print through a hook",
+        !prints(a, &b, &n) &&
+            !strcmp(
+                printed,
+                "a=[1. 2. 3.] b=+005|3.0/Array(5, dtype=int32)|2.0/Array(6, dtype=int32)|1.0/Array(7, dtype=int32)|"),
+        printed);
     p->set_print(NULL, NULL);
     try("debug_print", !prints(a, &b, &n) && n == 8, prints_error());
 
     float large[3] = {5, 6, 7};
     b = 0;
     try("no NaN", !nans(large, &b, out, more), nans_error());
-    try("NaN after a loop", nans(a, &b, out, more) == JAXCC_CHECK && strstr(nans_error(), "nans.jaxpr:19:16: sqrt makes a NaN: o:f32[3] = sqrt c"), nans_error());
+    try("NaN after a loop",
+        nans(a, &b, out, more) == JAXCC_CHECK &&
+            strstr(nans_error(), "nans.jaxpr:19:16: sqrt makes a NaN: o:f32[3] = sqrt c"),
+        nans_error());
     b = 1;
-    try("NaN in a branch in a loop", nans(a, &b, out, more) == JAXCC_CHECK && strstr(nans_error(), "nans.jaxpr:8:104: log makes a NaN"), nans_error());
+    try("NaN in a branch in a loop",
+        nans(a, &b, out, more) == JAXCC_CHECK && strstr(nans_error(), "nans.jaxpr:8:104: log makes a NaN"),
+        nans_error());
     float reals[2] = {1, 2}, zero[2] = {-1, 2}, picked[2], pairs[4] = {1, 0, 0, 1}, none_of[4] = {0, 0, 1, 1}, found[4];
     try("NaNs of the text are moved", !literals(reals, pairs, picked, found), literals_error());
-    try("a NaN of the text is selected", literals(zero, pairs, picked, found) == JAXCC_CHECK && strstr(literals_error(), "select_n makes a NaN: q:f32[2]"), literals_error());
-    try("a complex NaN of the text is selected", literals(reals, none_of, picked, found) == JAXCC_CHECK && strstr(literals_error(), "select_n makes a NaN: x:c64[2]"), literals_error());
+    try("a NaN of the text is selected",
+        literals(zero, pairs, picked, found) == JAXCC_CHECK &&
+            strstr(literals_error(), "select_n makes a NaN: q:f32[2]"),
+        literals_error());
+    try("a complex NaN of the text is selected",
+        literals(reals, none_of, picked, found) == JAXCC_CHECK &&
+            strstr(literals_error(), "select_n makes a NaN: x:c64[2]"),
+        literals_error());
     float parts[8] = {1, 2, 3, 4, 5, 6, 7, 8}, sums[8];
     try("no NaN on any device", !devices(parts, sums), devices_error());
     parts[5] = -5;
-    try("NaN on one device", devices(parts, sums) == JAXCC_CHECK && strstr(devices_error(), "devices.jaxpr:4:81: log makes a NaN"), devices_error());
+    try("NaN on one device",
+        devices(parts, sums) == JAXCC_CHECK && strstr(devices_error(), "devices.jaxpr:4:81: log makes a NaN"),
+        devices_error());
 
     for (b = -1; b < 4; b++) {
         int in = b >= 0 && b < 3, status = bounds(a, &b, out);
-        try("bounds", in ? !status : status == JAXCC_CHECK && strstr(bounds_error(), "bounds.jaxpr:2:16: dynamic_slice indexes out of bounds"), bounds_error());
+        try("bounds",
+            in ? !status
+               : status == JAXCC_CHECK &&
+                     strstr(bounds_error(), "bounds.jaxpr:2:16: dynamic_slice indexes out of bounds"),
+            bounds_error());
     }
     uint8_t none[3] = {0}, some[3] = {0, 1, 0};
-    try("check", !checked(none) && checked(some) == JAXCC_CHECK && strstr(checked_error(), "checked.jaxpr:1:27: check"), checked_error());
+    try("check", !checked(none) && checked(some) == JAXCC_CHECK && strstr(checked_error(), "checked.jaxpr:1:27: check"),
+        checked_error());
 
     float matrix[6] = {1, 2, 3, 4, 5, 6}, negative[6];
     int64_t rows;
-    try("a shape as demanded", !asserted(3, 2, matrix, negative, &rows) && rows == 3 && negative[5] == -6, asserted_error());
-    try("a shape that is not", asserted(2, 3, matrix, negative, &rows) == JAXCC_CHECK &&
-                                   strstr(asserted_error(), "asserted.jaxpr:4:5: shape_assertion fails: Expected args[0].shape = (b, c) with 'b' > 2, not 2: "),
+    try("a shape as demanded", !asserted(3, 2, matrix, negative, &rows) && rows == 3 && negative[5] == -6,
+        asserted_error());
+    try("a shape that is not",
+        asserted(2, 3, matrix, negative, &rows) == JAXCC_CHECK &&
+            strstr(asserted_error(),
+                   "asserted.jaxpr:4:5: shape_assertion fails: Expected args[0].shape = (b, c) with 'b' > 2, not 2: "),
         asserted_error());
 
     b = 0;
-    try("ffi_call", !calls(m, &b, out, &n, &k) && n == 1 && k == 2 && out[0] == 1 && out[1] == 3 && out[2] == 2 && out[3] == 4, calls_error());
-    try("a handler that is not there", missing(m, &b, out, &n, &k) == JAXCC_MISSING && strstr(missing_error(), "has no 'no_such'"), missing_error());
+    try("ffi_call",
+        !calls(m, &b, out, &n, &k) && n == 1 && k == 2 && out[0] == 1 && out[1] == 3 && out[2] == 2 && out[3] == 4,
+        calls_error());
+    try("a handler that is not there",
+        missing(m, &b, out, &n, &k) == JAXCC_MISSING && strstr(missing_error(), "has no 'no_such'"), missing_error());
     printf("effects: %d passed, %d failed\n", passed, failed);
     return failed > 0;
 }

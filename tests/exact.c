@@ -6,10 +6,10 @@
 static mpfr_prec_t more(mpfr_t y) { return mpfr_get_prec(y) + 128; }
 
 /* ---- what MPFR has */
-#define UNARY(name)                                                                                \
-    bool exact_##name(mpfr_t y, const mpfr_t *x) {                                                 \
-        mpfr_##name(y, x[0], N);                                                                   \
-        return true;                                                                               \
+#define UNARY(name)                                                                                                    \
+    bool exact_##name(mpfr_t y, const mpfr_t *x) {                                                                     \
+        mpfr_##name(y, x[0], N);                                                                                       \
+        return true;                                                                                                   \
     }
 UNARY(exp)
 UNARY(exp2)
@@ -34,10 +34,10 @@ UNARY(erfc)
 UNARY(digamma)
 UNARY(sqrt)
 
-#define BINARY(name)                                                                               \
-    bool exact_##name(mpfr_t y, const mpfr_t *x) {                                                 \
-        mpfr_##name(y, x[0], x[1], N);                                                             \
-        return true;                                                                               \
+#define BINARY(name)                                                                                                   \
+    bool exact_##name(mpfr_t y, const mpfr_t *x) {                                                                     \
+        mpfr_##name(y, x[0], x[1], N);                                                                                 \
+        return true;                                                                                                   \
     }
 BINARY(pow)
 BINARY(atan2)
@@ -261,8 +261,7 @@ bool exact_igamma_grad_a(mpfr_t y, const mpfr_t *x) {
     mpfr_set(lo[1], x[1], N);
     mpfr_set(hi[1], x[1], N);
     bool upper = mpfr_greater_p(x[1], x[0]);
-    bool known =
-        incomplete(p, (const mpfr_t *)lo, upper) && incomplete(q, (const mpfr_t *)hi, upper);
+    bool known = incomplete(p, (const mpfr_t *)lo, upper) && incomplete(q, (const mpfr_t *)hi, upper);
     mpfr_sub(p, q, p, N);
     mpfr_div(p, p, h, N);
     mpfr_div_2ui(y, p, 1, N);

@@ -1,18 +1,19 @@
-/* A host that has functions under every name a library could take for its own. Usage: interpose FLAGS LIBRARY...: loads each library, which
-   has a program `model` of f64[8] to f64[8], with FLAGS (global, local), calls it by its program and by its name, and prints what it gives.
-   LINKED: a `model` is linked into this program too, and called first; else this program has its own. */
+/* A host that has functions under every name a library could take for its own. Usage: interpose FLAGS LIBRARY...: loads
+   each library, which has a program `model` of f64[8] to f64[8], with FLAGS (global, local), calls it by its program
+   and by its name, and prints what it gives. LINKED: a `model` is linked into this program too, and called first; else
+   this program has its own. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "jaxcc.h"
 
-#define WRONG(name)                                                                                \
-    void name(void);                                                                               \
-    void name(void) {                                                                              \
-        static const char text[] = #name ": the host was called\n";                                \
-        fwrite(text, 1, sizeof text - 1, stderr);                                                  \
-        abort();                                                                                   \
+#define WRONG(name)                                                                                                    \
+    void name(void);                                                                                                   \
+    void name(void) {                                                                                                  \
+        static const char text[] = #name ": the host was called\n";                                                    \
+        fwrite(text, 1, sizeof text - 1, stderr);                                                                      \
+        abort();                                                                                                       \
     }
 #ifdef LINKED
 int32_t model(const double *, double *);
@@ -80,8 +81,7 @@ WRONG(fmax)
 
 static int show(const char *what, int32_t status, const double *out) {
     printf("%s", what);
-    for (int i = 0; i < 8; i++)
-        printf(" %016llx", (unsigned long long)((const uint64_t *)out)[i]);
+    for (int i = 0; i < 8; i++) printf(" %016llx", (unsigned long long)((const uint64_t *)out)[i]);
     printf(" %d\n", status);
     return status != 0;
 }

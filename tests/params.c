@@ -2,8 +2,9 @@
 
        params DIR...
 
-   Of each primitive with each of its parameters some programs are taken. The name of the parameter is misspelt, its value
-   gets another form, or is out of range; the rest stays as it is. What the compiler does not read may have any value. */
+   Of each primitive with each of its parameters some programs are taken. The name of the parameter is misspelt, its
+   value gets another form, or is out of range; the rest stays as it is. What the compiler does not read may have any
+   value. */
 #include "cases.h"
 #include "file.h"
 #include "options.h"
@@ -22,6 +23,7 @@ enum {
 static const char *const change_name[NCHANGES] = {"misspelt", "another form", "out of range"};
 
 /* Parameters that change nothing in what is computed: their values are not looked at. */
+/* clang-format off */
 static const char *const unread[] = {
     "accuracy", "algorithm", "axis_index_groups", "bwd", "call", "check_vma", "compiler_options_kvs", "computation", "consts",
     "context_mesh", "copy_semantics", "ctx_mesh", "devices", "differentiated", "donated_invars", "dst_sharding", "effect",
@@ -30,11 +32,12 @@ static const char *const unread[] = {
     "np_printoptions", "out_layouts", "out_sharding", "out_shardings", "out_tree", "out_trees", "policy", "precision", "recall_target",
     "reduction_input_size_override", "rule", "select_callable", "sharding", "srcs", "static_args", "transpose_thunk", "unconstrained_dims",
     "update_consts", "use_magma", "attributes", "version", "error_message", "newly_manual_axes", "input_dtype", "num_callee_consts", "logging_record", "partitioned", "num_consts", NULL};
+/* clang-format on */
 
 typedef struct {
     Arena *arena;
-    Intern seen;       /* primitive, parameter, change: */
-    uint32_t *count;   /* how many programs */
+    Intern seen;     /* primitive, parameter, change: */
+    uint32_t *count; /* how many programs */
     uint32_t programs, passed, failed;
 } Tool;
 
@@ -53,7 +56,9 @@ static void collect(Ctx *cx, const Jaxpr *j, Places *places) {
     each(const Eqn, e, j->eqns) {
         each(const Param, p, e->params)
             if (e->prim != P_none && p->span.n && p->value.span.n)
-                push(cx->arena, places, ((Place){p->span, p->value.span, p->key, e->prim, p->key == K_other ? p->name : str(param_name[p->key])}));
+                push(cx->arena, places,
+                     ((Place){p->span, p->value.span, p->key, e->prim,
+                              p->key == K_other ? p->name : str(param_name[p->key])}));
         Jaxprs inner = eqn_jaxprs(cx->arena, e);
         each(Jaxpr *, i, inner)
             if ((*i)->span.n) collect(cx, *i, places);
@@ -75,7 +80,8 @@ static char *messages(Ctx *cx, Str text, Jaxpr **j) {
 }
 
 static Str replaced(Arena *arena, Str text, Span at, const char *with) {
-    return str_format(arena, "%.*s%s%.*s", (int)at.at, text.at, with, (int)(text.n - at.at - at.n), text.at + at.at + at.n);
+    return str_format(arena, "%.*s%s%.*s", (int)at.at, text.at, with, (int)(text.n - at.at - at.n),
+                      text.at + at.at + at.n);
 }
 
 /* The last two letters swapped, or the last one doubled. */
@@ -117,15 +123,19 @@ static bool is_unread(Str name) {
 }
 
 static const char *changed_text(Arena *arena, const Place *p, Change change, Str text, Str *to) {
-    bool printed = p->name.n >= p->text.n && memcmp(text.at + p->name.at, p->text.at, p->text.n) == 0; /* not that of a reference */
-    if (!printed || p->key == K_fmt || str_is(p->text, "has_placeholders")) return NULL; /* fmt is any text, up to has_placeholders */
+    bool printed = p->name.n >= p->text.n &&
+                   memcmp(text.at + p->name.at, p->text.at, p->text.n) == 0; /* not that of a reference */
+    if (!printed || p->key == K_fmt || str_is(p->text, "has_placeholders"))
+        return NULL; /* fmt is any text, up to has_placeholders */
     if (change == MISSPELT) {
         if (!prim_has(p->prim, p->text)) return NULL;
         return *to = replaced(arena, text, p->name, misspelt(arena, p->text)), to->at;
     }
-    bool any = change == OUT_OF_RANGE && (p->key == K_y || p->key == K_unroll || p->key == K_dim || p->key == K_num_res);
+    bool any =
+        change == OUT_OF_RANGE && (p->key == K_y || p->key == K_unroll || p->key == K_dim || p->key == K_num_res);
     if (any || is_unread(p->text) || p->key == K_other) return NULL;
-    const char *value = change == OTHER_FORM ? other_form(p->key, param_kind[p->key]) : out_of_range(param_kind[p->key]);
+    const char *value =
+        change == OTHER_FORM ? other_form(p->key, param_kind[p->key]) : out_of_range(param_kind[p->key]);
     if (!value || (p->value.n == 4 && memcmp(text.at + p->value.at, "None", 4) == 0)) return NULL;
     return *to = replaced(arena, text, p->value, value), to->at;
 }
@@ -134,7 +144,8 @@ static const char *changed_text(Arena *arena, const Place *p, Change change, Str
 static bool names_it(const char *said, Str name) {
     const char *at = strstr(said, "error: ");
     while (at) {
-        const char *end = strchr(at, '\n'), *note = end ? strstr(end, "note: ") : NULL, *next = end ? strstr(end, "error: ") : NULL;
+        const char *end = strchr(at, '\n'), *note = end ? strstr(end, "note: ") : NULL,
+                   *next = end ? strstr(end, "error: ") : NULL;
         for (const char *c = at; end && c + name.n <= end; c++)
             if (memcmp(c, name.at, name.n) == 0) return true;
         at = note && (!next || note < next) ? note : NULL;
@@ -154,7 +165,9 @@ static void try(Tool *t, const char *path, Str text, const Place *p, Change chan
         bool ok = names_it(said, p->text);
         t->passed += ok;
         t->failed += !ok;
-        if (!ok) printf("FAIL params: %s: %s of %s: %s\n%.600s", path, p->text.at ? str_c(arena, p->text) : "", prim_name[p->prim], change_name[change], said);
+        if (!ok)
+            printf("FAIL params: %s: %s of %s: %s\n%.600s", path, p->text.at ? str_c(arena, p->text) : "",
+                   prim_name[p->prim], change_name[change], said);
         free(said);
     }
     arena_close(arena);
@@ -190,10 +203,8 @@ int main(int argc, char **argv) {
     Cases cases = {0};
     t.seen.arena = t.arena;
     t.count = arena_new(t.arena, uint32_t, MOST_CHANGES);
-    for (int i = 1; i < argc; i++)
-        cases_find(&cases, argv[i], true);
-    each(const Case, c, cases)
-        program(&t, c->path);
+    for (int i = 1; i < argc; i++) cases_find(&cases, argv[i], true);
+    each(const Case, c, cases) program(&t, c->path);
     if (t.programs < LEAST_PROGRAMS) printf("FAIL params: only %u programs\n", t.programs), t.failed++;
     printf("%u programs\nparams: %u passed, %u failed\n", t.programs, t.passed, t.failed);
     return t.failed > 0;

@@ -34,8 +34,7 @@ int jaxcc_main(int argc, char **argv);     /* compiler/main.c */
 int jaxcc_run_main(int argc, char **argv); /* runtime/run.c */
 
 typedef enum { PASS, REFUSED, COMPILE, RUN, MISMATCH, CRASH, TIMEOUT, NOUTCOMES } Outcome;
-static const char *const outcome_name[] = {"pass",     "refused", "compile", "run",
-                                           "mismatch", "crash",   "timeout"};
+static const char *const outcome_name[] = {"pass", "refused", "compile", "run", "mismatch", "crash", "timeout"};
 
 /* What a case's process tells; in memory shared with it. */
 typedef struct {
@@ -79,8 +78,7 @@ static bool log_says(const char *path, const char *words) {
     char line[2048];
     bool found = false;
     FILE *f = fopen(path, "r");
-    while (f && !found && fgets(line, sizeof line, f))
-        found = strstr(line, words) != NULL;
+    while (f && !found && fgets(line, sizeof line, f)) found = strstr(line, words) != NULL;
     if (f) fclose(f);
     return found;
 }
@@ -103,15 +101,11 @@ static int add_words(char **argv, int n, const char *path, bool line) {
 static int compile_case(const Run *r, const Case *c, const char *so) {
     char *argv[64] = {"jaxcc", c->path}, *text;
     int n = add_words(argv, 2, case_file(c, ".args"), false);
-    if (exists(case_file(c, ".consts.npz")) &&
-        asprintf(&text, "--consts=%s", case_file(c, ".consts.npz")) > 0)
+    if (exists(case_file(c, ".consts.npz")) && asprintf(&text, "--consts=%s", case_file(c, ".consts.npz")) > 0)
         argv[n++] = text;
     char *sig[2] = {NULL};
-    if (add_words(sig, 0, case_file(c, ".sig"), true) &&
-        asprintf(&text, "--in-type=%s", sig[0]) > 0)
-        argv[n++] = text;
-    for (int i = 0; i < r->nextra && n < 60; i++)
-        argv[n++] = (char *)r->extra[i];
+    if (add_words(sig, 0, case_file(c, ".sig"), true) && asprintf(&text, "--in-type=%s", sig[0]) > 0) argv[n++] = text;
+    for (int i = 0; i < r->nextra && n < 60; i++) argv[n++] = (char *)r->extra[i];
     argv[n++] = "--no-header";
     argv[n++] = "-o";
     argv[n++] = (char *)so;
@@ -126,15 +120,13 @@ static void tell(Report *report, Outcome o, const char *why) {
 /* A case that is well typed and refused when it runs: S.expect is `run WORD...`. */
 static char *must_fail(const Case *c) {
     char *words[2] = {NULL};
-    if (!add_words(words, 0, case_file(c, ".expect"), true) || strncmp(words[0], "run", 3) != 0)
-        return NULL;
+    if (!add_words(words, 0, case_file(c, ".expect"), true) || strncmp(words[0], "run", 3) != 0) return NULL;
     return words[0] + 3;
 }
 
 static bool fails_well(int status, char *words, const char *log) {
     bool good = status == 1;
-    for (char *word; good && (word = strtok_r(NULL, " ", &words));)
-        good = log_says(log, word);
+    for (char *word; good && (word = strtok_r(NULL, " ", &words));) good = log_says(log, word);
     return good;
 }
 
@@ -153,8 +145,7 @@ static bool same_bytes(const char *x, const char *y) {
 static void print_twice(const Run *r, const Case *c, const char *log, Report *report) {
     const char *texts[] = {c->path, in_tmp(r, "case.so"), in_tmp(r, "out.npz")};
     for (int k = 0; k < 2; k++) {
-        char *argv[] = {"jaxcc",          "--emit=jaxpr", "--no-check",
-                        (char *)texts[k], "-o",           (char *)texts[k + 1]};
+        char *argv[] = {"jaxcc", "--emit=jaxpr", "--no-check", (char *)texts[k], "-o", (char *)texts[k + 1]};
         int status = jaxcc_main(6, argv);
         if (status == 0) continue;
         fflush(NULL);
@@ -189,14 +180,12 @@ static void one(const Run *r, const Case *c, Report *report) {
     for (int k = 1; k < 10; k++) {
         char in_name[16] = ".in.npz", out_name[16] = ".out.npz";
         if (k > 1)
-            snprintf(in_name, sizeof in_name, ".in%d.npz", k),
-                snprintf(out_name, sizeof out_name, ".out%d.npz", k);
+            snprintf(in_name, sizeof in_name, ".in%d.npz", k), snprintf(out_name, sizeof out_name, ".out%d.npz", k);
         if (k > 1 && !exists(case_file(c, in_name))) break;
         tell(report, CRASH, "when it ran");
         optind = 0; /* getopt starts anew */
-        status =
-            jaxcc_run_main(6, (char *[]){"jaxcc-run", (char *)so, (char *)case_file(c, in_name),
-                                         "--guard", "-o", (char *)out, NULL});
+        status = jaxcc_run_main(
+            6, (char *[]){"jaxcc-run", (char *)so, (char *)case_file(c, in_name), "--guard", "-o", (char *)out, NULL});
         fflush(NULL);
         first_line(log, why, sizeof why);
         if (words) {
@@ -235,8 +224,7 @@ static void finish(Run *r, uint32_t i, pid_t child, int status) {
     if (WIFSIGNALED(status)) {
         bool late = WTERMSIG(status) == SIGALRM;
         char why[300];
-        snprintf(why, sizeof why, "%s %s", late ? "no answer in 60 s" : strsignal(WTERMSIG(status)),
-                 report->why);
+        snprintf(why, sizeof why, "%s %s", late ? "no answer in 60 s" : strsignal(WTERMSIG(status)), report->why);
         tell(report, late ? TIMEOUT : CRASH, why);
     } else if (WEXITSTATUS(status) != 0 && report->outcome == CRASH && !report->why[0])
         snprintf(report->why, sizeof report->why, "it ended with status %d", WEXITSTATUS(status));
@@ -279,10 +267,8 @@ static void run_all(Run *r) {
 
 static void print_counts(const char *what, const uint32_t *count) {
     uint32_t n = 0;
-    for (int o = PASS; o < NOUTCOMES; o++)
-        n += count[o];
-    printf("%s: %u of %u pass (%.1f %%)", what, count[PASS], n,
-           n ? 100.0 * count[PASS] / n : 100.0);
+    for (int o = PASS; o < NOUTCOMES; o++) n += count[o];
+    printf("%s: %u of %u pass (%.1f %%)", what, count[PASS], n, n ? 100.0 * count[PASS] / n : 100.0);
     for (int o = REFUSED; o < NOUTCOMES; o++)
         if (count[o]) printf(", %s %u", outcome_name[o], count[o]);
     puts("");
@@ -297,10 +283,8 @@ static int summary(const Run *r, double seconds) {
         count[0][o]++;
         if (c->listed || !r->prims) count[1][o]++, judged++;
         bad += o > REFUSED;
-        if (list && o != PASS)
-            fprintf(list, "%s\t%s\t%s\n", outcome_name[o], c->path, r->reports[i].why);
-        if (o > REFUSED && shown++ < 60)
-            printf("FAIL %s %s: %s\n", outcome_name[o], c->path, r->reports[i].why);
+        if (list && o != PASS) fprintf(list, "%s\t%s\t%s\n", outcome_name[o], c->path, r->reports[i].why);
+        if (o > REFUSED && shown++ < 60) printf("FAIL %s %s: %s\n", outcome_name[o], c->path, r->reports[i].why);
     }
     if (list) fclose(list);
     print_counts("all cases", count[0]);
@@ -308,8 +292,7 @@ static int summary(const Run *r, double seconds) {
     bool enough = count[1][PASS] >= r->min_pass * judged;
     if (!enough) puts("FAIL cases: too few pass");
     uint32_t failed = (r->strict ? bad : 0) + !enough;
-    printf("%.1f s\n%s: %u passed, %u failed\n", seconds, r->roundtrip ? "roundtrip" : "cases",
-           n - bad, failed);
+    printf("%.1f s\n%s: %u passed, %u failed\n", seconds, r->roundtrip ? "roundtrip" : "cases", n - bad, failed);
     return failed ? 1 : 0;
 }
 
@@ -358,15 +341,13 @@ int main(int argc, char **argv) {
     setenv("JAXCC_NUM_THREADS", "2", 0);
     setenv("NO_COLOR", "1", 1);
     if (!mkdtemp(r.tmp)) return perror(r.tmp), 1;
-    r.reports = mmap(NULL, sizeof(Report) * (r.cases.n + 1), PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    r.reports = mmap(NULL, sizeof(Report) * (r.cases.n + 1), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct timespec from, to;
     clock_gettime(CLOCK_MONOTONIC, &from);
     run_all(&r);
     clock_gettime(CLOCK_MONOTONIC, &to);
     rmdir(r.tmp);
-    int status =
-        summary(&r, (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) * 1e-9);
+    int status = summary(&r, (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) * 1e-9);
     fflush(NULL);
     _exit(status); /* what it holds goes with it; leaks of the compiler show where it runs as a
                       program */

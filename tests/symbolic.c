@@ -64,8 +64,7 @@ static bool is_unknown(const Rewrite *r, Dim d) {
 static Unknown *unknown_of(const Rewrite *r, Dim symbol) {
     Str name = dim_at(r->cx->types, symbol)->name;
     uint32_t i = 0;
-    for (uint32_t k = 1; k < name.n; k++)
-        i = i * 10 + (uint32_t)(name.at[k] - '0');
+    for (uint32_t k = 1; k < name.n; k++) i = i * 10 + (uint32_t)(name.at[k] - '0');
     return &r->unknowns.at[i];
 }
 
@@ -138,15 +137,13 @@ static void fix(Rewrite *r, Dim d, Which which) {
     Atoms a = atoms_of(r, d);
     each(Dim, x, a.found) {
         const Unknown *u = unknown_of(r, *x);
-        if (which == FREE ? !u->leading : which == ONES ? u->value == 1 : true)
-            set(r, *x, u->value);
+        if (which == FREE ? !u->leading : which == ONES ? u->value == 1 : true) set(r, *x, u->value);
     }
 }
 
 static void fix_type(Rewrite *r, Type t, Which which) {
     const ArrayType *a = type_at(r->cx->types, t);
-    for (uint32_t i = 0; i < a->rank; i++)
-        fix(r, a->dims[i], which);
+    for (uint32_t i = 0; i < a->rank; i++) fix(r, a->dims[i], which);
 }
 
 /* ---- the program */
@@ -173,8 +170,7 @@ static void open_param(Rewrite *r, Param *p) {
 static void resolve_param(Rewrite *r, Param *p) {
     Value *v = &p->value;
     if (v->kind == V_DIM) v->dim = resolve(r, v->dim);
-    for (uint32_t i = 0; v->kind == V_DIMS && i < v->dims.n; i++)
-        v->dims.at[i] = resolve(r, v->dims.at[i]);
+    for (uint32_t i = 0; v->kind == V_DIMS && i < v->dims.n; i++) v->dims.at[i] = resolve(r, v->dims.at[i]);
 }
 
 static void find_programs(Rewrite *r, Jaxpr *j) {
@@ -184,8 +180,7 @@ static void find_programs(Rewrite *r, Jaxpr *j) {
     push(r->cx->arena, &r->programs, j);
     each(Eqn, e, j->eqns) {
         Jaxprs inner = eqn_jaxprs(r->cx->arena, e);
-        for (uint32_t i = 0; i < inner.n; i++)
-            find_programs(r, inner.at[i]);
+        for (uint32_t i = 0; i < inner.n; i++) find_programs(r, inner.at[i]);
     }
 }
 
@@ -215,16 +210,14 @@ static bool open_program(Rewrite *r, Jaxpr *j) {
         given[*v] = true;
         val_info(cx, *v)->type = open_type(r, val_type(cx, *v), 1, true);
     }
-    each(Val, v, j->consts)
-        given[*v] = true;
+    each(Val, v, j->consts) given[*v] = true;
     for (Val v = 1; v < cx->nvals; v++)
         if (!given[v] && val_type(cx, v) && !val_info(cx, v)->lit)
             val_info(cx, v)->type = open_type(r, val_type(cx, v), UINT32_MAX, false);
     find_programs(r, j);
     each(Jaxpr *, p, r->programs)
         each(Eqn, e, (*p)->eqns)
-            each(Param, q, e->params)
-                open_param(r, q);
+            each(Param, q, e->params) open_param(r, q);
     return true;
 }
 
@@ -236,8 +229,7 @@ static void resolve_program(Rewrite *r) {
     }
     each(Jaxpr *, p, r->programs)
         each(Eqn, e, (*p)->eqns)
-            each(Param, q, e->params)
-                resolve_param(r, q);
+            each(Param, q, e->params) resolve_param(r, q);
 }
 
 /* ---- demands */
@@ -252,16 +244,13 @@ static void gather_eqn(Rewrite *r, const Eqn *e) {
     Ctx *cx = r->cx;
     Type *in = arena_new(cx->arena, Type, e->in.n + e->out.n + 1), *out = in + e->in.n;
     bool known = true;
-    for (uint32_t i = 0; i < e->in.n; i++)
-        known = (in[i] = val_type(cx, e->in.at[i])) && known;
-    for (uint32_t i = 0; i < e->out.n; i++)
-        known = (out[i] = val_type(cx, e->out.at[i])) && known;
+    for (uint32_t i = 0; i < e->in.n; i++) known = (in[i] = val_type(cx, e->in.at[i])) && known;
+    for (uint32_t i = 0; i < e->out.n; i++) known = (out[i] = val_type(cx, e->out.at[i])) && known;
     if (!known) return;
     if (!infer(cx, e, in, out)) push(cx->arena, &r->refused, e);
     for (uint32_t i = 0; i < e->out.n; i++) {
         const ArrayType *x = val_array(cx, e->out.at[i]), *y = type_at(cx->types, out[i]);
-        for (uint32_t k = 0; k < x->rank && x->rank == y->rank; k++)
-            demand(r, x->dims[k], y->dims[k]);
+        for (uint32_t k = 0; k < x->rank && x->rank == y->rank; k++) demand(r, x->dims[k], y->dims[k]);
     }
 }
 
@@ -269,8 +258,7 @@ static void gather(Rewrite *r) {
     r->cx->dim_checks = (DimChecks){0};
     r->refused.n = 0;
     each(Jaxpr *, p, r->programs)
-        each(Eqn, e, (*p)->eqns)
-            gather_eqn(r, e);
+        each(Eqn, e, (*p)->eqns) gather_eqn(r, e);
 }
 
 /* ---- solving: a demand is a dimension that must be 0 */
@@ -304,8 +292,7 @@ static void solve_alone(Rewrite *r, Dim d) {
     Atoms a = atoms_of(r, d);
     Dim best = 0, is = 0, q;
     each(Dim, x, a.found)
-        if ((!best || rather(r, *x, best)) && solve_for(r, d, *x, &q) && may_be(r, *x, q))
-            best = *x, is = q;
+        if ((!best || rather(r, *x, best)) && solve_for(r, d, *x, &q) && may_be(r, *x, q)) best = *x, is = q;
     if (best) set(r, best, is);
 }
 
@@ -316,8 +303,7 @@ static void solve_counted(Rewrite *r, Dim d) {
     Dim best = 0, is = 0;
     each(Dim, x, a.found) {
         Dim q, others = dim_substitute(r->cx->types, d, put_atom, &(Put){r, *x, *x, true});
-        if (unknown_of(r, *x)->leading || !solve_for(r, others, *x, &q) || dim_is_const(q))
-            continue;
+        if (unknown_of(r, *x)->leading || !solve_for(r, others, *x, &q) || dim_is_const(q)) continue;
         if (!best || (is_unknown(r, q) && !is_unknown(r, is))) best = *x, is = q;
     }
     if (best) set(r, best, is);
@@ -352,19 +338,15 @@ static void solve_at_most(Rewrite *r) {
 static void fix_param(Rewrite *r, const Param *p, Which which) {
     const Value *v = &p->value;
     if (v->kind == V_DIM) fix(r, v->dim, which);
-    for (uint32_t i = 0; v->kind == V_DIMS && i < v->dims.n; i++)
-        fix(r, v->dims.at[i], which);
+    for (uint32_t i = 0; v->kind == V_DIMS && i < v->dims.n; i++) fix(r, v->dims.at[i], which);
 }
 
 static void fix_refused(Rewrite *r, Which which) {
     each(const Eqn *, p, r->refused) {
         const Eqn *e = *p;
-        each(Param, q, e->params)
-            fix_param(r, q, which);
-        each(Val, v, e->in)
-            fix_type(r, val_type(r->cx, *v), which);
-        each(Val, v, e->out)
-            fix_type(r, val_type(r->cx, *v), which);
+        each(Param, q, e->params) fix_param(r, q, which);
+        each(Val, v, e->in) fix_type(r, val_type(r->cx, *v), which);
+        each(Val, v, e->out) fix_type(r, val_type(r->cx, *v), which);
     }
 }
 
@@ -453,8 +435,7 @@ static bool write_case(Ctx *cx, const Tool *t, const Case *c, const Jaxpr *j) {
     char *path = str_c(cx->arena, str_format(cx->arena, "%s/%.*s.jaxpr", t->to, SF(stem)));
     make_folders(path);
     for (unsigned i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-        link_to(case_file(c, suffixes[i]),
-                str_format(cx->arena, "%s/%.*s%s", t->to, SF(stem), suffixes[i]).at);
+        link_to(case_file(c, suffixes[i]), str_format(cx->arena, "%s/%.*s%s", t->to, SF(stem), suffixes[i]).at);
     Text text = {.arena = cx->arena};
     jaxpr_print(cx, j, &text);
     return file_write(cx->diags, path, path, (Str){text.at, text.n});
@@ -512,16 +493,13 @@ int main(int argc, char **argv) {
     if (w.filter) cases_keep(&cases, w.filter);
     if (w.prims) cases_list(&cases, w.prims, w.dtypes, true);
     char *from = NULL, *to = NULL;
-    if (asprintf(&from, "%s/MANIFEST.tsv", t.from) < 0 ||
-        asprintf(&to, "%s/MANIFEST.tsv", t.to) < 0)
-        return 1;
+    if (asprintf(&from, "%s/MANIFEST.tsv", t.from) < 0 || asprintf(&to, "%s/MANIFEST.tsv", t.to) < 0) return 1;
     make_folders(to);
     link_to(from, to);
     bool ok = true;
-    for (uint32_t k = 0; k < cases.n; k++)
-        ok = rewrite_case(&t, &cases.at[k]) && ok;
-    printf("%u of %u programs with an input of rank 1 or more have a symbol (%.1f %%)\n",
-           t.symbolic, t.ranked, t.ranked ? 100.0 * t.symbolic / t.ranked : 100.0);
+    for (uint32_t k = 0; k < cases.n; k++) ok = rewrite_case(&t, &cases.at[k]) && ok;
+    printf("%u of %u programs with an input of rank 1 or more have a symbol (%.1f %%)\n", t.symbolic, t.ranked,
+           t.ranked ? 100.0 * t.symbolic / t.ranked : 100.0);
     fflush(NULL);
     _exit(ok && t.symbolic >= atof(w.least) * t.ranked ? 0 : 1); /* paths go with it */
 }

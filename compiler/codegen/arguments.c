@@ -11,25 +11,20 @@
 static uint32_t total(const Signature *s) { return s->dims.n + s->in.n + s->out.n; }
 static V at_word(Emit *e, V p, int64_t i) { return em_gep(e, p, em_i64(e, i), e->i64); }
 
-uint32_t arguments_count(const Signature *s, bool in_memory) {
-    return in_memory ? ARGUMENT_BASES : total(s);
-}
+uint32_t arguments_count(const Signature *s, bool in_memory) { return in_memory ? ARGUMENT_BASES : total(s); }
 uint32_t arguments_types(Emit *e, const Signature *s, bool in_memory, MlirType *t) {
     uint32_t n = arguments_count(s, in_memory);
-    for (uint32_t i = 0; i < n; i++)
-        t[i] = !in_memory && i < s->dims.n ? e->i64 : e->ptr;
+    for (uint32_t i = 0; i < n; i++) t[i] = !in_memory && i < s->dims.n ? e->i64 : e->ptr;
     return n;
 }
 static Arguments of_signature(const Signature *s, bool in_memory) {
-    return (Arguments){
-        .ndims = s->dims.n, .nin = s->in.n, .nout = s->out.n, .in_memory = in_memory};
+    return (Arguments){.ndims = s->dims.n, .nin = s->in.n, .nout = s->out.n, .in_memory = in_memory};
 }
 Arguments arguments_open(Emit *e, const Signature *s, bool in_memory, Scope *scope, uint32_t from) {
     Arguments a = of_signature(s, in_memory);
     uint32_t n = arguments_count(s, in_memory);
     a.at = in_memory ? a.bases : arena_new(e->arena, V, n + 1);
-    for (uint32_t i = 0; i < n; i++)
-        a.at[i] = em_arg(scope, from + i);
+    for (uint32_t i = 0; i < n; i++) a.at[i] = em_arg(scope, from + i);
     return a;
 }
 uint32_t arguments_pass(const Arguments *a, V *to) {
@@ -48,9 +43,7 @@ V argument(Emit *e, const Arguments *a, uint32_t i) {
     return em_load(e, t, at_word(e, a->bases[3], i - a->nin), 8);
 }
 V argument_in(Emit *e, const Arguments *a, uint32_t k) { return argument(e, a, a->ndims + k); }
-V argument_out(Emit *e, const Arguments *a, uint32_t k) {
-    return argument(e, a, a->ndims + a->nin + k);
-}
+V argument_out(Emit *e, const Arguments *a, uint32_t k) { return argument(e, a, a->ndims + a->nin + k); }
 
 V arguments_behind(Emit *e, const Signature *s, V p) { return at_word(e, p, total(s)); }
 Arguments arguments_at(Emit *e, const Signature *s, V p) {
@@ -63,16 +56,12 @@ Arguments arguments_at(Emit *e, const Signature *s, V p) {
 
 /* The parameters that have no register, as one. */
 static MlirAttribute by_value(Emit *e, uint32_t n) {
-    Str text =
-        str_format(e->arena, "{llvm.align = 8 : i64, llvm.byval = !llvm.array<%u x i64>}", n);
+    Str text = str_format(e->arena, "{llvm.align = 8 : i64, llvm.byval = !llvm.array<%u x i64>}", n);
     return mlirAttributeParseGet(e->mlir, mlirStringRefCreate(text.at, text.n));
 }
-Str arguments_checked_name(Ctx *cx) {
-    return str_format(cx->arena, "%s.checked", cx->options->name);
-}
+Str arguments_checked_name(Ctx *cx) { return str_format(cx->arena, "%s.checked", cx->options->name); }
 void arguments_entry(Emit *e, const Signature *s) {
-    uint32_t n = total(s), first = n < FIRST_ARGUMENTS ? n : FIRST_ARGUMENTS,
-             params = first + (n > first);
+    uint32_t n = total(s), first = n < FIRST_ARGUMENTS ? n : FIRST_ARGUMENTS, params = first + (n > first);
     Str name = str_format(e->arena, "%s.entry", e->cx->options->name);
     MlirType t[FIRST_ARGUMENTS + 1];
     MlirAttribute attrs[FIRST_ARGUMENTS + 1];
@@ -82,8 +71,7 @@ void arguments_entry(Emit *e, const Signature *s) {
     }
     Function fn = em_function(e, name, e->i32, params, t, false);
     V at = em_alloca(e, 8 * FIRST_ARGUMENTS, 8);
-    for (uint32_t i = 0; i < first; i++)
-        em_store(e, em_arg(&fn.scope, i), at_word(e, at, i), 8);
+    for (uint32_t i = 0; i < first; i++) em_store(e, em_arg(&fn.scope, i), at_word(e, at, i), 8);
     Arguments a = of_signature(s, true);
     a.bases[0] = at;
     V rest = params > first ? em_arg(&fn.scope, first) : at;

@@ -10,12 +10,9 @@ static LLVMTypeRef float_lanes(LLVMTypeRef t) {
     if (LLVMGetTypeKind(lane) != LLVMIntegerTypeKind) return NULL;
     LLVMContextRef cx = LLVMGetTypeContext(t);
     switch (LLVMGetIntTypeWidth(lane)) {
-    case 32:
-        return LLVMVectorType(LLVMFloatTypeInContext(cx), LLVMGetVectorSize(t));
-    case 64:
-        return LLVMVectorType(LLVMDoubleTypeInContext(cx), LLVMGetVectorSize(t));
-    default:
-        return NULL;
+    case 32: return LLVMVectorType(LLVMFloatTypeInContext(cx), LLVMGetVectorSize(t));
+    case 64: return LLVMVectorType(LLVMDoubleTypeInContext(cx), LLVMGetVectorSize(t));
+    default: return NULL;
     }
 }
 /* May it select bits? A sum may where no bit is in both. */
@@ -44,7 +41,6 @@ static void in_block(LLVMBuilderRef b, LLVMBasicBlockRef block) {
 void bitselect_avoid(LLVMModuleRef m) {
     LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(m));
     for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f))
-        for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k))
-            in_block(b, k);
+        for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k)) in_block(b, k);
     LLVMDisposeBuilder(b);
 }

@@ -34,8 +34,7 @@ static void touch(Walk *w, Buf *b) {
     if (!b) return;
     if (b->kind == BUF_WORK && dim_has_bound(w->p->cx->types, b->bytes)) b->kind = BUF_HEAP;
     if (b->kind == BUF_HEAP || (b->kind == BUF_OUT && w->p->computed[b->k])) take(w, b);
-    for (uint32_t i = 0; i < 3; i++)
-        touch(w, b->behind[i]);
+    for (uint32_t i = 0; i < 3; i++) touch(w, b->behind[i]);
     if (b->kind != BUF_WORK) return;
     if (!b->first) b->first = w->position;
     b->last = w->position;
@@ -66,9 +65,7 @@ void step_reads(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), voi
             Ix at[32];
             for (uint32_t d = 0; d < t->rank; d++) {
                 bool stretched = !reduces && !opaque && t->dims[d] == 1 && y->dims[d] != 1;
-                at[d] = opaque      ? ix_atom(p->ix, atom_loop(p->ix, t->dims[d]))
-                        : stretched ? 0
-                                    : index[d];
+                at[d] = opaque ? ix_atom(p->ix, atom_loop(p->ix, t->dims[d])) : stretched ? 0 : index[d];
             }
             plan_reads(p, *x, at, seen, user);
         }
@@ -77,23 +74,17 @@ void step_reads(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), voi
 static void walk_step(Walk *w, Step *s) {
     s->start = ++w->position;
     step_reads(w->p, s, touch_read, w);
-    each(Store, st, s->stores)
-        touch(w, st->buf);
+    each(Store, st, s->stores) touch(w, st->buf);
     touch(w, s->parts);
-    for (uint32_t i = 0; s->arrays && i < s->e->in.n + s->e->out.n; i++)
-        touch(w, s->arrays[i]);
-    if (s->dot)
-        touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack),
-            touch(w, s->dot->partial);
+    for (uint32_t i = 0; s->arrays && i < s->e->in.n + s->e->out.n; i++) touch(w, s->arrays[i]);
+    if (s->dot) touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial);
     if (s->e && s->nbodies)
-        each(Val, v, s->e->in)
-            touch(w, plan_info(w->p, *v)->buf);
+        each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
     for (uint32_t i = 0; i < s->ncarries; i++) {
         Carry *c = &s->carries[i];
         touch(w, c->operand), touch(w, c->a), touch(w, c->b);
     }
-    for (uint32_t i = 0; s->nbodies && s->ys && i < s->e->out.n - s->ncarries; i++)
-        touch(w, s->ys[i]);
+    for (uint32_t i = 0; s->nbodies && s->ys && i < s->e->out.n - s->ncarries; i++) touch(w, s->ys[i]);
     uint32_t from = w->touched.n;
     for (uint32_t i = 0; i < s->nbodies; i++) {
         walk_body(w, s->bodies[i]);
@@ -107,18 +98,15 @@ static void walk_step(Walk *w, Step *s) {
             Carry *c = &s->carries[i];
             touch(w, c->operand), touch(w, c->a), touch(w, c->b);
         }
-        for (uint32_t i = 0; s->ys && i < s->e->out.n - s->ncarries; i++)
-            touch(w, s->ys[i]);
-        each(Val, v, s->e->in)
-            touch(w, plan_info(w->p, *v)->buf);
+        for (uint32_t i = 0; s->ys && i < s->e->out.n - s->ncarries; i++) touch(w, s->ys[i]);
+        each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
     }
 }
 static void walk_body(Walk *w, Body *b) {
     Body *outer = w->body;
     uint32_t step = w->step;
     w->body = b;
-    for (w->step = 0; w->step < b->steps.n; w->step++)
-        walk_step(w, b->steps.at[w->step]);
+    for (w->step = 0; w->step < b->steps.n; w->step++) walk_step(w, b->steps.at[w->step]);
     w->position++;
     each(Val, v, b->j->out)
         if (!val_info(w->p->cx, *v)->lit) touch(w, plan_info(w->p, *v)->buf);

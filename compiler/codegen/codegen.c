@@ -18,8 +18,7 @@ static bool linked(Ctx *cx, Emit *e, const Jaxpr *j, EmitKind kind, const Output
 typedef void End(void);
 typedef void Told(void *user, const char *reason, bool diagnose);
 End *set_new_handler(End *) __asm__("_ZSt15set_new_handlerPFvvE");
-void install_bad_alloc(Told *, void *user) __asm__(
-    "_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_");
+void install_bad_alloc(Told *, void *user) __asm__("_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_");
 
 static void told(void *user, const char *reason, bool diagnose) {
     End *end;
@@ -43,8 +42,7 @@ bool codegen(Ctx *cx, const Jaxpr *j, EmitKind kind, const Output *out) {
     Emit *e = emit_open(cx, target);
     e->for_ld = kind == EMIT_so && !link_by_lld(cx);
     host_entry(p, e, j);
-    bool ok = kind == EMIT_so || kind == EMIT_a ? linked(cx, e, j, kind, out)
-                                                : emit_write(e, j, kind, out);
+    bool ok = kind == EMIT_so || kind == EMIT_a ? linked(cx, e, j, kind, out) : emit_write(e, j, kind, out);
     if (kind == EMIT_obj) ok = ok && constants_fill(e, kind, out);
     emit_close(e);
     return ok;

@@ -1,6 +1,6 @@
 /* Data of constants. Small ones are globals of the module. Large ones are one block, a large section in the sense of
-   x86-64's ABI: it lies at the end of the image, and code reaches it by 64 bits. LLVM and the linker see a few bytes of it;
-   it gets its real size, and the file the rest, when all else is done, so that only the page cache holds them. */
+   x86-64's ABI: it lies at the end of the image, and code reaches it by 64 bits. LLVM and the linker see a few bytes of
+   it; it gets its real size, and the file the rest, when all else is done, so that only the page cache holds them. */
 #include "constants.h"
 #include <elf.h>
 #include <errno.h>
@@ -15,21 +15,19 @@
 #include <unistd.h>
 
 enum {
-    LARGE_BYTES = 1 << 20,  /* from this size on a constant is large, ... */
-    MOST_SMALL = 16 << 20,  /* ... or when all small ones have so many bytes */
+    LARGE_BYTES = 1 << 20, /* from this size on a constant is large, ... */
+    MOST_SMALL = 16 << 20, /* ... or when all small ones have so many bytes */
     ALIGNMENT = 64,
     STANDS_IN = 64 /* bytes of the section before it is filled */
 };
 #define MOST_TEXT ((uint64_t)1 << 30) /* bytes of constants in text, each of which is several characters */
-#define SECTION_LARGE 0x10000000 /* SHF_X86_64_LARGE */
+#define SECTION_LARGE 0x10000000      /* SHF_X86_64_LARGE */
 static const char block_name[] = "constants.block", section_name[] = ".lrodata.constants";
 /* What libraries have it in until they are linked by GNU ld, which puts nothing behind data that can be written. */
 static const char linked_name[] = ".ldata.constants";
 
 /* ---- MLIR */
-static MlirAttribute text(Emit *e, Str s) {
-    return mlirStringAttrGet(e->mlir, mlirStringRefCreate(s.at, s.n));
-}
+static MlirAttribute text(Emit *e, Str s) { return mlirStringAttrGet(e->mlir, mlirStringRefCreate(s.at, s.n)); }
 static void declare(Emit *e, Str name, MlirType type) {
     MlirBlock was = e->block;
     MlirRegion empty = mlirRegionCreate();
@@ -99,8 +97,7 @@ static void define_block(Emit *e, LLVMModuleRef m, LLVMValueRef block) {
     Str text = str_format(e->arena,
                           ".section %s,\"al%s\",@progbits\n.balign %d\n%s:\n.zero %d\n"
                           ".type %s,@object\n.size %s, %d\n",
-                          section, write, ALIGNMENT, block_name, STANDS_IN, block_name, block_name,
-                          STANDS_IN);
+                          section, write, ALIGNMENT, block_name, STANDS_IN, block_name, block_name, STANDS_IN);
     LLVMAppendModuleInlineAsm(m, text.at, text.n);
 }
 bool constants_define(Emit *e, EmitKind kind, LLVMModuleRef m) {
@@ -110,8 +107,7 @@ bool constants_define(Emit *e, EmitKind kind, LLVMModuleRef m) {
     LLVMValueRef block = LLVMGetNamedGlobal(m, block_name);
     if (kind == EMIT_obj) return define_block(e, m, block), true;
     if (e->large_bytes > MOST_TEXT)
-        return diag_plain(e->cx->diags, "%" PRIu64 " bytes of constants are too many for text",
-                          e->large_bytes);
+        return diag_plain(e->cx->diags, "%" PRIu64 " bytes of constants are too many for text", e->large_bytes);
     LLVMValueRef data = whole_block(e, m), whole = LLVMAddGlobal(m, LLVMTypeOf(data), "");
     define(whole, data);
     LLVMSetGlobalConstant(whole, true);
@@ -185,8 +181,7 @@ static bool find_segment(const Image *i, Elf64_Phdr *found, uint64_t *found_at) 
 /* Appends the block to the file, `at` in the image. */
 static bool put_block(const Emit *e, const Image *i, uint64_t at) {
     each(Constant, c, e->constants)
-        if (c->large && !put(i, at + c->offset, val_info(e->cx, c->v)->data, c->bytes))
-            return false;
+        if (c->large && !put(i, at + c->offset, val_info(e->cx, c->v)->data, c->bytes)) return false;
     return ftruncate(i->fd, (off_t)(i->start + at + e->large_bytes)) == 0;
 }
 

@@ -7,8 +7,7 @@
    planned, since two equations may share one. */
 
 static Val input_copy(ValMap *map, Val old) {
-    Val new =
-        val_new(map->cx, type_rewrite(map, val_type(map->cx, old)), val_info(map->cx, old)->span);
+    Val new = val_new(map->cx, type_rewrite(map, val_type(map->cx, old)), val_info(map->cx, old)->span);
     valmap_put(map, old, new);
     return new;
 }
@@ -17,8 +16,7 @@ static Jaxpr *fresh_copy(Plan *p, const Jaxpr *j, Span span) {
     ValMap map = {.cx = cx};
     Eqns eqns = {0};
     Vals in = {arena_new(p->arena, Val, j->in.n + 1), j->in.n};
-    for (uint32_t i = 0; i < in.n; i++)
-        in.at[i] = input_copy(&map, j->in.at[i]);
+    for (uint32_t i = 0; i < in.n; i++) in.at[i] = input_copy(&map, j->in.at[i]);
     if (!jaxpr_splice(&map, &eqns, j, in, span)) return NULL;
     Jaxpr *copy = jaxpr_with(cx, j, eqns, vals_rewrite(&map, j->out));
     copy->in = in;
@@ -33,8 +31,7 @@ static Body *body_new(Plan *p, Body *outer, const Eqn *e, const Jaxpr *j) {
     b->j = fresh_copy(p, j, e->span);
     b->out_slots = arena_new(p->arena, Buf *, j->out.n + 1);
     if (b->j)
-        each(Val, c, b->j->consts)
-            plan_constant(p, *c);
+        each(Val, c, b->j->consts) plan_constant(p, *c);
     return b->j ? b : NULL;
 }
 static bool scalar(Plan *p, Val v) { return val_array(p->cx, v)->rank == 0; }
@@ -104,8 +101,7 @@ static bool bound_to(Plan *p, Val v, const Val *among, uint32_t n) {
 static Buf *owned(Plan *p, Val v, const Eqn *e) {
     const Info *info = plan_info(p, v);
     uint32_t here = 0;
-    each(Val, x, e->in)
-        here += *x == v;
+    each(Val, x, e->in) here += *x == v;
     Buf *b = info->buf;
     bool mine = b && (b->kind == BUF_WORK || (b->kind == BUF_SLOT && b->k));
     return mine && info->uses == 1 && here == 1 && !info->borrowed && !info->offset && !info->strides ? b : NULL;
@@ -117,20 +113,16 @@ static Val origin_of_result(const Eqn *e, uint32_t k) {
     uint32_t consts = (uint32_t)param_int(e, K_num_consts, 0), carries = (uint32_t)param_int(e, K_num_carry, 0);
     switch (prim_lower[e->prim]) {
     case LOWER_UPDATE:
-    case LOWER_SCATTER:
-        return e->in.at[0];
-    case LOWER_SCAN:
-        return k < carries ? e->in.at[consts + k] : 0;
-    case LOWER_WHILE:
-        return e->in.at[e->in.n - e->out.n + k];
+    case LOWER_SCATTER: return e->in.at[0];
+    case LOWER_SCAN: return k < carries ? e->in.at[consts + k] : 0;
+    case LOWER_WHILE: return e->in.at[e->in.n - e->out.n + k];
     case LOWER_COND: {
         Val v = branches.n ? origin(branches.at[0], branches.at[0]->out.at[k]) : 0;
         for (uint32_t i = 0; v && i < branches.at[0]->in.n; i++)
             if (branches.at[0]->in.at[i] == v) return e->in.at[1 + i];
         return 0;
     }
-    default:
-        return 0;
+    default: return 0;
     }
 }
 static Val origin(const Jaxpr *j, Val v) {
@@ -179,7 +171,8 @@ static void cond_results(Plan *p, const Eqn *e, Cond *c, Jaxprs branches) {
         s->ys_slots[o] = sized ? s->ys[o] : slot(p, s->ys[o], memory != NULL);
     }
 }
-/* What a branch did not write over the memory it was given is computed beside it, and copied when nobody reads it any more. */
+/* What a branch did not write over the memory it was given is computed beside it, and copied when nobody reads it any
+   more. */
 static void copy_over(Plan *p, Body *branch, const Cond *c) {
     uint32_t from = branch->steps.n;
     for (int copy = 0; copy < 2; copy++)
@@ -196,8 +189,7 @@ static void copy_over(Plan *p, Body *branch, const Cond *c) {
 static Body *cond_branch(Plan *p, Body *b, const Eqn *e, const Cond *c, const Jaxpr *j) {
     Body *branch = body_new(p, b, e, j);
     if (!branch) return NULL;
-    for (uint32_t i = 0; i < branch->j->in.n; i++)
-        pass(p, b, e->in.at[c->first + i], branch->j->in.at[i]);
+    for (uint32_t i = 0; i < branch->j->in.n; i++) pass(p, b, e->in.at[c->first + i], branch->j->in.at[i]);
     for (uint32_t o = 0; o < e->out.n; o++) {
         Buf *to = c->s->ys_slots[o];
         if (!to) continue;
@@ -212,22 +204,19 @@ static Body *cond_branch(Plan *p, Body *b, const Eqn *e, const Cond *c, const Ja
     return branch;
 }
 static bool plan_cond(Plan *p, Body *b, const Eqn *e) {
-    bool bools =
-        param_has(e, K_branch_jaxprs); /* one for each branch but the last; else an index */
+    bool bools = param_has(e, K_branch_jaxprs); /* one for each branch but the last; else an index */
     Jaxprs branches = param_jaxprs(e, bools ? K_branch_jaxprs : K_branches);
     Cond c = {.s = control_step(p, b, STEP_COND, e, branches.n), .first = bools ? branches.n - 1 : 1};
     cond_results(p, e, &c, branches);
     for (uint32_t k = 0; k < branches.n; k++)
         if (!(c.s->bodies[k] = cond_branch(p, b, e, &c, branches.at[k]))) return false;
     append(p, b, c.s);
-    for (uint32_t i = 0; i < e->out.n; i++)
-        computed(p, c.s, e->out.at[i], c.s->ys[i]);
+    for (uint32_t i = 0; i < e->out.n; i++) computed(p, c.s, e->out.at[i], c.s->ys[i]);
     return true;
 }
 
 /* ---- carries */
-static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand, Val input,
-                       Body *body, uint32_t out) {
+static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand, Val input, Body *body, uint32_t out) {
     Info *in = plan_info(p, input);
     if (scalar(p, input)) {
         c->kind = CARRY_SCALAR;
@@ -268,12 +257,10 @@ static void aliases(void *user, Val v, const Ix *index, Ix address) {
 }
 static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
     const Info *made = plan_info(p, out);
-    if (val_info(p->cx, out)->lit || made->class != VAL_MEMBER || made->buf != c->next)
-        return false;
+    if (val_info(p->cx, out)->lit || made->class != VAL_MEMBER || made->buf != c->next) return false;
     Step *w = body->steps.at[made->step - 1];
     if ((w->kind != STEP_LOOPS && w->kind != STEP_DOT) || w->levels > 1 || w->reduces) return false;
-    if (w->dot && (w->dot->a.buf->number == c->current->number ||
-                   w->dot->b.buf->number == c->current->number))
+    if (w->dot && (w->dot->a.buf->number == c->current->number || w->dot->b.buf->number == c->current->number))
         return false;
     Aliases a = {.p = p, .number = c->current->number, .ok = true};
     each(Store, st, w->stores)
@@ -297,8 +284,7 @@ static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
     }
     return a.ok;
 }
-static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, Val result,
-                        Body *body, uint32_t out) {
+static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, Val result, Body *body, uint32_t out) {
     computed(p, s, result, NULL);
     if (c->kind == CARRY_SCALAR) return;
     Info *info = plan_info(p, result);
@@ -335,26 +321,20 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
 /* Is an extent of this input of a body a carried scalar that the body changes? */
 static bool resized(Plan *p, const Jaxpr *body, uint32_t first, Val input) {
     for (uint32_t k = 0; k < body->out.n; k++)
-        if (body->out.at[k] != body->in.at[first + k] &&
-            bound_to(p, input, &body->in.at[first + k], 1))
-            return true;
+        if (body->out.at[k] != body->in.at[first + k] && bound_to(p, input, &body->in.at[first + k], 1)) return true;
     return false;
 }
 static bool plan_while(Plan *p, Body *b, const Eqn *e) {
     const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *turn = param_jaxpr(e, K_body_jaxpr);
-    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0),
-             nb = (uint32_t)param_int(e, K_body_nconsts, 0);
+    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0), nb = (uint32_t)param_int(e, K_body_nconsts, 0);
     assert(scalar(p, cond->out.at[0])); /* passes/lanes.c */
     Step *s = control_step(p, b, STEP_WHILE, e, 2);
-    Body *test = s->bodies[0] = body_new(p, b, e, cond),
-         *body = s->bodies[1] = body_new(p, b, e, turn);
+    Body *test = s->bodies[0] = body_new(p, b, e, cond), *body = s->bodies[1] = body_new(p, b, e, turn);
     if (!test || !body) return false;
     s->ncarries = e->out.n;
     s->carries = arena_new(p->arena, Carry, s->ncarries + 1);
-    for (uint32_t i = 0; i < nc; i++)
-        pass(p, b, e->in.at[i], test->j->in.at[i]);
-    for (uint32_t i = 0; i < nb; i++)
-        pass(p, b, e->in.at[nc + i], body->j->in.at[i]);
+    for (uint32_t i = 0; i < nc; i++) pass(p, b, e->in.at[i], test->j->in.at[i]);
+    for (uint32_t i = 0; i < nb; i++) pass(p, b, e->in.at[nc + i], body->j->in.at[i]);
     for (uint32_t i = 0; i < s->ncarries; i++) {
         if (resized(p, body->j, nb, body->j->in.at[nb + i])) s->carries[i].kind = CARRY_HEAP;
         carry_open(p, b, e, &s->carries[i], e->in.at[nc + nb + i], body->j->in.at[nb + i], body, i);
@@ -372,8 +352,7 @@ static bool plan_while(Plan *p, Body *b, const Eqn *e) {
 }
 static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
     const Jaxpr *turn = param_jaxpr(e, K_jaxpr);
-    uint32_t nk = (uint32_t)param_int(e, K_num_consts, 0),
-             nc = (uint32_t)param_int(e, K_num_carry, 0);
+    uint32_t nk = (uint32_t)param_int(e, K_num_consts, 0), nc = (uint32_t)param_int(e, K_num_carry, 0);
     Step *s = control_step(p, b, STEP_SCAN, e, 1);
     Body *body = s->bodies[0] = body_new(p, b, e, turn);
     if (!body) return false;
@@ -382,17 +361,15 @@ static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
     s->carries = arena_new(p->arena, Carry, nc + 1);
     s->xs = arena_new(p->arena, Buf *, nx + 1), s->xs_slots = arena_new(p->arena, Buf *, nx + 1);
     s->ys = arena_new(p->arena, Buf *, ny + 1), s->ys_slots = arena_new(p->arena, Buf *, ny + 1);
-    for (uint32_t i = 0; i < nk; i++)
-        pass(p, b, e->in.at[i], body->j->in.at[i]);
+    for (uint32_t i = 0; i < nk; i++) pass(p, b, e->in.at[i], body->j->in.at[i]);
     for (uint32_t i = 0; i < nc; i++)
         carry_open(p, b, e, &s->carries[i], e->in.at[nk + i], body->j->in.at[nk + i], body, i);
     for (uint32_t i = 0; i < nx; i++) {
         Val x = body->j->in.at[nk + nc + i];
         s->xs[i] = plan_stored(p, b, e->in.at[nk + nc + i]);
         s->xs_slots[i] = slot(p, s->xs[i], false);
-        *plan_info(p, x) = (Info){.class = scalar(p, x) ? VAL_SCALAR : VAL_STORED,
-                                  .buf = s->xs_slots[i],
-                                  .borrowed = true};
+        *plan_info(p, x) =
+            (Info){.class = scalar(p, x) ? VAL_SCALAR : VAL_STORED, .buf = s->xs_slots[i], .borrowed = true};
     }
     for (uint32_t i = 0; i < ny; i++) {
         s->ys[i] = buf_new(p, BUF_WORK, bytes_of(p, e->out.at[nc + i]));
@@ -401,14 +378,10 @@ static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
     }
     if (!plan_body(p, body)) return false;
     append(p, b, s);
-    for (uint32_t i = 0; i < nc; i++)
-        carry_close(p, e, s, &s->carries[i], e->in.at[nk + i], e->out.at[i], body, i);
-    for (uint32_t i = 0; i < ny; i++)
-        computed(p, s, e->out.at[nc + i], s->ys[i]);
+    for (uint32_t i = 0; i < nc; i++) carry_close(p, e, s, &s->carries[i], e->in.at[nk + i], e->out.at[i], body, i);
+    for (uint32_t i = 0; i < ny; i++) computed(p, s, e->out.at[nc + i], s->ys[i]);
     return true;
 }
 bool plan_control(Plan *p, Body *b, const Eqn *e) {
-    return e->prim == P_cond    ? plan_cond(p, b, e)
-           : e->prim == P_while ? plan_while(p, b, e)
-                                : plan_scan(p, b, e);
+    return e->prim == P_cond ? plan_cond(p, b, e) : e->prim == P_while ? plan_while(p, b, e) : plan_scan(p, b, e);
 }

@@ -4,8 +4,7 @@
 
 /* ---- bits */
 static MlirType bits_type(Emit *e, Dtype d, uint32_t w) {
-    return d == DT_bool ? em_vec(e, e->i1, w)
-                        : em_vec(e, mlirIntegerTypeGet(e->mlir, dtype_info[d].bits), w);
+    return d == DT_bool ? em_vec(e, e->i1, w) : em_vec(e, mlirIntegerTypeGet(e->mlir, dtype_info[d].bits), w);
 }
 V point_bits(Emit *e, Dtype d, V reg) {
     if (!point_is_float(d)) return reg;
@@ -39,8 +38,7 @@ static V float_to_integer(Emit *e, Dtype to, V x) {
     MlirType f = point_type(x), t = em_vec(e, em_register_type(e, to), w);
     const char *cast = has_sign ? "llvm.fptosi" : "llvm.fptoui";
     if (bits < 32) /* by way of i32: vectors have no other conversion */
-        return em_cast(e, "llvm.trunc", t,
-                       em_cast(e, "llvm.fptosi", em_vec(e, e->i32, w), limit(e, to, x)));
+        return em_cast(e, "llvm.trunc", t, em_cast(e, "llvm.fptosi", em_vec(e, e->i32, w), limit(e, to, x)));
     if (bits == 32 && mlirTypeIsAF64(em_elem(x))) return em_cast(e, cast, t, limit(e, to, x));
     V low = em_float(e, f, has_sign ? -ldexp(1, (int)bits - 1) : 0);
     V high = em_float(e, f, ldexp(1, (int)bits - has_sign));
@@ -68,11 +66,7 @@ static V integer_to_integer(Emit *e, Dtype from, Dtype to, V x) {
     MlirType t = em_vec(e, em_register_type(e, to), em_width(x));
     if (from == DT_bool) return em_cast(e, "llvm.zext", t, x);
     if (a == b) return x;
-    return em_cast(e,
-                   a > b                   ? "llvm.trunc"
-                   : point_is_signed(from) ? "llvm.sext"
-                                           : "llvm.zext",
-                   t, x);
+    return em_cast(e, a > b ? "llvm.trunc" : point_is_signed(from) ? "llvm.sext" : "llvm.zext", t, x);
 }
 /* An f32 with 20 places of the mantissa of an f64, the last one set where anything follows:
    rounding it once more is rounding the f64 once. */
@@ -101,8 +95,7 @@ static V shorter_float(Emit *e, Dtype to, V x) {
 static V to_float(Emit *e, Dtype from, Dtype to, V x) {
     MlirType t = em_vec(e, em_register_type(e, to), em_width(x));
     if (from == DT_bool) return em_select(e, x, em_float(e, t, 1), em_float(e, t, 0));
-    if (!point_is_float(from))
-        return em_cast(e, point_is_signed(from) ? "llvm.sitofp" : "llvm.uitofp", t, x);
+    if (!point_is_float(from)) return em_cast(e, point_is_signed(from) ? "llvm.sitofp" : "llvm.uitofp", t, x);
     if ((from == DT_f64) == (to == DT_f64)) return x;
     return to == DT_f64 ? em_cast(e, "llvm.fpext", t, x) : shorter_float(e, to, x);
 }
@@ -130,8 +123,7 @@ static V round_mantissa(Emit *e, const Format *f, V bits) {
     MlirType t = point_type(bits);
     int64_t drop = f->mantissa - f->to_mantissa, last = (int64_t)1 << drop;
     V odd = em_bin(e, "llvm.lshr", bits, em_int(e, t, drop));
-    V bias = em_bin(e, "llvm.add", em_bin(e, "llvm.and", odd, em_int(e, t, 1)),
-                    em_int(e, t, (last >> 1) - 1));
+    V bias = em_bin(e, "llvm.add", em_bin(e, "llvm.and", odd, em_int(e, t, 1)), em_int(e, t, (last >> 1) - 1));
     return em_bin(e, "llvm.and", em_bin(e, "llvm.add", bits, bias), em_int(e, t, -last));
 }
 /* Exponents above the range become infinity, those below (subnormals too) zero, of the same sign.

@@ -29,8 +29,7 @@ static Atom axis_of(Kernel *k, const Eqn *e) {
 static V combine(const Cum *c, V a, V b) {
     Emit *e = c->k->e;
     if (c->e->prim == P_cumlogsumexp)
-        return em_round(e, c->d,
-                        kernel_stdlib(c->k, "logaddexp", c->d, (V[]){a, b}, 2, em_width(a)));
+        return em_round(e, c->d, kernel_stdlib(c->k, "logaddexp", c->d, (V[]){a, b}, 2, em_width(a)));
     return point_combine(e, c->e->prim, c->d, a, b);
 }
 /* The carry: one value, its wide form, or a logarithm and what its rounding lost. */
@@ -45,9 +44,7 @@ static void carry_start(const Cum *c, uint32_t w, V *carry) {
     carry[0] = point_identity(c->k->e, c->e->prim, c->d, w);
     if (is_log(c)) carry[1] = em_float(c->k->e, mlirValueGetType(carry[0]), 0);
 }
-static V carry_value(const Cum *c, const V *carry) {
-    return widens(c) ? wide_value(c->k->e, c->d, carry) : carry[0];
-}
+static V carry_value(const Cum *c, const V *carry) { return widens(c) ? wide_value(c->k->e, c->d, carry) : carry[0]; }
 /* log(e^y + e^x), y = carry[0] + carry[1]: the greater one, and log1p(e^-|x − y|) added to it with
    what was lost before; what is lost now is that less the part of it that is in the sum (Dekker's
    FastTwoSum). */
@@ -99,8 +96,7 @@ static void store(const Cum *c, V y) {
 static V prefixes(const Cum *c, V x) {
     Emit *e = c->k->e;
     uint32_t w = em_width(x);
-    V none =
-        widens(c) ? em_float(e, mlirValueGetType(x), -0.0) : point_identity(e, c->e->prim, c->d, w);
+    V none = widens(c) ? em_float(e, mlirValueGetType(x), -0.0) : point_identity(e, c->e->prim, c->d, w);
     for (uint32_t by = 1; by < w; by *= 2) {
         int64_t lanes[512];
         for (uint32_t i = 0; i < w; i++)
@@ -121,15 +117,13 @@ static void chunk(const Cum *c, V base, V *carry) {
     kernel_enter(k);
     kernel_bind(k, c->axis, base);
     V sums = prefixes(c, operand(c)), y;
-    for (uint32_t i = 0; i < values; i++)
-        all[i] = em_broadcast(e, all[i], k->w);
+    for (uint32_t i = 0; i < values; i++) all[i] = em_broadcast(e, all[i], k->w);
     if (widens(c)) {
         y = combine(c, all[0], sums);
         wide_add(e, c->d, em_extract(e, sums, last), carry);
     } else {
         y = add(c, all, sums);
-        for (uint32_t i = 0; i < values; i++)
-            carry[i] = em_extract(e, all[i], last);
+        for (uint32_t i = 0; i < values; i++) carry[i] = em_extract(e, all[i], last);
     }
     store(c, y);
     kernel_leave(k);
@@ -141,10 +135,8 @@ static void chunks(const Cum *c, V from, V n, V *carry) {
     V w = em_i64(e, c->k->w), next[WIDE_VALUES];
     For f = em_for(e, em_i64(e, 0), n, w, values, carry);
     V i = em_arg(&f.scope, 0);
-    V base = c->reverse ? em_bin(e, "llvm.sub", from, em_bin(e, "llvm.add", i, w))
-                        : em_bin(e, "llvm.add", from, i);
-    for (uint32_t v = 0; v < values; v++)
-        next[v] = em_arg(&f.scope, v + 1);
+    V base = c->reverse ? em_bin(e, "llvm.sub", from, em_bin(e, "llvm.add", i, w)) : em_bin(e, "llvm.add", from, i);
+    for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
     chunk(c, base, next);
     em_for_end(e, &f, next, carry);
 }
@@ -169,8 +161,7 @@ static void along_lanes(Cum *c) {
         return;
     }
     For f = em_for(e, zero, rest, em_i64(e, w), 0, NULL); /* one turn, or none */
-    k->tail = em_cmpi(e, "ult", em_lanes(e, e->i32, w),
-                      em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, rest), w));
+    k->tail = em_cmpi(e, "ult", em_lanes(e, e->i32, w), em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, rest), w));
     chunk(c, c->reverse ? zero : full, carry);
     k->tail = (V){NULL};
     em_for_end(e, &f, NULL, NULL);
@@ -188,8 +179,7 @@ static void turns(const Cum *c, Turns t) {
     For f = em_for(e, t.lo, t.hi, one, t.n, t.carry);
     V i = em_arg(&f.scope, 0);
     if (c->reverse) i = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", n, one), i);
-    for (uint32_t v = 0; v < t.n; v++)
-        next[v] = em_arg(&f.scope, v + 1);
+    for (uint32_t v = 0; v < t.n; v++) next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
     kernel_bind(k, c->axis, i);
     V y = add(c, next, operand(c));
@@ -203,8 +193,8 @@ static void along_axis(const Cum *c) {
     Emit *e = k->e;
     Dim extent = loop_extent(k->ix, c->axis);
     uint32_t values = carry_values(c);
-    V n = kernel_dim(k, extent), zero = em_i64(e, 0), block = em_i64(e, OWN_TURNS), none = {NULL},
-      carry[WIDE_VALUES], sum = point_identity(e, c->e->prim, c->d, k->w);
+    V n = kernel_dim(k, extent), zero = em_i64(e, 0), block = em_i64(e, OWN_TURNS), none = {NULL}, carry[WIDE_VALUES],
+      sum = point_identity(e, c->e->prim, c->d, k->w);
     if (!widens(c) || (dim_is_const(extent) && extent <= OWN_TURNS)) {
         carry_start(c, k->w, carry);
         if (widens(c)) carry[0] = sum;
@@ -215,8 +205,7 @@ static void along_axis(const Cum *c) {
     For f = em_for(e, zero, n, block, values, carry);
     V from = em_arg(&f.scope, 0), next[WIDE_VALUES];
     V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, block), n);
-    for (uint32_t v = 0; v < values; v++)
-        next[v] = em_arg(&f.scope, v + 1);
+    for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
     turns(c, (Turns){from, to, wide_value(e, c->d, next), &sum, 1});
     wide_add(e, c->d, sum, next);
@@ -226,8 +215,7 @@ static void along_axis(const Cum *c) {
 static void others(Cum *c, uint32_t i, V lo, V hi);
 static void inner(Cum *c, uint32_t i) {
     Kernel *k = c->k;
-    while (i < k->step->nkept && k->step->kept[i] == c->axis)
-        i++;
+    while (i < k->step->nkept && k->step->kept[i] == c->axis) i++;
     if (i < k->step->nkept)
         others(c, i, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, k->step->kept[i])));
     else if (k->lane == c->axis)
@@ -261,8 +249,7 @@ static void others(Cum *c, uint32_t i, V lo, V hi) {
 }
 static uint32_t first_other(Kernel *k, Atom axis) {
     uint32_t i = 0;
-    while (i < k->step->nkept && k->step->kept[i] == axis)
-        i++;
+    while (i < k->step->nkept && k->step->kept[i] == axis) i++;
     return i;
 }
 static void write(Kernel *k, V lo, V hi) {

@@ -9,17 +9,7 @@
    not, unless there are few rows and both operands are contiguous along the contraction; then the
    lanes run along the contraction. With many rows and few columns the operands change roles. */
 
-enum {
-    FEW = 4,
-    SHORT = 4,
-    NARROW = 8,
-    OFTEN = 16,
-    LONG = 16,
-    WIDE = 64,
-    SQUARE = 4,
-    FULL = 6,
-    MOST_LANES = 256
-};
+enum { FEW = 4, SHORT = 4, NARROW = 8, OFTEN = 16, LONG = 16, WIDE = 64, SQUARE = 4, FULL = 6, MOST_LANES = 256 };
 enum {
     PACK_BYTES = 1 << 18,
     BLOCK_BYTES = 1 << 19,
@@ -35,14 +25,7 @@ enum {
    are to be folded; where all of them are, which pays only for more than LONG_SUM terms. More
    partial sums than SUMMED_BLOCKS are added in wide forms. Blocks are multiples of STEPS, what the
    innermost loop does at once. */
-enum {
-    SHARED_TERMS = 256,
-    OWN_TERMS = 128,
-    TILE_TERMS = 512,
-    LONG_SUM = 2048,
-    SUMMED_BLOCKS = 64,
-    STEPS = 8
-};
+enum { SHARED_TERMS = 256, OWN_TERMS = 128, TILE_TERMS = 512, LONG_SUM = 2048, SUMMED_BLOCKS = 64, STEPS = 8 };
 
 /* An equation while it is planned. Side 0 has the rows, side 1 the columns. */
 typedef struct {
@@ -59,9 +42,7 @@ typedef struct {
     bool shared;      /* several loops do not move the columns' operand */
 } Dotter;
 
-static const ArrayType *type_of_side(const Dotter *d, uint32_t side) {
-    return val_array(d->p->cx, d->v[side]);
-}
+static const ArrayType *type_of_side(const Dotter *d, uint32_t side) { return val_array(d->p->cx, d->v[side]); }
 static int64_t position(Ints a, uint32_t axis) {
     for (uint32_t i = 0; i < a.n; i++)
         if (a.at[i] == axis) return i;
@@ -76,9 +57,7 @@ static void find_index(Dotter *d, uint32_t side, const Ix *result, uint32_t firs
     const ArrayType *t = type_of_side(d, side);
     for (uint32_t a = 0; a < t->rank; a++) {
         int64_t b = position(d->batch[side], a), c = position(d->contracted[side], a);
-        d->index[side][a] = b >= 0   ? result[b]
-                            : c >= 0 ? ix_atom(d->p->ix, d->summed[c])
-                                     : result[first_free++];
+        d->index[side][a] = b >= 0 ? result[b] : c >= 0 ? ix_atom(d->p->ix, d->summed[c]) : result[first_free++];
     }
 }
 /* Of a broadcast array the array itself; of a transposed one too. The lists name its axes, or none:
@@ -86,8 +65,7 @@ static void find_index(Dotter *d, uint32_t side, const Ix *result, uint32_t firs
 static bool strip(Dotter *d, uint32_t side) {
     const Info *info = plan_info(d->p, d->v[side]);
     int64_t from[32]; /* the axis of v that is axis a of its operand */
-    if (val_info(d->p->cx, d->v[side])->lit || info->class != VAL_VIRTUAL || info->buf)
-        return false;
+    if (val_info(d->p->cx, d->v[side])->lit || info->class != VAL_VIRTUAL || info->buf) return false;
     const Eqn *e = info->e;
     if (e->prim != P_broadcast_in_dim && e->prim != P_transpose) return false;
     const ArrayType *x = val_array(d->p->cx, e->in.at[0]), *y = type_of_side(d, side);
@@ -102,8 +80,7 @@ static bool strip(Dotter *d, uint32_t side) {
     for (uint32_t l = 0; l < 2; l++) {
         Ints *s = l ? &d->batch[side] : &d->contracted[side], was = *s;
         s->at = arena_new(d->p->arena, int64_t, was.n + 1);
-        for (uint32_t i = 0; i < was.n; i++)
-            s->at[i] = position((Ints){from, x->rank}, was.at[i]);
+        for (uint32_t i = 0; i < was.n; i++) s->at[i] = position((Ints){from, x->rank}, was.at[i]);
     }
     d->v[side] = e->in.at[0];
     return true;
@@ -124,8 +101,7 @@ static void find_sides(Dotter *d, const Eqn *e, const Ix *result, bool swap) {
         d->contracted[s] = v->list.at[from].ints;
         d->batch[s] = v->list.at[2 + from].ints;
         find_index(d, s, result, from ? nbatch + left : nbatch);
-        while (strip(d, s))
-            ;
+        while (strip(d, s));
     }
     uint32_t nrows = 0;
     d->free[0] = d->free[1] = 1, d->last_column = 0;
@@ -141,8 +117,7 @@ static void find_sides(Dotter *d, const Eqn *e, const Ix *result, bool swap) {
 }
 /* Floats below f32 are summed as f32, integers as what they become, modulo its range. */
 static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
-    bool any = dtype_info[a].kind == DK_FLOAT || dtype_info[b].kind == DK_FLOAT ||
-               dtype_info[y].kind == DK_FLOAT;
+    bool any = dtype_info[a].kind == DK_FLOAT || dtype_info[b].kind == DK_FLOAT || dtype_info[y].kind == DK_FLOAT;
     if (!any) return y;
     return a == DT_f64 || b == DT_f64 || y == DT_f64 ? DT_f64 : DT_f32;
 }
@@ -166,15 +141,12 @@ static Val under(Plan *p, Val v, bool converted) {
         case P_rev:
         case P_dynamic_slice:
         case P_windows:
-        case P_stored:
-            break;
+        case P_stored: break;
         case P_convert_element_type:
-            if (converted &&
-                dtype_is_exact(val_array(p->cx, info->e->in.at[0])->dtype, val_array(p->cx, v)->dtype))
+            if (converted && dtype_is_exact(val_array(p->cx, info->e->in.at[0])->dtype, val_array(p->cx, v)->dtype))
                 break;
             return 0;
-        default:
-            return 0;
+        default: return 0;
         }
         v = info->e->in.at[0];
     }
@@ -223,8 +195,7 @@ static bool read_in_place(const Dotter *d, uint32_t side, DotOperand *o) {
    is packed again and again; 0: it is not, though they are few. */
 static uint32_t columns_lie(const Dotter *d) {
     DotOperand o;
-    bool lie = d->last_column && read_in_place(d, 1, &o) &&
-               coefficient(d->p, o.address, d->last_column) == 1;
+    bool lie = d->last_column && read_in_place(d, 1, &o) && coefficient(d->p, o.address, d->last_column) == 1;
     if (lie) return at_most(atom_at(d->p->ix, d->last_column)->extent, SHORT) ? 0 : 3;
     return d->shared && d->last_column ? 2 : 1;
 }
@@ -234,8 +205,7 @@ static void find_axes(Dotter *d, const Eqn *e) {
     Ix result[32];
     bool row;
     step_index(d->p, d->step, e->out.at[0], result, &row);
-    for (uint32_t i = 0; i < summed.n; i++)
-        d->summed[i] = atom_loop(d->p->ix, t->dims[summed.at[i]]);
+    for (uint32_t i = 0; i < summed.n; i++) d->summed[i] = atom_loop(d->p->ix, t->dims[summed.at[i]]);
     find_sides(d, e, result, false);
     bool narrow = at_most(d->free[1], NARROW - 1) && !at_most(d->free[0], d->free[1]);
     uint32_t right = columns_lie(d);
@@ -256,13 +226,11 @@ static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, DotO
     for (uint32_t part = 0; part < 2; part++) {
         if (contracted_innermost == (part == 0))
             for (uint32_t c = d->contracted[side].n; c-- > 0;) {
-                if (d->contracted[side].at[c] >= 0)
-                    order[n++] = (uint32_t)d->contracted[side].at[c];
+                if (d->contracted[side].at[c] >= 0) order[n++] = (uint32_t)d->contracted[side].at[c];
             }
         else
             for (uint32_t a = t->rank; a-- > 0;)
-                if (position(d->contracted[side], a) < 0 && position(d->batch[side], a) < 0)
-                    order[n++] = a;
+                if (position(d->contracted[side], a) < 0 && position(d->batch[side], a) < 0) order[n++] = a;
     }
     for (uint32_t b = d->batch[side].n; b-- > 0;)
         if (d->batch[side].at[b] >= 0) order[n++] = (uint32_t)d->batch[side].at[b];
@@ -283,8 +251,7 @@ static bool merge_sums(Plan *p, Dot *dot) {
     DotSum *s = dot->sums.at;
     for (uint32_t i = 0; i < dot->sums.n; i++)
         for (uint32_t j = 0; j < dot->sums.n; j++)
-            if (i != j && s[i].a == dim_mul(ts, s[j].a, s[j].extent) &&
-                s[i].b == dim_mul(ts, s[j].b, s[j].extent)) {
+            if (i != j && s[i].a == dim_mul(ts, s[j].a, s[j].extent) && s[i].b == dim_mul(ts, s[j].b, s[j].extent)) {
                 s[j].extent = dim_mul(ts, s[i].extent, s[j].extent);
                 s[i] = s[--dot->sums.n];
                 return true;
@@ -314,8 +281,7 @@ static void find_sums(const Dotter *d) {
         dot->a.address = ix_substitute(p->ix, dot->a.address, k, 0);
         dot->b.address = ix_substitute(p->ix, dot->b.address, k, 0);
     }
-    while (merge_sums(p, dot))
-        ;
+    while (merge_sums(p, dot));
     if (!dot->sums.n) dot->sums.at[dot->sums.n++] = (DotSum){1, 1, 1};
     for (uint32_t i = 0; i + 1 < dot->sums.n; i++) {
         DotSum *last = &dot->sums.at[dot->sums.n - 1], was = *last;
@@ -373,8 +339,7 @@ void dot_plan(Plan *p, Body *b, Step *s) {
     Dotter *d = arena_new(p->arena, Dotter, 1);
     *d = (Dotter){.p = p, .body = b, .step = s, .dot = dot};
     find_axes(d, e);
-    dot->acc = accumulator(type_of_side(d, 0)->dtype, type_of_side(d, 1)->dtype,
-                           val_array(p->cx, e->out.at[0])->dtype);
+    dot->acc = accumulator(type_of_side(d, 0)->dtype, type_of_side(d, 1)->dtype, val_array(p->cx, e->out.at[0])->dtype);
     bool in_place[2] = {read_in_place(d, 0, &dot->a), read_in_place(d, 1, &dot->b)};
     if ((in_place[1] && neighbours(d)) || !plan_inner(d, in_place)) plan_outer(d, in_place);
     find_sums(d);
@@ -388,8 +353,7 @@ void dot_addresses(Plan *p, const Step *s, Ix address[2]) {
     for (uint32_t i = 0; i < s->domain.n; i++) {
         if (s->axes[i] == s->dot->axes[i]) continue;
         Atom was = ix_at(p->ix, s->dot->axes[i])->at[0].atom;
-        for (uint32_t x = 0; x < 2; x++)
-            address[x] = ix_substitute(p->ix, address[x], was, s->axes[i]);
+        for (uint32_t x = 0; x < 2; x++) address[x] = ix_substitute(p->ix, address[x], was, s->axes[i]);
     }
 }
 static bool longer(const Plan *p, Atom x, Atom than) {
@@ -416,8 +380,7 @@ static void find_roles(Plan *p, Step *s) {
         if (columns && (enough || longer(p, s->kept[i], dot->column))) dot->column = s->kept[i];
     }
     for (uint32_t i = 0; i < s->nkept; i++)
-        if (s->kept[i] != dot->column && coefficient(p, at[1], s->kept[i]) == 0 &&
-            better_row(p, s->kept[i], dot->row))
+        if (s->kept[i] != dot->column && coefficient(p, at[1], s->kept[i]) == 0 && better_row(p, s->kept[i], dot->row))
             dot->row = s->kept[i];
     dot->outer = arena_new(p->arena, Atom, s->nkept + 1);
     dot->again = arena_new(p->arena, Atom, s->nkept + 1);
@@ -440,15 +403,13 @@ static void find_roles(Plan *p, Step *s) {
 /* ---- tiles */
 static uint32_t power_above(int64_t n) {
     uint32_t p = 1;
-    while (p < n)
-        p *= 2;
+    while (p < n) p *= 2;
     return p;
 }
 /* A tile fills the registers: mr·w/lanes accumulators, a row of B, an element of A. */
 static void outer_tile(Dot *dot, uint32_t vector_bytes) {
     uint32_t lanes = vector_bytes / em_bytes(dot->acc), registers = vector_bytes == 64 ? 32 : 16;
-    int64_t most = registers == 32 ? 8 : 6,
-            room = registers == 32 || at_most(dot->rows, 1) ? 16 : 12;
+    int64_t most = registers == 32 ? 8 : 6, room = registers == 32 || at_most(dot->rows, 1) ? 16 : 12;
     int64_t mr = most;
     if (at_most(dot->rows, most))
         mr = dot->rows > 1 ? dot->rows : 1;
@@ -457,8 +418,7 @@ static void outer_tile(Dot *dot, uint32_t vector_bytes) {
         mr = (dot->rows + tiles - 1) / tiles;
     }
     uint32_t vectors = 1;
-    while (vectors * 2 * mr <= room && vectors * 2 * lanes <= MOST_LANES)
-        vectors *= 2;
+    while (vectors * 2 * mr <= room && vectors * 2 * lanes <= MOST_LANES) vectors *= 2;
     dot->mr = (uint32_t)mr;
     dot->w = vectors * lanes;
     if (at_most(dot->columns, dot->w)) {
@@ -466,8 +426,7 @@ static void outer_tile(Dot *dot, uint32_t vector_bytes) {
         vectors = dot->w > lanes ? dot->w / lanes : 1;
     }
     dot->sets = 1;
-    while (dot->sets * vectors * mr < 8 && !at_most(dot->k, dot->sets * 8))
-        dot->sets *= 2;
+    while (dot->sets * vectors * mr < 8 && !at_most(dot->k, dot->sets * 8)) dot->sets *= 2;
 }
 /* mr × w sums, each a vector along the contraction. */
 static void inner_tile(Dot *dot, uint32_t vector_bytes) {
@@ -478,8 +437,7 @@ static void inner_tile(Dot *dot, uint32_t vector_bytes) {
     if (dot->w > lanes) dot->w = lanes;
     if (at_most(dot->columns, dot->w)) dot->w = power_above(dot->columns);
     dot->sets = 1;
-    while (dot->sets * dot->w * dot->mr < 8)
-        dot->sets *= 2;
+    while (dot->sets * dot->w * dot->mr < 8) dot->sets *= 2;
 }
 
 /* ---- units */
@@ -490,11 +448,9 @@ static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; 
 
 Dim dot_units(Plan *p, const Dot *dot) {
     Types *ts = p->cx->types;
-    Dim n = dim_mul(ts, dot_blocks(p, dot->rows, dot->row_block),
-                    dot_blocks(p, dot->columns, dot->column_block));
+    Dim n = dim_mul(ts, dot_blocks(p, dot->rows, dot->row_block), dot_blocks(p, dot->columns, dot->column_block));
     n = dim_mul(ts, n, dot_blocks(p, dot->points, dot->point_block));
-    for (uint32_t i = 0; i < dot->nouter; i++)
-        n = dim_mul(ts, n, loop_extent(p->ix, dot->outer[i]));
+    for (uint32_t i = 0; i < dot->nouter; i++) n = dim_mul(ts, n, loop_extent(p->ix, dot->outer[i]));
     return n;
 }
 Dim dot_blocks(Plan *p, Dim n, Dim block) { return block == n ? 1 : ceil_div(p, n, block); }
@@ -517,8 +473,7 @@ static Dim point_block(const Dot *dot, int64_t rows) {
 /* Blocks of about `terms` terms. */
 static void term_blocks(Dot *dot, int64_t terms) {
     uint32_t level = dot->sums.n - 1;
-    while (level > 0 && at_most(dot->sums.at[level].extent, terms))
-        terms /= dot->sums.at[level--].extent;
+    while (level > 0 && at_most(dot->sums.at[level].extent, terms)) terms /= dot->sums.at[level--].extent;
     Dim extent = dot->sums.at[level].extent;
     dot->k_level = level, dot->k_block = terms;
     for (int64_t b = 2 * terms; b > terms / 2 && dim_is_const(extent); b--) /* equal blocks */
@@ -526,8 +481,7 @@ static void term_blocks(Dot *dot, int64_t terms) {
 }
 static Dim partial_sums(Plan *p, const Dot *dot) {
     Dim n = dot_blocks(p, dot->sums.at[dot->k_level].extent, dot->k_block);
-    for (uint32_t i = 0; i < dot->k_level; i++)
-        n = dim_mul(p->cx->types, n, dot->sums.at[i].extent);
+    for (uint32_t i = 0; i < dot->k_level; i++) n = dim_mul(p->cx->types, n, dot->sums.at[i].extent);
     return n;
 }
 /* Sums that are kept in registers, in blocks. */
@@ -540,8 +494,7 @@ static void cut_sums(Plan *p, Dot *dot) {
     if (full && !dim_is_const(dot->k)) most *= 2;
     uint32_t stride = dot->inner ? lanes : 1;
     Dim *turns = arena_new(p->arena, Dim, n), all = 1;
-    if (!gemm_wide_bytes(dot->acc, 1) || n > GEMM_LOOPS || (full && at_most(dot->k, LONG_SUM)))
-        return;
+    if (!gemm_wide_bytes(dot->acc, 1) || n > GEMM_LOOPS || (full && at_most(dot->k, LONG_SUM))) return;
     most *= dot->sets;
     dot->block = arena_new(p->arena, Dim, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -549,8 +502,7 @@ static void cut_sums(Plan *p, Dot *dot) {
         all = dim_mul(ts, all, turns[i]);
     }
     sum_blocks(ts, turns, n, most, dot->block);
-    while (dot->cut < n && dot->block[dot->cut])
-        dot->cut++;
+    while (dot->cut < n && dot->block[dot->cut]) dot->cut++;
     dot->several = dim_is_const(all) && all > most;
     if (dot->cut == n) dot->block[n - 1] = round_up(dot->block[n - 1], STEPS) * stride;
     uint32_t width = dot->inner ? dot->w * lanes : dot->w;

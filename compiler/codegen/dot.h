@@ -37,14 +37,14 @@ typedef struct Dot {
     uint32_t mr, w, sets;        /* a tile: mr × w */
     Dim row_block, column_block; /* of a unit; multiples of mr and w */
     Dim point_block;             /* of the points of `again`, in a unit */
-    Buf *pack;    /* B by columns of w, of each unit: [unit][k][w]; NULL: as it lies */
-    Buf *partial; /* few rows or many terms, large B: sums over blocks of the terms, so that B is
+    Buf *pack;                   /* B by columns of w, of each unit: [unit][k][w]; NULL: as it lies */
+    Buf *partial;                /* few rows or many terms, large B: sums over blocks of the terms, so that B is
                      read in whole rows: [unit][point][row][column]; NULL: sums stay in registers */
-    bool wide_partial; /* those are wide forms (sums.h) */
-    uint32_t cut;      /* without `partial`: how many of the sums are done in blocks, */
-    Dim *block;        /* of so many turns; those of the innermost in elements */
-    bool several;      /* surely more than one */
-    Buf *wide;         /* the wide forms of a tile */
+    bool wide_partial;           /* those are wide forms (sums.h) */
+    uint32_t cut;                /* without `partial`: how many of the sums are done in blocks, */
+    Dim *block;                  /* of so many turns; those of the innermost in elements */
+    bool several;                /* surely more than one */
+    Buf *wide;                   /* the wide forms of a tile */
     uint32_t k_level;
     int64_t k_block;        /* a block: k_block turns of the sum k_level, all of those within it */
     int64_t stored_columns; /* of a unit, in those two: whole tiles */

@@ -14,8 +14,7 @@ enum { MOST_EDGES = 16, LEAST_SIZE = 1024, LEAST_LANES = 32 };
 bool edge_known(const Indices *x, Ix i) {
     const IxExpr *e = ix_at(x, i);
     for (uint32_t t = 0; t < e->n; t++)
-        if (atom_at(x, e->at[t].atom)->kind != ATOM_LOOP || !dim_is_const(e->at[t].coef))
-            return false;
+        if (atom_at(x, e->at[t].atom)->kind != ATOM_LOOP || !dim_is_const(e->at[t].coef)) return false;
     return true;
 }
 
@@ -36,8 +35,7 @@ static void found(void *user, Ix index, Dim lo, Dim hi) {
 void plan_edges(Plan *p, Step *s) {
     Edges e = {.p = p, .at = arena_new(p->arena, Edge, MOST_EDGES)};
     Dim size = 1;
-    for (uint32_t i = 0; i < s->domain.n; i++)
-        size = dim_mul(p->cx->types, size, s->domain.at[i]);
+    for (uint32_t i = 0; i < s->domain.n; i++) size = dim_mul(p->cx->types, size, s->domain.at[i]);
     if (!p->fuse || (dim_is_const(size) && size < LEAST_SIZE)) return;
     plan_dry(p, s, nothing, &e)->edge = found;
     step_reads(p, s, nothing, &e);
@@ -45,8 +43,7 @@ void plan_edges(Plan *p, Step *s) {
     if (e.n == 0 || e.n > MOST_EDGES) return;
     Dim lanes = s->lane ? loop_extent(p->ix, s->lane) : 1;
     for (uint32_t n = 0; n < e.n; n++) /* a vector is hardly ever inside of a short row */
-        if (ix_uses(p->ix, e.at[n].index, s->lane) && dim_is_const(lanes) && lanes < LEAST_LANES)
-            return;
+        if (ix_uses(p->ix, e.at[n].index, s->lane) && dim_is_const(lanes) && lanes < LEAST_LANES) return;
     s->edges = e.at, s->nedges = e.n;
     for (uint32_t i = 0; i < s->nkept; i++)
         for (uint32_t n = 0; n < e.n; n++)

@@ -43,19 +43,13 @@ typedef struct {
 } ByKind;
 static const char *by_kind(ByKind op, Dtype d) {
     switch (dtype_info[d].kind) {
-    case DK_BOOL:
-        return op.bools;
-    case DK_SINT:
-        return op.sints;
-    case DK_UINT:
-        return op.uints;
-    default:
-        return op.floats;
+    case DK_BOOL: return op.bools;
+    case DK_SINT: return op.sints;
+    case DK_UINT: return op.uints;
+    default: return op.floats;
     }
 }
-static V binary(Emit *e, const Point *p, const V *x, ByKind op) {
-    return em_bin(e, by_kind(op, p->in), x[0], x[1]);
-}
+static V binary(Emit *e, const Point *p, const V *x, ByKind op) { return em_bin(e, by_kind(op, p->in), x[0], x[1]); }
 V point_add(Emit *e, const Point *p, const V *x) {
     return binary(e, p, x, (ByKind){"llvm.or", "llvm.add", "llvm.add", "llvm.fadd"});
 }
@@ -78,12 +72,10 @@ V point_mul(Emit *e, const Point *p, const V *x) {
 }
 /* NaN wins; -0 < +0. */
 V point_max(Emit *e, const Point *p, const V *x) {
-    return binary(e, p, x,
-                  (ByKind){"llvm.or", "llvm.intr.smax", "llvm.intr.umax", "llvm.intr.maximum"});
+    return binary(e, p, x, (ByKind){"llvm.or", "llvm.intr.smax", "llvm.intr.umax", "llvm.intr.maximum"});
 }
 V point_min(Emit *e, const Point *p, const V *x) {
-    return binary(e, p, x,
-                  (ByKind){"llvm.and", "llvm.intr.smin", "llvm.intr.umin", "llvm.intr.minimum"});
+    return binary(e, p, x, (ByKind){"llvm.and", "llvm.intr.smin", "llvm.intr.umin", "llvm.intr.minimum"});
 }
 V point_clamp(Emit *e, const Point *p, const V *x) {
     V above[2] = {x[1], x[0]};
@@ -98,8 +90,7 @@ V point_mulhi(Emit *e, const Point *p, const V *x) {
     uint32_t bits = bits_of(x[0]), drop = dtype_info[p->in].width == 2 ? 2 : bits;
     MlirType wide = em_vec(e, mlirIntegerTypeGet(e->mlir, 2 * bits), em_width(x[0]));
     const char *extend = point_is_signed(p->in) ? "llvm.sext" : "llvm.zext";
-    V product =
-        em_bin(e, "llvm.mul", em_cast(e, extend, wide, x[0]), em_cast(e, extend, wide, x[1]));
+    V product = em_bin(e, "llvm.mul", em_cast(e, extend, wide, x[0]), em_cast(e, extend, wide, x[1]));
     V high = em_bin(e, "llvm.lshr", product, em_int(e, wide, drop));
     return em_cast(e, "llvm.trunc", point_type(x[0]), high);
 }
@@ -160,8 +151,7 @@ static bool is_constant(V x) {
 static V raw_quotient(Emit *e, const Point *p, V a, V b) {
     bool has_sign = point_is_signed(p->in);
     uint32_t w = em_width(a), bits = bits_of(a);
-    if (w == 1 || bits == 64 || is_constant(b))
-        return em_bin(e, has_sign ? "llvm.sdiv" : "llvm.udiv", a, b);
+    if (w == 1 || bits == 64 || is_constant(b)) return em_bin(e, has_sign ? "llvm.sdiv" : "llvm.udiv", a, b);
     MlirType f = em_vec(e, bits <= 16 ? e->f32 : e->f64, w);
     const char *to = has_sign ? "llvm.sitofp" : "llvm.uitofp";
     V q = em_bin(e, "llvm.fdiv", em_cast(e, to, f, a), em_cast(e, to, f, b));
@@ -242,21 +232,15 @@ V point_not(Emit *e, const Point *p, const V *x) {
     return em_bin(e, "llvm.xor", x[0], em_int(e, point_type(x[0]), -1));
 }
 /* Integers of 2 and 4 bits as if they had a sign, or none: what their registers' other bits are. */
-static V as_signed(Emit *e, Dtype d, V x) {
-    return em_round(e, d == DT_u2 ? DT_i2 : d == DT_u4 ? DT_i4 : d, x);
-}
-static V as_unsigned(Emit *e, Dtype d, V x) {
-    return em_round(e, d == DT_i2 ? DT_u2 : d == DT_i4 ? DT_u4 : d, x);
-}
+static V as_signed(Emit *e, Dtype d, V x) { return em_round(e, d == DT_u2 ? DT_i2 : d == DT_u4 ? DT_i4 : d, x); }
+static V as_unsigned(Emit *e, Dtype d, V x) { return em_round(e, d == DT_i2 ? DT_u2 : d == DT_i4 ? DT_u4 : d, x); }
 /* Amounts are unsigned; by the width or more nothing is left. */
 static V logical_shift(Emit *e, const Point *p, const char *op, V x, V by) {
     MlirType t = point_type(x);
     V fits = em_cmpi(e, "ult", by, em_int(e, t, dtype_info[p->in].width));
     return em_select(e, fits, em_bin(e, op, x, by), em_int(e, t, 0));
 }
-V point_shift_left(Emit *e, const Point *p, const V *x) {
-    return logical_shift(e, p, "llvm.shl", x[0], x[1]);
-}
+V point_shift_left(Emit *e, const Point *p, const V *x) { return logical_shift(e, p, "llvm.shl", x[0], x[1]); }
 V point_shift_right_logical(Emit *e, const Point *p, const V *x) {
     return logical_shift(e, p, "llvm.lshr", as_unsigned(e, p->in, x[0]), x[1]);
 }
@@ -312,24 +296,12 @@ static V comparison(Emit *e, const Point *p, const V *x, ByKind predicate) {
     const char *name = by_kind(predicate, p->in);
     return point_is_float(p->in) ? em_cmpf(e, name, x[0], x[1]) : em_cmpi(e, name, x[0], x[1]);
 }
-V point_eq(Emit *e, const Point *p, const V *x) {
-    return comparison(e, p, x, (ByKind){"eq", "eq", "eq", "oeq"});
-}
-V point_ne(Emit *e, const Point *p, const V *x) {
-    return comparison(e, p, x, (ByKind){"ne", "ne", "ne", "une"});
-}
-V point_lt(Emit *e, const Point *p, const V *x) {
-    return comparison(e, p, x, (ByKind){"ult", "slt", "ult", "olt"});
-}
-V point_le(Emit *e, const Point *p, const V *x) {
-    return comparison(e, p, x, (ByKind){"ule", "sle", "ule", "ole"});
-}
-V point_gt(Emit *e, const Point *p, const V *x) {
-    return comparison(e, p, x, (ByKind){"ugt", "sgt", "ugt", "ogt"});
-}
-V point_ge(Emit *e, const Point *p, const V *x) {
-    return comparison(e, p, x, (ByKind){"uge", "sge", "uge", "oge"});
-}
+V point_eq(Emit *e, const Point *p, const V *x) { return comparison(e, p, x, (ByKind){"eq", "eq", "eq", "oeq"}); }
+V point_ne(Emit *e, const Point *p, const V *x) { return comparison(e, p, x, (ByKind){"ne", "ne", "ne", "une"}); }
+V point_lt(Emit *e, const Point *p, const V *x) { return comparison(e, p, x, (ByKind){"ult", "slt", "ult", "olt"}); }
+V point_le(Emit *e, const Point *p, const V *x) { return comparison(e, p, x, (ByKind){"ule", "sle", "ule", "ole"}); }
+V point_gt(Emit *e, const Point *p, const V *x) { return comparison(e, p, x, (ByKind){"ugt", "sgt", "ugt", "ogt"}); }
+V point_ge(Emit *e, const Point *p, const V *x) { return comparison(e, p, x, (ByKind){"uge", "sge", "uge", "oge"}); }
 /* Total order -NaN < -inf … -0 < +0 … +NaN: that of the bits as signed integers, negative ones
    mirrored. Narrow floats are ordered as f32: their bits may lack a sign, or have it for NaN. */
 static V total_order(Emit *e, Dtype d, V x) {
@@ -406,28 +378,20 @@ bool point_in_order(Prim reduce, Dtype d) {
 }
 static double identity_float(Prim reduce, Dtype d) {
     switch (reduction[reduce].identity) {
-    case ID_ONE:
-        return 1;
+    case ID_ONE: return 1;
     case ID_LEAST:
-    case ID_MOST:
-        return dtype_float_limit(d, reduction[reduce].identity == ID_MOST);
-    default: /* powers of two have none */
-        return float_format[d].special == FLOAT_POWER ? (double)NAN : 0;
+    case ID_MOST: return dtype_float_limit(d, reduction[reduce].identity == ID_MOST);
+    default: /* powers of two have none */ return float_format[d].special == FLOAT_POWER ? (double)NAN : 0;
     }
 }
 V point_identity(Emit *e, Prim reduce, Dtype d, uint32_t w) {
     MlirType t = em_vec(e, em_register_type(e, d), w);
     if (point_is_float(d)) return em_float(e, t, identity_float(reduce, d));
     switch (reduction[reduce].identity) {
-    case ID_ONE:
-        return em_int(e, t, 1);
-    case ID_ONES:
-        return em_int(e, t, point_is_signed(d) ? -1 : dtype_limit(d, true));
-    case ID_LEAST:
-        return em_int(e, t, dtype_limit(d, false));
-    case ID_MOST:
-        return em_int(e, t, dtype_limit(d, true));
-    default:
-        return em_int(e, t, 0);
+    case ID_ONE: return em_int(e, t, 1);
+    case ID_ONES: return em_int(e, t, point_is_signed(d) ? -1 : dtype_limit(d, true));
+    case ID_LEAST: return em_int(e, t, dtype_limit(d, false));
+    case ID_MOST: return em_int(e, t, dtype_limit(d, true));
+    default: return em_int(e, t, 0);
     }
 }

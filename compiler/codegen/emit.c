@@ -19,21 +19,17 @@ typedef struct Tape {
         uint32_t n, cap;
     } words;
 } Tape;
-static void record(Emit *e, const void *word) {
-    push(e->arena, &e->tape->words, (uint64_t)(uintptr_t)word);
-}
+static void record(Emit *e, const void *word) { push(e->arena, &e->tape->words, (uint64_t)(uintptr_t)word); }
 static void record_number(Emit *e, const void *what) {
     uint32_t n = intern(&e->tape->numbers, &what, sizeof what, NULL);
     push(e->arena, &e->tape->words, n);
 }
-static void record_op(Emit *e, MlirIdentifier name, MlirOperation op, uint32_t n, const V *operands,
-                      uint32_t nattrs, const Attr *attrs, uint32_t nresults) {
+static void record_op(Emit *e, MlirIdentifier name, MlirOperation op, uint32_t n, const V *operands, uint32_t nattrs,
+                      const Attr *attrs, uint32_t nresults) {
     record(e, name.ptr);
     record_number(e, e->block.ptr);
-    for (uint32_t i = 0; i < n; i++)
-        record_number(e, operands[i].ptr);
-    for (uint32_t i = 0; i < nattrs; i++)
-        record(e, attrs[i].value.ptr);
+    for (uint32_t i = 0; i < n; i++) record_number(e, operands[i].ptr);
+    for (uint32_t i = 0; i < nattrs; i++) record(e, attrs[i].value.ptr);
     for (uint32_t i = 0; i < nresults; i++) {
         V r = mlirOperationGetResult(op, i);
         record_number(e, r.ptr);
@@ -41,37 +37,30 @@ static void record_op(Emit *e, MlirIdentifier name, MlirOperation op, uint32_t n
     }
 }
 
-MlirOperation em_op(Emit *e, const char *name, uint32_t nresults, const MlirType *results,
-                    uint32_t n, const V *operands, uint32_t nattrs, const Attr *attrs,
-                    uint32_t nregions, MlirRegion *regions) {
+MlirOperation em_op(Emit *e, const char *name, uint32_t nresults, const MlirType *results, uint32_t n,
+                    const V *operands, uint32_t nattrs, const Attr *attrs, uint32_t nregions, MlirRegion *regions) {
     MlirOperationState s = mlirOperationStateGet(ref(name), e->loc);
     MlirNamedAttribute named[8];
     mlirOperationStateAddResults(&s, nresults, results);
     mlirOperationStateAddOperands(&s, n, operands);
     for (uint32_t i = 0; i < nattrs; i++)
-        named[i] =
-            mlirNamedAttributeGet(mlirIdentifierGet(e->mlir, ref(attrs[i].name)), attrs[i].value);
+        named[i] = mlirNamedAttributeGet(mlirIdentifierGet(e->mlir, ref(attrs[i].name)), attrs[i].value);
     mlirOperationStateAddAttributes(&s, nattrs, named);
     const void *blocks[2] = {NULL, NULL};
-    for (uint32_t i = 0; i < nregions && i < 2; i++)
-        blocks[i] = mlirRegionGetFirstBlock(regions[i]).ptr;
+    for (uint32_t i = 0; i < nregions && i < 2; i++) blocks[i] = mlirRegionGetFirstBlock(regions[i]).ptr;
     mlirOperationStateAddOwnedRegions(&s, nregions, regions);
     MlirOperation op = mlirOperationCreate(&s);
     mlirBlockAppendOwnedOperation(e->block, op);
     e->written++;
     bool inside = e->tape && e->block.ptr != mlirModuleGetBody(e->module).ptr;
-    for (uint32_t i = 0; inside && i < nregions; i++)
-        record_number(e, blocks[i]);
+    for (uint32_t i = 0; inside && i < nregions; i++) record_number(e, blocks[i]);
     if (inside) record_op(e, mlirOperationGetName(op), op, n, operands, nattrs, attrs, nresults);
     return op;
 }
-V em_1(Emit *e, const char *name, MlirType t, uint32_t n, const V *operands, uint32_t nattrs,
-       const Attr *attrs) {
+V em_1(Emit *e, const char *name, MlirType t, uint32_t n, const V *operands, uint32_t nattrs, const Attr *attrs) {
     return mlirOperationGetResult(em_op(e, name, 1, &t, n, operands, nattrs, attrs, 0, NULL), 0);
 }
-V em_un(Emit *e, const char *name, V x) {
-    return em_1(e, name, mlirValueGetType(x), 1, &x, 0, NULL);
-}
+V em_un(Emit *e, const char *name, V x) { return em_1(e, name, mlirValueGetType(x), 1, &x, 0, NULL); }
 static bool may_be_fast(const char *name) {
     return !strcmp(name, "llvm.fadd") || !strcmp(name, "llvm.fsub") || !strcmp(name, "llvm.fmul") ||
            !strcmp(name, "llvm.fdiv");
@@ -95,18 +84,15 @@ V em_select(Emit *e, V condition, V yes, V no) {
 static MlirAttribute i64_attr(Emit *e, int64_t v) { return mlirIntegerAttrGet(e->i64, v); }
 static MlirAttribute i32_attr(Emit *e, int64_t v) { return mlirIntegerAttrGet(e->i32, v); }
 
-static V compare(Emit *e, const char *op, const char *const *names, uint32_t n, const char *name,
-                 V x, V y) {
+static V compare(Emit *e, const char *op, const char *const *names, uint32_t n, const char *name, V x, V y) {
     uint32_t k = 0;
-    while (k < n && strcmp(names[k], name))
-        k++;
+    while (k < n && strcmp(names[k], name)) k++;
     Attr a = {"predicate", i64_attr(e, k)};
     V o[2] = {x, y};
     return em_1(e, op, em_vec(e, e->i1, em_width(x)), 2, o, 1, &a);
 }
 V em_cmpi(Emit *e, const char *predicate, V x, V y) {
-    static const char *const names[] = {"eq",  "ne",  "slt", "sle", "sgt",
-                                        "sge", "ult", "ule", "ugt", "uge"};
+    static const char *const names[] = {"eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"};
     return compare(e, "llvm.icmp", names, 10, predicate, x, y);
 }
 V em_cmpf(Emit *e, const char *predicate, V x, V y) {
@@ -132,8 +118,7 @@ static V poison(Emit *e, MlirType t) { return em_1(e, "llvm.mlir.poison", t, 0, 
 
 V em_shuffle(Emit *e, V a, V b, uint32_t n, const int64_t *lanes) {
     int32_t mask[512];
-    for (uint32_t i = 0; i < n; i++)
-        mask[i] = (int32_t)lanes[i];
+    for (uint32_t i = 0; i < n; i++) mask[i] = (int32_t)lanes[i];
     Attr at = {"mask", mlirDenseI32ArrayGet(e->mlir, n, mask)};
     V o[2] = {a, b};
     int64_t shape = n;
@@ -158,8 +143,7 @@ V em_broadcast(Emit *e, V scalar, uint32_t w) {
 V em_lanes(Emit *e, MlirType integer, uint32_t w) {
     if (w == 1) return em_int(e, integer, 0);
     MlirAttribute at[512];
-    for (uint32_t i = 0; i < w; i++)
-        at[i] = mlirIntegerAttrGet(integer, i);
+    for (uint32_t i = 0; i < w; i++) at[i] = mlirIntegerAttrGet(integer, i);
     MlirType t = em_vec(e, integer, w);
     Attr a = {"value", mlirDenseElementsAttrGet(t, w, at)};
     return em_1(e, "llvm.mlir.constant", t, 0, NULL, 1, &a);
@@ -170,17 +154,13 @@ static V constant(Emit *e, MlirType t, MlirAttribute scalar) {
     Attr a = {"value", mlirTypeIsAVector(t) ? mlirDenseElementsAttrSplatGet(t, scalar) : scalar};
     return em_1(e, "llvm.mlir.constant", t, 0, NULL, 1, &a);
 }
-static MlirType elem_of(MlirType t) {
-    return mlirTypeIsAVector(t) ? mlirShapedTypeGetElementType(t) : t;
-}
+static MlirType elem_of(MlirType t) { return mlirTypeIsAVector(t) ? mlirShapedTypeGetElementType(t) : t; }
 V em_int(Emit *e, MlirType t, int64_t v) {
     uint32_t bits = mlirIntegerTypeGetWidth(elem_of(t));
     if (bits < 64) v = (int64_t)((uint64_t)v << (64 - bits)) >> (64 - bits);
     return constant(e, t, mlirIntegerAttrGet(elem_of(t), v));
 }
-V em_float(Emit *e, MlirType t, double v) {
-    return constant(e, t, mlirFloatAttrDoubleGet(e->mlir, elem_of(t), v));
-}
+V em_float(Emit *e, MlirType t, double v) { return constant(e, t, mlirFloatAttrDoubleGet(e->mlir, elem_of(t), v)); }
 V em_i64(Emit *e, int64_t v) { return em_int(e, e->i64, v); }
 
 /* ---- memory */
@@ -198,13 +178,14 @@ V em_gep(Emit *e, V p, V index, MlirType elem) {
 }
 /* Vectors of 128 bits each, which no machine has, go through memory as vectors of 64. */
 static bool pairs(Emit *e, MlirType t) { return mlirTypeIsAVector(t) && mlirTypeEqual(elem_of(t), e->i128); }
-static MlirType halves_type(Emit *e, MlirType t) { return em_vec(e, e->i64, 2 * (uint32_t)mlirShapedTypeGetDimSize(t, 0)); }
+static MlirType halves_type(Emit *e, MlirType t) {
+    return em_vec(e, e->i64, 2 * (uint32_t)mlirShapedTypeGetDimSize(t, 0));
+}
 static V halves(Emit *e, V v) { return em_cast(e, "llvm.bitcast", halves_type(e, mlirValueGetType(v)), v); }
 static V twice_each(Emit *e, V mask) {
     int64_t lanes[512];
     uint32_t n = 2 * em_width(mask);
-    for (uint32_t i = 0; i < n; i++)
-        lanes[i] = i / 2;
+    for (uint32_t i = 0; i < n; i++) lanes[i] = i / 2;
     return em_shuffle(e, mask, mask, n, lanes);
 }
 V em_load(Emit *e, MlirType t, V p, uint32_t align) {
@@ -232,8 +213,7 @@ void em_masked_store(Emit *e, V v, V p, V mask, uint32_t align) {
     if (pairs(e, mlirValueGetType(v))) o[0] = halves(e, v), o[2] = twice_each(e, mask);
     em_op(e, "llvm.intr.masked.store", 0, NULL, 3, o, 1, &a, 0, NULL);
 }
-V em_gather(Emit *e, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise,
-            uint32_t align) {
+V em_gather(Emit *e, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise, uint32_t align) {
     Attr a = {"alignment", i32_attr(e, align)};
     V o[3] = {em_gep(e, p, indices, elem), mask, otherwise};
     return em_1(e, "llvm.intr.masked.gather", vector, 3, o, 1, &a);
@@ -248,38 +228,31 @@ V em_alloca(Emit *e, int64_t bytes, uint32_t align) {
 Scope em_begin(Emit *e, uint32_t nargs, const MlirType *args) {
     Scope s = {.outer = e->block, .region = mlirRegionCreate()};
     MlirLocation *locs = arena_new(e->arena, MlirLocation, nargs + 1);
-    for (uint32_t i = 0; i < nargs; i++)
-        locs[i] = e->loc;
+    for (uint32_t i = 0; i < nargs; i++) locs[i] = e->loc;
     s.block = mlirBlockCreate(nargs, args, locs);
     mlirRegionAppendOwnedBlock(s.region, s.block);
     e->block = s.block;
-    for (uint32_t i = 0; e->tape && i < nargs; i++)
-        record_number(e, mlirBlockGetArgument(s.block, i).ptr);
+    for (uint32_t i = 0; e->tape && i < nargs; i++) record_number(e, mlirBlockGetArgument(s.block, i).ptr);
     return s;
 }
 void em_end(Emit *e, Scope *s) { e->block = s->outer; }
 V em_arg(Scope *s, uint32_t i) { return mlirBlockGetArgument(s->block, i); }
 
-static void yield(Emit *e, uint32_t n, const V *v) {
-    em_op(e, "scf.yield", 0, NULL, n, v, 0, NULL, 0, NULL);
-}
+static void yield(Emit *e, uint32_t n, const V *v) { em_op(e, "scf.yield", 0, NULL, n, v, 0, NULL, 0, NULL); }
 static MlirType *types_of(Emit *e, uint32_t n, const V *v) {
     MlirType *t = arena_new(e->arena, MlirType, n + 1);
-    for (uint32_t i = 0; i < n; i++)
-        t[i] = mlirValueGetType(v[i]);
+    for (uint32_t i = 0; i < n; i++) t[i] = mlirValueGetType(v[i]);
     return t;
 }
 static void results_of(MlirOperation op, uint32_t n, V *results) {
-    for (uint32_t i = 0; i < n; i++)
-        results[i] = mlirOperationGetResult(op, i);
+    for (uint32_t i = 0; i < n; i++) results[i] = mlirOperationGetResult(op, i);
 }
 For em_for(Emit *e, V lo, V hi, V step, uint32_t n, const V *init) {
     For f = {.lo = lo, .hi = hi, .step = step, .n = n};
     V *copy = arena_new(e->arena, V, n + 1);
     MlirType *t = arena_new(e->arena, MlirType, n + 1);
     t[0] = e->i64;
-    for (uint32_t i = 0; i < n; i++)
-        copy[i] = init[i], t[i + 1] = mlirValueGetType(init[i]);
+    for (uint32_t i = 0; i < n; i++) copy[i] = init[i], t[i + 1] = mlirValueGetType(init[i]);
     f.init = copy;
     f.scope = em_begin(e, n + 1, t);
     return f;
@@ -289,10 +262,8 @@ void em_for_end(Emit *e, For *f, const V *next, V *results) {
     em_end(e, &f->scope);
     V *o = arena_new(e->arena, V, f->n + 3);
     o[0] = f->lo, o[1] = f->hi, o[2] = f->step;
-    for (uint32_t i = 0; i < f->n; i++)
-        o[i + 3] = f->init[i];
-    MlirOperation op = em_op(e, "scf.for", f->n, types_of(e, f->n, f->init), f->n + 3, o, 0, NULL,
-                             1, &f->scope.region);
+    for (uint32_t i = 0; i < f->n; i++) o[i + 3] = f->init[i];
+    MlirOperation op = em_op(e, "scf.for", f->n, types_of(e, f->n, f->init), f->n + 3, o, 0, NULL, 1, &f->scope.region);
     results_of(op, f->n, results);
 }
 If em_if(Emit *e, V condition) {
@@ -310,8 +281,7 @@ void em_if_end(Emit *e, If *i, const V *no, V *results) {
     yield(e, i->n, no);
     em_end(e, &i->otherwise);
     MlirRegion r[2] = {i->then.region, i->otherwise.region};
-    MlirOperation op =
-        em_op(e, "scf.if", i->n, types_of(e, i->n, no), 1, &i->condition, 0, NULL, 2, r);
+    MlirOperation op = em_op(e, "scf.if", i->n, types_of(e, i->n, no), 1, &i->condition, 0, NULL, 2, r);
     results_of(op, i->n, results);
 }
 V *em_while(Emit *e, uint32_t n, const V *init, Scope *before, Scope *after) {
@@ -324,11 +294,9 @@ V *em_while(Emit *e, uint32_t n, const V *init, Scope *before, Scope *after) {
 
 /* ---- functions */
 static MlirType function_type(Emit *e, MlirType result, uint32_t n, const MlirType *args) {
-    return mlirLLVMFunctionTypeGet(result.ptr ? result : mlirLLVMVoidTypeGet(e->mlir), n, args,
-                                   false);
+    return mlirLLVMFunctionTypeGet(result.ptr ? result : mlirLLVMVoidTypeGet(e->mlir), n, args, false);
 }
-Function em_function(Emit *e, Str name, MlirType result, uint32_t nargs, const MlirType *args,
-                     bool shared) {
+Function em_function(Emit *e, Str name, MlirType result, uint32_t nargs, const MlirType *args, bool shared) {
     Function f = {.name = name, .nargs = nargs, .args = args, .result = result};
     f.outer = e->tape;
     f.written = e->written;
@@ -345,18 +313,16 @@ static MlirLocation function_loc(Emit *e, Str name) {
     MlirAttribute type = mlirLLVMDISubroutineTypeAttrGet(e->mlir, 0, 0, NULL);
     MlirAttribute text = mlirStringAttrGet(e->mlir, ref_str(name));
     enum { DEFINITION = 8, OPTIMIZED = 16 };
-    MlirAttribute sub =
-        mlirLLVMDISubprogramAttrGet(e->mlir, none, false, id, e->unit, e->file, text, text, e->file,
-                                    1, 1, DEFINITION | OPTIMIZED, type, 0, NULL, 0, NULL);
+    MlirAttribute sub = mlirLLVMDISubprogramAttrGet(e->mlir, none, false, id, e->unit, e->file, text, text, e->file, 1,
+                                                    1, DEFINITION | OPTIMIZED, type, 0, NULL, 0, NULL);
     return mlirLocationFusedGet(e->mlir, 1, &e->loc, sub);
 }
 MlirOperation em_function_end(Emit *e, Function *f, V value) {
     em_op(e, "llvm.return", 0, NULL, value.ptr ? 1 : 0, &value, 0, NULL, 0, NULL);
     e->block = mlirModuleGetBody(e->module);
-    Attr a[3] = {
-        {"sym_name", mlirStringAttrGet(e->mlir, ref_str(f->name))},
-        {"function_type", mlirTypeAttrGet(function_type(e, f->result, f->nargs, f->args))},
-        {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageInternal)}};
+    Attr a[3] = {{"sym_name", mlirStringAttrGet(e->mlir, ref_str(f->name))},
+                 {"function_type", mlirTypeAttrGet(function_type(e, f->result, f->nargs, f->args))},
+                 {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageInternal)}};
     f->tape = e->tape;
     e->tape = f->outer;
     MlirLocation was = e->loc;
@@ -367,9 +333,7 @@ MlirOperation em_function_end(Emit *e, Function *f, V value) {
     e->written = f->written;
     return op;
 }
-static MlirAttribute symbol(Emit *e, Str name) {
-    return mlirFlatSymbolRefAttrGet(e->mlir, ref_str(name));
-}
+static MlirAttribute symbol(Emit *e, Str name) { return mlirFlatSymbolRefAttrGet(e->mlir, ref_str(name)); }
 void em_declare(Emit *e, const char *name, MlirType result, uint32_t n, const MlirType *args) {
     bool fresh;
     intern(&e->declared, name, strlen(name), &fresh);
@@ -404,8 +368,7 @@ V em_address(Emit *e, Str name) {
 
 void em_at(Emit *e, Span span) {
     LineCol at = diag_where(e->cx->diags, span);
-    e->loc = mlirLocationFileLineColGet(e->mlir, ref(diag_path(e->cx->diags, span.file)), at.line,
-                                        at.col);
+    e->loc = mlirLocationFileLineColGet(e->mlir, ref(diag_path(e->cx->diags, span.file)), at.line, at.col);
 }
 
 /* ---- texts, shared functions */
@@ -430,8 +393,7 @@ Str em_text(Emit *e, Str s) {
 }
 Str em_shared_function(Emit *e, const Function *f, MlirOperation op) {
     bool fresh;
-    uint32_t id = intern(&e->functions, f->tape->words.at,
-                         f->tape->words.n * sizeof *f->tape->words.at, &fresh);
+    uint32_t id = intern(&e->functions, f->tape->words.at, f->tape->words.n * sizeof *f->tape->words.at, &fresh);
     if (fresh) {
         push(e->arena, &e->names, f->name);
         return f->name;

@@ -35,8 +35,8 @@ typedef struct Emit {
     MlirLocation loc;
     MlirType i1, i8, i16, i32, i64, i128, f16, bf16, f32, f64, ptr;
     Target target;
-    bool for_ld;      /* the object becomes a library by GNU ld */
-    bool fast;        /* -ffast-math, for what is written now */
+    bool for_ld;       /* the object becomes a library by GNU ld */
+    bool fast;         /* -ffast-math, for what is written now */
     uint32_t nkernels; /* functions that were written; their numbers */
     uint32_t nstdlib;  /* programs of stdlib that were called */
     struct Tape *tape; /* of the function being written, if it may be shared */
@@ -54,8 +54,8 @@ typedef struct Emit {
         uint32_t n, cap;
     } constants;                       /* em_constant was asked for, by number */
     uint64_t small_bytes, large_bytes; /* of them */
-    Text messages;      /* MLIR's diagnostics: internal errors */
-    MlirAttribute unit; /* of debug information: the compile unit; NULL without -g */
+    Text messages;                     /* MLIR's diagnostics: internal errors */
+    MlirAttribute unit;                /* of debug information: the compile unit; NULL without -g */
     MlirAttribute file;
 } Emit;
 
@@ -67,12 +67,10 @@ typedef struct {
 } Attr;
 
 /* Appends one operation to e->block. */
-MlirOperation em_op(Emit *, const char *name, uint32_t nresults, const MlirType *results,
-                    uint32_t n, const V *operands, uint32_t nattrs, const Attr *attrs,
-                    uint32_t nregions, MlirRegion *regions);
+MlirOperation em_op(Emit *, const char *name, uint32_t nresults, const MlirType *results, uint32_t n, const V *operands,
+                    uint32_t nattrs, const Attr *attrs, uint32_t nregions, MlirRegion *regions);
 /* One result of the type `t`. */
-V em_1(Emit *, const char *name, MlirType t, uint32_t n, const V *operands, uint32_t nattrs,
-       const Attr *attrs);
+V em_1(Emit *, const char *name, MlirType t, uint32_t n, const V *operands, uint32_t nattrs, const Attr *attrs);
 /* The result has the operand's type. */
 V em_un(Emit *, const char *name, V x);
 V em_bin(Emit *, const char *name, V x, V y);
@@ -106,8 +104,7 @@ V em_load(Emit *, MlirType t, V p, uint32_t align);
 void em_store(Emit *, V v, V p, uint32_t align);
 V em_masked_load(Emit *, MlirType vector, V p, V mask, V otherwise, uint32_t align);
 void em_masked_store(Emit *, V v, V p, V mask, uint32_t align);
-V em_gather(Emit *, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise,
-            uint32_t align);
+V em_gather(Emit *, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise, uint32_t align);
 
 /* Regions: begin a block, fill it (e->block is it), end it. Operations may still be appended to
    outer blocks while an inner one is open: they come before the operation that owns the inner one.
@@ -150,12 +147,11 @@ typedef struct {
     Str name;
     uint32_t nargs;
     const MlirType *args;
-    MlirType result; /* no_type: void */
+    MlirType result;           /* no_type: void */
     struct Tape *tape, *outer; /* its own; of the function around */
     uint32_t written;          /* into the function around */
 } Function;
-Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args,
-                     bool shared);
+Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args, bool shared);
 /* Ends it, `value` (of no type: none) being returned; appended to the module. */
 MlirOperation em_function_end(Emit *, Function *, V value);
 /* Declares an outer function (once), and calls it; em_call_local: one of this module. */

@@ -68,10 +68,8 @@ static void check_divisors(Checks *c, Dim d) {
         add(c, k);
     }
     for (uint32_t i = 0; x->kind == DIM_SUM && i < x->nterms; i++)
-        for (uint32_t a = 0; a < x->terms[i].natoms; a++)
-            check_divisors(c, x->terms[i].atoms[a]);
-    if (x->kind != DIM_FLOORDIV && x->kind != DIM_MOD && x->kind != DIM_MAX && x->kind != DIM_MIN)
-        return;
+        for (uint32_t a = 0; a < x->terms[i].natoms; a++) check_divisors(c, x->terms[i].atoms[a]);
+    if (x->kind != DIM_FLOORDIV && x->kind != DIM_MOD && x->kind != DIM_MAX && x->kind != DIM_MIN) return;
     check_divisors(c, x->a);
     check_divisors(c, x->b);
     if (x->kind == DIM_MAX || x->kind == DIM_MIN || dim_is_const(x->b)) return;
@@ -84,30 +82,25 @@ static void check_program(Checks *c, const Jaxpr *j) {
     each(Eqn, q, j->eqns) {
         each(Val, v, q->out) {
             const ArrayType *t = val_array(cx, *v);
-            for (uint32_t d = 0; d < t->rank; d++)
-                check_divisors(c, t->dims[d]);
+            for (uint32_t d = 0; d < t->rank; d++) check_divisors(c, t->dims[d]);
         }
         Jaxprs subs = eqn_jaxprs(cx->arena, q);
-        each(Jaxpr *, sub, subs)
-            check_program(c, *sub);
+        each(Jaxpr *, sub, subs) check_program(c, *sub);
     }
 }
 static void check_dims(Checks *c) {
     Emit *e = c->e;
     for (uint32_t i = 0; i < c->s->dims.n; i++) {
         V d = argument(e, &c->f->arguments, i);
-        Check k = {em_cmpi(e, "slt", d, em_i64(e, 0)),
-                   "jaxcc_rt_fail_negative",
-                   {text(e, str(c->s->names[i].at)), d},
-                   2};
+        Check k = {
+            em_cmpi(e, "slt", d, em_i64(e, 0)), "jaxcc_rt_fail_negative", {text(e, str(c->s->names[i].at)), d}, 2};
         add(c, k);
     }
     for (uint32_t i = 0; i < e->cx->dim_checks.n; i++) {
         const DimCheck *d = &e->cx->dim_checks.at[i];
         if (!known_at_entry(c->f, d->a) || !known_at_entry(c->f, d->b)) continue;
         V a = frame_dim(c->f, d->a), b = frame_dim(c->f, d->b);
-        V ta = text(e, signature_dim_text(e->cx, c->s, d->a)),
-          tb = text(e, signature_dim_text(e->cx, c->s, d->b));
+        V ta = text(e, signature_dim_text(e->cx, c->s, d->a)), tb = text(e, signature_dim_text(e->cx, c->s, d->b));
         Check k = {em_cmpi(e, d->at_most ? "sgt" : "ne", a, b),
                    d->at_most ? "jaxcc_rt_fail_above" : "jaxcc_rt_fail_unequal",
                    {ta, a, tb, b},
@@ -129,13 +122,9 @@ static void check_size(Checks *c, Val v, Str name) {
     for (uint32_t d = 0; d < t->rank; d++) {
         V n = em_cast(e, "llvm.sitofp", e->f64, frame_dim(c->f, t->dims[d]));
         V negative = em_cmpf(e, "olt", n, em_float(e, e->f64, 0));
-        total =
-            em_bin(e, "llvm.fmul", total, em_select(e, negative, em_float(e, e->f64, 0x1p63), n));
+        total = em_bin(e, "llvm.fmul", total, em_select(e, negative, em_float(e, e->f64, 0x1p63), n));
     }
-    Check k = {em_cmpf(e, "oge", total, em_float(e, e->f64, 0x1p63)),
-               "jaxcc_rt_fail_size",
-               {text(e, name)},
-               1};
+    Check k = {em_cmpf(e, "oge", total, em_float(e, e->f64, 0x1p63)), "jaxcc_rt_fail_size", {text(e, name)}, 1};
     add(c, k);
 }
 static void check_pointer(Checks *c, Val v, V p, Str name) {
@@ -177,16 +166,14 @@ static Check pointers(Checks *c) {
     return all;
 }
 static void check_array(Checks *c, uint32_t i) {
-    Val v = i < c->s->dims.n + c->s->in.n ? c->s->in.at[i - c->s->dims.n]
-                                          : c->s->out.at[i - c->s->dims.n - c->s->in.n];
+    Val v = i < c->s->dims.n + c->s->in.n ? c->s->in.at[i - c->s->dims.n] : c->s->out.at[i - c->s->dims.n - c->s->in.n];
     const ArrayType *t = val_array(c->e->cx, v);
     Dim size = type_size(c->e->cx->types, val_type(c->e->cx, v));
     if (c->many && dim_is_const(size)) {
         check_later(c, i, size);
         return;
     }
-    for (uint32_t d = 0; d < t->rank; d++)
-        check_divisors(c, t->dims[d]);
+    for (uint32_t d = 0; d < t->rank; d++) check_divisors(c, t->dims[d]);
     check_size(c, v, c->s->names[i]);
     if (size != 0) check_pointer(c, v, argument(c->e, &c->f->arguments, i), c->s->names[i]);
 }
@@ -237,8 +224,7 @@ static void check_all(Checks *c, const Jaxpr *j) {
 }
 static V any_bad(Checks *c) {
     V bad = c->all.at[0].bad;
-    for (uint32_t i = 1; i < c->all.n; i++)
-        bad = em_bin(c->e, "llvm.or", bad, c->all.at[i].bad);
+    for (uint32_t i = 1; i < c->all.n; i++) bad = em_bin(c->e, "llvm.or", bad, c->all.at[i].bad);
     return bad;
 }
 
@@ -310,8 +296,7 @@ Str entry_run(Emit *e, const Written *w, bool flat) {
         arguments_pass(&a, args);
         from = arguments_behind(e, s, from);
     } else {
-        for (uint32_t i = 0; i < n; i++)
-            args[i] = em_load(e, types[i], em_gep(e, from, em_i64(e, i), e->i64), 8);
+        for (uint32_t i = 0; i < n; i++) args[i] = em_load(e, types[i], em_gep(e, from, em_i64(e, i), e->i64), 8);
         from = em_gep(e, from, em_i64(e, n), e->i64);
     }
     args[n] = em_load(e, e->ptr, from, 8);
@@ -335,15 +320,13 @@ static V run_on(Frame *f, const Written *w, V workspace) {
     e->block = f->entry;
     V memory = em_alloca(e, 8 * (int64_t)n, 8);
     e->block = was;
-    for (uint32_t i = 0; i < n; i++)
-        em_store(e, args[i], em_gep(e, memory, em_i64(e, i), e->i64), 8);
+    for (uint32_t i = 0; i < n; i++) em_store(e, args[i], em_gep(e, memory, em_i64(e, i), e->i64), 8);
     V call[2] = {em_address(e, entry_run(e, w, false)), memory};
     return em_call(e, "jaxcc_rt_heap_run", e->i32, 2, call);
 }
 static V run_body(Frame *f, const Written *w) {
     Emit *e = f->e;
-    if (w->workspace == 0)
-        return run_on(f, w, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
+    if (w->workspace == 0) return run_on(f, w, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
     if (dim_is_const(w->workspace) && w->workspace <= STACK_BYTES) {
         MlirBlock was = e->block;
         e->block = f->entry;

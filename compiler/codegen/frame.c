@@ -1,8 +1,7 @@
 #include "frame.h"
 
 /* ---- captured values */
-static Capture *capture(Frame *f, int kind, uint32_t number, Dim symbol, MlirType memory,
-                        uint32_t align) {
+static Capture *capture(Frame *f, int kind, uint32_t number, Dim symbol, MlirType memory, uint32_t align) {
     struct {
         uint64_t kind, number;
         Dim symbol;
@@ -111,16 +110,13 @@ V frame_buffer(Frame *f, Buf *b) {
         return c->inside;
     }
     switch (b->kind) {
-    case BUF_IN:
-        return argument_in(f->e, &f->arguments, b->k);
+    case BUF_IN: return argument_in(f->e, &f->arguments, b->k);
     case BUF_OUT: {
         Held *own = &f->schedule->outs[b->k];
         return own->v.ptr ? held(f, own, DT_none) : argument_out(f->e, &f->arguments, b->k);
     }
-    case BUF_WORK:
-        return em_gep(f->e, f->workspace, frame_dim(f, b->offset), f->e->i8);
-    default:
-        return frame_slot(f, b);
+    case BUF_WORK: return em_gep(f->e, f->workspace, frame_dim(f, b->offset), f->e->i8);
+    default: return frame_slot(f, b);
     }
 }
 /* NAME's own: an input that may be NULL, which a check refuses; 0 then. */
@@ -203,14 +199,10 @@ V frame_dim(Frame *f, Dim d) {
     if (x->kind == DIM_BOUND) return bound(f, x->val);
     V a = frame_dim(f, x->a), b = frame_dim(f, x->b);
     switch (x->kind) {
-    case DIM_FLOORDIV:
-        return floor_op(e, a, b, false);
-    case DIM_MOD:
-        return floor_op(e, a, b, true);
-    case DIM_MAX:
-        return em_bin(e, "llvm.intr.smax", a, b);
-    default:
-        return em_bin(e, "llvm.intr.smin", a, b);
+    case DIM_FLOORDIV: return floor_op(e, a, b, false);
+    case DIM_MOD: return floor_op(e, a, b, true);
+    case DIM_MAX: return em_bin(e, "llvm.intr.smax", a, b);
+    default: return em_bin(e, "llvm.intr.smin", a, b);
     }
 }
 
@@ -219,8 +211,7 @@ static V estimate(Frame *f, Dim d) {
     Emit *e = f->e;
     if (dim_is_const(d)) return em_float(e, e->f64, (double)d);
     const DimExpr *x = dim_at(f->plan->cx->types, d);
-    if (x->kind == DIM_SYMBOL || x->kind == DIM_BOUND)
-        return em_cast(e, "llvm.sitofp", e->f64, frame_dim(f, d));
+    if (x->kind == DIM_SYMBOL || x->kind == DIM_BOUND) return em_cast(e, "llvm.sitofp", e->f64, frame_dim(f, d));
     if (x->kind == DIM_SUM) {
         V total = em_float(e, e->f64, 0);
         for (uint32_t i = 0; i < x->nterms; i++) {
@@ -236,10 +227,8 @@ static V estimate(Frame *f, Dim d) {
     case DIM_FLOORDIV:
         b = em_select(e, em_cmpf(e, "oeq", b, zero), em_float(e, e->f64, 1), b);
         return em_bin(e, "llvm.fdiv", a, b);
-    case DIM_MOD:
-        return b;
-    default:
-        return em_bin(e, x->kind == DIM_MAX ? "llvm.intr.maxnum" : "llvm.intr.minnum", a, b);
+    case DIM_MOD: return b;
+    default: return em_bin(e, x->kind == DIM_MAX ? "llvm.intr.maxnum" : "llvm.intr.minnum", a, b);
     }
 }
 V frame_bytes(Frame *f, Dim d) {

@@ -19,9 +19,9 @@ typedef struct {
 } Held;
 /* What the functions of one schedule share: it is one, or cut into parts (part.c). */
 typedef struct {
-    Held *slots;   /* by buffer: the pointer a loop set; heap memory */
-    Held *outs;    /* by output: memory that the library allocates */
-    Held *scalars; /* by Val */
+    Held *slots;    /* by buffer: the pointer a loop set; heap memory */
+    Held *outs;     /* by output: memory that the library allocates */
+    Held *scalars;  /* by Val */
     uint32_t homes; /* words of memory, before the workspace */
     struct {
         V *at;
@@ -51,7 +51,7 @@ struct Frame {
 
 V frame_buffer(Frame *, Buf *);
 V frame_scalar(Frame *, Val);
-V frame_dim(Frame *, Dim); /* i64, written at e->block */
+V frame_dim(Frame *, Dim);   /* i64, written at e->block */
 V frame_bytes(Frame *, Dim); /* the same of a size; INT64_MAX for what i64 does not hold */
 /* The next function of its schedule is written from now on. */
 void frame_enter(Frame *);

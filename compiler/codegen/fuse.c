@@ -57,13 +57,11 @@ static bool match(const Step *s, const ArrayType *t, bool row, Ix *index) {
     for (uint32_t d = 0; d < t->rank; d++) {
         index[d] = 0;
         if (t->dims[d] == 1) continue;
-        while (row && a < s->domain.n && s->reduced[a])
-            a++;
+        while (row && a < s->domain.n && s->reduced[a]) a++;
         if (a == s->domain.n || s->domain.at[a] != t->dims[d]) return false;
         index[d] = s->axes[a++];
     }
-    while (row && a < s->domain.n && s->reduced[a])
-        a++;
+    while (row && a < s->domain.n && s->reduced[a]) a++;
     return a == s->domain.n;
 }
 bool step_index(Plan *p, const Step *s, Val v, Ix *index, bool *row) {
@@ -106,19 +104,16 @@ Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, Dim elements,
     Buf *buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, em_bytes(d)));
     Homes h = {.p = p, .body = b};
     Ix index[32];
-    for (uint32_t i = 0; i < t->rank; i++)
-        index[i] = ix_atom(p->ix, atom_loop(p->ix, t->dims[i]));
+    for (uint32_t i = 0; i < t->rank; i++) index[i] = ix_atom(p->ix, atom_loop(p->ix, t->dims[i]));
     plan_reads(p, v, index, home, &h);
-    while (h.deepest && b->depth > h.deepest->depth && !b->conditional)
-        b = b->outer;
+    while (h.deepest && b->depth > h.deepest->depth && !b->conditional) b = b->outer;
     Step *s = step_new(p, b, STEP_LOOPS, NULL, t);
     step_store(p, s, v, buf, 0, strides, as);
     return buf;
 }
 
 /* ---- what is read */
-void plan_reads(Plan *p, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix),
-                void *user) {
+void plan_reads(Plan *p, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
     Kernel *k = plan_dry(p, NULL, seen, user);
     kernel_eval(k, v, index);
 }
@@ -127,8 +122,7 @@ void plan_reads(Plan *p, Val v, const Ix *index, void (*seen)(void *, Val, const
 static const Ix *any_index(Plan *p, Val v) {
     const ArrayType *t = val_array(p->cx, v);
     Ix *index = arena_new(p->arena, Ix, t->rank + 1);
-    for (uint32_t d = 0; d < t->rank; d++)
-        index[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
+    for (uint32_t d = 0; d < t->rank; d++) index[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
     return index;
 }
 
@@ -150,8 +144,7 @@ static void probe(void *user, Val v, const Ix *index, Ix address) {
         if (info->step >= q->step->number)
             q->ok = false;
         else if (info->buf)
-            each(Store, s, q->step->stores)
-                q->shares |= s->buf->number == info->buf->number;
+            each(Store, s, q->step->stores) q->shares |= s->buf->number == info->buf->number;
         return;
     }
     Ix own[32];
@@ -184,16 +177,15 @@ static void store_for(void *user, Val v, const Ix *index, Ix address) {
     r->nleaves += !member || info->step != r->step->number;
     if (member && info->step != r->step->number) plan_stored(r->p, r->body, v);
 }
-static void reads_all(Plan *p, const Eqn *e, uint32_t n, void (*seen)(void *, Val, const Ix *, Ix),
-                      void *user, const Ix *index) {
+static void reads_all(Plan *p, const Eqn *e, uint32_t n, void (*seen)(void *, Val, const Ix *, Ix), void *user,
+                      const Ix *index) {
     const ArrayType *y = val_array(p->cx, e->out.at[0]);
     Kernel *k = plan_dry(p, NULL, seen, user); /* one for all: what they share is told once */
     for (uint32_t i = 0; i < n; i++) {
         const ArrayType *t = val_array(p->cx, e->in.at[i]);
         Ix at[32];
         for (uint32_t d = 0; d < t->rank; d++)
-            at[d] =
-                index && !(y->rank == t->rank && t->dims[d] == 1 && y->dims[d] != 1) ? index[d] : 0;
+            at[d] = index && !(y->rank == t->rank && t->dims[d] == 1 && y->dims[d] != 1) ? index[d] : 0;
         kernel_eval(k, e->in.at[i], at);
     }
 }
@@ -215,8 +207,7 @@ Buf *plan_stored(Plan *p, Body *b, Val v) {
     step_index(p, s, v, index, &row);
     plan_reads(p, v, index, store_for, &r);
     step_store(p, s, v, buf, 0, NULL, DT_none);
-    if (info->class == VAL_VIRTUAL && !val_info(p->cx, v)->lit)
-        info->buf = buf; /* kernels still compute it */
+    if (info->class == VAL_VIRTUAL && !val_info(p->cx, v)->lit) info->buf = buf; /* kernels still compute it */
     return buf;
 }
 
@@ -228,16 +219,13 @@ static uint32_t own_cost(const Eqn *e) {
     case P_rem:
     case P_mulhi:
     case P_integer_pow:
-    case P_gather:
-        return 4;
+    case P_gather: return 4;
     case P_select_n:
     case P_convert_element_type:
     case P_copy:
     case P_neg:
-    case P_abs:
-        return 1;
-    default:
-        return prim_lower[e->prim] == LOWER_STDLIB ? 20 : eqn_point(e);
+    case P_abs: return 1;
+    default: return prim_lower[e->prim] == LOWER_STDLIB ? 20 : eqn_point(e);
     }
 }
 static uint32_t total_cost(Plan *p, const Eqn *e) {
@@ -267,14 +255,12 @@ static uint32_t pieces(Plan *p, const Eqn *e) {
 }
 
 /* ---- joining */
-static bool joinable(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *shape,
-                     uint32_t nread, bool *shares) {
+static bool joinable(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *shape, uint32_t nread, bool *shares) {
     Probe q = {.p = p, .body = b, .step = s, .ok = true};
     Ix index[32];
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return false;
     if (s->cost > STEP_COST || s->nreads > STEP_READS) return false;
-    if (!match(s, shape, false, index) && !(s->reduces && match(s, shape, true, index)))
-        return false;
+    if (!match(s, shape, false, index) && !(s->reduces && match(s, shape, true, index))) return false;
     reads_all(p, e, nread, probe, &q, index);
     *shares = q.shares;
     return q.ok;
@@ -299,8 +285,7 @@ static uint32_t latest_step(Plan *p, Body *b, const Eqn *e, uint32_t nread, uint
     return r.latest;
 }
 /* The step an equation of this shape joins, or a new one. */
-static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, uint32_t nread,
-                      bool reduction) {
+static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, uint32_t nread, bool reduction) {
     uint32_t leaves, from = latest_step(p, b, e, nread, &leaves);
     bool shares;
     if (!p->fuse) return NULL;
@@ -323,8 +308,7 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     info->e = e;
     info->cost = total_cost(p, e);
     latest_step(p, b, e, e->in.n, &leaves);
-    bool cheap = e->prim == P_stored ? dot_reads_in_place(p, e->in.at[0])
-                                     : info->cost <= VIRTUAL_COST && leaves <= 1;
+    bool cheap = e->prim == P_stored ? dot_reads_in_place(p, e->in.at[0]) : info->cost <= VIRTUAL_COST && leaves <= 1;
     if (p->fuse && cheap) {
         info->class = VAL_VIRTUAL;
         info->pieces = pieces(p, e);
@@ -359,8 +343,7 @@ static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
     const ArrayType *t = val_array(p->cx, e->in.at[0]);
     Ints axes = param_ints(e, K_axes);
     bool *reduced = arena_new(p->arena, bool, t->rank + 1);
-    each(int64_t, a, axes)
-        reduced[*a] = true;
+    each(int64_t, a, axes) reduced[*a] = true;
     Step *s = step_for(p, b, e, t, 1, true);
     Ix index[32];
     if (s && !match(s, t, false, index)) s = NULL;
@@ -423,8 +406,7 @@ static void plan_scalar(Plan *p, Body *b, const Eqn *e) {
         info->step = s->number;
     }
 }
-void plan_scalar_reads(Plan *p, const Step *s, void (*seen)(void *, Val, const Ix *, Ix),
-                       void *user) {
+void plan_scalar_reads(Plan *p, const Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
     each(Val, v, s->e->out) {
         Info *info = plan_info(p, *v);
         info->class = VAL_VIRTUAL;
@@ -440,8 +422,7 @@ static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
         else if (info->class == VAL_VIRTUAL) {
             const ArrayType *t = val_array(p->cx, *v);
             Ix at[32];
-            for (uint32_t d = 0; d < t->rank; d++)
-                at[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
+            for (uint32_t d = 0; d < t->rank; d++) at[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
             Reads r = {.p = p, .body = b, .step = &(Step){.number = UINT32_MAX}};
             plan_reads(p, *v, at, store_for, &r);
         }
@@ -472,8 +453,7 @@ static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
     if (devices && !device) return false;
     plan_grow(p); /* it made values */
     Buf **arrays = arena_new(p->arena, Buf *, e->in.n + e->out.n + 1);
-    for (uint32_t i = 0; i < e->in.n; i++)
-        arrays[i] = dense(p, b, e->in.at[i]);
+    for (uint32_t i = 0; i < e->in.n; i++) arrays[i] = dense(p, b, e->in.at[i]);
     Step *s = step_new(p, b, devices ? STEP_SPMD : STEP_RUNTIME, e, NULL);
     s->arrays = arrays;
     s->device = device;
@@ -483,8 +463,7 @@ static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
         Info *info = plan_info(p, y);
         Buf *buf = arrays[e->in.n + i] = buf_for(p, BUF_WORK, y);
         ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
-        *info = (Info){
-            .class = class, .e = e, .out = i, .step = s->number, .uses = info->uses, .buf = buf};
+        *info = (Info){.class = class, .e = e, .out = i, .step = s->number, .uses = info->uses, .buf = buf};
     }
     return true;
 }
@@ -507,8 +486,8 @@ static bool reads_buffer(Plan *p, Val v, const Buf *b) {
     return t.yes;
 }
 static bool larger(Plan *p, Val a, Val b) {
-    Dim over = dim_sub(p->cx->types, type_size(p->cx->types, val_type(p->cx, a)),
-                       type_size(p->cx->types, val_type(p->cx, b)));
+    Dim over =
+        dim_sub(p->cx->types, type_size(p->cx->types, val_type(p->cx, a)), type_size(p->cx->types, val_type(p->cx, b)));
     return dim_is_const(over) && over > 0;
 }
 /* May x's own memory become that of the result? If nobody reads x any more, and what is written
@@ -563,8 +542,7 @@ static void plan_update(Plan *p, Body *b, const Eqn *e) {
     }
     Step *s = step_new(p, b, STEP_LOOPS, NULL, u);
     Reads r = {.p = p, .body = b, .step = s};
-    for (uint32_t i = 1; i < e->in.n; i++)
-        plan_reads(p, e->in.at[i], any_index(p, e->in.at[i]), store_for, &r);
+    for (uint32_t i = 1; i < e->in.n; i++) plan_reads(p, e->in.at[i], any_index(p, e->in.at[i]), store_for, &r);
     step_store(p, s, update, buf, offset, strides, DT_none);
     *info = (Info){.class = VAL_STORED, .e = e, .step = s->number, .uses = info->uses, .buf = buf};
 }
@@ -576,8 +554,7 @@ static bool plan_scatter(Plan *p, Body *b, const Eqn *e) {
     scatter_order(p, s);
     s->cost = SCATTER_COST;
     Reads r = {.p = p, .body = b, .step = s};
-    for (uint32_t i = 1; i < e->in.n; i++)
-        plan_reads(p, e->in.at[i], any_index(p, e->in.at[i]), store_for, &r);
+    for (uint32_t i = 1; i < e->in.n; i++) plan_reads(p, e->in.at[i], any_index(p, e->in.at[i]), store_for, &r);
     step_store(p, s, update, buf, 0, NULL, DT_none);
     s->stores.at[0].scatter = e;
     ValClass class = val_array(p->cx, y)->rank ? VAL_STORED : VAL_SCALAR;
@@ -595,8 +572,7 @@ static Step *step_for_piece(Plan *p, Body *b, Val x, bool many, uint32_t from) {
     Dim n = type_size(p->cx->types, val_type(p->cx, x));
     uint32_t more = pieces_of(p, x);
     Ix index[32];
-    for (uint32_t i = b->steps.n, tries = 0; many && small(p, x) && i >= from && tries < 16;
-         i--, tries++) {
+    for (uint32_t i = b->steps.n, tries = 0; many && small(p, x) && i >= from && tries < 16; i--, tries++) {
         Step *s = b->steps.at[i - 1];
         bool room = s->cost + more <= STEP_PIECES && (s->stores.n + 1) * n <= SMALL_SIZE;
         if (room && match(s, t, false, index)) return s;
@@ -615,8 +591,7 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
     Buf *buf = buf_for(p, BUF_WORK, y);
     Dim at = 0;
     Dim *dense = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
-    for (uint32_t d = t->rank; d-- > 0;)
-        dense[d] = stride, stride = dim_mul(ts, stride, t->dims[d]);
+    for (uint32_t d = t->rank; d-- > 0;) dense[d] = stride, stride = dim_mul(ts, stride, t->dims[d]);
     each(Val, x, e->in) {
         const ArrayType *xt = val_array(p->cx, *x);
         Dim *strides = arena_new(p->arena, Dim, xt->rank + 1);
@@ -656,38 +631,28 @@ static bool trivial_reduction(Plan *p, const Eqn *e) {
 }
 static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     Lower how = prim_lower[e->prim];
-    bool joins =
-        joins_arrays(e) && (!small(p, e->out.at[0]) || pieces(p, e) > MOST_PIECES ||
-                            (e->prim == P_stack && all_computed(p, e)));
+    bool joins = joins_arrays(e) &&
+                 (!small(p, e->out.at[0]) || pieces(p, e) > MOST_PIECES || (e->prim == P_stack && all_computed(p, e)));
     switch (how) {
     case LOWER_CALL:
     case LOWER_EXPAND:
     case LOWER_SAME:
     case LOWER_STATE:
-    case LOWER_NONE:
-        assert(!"supported() has refused it");
-        return false;
+    case LOWER_NONE: assert(!"supported() has refused it"); return false;
     case LOWER_COND:
     case LOWER_WHILE:
-    case LOWER_SCAN:
-        return plan_control(p, b, e);
-    case LOWER_DOT:
-        plan_dot_or_cum(p, b, e, STEP_DOT);
-        break;
+    case LOWER_SCAN: return plan_control(p, b, e);
+    case LOWER_DOT: plan_dot_or_cum(p, b, e, STEP_DOT); break;
     case LOWER_CUM:
         if (val_array(p->cx, e->in.at[0])->dims[param_int(e, K_axis, 0)] == 1)
             plan_virtual(p, b, e);
         else
             plan_dot_or_cum(p, b, e, STEP_CUM);
         break;
-    case LOWER_UPDATE:
-        plan_update(p, b, e);
-        break;
-    case LOWER_SCATTER:
-        return plan_scatter(p, b, e);
+    case LOWER_UPDATE: plan_update(p, b, e); break;
+    case LOWER_SCATTER: return plan_scatter(p, b, e);
     case LOWER_RUNTIME:
-    case LOWER_SPMD:
-        return plan_runtime(p, b, e);
+    case LOWER_SPMD: return plan_runtime(p, b, e);
     case LOWER_REDUCE:
     case LOWER_ARG:
         if (!trivial_reduction(p, e))
@@ -715,8 +680,7 @@ static void release(Plan *p, Val v) {
     Info *info = plan_info(p, v);
     if (val_info(p->cx, v)->lit || info->uses == 0 || --info->uses > 0) return;
     if (info->class == VAL_VIRTUAL && info->e)
-        each(Val, x, info->e->in)
-            release(p, *x);
+        each(Val, x, info->e->in) release(p, *x);
 }
 /* What has the same elements in the same order, computed by a step, under reshapes. */
 static Val same_order(Plan *p, Val v) {
@@ -738,13 +702,11 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
         step_store(p, b->steps.at[info->step - 1], v, want, 0, NULL, DT_none);
         return;
     }
-    bool in_place = want->before && info->class == VAL_STORED && info->buf &&
-                    info->buf->number == want->before->number;
+    bool in_place = want->before && info->class == VAL_STORED && info->buf && info->buf->number == want->before->number;
     if (in_place) return;
-    bool later =
-        want->kind == BUF_OUT && p->computed[want->k]; /* its size is not known before v is */
-    bool movable = !info->borrowed && !later && info->buf && info->buf->kind == BUF_WORK &&
-                   want->kind != BUF_WORK && !info->offset && !info->strides;
+    bool later = want->kind == BUF_OUT && p->computed[want->k]; /* its size is not known before v is */
+    bool movable = !info->borrowed && !later && info->buf && info->buf->kind == BUF_WORK && want->kind != BUF_WORK &&
+                   !info->offset && !info->strides;
     if (movable && !info->buf->k) { /* its buffer becomes the one wanted */
         *info->buf = *want;
         return;
@@ -763,10 +725,8 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
 }
 static void count_uses(Plan *p, const Jaxpr *j) {
     each(Eqn, e, j->eqns)
-        each(Val, v, e->in)
-            plan_info(p, *v)->uses++;
-    each(Val, v, j->out)
-        plan_info(p, *v)->uses++;
+        each(Val, v, e->in) plan_info(p, *v)->uses++;
+    each(Val, v, j->out) plan_info(p, *v)->uses++;
 }
 /* Is operand 0 no longer of use while the equation is planned? */
 static bool writes_over(const Eqn *e) {
@@ -778,21 +738,18 @@ bool plan_body(Plan *p, Body *b) {
     each(Eqn, e, j->eqns) {
         bool over = writes_over(e);
         if (over)
-            each(Val, v, e->in)
-                release(p, *v);
+            each(Val, v, e->in) release(p, *v);
         if (!plan_eqn(p, b, e)) return false;
         bool lazy = plan_info(p, e->out.n ? e->out.at[0] : 0)->class == VAL_VIRTUAL;
         if (!lazy && !over)
-            each(Val, v, e->in)
-                release(p, *v);
+            each(Val, v, e->in) release(p, *v);
     }
     for (uint32_t i = 0; i < j->out.n; i++)
         if (b->out_slots[i])
             result(p, b, j->out.at[i], b->out_slots[i]);
         else if (plan_info(p, j->out.at[i])->class == VAL_MEMBER)
             plan_stored(p, b, j->out.at[i]);
-    each(Step *, s, b->steps)
-        schedule_step(p, b, *s);
+    each(Step *, s, b->steps) schedule_step(p, b, *s);
     plan_weigh(b);
     return true;
 }

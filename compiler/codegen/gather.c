@@ -55,8 +55,7 @@ void window_at(Plan *p, const Eqn *e, const Ix *index, Window *w) {
         w->operand[d] = whole ? 0 : index[axis];
         most[d] = dim_sub(cx->types, x->dims[d], whole ? 1 : y->dims[axis]);
     }
-    for (uint32_t i = 0; i < n.batch.n; i++)
-        w->operand[n.batch.at[i]] = batch[n.index_batch.at[i]];
+    for (uint32_t i = 0; i < n.batch.n; i++) w->operand[n.batch.at[i]] = batch[n.index_batch.at[i]];
     w->n = n.map.n;
     for (uint32_t i = 0; i < w->n; i++) {
         memcpy(w->at[i], batch, nbatch * sizeof *batch);

@@ -4,13 +4,7 @@
 #include "kernel.h"
 
 /* jax's GatherScatterMode, in its order; first what text has that is older than modes are. */
-typedef enum {
-    MODE_NONE,
-    MODE_CLIP,
-    MODE_FILL_OR_DROP,
-    MODE_PROMISE_IN_BOUNDS,
-    MODE_ONE_HOT
-} IndexMode;
+typedef enum { MODE_NONE, MODE_CLIP, MODE_FILL_OR_DROP, MODE_PROMISE_IN_BOUNDS, MODE_ONE_HOT } IndexMode;
 IndexMode index_mode(const Eqn *);
 /* Where one element of a window lies. */
 typedef struct {

@@ -32,21 +32,17 @@ V gemm_convert(Emit *e, Dtype from, Dtype acc, V x) {
 uint32_t gemm_wide_bytes(Dtype acc, uint32_t lanes) { return 8 * wide_values(acc) * lanes; }
 
 /* The value `i` of the wide forms of w lanes: an address. */
-static V wide_part(Emit *e, V p, uint32_t w, uint32_t i) {
-    return i ? em_gep(e, p, em_i64(e, i * w), e->f64) : p;
-}
+static V wide_part(Emit *e, V p, uint32_t w, uint32_t i) { return i ? em_gep(e, p, em_i64(e, i * w), e->f64) : p; }
 /* Volatile: LLVM makes registers of what is on the stack, and these are far more than there are. */
 static void wide_load(Emit *e, Dtype acc, V p, uint32_t w, V *wide) {
-    Attr a[2] = {{"alignment", mlirIntegerAttrGet(e->i64, 8)},
-                 {"volatile_", mlirUnitAttrGet(e->mlir)}};
+    Attr a[2] = {{"alignment", mlirIntegerAttrGet(e->i64, 8)}, {"volatile_", mlirUnitAttrGet(e->mlir)}};
     for (uint32_t i = 0; i < wide_values(acc); i++) {
         V at = wide_part(e, p, w, i);
         wide[i] = em_1(e, "llvm.load", em_vec(e, e->f64, w), 1, &at, 2, a);
     }
 }
 static void wide_store(Emit *e, Dtype acc, V p, const V *wide) {
-    Attr a[2] = {{"alignment", mlirIntegerAttrGet(e->i64, 8)},
-                 {"volatile_", mlirUnitAttrGet(e->mlir)}};
+    Attr a[2] = {{"alignment", mlirIntegerAttrGet(e->i64, 8)}, {"volatile_", mlirUnitAttrGet(e->mlir)}};
     for (uint32_t i = 0; i < wide_values(acc); i++) {
         V o[2] = {wide[i], wide_part(e, p, em_width(wide[i]), i)};
         em_op(e, "llvm.store", 0, NULL, 2, o, 2, a, 0, NULL);
@@ -73,8 +69,7 @@ typedef struct {
     uint32_t rows, columns, w, sets;
     V mask;
     bool whole; /* the innermost loop is known to be whole vectors */
-    bool
-        apart; /* its last block has code of its own: what it takes is known outside of the tiles */
+    bool apart; /* its last block has code of its own: what it takes is known outside of the tiles */
 } Tile;
 
 static V load(const Tile *t, Dtype d, V p, V offset, uint32_t w) {
@@ -104,8 +99,7 @@ static void outer_step(const Tile *t, V oa, V ob, V *sums) {
 }
 static void inner_step(const Tile *t, V oa, V ob, V *sums) {
     V y[GEMM_TILE];
-    for (uint32_t i = 0; i < t->columns; i++)
-        y[i] = load(t, t->c->b, t->b[i], ob, t->w);
+    for (uint32_t i = 0; i < t->columns; i++) y[i] = load(t, t->c->b, t->b[i], ob, t->w);
     for (uint32_t r = 0; r < t->rows; r++) {
         V x = load(t, t->c->a, t->a[r], oa, t->w);
         for (uint32_t i = 0; i < t->columns; i++) {
@@ -119,32 +113,29 @@ static void inner_step(const Tile *t, V oa, V ob, V *sums) {
 
 /* Steps [from, from + n·stride) of the innermost loop, written out; the k-th adds to set k mod
  * sets. */
-static void unrolled(const Tile *t, StepRule *rule, V from, uint32_t n, uint32_t stride, V oa, V ob,
-                     uint32_t per_set, V *sums) {
+static void unrolled(const Tile *t, StepRule *rule, V from, uint32_t n, uint32_t stride, V oa, V ob, uint32_t per_set,
+                     V *sums) {
     Emit *e = t->e;
     const Contraction *c = t->c;
     uint32_t l = c->n - 1;
     for (uint32_t u = 0; u < n; u++) {
         V k = u ? plus(e, from, em_i64(e, u * stride)) : from;
-        rule(t, plus(e, oa, times(e, k, c->sa[l])), plus(e, ob, times(e, k, c->sb[l])),
-             sums + u % t->sets * per_set);
+        rule(t, plus(e, oa, times(e, k, c->sa[l])), plus(e, ob, times(e, k, c->sb[l])), sums + u % t->sets * per_set);
     }
 }
-static void loop(const Tile *t, StepRule *rule, V lo, V hi, uint32_t n, uint32_t stride, V oa, V ob,
-                 uint32_t per_set, V *sums) {
+static void loop(const Tile *t, StepRule *rule, V lo, V hi, uint32_t n, uint32_t stride, V oa, V ob, uint32_t per_set,
+                 V *sums) {
     uint32_t total = per_set * t->sets;
     For f = em_for(t->e, lo, hi, em_i64(t->e, n * stride), total, sums);
     V next[GEMM_TILE * 4];
-    for (uint32_t i = 0; i < total; i++)
-        next[i] = em_arg(&f.scope, i + 1);
+    for (uint32_t i = 0; i < total; i++) next[i] = em_arg(&f.scope, i + 1);
     unrolled(t, rule, em_arg(&f.scope, 0), n, stride, oa, ob, per_set, next);
     em_for_end(t->e, &f, next, sums);
 }
 enum { UNROLL = 4, WRITTEN_OUT = 8 };
 
 /* The innermost loop, `stride` elements a step; *done: where it stopped. */
-static V innermost(const Tile *t, StepRule *rule, uint32_t stride, V oa, V ob, uint32_t per_set,
-                   V *sums) {
+static V innermost(const Tile *t, StepRule *rule, uint32_t stride, V oa, V ob, uint32_t per_set, V *sums) {
     Emit *e = t->e;
     const Contraction *c = t->c;
     Dim k = c->known[c->n - 1];
@@ -169,12 +160,10 @@ typedef void Innermost(const Tile *, V oa, V ob, V *sums, uint32_t n);
 /* The partial sums, a power of two of them, as one. */
 static void add_sets(const Tile *t, uint32_t n, V *sums) {
     for (uint32_t half = t->sets / 2; half; half /= 2)
-        for (uint32_t i = 0; i < half * n; i++)
-            sums[i] = gemm_add(t->e, t->c->acc, sums[i], sums[i + half * n]);
+        for (uint32_t i = 0; i < half * n; i++) sums[i] = gemm_add(t->e, t->c->acc, sums[i], sums[i + half * n]);
 }
 static V wide_at(const Tile *t, uint32_t i, uint32_t w) {
-    return em_gep(t->e, t->c->wide, em_i64(t->e, (int64_t)i * w * wide_values(t->c->acc)),
-                  t->e->f64);
+    return em_gep(t->e, t->c->wide, em_i64(t->e, (int64_t)i * w * wide_values(t->c->acc)), t->e->f64);
 }
 /* The n sums are added to their wide forms and start afresh, if the block is not the last. */
 static void fold(const Tile *t, V last, V *sums, uint32_t n) {
@@ -185,10 +174,8 @@ static void fold(const Tile *t, V last, V *sums, uint32_t n) {
     If f = em_if(e, last);
     em_else(e, &f, n, sums);
     add_sets(t, one, sum);
-    for (uint32_t i = 0; i < one; i++)
-        gemm_widen(e, t->c->acc, wide_at(t, i, w), sum[i]);
-    for (uint32_t i = 0; i < n; i++)
-        sum[i] = gemm_zero(e, t->c->acc, w);
+    for (uint32_t i = 0; i < one; i++) gemm_widen(e, t->c->acc, wide_at(t, i, w), sum[i]);
+    for (uint32_t i = 0; i < n; i++) sum[i] = gemm_zero(e, t->c->acc, w);
     em_if_end(e, &f, sum, sums);
 }
 static void nest(const Tile *t, uint32_t level, Innermost *body, V oa, V ob, V *sums, uint32_t n);
@@ -208,8 +195,8 @@ static void in_range(const Tile *t, Range r, Innermost *body, V *sums, uint32_t 
     block.block[l] = (V){NULL};
     part.c = &block;
     part.whole |= l + 1 == block.n && dim_is_const(r.known) && r.known % t->w == 0;
-    nest(&part, l, body, plus(e, r.oa, times(e, r.from, block.sa[l])),
-         plus(e, r.ob, times(e, r.from, block.sb[l])), sums, n);
+    nest(&part, l, body, plus(e, r.oa, times(e, r.from, block.sa[l])), plus(e, r.ob, times(e, r.from, block.sb[l])),
+         sums, n);
 }
 /* The blocks of a loop that is cut; the last one stays in the registers. */
 static void in_blocks(const Tile *t, Range r, Innermost *body, V *sums, uint32_t n) {
@@ -230,8 +217,7 @@ static void in_blocks(const Tile *t, Range r, Innermost *body, V *sums, uint32_t
         r.count = em_bin(e, "llvm.sub", em_bin(e, "llvm.intr.smin", to, count), r.from);
         r.known = GEMM_UNKNOWN;
     }
-    for (uint32_t i = 0; i < n; i++)
-        next[i] = em_arg(&f.scope, i + 1);
+    for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
     in_range(t, r, body, next, n);
     fold(t, apart ? em_int(e, e->i1, 0) : em_cmpi(e, "sge", to, count), next, n);
     em_for_end(e, &f, next, sums);
@@ -255,10 +241,8 @@ static void nest(const Tile *t, uint32_t level, Innermost *body, V oa, V ob, V *
     }
     For f = em_for(e, em_i64(e, 0), c->count[level], em_i64(e, 1), n, sums);
     V next[GEMM_TILE * 4], k = em_arg(&f.scope, 0);
-    for (uint32_t i = 0; i < n; i++)
-        next[i] = em_arg(&f.scope, i + 1);
-    nest(t, level + 1, body, plus(e, oa, times(e, k, c->sa[level])),
-         plus(e, ob, times(e, k, c->sb[level])), next, n);
+    for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
+    nest(t, level + 1, body, plus(e, oa, times(e, k, c->sa[level])), plus(e, ob, times(e, k, c->sb[level])), next, n);
     em_for_end(e, &f, next, sums);
 }
 /* Is there more than one block? */
@@ -274,8 +258,7 @@ static void contract(const Tile *t, Innermost *body, uint32_t n, V *sums) {
     Emit *e = t->e;
     Dtype acc = t->c->acc;
     V zero = em_i64(e, 0), any = {NULL};
-    for (uint32_t i = 0; i < n * t->sets; i++)
-        sums[i] = gemm_zero(e, acc, t->w);
+    for (uint32_t i = 0; i < n * t->sets; i++) sums[i] = gemm_zero(e, acc, t->w);
     if (t->c->cut) {
         any = several(t);
         If f = em_if(e, any);
@@ -290,8 +273,7 @@ static void contract(const Tile *t, Innermost *body, uint32_t n, V *sums) {
     if (!t->c->cut) return;
     V all[GEMM_TILE * 4];
     If f = em_if(e, any);
-    for (uint32_t i = 0; i < n; i++)
-        all[i] = gemm_narrow(e, acc, wide_at(t, i, t->w), sums[i]);
+    for (uint32_t i = 0; i < n; i++) all[i] = gemm_narrow(e, acc, wide_at(t, i, t->w), sums[i]);
     em_else(e, &f, n, all);
     em_if_end(e, &f, sums, sums);
 }
@@ -300,21 +282,12 @@ static void contract(const Tile *t, Innermost *body, uint32_t n, V *sums) {
 static void outer_body(const Tile *t, V oa, V ob, V *sums, uint32_t n) {
     innermost(t, outer_step, 1, oa, ob, t->rows, sums);
 }
-void gemm_outer(Emit *e, const Contraction *c, const V *a, uint32_t rows, V b, uint32_t w, V mask,
-                uint32_t sets, V *acc) {
-    Tile t = {.e = e,
-              .c = c,
-              .a = a,
-              .b = &b,
-              .rows = rows,
-              .columns = 1,
-              .w = w,
-              .sets = sets,
-              .mask = mask};
+void gemm_outer(Emit *e, const Contraction *c, const V *a, uint32_t rows, V b, uint32_t w, V mask, uint32_t sets,
+                V *acc) {
+    Tile t = {.e = e, .c = c, .a = a, .b = &b, .rows = rows, .columns = 1, .w = w, .sets = sets, .mask = mask};
     V sums[GEMM_TILE * 4];
     contract(&t, outer_body, rows, sums);
-    for (uint32_t i = 0; i < rows; i++)
-        acc[i] = sums[i];
+    for (uint32_t i = 0; i < rows; i++) acc[i] = sums[i];
 }
 
 /* ---- lanes along the contraction */
@@ -322,8 +295,7 @@ void gemm_outer(Emit *e, const Contraction *c, const V *a, uint32_t rows, V b, u
 /* Lanes 0, 2, 4, … plus lanes 1, 3, 5, … of a, then of b: n lanes. */
 static V add_pairs(Emit *e, Dtype acc, V a, V b, uint32_t n) {
     int64_t even[GEMM_LANES], odd[GEMM_LANES];
-    for (uint32_t l = 0; l < n; l++)
-        even[l] = 2 * l, odd[l] = 2 * l + 1;
+    for (uint32_t l = 0; l < n; l++) even[l] = 2 * l, odd[l] = 2 * l + 1;
     return gemm_add(e, acc, em_shuffle(e, a, b, n, even), em_shuffle(e, a, b, n, odd));
 }
 /* The sums over the lanes of n vectors, as one vector of n lanes; n and the width are powers of
@@ -331,11 +303,9 @@ static V add_pairs(Emit *e, Dtype acc, V a, V b, uint32_t n) {
 static V sum_lanes(Emit *e, Dtype acc, V *v, uint32_t n) {
     uint32_t w = em_width(v[0]);
     for (uint32_t m = n; m > 1; m /= 2)
-        for (uint32_t i = 0; i < m / 2; i++)
-            v[i] = add_pairs(e, acc, v[2 * i], v[2 * i + 1], w);
+        for (uint32_t i = 0; i < m / 2; i++) v[i] = add_pairs(e, acc, v[2 * i], v[2 * i + 1], w);
     V sum = v[0];
-    for (; w > n && w > 2; w /= 2)
-        sum = add_pairs(e, acc, sum, sum, w / 2);
+    for (; w > n && w > 2; w /= 2) sum = add_pairs(e, acc, sum, sum, w / 2);
     return w > n ? gemm_add(e, acc, em_extract(e, sum, 0), em_extract(e, sum, 1)) : sum;
 }
 /* Whole vectors, then the rest in one masked step. */
@@ -351,15 +321,13 @@ static void inner_body(const Tile *t, V oa, V ob, V *sums, uint32_t n) {
     rest.mask = em_cmpi(e, "slt", em_lanes(e, e->i32, t->w), n32);
     inner_step(&rest, plus(e, oa, done), plus(e, ob, done), sums);
 }
-void gemm_inner(Emit *e, const Contraction *c, const V *a, uint32_t rows, const V *b,
-                uint32_t columns, uint32_t w, uint32_t sets, V *acc) {
-    Tile t = {
-        .e = e, .c = c, .a = a, .b = b, .rows = rows, .columns = columns, .w = w, .sets = sets};
+void gemm_inner(Emit *e, const Contraction *c, const V *a, uint32_t rows, const V *b, uint32_t columns, uint32_t w,
+                uint32_t sets, V *acc) {
+    Tile t = {.e = e, .c = c, .a = a, .b = b, .rows = rows, .columns = columns, .w = w, .sets = sets};
     Dim k = c->known[c->n - 1];
     t.whole = w == 1 || (dim_is_const(k) && k % w == 0);
     t.apart = true;
     V sums[GEMM_TILE * 4];
     contract(&t, inner_body, rows * columns, sums);
-    for (uint32_t r = 0; r < rows; r++)
-        acc[r] = sum_lanes(e, c->acc, sums + r * columns, columns);
+    for (uint32_t r = 0; r < rows; r++) acc[r] = sum_lanes(e, c->acc, sums + r * columns, columns);
 }

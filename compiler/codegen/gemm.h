@@ -25,12 +25,11 @@ typedef struct {
 /* acc[r] = Σ A[r][k] · B[k][0 … w): lanes along the columns, which are neighbours in B. `a[r]` is
    the address of a row, `b` that of the first column; lanes off the mask (ptr NULL: none are) are
    not read. `sets`: how many partial sums. */
-void gemm_outer(Emit *, const Contraction *, const V *a, uint32_t rows, V b, uint32_t w, V mask,
-                uint32_t sets, V *acc);
+void gemm_outer(Emit *, const Contraction *, const V *a, uint32_t rows, V b, uint32_t w, V mask, uint32_t sets, V *acc);
 /* acc[r], of `columns` lanes (a power of two ≤ w): Σ A[r][k] · B[column][k]: w lanes along the
    innermost loop, whose elements are neighbours in both operands. */
-void gemm_inner(Emit *, const Contraction *, const V *a, uint32_t rows, const V *b,
-                uint32_t columns, uint32_t w, uint32_t sets, V *acc);
+void gemm_inner(Emit *, const Contraction *, const V *a, uint32_t rows, const V *b, uint32_t columns, uint32_t w,
+                uint32_t sets, V *acc);
 
 /* What the wide forms of so many accumulators take; 0: they have none. */
 uint32_t gemm_wide_bytes(Dtype acc, uint32_t lanes);

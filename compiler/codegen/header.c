@@ -24,13 +24,10 @@ static void walk_dim(Walk *w, Dim d) {
     if (dim_is_const(d) || !is_new(&w->seen_dims, &d, sizeof d)) return;
     const DimExpr *e = dim_at(w->cx->types, d);
     switch (e->kind) {
-    case DIM_SYMBOL:
-        push(w->cx->arena, &w->found, d);
-        break;
+    case DIM_SYMBOL: push(w->cx->arena, &w->found, d); break;
     case DIM_SUM:
         for (uint32_t i = 0; i < e->nterms; i++)
-            for (uint32_t k = 0; k < e->terms[i].natoms; k++)
-                walk_dim(w, e->terms[i].atoms[k]);
+            for (uint32_t k = 0; k < e->terms[i].natoms; k++) walk_dim(w, e->terms[i].atoms[k]);
         break;
     case DIM_FLOORDIV:
     case DIM_MOD:
@@ -39,8 +36,7 @@ static void walk_dim(Walk *w, Dim d) {
         walk_dim(w, e->a);
         walk_dim(w, e->b);
         break;
-    default:
-        break;
+    default: break;
     }
 }
 
@@ -49,8 +45,7 @@ static void walk_vals(Walk *w, Vals vals) {
         Type t = val_type(w->cx, *v);
         if (!t || !is_new(&w->seen_types, &t, sizeof t)) continue;
         const ArrayType *a = type_at(w->cx->types, t);
-        for (uint32_t i = 0; i < a->rank; i++)
-            walk_dim(w, a->dims[i]);
+        for (uint32_t i = 0; i < a->rank; i++) walk_dim(w, a->dims[i]);
     }
 }
 
@@ -64,20 +59,15 @@ static void walk_body(Walk *w, const Jaxpr *j) {
         each(Param, p, e->params) {
             if (p->value.kind == V_DIM) walk_dim(w, p->value.dim);
             if (p->value.kind == V_DIMS)
-                each(Dim, d, p->value.dims)
-                    walk_dim(w, *d);
+                each(Dim, d, p->value.dims) walk_dim(w, *d);
         }
         Jaxprs inner = eqn_jaxprs(w->cx->arena, e);
-        for (uint32_t i = 0; i < inner.n; i++)
-            walk_body(w, inner.at[i]);
+        for (uint32_t i = 0; i < inner.n; i++) walk_body(w, inner.at[i]);
     }
 }
 
 static Dims symbols(Ctx *cx, const Jaxpr *j) {
-    Walk w = {.cx = cx,
-              .seen_dims.arena = cx->arena,
-              .seen_types.arena = cx->arena,
-              .seen_jaxprs.arena = cx->arena};
+    Walk w = {.cx = cx, .seen_dims.arena = cx->arena, .seen_types.arena = cx->arena, .seen_jaxprs.arena = cx->arena};
     walk_vals(&w, j->consts);
     walk_vals(&w, j->in);
     walk_vals(&w, j->out);
@@ -91,8 +81,7 @@ static Dims symbols(Ctx *cx, const Jaxpr *j) {
 static Str fresh_name(Ctx *cx, Intern *used, Str name) {
     Text t = {.arena = cx->arena};
     text_put(&t, cname_from(cx->arena, name));
-    while (!is_new(used, t.at, t.n))
-        text_put(&t, S("_"));
+    while (!is_new(used, t.at, t.n)) text_put(&t, S("_"));
     return (Str){str_c(cx->arena, (Str){t.at, t.n}), t.n};
 }
 
@@ -100,12 +89,9 @@ static Str *parameter_names(Ctx *cx, const Signature *s) {
     Intern used = {.arena = cx->arena};
     intern(&used, cx->options->name, strlen(cx->options->name), NULL);
     Str *names = arena_new(cx->arena, Str, s->dims.n + s->in.n + s->out.n + 1), *next = names;
-    each(Dim, d, s->dims)
-        *next++ = fresh_name(cx, &used, dim_at(cx->types, *d)->name);
-    each(Val, v, s->in)
-        *next++ = fresh_name(cx, &used, val_name(cx, *v));
-    for (uint32_t i = 0; i < s->out.n; i++)
-        *next++ = fresh_name(cx, &used, str_format(cx->arena, "out%u", i));
+    each(Dim, d, s->dims) *next++ = fresh_name(cx, &used, dim_at(cx->types, *d)->name);
+    each(Val, v, s->in) *next++ = fresh_name(cx, &used, val_name(cx, *v));
+    for (uint32_t i = 0; i < s->out.n; i++) *next++ = fresh_name(cx, &used, str_format(cx->arena, "out%u", i));
     return names;
 }
 
@@ -153,8 +139,7 @@ static Dim note_computed(void *user, Dim atom) {
     BoundNames *b = user;
     const DimExpr *e = dim_at(b->cx->types, atom);
     bool given = e->kind != DIM_BOUND;
-    for (uint32_t i = 0; i < b->s->in.n && !given; i++)
-        given = b->s->in.at[i] == e->val;
+    for (uint32_t i = 0; i < b->s->in.n && !given; i++) given = b->s->in.at[i] == e->val;
     b->computed |= !given;
     return atom;
 }
@@ -239,23 +224,17 @@ static const char *c_type(Dtype d) {
     static const char *const sint[] = {"int8_t", "int16_t", "int32_t", "int64_t"};
     static const char *const uint[] = {"uint8_t", "uint16_t", "uint32_t", "uint64_t"};
     switch (dtype_info[d].kind) {
-    case DK_SINT:
-        return sint[log];
-    case DK_FLOAT:
-        return bits == 64 ? "double" : bits == 32 ? "float" : uint[log];
-    case DK_COMPLEX:
-        return bits == 128 ? "double" : "float";
-    case DK_KEY:
-        return "uint32_t";
-    default:
-        return uint[log];
+    case DK_SINT: return sint[log];
+    case DK_FLOAT: return bits == 64 ? "double" : bits == 32 ? "float" : uint[log];
+    case DK_COMPLEX: return bits == 128 ? "double" : "float";
+    case DK_KEY: return "uint32_t";
+    default: return uint[log];
     }
 }
 
 static Str type_in(Ctx *cx, const Signature *s, Val v) {
     BoundNames names = {.cx = cx, .s = s};
-    return type_text(cx->arena, cx->types, type_plain(cx->types, val_type(cx, v)), bound_name,
-                     &names);
+    return type_text(cx->arena, cx->types, type_plain(cx->types, val_type(cx, v)), bound_name, &names);
 }
 
 static void put_comment(Ctx *cx, const Signature *s, Text *t) {
@@ -264,14 +243,11 @@ static void put_comment(Ctx *cx, const Signature *s, Text *t) {
         if (s->names[i].n > width) width = s->names[i].n;
     int w = (int)(width < 24 ? width : 24);
     each(Dim, d, s->dims)
-        text_add(t, " * %-*s  dimension %.*s\n", w, s->names[k++].at,
-                 SF(dim_at(cx->types, *d)->name));
-    each(Val, v, s->in)
-        text_add(t, " * %-*s  input   %.*s\n", w, s->names[k++].at, SF(type_in(cx, s, *v)));
+        text_add(t, " * %-*s  dimension %.*s\n", w, s->names[k++].at, SF(dim_at(cx->types, *d)->name));
+    each(Val, v, s->in) text_add(t, " * %-*s  input   %.*s\n", w, s->names[k++].at, SF(type_in(cx, s, *v)));
     each(Val, v, s->out) {
         const char *whose = signature_computed(cx, s, *v) ? ", which the library allocates" : "";
-        text_add(t, " * %-*s  output  %.*s%s\n", w, s->names[k++].at, SF(type_in(cx, s, *v)),
-                 whose);
+        text_add(t, " * %-*s  output  %.*s%s\n", w, s->names[k++].at, SF(type_in(cx, s, *v)), whose);
     }
 }
 
@@ -280,8 +256,7 @@ static void put_prototype(Ctx *cx, const Signature *s, const char *between, Text
     uint32_t k = 0;
     const char *comma = "";
     text_add(t, "int32_t %s(", cx->options->name);
-    for (; k < s->dims.n; k++, comma = between)
-        text_add(t, "%sint64_t %s", comma, s->names[k].at);
+    for (; k < s->dims.n; k++, comma = between) text_add(t, "%sint64_t %s", comma, s->names[k].at);
     for (uint32_t i = 0; i < s->in.n; i++, comma = between) {
         const char *type = c_type(val_array(cx, s->in.at[i])->dtype);
         text_add(t, "%sconst %s *%s", comma, type, s->names[k++].at);
@@ -312,8 +287,7 @@ bool header_text(Ctx *cx, const Jaxpr *j, Text *t) {
         put_prototype(cx, &s, ",\n    ", t);
     else
         text_put(t, (Str){line.at, line.n});
-    text_add(t, "const char *%s_error(void);\nconst jaxcc_program *%s_program(void);\n", name,
-             name);
+    text_add(t, "const char *%s_error(void);\nconst jaxcc_program *%s_program(void);\n", name, name);
     text_add(t, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
     return true;
 }

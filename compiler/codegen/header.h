@@ -6,7 +6,7 @@
 /* The parameters in order: dimensions, inputs, outputs. Constants without data are leading inputs;
    what holds no data (tokens, float0) has no parameter. */
 typedef struct {
-    Dims dims; /* the symbols, in order of first appearance in the types of inputs, outputs, body */
+    Dims dims;    /* the symbols, in order of first appearance in the types of inputs, outputs, body */
     Vals in, out; /* in: variables; out: variables or literals */
     Str *names;   /* of all parameters, dims.n + in.n + out.n distinct C identifiers; terminated */
 } Signature;

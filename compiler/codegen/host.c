@@ -89,14 +89,11 @@ static void spmd_step(Host *h, Step *s) {
     size[2] = em_i64(e, q->out.n);
     size[3] = frame_bytes(&h->frame, written.workspace);
     size[4] = em_i64(e, sig.dims.n);
-    for (uint32_t i = 0; i < sig.dims.n; i++)
-        size[5 + i] = frame_dim(&h->frame, sig.dims.at[i]);
-    for (uint32_t i = 0; i < q->out.n; i++)
-        size[5 + sig.dims.n + i] = host_bytes(h, j->out.at[i]);
+    for (uint32_t i = 0; i < sig.dims.n; i++) size[5 + i] = frame_dim(&h->frame, sig.dims.at[i]);
+    for (uint32_t i = 0; i < q->out.n; i++) size[5 + sig.dims.n + i] = host_bytes(h, j->out.at[i]);
     for (uint32_t i = 0; i < n; i++)
         em_store(e, frame_buffer(&h->frame, s->arrays[i]), em_gep(e, area, em_i64(e, i), e->i64), 8);
-    for (uint32_t i = 0; i < nsizes; i++)
-        em_store(e, size[i], em_gep(e, second, em_i64(e, i), e->i64), 8);
+    for (uint32_t i = 0; i < nsizes; i++) em_store(e, size[i], em_gep(e, second, em_i64(e, i), e->i64), 8);
     V args[4] = {h->frame.heap, area, second, em_address(e, run)};
     em_call(e, "jaxcc_rt_spmd", no_type, 4, args);
 }
@@ -147,13 +144,11 @@ static V grain(Host *h, const Step *s, V units, int64_t cost) {
         total = em_i64(e, s->cost + 1);
         for (uint32_t i = 0; i < s->domain.n; i++)
             total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->domain.at[i]));
-        if (s->kind == STEP_DOT)
-            total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->dot->k));
+        if (s->kind == STEP_DOT) total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->dot->k));
     }
     /* units of at least PARALLEL_COST operations */
     V each_unit = em_bin(e, "llvm.udiv", total, em_bin(e, "llvm.intr.umax", units, em_i64(e, 1)));
-    V n = em_bin(e, "llvm.udiv", em_i64(e, PARALLEL_COST),
-                 em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
+    V n = em_bin(e, "llvm.udiv", em_i64(e, PARALLEL_COST), em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
     return em_bin(e, "llvm.intr.umax", n, em_i64(e, 1));
 }
 /* Where kernels find what they captured: one area for all, since one is at work at a time; a larger one where it is too
@@ -171,8 +166,7 @@ static V context_for(Host *h, uint32_t n) {
 static void kernel_step(Host *h, Step *s) {
     Emit *e = h->e;
     int64_t cost = known_cost(h, s);
-    if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT &&
-        h->inlined + s->cost < INLINE_CODE) {
+    if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT && h->inlined + s->cost < INLINE_CODE) {
         h->inlined += s->cost + 8;
         inline_kernel(h, s, kind_of(s));
         return;
@@ -206,20 +200,12 @@ static void scattered_scalar(Host *h, Step *s) {
 }
 static void host_step(Host *h, Step *s) {
     switch (s->kind) {
-    case STEP_SCALAR:
-        scalar_step(h, s);
-        break;
-    case STEP_RUNTIME:
-        runtime_step(h, s);
-        break;
-    case STEP_SPMD:
-        spmd_step(h, s);
-        break;
+    case STEP_SCALAR: scalar_step(h, s); break;
+    case STEP_RUNTIME: runtime_step(h, s); break;
+    case STEP_SPMD: spmd_step(h, s); break;
     case STEP_COND:
     case STEP_WHILE:
-    case STEP_SCAN:
-        host_control(h, s);
-        break;
+    case STEP_SCAN: host_control(h, s); break;
     default:
         if (!s->stores.n || empty(s)) break;
         kernel_step(h, s);
@@ -237,8 +223,7 @@ static void take_output(Host *h, const Alloc *a) {
     e->block = was;
     for (uint32_t d = 0; d < t->rank; d++)
         em_store(e, frame_dim(&h->frame, t->dims[d]), em_gep(e, dims, em_i64(e, d), e->i64), 8);
-    V args[5] = {h->frame.heap, argument_out(e, &h->frame.arguments, a->buf->k),
-                 em_int(e, e->i32, t->rank), dims,
+    V args[5] = {h->frame.heap, argument_out(e, &h->frame.arguments, a->buf->k), em_int(e, e->i32, t->rank), dims,
                  frame_bytes(&h->frame, bytes_of(h, a->like))};
     frame_set_out(&h->frame, a->buf->k, em_call(e, "jaxcc_rt_heap_array", e->ptr, 5, args));
 }
@@ -260,8 +245,7 @@ static void check_size(Host *h, Val v) {
     for (uint32_t d = 0; d < t->rank; d++) {
         if (!dim_has_bound(h->plan->cx->types, t->dims[d])) continue;
         Str text = ctx_type_text(h->plan->cx, val_type(h->plan->cx, v));
-        V args[3] = {h->frame.heap, em_address(h->e, em_text(h->e, text)),
-                     frame_dim(&h->frame, t->dims[d])};
+        V args[3] = {h->frame.heap, em_address(h->e, em_text(h->e, text)), frame_dim(&h->frame, t->dims[d])};
         em_call(h->e, "jaxcc_rt_heap_dim", no_type, 3, args);
     }
 }
@@ -307,8 +291,7 @@ static void load_scalars(Host *h, const Jaxpr *j) {
     each(Val, v, h->signature->in)
         if (plan_info(h->plan, *v)->class == VAL_SCALAR) load_scalar(h, *v);
     each(Val, c, j->consts)
-        if (plan_register(h->plan, *c) && plan_info(h->plan, *c)->buf->kind == BUF_CONST)
-            load_scalar(h, *c);
+        if (plan_register(h->plan, *c) && plan_info(h->plan, *c)->buf->kind == BUF_CONST) load_scalar(h, *c);
 }
 static void store_results(Host *h, const Jaxpr *j) {
     Part part = {.open = false};

@@ -42,8 +42,8 @@ typedef struct {
     uint32_t homes; /* bytes that it needs before the workspace */
     Dim workspace;  /* bytes of both */
 } Written;
-/* NAME.body.run(args, heap): the same with what it is given in memory, 8 bytes each; `flat`: that are all of the program's
-   arguments and the workspace. */
+/* NAME.body.run(args, heap): the same with what it is given in memory, 8 bytes each; `flat`: that are all of the
+   program's arguments and the workspace. */
 Str entry_run(Emit *, const Written *, bool flat);
 /* NAME itself: checks, workspace, then the schedule; and NAME_workspace_size (entry.c). */
 void entry_write(Plan *, const Jaxpr *, Emit *, const Written *);

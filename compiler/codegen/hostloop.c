@@ -78,8 +78,7 @@ static void carries_open(Carried *all, const Val *operands) {
         if (c->kind == CARRY_FIXED) set_slot(h, c->current, from);
         if (c->kind == CARRY_IN_PLACE) {
             V a = frame_buffer(&h->frame, c->a);
-            if (c->a->number != c->operand->number)
-                host_copy(h, a, from, host_bytes(h, operands[i]));
+            if (c->a->number != c->operand->number) host_copy(h, a, from, host_bytes(h, operands[i]));
             set_slot(h, c->current, a);
         }
         if (c->kind == CARRY_HEAP) put(all, false, DT_none, from);
@@ -97,8 +96,7 @@ static void carries_open(Carried *all, const Val *operands) {
 /* The block's arguments become the body's inputs. */
 static void carries_bind(Carried *all, Scope *scope, uint32_t first, const Val *inputs) {
     V *from = arena_new(all->h->e->arena, V, all->n + 1);
-    for (uint32_t i = 0; i < all->n; i++)
-        from[i] = em_arg(scope, first + i);
+    for (uint32_t i = 0; i < all->n; i++) from[i] = em_arg(scope, first + i);
     all->next = 0;
     for (uint32_t i = 0; i < all->s->ncarries; i++) {
         Carry *c = &all->s->carries[i];
@@ -157,24 +155,20 @@ static void host_while(Host *h, Step *s) {
     const Eqn *q = s->e;
     const Jaxpr *cond = s->bodies[0]->j, *body = s->bodies[1]->j;
     uint32_t nc = cond->in.n - s->ncarries, nb = body->in.n - s->ncarries;
-    for (uint32_t i = 0; i < nc; i++)
-        pass(h, q->in.at[i], cond->in.at[i]);
-    for (uint32_t i = 0; i < nb; i++)
-        pass(h, q->in.at[nc + i], body->in.at[i]);
+    for (uint32_t i = 0; i < nc; i++) pass(h, q->in.at[i], cond->in.at[i]);
+    for (uint32_t i = 0; i < nb; i++) pass(h, q->in.at[nc + i], body->in.at[i]);
     Carried c = carried_new(h, s, s->bodies[1]);
     uint32_t n = c.n;
     carries_open(&c, q->in.at + nc + nb);
     V *init = c.at;
     MlirType *types = arena_new(e->arena, MlirType, n + 1);
-    for (uint32_t i = 0; i < n; i++)
-        types[i] = mlirValueGetType(init[i]);
+    for (uint32_t i = 0; i < n; i++) types[i] = mlirValueGetType(init[i]);
     Scope before = em_begin(e, n, types);
     carries_bind(&c, &before, 0, cond->in.at + nc);
     host_body(h, s->bodies[0]);
     V *o = arena_new(e->arena, V, n + 1);
     o[0] = host_scalar(h, cond->out.at[0]);
-    for (uint32_t i = 0; i < n; i++)
-        o[i + 1] = em_arg(&before, i);
+    for (uint32_t i = 0; i < n; i++) o[i + 1] = em_arg(&before, i);
     em_op(e, "scf.condition", 0, NULL, n + 1, o, 0, NULL, 0, NULL);
     em_end(e, &before);
     Scope after = em_begin(e, n, types);
@@ -205,15 +199,13 @@ static void host_scan(Host *h, Step *s) {
     const Jaxpr *body = s->bodies[0]->j;
     uint32_t nk = (uint32_t)param_int(q, K_num_consts, 0), nc = s->ncarries;
     uint32_t nx = q->in.n - nk - nc, ny = q->out.n - nc;
-    for (uint32_t i = 0; i < nk; i++)
-        pass(h, q->in.at[i], body->in.at[i]);
+    for (uint32_t i = 0; i < nk; i++) pass(h, q->in.at[i], body->in.at[i]);
     Carried c = carried_new(h, s, s->bodies[0]);
     carries_open(&c, q->in.at + nk);
     V length = frame_dim(&h->frame, scan_length(h, s, nx)), one = em_i64(e, 1);
     For f = em_for(e, em_i64(e, 0), length, one, c.n, c.at);
     V turn = em_arg(&f.scope, 0);
-    if (param_bool(q, K_reverse))
-        turn = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", length, one), turn);
+    if (param_bool(q, K_reverse)) turn = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", length, one), turn);
     carries_bind(&c, &f.scope, 1, body->in.at + nk);
     for (uint32_t i = 0; i < nx; i++) {
         Val x = body->in.at[nk + nc + i];
@@ -221,11 +213,9 @@ static void host_scan(Host *h, Step *s) {
         set_slot(h, s->xs_slots[i], p);
         Dtype d = val_array(h->plan->cx, x)->dtype;
         if (val_array(h->plan->cx, x)->rank == 0)
-            set_scalar(h, x,
-                       em_to_register(e, d, em_load(e, em_memory_type(e, d), p, em_bytes(d))));
+            set_scalar(h, x, em_to_register(e, d, em_load(e, em_memory_type(e, d), p, em_bytes(d))));
     }
-    for (uint32_t i = 0; i < ny; i++)
-        set_slot(h, s->ys_slots[i], part(h, s->ys[i], turn, body->out.at[nc + i]));
+    for (uint32_t i = 0; i < ny; i++) set_slot(h, s->ys_slots[i], part(h, s->ys[i], turn, body->out.at[nc + i]));
     host_body(h, s->bodies[0]);
     for (uint32_t i = 0; i < ny; i++)
         if (val_array(h->plan->cx, body->out.at[nc + i])->rank == 0)
@@ -238,9 +228,7 @@ static void host_scan(Host *h, Step *s) {
 
 /* ---- cond: branch 0, else branch 1, …, else the last */
 /* Does the branch take the memory of this result? */
-static bool sized(const Step *s, uint32_t o) {
-    return s->ys_slots[o] && s->ys[o] == s->ys_slots[o];
-}
+static bool sized(const Step *s, uint32_t o) { return s->ys_slots[o] && s->ys[o] == s->ys_slots[o]; }
 
 /* Is it branch k, if none before it was? `index` of no value: each branch but the last has a bool.
  */
@@ -259,8 +247,7 @@ static void branch(Host *h, Step *s, uint32_t k, V index, V *results) {
     bool last = k + 1 == s->nbodies;
     if (!last) i = em_if(e, chosen(h, q, k, index));
     uint32_t first = index.ptr ? 1 : s->nbodies - 1;
-    for (uint32_t n = 0; n < b->j->in.n; n++)
-        pass(h, q->in.at[first + n], b->j->in.at[n]);
+    for (uint32_t n = 0; n < b->j->in.n; n++) pass(h, q->in.at[first + n], b->j->in.at[n]);
     host_body(h, b);
     uint32_t n = 0;
     for (uint32_t o = 0; o < q->out.n; o++)
@@ -277,8 +264,7 @@ static void branch(Host *h, Step *s, uint32_t k, V index, V *results) {
 static void host_cond(Host *h, Step *s) {
     const Eqn *q = s->e;
     for (uint32_t o = 0; o < q->out.n; o++)
-        if (s->ys_slots[o] && !sized(s, o))
-            set_slot(h, s->ys_slots[o], frame_buffer(&h->frame, s->ys[o]));
+        if (s->ys_slots[o] && !sized(s, o)) set_slot(h, s->ys_slots[o], frame_buffer(&h->frame, s->ys[o]));
     V *results = arena_new(h->e->arena, V, q->out.n + 1);
     V index = {NULL};
     if (!param_has(q, K_branch_jaxprs)) index = host_scalar(h, q->in.at[0]);

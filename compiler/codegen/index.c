@@ -38,8 +38,7 @@ static Ix make(Indices *x, Dim c, const IxTerm *t, uint32_t n) {
         IxTerm *copy = arena_new(x->cx->arena, IxTerm, n + 1);
         if (n) memcpy(copy, t, n * sizeof *t);
         IxExpr e = {c, n, copy, false};
-        for (uint32_t i = 0; i < n; i++)
-            e.data |= atom_data(x, t[i].atom);
+        for (uint32_t i = 0; i < n; i++) e.data |= atom_data(x, t[i].atom);
         push(x->cx->arena, &x->all, e);
     }
     return id;
@@ -62,9 +61,7 @@ static Atom atom_new(Indices *x, AtomInfo info) {
     push(x->cx->arena, &x->atoms, a);
     return x->atoms.n - 1;
 }
-Atom atom_loop(Indices *x, Dim extent) {
-    return atom_new(x, (AtomInfo){.kind = ATOM_LOOP, .extent = extent});
-}
+Atom atom_loop(Indices *x, Dim extent) { return atom_new(x, (AtomInfo){.kind = ATOM_LOOP, .extent = extent}); }
 Ix ix_dim(Indices *x, Dim c) { return make(x, c, NULL, 0); }
 Ix ix_atom(Indices *x, Atom a) {
     if (atom_at(x, a)->extent == 1) return 0; /* in [0, 1) */
@@ -111,16 +108,11 @@ static int sign(const Types *ts, Dim d) {
     int all = 0;
     switch (e->kind) {
     case DIM_SYMBOL:
-    case DIM_BOUND:
-        return 1;
-    case DIM_FLOORDIV:
-        return sign(ts, e->a) > 0 && sign(ts, e->b) > 0;
-    case DIM_MOD:
-        return sign(ts, e->b) > 0;
-    case DIM_MAX:
-        return sign(ts, e->a) > 0 || sign(ts, e->b) > 0;
-    case DIM_MIN:
-        return sign(ts, e->a) > 0 && sign(ts, e->b) > 0;
+    case DIM_BOUND: return 1;
+    case DIM_FLOORDIV: return sign(ts, e->a) > 0 && sign(ts, e->b) > 0;
+    case DIM_MOD: return sign(ts, e->b) > 0;
+    case DIM_MAX: return sign(ts, e->a) > 0 || sign(ts, e->b) > 0;
+    case DIM_MIN: return sign(ts, e->a) > 0 && sign(ts, e->b) > 0;
     case DIM_SUM:
         for (uint32_t i = 0; i < e->nterms; i++) {
             int one = e->terms[i].coef >= 0 ? 1 : -1;
@@ -130,8 +122,7 @@ static int sign(const Types *ts, Dim d) {
             all = one;
         }
         return all;
-    default:
-        return 0;
+    default: return 0;
     }
 }
 /* The largest or the smallest value of c + terms; false when a sign is not known. */
@@ -140,9 +131,7 @@ static bool extreme(Indices *x, Dim c, const IxTerm *t, uint32_t n, int which, D
     for (uint32_t i = 0; i < n; i++) {
         int of = sign(ts, t[i].coef);
         if (!of) return false;
-        if (of == which)
-            c = dim_add(ts, c,
-                        dim_mul(ts, t[i].coef, dim_sub(ts, atom_at(x, t[i].atom)->extent, 1)));
+        if (of == which) c = dim_add(ts, c, dim_mul(ts, t[i].coef, dim_sub(ts, atom_at(x, t[i].atom)->extent, 1)));
     }
     *out = c;
     return true;
@@ -175,8 +164,7 @@ static void split(Indices *x, Ix a, Dim d, Terms *multiple, Dim *mc, Terms *rest
     }
     multiple->n = rest->n = 0;
     *mc = 0, *rc = p.c;
-    for (uint32_t i = 0; i < p.n; i++)
-        rest->at[rest->n++] = p.at[i];
+    for (uint32_t i = 0; i < p.n; i++) rest->at[rest->n++] = p.at[i];
 }
 static bool below(Indices *x, Dim rc, const Terms *rest, Dim d) {
     Dim most;
@@ -269,12 +257,8 @@ static Dim coef_of(const Indices *x, Ix i, Atom loop, bool *other, bool elements
             *other = true;
     return coef;
 }
-Dim ix_coef(const Indices *x, Ix i, Atom loop, bool *other) {
-    return coef_of(x, i, loop, other, true);
-}
-Dim ix_coef_outside(const Indices *x, Ix i, Atom loop, bool *other) {
-    return coef_of(x, i, loop, other, false);
-}
+Dim ix_coef(const Indices *x, Ix i, Atom loop, bool *other) { return coef_of(x, i, loop, other, true); }
+Dim ix_coef_outside(const Indices *x, Ix i, Atom loop, bool *other) { return coef_of(x, i, loop, other, false); }
 bool ix_bounds(const Indices *x, Ix i, int64_t *lo, int64_t *hi) {
     const IxExpr *p = ix_at(x, i);
     if (!dim_is_const(p->c)) return false;
@@ -293,8 +277,7 @@ bool ix_bounds(const Indices *x, Ix i, int64_t *lo, int64_t *hi) {
 }
 static Ix value_substitute(Indices *x, IxValue v, Atom loop, Ix by) {
     Ix at[32];
-    for (uint32_t d = 0; d < v.rank; d++)
-        at[d] = ix_substitute(x, v.at[d], loop, by);
+    for (uint32_t d = 0; d < v.rank; d++) at[d] = ix_substitute(x, v.at[d], loop, by);
     v.at = at;
     return ix_value(x, v);
 }

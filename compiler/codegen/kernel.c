@@ -17,7 +17,7 @@ struct KernelMemo {
         struct {
             Reg reg;
             uint32_t serial;
-        } * at;
+        } *at;
         uint32_t n, cap;
     } all;
 };
@@ -31,10 +31,9 @@ enum {
 };
 
 static uint32_t memo_id(Kernel *k, uint32_t v, uint64_t a, const Ix *index, uint32_t n) {
-    bool loaded = v < KEY_DIM || (v == KEY_INDEX && ix_at(k->ix, (Ix)a)->data) ||
-                  (v == KEY_ATOM && atom_data(k->ix, (Atom)a));
-    uint32_t key[40] = {v, loaded ? 2 * k->guard_id + k->inside : 0, (uint32_t)a,
-                        (uint32_t)(a >> 32)};
+    bool loaded =
+        v < KEY_DIM || (v == KEY_INDEX && ix_at(k->ix, (Ix)a)->data) || (v == KEY_ATOM && atom_data(k->ix, (Atom)a));
+    uint32_t key[40] = {v, loaded ? 2 * k->guard_id + k->inside : 0, (uint32_t)a, (uint32_t)(a >> 32)};
     if (n) memcpy(key + 4, index, n * sizeof *index);
     bool fresh;
     uint32_t id = intern(&k->memo->keys, key, (4 + n) * sizeof *key, &fresh);
@@ -171,9 +170,7 @@ static V resized(Emit *e, V v, MlirType integer) {
     if (from == to) return v;
     return em_cast(e, from < to ? "llvm.sext" : "llvm.trunc", em_vec(e, integer, em_width(v)), v);
 }
-static V splat(Kernel *k, V scalar, MlirType t) {
-    return em_broadcast(k->e, resized(k->e, scalar, t), k->w);
-}
+static V splat(Kernel *k, V scalar, MlirType t) { return em_broadcast(k->e, resized(k->e, scalar, t), k->w); }
 /* An index in all lanes, of type i64, or of i32 where it is short. */
 static V lanes_of(Kernel *k, Ix i, MlirType t) {
     Emit *e = k->e;
@@ -191,23 +188,19 @@ static V lanes_of(Kernel *k, Ix i, MlirType t) {
         } else if (a->kind == ATOM_DIV || a->kind == ATOM_MOD) {
             MlirType in = is_short(k, a->a) && is_short(k, ix_dim(k->ix, a->b)) ? t : e->i64;
             V d = splat(k, kernel_dim(k, a->b), in);
-            v = em_bin(e, a->kind == ATOM_DIV ? "llvm.udiv" : "llvm.urem", lanes_of(k, a->a, in),
-                       d);
+            v = em_bin(e, a->kind == ATOM_DIV ? "llvm.udiv" : "llvm.urem", lanes_of(k, a->a, in), d);
             v = resized(e, v, t);
         } else if (a->kind == ATOM_VALUE)
             v = kernel_vector(k, kernel_element(k, &a->value, &t));
         else
             v = splat(k, atom_reg(k, atom).v, t);
-        if (x.at[n].coef != 1)
-            v = em_bin(e, "llvm.mul", v, splat(k, kernel_dim(k, x.at[n].coef), t));
+        if (x.at[n].coef != 1) v = em_bin(e, "llvm.mul", v, splat(k, kernel_dim(k, x.at[n].coef), t));
         sum = em_bin(e, "llvm.add", sum, v);
     }
     return sum;
 }
 /* The same, of the shortest type of the two. */
-static V lane_indices(Kernel *k, Ix i) {
-    return lanes_of(k, i, is_short(k, i) ? k->e->i32 : k->e->i64);
-}
+static V lane_indices(Kernel *k, Ix i) { return lanes_of(k, i, is_short(k, i) ? k->e->i32 : k->e->i64); }
 
 Reg kernel_index_lanes(Kernel *k, Ix i, MlirType integer) {
     Emit *e = k->e;
@@ -224,8 +217,7 @@ Reg kernel_index_lanes(Kernel *k, Ix i, MlirType integer) {
     if (!other && k->w > 1) { /* base + coef · lanes, in the type itself */
         V steps = em_lanes(e, integer, k->w);
         if (coef != 1) steps = em_bin(e, "llvm.mul", steps, splat(k, kernel_dim(k, coef), integer));
-        return (Reg){em_bin(e, "llvm.add", splat(k, index_reg(k, i).v, integer), steps), false,
-                     k->depth};
+        return (Reg){em_bin(e, "llvm.add", splat(k, index_reg(k, i).v, integer), steps), false, k->depth};
     }
     V v = k->w == 1 ? index_reg(k, i).v : lane_indices(k, i);
     return (Reg){resized(e, v, integer), false, k->depth};
@@ -286,8 +278,7 @@ static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
     if (depth < k->least) depth = k->least;
     MlirBlock was = kernel_at(k, depth);
     V p = em_gep(e, base, i.v, em_memory_type(e, d));
-    V m = k->guard.v.ptr ? load_one(k, p, d, k->guard.v)
-                         : em_load(e, em_memory_type(e, d), p, em_align(d));
+    V m = k->guard.v.ptr ? load_one(k, p, d, k->guard.v) : em_load(e, em_memory_type(e, d), p, em_align(d));
     V r = em_to_register(e, d, m);
     e->block = was;
     return (Reg){r, true, depth};
@@ -301,8 +292,7 @@ static V load_vector(Kernel *k, V p, Dtype d, V mask) {
 }
 static V reversed(Kernel *k, V v) {
     int64_t lanes[512];
-    for (uint32_t i = 0; i < k->w; i++)
-        lanes[i] = k->w - 1 - i;
+    for (uint32_t i = 0; i < k->w; i++) lanes[i] = k->w - 1 - i;
     return em_shuffle(k->e, v, v, k->w, lanes);
 }
 /* Lanes `rows` apart, in whole rows: the rows are loaded once, and each column is a shuffle of
@@ -317,12 +307,9 @@ static V load_column(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
     if (!memo_get(k, id, &r)) {
         MlirType t = em_memory_type(e, d);
         V p = em_gep(e, kernel_buffer(k, b), index_reg(k, first).v, t);
-        r = memo_set(k, id,
-                     (Reg){em_load(e, em_vec(e, t, k->w * (uint32_t)rows), p, em_align(d)), false,
-                           k->depth});
+        r = memo_set(k, id, (Reg){em_load(e, em_vec(e, t, k->w * (uint32_t)rows), p, em_align(d)), false, k->depth});
     }
-    for (uint32_t i = 0; i < k->w; i++)
-        lanes[i] = column + i * rows;
+    for (uint32_t i = 0; i < k->w; i++) lanes[i] = column + i * rows;
     return em_shuffle(e, r.v, r.v, k->w, lanes);
 }
 static bool column_of_rows(Kernel *k, Ix address, Dim coef, Dim rows) {
@@ -334,9 +321,7 @@ static bool column_of_rows(Kernel *k, Ix address, Dim coef, Dim rows) {
 }
 /* Lanes 2 to 4 apart: what lies between the first and the last is loaded, the end from the back;
  * nothing beyond it. */
-static bool few_apart(const Kernel *k, Dim coef) {
-    return dim_is_const(coef) && coef >= 2 && coef <= 4 && k->w >= 4;
-}
+static bool few_apart(const Kernel *k, Dim coef) { return dim_is_const(coef) && coef >= 2 && coef <= 4 && k->w >= 4; }
 static V load_apart(Kernel *k, Buf *b, Dtype d, Ix address, uint32_t by) {
     Emit *e = k->e;
     MlirType t = em_memory_type(e, d), vt = em_vec(e, t, k->w);
@@ -345,8 +330,7 @@ static V load_apart(Kernel *k, Buf *b, Dtype d, Ix address, uint32_t by) {
     for (uint32_t i = 0; i < by; i++) {
         int64_t lanes[512];
         uint32_t from = i + 1 < by ? i * w : last;
-        V part = em_load(e, vt, em_gep(e, base, em_bin(e, "llvm.add", at, em_i64(e, from)), t),
-                         em_align(d));
+        V part = em_load(e, vt, em_gep(e, base, em_bin(e, "llvm.add", at, em_i64(e, from)), t), em_align(d));
         for (uint32_t l = 0; l < w; l++) {
             bool here = l * by >= (i ? i * w : 0) && l * by < (i + 1) * w;
             lanes[l] = here ? (i ? w : 0) + l * by - from : l;
@@ -387,8 +371,7 @@ static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
         v[i] = em_load(e, em_vec(e, t, k->tile), em_gep(e, base, row, t), em_align(d));
     }
     transpose(e, v, k->tile);
-    for (uint32_t i = 0; i < k->tile; i++)
-        memo_set(k, ids[i], (Reg){v[i], false, k->depth});
+    for (uint32_t i = 0; i < k->tile; i++) memo_set(k, ids[i], (Reg){v[i], false, k->depth});
     return v[k->tile_at];
 }
 static bool tiled(Kernel *k, Ix address) {
@@ -414,8 +397,7 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
         m = load_vector(k, em_gep(e, base, index_reg(k, address).v, t), d, mask);
     } else if (!other && coef == -1) {
         V first = em_bin(e, "llvm.sub", index_reg(k, address).v, em_i64(e, k->w - 1));
-        m = reversed(
-            k, load_vector(k, em_gep(e, base, first, t), d, mask.ptr ? reversed(k, mask) : mask));
+        m = reversed(k, load_vector(k, em_gep(e, base, first, t), d, mask.ptr ? reversed(k, mask) : mask));
     } else if (!other && column_of_rows(k, address, coef, rows)) {
         m = load_column(k, b, d, address, rows);
     } else if (!other && tiled(k, address)) {
@@ -425,8 +407,7 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
     } else {
         MlirType vt = em_vec(e, t, k->w);
         V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
-        m = em_gather(e, vt, base, lane_indices(k, address), t, mask.ptr ? mask : ones(k, k->w),
-                      none, em_align(d));
+        m = em_gather(e, vt, base, lane_indices(k, address), t, mask.ptr ? mask : ones(k, k->w), none, em_align(d));
     }
     return (Reg){em_to_register(e, d, m), false, k->depth};
 }
@@ -471,8 +452,7 @@ Reg kernel_choose(Kernel *k, Reg c, Reg yes, Reg no) {
     if (k->dry) return (Reg){0};
     Reg r = {.uniform = c.uniform && yes.uniform && no.uniform, .depth = k->depth};
     V s[3] = {c.v, yes.v, no.v};
-    if (!r.uniform)
-        s[0] = kernel_vector(k, c), s[1] = kernel_vector(k, yes), s[2] = kernel_vector(k, no);
+    if (!r.uniform) s[0] = kernel_vector(k, c), s[1] = kernel_vector(k, yes), s[2] = kernel_vector(k, no);
     r.v = em_select(k->e, s[0], s[1], s[2]);
     return r;
 }
@@ -482,8 +462,7 @@ V kernel_literal(Kernel *k, Val v, uint32_t w) {
     Scalar s = {0};
     scalar_of(k->plan->cx, v, &s);
     MlirType t = em_vec(k->e, em_register_type(k->e, s.dtype), w);
-    return dtype_info[s.dtype].kind == DK_FLOAT ? em_float(k->e, t, scalar_float(s))
-                                                : em_int(k->e, t, scalar_int(s));
+    return dtype_info[s.dtype].kind == DK_FLOAT ? em_float(k->e, t, scalar_float(s)) : em_int(k->e, t, scalar_int(s));
 }
 V kernel_binary(Kernel *k, Prim prim, Dtype d, const V *x) {
     Point p = {.in = d, .out = d, .k = k};
@@ -494,8 +473,7 @@ V kernel_binary(Kernel *k, Prim prim, Dtype d, const V *x) {
 }
 V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     Ctx *cx = k->plan->cx;
-    Dtype in = val_array(cx, e->in.at[e->in.n > 1 && (e->prim == P_select_n || e->prim == P_clamp)])
-                   ->dtype;
+    Dtype in = val_array(cx, e->in.at[e->in.n > 1 && (e->prim == P_select_n || e->prim == P_clamp)])->dtype;
     Dtype out = val_array(cx, e->out.at[0])->dtype;
     if (point_rule[e->prim]) {
         Point p = {.in = in, .out = out, .e = e, .k = k};
@@ -509,8 +487,7 @@ V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
 
 void kernel_operand(Kernel *k, const Eqn *e, Val x, const Ix *index, Ix *out) {
     const ArrayType *t = val_array(k->plan->cx, x), *y = val_array(k->plan->cx, e->out.at[0]);
-    for (uint32_t d = 0; d < t->rank; d++)
-        out[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
+    for (uint32_t d = 0; d < t->rank; d++) out[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
 }
 static Reg eval_elementwise(Kernel *k, const Eqn *e, const Ix *index) {
     Reg *r = arena_new(k->plan->arena, Reg, e->in.n + 1);
@@ -528,8 +505,7 @@ static Reg eval_elementwise(Kernel *k, const Eqn *e, const Ix *index) {
     uint32_t w = uniform ? 1 : k->w;
     MlirBlock was = kernel_at(k, depth);
     if (k->e->unit.ptr) em_at(k->e, e->span);
-    for (uint32_t i = 0; i < e->in.n; i++)
-        x[i] = uniform ? r[i].v : kernel_vector(k, r[i]);
+    for (uint32_t i = 0; i < e->in.n; i++) x[i] = uniform ? r[i].v : kernel_vector(k, r[i]);
     V y = kernel_point(k, e, x, w);
     k->e->block = was;
     return (Reg){y, uniform, depth};
@@ -537,8 +513,7 @@ static Reg eval_elementwise(Kernel *k, const Eqn *e, const Ix *index) {
 static Reg eval_eqn(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     if (index_rule[e->prim]) return index_rule[e->prim](k, e, out, index);
     if (eqn_reduces(e)) return reduce_unit(k, e, index);
-    if (prim_lower[e->prim] == LOWER_CUM)
-        return kernel_eval(k, e->in.at[0], index); /* of an axis of extent 1 */
+    if (prim_lower[e->prim] == LOWER_CUM) return kernel_eval(k, e->in.at[0], index); /* of an axis of extent 1 */
     return eval_elementwise(k, e, index);
 }
 Reg kernel_equation(Kernel *k, const Eqn *e, uint32_t out) { return eval_eqn(k, e, out, NULL); }

@@ -14,7 +14,7 @@ typedef struct Frame Frame;
 /* One computed value. */
 typedef struct {
     V v;
-    bool uniform; /* a scalar, the same for all lanes; else a vector of k->w lanes (a scalar if k->w
+    bool uniform;   /* a scalar, the same for all lanes; else a vector of k->w lanes (a scalar if k->w
                      is 1) */
     uint32_t depth; /* of the scope it was computed in */
 } Reg;

@@ -52,8 +52,7 @@ enum { MOST_OPERANDS = 3 };
 
 static LLVMValueRef call(const Calls *c, const Row *r, LLVMTypeRef t, LLVMValueRef *x, unsigned n) {
     char name[32];
-    snprintf(name, sizeof name, "%s%s", r->function,
-             LLVMGetTypeKind(t) == LLVMFloatTypeKind ? "f" : "");
+    snprintf(name, sizeof name, "%s%s", r->function, LLVMGetTypeKind(t) == LLVMFloatTypeKind ? "f" : "");
     LLVMTypeRef type = LLVMFunctionType(t, (LLVMTypeRef[MOST_OPERANDS]){t, t, t}, n, 0);
     LLVMValueRef f = LLVMGetNamedFunction(c->module, name);
     if (!f) f = LLVMAddFunction(c->module, name, type);
@@ -93,7 +92,6 @@ void libcalls_avoid(LLVMModuleRef m, const Target *t) {
     Calls c = {.module = m, .b = LLVMCreateBuilderInContext(LLVMGetModuleContext(m))};
     add_rows(&c, t);
     for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f))
-        for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k))
-            in_block(&c, k);
+        for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k)) in_block(&c, k);
     LLVMDisposeBuilder(c.b);
 }

@@ -25,8 +25,7 @@ static char *find_tool(Ctx *cx, const char *const *names) {
     for (; *names; names++)
         for (const char *at = path; *at;) {
             size_t n = strcspn(at, ":");
-            char *full =
-                (char *)str_format(cx->arena, "%.*s%s%s", (int)n, at, n ? "/" : "", *names).at;
+            char *full = (char *)str_format(cx->arena, "%.*s%s%s", (int)n, at, n ? "/" : "", *names).at;
             if (!access(full, X_OK)) return full;
             at += n + (at[n] == ':');
         }
@@ -41,8 +40,7 @@ typedef struct {
 static void arg(Ctx *cx, Args *a, const char *text) { push(cx->arena, a, (char *)text); }
 
 static void args(Ctx *cx, Args *a, const char *const *list) {
-    for (; *list; list++)
-        arg(cx, a, *list);
+    for (; *list; list++) arg(cx, a, *list);
 }
 
 /* What the tool prints, at most 2,000 bytes; the rest is read and forgotten. */
@@ -51,8 +49,7 @@ static Str read_output(Ctx *cx, int fd) {
     char buffer[512];
     for (ssize_t n; (n = read(fd, buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR);)
         if (n > 0 && t.n < 2000) text_put(&t, (Str){buffer, (uint32_t)n});
-    while (t.n && t.at[t.n - 1] == '\n')
-        t.n--;
+    while (t.n && t.at[t.n - 1] == '\n') t.n--;
     return (Str){t.at, t.n};
 }
 
@@ -83,8 +80,7 @@ static int start(void *user, pid_t *child) {
 
 static bool spawn(Ctx *cx, Args *a) {
     if (cx->options->verbose) {
-        for (uint32_t i = 0; i < a->n; i++)
-            fprintf(stderr, " %s", a->at[i]);
+        for (uint32_t i = 0; i < a->n; i++) fprintf(stderr, " %s", a->at[i]);
         fprintf(stderr, "\n");
     }
     arg(cx, a, NULL);
@@ -103,8 +99,7 @@ static bool spawn(Ctx *cx, Args *a) {
     if (WIFSIGNALED(status))
         return diag_plain(cx->diags, "%s was killed by signal %d (%s)", a->at[0], WTERMSIG(status),
                           strsignal(WTERMSIG(status)));
-    return diag_plain(cx->diags, "%s failed with status %d: %.*s", a->at[0], WEXITSTATUS(status),
-                      SF(said));
+    return diag_plain(cx->diags, "%s failed with status %d: %.*s", a->at[0], WEXITSTATUS(status), SF(said));
 }
 
 /* ---- the runtime archive: installed, or beside the compiler in the build folder */
@@ -121,8 +116,7 @@ static const char *runtime_archive(Ctx *cx) {
         const char *path = str_format(cx->arena, "%s/%s/libjaxcc_rt.a", self, places[i]).at;
         if (!access(path, R_OK)) return path;
     }
-    diag_plain(cx->diags, "the runtime 'libjaxcc_rt.a' is neither in '%s' nor in '%s/../lib/jaxcc'",
-               self, self);
+    diag_plain(cx->diags, "the runtime 'libjaxcc_rt.a' is neither in '%s' nor in '%s/../lib/jaxcc'", self, self);
     return NULL;
 }
 
@@ -133,9 +127,7 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static char *find_linker(Ctx *cx) {
-    return find_tool(cx, (const char *const[]){"ld", "ld.lld", "cc", NULL});
-}
+static char *find_linker(Ctx *cx) { return find_tool(cx, (const char *const[]){"ld", "ld.lld", "cc", NULL}); }
 
 static bool is_lld(const char *tool) { return !strcmp(base_name(tool), "ld.lld"); }
 
@@ -192,8 +184,7 @@ bool link_so(Ctx *cx, const char *object, const Output *out) {
     const char *runtime = runtime_archive(cx);
     if (!runtime) return false;
     const char *tool = find_linker(cx);
-    if (!tool)
-        return diag_plain(cx->diags, "no linker: neither 'ld' nor 'ld.lld' nor 'cc' is in PATH");
+    if (!tool) return diag_plain(cx->diags, "no linker: neither 'ld' nor 'ld.lld' nor 'cc' is in PATH");
     Args a = {0};
     arg(cx, &a, tool);
     linker_options(cx, &a, tool, base_name(out->path));

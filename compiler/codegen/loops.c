@@ -20,8 +20,7 @@ enum { OWN_TURNS = 48, SHARED_TURNS = 256 };
 
 static uint32_t pow2_floor(uint64_t n) {
     uint32_t p = 1;
-    while ((uint64_t)p * 2 <= n && p < 512)
-        p *= 2;
+    while ((uint64_t)p * 2 <= n && p < 512) p *= 2;
     return p;
 }
 /* A tile is as many vectors as a vector has lanes. */
@@ -80,9 +79,7 @@ typedef struct {
 } Accs;
 
 /* The reduction whose neutral element argmax or argmin starts from. */
-static Prim extreme(Prim p) {
-    return p == P_argmax ? P_reduce_max : p == P_argmin ? P_reduce_min : p;
-}
+static Prim extreme(Prim p) { return p == P_argmax ? P_reduce_max : p == P_argmin ? P_reduce_min : p; }
 
 static void collect(Kernel *k, Accs *a) {
     a->n = a->nv = 0;
@@ -172,8 +169,7 @@ static void accumulate(Kernel *k, const Accs *a, V *acc) {
             continue;
         }
         V x = kernel_vector(k, kernel_eval(k, c->e->in.at[0], index));
-        if (k->tail.ptr)
-            x = em_select(e, k->tail, x, point_identity(e, extreme(c->e->prim), c->in, k->w));
+        if (k->tail.ptr) x = em_select(e, k->tail, x, point_identity(e, extreme(c->e->prim), c->in, k->w));
         if (!c->arg) {
             *acc = point_combine(e, c->e->prim, c->in, *acc, x);
             acc++;
@@ -189,8 +185,7 @@ static void accumulate(Kernel *k, const Accs *a, V *acc) {
 static void halve(Emit *e, V v, V *lo, V *hi) {
     int64_t lanes[512];
     uint32_t w = em_width(v) / 2;
-    for (uint32_t i = 0; i < 2 * w; i++)
-        lanes[i] = i;
+    for (uint32_t i = 0; i < 2 * w; i++) lanes[i] = i;
     *lo = em_shuffle(e, v, v, w, lanes);
     *hi = em_shuffle(e, v, v, w, lanes + w);
     if (w == 1) *lo = em_extract(e, *lo, 0), *hi = em_extract(e, *hi, 0);
@@ -239,14 +234,13 @@ typedef struct {
     V lo, hi;                /* of the outermost loop, where it is split over units */
     Dim block[MAX_NEST];     /* of each loop, in turns; 0: it is not cut, nor those in it */
     uint32_t cut;            /* how many loops are cut, the outermost ones */
-    bool several; /* there is more than one block, whatever the extents that are not known */
+    bool several;            /* there is more than one block, whatever the extents that are not known */
 } Nest;
 static void nest(Nest *n, uint32_t level, V *acc);
 
 /* How many values the wide form of an accumulator has; 0: it has none. */
 static uint32_t widens(const Acc *c) {
-    return c->e->prim == P_reduce_sum && !point_in_order(c->e->prim, c->in) ? wide_values(c->in)
-                                                                            : 0;
+    return c->e->prim == P_reduce_sum && !point_in_order(c->e->prim, c->in) ? wide_values(c->in) : 0;
 }
 /* Calls `each` for every accumulator that has a wide form, and that. */
 typedef void Widened(Emit *, const Acc *, V *acc, V *wide);
@@ -259,9 +253,7 @@ static void widened(const Nest *n, V *acc, Widened *rule) {
             acc += c->arg ? 2 : 1, wide += widens(c);
         }
 }
-static void widen(Emit *e, const Acc *c, V *acc, V *wide) {
-    wide_zero(e, c->in, em_width(*acc), wide);
-}
+static void widen(Emit *e, const Acc *c, V *acc, V *wide) { wide_zero(e, c->in, em_width(*acc), wide); }
 /* The accumulator starts afresh. */
 static void fold(Emit *e, const Acc *c, V *acc, V *wide) {
     wide_add(e, c->in, *acc, wide);
@@ -276,8 +268,7 @@ static void fold_narrow(Emit *e, const Acc *c, V *acc, V *wide) {
 static void add_wide_forms(Nest *n, V *acc) {
     n->carried = n->total;
     for (uint32_t sets = n->total / n->accs->nv; sets; sets--)
-        for (uint32_t i = 0; i < n->accs->n; i++)
-            n->carried += widens(&n->accs->at[i]);
+        for (uint32_t i = 0; i < n->accs->n; i++) n->carried += widens(&n->accs->at[i]);
     widened(n, acc, widen);
 }
 static void apply_if(Nest *n, V condition, V *acc, Widened *rule, uint32_t values) {
@@ -296,8 +287,7 @@ static void find_blocks(Nest *n) {
     Dim turns[MAX_NEST], all = 1;
     bool any = false;
     n->carried = n->total;
-    for (uint32_t i = 0; i < n->accs->n; i++)
-        any |= widens(&n->accs->at[i]) > 0;
+    for (uint32_t i = 0; i < n->accs->n; i++) any |= widens(&n->accs->at[i]) > 0;
     if (!any || s->nred > MAX_NEST || (n->lo.ptr && s->nred == 1)) return;
     for (uint32_t i = 0; i < s->nred; i++) {
         turns[i] = i == 0 && n->lo.ptr ? 1 : loop_extent(k->ix, s->red[i]);
@@ -307,8 +297,7 @@ static void find_blocks(Nest *n) {
     }
     int64_t most = n->lane_red ? SHARED_TURNS : OWN_TURNS;
     sum_blocks(ts, turns, s->nred, most, n->block);
-    while (n->cut < s->nred && n->block[n->cut])
-        n->cut++;
+    while (n->cut < s->nred && n->block[n->cut]) n->cut++;
     n->several = dim_is_const(all) && all > most;
 }
 
@@ -320,8 +309,8 @@ static V tail_mask(Kernel *k, V i, V hi) {
 typedef void Inner(Kernel *, void *user, V *acc);
 
 /* for i = lo … hi by w: the inner part with `n` carried values. */
-static void counted(Kernel *k, Atom loop, V lo, V hi, uint32_t w, uint32_t n, V *acc, bool tail,
-                    Inner *inner, void *user) {
+static void counted(Kernel *k, Atom loop, V lo, V hi, uint32_t w, uint32_t n, V *acc, bool tail, Inner *inner,
+                    void *user) {
     Emit *e = k->e;
     bool lane = loop == k->lane;
     uint32_t was = k->w;
@@ -331,8 +320,7 @@ static void counted(Kernel *k, Atom loop, V lo, V hi, uint32_t w, uint32_t n, V 
     if (lane) k->w = w;
     kernel_bind(k, loop, em_arg(&f.scope, 0));
     if (tail && w > 1) k->tail = tail_mask(k, em_arg(&f.scope, 0), hi);
-    for (uint32_t i = 0; i < n; i++)
-        next[i] = em_arg(&f.scope, i + 1);
+    for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
     inner(k, user, next);
     k->tail = outer;
     if (lane) k->w = was;
@@ -367,8 +355,7 @@ static void span(Nest *n, uint32_t level, V lo, V hi, V *acc) {
     V mid = main_end(k, lo, hi, &n->w);
     uint32_t nv = n->accs->nv;
     if (n->w.main) counted(k, loop, lo, mid, n->w.main, nv, acc, false, leaf, n);
-    if (n->w.tail)
-        counted(k, loop, mid, hi, n->w.tail, nv, n->w.main ? acc + nv : acc, true, leaf, n);
+    if (n->w.tail) counted(k, loop, mid, hi, n->w.tail, nv, n->w.main ? acc + nv : acc, true, leaf, n);
 }
 /* A block of a loop, in its own steps. */
 static Dim block_of(const Nest *n, uint32_t level) {
@@ -401,8 +388,7 @@ static void in_blocks(Nest *n, uint32_t level, V lo, V hi, V *acc) {
     kernel_enter(k);
     V from = em_arg(&f.scope, 0), to = em_bin(e, "llvm.add", from, step);
     if (!apart) to = em_bin(e, "llvm.intr.smin", to, hi);
-    for (uint32_t i = 0; i < n->carried; i++)
-        next[i] = em_arg(&f.scope, i + 1);
+    for (uint32_t i = 0; i < n->carried; i++) next[i] = em_arg(&f.scope, i + 1);
     span(n, level, from, to, next);
     if (apart)
         widened(n, next, fold);
@@ -463,8 +449,7 @@ static void substituted(Kernel *k, Atom loop, Ix at, Inside *inside, void *user)
     Step *s = k->step;
     Ix *axes = s->axes;
     s->axes = arena_new(k->plan->arena, Ix, s->domain.n + 1);
-    for (uint32_t d = 0; d < s->domain.n; d++)
-        s->axes[d] = ix_substitute(k->ix, axes[d], loop, at);
+    for (uint32_t d = 0; d < s->domain.n; d++) s->axes[d] = ix_substitute(k->ix, axes[d], loop, at);
     inside(k, user);
     s->axes = axes;
 }
@@ -501,16 +486,14 @@ static void turns(Kernel *k, void *user) {
         return;
     }
     Atom loop = k->step->red[t->level++];
-    for (Dim i = 0; i < loop_extent(k->ix, loop); i++)
-        substituted(k, loop, ix_dim(k->ix, i), turns, t);
+    for (Dim i = 0; i < loop_extent(k->ix, loop); i++) substituted(k, loop, ix_dim(k->ix, i), turns, t);
     t->level--;
 }
 static void write_out(Kernel *k, const Accs *accs, V *acc) {
     V first[MAX_ACCS];
     Turns t = {.accs = accs, .acc = acc, .first = first};
     Dim n = 1;
-    for (uint32_t i = 0; i < k->step->nred; i++)
-        n *= loop_extent(k->ix, k->step->red[i]);
+    for (uint32_t i = 0; i < k->step->nred; i++) n *= loop_extent(k->ix, k->step->red[i]);
     if (n > OWN_TURNS) t.half = n / 2;
     turns(k, &t);
     if (t.half) both_halves(k, &t);
@@ -545,8 +528,7 @@ static void reduce_stage(Kernel *k) {
     V acc[MAX_CARRIED], all = {NULL};
     collect(k, &accs);
     bool any = accs.n > 0;
-    each(Store, s, k->step->stores)
-        any |= s->level == k->level && !s->row;
+    each(Store, s, k->step->stores) any |= s->level == k->level && !s->row;
     if (!any) return;
     reduce(k, &accs, all, all, acc);
     finish(k, &accs, acc);
@@ -567,16 +549,14 @@ static void body(Kernel *k) {
     Step *s = k->step;
     if (k->tile)
         for (k->tile_at = 0; k->tile_at < k->tile; k->tile_at++)
-            substituted(k, s->tile,
-                        ix_add(k->ix, ix_atom(k->ix, s->tile), ix_dim(k->ix, k->tile_at)),
-                        all_stages, NULL);
+            substituted(k, s->tile, ix_add(k->ix, ix_atom(k->ix, s->tile), ix_dim(k->ix, k->tile_at)), all_stages,
+                        NULL);
     else if (s->unrolled)
         for (Dim i = 0; i < loop_extent(k->ix, s->unrolled); i++)
             substituted(k, s->unrolled, ix_dim(k->ix, i), all_stages, NULL);
     else if (k->jam)
         for (uint32_t i = 0; i < k->jam; i++)
-            substituted(k, s->jam, ix_add(k->ix, ix_atom(k->ix, s->jam), ix_dim(k->ix, i)),
-                        all_stages, NULL);
+            substituted(k, s->jam, ix_add(k->ix, ix_atom(k->ix, s->jam), ix_dim(k->ix, i)), all_stages, NULL);
     else
         stages(k);
 }
@@ -658,8 +638,7 @@ static void write_parts(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
     Step *s = k->step;
     Accs accs;
-    V acc[MAX_CARRIED], length = em_i64(e, part_length(s)),
-                        n = kernel_dim(k, loop_extent(k->ix, s->red[0]));
+    V acc[MAX_CARRIED], length = em_i64(e, part_length(s)), n = kernel_dim(k, loop_extent(k->ix, s->red[0]));
     V parts = kernel_buffer(k, s->parts);
     collect(k, &accs);
     For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
@@ -685,16 +664,14 @@ static void write_combined(Kernel *k, V lo, V hi) {
     initial(k, &accs, 1, acc);
     Nest n = {.k = k, .accs = &accs, .total = accs.nv};
     add_wide_forms(&n, acc);
-    For f = em_for(e, em_i64(e, 0), kernel_dim(k, step_parts(k->plan, s)), em_i64(e, 1), n.carried,
-                   acc);
+    For f = em_for(e, em_i64(e, 0), kernel_dim(k, step_parts(k->plan, s)), em_i64(e, 1), n.carried, acc);
     V word = em_bin(e, "llvm.mul", em_arg(&f.scope, 0), em_i64(e, accs.nv));
     for (uint32_t i = 0; i < accs.nv; i++) {
         V p = em_gep(e, parts, em_bin(e, "llvm.add", word, em_i64(e, i)), e->i64);
         next[i] = em_load(e, mlirValueGetType(acc[i]), p, 8);
     }
     V sums[MAX_CARRIED];
-    for (uint32_t i = 0; i < n.carried; i++)
-        sums[i] = em_arg(&f.scope, i + 1);
+    for (uint32_t i = 0; i < n.carried; i++) sums[i] = em_arg(&f.scope, i + 1);
     merge(e, &accs, sums, next);
     widened(&n, sums, fold);
     em_for_end(e, &f, sums, acc);

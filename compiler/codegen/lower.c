@@ -38,8 +38,7 @@ static void branch_if(Emit *e, V condition, Jump yes, Jump no) {
 static V *operands(Emit *e, MlirOperation op, uint32_t from, uint32_t *n) {
     *n = (uint32_t)mlirOperationGetNumOperands(op) - from;
     V *v = arena_new(e->arena, V, *n + 1);
-    for (uint32_t i = 0; i < *n; i++)
-        v[i] = mlirOperationGetOperand(op, from + i);
+    for (uint32_t i = 0; i < *n; i++) v[i] = mlirOperationGetOperand(op, from + i);
     return v;
 }
 static void replace_results(MlirOperation op, const V *by) {
@@ -56,8 +55,7 @@ static MlirBlock take_block(MlirOperation op, uint32_t region, MlirBlock after) 
 static MlirBlock block_after(Emit *e, MlirBlock after, uint32_t n, const V *like) {
     MlirType *t = arena_new(e->arena, MlirType, n + 1);
     MlirLocation *locs = arena_new(e->arena, MlirLocation, n + 1);
-    for (uint32_t i = 0; i < n; i++)
-        t[i] = mlirValueGetType(like[i]), locs[i] = e->loc;
+    for (uint32_t i = 0; i < n; i++) t[i] = mlirValueGetType(like[i]), locs[i] = e->loc;
     MlirBlock b = mlirBlockCreate(n, t, locs);
     mlirRegionInsertOwnedBlockAfter(mlirBlockGetParentRegion(after), after, b);
     return b;
@@ -65,8 +63,7 @@ static MlirBlock block_after(Emit *e, MlirBlock after, uint32_t n, const V *like
 static V *arguments(Emit *e, MlirBlock b) {
     intptr_t n = mlirBlockGetNumArguments(b);
     V *v = arena_new(e->arena, V, n + 1);
-    for (intptr_t i = 0; i < n; i++)
-        v[i] = mlirBlockGetArgument(b, i);
+    for (intptr_t i = 0; i < n; i++) v[i] = mlirBlockGetArgument(b, i);
     return v;
 }
 static MlirBlock lower_block(Emit *, MlirBlock);
@@ -172,8 +169,7 @@ static MlirBlock lower_block(Emit *e, MlirBlock b) {
 
 void emit_lower(Emit *e) {
     MlirBlock module = mlirModuleGetBody(e->module);
-    for (MlirOperation op = mlirBlockGetFirstOperation(module); op.ptr;
-         op = mlirOperationGetNextInBlock(op)) {
+    for (MlirOperation op = mlirBlockGetFirstOperation(module); op.ptr; op = mlirOperationGetNextInBlock(op)) {
         if (mlirOperationGetNumRegions(op) == 0) continue;
         MlirBlock entry = mlirRegionGetFirstBlock(mlirOperationGetRegion(op, 0));
         if (entry.ptr) lower_block(e, entry);

@@ -43,25 +43,22 @@ static LLVMValueRef table(const Meta *e, LLVMTypeRef of, LLVMValueRef *at, uint3
 static LLVMValueRef type_row(const Meta *e, Str name, Val v) {
     const ArrayType *t = val_array(e->cx, v);
     LLVMValueRef *extents = arena_new(e->cx->arena, LLVMValueRef, t->rank + 1);
-    for (uint32_t i = 0; i < t->rank; i++)
-        extents[i] = string(e, signature_dim_text(e->cx, e->s, t->dims[i]));
+    for (uint32_t i = 0; i < t->rank; i++) extents[i] = string(e, signature_dim_text(e->cx, e->s, t->dims[i]));
     const DtypeInfo *d = &dtype_info[t->dtype];
-    LLVMValueRef row[] = {string(e, name), string(e, str(d->kind == DK_KEY ? d->long_name : d->name)),
-                          num(e, t->rank), table(e, e->ptr, extents, t->rank)};
+    LLVMValueRef row[] = {string(e, name), string(e, str(d->kind == DK_KEY ? d->long_name : d->name)), num(e, t->rank),
+                          table(e, e->ptr, extents, t->rank)};
     return LLVMConstNamedStruct(e->type, row, 4);
 }
 
 static LLVMValueRef type_table(const Meta *e, Vals vals, const Str *names) {
     LLVMValueRef *rows = arena_new(e->cx->arena, LLVMValueRef, vals.n + 1);
-    for (uint32_t i = 0; i < vals.n; i++)
-        rows[i] = type_row(e, names[i], vals.at[i]);
+    for (uint32_t i = 0; i < vals.n; i++) rows[i] = type_row(e, names[i], vals.at[i]);
     return table(e, e->type, rows, vals.n);
 }
 
 static LLVMValueRef dim_table(const Meta *e) {
     LLVMValueRef *rows = arena_new(e->cx->arena, LLVMValueRef, e->s->dims.n + 1);
-    for (uint32_t i = 0; i < e->s->dims.n; i++)
-        rows[i] = string(e, dim_at(e->cx->types, e->s->dims.at[i])->name);
+    for (uint32_t i = 0; i < e->s->dims.n; i++) rows[i] = string(e, dim_at(e->cx->types, e->s->dims.at[i])->name);
     return table(e, e->ptr, rows, e->s->dims.n);
 }
 
@@ -109,8 +106,7 @@ static LLVMValueRef define(const Meta *e, const char *suffix, LLVMTypeRef type, 
     return f;
 }
 
-static void load_all(const Meta *e, LLVMBuilderRef b, LLVMTypeRef of, LLVMValueRef from, uint32_t n,
-                     LLVMValueRef *to) {
+static void load_all(const Meta *e, LLVMBuilderRef b, LLVMTypeRef of, LLVMValueRef from, uint32_t n, LLVMValueRef *to) {
     for (uint32_t i = 0; i < n; i++) {
         LLVMValueRef at = LLVMConstInt(e->i64, i, 0);
         to[i] = LLVMBuildLoad2(b, of, LLVMBuildInBoundsGEP2(b, of, from, &at, 1, ""), "");
@@ -118,8 +114,7 @@ static void load_all(const Meta *e, LLVMBuilderRef b, LLVMTypeRef of, LLVMValueR
 }
 
 /* The same, exported as NAME_SUFFIX. */
-static LLVMValueRef define_visible(const Meta *e, const char *suffix, LLVMTypeRef type,
-                                   LLVMBuilderRef b) {
+static LLVMValueRef define_visible(const Meta *e, const char *suffix, LLVMTypeRef type, LLVMBuilderRef b) {
     LLVMValueRef f = define(e, suffix, type, b);
     export(e, str_format(e->cx->arena, "_%s", suffix).at, f);
     return f;
@@ -142,8 +137,7 @@ static LLVMValueRef call_directly(const Meta *e, LLVMBuilderRef b, LLVMValueRef 
     return LLVMBuildCall2(b, type, callee, args, n, "");
 }
 /* What NAME calls with its arguments in memory (arguments.h): they are there. */
-static LLVMValueRef call_checked(const Meta *e, LLVMBuilderRef b, LLVMValueRef f,
-                                 LLVMValueRef checked) {
+static LLVMValueRef call_checked(const Meta *e, LLVMBuilderRef b, LLVMValueRef f, LLVMValueRef checked) {
     const uint32_t sizes[] = {e->s->dims.n, e->s->in.n, e->s->out.n};
     LLVMValueRef first[FIRST_ARGUMENTS], args[ARGUMENT_BASES];
     args[0] = LLVMBuildAlloca(b, LLVMArrayType2(e->i64, FIRST_ARGUMENTS), "");
@@ -162,8 +156,7 @@ static LLVMValueRef call_checked(const Meta *e, LLVMBuilderRef b, LLVMValueRef f
 }
 /* int32_t call(dims, in, out) */
 static LLVMValueRef define_call(const Meta *e, LLVMBuilderRef b) {
-    LLVMValueRef f = define(
-        e, "call", LLVMFunctionType(e->i32, (LLVMTypeRef[]){e->ptr, e->ptr, e->ptr}, 3, 0), b);
+    LLVMValueRef f = define(e, "call", LLVMFunctionType(e->i32, (LLVMTypeRef[]){e->ptr, e->ptr, e->ptr}, 3, 0), b);
     LLVMValueRef checked = LLVMGetNamedFunction(e->m, arguments_checked_name(e->cx).at);
     LLVMBuildRet(b, checked ? call_checked(e, b, f, checked) : call_directly(e, b, f));
     return f;
@@ -194,10 +187,8 @@ static LLVMValueRef program(const Meta *e, LLVMBuilderRef b) {
         define_error(e, b),
         named(e, str_format(e->cx->arena, "%s.workspace", e->name).at,
               LLVMFunctionType(e->i64, (LLVMTypeRef[]){e->ptr}, 1, 0)),
-        named(e, "jaxcc_rt_set_num_threads",
-              LLVMFunctionType(nothing, (LLVMTypeRef[]){e->i32}, 1, 0)),
-        named(e, "jaxcc_rt_set_parallel_for",
-              LLVMFunctionType(nothing, (LLVMTypeRef[]){e->ptr, e->ptr}, 2, 0)),
+        named(e, "jaxcc_rt_set_num_threads", LLVMFunctionType(nothing, (LLVMTypeRef[]){e->i32}, 1, 0)),
+        named(e, "jaxcc_rt_set_parallel_for", LLVMFunctionType(nothing, (LLVMTypeRef[]){e->ptr, e->ptr}, 2, 0)),
         named(e, "jaxcc_rt_set_print", LLVMFunctionType(nothing, (LLVMTypeRef[]){e->ptr, e->ptr}, 2, 0)),
     };
     return private_constant(e, "", LLVMConstStructInContext(e->c, values, sizeof values / sizeof *values, 0));

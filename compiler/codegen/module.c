@@ -25,9 +25,7 @@
 static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
 
 /* ---- what goes wrong here is our own fault */
-static void append(MlirStringRef s, void *text) {
-    text_put(text, (Str){s.data, (uint32_t)s.length});
-}
+static void append(MlirStringRef s, void *text) { text_put(text, (Str){s.data, (uint32_t)s.length}); }
 static MlirLogicalResult message(MlirDiagnostic d, void *user) {
     Emit *e = user;
     text_put(&e->messages, S("  "));
@@ -46,21 +44,18 @@ _Noreturn static void internal_error(Emit *e, const char *stage, const char *why
 /* ---- opening */
 static void load_dialects(Emit *e) {
     MlirDialectHandle handles[] = {mlirGetDialectHandle__llvm__(), mlirGetDialectHandle__scf__()};
-    for (unsigned i = 0; i < sizeof handles / sizeof *handles; i++)
-        mlirDialectHandleLoadDialect(handles[i], e->mlir);
+    for (unsigned i = 0; i < sizeof handles / sizeof *handles; i++) mlirDialectHandleLoadDialect(handles[i], e->mlir);
     mlirRegisterAllLLVMTranslations(e->mlir);
 }
 static void open_debug(Emit *e) {
     Str path = str(diag_path(e->cx->diags, 0)), dir = S(".");
     MlirAttribute none = {NULL};
-    e->file = mlirLLVMDIFileAttrGet(
-        e->mlir, mlirStringAttrGet(e->mlir, mlirStringRefCreate(path.at, path.n)),
-        mlirStringAttrGet(e->mlir, mlirStringRefCreate(dir.at, dir.n)));
+    e->file = mlirLLVMDIFileAttrGet(e->mlir, mlirStringAttrGet(e->mlir, mlirStringRefCreate(path.at, path.n)),
+                                    mlirStringAttrGet(e->mlir, mlirStringRefCreate(dir.at, dir.n)));
     enum { DW_LANG_C = 2 };
-    e->unit = mlirLLVMDICompileUnitAttrGet(
-        e->mlir, mlirDisctinctAttrCreate(mlirUnitAttrGet(e->mlir)), DW_LANG_C, e->file,
-        mlirStringAttrGet(e->mlir, ref("jaxcc " JAXCC_VERSION)), true,
-        MlirLLVMDIEmissionKindLineTablesOnly, MlirLLVMDINameTableKindDefault, none);
+    e->unit = mlirLLVMDICompileUnitAttrGet(e->mlir, mlirDisctinctAttrCreate(mlirUnitAttrGet(e->mlir)), DW_LANG_C,
+                                           e->file, mlirStringAttrGet(e->mlir, ref("jaxcc " JAXCC_VERSION)), true,
+                                           MlirLLVMDIEmissionKindLineTablesOnly, MlirLLVMDINameTableKindDefault, none);
 }
 Emit *emit_open(Ctx *cx, Target target) {
     Emit *e = arena_new(cx->arena, Emit, 1);
@@ -123,9 +118,9 @@ static void lower(Emit *e) {
     emit_lower(e);
 }
 static void add_string_attribute(Writer *w, LLVMValueRef f, const char *key, const char *value) {
-    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
-                            LLVMCreateStringAttribute(w->context, key, (unsigned)strlen(key), value,
-                                                      (unsigned)strlen(value)));
+    LLVMAddAttributeAtIndex(
+        f, LLVMAttributeFunctionIndex,
+        LLVMCreateStringAttribute(w->context, key, (unsigned)strlen(key), value, (unsigned)strlen(value)));
 }
 /* Functions of the runtime are hidden; ours never unwind. */
 static void set_attributes(Writer *w) {
@@ -140,14 +135,12 @@ static void set_attributes(Writer *w) {
         }
         LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, quiet);
         add_string_attribute(w, f, "tune-cpu", w->e->target.tune);
-        if (w->e->target.vector_bytes == 64)
-            add_string_attribute(w, f, "prefer-vector-width", "512");
+        if (w->e->target.vector_bytes == 64) add_string_attribute(w, f, "prefer-vector-width", "512");
     }
 }
 static void open_machine(Writer *w) {
     const Target *t = &w->e->target;
-    static const LLVMCodeGenOptLevel level[] = {LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault,
-                                                LLVMCodeGenLevelDefault,
+    static const LLVMCodeGenOptLevel level[] = {LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault, LLVMCodeGenLevelDefault,
                                                 LLVMCodeGenLevelAggressive};
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
@@ -157,9 +150,8 @@ static void open_machine(Writer *w) {
     LLVMTargetRef target;
     char *why = NULL;
     if (LLVMGetTargetFromTriple(t->triple, &target, &why)) internal_error(w->e, "LLVM", why);
-    w->machine =
-        LLVMCreateTargetMachine(target, t->triple, t->cpu, t->features,
-                                level[w->e->cx->options->opt], LLVMRelocPIC, LLVMCodeModelDefault);
+    w->machine = LLVMCreateTargetMachine(target, t->triple, t->cpu, t->features, level[w->e->cx->options->opt],
+                                         LLVMRelocPIC, LLVMCodeModelDefault);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(w->machine);
     LLVMSetTarget(w->module, t->triple);
     LLVMSetModuleDataLayout(w->module, layout);
@@ -205,8 +197,7 @@ static bool write_machine_code(Writer *w, const Output *out) {
         internal_error(w->e, "LLVM", why);
     size_t n = LLVMGetBufferSize(bytes);
     timer_stage(cx->timer, "write");
-    bool good = n <= UINT32_MAX ? output_write(cx->diags, out,
-                                               (Str){LLVMGetBufferStart(bytes), (uint32_t)n})
+    bool good = n <= UINT32_MAX ? output_write(cx->diags, out, (Str){LLVMGetBufferStart(bytes), (uint32_t)n})
                                 : diag_plain(cx->diags, "the library is larger than 4 GiB");
     LLVMDisposeMemoryBuffer(bytes);
     return good;

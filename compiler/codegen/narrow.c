@@ -16,13 +16,10 @@ typedef struct {
 static Format format_of(Emit *e, Dtype d, V x) {
     const FloatFormat *f = &float_format[d];
     uint32_t w = em_width(x);
-    return (Format){
-        e, f, 23 - f->mantissa, 127 - f->bias, em_vec(e, e->i32, w), em_vec(e, e->f32, w)};
+    return (Format){e, f, 23 - f->mantissa, 127 - f->bias, em_vec(e, e->i32, w), em_vec(e, e->f32, w)};
 }
 static V number(const Format *t, int64_t v) { return em_int(t->e, t->i32, v); }
-static V op(const Format *t, const char *name, V x, int64_t y) {
-    return em_bin(t->e, name, x, number(t, y));
-}
+static V op(const Format *t, const char *name, V x, int64_t y) { return em_bin(t->e, name, x, number(t, y)); }
 static V bits_of(const Format *t, V x) { return em_cast(t->e, "llvm.bitcast", t->i32, x); }
 static V float_of(const Format *t, V bits) { return em_cast(t->e, "llvm.bitcast", t->f32, bits); }
 static int magnitude(const Format *t) { return t->f->exponent + t->f->mantissa; } /* bits of it */
@@ -134,8 +131,7 @@ static V round_bf16(Emit *e, V x) {
 static V extend(Emit *e, Dtype d, V x) {
     MlirType t = mlirValueGetType(x);
     uint32_t width = dtype_info[d].width;
-    if (dtype_info[d].kind == DK_UINT)
-        return em_bin(e, "llvm.and", x, em_int(e, t, (1 << width) - 1));
+    if (dtype_info[d].kind == DK_UINT) return em_bin(e, "llvm.and", x, em_int(e, t, (1 << width) - 1));
     V gap = em_int(e, t, 8 - width);
     return em_bin(e, "llvm.ashr", em_bin(e, "llvm.shl", x, gap), gap);
 }
@@ -150,24 +146,16 @@ uint32_t em_align(Dtype d) {
 }
 MlirType em_memory_type(Emit *e, Dtype d) {
     switch (d) {
-    case DT_f32:
-        return e->f32;
-    case DT_f64:
-        return e->f64;
-    case DT_f16:
-        return e->f16;
+    case DT_f32: return e->f32;
+    case DT_f64: return e->f64;
+    case DT_f16: return e->f16;
     default:
         switch (dtype_info[d].bits) {
-        case 8:
-            return e->i8;
-        case 16:
-            return e->i16;
-        case 32:
-            return e->i32;
-        case 128:
-            return e->i128;
-        default:
-            return e->i64;
+        case 8: return e->i8;
+        case 16: return e->i16;
+        case 32: return e->i32;
+        case 128: return e->i128;
+        default: return e->i64;
         }
     }
 }

@@ -21,8 +21,7 @@ void plan_weigh(Body *b) {
     b->weight += b->j->out.n;
     each(Step *, s, b->steps) {
         b->weight += step_weight(*s);
-        for (uint32_t i = 0; i < (*s)->nbodies; i++)
-            b->weight += (*s)->bodies[i]->weight;
+        for (uint32_t i = 0; i < (*s)->nbodies; i++) b->weight += (*s)->bodies[i]->weight;
     }
 }
 bool part_cuts(const Plan *p, const Signature *s) {

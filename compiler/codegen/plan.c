@@ -35,14 +35,11 @@ Plan *plan(Ctx *cx, const Jaxpr *j, uint32_t vector_bytes) {
     for (uint32_t i = 0; i < s.in.n; i++) {
         Info *info = plan_info(p, s.in.at[i]);
         bool scalar = plan_register(p, s.in.at[i]);
-        *info = (Info){.class = scalar ? VAL_SCALAR : VAL_STORED,
-                       .buf = argument(p, BUF_IN, i),
-                       .borrowed = true};
+        *info = (Info){.class = scalar ? VAL_SCALAR : VAL_STORED, .buf = argument(p, BUF_IN, i), .borrowed = true};
         info->home = b;
     }
     p->computed = arena_new(p->arena, bool, j->out.n + 1);
-    for (uint32_t i = 0; i < s.out.n; i++)
-        p->computed[i] = signature_computed(cx, &s, s.out.at[i]);
+    for (uint32_t i = 0; i < s.out.n; i++) p->computed[i] = signature_computed(cx, &s, s.out.at[i]);
     for (uint32_t i = 0; i < j->out.n; i++)
         if (!plan_register(p, j->out.at[i])) b->out_slots[i] = argument(p, BUF_OUT, i);
     if (!plan_body(p, b)) return NULL;

@@ -36,22 +36,21 @@ typedef enum {
 } ValClass;
 typedef struct {
     ValClass class;
-    const Eqn *e;   /* NULL: an input of the body */
-    uint32_t out;   /* which result of e */
-    uint32_t step;  /* that computes it */
-    uint32_t uses;  /* not yet planned */
-    uint32_t cost;  /* of one element, in operations, from what is stored */
-    uint32_t depth; /* virtual: how many equations evaluating it goes through */
+    const Eqn *e;    /* NULL: an input of the body */
+    uint32_t out;    /* which result of e */
+    uint32_t step;   /* that computes it */
+    uint32_t uses;   /* not yet planned */
+    uint32_t cost;   /* of one element, in operations, from what is stored */
+    uint32_t depth;  /* virtual: how many equations evaluating it goes through */
     uint32_t pieces; /* virtual: of concatenations, that evaluating it may read */
-    uint32_t level; /* member: stage of its group */
-    uint32_t need;  /* member: the last stage that evaluates it */
-    bool row;       /* member: has the kept axes of the group only */
+    uint32_t level;  /* member: stage of its group */
+    uint32_t need;   /* member: the last stage that evaluates it */
+    bool row;        /* member: has the kept axes of the group only */
     Buf *buf;
     Ix offset;          /* in `buf`, in elements from its start */
     const Dim *strides; /* of its axes in `buf`, in elements; NULL: dense */
-    struct Body
-        *home; /* an input that is the same in every turn: where it comes from; NULL: this body */
-    bool borrowed; /* an input of the body: its memory is not the body's to write */
+    struct Body *home;  /* an input that is the same in every turn: where it comes from; NULL: this body */
+    bool borrowed;      /* an input of the body: its memory is not the body's to write */
 } Info;
 
 /* ---- steps: the schedule of one body */
@@ -98,23 +97,23 @@ typedef struct Step {
     bool *reduced; /* LOOPS: which axes of the domain are reduced; SCATTER: done in order */
     bool reduces;
     uint32_t nreductions; /* at most STEP_REDUCTIONS */
-    int64_t row_bytes; /* of scratch rows */
-    Ix *axes;          /* the domain's axes as indices over loops */
-    Atom *kept, *red; /* the loops, outermost first: over kept and over reduced axes; collapsed ones
+    int64_t row_bytes;    /* of scratch rows */
+    Ix *axes;             /* the domain's axes as indices over loops */
+    Atom *kept, *red;     /* the loops, outermost first: over kept and over reduced axes; collapsed ones
                          left out */
     uint32_t nkept, nred;
-    Atom lane;     /* the loop vectors run along; 0: none */
-    Atom unrolled; /* a short kept loop, written out; 0: none */
-    Atom jam;      /* a kept loop done several turns at once, which share what they read; 0: none */
+    Atom lane;          /* the loop vectors run along; 0: none */
+    Atom unrolled;      /* a short kept loop, written out; 0: none */
+    Atom jam;           /* a kept loop done several turns at once, which share what they read; 0: none */
     bool written_out;   /* the loops over reduced axes are few turns: no loops */
     struct Edge *edges; /* between padding and what it surrounds (edge.c) */
     uint32_t nedges;
-    Atom edge_loop; /* the innermost loop that decides on which side of them an index is; 0: none */
-    Atom tile; /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
+    Atom edge_loop;             /* the innermost loop that decides on which side of them an index is; 0: none */
+    Atom tile;                  /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
                   0: none */
     uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
-    Buf *parts; /* accumulators of the parts of a reduction of everything; NULL: it is not split */
-    struct Dot *dot; /* STEP_DOT: dot.c's */
+    Buf *parts;                 /* accumulators of the parts of a reduction of everything; NULL: it is not split */
+    struct Dot *dot;            /* STEP_DOT: dot.c's */
     struct {
         Val *at;
         uint32_t n, cap;
@@ -162,7 +161,7 @@ struct Body {
     } allocs; /* in the order of their steps */
     Body *outer;
     uint32_t depth;
-    uint32_t weight; /* how long its code will be, about: in scalar equations */
+    uint32_t weight;  /* how long its code will be, about: in scalar equations */
     bool conditional; /* a branch: what it does not run must not be computed before it */
 };
 typedef struct Plan {
@@ -177,8 +176,8 @@ typedef struct Plan {
     } bufs;
     Body *top;
     struct Kernel *dry;
-    Dim workspace; /* bytes */
-    bool heap;     /* sizes are computed, or C code is called: the body runs by jaxcc_rt_heap_run */
+    Dim workspace;  /* bytes */
+    bool heap;      /* sizes are computed, or C code is called: the body runs by jaxcc_rt_heap_run */
     bool *computed; /* by output: the library allocates it */
     bool fuse;      /* not at -O0: each equation is a step of its own */
     uint32_t position;
@@ -195,8 +194,7 @@ Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, Dim elements, D
 /* Scalars are registers of the host code, but for complex ones and keys, which lie in memory. */
 static inline bool plan_register(const Plan *p, Val v) {
     const ArrayType *t = val_array(p->cx, v);
-    return t->rank == 0 && dtype_info[t->dtype].kind != DK_COMPLEX &&
-           dtype_info[t->dtype].kind != DK_KEY;
+    return t->rank == 0 && dtype_info[t->dtype].kind != DK_COMPLEX && dtype_info[t->dtype].kind != DK_KEY;
 }
 Info *plan_info(Plan *, Val);
 void plan_grow(Plan *);          /* after values were made */
@@ -218,8 +216,7 @@ Dim step_parts(Plan *, const Step *);
 /* Sees to it that v lies in memory; returns where. */
 Buf *plan_stored(Plan *, Body *, Val v);
 /* What evaluating v at an index reads: `seen` for every value that is not virtual. */
-void plan_reads(Plan *, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix),
-                void *user);
+void plan_reads(Plan *, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user);
 /* Finds the edges of a step whose loops are final (edge.c). */
 void plan_edges(Plan *, Step *);
 /* Loops, lanes and stages of a step whose members are complete (schedule.c). */
@@ -231,8 +228,7 @@ void plan_weigh(Body *);
 /* Offsets in the workspace (buffers.c). */
 void plan_buffers(Plan *);
 /* Bodies of control flow (control.c). */
-Ix index_start(Plan *, Val start,
-               Dim most); /* a dynamic start, maybe a literal, clamped to [0, most] */
+Ix index_start(Plan *, Val start, Dim most); /* a dynamic start, maybe a literal, clamped to [0, most] */
 bool plan_control(Plan *, Body *, const Eqn *);
 bool plan_body(Plan *, Body *);
 

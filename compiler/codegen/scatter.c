@@ -19,9 +19,7 @@ static const Prim combine[NPRIMS] = {
 
 /* ---- planning */
 /* `scatter` alone needs its program, where jax prints one. */
-static const Jaxpr *program(const Eqn *e) {
-    return combine[e->prim] == P_none ? param_jaxpr(e, K_update_jaxpr) : NULL;
-}
+static const Jaxpr *program(const Eqn *e) { return combine[e->prim] == P_none ? param_jaxpr(e, K_update_jaxpr) : NULL; }
 static bool has(Ints s, int64_t v) {
     each(int64_t, i, s)
         if (*i == v) return true;
@@ -43,8 +41,7 @@ Ix scatter_address(Plan *p, const Eqn *e, const Ix *index) {
     Window w;
     Ix at = 0;
     window_at(p, e, index, &w);
-    for (uint32_t d = 0; d < x->rank; d++)
-        at = ix_add(p->ix, ix_scale(p->ix, at, x->dims[d]), w.operand[d]);
+    for (uint32_t d = 0; d < x->rank; d++) at = ix_add(p->ix, ix_scale(p->ix, at, x->dims[d]), w.operand[d]);
     return at;
 }
 /* Of the update at the step's own index. */
@@ -118,8 +115,7 @@ static void write_one(Kernel *k, void *user) {
     if (combine[e->prim] != P_none || program(e)) {
         Reg old = kernel_load(k, st->buf, d, to, 0);
         V x[2] = {kernel_vector(k, old), kernel_vector(k, update)};
-        update.v = program(e) ? kernel_run(k, program(e), x, k->w)
-                              : kernel_binary(k, combine[e->prim], d, x);
+        update.v = program(e) ? kernel_run(k, program(e), x, k->w) : kernel_binary(k, combine[e->prim], d, x);
         update.uniform = em_width(update.v) == 1 && old.uniform && update.uniform;
     }
     kernel_store(k, st->buf, d, to, update);
@@ -175,8 +171,7 @@ static void write_scatter(Kernel *k, V lo, V hi) {
     Step *s = k->step;
     Scattering c = {.window = own_window(k->plan, s), .lo = lo, .hi = hi};
     k->lane = s->lane;
-    while (c.batches < s->nkept && moves(k->plan, c.window, s->kept[c.batches]))
-        c.batches++;
+    while (c.batches < s->nkept && moves(k->plan, c.window, s->kept[c.batches])) c.batches++;
     if (c.batches)
         kernel_nest(k, (Nesting){s->kept, c.batches, write_batch, &c}, lo, hi);
     else {

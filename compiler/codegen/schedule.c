@@ -107,13 +107,10 @@ static bool split_once(Look *l, Atom **loops, uint32_t *n, bool **red) {
     Atom loop;
     Dim by;
     bool found = false;
-    for (uint32_t i = 0; i < l->addresses.n && !found; i++)
-        found = wants_split(p, l->addresses.at[i], &loop, &by);
-    for (uint32_t i = 0; i < l->indices.n && !found; i++)
-        found = wants_split(p, l->indices.at[i], &loop, &by);
+    for (uint32_t i = 0; i < l->addresses.n && !found; i++) found = wants_split(p, l->addresses.at[i], &loop, &by);
+    for (uint32_t i = 0; i < l->indices.n && !found; i++) found = wants_split(p, l->indices.at[i], &loop, &by);
     uint32_t at = 0;
-    while (found && at < *n && (*loops)[at] != loop)
-        at++;
+    while (found && at < *n && (*loops)[at] != loop) at++;
     if (!found || at == *n) return false;
     Atom outer = atom_loop(p->ix, dim_floordiv(p->cx->types, atom_at(p->ix, loop)->extent, by));
     Atom inner = atom_loop(p->ix, by);
@@ -146,13 +143,11 @@ static bool collapses(const Look *l, Atom a, Atom b) {
 static void collapse(Look *l, Atom *loops, uint32_t *n) {
     for (uint32_t i = *n; i-- > 1;)
         if (collapses(l, loops[i - 1], loops[i])) {
-            Dim extent = dim_mul(l->p->cx->types, loop_extent(l->p->ix, loops[i - 1]),
-                                 loop_extent(l->p->ix, loops[i]));
+            Dim extent = dim_mul(l->p->cx->types, loop_extent(l->p->ix, loops[i - 1]), loop_extent(l->p->ix, loops[i]));
             atom_at(l->p->ix, loops[i - 1])->into = loops[i];
             atom_at(l->p->ix, loops[i])->run = extent;
             atom_at(l->p->ix, loops[i])->merged = true;
-            for (uint32_t k = i; k < *n; k++)
-                loops[k - 1] = loops[k];
+            for (uint32_t k = i; k < *n; k++) loops[k - 1] = loops[k];
             *n -= 1;
         }
 }
@@ -166,8 +161,7 @@ static int64_t suits(const void *user, Atom loop) {
         score += other ? -4 : c == 1 ? 4 : c == 0 ? 1 : -4;
     }
     Dim extent = loop_extent(l->p->ix, loop);
-    if (dim_is_const(extent) && extent < 8)
-        score -= 2 * (8 - extent) * (int64_t)(l->addresses.n + 1);
+    if (dim_is_const(extent) && extent < 8) score -= 2 * (8 - extent) * (int64_t)(l->addresses.n + 1);
     return score;
 }
 /* A short loop that decides which operand of a concatenation is read is written out: then each copy
@@ -177,10 +171,8 @@ static void choose_unrolled(Look *l) {
     for (uint32_t i = 0; i < s->nkept && !s->unrolled; i++) {
         Dim n = loop_extent(l->p->ix, s->kept[i]);
         bool used = false;
-        for (uint32_t k = 0; k < l->indices.n; k++)
-            used |= ix_uses(l->p->ix, l->indices.at[k], s->kept[i]);
-        if (used && s->kept[i] != s->lane && dim_is_const(n) && n <= UNROLL)
-            s->unrolled = s->kept[i];
+        for (uint32_t k = 0; k < l->indices.n; k++) used |= ix_uses(l->p->ix, l->indices.at[k], s->kept[i]);
+        if (used && s->kept[i] != s->lane && dim_is_const(n) && n <= UNROLL) s->unrolled = s->kept[i];
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->nkept; i++)
@@ -200,8 +192,7 @@ static void choose_tile(Look *l) {
         for (uint32_t k = 0; k < s->nkept; k++) {
             Dim n = loop_extent(x, s->kept[k]);
             if (s->kept[k] == s->lane || (dim_is_const(n) && n < 16)) continue;
-            if (ix_coef(x, l->addresses.at[i], s->kept[k], &other) == 1 && !other)
-                s->tile = s->kept[k];
+            if (ix_coef(x, l->addresses.at[i], s->kept[k], &other) == 1 && !other) s->tile = s->kept[k];
         }
     }
     for (uint32_t i = 0; s->tile && i + 2 < s->nkept; i++) /* next to the lane loop */
@@ -238,8 +229,7 @@ static void choose_jam(Look *l) {
             Atom red = s->red[k % s->nred];
             Dim kept = ix_coef(x, l->addresses.at[k / s->nred], s->kept[i], &a),
                 step = ix_coef(x, l->addresses.at[k / s->nred], red, &b);
-            if (a || b || !dim_is_const(kept) || !dim_is_const(step) || kept <= 0 || step <= 0)
-                continue;
+            if (a || b || !dim_is_const(kept) || !dim_is_const(step) || kept <= 0 || step <= 0) continue;
             if (kept % step == 0 && kept / step < loop_extent(x, red)) s->jam = s->kept[i];
         }
     }
@@ -259,8 +249,7 @@ static void find_loops(Look *l) {
         loops[n++] = ix_at(p->ix, s->axes[d])->at[0].atom;
     }
     look_all(l);
-    for (uint32_t tries = 0; tries < 16 && split_once(l, &loops, &n, &red); tries++)
-        look_all(l);
+    for (uint32_t tries = 0; tries < 16 && split_once(l, &loops, &n, &red); tries++) look_all(l);
     s->kept = arena_new(p->arena, Atom, n + 1);
     s->red = arena_new(p->arena, Atom, n + 1);
     for (uint32_t i = 0; i < n; i++)
@@ -302,15 +291,13 @@ static void level_of(void *user, Val v, const Ix *index, Ix address) {
     Stage *g = user;
     if (!v) return;
     const Info *info = plan_info(g->p, v);
-    if (info->class == VAL_MEMBER && info->step == g->step->number && info->level > g->level)
-        g->level = info->level;
+    if (info->class == VAL_MEMBER && info->step == g->step->number && info->level > g->level) g->level = info->level;
 }
 static void need_of(void *user, Val v, const Ix *index, Ix address) {
     Stage *g = user;
     if (!v) return;
     Info *info = plan_info(g->p, v);
-    if (info->class == VAL_MEMBER && info->step == g->step->number && info->need < g->need)
-        info->need = g->need;
+    if (info->class == VAL_MEMBER && info->step == g->step->number && info->need < g->need) info->need = g->need;
 }
 static void operands(Plan *p, Step *s, Val v, void (*seen)(void *, Val, const Ix *, Ix), Stage *g) {
     const Eqn *e = plan_info(p, v)->e;
@@ -322,8 +309,7 @@ static void operands(Plan *p, Step *s, Val v, void (*seen)(void *, Val, const Ix
     for (uint32_t i = 0; i < e->in.n; i++) {
         const ArrayType *t = val_array(p->cx, e->in.at[i]), *y = val_array(p->cx, like);
         Ix at[32];
-        for (uint32_t d = 0; d < t->rank; d++)
-            at[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
+        for (uint32_t d = 0; d < t->rank; d++) at[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
         plan_reads(p, e->in.at[i], at, seen, g);
     }
 }
@@ -368,11 +354,8 @@ static void find_stages(Plan *p, Step *s) {
         Val v = s->members.at[i];
         Info *info = plan_info(p, v);
         bool reduction = eqn_reduces(info->e);
-        if (!info->buf && !info->row && info->need > info->level && info->cost >= SPILL_COST)
-            spill(p, s, v, info);
-        Stage g = {.p = p,
-                   .step = s,
-                   .need = reduction || info->buf ? info->level - reduction : info->need};
+        if (!info->buf && !info->row && info->need > info->level && info->cost >= SPILL_COST) spill(p, s, v, info);
+        Stage g = {.p = p, .step = s, .need = reduction || info->buf ? info->level - reduction : info->need};
         operands(p, s, v, need_of, &g);
     }
     each(Store, st, s->stores) {
@@ -394,8 +377,7 @@ static void choose_parts(Plan *p, Step *s) {
     Dim n = 1;
     if (s->kind != STEP_LOOPS || !s->reduces || s->nkept || s->unrolled || !s->nred || s->levels < 2) return;
     if (reduces_in_order(p, s)) return;
-    for (uint32_t i = 0; i < s->domain.n; i++)
-        n = dim_mul(ts, n, s->domain.at[i]);
+    for (uint32_t i = 0; i < s->domain.n; i++) n = dim_mul(ts, n, s->domain.at[i]);
     if (dim_is_const(n) && n < PARTS_FROM) return;
     each(Store, st, s->stores)
         if (!st->row && st->level > 0) return;
@@ -410,9 +392,7 @@ static void choose_parts(Plan *p, Step *s) {
 }
 void schedule_step(Plan *p, Body *b, Step *s) {
     Look l = {.p = p, .step = s};
-    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT && s->kind != STEP_CUM &&
-        s->kind != STEP_SCATTER)
-        return;
+    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT && s->kind != STEP_CUM && s->kind != STEP_SCATTER) return;
     find_loops(&l);
     find_stages(p, s);
     if (s->kind == STEP_LOOPS) plan_edges(p, s);

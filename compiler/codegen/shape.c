@@ -3,12 +3,8 @@
 /* Index operations: no data moves; the result at an index is an operand at another. pad and
    concatenate read under a condition: outside it nothing is loaded. */
 
-static const ArrayType *type_in(Kernel *k, const Eqn *e, uint32_t i) {
-    return val_array(k->plan->cx, e->in.at[i]);
-}
-static const ArrayType *type_out(Kernel *k, const Eqn *e) {
-    return val_array(k->plan->cx, e->out.at[0]);
-}
+static const ArrayType *type_in(Kernel *k, const Eqn *e, uint32_t i) { return val_array(k->plan->cx, e->in.at[i]); }
+static const ArrayType *type_out(Kernel *k, const Eqn *e) { return val_array(k->plan->cx, e->out.at[0]); }
 static Types *types(Kernel *k) { return k->plan->cx->types; }
 
 /* ---- values made of indices */
@@ -68,8 +64,7 @@ static Reg index_platform_index(Kernel *k, const Eqn *e, uint32_t out, const Ix 
     const Param *p = param_find(e, K_platforms);
     uint32_t n = 0;
     if (p && p->value.kind == V_LIST)
-        while (n + 1 < p->value.list.n && !names_cpu(&p->value.list.at[n]))
-            n++;
+        while (n + 1 < p->value.list.n && !names_cpu(&p->value.list.at[n])) n++;
     return constant(k, type_out(k, e)->dtype, n);
 }
 
@@ -90,20 +85,15 @@ static Reg index_reshape(Kernel *k, const Eqn *e, uint32_t out, const Ix *index)
     Ix flat = 0, at[32], read[32];
     Dim dims[32];
     uint32_t lead = 0, xe = x->rank, ye = y->rank;
-    for (uint32_t d = 0; d < x->rank; d++)
-        dims[d] = x->dims[order.n ? order.at[d] : d];
-    while (lead < xe && lead < ye && dims[lead] == y->dims[lead])
-        at[lead] = index[lead], lead++;
-    while (xe > lead && ye > lead && dims[xe - 1] == y->dims[ye - 1])
-        xe--, ye--, at[xe] = index[ye];
-    for (uint32_t d = lead; d < ye; d++)
-        flat = ix_add(k->ix, ix_scale(k->ix, flat, y->dims[d]), index[d]);
+    for (uint32_t d = 0; d < x->rank; d++) dims[d] = x->dims[order.n ? order.at[d] : d];
+    while (lead < xe && lead < ye && dims[lead] == y->dims[lead]) at[lead] = index[lead], lead++;
+    while (xe > lead && ye > lead && dims[xe - 1] == y->dims[ye - 1]) xe--, ye--, at[xe] = index[ye];
+    for (uint32_t d = lead; d < ye; d++) flat = ix_add(k->ix, ix_scale(k->ix, flat, y->dims[d]), index[d]);
     for (uint32_t d = xe; d-- > lead;) {
         at[d] = d == lead ? flat : ix_mod(k->ix, flat, dims[d]);
         flat = ix_div(k->ix, flat, dims[d]);
     }
-    for (uint32_t d = 0; d < x->rank; d++)
-        read[order.n ? order.at[d] : d] = at[d];
+    for (uint32_t d = 0; d < x->rank; d++) read[order.n ? order.at[d] : d] = at[d];
     return kernel_eval(k, e->in.at[0], read);
 }
 static bool contains(Ints s, int64_t v) {
@@ -132,8 +122,7 @@ static Reg index_expand_dims(Kernel *k, const Eqn *e, uint32_t out, const Ix *in
 static Reg index_transpose(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     Ints p = param_ints(e, K_permutation);
     Ix at[32];
-    for (uint32_t d = 0; d < p.n; d++)
-        at[p.at[d]] = index[d];
+    for (uint32_t d = 0; d < p.n; d++) at[p.at[d]] = index[d];
     return kernel_eval(k, e->in.at[0], at);
 }
 static Reg index_rev(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
@@ -201,10 +190,8 @@ static Reg index_split(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     int64_t axis = wrapped(param_int(e, K_axis, 0), x->rank);
     Dim start = 0;
     Ix at[32];
-    for (uint32_t i = 0; i < out; i++)
-        start = dim_add(types(k), start, sizes.at[i]);
-    for (uint32_t d = 0; d < x->rank; d++)
-        at[d] = index[d];
+    for (uint32_t i = 0; i < out; i++) start = dim_add(types(k), start, sizes.at[i]);
+    for (uint32_t d = 0; d < x->rank; d++) at[d] = index[d];
     at[axis] = ix_add(k->ix, index[axis], ix_dim(k->ix, start));
     return kernel_eval(k, e->in.at[0], at);
 }
@@ -212,8 +199,7 @@ static Reg index_unstack(Kernel *k, const Eqn *e, uint32_t out, const Ix *index)
     const ArrayType *x = type_in(k, e, 0);
     int64_t axis = wrapped(param_int(e, K_axis, 0), x->rank);
     Ix at[32];
-    for (uint32_t d = 0, n = 0; d < x->rank; d++)
-        at[d] = d == axis ? ix_dim(k->ix, out) : index[n++];
+    for (uint32_t d = 0, n = 0; d < x->rank; d++) at[d] = d == axis ? ix_dim(k->ix, out) : index[n++];
     return kernel_eval(k, e->in.at[0], at);
 }
 
@@ -236,8 +222,8 @@ static When within(Kernel *k, Ix i, Dim lo, Dim hi) {
 }
 static MlirType narrow_index(Kernel *k, Ix i, Dim lo, Dim hi) {
     int64_t a, b;
-    bool fits = ix_bounds(k->ix, i, &a, &b) && a > INT32_MIN && b < INT32_MAX && dim_is_const(lo) &&
-                dim_is_const(hi) && lo > INT32_MIN && hi < INT32_MAX;
+    bool fits = ix_bounds(k->ix, i, &a, &b) && a > INT32_MIN && b < INT32_MAX && dim_is_const(lo) && dim_is_const(hi) &&
+                lo > INT32_MIN && hi < INT32_MAX;
     return fits ? k->e->i32 : k->e->i64;
 }
 static Reg compare(Kernel *k, Ix i, Dim lo, Dim hi) {
@@ -280,8 +266,7 @@ static Reg index_pad(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
             any = true;
         }
         if (step == 1) continue;
-        Ix up =
-            ix_add(k->ix, moved, ix_scale(k->ix, ix_dim(k->ix, step), 1 << 20)); /* not negative */
+        Ix up = ix_add(k->ix, moved, ix_scale(k->ix, ix_dim(k->ix, step), 1 << 20)); /* not negative */
         at[d] = ix_sub(k->ix, ix_div(k->ix, up, step), ix_dim(k->ix, 1 << 20));
         Reg c = compare(k, ix_mod(k->ix, up, step), 0, 1);
         ok = any ? kernel_and(k, ok, c) : c;
@@ -335,8 +320,7 @@ Reg reduce_unit(Kernel *k, const Eqn *e, const Ix *index) {
     Ints axes = param_ints(e, K_axes);
     Ix at[32];
     if (e->prim == P_argmax || e->prim == P_argmin) return constant(k, type_out(k, e)->dtype, 0);
-    for (uint32_t d = 0, n = 0; d < x->rank; d++)
-        at[d] = contains(axes, d) ? 0 : index[n++];
+    for (uint32_t d = 0, n = 0; d < x->rank; d++) at[d] = contains(axes, d) ? 0 : index[n++];
     return kernel_eval(k, e->in.at[0], at);
 }
 

@@ -22,15 +22,13 @@ static V stdlib_function(Kernel *k, StdlibBody *body, Str symbol, const char *na
     bool fresh;
     intern(&e->declared, symbol.at, symbol.n, &fresh);
     MlirType t[8];
-    for (uint32_t i = 0; i < n; i++)
-        t[i] = mlirValueGetType(x[i]);
+    for (uint32_t i = 0; i < n; i++) t[i] = mlirValueGetType(x[i]);
     if (fresh) {
         V args[8];
         MlirType *types = arena_new(e->arena, MlirType, n);
         memcpy(types, t, n * sizeof *t);
         Function f = em_function(e, symbol, t[0], n, types, false);
-        for (uint32_t i = 0; i < n; i++)
-            args[i] = em_arg(&f.scope, i);
+        for (uint32_t i = 0; i < n; i++) args[i] = em_arg(&f.scope, i);
         em_function_end(e, &f, body(k, name, args, n, w));
     }
     return em_call_local(e, symbol, t[0], n, x);
@@ -61,8 +59,7 @@ static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32
     const Jaxpr *j = stdlib_program(k->plan->cx, name);
     bool large = j->eqns.n > STDLIB_LARGE, chosen = stdlib_fast_bound(name) > 0;
     bool many = k->e->nstdlib > STDLIB_INLINE;
-    each(Eqn, q, j->eqns)
-        large |= q->prim == P_while;
+    each(Eqn, q, j->eqns) large |= q->prim == P_while;
     if (many && chosen) {
         Str symbol = str_format(k->e->arena, "stdlib.%s_chosen.%u", name, w);
         return stdlib_function(k, body_chosen, symbol, name, x, n, w);
@@ -83,12 +80,10 @@ static V run_value(const Run *r, Val v) {
     return lit ? kernel_literal(r->k, v, r->w) : r->env[v - r->first];
 }
 static void run_bind(const Run *r, Vals to, const V *from) {
-    for (uint32_t i = 0; i < to.n; i++)
-        r->env[to.at[i] - r->first] = from[i];
+    for (uint32_t i = 0; i < to.n; i++) r->env[to.at[i] - r->first] = from[i];
 }
 static void run_values(const Run *r, Vals from, V *to) {
-    for (uint32_t i = 0; i < from.n; i++)
-        to[i] = run_value(r, from.at[i]);
+    for (uint32_t i = 0; i < from.n; i++) to[i] = run_value(r, from.at[i]);
 }
 static void run_eqns(const Run *r, Eqns eqns);
 
@@ -108,26 +103,22 @@ static void run_while(const Run *r, const Eqn *q) {
     run_eqns(r, cond->eqns);
     carry[n] = run_value(r, cond->out.at[0]);
     MlirType *types = arena_new(e->arena, MlirType, n + 1);
-    for (uint32_t i = 0; i <= n; i++)
-        types[i] = mlirValueGetType(carry[i]);
+    for (uint32_t i = 0; i <= n; i++) types[i] = mlirValueGetType(carry[i]);
 
     Scope before = em_begin(e, n + 1, types);
     V *o = arena_new(e->arena, V, n + 2);
-    for (uint32_t i = 0; i <= n; i++)
-        o[i + 1] = em_arg(&before, i);
+    for (uint32_t i = 0; i <= n; i++) o[i + 1] = em_arg(&before, i);
     o[0] = o[n + 1];
     if (r->w > 1) o[0] = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &o[n + 1], 0, NULL);
     em_op(e, "scf.condition", 0, NULL, n + 2, o, 0, NULL, 0, NULL);
     em_end(e, &before);
 
     Scope after = em_begin(e, n + 1, types);
-    for (uint32_t i = 0; i <= n; i++)
-        o[i] = em_arg(&after, i);
+    for (uint32_t i = 0; i <= n; i++) o[i] = em_arg(&after, i);
     run_bind(r, body_in, o);
     run_eqns(r, body->eqns);
     run_values(r, body->out, next);
-    for (uint32_t i = 0; i < n; i++)
-        next[i] = em_select(e, o[n], next[i], o[i]);
+    for (uint32_t i = 0; i < n; i++) next[i] = em_select(e, o[n], next[i], o[i]);
     run_bind(r, cond_in, next);
     run_eqns(r, cond->eqns);
     next[n] = run_value(r, cond->out.at[0]);
@@ -167,7 +158,6 @@ V kernel_program(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
         f[i] = kernel_convert(k, r, out, in).v;
     }
     V y = kernel_stdlib(k, prim_name[e->prim], in, f, e->in.n, w);
-    if (in == DT_f64 && out != DT_f64)
-        y = em_cast(k->e, "llvm.fptrunc", em_vec(k->e, k->e->f32, w), y);
+    if (in == DT_f64 && out != DT_f64) y = em_cast(k->e, "llvm.fptrunc", em_vec(k->e, k->e->f32, w), y);
     return point_result(k->e, e->prim, out, y);
 }

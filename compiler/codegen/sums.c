@@ -3,8 +3,7 @@
 uint32_t wide_values(Dtype d) { return d == DT_f32 ? 1 : d == DT_f64 ? 2 : 0; }
 
 void wide_zero(Emit *e, Dtype d, uint32_t w, V *wide) {
-    for (uint32_t i = 0; i < wide_values(d); i++)
-        wide[i] = em_float(e, em_vec(e, e->f64, w), 0);
+    for (uint32_t i = 0; i < wide_values(d); i++) wide[i] = em_float(e, em_vec(e, e->f64, w), 0);
 }
 /* f64: x and the sum so far give a sum and, exactly, what its rounding lost: Knuth's TwoSum. */
 void wide_add(Emit *e, Dtype d, V x, V *wide) {
@@ -16,8 +15,7 @@ void wide_add(Emit *e, Dtype d, V x, V *wide) {
     }
     V sum = em_bin(e, "llvm.fadd", a, x), of_x = em_bin(e, "llvm.fsub", sum, a);
     V of_a = em_bin(e, "llvm.fsub", sum, of_x);
-    V lost =
-        em_bin(e, "llvm.fadd", em_bin(e, "llvm.fsub", a, of_a), em_bin(e, "llvm.fsub", x, of_x));
+    V lost = em_bin(e, "llvm.fadd", em_bin(e, "llvm.fsub", a, of_a), em_bin(e, "llvm.fsub", x, of_x));
     wide[0] = sum;
     wide[1] = em_bin(e, "llvm.fadd", wide[1], lost);
 }
@@ -34,8 +32,7 @@ void sum_blocks(Types *ts, const Dim *turns, uint32_t n, int64_t most, Dim *bloc
     for (uint32_t i = n; i-- > 0;) {
         Dim all = dim_mul(ts, inner, turns[i]);
         block[i] = 0;
-        if (!dim_is_const(all) || all > most)
-            block[i] = dim_max(ts, dim_floordiv(ts, most, dim_max(ts, inner, 1)), 1);
+        if (!dim_is_const(all) || all > most) block[i] = dim_max(ts, dim_floordiv(ts, most, dim_max(ts, inner, 1)), 1);
         if (block[i] && dim_is_const(block[i]) && dim_is_const(turns[i])) { /* equal ones */
             Dim blocks = (turns[i] + block[i] - 1) / block[i];
             if (blocks) block[i] = (turns[i] + blocks - 1) / blocks;

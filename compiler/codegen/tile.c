@@ -29,9 +29,7 @@ typedef struct {
 static V plus(Unit *u, V a, V b) { return em_bin(u->e, "llvm.add", a, b); }
 static V times(Unit *u, V a, V b) { return em_bin(u->e, "llvm.mul", a, b); }
 static V num(Unit *u, int64_t n) { return em_i64(u->e, n); }
-static uint32_t lanes_of(const Unit *u) {
-    return u->e->target.vector_bytes / em_bytes(u->dot->acc);
-}
+static uint32_t lanes_of(const Unit *u) { return u->e->target.vector_bytes / em_bytes(u->dot->acc); }
 
 /* ---- finishing a tile */
 static bool holds(Dtype y, Dtype x) {
@@ -45,8 +43,7 @@ static Reg result_of(Unit *u, Reg sum) {
     Dtype x = val_array(cx, u->k->step->e->in.at[0])->dtype, y = val_array(cx, u->result)->dtype;
     Dtype own = holds(y, x) ? y : x, acc = u->dot->acc;
     Dtype via[] = {dtype_arithmetic(own), own, y};
-    for (uint32_t i = 0; i < 3; acc = via[i++])
-        sum = kernel_convert(u->k, sum, acc, via[i]);
+    for (uint32_t i = 0; i < 3; acc = via[i++]) sum = kernel_convert(u->k, sum, acc, via[i]);
     if (!point_is_float(y)) sum.v = em_round(u->e, y, sum.v);
     return sum;
 }
@@ -82,22 +79,17 @@ static void finish_in_loop(Unit *u, V row, uint32_t n, V valid, const V *acc) {
     MlirType elem = em_memory_type(e, d);
     V scratch = kernel_buffer(u->k, u->dot->spill);
     for (uint32_t i = 0; i < n; i++)
-        em_store(e, em_to_memory(e, d, acc[i]), em_gep(e, scratch, num(u, (int64_t)i * w), elem),
-                 em_bytes(d));
+        em_store(e, em_to_memory(e, d, acc[i]), em_gep(e, scratch, num(u, (int64_t)i * w), elem), em_bytes(d));
     For f = em_for(e, num(u, 0), valid.ptr ? valid : num(u, n), num(u, 1), 0, NULL);
     V i = em_arg(&f.scope, 0), p = em_gep(e, scratch, times(u, i, num(u, w)), elem);
-    finish_row(u, plus(u, row, i),
-               em_to_register(e, d, em_load(e, em_vec(e, elem, w), p, em_bytes(d))));
+    finish_row(u, plus(u, row, i), em_to_register(e, d, em_load(e, em_vec(e, elem, w), p, em_bytes(d))));
     em_for_end(e, &f, NULL, NULL);
 }
 
 /* ---- one tile */
 static Contraction contraction(Unit *u, bool packed, uint32_t w) {
     const Dot *dot = u->dot;
-    Contraction c = {.a = dot->a.dtype,
-                     .b = packed ? dot->acc : dot->b.dtype,
-                     .acc = dot->acc,
-                     .n = dot->sums.n};
+    Contraction c = {.a = dot->a.dtype, .b = packed ? dot->acc : dot->b.dtype, .acc = dot->acc, .n = dot->sums.n};
     V stride = num(u, w);
     for (uint32_t i = c.n; i-- > 0;) {
         const DotSum *s = &dot->sums.at[i];
@@ -126,9 +118,7 @@ static Contraction contraction(Unit *u, bool packed, uint32_t w) {
     }
     return c;
 }
-static V element(Unit *u, V base, Dtype d, V offset) {
-    return em_gep(u->e, base, offset, em_memory_type(u->e, d));
-}
+static V element(Unit *u, V base, Dtype d, V offset) { return em_gep(u->e, base, offset, em_memory_type(u->e, d)); }
 
 /* A tile's place: rows [row, row + n) of which `valid` exist (ptr NULL: all), columns [column,
    column + w) that are in the mask (ptr NULL: all). */
@@ -138,8 +128,7 @@ typedef struct {
 } Place;
 
 static void row_addresses(Unit *u, const Place *t, V *rows) {
-    V last =
-        t->valid.ptr ? em_bin(u->e, "llvm.sub", plus(u, t->row, t->valid), num(u, 1)) : t->valid;
+    V last = t->valid.ptr ? em_bin(u->e, "llvm.sub", plus(u, t->row, t->valid), num(u, 1)) : t->valid;
     for (uint32_t i = 0; i < t->n; i++) {
         V r = plus(u, t->row, num(u, i));
         if (last.ptr) r = em_bin(u->e, "llvm.intr.smin", r, last);
@@ -215,8 +204,7 @@ static void tile(Unit *u, const Place *t) {
     row_addresses(u, t, rows);
     (u->dot->inner ? inner_sums : outer_sums)(u, t, rows, acc);
     if (!u->partial.ptr || add_partial(u, t, acc))
-        (u->dot->spill && t->n > 1 ? finish_in_loop : finish_written_out)(u, t->row, t->n, t->valid,
-                                                                          acc);
+        (u->dot->spill && t->n > 1 ? finish_in_loop : finish_written_out)(u, t->row, t->n, t->valid, acc);
     kernel_leave(k);
 }
 
@@ -227,15 +215,13 @@ typedef void Body1(Unit *, V at, uint32_t n, V left, void *user);
 /* Calls `body` for [at, at + step) all through [lo, hi), where lo is a multiple of step; the rest,
    if there is one, is told by `left`, how many there are: of `extent % step` where that is known
    (then n is that), else of n = step. */
-static void in_steps(Unit *u, V lo, V hi, uint32_t step, Dim extent, Dim block, Body1 *body,
-                     void *user) {
+static void in_steps(Unit *u, V lo, V hi, uint32_t step, Dim extent, Dim block, Body1 *body, void *user) {
     Emit *e = u->e;
     V none = {NULL};
     bool known = dim_is_const(extent);
     int64_t rest = known ? extent % step : 0, whole = known ? extent - rest : 0;
-    V end = known && extent == block
-                ? num(u, whole)
-                : em_bin(e, "llvm.sub", hi, em_bin(e, "llvm.urem", hi, num(u, step)));
+    V end =
+        known && extent == block ? num(u, whole) : em_bin(e, "llvm.sub", hi, em_bin(e, "llvm.urem", hi, num(u, step)));
     if (known && whole == step && extent == block)
         body(u, lo, step, none, user);
     else if (!known || whole) {
@@ -262,8 +248,7 @@ static void in_steps(Unit *u, V lo, V hi, uint32_t step, Dim extent, Dim block, 
 /* The width of the vector that holds n columns, and which of its lanes exist. */
 static uint32_t width_of(const Unit *u, uint32_t n) {
     uint32_t w = 1;
-    while (w < n)
-        w *= 2;
+    while (w < n) w *= 2;
     return w < u->dot->w ? w : u->dot->w;
 }
 static V mask_of(Unit *u, uint32_t w, uint32_t n, V left) {
@@ -346,12 +331,10 @@ static void copy_square(Unit *u, const Panel *p, V k, V i) {
     V v[GEMM_TILE];
     for (uint32_t j = 0; j < p->n; j++) {
         V at = plus(u, plus(u, p->from, k), column_start(u, p, plus(u, i, num(u, j))));
-        v[j] =
-            em_load(e, em_vec(e, em_memory_type(e, d), p->n), element(u, u->b, d, at), em_bytes(d));
+        v[j] = em_load(e, em_vec(e, em_memory_type(e, d), p->n), element(u, u->b, d, at), em_bytes(d));
     }
     transpose(e, v, p->n);
-    for (uint32_t j = 0; j < p->n; j++)
-        put(u, p, v[j], plus(u, k, num(u, j)), i);
+    for (uint32_t j = 0; j < p->n; j++) put(u, p, v[j], plus(u, k, num(u, j)), i);
 }
 static void copy_element(Unit *u, const Panel *p, V k, V i) {
     Dtype d = u->dot->b.dtype;
@@ -372,8 +355,7 @@ static void copy_transposed(Unit *u, const Panel *p) {
     V whole = em_bin(u->e, "llvm.sub", all, left);
     Dim known = p->c.known[p->c.n - 1];
     if (p->n > 1) copy_blocks(u, p, num(u, 0), whole, p->n);
-    if (!dim_is_const(known) || known % p->n || p->n == 1)
-        copy_blocks(u, p, p->n > 1 ? whole : num(u, 0), all, 1);
+    if (!dim_is_const(known) || known % p->n || p->n == 1) copy_blocks(u, p, p->n > 1 ? whole : num(u, 0), all, 1);
 }
 static void pack_panel(Unit *u, V at, uint32_t n, V left, void *user) {
     Panel p = *(Panel *)user;
@@ -384,8 +366,7 @@ static void pack_panel(Unit *u, V at, uint32_t n, V left, void *user) {
     p.to = element(u, u->pack, u->dot->acc, before);
     Dim known = p.c.known[p.c.n - 1];
     p.n = lanes_of(u) < p.w ? lanes_of(u) : p.w;
-    while (p.n > MOST_SQUARE || (dim_is_const(known) && p.n > known && p.n > 1))
-        p.n /= 2;
+    while (p.n > MOST_SQUARE || (dim_is_const(known) && p.n > known && p.n > 1)) p.n /= 2;
     (u->dot->transposed ? copy_transposed : copy_row)(u, &p);
 }
 /* The loops over the terms are outside: B is read in rows as long as the unit. */
@@ -396,8 +377,7 @@ static void pack(Unit *u, uint32_t level, Panel *p) {
         return;
     }
     V inner = num(u, 1);
-    for (uint32_t i = level + 1; i < p->c.n; i++)
-        inner = times(u, inner, p->c.count[i]);
+    for (uint32_t i = level + 1; i < p->c.n; i++) inner = times(u, inner, p->c.count[i]);
     For f = em_for(e, num(u, 0), p->c.count[level], num(u, 1), 0, NULL);
     V i = em_arg(&f.scope, 0);
     Panel next = *p;
@@ -500,8 +480,7 @@ static void tiles_by_terms(Unit *u) {
     uint32_t n = dot->k_level;
     Dim extent = dot->sums.at[n].extent, blocks = dot_blocks(u->k->plan, extent, dot->k_block);
     bool even = dim_is_const(extent) && extent % dot->k_block == 0;
-    for (uint32_t i = 0; i < n; i++)
-        blocks = dim_mul(ts, blocks, dot->sums.at[i].extent);
+    for (uint32_t i = 0; i < n; i++) blocks = dim_mul(ts, blocks, dot->sums.at[i].extent);
     u->known_terms = even ? dot->k_block : GEMM_UNKNOWN;
     V last = em_bin(e, "llvm.sub", kernel_dim(u->k, blocks), num(u, 1));
     if (!dim_is_const(blocks)) {
@@ -526,8 +505,7 @@ static void unit(Unit *u, V number) {
         npoints = dot_blocks(k->plan, dot->points, dot->point_block);
     V rest = number;
     V cb = digit(u, &rest, ncolumns, nrows == 1 && npoints == 1 && !dot->nouter),
-      rb = digit(u, &rest, nrows, npoints == 1 && !dot->nouter),
-      pb = digit(u, &rest, npoints, !dot->nouter);
+      rb = digit(u, &rest, nrows, npoints == 1 && !dot->nouter), pb = digit(u, &rest, npoints, !dot->nouter);
     bind_digits(u, rest, dot->outer, dot->nouter);
     block_range(u, rb, dot->rows, dot->row_block, &u->r0, &u->r1);
     block_range(u, cb, dot->columns, dot->column_block, &u->c0, &u->c1);

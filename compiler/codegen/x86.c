@@ -11,11 +11,9 @@ typedef struct {
 } Level;
 static const char *const v1[] = {NULL};
 static const char *const v2[] = {"sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", NULL};
-static const char *const v3[] = {"avx", "avx2",  "bmi",   "bmi2", "f16c",
-                                 "fma", "lzcnt", "movbe", NULL};
+static const char *const v3[] = {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", NULL};
 static const char *const v4[] = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", NULL};
-static const Level levels[] = {
-    {"x86-64", v1}, {"x86-64-v2", v2}, {"x86-64-v3", v3}, {"x86-64-v4", v4}};
+static const Level levels[] = {{"x86-64", v1}, {"x86-64-v2", v2}, {"x86-64-v3", v3}, {"x86-64-v4", v4}};
 enum { NLEVELS = 4 };
 
 /* The CPUs by name, with the highest level they have. */
@@ -109,8 +107,7 @@ static unsigned machine_level(const char *have) {
         for (const char *const *f = levels[l].features; *f; f++) {
             size_t n = strlen(*f);
             const char *at = have;
-            while (at &&
-                   !(at[0] == '+' && !strncmp(at + 1, *f, n) && (at[n + 1] == ',' || !at[n + 1])))
+            while (at && !(at[0] == '+' && !strncmp(at + 1, *f, n) && (at[n + 1] == ',' || !at[n + 1])))
                 if ((at = strchr(at, ','))) at++;
             if (!at) return l ? l - 1 : 0;
         }
@@ -132,8 +129,7 @@ static bool named_cpu(Ctx *cx, const char *name, Target *t, unsigned *level) {
             return true;
         }
     Similar near = similar_to(str(name), edits_of(str(name), LETTERS));
-    for (unsigned i = 0; i < sizeof cpus / sizeof *cpus; i++)
-        similar_offer(&near, str(cpus[i].name));
+    for (unsigned i = 0; i < sizeof cpus / sizeof *cpus; i++) similar_offer(&near, str(cpus[i].name));
     return diag_plain(cx->diags, "unknown CPU '%s'%s%.*s%s", name, near.best.n ? "; did you mean '" : "", SF(near.best),
                       near.best.n ? "'?" : "");
 }

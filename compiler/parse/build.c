@@ -11,15 +11,13 @@ static void mark_used(const Parser *p, Vals vals) {
 
 static Vals vals_of(Parser *p, const Use *from, uint32_t n) {
     Vals v = {arena_new(p->arena, Val, n), n};
-    for (uint32_t i = 0; i < n; i++)
-        v.at[i] = from[i].val;
+    for (uint32_t i = 0; i < n; i++) v.at[i] = from[i].val;
     return v;
 }
 
 static const Span *spans_of(Parser *p, const Use *from, uint32_t n) {
     Span *s = arena_new(p->arena, Span, n);
-    for (uint32_t i = 0; i < n; i++)
-        s[i] = from[i].at;
+    for (uint32_t i = 0; i < n; i++) s[i] = from[i].at;
     return s;
 }
 
@@ -81,8 +79,7 @@ static Likeness likeness(Prim prim) {
 #define PRIM(id, text, arity, type, ...) [P_##id] = #type,
 #include "../prims.def"
     };
-    if (!arity[prim] || strcmp(arity[prim], "params") == 0 || prim == P_is_finite)
-        return LIKE_NOTHING;
+    if (!arity[prim] || strcmp(arity[prim], "params") == 0 || prim == P_is_finite) return LIKE_NOTHING;
     bool compares = strcmp(rule[prim], "comparison") == 0 || strcmp(rule[prim], "equality") == 0;
     return compares ? LIKE_OPERANDS : LIKE_RESULT;
 }
@@ -96,8 +93,7 @@ static void pick_unders(Parser *p, const Eqn *e) {
         if (!is_under(p, e->in_at[i])) continue;
         Type wanted = 0;
         if (like == LIKE_RESULT && e->out.n) wanted = val_type(p->cx, e->out.at[0]);
-        if (like == LIKE_OPERANDS && e->in.n == 2 && !is_under(p, e->in_at[!i]))
-            wanted = val_type(p->cx, e->in.at[!i]);
+        if (like == LIKE_OPERANDS && e->in.n == 2 && !is_under(p, e->in_at[!i])) wanted = val_type(p->cx, e->in.at[!i]);
         if (body && body->in.n == e->in.n) wanted = val_type(p->cx, body->in.at[i]);
         if (!wanted) continue;
         Val v = name_under(p, same_type, wanted);
@@ -141,10 +137,7 @@ static void add_body(Parser *p, Eqn *e, const Apply *a) {
     e->in = vals_of(p, moved, n + bound);
     e->in_at = spans_of(p, moved, n + bound);
     push(p->arena, &p->params,
-         ((Param){K_call_jaxpr,
-                  S("call_jaxpr"),
-                  e->span,
-                  {.kind = V_JAXPR, .span = j->span, .jaxpr = j}}));
+         ((Param){K_call_jaxpr, S("call_jaxpr"), e->span, {.kind = V_JAXPR, .span = j->span, .jaxpr = j}}));
 }
 
 void eqn_apply(Parser *p, uint32_t nresults, Apply a) {
@@ -231,15 +224,13 @@ uint32_t ref_index(Parser *p, Terminal t) {
         else
             value_push(p, index_item(p, &i));
         if (i < end && tok(p, i)->kind != ',') {
-            diag(p->cx->diags, toks_span(p, i, i + 1), "unexpected '%.*s' in an index",
-                 SF(tok_text(p, i)));
+            diag(p->cx->diags, toks_span(p, i, i + 1), "unexpected '%.*s' in an index", SF(tok_text(p, i)));
             break;
         }
         i++;
     }
     uint32_t n = p->values.n - mark;
-    v = (Value){
-        .kind = V_LIST, .open = '[', .span = span, .list = {arena_new(p->arena, Value, n), n}};
+    v = (Value){.kind = V_LIST, .open = '[', .span = span, .list = {arena_new(p->arena, Value, n), n}};
     if (n) memcpy(v.list.at, p->values.at + mark, n * sizeof(Value));
     p->values.n = mark;
     value_push(p, v);
@@ -284,18 +275,15 @@ uint32_t ref_end(Parser *p, uint32_t n) {
     return n;
 }
 
-void eqn_ref(Parser *p, Prim prim, Span span, uint32_t nresults, uint32_t nref,
-             uint32_t nagain) {
+void eqn_ref(Parser *p, Prim prim, Span span, uint32_t nresults, uint32_t nref, uint32_t nagain) {
     bool stores = prim != P_get;
     uint32_t ref_at = nresults, n = nref + stores, height = nresults + nref + nagain + stores;
     const Use *u = uses_from(p, height);
     Use *in = arena_new(p->arena, Use, n); /* ref, value, indices */
     in[0] = u[ref_at];
     if (stores) in[1] = u[height - 1];
-    for (uint32_t i = 1; i < nref; i++)
-        in[i + stores] = u[ref_at + i];
-    Eqn e = {
-        .prim = prim, .span = span, .whole = span_to(span_to(u[0].at, span), u[height - 1].at)};
+    for (uint32_t i = 1; i < nref; i++) in[i + stores] = u[ref_at + i];
+    Eqn e = {.prim = prim, .span = span, .whole = span_to(span_to(u[0].at, span), u[height - 1].at)};
     e.in = vals_of(p, in, n);
     e.in_at = spans_of(p, in, n);
     mark_used(p, e.in);
@@ -353,9 +341,7 @@ Jaxpr *jaxpr_end(Parser *p, uint32_t nresults, Terminal effects, uint32_t close)
 
 Jaxpr *jaxpr_broken(Parser *p, uint32_t close) {
     Scope *s = scope_now(p);
-    if (!s->broken)
-        diag(p->cx->diags, toks_span(p, close, close + 1),
-             "expected 'in' and the results before '}'");
+    if (!s->broken) diag(p->cx->diags, toks_span(p, close, close + 1), "expected 'in' and the results before '}'");
     if (!s->jaxpr) s->jaxpr = arena_new(p->arena, Jaxpr, 1);
     p->uses.n = s->uses;
     p->params.n = s->params;
@@ -403,8 +389,8 @@ static uint32_t measure(Measure *m, const Jaxpr *j, uint32_t depth) {
 
 static char closing(char open) { return open == '(' ? ')' : open == '[' ? ']' : '}'; }
 
-/* The brackets that are open at the end of the text, the innermost last. One that closes an outer one closes what is in it;
-   one that closes nothing is passed over. */
+/* The brackets that are open at the end of the text, the innermost last. One that closes an outer one closes what is in
+   it; one that closes nothing is passed over. */
 static uint32_t open_brackets(const Parser *p, uint32_t *open, uint32_t most) {
     uint32_t n = 0, unclosed[128] = {0}; /* by the bracket that is missing */
     for (uint32_t i = 0; i < p->toks.n; i++) {
@@ -428,7 +414,8 @@ enum { BRACKETS_SHOWN = 4 };
 static void note_open(Parser *p, const uint32_t *open, uint32_t n) {
     for (uint32_t i = 0; i < n && i < BRACKETS_SHOWN; i++) {
         uint32_t at = open[n - 1 - i];
-        diag_note(p->cx->diags, toks_span(p, at, at + 1), "this '%c' is still open at the end of the file", tok(p, at)->kind);
+        diag_note(p->cx->diags, toks_span(p, at, at + 1), "this '%c' is still open at the end of the file",
+                  tok(p, at)->kind);
     }
     p->ended = true;
 }
@@ -480,8 +467,7 @@ void syntax_error(Parser *p, const char *const *expected, uint32_t n) {
     } else if (among("'in'", expected, n)) {
         text_add(&say, "an operand, the next equation or 'in'");
     } else if (n && n <= FEW) {
-        for (uint32_t i = 0; i < n; i++)
-            text_add(&say, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", expected[i]);
+        for (uint32_t i = 0; i < n; i++) text_add(&say, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", expected[i]);
     }
     bool lambda = tok(p, p->last.at)->kind == '{' && tok(p, p->last.at + 1)->kind == T_NAME &&
                   !tok_is(p, p->last.at + 1, "lambda") && str_distance(tok_text(p, p->last.at + 1), S("lambda")) <= 2;
@@ -529,8 +515,7 @@ bool parse_types(Ctx *cx, uint32_t file, Type **types, uint32_t *n) {
         if (!type_read(p, &i, &t)) return false;
         push(p->arena, &list, t);
         if (tok(p, i)->kind == T_END) break;
-        if (tok(p, i)->kind != ',')
-            return diag(cx->diags, toks_span(p, i, i + 1), "expected ',' between types");
+        if (tok(p, i)->kind != ',') return diag(cx->diags, toks_span(p, i, i + 1), "expected ',' between types");
         i++;
     }
     *types = list.at;

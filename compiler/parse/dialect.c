@@ -24,8 +24,7 @@ static const struct {
 static unsigned renaming(const Eqn *e) {
     Str name = e->prim ? str(prim_name[e->prim]) : e->unknown;
     unsigned i = 0;
-    while (i < sizeof renamed / sizeof *renamed && !str_is(name, renamed[i].old))
-        i++;
+    while (i < sizeof renamed / sizeof *renamed && !str_is(name, renamed[i].old)) i++;
     return i;
 }
 
@@ -42,8 +41,7 @@ static const struct {
     Prim prim;
     ParamKey shape;
     bool first; /* 0.4.36 was the first */
-} sharded[] = {
-    {P_broadcast_in_dim, K_shape, true}, {P_reshape, K_new_sizes, true}, {P_iota, K_shape, false}};
+} sharded[] = {{P_broadcast_in_dim, K_shape, true}, {P_reshape, K_new_sizes, true}, {P_iota, K_shape, false}};
 
 /* Does JAX since 0.5 print the equation otherwise? It also prints the name of a call first, unless
  * it prints all parameters. */
@@ -54,8 +52,7 @@ static bool is_before(const Eqn *e, unsigned row) {
         return renamed[row].before || (late && !param_find(e, K_compiler_options_kvs));
     }
     for (unsigned i = 0; i < sizeof sharded / sizeof *sharded; i++)
-        if (e->prim == sharded[i].prim && param_find(e, sharded[i].shape))
-            return !param_find(e, K_sharding);
+        if (e->prim == sharded[i].prim && param_find(e, sharded[i].shape)) return !param_find(e, K_sharding);
     return false;
 }
 
@@ -63,8 +60,7 @@ static bool is_before(const Eqn *e, unsigned row) {
 static bool is_recent(const Eqn *e) {
     if (e->prim == P_jit && !e->unknown.n) return true;
     for (unsigned i = 0; i < sizeof sharded / sizeof *sharded; i++)
-        if (e->prim == sharded[i].prim && sharded[i].first)
-            return param_find(e, K_sharding) != NULL;
+        if (e->prim == sharded[i].prim && sharded[i].first) return param_find(e, K_sharding) != NULL;
     return false;
 }
 
@@ -75,15 +71,13 @@ static void note_era(Parser *p, const Eqn *e, unsigned row) {
 
 /* What old printers said besides: shapes that the operands' types say too, backends, thunks. */
 static bool says_nothing(const Eqn *e, const Param *q) {
-    static const char *const old[] = {"old_dtype",       "old_sizes",      "input_shape",
-                                      "operand_shape",   "operand_shapes", "updates_shape",
-                                      "lhs_shape",       "rhs_shape",      "jvp_jaxpr_thunk",
-                                      "fwd_jaxpr_thunk", "jvp_jaxpr_fun"};
+    static const char *const old[] = {"old_dtype",       "old_sizes",       "input_shape",  "operand_shape",
+                                      "operand_shapes",  "updates_shape",   "lhs_shape",    "rhs_shape",
+                                      "jvp_jaxpr_thunk", "fwd_jaxpr_thunk", "jvp_jaxpr_fun"};
     static const char *const call[] = {"backend", "device", "inline", "donated_invars"};
     for (unsigned i = 0; i < sizeof old / sizeof *old; i++)
         if (str_is(q->name, old[i])) return e->prim != P_none;
-    for (unsigned i = 0;
-         i < sizeof call / sizeof *call && e->prim == P_jit && param_find(e, K_call_jaxpr); i++)
+    for (unsigned i = 0; i < sizeof call / sizeof *call && e->prim == P_jit && param_find(e, K_call_jaxpr); i++)
         if (str_is(q->name, call[i])) return true;
     return false;
 }
@@ -187,10 +181,8 @@ static Eqn convert(Parser *p, const Eqn *e, Val x, Span at, Dtype to, Val *resul
     in_at[0] = at;
     c.in_at = in_at;
     c.params = (Params){arena_new(a, Param, 2), 2};
-    c.params.at[0] =
-        (Param){K_new_dtype, S("new_dtype"), e->span, {.kind = V_DTYPE, .span = e->span, .i = to}};
-    c.params.at[1] =
-        (Param){K_weak_type, S("weak_type"), e->span, {.kind = V_BOOL, .span = e->span}};
+    c.params.at[0] = (Param){K_new_dtype, S("new_dtype"), e->span, {.kind = V_DTYPE, .span = e->span, .i = to}};
+    c.params.at[1] = (Param){K_weak_type, S("weak_type"), e->span, {.kind = V_BOOL, .span = e->span}};
     return c;
 }
 
@@ -199,8 +191,7 @@ static Eqn convert(Parser *p, const Eqn *e, Val x, Span at, Dtype to, Val *resul
 static void widen(Parser *p, Jaxpr *j, uint32_t before, uint32_t after) {
     Vals in = {arena_new(p->arena, Val, before + j->in.n + after), before + j->in.n + after};
     for (uint32_t i = 0; i < in.n; i++)
-        in.at[i] =
-            i >= before && i < before + j->in.n ? j->in.at[i - before] : val_new(p->cx, 0, j->span);
+        in.at[i] = i >= before && i < before + j->in.n ? j->in.at[i - before] : val_new(p->cx, 0, j->span);
     j->in = in;
 }
 
@@ -208,9 +199,7 @@ static void widen(Parser *p, Jaxpr *j, uint32_t before, uint32_t after) {
    first, and the same operands for both. */
 static void cond_of_bool(Parser *p, Eqn *e) {
     Param *t = find(e, K_true_jaxpr), *f = find(e, K_false_jaxpr), *linear = find(e, K_linear);
-    if (!t || !f || t->value.kind != V_JAXPR || f->value.kind != V_JAXPR || !t->value.jaxpr ||
-        !f->value.jaxpr)
-        return;
+    if (!t || !f || t->value.kind != V_JAXPR || f->value.kind != V_JAXPR || !t->value.jaxpr || !f->value.jaxpr) return;
     Jaxpr *yes = t->value.jaxpr, *no = f->value.jaxpr;
     if (e->in.n != 1 + yes->in.n + no->in.n) return;
     uint32_t nyes = yes->in.n, nno = no->in.n;
@@ -267,8 +256,7 @@ static void rename_prim(Eqn *e, unsigned row) {
 }
 
 void dialect_add(Parser *p, Eqn e) {
-    bool select = str_is(e.unknown, "select"), tie_in = str_is(e.unknown, "tie_in"),
-         id = str_is(e.unknown, "id");
+    bool select = str_is(e.unknown, "select"), tie_in = str_is(e.unknown, "tie_in"), id = str_is(e.unknown, "id");
     if (e.params.n == 0 && !e.unknown.n) {
         eqn_add(p, e);
         return;
@@ -278,8 +266,7 @@ void dialect_add(Parser *p, Eqn e) {
     rename_prim(&e, row);
     drop_params(&e);
     if (e.prim == P_jit) rename_param(&e, K_call_jaxpr, K_jaxpr);
-    if (e.prim == P_custom_jvp_call || e.prim == P_custom_vjp_call)
-        rename_param(&e, K_fun_jaxpr, K_call_jaxpr);
+    if (e.prim == P_custom_jvp_call || e.prim == P_custom_vjp_call) rename_param(&e, K_fun_jaxpr, K_call_jaxpr);
     if (e.prim == P_scan) scan_forward(&e);
     if (e.prim == P_scan || e.prim == P_jit) drop_units(p, &e, param_jaxpr(&e, K_jaxpr));
     if (e.prim == P_cond) cond_of_bool(p, &e);

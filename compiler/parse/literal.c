@@ -19,8 +19,7 @@ static uint32_t real_end(const Parser *p, uint32_t i) {
         k++;
         if (!tok_sticks(p, k)) return i;
     }
-    bool number = tok(p, k)->kind == T_NUMBER || tok_is(p, k, "inf") || tok_is(p, k, "nan") ||
-                  is_imaginary(p, k);
+    bool number = tok(p, k)->kind == T_NUMBER || tok_is(p, k, "inf") || tok_is(p, k, "nan") || is_imaginary(p, k);
     return number ? k + 1 : i;
 }
 
@@ -28,8 +27,7 @@ static uint32_t real_end(const Parser *p, uint32_t i) {
 static uint32_t complex_end(const Parser *p, uint32_t i) {
     uint32_t k = real_end(p, i);
     uint8_t sign = tok(p, k)->kind;
-    if (k == i || (sign != '+' && sign != '-') || !tok_sticks(p, k) || !tok_sticks(p, k + 1))
-        return k;
+    if (k == i || (sign != '+' && sign != '-') || !tok_sticks(p, k) || !tok_sticks(p, k + 1)) return k;
     uint32_t end = real_end(p, k + 1);
     return end > k + 1 && is_imaginary(p, end - 1) ? end : k;
 }
@@ -41,18 +39,15 @@ uint32_t literal_end(const Parser *p, uint32_t i) {
         if (tok_is(p, i, "Literal") && tok(p, i + 1)->kind == '(') return tok_match(p, i + 1);
         return real_end(p, i);
     case T_NUMBER:
-    case '-':
-        return complex_end(p, i);
-    case '[':
-        return tok(p, i + 1)->kind == T_ELLIPSIS && tok(p, i + 2)->kind == ']' ? i + 3 : i;
+    case '-': return complex_end(p, i);
+    case '[': return tok(p, i + 1)->kind == T_ELLIPSIS && tok(p, i + 2)->kind == ']' ? i + 3 : i;
     case '(': {
         if (tok_is(p, i + 1, "b") && tok(p, i + 2)->kind == T_STRING) return tok_match(p, i);
         uint32_t end = complex_end(p, i + 1);
         bool closed = end > i + 1 && tok(p, end)->kind == ')' && is_imaginary(p, end - 1);
         return closed ? end + 1 : i;
     }
-    default:
-        return i;
+    default: return i;
     }
 }
 
@@ -60,8 +55,7 @@ uint32_t literal_end(const Parser *p, uint32_t i) {
 
 static bool digits(Str s, uint32_t *k) {
     uint32_t from = *k;
-    while (*k < s.n && s.at[*k] >= '0' && s.at[*k] <= '9')
-        ++*k;
+    while (*k < s.n && s.at[*k] >= '0' && s.at[*k] <= '9') ++*k;
     return *k > from;
 }
 
@@ -129,8 +123,7 @@ static bool read_lit(Parser *p, uint32_t from, uint32_t to, Lit *lit, bool *huge
     if (from < to && !read_signed(p, &from, &b)) return false;
     *huge = a.huge;
     if (a.imaginary || b.imaginary)
-        *lit = (Lit){LIT_COMPLEX, .re = a.imaginary ? 0.0 : a.value,
-                     .im = a.imaginary ? a.value : b.value};
+        *lit = (Lit){LIT_COMPLEX, .re = a.imaginary ? 0.0 : a.value, .im = a.imaginary ? a.value : b.value};
     else if (a.integer)
         *lit = (Lit){LIT_INT, .negative = a.negative, .i = a.magnitude, .re = a.value};
     else
@@ -157,10 +150,8 @@ static bool names_infinity(const Parser *p, uint32_t from, uint32_t to) {
 
 static bool int_fits(const Lit *lit, Dtype d) {
     unsigned bits = dtype_info[d].width;
-    if (dtype_info[d].kind == DK_UINT)
-        return (!lit->negative || !lit->i) && (bits == 64 || lit->i >> bits == 0);
-    return lit->i < (uint64_t)1 << (bits - 1) ||
-           (lit->negative && lit->i == (uint64_t)1 << (bits - 1));
+    if (dtype_info[d].kind == DK_UINT) return (!lit->negative || !lit->i) && (bits == 64 || lit->i >> bits == 0);
+    return lit->i < (uint64_t)1 << (bits - 1) || (lit->negative && lit->i == (uint64_t)1 << (bits - 1));
 }
 
 /* Gives the literal the kind of its element type; false where its value is not of it. */
@@ -180,12 +171,10 @@ static bool fit(const Parser *p, uint32_t from, uint32_t to, Lit *lit, Dtype d, 
     case DK_FLOAT:
     case DK_COMPLEX:
         if (dtype_info[d].kind == DK_FLOAT && !real) return false;
-        *lit = (Lit){dtype_info[d].kind == DK_FLOAT ? LIT_FLOAT : LIT_COMPLEX, .re = value,
-                     .im = lit->im};
+        *lit = (Lit){dtype_info[d].kind == DK_FLOAT ? LIT_FLOAT : LIT_COMPLEX, .re = value, .im = lit->im};
         if (names_infinity(p, from, to)) return true;
         return !(fabs(lit->re) > largest(d) || fabs(lit->im) > largest(d));
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -200,14 +189,15 @@ Val literal_val(Parser *p, uint32_t from, uint32_t to, Type type) {
         lit = (Lit){0};
     } else if (type && lit.kind <= LIT_COMPLEX && type_at(cx->types, type)->rank) {
         Dtype d = type_at(cx->types, type)->dtype;
-        diag(cx->diags, span, "%.*s is a scalar, but its type is %.*s: the type of a scalar is %s[], and broadcast_in_dim makes an array of it",
+        diag(cx->diags, span,
+             "%.*s is a scalar, but its type is %.*s: the type of a scalar is %s[], and broadcast_in_dim makes an "
+             "array of it",
              SF(text), SF(ctx_type_text(cx, type)), dtype_info[d].name);
     } else if (type) {
         Dtype d = type_at(cx->types, type)->dtype;
         bool whole = lit.kind != LIT_FLOAT || dtype_info[d].kind > DK_UINT;
         if (!fit(p, from, to, &lit, d, huge))
-            diag(cx->diags, span,
-                 whole ? "%.*s does not fit %.*s" : "%.*s is not an integer, but its type is %.*s",
+            diag(cx->diags, span, whole ? "%.*s does not fit %.*s" : "%.*s is not an integer, but its type is %.*s",
                  SF(text), SF(ctx_type_text(cx, type)));
     } else if (huge || (lit.kind == LIT_FLOAT && isinf(lit.re) && !names_infinity(p, from, to))) {
         diag(cx->diags, span, "%.*s does not fit any type", SF(text));

@@ -50,9 +50,7 @@ Val name_val(Parser *p, NameId id) {
     return p->scopes.n && n->scope == scope_now(p)->number ? n->val : 0;
 }
 
-bool name_is_bound(Parser *p, uint32_t token) {
-    return name_val(p, name_id(p, tok_text(p, token))) != 0;
-}
+bool name_is_bound(Parser *p, uint32_t token) { return name_val(p, name_id(p, tok_text(p, token))) != 0; }
 
 bool name_is_missing(Parser *p, Val v) {
     Str name = v ? val_info(p->cx, v)->name : S("");
@@ -88,9 +86,7 @@ Val name_bind(Parser *p, uint32_t token, Type type) {
 Val name_under(Parser *p, bool fits(const Ctx *, Type, Type), Type wanted) {
     const Scope *s = scope_now(p);
     uint32_t from = s->unders, end = p->unders.n;
-    while (end > from && p->unders.at[end - 1] >= s->first_result &&
-           p->unders.at[end - 1] < s->end_result)
-        end--;
+    while (end > from && p->unders.at[end - 1] >= s->first_result && p->unders.at[end - 1] < s->end_result) end--;
     for (uint32_t i = end; fits && wanted && i-- > from;)
         if (fits(p->cx, val_type(p->cx, p->unders.at[i]), wanted)) return p->unders.at[i];
     return end > from ? p->unders.at[end - 1] : 0;
@@ -119,13 +115,11 @@ Val name_use(Parser *p, uint32_t token) {
     if (near.n)
         diag(p->cx->diags, span, "'%.*s' is not defined; did you mean '%.*s'?", SF(text), SF(near));
     else
-        diag(p->cx->diags, span, "'%.*s' is not defined%s", SF(text),
-             v ? " before this equation" : "");
+        diag(p->cx->diags, span, "'%.*s' is not defined%s", SF(text), v ? " before this equation" : "");
     Val outer = p->names.at[id].val;
     if (outer && !v) {
         diag_note(p->cx->diags, val_info(p->cx, outer)->span,
-                  "'%.*s' belongs to the jaxpr around; a jaxpr sees only its own variables",
-                  SF(text));
+                  "'%.*s' belongs to the jaxpr around; a jaxpr sees only its own variables", SF(text));
     }
     Val made = val_new(p->cx, 0, span); /* so that it is reported once */
     val_info(p->cx, made)->name = text;

@@ -6,9 +6,7 @@
 
 enum { OPERATOR = 'o' }; /* `open` of an item that is punctuation */
 
-static bool is_op(const Value *v, char c) {
-    return v->kind == V_TEXT && v->open == OPERATOR && v->s.at[0] == c;
-}
+static bool is_op(const Value *v, char c) { return v->kind == V_TEXT && v->open == OPERATOR && v->s.at[0] == c; }
 static bool touches(const Value *a, const Value *b) { return a->span.at + a->span.n == b->span.at; }
 
 void value_push(Parser *p, Value v) { push(p->arena, &p->values, v); }
@@ -20,8 +18,7 @@ static Value text_value(Parser *p, ValueKind kind, Span span) {
 static Value word_value(Parser *p, Span span) {
     Value v = text_value(p, V_WORD, span);
     if (str_is(v.s, "None")) v.kind = V_NONE;
-    if (str_is(v.s, "True") || str_is(v.s, "False"))
-        v = (Value){.kind = V_BOOL, .span = span, .i = v.s.n == 4};
+    if (str_is(v.s, "True") || str_is(v.s, "False")) v = (Value){.kind = V_BOOL, .span = span, .i = v.s.n == 4};
     return v;
 }
 
@@ -44,12 +41,10 @@ static Value number_value(Parser *p, Span span) {
     bool minus = v.s.at[0] == '-', integer = true;
     for (uint32_t k = minus; k < v.s.n; k++) {
         int64_t d = v.s.at[k] - '0';
-        if (d < 0 || d > 9 || __builtin_mul_overflow(n, 10, &n) || __builtin_sub_overflow(n, d, &n))
-            integer = false;
+        if (d < 0 || d > 9 || __builtin_mul_overflow(n, 10, &n) || __builtin_sub_overflow(n, d, &n)) integer = false;
         if (!integer) break;
     }
-    if (integer && (minus || n > INT64_MIN))
-        return (Value){.kind = V_INT, .span = span, .i = minus ? n : -n};
+    if (integer && (minus || n > INT64_MIN)) return (Value){.kind = V_INT, .span = span, .i = minus ? n : -n};
     char *end, *c = str_c(p->arena, v.s);
     v.f = strtod(c, &end);
     bool hex = strpbrk(c, "xX") != NULL;
@@ -57,9 +52,7 @@ static Value number_value(Parser *p, Span span) {
     return v;
 }
 
-void value_number(Parser *p, Terminal t) {
-    value_push(p, number_value(p, toks_span(p, t.at, t.end)));
-}
+void value_number(Parser *p, Terminal t) { value_push(p, number_value(p, toks_span(p, t.at, t.end))); }
 
 /* ---- items → one value */
 
@@ -70,8 +63,7 @@ static Span span_of(const Value *from, const Value *to) {
 }
 
 static Value list_of(Parser *p, char open, const Value *from, uint32_t n, Span span) {
-    Value v = {
-        .kind = V_LIST, .open = open, .span = span, .list = {arena_new(p->arena, Value, n), n}};
+    Value v = {.kind = V_LIST, .open = open, .span = span, .list = {arena_new(p->arena, Value, n), n}};
     if (n) memcpy(v.list.at, from, n * sizeof *from);
     return v;
 }
@@ -85,10 +77,8 @@ static Value slice_value(Parser *p, Span span) {
     for (uint32_t i = 0; i < v.s.n; i++) {
         char c = v.s.at[i];
         if (c == '\n' || c == '\r') {
-            while (to > start && to[-1] == ' ')
-                to--;
-            while (i + 1 < v.s.n && strchr(" \t\r\n", v.s.at[i + 1]))
-                i++;
+            while (to > start && to[-1] == ' ') to--;
+            while (i + 1 < v.s.n && strchr(" \t\r\n", v.s.at[i + 1])) i++;
             c = ' ';
         }
         *to++ = c;
@@ -112,13 +102,10 @@ static void numpy_ints(Value *v) {
 static bool fold_name(Parser *p, const Value *from, const Value *to, Value *out) {
     const Value *v = from;
     if (v->kind != V_WORD) return false;
-    while (v + 2 < to && is_op(v + 1, '.') && v[2].kind == V_WORD && touches(v, v + 1) &&
-           touches(v + 1, v + 2))
-        v += 2;
+    while (v + 2 < to && is_op(v + 1, '.') && v[2].kind == V_WORD && touches(v, v + 1) && touches(v + 1, v + 2)) v += 2;
     Span name = span_of(from, v + 1);
     if (v + 1 == to) return *out = text_value(p, V_WORD, name), true;
-    if (v + 2 != to || v[1].kind != V_LIST || v[1].open != '(' || v[1].s.n || !touches(v, v + 1))
-        return false;
+    if (v + 2 != to || v[1].kind != V_LIST || v[1].open != '(' || v[1].s.n || !touches(v, v + 1)) return false;
     *out = v[1];
     out->s = (Str){p->text.at + name.at, name.n};
     out->span = span_of(from, to);
@@ -144,8 +131,8 @@ static bool fold_pair(Parser *p, const Value *from, const Value *to, char open, 
 static Value fold_row(Parser *p, const Value *from, const Value *to, Span span) {
     for (const Value *i = from; i < to; i++)
         if (i->kind != V_JAXPR && i->kind != V_WORD) {
-            diag(p->cx->diags, i->span, "unexpected '%.*s' beside a jaxpr",
-                 i->span.n < 40 ? (int)i->span.n : 40, p->text.at + i->span.at);
+            diag(p->cx->diags, i->span, "unexpected '%.*s' beside a jaxpr", i->span.n < 40 ? (int)i->span.n : 40,
+                 p->text.at + i->span.at);
             break;
         }
     return list_of(p, 0, from, (uint32_t)(to - from), span);
@@ -154,12 +141,10 @@ static Value fold_row(Parser *p, const Value *from, const Value *to, Span span) 
 static Value fold(Parser *p, const Value *from, const Value *to, char open) {
     Value v;
     Span span = span_of(from, to);
-    if (to - from == 1)
-        return v = *from, v.open = is_op(from, from->s.n ? from->s.at[0] : 0) ? 0 : v.open, v;
+    if (to - from == 1) return v = *from, v.open = is_op(from, from->s.n ? from->s.at[0] : 0) ? 0 : v.open, v;
     if (to - from == 2 && is_op(from, '-') && touches(from, from + 1)) {
         if (from[1].kind == V_INT || from[1].kind == V_FLOAT) return number_value(p, span);
-        if (from[1].kind == V_WORD && from[1].s.n == 3)
-            return text_value(p, V_WORD, span); /* -inf */
+        if (from[1].kind == V_WORD && from[1].s.n == 3) return text_value(p, V_WORD, span); /* -inf */
     }
     if (fold_name(p, from, to, &v) || fold_pair(p, from, to, open, &v)) return v;
     for (const Value *i = from; i < to; i++)
@@ -168,14 +153,12 @@ static Value fold(Parser *p, const Value *from, const Value *to, char open) {
 }
 
 /* The items from `mark` on, cut at commas. Jaxprs in parentheses may have none (rule 7). */
-static Value fold_bracket(Parser *p, uint32_t mark, char open, Span span, bool *trailing,
-                          uint32_t *commas) {
+static Value fold_bracket(Parser *p, uint32_t mark, char open, Span span, bool *trailing, uint32_t *commas) {
     const Value *items = p->values.at + mark, *end = p->values.at + p->values.n, *from = items;
     STACK(Value) parts = {0};
     bool all_jaxprs = items < end;
     *commas = 0;
-    for (const Value *i = items; i < end; i++)
-        all_jaxprs &= i->kind == V_JAXPR;
+    for (const Value *i = items; i < end; i++) all_jaxprs &= i->kind == V_JAXPR;
     for (const Value *i = items; items < end && i <= end; i++) {
         bool comma = i < end && is_op(i, ',');
         *commas += comma;
@@ -202,8 +185,7 @@ void value_group(Parser *p, uint32_t mark, uint32_t open, uint32_t close) {
                   p->values.at[mark - 1].span.at + p->values.at[mark - 1].span.n == span.at;
     if (!tuple && !record && !value_has_jaxpr(&v)) v = slice_value(p, span); /* (1+2j) is no tuple */
     for (uint32_t i = 0; v.kind == V_LIST && i < v.list.n; i++)
-        if (v.list.at[i].kind == V_TEXT && memchr(v.list.at[i].s.at, ' ', v.list.at[i].s.n) &&
-            c == '[' && commas == 0)
+        if (v.list.at[i].kind == V_TEXT && memchr(v.list.at[i].s.at, ' ', v.list.at[i].s.n) && c == '[' && commas == 0)
             v = slice_value(p, span); /* numpy's arrays have blanks for commas */
     p->values.n = mark;
     value_push(p, v);
@@ -221,8 +203,7 @@ static bool all_ints(const Value *v) {
 static void to_ints(Parser *p, Value *v) {
     if (!all_ints(v)) return;
     Ints ints = {arena_new(p->arena, int64_t, v->list.n), v->list.n};
-    for (uint32_t i = 0; i < v->list.n; i++)
-        ints.at[i] = v->list.at[i].i;
+    for (uint32_t i = 0; i < v->list.n; i++) ints.at[i] = v->list.at[i].i;
     *v = (Value){.kind = V_INTS, .open = v->open, .span = v->span, .ints = ints};
 }
 
@@ -360,36 +341,18 @@ static void to_kind(Parser *p, ParamKind kind, Value *v) {
         if (to_dim(p, v, 0, &d)) *v = (Value){.kind = V_DIM, .span = v->span, .dim = d};
         return;
     case PK_INTS:
-    case PK_BOOLS:
-        to_ints(p, v);
-        return;
-    case PK_DIMS:
-        to_dims(p, v);
-        return;
-    case PK_DTYPE:
-        to_dtype(p, v);
-        return;
-    case PK_JAXPR:
-        to_jaxpr(v);
-        return;
-    case PK_JAXPRS:
-        to_jaxprs(p, v);
-        return;
-    case PK_PADDING:
-        to_padding(p, v, 3);
-        return;
-    case PK_PAIRS:
-        to_padding(p, v, 2);
-        return;
-    case PK_WORD:
-        to_word(p, v);
-        return;
+    case PK_BOOLS: to_ints(p, v); return;
+    case PK_DIMS: to_dims(p, v); return;
+    case PK_DTYPE: to_dtype(p, v); return;
+    case PK_JAXPR: to_jaxpr(v); return;
+    case PK_JAXPRS: to_jaxprs(p, v); return;
+    case PK_PADDING: to_padding(p, v, 3); return;
+    case PK_PAIRS: to_padding(p, v, 2); return;
+    case PK_WORD: to_word(p, v); return;
     case PK_INTLISTS:
-        for (uint32_t i = 0; v->kind == V_LIST && i < v->list.n; i++)
-            to_ints(p, &v->list.at[i]);
+        for (uint32_t i = 0; v->kind == V_LIST && i < v->list.n; i++) to_ints(p, &v->list.at[i]);
         return;
-    default:
-        return;
+    default: return;
     }
 }
 
@@ -398,7 +361,8 @@ void param_add(Parser *p, Prim prim, uint32_t key, uint32_t mark) {
     Name *name = name_at(p, tok_text(p, key));
     Param param = {.key = name->key, .name = name->text, .span = span};
     const Value *from = p->values.at + mark, *to = p->values.at + p->values.n;
-    if (to > from && (param.key == K_fmt || param.key == K_error_message)) /* a text whatever it looks like, often a T_RAW */
+    if (to > from &&
+        (param.key == K_fmt || param.key == K_error_message)) /* a text whatever it looks like, often a T_RAW */
         param.value = text_value(p, V_TEXT, span_of(from, to));
     else if (to > from)
         param.value = fold(p, from, to, 0);
@@ -429,11 +393,9 @@ static void undefined_jaxpr(Parser *p, const Fixup *f, uint32_t hoisted) {
     enum { LETTERS = 3 };
     Similar near = similar_to(f->name, edits_of(f->name, LETTERS));
     bool few = diag_errors(p->cx->diags) < 20; /* nobody reads more */
-    for (uint32_t i = hoisted; i < p->hoisted.n && few; i++)
-        similar_offer(&near, p->hoisted.at[i].name);
+    for (uint32_t i = hoisted; i < p->hoisted.n && few; i++) similar_offer(&near, p->hoisted.at[i].name);
     if (near.best.n)
-        diag(p->cx->diags, f->span, "jaxpr '%.*s' is not defined; did you mean '%.*s'?",
-             SF(f->name), SF(near.best));
+        diag(p->cx->diags, f->span, "jaxpr '%.*s' is not defined; did you mean '%.*s'?", SF(f->name), SF(near.best));
     else
         diag(p->cx->diags, f->span, "jaxpr '%.*s' is not defined", SF(f->name));
 }

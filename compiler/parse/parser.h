@@ -43,7 +43,7 @@ typedef struct {
     Str text;
     Val val; /* the variable of this name in the scope numbered `scope` */
     uint32_t scope;
-    Val missing; /* what a use of it became that nothing had bound */
+    Val missing;    /* what a use of it became that nothing had bound */
     bool looked_up; /* prim and key are known */
     Prim prim;
     ParamKey key;
@@ -56,16 +56,15 @@ typedef struct { /* a binding of an outer scope that an inner one hides */
     uint32_t scope;
 } Hidden;
 typedef struct {
-    uint32_t number; /* unique over the text, from 1 */
-    uint32_t open;   /* the token of its brace */
-    uint32_t hidden, unders, uses, eqns, params, values,
-        fixups;                   /* heights of the stacks when it opened */
-    Jaxpr *jaxpr;                 /* that it becomes */
-    Prim prim;                    /* of the equation being read, */
-    Val first_result, end_result; /* whose results are these values */
-    uint32_t nlists, nconsts;     /* binder lists so far; binders before the last */
-    bool broken;                  /* something in it could not be read, */
-    bool damaged;                 /* perhaps results of equations: an unknown name may be one */
+    uint32_t number;                                             /* unique over the text, from 1 */
+    uint32_t open;                                               /* the token of its brace */
+    uint32_t hidden, unders, uses, eqns, params, values, fixups; /* heights of the stacks when it opened */
+    Jaxpr *jaxpr;                                                /* that it becomes */
+    Prim prim;                                                   /* of the equation being read, */
+    Val first_result, end_result;                                /* whose results are these values */
+    uint32_t nlists, nconsts;                                    /* binder lists so far; binders before the last */
+    bool broken;                                                 /* something in it could not be read, */
+    bool damaged; /* perhaps results of equations: an unknown name may be one */
 } Scope;
 
 /* ---- hoisted jaxprs and the parameters that name them, before or after their definition */
@@ -115,10 +114,10 @@ typedef struct {
     bool run_binds;
 } Frame;
 
-#define STACK(T)                                                                                   \
-    struct {                                                                                       \
-        T *at;                                                                                     \
-        uint32_t n, cap;                                                                           \
+#define STACK(T)                                                                                                       \
+    struct {                                                                                                           \
+        T *at;                                                                                                         \
+        uint32_t n, cap;                                                                                               \
     }
 
 /* A terminal: its raw tokens [at, end), and for a type which. */
@@ -142,10 +141,9 @@ typedef struct Parser {
     uint8_t old_kind;   /* of the innermost jaxpr's frame before it */
     Terminal last;      /* the last terminal, and what it was */
     int last_kind;
-    bool panic, panic_closes,
-        stop;    /* skipping to where the grammar can go on; a limit was exceeded */
-    bool ended;  /* the brackets that are open at the end of the text are reported */
-    bool resend; /* the last terminal is such a place itself */
+    bool panic, panic_closes, stop; /* skipping to where the grammar can go on; a limit was exceeded */
+    bool ended;                     /* the brackets that are open at the end of the text are reported */
+    bool resend;                    /* the last terminal is such a place itself */
     uint32_t panic_depth;
 
     /* names */
@@ -154,7 +152,7 @@ typedef struct Parser {
     STACK(Hidden) hidden;
     STACK(Scope) scopes;
     uint32_t nscopes;
-    STACK(Val) unders; /* variables called _ */
+    STACK(Val) unders;     /* variables called _ */
     STACK(NameId) extents; /* names that are bound dimensions of the text */
 
     /* what the grammar builds */
@@ -166,15 +164,13 @@ typedef struct Parser {
     STACK(Jaxpr *) lets; /* all that were ever hoisted */
     STACK(Fixup) fixups;
     Jaxpr *program;
-    Span before; /* of an equation that JAX since 0.5 would print otherwise; n = 0: none yet */
-    bool recent; /* something in the text is printed by later ones only */
+    Span before;       /* of an equation that JAX since 0.5 would print otherwise; n = 0: none yet */
+    bool recent;       /* something in the text is printed by later ones only */
     uint32_t misnamed; /* errors that are about names alone */
 } Parser;
 
 /* ---- read.c: raw tokens → terminals */
-static inline const Tok *tok(const Parser *p, uint32_t i) {
-    return &p->toks.at[i < p->toks.n ? i : p->toks.n - 1];
-}
+static inline const Tok *tok(const Parser *p, uint32_t i) { return &p->toks.at[i < p->toks.n ? i : p->toks.n - 1]; }
 static inline Str tok_text(const Parser *p, uint32_t i) {
     const Tok *t = tok(p, i);
     return (Str){p->text.at + t->at, t->n};
@@ -183,9 +179,7 @@ static inline bool tok_is(const Parser *p, uint32_t i, const char *word) {
     return tok(p, i)->kind == T_NAME && str_is(tok_text(p, i), word);
 }
 /* Does token i stick to the one before it? */
-static inline bool tok_sticks(const Parser *p, uint32_t i) {
-    return !(tok(p, i)->flags & AFTER_BLANK);
-}
+static inline bool tok_sticks(const Parser *p, uint32_t i) { return !(tok(p, i)->flags & AFTER_BLANK); }
 /* The place of the tokens [from, to). */
 Span toks_span(const Parser *, uint32_t from, uint32_t to);
 /* After the bracket that matches the one at i; i where there is none near. */

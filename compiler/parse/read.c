@@ -28,8 +28,7 @@ static void frame_push(Parser *p, FrameKind kind, char close) {
     Frame f = {.kind = kind, .close = close, .open = p->pos, .run_end = p->pos};
     push(p->arena, &p->frames, f);
     if (p->frames.n > 2 * MOST_NESTING && !p->stop) {
-        diag(p->cx->diags, toks_span(p, p->pos, p->pos + 1), "nested more than %d deep",
-             MOST_NESTING);
+        diag(p->cx->diags, toks_span(p, p->pos, p->pos + 1), "nested more than %d deep", MOST_NESTING);
         p->stop = true;
     }
 }
@@ -62,12 +61,10 @@ static int take_error(Parser *p, uint32_t n) {
 static int take_bad(Parser *p) {
     const Tok *t = tok(p, p->pos);
     if (t->kind != T_OTHER) {
-        static const int same[128] = {
-            [';'] = TK_SEMI, [','] = TK_COMMA,   ['('] = TK_LPAR,    [')'] = TK_RPAR,
-            ['['] = TK_LBRK, [']'] = TK_RBRK,    ['='] = TK_EQ,      ['.'] = TK_DOT,
-            ['*'] = TK_STAR, [T_NAME] = TK_WORD, [T_NUMBER] = TK_NUM};
-        return t->kind == T_END ? (take(p, 0, 0), 0)
-                                : take(p, same[t->kind] ? same[t->kind] : TK_OP, 1);
+        static const int same[128] = {[';'] = TK_SEMI, [','] = TK_COMMA,   ['('] = TK_LPAR,    [')'] = TK_RPAR,
+                                      ['['] = TK_LBRK, [']'] = TK_RBRK,    ['='] = TK_EQ,      ['.'] = TK_DOT,
+                                      ['*'] = TK_STAR, [T_NAME] = TK_WORD, [T_NUMBER] = TK_NUM};
+        return t->kind == T_END ? (take(p, 0, 0), 0) : take(p, same[t->kind] ? same[t->kind] : TK_OP, 1);
     }
     unsigned char c = (unsigned char)p->text.at[t->at];
     Span span = toks_span(p, p->pos, p->pos + 1);
@@ -109,8 +106,7 @@ static int read_top(Parser *p, Frame *f) {
     switch (f->state) {
     case LET_NAME: {
         uint32_t i = p->pos;
-        while (tok(p, i)->kind != '=' && tok(p, i)->kind != T_END && tok(p, i)->kind != '{')
-            i++;
+        while (tok(p, i)->kind != '=' && tok(p, i)->kind != T_END && tok(p, i)->kind != '{') i++;
         f->state = LET_BODY;
         return i > p->pos ? take(p, TK_SHNAME, i - p->pos) : take_bad(p);
     }
@@ -132,24 +128,17 @@ static int read_head(Parser *p, Frame *f) {
     enum { MOST_LISTS = 4 };
     const Tok *t = tok(p, p->pos);
     switch (t->kind) {
-    case T_NAME:
-        return take(p, TK_NAME, 1);
-    case '*':
-        return take(p, TK_STAR, 1);
-    case ':':
-        return take_type(p);
-    case '}':
-        return end_jaxpr(p);
+    case T_NAME: return take(p, TK_NAME, 1);
+    case '*': return take(p, TK_STAR, 1);
+    case ':': return take_type(p);
+    case '}': return end_jaxpr(p);
     case ';':
         if (++f->semis < MOST_LISTS) return take(p, TK_SEMI, 1);
         diag(p->cx->diags, toks_span(p, p->pos, p->pos + 1),
              "unexpected ';': a jaxpr has at most three lists of binders");
         return take_error(p, 1);
-    case '.':
-        *f = (Frame){.kind = F_EQNS, .close = '}', .open = f->open, .run_end = p->pos};
-        return take(p, TK_DOT, 1);
-    default:
-        return take_bad(p);
+    case '.': *f = (Frame){.kind = F_EQNS, .close = '}', .open = f->open, .run_end = p->pos}; return take(p, TK_DOT, 1);
+    default: return take_bad(p);
     }
 }
 
@@ -158,8 +147,7 @@ static int read_head(Parser *p, Frame *f) {
 /* T4: parameters, not an index. */
 static bool opens_params(const Parser *p, uint32_t i) {
     if (tok(p, i)->kind != '[') return false;
-    if (tok(p, i + 1)->kind == T_NAME)
-        return tok(p, i + 2)->kind == '=' && tok(p, i + 3)->kind != '=';
+    if (tok(p, i + 1)->kind == T_NAME) return tok(p, i + 2)->kind == '=' && tok(p, i + 3)->kind != '=';
     uint8_t after = tok(p, i + 2)->kind;
     return tok(p, i + 1)->kind == ']' && after != T_ARROW && after != T_PLUSEQ;
 }
@@ -177,14 +165,12 @@ static bool is_in(Parser *p, uint32_t i) {
     if (!tok_is(p, i, "in")) return false;
     const Tok *next = tok(p, i + 1);
     switch (next->kind) {
-    case '}':
-        return true;
+    case '}': return true;
     case '(': {
         uint32_t end = literal_end(p, i + 1);
         return end == i + 1 || tok(p, end)->kind == '}' || !name_is_bound(p, i);
     }
-    case '[':
-        return next->flags & AFTER_BLANK && tok(p, i + 2)->kind != T_ELLIPSIS;
+    case '[': return next->flags & AFTER_BLANK && tok(p, i + 2)->kind != T_ELLIPSIS;
     default: {
         uint32_t end = atom_end(p, i + 1);
         return end > i + 1 && tok(p, end)->kind == '}';
@@ -192,9 +178,7 @@ static bool is_in(Parser *p, uint32_t i) {
     }
 }
 
-static bool is_binder(const Parser *p, uint32_t i) {
-    return tok(p, i)->kind == T_NAME || tok(p, i)->kind == '*';
-}
+static bool is_binder(const Parser *p, uint32_t i) { return tok(p, i)->kind == T_NAME || tok(p, i)->kind == '*'; }
 
 /* Looks once at a run `a:f32[] b:f32[] …`: does it end at `=`, and which of its names is the last
  * to start a line? */
@@ -217,8 +201,7 @@ static void look_at_run(Parser *p, Frame *f, uint32_t i) {
 static bool line_of_binders(const Parser *p, uint32_t i) {
     if (!(tok(p, i)->flags & LINE_FIRST)) return false;
     uint32_t k = i + 1;
-    while (is_binder(p, k) && !(tok(p, k)->flags & LINE_FIRST))
-        k++;
+    while (is_binder(p, k) && !(tok(p, k)->flags & LINE_FIRST)) k++;
     return tok(p, k)->kind == '=' && !(tok(p, k)->flags & LINE_FIRST);
 }
 
@@ -231,8 +214,7 @@ static bool has_inner_under(Str s) {
 /* "(d e) =" of 2019. */
 static bool opens_results(const Parser *p, uint32_t i) {
     uint32_t k = i + 1;
-    while (is_binder(p, k))
-        k++;
+    while (is_binder(p, k)) k++;
     return k > i + 1 && tok(p, k)->kind == ')' && tok(p, k + 1)->kind == '=';
 }
 
@@ -243,17 +225,13 @@ static bool starts_equation(Parser *p, Frame *f, uint32_t i) {
     case '=':
     case T_ARROW:
     case T_PLUSEQ:
-    case ',':
-        return true;
+    case ',': return true;
     case '[':
     case '{':
         if (!(next->flags & AFTER_BLANK)) return true;
         break;
-    case ':':
-        look_at_run(p, f, i);
-        return f->run_binds && (f->run_line <= i || !name_is_bound(p, i));
-    default:
-        break;
+    case ':': look_at_run(p, f, i); return f->run_binds && (f->run_line <= i || !name_is_bound(p, i));
+    default: break;
     }
     if (line_of_binders(p, i)) return true;
     return tok(p, i)->flags & LINE_FIRST && has_inner_under(tok_text(p, i)) && !name_is_bound(p, i);
@@ -264,8 +242,7 @@ static bool is_literal_name(Parser *p, Frame *f, uint32_t i) {
     Str s = tok_text(p, i);
     if (str_is(s, "True") || str_is(s, "False")) return true;
     if (str_is(s, "Literal")) return tok(p, i + 1)->kind == '(';
-    bool number = str_is(s, "inf") || str_is(s, "nan"),
-         imaginary = str_is(s, "infj") || str_is(s, "nanj");
+    bool number = str_is(s, "inf") || str_is(s, "nan"), imaginary = str_is(s, "infj") || str_is(s, "nanj");
     if (!number && !imaginary) return false;
     if (tok(p, i + 1)->kind != ':') return !name_is_bound(p, i);
     if (f->kind != F_EQNS) return true;
@@ -279,8 +256,7 @@ static int read_operand(Parser *p, Frame *f);
 static int read_start(Parser *p, Frame *f) {
     const Tok *t = tok(p, p->pos);
     f->binds = f->typed = false;
-    if (t->kind == '(' && opens_results(p, p->pos))
-        return f->state = IN_RESULTS, f->binds = true, take(p, TK_LPAR, 1);
+    if (t->kind == '(' && opens_results(p, p->pos)) return f->state = IN_RESULTS, f->binds = true, take(p, TK_LPAR, 1);
     if (!is_binder(p, p->pos)) return f->state = IN_OPERANDS, read_operand(p, f);
     uint32_t k = p->pos, n = 0;
     for (bool typed = false; is_binder(p, k) && !(n && typed && tok(p, k + 1)->kind != ':'); n++) {
@@ -294,8 +270,7 @@ static int read_start(Parser *p, Frame *f) {
     f->state = AT_PRIM;
     if (f->binds)
         f->state = IN_RESULTS;
-    else if (one && (end == T_PLUSEQ ||
-                     ((end == '[' || end == '{') && tok_sticks(p, k) && !opens_params(p, k))))
+    else if (one && (end == T_PLUSEQ || ((end == '[' || end == '{') && tok_sticks(p, k) && !opens_params(p, k))))
         f->state = IN_REF;
     return -1;
 }
@@ -305,20 +280,13 @@ static int read_results(Parser *p, Frame *f) {
     case T_NAME:
         if (f->typed && tok(p, p->pos + 1)->kind != ':') return take(p, TK_PRIM, 1);
         return take(p, TK_NAME, 1);
-    case '*':
-        return take(p, TK_STAR, 1);
-    case ':':
-        return f->typed = true, take_type(p);
-    case ')':
-        return take(p, TK_RPAR, 1);
-    case '=':
-        return f->state = AT_PRIM, take(p, TK_EQ, 1);
-    case T_ARROW:
-        return f->state = IN_REF, take(p, TK_ARROW, 1);
-    case ',':
-        return f->state = IN_REF, take(p, TK_COMMA, 1);
-    default:
-        return f->state = IN_OPERANDS, read_operand(p, f);
+    case '*': return take(p, TK_STAR, 1);
+    case ':': return f->typed = true, take_type(p);
+    case ')': return take(p, TK_RPAR, 1);
+    case '=': return f->state = AT_PRIM, take(p, TK_EQ, 1);
+    case T_ARROW: return f->state = IN_REF, take(p, TK_ARROW, 1);
+    case ',': return f->state = IN_REF, take(p, TK_COMMA, 1);
+    default: return f->state = IN_OPERANDS, read_operand(p, f);
     }
 }
 
@@ -326,12 +294,9 @@ static int read_results(Parser *p, Frame *f) {
 static int read_prim(Parser *p, Frame *f) {
     f->state = AFTER_PRIM;
     uint8_t after = tok(p, p->pos + 1)->kind;
-    if (tok(p, p->pos)->kind != T_NAME || after == '=' || after == ':')
-        return f->state = IN_OPERANDS, take_bad(p);
+    if (tok(p, p->pos)->kind != T_NAME || after == '=' || after == ':') return f->state = IN_OPERANDS, take_bad(p);
     uint32_t k = p->pos + 1;
-    while (tok(p, k)->kind == '-' && tok_sticks(p, k) && tok(p, k + 1)->kind == T_NAME &&
-           tok_sticks(p, k + 1))
-        k += 2;
+    while (tok(p, k)->kind == '-' && tok_sticks(p, k) && tok(p, k + 1)->kind == T_NAME && tok_sticks(p, k + 1)) k += 2;
     return take(p, TK_PRIM, k - p->pos);
 }
 
@@ -342,8 +307,7 @@ static int read_ref(Parser *p, Frame *f) {
     case T_NAME:
         if (p->last_kind == TK_INDEX || p->last_kind == TK_REFNAME) break; /* the ref ended */
         if ((f->binds && p->last_kind == TK_ARROW) ||
-            ((next->kind == '[' || next->kind == '{') && tok_sticks(p, p->pos + 1)) ||
-            next->kind == T_PLUSEQ)
+            ((next->kind == '[' || next->kind == '{') && tok_sticks(p, p->pos + 1)) || next->kind == T_PLUSEQ)
             return take(p, TK_REFNAME, 1);
         break;
     case '[':
@@ -351,14 +315,10 @@ static int read_ref(Parser *p, Frame *f) {
         end = tok_match(p, p->pos);
         if (tok_sticks(p, p->pos) && end > p->pos) return take(p, TK_INDEX, end - p->pos);
         break;
-    case T_ARROW:
-        return take(p, TK_ARROW, 1);
-    case T_PLUSEQ:
-        return take(p, TK_PLUSEQ, 1);
-    case ',':
-        return f->binds = false, take(p, TK_COMMA, 1);
-    default:
-        break;
+    case T_ARROW: return take(p, TK_ARROW, 1);
+    case T_PLUSEQ: return take(p, TK_PLUSEQ, 1);
+    case ',': return f->binds = false, take(p, TK_COMMA, 1);
+    default: break;
     }
     f->state = IN_OPERANDS;
     return -1;
@@ -384,19 +344,12 @@ static int read_operand(Parser *p, Frame *f) {
     const Tok *t = tok(p, p->pos);
     uint32_t end;
     switch (t->kind) {
-    case T_NAME:
-        return read_name(p, f);
-    case '*':
-        return line_of_binders(p, p->pos) ? new_equation(p, f) : take(p, TK_STAR, 1);
-    case ':':
-        return take_type(p);
-    case '}':
-        return end_jaxpr(p);
-    case ';':
-        return f->state == IN_TAIL ? take(p, TK_SEMI, 1)
-                                   : (f->state = AT_START, take(p, TK_SEP, 1));
-    case ',':
-        return take(p, TK_COMMA, 1);
+    case T_NAME: return read_name(p, f);
+    case '*': return line_of_binders(p, p->pos) ? new_equation(p, f) : take(p, TK_STAR, 1);
+    case ':': return take_type(p);
+    case '}': return end_jaxpr(p);
+    case ';': return f->state == IN_TAIL ? take(p, TK_SEMI, 1) : (f->state = AT_START, take(p, TK_SEP, 1));
+    case ',': return take(p, TK_COMMA, 1);
     case '{':
         if (opens_jaxpr(p, p->pos)) return f->state = IN_TAIL, take_jaxpr(p);
         return take_bad(p);
@@ -405,9 +358,7 @@ static int read_operand(Parser *p, Frame *f) {
         return take(p, TK_RBRK, 1);
     case '(':
         if (opens_results(p, p->pos)) return new_equation(p, f); /* fallthrough */
-    default:
-        end = literal_end(p, p->pos);
-        return end > p->pos ? take(p, TK_LIT, end - p->pos) : take_bad(p);
+    default: end = literal_end(p, p->pos); return end > p->pos ? take(p, TK_LIT, end - p->pos) : take_bad(p);
     }
 }
 
@@ -416,75 +367,54 @@ static int read_equations(Parser *p, Frame *f) {
         tok(p, p->pos + 1)->kind != '=')
         return take(p, TK_LET, 1);
     switch (f->state) {
-    case AT_START:
-        return is_in(p, p->pos) ? read_name(p, f) : read_start(p, f);
-    case IN_RESULTS:
-        return read_results(p, f);
-    case AT_PRIM:
-        return read_prim(p, f);
-    case IN_REF:
-        return read_ref(p, f);
+    case AT_START: return is_in(p, p->pos) ? read_name(p, f) : read_start(p, f);
+    case IN_RESULTS: return read_results(p, f);
+    case AT_PRIM: return read_prim(p, f);
+    case IN_REF: return read_ref(p, f);
     case AFTER_PRIM:
         f->state = IN_OPERANDS;
         if (!opens_params(p, p->pos)) return -1;
         frame_push(p, F_PARAMS, ']');
         return take(p, TK_POPEN, 1);
-    default:
-        return read_operand(p, f);
+    default: return read_operand(p, f);
     }
 }
 
 static int read_results_list(Parser *p, Frame *f) {
     const Tok *t = tok(p, p->pos);
-    uint32_t end =
-        t->kind == T_NAME && !is_literal_name(p, f, p->pos) ? p->pos : literal_end(p, p->pos);
+    uint32_t end = t->kind == T_NAME && !is_literal_name(p, f, p->pos) ? p->pos : literal_end(p, p->pos);
     bool first = p->last_kind == TK_IN;
-    if (t->kind == '(' && first && end > p->pos && tok(p, end)->kind != '}' &&
-        tok(p, end)->kind != ':')
-        end = p->pos;
+    if (t->kind == '(' && first && end > p->pos && tok(p, end)->kind != '}' && tok(p, end)->kind != ':') end = p->pos;
     if (end > p->pos) return take(p, TK_LIT, end - p->pos);
     switch (t->kind) {
-    case T_NAME:
-        return take(p, TK_NAME, 1);
-    case '*':
-        return take(p, TK_STAR, 1);
-    case '(':
-        return take(p, TK_LPAR, 1);
-    case '[':
-        return take(p, TK_LBRK, 1);
-    case ')':
-        return f->state = AT_END, take(p, TK_RPAR, 1);
-    case ']':
-        return f->state = AT_END, take(p, TK_RBRK, 1);
-    case ',':
-        return take(p, TK_COMMA, 1);
-    case '}':
-        return end_jaxpr(p);
+    case T_NAME: return take(p, TK_NAME, 1);
+    case '*': return take(p, TK_STAR, 1);
+    case '(': return take(p, TK_LPAR, 1);
+    case '[': return take(p, TK_LBRK, 1);
+    case ')': return f->state = AT_END, take(p, TK_RPAR, 1);
+    case ']': return f->state = AT_END, take(p, TK_RBRK, 1);
+    case ',': return take(p, TK_COMMA, 1);
+    case '}': return end_jaxpr(p);
     case ':':
         if (f->state != AT_END) return take_type(p);
         end = tok_match(p, p->pos + 1);
         return end > p->pos + 1 ? take(p, TK_EFFECTS, end - p->pos) : take_bad(p);
-    default:
-        return take_bad(p);
+    default: return take_bad(p);
     }
 }
 
 /* ---- parameters */
 
-static const char *bracket_name(char close) {
-    return close == ')' ? ")" : close == ']' ? "]" : "}";
-}
+static const char *bracket_name(char close) { return close == ')' ? ")" : close == ']' ? "]" : "}"; }
 
 /* A bracket that does not close what is open: closes what it can, within the jaxpr. */
 static int mismatch(Parser *p, Frame *f, char c) {
     if (!p->panic) {
-        diag(p->cx->diags, toks_span(p, p->pos, p->pos + 1), "expected '%s' before '%c'",
-             bracket_name(f->close), c);
+        diag(p->cx->diags, toks_span(p, p->pos, p->pos + 1), "expected '%s' before '%c'", bracket_name(f->close), c);
         diag_note(p->cx->diags, toks_span(p, f->open, f->open + 1), "to match this");
     }
     uint32_t n = p->frames.n, consumed = 1;
-    while (n && p->frames.at[n - 1].close != c && p->frames.at[n - 1].kind >= F_PARAMS)
-        n--;
+    while (n && p->frames.at[n - 1].close != c && p->frames.at[n - 1].kind >= F_PARAMS) n--;
     if (n && p->frames.at[n - 1].close == c) {
         p->frames.n = n;
         if (top(p)->kind >= F_PARAMS)
@@ -515,28 +445,21 @@ static int read_item(Parser *p, Frame *f) {
         frame_push(p, F_TOP, 0);
         top(p)->nested = true;
         return -1;
-    case T_NUMBER:
-        return take(p, TK_NUM, 1);
-    case T_STRING:
-        return take(p, TK_STR, 1);
-    case T_RAW:
-        return take(p, TK_RAW, 1);
+    case T_NUMBER: return take(p, TK_NUM, 1);
+    case T_STRING: return take(p, TK_STR, 1);
+    case T_RAW: return take(p, TK_RAW, 1);
     case '{':
         if (opens_jaxpr(p, p->pos)) return take_jaxpr(p); /* fallthrough */
     case '(':
-    case '[':
-        frame_push(p, F_GROUP, c == '(' ? ')' : c == '[' ? ']' : '}');
-        return take(p, TK_GOPEN, 1);
+    case '[': frame_push(p, F_GROUP, c == '(' ? ')' : c == '[' ? ']' : '}'); return take(p, TK_GOPEN, 1);
     case ')':
     case ']':
     case '}':
         if (c != f->close) return mismatch(p, f, c);
         p->frames.n--;
         return take(p, c == ']' && f->kind == F_PARAMS ? TK_PCLOSE : TK_GCLOSE, 1);
-    case T_END:
-        return take(p, 0, 0);
-    default:
-        return take(p, TK_OP, 1);
+    case T_END: return take(p, 0, 0);
+    default: return take(p, TK_OP, 1);
     }
 }
 
@@ -546,8 +469,8 @@ static int read_param(Parser *p, Frame *f) {
     const Tok *t = tok(p, p->pos), *next = tok(p, p->pos + 1);
     if (t->flags & LINE_FIRST) f->angle = 0;
     bool first = p->pos == f->open + 1 || t->flags & AFTER_BLANK;
-    if (f->angle == 0 && first && t->kind == T_NAME && next->kind == '=' &&
-        tok_sticks(p, p->pos + 1) && tok(p, p->pos + 2)->kind != '=')
+    if (f->angle == 0 && first && t->kind == T_NAME && next->kind == '=' && tok_sticks(p, p->pos + 1) &&
+        tok(p, p->pos + 2)->kind != '=')
         return take(p, TK_KEY, 2);
     if (t->kind == '<') f->angle++;
     if (t->kind == '>' && f->angle) f->angle--;
@@ -572,23 +495,20 @@ static int read_any(Parser *p) {
 
 static FrameKind jaxpr_kind(const Parser *p) {
     uint32_t n = p->frames.n;
-    while (n > 1 && p->frames.at[n - 1].kind >= F_PARAMS)
-        n--;
+    while (n > 1 && p->frames.at[n - 1].kind >= F_PARAMS) n--;
     return p->frames.at[n - 1].kind;
 }
 
 void parser_panic(Parser *p) {
     panic(p);
-    bool closes = p->last_kind == TK_JCLOSE,
-         goes_on = p->last_kind == TK_SEP || p->last_kind == TK_IN;
+    bool closes = p->last_kind == TK_JCLOSE, goes_on = p->last_kind == TK_SEP || p->last_kind == TK_IN;
     p->resend = closes || (goes_on && !p->panic_closes);
 }
 
 /* May the terminal just read end the skipping? */
 static bool ends_panic(const Parser *p, int kind) {
     if (kind == TK_JAXCC_YYerror || p->old_depth != p->panic_depth) return false;
-    bool line = p->last.end > p->last.at ||
-                tok(p, p->pos)->flags & LINE_FIRST; /* of a SEP that is not written */
+    bool line = p->last.end > p->last.at || tok(p, p->pos)->flags & LINE_FIRST; /* of a SEP that is not written */
     return kind == TK_JCLOSE || (!p->panic_closes && (kind == TK_IN || (kind == TK_SEP && line)));
 }
 

@@ -5,10 +5,8 @@
 static bool expected(Parser *p, uint32_t i, const char *what) {
     const Tok *t = tok(p, i);
     Span span = toks_span(p, i, i + 1);
-    if (t->kind == T_END)
-        return unexpected_end(p, str_format(p->arena, " in a type, which needs %s", what).at);
-    return diag(p->cx->diags, span, "unexpected '%.*s' in a type: expected %s", SF(tok_text(p, i)),
-                what);
+    if (t->kind == T_END) return unexpected_end(p, str_format(p->arena, " in a type, which needs %s", what).at);
+    return diag(p->cx->diags, span, "unexpected '%.*s' in a type: expected %s", SF(tok_text(p, i)), what);
 }
 
 static bool is_char(const Parser *p, uint32_t i, char c) {
@@ -37,8 +35,7 @@ static void warn_similar(Parser *p, Str name, Span span) {
         if (name_val(p, p->extents.at[i])) similar_offer(&near, p->names.at[p->extents.at[i]].text);
     if (near.best.n)
         diag_warn(p->cx->diags, W_similar_dimension, span,
-                  "dimension '%.*s' is a symbol; did you mean the variable '%.*s'?", SF(name),
-                  SF(near.best));
+                  "dimension '%.*s' is a symbol; did you mean the variable '%.*s'?", SF(name), SF(near.best));
 }
 
 /* Rule 6.5: a name is a bound dimension if at its first occurrence in any shape an integer scalar
@@ -55,10 +52,9 @@ static bool read_name(Parser *p, uint32_t i, Dim *d) {
     bool unseen = p->names.at[id].dim == DIM_UNSEEN;
     if (unseen) p->names.at[id].dim = integer ? DIM_VARIABLE : DIM_FREE;
     if (p->names.at[id].dim == DIM_FREE) {
-        if (unseen && v && a->dtype &&
-            (a->rank == 0 || whole)) /* JAX may have named an array like a symbol */
-            return diag(cx->diags, span, "dimension '%.*s' is %.*s, not an integer scalar",
-                        SF(name), SF(ctx_type_text(cx, val_type(cx, v))));
+        if (unseen && v && a->dtype && (a->rank == 0 || whole)) /* JAX may have named an array like a symbol */
+            return diag(cx->diags, span, "dimension '%.*s' is %.*s, not an integer scalar", SF(name),
+                        SF(ctx_type_text(cx, val_type(cx, v))));
         if (unseen && p->extents.n) warn_similar(p, name, span);
         *d = dim_symbol(cx->types, name);
         return true;
@@ -66,8 +62,7 @@ static bool read_name(Parser *p, uint32_t i, Dim *d) {
     if (unseen) push(p->arena, &p->extents, id);
     if (!v) {
         if (scope_now(p)->damaged) return *d = dim_symbol(cx->types, name), true;
-        return diag(cx->diags, span, "dimension variable '%.*s' is not defined in this jaxpr",
-                    SF(name));
+        return diag(cx->diags, span, "dimension variable '%.*s' is not defined in this jaxpr", SF(name));
     }
     if (!integer)
         return diag(cx->diags, span, "dimension '%.*s' is %.*s, not an integer scalar", SF(name),
@@ -107,9 +102,7 @@ static bool read_call(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
             ++*i;
             if (!read_sum(p, i, depth + 1, &b)) return false;
             if (calls[k].make == dim_floordiv || calls[k].make == dim_mod)
-                if (b == 0)
-                    return diag(p->cx->diags, toks_span(p, *i - 1, *i),
-                                "division by 0 in a dimension");
+                if (b == 0) return diag(p->cx->diags, toks_span(p, *i - 1, *i), "division by 0 in a dimension");
             *d = calls[k].make(ts, a, b);
         }
         return is_char(p, *i, ')') ? ++*i, true : expected(p, *i, "')'");
@@ -121,7 +114,8 @@ static bool read_call(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
  * this; a symbol. */
 static Dim read_traced(Parser *p, uint32_t *i) {
     uint32_t from = *i;
-    while (!is_char(p, *i, ',') && !is_char(p, *i, ']') && tok(p, *i)->kind != T_END && (*i == from || tok_sticks(p, *i))) {
+    while (!is_char(p, *i, ',') && !is_char(p, *i, ']') && tok(p, *i)->kind != T_END &&
+           (*i == from || tok_sticks(p, *i))) {
         uint32_t end = is_char(p, *i, '(') || is_char(p, *i, '[') ? tok_match(p, *i) : *i;
         *i = end > *i ? end : *i + 1;
     }
@@ -131,8 +125,7 @@ static Dim read_traced(Parser *p, uint32_t *i) {
 
 static bool read_factor(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
     const Tok *t = tok(p, *i);
-    if (depth > 100)
-        return diag(p->cx->diags, toks_span(p, *i, *i + 1), "a dimension nests too deep");
+    if (depth > 100) return diag(p->cx->diags, toks_span(p, *i, *i + 1), "a dimension nests too deep");
     if (t->kind == T_NAME && is_char(p, *i + 1, '(')) return read_call(p, i, depth, d);
     if (tok_is(p, *i, "Traced") && is_char(p, *i + 1, '<')) return *d = read_traced(p, i), true;
     if (t->kind == T_NAME) return read_name(p, (*i)++, d);
@@ -158,8 +151,7 @@ static bool read_product(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
     do {
         Dim x;
         int64_t power = 1;
-        if (*i - from > FAR)
-            return diag(p->cx->diags, toks_span(p, *i, *i + 1), "a dimension is too long");
+        if (*i - from > FAR) return diag(p->cx->diags, toks_span(p, *i, *i + 1), "a dimension is too long");
         if (!read_factor(p, i, depth, &x)) return false;
         if (is_char(p, *i, '^')) {
             ++*i;
@@ -167,8 +159,7 @@ static bool read_product(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
                 return expected(p, *i, "a small power");
             ++*i;
         }
-        while (power--)
-            *d = dim_mul(p->cx->types, *d, x);
+        while (power--) *d = dim_mul(p->cx->types, *d, x);
     } while (is_char(p, *i, '*') && ++*i);
     return true;
 }
@@ -178,8 +169,7 @@ static bool read_sum(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
     if (!read_product(p, i, depth, d)) return false;
     while (is_char(p, *i, '+') || is_char(p, *i, '-')) {
         bool minus = is_char(p, (*i)++, '-');
-        if (*i - from > FAR)
-            return diag(p->cx->diags, toks_span(p, *i, *i + 1), "a dimension is too long");
+        if (*i - from > FAR) return diag(p->cx->diags, toks_span(p, *i, *i + 1), "a dimension is too long");
         Dim x;
         if (!read_product(p, i, depth, &x)) return false;
         *d = minus ? dim_sub(p->cx->types, *d, x) : dim_add(p->cx->types, *d, x);
@@ -235,8 +225,7 @@ static bool read_dims(Parser *p, uint32_t *i, Reading *r) {
         Dim d;
         uint32_t at = *i;
         if (r->rank == MOST_RANK)
-            return diag(p->cx->diags, toks_span(p, *i, *i + 1),
-                        "a type has more than %d dimensions", MOST_RANK);
+            return diag(p->cx->diags, toks_span(p, *i, *i + 1), "a type has more than %d dimensions", MOST_RANK);
         if (tok_is(p, *i, "None"))
             d = dim_special(p->cx->types, DIM_HOLE, r->rank), ++*i;
         else if (!read_sum(p, i, 0, &d))
@@ -257,8 +246,7 @@ static bool read_dims(Parser *p, uint32_t *i, Reading *r) {
         ++*i;
     }
     uint32_t from = *i;
-    while (tok(p, *i)->kind != T_END && !is_char(p, *i, ']'))
-        ++*i;
+    while (tok(p, *i)->kind != T_END && !is_char(p, *i, ']')) ++*i;
     Span s = toks_span(p, from, *i);
     r->extra.named = (Str){p->text.at + s.at, s.n};
     return is_char(p, *i, ']') ? ++*i, true : expected(p, *i, "']'");
@@ -305,14 +293,15 @@ static bool unknown_type(Parser *p, uint32_t i) {
     uint32_t behind = i + 1;
     if (tok_is(p, i, "key") && (read_text(p, &behind, '<').n || is_char(p, behind, '['))) {
         Span key = toks_span(p, i, behind);
-        return diag(p->cx->diags, key, "unknown type '%.*s' of random keys: there are key<fry> (threefry), key<rbg>, key<urbg> (unsafe_rbg)",
-                    (int)key.n, p->text.at + key.at);
+        return diag(
+            p->cx->diags, key,
+            "unknown type '%.*s' of random keys: there are key<fry> (threefry), key<rbg>, key<urbg> (unsafe_rbg)",
+            (int)key.n, p->text.at + key.at);
     }
     if (tok(p, i + 1)->kind == T_END) return expected(p, i + 1, "'[' and a shape");
     Dtype near = dtype_similar(tok_text(p, i));
-    return diag(p->cx->diags, toks_span(p, i, i + 1), "unknown type '%.*s'%s%s%s",
-                SF(tok_text(p, i)), near ? "; did you mean '" : "",
-                near ? dtype_info[near].name : "", near ? "'?" : "");
+    return diag(p->cx->diags, toks_span(p, i, i + 1), "unknown type '%.*s'%s%s%s", SF(tok_text(p, i)),
+                near ? "; did you mean '" : "", near ? dtype_info[near].name : "", near ? "'?" : "");
 }
 
 bool type_read(Parser *p, uint32_t *i, Type *t) {
@@ -342,7 +331,6 @@ bool type_read(Parser *p, uint32_t *i, Type *t) {
     *t = type_of(ts, dtype, r.rank, r.dims);
     if (r.shards) r.extra.shards = r.shards, r.extra.nshards = r.rank;
     const TypeExtra *x = &r.extra;
-    if (r.shards || x->space.n || x->varying.n || x->named.n || x->bound.n)
-        *t = type_with_extra(ts, *t, x);
+    if (r.shards || x->space.n || x->varying.n || x->named.n || x->bound.n) *t = type_with_extra(ts, *t, x);
     return true;
 }

@@ -266,7 +266,8 @@ static Vals map_elements(Builder *b, const Jaxpr *j, const Val *in, const ArrayT
     for (uint32_t i = 0; i < j->in.n; i++) flat[i] = b_reshape(b, in[i], 1, &size);
     Vals y = b_scan(b, (Jaxpr *)j, 0, 0, size, j->in.n, flat);
     Vals out = {arena_new(b->cx->arena, Val, j->out.n + 1), j->out.n};
-    for (uint32_t i = 0; i < out.n; i++) out.at[i] = b_reshape(b, y.at[i], like->rank, like->dims); /* y: the loop's own */
+    for (uint32_t i = 0; i < out.n; i++)
+        out.at[i] = b_reshape(b, y.at[i], like->rank, like->dims); /* y: the loop's own */
     return out;
 }
 Vals b_map(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
@@ -289,8 +290,8 @@ Prim b_reduction(Prim p) {
     default: return P_none;
     }
 }
-Vals b_runtime(Builder *b, const char *name, uint32_t nsizes, const Dim *sizes, uint32_t n, const Val *in, uint32_t nout,
-               const Type *types) {
+Vals b_runtime(Builder *b, const char *name, uint32_t nsizes, const Dim *sizes, uint32_t n, const Val *in,
+               uint32_t nout, const Type *types) {
     Param p[2] = {p_word(K_name, name), p_dims(b, K_sizes, nsizes, sizes)};
     return build_many(b, P_runtime_call, n, in, 2, p, nout, types);
 }
@@ -309,7 +310,9 @@ static void put_source(Builder *b, const Eqn *e, Text *to) {
         blank = space;
     }
 }
-void b_stop_if(Builder *b, Val condition, const Eqn *e, const char *what) { b_stop_with(b, condition, e, what, 0, NULL); }
+void b_stop_if(Builder *b, Val condition, const Eqn *e, const char *what) {
+    b_stop_with(b, condition, e, what, 0, NULL);
+}
 void b_stop_with(Builder *b, Val condition, const Eqn *e, const char *what, uint32_t n, const Val *numbers) {
     Diags *d = b->cx->diags;
     LineCol at = diag_where(d, e->span);
@@ -319,7 +322,8 @@ void b_stop_with(Builder *b, Val condition, const Eqn *e, const char *what, uint
     Val *in = arena_new(b->cx->arena, Val, n + 1);
     in[0] = condition;
     for (uint32_t i = 0; i < n; i++) in[1 + i] = b_convert(b, numbers[i], DT_i64);
-    Param p[3] = {p_word(K_name, "check"), p_dims(b, K_sizes, 1, (Dim[]){n}), p_text(b, K_text, (Str){text.at, text.n})};
+    Param p[3] = {p_word(K_name, "check"), p_dims(b, K_sizes, 1, (Dim[]){n}),
+                  p_text(b, K_text, (Str){text.at, text.n})};
     build_many(b, P_runtime_call, 1 + n, in, 3, p, 0, NULL);
 }
 
@@ -344,7 +348,7 @@ Vals b_while(Builder *b, Jaxpr *condition, uint32_t nc, Jaxpr *body, uint32_t nb
     return build_many(b, P_while, n, in, 4, p, n - nc - nb, NULL);
 }
 Vals b_scan(Builder *b, Jaxpr *body, uint32_t consts, uint32_t carries, Dim length, uint32_t n, const Val *in) {
-    Param p[] = {p_jaxpr(K_jaxpr, body),       {.key = K_length, .value = {.kind = V_DIM, .dim = length}},
+    Param p[] = {p_jaxpr(K_jaxpr, body),      {.key = K_length, .value = {.kind = V_DIM, .dim = length}},
                  p_int(K_num_carry, carries), p_int(K_num_consts, consts),
                  p_bool(K_reverse, false),    p_int(K_unroll, 1)};
     return build_many(b, P_scan, n, in, sizeof p / sizeof *p, p, body->out.n, NULL);

@@ -1,4 +1,5 @@
-/* Equations being written, typed as they are made: what rules that turn primitives into simpler ones are written with. */
+/* Equations being written, typed as they are made: what rules that turn primitives into simpler ones are written with.
+   */
 #ifndef JAXCC_BUILD_H
 #define JAXCC_BUILD_H
 #include "rewrite.h"
@@ -19,14 +20,14 @@ typedef struct {
         uint32_t n, cap;
     } vals;
 } Tables;
-/* Of one rule: the equations it wrote so far. All of them stand where `span` is. After a failure (reported) values are 0
-   and every call does nothing, so that a rule looks at `failed` once, at its end. */
+/* Of one rule: the equations it wrote so far. All of them stand where `span` is. After a failure (reported) values are
+   0 and every call does nothing, so that a rule looks at `failed` once, at its end. */
 typedef struct {
     Ctx *cx;
     const MeshAxis *mesh; /* innermost first */
     Eqns eqns;
-    Consts consts;  /* of b_const */
-    Tables *tables; /* of the program */
+    Consts consts;    /* of b_const */
+    Tables *tables;   /* of the program */
     Span span, whole; /* whole.n = 0: as span */
     bool failed;
 } Builder;
@@ -46,7 +47,8 @@ Param p_record(Builder *, ParamKey, const char *name, uint32_t n, const char *co
 
 /* ---- one equation */
 Val build(Builder *, Prim, uint32_t n, const Val *in, uint32_t nparams, const Param *); /* one result */
-/* Several results; `types`: what they are declared as where the rule cannot tell (0: inferred), NULL: all are inferred. */
+/* Several results; `types`: what they are declared as where the rule cannot tell (0: inferred), NULL: all are inferred.
+   */
 Vals build_many(Builder *, Prim, uint32_t n, const Val *in, uint32_t nparams, const Param *, uint32_t nout,
                 const Type *types);
 Val b1(Builder *, Prim, Val);
@@ -67,8 +69,8 @@ Val b_dim(Builder *, Dtype, Dim);
 /* `scalar` everywhere in an array of these extents. */
 Val b_full(Builder *, Val scalar, uint32_t rank, const Dim *dims);
 Val b_full_like(Builder *, Val like, double value);
-/* An array whose elements, dense and in the layout of memory, are known: a constant of the program that the rule writes in,
-   not of one between b_inner and b_inner_end. The data are copied. */
+/* An array whose elements, dense and in the layout of memory, are known: a constant of the program that the rule writes
+   in, not of one between b_inner and b_inner_end. The data are copied. */
 Val b_const(Builder *, Type, const void *data);
 /* Is an extent 0? */
 bool b_empty(const Builder *, Val);
@@ -94,7 +96,8 @@ Val b_rev(Builder *, Val, int64_t axis);
 Val b_select(Builder *, Val condition, Val no, Val yes);
 Val b_reduce(Builder *, Prim, Val, uint32_t n, const int64_t *axes); /* reduce_sum … argmax excepted */
 /* dot_general: lhs and rhs contracting, then batch axes. */
-Val b_dot(Builder *, Val, Val, Ints lhs_contracting, Ints rhs_contracting, Ints lhs_batch, Ints rhs_batch, Dtype preferred);
+Val b_dot(Builder *, Val, Val, Ints lhs_contracting, Ints rhs_contracting, Ints lhs_batch, Ints rhs_batch,
+          Dtype preferred);
 /* The results of a program for these operands: its equations, copied. */
 Vals b_call(Builder *, const Jaxpr *, uint32_t n, const Val *in);
 /* The results of a program of scalars for every element of arrays of one shape. */
@@ -105,12 +108,14 @@ Prim b_reduction(Prim);
 Vals b_runtime(Builder *, const char *name, uint32_t nsizes, const Dim *sizes, uint32_t n, const Val *in, uint32_t nout,
                const Type *types);
 
-/* The call ends with JAXCC_CHECK where the scalar bool is true; its text is the place of `e`, its primitive, and `what`. */
+/* The call ends with JAXCC_CHECK where the scalar bool is true; its text is the place of `e`, its primitive, and
+   `what`. */
 void b_stop_if(Builder *, Val, const Eqn *e, const char *what);
 /* The same with the values of n integer scalars in the place of {0}, {1}, … */
 void b_stop_with(Builder *, Val, const Eqn *e, const char *what, uint32_t n, const Val *numbers);
 
-/* ---- programs within programs: inputs of these types; the equations that follow are the inner program's until it ends */
+/* ---- programs within programs: inputs of these types; the equations that follow are the inner program's until it ends
+   */
 typedef struct {
     Eqns outer;
     Vals in;

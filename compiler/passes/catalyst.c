@@ -31,15 +31,13 @@ static Val integer(Ctx *cx, Dtype d, int64_t v, Span span) {
 static Dtype dtype(const Ctx *cx, Val v) { return val_array(cx, v)->dtype; }
 static Vals list(Ctx *cx, uint32_t cap) { return (Vals){arena_new(cx->arena, Val, cap + 1), 0}; }
 static void add(Vals *to, const Val *v, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++)
-        to->at[to->n++] = v[i];
+    for (uint32_t i = 0; i < n; i++) to->at[to->n++] = v[i];
 }
 /* Fresh inputs for those of `j`, whose extents name the fresh ones. */
 static Val *fresh_inputs(Catalyst *c, const Jaxpr *j) {
     Val *in = arena_new(c->cx->arena, Val, j->in.n + 1);
     for (uint32_t i = 0; i < j->in.n; i++) {
-        in[i] = val_new(c->cx, type_rewrite(&c->map, val_type(c->cx, j->in.at[i])),
-                        val_info(c->cx, j->in.at[i])->span);
+        in[i] = val_new(c->cx, type_rewrite(&c->map, val_type(c->cx, j->in.at[i])), val_info(c->cx, j->in.at[i])->span);
         valmap_put(&c->map, j->in.at[i], in[i]);
     }
     return in;
@@ -67,8 +65,7 @@ static Parts parts_of(const Catalyst *c, const Eqn *e, const Jaxpr *body) {
         for (uint32_t i = p.consts + p.implicit + 1; i < body->in.n; i++) {
             const ArrayType *t = val_array(c->cx, body->in.at[i]);
             for (uint32_t d = 0; d < t->rank; d++) {
-                if (dim_is_const(t->dims[d]) || dim_at(c->cx->types, t->dims[d])->kind != DIM_BOUND)
-                    continue;
+                if (dim_is_const(t->dims[d]) || dim_at(c->cx->types, t->dims[d])->kind != DIM_BOUND) continue;
                 bool found = false;
                 for (uint32_t k = 0; k < p.consts + p.implicit; k++)
                     found |= body->in.at[k] == dim_at(c->cx->types, t->dims[d])->val;
@@ -87,12 +84,10 @@ static Jaxpr *for_condition(Catalyst *c, const Jaxpr *body, Parts p, Span span) 
     Val *inner = fresh_inputs(c, body);
     Vals in = list(cx, body->in.n + 2);
     Type t = type_of(cx->types, d, 0, NULL);
-    Val upper = val_new(cx, t, span), step = val_new(cx, t, span),
-        index = inner[p.consts + p.implicit];
+    Val upper = val_new(cx, t, span), step = val_new(cx, t, span), index = inner[p.consts + p.implicit];
     add(&in, inner, p.consts); /* extents of the carries may be among them */
     add(&in, &upper, 1), add(&in, &step, 1), add(&in, &index, 1);
-    add(&in, inner + p.consts, p.implicit),
-        add(&in, inner + p.consts + p.implicit + 1, p.explicit_);
+    add(&in, inner + p.consts, p.implicit), add(&in, inner + p.consts + p.implicit + 1, p.explicit_);
     Val up = append(cx, &eqns, P_lt, DT_bool, span, 2, (Val[]){index, upper});
     Val down = append(cx, &eqns, P_gt, DT_bool, span, 2, (Val[]){index, upper});
     Val forward = append(cx, &eqns, P_gt, DT_bool, span, 2, (Val[]){step, integer(cx, d, 0, span)});
@@ -110,8 +105,7 @@ static Jaxpr *for_body(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
     Vals in = list(cx, body->in.n + 1), out = list(cx, body->out.n + 1);
     Val step = val_new(cx, val_type(cx, index), span);
     add(&in, inner, p.consts), add(&in, &step, 1), add(&in, &index, 1);
-    add(&in, inner + p.consts, p.implicit),
-        add(&in, inner + p.consts + p.implicit + 1, p.explicit_);
+    add(&in, inner + p.consts, p.implicit), add(&in, inner + p.consts + p.implicit + 1, p.explicit_);
     if (!jaxpr_splice(&c->map, &eqns, body, (Vals){inner, body->in.n}, span)) c->failed = true;
     Val next = append(cx, &eqns, P_add, dtype(cx, index), span, 2, (Val[]){index, step});
     Vals results = vals_rewrite(&c->map, body->out);
@@ -121,19 +115,14 @@ static Jaxpr *for_body(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
     j->out_at = NULL;
     return j;
 }
-static Param jaxpr_param(ParamKey key, Jaxpr *j) {
-    return (Param){.key = key, .value = {.kind = V_JAXPR, .jaxpr = j}};
-}
-static Param int_param(ParamKey key, int64_t i) {
-    return (Param){.key = key, .value = {.kind = V_INT, .i = i}};
-}
+static Param jaxpr_param(ParamKey key, Jaxpr *j) { return (Param){.key = key, .value = {.kind = V_JAXPR, .jaxpr = j}}; }
+static Param int_param(ParamKey key, int64_t i) { return (Param){.key = key, .value = {.kind = V_INT, .i = i}}; }
 
 static Eqn while_of(Catalyst *c, const Eqn *e) {
     Ctx *cx = c->cx;
     const Jaxpr *body = param_jaxpr(e, K_body_jaxpr);
     Parts p = parts_of(c, e, body);
-    const Val *in = e->in.at,
-              *bounds = in + p.consts + p.implicit; /* lower, upper, step, first index */
+    const Val *in = e->in.at, *bounds = in + p.consts + p.implicit; /* lower, upper, step, first index */
     Eqn w = {.prim = P_while, .span = e->span, .whole = e->whole};
     w.params = (Params){arena_new(cx->arena, Param, 5), 5};
     w.params.at[0] = jaxpr_param(K_body_jaxpr, for_body(c, body, p, e->span));
@@ -144,8 +133,7 @@ static Eqn while_of(Catalyst *c, const Eqn *e) {
     w.in = list(cx, e->in.n + p.consts + 3);
     add(&w.in, in, p.consts), add(&w.in, bounds + 1, 2);
     add(&w.in, in, p.consts), add(&w.in, bounds + 2, 1);
-    add(&w.in, bounds, 1), add(&w.in, in + p.consts, p.implicit),
-        add(&w.in, bounds + 4, p.explicit_);
+    add(&w.in, bounds, 1), add(&w.in, in + p.consts, p.implicit), add(&w.in, bounds + 4, p.explicit_);
     w.out = list(cx, e->out.n + p.implicit + 1);
     w.out.at[w.out.n++] = val_new(cx, val_type(cx, body->in.at[p.consts + p.implicit]), e->span);
     if (e->out.n == p.explicit_) /* the page leaves implicit results out */

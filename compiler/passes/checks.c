@@ -1,7 +1,7 @@
-/* --debug-nans, --check-bounds: behind each equation with floating-point results a check that none of them is NaN, before each
-   that indexes a check that nothing is out of bounds. A check is a call of the runtime that ends the call of the library: it
-   is an effect, so that it stays, in the order of the program, whatever is fused. Primitives that are written with others are
-   still themselves here: what they compute on the way may be NaN.
+/* --debug-nans, --check-bounds: behind each equation with floating-point results a check that none of them is NaN,
+   before each that indexes a check that nothing is out of bounds. A check is a call of the runtime that ends the call
+   of the library: it is an effect, so that it stays, in the order of the program, whatever is fused. Primitives that
+   are written with others are still themselves here: what they compute on the way may be NaN.
 
    What is out of bounds is what is before indices are clamped, or what they select is dropped or filled, as in
    jax.experimental.checkify. */
@@ -12,8 +12,8 @@
 
 typedef struct {
     Ctx *cx;
-    ValMap map;     /* of nothing */
-    ValMap written; /* values with a NaN of the text that was only moved: → where it came from */
+    ValMap map;          /* of nothing */
+    ValMap written;      /* values with a NaN of the text that was only moved: → where it came from */
     unsigned char *data; /* by value: what its data is known to hold */
     Val nvals;           /* values when the pass began: constants are among them */
     Memo memo;
@@ -54,16 +54,16 @@ static bool holds_nan(Checks *c, Val v) {
     if (v < c->nvals) c->data[v] = nan ? SOME_NAN : NUMBERS;
     return nan;
 }
-static bool is_written(Checks *c, Val v) {
-    return valmap_get(&c->written, v) != v || holds_nan(c, v);
-}
+static bool is_written(Checks *c, Val v) { return valmap_get(&c->written, v) != v || holds_nan(c, v); }
 static void mark_written(Checks *c, Val from, Val to) {
     if (is_written(c, from)) valmap_put(&c->written, to, from);
 }
-/* A NaN that the text writes and that is only moved, such as what where(…, nan) selects from, is made by no equation. */
+/* A NaN that the text writes and that is only moved, such as what where(…, nan) selects from, is made by no equation.
+   */
 static bool moves_written(Checks *c, const Eqn *e) {
-    bool moves = prim_lower[e->prim] == LOWER_INDEX || e->prim == P_convert_element_type || e->prim == P_copy || e->prim == P_complex ||
-                 e->prim == P_real || e->prim == P_imag || e->prim == P_conj || e->prim == P_neg;
+    bool moves = prim_lower[e->prim] == LOWER_INDEX || e->prim == P_convert_element_type || e->prim == P_copy ||
+                 e->prim == P_complex || e->prim == P_real || e->prim == P_imag || e->prim == P_conj ||
+                 e->prim == P_neg;
     bool written = false;
     each(const Val, v, e->in) {
         if (!moves || !is_written(c, *v)) continue;
@@ -102,8 +102,8 @@ static void check_nans(Builder *b, const Eqn *e) {
     if (found) b_stop_if(b, found, e, "makes a NaN");
 }
 
-/* ---- bounds: is an index negative, or above its axis' extent less that of the slice? As scalars, or along the last axis of
-   an array of indices. */
+/* ---- bounds: is an index negative, or above its axis' extent less that of the slice? As scalars, or along the last
+   axis of an array of indices. */
 static Val outside(Builder *b, Val index, Val most) {
     const ArrayType *t = b_type(b, index);
     most = b_full(b, most, t->rank, t->dims);

@@ -1,11 +1,11 @@
-/* Complex numbers become pairs of real ones, keys of random numbers pairs of integers. Every such value of the program is
-   two values, its parts; an equation of complex numbers is equations of their parts, as the table below says. Nested
-   programs take and give pairs. Only three things stay, for the code generator: `real` and `imag` of what lies in memory
-   as complex numbers (inputs, constants, what C code of the runtime gives), and `complex` (`random_join`) of what shall
-   lie there (results, what C code takes).
+/* Complex numbers become pairs of real ones, keys of random numbers pairs of integers. Every such value of the program
+   is two values, its parts; an equation of complex numbers is equations of their parts, as the table below says. Nested
+   programs take and give pairs. Only three things stay, for the code generator: `real` and `imag` of what lies in
+   memory as complex numbers (inputs, constants, what C code of the runtime gives), and `complex` (`random_join`) of
+   what shall lie there (results, what C code takes).
 
-   A constant is known by the same value in every program that uses it, but its parts are values of one program: they are
-   made anew in each. */
+   A constant is known by the same value in every program that uses it, but its parts are values of one program: they
+   are made anew in each. */
 #include "complex.h"
 #include "../typecheck/index.h"
 #include "../typecheck/rule.h"
@@ -295,7 +295,8 @@ static void eqn_updated(Split *s, const Eqn *e) {
         eqn_each(s, &new);
         return;
     }
-    if (!program) s->b.failed = !diag(s->b.cx->diags, e->span, "%s of complex numbers needs update_jaxpr", prim_name[e->prim]);
+    if (!program)
+        s->b.failed = !diag(s->b.cx->diags, e->span, "%s of complex numbers needs update_jaxpr", prim_name[e->prim]);
     if (s->b.failed) return;
     new.prim = P_scatter;
     new.params.at[new.params.n++] = p_jaxpr(K_update_jaxpr, split(s, program, false));
@@ -413,7 +414,8 @@ static Pair unwrap(Builder *b, const Eqn *e, const Pair *x) {
 static Pair wrap(Builder *b, const Eqn *e, const Pair *x) {
     if (b->failed) return (Pair){0};
     const ArrayType *t = b_type(b, x[0].re);
-    uint32_t rank = t->rank - 1, n = dtype_info[val_array(b->cx, e->out.at[0])->dtype].bits / 32; /* t's last extent, or what it must be */
+    uint32_t rank = t->rank - 1,
+             n = dtype_info[val_array(b->cx, e->out.at[0])->dtype].bits / 32; /* t's last extent, or what it must be */
     Val w[4];
     for (uint32_t i = 0; i < n; i++) w[i] = b_reshape(b, b_slice_axis(b, x[0].re, rank, i, i + 1), rank, t->dims);
     if (n == 4)
@@ -430,8 +432,8 @@ static Param fill_value(Arena *arena, double x) {
     Str s = isnan(x) ? S("nan") : str_format(arena, isinf(x) ? "%f" : whole ? "%.1f" : "%.17g", x);
     return (Param){.key = K_fill_value, .value = {.kind = isfinite(x) ? V_FLOAT : V_WORD, .f = x, .s = s}};
 }
-/* What stands in the place of windows that are not inside is NaN where no number is given, without an imaginary part; of keys
-   all bits are set, as in any unsigned number. */
+/* What stands in the place of windows that are not inside is NaN where no number is given, without an imaginary part;
+   of keys all bits are set, as in any unsigned number. */
 static Pair gather(Builder *b, const Eqn *e, const Pair *x) {
     Dtype d = part_dtype(b, e);
     Eqn re = *e, im = *e;
@@ -442,7 +444,8 @@ static Pair gather(Builder *b, const Eqn *e, const Pair *x) {
     im.params = without(b->cx, e->params, K_fill_value);
     if (!key && given) re.params.at[re.params.n++] = fill_value(b->cx->arena, fill[0]);
     if (!key) im.params.at[im.params.n++] = fill_value(b->cx->arena, fill[1]);
-    return (Pair){real_equation(b, &re, 2, (Val[]){x[0].re, x[1].re}, d), real_equation(b, &im, 2, (Val[]){x[0].im, x[1].re}, d)};
+    return (Pair){real_equation(b, &re, 2, (Val[]){x[0].re, x[1].re}, d),
+                  real_equation(b, &im, 2, (Val[]){x[0].im, x[1].re}, d)};
 }
 
 /* ---- dot_general */
@@ -518,9 +521,12 @@ static const struct {
     PairRule *combine;
     double neutral;
 } combiners[NPRIMS] = {
-    [P_reduce_prod] = {pair_mul, 1},        [P_cumprod] = {pair_mul, 1},
-    [P_reduce_max] = {pair_max, -INFINITY}, [P_cummax] = {pair_max, -INFINITY},
-    [P_reduce_min] = {pair_min, INFINITY},  [P_cummin] = {pair_min, INFINITY},
+    [P_reduce_prod] = {pair_mul, 1},
+    [P_cumprod] = {pair_mul, 1},
+    [P_reduce_max] = {pair_max, -INFINITY},
+    [P_cummax] = {pair_max, -INFINITY},
+    [P_reduce_min] = {pair_min, INFINITY},
+    [P_cummin] = {pair_min, INFINITY},
     [P_cumlogsumexp] = {pair_logaddexp, -INFINITY},
 };
 static Pair neutral(Builder *b, Prim prim, Dtype d, uint32_t rank, const Dim *dims) {
@@ -539,8 +545,11 @@ static Pair scan(Builder *b, const Eqn *e, Pair x, bool all, bool reverse) {
     Pair both[2] = {{in.in.at[0], in.in.at[1]}, {in.in.at[2], in.in.at[3]}};
     Pair y = combiners[e->prim].combine(b, e, both);
     Jaxpr *body = b_inner_end(b, &in, all ? 4 : 2, (Val[]){y.re, y.im, y.re, y.im});
-    Param p[] = {p_jaxpr(K_jaxpr, body), {.key = K_length, .value = {.kind = V_DIM, .dim = t->dims[0]}}, p_int(K_num_carry, 2),
-                 p_int(K_num_consts, 0), p_bool(K_reverse, reverse)};
+    Param p[] = {p_jaxpr(K_jaxpr, body),
+                 {.key = K_length, .value = {.kind = V_DIM, .dim = t->dims[0]}},
+                 p_int(K_num_carry, 2),
+                 p_int(K_num_consts, 0),
+                 p_bool(K_reverse, reverse)};
     Vals out = build_many(b, P_scan, 4, (Val[]){start.re, start.im, x.re, x.im}, 5, p, all ? 4 : 2, NULL);
     return all ? (Pair){out.at[2], out.at[3]} : (Pair){out.at[0], out.at[1]};
 }
@@ -580,7 +589,9 @@ static Pair reduce(Builder *b, const Eqn *e, const Pair *x) {
         Pair two[2] = {halves(b, y, 0, n / 2), halves(b, y, (n + 1) / 2, n)};
         Pair one = combiners[e->prim].combine(b, e, two), rest = halves(b, y, n / 2, (n + 1) / 2);
         y = one;
-        if (n % 2) y = (Pair){b_concatenate(b, 2, (Val[]){one.re, rest.re}, 0), b_concatenate(b, 2, (Val[]){one.im, rest.im}, 0)};
+        if (n % 2)
+            y = (Pair){b_concatenate(b, 2, (Val[]){one.re, rest.re}, 0),
+                       b_concatenate(b, 2, (Val[]){one.im, rest.im}, 0)};
     }
     return flat(b, y, rank - 1, dims + 1);
 }

@@ -43,8 +43,8 @@ static Val signed_as(Builder *b, Val x, Val y) {
     return b_bitcast(b, b2(b, P_or, u, s), t->dtype);
 }
 
-/* A power of 2, 2^k, so that x lies between 2^(k-1) and 2^(k+1), k even: what is scaled by it neither overflows nor loses
-   bits when it is squared. 0 and infinity stay what they are. */
+/* A power of 2, 2^k, so that x lies between 2^(k-1) and 2^(k+1), k even: what is scaled by it neither overflows nor
+   loses bits when it is squared. 0 and infinity stay what they are. */
 typedef struct {
     Val down, up, root; /* 2^-k, 2^k, 2^(k/2) */
 } Scale;
@@ -57,7 +57,8 @@ static Scale scale_of(Builder *b, Val x) {
 #define BITS(i) b_full(b, b_int(b, bits, i), t->rank, t->dims)
     Val k = b2(b, P_or, b2(b, P_and, b_bitcast(b, x, bits), BITS(-2 * one)), BITS(one));
     k = smaller(b, k, BITS((2 * bias - 1) * one));
-    Val down = sub(b, BITS(2 * bias * one), k), half = b2(b, P_shift_right_logical, add(b, k, BITS(bias * one)), BITS(1));
+    Val down = sub(b, BITS(2 * bias * one), k),
+        half = b2(b, P_shift_right_logical, add(b, k, BITS(bias * one)), BITS(1));
 #undef BITS
     return (Scale){b_bitcast(b, down, t->dtype), b_bitcast(b, k, t->dtype), b_bitcast(b, half, t->dtype)};
 }
@@ -130,8 +131,8 @@ static Pair boxed(Builder *b, Pair x) {
     return (Pair){signed_as(b, when(b, infinite(b, x.re), unit, none), x.re),
                   signed_as(b, when(b, infinite(b, x.im), unit, none), x.im)};
 }
-/* x · conj y / |y|², both scaled by powers of 2, so that nothing overflows on the way. Then what is NaN + NaN i but for a
-   division by 0, an infinite dividend or an infinite divisor is put right, as in annex G of C. */
+/* x · conj y / |y|², both scaled by powers of 2, so that nothing overflows on the way. Then what is NaN + NaN i but for
+   a division by 0, an infinite dividend or an infinite divisor is put right, as in annex G of C. */
 static Pair quotient(Builder *b, Pair x, Pair y) {
     Val s = scale_of(b, larger(b, size(b, y.re), size(b, y.im))).down;
     Pair d = by_scalar(b, y, s), n = turned_back(b, by_scalar(b, x, scaled(b, s, 0.125)), d);
@@ -311,9 +312,11 @@ static Pair tangent(Builder *b, Pair z) {
     Val far = b2(b, P_ge, size(b, z.im), all(b, z.im, 20)), y = when(b, far, all(b, z.im, 1), z.im);
     Val t = b1(b, P_tan, z.re), s = b1(b, P_sinh, y), c = plus(b, mul(b, t, t), 1);
     Val d = plus(b, mul(b, c, mul(b, s, s)), 1), n = mul(b, mul(b, c, s), root_of(b, plus(b, mul(b, s, s), 1)));
-    Val tiny = scaled(b, mul(b, mul(b, b1(b, P_sin, z.re), b1(b, P_cos, z.re)), e_to(b, scaled(b, size(b, z.im), -2))), 4);
+    Val tiny =
+        scaled(b, mul(b, mul(b, b1(b, P_sin, z.re), b1(b, P_cos, z.re)), e_to(b, scaled(b, size(b, z.im), -2))), 4);
     tiny = when(b, infinite(b, z.im), all(b, tiny, 0), tiny);
-    Val re = when(b, is(b, z.re, 0), z.re, when(b, far, tiny, quo(b, t, d))), unit = signed_as(b, all(b, z.im, 1), z.im);
+    Val re = when(b, is(b, z.re, 0), z.re, when(b, far, tiny, quo(b, t, d))),
+        unit = signed_as(b, all(b, z.im, 1), z.im);
     return (Pair){re, when(b, far, add(b, unit, tiny), quo(b, n, d))}; /* NaN where the real part is, else ±1 */
 }
 Pair pair_sin(Builder *b, const Eqn *e, const Pair *x) { return sine(b, *x); }
@@ -355,7 +358,8 @@ static Pair arccosine(Builder *b, Pair z) {
     Pair far = {b2(b, P_atan2, size(b, z.im), z.re), by_sign(b, z.im, INFINITY, -INFINITY)};
     return when_pair(b, any_infinite(b, z), far, (Pair){re, arsinh_turned(b, q, p)});
 }
-/* Where |z| is not large: (¼ log1p(4x / ((1 - x)² + y²)), ½ atan2(2y, (1 - x)(1 + x) - y²)); beyond: (x / |z|², ±π/2). */
+/* Where |z| is not large: (¼ log1p(4x / ((1 - x)² + y²)), ½ atan2(2y, (1 - x)(1 + x) - y²)); beyond: (x / |z|², ±π/2).
+   */
 static Pair arctangent_h(Builder *b, Pair z) {
     const double quarter_turn = 1.57079632679489661923;
     Val ax = size(b, z.re), ay = size(b, z.im), m = larger(b, ax, ay), most = all(b, m, wide(b, m) ? 0x1p500 : 0x1p60);

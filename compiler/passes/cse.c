@@ -20,9 +20,7 @@ typedef struct {
     } known;
 } Scope;
 
-static void put(Text *key, const void *bytes, size_t n) {
-    text_put(key, (Str){bytes, (uint32_t)n});
-}
+static void put(Text *key, const void *bytes, size_t n) { text_put(key, (Str){bytes, (uint32_t)n}); }
 
 static void put_value(Text *key, const Value *v) {
     put(key, &v->kind, sizeof v->kind);
@@ -32,35 +30,19 @@ static void put_value(Text *key, const Value *v) {
     switch (v->kind) {
     case V_BOOL:
     case V_INT:
-    case V_DTYPE:
-        put(key, &v->i, sizeof v->i);
-        break;
-    case V_FLOAT:
-        put(key, &v->f, sizeof v->f);
-        break;
-    case V_DIM:
-        put(key, &v->dim, sizeof v->dim);
-        break;
-    case V_INTS:
-        put(key, v->ints.at, v->ints.n * sizeof *v->ints.at);
-        break;
-    case V_DIMS:
-        put(key, v->dims.at, v->dims.n * sizeof *v->dims.at);
-        break;
-    case V_JAXPR:
-        put(key, &v->jaxpr, sizeof v->jaxpr);
-        break;
-    case V_JAXPRS:
-        put(key, v->jaxprs.at, v->jaxprs.n * sizeof *v->jaxprs.at);
-        break;
+    case V_DTYPE: put(key, &v->i, sizeof v->i); break;
+    case V_FLOAT: put(key, &v->f, sizeof v->f); break;
+    case V_DIM: put(key, &v->dim, sizeof v->dim); break;
+    case V_INTS: put(key, v->ints.at, v->ints.n * sizeof *v->ints.at); break;
+    case V_DIMS: put(key, v->dims.at, v->dims.n * sizeof *v->dims.at); break;
+    case V_JAXPR: put(key, &v->jaxpr, sizeof v->jaxpr); break;
+    case V_JAXPRS: put(key, v->jaxprs.at, v->jaxprs.n * sizeof *v->jaxprs.at); break;
     case V_LIST:
     case V_PAIR:
         put(key, &v->list.n, sizeof v->list.n);
-        for (uint32_t i = 0; i < v->list.n; i++)
-            put_value(key, &v->list.at[i]);
+        for (uint32_t i = 0; i < v->list.n; i++) put_value(key, &v->list.at[i]);
         break;
-    default:
-        break;
+    default: break;
     }
 }
 
@@ -126,8 +108,7 @@ static Jaxpr *cse_jaxpr(void *user, const Jaxpr *j) {
             if (fresh) push(arena, &scope.known, e.out);
         }
         if (fresh) push(arena, &eqns, e);
-        for (uint32_t i = 0; i < e.out.n && !fresh; i++)
-            valmap_put(&c->map, e.out.at[i], scope.known.at[n].at[i]);
+        for (uint32_t i = 0; i < e.out.n && !fresh; i++) valmap_put(&c->map, e.out.at[i], scope.known.at[n].at[i]);
     }
     Jaxpr *new = jaxpr_with(c->cx, j, eqns, vals_rewrite(&c->map, j->out));
     return *memo_slot(&c->memo, j) = new;

@@ -81,8 +81,7 @@ static void node_of(Dce *d, Node *node, const Eqn *e) {
         node->subs[i] = prog_of(d, subs.at[i]);
         node->impure = node->impure || node->subs[i]->impure;
     }
-    for (uint32_t i = 0; i < e->out.n; i++)
-        d->defs[e->out.at[i]] = (Def){.eqn = node, .k = i};
+    for (uint32_t i = 0; i < e->out.n; i++) d->defs[e->out.at[i]] = (Def){.eqn = node, .k = i};
 }
 
 static Prog *prog_of(Dce *d, const Jaxpr *j) {
@@ -96,8 +95,7 @@ static Prog *prog_of(Dce *d, const Jaxpr *j) {
     p->in = arena_new(arena, bool, j->in.n);
     p->out = arena_new(arena, bool, j->out.n);
     p->eqns = arena_new(arena, Node, j->eqns.n);
-    for (uint32_t i = 0; i < j->in.n; i++)
-        d->defs[j->in.at[i]] = (Def){.prog = p, .k = i};
+    for (uint32_t i = 0; i < j->in.n; i++) d->defs[j->in.at[i]] = (Def){.prog = p, .k = i};
     for (uint32_t i = 0; i < j->eqns.n; i++) {
         node_of(d, &p->eqns[i], &j->eqns.at[i]);
         p->impure = p->impure || p->eqns[i].impure;
@@ -107,9 +105,7 @@ static Prog *prog_of(Dce *d, const Jaxpr *j) {
 
 /* ---- needs */
 
-static void need(Dce *d, NeedKind kind, Prog *p, uint32_t k) {
-    push(d->cx->arena, &d->todo, ((Need){kind, p, k}));
-}
+static void need(Dce *d, NeedKind kind, Prog *p, uint32_t k) { push(d->cx->arena, &d->todo, ((Need){kind, p, k})); }
 
 static Dim need_atom(void *user, Dim atom);
 
@@ -122,8 +118,7 @@ static void need_val(Dce *d, Val v) {
     d->defs[v].live = true;
     need(d, NEED_VAL, NULL, v);
     const ArrayType *a = val_array(d->cx, v);
-    for (uint32_t i = 0; i < a->rank; i++)
-        need_dim(d, a->dims[i]);
+    for (uint32_t i = 0; i < a->rank; i++) need_dim(d, a->dims[i]);
 }
 
 /* The scalars that extents are. */
@@ -166,8 +161,7 @@ static void site_in(Dce *d, Node *node, uint32_t role, uint32_t k) {
     switch (prim_lower[e->prim]) {
     case LOWER_COND:
         operand = 1 + k;
-        for (uint32_t i = 0; i < node->nsubs; i++)
-            need_in(d, node->subs[i], k);
+        for (uint32_t i = 0; i < node->nsubs; i++) need_in(d, node->subs[i], k);
         break;
     case LOWER_SCAN:
         if (k >= count(e, K_num_consts)) {
@@ -184,8 +178,7 @@ static void site_in(Dce *d, Node *node, uint32_t role, uint32_t k) {
         operand = role ? cn + k : k;
         break;
     }
-    default:
-        break;
+    default: break;
     }
     if (operand < e->in.n) need_val(d, e->in.at[operand]);
 }
@@ -195,8 +188,7 @@ static void site_out(Dce *d, Node *node, uint32_t role, uint32_t k) {
     const Eqn *e = node->e;
     switch (prim_lower[e->prim]) {
     case LOWER_COND:
-        for (uint32_t i = 0; i < node->nsubs; i++)
-            need_out(d, node->subs[i], k);
+        for (uint32_t i = 0; i < node->nsubs; i++) need_out(d, node->subs[i], k);
         break;
     case LOWER_SCAN:
         if (k < count(e, K_num_carry)) need_in(d, node->subs[0], count(e, K_num_consts) + k);
@@ -204,8 +196,7 @@ static void site_out(Dce *d, Node *node, uint32_t role, uint32_t k) {
     case LOWER_WHILE:
         if (role == 1) need_carry(d, node, k);
         break;
-    default:
-        break;
+    default: break;
     }
 }
 
@@ -220,10 +211,8 @@ static void enter(Dce *d, Prog *p) {
 
 static void need_all(Dce *d, Prog *p) {
     enter(d, p);
-    for (uint32_t i = 0; i < p->j->in.n; i++)
-        need_in(d, p, i);
-    for (uint32_t i = 0; i < p->j->out.n; i++)
-        need_out(d, p, i);
+    for (uint32_t i = 0; i < p->j->in.n; i++) need_in(d, p, i);
+    for (uint32_t i = 0; i < p->j->out.n; i++) need_out(d, p, i);
 }
 
 static bool is_control(const Eqn *e) {
@@ -234,8 +223,7 @@ static bool is_control(const Eqn *e) {
 static void need_params(Dce *d, const Eqn *e) {
     each(const Param, p, e->params) {
         if (p->value.kind == V_DIM) need_dim(d, p->value.dim);
-        for (uint32_t i = 0; p->value.kind == V_DIMS && i < p->value.dims.n; i++)
-            need_dim(d, p->value.dims.at[i]);
+        for (uint32_t i = 0; p->value.kind == V_DIMS && i < p->value.dims.n; i++) need_dim(d, p->value.dims.at[i]);
     }
 }
 
@@ -245,10 +233,8 @@ static void need_eqn(Dce *d, Node *node) {
     node->live = true;
     need_params(d, e);
     if (!is_control(e)) {
-        each(const Val, v, e->in)
-            need_val(d, *v);
-        for (uint32_t i = 0; i < node->nsubs; i++)
-            need_all(d, node->subs[i]);
+        each(const Val, v, e->in) need_val(d, *v);
+        for (uint32_t i = 0; i < node->nsubs; i++) need_all(d, node->subs[i]);
         return;
     }
     if (prim_lower[e->prim] == LOWER_COND && e->in.n) need_val(d, e->in.at[0]);
@@ -301,8 +287,7 @@ static Vals keep(Arena *arena, Vals vs, const bool *kept) {
 
 static uint32_t kept_of(const bool *kept, uint32_t from, uint32_t n) {
     uint32_t k = 0;
-    for (uint32_t i = 0; i < n; i++)
-        k += kept[from + i];
+    for (uint32_t i = 0; i < n; i++) k += kept[from + i];
     return k;
 }
 
@@ -332,28 +317,21 @@ static Value kept_ints(Arena *arena, Value v, const bool *kept) {
     return v;
 }
 
-static Value value_int(Value v, uint32_t i) {
-    return (Value){.kind = V_INT, .span = v.span, .i = i};
-}
+static Value value_int(Value v, uint32_t i) { return (Value){.kind = V_INT, .span = v.span, .i = i}; }
 
 /* A parameter of a control-flow equation whose operands are cut to `kept`. */
 static Value cut_param(Dce *d, const Node *node, const Param *p, const bool *kept) {
     const Eqn *e = node->e;
     uint32_t cn = count(e, K_cond_nconsts), nc = count(e, K_num_consts);
     switch (p->key) {
-    case K_num_consts:
-        return value_int(p->value, kept_of(kept, 0, nc));
-    case K_num_carry:
-        return value_int(p->value, kept_of(kept, nc, count(e, K_num_carry)));
-    case K_cond_nconsts:
-        return value_int(p->value, kept_of(kept, 0, cn));
-    case K_body_nconsts:
-        return value_int(p->value, kept_of(kept, cn, count(e, K_body_nconsts)));
+    case K_num_consts: return value_int(p->value, kept_of(kept, 0, nc));
+    case K_num_carry: return value_int(p->value, kept_of(kept, nc, count(e, K_num_carry)));
+    case K_cond_nconsts: return value_int(p->value, kept_of(kept, 0, cn));
+    case K_body_nconsts: return value_int(p->value, kept_of(kept, cn, count(e, K_body_nconsts)));
     case K_linear:
         if (p->value.kind != V_INTS || p->value.ints.n != e->in.n) return p->value;
         return kept_ints(d->cx->arena, p->value, kept);
-    default:
-        return p->value;
+    default: return p->value;
     }
 }
 

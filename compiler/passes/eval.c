@@ -1,6 +1,6 @@
-/* Elementwise primitives on scalars, with JAX's meaning: integers wrap; x / 0 is -1 and x rem 0 is
-   x; shifts by the width or more give 0 or the sign; conversions of floats to integers saturate, of
-   NaN give 0; max and min propagate NaN. Floats below f32 are computed in f32 and rounded, narrow ones to f16 before. */
+/* Elementwise primitives on scalars, with JAX's meaning: integers wrap; x / 0 is -1 and x rem 0 is x; shifts by the
+   width or more give 0 or the sign; conversions of floats to integers saturate, of NaN give 0; max and min propagate
+   NaN. Floats below f32 are computed in f32 and rounded, narrow ones to f16 before. */
 #include "eval.h"
 #include "rewrite.h"
 #include <math.h>
@@ -24,8 +24,7 @@ int64_t scalar_int(Scalar s) {
 }
 
 static double f64_of(Scalar s) {
-    if (s.dtype != DT_f64 && s.dtype != DT_f32)
-        return float_decode(&float_format[s.dtype], (uint32_t)s.bits);
+    if (s.dtype != DT_f64 && s.dtype != DT_f32) return float_decode(&float_format[s.dtype], (uint32_t)s.bits);
     uint32_t low = (uint32_t)s.bits;
     double x;
     float y;
@@ -55,9 +54,7 @@ static Scalar of_float(Dtype d, double x) {
     return d == DT_f32 ? scalar_f32((float)x) : of_bits(d, float_encode(&float_format[d], x));
 }
 /* What was computed in f32. */
-static Scalar of_f32(Dtype d, float x) {
-    return of_float(d, f64_of(of_float(dtype_arithmetic(d), x)));
-}
+static Scalar of_f32(Dtype d, float x) { return of_float(d, f64_of(of_float(dtype_arithmetic(d), x))); }
 
 /* ---- literals */
 
@@ -74,9 +71,7 @@ bool scalar_of(const Ctx *cx, Val v, Scalar *s) {
     else if (lit->kind == LIT_FLOAT)
         *s = of_bits(a->dtype, (uint64_t)(int64_t)lit->re);
     else
-        *s = of_bits(a->dtype, a->dtype == DT_bool ? lit->i != 0
-                               : lit->negative     ? -lit->i
-                                                   : lit->i);
+        *s = of_bits(a->dtype, a->dtype == DT_bool ? lit->i != 0 : lit->negative ? -lit->i : lit->i);
     return true;
 }
 
@@ -101,16 +96,16 @@ typedef bool Eval(const Point *, Scalar *out);
 #define X p->in[0]
 #define Y p->in[1]
 
-#define ARITHMETIC(name, op)                                                                       \
-    static bool eval_##name(const Point *p, Scalar *out) {                                         \
-        Dtype d = p->out;                                                                          \
-        if (d == DT_f64)                                                                           \
-            *out = scalar_f64(f64_of(X) op f64_of(Y));                                             \
-        else if (is_float(d))                                                                      \
-            *out = of_f32(d, f32_of(X) op f32_of(Y));                                              \
-        else                                                                                       \
-            *out = of_bits(d, X.bits op Y.bits);                                                   \
-        return true;                                                                               \
+#define ARITHMETIC(name, op)                                                                                           \
+    static bool eval_##name(const Point *p, Scalar *out) {                                                             \
+        Dtype d = p->out;                                                                                              \
+        if (d == DT_f64)                                                                                               \
+            *out = scalar_f64(f64_of(X) op f64_of(Y));                                                                 \
+        else if (is_float(d))                                                                                          \
+            *out = of_f32(d, f32_of(X) op f32_of(Y));                                                                  \
+        else                                                                                                           \
+            *out = of_bits(d, X.bits op Y.bits);                                                                       \
+        return true;                                                                                                   \
     }
 ARITHMETIC(add, +)
 ARITHMETIC(sub, -)
@@ -155,9 +150,7 @@ static bool less(Scalar x, Scalar y) {
     if (is_float(x.dtype)) return f64_of(x) < f64_of(y);
     return is_signed(x.dtype) ? scalar_int(x) < scalar_int(y) : x.bits < y.bits;
 }
-static bool equal(Scalar x, Scalar y) {
-    return is_float(x.dtype) ? f64_of(x) == f64_of(y) : x.bits == y.bits;
-}
+static bool equal(Scalar x, Scalar y) { return is_float(x.dtype) ? f64_of(x) == f64_of(y) : x.bits == y.bits; }
 static bool is_nan(Scalar x) { return is_float(x.dtype) && isnan(f64_of(x)); }
 
 /* NaN wins; -0 is below +0. */
@@ -179,9 +172,8 @@ static bool eval_clamp(const Point *p, Scalar *out) {
 
 /* XLA has 4 bits in a byte here, and of i4 counts a byte's. */
 static bool eval_mulhi(const Point *p, Scalar *out) {
-    unsigned __int128 product = is_signed(p->out)
-                                    ? (unsigned __int128)((__int128)scalar_int(X) * scalar_int(Y))
-                                    : (unsigned __int128)X.bits * Y.bits;
+    unsigned __int128 product = is_signed(p->out) ? (unsigned __int128)((__int128)scalar_int(X) * scalar_int(Y))
+                                                  : (unsigned __int128)X.bits * Y.bits;
     *out = of_bits(p->out, (uint64_t)(product >> (width(p->out) == 4 ? 8 : width(p->out))));
     return true;
 }
@@ -208,19 +200,18 @@ static bool eval_nextafter(const Point *p, Scalar *out) {
     return true;
 }
 
-#define BITWISE(name, expr)                                                                        \
-    static bool eval_##name(const Point *p, Scalar *out) {                                         \
-        *out = of_bits(p->out, expr);                                                              \
-        return true;                                                                               \
+#define BITWISE(name, expr)                                                                                            \
+    static bool eval_##name(const Point *p, Scalar *out) {                                                             \
+        *out = of_bits(p->out, expr);                                                                                  \
+        return true;                                                                                                   \
     }
-BITWISE(and, X.bits &Y.bits)
+BITWISE(and, X.bits & Y.bits)
 BITWISE(or, X.bits | Y.bits)
 BITWISE(xor, X.bits ^ Y.bits)
 BITWISE(not, ~X.bits)
 BITWISE(shift_left, Y.bits < width(p->out) ? X.bits << Y.bits : 0)
 BITWISE(shift_right_logical, Y.bits < width(p->out) ? X.bits >> Y.bits : 0)
-BITWISE(population_count,
-        (uint64_t)__builtin_popcountll(p->out == DT_i4 ? scalar_int(X) & 0xff : (int64_t)X.bits))
+BITWISE(population_count, (uint64_t)__builtin_popcountll(p->out == DT_i4 ? scalar_int(X) & 0xff : (int64_t)X.bits))
 BITWISE(clz, X.bits ? (uint64_t)__builtin_clzll(X.bits) - (64 - width(p->out)) : width(p->out))
 
 static bool eval_shift_right_arithmetic(const Point *p, Scalar *out) {
@@ -242,9 +233,8 @@ static bool eval_neg(const Point *p, Scalar *out) {
 static bool eval_abs(const Point *p, Scalar *out) {
     bool negative = X.bits & top_bit(X.dtype);
     if (is_float(p->out))
-        *out = float_format[p->out].special == FLOAT_POWER || is_nan(X)
-                   ? X
-                   : of_bits(p->out, X.bits & ~top_bit(p->out));
+        *out =
+            float_format[p->out].special == FLOAT_POWER || is_nan(X) ? X : of_bits(p->out, X.bits & ~top_bit(p->out));
     else
         *out = of_bits(p->out, is_signed(X.dtype) && negative ? -X.bits : X.bits);
     return true;
@@ -272,9 +262,7 @@ static Scalar product(Scalar x, Scalar y) {
 
 static bool eval_square(const Point *p, Scalar *out) { return *out = product(X, X), true; }
 
-static Scalar one(Dtype d) {
-    return d == DT_f64 ? scalar_f64(1) : is_float(d) ? of_f32(d, 1) : of_bits(d, 1);
-}
+static Scalar one(Dtype d) { return d == DT_f64 ? scalar_f64(1) : is_float(d) ? of_f32(d, 1) : of_bits(d, 1); }
 
 /* By repeated squaring, in the order of JAX's lowering. */
 static bool eval_integer_pow(const Point *p, Scalar *out) {
@@ -293,10 +281,10 @@ static bool eval_integer_pow(const Point *p, Scalar *out) {
 
 /* The functions of f32 are right for f16 and bf16 too, rounded again: f32 has more than twice their
  * digits. */
-#define FLOATS(name, f32, f64)                                                                     \
-    static bool eval_##name(const Point *p, Scalar *out) {                                         \
-        *out = p->out == DT_f64 ? scalar_f64(f64(f64_of(X))) : of_f32(p->out, f32(f32_of(X)));     \
-        return true;                                                                               \
+#define FLOATS(name, f32, f64)                                                                                         \
+    static bool eval_##name(const Point *p, Scalar *out) {                                                             \
+        *out = p->out == DT_f64 ? scalar_f64(f64(f64_of(X))) : of_f32(p->out, f32(f32_of(X)));                         \
+        return true;                                                                                                   \
     }
 FLOATS(floor, floorf, floor)
 FLOATS(ceil, ceilf, ceil)
@@ -309,16 +297,15 @@ static bool eval_round(const Point *p, Scalar *out) {
 }
 
 static bool eval_fma(const Point *p, Scalar *out) {
-    *out = p->out == DT_f64
-               ? scalar_f64(fma(f64_of(p->in[0]), f64_of(p->in[1]), f64_of(p->in[2])))
-               : of_f32(p->out, fmaf(f32_of(p->in[0]), f32_of(p->in[1]), f32_of(p->in[2])));
+    *out = p->out == DT_f64 ? scalar_f64(fma(f64_of(p->in[0]), f64_of(p->in[1]), f64_of(p->in[2])))
+                            : of_f32(p->out, fmaf(f32_of(p->in[0]), f32_of(p->in[1]), f32_of(p->in[2])));
     return true;
 }
 
-#define PREDICATE(name, expr)                                                                      \
-    static bool eval_##name(const Point *p, Scalar *out) {                                         \
-        *out = of_bool(expr);                                                                      \
-        return true;                                                                               \
+#define PREDICATE(name, expr)                                                                                          \
+    static bool eval_##name(const Point *p, Scalar *out) {                                                             \
+        *out = of_bool(expr);                                                                                          \
+        return true;                                                                                                   \
     }
 PREDICATE(is_finite, isfinite(f64_of(X)))
 PREDICATE(eq, equal(X, Y))
@@ -329,10 +316,10 @@ PREDICATE(le, less(X, Y) || equal(X, Y))
 PREDICATE(ge, less(Y, X) || equal(X, Y))
 
 /* In the total order of floats: -NaN, -inf, …, -0, +0, …, inf, NaN. */
-#define TOTAL(name, op, plain)                                                                     \
-    static bool eval_##name(const Point *p, Scalar *out) {                                         \
-        *out = of_bool(is_float(X.dtype) ? ordered(X) op ordered(Y) : plain);                      \
-        return true;                                                                               \
+#define TOTAL(name, op, plain)                                                                                         \
+    static bool eval_##name(const Point *p, Scalar *out) {                                                             \
+        *out = of_bool(is_float(X.dtype) ? ordered(X) op ordered(Y) : plain);                                          \
+        return true;                                                                                                   \
     }
 TOTAL(eq_to, ==, equal(X, Y))
 TOTAL(lt_to, <, less(X, Y))
@@ -447,8 +434,7 @@ static bool move(Evaluator *ev, Vals from, Vals to) {
     if (from.n > MOST_CARRIES) return false;
     for (uint32_t i = 0; i < from.n; i++)
         if (!value(ev, from.at[i], &moved[i])) return false;
-    for (uint32_t i = 0; i < from.n; i++)
-        ev->values[to.at[i] - ev->first] = moved[i];
+    for (uint32_t i = 0; i < from.n; i++) ev->values[to.at[i] - ev->first] = moved[i];
     return true;
 }
 
@@ -485,8 +471,7 @@ static bool run_eqns(Evaluator *ev, Eqns eqns) {
 }
 bool evaluator_run(Evaluator *ev, const Scalar *in, Scalar *out) {
     const Jaxpr *j = ev->j;
-    for (uint32_t i = 0; i < j->in.n; i++)
-        ev->values[j->in.at[i] - ev->first] = in[i];
+    for (uint32_t i = 0; i < j->in.n; i++) ev->values[j->in.at[i] - ev->first] = in[i];
     return run_eqns(ev, j->eqns) && j->out.n == 1 && value(ev, j->out.at[0], out);
 }
 

@@ -27,7 +27,8 @@ static Val as_declared(Builder *b, Val v, Val declared) {
     Types *ts = b_types(b);
     const ArrayType *t = val_array(b->cx, declared);
     bool other = v && type_plain(ts, val_type(b->cx, v)) != type_plain(ts, val_type(b->cx, declared));
-    return other && b_type(b, v)->dtype == t->dtype && b_type(b, v)->rank == t->rank ? b_reshape(b, v, t->rank, t->dims) : v;
+    return other && b_type(b, v)->dtype == t->dtype && b_type(b, v)->rank == t->rank ? b_reshape(b, v, t->rank, t->dims)
+                                                                                     : v;
 }
 static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
     Ctx *cx = x->cx;

@@ -66,8 +66,7 @@ static void fold_eqn(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
 }
 
 static void fold_eqns(Fold *f, Eqns *to, Consts *consts, Eqns eqns) {
-    for (uint32_t i = 0; i < eqns.n && !f->failed; i++)
-        fold_eqn(f, to, consts, &eqns.at[i]);
+    for (uint32_t i = 0; i < eqns.n && !f->failed; i++) fold_eqn(f, to, consts, &eqns.at[i]);
 }
 
 static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j) {

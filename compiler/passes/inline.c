@@ -26,8 +26,7 @@ static bool nested_ok(Ctx *cx, const Eqn *e) {
     each(Jaxpr *, j, subs)
         if (*j && !known((*j)->consts, cx))
             return diag(cx->diags, (*j)->span.n ? (*j)->span : e->span,
-                        "%s: constants inside a nested program are not supported yet",
-                        prim_name[e->prim]);
+                        "%s: constants inside a nested program are not supported yet", prim_name[e->prim]);
     return true;
 }
 
@@ -49,8 +48,7 @@ static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
         name_indices(in->cx, to, &new);
         push(in->cx->arena, to, new);
     } else {
-        return diag(in->cx->diags, e->span, "primitive '%s' is not supported yet",
-                    prim_name[e->prim]);
+        return diag(in->cx->diags, e->span, "primitive '%s' is not supported yet", prim_name[e->prim]);
     }
     return true;
 }

@@ -51,7 +51,8 @@ Jaxpr *passes_run(Ctx *cx, const Jaxpr *in) {
     for (unsigned i = 0; i < NPASSES && j; i++) {
         Jaxpr *before = j;
         j = list[i].run(cx, j);
-        if (!j && !diag_errors(cx->diags)) broken(cx, list[i].name, "nothing, and does not say why, for", print(cx, before));
+        if (!j && !diag_errors(cx->diags))
+            broken(cx, list[i].name, "nothing, and does not say why, for", print(cx, before));
         if (j && cx->verify) verify(cx, list[i].name, j);
     }
     cx->passes = outer;

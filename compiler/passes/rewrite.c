@@ -48,8 +48,7 @@ Jaxpr **memo_slot(Memo *m, const Jaxpr *j) {
 
 Vals vals_rewrite(const ValMap *map, Vals vs) {
     Vals new = {arena_new(map->cx->arena, Val, vs.n), vs.n};
-    for (uint32_t i = 0; i < vs.n; i++)
-        new.at[i] = valmap_get(map, vs.at[i]);
+    for (uint32_t i = 0; i < vs.n; i++) new.at[i] = valmap_get(map, vs.at[i]);
     return new;
 }
 
@@ -62,8 +61,7 @@ static Dim bound_dim(void *user, Dim atom) {
     Val v = valmap_get(map, x->val);
     if (v == x->val) return atom;
     const Lit *lit = val_info(map->cx, v)->lit;
-    if (lit && lit->kind == LIT_INT && lit->i <= INT64_MAX)
-        return lit->negative ? -(int64_t)lit->i : (int64_t)lit->i;
+    if (lit && lit->kind == LIT_INT && lit->i <= INT64_MAX) return lit->negative ? -(int64_t)lit->i : (int64_t)lit->i;
     return dim_bound(ts, v);
 }
 
@@ -74,8 +72,7 @@ static Dim dim_rewrite(const ValMap *map, Dim d) {
 Type type_rewrite(const ValMap *map, Type t) {
     const ArrayType *a = type_at(map->cx->types, t);
     for (uint32_t i = 0; i < a->rank; i++)
-        if (!dim_is_const(a->dims[i]))
-            return type_substitute(map->cx->types, t, bound_dim, (void *)map);
+        if (!dim_is_const(a->dims[i])) return type_substitute(map->cx->types, t, bound_dim, (void *)map);
     return t;
 }
 
@@ -105,8 +102,7 @@ static bool dims_change(const Change *c, Dims *dims) {
 static bool jaxprs_change(const Change *c, Value *v) {
     if (!c->sub) return false;
     Jaxpr **at = arena_new(c->map->cx->arena, Jaxpr *, v->jaxprs.n);
-    for (uint32_t i = 0; i < v->jaxprs.n; i++)
-        at[i] = c->sub(c->user, v->jaxprs.at[i]);
+    for (uint32_t i = 0; i < v->jaxprs.n; i++) at[i] = c->sub(c->user, v->jaxprs.at[i]);
     v->jaxprs.at = at;
     return true;
 }
@@ -135,19 +131,15 @@ static bool value_change(const Change *c, Value *v) {
         v->dim = d;
         return changed;
     }
-    case V_DIMS:
-        return dims_change(c, &v->dims);
+    case V_DIMS: return dims_change(c, &v->dims);
     case V_JAXPR:
         if (!c->sub || !v->jaxpr) return false;
         v->jaxpr = c->sub(c->user, v->jaxpr);
         return true;
-    case V_JAXPRS:
-        return jaxprs_change(c, v);
+    case V_JAXPRS: return jaxprs_change(c, v);
     case V_LIST:
-    case V_PAIR:
-        return list_change(c, v);
-    default:
-        return false;
+    case V_PAIR: return list_change(c, v);
+    default: return false;
     }
 }
 
@@ -208,8 +200,7 @@ static bool splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call, co
     if (j->eqns.n > MOST_EQNS - map->spliced)
         return diag(cx->diags, call, "more than %d equations once calls are inlined", MOST_EQNS);
     map->spliced += j->eqns.n;
-    for (uint32_t i = 0; i < in.n; i++)
-        valmap_put(map, j->in.at[i], in.at[i]);
+    for (uint32_t i = 0; i < in.n; i++) valmap_put(map, j->in.at[i], in.at[i]);
     each(const Eqn, e, j->eqns) {
         Eqn new = eqn_rewrite(map, e, NULL, NULL);
         new.out = (Vals){arena_new(cx->arena, Val, e->out.n), e->out.n};
@@ -275,8 +266,8 @@ static const Jaxpr *cond_branch(const ValMap *map, const Eqn *e) {
     return branches.at[i < branches.n ? i : branches.n - 1];
 }
 
-/* custom_linear_solve[const_lengths=…(matvec=, vecmat=, solve=, …) jaxprs=…(…, solve={…}, …)]: the solver takes its constants,
-   then the right-hand sides, which are what the lengths do not count. */
+/* custom_linear_solve[const_lengths=…(matvec=, vecmat=, solve=, …) jaxprs=…(…, solve={…}, …)]: the solver takes its
+   constants, then the right-hand sides, which are what the lengths do not count. */
 static const Jaxpr *solver(const ValMap *map, const Eqn *e, Vals *in) {
     const Param *jaxprs = param_find(e, K_jaxprs), *lengths = param_find(e, K_const_lengths);
     if (!jaxprs || !lengths) return NULL;
@@ -305,12 +296,10 @@ const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in) {
     const Jaxpr *j = NULL;
     *in = e->prim == P_linear_call ? callee_operands(map, e) : e->in;
     if (prim_lower[e->prim] == LOWER_CALL) {
-        for (unsigned i = 0; i < sizeof keys / sizeof *keys && !j; i++)
-            j = param_jaxpr(e, keys[i]);
+        for (unsigned i = 0; i < sizeof keys / sizeof *keys && !j; i++) j = param_jaxpr(e, keys[i]);
         if (!j) j = solver(map, e, in);
     }
-    if (prim_lower[e->prim] == LOWER_COND && (j = cond_branch(map, e)))
-        *in = (Vals){e->in.at + 1, e->in.n - 1};
+    if (prim_lower[e->prim] == LOWER_COND && (j = cond_branch(map, e))) *in = (Vals){e->in.at + 1, e->in.n - 1};
     return j && j->in.n == in->n && j->out.n == e->out.n ? j : NULL;
 }
 

@@ -60,8 +60,8 @@ Vals vals_rewrite(const ValMap *map, Vals);
 /* The type with `map` in the scalars that are its extents. */
 Type type_rewrite(const ValMap *map, Type);
 
-/* A number in an index of a reference is part of the text, and outside of the array an error; a variable is clamped. What
-   was a variable before the equation was rewritten becomes one again: by equations before it. */
+/* A number in an index of a reference is part of the text, and outside of the array an error; a variable is clamped.
+   What was a variable before the equation was rewritten becomes one again: by equations before it. */
 void name_indices(Ctx *, Eqns *to, Eqn *);
 /* Appends the equations of `j` for the operands `in` of its inputs, with fresh results; `map` then
    has what stands for the values of `j`, its constants excepted: they stay what they are. False
@@ -71,7 +71,8 @@ bool jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call);
 /* The same in the place of the equation `e`, whose results become those of `j`. */
 bool jaxpr_splice_call(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, const Eqn *e);
 
-/* `v` in the place of `old`, which later equations use. What is an extent keeps its name, which types have: it is a copy. */
+/* `v` in the place of `old`, which later equations use. What is an extent keeps its name, which types have: it is a
+   copy. */
 void val_replace(ValMap *map, Eqns *to, Val old, Val v);
 
 /* The constants of a program that takes in others: once each. */
@@ -88,7 +89,8 @@ Jaxpr *jaxpr_with(Ctx *, const Jaxpr *, Eqns, Vals out);
 /* The jaxpr that `e` is nothing but a call of, and its operands: of a call-like primitive, the solver of a
    custom_linear_solve, or the branch of a cond whose index `map` makes a literal. NULL for any other equation. */
 const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in);
-/* Parameters of control flow for other operands than those of `e`: what counts operands counts `more` for each of them. */
+/* Parameters of control flow for other operands than those of `e`: what counts operands counts `more` for each of them.
+   */
 Params params_counting(Ctx *, const Eqn *e, Params, int (*more)(const Ctx *, Val));
 /* Whether `e` does more than compute its results, itself; sub-programs not counted. */
 bool eqn_impure(const Eqn *);

@@ -88,9 +88,7 @@ static Val s_add(const Defs *d, Eqn *e) {
     return is_number(d, Y, zero) ? X : is_number(d, X, zero) ? Y : 0;
 }
 
-static Val s_sub(const Defs *d, Eqn *e) {
-    return !is_complex(d, X) && is_number(d, Y, 0.0) ? X : 0;
-}
+static Val s_sub(const Defs *d, Eqn *e) { return !is_complex(d, X) && is_number(d, Y, 0.0) ? X : 0; }
 
 static Val s_mul(const Defs *d, Eqn *e) {
     if (is_complex(d, X)) return 0;
@@ -109,8 +107,7 @@ static Val s_div(const Defs *d, Eqn *e) {
     if (!is_floating(d, X) || !splat(d, Y, &s) || float_format[s.dtype].exponent < 8) return 0;
     if (!same_type(d, X, e->out.at[0])) return 0; /* a scalar by an array */
     double y = scalar_float(s);
-    if (!isfinite(y) || fabs(frexp(y, &k)) != 0.5 || abs(k) > (s.dtype == DT_f64 ? 1000 : 120))
-        return 0;
+    if (!isfinite(y) || fabs(frexp(y, &k)) != 0.5 || abs(k) > (s.dtype == DT_f64 ? 1000 : 120)) return 0;
     return becomes(d, e, P_mul, X, number(d, e, Y, 1 / y));
 }
 
@@ -136,9 +133,7 @@ static Val s_or(const Defs *d, Eqn *e) {
     return is_number(d, X, 0) || is_ones(d, Y) ? Y : 0;
 }
 
-static Val s_xor(const Defs *d, Eqn *e) {
-    return is_number(d, Y, 0) ? X : is_number(d, X, 0) ? Y : 0;
-}
+static Val s_xor(const Defs *d, Eqn *e) { return is_number(d, Y, 0) ? X : is_number(d, X, 0) ? Y : 0; }
 
 static Val s_shift(const Defs *d, Eqn *e) { return is_number(d, Y, 0) ? X : 0; }
 
@@ -181,8 +176,7 @@ static bool holds(Dtype a, Dtype b) {
     if (!scalar_dtype(a) || !scalar_dtype(b)) return false;
     if (a == b || x->kind == DK_BOOL) return a == b || y->kind == DK_SINT || y->kind == DK_UINT;
     if (x->kind == DK_FLOAT)
-        return y->kind == DK_FLOAT && y->bits > x->bits &&
-               float_format[b].mantissa > float_format[a].mantissa &&
+        return y->kind == DK_FLOAT && y->bits > x->bits && float_format[b].mantissa > float_format[a].mantissa &&
                float_format[b].exponent >= float_format[a].exponent;
     if (x->kind == y->kind) return y->width > x->width;
     return x->kind == DK_UINT && y->kind == DK_SINT && y->width > x->width;
@@ -263,9 +257,7 @@ static Val s_reshape(const Defs *d, Eqn *e) {
 }
 
 /* Without an axis of extent 1, or with all kept, nothing moves. */
-static Val s_squeeze(const Defs *d, Eqn *e) {
-    return same_type(d, X, e->out.at[0]) ? X : rebroadcast(d, e);
-}
+static Val s_squeeze(const Defs *d, Eqn *e) { return same_type(d, X, e->out.at[0]) ? X : rebroadcast(d, e); }
 
 static Val s_transpose(const Defs *d, Eqn *e) {
     Ints p = param_ints(e, K_permutation);
@@ -274,8 +266,7 @@ static Val s_transpose(const Defs *d, Eqn *e) {
     Ints q = inner ? param_ints(inner, K_permutation) : (Ints){0};
     if (!inner || q.n != p.n) return rebroadcast(d, e);
     Ints both = {arena_new(d->cx->arena, int64_t, p.n), p.n};
-    for (uint32_t i = 0; i < p.n; i++)
-        both.at[i] = q.at[p.at[i]];
+    for (uint32_t i = 0; i < p.n; i++) both.at[i] = q.at[p.at[i]];
     X = inner->in.at[0];
     if (is_iota(both)) return X;
     e->in_at = NULL;
@@ -288,9 +279,7 @@ static Val s_transpose(const Defs *d, Eqn *e) {
     return 0;
 }
 
-static Val s_rev(const Defs *d, Eqn *e) {
-    return param_ints(e, K_dimensions).n == 0 ? X : rebroadcast(d, e);
-}
+static Val s_rev(const Defs *d, Eqn *e) { return param_ints(e, K_dimensions).n == 0 ? X : rebroadcast(d, e); }
 
 /* A slice of the whole takes every element once. */
 static Val s_slice(const Defs *d, Eqn *e) {
@@ -300,12 +289,8 @@ static Val s_slice(const Defs *d, Eqn *e) {
 }
 
 /* Start indices are clamped. */
-static Val s_dynamic_slice(const Defs *d, Eqn *e) {
-    return same_type(d, X, e->out.at[0]) ? X : rebroadcast(d, e);
-}
-static Val s_dynamic_update_slice(const Defs *d, Eqn *e) {
-    return same_type(d, Y, e->out.at[0]) ? Y : 0;
-}
+static Val s_dynamic_slice(const Defs *d, Eqn *e) { return same_type(d, X, e->out.at[0]) ? X : rebroadcast(d, e); }
+static Val s_dynamic_update_slice(const Defs *d, Eqn *e) { return same_type(d, Y, e->out.at[0]) ? Y : 0; }
 
 static Val s_pad(const Defs *d, Eqn *e) {
     Dims padding = param_dims(e, K_padding_config);
@@ -316,9 +301,7 @@ static Val s_pad(const Defs *d, Eqn *e) {
 
 static Val s_concatenate(const Defs *d, Eqn *e) { return e->in.n == 1 ? X : 0; }
 
-static Val s_reduce(const Defs *d, Eqn *e) {
-    return param_has(e, K_axes) && param_ints(e, K_axes).n == 0 ? X : 0;
-}
+static Val s_reduce(const Defs *d, Eqn *e) { return param_has(e, K_axes) && param_ints(e, K_axes).n == 0 ? X : 0; }
 
 /* ---- what is known without operands */
 
@@ -339,9 +322,7 @@ static Val s_platform_index(const Defs *d, Eqn *e) {
         bool mine = names->kind == V_NONE;
         for (uint32_t k = 0; names->kind == V_LIST && k < names->list.n; k++)
             mine = mine || str_is(names->list.at[k].s, "'cpu'");
-        if (mine)
-            return val_literal(d->cx, val_type(d->cx, e->out.at[0]), (Lit){.kind = LIT_INT, .i = i},
-                               e->span);
+        if (mine) return val_literal(d->cx, val_type(d->cx, e->out.at[0]), (Lit){.kind = LIT_INT, .i = i}, e->span);
     }
     return 0;
 }

@@ -1,6 +1,6 @@
-/* References become values: what a reference holds is a value at each place of the program, a write makes a new one. A program
-   that takes references takes their values instead, and gives what they hold in the end as further results; in a loop the
-   written ones are carried, those that are only read are constants.
+/* References become values: what a reference holds is a value at each place of the program, a write makes a new one. A
+   program that takes references takes their values instead, and gives what they hold in the end as further results; in
+   a loop the written ones are carried, those that are only read are constants.
 
      { lambda ; r:Ref{f32[3]} i:i32[]. let r[i] <- 1.0:f32[] in () }
      { lambda ; r:f32[3] i:i32[]. let … u:f32[3] = dynamic_update_slice r … i in (u,) }
@@ -68,8 +68,8 @@ typedef struct {
     int64_t stride; /* of the range; 0 is 1 */
 } Place;
 typedef struct {
-    Val x;           /* what it looks at */
-    Str transform;   /* {reshape([2, 3])}; or empty, and a place for each axis: */
+    Val x;         /* what it looks at */
+    Str transform; /* {reshape([2, 3])}; or empty, and a place for each axis: */
     Place *places;
     bool whole, arrays; /* everything; some place is an array */
 } View;
@@ -88,12 +88,16 @@ static void place_of(State *s, Place *p, const Value *v, Dim extent, Val (*next)
     if (p->all) return;
     const Value *from = p->position ? v : &v->list.at[0];
     int64_t end = 0;
-    if (from->kind == V_WORD) p->v = next(user);
-    else index_number(from, 0, &p->at);
+    if (from->kind == V_WORD)
+        p->v = next(user);
+    else
+        index_number(from, 0, &p->at);
     if (p->position) return;
     bool named = index_number(&v->list.at[1], 0, &end) && v->list.at[1].kind != V_NONE;
-    if (str_is(v->s, "+")) p->size = end;
-    else p->size = named ? end - p->at : dim_sub(s->cx->types, extent, p->at);
+    if (str_is(v->s, "+"))
+        p->size = end;
+    else
+        p->size = named ? end - p->at : dim_sub(s->cx->types, extent, p->at);
     p->all = !p->v && p->at == 0 && p->size == extent;
 }
 typedef struct {
@@ -115,7 +119,8 @@ static bool places_settle(State *s, View *view) {
         view->arrays = view->arrays || (p->position && own) || p->stride > 1;
         if (own > most) most = own;
     }
-    if (most > COMPILED_RANK) s->b.failed = !diag(s->cx->diags, s->b.span, "more than %d dimensions are not supported yet", COMPILED_RANK);
+    if (most > COMPILED_RANK)
+        s->b.failed = !diag(s->cx->diags, s->b.span, "more than %d dimensions are not supported yet", COMPILED_RANK);
     return !s->b.failed;
 }
 static void places(State *s, View *view, const Value *index, Operands *o) {
@@ -127,8 +132,8 @@ static void places(State *s, View *view, const Value *index, Operands *o) {
         place_of(s, &view->places[i], i < n ? &index->list.at[i] : NULL, t->dims[i], next_operand, o);
     places_settle(s, view);
 }
-/* NDIndexer[(PyTreeDef((*, CustomNode(Slice[(0, 4, 1)], [None, None]))), (3, 4), ())]: `*` is a position, a slice has start, size
-   and stride; a start that is an operand is None, and its node has a `*`. */
+/* NDIndexer[(PyTreeDef((*, CustomNode(Slice[(0, 4, 1)], [None, None]))), (3, 4), ())]: `*` is a position, a slice has
+   start, size and stride; a start that is an operand is None, and its node has a `*`. */
 static bool places_of_tree(State *s, View *view, const Value *node, Operands *o) {
     const ArrayType *t = b_type(&s->b, view->x);
     const char *begin = "NDIndexer[(PyTreeDef((";
@@ -146,7 +151,8 @@ static bool places_of_tree(State *s, View *view, const Value *node, Operands *o)
         }
         long long start = 0, size, stride;
         int used = 0;
-        bool moves = sscanf(c, "CustomNode(Slice[(None, %lld, %lld)], [*, None])%n", &size, &stride, &used) == 2 && used;
+        bool moves =
+            sscanf(c, "CustomNode(Slice[(None, %lld, %lld)], [*, None])%n", &size, &stride, &used) == 2 && used;
         if (!moves) sscanf(c, "CustomNode(Slice[(%lld, %lld, %lld)], [None, None])%n", &start, &size, &stride, &used);
         if (!used) return false;
         if (moves) p->v = next_operand(o);
@@ -210,12 +216,14 @@ static Val write_block(State *s, const View *w, Val v) {
     return build(b, P_dynamic_update_slice, in.n, in.at, 0, NULL);
 }
 
-/* ---- places that are arrays: a gather, a scatter. Whole ranges are windows; all other axes are indexed, a range by its
-   numbers. The axes of the arrays stand together where the first position was, in front where the positions are apart. */
+/* ---- places that are arrays: a gather, a scatter. Whole ranges are windows; all other axes are indexed, a range by
+   its numbers. The axes of the arrays stand together where the first position was, in front where the positions are
+   apart. */
 typedef struct {
-    uint32_t rank, nbatch, nindexed;       /* of what is seen; how many of its axes are no windows; indexed axes of x */
-    Dim batch[2 * MAX_RANK]; /* their extents */
-    int64_t window[MAX_RANK], axes[MAX_RANK], at[MAX_RANK]; /* axes of the result that are windows; of x that are indexed; by axis of x: the axis
+    uint32_t rank, nbatch, nindexed; /* of what is seen; how many of its axes are no windows; indexed axes of x */
+    Dim batch[2 * MAX_RANK];         /* their extents */
+    int64_t window[MAX_RANK], axes[MAX_RANK],
+        at[MAX_RANK]; /* axes of the result that are windows; of x that are indexed; by axis of x: the axis
                                               of the batch where it begins */
     uint32_t nwindow;
 } Layout;
@@ -230,8 +238,10 @@ static Layout layout_of(State *s, const View *w) {
         if (p->position && p->v && b_type(b, p->v)->rank) array = b_type(b, p->v);
         if (!p->all) l.axes[l.nindexed++] = i;
         if (p->position && !positions++) first = kept;
-        if (p->position) last = kept;
-        else kept++;
+        if (p->position)
+            last = kept;
+        else
+            kept++;
     }
     at = first == last ? first : 0;
     for (uint32_t i = 0; i <= x->rank; i++) {
@@ -289,16 +299,19 @@ static Param dimension_numbers(State *s, const char *name, const char *const fie
                     (Ints[]){{(int64_t *)l->window, l->nwindow}, axes, axes, none, none});
 }
 static Val gathered(State *s, const View *w) {
-    static const char *const fields[5] = {"offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims",
-                                          "start_indices_batching_dims"};
+    static const char *const fields[5] = {"offset_dims", "collapsed_slice_dims", "start_index_map",
+                                          "operand_batching_dims", "start_indices_batching_dims"};
     Builder *b = &s->b;
     Layout l = layout_of(s, w);
     const ArrayType *x = b_type(b, w->x);
     Dim sizes[MAX_RANK];
     for (uint32_t i = 0; i < x->rank; i++) sizes[i] = w->places[i].all ? x->dims[i] : 1;
-    Param p[6] = {dimension_numbers(s, "GatherDimensionNumbers", fields, &l), p_none(K_fill_value),
-                  p_bool(K_indices_are_sorted, false), p_word(K_mode, "GatherScatterMode.PROMISE_IN_BOUNDS"),
-                  p_dims(b, K_slice_sizes, x->rank, sizes), p_bool(K_unique_indices, false)};
+    Param p[6] = {dimension_numbers(s, "GatherDimensionNumbers", fields, &l),
+                  p_none(K_fill_value),
+                  p_bool(K_indices_are_sorted, false),
+                  p_word(K_mode, "GatherScatterMode.PROMISE_IN_BOUNDS"),
+                  p_dims(b, K_slice_sizes, x->rank, sizes),
+                  p_bool(K_unique_indices, false)};
     return build(b, P_gather, 2, (Val[]){w->x, indices(s, w, &l)}, 6, p);
 }
 /* P_scatter or P_scatter_add. */
@@ -308,15 +321,19 @@ static Val scattered(State *s, const View *w, Val v, Prim how) {
     Builder *b = &s->b;
     Layout l = layout_of(s, w);
     Param none = {.key = K_update_consts, .value = {.kind = V_LIST, .open = '('}};
-    Param p[6] = {dimension_numbers(s, "ScatterDimensionNumbers", fields, &l), p_bool(K_indices_are_sorted, false),
-                  p_word(K_mode, "GatherScatterMode.FILL_OR_DROP"), p_bool(K_unique_indices, false), none,
+    Param p[6] = {dimension_numbers(s, "ScatterDimensionNumbers", fields, &l),
+                  p_bool(K_indices_are_sorted, false),
+                  p_word(K_mode, "GatherScatterMode.FILL_OR_DROP"),
+                  p_bool(K_unique_indices, false),
+                  none,
                   p_none(K_update_jaxpr)};
     return build(b, how, 3, (Val[]){w->x, indices(s, w, &l), v}, 6, p);
 }
 
 /* ---- {reshape([4, 3])}, {transpose([1, 0])}, {bitcast(int32)} */
 static bool unknown_view(State *s, const View *w) {
-    if (!s->b.failed) diag(s->cx->diags, s->b.span, "a reference seen by '%.*s' is not supported yet", SF(w->transform));
+    if (!s->b.failed)
+        diag(s->cx->diags, s->b.span, "a reference seen by '%.*s' is not supported yet", SF(w->transform));
     s->b.failed = true;
     return false;
 }
@@ -362,9 +379,12 @@ static Val views(State *s, const Eqn *e, uint32_t operands, Views *views) {
         View *w = &views->at[i];
         *w = (View){.x = x};
         if (tree && !places_of_tree(s, w, v, &o))
-            s->b.failed = !diag(s->cx->diags, e->span, "%s: what 'tree' describes is not supported yet", prim_name[e->prim]);
-        else if (!tree && v->kind == V_TEXT) w->transform = v->s;
-        else if (!tree) places(s, w, v, &o);
+            s->b.failed =
+                !diag(s->cx->diags, e->span, "%s: what 'tree' describes is not supported yet", prim_name[e->prim]);
+        else if (!tree && v->kind == V_TEXT)
+            w->transform = v->s;
+        else if (!tree)
+            places(s, w, v, &o);
         x = seen(s, w);
     }
     return x;
@@ -402,8 +422,8 @@ static bool state_addupdate(State *s, const Eqn *e) {
 /* ---- programs */
 static Jaxpr *state_jaxpr(void *user, const Jaxpr *j);
 
-/* What references hold in the end stands behind the results of `old`, in the order of its references: 0 for those that are
-   not written. By input. */
+/* What references hold in the end stands behind the results of `old`, in the order of its references: 0 for those that
+   are not written. By input. */
 static Val *finals(State *s, const Jaxpr *old, const Jaxpr *new) {
     Val *v = arena_new(s->cx->arena, Val, old->in.n + 1);
     uint32_t k = old->out.n;
@@ -434,7 +454,8 @@ static void push_control(State *s, const Eqn *e, Vals in, Vals out, uint32_t n, 
     new.in = in, new.out = out, new.in_at = NULL;
     new.params = (Params){arena_new(s->cx->arena, Param, e->params.n + n), 0};
     each(const Param, q, e->params)
-        if (q->key != K_linear) new.params.at[new.params.n++] = *q; /* one for each operand: of use for derivatives only */
+        if (q->key != K_linear)
+            new.params.at[new.params.n++] = *q; /* one for each operand: of use for derivatives only */
     for (uint32_t k = 0; k < n; k++) {
         Param *at = new.params.at;
         while (at < new.params.at + new.params.n && at->key != with[k].key) at++;
@@ -488,7 +509,9 @@ static void while_values(State *s, const Eqn *e) {
     Vals test_in = vals_new(s, e->in.n), body_in = vals_new(s, e->in.n), body_out = vals_new(s, e->in.n);
     uint32_t test_consts, body_consts;
     for (uint32_t i = 0; i < nc; i++) {
-        if (test_ends[i]) s->failed = !diag(s->cx->diags, e->span, "while: a condition that writes to a reference is not supported yet");
+        if (test_ends[i])
+            s->failed =
+                !diag(s->cx->diags, e->span, "while: a condition that writes to a reference is not supported yet");
         bool carried = false;
         for (uint32_t k = 0; k < nb; k++) carried |= ends[k] && e->in.at[nc + k] == e->in.at[i];
         if (carried) continue;
@@ -532,7 +555,8 @@ static void scan_values(State *s, const Eqn *e) {
     uint32_t nk = (uint32_t)param_int(e, K_num_consts, 0), nc = (uint32_t)param_int(e, K_num_carry, 0), n = e->in.n;
     if (s->failed) return;
     Val *ends = finals(s, old, body);
-    Vals in = vals_new(s, n), out = vals_new(s, n + e->out.n), body_in = vals_new(s, n), body_out = vals_new(s, n + e->out.n);
+    Vals in = vals_new(s, n), out = vals_new(s, n + e->out.n), body_in = vals_new(s, n),
+         body_out = vals_new(s, n + e->out.n);
     for (uint32_t part = 0; part < 3; part++) { /* constants; carries; references that become carries */
         uint32_t from = part == 1 ? nk : 0, to = part == 1 ? nk + nc : nk;
         for (uint32_t i = from; i < to; i++) {
@@ -600,16 +624,17 @@ static bool state_for(State *s, const Eqn *e) {
         if (ends[i + 1]) add(&out, results.at[i]);
     Jaxpr *turn = b_inner_end(b, &inner, out.n, out.at);
     turn->consts = body->consts;
-    Param p[6] = {p_jaxpr(K_jaxpr, turn), {.key = K_length, .value = {.kind = V_DIM, .dim = length}},
-                  p_int(K_num_carry, carries), p_int(K_num_consts, consts), p_bool(K_reverse, false), p_int(K_unroll, 1)};
+    Param p[6] = {p_jaxpr(K_jaxpr, turn),      {.key = K_length, .value = {.kind = V_DIM, .dim = length}},
+                  p_int(K_num_carry, carries), p_int(K_num_consts, consts),
+                  p_bool(K_reverse, false),    p_int(K_unroll, 1)};
     Vals all = build_many(b, P_scan, in.n, in.at, 6, p, carries, NULL);
     for (uint32_t i = 0; i < n && !b->failed; i++)
         run_ended(s, e, i, ends[i + 1] ? all.at[where[i] - consts] : held(s, e->in.at[i]));
     return !b->failed;
 }
 
-/* A kernel without a grid: its references are the operands, then the results, then scratch. Of a grid the text does not say
-   which blocks its turns see. */
+/* A kernel without a grid: its references are the operands, then the results, then scratch. Of a grid the text does not
+   say which blocks its turns see. */
 static bool state_pallas_call(State *s, const Eqn *e) {
     Jaxpr *old = param_jaxpr(e, K_jaxpr), *body = old ? state_jaxpr(s, old) : NULL;
     if (s->failed) return false;
@@ -618,10 +643,13 @@ static bool state_pallas_call(State *s, const Eqn *e) {
     for (uint32_t i = 0; ok && i < old->in.n; i++) {
         const ArrayType *t = b_type(&s->b, body->in.at[i]);
         Val outer = i < e->in.n ? e->in.at[i] : i < e->in.n + e->out.n ? e->out.at[i - e->in.n] : 0;
-        ok = is_ref(s, old->in.at[i]) && (!outer || shapes_agree(s->cx, val_type(s->cx, outer), val_type(s->cx, body->in.at[i]), e->span));
+        ok = is_ref(s, old->in.at[i]) &&
+             (!outer || shapes_agree(s->cx, val_type(s->cx, outer), val_type(s->cx, body->in.at[i]), e->span));
         if (ok) add(&in, i < e->in.n ? held(s, outer) : b_full(&s->b, b_number(&s->b, t->dtype, 0), t->rank, t->dims));
     }
-    if (!ok) return diag(s->cx->diags, e->span, "pallas_call with a grid is not supported yet: the text does not say what its blocks are");
+    if (!ok)
+        return diag(s->cx->diags, e->span,
+                    "pallas_call with a grid is not supported yet: the text does not say what its blocks are");
     add_consts(s->cx->arena, s->consts, body->consts);
     Vals out = b_call(&s->b, body, in.n, in.at);
     for (uint32_t i = 0; i < e->out.n && !s->b.failed; i++) put(s, e->out.at[i], out.at[e->in.n + i]);
@@ -645,10 +673,14 @@ static void state_eqn(State *s, const Eqn *e) {
         return;
     }
     Lower how = prim_lower[e->prim];
-    if (how == LOWER_COND) cond_values(s, e);
-    else if (how == LOWER_WHILE) while_values(s, e);
-    else if (how == LOWER_SCAN) scan_values(s, e);
-    else s->failed = !diag(s->cx->diags, e->span, "%s of a reference is not supported yet", prim_name[e->prim]);
+    if (how == LOWER_COND)
+        cond_values(s, e);
+    else if (how == LOWER_WHILE)
+        while_values(s, e);
+    else if (how == LOWER_SCAN)
+        scan_values(s, e);
+    else
+        s->failed = !diag(s->cx->diags, e->span, "%s of a reference is not supported yet", prim_name[e->prim]);
 }
 /* A value in the place of a reference that the program gets. */
 static Vals values(State *s, Vals vs) {

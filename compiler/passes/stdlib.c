@@ -30,14 +30,12 @@ static uint32_t row_of(Ctx *cx, const char *name) {
     struct Stdlib *s = cx->stdlib;
     if (!s) {
         s = cx->stdlib = arena_new(cx->arena, struct Stdlib, 1);
-        while (stdlib_files[s->n].name)
-            s->n++;
+        while (stdlib_files[s->n].name) s->n++;
         s->at = arena_new(cx->arena, Jaxpr *, s->n);
         s->runs = arena_new(cx->arena, Evaluator *, s->n);
     }
     uint32_t i = 0;
-    while (i < s->n && strcmp(stdlib_files[i].name, name) != 0)
-        i++;
+    while (i < s->n && strcmp(stdlib_files[i].name, name) != 0) i++;
     if (i < s->n && !s->at[i]) s->at[i] = load(cx, i);
     return i;
 }
@@ -71,8 +69,7 @@ static void extend_jaxpr(Arena *arena, const Jaxpr *j, Val *first, Val *last) {
         extend(e->in, first, last);
         extend(e->out, first, last);
         Jaxprs subs = eqn_jaxprs(arena, e);
-        each(Jaxpr *, sub, subs)
-            extend_jaxpr(arena, *sub, first, last);
+        each(Jaxpr *, sub, subs) extend_jaxpr(arena, *sub, first, last);
     }
 }
 void jaxpr_range(const Ctx *cx, const Jaxpr *j, Val *first, Val *last) {

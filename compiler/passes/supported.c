@@ -1,5 +1,6 @@
-/* What the passes have left and no code can be made of is an error: primitives without a lowering, types without elements in
-   memory, references. All of them are reported, so that --check says without a code generator what compiling would. */
+/* What the passes have left and no code can be made of is an error: primitives without a lowering, types without
+   elements in memory, references. All of them are reported, so that --check says without a code generator what
+   compiling would. */
 #include "rewrite.h"
 
 typedef struct {
@@ -31,8 +32,7 @@ static bool scatters(const Eqn *e) {
     const Jaxpr *j = e->prim == P_scatter ? param_jaxpr(e, K_update_jaxpr) : NULL;
     if (!j) return true;
     bool ok = j->consts.n == 0;
-    each(Eqn, q, j->eqns)
-        ok &= prim_lower[q->prim] == LOWER_POINT || prim_lower[q->prim] == LOWER_STDLIB;
+    each(Eqn, q, j->eqns) ok &= prim_lower[q->prim] == LOWER_POINT || prim_lower[q->prim] == LOWER_STDLIB;
     return ok;
 }
 
@@ -43,28 +43,23 @@ static void want_eqn(Supported *s, const Eqn *e) {
     if (how == LOWER_NONE || how == LOWER_CALL || how == LOWER_STATE || how == LOWER_EXPAND || how == LOWER_SAME)
         s->failed = !diag(s->cx->diags, e->span, "primitive '%s' is not supported yet", prim_name[e->prim]);
     else if (!scatters(e))
-        s->failed = !diag(s->cx->diags, e->span,
-                          "primitive '%s' with an update_jaxpr that is more than elementwise operations is not supported yet",
-                          prim_name[e->prim]);
-    each(Val, v, e->in)
-        want_type(s, *v, e->span);
-    each(Val, v, e->out)
-        want_type(s, *v, e->span);
+        s->failed =
+            !diag(s->cx->diags, e->span,
+                  "primitive '%s' with an update_jaxpr that is more than elementwise operations is not supported yet",
+                  prim_name[e->prim]);
+    each(Val, v, e->in) want_type(s, *v, e->span);
+    each(Val, v, e->out) want_type(s, *v, e->span);
     Jaxprs subs = e->params.n ? eqn_jaxprs(s->cx->arena, e) : (Jaxprs){0};
-    each(Jaxpr *, j, subs)
-        want_program(s, *j);
+    each(Jaxpr *, j, subs) want_program(s, *j);
 }
 
 static void want_program(Supported *s, const Jaxpr *j) {
     bool fresh;
     intern(&s->programs, &j, sizeof j, &fresh);
     if (!fresh) return;
-    each(Val, v, j->consts)
-        want_type(s, *v, val_info(s->cx, *v)->span);
-    each(Val, v, j->in)
-        want_type(s, *v, val_info(s->cx, *v)->span);
-    each(const Eqn, e, j->eqns)
-        want_eqn(s, e);
+    each(Val, v, j->consts) want_type(s, *v, val_info(s->cx, *v)->span);
+    each(Val, v, j->in) want_type(s, *v, val_info(s->cx, *v)->span);
+    each(const Eqn, e, j->eqns) want_eqn(s, e);
 }
 
 bool supported(Ctx *cx, const Jaxpr *j) {

@@ -1,4 +1,5 @@
-/* Tokens, and float0, have no elements: inputs, operands and results of these types go, and equations that give nothing else. */
+/* Tokens, and float0, have no elements: inputs, operands and results of these types go, and equations that give nothing
+   else. */
 #include "rewrite.h"
 
 typedef struct {
@@ -28,7 +29,8 @@ static void tokens_eqn(Tokens *t, Eqns *to, const Eqn *e) {
     bool changes = new.in.n < e->in.n || new.out.n < e->out.n;
     if (changes && !new.out.n && !nested && !eqn_impure(e)) return;
     if (changes && !nested) {
-        t->failed = !diag(cx->diags, e->span, "%s: operands and results of type Tok or float0 are not supported yet", prim_name[e->prim]);
+        t->failed = !diag(cx->diags, e->span, "%s: operands and results of type Tok or float0 are not supported yet",
+                          prim_name[e->prim]);
         return;
     }
     if (changes) new.in_at = NULL, new.params = params_counting(cx, e, new.params, one_less);

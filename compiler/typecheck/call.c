@@ -6,11 +6,9 @@
 bool type_reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     unsigned n = e->in.n / 2;
     if (!n || e->in.n % 2)
-        return diag(cx->diags, e->span,
-                    "reduce takes arrays and as many initial values, but has %u operand%s", e->in.n,
+        return diag(cx->diags, e->span, "reduce takes arrays and as many initial values, but has %u operand%s", e->in.n,
                     plural(e->in.n));
-    if (!want_results(cx, e, n) || !want_param(cx, e, K_dimensions) || !want_param(cx, e, K_jaxpr))
-        return false;
+    if (!want_results(cx, e, n) || !want_param(cx, e, K_dimensions) || !want_param(cx, e, K_jaxpr)) return false;
     const ArrayType *x = type_at(cx->types, in[0]);
     bool *gone = arena_new(cx->arena, bool, x->rank);
     if (!want_axes(cx, e, K_dimensions, param_ints(e, K_dimensions), x->rank, gone)) return false;
@@ -20,8 +18,7 @@ bool type_reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         if (!gone[i]) dims[rank++] = x->dims[i];
     Type *takes = arena_new(cx->arena, Type, e->in.n);
     for (unsigned i = 0; i < n; i++) {
-        if (!shapes_agree(cx, in[i], in[0], operand_at(cx, e, i)))
-            return operands_disagree(cx, e, in, i, 0);
+        if (!shapes_agree(cx, in[i], in[0], operand_at(cx, e, i))) return operands_disagree(cx, e, in, i, 0);
         if (!want_scalar(cx, e, in, n + i) || !want_dtype_of(cx, e, in, n + i, i)) return false;
         takes[i] = takes[n + i] = type_plain(cx->types, in[n + i]);
         out[i] = type_of(cx->types, type_at(cx->types, in[i])->dtype, rank, dims);
@@ -38,14 +35,14 @@ static bool want_lengths(Ctx *cx, const Eqn *e, const char *const fields[4], uin
         const Value *v = value_field(record, fields[i]);
         bool count = v && v->kind == V_INT && v->i >= 0 && v->i <= UINT32_MAX;
         if (!count)
-            return diag(cx->diags, param_at(e, K_const_lengths),
-                        "%s: const_lengths has no count %s", name_of(cx, e), fields[i]);
+            return diag(cx->diags, param_at(e, K_const_lengths), "%s: const_lengths has no count %s", name_of(cx, e),
+                        fields[i]);
         lengths[i] = (uint32_t)v->i;
         sum += lengths[i];
     }
-    return sum <= e->in.n || diag(cx->diags, param_at(e, K_const_lengths),
-                                  "%s: const_lengths are %llu, but there %s %u operand%s",
-                                  name_of(cx, e), (unsigned long long)sum, is_are(e->in.n), e->in.n, plural(e->in.n));
+    return sum <= e->in.n ||
+           diag(cx->diags, param_at(e, K_const_lengths), "%s: const_lengths are %llu, but there %s %u operand%s",
+                name_of(cx, e), (unsigned long long)sum, is_are(e->in.n), e->in.n, plural(e->in.n));
 }
 
 /* Operands: the constants of four programs, then b. x has the types of b; what solve gives besides
@@ -55,8 +52,7 @@ bool type_custom_linear_solve(Ctx *cx, const Eqn *e, const Type *in, Type *out) 
     uint32_t lengths[4], consts = 0, at = 0;
     if (!want_param(cx, e, K_const_lengths) || !want_param(cx, e, K_jaxprs)) return false;
     if (!want_lengths(cx, e, fields, lengths)) return false;
-    for (unsigned i = 0; i < 4; i++)
-        consts += lengths[i];
+    for (unsigned i = 0; i < 4; i++) consts += lengths[i];
     uint32_t n = e->in.n - consts;
     Jaxpr *solve = value_jaxpr(&param_find(e, K_jaxprs)->value, "solve");
     for (unsigned k = 0; k < 4; at += lengths[k++]) {
@@ -77,14 +73,13 @@ bool type_custom_linear_solve(Ctx *cx, const Eqn *e, const Type *in, Type *out) 
 /* ---- what runs outside of the program */
 
 /* debug_print, debug_callback, check: any arrays, no results. */
-bool type_effect(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    return want_results(cx, e, 0);
-}
+bool type_effect(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return want_results(cx, e, 0); }
 
 /* ---- tokens */
 static bool want_token(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
     return type_at(cx->types, in[i])->dtype == DT_tok ||
-           diag(cx->diags, operand_at(cx, e, i), "%s: operand %u must be a token, Tok, but is %s", name_of(cx, e), i, type_c(cx, in[i]));
+           diag(cx->diags, operand_at(cx, e, i), "%s: operand %u must be a token, Tok, but is %s", name_of(cx, e), i,
+                type_c(cx, in[i]));
 }
 /* Its operand, where it has one, does not matter. */
 bool type_create_token(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
@@ -108,8 +103,8 @@ bool type_add_dependency(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 bool type_declared(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     for (unsigned i = 0; i < e->out.n; i++)
         if (!out[i])
-            return diag(cx->diags, result_at(cx, e, i), "%s: the type of '%.*s' is not printed",
-                        name_of(cx, e), SF(val_name(cx, e->out.at[i])));
+            return diag(cx->diags, result_at(cx, e, i), "%s: the type of '%.*s' is not printed", name_of(cx, e),
+                        SF(val_name(cx, e->out.at[i])));
     return true;
 }
 
@@ -121,12 +116,11 @@ bool kernel_runs_once(const Eqn *e) {
     return j && grid && grid->kind == V_LIST && !grid->list.n && j->in.n >= e->in.n + e->out.n;
 }
 
-/* A kernel: its programs are checked for themselves. Its references are of the operands, then of the results, then scratch; each
-   holds a block of its array, so elements of the same type. */
+/* A kernel: its programs are checked for themselves. Its references are of the operands, then of the results, then
+   scratch; each holds a block of its array, so elements of the same type. */
 bool type_pallas_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Jaxprs programs = eqn_jaxprs(cx->arena, e);
-    each(Jaxpr *, j, programs)
-        check_nested(cx, *j, e->span);
+    each(Jaxpr *, j, programs) check_nested(cx, *j, e->span);
     if (!type_declared(cx, e, in, out)) return false;
     if (!kernel_runs_once(e)) return true;
     for (uint32_t i = 0; i < e->in.n + e->out.n; i++) {
@@ -155,7 +149,6 @@ bool type_tie(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 /* Each result is its operand, elsewhere. */
 bool type_placed(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_results(cx, e, e->in.n)) return false;
-    for (unsigned i = 0; i < e->in.n; i++)
-        out[i] = type_plain(cx->types, in[i]);
+    for (unsigned i = 0; i < e->in.n; i++) out[i] = type_plain(cx->types, in[i]);
     return true;
 }

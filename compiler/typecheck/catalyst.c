@@ -6,7 +6,7 @@
 typedef struct {
     Nested body;
     uint32_t consts, implicit; /* inputs */
-    uint32_t carried; /* where they begin, the index of for_loop left out: the implicit ones,
+    uint32_t carried;          /* where they begin, the index of for_loop left out: the implicit ones,
                          then from `later` on the explicit ones */
     uint32_t later;
 } Loop;
@@ -22,9 +22,7 @@ static bool is_index(const Ctx *cx, Val v) {
     return !val_type(cx, v) || (t->rank == 0 && (OF_INT >> dtype_info[t->dtype].kind & 1));
 }
 
-static ParamKey implicit_key(const Eqn *e) {
-    return param_has(e, K_nimplicit) ? K_nimplicit : K_num_implicit_inputs;
-}
+static ParamKey implicit_key(const Eqn *e) { return param_has(e, K_nimplicit) ? K_nimplicit : K_num_implicit_inputs; }
 
 /* Is result `n` of the body the extent of a later one? */
 static bool is_extent(const Ctx *cx, const Jaxpr *j, uint32_t n) {
@@ -37,27 +35,21 @@ static bool is_extent(const Ctx *cx, const Jaxpr *j, uint32_t n) {
 }
 
 /* As many leading results as are extents of others, up to where the index of a for_loop fits. */
-static uint32_t guess_implicit(const Ctx *cx, const Eqn *e, const Jaxpr *j, uint32_t consts,
-                               uint32_t most) {
+static uint32_t guess_implicit(const Ctx *cx, const Eqn *e, const Jaxpr *j, uint32_t consts, uint32_t most) {
     uint32_t n = 0;
-    while (n < most && is_extent(cx, j, n))
-        n++;
-    while (e->prim == P_for_loop && n < most && !is_index(cx, j->in.at[consts + n]))
-        n++;
+    while (n < most && is_extent(cx, j, n)) n++;
+    while (e->prim == P_for_loop && n < most && !is_index(cx, j->in.at[consts + n])) n++;
     return n;
 }
 
-static bool implicit_count(Ctx *cx, const Eqn *e, const Jaxpr *j, uint32_t consts, uint32_t most,
-                           uint32_t *n) {
+static bool implicit_count(Ctx *cx, const Eqn *e, const Jaxpr *j, uint32_t consts, uint32_t most, uint32_t *n) {
     if (param_has(e, implicit_key(e))) return want_count(cx, e, implicit_key(e), most, n);
     *n = guess_implicit(cx, e, j, consts, most);
     return true;
 }
 
 /* The inputs of a for_loop's body but the index and the carried ones. */
-static uint32_t loop_consts(const Jaxpr *j) {
-    return j->in.n > j->out.n ? j->in.n - 1 - j->out.n : 0;
-}
+static uint32_t loop_consts(const Jaxpr *j) { return j->in.n > j->out.n ? j->in.n - 1 - j->out.n : 0; }
 
 Val for_loop_input(const Ctx *cx, const Eqn *e, uint32_t i) {
     const Jaxpr *j = param_jaxpr(e, K_body_jaxpr);
@@ -80,9 +72,8 @@ static bool want_loop_index(Ctx *cx, const Eqn *e, const Loop *l) {
     bool fits = j->in.n == l->consts + 1 + j->out.n;
     ParamKey key = implicit_key(e);
     if (!fits && param_has(e, K_body_nconsts)) key = K_body_nconsts;
-    return diag(cx->diags, param_at(e, key),
-                "%s: %s=%lld makes '%.*s', %s, the index, which must be an integer", name_of(cx, e),
-                param_name[key], (long long)param_int(e, key, 0), SF(val_name(cx, v)),
+    return diag(cx->diags, param_at(e, key), "%s: %s=%lld makes '%.*s', %s, the index, which must be an integer",
+                name_of(cx, e), param_name[key], (long long)param_int(e, key, 0), SF(val_name(cx, v)),
                 type_c(cx, val_type(cx, v)));
 }
 
@@ -95,8 +86,7 @@ static Span word_in_type(const Ctx *cx, Span binder, Str word) {
     for (uint32_t i = from; i + word.n <= text.n && text.at[i] != ']' && text.at[i] != '\n'; i++) {
         bool starts = i > from && strchr("[,( ", text.at[i - 1]);
         bool stops = i + word.n == text.n || strchr("],) ", text.at[i + word.n]);
-        if (starts && stops && memcmp(text.at + i, word.at, word.n) == 0)
-            return (Span){binder.file, i, word.n};
+        if (starts && stops && memcmp(text.at + i, word.at, word.n) == 0) return (Span){binder.file, i, word.n};
     }
     return binder;
 }
@@ -106,8 +96,7 @@ static bool want_declared(Ctx *cx, const Jaxpr *j) {
     for (uint32_t i = 0; i < j->in.n; i++) {
         const ArrayType *t = val_array(cx, j->in.at[i]);
         for (uint32_t k = 0; k < t->rank; k++) {
-            if (dim_is_const(t->dims[k]) || dim_at(cx->types, t->dims[k])->kind != DIM_SYMBOL)
-                continue;
+            if (dim_is_const(t->dims[k]) || dim_at(cx->types, t->dims[k])->kind != DIM_SYMBOL) continue;
             Str name = dim_at(cx->types, t->dims[k])->name;
             for (uint32_t m = i + 1; m < j->in.n && m < i + 1000; m++) {
                 Str later = val_info(cx, j->in.at[m])->name;
@@ -131,12 +120,10 @@ static bool carried_agree(Ctx *cx, const Eqn *e, const Loop *l) {
         Type t = result_type(cx, j, i, v->type);
         Type need = next_round(cx, j, l->carried, l->implicit, v->type);
         if (!t || types_agree(cx, t, need, inner_result_at(e, j, i))) continue;
-        diag(cx->diags, inner_result_at(e, j, i),
-             "%s: result %u of body_jaxpr is %s, but it is carried as %s", name_of(cx, e), i,
-             type_c(cx, t), type_c(cx, need));
+        diag(cx->diags, inner_result_at(e, j, i), "%s: result %u of body_jaxpr is %s, but it is carried as %s",
+             name_of(cx, e), i, type_c(cx, t), type_c(cx, need));
         if (v->span.n)
-            diag_note(cx->diags, v->span, "the carried value enters as '%.*s', %s", SF(v->name),
-                      type_c(cx, v->type));
+            diag_note(cx->diags, v->span, "the carried value enters as '%.*s', %s", SF(v->name), type_c(cx, v->type));
         return false;
     }
     return true;
@@ -147,21 +134,18 @@ static bool want_carried(Ctx *cx, const Eqn *e, const Loop *l) {
     const Jaxpr *j = l->body.j;
     uint32_t carried = j->in.n - l->consts - (l->later > l->carried + l->implicit);
     return j->out.n == carried ||
-           diag(
-               cx->diags, jaxpr_at(e, j),
-               "%s: %u implicit and %u explicit values are carried, but body_jaxpr has %u result%s "
-               "(%lld explicit)",
-               name_of(cx, e), l->implicit, carried - l->implicit, j->out.n,
-               plural(j->out.n), (long long)j->out.n - l->implicit);
+           diag(cx->diags, jaxpr_at(e, j),
+                "%s: %u implicit and %u explicit values are carried, but body_jaxpr has %u result%s "
+                "(%lld explicit)",
+                name_of(cx, e), l->implicit, carried - l->implicit, j->out.n, plural(j->out.n),
+                (long long)j->out.n - l->implicit);
 }
 
 static bool loop_results(Ctx *cx, const Eqn *e, const Loop *l, Type *out) {
     const Jaxpr *j = l->body.j;
     if (!carried_agree(cx, e, l) || !want_results(cx, e, j->out.n)) return false;
     for (uint32_t i = 0; i < e->out.n; i++)
-        if (!result_outside(cx, e, &l->body, l->implicit, i, result_type(cx, j, i, out[i]),
-                            &out[i]))
-            return false;
+        if (!result_outside(cx, e, &l->body, l->implicit, i, result_type(cx, j, i, out[i]), &out[i])) return false;
     return true;
 }
 
@@ -178,8 +162,7 @@ bool type_for_loop(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
                     j->in.n, plural(j->in.n), j->in.n + 3, is_are(e->in.n), e->in.n);
     if (!want_declared(cx, j)) return false;
     l.consts = loop_consts(j);
-    if (param_has(e, K_body_nconsts) && !want_count(cx, e, K_body_nconsts, j->in.n - 1, &l.consts))
-        return false;
+    if (param_has(e, K_body_nconsts) && !want_count(cx, e, K_body_nconsts, j->in.n - 1, &l.consts)) return false;
     if (!implicit_count(cx, e, j, l.consts, j->in.n - 1 - l.consts, &l.implicit)) return false;
     l.carried = l.consts;
     l.later = l.consts + l.implicit + 1;
@@ -194,8 +177,7 @@ bool type_for_loop(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 static bool want_condition(Ctx *cx, const Eqn *e, const Jaxpr *cond) {
     if (cond->out.n != 1)
-        return diag(cx->diags, jaxpr_at(e, cond),
-                    "while_loop: cond_jaxpr must have 1 result, but has %u", cond->out.n);
+        return diag(cx->diags, jaxpr_at(e, cond), "while_loop: cond_jaxpr must have 1 result, but has %u", cond->out.n);
     Type t = result_type(cx, cond, 0, 0);
     return !t || (type_at(cx->types, t)->dtype == DT_bool && !type_at(cx->types, t)->rank) ||
            diag(cx->diags, inner_result_at(e, cond, 0),
@@ -208,10 +190,8 @@ bool type_while_loop(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Jaxpr *j = param_jaxpr(e, K_body_jaxpr), *cond = param_jaxpr(e, K_cond_jaxpr);
     uint32_t nc = cond->in.n > j->out.n ? cond->in.n - j->out.n : 0;
     Loop l = {.consts = j->in.n > j->out.n ? j->in.n - j->out.n : 0};
-    if (param_has(e, K_cond_nconsts) && !want_count(cx, e, K_cond_nconsts, cond->in.n, &nc))
-        return false;
-    if (param_has(e, K_body_nconsts) && !want_count(cx, e, K_body_nconsts, j->in.n, &l.consts))
-        return false;
+    if (param_has(e, K_cond_nconsts) && !want_count(cx, e, K_cond_nconsts, cond->in.n, &nc)) return false;
+    if (param_has(e, K_body_nconsts) && !want_count(cx, e, K_body_nconsts, j->in.n, &l.consts)) return false;
     if (!want_declared(cx, j) || !want_declared(cx, cond)) return false;
     if (e->in.n != nc + j->in.n || cond->in.n != nc + j->in.n - l.consts)
         return diag(cx->diags, jaxpr_at(e, cond->in.n + l.consts == nc + j->in.n ? j : cond),
@@ -224,21 +204,18 @@ bool type_while_loop(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     l.body = (Nested){"body_jaxpr", j, j->in.n, nc, UINT32_MAX, 0, UINT32_MAX, 0};
     Nested c = {"cond_jaxpr", cond, cond->in.n, 0, nc, l.consts, UINT32_MAX, 0};
     if (!want_carried(cx, e, &l) || !enter_nested(cx, e, &c, in)) return false;
-    return enter_nested(cx, e, &l.body, in) && want_condition(cx, e, cond) &&
-           loop_results(cx, e, &l, out);
+    return enter_nested(cx, e, &l.body, in) && want_condition(cx, e, cond) && loop_results(cx, e, &l, out);
 }
 
 /* ---- cond */
 
-static bool branch_result(Ctx *cx, const Eqn *e, Jaxpr *j, uint32_t first, uint32_t implicit,
-                          uint32_t i, Type *out) {
+static bool branch_result(Ctx *cx, const Eqn *e, Jaxpr *j, uint32_t first, uint32_t implicit, uint32_t i, Type *out) {
     Nested b = {"a branch", j, j->in.n, first, UINT32_MAX, 0, UINT32_MAX, 0};
     Type declared = *out;
     if (!result_outside(cx, e, &b, implicit, i, result_type(cx, j, i, declared), out)) return false;
     return !declared || types_agree(cx, declared, *out, inner_result_at(e, j, i)) ||
-           diag(cx->diags, inner_result_at(e, j, i),
-                "cond: result %u of this branch is %s, but it must be %s", i, type_c(cx, *out),
-                type_c(cx, declared));
+           diag(cx->diags, inner_result_at(e, j, i), "cond: result %u of this branch is %s, but it must be %s", i,
+                type_c(cx, *out), type_c(cx, declared));
 }
 
 /* One bool for each branch but the last, then the operands of every branch. */
@@ -246,28 +223,26 @@ bool type_cond_catalyst(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_param(cx, e, K_branch_jaxprs)) return false;
     Jaxprs branches = param_jaxprs(e, K_branch_jaxprs);
     if (!branches.n || e->in.n + 1 < branches.n)
-        return diag(
-            cx->diags, param_at(e, K_branch_jaxprs),
-            "cond: %u branches take a bool for each but the last, but there %s %u operand%s",
-            branches.n, is_are(e->in.n), e->in.n, plural(e->in.n));
+        return diag(cx->diags, param_at(e, K_branch_jaxprs),
+                    "cond: %u branches take a bool for each but the last, but there %s %u operand%s", branches.n,
+                    is_are(e->in.n), e->in.n, plural(e->in.n));
     uint32_t first = branches.n - 1, implicit = 0;
     for (uint32_t i = 0; i < first; i++)
         if (type_at(cx->types, in[i])->dtype != DT_bool || !want_scalar(cx, e, in, i))
-            return diag(cx->diags, operand_at(cx, e, i),
-                        "cond: operand %u must be bool[], but is %s", i, type_c(cx, in[i]));
+            return diag(cx->diags, operand_at(cx, e, i), "cond: operand %u must be bool[], but is %s", i,
+                        type_c(cx, in[i]));
     uint32_t results = branches.at[0]->out.n;
-    if (param_has(e, K_num_implicit_outputs) &&
-        !want_count(cx, e, K_num_implicit_outputs, results, &implicit))
+    if (param_has(e, K_num_implicit_outputs) && !want_count(cx, e, K_num_implicit_outputs, results, &implicit))
         return false;
     for (uint32_t k = 0; k < branches.n; k++) {
         Jaxpr *j = branches.at[k];
         Nested b = {"a branch", j, j->in.n, first, UINT32_MAX, 0, UINT32_MAX, 0};
         if (j->in.n != e->in.n - first || j->out.n != results)
-            return diag(
-                cx->diags, jaxpr_at(e, j),
-                "cond: branch %u takes %u operand%s and has %u result%s, but %u %s given and "
-                "branch 0 has %u",
-                k, j->in.n, plural(j->in.n), j->out.n, plural(j->out.n), e->in.n - first, is_are(e->in.n - first), results);
+            return diag(cx->diags, jaxpr_at(e, j),
+                        "cond: branch %u takes %u operand%s and has %u result%s, but %u %s given and "
+                        "branch 0 has %u",
+                        k, j->in.n, plural(j->in.n), j->out.n, plural(j->out.n), e->in.n - first,
+                        is_are(e->in.n - first), results);
         if (!want_declared(cx, j) || !enter_nested(cx, e, &b, in)) return false;
     }
     if (!want_results(cx, e, results)) return false;

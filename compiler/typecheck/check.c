@@ -18,8 +18,7 @@ static const int8_t arity[NPRIMS] = {
 static bool unknown_primitive(Ctx *cx, const Eqn *e) {
     Prim near = prim_similar(e->unknown);
     if (near == P_none) return diag(cx->diags, e->span, "unknown primitive '%.*s'", SF(e->unknown));
-    return diag(cx->diags, e->span, "unknown primitive '%.*s'; did you mean '%s'?", SF(e->unknown),
-                prim_name[near]);
+    return diag(cx->diags, e->span, "unknown primitive '%.*s'; did you mean '%s'?", SF(e->unknown), prim_name[near]);
 }
 
 bool infer(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
@@ -35,8 +34,7 @@ static bool want_literal(Ctx *cx, Val v, Span at) {
     const ValInfo *i = val_info(cx, v);
     if (!i->lit || !i->type || literal_fits(cx, i->lit, i->type)) return true;
     const Lit *lit = i->lit;
-    Str text =
-        str_format(cx->arena, "%s%llu", lit->negative ? "-" : "", (unsigned long long)lit->i);
+    Str text = str_format(cx->arena, "%s%llu", lit->negative ? "-" : "", (unsigned long long)lit->i);
     if (lit->kind == LIT_FLOAT) text = str_format(cx->arena, "%.17g", lit->re);
     if (lit->kind == LIT_COMPLEX) text = S("a complex number");
     if (lit->kind == LIT_BOOL) text = lit->i ? S("True") : S("False");
@@ -63,14 +61,13 @@ static bool settle(Ctx *cx, const Eqn *e, const Type *out) {
         ValInfo *v = val_info(cx, e->out.at[i]);
         if (!out[i]) continue;
         if (too_large(cx, out[i]))
-            ok = diag(cx->diags, result_at(cx, e, i), "%s: a result of type %s is too large",
-                      name_of(cx, e), type_c(cx, out[i]));
+            ok = diag(cx->diags, result_at(cx, e, i), "%s: a result of type %s is too large", name_of(cx, e),
+                      type_c(cx, out[i]));
         else if (!v->type)
             v->type = out[i];
         else if (v->type != out[i] && !types_agree(cx, v->type, out[i], result_at(cx, e, i))) {
-            ok = diag(cx->diags, result_at(cx, e, i), "%s gives %s, but '%.*s' is declared as %s",
-                      name_of(cx, e), type_c(cx, out[i]), SF(val_name(cx, e->out.at[i])),
-                      type_c(cx, v->type));
+            ok = diag(cx->diags, result_at(cx, e, i), "%s gives %s, but '%.*s' is declared as %s", name_of(cx, e),
+                      type_c(cx, out[i]), SF(val_name(cx, e->out.at[i])), type_c(cx, v->type));
             const ArrayType *gives = type_at(cx->types, out[i]), *is = type_at(cx->types, v->type);
             note_params(cx, e, gives->dtype != is->dtype, !shapes_agree(cx, out[i], v->type, result_at(cx, e, i)));
             v->type = 0; /* either may be wrong: what uses it is not blamed */
@@ -85,19 +82,15 @@ static void check_eqn(Ctx *cx, Eqn *e) {
     Type *in = e->in.n <= SMALL ? small : arena_new(cx->arena, Type, e->in.n);
     Type *out = e->out.n < SMALL ? small + SMALL : arena_new(cx->arena, Type, (size_t)e->out.n + 1);
     out[0] = 0;
-    for (unsigned i = 0; i < e->in.n; i++)
-        in[i] = val_type(cx, e->in.at[i]);
-    for (unsigned i = 0; i < e->out.n; i++)
-        out[i] = val_type(cx, e->out.at[i]);
+    for (unsigned i = 0; i < e->in.n; i++) in[i] = val_type(cx, e->in.at[i]);
+    for (unsigned i = 0; i < e->out.n; i++) out[i] = val_type(cx, e->out.at[i]);
     if (e->prim != P_none && !want_params(cx, e)) return;
     if (e->prim != P_none) complete(cx, e, in);
     bool known = true;
-    for (unsigned i = 0; i < e->in.n && e->prim != P_none; i++)
-        known = known && in[i];
+    for (unsigned i = 0; i < e->in.n && e->prim != P_none; i++) known = known && in[i];
     if (!known && diag_errors(cx->diags)) { /* for an error: its programs may have others */
         Jaxprs programs = eqn_jaxprs(cx->arena, e);
-        each(Jaxpr *, j, programs)
-            check_nested(cx, *j, e->span);
+        each(Jaxpr *, j, programs) check_nested(cx, *j, e->span);
     }
     if (!known || !want_literals(cx, e) || !want_no_refs(cx, e, in)) return;
     if (infer(cx, e, in, out)) {
@@ -126,8 +119,8 @@ static bool among(Vals vals, uint32_t n, Val v) {
 static Dim visit_extent(void *user, Dim atom) {
     Extents *x = user;
     const DimExpr *d = dim_at(x->types, atom);
-    if (d->kind == DIM_BOUND && !among(x->j->in, x->j->in.n, d->val) &&
-        !among(x->j->consts, x->j->consts.n, d->val) && !among(x->j->out, x->results, d->val))
+    if (d->kind == DIM_BOUND && !among(x->j->in, x->j->in.n, d->val) && !among(x->j->consts, x->j->consts.n, d->val) &&
+        !among(x->j->out, x->results, d->val))
         x->missing = d->val;
     return atom;
 }
@@ -139,8 +132,7 @@ static void want_extents(Ctx *cx, const Jaxpr *j) {
         if (!type_has_bound(cx, t)) continue;
         Extents x = {j, i, cx->types, 0};
         const ArrayType *a = type_at(cx->types, t);
-        for (uint32_t k = 0; k < a->rank; k++)
-            dim_substitute(cx->types, a->dims[k], visit_extent, &x);
+        for (uint32_t k = 0; k < a->rank; k++) dim_substitute(cx->types, a->dims[k], visit_extent, &x);
         if (x.missing)
             diag(cx->diags, j->out_at ? j->out_at[i] : j->span,
                  "result '%.*s' is %s, but '%.*s' is neither an input nor an earlier result",
@@ -150,10 +142,8 @@ static void want_extents(Ctx *cx, const Jaxpr *j) {
 
 static void check_body(Ctx *cx, Jaxpr *j) {
     j->checking = true;
-    each(Eqn, e, j->eqns)
-        check_eqn(cx, e);
-    for (uint32_t i = 0; i < j->out.n; i++)
-        want_literal(cx, j->out.at[i], j->out_at ? j->out_at[i] : j->span);
+    each(Eqn, e, j->eqns) check_eqn(cx, e);
+    for (uint32_t i = 0; i < j->out.n; i++) want_literal(cx, j->out.at[i], j->out_at ? j->out_at[i] : j->span);
     want_extents(cx, j);
     check_refs(cx, j);
     j->checking = false;
@@ -166,8 +156,7 @@ static void check_nested_body(Ctx *cx, Jaxpr *j) {
     each(Val, v, j->consts) {
         const ValInfo *i = val_info(cx, *v);
         if (!i->type && diag_errors(cx->diags) == before)
-            diag(cx->diags, i->span, "the type of constant '%.*s' is not printed: --consts has it",
-                 SF(i->name));
+            diag(cx->diags, i->span, "the type of constant '%.*s' is not printed: --consts has it", SF(i->name));
     }
 }
 
@@ -182,8 +171,7 @@ static void check_input(Ctx *cx, Val v) {
     Type t = val_type(cx, v);
     const DtypeInfo *d = &dtype_info[type_at(cx->types, t)->dtype];
     cx->wide = cx->wide || (OF_REAL >> d->kind & 1 && d->bits == 64) || d->bits == 128;
-    if (too_large(cx, t))
-        diag(cx->diags, val_info(cx, v)->span, "an input of type %s is too large", type_c(cx, t));
+    if (too_large(cx, t)) diag(cx->diags, val_info(cx, v)->span, "an input of type %s is too large", type_c(cx, t));
 }
 
 /* Where nothing else is wrong, the inputs need types. */
@@ -191,8 +179,10 @@ static bool want_known(Ctx *cx, Vals inputs, bool constants) {
     each(Val, v, inputs) {
         const ValInfo *i = val_info(cx, *v);
         if (!i->type)
-            return diag(cx->diags, i->span, "the type of %s '%.*s' is not printed: %sthe types of the inputs by --in-type",
-                        constants ? "constant" : "input", SF(val_name(cx, *v)), constants ? "--consts has it; or give " : "give ");
+            return diag(cx->diags, i->span,
+                        "the type of %s '%.*s' is not printed: %sthe types of the inputs by --in-type",
+                        constants ? "constant" : "input", SF(val_name(cx, *v)),
+                        constants ? "--consts has it; or give " : "give ");
     }
     return true;
 }
@@ -205,16 +195,15 @@ static void want_demands(Ctx *cx) {
     DimKnown with;
     const DimCheck *c = dims_contradict(cx, &with);
     if (!c) return;
-    diag(cx->diags, c->span, "this needs %s, but %s must be %s", demand_c(cx, c), dim_c(cx, with.symbol), dim_c(cx, with.value));
+    diag(cx->diags, c->span, "this needs %s, but %s must be %s", demand_c(cx, c), dim_c(cx, with.symbol),
+         dim_c(cx, with.value));
     diag_note(cx->diags, with.because->span, "because of %s", demand_c(cx, with.because));
 }
 
 bool check(Ctx *cx, Jaxpr *j) {
     uint32_t before = diag_errors(cx->diags);
-    each(Val, v, j->consts)
-        check_input(cx, *v);
-    each(Val, v, j->in)
-        check_input(cx, *v);
+    each(Val, v, j->consts) check_input(cx, *v);
+    each(Val, v, j->in) check_input(cx, *v);
     check_body(cx, j);
     each(Val, v, j->out) {
         ValInfo *i = val_info(cx, *v);
@@ -227,19 +216,16 @@ bool check(Ctx *cx, Jaxpr *j) {
 static bool set_input(Ctx *cx, Val v, unsigned number, Type t, Span span) {
     ValInfo *i = val_info(cx, v);
     if (!i->type) i->type = t;
-    return types_agree(cx, i->type, t, span) ||
-           diag(cx->diags, span, "type %u is %s, but '%.*s' is declared as %s", number,
-                type_c(cx, t), SF(i->name), type_c(cx, i->type));
+    return types_agree(cx, i->type, t, span) || diag(cx->diags, span, "type %u is %s, but '%.*s' is declared as %s",
+                                                     number, type_c(cx, t), SF(i->name), type_c(cx, i->type));
 }
 
 bool check_inputs(Ctx *cx, Jaxpr *j, const Type *types, uint32_t n, Span span) {
     uint32_t consts = n == j->in.n ? 0 : j->consts.n;
     if (n != consts + j->in.n)
-        return diag(cx->diags, span,
-                    "the program has %u input%s and %u constant%s, but %u type%s %s given", j->in.n,
+        return diag(cx->diags, span, "the program has %u input%s and %u constant%s, but %u type%s %s given", j->in.n,
                     plural(j->in.n), j->consts.n, plural(j->consts.n), n, plural(n), is_are(n));
     for (uint32_t i = 0; i < n; i++)
-        if (!set_input(cx, i < consts ? j->consts.at[i] : j->in.at[i - consts], i, types[i], span))
-            return false;
+        if (!set_input(cx, i < consts ? j->consts.at[i] : j->in.at[i - consts], i, types[i], span)) return false;
     return true;
 }

@@ -13,8 +13,8 @@ bool infer(Ctx *, const Eqn *e, const Type *in, Type *out);
    the type inference of untyped eras, and the verifier after each pass. */
 bool check(Ctx *, Jaxpr *);
 
-/* A demand on symbolic dimensions (Ctx.dim_checks) that no library could meet, and the value that excludes it; NULL where
-   there is none. */
+/* A demand on symbolic dimensions (Ctx.dim_checks) that no library could meet, and the value that excludes it; NULL
+   where there is none. */
 typedef struct {
     Dim symbol, value;
     const DimCheck *because;

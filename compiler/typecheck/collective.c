@@ -26,8 +26,7 @@ void axis_bind(Ctx *cx, Str name, int64_t size) {
 
 static const struct AxisScope *bound(const Ctx *cx, Str name) {
     const struct AxisScope *s = cx->axes;
-    while (s && !same(s->name, name))
-        s = s->outer;
+    while (s && !same(s->name, name)) s = s->outer;
     return s;
 }
 
@@ -37,8 +36,8 @@ static bool one_axis(Ctx *cx, const Eqn *e, ParamKey k, const Value *v, int64_t 
     if (v->kind != V_STR && v->kind != V_WORD) return true; /* an axis of the array */
     const struct AxisScope *s = bound(cx, bare(v));
     if (!s)
-        return diag(cx->diags, param_at(e, k), "%s: no program around binds the axis '%.*s'",
-                    name_of(cx, e), SF(bare(v)));
+        return diag(cx->diags, param_at(e, k), "%s: no program around binds the axis '%.*s'", name_of(cx, e),
+                    SF(bare(v)));
     *size = *size && s->size && s->size <= INT32_MAX / *size ? *size * s->size : 0;
     return true;
 }
@@ -46,9 +45,7 @@ static bool one_axis(Ctx *cx, const Eqn *e, ParamKey k, const Value *v, int64_t 
 /* The names in a parameter are bound; their sizes' product, 0: unknown. */
 static bool want_bound(Ctx *cx, const Eqn *e, ParamKey k, int64_t *size) {
     *size = 1;
-    if (!param_has(e, k))
-        return diag(cx->diags, e->span, "%s needs the parameter '%s'", name_of(cx, e),
-                    param_name[k]);
+    if (!param_has(e, k)) return diag(cx->diags, e->span, "%s needs the parameter '%s'", name_of(cx, e), param_name[k]);
     const Value *v = &param_find(e, k)->value;
     if (v->kind != V_LIST) return one_axis(cx, e, k, v, size);
     for (uint32_t i = 0; i < v->list.n; i++)
@@ -63,18 +60,18 @@ static bool place(const Value *v, uint32_t i, int64_t *at) {
     return is_int;
 }
 
-/* axis_index_groups has each of the devices in one group; `equal`: groups of one size. `size` becomes that of a group. */
+/* axis_index_groups has each of the devices in one group; `equal`: groups of one size. `size` becomes that of a group.
+   */
 static bool want_groups(Ctx *cx, const Eqn *e, bool equal, int64_t *size) {
     const Param *p = param_find(e, K_axis_index_groups);
     if (!p || p->value.kind == V_NONE) return true;
     uint32_t n = p->value.kind == V_LIST ? p->value.list.n : 0;
     const Value *group = n ? p->value.list.at : NULL;
     int64_t all = 0, at;
-    for (uint32_t i = 0; i < n; i++)
-        all += places(&group[i]);
+    for (uint32_t i = 0; i < n; i++) all += places(&group[i]);
     if (!all || (*size && all != *size))
-        return diag(cx->diags, p->span, "%s: axis_index_groups have %lld place%s for %lld device%s", name_of(cx, e), (long long)all,
-                    plural((uint64_t)all), (long long)*size, plural((uint64_t)*size));
+        return diag(cx->diags, p->span, "%s: axis_index_groups have %lld place%s for %lld device%s", name_of(cx, e),
+                    (long long)all, plural((uint64_t)all), (long long)*size, plural((uint64_t)*size));
     bool *seen = arena_new(cx->arena, bool, all);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t each = places(&group[i]);
@@ -97,8 +94,8 @@ static bool want_members(Ctx *cx, const Eqn *e, int64_t *size) {
     if (!want_bound(cx, e, K_axis_name, size) || !want_groups(cx, e, true, size)) return false;
     if (p && !want_int(cx, e, K_axis_size, 1, &said)) return false;
     if (said && *size && said != *size)
-        return diag(cx->diags, p->span, "%s: axis_size is %lld, but %lld device%s exchange%s", name_of(cx, e), (long long)said,
-                    (long long)*size, plural((uint64_t)*size), *size == 1 ? "s" : "");
+        return diag(cx->diags, p->span, "%s: axis_size is %lld, but %lld device%s exchange%s", name_of(cx, e),
+                    (long long)said, (long long)*size, plural((uint64_t)*size), *size == 1 ? "s" : "");
     if (said) *size = said;
     return true;
 }
@@ -137,7 +134,9 @@ static bool all_reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out, unsigne
         bool *gone = arena_new(cx->arena, bool, x->rank);
         if (!want_kind(cx, e, in, i, kinds) || !own_axes(cx, e, x->rank, gone)) return false;
         for (uint32_t k = 0; k < x->rank && grouped; k++)
-            if (gone[k]) return diag(cx->diags, param_at(e, key), "%s: axis_index_groups are of named axes only", name_of(cx, e));
+            if (gone[k])
+                return diag(cx->diags, param_at(e, key), "%s: axis_index_groups are of named axes only",
+                            name_of(cx, e));
         Dim *dims = arena_new(cx->arena, Dim, x->rank);
         uint32_t n = 0;
         for (uint32_t k = 0; k < x->rank; k++)
@@ -159,7 +158,8 @@ enum { MOST_PLACES = 1 << 16 }; /* that are compared; more devices there are not
 static bool want_perm(Ctx *cx, const Eqn *e, int64_t size) {
     const Param *p = param_find(e, K_perm);
     if (!p || p->value.kind != V_LIST)
-        return diag(cx->diags, param_at(e, K_perm), "%s needs 'perm', pairs (from, to), such as perm=((0, 1), (1, 0))", name_of(cx, e));
+        return diag(cx->diags, param_at(e, K_perm), "%s needs 'perm', pairs (from, to), such as perm=((0, 1), (1, 0))",
+                    name_of(cx, e));
     if (size > MOST_PLACES) size = 0;
     bool *seen = arena_new(cx->arena, bool, 2 * size);
     for (uint32_t i = 0; i < p->value.list.n; i++) {
@@ -167,10 +167,12 @@ static bool want_perm(Ctx *cx, const Eqn *e, int64_t size) {
         for (uint32_t k = 0; k < 2; k++) {
             int64_t at;
             if (places(v) != 2 || !place(v, k, &at))
-                return diag(cx->diags, p->span, "%s: perm has a part that is no pair (from, to) of places, such as (0, 1)", name_of(cx, e));
+                return diag(cx->diags, p->span,
+                            "%s: perm has a part that is no pair (from, to) of places, such as (0, 1)", name_of(cx, e));
             if (!size) continue;
             if (at < -size || at >= size)
-                return diag(cx->diags, p->span, "%s: perm names place %lld of %lld", name_of(cx, e), (long long)at, (long long)size);
+                return diag(cx->diags, p->span, "%s: perm names place %lld of %lld", name_of(cx, e), (long long)at,
+                            (long long)size);
             bool *one = &seen[k * size + (at + size) % size];
             if (*one) return diag(cx->diags, p->span, "%s: perm has place %lld twice", name_of(cx, e), (long long)at);
             *one = true;
@@ -184,16 +186,16 @@ bool type_exchanged(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     int64_t size, source;
     ParamKey key = param_has(e, K_axis_name) ? K_axis_name : K_axes;
     if (!want_results(cx, e, e->in.n) || !want_bound(cx, e, key, &size)) return false;
-    if (key == K_axes && param_ints(e, K_axes).n) return param_wrong(cx, e, K_axes, "names of axes that a program around binds");
+    if (key == K_axes && param_ints(e, K_axes).n)
+        return param_wrong(cx, e, K_axes, "names of axes that a program around binds");
     if (e->prim == P_ppermute && !want_perm(cx, e, size)) return false;
     if (e->prim == P_pbroadcast && param_has(e, K_source)) {
         if (!want_int(cx, e, K_source, 0, &source)) return false;
         if (size && source >= size)
-            return diag(cx->diags, param_at(e, K_source), "%s: source is device %lld of %lld", name_of(cx, e), (long long)source,
-                        (long long)size);
+            return diag(cx->diags, param_at(e, K_source), "%s: source is device %lld of %lld", name_of(cx, e),
+                        (long long)source, (long long)size);
     }
-    for (unsigned i = 0; i < e->in.n; i++)
-        out[i] = type_plain(cx->types, in[i]);
+    for (unsigned i = 0; i < e->in.n; i++) out[i] = type_plain(cx->types, in[i]);
     return true;
 }
 
@@ -220,15 +222,13 @@ bool type_all_gather(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-static bool want_parts(Ctx *cx, const Eqn *e, const Type *in, ParamKey k, int64_t axis,
-                       int64_t size, bool tiled) {
+static bool want_parts(Ctx *cx, const Eqn *e, const Type *in, ParamKey k, int64_t axis, int64_t size, bool tiled) {
     Dim n = type_at(cx->types, in[0])->dims[axis];
     bool ok = tiled ? dims_agree(cx, dim_mod(cx->types, n, size), 0, operand_at(cx, e, 0))
                     : dims_agree(cx, n, size, operand_at(cx, e, 0));
     return ok ||
-           diag(cx->diags, operand_at(cx, e, 0),
-                "%s: %lld devices share axis %lld (%s) of %s, which has extent %s", name_of(cx, e),
-                (long long)size, (long long)axis, param_name[k], type_c(cx, in[0]), dim_c(cx, n));
+           diag(cx->diags, operand_at(cx, e, 0), "%s: %lld devices share axis %lld (%s) of %s, which has extent %s",
+                name_of(cx, e), (long long)size, (long long)axis, param_name[k], type_c(cx, in[0]), dim_c(cx, n));
 }
 
 /* Each device's part of the sum: the axis goes, or tiled, shrinks. */
@@ -284,14 +284,13 @@ static int64_t shares(const Ctx *cx, const Value *v) {
 /* One device's part of `whole`, or with `join` the whole of a part; 0: the spec does not say. */
 static bool shard(Ctx *cx, const Eqn *e, ParamKey k, uint32_t i, bool join, Type t, Type *out) {
     const Param *p = param_find(e, k);
-    const Value *spec =
-        p && p->value.kind == V_LIST && i < p->value.list.n ? &p->value.list.at[i] : NULL;
+    const Value *spec = p && p->value.kind == V_LIST && i < p->value.list.n ? &p->value.list.at[i] : NULL;
     const ArrayType *x = type_at(cx->types, t);
     *out = 0;
     if (!t || !spec || spec->kind != V_LIST) return true;
     if (spec->list.n > x->rank)
-        return diag(cx->diags, p->span, "%s: %s[%u] has %u %s, but the array is %s",
-                    name_of(cx, e), param_name[k], i, spec->list.n, entries(spec->list.n), type_c(cx, t));
+        return diag(cx->diags, p->span, "%s: %s[%u] has %u %s, but the array is %s", name_of(cx, e), param_name[k], i,
+                    spec->list.n, entries(spec->list.n), type_c(cx, t));
     Dim *dims = dims_copy(cx, x);
     for (uint32_t a = 0; a < spec->list.n; a++) {
         int64_t n = shares(cx, &spec->list.at[a]);
@@ -301,8 +300,8 @@ static bool shard(Ctx *cx, const Eqn *e, ParamKey k, uint32_t i, bool join, Type
         else if (dims_agree(cx, dim_mod(cx->types, dims[a], n), 0, p->span))
             dims[a] = dim_floordiv(cx->types, dims[a], n);
         else
-            return diag(cx->diags, p->span, "%s: %lld devices cannot share axis %u of %s",
-                        name_of(cx, e), (long long)n, a, type_c(cx, t));
+            return diag(cx->diags, p->span, "%s: %lld devices cannot share axis %u of %s", name_of(cx, e), (long long)n,
+                        a, type_c(cx, t));
     }
     *out = type_of(cx->types, x->dtype, x->rank, dims);
     return true;
@@ -326,8 +325,7 @@ static bool shard_map(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_program(cx, e, K_jaxpr, j, takes, e->in.n, j->out.n)) return false;
     for (uint32_t i = 0; i < j->out.n; i++) {
         Type whole;
-        if (!shard(cx, e, K_out_specs, i, true, result_type(cx, j, i, out[i]), &whole))
-            return false;
+        if (!shard(cx, e, K_out_specs, i, true, result_type(cx, j, i, out[i]), &whole)) return false;
         if (whole) out[i] = whole;
     }
     return type_declared(cx, e, in, out);
@@ -364,9 +362,8 @@ static bool part(Ctx *cx, const Eqn *e, const Type *in, unsigned i, Dim *size, T
     if (!want_axis(cx, e, key, axis, x->rank)) return false;
     if (*size == -1) *size = x->dims[axis];
     if (!dims_agree(cx, x->dims[axis], *size, operand_at(cx, e, i)))
-        return diag(cx->diags, operand_at(cx, e, i),
-                    "%s: axis %lld of operand %u, %s, must have extent %s", name_of(cx, e),
-                    (long long)axis, i, type_c(cx, in[i]), dim_c(cx, *size));
+        return diag(cx->diags, operand_at(cx, e, i), "%s: axis %lld of operand %u, %s, must have extent %s",
+                    name_of(cx, e), (long long)axis, i, type_c(cx, in[i]), dim_c(cx, *size));
     Dim *dims = dims_copy(cx, x);
     memmove(dims + axis, dims + axis + 1, (x->rank - axis - 1) * sizeof *dims);
     *out = type_of(cx->types, x->dtype, x->rank - 1, dims);
@@ -415,11 +412,9 @@ bool type_xla_pmap(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     struct AxisScope *outer = cx->axes;
     const Param *name = param_find(e, K_axis_name);
     if (name) axis_bind(cx, bare(&name->value), known && dim_is_const(size) ? size : 0);
-    bool ok = want_results(cx, e, j->out.n) &&
-              want_program(cx, e, K_call_jaxpr, j, takes, e->in.n, j->out.n);
+    bool ok = want_results(cx, e, j->out.n) && want_program(cx, e, K_call_jaxpr, j, takes, e->in.n, j->out.n);
     cx->axes = outer;
     if (ok && !known) return type_declared(cx, e, in, out);
-    for (uint32_t i = 0; ok && i < j->out.n; i++)
-        out[i] = whole(cx, e, i, size, result_type(cx, j, i, 0));
+    for (uint32_t i = 0; ok && i < j->out.n; i++) out[i] = whole(cx, e, i, size, result_type(cx, j, i, 0));
     return ok;
 }

@@ -2,8 +2,8 @@
 #include "rule.h"
 
 Dtype dtype_real(Dtype d) {
-    static const Dtype parts[NDTYPES] = {[DT_c64] = DT_f32,     [DT_c128] = DT_f64,    [DT_key_fry] = DT_u32,
-                                         [DT_key_rbg] = DT_u64, [DT_key_urbg] = DT_u64};
+    static const Dtype parts[NDTYPES] = {
+        [DT_c64] = DT_f32, [DT_c128] = DT_f64, [DT_key_fry] = DT_u32, [DT_key_rbg] = DT_u64, [DT_key_urbg] = DT_u64};
     return parts[d] ? parts[d] : d;
 }
 Dtype dtype_complex(Dtype d) { return d == DT_f32 ? DT_c64 : d == DT_f64 ? DT_c128 : d; }
@@ -13,24 +13,19 @@ static bool part(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     out[0] = type_like(cx, in[0], dtype_real(type_at(cx->types, in[0])->dtype));
     return true;
 }
-bool type_real_part(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    return part(cx, e, in, out);
-}
-bool type_imag_part(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    return part(cx, e, in, out);
-}
+bool type_real_part(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return part(cx, e, in, out); }
+bool type_imag_part(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return part(cx, e, in, out); }
 
 /* Floats of which complex numbers can be made. */
 static bool want_part(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
     Dtype d = type_at(cx->types, in[i])->dtype;
     return d == DT_f32 || d == DT_f64 ||
-           diag(cx->diags, operand_at(cx, e, i), "%s takes f32 or f64, but operand %u is %s",
-                name_of(cx, e), i, type_c(cx, in[i]));
+           diag(cx->diags, operand_at(cx, e, i), "%s takes f32 or f64, but operand %u is %s", name_of(cx, e), i,
+                type_c(cx, in[i]));
 }
 
 bool type_complex(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    if (!want_part(cx, e, in, 0) || !want_part(cx, e, in, 1) || !want_dtype_of(cx, e, in, 1, 0))
-        return false;
+    if (!want_part(cx, e, in, 0) || !want_part(cx, e, in, 1) || !want_dtype_of(cx, e, in, 1, 0)) return false;
     return shapes_meet(cx, e, in, dtype_complex(type_at(cx->types, in[0])->dtype), out);
 }
 

@@ -14,13 +14,12 @@ static Type without_leading(Ctx *cx, Type t) {
     return type_is_ref(cx, t) ? type_with_extra(cx->types, part, type_extra(cx->types, t)) : part;
 }
 
-static bool input_disagrees(Ctx *cx, const Eqn *e, const Nested *b, uint32_t i, Type has,
-                            Type wants) {
+static bool input_disagrees(Ctx *cx, const Eqn *e, const Nested *b, uint32_t i, Type has, Type wants) {
     unsigned k = operand_of(b, i);
     ValInfo *v = val_info(cx, b->j->in.at[i]);
     v->type = 0; /* either may be wrong: what the program does with it is not blamed */
-    diag(cx->diags, operand_at(cx, e, k), "%s: operand %u gives %s the type %s, but it takes %s",
-         name_of(cx, e), k, b->what, type_c(cx, has), type_c(cx, wants));
+    diag(cx->diags, operand_at(cx, e, k), "%s: operand %u gives %s the type %s, but it takes %s", name_of(cx, e), k,
+         b->what, type_c(cx, has), type_c(cx, wants));
     if (v->span.n) diag_note(cx->diags, v->span, "input '%.*s' of %s", SF(v->name), b->what);
     return false;
 }
@@ -37,8 +36,7 @@ bool enter_nested(Ctx *cx, const Eqn *e, const Nested *b, const Type *in) {
             continue;
         }
         Type wants = outer_type(cx, e, b, v->type);
-        if (!types_agree(cx, t, wants, operand_at(cx, e, k)))
-            ok = input_disagrees(cx, e, b, i, t, wants);
+        if (!types_agree(cx, t, wants, operand_at(cx, e, k))) ok = input_disagrees(cx, e, b, i, t, wants);
     }
     check_nested(cx, j, e->span);
     return ok;
@@ -53,34 +51,28 @@ Type result_type(Ctx *cx, const Jaxpr *j, uint32_t i, Type like) {
     return v->type;
 }
 
-Span inner_result_at(const Eqn *e, const Jaxpr *j, uint32_t i) {
-    return j->out_at ? j->out_at[i] : jaxpr_at(e, j);
-}
+Span inner_result_at(const Eqn *e, const Jaxpr *j, uint32_t i) { return j->out_at ? j->out_at[i] : jaxpr_at(e, j); }
 
-bool want_program(Ctx *cx, const Eqn *e, ParamKey k, Jaxpr *j, const Type *takes, uint32_t n,
-                  uint32_t results) {
+bool want_program(Ctx *cx, const Eqn *e, ParamKey k, Jaxpr *j, const Type *takes, uint32_t n, uint32_t results) {
     if (j->in.n != n)
-        return diag(cx->diags, param_at(e, k), "%s: %s takes %u input%s, but it must take %u",
-                    name_of(cx, e), param_name[k], j->in.n, plural(j->in.n), n);
+        return diag(cx->diags, param_at(e, k), "%s: %s takes %u input%s, but it must take %u", name_of(cx, e),
+                    param_name[k], j->in.n, plural(j->in.n), n);
     for (uint32_t i = 0; i < n; i++) {
         ValInfo *v = val_info(cx, j->in.at[i]);
         if (!v->type) v->type = takes[i];
         if (takes[i] && !types_agree(cx, takes[i], v->type, param_at(e, k)))
-            return diag(cx->diags, v->span.n ? v->span : param_at(e, k),
-                        "%s: input %u of %s is %s, but it is given %s", name_of(cx, e), i,
-                        param_name[k], type_c(cx, v->type), type_c(cx, takes[i]));
+            return diag(cx->diags, v->span.n ? v->span : param_at(e, k), "%s: input %u of %s is %s, but it is given %s",
+                        name_of(cx, e), i, param_name[k], type_c(cx, v->type), type_c(cx, takes[i]));
     }
     check_nested(cx, j, e->span);
-    return j->out.n == results ||
-           diag(cx->diags, jaxpr_at(e, j), "%s: %s must have %u result%s, but has %u",
-                name_of(cx, e), param_name[k], results, plural(results), j->out.n);
+    return j->out.n == results || diag(cx->diags, jaxpr_at(e, j), "%s: %s must have %u result%s, but has %u",
+                                       name_of(cx, e), param_name[k], results, plural(results), j->out.n);
 }
 
 /* ---- calls */
 
 static Jaxpr *call_body(const Eqn *e) {
-    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr,
-                                    K_call,  K_callee,     K_fwd_jaxpr};
+    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr, K_call, K_callee, K_fwd_jaxpr};
     for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++) {
         const Param *p = param_find(e, keys[i]);
         if (p && p->value.kind == V_JAXPR) return p->value.jaxpr;
@@ -88,15 +80,16 @@ static Jaxpr *call_body(const Eqn *e) {
     return NULL;
 }
 
-/* The body takes the operands, `skip` of them from operand `jump` on left out. One of its results that the caller drops, `_`, is
-   not compared: JAX names the body's result `_` too, and which variable of that name it is the text does not say. */
+/* The body takes the operands, `skip` of them from operand `jump` on left out. One of its results that the caller
+   drops, `_`, is not compared: JAX names the body's result `_` too, and which variable of that name it is the text does
+   not say. */
 static bool infer_call(Ctx *cx, const Eqn *e, uint32_t jump, uint32_t skip, const Type *in, Type *out) {
     Jaxpr *j = call_body(e);
     uint32_t n = e->in.n - skip;
     if (!j) return diag(cx->diags, e->span, "%s needs the parameter 'jaxpr'", name_of(cx, e));
     if (j->in.n != n)
-        return diag(cx->diags, e->span, "%s: the body takes %u operand%s, but there %s %u",
-                    name_of(cx, e), j->in.n, plural(j->in.n), is_are(n), n);
+        return diag(cx->diags, e->span, "%s: the body takes %u operand%s, but there %s %u", name_of(cx, e), j->in.n,
+                    plural(j->in.n), is_are(n), n);
     Nested b = {"the body", j, n, 0, jump, skip, UINT32_MAX, 0};
     if (!enter_nested(cx, e, &b, in) || !want_results(cx, e, j->out.n)) return false;
     for (uint32_t i = 0; i < j->out.n; i++) {
@@ -107,13 +100,11 @@ static bool infer_call(Ctx *cx, const Eqn *e, uint32_t jump, uint32_t skip, cons
     }
     return true;
 }
-bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    return infer_call(cx, e, UINT32_MAX, 0, in, out);
-}
+bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return infer_call(cx, e, UINT32_MAX, 0, in, out); }
 
-/* Operands: the callee's constants, residuals, and what it is linear in. Up to JAX 0.5 its transpose is a program as well, whose
-   constants stand behind the callee's: it takes them, the residuals and the callee's results, and gives what the callee is
-   linear in. */
+/* Operands: the callee's constants, residuals, and what it is linear in. Up to JAX 0.5 its transpose is a program as
+   well, whose constants stand behind the callee's: it takes them, the residuals and the callee's results, and gives
+   what the callee is linear in. */
 bool type_linear_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     uint32_t own, others, residuals;
     Jaxpr *j = param_jaxpr(e, K_transpose);
@@ -134,8 +125,8 @@ bool type_linear_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 static bool want_index(Ctx *cx, const Eqn *e, const Type *in, uint32_t branches) {
     const ArrayType *x = type_at(cx->types, in[0]);
     if (x->rank == 0 && (x->dtype == DT_i32 || (x->dtype == DT_bool && branches == 2))) return true;
-    diag(cx->diags, operand_at(cx, e, 0),
-         "cond: operand 0, the index of the branch, must be i32[], but is %s", type_c(cx, in[0]));
+    diag(cx->diags, operand_at(cx, e, 0), "cond: operand 0, the index of the branch, must be i32[], but is %s",
+         type_c(cx, in[0]));
     note_operand(cx, e, 0, in[0]);
     return false;
 }
@@ -167,11 +158,9 @@ static bool branches_agree(Ctx *cx, const Eqn *e, Jaxprs branches, uint32_t i, T
         Nested b = {"branch", j, e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX, 0};
         Type t = outer_type(cx, e, &b, result_type(cx, j, i, first));
         if (!t || types_agree(cx, t, first, inner_result_at(e, j, i))) continue;
-        diag(cx->diags, inner_result_at(e, j, i),
-             "cond: result %u of branch %u is %s, but that of branch %u is %s", i, k, type_c(cx, t),
-             known, type_c(cx, first));
-        diag_note(cx->diags, inner_result_at(e, branches.at[known], i), "the result of branch %u",
-                  known);
+        diag(cx->diags, inner_result_at(e, j, i), "cond: result %u of branch %u is %s, but that of branch %u is %s", i,
+             k, type_c(cx, t), known, type_c(cx, first));
+        diag_note(cx->diags, inner_result_at(e, branches.at[known], i), "the result of branch %u", known);
         return false;
     }
     *out = first;
@@ -188,14 +177,12 @@ bool type_cond(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     for (uint32_t k = 0; k < branches.n; k++) {
         Jaxpr *j = branches.at[k];
         if (j->in.n != e->in.n - 1)
-            return diag(cx->diags, jaxpr_at(e, j),
-                        "cond: branch %u takes %u operand%s, but there %s %u", k, j->in.n,
+            return diag(cx->diags, jaxpr_at(e, j), "cond: branch %u takes %u operand%s, but there %s %u", k, j->in.n,
                         plural(j->in.n), is_are(e->in.n - 1), e->in.n - 1);
         Nested b = {"a branch", j, e->in.n - 1, 1, UINT32_MAX, 0, UINT32_MAX, 0};
         ok = enter_nested(cx, e, &b, in) && ok;
         if (j->out.n != branches.at[0]->out.n)
-            return diag(cx->diags, jaxpr_at(e, j),
-                        "cond: branch 0 has %u result%s, but branch %u has %u",
+            return diag(cx->diags, jaxpr_at(e, j), "cond: branch 0 has %u result%s, but branch %u has %u",
                         branches.at[0]->out.n, plural(branches.at[0]->out.n), k, j->out.n);
     }
     if (!ok || !want_results(cx, e, branches.at[0]->out.n)) return false;
@@ -210,36 +197,29 @@ bool want_count(Ctx *cx, const Eqn *e, ParamKey k, uint32_t most, uint32_t *n) {
     if (!want_param(cx, e, k)) return false;
     int64_t count = param_int(e, k, 0);
     if (count < 0 || count > most)
-        return diag(cx->diags, param_at(e, k),
-                    "%s: %s is %lld, but there %s only %u operand%s left for it", name_of(cx, e),
-                    param_name[k], (long long)count, is_are(most), most,
-                    plural(most));
+        return diag(cx->diags, param_at(e, k), "%s: %s is %lld, but there %s only %u operand%s left for it",
+                    name_of(cx, e), param_name[k], (long long)count, is_are(most), most, plural(most));
     *n = (uint32_t)count;
     return true;
 }
 
 /* The body's input count follows from a count parameter, which is to blame where it does not. */
-static bool want_inputs(Ctx *cx, const Eqn *e, ParamKey blamed, ParamKey body, const Jaxpr *j,
-                        uint32_t n) {
+static bool want_inputs(Ctx *cx, const Eqn *e, ParamKey blamed, ParamKey body, const Jaxpr *j, uint32_t n) {
     return j->in.n == n ||
-           diag(cx->diags, param_at(e, blamed), "%s: %s takes %u input%s, but %s=%lld makes it %u",
-                name_of(cx, e), param_name[body], j->in.n, plural(j->in.n), param_name[blamed],
-                (long long)param_int(e, blamed, 0), n);
+           diag(cx->diags, param_at(e, blamed), "%s: %s takes %u input%s, but %s=%lld makes it %u", name_of(cx, e),
+                param_name[body], j->in.n, plural(j->in.n), param_name[blamed], (long long)param_int(e, blamed, 0), n);
 }
 
 /* The first `n` results of the body are what its inputs from `first` on are in the next round. */
-static bool carries_agree(Ctx *cx, const Eqn *e, ParamKey body, const Jaxpr *j, uint32_t first,
-                          uint32_t n) {
+static bool carries_agree(Ctx *cx, const Eqn *e, ParamKey body, const Jaxpr *j, uint32_t first, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         Type carried = next_round(cx, j, first, n, val_type(cx, j->in.at[first + i]));
         Type t = result_type(cx, j, i, carried);
         if (!t || !carried || types_agree(cx, t, carried, inner_result_at(e, j, i))) continue;
-        diag(cx->diags, inner_result_at(e, j, i),
-             "%s: result %u of %s is %s, but it is carried as %s", name_of(cx, e), i,
-             param_name[body], type_c(cx, t), type_c(cx, carried));
+        diag(cx->diags, inner_result_at(e, j, i), "%s: result %u of %s is %s, but it is carried as %s", name_of(cx, e),
+             i, param_name[body], type_c(cx, t), type_c(cx, carried));
         const ValInfo *v = val_info(cx, j->in.at[first + i]);
-        if (v->span.n)
-            diag_note(cx->diags, v->span, "the carried value enters as '%.*s'", SF(v->name));
+        if (v->span.n) diag_note(cx->diags, v->span, "the carried value enters as '%.*s'", SF(v->name));
         return false;
     }
     return true;
@@ -254,12 +234,11 @@ static Type next_carried(Ctx *cx, const Jaxpr *j, uint32_t first, uint32_t n, ui
  */
 static bool condition_is_bool(Ctx *cx, const Eqn *e, const Jaxpr *j) {
     if (j->out.n != 1)
-        return diag(cx->diags, jaxpr_at(e, j), "while: cond_jaxpr must have 1 result, but has %u",
-                    j->out.n);
+        return diag(cx->diags, jaxpr_at(e, j), "while: cond_jaxpr must have 1 result, but has %u", j->out.n);
     Type t = result_type(cx, j, 0, 0);
     return !t || type_at(cx->types, t)->dtype == DT_bool ||
-           diag(cx->diags, inner_result_at(e, j, 0),
-                "while: the result of cond_jaxpr must be bool[], but is %s", type_c(cx, t));
+           diag(cx->diags, inner_result_at(e, j, 0), "while: the result of cond_jaxpr must be bool[], but is %s",
+                type_c(cx, t));
 }
 
 /* A condition of several lanes: they are the leading axes of each carried value. */
@@ -288,8 +267,7 @@ bool type_while(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_count(cx, e, K_body_nconsts, e->in.n - nc, &nb)) return false;
     uint32_t carry = e->in.n - nc - nb;
     if (body->out.n != carry)
-        return diag(cx->diags, jaxpr_at(e, body),
-                    "while: %u value%s carried, but body_jaxpr has %u result%s", carry,
+        return diag(cx->diags, jaxpr_at(e, body), "while: %u value%s carried, but body_jaxpr has %u result%s", carry,
                     carry == 1 ? " is" : "s are", body->out.n, plural(body->out.n));
     if (!want_inputs(cx, e, K_cond_nconsts, K_cond_jaxpr, cond, nc + carry)) return false;
     if (!want_inputs(cx, e, K_body_nconsts, K_body_jaxpr, body, nb + carry)) return false;
@@ -303,8 +281,7 @@ bool type_while(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!lanes_agree(cx, e, cond, body, nb)) return false;
     if (!want_results(cx, e, carry)) return false;
     for (uint32_t i = 0; i < carry; i++)
-        if (!result_outside(cx, e, &b, carry, i, next_carried(cx, body, nb, carry, i), &out[i]))
-            return false;
+        if (!result_outside(cx, e, &b, carry, i, next_carried(cx, body, nb, carry, i), &out[i])) return false;
     return true;
 }
 
@@ -321,12 +298,11 @@ static bool scanned_agree(Ctx *cx, const Eqn *e, const Type *in, uint32_t first,
         const ArrayType *x = type_at(cx->types, in[i]);
         if (x->dtype == DT_unit) continue;
         if (!x->rank)
-            return diag(cx->diags, operand_at(cx, e, i),
-                        "scan: operand %u is scanned and cannot be the scalar %s", i,
+            return diag(cx->diags, operand_at(cx, e, i), "scan: operand %u is scanned and cannot be the scalar %s", i,
                         type_c(cx, in[i]));
         if (!is_tracer(cx, length) && !dims_agree(cx, x->dims[0], length, operand_at(cx, e, i)))
-            return diag(cx->diags, operand_at(cx, e, i), "scan: length is %s, but operand %u is %s",
-                        dim_c(cx, length), i, type_c(cx, in[i]));
+            return diag(cx->diags, operand_at(cx, e, i), "scan: length is %s, but operand %u is %s", dim_c(cx, length),
+                        i, type_c(cx, in[i]));
     }
     return true;
 }
@@ -356,22 +332,19 @@ bool type_scan(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_count(cx, e, K_num_carry, e->in.n - nconsts, &ncarry)) return false;
     if (!scan_length(cx, e, &length)) return false;
     if (j->in.n != e->in.n)
-        return diag(cx->diags, jaxpr_at(e, j),
-                    "scan: jaxpr takes %u input%s, but there %s %u operand%s", j->in.n, plural(j->in.n),
-                    is_are(e->in.n), e->in.n, plural(e->in.n));
+        return diag(cx->diags, jaxpr_at(e, j), "scan: jaxpr takes %u input%s, but there %s %u operand%s", j->in.n,
+                    plural(j->in.n), is_are(e->in.n), e->in.n, plural(e->in.n));
     if (j->out.n < ncarry)
-        return diag(cx->diags, jaxpr_at(e, j),
-                    "scan: num_carry is %u, but jaxpr has only %u result%s", ncarry, j->out.n,
-                    plural(j->out.n));
+        return diag(cx->diags, jaxpr_at(e, j), "scan: num_carry is %u, but jaxpr has only %u result%s", ncarry,
+                    j->out.n, plural(j->out.n));
     uint32_t first = nconsts + ncarry;
     if (!scanned_agree(cx, e, in, first, length)) return false;
     Nested b = {"jaxpr", j, e->in.n, 0, UINT32_MAX, 0, first, 0};
     if (!enter_nested(cx, e, &b, in)) return false;
-    if (!carries_agree(cx, e, K_jaxpr, j, nconsts, ncarry) || !want_results(cx, e, j->out.n))
-        return false;
+    if (!carries_agree(cx, e, K_jaxpr, j, nconsts, ncarry) || !want_results(cx, e, j->out.n)) return false;
     for (uint32_t i = 0; i < j->out.n; i++) {
-        Type t = i < ncarry ? next_carried(cx, j, nconsts, ncarry, i)
-                            : with_leading(cx, result_type(cx, j, i, 0), length);
+        Type t =
+            i < ncarry ? next_carried(cx, j, nconsts, ncarry, i) : with_leading(cx, result_type(cx, j, i, 0), length);
         if (!result_outside(cx, e, &b, ncarry, i, t, &out[i])) return false;
     }
     return true;

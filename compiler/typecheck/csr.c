@@ -8,21 +8,21 @@
 static bool want_vector(Ctx *cx, const Eqn *e, const Type *in, unsigned i, Dim n) {
     const ArrayType *t = type_at(cx->types, in[i]);
     return (t->rank == 1 && dims_agree(cx, t->dims[0], n, operand_at(cx, e, i))) ||
-           diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but must have one axis of %s elements", name_of(cx, e), i,
-                type_c(cx, in[i]), dim_c(cx, n));
+           diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but must have one axis of %s elements",
+                name_of(cx, e), i, type_c(cx, in[i]), dim_c(cx, n));
 }
 /* Operand `i` has a place for each stored element, which operand 0 has. */
 static bool want_places(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
     const ArrayType *data = type_at(cx->types, in[0]);
     if (!want_kind(cx, e, in, i, OF_INT)) return false;
     if (data->rank != 1)
-        return diag(cx->diags, operand_at(cx, e, 0), "%s: operand 0 is %s, but must have one axis", name_of(cx, e), type_c(cx, in[0]));
+        return diag(cx->diags, operand_at(cx, e, 0), "%s: operand 0 is %s, but must have one axis", name_of(cx, e),
+                    type_c(cx, in[0]));
     return shapes_agree(cx, in[i], in[0], operand_at(cx, e, i)) || operands_disagree(cx, e, in, i, 0);
 }
 static bool want_matrix(Ctx *cx, const Eqn *e, ParamKey k, Dims shape) {
-    return shape.n == 2 ||
-           diag(cx->diags, param_at(e, k), "%s: %s has %u ax%s, but a matrix has 2", name_of(cx, e), param_name[k], shape.n,
-                shape.n == 1 ? "is" : "es");
+    return shape.n == 2 || diag(cx->diags, param_at(e, k), "%s: %s has %u ax%s, but a matrix has 2", name_of(cx, e),
+                                param_name[k], shape.n, shape.n == 1 ? "is" : "es");
 }
 static Dim one_more(Ctx *cx, Dim n) { return dim_add(cx->types, n, 1); }
 
@@ -46,18 +46,20 @@ static bool want_spinfo(Ctx *cx, const Eqn *e, Dims *shape) {
 
 /* Operands `i` and i + 1 are indices and beginnings of rows of an array; the type of data at them. */
 static bool want_rows(Ctx *cx, const Eqn *e, const Type *in, unsigned i, Type array, Type *data) {
-    const ArrayType *t = type_at(cx->types, in[i]), *begin = type_at(cx->types, in[i + 1]), *a = type_at(cx->types, array);
+    const ArrayType *t = type_at(cx->types, in[i]), *begin = type_at(cx->types, in[i + 1]),
+                    *a = type_at(cx->types, array);
     if (!want_kind(cx, e, in, i, OF_INT) || !want_kind(cx, e, in, i + 1, OF_INT)) return false;
     if (t->rank < 1 || t->rank + 1 > a->rank)
-        return diag(cx->diags, operand_at(cx, e, i), "%s: operand %u, %s, are no columns in %s", name_of(cx, e), i, type_c(cx, in[i]),
-                    type_c(cx, array));
+        return diag(cx->diags, operand_at(cx, e, i), "%s: operand %u, %s, are no columns in %s", name_of(cx, e), i,
+                    type_c(cx, in[i]), type_c(cx, array));
     uint32_t batch = t->rank - 1;
     Dim rows = one_more(cx, a->dims[batch]);
     if (!want_batch(cx, e, in, i, batch, array)) return false;
     if (begin->rank != t->rank || !dims_agree(cx, begin->dims[batch], rows, operand_at(cx, e, i + 1)))
-        return diag(cx->diags, operand_at(cx, e, i + 1), "%s: operand %u, %s, is not where rows of %s begin and end: it must have %s "
-                    "elements along axis %u, the last", name_of(cx, e), i + 1, type_c(cx, in[i + 1]), type_c(cx, array), dim_c(cx, rows),
-                    batch);
+        return diag(cx->diags, operand_at(cx, e, i + 1),
+                    "%s: operand %u, %s, is not where rows of %s begin and end: it must have %s "
+                    "elements along axis %u, the last",
+                    name_of(cx, e), i + 1, type_c(cx, in[i + 1]), type_c(cx, array), dim_c(cx, rows), batch);
     if (!want_batch(cx, e, in, i + 1, batch, array)) return false;
     Dim *dims = dims_copy(cx, a);
     dims[batch] = t->dims[batch];
@@ -72,7 +74,8 @@ static bool want_bcsr(Ctx *cx, const Eqn *e, const Type *in, Type array) {
     const ArrayType *t = type_at(cx->types, in[0]), *want = type_at(cx->types, all);
     uint32_t batch = type_at(cx->types, in[1])->rank - 1;
     bool good = t->rank == want->rank;
-    for (uint32_t k = batch; good && k < t->rank; k++) good = dims_agree(cx, t->dims[k], want->dims[k], operand_at(cx, e, 0));
+    for (uint32_t k = batch; good && k < t->rank; k++)
+        good = dims_agree(cx, t->dims[k], want->dims[k], operand_at(cx, e, 0));
     if (good) return want_batch(cx, e, in, 0, batch, array);
     diag(cx->diags, operand_at(cx, e, 0), "%s: operand 0 is %s, but data at operand 1, %s, of %s is %s", name_of(cx, e),
          type_c(cx, in[0]), type_c(cx, in[1]), type_c(cx, array), type_c(cx, all));
@@ -110,7 +113,8 @@ static bool from_dense(Ctx *cx, const Eqn *e, const Type *in, Type *out, bool ro
     if (!want(cx, e, 1, 3) || !want_stored(cx, e, in, false, &s)) return false;
     const ArrayType *t = type_at(cx->types, in[0]);
     if (t->rank != 2)
-        return diag(cx->diags, operand_at(cx, e, 0), "%s: operand 0 must be a matrix, but is %s", name_of(cx, e), type_c(cx, in[0]));
+        return diag(cx->diags, operand_at(cx, e, 0), "%s: operand 0 must be a matrix, but is %s", name_of(cx, e),
+                    type_c(cx, in[0]));
     Dim begin = one_more(cx, t->dims[0]);
     out[0] = type_of(cx->types, t->dtype, 1, &s.nse);
     out[1] = type_of(cx->types, s.index, 1, &s.nse);
@@ -124,8 +128,10 @@ bool type_bcsr_fromdense(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want(cx, e, 1, 3) || !want_stored(cx, e, in, true, &s)) return false;
     const ArrayType *t = type_at(cx->types, in[0]);
     if (t->rank != s.batch + 2 + s.dense)
-        return diag(cx->diags, param_at(e, K_n_batch), "%s: n_batch=%lld and n_dense=%lld do not leave two axes of %s, rows and "
-                    "columns", name_of(cx, e), (long long)s.batch, (long long)s.dense, type_c(cx, in[0]));
+        return diag(cx->diags, param_at(e, K_n_batch),
+                    "%s: n_batch=%lld and n_dense=%lld do not leave two axes of %s, rows and "
+                    "columns",
+                    name_of(cx, e), (long long)s.batch, (long long)s.dense, type_c(cx, in[0]));
     Dim *dims = dims_copy(cx, t);
     uint32_t n = (uint32_t)s.batch + 1;
     out[0] = stored_data(cx, in[0], &s);
@@ -138,9 +144,11 @@ bool type_bcsr_fromdense(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* PyTreeDef(*), PyTreeDef(CustomNode(CSR[{'shape': (3, 4)}], [*, *, *])) */
 bool want_sparse_tree(Ctx *cx, const Eqn *e, Layout *layout, Dims *shape) {
-    static const char *const names[] = {
-        [LAYOUT_BCOO] = "BCOO[{'shape': (", [LAYOUT_BCSR] = "BCSR[{'shape': (", [LAYOUT_COO] = "COO[{'shape': (",
-        [LAYOUT_CSR] = "CSR[{'shape': (",   [LAYOUT_CSC] = "CSC[{'shape': ("};
+    static const char *const names[] = {[LAYOUT_BCOO] = "BCOO[{'shape': (",
+                                        [LAYOUT_BCSR] = "BCSR[{'shape': (",
+                                        [LAYOUT_COO] = "COO[{'shape': (",
+                                        [LAYOUT_CSR] = "CSR[{'shape': (",
+                                        [LAYOUT_CSC] = "CSC[{'shape': ("};
     if (!want_param(cx, e, K_tree)) return false;
     const Value *v = &param_find(e, K_tree)->value;
     const Value *node = v->kind == V_LIST && str_is(v->s, "PyTreeDef") && v->list.n == 1 ? &v->list.at[0] : NULL;
@@ -156,7 +164,8 @@ bool want_sparse_tree(Ctx *cx, const Eqn *e, Layout *layout, Dims *shape) {
         *shape = text_numbers(cx, (Str){s.at + n, (uint32_t)(end - s.at - n)});
         return true;
     }
-    return diag(cx->diags, param_at(e, K_tree), "%s: tree is neither PyTreeDef(*) nor that of a BCOO, BCSR, COO, CSR or CSC with its shape",
+    return diag(cx->diags, param_at(e, K_tree),
+                "%s: tree is neither PyTreeDef(*) nor that of a BCOO, BCSR, COO, CSR or CSC with its shape",
                 name_of(cx, e));
 }
 bool type_todense(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
@@ -180,7 +189,8 @@ bool type_todense(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 static bool want_product(Ctx *cx, const Eqn *e, const Type *in, Dims shape, uint32_t rank, Type *out) {
     if (!want_param(cx, e, K_transpose)) return false;
     const Value *v = &param_find(e, K_transpose)->value;
-    if (v->kind != V_BOOL) return diag(cx->diags, param_at(e, K_transpose), "%s: transpose is neither True nor False", name_of(cx, e));
+    if (v->kind != V_BOOL)
+        return diag(cx->diags, param_at(e, K_transpose), "%s: transpose is neither True nor False", name_of(cx, e));
     const ArrayType *x = type_at(cx->types, in[3]);
     Dim meets = shape.at[!v->i];
     if (!want_kind(cx, e, in, 0, OF_NUM | OF_BOOL) || !want_dtype_of(cx, e, in, 3, 0)) return false;
@@ -188,15 +198,17 @@ static bool want_product(Ctx *cx, const Eqn *e, const Type *in, Dims shape, uint
         return diag(cx->diags, operand_at(cx, e, 3), "%s: operand 3 must be a %s, but is %s", name_of(cx, e),
                     rank == 1 ? "vector" : "matrix", type_c(cx, in[3]));
     if (!dims_agree(cx, x->dims[0], meets, operand_at(cx, e, 3)))
-        return diag(cx->diags, operand_at(cx, e, 3), "%s: operand 3 is %s, but the %s of the sparse matrix have %s elements",
-                    name_of(cx, e), type_c(cx, in[3]), v->i ? "columns" : "rows", dim_c(cx, meets));
+        return diag(cx->diags, operand_at(cx, e, 3),
+                    "%s: operand 3 is %s, but the %s of the sparse matrix have %s elements", name_of(cx, e),
+                    type_c(cx, in[3]), v->i ? "columns" : "rows", dim_c(cx, meets));
     Dim dims[2] = {shape.at[v->i ? 1 : 0], rank > 1 ? x->dims[1] : 1};
     *out = type_of(cx->types, x->dtype, rank, dims);
     return true;
 }
 static bool csr_product(Ctx *cx, const Eqn *e, const Type *in, uint32_t rank, Type *out) {
     Dims shape;
-    return want(cx, e, 4, 1) && want_shape(cx, e, &shape) && want_csr(cx, e, in, shape) && want_product(cx, e, in, shape, rank, out);
+    return want(cx, e, 4, 1) && want_shape(cx, e, &shape) && want_csr(cx, e, in, shape) &&
+           want_product(cx, e, in, shape, rank, out);
 }
 static bool coo_product(Ctx *cx, const Eqn *e, const Type *in, uint32_t rank, Type *out) {
     Dims shape;
@@ -212,7 +224,8 @@ bool type_coo_matmat(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return 
 bool type_bcsr_dot_general(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Dims shape;
     Dot d;
-    if (!want(cx, e, 4, 1) || !want_sparse_shape(cx, e, K_lhs_spinfo, &shape) || !want_axes_of_dot(cx, e, &d)) return false;
+    if (!want(cx, e, 4, 1) || !want_sparse_shape(cx, e, K_lhs_spinfo, &shape) || !want_axes_of_dot(cx, e, &d))
+        return false;
     Type array = sparse_array(cx, in, 0, shape);
     if (!want_bcsr(cx, e, in, array) || !want_dot(cx, e, in, array, 3, &d)) return false;
     uint32_t batch = type_at(cx->types, in[1])->rank - 1;
@@ -230,12 +243,15 @@ bool type_spsolve(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_places(cx, e, in, 1) || !want_kind(cx, e, in, 2, OF_INT)) return false;
     const ArrayType *b = type_at(cx->types, in[3]);
     if (b->rank != 1)
-        return diag(cx->diags, operand_at(cx, e, 3), "%s: operand 3 must be a vector, but is %s", name_of(cx, e), type_c(cx, in[3]));
+        return diag(cx->diags, operand_at(cx, e, 3), "%s: operand 3 must be a vector, but is %s", name_of(cx, e),
+                    type_c(cx, in[3]));
     if (!want_vector(cx, e, in, 2, one_more(cx, b->dims[0])) || !want_int(cx, e, K_reorder, 0, &reorder)) return false;
     if (reorder > 3)
-        return diag(cx->diags, param_at(e, K_reorder), "%s: reorder is %lld, but must be 0, 1, 2 or 3", name_of(cx, e), (long long)reorder);
+        return diag(cx->diags, param_at(e, K_reorder), "%s: reorder is %lld, but must be 0, 1, 2 or 3", name_of(cx, e),
+                    (long long)reorder);
     if (!want_param(cx, e, K_tol)) return false;
     ValueKind tol = param_find(e, K_tol)->value.kind;
     out[0] = type_plain(cx->types, in[3]);
-    return tol == V_FLOAT || tol == V_INT || diag(cx->diags, param_at(e, K_tol), "%s: tol is no number", name_of(cx, e));
+    return tol == V_FLOAT || tol == V_INT ||
+           diag(cx->diags, param_at(e, K_tol), "%s: tol is no number", name_of(cx, e));
 }

@@ -18,8 +18,7 @@ static bool extent_meet(Ctx *cx, Dim x, Dim y, Span span, Dim *out) {
 /* The common shape of operands that are not all alike, with element type `d`. */
 bool shapes_meet(Ctx *cx, const Eqn *e, const Type *in, Dtype d, Type *out) {
     unsigned first = 0;
-    while (first < e->in.n && type_at(cx->types, in[first])->rank == 0)
-        first++;
+    while (first < e->in.n && type_at(cx->types, in[first])->rank == 0) first++;
     if (first == e->in.n) {
         *out = type_of(cx->types, d, 0, NULL);
         return true;
@@ -55,9 +54,7 @@ static bool same_types(Ctx *cx, const Eqn *e, const Type *in, Type *out, unsigne
     return shapes_meet(cx, e, in, d == DT_none ? type_at(cx->types, in[0])->dtype : d, out);
 }
 
-bool type_num(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    return same_types(cx, e, in, out, OF_NUM, DT_none);
-}
+bool type_num(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return same_types(cx, e, in, out, OF_NUM, DT_none); }
 /* Nothing stretches. */
 bool type_add_any(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     for (unsigned i = 0; i < 2; i++)
@@ -109,8 +106,7 @@ bool type_same(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 bool type_optimization_barrier(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_results(cx, e, e->in.n)) return false;
-    for (unsigned i = 0; i < e->in.n; i++)
-        out[i] = in[i];
+    for (unsigned i = 0; i < e->in.n; i++) out[i] = in[i];
     return true;
 }
 
@@ -150,8 +146,7 @@ bool type_integer_pow(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     int64_t y = param_int(e, K_y, 0);
     bool integer = OF_INT >> dtype_info[type_at(cx->types, in[0])->dtype].kind & 1;
     if (y < 0 && integer)
-        return diag(cx->diags, param_at(e, K_y), "integer_pow: an integer has no power y=%lld",
-                    (long long)y);
+        return diag(cx->diags, param_at(e, K_y), "integer_pow: an integer has no power y=%lld", (long long)y);
     return true;
 }
 
@@ -159,39 +154,34 @@ bool type_reduce_precision(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want(cx, e, 1, 1) || !want_param(cx, e, K_exponent_bits)) return false;
     if (!want_param(cx, e, K_mantissa_bits)) return false;
     if (!same_types(cx, e, in, out, OF_FLOAT, DT_none)) return false;
-    int64_t exponent = param_int(e, K_exponent_bits, 0),
-            mantissa = param_int(e, K_mantissa_bits, 0);
+    int64_t exponent = param_int(e, K_exponent_bits, 0), mantissa = param_int(e, K_mantissa_bits, 0);
     if (exponent < 1)
         return diag(cx->diags, param_at(e, K_exponent_bits),
-                    "reduce_precision: exponent_bits is %lld, but must be positive",
-                    (long long)exponent);
+                    "reduce_precision: exponent_bits is %lld, but must be positive", (long long)exponent);
     if (mantissa < 0)
         return diag(cx->diags, param_at(e, K_mantissa_bits),
-                    "reduce_precision: mantissa_bits is %lld, but must not be negative",
-                    (long long)mantissa);
+                    "reduce_precision: mantissa_bits is %lld, but must not be negative", (long long)mantissa);
     return true;
 }
 
 /* Operand 0 chooses among the others, which have one type: whole, or element by element. */
 bool type_select_n(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_results(cx, e, 1)) return false;
-    if (e->in.n < 2)
-        return diag(cx->diags, e->span, "select_n takes at least 2 operands, but has %u", e->in.n);
+    if (e->in.n < 2) return diag(cx->diags, e->span, "select_n takes at least 2 operands, but has %u", e->in.n);
     if (!want_kind(cx, e, in, 0, OF_BOOL | OF_INT)) return false;
     const ArrayType *which = type_at(cx->types, in[0]);
     if (which->dtype == DT_bool && e->in.n > 3)
         return diag(cx->diags, operand_at(cx, e, 3),
-                    "select_n: operand 0 is %s, which chooses between 2 cases, but there are %u",
-                    type_c(cx, in[0]), e->in.n - 1);
+                    "select_n: operand 0 is %s, which chooses between 2 cases, but there are %u", type_c(cx, in[0]),
+                    e->in.n - 1);
     if (which->rank && !shapes_agree(cx, in[0], in[1], operand_at(cx, e, 0))) {
-        diag(cx->diags, operand_at(cx, e, 0), "select_n: operand 0 is %s, but the cases are %s",
-             type_c(cx, in[0]), type_c(cx, in[1]));
+        diag(cx->diags, operand_at(cx, e, 0), "select_n: operand 0 is %s, but the cases are %s", type_c(cx, in[0]),
+             type_c(cx, in[1]));
         note_operand(cx, e, 1, in[1]);
         return false;
     }
     for (unsigned i = 2; i < e->in.n; i++)
-        if (!types_agree(cx, in[1], in[i], operand_at(cx, e, i)))
-            return operands_disagree(cx, e, in, i, 1);
+        if (!types_agree(cx, in[1], in[i], operand_at(cx, e, i))) return operands_disagree(cx, e, in, i, 1);
     out[0] = type_plain(cx->types, in[1]);
     return true;
 }
@@ -204,8 +194,7 @@ bool type_clamp(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     for (unsigned i = 1; i < 3; i++)
         if (!want_dtype_of(cx, e, in, i, 0)) return false;
     for (unsigned i = 0; i < 3; i += 2)
-        if (type_at(cx->types, in[i])->rank &&
-            !shapes_agree(cx, in[i], in[1], operand_at(cx, e, i)))
+        if (type_at(cx->types, in[i])->rank && !shapes_agree(cx, in[i], in[1], operand_at(cx, e, i)))
             return operands_disagree(cx, e, in, i, 1);
     out[0] = type_plain(cx->types, in[1]);
     return true;
@@ -216,8 +205,8 @@ bool type_convert_element_type(Ctx *cx, const Eqn *e, const Type *in, Type *out)
     if (!want(cx, e, 1, 1) || !want_param_dtype(cx, e, K_new_dtype, &d)) return false;
     if (!want_kind(cx, e, in, 0, OF_NUM | OF_BOOL)) return false;
     if (!((OF_NUM | OF_BOOL) >> dtype_info[d].kind & 1))
-        return diag(cx->diags, param_at(e, K_new_dtype),
-                    "convert_element_type: new_dtype=%s holds no numbers", dtype_info[d].long_name);
+        return diag(cx->diags, param_at(e, K_new_dtype), "convert_element_type: new_dtype=%s holds no numbers",
+                    dtype_info[d].long_name);
     out[0] = type_like(cx, in[0], d);
     return true;
 }
@@ -235,18 +224,16 @@ bool type_bitcast_convert_type(Ctx *cx, const Eqn *e, const Type *in, Type *out)
     }
     if (!want_kind(cx, e, in, 0, OF_REAL)) return false;
     if (!(OF_REAL >> dtype_info[d].kind & 1))
-        return diag(cx->diags, param_at(e, K_new_dtype),
-                    "bitcast_convert_type: no bits of %s become new_dtype=%s", type_c(cx, in[0]),
-                    dtype_info[d].long_name);
+        return diag(cx->diags, param_at(e, K_new_dtype), "bitcast_convert_type: no bits of %s become new_dtype=%s",
+                    type_c(cx, in[0]), dtype_info[d].long_name);
     Dim *dims = arena_new(cx->arena, Dim, (size_t)rank + 1);
     if (rank) memcpy(dims, x->dims, rank * sizeof *dims);
     if (from > to) dims[rank++] = from / to;
     if (from < to) {
         if (!rank || !dims_agree(cx, dims[rank - 1], to / from, operand_at(cx, e, 0)))
             return diag(cx->diags, operand_at(cx, e, 0),
-                        "bitcast_convert_type: %u elements of %s make one %s, but operand 0 is %s",
-                        to / from, dtype_info[x->dtype].name, dtype_info[d].name,
-                        type_c(cx, in[0]));
+                        "bitcast_convert_type: %u elements of %s make one %s, but operand 0 is %s", to / from,
+                        dtype_info[x->dtype].name, dtype_info[d].name, type_c(cx, in[0]));
         rank--;
     }
     out[0] = type_of(cx->types, d, rank, dims);

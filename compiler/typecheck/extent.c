@@ -3,9 +3,7 @@
  */
 #include "nested.h"
 
-unsigned operand_of(const Nested *b, uint32_t i) {
-    return b->first + i + (i >= b->jump ? b->skip : 0);
-}
+unsigned operand_of(const Nested *b, uint32_t i) { return b->first + i + (i >= b->jump ? b->skip : 0); }
 
 typedef struct {
     Ctx *cx;
@@ -51,19 +49,17 @@ Type outer_type(Ctx *cx, const Eqn *e, const Nested *b, Type t) {
     return type_has_bound(cx, t) ? type_substitute(cx->types, t, outward, &s) : t;
 }
 
-bool result_outside(Ctx *cx, const Eqn *e, const Nested *b, uint32_t extents, uint32_t i,
-                    Type inner, Type *out) {
+bool result_outside(Ctx *cx, const Eqn *e, const Nested *b, uint32_t extents, uint32_t i, Type inner, Type *out) {
     Type outer[2];
     Scope s = {cx, e, b, false, extents, false};
     if (!type_has_bound(cx, inner)) return *out = inner, true;
     for (unsigned k = 0; k < 2; k++) {
         s.results_first = k;
         outer[k] = type_substitute(cx->types, inner, outward, &s);
-        if (!*out || types_agree(cx, *out, outer[k], result_at(cx, e, i)))
-            return *out = outer[k], true;
+        if (!*out || types_agree(cx, *out, outer[k], result_at(cx, e, i))) return *out = outer[k], true;
     }
-    diag(cx->diags, result_at(cx, e, i), "%s gives %s, but '%.*s' is declared as %s",
-         name_of(cx, e), type_c(cx, outer[0]), SF(val_name(cx, e->out.at[i])), type_c(cx, *out));
+    diag(cx->diags, result_at(cx, e, i), "%s gives %s, but '%.*s' is declared as %s", name_of(cx, e),
+         type_c(cx, outer[0]), SF(val_name(cx, e->out.at[i])), type_c(cx, *out));
     if (s.by_result)
         diag_note(cx->diags, result_at(cx, e, i),
                   "its extent is a result of the equation itself (OutDBIdx), not an operand");

@@ -16,25 +16,21 @@ static bool want_transform(Ctx *cx, const Eqn *e, Transform *t) {
         }
     for (*t = FFT; *t < NFFT; *t = (Transform)(*t + 1))
         if (str_is(s, words[*t]) || (s.n == 1 && s.at[0] == (char)('0' + *t))) return true;
-    return diag(cx->diags, p->span, "fft: fft_type=%.*s is none of FFT, IFFT, RFFT and IRFFT",
-                SF(p->value.s));
+    return diag(cx->diags, p->span, "fft: fft_type=%.*s is none of FFT, IFFT, RFFT and IRFFT", SF(p->value.s));
 }
 
 /* Real transforms keep of n complex results the first n // 2 + 1. */
 bool type_fft(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Transform t;
-    if (!want(cx, e, 1, 1) || !want_transform(cx, e, &t) || !want_param(cx, e, K_fft_lengths))
-        return false;
+    if (!want(cx, e, 1, 1) || !want_transform(cx, e, &t) || !want_param(cx, e, K_fft_lengths)) return false;
     if (!want_kind(cx, e, in, 0, t == RFFT ? OF_FLOAT : OF_COMPLEX)) return false;
     const ArrayType *x = type_at(cx->types, in[0]);
     if (t == RFFT && dtype_complex(x->dtype) == x->dtype)
-        return diag(cx->diags, operand_at(cx, e, 0), "fft takes f32 or f64, but operand 0 is %s",
-                    type_c(cx, in[0]));
+        return diag(cx->diags, operand_at(cx, e, 0), "fft takes f32 or f64, but operand 0 is %s", type_c(cx, in[0]));
     Dims lengths = param_dims(e, K_fft_lengths);
     if (!lengths.n || lengths.n > 3 || lengths.n > x->rank)
-        return diag(cx->diags, param_at(e, K_fft_lengths),
-                    "fft: fft_lengths has %u %s, but operand 0 is %s", lengths.n, entries(lengths.n),
-                    type_c(cx, in[0]));
+        return diag(cx->diags, param_at(e, K_fft_lengths), "fft: fft_lengths has %u %s, but operand 0 is %s", lengths.n,
+                    entries(lengths.n), type_c(cx, in[0]));
     Dim *dims = dims_copy(cx, x);
     for (uint32_t i = 0; i < lengths.n; i++) {
         uint32_t axis = x->rank - lengths.n + i;

@@ -8,11 +8,10 @@
 typedef struct {
     const char *windows, *dropped, *map, *batch, *index_batch;
 } Names;
-static const Names gather_names = {"offset_dims", "collapsed_slice_dims", "start_index_map",
-                                   "operand_batching_dims", "start_indices_batching_dims"};
-static const Names scatter_names = {"update_window_dims", "inserted_window_dims",
-                                    "scatter_dims_to_operand_dims", "operand_batching_dims",
-                                    "scatter_indices_batching_dims"};
+static const Names gather_names = {"offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims",
+                                   "start_indices_batching_dims"};
+static const Names scatter_names = {"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
+                                    "operand_batching_dims", "scatter_indices_batching_dims"};
 
 typedef struct {
     const Names *names;
@@ -24,22 +23,20 @@ typedef struct {
 } Numbers;
 
 static bool bad_numbers(Ctx *cx, const Eqn *e, const char *field, const char *what) {
-    return diag(cx->diags, param_at(e, K_dimension_numbers), "%s: dimension_numbers: %s %s",
-                name_of(cx, e), field, what);
+    return diag(cx->diags, param_at(e, K_dimension_numbers), "%s: dimension_numbers: %s %s", name_of(cx, e), field,
+                what);
 }
 
 static bool want_sorted(Ctx *cx, const Eqn *e, const char *field, Ints axes) {
     for (uint32_t i = 1; i < axes.n; i++)
-        if (axes.at[i] <= axes.at[i - 1])
-            return bad_numbers(cx, e, field, "must be in increasing order");
+        if (axes.at[i] <= axes.at[i - 1]) return bad_numbers(cx, e, field, "must be in increasing order");
     return true;
 }
 
 static bool read_numbers(Ctx *cx, const Eqn *e, const Names *f, IndexNumbers *n) {
     const ParamKey k = K_dimension_numbers;
-    return want_field(cx, e, k, f->windows, &n->windows) &&
-           want_field(cx, e, k, f->dropped, &n->dropped) && want_field(cx, e, k, f->map, &n->map) &&
-           want_field(cx, e, k, f->batch, &n->batch) &&
+    return want_field(cx, e, k, f->windows, &n->windows) && want_field(cx, e, k, f->dropped, &n->dropped) &&
+           want_field(cx, e, k, f->map, &n->map) && want_field(cx, e, k, f->batch, &n->batch) &&
            want_field(cx, e, k, f->index_batch, &n->index_batch);
 }
 bool index_numbers(Ctx *cx, const Eqn *e, IndexNumbers *n) {
@@ -60,8 +57,7 @@ static bool want_operand_axes(Ctx *cx, const Eqn *e, Numbers *d) {
         !want_sorted(cx, e, f->dropped, d->n.dropped) || !want_sorted(cx, e, f->batch, d->n.batch))
         return false;
     return d->n.windows.n + d->n.dropped.n + d->n.batch.n == rank ||
-           diag(cx->diags, param_at(e, k),
-                "%s: dimension_numbers: %s, %s and %s have %u %s, but operand 0 has %u",
+           diag(cx->diags, param_at(e, k), "%s: dimension_numbers: %s, %s and %s have %u %s, but operand 0 has %u",
                 name_of(cx, e), f->windows, f->dropped, f->batch, d->n.windows.n + d->n.dropped.n + d->n.batch.n,
                 axes_word(d->n.windows.n + d->n.dropped.n + d->n.batch.n), rank);
 }
@@ -74,45 +70,40 @@ static bool want_index_axes(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
     bool *marked = arena_new(cx->arena, bool, d->indices->rank);
     if (d->n.index_batch.n != d->n.batch.n)
         return bad_numbers(cx, e, f->index_batch, "must be as many as operand_batching_dims");
-    if (!want_field_axes(cx, e, K_dimension_numbers, f->index_batch, d->n.index_batch, last,
-                         marked))
-        return false;
+    if (!want_field_axes(cx, e, K_dimension_numbers, f->index_batch, d->n.index_batch, last, marked)) return false;
     for (uint32_t i = 0; i < d->n.batch.n; i++) {
         Dim a = d->x->dims[d->n.batch.at[i]], b = d->indices->dims[d->n.index_batch.at[i]];
         if (!dims_agree(cx, a, b, operand_at(cx, e, 1)))
             return diag(cx->diags, operand_at(cx, e, 1),
                         "%s: batch axis %lld of the indices, %s, has extent %s, but axis %lld of "
                         "operand 0, %s, has %s",
-                        name_of(cx, e), (long long)d->n.index_batch.at[i], type_c(cx, in[1]),
-                        dim_c(cx, b), (long long)d->n.batch.at[i], type_c(cx, in[0]), dim_c(cx, a));
+                        name_of(cx, e), (long long)d->n.index_batch.at[i], type_c(cx, in[1]), dim_c(cx, b),
+                        (long long)d->n.batch.at[i], type_c(cx, in[0]), dim_c(cx, a));
     }
     return dims_agree(cx, d->indices->dims[last], d->n.map.n, operand_at(cx, e, 1)) ||
-           diag(
-               cx->diags, param_at(e, K_dimension_numbers),
-               "%s: dimension_numbers: %s names %u %s, but the last axis of the indices, %s, has "
-               "extent %s",
-               name_of(cx, e), f->map, d->n.map.n, axes_word(d->n.map.n), type_c(cx, in[1]),
-               dim_c(cx, d->indices->dims[last]));
+           diag(cx->diags, param_at(e, K_dimension_numbers),
+                "%s: dimension_numbers: %s names %u %s, but the last axis of the indices, %s, has "
+                "extent %s",
+                name_of(cx, e), f->map, d->n.map.n, axes_word(d->n.map.n), type_c(cx, in[1]),
+                dim_c(cx, d->indices->dims[last]));
 }
 
 static const char *const modes[] = {"CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS", "ONE_HOT", NULL};
 
 /* What gather and scatter demand alike; `rank` is that of the array of windows. */
 static bool want_numbers(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
-    if (!want_kind(cx, e, in, 1, OF_INT) || !read_numbers(cx, e, d->names, &d->n) ||
-        !want_word(cx, e, K_mode, modes))
+    if (!want_kind(cx, e, in, 1, OF_INT) || !read_numbers(cx, e, d->names, &d->n) || !want_word(cx, e, K_mode, modes))
         return false;
     d->x = type_at(cx->types, in[0]);
     d->indices = type_at(cx->types, in[1]);
     if (!d->indices->rank)
         return diag(cx->diags, operand_at(cx, e, 1),
-                    "%s: the indices need an axis for the position, but operand 1 is %s",
-                    name_of(cx, e), type_c(cx, in[1]));
+                    "%s: the indices need an axis for the position, but operand 1 is %s", name_of(cx, e),
+                    type_c(cx, in[1]));
     if (!want_operand_axes(cx, e, d) || !want_index_axes(cx, e, in, d)) return false;
     d->rank = d->indices->rank - 1 + d->n.windows.n;
     d->is_window = arena_new(cx->arena, bool, d->rank);
-    return want_field_axes(cx, e, K_dimension_numbers, d->names->windows, d->n.windows, d->rank,
-                           d->is_window) &&
+    return want_field_axes(cx, e, K_dimension_numbers, d->names->windows, d->n.windows, d->rank, d->is_window) &&
            want_sorted(cx, e, d->names->windows, d->n.windows);
 }
 
@@ -193,8 +184,7 @@ bool type_gather(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Dim *dims = arena_new(cx->arena, Dim, d.rank);
     uint32_t axis = 0, index = 0;
     for (uint32_t i = 0; i < d.rank; i++) {
-        while (d.is_window[i] && d.gone[axis])
-            axis++;
+        while (d.is_window[i] && d.gone[axis]) axis++;
         dims[i] = d.is_window[i] ? sizes.at[axis++] : d.indices->dims[index++];
     }
     out[0] = type_of(cx->types, d.x->dtype, d.rank, dims);
@@ -205,20 +195,17 @@ bool type_gather(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 static bool want_updates(Ctx *cx, const Eqn *e, const Type *in, const Numbers *d) {
     const ArrayType *u = type_at(cx->types, in[2]);
     if (u->rank != d->rank)
-        return diag(cx->diags, operand_at(cx, e, 2),
-                    "%s: the updates need rank %u, but operand 2 is %s", name_of(cx, e), d->rank,
-                    type_c(cx, in[2]));
+        return diag(cx->diags, operand_at(cx, e, 2), "%s: the updates need rank %u, but operand 2 is %s",
+                    name_of(cx, e), d->rank, type_c(cx, in[2]));
     uint32_t axis = 0, index = 0;
     for (uint32_t i = 0; i < d->rank; i++) {
-        while (d->is_window[i] && d->gone[axis])
-            axis++;
+        while (d->is_window[i] && d->gone[axis]) axis++;
         Dim need = d->is_window[i] ? d->x->dims[axis++] : d->indices->dims[index++];
         bool ok = d->is_window[i] ? dims_at_most(cx, u->dims[i], need, operand_at(cx, e, 2))
                                   : dims_agree(cx, u->dims[i], need, operand_at(cx, e, 2));
         if (ok) continue;
-        diag(cx->diags, operand_at(cx, e, 2),
-             "%s: axis %u of the updates, %s, has extent %s, but must have %s%s", name_of(cx, e), i,
-             type_c(cx, in[2]), dim_c(cx, u->dims[i]), d->is_window[i] ? "at most " : "",
+        diag(cx->diags, operand_at(cx, e, 2), "%s: axis %u of the updates, %s, has extent %s, but must have %s%s",
+             name_of(cx, e), i, type_c(cx, in[2]), dim_c(cx, u->dims[i]), d->is_window[i] ? "at most " : "",
              dim_c(cx, need));
         note_operand(cx, e, d->is_window[i] ? 0 : 1, in[!d->is_window[i]]);
         return false;
@@ -239,6 +226,5 @@ bool type_scatter(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* The updates are combined with what is there. */
 bool type_scatter_num(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    return want(cx, e, 3, 1) && want_kind(cx, e, in, 0, OF_NUM | OF_BOOL) &&
-           type_scatter(cx, e, in, out);
+    return want(cx, e, 3, 1) && want_kind(cx, e, in, 0, OF_NUM | OF_BOOL) && type_scatter(cx, e, in, out);
 }

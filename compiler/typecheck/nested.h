@@ -19,8 +19,7 @@ unsigned operand_of(const Nested *, uint32_t i);
 Type outer_type(Ctx *, const Eqn *, const Nested *, Type);
 /* The type of result `i` of the equation, which inside is `inner`: in terms of the operands, or of
    the results where *out declares it so. The first `extents` results may be extents. */
-bool result_outside(Ctx *, const Eqn *, const Nested *, uint32_t extents, uint32_t i, Type inner,
-                    Type *out);
+bool result_outside(Ctx *, const Eqn *, const Nested *, uint32_t extents, uint32_t i, Type inner, Type *out);
 /* The type of a carried value after a round: inputs first … first + n become the first results. */
 Type next_round(Ctx *, const Jaxpr *, uint32_t first, uint32_t n, Type);
 /* Brings the operands' types to the inputs, checks the program, and compares where the inputs have

@@ -10,12 +10,10 @@ bool type_sort(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_axis(cx, e, K_dimension, param_int(e, K_dimension, 0), rank)) return false;
     int64_t keys = param_int(e, K_num_keys, 1);
     if (keys < 1 || keys > e->in.n)
-        return diag(cx->diags, param_at(e, K_num_keys),
-                    "sort: num_keys is %lld, but there %s %u operand%s", (long long)keys,
-                    is_are(e->in.n), e->in.n, plural(e->in.n));
+        return diag(cx->diags, param_at(e, K_num_keys), "sort: num_keys is %lld, but there %s %u operand%s",
+                    (long long)keys, is_are(e->in.n), e->in.n, plural(e->in.n));
     for (unsigned i = 0; i < e->in.n; i++) {
-        if (i && !shapes_agree(cx, in[i], in[0], operand_at(cx, e, i)))
-            return operands_disagree(cx, e, in, i, 0);
+        if (i && !shapes_agree(cx, in[i], in[0], operand_at(cx, e, i))) return operands_disagree(cx, e, in, i, 0);
         if (i < keys && !want_kind(cx, e, in, i, OF_NUM | OF_BOOL)) return false;
         out[i] = type_plain(cx->types, in[i]);
     }
@@ -31,20 +29,16 @@ static Type with_extent(Ctx *cx, Type t, int64_t axis, Dim n, Dtype d) {
 }
 
 /* k elements of an axis, and their positions. */
-static bool chosen(Ctx *cx, const Eqn *e, const Type *in, Type *out, ParamKey k_axis,
-                   unsigned kinds) {
-    if (!want(cx, e, 1, 2) || !want_kind(cx, e, in, 0, kinds) || !want_param(cx, e, K_k))
-        return false;
+static bool chosen(Ctx *cx, const Eqn *e, const Type *in, Type *out, ParamKey k_axis, unsigned kinds) {
+    if (!want(cx, e, 1, 2) || !want_kind(cx, e, in, 0, kinds) || !want_param(cx, e, K_k)) return false;
     Dim k = param_find(e, K_k)->value.dim;
     const ArrayType *x = type_at(cx->types, in[0]);
     int64_t axis = param_int(e, k_axis, -1);
     if (axis < 0) axis += x->rank;
     if (!want_axis(cx, e, k_axis, axis, x->rank)) return false;
-    if (!dims_at_most(cx, 0, k, param_at(e, K_k)) ||
-        !dims_at_most(cx, k, x->dims[axis], param_at(e, K_k)))
-        return diag(cx->diags, param_at(e, K_k), "%s: k is %s, but axis %lld of %s has extent %s",
-                    name_of(cx, e), dim_c(cx, k), (long long)axis, type_c(cx, in[0]),
-                    dim_c(cx, x->dims[axis]));
+    if (!dims_at_most(cx, 0, k, param_at(e, K_k)) || !dims_at_most(cx, k, x->dims[axis], param_at(e, K_k)))
+        return diag(cx->diags, param_at(e, K_k), "%s: k is %s, but axis %lld of %s has extent %s", name_of(cx, e),
+                    dim_c(cx, k), (long long)axis, type_c(cx, in[0]), dim_c(cx, x->dims[axis]));
     out[0] = with_extent(cx, in[0], axis, k, x->dtype);
     out[1] = with_extent(cx, in[0], axis, k, DT_i32);
     return true;
@@ -56,8 +50,8 @@ bool type_top_k(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 static int floor_log2(int64_t n) { return n > 1 ? 63 - __builtin_clzll((uint64_t)n) : 0; }
 
-/* What is left of n elements (of which `all` stand for the whole) when the best of each window is kept, so that k of them
-   have that recall: XLA's ApproxTopKReductionOutputSize, from what it gives. Windows are of whole tiles. */
+/* What is left of n elements (of which `all` stand for the whole) when the best of each window is kept, so that k of
+   them have that recall: XLA's ApproxTopKReductionOutputSize, from what it gives. Windows are of whole tiles. */
 static int64_t windows_left(int64_t n, int64_t all, uint32_t rank, int64_t k, double recall) {
     int64_t tile = rank == 1 ? 1024 : 128;
     if (n <= tile) return n;
@@ -84,18 +78,20 @@ bool type_approx_top_k(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     const ArrayType *x = type_at(cx->types, in[0]), *y = declared ? type_at(cx->types, declared) : NULL;
     if (axis < 0) axis += x->rank;
     Dim n = x->dims[axis];
-    double target = !recall ? 0.95 : recall->value.kind == V_FLOAT ? recall->value.f : (double)param_int(e, K_recall_target, 0);
+    double target = !recall                         ? 0.95
+                    : recall->value.kind == V_FLOAT ? recall->value.f
+                                                    : (double)param_int(e, K_recall_target, 0);
     if (!(target > 0 && target <= 1))
-        return diag(cx->diags, param_at(e, K_recall_target), "approx_top_k: recall_target is not above 0 and at most 1");
+        return diag(cx->diags, param_at(e, K_recall_target),
+                    "approx_top_k: recall_target is not above 0 and at most 1");
     if (dim_is_const(n) && all >= 0 && all < n)
         return diag(cx->diags, param_at(e, K_reduction_input_size_override),
-                    "approx_top_k: reduction_input_size_override is %lld, but axis %lld of %s has extent %lld", (long long)all,
-                    (long long)axis, type_c(cx, in[0]), (long long)n);
+                    "approx_top_k: reduction_input_size_override is %lld, but axis %lld of %s has extent %lld",
+                    (long long)all, (long long)axis, type_c(cx, in[0]), (long long)n);
     if (dim_is_const(n) && dim_is_const(k))
         n = windows_left(n, all < 0 ? n : all, x->rank, k, target);
     else if (y && y->rank == x->rank)
         n = y->dims[axis]; /* of symbols nothing else says it */
-    for (unsigned i = 0; i < 2; i++)
-        out[i] = with_extent(cx, out[i], axis, n, type_at(cx->types, out[i])->dtype);
+    for (unsigned i = 0; i < 2; i++) out[i] = with_extent(cx, out[i], axis, n, type_at(cx->types, out[i])->dtype);
     return true;
 }

@@ -12,8 +12,8 @@ static Str name_text(const Param *p) { return p->key == K_other ? p->name : str(
 static bool left_out(Ctx *cx, const Eqn *e, ParamKey k) {
     const char *words = kind_words(param_kind[k]), *at = NULL;
     Str first;
-    diag(cx->diags, e->span, "%s needs the parameter '%s'%s%s, such as %s=%s", name_of(cx, e), param_name[k], *words ? ", " : "",
-         words, param_name[k], param_example(e->prim, k));
+    diag(cx->diags, e->span, "%s needs the parameter '%s'%s%s, such as %s=%s", name_of(cx, e), param_name[k],
+         *words ? ", " : "", words, param_name[k], param_example(e->prim, k));
     bool known = prim_param(e->prim, &at, &first);
     each(const Param, p, e->params)
         if (known && !prim_has(e->prim, name_text(p)))
@@ -27,8 +27,8 @@ bool want_param(Ctx *cx, const Eqn *e, ParamKey k) {
     ParamKind kind = param_kind[k];
     Dtype near = kind == PK_DTYPE && p->value.kind == V_WORD ? dtype_similar(p->value.s) : DT_none;
     if (near)
-        return diag(cx->diags, p->span, "%s: %s=%.*s is no element type; did you mean '%s'?", name_of(cx, e), param_name[k],
-                    SF(p->value.s), dtype_info[near].long_name);
+        return diag(cx->diags, p->span, "%s: %s=%.*s is no element type; did you mean '%s'?", name_of(cx, e),
+                    param_name[k], SF(p->value.s), dtype_info[near].long_name);
     return kind_holds(kind, &p->value) || param_wrong(cx, e, k, kind_words(kind));
 }
 
@@ -38,8 +38,8 @@ static bool begins(Str name, Str given) {
     return given.n >= SHORT && name.n > given.n && memcmp(name.at, given.at, given.n) == 0;
 }
 
-/* What is spelt almost like a parameter of the primitive that is not there is an error, almost like another's a warning: it
-   would be passed over in silence. */
+/* What is spelt almost like a parameter of the primitive that is not there is an error, almost like another's a
+   warning: it would be passed over in silence. */
 static bool want_name(Ctx *cx, const Eqn *e, const Param *p) {
     enum { LETTERS = 4 };
     if (prim_has(e->prim, name_text(p))) return true;
@@ -47,8 +47,7 @@ static bool want_name(Ctx *cx, const Eqn *e, const Param *p) {
     Str name;
     for (const char *at = NULL; prim_param(e->prim, &at, &name);) {
         bool given = false;
-        each(const Param, q, e->params)
-            given = given || str_eq(name_text(q), name);
+        each(const Param, q, e->params) given = given || str_eq(name_text(q), name);
         if (!given && !similar_offer(&near, name) && !near.best.n && begins(name, name_text(p))) near.best = name;
     }
     if (near.best.n)
@@ -61,15 +60,16 @@ static bool want_name(Ctx *cx, const Eqn *e, const Param *p) {
     return true;
 }
 
-/* Numbers, element types and lists of them have the form that their rules read: none is passed over as if it were not there.
-   Axes of collectives may be names; the `transpose` of a linear_call is a program. */
+/* Numbers, element types and lists of them have the form that their rules read: none is passed over as if it were not
+   there. Axes of collectives may be names; the `transpose` of a linear_call is a program. */
 static bool want_form(Ctx *cx, const Eqn *e, const Param *p) {
-    static const bool read[PK_VALUE + 1] = {
-        [PK_INT] = true,   [PK_DIM] = true,   [PK_BOOL] = true,   [PK_INTS] = true, [PK_DIMS] = true, [PK_BOOLS] = true,
-        [PK_DTYPE] = true, [PK_JAXPR] = true, [PK_JAXPRS] = true, [PK_LIST] = true, [PK_NAME] = true};
+    static const bool read[PK_VALUE + 1] = {[PK_INT] = true,    [PK_DIM] = true,   [PK_BOOL] = true,  [PK_INTS] = true,
+                                            [PK_DIMS] = true,   [PK_BOOLS] = true, [PK_DTYPE] = true, [PK_JAXPR] = true,
+                                            [PK_JAXPRS] = true, [PK_LIST] = true,  [PK_NAME] = true};
     if (p->key == K_other || p->value.kind == V_NONE || !read[param_kind[p->key]]) return true;
     bool program = p->value.kind == V_JAXPR || p->value.kind == V_WORD;
-    if (p->key == K_transpose && e->prim == P_linear_call) return program || param_wrong(cx, e, p->key, kind_words(PK_JAXPR));
+    if (p->key == K_transpose && e->prim == P_linear_call)
+        return program || param_wrong(cx, e, p->key, kind_words(PK_JAXPR));
     return (p->key == K_axes && p->value.kind == V_LIST) || want_param(cx, e, p->key);
 }
 
@@ -90,12 +90,14 @@ void note_params(Ctx *cx, const Eqn *e, bool dtype, bool shape) {
     Span first = {0};
     each(const Param, p, e->params) {
         ParamKind kind = param_kind[p->key];
-        bool decides = p->key != K_other && p->value.kind != V_NONE && (kind == PK_DTYPE ? dtype : shape && shapes[kind]);
+        bool decides =
+            p->key != K_other && p->value.kind != V_NONE && (kind == PK_DTYPE ? dtype : shape && shapes[kind]);
         if (!decides || !e->in_at || !p->span.n || !p->value.span.n || !prim_has(e->prim, name_text(p))) continue;
         Str value = {diags_text(cx->diags, p->value.span.file).at + p->value.span.at, p->value.span.n};
         bool cut = value.n > SHOWN;
         if (!say.n) first = p->span;
-        text_add(&say, "%s%.*s=%.*s%s", say.n ? ", " : "", SF(name_text(p)), cut ? SHOWN : (int)value.n, value.at, cut ? "..." : "");
+        text_add(&say, "%s%.*s=%.*s%s", say.n ? ", " : "", SF(name_text(p)), cut ? SHOWN : (int)value.n, value.at,
+                 cut ? "..." : "");
     }
     if (say.n) diag_note(cx->diags, first, "because of %.*s", (int)say.n, say.at);
 }

@@ -1,8 +1,6 @@
 #include "rule.h"
 
-Span operand_at(const Ctx *cx, const Eqn *e, unsigned i) {
-    return e->in_at && i < e->in.n ? e->in_at[i] : e->span;
-}
+Span operand_at(const Ctx *cx, const Eqn *e, unsigned i) { return e->in_at && i < e->in.n ? e->in_at[i] : e->span; }
 
 Span result_at(const Ctx *cx, const Eqn *e, unsigned i) {
     if (i >= e->out.n) return e->span;
@@ -20,28 +18,25 @@ const char *type_c(const Ctx *cx, Type t) { return str_c(cx->arena, ctx_type_tex
 const char *name_of(const Ctx *cx, const Eqn *e) {
     if (e->unknown.n) return str_c(cx->arena, e->unknown);
     Str text = diags_text(cx->diags, e->span.file);
-    bool printed = e->span.n && e->span.at + e->span.n <= text.n && text.at[e->span.at] >= 'a' &&
-                   text.at[e->span.at] <= 'z';
+    bool printed =
+        e->span.n && e->span.at + e->span.n <= text.n && text.at[e->span.at] >= 'a' && text.at[e->span.at] <= 'z';
     return printed ? str_c(cx->arena, (Str){text.at + e->span.at, e->span.n}) : prim_name[e->prim];
 }
 
 static Str bound_name(const void *cx, uint32_t val) { return val_name(cx, val); }
 
-const char *dim_c(const Ctx *cx, Dim d) {
-    return str_c(cx->arena, dim_text(cx->arena, cx->types, d, bound_name, cx));
-}
+const char *dim_c(const Ctx *cx, Dim d) { return str_c(cx->arena, dim_text(cx->arena, cx->types, d, bound_name, cx)); }
 
 /* ---- demands */
 
 bool want_operands(Ctx *cx, const Eqn *e, unsigned n) {
-    return e->in.n == n || diag(cx->diags, e->span, "%s takes %u operand%s, but has %u",
-                                name_of(cx, e), n, plural(n), e->in.n);
+    return e->in.n == n ||
+           diag(cx->diags, e->span, "%s takes %u operand%s, but has %u", name_of(cx, e), n, plural(n), e->in.n);
 }
 
 bool want_results(Ctx *cx, const Eqn *e, unsigned n) {
-    return e->out.n == n ||
-           diag(cx->diags, result_at(cx, e, 0), "%s has %u result%s, but %u are bound",
-                name_of(cx, e), n, plural(n), e->out.n);
+    return e->out.n == n || diag(cx->diags, result_at(cx, e, 0), "%s has %u result%s, but %u are bound", name_of(cx, e),
+                                 n, plural(n), e->out.n);
 }
 
 bool want(Ctx *cx, const Eqn *e, unsigned operands, unsigned results) {
@@ -53,9 +48,13 @@ static const char *kinds_text(Ctx *cx, unsigned kinds) {
     static const struct {
         unsigned kinds;
         const char *word;
-    } words[] = {{OF_BOOL, "booleans"},           {OF_INT, "integers"},
-                 {OF_SINT, "signed integers"},    {OF_UINT, "unsigned integers"}, {OF_FLOAT, "floats"},
-                 {OF_COMPLEX, "complex numbers"}, {OF_KEY, "keys"}};
+    } words[] = {{OF_BOOL, "booleans"},
+                 {OF_INT, "integers"},
+                 {OF_SINT, "signed integers"},
+                 {OF_UINT, "unsigned integers"},
+                 {OF_FLOAT, "floats"},
+                 {OF_COMPLEX, "complex numbers"},
+                 {OF_KEY, "keys"}};
     Text text = {.arena = cx->arena};
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
         if ((kinds & words[i].kinds) != words[i].kinds) continue;
@@ -68,15 +67,15 @@ static const char *kinds_text(Ctx *cx, unsigned kinds) {
 bool want_kind(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned kinds) {
     Dtype d = type_at(cx->types, in[i])->dtype;
     if (kinds >> dtype_info[d].kind & 1) return true;
-    diag(cx->diags, operand_at(cx, e, i), "%s takes %s, but operand %u is %s", name_of(cx, e),
-         kinds_text(cx, kinds), i, type_c(cx, in[i]));
+    diag(cx->diags, operand_at(cx, e, i), "%s takes %s, but operand %u is %s", name_of(cx, e), kinds_text(cx, kinds), i,
+         type_c(cx, in[i]));
     note_operand(cx, e, i, in[i]);
     return false;
 }
 
 bool operands_disagree(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned with) {
-    diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but operand %u is %s",
-         name_of(cx, e), i, type_c(cx, in[i]), with, type_c(cx, in[with]));
+    diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but operand %u is %s", name_of(cx, e), i,
+         type_c(cx, in[i]), with, type_c(cx, in[with]));
     note_operand(cx, e, with, in[with]);
     return false;
 }
@@ -88,45 +87,42 @@ void note_operand(Ctx *cx, const Eqn *e, unsigned i, Type t) {
 }
 
 bool want_dtype_of(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned as) {
-    return type_at(cx->types, in[i])->dtype == type_at(cx->types, in[as])->dtype ||
-           operands_disagree(cx, e, in, i, as);
+    return type_at(cx->types, in[i])->dtype == type_at(cx->types, in[as])->dtype || operands_disagree(cx, e, in, i, as);
 }
 
 bool want_scalar(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
     return type_at(cx->types, in[i])->rank == 0 ||
-           diag(cx->diags, operand_at(cx, e, i), "%s: operand %u must be a scalar, but is %s",
-                name_of(cx, e), i, type_c(cx, in[i]));
+           diag(cx->diags, operand_at(cx, e, i), "%s: operand %u must be a scalar, but is %s", name_of(cx, e), i,
+                type_c(cx, in[i]));
 }
 
 bool want_axis(Ctx *cx, const Eqn *e, ParamKey k, int64_t axis, uint32_t rank) {
     return (axis >= 0 && axis < rank) ||
-           diag(cx->diags, param_at(e, k), "%s: %s=%lld is no axis of an array of rank %u",
-                name_of(cx, e), param_name[k], (long long)axis, rank);
+           diag(cx->diags, param_at(e, k), "%s: %s=%lld is no axis of an array of rank %u", name_of(cx, e),
+                param_name[k], (long long)axis, rank);
 }
 
 bool want_axes(Ctx *cx, const Eqn *e, ParamKey k, Ints axes, uint32_t rank, bool *marked) {
     each(int64_t, a, axes) {
         if (!want_axis(cx, e, k, *a, rank)) return false;
         if (marked[*a])
-            return diag(cx->diags, param_at(e, k), "%s: %s holds axis %lld twice", name_of(cx, e),
-                        param_name[k], (long long)*a);
+            return diag(cx->diags, param_at(e, k), "%s: %s holds axis %lld twice", name_of(cx, e), param_name[k],
+                        (long long)*a);
         marked[*a] = true;
     }
     return true;
 }
 
 bool want_length(Ctx *cx, const Eqn *e, ParamKey k, uint32_t n, uint32_t rank) {
-    return n == rank ||
-           diag(cx->diags, param_at(e, k), "%s: %s has %u %s, but there %s %u %s",
-                name_of(cx, e), param_name[k], n, entries(n), is_are(rank), rank, axes_word(rank));
+    return n == rank || diag(cx->diags, param_at(e, k), "%s: %s has %u %s, but there %s %u %s", name_of(cx, e),
+                             param_name[k], n, entries(n), is_are(rank), rank, axes_word(rank));
 }
 
 bool want_int(Ctx *cx, const Eqn *e, ParamKey k, int64_t least, int64_t *n) {
     if (!want_param(cx, e, k)) return false;
     *n = param_int(e, k, 0);
-    return *n >= least ||
-           diag(cx->diags, param_at(e, k), "%s: %s is %lld, but must be at least %lld",
-                name_of(cx, e), param_name[k], (long long)*n, (long long)least);
+    return *n >= least || diag(cx->diags, param_at(e, k), "%s: %s is %lld, but must be at least %lld", name_of(cx, e),
+                               param_name[k], (long long)*n, (long long)least);
 }
 
 const Value *value_field(const Value *record, const char *field) {
@@ -140,8 +136,7 @@ const Value *value_field(const Value *record, const char *field) {
 
 Jaxpr *value_jaxpr(const Value *record, const char *field) {
     const Value *v = value_field(record, field);
-    while (v && v->kind == V_LIST && v->list.n)
-        v = &v->list.at[v->list.n - 1];
+    while (v && v->kind == V_LIST && v->list.n) v = &v->list.at[v->list.n - 1];
     return v && v->kind == V_JAXPR ? v->jaxpr : NULL;
 }
 
@@ -152,7 +147,9 @@ bool want_word(Ctx *cx, const Eqn *e, ParamKey k, const char *const *words) {
     const char *all = "";
     for (; *words; words++) {
         size_t n = strlen(*words);
-        if (p->value.kind == V_WORD && s.n >= n && memcmp(s.at + s.n - n, *words, n) == 0 && (s.n == n || s.at[s.n - n - 1] == '.')) return true;
+        if (p->value.kind == V_WORD && s.n >= n && memcmp(s.at + s.n - n, *words, n) == 0 &&
+            (s.n == n || s.at[s.n - n - 1] == '.'))
+            return true;
         all = *all ? str_format(cx->arena, "%s, %s", all, *words).at : *words;
     }
     return diag(cx->diags, p->span, "%s: %s=%.*s is none of %s", name_of(cx, e), param_name[k], SF(s), all);
@@ -164,8 +161,7 @@ static bool expand_range(Ctx *cx, Ints *ints) {
     if (ints->n != 2 || ints->at[0] < 0 || ints->at[1] > MOST) return false;
     int64_t from = ints->at[0], n = ints->at[1] > from ? ints->at[1] - from : 0;
     *ints = (Ints){arena_new(cx->arena, int64_t, n), (uint32_t)n};
-    for (uint32_t i = 0; i < n; i++)
-        ints->at[i] = from + i;
+    for (uint32_t i = 0; i < n; i++) ints->at[i] = from + i;
     return true;
 }
 
@@ -180,20 +176,18 @@ bool want_field(Ctx *cx, const Eqn *e, ParamKey k, const char *field, Ints *ints
         ints->at[i] = v->list.at[i].i;
     }
     if (ok && v && str_is(v->s, "range")) ok = expand_range(cx, ints);
-    return ok || diag(cx->diags, param_at(e, k), "%s: %s of %s is no list of axes", name_of(cx, e),
-                      field, param_name[k]);
+    return ok ||
+           diag(cx->diags, param_at(e, k), "%s: %s of %s is no list of axes", name_of(cx, e), field, param_name[k]);
 }
 
-bool want_field_axes(Ctx *cx, const Eqn *e, ParamKey k, const char *field, Ints axes, uint32_t rank,
-                     bool *marked) {
+bool want_field_axes(Ctx *cx, const Eqn *e, ParamKey k, const char *field, Ints axes, uint32_t rank, bool *marked) {
     each(int64_t, a, axes) {
         if (*a < 0 || *a >= rank)
-            return diag(cx->diags, param_at(e, k),
-                        "%s: %s: %s holds %lld, which is no axis of an array of rank %u",
+            return diag(cx->diags, param_at(e, k), "%s: %s: %s holds %lld, which is no axis of an array of rank %u",
                         name_of(cx, e), param_name[k], field, (long long)*a, rank);
         if (marked[*a])
-            return diag(cx->diags, param_at(e, k), "%s: %s: %s holds axis %lld a second time",
-                        name_of(cx, e), param_name[k], field, (long long)*a);
+            return diag(cx->diags, param_at(e, k), "%s: %s: %s holds axis %lld a second time", name_of(cx, e),
+                        param_name[k], field, (long long)*a);
         marked[*a] = true;
     }
     return true;
@@ -202,8 +196,7 @@ bool want_field_axes(Ctx *cx, const Eqn *e, ParamKey k, const char *field, Ints 
 bool want_param_dtype(Ctx *cx, const Eqn *e, ParamKey k, Dtype *d) {
     if (!want_param(cx, e, k)) return false;
     *d = param_dtype(e, k);
-    return *d != DT_none || diag(cx->diags, param_at(e, k), "%s: %s is no element type",
-                                 name_of(cx, e), param_name[k]);
+    return *d != DT_none || diag(cx->diags, param_at(e, k), "%s: %s is no element type", name_of(cx, e), param_name[k]);
 }
 
 /* ---- dimensions */
@@ -240,7 +233,8 @@ const DimCheck *dims_contradict(const Ctx *cx, DimKnown *with) {
         each(DimCheck, c, cx->dim_checks) {
             if (dim_has_bound(ts, c->a) || dim_has_bound(ts, c->b)) continue;
             Dim a = dim_substitute(ts, c->a, known_value, &known), b = dim_substitute(ts, c->b, known_value, &known);
-            if ((c->at_most ? dim_at_most(ts, a, b, true) : dim_equal(ts, a, b, true)) == 0) return *with = known.used, c;
+            if ((c->at_most ? dim_at_most(ts, a, b, true) : dim_equal(ts, a, b, true)) == 0)
+                return *with = known.used, c;
             Dim symbol = dim_is_const(a) ? b : a, value = dim_is_const(a) ? a : b;
             if (!c->at_most && dim_is_const(value) && !dim_is_const(symbol) && dim_at(ts, symbol)->kind == DIM_SYMBOL)
                 push(cx->arena, &known.all, ((DimKnown){symbol, value, c}));
@@ -274,8 +268,7 @@ bool shapes_agree(Ctx *cx, Type s, Type t, Span span) {
 bool types_agree(Ctx *cx, Type s, Type t, Span span) {
     if (type_is_ref(cx, s) != type_is_ref(cx, t)) return false;
     if (type_plain(cx->types, s) == type_plain(cx->types, t)) return true;
-    return type_at(cx->types, s)->dtype == type_at(cx->types, t)->dtype &&
-           shapes_agree(cx, s, t, span);
+    return type_at(cx->types, s)->dtype == type_at(cx->types, t)->dtype && shapes_agree(cx, s, t, span);
 }
 
 bool type_has_bound(const Ctx *cx, Type t) {

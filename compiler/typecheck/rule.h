@@ -59,17 +59,18 @@ bool want_param_dtype(Ctx *, const Eqn *, ParamKey, Dtype *);
 
 /* The parameter is an integer of at least `least`. */
 bool want_int(Ctx *, const Eqn *, ParamKey, int64_t least, int64_t *);
-/* The parameter, where it is given, is one of these words (NULL behind them), perhaps with the name of an enum before it. */
+/* The parameter, where it is given, is one of these words (NULL behind them), perhaps with the name of an enum before
+   it. */
 bool want_word(Ctx *, const Eqn *, ParamKey, const char *const *words);
 /* A field of a record; NULL where it has none. */
 const Value *value_field(const Value *record, const char *field);
-/* The program in a field; NULL where it is None. A field may hold programs that it names first: the last one is meant. */
+/* The program in a field; NULL where it is None. A field may hold programs that it names first: the last one is meant.
+   */
 Jaxpr *value_jaxpr(const Value *record, const char *field);
 /* The integers of a field of the record that the parameter holds; none where it is left out. */
 bool want_field(Ctx *, const Eqn *, ParamKey, const char *field, Ints *);
 /* The field holds different axes; marks them in `marked[rank]`. */
-bool want_field_axes(Ctx *, const Eqn *, ParamKey, const char *field, Ints axes, uint32_t rank,
-                     bool *marked);
+bool want_field_axes(Ctx *, const Eqn *, ParamKey, const char *field, Ints axes, uint32_t rank, bool *marked);
 
 /* "the result is T2, but operand 0 is T1": two operands that disagree, reported at the later one.
  */
@@ -102,8 +103,8 @@ bool shapes_meet(Ctx *, const Eqn *, const Type *in, Dtype, Type *out);
    back (collective.c). */
 void axis_bind(Ctx *, Str name, int64_t size);
 
-/* Has this pallas_call no grid, and references to all of its operands and results? Operands of a grid may be its extents
-   (call.c). */
+/* Has this pallas_call no grid, and references to all of its operands and results? Operands of a grid may be its
+   extents (call.c). */
 bool kernel_runs_once(const Eqn *);
 
 /* ---- products (dot.c) */
@@ -118,7 +119,8 @@ typedef struct {
 } Dot;
 /* Reads (([l], [r]), ([lb], [rb])). */
 bool dot_axes(Ctx *, const Eqn *, ParamKey, const Value *, Dot *);
-/* `left` (operand 0, or what it stands for) and operand `right` fit together; fills in what does not stand in the text. */
+/* `left` (operand 0, or what it stands for) and operand `right` fit together; fills in what does not stand in the text.
+   */
 bool want_dot(Ctx *, const Eqn *, const Type *in, Type left, unsigned right, Dot *);
 /* The one of two element types that holds products of both; DT_none where neither is more precise. */
 Dtype dtype_of_product(Dtype, Dtype);
@@ -163,8 +165,7 @@ void check_refs(Ctx *, const Jaxpr *);
 
 /* The program in a parameter takes values of these types and gives `results`; in untyped text its
    inputs take them. Element types and shapes are compared where it has types. */
-bool want_program(Ctx *, const Eqn *, ParamKey, Jaxpr *, const Type *takes, uint32_t n,
-                  uint32_t results);
+bool want_program(Ctx *, const Eqn *, ParamKey, Jaxpr *, const Type *takes, uint32_t n, uint32_t results);
 /* The type of result `i` of a nested program; an untyped literal takes `like`. 0: unknown. */
 Type result_type(Ctx *, const Jaxpr *, uint32_t i, Type like);
 /* The input of a for_loop's body that operand `i` becomes; 0: none (catalyst.c). */

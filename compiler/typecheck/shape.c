@@ -5,15 +5,13 @@
 static bool extent_of(Ctx *cx, const Eqn *e, const Type *in, unsigned i, Dim *d) {
     const ValInfo *v = val_info(cx, e->in.at[i]);
     if (!want_kind(cx, e, in, i, OF_INT) || !want_scalar(cx, e, in, i)) return false;
-    *d = v->lit ? (v->lit->negative ? -(Dim)v->lit->i : (Dim)v->lit->i)
-                : dim_bound(cx->types, e->in.at[i]);
+    *d = v->lit ? (v->lit->negative ? -(Dim)v->lit->i : (Dim)v->lit->i) : dim_bound(cx->types, e->in.at[i]);
     return true;
 }
 
 /* The shape that a parameter gives: each `None` takes one of the operands from `first` on, all of
    which must be taken. */
-static bool shape_of(Ctx *cx, const Eqn *e, const Type *in, ParamKey k, unsigned first,
-                     Dims *shape) {
+static bool shape_of(Ctx *cx, const Eqn *e, const Type *in, ParamKey k, unsigned first, Dims *shape) {
     if (!want_param(cx, e, k)) return false;
     Dims given = param_dims(e, k);
     shape->n = given.n;
@@ -23,13 +21,13 @@ static bool shape_of(Ctx *cx, const Eqn *e, const Type *in, ParamKey k, unsigned
         Dim d = given.at[i];
         if (!dim_is_const(d) && dim_at(cx->types, d)->kind == DIM_HOLE) {
             if (next == e->in.n)
-                return diag(cx->diags, e->span, "%s: %s has more 'None' than there are operands",
-                            name_of(cx, e), param_name[k]);
+                return diag(cx->diags, e->span, "%s: %s has more 'None' than there are operands", name_of(cx, e),
+                            param_name[k]);
             if (!extent_of(cx, e, in, next++, &d)) return false;
         }
         if (dim_is_const(d) && d < 0)
-            return diag(cx->diags, param_at(e, k), "%s: %s holds a negative extent, %lld",
-                        name_of(cx, e), param_name[k], (long long)d);
+            return diag(cx->diags, param_at(e, k), "%s: %s holds a negative extent, %lld", name_of(cx, e),
+                        param_name[k], (long long)d);
         shape->at[i] = d;
     }
     return next == e->in.n || want_operands(cx, e, next);
@@ -42,8 +40,7 @@ bool type_iota(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_param(cx, e, K_dimension) || !shape_of(cx, e, in, K_shape, 0, &shape)) return false;
     if (!want_axis(cx, e, K_dimension, param_int(e, K_dimension, 0), shape.n)) return false;
     if (!(OF_NUM >> dtype_info[d].kind & 1))
-        return diag(cx->diags, param_at(e, K_dtype), "iota: dtype=%s holds no numbers",
-                    dtype_info[d].long_name);
+        return diag(cx->diags, param_at(e, K_dtype), "iota: dtype=%s holds no numbers", dtype_info[d].long_name);
     out[0] = type_of(cx->types, d, shape.n, shape.at);
     return true;
 }
@@ -75,8 +72,8 @@ bool type_broadcast_in_dim(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     for (uint32_t i = 0; i < axes.n; i++) {
         Dim from = x->dims[i], to = shape.at[axes.at[i]];
         if (from == 1 || from == to || dims_agree(cx, from, to, at)) continue;
-        diag(cx->diags, at, "broadcast_in_dim: axis %u of %s cannot become axis %lld: %s is not %s",
-             i, type_c(cx, in[0]), (long long)axes.at[i], dim_c(cx, from), dim_c(cx, to));
+        diag(cx->diags, at, "broadcast_in_dim: axis %u of %s cannot become axis %lld: %s is not %s", i,
+             type_c(cx, in[0]), (long long)axes.at[i], dim_c(cx, from), dim_c(cx, to));
         note_operand(cx, e, 0, in[0]);
         if (!printed) out[0] = 0; /* it is what may be wrong */
         return false;
@@ -101,9 +98,8 @@ bool type_reshape(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type t = type_of(cx->types, x->dtype, shape.n, shape.at);
     Dim had = type_size(cx->types, in[0]), has = type_size(cx->types, t);
     if (!dims_agree(cx, had, has, param_at(e, K_new_sizes))) {
-        diag(cx->diags, param_at(e, K_new_sizes),
-             "reshape: %s has %s element%s, but new_sizes makes %s with %s", type_c(cx, in[0]),
-             dim_c(cx, had), plural(had), type_c(cx, t), dim_c(cx, has));
+        diag(cx->diags, param_at(e, K_new_sizes), "reshape: %s has %s element%s, but new_sizes makes %s with %s",
+             type_c(cx, in[0]), dim_c(cx, had), plural(had), type_c(cx, t), dim_c(cx, has));
         return false;
     }
     out[0] = t;
@@ -122,8 +118,8 @@ bool type_squeeze(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
             dims[n++] = x->dims[i];
         } else if (!dims_agree(cx, x->dims[i], 1, param_at(e, K_dimensions))) {
             diag(cx->diags, param_at(e, K_dimensions),
-                 "squeeze: axis %u of %s has extent %s; only axes of extent 1 can go", i,
-                 type_c(cx, in[0]), dim_c(cx, x->dims[i]));
+                 "squeeze: axis %u of %s has extent %s; only axes of extent 1 can go", i, type_c(cx, in[0]),
+                 dim_c(cx, x->dims[i]));
             return false;
         }
     }
@@ -140,8 +136,7 @@ bool type_expand_dims(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     bool *fresh = arena_new(cx->arena, bool, rank);
     if (!want_axes(cx, e, K_dimensions, axes, rank, fresh)) return false;
     Dim *dims = arena_new(cx->arena, Dim, rank);
-    for (uint32_t i = 0; i < rank; i++)
-        dims[i] = fresh[i] ? 1 : x->dims[from++];
+    for (uint32_t i = 0; i < rank; i++) dims[i] = fresh[i] ? 1 : x->dims[from++];
     out[0] = type_of(cx->types, x->dtype, rank, dims);
     return true;
 }
@@ -154,8 +149,7 @@ bool type_transpose(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_length(cx, e, K_permutation, order.n, x->rank)) return false;
     if (!want_axes(cx, e, K_permutation, order, x->rank, marked)) return false;
     Dim *dims = arena_new(cx->arena, Dim, x->rank);
-    for (uint32_t i = 0; i < x->rank; i++)
-        dims[i] = x->dims[order.at[i]];
+    for (uint32_t i = 0; i < x->rank; i++) dims[i] = x->dims[order.at[i]];
     out[0] = type_of(cx->types, x->dtype, x->rank, dims);
     return true;
 }
@@ -170,21 +164,19 @@ bool type_rev(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 }
 
 /* 0 ≤ start ≤ limit ≤ extent along one axis. */
-static bool slice_bounds(Ctx *cx, const Eqn *e, const Type *in, uint32_t axis, Dim start,
-                         Dim limit) {
+static bool slice_bounds(Ctx *cx, const Eqn *e, const Type *in, uint32_t axis, Dim start, Dim limit) {
     Dim extent = type_at(cx->types, in[0])->dims[axis];
     if (!dims_at_most(cx, 0, start, param_at(e, K_start_indices)))
-        return diag(cx->diags, param_at(e, K_start_indices),
-                    "slice: start_indices[%u] is %s, but must not be negative", axis,
-                    dim_c(cx, start));
+        return diag(cx->diags, param_at(e, K_start_indices), "slice: start_indices[%u] is %s, but must not be negative",
+                    axis, dim_c(cx, start));
     if (!dims_at_most(cx, limit, extent, param_at(e, K_limit_indices)))
         return diag(cx->diags, param_at(e, K_limit_indices),
-                    "slice: limit_indices[%u] is %s, but that axis of %s has extent %s", axis,
-                    dim_c(cx, limit), type_c(cx, in[0]), dim_c(cx, extent));
+                    "slice: limit_indices[%u] is %s, but that axis of %s has extent %s", axis, dim_c(cx, limit),
+                    type_c(cx, in[0]), dim_c(cx, extent));
     return dims_at_most(cx, start, limit, param_at(e, K_start_indices)) ||
            diag(cx->diags, param_at(e, K_start_indices),
-                "slice: start_indices[%u] is %s, which is above limit_indices[%u], %s", axis,
-                dim_c(cx, start), axis, dim_c(cx, limit));
+                "slice: start_indices[%u] is %s, which is above limit_indices[%u], %s", axis, dim_c(cx, start), axis,
+                dim_c(cx, limit));
 }
 
 /* Elements start, start + stride, … below limit: max(0, (limit − start − 1) // stride + 1) of them.
@@ -205,8 +197,7 @@ bool type_slice(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         dims[i] = dim_sub(cx->types, limit.at[i], start.at[i]);
         if (!strided || stride.at[i] == 1) continue;
         if (stride.at[i] < 1)
-            return diag(cx->diags, param_at(e, K_strides),
-                        "slice: strides[%u] is %lld, but must be positive", i,
+            return diag(cx->diags, param_at(e, K_strides), "slice: strides[%u] is %lld, but must be positive", i,
                         (long long)stride.at[i]);
         Dim last = dim_sub(cx->types, dims[i], 1);
         Dim n = dim_add(cx->types, dim_floordiv(cx->types, last, stride.at[i]), 1);
@@ -236,13 +227,12 @@ bool type_pad(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         const Dim *axis = config.at + 3 * (size_t)i;
         if (!dims_at_most(cx, 0, axis[2], param_at(e, K_padding_config)))
             return diag(cx->diags, param_at(e, K_padding_config),
-                        "pad: padding_config has the negative interior %s for axis %u",
-                        dim_c(cx, axis[2]), i);
+                        "pad: padding_config has the negative interior %s for axis %u", dim_c(cx, axis[2]), i);
         dims[i] = padded(cx->types, x->dims[i], axis);
         if (!dims_at_most(cx, 0, dims[i], param_at(e, K_padding_config)))
             return diag(cx->diags, param_at(e, K_padding_config),
-                        "pad: padding_config leaves axis %u of %s the extent %s", i,
-                        type_c(cx, in[0]), dim_c(cx, dims[i]));
+                        "pad: padding_config leaves axis %u of %s the extent %s", i, type_c(cx, in[0]),
+                        dim_c(cx, dims[i]));
     }
     out[0] = type_of(cx->types, x->dtype, x->rank, dims);
     return true;
@@ -260,8 +250,7 @@ static bool agree_but(Ctx *cx, const Eqn *e, const Type *in, unsigned i, int64_t
 
 bool type_concatenate(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_results(cx, e, 1) || !want_param(cx, e, K_dimension)) return false;
-    if (!e->in.n)
-        return diag(cx->diags, e->span, "concatenate takes at least 1 operand, but has 0");
+    if (!e->in.n) return diag(cx->diags, e->span, "concatenate takes at least 1 operand, but has 0");
     const ArrayType *x = type_at(cx->types, in[0]);
     int64_t axis = param_int(e, K_dimension, 0);
     if (!want_axis(cx, e, K_dimension, axis, x->rank)) return false;
@@ -296,14 +285,13 @@ bool type_unstack(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     int64_t axis = param_int(e, K_axis, 0);
     if (!want_axis(cx, e, K_axis, axis, x->rank)) return false;
     if (!dims_agree(cx, x->dims[axis], e->out.n, result_at(cx, e, 0)))
-        return diag(cx->diags, result_at(cx, e, 0),
-                    "unstack: axis %lld of %s gives %s result%s, but %u %s bound", (long long)axis,
-                    type_c(cx, in[0]), dim_c(cx, x->dims[axis]), plural(x->dims[axis]), e->out.n, is_are(e->out.n));
+        return diag(cx->diags, result_at(cx, e, 0), "unstack: axis %lld of %s gives %s result%s, but %u %s bound",
+                    (long long)axis, type_c(cx, in[0]), dim_c(cx, x->dims[axis]), plural(x->dims[axis]), e->out.n,
+                    is_are(e->out.n));
     Dim *dims = dims_copy(cx, x);
     memmove(dims + axis, dims + axis + 1, (x->rank - axis - 1) * sizeof *dims);
     Type t = type_of(cx->types, x->dtype, x->rank - 1, dims);
-    for (unsigned i = 0; i < e->out.n; i++)
-        out[i] = t;
+    for (unsigned i = 0; i < e->out.n; i++) out[i] = t;
     return true;
 }
 
@@ -315,8 +303,8 @@ bool type_split(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Dims sizes = param_dims(e, K_sizes);
     if (!want_axis(cx, e, K_axis, axis, x->rank)) return false;
     if (e->out.n != sizes.n)
-        return diag(cx->diags, result_at(cx, e, 0), "split: sizes has %u %s, but %u result%s bound", sizes.n, entries(sizes.n),
-                    e->out.n, e->out.n == 1 ? " is" : "s are");
+        return diag(cx->diags, result_at(cx, e, 0), "split: sizes has %u %s, but %u result%s bound", sizes.n,
+                    entries(sizes.n), e->out.n, e->out.n == 1 ? " is" : "s are");
     Dim *dims = dims_copy(cx, x), sum = 0;
     for (uint32_t i = 0; i < sizes.n; i++) {
         if (!dims_at_most(cx, 0, sizes.at[i], param_at(e, K_sizes)))
@@ -326,9 +314,8 @@ bool type_split(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         out[i] = type_of(cx->types, x->dtype, x->rank, dims);
     }
     return dims_agree(cx, sum, x->dims[axis], param_at(e, K_sizes)) ||
-           diag(cx->diags, param_at(e, K_sizes),
-                "split: the sizes add up to %s, but axis %lld of %s has extent %s", dim_c(cx, sum),
-                (long long)axis, type_c(cx, in[0]), dim_c(cx, x->dims[axis]));
+           diag(cx->diags, param_at(e, K_sizes), "split: the sizes add up to %s, but axis %lld of %s has extent %s",
+                dim_c(cx, sum), (long long)axis, type_c(cx, in[0]), dim_c(cx, x->dims[axis]));
 }
 
 bool type_tile(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
@@ -338,8 +325,7 @@ bool type_tile(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_length(cx, e, K_reps, reps.n, x->rank)) return false;
     Dim *dims = dims_copy(cx, x);
     for (uint32_t i = 0; i < x->rank; i++) {
-        if (reps.at[i] < 0)
-            return diag(cx->diags, param_at(e, K_reps), "tile: reps[%u] is negative", i);
+        if (reps.at[i] < 0) return diag(cx->diags, param_at(e, K_reps), "tile: reps[%u] is negative", i);
         dims[i] = dim_mul(cx->types, dims[i], reps.at[i]);
     }
     out[0] = type_of(cx->types, x->dtype, x->rank, dims);
@@ -349,12 +335,10 @@ bool type_tile(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 /* The operands from `first` on begin with one integer scalar for each axis, all of one type. */
 static bool want_indices(Ctx *cx, const Eqn *e, const Type *in, unsigned first, uint32_t rank) {
     if (e->in.n < first + rank)
-        return diag(cx->diags, e->span, "%s: an array of rank %u takes %u %s, but %u %s given",
-                    name_of(cx, e), rank, rank, rank == 1 ? "index" : "indices", e->in.n - first,
-                    is_are(e->in.n - first));
+        return diag(cx->diags, e->span, "%s: an array of rank %u takes %u %s, but %u %s given", name_of(cx, e), rank,
+                    rank, rank == 1 ? "index" : "indices", e->in.n - first, is_are(e->in.n - first));
     for (unsigned i = first; i < first + rank; i++)
-        if (!want_kind(cx, e, in, i, OF_INT) || !want_scalar(cx, e, in, i) ||
-            !want_dtype_of(cx, e, in, i, first))
+        if (!want_kind(cx, e, in, i, OF_INT) || !want_scalar(cx, e, in, i) || !want_dtype_of(cx, e, in, i, first))
             return false;
     return true;
 }
@@ -370,8 +354,8 @@ bool type_dynamic_slice(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     for (uint32_t i = 0; i < x->rank; i++)
         if (!dims_at_most(cx, sizes.at[i], x->dims[i], param_at(e, K_slice_sizes)))
             return diag(cx->diags, param_at(e, K_slice_sizes),
-                        "dynamic_slice: slice_sizes[%u] is %s, but that axis of %s has extent %s",
-                        i, dim_c(cx, sizes.at[i]), type_c(cx, in[0]), dim_c(cx, x->dims[i]));
+                        "dynamic_slice: slice_sizes[%u] is %s, but that axis of %s has extent %s", i,
+                        dim_c(cx, sizes.at[i]), type_c(cx, in[0]), dim_c(cx, x->dims[i]));
     out[0] = type_of(cx->types, x->dtype, x->rank, sizes.at);
     return true;
 }
@@ -382,8 +366,7 @@ bool type_dynamic_update_slice(Ctx *cx, const Eqn *e, const Type *in, Type *out)
     const ArrayType *x = type_at(cx->types, in[0]), *y = type_at(cx->types, in[1]);
     if (x->dtype != y->dtype || x->rank != y->rank) return operands_disagree(cx, e, in, 1, 0);
     for (uint32_t i = 0; i < x->rank; i++)
-        if (!dims_at_most(cx, y->dims[i], x->dims[i], operand_at(cx, e, 1)))
-            return operands_disagree(cx, e, in, 1, 0);
+        if (!dims_at_most(cx, y->dims[i], x->dims[i], operand_at(cx, e, 1))) return operands_disagree(cx, e, in, 1, 0);
     if (!want_indices(cx, e, in, 2, x->rank) || !want_operands(cx, e, 2 + x->rank)) return false;
     out[0] = type_plain(cx->types, in[0]);
     return true;
@@ -411,8 +394,10 @@ bool type_dimension_size(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 /* What must hold of the dimensions, then the numbers {0}, {1}, … of the message. */
 bool type_shape_assertion(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_results(cx, e, 0)) return false;
-    if (!e->in.n) return diag(cx->diags, e->span, "%s takes the condition as operand 0, but has no operands", name_of(cx, e));
-    if (!want_kind(cx, e, in, 0, OF_BOOL) || !want_scalar(cx, e, in, 0) || !want_param(cx, e, K_error_message)) return false;
+    if (!e->in.n)
+        return diag(cx->diags, e->span, "%s takes the condition as operand 0, but has no operands", name_of(cx, e));
+    if (!want_kind(cx, e, in, 0, OF_BOOL) || !want_scalar(cx, e, in, 0) || !want_param(cx, e, K_error_message))
+        return false;
     for (unsigned i = 1; i < e->in.n; i++)
         if (!want_kind(cx, e, in, i, OF_INT) || !want_scalar(cx, e, in, i)) return false;
     return true;
@@ -423,8 +408,10 @@ bool type_platform_index(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want(cx, e, 0, 1) || !want_param(cx, e, K_platforms)) return false;
     const Value *v = &param_find(e, K_platforms)->value;
     bool good = v->kind == V_LIST && v->list.n;
-    for (uint32_t i = 0; good && i < v->list.n; i++) good = v->list.at[i].kind == V_LIST || v->list.at[i].kind == V_NONE;
-    if (!good) return diag(cx->diags, param_at(e, K_platforms), "platform_index: platforms is no list of lists of names");
+    for (uint32_t i = 0; good && i < v->list.n; i++)
+        good = v->list.at[i].kind == V_LIST || v->list.at[i].kind == V_NONE;
+    if (!good)
+        return diag(cx->diags, param_at(e, K_platforms), "platform_index: platforms is no list of lists of names");
     out[0] = type_of(cx->types, DT_i32, 0, NULL);
     return true;
 }

@@ -1,5 +1,5 @@
-/* Sparse arrays by coordinates (jax.experimental.sparse.bcoo): data […, nse, dense…] at indices […, nse, axes] of an array
-   […, axes…, dense…]. An axis of the batch may be 1 where the array has more. The others are in csr.c. */
+/* Sparse arrays by coordinates (jax.experimental.sparse.bcoo): data […, nse, dense…] at indices […, nse, axes] of an
+   array […, axes…, dense…]. An axis of the batch may be 1 where the array has more. The others are in csr.c. */
 #include "sparse.h"
 
 bool want_sparse_shape(Ctx *cx, const Eqn *e, ParamKey k, Dims *shape) {
@@ -18,8 +18,9 @@ bool want_batch(Ctx *cx, const Eqn *e, const Type *in, unsigned i, uint32_t n, T
     const ArrayType *t = type_at(cx->types, in[i]), *a = type_at(cx->types, array);
     for (uint32_t k = 0; k < n; k++)
         if (t->dims[k] != 1 && !dims_agree(cx, t->dims[k], a->dims[k], operand_at(cx, e, i)))
-            return diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but axis %u of %s has %s element%s", name_of(cx, e), i,
-                        type_c(cx, in[i]), k, type_c(cx, array), dim_c(cx, a->dims[k]), plural(a->dims[k]));
+            return diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but axis %u of %s has %s element%s",
+                        name_of(cx, e), i, type_c(cx, in[i]), k, type_c(cx, array), dim_c(cx, a->dims[k]),
+                        plural(a->dims[k]));
     return true;
 }
 
@@ -46,10 +47,11 @@ bool want_bcoo(Ctx *cx, const Eqn *e, const Type *in, unsigned at, Type array) {
     const ArrayType *t = type_at(cx->types, in[at]), *want = type_at(cx->types, all);
     uint32_t batch = type_at(cx->types, in[at + 1])->rank - 2;
     bool good = t->rank == want->rank;
-    for (uint32_t k = batch; good && k < t->rank; k++) good = dims_agree(cx, t->dims[k], want->dims[k], operand_at(cx, e, at));
+    for (uint32_t k = batch; good && k < t->rank; k++)
+        good = dims_agree(cx, t->dims[k], want->dims[k], operand_at(cx, e, at));
     if (good) return want_batch(cx, e, in, at, batch, array);
-    diag(cx->diags, operand_at(cx, e, at), "%s: operand %u is %s, but data at operand %u, %s, of %s is %s", name_of(cx, e), at,
-         type_c(cx, in[at]), at + 1, type_c(cx, in[at + 1]), type_c(cx, array), type_c(cx, all));
+    diag(cx->diags, operand_at(cx, e, at), "%s: operand %u is %s, but data at operand %u, %s, of %s is %s",
+         name_of(cx, e), at, type_c(cx, in[at]), at + 1, type_c(cx, in[at + 1]), type_c(cx, array), type_c(cx, all));
     note_operand(cx, e, at + 1, in[at + 1]);
     return false;
 }
@@ -75,8 +77,9 @@ bool want_sparse_axes(Ctx *cx, const Eqn *e, const Dot *d, uint32_t batch, uint3
     for (unsigned i = 0; i < 2; i++)
         each(int64_t, axis, (i ? d->batch : d->contracted)[0])
             if (*axis >= (i ? batch : front))
-                return diag(cx->diags, param_at(e, K_dimension_numbers), "%s: axis %lld of the sparse array is %s", name_of(cx, e),
-                            (long long)*axis, i ? "in the product's batch, but not in its own" : "contracted, but dense");
+                return diag(cx->diags, param_at(e, K_dimension_numbers), "%s: axis %lld of the sparse array is %s",
+                            name_of(cx, e), (long long)*axis,
+                            i ? "in the product's batch, but not in its own" : "contracted, but dense");
     return true;
 }
 
@@ -101,8 +104,9 @@ bool want_stored(Ctx *cx, const Eqn *e, const Type *in, bool batched, Stored *s)
     if (!batched) return true;
     if (!want_int(cx, e, K_n_batch, 0, &s->batch) || !want_int(cx, e, K_n_dense, 0, &s->dense)) return false;
     bool good = s->batch <= t->rank && s->dense <= t->rank - s->batch;
-    return good || diag(cx->diags, param_at(e, K_n_batch), "%s: n_batch=%lld and n_dense=%lld are more axes than %s has",
-                        name_of(cx, e), (long long)s->batch, (long long)s->dense, type_c(cx, in[0]));
+    return good ||
+           diag(cx->diags, param_at(e, K_n_batch), "%s: n_batch=%lld and n_dense=%lld are more axes than %s has",
+                name_of(cx, e), (long long)s->batch, (long long)s->dense, type_c(cx, in[0]));
 }
 
 Type stored_data(Ctx *cx, Type array, const Stored *s) {
@@ -131,16 +135,21 @@ bool type_bcoo_fromdense(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 /* Axes of the batch go among themselves, and so do dense ones. */
 bool type_bcoo_transpose(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type array;
-    if (!want(cx, e, 2, 2) || !want_described(cx, e, in, K_spinfo, &array) || !want_param(cx, e, K_permutation)) return false;
-    const ArrayType *t = type_at(cx->types, array), *data = type_at(cx->types, in[0]), *indices = type_at(cx->types, in[1]);
+    if (!want(cx, e, 2, 2) || !want_described(cx, e, in, K_spinfo, &array) || !want_param(cx, e, K_permutation))
+        return false;
+    const ArrayType *t = type_at(cx->types, array), *data = type_at(cx->types, in[0]),
+                    *indices = type_at(cx->types, in[1]);
     Ints to = param_ints(e, K_permutation);
     int64_t batch = indices->rank - 2, front = batch + indices->dims[indices->rank - 1];
     bool *marked = arena_new(cx->arena, bool, t->rank);
-    if (!want_length(cx, e, K_permutation, to.n, t->rank) || !want_axes(cx, e, K_permutation, to, t->rank, marked)) return false;
+    if (!want_length(cx, e, K_permutation, to.n, t->rank) || !want_axes(cx, e, K_permutation, to, t->rank, marked))
+        return false;
     for (int64_t i = 0; i < to.n; i++)
         if ((i < batch) != (to.at[i] < batch) || (i >= front) != (to.at[i] >= front))
-            return diag(cx->diags, param_at(e, K_permutation), "%s: axis %lld of %s goes to %lld, but axes of the batch, axes with "
-                        "indices and dense ones stay apart", name_of(cx, e), (long long)to.at[i], type_c(cx, array), (long long)i);
+            return diag(cx->diags, param_at(e, K_permutation),
+                        "%s: axis %lld of %s goes to %lld, but axes of the batch, axes with "
+                        "indices and dense ones stay apart",
+                        name_of(cx, e), (long long)to.at[i], type_c(cx, array), (long long)i);
     Dim *d = dims_copy(cx, data), *x = dims_copy(cx, indices);
     for (int64_t i = 0; i < batch; i++) d[i] = data->dims[to.at[i]], x[i] = indices->dims[to.at[i]];
     for (int64_t i = front; i < to.n; i++) d[batch + 1 + i - front] = data->dims[batch + 1 + to.at[i] - front];
@@ -172,7 +181,8 @@ bool type_bcoo_sort_indices(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 bool type_bcoo_sum_duplicates(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type array;
     int64_t nse;
-    if (!want(cx, e, 2, 2) || !want_described(cx, e, in, K_spinfo, &array) || !want_int(cx, e, K_nse, 0, &nse)) return false;
+    if (!want(cx, e, 2, 2) || !want_described(cx, e, in, K_spinfo, &array) || !want_int(cx, e, K_nse, 0, &nse))
+        return false;
     const ArrayType *indices = type_at(cx->types, in[1]);
     Dim *dims = dims_copy(cx, indices);
     dims[indices->rank - 2] = nse;
@@ -187,7 +197,8 @@ bool type_bcoo_sum_duplicates(Ctx *cx, const Eqn *e, const Type *in, Type *out) 
 bool type_bcoo_dot_general(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type array;
     Dot d;
-    if (!want(cx, e, 3, 1) || !want_described(cx, e, in, K_lhs_spinfo, &array) || !want_axes_of_dot(cx, e, &d)) return false;
+    if (!want(cx, e, 3, 1) || !want_described(cx, e, in, K_lhs_spinfo, &array) || !want_axes_of_dot(cx, e, &d))
+        return false;
     if (!want_dot(cx, e, in, array, 2, &d)) return false;
     const ArrayType *t = type_at(cx->types, in[1]);
     if (!want_sparse_axes(cx, e, &d, t->rank - 2, t->rank - 2 + (uint32_t)t->dims[t->rank - 1])) return false;
@@ -211,12 +222,15 @@ static bool want_side(Ctx *cx, const Eqn *e, const Type *in, const Dot *d, unsig
                     type_c(cx, in[2 * i]));
     each(int64_t, axis, d->batch[i])
         if (*axis >= batch)
-            return diag(cx->diags, param_at(e, K_dimension_numbers), "%s: axis %lld of the %s array is in the product's batch, but not in "
-                        "its own", name_of(cx, e), (long long)*axis, i ? "right" : "left");
+            return diag(cx->diags, param_at(e, K_dimension_numbers),
+                        "%s: axis %lld of the %s array is in the product's batch, but not in "
+                        "its own",
+                        name_of(cx, e), (long long)*axis, i ? "right" : "left");
     each(int64_t, axis, d->contracted[i])
         if (*axis < batch)
-            return diag(cx->diags, param_at(e, K_dimension_numbers), "%s: axis %lld of the %s array is contracted, but of its batch",
-                        name_of(cx, e), (long long)*axis, i ? "right" : "left");
+            return diag(cx->diags, param_at(e, K_dimension_numbers),
+                        "%s: axis %lld of the %s array is contracted, but of its batch", name_of(cx, e),
+                        (long long)*axis, i ? "right" : "left");
     return true;
 }
 
@@ -234,7 +248,8 @@ static uint32_t batch_of_both(Ctx *cx, const Eqn *e, const Type *in, const Dot *
     return n;
 }
 
-/* Operand 0 at operand 1, times operand 2 at operand 3: as many elements as pairs, but no more than there are places. */
+/* Operand 0 at operand 1, times operand 2 at operand 3: as many elements as pairs, but no more than there are places.
+   */
 bool type_bcoo_spdot_general(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     static const ParamKey keys[2] = {K_lhs_spinfo, K_rhs_spinfo};
     Type types[4];
@@ -259,8 +274,10 @@ bool type_bcoo_spdot_general(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         if (axes[i]) nse = dim_mul(cx->types, nse, t->dims[t->rank - 2]);
     }
     if (axes[0] && type_at(cx->types, in[3])->rank - 2 > d.batch[1].n)
-        return diag(cx->diags, param_at(e, K_dimension_numbers), "%s: the right array has a batch of its own, and the left one axes "
-                    "with indices that are not contracted", name_of(cx, e));
+        return diag(cx->diags, param_at(e, K_dimension_numbers),
+                    "%s: the right array has a batch of its own, and the left one axes "
+                    "with indices that are not contracted",
+                    name_of(cx, e));
     const ArrayType *y = type_at(cx->types, dot_type(cx, &d));
     for (uint32_t i = n; i < y->rank; i++) places = dim_mul(cx->types, places, y->dims[i]);
     dims[n] = dim_min(cx->types, nse, places), dims[n + 1] = axes[0] + axes[1];

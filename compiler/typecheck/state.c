@@ -19,9 +19,8 @@ bool want_no_refs(Ctx *cx, const Eqn *e, const Type *in) {
     if (e->prim == P_none || takes_refs[e->prim] || eqn_jaxprs(cx->arena, e).n) return true;
     for (unsigned i = 0; i < e->in.n; i++)
         if (type_is_ref(cx, in[i])) {
-            diag(cx->diags, operand_at(cx, e, i),
-                 "%s takes arrays, but operand %u is the reference %s", name_of(cx, e), i,
-                 type_c(cx, in[i]));
+            diag(cx->diags, operand_at(cx, e, i), "%s takes arrays, but operand %u is the reference %s", name_of(cx, e),
+                 i, type_c(cx, in[i]));
             note_operand(cx, e, i, in[i]);
             return false;
         }
@@ -30,8 +29,8 @@ bool want_no_refs(Ctx *cx, const Eqn *e, const Type *in) {
 
 static bool want_ref(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
     if (type_is_ref(cx, in[i])) return true;
-    diag(cx->diags, operand_at(cx, e, i), "%s takes a reference Ref{%s}, but operand %u is %s",
-         name_of(cx, e), type_c(cx, in[i]), i, type_c(cx, in[i]));
+    diag(cx->diags, operand_at(cx, e, i), "%s takes a reference Ref{%s}, but operand %u is %s", name_of(cx, e),
+         type_c(cx, in[i]), i, type_c(cx, in[i]));
     note_operand(cx, e, i, in[i]);
     return false;
 }
@@ -48,8 +47,7 @@ bool type_new_ref(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 bool type_empty_ref(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want(cx, e, 0, 1)) return false;
     return type_is_ref(cx, out[0]) ||
-           diag(cx->diags, result_at(cx, e, 0),
-                "empty_ref gives a reference, but '%.*s' is declared as %s",
+           diag(cx->diags, result_at(cx, e, 0), "empty_ref gives a reference, but '%.*s' is declared as %s",
                 SF(val_name(cx, e->out.at[0])), out[0] ? type_c(cx, out[0]) : "nothing");
 }
 
@@ -74,8 +72,7 @@ typedef struct {
 } View;
 
 static bool bad_index(View *w, Type t) {
-    return diag(w->cx->diags, w->at, "%s: this is no index of %s", name_of(w->cx, w->e),
-                type_c(w->cx, t));
+    return diag(w->cx->diags, w->at, "%s: this is no index of %s", name_of(w->cx, w->e), type_c(w->cx, t));
 }
 
 bool index_number(const Value *v, int64_t otherwise, int64_t *n) {
@@ -89,9 +86,8 @@ bool index_number(const Value *v, int64_t otherwise, int64_t *n) {
 }
 
 static bool outside(View *w, const Value *v, int64_t n, uint32_t axis, Type t) {
-    return diag(w->cx->diags, v->span.n ? v->span : w->at,
-                "%s: index %lld is outside of axis %u of %s", name_of(w->cx, w->e), (long long)n,
-                axis, type_c(w->cx, t));
+    return diag(w->cx->diags, v->span.n ? v->span : w->at, "%s: index %lld is outside of axis %u of %s",
+                name_of(w->cx, w->e), (long long)n, axis, type_c(w->cx, t));
 }
 
 /* a:b, a:b+n, :, …: the extent that is left. */
@@ -104,8 +100,7 @@ static bool slice_of(View *w, const Value *v, uint32_t axis, Type t, Dim *extent
     if (from->kind == V_WORD) {
         unsigned i = w->operand++;
         if (i >= w->e->in.n) return bad_index(w, t);
-        if (!want_kind(w->cx, w->e, w->in, i, OF_INT) || !want_scalar(w->cx, w->e, w->in, i))
-            return false;
+        if (!want_kind(w->cx, w->e, w->in, i, OF_INT) || !want_scalar(w->cx, w->e, w->in, i)) return false;
     } else if (!index_number(from, 0, &a)) {
         return bad_index(w, t);
     }
@@ -126,8 +121,7 @@ static bool position_of(View *w, const Value *v, uint32_t axis, Type t, Type *po
         if (!want_kind(cx, w->e, w->in, i, OF_INT)) return false;
         const ArrayType *x = type_at(cx->types, w->in[i]);
         if (!dims_at_most(cx, 1, n, w->at))
-            return diag(cx->diags, w->at, "%s: axis %u of %s has no elements", name_of(cx, w->e), axis,
-                        type_c(cx, t));
+            return diag(cx->diags, w->at, "%s: axis %u of %s has no elements", name_of(cx, w->e), axis, type_c(cx, t));
         if (x->rank && *positions && !shapes_agree(cx, *positions, w->in[i], w->at))
             return operands_disagree(cx, w->e, w->in, i, i - 1);
         if (x->rank) *positions = w->in[i];
@@ -146,8 +140,8 @@ static bool index_view(View *w, const Value *index, Type t, Type *out) {
     bool rest = n == 1 && index->list.at[0].kind == V_TEXT && str_is(index->list.at[0].s, "...");
     if (rest || (!n && !x->rank)) return *out = type_plain(cx->types, t), true;
     if (n > x->rank)
-        return diag(cx->diags, w->at, "%s: %u %s, but the reference is %s", name_of(cx, w->e),
-                    n, n == 1 ? "index" : "indices", type_c(cx, t));
+        return diag(cx->diags, w->at, "%s: %u %s, but the reference is %s", name_of(cx, w->e), n,
+                    n == 1 ? "index" : "indices", type_c(cx, t));
     Dim *dims = arena_new(cx->arena, Dim, x->rank);
     Type positions = 0;
     for (uint32_t i = 0; i < x->rank; i++) {
@@ -165,10 +159,8 @@ static bool index_view(View *w, const Value *index, Type t, Type *out) {
     const ArrayType *p = type_at(cx->types, positions);
     uint32_t at = first == last ? first : 0, extra = positions ? p->rank : 0;
     Dim *all = arena_new(cx->arena, Dim, (size_t)kept + extra);
-    for (uint32_t i = 0; i < kept; i++)
-        all[i + (i >= at ? extra : 0)] = dims[i];
-    for (uint32_t i = 0; i < extra; i++)
-        all[at + i] = p->dims[i];
+    for (uint32_t i = 0; i < kept; i++) all[i + (i >= at ? extra : 0)] = dims[i];
+    for (uint32_t i = 0; i < extra; i++) all[at + i] = p->dims[i];
     *out = type_of(cx->types, x->dtype, kept + extra, all);
     return true;
 }
@@ -179,8 +171,7 @@ Dims text_numbers(Ctx *cx, Str s) {
     for (uint32_t i = 0; i < s.n; i++) {
         bool digit = s.at[i] >= '0' && s.at[i] <= '9';
         if (digit && !inside) dims.at[dims.n++] = 0;
-        if (digit && dims.at[dims.n - 1] < INT32_MAX)
-            dims.at[dims.n - 1] = 10 * dims.at[dims.n - 1] + (s.at[i] - '0');
+        if (digit && dims.at[dims.n - 1] < INT32_MAX) dims.at[dims.n - 1] = 10 * dims.at[dims.n - 1] + (s.at[i] - '0');
         inside = digit;
     }
     return dims;
@@ -196,21 +187,22 @@ static bool transform_view(View *w, const Value *v, Type t, Type *out) {
     if (s.n > 9 && memcmp(s.at, "{reshape(", 9) == 0) {
         *out = type_of(cx->types, x->dtype, given.n, given.at);
         return dims_agree(cx, type_size(cx->types, t), type_size(cx->types, *out), w->at) ||
-               diag(cx->diags, w->at, "%s: %s cannot be seen as %s", name_of(cx, w->e),
-                    type_c(cx, t), type_c(cx, *out));
+               diag(cx->diags, w->at, "%s: %s cannot be seen as %s", name_of(cx, w->e), type_c(cx, t),
+                    type_c(cx, *out));
     }
     if (s.n > 11 && memcmp(s.at, "{transpose(", 11) == 0) {
         Dim *dims = arena_new(cx->arena, Dim, x->rank);
         for (uint32_t i = 0; i < x->rank && given.n == x->rank; i++)
             if (given.at[i] < x->rank) dims[i] = x->dims[given.at[i]];
         *out = type_of(cx->types, x->dtype, x->rank, dims);
-        return given.n == x->rank || diag(cx->diags, w->at, "%s: no permutation of the axes of %s",
-                                          name_of(cx, w->e), type_c(cx, t));
+        return given.n == x->rank ||
+               diag(cx->diags, w->at, "%s: no permutation of the axes of %s", name_of(cx, w->e), type_c(cx, t));
     }
     return true;
 }
 
-/* tree=PyTreeDef((…,)): the brackets, as JAX prints them without its rules for references; NULL where there are none. */
+/* tree=PyTreeDef((…,)): the brackets, as JAX prints them without its rules for references; NULL where there are none.
+   */
 const Value *tree_of(const Eqn *e) {
     const Param *tree = param_find(e, K_tree);
     const Value *v = tree ? &tree->value : NULL;
@@ -250,8 +242,8 @@ static bool writes(Ctx *cx, const Eqn *e, const Type *in, Type *t) {
     if (e->in.n < 2) return want_operands(cx, e, 2);
     if (!view(cx, e, in, 2, t)) return false;
     if (!*t || types_agree(cx, in[1], *t, operand_at(cx, e, 1))) return true;
-    diag(cx->diags, operand_at(cx, e, 1), "%s: the reference takes %s here, but operand 1 is %s",
-         name_of(cx, e), type_c(cx, *t), type_c(cx, in[1]));
+    diag(cx->diags, operand_at(cx, e, 1), "%s: the reference takes %s here, but operand 1 is %s", name_of(cx, e),
+         type_c(cx, *t), type_c(cx, in[1]));
     note_operand(cx, e, 0, in[0]);
     return false;
 }
@@ -278,15 +270,16 @@ bool type_broadcast_to(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     for (uint32_t i = 0; ok && i < x->rank; i++)
         ok = x->dims[i] == 1 || dims_agree(cx, x->dims[i], shape.at[shape.n - x->rank + i], param_at(e, K_shape));
     if (!ok)
-        return diag(cx->diags, param_at(e, K_shape), "broadcast_to: %s does not broadcast to this shape", type_c(cx, in[0]));
+        return diag(cx->diags, param_at(e, K_shape), "broadcast_to: %s does not broadcast to this shape",
+                    type_c(cx, in[0]));
     out[0] = type_of(cx->types, x->dtype, shape.n, shape.at);
     return true;
 }
 
 /* ---- programs over references that start with the operands' values */
 
-/* The program takes a reference to each operand, after an index where it is `counted`, and gives nothing; the results are
-   what the references hold in the end. An operand may be a reference itself. */
+/* The program takes a reference to each operand, after an index where it is `counted`, and gives nothing; the results
+   are what the references hold in the end. An operand may be a reference itself. */
 static bool type_runs(Ctx *cx, const Eqn *e, const Type *in, Type *out, bool counted) {
     if (!want_param(cx, e, K_jaxpr) || !want_results(cx, e, e->in.n)) return false;
     Jaxpr *j = param_jaxpr(e, K_jaxpr);
@@ -325,8 +318,8 @@ static const Eqn **ended(Ctx *cx, Refs *refs, Val v) {
 }
 
 static bool used_after(Ctx *cx, const Eqn *e, unsigned i, const Eqn *end) {
-    diag(cx->diags, operand_at(cx, e, i), "%s: '%.*s' is used after %s", name_of(cx, e),
-         SF(val_name(cx, e->in.at[i])), name_of(cx, end));
+    diag(cx->diags, operand_at(cx, e, i), "%s: '%.*s' is used after %s", name_of(cx, e), SF(val_name(cx, e->in.at[i])),
+         name_of(cx, end));
     diag_note(cx->diags, end->span, "%s ends the reference", name_of(cx, end));
     return false;
 }
@@ -342,9 +335,8 @@ static bool check_uses(Ctx *cx, Refs *refs, const Eqn *e) {
         const Eqn **end = ended(cx, refs, v);
         if (*end) return used_after(cx, e, i, *end);
         if (calls && (intern(&here, &v, sizeof v, &fresh), !fresh))
-            return diag(cx->diags, operand_at(cx, e, i),
-                        "%s: the reference '%.*s' is given a second time", name_of(cx, e),
-                        SF(val_name(cx, v)));
+            return diag(cx->diags, operand_at(cx, e, i), "%s: the reference '%.*s' is given a second time",
+                        name_of(cx, e), SF(val_name(cx, v)));
         if (e->prim == P_freeze || e->prim == P_free_ref) *end = e;
     }
     return true;
@@ -353,8 +345,7 @@ static bool check_uses(Ctx *cx, Refs *refs, const Eqn *e) {
 void check_refs(Ctx *cx, const Jaxpr *j) {
     Refs refs = {0};
     bool ok = true;
-    for (uint32_t i = 0; i < j->eqns.n && ok; i++)
-        ok = check_uses(cx, &refs, &j->eqns.at[i]);
+    for (uint32_t i = 0; i < j->eqns.n && ok; i++) ok = check_uses(cx, &refs, &j->eqns.at[i]);
     for (uint32_t i = 0; i < j->out.n; i++) {
         Type t = val_type(cx, j->out.at[i]);
         if (!type_is_ref(cx, t)) continue;

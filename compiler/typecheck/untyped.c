@@ -7,26 +7,13 @@
 Type literal_type(Ctx *cx, const Lit *lit) {
     Dtype d = DT_none;
     switch (lit->kind) {
-    case LIT_BOOL:
-        d = DT_bool;
-        break;
-    case LIT_INT:
-        d = cx->wide || lit->i > INT32_MAX ? DT_i64 : DT_i32;
-        break;
-    case LIT_FLOAT:
-        d = cx->wide ? DT_f64 : DT_f32;
-        break;
-    case LIT_COMPLEX:
-        d = cx->wide ? DT_c128 : DT_c64;
-        break;
-    case LIT_FLOAT0:
-        d = DT_float0;
-        break;
-    case LIT_UNIT:
-        d = DT_unit;
-        break;
-    case LIT_ARRAY:
-        break;
+    case LIT_BOOL: d = DT_bool; break;
+    case LIT_INT: d = cx->wide || lit->i > INT32_MAX ? DT_i64 : DT_i32; break;
+    case LIT_FLOAT: d = cx->wide ? DT_f64 : DT_f32; break;
+    case LIT_COMPLEX: d = cx->wide ? DT_c128 : DT_c64; break;
+    case LIT_FLOAT0: d = DT_float0; break;
+    case LIT_UNIT: d = DT_unit; break;
+    case LIT_ARRAY: break;
     }
     return type_of(cx->types, d, 0, NULL);
 }
@@ -37,18 +24,14 @@ bool literal_fits(const Ctx *cx, const Lit *lit, Type t) {
     uint64_t most = bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
     if (d->kind == DK_SINT) most = most / 2 + lit->negative;
     switch (lit->kind) {
-    case LIT_BOOL:
-        return d->kind == DK_BOOL;
+    case LIT_BOOL: return d->kind == DK_BOOL;
     case LIT_INT:
         if (OF_INEXACT >> d->kind & 1) return true;
         if (lit->negative && lit->i && d->kind != DK_SINT) return false;
         return OF_INT >> d->kind & 1 && lit->i <= most;
-    case LIT_FLOAT:
-        return OF_INEXACT >> d->kind & 1;
-    case LIT_COMPLEX:
-        return d->kind == DK_COMPLEX;
-    default:
-        return true;
+    case LIT_FLOAT: return OF_INEXACT >> d->kind & 1;
+    case LIT_COMPLEX: return d->kind == DK_COMPLEX;
+    default: return true;
     }
 }
 
@@ -66,8 +49,7 @@ static Val input_for(const Ctx *cx, const Eqn *e, unsigned i) {
     if (e->prim == P_for_loop) return for_loop_input(cx, e, i);
     static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr, K_body_jaxpr};
     Jaxpr *j = NULL;
-    for (unsigned k = 0; k < sizeof keys / sizeof *keys && !j; k++)
-        j = param_jaxpr(e, keys[k]);
+    for (unsigned k = 0; k < sizeof keys / sizeof *keys && !j; k++) j = param_jaxpr(e, keys[k]);
     Jaxprs branches = param_jaxprs(e, K_branches);
     uint32_t skip = 0;
     if (!j && branches.n) j = branches.at[0], skip = 1;
@@ -86,9 +68,7 @@ static Dtype dtype_among(Ctx *cx, const Eqn *e, const Type *in, unsigned from, u
 }
 
 /* Does the result have the operands' element type? */
-static bool keeps_dtype(const Eqn *e) {
-    return !param_has(e, K_new_dtype) && !param_has(e, K_index_dtype);
-}
+static bool keeps_dtype(const Eqn *e) { return !param_has(e, K_new_dtype) && !param_has(e, K_index_dtype); }
 
 /* A literal without type has that of its neighbours, of the nested program's input, of the declared
    result, or its own, in this order. */
@@ -155,8 +135,7 @@ static void complete_scan(Ctx *cx, Eqn *e, Type *in) {
     if (param_has(e, K_num_carry))
         carry = (uint32_t)param_int(e, K_num_carry, 0);
     else
-        while (carry < j->out.n && !leading_extent(cx, e, in, first + carry, &n))
-            carry++;
+        while (carry < j->out.n && !leading_extent(cx, e, in, first + carry, &n)) carry++;
     bool known = leading_extent(cx, e, in, first + carry, &n);
     param_add(cx, e, K_num_carry, value_int(carry));
     if (known) param_add(cx, e, K_length, (Value){.kind = V_DIM, .dim = n});

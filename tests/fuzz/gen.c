@@ -15,21 +15,16 @@ uint32_t dice_draw(Dice *d, uint32_t n) {
     return (uint32_t)((d->state >> 11) % n);
 }
 
-
 /* ---- parameters */
 
-void put(Gen *g, Set *s, ParamKey k, Value v) {
-    push(g->cx->arena, s, ((Param){.key = k, .value = v}));
-}
+void put(Gen *g, Set *s, ParamKey k, Value v) { push(g->cx->arena, s, ((Param){.key = k, .value = v})); }
 void put_int(Gen *g, Set *s, ParamKey k, int64_t i) {
     Value v = {.kind = V_INT, .i = i};
     if (param_kind[k] == PK_DIM) v = (Value){.kind = V_DIM, .dim = i};
     if (param_kind[k] == PK_BOOL) v = (Value){.kind = V_BOOL, .i = i};
     put(g, s, k, v);
 }
-void put_dtype(Gen *g, Set *s, ParamKey k, Dtype d) {
-    put(g, s, k, (Value){.kind = V_DTYPE, .i = d});
-}
+void put_dtype(Gen *g, Set *s, ParamKey k, Dtype d) { put(g, s, k, (Value){.kind = V_DTYPE, .i = d}); }
 void put_ints(Gen *g, Set *s, ParamKey k, const int64_t *at, uint32_t n) {
     int64_t *copy = arena_new(g->cx->arena, int64_t, n + 1);
     if (n) memcpy(copy, at, n * sizeof *at);
@@ -41,9 +36,7 @@ void put_ints(Gen *g, Set *s, ParamKey k, const int64_t *at, uint32_t n) {
         v.ints = (Ints){copy, n};
     put(g, s, k, v);
 }
-void put_jaxpr(Gen *g, Set *s, ParamKey k, Jaxpr *j) {
-    put(g, s, k, (Value){.kind = V_JAXPR, .jaxpr = j});
-}
+void put_jaxpr(Gen *g, Set *s, ParamKey k, Jaxpr *j) { put(g, s, k, (Value){.kind = V_JAXPR, .jaxpr = j}); }
 void put_text(Gen *g, Set *s, Prim p, Str text) {
     Ctx *cx = g->cx;
     if (!text.n) return;
@@ -97,12 +90,10 @@ bool is_small(Gen *g, Type t) {
 Type draw_type(Gen *g, unsigned kinds) {
     Dim dims[4];
     uint32_t rank = draw(g, 5) % 4;
-    for (uint32_t i = 0; i < rank; i++)
-        dims[i] = draw_dim(g);
+    for (uint32_t i = 0; i < rank; i++) dims[i] = draw_dim(g);
     Type t = type_of(g->cx->types, draw_dtype(g, kinds), rank, dims);
     return is_small(g, t) ? t : type_of(g->cx->types, draw_dtype(g, kinds), 0, NULL);
 }
-
 
 /* ---- equations */
 
@@ -111,8 +102,8 @@ static void forget_errors(Gen *g) {
     diags_source(g->cx->diags, "drawn", S(" "));
 }
 
-/* Adds the equation where it types and, unless `large`, its results are small; arrays and keys join the pool. The results'
-   types are `declared` where that is given. Result 0, or no value. */
+/* Adds the equation where it types and, unless `large`, its results are small; arrays and keys join the pool. The
+   results' types are `declared` where that is given. Result 0, or no value. */
 static Val add(Gen *g, Prim p, const Val *in, uint32_t n, Set params, const Type *declared, uint32_t results,
                bool large) {
     Ctx *cx = g->cx;
@@ -121,10 +112,8 @@ static Val add(Gen *g, Prim p, const Val *in, uint32_t n, Set params, const Type
     e.out = (Vals){arena_new(cx->arena, Val, results + 1), results};
     e.params = (Params){params.at, params.n};
     Type *types = arena_new(cx->arena, Type, n + 1), *out = arena_new(cx->arena, Type, results + 1);
-    for (uint32_t i = 0; i < n; i++)
-        types[i] = val_type(cx, in[i]);
-    for (uint32_t i = 0; declared && i < results; i++)
-        out[i] = declared[i];
+    for (uint32_t i = 0; i < n; i++) types[i] = val_type(cx, in[i]);
+    for (uint32_t i = 0; declared && i < results; i++) out[i] = declared[i];
     DimChecks before = cx->dim_checks, demands = {0};
     DimKnown with;
     cx->dim_checks = demands;
@@ -133,8 +122,7 @@ static Val add(Gen *g, Prim p, const Val *in, uint32_t n, Set params, const Type
     each(DimCheck, c, demands) push(cx->arena, &cx->dim_checks, *c);
     ok = ok && !(demands.n && dims_contradict(cx, &with));
     for (uint32_t i = 0; ok && i < results; i++)
-        ok = out[i] && (large || is_small(g, out[i])) &&
-             (!g->runs || compiles(type_at(cx->types, out[i])->dtype));
+        ok = out[i] && (large || is_small(g, out[i])) && (!g->runs || compiles(type_at(cx->types, out[i])->dtype));
     if (!ok) return cx->dim_checks.n = before.n, forget_errors(g), 0;
     for (uint32_t i = 0; i < results; i++) {
         e.out.at[i] = val_new(cx, out[i], (Span){0});
@@ -158,8 +146,7 @@ Val literal(Gen *g, Dtype d) {
     if (info->kind == DK_BOOL) lit = (Lit){.kind = LIT_BOOL, .i = draw(g, 2)};
     if (info->kind == DK_SINT) lit.i = draw(g, 2), lit.negative = lit.i && coin(g);
     if (info->kind == DK_FLOAT) lit = (Lit){.kind = LIT_FLOAT, .re = reals[draw(g, 8)]};
-    if (info->kind == DK_COMPLEX)
-        lit = (Lit){.kind = LIT_COMPLEX, .re = reals[draw(g, 8)], .im = reals[draw(g, 8)]};
+    if (info->kind == DK_COMPLEX) lit = (Lit){.kind = LIT_COMPLEX, .re = reals[draw(g, 8)], .im = reals[draw(g, 8)]};
     if (d == DT_f8_e8m0fnu || d == DT_f4_e2m1fn) lit.re = 1;
     return val_literal(g->cx, type_of(g->cx->types, d, 0, NULL), lit, (Span){0});
 }
@@ -203,10 +190,10 @@ Val pick(Gen *g, unsigned kinds, uint32_t rank) {
     return make(g, a->rank >= rank ? t : type_of(g->cx->types, a->dtype, rank, dims));
 }
 
-
 /* ---- rows and programs */
 
-/* What a type rule takes, and its maker; rows of a fixed arity need none. Rules that are not here are in make_text's table. */
+/* What a type rule takes, and its maker; rows of a fixed arity need none. Rules that are not here are in make_text's
+   table. */
 static const struct {
     const char *rule;
     unsigned kinds;
@@ -370,9 +357,7 @@ static void equations(Gen *g, uint32_t n) {
         unsigned kinds = 0;
         bool compared = false;
         Make *make_one = maker(p, &kinds, &compared);
-        if (!make_one || !can_be_read(p) || (g->runs && !compared) ||
-            (g->compiles && !row_compiles(p)))
-            continue;
+        if (!make_one || !can_be_read(p) || (g->runs && !compared) || (g->compiles && !row_compiles(p))) continue;
         make_one(g, p, kinds);
     }
 }
@@ -389,8 +374,7 @@ Jaxpr *nested(Gen *g, const Type *in, uint32_t n, const Type *out, uint32_t resu
     g->s = &s;
     if (g->depth++ < MOST_DEPTH) equations(g, (g->depth > 1 ? 6 : 30) + draw(g, 8));
     j->out = (Vals){arena_new(cx->arena, Val, results + 1), results};
-    for (uint32_t i = 0; i < results; i++)
-        j->out.at[i] = out ? need(g, out[i]) : pick(g, ANY, 0);
+    for (uint32_t i = 0; i < results; i++) j->out.at[i] = out ? need(g, out[i]) : pick(g, ANY, 0);
     g->depth--;
     g->s = outer;
     j->eqns = s.eqns;
@@ -403,7 +387,6 @@ Jaxpr *program_draw(Ctx *cx, Dice *dice, bool runs) {
     diags_source(cx->diags, "drawn", S(" "));
     g.compiles = runs || coin(&g);
     uint32_t n = 1 + draw(&g, 6);
-    for (uint32_t i = 0; i < n; i++)
-        in[i] = draw_type(&g, runs ? REAL | BOOL : ANY);
+    for (uint32_t i = 0; i < n; i++) in[i] = draw_type(&g, runs ? REAL | BOOL : ANY);
     return nested(&g, in, n, NULL, 1 + draw(&g, 5));
 }

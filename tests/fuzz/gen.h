@@ -13,8 +13,8 @@ typedef struct {
 /* 0 ≤ draw < n */
 uint32_t dice_draw(Dice *, uint32_t n);
 
-/* A program of any rows of prims.def, or of those alone that compile; with `runs` of those whose results are defined and
-   whose loops end soon. */
+/* A program of any rows of prims.def, or of those alone that compile; with `runs` of those whose results are defined
+   and whose loops end soon. */
 Jaxpr *program_draw(Ctx *, Dice *, bool runs);
 
 /* The rows that no program has. */

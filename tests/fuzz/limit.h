@@ -1,4 +1,5 @@
-/* One second of processor time for an input; libFuzzer's own limit is of the clock, which runs on while others have the core. */
+/* One second of processor time for an input; libFuzzer's own limit is of the clock, which runs on while others have the
+   core. */
 #ifndef JAXCC_TESTS_FUZZ_LIMIT_H
 #define JAXCC_TESTS_FUZZ_LIMIT_H
 #include <signal.h>

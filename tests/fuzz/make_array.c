@@ -3,7 +3,6 @@
 
 /* ---- elementwise */
 
-
 void make_unary(Gen *g, Prim p, unsigned kinds) {
     Val x = pick(g, kinds, 0);
     emit(g, p, &x, 1, (Set){0}, 1);
@@ -54,8 +53,7 @@ void make_select_n(Gen *g, Prim p, unsigned kinds) {
     uint32_t n = d == DT_bool ? 2 : 1 + draw(g, 4);
     in[0] = draw(g, 3) ? need(g, type_of(g->cx->types, d, a->rank, a->dims)) : scalar(g, d);
     in[1] = x;
-    for (uint32_t i = 2; i <= n; i++)
-        in[i] = need(g, val_type(g->cx, x));
+    for (uint32_t i = 2; i <= n; i++) in[i] = need(g, val_type(g->cx, x));
     emit(g, p, in, n + 1, (Set){0}, 1);
 }
 void make_barrier(Gen *g, Prim p, unsigned kinds) {
@@ -135,8 +133,7 @@ void make_squeeze(Gen *g, Prim p, unsigned kinds) {
     const ArrayType *a = array(g, x);
     int64_t axes[16];
     bool one[16];
-    for (uint32_t i = 0; i < a->rank; i++)
-        one[i] = a->dims[i] == 1;
+    for (uint32_t i = 0; i < a->rank; i++) one[i] = a->dims[i] == 1;
     uint32_t n = p == P_squeeze ? some_axes(g, a->rank, one, axes) : some_axes(g, 3, NULL, axes);
     put_ints(g, &s, K_dimensions, axes, n);
     emit(g, p, &x, 1, s, 1);
@@ -146,8 +143,7 @@ void make_transpose(Gen *g, Prim p, unsigned kinds) {
     Val x = pick(g, kinds, 2);
     int64_t axes[16];
     uint32_t n = array(g, x)->rank;
-    for (uint32_t i = 0; i < n; i++)
-        axes[i] = i;
+    for (uint32_t i = 0; i < n; i++) axes[i] = i;
     permute(g, axes, n);
     put_ints(g, &s, K_permutation, axes, n);
     emit(g, p, &x, 1, s, 1);
@@ -181,8 +177,7 @@ void make_pad(Gen *g, Prim p, unsigned kinds) {
     Val x = pick(g, kinds, 1), in[2] = {x, scalar(g, array(g, x)->dtype)};
     int64_t config[48];
     uint32_t n = 3 * array(g, x)->rank;
-    for (uint32_t i = 0; i < n; i++)
-        config[i] = i % 3 == 2 ? draw(g, 3) : (int64_t)draw(g, 5) - 2;
+    for (uint32_t i = 0; i < n; i++) config[i] = i % 3 == 2 ? draw(g, 3) : (int64_t)draw(g, 5) - 2;
     put_ints(g, &s, K_padding_config, config, n);
     emit(g, p, in, 2, s, 1);
 }
@@ -216,8 +211,7 @@ void make_tile(Gen *g, Prim p, unsigned kinds) {
     Set s = {0};
     Val x = pick(g, kinds, 1);
     int64_t reps[8];
-    for (uint32_t i = 0; i < array(g, x)->rank; i++)
-        reps[i] = draw(g, 4);
+    for (uint32_t i = 0; i < array(g, x)->rank; i++) reps[i] = draw(g, 4);
     put_ints(g, &s, K_reps, reps, array(g, x)->rank);
     emit(g, p, &x, 1, s, 1);
 }
@@ -229,15 +223,13 @@ void make_dynamic(Gen *g, Prim p, unsigned kinds) {
     Dim sizes[8];
     uint32_t n = 1;
     for (uint32_t i = 0; i < a->rank; i++)
-        sizes[i] =
-            dim_is_const(a->dims[i]) && coin(g) ? draw(g, (uint32_t)a->dims[i] + 1) : a->dims[i];
+        sizes[i] = dim_is_const(a->dims[i]) && coin(g) ? draw(g, (uint32_t)a->dims[i] + 1) : a->dims[i];
     if (p == P_dynamic_slice)
         put_ints(g, &s, K_slice_sizes, sizes, a->rank);
     else
         in[n++] = need(g, type_of(g->cx->types, a->dtype, a->rank, sizes));
     Dtype d = draw_dtype(g, INT);
-    for (uint32_t i = 0; i < a->rank; i++)
-        in[n++] = scalar(g, d);
+    for (uint32_t i = 0; i < a->rank; i++) in[n++] = scalar(g, d);
     emit(g, p, in, n, s, 1);
 }
 void make_dim_as_value(Gen *g, Prim p, unsigned kinds) {
@@ -284,11 +276,9 @@ void make_dot(Gen *g, Prim p, unsigned kinds) {
         if (role < 2) lists[2 * role][n[2 * role]++] = i, order[rank++] = i;
     }
     uint32_t shared = rank, fresh = draw(g, 3);
-    for (uint32_t i = 0; i < fresh; i++)
-        order[rank++] = -1;
+    for (uint32_t i = 0; i < fresh; i++) order[rank++] = -1;
     permute(g, order, rank);
-    for (uint32_t i = 0; i < rank; i++)
-        dims[i] = order[i] < 0 ? draw_dim(g) : a->dims[order[i]];
+    for (uint32_t i = 0; i < rank; i++) dims[i] = order[i] < 0 ? draw_dim(g) : a->dims[order[i]];
     for (uint32_t role = 0; role < 4; role += 2)
         for (uint32_t i = 0; i < n[role]; i++)
             for (uint32_t k = 0; k < rank; k++)
@@ -302,18 +292,17 @@ void make_dot(Gen *g, Prim p, unsigned kinds) {
         v.list.at[i] = (Value){.kind = V_INTS, .open = '[', .ints = {at, n[i]}};
     }
     put(g, &s, K_dimension_numbers, v);
-    if (coin(g))
-        put_dtype(g, &s, K_preferred_element_type, draw(g, 3) ? a->dtype : draw_dtype(g, kinds));
+    if (coin(g)) put_dtype(g, &s, K_preferred_element_type, draw(g, 3) ? a->dtype : draw_dtype(g, kinds));
     emit(g, p, in, 2, s, 1);
 }
 
-/* Axes of both operands: batched, then free, then contracted, whose extents are blocks; scaled_dot has them in any order. */
+/* Axes of both operands: batched, then free, then contracted, whose extents are blocks; scaled_dot has them in any
+   order. */
 void make_scaled(Gen *g, Prim p, unsigned kinds) {
     static const char *const lists[] = {"dimension_numbers=(((", "),(", ")),((", "),("};
     bool any = p == P_scaled_dot;
     uint32_t n[3] = {1, 1, 1}, rank = 0; /* batched, free, contracted */
-    for (unsigned role = 0; role < 3; role++)
-        rank += any ? n[role] = draw(g, 3) : 1;
+    for (unsigned role = 0; role < 3; role++) rank += any ? n[role] = draw(g, 3) : 1;
     Types *ts = g->cx->types;
     int64_t at[2][6];
     Dim all[6], own[4][6];
@@ -328,11 +317,12 @@ void make_scaled(Gen *g, Prim p, unsigned kinds) {
             Dim of_block = any + 1 + draw(g, 3), extent = i >= n[0] && !blocks ? draw_dim(g) : all[i];
             if (blocks && !k) all[i] = extent = dim_mul(ts, extent, of_block);
             own[k][at[k][i]] = extent;
-            own[k + 2][at[k][i]] = !blocks ? extent : dim_is_const(extent) && k ? 1 : dim_floordiv(ts, extent, of_block);
+            own[k + 2][at[k][i]] = !blocks                     ? extent
+                                   : dim_is_const(extent) && k ? 1
+                                                               : dim_floordiv(ts, extent, of_block);
         }
     }
-    for (unsigned k = 0; k < 4; k++)
-        in[k] = need(g, type_of(ts, draw_dtype(g, kinds), rank, own[k]));
+    for (unsigned k = 0; k < 4; k++) in[k] = need(g, type_of(ts, draw_dtype(g, kinds), rank, own[k]));
     for (unsigned k = 0; k < 4 && any; k++) {
         text_add(&t, "%s", lists[k]);
         for (uint32_t i = k < 2 ? n[0] + n[1] : 0; i < (k < 2 ? rank : n[0]); i++)

@@ -5,8 +5,7 @@
 enum { MOST_OPERANDS = 4 };
 static uint32_t arrays(Gen *g, Val *in, Type *types, uint32_t least) {
     uint32_t n = least + draw(g, MOST_OPERANDS - least);
-    for (uint32_t i = 0; i < n; i++)
-        in[i] = pick(g, ANY, 0), types[i] = val_type(g->cx, in[i]);
+    for (uint32_t i = 0; i < n; i++) in[i] = pick(g, ANY, 0), types[i] = val_type(g->cx, in[i]);
     return n;
 }
 /* Arrays and, now and then, a token. */
@@ -40,10 +39,8 @@ void make_cond(Gen *g, Prim p, unsigned kinds) {
     v.jaxprs.at = arena_new(g->cx->arena, Jaxpr *, branches);
     v.jaxprs.n = branches;
     v.jaxprs.at[0] = nested(g, types, n, NULL, results);
-    for (uint32_t i = 0; i < results; i++)
-        out[i] = val_type(g->cx, v.jaxprs.at[0]->out.at[i]);
-    for (uint32_t i = 1; i < branches; i++)
-        v.jaxprs.at[i] = nested(g, types, n, out, results);
+    for (uint32_t i = 0; i < results; i++) out[i] = val_type(g->cx, v.jaxprs.at[0]->out.at[i]);
+    for (uint32_t i = 1; i < branches; i++) v.jaxprs.at[i] = nested(g, types, n, out, results);
     put(g, &s, K_branches, v);
     emit(g, p, in, n + 1, s, results);
 }
@@ -99,8 +96,7 @@ void make_scan(Gen *g, Prim p, unsigned kinds) {
         a = array(g, in[n]);
         types[n] = type_of(g->cx->types, a->dtype, a->rank - 1, a->dims + 1);
     }
-    for (uint32_t i = 0; i < ncarry + nys; i++)
-        out[i] = i < ncarry ? types[consts + i] : draw_type(g, ANY);
+    for (uint32_t i = 0; i < ncarry + nys; i++) out[i] = i < ncarry ? types[consts + i] : draw_type(g, ANY);
     Jaxpr *j = nested(g, types, n, out, ncarry + nys);
     put_jaxpr(g, &s, K_jaxpr, j);
     put_int(g, &s, K_length, length);
@@ -119,7 +115,8 @@ static Val variable(Gen *g, Dtype d) {
     return val_info(g->cx, x)->lit ? emit(g, P_copy, &x, 1, (Set){0}, 1) : x;
 }
 
-/* Index items: all of an axis, a position, a position that is an operand. `dims`: of what is seen; operands from `n` on. */
+/* Index items: all of an axis, a position, a position that is an operand. `dims`: of what is seen; operands from `n`
+   on. */
 static Value draw_index(Gen *g, const ArrayType *a, Val *in, uint32_t *n, Dim *dims, uint32_t *rank) {
     Arena *arena = g->cx->arena;
     Value all = {.kind = V_PAIR, .s = S(":"), .list = {arena_new(arena, Value, 2), 2}};
@@ -167,8 +164,7 @@ void make_refs(Gen *g, Prim p, unsigned kinds) {
     Type t = ref_type(g, val_type(g->cx, x));
     bool empty = p == P_empty_ref && !g->runs;
     Val ref = empty ? emit_declared(g, p, NULL, 0, (Set){0}, &t, 1) : emit(g, P_new_ref, &x, 1, (Set){0}, 1);
-    for (uint32_t i = draw(g, 4); ref && i; i--)
-        use_ref(g, ref);
+    for (uint32_t i = draw(g, 4); ref && i; i--) use_ref(g, ref);
     bool freed = p == P_free_ref;
     if (ref && (freed || draw(g, 4))) emit(g, freed ? P_free_ref : P_freeze, &ref, 1, (Set){0}, !freed);
 }
@@ -180,13 +176,11 @@ void make_state(Gen *g, Prim p, unsigned kinds) {
     Type types[9] = {type_of(g->cx->types, DT_i32, 0, NULL)};
     bool counted = strcmp(rule_of(p), "for") == 0;
     uint32_t n = arrays(g, in, types + counted, 1);
-    for (uint32_t i = 0; i < n; i++)
-        types[counted + i] = ref_type(g, types[counted + i]);
+    for (uint32_t i = 0; i < n; i++) types[counted + i] = ref_type(g, types[counted + i]);
     Jaxpr *j = nested(g, types, counted + n, NULL, 0);
     Scope into = {.eqns = j->eqns}, *outer = g->s;
     g->s = &into;
-    for (uint32_t i = draw(g, 5); i; i--)
-        use_ref(g, j->in.at[counted + draw(g, n)]);
+    for (uint32_t i = draw(g, 5); i; i--) use_ref(g, j->in.at[counted + draw(g, n)]);
     j->eqns = into.eqns;
     g->s = outer;
     put_jaxpr(g, &s, K_jaxpr, j);
@@ -194,7 +188,8 @@ void make_state(Gen *g, Prim p, unsigned kinds) {
     emit(g, p, in, n, s, n);
 }
 
-/* ---- Catalyst's loops, without implicit values: consts, lower, upper, step, first, carried; consts, consts, carried */
+/* ---- Catalyst's loops, without implicit values: consts, lower, upper, step, first, carried; consts, consts, carried
+   */
 void make_catalyst(Gen *g, Prim p, unsigned kinds) {
     if (g->runs) return; /* they may not end */
     Set s = {0};
@@ -202,16 +197,16 @@ void make_catalyst(Gen *g, Prim p, unsigned kinds) {
     Type types[24], index = type_of(g->cx->types, DT_i64, 0, NULL), is_true = type_of(g->cx->types, DT_bool, 0, NULL);
     bool counted = p == P_for_loop;
     uint32_t nc = arrays(g, in, types, 0), n = nc;
-    for (uint32_t i = 0; counted && i < 4; i++)
-        in[n++] = need(g, index);
+    for (uint32_t i = 0; counted && i < 4; i++) in[n++] = need(g, index);
     if (counted) types[nc] = index;
     Type *carried = types + nc + counted;
     uint32_t ncarried = arrays(g, in + n, carried, 1);
     put_jaxpr(g, &s, K_body_jaxpr, nested(g, types, nc + counted + ncarried, carried, ncarried));
     if (!counted) put_jaxpr(g, &s, K_cond_jaxpr, nested(g, carried, ncarried, &is_true, 1));
     put_int(g, &s, K_body_nconsts, nc);
-    put_text(g, &s, p, counted ? S("apply_reverse_transform=False num_implicit_inputs=0 preserve_dimensions=True")
-                               : S("cond_nconsts=0 num_implicit_inputs=0 preserve_dimensions=True"));
+    put_text(g, &s, p,
+             counted ? S("apply_reverse_transform=False num_implicit_inputs=0 preserve_dimensions=True")
+                     : S("cond_nconsts=0 num_implicit_inputs=0 preserve_dimensions=True"));
     emit(g, p, in, n + ncarried, s, ncarried);
 }
 
@@ -258,9 +253,14 @@ void make_devices(Gen *g, Prim p, unsigned kinds) {
         text_put(&outs, maps ? (array(g, j->out.at[i])->rank && coin(g) ? S("P('x',),") : S("P(),")) : S("0,"));
     put_jaxpr(g, &s, maps ? K_jaxpr : K_call_jaxpr, j);
     Str of[2] = {{specs.at, specs.n}, {outs.at, outs.n}};
-    put_text(g, &s, p,
-             maps ? str_format(g->cx->arena, "check_vma=False in_specs=(%.*s) manual_axes=frozenset({'x'}) mesh=Mesh('x': 2) out_specs=(%.*s)", SF(of[0]), SF(of[1]))
-                  : str_format(g->cx->arena, "axis_name=x axis_size=2 in_axes=(%.*s) name=f out_axes=(%.*s)", SF(of[0]), SF(of[1])));
+    put_text(
+        g, &s, p,
+        maps ? str_format(
+                   g->cx->arena,
+                   "check_vma=False in_specs=(%.*s) manual_axes=frozenset({'x'}) mesh=Mesh('x': 2) out_specs=(%.*s)",
+                   SF(of[0]), SF(of[1]))
+             : str_format(g->cx->arena, "axis_name=x axis_size=2 in_axes=(%.*s) name=f out_axes=(%.*s)", SF(of[0]),
+                          SF(of[1])));
     emit(g, p, in, n, s, results);
 }
 

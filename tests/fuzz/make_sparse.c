@@ -1,5 +1,5 @@
-/* Sparse arrays: what each row takes, by letters, and its parameters. Capitals in the parameters are extents: a batch of B
-   matrices of M rows and N columns with S elements, K columns of another. */
+/* Sparse arrays: what each row takes, by letters, and its parameters. Capitals in the parameters are extents: a batch
+   of B matrices of M rows and N columns with S elements, K columns of another. */
 #include "make.h"
 
 /* d data, i indices, r indices along one axis, b beginnings of rows, x a dense matrix; D I X with a batch in front;
@@ -30,7 +30,8 @@ static const Form forms[] = {
     {P_bcoo_dot_general, "diy", DOT " lhs_spinfo" INFO, 1},
     {P_bcoo_dot_general, "dix", "dimension_numbers=(((0,), (0,)), ((), ())) lhs_spinfo" INFO, 1},
     {P_bcoo_dot_general_sampled, "zyi", "dimension_numbers=(((1,), (1,)), ((), ()))", 1},
-    {P_bcoo_spdot_general, "didi", "dimension_numbers=(((0, 1), (0, 1)), ((), ())) lhs_spinfo" INFO " rhs_spinfo" INFO, 2},
+    {P_bcoo_spdot_general, "didi", "dimension_numbers=(((0, 1), (0, 1)), ((), ())) lhs_spinfo" INFO " rhs_spinfo" INFO,
+     2},
     {P_bcoo_spdot_general, "didi", "dimension_numbers=(((0,), (0,)), ((), ())) lhs_spinfo" INFO " rhs_spinfo" INFO, 2},
     {P_bcsr_todense, "drb", "spinfo" INFO, 1},
     {P_bcsr_fromdense, "x", STORED " n_batch=0 n_dense=0", 3},
@@ -50,7 +51,9 @@ static const Form forms[] = {
     {P_coo_matmat, "drry", COO " transpose=False", 1},
     {P_coo_matmat, "drrz", COO " transpose=True", 1},
     {P_todense, "x", "tree=PyTreeDef(*)", 1},
-    {P_todense, "di", "tree=PyTreeDef(CustomNode(BCOO[{'shape': (M, N), 'indices_sorted': False, 'unique_indices': False}], [*, *]))", 1},
+    {P_todense, "di",
+     "tree=PyTreeDef(CustomNode(BCOO[{'shape': (M, N), 'indices_sorted': False, 'unique_indices': False}], [*, *]))",
+     1},
     {P_todense, "drb", "tree=PyTreeDef(CustomNode(CSR[{'shape': (M, N)}], [*, *, *]))", 1},
     {P_spsolve, "drbw", "reorder=1 tol=1e-06", 1},
 };
@@ -62,8 +65,10 @@ static Str with_extents(Gen *g, const char *s, const Dim *extents) {
     for (const char *at = s; *at; at++) {
         const char *name = strchr(letters, *at);
         bool alone = name && (at == s || strchr("( =", at[-1])) && (!at[1] || strchr("), ", at[1]));
-        if (alone) text_add(&text, "%lld", (long long)extents[name - letters]);
-        else text_add(&text, "%c", *at);
+        if (alone)
+            text_add(&text, "%lld", (long long)extents[name - letters]);
+        else
+            text_add(&text, "%c", *at);
     }
     return (Str){text.at, text.n};
 }
@@ -82,13 +87,15 @@ void make_sparse(Gen *g, Prim p, unsigned kinds) {
         Dtype dtype;
         uint32_t rank;
         Dim dims[3];
-    } arrays[] = {{'d', d, 1, {s}},          {'i', DT_i32, 2, {s, 2}},  {'r', DT_i32, 1, {s}},        {'b', DT_i32, 1, {m + 1}},
-                  {'x', d, 2, {m, columns}}, {'D', d, 2, {b, s}},       {'I', DT_i32, 3, {b, s, 2}},  {'X', d, 3, {b, m, columns}},
-                  {'v', d, 1, {columns}},    {'w', d, 1, {m}},          {'y', d, 2, {columns, k}},    {'z', d, 2, {m, k}}};
+    } arrays[] = {
+        {'d', d, 1, {s}},          {'i', DT_i32, 2, {s, 2}}, {'r', DT_i32, 1, {s}},       {'b', DT_i32, 1, {m + 1}},
+        {'x', d, 2, {m, columns}}, {'D', d, 2, {b, s}},      {'I', DT_i32, 3, {b, s, 2}}, {'X', d, 3, {b, m, columns}},
+        {'v', d, 1, {columns}},    {'w', d, 1, {m}},         {'y', d, 2, {columns, k}},   {'z', d, 2, {m, k}}};
     Val in[4];
     for (const char *c = f->operands; *c; c++)
         for (uint32_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-            if (arrays[i].letter == *c) in[operands++] = need(g, type_of(ts, arrays[i].dtype, arrays[i].rank, arrays[i].dims));
+            if (arrays[i].letter == *c)
+                in[operands++] = need(g, type_of(ts, arrays[i].dtype, arrays[i].rank, arrays[i].dims));
     Set set = {0};
     if (*f->params) put_text(g, &set, p, with_extents(g, f->params, (Dim[]){b, m, columns, s, k}));
     emit(g, p, in, operands, set, f->results);

@@ -8,10 +8,10 @@
      o  square matrices as high as operand 0          t  operand 0 with an axis more
      y  u32 whose last axis is 2 or 4                 h  u32[4]                     p  bool[]
      g  a scalar of integers   T  a token             +  up to two more like the one before, or of the letter behind it
-   Parameters: $b a bool; $a $A an axis of operand 0, of an array of one more; $n 0 to 3; $k 0 to the last extent; $i $d an
-   element type, of integers or any; $s $S a shape, and that of operand 0 behind it; $l the last extents of operand 0;
-   $w $o $e lists with a number for each axis: 1 to 3, 1 or 2, its extent; (A|B) one of these words.
-   Results: from `least` to `most`, -1: as many as operands. `declared`: of any types. */
+   Parameters: $b a bool; $a $A an axis of operand 0, of an array of one more; $n 0 to 3; $k 0 to the last extent; $i $d
+   an element type, of integers or any; $s $S a shape, and that of operand 0 behind it; $l the last extents of operand
+   0; $w $o $e lists with a number for each axis: 1 to 3, 1 or 2, its extent; (A|B) one of these words. Results: from
+   `least` to `most`, -1: as many as operands. `declared`: of any types. */
 static const struct {
     const char *rule, *operands, *params;
     int least, most;
@@ -19,7 +19,8 @@ static const struct {
 } specs[] = {
     {"tie", "a0 a0", "", 1, 1, false, false},
     {"platform_index", "", "platforms=(None,)", 1, 1, false, false},
-    {"windows", "a2", "axes=($a,) window_dimensions=($n,) window_strides=((1|2),) window_dilation=((1|2),)", 1, 1, false, false},
+    {"windows", "a2", "axes=($a,) window_dimensions=($n,) window_strides=((1|2),) window_dilation=((1|2),)", 1, 1,
+     false, false},
     {"broadcast_to", "a0", "shape=$S", 1, 1, false, false},
     {"effect", "a0 +", "callback=f", 0, 0, false, false},
     {"declared", "a0 +", "callback=f", 1, 2, true, false},
@@ -28,16 +29,20 @@ static const struct {
     {"after_all", "+T", "", 1, 1, false, false},
     {"add_dependency", "a0 T", "", 1, 1, false, false},
     {"dimension_size", "a1", "dimension=$a", 1, 1, false, true},
-    {"shape_assertion", "p +g", "error_message=(at most 8|{0} > 2, (b, c)[0]: {1}; see a#b|{2} {0}|{{ lambda ]x {9})", 0, 0, false, false},
+    {"shape_assertion", "p +g", "error_message=(at most 8|{0} > 2, (b, c)[0]: {1}; see a#b|{2} {0}|{{ lambda ]x {9})",
+     0, 0, false, false},
     {"conj", "x0", "input_dtype=float32", 1, 1, false, false},
     {"sort", "r1 ~ ~", "dimension=$a is_stable=True num_keys=(1|2|3)", 3, 3, false, true},
     {"top_k", "r1", "axis=$a k=$n operand=None", 2, 2, false, true},
-    {"approx_top_k", "f1", "k=$n reduction_dimension=$a recall_target=0.95 is_max_k=$b reduction_input_size_override=-1 aggregate_to_topk=$b", 2, 2, false, false},
+    {"approx_top_k", "f1",
+     "k=$n reduction_dimension=$a recall_target=0.95 is_max_k=$b reduction_input_size_override=-1 aggregate_to_topk=$b",
+     2, 2, false, false},
     {"cholesky", "q", "symmetrize_input=$b", 1, 1, false, false},
     {"cholesky_update", "q v", "", 1, 1, false, false},
     {"lu", "x2", "", 2, 3, false, false},
     {"lu_pivots_to_permutation", "w1", "permutation_size=(3|8|40)", 1, 1, false, false},
-    {"triangular_solve", "q =", "conjugate_a=$b left_side=$b lower=$b transpose_a=$b unit_diagonal=$b", 1, 1, false, false},
+    {"triangular_solve", "q =", "conjugate_a=$b left_side=$b lower=$b transpose_a=$b unit_diagonal=$b", 1, 1, false,
+     false},
     {"tridiagonal_solve", "x1 = = t", "perturb_singular=$b", 1, 1, false, false},
     {"symmetric_product", "f2 o", "alpha=1.0 beta=0.5", 1, 1, false, false},
     {"qr", "x2", "full_matrices=$b pivoting=$b use_magma=None", 2, 3, false, false},
@@ -72,9 +77,12 @@ static const struct {
     {"pmax", "r0 +", "axes=('x',) axis_index_groups=None", -1, -1, false, false},
     {"exchanged", "a0", "axis_name=x perm=((0, 1), (1, 0)) source=1", 1, 1, false, false},
     {"axis_index", "", "axis_name=x", 1, 1, false, false},
-    {"all_gather", "a0", "all_gather_dimension=$A axis_index_groups=None axis_name=('x',) axis_size=2 tiled=$b", 1, 1, false, false},
-    {"all_to_all", "a1", "axis_index_groups=None axis_name=('x',) concat_axis=$a split_axis=$a tiled=$b", 1, 1, false, false},
-    {"reduce_scatter", "n1", "axis_index_groups=None axis_name=('x',) axis_size=2 scatter_dimension=$a tiled=$b", 1, 1, false, false},
+    {"all_gather", "a0", "all_gather_dimension=$A axis_index_groups=None axis_name=('x',) axis_size=2 tiled=$b", 1, 1,
+     false, false},
+    {"all_to_all", "a1", "axis_index_groups=None axis_name=('x',) concat_axis=$a split_axis=$a tiled=$b", 1, 1, false,
+     false},
+    {"reduce_scatter", "n1", "axis_index_groups=None axis_name=('x',) axis_size=2 scatter_dimension=$a tiled=$b", 1, 1,
+     false, false},
 };
 enum { NSPECS = sizeof specs / sizeof *specs };
 
@@ -118,38 +126,22 @@ static Val operand(Gen *g, const char *word, const Val *in, uint32_t at) {
     const ArrayType *a = at ? array(g, in[0]) : NULL;
     Dim last = a && a->rank ? a->dims[a->rank - 1] : n, rows = a && a->rank > 1 ? a->dims[a->rank - 2] : n;
     switch (*word) {
-    case '=':
-        return need(g, val_type(g->cx, in[0]));
-    case '~':
-        return need(g, type_of(ts, draw_dtype(g, ANY), a->rank, a->dims));
-    case 's':
-        return scalar(g, a->dtype);
-    case 'j':
-        return scalar(g, DT_i32);
-    case 'p':
-        return scalar(g, DT_bool);
-    case 'g':
-        return scalar(g, draw_dtype(g, INT));
-    case 'T':
-        return scalar(g, DT_tok);
-    case 'k':
-        return key_value(g);
-    case 'u':
-        return need(g, type_of(ts, DT_u32, (uint32_t)rank, &n));
-    case 'h':
-        return need(g, type_of(ts, DT_u32, 1, (Dim[]){4}));
-    case 'y':
-        return need(g, type_of(ts, DT_u32, (uint32_t)rank + 1, rank ? (Dim[]){n, words} : &words));
-    case 'q':
-        return need(g, type_of(ts, draw_dtype(g, FLOAT | COMPLEX), (uint32_t)rank + 2, (Dim[]){n, n, n}));
-    case 'v':
-        return need(g, behind(g, in[0], 2, &last, 1, 0));
-    case 'w':
-        return at ? need(g, behind(g, in[0], 2, &last, 1, DT_i32)) : need(g, type_of(ts, DT_i32, 1, &n));
-    case 'o':
-        return need(g, behind(g, in[0], 2, (Dim[]){rows, rows}, 2, 0));
-    default: /* t */
-        return need(g, behind(g, in[0], 0, &n, 1, 0));
+    case '=': return need(g, val_type(g->cx, in[0]));
+    case '~': return need(g, type_of(ts, draw_dtype(g, ANY), a->rank, a->dims));
+    case 's': return scalar(g, a->dtype);
+    case 'j': return scalar(g, DT_i32);
+    case 'p': return scalar(g, DT_bool);
+    case 'g': return scalar(g, draw_dtype(g, INT));
+    case 'T': return scalar(g, DT_tok);
+    case 'k': return key_value(g);
+    case 'u': return need(g, type_of(ts, DT_u32, (uint32_t)rank, &n));
+    case 'h': return need(g, type_of(ts, DT_u32, 1, (Dim[]){4}));
+    case 'y': return need(g, type_of(ts, DT_u32, (uint32_t)rank + 1, rank ? (Dim[]){n, words} : &words));
+    case 'q': return need(g, type_of(ts, draw_dtype(g, FLOAT | COMPLEX), (uint32_t)rank + 2, (Dim[]){n, n, n}));
+    case 'v': return need(g, behind(g, in[0], 2, &last, 1, 0));
+    case 'w': return at ? need(g, behind(g, in[0], 2, &last, 1, DT_i32)) : need(g, type_of(ts, DT_i32, 1, &n));
+    case 'o': return need(g, behind(g, in[0], 2, (Dim[]){rows, rows}, 2, 0));
+    default: /* t */ return need(g, behind(g, in[0], 0, &n, 1, 0));
     }
 }
 
@@ -163,23 +155,19 @@ static uint32_t draw_operands(Gen *g, const char *words, Val *in, uint32_t most)
         if (!more)
             in[n] = operand(g, before, in, n), n++;
         else
-            for (uint32_t k = draw(g, 3); k-- && n < most; n++)
-                in[n] = operand(g, before, in, 0);
+            for (uint32_t k = draw(g, 3); k-- && n < most; n++) in[n] = operand(g, before, in, 0);
     }
     return n;
 }
 
 /* ---- parameters */
 
-static void put_dim_text(Gen *g, Text *t, Dim d) {
-    text_put(t, dim_text(g->cx->arena, g->cx->types, d, NULL, NULL));
-}
+static void put_dim_text(Gen *g, Text *t, Dim d) { text_put(t, dim_text(g->cx->arena, g->cx->types, d, NULL, NULL)); }
 
 static void put_shape(Gen *g, Text *t, const ArrayType *behind_it) {
     uint32_t n = draw(g, 3);
     text_put(t, S("("));
-    for (uint32_t i = 0; i < n; i++)
-        text_add(t, "%u,", 1 + draw(g, 4));
+    for (uint32_t i = 0; i < n; i++) text_add(t, "%u,", 1 + draw(g, 4));
     for (uint32_t i = 0; behind_it && i < behind_it->rank; i++)
         put_dim_text(g, t, behind_it->dims[i]), text_put(t, S(","));
     text_put(t, S(")"));
@@ -200,32 +188,17 @@ static void put_each(Gen *g, Text *t, const ArrayType *a, uint32_t first, char w
 static void put_macro(Gen *g, Text *t, char c, const ArrayType *a) {
     uint32_t rank = a ? a->rank : 0, last = rank && dim_is_const(a->dims[rank - 1]) ? (uint32_t)a->dims[rank - 1] : 0;
     switch (c) {
-    case 'b':
-        text_put(t, coin(g) ? S("True") : S("False"));
-        return;
+    case 'b': text_put(t, coin(g) ? S("True") : S("False")); return;
     case 'a':
-    case 'A':
-        text_add(t, "%u", draw(g, rank + (c == 'A')));
-        return;
-    case 'n':
-        text_add(t, "%u", draw(g, 4));
-        return;
-    case 'k':
-        text_add(t, "%u", draw(g, last + 1));
-        return;
+    case 'A': text_add(t, "%u", draw(g, rank + (c == 'A'))); return;
+    case 'n': text_add(t, "%u", draw(g, 4)); return;
+    case 'k': text_add(t, "%u", draw(g, last + 1)); return;
     case 'i':
-    case 'd':
-        text_put(t, str(dtype_info[draw_dtype(g, c == 'i' ? INT : ANY)].long_name));
-        return;
+    case 'd': text_put(t, str(dtype_info[draw_dtype(g, c == 'i' ? INT : ANY)].long_name)); return;
     case 's':
-    case 'S':
-        put_shape(g, t, c == 'S' ? a : NULL);
-        return;
-    case 'l':
-        put_each(g, t, a, rank - 1 - draw(g, rank > 3 ? 3 : rank), 'e');
-        return;
-    default:
-        put_each(g, t, a, 0, c);
+    case 'S': put_shape(g, t, c == 'S' ? a : NULL); return;
+    case 'l': put_each(g, t, a, rank - 1 - draw(g, rank > 3 ? 3 : rank), 'e'); return;
+    default: put_each(g, t, a, 0, c);
     }
 }
 
@@ -233,8 +206,7 @@ static void put_macro(Gen *g, Text *t, char c, const ArrayType *a) {
 static const char *put_choice(Gen *g, Text *t, const char *c) {
     uint32_t n = 1, depth = 0, k = 0;
     const char *end = c;
-    for (; depth || *end != ')'; end++)
-        depth += *end == '(', depth -= *end == ')', n += *end == '|';
+    for (; depth || *end != ')'; end++) depth += *end == '(', depth -= *end == ')', n += *end == '|';
     uint32_t chosen = draw(g, n);
     for (; c < end; c++) {
         if (*c == '|')
@@ -266,8 +238,7 @@ static Str expand(Gen *g, const char *c, const ArrayType *a) {
 void make_text(Gen *g, Prim p, unsigned kinds) {
     enum { MOST = 8 };
     unsigned k = 0;
-    while (strcmp(specs[k].rule, rule_of(p)) != 0)
-        k++;
+    while (strcmp(specs[k].rule, rule_of(p)) != 0) k++;
     Val in[MOST];
     Type types[MOST];
     uint32_t n = draw_operands(g, specs[k].operands, in, MOST);
@@ -277,8 +248,7 @@ void make_text(Gen *g, Prim p, unsigned kinds) {
     put_text(g, &s, p, expand(g, specs[k].params, n ? array(g, in[0]) : NULL));
     int most = specs[k].most, least = specs[k].least;
     uint32_t results = most < 0 ? n : (uint32_t)least + draw(g, (uint32_t)(most - least) + 1);
-    for (uint32_t i = 0; i < results; i++)
-        types[i] = draw_type(g, ANY);
+    for (uint32_t i = 0; i < results; i++) types[i] = draw_type(g, ANY);
     emit_declared(g, p, in, n, s, specs[k].declared ? types : NULL, results);
 }
 
@@ -291,8 +261,7 @@ static void put_windows(Gen *g, Text *t, const ArrayType *a, bool dilated) {
         put_each(g, t, a, 0, i ? 'o' : 'w');
     }
     text_put(t, S(" padding=("));
-    for (uint32_t i = 0; i < a->rank; i++)
-        text_add(t, "(%u,%u),", draw(g, 3), draw(g, 3));
+    for (uint32_t i = 0; i < a->rank; i++) text_add(t, "(%u,%u),", draw(g, 3), draw(g, 3));
     text_put(t, S(")"));
 }
 
@@ -343,8 +312,7 @@ void make_window(Gen *g, Prim p, unsigned kinds) {
 
 static void put_numbers(Text *t, const char *field, const int64_t *at, uint32_t n) {
     text_add(t, "%s=(", field);
-    for (uint32_t i = 0; i < n; i++)
-        text_add(t, "%lld,", (long long)at[i]);
+    for (uint32_t i = 0; i < n; i++) text_add(t, "%lld,", (long long)at[i]);
     text_put(t, S("), "));
 }
 
@@ -382,8 +350,9 @@ void make_selected(Gen *g, Prim p, unsigned kinds) {
 
 /* Each axis of the operand is kept whole, indexed and kept, or indexed and dropped; the windows' axes come last. */
 void make_index(Gen *g, Prim p, unsigned kinds) {
-    static const char *const fields[2][3] = {{"offset_dims", "collapsed_slice_dims", "start_index_map"},
-                                             {"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"}};
+    static const char *const fields[2][3] = {
+        {"offset_dims", "collapsed_slice_dims", "start_index_map"},
+        {"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"}};
     bool gather = p == P_gather;
     Text t = {.arena = g->cx->arena}, sizes = t;
     Set s = {0};
@@ -394,8 +363,7 @@ void make_index(Gen *g, Prim p, unsigned kinds) {
     int64_t windows[MOST], dropped[MOST], map[MOST];
     if (x->rank > MOST) return;
     uint32_t nw = 0, nd = 0, nm = 0, batch = draw(g, 3);
-    for (uint32_t i = 0; i < batch; i++)
-        indices[i] = dims[i] = 1 + draw(g, 4);
+    for (uint32_t i = 0; i < batch; i++) indices[i] = dims[i] = 1 + draw(g, 4);
     for (uint32_t i = 0; i < x->rank; i++) {
         uint32_t role = draw(g, 3); /* 0 kept, 1 indexed, 2 dropped */
         Dim size = role && dim_is_const(x->dims[i]) && x->dims[i] ? 1 + draw(g, (uint32_t)x->dims[i]) : x->dims[i];
@@ -410,9 +378,11 @@ void make_index(Gen *g, Prim p, unsigned kinds) {
     put_numbers(&t, fields[!gather][0], windows, nw);
     put_numbers(&t, fields[!gather][1], dropped, nd);
     put_numbers(&t, fields[!gather][2], map, nm);
-    text_add(&t, "operand_batching_dims=(), %s_indices_batching_dims=()) indices_are_sorted=False mode=GatherScatterMode.%s "
-                 "unique_indices=False",
-             gather ? "start" : "scatter", coin(g) ? "CLIP" : "FILL_OR_DROP");
+    text_add(
+        &t,
+        "operand_batching_dims=(), %s_indices_batching_dims=()) indices_are_sorted=False mode=GatherScatterMode.%s "
+        "unique_indices=False",
+        gather ? "start" : "scatter", coin(g) ? "CLIP" : "FILL_OR_DROP");
     if (gather) {
         text_add(&t, " fill_value=None slice_sizes=(%.*s)", SF(((Str){sizes.at, sizes.n})));
     } else {
@@ -434,16 +404,13 @@ void make_conv(Gen *g, Prim p, unsigned kinds) {
     Dim dims[2][8], own[2][8] = {{1 + draw(g, 3), groups * (1 + draw(g, 3))}, {groups * (1 + draw(g, 3)), 0}};
     own[1][1] = batches ? own[0][1] : own[0][1] / groups;
     if (batches) own[0][0] *= groups;
-    for (uint32_t i = 2; i < rank; i++)
-        own[0][i] = draw(g, 9), own[1][i] = 1 + draw(g, 3);
+    for (uint32_t i = 2; i < rank; i++) own[0][i] = draw(g, 9), own[1][i] = 1 + draw(g, 3);
     text_put(&t, S("dimension_numbers=ConvDimensionNumbers("));
     for (unsigned k = 0; k < 3; k++) {
-        for (uint32_t i = 0; i < rank; i++)
-            spec[k][i] = i;
+        for (uint32_t i = 0; i < rank; i++) spec[k][i] = i;
         permute(g, spec[k], rank);
         put_numbers(&t, fields[k], spec[k], rank);
-        for (uint32_t i = 0; i < rank && k < 2; i++)
-            dims[k][spec[k][i]] = own[k][i];
+        for (uint32_t i = 0; i < rank && k < 2; i++) dims[k][spec[k][i]] = own[k][i];
     }
     Dtype d = draw_dtype(g, kinds);
     Val in[2] = {need(g, type_of(g->cx->types, d, rank, dims[0])), need(g, type_of(g->cx->types, d, rank, dims[1]))};
@@ -456,8 +423,7 @@ void make_conv(Gen *g, Prim p, unsigned kinds) {
         put_each(g, &t, &space, 0, 'o');
     }
     text_put(&t, S(" padding=("));
-    for (uint32_t i = 2; i < rank; i++)
-        text_add(&t, "(%u,%d),", draw(g, 3), (int)draw(g, 4) - 1);
+    for (uint32_t i = 2; i < rank; i++) text_add(&t, "(%u,%d),", draw(g, 3), (int)draw(g, 4) - 1);
     text_put(&t, S(")"));
     put_text(g, &s, p, (Str){t.at, t.n});
     emit(g, p, in, 2, s, 1);
@@ -470,8 +436,9 @@ void make_ragged(Gen *g, Prim p, unsigned kinds) {
     Dtype d = draw_dtype(g, kinds);
     Val in[3] = {need(g, type_of(ts, d, 2, (Dim[]){m, k})), need(g, type_of(ts, d, 3, (Dim[]){groups, k, n})),
                  need(g, type_of(ts, DT_i32, 1, &groups))};
-    put_text(g, &s, p, S("group_offset=None precision=None preferred_element_type=None "
-                         "ragged_dot_dimension_numbers=RaggedDotDimensionNumbers(dot_dimension_numbers=(((1,), (1,)), ((), "
-                         "())), lhs_ragged_dimensions=[0], rhs_group_dimensions=[0])"));
+    put_text(g, &s, p,
+             S("group_offset=None precision=None preferred_element_type=None "
+               "ragged_dot_dimension_numbers=RaggedDotDimensionNumbers(dot_dimension_numbers=(((1,), (1,)), ((), "
+               "())), lhs_ragged_dimensions=[0], rhs_group_dimensions=[0])"));
     emit(g, p, in, 3, s, 1);
 }

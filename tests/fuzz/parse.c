@@ -1,6 +1,6 @@
-/* Any bytes: parsed, printed, read again, typechecked, warned of, rewritten by the passes, which are verified.
-   A crash, a hang, a leak, or a well-typed program that reads otherwise than it was printed is a bug. A value that is kept
-   as it stood and has fmt= in it is not read again: where the text of fmt ends is told by what stands behind the value. */
+/* Any bytes: parsed, printed, read again, typechecked, warned of, rewritten by the passes, which are verified. A crash,
+   a hang, a leak, or a well-typed program that reads otherwise than it was printed is a bug. A value that is kept as it
+   stood and has fmt= in it is not read again: where the text of fmt ends is told by what stands behind the value. */
 #include "compiler/lift.h"
 #include "compiler/lint.h"
 #include "compiler/options.h"
@@ -17,8 +17,7 @@ static void reread(Ctx *cx, const Jaxpr *j, Text text) {
     Str why = S("it is refused");
     Jaxpr *again = parse(cx, diags_source(cx->diags, "printed", (Str){text.at, text.n}));
     if (again && check(cx, again) && jaxpr_equal(cx, j, again, &why)) return;
-    fprintf(stderr, "printed, it reads as another program: %.*s\n%.*s\n", SF(why),
-            SF(((Str){text.at, text.n})));
+    fprintf(stderr, "printed, it reads as another program: %.*s\n%.*s\n", SF(why), SF(((Str){text.at, text.n})));
     diag_flush(cx->diags, stderr, false);
     abort();
 }
@@ -26,7 +25,8 @@ static void reread(Ctx *cx, const Jaxpr *j, Text text) {
 static bool value_has_fmt(const Value *v) {
     if (v->kind == V_TEXT) return v->s.n && memmem(v->s.at, v->s.n, "fmt=", 4);
     bool any = false;
-    for (uint32_t i = 0; (v->kind == V_LIST || v->kind == V_PAIR) && i < v->list.n; i++) any |= value_has_fmt(&v->list.at[i]);
+    for (uint32_t i = 0; (v->kind == V_LIST || v->kind == V_PAIR) && i < v->list.n; i++)
+        any |= value_has_fmt(&v->list.at[i]);
     return any;
 }
 static bool has_fmt(Ctx *cx, const Jaxpr *j, Intern *seen) {

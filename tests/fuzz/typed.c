@@ -99,9 +99,7 @@ static void fill(Dice *d, Dtype dtype, uint8_t *at) {
     const DtypeInfo *info = &dtype_info[dtype];
     uint32_t kind = dice_draw(d, 40);
     double x = kind < 8 ? few[kind] : ((int)dice_draw(d, 2048) - 1024) / 256.0;
-    int64_t i = kind < 2   ? -1 - (int64_t)kind
-                : kind < 4 ? INT64_MIN >> kind
-                           : (int64_t)dice_draw(d, 12) - 3;
+    int64_t i = kind < 2 ? -1 - (int64_t)kind : kind < 4 ? INT64_MIN >> kind : (int64_t)dice_draw(d, 12) - 3;
     float f = (float)x;
     uint32_t bits;
     memcpy(&bits, &f, 4);
@@ -134,8 +132,7 @@ static bool write_inputs(Ctx *cx, const Jaxpr *j, Dice *d, const Extents *of, co
         for (uint32_t k = 0; k < t->rank; k++)
             a->bytes *= a->dims[k] = dim_substitute(cx->types, t->dims[k], extent, (void *)of);
         a->data = arena_new(cx->arena, uint64_t, (size_t)a->bytes / 8 + 1);
-        for (int64_t at = 0; at < a->bytes; at += held->size)
-            fill(d, t->dtype, (uint8_t *)a->data + at);
+        for (int64_t at = 0; at < a->bytes; at += held->size) fill(d, t->dtype, (uint8_t *)a->data + at);
     }
     return npz_write(path, false, arrays, j->in.n, &why);
 }
@@ -145,8 +142,7 @@ static bool write_program(uint64_t seed, const char *dir) {
     Ctx *cx = ctx_new(arena);
     Dice dice = {NULL, 0, seed * 0x9E3779B97F4A7C15 + 1};
     cx->options = &options;
-    for (unsigned i = 0; i < 8; i++)
-        dice_draw(&dice, 2);
+    for (unsigned i = 0; i < 8; i++) dice_draw(&dice, 2);
     Jaxpr *j = program_draw(cx, &dice, true);
     laws(cx, j);
     Str text = printed(cx, j);
@@ -154,8 +150,7 @@ static bool write_program(uint64_t seed, const char *dir) {
     Extents of = {cx->types, dice_draw(&dice, 8), 3 + dice_draw(&dice, 20)};
     FILE *f = fopen(str_format(arena, "%s.jaxpr", stem).at, "w");
     bool ok = f && fwrite(text.at, 1, text.n, f) == text.n &&
-              fprintf(f, "\n# b=%lld c=%lld\n", (long long)of.b, (long long)of.c) > 0 &&
-              fclose(f) == 0 &&
+              fprintf(f, "\n# b=%lld c=%lld\n", (long long)of.b, (long long)of.c) > 0 && fclose(f) == 0 &&
               write_inputs(cx, j, &dice, &of, str_format(arena, "%s.in.npz", stem).at);
     arena_close(arena);
     return ok;

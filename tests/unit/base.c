@@ -13,8 +13,7 @@ Test(base, memory_is_zero_and_aligned) {
     for (size_t n = 0; n < 3000; n += 7) {
         unsigned char *p = arena_alloc(arena, 1, 64, n);
         cr_assert_eq((uintptr_t)p % 64, 0);
-        for (size_t i = 0; i < n; i++)
-            cr_assert_eq(p[i], 0);
+        for (size_t i = 0; i < n; i++) cr_assert_eq(p[i], 0);
         memset(p, 255, n);
     }
     unsigned char *large = arena_new(arena, unsigned char, 50000000);
@@ -26,11 +25,9 @@ Test(base, growing_slices) {
         int *at;
         uint32_t n, cap;
     } s = {0};
-    for (int i = 0; i < 1000; i++)
-        push(arena, &s, i);
+    for (int i = 0; i < 1000; i++) push(arena, &s, i);
     int sum = 0;
-    each(int, x, s)
-        sum += *x;
+    each(int, x, s) sum += *x;
     cr_assert_eq(sum, 499500);
 }
 
@@ -54,16 +51,33 @@ Test(base, distance_of_spellings) {
 
 static bool meant(const char *given, const char *const *names, const char *want) {
     Similar s = similar_to(str(given), edits_of(str(given), 3));
-    for (; *names; names++)
-        similar_offer(&s, str(*names));
+    for (; *names; names++) similar_offer(&s, str(*names));
     return str_is(s.best, want);
 }
 
 Test(base, what_is_meant) {
-    static const char *const prims[] = {"sign", "sinh", "sin", "cos", "cosh", "asin", "tan", "tanh", "atan", "max", "mul", "sub", "log", "log1p", "lgamma", "exp", "exp2", "reduce_sum", "reduce_max", NULL};
-    static const struct { const char *given, *want; } cases[] = {
-        {"sinn", "sin"}, {"sihn", "sinh"}, {"sgin", "sign"}, {"coss", "cos"}, {"tann", "tan"}, {"SIN", "sin"}, {"mmul", "mul"}, {"muul", "mul"}, {"mxa", "max"},
-        {"loog", "log"}, {"epx", "exp"}, {"expp", "exp"}, {"reduce_smu", "reduce_sum"}, {"reduce-sum", "reduce_sum"}, {"reducesum", "reduce_sum"}, {"banana", ""}, {"si", ""}};
+    static const char *const prims[] = {"sign",   "sinh", "sin",  "cos",        "cosh",       "asin", "tan",
+                                        "tanh",   "atan", "max",  "mul",        "sub",        "log",  "log1p",
+                                        "lgamma", "exp",  "exp2", "reduce_sum", "reduce_max", NULL};
+    static const struct {
+        const char *given, *want;
+    } cases[] = {{"sinn", "sin"},
+                 {"sihn", "sinh"},
+                 {"sgin", "sign"},
+                 {"coss", "cos"},
+                 {"tann", "tan"},
+                 {"SIN", "sin"},
+                 {"mmul", "mul"},
+                 {"muul", "mul"},
+                 {"mxa", "max"},
+                 {"loog", "log"},
+                 {"epx", "exp"},
+                 {"expp", "exp"},
+                 {"reduce_smu", "reduce_sum"},
+                 {"reduce-sum", "reduce_sum"},
+                 {"reducesum", "reduce_sum"},
+                 {"banana", ""},
+                 {"si", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         cr_expect(meant(cases[i].given, prims, cases[i].want), "%s", cases[i].given);
     static const char *const names[] = {"weight", "weights", "axes", NULL};
@@ -75,8 +89,7 @@ Test(base, what_is_meant) {
 Test(base, places) {
     Diags *d = diags_new(arena);
     uint32_t f = diags_source(d, "f", S("ab\n\ncd"));
-    LineCol a = diag_where(d, (Span){f, 1, 1}), b = diag_where(d, (Span){f, 3, 0}),
-            c = diag_where(d, (Span){f, 6, 0});
+    LineCol a = diag_where(d, (Span){f, 1, 1}), b = diag_where(d, (Span){f, 3, 0}), c = diag_where(d, (Span){f, 6, 0});
     cr_assert(a.line == 1 && a.col == 2);
     cr_assert(b.line == 2 && b.col == 1);
     cr_assert(c.line == 3 && c.col == 3);

@@ -43,15 +43,13 @@ Test(dim, text_of_operations) {
 Test(dim, division) {
     cr_assert_eq(dim_floordiv(ts, dim_add(ts, dim_mul(ts, 2, b), 1), 2), b);
     cr_assert_eq(dim_mod(ts, dim_add(ts, dim_mul(ts, 2, b), 1), 2), 1);
-    cr_assert_eq(dim_floordiv(ts, dim_mul(ts, dim_mul(ts, a, b), 6), dim_mul(ts, 3, a)),
-                 dim_mul(ts, 2, b));
+    cr_assert_eq(dim_floordiv(ts, dim_mul(ts, dim_mul(ts, a, b), 6), dim_mul(ts, 3, a)), dim_mul(ts, 2, b));
     is_text(dim_floordiv(ts, b, 2), "floordiv(b, 2)");
     cr_assert_eq(dim_floordiv(ts, -7, 2), -4);
     cr_assert_eq(dim_mod(ts, -7, 2), 1);
     cr_assert_eq(dim_floordiv(ts, b, 0), DIM_TOO_LARGE);
-    cr_assert_eq(
-        dim_floordiv(ts, dim_sub(ts, dim_mul(ts, a, a), dim_mul(ts, b, b)), dim_add(ts, a, b)),
-        dim_sub(ts, a, b));
+    cr_assert_eq(dim_floordiv(ts, dim_sub(ts, dim_mul(ts, a, a), dim_mul(ts, b, b)), dim_add(ts, a, b)),
+                 dim_sub(ts, a, b));
 }
 
 Test(dim, bounds_decide) {
@@ -104,11 +102,9 @@ Test(dim, too_large_stays_too_large) {
     cr_assert_eq(dim_mul(ts, DIM_TOO_LARGE, b), DIM_TOO_LARGE);
     cr_assert_eq(dim_sub(ts, DIM_TOO_LARGE, DIM_TOO_LARGE), DIM_TOO_LARGE);
     Dim x = dim_add(ts, a, b);
-    for (int i = 0; i < 40; i++)
-        x = dim_mul(ts, x, dim_add(ts, x, c));
+    for (int i = 0; i < 40; i++) x = dim_mul(ts, x, dim_add(ts, x, c));
     cr_assert_eq(x, DIM_TOO_LARGE);
     Dim y = b;
-    for (int i = 0; i < 200; i++)
-        y = dim_floordiv(ts, dim_add(ts, y, y), dim_add(ts, c, y));
+    for (int i = 0; i < 200; i++) y = dim_floordiv(ts, dim_add(ts, y, y), dim_add(ts, c, y));
     cr_assert_eq(y, DIM_TOO_LARGE);
 }

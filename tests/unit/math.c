@@ -71,7 +71,8 @@ Test(math, whole_numbers) {
                 {"trunc", trunc, jaxcc_rt_trunc, jaxcc_rt_truncf},
                 {"round", round, jaxcc_rt_round, jaxcc_rt_roundf},
                 {"roundeven", nearbyint, jaxcc_rt_roundeven, jaxcc_rt_roundevenf}};
-    static const double special[] = {0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0x1.fffffffffffffp-2, 0x1p52 - 0.5, 0x1p52 + 1, INFINITY, -INFINITY, NAN};
+    static const double special[] = {
+        0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0x1.fffffffffffffp-2, 0x1p52 - 0.5, 0x1p52 + 1, INFINITY, -INFINITY, NAN};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (int i = 0; i < N; i++) {
             double x = i < (int)(sizeof special / sizeof *special) ? special[i] : number();

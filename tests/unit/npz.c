@@ -46,14 +46,11 @@ static bool read_npy(const char *header, const void *data, size_t n) {
 /* A .npz of one deflated member a.npy, as numpy.savez_compressed writes it; returns its length. */
 static size_t deflated(unsigned char *to, const char *member, size_t n) {
     unsigned char packed[4096], *p = to;
-    z_stream s = {.next_in = (unsigned char *)member,
-                  .avail_in = (uInt)n,
-                  .next_out = packed,
-                  .avail_out = sizeof packed};
+    z_stream s = {
+        .next_in = (unsigned char *)member, .avail_in = (uInt)n, .next_out = packed, .avail_out = sizeof packed};
     deflateInit2(&s, 9, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
     deflate(&s, Z_FINISH);
-    uint32_t k = (uint32_t)s.total_out, size = (uint32_t)n,
-             crc = (uint32_t)crc32(0, (unsigned char *)member, size);
+    uint32_t k = (uint32_t)s.total_out, size = (uint32_t)n, crc = (uint32_t)crc32(0, (unsigned char *)member, size);
     deflateEnd(&s);
     uint32_t sizes[] = {crc, k, size};
     memcpy(p, "PK\3\4\24\0\0\0\10\0\0\0\0\0", 14);
@@ -107,8 +104,7 @@ Test(npz, layouts_and_byte_orders) {
     cr_assert(read_npy("{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }\n", big, 12));
     cr_assert(!memcmp(z.at[0].data, (int16_t[]){1, 3, 5, 2, 4, 6}, 12));
     cr_assert(read_npy("{'shape': (2L,), \"descr\": \"|V2\", 'fortran_order': False}", big, 4));
-    cr_assert(z.at[0].kind == 'V' && npz_holds(z.at, npz_type("bf16")) &&
-              !npz_holds(z.at, npz_type("i16")));
+    cr_assert(z.at[0].kind == 'V' && npz_holds(z.at, npz_type("bf16")) && !npz_holds(z.at, npz_type("i16")));
     uint8_t complex[] = {0x3f, 0x80, 0, 0, 0x40, 0, 0, 0};
     cr_assert(read_npy("{'descr': '>c8', 'fortran_order': False, 'shape': (), }", complex, 8));
     cr_assert(z.at[0].rank == 0 && !memcmp(z.at[0].data, (float[]){1, 2}, 8));
@@ -121,15 +117,13 @@ Test(npz, mapped_arrays) {
     static uint8_t columns[4 * N];
     static char member[sizeof columns + 128];
     unsigned char archive[5000];
-    for (int i = 0; i < N; i++)
-        columns[4 * i + 1] = 1, columns[4 * i + 3] = 2;
+    for (int i = 0; i < N; i++) columns[4 * i + 1] = 1, columns[4 * i + 3] = 2;
     write_bytes(archive, deflated(archive, member, npy(member, header, columns, sizeof columns)));
     for (int folder = 0; folder < 2; folder++) {
         cr_assert(npz_map(path, folder ? "/tmp" : "/no/such/folder", &z, &why), "%s", why.text);
         cr_assert_eq(z.at[0].place, folder ? NPZ_MAPPED : NPZ_MEMORY);
         const int16_t *x = z.at[0].data;
-        for (int i = 0; i < 2 * N; i++)
-            cr_assert_eq(x[i], i < N ? 1 : 2);
+        for (int i = 0; i < 2 * N; i++) cr_assert_eq(x[i], i < N ? 1 : 2);
         if (folder) npz_keep(&z);
         npz_free(&z);
         cr_assert(!folder || x[N] == 2);
@@ -159,8 +153,7 @@ Test(npz, wrong_headers_are_refused) {
     for (size_t i = 0; i < sizeof header / sizeof *header; i++)
         cr_assert(!read_npy(header[i], "12345678", 8) && *why.text, "%s", header[i]);
     char rank[1000] = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
-    for (int i = 0; i < 65; i++)
-        strcat(rank, "1,");
+    for (int i = 0; i < 65; i++) strcat(rank, "1,");
     cr_assert(!read_npy(strcat(rank, ")}"), "1234", 4));
 }
 
@@ -169,8 +162,7 @@ Test(npz, wrong_headers_are_refused) {
 Test(npz, damaged_archives_are_refused) {
     char member[4096], data[256] = {1, 2, 3};
     unsigned char good[4096], bad[4096];
-    size_t m =
-        npy(member, "{'descr': '<i4', 'fortran_order': False, 'shape': (64,), }\n", data, 256);
+    size_t m = npy(member, "{'descr': '<i4', 'fortran_order': False, 'shape': (64,), }\n", data, 256);
     size_t n = deflated(good, member, m);
     write_bytes(good, n);
     cr_assert(npz_read(path, &z, &why), "%s", why.text);
@@ -193,6 +185,5 @@ Test(npz, damaged_archives_are_refused) {
 Test(npz, missing_files_and_folders) {
     cr_assert(!npz_read("/nowhere/x.npz", &z, &why) && strstr(why.text, "/nowhere/x.npz"));
     cr_assert(!npz_read("/tmp", &z, &why));
-    cr_assert(!npz_write("/nowhere/x.npz", false, NULL, 0, &why) &&
-              strstr(why.text, "/nowhere/x.npz"));
+    cr_assert(!npz_write("/nowhere/x.npz", false, NULL, 0, &why) && strstr(why.text, "/nowhere/x.npz"));
 }

@@ -7,9 +7,7 @@ static void open_ctx(void) { cx = ctx_new(arena = arena_open()); }
 static void close_ctx(void) { arena_close(arena); }
 TestSuite(parse, .init = open_ctx, .fini = close_ctx);
 
-static Jaxpr *read_text(const char *text) {
-    return parse(cx, diags_source(cx->diags, "text", str(text)));
-}
+static Jaxpr *read_text(const char *text) { return parse(cx, diags_source(cx->diags, "text", str(text))); }
 
 static void are_equal(const char *a, const char *b, bool want) {
     Jaxpr *x = read_text(a), *y = read_text(b);
@@ -23,8 +21,7 @@ static void are_equal(const char *a, const char *b, bool want) {
 Test(parse, equality_is_up_to_names_and_layout) {
     are_equal("{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }",
               "{ lambda ; x:f32[3]. let\n    y:f32[3] = sin x  # here\n  in (y,) }", true);
-    are_equal("{ lambda ; a:i64[] b:f64[a]. let in (b,) }",
-              "{ lambda ; c:i64[] d:f64[c]. let in (d,) }", true);
+    are_equal("{ lambda ; a:i64[] b:f64[a]. let in (b,) }", "{ lambda ; c:i64[] d:f64[c]. let in (d,) }", true);
     are_equal("let f = { lambda ; a:f32[]. let in (a,) } in { lambda ; a:f32[]. let b:f32[] = "
               "jit[name=f jaxpr=f] a in (b,) }",
               "{ lambda ; a:f32[]. let b:f32[] = jit[name=f jaxpr={ lambda ; a:f32[]. let in (a,) "
@@ -53,9 +50,8 @@ Test(parse, underscore_with_a_fitting_type) {
 }
 
 Test(parse, shared_jaxprs_are_one_object) {
-    Jaxpr *j =
-        read_text("let f = { lambda ; a:f32[]. let in (a,) } in { lambda ; a:f32[]. let\n"
-                  "b:f32[] = jit[name=f jaxpr=f] a\nc:f32[] = jit[name=f jaxpr=f] b\nin (c,) }");
+    Jaxpr *j = read_text("let f = { lambda ; a:f32[]. let in (a,) } in { lambda ; a:f32[]. let\n"
+                         "b:f32[] = jit[name=f jaxpr=f] a\nc:f32[] = jit[name=f jaxpr=f] b\nin (c,) }");
     cr_assert(j);
     cr_assert_eq(param_jaxpr(&j->eqns.at[0], K_jaxpr), param_jaxpr(&j->eqns.at[1], K_jaxpr));
 }
@@ -73,10 +69,8 @@ Test(parse, spans_name_the_place) {
 
 static void nest(Text *t, uint32_t depth, const char *open, const char *close) {
     text_put(t, S("{ lambda ; a:f32[]. let b:f32[] = f[nested="));
-    for (uint32_t i = 0; i < depth; i++)
-        text_put(t, str(open));
-    for (uint32_t i = 0; i < depth; i++)
-        text_put(t, str(close));
+    for (uint32_t i = 0; i < depth; i++) text_put(t, str(open));
+    for (uint32_t i = 0; i < depth; i++) text_put(t, str(close));
     text_put(t, S("] a in (b,) }"));
 }
 
@@ -91,8 +85,7 @@ Test(parse, nesting_is_limited) {
 Test(parse, at_most_twenty_errors_are_kept) {
     Text t = {.arena = arena};
     text_put(&t, S("{ lambda ; a:f32[]. let\n"));
-    for (int i = 0; i < 1000; i++)
-        text_add(&t, "  b%d:f32[] = sin x%d\n", i, i);
+    for (int i = 0; i < 1000; i++) text_add(&t, "  b%d:f32[] = sin x%d\n", i, i);
     text_put(&t, S("  in (a,) }"));
     cr_assert_not(read_text(str_c(arena, (Str){t.at, t.n})));
     cr_assert_eq(diag_errors(cx->diags), 1000);
@@ -101,8 +94,7 @@ Test(parse, at_most_twenty_errors_are_kept) {
 Test(parse, types_of_a_signature) {
     Type *types;
     uint32_t n;
-    cr_assert(
-        parse_types(cx, diags_source(cx->diags, "sig", S("f32[8], f32[b,4], bool[]")), &types, &n));
+    cr_assert(parse_types(cx, diags_source(cx->diags, "sig", S("f32[8], f32[b,4], bool[]")), &types, &n));
     cr_assert_eq(n, 3);
     cr_assert(str_is(ctx_type_text(cx, types[1]), "f32[b,4]"));
     cr_assert(parse_types(cx, diags_source(cx->diags, "sig", S("")), &types, &n));

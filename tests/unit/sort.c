@@ -7,19 +7,12 @@
 
 jaxcc_rt_function jaxcc_rt_sort, jaxcc_rt_top_k, jaxcc_rt_sort_narrow, jaxcc_rt_top_k_narrow;
 
-static const int64_t kinds[][2] = {{1, ORDER_UNSIGNED},
-                                   {1, ORDER_SIGNED},
-                                   {2, ORDER_SIGNED},
-                                   {2, 0x7c00},
-                                   {2, 0x7f80},
-                                   {4, ORDER_UNSIGNED},
-                                   {4, ORDER_TOTAL},
-                                   {4, 0x7f800000},
-                                   {8, ORDER_SIGNED},
-                                   {8, ORDER_TOTAL},
-                                   {8, 0x7ff0000000000000}};
+static const int64_t kinds[][2] = {{1, ORDER_UNSIGNED}, {1, ORDER_SIGNED},   {2, ORDER_SIGNED},      {2, 0x7c00},
+                                   {2, 0x7f80},         {4, ORDER_UNSIGNED}, {4, ORDER_TOTAL},       {4, 0x7f800000},
+                                   {8, ORDER_SIGNED},   {8, ORDER_TOTAL},    {8, 0x7ff0000000000000}};
 enum { KINDS = sizeof kinds / sizeof *kinds, MOST = 150000 };
-static const int64_t shapes[][2] = {{0, 5}, {5, 0}, {1, 1}, {3, 2}, {1, 9}, {17, 8}, {40, 33}, {2, 255}, {16, 256}, {3, 257}, {1, 3000}};
+static const int64_t shapes[][2] = {{0, 5},   {5, 0},   {1, 1},    {3, 2},   {1, 9},   {17, 8},
+                                    {40, 33}, {2, 255}, {16, 256}, {3, 257}, {1, 3000}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static uint64_t state = 1;
@@ -77,8 +70,7 @@ static void sorted_positions(const Keys *k, int64_t lo, int64_t hi, int64_t *at,
     int64_t mid = (lo + hi) / 2, i = lo, j = mid;
     sorted_positions(k, lo, mid, at, spare);
     sorted_positions(k, mid, hi, at, spare);
-    for (int64_t o = lo; o < hi; o++)
-        spare[o] = j == hi || (i < mid && !before(k, at[j], at[i])) ? at[i++] : at[j++];
+    for (int64_t o = lo; o < hi; o++) spare[o] = j == hi || (i < mid && !before(k, at[j], at[i])) ? at[i++] : at[j++];
     memcpy(at + lo, spare + lo, (size_t)(hi - lo) * sizeof *at);
 }
 
@@ -86,17 +78,14 @@ static char x[2][MOST * 8], y[2][MOST * 8];
 static _Alignas(64) char scratch[MOST * 40];
 static int64_t at[MOST], spare[MOST];
 static void reference(Keys *k, int64_t row, int64_t n) {
-    for (int o = 0; o < 2; o++)
-        k->x[o] = x[o] + row * n * k->kind[o][0];
-    for (int64_t i = 0; i < n; i++)
-        at[i] = i;
+    for (int o = 0; o < 2; o++) k->x[o] = x[o] + row * n * k->kind[o][0];
+    for (int64_t i = 0; i < n; i++) at[i] = i;
     sorted_positions(k, 0, n, at, spare);
 }
-static void check_sort(jaxcc_rt_function *sort, int64_t rows, int64_t n, const int64_t *a, const int64_t *b, int64_t operands,
-                       int64_t keys) {
+static void check_sort(jaxcc_rt_function *sort, int64_t rows, int64_t n, const int64_t *a, const int64_t *b,
+                       int64_t operands, int64_t keys) {
     Keys k = {.kind = {a, b}, .keys = keys};
-    for (int o = 0; o < 2; o++)
-        fill(x[o], rows * n, k.kind[o]);
+    for (int o = 0; o < 2; o++) fill(x[o], rows * n, k.kind[o]);
     sort(NULL, operands == 1 ? (void *[]){x[0], y[0], scratch} : (void *[]){x[0], x[1], y[0], y[1], scratch},
          (int64_t[]){rows, n, 1, 0, operands, keys, a[0], a[1], b[0], b[1]});
     for (int64_t r = 0; r < rows; r++) {
@@ -104,11 +93,12 @@ static void check_sort(jaxcc_rt_function *sort, int64_t rows, int64_t n, const i
         for (int64_t o = 0; o < operands; o++)
             for (int64_t i = 0; i < n; i++)
                 cr_assert_eq(load(y[o], r * n + i, k.kind[o][0]), load(k.x[o], at[i], k.kind[o][0]),
-                             "%d bytes, order %lx, [%d,%d], %d operands, at %d", (int)a[0], (long)a[1], (int)rows, (int)n,
-                             (int)operands, (int)i);
+                             "%d bytes, order %lx, [%d,%d], %d operands, at %d", (int)a[0], (long)a[1], (int)rows,
+                             (int)n, (int)operands, (int)i);
     }
 }
-static void check_top_k(jaxcc_rt_function *top_k, int64_t rows, int64_t n, const int64_t *kind, int64_t few, bool largest) {
+static void check_top_k(jaxcc_rt_function *top_k, int64_t rows, int64_t n, const int64_t *kind, int64_t few,
+                        bool largest) {
     Keys k = {.kind = {kind, kind}, .keys = 1, .largest = largest};
     fill(x[0], rows * n, kind);
     top_k(NULL, (void *[]){x[0], y[0], y[1], scratch}, (int64_t[]){rows, n, 1, 0, few, largest, kind[0], kind[1]});
@@ -117,8 +107,8 @@ static void check_top_k(jaxcc_rt_function *top_k, int64_t rows, int64_t n, const
         for (int64_t i = 0; i < few; i++)
             cr_assert(load(y[1], r * few + i, 4) == (uint64_t)at[i] &&
                           load(y[0], r * few + i, kind[0]) == load(k.x[0], at[i], kind[0]),
-                      "%d bytes, order %lx, [%d,%d], %d of them, at %d", (int)kind[0], (long)kind[1], (int)rows, (int)n, (int)few,
-                      (int)i);
+                      "%d bytes, order %lx, [%d,%d], %d of them, at %d", (int)kind[0], (long)kind[1], (int)rows, (int)n,
+                      (int)few, (int)i);
     }
 }
 

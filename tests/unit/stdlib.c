@@ -36,8 +36,7 @@ static Real bessel_l(Real x, int n) {
     if (a > 1e4L) { /* DLMF 10.40.1 */
         Real term = 1;
         sum = 1;
-        for (int k = 1; k < 12; k++)
-            sum += term *= ((2 * k - 1) * (2 * k - 1) - 4 * n * n) / (8 * k * a);
+        for (int k = 1; k < 12; k++) sum += term *= ((2 * k - 1) * (2 * k - 1) - 4 * n * n) / (8 * k * a);
         return copysignl(a > LDBL_MAX ? 0 : sum / sqrtl(2 * acosl(-1) * a), n ? x : 1);
     }
     if (a < 1e-3L) {
@@ -147,21 +146,16 @@ static uint64_t next(void) {
 }
 
 static Scalar scalar(bool wide, double x) { return wide ? scalar_f64(x) : scalar_f32((float)x); }
-static Scalar bits(bool wide) {
-    return wide ? (Scalar){DT_f64, next()} : (Scalar){DT_f32, next() & 0xffffffff};
-}
+static Scalar bits(bool wide) { return wide ? (Scalar){DT_f64, next()} : (Scalar){DT_f32, next() & 0xffffffff}; }
 
 /* Sample number `i`: special values, any bits, uniform, tiny to small. */
 static Scalar sample(bool wide, uint32_t i, double lo, double hi) {
     if (i < NSPECIAL) return scalar(wide, special[i]);
     double u = (double)(next() >> 11) * 0x1p-53;
     switch (i % 3) {
-    case 0:
-        return bits(wide);
-    case 1:
-        return scalar(wide, lo + u * (hi - lo));
-    default:
-        return scalar(wide, ldexp(u - 0.5, (int)(next() % 24) - 20));
+    case 0: return bits(wide);
+    case 1: return scalar(wide, lo + u * (hi - lo));
+    default: return scalar(wide, ldexp(u - 0.5, (int)(next() % 24) - 20));
     }
 }
 
@@ -170,8 +164,7 @@ static Scalar sample(bool wide, uint32_t i, double lo, double hi) {
 static double ulps(bool wide, double got, Real exact) {
     double nearest = wide ? (double)exact : (double)(float)exact;
     if (isnan(got) || isnan(nearest)) return isnan(got) && isnan(nearest) ? 0 : INFINITY;
-    if (got == nearest && (got == 0 || isinf(got)))
-        return signbit(got) == signbit(nearest) ? 0 : INFINITY;
+    if (got == nearest && (got == 0 || isinf(got))) return signbit(got) == signbit(nearest) ? 0 : INFINITY;
     int most = wide ? 1024 : 128, least = wide ? -1074 : -149, digits = wide ? 53 : 24, e;
     Real shown = isinf(got) ? copysignl(ldexpl(1, most), got) : (Real)got;
     frexpl(exact, &e);
@@ -201,8 +194,7 @@ static Evaluator *program(const char *name, bool wide, const char *suffix) {
 static void test_unary(uint32_t f, bool wide) {
     char name[64];
     snprintf(name, sizeof name, "%s_%s", unary[f].name, wide ? "f64" : "f32");
-    Evaluator *fast = program(unary[f].name, wide, ""),
-              *full = program(unary[f].name, wide, "_full");
+    Evaluator *fast = program(unary[f].name, wide, ""), *full = program(unary[f].name, wide, "_full");
     cr_assert(fast, "%s: no program", name);
     double bound = stdlib_fast_bound(name), worst = 0;
     for (uint32_t i = 0; i < NSPECIAL + 3 * SAMPLES; i++) {
@@ -210,23 +202,19 @@ static void test_unary(uint32_t f, bool wide) {
         double v = scalar_float(x);
         cr_assert(evaluator_run(bound && !(fabs(v) < bound) ? full : fast, &x, &y), "%s", name);
         double error = ulps(wide, scalar_float(y), unary[f].exact(v));
-        cr_assert(error <= unary[f].most, "%s: %a gives %a, which is wrong by %g ulp", name, v,
-                  scalar_float(y), error);
+        cr_assert(error <= unary[f].most, "%s: %a gives %a, which is wrong by %g ulp", name, v, scalar_float(y), error);
         worst = error > worst ? error : worst;
         if (full && evaluator_run(full, &x, &y))
-            cr_assert(ulps(wide, scalar_float(y), unary[f].exact(v)) <= unary[f].most,
-                      "%s_full: %a", name, v);
+            cr_assert(ulps(wide, scalar_float(y), unary[f].exact(v)) <= unary[f].most, "%s_full: %a", name, v);
     }
     if (getenv("ULPS")) printf("%-14s %.3f\n", name, worst);
 }
 
 Test(stdlib, unary_f32) {
-    for (uint32_t f = 0; f < NUNARY; f++)
-        test_unary(f, false);
+    for (uint32_t f = 0; f < NUNARY; f++) test_unary(f, false);
 }
 Test(stdlib, unary_f64) {
-    for (uint32_t f = 0; f < NUNARY; f++)
-        test_unary(f, true);
+    for (uint32_t f = 0; f < NUNARY; f++) test_unary(f, true);
 }
 
 typedef Real Binary(Real, Real);
@@ -237,14 +225,13 @@ static void test_binary(const char *name, Binary *exact, bool wide, double lo, d
     for (uint32_t i = 0; i < NSPECIAL * NSPECIAL + 3 * SAMPLES; i++) {
         bool table = i < NSPECIAL * NSPECIAL;
         uint32_t k = NSPECIAL + (uint32_t)(next() % 1000);
-        Scalar in[] = {sample(wide, table ? i / NSPECIAL : k, lo, hi),
-                       sample(wide, table ? i % NSPECIAL : k, -hi, hi)};
+        Scalar in[] = {sample(wide, table ? i / NSPECIAL : k, lo, hi), sample(wide, table ? i % NSPECIAL : k, -hi, hi)};
         Scalar out;
         double x = scalar_float(in[0]), y = scalar_float(in[1]);
         cr_assert(evaluator_run(p, in, &out), "%s", name);
         double error = ulps(wide, scalar_float(out), exact(x, y));
-        cr_assert(error <= 2.5, "%s of %a, %a gives %a, which is wrong by %g ulp", name, x, y,
-                  scalar_float(out), error);
+        cr_assert(error <= 2.5, "%s of %a, %a gives %a, which is wrong by %g ulp", name, x, y, scalar_float(out),
+                  error);
         worst = error > worst ? error : worst;
     }
     if (getenv("ULPS")) printf("%s_%s %.3f\n", name, wide ? "f64" : "f32", worst);
@@ -267,16 +254,14 @@ static double f(const char *name, double x, double y, double z) {
     return scalar_float(out);
 }
 static void near(double got, double want, double size, const char *what, double x, double y) {
-    cr_assert(fabs(got - want) <= size * 0x1p-46, "%s of %a, %a: %a, not %a", what, x, y, got,
-              want);
+    cr_assert(fabs(got - want) <= size * 0x1p-46, "%s of %a, %a: %a, not %a", what, x, y, got, want);
 }
 Test(stdlib, special) {
     for (int i = 0; i < 300; i++) {
         double x = ldexp((double)(next() >> 11) * 0x1p-53, (int)(next() % 8) - 2) + 0x1p-20;
         double y = ldexp((double)(next() >> 11) * 0x1p-53, (int)(next() % 8) - 2) + 0x1p-20;
         near(f("lgamma", x, 0, 0), (double)lgammal(x), fmax(1, fabs(lgamma(x))), "lgamma", x, 0);
-        near(f("lgamma", -x, 0, 0), (double)lgammal(-x), fmax(1, fabs(lgamma(-x))), "lgamma", -x,
-             0);
+        near(f("lgamma", -x, 0, 0), (double)lgammal(-x), fmax(1, fabs(lgamma(-x))), "lgamma", -x, 0);
         double psi = f("digamma", x, 0, 0), up = f("digamma", x + 1, 0, 0);
         near(psi, up - 1 / x, 1 + 1 / x, "digamma", x, 0);
         double trigamma = f("polygamma", 1, x, 0), zeta = f("zeta", x + 1.5, y, 0);
@@ -287,17 +272,14 @@ Test(stdlib, special) {
         near(p - f("igamma", x + 1, y, 0), d, 1, "igamma", x, y);
         double h = x * 0x1p-14, grad = f("igamma_grad_a", x, y, 0);
         double step = (f("igamma", x + h, y, 0) - f("igamma", x - h, y, 0)) / (2 * h);
-        cr_assert(fabs(step - grad) < 1e-5 * fmax(1, 1 / x), "igamma_grad_a of %a, %a: %a, not %a",
-                  x, y, grad, step);
+        cr_assert(fabs(step - grad) < 1e-5 * fmax(1, 1 / x), "igamma_grad_a of %a, %a: %a, not %a", x, y, grad, step);
         double u = y / (x + y), beta = f("regularized_incomplete_beta", x, y, u);
         near(beta + f("regularized_incomplete_beta", y, x, x / (x + y)), 1, 64, "beta", x, y);
     }
     near(f("digamma", 1, 0, 0), -0.57721566490153286061, 1, "digamma", 1, 0);
     near(f("zeta", 2, 1, 0), 1.6449340668482264365, 1, "zeta", 2, 1);
     cr_assert(f("lgamma", -3, 0, 0) == INFINITY && isnan(f("digamma", -3, 0, 0)));
-    cr_assert(f("zeta", 4, -1, 0) == INFINITY && isnan(f("zeta", 3, -1, 0)) &&
-              isnan(f("zeta", 0.5, 2, 0)));
-    cr_assert(isnan(f("igamma", -1, 1, 0)) && f("igamma", 0, 2, 0) == 1 &&
-              f("igammac", 0, 2, 0) == 0);
+    cr_assert(f("zeta", 4, -1, 0) == INFINITY && isnan(f("zeta", 3, -1, 0)) && isnan(f("zeta", 0.5, 2, 0)));
+    cr_assert(isnan(f("igamma", -1, 1, 0)) && f("igamma", 0, 2, 0) == 1 && f("igammac", 0, 2, 0) == 0);
     cr_assert(isnan(f("regularized_incomplete_beta", 1, 2, 1.5)));
 }

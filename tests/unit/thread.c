@@ -12,13 +12,11 @@
 enum { N = 10000 };
 
 static void count(void *ctx, int64_t lo, int64_t hi) {
-    for (int64_t i = lo; i < hi; i++)
-        ((int *)ctx)[i]++;
+    for (int64_t i = lo; i < hi; i++) ((int *)ctx)[i]++;
 }
 
 static void count_nested(void *ctx, int64_t lo, int64_t hi) {
-    for (int64_t i = lo; i < hi; i++)
-        jaxcc_rt_parallel_for(count, (int *)ctx + i * 100, 100, 10);
+    for (int64_t i = lo; i < hi; i++) jaxcc_rt_parallel_for(count, (int *)ctx + i * 100, 100, 10);
 }
 
 /* Every index once in each of 200 loops, plain and nested. */
@@ -29,8 +27,7 @@ static bool covers(void) {
         jaxcc_rt_parallel_for(count, a, N, 64);
         jaxcc_rt_parallel_for(count_nested, a, N / 100, 1);
     }
-    for (int i = 0; i < N; i++)
-        good &= a[i] == 200;
+    for (int i = 0; i < N; i++) good &= a[i] == 200;
     free(a);
     return good;
 }
@@ -40,8 +37,7 @@ static void *covers_thread(void *unused) { return covers() ? unused : NULL; }
 static int threads(void) {
     int n = 0;
     DIR *d = opendir("/proc/self/task");
-    while (readdir(d))
-        n++;
+    while (readdir(d)) n++;
     closedir(d);
     return n - 2;
 }
@@ -57,8 +53,7 @@ Test(thread, callers_at_once) {
     pthread_t t[4];
     void *good;
     jaxcc_rt_set_num_threads(3);
-    for (int i = 0; i < 4; i++)
-        pthread_create(&t[i], NULL, covers_thread, t);
+    for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, covers_thread, t);
     for (int i = 0; i < 4; i++) {
         pthread_join(t[i], &good);
         cr_assert(good);
@@ -76,8 +71,7 @@ Test(thread, none_until_it_is_worth_it) {
     cr_assert(a[0] == 2 && a[9] == 2);
     jaxcc_rt_set_num_threads(1);
     jaxcc_rt_parallel_for(count, a, 10, 1);
-    for (int i = 0; i < 1000 && threads() != before; i++)
-        usleep(1000);
+    for (int i = 0; i < 1000 && threads() != before; i++) usleep(1000);
     cr_assert_eq(threads(), before);
 }
 
@@ -126,8 +120,7 @@ Test(thread, the_host_may_bring_its_pool) {
 
 #ifdef __x86_64__
 static void note_mode(void *ctx, int64_t lo, int64_t hi) {
-    for (int64_t i = lo; i < hi; i++)
-        ((unsigned *)ctx)[i] = __builtin_ia32_stmxcsr() & ~63u;
+    for (int64_t i = lo; i < hi; i++) ((unsigned *)ctx)[i] = __builtin_ia32_stmxcsr() & ~63u;
     usleep(1000);
 }
 
@@ -137,8 +130,7 @@ Test(thread, workers_round_as_the_caller_does) {
     __builtin_ia32_ldmxcsr(toward_zero); /* and subnormals flushed */
     jaxcc_rt_parallel_for(note_mode, mode, 64, 1);
     __builtin_ia32_ldmxcsr(before);
-    for (int i = 0; i < 64; i++)
-        cr_assert_eq(mode[i], toward_zero);
+    for (int i = 0; i < 64; i++) cr_assert_eq(mode[i], toward_zero);
 }
 #endif
 
@@ -172,8 +164,7 @@ static void *use_workspaces(void *unused) {
 Test(workspace, many_threads) {
     pthread_t t[4];
     void *good;
-    for (int i = 0; i < 4; i++)
-        pthread_create(&t[i], NULL, use_workspaces, t);
+    for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, use_workspaces, t);
     for (int i = 0; i < 4; i++) {
         pthread_join(t[i], &good);
         cr_assert(good);

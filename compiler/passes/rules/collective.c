@@ -1,7 +1,7 @@
-/* Programs for several devices. shard_map and pmap become `spmd`: every device gets the whole operands, takes its parts,
-   and gives its parts of the results, which lie one device after the other. Collectives become calls of runtime/comm.c that
-   exchange whole arrays, and arithmetic on what came: a sum's order is that of the devices. A program for several devices
-   within one of another runs on each device of that one; its axes are then the fastest. */
+/* Programs for several devices. shard_map and pmap become `spmd`: every device gets the whole operands, takes its
+   parts, and gives its parts of the results, which lie one device after the other. Collectives become calls of
+   runtime/comm.c that exchange whole arrays, and arithmetic on what came: a sum's order is that of the devices. A
+   program for several devices within one of another runs on each device of that one; its axes are then the fastest. */
 #include "../build.h"
 #include <stdlib.h>
 
@@ -27,7 +27,8 @@ static bool manual(const Eqn *e, Str axis) {
     if (now && now->value.kind == V_LIST) return names(&now->value, axis);
     return !others || !names(&others->value, axis);
 }
-static const MeshAxis *bind(Ctx *cx, Str name, int64_t extent, int64_t stride, uint32_t at, uint32_t region, const MeshAxis *outer) {
+static const MeshAxis *bind(Ctx *cx, Str name, int64_t extent, int64_t stride, uint32_t at, uint32_t region,
+                            const MeshAxis *outer) {
     MeshAxis *a = arena_new(cx->arena, MeshAxis, 1);
     *a = (MeshAxis){name, extent, stride, at, region, outer};
     return a;
@@ -94,14 +95,18 @@ static bool add_axis(Builder *b, const Eqn *e, Group *g, const Value *v) {
     }
     if (v->kind != V_STR && v->kind != V_WORD) return true; /* an axis of the array */
     const MeshAxis *a = axis_named(b->mesh, bare(v));
-    if (!a) return diag(b->cx->diags, e->span, "%s: no program around runs over the axis '%.*s'", prim_name[e->prim], SF(bare(v)));
+    if (!a)
+        return diag(b->cx->diags, e->span, "%s: no program around runs over the axis '%.*s'", prim_name[e->prim],
+                    SF(bare(v)));
     if (g->naxes == MAX_MESH) return diag(b->cx->diags, e->span, "%s: more than %d axes", prim_name[e->prim], MAX_MESH);
     g->axes[g->naxes++] = a;
     g->n *= a->extent;
     return true;
 }
 static uint32_t members(const Value *group) { return group->kind == V_INTS ? group->ints.n : group->list.n; }
-static int64_t member(const Value *group, uint32_t i) { return group->kind == V_INTS ? group->ints.at[i] : group->list.at[i].i; }
+static int64_t member(const Value *group, uint32_t i) {
+    return group->kind == V_INTS ? group->ints.at[i] : group->list.at[i].i;
+}
 static bool group_of(Builder *b, const Eqn *e, Group *g) {
     const Param *p = param_has(e, K_axis_name) ? param_find(e, K_axis_name) : param_find(e, K_axes);
     const Param *groups = param_find(e, K_axis_index_groups);
@@ -136,7 +141,8 @@ static Dim bytes_of(Builder *b, Val v) {
     uint32_t bits = dtype_info[b_type(b, v)->dtype].bits;
     return dim_mul(b_types(b), type_size(b_types(b), val_type(b->cx, v)), bits < 8 ? 1 : bits / 8);
 }
-/* The members' arrays along a new first axis; or of an array whose first axis is the members, what they have for this one. */
+/* The members' arrays along a new first axis; or of an array whose first axis is the members, what they have for this
+   one. */
 static Val exchanged(Builder *b, const Group *g, Val v, bool parts) {
     Dim sizes[1 + MAX_GROUP], dims[MAX_RANK + 1];
     if (b->failed) return 0;
@@ -163,7 +169,8 @@ static Val device_number(Builder *b) {
 static Val place(Builder *b, Val device, const Group *g) {
     Val at = b_int(b, DT_i32, 0);
     for (uint32_t i = 0; i < g->naxes; i++) {
-        Val c = b2(b, P_rem, b2(b, P_div, device, b_int(b, DT_i32, g->axes[i]->stride)), b_int(b, DT_i32, g->axes[i]->extent));
+        Val c = b2(b, P_rem, b2(b, P_div, device, b_int(b, DT_i32, g->axes[i]->stride)),
+                   b_int(b, DT_i32, g->axes[i]->extent));
         at = b2(b, P_add, b2(b, P_mul, at, b_int(b, DT_i32, g->axes[i]->extent)), c);
     }
     return at;
@@ -202,7 +209,8 @@ static Val only_members(Builder *b, const Group *g, Val v) {
     Val mine = build(b, P_dynamic_slice, 2, in, 1, (Param[]){p_dims(b, K_slice_sizes, 1, (Dim[]){1})});
     if (b->failed) return v;
     const ArrayType *t = b_type(b, v);
-    Val is = b2(b, P_lt, b_iota(b, DT_i32, t->rank, t->dims, 0), b_full(b, b_reshape(b, mine, 0, NULL), t->rank, t->dims));
+    Val is =
+        b2(b, P_lt, b_iota(b, DT_i32, t->rank, t->dims, 0), b_full(b, b_reshape(b, mine, 0, NULL), t->rank, t->dims));
     return b_select(b, is, b_full_like(b, v, 0), v);
 }
 static Val without_axis(Builder *b, Val v, int64_t axis) { /* of extent 1 */
@@ -333,7 +341,8 @@ static int by_mesh(const void *a, const void *b) {
     const MeshAxis *x = *(const MeshAxis *const *)a, *y = *(const MeshAxis *const *)b;
     return x->at < y->at ? -1 : x->at > y->at;
 }
-/* perm counts devices in the order of the mesh, whatever the order of its axes' names; a negative place from the end. */
+/* perm counts devices in the order of the mesh, whatever the order of its axes' names; a negative place from the end.
+   */
 bool expand_ppermute(Builder *b, const Eqn *e, Val *out) {
     Group g;
     int64_t from[MAX_MEMBERS];
@@ -368,7 +377,8 @@ static bool shares(Builder *b, const Eqn *e, const MeshAxis *mesh, const Value *
     b->mesh = outer;
     for (uint32_t i = 0; ok && i < g->naxes; i++)
         if (g->axes[i]->region != mesh->region)
-            return diag(b->cx->diags, e->span, "shard_map: a spec names the axis '%.*s' of a program around", SF(g->axes[i]->name));
+            return diag(b->cx->diags, e->span, "shard_map: a spec names the axis '%.*s' of a program around",
+                        SF(g->axes[i]->name));
     return ok;
 }
 static const Value *spec_at(const Eqn *e, ParamKey k, uint32_t i) {
@@ -393,7 +403,8 @@ static bool own_part(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i,
     }
     return true;
 }
-/* [devices, part…] → the whole: axes of the mesh come before the axes they share; of devices that have the same, the first. */
+/* [devices, part…] → the whole: axes of the mesh come before the axes they share; of devices that have the same, the
+   first. */
 static bool whole(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i, Val *v) {
     const Value *spec = spec_at(e, K_out_specs, i);
     const MeshAxis *axes[MAX_MESH];
@@ -444,7 +455,8 @@ static bool takes(Builder *b, const Eqn *e, const Jaxpr *j, const Val *parts) {
     for (uint32_t i = 0; i < e->in.n && !b->failed; i++) {
         Types *ts = b_types(b);
         if (type_plain(ts, val_type(b->cx, parts[i])) != type_plain(ts, val_type(b->cx, j->in.at[i])))
-            return diag(b->cx->diags, e->span, "%s: the part of operand %u that a device gets is not what its program takes",
+            return diag(b->cx->diags, e->span,
+                        "%s: the part of operand %u that a device gets is not what its program takes",
                         prim_name[e->prim], i);
     }
     return !b->failed;
@@ -489,7 +501,8 @@ static Dim pmap_size(const Ctx *cx, const Eqn *e) {
 bool expand_xla_pmap(Builder *b, const Eqn *e, Val *out) {
     const Jaxpr *j = param_jaxpr(e, K_call_jaxpr);
     Dim size = pmap_size(b->cx, e);
-    if (!dim_is_const(size) || size < 1) return diag(b->cx->diags, e->span, "xla_pmap: the number of devices must be known");
+    if (!dim_is_const(size) || size < 1)
+        return diag(b->cx->diags, e->span, "xla_pmap: the number of devices must be known");
     Inner inner = whole_operands(b, e);
     Group all = {.axes = {mesh_of(b->cx, e, b->mesh)}, .naxes = 1};
     Val *parts = arena_new(b->cx->arena, Val, e->in.n + 1), device = place(b, device_number(b), &all);

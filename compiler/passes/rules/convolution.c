@@ -1,6 +1,6 @@
-/* Convolutions are matrix products: of windows of the left operand with the right one, over the features and the positions in
-   the window. Groups are batch axes. The axes of the result come in the order of the equation, without a transpose: those
-   that cannot are batch axes too, and the operand without them is the same along them. */
+/* Convolutions are matrix products: of windows of the left operand with the right one, over the features and the
+   positions in the window. Groups are batch axes. The axes of the result come in the order of the equation, without a
+   transpose: those that cannot are batch axes too, and the operand without them is the same along them. */
 #include "some.h"
 #include "window.h"
 #include "../../typecheck/rule.h"
@@ -78,16 +78,12 @@ static bool read_conv(Conv *c, const Eqn *e) {
     return true;
 }
 /* What the products are summed as. */
-static Dtype summed_as(Dtype d) {
-    return dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits < 32 ? DT_f32 : d;
-}
+static Dtype summed_as(Dtype d) { return dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits < 32 ? DT_f32 : d; }
 /* A matrix product reads its operand in place, so padding is written to memory; an elementwise one looks whether it is
    there, up to so many times for a result. */
 enum { MOST_READS = 64 };
 /* A sum as the result, which narrow floats round twice. */
-static Val rounded(Conv *c, Val y) {
-    return b_convert(c->b, b_convert(c->b, y, dtype_arithmetic(c->dtype)), c->dtype);
-}
+static Val rounded(Conv *c, Val y) { return b_convert(c->b, b_convert(c->b, y, dtype_arithmetic(c->dtype)), c->dtype); }
 static void left(Conv *c, const Eqn *e) {
     Builder *b = c->b;
     const ArrayType *t = b_type(b, e->in.at[0]);
@@ -206,12 +202,12 @@ static Val depthwise(Conv *c) {
     return rounded(c, y);
 }
 
-/* ---- gaps between the elements of the left operand. Along an axis with gaps of d - 1 the results r, r + d, r + 2d, … are a
-   convolution of the operand as it is with the elements k, k + d, … of the right one, where k = low - r modulo d: nothing is
-   multiplied by the zeros in the gaps. Each such phase is an equation of its own. */
+/* ---- gaps between the elements of the left operand. Along an axis with gaps of d - 1 the results r, r + d, r + 2d, …
+   are a convolution of the operand as it is with the elements k, k + d, … of the right one, where k = low - r modulo d:
+   nothing is multiplied by the zeros in the gaps. Each such phase is an equation of its own. */
 enum { MOST_PHASES = 16 };
 typedef struct {
-    uint32_t n;         /* axes with gaps */
+    uint32_t n;              /* axes with gaps */
     uint32_t axis[MAX_RANK]; /* among the spatial ones */
     int64_t gap[MAX_RANK];   /* d */
     int64_t phases;
@@ -306,7 +302,8 @@ static Val conv_of(Builder *b, const Eqn *e, Dtype d) {
     Val in[2] = {b_convert(b, e->in.at[0], d), b_convert(b, e->in.at[1], d)};
     Param *params = arena_new(b->cx->arena, Param, e->params.n + 1);
     for (uint32_t i = 0; i < e->params.n; i++)
-        params[i] = e->params.at[i].key == K_preferred_element_type ? p_dtype(K_preferred_element_type, d) : e->params.at[i];
+        params[i] =
+            e->params.at[i].key == K_preferred_element_type ? p_dtype(K_preferred_element_type, d) : e->params.at[i];
     return build(b, P_conv_general_dilated, 2, in, e->params.n, params);
 }
 bool expand_conv_general_dilated(Builder *b, const Eqn *e, Val *out) {

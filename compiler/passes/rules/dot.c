@@ -1,15 +1,19 @@
-/* Matrix products that are written with dot_general: of scaled operands, in groups; dot_general of several element types. */
+/* Matrix products that are written with dot_general: of scaled operands, in groups; dot_general of several element
+   types. */
 #include "some.h"
 #include "../../typecheck/rule.h"
 
-/* ---- element types. JAX converts operands of two types to the result's, but for floats of 8 bits; XLA multiplies and sums in
-   the most precise type of operands and result (HigherPrecisionType), and converts the sum where that is not the result's. */
+/* ---- element types. JAX converts operands of two types to the result's, but for floats of 8 bits; XLA multiplies and
+   sums in the most precise type of operands and result (HigherPrecisionType), and converts the sum where that is not
+   the result's. */
 
 /* What the operands become before XLA sees them, and what it gives. */
 typedef struct {
     Dtype in[2], out;
 } DotTypes;
-static bool stays_mixed(Dtype d) { return dtype_info[d].kind == DK_FLOAT && dtype_info[d].width == 8 && d != DT_f8_e4m3b11fnuz; }
+static bool stays_mixed(Dtype d) {
+    return dtype_info[d].kind == DK_FLOAT && dtype_info[d].width == 8 && d != DT_f8_e4m3b11fnuz;
+}
 static void apply(const DotAlgorithm *a, DotTypes *t) {
     for (uint32_t i = 0; i < 2 && a->types[0]; i++)
         if (t->in[i] != a->types[0] && t->in[i] != a->types[1]) t->in[i] = a->types[0];
@@ -20,11 +24,17 @@ Dtype dtype_of_products(Dtype x, Dtype y, Dtype result) {
     return products ? products : both;
 }
 /* What one is converted to: where products are complex, real numbers become floats of their precision. */
-static Dtype for_products(Dtype d, Dtype products) { return dtype_info[d].kind == DK_COMPLEX ? products : dtype_real(products); }
-bool dtype_goes_into(Dtype from, Dtype to) { return from == to || (dtype_info[to].kind != DK_COMPLEX && dtype_is_exact(from, to)); }
+static Dtype for_products(Dtype d, Dtype products) {
+    return dtype_info[d].kind == DK_COMPLEX ? products : dtype_real(products);
+}
+bool dtype_goes_into(Dtype from, Dtype to) {
+    return from == to || (dtype_info[to].kind != DK_COMPLEX && dtype_is_exact(from, to));
+}
 static bool is_left(const Dtype *given, const DotTypes *t, Dtype products, Dtype result) {
     for (uint32_t i = 0; i < 2; i++)
-        if (!dtype_goes_into(given[i], for_products(given[i], t->in[i])) || !dtype_goes_into(given[i], for_products(given[i], products))) return false;
+        if (!dtype_goes_into(given[i], for_products(given[i], t->in[i])) ||
+            !dtype_goes_into(given[i], for_products(given[i], products)))
+            return false;
     return products == t->out && t->out == result;
 }
 bool some_dot_general(Builder *b, const Eqn *e, Val *out) {
@@ -32,8 +42,10 @@ bool some_dot_general(Builder *b, const Eqn *e, Val *out) {
     const Dtype given[2] = {b_type(b, e->in.at[0])->dtype, b_type(b, e->in.at[1])->dtype};
     Dtype result = val_array(b->cx, e->out.at[0])->dtype;
     DotTypes t = {{given[0], given[1]}, result};
-    if (a) apply(a, &t);
-    else if (given[0] != given[1] && !(stays_mixed(given[0]) && stays_mixed(given[1]))) t.in[0] = t.in[1] = result;
+    if (a)
+        apply(a, &t);
+    else if (given[0] != given[1] && !(stays_mixed(given[0]) && stays_mixed(given[1])))
+        t.in[0] = t.in[1] = result;
     Dtype products = dtype_of_products(t.in[0], t.in[1], t.out);
     if (is_left(given, &t, products, result)) return true;
     Val x[2];
@@ -64,13 +76,15 @@ static Val scaled(Builder *b, Val x, Val scales, Ints contracted, Dtype d) {
         dims[n++] = s->dims[i];
         if (in_blocks[i]) dims[n++] = dim_floordiv(b_types(b), t->dims[i], s->dims[i]);
     }
-    Val blocks = b_reshape(b, b_convert(b, x, d), n, dims), factors = b_broadcast(b, b_convert(b, scales, d), n, dims, to);
+    Val blocks = b_reshape(b, b_convert(b, x, d), n, dims),
+        factors = b_broadcast(b, b_convert(b, scales, d), n, dims, to);
     return b_reshape(b, b2(b, d == DT_bool ? P_and : P_mul, blocks, factors), t->rank, t->dims);
 }
 static bool scaled_product(Builder *b, const Eqn *e, Dtype d, Val *out) {
     Dot a;
     if (!scaled_axes(b->cx, e, &a)) return false;
-    Val x = scaled(b, e->in.at[0], e->in.at[2], a.contracted[0], d), y = scaled(b, e->in.at[1], e->in.at[3], a.contracted[1], d);
+    Val x = scaled(b, e->in.at[0], e->in.at[2], a.contracted[0], d),
+        y = scaled(b, e->in.at[1], e->in.at[3], a.contracted[1], d);
     Dtype result = val_array(b->cx, e->out.at[0])->dtype;
     out[0] = b_dot(b, x, y, a.contracted[0], a.contracted[1], a.batch[0], a.batch[1], result);
     return true;
@@ -83,8 +97,8 @@ bool expand_scaled_matmul(Builder *b, const Eqn *e, Val *out) {
 
 /* ---- groups */
 
-/* Groups along an axis of `x` become an axis of their own, the first one: elements that are not of the group are 0. `sizes` has
-   the groups along its last axis, and before it the axes `prefix` of x. */
+/* Groups along an axis of `x` become an axis of their own, the first one: elements that are not of the group are 0.
+   `sizes` has the groups along its last axis, and before it the axes `prefix` of x. */
 static Val in_groups(Builder *b, Val x, int64_t axis, Val sizes, uint32_t nprefix, const int64_t *prefix) {
     if (b->failed || !x || !sizes) return 0;
     const ArrayType *t = b_type(b, x), *g = b_type(b, sizes);
@@ -115,8 +129,8 @@ static Ints moved(Builder *b, Ints s, int64_t by, int64_t first, int64_t last) {
     if (last >= 0) out.at[out.n++] = last;
     return out;
 }
-/* Like JAX: the groups become an axis, which is contracted where the rows are in groups, and a batch axis where the contracted
-   elements are. */
+/* Like JAX: the groups become an axis, which is contracted where the rows are in groups, and a batch axis where the
+   contracted elements are. */
 bool expand_ragged_dot_general(Builder *b, const Eqn *e, Val *out) {
     Ragged r;
     if (!ragged_axes(b->cx, e, &r)) return false;

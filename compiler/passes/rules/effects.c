@@ -2,11 +2,12 @@
 #include "../build.h"
 
 bool expand_callback(Builder *b, const Eqn *e, Val *out) {
-    return diag(b->cx->diags, e->span, "primitive '%s' is not supported: it calls back into Python", prim_name[e->prim]);
+    return diag(b->cx->diags, e->span, "primitive '%s' is not supported: it calls back into Python",
+                prim_name[e->prim]);
 }
 
-/* ---- check: the library stops where a predicate is true. The predicates come first, then their codes and what else the
-   messages have, which the text does not. */
+/* ---- check: the library stops where a predicate is true. The predicates come first, then their codes and what else
+   the messages have, which the text does not. */
 bool expand_check(Builder *b, const Eqn *e, Val *out) {
     Val failed = 0;
     if (param_bool(e, K_debug)) return true; /* of use to checkify alone */

@@ -1,4 +1,5 @@
-/* An ffi_call becomes a call of the runtime, which calls the handler that --ffi names: runtime/ffi.c says what the text is. */
+/* An ffi_call becomes a call of the runtime, which calls the handler that --ffi names: runtime/ffi.c says what the text
+   is. */
 #include "../build.h"
 #include "../../options.h"
 #include <stdlib.h>
@@ -17,13 +18,34 @@ static void put_bytes(Ffi *f, Str s) { text_add(&f->text, "%u:%.*s ", s.n, SF(s)
 /* xla::PrimitiveType, xla_data.proto. */
 static int xla_type(Dtype d) {
     static const int8_t types[] = {
-        [DT_bool] = 1,         [DT_i2] = 26,         [DT_i4] = 21,         [DT_i8] = 2,
-        [DT_i16] = 3,          [DT_i32] = 4,         [DT_i64] = 5,         [DT_u2] = 27,
-        [DT_u4] = 22,          [DT_u8] = 6,          [DT_u16] = 7,         [DT_u32] = 8,
-        [DT_u64] = 9,          [DT_f4_e2m1fn] = 32,  [DT_f8_e3m4] = 29,    [DT_f8_e4m3] = 28,
-        [DT_f8_e4m3b11fnuz] = 23, [DT_f8_e4m3fn] = 20, [DT_f8_e4m3fnuz] = 25, [DT_f8_e5m2] = 19,
-        [DT_f8_e5m2fnuz] = 24, [DT_f8_e8m0fnu] = 33, [DT_bf16] = 16,       [DT_f16] = 10,
-        [DT_f32] = 11,         [DT_f64] = 12,        [DT_c64] = 15,        [DT_c128] = 18,
+        [DT_bool] = 1,
+        [DT_i2] = 26,
+        [DT_i4] = 21,
+        [DT_i8] = 2,
+        [DT_i16] = 3,
+        [DT_i32] = 4,
+        [DT_i64] = 5,
+        [DT_u2] = 27,
+        [DT_u4] = 22,
+        [DT_u8] = 6,
+        [DT_u16] = 7,
+        [DT_u32] = 8,
+        [DT_u64] = 9,
+        [DT_f4_e2m1fn] = 32,
+        [DT_f8_e3m4] = 29,
+        [DT_f8_e4m3] = 28,
+        [DT_f8_e4m3b11fnuz] = 23,
+        [DT_f8_e4m3fn] = 20,
+        [DT_f8_e4m3fnuz] = 25,
+        [DT_f8_e5m2] = 19,
+        [DT_f8_e5m2fnuz] = 24,
+        [DT_f8_e8m0fnu] = 33,
+        [DT_bf16] = 16,
+        [DT_f16] = 10,
+        [DT_f32] = 11,
+        [DT_f64] = 12,
+        [DT_c64] = 15,
+        [DT_c128] = 18,
     };
     return d < sizeof types ? types[d] : 0;
 }
@@ -31,10 +53,14 @@ static int xla_type(Dtype d) {
 /* ---- attributes: numbers as Python and numpy write them, arrays, strings, dictionaries */
 static Str unquoted(Str s) { return s.n >= 2 ? (Str){s.at + 1, s.n - 2} : s; }
 static void put_utf8(Text *to, uint32_t c) {
-    if (c < 0x80) text_add(to, "%c", c);
-    else if (c < 0x800) text_add(to, "%c%c", 0xC0 | c >> 6, 0x80 | (c & 63));
-    else if (c < 0x10000) text_add(to, "%c%c%c", 0xE0 | c >> 12, 0x80 | (c >> 6 & 63), 0x80 | (c & 63));
-    else text_add(to, "%c%c%c%c", 0xF0 | c >> 18, 0x80 | (c >> 12 & 63), 0x80 | (c >> 6 & 63), 0x80 | (c & 63));
+    if (c < 0x80)
+        text_add(to, "%c", c);
+    else if (c < 0x800)
+        text_add(to, "%c%c", 0xC0 | c >> 6, 0x80 | (c & 63));
+    else if (c < 0x10000)
+        text_add(to, "%c%c%c", 0xE0 | c >> 12, 0x80 | (c >> 6 & 63), 0x80 | (c & 63));
+    else
+        text_add(to, "%c%c%c%c", 0xF0 | c >> 18, 0x80 | (c >> 12 & 63), 0x80 | (c >> 6 & 63), 0x80 | (c & 63));
 }
 /* What a string of Python's repr is. */
 static Str python_string(Arena *arena, Str s) {
@@ -66,7 +92,8 @@ static void put_hex(Ffi *f, const void *at, size_t n) {
 static bool put_number(Ffi *f, const Value *v, Dtype d) {
     const DtypeInfo *info = &dtype_info[d];
     char *spelling = str_c(f->b->cx->arena, v->s);
-    bool real = info->kind == DK_FLOAT, large = v->kind == V_FLOAT && info->kind == DK_UINT && !strpbrk(spelling, ".eE-");
+    bool real = info->kind == DK_FLOAT,
+         large = v->kind == V_FLOAT && info->kind == DK_UINT && !strpbrk(spelling, ".eE-");
     double x = v->kind == V_FLOAT ? v->f : v->kind == V_WORD ? strtod(spelling, NULL) : (double)v->i;
     float single = (float)x;
     int64_t i = large ? (int64_t)strtoull(spelling, NULL, 10) : v->i;
@@ -74,9 +101,12 @@ static bool put_number(Ffi *f, const Value *v, Dtype d) {
     if (v->kind == V_TEXT && str_is(v->s, "...")) return refuse(f, "an array that is not printed whole");
     if (!number) return refuse(f, "an attribute that is no number of its type");
     if (real && d != DT_f32 && d != DT_f64) return refuse(f, "an attribute of this type");
-    if (d == DT_f32) put_hex(f, &single, 4);
-    else if (d == DT_f64) put_hex(f, &x, 8);
-    else put_hex(f, &i, info->bits / 8);
+    if (d == DT_f32)
+        put_hex(f, &single, 4);
+    else if (d == DT_f64)
+        put_hex(f, &x, 8);
+    else
+        put_hex(f, &i, info->bits / 8);
     return true;
 }
 static bool put_elements(Ffi *f, const Value *v, Dtype d, uint32_t *n) {
@@ -103,7 +133,9 @@ static bool put_array(Ffi *f, const Value *v) {
     Dtype d = natural(elements);
     for (uint32_t i = 1; i < v->list.n; i++) {
         const Value *field = &v->list.at[i];
-        if (field->kind == V_PAIR && str_is(field->s, "dtype")) d = dtype_named(field->list.at[0].kind == V_DTYPE ? str(dtype_info[field->list.at[0].i].name) : field->list.at[0].s);
+        if (field->kind == V_PAIR && str_is(field->s, "dtype"))
+            d = dtype_named(field->list.at[0].kind == V_DTYPE ? str(dtype_info[field->list.at[0].i].name)
+                                                              : field->list.at[0].s);
     }
     if (!xla_type(d)) return refuse(f, "an array of this type");
     Text outer = f->text;
@@ -139,7 +171,8 @@ static bool put_value(Ffi *f, const Value *v) {
     if (record && str_is(v->s, "HashableArray")) return put_value(f, &v->list.at[0]);
     if (record && str_is(v->s, "array")) return put_array(f, v);
     if (record && str_is(v->s, "FrozenDict")) return text_put(&f->text, S("d")), put_attributes(f, &v->list.at[0]);
-    if (!numpy_scalar(v, &d, &number) && v->kind != V_BOOL && v->kind != V_INT && v->kind != V_FLOAT && v->kind != V_WORD)
+    if (!numpy_scalar(v, &d, &number) && v->kind != V_BOOL && v->kind != V_INT && v->kind != V_FLOAT &&
+        v->kind != V_WORD)
         return refuse(f, "this attribute");
     text_add(&f->text, "s %d ", xla_type(d));
     bool ok = put_number(f, &number, d);
@@ -158,7 +191,8 @@ static bool put_attributes(Ffi *f, const Value *list) {
     const Value **at = arena_new(f->b->cx->arena, const Value *, list->list.n + 1);
     for (uint32_t i = 0; i < list->list.n; i++) {
         at[i] = &list->list.at[i];
-        bool pair = (at[i]->kind == V_PAIR || at[i]->kind == V_LIST) && at[i]->list.n == 2 && part(at[i], 0)->kind == V_STR;
+        bool pair =
+            (at[i]->kind == V_PAIR || at[i]->kind == V_LIST) && at[i]->list.n == 2 && part(at[i], 0)->kind == V_STR;
         if (!pair) return refuse(f, "this list of attributes");
     }
     qsort(at, list->list.n, sizeof *at, by_name);
@@ -211,7 +245,8 @@ static const FfiBinding *binding(const Ffi *f, Str name) {
     const Options *o = f->b->cx->options;
     for (uint32_t i = 0; i < o->nffi; i++)
         if (str_eq(o->ffi[i].name, name)) return &o->ffi[i];
-    diag(f->b->cx->diags, f->e->span, "ffi_call: no library is given for '%.*s': --ffi %.*s=LIBRARY:SYMBOL names it", SF(name), SF(name));
+    diag(f->b->cx->diags, f->e->span, "ffi_call: no library is given for '%.*s': --ffi %.*s=LIBRARY:SYMBOL names it",
+         SF(name), SF(name));
     return NULL;
 }
 bool expand_ffi_call(Builder *b, const Eqn *e, Val *out) {
@@ -243,9 +278,12 @@ bool expand_ffi_call(Builder *b, const Eqn *e, Val *out) {
         types[i] = type_of(b->cx->types, t->dtype, t->rank, dims);
         if (!put_buffer(&f, e->out.at[i], -1, &sizes)) return false;
     }
-    if (!attributes) text_put(&f.text, S("0"));
-    else if (!put_attributes(&f, &attributes->value)) return false;
-    Param p[4] = {p_word(K_name, "ffi"), p_dims(b, K_sizes, sizes.n, sizes.at), p_text(b, K_text, (Str){f.text.at, f.text.n}),
+    if (!attributes)
+        text_put(&f.text, S("0"));
+    else if (!put_attributes(&f, &attributes->value))
+        return false;
+    Param p[4] = {p_word(K_name, "ffi"), p_dims(b, K_sizes, sizes.n, sizes.at),
+                  p_text(b, K_text, (Str){f.text.at, f.text.n}),
                   p_bool(K_has_side_effect, param_bool(e, K_has_side_effect))};
     Vals all = build_many(b, P_runtime_call, in.n, in.at, 4, p, e->out.n, types);
     for (uint32_t i = 0; i < e->out.n && !b->failed; i++) {

@@ -1,15 +1,16 @@
 /* Fourier transforms, written as equations of real and imaginary parts; where a length is not known, a call of
    runtime/fft.c.
 
-   A transform of n = r₁ r₂ … goes through its radices: each pass is one kernel that reads r elements, turns them by roots of
-   unity, transforms them by sums that are written out, and stores. After passes whose product is P, with n = P·Q,
+   A transform of n = r₁ r₂ … goes through its radices: each pass is one kernel that reads r elements, turns them by
+   roots of unity, transforms them by sums that are written out, and stores. After passes whose product is P, with n =
+   P·Q,
        z[k, q] = Σ_t x[q + Q t] w_P^(t k),   w_P = exp(-2πi / P),   k < P, q < Q,
    and the pass of radix r, Q = r Q', makes of it
        z'[k + P k', q'] = Σ_j w_r^(j k') (w_(P r)^(j k) z[k, q' + Q' j]):
    the data come out in order, and what is next to each other in memory stays so, q' in vector lanes (Stockham's method:
-   W. T. Cochran et al., What is the fast Fourier transform?, Proc. IEEE 55, 1967; C. Van Loan, Computational Frameworks for
-   the FFT, 1992, 1.7). A larger prime is a product with the matrix of its roots, one larger still a convolution
-   (L. Bluestein, A linear filtering approach to the computation of discrete Fourier transform, IEEE Trans. AU 18, 1970). */
+   W. T. Cochran et al., What is the fast Fourier transform?, Proc. IEEE 55, 1967; C. Van Loan, Computational Frameworks
+   for the FFT, 1992, 1.7). A larger prime is a product with the matrix of its roots, one larger still a convolution (L.
+   Bluestein, A linear filtering approach to the computation of discrete Fourier transform, IEEE Trans. AU 18, 1970). */
 #include "../../typecheck/rule.h"
 #include "../complex.h"
 #include <math.h>
@@ -28,7 +29,8 @@ static Pair swapped(Pair z) { return (Pair){z.im, z.re}; }
 static Pair conjugate(Builder *b, Pair z) { return (Pair){z.re, b1(b, P_neg, z.im)}; }
 /* x y, one rounding less in each part. */
 static Pair product(Builder *b, Pair x, Pair y) {
-    return (Pair){b3(b, P_fma, x.re, y.re, b1(b, P_neg, mul(b, x.im, y.im))), b3(b, P_fma, x.re, y.im, mul(b, x.im, y.re))};
+    return (Pair){b3(b, P_fma, x.re, y.re, b1(b, P_neg, mul(b, x.im, y.im))),
+                  b3(b, P_fma, x.re, y.im, mul(b, x.im, y.re))};
 }
 static const ArrayType *shape(Builder *b, Pair z) { return b_type(b, z.re); }
 
@@ -44,7 +46,9 @@ static Number root(int64_t a, int64_t n) {
     long double turn = 2 * 3.14159265358979323846264338327950288L * (long double)a / (long double)n;
     return (Number){(double)cosl(turn), (double)-sinl(turn)};
 }
-static Number number_product(Number x, Number y) { return (Number){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}; }
+static Number number_product(Number x, Number y) {
+    return (Number){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
 /* The transform of x[0], x[step], … (n of them, a power of 2) into y[n]; w: the roots of n·step. */
 static void transform_numbers(int64_t n, const Number *x, int64_t step, const Number *w, Number *y) {
     if (n == 1) {
@@ -187,7 +191,8 @@ static uint32_t passes_of(int64_t n) {
     for (; n > 1; count++) n /= divisor(n);
     return count;
 }
-/* The radices, from the first pass to the last: primes above WRITTEN_OUT, then as few others as possible, of like size. */
+/* The radices, from the first pass to the last: primes above WRITTEN_OUT, then as few others as possible, of like size.
+   */
 static uint32_t radices(int64_t n, int64_t *r) {
     uint32_t count = 0;
     int64_t rest = n;
@@ -213,7 +218,8 @@ static int64_t power_above(int64_t n) {
     while (m < n) m *= 2;
     return m;
 }
-/* n^2 = j^2 + k^2 - (j - k)^2 makes of the sum of a transform a convolution with exp(πi k²/n), which a longer transform does. */
+/* n^2 = j^2 + k^2 - (j - k)^2 makes of the sum of a transform a convolution with exp(πi k²/n), which a longer transform
+   does. */
 static Pair bluestein(Builder *b, Pair z, Axis a) {
     Dtype d = shape(b, z)->dtype;
     int64_t n = a.n, m = power_above(2 * n - 1);
@@ -292,8 +298,8 @@ static Pair transform(Builder *b, Pair z, Axis a) {
     }
     return reshaped(b, z, 3, (Dim[]){a.outer, a.n, a.inner});
 }
-/* Of real numbers x, n // 2 + 1 results. An even number of them are the parts of half as many complex ones z, z_k = x_2k +
-   i x_(2k+1), whose transform Z gives
+/* Of real numbers x, n // 2 + 1 results. An even number of them are the parts of half as many complex ones z, z_k =
+   x_2k + i x_(2k+1), whose transform Z gives
        X_k = (Z_k + conj Z_(h-k)) / 2 - i w_n^k (Z_k - conj Z_(h-k)) / 2,   h = n / 2, Z_h = Z_0. */
 static Pair transform_real(Builder *b, Val x, Axis a) {
     int64_t n = a.n, h = n / 2;
@@ -313,7 +319,8 @@ static Pair transform_real(Builder *b, Val x, Axis a) {
     Pair turn = spread(b, table(b, shape(b, z)->dtype, 1, &most[1], w), 3, most, (int64_t[]){1});
     return plus(b, (Pair){times(b, sum.re, 0.5), times(b, sum.im, 0.5)}, product(b, minus(b, z, other), turn));
 }
-/* The inverse, times n: of n // 2 + 1 numbers, whose first has no imaginary part that counts, nor the last where n is even. */
+/* The inverse, times n: of n // 2 + 1 numbers, whose first has no imaginary part that counts, nor the last where n is
+   even. */
 static Val invert_real(Builder *b, Pair z, Axis a) {
     int64_t n = a.n, h = n / 2;
     if (b->failed) return 0;
@@ -409,7 +416,8 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     }
     if (inverse) z = swapped(z);
     if (kind == IRFFT) {
-        Axis a = axis_of(b, rank, dims, last, lengths.at[lengths.n - 1]), spectrum = axis_of(b, rank, dims, last, dims[last]);
+        Axis a = axis_of(b, rank, dims, last, lengths.at[lengths.n - 1]),
+             spectrum = axis_of(b, rank, dims, last, dims[last]);
         z = reshaped(b, z, 3, (Dim[]){spectrum.outer, spectrum.n, spectrum.inner});
         out[0] = b_reshape(b, invert_real(b, z, a), to->rank, to->dims);
         return true;

@@ -13,9 +13,7 @@ static Matrices matrices(Builder *b, Val v) {
     for (uint32_t i = 0; i < x.lead; i++) x.batch = dim_mul(b_types(b), x.batch, t->dims[i]);
     return x;
 }
-static int64_t kind_of(Dtype d) {
-    return d == DT_f32 ? 0 : d == DT_f64 ? 1 : d == DT_c64 ? 2 : d == DT_c128 ? 3 : -1;
-}
+static int64_t kind_of(Dtype d) { return d == DT_f32 ? 0 : d == DT_f64 ? 1 : d == DT_c64 ? 2 : d == DT_c128 ? 3 : -1; }
 /* The call `name`, whose first size is the batch: to types of the results of `e`. By type: its name ends in _f32 …, or
    its second size is the type. */
 static bool call(Builder *b, const Eqn *e, const char *name, bool by_type, uint32_t n, const Val *in, uint32_t nsizes,
@@ -24,7 +22,8 @@ static bool call(Builder *b, const Eqn *e, const char *name, bool by_type, uint3
     Dim all[12];
     Dtype d = b_type(b, in[0])->dtype;
     int64_t kind = kind_of(d);
-    if (kind < 0) return diag(b->cx->diags, e->span, "%s of %s is not supported", prim_name[e->prim], dtype_info[d].name);
+    if (kind < 0)
+        return diag(b->cx->diags, e->span, "%s of %s is not supported", prim_name[e->prim], dtype_info[d].name);
     all[0] = sizes[0], all[1] = kind;
     memcpy(all + (by_type ? 1 : 2), sizes + 1, (nsizes - 1) * sizeof *sizes);
     Str full = by_type ? str_format(b->cx->arena, "%s_%s", name, suffix[kind]) : str(name);
@@ -59,7 +58,8 @@ bool expand_cholesky(Builder *b, const Eqn *e, Val *out) {
 }
 bool expand_cholesky_update(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
-    if (kind_of(x.t->dtype) > 1) return diag(b->cx->diags, e->span, "cholesky_update of %s is not supported", dtype_info[x.t->dtype].name);
+    if (kind_of(x.t->dtype) > 1)
+        return diag(b->cx->diags, e->span, "cholesky_update of %s is not supported", dtype_info[x.t->dtype].name);
     return call(b, e, "cholesky_update", true, 2, e->in.at, 2, (Dim[]){x.batch, x.n}, 1, result_types(b, e), out);
 }
 static Val permutation(Builder *b, Val pivots, Dim size) {
@@ -133,7 +133,8 @@ bool expand_qr(Builder *b, const Eqn *e, Val *out) {
         return true;
     }
     if (pivoting) {
-        Val free = b_full(b, b_int(b, DT_i32, 0), x.lead + 1, type_at(b_types(b), array_of(b, &x, DT_i32, 1, x.n, 0))->dims);
+        Val free =
+            b_full(b, b_int(b, DT_i32, 0), x.lead + 1, type_at(b_types(b), array_of(b, &x, DT_i32, 1, x.n, 0))->dims);
         Vals v = build_many(b, P_geqp3, 2, (Val[]){a, free}, 1, (Param[]){p_none(K_use_magma)}, 3, NULL);
         r = v.at[0], taus = v.at[2];
         if (!b->failed) out[2] = b2(b, P_sub, v.at[1], b_full_like(b, v.at[1], 1));
@@ -181,13 +182,14 @@ bool expand_symmetric_product(Builder *b, const Eqn *e, Val *out) {
     const Param *alpha = param_find(e, K_alpha), *beta = param_find(e, K_beta);
     Ints batch = {axes, x.lead}, sum = {&last, 1};
     Val y = b_dot(b, e->in.at[0], e->in.at[0], sum, sum, batch, batch, DT_none);
-    double f = alpha && alpha->value.kind == V_FLOAT ? alpha->value.f : 1, g = beta && beta->value.kind == V_FLOAT ? beta->value.f : 0;
+    double f = alpha && alpha->value.kind == V_FLOAT ? alpha->value.f : 1,
+           g = beta && beta->value.kind == V_FLOAT ? beta->value.f : 0;
     y = b2(b, P_mul, b_full_like(b, y, f), y);
     out[0] = b2(b, P_add, y, b2(b, P_mul, b_full_like(b, e->in.at[1], g), e->in.at[1]));
     return true;
 }
-/* In double precision whatever the type is; a matrix without an inverse gives NaN. The order of elimination is the runtime's own,
-   whatever `reorder` says: so is scipy's, which JAX calls. */
+/* In double precision whatever the type is; a matrix without an inverse gives NaN. The order of elimination is the
+   runtime's own, whatever `reorder` says: so is scipy's, which JAX calls. */
 bool expand_spsolve(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *t = b_type(b, e->in.at[3]);
     Dtype wide = dtype_info[t->dtype].kind == DK_COMPLEX ? DT_c128 : DT_f64;
@@ -195,7 +197,8 @@ bool expand_spsolve(Builder *b, const Eqn *e, Val *out) {
     Val in[4] = {b_convert(b, e->in.at[0], wide), b_convert(b, e->in.at[1], DT_i64), b_convert(b, e->in.at[2], DT_i64),
                  b_convert(b, e->in.at[3], wide)};
     Dim sizes[2] = {b_type(b, e->in.at[0])->dims[0], t->dims[0]};
-    out[0] = b_convert(b, b_runtime(b, wide == DT_f64 ? "spsolve_f64" : "spsolve_c128", 2, sizes, 4, in, 1, &type).at[0], t->dtype);
+    out[0] = b_convert(
+        b, b_runtime(b, wide == DT_f64 ? "spsolve_f64" : "spsolve_c128", 2, sizes, 4, in, 1, &type).at[0], t->dtype);
     return true;
 }
 
@@ -211,11 +214,13 @@ static bool whole(Builder *b, const Eqn *e, Dim n) {
 bool expand_eigh(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
     if (!whole(b, e, x.n)) return false;
-    return call(b, e, "eigh", false, 1, e->in.at, 3, (Dim[]){x.batch, x.n, param_bool(e, K_lower)}, 2, result_types(b, e), out);
+    return call(b, e, "eigh", false, 1, e->in.at, 3, (Dim[]){x.batch, x.n, param_bool(e, K_lower)}, 2,
+                result_types(b, e), out);
 }
 bool expand_eig(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
-    Dim sizes[4] = {x.batch, x.n, param_bool(e, K_compute_left_eigenvectors), param_bool(e, K_compute_right_eigenvectors)};
+    Dim sizes[4] = {x.batch, x.n, param_bool(e, K_compute_left_eigenvectors),
+                    param_bool(e, K_compute_right_eigenvectors)};
     return call(b, e, "eig", false, 1, e->in.at, 4, sizes, e->out.n, result_types(b, e), out);
 }
 /* No values; vectors that are asked for are the identity. */
@@ -236,12 +241,15 @@ bool expand_svd(Builder *b, const Eqn *e, Val *out) {
     if (!whole(b, e, dim_min(b_types(b), x.m, x.n))) return false;
     if (x.m == 0 || x.n == 0) return empty_svd(b, e, out), true;
     int64_t vectors = !param_bool(e, K_compute_uv) ? 0 : param_bool(e, K_full_matrices) ? 2 : 1;
-    return call(b, e, "svd", false, 1, e->in.at, 4, (Dim[]){x.batch, x.m, x.n, vectors}, e->out.n, result_types(b, e), out);
+    return call(b, e, "svd", false, 1, e->in.at, 4, (Dim[]){x.batch, x.m, x.n, vectors}, e->out.n, result_types(b, e),
+                out);
 }
 bool expand_schur(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
-    if (param_bool(e, K_sort_eig_vals)) return diag(b->cx->diags, e->span, "schur: sorted eigenvalues are not supported");
-    return call(b, e, "schur", false, 1, e->in.at, 3, (Dim[]){x.batch, x.n, e->out.n > 1}, e->out.n, result_types(b, e), out);
+    if (param_bool(e, K_sort_eig_vals))
+        return diag(b->cx->diags, e->span, "schur: sorted eigenvalues are not supported");
+    return call(b, e, "schur", false, 1, e->in.at, 3, (Dim[]){x.batch, x.n, e->out.n > 1}, e->out.n, result_types(b, e),
+                out);
 }
 bool expand_hessenberg(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
@@ -249,5 +257,6 @@ bool expand_hessenberg(Builder *b, const Eqn *e, Val *out) {
 }
 bool expand_tridiagonal(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
-    return call(b, e, "tridiagonal", false, 1, e->in.at, 3, (Dim[]){x.batch, x.n, param_bool(e, K_lower)}, 4, result_types(b, e), out);
+    return call(b, e, "tridiagonal", false, 1, e->in.at, 3, (Dim[]){x.batch, x.n, param_bool(e, K_lower)}, 4,
+                result_types(b, e), out);
 }

@@ -10,8 +10,7 @@ static Dtype dtype(const Builder *b, const Eqn *e) { return b_type(b, X)->dtype;
  */
 static Dtype unsigned_of(uint32_t width) {
     Dtype d = DT_u2;
-    while (dtype_info[d].width != width)
-        d++;
+    while (dtype_info[d].width != width) d++;
     return d;
 }
 /* Where in the wider element each part lies, of the shape of the parts. */
@@ -23,8 +22,7 @@ static bool split(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *y = val_array(b->cx, e->out.at[0]);
     Dtype wide = unsigned_of(dtype_info[dtype(b, e)].width);
     int64_t axes[32];
-    for (uint32_t i = 0; i + 1 < y->rank; i++)
-        axes[i] = i;
+    for (uint32_t i = 0; i + 1 < y->rank; i++) axes[i] = i;
     Val all = b_broadcast(b, b_bitcast(b, X, wide), y->rank, y->dims, axes);
     Val parts = b2(b, P_shift_right_logical, all, places(b, y, wide));
     out[0] = b_bitcast(b, b_convert(b, parts, unsigned_of(dtype_info[y->dtype].width)), y->dtype);
@@ -47,9 +45,7 @@ static bool some_bitcast(Builder *b, const Eqn *e, Val *out) {
 
 /* ---- functions of narrow floats that XLA has as formulas, each step of which is rounded
    (StableHLO's chlo-legalize-to-stablehlo; JAX's lowerings of exp2 and logistic) */
-static bool is_narrow_float(Dtype d) {
-    return dtype_info[d].kind == DK_FLOAT && dtype_is_narrow(d);
-}
+static bool is_narrow_float(Dtype d) { return dtype_info[d].kind == DK_FLOAT && dtype_is_narrow(d); }
 static Val add(Builder *b, Val x, Val y) { return b2(b, P_add, x, y); }
 static Val mul(Builder *b, Val x, Val y) { return b2(b, P_mul, x, y); }
 static Val number(Builder *b, const Eqn *e, double x) { return b_full_like(b, X, x); }
@@ -125,8 +121,7 @@ static double neutral(Prim p) { return p == P_reduce_prod || p == P_cumprod; }
 static Val padded(Builder *b, Prim p, Val x, const Dim *low, const Dim *high) {
     const ArrayType *t = b_type(b, x);
     Dim config[3 * 32];
-    for (uint32_t i = 0; i < t->rank; i++)
-        config[3 * i] = low[i], config[3 * i + 1] = high[i], config[3 * i + 2] = 0;
+    for (uint32_t i = 0; i < t->rank; i++) config[3 * i] = low[i], config[3 * i + 1] = high[i], config[3 * i + 2] = 0;
     return b_pad(b, x, b_number(b, t->dtype, neutral(p)), config);
 }
 static bool some_reduction(Builder *b, const Eqn *e, Val *out) {
@@ -144,11 +139,7 @@ static bool some_reduction(Builder *b, const Eqn *e, Val *out) {
     }
     if (!any) return true;
     for (uint32_t i = 0; i < t->rank; i++) {
-        Dim d = t->dims[i],
-            w = d > WINDOW ? WINDOW
-                : d > 0    ? d
-                           : 1,
-            more = windows[i] ? (w - d % w) % w : 0;
+        Dim d = t->dims[i], w = d > WINDOW ? WINDOW : d > 0 ? d : 1, more = windows[i] ? (w - d % w) % w : 0;
         low[i] = more / 2, high[i] = more - more / 2;
         if (windows[i])
             shape[rank++] = (d + more) / w, inner[n++] = rank, shape[rank++] = w;
@@ -168,8 +159,7 @@ static Val scan_back(Builder *b, Prim p, Prim op, Val x, int64_t axis) {
     Dim n = b_type(b, x)->dims[axis], low[32] = {0}, high[32] = {0};
     high[axis] = n - 1;
     Val all = padded(b, p, x, low, high), sum = x;
-    for (Dim i = 1; i < n; i++)
-        sum = b2(b, op, sum, b_slice_axis(b, all, axis, i, i + n));
+    for (Dim i = 1; i < n; i++) sum = b2(b, op, sum, b_slice_axis(b, all, axis, i, i + n));
     return sum;
 }
 static Val scan_blocks(Builder *b, Prim p, Prim op, Val x, int64_t axis, bool reverse) {
@@ -201,8 +191,7 @@ static bool some_scan(Builder *b, const Eqn *e, Val *out) {
     bool reverse = param_bool(e, K_reverse);
     Prim op = e->prim == P_cumsum ? P_add : P_mul;
     if (!dim_is_const(n) || n < 2 || (n <= BLOCK && !reverse)) return true;
-    out[0] = n <= BLOCK ? scan_back(b, e->prim, op, X, axis)
-                        : scan_blocks(b, e->prim, op, X, axis, reverse);
+    out[0] = n <= BLOCK ? scan_back(b, e->prim, op, X, axis) : scan_blocks(b, e->prim, op, X, axis, reverse);
     return true;
 }
 

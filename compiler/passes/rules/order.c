@@ -14,15 +14,16 @@ static int64_t order_of(Dtype d) {
     default: return dtype_info[d].kind == DK_SINT ? ORDER_SIGNED : ORDER_UNSIGNED;
     }
 }
-/* A type that the runtime does not order is ordered as a wider one. As XLA has it, formats whose NaN is a negative zero have
-   it first, and NaNs of two others differ by sign alone. */
+/* A type that the runtime does not order is ordered as a wider one. As XLA has it, formats whose NaN is a negative zero
+   have it first, and NaNs of two others differ by sign alone. */
 static Val ordered(Builder *b, Val x) {
     Dtype d = b->failed ? DT_none : b_type(b, x)->dtype;
     if (!dtype_is_narrow(d)) return x;
     if (dtype_info[d].kind == DK_SINT) return b_convert(b, x, DT_i8);
     if (dtype_info[d].kind == DK_UINT) return b_convert(b, x, DT_u8);
     Val key = b_convert(b, x, DT_bf16), nan = 0;
-    if (d == DT_f8_e4m3b11fnuz || d == DT_f8_e4m3fnuz || d == DT_f8_e5m2fnuz) nan = b_full_like(b, key, -(double)INFINITY);
+    if (d == DT_f8_e4m3b11fnuz || d == DT_f8_e4m3fnuz || d == DT_f8_e5m2fnuz)
+        nan = b_full_like(b, key, -(double)INFINITY);
     if (d == DT_f8_e3m4 || d == DT_f8_e4m3) {
         Val bits = b_bitcast(b, key, DT_u16);
         bits = b2(b, P_and, bits, b_full_like(b, bits, 0xff80));
@@ -77,7 +78,8 @@ typedef struct {
     uint32_t n;
     Val *at;
 } List;
-/* Real operands, the first `keys` of them keys. A complex number is its parts, the real one before the imaginary one. */
+/* Real operands, the first `keys` of them keys. A complex number is its parts, the real one before the imaginary one.
+   */
 static List real_operands(Builder *b, const Eqn *e, uint32_t *keys) {
     List l = {0, arena_new(b->cx->arena, Val, 3 * e->in.n)};
     uint32_t given = (uint32_t)param_int(e, K_num_keys, 1);
@@ -170,13 +172,13 @@ static bool first(Builder *b, const Eqn *e, Val *out, int64_t axis, Dim k, bool 
     out[1] = from_last(b, found.at[1], axis);
     return true;
 }
-/* The largest first, equal ones in their order. Numbers are in IEEE 754's total order: NaNs are above the others, or below
-   with a sign. */
+/* The largest first, equal ones in their order. Numbers are in IEEE 754's total order: NaNs are above the others, or
+   below with a sign. */
 bool expand_top_k(Builder *b, const Eqn *e, Val *out) {
     return first(b, e, out, param_int(e, K_axis, -1), param_find(e, K_k)->value.dim, true, true);
 }
-/* Exact, as JAX is on a CPU; there XLA takes the largest of f32 by top_k, anything else by a sort in which zeros are equal.
-   Without aggregation there are as many results as the binder has. */
+/* Exact, as JAX is on a CPU; there XLA takes the largest of f32 by top_k, anything else by a sort in which zeros are
+   equal. Without aggregation there are as many results as the binder has. */
 bool expand_approx_top_k(Builder *b, const Eqn *e, Val *out) {
     int64_t axis = param_int(e, K_reduction_dimension, -1);
     const ArrayType *y = val_array(b->cx, e->out.at[0]);

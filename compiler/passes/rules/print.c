@@ -1,5 +1,5 @@
-/* A debug_print becomes a call of the runtime with the values it prints and a text that describes the message: runtime/print.c
-   says how. Python's format string and the tree of arguments are read here. */
+/* A debug_print becomes a call of the runtime with the values it prints and a text that describes the message:
+   runtime/print.c says how. Python's format string and the tree of arguments are read here. */
 #include "../build.h"
 #include <limits.h>
 
@@ -55,8 +55,8 @@ static void flush(Print *p) {
 }
 static void put_value(Print *p, char how, uint32_t operand, const Spec *s) {
     flush(p);
-    text_add(&p->text, "%c%u %d %d %d %d %d %d %d %d\n", how, operand, s->fill, s->align, s->sign, s->alternate, s->width, s->group,
-             s->precision, s->type);
+    text_add(&p->text, "%c%u %d %d %d %d %d %d %d %d\n", how, operand, s->fill, s->align, s->sign, s->alternate,
+             s->width, s->group, s->precision, s->type);
 }
 static Str unquoted(Str s) { return s.n >= 2 ? (Str){s.at + 1, s.n - 2} : s; }
 
@@ -65,12 +65,18 @@ static bool put_tree(Print *p, const Value *v, uint32_t *leaf, bool top) {
     if (is_leaf(v)) {
         const Value *constant = static_leaf(p, *leaf);
         bool is_text = constant && (constant->kind == V_STR || constant->kind == V_TEXT || constant->kind == V_WORD);
-        if (constant && constant->kind == V_NONE) put_text(p, S("None"));
-        else if (constant && constant->kind == V_BOOL) put_text(p, constant->i ? S("True") : S("False"));
-        else if (constant && constant->kind == V_INT) put_text(p, str_format(p->b->cx->arena, "%lld", (long long)constant->i));
-        else if (is_text) put_text(p, top && constant->kind == V_STR ? unquoted(constant->s) : constant->s);
-        else if (constant) return refuse(p, "this argument");
-        else put_value(p, top ? 's' : 'r', operand_of(p, *leaf), &plain);
+        if (constant && constant->kind == V_NONE)
+            put_text(p, S("None"));
+        else if (constant && constant->kind == V_BOOL)
+            put_text(p, constant->i ? S("True") : S("False"));
+        else if (constant && constant->kind == V_INT)
+            put_text(p, str_format(p->b->cx->arena, "%lld", (long long)constant->i));
+        else if (is_text)
+            put_text(p, top && constant->kind == V_STR ? unquoted(constant->s) : constant->s);
+        else if (constant)
+            return refuse(p, "this argument");
+        else
+            put_value(p, top ? 's' : 'r', operand_of(p, *leaf), &plain);
         ++*leaf;
         return true;
     }
@@ -113,19 +119,19 @@ static bool read_spec(Print *p, Str text, Spec *s) {
 /* May Python format a value of this type so? */
 static bool spec_fits(Print *p, const ArrayType *t, Str text, const Spec *s) {
     DtypeKind kind = dtype_info[t->dtype].kind;
-    const char *types = kind == DK_FLOAT     ? "eEfFgGn%"
-                        : kind == DK_COMPLEX ? "eEfFgGn"
-                                             : "bcdoxXneEfFgG%";
+    const char *types = kind == DK_FLOAT ? "eEfFgGn%" : kind == DK_COMPLEX ? "eEfFgGn" : "bcdoxXneEfFgG%";
     bool integer = kind != DK_FLOAT && kind != DK_COMPLEX, with_point = s->type && strchr("eEfFgG%", s->type);
     bool ok = !t->rank && (!s->type || strchr(types, s->type)) && !(integer && s->precision >= 0 && !with_point);
     ok = ok && !(kind == DK_COMPLEX && s->align == '=');
     return ok || refuse(p, str_format(p->b->cx->arena, "the format '%.*s' of %.*s", SF(text),
-                                      SF(type_text(p->b->cx->arena, p->b->cx->types, type_of(p->b->cx->types, t->dtype, t->rank, t->dims), NULL, NULL)))
-                                  .at);
+                                      SF(type_text(p->b->cx->arena, p->b->cx->types,
+                                                   type_of(p->b->cx->types, t->dtype, t->rank, t->dims), NULL, NULL)))
+                               .at);
 }
 static int64_t digits(Str s) {
     int64_t n = s.n ? 0 : -1;
-    for (uint32_t i = 0; i < s.n && n >= 0; i++) n = s.at[i] >= '0' && s.at[i] <= '9' && n < 100000 ? 10 * n + s.at[i] - '0' : -1;
+    for (uint32_t i = 0; i < s.n && n >= 0; i++)
+        n = s.at[i] >= '0' && s.at[i] <= '9' && n < 100000 ? 10 * n + s.at[i] - '0' : -1;
     return n;
 }
 /* The element of a list, a tuple, a dict; *leaf: the number of its first leaf. */
@@ -135,7 +141,8 @@ static const Value *child(const Value *v, Str key, uint32_t *leaf) {
     for (uint32_t i = 0; i < v->list.n; i++) {
         const Value *x = &v->list.at[i];
         Str name = has_key(x) ? x->list.at[0].s : S("");
-        if (is_dict(v) ? has_key(x) && str_eq(key, x->list.at[0].kind == V_STR ? unquoted(name) : name) : i == k) return item(x);
+        if (is_dict(v) ? has_key(x) && str_eq(key, x->list.at[0].kind == V_STR ? unquoted(name) : name) : i == k)
+            return item(x);
         *leaf += leaves(x);
     }
     return NULL;
@@ -167,7 +174,8 @@ static const Value *argument(Print *p, Str name, uint32_t *next, uint32_t *leaf)
 static bool put_field(Print *p, Str f, uint32_t *next) {
     uint32_t n = 0, leaf;
     bool inside = false;
-    for (; n < f.n && (inside || (f.at[n] != '!' && f.at[n] != ':')); n++) inside = f.at[n] == '[' || (inside && f.at[n] != ']');
+    for (; n < f.n && (inside || (f.at[n] != '!' && f.at[n] != ':')); n++)
+        inside = f.at[n] == '[' || (inside && f.at[n] != ']');
     Str name = {f.at, n}, spec_text = {f.at + f.n, 0};
     char conversion = 0;
     if (n + 1 < f.n && f.at[n] == '!') conversion = f.at[n + 1], n += 2;
@@ -216,7 +224,8 @@ static const Value *option(const Eqn *e, const char *name) {
     const Param *p = param_find(e, K_np_printoptions);
     for (uint32_t i = 0; p && p->value.kind == V_LIST && i < p->value.list.n; i++) {
         const Value *pair = &p->value.list.at[i];
-        if (pair->kind == V_LIST && pair->list.n == 2 && str_is(unquoted(pair->list.at[0].s), name)) return &pair->list.at[1];
+        if (pair->kind == V_LIST && pair->list.n == 2 && str_is(unquoted(pair->list.at[0].s), name))
+            return &pair->list.at[1];
     }
     return NULL;
 }
@@ -239,9 +248,7 @@ static bool printed(Print *p, Val v, Printed *as) {
     int bytes = info->bits / 8;
     *as = (Printed){.in = {v}, .bytes = bytes, .kind = 'f'};
     switch (info->kind) {
-    case DK_BOOL:
-        *as = (Printed){.in = {v}, .kind = 'b', .bytes = 1};
-        return true;
+    case DK_BOOL: *as = (Printed){.in = {v}, .kind = 'b', .bytes = 1}; return true;
     case DK_SINT:
     case DK_UINT:
         as->kind = info->width < 8 ? 'm' : info->kind == DK_SINT ? 'i' : 'u';
@@ -255,8 +262,7 @@ static bool printed(Print *p, Val v, Printed *as) {
     case DK_COMPLEX:
         *as = (Printed){.in = {b1(b, P_real, v), b1(b, P_imag, v)}, .kind = 'c', .bytes = bytes / 2};
         return true;
-    default:
-        return refuse(p, info->name);
+    default: return refuse(p, info->name);
     }
 }
 bool expand_debug_print(Builder *b, const Eqn *e, Val *out) {
@@ -274,7 +280,8 @@ bool expand_debug_print(Builder *b, const Eqn *e, Val *out) {
         Printed as;
         if (!printed(&p, e->in.at[i], &as) || b->failed) return false;
         const ArrayType *t = b_type(b, as.in[0]);
-        text_add(&text, "%c %d %u %s\n", as.kind, as.bytes, t->rank, dtype_info[b_type(b, e->in.at[i])->dtype].long_name);
+        text_add(&text, "%c %d %u %s\n", as.kind, as.bytes, t->rank,
+                 dtype_info[b_type(b, e->in.at[i])->dtype].long_name);
         for (uint32_t k = 0; k < 2; k++)
             if (as.in[k]) in.at[in.n++] = as.in[k];
         for (uint32_t k = 0; k < t->rank; k++) sizes.at[sizes.n++] = t->dims[k];
@@ -286,12 +293,14 @@ bool expand_debug_print(Builder *b, const Eqn *e, Val *out) {
     if (!fields) put_text(&p, format);
     for (uint32_t i = 0, leaf = 0; !fields && i < e->in.n; i++) {
         put_text(&p, S(" "));
-        if (p.args && i < p.args->list.n ? !put_tree(&p, &p.args->list.at[i], &leaf, true) : (put_value(&p, 's', i, &plain), false))
+        if (p.args && i < p.args->list.n ? !put_tree(&p, &p.args->list.at[i], &leaf, true)
+                                         : (put_value(&p, 's', i, &plain), false))
             return false;
     }
     flush(&p);
     text_put(&text, (Str){p.text.at, p.text.n});
-    Param params[3] = {p_word(K_name, "print"), p_dims(b, K_sizes, sizes.n, sizes.at), p_text(b, K_text, (Str){text.at, text.n})};
+    Param params[3] = {p_word(K_name, "print"), p_dims(b, K_sizes, sizes.n, sizes.at),
+                       p_text(b, K_text, (Str){text.at, text.n})};
     build_many(b, P_runtime_call, in.n, in.at, 3, params, 0, NULL);
     return true;
 }

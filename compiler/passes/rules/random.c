@@ -1,5 +1,5 @@
-/* Random numbers: keys are words of 32 bits, generators are arithmetic on them. Bit for bit what JAX 0.10.2 gives on the
-   CPU. Threefry and Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). */
+/* Random numbers: keys are words of 32 bits, generators are arithmetic on them. Bit for bit what JAX 0.10.2 gives on
+   the CPU. Threefry and Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). */
 #include "../../options.h"
 #include "../build.h"
 
@@ -42,7 +42,8 @@ static void threefry2x32(Builder *b, const Val key[2], Val x[2]) {
 }
 /* 20 rounds of Threefry-4x32. */
 static void threefry4x32(Builder *b, const Val key[4], Val x[4]) {
-    static const uint8_t rotations[8][2] = {{10, 26}, {11, 21}, {13, 27}, {23, 5}, {6, 20}, {17, 11}, {25, 10}, {18, 20}};
+    static const uint8_t rotations[8][2] = {{10, 26}, {11, 21}, {13, 27}, {23, 5},
+                                            {6, 20},  {17, 11}, {25, 10}, {18, 20}};
     Val k[5] = {key[0], key[1], key[2], key[3], like(b, key[0], 0x1BD11BDA)};
     for (uint32_t i = 0; i < 4; i++) k[4] = b2(b, P_xor, k[4], key[i]), x[i] = b2(b, P_add, x[i], k[i]);
     for (uint32_t r = 0; r < 20; r++) {
@@ -333,8 +334,7 @@ static Val bits_original(Builder *b, const Words *k, Val key, Dims shape, int64_
     uint32_t lead = b_type(b, key)->rank;
     Dim n = product(b, shape), words = dim_floordiv(ts, dim_add(ts, dim_mul(ts, n, width), 31), 32);
     Val bits = hashed_halves(b, k->w, key, words);
-    if (width == 64)
-        bits = joined_words(b, b_slice_axis(b, bits, lead, 0, n), b_slice_axis(b, bits, lead, n, words));
+    if (width == 64) bits = joined_words(b, b_slice_axis(b, bits, lead, 0, n), b_slice_axis(b, bits, lead, n, words));
     if (width < 32) {
         uint32_t per = 32 / (uint32_t)width;
         Dim dims[MAX_RANK + 1];
@@ -391,7 +391,8 @@ static Val high(Builder *b, Val x) {
 }
 static Val low(Builder *b, Val x) { return b_convert(b, x, DT_u32); }
 static Val next_state(Builder *b, Val state, const Val s[2], Dim turns) {
-    Val last = b2(b, P_add, s[1], b_dim(b, DT_u64, turns)), w[4] = {low(b, s[0]), high(b, s[0]), low(b, last), high(b, last)};
+    Val last = b2(b, P_add, s[1], b_dim(b, DT_u64, turns)),
+        w[4] = {low(b, s[0]), high(b, s[0]), low(b, last), high(b, last)};
     if (b->failed) return 0;
     const ArrayType *t = b_type(b, state);
     Val two[2] = {s[0], last};
@@ -434,7 +435,8 @@ static Val threefry_bits(Builder *b, const Val s[2], Dim n, Dtype d, Dims shape,
     if (!wide) dims[split] = half;
     Dim count = *turns = product(b, (Dims){dims, rank});
     Val at = b2(b, P_add, b_full(b, s[1], 1, &count), b_iota(b, DT_u64, 1, &count, 0));
-    Val key[2] = {b_full(b, low(b, s[0]), 1, &count), b_full(b, high(b, s[0]), 1, &count)}, x[2] = {low(b, at), high(b, at)};
+    Val key[2] = {b_full(b, low(b, s[0]), 1, &count), b_full(b, high(b, s[0]), 1, &count)},
+        x[2] = {low(b, at), high(b, at)};
     threefry2x32(b, key, x);
     if (wide) return b_reshape(b, joined_words(b, x[1], x[0]), shape.n, shape.at);
     Dim pairs[MAX_RANK + 1];
@@ -464,7 +466,8 @@ bool expand_rng_uniform(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *t = val_array(b->cx, e->out.at[0]);
     Val lo = b_full(b, e->in.at[0], t->rank, t->dims), hi = b_full(b, e->in.at[1], t->rank, t->dims);
     uint32_t bits = dtype_info[t->dtype].bits;
-    Dim two = 2, sizes[2] = {product(b, (Dims){(Dim *)t->dims, t->rank}), b->cx->nvals}; /* the second: no two are one */
+    Dim two = 2,
+        sizes[2] = {product(b, (Dims){(Dim *)t->dims, t->rank}), b->cx->nvals}; /* the second: no two are one */
     Type state_type = type_of(b_types(b), DT_u64, 1, &two);
     Val state = b_runtime(b, "rng_state", 2, sizes, 0, NULL, 1, &state_type).at[0];
     if (dtype_info[t->dtype].kind == DK_FLOAT) {
@@ -494,7 +497,8 @@ static Val word_of_halves(Builder *b, const Val k[2], uint32_t of, uint32_t m) {
 static Words split_one(Builder *b, const Words *k, Dtype key, uint32_t of, uint32_t i) {
     Words out = {.n = k->n};
     if (key == DT_key_urbg) { /* row 10·i of Philox; the counter's low half is the key's last two words */
-        Val at = b2(b, P_add, joined_words(b, k->w[3], k->w[2]), b_full_like(b, joined_words(b, k->w[3], k->w[2]), 10 * i));
+        Val at =
+            b2(b, P_add, joined_words(b, k->w[3], k->w[2]), b_full_like(b, joined_words(b, k->w[3], k->w[2]), 10 * i));
         Val carry = b_convert(b, b2(b, P_lt, at, b_full_like(b, at, 10 * i)), DT_u64);
         Val hi = b2(b, P_add, joined_words(b, k->w[1], k->w[0]), carry);
         Val x[4] = {low(b, at), high(b, at), low(b, hi), high(b, hi)};
@@ -518,8 +522,10 @@ static Val uniform(Builder *b, const Words *k, Dtype key, Type type) {
         Dtype bits;
         uint32_t keep, drop;
         uint64_t one;
-    } of[NDTYPES] = {[DT_f32] = {DT_u32, 23, 9, 0x3F800000}, [DT_f64] = {DT_u64, 52, 12, 0x3FF0000000000000},
-                     [DT_f16] = {DT_u16, 10, 6, 0x3C00}, [DT_bf16] = {DT_u16, 7, 1, 0x3F80}}; /* bf16: of 8 bits */
+    } of[NDTYPES] = {[DT_f32] = {DT_u32, 23, 9, 0x3F800000},
+                     [DT_f64] = {DT_u64, 52, 12, 0x3FF0000000000000},
+                     [DT_f16] = {DT_u16, 10, 6, 0x3C00},
+                     [DT_bf16] = {DT_u16, 7, 1, 0x3F80}}; /* bf16: of 8 bits */
     Dtype d = type_at(b_types(b), type)->dtype;
     Val x[4], bits;
     if (key == DT_key_fry) {
@@ -541,7 +547,8 @@ static Val uniform(Builder *b, const Words *k, Dtype key, Type type) {
 }
 /* By the inverse of the distribution function, of a uniform one in (-1, 1). */
 static Val normal(Builder *b, const Words *k, Dtype key, Type type) {
-    Val u = uniform(b, k, key, type), minus = b_full_like(b, u, -1), lo = b2(b, P_nextafter, minus, b_full_like(b, u, 0));
+    Val u = uniform(b, k, key, type), minus = b_full_like(b, u, -1),
+        lo = b2(b, P_nextafter, minus, b_full_like(b, u, 0));
     Val span = b2(b, P_sub, b_full_like(b, u, 1), lo);
     u = b2(b, P_max, lo, b2(b, P_add, b2(b, P_mul, u, span), lo));
     return b2(b, P_mul, b_full_like(b, u, 1.4142135623730951), b1(b, P_erf_inv, u));
@@ -586,7 +593,8 @@ static Val accepted(Gamma *g, const Words *key, Val c, Val d) {
     memcpy(types + 1, g->carry, g->n * sizeof(Type));
     for (uint32_t i = 0; i < 3; i++) types[1 + g->n + i] = g->type;
     Inner i = b_inner(b, g->n + 4, types);
-    Val X = i.in.at[1 + g->n], V = i.in.at[2 + g->n], U = i.in.at[3 + g->n], dd = i.in.at[0], one = b_full_like(b, X, 1);
+    Val X = i.in.at[1 + g->n], V = i.in.at[2 + g->n], U = i.in.at[3 + g->n], dd = i.in.at[0],
+        one = b_full_like(b, X, 1);
     Val squeeze = b2(b, P_sub, one, b2(b, P_mul, b_full_like(b, X, 0.0331), b2(b, P_mul, X, X)));
     Val bound = b2(b, P_add, b2(b, P_sub, one, V), b1(b, P_log, V));
     bound = b2(b, P_add, b2(b, P_mul, X, b_full_like(b, X, 0.5)), b2(b, P_mul, dd, bound));

@@ -61,7 +61,8 @@ static Vals fold(Builder *b, const Jaxpr *j, Dim length, const Val *in) {
     return b_scan(b, b_inner_end(b, &body, n, y.at), 0, n, length, 2 * n, in);
 }
 
-/* Few long rows: `parts` of each side by side, [parts · n, kept] → [parts, kept]; what becomes of the parts is in order. */
+/* Few long rows: `parts` of each side by side, [parts · n, kept] → [parts, kept]; what becomes of the parts is in
+   order. */
 enum { LONG = 4096, FEW = 32, MOST_PARTS = 1024, LEAST_PARTS = 8 };
 static Dim parts_of(Builder *b, const Split *s) {
     Dim size = 1, parts = MOST_PARTS;

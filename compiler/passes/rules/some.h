@@ -1,5 +1,5 @@
-/* What depends on element types: products of several types, and rules of other files for the table of narrow.c, of primitives that
-   are written with others for some types only. */
+/* What depends on element types: products of several types, and rules of other files for the table of narrow.c, of
+   primitives that are written with others for some types only. */
 #ifndef JAXCC_SOME_H
 #define JAXCC_SOME_H
 #include "../build.h"

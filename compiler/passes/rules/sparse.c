@@ -46,17 +46,21 @@ Val rows_end(Builder *b, Rows *r) {
     return b_reshape(b, at, 2, column);
 }
 static Val gather(Builder *b, Val x, Val row, const char *mode) {
-    static const char *const fields[] = {"offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims",
-                                         "start_indices_batching_dims"};
+    static const char *const fields[] = {"offset_dims", "collapsed_slice_dims", "start_index_map",
+                                         "operand_batching_dims", "start_indices_batching_dims"};
     int64_t first_axis = 0, second_axis = 1;
     if (b->failed || !x || !row) return 0;
     const ArrayType *t = b_type(b, x);
     Ints first = {&first_axis, 1}, second = {&second_axis, 1}, none = {0};
     Dim sizes[2] = {1, t->dims[1]}, dims[2] = {b_type(b, row)->dims[0], t->dims[1]};
     if (b_empty(b, x)) return b_full(b, b_number(b, t->dtype, 0), 2, dims);
-    Param p[6] = {p_record(b, K_dimension_numbers, "GatherDimensionNumbers", 5, fields, (Ints[]){second, first, first, none, none}),
-                  p_int(K_fill_value, 0), p_bool(K_indices_are_sorted, false), p_word(K_mode, mode),
-                  p_dims(b, K_slice_sizes, 2, sizes), p_bool(K_unique_indices, false)};
+    Param p[6] = {p_record(b, K_dimension_numbers, "GatherDimensionNumbers", 5, fields,
+                           (Ints[]){second, first, first, none, none}),
+                  p_int(K_fill_value, 0),
+                  p_bool(K_indices_are_sorted, false),
+                  p_word(K_mode, mode),
+                  p_dims(b, K_slice_sizes, 2, sizes),
+                  p_bool(K_unique_indices, false)};
     return build(b, P_gather, 2, (Val[]){x, row}, 6, p);
 }
 Val gathered(Builder *b, Val x, Val row) { return gather(b, x, row, "GatherScatterMode.FILL_OR_DROP"); }
@@ -69,9 +73,13 @@ Val scattered(Builder *b, Prim how, Val x, Val row, Val updates) {
     if (b_empty(b, x) || b_empty(b, updates)) return x;
     Ints first = {&first_axis, 1}, second = {&second_axis, 1}, none = {0};
     Param consts = {.key = K_update_consts, .value = {.kind = V_LIST, .open = '('}};
-    Param p[6] = {p_record(b, K_dimension_numbers, "ScatterDimensionNumbers", 5, fields, (Ints[]){second, first, first, none, none}),
-                  p_bool(K_indices_are_sorted, false), p_word(K_mode, "GatherScatterMode.FILL_OR_DROP"),
-                  p_bool(K_unique_indices, false), consts, p_none(K_update_jaxpr)};
+    Param p[6] = {p_record(b, K_dimension_numbers, "ScatterDimensionNumbers", 5, fields,
+                           (Ints[]){second, first, first, none, none}),
+                  p_bool(K_indices_are_sorted, false),
+                  p_word(K_mode, "GatherScatterMode.FILL_OR_DROP"),
+                  p_bool(K_unique_indices, false),
+                  consts,
+                  p_none(K_update_jaxpr)};
     return build(b, how, 3, (Val[]){x, row, updates}, 6, p);
 }
 
@@ -81,7 +89,8 @@ Coordinates bcoo_coordinates(Builder *b, Val indices, uint32_t rank, const Dim *
     const ArrayType *t = b_type(b, indices);
     uint32_t batch = t->rank - 2, n = (uint32_t)t->dims[t->rank - 1];
     Val *column = arena_new(b->cx->arena, Val, n + 1);
-    for (uint32_t i = 0; i < n; i++) column[i] = b_reshape(b, b_slice_axis(b, indices, t->rank - 1, i, i + 1), t->rank - 1, t->dims);
+    for (uint32_t i = 0; i < n; i++)
+        column[i] = b_reshape(b, b_slice_axis(b, indices, t->rank - 1, i, i + 1), t->rank - 1, t->dims);
     return (Coordinates){batch, n, rank, shape, t->dims[batch], column};
 }
 Coordinates coo_coordinates(Builder *b, Val row, Val column, const Dim *shape) {
@@ -100,7 +109,8 @@ static Val rows_of(Builder *b, Val begin, uint32_t batch, const Dim *shape, Dim 
     if (batch) rows_add(b, &r, numbers(b, 1, batches, starts), batches, INDEX_INSIDE);
     rows_add(b, &r, flattened(b, begin, batch, shape, NULL, true), nse, INDEX_CHECKED);
     Dim ones[2] = {r.n, 1};
-    Val marks = scattered(b, P_scatter_add, b_full(b, b_int(b, d, 0), 2, all), rows_end(b, &r), b_full(b, b_int(b, d, 1), 2, ones));
+    Val marks = scattered(b, P_scatter_add, b_full(b, b_int(b, d, 0), 2, all), rows_end(b, &r),
+                          b_full(b, b_int(b, d, 1), 2, ones));
     marks = b_reshape(b, marks, batch + 1, dims);
     Val sums = build(b, P_cumsum, 1, &marks, 2, (Param[]){p_int(K_axis, batch), p_bool(K_reverse, false)});
     return b2(b, P_sub, sums, b_full_like(b, sums, 1));
@@ -117,7 +127,8 @@ Coordinates bcsr_coordinates(Builder *b, Val indices, Val begin, uint32_t rank, 
 static Dim batches_of(Builder *b, const Coordinates *c) { return product(b, c->shape, c->batch); }
 /* Rows of the array that they are of, and its width. */
 static void matrix_of(Builder *b, const Coordinates *c, Dim dims[2]) {
-    dims[0] = product(b, c->shape, c->batch + c->n), dims[1] = product(b, c->shape + c->batch + c->n, c->rank - c->batch - c->n);
+    dims[0] = product(b, c->shape, c->batch + c->n),
+    dims[1] = product(b, c->shape + c->batch + c->n, c->rank - c->batch - c->n);
 }
 /* [batches · nse, 1] */
 static Val rows(Builder *b, const Coordinates *c) {
@@ -126,7 +137,8 @@ static Val rows(Builder *b, const Coordinates *c) {
     Rows r = {.n = dim_mul(b_types(b), batches, c->nse), .rows = all[0]};
     if (c->batch) rows_add(b, &r, numbers(b, 1, batches, c->nse), batches, INDEX_INSIDE);
     for (uint32_t i = 0; i < c->n; i++)
-        rows_add(b, &r, flattened(b, c->column[i], c->batch, c->shape, NULL, true), c->shape[c->batch + i], INDEX_CHECKED);
+        rows_add(b, &r, flattened(b, c->column[i], c->batch, c->shape, NULL, true), c->shape[c->batch + i],
+                 INDEX_CHECKED);
     return rows_end(b, &r);
 }
 
@@ -149,13 +161,14 @@ Val extracted(Builder *b, const Coordinates *c, Val x, const ArrayType *to) {
 /* ---- from dense: the first nse elements that are not 0 */
 typedef struct {
     Dim batches, places, nse;
-    Val sums; /* [batches, places]: how many are not 0, up to here */
+    Val sums;  /* [batches, places]: how many are not 0, up to here */
     Val place; /* [batches, nse], in order; `places` where there is none */
 } Nonzero;
 static Nonzero nonzero(Builder *b, Val x, uint32_t batch, uint32_t front, Dim nse) {
     const ArrayType *t = b_type(b, x);
     Types *ts = b_types(b);
-    Nonzero z = {.batches = product(b, t->dims, batch), .places = product(b, t->dims + batch, front - batch), .nse = nse};
+    Nonzero z = {
+        .batches = product(b, t->dims, batch), .places = product(b, t->dims + batch, front - batch), .nse = nse};
     Dim all[2] = {z.batches, z.places}, some[2] = {z.batches, nse}, column[2] = {dim_mul(ts, z.batches, z.places), 1};
     Dim to[2] = {dim_mul(ts, z.batches, nse), 1};
     Dtype d = number_type(z.places);
@@ -170,11 +183,12 @@ static Nonzero nonzero(Builder *b, Val x, uint32_t batch, uint32_t front, Dim ns
     if (batch) rows_add(b, &r, numbers(b, 1, z.batches, z.places), z.batches, INDEX_INSIDE);
     rows_add(b, &r, b_reshape(b, at, 1, column), nse, INDEX_CHECKED);
     Val own = b_reshape(b, b_convert(b, numbers(b, z.batches, z.places, 1), d), 2, column);
-    z.place = b_reshape(b, scattered(b, P_scatter, b_full(b, b_dim(b, d, z.places), 2, to), rows_end(b, &r), own), 2, some);
+    z.place =
+        b_reshape(b, scattered(b, P_scatter, b_full(b, b_dim(b, d, z.places), 2, to), rows_end(b, &r), own), 2, some);
     return z;
 }
-/* [batches, nse]: the index along the axis of that extent, whose elements are `stride` places apart; `none` where there is no
-   element. JAX has 0 where the array has no places. */
+/* [batches, nse]: the index along the axis of that extent, whose elements are `stride` places apart; `none` where there
+   is no element. JAX has 0 where the array has no places. */
 static Val index_of(Builder *b, const Nonzero *z, Dim stride, Dim extent, Dim none, Dtype to) {
     if (b->failed) return 0;
     const ArrayType *t = b_type(b, z->place);
@@ -195,9 +209,10 @@ static Val stored(Builder *b, const Nonzero *z, Val x, Dim width, const ArrayTyp
     return b_reshape(b, gathered(b, b_reshape(b, x, 2, all), rows_end(b, &r)), to->rank, to->dims);
 }
 static Val shaped(Builder *b, Val v, const ArrayType *like) { return b_reshape(b, v, like->rank, like->dims); }
-/* Data, and a column for each axis with indices, in arrays of one type; what is missing stands at the extents of these axes,
-   or, `inside`, at 0. */
-static Nonzero stored_columns(Builder *b, const Eqn *e, uint32_t batch, uint32_t front, bool inside, Val *data, Val *column) {
+/* Data, and a column for each axis with indices, in arrays of one type; what is missing stands at the extents of these
+   axes, or, `inside`, at 0. */
+static Nonzero stored_columns(Builder *b, const Eqn *e, uint32_t batch, uint32_t front, bool inside, Val *data,
+                              Val *column) {
     const ArrayType *t = b_type(b, e->in.at[0]);
     Dtype index = param_dtype(e, K_index_dtype);
     Nonzero z = nonzero(b, e->in.at[0], batch, front, param_int(e, K_nse, 0));
@@ -277,8 +292,10 @@ bool expand_coo_todense(Builder *b, const Eqn *e, Val *out) {
     return true;
 }
 bool expand_todense(Builder *b, const Eqn *e, Val *out) {
-    static ExpandRule *const rules[] = {[LAYOUT_BCOO] = expand_bcoo_todense, [LAYOUT_BCSR] = expand_bcsr_todense,
-                                        [LAYOUT_COO] = expand_coo_todense, [LAYOUT_CSR] = expand_csr_todense};
+    static ExpandRule *const rules[] = {[LAYOUT_BCOO] = expand_bcoo_todense,
+                                        [LAYOUT_BCSR] = expand_bcsr_todense,
+                                        [LAYOUT_COO] = expand_coo_todense,
+                                        [LAYOUT_CSR] = expand_csr_todense};
     Layout layout;
     Dims shape;
     if (!want_sparse_tree(b->cx, e, &layout, &shape)) return false;

@@ -1,12 +1,12 @@
-/* Sparse arrays: what rules of sparse.c, sparse_dot.c and sparse_order.c share. Arrays are [rows, width] here, a row for each
-   element of the batch and place of the axes that have indices; what lies outside the array has no row. */
+/* Sparse arrays: what rules of sparse.c, sparse_dot.c and sparse_order.c share. Arrays are [rows, width] here, a row
+   for each element of the batch and place of the axes that have indices; what lies outside the array has no row. */
 #ifndef JAXCC_RULES_SPARSE_H
 #define JAXCC_RULES_SPARSE_H
 #include "../../typecheck/sparse.h"
 #include "../build.h"
 
-/* Where the stored elements stand in an array: the indices along its axes behind the batch, […, nse] each, an axis of the
-   batch 1 where all of it has the same. */
+/* Where the stored elements stand in an array: the indices along its axes behind the batch, […, nse] each, an axis of
+   the batch 1 where all of it has the same. */
 typedef struct {
     uint32_t batch, n, rank; /* axes of the batch, with indices, of the array */
     const Dim *shape;        /* of the array */
@@ -21,8 +21,8 @@ Coordinates bcsr_coordinates(Builder *, Val indices, Val begin, uint32_t rank, c
 Coordinates coo_coordinates(Builder *, Val row, Val column, const Dim *shape);
 
 Dim product(Builder *, const Dim *dims, uint32_t n);
-/* [1 for all or batch…, n, width…] → [batch · n, width], or [batch · n] of `narrow` arrays, which have no width. `order`: of
-   the batch's axes; NULL: as they are. */
+/* [1 for all or batch…, n, width…] → [batch · n, width], or [batch · n] of `narrow` arrays, which have no width.
+   `order`: of the batch's axes; NULL: as they are. */
 Val flattened(Builder *, Val, uint32_t batch, const Dim *dims, const int64_t *order, bool narrow);
 /* [before · n · after]: the number along the axis in the middle. */
 Val numbers(Builder *, Dim before, Dim n, Dim after);

@@ -1,5 +1,5 @@
-/* Products of a sparse array and a dense one, and those of dense ones where a sparse array has places: work goes with the
-   stored elements. */
+/* Products of a sparse array and a dense one, and those of dense ones where a sparse array has places: work goes with
+   the stored elements. */
 #include "sparse.h"
 
 typedef struct {
@@ -31,7 +31,8 @@ static Val as_rows(Builder *b, Val x, const int64_t *order, const Dim *all) {
     Val y = b_transpose(b, x, order);
     return b_reshape(b, y == x ? x : b1(b, P_stored, y), 2, all);
 }
-/* x [n, w], y [n, f] → [n, w, f]: all products of two elements of a row, as dot_general would give them in type `to`. */
+/* x [n, w], y [n, f] → [n, w, f]: all products of two elements of a row, as dot_general would give them in type `to`.
+   */
 static Val outer(Builder *b, Val x, Val y, Dtype to) {
     if (b->failed) return 0;
     const ArrayType *s = b_type(b, x), *t = b_type(b, y);
@@ -48,23 +49,26 @@ static Val summed(Builder *b, Val v) {
     if (b->failed || !v) return 0;
     Dtype d = b_type(b, v)->dtype;
     bool narrow = dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits < 32;
-    return b_convert(b, b_reduce(b, d == DT_bool ? P_reduce_or : P_reduce_sum, narrow ? b_convert(b, v, DT_f32) : v, 1, &one), d);
+    return b_convert(
+        b, b_reduce(b, d == DT_bool ? P_reduce_or : P_reduce_sum, narrow ? b_convert(b, v, DT_f32) : v, 1, &one), d);
 }
 
-/* ---- sparse times dense. Axes of the sparse array: of its batch those of the product's batch, those that stay and those that
-   are contracted; with indices those that stay and those that are contracted; dense ones, which stay. */
+/* ---- sparse times dense. Axes of the sparse array: of its batch those of the product's batch, those that stay and
+   those that are contracted; with indices those that stay and those that are contracted; dense ones, which stay. */
 typedef struct {
     const Coordinates *c;
-    Axes batch;       /* the batch in the order: product's, free, contracted */
-    Dim part[4];      /* extents of these three, and nse */
-    Axes free, sums;  /* that have indices */
-    Axes right;       /* of the dense array: the product's batch, then what meets contracted axes of the batch, then of `sums` */
+    Axes batch;      /* the batch in the order: product's, free, contracted */
+    Dim part[4];     /* extents of these three, and nse */
+    Axes free, sums; /* that have indices */
+    Axes
+        right; /* of the dense array: the product's batch, then what meets contracted axes of the batch, then of `sums` */
     Axes right_free;
 } Roles;
 static Roles roles_of(Builder *b, const Coordinates *c, const Dot *d, uint32_t right_rank) {
     Roles r = {.c = c};
     Axes left = {.n = 0}, group[3] = {{.n = 0}};
-    for (uint32_t i = 0; i < d->batch[0].n; i++) axes_add(&group[0], d->batch[0].at[i]), axes_add(&r.right, d->batch[1].at[i]);
+    for (uint32_t i = 0; i < d->batch[0].n; i++)
+        axes_add(&group[0], d->batch[0].at[i]), axes_add(&r.right, d->batch[1].at[i]);
     for (uint32_t with_indices = 0; with_indices < 2; with_indices++)
         for (uint32_t i = 0; i < d->contracted[0].n; i++) {
             int64_t axis = d->contracted[0].at[i];
@@ -109,11 +113,13 @@ static Val partners(Builder *b, const Roles *r, Val y, Trust trust) {
     return (trust == INDEX_CHECKED ? gathered : gathered_nearest)(b, y, rows_end(b, &rows));
 }
 /* `trust` in indices along what is contracted: those outside meet 0, or, unchecked, the nearest element. */
-static Val sparse_product(Builder *b, Val data, const Coordinates *c, Val y, const Dot *d, Trust trust, const ArrayType *to) {
+static Val sparse_product(Builder *b, Val data, const Coordinates *c, Val y, const Dot *d, Trust trust,
+                          const ArrayType *to) {
     if (b->failed) return 0;
     Types *ts = b_types(b);
     Roles r = roles_of(b, c, d, b_type(b, y)->rank);
-    Val x = flattened(b, data, c->batch, c->shape, r.batch.at, false), terms = outer(b, x, partners(b, &r, y, trust), to->dtype);
+    Val x = flattened(b, data, c->batch, c->shape, r.batch.at, false),
+        terms = outer(b, x, partners(b, &r, y, trust), to->dtype);
     if (b->failed) return 0;
     const Dim *t = b_type(b, terms)->dims;
     Dim width = dim_mul(ts, t[1], t[2]), groups = dim_mul(ts, r.part[0], r.part[1]), n = product(b, r.part, 4);
@@ -125,7 +131,8 @@ static Val sparse_product(Builder *b, Val data, const Coordinates *c, Val y, con
     Rows rows = {.n = n, .rows = all[0]};
     add_part(b, &r, &rows, 0), add_part(b, &r, &rows, 1), add_indices(b, &r, &rows, &r.free, INDEX_CHECKED);
     Val zeros = b_full(b, b_number(b, to->dtype, 0), 2, all);
-    return b_reshape(b, scattered(b, P_scatter_add, zeros, rows_end(b, &rows), b_reshape(b, terms, 2, two)), to->rank, to->dims);
+    return b_reshape(b, scattered(b, P_scatter_add, zeros, rows_end(b, &rows), b_reshape(b, terms, 2, two)), to->rank,
+                     to->dims);
 }
 static bool by_dimensions(Builder *b, const Eqn *e, const Coordinates *c, Val y, Val *out) {
     Dot d;
@@ -167,8 +174,8 @@ bool expand_coo_matmat(Builder *b, const Eqn *e, Val *out) {
 bool expand_coo_matvec(Builder *b, const Eqn *e, Val *out) { return expand_coo_matmat(b, e, out); }
 
 /* ---- dense times dense, at the places of a sparse array */
-/* The rows of operand `side` that stored elements meet, [elements, terms]. Of the result's axes, along which they are at `index`,
-   it has its batch and its free ones. */
+/* The rows of operand `side` that stored elements meet, [elements, terms]. Of the result's axes, along which they are
+   at `index`, it has its batch and its free ones. */
 static Val sampled_rows(Builder *b, const Coordinates *c, const Dot *d, unsigned side, const Val *index, Val x) {
     if (b->failed) return 0;
     const Dim *dims = b_type(b, x)->dims;
@@ -180,7 +187,8 @@ static Val sampled_rows(Builder *b, const Coordinates *c, const Dot *d, unsigned
     axes_put(&order, &d->contracted[side]);
     Dim all[2] = {extent_of(b, dims, &kept), extent_of(b, dims, &sums)};
     Rows rows = {.n = dim_mul(b_types(b), product(b, c->shape, c->batch), c->nse), .rows = all[0]};
-    uint32_t others = side ? c->rank - kept.n : 0; /* free axes of the other side lie between the batch and this one's */
+    uint32_t others =
+        side ? c->rank - kept.n : 0; /* free axes of the other side lie between the batch and this one's */
     for (uint32_t i = 0; i < kept.n; i++) {
         uint32_t axis = i < d->batch[side].n ? i : i + others;
         rows_add(b, &rows, index[axis], c->shape[axis], axis >= c->batch ? INDEX_CHECKED : INDEX_INSIDE);
@@ -195,7 +203,8 @@ static void sampled_index(Builder *b, const Coordinates *c, Val *index) {
         index[i] = numbers(b, before, c->shape[i], after);
         before = dim_mul(b_types(b), before, c->shape[i]);
     }
-    for (uint32_t i = 0; i < c->n; i++) index[c->batch + i] = flattened(b, c->column[i], c->batch, c->shape, NULL, true);
+    for (uint32_t i = 0; i < c->n; i++)
+        index[c->batch + i] = flattened(b, c->column[i], c->batch, c->shape, NULL, true);
 }
 /* The extents of the product of two arrays; how many. */
 static uint32_t product_shape(Builder *b, const Dot *d, Val x, Val y, Dim *shape) {

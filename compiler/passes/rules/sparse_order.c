@@ -1,5 +1,5 @@
-/* Sparse arrays by coordinates whose elements are put into order: sorted, equal ones summed; products of two, whose elements are
-   those of all pairs. The order of places is that of their indices, the first axis first. */
+/* Sparse arrays by coordinates whose elements are put into order: sorted, equal ones summed; products of two, whose
+   elements are those of all pairs. The order of places is that of their indices, the first axis first. */
 #include "sparse.h"
 
 /* ---- the batch in front: values […, nse], an axis of the batch 1 where all of it has the same */
@@ -11,7 +11,8 @@ static Val spread(Builder *b, Val v, uint32_t batch, const Dim *dims) {
     for (uint32_t i = 0; i < t->rank; i++) all[i] = i < batch ? dims[i] : t->dims[i], axes[i] = i;
     return memcmp(all, t->dims, t->rank * sizeof *all) ? b_broadcast(b, v, t->rank, all, axes) : v;
 }
-/* [batches · n]: the row of x's own element of the batch with this number, of `rows` each; none where it has that number. */
+/* [batches · n]: the row of x's own element of the batch with this number, of `rows` each; none where it has that
+   number. */
 static Val batch_rows(Builder *b, Dim batches, Dim n, Val number, Dim rows) {
     Rows r = {.n = dim_mul(b_types(b), batches, n), .rows = dim_mul(b_types(b), batches, rows)};
     if (batches != 1) rows_add(b, &r, numbers(b, 1, batches, n), batches, INDEX_INSIDE);
@@ -25,9 +26,9 @@ typedef struct {
     Dim dims[MAX_RANK]; /* […, nse] of the indices */
     Dim batches;
     Val column[MAX_RANK]; /* sorted; of places outside the array all are its extents, where `clean` */
-    Val perm;           /* where in the batch each was */
-    Val rank;           /* how many other places are before it */
-    Val outside;        /* as given: is it outside of the array? */
+    Val perm;             /* where in the batch each was */
+    Val rank;             /* how many other places are before it */
+    Val outside;          /* as given: is it outside of the array? */
 } Order;
 static Val compared(Builder *b, Val column, Dim extent, const Order *o) {
     Dtype d = b->failed ? DT_none : b_type(b, column)->dtype;
@@ -62,7 +63,8 @@ static Val begins(Builder *b, const Order *o) {
     int64_t axis = o->batch;
     Dim n = o->dims[axis], config[3 * MAX_RANK] = {0};
     for (uint32_t i = 0; i < o->n; i++) {
-        Val after = b_slice_axis(b, o->column[i], axis, 1, n), before = b_slice_axis(b, o->column[i], axis, 0, dim_sub(b_types(b), n, 1));
+        Val after = b_slice_axis(b, o->column[i], axis, 1, n),
+            before = b_slice_axis(b, o->column[i], axis, 0, dim_sub(b_types(b), n, 1));
         Val x = b2(b, P_ne, after, before);
         other = other ? b2(b, P_or, other, x) : x;
     }
@@ -79,7 +81,8 @@ static void rank_places(Builder *b, Order *o) {
 }
 /* [batches · nse, n]: the first nse places of each element of the batch; the array's extents where there are fewer. */
 static Val places(Builder *b, const Order *o, const Dim *shape, Dim nse) {
-    Dim to[2] = {dim_mul(b_types(b), o->batches, nse), 1}, from[2] = {dim_mul(b_types(b), o->batches, o->dims[o->batch]), 1};
+    Dim to[2] = {dim_mul(b_types(b), o->batches, nse), 1},
+        from[2] = {dim_mul(b_types(b), o->batches, o->dims[o->batch]), 1};
     Val none[MAX_RANK], some[MAX_RANK];
     for (uint32_t i = 0; i < o->n && !b->failed; i++) {
         none[i] = b_full(b, b_dim(b, b_type(b, o->column[i])->dtype, shape[i]), 2, to);
@@ -121,7 +124,8 @@ bool expand_bcoo_sort_indices(Builder *b, const Eqn *e, Val *out) {
 }
 /* Equal places outside the array are one, behind all others. */
 bool expand_bcoo_sum_duplicates(Builder *b, const Eqn *e, Val *out) {
-    const ArrayType *t = b_type(b, e->in.at[1]), *data = val_array(b->cx, e->out.at[0]), *indices = val_array(b->cx, e->out.at[1]);
+    const ArrayType *t = b_type(b, e->in.at[1]), *data = val_array(b->cx, e->out.at[0]),
+                    *indices = val_array(b->cx, e->out.at[1]);
     Coordinates c = coordinates_of(b, e);
     Dim nse = param_int(e, K_nse, 0);
     if (b->failed) return false;
@@ -172,15 +176,17 @@ bool expand_bcoo_transpose(Builder *b, const Eqn *e, Val *out) {
     return true;
 }
 
-/* ---- sparse times sparse. The result has the places of all pairs of elements, whether they meet or not: those of the axes that stay
-   on the left, each with all of those on the right. [common, left, right, elements of the left, of the right] are the pairs. */
+/* ---- sparse times sparse. The result has the places of all pairs of elements, whether they meet or not: those of the
+   axes that stay on the left, each with all of those on the right. [common, left, right, elements of the left, of the
+   right] are the pairs. */
 typedef struct {
     Dim batches, own, n; /* common · own; elements of each */
     Val data;            /* [batches, n] */
     Val *sums;           /* columns that are contracted, [batches · n] */
     Coordinates free;    /* of the axes that stay, in an array [batches, …] */
-    Val rank, outside, count; /* [batches, n]: which of the places, or of none; [batches]: of how many. 0: there is one place */
-    Val table;                /* [batches · n, axes]: these places */
+    Val rank, outside,
+        count; /* [batches, n]: which of the places, or of none; [batches]: of how many. 0: there is one place */
+    Val table; /* [batches · n, axes]: these places */
 } Side;
 typedef struct {
     Side side[2];
@@ -189,7 +195,8 @@ typedef struct {
 } Pairs;
 
 /* The batch of side `i` in the order of the result's, [common…, own…]: its extents, where the axes come from. */
-static uint32_t side_batch(const Dot *d, unsigned i, uint32_t rank, const Dim *result, uint32_t before, Dim *dims, int64_t *order) {
+static uint32_t side_batch(const Dot *d, unsigned i, uint32_t rank, const Dim *result, uint32_t before, Dim *dims,
+                           int64_t *order) {
     uint32_t n = 0, common = d->batch[i].n;
     bool used[MAX_RANK] = {false};
     for (uint32_t k = 0; k < common; k++) used[order[n++] = d->batch[i].at[k]] = true;
@@ -222,8 +229,10 @@ static Side side_of(Builder *b, const Eqn *e, const Dot *d, unsigned i, uint32_t
         for (uint32_t m = 0; m < d->contracted[i].n; m++)
             if (d->contracted[i].at[m] == c.batch + k) meets = m;
         Val column = flattened(b, c.column[k], c.batch, batch, order, true);
-        if (meets >= 0) s.sums[meets] = b_reshape(b, column, 2, two);
-        else dims[1 + n] = shape.at[c.batch + k], columns[n++] = b_reshape(b, column, 2, two);
+        if (meets >= 0)
+            s.sums[meets] = b_reshape(b, column, 2, two);
+        else
+            dims[1 + n] = shape.at[c.batch + k], columns[n++] = b_reshape(b, column, 2, two);
     }
     s.free = (Coordinates){1, n, n + 1, dims, s.n, columns};
     return s;
@@ -235,27 +244,32 @@ static void side_places(Builder *b, Side *s) {
     Order o = order_of(b, &s->free, two, true);
     rank_places(b, &o);
     if (b->failed) return;
-    Val most = b_reduce(b, P_reduce_max, o.rank, 1, &one), none = b_convert(b, b_reduce(b, P_reduce_or, o.outside, 1, &one), DT_i64);
+    Val most = b_reduce(b, P_reduce_max, o.rank, 1, &one),
+        none = b_convert(b, b_reduce(b, P_reduce_or, o.outside, 1, &one), DT_i64);
     most = b_convert(b, most, DT_i64);
     s->rank = b_convert(b, b_reshape(b, as_given(b, o.rank, &o), 2, two), DT_i64);
     s->outside = o.outside;
     s->count = b2(b, P_add, b2(b, P_sub, most, none), b_full_like(b, most, 1));
     s->table = places(b, &o, s->free.shape + 1, s->n);
 }
-/* […] of side i → […, as that axis of the pairs or of the result's elements]: its batch, and its elements where `elements`. */
+/* […] of side i → […, as that axis of the pairs or of the result's elements]: its batch, and its elements where
+   `elements`. */
 static Val of_side(Builder *b, const Pairs *p, unsigned i, Val v, bool elements, uint32_t rank, const Dim *dims) {
     Dim split[3] = {p->common, p->side[i].own, p->side[i].n};
     int64_t axes[3] = {0, 1 + i, 3 + i};
     return b_broadcast(b, b_reshape(b, v, elements ? 3 : 2, split), rank, dims, axes);
 }
-static Val pair(Builder *b, const Pairs *p, unsigned i, Val v, bool elements) { return of_side(b, p, i, v, elements, 5, p->pairs); }
+static Val pair(Builder *b, const Pairs *p, unsigned i, Val v, bool elements) {
+    return of_side(b, p, i, v, elements, 5, p->pairs);
+}
 /* Products of the pairs that meet: the indices along all contracted axes are equal, and inside. */
 static Val pair_products(Builder *b, const Pairs *p, const Dot *d, const Dim *extents, Dtype to) {
     Val meets = 0, x[2];
     for (uint32_t k = 0; k < d->contracted[0].n && !b->failed; k++) {
         Val l = b_convert(b, p->side[0].sums[k], DT_i64), r = b_convert(b, p->side[1].sums[k], DT_i64);
         Val inside = b2(b, P_lt, l, b_full(b, b_dim(b, DT_i64, extents[k]), 2, b_type(b, l)->dims));
-        Val equal = b2(b, P_and, b2(b, P_eq, pair(b, p, 0, l, true), pair(b, p, 1, r, true)), pair(b, p, 0, inside, true));
+        Val equal =
+            b2(b, P_and, b2(b, P_eq, pair(b, p, 0, l, true), pair(b, p, 1, r, true)), pair(b, p, 0, inside, true));
         meets = meets ? b2(b, P_and, meets, equal) : equal;
     }
     for (unsigned i = 0; i < 2; i++) x[i] = pair(b, p, i, b_convert(b, p->side[i].data, to), true);
@@ -268,18 +282,21 @@ static Val pair_ranks(Builder *b, const Pairs *p) {
     for (unsigned i = 0; i < 2; i++) {
         const Side *s = &p->side[i];
         if (!s->rank) continue;
-        Val rank = pair(b, p, i, s->rank, true), n = pair(b, p, i, s->count, false), out = pair(b, p, i, s->outside, true);
+        Val rank = pair(b, p, i, s->rank, true), n = pair(b, p, i, s->count, false),
+            out = pair(b, p, i, s->outside, true);
         at = at ? b2(b, P_add, b2(b, P_mul, at, n), rank) : rank;
         outside = outside ? b2(b, P_or, outside, out) : out;
         count = count ? b2(b, P_mul, count, n) : n;
     }
     return at ? b_select(b, outside, at, count) : b_full(b, b_int(b, DT_i64, 0), 5, p->pairs);
 }
-/* The columns of side `i` in the result, [batches · nse, axes]: of the places of the left each, in turn, with all of the right. */
+/* The columns of side `i` in the result, [batches · nse, axes]: of the places of the left each, in turn, with all of
+   the right. */
 static Val side_columns(Builder *b, const Pairs *p, unsigned i, Dtype to) {
     const Side *s = &p->side[i];
     Dim dims[4] = {p->common, p->side[0].own, p->side[1].own, p->nse}, n = product(b, dims, 4), one[2] = {n, 1};
-    Val at = b_iota(b, DT_i64, 4, dims, 3), count = b_full(b, b_int(b, DT_i64, 1), 4, dims), none[MAX_RANK], number = at;
+    Val at = b_iota(b, DT_i64, 4, dims, 3), count = b_full(b, b_int(b, DT_i64, 1), 4, dims), none[MAX_RANK],
+        number = at;
     for (unsigned k = 0; k < 2; k++)
         if (p->side[k].count) count = b2(b, P_mul, count, of_side(b, p, k, p->side[k].count, false, 4, dims));
     if (p->side[1].count) {

@@ -1,4 +1,5 @@
-/* Reductions over windows: the windows become axes, which are reduced. Padding is what the reduction does not change. */
+/* Reductions over windows: the windows become axes, which are reduced. Padding is what the reduction does not change.
+   */
 #include "window.h"
 #include "../../typecheck/rule.h"
 #include <math.h>
@@ -89,8 +90,8 @@ static Val reduce_at_once(Builder *b, Prim reduce, Val x, const Windows *w, uint
     for (uint32_t i = 0; i < n; i++) last[i] = w->rank + i;
     return b_reduce(b, reduce, b_windows(b, x, w, n, axes), n, last);
 }
-/* Along one axis a long window is a window over the results of shorter ones, `part` elements each, and what is left over. The
-   number of operations is the sum of the factors of its length, not their product. */
+/* Along one axis a long window is a window over the results of shorter ones, `part` elements each, and what is left
+   over. The number of operations is the sum of the factors of its length, not their product. */
 enum { LONG_WINDOW = 12, MOST_PART = 8 };
 static Val reduce_along(Builder *b, Prim reduce, Val x, const Windows *w, int64_t axis) {
     Types *ts = b_types(b);
@@ -110,7 +111,8 @@ static Val reduce_along(Builder *b, Prim reduce, Val x, const Windows *w, int64_
     if (b->failed) return 0;
     return b2(b, operation_of(reduce), b_slice_axis(b, y, axis, 0, b_type(b, left)->dims[axis]), left);
 }
-/* Axis after axis where that is less work than all at once: elements of the windows, and some for each array in between. */
+/* Axis after axis where that is less work than all at once: elements of the windows, and some for each array in
+   between. */
 enum { PASS_COST = 4 };
 static bool one_by_one(const ArrayType *x, const Windows *w, uint32_t n, const int64_t *axes) {
     double all = 1, passes = 0, results = 1;
@@ -146,15 +148,15 @@ bool expand_reduce_window_sum(Builder *b, const Eqn *e, Val *out) { return expan
 bool expand_reduce_window_max(Builder *b, const Eqn *e, Val *out) { return expand_reduction(b, e, P_reduce_max, out); }
 bool expand_reduce_window_min(Builder *b, const Eqn *e, Val *out) { return expand_reduction(b, e, P_reduce_min, out); }
 
-/* ---- any combination: position after position of all windows at once, in row-major order. Where an element is not in the
-   array, XLA leaves what it has so far as it is. */
+/* ---- any combination: position after position of all windows at once, in row-major order. Where an element is not in
+   the array, XLA leaves what it has so far as it is. */
 enum { WRITTEN_OUT = 32 };
 /* acc[nacc] with the next element x[n] of each window, which is at `position`, becomes out[nacc]. */
 typedef void Combine(Builder *, void *user, Val position, const Val *acc, const Val *x, Val *out);
 typedef struct {
     uint32_t n, nacc, naxes;
     Val x[MAX_RANK]; /* what the windows move over */
-    Val there;        /* true where that has an element; 0: everywhere */
+    Val there;       /* true where that has an element; 0: everywhere */
     const Windows *w;
     int64_t axes[MAX_RANK];
     Dim window[MAX_RANK], positions; /* of each axis; of all */
@@ -177,7 +179,8 @@ static Val element(Builder *b, const Fold *f, Val v, const Val *at) {
     Val y = build(b, P_dynamic_slice, 1 + t->rank, in, 1, (Param[]){p_dims(b, K_slice_sizes, t->rank, sizes)});
     return b_reshape(b, y, rank, t->dims);
 }
-static void step(Builder *b, const Fold *f, Val position, const Val *at, const Val *acc, const Val *xs, Val there, Val *out) {
+static void step(Builder *b, const Fold *f, Val position, const Val *at, const Val *acc, const Val *xs, Val there,
+                 Val *out) {
     Val x[MAX_RANK];
     for (uint32_t i = 0; i < f->n; i++) x[i] = element(b, f, xs[i], at);
     f->combine(b, f->user, position, acc, x, out);
@@ -271,8 +274,7 @@ bool expand_reduce_window(Builder *b, const Eqn *e, Val *out) {
     uint32_t n = e->in.n / 2;
     if (nothing(b, e, out)) return true;
     if (!read_windows(b, e, b_type(b, e->in.at[0])->rank, &w)) return false;
-    if (n > MAX_RANK / 2)
-        return diag(b->cx->diags, e->span, "reduce_window of %u arrays is not supported yet", n);
+    if (n > MAX_RANK / 2) return diag(b->cx->diags, e->span, "reduce_window of %u arrays is not supported yet", n);
     if (w.rank == 0) { /* XLA leaves out the initial value */
         memcpy(out, e->in.at, n * sizeof *out);
         return true;
@@ -318,8 +320,8 @@ static void combine_place(Builder *b, void *user, Val position, const Val *acc, 
     out[0] = b_select(b, keeps, x[0], acc[0]);
     out[1] = b_select(b, keeps, b_full(b, position, t->rank, t->dims), acc[1]);
 }
-/* The windows that hold an element of t are, seen from there, a window too: over the results s of the windows w, with gaps
-   between them, backwards. */
+/* The windows that hold an element of t are, seen from there, a window too: over the results s of the windows w, with
+   gaps between them, backwards. */
 static void windows_back(Builder *b, const Windows *w, const ArrayType *t, const ArrayType *s, Windows *back) {
     Types *ts = b_types(b);
     back->rank = w->rank;
@@ -389,8 +391,8 @@ static void combine_scattered(Builder *b, void *user, Val position, const Val *a
     Val here = b2(b, P_eq, x[0], b_full(b, place, t->rank, t->dims));
     out[0] = b_select(b, here, acc[0], b_map(b, s->program, 2, (Val[]){acc[0], x[1]}).at[0]);
 }
-/* Operand, source, scalar. Windows choose among what is in the array; what several give to one place comes in the order of the
-   windows. */
+/* Operand, source, scalar. Windows choose among what is in the array; what several give to one place comes in the order
+   of the windows. */
 bool expand_select_and_scatter(Builder *b, const Eqn *e, Val *out) {
     Windows w, back;
     Val x = e->in.at[0], source = e->in.at[1];

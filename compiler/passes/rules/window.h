@@ -3,8 +3,8 @@
 #define JAXCC_WINDOW_H
 #include "../build.h"
 
-/* By axis; 1, and no padding, where the equation says nothing. The elements of the array come to stand `base` apart, with
-   low and high more (negative: fewer) around them. */
+/* By axis; 1, and no padding, where the equation says nothing. The elements of the array come to stand `base` apart,
+   with low and high more (negative: fewer) around them. */
 typedef struct {
     uint32_t rank;
     Dim window[MAX_RANK], stride[MAX_RANK], dilation[MAX_RANK], base[MAX_RANK], low[MAX_RANK], high[MAX_RANK];
@@ -14,8 +14,8 @@ typedef struct {
 void read_extents(const Eqn *, ParamKey, uint32_t n, Dim otherwise, Dim *out);
 /* x as the windows find it: its elements apart, and `value` around and between them. */
 Val b_spread_out(Builder *, Val x, const Windows *, Val value);
-/* The windows of what b_spread_out gave, along the n axes that are listed: the axes of the result are those of x, then one of
-   each window. */
+/* The windows of what b_spread_out gave, along the n axes that are listed: the axes of the result are those of x, then
+   one of each window. */
 Val b_windows(Builder *, Val x, const Windows *, uint32_t n, const int64_t *axes);
 
 #endif
