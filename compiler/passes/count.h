@@ -1,0 +1,36 @@
+/* How often the programs within a program stand in it, and which of them become functions: those of which copies would
+   be too much code. */
+#ifndef JAXCC_COUNT_H
+#define JAXCC_COUNT_H
+#include "../ir.h"
+
+typedef struct {
+    const Jaxpr *program;
+    uint32_t places; /* parameters that hold it, of all equations of all programs */
+    uint32_t copies; /* how often it would stand in the whole if every place had a copy */
+    uint32_t size;   /* its equations with those of the programs that it holds, once for each place; what is a function
+                        counts as the equation that calls it */
+    bool function;
+} Count;
+
+/* Counts end at COUNT_MOST. */
+enum { COUNT_MOST = 1 << 30 };
+
+typedef struct {
+    Intern numbers; /* of programs */
+    struct {
+        Count *at;
+        uint32_t n, cap;
+    } all; /* by number */
+} Counts;
+
+/* May the program be a function? */
+typedef bool MayBeFunction(void *user, const Jaxpr *);
+
+/* Counts `j` and all within. Functions are those programs that `may` be and of which copies would be too much; with
+   `called`, which says that calls are not copied any more, besides those that jit calls, which stand once. */
+Counts counts_of(Ctx *, const Jaxpr *j, bool called, MayBeFunction *may, void *user);
+/* Of `j` or a program within. */
+const Count *count_of(Counts *, const Jaxpr *);
+
+#endif
