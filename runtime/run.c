@@ -14,22 +14,19 @@ enum { DONE, FAILED, USAGE };
 static const char version[] = "jaxcc-run 0.1.0\n";
 static const char help[] =
     "Usage: jaxcc-run [options] LIBRARY [FILE.npz | FILE.npy ...]\n"
-    "Calls a program of LIBRARY with in0, in1, ... of an .npz file, or with one .npy file for each "
-    "input.\n\n"
-    "  -o OUT.npz         write the outputs out0, out1, ... (one output: also OUT.npy); otherwise "
-    "print them\n"
-    "  --info             names, types, dimensions, workspace\n"
-    "  --bench[=SECONDS]  time calls, for one second\n"
-    "  --guard            place arrays against unreadable memory, and call with a stack of 80 KiB: a "
-    "library that leaves them ends with an error\n"
-    "  --expect OUT.npz   compare the outputs\n"
-    "  --rtol R, --atol A |got - want| <= A + R |want|; the default depends on the type\n"
-    "  --entry NAME       which program of the library; the default is the first\n"
-    "  --threads N        number of threads\n"
-    "  -D NAME=N          a dimension that the inputs' shapes do not tell\n"
+    "Calls a function of LIBRARY with in0, in1, ... of an .npz file, or with one .npy file for each input.\n\n"
+    "  -o OUT.npz         write the outputs out0, out1, ... (a single one: also OUT.npy) instead of printing them\n"
+    "  --info             print name, inputs, outputs, dimensions and workspace\n"
+    "  --bench[=SECONDS]  call repeatedly (for one second) and print the time of a call\n"
+    "  --guard            place arrays against unreadable memory and call with a stack of 80 KiB, so that a library\n"
+    "                     that accesses memory outside them ends with an error\n"
+    "  --expect OUT.npz   compare the outputs with those in OUT.npz\n"
+    "  --rtol R, --atol A tolerance of --expect: |got - want| <= A + R |want|; the default depends on the type\n"
+    "  --entry NAME       the function to call; the default is the first of the library\n"
+    "  --threads N        the number of threads that the library may use\n"
+    "  -D NAME=N          the value of a dimension that does not follow from the shapes of the inputs\n"
     "  --help, --version\n\n"
-    "Exit status: 0 done; 1 the library or the data is at fault, or the call failed; 2 wrong "
-    "usage.\n";
+    "Exit status: 0 done; 1 the library or the data is at fault, or the call failed; 2 wrong usage.\n";
 
 bool run_error(const char *format, ...) {
     va_list args;
