@@ -207,6 +207,21 @@ Jaxprs param_jaxprs(const Eqn *e, ParamKey key) {
     return v ? (Jaxprs){v->jaxprs.at, v->jaxprs.n} : (Jaxprs){0};
 }
 
+const Value *value_field(const Value *record, const char *field) {
+    if (record->kind != V_LIST) return NULL;
+    for (uint32_t i = 0; i < record->list.n; i++) {
+        const Value *v = &record->list.at[i];
+        if (v->kind == V_PAIR && v->list.n == 1 && str_is(v->s, field)) return &v->list.at[0];
+    }
+    return NULL;
+}
+
+Jaxpr *value_jaxpr(const Value *record, const char *field) {
+    const Value *v = value_field(record, field);
+    while (v && v->kind == V_LIST && v->list.n) v = &v->list.at[v->list.n - 1];
+    return v && v->kind == V_JAXPR ? v->jaxpr : NULL;
+}
+
 typedef struct {
     Jaxpr **at;
     uint32_t n, cap;

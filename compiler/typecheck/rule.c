@@ -125,21 +125,6 @@ bool want_int(Ctx *cx, const Eqn *e, ParamKey k, int64_t least, int64_t *n) {
                                param_name[k], (long long)*n, (long long)least);
 }
 
-const Value *value_field(const Value *record, const char *field) {
-    if (record->kind != V_LIST) return NULL;
-    for (uint32_t i = 0; i < record->list.n; i++) {
-        const Value *v = &record->list.at[i];
-        if (v->kind == V_PAIR && v->list.n == 1 && str_is(v->s, field)) return &v->list.at[0];
-    }
-    return NULL;
-}
-
-Jaxpr *value_jaxpr(const Value *record, const char *field) {
-    const Value *v = value_field(record, field);
-    while (v && v->kind == V_LIST && v->list.n) v = &v->list.at[v->list.n - 1];
-    return v && v->kind == V_JAXPR ? v->jaxpr : NULL;
-}
-
 bool want_word(Ctx *cx, const Eqn *e, ParamKey k, const char *const *words) {
     const Param *p = param_find(e, k);
     if (!p || p->value.kind == V_NONE) return true;

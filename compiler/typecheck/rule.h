@@ -62,11 +62,6 @@ bool want_int(Ctx *, const Eqn *, ParamKey, int64_t least, int64_t *);
 /* The parameter, where it is given, is one of these words (NULL behind them), perhaps with the name of an enum before
    it. */
 bool want_word(Ctx *, const Eqn *, ParamKey, const char *const *words);
-/* A field of a record; NULL where it has none. */
-const Value *value_field(const Value *record, const char *field);
-/* The program in a field; NULL where it is None. A field may hold programs that it names first: the last one is meant.
-   */
-Jaxpr *value_jaxpr(const Value *record, const char *field);
 /* The integers of a field of the record that the parameter holds; none where it is left out. */
 bool want_field(Ctx *, const Eqn *, ParamKey, const char *field, Ints *);
 /* The field holds different axes; marks them in `marked[rank]`. */

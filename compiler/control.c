@@ -1,0 +1,272 @@
+#include "control.h"
+
+/* ---- slices */
+static Vals rest(Vals v, uint32_t from) { return vals_part(v, from, v.n - from); }
+
+Vals vals_joined(Arena *arena, uint32_t n, const Vals *parts) {
+    Vals all = {0};
+    for (uint32_t i = 0; i < n; i++) all.n += parts[i].n;
+    Val *at = all.at = arena_new(arena, Val, (size_t)all.n + 1);
+    for (uint32_t i = 0; i < n; at += parts[i++].n)
+        if (parts[i].n) memcpy(at, parts[i].at, parts[i].n * sizeof *at);
+    return all;
+}
+
+/* A count of operands, of which there are `all`; false where it cannot be one. */
+static bool count_of(const Eqn *e, ParamKey key, uint32_t all, uint32_t *n) {
+    int64_t count = param_int(e, key, 0);
+    *n = (uint32_t)count;
+    return count >= 0 && count <= all;
+}
+
+/* ---- equations */
+
+/* What the writers write. */
+static const bool written[NPARAMS] = {
+    [K_jaxpr] = true,    [K_length] = true,       [K_num_carry] = true,  [K_num_consts] = true,
+    [K_reverse] = true,  [K_cond_jaxpr] = true,   [K_body_jaxpr] = true, [K_cond_nconsts] = true,
+    [K_branches] = true, [K_body_nconsts] = true, [K_linear] = true,     [K_branch_jaxprs] = true,
+};
+static Param p_count(ParamKey key, uint32_t n) { return (Param){.key = key, .value = {.kind = V_INT, .i = n}}; }
+static Param p_program(ParamKey key, Jaxpr *j) { return (Param){.key = key, .value = {.kind = V_JAXPR, .jaxpr = j}}; }
+
+static Eqn equation(Arena *arena, Prim prim, const Eqn *like, Vals in, Vals out, uint32_t n, const Param *own) {
+    Eqn e = *like;
+    bool same = in.n == like->in.n && (!in.n || memcmp(in.at, like->in.at, in.n * sizeof *in.at) == 0);
+    e.prim = prim, e.in = in, e.out = out;
+    if (!same) e.in_at = NULL;
+    e.params = (Params){arena_new(arena, Param, like->params.n + n), 0};
+    each(const Param, p, like->params)
+        if (!written[p->key]) e.params.at[e.params.n++] = *p;
+    for (uint32_t i = 0; i < n; i++) {
+        const Param *old = param_find(like, own[i].key);
+        Param *p = &e.params.at[e.params.n++];
+        *p = own[i];
+        if (old) p->span = old->span, p->value.span = old->value.span;
+    }
+    return e;
+}
+
+/* ---- scan */
+Scan scan_of(const Eqn *e) {
+    const Param *length = param_find(e, K_length);
+    Scan s = {.length = param_int(e, K_length, 0), .reverse = param_bool(e, K_reverse)};
+    Jaxpr *body = param_jaxpr(e, K_jaxpr);
+    uint32_t consts, carry;
+    if (length && length->value.kind == V_DIM) s.length = length->value.dim;
+    if (e->prim != P_scan || !body || body->in.n != e->in.n || body->out.n != e->out.n) return s;
+    if (!count_of(e, K_num_consts, e->in.n, &consts) || !count_of(e, K_num_carry, e->in.n - consts, &carry)) return s;
+    if (carry > e->out.n) return s;
+    s.body = body;
+    s.consts = vals_part(e->in, 0, consts);
+    s.carry = vals_part(e->in, consts, carry);
+    s.xs = rest(e->in, consts + carry);
+    s.end = vals_part(e->out, 0, carry);
+    s.ys = rest(e->out, carry);
+    return s;
+}
+Eqn scan_eqn(Arena *arena, const Eqn *like, const Scan *s) {
+    Param own[] = {p_program(K_jaxpr, s->body),
+                   {.key = K_length, .value = {.kind = V_DIM, .dim = s->length}},
+                   p_count(K_num_carry, s->carry.n),
+                   p_count(K_num_consts, s->consts.n),
+                   {.key = K_reverse, .value = {.kind = V_BOOL, .i = s->reverse}}};
+    Vals in = vals_joined(arena, 3, (Vals[]){s->consts, s->carry, s->xs});
+    Vals out = vals_joined(arena, 2, (Vals[]){s->end, s->ys});
+    return equation(arena, P_scan, like, in, out, sizeof own / sizeof *own, own);
+}
+Scan scan_turn(const Scan *s) {
+    Scan turn = *s;
+    Vals in = s->body->in, out = s->body->out;
+    turn.consts = vals_part(in, 0, s->consts.n);
+    turn.carry = vals_part(in, s->consts.n, s->carry.n);
+    turn.xs = rest(in, s->consts.n + s->carry.n);
+    turn.end = vals_part(out, 0, s->end.n);
+    turn.ys = rest(out, s->end.n);
+    return turn;
+}
+Dim scan_length(const Ctx *cx, const Scan *s) {
+    const Vals arrays[2] = {s->xs, s->ys};
+    for (uint32_t k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < arrays[k].n; i++)
+            if (val_array(cx, arrays[k].at[i])->rank) return val_array(cx, arrays[k].at[i])->dims[0];
+    return s->length;
+}
+
+/* ---- while: the body has as many results as there are carries, so that the counts say nothing more */
+While while_of(const Eqn *e) {
+    While w = {0};
+    Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
+    uint32_t n = e->out.n;
+    bool loop = e->prim == P_while || e->prim == P_while_loop;
+    if (!loop || !cond || !body || body->out.n != n || body->in.n < n || cond->in.n < n) return w;
+    uint32_t nc = cond->in.n - n, nb = body->in.n - n;
+    if (e->in.n != nc + nb + n) return w;
+    w.cond = cond;
+    w.body = body;
+    w.cond_consts = vals_part(e->in, 0, nc);
+    w.body_consts = vals_part(e->in, nc, nb);
+    w.carry = rest(e->in, nc + nb);
+    w.end = e->out;
+    return w;
+}
+Eqn while_eqn(Arena *arena, const Eqn *like, const While *w) {
+    Param own[] = {p_program(K_body_jaxpr, w->body), p_count(K_body_nconsts, w->body_consts.n),
+                   p_program(K_cond_jaxpr, w->cond), p_count(K_cond_nconsts, w->cond_consts.n)};
+    Vals in = vals_joined(arena, 3, (Vals[]){w->cond_consts, w->body_consts, w->carry});
+    return equation(arena, P_while, like, in, vals_joined(arena, 1, &w->end), sizeof own / sizeof *own, own);
+}
+While while_turn(const While *w) {
+    While turn = *w;
+    turn.cond_consts = vals_part(w->cond->in, 0, w->cond_consts.n);
+    turn.body_consts = vals_part(w->body->in, 0, w->body_consts.n);
+    turn.carry = rest(w->body->in, w->body_consts.n);
+    turn.end = w->body->out;
+    return turn;
+}
+Vals while_tested(const While *w) { return rest(w->cond->in, w->cond_consts.n); }
+
+/* ---- cond */
+Cond cond_of(const Eqn *e) {
+    Cond c = {.bools = param_has(e, K_branch_jaxprs), .out = e->out};
+    Jaxprs branches = param_jaxprs(e, c.bools ? K_branch_jaxprs : K_branches);
+    uint32_t n = c.bools ? branches.n - 1 : 1;
+    if (e->prim != P_cond || !branches.n || e->in.n < n) return c;
+    each(Jaxpr *, j, branches)
+        if (!*j || (*j)->in.n != e->in.n - n || (*j)->out.n != e->out.n) return c;
+    c.branches = branches;
+    c.index = vals_part(e->in, 0, n);
+    c.in = rest(e->in, n);
+    return c;
+}
+Eqn cond_eqn(Arena *arena, const Eqn *like, const Cond *c) {
+    Jaxpr **branches = arena_new(arena, Jaxpr *, c->branches.n);
+    memcpy(branches, c->branches.at, c->branches.n * sizeof *branches);
+    Param own = {.key = c->bools ? K_branch_jaxprs : K_branches,
+                 .value = {.kind = V_JAXPRS, .open = '(', .jaxprs = {branches, c->branches.n}}};
+    Vals in = vals_joined(arena, 2, (Vals[]){c->index, c->in});
+    return equation(arena, P_cond, like, in, vals_joined(arena, 1, &c->out), 1, &own);
+}
+
+/* ---- any of them */
+Eqn control_map(Arena *arena, const Eqn *e, const Eqn *new, ValsMap *in, ValsMap *out, void *user) {
+    Scan s = scan_of(e);
+    if (s.body) {
+        s.body = param_jaxpr(new, K_jaxpr);
+        s.consts = in(user, s.consts), s.carry = in(user, s.carry), s.xs = in(user, s.xs);
+        s.end = out(user, s.end), s.ys = out(user, s.ys);
+        return scan_eqn(arena, new, &s);
+    }
+    While w = while_of(e);
+    if (w.body) {
+        w.cond = param_jaxpr(new, K_cond_jaxpr), w.body = param_jaxpr(new, K_body_jaxpr);
+        w.cond_consts = in(user, w.cond_consts), w.body_consts = in(user, w.body_consts);
+        w.carry = in(user, w.carry);
+        w.end = out(user, w.end);
+        return while_eqn(arena, new, &w);
+    }
+    Cond c = cond_of(e);
+    if (c.branches.n) {
+        c.branches = param_jaxprs(new, c.bools ? K_branch_jaxprs : K_branches);
+        c.index = in(user, c.index), c.in = in(user, c.in);
+        c.out = out(user, c.out);
+        return cond_eqn(arena, new, &c);
+    }
+    Eqn any = *new;
+    any.in = in(user, e->in), any.out = out(user, e->out), any.in_at = NULL;
+    return any;
+}
+
+int64_t implicit_inputs(const Eqn *e) { return param_int(e, K_num_implicit_inputs, param_int(e, K_nimplicit, -1)); }
+
+/* ---- calls */
+bool prim_calls(Prim p) {
+    static const bool calls[NPRIMS] = {
+#define NO_LOWERING false
+#define CALL true
+#define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
+#include "prims.def"
+    };
+    return calls[p];
+}
+Jaxpr *eqn_program(const Eqn *e) {
+    static const ParamKey names[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr, K_call, K_callee, K_fwd_jaxpr};
+    Jaxpr *j = NULL;
+    for (unsigned i = 0; i < sizeof names / sizeof *names && !j; i++) j = param_jaxpr(e, names[i]);
+    return j;
+}
+Jaxpr *eqn_body(Arena *arena, const Eqn *e, Vals *in) {
+    Jaxpr *j = NULL;
+    *in = e->in;
+    if (e->prim == P_linear_call) {
+        LinearCall c = linear_call_of(e);
+        j = c.callee;
+        if (c.transpose_consts.n) *in = vals_joined(arena, 3, (Vals[]){c.callee_consts, c.residuals, c.linear});
+    } else if (e->prim == P_custom_linear_solve) {
+        LinearSolve s = linear_solve_of(e);
+        j = s.program[SOLVE_SOLVE];
+        *in = vals_joined(arena, 2, (Vals[]){s.consts[SOLVE_SOLVE], s.b});
+    } else if (prim_calls(e->prim)) {
+        j = eqn_program(e);
+    }
+    return j && j->in.n == in->n && j->out.n == e->out.n ? j : NULL;
+}
+
+LinearCall linear_call_of(const Eqn *e) {
+    LinearCall c = {0};
+    uint32_t own, others, residuals;
+    if (e->prim != P_linear_call || !count_of(e, K_num_callee_consts, e->in.n, &own) ||
+        !count_of(e, K_num_transpose_consts, e->in.n - own, &others) ||
+        !count_of(e, K_num_res, e->in.n - own - others, &residuals))
+        return c;
+    c.callee = param_jaxpr(e, K_callee);
+    c.transpose = param_jaxpr(e, K_transpose);
+    c.callee_consts = vals_part(e->in, 0, own);
+    c.transpose_consts = vals_part(e->in, own, others);
+    c.residuals = vals_part(e->in, own + others, residuals);
+    c.linear = rest(e->in, own + others + residuals);
+    return c;
+}
+
+const char *const solve_field[NSOLVES] = {"matvec", "vecmat", "solve", "transpose_solve"};
+LinearSolve linear_solve_of(const Eqn *e) {
+    LinearSolve s = {.b = e->in};
+    const Param *programs = param_find(e, K_jaxprs), *lengths = param_find(e, K_const_lengths);
+    if (e->prim != P_custom_linear_solve || !programs || !lengths) return s;
+    for (uint32_t i = 0; i < NSOLVES; i++) {
+        const Value *n = value_field(&lengths->value, solve_field[i]);
+        if (!n || n->kind != V_INT || n->i < 0 || n->i > s.b.n) return (LinearSolve){0};
+        s.consts[i] = vals_part(s.b, 0, (uint32_t)n->i);
+        s.b = rest(s.b, (uint32_t)n->i);
+        s.program[i] = value_jaxpr(&programs->value, solve_field[i]);
+    }
+    return s;
+}
+
+/* ---- text that is being completed */
+static int64_t *written_count(const Eqn *e, ParamKey key) {
+    each(Param, p, e->params)
+        if (key != K_other && p->key == key && p->value.kind == V_INT) return &p->value.i;
+    return NULL;
+}
+bool own_consts(const Eqn *e, uint32_t k, OwnConsts *own) {
+    static const struct {
+        Prim prim;
+        uint32_t k;
+        ParamKey program, n, before; /* before: how many operands stand before them */
+    } counted[] = {{P_scan, 0, K_jaxpr, K_num_consts, K_other},
+                   {P_while, 0, K_cond_jaxpr, K_cond_nconsts, K_other},
+                   {P_while, 1, K_body_jaxpr, K_body_nconsts, K_cond_nconsts},
+                   {P_linear_call, 0, K_callee, K_num_callee_consts, K_other},
+                   {P_linear_call, 1, K_transpose, K_num_transpose_consts, K_num_callee_consts}};
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+        if (counted[i].prim != e->prim || counted[i].k != k) continue;
+        const int64_t *before = written_count(e, counted[i].before);
+        *own = (OwnConsts){param_jaxpr(e, counted[i].program), before ? (uint32_t)*before : 0,
+                           written_count(e, counted[i].n)};
+        return own->program && own->n && (before || counted[i].before == K_other);
+    }
+    bool other = e->prim == P_linear_call || e->prim == P_custom_linear_solve;
+    *own = (OwnConsts){.program = eqn_program(e), .n = written_count(e, K_num_consts)};
+    return prim_calls(e->prim) && !other && k == 0 && own->program;
+}
