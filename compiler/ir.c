@@ -9,6 +9,16 @@ static const uint8_t prim_length[NPRIMS] = {
 #define PRIM(id, text, ...) [P_##id] = sizeof(text) - 1,
 #include "prims.def"
 };
+enum { ARITY_unary = 1, ARITY_binary = 2, ARITY_ternary = 3, ARITY_params = -1 };
+const int8_t prim_arity[NPRIMS] = {
+    [P_none] = ARITY_params,
+#define PRIM(id, text, arity, ...) [P_##id] = ARITY_##arity,
+#include "prims.def"
+};
+const uint16_t prim_facts[NPRIMS] = {
+#define PRIM(id, text, arity, type, simplify, facts, ...) [P_##id] = facts,
+#include "prims.def"
+};
 const char *const param_name[NPARAMS] = {
 #define PARAM(id, kind, example) [K_##id] = #id,
 #include "params.def"
@@ -79,13 +89,12 @@ Prim prim_named(Str s) {
     return P_none;
 }
 
-bool prim_internal(Prim p) { return p == P_runtime_call || p == P_random_join || p == P_spmd; }
 Prim prim_similar(Str s) {
     enum { LETTERS = 3 };
     Prim best = P_none;
     Similar near = similar_to(s, edits_of(s, LETTERS));
     for (Prim p = P_none + 1; p < NPRIMS; p++)
-        if (!prim_internal(p) && similar_offer(&near, (Str){prim_name[p], prim_length[p]})) best = p;
+        if (!prim_is(p, INTERNAL) && similar_offer(&near, (Str){prim_name[p], prim_length[p]})) best = p;
     return best;
 }
 

@@ -118,9 +118,26 @@ typedef enum {
     NPRIMS
 } Prim;
 extern const char *const prim_name[NPRIMS];
-Prim prim_named(Str);     /* P_none when unknown */
-bool prim_internal(Prim); /* only passes write it: it trusts its operands */
-Prim prim_similar(Str);   /* for "did you mean": P_none when nothing is near */
+Prim prim_named(Str);   /* P_none when unknown */
+Prim prim_similar(Str); /* for "did you mean": P_none when nothing is near */
+
+/* The columns of prims.def that several stages ask about. How many operands it has: -1 where its type rule decides. */
+extern const int8_t prim_arity[NPRIMS];
+/* What is true of it, a set. */
+typedef enum {
+    COMMUTES = 1 << 0,   /* x op y is y op x */
+    PREDICATE = 1 << 1,  /* the result is a truth value about operands of one type */
+    EXACT = 1 << 2,      /* the result has the operands' type and needs no rounding */
+    NO_NAN = 1 << 3,     /* a NaN in the result was one in an operand; so too of all rows that are INDEX */
+    COSTLY = 1 << 4,     /* some times as long as an addition */
+    VIEW = 1 << 5,       /* operand 0 in another form: its elements, found by arithmetic of indices */
+    JOINS = 1 << 6,      /* the operands side by side */
+    TAKES_REFS = 1 << 7, /* an operand may be a reference */
+    USES_KEY = 1 << 8,   /* what it draws from its key no other may draw again */
+    INTERNAL = 1 << 9    /* only passes write it: it trusts its operands */
+} Fact;
+extern const uint16_t prim_facts[NPRIMS];
+static inline bool prim_is(Prim p, Fact fact) { return prim_facts[p] & fact; }
 
 typedef struct {
     Prim prim;

@@ -81,12 +81,6 @@ static const uint8_t makes[NPRIMS] = {
     [P_unstack] = MAKES_PART,
     [P_random_fold_in] = MAKES_LIKE,
 };
-static const bool uses_key[NPRIMS] = {
-    [P_random_bits] = true,
-    [P_random_split] = true,
-    [P_random_gamma] = true,
-    [P_rng_bit_generator] = true,
-};
 
 static Key key_intern(Keys *k, KeyInfo info) {
     struct {
@@ -360,7 +354,7 @@ static void look(Keys *k, const Jaxpr *j) {
     push(k->cx->arena, &k->uses, k->now);
     for (uint32_t i = 0; i < j->in.n; i++) k->position[j->in.at[i]] = i + 1;
     each(const Eqn, e, j->eqns) {
-        if (uses_key[e->prim] && e->in.n)
+        if (prim_is(e->prim, USES_KEY) && e->in.n)
             use_key(k, key_of(k, e->in.at[0]), (Use){lint_at(e, 0), val_name(k->cx, e->in.at[0]), e->span, e, 0});
         if (makes[e->prim]) make(k, e);
         if (e->params.n) look_nested(k, e);

@@ -250,24 +250,30 @@ static bool is_default_of_jit(const Param *q) {
     }
 }
 
-bool param_prints(const Ctx *cx, const Eqn *e, const Param *q) {
+/* What says nothing where it is None. */
+static const struct {
+    Prim prim;
+    ParamKey key;
+} silent[] = {
+    {P_mul, K_out_dtype},         {P_convert_element_type, K_sharding}, {P_broadcast_in_dim, K_sharding},
+    {P_dot_general, K_precision}, {P_dot_general, K_out_sharding},      {P_dot_general, K_preferred_element_type},
+};
+
+/* The shape and no axes are what the type says, but where operands are extents of it. */
+static bool broadcast_prints(const Ctx *cx, const Eqn *e, const Param *q) {
     const Value *v = &q->value;
-    if (q->key == K_accuracy) return v->kind != V_NONE;
-    switch (e->prim) {
-    case P_jit: return !is_default_of_jit(q);
-    case P_mul: return q->key != K_out_dtype || v->kind != V_NONE;
-    case P_convert_element_type: return q->key != K_sharding || v->kind != V_NONE;
-    case P_dot_general:
-        if (q->key == K_precision || q->key == K_preferred_element_type || q->key == K_out_sharding)
-            return v->kind != V_NONE;
-        return true;
-    case P_broadcast_in_dim:
-        if (q->key == K_sharding) return v->kind != V_NONE;
-        if (q->key == K_broadcast_dimensions && v->kind == V_INTS) return v->ints.n > 0;
-        if (q->key != K_shape || v->kind != V_DIMS || e->out.n != 1 || !val_type(cx, e->out.at[0])) return true;
-        return e->in.n > 1 || val_array(cx, e->out.at[0])->rank != v->dims.n;
-    default: return true;
-    }
+    if (q->key == K_broadcast_dimensions && v->kind == V_INTS) return v->ints.n > 0;
+    if (q->key != K_shape || v->kind != V_DIMS || e->out.n != 1 || !val_type(cx, e->out.at[0])) return true;
+    return e->in.n > 1 || val_array(cx, e->out.at[0])->rank != v->dims.n;
+}
+
+bool param_prints(const Ctx *cx, const Eqn *e, const Param *q) {
+    bool none = q->value.kind == V_NONE;
+    if (q->key == K_accuracy) return !none;
+    for (unsigned i = 0; i < sizeof silent / sizeof *silent && none; i++)
+        if (silent[i].prim == e->prim && silent[i].key == q->key) return false;
+    if (e->prim == P_jit) return !is_default_of_jit(q);
+    return e->prim != P_broadcast_in_dim || broadcast_prints(cx, e, q);
 }
 
 /* The text of fmt stands first, and ends where has_placeholders follows. */

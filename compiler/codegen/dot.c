@@ -131,23 +131,9 @@ static Val under(Plan *p, Val v, bool converted) {
         if (val_info(p->cx, v)->lit) return 0;
         const Info *info = plan_info(p, v);
         if (info->class != VAL_VIRTUAL) return info->class != VAL_SCALAR ? v : 0;
-        switch (info->e->prim) {
-        case P_transpose:
-        case P_reshape:
-        case P_broadcast_in_dim:
-        case P_squeeze:
-        case P_expand_dims:
-        case P_slice:
-        case P_rev:
-        case P_dynamic_slice:
-        case P_windows:
-        case P_stored: break;
-        case P_convert_element_type:
-            if (converted && dtype_is_exact(val_array(p->cx, info->e->in.at[0])->dtype, val_array(p->cx, v)->dtype))
-                break;
-            return 0;
-        default: return 0;
-        }
+        bool exact = converted && info->e->prim == P_convert_element_type &&
+                     dtype_is_exact(val_array(p->cx, info->e->in.at[0])->dtype, val_array(p->cx, v)->dtype);
+        if (!exact && !prim_is(info->e->prim, VIEW)) return 0;
         v = info->e->in.at[0];
     }
     return 0;

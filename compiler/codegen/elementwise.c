@@ -7,28 +7,8 @@
 
 #define POINT(f) point_##f
 PointRule *const point_rule[NPRIMS] = {
-#define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = lowering,
 #include "../prims.def"
-};
-
-const bool point_exact[NPRIMS] = {
-    [P_rem] = true,
-    [P_max] = true,
-    [P_min] = true,
-    [P_nextafter] = true,
-    [P_neg] = true,
-    [P_sign] = true,
-    [P_abs] = true,
-    [P_floor] = true,
-    [P_ceil] = true,
-    [P_round] = true,
-    [P_select_n] = true,
-    [P_clamp] = true,
-    [P_reduce_precision] = true,
-    [P_copy] = true,
-    [P_copy_p] = true,
-    [P_stop_gradient] = true,
-    [P_bitcast_convert_type] = true,
 };
 
 static uint32_t bits_of(V x) { return mlirIntegerTypeGetWidth(em_elem(x)); }
@@ -340,24 +320,16 @@ V point_select_n(Emit *e, const Point *p, const V *x) {
 
 /* ---- results */
 V point_result(Emit *e, Prim prim, Dtype d, V y) {
-    if (point_exact[prim]) return dtype_is_narrow(d) ? em_round(e, d, y) : y;
+    /* bf16 and f16 that are exact need no rounding, narrower ones do: they may lack the zeros of one sign, or the
+       negative of their least integer. */
+    if (prim_is(prim, EXACT)) return dtype_is_narrow(d) ? em_round(e, d, y) : y;
     Dtype first = dtype_arithmetic(d);
     if (first != d && prim != P_convert_element_type) y = em_round(e, first, y);
     return em_round(e, d, y);
 }
 
-/* ---- reductions: what combines two values, and the value that changes none */
-static const struct {
-    PointRule *combine;
-    enum { ID_ZERO, ID_ONE, ID_LEAST, ID_MOST, ID_ONES } identity;
-} reduction[NPRIMS] = {
-    [P_reduce_sum] = {point_add, ID_ZERO},  [P_cumsum] = {point_add, ID_ZERO},
-    [P_reduce_prod] = {point_mul, ID_ONE},  [P_cumprod] = {point_mul, ID_ONE},
-    [P_reduce_max] = {point_max, ID_LEAST}, [P_cummax] = {point_max, ID_LEAST},
-    [P_reduce_min] = {point_min, ID_MOST},  [P_cummin] = {point_min, ID_MOST},
-    [P_reduce_and] = {point_and, ID_ONES},  [P_reduce_or] = {point_or, ID_ZERO},
-    [P_reduce_xor] = {point_xor, ID_ZERO},  [P_cumlogsumexp] = {NULL, ID_LEAST},
-};
+/* ---- reductions */
+static PointRule *combine(Prim reduce) { return point_rule[prim_combiner[reduce]]; }
 /* NaN wins, and of -0 and +0 either: on the way from a to the result are one maximum and one
    selection, where the exact order of zeros takes twice the time. */
 static V extreme_of(Emit *e, const char *better, V a, V b) {
@@ -366,32 +338,32 @@ static V extreme_of(Emit *e, const char *better, V a, V b) {
 }
 V point_combine(Emit *e, Prim reduce, Dtype d, V a, V b) {
     Point p = {.in = d, .out = d};
-    PointRule *rule = reduction[reduce].combine;
+    PointRule *rule = combine(reduce);
     if (point_is_float(d) && rule == point_max) return extreme_of(e, "ogt", a, b);
     if (point_is_float(d) && rule == point_min) return extreme_of(e, "olt", a, b);
     V r = rule(e, &p, (V[]){a, b});
     return point_in_order(reduce, d) ? em_round(e, d, r) : r;
 }
 bool point_in_order(Prim reduce, Dtype d) {
-    PointRule *rule = reduction[reduce].combine;
+    PointRule *rule = combine(reduce);
     return point_is_float(d) && dtype_is_narrow(d) && (rule == point_add || rule == point_mul);
 }
 static double identity_float(Prim reduce, Dtype d) {
-    switch (reduction[reduce].identity) {
-    case ID_ONE: return 1;
-    case ID_LEAST:
-    case ID_MOST: return dtype_float_limit(d, reduction[reduce].identity == ID_MOST);
+    switch (prim_neutral[reduce]) {
+    case NEUTRAL_ONE: return 1;
+    case NEUTRAL_LEAST:
+    case NEUTRAL_MOST: return dtype_float_limit(d, prim_neutral[reduce] == NEUTRAL_MOST);
     default: /* powers of two have none */ return float_format[d].special == FLOAT_POWER ? (double)NAN : 0;
     }
 }
 V point_identity(Emit *e, Prim reduce, Dtype d, uint32_t w) {
     MlirType t = em_vec(e, em_register_type(e, d), w);
     if (point_is_float(d)) return em_float(e, t, identity_float(reduce, d));
-    switch (reduction[reduce].identity) {
-    case ID_ONE: return em_int(e, t, 1);
-    case ID_ONES: return em_int(e, t, point_is_signed(d) ? -1 : dtype_limit(d, true));
-    case ID_LEAST: return em_int(e, t, dtype_limit(d, false));
-    case ID_MOST: return em_int(e, t, dtype_limit(d, true));
+    switch (prim_neutral[reduce]) {
+    case NEUTRAL_ONE: return em_int(e, t, 1);
+    case NEUTRAL_ONES: return em_int(e, t, point_is_signed(d) ? -1 : dtype_limit(d, true));
+    case NEUTRAL_LEAST: return em_int(e, t, dtype_limit(d, false));
+    case NEUTRAL_MOST: return em_int(e, t, dtype_limit(d, true));
     default: return em_int(e, t, 0);
     }
 }

@@ -212,21 +212,11 @@ Buf *plan_stored(Plan *p, Body *b, Val v) {
 }
 
 /* ---- costs */
+/* In additions. */
 static uint32_t own_cost(const Eqn *e) {
-    switch (e->prim) {
-    case P_div:
-    case P_sqrt:
-    case P_rem:
-    case P_mulhi:
-    case P_integer_pow:
-    case P_gather: return 4;
-    case P_select_n:
-    case P_convert_element_type:
-    case P_copy:
-    case P_neg:
-    case P_abs: return 1;
-    default: return prim_lower[e->prim] == LOWER_STDLIB ? 20 : eqn_point(e);
-    }
+    enum { COST = 4, STDLIB_COST = 20 };
+    if (prim_is(e->prim, COSTLY)) return COST;
+    return prim_lower[e->prim] == LOWER_STDLIB ? STDLIB_COST : eqn_point(e);
 }
 static uint32_t total_cost(Plan *p, const Eqn *e) {
     uint32_t c = own_cost(e);
@@ -235,7 +225,6 @@ static uint32_t total_cost(Plan *p, const Eqn *e) {
     return c < 100000 ? c : 100000;
 }
 
-static bool joins_arrays(const Eqn *e) { return e->prim == P_concatenate || e->prim == P_stack; }
 /* How many pieces of concatenations evaluating a value may read: of a virtual one, otherwise it is
  * one itself. */
 static uint32_t pieces_of(Plan *p, Val v) {
@@ -248,7 +237,7 @@ static uint32_t pieces(Plan *p, const Eqn *e) {
     uint32_t n = 0;
     each(Val, v, e->in) {
         uint32_t more = pieces_of(p, *v);
-        n += more > 1 || joins_arrays(e) ? more : 0;
+        n += more > 1 || prim_is(e->prim, JOINS) ? more : 0;
         if (n > MOST_PIECES) return MOST_PIECES + 1;
     }
     return n;
@@ -631,7 +620,7 @@ static bool trivial_reduction(Plan *p, const Eqn *e) {
 }
 static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     Lower how = prim_lower[e->prim];
-    bool joins = joins_arrays(e) &&
+    bool joins = prim_is(e->prim, JOINS) &&
                  (!small(p, e->out.at[0]) || pieces(p, e) > MOST_PIECES || (e->prim == P_stack && all_computed(p, e)));
     switch (how) {
     case LOWER_CALL:

@@ -78,9 +78,6 @@ typedef struct {
     uint32_t depth;
 } Accs;
 
-/* The reduction whose neutral element argmax or argmin starts from. */
-static Prim extreme(Prim p) { return p == P_argmax ? P_reduce_max : p == P_argmin ? P_reduce_min : p; }
-
 static void collect(Kernel *k, Accs *a) {
     a->n = a->nv = 0;
     each(Val, v, k->step->members) {
@@ -100,7 +97,7 @@ static void collect(Kernel *k, Accs *a) {
 }
 static void initial(Kernel *k, const Accs *a, uint32_t w, V *out) {
     for (uint32_t i = 0; i < a->n; i++) {
-        *out++ = point_identity(k->e, extreme(a->at[i].e->prim), a->at[i].in, w);
+        *out++ = point_identity(k->e, a->at[i].e->prim, a->at[i].in, w);
         if (a->at[i].arg) *out++ = em_int(k->e, em_vec(k->e, a->at[i].index, w), 0);
     }
 }
@@ -169,7 +166,7 @@ static void accumulate(Kernel *k, const Accs *a, V *acc) {
             continue;
         }
         V x = kernel_vector(k, kernel_eval(k, c->e->in.at[0], index));
-        if (k->tail.ptr) x = em_select(e, k->tail, x, point_identity(e, extreme(c->e->prim), c->in, k->w));
+        if (k->tail.ptr) x = em_select(e, k->tail, x, point_identity(e, c->e->prim, c->in, k->w));
         if (!c->arg) {
             *acc = point_combine(e, c->e->prim, c->in, *acc, x);
             acc++;

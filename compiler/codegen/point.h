@@ -5,15 +5,11 @@
 
 #define NO_LOWERING
 #define POINT(f) PointRule point_##f;
-#define PRIM(id, text, arity, type, lowering) lowering
+#define PRIM(id, text, arity, type, simplify, facts, lowering) lowering
 #include "../prims.def"
 
 /* NULL for primitives that are not elementwise. */
 extern PointRule *const point_rule[NPRIMS];
-
-/* What gives values of the operands' own types exactly: bf16 and f16 results need no rounding, narrow ones
-   do: they may lack the zeros of one sign, or the negative of their least integer. */
-extern const bool point_exact[NPRIMS];
 
 /* What a rule computed, as the type of its result has it. */
 V point_result(Emit *, Prim, Dtype, V);

@@ -10,16 +10,11 @@
 
 enum { WINDOW_BLOCK = 64 };
 
-#define NO_LOWERING P_none
-#define SCATTER(f) P_##f
-static const Prim combine[NPRIMS] = {
-#define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
-#include "../prims.def"
-};
-
 /* ---- planning */
 /* `scatter` alone needs its program, where jax prints one. */
-static const Jaxpr *program(const Eqn *e) { return combine[e->prim] == P_none ? param_jaxpr(e, K_update_jaxpr) : NULL; }
+static const Jaxpr *program(const Eqn *e) {
+    return prim_combiner[e->prim] == P_none ? param_jaxpr(e, K_update_jaxpr) : NULL;
+}
 static bool has(Ints s, int64_t v) {
     each(int64_t, i, s)
         if (*i == v) return true;
@@ -112,10 +107,10 @@ static void write_one(Kernel *k, void *user) {
     step_index(k->plan, s, st->v, index, &row);
     Ix to = scatter_address(k->plan, e, index);
     Reg update = kernel_eval(k, st->v, index);
-    if (combine[e->prim] != P_none || program(e)) {
+    if (prim_combiner[e->prim] != P_none || program(e)) {
         Reg old = kernel_load(k, st->buf, d, to, 0);
         V x[2] = {kernel_vector(k, old), kernel_vector(k, update)};
-        update.v = program(e) ? kernel_run(k, program(e), x, k->w) : kernel_binary(k, combine[e->prim], d, x);
+        update.v = program(e) ? kernel_run(k, program(e), x, k->w) : kernel_binary(k, prim_combiner[e->prim], d, x);
         update.uniform = em_width(update.v) == 1 && old.uniform && update.uniform;
     }
     kernel_store(k, st->buf, d, to, update);

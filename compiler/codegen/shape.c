@@ -327,6 +327,6 @@ Reg reduce_unit(Kernel *k, const Eqn *e, const Ix *index) {
 /* ---- the tables of the lowering column */
 #define INDEX(f) index_##f
 IndexRule *const index_rule[NPRIMS] = {
-#define PRIM(id, text, arity, type, lower) [P_##id] = lower,
+#define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };

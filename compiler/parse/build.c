@@ -66,22 +66,12 @@ static bool scalar_of(const Ctx *cx, Type t, Type wanted) {
     return a->dtype == w->dtype && a->rank == 0;
 }
 
-/* What the operands of elementwise primitives agree with: the result, or for comparisons each
- * other. */
+/* What the operands of elementwise primitives agree with: the result, or those of predicates each other. */
 typedef enum { LIKE_NOTHING, LIKE_RESULT, LIKE_OPERANDS } Likeness;
 
 static Likeness likeness(Prim prim) {
-    static const char *const arity[NPRIMS] = {
-#define PRIM(id, text, arity, ...) [P_##id] = #arity,
-#include "../prims.def"
-    };
-    static const char *const rule[NPRIMS] = {
-#define PRIM(id, text, arity, type, ...) [P_##id] = #type,
-#include "../prims.def"
-    };
-    if (!arity[prim] || strcmp(arity[prim], "params") == 0 || prim == P_is_finite) return LIKE_NOTHING;
-    bool compares = strcmp(rule[prim], "comparison") == 0 || strcmp(rule[prim], "equality") == 0;
-    return compares ? LIKE_OPERANDS : LIKE_RESULT;
+    if (prim_arity[prim] < 0) return LIKE_NOTHING;
+    return prim_is(prim, PREDICATE) ? LIKE_OPERANDS : LIKE_RESULT;
 }
 
 static bool is_under(const Parser *p, Span s) { return s.n == 1 && p->text.at[s.at] == '_'; }

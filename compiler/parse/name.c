@@ -16,7 +16,7 @@ Name *name_at(Parser *p, Str s) {
     if (n->looked_up) return n;
     n->looked_up = true;
     n->prim = prim_named(s);
-    if (prim_internal(n->prim) && !p->cx->passes) n->prim = P_none; /* nobody's to write */
+    if (prim_is(n->prim, INTERNAL) && !p->cx->passes) n->prim = P_none; /* nobody's to write */
     n->key = param_named(s);
     return n;
 }

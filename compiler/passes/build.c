@@ -279,16 +279,9 @@ Vals b_map(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
     return like.rank ? map_elements(b, j, in, &like) : b_call(b, j, n, in);
 }
 Prim b_reduction(Prim p) {
-    switch (p) {
-    case P_add: return P_reduce_sum;
-    case P_mul: return P_reduce_prod;
-    case P_max: return P_reduce_max;
-    case P_min: return P_reduce_min;
-    case P_and: return P_reduce_and;
-    case P_or: return P_reduce_or;
-    case P_xor: return P_reduce_xor;
-    default: return P_none;
-    }
+    for (Prim r = P_none + 1; r < NPRIMS; r++)
+        if (prim_lower[r] == LOWER_REDUCE && prim_combiner[r] == p) return r;
+    return P_none;
 }
 Vals b_runtime(Builder *b, const char *name, uint32_t nsizes, const Dim *sizes, uint32_t n, const Val *in,
                uint32_t nout, const Type *types) {

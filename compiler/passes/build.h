@@ -138,7 +138,7 @@ ExpandRule expand_some;
 const MeshAxis *mesh_of(Ctx *, const Eqn *e, const MeshAxis *outer);
 #define NO_LOWERING
 #define EXPAND(f) ExpandRule expand_##f;
-#define PRIM(id, text, arity, type, lowering) lowering
+#define PRIM(id, text, arity, type, simplify, facts, lowering) lowering
 #include "../prims.def"
 
 #endif

@@ -61,9 +61,7 @@ static void mark_written(Checks *c, Val from, Val to) {
 /* A NaN that the text writes and that is only moved, such as what where(…, nan) selects from, is made by no equation.
    */
 static bool moves_written(Checks *c, const Eqn *e) {
-    bool moves = prim_lower[e->prim] == LOWER_INDEX || e->prim == P_convert_element_type || e->prim == P_copy ||
-                 e->prim == P_complex || e->prim == P_real || e->prim == P_imag || e->prim == P_conj ||
-                 e->prim == P_neg;
+    bool moves = prim_lower[e->prim] == LOWER_INDEX || prim_is(e->prim, NO_NAN);
     bool written = false;
     each(const Val, v, e->in) {
         if (!moves || !is_written(c, *v)) continue;

@@ -516,21 +516,12 @@ static Pair dot_general(Builder *b, const Eqn *e, const Pair *x) {
     return p.im || b->failed ? p : (Pair){p.re, b_full_like(b, p.re, 0)};
 }
 
-/* What a reduction or cumulative primitive combines with; the neutral element. */
-static const struct {
-    PairRule *combine;
-    double neutral;
-} combiners[NPRIMS] = {
-    [P_reduce_prod] = {pair_mul, 1},
-    [P_cumprod] = {pair_mul, 1},
-    [P_reduce_max] = {pair_max, -INFINITY},
-    [P_cummax] = {pair_max, -INFINITY},
-    [P_reduce_min] = {pair_min, INFINITY},
-    [P_cummin] = {pair_min, INFINITY},
-    [P_cumlogsumexp] = {pair_logaddexp, -INFINITY},
-};
+static PairRule *combiner(Prim reduce) {
+    return reduce == P_cumlogsumexp ? pair_logaddexp : rules[prim_combiner[reduce]].pair;
+}
 static Pair neutral(Builder *b, Prim prim, Dtype d, uint32_t rank, const Dim *dims) {
-    double v = combiners[prim].neutral;
+    static const double values[] = {[NEUTRAL_ONE] = 1, [NEUTRAL_LEAST] = -INFINITY, [NEUTRAL_MOST] = INFINITY};
+    double v = values[prim_neutral[prim]];
     Val re = b_full(b, b_float(b, d, v), rank, dims);
     return (Pair){re, isinf(v) ? re : b_full(b, b_float(b, d, 0), rank, dims)};
 }
@@ -543,7 +534,7 @@ static Pair scan(Builder *b, const Eqn *e, Pair x, bool all, bool reverse) {
     Pair start = neutral(b, e->prim, t->dtype, t->rank - 1, t->dims + 1);
     Inner in = b_inner(b, 4, (Type[]){row, row, row, row});
     Pair both[2] = {{in.in.at[0], in.in.at[1]}, {in.in.at[2], in.in.at[3]}};
-    Pair y = combiners[e->prim].combine(b, e, both);
+    Pair y = combiner(e->prim)(b, e, both);
     Jaxpr *body = b_inner_end(b, &in, all ? 4 : 2, (Val[]){y.re, y.im, y.re, y.im});
     Param p[] = {p_jaxpr(K_jaxpr, body),
                  {.key = K_length, .value = {.kind = V_DIM, .dim = t->dims[0]}},
@@ -587,7 +578,7 @@ static Pair reduce(Builder *b, const Eqn *e, const Pair *x) {
     if (n == 0) return neutral(b, e->prim, t->dtype, rank - 1, dims + 1);
     for (; n > 1; n = (n + 1) / 2) {
         Pair two[2] = {halves(b, y, 0, n / 2), halves(b, y, (n + 1) / 2, n)};
-        Pair one = combiners[e->prim].combine(b, e, two), rest = halves(b, y, n / 2, (n + 1) / 2);
+        Pair one = combiner(e->prim)(b, e, two), rest = halves(b, y, n / 2, (n + 1) / 2);
         y = one;
         if (n % 2)
             y = (Pair){b_concatenate(b, 2, (Val[]){one.re, rest.re}, 0),

@@ -57,22 +57,17 @@ static uint64_t operand_key(Cse *c, Val v) {
     return (uint64_t)intern(&c->literals, key, sizeof key, NULL) + ((uint64_t)1 << 32);
 }
 
-/* x op y is y op x. */
-static const bool commutes[NPRIMS] = {
-    [P_add] = true, [P_add_any] = true, [P_mul] = true, [P_and] = true,
-    [P_or] = true,  [P_xor] = true,     [P_eq] = true,  [P_ne] = true,
-};
-
 static void eqn_key(Cse *c, const Eqn *e, Text *key) {
     uint32_t head[] = {e->prim, e->in.n, e->out.n, e->params.n};
     put(key, head, sizeof head);
     uint64_t pair[2];
+    bool commutes = prim_is(e->prim, COMMUTES);
     for (uint32_t i = 0; i < e->in.n; i++) {
         uint64_t k = operand_key(c, e->in.at[i]);
         if (i < 2) pair[i] = k;
-        if (i >= 2 || !commutes[e->prim]) put(key, &k, sizeof k);
+        if (i >= 2 || !commutes) put(key, &k, sizeof k);
     }
-    if (commutes[e->prim] && e->in.n == 2) {
+    if (commutes && e->in.n == 2) {
         if (pair[0] > pair[1]) pair[0] ^= pair[1], pair[1] ^= pair[0], pair[0] ^= pair[1];
         put(key, pair, sizeof pair);
     }

@@ -504,7 +504,7 @@ static bool eval_complex(const Point *p, Scalar *out) { return false; }
 static Eval *const evals[NPRIMS] = {
 #define POINT(f) eval_##f
 #define STDLIB(f) eval_stdlib
-#define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };
 

@@ -4,7 +4,7 @@
 
 #define EXPAND(f) expand_##f
 static ExpandRule *const expand_rule[NPRIMS] = {
-#define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };
 

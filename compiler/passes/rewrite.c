@@ -5,9 +5,9 @@ const uint8_t prim_lower[NPRIMS] = {
 #define POINT(f) LOWER_POINT
 #define STDLIB(f) LOWER_STDLIB
 #define INDEX(f) LOWER_INDEX
-#define REDUCE(f) LOWER_REDUCE
-#define CUM(f) LOWER_CUM
-#define ARG(f) LOWER_ARG
+#define REDUCE(f, z) LOWER_REDUCE
+#define CUM(f, z) LOWER_CUM
+#define ARG(f, z) LOWER_ARG
 #define DOT LOWER_DOT
 #define UPDATE LOWER_UPDATE
 #define COND LOWER_COND
@@ -21,7 +21,26 @@ const uint8_t prim_lower[NPRIMS] = {
 #define SAME LOWER_SAME
 #define STATE(f) LOWER_STATE
 #define NONE LOWER_NONE
-#define PRIM(id, text, arity, type, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = lowering,
+#include "../prims.def"
+};
+
+#define NO_LOWERING P_none
+#define REDUCE(f, z) P_##f
+#define CUM(f, z) P_##f
+#define ARG(f, z) P_##f
+#define SCATTER(f) P_##f
+const uint16_t prim_combiner[NPRIMS] = {
+#define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = lowering,
+#include "../prims.def"
+};
+
+#define NO_LOWERING 0
+#define REDUCE(f, z) NEUTRAL_##z
+#define CUM(f, z) NEUTRAL_##z
+#define ARG(f, z) NEUTRAL_##z
+const uint8_t prim_neutral[NPRIMS] = {
+#define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };
 

@@ -27,6 +27,12 @@ typedef enum {
 } Lower;
 extern const uint8_t prim_lower[NPRIMS];
 
+/* Of reductions, cumulative primitives and scatters: the elementwise primitive that combines two values, or P_none; and
+   the value that combining leaves as it is (not of scatters). */
+typedef enum { NEUTRAL_ZERO, NEUTRAL_ONE, NEUTRAL_LEAST, NEUTRAL_MOST, NEUTRAL_ONES } Neutral;
+extern const uint16_t prim_combiner[NPRIMS];
+extern const uint8_t prim_neutral[NPRIMS];
+
 /* ---- a table by value, which grows with the values of the compilation */
 typedef struct {
     Ctx *cx;

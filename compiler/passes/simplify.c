@@ -80,6 +80,13 @@ static Val number(const Defs *d, const Eqn *e, Val like, double x) {
 
 /* ---- arithmetic */
 
+/* ---- the rules of the `simplify` column of prims.def */
+
+typedef Val Rule(const Defs *, Eqn *);
+#define PRIM(id, text, arity, type, simplify, ...) static Rule s_##simplify;
+#include "../prims.def"
+
+static Val s_none(const Defs *d, Eqn *e) { return 0; }
 static Val s_same(const Defs *d, Eqn *e) { return X; }
 
 static Val s_add(const Defs *d, Eqn *e) {
@@ -327,56 +334,14 @@ static Val s_platform_index(const Defs *d, Eqn *e) {
     return 0;
 }
 
-typedef Val Rule(const Defs *, Eqn *);
 static Rule *const rules[NPRIMS] = {
-    [P_add] = s_add,
-    [P_add_any] = s_add,
-    [P_sub] = s_sub,
-    [P_mul] = s_mul,
-    [P_div] = s_div,
-    [P_neg] = s_neg,
-    [P_not] = s_not,
-    [P_and] = s_and,
-    [P_or] = s_or,
-    [P_xor] = s_xor,
-    [P_shift_left] = s_shift,
-    [P_shift_right_arithmetic] = s_shift,
-    [P_shift_right_logical] = s_shift,
-    [P_max] = s_max,
-    [P_min] = s_min,
-    [P_integer_pow] = s_integer_pow,
-    [P_pow] = s_pow,
-    [P_select_n] = s_select_n,
-    [P_convert_element_type] = s_convert,
-    [P_bitcast_convert_type] = s_bitcast,
-    [P_copy] = s_same,
-    [P_copy_p] = s_same,
-    [P_stop_gradient] = s_same,
-    [P_broadcast_in_dim] = s_broadcast_in_dim,
-    [P_reshape] = s_reshape,
-    [P_squeeze] = s_squeeze,
-    [P_expand_dims] = s_squeeze,
-    [P_transpose] = s_transpose,
-    [P_rev] = s_rev,
-    [P_slice] = s_slice,
-    [P_dynamic_slice] = s_dynamic_slice,
-    [P_dynamic_update_slice] = s_dynamic_update_slice,
-    [P_pad] = s_pad,
-    [P_concatenate] = s_concatenate,
-    [P_reduce_sum] = s_reduce,
-    [P_reduce_prod] = s_reduce,
-    [P_reduce_max] = s_reduce,
-    [P_reduce_min] = s_reduce,
-    [P_reduce_and] = s_reduce,
-    [P_reduce_or] = s_reduce,
-    [P_reduce_xor] = s_reduce,
-    [P_dim_as_value] = s_dim_as_value,
-    [P_platform_index] = s_platform_index,
+#define PRIM(id, text, arity, type, simplify, ...) [P_##id] = s_##simplify,
+#include "../prims.def"
 };
 
 Val simplify(const Defs *d, Eqn *e) {
     Prim prim = e->prim;
-    Val v = rules[prim] && e->out.n == 1 ? rules[prim](d, e) : 0;
+    Val v = prim != P_none && e->out.n == 1 ? rules[prim](d, e) : 0;
     if (v && !same_type(d, v, e->out.at[0])) return 0;
     return v;
 }

@@ -4,14 +4,7 @@
 #include "rule.h"
 
 static TypeRule *const type_rule[NPRIMS] = {
-#define PRIM(id, text, arity, type, lowering) [P_##id] = type_##type,
-#include "../prims.def"
-};
-
-/* Operands of a primitive of fixed arity; -1: its rule decides. */
-enum { ARITY_unary = 1, ARITY_binary = 2, ARITY_ternary = 3, ARITY_params = -1 };
-static const int8_t arity[NPRIMS] = {
-#define PRIM(id, text, arity, type, lowering) [P_##id] = ARITY_##arity,
+#define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = type_##type,
 #include "../prims.def"
 };
 
@@ -23,7 +16,7 @@ static bool unknown_primitive(Ctx *cx, const Eqn *e) {
 
 bool infer(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (e->prim == P_none) return unknown_primitive(cx, e);
-    if (arity[e->prim] >= 0 && !want(cx, e, (unsigned)arity[e->prim], 1)) return false;
+    if (prim_arity[e->prim] >= 0 && !want(cx, e, (unsigned)prim_arity[e->prim], 1)) return false;
     return type_rule[e->prim](cx, e, in, out);
 }
 

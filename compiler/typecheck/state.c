@@ -12,11 +12,7 @@ static Type ref_to(Ctx *cx, Type t) {
 }
 
 bool want_no_refs(Ctx *cx, const Eqn *e, const Type *in) {
-    static const bool takes_refs[NPRIMS] = {
-        [P_get] = true,    [P_swap] = true,     [P_addupdate] = true,
-        [P_freeze] = true, [P_free_ref] = true, [P_pallas_call] = true,
-    };
-    if (e->prim == P_none || takes_refs[e->prim] || eqn_jaxprs(cx->arena, e).n) return true;
+    if (e->prim == P_none || prim_is(e->prim, TAKES_REFS) || eqn_jaxprs(cx->arena, e).n) return true;
     for (unsigned i = 0; i < e->in.n; i++)
         if (type_is_ref(cx, in[i])) {
             diag(cx->diags, operand_at(cx, e, i), "%s takes arrays, but operand %u is the reference %s", name_of(cx, e),

@@ -314,7 +314,7 @@ enum { NMAKERS = sizeof makers / sizeof *makers };
 static const struct {
     const char *arity, *rule, *lowering;
 } rows[NPRIMS] = {
-#define PRIM(id, text, arity, type, lowering) [P_##id] = {#arity, #type, #lowering},
+#define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = {#arity, #type, #lowering},
 #include "compiler/prims.def"
 };
 static bool row_compiles(Prim p) { return p && strcmp(rows[p].lowering, "NONE") != 0; }
@@ -339,7 +339,7 @@ static Make *maker(Prim p, unsigned *kinds, bool *compared) {
 }
 
 /* pjit reads as jit; what passes alone write has no name. */
-static bool can_be_read(Prim p) { return p && p != P_pjit && !prim_internal(p); }
+static bool can_be_read(Prim p) { return p && p != P_pjit && !prim_is(p, INTERNAL); }
 
 const char *rule_of(Prim p) { return rows[p].rule; }
 

@@ -69,21 +69,14 @@ static bool spread_out(const Windows *w) {
 /* The value that the reduction does not change. */
 static Val identity(Builder *b, Prim reduce, Dtype d) {
     const DtypeInfo *t = &dtype_info[d];
-    bool most = reduce == P_reduce_min, ones = reduce == P_reduce_and;
-    if (reduce == P_reduce_sum || reduce == P_reduce_or || reduce == P_reduce_xor) return b_number(b, d, 0);
-    if (reduce == P_reduce_prod) return b_number(b, d, 1);
+    Neutral neutral = prim_neutral[reduce];
+    bool most = neutral == NEUTRAL_MOST, ones = neutral == NEUTRAL_ONES;
+    if (neutral == NEUTRAL_ZERO || neutral == NEUTRAL_ONE) return b_number(b, d, neutral == NEUTRAL_ONE);
     if (t->kind == DK_COMPLEX) return b_number(b, d, most ? (double)INFINITY : -(double)INFINITY);
     if (t->kind == DK_FLOAT) return b_number(b, d, dtype_float_limit(d, most));
     if (t->kind == DK_BOOL) return b_number(b, d, most || ones);
     if (t->kind == DK_UINT) return most || ones ? b1(b, P_not, b_int(b, d, 0)) : b_int(b, d, 0);
     return b_int(b, d, ones ? -1 : dtype_limit(d, most));
-}
-/* The operation that a reduction repeats. */
-static Prim operation_of(Prim reduce) {
-    static const uint16_t all[] = {P_add, P_mul, P_max, P_min, P_and, P_or, P_xor};
-    for (uint32_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (b_reduction(all[i]) == reduce) return all[i];
-    return P_none;
 }
 static Val reduce_at_once(Builder *b, Prim reduce, Val x, const Windows *w, uint32_t n, const int64_t *axes) {
     int64_t last[MAX_RANK];
@@ -109,7 +102,7 @@ static Val reduce_along(Builder *b, Prim reduce, Val x, const Windows *w, int64_
     rest = *w, rest.window[axis] = n % part;
     Val left = reduce_at_once(b, reduce, b_slice_axis(b, x, axis, done, b_type(b, x)->dims[axis]), &rest, 1, &axis);
     if (b->failed) return 0;
-    return b2(b, operation_of(reduce), b_slice_axis(b, y, axis, 0, b_type(b, left)->dims[axis]), left);
+    return b2(b, prim_combiner[reduce], b_slice_axis(b, y, axis, 0, b_type(b, left)->dims[axis]), left);
 }
 /* Axis after axis where that is less work than all at once: elements of the windows, and some for each array in
    between. */
