@@ -4,7 +4,7 @@
 #include "str.h"
 #include <stdio.h>
 
-/* A place in a source text: bytes [at, at + n) of file number `file` (0: the input; others: stdlib). */
+/* A place in a source text: bytes [at, at + n) of file number `file` (0: the input; others: --in-type, stdlib). */
 typedef struct {
     uint32_t file, at, n;
 } Span;
@@ -24,23 +24,23 @@ Str diags_text(const Diags *, uint32_t file);
 
 /* An error at `span`; returns false, so that a rule can `return diag(...)`. */
 __attribute__((format(printf, 3, 4))) bool diag(Diags *, Span, const char *fmt, ...);
-/* A note belongs to the error or warning before it. */
+/* A note on the previous error or warning. */
 __attribute__((format(printf, 3, 4))) void diag_note(Diags *, Span, const char *fmt, ...);
-/* A warning, if -W has it on; with -Werror an error. */
+/* A warning, if it is enabled; with -Werror an error. */
 __attribute__((format(printf, 4, 5))) void diag_warn(Diags *, Warning, Span, const char *fmt, ...);
-/* An error that has no place in the text: a file, a tool, the command line. */
+/* An error without a place in the text: about a file, a tool, the command line. */
 __attribute__((format(printf, 2, 3))) bool diag_plain(Diags *, const char *fmt, ...);
 
 uint32_t diag_errors(const Diags *);
 /* Sets a warning or group by its option text after "-W" ("all", "no-x", "error", "error=x"); false if unknown. */
 bool diag_option(Diags *, Str);
-/* The name of a warning or group that this option text may be meant for; NULL when nothing is near. */
+/* The name of a warning or group that this misspelt option text may mean; NULL when none is close. */
 const char *diag_option_similar(Str);
-/* Prints what was collected in the order of the text, 20 errors and 100 warnings at most, and forgets it. Colour only
-   when `colour`. */
+/* Prints the collected diagnostics in the order of the text, 20 errors and 100 warnings at most, in colour if `colour`,
+   and forgets them. */
 void diag_flush(Diags *, FILE *, bool colour);
 
-/* Words of n things: "s" but for one; "is" and "are"; and words that are not regular. */
+/* Words that depend on a number of things: "s" unless it is one; "is" or "are"; irregular plurals. */
 static inline const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
 static inline const char *is_are(uint64_t n) { return n == 1 ? "is" : "are"; }
 static inline const char *entries(uint64_t n) { return n == 1 ? "entry" : "entries"; }

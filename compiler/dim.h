@@ -1,4 +1,4 @@
-/* What type.c and dim.c share: the table of symbolic dimensions that every Types has. */
+/* Shared by type.c and dim.c: the table of symbolic dimensions that every Types has. */
 #ifndef JAXCC_DIM_H
 #define JAXCC_DIM_H
 #include "type.h"

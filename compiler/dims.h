@@ -3,9 +3,8 @@
 #define JAXCC_DIMS_H
 #include "ir.h"
 
-/* Puts the numbers of -D for the symbols in all types and parameters of the program just read, and
-   in the n types of
-   --in-type; a name that is nowhere is a warning. */
+/* Substitutes the numbers of -D for the symbols in all types and parameters of the program just read and in the n types
+   of --in-type. A name that does not occur gives a warning. */
 void dims_fix(Ctx *, Jaxpr *, Type *in, uint32_t n);
 
 #endif

@@ -230,8 +230,8 @@ typedef struct {
 Jaxprs param_jaxprs(const Eqn *, ParamKey);
 /* A field of a record; NULL where it has none. */
 const Value *value_field(const Value *record, const char *field);
-/* The program in a field; NULL where it is None. A field may hold programs that it names first: the last one is meant.
-   */
+/* The program in a field; NULL where it is None. A field may hold programs that it names first: the last one is
+   meant. */
 Jaxpr *value_jaxpr(const Value *record, const char *field);
 bool value_has_jaxpr(const Value *); /* anywhere in it */
 /* Every jaxpr anywhere in the value; in the parameters. */

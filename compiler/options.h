@@ -1,4 +1,4 @@
-/* The command line, read. */
+/* The parsed command line. */
 #ifndef JAXCC_OPTIONS_H
 #define JAXCC_OPTIONS_H
 #include "codegen/codegen.h"
@@ -23,7 +23,7 @@ struct Options {
     uint32_t ndims;
     FfiBinding *ffi;
     uint32_t nffi;
-    const char *march, *mcpu, *target; /* NULL: the machine it runs on */
+    const char *march, *mcpu, *target; /* NULL: the machine that jaxcc runs on */
     int opt;                           /* -O0 … -O3 */
     bool threefry_original;            /* random bits as before JAX 0.5.0 */
     bool threefry_given;               /* --threefry-partitionable says which */
@@ -34,8 +34,7 @@ struct Options {
     bool phony_deps;      /* -MP */
 };
 
-/* Reads the command line; warnings are set in the Diags. The result is OPTIONS_GO, or the status to
-   end with: 0 after
+/* Reads the command line and enables warnings in the Diags. The result is OPTIONS_GO, or the exit status: 0 after
    --help and --version, 2 after a message about a wrong command line. */
 enum { OPTIONS_GO = -1 };
 int options_read(Arena *, Diags *, int argc, char **argv, Options *);

@@ -1,40 +1,40 @@
-/* What a compilation writes: files under temporary names, which get their own all together at the end. Whatever ends
-   the compilation before that, a signal too, leaves what was there as it was, and nothing else. */
+/* The files that a compilation writes: under temporary names, and renamed all together at the end. If the compilation
+   ends before that, even by a signal, existing files stay unchanged and no new ones are left. */
 #ifndef JAXCC_OUTPUT_H
 #define JAXCC_OUTPUT_H
 #include "diag.h"
 #include <sys/types.h>
 
 typedef struct {
-    const char *path; /* as the user calls it: for messages */
-    const char *to;   /* what is written: a temporary file beside it, or, of what is no regular file, itself */
+    const char *path; /* as the user wrote it: for messages */
+    const char *to;   /* what is written: a temporary file beside it, or `path` itself if it is not a regular file */
 } Output;
 
-/* Before the first output: a file that is read ("-": standard input), which no output may overwrite. */
+/* Called before the first output for each file that is read ("-": standard input): no output may overwrite it. */
 void output_input(const char *path);
-/* A new file at `path`; NULL after an error. Standard output ("-"), devices and pipes are written themselves, unless a
-   `file` is needed: then it is copied there at the end. */
+/* A new output at `path`; NULL after an error. Standard output ("-"), devices and pipes are written directly, unless
+   `file` asks for a regular file, which is then copied there at the end. */
 const Output *output_open(Arena *, Diags *, const char *path, bool file);
-/* Writes all of it; false after an error. */
+/* Writes the whole text; false after an error. */
 bool output_write(Diags *, const Output *, Str text);
-/* A new empty file beside the output `beside`, or in $TMPDIR or /tmp (NULL), that is removed at the end; NULL after an
-   error. */
+/* A new empty temporary file beside the output `beside`, or for NULL in $TMPDIR or /tmp, removed at the end; NULL after
+   an error. */
 const char *output_scratch(Arena *, Diags *, const Output *beside);
-/* Where large files that nobody sees belong: beside the file `path`, or in $TMPDIR or /tmp. */
+/* The folder for large temporary files: that of the file `path`, or $TMPDIR or /tmp. */
 const char *output_folder(Arena *, const char *path);
-/* The end: files get their names if all is good, and all of them do or none; else they are removed. */
+/* The end: if `good`, all files get their names or none does; otherwise they are removed. */
 bool output_close(Arena *, Diags *, bool good);
 
-/* Before anything is opened: signals end the compilation without a trace, and a limit of sizes (ulimit -f) is an error
-   of who writes. */
+/* Called before anything is opened: signals then remove unfinished files, and exceeding a file size limit (ulimit -f)
+   is an error of the write. */
 void output_guard(void);
-/* Removes what is not closed; may be called by a signal handler. */
+/* Removes unfinished files; async-signal-safe. */
 void output_remove(void);
 
-/* A tool in a process group of its own, which is ended with the compilation: `start` starts it, and what it returns, 0
-   or an errno, is returned. */
+/* Runs a tool in a process group of its own, which is killed if the compilation ends: `start` starts it and returns 0
+   or an errno, which is passed on. */
 int output_run(int (*start)(void *user, pid_t *child), void *user, pid_t *child);
-/* Waits for it; the status of waitpid, or -1 with errno. */
+/* Waits for the tool; its status from waitpid, or -1 with errno. */
 int output_wait(pid_t child);
 
 #endif

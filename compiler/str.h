@@ -1,4 +1,4 @@
-/* Text with a length; not terminated. */
+/* Strings with a length, not terminated. */
 #ifndef JAXCC_STR_H
 #define JAXCC_STR_H
 #include "arena.h"
@@ -22,27 +22,27 @@ char *str_c(Arena *, Str);
 /* printf into the arena; terminated too. */
 __attribute__((format(printf, 2, 3))) Str str_format(Arena *, const char *fmt, ...);
 
-/* In quotes, with escapes for what a string in a program cannot hold; and back. */
+/* In quotes, with escapes for the bytes that a string in a program cannot contain; and back. */
 Str str_quoted(Arena *, Str);
 Str str_unquoted(Arena *, Str);
 
-/* How many single-character edits lead from one to the other, the swap of two neighbours being one; 64 and more are
-   one. Letters in another case, `-` for `_` cost nothing. */
+/* Edit distance: the number of single-character edits from one to the other, a swap of neighbours being one edit. Case
+   and `-` for `_` do not count. 64 if a string is longer than that. */
 uint32_t str_distance(Str, Str);
-/* "Did you mean": of the names that are offered the one that a misspelt one is most likely meant for. Of names at one
-   distance, what only doubles a letter is nearest, then what swaps two, leaves one out or adds one, then a wrong
-   letter; what begins as it does is nearer. */
+/* "Did you mean": of the names offered, the one that a misspelt name most likely means. Among names at the same
+   distance, a doubled letter is closest, then a swap, a missing or an additional letter, then a wrong letter; a common
+   beginning is closer. */
 typedef struct {
     Str given;
-    uint32_t cost; /* that the next one must stay below; `best` has it */
-    Str best;      /* empty: none is near */
+    uint32_t cost; /* of `best`; the next one must be below it */
+    Str best;      /* empty: none is close */
 } Similar;
-Similar similar_to(Str given, uint32_t edits); /* no more of them lead to it */
-/* One of so many letters may be wrong; none of a name of less than three. */
+Similar similar_to(Str given, uint32_t edits); /* at most so many edits away */
+/* The edits to allow for a name: one for every `letters` letters, at least one; none below three letters. */
 uint32_t edits_of(Str given, uint32_t letters);
-bool similar_offer(Similar *, Str candidate); /* Is it the best so far? */
+bool similar_offer(Similar *, Str candidate); /* is it the best so far? */
 
-/* Text that grows. */
+/* A growing string. */
 typedef struct {
     Arena *arena;
     char *at;

@@ -7,8 +7,8 @@
 typedef struct Timer Timer;
 
 Timer *timer_new(Arena *);
-/* The stage before ends, `name` (a literal; NULL: none) begins; a name that comes again is added
-   to. A NULL timer does nothing. */
+/* Ends the current stage and begins `name` (a string literal; NULL: none); times of the same name add up. A NULL timer
+   does nothing. */
 void timer_stage(Timer *, const char *name);
 void timer_print(const Timer *, FILE *);
 

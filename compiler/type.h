@@ -1,4 +1,4 @@
-/* Element types, dimensions and array types. All are interned numbers: equal means ==. */
+/* Element types, dimensions and array types. All are interned numbers: equality is ==. */
 #ifndef JAXCC_TYPE_H
 #define JAXCC_TYPE_H
 #include "../runtime/float.h"
@@ -14,7 +14,7 @@ typedef enum {
 typedef enum { DK_BOOL, DK_SINT, DK_UINT, DK_FLOAT, DK_COMPLEX, DK_KEY, DK_VOID } DtypeKind;
 typedef struct {
     const char *name, *long_name; /* "f32", "float32" */
-    uint32_t bits, width;         /* of an element in memory; those that count: i4 has 4 of 8 */
+    uint32_t bits, width;         /* bits of an element in memory; significant bits: i4 has 4 of 8 */
     DtypeKind kind;
 } DtypeInfo;
 extern const DtypeInfo dtype_info[NDTYPES];
@@ -25,25 +25,25 @@ static inline bool dtype_is_narrow(Dtype d) {
     const DtypeInfo *t = &dtype_info[d];
     return t->bits == 8 && t->width > 1 && (t->kind == DK_FLOAT || t->width < 8);
 }
-/* The type whose rounding a result has before its own: XLA computes narrow floats in f16, powers of two
-   in f32. */
+/* The type in which results are computed before they are rounded to `d`: XLA computes narrow floats in f16, powers of
+   two in f32. */
 static inline Dtype dtype_arithmetic(Dtype d) {
     if (dtype_info[d].kind != DK_FLOAT || !dtype_is_narrow(d)) return d;
     return float_format[d].special == FLOAT_POWER ? DT_f32 : DT_f16;
 }
-/* Is every element of `from` one of `to`? Of bool, integers and floats; no where `to` is a float of less than 16 bits.
-   */
+/* Does `to` represent every value of `from`? For bool, integers and floats; no if `to` is a float of less than 16
+   bits. */
 bool dtype_is_exact(Dtype from, Dtype to);
-/* The least or the largest value of integers and bool: the sign bit, or what has all bits up to the width. */
+/* The smallest or largest value of an integer type or bool; of u64 the largest wraps to -1. */
 int64_t dtype_limit(Dtype, bool most);
-/* Of floats: infinite where there is an infinity, else the largest number; powers of two have no least one: NaN. */
+/* The same for floats: an infinity if the type has one, else the largest number; NaN for powers of two (f8_e8m0fnu). */
 double dtype_float_limit(Dtype, bool most);
 /* "f32", "key<fry>": as jaxprs print it. */
 const char *dtype_text(Dtype);
-/* By short or long name; DT_none when it is neither. Also "f32" for "<class 'numpy.float32'>" is the parser's business.
-   */
+/* By short or long name; DT_none when it is neither. Other spellings, such as "<class 'numpy.float32'>", are the
+   parser's business. */
 Dtype dtype_named(Str);
-/* What a misspelt name of letters and digits, as in "f23", may be meant for; DT_none when nothing is near. */
+/* The type that a misspelt name of letters and digits, such as "f23", may mean; DT_none when none is close. */
 Dtype dtype_similar(Str);
 
 /* A dimension: a constant (any int64 above DIM_FIRST_SYMBOLIC, so that paddings may be negative), or the number of an
@@ -60,13 +60,13 @@ typedef struct {
 typedef enum {
     DIM_SYMBOL,   /* name */
     DIM_BOUND,    /* val: an integer scalar variable (a Val of ir.h) */
-    DIM_SUM,      /* terms: Σ coef · Π atoms; an atom is any non-sum dimension; sorted; constant term has no atoms */
+    DIM_SUM,      /* terms: Σ coef · Π atoms, sorted; an atom is any non-sum dimension; the constant term has none */
     DIM_FLOORDIV, /* a floordiv b, as Python's // */
     DIM_MOD,      /* a mod b, as Python's % */
     DIM_MAX,
     DIM_MIN,
-    DIM_HOLE,    /* `None` of a shape parameter: one dimension operand each */
-    DIM_DBIDX,   /* position a (constant) in the signature's inputs: DBIdx */
+    DIM_HOLE,    /* `None` in a shape parameter: the next dimension operand */
+    DIM_DBIDX,   /* position a (a constant) in the inputs of the signature: DBIdx */
     DIM_INDBIDX, /* InDBIdx */
     DIM_OUTDBIDX /* OutDBIdx */
 } DimKind;
@@ -90,7 +90,7 @@ typedef struct {
     const Dim *dims;
     uint32_t extra; /* number of a TypeExtra; 0 for a plain array */
 } ArrayType;
-/* What a type may carry besides: printed again, ignored by arithmetic and by type equality. */
+/* What else a type may carry: printed again, ignored by arithmetic and by type equality. */
 typedef struct {
     Str ref;     /* "Ref", "Ref<smem>" … when the type is Ref{...}; else empty */
     Str space;   /* "<host>" */
@@ -119,7 +119,7 @@ Str dim_text(Arena *, const Types *, Dim, ValName *, const void *);
 const DimExpr *dim_at(const Types *, Dim); /* of a symbolic one */
 Dim dim_symbol(Types *, Str name);
 Dim dim_bound(Types *, uint32_t val);
-bool dim_is_bound(const Types *, uint32_t val);      /* is it the extent of an array, or may be? */
+bool dim_is_bound(const Types *, uint32_t val);      /* may it be the extent of an array? */
 Dim dim_special(Types *, DimKind, int64_t position); /* HOLE, *IDX */
 Dim dim_add(Types *, Dim, Dim);
 Dim dim_sub(Types *, Dim, Dim);
@@ -128,17 +128,17 @@ Dim dim_floordiv(Types *, Dim, Dim);
 Dim dim_mod(Types *, Dim, Dim);
 Dim dim_max(Types *, Dim, Dim);
 Dim dim_min(Types *, Dim, Dim);
-Dim dim_dilated(Types *, Dim n, Dim step); /* of n elements whose neighbours come to stand `step` apart */
-/* Replaces atoms (symbols, bound scalars) by `map(user, atom)`, all through. */
+Dim dim_dilated(Types *, Dim n, Dim step); /* of n elements, neighbours `step` apart */
+/* Replaces atoms (symbols, bound scalars) by `map(user, atom)`, everywhere in the expression. */
 typedef Dim DimMap(void *user, Dim atom);
 Dim dim_substitute(Types *, Dim, DimMap *, void *user);
 Type type_substitute(Types *, Type, DimMap *, void *user);
 /* Does a bound scalar occur in it? */
 bool dim_has_bound(const Types *, Dim);
-/* More than any array can have: what arithmetic gives that leaves 64 bits. */
+/* More than any array can have: the result of arithmetic that overflows 64 bits. */
 #define DIM_TOO_LARGE INT64_MAX
-/* Bound dimensions agree by variable, never by value. Decided where it can be: 1 equal for all values, 0 different for
-   all values (without `zero`: where no symbol is 0), -1 depends. */
+/* Are they equal? 1: for all values, 0: for no values (without `zero`: for none where no symbol is 0), -1: it depends.
+   Bound dimensions are equal only as the same variable. */
 int dim_equal(Types *, Dim, Dim, bool zero);
 /* a ≤ b: 1 always, 0 never, -1 depends. */
 int dim_at_most(Types *, Dim, Dim, bool zero);

@@ -21,7 +21,7 @@ typedef enum {
    after a diagnostic. */
 bool codegen(Ctx *, const Jaxpr *, EmitKind, const Output *out);
 
-/* `end` is called where LLVM or the library of C++ gets no memory. */
+/* `end` is called when LLVM or the C++ library runs out of memory. */
 void codegen_no_memory(void (*end)(void));
 
 #endif

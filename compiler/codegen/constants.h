@@ -1,4 +1,4 @@
-/* Data of constants in modules and in what is made of them (em_constant, emit.h). */
+/* The data of constants in modules, objects and libraries (em_constant, emit.h). */
 #ifndef JAXCC_CONSTANTS_H
 #define JAXCC_CONSTANTS_H
 #include "emit.h"
@@ -6,7 +6,7 @@
 
 /* Defines what em_constant declared; false after a diagnostic. */
 bool constants_define(Emit *, EmitKind, LLVMModuleRef);
-/* Gives an object, archive or library the bytes of large constants; false after a diagnostic. */
+/* Writes the bytes of large constants into an object, archive or library; false after a diagnostic. */
 bool constants_fill(Emit *, EmitKind, const Output *);
 
 #endif

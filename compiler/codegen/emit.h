@@ -37,8 +37,8 @@ typedef struct Emit {
     Target target;
     bool for_ld;       /* the object becomes a library by GNU ld */
     bool fast;         /* -ffast-math, for what is written now */
-    uint32_t nkernels; /* functions that were written; their numbers */
-    uint32_t nstdlib;  /* programs of stdlib that were called */
+    uint32_t nkernels; /* functions written so far: the number of the next */
+    uint32_t nstdlib;  /* calls of programs of stdlib so far */
     struct Tape *tape; /* of the function being written, if it may be shared */
     uint32_t written;  /* operations of the function being written */
     Intern declared;
@@ -52,8 +52,8 @@ typedef struct Emit {
     struct {
         Constant *at;
         uint32_t n, cap;
-    } constants;                       /* em_constant was asked for, by number */
-    uint64_t small_bytes, large_bytes; /* of them */
+    } constants;                       /* those that em_constant was called for, by number */
+    uint64_t small_bytes, large_bytes; /* their sizes, in all */
     Text messages;                     /* MLIR's diagnostics: internal errors */
     MlirAttribute unit;                /* of debug information: the compile unit; NULL without -g */
     MlirAttribute file;
@@ -87,7 +87,7 @@ MlirType em_vec(Emit *, MlirType t, uint32_t w);
 MlirType em_elem(V x);  /* element type of a vector, or the type itself */
 uint32_t em_width(V x); /* lanes; 1 for scalars */
 V em_broadcast(Emit *, V scalar, uint32_t w);
-/* Lanes of a, then of b, by number. */
+/* The lanes with these numbers, those of b counted after those of a. */
 V em_shuffle(Emit *, V a, V b, uint32_t n, const int64_t *lanes);
 V em_extract(Emit *, V vector, uint32_t lane);
 V em_insert(Emit *, V scalar, V vector, uint32_t lane);
@@ -106,9 +106,8 @@ V em_masked_load(Emit *, MlirType vector, V p, V mask, V otherwise, uint32_t ali
 void em_masked_store(Emit *, V v, V p, V mask, uint32_t align);
 V em_gather(Emit *, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise, uint32_t align);
 
-/* Regions: begin a block, fill it (e->block is it), end it. Operations may still be appended to
-   outer blocks while an inner one is open: they come before the operation that owns the inner one.
- */
+/* Regions: begin a block, fill it (e->block is the block), end it. While an inner block is open, operations may still
+   be appended to outer ones: they come before the operation that owns the inner block. */
 typedef struct {
     MlirBlock outer, block;
     MlirRegion region;
@@ -117,8 +116,8 @@ Scope em_begin(Emit *, uint32_t nargs, const MlirType *args);
 void em_end(Emit *, Scope *); /* e->block is the outer one again */
 V em_arg(Scope *, uint32_t i);
 
-/* scf.for lo..hi by step with n carried values. Open: the body's block; args 0: the index, 1 … n:
-   the carried. Close: yields `next`, writes the results. */
+/* scf.for lo..hi by step with n carried values. em_for opens the body's block, whose arguments are the index (0) and
+   the carried values (1 … n); em_for_end yields `next` and sets the results. */
 typedef struct {
     Scope scope;
     V lo, hi, step;
@@ -127,7 +126,7 @@ typedef struct {
 } For;
 For em_for(Emit *, V lo, V hi, V step, uint32_t n, const V *init);
 void em_for_end(Emit *, For *, const V *next, V *results);
-/* scf.if: em_if opens the then-block, em_else closes it with its results and opens the other. */
+/* scf.if: em_if opens the then-block; em_else closes it with its results and opens the else-block. */
 typedef struct {
     Scope then, otherwise;
     V condition;
@@ -140,46 +139,46 @@ void em_if_end(Emit *, If *, const V *no, V *results);
 /* scf.while: `before` ended in scf.condition, `after` in scf.yield. */
 V *em_while(Emit *, uint32_t n, const V *init, Scope *before, Scope *after);
 
-/* A function, internal to the library; opens its entry block. `shared`: what is written into it is
- * noted, for em_shared_function. */
+/* A function, internal to the library; opens its entry block. `shared`: its operations are recorded for
+   em_shared_function. */
 typedef struct {
     Scope scope;
     Str name;
     uint32_t nargs;
     const MlirType *args;
     MlirType result;           /* no_type: void */
-    struct Tape *tape, *outer; /* its own; of the function around */
-    uint32_t written;          /* into the function around */
+    struct Tape *tape, *outer; /* its own; the enclosing function's */
+    uint32_t written;          /* operations in the enclosing function */
 } Function;
 Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args, bool shared);
-/* Ends it, `value` (of no type: none) being returned; appended to the module. */
+/* Ends the function, which returns `value` (NULL: nothing), and appends it to the module. */
 MlirOperation em_function_end(Emit *, Function *, V value);
-/* Declares an outer function (once), and calls it; em_call_local: one of this module. */
+/* em_call declares an external function once and calls it; em_call_local calls one of this module. */
 void em_declare(Emit *, const char *name, MlirType result, uint32_t n, const MlirType *args);
 V em_call_local(Emit *, Str name, MlirType result, uint32_t n, const V *args);
 V em_call(Emit *, const char *name, MlirType result, uint32_t n, const V *args);
 V em_address(Emit *, Str symbol); /* of a function or global */
 /* The address of a value's data: read-only bytes in the library, aligned to 64. */
 V em_constant(Emit *, Val);
-/* New operations come from there. */
+/* Sets the place of subsequent operations in the program, for debug information. */
 void em_at(Emit *, Span);
 V em_alloca(Emit *, int64_t bytes, uint32_t align);
 
-/* A terminated text in read-only data; its symbol. */
+/* Puts a text, terminated, into read-only data; its symbol. */
 Str em_text(Emit *, Str);
-/* If an equal function was written before, drops this one; the name to call. */
+/* Drops this function if an equal one has been written before; returns the name to call. */
 Str em_shared_function(Emit *, const Function *, MlirOperation);
 
-/* ---- element types: in memory and in registers. bool: i8 and i1; floats below f32: their bits in 16
-   or 8, and f32 (rounded after every operation); i2 to u4: i8, whose high bits count in registers
-   only (extended after every operation); complex: both parts as one integer; the others are the same. */
+/* ---- element types, in memory and in registers. bool: i8 and i1; floats below f32: their bits in an i16 or i8, and
+   f32 (rounded after every operation); i2 to u4: i8 in both, sign- or zero-extended after every operation in registers;
+   complex: both parts as one integer; the others are the same in both. */
 MlirType em_memory_type(Emit *, Dtype);
 MlirType em_register_type(Emit *, Dtype);
 uint32_t em_bytes(Dtype);
 uint32_t em_align(Dtype); /* of arrays: a complex number is aligned like its parts */
 V em_to_register(Emit *, Dtype, V memory);
 V em_to_memory(Emit *, Dtype, V reg);
-/* A result as the type can hold it: floats rounded to nearest, ties to even; integers wrapped. */
+/* A result brought into the range of its type: floats rounded to nearest, ties to even; integers wrapped. */
 V em_round(Emit *, Dtype, V reg);
 
 Emit *emit_open(Ctx *, Target);

@@ -1,4 +1,4 @@
-/* Register tiles of matrix products; nothing here knows of the program. */
+/* Register tiles of matrix products, independent of the program. */
 #ifndef JAXCC_GEMM_H
 #define JAXCC_GEMM_H
 #include "emit.h"
@@ -6,34 +6,33 @@
 #define GEMM_UNKNOWN DIM_SYMBOLIC_BASE /* no constant extent */
 enum { GEMM_LOOPS = 32, GEMM_TILE = 64, GEMM_LANES = 256 };
 
-/* The loops that are summed over, outermost first, and how far one step goes in each operand, in
-   elements. The outermost `cut` of them are done in blocks (sums.h); with none of them all sums
-   stay in registers. */
+/* The loops over the terms, outermost first, and the strides of both operands, in elements. The outermost `cut` of them
+   run in blocks (sums.h); with none, all sums stay in registers. */
 typedef struct {
     Dtype a, b; /* of the elements in memory */
-    Dtype acc;  /* of the sums; bool: or of ands */
+    Dtype acc;  /* of the sums; bool: and for products, or for sums */
     uint32_t n;
-    Dim known[GEMM_LOOPS]; /* extents; what is not a constant is in count alone */
+    Dim known[GEMM_LOOPS]; /* constant extents; any others are only in `count` */
     V count[GEMM_LOOPS], sa[GEMM_LOOPS], sb[GEMM_LOOPS];
     uint32_t cut;
     Dim known_block[GEMM_LOOPS];
     V block[GEMM_LOOPS];
-    V wide;       /* memory of the sums' wide forms: gemm_wide_bytes for a tile */
-    bool several; /* there is more than one block, whatever the extents that are not known */
+    V wide;       /* memory for the wide forms of the sums: gemm_wide_bytes for a tile */
+    bool several; /* there is more than one block for all values of unknown extents */
 } Contraction;
 
-/* acc[r] = Σ A[r][k] · B[k][0 … w): lanes along the columns, which are neighbours in B. `a[r]` is
-   the address of a row, `b` that of the first column; lanes off the mask (ptr NULL: none are) are
-   not read. `sets`: how many partial sums. */
+/* acc[r] = Σ A[r][k] · B[k][0 … w): lanes run along the columns, which are contiguous in B. `a[r]` is the address of a
+   row, `b` that of the first column; lanes outside the mask (NULL: no mask) are not read. `sets`: the number of partial
+   sums. */
 void gemm_outer(Emit *, const Contraction *, const V *a, uint32_t rows, V b, uint32_t w, V mask, uint32_t sets, V *acc);
-/* acc[r], of `columns` lanes (a power of two ≤ w): Σ A[r][k] · B[column][k]: w lanes along the
-   innermost loop, whose elements are neighbours in both operands. */
+/* acc[r], of `columns` lanes (a power of two ≤ w): Σ A[r][k] · B[column][k]: w lanes run along the innermost loop,
+   whose elements are contiguous in both operands. */
 void gemm_inner(Emit *, const Contraction *, const V *a, uint32_t rows, const V *b, uint32_t columns, uint32_t w,
                 uint32_t sets, V *acc);
 
-/* What the wide forms of so many accumulators take; 0: they have none. */
+/* The size of the wide forms of this many accumulators; 0: the type has none. */
 uint32_t gemm_wide_bytes(Dtype acc, uint32_t lanes);
-/* Adds registers to the wide forms that lie at p, f64s, and those to the registers. */
+/* gemm_widen adds registers to the wide forms in memory at p, which are f64s; gemm_narrow returns x plus those. */
 void gemm_widen(Emit *, Dtype acc, V p, V x);
 V gemm_narrow(Emit *, Dtype acc, V p, V x);
 
@@ -41,8 +40,8 @@ V gemm_narrow(Emit *, Dtype acc, V p, V x);
 V gemm_fma(Emit *, Dtype acc, V x, V y, V sum);
 V gemm_add(Emit *, Dtype acc, V x, V y);
 V gemm_zero(Emit *, Dtype acc, uint32_t w);
-/* A register of element type `from` as one of the accumulator's; of integers below 8 bits the high
- * bits of sums do not count. */
+/* A register of element type `from` converted to the type of the accumulator; the high bits of sums of integers below 8
+   bits do not matter. */
 V gemm_convert(Emit *, Dtype from, Dtype acc, V);
 
 #endif

@@ -3,8 +3,8 @@
 #define JAXCC_HEADER_H
 #include "../ir.h"
 
-/* The parameters in order: dimensions, inputs, outputs. Constants without data are leading inputs;
-   what holds no data (tokens, float0) has no parameter. */
+/* The parameters in order: dimensions, inputs, outputs. Constants without data are the first inputs; values without
+   elements (tokens, float0) have no parameter. */
 typedef struct {
     Dims dims;    /* the symbols, in order of first appearance in the types of inputs, outputs, body */
     Vals in, out; /* in: variables; out: variables or literals */
@@ -12,10 +12,9 @@ typedef struct {
 } Signature;
 Signature signature_of(Ctx *, const Jaxpr *);
 
-/* A dimension as text over the names of the symbols and, for what is bound to an input or output,
- * of the parameters. */
+/* A dimension as text in terms of the names of symbols and, for scalars that are inputs or outputs, of parameters. */
 Str signature_dim_text(Ctx *, const Signature *, Dim);
-/* Is an extent of this output computed by the program? Its parameter is a jaxcc_array *. */
+/* Does the program compute an extent of this output? Its parameter is a jaxcc_array *. */
 bool signature_computed(Ctx *, const Signature *, Val out);
 
 /* Appends model.h: self-contained C99 and C++. */

@@ -1,6 +1,5 @@
-/* Index arithmetic of kernels: sums of coefficients times atoms. An atom is a loop, a quotient or
-   remainder of an index, or an element of an array of integers. Interned: equal indices have equal
-   numbers. */
+/* Index arithmetic of kernels: sums of coefficients times atoms. An atom is a loop, a quotient or remainder of an
+   index, or an element of an integer array. Interned: equal indices have equal numbers. */
 #ifndef JAXCC_INDEX_H
 #define JAXCC_INDEX_H
 #include "../ir.h"
@@ -15,12 +14,12 @@ typedef struct {
 typedef struct {
     Dim c;
     uint32_t n;
-    const IxTerm *at; /* sorted by atom, coefficients not 0 */
-    bool data;        /* an element of an array is in it */
+    const IxTerm *at; /* sorted by atom, with nonzero coefficients */
+    bool data;        /* it contains an element of an array */
 } IxExpr;
 typedef enum { ATOM_LOOP, ATOM_DIV, ATOM_MOD, ATOM_VALUE } AtomKind;
-/* The element of an array of integers `v` at the index `at`, an Ix for each of its `rank` axes;
-   `wraps`: its lowest 32 bits, signed. Clamped to [0, most]. */
+/* The element of the integer array `v` at the index `at`, an Ix for each of its `rank` axes, clamped to [0, most].
+   `wraps`: its lowest 32 bits, as a signed number. */
 typedef struct {
     Val v;
     uint32_t rank;
@@ -31,11 +30,11 @@ typedef struct {
 typedef struct {
     AtomKind kind;
     Dim extent;    /* the atom is in [0, extent) */
-    Ix a;          /* DIV, MOD: of what */
-    Dim b;         /* DIV, MOD: by what */
+    Ix a;          /* DIV, MOD: the dividend */
+    Dim b;         /* DIV, MOD: the divisor */
     IxValue value; /* VALUE */
     Atom into;     /* LOOP: collapsed into this loop, which then runs over both (0: itself) */
-    bool merged;   /* LOOP: others were collapsed into it, and it runs to `run` */
+    bool merged;   /* LOOP: others were collapsed into it, and its extent is `run` */
     Dim run;
 } AtomInfo;
 
@@ -44,8 +43,7 @@ Indices *indices_new(Ctx *);
 const IxExpr *ix_at(const Indices *, Ix);
 AtomInfo *atom_at(const Indices *, Atom);
 Atom atom_loop(Indices *, Dim extent);
-/* Is it computed from an element of an array of a rank above 0, which may lie behind a condition?
- */
+/* Is it computed from an element of an array of rank above 0, whose read may depend on a condition? */
 bool atom_data(const Indices *, Atom);
 static inline Dim loop_extent(const Indices *x, Atom a) {
     return atom_at(x, a)->merged ? atom_at(x, a)->run : atom_at(x, a)->extent;
@@ -58,15 +56,15 @@ Ix ix_scale(Indices *, Ix, Dim);
 Ix ix_div(Indices *, Ix, Dim); /* of an index that is never negative */
 Ix ix_mod(Indices *, Ix, Dim);
 Ix ix_value(Indices *, IxValue);
-/* The constant coefficient of a loop in an index; *other says whether the loop is also inside an
- * atom of it; ix_coef_outside: inside another one than an element of an array. */
+/* The coefficient of a loop in an index; *other says whether the loop also occurs inside an atom, for ix_coef_outside
+   inside an atom that is not an element of an array. */
 Dim ix_coef(const Indices *, Ix, Atom loop, bool *other);
 Dim ix_coef_outside(const Indices *, Ix, Atom loop, bool *other);
 /* Does the loop occur at all? */
 bool ix_uses(const Indices *, Ix, Atom loop);
-/* Bounds where they are known: false when not. */
+/* Bounds of the index; false if they are not known. */
 bool ix_bounds(const Indices *, Ix, int64_t *lo, int64_t *hi);
-/* Replaces a loop by an index, all through. */
+/* Replaces a loop by an index, everywhere in the index. */
 Ix ix_substitute(Indices *, Ix, Atom loop, Ix by);
 
 #endif

@@ -1,5 +1,4 @@
-/* Kernels: values of the program evaluated at an index, inside loops, one vector of lanes at a
- * time. */
+/* Kernels: values of the program evaluated at an index, inside loops, one vector of lanes at a time. */
 #ifndef JAXCC_KERNEL_H
 #define JAXCC_KERNEL_H
 #include "emit.h"
@@ -37,71 +36,67 @@ typedef struct Kernel {
     struct KernelMemo *memo;
     Reg guard; /* loads only in lanes where this holds; v.ptr NULL: all */
     uint32_t guard_id, nguards;
-    uint32_t tile, tile_at; /* in a tile of so many rows, which row; tile 0: not in one */
-    uint32_t jam;           /* how many turns of the step's loop `jam` are done at once; 0: one */
-    bool inside;            /* padding is not read here */
-    uint32_t least;         /* loads stay within this scope */
-    V tail;                 /* the lanes that exist, at the end of the lane loop; ptr NULL: all */
+    uint32_t tile, tile_at; /* the rows of the tile being written (0: none), and the current row */
+    uint32_t jam;           /* iterations of the step's loop `jam` that are done at once; 0: one */
+    bool inside;            /* no padding is read here */
+    uint32_t least;         /* loads are not hoisted out of this scope */
+    V tail;                 /* mask of the lanes that exist, at the end of the lane loop; NULL: all */
     uint32_t level;         /* the stage being written */
     uint32_t in_stdlib;     /* how deep in programs of stdlib */
-    bool rows;              /* stores of values of the kept axes, now; else of the whole domain */
-    /* dry: nothing is written, only what would be read is told */
+    bool rows;              /* values over the kept axes are being stored; else values over the whole domain */
+    /* dry mode: nothing is written, only what would be read is reported */
     bool dry;
     void (*seen)(void *user, Val v, const Ix *index, Ix address);
-    void (*edge)(void *user, Ix index, Dim lo, Dim hi); /* NULL: edges are not told */
+    void (*edge)(void *user, Ix index, Dim lo, Dim hi); /* NULL: edges are not reported */
     void *user;
 } Kernel;
 
-/* ---- scopes: after a loop's block is opened (em_for), kernel_enter makes it the innermost scope
-   and binds the loop's atom to its index; kernel_leave before it is closed. */
+/* ---- scopes: after a loop's block is opened (em_for), kernel_enter makes it the innermost scope and kernel_bind sets
+   the loop's index; kernel_leave comes before the block is closed. */
 void kernel_enter(Kernel *);
 void kernel_bind(Kernel *, Atom loop, V index);
 void kernel_leave(Kernel *);
-/* Subsequent operations go to the scope of that depth (hoisting); returns the block to restore with
- * e->block = …. */
+/* Puts subsequent operations into the scope of that depth (hoisting); returns the block to restore in e->block. */
 MlirBlock kernel_at(Kernel *, uint32_t depth);
 
 /* ---- values */
 /* v at an index (one Ix per axis of v). */
 Reg kernel_eval(Kernel *, Val v, const Ix *index);
-/* Result `out` of an equation, whatever the plan says of it. */
+/* Result `out` of an equation, evaluated even if the plan has it stored. */
 Reg kernel_equation(Kernel *, const Eqn *, uint32_t out);
-/* Remembers that v at that index is `r` (results of reductions, of a matmul's accumulators). */
+/* Remembers that v at that index is `r` (results of reductions, accumulators of matrix products). */
 void kernel_remember(Kernel *, Val v, const Ix *index, Reg r);
 V kernel_vector(Kernel *, Reg); /* broadcast if uniform */
-/* An index as i64: of lane 0; as a vector of lanes of an integer type. */
+/* An index as an i64, of lane 0; in all lanes, as a vector of an integer type. */
 V kernel_index(Kernel *, Ix);
 Reg kernel_index_lanes(Kernel *, Ix, MlirType integer);
-/* An element of an array, clamped: i64, of lane 0; with `integer`, i64 or i32, in all lanes. */
+/* An element of an integer array, clamped: an i64, of lane 0; with `integer` (i64 or i32) a vector for all lanes. */
 Reg kernel_element(Kernel *, const IxValue *, const MlirType *integer);
 V kernel_dim(Kernel *, Dim);         /* i64, in the outermost scope */
-uint32_t kernel_depth(Kernel *, Ix); /* of the innermost loop it uses */
+uint32_t kernel_depth(Kernel *, Ix); /* the depth of the innermost loop in the index */
 
 /* ---- memory; addresses in elements */
 V kernel_buffer(Kernel *, Buf *);
-/* `rows`: what lies there is whole rows of that many elements (0: nothing is known). */
+/* `rows`: the buffer consists of rows of that many elements (0: nothing is known). */
 Reg kernel_load(Kernel *, Buf *, Dtype, Ix address, Dim rows);
 void kernel_store(Kernel *, Buf *, Dtype, Ix address, Reg);
-/* The address of v[index] in its buffer: dense row-major, plus where v starts. */
+/* The address of v[index] in its buffer: the start of v plus the index times the strides. */
 Ix kernel_address(Kernel *, Val v, const Ix *index);
-/* Writes every store of the step at the domain index `axes`, from values of k->level (tail: `mask`
- * lanes only). */
+/* Writes the step's stores at the current index of the domain whose values belong to the stage k->level; only the lanes
+   of k->tail, if it is set. */
 void kernel_stores(Kernel *);
 
-/* ---- edges (edge.c): padding is read where lo ≤ index < hi does not hold for an index */
-/* Can it be told for all turns of the loops at once? */
+/* ---- edges (edge.c): padding is read at an index that is not in [lo, hi) */
+/* Can it be decided for all iterations of the loops at once? */
 bool edge_known(const Indices *, Ix);
-/* i1: no index of the lanes, of the turns done at once and of the loops that are not bound is on an
- * edge's other side. */
+/* i1: no lane, no iteration done at once and no iteration of an unbound loop reads padding. */
 V edge_inside(Kernel *);
 
-/* The plan's kernel in dry mode, ready to evaluate values of `step` (NULL: all its members are
- * told). */
+/* The plan's kernel in dry mode, ready to evaluate values of `step` (NULL: reads of all members are reported). */
 Kernel *plan_dry(Plan *, Step *step, void (*seen)(void *, Val, const Ix *, Ix), void *user);
-/* The index of an elementwise equation's operand: none for a scalar, 0 along an axis of extent 1
- * that stretches. */
+/* The index of an elementwise equation's operand: empty for a scalar, 0 along an axis of extent 1 that stretches. */
 void kernel_operand(Kernel *, const Eqn *, Val x, const Ix *index, Ix *out);
-/* In dry mode: an index whose value is used, not as an address. */
+/* In dry mode: reports an index that is used as a value, not as an address. */
 void kernel_seen_index(Kernel *, Ix);
 
 /* ---- rules by family: the `lowering` column of prims.def */
@@ -122,17 +117,17 @@ static inline bool eqn_reduces(const Eqn *e) {
 static inline bool eqn_point(const Eqn *e) {
     return prim_lower[e->prim] == LOWER_POINT || prim_lower[e->prim] == LOWER_STDLIB;
 }
-/* A reduction whose axes all have extent 1. */
+/* The result of a reduction whose axes all have extent 1. */
 Reg reduce_unit(Kernel *, const Eqn *, const Ix *index);
-/* Loads while evaluating under this condition happen in its lanes only; returns what to restore. */
+/* Until kernel_unguard, loads happen only in the lanes where the condition holds; returns the guard to restore. */
 Reg kernel_guard(Kernel *, Reg condition);
 void kernel_unguard(Kernel *, Reg before);
 Reg kernel_and(Kernel *, Reg, Reg);
 Reg kernel_choose(Kernel *, Reg condition, Reg yes, Reg no);
 /* One elementwise equation on registers of width w. */
 V kernel_point(Kernel *, const Eqn *, const V *x, uint32_t w);
-/* The same for one that is a program of stdlib/; such a program by name, for registers of f64 or,
-   for every other type, f32. */
+/* The same for an equation that is a program of stdlib/; such a program by name, on registers of f64 or, for every
+   other type, f32. */
 V kernel_program(Kernel *, const Eqn *, const V *x, uint32_t w);
 V kernel_stdlib(Kernel *, const char *name, Dtype, const V *x, uint32_t n, uint32_t w);
 /* A primitive of two operands of one type. */
@@ -142,15 +137,15 @@ V kernel_run(Kernel *, const Jaxpr *, const V *x, uint32_t w);
 V kernel_literal(Kernel *, Val, uint32_t w);
 Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
 
-/* ---- one kernel of the plan: units lo … hi of its outermost range, which units() counts */
+/* ---- one kernel of the plan: write() computes the units [lo, hi) of its outermost range, which has units() of them */
 typedef struct {
     Dim (*units)(Plan *, Step *);
     void (*write)(Kernel *, V lo, V hi);
 } KernelKind;
 /* kernel_combine comes after kernel_loops where the step has parts. */
 extern const KernelKind kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_scatter;
-/* Loops over n atoms, the outermost from lo to hi, the last with lanes if it is k->lane; in them,
-   `inside`. */
+/* Loops over n atoms, the outermost from lo to hi, the last one with lanes if it is k->lane; `inside` writes the
+   body. */
 typedef struct {
     const Atom *loops;
     uint32_t n;
@@ -158,12 +153,12 @@ typedef struct {
     void *user;
 } Nesting;
 void kernel_nest(Kernel *, Nesting, V lo, V hi);
-/* Units of a loop along lanes: blocks of so many elements. */
+/* Units of the lane loop: blocks of `block` elements. */
 void kernel_blocks(Kernel *, Atom loop, uint32_t block, V *lo, V *hi);
 Dim blocks_of(Plan *, Atom loop, uint32_t block);
 
 Kernel *kernel_new(Plan *, Emit *, Frame *, Step *);
-/* As if it were new, at e->block. */
+/* Resets the kernel to its initial state, at e->block. */
 void kernel_forget(Kernel *);
 
 #endif

@@ -1,10 +1,10 @@
-/* Libraries compute by themselves: what LLVM would make calls of libm are calls of the runtime. */
+/* Libraries do not call libm where the runtime has the function: LLVM's calls of libm become calls of the runtime. */
 #ifndef JAXCC_LIBCALLS_H
 #define JAXCC_LIBCALLS_H
 #include "emit.h"
 #include <llvm-c/Core.h>
 
-/* To be called on a module that is optimised, before code is made of it. */
+/* Called on an optimised module, before code generation. */
 void libcalls_avoid(LLVMModuleRef, const Target *);
 
 #endif

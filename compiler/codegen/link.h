@@ -4,12 +4,12 @@
 #include "../ir.h"
 #include "../output.h"
 
-/* Is lld the linker that is found? */
+/* Is the system's linker lld? */
 bool link_by_lld(Ctx *);
-/* Links the object and the runtime to the shared library `out`; its soname is the last part of its
-   path. False after a diagnostic. */
+/* Links the object and the runtime to the shared library `out`, whose soname is the last component of its path. False
+   after a diagnostic. */
 bool link_so(Ctx *, const char *object, const Output *out);
-/* The same as a static archive: the object, and the runtime as separate members. */
+/* The same as a static archive: the object and the runtime's members. */
 bool link_archive(Ctx *, const char *object, const Output *out);
 
 #endif

@@ -12,8 +12,7 @@ typedef struct {
     bool open;
 } Part;
 
-/* Is the program so long, or has so many arguments, that it is not written as one function of them?
- */
+/* Is the program so long, or has so many arguments, that it is not written as one function of them? */
 bool part_cuts(const Plan *, const Signature *);
 /* What is written next belongs to a part: to the open one, unless that is full. */
 void part_next(Host *, const Body *, Part *);

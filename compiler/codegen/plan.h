@@ -78,8 +78,7 @@ typedef struct {
 } Store;
 typedef struct Body Body;
 typedef struct Carry Carry;
-/* Memory that is taken before a step: of a HEAP buffer, given back when the body ends, or of an
- * output. */
+/* Memory that is taken before a step: of a HEAP buffer, given back when the body ends, or of an output. */
 typedef struct Alloc {
     uint32_t step;
     Buf *buf;
@@ -187,8 +186,8 @@ typedef struct Plan {
 /* The index of a member of `step`: its axes over the domain's. False if its shape is neither the
    domain's nor that of the kept axes; *row says which. Axes of extent 1 do not count. */
 bool step_index(Plan *, const Step *, Val, Ix *index, bool *row);
-/* Schedules a copy of v before the next step (before the loop, where v is the same in every turn):
- * into a new buffer of `elements` elements, v's axes at `strides`. */
+/* Schedules a copy of v before the next step (before the loop, where v is the same in every turn): into a new buffer of
+   `elements` elements, v's axes at `strides`. */
 Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, Dim elements, Dtype as);
 
 /* Scalars are registers of the host code, but for complex ones and keys, which lie in memory. */
@@ -209,8 +208,7 @@ Buf *buf_new(Plan *, BufKind, Dim bytes);
 void step_store(Plan *, Step *, Val, Buf *, Ix offset, const Dim *strides, Dtype as);
 /* Where a store puts its value's element `index`. */
 Ix store_address(Plan *, const Store *, const Ix *index);
-/* How many parts a reduction of everything has: blocks of so many lanes, or turns of its outermost
- * loop. */
+/* How many parts a reduction of everything has: blocks of so many lanes, or turns of its outermost loop. */
 enum { PART_LANES = 65536 };
 Dim step_parts(Plan *, const Step *);
 /* Sees to it that v lies in memory; returns where. */

@@ -11,17 +11,16 @@
 /* NULL for primitives that are not elementwise. */
 extern PointRule *const point_rule[NPRIMS];
 
-/* What a rule computed, as the type of its result has it. */
+/* A rule's result rounded to its type. */
 V point_result(Emit *, Prim, Dtype, V);
-/* Sums and products that are rounded after every step, as XLA does with narrow floats: their order
- * is that of the elements. */
+/* Is the reduction a sum or product that is rounded after every step, in the order of the elements, as XLA does with
+   narrow floats? */
 bool point_in_order(Prim reduce, Dtype);
-/* a ∘ b of a reduction or cumulative primitive, unrounded (a: what came so far); its neutral
- * element in w lanes. */
+/* a ∘ b for a reduction or cumulative primitive, unrounded (a: the accumulator); its neutral element in w lanes. */
 V point_combine(Emit *, Prim reduce, Dtype, V a, V b);
 V point_identity(Emit *, Prim reduce, Dtype, uint32_t w);
 
-/* The element's own bits: integers of its size in memory, also for floats that are f32 in registers. */
+/* The bits of an element: integers of its size in memory, also for floats that are f32 in registers. */
 V point_bits(Emit *, Dtype, V reg);
 V point_of_bits(Emit *, Dtype, V bits);
 

@@ -1,4 +1,4 @@
-/* What the files of parse/ share: raw tokens, names and scopes, the parser's state. */
+/* Shared by the files of parse/: raw tokens, names and scopes, the parser's state. */
 #ifndef JAXCC_PARSER_H
 #define JAXCC_PARSER_H
 #include "parse.h"
@@ -15,13 +15,13 @@ enum {
 typedef enum {
     T_END,
     T_NAME,     /* letters, digits, _ */
-    T_NUMBER,   /* a digit, or a point and a digit, and all that sticks to it */
+    T_NUMBER,   /* begins with a digit, or with a point and a digit; up to the next separator */
     T_STRING,   /* quoted, with its quotes */
-    T_RAW,      /* the text of fmt=, which ends before has_placeholders= */
+    T_RAW,      /* the text of fmt=, up to has_placeholders= */
     T_ARROW,    /* <- */
     T_PLUSEQ,   /* += */
     T_ELLIPSIS, /* ... */
-    T_OTHER,    /* what may stand only inside a parameter's text */
+    T_OTHER,    /* allowed only inside the text of a parameter */
     /* other punctuation: the character itself */
 } TokKind;
 enum { AFTER_BLANK = 1, LINE_FIRST = 2 };
@@ -43,11 +43,11 @@ typedef struct {
     Str text;
     Val val; /* the variable of this name in the scope numbered `scope` */
     uint32_t scope;
-    Val missing;    /* what a use of it became that nothing had bound */
+    Val missing;    /* the value that stands for an unbound use of it */
     bool looked_up; /* prim and key are known */
     Prim prim;
     ParamKey key;
-    /* What its first occurrence in a shape made it (rule 6.5 of the language). */
+    /* What it is, by its first occurrence in a shape (shape.c). */
     enum { DIM_UNSEEN, DIM_FREE, DIM_VARIABLE } dim;
 } Name;
 typedef struct { /* a binding of an outer scope that an inner one hides */
@@ -57,14 +57,14 @@ typedef struct { /* a binding of an outer scope that an inner one hides */
 } Hidden;
 typedef struct {
     uint32_t number;                                             /* unique over the text, from 1 */
-    uint32_t open;                                               /* the token of its brace */
-    uint32_t hidden, unders, uses, eqns, params, values, fixups; /* heights of the stacks when it opened */
-    Jaxpr *jaxpr;                                                /* that it becomes */
-    Prim prim;                                                   /* of the equation being read, */
-    Val first_result, end_result;                                /* whose results are these values */
+    uint32_t open;                                               /* the token of its opening brace */
+    uint32_t hidden, unders, uses, eqns, params, values, fixups; /* heights of the stacks when it was opened */
+    Jaxpr *jaxpr;                                                /* the jaxpr that it becomes */
+    Prim prim;                                                   /* of the equation being read … */
+    Val first_result, end_result;                                /* … and the range of its results */
     uint32_t nlists, nconsts;                                    /* binder lists so far; binders before the last */
-    bool broken;                                                 /* something in it could not be read, */
-    bool damaged; /* perhaps results of equations: an unknown name may be one */
+    bool broken;                                                 /* something in it could not be read … */
+    bool damaged; /* … perhaps results of equations, so that an unknown name may be one */
 } Scope;
 
 /* ---- hoisted jaxprs and the parameters that name them, before or after their definition */
@@ -101,15 +101,15 @@ typedef enum {
 } FrameState;
 typedef struct {
     uint8_t kind, state;
-    bool nested;    /* F_TOP inside a parameter: ends with its jaxpr */
+    bool nested;    /* F_TOP inside a parameter: it ends with its jaxpr */
     bool binds;     /* F_EQNS: the equation has a left side */
     bool typed;     /* F_EQNS: its last result has a type */
     char close;     /* the bracket that ends it */
     uint32_t semis; /* F_HEAD */
     uint32_t open;  /* the token that opened it */
     uint32_t angle; /* F_PARAMS: depth in < > */
-    /* F_EQNS: names up to run_end were looked at: they end at an `=`, the last that is first on its
-     * line is run_line */
+    /* F_EQNS: names up to run_end have been examined: they end at an `=`; run_line is the last one that is first on its
+       line */
     uint32_t run_end, run_line;
     bool run_binds;
 } Frame;
@@ -120,7 +120,7 @@ typedef struct {
         uint32_t n, cap;                                                                                               \
     }
 
-/* A terminal: its raw tokens [at, end), and for a type which. */
+/* A terminal: its raw tokens [at, end), and the type if it is one. */
 typedef struct {
     uint32_t at, end;
     Type type;
@@ -143,7 +143,7 @@ typedef struct Parser {
     int last_kind;
     bool panic, panic_closes, stop; /* skipping to where the grammar can go on; a limit was exceeded */
     bool ended;                     /* the brackets that are open at the end of the text are reported */
-    bool resend;                    /* the last terminal is such a place itself */
+    bool resend;                    /* the last terminal itself is such a point */
     uint32_t panic_depth;
 
     /* names */
@@ -153,7 +153,7 @@ typedef struct Parser {
     STACK(Scope) scopes;
     uint32_t nscopes;
     STACK(Val) unders;     /* variables called _ */
-    STACK(NameId) extents; /* names that are bound dimensions of the text */
+    STACK(NameId) extents; /* names of variables that are dimensions */
 
     /* what the grammar builds */
     STACK(Use) uses;
@@ -161,12 +161,12 @@ typedef struct Parser {
     STACK(Param) params;
     STACK(Value) values;
     STACK(Hoisted) hoisted;
-    STACK(Jaxpr *) lets; /* all that were ever hoisted */
+    STACK(Jaxpr *) lets; /* all jaxprs ever hoisted */
     STACK(Fixup) fixups;
     Jaxpr *program;
-    Span before;       /* of an equation that JAX since 0.5 would print otherwise; n = 0: none yet */
-    bool recent;       /* something in the text is printed by later ones only */
-    uint32_t misnamed; /* errors that are about names alone */
+    Span before;       /* an equation that JAX 0.5 and later print differently; n = 0: none yet */
+    bool recent;       /* something in the text is printed by later versions only */
+    uint32_t misnamed; /* the number of errors that are only about names */
 } Parser;
 
 /* ---- read.c: raw tokens → terminals */
@@ -178,11 +178,11 @@ static inline Str tok_text(const Parser *p, uint32_t i) {
 static inline bool tok_is(const Parser *p, uint32_t i, const char *word) {
     return tok(p, i)->kind == T_NAME && str_is(tok_text(p, i), word);
 }
-/* Does token i stick to the one before it? */
+/* Does token i follow the previous one without a blank? */
 static inline bool tok_sticks(const Parser *p, uint32_t i) { return !(tok(p, i)->flags & AFTER_BLANK); }
 /* The place of the tokens [from, to). */
 Span toks_span(const Parser *, uint32_t from, uint32_t to);
-/* After the bracket that matches the one at i; i where there is none near. */
+/* The token after the bracket that matches the one at i; i if there is none nearby. */
 uint32_t tok_match(const Parser *, uint32_t i);
 void parser_panic(Parser *);
 
@@ -192,27 +192,27 @@ Name *name_at(Parser *, Str);
 void scope_open(Parser *, uint32_t open);
 void scope_close(Parser *);
 static inline Scope *scope_now(Parser *p) { return &p->scopes.at[p->scopes.n - 1]; }
-/* The variable of this name that the innermost jaxpr sees; 0. */
+/* The variable of this name in the innermost jaxpr; 0 if there is none. */
 Val name_val(Parser *, NameId);
 bool name_is_bound(Parser *, uint32_t token);
 /* A new variable named by the token; reports a second binding. */
 Val name_bind(Parser *, uint32_t token, Type);
 /* The variable that an operand names; reports an unknown one. */
 Val name_use(Parser *, uint32_t token);
-/* Is it what name_use made of an unknown one? */
+/* Does the value stand for an unknown name (name_use)? */
 bool name_is_missing(Parser *, Val);
-/* The nearest variable called _ whose type `fits`; the nearest one where none does; 0. */
+/* The last variable called _ whose type `fits`, else the last one, else 0. */
 Val name_under(Parser *, bool fits(const Ctx *, Type, Type), Type wanted);
 
 /* ---- shape.c: types and dimensions */
-/* Reads the type at token *i and moves behind it; false after a diagnostic. */
+/* Reads the type at token *i and advances *i past it; false after a diagnostic. */
 bool type_read(Parser *, uint32_t *i, Type *);
 bool dim_read(Parser *, uint32_t *i, Dim *);
-/* Behind the type that starts at i, without reading it; i where there is none. */
+/* The token after the type that starts at i, without reading it; i if there is no type. */
 uint32_t type_skip(const Parser *, uint32_t i);
 
 /* ---- literal.c */
-/* Behind the literal at token i; i where there is none. `inf` and `nan` count. */
+/* The token after the literal at token i; i if there is none. `inf` and `nan` count as literals. */
 uint32_t literal_end(const Parser *, uint32_t i);
 /* The literal at tokens [from, to) as a value of that type (0: unknown). */
 Val literal_val(Parser *, uint32_t from, uint32_t to, Type);
@@ -227,18 +227,17 @@ void value_operator(Parser *, Terminal);
 void value_group(Parser *, uint32_t mark, uint32_t open, uint32_t close);
 /* The values from `mark` on are the value of a parameter. */
 void param_add(Parser *, Prim, uint32_t key, uint32_t mark);
-/* The slot wants the hoisted jaxpr that the text at `span` names. */
+/* Notes that the slot is to be filled with the hoisted jaxpr that the text at `span` names. */
 void fixup_add(Parser *, Jaxpr **slot, Span);
 void fixups_resolve(Parser *, uint32_t from, uint32_t hoisted_from, bool last);
 
 /* ---- build.c: equations and jaxprs from the stacks */
 static inline void use_push(Parser *p, Val v, Span at) { push(p->arena, &p->uses, ((Use){v, at})); }
-/* What stands right of `=`: operands are the last on the stack of uses. */
+/* The right side of `=`: its operands are the last ones on the stack of uses. */
 typedef struct {
     Terminal prim;
     uint32_t noperands, params;
-    /* 2019: the body that follows, and how many of the operands are bound to its constants and free
-     * variables */
+    /* 2019: the body that follows, and the numbers of operands bound to its constants and free variables */
     Jaxpr *body;
     uint32_t nconsts, nfree;
 } Apply;
@@ -247,26 +246,25 @@ void head_end(Parser *);
 void prim_begin(Parser *, Terminal);
 void results_end(Parser *, uint32_t n);
 void eqn_apply(Parser *, uint32_t nresults, Apply);
-/* get, swap, addupdate: the results; `nref` uses for the ref and its indices, `nagain` for the one
-   that a swap reads, which must be the same; then the value to store. */
+/* get, swap, addupdate: the results; `nref` uses for the reference and its indices; `nagain` for the reference that a
+   swap reads, which must be the same; then the value to store. */
 void eqn_ref(Parser *, Prim, Span, uint32_t nresults, uint32_t nref, uint32_t nagain);
-/* Reads [index] or {view}; gives the number of operands in it. */
+/* Reads [index] or {view}; returns the number of operands in it. */
 uint32_t ref_index(Parser *, Terminal);
-/* The indices of a ref, that has `n` uses, become one value; gives n. */
+/* The indices of a reference, which has `n` uses, become one value; returns n. */
 uint32_t ref_end(Parser *, uint32_t n);
 Jaxpr *jaxpr_end(Parser *, uint32_t nresults, Terminal effects, uint32_t close);
-/* After an error in it. */
+/* The end of a jaxpr with an error. */
 Jaxpr *jaxpr_broken(Parser *, uint32_t close);
 void eqn_broken(Parser *);
 void let_end(Parser *, Terminal name, Jaxpr *);
 /* Reports the last terminal; `expected` are its alternatives. */
 void syntax_error(Parser *, const char *const *expected, uint32_t n);
-/* Reports that the text ends, `where` ("" or " in a type"), and which brackets are open; returns false. */
+/* Reports that the text ends too early, `where` ("" or " in a type"), and which brackets are open; returns false. */
 bool unexpected_end(Parser *, const char *where);
 
 /* ---- dialect.c */
-/* Old spellings become today's. Adds the equation, or what stands for it, to the stack of
- * equations. */
+/* Rewrites old spellings and adds the equation, or what replaces it, to the stack of equations. */
 void dialect_add(Parser *, Eqn);
 void eqn_add(Parser *, Eqn);
 

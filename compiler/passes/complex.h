@@ -3,7 +3,7 @@
 #define JAXCC_COMPLEX_H
 #include "build.h"
 
-/* The parts of a complex value, of one real type and shape; of a real one: itself, and im is 0 (no value). */
+/* The parts of a complex value, of one real type and shape; for a real value: itself, and im = 0 (no value). */
 typedef struct {
     Val re, im;
 } Pair;
@@ -11,7 +11,7 @@ typedef struct {
 /* x · y; one of them may be real. */
 Pair pair_product(Builder *, Pair x, Pair y);
 
-/* One result of an elementwise equation. `x`: its operands, of one shape, that of the result. */
+/* The result of an elementwise equation. `x`: its operands, all of the result's shape. */
 typedef Pair PairRule(Builder *, const Eqn *, const Pair *x);
 PairRule pair_same, pair_mul, pair_div, pair_square, pair_integer_pow, pair_pow, pair_max, pair_min, pair_clamp,
     pair_eq, pair_ne, pair_real, pair_imag, pair_conj, pair_complex, pair_convert, pair_abs, pair_sign, pair_sqrt,

@@ -1,35 +1,32 @@
-/* Passes: a program in, a new program out, NULL after a diagnostic. A pass never writes to its
- * input. */
+/* Passes: a program in, a new program out, NULL after a diagnostic. A pass never writes to its input. */
 #ifndef JAXCC_PASSES_H
 #define JAXCC_PASSES_H
 #include "../ir.h"
 
 enum {
     COMPILED_RANK = 30,           /* the most axes of an array that compiles */
-    MAX_RANK = COMPILED_RANK + 2, /* with room for two that a rule adds */
+    MAX_RANK = COMPILED_RANK + 2, /* with room for two axes that a rule may add */
 };
-/* False with a diagnostic where an array has more. */
+/* False with a diagnostic if an array has more. */
 bool rank_compiles(Ctx *, Type, Span);
 
 typedef Jaxpr *Pass(Ctx *, const Jaxpr *in);
 
 /* Runs the passes of passes.def in order, verifying after each when cx->verify. */
 Jaxpr *passes_run(Ctx *, const Jaxpr *in);
-/* Can code be made of what they wrote? Says what cannot. */
+/* Can code be generated for the program after the passes? Reports what is not supported. */
 bool supported(Ctx *, const Jaxpr *);
 
-/* A program of stdlib/ by name, "exp_f32"; parsed and typechecked on first use. NULL when there is
- * none. */
+/* A program of stdlib/ by name ("exp_f32"), parsed and typechecked on first use; NULL if there is none. */
 const Jaxpr *stdlib_program(Ctx *, const char *name);
 
-/* What a function with results of that type is computed in, by the program NAME_TYPE: f64 and f32 in
- * themselves, narrower types in f32; in f64 whatever has no program in f32. */
+/* The type TYPE in which the program NAME_TYPE computes a function with results of type `result`: f32 and f64
+   themselves, f32 for narrower types, f64 for functions without a program for f32. */
 Dtype stdlib_dtype(Ctx *, Prim, Dtype result);
-/* The least and the greatest value of a program, those of the bodies of its loops included. */
+/* The smallest and the largest number of the values in a program, including the bodies of its loops. */
 void jaxpr_range(const Ctx *, const Jaxpr *, Val *first, Val *last);
 
-/* sin, cos and tan are two programs: NAME is right where |x| < bound, NAME_full everywhere. 0 for
- * the other programs. */
+/* sin, cos and tan are two programs: NAME is accurate for |x| < bound, NAME_full everywhere. 0 for other programs. */
 double stdlib_fast_bound(const char *name);
 
 #endif

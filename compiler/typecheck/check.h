@@ -1,20 +1,19 @@
-/* Types: infer one equation, check a program: infer all and compare with what the text says. */
+/* Types: infer the results of one equation; check a program, comparing what is inferred with what the text declares. */
 #ifndef JAXCC_CHECK_H
 #define JAXCC_CHECK_H
 #include "../ir.h"
 
-/* The result types of `e` for operands of types `in`, into out[e->out.n]; false after a diagnostic.
-   On entry out holds the declared types, 0 where there is none: rules read them where operands and
-   parameters leave the result open. */
+/* The result types of `e` for operands of types `in`, into out[e->out.n]; false after a diagnostic. On entry `out`
+   holds the declared types, 0 for none: rules read them where operands and parameters do not determine the result. */
 bool infer(Ctx *, const Eqn *e, const Type *in, Type *out);
 
-/* Checks the whole program: gives types to values without one, compares where the text has one;
-   sets `checked`. The inputs' types must be known (check_inputs). It is the typechecker of input,
-   the type inference of untyped eras, and the verifier after each pass. */
+/* Checks a whole program: gives types to values without one, compares where the text declares one; sets `checked`. The
+   types of the inputs must be known (check_inputs). It is the typechecker of the input, the type inference for untyped
+   texts, and the verifier after each pass. */
 bool check(Ctx *, Jaxpr *);
 
-/* A demand on symbolic dimensions (Ctx.dim_checks) that no library could meet, and the value that excludes it; NULL
-   where there is none. */
+/* A condition on symbolic dimensions (Ctx.dim_checks) that no call could meet, and the value that excludes it; NULL if
+   there is none. */
 typedef struct {
     Dim symbol, value;
     const DimCheck *because;

@@ -1,54 +1,55 @@
-/* Sparse arrays: what rules of sparse.c, sparse_dot.c and sparse_order.c share. Arrays are [rows, width] here, a row
-   for each element of the batch and place of the axes that have indices; what lies outside the array has no row. */
+/* Sparse arrays: shared by the rules of sparse.c, sparse_dot.c and sparse_order.c. Arrays are [rows, width] here, with
+   a row for each element of the batch and each position along the axes with indices; positions outside the array have
+   no row. */
 #ifndef JAXCC_RULES_SPARSE_H
 #define JAXCC_RULES_SPARSE_H
 #include "../../typecheck/sparse.h"
 #include "../build.h"
 
-/* Where the stored elements stand in an array: the indices along its axes behind the batch, […, nse] each, an axis of
-   the batch 1 where all of it has the same. */
+/* The positions of the stored elements: indices along the axes after the batch, […, nse] each; a batch axis has extent
+   1 if its elements share their indices. */
 typedef struct {
-    uint32_t batch, n, rank; /* axes of the batch, with indices, of the array */
+    uint32_t batch, n, rank; /* number of batch axes, of axes with indices, of all axes */
     const Dim *shape;        /* of the array */
     Dim nse;
     const Val *column; /* [n] */
 } Coordinates;
-/* Of indices […, nse, axes] in an array of that shape. */
+/* From indices […, nse, axes] into an array of that shape. */
 Coordinates bcoo_coordinates(Builder *, Val indices, uint32_t rank, const Dim *shape);
-/* Of indices […, nse] and the beginnings of rows […, rows + 1]. */
+/* From indices […, nse] and the starts of rows […, rows + 1]. */
 Coordinates bcsr_coordinates(Builder *, Val indices, Val begin, uint32_t rank, const Dim *shape);
-/* Of rows and columns [nse] in a matrix. */
+/* From rows and columns [nse] of a matrix. */
 Coordinates coo_coordinates(Builder *, Val row, Val column, const Dim *shape);
 
 Dim product(Builder *, const Dim *dims, uint32_t n);
-/* [1 for all or batch…, n, width…] → [batch · n, width], or [batch · n] of `narrow` arrays, which have no width.
-   `order`: of the batch's axes; NULL: as they are. */
+/* [batch… or 1…, n, width…] → [batch · n, width], or [batch · n] for `narrow` arrays, which have no width. `order`: of
+   the batch axes; NULL: unchanged. */
 Val flattened(Builder *, Val, uint32_t batch, const Dim *dims, const int64_t *order, bool narrow);
-/* [before · n · after]: the number along the axis in the middle. */
+/* [before · n · after]: the index along the middle axis. */
 Val numbers(Builder *, Dim before, Dim n, Dim after);
 
-/* A row's number for each of `n` positions, of an index for each of some axes. */
+/* The row number of each of `n` positions, computed axis by axis from indices. */
 typedef struct {
     Dim n, rows;
-    Val at, outside; /* [n]; 0: no axis yet, nothing is outside */
+    Val at, outside; /* [n]; 0: no axis yet; nothing is outside */
 } Rows;
-/* Of an index: it is inside; below 0 it counts from the end of its axis; it does, and may be outside. */
+/* An index is inside; is inside, counted from the end of the axis if negative; the same, but may be outside. */
 typedef enum { INDEX_INSIDE, INDEX_WRAPS, INDEX_CHECKED } Trust;
 /* The next axis. */
 void rows_add(Builder *, Rows *, Val index, Dim extent, Trust);
-/* [n, 1]; the number of rows where it is outside. */
+/* [n, 1]; positions outside get the number of rows. */
 Val rows_end(Builder *, Rows *);
-/* The rows of x [rows, width]; 0 where there is none. */
+/* The rows of x [rows, width]; 0 for positions outside. */
 Val gathered(Builder *, Val x, Val row);
-/* The same with the nearest row where there is none. */
+/* The same with the nearest row for positions outside. */
 Val gathered_nearest(Builder *, Val x, Val row);
-/* Updates put, added, … into the rows of x. */
+/* Updates written, added, … to the rows of x by the given scatter primitive. */
 Val scattered(Builder *, Prim, Val x, Val row, Val updates);
-/* y [batch…, nse, dense…], 0 where other indices before are equal (sparse_order.c). */
+/* y [batch…, nse, dense…], 0 for elements whose indices occur earlier (sparse_order.c). */
 Val first_of_equal(Builder *, Val indices, const Coordinates *, Val y);
-/* The values of c's array at indices: y of that type (sparse.c). */
+/* The elements of the array x at the coordinates c, as type `to` (sparse.c). */
 Val extracted(Builder *, const Coordinates *c, Val x, const ArrayType *to);
-/* i32 where the numbers are fewer. */
+/* The type of numbers below n: i32 if they fit. */
 Dtype number_type(Dim n);
 
 #endif
