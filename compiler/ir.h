@@ -6,6 +6,8 @@
 
 /* ---- values: numbers into one table of the compilation, unique over all (sub-)programs */
 typedef uint32_t Val; /* 0: none */
+/* What a call gave that failed, after a diagnostic: a value without a type, in no equation. */
+enum { VAL_FAILED = 1 };
 typedef struct {
     Val *at;
     uint32_t n;

@@ -46,12 +46,19 @@ static Eqn equation(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t n
     if (nparams) memcpy(e.params.at, params, nparams * sizeof *params);
     return e;
 }
+static bool any_failed(Builder *b, uint32_t n, const Val *in) {
+    for (uint32_t i = 0; i < n; i++) b->failed = b_failed(b, in[i]);
+    return b->failed;
+}
+static Vals failures(Builder *b, uint32_t n) {
+    Vals out = {arena_new(b->cx->arena, Val, n + 1), n};
+    for (uint32_t i = 0; i < n; i++) out.at[i] = VAL_FAILED;
+    return out;
+}
 Vals build_many(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t nparams, const Param *params, uint32_t nout,
                 const Type *types) {
     Ctx *cx = b->cx;
-    Vals out = {arena_new(cx->arena, Val, nout + 1), nout};
-    for (uint32_t i = 0; i < n; i++) b->failed |= in[i] == 0;
-    if (b->failed) return out;
+    if (any_failed(b, n, in)) return failures(b, nout);
     Eqn e = equation(b, prim, n, in, nparams, params);
     Type *from = arena_new(cx->arena, Type, n + 1), *to = arena_new(cx->arena, Type, nout + 1);
     for (uint32_t i = 0; i < n; i++) from[i] = val_type(cx, in[i]);
@@ -60,25 +67,60 @@ Vals build_many(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t npara
     for (uint32_t i = 0; i < nout; i++) e.out.at[i] = val_new(cx, to[i], b->span);
     if (!infer(cx, &e, from, to)) {
         b->failed = true;
-        return out;
+        return failures(b, nout);
     }
     for (uint32_t i = 0; i < nout; i++) {
         b->failed = b->failed || !rank_compiles(cx, to[i], b->span);
         val_info(cx, e.out.at[i])->type = to[i];
     }
+    if (b->failed) return failures(b, nout);
     push(cx->arena, &b->eqns, e);
     return e.out;
 }
 Val build(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t nparams, const Param *params) {
     return build_many(b, prim, n, in, nparams, params, 1, NULL).at[0];
 }
+
+/* ---- elementwise */
 Val b1(Builder *b, Prim p, Val x) { return build(b, p, 1, &x, 0, NULL); }
 Val b2(Builder *b, Prim p, Val x, Val y) { return build(b, p, 2, (Val[]){x, y}, 0, NULL); }
 Val b3(Builder *b, Prim p, Val x, Val y, Val z) { return build(b, p, 3, (Val[]){x, y, z}, 0, NULL); }
+Val b_integer_pow(Builder *b, Val x, int64_t y) { return build(b, P_integer_pow, 1, &x, 1, (Param[]){p_int(K_y, y)}); }
+Val b_round(Builder *b, Val x, bool to_even) {
+    Param how = p_word(K_rounding_method, to_even ? "RoundingMethod.TO_NEAREST_EVEN" : "RoundingMethod.AWAY_FROM_ZERO");
+    return build(b, P_round, 1, &x, 1, &how);
+}
+Val b_reduce_precision(Builder *b, Val x, int64_t exponent_bits, int64_t mantissa_bits) {
+    Param p[2] = {p_int(K_exponent_bits, exponent_bits), p_int(K_mantissa_bits, mantissa_bits)};
+    return build(b, P_reduce_precision, 1, &x, 2, p);
+}
+Val b_conj(Builder *b, Val x) {
+    if (b_failed(b, x)) return VAL_FAILED;
+    return build(b, P_conj, 1, &x, 1, (Param[]){p_dtype(K_input_dtype, b_type(b, x)->dtype)});
+}
+Val b_fma(Builder *b, Val x, Val y, Val z) { return b3(b, P_fma, x, y, z); }
+Val b_clamp(Builder *b, Val least, Val x, Val most) { return b3(b, P_clamp, least, x, most); }
+Val b_select_n(Builder *b, Val which, uint32_t n, const Val *cases) {
+    Val *in = arena_new(b->cx->arena, Val, n + 1);
+    in[0] = which;
+    if (n) memcpy(in + 1, cases, n * sizeof *cases);
+    return build(b, P_select_n, 1 + n, in, 0, NULL);
+}
+Val b_select(Builder *b, Val condition, Val no, Val yes) { return b3(b, P_select_n, condition, no, yes); }
+Val b_convert(Builder *b, Val v, Dtype d) {
+    if (b_failed(b, v)) return VAL_FAILED;
+    if (b_type(b, v)->dtype == d) return v;
+    return build(b, P_convert_element_type, 1, &v, 2, (Param[]){p_dtype(K_new_dtype, d), p_bool(K_weak_type, false)});
+}
+Val b_bitcast(Builder *b, Val v, Dtype d) {
+    if (b_failed(b, v)) return VAL_FAILED;
+    if (b_type(b, v)->dtype == d) return v;
+    return build(b, P_bitcast_convert_type, 1, &v, 1, (Param[]){p_dtype(K_new_dtype, d)});
+}
 
 /* ---- scalars and arrays of one value */
 static Val literal(Builder *b, Dtype d, Lit lit) {
-    return b->failed ? 0 : val_literal(b->cx, type_of(b->cx->types, d, 0, NULL), lit, b->span);
+    return b->failed ? VAL_FAILED : val_literal(b->cx, type_of(b->cx->types, d, 0, NULL), lit, b->span);
 }
 Val b_int(Builder *b, Dtype d, int64_t i) {
     return literal(b, d, (Lit){.kind = LIT_INT, .negative = i < 0, .i = i < 0 ? -(uint64_t)i : (uint64_t)i});
@@ -105,13 +147,13 @@ Val b_full(Builder *b, Val scalar, uint32_t rank, const Dim *dims) {
     return rank ? b_broadcast(b, scalar, rank, dims, NULL) : scalar;
 }
 Val b_full_like(Builder *b, Val like, double value) {
-    if (b->failed || !like) return 0;
+    if (b_failed(b, like)) return VAL_FAILED;
     const ArrayType *t = b_type(b, like);
     return b_full(b, b_number(b, t->dtype, value), t->rank, t->dims);
 }
 Val b_const(Builder *b, Type type, const void *data) {
     Ctx *cx = b->cx;
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const ArrayType *t = type_at(cx->types, type);
     size_t bytes = dtype_info[t->dtype].bits / 8, first = 64; /* the type, then the data */
     for (uint32_t i = 0; i < t->rank; i++) bytes *= (size_t)t->dims[i];
@@ -138,16 +180,8 @@ bool b_empty(const Builder *b, Val v) {
 }
 
 /* ---- shapes */
-Val b_convert(Builder *b, Val v, Dtype d) {
-    if (b->failed || !v || b_type(b, v)->dtype == d) return v;
-    return build(b, P_convert_element_type, 1, &v, 2, (Param[]){p_dtype(K_new_dtype, d), p_bool(K_weak_type, false)});
-}
-Val b_bitcast(Builder *b, Val v, Dtype d) {
-    if (b->failed || !v || b_type(b, v)->dtype == d) return v;
-    return build(b, P_bitcast_convert_type, 1, &v, 1, (Param[]){p_dtype(K_new_dtype, d)});
-}
 Val b_broadcast(Builder *b, Val v, uint32_t rank, const Dim *dims, const int64_t *axes) {
-    if (b->failed || !v) return 0;
+    if (b_failed(b, v)) return VAL_FAILED;
     uint32_t n = b_type(b, v)->rank;
     return build(b, P_broadcast_in_dim, 1, &v, 2,
                  (Param[]){p_ints(b, K_broadcast_dimensions, n, axes), p_dims(b, K_shape, rank, dims)});
@@ -156,11 +190,12 @@ static bool same_dims(const ArrayType *t, uint32_t rank, const Dim *dims) {
     return t->rank == rank && (!rank || memcmp(t->dims, dims, rank * sizeof *dims) == 0);
 }
 Val b_reshape(Builder *b, Val v, uint32_t rank, const Dim *dims) {
-    if (b->failed || !v || same_dims(b_type(b, v), rank, dims)) return v;
+    if (b_failed(b, v)) return VAL_FAILED;
+    if (same_dims(b_type(b, v), rank, dims)) return v;
     return build(b, P_reshape, 1, &v, 2, (Param[]){p_none(K_dimensions), p_dims(b, K_new_sizes, rank, dims)});
 }
 Val b_transpose(Builder *b, Val v, const int64_t *permutation) {
-    if (b->failed || !v) return 0;
+    if (b_failed(b, v)) return VAL_FAILED;
     uint32_t n = b_type(b, v)->rank, fixed = 0;
     while (fixed < n && permutation[fixed] == fixed) fixed++;
     if (fixed == n) return v;
@@ -168,7 +203,7 @@ Val b_transpose(Builder *b, Val v, const int64_t *permutation) {
 }
 Val b_place(Builder *b, Val v, uint32_t rank, const Dim *dims, const int64_t *axes) {
     int64_t order[32], to[32];
-    if (b->failed || !v) return 0;
+    if (b_failed(b, v)) return VAL_FAILED;
     uint32_t n = b_type(b, v)->rank, m = 0;
     for (uint32_t a = 0; a < rank; a++)
         for (uint32_t i = 0; i < n; i++)
@@ -177,14 +212,14 @@ Val b_place(Builder *b, Val v, uint32_t rank, const Dim *dims, const int64_t *ax
     return n == rank ? v : b_broadcast(b, v, rank, dims, to);
 }
 Val b_slice(Builder *b, Val v, const Dim *start, const Dim *limit, const int64_t *strides) {
-    if (b->failed || !v) return 0;
+    if (b_failed(b, v)) return VAL_FAILED;
     uint32_t n = b_type(b, v)->rank;
     Param p[3] = {p_dims(b, K_limit_indices, n, limit), p_dims(b, K_start_indices, n, start), p_none(K_strides)};
     if (strides) p[2] = p_ints(b, K_strides, n, strides);
     return build(b, P_slice, 1, &v, 3, p);
 }
 Val b_slice_axis(Builder *b, Val v, int64_t axis, Dim lo, Dim hi) {
-    if (b->failed || !v) return 0;
+    if (b_failed(b, v)) return VAL_FAILED;
     const ArrayType *t = b_type(b, v);
     if (lo == 0 && hi == t->dims[axis]) return v;
     Dim start[32] = {0}, limit[32];
@@ -193,7 +228,7 @@ Val b_slice_axis(Builder *b, Val v, int64_t axis, Dim lo, Dim hi) {
     return b_slice(b, v, start, limit, NULL);
 }
 Val b_pad(Builder *b, Val v, Val scalar, const Dim *config) {
-    if (b->failed || !v) return 0;
+    if (b_failed(b, v)) return VAL_FAILED;
     uint32_t n = b_type(b, v)->rank, none = 0;
     while (none < 3 * n && config[none] == 0) none++;
     if (none == 3 * n) return v;
@@ -212,7 +247,6 @@ Val b_rev(Builder *b, Val v, int64_t axis) {
 }
 
 /* ---- arithmetic */
-Val b_select(Builder *b, Val condition, Val no, Val yes) { return b3(b, P_select_n, condition, no, yes); }
 Val b_reduce(Builder *b, Prim prim, Val v, uint32_t n, const int64_t *axes) {
     return n ? build(b, prim, 1, &v, 1, (Param[]){p_ints(b, K_axes, n, axes)}) : v;
 }
@@ -225,12 +259,11 @@ Val b_dot(Builder *b, Val x, Val y, Ints lc, Ints rc, Ints lb, Ints rb, Dtype pr
     return build(b, P_dot_general, 2, (Val[]){x, y}, 2, (Param[]){dims, type});
 }
 Vals b_call(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
-    Vals none = {arena_new(b->cx->arena, Val, j->out.n + 1), j->out.n};
-    for (uint32_t i = 0; i < n; i++) b->failed |= in[i] == 0;
     ValMap map = {.cx = b->cx};
-    if (b->failed || !jaxpr_splice(&map, &b->eqns, j, (Vals){(Val *)in, n}, b->span)) {
+    if (any_failed(b, n, in)) return failures(b, j->out.n);
+    if (!jaxpr_splice(&map, &b->eqns, j, (Vals){(Val *)in, n}, b->span)) {
         b->failed = true;
-        return none;
+        return failures(b, j->out.n);
     }
     return vals_rewrite(&map, j->out);
 }
@@ -250,7 +283,7 @@ static Vals map_equations(Builder *b, const Jaxpr *j, const Val *in, const Array
         for (uint32_t i = 0; i < x.n && arrays; i++)
             if (!b_type(b, x.at[i])->rank) x.at[i] = b_full(b, x.at[i], like->rank, like->dims);
         Vals y = build_many(b, e->prim, x.n, x.at, e->params.n, e->params.at, e->out.n, NULL);
-        if (b->failed) return y;
+        if (b->failed) return failures(b, j->out.n);
         for (uint32_t i = 0; i < e->out.n; i++) valmap_put(&map, e->out.at[i], y.at[i]);
     }
     Vals out = vals_rewrite(&map, j->out);
@@ -271,9 +304,7 @@ static Vals map_elements(Builder *b, const Jaxpr *j, const Val *in, const ArrayT
     return out;
 }
 Vals b_map(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
-    Vals none = {arena_new(b->cx->arena, Val, j->out.n + 1), j->out.n};
-    for (uint32_t i = 0; i < n; i++) b->failed |= in[i] == 0;
-    if (b->failed) return none;
+    if (any_failed(b, n, in)) return failures(b, j->out.n);
     const ArrayType like = *b_type(b, in[0]);
     if (elementwise(j)) return map_equations(b, j, in, &like);
     return like.rank ? map_elements(b, j, in, &like) : b_call(b, j, n, in);

@@ -3,6 +3,7 @@
 #ifndef JAXCC_BUILD_H
 #define JAXCC_BUILD_H
 #include "rewrite.h"
+#include <assert.h>
 
 /* An axis of devices that a program around binds: a device's coordinate is its number / stride % extent. */
 typedef struct MeshAxis {
@@ -20,8 +21,9 @@ typedef struct {
         uint32_t n, cap;
     } vals;
 } Tables;
-/* Of one rule: the equations it wrote so far. All of them stand where `span` is. After a failure (reported) values are
-   0 and every call does nothing, so that a rule looks at `failed` once, at its end. */
+/* Of one rule: the equations it wrote so far. All of them stand where `span` is. After a failure (reported) every call
+   does nothing and gives VAL_FAILED, which it may be given again, so that a rule looks at `failed` once, at its end.
+   0, no value at all, is never an operand. */
 typedef struct {
     Ctx *cx;
     const MeshAxis *mesh; /* innermost first */
@@ -51,9 +53,43 @@ Val build(Builder *, Prim, uint32_t n, const Val *in, uint32_t nparams, const Pa
    */
 Vals build_many(Builder *, Prim, uint32_t n, const Val *in, uint32_t nparams, const Param *, uint32_t nout,
                 const Type *types);
+/* Does the call with this operand do nothing? */
+static inline bool b_failed(const Builder *b, Val v) {
+    assert(v || b->failed);
+    return b->failed || v == VAL_FAILED;
+}
+
+/* ---- elementwise: a function for each primitive of one to three operands, b_sin(b, x), b_add(b, x, y); where the
+   primitive is a variable, b1 to b3 */
 Val b1(Builder *, Prim, Val);
 Val b2(Builder *, Prim, Val, Val);
 Val b3(Builder *, Prim, Val, Val, Val);
+#define B_unary_YES(id)                                                                                                \
+    static inline Val b_##id(Builder *b, Val x) { return b1(b, P_##id, x); }
+#define B_binary_YES(id)                                                                                               \
+    static inline Val b_##id(Builder *b, Val x, Val y) { return b2(b, P_##id, x, y); }
+#define B_ternary_YES(id)                                                                                              \
+    static inline Val b_##id(Builder *b, Val x, Val y, Val z) { return b3(b, P_##id, x, y, z); }
+#define B_params_YES(id) /* below */
+#define B_unary_NO(id)
+#define B_binary_NO(id)
+#define B_params_NO(id)
+#define B_FUNCTION(arity, elementwise, id) B_##arity##_##elementwise(id)
+#define NO_LOWERING NO
+#define POINT(f) YES
+#define STDLIB(f) YES
+#define PRIM(id, text, arity, type, simplify, facts, lowering) B_FUNCTION(arity, lowering, id)
+#include "../prims.def"
+Val b_integer_pow(Builder *, Val, int64_t y);
+Val b_round(Builder *, Val, bool to_even); /* ties: to even numbers, or away from 0 */
+Val b_reduce_precision(Builder *, Val, int64_t exponent_bits, int64_t mantissa_bits);
+Val b_conj(Builder *, Val); /* complex */
+Val b_fma(Builder *, Val x, Val y, Val z);
+Val b_clamp(Builder *, Val least, Val, Val most);
+Val b_select_n(Builder *, Val which, uint32_t n, const Val *cases);
+Val b_select(Builder *, Val condition, Val no, Val yes);
+Val b_convert(Builder *, Val, Dtype); /* the value itself where it is of that type */
+Val b_bitcast(Builder *, Val, Dtype);
 
 /* ---- types of values */
 static inline const ArrayType *b_type(const Builder *b, Val v) { return val_array(b->cx, v); }
@@ -76,8 +112,6 @@ Val b_const(Builder *, Type, const void *data);
 bool b_empty(const Builder *, Val);
 
 /* ---- shapes */
-Val b_convert(Builder *, Val, Dtype); /* the value itself where it is of that type */
-Val b_bitcast(Builder *, Val, Dtype);
 /* Axis i of v becomes axis axes[i] of the result. */
 Val b_broadcast(Builder *, Val, uint32_t rank, const Dim *dims, const int64_t *axes);
 Val b_reshape(Builder *, Val, uint32_t rank, const Dim *dims);
@@ -93,7 +127,6 @@ Val b_iota(Builder *, Dtype, uint32_t rank, const Dim *dims, int64_t axis);
 Val b_rev(Builder *, Val, int64_t axis);
 
 /* ---- arithmetic */
-Val b_select(Builder *, Val condition, Val no, Val yes);
 Val b_reduce(Builder *, Prim, Val, uint32_t n, const int64_t *axes); /* reduce_sum … argmax excepted */
 /* dot_general: lhs and rhs contracting, then batch axes. */
 Val b_dot(Builder *, Val, Val, Ints lhs_contracting, Ints rhs_contracting, Ints lhs_batch, Ints rhs_batch,

@@ -25,7 +25,7 @@ static Val any_nan(Builder *b, Val x) {
     int64_t axes[64];
     uint32_t rank = b_type(b, x)->rank;
     for (uint32_t i = 0; i < rank; i++) axes[i] = i;
-    return b_reduce(b, P_reduce_or, b2(b, P_ne, x, x), rank, axes);
+    return b_reduce(b, P_reduce_or, b_ne(b, x, x), rank, axes);
 }
 /* Data of --consts is not aligned. */
 static double element(Dtype d, const char *data, int64_t i) {
@@ -95,7 +95,7 @@ static void check_nans(Builder *b, const Eqn *e) {
         DtypeKind kind = dtype_info[b_type(b, *v)->dtype].kind;
         if (kind != DK_FLOAT && kind != DK_COMPLEX) continue;
         Val nan = any_nan(b, *v);
-        found = found ? b2(b, P_or, found, nan) : nan;
+        found = found ? b_or(b, found, nan) : nan;
     }
     if (found) b_stop_if(b, found, e, "makes a NaN");
 }
@@ -105,14 +105,14 @@ static void check_nans(Builder *b, const Eqn *e) {
 static Val outside(Builder *b, Val index, Val most) {
     const ArrayType *t = b_type(b, index);
     most = b_full(b, most, t->rank, t->dims);
-    Val wrong = b2(b, P_or, b2(b, P_lt, index, b_full_like(b, index, 0)), b2(b, P_gt, index, most));
+    Val wrong = b_or(b, b_lt(b, index, b_full_like(b, index, 0)), b_gt(b, index, most));
     int64_t axes[64];
     for (uint32_t i = 0; i < t->rank; i++) axes[i] = i;
     return b_reduce(b, P_reduce_or, wrong, t->rank, axes);
 }
 static Val add_outside(Builder *b, Val found, Val index, Dim extent, Dim size) {
     Val wrong = outside(b, b_convert(b, index, DT_i64), b_dim(b, DT_i64, dim_sub(b_types(b), extent, size)));
-    return found ? b2(b, P_or, found, wrong) : wrong;
+    return found ? b_or(b, found, wrong) : wrong;
 }
 /* Scalar indices from operand `first` on; the slice has these extents. */
 static Val starts_outside(Builder *b, const Eqn *e, uint32_t first, const Dim *sizes) {

@@ -168,11 +168,11 @@ static Pair pair_get(Split *s, Val v) {
     return v < s->pairs.n ? s->pairs.at[v] : (Pair){0};
 }
 /* The parts of what lies in memory. */
-static Pair loaded(Split *s, Val v) { return (Pair){b1(&s->b, P_real, v), b1(&s->b, P_imag, v)}; }
+static Pair loaded(Split *s, Val v) { return (Pair){b_real(&s->b, v), b_imag(&s->b, v)}; }
 /* In memory again, as `like` is. */
 static Val joined(Split *s, Val like, Pair p) {
     static const char *const impl[] = {[DT_key_fry] = "fry", [DT_key_rbg] = "rbg", [DT_key_urbg] = "urbg"};
-    if (!is_key(s->b.cx, like)) return b2(&s->b, P_complex, p.re, p.im);
+    if (!is_key(s->b.cx, like)) return b_complex(&s->b, p.re, p.im);
     Param which = p_word(K_impl, impl[val_array(s->b.cx, like)->dtype]);
     return build(&s->b, P_random_join, 2, (Val[]){p.re, p.im}, 1, &which);
 }
@@ -232,7 +232,7 @@ static void eqn_each(Split *s, const Eqn *e) {
     }
     for (uint32_t i = 0; i < e->out.n; i++) pair_put(s, e->out.at[i], (Pair){out[0].at[i], out[1].at[i]});
 }
-/* Scalars meet arrays, extents of 1 stretch. */
+/* Scalars meet arrays, extents of 1 stretch; 0, the imaginary part of what is real, stays. */
 static Val stretched(Builder *b, Val v, const ArrayType *to) {
     if (b->failed || !v) return v;
     const ArrayType *t = b_type(b, v);
@@ -393,7 +393,7 @@ static Pair empty(Builder *b, const Eqn *e, const Pair *x) { return iota(b, e, x
 
 /* The words of a key along a new last axis. Parts of 64 bits are two words, the low one first. */
 static Pair unwrap(Builder *b, const Eqn *e, const Pair *x) {
-    if (b->failed) return (Pair){0};
+    if (b->failed) return (Pair){VAL_FAILED, VAL_FAILED};
     const ArrayType *t = b_type(b, x[0].re), *to = val_array(b->cx, e->out.at[0]);
     Dim dims[33];
     Val w[4] = {x[0].re, x[0].im};
@@ -402,7 +402,7 @@ static Pair unwrap(Builder *b, const Eqn *e, const Pair *x) {
         for (uint32_t i = 2; i-- > 0;) {
             Val v = w[i];
             w[2 * i] = b_convert(b, v, DT_u32);
-            w[2 * i + 1] = b_convert(b, b2(b, P_shift_right_logical, v, b_full_like(b, v, 32)), DT_u32);
+            w[2 * i + 1] = b_convert(b, b_shift_right_logical(b, v, b_full_like(b, v, 32)), DT_u32);
         }
         n = 4;
     }
@@ -412,7 +412,7 @@ static Pair unwrap(Builder *b, const Eqn *e, const Pair *x) {
     return (Pair){b_concatenate(b, n, w, t->rank), 0};
 }
 static Pair wrap(Builder *b, const Eqn *e, const Pair *x) {
-    if (b->failed) return (Pair){0};
+    if (b->failed) return (Pair){VAL_FAILED, VAL_FAILED};
     const ArrayType *t = b_type(b, x[0].re);
     uint32_t rank = t->rank - 1,
              n = dtype_info[val_array(b->cx, e->out.at[0])->dtype].bits / 32; /* t's last extent, or what it must be */
@@ -421,7 +421,7 @@ static Pair wrap(Builder *b, const Eqn *e, const Pair *x) {
     if (n == 4)
         for (uint32_t i = 0; i < 2; i++) {
             Val lo = b_convert(b, w[2 * i], DT_u64), hi = b_convert(b, w[2 * i + 1], DT_u64);
-            w[i] = b2(b, P_or, lo, b2(b, P_shift_left, hi, b_full_like(b, hi, 32)));
+            w[i] = b_or(b, lo, b_shift_left(b, hi, b_full_like(b, hi, 32)));
         }
     return (Pair){w[0], w[1]};
 }
@@ -480,8 +480,8 @@ static Pair spread(Builder *b, Pair x, const Side *s, uint32_t before, uint32_t 
     for (uint32_t i = 0; i < s->nfree; i++) to[s->free[i]] = s->batch.n + before + i;
     for (uint32_t i = 0; i < s->contracted.n; i++) to[s->contracted.at[i]] = last + i;
     for (uint32_t i = 0; i < t->rank; i++) dims[to[i]] = t->dims[i];
-    Val part[2] = {b_convert(b, x.re, d), b_convert(b, x.im, d)};
-    return (Pair){b_place(b, part[0], rank, dims, to), x.im ? b_place(b, part[1], rank, dims, to) : 0};
+    x = pair_parts(b, x, d);
+    return (Pair){b_place(b, x.re, rank, dims, to), x.im ? b_place(b, x.im, rank, dims, to) : 0};
 }
 /* Sums of products, in one loop that reads each operand once. */
 static Pair sums_of_products(Builder *b, Pair l, Pair r, const Side *ls, const Side *rs, Dtype d) {
@@ -499,7 +499,7 @@ static Pair four_dots(Builder *b, const Eqn *e, Pair l, Pair r, Dtype d) {
     Val ir = l.im ? real_equation(b, e, 2, (Val[]){l.im, r.re}, d) : 0;
     if (!ri || !ir) return (Pair){rr, ri ? ri : ir};
     Val ii = real_equation(b, e, 2, (Val[]){l.im, r.im}, d);
-    return (Pair){b2(b, P_sub, rr, ii), b2(b, P_add, ri, ir)};
+    return (Pair){b_sub(b, rr, ii), b_add(b, ri, ir)};
 }
 /* A preferred type that is not complex takes the real part. */
 static Pair dot_general(Builder *b, const Eqn *e, const Pair *x) {

@@ -8,6 +8,8 @@ typedef struct {
     Val re, im;
 } Pair;
 
+/* With parts of that type. */
+Pair pair_parts(Builder *, Pair, Dtype);
 /* x · y; one of them may be real. */
 Pair pair_product(Builder *, Pair x, Pair y);
 

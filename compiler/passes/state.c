@@ -170,7 +170,7 @@ static Val wrapped(State *s, Val i, Dim extent) {
     Dtype d = t->dtype;
     if (dtype_info[d].kind == DK_UINT) return i;
     Val n = b_full(b, b_dim(b, d, extent), t->rank, t->dims), zero = b_full_like(b, i, 0);
-    return b_select(b, b2(b, P_lt, i, zero), i, b2(b, P_add, i, n));
+    return b_select(b, b_lt(b, i, zero), i, b_add(b, i, n));
 }
 static Val start_of(State *s, const Place *p, Dim extent) {
     return p->v ? wrapped(s, b_convert(&s->b, p->v, DT_i32), extent) : b_int(&s->b, DT_i32, p->at);
@@ -280,8 +280,8 @@ static Val indices(State *s, const View *w, const Layout *l) {
         Val v = p->v ? wrapped(s, b_convert(b, p->v, d), extent) : b_int(b, d, p->at);
         if (!p->position) {
             Val numbers = b_iota(b, d, 1, &p->size, 0);
-            if (p->stride > 1) numbers = b2(b, P_mul, numbers, b_full(b, b_int(b, d, p->stride), 1, &p->size));
-            v = b2(b, P_add, numbers, b_full(b, v, 1, &p->size));
+            if (p->stride > 1) numbers = b_mul(b, numbers, b_full(b, b_int(b, d, p->stride), 1, &p->size));
+            v = b_add(b, numbers, b_full(b, v, 1, &p->size));
         }
         int64_t axes[MAX_RANK];
         uint32_t rank = v ? b_type(b, v)->rank : 0;
@@ -355,12 +355,12 @@ static Val transformed_back(State *s, const View *w, Val v) {
 }
 
 static Val seen(State *s, const View *w) {
-    if (s->b.failed) return 0;
+    if (s->b.failed) return VAL_FAILED;
     if (w->transform.n) return transformed(s, w);
     return w->whole ? w->x : w->arrays ? gathered(s, w) : read_block(s, w);
 }
 static Val written(State *s, const View *w, Val v) {
-    if (s->b.failed) return 0;
+    if (s->b.failed) return VAL_FAILED;
     if (w->transform.n) return transformed_back(s, w, v);
     return w->whole ? v : w->arrays ? scattered(s, w, v, P_scatter) : write_block(s, w, v);
 }
@@ -415,7 +415,7 @@ static bool state_addupdate(State *s, const Eqn *e) {
     if (last && last->arrays) /* an element that occurs twice is added to twice */
         write_through(s, e, &w, w.n - 1, scattered(s, last, v, P_scatter_add));
     else
-        write_through(s, e, &w, w.n, b2(&s->b, P_add, old, v));
+        write_through(s, e, &w, w.n, b_add(&s->b, old, v));
     return !s->b.failed;
 }
 
@@ -616,10 +616,10 @@ static bool state_for(State *s, const Eqn *e) {
     Inner inner = b_inner(b, in.n, types);
     Val index = inner.in.at[consts];
     Vals args = vals_new(s, n + 1), out = vals_new(s, n + 1);
-    add(&args, param_bool(e, K_reverse) ? b2(b, P_sub, b_dim(b, d, dim_sub(s->cx->types, length, 1)), index) : index);
+    add(&args, param_bool(e, K_reverse) ? b_sub(b, b_dim(b, d, dim_sub(s->cx->types, length, 1)), index) : index);
     for (uint32_t i = 0; i < n; i++) add(&args, inner.in.at[where[i]]);
     Vals results = b_call(b, body, args.n, args.at);
-    add(&out, b2(b, P_add, index, b_int(b, d, 1)));
+    add(&out, b_add(b, index, b_int(b, d, 1)));
     for (uint32_t i = 0; i < n; i++)
         if (ends[i + 1]) add(&out, results.at[i]);
     Jaxpr *turn = b_inner_end(b, &inner, out.n, out.at);

@@ -145,7 +145,7 @@ static Dim bytes_of(Builder *b, Val v) {
    one. */
 static Val exchanged(Builder *b, const Group *g, Val v, bool parts) {
     Dim sizes[1 + MAX_GROUP], dims[MAX_RANK + 1];
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const ArrayType *t = b_type(b, v);
     Type type = type_plain(b_types(b), val_type(b->cx, v));
     sizes[0] = bytes_of(b, v);
@@ -169,9 +169,8 @@ static Val device_number(Builder *b) {
 static Val place(Builder *b, Val device, const Group *g) {
     Val at = b_int(b, DT_i32, 0);
     for (uint32_t i = 0; i < g->naxes; i++) {
-        Val c = b2(b, P_rem, b2(b, P_div, device, b_int(b, DT_i32, g->axes[i]->stride)),
-                   b_int(b, DT_i32, g->axes[i]->extent));
-        at = b2(b, P_add, b2(b, P_mul, at, b_int(b, DT_i32, g->axes[i]->extent)), c);
+        Val c = b_rem(b, b_div(b, device, b_int(b, DT_i32, g->axes[i]->stride)), b_int(b, DT_i32, g->axes[i]->extent));
+        at = b_add(b, b_mul(b, at, b_int(b, DT_i32, g->axes[i]->extent)), c);
     }
     return at;
 }
@@ -209,14 +208,13 @@ static Val only_members(Builder *b, const Group *g, Val v) {
     Val mine = build(b, P_dynamic_slice, 2, in, 1, (Param[]){p_dims(b, K_slice_sizes, 1, (Dim[]){1})});
     if (b->failed) return v;
     const ArrayType *t = b_type(b, v);
-    Val is =
-        b2(b, P_lt, b_iota(b, DT_i32, t->rank, t->dims, 0), b_full(b, b_reshape(b, mine, 0, NULL), t->rank, t->dims));
+    Val is = b_lt(b, b_iota(b, DT_i32, t->rank, t->dims, 0), b_full(b, b_reshape(b, mine, 0, NULL), t->rank, t->dims));
     return b_select(b, is, b_full_like(b, v, 0), v);
 }
 static Val without_axis(Builder *b, Val v, int64_t axis) { /* of extent 1 */
     Dim dims[MAX_RANK + 1];
     uint32_t n = 0;
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const ArrayType *t = b_type(b, v);
     for (uint32_t i = 0; i < t->rank; i++)
         if (i != axis) dims[n++] = t->dims[i];
@@ -226,13 +224,13 @@ static Val without_axis(Builder *b, Val v, int64_t axis) { /* of extent 1 */
    rounded; floats of a byte and less as half floats; other types as reduce_sum does. */
 static Val total(Builder *b, const Group *g, Val v) {
     int64_t first = 0;
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     Dtype d = b_type(b, v)->dtype;
     bool tiny = dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits <= 8;
     if (!tiny && d != DT_f16) return b_reduce(b, P_reduce_sum, v, 1, &first);
     v = b_convert(b, v, DT_f16);
     Val sum = b_slice_axis(b, v, 0, 0, 1);
-    for (int64_t i = 1; i < g->n; i++) sum = b2(b, P_add, sum, b_slice_axis(b, v, 0, i, i + 1));
+    for (int64_t i = 1; i < g->n; i++) sum = b_add(b, sum, b_slice_axis(b, v, 0, i, i + 1));
     return without_axis(b, b_convert(b, sum, d), 0);
 }
 static bool all_reduce(Builder *b, const Eqn *e, Val *out) {
@@ -265,7 +263,7 @@ bool expand_pvary(Builder *b, const Eqn *e, Val *out) {
 /* Axis `from` of v becomes axis `to`. */
 static Val moved(Builder *b, Val v, int64_t from, int64_t to) {
     int64_t p[MAX_RANK + 1];
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     uint32_t rank = b_type(b, v)->rank, n = 0;
     for (int64_t i = 0; n < rank; n++) {
         if (n == to) {
@@ -280,7 +278,7 @@ static Val moved(Builder *b, Val v, int64_t from, int64_t to) {
 /* Axes `axis` and axis + 1 become one. */
 static Val merged(Builder *b, Val v, int64_t axis) {
     Dim dims[MAX_RANK + 1];
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const ArrayType *t = b_type(b, v);
     for (uint32_t i = 0, n = 0; i < t->rank; i++)
         if (i == axis + 1)
@@ -292,7 +290,7 @@ static Val merged(Builder *b, Val v, int64_t axis) {
 /* An axis is cut into n parts, which become a new first axis. */
 static Val cut(Builder *b, Val v, int64_t axis, int64_t n) {
     Dim dims[MAX_RANK + 1];
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const ArrayType *t = b_type(b, v);
     for (uint32_t i = 0, k = 0; i < t->rank; i++) {
         if (i == axis) dims[k++] = n;
@@ -398,7 +396,7 @@ static bool own_part(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i,
         dims[d] = one;
         Val in[MAX_RANK + 1] = {*v};
         for (uint32_t k = 0; k < t->rank; k++) in[1 + k] = b_int(b, DT_i32, 0);
-        in[1 + d] = b2(b, P_mul, place(b, device, &g), b_dim(b, DT_i32, one));
+        in[1 + d] = b_mul(b, place(b, device, &g), b_dim(b, DT_i32, one));
         *v = build(b, P_dynamic_slice, 1 + t->rank, in, 1, (Param[]){p_dims(b, K_slice_sizes, t->rank, dims)});
     }
     return true;

@@ -27,6 +27,6 @@ bool expand_reciprocal(Builder *b, const Eqn *e, Val *out) {
     Dtype d = b_type(b, e->in.at[0])->dtype;
     Val x = e->in.at[0];
     if (param_bool(e, K_approx)) x = b_convert(b, b_convert(b, x, DT_bf16), d);
-    out[0] = b2(b, P_div, b_full_like(b, x, 1), x);
+    out[0] = b_div(b, b_full_like(b, x, 1), x);
     return true;
 }

@@ -114,7 +114,7 @@ static void left(Conv *c, const Eqn *e) {
     x->v = b_spread_out(b, b_convert(b, x->v, d), &w, b_number(b, d, 0));
     if (often) x->v = b_convert(b, x->v, summed_as(c->dtype));
     bool read_through = c->apart && !gaps && dim_is_const(positions) && positions <= MOST_READS;
-    if (!read_through) x->v = b1(b, P_stored, x->v);
+    if (!read_through) x->v = b_stored(b, x->v);
     x->v = b_windows(b, x->v, &w, c->space, c->lhs.at + 2);
     for (uint32_t i = 0; i < c->space; i++) x->name[x->n++] = KERNEL + i;
     if (c->features > 1) split(c, x, FEATURE, c->features);
@@ -268,7 +268,7 @@ static Val phase(Conv *c, const Eqn *e, const Phases *p, const int64_t *offset) 
 /* [phases, …] of the axes' parts → the axes as they are. */
 static Val interleave(Conv *c, const Phases *p, Val v, uint32_t rank, const Dim *wanted) {
     Builder *b = c->b;
-    if (b->failed || !v) return 0;
+    if (b_failed(b, v)) return VAL_FAILED;
     const ArrayType *t = b_type(b, v);
     Dim dims[2 * MAX_RANK], start[MAX_RANK] = {0};
     int64_t order[2 * MAX_RANK];

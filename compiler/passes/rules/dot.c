@@ -100,7 +100,7 @@ bool expand_scaled_matmul(Builder *b, const Eqn *e, Val *out) {
 /* Groups along an axis of `x` become an axis of their own, the first one: elements that are not of the group are 0.
    `sizes` has the groups along its last axis, and before it the axes `prefix` of x. */
 static Val in_groups(Builder *b, Val x, int64_t axis, Val sizes, uint32_t nprefix, const int64_t *prefix) {
-    if (b->failed || !x || !sizes) return 0;
+    if (b_failed(b, x) || b_failed(b, sizes)) return VAL_FAILED;
     const ArrayType *t = b_type(b, x), *g = b_type(b, sizes);
     Dim dims[MAX_RANK];
     int64_t same[MAX_RANK], to[MAX_RANK];
@@ -109,12 +109,12 @@ static Val in_groups(Builder *b, Val x, int64_t axis, Val sizes, uint32_t nprefi
     for (uint32_t i = 0; i < nprefix; i++) to[i] = 1 + prefix[i];
     to[nprefix] = 0;
     Param p[2] = {p_int(K_axis, nprefix), p_bool(K_reverse, false)};
-    Val ends = build(b, P_cumsum, 1, &sizes, 2, p), starts = b2(b, P_sub, ends, sizes);
+    Val ends = build(b, P_cumsum, 1, &sizes, 2, p), starts = b_sub(b, ends, sizes);
     Val at = b_iota(b, g->dtype, 1 + t->rank, dims, 1 + axis);
-    Val after = b2(b, P_le, b_place(b, starts, 1 + t->rank, dims, to), at);
-    Val before = b2(b, P_lt, at, b_place(b, ends, 1 + t->rank, dims, to));
+    Val after = b_le(b, b_place(b, starts, 1 + t->rank, dims, to), at);
+    Val before = b_lt(b, at, b_place(b, ends, 1 + t->rank, dims, to));
     Val all = b_broadcast(b, x, 1 + t->rank, dims, same);
-    return b_select(b, b2(b, P_and, after, before), b_full_like(b, all, 0), all);
+    return b_select(b, b_and(b, after, before), b_full_like(b, all, 0), all);
 }
 static int64_t position(Ints s, int64_t v) {
     for (uint32_t i = 0; i < s.n; i++)

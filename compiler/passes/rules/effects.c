@@ -16,7 +16,7 @@ bool expand_check(Builder *b, const Eqn *e, Val *out) {
         uint32_t rank = b_type(b, e->in.at[i])->rank;
         for (uint32_t k = 0; k < rank; k++) axes[k] = k;
         Val any = b_reduce(b, P_reduce_or, e->in.at[i], rank, axes);
-        failed = failed ? b2(b, P_or, failed, any) : any;
+        failed = failed ? b_or(b, failed, any) : any;
     }
     if (failed) b_stop_if(b, failed, e, "finds that a condition of the program does not hold");
     return true;
@@ -31,6 +31,6 @@ bool expand_dimension_size(Builder *b, const Eqn *e, Val *out) {
 bool expand_shape_assertion(Builder *b, const Eqn *e, Val *out) {
     Str message = param_find(e, K_error_message)->value.s;
     const char *what = str_c(b->cx->arena, str_format(b->cx->arena, "fails: %.*s", SF(message)));
-    b_stop_with(b, b1(b, P_not, e->in.at[0]), e, what, e->in.n - 1, e->in.at + 1);
+    b_stop_with(b, b_not(b, e->in.at[0]), e, what, e->in.n - 1, e->in.at + 1);
     return true;
 }

@@ -19,18 +19,17 @@ enum { MOST_RADIX = 16, WRITTEN_OUT = 13, BY_MATRIX = 61 }; /* primes up to thes
 enum { MOST_FACTORS = 64 };
 
 /* ---- arithmetic of pairs */
-static Val add(Builder *b, Val x, Val y) { return b2(b, P_add, x, y); }
-static Val sub(Builder *b, Val x, Val y) { return b2(b, P_sub, x, y); }
-static Val mul(Builder *b, Val x, Val y) { return b2(b, P_mul, x, y); }
+static Val add(Builder *b, Val x, Val y) { return b_add(b, x, y); }
+static Val sub(Builder *b, Val x, Val y) { return b_sub(b, x, y); }
+static Val mul(Builder *b, Val x, Val y) { return b_mul(b, x, y); }
 static Val times(Builder *b, Val x, double c) { return mul(b, x, b_full_like(b, x, c)); }
 static Pair plus(Builder *b, Pair x, Pair y) { return (Pair){add(b, x.re, y.re), add(b, x.im, y.im)}; }
 static Pair minus(Builder *b, Pair x, Pair y) { return (Pair){sub(b, x.re, y.re), sub(b, x.im, y.im)}; }
 static Pair swapped(Pair z) { return (Pair){z.im, z.re}; }
-static Pair conjugate(Builder *b, Pair z) { return (Pair){z.re, b1(b, P_neg, z.im)}; }
+static Pair conjugate(Builder *b, Pair z) { return (Pair){z.re, b_neg(b, z.im)}; }
 /* x y, one rounding less in each part. */
 static Pair product(Builder *b, Pair x, Pair y) {
-    return (Pair){b3(b, P_fma, x.re, y.re, b1(b, P_neg, mul(b, x.im, y.im))),
-                  b3(b, P_fma, x.re, y.im, mul(b, x.im, y.re))};
+    return (Pair){b_fma(b, x.re, y.re, b_neg(b, mul(b, x.im, y.im))), b_fma(b, x.re, y.im, mul(b, x.im, y.re))};
 }
 static const ArrayType *shape(Builder *b, Pair z) { return b_type(b, z.re); }
 
@@ -89,16 +88,16 @@ static Pair table(Builder *b, Dtype d, uint32_t rank, const Dim *dims, const Num
 static Pair turned(Builder *b, Pair z, int64_t a, int64_t n) {
     a %= n;
     if (a == 0) return z;
-    if (4 * a == n) return (Pair){z.im, b1(b, P_neg, z.re)};
-    if (2 * a == n) return (Pair){b1(b, P_neg, z.re), b1(b, P_neg, z.im)};
-    if (4 * a == 3 * n) return (Pair){b1(b, P_neg, z.im), z.re};
+    if (4 * a == n) return (Pair){z.im, b_neg(b, z.re)};
+    if (2 * a == n) return (Pair){b_neg(b, z.re), b_neg(b, z.im)};
+    if (4 * a == 3 * n) return (Pair){b_neg(b, z.im), z.re};
     Number w = root(a, n);
     if (8 * a % n == 0) { /* both parts of w have one size */
         Val sum = times(b, add(b, z.re, z.im), sqrt(0.5)), difference = times(b, sub(b, z.im, z.re), sqrt(0.5));
         if (8 * a == n) return (Pair){sum, difference};
-        if (8 * a == 3 * n) return (Pair){difference, b1(b, P_neg, sum)};
-        if (8 * a == 5 * n) return (Pair){b1(b, P_neg, sum), b1(b, P_neg, difference)};
-        return (Pair){b1(b, P_neg, difference), sum};
+        if (8 * a == 3 * n) return (Pair){difference, b_neg(b, sum)};
+        if (8 * a == 5 * n) return (Pair){b_neg(b, sum), b_neg(b, difference)};
+        return (Pair){b_neg(b, difference), sum};
     }
     return product(b, z, (Pair){b_full_like(b, z.re, w.re), b_full_like(b, z.re, w.im)});
 }
@@ -115,11 +114,11 @@ static void odd_sums(Builder *b, int64_t p, const Pair *x, Pair *y) {
         for (int64_t j = 1; 2 * j < p; j++) {
             Number w = root(j * k, p);
             Val c = b_full_like(b, x[0].re, w.re), s = b_full_like(b, x[0].re, -w.im);
-            even = (Pair){b3(b, P_fma, sum[j].re, c, even.re), b3(b, P_fma, sum[j].im, c, even.im)};
+            even = (Pair){b_fma(b, sum[j].re, c, even.re), b_fma(b, sum[j].im, c, even.im)};
             if (j == 1)
                 odd = (Pair){mul(b, difference[j].re, s), mul(b, difference[j].im, s)};
             else
-                odd = (Pair){b3(b, P_fma, difference[j].re, s, odd.re), b3(b, P_fma, difference[j].im, s, odd.im)};
+                odd = (Pair){b_fma(b, difference[j].re, s, odd.re), b_fma(b, difference[j].im, s, odd.im)};
         }
         y[k] = (Pair){add(b, even.re, odd.im), sub(b, even.im, odd.re)};
         y[p - k] = (Pair){sub(b, even.re, odd.im), add(b, even.im, odd.re)};
@@ -303,7 +302,7 @@ static Pair transform(Builder *b, Pair z, Axis a) {
        X_k = (Z_k + conj Z_(h-k)) / 2 - i w_n^k (Z_k - conj Z_(h-k)) / 2,   h = n / 2, Z_h = Z_0. */
 static Pair transform_real(Builder *b, Val x, Axis a) {
     int64_t n = a.n, h = n / 2;
-    if (b->failed) return (Pair){0};
+    if (b->failed) return (Pair){VAL_FAILED, VAL_FAILED};
     if (n % 2) {
         Pair z = transform(b, (Pair){x, b_full_like(b, x, 0)}, a);
         return sliced(b, z, 1, 0, h + 1);
@@ -323,7 +322,7 @@ static Pair transform_real(Builder *b, Val x, Axis a) {
    even. */
 static Val invert_real(Builder *b, Pair z, Axis a) {
     int64_t n = a.n, h = n / 2;
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     Dtype d = shape(b, z)->dtype;
     z.im = b_pad(b, b_slice_axis(b, z.im, 1, 1, n % 2 ? h + 1 : h), b_float(b, d, 0),
                  (Dim[]){0, 0, 0, 1, n % 2 ? 0 : 1, 0, 0, 0, 0});
@@ -407,7 +406,7 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
         z = transform_real(b, b_reshape(b, x, 3, (Dim[]){a.outer, a.n, a.inner}), a);
         dims[last] = to->dims[last];
     } else {
-        z = (Pair){b1(b, P_real, x), b1(b, P_imag, x)};
+        z = (Pair){b_real(b, x), b_imag(b, x)};
     }
     if (inverse) z = swapped((Pair){times(b, z.re, 1 / size), times(b, z.im, 1 / size)});
     for (uint32_t axis = kind == RFFT || kind == IRFFT ? last : rank; axis-- > first;) {
@@ -423,6 +422,6 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
         return true;
     }
     z = reshaped(b, z, to->rank, to->dims);
-    out[0] = b2(b, P_complex, z.re, z.im);
+    out[0] = b_complex(b, z.re, z.im);
     return true;
 }

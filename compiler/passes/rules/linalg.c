@@ -44,7 +44,7 @@ static Type array_of(Builder *b, const Matrices *x, Dtype d, uint32_t rank, Dim 
 }
 static Val swapped(Builder *b, Val v) { /* the last two axes */
     int64_t p[MAX_RANK];
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     uint32_t n = b_type(b, v)->rank;
     for (uint32_t i = 0; i < n; i++) p[i] = i;
     p[n - 1] = n - 2, p[n - 2] = n - 1;
@@ -105,15 +105,15 @@ bool expand_ormqr(Builder *b, const Eqn *e, Val *out) {
 }
 /* Zeros below the diagonal. */
 static Val upper(Builder *b, Val v) {
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     Matrices x = matrices(b, v);
     Dim dims[2] = {x.m, x.n};
-    Val below = b2(b, P_gt, b_iota(b, DT_i32, 2, dims, 0), b_iota(b, DT_i32, 2, dims, 1));
+    Val below = b_gt(b, b_iota(b, DT_i32, 2, dims, 0), b_iota(b, DT_i32, 2, dims, 1));
     below = b_broadcast(b, below, x.t->rank, x.t->dims, (int64_t[]){x.lead, x.lead + 1});
     return b_select(b, below, v, b_full_like(b, v, 0));
 }
 static Val block(Builder *b, Val v, Dim m, Dim n) { /* the first m rows and n columns */
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     Matrices x = matrices(b, v);
     return b_slice_axis(b, b_slice_axis(b, v, x.lead, 0, m), x.lead + 1, 0, n);
 }
@@ -124,7 +124,7 @@ bool expand_qr(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *q = val_array(b->cx, e->out.at[0]);
     if (x.m == 0 || x.n == 0) { /* nothing to do: Q is the identity */
         Dim dims[2] = {x.m, q->dims[q->rank - 1]};
-        Val one = b2(b, P_eq, b_iota(b, DT_i32, 2, dims, 0), b_iota(b, DT_i32, 2, dims, 1));
+        Val one = b_eq(b, b_iota(b, DT_i32, 2, dims, 0), b_iota(b, DT_i32, 2, dims, 1));
         out[0] = b_broadcast(b, b_convert(b, one, x.t->dtype), q->rank, q->dims, (int64_t[]){x.lead, x.lead + 1});
         for (uint32_t i = 1; i < e->out.n; i++) {
             const ArrayType *t = val_array(b->cx, e->out.at[i]);
@@ -137,7 +137,7 @@ bool expand_qr(Builder *b, const Eqn *e, Val *out) {
             b_full(b, b_int(b, DT_i32, 0), x.lead + 1, type_at(b_types(b), array_of(b, &x, DT_i32, 1, x.n, 0))->dims);
         Vals v = build_many(b, P_geqp3, 2, (Val[]){a, free}, 1, (Param[]){p_none(K_use_magma)}, 3, NULL);
         r = v.at[0], taus = v.at[2];
-        if (!b->failed) out[2] = b2(b, P_sub, v.at[1], b_full_like(b, v.at[1], 1));
+        if (!b->failed) out[2] = b_sub(b, v.at[1], b_full_like(b, v.at[1], 1));
     } else {
         Vals v = build_many(b, P_geqrf, 1, &a, 0, NULL, 2, NULL);
         r = v.at[0], taus = v.at[1];
@@ -160,7 +160,7 @@ bool expand_triangular_solve(Builder *b, const Eqn *e, Val *out) {
     Val a = b_convert(b, e->in.at[0], wide), c = b_convert(b, e->in.at[1], wide);
     Matrices x = matrices(b, a);
     bool left = param_bool(e, K_left_side), lower = param_bool(e, K_lower), turned = param_bool(e, K_transpose_a);
-    if (param_bool(e, K_conjugate_a) && kind_of(x.t->dtype) > 1) a = b1(b, P_conj, a);
+    if (param_bool(e, K_conjugate_a) && kind_of(x.t->dtype) > 1) a = b_conj(b, a);
     if (!left) c = swapped(b, c), turned = !turned; /* X A = B: Aᵀ Xᵀ = Bᵀ */
     if (b->failed) return false;
     Matrices rhs = matrices(b, c);
@@ -184,8 +184,8 @@ bool expand_symmetric_product(Builder *b, const Eqn *e, Val *out) {
     Val y = b_dot(b, e->in.at[0], e->in.at[0], sum, sum, batch, batch, DT_none);
     double f = alpha && alpha->value.kind == V_FLOAT ? alpha->value.f : 1,
            g = beta && beta->value.kind == V_FLOAT ? beta->value.f : 0;
-    y = b2(b, P_mul, b_full_like(b, y, f), y);
-    out[0] = b2(b, P_add, y, b2(b, P_mul, b_full_like(b, e->in.at[1], g), e->in.at[1]));
+    y = b_mul(b, b_full_like(b, y, f), y);
+    out[0] = b_add(b, y, b_mul(b, b_full_like(b, e->in.at[1], g), e->in.at[1]));
     return true;
 }
 /* In double precision whatever the type is; a matrix without an inverse gives NaN. The order of elimination is the
@@ -232,7 +232,7 @@ static void empty_svd(Builder *b, const Eqn *e, Val *out) {
             out[0] = b_full(b, b_number(b, t->dtype, 0), t->rank, t->dims);
             continue;
         }
-        Val one = b2(b, P_eq, b_iota(b, DT_i32, 2, t->dims + lead, 0), b_iota(b, DT_i32, 2, t->dims + lead, 1));
+        Val one = b_eq(b, b_iota(b, DT_i32, 2, t->dims + lead, 0), b_iota(b, DT_i32, 2, t->dims + lead, 1));
         out[i] = b_broadcast(b, b_convert(b, one, t->dtype), t->rank, t->dims, (int64_t[]){lead, lead + 1});
     }
 }

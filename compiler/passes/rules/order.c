@@ -26,22 +26,22 @@ static Val ordered(Builder *b, Val x) {
         nan = b_full_like(b, key, -(double)INFINITY);
     if (d == DT_f8_e3m4 || d == DT_f8_e4m3) {
         Val bits = b_bitcast(b, key, DT_u16);
-        bits = b2(b, P_and, bits, b_full_like(b, bits, 0xff80));
-        nan = b_bitcast(b, b2(b, P_or, bits, b_full_like(b, bits, 0x40)), DT_bf16);
+        bits = b_and(b, bits, b_full_like(b, bits, 0xff80));
+        nan = b_bitcast(b, b_or(b, bits, b_full_like(b, bits, 0x40)), DT_bf16);
     }
-    return nan ? b_select(b, b2(b, P_ne, x, x), key, nan) : key;
+    return nan ? b_select(b, b_ne(b, x, x), key, nan) : key;
 }
 
 /* ---- the axis becomes the last one, and comes back */
 static Val to_last(Builder *b, Val x, int64_t axis) {
-    if (b->failed || !x) return 0;
+    if (b_failed(b, x)) return VAL_FAILED;
     int64_t p[32], n = b_type(b, x)->rank;
     for (int64_t i = 0; i < n; i++) p[i] = i < axis ? i : i + 1;
     p[n - 1] = axis;
     return b_transpose(b, x, p);
 }
 static Val from_last(Builder *b, Val x, int64_t axis) {
-    if (b->failed || !x) return 0;
+    if (b_failed(b, x)) return VAL_FAILED;
     int64_t p[32], n = b_type(b, x)->rank;
     for (int64_t i = 0; i < n; i++) p[i] = i < axis ? i : i - 1;
     p[axis] = n - 1;
@@ -88,8 +88,8 @@ static List real_operands(Builder *b, const Eqn *e, uint32_t *keys) {
         Val x = e->in.at[i];
         if (i == given) *keys = l.n;
         if (dtype_info[b_type(b, x)->dtype].kind == DK_COMPLEX) {
-            l.at[l.n++] = b1(b, P_real, x);
-            l.at[l.n++] = b1(b, P_imag, x);
+            l.at[l.n++] = b_real(b, x);
+            l.at[l.n++] = b_imag(b, x);
         } else {
             l.at[l.n++] = x;
         }
@@ -106,7 +106,7 @@ static void call_sort(Builder *b, uint32_t n, Val *x, uint32_t keys, int64_t axi
         sizes[6 + 2 * i] = bytes_of(d), sizes[7 + 2 * i] = order_of(d);
         if (i < keys && bytes_of(d) > bytes) bytes = bytes_of(d);
         x[i] = to_last(b, x[i], axis);
-        types[i] = x[i] ? val_type(b->cx, x[i]) : 0;
+        types[i] = val_type(b->cx, x[i]);
     }
     Scratch s = scratch_for(b, t, axis, bytes, n > 1);
     types[n] = s.type;
@@ -133,7 +133,7 @@ bool expand_sort(Builder *b, const Eqn *e, Val *out) {
     call_sort(b, extra + l.n, x, keys, axis);
     for (uint32_t i = 0, k = extra; i < e->in.n; i++) {
         bool complex = dtype_info[b_type(b, e->in.at[i])->dtype].kind == DK_COMPLEX;
-        out[i] = complex ? b2(b, P_complex, x[k], x[k + 1]) : x[k];
+        out[i] = complex ? b_complex(b, x[k], x[k + 1]) : x[k];
         k += complex ? 2 : 1;
     }
     return true;

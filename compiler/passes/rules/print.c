@@ -259,9 +259,7 @@ static bool printed(Print *p, Val v, Printed *as) {
         if (d != DT_f16) as->kind = 'n';
         as->in[0] = b_convert(b, v, DT_f32);
         return true;
-    case DK_COMPLEX:
-        *as = (Printed){.in = {b1(b, P_real, v), b1(b, P_imag, v)}, .kind = 'c', .bytes = bytes / 2};
-        return true;
+    case DK_COMPLEX: *as = (Printed){.in = {b_real(b, v), b_imag(b, v)}, .kind = 'c', .bytes = bytes / 2}; return true;
     default: return refuse(p, info->name);
     }
 }

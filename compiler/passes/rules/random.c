@@ -10,16 +10,16 @@ typedef struct {
 
 /* ---- arithmetic on words */
 static Val like(Builder *b, Val x, uint32_t value) { return b_full_like(b, x, value); }
-static Val plus(Builder *b, Val x, uint32_t value) { return b2(b, P_add, x, like(b, x, value)); }
+static Val plus(Builder *b, Val x, uint32_t value) { return b_add(b, x, like(b, x, value)); }
 static Val rotate(Builder *b, Val x, uint32_t by) {
-    Val left = b2(b, P_shift_left, x, like(b, x, by)), right = b2(b, P_shift_right_logical, x, like(b, x, 32 - by));
-    return b2(b, P_or, left, right);
+    Val left = b_shift_left(b, x, like(b, x, by)), right = b_shift_right_logical(b, x, like(b, x, 32 - by));
+    return b_or(b, left, right);
 }
 /* `v` in the shape of `shape`: scalars and extents of 1 stretch. */
 static Val stretch(Builder *b, Val v, Type shape) {
     static const int64_t axes[MAX_RANK] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
                                            16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const ArrayType *t = type_at(b_types(b), shape), *x = b_type(b, v);
     if (x->rank == t->rank && memcmp(x->dims, t->dims, t->rank * sizeof *t->dims) == 0) return v;
     return b_broadcast(b, v, t->rank, t->dims, axes);
@@ -29,15 +29,15 @@ static Val stretch(Builder *b, Val v, Type shape) {
 /* 20 rounds of Threefry-2x32. */
 static void threefry2x32(Builder *b, const Val key[2], Val x[2]) {
     static const uint8_t rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-    Val k[3] = {key[0], key[1], b2(b, P_xor, b2(b, P_xor, key[0], key[1]), like(b, key[0], 0x1BD11BDA))};
-    x[0] = b2(b, P_add, x[0], k[0]), x[1] = b2(b, P_add, x[1], k[1]);
+    Val k[3] = {key[0], key[1], b_xor(b, b_xor(b, key[0], key[1]), like(b, key[0], 0x1BD11BDA))};
+    x[0] = b_add(b, x[0], k[0]), x[1] = b_add(b, x[1], k[1]);
     for (uint32_t group = 0; group < 5; group++) {
         for (uint32_t r = 0; r < 4; r++) {
-            x[0] = b2(b, P_add, x[0], x[1]);
-            x[1] = b2(b, P_xor, x[0], rotate(b, x[1], rotations[group % 2][r]));
+            x[0] = b_add(b, x[0], x[1]);
+            x[1] = b_xor(b, x[0], rotate(b, x[1], rotations[group % 2][r]));
         }
-        x[0] = b2(b, P_add, x[0], k[(group + 1) % 3]);
-        x[1] = plus(b, b2(b, P_add, x[1], k[(group + 2) % 3]), group + 1);
+        x[0] = b_add(b, x[0], k[(group + 1) % 3]);
+        x[1] = plus(b, b_add(b, x[1], k[(group + 2) % 3]), group + 1);
     }
 }
 /* 20 rounds of Threefry-4x32. */
@@ -45,15 +45,15 @@ static void threefry4x32(Builder *b, const Val key[4], Val x[4]) {
     static const uint8_t rotations[8][2] = {{10, 26}, {11, 21}, {13, 27}, {23, 5},
                                             {6, 20},  {17, 11}, {25, 10}, {18, 20}};
     Val k[5] = {key[0], key[1], key[2], key[3], like(b, key[0], 0x1BD11BDA)};
-    for (uint32_t i = 0; i < 4; i++) k[4] = b2(b, P_xor, k[4], key[i]), x[i] = b2(b, P_add, x[i], k[i]);
+    for (uint32_t i = 0; i < 4; i++) k[4] = b_xor(b, k[4], key[i]), x[i] = b_add(b, x[i], k[i]);
     for (uint32_t r = 0; r < 20; r++) {
         uint32_t other[2] = {r % 2 ? 3 : 1, r % 2 ? 1 : 3}; /* 0 and 2 are mixed with these */
         for (uint32_t i = 0; i < 2; i++) {
-            x[2 * i] = b2(b, P_add, x[2 * i], x[other[i]]);
-            x[other[i]] = b2(b, P_xor, x[2 * i], rotate(b, x[other[i]], rotations[r % 8][i]));
+            x[2 * i] = b_add(b, x[2 * i], x[other[i]]);
+            x[other[i]] = b_xor(b, x[2 * i], rotate(b, x[other[i]], rotations[r % 8][i]));
         }
         if (r % 4 != 3) continue;
-        for (uint32_t i = 0; i < 4; i++) x[i] = b2(b, P_add, x[i], k[(i + 1 + r / 4) % 5]);
+        for (uint32_t i = 0; i < 4; i++) x[i] = b_add(b, x[i], k[(i + 1 + r / 4) % 5]);
         x[3] = plus(b, x[3], 1 + r / 4);
     }
 }
@@ -61,18 +61,18 @@ static void threefry4x32(Builder *b, const Val key[4], Val x[4]) {
 static void philox2x32(Builder *b, Val key, Val x[2]) {
     for (uint32_t r = 0; r < 10; r++) {
         Val k = plus(b, key, r * 0x9E3779B9u), m = like(b, x[0], 0xD256D193);
-        Val lo = b2(b, P_mul, m, x[0]), hi = b2(b, P_mulhi, m, x[0]);
-        x[0] = b2(b, P_xor, b2(b, P_xor, hi, x[1]), k), x[1] = lo;
+        Val lo = b_mul(b, m, x[0]), hi = b_mulhi(b, m, x[0]);
+        x[0] = b_xor(b, b_xor(b, hi, x[1]), k), x[1] = lo;
     }
 }
 static void philox4x32(Builder *b, const Val key[2], Val x[4]) {
     for (uint32_t r = 0; r < 10; r++) {
         Val k0 = plus(b, key[0], r * 0x9E3779B9u), k1 = plus(b, key[1], r * 0xBB67AE85u);
         Val m0 = like(b, x[0], 0xD2511F53), m1 = like(b, x[0], 0xCD9E8D57);
-        Val lo0 = b2(b, P_mul, m0, x[0]), hi0 = b2(b, P_mulhi, m0, x[0]);
-        Val lo1 = b2(b, P_mul, m1, x[2]), hi1 = b2(b, P_mulhi, m1, x[2]);
-        x[0] = b2(b, P_xor, b2(b, P_xor, hi1, x[1]), k0), x[1] = lo1;
-        x[2] = b2(b, P_xor, b2(b, P_xor, hi0, x[3]), k1), x[3] = lo0;
+        Val lo0 = b_mul(b, m0, x[0]), hi0 = b_mulhi(b, m0, x[0]);
+        Val lo1 = b_mul(b, m1, x[2]), hi1 = b_mulhi(b, m1, x[2]);
+        x[0] = b_xor(b, b_xor(b, hi1, x[1]), k0), x[1] = lo1;
+        x[2] = b_xor(b, b_xor(b, hi0, x[3]), k1), x[3] = lo0;
     }
 }
 /* The operands of `e`, all in the shape of its results. */
@@ -122,7 +122,7 @@ static Words key_words(Builder *b, Val key) {
 static Val stacked(Builder *b, uint32_t n, const Val *w) {
     Dim dims[MAX_RANK + 1];
     Val parts[4] = {0};
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const ArrayType *t = b_type(b, w[0]);
     if (t->rank) memcpy(dims, t->dims, t->rank * sizeof *dims);
     dims[t->rank] = 1;
@@ -148,7 +148,7 @@ static void counts(Builder *b, Dims shape, Val out[2]) {
     if (narrow)
         out[0] = like(b, i, 0);
     else
-        out[0] = b_convert(b, b2(b, P_shift_right_logical, i, b_full_like(b, i, 32)), DT_u32);
+        out[0] = b_convert(b, b_shift_right_logical(b, i, b_full_like(b, i, 32)), DT_u32);
 }
 /* Batches of keys and counts for each: both in the shape keys × counts. */
 static Type keys_by(Builder *b, Val key, Dims shape, Dtype d) {
@@ -164,7 +164,7 @@ static Type keys_by(Builder *b, Val key, Dims shape, Dtype d) {
 }
 static Val behind(Builder *b, Val v, uint32_t lead, Type type) { /* v's axes are the last ones */
     int64_t axes[MAX_RANK];
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     for (uint32_t i = 0; i < MAX_RANK; i++) axes[i] = lead + i;
     const ArrayType *t = type_at(b_types(b), type);
     return b_broadcast(b, v, t->rank, t->dims, axes);
@@ -184,15 +184,15 @@ static void hashed(Builder *b, const Val k[2], Val key, Dims shape, Val x[2]) {
    where n is odd; one row for each key. */
 static Val hashed_halves(Builder *b, const Val k[2], Val key, Dim n) {
     Types *ts = b_types(b);
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     Dim half = dim_floordiv(ts, dim_add(ts, n, 1), 2);
     uint32_t lead = b_type(b, key)->rank;
     Type t = keys_by(b, key, (Dims){&half, 1}, DT_u32);
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     Val i = b_iota(b, DT_u32, 1, &half, 0), x[2];
-    Val j = b2(b, P_add, i, b_full(b, b_dim(b, DT_u32, half), 1, &half));
+    Val j = b_add(b, i, b_full(b, b_dim(b, DT_u32, half), 1, &half));
     Val last = b_full(b, b_dim(b, DT_u32, n), 1, &half);
-    j = b_select(b, b2(b, P_lt, j, last), like(b, j, 0), j);
+    j = b_select(b, b_lt(b, j, last), like(b, j, 0), j);
     x[0] = behind(b, i, lead, t), x[1] = behind(b, j, lead, t);
     Val wide[2] = {stretch(b, k[0], t), stretch(b, k[1], t)};
     threefry2x32(b, wide, x);
@@ -206,7 +206,7 @@ static void seed_words(Builder *b, Val seed, Val out[2]) {
     if (b->failed) return;
     out[1] = b_convert(b, seed, DT_u32);
     if (dtype_info[b_type(b, seed)->dtype].bits == 64)
-        out[0] = b_convert(b, b2(b, P_shift_right_logical, seed, b_full_like(b, seed, 32)), DT_u32);
+        out[0] = b_convert(b, b_shift_right_logical(b, seed, b_full_like(b, seed, 32)), DT_u32);
     else
         out[0] = b_full_like(b, out[1], 0);
 }
@@ -292,7 +292,7 @@ static Words folded_urbg(Builder *b, const Words *k, const Val data[2]) {
     Val all = generated(b, generator_state(b, &state), 2, rows, DT_u32);
     for (uint32_t i = 0; i < 4 && !b->failed; i++) {
         Val word = b_slice(b, all, (Dim[]){9, i}, (Dim[]){10, i + 1}, NULL);
-        out.w[i] = b2(b, P_xor, k->w[i], stretch(b, b_reshape(b, word, 0, NULL), val_type(b->cx, k->w[i])));
+        out.w[i] = b_xor(b, k->w[i], stretch(b, b_reshape(b, word, 0, NULL), val_type(b->cx, k->w[i])));
     }
     return out;
 }
@@ -324,7 +324,7 @@ bool expand_random_clone(Builder *b, const Eqn *e, Val *out) {
 /* ---- random_bits */
 static Val joined_words(Builder *b, Val hi, Val lo) {
     Val h = b_convert(b, hi, DT_u64), l = b_convert(b, lo, DT_u64);
-    return b2(b, P_or, b2(b, P_shift_left, h, b_full_like(b, h, 32)), l);
+    return b_or(b, b_shift_left(b, h, b_full_like(b, h, 32)), l);
 }
 /* JAX before 0.5.0: as many words as the bits need, cut into elements. */
 static Val bits_original(Builder *b, const Words *k, Val key, Dims shape, int64_t width, Type type) {
@@ -343,8 +343,8 @@ static Val bits_original(Builder *b, const Words *k, Val key, Dims shape, int64_
         dims[lead] = words, dims[lead + 1] = per;
         for (uint32_t i = 0; i <= lead; i++) axes[i] = i;
         Val all = b_broadcast(b, bits, lead + 2, dims, axes), by = b_iota(b, DT_u32, lead + 2, dims, lead + 1);
-        by = b2(b, P_mul, by, like(b, by, (uint32_t)width));
-        bits = b_convert(b, b2(b, P_shift_right_logical, all, by), of_width[width]);
+        by = b_mul(b, by, like(b, by, (uint32_t)width));
+        bits = b_convert(b, b_shift_right_logical(b, all, by), of_width[width]);
         dims[lead] = dim_mul(ts, words, per);
         bits = b_slice_axis(b, b_reshape(b, bits, lead + 1, dims), lead, 0, n);
     }
@@ -364,7 +364,7 @@ bool expand_random_bits(Builder *b, const Eqn *e, Val *out) {
         out[0] = bits_original(b, &k, key, shape, width, type);
     else {
         hashed(b, k.w, key, shape, x);
-        out[0] = width == 64 ? joined_words(b, x[0], x[1]) : b_convert(b, b2(b, P_xor, x[0], x[1]), t->dtype);
+        out[0] = width == 64 ? joined_words(b, x[0], x[1]) : b_convert(b, b_xor(b, x[0], x[1]), t->dtype);
     }
     return true;
 }
@@ -386,14 +386,12 @@ static void state_numbers(Builder *b, Val state, Val out[2]) {
         out[i] = n == 1 ? w[0] : joined_words(b, w[1], w[0]);
     }
 }
-static Val high(Builder *b, Val x) {
-    return b_convert(b, b2(b, P_shift_right_logical, x, b_full_like(b, x, 32)), DT_u32);
-}
+static Val high(Builder *b, Val x) { return b_convert(b, b_shift_right_logical(b, x, b_full_like(b, x, 32)), DT_u32); }
 static Val low(Builder *b, Val x) { return b_convert(b, x, DT_u32); }
 static Val next_state(Builder *b, Val state, const Val s[2], Dim turns) {
-    Val last = b2(b, P_add, s[1], b_dim(b, DT_u64, turns)),
+    Val last = b_add(b, s[1], b_dim(b, DT_u64, turns)),
         w[4] = {low(b, s[0]), high(b, s[0]), low(b, last), high(b, last)};
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const ArrayType *t = b_type(b, state);
     Val two[2] = {s[0], last};
     return b_reshape(b, t->dtype == DT_u64 ? stacked(b, 2, two) : stacked(b, 4, w), t->rank, t->dims);
@@ -404,8 +402,8 @@ static Val philox_bits(Builder *b, const Val s[2], Dim n, Dtype d, Dims shape, D
     bool wide = dtype_info[d].bits == 64;
     Dim blocks = *turns = dim_floordiv(ts, dim_add(ts, wide ? dim_mul(ts, n, 2) : n, 3), 4);
     Val i = b_iota(b, DT_u64, 1, &blocks, 0), start = b_full(b, s[1], 1, &blocks);
-    Val lo = b2(b, P_add, start, i), carry = b_convert(b, b2(b, P_lt, lo, start), DT_u64);
-    Val hi = b2(b, P_add, b_full(b, s[0], 1, &blocks), carry);
+    Val lo = b_add(b, start, i), carry = b_convert(b, b_lt(b, lo, start), DT_u64);
+    Val hi = b_add(b, b_full(b, s[0], 1, &blocks), carry);
     Val key[2] = {b_full(b, low(b, s[0]), 1, &blocks), b_full(b, high(b, s[0]), 1, &blocks)};
     Val x[4] = {low(b, lo), high(b, lo), low(b, hi), high(b, hi)}, all;
     philox4x32(b, key, x);
@@ -434,7 +432,7 @@ static Val threefry_bits(Builder *b, const Val s[2], Dim n, Dtype d, Dims shape,
     Dim whole = dims[split], half = wide ? n : dim_floordiv(ts, dim_add(ts, whole, 1), 2);
     if (!wide) dims[split] = half;
     Dim count = *turns = product(b, (Dims){dims, rank});
-    Val at = b2(b, P_add, b_full(b, s[1], 1, &count), b_iota(b, DT_u64, 1, &count, 0));
+    Val at = b_add(b, b_full(b, s[1], 1, &count), b_iota(b, DT_u64, 1, &count, 0));
     Val key[2] = {b_full(b, low(b, s[0]), 1, &count), b_full(b, high(b, s[0]), 1, &count)},
         x[2] = {low(b, at), high(b, at)};
     threefry2x32(b, key, x);
@@ -473,15 +471,15 @@ bool expand_rng_uniform(Builder *b, const Eqn *e, Val *out) {
     if (dtype_info[t->dtype].kind == DK_FLOAT) {
         Dtype wide = bits == 64 ? DT_f64 : DT_f32;
         Val u = generated(b, state, t->rank, t->dims, unsigned_of[bits == 64 ? 64 : 32]);
-        u = b2(b, P_shift_right_logical, u, b_full_like(b, u, bits == 64 ? 11 : 8));
+        u = b_shift_right_logical(b, u, b_full_like(b, u, bits == 64 ? 11 : 8));
         u = b_convert(b, u, wide);
-        u = b_convert(b, b2(b, P_mul, u, b_full_like(b, u, bits == 64 ? 0x1p-53 : 0x1p-24)), t->dtype);
-        out[0] = b2(b, P_add, b2(b, P_mul, u, b2(b, P_sub, hi, lo)), lo);
+        u = b_convert(b, b_mul(b, u, b_full_like(b, u, bits == 64 ? 0x1p-53 : 0x1p-24)), t->dtype);
+        out[0] = b_add(b, b_mul(b, u, b_sub(b, hi, lo)), lo);
         return true;
     }
     Dtype whole = unsigned_of[bits];
-    Val u = generated(b, state, t->rank, t->dims, whole), span = b_bitcast(b, b2(b, P_sub, hi, lo), whole);
-    out[0] = b2(b, P_add, lo, b_bitcast(b, b2(b, P_rem, u, span), t->dtype));
+    Val u = generated(b, state, t->rank, t->dims, whole), span = b_bitcast(b, b_sub(b, hi, lo), whole);
+    out[0] = b_add(b, lo, b_bitcast(b, b_rem(b, u, span), t->dtype));
     return true;
 }
 
@@ -497,10 +495,9 @@ static Val word_of_halves(Builder *b, const Val k[2], uint32_t of, uint32_t m) {
 static Words split_one(Builder *b, const Words *k, Dtype key, uint32_t of, uint32_t i) {
     Words out = {.n = k->n};
     if (key == DT_key_urbg) { /* row 10·i of Philox; the counter's low half is the key's last two words */
-        Val at =
-            b2(b, P_add, joined_words(b, k->w[3], k->w[2]), b_full_like(b, joined_words(b, k->w[3], k->w[2]), 10 * i));
-        Val carry = b_convert(b, b2(b, P_lt, at, b_full_like(b, at, 10 * i)), DT_u64);
-        Val hi = b2(b, P_add, joined_words(b, k->w[1], k->w[0]), carry);
+        Val at = b_add(b, joined_words(b, k->w[3], k->w[2]), b_full_like(b, joined_words(b, k->w[3], k->w[2]), 10 * i));
+        Val carry = b_convert(b, b_lt(b, at, b_full_like(b, at, 10 * i)), DT_u64);
+        Val hi = b_add(b, joined_words(b, k->w[1], k->w[0]), carry);
         Val x[4] = {low(b, at), high(b, at), low(b, hi), high(b, hi)};
         philox4x32(b, k->w, x);
         memcpy(out.w, x, sizeof x);
@@ -532,26 +529,25 @@ static Val uniform(Builder *b, const Words *k, Dtype key, Type type) {
         bool halves = !partitionable(b);
         x[0] = like(b, k->w[0], 0), x[1] = like(b, k->w[0], halves && d == DT_f64);
         threefry2x32(b, k->w, x);
-        bits = d == DT_f64 ? joined_words(b, x[0], x[1]) : halves ? x[0] : b2(b, P_xor, x[0], x[1]);
+        bits = d == DT_f64 ? joined_words(b, x[0], x[1]) : halves ? x[0] : b_xor(b, x[0], x[1]);
     } else {
         memcpy(x, (Val[]){k->w[2], k->w[3], k->w[0], k->w[1]}, sizeof x);
         philox4x32(b, k->w, x);
         bits = d == DT_f64 ? joined_words(b, x[1], x[0]) : x[0];
     }
     bits = d == DT_bf16 ? b_convert(b, b_convert(b, bits, DT_u8), DT_u16) : b_convert(b, bits, of[d].bits);
-    bits = b2(b, P_shift_right_logical, bits, b_full_like(b, bits, of[d].drop));
+    bits = b_shift_right_logical(b, bits, b_full_like(b, bits, of[d].drop));
     const ArrayType *t = type_at(b_types(b), type);
-    bits = b2(b, P_or, bits, b_full(b, b_int(b, of[d].bits, (int64_t)of[d].one), t->rank, t->dims));
+    bits = b_or(b, bits, b_full(b, b_int(b, of[d].bits, (int64_t)of[d].one), t->rank, t->dims));
     Val f = b_bitcast(b, bits, d);
-    return b2(b, P_sub, f, b_full_like(b, f, 1));
+    return b_sub(b, f, b_full_like(b, f, 1));
 }
 /* By the inverse of the distribution function, of a uniform one in (-1, 1). */
 static Val normal(Builder *b, const Words *k, Dtype key, Type type) {
-    Val u = uniform(b, k, key, type), minus = b_full_like(b, u, -1),
-        lo = b2(b, P_nextafter, minus, b_full_like(b, u, 0));
-    Val span = b2(b, P_sub, b_full_like(b, u, 1), lo);
-    u = b2(b, P_max, lo, b2(b, P_add, b2(b, P_mul, u, span), lo));
-    return b2(b, P_mul, b_full_like(b, u, 1.4142135623730951), b1(b, P_erf_inv, u));
+    Val u = uniform(b, k, key, type), minus = b_full_like(b, u, -1), lo = b_nextafter(b, minus, b_full_like(b, u, 0));
+    Val span = b_sub(b, b_full_like(b, u, 1), lo);
+    u = b_max(b, lo, b_add(b, b_mul(b, u, span), lo));
+    return b_mul(b, b_full_like(b, u, 1.4142135623730951), b_erf_inv(b, u));
 }
 typedef struct {
     Builder *b;
@@ -572,12 +568,12 @@ static Vals positive(Gamma *g, const Words *key, Val c) {
     memcpy(types + 1, g->carry, g->n * sizeof(Type));
     types[1 + g->n] = types[2 + g->n] = g->type;
     Inner i = b_inner(b, g->n + 2, types + 1);
-    Val v = i.in.at[g->n + 1], more = b2(b, P_le, v, b_full_like(b, v, 0));
+    Val v = i.in.at[g->n + 1], more = b_le(b, v, b_full_like(b, v, 0));
     Jaxpr *condition = b_inner_end(b, &i, 1, &more);
     i = b_inner(b, g->n + 3, types);
     Words k = words_at(g, i.in.at + 1), next = split_one(b, &k, g->key, 2, 0), sub = split_one(b, &k, g->key, 2, 1);
     Val x = normal(b, &sub, g->key, g->type);
-    Val w = b2(b, P_add, b_full_like(b, x, 1), b2(b, P_mul, x, i.in.at[0])), out[6];
+    Val w = b_add(b, b_full_like(b, x, 1), b_mul(b, x, i.in.at[0])), out[6];
     memcpy(out, next.w, g->n * sizeof *out);
     out[g->n] = x, out[g->n + 1] = w;
     Jaxpr *body = b_inner_end(b, &i, g->n + 2, out);
@@ -595,10 +591,10 @@ static Val accepted(Gamma *g, const Words *key, Val c, Val d) {
     Inner i = b_inner(b, g->n + 4, types);
     Val X = i.in.at[1 + g->n], V = i.in.at[2 + g->n], U = i.in.at[3 + g->n], dd = i.in.at[0],
         one = b_full_like(b, X, 1);
-    Val squeeze = b2(b, P_sub, one, b2(b, P_mul, b_full_like(b, X, 0.0331), b2(b, P_mul, X, X)));
-    Val bound = b2(b, P_add, b2(b, P_sub, one, V), b1(b, P_log, V));
-    bound = b2(b, P_add, b2(b, P_mul, X, b_full_like(b, X, 0.5)), b2(b, P_mul, dd, bound));
-    Val more = b2(b, P_and, b2(b, P_ge, U, squeeze), b2(b, P_ge, b1(b, P_log, U), bound));
+    Val squeeze = b_sub(b, one, b_mul(b, b_full_like(b, X, 0.0331), b_mul(b, X, X)));
+    Val bound = b_add(b, b_sub(b, one, V), b_log(b, V));
+    bound = b_add(b, b_mul(b, X, b_full_like(b, X, 0.5)), b_mul(b, dd, bound));
+    Val more = b_and(b, b_ge(b, U, squeeze), b_ge(b, b_log(b, U), bound));
     Jaxpr *condition = b_inner_end(b, &i, 1, &more);
     i = b_inner(b, g->n + 4, types);
     Words k = words_at(g, i.in.at + 1), next = split_one(b, &k, g->key, 3, 0), xk = split_one(b, &k, g->key, 3, 1);
@@ -606,7 +602,7 @@ static Val accepted(Gamma *g, const Words *key, Val c, Val d) {
     Vals kxv = positive(g, &xk, i.in.at[0]);
     Val x = kxv.at[g->n], v = kxv.at[g->n + 1], out[7];
     memcpy(out, next.w, g->n * sizeof *out);
-    out[g->n] = b2(b, P_mul, x, x), out[g->n + 1] = b2(b, P_mul, b2(b, P_mul, v, v), v);
+    out[g->n] = b_mul(b, x, x), out[g->n + 1] = b_mul(b, b_mul(b, v, v), v);
     out[g->n + 2] = uniform(b, &uk, g->key, g->type);
     Jaxpr *body = b_inner_end(b, &i, g->n + 3, out);
     Val in[9] = {d, c};
@@ -628,18 +624,18 @@ bool expand_random_gamma(Builder *b, const Eqn *e, Val *out) {
         k = split_threefry(b, &k, key, shape);
     g.n = k.n;
     for (uint32_t i = 0; i < g.n; i++) g.carry[i] = type_of(b_types(b), DT_u32, t->rank, t->dims);
-    Val one = b_full_like(b, alpha, 1), third = b_full_like(b, alpha, 1. / 3), large = b2(b, P_ge, alpha, one);
-    Val a = b_select(b, large, b2(b, P_add, alpha, one), alpha), d = b2(b, P_sub, a, third);
-    Val c = b2(b, P_div, third, b1(b, P_sqrt, d));
+    Val one = b_full_like(b, alpha, 1), third = b_full_like(b, alpha, 1. / 3), large = b_ge(b, alpha, one);
+    Val a = b_select(b, large, b_add(b, alpha, one), alpha), d = b_sub(b, a, third);
+    Val c = b_div(b, third, b_sqrt(b, d));
     Words next = split_one(b, &k, g.key, 2, 0), sub = split_one(b, &k, g.key, 2, 1);
-    Val V = accepted(&g, &next, c, d), u = uniform(b, &sub, g.key, g.type), inverse = b2(b, P_div, one, alpha);
+    Val V = accepted(&g, &next, c, d), u = uniform(b, &sub, g.key, g.type), inverse = b_div(b, one, alpha);
     if (param_bool(e, K_log_space)) {
-        Val s = b1(b, P_log1p, b1(b, P_neg, u)), zero = b_full_like(b, alpha, 0);
-        Val none = b2(b, P_or, large, b2(b, P_eq, s, zero)), boost = b_select(b, none, b2(b, P_mul, s, inverse), zero);
-        out[0] = b2(b, P_add, b2(b, P_add, b1(b, P_log, d), b1(b, P_log, V)), boost);
+        Val s = b_log1p(b, b_neg(b, u)), zero = b_full_like(b, alpha, 0);
+        Val none = b_or(b, large, b_eq(b, s, zero)), boost = b_select(b, none, b_mul(b, s, inverse), zero);
+        out[0] = b_add(b, b_add(b, b_log(b, d), b_log(b, V)), boost);
     } else {
-        Val boost = b_select(b, large, b2(b, P_pow, b2(b, P_sub, one, u), inverse), one);
-        out[0] = b2(b, P_mul, b2(b, P_mul, d, V), boost);
+        Val boost = b_select(b, large, b_pow(b, b_sub(b, one, u), inverse), one);
+        out[0] = b_mul(b, b_mul(b, d, V), boost);
     }
     return true;
 }

@@ -11,7 +11,7 @@ Dtype number_type(Dim n) { return dim_is_const(n) && n <= INT32_MAX ? DT_i32 : D
 Val flattened(Builder *b, Val v, uint32_t batch, const Dim *dims, const int64_t *order, bool narrow) {
     Dim all[MAX_RANK], to[2];
     int64_t axes[MAX_RANK], permutation[MAX_RANK];
-    if (b->failed || !v) return 0;
+    if (b_failed(b, v)) return VAL_FAILED;
     const ArrayType *t = b_type(b, v);
     for (uint32_t i = 0; i < t->rank; i++) {
         all[i] = i < batch ? dims[i] : t->dims[i], axes[i] = i;
@@ -29,15 +29,15 @@ Val numbers(Builder *b, Dim before, Dim n, Dim after) {
 
 /* ---- rows */
 void rows_add(Builder *b, Rows *r, Val index, Dim extent, Trust trust) {
-    if (b->failed || !index) return;
+    if (b_failed(b, index)) return;
     bool sign = dtype_info[b_type(b, index)->dtype].kind == DK_SINT;
     Val x = b_convert(b, index, DT_i64), n = b_full(b, b_dim(b, DT_i64, extent), 1, &r->n), zero = b_full_like(b, x, 0);
-    if (trust != INDEX_INSIDE && sign) x = b_select(b, b2(b, P_lt, x, zero), x, b2(b, P_add, x, n));
+    if (trust != INDEX_INSIDE && sign) x = b_select(b, b_lt(b, x, zero), x, b_add(b, x, n));
     if (trust == INDEX_CHECKED) {
-        Val out = b2(b, P_or, b2(b, P_lt, x, zero), b2(b, P_ge, x, n));
-        r->outside = r->outside ? b2(b, P_or, r->outside, out) : out;
+        Val out = b_or(b, b_lt(b, x, zero), b_ge(b, x, n));
+        r->outside = r->outside ? b_or(b, r->outside, out) : out;
     }
-    r->at = r->at ? b2(b, P_add, b2(b, P_mul, r->at, n), x) : x;
+    r->at = r->at ? b_add(b, b_mul(b, r->at, n), x) : x;
 }
 Val rows_end(Builder *b, Rows *r) {
     Dim column[2] = {r->n, 1};
@@ -49,7 +49,7 @@ static Val gather(Builder *b, Val x, Val row, const char *mode) {
     static const char *const fields[] = {"offset_dims", "collapsed_slice_dims", "start_index_map",
                                          "operand_batching_dims", "start_indices_batching_dims"};
     int64_t first_axis = 0, second_axis = 1;
-    if (b->failed || !x || !row) return 0;
+    if (b_failed(b, x) || b_failed(b, row)) return VAL_FAILED;
     const ArrayType *t = b_type(b, x);
     Ints first = {&first_axis, 1}, second = {&second_axis, 1}, none = {0};
     Dim sizes[2] = {1, t->dims[1]}, dims[2] = {b_type(b, row)->dims[0], t->dims[1]};
@@ -69,7 +69,7 @@ Val scattered(Builder *b, Prim how, Val x, Val row, Val updates) {
     static const char *const fields[] = {"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
                                          "operand_batching_dims", "scatter_indices_batching_dims"};
     int64_t first_axis = 0, second_axis = 1;
-    if (b->failed || !x || !row || !updates) return 0;
+    if (b_failed(b, x) || b_failed(b, row) || b_failed(b, updates)) return VAL_FAILED;
     if (b_empty(b, x) || b_empty(b, updates)) return x;
     Ints first = {&first_axis, 1}, second = {&second_axis, 1}, none = {0};
     Param consts = {.key = K_update_consts, .value = {.kind = V_LIST, .open = '('}};
@@ -85,7 +85,7 @@ Val scattered(Builder *b, Prim how, Val x, Val row, Val updates) {
 
 /* ---- coordinates */
 Coordinates bcoo_coordinates(Builder *b, Val indices, uint32_t rank, const Dim *shape) {
-    if (b->failed || !indices) return (Coordinates){0};
+    if (b_failed(b, indices)) return (Coordinates){0};
     const ArrayType *t = b_type(b, indices);
     uint32_t batch = t->rank - 2, n = (uint32_t)t->dims[t->rank - 1];
     Val *column = arena_new(b->cx->arena, Val, n + 1);
@@ -113,7 +113,7 @@ static Val rows_of(Builder *b, Val begin, uint32_t batch, const Dim *shape, Dim 
                           b_full(b, b_int(b, d, 1), 2, ones));
     marks = b_reshape(b, marks, batch + 1, dims);
     Val sums = build(b, P_cumsum, 1, &marks, 2, (Param[]){p_int(K_axis, batch), p_bool(K_reverse, false)});
-    return b2(b, P_sub, sums, b_full_like(b, sums, 1));
+    return b_sub(b, sums, b_full_like(b, sums, 1));
 }
 Coordinates bcsr_coordinates(Builder *b, Val indices, Val begin, uint32_t rank, const Dim *shape) {
     if (b->failed) return (Coordinates){0};
@@ -145,7 +145,7 @@ static Val rows(Builder *b, const Coordinates *c) {
 /* ---- to dense, and what a dense array has at coordinates */
 static Val dense(Builder *b, Val data, const Coordinates *c) {
     Dim all[2];
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     matrix_of(b, c, all);
     Val zeros = b_full(b, b_number(b, b_type(b, data)->dtype, 0), 2, all);
     Val updates = flattened(b, data, c->batch, c->shape, NULL, false);
@@ -153,7 +153,7 @@ static Val dense(Builder *b, Val data, const Coordinates *c) {
 }
 Val extracted(Builder *b, const Coordinates *c, Val x, const ArrayType *to) {
     Dim all[2];
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     matrix_of(b, c, all);
     return b_reshape(b, gathered(b, b_reshape(b, x, 2, all), rows(b, c)), to->rank, to->dims);
 }
@@ -174,11 +174,11 @@ static Nonzero nonzero(Builder *b, Val x, uint32_t batch, uint32_t front, Dim ns
     Dtype d = number_type(z.places);
     int64_t axes[MAX_RANK];
     for (uint32_t i = front; i < t->rank; i++) axes[i - front] = i;
-    Val is = b_reduce(b, P_reduce_or, b2(b, P_ne, x, b_full_like(b, x, 0)), t->rank - front, axes);
+    Val is = b_reduce(b, P_reduce_or, b_ne(b, x, b_full_like(b, x, 0)), t->rank - front, axes);
     is = b_reshape(b, is, 2, all);
     Val counted = b_convert(b, is, d);
     z.sums = build(b, P_cumsum, 1, &counted, 2, (Param[]){p_int(K_axis, 1), p_bool(K_reverse, false)});
-    Val at = b_select(b, is, b_full(b, b_dim(b, d, nse), 2, all), b2(b, P_sub, z.sums, b_full_like(b, z.sums, 1)));
+    Val at = b_select(b, is, b_full(b, b_dim(b, d, nse), 2, all), b_sub(b, z.sums, b_full_like(b, z.sums, 1)));
     Rows r = {.n = column[0], .rows = to[0]};
     if (batch) rows_add(b, &r, numbers(b, 1, z.batches, z.places), z.batches, INDEX_INSIDE);
     rows_add(b, &r, b_reshape(b, at, 1, column), nse, INDEX_CHECKED);
@@ -190,14 +190,14 @@ static Nonzero nonzero(Builder *b, Val x, uint32_t batch, uint32_t front, Dim ns
 /* [batches, nse]: the index along the axis of that extent, whose elements are `stride` places apart; `none` where there
    is no element. JAX has 0 where the array has no places. */
 static Val index_of(Builder *b, const Nonzero *z, Dim stride, Dim extent, Dim none, Dtype to) {
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const ArrayType *t = b_type(b, z->place);
     Val zero = b_full(b, b_number(b, to, 0), 2, t->dims);
     if (z->places == 0) return zero;
     Val all = b_full(b, b_dim(b, t->dtype, z->places), 2, t->dims);
-    Val x = b2(b, P_div, z->place, b_full(b, b_dim(b, t->dtype, stride), 2, t->dims));
-    x = b_convert(b, b2(b, P_rem, x, b_full(b, b_dim(b, t->dtype, extent), 2, t->dims)), to);
-    return b_select(b, b2(b, P_eq, z->place, all), x, b_full(b, b_dim(b, to, none), 2, t->dims));
+    Val x = b_div(b, z->place, b_full(b, b_dim(b, t->dtype, stride), 2, t->dims));
+    x = b_convert(b, b_rem(b, x, b_full(b, b_dim(b, t->dtype, extent), 2, t->dims)), to);
+    return b_select(b, b_eq(b, z->place, all), x, b_full(b, b_dim(b, to, none), 2, t->dims));
 }
 /* […, nse, width…] */
 static Val stored(Builder *b, const Nonzero *z, Val x, Dim width, const ArrayType *to) {
@@ -226,16 +226,16 @@ static Nonzero stored_columns(Builder *b, const Eqn *e, uint32_t batch, uint32_t
 /* [batches, rows + 1]: where rows of the matrices begin; the last one ends after nse elements at most. */
 static Val beginnings(Builder *b, const Nonzero *z, Dim rows, Dim columns, Dtype to) {
     Dim all[3] = {z->batches, rows, columns}, some[2] = {z->batches, rows}, config[6] = {0, 0, 0, 1, 0, 0};
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     Val ends = b_slice_axis(b, b_reshape(b, z->sums, 3, all), 2, dim_sub(b_types(b), columns, 1), columns);
     ends = b_reshape(b, ends, 2, some);
     Val most = b_full(b, b_dim(b, number_type(z->places), z->nse), 2, some);
-    return b_pad(b, b_convert(b, b2(b, P_min, ends, most), to), b_number(b, to, 0), config);
+    return b_pad(b, b_convert(b, b_min(b, ends, most), to), b_number(b, to, 0), config);
 }
 /* Matrices without columns: all that is said to be stored, `first`, lies in the first row. */
 static Val empty_beginnings(Builder *b, Dim batches, Dim rows, Dim first, Dtype to) {
     Dim all[2] = {batches, dim_add(b_types(b), rows, 1)};
-    Val zero = b_full(b, b_number(b, to, 0), 2, all), start = b2(b, P_eq, b_iota(b, to, 2, all, 1), zero);
+    Val zero = b_full(b, b_number(b, to, 0), 2, all), start = b_eq(b, b_iota(b, to, 2, all, 1), zero);
     return b_select(b, start, b_full(b, b_dim(b, to, first), 2, all), zero);
 }
 bool expand_bcoo_fromdense(Builder *b, const Eqn *e, Val *out) {

@@ -29,12 +29,12 @@ static Dim extent_of(Builder *b, const Dim *dims, const Axes *a) {
 /* The array with its axes in that order, as [rows, width] in memory: rows are read anywhere. */
 static Val as_rows(Builder *b, Val x, const int64_t *order, const Dim *all) {
     Val y = b_transpose(b, x, order);
-    return b_reshape(b, y == x ? x : b1(b, P_stored, y), 2, all);
+    return b_reshape(b, y == x ? x : b_stored(b, y), 2, all);
 }
 /* x [n, w], y [n, f] → [n, w, f]: all products of two elements of a row, as dot_general would give them in type `to`.
    */
 static Val outer(Builder *b, Val x, Val y, Dtype to) {
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const ArrayType *s = b_type(b, x), *t = b_type(b, y);
     Dim dims[3] = {s->dims[0], s->dims[1], t->dims[1]};
     int64_t row = 0;
@@ -46,7 +46,7 @@ static Val outer(Builder *b, Val x, Val y, Dtype to) {
 /* The sum over axis 1 of [n, terms, w]; narrow floats are summed as f32. */
 static Val summed(Builder *b, Val v) {
     int64_t one = 1;
-    if (b->failed || !v) return 0;
+    if (b_failed(b, v)) return VAL_FAILED;
     Dtype d = b_type(b, v)->dtype;
     bool narrow = dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits < 32;
     return b_convert(
@@ -101,7 +101,7 @@ static void add_indices(Builder *b, const Roles *r, Rows *rows, const Axes *axes
 }
 /* What of the dense array each stored element meets: [elements, free]. */
 static Val partners(Builder *b, const Roles *r, Val y, Trust trust) {
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const ArrayType *t = b_type(b, y);
     int64_t order[MAX_RANK];
     Dim all[2] = {extent_of(b, t->dims, &r->right), extent_of(b, t->dims, &r->right_free)};
@@ -115,12 +115,12 @@ static Val partners(Builder *b, const Roles *r, Val y, Trust trust) {
 /* `trust` in indices along what is contracted: those outside meet 0, or, unchecked, the nearest element. */
 static Val sparse_product(Builder *b, Val data, const Coordinates *c, Val y, const Dot *d, Trust trust,
                           const ArrayType *to) {
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     Types *ts = b_types(b);
     Roles r = roles_of(b, c, d, b_type(b, y)->rank);
     Val x = flattened(b, data, c->batch, c->shape, r.batch.at, false),
         terms = outer(b, x, partners(b, &r, y, trust), to->dtype);
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const Dim *t = b_type(b, terms)->dims;
     Dim width = dim_mul(ts, t[1], t[2]), groups = dim_mul(ts, r.part[0], r.part[1]), n = product(b, r.part, 4);
     if (!r.free.n) {
@@ -177,7 +177,7 @@ bool expand_coo_matvec(Builder *b, const Eqn *e, Val *out) { return expand_coo_m
 /* The rows of operand `side` that stored elements meet, [elements, terms]. Of the result's axes, along which they are
    at `index`, it has its batch and its free ones. */
 static Val sampled_rows(Builder *b, const Coordinates *c, const Dot *d, unsigned side, const Val *index, Val x) {
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     const Dim *dims = b_type(b, x)->dims;
     Axes kept = {.n = 0}, sums = {.n = 0}, order;
     axes_put(&kept, &d->batch[side]);

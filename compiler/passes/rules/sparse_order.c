@@ -6,7 +6,7 @@
 static Val spread(Builder *b, Val v, uint32_t batch, const Dim *dims) {
     Dim all[MAX_RANK];
     int64_t axes[MAX_RANK];
-    if (b->failed || !v) return 0;
+    if (b_failed(b, v)) return VAL_FAILED;
     const ArrayType *t = b_type(b, v);
     for (uint32_t i = 0; i < t->rank; i++) all[i] = i < batch ? dims[i] : t->dims[i], axes[i] = i;
     return memcmp(all, t->dims, t->rank * sizeof *all) ? b_broadcast(b, v, t->rank, all, axes) : v;
@@ -32,7 +32,7 @@ typedef struct {
 } Order;
 static Val compared(Builder *b, Val column, Dim extent, const Order *o) {
     Dtype d = b->failed ? DT_none : b_type(b, column)->dtype;
-    return b->failed ? 0 : b2(b, P_ge, column, b_full(b, b_dim(b, d, extent), o->batch + 1, o->dims));
+    return b->failed ? VAL_FAILED : b_ge(b, column, b_full(b, b_dim(b, d, extent), o->batch + 1, o->dims));
 }
 static Order order_of(Builder *b, const Coordinates *c, const Dim *dims, bool clean) {
     Order o = {.batch = c->batch, .n = c->n};
@@ -43,7 +43,7 @@ static Order order_of(Builder *b, const Coordinates *c, const Dim *dims, bool cl
     memcpy(x, c->column, c->n * sizeof *x);
     for (uint32_t i = 0; i < c->n && clean; i++) {
         Val out = compared(b, x[i], c->shape[c->batch + i], &o);
-        o.outside = o.outside ? b2(b, P_or, o.outside, out) : out;
+        o.outside = o.outside ? b_or(b, o.outside, out) : out;
     }
     for (uint32_t i = 0; i < c->n && o.outside && !b->failed; i++) {
         Val extent = b_full(b, b_dim(b, b_type(b, x[i])->dtype, c->shape[c->batch + i]), c->batch + 1, o.dims);
@@ -65,19 +65,19 @@ static Val begins(Builder *b, const Order *o) {
     for (uint32_t i = 0; i < o->n; i++) {
         Val after = b_slice_axis(b, o->column[i], axis, 1, n),
             before = b_slice_axis(b, o->column[i], axis, 0, dim_sub(b_types(b), n, 1));
-        Val x = b2(b, P_ne, after, before);
-        other = other ? b2(b, P_or, other, x) : x;
+        Val x = b_ne(b, after, before);
+        other = other ? b_or(b, other, x) : x;
     }
     config[3 * axis] = 1;
     if (other) return b_pad(b, other, b_number(b, DT_bool, 1), config);
-    return b2(b, P_eq, o->perm, b_full_like(b, o->perm, 0));
+    return b_eq(b, o->perm, b_full_like(b, o->perm, 0));
 }
 /* Fills in the ranks. */
 static void rank_places(Builder *b, Order *o) {
     if (b->failed) return;
     Val first = b_convert(b, begins(b, o), b_type(b, o->perm)->dtype);
     Val sums = build(b, P_cumsum, 1, &first, 2, (Param[]){p_int(K_axis, o->batch), p_bool(K_reverse, false)});
-    o->rank = b2(b, P_sub, sums, b_full_like(b, sums, 1));
+    o->rank = b_sub(b, sums, b_full_like(b, sums, 1));
 }
 /* [batches · nse, n]: the first nse places of each element of the batch; the array's extents where there are fewer. */
 static Val places(Builder *b, const Order *o, const Dim *shape, Dim nse) {
@@ -88,7 +88,7 @@ static Val places(Builder *b, const Order *o, const Dim *shape, Dim nse) {
         none[i] = b_full(b, b_dim(b, b_type(b, o->column[i])->dtype, shape[i]), 2, to);
         some[i] = b_reshape(b, o->column[i], 2, from);
     }
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     Val init = b_concatenate(b, o->n, none, 1);
     if (o->dims[o->batch] == 0) return init;
     Val row = batch_rows(b, o->batches, o->dims[o->batch], o->rank, nse);
@@ -98,7 +98,7 @@ static Val shaped(Builder *b, Val v, const ArrayType *to) { return b_reshape(b, 
 static Val zeros_of(Builder *b, const ArrayType *t) { return b_full(b, b_number(b, t->dtype, 0), t->rank, t->dims); }
 /* [batches · nse, width]: data in the order of places, for each element of a batch that may be larger. */
 static Val in_order(Builder *b, Val data, const Order *o, const Dim *dims) {
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     Dim nse = o->dims[o->batch], batches = product(b, dims, o->batch);
     Val x = flattened(b, data, o->batch, dims, NULL, false);
     return gathered(b, x, batch_rows(b, batches, nse, spread(b, o->perm, o->batch, dims), nse));
@@ -144,7 +144,7 @@ bool expand_bcoo_sum_duplicates(Builder *b, const Eqn *e, Val *out) {
 }
 /* [batches · nse, 1] in the order given: what the sorted elements have. */
 static Val as_given(Builder *b, Val sorted, const Order *o) {
-    if (b->failed || !sorted) return 0;
+    if (b_failed(b, sorted)) return VAL_FAILED;
     Dim nse = o->dims[o->batch], all[2] = {dim_mul(b_types(b), o->batches, nse), 1};
     Val init = b_full(b, b_number(b, b_type(b, sorted)->dtype, 0), 2, all);
     return scattered(b, P_scatter, init, batch_rows(b, o->batches, nse, o->perm, nse), b_reshape(b, sorted, 2, all));
@@ -249,7 +249,7 @@ static void side_places(Builder *b, Side *s) {
     most = b_convert(b, most, DT_i64);
     s->rank = b_convert(b, b_reshape(b, as_given(b, o.rank, &o), 2, two), DT_i64);
     s->outside = o.outside;
-    s->count = b2(b, P_add, b2(b, P_sub, most, none), b_full_like(b, most, 1));
+    s->count = b_add(b, b_sub(b, most, none), b_full_like(b, most, 1));
     s->table = places(b, &o, s->free.shape + 1, s->n);
 }
 /* […] of side i → […, as that axis of the pairs or of the result's elements]: its batch, and its elements where
@@ -267,10 +267,9 @@ static Val pair_products(Builder *b, const Pairs *p, const Dot *d, const Dim *ex
     Val meets = 0, x[2];
     for (uint32_t k = 0; k < d->contracted[0].n && !b->failed; k++) {
         Val l = b_convert(b, p->side[0].sums[k], DT_i64), r = b_convert(b, p->side[1].sums[k], DT_i64);
-        Val inside = b2(b, P_lt, l, b_full(b, b_dim(b, DT_i64, extents[k]), 2, b_type(b, l)->dims));
-        Val equal =
-            b2(b, P_and, b2(b, P_eq, pair(b, p, 0, l, true), pair(b, p, 1, r, true)), pair(b, p, 0, inside, true));
-        meets = meets ? b2(b, P_and, meets, equal) : equal;
+        Val inside = b_lt(b, l, b_full(b, b_dim(b, DT_i64, extents[k]), 2, b_type(b, l)->dims));
+        Val equal = b_and(b, b_eq(b, pair(b, p, 0, l, true), pair(b, p, 1, r, true)), pair(b, p, 0, inside, true));
+        meets = meets ? b_and(b, meets, equal) : equal;
     }
     for (unsigned i = 0; i < 2; i++) x[i] = pair(b, p, i, b_convert(b, p->side[i].data, to), true);
     Val y = b2(b, to == DT_bool ? P_and : P_mul, x[0], x[1]);
@@ -284,9 +283,9 @@ static Val pair_ranks(Builder *b, const Pairs *p) {
         if (!s->rank) continue;
         Val rank = pair(b, p, i, s->rank, true), n = pair(b, p, i, s->count, false),
             out = pair(b, p, i, s->outside, true);
-        at = at ? b2(b, P_add, b2(b, P_mul, at, n), rank) : rank;
-        outside = outside ? b2(b, P_or, outside, out) : out;
-        count = count ? b2(b, P_mul, count, n) : n;
+        at = at ? b_add(b, b_mul(b, at, n), rank) : rank;
+        outside = outside ? b_or(b, outside, out) : out;
+        count = count ? b_mul(b, count, n) : n;
     }
     return at ? b_select(b, outside, at, count) : b_full(b, b_int(b, DT_i64, 0), 5, p->pairs);
 }
@@ -298,12 +297,12 @@ static Val side_columns(Builder *b, const Pairs *p, unsigned i, Dtype to) {
     Val at = b_iota(b, DT_i64, 4, dims, 3), count = b_full(b, b_int(b, DT_i64, 1), 4, dims), none[MAX_RANK],
         number = at;
     for (unsigned k = 0; k < 2; k++)
-        if (p->side[k].count) count = b2(b, P_mul, count, of_side(b, p, k, p->side[k].count, false, 4, dims));
+        if (p->side[k].count) count = b_mul(b, count, of_side(b, p, k, p->side[k].count, false, 4, dims));
     if (p->side[1].count) {
         Val right = of_side(b, p, 1, p->side[1].count, false, 4, dims);
-        number = b2(b, i ? P_rem : P_div, at, b2(b, P_max, right, b_full_like(b, right, 1)));
+        number = b2(b, i ? P_rem : P_div, at, b_max(b, right, b_full_like(b, right, 1)));
     }
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     Val batch = b_iota(b, DT_i64, 4, dims, 0), own = b_iota(b, DT_i64, 4, dims, 1 + i);
     Rows rows = {.n = n, .rows = dim_mul(b_types(b), s->batches, s->n)};
     rows_add(b, &rows, b_reshape(b, batch, 1, &n), p->common, INDEX_INSIDE);
@@ -311,7 +310,7 @@ static Val side_columns(Builder *b, const Pairs *p, unsigned i, Dtype to) {
     rows_add(b, &rows, b_reshape(b, number, 1, &n), s->n, INDEX_CHECKED);
     Val y = b_convert(b, gathered(b, s->table, rows_end(b, &rows)), to);
     for (uint32_t k = 0; k < s->free.n; k++) none[k] = b_full(b, b_dim(b, to, s->free.shape[1 + k]), 2, one);
-    Val last = b_concatenate(b, s->free.n, none, 1), inside = b_reshape(b, b2(b, P_lt, at, count), 1, &n);
+    Val last = b_concatenate(b, s->free.n, none, 1), inside = b_reshape(b, b_lt(b, at, count), 1, &n);
     Dim wide[2] = {n, s->free.n};
     return b_select(b, b_broadcast(b, inside, 2, wide, (int64_t[]){0}), last, y);
 }

@@ -75,7 +75,7 @@ static Val identity(Builder *b, Prim reduce, Dtype d) {
     if (t->kind == DK_COMPLEX) return b_number(b, d, most ? (double)INFINITY : -(double)INFINITY);
     if (t->kind == DK_FLOAT) return b_number(b, d, dtype_float_limit(d, most));
     if (t->kind == DK_BOOL) return b_number(b, d, most || ones);
-    if (t->kind == DK_UINT) return most || ones ? b1(b, P_not, b_int(b, d, 0)) : b_int(b, d, 0);
+    if (t->kind == DK_UINT) return most || ones ? b_not(b, b_int(b, d, 0)) : b_int(b, d, 0);
     return b_int(b, d, ones ? -1 : dtype_limit(d, most));
 }
 static Val reduce_at_once(Builder *b, Prim reduce, Val x, const Windows *w, uint32_t n, const int64_t *axes) {
@@ -101,7 +101,7 @@ static Val reduce_along(Builder *b, Prim reduce, Val x, const Windows *w, int64_
     Dim done = dim_mul(ts, w->dilation[axis], n - n % part);
     rest = *w, rest.window[axis] = n % part;
     Val left = reduce_at_once(b, reduce, b_slice_axis(b, x, axis, done, b_type(b, x)->dims[axis]), &rest, 1, &axis);
-    if (b->failed) return 0;
+    if (b->failed) return VAL_FAILED;
     return b2(b, prim_combiner[reduce], b_slice_axis(b, y, axis, 0, b_type(b, left)->dims[axis]), left);
 }
 /* Axis after axis where that is less work than all at once: elements of the windows, and some for each array in
@@ -160,7 +160,7 @@ typedef struct {
 /* The elements at one position of all windows; `at` has the positions along the axes of the windows. */
 static Val element(Builder *b, const Fold *f, Val v, const Val *at) {
     v = b_windows(b, v, f->w, f->naxes, f->axes);
-    if (b->failed || !v) return 0;
+    if (b_failed(b, v)) return VAL_FAILED;
     const ArrayType *t = b_type(b, v);
     uint32_t rank = t->rank - f->naxes;
     Val in[MAX_RANK + 1] = {v};
@@ -184,8 +184,8 @@ static void step(Builder *b, const Fold *f, Val position, const Val *at, const V
 static void digits(Builder *b, const Fold *f, Val position, Val *at) {
     for (uint32_t i = f->naxes; i-- > 0;) {
         Val n = b_dim(b, DT_i32, f->window[i]);
-        at[i] = b2(b, P_rem, position, n);
-        position = b2(b, P_div, position, n);
+        at[i] = b_rem(b, position, n);
+        position = b_div(b, position, n);
     }
 }
 static void fold_in_loop(Builder *b, const Fold *f, Val *acc) {
@@ -197,14 +197,13 @@ static void fold_in_loop(Builder *b, const Fold *f, Val *acc) {
     uint32_t consts = n;
     in[n++] = b_int(b, DT_i32, 0);
     for (uint32_t i = 0; i < f->nacc; i++) in[n++] = acc[i];
-    for (uint32_t i = 0; i < n; i++) b->failed |= !in[i];
     if (b->failed) return;
     for (uint32_t i = 0; i < n; i++) types[i] = val_type(b->cx, in[i]);
     Inner inner = b_inner(b, n, types);
     const Val *v = inner.in.at;
     digits(b, f, v[consts], at);
     step(b, f, v[consts], at, v + consts + 1, v, f->there ? v[f->n] : 0, out + 1);
-    out[0] = b2(b, P_add, v[consts], b_int(b, DT_i32, 1));
+    out[0] = b_add(b, v[consts], b_int(b, DT_i32, 1));
     Jaxpr *j = b_inner_end(b, &inner, 1 + f->nacc, out);
     Vals y = b_scan(b, j, consts, 1 + f->nacc, f->positions, n, in);
     for (uint32_t i = 0; i < f->nacc; i++) acc[i] = y.at[1 + i];
@@ -307,7 +306,7 @@ bool expand_select_and_gather_add(Builder *b, const Eqn *e, Val *out) {
 }
 /* The place that a window chooses, as the position within it; all positions of the windows count. */
 static void combine_place(Builder *b, void *user, Val position, const Val *acc, const Val *x, Val *out) {
-    if (b->failed || !acc[1]) return;
+    if (b_failed(b, acc[1])) return;
     const ArrayType *t = b_type(b, acc[1]);
     Val keeps = b2(b, *(Prim *)user, acc[0], x[0]);
     out[0] = b_select(b, keeps, x[0], acc[0]);
@@ -356,7 +355,7 @@ bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
     if (b->failed) return false;
     const ArrayType *all = b_type(b, terms);
     place = b_broadcast(b, b_reshape(b, place, n, window), all->rank, all->dims, to);
-    terms = b_select(b, b2(b, P_eq, places, place), b_full_like(b, terms, 0), terms);
+    terms = b_select(b, b_eq(b, places, place), b_full_like(b, terms, 0), terms);
     out[0] = b_reduce(b, P_reduce_sum, terms, n, last);
     return true;
 }
@@ -364,10 +363,10 @@ bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
 /* ---- places chosen by a program, combined by another one */
 /* acc: the element chosen so far and its position in the window, -1 before the first one. */
 static void combine_selected(Builder *b, void *user, Val position, const Val *acc, const Val *x, Val *out) {
-    if (b->failed || !acc[1]) return;
+    if (b_failed(b, acc[1])) return;
     const ArrayType *t = b_type(b, acc[1]);
     Val before = b_map(b, user, 2, (Val[]){acc[0], x[0]}).at[0];
-    Val keeps = b2(b, P_and, b2(b, P_ge, acc[1], b_full_like(b, acc[1], 0)), before);
+    Val keeps = b_and(b, b_ge(b, acc[1], b_full_like(b, acc[1], 0)), before);
     out[0] = b_select(b, keeps, x[0], acc[0]);
     out[1] = b_select(b, keeps, b_full(b, position, t->rank, t->dims), acc[1]);
 }
@@ -378,10 +377,10 @@ typedef struct {
 } Scattered;
 static void combine_scattered(Builder *b, void *user, Val position, const Val *acc, const Val *x, Val *out) {
     const Scattered *s = user;
-    if (b->failed || !x[0]) return;
+    if (b_failed(b, x[0])) return;
     const ArrayType *t = b_type(b, x[0]);
-    Val place = b2(b, P_sub, b_dim(b, DT_i32, dim_sub(b_types(b), s->positions, 1)), position); /* backwards */
-    Val here = b2(b, P_eq, x[0], b_full(b, place, t->rank, t->dims));
+    Val place = b_sub(b, b_dim(b, DT_i32, dim_sub(b_types(b), s->positions, 1)), position); /* backwards */
+    Val here = b_eq(b, x[0], b_full(b, place, t->rank, t->dims));
     out[0] = b_select(b, here, acc[0], b_map(b, s->program, 2, (Val[]){acc[0], x[1]}).at[0]);
 }
 /* Operand, source, scalar. Windows choose among what is in the array; what several give to one place comes in the order
