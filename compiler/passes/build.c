@@ -96,7 +96,7 @@ Val b_reduce_precision(Builder *b, Val x, int64_t exponent_bits, int64_t mantiss
 }
 Val b_conj(Builder *b, Val x) {
     if (b_failed(b, x)) return VAL_FAILED;
-    return build(b, P_conj, 1, &x, 1, (Param[]){p_dtype(K_input_dtype, b_type(b, x)->dtype)});
+    return build(b, P_conj, 1, &x, 1, (Param[]){p_word(K_input_dtype, dtype_info[b_type(b, x)->dtype].long_name)});
 }
 Val b_fma(Builder *b, Val x, Val y, Val z) { return b3(b, P_fma, x, y, z); }
 Val b_clamp(Builder *b, Val least, Val x, Val most) { return b3(b, P_clamp, least, x, most); }

@@ -105,6 +105,7 @@ Val b_dim(Builder *, Dtype, Dim);
 /* `scalar` everywhere in an array of these extents. */
 Val b_full(Builder *, Val scalar, uint32_t rank, const Dim *dims);
 Val b_full_like(Builder *, Val like, double value);
+static inline Val b_zeros_like(Builder *b, Val like) { return b_full_like(b, like, 0); }
 /* An array whose elements, dense and in the layout of memory, are known: a constant of the program that the rule writes
    in, not of one between b_inner and b_inner_end. The data are copied. */
 Val b_const(Builder *, Type, const void *data);
