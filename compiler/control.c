@@ -49,15 +49,17 @@ static Eqn equation(Arena *arena, Prim prim, const Eqn *like, Vals in, Vals out,
 
 /* ---- scan */
 Scan scan_of(const Eqn *e) {
+    Scan s = {0};
+    if (e->prim != P_scan) return s;
     const Param *length = param_find(e, K_length);
-    Scan s = {.length = param_int(e, K_length, 0), .reverse = param_bool(e, K_reverse)};
     Jaxpr *body = param_jaxpr(e, K_jaxpr);
     uint32_t consts, carry;
-    if (length && length->value.kind == V_DIM) s.length = length->value.dim;
-    if (e->prim != P_scan || !body || body->in.n != e->in.n || body->out.n != e->out.n) return s;
+    if (!body || body->in.n != e->in.n || body->out.n != e->out.n) return s;
     if (!count_of(e, K_num_consts, e->in.n, &consts) || !count_of(e, K_num_carry, e->in.n - consts, &carry)) return s;
     if (carry > e->out.n) return s;
     s.body = body;
+    s.length = length && length->value.kind == V_DIM ? length->value.dim : param_int(e, K_length, 0);
+    s.reverse = param_bool(e, K_reverse);
     s.consts = vals_part(e->in, 0, consts);
     s.carry = vals_part(e->in, consts, carry);
     s.xs = rest(e->in, consts + carry);
@@ -75,9 +77,9 @@ Eqn scan_eqn(Arena *arena, const Eqn *like, const Scan *s) {
     Vals out = vals_joined(arena, 2, (Vals[]){s->end, s->ys});
     return equation(arena, P_scan, like, in, out, sizeof own / sizeof *own, own);
 }
-Scan scan_turn(const Scan *s) {
+Scan scan_turn(const Scan *s, const Jaxpr *body) {
     Scan turn = *s;
-    Vals in = s->body->in, out = s->body->out;
+    Vals in = body->in, out = body->out;
     turn.consts = vals_part(in, 0, s->consts.n);
     turn.carry = vals_part(in, s->consts.n, s->carry.n);
     turn.xs = rest(in, s->consts.n + s->carry.n);
@@ -96,17 +98,17 @@ Dim scan_length(const Ctx *cx, const Scan *s) {
 /* ---- while: the body has as many results as there are carries, so that the counts say nothing more */
 While while_of(const Eqn *e) {
     While w = {0};
+    if (e->prim != P_while && e->prim != P_while_loop) return w;
     Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
     uint32_t n = e->out.n;
-    bool loop = e->prim == P_while || e->prim == P_while_loop;
-    if (!loop || !cond || !body || body->out.n != n || body->in.n < n || cond->in.n < n) return w;
+    if (!cond || !body || body->out.n != n || body->in.n < n || cond->in.n < n) return w;
     uint32_t nc = cond->in.n - n, nb = body->in.n - n;
     if (e->in.n != nc + nb + n) return w;
     w.cond = cond;
     w.body = body;
     w.cond_consts = vals_part(e->in, 0, nc);
     w.body_consts = vals_part(e->in, nc, nb);
-    w.carry = rest(e->in, nc + nb);
+    w.carry = w.tested = rest(e->in, nc + nb);
     w.end = e->out;
     return w;
 }
@@ -116,27 +118,30 @@ Eqn while_eqn(Arena *arena, const Eqn *like, const While *w) {
     Vals in = vals_joined(arena, 3, (Vals[]){w->cond_consts, w->body_consts, w->carry});
     return equation(arena, P_while, like, in, vals_joined(arena, 1, &w->end), sizeof own / sizeof *own, own);
 }
-While while_turn(const While *w) {
+While while_turn(const While *w, const Jaxpr *cond, const Jaxpr *body) {
     While turn = *w;
-    turn.cond_consts = vals_part(w->cond->in, 0, w->cond_consts.n);
-    turn.body_consts = vals_part(w->body->in, 0, w->body_consts.n);
-    turn.carry = rest(w->body->in, w->body_consts.n);
-    turn.end = w->body->out;
+    turn.cond_consts = vals_part(cond->in, 0, w->cond_consts.n);
+    turn.tested = rest(cond->in, w->cond_consts.n);
+    turn.body_consts = vals_part(body->in, 0, w->body_consts.n);
+    turn.carry = rest(body->in, w->body_consts.n);
+    turn.end = body->out;
     return turn;
 }
-Vals while_tested(const While *w) { return rest(w->cond->in, w->cond_consts.n); }
 
 /* ---- cond */
 Cond cond_of(const Eqn *e) {
-    Cond c = {.bools = param_has(e, K_branch_jaxprs), .out = e->out};
+    Cond c = {0};
+    if (e->prim != P_cond) return c;
+    c.bools = param_has(e, K_branch_jaxprs);
     Jaxprs branches = param_jaxprs(e, c.bools ? K_branch_jaxprs : K_branches);
     uint32_t n = c.bools ? branches.n - 1 : 1;
-    if (e->prim != P_cond || !branches.n || e->in.n < n) return c;
+    if (!branches.n || e->in.n < n) return c;
     each(Jaxpr *, j, branches)
         if (!*j || (*j)->in.n != e->in.n - n || (*j)->out.n != e->out.n) return c;
     c.branches = branches;
     c.index = vals_part(e->in, 0, n);
     c.in = rest(e->in, n);
+    c.out = e->out;
     return c;
 }
 Eqn cond_eqn(Arena *arena, const Eqn *like, const Cond *c) {

@@ -25,8 +25,8 @@ typedef struct {
 } Scan;
 Scan scan_of(const Eqn *);
 Eqn scan_eqn(Arena *, const Eqn *like, const Scan *);
-/* One turn: the slices are those of the inputs and results of the body. */
-Scan scan_turn(const Scan *);
+/* One turn: the slices are those of the inputs and results of the body, or of a copy of it. */
+Scan scan_turn(const Scan *, const Jaxpr *body);
 /* What is scanned or stacked has the extent; the parameter may be a name of JAX's own that stands for nothing. */
 Dim scan_length(const Ctx *, const Scan *);
 
@@ -34,14 +34,14 @@ Dim scan_length(const Ctx *, const Scan *);
 typedef struct {
     Jaxpr *cond, *body;
     Vals cond_consts, body_consts, carry;
+    Vals tested; /* what the condition takes of the carry: all of it */
     Vals end;
 } While;
 While while_of(const Eqn *);
 Eqn while_eqn(Arena *, const Eqn *like, const While *);
-/* One turn: constants are inputs of their programs, `carry` and `end` inputs and results of the body. */
-While while_turn(const While *);
-/* The inputs of the condition that are the carry. */
-Vals while_tested(const While *);
+/* One turn: `cond_consts` and `tested` are inputs of the condition, `body_consts`, `carry` and `end` inputs and results
+   of the body; or of copies of them. */
+While while_turn(const While *, const Jaxpr *cond, const Jaxpr *body);
 
 /* cond: which branch, then the operands of every branch → the results of the one that runs. */
 typedef struct {

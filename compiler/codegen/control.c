@@ -109,17 +109,20 @@ static Buf *owned(Plan *p, Val v, const Eqn *e) {
 /* What v of `j` is, but for elements that are written over: a value that no equation of `j` gives; 0: something new. */
 static Val origin(const Jaxpr *j, Val v);
 static Val origin_of_result(const Eqn *e, uint32_t k) {
-    Jaxprs branches = param_jaxprs(e, K_branches);
-    uint32_t consts = (uint32_t)param_int(e, K_num_consts, 0), carries = (uint32_t)param_int(e, K_num_carry, 0);
     switch (prim_lower[e->prim]) {
     case LOWER_UPDATE:
     case LOWER_SCATTER: return e->in.at[0];
-    case LOWER_SCAN: return k < carries ? e->in.at[consts + k] : 0;
-    case LOWER_WHILE: return e->in.at[e->in.n - e->out.n + k];
+    case LOWER_SCAN: {
+        Vals carry = scan_of(e).carry;
+        return k < carry.n ? carry.at[k] : 0;
+    }
+    case LOWER_WHILE: return while_of(e).carry.at[k];
     case LOWER_COND: {
-        Val v = branches.n ? origin(branches.at[0], branches.at[0]->out.at[k]) : 0;
-        for (uint32_t i = 0; v && i < branches.at[0]->in.n; i++)
-            if (branches.at[0]->in.at[i] == v) return e->in.at[1 + i];
+        Cond c = cond_of(e);
+        const Jaxpr *j = c.branches.at[0];
+        Val v = origin(j, j->out.at[k]);
+        for (uint32_t i = 0; v && i < j->in.n; i++)
+            if (j->in.at[i] == v) return c.in.at[i];
         return 0;
     }
     default: return 0;
@@ -135,25 +138,25 @@ static Val origin(const Jaxpr *j, Val v) {
 /* ---- cond */
 
 /* The operand that each branch gives back as result `o`, some elements written over: the result may have its memory. */
-static Val written_over(Plan *p, const Eqn *e, Jaxprs branches, uint32_t first, uint32_t o) {
+static Val written_over(Plan *p, const Cond *c, uint32_t o) {
     uint32_t found = UINT32_MAX;
-    for (uint32_t k = 0; k < branches.n; k++) {
-        const Jaxpr *j = branches.at[k];
+    for (uint32_t k = 0; k < c->branches.n; k++) {
+        const Jaxpr *j = c->branches.at[k];
         Val v = origin(j, j->out.at[o]);
         uint32_t i = 0;
         while (i < j->in.n && j->in.at[i] != v) i++;
         if (i == j->in.n || (k && i != found)) return 0;
         found = i;
     }
-    Val operand = e->in.at[first + found];
+    Val operand = c->in.at[found];
     return dim_has_bound(p->cx->types, bytes_of(p, operand)) ? 0 : operand;
 }
 typedef struct {
     Step *s;
-    uint32_t first; /* operand that is an input */
-    Val *over;      /* by result: the operand whose memory it has; 0: it has its own */
-} Cond;
-static void cond_results(Plan *p, const Eqn *e, Cond *c, Jaxprs branches) {
+    Cond parts;
+    Val *over; /* by result: the operand whose memory it has; 0: it has its own */
+} Choice;
+static void cond_results(Plan *p, const Eqn *e, Choice *c) {
     Step *s = c->s;
     s->ys = arena_new(p->arena, Buf *, e->out.n + 1);
     s->ys_slots = arena_new(p->arena, Buf *, e->out.n + 1);
@@ -161,7 +164,7 @@ static void cond_results(Plan *p, const Eqn *e, Cond *c, Jaxprs branches) {
     for (uint32_t o = 0; o < e->out.n; o++) {
         if (scalar(p, e->out.at[o])) continue;
         bool sized = bound_to(p, e->out.at[o], e->out.at, e->out.n); /* by the branch */
-        Val over = sized ? 0 : written_over(p, e, branches, c->first, o);
+        Val over = sized ? 0 : written_over(p, &c->parts, o);
         Buf *memory = over ? owned(p, over, e) : NULL;
         for (uint32_t i = 0; i < o; i++)
             if (c->over[i] == over) memory = NULL;
@@ -173,7 +176,7 @@ static void cond_results(Plan *p, const Eqn *e, Cond *c, Jaxprs branches) {
 }
 /* What a branch did not write over the memory it was given is computed beside it, and copied when nobody reads it any
    more. */
-static void copy_over(Plan *p, Body *branch, const Cond *c) {
+static void copy_over(Plan *p, Body *branch, const Choice *c) {
     uint32_t from = branch->steps.n;
     for (int copy = 0; copy < 2; copy++)
         for (uint32_t o = 0; o < branch->j->out.n; o++) {
@@ -186,17 +189,17 @@ static void copy_over(Plan *p, Body *branch, const Cond *c) {
         }
     for (uint32_t i = from; i < branch->steps.n; i++) schedule_step(p, branch, branch->steps.at[i]);
 }
-static Body *cond_branch(Plan *p, Body *b, const Eqn *e, const Cond *c, const Jaxpr *j) {
+static Body *cond_branch(Plan *p, Body *b, const Eqn *e, const Choice *c, const Jaxpr *j) {
     Body *branch = body_new(p, b, e, j);
     if (!branch) return NULL;
-    for (uint32_t i = 0; i < branch->j->in.n; i++) pass(p, b, e->in.at[c->first + i], branch->j->in.at[i]);
+    for (uint32_t i = 0; i < branch->j->in.n; i++) pass(p, b, c->parts.in.at[i], branch->j->in.at[i]);
     for (uint32_t o = 0; o < e->out.n; o++) {
         Buf *to = c->s->ys_slots[o];
         if (!to) continue;
         bool sized = c->s->ys[o] == to;
         branch->out_slots[o] = c->over[o] ? NULL : sized ? heap(p, branch->j->out.at[o]) : to;
         for (uint32_t i = 0; i < branch->j->in.n; i++)
-            if (e->in.at[c->first + i] == c->over[o])
+            if (c->parts.in.at[i] == c->over[o])
                 *plan_info(p, branch->j->in.at[i]) = (Info){.class = VAL_STORED, .buf = to};
     }
     if (!plan_body(p, branch)) return NULL;
@@ -204,10 +207,10 @@ static Body *cond_branch(Plan *p, Body *b, const Eqn *e, const Cond *c, const Ja
     return branch;
 }
 static bool plan_cond(Plan *p, Body *b, const Eqn *e) {
-    bool bools = param_has(e, K_branch_jaxprs); /* one for each branch but the last; else an index */
-    Jaxprs branches = param_jaxprs(e, bools ? K_branch_jaxprs : K_branches);
-    Cond c = {.s = control_step(p, b, STEP_COND, e, branches.n), .first = bools ? branches.n - 1 : 1};
-    cond_results(p, e, &c, branches);
+    Choice c = {.parts = cond_of(e)};
+    Jaxprs branches = c.parts.branches;
+    c.s = control_step(p, b, STEP_COND, e, branches.n);
+    cond_results(p, e, &c);
     for (uint32_t k = 0; k < branches.n; k++)
         if (!(c.s->bodies[k] = cond_branch(p, b, e, &c, branches.at[k]))) return false;
     append(p, b, c.s);
@@ -325,61 +328,60 @@ static bool resized(Plan *p, const Jaxpr *body, uint32_t first, Val input) {
     return false;
 }
 static bool plan_while(Plan *p, Body *b, const Eqn *e) {
-    const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *turn = param_jaxpr(e, K_body_jaxpr);
-    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0), nb = (uint32_t)param_int(e, K_body_nconsts, 0);
-    assert(scalar(p, cond->out.at[0])); /* passes/lanes.c */
+    While w = while_of(e);
+    assert(scalar(p, w.cond->out.at[0])); /* passes/lanes.c */
     Step *s = control_step(p, b, STEP_WHILE, e, 2);
-    Body *test = s->bodies[0] = body_new(p, b, e, cond), *body = s->bodies[1] = body_new(p, b, e, turn);
+    Body *test = s->bodies[0] = body_new(p, b, e, w.cond), *body = s->bodies[1] = body_new(p, b, e, w.body);
     if (!test || !body) return false;
-    s->ncarries = e->out.n;
+    While turn = while_turn(&w, test->j, body->j);
+    uint32_t nb = w.body_consts.n;
+    s->ncarries = w.carry.n;
     s->carries = arena_new(p->arena, Carry, s->ncarries + 1);
-    for (uint32_t i = 0; i < nc; i++) pass(p, b, e->in.at[i], test->j->in.at[i]);
-    for (uint32_t i = 0; i < nb; i++) pass(p, b, e->in.at[nc + i], body->j->in.at[i]);
+    for (uint32_t i = 0; i < w.cond_consts.n; i++) pass(p, b, w.cond_consts.at[i], turn.cond_consts.at[i]);
+    for (uint32_t i = 0; i < nb; i++) pass(p, b, w.body_consts.at[i], turn.body_consts.at[i]);
     for (uint32_t i = 0; i < s->ncarries; i++) {
-        if (resized(p, body->j, nb, body->j->in.at[nb + i])) s->carries[i].kind = CARRY_HEAP;
-        carry_open(p, b, e, &s->carries[i], e->in.at[nc + nb + i], body->j->in.at[nb + i], body, i);
-        Val seen = test->j->in.at[nc + i];
-        Info *in = plan_info(p, seen);
-        in->class = scalar(p, seen) ? VAL_SCALAR : VAL_STORED;
+        if (resized(p, body->j, nb, turn.carry.at[i])) s->carries[i].kind = CARRY_HEAP;
+        carry_open(p, b, e, &s->carries[i], w.carry.at[i], turn.carry.at[i], body, i);
+        Info *in = plan_info(p, turn.tested.at[i]);
+        in->class = scalar(p, turn.tested.at[i]) ? VAL_SCALAR : VAL_STORED;
         in->borrowed = true;
         in->buf = s->carries[i].current;
     }
     if (!plan_body(p, test) || !plan_body(p, body)) return false;
     append(p, b, s);
     for (uint32_t i = 0; i < s->ncarries; i++)
-        carry_close(p, e, s, &s->carries[i], e->in.at[nc + nb + i], e->out.at[i], body, i);
+        carry_close(p, e, s, &s->carries[i], w.carry.at[i], w.end.at[i], body, i);
     return true;
 }
 static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
-    const Jaxpr *turn = param_jaxpr(e, K_jaxpr);
-    uint32_t nk = (uint32_t)param_int(e, K_num_consts, 0), nc = (uint32_t)param_int(e, K_num_carry, 0);
+    Scan all = scan_of(e);
     Step *s = control_step(p, b, STEP_SCAN, e, 1);
-    Body *body = s->bodies[0] = body_new(p, b, e, turn);
+    Body *body = s->bodies[0] = body_new(p, b, e, all.body);
     if (!body) return false;
-    uint32_t nx = e->in.n - nk - nc, ny = e->out.n - nc;
+    Scan turn = scan_turn(&all, body->j);
+    uint32_t nc = all.carry.n, nx = all.xs.n, ny = all.ys.n;
     s->ncarries = nc;
     s->carries = arena_new(p->arena, Carry, nc + 1);
     s->xs = arena_new(p->arena, Buf *, nx + 1), s->xs_slots = arena_new(p->arena, Buf *, nx + 1);
     s->ys = arena_new(p->arena, Buf *, ny + 1), s->ys_slots = arena_new(p->arena, Buf *, ny + 1);
-    for (uint32_t i = 0; i < nk; i++) pass(p, b, e->in.at[i], body->j->in.at[i]);
-    for (uint32_t i = 0; i < nc; i++)
-        carry_open(p, b, e, &s->carries[i], e->in.at[nk + i], body->j->in.at[nk + i], body, i);
+    for (uint32_t i = 0; i < all.consts.n; i++) pass(p, b, all.consts.at[i], turn.consts.at[i]);
+    for (uint32_t i = 0; i < nc; i++) carry_open(p, b, e, &s->carries[i], all.carry.at[i], turn.carry.at[i], body, i);
     for (uint32_t i = 0; i < nx; i++) {
-        Val x = body->j->in.at[nk + nc + i];
-        s->xs[i] = plan_stored(p, b, e->in.at[nk + nc + i]);
+        Val x = turn.xs.at[i];
+        s->xs[i] = plan_stored(p, b, all.xs.at[i]);
         s->xs_slots[i] = slot(p, s->xs[i], false);
         *plan_info(p, x) =
             (Info){.class = scalar(p, x) ? VAL_SCALAR : VAL_STORED, .buf = s->xs_slots[i], .borrowed = true};
     }
     for (uint32_t i = 0; i < ny; i++) {
-        s->ys[i] = buf_new(p, BUF_WORK, bytes_of(p, e->out.at[nc + i]));
+        s->ys[i] = buf_new(p, BUF_WORK, bytes_of(p, all.ys.at[i]));
         s->ys_slots[i] = slot(p, s->ys[i], false);
-        if (!scalar(p, body->j->out.at[nc + i])) body->out_slots[nc + i] = s->ys_slots[i];
+        if (!scalar(p, turn.ys.at[i])) body->out_slots[nc + i] = s->ys_slots[i];
     }
     if (!plan_body(p, body)) return false;
     append(p, b, s);
-    for (uint32_t i = 0; i < nc; i++) carry_close(p, e, s, &s->carries[i], e->in.at[nk + i], e->out.at[i], body, i);
-    for (uint32_t i = 0; i < ny; i++) computed(p, s, e->out.at[nc + i], s->ys[i]);
+    for (uint32_t i = 0; i < nc; i++) carry_close(p, e, s, &s->carries[i], all.carry.at[i], all.end.at[i], body, i);
+    for (uint32_t i = 0; i < ny; i++) computed(p, s, all.ys.at[i], s->ys[i]);
     return true;
 }
 bool plan_control(Plan *p, Body *b, const Eqn *e) {

@@ -152,33 +152,31 @@ static void carries_close(Carried *all, const V *results, const Val *out) {
 
 static void host_while(Host *h, Step *s) {
     Emit *e = h->e;
-    const Eqn *q = s->e;
-    const Jaxpr *cond = s->bodies[0]->j, *body = s->bodies[1]->j;
-    uint32_t nc = cond->in.n - s->ncarries, nb = body->in.n - s->ncarries;
-    for (uint32_t i = 0; i < nc; i++) pass(h, q->in.at[i], cond->in.at[i]);
-    for (uint32_t i = 0; i < nb; i++) pass(h, q->in.at[nc + i], body->in.at[i]);
+    const While w = while_of(s->e), turn = while_turn(&w, s->bodies[0]->j, s->bodies[1]->j);
+    for (uint32_t i = 0; i < w.cond_consts.n; i++) pass(h, w.cond_consts.at[i], turn.cond_consts.at[i]);
+    for (uint32_t i = 0; i < w.body_consts.n; i++) pass(h, w.body_consts.at[i], turn.body_consts.at[i]);
     Carried c = carried_new(h, s, s->bodies[1]);
     uint32_t n = c.n;
-    carries_open(&c, q->in.at + nc + nb);
+    carries_open(&c, w.carry.at);
     V *init = c.at;
     MlirType *types = arena_new(e->arena, MlirType, n + 1);
     for (uint32_t i = 0; i < n; i++) types[i] = mlirValueGetType(init[i]);
     Scope before = em_begin(e, n, types);
-    carries_bind(&c, &before, 0, cond->in.at + nc);
+    carries_bind(&c, &before, 0, turn.tested.at);
     host_body(h, s->bodies[0]);
     V *o = arena_new(e->arena, V, n + 1);
-    o[0] = host_scalar(h, cond->out.at[0]);
+    o[0] = host_scalar(h, s->bodies[0]->j->out.at[0]);
     for (uint32_t i = 0; i < n; i++) o[i + 1] = em_arg(&before, i);
     em_op(e, "scf.condition", 0, NULL, n + 1, o, 0, NULL, 0, NULL);
     em_end(e, &before);
     Scope after = em_begin(e, n, types);
-    carries_bind(&c, &after, 0, body->in.at + nb);
+    carries_bind(&c, &after, 0, turn.carry.at);
     host_body(h, s->bodies[1]);
     c.at = arena_new(e->arena, V, n + 1);
-    carries_next(&c, body->out.at);
+    carries_next(&c, turn.end.at);
     em_op(e, "scf.yield", 0, NULL, n, c.at, 0, NULL, 0, NULL);
     em_end(e, &after);
-    carries_close(&c, em_while(e, n, init, &before, &after), q->out.at);
+    carries_close(&c, em_while(e, n, init, &before, &after), w.end.at);
 }
 
 /* ---- scan */
@@ -186,71 +184,61 @@ static V part(Host *h, Buf *whole, V turn, Val v) {
     V offset = em_bin(h->e, "llvm.mul", turn, host_bytes(h, v));
     return em_gep(h->e, frame_buffer(&h->frame, whole), offset, h->e->i8);
 }
-static Dim scan_length(Host *h, const Step *s, uint32_t nx) {
-    const Eqn *q = s->e;
-    if (nx) return val_array(h->plan->cx, q->in.at[q->in.n - 1])->dims[0];
-    if (q->out.n > s->ncarries) return val_array(h->plan->cx, q->out.at[s->ncarries])->dims[0];
-    const Param *p = param_find(q, K_length);
-    return p && p->value.kind == V_DIM ? p->value.dim : param_int(q, K_length, 0);
-}
 static void host_scan(Host *h, Step *s) {
     Emit *e = h->e;
-    const Eqn *q = s->e;
-    const Jaxpr *body = s->bodies[0]->j;
-    uint32_t nk = (uint32_t)param_int(q, K_num_consts, 0), nc = s->ncarries;
-    uint32_t nx = q->in.n - nk - nc, ny = q->out.n - nc;
-    for (uint32_t i = 0; i < nk; i++) pass(h, q->in.at[i], body->in.at[i]);
+    const Scan all = scan_of(s->e), scan = scan_turn(&all, s->bodies[0]->j);
+    for (uint32_t i = 0; i < all.consts.n; i++) pass(h, all.consts.at[i], scan.consts.at[i]);
     Carried c = carried_new(h, s, s->bodies[0]);
-    carries_open(&c, q->in.at + nk);
-    V length = frame_dim(&h->frame, scan_length(h, s, nx)), one = em_i64(e, 1);
+    carries_open(&c, all.carry.at);
+    V length = frame_dim(&h->frame, scan_length(h->plan->cx, &all)), one = em_i64(e, 1);
     For f = em_for(e, em_i64(e, 0), length, one, c.n, c.at);
     V turn = em_arg(&f.scope, 0);
-    if (param_bool(q, K_reverse)) turn = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", length, one), turn);
-    carries_bind(&c, &f.scope, 1, body->in.at + nk);
-    for (uint32_t i = 0; i < nx; i++) {
-        Val x = body->in.at[nk + nc + i];
+    if (all.reverse) turn = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", length, one), turn);
+    carries_bind(&c, &f.scope, 1, scan.carry.at);
+    for (uint32_t i = 0; i < scan.xs.n; i++) {
+        Val x = scan.xs.at[i];
         V p = part(h, s->xs[i], turn, x);
         set_slot(h, s->xs_slots[i], p);
         Dtype d = val_array(h->plan->cx, x)->dtype;
         if (val_array(h->plan->cx, x)->rank == 0)
             set_scalar(h, x, em_to_register(e, d, em_load(e, em_memory_type(e, d), p, em_bytes(d))));
     }
-    for (uint32_t i = 0; i < ny; i++) set_slot(h, s->ys_slots[i], part(h, s->ys[i], turn, body->out.at[nc + i]));
+    for (uint32_t i = 0; i < scan.ys.n; i++) set_slot(h, s->ys_slots[i], part(h, s->ys[i], turn, scan.ys.at[i]));
     host_body(h, s->bodies[0]);
-    for (uint32_t i = 0; i < ny; i++)
-        if (val_array(h->plan->cx, body->out.at[nc + i])->rank == 0)
-            host_store(h, body->out.at[nc + i], slot(h, s->ys_slots[i]));
+    for (uint32_t i = 0; i < scan.ys.n; i++)
+        if (val_array(h->plan->cx, scan.ys.at[i])->rank == 0) host_store(h, scan.ys.at[i], slot(h, s->ys_slots[i]));
     V *results = arena_new(e->arena, V, c.n + 1);
-    carries_next(&c, body->out.at);
+    carries_next(&c, scan.end.at);
     em_for_end(e, &f, c.at, results);
-    carries_close(&c, results, q->out.at);
+    carries_close(&c, results, all.end.at);
 }
 
 /* ---- cond: branch 0, else branch 1, …, else the last */
 /* Does the branch take the memory of this result? */
 static bool sized(const Step *s, uint32_t o) { return s->ys_slots[o] && s->ys[o] == s->ys_slots[o]; }
 
-/* Is it branch k, if none before it was? `index` of no value: each branch but the last has a bool.
- */
-static V chosen(Host *h, const Eqn *q, uint32_t k, V index) {
+typedef struct {
+    Cond parts;
+    V index; /* where the branch is said by its number */
+} Choice;
+/* Is it branch k, if none before it was? */
+static V chosen(Host *h, const Choice *c, uint32_t k) {
     Emit *e = h->e;
-    if (!index.ptr) return host_scalar(h, q->in.at[k]);
-    V at = em_int(e, mlirValueGetType(index), k);
-    bool boolean = mlirTypeEqual(mlirValueGetType(index), e->i1);
-    return em_cmpi(e, boolean ? "eq" : "sle", index, at);
+    if (c->parts.bools) return host_scalar(h, c->parts.index.at[k]);
+    V at = em_int(e, mlirValueGetType(c->index), k);
+    bool boolean = mlirTypeEqual(mlirValueGetType(c->index), e->i1);
+    return em_cmpi(e, boolean ? "eq" : "sle", c->index, at);
 }
-static void branch(Host *h, Step *s, uint32_t k, V index, V *results) {
+static void branch(Host *h, Step *s, const Choice *c, uint32_t k, V *results) {
     Emit *e = h->e;
-    const Eqn *q = s->e;
     Body *b = s->bodies[k];
     If i = {0};
     bool last = k + 1 == s->nbodies;
-    if (!last) i = em_if(e, chosen(h, q, k, index));
-    uint32_t first = index.ptr ? 1 : s->nbodies - 1;
-    for (uint32_t n = 0; n < b->j->in.n; n++) pass(h, q->in.at[first + n], b->j->in.at[n]);
+    if (!last) i = em_if(e, chosen(h, c, k));
+    for (uint32_t n = 0; n < b->j->in.n; n++) pass(h, c->parts.in.at[n], b->j->in.at[n]);
     host_body(h, b);
     uint32_t n = 0;
-    for (uint32_t o = 0; o < q->out.n; o++)
+    for (uint32_t o = 0; o < b->j->out.n; o++)
         if (!s->ys_slots[o])
             results[n++] = host_scalar(h, b->j->out.at[o]);
         else if (sized(s, o))
@@ -258,20 +246,20 @@ static void branch(Host *h, Step *s, uint32_t k, V index, V *results) {
     if (last) return;
     V *no = arena_new(e->arena, V, n + 1);
     em_else(e, &i, n, results);
-    branch(h, s, k + 1, index, no);
+    branch(h, s, c, k + 1, no);
     em_if_end(e, &i, no, results);
 }
 static void host_cond(Host *h, Step *s) {
-    const Eqn *q = s->e;
-    for (uint32_t o = 0; o < q->out.n; o++)
+    Choice c = {.parts = cond_of(s->e)};
+    Vals out = c.parts.out;
+    for (uint32_t o = 0; o < out.n; o++)
         if (s->ys_slots[o] && !sized(s, o)) set_slot(h, s->ys_slots[o], frame_buffer(&h->frame, s->ys[o]));
-    V *results = arena_new(h->e->arena, V, q->out.n + 1);
-    V index = {NULL};
-    if (!param_has(q, K_branch_jaxprs)) index = host_scalar(h, q->in.at[0]);
-    branch(h, s, 0, index, results);
-    for (uint32_t o = 0; o < q->out.n; o++)
+    V *results = arena_new(h->e->arena, V, out.n + 1);
+    if (!c.parts.bools) c.index = host_scalar(h, c.parts.index.at[0]);
+    branch(h, s, &c, 0, results);
+    for (uint32_t o = 0; o < out.n; o++)
         if (!s->ys_slots[o])
-            set_scalar(h, q->out.at[o], *results++);
+            set_scalar(h, out.at[o], *results++);
         else if (sized(s, o))
             set_slot(h, s->ys_slots[o], *results++);
 }

@@ -118,7 +118,7 @@ static Jaxpr *for_body(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
 static Param jaxpr_param(ParamKey key, Jaxpr *j) { return (Param){.key = key, .value = {.kind = V_JAXPR, .jaxpr = j}}; }
 static Param int_param(ParamKey key, int64_t i) { return (Param){.key = key, .value = {.kind = V_INT, .i = i}}; }
 
-static Eqn while_of(Catalyst *c, const Eqn *e) {
+static Eqn counted_while(Catalyst *c, const Eqn *e) {
     Ctx *cx = c->cx;
     const Jaxpr *body = param_jaxpr(e, K_body_jaxpr);
     Parts p = parts_of(c, e, body);
@@ -149,7 +149,7 @@ static Jaxpr *catalyst_jaxpr(void *user, const Jaxpr *j) {
     Eqns eqns = {0};
     each(const Eqn, e, j->eqns) {
         Eqn new = eqn_rewrite(&c->map, e, catalyst_jaxpr, c);
-        if (e->prim == P_for_loop) new = while_of(c, &new);
+        if (e->prim == P_for_loop) new = counted_while(c, &new);
         if (e->prim == P_while_loop) new.prim = P_while;
         push(c->cx->arena, &eqns, new);
     }

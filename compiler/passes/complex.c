@@ -183,7 +183,8 @@ static void put_result(Split *s, Val v, Pair p) {
         valmap_put(&s->map, v, p.re);
 }
 /* Parts side by side. */
-static Vals side_by_side(Split *s, Vals vs) {
+static Vals side_by_side(void *user, Vals vs) {
+    Split *s = user;
     Vals all = {arena_new(s->b.cx->arena, Val, 2 * vs.n + 1), 0};
     each(const Val, v, vs) {
         Pair p = pair_get(s, *v);
@@ -193,7 +194,8 @@ static Vals side_by_side(Split *s, Vals vs) {
     return all;
 }
 /* New parts, side by side: of results, or inputs of a nested program. */
-static Vals fresh_parts(Split *s, Vals vs) {
+static Vals fresh_parts(void *user, Vals vs) {
+    Split *s = user;
     Ctx *cx = s->b.cx;
     Vals all = {arena_new(cx->arena, Val, 2 * vs.n + 1), 0};
     each(const Val, v, vs) {
@@ -273,13 +275,9 @@ static int64_t complex_among(Ctx *cx, Vals vs, int64_t from, int64_t n) {
     for (int64_t i = from; i < from + n && i < vs.n; i++) many += is_complex(cx, vs.at[i]);
     return many;
 }
-static int one_more(const Ctx *cx, Val v) { return is_complex(cx, v); }
-static void eqn_nested(Split *s, const Eqn *e, Eqn new) {
-    new.in = side_by_side(s, e->in);
-    new.out = fresh_parts(s, e->out);
-    new.in_at = NULL;
-    new.params = params_counting(s->b.cx, e, new.params, one_more);
-    push(s->b.cx->arena, &s->b.eqns, new);
+static void eqn_nested(Split *s, const Eqn *e, const Eqn *new) {
+    Eqn parts = control_map(s->b.cx->arena, e, new, side_by_side, fresh_parts, s);
+    push(s->b.cx->arena, &s->b.eqns, parts);
 }
 
 /* ---- programs */
@@ -318,7 +316,7 @@ static void split_eqn(Split *s, const Eqn *e) {
     case EACH: eqn_each(s, &old); break;
     case POINTS: eqn_pair(s, &old, true); break;
     case WHOLE: eqn_pair(s, &old, false); break;
-    case NESTED: eqn_nested(s, &old, new); break;
+    case NESTED: eqn_nested(s, e, &new); break;
     case MEMORY: eqn_memory(s, &old); break;
     case UPDATED: eqn_updated(s, e); break;
     case REFUSED:

@@ -276,70 +276,19 @@ void add_consts(Arena *arena, Consts *to, Vals consts) {
 }
 
 /* Which branch a literal index takes: it is clamped. */
-static const Jaxpr *cond_branch(const ValMap *map, const Eqn *e) {
-    Jaxprs branches = param_jaxprs(e, K_branches);
-    if (!branches.n || !e->in.n) return NULL;
-    const Lit *lit = val_info(map->cx, valmap_get(map, e->in.at[0]))->lit;
+static const Jaxpr *cond_branch(const ValMap *map, const Eqn *e, Vals *in) {
+    Cond c = cond_of(e);
+    if (!c.branches.n || c.bools) return NULL;
+    const Lit *lit = val_info(map->cx, valmap_get(map, c.index.at[0]))->lit;
     if (!lit || (lit->kind != LIT_INT && lit->kind != LIT_BOOL)) return NULL;
     uint64_t i = lit->negative ? 0 : lit->i;
-    return branches.at[i < branches.n ? i : branches.n - 1];
-}
-
-/* custom_linear_solve[const_lengths=…(matvec=, vecmat=, solve=, …) jaxprs=…(…, solve={…}, …)]: the solver takes its
-   constants, then the right-hand sides, which are what the lengths do not count. */
-static const Jaxpr *solver(const ValMap *map, const Eqn *e, Vals *in) {
-    const Param *jaxprs = param_find(e, K_jaxprs), *lengths = param_find(e, K_const_lengths);
-    if (!jaxprs || !lengths) return NULL;
-    static const char *const fields[4] = {"matvec", "vecmat", "solve", "transpose_solve"};
-    uint32_t length[4], all = 0;
-    for (uint32_t i = 0; i < 4; i++) all += length[i] = (uint32_t)value_field(&lengths->value, fields[i])->i;
-    uint32_t n = e->in.n - all;
-    *in = (Vals){arena_new(map->cx->arena, Val, length[2] + n + 1), length[2] + n};
-    for (uint32_t i = 0; i < in->n; i++)
-        in->at[i] = e->in.at[i < length[2] ? length[0] + length[1] + i : all + i - length[2]];
-    return value_jaxpr(&jaxprs->value, "solve");
-}
-
-/* The operands of a linear_call that its callee takes: the constants of its transpose stand behind the callee's. */
-static Vals callee_operands(const ValMap *map, const Eqn *e) {
-    int64_t own = param_int(e, K_num_callee_consts, 0), others = param_int(e, K_num_transpose_consts, 0);
-    if (!others) return e->in;
-    Vals in = {arena_new(map->cx->arena, Val, e->in.n), 0};
-    for (uint32_t i = 0; i < e->in.n; i++)
-        if (i < own || i >= own + others) in.at[in.n++] = e->in.at[i];
-    return in;
+    *in = c.in;
+    return c.branches.at[i < c.branches.n ? i : c.branches.n - 1];
 }
 
 const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in) {
-    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr, K_call, K_callee, K_fwd_jaxpr};
-    const Jaxpr *j = NULL;
-    *in = e->prim == P_linear_call ? callee_operands(map, e) : e->in;
-    if (prim_lower[e->prim] == LOWER_CALL) {
-        for (unsigned i = 0; i < sizeof keys / sizeof *keys && !j; i++) j = param_jaxpr(e, keys[i]);
-        if (!j) j = solver(map, e, in);
-    }
-    if (prim_lower[e->prim] == LOWER_COND && (j = cond_branch(map, e))) *in = (Vals){e->in.at + 1, e->in.n - 1};
-    return j && j->in.n == in->n && j->out.n == e->out.n ? j : NULL;
+    const Jaxpr *branch = cond_branch(map, e, in);
+    return branch ? branch : eqn_body(map->cx->arena, e, in);
 }
 
 bool eqn_impure(const Eqn *e) { return e->out.n == 0 || param_bool(e, K_has_side_effect); }
-
-/* Parameters that count operands, one range after the other. */
-static const ParamKey counts[NPRIMS][2] = {
-    [P_scan] = {K_num_consts, K_num_carry},
-    [P_while] = {K_cond_nconsts, K_body_nconsts},
-};
-Params params_counting(Ctx *cx, const Eqn *e, Params old, int (*more)(const Ctx *, Val)) {
-    Params new = {arena_new(cx->arena, Param, old.n + 1), 0};
-    int64_t from = 0;
-    each(Param, p, old) /* `linear` once said which operands a function is linear in; of no use */
-        if (p->key != K_linear) new.at[new.n++] = *p;
-    for (uint32_t k = 0; k < 2; k++)
-        each(Param, p, new) {
-            if (p->key != counts[e->prim][k]) continue;
-            int64_t end = from + p->value.i;
-            for (; from < end && from < e->in.n; from++) p->value.i += more(cx, e->in.at[from]);
-            from = end;
-        }
-    return new;
-}

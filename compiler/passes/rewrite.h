@@ -1,6 +1,7 @@
 /* What passes share: copying equations and programs with other values in the place of theirs. */
 #ifndef JAXCC_REWRITE_H
 #define JAXCC_REWRITE_H
+#include "../control.h"
 #include "passes.h"
 
 /* How a primitive is lowered, without the function that does it: the column of prims.def. */
@@ -95,9 +96,6 @@ Jaxpr *jaxpr_with(Ctx *, const Jaxpr *, Eqns, Vals out);
 /* The jaxpr that `e` is nothing but a call of, and its operands: of a call-like primitive, the solver of a
    custom_linear_solve, or the branch of a cond whose index `map` makes a literal. NULL for any other equation. */
 const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in);
-/* Parameters of control flow for other operands than those of `e`: what counts operands counts `more` for each of them.
-   */
-Params params_counting(Ctx *, const Eqn *e, Params, int (*more)(const Ctx *, Val));
 /* Whether `e` does more than compute its results, itself; sub-programs not counted. */
 bool eqn_impure(const Eqn *);
 

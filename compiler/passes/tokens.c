@@ -12,8 +12,8 @@ static bool is_void(const Ctx *cx, Val v) {
     Dtype d = val_array(cx, v)->dtype;
     return d == DT_tok || d == DT_float0;
 }
-static int one_less(const Ctx *cx, Val v) { return -is_void(cx, v); }
-static Vals kept(Ctx *cx, Vals vs) {
+static Vals kept(void *user, Vals vs) {
+    Ctx *cx = user;
     Vals some = {arena_new(cx->arena, Val, vs.n + 1), 0};
     each(const Val, v, vs)
         if (!is_void(cx, *v)) some.at[some.n++] = *v;
@@ -25,16 +25,15 @@ static void tokens_eqn(Tokens *t, Eqns *to, const Eqn *e) {
     Ctx *cx = t->cx;
     Eqn new = eqn_rewrite(&(ValMap){.cx = cx}, e, tokens_jaxpr, t);
     bool nested = e->prim == P_cond || e->prim == P_while || e->prim == P_scan;
-    new.in = kept(cx, e->in), new.out = kept(cx, e->out);
-    bool changes = new.in.n < e->in.n || new.out.n < e->out.n;
-    if (changes && !new.out.n && !nested && !eqn_impure(e)) return;
+    Eqn left = control_map(cx->arena, e, &new, kept, kept, cx);
+    bool changes = left.in.n < e->in.n || left.out.n < e->out.n;
+    if (changes && !left.out.n && !nested && !eqn_impure(e)) return;
     if (changes && !nested) {
         t->failed = !diag(cx->diags, e->span, "%s: operands and results of type Tok or float0 are not supported yet",
                           prim_name[e->prim]);
         return;
     }
-    if (changes) new.in_at = NULL, new.params = params_counting(cx, e, new.params, one_less);
-    push(cx->arena, to, new);
+    push(cx->arena, to, changes ? left : new);
 }
 static Jaxpr *tokens_jaxpr(void *user, const Jaxpr *j) {
     Tokens *t = user;

@@ -35,7 +35,7 @@ static Vals values(uint32_t n, const Val *at) {
 static void is_scan(const Eqn *e, bool reverse) {
     Scan s = scan_of(e);
     cr_assert(s.body);
-    Scan turn = scan_turn(&s);
+    Scan turn = scan_turn(&s, s.body);
     are(s.consts, "a"), are(s.carry, "b"), are(s.xs, "e"), are(s.end, "f"), are(s.ys, "g");
     are(turn.consts, "k"), are(turn.carry, "c"), are(turn.xs, "x"), are(turn.end, "d"), are(turn.ys, "y");
     cr_assert_eq(s.reverse, reverse);
@@ -109,10 +109,10 @@ Test(control, scan_written) {
 static While is_while(const Eqn *e) {
     While w = while_of(e);
     cr_assert(w.cond && w.body);
-    While turn = while_turn(&w);
+    While turn = while_turn(&w, w.cond, w.body);
     are(w.cond_consts, "a"), are(w.body_consts, "b"), are(w.carry, "c d"), are(w.end, "e f");
     are(turn.cond_consts, "n"), are(turn.body_consts, "k"), are(turn.carry, "i x"), are(turn.end, "j y");
-    are(while_tested(&w), "o p");
+    are(turn.tested, "o p");
     return w;
 }
 Test(control, while_of_every_era) {
