@@ -47,11 +47,10 @@ static void touch_read(void *user, Val v, const Ix *index, Ix address) {
 static void walk_body(Walk *w, Body *b);
 
 void step_reads(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
-    Ix index[32];
-    bool row;
+    Ix index[MAX_RANK];
     if (s->kind == STEP_SCALAR) plan_scalar_reads(p, s, seen, user);
     each(Store, st, s->stores) {
-        step_index(p, s, st->v, index, &row);
+        step_at(p, s, st->v, index);
         plan_reads(p, st->v, index, seen, user);
         store_place(plan_dry(p, NULL, seen, user), st, index);
     }
@@ -59,10 +58,10 @@ void step_reads(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), voi
         const Eqn *e = plan_info(p, *v)->e;
         const ArrayType *y = val_array(p->cx, *v);
         bool reduces = eqn_reduces(e), opaque = !reduces && !eqn_point(e);
-        if (!opaque) step_index(p, s, reduces ? e->in.at[0] : *v, index, &row);
+        if (!opaque) step_at(p, s, reduces ? e->in.at[0] : *v, index);
         each(Val, x, e->in) {
             const ArrayType *t = val_array(p->cx, *x);
-            Ix at[32];
+            Ix at[MAX_RANK];
             for (uint32_t d = 0; d < t->rank; d++) {
                 bool stretched = !reduces && !opaque && t->dims[d] == 1 && y->dims[d] != 1;
                 at[d] = opaque ? ix_atom(p->ix, atom_loop(p->ix, t->dims[d])) : stretched ? 0 : index[d];

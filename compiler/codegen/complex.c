@@ -6,7 +6,7 @@
 /* Every second of the parts, from `first` on. */
 static V part(Emit *e, const Point *p, V x, uint32_t first) {
     uint32_t w = em_width(x);
-    int64_t lanes[512];
+    int64_t lanes[MAX_LANES];
     for (uint32_t i = 0; i < w; i++) lanes[i] = 2 * i + first;
     V parts = em_cast(e, "llvm.bitcast", em_vec(e, em_register_type(e, p->out), 2 * w), x);
     return w == 1 ? em_extract(e, parts, first) : em_shuffle(e, parts, parts, w, lanes);
@@ -16,7 +16,7 @@ V point_imag(Emit *e, const Point *p, const V *x) { return part(e, p, x[0], 1); 
 
 V point_complex(Emit *e, const Point *p, const V *x) {
     uint32_t w = em_width(x[0]);
-    int64_t lanes[512];
+    int64_t lanes[MAX_LANES];
     for (uint32_t i = 0; i < 2 * w; i++) lanes[i] = i / 2 + i % 2 * w;
     MlirType t = em_vec(e, em_register_type(e, p->out), w);
     if (w > 1) return em_cast(e, "llvm.bitcast", t, em_shuffle(e, x[0], x[1], 2 * w, lanes));

@@ -1,6 +1,5 @@
 #include "dot.h"
 #include "kernel.h"
-#include <assert.h>
 
 /* Planning of cond, while and scan. A body is planned like the program itself; its inputs are the
    operands' memory, and slots: pointers that the loop sets before each turn. A copy of the body is
@@ -34,13 +33,12 @@ static Body *body_new(Plan *p, Body *outer, const Eqn *e, const Jaxpr *j) {
         each(Val, c, b->j->consts) plan_constant(p, *c);
     return b->j ? b : NULL;
 }
-static bool scalar(Plan *p, Val v) { return val_array(p->cx, v)->rank == 0; }
 
 /* The input is the operand: the same memory, or the same register. */
 static void pass(Plan *p, Body *outer, Val operand, Val input) {
     Info *in = plan_info(p, input);
     in->borrowed = true;
-    if (scalar(p, input)) {
+    if (plan_register(p, input)) {
         in->class = VAL_SCALAR;
         return;
     }
@@ -62,10 +60,10 @@ static Dim bytes_of(Plan *p, Val v) {
 }
 static void computed(Plan *p, const Step *s, Val v, Buf *b) {
     Info *info = plan_info(p, v);
-    info->class = scalar(p, v) ? VAL_SCALAR : VAL_STORED;
+    info->class = plan_register(p, v) ? VAL_SCALAR : VAL_STORED;
     info->e = s->e;
     info->step = s->number;
-    info->buf = scalar(p, v) ? NULL : b;
+    info->buf = plan_register(p, v) ? NULL : b;
 }
 /* Scalar operands are registers by now; what a step needs in memory is put there before it. */
 static Step *control_step(Plan *p, Body *b, StepKind kind, const Eqn *e, uint32_t nbodies) {
@@ -73,7 +71,7 @@ static Step *control_step(Plan *p, Body *b, StepKind kind, const Eqn *e, uint32_
     *s = (Step){.kind = kind, .e = e, .nbodies = nbodies};
     s->bodies = arena_new(p->arena, Body *, nbodies + 1);
     each(Val, v, e->in)
-        if (!scalar(p, *v) || plan_info(p, *v)->class == VAL_MEMBER) plan_stored(p, b, *v);
+        if (!plan_register(p, *v) || plan_info(p, *v)->class == VAL_MEMBER) plan_stored(p, b, *v);
     return s;
 }
 static void append(Plan *p, Body *b, Step *s) {
@@ -162,7 +160,7 @@ static void cond_results(Plan *p, const Eqn *e, Choice *c) {
     s->ys_slots = arena_new(p->arena, Buf *, e->out.n + 1);
     c->over = arena_new(p->arena, Val, e->out.n + 1);
     for (uint32_t o = 0; o < e->out.n; o++) {
-        if (scalar(p, e->out.at[o])) continue;
+        if (plan_register(p, e->out.at[o])) continue;
         bool sized = bound_to(p, e->out.at[o], e->out.at, e->out.n); /* by the branch */
         Val over = sized ? 0 : written_over(p, &c->parts, o);
         Buf *memory = over ? owned(p, over, e) : NULL;
@@ -182,7 +180,7 @@ static void copy_over(Plan *p, Body *branch, const Choice *c) {
         for (uint32_t o = 0; o < branch->j->out.n; o++) {
             Val v = branch->j->out.at[o];
             Buf *to = c->s->ys_slots[o];
-            if (!c->over[o] || (plan_stored(p, branch, v)->number == to->number)) continue;
+            if (!c->over[o] || same_buf(plan_stored(p, branch, v), to)) continue;
             if (!copy) continue;
             Step *s = step_new(p, branch, STEP_LOOPS, NULL, val_array(p->cx, v));
             step_store(p, s, v, to, 0, NULL, DT_none);
@@ -196,7 +194,7 @@ static Body *cond_branch(Plan *p, Body *b, const Eqn *e, const Choice *c, const 
     for (uint32_t o = 0; o < e->out.n; o++) {
         Buf *to = c->s->ys_slots[o];
         if (!to) continue;
-        bool sized = c->s->ys[o] == to;
+        bool sized = same_buf(c->s->ys[o], to);
         branch->out_slots[o] = c->over[o] ? NULL : sized ? heap(p, branch->j->out.at[o]) : to;
         for (uint32_t i = 0; i < branch->j->in.n; i++)
             if (c->parts.in.at[i] == c->over[o])
@@ -221,7 +219,7 @@ static bool plan_cond(Plan *p, Body *b, const Eqn *e) {
 /* ---- carries */
 static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand, Val input, Body *body, uint32_t out) {
     Info *in = plan_info(p, input);
-    if (scalar(p, input)) {
+    if (plan_register(p, input)) {
         c->kind = CARRY_SCALAR;
         in->class = VAL_SCALAR;
         return;
@@ -246,31 +244,29 @@ static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand
    before the step that writes, or is that step and reads each element just where it writes it. */
 typedef struct {
     Plan *p;
-    uint32_t number; /* of the slot of the current one */
-    Ix address;      /* where the writer writes; of use if `writer` */
+    const Buf *current; /* its slot */
+    Ix address;         /* where the writer writes; of use if `writer` */
     bool writer, ok, reads;
 } Aliases;
 static void aliases(void *user, Val v, const Ix *index, Ix address) {
     Aliases *a = user;
     if (!v || !a->ok) return;
     const Info *info = plan_info(a->p, v);
-    if (!info->buf || info->buf->number != a->number) return;
+    if (!same_buf(info->buf, a->current)) return;
     a->reads = true;
     if (a->writer && address != a->address) a->ok = false;
 }
 static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
     const Info *made = plan_info(p, out);
-    if (val_info(p->cx, out)->lit || made->class != VAL_MEMBER || made->buf != c->next) return false;
-    Step *w = body->steps.at[made->step - 1];
+    if (val_info(p->cx, out)->lit || made->class != VAL_MEMBER || !same_buf(made->buf, c->next)) return false;
+    Step *w = step_of(body, made);
     if ((w->kind != STEP_LOOPS && w->kind != STEP_DOT) || w->levels > 1 || w->reduces) return false;
-    if (w->dot && (w->dot->a.buf->number == c->current->number || w->dot->b.buf->number == c->current->number))
-        return false;
-    Aliases a = {.p = p, .number = c->current->number, .ok = true};
+    if (w->dot && (same_buf(w->dot->a.buf, c->current) || same_buf(w->dot->b.buf, c->current))) return false;
+    Aliases a = {.p = p, .current = c->current, .ok = true};
     each(Store, st, w->stores)
-        if (st->buf == c->next) {
-            Ix index[32];
-            bool row;
-            step_index(p, w, st->v, index, &row);
+        if (same_buf(st->buf, c->next)) {
+            Ix index[MAX_RANK];
+            step_at(p, w, st->v, index);
             a.address = store_address(p, st, index);
         }
     for (uint32_t i = made->step - 1; i < body->steps.n && a.ok; i++) {
@@ -281,7 +277,7 @@ static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
         if (s->nbodies || s->dot)
             each(Val, v, s->e->in) {
                 const Info *info = plan_info(p, *v);
-                a.reads |= s != w && info->buf && info->buf->number == a.number;
+                a.reads |= s != w && same_buf(info->buf, a.current);
             }
         if (a.reads && s != w) return false;
     }
@@ -302,11 +298,11 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
         info->borrowed = !owned(p, operand, e);
         return;
     }
-    if (may_overwrite(p, body, c, body->j->out.at[out])) *c->next = *c->current;
-    if (made->buf && made->buf->number == c->current->number) {
+    if (may_overwrite(p, body, c, body->j->out.at[out])) *made->buf = *c->next = *c->current;
+    if (same_buf(made->buf, c->current)) {
         c->kind = CARRY_IN_PLACE;
         c->a = owned(p, operand, e) ? c->operand : buf_new(p, BUF_WORK, bytes_of(p, operand));
-        c->operand->written |= c->a == c->operand;
+        c->operand->written |= same_buf(c->a, c->operand);
         c->current->behind[0] = c->a;
         info->buf = c->a;
         return;
@@ -329,7 +325,7 @@ static bool resized(Plan *p, const Jaxpr *body, uint32_t first, Val input) {
 }
 static bool plan_while(Plan *p, Body *b, const Eqn *e) {
     While w = while_of(e);
-    assert(scalar(p, w.cond->out.at[0])); /* passes/lanes.c */
+    assert(plan_register(p, w.cond->out.at[0])); /* passes/lanes.c */
     Step *s = control_step(p, b, STEP_WHILE, e, 2);
     Body *test = s->bodies[0] = body_new(p, b, e, w.cond), *body = s->bodies[1] = body_new(p, b, e, w.body);
     if (!test || !body) return false;
@@ -343,7 +339,7 @@ static bool plan_while(Plan *p, Body *b, const Eqn *e) {
         if (resized(p, body->j, nb, turn.carry.at[i])) s->carries[i].kind = CARRY_HEAP;
         carry_open(p, b, e, &s->carries[i], w.carry.at[i], turn.carry.at[i], body, i);
         Info *in = plan_info(p, turn.tested.at[i]);
-        in->class = scalar(p, turn.tested.at[i]) ? VAL_SCALAR : VAL_STORED;
+        in->class = plan_register(p, turn.tested.at[i]) ? VAL_SCALAR : VAL_STORED;
         in->borrowed = true;
         in->buf = s->carries[i].current;
     }
@@ -371,12 +367,12 @@ static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
         s->xs[i] = plan_stored(p, b, all.xs.at[i]);
         s->xs_slots[i] = slot(p, s->xs[i], false);
         *plan_info(p, x) =
-            (Info){.class = scalar(p, x) ? VAL_SCALAR : VAL_STORED, .buf = s->xs_slots[i], .borrowed = true};
+            (Info){.class = plan_register(p, x) ? VAL_SCALAR : VAL_STORED, .buf = s->xs_slots[i], .borrowed = true};
     }
     for (uint32_t i = 0; i < ny; i++) {
         s->ys[i] = buf_new(p, BUF_WORK, bytes_of(p, all.ys.at[i]));
         s->ys_slots[i] = slot(p, s->ys[i], false);
-        if (!scalar(p, turn.ys.at[i])) body->out_slots[nc + i] = s->ys_slots[i];
+        if (!plan_register(p, turn.ys.at[i])) body->out_slots[nc + i] = s->ys_slots[i];
     }
     if (!plan_body(p, body)) return false;
     append(p, b, s);

@@ -21,9 +21,8 @@ typedef struct {
 } Cum;
 
 static Atom axis_of(Kernel *k, const Eqn *e) {
-    Ix index[32];
-    bool row;
-    step_index(k->plan, k->step, e->out.at[0], index, &row);
+    Ix index[MAX_RANK];
+    step_at(k->plan, k->step, e->out.at[0], index);
     return ix_at(k->ix, index[param_int(e, K_axis, 0)])->at[0].atom;
 }
 static V combine(const Cum *c, V a, V b) {
@@ -75,18 +74,16 @@ static V add(const Cum *c, V *carry, V x) {
 }
 static V operand(const Cum *c) {
     Kernel *k = c->k;
-    Ix index[32];
-    bool row;
-    step_index(k->plan, k->step, c->y, index, &row);
+    Ix index[MAX_RANK];
+    step_at(k->plan, k->step, c->y, index);
     V x = kernel_vector(k, kernel_eval(k, c->e->in.at[0], index));
     if (!k->tail.ptr) return x;
     return em_select(k->e, k->tail, x, point_identity(k->e, c->e->prim, c->d, k->w));
 }
 static void store(const Cum *c, V y) {
     Kernel *k = c->k;
-    Ix index[32];
-    bool row;
-    step_index(k->plan, k->step, c->y, index, &row);
+    Ix index[MAX_RANK];
+    step_at(k->plan, k->step, c->y, index);
     kernel_remember(k, c->y, index, (Reg){em_round(k->e, c->d, y), k->w == 1, k->depth});
     kernel_stores(k);
 }
@@ -98,7 +95,7 @@ static V prefixes(const Cum *c, V x) {
     uint32_t w = em_width(x);
     V none = widens(c) ? em_float(e, mlirValueGetType(x), -0.0) : point_identity(e, c->e->prim, c->d, w);
     for (uint32_t by = 1; by < w; by *= 2) {
-        int64_t lanes[512];
+        int64_t lanes[MAX_LANES];
         for (uint32_t i = 0; i < w; i++)
             if (c->reverse)
                 lanes[i] = i + by < w ? i + by : w;

@@ -35,11 +35,11 @@ typedef struct {
     Dot *dot;
     Val v[2];
     Ints contracted[2], batch[2];
-    Ix index[2][32];  /* of the operands, over the loops */
-    Atom summed[32];  /* loops of the contraction */
-    Dim free[2];      /* products of the free extents */
-    Atom last_column; /* the last free loop of the columns; 0: none */
-    bool shared;      /* several loops do not move the columns' operand */
+    Ix index[2][MAX_RANK]; /* of the operands, over the loops */
+    Atom summed[MAX_RANK]; /* loops of the contraction */
+    Dim free[2];           /* products of the free extents */
+    Atom last_column;      /* the last free loop of the columns; 0: none */
+    bool shared;           /* several loops do not move the columns' operand */
 } Dotter;
 
 static const ArrayType *type_of_side(const Dotter *d, uint32_t side) { return val_array(d->p->cx, d->v[side]); }
@@ -64,13 +64,13 @@ static void find_index(Dotter *d, uint32_t side, const Ix *result, uint32_t firs
  * -1. */
 static bool strip(Dotter *d, uint32_t side) {
     const Info *info = plan_info(d->p, d->v[side]);
-    int64_t from[32]; /* the axis of v that is axis a of its operand */
+    int64_t from[MAX_RANK]; /* the axis of v that is axis a of its operand */
     if (val_info(d->p->cx, d->v[side])->lit || info->class != VAL_VIRTUAL || info->buf) return false;
     const Eqn *e = info->e;
     if (e->prim != P_broadcast_in_dim && e->prim != P_transpose) return false;
     const ArrayType *x = val_array(d->p->cx, e->in.at[0]), *y = type_of_side(d, side);
     Ints list = param_ints(e, e->prim == P_transpose ? K_permutation : K_broadcast_dimensions);
-    Ix index[32];
+    Ix index[MAX_RANK];
     for (uint32_t a = 0; a < x->rank; a++) {
         from[a] = e->prim == P_transpose ? position(list, a) : list.at[a];
         bool stretched = x->dims[a] == 1 && y->dims[from[a]] != 1;
@@ -188,9 +188,8 @@ static uint32_t columns_lie(const Dotter *d) {
 static void find_axes(Dotter *d, const Eqn *e) {
     Ints summed = param_find(e, K_dimension_numbers)->value.list.at[0].ints;
     const ArrayType *t = val_array(d->p->cx, e->in.at[0]);
-    Ix result[32];
-    bool row;
-    step_index(d->p, d->step, e->out.at[0], result, &row);
+    Ix result[MAX_RANK];
+    step_at(d->p, d->step, e->out.at[0], result);
     for (uint32_t i = 0; i < summed.n; i++) d->summed[i] = atom_loop(d->p->ix, t->dims[summed.at[i]]);
     find_sides(d, e, result, false);
     bool narrow = at_most(d->free[1], NARROW - 1) && !at_most(d->free[0], d->free[1]);
@@ -208,7 +207,7 @@ static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, DotO
     Types *ts = p->cx->types;
     const ArrayType *t = type_of_side(d, side);
     Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
-    uint32_t order[32], n = 0; /* innermost first */
+    uint32_t order[MAX_RANK], n = 0; /* innermost first */
     for (uint32_t part = 0; part < 2; part++) {
         if (contracted_innermost == (part == 0))
             for (uint32_t c = d->contracted[side].n; c-- > 0;) {

@@ -1,4 +1,5 @@
 #include "emit.h"
+#include <assert.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 #include <mlir-c/Dialect/LLVM.h>
@@ -40,14 +41,16 @@ static void record_op(Emit *e, MlirIdentifier name, MlirOperation op, uint32_t n
 MlirOperation em_op(Emit *e, const char *name, uint32_t nresults, const MlirType *results, uint32_t n,
                     const V *operands, uint32_t nattrs, const Attr *attrs, uint32_t nregions, MlirRegion *regions) {
     MlirOperationState s = mlirOperationStateGet(ref(name), e->loc);
-    MlirNamedAttribute named[8];
+    enum { MOST_ATTRIBUTES = 8, MOST_REGIONS = 2 };
+    MlirNamedAttribute named[MOST_ATTRIBUTES];
+    assert(nattrs <= MOST_ATTRIBUTES && nregions <= MOST_REGIONS);
     mlirOperationStateAddResults(&s, nresults, results);
     mlirOperationStateAddOperands(&s, n, operands);
     for (uint32_t i = 0; i < nattrs; i++)
         named[i] = mlirNamedAttributeGet(mlirIdentifierGet(e->mlir, ref(attrs[i].name)), attrs[i].value);
     mlirOperationStateAddAttributes(&s, nattrs, named);
-    const void *blocks[2] = {NULL, NULL};
-    for (uint32_t i = 0; i < nregions && i < 2; i++) blocks[i] = mlirRegionGetFirstBlock(regions[i]).ptr;
+    const void *blocks[MOST_REGIONS] = {NULL, NULL};
+    for (uint32_t i = 0; i < nregions; i++) blocks[i] = mlirRegionGetFirstBlock(regions[i]).ptr;
     mlirOperationStateAddOwnedRegions(&s, nregions, regions);
     MlirOperation op = mlirOperationCreate(&s);
     mlirBlockAppendOwnedOperation(e->block, op);
@@ -87,6 +90,7 @@ static MlirAttribute i32_attr(Emit *e, int64_t v) { return mlirIntegerAttrGet(e-
 static V compare(Emit *e, const char *op, const char *const *names, uint32_t n, const char *name, V x, V y) {
     uint32_t k = 0;
     while (k < n && strcmp(names[k], name)) k++;
+    assert(k < n);
     Attr a = {"predicate", i64_attr(e, k)};
     V o[2] = {x, y};
     return em_1(e, op, em_vec(e, e->i1, em_width(x)), 2, o, 1, &a);
@@ -104,6 +108,7 @@ V em_cmpf(Emit *e, const char *predicate, V x, V y) {
 /* ---- types and lanes */
 MlirType em_vec(Emit *e, MlirType t, uint32_t w) {
     int64_t shape = w;
+    assert(w > 0 && w <= MAX_LANES);
     return w == 1 ? t : mlirVectorTypeGet(1, &shape, t);
 }
 MlirType em_elem(V x) {
@@ -117,7 +122,8 @@ uint32_t em_width(V x) {
 static V poison(Emit *e, MlirType t) { return em_1(e, "llvm.mlir.poison", t, 0, NULL, 0, NULL); }
 
 V em_shuffle(Emit *e, V a, V b, uint32_t n, const int64_t *lanes) {
-    int32_t mask[512];
+    int32_t mask[MAX_LANES];
+    assert(n <= MAX_LANES);
     for (uint32_t i = 0; i < n; i++) mask[i] = (int32_t)lanes[i];
     Attr at = {"mask", mlirDenseI32ArrayGet(e->mlir, n, mask)};
     V o[2] = {a, b};
@@ -136,13 +142,13 @@ V em_insert(Emit *e, V scalar, V vector, uint32_t lane) {
 }
 V em_broadcast(Emit *e, V scalar, uint32_t w) {
     if (w == 1) return scalar;
-    int64_t zeros[512] = {0};
+    int64_t zeros[MAX_LANES] = {0};
     V p = poison(e, em_vec(e, mlirValueGetType(scalar), w));
     return em_shuffle(e, em_insert(e, scalar, p, 0), p, w, zeros);
 }
 V em_lanes(Emit *e, MlirType integer, uint32_t w) {
     if (w == 1) return em_int(e, integer, 0);
-    MlirAttribute at[512];
+    MlirAttribute at[MAX_LANES];
     for (uint32_t i = 0; i < w; i++) at[i] = mlirIntegerAttrGet(integer, i);
     MlirType t = em_vec(e, integer, w);
     Attr a = {"value", mlirDenseElementsAttrGet(t, w, at)};
@@ -183,7 +189,7 @@ static MlirType halves_type(Emit *e, MlirType t) {
 }
 static V halves(Emit *e, V v) { return em_cast(e, "llvm.bitcast", halves_type(e, mlirValueGetType(v)), v); }
 static V twice_each(Emit *e, V mask) {
-    int64_t lanes[512];
+    int64_t lanes[MAX_LANES];
     uint32_t n = 2 * em_width(mask);
     for (uint32_t i = 0; i < n; i++) lanes[i] = i / 2;
     return em_shuffle(e, mask, mask, n, lanes);

@@ -82,7 +82,8 @@ V em_cmpi(Emit *, const char *predicate, V x, V y);
 /* `predicate`: oeq ogt oge olt ole one une uno ord ugt … */
 V em_cmpf(Emit *, const char *predicate, V x, V y);
 
-/* Types: w = 1 is the scalar itself, else vector<w x t>. */
+/* Types: w = 1 is the scalar itself, else vector<w x t>. No vector has more than MAX_LANES lanes. */
+enum { MAX_LANES = 512 };
 MlirType em_vec(Emit *, MlirType t, uint32_t w);
 MlirType em_elem(V x);  /* element type of a vector, or the type itself */
 uint32_t em_width(V x); /* lanes; 1 for scalars */

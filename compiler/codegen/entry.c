@@ -36,7 +36,12 @@ typedef struct {
     uint32_t from, n;
 } Checks;
 
-/* Is every scalar in it an input? */
+static bool is_parameter(const Frame *f, Dim symbol) {
+    each(const Dim, d, f->symbols)
+        if (*d == symbol) return true;
+    return false; /* of equations that nothing needs */
+}
+/* Is every symbol in it a parameter, every scalar an input? */
 static bool known_at_entry(const Frame *f, Dim d) {
     if (dim_is_const(d)) return true;
     const DimExpr *x = dim_at(f->e->cx->types, d);
@@ -44,7 +49,7 @@ static bool known_at_entry(const Frame *f, Dim d) {
         const Buf *b = plan_info(f->plan, x->val)->buf;
         return b && b->kind == BUF_IN;
     }
-    if (x->kind == DIM_SYMBOL) return true;
+    if (x->kind == DIM_SYMBOL) return is_parameter(f, d);
     for (uint32_t i = 0; x->kind == DIM_SUM && i < x->nterms; i++)
         for (uint32_t a = 0; a < x->terms[i].natoms; a++)
             if (!known_at_entry(f, x->terms[i].atoms[a])) return false;

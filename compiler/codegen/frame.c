@@ -1,4 +1,5 @@
 #include "frame.h"
+#include <assert.h>
 
 /* ---- captured values */
 static Capture *capture(Frame *f, int kind, uint32_t number, Dim symbol, MlirType memory, uint32_t align) {
@@ -6,12 +7,14 @@ static Capture *capture(Frame *f, int kind, uint32_t number, Dim symbol, MlirTyp
         uint64_t kind, number;
         Dim symbol;
     } key = {(uint64_t)kind, number, symbol};
+    _Static_assert(sizeof key == 3 * sizeof(uint64_t), "bytes of a key have no padding");
     bool fresh;
     uint32_t id = intern(&f->keys, &key, sizeof key, &fresh);
     if (!fresh) return &f->captures.at[id];
     MlirBlock was = f->e->block;
     f->e->block = f->entry;
     Capture c = {.kind = kind, .number = number, .symbol = symbol};
+    assert(id == f->captures.n);
     V slot = em_gep(f->e, f->context, em_i64(f->e, id), f->e->i64);
     c.inside = em_load(f->e, memory, slot, align);
     f->e->block = was;
@@ -24,6 +27,7 @@ static V row_scratch(Frame *f, Buf *b) {
     uint64_t key[3] = {CAPTURE_ROW, b->number, 0};
     bool fresh;
     uint32_t id = intern(&f->keys, key, sizeof key, &fresh);
+    assert(id <= f->captures.n);
     if (!fresh) return f->captures.at[id].inside;
     MlirBlock was = f->e->block;
     f->e->block = f->entry;
@@ -116,7 +120,7 @@ V frame_buffer(Frame *f, Buf *b) {
         return own->v.ptr ? held(f, own, DT_none) : argument_out(f->e, &f->arguments, b->k);
     }
     case BUF_WORK: return em_gep(f->e, f->workspace, frame_dim(f, b->offset), f->e->i8);
-    default: return frame_slot(f, b);
+    default: assert(b->kind == BUF_SLOT || b->kind == BUF_HEAP); return frame_slot(f, b);
     }
 }
 /* NAME's own: an input that may be NULL, which a check refuses; 0 then. */
@@ -152,7 +156,8 @@ static V symbol(Frame *f, Dim d) {
     if (f->parent) return capture(f, CAPTURE_SYMBOL, 0, d, f->e->i64, 8)->inside;
     for (uint32_t i = 0; i < f->symbols.n; i++)
         if (f->symbols.at[i] == d) return argument(f->e, &f->arguments, i);
-    return em_i64(f->e, 0);
+    assert(!"every symbol is in the signature");
+    return (V){NULL};
 }
 /* a floordiv b and a mod b as Python's; b is not 0 once the entry's checks have passed, and taken
  * for 1 before. */
@@ -202,7 +207,7 @@ V frame_dim(Frame *f, Dim d) {
     case DIM_FLOORDIV: return floor_op(e, a, b, false);
     case DIM_MOD: return floor_op(e, a, b, true);
     case DIM_MAX: return em_bin(e, "llvm.intr.smax", a, b);
-    default: return em_bin(e, "llvm.intr.smin", a, b);
+    default: assert(x->kind == DIM_MIN); return em_bin(e, "llvm.intr.smin", a, b);
     }
 }
 

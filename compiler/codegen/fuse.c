@@ -21,6 +21,7 @@ enum { GATHER_COST = 12, SCATTER_COST = 4, STEP_READS = 128 };
 enum { MOST_PIECES = 64, STEP_PIECES = 128, SMALL_SIZE = 4096 };
 
 Info *plan_info(Plan *p, Val v) {
+    assert(v < p->ninfo);
     if (!p->info[v]) p->info[v] = arena_new(p->arena, Info, 1);
     return p->info[v];
 }
@@ -71,6 +72,11 @@ bool step_index(Plan *p, const Step *s, Val v, Ix *index, bool *row) {
     *row = true;
     return s->reduces && match(s, t, true, index);
 }
+bool step_at(Plan *p, const Step *s, Val v, Ix *index) {
+    bool row, fits = step_index(p, s, v, index, &row);
+    assert(fits);
+    return row;
+}
 void step_store(Plan *p, Step *s, Val v, Buf *b, Ix offset, const Dim *strides, Dtype as) {
     Store st = {.v = v, .buf = b, .offset = offset, .strides = strides, .as = as};
     push(p->arena, &s->stores, st);
@@ -103,7 +109,7 @@ Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, Dim elements,
     Dtype d = as ? as : t->dtype;
     Buf *buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, em_bytes(d)));
     Homes h = {.p = p, .body = b};
-    Ix index[32];
+    Ix index[MAX_RANK];
     for (uint32_t i = 0; i < t->rank; i++) index[i] = ix_atom(p->ix, atom_loop(p->ix, t->dims[i]));
     plan_reads(p, v, index, home, &h);
     while (h.deepest && b->depth > h.deepest->depth && !b->conditional) b = b->outer;
@@ -143,11 +149,11 @@ static void probe(void *user, Val v, const Ix *index, Ix address) {
     if (!member) {
         if (info->step >= q->step->number)
             q->ok = false;
-        else if (info->buf)
-            each(Store, s, q->step->stores) q->shares |= s->buf->number == info->buf->number;
+        else
+            each(Store, s, q->step->stores) q->shares |= same_buf(s->buf, info->buf);
         return;
     }
-    Ix own[32];
+    Ix own[MAX_RANK];
     bool row;
     const ArrayType *t = val_array(q->p->cx, v);
     if (!step_index(q->p, q->step, v, own, &row))
@@ -183,7 +189,7 @@ static void reads_all(Plan *p, const Eqn *e, uint32_t n, void (*seen)(void *, Va
     Kernel *k = plan_dry(p, NULL, seen, user); /* one for all: what they share is told once */
     for (uint32_t i = 0; i < n; i++) {
         const ArrayType *t = val_array(p->cx, e->in.at[i]);
-        Ix at[32];
+        Ix at[MAX_RANK];
         for (uint32_t d = 0; d < t->rank; d++)
             at[d] = index && !(y->rank == t->rank && t->dims[d] == 1 && y->dims[d] != 1) ? index[d] : 0;
         kernel_eval(k, e->in.at[i], at);
@@ -195,16 +201,15 @@ Buf *plan_stored(Plan *p, Body *b, Val v) {
     if (info->buf) return info->buf;
     if (info->class == VAL_MEMBER) {
         info->buf = buf_for(p, BUF_WORK, v);
-        step_store(p, b->steps.at[info->step - 1], v, info->buf, 0, NULL, DT_none);
+        step_store(p, step_of(b, info), v, info->buf, 0, NULL, DT_none);
         return info->buf;
     }
     /* virtual, a literal, a scalar: a copy, of its own */
     Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
     Buf *buf = buf_for(p, BUF_WORK, v);
-    Ix index[32];
-    bool row;
+    Ix index[MAX_RANK];
     Reads r = {.p = p, .body = b, .step = s};
-    step_index(p, s, v, index, &row);
+    step_at(p, s, v, index);
     plan_reads(p, v, index, store_for, &r);
     step_store(p, s, v, buf, 0, NULL, DT_none);
     if (info->class == VAL_VIRTUAL && !val_info(p->cx, v)->lit) info->buf = buf; /* kernels still compute it */
@@ -246,7 +251,7 @@ static uint32_t pieces(Plan *p, const Eqn *e) {
 /* ---- joining */
 static bool joinable(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *shape, uint32_t nread, bool *shares) {
     Probe q = {.p = p, .body = b, .step = s, .ok = true};
-    Ix index[32];
+    Ix index[MAX_RANK];
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return false;
     if (s->cost > STEP_COST || s->nreads > STEP_READS) return false;
     if (!match(s, shape, false, index) && !(s->reduces && match(s, shape, true, index))) return false;
@@ -305,9 +310,8 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     }
     Step *s = step_for(p, b, e, t, e->in.n, false);
     if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t);
-    Ix index[32];
-    bool row;
-    step_index(p, s, y, index, &row);
+    Ix index[MAX_RANK];
+    step_at(p, s, y, index);
     join(p, b, s, e, e->in.n, index);
 }
 static bool same_axes(Plan *p, const Step *s, const ArrayType *t, const bool *reduced) {
@@ -323,7 +327,7 @@ static void set_axes(Step *s, const ArrayType *t, const bool *reduced) {
     s->reduces = true;
 }
 static bool any_row(Plan *p, const Step *s) {
-    Ix index[32];
+    Ix index[MAX_RANK];
     each(Val, v, s->members)
         if (!match(s, val_array(p->cx, *v), false, index)) return true;
     return false;
@@ -334,7 +338,7 @@ static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
     bool *reduced = arena_new(p->arena, bool, t->rank + 1);
     each(int64_t, a, axes) reduced[*a] = true;
     Step *s = step_for(p, b, e, t, 1, true);
-    Ix index[32];
+    Ix index[MAX_RANK];
     if (s && !match(s, t, false, index)) s = NULL;
     if (s && s->reduces && !same_axes(p, s, t, reduced)) s = NULL;
     if (s && !s->reduces && any_row(p, s)) s = NULL;
@@ -357,10 +361,9 @@ static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
 static void cut_chain(Plan *p, Body *b, Val v) {
     Info *info = plan_info(p, v);
     Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
-    Ix index[32];
-    bool row;
+    Ix index[MAX_RANK];
     Reads r = {.p = p, .body = b, .step = s};
-    step_index(p, s, v, index, &row);
+    step_at(p, s, v, index);
     plan_reads(p, v, index, store_for, &r);
     info->class = VAL_MEMBER;
     info->step = s->number;
@@ -410,7 +413,7 @@ static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
             plan_stored(p, b, *v);
         else if (info->class == VAL_VIRTUAL) {
             const ArrayType *t = val_array(p->cx, *v);
-            Ix at[32];
+            Ix at[MAX_RANK];
             for (uint32_t d = 0; d < t->rank; d++) at[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
             Reads r = {.p = p, .body = b, .step = &(Step){.number = UINT32_MAX}};
             plan_reads(p, *v, at, store_for, &r);
@@ -433,7 +436,7 @@ static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
 static Buf *dense(Plan *p, Body *b, Val v) {
     Buf *buf = plan_stored(p, b, v);
     const Info *info = plan_info(p, v);
-    if (info->buf != buf || (!info->offset && !info->strides)) return buf;
+    if (!same_buf(info->buf, buf) || (!info->offset && !info->strides)) return buf;
     return plan_materialise(p, b, v, NULL, type_size(p->cx->types, val_type(p->cx, v)), DT_none);
 }
 static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
@@ -459,18 +462,18 @@ static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
 /* ---- y = x with something written over it */
 typedef struct {
     Plan *p;
-    uint32_t number; /* of a buffer */
+    const Buf *buf;
     bool yes;
 } Touches;
 static void touches(void *user, Val v, const Ix *index, Ix address) {
     Touches *t = user;
     if (!v) return;
     const Info *info = plan_info(t->p, v);
-    t->yes |= info->class != VAL_SCALAR && info->buf && info->buf->number == t->number;
+    t->yes |= info->class != VAL_SCALAR && same_buf(info->buf, t->buf);
 }
 /* Does evaluating v read the buffer? */
 static bool reads_buffer(Plan *p, Val v, const Buf *b) {
-    Touches t = {.p = p, .number = b->number};
+    Touches t = {.p = p, .buf = b};
     plan_reads(p, v, any_index(p, v), touches, &t);
     return t.yes;
 }
@@ -506,7 +509,7 @@ static Buf *written_over(Plan *p, Body *b, const Eqn *e) {
     const Info *old = plan_info(p, x);
     buf = buf_for(p, BUF_WORK, y);
     if (old->class == VAL_MEMBER && !val_info(p->cx, x)->lit) {
-        step_store(p, b->steps.at[old->step - 1], x, buf, 0, NULL, DT_none);
+        step_store(p, step_of(b, old), x, buf, 0, NULL, DT_none);
         return buf;
     }
     Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, x));
@@ -546,7 +549,7 @@ static bool plan_scatter(Plan *p, Body *b, const Eqn *e) {
     for (uint32_t i = 1; i < e->in.n; i++) plan_reads(p, e->in.at[i], any_index(p, e->in.at[i]), store_for, &r);
     step_store(p, s, update, buf, 0, NULL, DT_none);
     s->stores.at[0].scatter = e;
-    ValClass class = val_array(p->cx, y)->rank ? VAL_STORED : VAL_SCALAR;
+    ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
     *info = (Info){.class = class, .e = e, .step = s->number, .uses = info->uses, .buf = buf};
     return true;
 }
@@ -560,7 +563,7 @@ static Step *step_for_piece(Plan *p, Body *b, Val x, bool many, uint32_t from) {
     const ArrayType *t = val_array(p->cx, x);
     Dim n = type_size(p->cx->types, val_type(p->cx, x));
     uint32_t more = pieces_of(p, x);
-    Ix index[32];
+    Ix index[MAX_RANK];
     for (uint32_t i = b->steps.n, tries = 0; many && small(p, x) && i >= from && tries < 16; i--, tries++) {
         Step *s = b->steps.at[i - 1];
         bool room = s->cost + more <= STEP_PIECES && (s->stores.n + 1) * n <= SMALL_SIZE;
@@ -590,11 +593,11 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
         const Info *xi = plan_info(p, *x);
         at = dim_add(ts, at, stack ? 1 : xt->dims[axis]);
         if (xi->class == VAL_MEMBER && !val_info(p->cx, *x)->lit) {
-            step_store(p, b->steps.at[xi->step - 1], *x, buf, offset, strides, DT_none);
+            step_store(p, step_of(b, xi), *x, buf, offset, strides, DT_none);
             continue;
         }
         Step *s = step_for_piece(p, b, *x, many, from);
-        Ix index[32];
+        Ix index[MAX_RANK];
         match(s, xt, false, index);
         Reads r = {.p = p, .body = b, .step = s};
         plan_reads(p, *x, index, store_for, &r);
@@ -688,10 +691,10 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
     Info *info = plan_info(p, v);
     if (val_info(p->cx, v)->lit == NULL && info->class == VAL_MEMBER && !info->buf) {
         info->buf = want;
-        step_store(p, b->steps.at[info->step - 1], v, want, 0, NULL, DT_none);
+        step_store(p, step_of(b, info), v, want, 0, NULL, DT_none);
         return;
     }
-    bool in_place = want->before && info->class == VAL_STORED && info->buf && info->buf->number == want->before->number;
+    bool in_place = info->class == VAL_STORED && same_buf(info->buf, want->before);
     if (in_place) return;
     bool later = want->kind == BUF_OUT && p->computed[want->k]; /* its size is not known before v is */
     bool movable = !info->borrowed && !later && info->buf && info->buf->kind == BUF_WORK && want->kind != BUF_WORK &&
@@ -701,13 +704,12 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
         return;
     }
     if (info->class == VAL_MEMBER) {
-        step_store(p, b->steps.at[info->step - 1], v, want, 0, NULL, DT_none);
+        step_store(p, step_of(b, info), v, want, 0, NULL, DT_none);
         return;
     }
     Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
-    Ix index[32];
-    bool row;
-    step_index(p, s, v, index, &row);
+    Ix index[MAX_RANK];
+    step_at(p, s, v, index);
     Reads r = {.p = p, .body = b, .step = s};
     plan_reads(p, v, index, store_for, &r);
     step_store(p, s, v, want, 0, NULL, DT_none);

@@ -43,8 +43,8 @@ void window_at(Plan *p, const Eqn *e, const Ix *index, Window *w) {
     bool gather = e->prim == P_gather;
     const ArrayType *y = val_array(cx, gather ? e->out.at[0] : e->in.at[2]);
     IndexNumbers n;
-    Ix batch[32];
-    Dim most[32];
+    Ix batch[MAX_RANK];
+    Dim most[MAX_RANK];
     uint32_t nbatch = 0, window = 0;
     index_numbers(cx, e, &n); /* typecheck has seen them */
     for (uint32_t d = 0; d < y->rank; d++)

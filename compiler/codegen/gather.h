@@ -8,10 +8,10 @@ typedef enum { MODE_NONE, MODE_CLIP, MODE_FILL_OR_DROP, MODE_PROMISE_IN_BOUNDS, 
 IndexMode index_mode(const Eqn *);
 /* Where one element of a window lies. */
 typedef struct {
-    uint32_t n;           /* entries of the position: axes of the operand that it is along */
-    IxValue position[32]; /* they are in [0, most], or the window is not inside */
-    Ix operand[32];       /* the index in the operand, of the window moved inside */
-    Ix at[32][32];        /* where `position` is read */
+    uint32_t n;                 /* entries of the position: axes of the operand that it is along */
+    IxValue position[MAX_RANK]; /* they are in [0, most], or the window is not inside */
+    Ix operand[MAX_RANK];       /* the index in the operand, of the window moved inside */
+    Ix at[MAX_RANK][MAX_RANK];  /* where `position` is read */
 } Window;
 /* The element at an index of gather's result or scatter's updates. */
 void window_at(Plan *, const Eqn *, const Ix *index, Window *);

@@ -78,7 +78,7 @@ static void carries_open(Carried *all, const Val *operands) {
         if (c->kind == CARRY_FIXED) set_slot(h, c->current, from);
         if (c->kind == CARRY_IN_PLACE) {
             V a = frame_buffer(&h->frame, c->a);
-            if (c->a->number != c->operand->number) host_copy(h, a, from, host_bytes(h, operands[i]));
+            if (!same_buf(c->a, c->operand)) host_copy(h, a, from, host_bytes(h, operands[i]));
             set_slot(h, c->current, a);
         }
         if (c->kind == CARRY_HEAP) put(all, false, DT_none, from);

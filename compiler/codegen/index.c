@@ -1,4 +1,5 @@
 #include "index.h"
+#include <assert.h>
 
 struct Indices {
     Ctx *cx;
@@ -177,6 +178,7 @@ static Ix quotient(Indices *x, AtomKind kind, Ix a, Dim d) {
         uint64_t kind, a;
         Dim d;
     } key = {kind, a, d};
+    _Static_assert(sizeof key == 3 * sizeof(uint64_t), "bytes of a key have no padding");
     bool fresh;
     uint32_t id = intern(&x->quotients, &key, sizeof key, &fresh);
     if (fresh) {
@@ -213,7 +215,8 @@ Ix ix_mod(Indices *x, Ix a, Dim d) {
 }
 Ix ix_value(Indices *x, IxValue v) {
     if (dim_is_const(v.most) && v.most <= 0) return 0;
-    uint32_t key[40] = {v.v, v.wraps, (uint32_t)v.most, (uint32_t)((uint64_t)v.most >> 32)};
+    assert(v.rank <= MAX_RANK);
+    uint32_t key[4 + MAX_RANK] = {v.v, v.wraps, (uint32_t)v.most, (uint32_t)((uint64_t)v.most >> 32)};
     bool fresh;
     if (v.rank) memcpy(key + 4, v.at, v.rank * sizeof *v.at);
     uint32_t id = intern(&x->values, key, (4 + v.rank) * sizeof *key, &fresh);
@@ -276,7 +279,7 @@ bool ix_bounds(const Indices *x, Ix i, int64_t *lo, int64_t *hi) {
     return true;
 }
 static Ix value_substitute(Indices *x, IxValue v, Atom loop, Ix by) {
-    Ix at[32];
+    Ix at[MAX_RANK];
     for (uint32_t d = 0; d < v.rank; d++) at[d] = ix_substitute(x, v.at[d], loop, by);
     v.at = at;
     return ix_value(x, v);

@@ -2,7 +2,7 @@
    index, or an element of an integer array. Interned: equal indices have equal numbers. */
 #ifndef JAXCC_INDEX_H
 #define JAXCC_INDEX_H
-#include "../ir.h"
+#include "../passes/passes.h"
 
 typedef uint32_t Ix; /* 0 is the constant 0 */
 typedef uint32_t Atom;

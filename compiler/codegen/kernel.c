@@ -29,11 +29,15 @@ enum {
     KEY_ROWS = UINT32_MAX - 3,
     KEY_DIM = UINT32_MAX - 100
 };
+/* Vectors of a tile, lanes of one: elements have at least 4 bytes there. */
+enum { MAX_TILE = 16 };
+_Static_assert(KEY_ROWS - MAX_TILE > KEY_DIM, "each row of a tile has a kind of key");
 
 static uint32_t memo_id(Kernel *k, uint32_t v, uint64_t a, const Ix *index, uint32_t n) {
     bool loaded =
         v < KEY_DIM || (v == KEY_INDEX && ix_at(k->ix, (Ix)a)->data) || (v == KEY_ATOM && atom_data(k->ix, (Atom)a));
-    uint32_t key[40] = {v, loaded ? 2 * k->guard_id + k->inside : 0, (uint32_t)a, (uint32_t)(a >> 32)};
+    assert(n <= MAX_RANK);
+    uint32_t key[4 + MAX_RANK] = {v, loaded ? 2 * k->guard_id + k->inside : 0, (uint32_t)a, (uint32_t)(a >> 32)};
     if (n) memcpy(key + 4, index, n * sizeof *index);
     bool fresh;
     uint32_t id = intern(&k->memo->keys, key, (4 + n) * sizeof *key, &fresh);
@@ -71,10 +75,14 @@ void kernel_forget(Kernel *k) {
 }
 void kernel_enter(Kernel *k) {
     k->depth++;
+    assert(k->depth < MAX_DEPTH);
     k->scopes[k->depth].serial = ++k->serial;
     if (k->e) k->scopes[k->depth].block = k->e->block;
 }
-void kernel_leave(Kernel *k) { k->depth--; }
+void kernel_leave(Kernel *k) {
+    assert(k->depth > 0);
+    k->depth--;
+}
 void kernel_bind(Kernel *k, Atom loop, V index) {
     Ix i = ix_atom(k->ix, loop);
     if (!i) return;
@@ -248,7 +256,7 @@ Ix kernel_address(Kernel *k, Val v, const Ix *index) {
 static bool written_here(Kernel *k, const Buf *b) {
     if (!k->step) return false;
     each(Store, s, k->step->stores)
-        if (s->buf->number == b->number) return true;
+        if (same_buf(s->buf, b)) return true;
     return false;
 }
 static V both(Kernel *k, V a, V b) {
@@ -291,7 +299,7 @@ static V load_vector(Kernel *k, V p, Dtype d, V mask) {
     return em_masked_load(e, t, p, mask, none, em_align(d));
 }
 static V reversed(Kernel *k, V v) {
-    int64_t lanes[512];
+    int64_t lanes[MAX_LANES];
     for (uint32_t i = 0; i < k->w; i++) lanes[i] = k->w - 1 - i;
     return em_shuffle(k->e, v, v, k->w, lanes);
 }
@@ -299,7 +307,7 @@ static V reversed(Kernel *k, V v) {
  * them. */
 static V load_column(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
     Emit *e = k->e;
-    int64_t lanes[512];
+    int64_t lanes[MAX_LANES];
     Dim column = ix_at(k->ix, address)->c;
     Ix first = ix_sub(k->ix, address, ix_dim(k->ix, column));
     uint32_t id = memo_id(k, KEY_ROWS, (uint64_t)b->number << 32 | first, NULL, 0);
@@ -328,7 +336,7 @@ static V load_apart(Kernel *k, Buf *b, Dtype d, Ix address, uint32_t by) {
     V base = kernel_buffer(k, b), at = index_reg(k, address).v, v = {NULL};
     uint32_t w = k->w, last = (w - 1) * by + 1 - w;
     for (uint32_t i = 0; i < by; i++) {
-        int64_t lanes[512];
+        int64_t lanes[MAX_LANES];
         uint32_t from = i + 1 < by ? i * w : last;
         V part = em_load(e, vt, em_gep(e, base, em_bin(e, "llvm.add", at, em_i64(e, from)), t), em_align(d));
         for (uint32_t l = 0; l < w; l++) {
@@ -344,7 +352,7 @@ static void transpose(Emit *e, V *v, uint32_t w) {
     for (uint32_t half = w / 2; half; half /= 2)
         for (uint32_t i = 0; i < w; i++) {
             if (i & half) continue;
-            int64_t lo[64], hi[64];
+            int64_t lo[MAX_TILE], hi[MAX_TILE];
             for (uint32_t l = 0; l < w; l++) {
                 lo[l] = l & half ? w + l - half : l;
                 hi[l] = l & half ? w + l : l + half;
@@ -360,12 +368,13 @@ static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
     Emit *e = k->e;
     MlirType t = em_memory_type(e, d);
     Ix first = ix_sub(k->ix, address, ix_dim(k->ix, k->tile_at));
-    uint32_t ids[64];
+    uint32_t ids[MAX_TILE];
     Reg r;
+    assert(k->tile <= MAX_TILE);
     for (uint32_t i = 0; i < k->tile; i++)
         ids[i] = memo_id(k, KEY_ROWS - 1 - i, (uint64_t)b->number << 32 | first, NULL, 0);
     if (memo_get(k, ids[k->tile_at], &r)) return r.v;
-    V v[64], base = kernel_buffer(k, b), at = index_reg(k, first).v, stride = kernel_dim(k, coef);
+    V v[MAX_TILE], base = kernel_buffer(k, b), at = index_reg(k, first).v, stride = kernel_dim(k, coef);
     for (uint32_t i = 0; i < k->tile; i++) {
         V row = em_bin(e, "llvm.add", at, em_bin(e, "llvm.mul", stride, em_i64(e, i)));
         v[i] = em_load(e, em_vec(e, t, k->tile), em_gep(e, base, row, t), em_align(d));
@@ -495,7 +504,7 @@ static Reg eval_elementwise(Kernel *k, const Eqn *e, const Ix *index) {
     bool uniform = true;
     uint32_t depth = 0;
     for (uint32_t i = 0; i < e->in.n; i++) {
-        Ix at[32];
+        Ix at[MAX_RANK];
         kernel_operand(k, e, e->in.at[i], index, at);
         r[i] = kernel_eval(k, e->in.at[i], at);
         uniform &= r[i].uniform;
@@ -574,10 +583,9 @@ void kernel_stores(Kernel *k) {
         for (uint32_t i = 0; i < step->stores.n; i++) {
             const Store *s = &step->stores.at[i];
             Dtype d = val_array(k->plan->cx, s->v)->dtype;
-            Ix index[32];
-            bool row;
+            Ix index[MAX_RANK];
             if (s->level != k->level || s->row != k->rows) continue;
-            step_index(k->plan, step, s->v, index, &row);
+            step_at(k->plan, step, s->v, index);
             if (pass == 0)
                 r[i] = kernel_convert(k, kernel_eval(k, s->v, index), d, s->as);
             else

@@ -18,7 +18,8 @@ typedef struct {
     uint32_t depth; /* of the scope it was computed in */
 } Reg;
 
-enum { MAX_DEPTH = 64 };
+/* Scopes: a loop has two where it is done in blocks; kinds of kernels open a few more. */
+enum { MAX_DEPTH = 2 * STEP_NEST + 8 };
 typedef struct Kernel {
     Plan *plan;
     Emit *e;

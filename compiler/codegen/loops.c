@@ -15,12 +15,12 @@
    lanes that are added up in the end. Of a million sums of their own the worst has five times as
    much: so a lane that is a sum of its own has the shorter blocks. */
 
-enum { BLOCK = 256, MAX_ACCS = 64, JAM = 4 };
+enum { BLOCK = 256, MAX_ACCS = 2 * STEP_REDUCTIONS /* argmax has two values */, JAM = 4 };
 enum { OWN_TURNS = 48, SHARED_TURNS = 256 };
 
 static uint32_t pow2_floor(uint64_t n) {
     uint32_t p = 1;
-    while ((uint64_t)p * 2 <= n && p < 512) p *= 2;
+    while ((uint64_t)p * 2 <= n && p < MAX_LANES) p *= 2;
     return p;
 }
 /* A tile is as many vectors as a vector has lanes. */
@@ -126,9 +126,8 @@ static void merge_arg(Emit *e, const Acc *c, V *a, const V *b) {
     a[1] = em_select(e, take, b[1], a[1]);
 }
 static Ix arg_axis(Kernel *k, const Eqn *e) {
-    Ix index[32];
-    bool row;
-    step_index(k->plan, k->step, e->in.at[0], index, &row);
+    Ix index[MAX_RANK];
+    step_at(k->plan, k->step, e->in.at[0], index);
     return index[param_ints(e, K_axes).at[0]];
 }
 /* x of a sum is a product that is not needed itself: added without a rounding of its own. */
@@ -143,7 +142,7 @@ static V add_product(Kernel *k, const Acc *c, const Ix *index, V sum) {
     const Eqn *e = plan_info(k->plan, c->e->in.at[0])->e;
     V x[2];
     for (uint32_t i = 0; i < 2; i++) {
-        Ix at[32];
+        Ix at[MAX_RANK];
         kernel_operand(k, e, e->in.at[i], index, at);
         x[i] = kernel_vector(k, kernel_eval(k, e->in.at[i], at));
     }
@@ -157,9 +156,8 @@ static void accumulate(Kernel *k, const Accs *a, V *acc) {
     kernel_stores(k);
     for (uint32_t i = 0; i < a->n; i++) {
         const Acc *c = &a->at[i];
-        Ix index[32];
-        bool row;
-        step_index(k->plan, k->step, c->e->in.at[0], index, &row);
+        Ix index[MAX_RANK];
+        step_at(k->plan, k->step, c->e->in.at[0], index);
         if (product(k, c)) {
             *acc = add_product(k, c, index, *acc);
             acc++;
@@ -180,7 +178,7 @@ static void accumulate(Kernel *k, const Accs *a, V *acc) {
     }
 }
 static void halve(Emit *e, V v, V *lo, V *hi) {
-    int64_t lanes[512];
+    int64_t lanes[MAX_LANES];
     uint32_t w = em_width(v) / 2;
     for (uint32_t i = 0; i < 2 * w; i++) lanes[i] = i;
     *lo = em_shuffle(e, v, v, w, lanes);
@@ -218,8 +216,7 @@ static void merge(Emit *e, const Accs *a, V *x, const V *y) {
 
 /* ---- loop nests over reduced axes. acc: nv values of the main width, then nv of the remainder's;
    then, where sums are cut, their wide forms in the same order. */
-enum { MAX_CARRIED = 4 * MAX_ACCS, MAX_NEST = 32 };
-_Static_assert(2 * STEP_REDUCTIONS <= MAX_ACCS, "argmax has two values");
+enum { MAX_CARRIED = 4 * MAX_ACCS };
 _Static_assert(2 * (1 + WIDE_VALUES) * STEP_REDUCTIONS <= MAX_CARRIED, "sums of both widths with their wide forms");
 _Static_assert(2 * MAX_ACCS <= MAX_CARRIED, "values of both widths");
 typedef struct {
@@ -229,7 +226,7 @@ typedef struct {
     bool lane_red;
     uint32_t total, carried; /* accumulators; with the wide forms */
     V lo, hi;                /* of the outermost loop, where it is split over units */
-    Dim block[MAX_NEST];     /* of each loop, in turns; 0: it is not cut, nor those in it */
+    Dim block[STEP_NEST];    /* of each loop, in turns; 0: it is not cut, nor those in it */
     uint32_t cut;            /* how many loops are cut, the outermost ones */
     bool several;            /* there is more than one block, whatever the extents that are not known */
 } Nest;
@@ -281,11 +278,11 @@ static void find_blocks(Nest *n) {
     Kernel *k = n->k;
     Types *ts = k->plan->cx->types;
     const Step *s = k->step;
-    Dim turns[MAX_NEST], all = 1;
+    Dim turns[STEP_NEST], all = 1;
     bool any = false;
     n->carried = n->total;
     for (uint32_t i = 0; i < n->accs->n; i++) any |= widens(&n->accs->at[i]) > 0;
-    if (!any || s->nred > MAX_NEST || (n->lo.ptr && s->nred == 1)) return;
+    if (!any || (n->lo.ptr && s->nred == 1)) return;
     for (uint32_t i = 0; i < s->nred; i++) {
         turns[i] = i == 0 && n->lo.ptr ? 1 : loop_extent(k->ix, s->red[i]);
         uint32_t w = s->red[i] != k->lane ? 1 : n->w.main ? n->w.main : n->w.tail;
@@ -426,9 +423,8 @@ static void nest_cut(Nest *n, V *acc) {
 static void finish(Kernel *k, const Accs *a, const V *acc) {
     for (uint32_t i = 0; i < a->n; i++) {
         const Acc *c = &a->at[i];
-        Ix index[32];
-        bool row;
-        step_index(k->plan, k->step, c->v, index, &row);
+        Ix index[MAX_RANK];
+        step_at(k->plan, k->step, c->v, index);
         V v = c->arg ? acc[1] : em_round(k->e, c->out, acc[0]);
         MlirType want = em_vec(k->e, em_register_type(k->e, c->out), em_width(v));
         if (c->arg && dtype_info[c->out].kind != DK_FLOAT) {

@@ -2,6 +2,7 @@
 #ifndef JAXCC_PLAN_H
 #define JAXCC_PLAN_H
 #include "index.h"
+#include <assert.h>
 
 /* ---- memory */
 typedef enum {
@@ -25,6 +26,8 @@ typedef struct Buf {
     Dim bytes, offset;
     uint32_t first, last; /* WORK: live in [first, last], positions of the schedule */
 } Buf;
+/* A buffer is its number: one that becomes another is a copy of it. NULL is no buffer. */
+static inline bool same_buf(const Buf *a, const Buf *b) { return a && b && a->number == b->number; }
 
 /* ---- what is known about a value of the body */
 typedef enum {
@@ -85,8 +88,8 @@ typedef struct Alloc {
     Val like;  /* OUT: the output */
     bool kept; /* HEAP: not given back by the body: a carry's next value */
 } Alloc;
-/* How many reductions a step has at most. */
-enum { STEP_REDUCTIONS = 32 };
+/* At most: reductions of a step; loops that are split in two, and so loops of a step. */
+enum { STEP_REDUCTIONS = 32, STEP_SPLITS = 16, STEP_NEST = COMPILED_RANK + STEP_SPLITS };
 typedef struct Step {
     StepKind kind;
     const Eqn *e; /* the equation of everything but LOOPS */
@@ -100,12 +103,12 @@ typedef struct Step {
     Ix *axes;             /* the domain's axes as indices over loops */
     Atom *kept, *red;     /* the loops, outermost first: over kept and over reduced axes; collapsed ones
                          left out */
-    uint32_t nkept, nred;
-    Atom lane;          /* the loop vectors run along; 0: none */
-    Atom unrolled;      /* a short kept loop, written out; 0: none */
-    Atom jam;           /* a kept loop done several turns at once, which share what they read; 0: none */
-    bool written_out;   /* the loops over reduced axes are few turns: no loops */
-    struct Edge *edges; /* between padding and what it surrounds (edge.c) */
+    uint32_t nkept, nred; /* together at most STEP_NEST */
+    Atom lane;            /* the loop vectors run along; 0: none */
+    Atom unrolled;        /* a short kept loop, written out; 0: none */
+    Atom jam;             /* a kept loop done several turns at once, which share what they read; 0: none */
+    bool written_out;     /* the loops over reduced axes are few turns: no loops */
+    struct Edge *edges;   /* between padding and what it surrounds (edge.c) */
     uint32_t nedges;
     Atom edge_loop;             /* the innermost loop that decides on which side of them an index is; 0: none */
     Atom tile;                  /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
@@ -186,6 +189,13 @@ typedef struct Plan {
 /* The index of a member of `step`: its axes over the domain's. False if its shape is neither the
    domain's nor that of the kept axes; *row says which. Axes of extent 1 do not count. */
 bool step_index(Plan *, const Step *, Val, Ix *index, bool *row);
+/* The same of what is known to have one of the two shapes, such as a member; returns `row`. */
+bool step_at(Plan *, const Step *, Val, Ix *index);
+/* The step of this body that computes the value. */
+static inline Step *step_of(const Body *b, const Info *info) {
+    assert(info->step > 0 && info->step <= b->steps.n);
+    return b->steps.at[info->step - 1];
+}
 /* Schedules a copy of v before the next step (before the loop, where v is the same in every turn): into a new buffer of
    `elements` elements, v's axes at `strides`. */
 Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, Dim elements, Dtype as);

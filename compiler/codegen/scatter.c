@@ -42,9 +42,8 @@ Ix scatter_address(Plan *p, const Eqn *e, const Ix *index) {
 /* Of the update at the step's own index. */
 static Window *own_window(Plan *p, const Step *s) {
     Window *w = arena_new(p->arena, Window, 1);
-    Ix index[32];
-    bool row;
-    step_index(p, s, s->e->in.at[2], index, &row);
+    Ix index[MAX_RANK];
+    step_at(p, s, s->e->in.at[2], index);
     window_at(p, s->e, index, w);
     return w;
 }
@@ -56,10 +55,10 @@ static bool moves(Plan *p, const Window *w, Atom loop) {
 }
 void scatter_schedule(Plan *p, Step *s, LoopScore *score, const void *user) {
     const Window *w = own_window(p, s);
-    Ix index[32];
-    bool row, other;
+    Ix index[MAX_RANK];
+    bool other;
     int64_t best = INT64_MIN;
-    step_index(p, s, s->e->in.at[2], index, &row);
+    step_at(p, s, s->e->in.at[2], index);
     Ix to = scatter_address(p, s->e, index);
     for (uint32_t i = 0; i < s->nkept; i++) {
         Dim coef = ix_coef(p->ix, to, s->kept[i], &other);
@@ -102,9 +101,8 @@ static void write_one(Kernel *k, void *user) {
     const Store *st = &s->stores.at[0];
     const Eqn *e = s->e;
     Dtype d = val_array(k->plan->cx, st->v)->dtype;
-    Ix index[32];
-    bool row;
-    step_index(k->plan, s, st->v, index, &row);
+    Ix index[MAX_RANK];
+    step_at(k->plan, s, st->v, index);
     Ix to = scatter_address(k->plan, e, index);
     Reg update = kernel_eval(k, st->v, index);
     if (prim_combiner[e->prim] != P_none || program(e)) {

@@ -55,21 +55,20 @@ static void look_all(Look *l) {
     Step *s = l->step;
     l->addresses.n = l->indices.n = 0;
     Kernel *k = plan_dry(p, s, look, l);
-    Ix index[32];
-    bool row;
+    Ix index[MAX_RANK];
     each(Val, v, s->members) {
         const Info *info = plan_info(p, *v);
         const Eqn *e = info->e;
         if (eqn_reduces(e)) {
-            step_index(p, s, e->in.at[0], index, &row);
+            step_at(p, s, e->in.at[0], index);
             kernel_eval(k, e->in.at[0], index);
         } else if (eqn_point(e)) {
-            step_index(p, s, *v, index, &row);
+            step_at(p, s, *v, index);
             kernel_eval(k, *v, index);
         }
     }
     each(Store, st, s->stores) {
-        step_index(p, s, st->v, index, &row);
+        step_at(p, s, st->v, index);
         kernel_eval(k, st->v, index);
         store_place(k, st, index);
         look(l, st->v, NULL, store_address(p, st, index));
@@ -249,7 +248,8 @@ static void find_loops(Look *l) {
         loops[n++] = ix_at(p->ix, s->axes[d])->at[0].atom;
     }
     look_all(l);
-    for (uint32_t tries = 0; tries < 16 && split_once(l, &loops, &n, &red); tries++) look_all(l);
+    for (uint32_t tries = 0; tries < STEP_SPLITS && split_once(l, &loops, &n, &red); tries++) look_all(l);
+    assert(n <= STEP_NEST);
     s->kept = arena_new(p->arena, Atom, n + 1);
     s->red = arena_new(p->arena, Atom, n + 1);
     for (uint32_t i = 0; i < n; i++)
@@ -301,14 +301,13 @@ static void need_of(void *user, Val v, const Ix *index, Ix address) {
 }
 static void operands(Plan *p, Step *s, Val v, void (*seen)(void *, Val, const Ix *, Ix), Stage *g) {
     const Eqn *e = plan_info(p, v)->e;
-    Ix index[32];
-    bool row;
+    Ix index[MAX_RANK];
     if (!eqn_reduces(e) && !eqn_point(e)) return;
     Val like = eqn_reduces(e) ? e->in.at[0] : v;
-    step_index(p, s, like, index, &row);
+    step_at(p, s, like, index);
     for (uint32_t i = 0; i < e->in.n; i++) {
         const ArrayType *t = val_array(p->cx, e->in.at[i]), *y = val_array(p->cx, like);
-        Ix at[32];
+        Ix at[MAX_RANK];
         for (uint32_t d = 0; d < t->rank; d++) at[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
         plan_reads(p, e->in.at[i], at, seen, g);
     }
@@ -338,12 +337,12 @@ static void spill(Plan *p, Step *s, Val v, Info *info) {
     step_store(p, s, v, info->buf, 0, NULL, DT_none);
 }
 static void find_stages(Plan *p, Step *s) {
-    Ix index[32];
+    Ix index[MAX_RANK];
     s->levels = 1;
     each(Val, v, s->members) {
         Stage g = {.p = p, .step = s};
         Info *info = plan_info(p, *v);
-        step_index(p, s, *v, index, &info->row);
+        info->row = step_at(p, s, *v, index);
         operands(p, s, *v, level_of, &g);
         bool reduction = eqn_reduces(info->e);
         info->row |= reduction;
@@ -360,7 +359,7 @@ static void find_stages(Plan *p, Step *s) {
     }
     each(Store, st, s->stores) {
         Stage g = {.p = p, .step = s};
-        step_index(p, s, st->v, index, &st->row);
+        st->row = step_at(p, s, st->v, index);
         plan_reads(p, st->v, index, level_of, &g);
         st->level = g.level;
     }
@@ -387,7 +386,7 @@ static void choose_parts(Plan *p, Step *s) {
         if (info->level != 1) return;
         words += 1 + (prim_lower[info->e->prim] == LOWER_ARG);
     }
-    if (words > 64) return;
+    assert(words <= 2 * STEP_REDUCTIONS);
     s->parts = buf_new(p, BUF_WORK, dim_mul(ts, step_parts(p, s), 8 * (Dim)words));
 }
 void schedule_step(Plan *p, Body *b, Step *s) {

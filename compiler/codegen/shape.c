@@ -72,7 +72,7 @@ static Reg index_platform_index(Kernel *k, const Eqn *e, uint32_t out, const Ix 
 static Reg index_broadcast_in_dim(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
     Ints dims = param_ints(e, K_broadcast_dimensions);
-    Ix at[32];
+    Ix at[MAX_RANK];
     for (uint32_t d = 0; d < x->rank && d < dims.n; d++)
         at[d] = x->dims[d] == 1 && y->dims[dims.at[d]] != 1 ? 0 : index[dims.at[d]];
     return kernel_eval(k, e->in.at[0], at);
@@ -82,8 +82,8 @@ static Reg index_broadcast_in_dim(Kernel *k, const Eqn *e, uint32_t out, const I
 static Reg index_reshape(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
     Ints order = param_ints(e, K_dimensions);
-    Ix flat = 0, at[32], read[32];
-    Dim dims[32];
+    Ix flat = 0, at[MAX_RANK], read[MAX_RANK];
+    Dim dims[MAX_RANK];
     uint32_t lead = 0, xe = x->rank, ye = y->rank;
     for (uint32_t d = 0; d < x->rank; d++) dims[d] = x->dims[order.n ? order.at[d] : d];
     while (lead < xe && lead < ye && dims[lead] == y->dims[lead]) at[lead] = index[lead], lead++;
@@ -106,7 +106,7 @@ static int64_t wrapped(int64_t axis, uint32_t rank) { return axis < 0 ? axis + r
 static Reg index_squeeze(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Ints gone = param_ints(e, K_dimensions);
-    Ix at[32];
+    Ix at[MAX_RANK];
     for (uint32_t d = 0, n = 0; d < x->rank; d++)
         at[d] = contains(gone, d) || contains(gone, (int64_t)d - x->rank) ? 0 : index[n++];
     return kernel_eval(k, e->in.at[0], at);
@@ -114,21 +114,21 @@ static Reg index_squeeze(Kernel *k, const Eqn *e, uint32_t out, const Ix *index)
 static Reg index_expand_dims(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *y = type_out(k, e);
     Ints made = param_ints(e, K_dimensions);
-    Ix at[32];
+    Ix at[MAX_RANK];
     for (uint32_t d = 0, n = 0; d < y->rank; d++)
         if (!contains(made, d) && !contains(made, (int64_t)d - y->rank)) at[n++] = index[d];
     return kernel_eval(k, e->in.at[0], at);
 }
 static Reg index_transpose(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     Ints p = param_ints(e, K_permutation);
-    Ix at[32];
+    Ix at[MAX_RANK];
     for (uint32_t d = 0; d < p.n; d++) at[p.at[d]] = index[d];
     return kernel_eval(k, e->in.at[0], at);
 }
 static Reg index_rev(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Ints axes = param_ints(e, K_dimensions);
-    Ix at[32];
+    Ix at[MAX_RANK];
     for (uint32_t d = 0; d < x->rank; d++) {
         Ix last = ix_dim(k->ix, dim_sub(types(k), x->dims[d], 1));
         at[d] = contains(axes, d) ? ix_sub(k->ix, last, index[d]) : index[d];
@@ -138,7 +138,7 @@ static Reg index_rev(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
 static Reg index_slice(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     Dims start = param_dims(e, K_start_indices);
     Ints strides = param_ints(e, K_strides);
-    Ix at[32];
+    Ix at[MAX_RANK];
     for (uint32_t d = 0; d < start.n; d++) {
         Ix scaled = d < strides.n ? ix_scale(k->ix, index[d], strides.at[d]) : index[d];
         at[d] = ix_add(k->ix, ix_dim(k->ix, start.at[d]), scaled);
@@ -149,7 +149,7 @@ static Reg index_windows(Kernel *k, const Eqn *e, uint32_t out, const Ix *index)
     const ArrayType *x = type_in(k, e, 0);
     Ints axes = param_ints(e, K_axes), strides = param_ints(e, K_window_strides);
     Dims dilation = param_dims(e, K_window_dilation);
-    Ix at[32];
+    Ix at[MAX_RANK];
     memcpy(at, index, x->rank * sizeof *at);
     for (uint32_t i = 0; i < axes.n; i++) {
         Ix *a = &at[axes.at[i]];
@@ -168,7 +168,7 @@ Ix index_start(Plan *p, Val start, Dim most) {
 }
 static Reg index_dynamic_slice(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
-    Ix at[32];
+    Ix at[MAX_RANK];
     for (uint32_t d = 0; d < x->rank; d++) {
         Val start = e->in.at[1 + d];
         Dim most = dim_sub(types(k), x->dims[d], y->dims[d]);
@@ -179,7 +179,7 @@ static Reg index_dynamic_slice(Kernel *k, const Eqn *e, uint32_t out, const Ix *
 }
 static Reg index_tile(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
-    Ix at[32];
+    Ix at[MAX_RANK];
     for (uint32_t d = 0; d < x->rank; d++)
         at[d] = x->dims[d] == y->dims[d] ? index[d] : ix_mod(k->ix, index[d], x->dims[d]);
     return kernel_eval(k, e->in.at[0], at);
@@ -189,7 +189,7 @@ static Reg index_split(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     Dims sizes = param_dims(e, K_sizes);
     int64_t axis = wrapped(param_int(e, K_axis, 0), x->rank);
     Dim start = 0;
-    Ix at[32];
+    Ix at[MAX_RANK];
     for (uint32_t i = 0; i < out; i++) start = dim_add(types(k), start, sizes.at[i]);
     for (uint32_t d = 0; d < x->rank; d++) at[d] = index[d];
     at[axis] = ix_add(k->ix, index[axis], ix_dim(k->ix, start));
@@ -198,7 +198,7 @@ static Reg index_split(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
 static Reg index_unstack(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     int64_t axis = wrapped(param_int(e, K_axis, 0), x->rank);
-    Ix at[32];
+    Ix at[MAX_RANK];
     for (uint32_t d = 0, n = 0; d < x->rank; d++) at[d] = d == axis ? ix_dim(k->ix, out) : index[n++];
     return kernel_eval(k, e->in.at[0], at);
 }
@@ -248,7 +248,7 @@ static Reg compare(Kernel *k, Ix i, Dim lo, Dim hi) {
 static Reg index_pad(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Dims config = param_dims(e, K_padding_config);
-    Ix at[32];
+    Ix at[MAX_RANK];
     bool any = false;
     Reg ok = {0};
     for (uint32_t d = 0; d < x->rank; d++) {
@@ -280,7 +280,7 @@ static Reg index_pad(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
 }
 /* The operand whose part the index is in; a chain of conditions where that varies. */
 static Reg join_at(Kernel *k, const Eqn *e, int64_t axis, bool stack, const Ix *index) {
-    Ix at[33];
+    Ix at[MAX_RANK + 1];
     Reg r = {0};
     bool any = false;
     uint32_t rank = type_out(k, e)->rank;
@@ -318,7 +318,7 @@ static Reg index_stack(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
 Reg reduce_unit(Kernel *k, const Eqn *e, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Ints axes = param_ints(e, K_axes);
-    Ix at[32];
+    Ix at[MAX_RANK];
     if (e->prim == P_argmax || e->prim == P_argmin) return constant(k, type_out(k, e)->dtype, 0);
     for (uint32_t d = 0, n = 0; d < x->rank; d++) at[d] = contains(axes, d) ? 0 : index[n++];
     return kernel_eval(k, e->in.at[0], at);

@@ -1,8 +1,9 @@
 /* Elementwise equations that are programs of stdlib/, run on registers. */
 #include "kernel.h"
 #include "point.h"
+#include <assert.h>
 
-enum { STDLIB_INLINE = 40, STDLIB_LARGE = 160 };
+enum { STDLIB_INLINE = 40, STDLIB_LARGE = 160, MOST_OPERANDS = 8 /* of a program */ };
 static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
     k->in_stdlib++; /* whose error terms -ffast-math would fold to 0 */
     V y = kernel_run(k, j, x, w);
@@ -21,10 +22,11 @@ static V stdlib_function(Kernel *k, StdlibBody *body, Str symbol, const char *na
     Emit *e = k->e;
     bool fresh;
     intern(&e->declared, symbol.at, symbol.n, &fresh);
-    MlirType t[8];
+    MlirType t[MOST_OPERANDS];
+    assert(n <= MOST_OPERANDS);
     for (uint32_t i = 0; i < n; i++) t[i] = mlirValueGetType(x[i]);
     if (fresh) {
-        V args[8];
+        V args[MOST_OPERANDS];
         MlirType *types = arena_new(e->arena, MlirType, n);
         memcpy(types, t, n * sizeof *t);
         Function f = em_function(e, symbol, t[0], n, types, false);
@@ -76,8 +78,9 @@ typedef struct {
     uint32_t w;
 } Run;
 static V run_value(const Run *r, Val v) {
-    bool lit = val_info(r->k->plan->cx, v)->lit;
-    return lit ? kernel_literal(r->k, v, r->w) : r->env[v - r->first];
+    if (val_info(r->k->plan->cx, v)->lit) return kernel_literal(r->k, v, r->w);
+    assert(v >= r->first && r->env[v - r->first].ptr);
+    return r->env[v - r->first];
 }
 static void run_bind(const Run *r, Vals to, const V *from) {
     for (uint32_t i = 0; i < to.n; i++) r->env[to.at[i] - r->first] = from[i];
@@ -128,11 +131,11 @@ static void run_while(const Run *r, const Eqn *q) {
 }
 static void run_eqns(const Run *r, Eqns eqns) {
     each(Eqn, q, eqns) {
-        V a[8];
         if (q->prim == P_while) {
             run_while(r, q);
             continue;
         }
+        V *a = arena_new(r->k->plan->arena, V, q->in.n + 1);
         run_values(r, q->in, a);
         r->env[q->out.at[0] - r->first] = kernel_point(r->k, q, a, r->w);
     }
@@ -152,8 +155,9 @@ V kernel_stdlib(Kernel *k, const char *name, Dtype d, const V *x, uint32_t n, ui
 V kernel_program(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     Ctx *cx = k->plan->cx;
     Dtype out = val_array(cx, e->out.at[0])->dtype, in = stdlib_dtype(cx, e->prim, out);
-    V f[8];
-    for (uint32_t i = 0; i < e->in.n && i < 8; i++) { /* pow's exponent may be an integer */
+    V f[MOST_OPERANDS];
+    assert(e->in.n <= MOST_OPERANDS);
+    for (uint32_t i = 0; i < e->in.n; i++) { /* pow's exponent may be an integer */
         Reg r = kernel_convert(k, (Reg){.v = x[i]}, val_array(cx, e->in.at[i])->dtype, out);
         f[i] = kernel_convert(k, r, out, in).v;
     }

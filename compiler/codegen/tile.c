@@ -22,7 +22,7 @@ typedef struct {
     V any, several;           /* i1: is there a block of terms, more than one; ptr NULL: surely */
     V r0, r1, c0, c1, p0, p1; /* the unit's rows, columns and points */
     V point;                  /* with partial sums: the number of the point in the unit */
-    Ix index[32];             /* of the result */
+    Ix index[MAX_RANK];       /* of the result */
     Val result;
 } Unit;
 
@@ -530,8 +530,7 @@ static void unit(Unit *u, V number) {
 static void write_units(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
     Unit u = {.k = k, .e = e, .dot = k->step->dot, .result = k->step->e->out.at[0]};
-    bool row;
-    step_index(k->plan, k->step, u.result, u.index, &row);
+    step_at(k->plan, k->step, u.result, u.index);
     k->lane = u.dot->column;
     For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
     kernel_enter(k);

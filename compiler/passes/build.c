@@ -202,7 +202,7 @@ Val b_transpose(Builder *b, Val v, const int64_t *permutation) {
     return build(b, P_transpose, 1, &v, 1, (Param[]){p_ints(b, K_permutation, n, permutation)});
 }
 Val b_place(Builder *b, Val v, uint32_t rank, const Dim *dims, const int64_t *axes) {
-    int64_t order[32], to[32];
+    int64_t order[MAX_RANK], to[MAX_RANK];
     if (b_failed(b, v)) return VAL_FAILED;
     uint32_t n = b_type(b, v)->rank, m = 0;
     for (uint32_t a = 0; a < rank; a++)
@@ -222,7 +222,7 @@ Val b_slice_axis(Builder *b, Val v, int64_t axis, Dim lo, Dim hi) {
     if (b_failed(b, v)) return VAL_FAILED;
     const ArrayType *t = b_type(b, v);
     if (lo == 0 && hi == t->dims[axis]) return v;
-    Dim start[32] = {0}, limit[32];
+    Dim start[MAX_RANK] = {0}, limit[MAX_RANK];
     memcpy(limit, t->dims, t->rank * sizeof *limit);
     start[axis] = lo, limit[axis] = hi;
     return b_slice(b, v, start, limit, NULL);

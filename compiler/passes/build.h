@@ -92,7 +92,11 @@ Val b_convert(Builder *, Val, Dtype); /* the value itself where it is of that ty
 Val b_bitcast(Builder *, Val, Dtype);
 
 /* ---- types of values */
-static inline const ArrayType *b_type(const Builder *b, Val v) { return val_array(b->cx, v); }
+static inline const ArrayType *b_type(const Builder *b, Val v) {
+    const ArrayType *t = val_array(b->cx, v);
+    assert(t->rank <= COMPILED_RANK); /* prune.c, build_many */
+    return t;
+}
 static inline Types *b_types(const Builder *b) { return b->cx->types; }
 
 /* ---- scalars and arrays of one value; a literal where the type is a scalar */

@@ -22,7 +22,7 @@ typedef struct {
 
 /* ---- NaN */
 static Val any_nan(Builder *b, Val x) {
-    int64_t axes[64];
+    int64_t axes[MAX_RANK];
     uint32_t rank = b_type(b, x)->rank;
     for (uint32_t i = 0; i < rank; i++) axes[i] = i;
     return b_reduce(b, P_reduce_or, b_ne(b, x, x), rank, axes);
@@ -106,7 +106,7 @@ static Val outside(Builder *b, Val index, Val most) {
     const ArrayType *t = b_type(b, index);
     most = b_full(b, most, t->rank, t->dims);
     Val wrong = b_or(b, b_lt(b, index, b_full_like(b, index, 0)), b_gt(b, index, most));
-    int64_t axes[64];
+    int64_t axes[MAX_RANK];
     for (uint32_t i = 0; i < t->rank; i++) axes[i] = i;
     return b_reduce(b, P_reduce_or, wrong, t->rank, axes);
 }
@@ -148,7 +148,7 @@ static Val scatter_outside(Builder *b, const Eqn *e) {
         !want_field(b->cx, e, K_dimension_numbers, "update_window_dims", &window))
         return 0;
     const ArrayType *x = b_type(b, e->in.at[0]), *u = b_type(b, e->in.at[2]);
-    Dim sizes[64];
+    Dim sizes[MAX_RANK];
     for (uint32_t i = 0; i < x->rank; i++) sizes[i] = 0;
     for (uint32_t i = 0; i < inserted.n; i++) sizes[inserted.at[i]] = 1;
     for (uint32_t i = 0; i < batching.n; i++) sizes[batching.at[i]] = 1;

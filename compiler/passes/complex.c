@@ -239,7 +239,7 @@ static Val stretched(Builder *b, Val v, const ArrayType *to) {
     if (b->failed || !v) return v;
     const ArrayType *t = b_type(b, v);
     if (t->rank == to->rank && (!t->rank || memcmp(t->dims, to->dims, t->rank * sizeof *t->dims) == 0)) return v;
-    int64_t axes[32];
+    int64_t axes[MAX_RANK];
     for (uint32_t i = 0; i < t->rank; i++) axes[i] = i;
     return b_broadcast(b, v, to->rank, to->dims, axes);
 }
@@ -382,7 +382,7 @@ static Val real_equation(Builder *b, const Eqn *e, uint32_t n, const Val *in, Dt
 }
 static Dtype part_dtype(Builder *b, const Eqn *e) { return dtype_real(val_array(b->cx, e->out.at[0])->dtype); }
 static Pair iota(Builder *b, const Eqn *e, const Pair *x) {
-    Val in[32];
+    Val in[MAX_RANK];
     for (uint32_t i = 0; i < e->in.n; i++) in[i] = x[i].re;
     Val re = real_equation(b, e, e->in.n, in, part_dtype(b, e));
     return (Pair){re, b_full_like(b, re, 0)};
@@ -393,7 +393,7 @@ static Pair empty(Builder *b, const Eqn *e, const Pair *x) { return iota(b, e, x
 static Pair unwrap(Builder *b, const Eqn *e, const Pair *x) {
     if (b->failed) return (Pair){VAL_FAILED, VAL_FAILED};
     const ArrayType *t = b_type(b, x[0].re), *to = val_array(b->cx, e->out.at[0]);
-    Dim dims[33];
+    Dim dims[MAX_RANK + 1];
     Val w[4] = {x[0].re, x[0].im};
     uint32_t n = 2;
     if (t->dtype == DT_u64) {
@@ -449,7 +449,7 @@ static Pair gather(Builder *b, const Eqn *e, const Pair *x) {
 /* ---- dot_general */
 typedef struct {
     Ints contracted, batch;
-    int64_t free[32];
+    int64_t free[MAX_RANK];
     uint32_t nfree;
     bool vector; /* its free axes have extent 1 */
 } Side;
@@ -457,7 +457,7 @@ static Side side(Builder *b, const Eqn *e, uint32_t i, Val v) {
     const Value *numbers = param_find(e, K_dimension_numbers)->value.list.at;
     Side s = {numbers[i].ints, numbers[2 + i].ints, .vector = true};
     const ArrayType *t = b_type(b, v);
-    bool used[32] = {false};
+    bool used[MAX_RANK] = {false};
     each(int64_t, a, s.contracted) used[*a] = true;
     each(int64_t, a, s.batch) used[*a] = true;
     for (uint32_t d = 0; d < t->rank; d++) {
@@ -470,8 +470,8 @@ static Side side(Builder *b, const Eqn *e, uint32_t i, Val v) {
 /* The axes as they are in the products: batch, free ones of the left operand, of the right one, contracted. */
 static Pair spread(Builder *b, Pair x, const Side *s, uint32_t before, uint32_t free, Dtype d) {
     const ArrayType *t = b_type(b, x.re);
-    int64_t to[32];
-    Dim dims[64];
+    int64_t to[MAX_RANK];
+    Dim dims[2 * MAX_RANK];
     uint32_t last = s->batch.n + free, rank = last + s->contracted.n;
     for (uint32_t i = 0; i < rank; i++) dims[i] = 1;
     for (uint32_t i = 0; i < s->batch.n; i++) to[s->batch.at[i]] = i;
@@ -484,7 +484,7 @@ static Pair spread(Builder *b, Pair x, const Side *s, uint32_t before, uint32_t 
 /* Sums of products, in one loop that reads each operand once. */
 static Pair sums_of_products(Builder *b, Pair l, Pair r, const Side *ls, const Side *rs, Dtype d) {
     uint32_t free = ls->nfree + rs->nfree, first = ls->batch.n + free;
-    int64_t axes[32];
+    int64_t axes[MAX_RANK];
     Pair p = pair_product(b, spread(b, l, ls, 0, free, d), spread(b, r, rs, ls->nfree, free, d));
     for (uint32_t i = 0; i < ls->contracted.n; i++) axes[i] = first + i;
     Val re = b_reduce(b, P_reduce_sum, p.re, ls->contracted.n, axes);
@@ -546,7 +546,7 @@ static Pair transposed(Builder *b, Pair x, const int64_t *axes) {
     return (Pair){b_transpose(b, x.re, axes), b_transpose(b, x.im, axes)};
 }
 static Pair cumulative(Builder *b, const Eqn *e, const Pair *x) {
-    int64_t axis = param_int(e, K_axis, 0), to[32], back[32];
+    int64_t axis = param_int(e, K_axis, 0), to[MAX_RANK], back[MAX_RANK];
     uint32_t rank = b_type(b, x[0].re)->rank;
     for (uint32_t i = 0, k = 1; i < rank; i++) to[(int64_t)i == axis ? 0 : k++] = i;
     for (uint32_t i = 0; i < rank; i++) back[to[i]] = i;
@@ -563,10 +563,10 @@ static Pair reduce(Builder *b, const Eqn *e, const Pair *x) {
     Ctx *cx = b->cx;
     const ArrayType *t = b_type(b, x[0].re);
     Ints axes = param_ints(e, K_axes);
-    int64_t to[32];
-    Dim dims[33] = {1};
+    int64_t to[MAX_RANK];
+    Dim dims[MAX_RANK + 1] = {1};
     uint32_t nr = 0, rank = 1;
-    bool gone[32] = {false};
+    bool gone[MAX_RANK] = {false};
     each(int64_t, a, axes) gone[*a] = true, to[nr++] = *a, dims[0] = dim_mul(cx->types, dims[0], t->dims[*a]);
     for (uint32_t i = 0; i < t->rank; i++)
         if (!gone[i]) to[nr++] = i, dims[rank++] = t->dims[i];

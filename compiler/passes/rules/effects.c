@@ -12,7 +12,7 @@ bool expand_check(Builder *b, const Eqn *e, Val *out) {
     Val failed = 0;
     if (param_bool(e, K_debug)) return true; /* of use to checkify alone */
     for (uint32_t i = 0; i < e->in.n && b_type(b, e->in.at[i])->dtype == DT_bool; i++) {
-        int64_t axes[64];
+        int64_t axes[MAX_RANK];
         uint32_t rank = b_type(b, e->in.at[i])->rank;
         for (uint32_t k = 0; k < rank; k++) axes[k] = k;
         Val any = b_reduce(b, P_reduce_or, e->in.at[i], rank, axes);

@@ -261,7 +261,7 @@ bool expand_ffi_call(Builder *b, const Eqn *e, Val *out) {
     put_bytes(&f, str_format(arena, "%s:%u:%u", diag_path(b->cx->diags, e->span.file), at.line, at.col));
     text_add(&f.text, "%u %u ", e->in.n, e->out.n);
     Vals in = {arena_new(arena, Val, e->in.n + 1), e->in.n};
-    Dims sizes = {arena_new(arena, Dim, 64 * (size_t)(e->in.n + e->out.n) + 1), 1};
+    Dims sizes = {arena_new(arena, Dim, MAX_RANK * (size_t)(e->in.n + e->out.n) + 1), 1};
     Type *types = arena_new(arena, Type, e->out.n + 1);
     int64_t **orders = arena_new(arena, int64_t *, e->out.n + 1);
     sizes.at[0] = e->in.n + e->out.n;
@@ -273,7 +273,7 @@ bool expand_ffi_call(Builder *b, const Eqn *e, Val *out) {
     for (uint32_t i = 0; i < e->out.n; i++) {
         const ArrayType *t = b_type(b, e->out.at[i]);
         int64_t *order = orders[i] = order_of(&f, K_output_layouts, i, t->rank);
-        Dim dims[64];
+        Dim dims[MAX_RANK];
         for (uint32_t a = 0; a < t->rank; a++) dims[a] = t->dims[order ? order[a] : a];
         types[i] = type_of(b->cx->types, t->dtype, t->rank, dims);
         if (!put_buffer(&f, e->out.at[i], -1, &sizes)) return false;
@@ -289,7 +289,7 @@ bool expand_ffi_call(Builder *b, const Eqn *e, Val *out) {
     for (uint32_t i = 0; i < e->out.n && !b->failed; i++) {
         out[i] = all.at[i];
         if (!orders[i]) continue;
-        int64_t back[64];
+        int64_t back[MAX_RANK];
         for (uint32_t a = 0; a < b_type(b, out[i])->rank; a++) back[orders[i][a]] = a;
         out[i] = b_transpose(b, out[i], back);
     }

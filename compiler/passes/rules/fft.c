@@ -383,7 +383,7 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     Kind kind = kind_of(b, e);
     Dims lengths = param_dims(e, K_fft_lengths);
     uint32_t rank = from->rank, first = rank - lengths.n, last = rank - 1;
-    Dim dims[32];
+    Dim dims[MAX_RANK];
     double size = 1;
     for (uint32_t i = 0; i < rank; i++) dims[i] = i < first ? from->dims[i] : lengths.at[i - first];
     if (kind == IRFFT) dims[last] = dim_add(b_types(b), dim_floordiv(b_types(b), dims[last], 2), 1);

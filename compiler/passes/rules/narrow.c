@@ -21,7 +21,7 @@ static Val places(Builder *b, const ArrayType *parts, Dtype wide) {
 static bool split(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *y = val_array(b->cx, e->out.at[0]);
     Dtype wide = unsigned_of(dtype_info[dtype(b, e)].width);
-    int64_t axes[32];
+    int64_t axes[MAX_RANK];
     for (uint32_t i = 0; i + 1 < y->rank; i++) axes[i] = i;
     Val all = b_broadcast(b, b_bitcast(b, X, wide), y->rank, y->dims, axes);
     Val parts = b_shift_right_logical(b, all, places(b, y, wide));
@@ -120,16 +120,16 @@ static double neutral(Prim p) { return p == P_reduce_prod || p == P_cumprod; }
 /* `x` with `low` and `high` more elements on each axis, which change nothing. */
 static Val padded(Builder *b, Prim p, Val x, const Dim *low, const Dim *high) {
     const ArrayType *t = b_type(b, x);
-    Dim config[3 * 32];
+    Dim config[3 * MAX_RANK];
     for (uint32_t i = 0; i < t->rank; i++) config[3 * i] = low[i], config[3 * i + 1] = high[i], config[3 * i + 2] = 0;
     return b_pad(b, x, b_number(b, t->dtype, neutral(p)), config);
 }
 static bool some_reduction(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *t = b_type(b, X);
     Ints axes = param_ints(e, K_axes);
-    Dim low[32] = {0}, high[32] = {0}, shape[64];
-    bool windows[32] = {false}, any = false;
-    int64_t inner[32];
+    Dim low[MAX_RANK] = {0}, high[MAX_RANK] = {0}, shape[2 * MAX_RANK];
+    bool windows[MAX_RANK] = {false}, any = false;
+    int64_t inner[MAX_RANK];
     uint32_t rank = 0, n = 0;
     each(int64_t, a, axes) {
         Dim d = t->dims[*a];
@@ -156,7 +156,7 @@ static Val scan(Builder *b, Prim p, Val x, int64_t axis, bool reverse) {
 }
 /* Sums from each element on, each in the order of the elements. */
 static Val scan_back(Builder *b, Prim p, Prim op, Val x, int64_t axis) {
-    Dim n = b_type(b, x)->dims[axis], low[32] = {0}, high[32] = {0};
+    Dim n = b_type(b, x)->dims[axis], low[MAX_RANK] = {0}, high[MAX_RANK] = {0};
     high[axis] = n - 1;
     Val all = padded(b, p, x, low, high), sum = x;
     for (Dim i = 1; i < n; i++) sum = b2(b, op, sum, b_slice_axis(b, all, axis, i, i + n));
@@ -164,8 +164,8 @@ static Val scan_back(Builder *b, Prim p, Prim op, Val x, int64_t axis) {
 }
 static Val scan_blocks(Builder *b, Prim p, Prim op, Val x, int64_t axis, bool reverse) {
     const ArrayType *t = b_type(b, x);
-    Dim n = t->dims[axis], k = (n + BLOCK - 1) / BLOCK, low[32] = {0}, high[32] = {0}, shape[33];
-    int64_t kept[33];
+    Dim n = t->dims[axis], k = (n + BLOCK - 1) / BLOCK, low[MAX_RANK] = {0}, high[MAX_RANK] = {0}, shape[MAX_RANK + 1];
+    int64_t kept[MAX_RANK + 1];
     for (uint32_t i = 0; i <= t->rank; i++) {
         shape[i] = i < axis ? t->dims[i] : i == axis ? k : i == axis + 1 ? BLOCK : t->dims[i - 1];
         kept[i] = i <= axis ? i : i + 1;
@@ -175,7 +175,7 @@ static Val scan_blocks(Builder *b, Prim p, Prim op, Val x, int64_t axis, bool re
     Val inner = scan(b, p, blocks, axis + 1, reverse);
     Val ends = b_slice_axis(b, inner, axis + 1, reverse ? 0 : BLOCK - 1, reverse ? 1 : BLOCK);
     shape[axis + 1] = 1;
-    Dim flat[32], before[32];
+    Dim flat[MAX_RANK], before[MAX_RANK];
     for (uint32_t i = 0; i < t->rank; i++)
         flat[i] = i == axis ? k : t->dims[i], before[i] = i == axis ? k * BLOCK : t->dims[i];
     Val sums = scan(b, p, b_reshape(b, ends, t->rank, flat), axis, reverse);

@@ -35,14 +35,14 @@ static Val ordered(Builder *b, Val x) {
 /* ---- the axis becomes the last one, and comes back */
 static Val to_last(Builder *b, Val x, int64_t axis) {
     if (b_failed(b, x)) return VAL_FAILED;
-    int64_t p[32], n = b_type(b, x)->rank;
+    int64_t p[MAX_RANK], n = b_type(b, x)->rank;
     for (int64_t i = 0; i < n; i++) p[i] = i < axis ? i : i + 1;
     p[n - 1] = axis;
     return b_transpose(b, x, p);
 }
 static Val from_last(Builder *b, Val x, int64_t axis) {
     if (b_failed(b, x)) return VAL_FAILED;
-    int64_t p[32], n = b_type(b, x)->rank;
+    int64_t p[MAX_RANK], n = b_type(b, x)->rank;
     for (int64_t i = 0; i < n; i++) p[i] = i < axis ? i : i - 1;
     p[axis] = n - 1;
     return b_transpose(b, x, p);
@@ -142,7 +142,7 @@ bool expand_sort(Builder *b, const Eqn *e, Val *out) {
 /* ---- top_k, approx_top_k */
 static Type type_with(Builder *b, Val like, Dtype d, int64_t axis, Dim n) {
     const ArrayType *t = b_type(b, like);
-    Dim dims[32];
+    Dim dims[MAX_RANK];
     memcpy(dims, t->dims, t->rank * sizeof *dims);
     dims[axis] = n;
     return type_of(b_types(b), d, t->rank, dims);

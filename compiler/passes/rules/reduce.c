@@ -28,7 +28,7 @@ static bool combine_all(Builder *b, const Eqn *e, const Jaxpr *j, Ints axes, Val
 /* Axes of extent 1: XLA takes the initial value for the neutral one then. */
 static bool drop_axes(Builder *b, const Eqn *e, const bool *gone, Val *out) {
     const ArrayType *t = b_type(b, e->in.at[0]);
-    Dim shape[32];
+    Dim shape[MAX_RANK];
     uint32_t rank = 0;
     for (uint32_t i = 0; i < t->rank; i++)
         if (!gone[i]) shape[rank++] = t->dims[i];
@@ -38,8 +38,8 @@ static bool drop_axes(Builder *b, const Eqn *e, const bool *gone, Val *out) {
 
 /* ---- any other program: a scan over what is reduced, in its order, of arrays of what is kept */
 typedef struct {
-    Dim shape[33]; /* the scanned axis, then those that are kept */
-    int64_t permutation[32];
+    Dim shape[MAX_RANK + 1]; /* the scanned axis, then those that are kept */
+    int64_t permutation[MAX_RANK];
     uint32_t nkept;
 } Split;
 static Split split(Builder *b, const ArrayType *t, const bool *gone) {
@@ -73,8 +73,8 @@ static Dim parts_of(Builder *b, const Split *s) {
 }
 static void in_parts(Builder *b, const Jaxpr *j, Dim parts, Split *s, Val *x) {
     uint32_t n = j->out.n, rank = s->nkept + 2;
-    Dim turns = s->shape[0] / parts, shape[34] = {parts, turns};
-    int64_t permutation[34] = {1, 0};
+    Dim turns = s->shape[0] / parts, shape[MAX_RANK + 2] = {parts, turns};
+    int64_t permutation[MAX_RANK + 2] = {1, 0};
     for (uint32_t i = 2; i < rank; i++) shape[i] = s->shape[i - 1], permutation[i] = i;
     s->shape[0] = parts;
     Val *in = arena_new(b->cx->arena, Val, 2 * n);
@@ -101,7 +101,7 @@ bool expand_reduce(Builder *b, const Eqn *e, Val *out) {
     const Jaxpr *j = param_jaxpr(e, K_jaxpr);
     Ints axes = param_ints(e, K_dimensions);
     const ArrayType *t = b_type(b, e->in.at[0]);
-    bool gone[32] = {0}, nothing = true;
+    bool gone[MAX_RANK] = {0}, nothing = true;
     each(int64_t, a, axes) gone[*a] = true, nothing &= t->dims[*a] == 1;
     if (nothing) return drop_axes(b, e, gone, out);
     return combine_all(b, e, j, axes, out) || by_scan(b, e, j, split(b, t, gone), out);
