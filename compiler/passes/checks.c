@@ -6,16 +6,27 @@
    What is out of bounds is what is before indices are clamped, or what they select is dropped or filled, as in
    jax.experimental.checkify. */
 #include "build.h"
+#include "../control.h"
 #include "../options.h"
 #include "../typecheck/rule.h"
 #include <math.h>
 
+/* Where a NaN of the text is moved to from a value; 1 + the value's next way. */
+typedef struct {
+    Val to;
+    uint32_t next;
+} Way;
 typedef struct {
     Ctx *cx;
     ValMap map;          /* of nothing */
-    ValMap written;      /* values with a NaN of the text that was only moved: → where it came from */
     unsigned char *data; /* by value: what its data is known to hold */
-    Val nvals;           /* values when the pass began: constants are among them */
+    bool *written;       /* by value: it has a NaN of the text that was only moved */
+    uint32_t *first;     /* by value: 1 + its first way, 0: none */
+    struct {
+        Way *at;
+        uint32_t n, cap;
+    } ways;
+    Intern seen; /* programs whose ways are known */
     Memo memo;
     bool failed;
 } Checks;
@@ -49,44 +60,72 @@ static bool holds_nan(Checks *c, Val v) {
     Dim n = type_size(cx->types, info->type);
     bool nan = false;
     if (!info->data || !dim_is_const(n)) return false;
-    if (v < c->nvals && c->data[v] != UNREAD) return c->data[v] == SOME_NAN;
+    if (c->data[v] != UNREAD) return c->data[v] == SOME_NAN;
     for (int64_t i = 0; i < (part == d ? n : 2 * n) && !nan; i++) nan = isnan(element(part, info->data, i));
-    if (v < c->nvals) c->data[v] = nan ? SOME_NAN : NUMBERS;
+    c->data[v] = nan ? SOME_NAN : NUMBERS;
     return nan;
 }
-static bool is_written(Checks *c, Val v) { return valmap_get(&c->written, v) != v || holds_nan(c, v); }
-static void mark_written(Checks *c, Val from, Val to) {
-    if (is_written(c, from)) valmap_put(&c->written, to, from);
-}
-/* A NaN that the text writes and that is only moved, such as what where(…, nan) selects from, is made by no equation.
-   */
-static bool moves_written(Checks *c, const Eqn *e) {
-    bool moves = prim_lower[e->prim] == LOWER_INDEX || prim_is(e->prim, NO_NAN);
-    bool written = false;
-    each(const Val, v, e->in) {
-        if (!moves || !is_written(c, *v)) continue;
-        for (uint32_t i = 0; i < e->out.n; i++) mark_written(c, *v, e->out.at[i]);
-        written = true;
+static bool is_written(Checks *c, Val v) { return c->written[v] || holds_nan(c, v); }
+/* `v` is written, and where it is moved. */
+static void mark_written(Checks *c, Val v) {
+    struct {
+        Val *at;
+        uint32_t n, cap;
+    } todo = {0};
+    push(c->cx->arena, &todo, v);
+    while (todo.n) {
+        v = todo.at[--todo.n];
+        if (c->written[v]) continue;
+        c->written[v] = true;
+        for (uint32_t w = c->first[v]; w; w = c->ways.at[w - 1].next) push(c->cx->arena, &todo, c->ways.at[w - 1].to);
     }
+}
+static void add_way(Checks *c, Val from, Val to) {
+    push(c->cx->arena, &c->ways, ((Way){to, c->first[from]}));
+    c->first[from] = c->ways.n;
+    if (is_written(c, from)) mark_written(c, to);
+}
+static void add_ways(Checks *c, Vals from, Vals to) {
+    for (uint32_t i = 0; i < from.n; i++) add_way(c, from.at[i], to.at[i]);
+}
+
+/* A NaN that the text writes and that is only moved, such as what where(…, nan) selects from, is made by no equation. */
+static bool moves(const Eqn *e) { return prim_lower[e->prim] == LOWER_INDEX || prim_is(e->prim, NO_NAN); }
+static bool moves_written(Checks *c, const Eqn *e) {
+    bool written = false;
+    for (uint32_t i = 0; i < e->in.n && moves(e) && !written; i++) written = is_written(c, e->in.at[i]);
     return written;
 }
-/* The same of `n` operands from the one that becomes input `to` of a program that only reads them. */
-static void enter_written(Checks *c, const Eqn *e, int64_t from, const Jaxpr *j, int64_t to, int64_t n) {
-    for (int64_t i = 0; j && i < n; i++) mark_written(c, e->in.at[from + i], j->in.at[to + i]);
-}
+/* Into programs that only read an operand, and through calls. */
 static void enter_programs(Checks *c, const Eqn *e) {
-    Lower how = prim_lower[e->prim];
-    if (how == LOWER_COND) {
-        Jaxprs branches = param_jaxprs(e, K_branches);
-        each(Jaxpr *, j, branches) enter_written(c, e, 1, *j, 0, e->in.n - 1);
-    } else if (how == LOWER_SCAN) {
-        int64_t consts = param_int(e, K_num_consts, 0), rows = consts + param_int(e, K_num_carry, 0);
-        enter_written(c, e, 0, param_jaxpr(e, K_jaxpr), 0, consts);
-        enter_written(c, e, rows, param_jaxpr(e, K_jaxpr), rows, e->in.n - rows);
-    } else if (how == LOWER_WHILE) {
-        int64_t test = param_int(e, K_cond_nconsts, 0), body = param_int(e, K_body_nconsts, 0);
-        enter_written(c, e, 0, param_jaxpr(e, K_cond_jaxpr), 0, test);
-        enter_written(c, e, test, param_jaxpr(e, K_body_jaxpr), 0, body);
+    Cond cond = cond_of(e);
+    each(Jaxpr *, j, cond.branches) add_ways(c, cond.in, (*j)->in);
+    Scan s = scan_of(e);
+    if (s.body) {
+        Scan turn = scan_turn(&s, s.body);
+        add_ways(c, s.consts, turn.consts);
+        add_ways(c, s.xs, turn.xs);
+    }
+    While w = while_of(e);
+    if (w.body) {
+        While turn = while_turn(&w, w.cond, w.body);
+        add_ways(c, w.cond_consts, turn.cond_consts);
+        add_ways(c, w.body_consts, turn.body_consts);
+    }
+    Vals in;
+    const Jaxpr *called = eqn_body(c->cx->arena, e, &in);
+    if (called) add_ways(c, in, called->in), add_ways(c, called->out, e->out);
+}
+static void find_ways(Checks *c, const Jaxpr *j) {
+    bool fresh;
+    intern(&c->seen, &j, sizeof j, &fresh);
+    if (!fresh) return;
+    each(const Eqn, e, j->eqns) {
+        for (uint32_t i = 0; i < e->in.n && moves(e); i++)
+            each(const Val, v, e->out) add_way(c, e->in.at[i], *v);
+        enter_programs(c, e);
+        Jaxprs within = e->params.n ? eqn_jaxprs(c->cx->arena, e) : (Jaxprs){0};
+        each(Jaxpr *, k, within) find_ways(c, *k);
     }
 }
 static void check_nans(Builder *b, const Eqn *e) {
@@ -169,15 +208,12 @@ static Jaxpr *checks_jaxpr(void *user, const Jaxpr *j) {
     if (*memo_slot(&c->memo, j)) return *memo_slot(&c->memo, j);
     Builder b = {.cx = c->cx};
     each(const Eqn, e, j->eqns) {
-        Lower how = prim_lower[e->prim];
-        bool inside = how == LOWER_COND || how == LOWER_WHILE || how == LOWER_SCAN || e->prim == P_shard_map ||
-                      e->prim == P_xla_pmap; /* its programs have the checks */
+        bool inside = runs_programs(e->prim); /* its programs have the checks */
         b.span = e->span;
         if (o->check_bounds && outside_of[e->prim]) {
             Val found = outside_of[e->prim](&b, e);
             if (found) b_stop_if(&b, found, e, "indexes out of bounds");
         }
-        if (inside) enter_programs(c, e);
         push(c->cx->arena, &b.eqns, eqn_rewrite(&c->map, e, inside ? checks_jaxpr : NULL, c));
         if (o->debug_nans && !inside && !moves_written(c, e)) check_nans(&b, e);
     }
@@ -187,8 +223,11 @@ static Jaxpr *checks_jaxpr(void *user, const Jaxpr *j) {
 Jaxpr *pass_checks(Ctx *cx, const Jaxpr *j) {
     bool stdlib = j->span.file != 0;
     if (stdlib || !(cx->options->debug_nans || cx->options->check_bounds)) return (Jaxpr *)j;
-    Checks c = {.cx = cx, .map.cx = cx, .written.cx = cx, .memo.arena = cx->arena, .nvals = cx->nvals};
+    Checks c = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena, .seen.arena = cx->arena};
     c.data = arena_new(cx->arena, unsigned char, cx->nvals);
+    c.written = arena_new(cx->arena, bool, cx->nvals);
+    c.first = arena_new(cx->arena, uint32_t, cx->nvals);
+    if (cx->options->debug_nans) find_ways(&c, j);
     Jaxpr *new = checks_jaxpr(&c, j);
     return c.failed ? NULL : new;
 }

@@ -115,6 +115,7 @@ static const Rule rules[NPRIMS] = {
     [P_while] = {NESTED},
     [P_scan] = {NESTED},
     [P_spmd] = {NESTED},
+    [P_jit] = {NESTED},
 
     [P_runtime_call] = {MEMORY},
 

@@ -27,6 +27,13 @@ static uint64_t product(uint32_t a, uint32_t b) { return (uint64_t)a * b; }
 static Count *count_at(Counts *c, const Jaxpr *j) { return &c->all.at[intern(&c->numbers, &j, sizeof j, NULL)]; }
 const Count *count_of(Counts *c, const Jaxpr *j) { return count_at(c, j); }
 
+void count_as(Counts *c, const Jaxpr *new, const Jaxpr *j) {
+    bool fresh;
+    Count known = *count_of(c, j);
+    intern(&c->numbers, &new, sizeof new, &fresh);
+    if (fresh) push(c->numbers.arena, &c->all, known);
+}
+
 static Jaxprs held_by(Ctx *cx, const Jaxpr *j) {
     struct {
         Jaxpr **at;
@@ -86,7 +93,7 @@ Counts counts_of(Ctx *cx, const Jaxpr *j, bool called, MayBeFunction *may, void 
             const Count *inner = count_of(&c.counts, *k);
             if (!inner->function) holder->size = sum(holder->size, inner->size);
         }
-        holder->function = holder->function || (too_much(holder) && may(user, holder->program));
+        holder->function = holder->function || (may && too_much(holder) && may(user, holder->program));
     }
     return c.counts;
 }

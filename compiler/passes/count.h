@@ -32,5 +32,7 @@ typedef bool MayBeFunction(void *user, const Jaxpr *);
 Counts counts_of(Ctx *, const Jaxpr *j, bool called, MayBeFunction *may, void *user);
 /* Of `j` or a program within. */
 const Count *count_of(Counts *, const Jaxpr *);
+/* `new` is counted as `j` is, which it was made from. */
+void count_as(Counts *, const Jaxpr *new, const Jaxpr *j);
 
 #endif

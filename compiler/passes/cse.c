@@ -9,6 +9,7 @@ typedef struct {
     ValMap map;
     Memo memo;
     Intern literals; /* type and value → number */
+    Effects effects;
 } Cse;
 
 /* What is known in one program: the equations by key. */
@@ -76,6 +77,7 @@ static void eqn_key(Cse *c, const Eqn *e, Text *key) {
         put(key, &t, sizeof t);
     }
     each(const Param, p, e->params) {
+        if (e->prim == P_jit && p->key == K_name) continue; /* a call is of its program */
         put(key, &p->key, sizeof p->key);
         put(key, &p->name.n, sizeof p->name.n);
         text_put(key, p->name);
@@ -96,7 +98,7 @@ static Jaxpr *cse_jaxpr(void *user, const Jaxpr *j) {
         uint32_t n = 0;
         bool extent = false;
         each(const Val, v, e.out) extent |= dim_is_bound(c->cx->types, *v); /* types have its name */
-        if (e.prim != P_none && !extent && !eqn_impure(&e)) {
+        if (e.prim != P_none && !extent && !eqn_has_effects(&c->effects, &e)) {
             key.n = 0;
             eqn_key(c, &e, &key);
             n = intern(&scope.table, key.at, key.n, &fresh);
@@ -110,6 +112,6 @@ static Jaxpr *cse_jaxpr(void *user, const Jaxpr *j) {
 }
 
 Jaxpr *pass_cse(Ctx *cx, const Jaxpr *j) {
-    Cse c = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena, .literals.arena = cx->arena};
+    Cse c = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena, .literals.arena = cx->arena, .effects.cx = cx};
     return cse_jaxpr(&c, j);
 }

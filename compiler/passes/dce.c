@@ -1,5 +1,4 @@
-/* What no result needs is dropped: equations, and of loops and branches also results, carries and
-   operands.
+/* What no result needs is dropped: equations, and of calls, loops and branches also results, carries and operands.
 
    One worklist over the whole program, sub-programs included, so that the time is linear: a value
    that is needed makes its equation needed, that its operands; a result of a scan makes the result
@@ -27,7 +26,7 @@ typedef struct {
 /* An equation. */
 struct Node {
     const Eqn *e;
-    Prog **subs; /* cond: branches; while: cond, body; scan: body; others: any */
+    Prog **subs; /* cond: branches; while: cond, body; scan, jit: body; others: any */
     uint32_t nsubs;
     bool live, impure;
 };
@@ -53,6 +52,7 @@ typedef struct {
 typedef struct {
     Ctx *cx;
     Def *defs; /* by value */
+    Effects effects;
     Intern table;
     struct {
         Prog **at;
@@ -76,11 +76,8 @@ static void node_of(Dce *d, Node *node, const Eqn *e) {
         subs.at[0] = param_jaxpr(e, K_cond_jaxpr);
         subs.at[1] = param_jaxpr(e, K_body_jaxpr);
     }
-    *node = (Node){e, arena_new(d->cx->arena, Prog *, subs.n), subs.n, false, eqn_impure(e)};
-    for (uint32_t i = 0; i < subs.n; i++) {
-        node->subs[i] = prog_of(d, subs.at[i]);
-        node->impure = node->impure || node->subs[i]->impure;
-    }
+    *node = (Node){e, arena_new(d->cx->arena, Prog *, subs.n), subs.n, false, eqn_has_effects(&d->effects, e)};
+    for (uint32_t i = 0; i < subs.n; i++) node->subs[i] = prog_of(d, subs.at[i]);
     for (uint32_t i = 0; i < e->out.n; i++) d->defs[e->out.at[i]] = (Def){.eqn = node, .k = i};
 }
 
@@ -217,7 +214,7 @@ static void need_all(Dce *d, Prog *p) {
 
 static bool is_control(const Eqn *e) {
     Lower lower = prim_lower[e->prim];
-    return lower == LOWER_COND || lower == LOWER_WHILE || lower == LOWER_SCAN;
+    return lower == LOWER_COND || lower == LOWER_WHILE || lower == LOWER_SCAN || e->prim == P_jit;
 }
 
 static void need_params(Dce *d, const Eqn *e) {
@@ -291,14 +288,14 @@ static uint32_t kept_of(const bool *kept, uint32_t from, uint32_t n) {
     return k;
 }
 
-/* Which operands of a control-flow equation are kept. */
+/* Which operands of a call or a control-flow equation are kept. */
 static bool *kept_operands(Dce *d, const Node *node) {
     const Eqn *e = node->e;
     bool *kept = arena_new(d->cx->arena, bool, e->in.n + 1);
     if (prim_lower[e->prim] == LOWER_COND) {
         kept[0] = true;
         memcpy(kept + 1, node->subs[0]->in, e->in.n - 1);
-    } else if (prim_lower[e->prim] == LOWER_SCAN) {
+    } else if (prim_lower[e->prim] != LOWER_WHILE) {
         memcpy(kept, node->subs[0]->in, e->in.n);
     } else {
         uint32_t cn = count(e, K_cond_nconsts);
@@ -319,7 +316,7 @@ static Value kept_ints(Arena *arena, Value v, const bool *kept) {
 
 static Value value_int(Value v, uint32_t i) { return (Value){.kind = V_INT, .span = v.span, .i = i}; }
 
-/* A parameter of a control-flow equation whose operands are cut to `kept`. */
+/* A parameter of such an equation whose operands are cut to `kept`. */
 static Value cut_param(Dce *d, const Node *node, const Param *p, const bool *kept) {
     const Eqn *e = node->e;
     uint32_t cn = count(e, K_cond_nconsts), nc = count(e, K_num_consts);
@@ -379,7 +376,7 @@ static Jaxpr *rebuild(Dce *d, Prog *p, bool top) {
 }
 
 Jaxpr *pass_dce(Ctx *cx, const Jaxpr *j) {
-    Dce d = {.cx = cx, .defs = arena_new(cx->arena, Def, cx->nvals), .table.arena = cx->arena};
+    Dce d = {.cx = cx, .effects.cx = cx, .defs = arena_new(cx->arena, Def, cx->nvals), .table.arena = cx->arena};
     Prog *top = prog_of(&d, j);
     need_all(&d, top);
     run(&d);

@@ -2,6 +2,7 @@
    identities are applied. One walk from the first equation to the last: when an equation is looked
    at, what its operands are is known. */
 #include "simplify.h"
+#include "count.h"
 #include "eval.h"
 
 typedef struct {
@@ -9,6 +10,7 @@ typedef struct {
     ValMap map;
     Defs defs;
     Memo memo;
+    Counts counts;
     bool failed; /* a diagnostic was given */
 } Fold;
 
@@ -39,19 +41,28 @@ static Val evaluated(Fold *f, const Eqn *e) {
 
 static void fold_eqns(Fold *f, Eqns *to, Consts *consts, Eqns eqns);
 
+/* The cond `e` takes this branch. */
+static void fold_branch(Fold *f, Eqns *to, Consts *consts, const Eqn *e, const Jaxpr *taken, Vals operands) {
+    Eqns spliced = {0};
+    Jaxpr *body = fold_jaxpr(f, taken);
+    if (count_of(&f->counts, taken)->function) {
+        push(f->cx->arena, to, eqn_call(&f->map, e, body, operands));
+        return;
+    }
+    add_consts(f->cx->arena, consts, body->consts);
+    f->failed = f->failed || !jaxpr_splice_call(&f->map, &spliced, body, vals_rewrite(&f->map, operands), e);
+    fold_eqns(f, to, consts, spliced);
+    for (uint32_t i = 0; i < e->out.n; i++) { /* what the spliced equations became */
+        Val inner = valmap_get(&f->map, e->out.at[i]);
+        if (inner != e->out.at[i]) valmap_put(&f->map, e->out.at[i], valmap_get(&f->map, inner));
+    }
+}
+
 static void fold_eqn(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
     Vals operands;
-    const Jaxpr *body = call_body(&f->map, e, &operands);
-    if (body) {
-        Eqns spliced = {0};
-        body = fold_jaxpr(f, body);
-        add_consts(f->cx->arena, consts, body->consts);
-        f->failed = f->failed || !jaxpr_splice_call(&f->map, &spliced, body, vals_rewrite(&f->map, operands), e);
-        fold_eqns(f, to, consts, spliced);
-        for (uint32_t i = 0; i < e->out.n; i++) { /* what the spliced equations became */
-            Val inner = valmap_get(&f->map, e->out.at[i]);
-            if (inner != e->out.at[i]) valmap_put(&f->map, e->out.at[i], valmap_get(&f->map, inner));
-        }
+    const Jaxpr *taken = known_branch(&f->map, e, &operands);
+    if (taken) {
+        fold_branch(f, to, consts, e, taken, operands);
         return;
     }
     Eqn new = eqn_rewrite(&f->map, e, fold_jaxpr, f);
@@ -79,11 +90,13 @@ static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j) {
     Jaxpr *new = jaxpr_with(f->cx, j, eqns, vals_rewrite(&f->map, j->out));
     new->consts = (Vals){consts.at, consts.n};
     *memo_slot(&f->memo, new) = new; /* a branch spliced in has programs that are folded */
+    count_as(&f->counts, new, j);
     return *memo_slot(&f->memo, j) = new;
 }
 
 Jaxpr *pass_fold(Ctx *cx, const Jaxpr *j) {
     Fold f = {.cx = cx, .map.cx = cx, .defs.cx = cx, .memo.arena = cx->arena};
+    f.counts = counts_of(cx, j, true, NULL, cx);
     Jaxpr *new = fold_jaxpr(&f, j);
     return f.failed ? NULL : new;
 }

@@ -1,15 +1,19 @@
-/* Calls become their bodies: jit, remat, custom_jvp_call and so on, and a cond whose index is a
-   literal. Bodies are inlined bottom-up and remembered, so that a body called in many places is
-   worked on once; each call then gets a copy with values of its own. What gives its operands back
-   (SAME in prims.def) goes.
+/* Calls become their bodies: jit, remat, custom_jvp_call and so on, and a cond whose index is a literal. Bodies are
+   inlined bottom-up and remembered, so that a body called in many places is worked on once; each call then gets a copy
+   with values of its own. What gives its operands back (SAME in prims.def) goes.
 
-   Functions that call functions twice grow as 2^depth: the program that comes out has a limit. */
+   Functions that call functions twice grow as 2^depth. A program of which copies would be too much (count.h) is not
+   copied: its calls stay calls, all of them jit[name jaxpr], which the passes after this one take as they take loops
+   and branches. What cannot be called so is copied all the same, and the program that comes out has a limit. */
+#include "count.h"
 #include "rewrite.h"
 
 typedef struct {
     Ctx *cx;
     ValMap map;
-    Memo memo;
+    Counts counts;
+    bool whole;   /* no call stays: of programs that say how elements are combined */
+    Memo memo[2]; /* by `whole` */
     bool failed;
 } Inline;
 
@@ -30,20 +34,34 @@ static bool nested_ok(Ctx *cx, const Eqn *e) {
     return true;
 }
 
+static bool inline_call(Inline *in, Eqns *to, Consts *consts, const Eqn *e, const Jaxpr *called, Vals operands) {
+    bool stays = !in->whole && count_of(&in->counts, called)->function;
+    Jaxpr *body = inline_jaxpr(in, called);
+    if (!body) return false;
+    if (stays) {
+        Eqn call = eqn_call(&in->map, e, body, operands);
+        if (!nested_ok(in->cx, &call)) return false;
+        push(in->cx->arena, to, call);
+        return true;
+    }
+    add_consts(in->cx->arena, consts, body->consts);
+    return jaxpr_splice_call(&in->map, to, body, vals_rewrite(&in->map, operands), e);
+}
+
 /* Appends what `e` becomes; false after a diagnostic. */
 static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
     Vals operands;
-    const Jaxpr *body = call_body(&in->map, e, &operands);
-    if (body) {
-        body = inline_jaxpr(in, body);
-        if (!body) return false;
-        add_consts(in->cx->arena, consts, body->consts);
-        if (!jaxpr_splice_call(&in->map, to, body, vals_rewrite(&in->map, operands), e)) return false;
-    } else if (prim_lower[e->prim] == LOWER_SAME) {
+    const Jaxpr *body = eqn_body(in->cx->arena, e, &operands);
+    if (!body) body = known_branch(&in->map, e, &operands);
+    if (body) return inline_call(in, to, consts, e, body, operands);
+    if (prim_lower[e->prim] == LOWER_SAME) {
         for (uint32_t i = 0; i < e->out.n; i++)
             val_replace(&in->map, to, e->out.at[i], valmap_get(&in->map, e->in.at[i]));
     } else if (prim_lower[e->prim] != LOWER_CALL) {
+        bool outer = in->whole;
+        in->whole = outer || !runs_programs(e->prim);
         Eqn new = eqn_rewrite(&in->map, e, inline_jaxpr, in);
+        in->whole = outer;
         if (in->failed || !nested_ok(in->cx, &new)) return false;
         name_indices(in->cx, to, &new);
         push(in->cx->arena, to, new);
@@ -56,7 +74,8 @@ static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
 static Jaxpr *inline_jaxpr(void *user, const Jaxpr *j) {
     Inline *in = user;
     Ctx *cx = in->cx;
-    if (*memo_slot(&in->memo, j)) return *memo_slot(&in->memo, j);
+    Memo *memo = &in->memo[in->whole];
+    if (*memo_slot(memo, j)) return *memo_slot(memo, j);
     Eqns eqns = {0};
     Consts consts = {0};
     add_consts(cx->arena, &consts, j->consts);
@@ -65,10 +84,11 @@ static Jaxpr *inline_jaxpr(void *user, const Jaxpr *j) {
     if (in->failed) return NULL;
     Jaxpr *new = jaxpr_with(cx, j, eqns, vals_rewrite(&in->map, j->out));
     new->consts = (Vals){consts.at, consts.n};
-    return *memo_slot(&in->memo, j) = new;
+    return *memo_slot(memo, j) = new;
 }
 
 Jaxpr *pass_inline(Ctx *cx, const Jaxpr *j) {
-    Inline in = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena};
+    Inline in = {.cx = cx, .map.cx = cx, .memo = {{.arena = cx->arena}, {.arena = cx->arena}}};
+    in.counts = counts_of(cx, j, false, NULL, cx);
     return inline_jaxpr(&in, j);
 }

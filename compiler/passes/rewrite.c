@@ -44,6 +44,12 @@ const uint8_t prim_neutral[NPRIMS] = {
 #include "../prims.def"
 };
 
+bool runs_programs(Prim p) {
+    Lower how = prim_lower[p];
+    return how == LOWER_CALL || how == LOWER_COND || how == LOWER_WHILE || how == LOWER_SCAN || how == LOWER_STATE ||
+           p == P_shard_map || p == P_xla_pmap || p == P_spmd;
+}
+
 Val valmap_get(const ValMap *m, Val v) { return v < m->n && m->at[v] ? m->at[v] : v; }
 
 void valmap_put(ValMap *m, Val v, Val with) {
@@ -275,8 +281,8 @@ void add_consts(Arena *arena, Consts *to, Vals consts) {
     }
 }
 
-/* Which branch a literal index takes: it is clamped. */
-static const Jaxpr *cond_branch(const ValMap *map, const Eqn *e, Vals *in) {
+/* The index is clamped. */
+const Jaxpr *known_branch(const ValMap *map, const Eqn *e, Vals *in) {
     Cond c = cond_of(e);
     if (!c.branches.n || c.bools) return NULL;
     const Lit *lit = val_info(map->cx, valmap_get(map, c.index.at[0]))->lit;
@@ -286,9 +292,57 @@ static const Jaxpr *cond_branch(const ValMap *map, const Eqn *e, Vals *in) {
     return c.branches.at[i < c.branches.n ? i : c.branches.n - 1];
 }
 
-const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in) {
-    const Jaxpr *branch = cond_branch(map, e, in);
-    return branch ? branch : eqn_body(map->cx->arena, e, in);
+/* ---- calls that stay */
+typedef struct {
+    const Types *types;
+    Vals in;
+    bool inside; /* an extent is computed inside */
+} Extents;
+static Dim visit_extent(void *user, Dim atom) {
+    Extents *x = user;
+    const DimExpr *d = dim_at(x->types, atom);
+    bool input = d->kind != DIM_BOUND;
+    for (uint32_t i = 0; i < x->in.n && !input; i++) input = x->in.at[i] == d->val;
+    x->inside = x->inside || !input;
+    return atom;
+}
+/* A caller knows the types: neither references nor extents that are computed inside. */
+static bool is_plain(Ctx *cx, const Jaxpr *j, Vals vs) {
+    Extents x = {cx->types, j->in, false};
+    each(const Val, v, vs) {
+        Type t = val_type(cx, *v);
+        if (type_is_ref(cx, t)) return false;
+        if (type_has_bound(cx, t)) type_substitute(cx->types, t, visit_extent, &x);
+    }
+    return !x.inside;
+}
+bool may_stay_call(void *cx, const Jaxpr *j) { return is_plain(cx, j, j->in) && is_plain(cx, j, j->out); }
+
+Eqn eqn_call(const ValMap *map, const Eqn *e, Jaxpr *body, Vals operands) {
+    Eqn new = {.prim = P_jit, .span = e->span, .whole = e->whole, .out = e->out};
+    new.in = vals_rewrite(map, operands);
+    const Param *own = param_find(e, K_name);
+    Param name = {.key = K_name, .value = {.kind = V_WORD, .s = body->name.n ? body->name : str(prim_name[e->prim])}};
+    if (own && own->value.kind == V_WORD) name = *own;
+    new.params = (Params){arena_new(map->cx->arena, Param, 2), 2};
+    new.params.at[0] = name;
+    new.params.at[1] = (Param){.key = K_jaxpr, .value = {.kind = V_JAXPR, .jaxpr = body}};
+    return new;
 }
 
 bool eqn_impure(const Eqn *e) { return e->out.n == 0 || param_bool(e, K_has_side_effect); }
+static bool jaxpr_has_effects(Effects *f, const Jaxpr *j) {
+    bool fresh, impure = false;
+    f->programs.arena = f->cx->arena;
+    uint32_t number = intern(&f->programs, &j, sizeof j, &fresh);
+    if (!fresh) return f->impure.at[number];
+    push(f->cx->arena, &f->impure, false);
+    for (uint32_t i = 0; i < j->eqns.n && !impure; i++) impure = eqn_has_effects(f, &j->eqns.at[i]);
+    return f->impure.at[number] = impure;
+}
+bool eqn_has_effects(Effects *f, const Eqn *e) {
+    Jaxprs within = e->params.n ? eqn_jaxprs(f->cx->arena, e) : (Jaxprs){0};
+    bool impure = eqn_impure(e);
+    for (uint32_t i = 0; i < within.n && !impure; i++) impure = jaxpr_has_effects(f, within.at[i]);
+    return impure;
+}

@@ -27,6 +27,9 @@ typedef enum {
     LOWER_STATE
 } Lower;
 extern const uint8_t prim_lower[NPRIMS];
+/* Do its programs run as they are: calls, branches, loops, programs for several devices? Those of others say how
+   elements are combined. */
+bool runs_programs(Prim);
 
 /* Of reductions, cumulative primitives and scatters: the elementwise primitive that combines two values, or P_none; and
    the value that combining leaves as it is (not of scatters). */
@@ -93,10 +96,24 @@ void add_consts(Arena *, Consts *, Vals);
 /* `j` with other equations and results. */
 Jaxpr *jaxpr_with(Ctx *, const Jaxpr *, Eqns, Vals out);
 
-/* The jaxpr that `e` is nothing but a call of, and its operands: of a call-like primitive, the solver of a
-   custom_linear_solve, or the branch of a cond whose index `map` makes a literal. NULL for any other equation. */
-const Jaxpr *call_body(const ValMap *map, const Eqn *e, Vals *in);
+/* The branch of a cond whose index `map` makes a literal, and its operands. NULL for any other equation. */
+const Jaxpr *known_branch(const ValMap *map, const Eqn *e, Vals *in);
+/* May calls of the program stay calls? Its types are known to a caller: there are no references, and no extents that
+   are computed inside. `cx` is the Ctx. */
+bool may_stay_call(void *cx, const Jaxpr *);
+/* `e`, a call of the program `body` with these operands, as the passes write calls: jit[name jaxpr]. */
+Eqn eqn_call(const ValMap *map, const Eqn *e, Jaxpr *body, Vals operands);
 /* Whether `e` does more than compute its results, itself; sub-programs not counted. */
 bool eqn_impure(const Eqn *);
+/* The same of it and the programs within, each looked at once. */
+typedef struct {
+    Ctx *cx;
+    Intern programs;
+    struct {
+        bool *at;
+        uint32_t n, cap;
+    } impure; /* by program */
+} Effects;
+bool eqn_has_effects(Effects *, const Eqn *);
 
 #endif

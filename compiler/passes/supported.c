@@ -40,7 +40,8 @@ static void want_program(Supported *s, const Jaxpr *j);
 
 static void want_eqn(Supported *s, const Eqn *e) {
     Lower how = prim_lower[e->prim];
-    if (how == LOWER_NONE || how == LOWER_CALL || how == LOWER_STATE || how == LOWER_EXPAND || how == LOWER_SAME)
+    bool call = how == LOWER_CALL && e->prim != P_jit;
+    if (how == LOWER_NONE || call || how == LOWER_STATE || how == LOWER_EXPAND || how == LOWER_SAME)
         s->failed = !diag(s->cx->diags, e->span, "primitive '%s' is not supported yet", prim_name[e->prim]);
     else if (!scatters(e))
         s->failed =
