@@ -82,9 +82,9 @@ Scan scan_turn(const Scan *s, const Jaxpr *body) {
     Vals in = body->in, out = body->out;
     turn.consts = vals_part(in, 0, s->consts.n);
     turn.carry = vals_part(in, s->consts.n, s->carry.n);
-    turn.xs = rest(in, s->consts.n + s->carry.n);
+    turn.xs = vals_part(in, s->consts.n + s->carry.n, s->xs.n);
     turn.end = vals_part(out, 0, s->end.n);
-    turn.ys = rest(out, s->end.n);
+    turn.ys = vals_part(out, s->end.n, s->ys.n);
     return turn;
 }
 Dim scan_length(const Ctx *cx, const Scan *s) {
@@ -121,10 +121,10 @@ Eqn while_eqn(Arena *arena, const Eqn *like, const While *w) {
 While while_turn(const While *w, const Jaxpr *cond, const Jaxpr *body) {
     While turn = *w;
     turn.cond_consts = vals_part(cond->in, 0, w->cond_consts.n);
-    turn.tested = rest(cond->in, w->cond_consts.n);
+    turn.tested = vals_part(cond->in, w->cond_consts.n, w->carry.n);
     turn.body_consts = vals_part(body->in, 0, w->body_consts.n);
-    turn.carry = rest(body->in, w->body_consts.n);
-    turn.end = body->out;
+    turn.carry = vals_part(body->in, w->body_consts.n, w->carry.n);
+    turn.end = vals_part(body->out, 0, w->end.n);
     return turn;
 }
 

@@ -25,7 +25,8 @@ typedef struct {
 } Scan;
 Scan scan_of(const Eqn *);
 Eqn scan_eqn(Arena *, const Eqn *like, const Scan *);
-/* One turn: the slices are those of the inputs and results of the body, or of a copy of it. */
+/* One turn: the slices are those of the inputs and results of the body, or of what became of it: more inputs and results
+   may stand behind them. */
 Scan scan_turn(const Scan *, const Jaxpr *body);
 /* What is scanned or stacked has the extent; the parameter may be a name of JAX's own that stands for nothing. */
 Dim scan_length(const Ctx *, const Scan *);
@@ -40,7 +41,7 @@ typedef struct {
 While while_of(const Eqn *);
 Eqn while_eqn(Arena *, const Eqn *like, const While *);
 /* One turn: `cond_consts` and `tested` are inputs of the condition, `body_consts`, `carry` and `end` inputs and results
-   of the body; or of copies of them. */
+   of the body; or of what became of these. */
 While while_turn(const While *, const Jaxpr *cond, const Jaxpr *body);
 
 /* cond: which branch, then the operands of every branch → the results of the one that runs. */

@@ -297,7 +297,7 @@ static Vals map_elements(Builder *b, const Jaxpr *j, const Val *in, const ArrayT
     Val *flat = arena_new(b->cx->arena, Val, j->in.n + 1);
     for (uint32_t i = 0; i < like->rank; i++) size = dim_mul(b_types(b), size, like->dims[i]);
     for (uint32_t i = 0; i < j->in.n; i++) flat[i] = b_reshape(b, in[i], 1, &size);
-    Vals y = b_scan(b, (Jaxpr *)j, 0, 0, size, j->in.n, flat);
+    Vals y = b_scan(b, &(Scan){.body = (Jaxpr *)j, .length = size, .xs = {flat, j->in.n}});
     Vals out = {arena_new(b->cx->arena, Val, j->out.n + 1), j->out.n};
     for (uint32_t i = 0; i < out.n; i++)
         out.at[i] = b_reshape(b, y.at[i], like->rank, like->dims); /* y: the loop's own */
@@ -366,14 +366,15 @@ Jaxpr *b_inner_end(Builder *b, Inner *i, uint32_t n, const Val *out) {
     b->eqns = i->outer;
     return j;
 }
-Vals b_while(Builder *b, Jaxpr *condition, uint32_t nc, Jaxpr *body, uint32_t nb, uint32_t n, const Val *in) {
-    Param p[4] = {p_jaxpr(K_body_jaxpr, body), p_int(K_body_nconsts, nb), p_jaxpr(K_cond_jaxpr, condition),
-                  p_int(K_cond_nconsts, nc)};
-    return build_many(b, P_while, n, in, 4, p, n - nc - nb, NULL);
+static Vals build_like(Builder *b, const Eqn *e, uint32_t nout) {
+    return build_many(b, e->prim, e->in.n, e->in.at, e->params.n, e->params.at, nout, NULL);
 }
-Vals b_scan(Builder *b, Jaxpr *body, uint32_t consts, uint32_t carries, Dim length, uint32_t n, const Val *in) {
-    Param p[] = {p_jaxpr(K_jaxpr, body),      {.key = K_length, .value = {.kind = V_DIM, .dim = length}},
-                 p_int(K_num_carry, carries), p_int(K_num_consts, consts),
-                 p_bool(K_reverse, false),    p_int(K_unroll, 1)};
-    return build_many(b, P_scan, n, in, sizeof p / sizeof *p, p, body->out.n, NULL);
+Vals b_while(Builder *b, const While *w) {
+    Eqn e = while_eqn(b->cx->arena, &(Eqn){0}, w);
+    return build_like(b, &e, w->body->out.n);
+}
+Vals b_scan(Builder *b, const Scan *s) {
+    Param unroll = p_int(K_unroll, 1);
+    Eqn e = scan_eqn(b->cx->arena, &(Eqn){.params = {&unroll, 1}}, s);
+    return build_like(b, &e, s->body->out.n);
 }

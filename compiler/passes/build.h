@@ -160,12 +160,9 @@ typedef struct {
 } Inner;
 Inner b_inner(Builder *, uint32_t n, const Type *types);
 Jaxpr *b_inner_end(Builder *, Inner *, uint32_t n, const Val *out);
-/* while: the constants of the condition, of the body, the carry; its last values. */
-Vals b_while(Builder *, Jaxpr *condition, uint32_t condition_consts, Jaxpr *body, uint32_t body_consts, uint32_t n,
-             const Val *in);
-
-/* scan: constants, carry, scanned arrays; the last carry, stacked results. */
-Vals b_scan(Builder *, Jaxpr *body, uint32_t consts, uint32_t carries, Dim length, uint32_t n, const Val *in);
+/* Loops of these parts, whose results are made: the carry at the end, then what is stacked. */
+Vals b_while(Builder *, const While *);
+Vals b_scan(Builder *, const Scan *);
 
 /* ---- rules: the EXPAND rows of prims.def, in passes/rules/. Writes what `e` becomes, its results into out[e->out.n];
    what it writes is expanded in its turn. False after a diagnostic. */

@@ -535,12 +535,8 @@ static Pair scan(Builder *b, const Eqn *e, Pair x, bool all, bool reverse) {
     Pair both[2] = {{in.in.at[0], in.in.at[1]}, {in.in.at[2], in.in.at[3]}};
     Pair y = combiner(e->prim)(b, e, both);
     Jaxpr *body = b_inner_end(b, &in, all ? 4 : 2, (Val[]){y.re, y.im, y.re, y.im});
-    Param p[] = {p_jaxpr(K_jaxpr, body),
-                 {.key = K_length, .value = {.kind = V_DIM, .dim = t->dims[0]}},
-                 p_int(K_num_carry, 2),
-                 p_int(K_num_consts, 0),
-                 p_bool(K_reverse, reverse)};
-    Vals out = build_many(b, P_scan, 4, (Val[]){start.re, start.im, x.re, x.im}, 5, p, all ? 4 : 2, NULL);
+    Val carry[2] = {start.re, start.im}, xs[2] = {x.re, x.im};
+    Vals out = b_scan(b, &(Scan){body, t->dims[0], reverse, .carry = {carry, 2}, .xs = {xs, 2}});
     return all ? (Pair){out.at[2], out.at[3]} : (Pair){out.at[0], out.at[1]};
 }
 static Pair transposed(Builder *b, Pair x, const int64_t *axes) {

@@ -40,6 +40,11 @@ static void put(State *s, Val out, Val v) { val_replace(&s->map, &s->b.eqns, out
 static void hold(State *s, Val ref, Val v) { valmap_put(&s->now, valmap_get(&s->map, ref), v); }
 static Vals vals_new(State *s, uint32_t cap) { return (Vals){arena_new(s->cx->arena, Val, cap + 1), 0}; }
 static void add(Vals *to, Val v) { to->at[to->n++] = v; }
+static Vals vals_held(State *s, Vals vs) {
+    Vals new = vals_new(s, vs.n);
+    each(const Val, v, vs) add(&new, held(s, *v));
+    return new;
+}
 
 /* ---- making and ending */
 static bool state_new_ref(State *s, const Eqn *e) {
@@ -448,22 +453,6 @@ static Jaxpr *arranged(State *s, const Jaxpr *j, Vals in, Vals out) {
     new->name = (Str){0};
     return new;
 }
-/* The equation with other programs and counts, operands and results. */
-static void push_control(State *s, const Eqn *e, Vals in, Vals out, uint32_t n, const Param *with) {
-    Eqn new = *e;
-    new.in = in, new.out = out, new.in_at = NULL;
-    new.params = (Params){arena_new(s->cx->arena, Param, e->params.n + n), 0};
-    each(const Param, q, e->params)
-        if (q->key != K_linear)
-            new.params.at[new.params.n++] = *q; /* one for each operand: of use for derivatives only */
-    for (uint32_t k = 0; k < n; k++) {
-        Param *at = new.params.at;
-        while (at < new.params.at + new.params.n && at->key != with[k].key) at++;
-        if (at == new.params.at + new.params.n) new.params.n++;
-        *at = with[k];
-    }
-    push(s->cx->arena, &s->b.eqns, new);
-}
 /* A result that is what the reference holds from here on. */
 static Val new_content(State *s, Val ref, const Eqn *e) {
     Val v = val_new(s->cx, type_plain(s->cx->types, val_type(s->cx, valmap_get(&s->map, ref))), e->span);
@@ -472,110 +461,111 @@ static Val new_content(State *s, Val ref, const Eqn *e) {
 }
 
 static void cond_values(State *s, const Eqn *e) {
-    Jaxprs old = param_jaxprs(e, K_branches);
-    Val **ends = arena_new(s->cx->arena, Val *, old.n + 1);
-    Jaxpr **new = arena_new(s->cx->arena, Jaxpr *, old.n + 1);
-    bool *changes = arena_new(s->cx->arena, bool, e->in.n + 1);
-    Vals in = vals_new(s, e->in.n), out = vals_new(s, e->out.n + e->in.n);
-    for (uint32_t k = 0; k < old.n; k++) {
-        new[k] = state_jaxpr(s, old.at[k]);
+    Arena *arena = s->cx->arena;
+    Cond old = cond_of(e), new = old;
+    uint32_t n = old.in.n;
+    Val **ends = arena_new(arena, Val *, old.branches.n);
+    bool *changes = arena_new(arena, bool, n + 1);
+    new.branches.at = arena_new(arena, Jaxpr *, old.branches.n);
+    for (uint32_t k = 0; k < old.branches.n; k++) {
+        new.branches.at[k] = state_jaxpr(s, old.branches.at[k]);
         if (s->failed) return;
-        ends[k] = finals(s, old.at[k], new[k]);
-        for (uint32_t i = 0; i < old.at[k]->in.n; i++) changes[i] = changes[i] || ends[k][i];
+        ends[k] = finals(s, old.branches.at[k], new.branches.at[k]);
+        for (uint32_t i = 0; i < n; i++) changes[i] = changes[i] || ends[k][i];
     }
-    for (uint32_t k = 0; k < old.n; k++) {
-        Vals results = vals_new(s, e->out.n + e->in.n);
-        for (uint32_t i = 0; i < e->out.n; i++) add(&results, new[k]->out.at[i]);
-        for (uint32_t i = 0; i < old.at[k]->in.n; i++)
-            if (changes[i]) add(&results, ends[k][i] ? ends[k][i] : new[k]->in.at[i]);
-        new[k] = arranged(s, new[k], new[k]->in, results);
+    for (uint32_t k = 0; k < old.branches.n; k++) {
+        Jaxpr **j = &new.branches.at[k];
+        Vals results = vals_new(s, old.out.n + n);
+        for (uint32_t i = 0; i < old.out.n; i++) add(&results, (*j)->out.at[i]);
+        for (uint32_t i = 0; i < n; i++)
+            if (changes[i]) add(&results, ends[k][i] ? ends[k][i] : (*j)->in.at[i]);
+        *j = arranged(s, *j, (*j)->in, results);
     }
-    each(Val, v, e->in) add(&in, held(s, *v));
-    each(Val, v, e->out) add(&out, *v);
-    for (uint32_t i = 0; i + 1 < e->in.n; i++)
-        if (changes[i]) add(&out, new_content(s, e->in.at[i + 1], e));
-    Param p = {.key = K_branches, .value = {.kind = V_JAXPRS, .open = '(', .jaxprs = {new, old.n}}};
-    push_control(s, e, in, out, 1, &p);
+    new.index = vals_held(s, old.index);
+    new.in = vals_held(s, old.in);
+    new.out = vals_new(s, old.out.n + n);
+    each(Val, v, old.out) add(&new.out, *v);
+    for (uint32_t i = 0; i < n; i++)
+        if (changes[i]) add(&new.out, new_content(s, old.in.at[i], e));
+    push(arena, &s->b.eqns, cond_eqn(arena, e, &new));
 }
 
-/* cond and body take constants and carries: the references are among the constants. */
+/* cond and body take constants and carries: the references are among the constants. Those that the body writes become
+   carries, which the condition takes too. */
 static void while_values(State *s, const Eqn *e) {
-    Jaxpr *old_test = param_jaxpr(e, K_cond_jaxpr), *old = param_jaxpr(e, K_body_jaxpr);
-    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0), nb = (uint32_t)param_int(e, K_body_nconsts, 0);
-    Jaxpr *test = state_jaxpr(s, old_test), *body = state_jaxpr(s, old);
+    Arena *arena = s->cx->arena;
+    const While old = while_of(e);
+    Jaxpr *test = state_jaxpr(s, old.cond), *body = state_jaxpr(s, old.body);
     if (s->failed) return;
-    Val *test_ends = finals(s, old_test, test), *ends = finals(s, old, body);
-    Vals in = vals_new(s, 2 * e->in.n), carries = vals_new(s, e->in.n), out = vals_new(s, e->in.n);
-    Vals test_in = vals_new(s, e->in.n), body_in = vals_new(s, e->in.n), body_out = vals_new(s, e->in.n);
-    uint32_t test_consts, body_consts;
+    const While turn = while_turn(&old, test, body);
+    Val *test_ends = finals(s, old.cond, test), *ends = finals(s, old.body, body);
+    uint32_t nc = old.cond_consts.n, nb = old.body_consts.n, n = nb + old.carry.n;
+    While new = {.cond_consts = vals_new(s, nc), .body_consts = vals_new(s, nb), .carry = vals_new(s, n)}, in = new;
+    in.cond_consts = vals_new(s, nc), in.body_consts = vals_new(s, nb), in.carry = vals_new(s, n);
+    in.tested = vals_new(s, n), new.end = vals_new(s, n), in.end = vals_new(s, n);
     for (uint32_t i = 0; i < nc; i++) {
         if (test_ends[i])
             s->failed =
                 !diag(s->cx->diags, e->span, "while: a condition that writes to a reference is not supported yet");
         bool carried = false;
-        for (uint32_t k = 0; k < nb; k++) carried |= ends[k] && e->in.at[nc + k] == e->in.at[i];
+        for (uint32_t k = 0; k < nb; k++) carried |= ends[k] && old.body_consts.at[k] == old.cond_consts.at[i];
         if (carried) continue;
-        add(&in, held(s, e->in.at[i]));
-        add(&test_in, test->in.at[i]);
+        add(&new.cond_consts, held(s, old.cond_consts.at[i]));
+        add(&in.cond_consts, turn.cond_consts.at[i]);
     }
-    test_consts = in.n;
-    for (uint32_t k = 0; k < nb; k++) {
-        if (ends[k]) continue;
-        add(&in, held(s, e->in.at[nc + k]));
-        add(&body_in, body->in.at[k]);
+    for (uint32_t k = 0; k < old.carry.n; k++) {
+        add(&new.carry, held(s, old.carry.at[k])), add(&new.end, old.end.at[k]);
+        add(&in.tested, turn.tested.at[k]), add(&in.carry, turn.carry.at[k]), add(&in.end, turn.end.at[k]);
     }
-    body_consts = in.n - test_consts;
-    for (uint32_t k = nb; k < body->in.n; k++) {
-        add(&carries, held(s, e->in.at[nc + k]));
-        add(&test_in, test->in.at[nc + k - nb]);
-        add(&body_in, body->in.at[k]);
-    }
-    for (uint32_t k = 0; k < e->out.n; k++) add(&body_out, body->out.at[k]), add(&out, e->out.at[k]);
+    for (uint32_t k = 0; k < nb; k++)
+        if (!ends[k])
+            add(&new.body_consts, held(s, old.body_consts.at[k])), add(&in.body_consts, turn.body_consts.at[k]);
     for (uint32_t k = 0; k < nb; k++) {
         if (!ends[k]) continue;
-        Val ref = e->in.at[nc + k], seen_by_test = 0;
+        Val ref = old.body_consts.at[k], input = turn.body_consts.at[k], seen_by_test = 0;
         for (uint32_t i = 0; i < nc; i++)
-            if (e->in.at[i] == ref) seen_by_test = test->in.at[i];
-        add(&carries, held(s, ref));
-        add(&body_in, body->in.at[k]);
-        add(&body_out, ends[k]);
-        add(&test_in, seen_by_test ? seen_by_test : val_new(s->cx, val_type(s->cx, body->in.at[k]), e->span));
-        add(&out, new_content(s, ref, e));
+            if (old.cond_consts.at[i] == ref) seen_by_test = turn.cond_consts.at[i];
+        if (!seen_by_test) seen_by_test = val_new(s->cx, val_type(s->cx, input), e->span);
+        add(&new.carry, held(s, ref)), add(&new.end, new_content(s, ref, e));
+        add(&in.tested, seen_by_test), add(&in.carry, input), add(&in.end, ends[k]);
     }
-    each(Val, v, carries) add(&in, *v);
-    Param p[4] = {p_jaxpr(K_cond_jaxpr, arranged(s, test, test_in, test->out)),
-                  p_jaxpr(K_body_jaxpr, arranged(s, body, body_in, body_out)), p_int(K_cond_nconsts, test_consts),
-                  p_int(K_body_nconsts, body_consts)};
-    push_control(s, e, in, out, 4, p);
+    new.cond = arranged(s, test, vals_joined(arena, 2, (Vals[]){in.cond_consts, in.tested}), test->out);
+    new.body = arranged(s, body, vals_joined(arena, 2, (Vals[]){in.body_consts, in.carry}), in.end);
+    push(arena, &s->b.eqns, while_eqn(arena, e, &new));
 }
 
-/* References are among the constants, or among what is scanned over: then a turn has a reference to a part. */
+/* References are among the constants, or among what is scanned over: then a turn has a reference to a part. Constants
+   that the body writes become carries, parts results. */
 static void scan_values(State *s, const Eqn *e) {
-    Jaxpr *old = param_jaxpr(e, K_jaxpr), *body = state_jaxpr(s, old);
-    uint32_t nk = (uint32_t)param_int(e, K_num_consts, 0), nc = (uint32_t)param_int(e, K_num_carry, 0), n = e->in.n;
+    Arena *arena = s->cx->arena;
+    const Scan old = scan_of(e);
+    Jaxpr *body = state_jaxpr(s, old.body);
     if (s->failed) return;
-    Val *ends = finals(s, old, body);
-    Vals in = vals_new(s, n), out = vals_new(s, n + e->out.n), body_in = vals_new(s, n),
-         body_out = vals_new(s, n + e->out.n);
-    for (uint32_t part = 0; part < 3; part++) { /* constants; carries; references that become carries */
-        uint32_t from = part == 1 ? nk : 0, to = part == 1 ? nk + nc : nk;
-        for (uint32_t i = from; i < to; i++) {
-            if (part != 1 && (part == 2) != (ends[i] != 0)) continue;
-            add(&in, held(s, e->in.at[i]));
-            add(&body_in, body->in.at[i]);
-            if (part == 0) continue;
-            add(&body_out, part == 1 ? body->out.at[i - nk] : ends[i]);
-            add(&out, part == 1 ? e->out.at[i - nk] : new_content(s, e->in.at[i], e));
-        }
+    const Scan turn = scan_turn(&old, body);
+    const Val *ends = finals(s, old.body, body), *part_ends = ends + old.consts.n + old.carry.n;
+    uint32_t nk = old.consts.n, nc = old.carry.n, nx = old.xs.n, ny = old.ys.n;
+    Scan new = old, in = old;
+    new.consts = vals_new(s, nk), new.carry = vals_new(s, nk + nc), new.xs = vals_held(s, old.xs);
+    in.consts = vals_new(s, nk), in.carry = vals_new(s, nk + nc);
+    new.end = vals_new(s, nk + nc), new.ys = vals_new(s, ny + nx);
+    in.end = vals_new(s, nk + nc), in.ys = vals_new(s, ny + nx);
+    for (uint32_t i = 0; i < nc; i++) {
+        add(&new.carry, held(s, old.carry.at[i])), add(&new.end, old.end.at[i]);
+        add(&in.carry, turn.carry.at[i]), add(&in.end, turn.end.at[i]);
     }
-    uint32_t carries = out.n, consts = in.n - carries;
-    for (uint32_t i = nk + nc; i < n; i++) add(&in, held(s, e->in.at[i])), add(&body_in, body->in.at[i]);
-    for (uint32_t i = nc; i < e->out.n; i++) add(&body_out, body->out.at[i]), add(&out, e->out.at[i]);
-    for (uint32_t i = nk + nc; i < n; i++)
-        if (ends[i]) add(&body_out, ends[i]), add(&out, new_content(s, e->in.at[i], e));
-    Param p[3] = {p_jaxpr(K_jaxpr, arranged(s, body, body_in, body_out)), p_int(K_num_consts, consts),
-                  p_int(K_num_carry, carries)};
-    push_control(s, e, in, out, 3, p);
+    for (uint32_t i = 0; i < nk; i++)
+        if (!ends[i]) add(&new.consts, held(s, old.consts.at[i])), add(&in.consts, turn.consts.at[i]);
+    for (uint32_t i = 0; i < nk; i++) {
+        if (!ends[i]) continue;
+        add(&new.carry, held(s, old.consts.at[i])), add(&new.end, new_content(s, old.consts.at[i], e));
+        add(&in.carry, turn.consts.at[i]), add(&in.end, ends[i]);
+    }
+    for (uint32_t i = 0; i < ny; i++) add(&in.ys, turn.ys.at[i]), add(&new.ys, old.ys.at[i]);
+    for (uint32_t i = 0; i < nx; i++)
+        if (part_ends[i]) add(&in.ys, part_ends[i]), add(&new.ys, new_content(s, old.xs.at[i], e));
+    new.body = arranged(s, body, vals_joined(arena, 3, (Vals[]){in.consts, in.carry, turn.xs}),
+                        vals_joined(arena, 2, (Vals[]){in.end, in.ys}));
+    push(arena, &s->b.eqns, scan_eqn(arena, e, &new));
 }
 
 /* ---- programs that run on references of their own: results are what these hold in the end */
@@ -587,8 +577,7 @@ static void run_ended(State *s, const Eqn *e, uint32_t i, Val v) {
 static bool state_run_state(State *s, const Eqn *e) {
     Jaxpr *old = param_jaxpr(e, K_jaxpr), *body = state_jaxpr(s, old);
     if (s->failed) return false;
-    Vals in = vals_new(s, e->in.n);
-    each(Val, v, e->in) add(&in, held(s, *v));
+    Vals in = vals_held(s, e->in);
     add_consts(s->cx->arena, s->consts, body->consts);
     Vals out = b_call(&s->b, body, in.n, in.at);
     for (uint32_t i = 0; i < out.n && !s->b.failed; i++) run_ended(s, e, i, out.at[i]);
@@ -624,10 +613,7 @@ static bool state_for(State *s, const Eqn *e) {
         if (ends[i + 1]) add(&out, results.at[i]);
     Jaxpr *turn = b_inner_end(b, &inner, out.n, out.at);
     turn->consts = body->consts;
-    Param p[6] = {p_jaxpr(K_jaxpr, turn),      {.key = K_length, .value = {.kind = V_DIM, .dim = length}},
-                  p_int(K_num_carry, carries), p_int(K_num_consts, consts),
-                  p_bool(K_reverse, false),    p_int(K_unroll, 1)};
-    Vals all = build_many(b, P_scan, in.n, in.at, 6, p, carries, NULL);
+    Vals all = b_scan(b, &(Scan){turn, length, .consts = {in.at, consts}, .carry = vals_part(in, consts, carries)});
     for (uint32_t i = 0; i < n && !b->failed; i++)
         run_ended(s, e, i, ends[i + 1] ? all.at[where[i] - consts] : held(s, e->in.at[i]));
     return !b->failed;

@@ -580,7 +580,7 @@ static Vals positive(Gamma *g, const Words *key, Val c) {
     Val in[7] = {c};
     memcpy(in + 1, key->w, g->n * sizeof *in);
     in[1 + g->n] = b_full_like(b, c, 0), in[2 + g->n] = b_full_like(b, c, -1);
-    return b_while(b, condition, 0, body, 1, g->n + 3, in);
+    return b_while(b, &(While){.cond = condition, .body = body, .body_consts = {in, 1}, .carry = {in + 1, g->n + 2}});
 }
 /* Turns until x², v³ and u are accepted; v³. Constants: c; carry: key, X, V, U. */
 static Val accepted(Gamma *g, const Words *key, Val c, Val d) {
@@ -608,7 +608,8 @@ static Val accepted(Gamma *g, const Words *key, Val c, Val d) {
     Val in[9] = {d, c};
     memcpy(in + 2, key->w, g->n * sizeof *in);
     in[2 + g->n] = b_full_like(b, c, 0), in[3 + g->n] = b_full_like(b, c, 1), in[4 + g->n] = b_full_like(b, c, 2);
-    return b_while(b, condition, 1, body, 1, g->n + 5, in).at[g->n + 1];
+    While turns = {condition, body, .cond_consts = {in, 1}, .body_consts = {in + 1, 1}, .carry = {in + 2, g->n + 3}};
+    return b_while(b, &turns).at[g->n + 1];
 }
 bool expand_random_gamma(Builder *b, const Eqn *e, Val *out) {
     Val key = e->in.at[0], alpha = e->in.at[1];

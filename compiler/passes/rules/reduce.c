@@ -52,13 +52,14 @@ static Split split(Builder *b, const ArrayType *t, const bool *gone) {
     return s;
 }
 /* The program's results for carries, then what is scanned along axis 0. */
-static Vals fold(Builder *b, const Jaxpr *j, Dim length, const Val *in) {
+static Vals fold(Builder *b, const Jaxpr *j, Dim length, Val *in) {
     uint32_t n = j->out.n;
     Type *types = arena_new(b->cx->arena, Type, 2 * n);
     for (uint32_t i = 0; i < n && !b->failed; i++) types[i] = types[n + i] = val_type(b->cx, in[i]);
     Inner body = b_inner(b, 2 * n, types);
     Vals y = b_map(b, j, 2 * n, body.in.at);
-    return b_scan(b, b_inner_end(b, &body, n, y.at), 0, n, length, 2 * n, in);
+    Jaxpr *turn = b_inner_end(b, &body, n, y.at);
+    return b_scan(b, &(Scan){turn, length, .carry = {in, n}, .xs = {in + n, n}});
 }
 
 /* Few long rows: `parts` of each side by side, [parts · n, kept] → [parts, kept]; what becomes of the parts is in

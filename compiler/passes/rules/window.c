@@ -205,7 +205,7 @@ static void fold_in_loop(Builder *b, const Fold *f, Val *acc) {
     step(b, f, v[consts], at, v + consts + 1, v, f->there ? v[f->n] : 0, out + 1);
     out[0] = b_add(b, v[consts], b_int(b, DT_i32, 1));
     Jaxpr *j = b_inner_end(b, &inner, 1 + f->nacc, out);
-    Vals y = b_scan(b, j, consts, 1 + f->nacc, f->positions, n, in);
+    Vals y = b_scan(b, &(Scan){j, f->positions, .consts = {in, consts}, .carry = {in + consts, n - consts}});
     for (uint32_t i = 0; i < f->nacc; i++) acc[i] = y.at[1 + i];
 }
 /* acc: the scalars to begin with, then the results. */
