@@ -1,5 +1,6 @@
 /* jaxcc: text in, library out. */
 #include "options.h"
+#include "codegen/codegen.h"
 #include "codegen/header.h"
 #include "consts.h"
 #include "crash.h"
@@ -10,9 +11,9 @@
 #include "output.h"
 #include "parse/parse.h"
 #include "passes/passes.h"
-#include "signature.h"
 #include "timer.h"
 #include "typecheck/check.h"
+#include "typecheck/signature.h"
 #include <stdlib.h>
 #include <unistd.h>
 

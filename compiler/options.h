@@ -1,7 +1,8 @@
 /* The parsed command line. */
 #ifndef JAXCC_OPTIONS_H
 #define JAXCC_OPTIONS_H
-#include "codegen/codegen.h"
+#include "ir.h"
+#include "output.h"
 
 #define JAXCC_VERSION "0.1.0"
 

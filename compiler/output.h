@@ -5,6 +5,20 @@
 #include "diag.h"
 #include <sys/types.h>
 
+/* --emit */
+typedef enum {
+    EMIT_so,
+    EMIT_a,
+    EMIT_obj,
+    EMIT_asm,
+    EMIT_llvm,
+    EMIT_mlir,
+    EMIT_ptx,
+    EMIT_jaxpr,
+    EMIT_types,
+    EMIT_header
+} EmitKind;
+
 typedef struct {
     const char *path; /* as the user wrote it: for messages */
     const char *to;   /* what is written: a temporary file beside it, or `path` itself if it is not a regular file */

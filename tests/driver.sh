@@ -120,7 +120,18 @@ expect 1 "No such file" missing.jaxpr
 expect 1 "No such file" m.jaxpr --consts=missing.npz
 expect 1 'const0' c.jaxpr --consts="$examples/train.in.npz"
 expect 1 "No such file" m.jaxpr -o no/such/folder/x.so
-expect 1 'no-such-cpu' m.jaxpr -march=no-such-cpu
+expect 1 "unknown CPU 'no-such-cpu'$" m.jaxpr -march=no-such-cpu
+expect 1 "unknown CPU 'haswel'; did you mean 'haswell'?" m.jaxpr -mcpu=haswel
+expect 1 "unknown CPU 'pentium4'" m.jaxpr -march=pentium4
+# A CPU's code is that of its level, but for whose costs count.
+for cpu in k8:x86-64 atom:x86-64 btver2:x86-64-v2 bdver4:x86-64-v3 alderlake:x86-64-v3 knl:x86-64-v3 znver5:x86-64-v4; do
+    for name in "${cpu%:*}" "${cpu#*:}"; do
+        "$jaxcc" m.jaxpr -march="$name" --emit=llvm 2>&1 | sed "s/\"tune-cpu\"=\"$name\"/TUNED/" >"$name.ll"
+    done
+    grep -q TUNED "${cpu%:*}.ll" && cmp -s "${cpu%:*}.ll" "${cpu#*:}.ll"
+    count $? "-march=${cpu%:*} is ${cpu#*:}"
+done
+rm -f ./*.ll
 expect 1 'error' . --check
 made
 if [ -w /dev/full ]; then

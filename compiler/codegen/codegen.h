@@ -4,19 +4,6 @@
 #include "../ir.h"
 #include "../output.h"
 
-typedef enum {
-    EMIT_so,
-    EMIT_a,
-    EMIT_obj,
-    EMIT_asm,
-    EMIT_llvm,
-    EMIT_mlir,
-    EMIT_ptx,
-    EMIT_jaxpr,
-    EMIT_types,
-    EMIT_header
-} EmitKind;
-
 /* Compiles a checked program whose calls are inlined and writes `kind` (so … mlir) to `out`; false
    after a diagnostic. */
 bool codegen(Ctx *, const Jaxpr *, EmitKind, const Output *out);

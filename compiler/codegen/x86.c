@@ -1,117 +1,106 @@
-/* x86-64: which instructions and whose costs. Code is made for a level (x86-64, v2, v3, v4), so
-   that what a library needs is known exactly; a CPU's name decides the level and tunes. */
+/* x86-64: which instructions and whose costs. Code is made for a level (x86-64, v2, v3, v4), so that few kinds of
+   library exist and what one needs is known exactly; a CPU's name decides the level and tunes. Which CPUs there are,
+   and what each CPU and level has, LLVM says. */
 #include "emit.h"
 #include "../options.h"
+#include <assert.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
+#include <stdlib.h>
 
+/* ---- LLVM's list, which has no functions in C */
+
+/* llvm::StringRef; llvm::SmallVector<StringRef, MOST_NAMES>, which allocates beyond that. */
+enum { MOST_NAMES = 256 };
 typedef struct {
-    const char *name;
-    const char *const *features; /* more than the level below; ended by NULL */
-} Level;
-static const char *const v1[] = {NULL};
-static const char *const v2[] = {"sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", NULL};
-static const char *const v3[] = {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", NULL};
-static const char *const v4[] = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", NULL};
-static const Level levels[] = {{"x86-64", v1}, {"x86-64-v2", v2}, {"x86-64-v3", v3}, {"x86-64-v4", v4}};
-enum { NLEVELS = 4 };
+    const char *at;
+    size_t n;
+} Name;
+typedef struct {
+    Name *at;
+    uint32_t n, cap;
+    Name room[MOST_NAMES];
+} Names;
 
-/* The CPUs by name, with the highest level they have. */
-static const struct {
-    const char *name;
-    unsigned level;
-} cpus[] = {
-    {"x86-64", 0},
-    {"k8", 0},
-    {"core2", 0},
-    {"penryn", 0},
-    {"bonnell", 0},
-    {"barcelona", 0},
-    {"amdfam10", 0},
-    {"btver1", 0},
-    {"x86-64-v2", 1},
-    {"nehalem", 1},
-    {"corei7", 1},
-    {"westmere", 1},
-    {"sandybridge", 1},
-    {"corei7-avx", 1},
-    {"ivybridge", 1},
-    {"core-avx-i", 1},
-    {"silvermont", 1},
-    {"slm", 1},
-    {"goldmont", 1},
-    {"goldmont-plus", 1},
-    {"tremont", 1},
-    {"btver2", 1},
-    {"bdver1", 1},
-    {"bdver2", 1},
-    {"bdver3", 1},
-    {"x86-64-v3", 2},
-    {"bdver4", 2},
-    {"haswell", 2},
-    {"core-avx2", 2},
-    {"broadwell", 2},
-    {"skylake", 2},
-    {"alderlake", 2},
-    {"raptorlake", 2},
-    {"meteorlake", 2},
-    {"arrowlake", 2},
-    {"arrowlake-s", 2},
-    {"lunarlake", 2},
-    {"pantherlake", 2},
-    {"gracemont", 2},
-    {"sierraforest", 2},
-    {"grandridge", 2},
-    {"clearwaterforest", 2},
-    {"znver1", 2},
-    {"znver2", 2},
-    {"znver3", 2},
-    {"knl", 2},
-    {"knm", 2},
-    {"x86-64-v4", 3},
-    {"skylake-avx512", 3},
-    {"skx", 3},
-    {"cascadelake", 3},
-    {"cooperlake", 3},
-    {"cannonlake", 3},
-    {"icelake-client", 3},
-    {"icelake-server", 3},
-    {"tigerlake", 3},
-    {"rocketlake", 3},
-    {"sapphirerapids", 3},
-    {"emeraldrapids", 3},
-    {"graniterapids", 3},
-    {"graniterapids-d", 3},
-    {"diamondrapids", 3},
-    {"znver4", 3},
-    {"znver5", 3},
-};
+/* llvm::StringMap<bool>: a hash table; free slots are NULL. */
+typedef struct {
+    size_t n;
+    bool on;
+} Entry; /* its name follows */
+typedef struct {
+    Entry **at;
+    uint32_t n, entries, removed, size; /* slots; in use, removed; bytes of an entry without its name */
+} Map;
+
+/* llvm::X86::fillValidCPUArchList: the names of CPUs and levels. */
+void cpu_names(Names *,
+               bool only_64_bit) __asm__("_ZN4llvm3X8620fillValidCPUArchListERNS_15SmallVectorImplINS_9StringRefEEEb");
+/* llvm::X86::getFeaturesForCPU: the names of what a CPU or level of that list has, but for what these imply. */
+void cpu_features(Name cpu, Names *,
+                  bool with_plus) __asm__("_ZN4llvm3X8617getFeaturesForCPUENS_9StringRefERNS_15SmallVectorImplIS1_EEb");
+/* llvm::X86::updateImpliedFeatures: adds what a feature implies. */
+void cpu_implied(Name feature, bool on, Map *) __asm__(
+    "_ZN4llvm3X8621updateImpliedFeaturesENS_9StringRefEbRNS_9StringMapIbNS_15MallocAllocatorEEE");
+
+/* ---- features as bits of runtime/cpu.def; what is not in it goes with what is */
 
 static const char *const features[] = {
 #define CPU(name, ...) name,
 #include "../../runtime/cpu.def"
 };
 
-static uint64_t needs(unsigned level) {
+static uint64_t bit(Str feature) {
+    for (unsigned i = 0; i < sizeof features / sizeof *features; i++)
+        if (str_is(feature, features[i])) return (uint64_t)1 << i;
+    return 0;
+}
+
+static uint64_t bits_implied(Name feature) {
+    Map map = {.size = sizeof(Entry)};
+    cpu_implied(feature, true, &map);
     uint64_t bits = 0;
-    for (unsigned l = 0; l <= level; l++)
-        for (const char *const *f = levels[l].features; *f; f++)
-            for (unsigned i = 0; i < sizeof features / sizeof *features; i++)
-                if (!strcmp(features[i], *f)) bits |= (uint64_t)1 << i;
+    for (uint32_t i = 0; i < map.n; i++) {
+        Entry *e = map.at[i];
+        if (e && e->on) bits |= bit((Str){(const char *)(e + 1), (uint32_t)e->n});
+        free(e);
+    }
+    free(map.at);
     return bits;
 }
 
-/* The highest level that the machine's features ("+avx,-avx512f,…") reach. */
-static unsigned machine_level(const char *have) {
-    for (unsigned l = 0; l < NLEVELS; l++)
-        for (const char *const *f = levels[l].features; *f; f++) {
-            size_t n = strlen(*f);
-            const char *at = have;
-            while (at && !(at[0] == '+' && !strncmp(at + 1, *f, n) && (at[n + 1] == ',' || !at[n + 1])))
-                if ((at = strchr(at, ','))) at++;
-            if (!at) return l ? l - 1 : 0;
-        }
-    return NLEVELS - 1;
+static uint64_t bits_of_cpu(Str cpu) {
+    Names all = {.at = all.room, .cap = MOST_NAMES};
+    cpu_features((Name){cpu.at, cpu.n}, &all, false);
+    assert(all.at == all.room);
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < all.n; i++)
+        bits |= bit((Str){all.at[i].at, (uint32_t)all.at[i].n}) | bits_implied(all.at[i]);
+    return bits;
+}
+
+/* Of the machine: "+avx,-avx512f,…". */
+static uint64_t bits_of_list(const char *list) {
+    uint64_t bits = 0;
+    for (const char *at = list; *at;) {
+        uint32_t n = (uint32_t)strcspn(at, ",");
+        if (*at == '+') bits |= bit((Str){at + 1, n - 1});
+        at += n + (at[n] == ',');
+    }
+    return bits;
+}
+
+/* ---- the target */
+
+static const char *const levels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+
+/* The highest level that has nothing more than the CPU. */
+static void choose_level(uint64_t have, Target *t) {
+    for (unsigned l = 0; l < sizeof levels / sizeof *levels; l++) {
+        uint64_t need = bits_of_cpu(str(levels[l]));
+        if (need & ~have) return;
+        t->cpu = levels[l];
+        t->need = need;
+    }
 }
 
 static char *take(Arena *a, char *message) {
@@ -120,39 +109,38 @@ static char *take(Arena *a, char *message) {
     return copy;
 }
 
-static bool named_cpu(Ctx *cx, const char *name, Target *t, unsigned *level) {
+static bool named_cpu(Ctx *cx, Str name, uint64_t *have) {
     enum { LETTERS = 3 };
-    for (unsigned i = 0; i < sizeof cpus / sizeof *cpus; i++)
-        if (!strcmp(cpus[i].name, name)) {
-            *level = cpus[i].level;
-            t->tune = cpus[i].name;
-            return true;
-        }
-    Similar near = similar_to(str(name), edits_of(str(name), LETTERS));
-    for (unsigned i = 0; i < sizeof cpus / sizeof *cpus; i++) similar_offer(&near, str(cpus[i].name));
-    return diag_plain(cx->diags, "unknown CPU '%s'%s%.*s%s", name, near.best.n ? "; did you mean '" : "", SF(near.best),
-                      near.best.n ? "'?" : "");
+    Names all = {.at = all.room, .cap = MOST_NAMES};
+    cpu_names(&all, true);
+    assert(all.at == all.room);
+    Similar near = similar_to(name, edits_of(name, LETTERS));
+    for (uint32_t i = 0; i < all.n; i++) {
+        Str cpu = {all.at[i].at, (uint32_t)all.at[i].n};
+        if (str_eq(cpu, name)) return *have = bits_of_cpu(cpu), true;
+        similar_offer(&near, cpu);
+    }
+    return diag_plain(cx->diags, "unknown CPU '%.*s'%s%.*s%s", SF(name), near.best.n ? "; did you mean '" : "",
+                      SF(near.best), near.best.n ? "'?" : "");
 }
 
 bool target_from_options(Ctx *cx, Target *t) {
     const Options *o = cx->options;
     const char *name = o->march ? o->march : o->mcpu;
-    unsigned level = 0;
-    *t = (Target){.features = "", .tune = "generic"};
-    t->triple = "x86_64-unknown-linux-gnu";
+    uint64_t have = 0;
+    *t = (Target){.triple = "x86_64-unknown-linux-gnu", .features = "", .tune = name ? name : "generic"};
     if (o->target && (strncmp(o->target, "x86_64", 6) != 0 || !strstr(o->target, "linux")))
         return diag_plain(cx->diags, "--target=%s is not supported yet; x86_64-linux-gnu is", o->target);
     if (name) {
-        if (!named_cpu(cx, name, t, &level)) return false;
+        if (!named_cpu(cx, str(name), &have)) return false;
     } else if (!o->target) {
-        level = machine_level(take(cx->arena, LLVMGetHostCPUFeatures()));
+        have = bits_of_list(take(cx->arena, LLVMGetHostCPUFeatures()));
         t->tune = take(cx->arena, LLVMGetHostCPUName());
     }
-    t->cpu = levels[level].name;
-    t->vector_bytes = level == 3 ? 64 : level == 2 ? 32 : 16;
-    t->rounds = level >= 1;
-    t->fma = level >= 2;
-    t->masks = level == 3;
-    t->need = needs(level);
+    choose_level(have, t);
+    t->vector_bytes = t->need & bit(S("avx512f")) ? 64 : t->need & bit(S("avx2")) ? 32 : 16;
+    t->rounds = t->need & bit(S("sse4.1"));
+    t->fma = t->need & bit(S("fma"));
+    t->masks = t->need & bit(S("avx512bw"));
     return true;
 }

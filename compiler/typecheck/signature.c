@@ -1,6 +1,6 @@
 #include "signature.h"
-#include "consts.h"
-#include "print.h"
+#include "../consts.h"
+#include "../print.h"
 
 /* Where the lists of a signature hold each value, counted from 1. */
 typedef struct {
