@@ -12,9 +12,10 @@ enum { MOST_DEPTH = 64 };
 typedef struct {
     Ctx *cx;
     ValMap map;
-    Memo memo;
+    Memo memo; /* by program and mesh */
     const MeshAxis *mesh;
-    Consts *consts; /* of the program that is being written */
+    Intern names, meshes; /* of axes; axes by content, the ones around included */
+    Consts *consts;       /* of the program that is being written */
     Tables *tables;
     uint32_t depth;
     bool failed;
@@ -34,11 +35,8 @@ static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
     Ctx *cx = x->cx;
     ExpandRule *rule = expand_rule[e->prim] ? expand_rule[e->prim] : expand_some;
     const MeshAxis *outer = x->mesh;
-    Memo known = x->memo;
     x->mesh = mesh_of(cx, e, outer);
-    if (x->mesh != outer) x->memo = (Memo){.arena = cx->arena}; /* what is inside depends on the axes */
     Eqn new = eqn_rewrite(&x->map, e, expand_jaxpr, x);
-    if (x->mesh != outer) x->memo = known;
     x->mesh = outer;
     Builder b = {.cx = cx, .mesh = x->mesh, .tables = x->tables, .span = e->span, .whole = e->whole};
     Val *out = arena_new(cx->arena, Val, e->out.n + 1);
@@ -59,9 +57,21 @@ static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
     x->depth--;
     for (uint32_t i = 0; i < e->out.n; i++) val_replace(&x->map, to, e->out.at[i], valmap_get(&x->map, out[i]));
 }
+/* Equal meshes have equal numbers; 0: none. */
+static uint64_t mesh_number(Expand *x, const MeshAxis *m) {
+    if (!m) return 0;
+    uint64_t key[] = {intern(&x->names, m->name.at, m->name.n, NULL),
+                      (uint64_t)m->extent,
+                      (uint64_t)m->stride,
+                      m->at,
+                      m->region,
+                      mesh_number(x, m->outer)};
+    return 1 + (uint64_t)intern(&x->meshes, key, sizeof key, NULL);
+}
 static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j) {
     Expand *x = user;
-    if (*memo_slot(&x->memo, j)) return *memo_slot(&x->memo, j);
+    uint64_t key[2] = {(uintptr_t)j, mesh_number(x, x->mesh)}; /* what collectives are depends on the axes */
+    if (*memo_at(&x->memo, key, sizeof key)) return *memo_at(&x->memo, key, sizeof key);
     Eqns eqns = {0};
     Consts consts = {0}, *outer = x->consts;
     Tables tables = {0}, *known = x->tables;
@@ -71,10 +81,11 @@ static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j) {
     x->consts = outer, x->tables = known;
     Jaxpr *new = jaxpr_with(x->cx, j, eqns, vals_rewrite(&x->map, j->out));
     new->consts = (Vals){consts.at, consts.n};
-    return *memo_slot(&x->memo, j) = new;
+    return *memo_at(&x->memo, key, sizeof key) = new;
 }
 Jaxpr *pass_expand(Ctx *cx, const Jaxpr *j) {
     Expand x = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena};
+    x.names.arena = x.meshes.arena = cx->arena;
     Jaxpr *new = expand_jaxpr(&x, j);
     return x.failed ? NULL : new;
 }

@@ -54,6 +54,8 @@ static Val condition(Lanes *l, Eqns *to, const Jaxpr *cond, Vals in, Span span) 
 }
 static Jaxpr *any_lane(Lanes *l, const Jaxpr *cond, Span span) {
     Ctx *cx = l->cx;
+    const Jaxpr *key[2] = {cond};
+    if (*memo_at(&l->memo, key, sizeof key)) return *memo_at(&l->memo, key, sizeof key);
     Eqns eqns = {0};
     Vals in = fresh(cx, cond->in);
     Val p = condition(l, &eqns, cond, in, span);
@@ -64,7 +66,7 @@ static Jaxpr *any_lane(Lanes *l, const Jaxpr *cond, Span span) {
     out.at[0] = any;
     Jaxpr *j = jaxpr_with(cx, cond, eqns, out);
     j->in = in;
-    return j;
+    return *memo_at(&l->memo, key, sizeof key) = j;
 }
 /* Each lane of a carried value is what is behind the leading axes, which are the lanes'. */
 static bool has_lanes(Lanes *l, const ArrayType *t, const ArrayType *lanes, Span span) {
@@ -90,6 +92,8 @@ static Val selected(Lanes *l, Eqns *to, Val p, Val old, Val new, Span span) {
 }
 static Jaxpr *masked(Lanes *l, const Jaxpr *cond, const Jaxpr *body, uint32_t nc, uint32_t nb, Span span) {
     Ctx *cx = l->cx;
+    const Jaxpr *key[2] = {cond, body};
+    if (*memo_at(&l->memo, key, sizeof key)) return *memo_at(&l->memo, key, sizeof key);
     Eqns eqns = {0};
     Vals cond_consts = fresh(cx, part(cond->in, 0, nc)), in = fresh(cx, body->in);
     Vals carry = part(in, nb, in.n - nb);
@@ -99,7 +103,7 @@ static Jaxpr *masked(Lanes *l, const Jaxpr *cond, const Jaxpr *body, uint32_t nc
     for (uint32_t i = 0; i < next.n; i++) next.at[i] = selected(l, &eqns, p, carry.at[i], next.at[i], span);
     Jaxpr *j = jaxpr_with(cx, body, eqns, next);
     j->in = joined(cx, cond_consts, in);
-    return j;
+    return *memo_at(&l->memo, key, sizeof key) = j;
 }
 static Jaxpr *lanes_jaxpr(void *user, const Jaxpr *j);
 

@@ -63,13 +63,14 @@ void valmap_put(ValMap *m, Val v, Val with) {
     m->at[v] = with;
 }
 
-Jaxpr **memo_slot(Memo *m, const Jaxpr *j) {
+Jaxpr **memo_at(Memo *m, const void *key, size_t n) {
     m->table.arena = m->arena;
     bool fresh;
-    uint32_t k = intern(&m->table, &j, sizeof j, &fresh);
+    uint32_t k = intern(&m->table, key, n, &fresh);
     if (fresh) push(m->arena, &m->done, NULL);
     return &m->done.at[k];
 }
+Jaxpr **memo_slot(Memo *m, const Jaxpr *j) { return memo_at(m, &j, sizeof j); }
 
 Vals vals_rewrite(const ValMap *map, Vals vs) {
     Vals new = {arena_new(map->cx->arena, Val, vs.n), vs.n};

@@ -47,7 +47,8 @@ typedef struct {
 Val valmap_get(const ValMap *, Val); /* the value itself where nothing was put */
 void valmap_put(ValMap *, Val, Val with);
 
-/* ---- programs by pointer: what a pass made of a sub-program, so that a shared one is made once */
+/* ---- what a pass made of a sub-program, so that a shared one is made once. A key is bytes without padding: the program
+   and whatever else decides what becomes of it. */
 typedef struct {
     Arena *arena;
     Intern table;
@@ -57,7 +58,8 @@ typedef struct {
     } done;
 } Memo;
 /* NULL in it until it is made; valid until the next call. */
-Jaxpr **memo_slot(Memo *, const Jaxpr *);
+Jaxpr **memo_at(Memo *, const void *key, size_t n);
+Jaxpr **memo_slot(Memo *, const Jaxpr *); /* by the program alone */
 
 /* A sub-program as the pass wants it. */
 typedef Jaxpr *JaxprMap(void *user, const Jaxpr *);

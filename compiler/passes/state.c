@@ -14,6 +14,7 @@ typedef struct {
     Ctx *cx;
     ValMap map, now; /* values; and what each reference holds here */
     Memo memo;       /* programs without references: their inputs are values, all that was written are results */
+    Memo arranged;   /* what `arranged` made of them, by all that it is given */
     Builder b;       /* the program at hand */
     Consts *consts;  /* its constants */
     bool failed;
@@ -439,19 +440,31 @@ static Val *finals(State *s, const Jaxpr *old, const Jaxpr *new) {
     }
     return v;
 }
-/* A copy of `j` with these inputs, in this order, and these results. */
+/* A copy of `j` with these inputs, in this order, and these results; what is no input of `j` is a further one. */
 static Jaxpr *arranged(State *s, const Jaxpr *j, Vals in, Vals out) {
     ValMap map = {.cx = s->cx};
     Eqns eqns = {0};
     Vals fresh = vals_new(s, j->in.n);
-    for (uint32_t i = 0; i < j->in.n; i++)
+    for (uint32_t i = 0; i < j->in.n; i++) {
         add(&fresh, val_new(s->cx, val_type(s->cx, j->in.at[i]), val_info(s->cx, j->in.at[i])->span));
+        valmap_put(&map, j->in.at[i], fresh.at[i]);
+    }
+    Text key = {.arena = s->cx->arena};
+    text_put(&key, (Str){(const char *)&j, sizeof j});
+    text_put(&key, (Str){(const char *)&in.n, sizeof in.n});
+    each(const Val, v, in) {
+        uint32_t part[2] = {*v, 0};
+        if (valmap_get(&map, *v) == *v) part[0] = 0, part[1] = val_type(s->cx, *v);
+        text_put(&key, (Str){(const char *)part, sizeof part});
+    }
+    text_put(&key, (Str){(const char *)out.at, out.n * sizeof *out.at});
+    if (*memo_at(&s->arranged, key.at, key.n)) return *memo_at(&s->arranged, key.at, key.n);
     if (!jaxpr_splice(&map, &eqns, j, fresh, j->span)) s->failed = true;
     Jaxpr *new = jaxpr_with(s->cx, j, eqns, vals_rewrite(&map, out));
     new->in = vals_rewrite(&map, in);
     new->out_at = NULL;
     new->name = (Str){0};
-    return new;
+    return *memo_at(&s->arranged, key.at, key.n) = new;
 }
 /* A result that is what the reference holds from here on. */
 static Val new_content(State *s, Val ref, const Eqn *e) {
@@ -710,7 +723,7 @@ static Jaxpr *state_jaxpr(void *user, const Jaxpr *j) {
     return *memo_slot(&s->memo, j) = new;
 }
 Jaxpr *pass_state(Ctx *cx, const Jaxpr *j) {
-    State s = {.cx = cx, .map.cx = cx, .now.cx = cx, .memo.arena = cx->arena};
+    State s = {.cx = cx, .map.cx = cx, .now.cx = cx, .memo.arena = cx->arena, .arranged.arena = cx->arena};
     Jaxpr *new = state_jaxpr(&s, j);
     return s.failed ? NULL : new;
 }
