@@ -22,3 +22,10 @@ uint32_t intern(Intern *table, const void *bytes, size_t n, _Bool *fresh) {
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->head, e->bytes, (unsigned)n, hash, e);
     return e->id;
 }
+
+_Bool intern_find(const Intern *table, const void *bytes, size_t n, uint32_t *id) {
+    InternEntry *e;
+    HASH_FIND(hh, table->head, bytes, n, e);
+    if (e) *id = e->id;
+    return e;
+}

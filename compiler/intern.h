@@ -11,5 +11,7 @@ typedef struct {
 
 /* The number of these bytes; `*fresh` (may be NULL) says whether they were new. The bytes are copied. */
 uint32_t intern(Intern *, const void *bytes, size_t n, _Bool *fresh);
+/* Are they in the table? Their number. */
+_Bool intern_find(const Intern *, const void *bytes, size_t n, uint32_t *id);
 
 #endif

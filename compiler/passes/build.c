@@ -39,43 +39,45 @@ Param p_record(Builder *b, ParamKey k, const char *name, uint32_t n, const char 
 /* ---- one equation */
 static Eqn equation(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t nparams, const Param *params) {
     Arena *a = b->cx->arena;
-    Eqn e = {.prim = prim, .span = b->span, .whole = b->whole.n ? b->whole : b->span};
+    Eqn e = {.prim = prim};
     e.in = (Vals){arena_new(a, Val, n + 1), n};
     if (n) memcpy(e.in.at, in, n * sizeof *in);
     e.params = (Params){arena_new(a, Param, nparams + 1), nparams};
     if (nparams) memcpy(e.params.at, params, nparams * sizeof *params);
     return e;
 }
-static bool any_failed(Builder *b, uint32_t n, const Val *in) {
+bool b_any_failed(Builder *b, uint32_t n, const Val *in) {
     for (uint32_t i = 0; i < n; i++) b->failed = b_failed(b, in[i]);
     return b->failed;
 }
-static Vals failures(Builder *b, uint32_t n) {
+Vals b_failures(Builder *b, uint32_t n) {
     Vals out = {arena_new(b->cx->arena, Val, n + 1), n};
     for (uint32_t i = 0; i < n; i++) out.at[i] = VAL_FAILED;
     return out;
 }
-Vals build_many(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t nparams, const Param *params, uint32_t nout,
-                const Type *types) {
+Vals b_eqn(Builder *b, const Eqn *like, uint32_t nout, const Type *types) {
     Ctx *cx = b->cx;
-    if (any_failed(b, n, in)) return failures(b, nout);
-    Eqn e = equation(b, prim, n, in, nparams, params);
-    Type *from = arena_new(cx->arena, Type, n + 1), *to = arena_new(cx->arena, Type, nout + 1);
-    for (uint32_t i = 0; i < n; i++) from[i] = val_type(cx, in[i]);
+    Eqn e = *like;
+    if (b_any_failed(b, e.in.n, e.in.at)) return b_failures(b, nout);
+    e.span = b->span, e.whole = b->whole.n ? b->whole : b->span, e.in_at = NULL;
+    Type *from = arena_new(cx->arena, Type, e.in.n + 1), *to = arena_new(cx->arena, Type, nout + 1);
+    for (uint32_t i = 0; i < e.in.n; i++) from[i] = val_type(cx, e.in.at[i]);
     for (uint32_t i = 0; i < nout; i++) to[i] = types ? types[i] : 0;
     e.out = (Vals){arena_new(cx->arena, Val, nout + 1), nout};
     for (uint32_t i = 0; i < nout; i++) e.out.at[i] = val_new(cx, to[i], b->span);
-    if (!infer(cx, &e, from, to)) {
-        b->failed = true;
-        return failures(b, nout);
-    }
-    for (uint32_t i = 0; i < nout; i++) {
-        b->failed = b->failed || !rank_compiles(cx, to[i], b->span);
+    b->failed = !infer(cx, &e, from, to);
+    for (uint32_t i = 0; i < nout && !b->failed; i++) {
+        b->failed = !rank_compiles(cx, to[i], b->span);
         val_info(cx, e.out.at[i])->type = to[i];
     }
-    if (b->failed) return failures(b, nout);
+    if (b->failed) return b_failures(b, nout);
     push(cx->arena, &b->eqns, e);
     return e.out;
+}
+Vals build_many(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t nparams, const Param *params, uint32_t nout,
+                const Type *types) {
+    Eqn e = equation(b, prim, n, in, nparams, params);
+    return b_eqn(b, &e, nout, types);
 }
 Val build(Builder *b, Prim prim, uint32_t n, const Val *in, uint32_t nparams, const Param *params) {
     return build_many(b, prim, n, in, nparams, params, 1, NULL).at[0];
@@ -258,57 +260,6 @@ Val b_dot(Builder *b, Val x, Val y, Ints lc, Ints rc, Ints lb, Ints rb, Dtype pr
     Param type = preferred ? p_dtype(K_preferred_element_type, preferred) : p_none(K_preferred_element_type);
     return build(b, P_dot_general, 2, (Val[]){x, y}, 2, (Param[]){dims, type});
 }
-Vals b_call(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
-    ValMap map = {.cx = b->cx};
-    if (any_failed(b, n, in)) return failures(b, j->out.n);
-    if (!jaxpr_splice(&map, &b->eqns, j, (Vals){(Val *)in, n}, b->span)) {
-        b->failed = true;
-        return failures(b, j->out.n);
-    }
-    return vals_rewrite(&map, j->out);
-}
-static bool elementwise(const Jaxpr *j) {
-    each(Eqn, e, j->eqns)
-        if (prim_lower[e->prim] != LOWER_POINT && prim_lower[e->prim] != LOWER_STDLIB) return false;
-    return true;
-}
-/* Equation by equation, on whole arrays. */
-static Vals map_equations(Builder *b, const Jaxpr *j, const Val *in, const ArrayType *like) {
-    ValMap map = {.cx = b->cx};
-    for (uint32_t i = 0; i < j->in.n; i++) valmap_put(&map, j->in.at[i], in[i]);
-    each(Eqn, e, j->eqns) {
-        Vals x = vals_rewrite(&map, e->in);
-        bool arrays = false;
-        for (uint32_t i = 0; i < x.n; i++) arrays |= b_type(b, x.at[i])->rank > 0;
-        for (uint32_t i = 0; i < x.n && arrays; i++)
-            if (!b_type(b, x.at[i])->rank) x.at[i] = b_full(b, x.at[i], like->rank, like->dims);
-        Vals y = build_many(b, e->prim, x.n, x.at, e->params.n, e->params.at, e->out.n, NULL);
-        if (b->failed) return failures(b, j->out.n);
-        for (uint32_t i = 0; i < e->out.n; i++) valmap_put(&map, e->out.at[i], y.at[i]);
-    }
-    Vals out = vals_rewrite(&map, j->out);
-    for (uint32_t i = 0; i < out.n; i++)
-        if (!b_type(b, out.at[i])->rank) out.at[i] = b_full(b, out.at[i], like->rank, like->dims);
-    return out;
-}
-/* Element by element, in a loop. */
-static Vals map_elements(Builder *b, const Jaxpr *j, const Val *in, const ArrayType *like) {
-    Dim size = 1;
-    Val *flat = arena_new(b->cx->arena, Val, j->in.n + 1);
-    for (uint32_t i = 0; i < like->rank; i++) size = dim_mul(b_types(b), size, like->dims[i]);
-    for (uint32_t i = 0; i < j->in.n; i++) flat[i] = b_reshape(b, in[i], 1, &size);
-    Vals y = b_scan(b, &(Scan){.body = (Jaxpr *)j, .length = size, .xs = {flat, j->in.n}});
-    Vals out = {arena_new(b->cx->arena, Val, j->out.n + 1), j->out.n};
-    for (uint32_t i = 0; i < out.n; i++)
-        out.at[i] = b_reshape(b, y.at[i], like->rank, like->dims); /* y: the loop's own */
-    return out;
-}
-Vals b_map(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
-    if (any_failed(b, n, in)) return failures(b, j->out.n);
-    const ArrayType like = *b_type(b, in[0]);
-    if (elementwise(j)) return map_equations(b, j, in, &like);
-    return like.rank ? map_elements(b, j, in, &like) : b_call(b, j, n, in);
-}
 Prim b_reduction(Prim p) {
     for (Prim r = P_none + 1; r < NPRIMS; r++)
         if (prim_lower[r] == LOWER_REDUCE && prim_combiner[r] == p) return r;
@@ -349,32 +300,4 @@ void b_stop_with(Builder *b, Val condition, const Eqn *e, const char *what, uint
     Param p[3] = {p_word(K_name, "check"), p_dims(b, K_sizes, 1, (Dim[]){n}),
                   p_text(b, K_text, (Str){text.at, text.n})};
     build_many(b, P_runtime_call, 1 + n, in, 3, p, 0, NULL);
-}
-
-/* ---- programs within programs */
-Inner b_inner(Builder *b, uint32_t n, const Type *types) {
-    Inner i = {.outer = b->eqns, .in = {arena_new(b->cx->arena, Val, n + 1), n}};
-    b->eqns = (Eqns){0};
-    for (uint32_t k = 0; k < n; k++) i.in.at[k] = val_new(b->cx, types[k], b->span);
-    return i;
-}
-Jaxpr *b_inner_end(Builder *b, Inner *i, uint32_t n, const Val *out) {
-    Jaxpr *j = arena_new(b->cx->arena, Jaxpr, 1);
-    *j = (Jaxpr){.span = b->span, .in = i->in, .eqns = b->eqns};
-    j->out = (Vals){arena_new(b->cx->arena, Val, n + 1), n};
-    if (n) memcpy(j->out.at, out, n * sizeof *out);
-    b->eqns = i->outer;
-    return j;
-}
-static Vals build_like(Builder *b, const Eqn *e, uint32_t nout) {
-    return build_many(b, e->prim, e->in.n, e->in.at, e->params.n, e->params.at, nout, NULL);
-}
-Vals b_while(Builder *b, const While *w) {
-    Eqn e = while_eqn(b->cx->arena, &(Eqn){0}, w);
-    return build_like(b, &e, w->body->out.n);
-}
-Vals b_scan(Builder *b, const Scan *s) {
-    Param unroll = p_int(K_unroll, 1);
-    Eqn e = scan_eqn(b->cx->arena, &(Eqn){.params = {&unroll, 1}}, s);
-    return build_like(b, &e, s->body->out.n);
 }

@@ -53,11 +53,16 @@ Val build(Builder *, Prim, uint32_t n, const Val *in, uint32_t nparams, const Pa
    */
 Vals build_many(Builder *, Prim, uint32_t n, const Val *in, uint32_t nparams, const Param *, uint32_t nout,
                 const Type *types);
+/* The equation with its operands and parameters at the builder's place, its results new values: `types` as above. */
+Vals b_eqn(Builder *, const Eqn *, uint32_t nout, const Type *types);
 /* Does the call with this operand do nothing? */
 static inline bool b_failed(const Builder *b, Val v) {
     assert(v || b->failed);
     return b->failed || v == VAL_FAILED;
 }
+
+bool b_any_failed(Builder *, uint32_t n, const Val *in);
+Vals b_failures(Builder *, uint32_t n); /* n times VAL_FAILED */
 
 /* ---- elementwise: a function for each primitive of one to three operands, b_sin(b, x), b_add(b, x, y); where the
    primitive is a variable, b1 to b3 */
@@ -111,7 +116,7 @@ Val b_full(Builder *, Val scalar, uint32_t rank, const Dim *dims);
 Val b_full_like(Builder *, Val like, double value);
 static inline Val b_zeros_like(Builder *b, Val like) { return b_full_like(b, like, 0); }
 /* An array whose elements, dense and in the layout of memory, are known: a constant of the program that the rule writes
-   in, not of one between b_inner and b_inner_end. The data are copied. */
+   in, which inner ones capture. The data are copied. */
 Val b_const(Builder *, Type, const void *data);
 /* Is an extent 0? */
 bool b_empty(const Builder *, Val);
@@ -136,10 +141,6 @@ Val b_reduce(Builder *, Prim, Val, uint32_t n, const int64_t *axes); /* reduce_s
 /* dot_general: lhs and rhs contracting, then batch axes. */
 Val b_dot(Builder *, Val, Val, Ints lhs_contracting, Ints rhs_contracting, Ints lhs_batch, Ints rhs_batch,
           Dtype preferred);
-/* The results of a program for these operands: its equations, copied. */
-Vals b_call(Builder *, const Jaxpr *, uint32_t n, const Val *in);
-/* The results of a program of scalars for every element of arrays of one shape. */
-Vals b_map(Builder *, const Jaxpr *, uint32_t n, const Val *in);
 /* The reduction that an operation of two operands is the step of; P_none for others. */
 Prim b_reduction(Prim);
 /* A call of C code of the runtime, jaxcc_rt_<name>: rt.h. */
@@ -152,17 +153,51 @@ void b_stop_if(Builder *, Val, const Eqn *e, const char *what);
 /* The same with the values of n integer scalars in the place of {0}, {1}, … */
 void b_stop_with(Builder *, Val, const Eqn *e, const char *what, uint32_t n, const Val *numbers);
 
-/* ---- programs within programs: inputs of these types; the equations that follow are the inner program's until it ends
-   */
+/* ---- programs that are there: of `j`, b_call writes the equations once more, b_jit a call, which shares it */
+Vals b_call(Builder *, const Jaxpr *j, uint32_t n, const Val *in);
+/* The results of a program of scalars for every element of arrays of one shape. */
+Vals b_map(Builder *, const Jaxpr *j, uint32_t n, const Val *in);
+
+/* ---- programs within programs
+
+     Inner turn = b_inner(b, 2, (Type[]){f32, f32});                   carry, slice
+     Val sum = b_add(b, turn.in.at[0], b_mul(b, turn.in.at[1], k));    k: of a program around
+     b_inner_end(b, &turn, 1, &sum);
+     Vals y = b_scan(b, &turn, (Loop){.length = n, .carries = 1}, 2, (Val[]){zero, xs});
+
+   Between b_inner and b_inner_end equations are the inner program's. They, its types and its results may use any value
+   of the programs around, and b_const: the program captures what it uses, literals not, each after the scalars that its
+   extents are, and what is made of the program gives it that. Programs may be nested. */
 typedef struct {
-    Eqns outer;
-    Vals in;
+    Vals in;       /* its inputs */
+    Vals captured; /* once it has ended: what its program takes before those */
+    Jaxpr *j;      /* its program, once it has ended */
+    Eqns outer;    /* of the program around */
+    bool shared;   /* it stands in an equation */
 } Inner;
 Inner b_inner(Builder *, uint32_t n, const Type *types);
+/* Inputs of the types of those values: where the extents of one are another of them, so are they within. */
+Inner b_inner_like(Builder *, uint32_t n, const Val *like);
 Jaxpr *b_inner_end(Builder *, Inner *, uint32_t n, const Val *out);
-/* Loops of these parts, whose results are made: the carry at the end, then what is stacked. */
-Vals b_while(Builder *, const While *);
-Vals b_scan(Builder *, const Scan *);
+/* A program that is there; `consts`: what its first inputs are given wherever it runs. */
+Inner b_program(Builder *, const Jaxpr *, uint32_t n, const Val *consts);
+
+/* A call. */
+Vals b_jit(Builder *, Str name, Inner *, uint32_t n, const Val *in);
+/* The branch with that number, an integer, which is clamped, or a bool. */
+Vals b_cond(Builder *, Val which, uint32_t nbranches, Inner *branches, uint32_t n, const Val *in);
+typedef struct {
+    Dim length;
+    uint32_t carries;
+    bool reverse;
+    int64_t unroll;  /* turns at once: a hint; 0: 1 */
+    const Eqn *like; /* a scan with further parameters for this one; NULL */
+} Loop;
+/* Of the n operands the first are carried, slices of the others are what a turn gets: carry, slices → carry, slices;
+   the last carry, then arrays of the slices. */
+Vals b_scan(Builder *, Inner *turn, Loop, uint32_t n, const Val *in);
+/* As long as `test` of what is carried is true: the last carry. */
+Vals b_while(Builder *, Inner *test, Inner *turn, uint32_t n, const Val *carry);
 
 /* ---- rules: the EXPAND rows of prims.def, in passes/rules/. Writes what `e` becomes, its results into out[e->out.n];
    what it writes is expanded in its turn. False after a diagnostic. */

@@ -531,12 +531,12 @@ static Pair scan(Builder *b, const Eqn *e, Pair x, bool all, bool reverse) {
     const ArrayType *t = b_type(b, x.re);
     Type row = type_of(cx->types, t->dtype, t->rank - 1, t->dims + 1);
     Pair start = neutral(b, e->prim, t->dtype, t->rank - 1, t->dims + 1);
-    Inner in = b_inner(b, 4, (Type[]){row, row, row, row});
-    Pair both[2] = {{in.in.at[0], in.in.at[1]}, {in.in.at[2], in.in.at[3]}};
+    Inner turn = b_inner(b, 4, (Type[]){row, row, row, row});
+    Pair both[2] = {{turn.in.at[0], turn.in.at[1]}, {turn.in.at[2], turn.in.at[3]}};
     Pair y = combiner(e->prim)(b, e, both);
-    Jaxpr *body = b_inner_end(b, &in, all ? 4 : 2, (Val[]){y.re, y.im, y.re, y.im});
-    Val carry[2] = {start.re, start.im}, xs[2] = {x.re, x.im};
-    Vals out = b_scan(b, &(Scan){body, t->dims[0], reverse, .carry = {carry, 2}, .xs = {xs, 2}});
+    b_inner_end(b, &turn, all ? 4 : 2, (Val[]){y.re, y.im, y.re, y.im});
+    Loop how = {.length = t->dims[0], .carries = 2, .reverse = reverse};
+    Vals out = b_scan(b, &turn, how, 4, (Val[]){start.re, start.im, x.re, x.im});
     return all ? (Pair){out.at[2], out.at[3]} : (Pair){out.at[0], out.at[1]};
 }
 static Pair transposed(Builder *b, Pair x, const int64_t *axes) {

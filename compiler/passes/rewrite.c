@@ -50,9 +50,30 @@ bool runs_programs(Prim p) {
            p == P_shard_map || p == P_xla_pmap || p == P_spmd;
 }
 
-Val valmap_get(const ValMap *m, Val v) { return v < m->n && m->at[v] ? m->at[v] : v; }
+static Val sparse_get(const ValMap *m, Val v) {
+    uint32_t i;
+    return intern_find(&m->keys, &v, sizeof v, &i) ? m->at[i] : v;
+}
+Val valmap_get(const ValMap *m, Val v) {
+    if (m->sparse) return sparse_get(m, v);
+    return v < m->n && m->at[v] ? m->at[v] : v;
+}
 
+static void sparse_put(ValMap *m, Val v, Val with) {
+    m->keys.arena = m->cx->arena;
+    uint32_t i = intern(&m->keys, &v, sizeof v, NULL);
+    if (i == m->n) {
+        Val *at = arena_new(m->cx->arena, Val, m->n ? 2 * m->n : 8);
+        if (m->n) memcpy(at, m->at, m->n * sizeof *at);
+        m->at = at, m->n = m->n ? 2 * m->n : 8;
+    }
+    m->at[i] = with;
+}
 void valmap_put(ValMap *m, Val v, Val with) {
+    if (m->sparse) {
+        sparse_put(m, v, with);
+        return;
+    }
     if (v >= m->n) {
         uint32_t n = m->cx->nvals + m->cx->nvals / 2;
         Val *at = arena_new(m->cx->arena, Val, n);
@@ -102,6 +123,37 @@ Type type_rewrite(const ValMap *map, Type t) {
     return t;
 }
 
+/* ---- the values that extents are */
+typedef struct {
+    const Ctx *cx;
+    ValVisit *visit;
+    void *user;
+} Visit;
+static Dim visit_atom(void *user, Dim atom) {
+    Visit *x = user;
+    const DimExpr *d = dim_at(x->cx->types, atom);
+    if (d->kind == DIM_BOUND) x->visit(x->user, d->val);
+    return atom;
+}
+static void visit_dims(Visit *x, uint32_t n, const Dim *dims) {
+    for (uint32_t i = 0; i < n; i++)
+        if (!dim_is_const(dims[i])) dim_substitute(x->cx->types, dims[i], visit_atom, x);
+}
+static void visit_value(Visit *x, const Value *v) {
+    if (v->kind == V_DIM) visit_dims(x, 1, &v->dim);
+    if (v->kind == V_DIMS) visit_dims(x, v->dims.n, v->dims.at);
+    for (uint32_t i = 0; (v->kind == V_LIST || v->kind == V_PAIR) && i < v->list.n; i++) visit_value(x, &v->list.at[i]);
+}
+void type_extents(const Ctx *cx, Type t, ValVisit *visit, void *user) {
+    const ArrayType *a = type_at(cx->types, t);
+    visit_dims(&(Visit){cx, visit, user}, a->rank, a->dims);
+}
+void eqn_extents(const Ctx *cx, const Eqn *e, ValVisit *visit, void *user) {
+    Visit x = {cx, visit, user};
+    each(const Param, p, e->params) visit_value(&x, &p->value);
+}
+
+/* ---- copies */
 typedef struct {
     const ValMap *map;
     JaxprMap *sub;

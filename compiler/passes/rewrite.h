@@ -37,11 +37,14 @@ typedef enum { NEUTRAL_ZERO, NEUTRAL_ONE, NEUTRAL_LEAST, NEUTRAL_MOST, NEUTRAL_O
 extern const uint16_t prim_combiner[NPRIMS];
 extern const uint8_t prim_neutral[NPRIMS];
 
-/* ---- a table by value, which grows with the values of the compilation */
+/* ---- a table by value: one that grows with the values of the compilation; or, where there are many of them or they
+   hold little, a `sparse` one, which grows with what is put */
 typedef struct {
     Ctx *cx;
     Val *at;
     uint32_t n;
+    bool sparse;
+    Intern keys;      /* of a sparse one: their numbers are places in `at` */
     uint32_t spliced; /* equations that jaxpr_splice made */
 } ValMap;
 Val valmap_get(const ValMap *, Val); /* the value itself where nothing was put */
@@ -69,6 +72,10 @@ typedef Jaxpr *JaxprMap(void *user, const Jaxpr *);
    `e`. */
 Eqn eqn_rewrite(const ValMap *map, const Eqn *e, JaxprMap *sub, void *user);
 Vals vals_rewrite(const ValMap *map, Vals);
+/* The values that are extents in a type, in the parameters of an equation, one after the other. */
+typedef void ValVisit(void *user, Val);
+void type_extents(const Ctx *, Type, ValVisit *, void *user);
+void eqn_extents(const Ctx *, const Eqn *, ValVisit *, void *user);
 /* The type with `map` in the scalars that are its extents. */
 Type type_rewrite(const ValMap *map, Type);
 

@@ -16,7 +16,6 @@ typedef struct {
     Memo memo;       /* programs without references: their inputs are values, all that was written are results */
     Memo arranged;   /* what `arranged` made of them, by all that it is given */
     Builder b;       /* the program at hand */
-    Consts *consts;  /* its constants */
     bool failed;
 } State;
 
@@ -591,7 +590,6 @@ static bool state_run_state(State *s, const Eqn *e) {
     Jaxpr *old = param_jaxpr(e, K_jaxpr), *body = state_jaxpr(s, old);
     if (s->failed) return false;
     Vals in = vals_held(s, e->in);
-    add_consts(s->cx->arena, s->consts, body->consts);
     Vals out = b_call(&s->b, body, in.n, in.at);
     for (uint32_t i = 0; i < out.n && !s->b.failed; i++) run_ended(s, e, i, out.at[i]);
     return !s->b.failed;
@@ -602,33 +600,26 @@ static bool state_for(State *s, const Eqn *e) {
     Jaxpr *old = param_jaxpr(e, K_jaxpr), *body = state_jaxpr(s, old);
     if (s->failed) return false;
     Val *ends = finals(s, old, body);
-    uint32_t n = e->in.n, consts = 0, carries = 1;
-    Vals in = vals_new(s, n + 1);
-    Type *types = arena_new(s->cx->arena, Type, n + 1);
-    uint32_t *where = arena_new(s->cx->arena, uint32_t, n + 1);
+    uint32_t n = e->in.n, *where = arena_new(s->cx->arena, uint32_t, n + 1);
+    Vals carry = vals_new(s, n + 1), args = vals_new(s, n + 1), out = vals_new(s, n + 1);
     Dtype d = b_type(b, body->in.at[0])->dtype;
+    add(&carry, b_int(b, d, 0));
     for (uint32_t i = 0; i < n; i++)
-        if (!ends[i + 1]) where[i] = consts++, add(&in, held(s, e->in.at[i]));
-    add(&in, b_int(b, d, 0));
-    for (uint32_t i = 0; i < n; i++)
-        if (ends[i + 1]) where[i] = consts + carries++, add(&in, held(s, e->in.at[i]));
-    for (uint32_t i = 0; i < in.n; i++) types[i] = val_type(s->cx, in.at[i]);
+        if (ends[i + 1]) where[i] = carry.n, add(&carry, held(s, e->in.at[i]));
     const Param *steps = param_find(e, K_nsteps);
     Dim length = steps->value.kind == V_DIM ? steps->value.dim : steps->value.i;
-    Inner inner = b_inner(b, in.n, types);
-    Val index = inner.in.at[consts];
-    Vals args = vals_new(s, n + 1), out = vals_new(s, n + 1);
+    Inner turn = b_inner_like(b, carry.n, carry.at);
+    Val index = turn.in.at[0];
     add(&args, param_bool(e, K_reverse) ? b_sub(b, b_dim(b, d, dim_sub(s->cx->types, length, 1)), index) : index);
-    for (uint32_t i = 0; i < n; i++) add(&args, inner.in.at[where[i]]);
+    for (uint32_t i = 0; i < n; i++) add(&args, ends[i + 1] ? turn.in.at[where[i]] : held(s, e->in.at[i]));
     Vals results = b_call(b, body, args.n, args.at);
     add(&out, b_add(b, index, b_int(b, d, 1)));
     for (uint32_t i = 0; i < n; i++)
         if (ends[i + 1]) add(&out, results.at[i]);
-    Jaxpr *turn = b_inner_end(b, &inner, out.n, out.at);
-    turn->consts = body->consts;
-    Vals all = b_scan(b, &(Scan){turn, length, .consts = {in.at, consts}, .carry = vals_part(in, consts, carries)});
+    b_inner_end(b, &turn, out.n, out.at);
+    Vals all = b_scan(b, &turn, (Loop){.length = length, .carries = carry.n}, carry.n, carry.at);
     for (uint32_t i = 0; i < n && !b->failed; i++)
-        run_ended(s, e, i, ends[i + 1] ? all.at[where[i] - consts] : held(s, e->in.at[i]));
+        run_ended(s, e, i, ends[i + 1] ? all.at[where[i]] : held(s, e->in.at[i]));
     return !b->failed;
 }
 
@@ -649,7 +640,6 @@ static bool state_pallas_call(State *s, const Eqn *e) {
     if (!ok)
         return diag(s->cx->diags, e->span,
                     "pallas_call with a grid is not supported yet: the text does not say what its blocks are");
-    add_consts(s->cx->arena, s->consts, body->consts);
     Vals out = b_call(&s->b, body, in.n, in.at);
     for (uint32_t i = 0; i < e->out.n && !s->b.failed; i++) put(s, e->out.at[i], out.at[e->in.n + i]);
     return !s->b.failed;
@@ -702,11 +692,9 @@ static Jaxpr *state_jaxpr(void *user, const Jaxpr *j) {
     State *s = user;
     if (*memo_slot(&s->memo, j)) return *memo_slot(&s->memo, j);
     Builder outer = s->b;
-    Consts consts = {0}, *outer_consts = s->consts;
     s->b = (Builder){.cx = s->cx};
-    s->consts = &consts;
     Vals in = values(s, j->in);
-    add_consts(s->cx->arena, &consts, values(s, j->consts));
+    add_consts(s->cx->arena, &s->b.consts, values(s, j->consts));
     for (uint32_t i = 0; i < j->eqns.n && !s->failed; i++) state_eqn(s, &j->eqns.at[i]);
     Vals out = vals_new(s, j->out.n + j->consts.n + j->in.n);
     each(const Val, v, j->out) add(&out, held(s, *v));
@@ -716,10 +704,9 @@ static Jaxpr *state_jaxpr(void *user, const Jaxpr *j) {
         if (is_ref(s, *v)) add(&out, held(s, *v));
     Jaxpr *new = jaxpr_with(s->cx, j, s->b.eqns, out);
     new->in = in;
-    new->consts = (Vals){consts.at, consts.n};
+    new->consts = (Vals){s->b.consts.at, s->b.consts.n};
     if (out.n > j->out.n) new->effects = (Str){0}; /* there are no references to read and write */
     s->b = outer;
-    s->consts = outer_consts;
     return *memo_slot(&s->memo, j) = new;
 }
 Jaxpr *pass_state(Ctx *cx, const Jaxpr *j) {

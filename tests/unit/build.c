@@ -1,9 +1,11 @@
 /* The builder: programs written with each of its functions typecheck, and read again as they print. */
 #include "passes/build.h"
+#include "control.h"
 #include "parse/parse.h"
 #include "typecheck/check.h"
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 static Arena *arena;
 static Ctx *cx;
@@ -145,3 +147,171 @@ Test(build, a_failure_is_no_number) {
 #ifndef NDEBUG
 Test(build, no_value_is_no_operand, .signal = SIGABRT) { b_sin(&b, 0); }
 #endif
+
+/* ---- programs within programs */
+static Type f32_of(uint32_t rank, const Dim *dims) { return type(DT_f32, rank, dims); }
+static const Eqn *last(const Jaxpr *j) { return &j->eqns.at[j->eqns.n - 1]; }
+
+Test(build, a_scan_captures_what_it_uses) {
+    Val x = scalar(DT_f32), k = scalar(DT_f32), unused = scalar(DT_f32), xs = INPUT(DT_f32, 5);
+    Val in[] = {x, k, unused, xs}, one = b_float(&b, DT_f32, 1);
+    Inner turn = b_inner(&b, 2, (Type[]){f32_of(0, NULL), f32_of(0, NULL)});
+    Val carry = b_add(&b, b_mul(&b, turn.in.at[0], k), b_mul(&b, turn.in.at[1], one));
+    b_inner_end(&b, &turn, 2, (Val[]){carry, k});
+    Vals y = b_scan(&b, &turn, (Loop){.length = 5, .carries = 1, .reverse = true, .unroll = 2}, 2, (Val[]){x, xs});
+    const char *text = written(whole(4, in, y.n, y.at));
+    Scan s = scan_of(last(whole(4, in, y.n, y.at)));
+    cr_assert(s.body && s.reverse && s.consts.n == 1 && s.consts.at[0] == k, "%s", text);
+    cr_assert(has(text, "num_consts=1") && has(text, "unroll=2") && has(text, "1.0:f32[]"), "%s", text);
+    cr_assert(turn.captured.n == 1 && turn.captured.at[0] == k);
+    cr_assert_neq(s.body->in.at[0], k); /* a value is bound once */
+}
+Test(build, a_scan_keeps_the_parameters_of_another) {
+    Val x = scalar(DT_f32);
+    Param other = {.key = K_other, .name = S("_split_transpose"), .value = {.kind = V_BOOL, .i = true}};
+    Eqn like = {.prim = P_scan, .params = {&other, 1}};
+    Inner turn = b_inner_like(&b, 1, &x);
+    b_inner_end(&b, &turn, 1, (Val[]){b_sin(&b, turn.in.at[0])});
+    Vals y = b_scan(&b, &turn, (Loop){.length = 5, .carries = 1, .like = &like}, 1, &x);
+    cr_assert(has(written(whole(1, &x, 1, y.at)), "_split_transpose=True"));
+}
+Test(build, a_while_captures_in_both_programs) {
+    Val n = scalar(DT_i32), step = scalar(DT_i32), x = INPUT(DT_f32, 3), in[] = {n, step, x};
+    Val carry[] = {b_int(&b, DT_i32, 0), x};
+    Inner test = b_inner_like(&b, 2, carry);
+    b_inner_end(&b, &test, 1, (Val[]){b_lt(&b, test.in.at[0], n)});
+    Inner turn = b_inner_like(&b, 2, carry);
+    Val next[] = {b_add(&b, turn.in.at[0], step), b_add(&b, turn.in.at[1], x)};
+    b_inner_end(&b, &turn, 2, next);
+    Vals y = b_while(&b, &test, &turn, 2, carry);
+    const char *text = written(whole(3, in, y.n, y.at));
+    While w = while_of(last(whole(3, in, y.n, y.at)));
+    cr_assert(w.body && w.cond_consts.n == 1 && w.cond_consts.at[0] == n, "%s", text);
+    cr_assert(w.body_consts.n == 2 && w.body_consts.at[0] == step && w.body_consts.at[1] == x, "%s", text);
+}
+/* A branch that gives `v` times its input. */
+static Inner times(Val v, Val like) {
+    Inner i = b_inner_like(&b, 1, &like);
+    b_inner_end(&b, &i, 1, (Val[]){b_mul(&b, i.in.at[0], v)});
+    return i;
+}
+Test(build, branches_take_what_any_of_them_captures) {
+    Val which = scalar(DT_i32), p = scalar(DT_bool), x = scalar(DT_f32), u = scalar(DT_f32), v = scalar(DT_f32);
+    Val in[] = {which, p, x, u, v};
+    Inner three[] = {times(u, x), times(v, x), times(x, x)};
+    Val y = b_cond(&b, which, 3, three, 1, &x).at[0];
+    Inner two[] = {times(u, x), times(u, x)};
+    Val z = b_cond(&b, p, 2, two, 1, &x).at[0];
+    const char *text = written(whole(5, in, 2, (Val[]){y, z}));
+    Cond c = cond_of(&b.eqns.at[0]), d = cond_of(&b.eqns.at[1]);
+    cr_assert(c.branches.n == 3 && c.in.n == 4, "%s", text);
+    cr_assert(c.in.at[0] == u && c.in.at[1] == v && c.in.at[2] == x && c.in.at[3] == x, "%s", text);
+    cr_assert(d.branches.n == 2 && d.in.n == 2 && d.in.at[0] == u, "%s", text);
+}
+Test(build, a_shared_branch_stays_shared) {
+    Val which = scalar(DT_bool), x = scalar(DT_f32), u = scalar(DT_f32), in[] = {which, x, u};
+    Inner f = b_inner_like(&b, 1, &x);
+    Jaxpr *sine = b_inner_end(&b, &f, 1, (Val[]){b_sin(&b, f.in.at[0])});
+    Val y[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        Inner branches[] = {b_program(&b, sine, 0, NULL), times(u, x)};
+        y[i] = b_cond(&b, which, 2, branches, 1, &x).at[0];
+    }
+    Inner same[] = {b_program(&b, sine, 0, NULL), b_program(&b, sine, 0, NULL)};
+    Val z = b_cond(&b, which, 2, same, 1, &x).at[0];
+    written(whole(3, in, 3, (Val[]){y[0], y[1], z}));
+    for (uint32_t i = 0; i < 2; i++) {
+        const Jaxpr *branch = cond_of(&b.eqns.at[i]).branches.at[0];
+        cr_assert(branch->eqns.n == 1 && branch->eqns.at[0].prim == P_jit);
+        cr_assert_eq(param_jaxpr(&branch->eqns.at[0], K_jaxpr), sine);
+    }
+    cr_assert_eq(cond_of(&b.eqns.at[2]).branches.at[1], sine);
+}
+Test(build, a_call_stays_a_call) {
+    Val x = scalar(DT_f32), k = scalar(DT_f32), in[] = {x, k};
+    Inner f = b_inner_like(&b, 1, &x);
+    Jaxpr *j = b_inner_end(&b, &f, 1, (Val[]){b_mul(&b, f.in.at[0], k)});
+    Val y = b_jit(&b, S("f"), &f, 1, &x).at[0];
+    Inner again = b_program(&b, j, 1, &x); /* k is x here */
+    Val z = b_jit(&b, S("f"), &again, 1, &y).at[0];
+    const char *text = written(whole(2, in, 1, &z));
+    cr_assert(b.eqns.n == 2 && has(text, "jit[") && has(text, "name=f"), "%s", text);
+    const Eqn *e = b.eqns.at;
+    cr_assert(e[0].in.n == 2 && e[0].in.at[0] == k && e[0].in.at[1] == x, "%s", text);
+    cr_assert(e[1].in.at[0] == x && e[1].in.at[1] == y, "%s", text);
+    cr_assert_eq(param_jaxpr(&e[0], K_jaxpr), param_jaxpr(&e[1], K_jaxpr));
+    Vals copied = b_call(&b, j, 2, (Val[]){k, x});
+    cr_assert(b.eqns.n == 3 && b.eqns.at[2].prim == P_mul && copied.at[0] == b.eqns.at[2].out.at[0]);
+}
+/* scan in while in cond: x, of an extent that is computed, a constant and k come from outside of all three. */
+Test(build, captures_pass_through_nested_programs) {
+    Val which = scalar(DT_bool), n = scalar(DT_i64), k = scalar(DT_f32), in[3] = {which, n, k}, y;
+    Dim a = dim_bound(cx->types, n), two = 2;
+    Val x = b_broadcast(&b, k, 1, &a, NULL), zero = b_int(&b, DT_i64, 0);
+    Val table = b_const(&b, type(DT_f32, 1, &two), (float[]){1, 2});
+    Inner yes = b_inner_like(&b, 1, &x);
+    {
+        Val carry[] = {zero, yes.in.at[0]};
+        Inner test = b_inner_like(&b, 2, carry);
+        b_inner_end(&b, &test, 1, (Val[]){b_lt(&b, test.in.at[0], n)});
+        Inner turn = b_inner_like(&b, 2, carry);
+        Inner add = b_inner(&b, 2, (Type[]){val_type(cx, x), f32_of(0, NULL)});
+        Val factor = b_mul(&b, b_broadcast(&b, add.in.at[1], 1, &a, NULL), x);
+        y = b_add(&b, add.in.at[0], b_mul(&b, factor, b_full(&b, k, 1, &a)));
+        b_inner_end(&b, &add, 1, &y);
+        y = b_scan(&b, &add, (Loop){.length = 2, .carries = 1}, 2, (Val[]){turn.in.at[1], table}).at[0];
+        b_inner_end(&b, &turn, 2, (Val[]){b_add(&b, turn.in.at[0], b_int(&b, DT_i64, 1)), y});
+        y = b_while(&b, &test, &turn, 2, carry).at[1];
+    }
+    b_inner_end(&b, &yes, 1, &y);
+    Inner no = b_inner_like(&b, 1, &x);
+    b_inner_end(&b, &no, 1, &x);
+    Vals out = b_cond(&b, which, 2, (Inner[]){no, yes}, 1, &x);
+    const char *text = written(whole(3, in, 1, out.at));
+    Cond c = cond_of(last(whole(3, in, 1, out.at)));
+    cr_assert(c.branches.n == 2, "%s", text);
+    cr_assert_eq(c.in.at[0], n, "the scalar comes first: %s", text);
+    bool captured[3] = {0};
+    each(Val, v, c.in) {
+        captured[0] |= *v == x, captured[1] |= *v == k, captured[2] |= *v == table;
+        cr_assert_null(val_info(cx, *v)->lit, "a literal is captured: %s", text);
+    }
+    cr_assert(captured[0] && captured[1] && captured[2], "%s", text);
+    cr_assert_eq(val_array(cx, c.branches.at[1]->out.at[0])->rank, 1);
+    cr_assert_eq(b.consts.n, 1);
+}
+Test(build, inputs_may_be_extents_of_others) {
+    Val n = scalar(DT_i64), k = scalar(DT_f32), in[2] = {n, k};
+    Dim a = dim_bound(cx->types, n);
+    Val x = b_broadcast(&b, k, 1, &a, NULL), both[] = {n, x};
+    Inner f = b_inner_like(&b, 2, both);
+    b_inner_end(&b, &f, 1, (Val[]){b_sin(&b, f.in.at[1])});
+    cr_assert_eq(f.captured.n, 0);
+    written(whole(2, in, 1, b_jit(&b, S("f"), &f, 2, both).at));
+}
+Test(build, many_inner_programs_take_linear_memory) {
+    Val x = scalar(DT_f32), k = scalar(DT_f32), in[2] = {x, k}, y = x;
+    for (uint32_t i = 0; i < 3000; i++) {
+        Inner f = b_inner_like(&b, 1, &x);
+        b_inner_end(&b, &f, 1, (Val[]){b_mul(&b, f.in.at[0], k)});
+        y = b_jit(&b, S("f"), &f, 1, &y).at[0];
+        Jaxpr *j = f.j;
+        y = b_call(&b, j, 2, (Val[]){k, y}).at[0];
+    }
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    cr_assert_lt(used.ru_maxrss, 150 << 10, "%ld KiB", used.ru_maxrss); /* a table by value each would take 400 MiB */
+    cr_assert_eq(last(whole(2, in, 1, &y))->prim, P_mul);
+}
+Test(build, a_program_that_fails_leaves_the_one_around) {
+    Val x = INPUT(DT_f32, 3), y = INPUT(DT_f32, 4);
+    b_sin(&b, x);
+    Inner f = b_inner_like(&b, 1, &x);
+    Val z = b_add(&b, f.in.at[0], y);
+    b_inner_end(&b, &f, 1, &z);
+    cr_assert(b.failed && b.eqns.n == 1);
+    cr_assert_eq(b_scan(&b, &f, (Loop){.length = 3, .carries = 1}, 1, &x).at[0], VAL_FAILED);
+    cr_assert_eq(b_cond(&b, x, 1, &f, 1, &x).at[0], VAL_FAILED);
+    cr_assert_eq(b_while(&b, &f, &f, 1, &x).at[0], VAL_FAILED);
+    cr_assert_eq(b_jit(&b, S("f"), &f, 1, &x).at[0], VAL_FAILED);
+}

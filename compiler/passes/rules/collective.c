@@ -2,6 +2,7 @@
    parts, and gives its parts of the results, which lie one device after the other. Collectives become calls of
    runtime/comm.c that exchange whole arrays, and arithmetic on what came: a sum's order is that of the devices. A
    program for several devices within one of another runs on each device of that one; its axes are then the fastest. */
+#include "../../control.h"
 #include "../build.h"
 #include <stdlib.h>
 
@@ -433,20 +434,16 @@ static bool whole(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i, Va
     *v = b_reshape(b, b_transpose(b, *v, order), rank, final);
     return true;
 }
-/* The program for one device: whole operands in, what `inside` makes of them out. */
-static Vals spmd(Builder *b, int64_t devices, Jaxpr *program, Vals in) {
-    Param p[2] = {p_int(K_axis_size, devices), p_jaxpr(K_call_jaxpr, program)};
-    return build_many(b, P_spmd, in.n, in.at, 2, p, program->out.n, NULL);
-}
+/* The program for one device: whole operands in, of plain types. */
 static Inner whole_operands(Builder *b, const Eqn *e) {
     Type *types = arena_new(b->cx->arena, Type, e->in.n + 1);
     for (uint32_t i = 0; i < e->in.n; i++) types[i] = type_plain(b_types(b), val_type(b->cx, e->in.at[i]));
     return b_inner(b, e->in.n, types);
 }
-static Jaxpr *inner_end(Builder *b, Inner *inner, const Jaxpr *called, Vals results) {
-    Jaxpr *j = b_inner_end(b, inner, results.n, results.at);
-    j->consts = called->consts;
-    return j;
+static Vals spmd(Builder *b, int64_t devices, Inner *inner, Vals results, Vals in) {
+    Param p[2] = {p_int(K_axis_size, devices), p_jaxpr(K_call_jaxpr, b_inner_end(b, inner, results.n, results.at))};
+    Vals all = vals_joined(b->cx->arena, 2, (Vals[]){inner->captured, in});
+    return build_many(b, P_spmd, all.n, all.at, 2, p, results.n, NULL);
 }
 /* What a device took is what its program takes: specs that could not be read say nothing about it. */
 static bool takes(Builder *b, const Eqn *e, const Jaxpr *j, const Val *parts) {
@@ -471,7 +468,7 @@ bool expand_shard_map(Builder *b, const Eqn *e, Val *out) {
     if (!takes(b, e, j, parts)) return false;
     Vals results = b_call(b, j, e->in.n, parts);
     if (b->failed) return false;
-    Vals v = spmd(b, devices_of(mesh), inner_end(b, &inner, j, results), e->in);
+    Vals v = spmd(b, devices_of(mesh), &inner, results, e->in);
     for (uint32_t i = 0; i < e->out.n && !b->failed; i++) {
         out[i] = v.at[i];
         if (!whole(b, e, mesh, i, &out[i])) return false;
@@ -521,7 +518,7 @@ bool expand_xla_pmap(Builder *b, const Eqn *e, Val *out) {
     if (!takes(b, e, j, parts)) return false;
     Vals results = b_call(b, j, e->in.n, parts);
     if (b->failed) return false;
-    Vals v = spmd(b, size, inner_end(b, &inner, j, results), e->in);
+    Vals v = spmd(b, size, &inner, results, e->in);
     for (uint32_t i = 0; i < e->out.n && !b->failed; i++) {
         int64_t axis;
         bool every = mapped(e, K_out_axes, i, &axis);

@@ -554,62 +554,58 @@ typedef struct {
     Dtype key;
     Type type;
     uint32_t n; /* words of a key */
-    Type carry[6];
 } Gamma;
 static Words words_at(const Gamma *g, const Val *v) {
     Words k = {.n = g->n};
     memcpy(k.w, v, g->n * sizeof *v);
     return k;
 }
-/* v ≤ 0: x and v = 1 + c·x are drawn again. Carry: key, x, v; constant: c. */
+/* v ≤ 0: x and v = 1 + c·x are drawn again. Carry: key, x, v. */
 static Vals positive(Gamma *g, const Words *key, Val c) {
     Builder *b = g->b;
-    Type types[7] = {g->type};
-    memcpy(types + 1, g->carry, g->n * sizeof(Type));
-    types[1 + g->n] = types[2 + g->n] = g->type;
-    Inner i = b_inner(b, g->n + 2, types + 1);
-    Val v = i.in.at[g->n + 1], more = b_le(b, v, b_full_like(b, v, 0));
-    Jaxpr *condition = b_inner_end(b, &i, 1, &more);
-    i = b_inner(b, g->n + 3, types);
-    Words k = words_at(g, i.in.at + 1), next = split_one(b, &k, g->key, 2, 0), sub = split_one(b, &k, g->key, 2, 1);
-    Val x = normal(b, &sub, g->key, g->type);
-    Val w = b_add(b, b_full_like(b, x, 1), b_mul(b, x, i.in.at[0])), out[6];
-    memcpy(out, next.w, g->n * sizeof *out);
-    out[g->n] = x, out[g->n + 1] = w;
-    Jaxpr *body = b_inner_end(b, &i, g->n + 2, out);
-    Val in[7] = {c};
-    memcpy(in + 1, key->w, g->n * sizeof *in);
-    in[1 + g->n] = b_full_like(b, c, 0), in[2 + g->n] = b_full_like(b, c, -1);
-    return b_while(b, &(While){.cond = condition, .body = body, .body_consts = {in, 1}, .carry = {in + 1, g->n + 2}});
+    uint32_t n = g->n;
+    Val carry[6], out[6];
+    memcpy(carry, key->w, n * sizeof *carry);
+    carry[n] = b_full_like(b, c, 0), carry[n + 1] = b_full_like(b, c, -1);
+    Inner test = b_inner_like(b, n + 2, carry);
+    Val v = test.in.at[n + 1], more = b_le(b, v, b_full_like(b, v, 0));
+    b_inner_end(b, &test, 1, &more);
+    Inner turn = b_inner_like(b, n + 2, carry);
+    Words k = words_at(g, turn.in.at), next = split_one(b, &k, g->key, 2, 0), sub = split_one(b, &k, g->key, 2, 1);
+    memcpy(out, next.w, n * sizeof *out);
+    out[n] = normal(b, &sub, g->key, g->type);
+    out[n + 1] = b_add(b, b_full_like(b, c, 1), b_mul(b, out[n], c));
+    b_inner_end(b, &turn, n + 2, out);
+    return b_while(b, &test, &turn, n + 2, carry);
 }
-/* Turns until x², v³ and u are accepted; v³. Constants: c; carry: key, X, V, U. */
-static Val accepted(Gamma *g, const Words *key, Val c, Val d) {
-    Builder *b = g->b;
-    Type types[9] = {g->type};
-    memcpy(types + 1, g->carry, g->n * sizeof(Type));
-    for (uint32_t i = 0; i < 3; i++) types[1 + g->n + i] = g->type;
-    Inner i = b_inner(b, g->n + 4, types);
-    Val X = i.in.at[1 + g->n], V = i.in.at[2 + g->n], U = i.in.at[3 + g->n], dd = i.in.at[0],
-        one = b_full_like(b, X, 1);
+/* Are x², v and u not accepted? */
+static Val refused(Builder *b, Val X, Val V, Val U, Val d) {
+    Val one = b_full_like(b, X, 1);
     Val squeeze = b_sub(b, one, b_mul(b, b_full_like(b, X, 0.0331), b_mul(b, X, X)));
     Val bound = b_add(b, b_sub(b, one, V), b_log(b, V));
-    bound = b_add(b, b_mul(b, X, b_full_like(b, X, 0.5)), b_mul(b, dd, bound));
-    Val more = b_and(b, b_ge(b, U, squeeze), b_ge(b, b_log(b, U), bound));
-    Jaxpr *condition = b_inner_end(b, &i, 1, &more);
-    i = b_inner(b, g->n + 4, types);
-    Words k = words_at(g, i.in.at + 1), next = split_one(b, &k, g->key, 3, 0), xk = split_one(b, &k, g->key, 3, 1);
+    bound = b_add(b, b_mul(b, X, b_full_like(b, X, 0.5)), b_mul(b, d, bound));
+    return b_and(b, b_ge(b, U, squeeze), b_ge(b, b_log(b, U), bound));
+}
+/* Turns until x², v³ and u are accepted; v³. Carry: key, x², v³, u. */
+static Val accepted(Gamma *g, const Words *key, Val c, Val d) {
+    Builder *b = g->b;
+    uint32_t n = g->n;
+    Val carry[7], out[7];
+    memcpy(carry, key->w, n * sizeof *carry);
+    for (uint32_t i = 0; i < 3; i++) carry[n + i] = b_full_like(b, c, i);
+    Inner test = b_inner_like(b, n + 3, carry);
+    Val more = refused(b, test.in.at[n], test.in.at[n + 1], test.in.at[n + 2], d);
+    b_inner_end(b, &test, 1, &more);
+    Inner turn = b_inner_like(b, n + 3, carry);
+    Words k = words_at(g, turn.in.at), next = split_one(b, &k, g->key, 3, 0), xk = split_one(b, &k, g->key, 3, 1);
     Words uk = split_one(b, &k, g->key, 3, 2);
-    Vals kxv = positive(g, &xk, i.in.at[0]);
-    Val x = kxv.at[g->n], v = kxv.at[g->n + 1], out[7];
-    memcpy(out, next.w, g->n * sizeof *out);
-    out[g->n] = b_mul(b, x, x), out[g->n + 1] = b_mul(b, b_mul(b, v, v), v);
-    out[g->n + 2] = uniform(b, &uk, g->key, g->type);
-    Jaxpr *body = b_inner_end(b, &i, g->n + 3, out);
-    Val in[9] = {d, c};
-    memcpy(in + 2, key->w, g->n * sizeof *in);
-    in[2 + g->n] = b_full_like(b, c, 0), in[3 + g->n] = b_full_like(b, c, 1), in[4 + g->n] = b_full_like(b, c, 2);
-    While turns = {condition, body, .cond_consts = {in, 1}, .body_consts = {in + 1, 1}, .carry = {in + 2, g->n + 3}};
-    return b_while(b, &turns).at[g->n + 1];
+    Vals kxv = positive(g, &xk, c);
+    Val x = kxv.at[n], v = kxv.at[n + 1];
+    memcpy(out, next.w, n * sizeof *out);
+    out[n] = b_mul(b, x, x), out[n + 1] = b_mul(b, b_mul(b, v, v), v);
+    out[n + 2] = uniform(b, &uk, g->key, g->type);
+    b_inner_end(b, &turn, n + 3, out);
+    return b_while(b, &test, &turn, n + 3, carry).at[n + 1];
 }
 bool expand_random_gamma(Builder *b, const Eqn *e, Val *out) {
     Val key = e->in.at[0], alpha = e->in.at[1];
@@ -624,7 +620,6 @@ bool expand_random_gamma(Builder *b, const Eqn *e, Val *out) {
     else
         k = split_threefry(b, &k, key, shape);
     g.n = k.n;
-    for (uint32_t i = 0; i < g.n; i++) g.carry[i] = type_of(b_types(b), DT_u32, t->rank, t->dims);
     Val one = b_full_like(b, alpha, 1), third = b_full_like(b, alpha, 1. / 3), large = b_ge(b, alpha, one);
     Val a = b_select(b, large, b_add(b, alpha, one), alpha), d = b_sub(b, a, third);
     Val c = b_div(b, third, b_sqrt(b, d));

@@ -56,10 +56,10 @@ static Vals fold(Builder *b, const Jaxpr *j, Dim length, Val *in) {
     uint32_t n = j->out.n;
     Type *types = arena_new(b->cx->arena, Type, 2 * n);
     for (uint32_t i = 0; i < n && !b->failed; i++) types[i] = types[n + i] = val_type(b->cx, in[i]);
-    Inner body = b_inner(b, 2 * n, types);
-    Vals y = b_map(b, j, 2 * n, body.in.at);
-    Jaxpr *turn = b_inner_end(b, &body, n, y.at);
-    return b_scan(b, &(Scan){turn, length, .carry = {in, n}, .xs = {in + n, n}});
+    Inner turn = b_inner(b, 2 * n, types);
+    Vals y = b_map(b, j, 2 * n, turn.in.at);
+    b_inner_end(b, &turn, n, y.at);
+    return b_scan(b, &turn, (Loop){.length = length, .carries = n}, 2 * n, in);
 }
 
 /* Few long rows: `parts` of each side by side, [parts · n, kept] → [parts, kept]; what becomes of the parts is in

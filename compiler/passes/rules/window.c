@@ -172,13 +172,13 @@ static Val element(Builder *b, const Fold *f, Val v, const Val *at) {
     Val y = build(b, P_dynamic_slice, 1 + t->rank, in, 1, (Param[]){p_dims(b, K_slice_sizes, t->rank, sizes)});
     return b_reshape(b, y, rank, t->dims);
 }
-static void step(Builder *b, const Fold *f, Val position, const Val *at, const Val *acc, const Val *xs, Val there,
-                 Val *out) {
+static void step(Builder *b, const Fold *f, Val position, const Val *at, const Val *acc, Val *out) {
     Val x[MAX_RANK];
-    for (uint32_t i = 0; i < f->n; i++) x[i] = element(b, f, xs[i], at);
+    for (uint32_t i = 0; i < f->n; i++) x[i] = element(b, f, f->x[i], at);
     f->combine(b, f->user, position, acc, x, out);
-    Val c = there ? element(b, f, there, at) : 0;
-    for (uint32_t i = 0; c && i < f->nacc; i++) out[i] = b_select(b, c, acc[i], out[i]);
+    if (!f->there) return;
+    Val there = element(b, f, f->there, at);
+    for (uint32_t i = 0; i < f->nacc; i++) out[i] = b_select(b, there, acc[i], out[i]);
 }
 /* The digits of a position, the last axis fastest. */
 static void digits(Builder *b, const Fold *f, Val position, Val *at) {
@@ -189,24 +189,17 @@ static void digits(Builder *b, const Fold *f, Val position, Val *at) {
     }
 }
 static void fold_in_loop(Builder *b, const Fold *f, Val *acc) {
-    Val in[3 * MAX_RANK], out[MAX_RANK + 1], at[MAX_RANK];
-    Type types[3 * MAX_RANK];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < f->n; i++) in[n++] = f->x[i];
-    if (f->there) in[n++] = f->there;
-    uint32_t consts = n;
-    in[n++] = b_int(b, DT_i32, 0);
-    for (uint32_t i = 0; i < f->nacc; i++) in[n++] = acc[i];
-    if (b->failed) return;
-    for (uint32_t i = 0; i < n; i++) types[i] = val_type(b->cx, in[i]);
-    Inner inner = b_inner(b, n, types);
-    const Val *v = inner.in.at;
-    digits(b, f, v[consts], at);
-    step(b, f, v[consts], at, v + consts + 1, v, f->there ? v[f->n] : 0, out + 1);
-    out[0] = b_add(b, v[consts], b_int(b, DT_i32, 1));
-    Jaxpr *j = b_inner_end(b, &inner, 1 + f->nacc, out);
-    Vals y = b_scan(b, &(Scan){j, f->positions, .consts = {in, consts}, .carry = {in + consts, n - consts}});
-    for (uint32_t i = 0; i < f->nacc; i++) acc[i] = y.at[1 + i];
+    Val carry[MAX_RANK + 1] = {b_int(b, DT_i32, 0)}, next[MAX_RANK + 1], at[MAX_RANK];
+    uint32_t n = 1 + f->nacc;
+    memcpy(carry + 1, acc, f->nacc * sizeof *acc);
+    Inner turn = b_inner_like(b, n, carry);
+    Val position = turn.in.at[0];
+    digits(b, f, position, at);
+    step(b, f, position, at, turn.in.at + 1, next + 1);
+    next[0] = b_add(b, position, b_int(b, DT_i32, 1));
+    b_inner_end(b, &turn, n, next);
+    Vals y = b_scan(b, &turn, (Loop){.length = f->positions, .carries = n}, n, carry);
+    memcpy(acc, y.at + 1, f->nacc * sizeof *acc);
 }
 /* acc: the scalars to begin with, then the results. */
 static void fold(Builder *b, uint32_t n, const Val *x, const Windows *w, Val *acc, uint32_t nacc, Combine *combine,
@@ -237,7 +230,7 @@ static void fold(Builder *b, uint32_t n, const Val *x, const Windows *w, Val *ac
         Val at[MAX_RANK], next[MAX_RANK];
         Dim rest = k;
         for (uint32_t i = f.naxes; i-- > 0;) at[i] = b_int(b, DT_i32, rest % f.window[i]), rest /= f.window[i];
-        step(b, &f, b_int(b, DT_i32, k), at, acc, f.x, f.there, next);
+        step(b, &f, b_int(b, DT_i32, k), at, acc, next);
         memcpy(acc, next, nacc * sizeof *acc);
     }
 }

@@ -1,0 +1,241 @@
+/* The builder: programs that are called, and those within programs. */
+#include "../control.h"
+#include "build.h"
+
+/* ---- programs that are there */
+Vals b_call(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
+    ValMap map = {.cx = b->cx, .sparse = true};
+    if (b_any_failed(b, n, in)) return b_failures(b, j->out.n);
+    if (!jaxpr_splice(&map, &b->eqns, j, (Vals){(Val *)in, n}, b->span)) {
+        b->failed = true;
+        return b_failures(b, j->out.n);
+    }
+    add_consts(b->cx->arena, &b->consts, j->consts);
+    return vals_rewrite(&map, j->out);
+}
+static bool elementwise(const Jaxpr *j) {
+    each(Eqn, e, j->eqns)
+        if (prim_lower[e->prim] != LOWER_POINT && prim_lower[e->prim] != LOWER_STDLIB) return false;
+    return true;
+}
+/* Equation by equation, on whole arrays. */
+static Vals map_equations(Builder *b, const Jaxpr *j, const Val *in, const ArrayType *like) {
+    ValMap map = {.cx = b->cx, .sparse = true};
+    for (uint32_t i = 0; i < j->in.n; i++) valmap_put(&map, j->in.at[i], in[i]);
+    each(Eqn, e, j->eqns) {
+        Vals x = vals_rewrite(&map, e->in);
+        bool arrays = false;
+        for (uint32_t i = 0; i < x.n; i++) arrays |= b_type(b, x.at[i])->rank > 0;
+        for (uint32_t i = 0; i < x.n && arrays; i++)
+            if (!b_type(b, x.at[i])->rank) x.at[i] = b_full(b, x.at[i], like->rank, like->dims);
+        Vals y = build_many(b, e->prim, x.n, x.at, e->params.n, e->params.at, e->out.n, NULL);
+        if (b->failed) return b_failures(b, j->out.n);
+        for (uint32_t i = 0; i < e->out.n; i++) valmap_put(&map, e->out.at[i], y.at[i]);
+    }
+    Vals out = vals_rewrite(&map, j->out);
+    for (uint32_t i = 0; i < out.n; i++)
+        if (!b_type(b, out.at[i])->rank) out.at[i] = b_full(b, out.at[i], like->rank, like->dims);
+    return out;
+}
+/* Element by element, in a loop. */
+static Vals map_elements(Builder *b, const Jaxpr *j, const Val *in, const ArrayType *like) {
+    Dim size = 1;
+    Val *flat = arena_new(b->cx->arena, Val, j->in.n + 1);
+    for (uint32_t i = 0; i < like->rank; i++) size = dim_mul(b_types(b), size, like->dims[i]);
+    for (uint32_t i = 0; i < j->in.n; i++) flat[i] = b_reshape(b, in[i], 1, &size);
+    Inner turn = b_program(b, j, 0, NULL);
+    Vals y = b_scan(b, &turn, (Loop){.length = size}, j->in.n, flat);
+    Vals out = {arena_new(b->cx->arena, Val, j->out.n + 1), j->out.n};
+    for (uint32_t i = 0; i < out.n; i++)
+        out.at[i] = b_reshape(b, y.at[i], like->rank, like->dims); /* y: the loop's own */
+    return out;
+}
+Vals b_map(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
+    if (b_any_failed(b, n, in)) return b_failures(b, j->out.n);
+    const ArrayType like = *b_type(b, in[0]);
+    if (elementwise(j)) return map_equations(b, j, in, &like);
+    return like.rank ? map_elements(b, j, in, &like) : b_call(b, j, n, in);
+}
+
+/* ---- what an inner program captures */
+typedef struct {
+    Ctx *cx;
+    Intern own;    /* its inputs and what its equations compute */
+    ValMap within; /* what is captured → the input that stands for it */
+    struct {
+        Val *at;
+        uint32_t n, cap;
+    } captured, inputs;
+} Capture;
+
+static void capture(void *user, Val v) {
+    Capture *c = user;
+    uint32_t k;
+    if (val_info(c->cx, v)->lit || intern_find(&c->own, &v, sizeof v, &k)) return;
+    if (valmap_get(&c->within, v) != v) return;
+    type_extents(c->cx, val_type(c->cx, v), capture, c);
+    Val input = val_new(c->cx, type_rewrite(&c->within, val_type(c->cx, v)), val_info(c->cx, v)->span);
+    valmap_put(&c->within, v, input);
+    push(c->cx->arena, &c->captured, v);
+    push(c->cx->arena, &c->inputs, input);
+}
+static void own(Capture *c, Vals vals) {
+    each(Val, v, vals) intern(&c->own, v, sizeof *v, NULL);
+}
+static void capture_types(Capture *c, Vals vals) {
+    each(Val, v, vals) type_extents(c->cx, val_type(c->cx, *v), capture, c);
+}
+static void capture_all(Capture *c, const Jaxpr *j) {
+    own(c, j->in);
+    each(const Eqn, e, j->eqns) own(c, e->out);
+    capture_types(c, j->in);
+    each(const Eqn, e, j->eqns) {
+        each(Val, v, e->in) capture(c, *v);
+        eqn_extents(c->cx, e, capture, c);
+        capture_types(c, e->out);
+    }
+    each(Val, v, j->out) capture(c, *v);
+}
+static void retype(Capture *c, Vals vals) {
+    each(Val, v, vals) {
+        ValInfo *info = val_info(c->cx, *v);
+        info->type = type_rewrite(&c->within, info->type);
+    }
+}
+/* The inputs in the place of what is captured; the values are the program's own. */
+static void put_captured(Capture *c, Jaxpr *j) {
+    retype(c, j->in);
+    each(Eqn, e, j->eqns) {
+        *e = eqn_rewrite(&c->within, e, NULL, NULL);
+        retype(c, e->out);
+    }
+    j->out = vals_rewrite(&c->within, j->out);
+    j->in = vals_joined(c->cx->arena, 2, (Vals[]){{c->inputs.at, c->inputs.n}, j->in});
+}
+
+/* ---- programs within programs */
+static Inner begin(Builder *b, uint32_t n) {
+    Inner i = {.outer = b->eqns, .in = {arena_new(b->cx->arena, Val, n + 1), n}};
+    b->eqns = (Eqns){0};
+    return i;
+}
+Inner b_inner(Builder *b, uint32_t n, const Type *types) {
+    Inner i = begin(b, n);
+    for (uint32_t k = 0; k < n; k++) i.in.at[k] = val_new(b->cx, types[k], b->span);
+    return i;
+}
+Inner b_inner_like(Builder *b, uint32_t n, const Val *like) {
+    Inner i = begin(b, n);
+    ValMap within = {.cx = b->cx, .sparse = true};
+    for (uint32_t k = 0; k < n; k++) {
+        i.in.at[k] = val_new(b->cx, type_rewrite(&within, val_type(b->cx, like[k])), b->span);
+        if (like[k]) valmap_put(&within, like[k], i.in.at[k]);
+    }
+    return i;
+}
+Jaxpr *b_inner_end(Builder *b, Inner *i, uint32_t n, const Val *out) {
+    Jaxpr *j = i->j = arena_new(b->cx->arena, Jaxpr, 1);
+    *j = (Jaxpr){.span = b->span, .in = i->in, .eqns = b->eqns};
+    j->out = vals_joined(b->cx->arena, 1, &(Vals){(Val *)out, n});
+    b->eqns = i->outer;
+    if (b_any_failed(b, n, out)) return j;
+    Capture c = {.cx = b->cx, .own.arena = b->cx->arena, .within = {.cx = b->cx, .sparse = true}};
+    capture_all(&c, j);
+    if (c.captured.n) put_captured(&c, j);
+    i->captured = (Vals){c.captured.at, c.captured.n};
+    return j;
+}
+Inner b_program(Builder *b, const Jaxpr *j, uint32_t n, const Val *consts) {
+    Inner i = {.j = (Jaxpr *)j, .in = vals_part(j->in, n, j->in.n - n), .shared = true};
+    i.captured = vals_joined(b->cx->arena, 1, &(Vals){(Val *)consts, n});
+    return i;
+}
+
+/* An equation like `e`, which has no results yet; the programs in it are shared from here on. */
+static Vals put(Builder *b, const Eqn *e, uint32_t nout, uint32_t n, Inner *programs) {
+    for (uint32_t i = 0; i < n; i++) programs[i].shared = true;
+    return b_eqn(b, e, nout, NULL);
+}
+static Vals values(uint32_t n, const Val *at) { return (Vals){(Val *)at, n}; }
+static Vals none(Builder *b, uint32_t n) { return (Vals){arena_new(b->cx->arena, Val, n + 1), n}; }
+
+Vals b_jit(Builder *b, Str name, Inner *i, uint32_t n, const Val *in) {
+    Param *p = arena_new(b->cx->arena, Param, 2);
+    p[0] = (Param){.key = K_name, .value = {.kind = V_WORD, .s = name.n ? name : S("jit")}};
+    p[1] = p_jaxpr(K_jaxpr, i->j);
+    Eqn e = {.prim = P_jit, .params = {p, 2}};
+    e.in = vals_joined(b->cx->arena, 2, (Vals[]){i->captured, values(n, in)});
+    return put(b, &e, i->j->out.n, 1, i);
+}
+Vals b_scan(Builder *b, Inner *turn, Loop how, uint32_t n, const Val *in) {
+    uint32_t nout = turn->j->out.n;
+    if (b_any_failed(b, n, in)) return b_failures(b, nout);
+    assert(how.carries <= n && how.carries <= nout && turn->in.n == n);
+    Vals out = none(b, nout), all = values(n, in);
+    Param unroll = p_int(K_unroll, how.unroll ? how.unroll : 1);
+    Eqn plain = {.params = {&unroll, 1}};
+    Scan s = {.body = turn->j, .length = how.length, .reverse = how.reverse, .consts = turn->captured};
+    s.carry = vals_part(all, 0, how.carries), s.xs = vals_part(all, how.carries, n - how.carries);
+    s.end = vals_part(out, 0, how.carries), s.ys = vals_part(out, how.carries, nout - how.carries);
+    Eqn e = scan_eqn(b->cx->arena, how.like ? how.like : &plain, &s);
+    return put(b, &e, nout, 1, turn);
+}
+Vals b_while(Builder *b, Inner *test, Inner *turn, uint32_t n, const Val *carry) {
+    if (b_any_failed(b, n, carry)) return b_failures(b, n);
+    assert(test->in.n == n && turn->in.n == n && turn->j->out.n == n && test->j->out.n == 1);
+    While w = {.cond = test->j, .body = turn->j, .cond_consts = test->captured, .body_consts = turn->captured};
+    w.carry = values(n, carry), w.end = none(b, n);
+    Eqn e = while_eqn(b->cx->arena, &(Eqn){0}, &w);
+    test->shared = true;
+    return put(b, &e, n, 1, turn);
+}
+
+/* ---- cond: what any branch captures all of them take */
+static void gather_captured(Builder *b, Capture *all, const Inner *i) {
+    each(Val, v, i->captured) {
+        uint32_t n = all->own.n, k = intern(&all->own, v, sizeof *v, NULL);
+        if (k == n) push(b->cx->arena, &all->captured, *v);
+    }
+}
+/* A program that only calls what is shared, so that it can take more. */
+static Inner calling(Builder *b, Inner *i, uint32_t n, const Val *in) {
+    Inner outer = b_inner_like(b, n, in);
+    Vals y = b_jit(b, i->j->name, i, n, outer.in.at);
+    b_inner_end(b, &outer, y.n, y.at);
+    return outer;
+}
+/* The branch takes all of these ahead of its inputs. */
+static void take_all(Builder *b, Inner *i, Vals all, uint32_t n, const Val *in) {
+    bool same = i->captured.n == all.n && (!all.n || memcmp(i->captured.at, all.at, all.n * sizeof *all.at) == 0);
+    if (same) return;
+    if (i->shared) *i = calling(b, i, n, in);
+    ValMap within = {.cx = b->cx, .sparse = true};
+    for (uint32_t k = 0; k < i->captured.n; k++) valmap_put(&within, i->captured.at[k], i->j->in.at[k]);
+    Vals inputs = none(b, all.n);
+    for (uint32_t k = 0; k < all.n; k++) {
+        Val v = valmap_get(&within, all.at[k]);
+        if (v == all.at[k]) {
+            v = val_new(b->cx, type_rewrite(&within, val_type(b->cx, v)), b->span);
+            valmap_put(&within, all.at[k], v);
+        }
+        inputs.at[k] = v;
+    }
+    i->j->in = vals_joined(b->cx->arena, 2, (Vals[]){inputs, vals_part(i->j->in, i->captured.n, n)});
+    i->captured = all;
+}
+Vals b_cond(Builder *b, Val which, uint32_t nbranches, Inner *branches, uint32_t n, const Val *in) {
+    uint32_t nout = branches[0].j->out.n;
+    Capture all = {.own.arena = b->cx->arena};
+    Jaxpr **programs = arena_new(b->cx->arena, Jaxpr *, nbranches);
+    if (b_failed(b, which) || b_any_failed(b, n, in)) return b_failures(b, nout);
+    for (uint32_t i = 0; i < nbranches; i++) gather_captured(b, &all, &branches[i]);
+    Vals captured = {all.captured.at, all.captured.n};
+    for (uint32_t i = 0; i < nbranches; i++) {
+        take_all(b, &branches[i], captured, n, in);
+        programs[i] = branches[i].j;
+    }
+    Cond c = {.branches = {programs, nbranches}, .index = values(1, &which), .out = none(b, nout)};
+    c.in = vals_joined(b->cx->arena, 2, (Vals[]){captured, values(n, in)});
+    Eqn e = cond_eqn(b->cx->arena, &(Eqn){0}, &c);
+    return put(b, &e, nout, nbranches, branches);
+}
