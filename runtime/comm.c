@@ -1,5 +1,5 @@
-/* Devices as threads: each runs the program with a workspace of its own; what a group tells each other is read where it
-   lies, between two meetings of the group. */
+/* Devices as threads: each runs the program with a workspace of its own; members of a group read each other's data in
+   place, between two meetings of the group. */
 #include "comm.h"
 #include "rt.h"
 #include <pthread.h>
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- meetings: of one group at a time for each device */
+/* ---- meetings: a device is in at most one at a time */
 typedef struct Meeting {
     struct Meeting *next;
-    const int64_t *members; /* of a device that is still here until all have arrived */
+    const int64_t *members; /* memory of a device that stays until all have arrived */
     int64_t level, n, arrived, left;
     const void **parts; /* by member */
 } Meeting;
@@ -30,7 +30,7 @@ static int64_t place(const jaxcc_rt_comm *c, const int64_t *members, int64_t n) 
         if (members[i] == c->device) return i;
     return 0;
 }
-/* All of the group are here, and what each brought can be read. NULL: some device ended. */
+/* Waits until the whole group is here, so that each other's data can be read. NULL: a device ended. */
 static Meeting *meet(jaxcc_rt_comm *c, const int64_t *members, int64_t n, const void *mine) {
     State *s = c->state;
     pthread_mutex_lock(&s->lock);
@@ -56,7 +56,7 @@ static Meeting *meet(jaxcc_rt_comm *c, const int64_t *members, int64_t n, const 
     pthread_mutex_unlock(&s->lock);
     return m;
 }
-/* All have read. */
+/* Waits until all have read. */
 static int32_t part(jaxcc_rt_comm *c, Meeting *m) {
     State *s = c->state;
     if (!m) return s->status;
@@ -132,8 +132,8 @@ static void *device(void *user) {
     }
     return NULL;
 }
-/* Of a program within one of several devices the devices are numbered on through those of the program around, so that
-   they can meet across it; all share one state. sizes: devices, inputs, outputs, bytes of workspace, how many extents,
+/* The devices of a nested program are numbered consecutively across the devices of the enclosing one, so that they can
+   meet across them; all share one state. sizes: devices, inputs, outputs, bytes of workspace, how many extents,
    the extents, bytes of each output's part. arrays: inputs, outputs. The body's arguments: extents, inputs, parts of
    outputs, workspace. */
 void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes,
@@ -152,7 +152,7 @@ void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *size
     void **args = calloc((size_t)(n * each), sizeof *args);
     int64_t started = 0;
     for (int64_t i = 0; d && args && i < n; i++, started++) {
-        void **a = args + i * each + 1; /* before them: where the workspace goes */
+        void **a = args + i * each + 1; /* before them: the place of the workspace */
         d[i] = (Device){.body = body, .args = a, .workspace = sizes[3]};
         d[i].comm = (jaxcc_rt_comm){first.device + i, first.devices, first.level, s, all_gather, all_to_all, permute};
         for (int64_t k = 0; k < ndims; k++) memcpy(&a[k], &dims[k], sizeof *dims);
@@ -161,7 +161,7 @@ void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *size
         a[-1] = &a[each - 2];
         if (pthread_create(&d[i].thread, NULL, device, &d[i])) break;
     }
-    if (started < n) { /* those that run must not wait for those that do not */
+    if (started < n) { /* running devices must not wait for those that did not start */
         pthread_mutex_lock(&s->lock);
         if (!s->status) s->status = JAXCC_MEMORY, strcpy(s->text, "no memory for the threads of all devices");
         pthread_cond_broadcast(&s->changed);
@@ -176,15 +176,15 @@ void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *size
     free(args);
     free(d);
     pthread_mutex_lock(&s->lock);
-    int32_t status = s->status; /* of a program around too: it ends */
+    int32_t status = s->status; /* ends an enclosing program too */
     pthread_mutex_unlock(&s->lock);
     if (status) jaxcc_rt_stop(call, status, "%s", s->text);
 }
 
-/* ---- what programs call: sizes start with bytes, the group */
-/* From sizes[0]: how many axes, extent and stride of each; how many groups, members of a group, their places. The
-   members of this device's group, which the caller puts back, and its place; returns how many. A group of fewer members
-   than others ends with places -1. */
+/* ---- called by programs: sizes begin with bytes and the group */
+/* From sizes[0]: the number of axes, extent and stride of each; the number of groups, members of a group, their places.
+   Sets the members of this device's group, which the caller frees, and its place; returns their number. A group with
+   fewer members than others is padded with places -1. */
 static int64_t group(jaxcc_rt_heap *call, const int64_t *sizes, int64_t **members_of, int64_t *me) {
     const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
     int64_t axes = *sizes++, n = 1, base = c->device, at = 0;
@@ -225,7 +225,7 @@ void jaxcc_rt_all_gather(jaxcc_rt_heap *call, void *const *arrays, const int64_t
     int64_t *members, me, n = group(call, sizes + 1, &members, &me);
     done(call, c->all_gather(c, members, n, arrays[0], arrays[1], sizes[0]));
     jaxcc_rt_heap_put(call, members);
-    for (int64_t each = sizes[3 + 2 * sizes[1]]; n < each; n++) /* no member's: any values of the type */
+    for (int64_t each = sizes[3 + 2 * sizes[1]]; n < each; n++) /* without a member: any values of the type */
         memcpy((char *)arrays[1] + n * sizes[0], arrays[0], (size_t)sizes[0]);
 }
 void jaxcc_rt_all_to_all(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
@@ -234,7 +234,7 @@ void jaxcc_rt_all_to_all(jaxcc_rt_heap *call, void *const *arrays, const int64_t
     done(call, c->all_to_all(c, members, n, arrays[0], arrays[1], sizes[0]));
     jaxcc_rt_heap_put(call, members);
 }
-/* After bytes: from which place each place has its part, -1: from none; then the group. */
+/* After bytes: the place from which each place receives, -1: none; then the group. */
 void jaxcc_rt_permute(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
     const int64_t *from = sizes + 2;

@@ -1,4 +1,4 @@
-/* What this CPU can do. */
+/* The features of this CPU. */
 #include "rt.h"
 #include <stdio.h>
 #include <string.h>

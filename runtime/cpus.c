@@ -19,7 +19,7 @@ static int by_affinity(void) {
     return 1;
 }
 
-/* The file's beginning, terminated; "" when it cannot be read. */
+/* The beginning of a file, terminated; "" if it cannot be read. */
 static void read_text(const char *path, char *text, size_t size) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
@@ -27,14 +27,14 @@ static void read_text(const char *path, char *text, size_t size) {
     if (fd >= 0) close(fd);
 }
 
-/* CPUs that a quota amounts to, rounded up; `most` without one. */
+/* The number of CPUs that a quota amounts to, rounded up; `most` without a quota. */
 static int by_quota(long long quota, long long period, int most) {
     if (quota <= 0 || period <= 0) return most;
     long long cpus = (quota - 1) / period + 1;
     return cpus < most ? (int)cpus : most;
 }
 
-/* Room for names and texts: too much for the stack of whoever calls a library. */
+/* Buffers for names and texts, too large for the caller's stack. */
 typedef struct {
     char text[8192], folder[4096], path[4200];
 } Room;
@@ -63,8 +63,7 @@ static int has_cpu(const char *list, size_t n) {
     return 0;
 }
 
-/* A line "ID:CONTROLLERS:/PATH" of /proc/self/cgroup: the group and all above it, up to the mount's
- * root. */
+/* A line "ID:CONTROLLERS:/PATH" of /proc/self/cgroup: the group and its ancestors, up to the mount's root. */
 static int by_line(Room *r, char *line, int most) {
     char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
     if (!path) return most;

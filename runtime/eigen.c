@@ -1,17 +1,17 @@
-/* Hessenberg and Schur forms, eigenvalues and their vectors of matrices of up to SMALL rows: one at a time, in double
-   precision whatever the type is. */
+/* Hessenberg and Schur forms, eigenvalues and eigenvectors of matrices of up to SMALL rows: one at a time, in double
+   precision for every type. */
 #pragma GCC optimize("O3", "cx-limited-range", "no-math-errno")
 #include "linalg.h"
 
-/* What a matrix went through before the iteration: row i was row from[i], columns were multiplied by scale[i] and rows
-   divided by it; lo … hi is what no permutation could make triangular. */
+/* The balancing of a matrix: row i was row from[i], columns were multiplied by scale[i] and rows divided by it; no
+   permutation makes lo … hi triangular. */
 typedef struct {
     int64_t lo, hi;
     uint8_t from[SMALL];
     double scale[SMALL];
 } Balance;
 
-/* The call's array k, of which turn i has n elements. */
+/* The part of the call's array k for iteration i, n elements. */
 static void *part(Job *j, uint32_t k, int64_t i, int64_t n, size_t bytes) {
     return (char *)j->arrays[k] + (size_t)(i * n) * bytes;
 }
@@ -28,7 +28,8 @@ static void normalise(c128 *v, int64_t n, bool turn, bool positive);
 #include "linalg_type.h"
 #include "eigen_ops.h"
 
-/* To length 1; turned so that the largest element is real, and positive or of the sign that its real part had. */
+/* Scales v to length 1; with `turn`, multiplies it so that the largest element is real, and positive or of the sign
+   that its real part had. */
 static void normalise(c128 *v, int64_t n, bool turn, bool positive) {
     double norm = norm_c128(v, n, 1), most = 0;
     int64_t at = 0;

@@ -1,7 +1,6 @@
 /* Hessenberg and Schur forms and eigenvectors of n × n matrices, n ≤ SMALL, of double (KIND 1) or c128 (3): included
-   for each behind linalg_type.h, with V the type's name. Row-major; a form's basis is kept transposed, a vector per
-   row. Golub and Van Loan, Matrix Computations, 4th ed.: 5.1 (reflectors), 7.4, 7.5, 7.6. What is stored where is
-   LAPACK's. */
+   for each after linalg_type.h, with V the type's name. Row-major; the basis of a form is kept transposed, a vector per
+   row. Golub and Van Loan, Matrix Computations, 4th ed.: 5.1 (reflectors), 7.4, 7.5, 7.6. Storage is as in LAPACK. */
 #define J2(a, b) a##b
 #define J1(a, b) J2(a, b)
 #define F(f) J1(f##_, V)
@@ -15,7 +14,7 @@
 static void F(load)(T *to, const void *from, int64_t n, bool narrow) {
     for (int64_t i = 0; i < n; i++) to[i] = narrow ? (T)((const NARROW *)from)[i] : ((const T *)from)[i];
 }
-/* Times `factor`: NaN for what has failed. */
+/* Stores the elements times `factor`, which is NaN after a failure. */
 static void F(store)(void *to, const T *from, int64_t n, bool narrow, double factor) {
     for (int64_t i = 0; i < n; i++)
         if (narrow)
@@ -23,7 +22,7 @@ static void F(store)(void *to, const T *from, int64_t n, bool narrow, double fac
         else
             ((T *)to)[i] = from[i] * factor;
 }
-/* The 2-norm of x[0], x[step] …; scaled where squares overflow or vanish. */
+/* The 2-norm of x[0], x[step] …, scaled if squares overflow or vanish. */
 static double F(norm)(const T *x, int64_t n, int64_t step) {
     double sum = 0, most = 0;
     for (int64_t i = 0; i < n; i++) sum += NORM2(x[i * step]);
@@ -35,8 +34,8 @@ static double F(norm)(const T *x, int64_t n, int64_t step) {
     return most * SQRT(sum);
 }
 
-/* ---- reflectors and the forms they make */
-/* H = I - tau·v·vᴴ with Hᴴ x = beta·e0: beta; v over x, v[0] being 1. */
+/* ---- reflectors and the forms that they produce */
+/* H = I - tau·v·vᴴ with Hᴴ x = beta·e0: returns beta; v replaces x, with v[0] = 1. */
 static double F(reflector)(T *x, int64_t n, T *tau) {
     T alpha = x[0];
     bool some = IM(alpha) != 0;
@@ -44,7 +43,7 @@ static double F(reflector)(T *x, int64_t n, T *tau) {
     x[0] = 1, *tau = 0;
     if (!some) return RE(alpha);
     x[0] = alpha;
-    double norm = F(norm)(x, n, 1), up = norm < 0x1p-900 ? 0x1p600 : 1; /* to where numbers have all their bits */
+    double norm = F(norm)(x, n, 1), up = norm < 0x1p-900 ? 0x1p600 : 1; /* scales to numbers with all their bits */
     for (int64_t i = 0; up > 1 && i < n; i++) x[i] *= up;
     if (up > 1) alpha = x[0], norm = F(norm)(x, n, 1);
     double beta = SIGNBIT(RE(alpha)) ? norm : -norm;
@@ -56,7 +55,7 @@ typedef struct {
     int64_t n;
     T *h, *z; /* the form; its basis, or NULL */
 } F(Form);
-/* (I - tau·v·vᴴ) A of the m rows of A from a on, columns c0 … c1 - 1. */
+/* (I - tau·v·vᴴ) A for the m rows of A from a on, columns c0 … c1 - 1. */
 static inline void F(reflect)(T *a, int64_t n, int64_t m, const T *v, T tau, int64_t c0, int64_t c1) {
     for (int64_t c = c0; c < c1; c++) {
         T w = 0;
@@ -65,7 +64,8 @@ static inline void F(reflect)(T *a, int64_t n, int64_t m, const T *v, T tau, int
         for (int64_t i = 0; i < m; i++) a[i * n + c] -= v[i] * w;
     }
 }
-/* A ← Hᴴ A H, where H is of rows k … k + m - 1: on columns c0 … c1 - 1, then on rows r0 … r1 - 1. The basis too. */
+/* A ← Hᴴ A H, where H acts on rows k … k + m - 1: on columns c0 … c1 - 1, then on rows r0 … r1 - 1. Updates the basis
+   too. */
 static inline void F(similar)(const F(Form) * f, int64_t k, int64_t m, const T *v, T tau, int64_t c0, int64_t c1,
                               int64_t r0, int64_t r1) {
     T other[SMALL];
@@ -80,7 +80,7 @@ static inline void F(similar)(const F(Form) * f, int64_t k, int64_t m, const T *
     }
     if (f->z) F(reflect)(f->z + k * n, n, m, other, tau, 0, n);
 }
-/* The Hessenberg form over A, with the reflectors below it and their factors in taus, or with zeros there. */
+/* Replaces A by its Hessenberg form, with the reflectors below it and their factors in taus, or with zeros below it. */
 static void F(reduce)(const F(Form) * f, T *taus) {
     int64_t n = f->n;
     T v[SMALL], tau, *h = f->h;
@@ -95,8 +95,8 @@ static void F(reduce)(const F(Form) * f, T *taus) {
 }
 
 /* ---- QR iteration */
-/* Where the last unreduced block of rows … hi begins. What is beside the diagonal counts as zero by Ahues and Tisseur,
-   LAPACK Working Note 122 (1997). */
+/* The first row of the last unreduced block, which ends at row hi. Subdiagonal elements count as zero by the criterion
+   of Ahues and Tisseur, LAPACK Working Note 122 (1997). */
 static int64_t F(block)(const T *h, int64_t n, int64_t hi) {
     int64_t k = hi;
     for (; k > 0; k--) {
@@ -113,14 +113,14 @@ static int64_t F(block)(const T *h, int64_t n, int64_t hi) {
 #if KIND == 1
 /* The rotation that standardises the block of rows k, k + 1: to (a, b; c, a) with b·c < 0, or c = 0. A rotation by an
    angle turns the point (p, s), p = (a - d)/2, s = (b + c)/2, by twice that angle, and keeps (a + d)/2 and (b - c)/2 =:
-   u: complex eigenvalues want p = 0, real ones s = u. */
+   u: complex eigenvalues need p = 0, real ones s = u. */
 static void F(standardise)(const F(Form) * f, int64_t k, int64_t c1, int64_t r0) {
     int64_t n = f->n;
     double *h = f->h, a = H(k, k), b = H(k, k + 1), c = H(k + 1, k), d = H(k + 1, k + 1), cs, sn;
     double p = (a - d) / 2, s = (b + c) / 2, mean = d + p, most = FABS(p);
     most = FABS(b) > most ? FABS(b) : most, most = FABS(c) > most ? FABS(c) : most;
     double det =
-        (p / most) * (p / most) + (b / most) * (c / most); /* of the eigenvalues' distance from the mean, squared */
+        (p / most) * (p / most) + (b / most) * (c / most); /* the square of the eigenvalues' distance from their mean */
     if (det >= 0) {
         double q = p + (p < 0 ? -1 : 1) * SQRT(det) * most, norm = F(norm)((double[]){q, c}, 2, 1);
         cs = q / norm, sn = c / norm;
@@ -150,8 +150,8 @@ static void F(standardise)(const F(Form) * f, int64_t k, int64_t c1, int64_t r0)
 }
 enum { F(BULGE) = 3 };
 /* The first column of (H - x)(H - y), up to a factor, where x and y are the eigenvalues of the last two rows of lo …
-   hi, or others every tenth turn; and in which row the sweep may begin: behind two small elements beside the diagonal.
-   */
+   hi, or others every tenth iteration; returns the row in which the sweep may begin: after two small subdiagonal
+   elements. */
 static int64_t F(start)(const double *h, int64_t n, int64_t lo, int64_t hi, int turn, double *v) {
     double x = H(hi, hi), y = H(hi - 1, hi - 1), b = H(hi - 1, hi), c = H(hi, hi - 1);
     if (turn % 10 == 9) {
@@ -161,7 +161,7 @@ static int64_t F(start)(const double *h, int64_t n, int64_t lo, int64_t hi, int 
     } else {
         double p = (y - x) / 2, scale = FABS(p) + FABS(b) + FABS(c),
                det = p / scale * (p / scale) + b / scale * (c / scale);
-        if (det >= 0) { /* real: twice the one that is closer to the last element */
+        if (det >= 0) { /* real: the one closer to the last element, twice */
             p += p < 0 ? -SQRT(det) * scale : SQRT(det) * scale;
             x = y = x - (p != 0 ? b / p * c : 0), b = c = 0;
         }
@@ -180,13 +180,13 @@ static int64_t F(start)(const double *h, int64_t n, int64_t lo, int64_t hi, int 
 }
 #else
 enum { F(BULGE) = 2 };
-/* One of the square roots. */
+/* A square root. */
 static c128 root(c128 x) {
     double a = creal(x), b = cimag(x), m = SQRT((FABS(a) + SQRT(a * a + b * b)) / 2);
     if (m == 0) return 0;
     return a < 0 ? CMPLX(b / (2 * m), m) : CMPLX(m, b / (2 * m));
 }
-/* The same, of H - x, where x is the eigenvalue of the last two rows that is closer to the last element (Wilkinson). */
+/* The same for H - x, where x is the eigenvalue of the last two rows that is closer to the last element (Wilkinson). */
 static int64_t F(start)(const c128 *h, int64_t n, int64_t lo, int64_t hi, int turn, c128 *v) {
     c128 shift = H(hi, hi), b = H(hi - 1, hi), c = H(hi, hi - 1), p = (H(hi - 1, hi - 1) - shift) / 2;
     if (turn % 10 == 9) {
@@ -207,14 +207,14 @@ static int64_t F(start)(const c128 *h, int64_t n, int64_t lo, int64_t hi, int tu
     }
 }
 #endif
-/* From the Hessenberg to the Schur form; of its diagonal blocks alone unless `whole`. False: no convergence. */
+/* From the Hessenberg to the Schur form; only its diagonal blocks unless `whole`. False: no convergence. */
 static bool F(iterate)(const F(Form) * f, bool whole) {
     int64_t n = f->n, hi = n - 1;
     T *h = f->h, v[3], tau;
     for (int turn = 0; hi >= 0 && turn < 300; turn++) {
         int64_t lo = F(block)(h, n, hi), r0 = whole ? 0 : lo, c1 = whole ? n : hi + 1;
         if (lo > 0) H(lo, lo - 1) = 0;
-        if (lo > hi + 1 - F(BULGE)) { /* one row; two of real numbers */
+        if (lo > hi + 1 - F(BULGE)) { /* one row; for real numbers one or two */
 #if KIND == 1
             if (lo < hi) F(standardise)(f, lo, c1, r0);
 #endif
@@ -258,13 +258,13 @@ static void F(exchange)(T *a, int64_t n, int64_t i, int64_t j, Balance *b) {
     uint8_t at = b->from[i];
     b->from[i] = b->from[j], b->from[j] = at;
 }
-/* Nothing is beside the diagonal in row j (in column j) of lo … hi. */
+/* Is row j (column j) of lo … hi zero outside the diagonal? */
 static bool F(alone)(const T *a, int64_t n, const Balance *b, int64_t j, bool row) {
     for (int64_t k = b->lo; k <= b->hi; k++)
         if (k != j && (row ? a[j * n + k] : a[k * n + j]) != 0) return false;
     return true;
 }
-/* Eigenvalues that need no iteration go to the ends. */
+/* Moves eigenvalues that need no iteration to the ends. */
 static void F(permute)(T *a, int64_t n, Balance *b) {
     *b = (Balance){.hi = n - 1};
     for (int64_t i = 0; i < n; i++) b->from[i] = (uint8_t)i, b->scale[i] = 1;
@@ -273,7 +273,7 @@ static void F(permute)(T *a, int64_t n, Balance *b) {
     for (int64_t j = b->lo; j <= b->hi; j++)
         if (F(alone)(a, n, b, j, false)) F(exchange)(a, n, j, b->lo, b), j = b->lo++;
 }
-/* Rows and columns of similar norms. */
+/* Gives rows and columns similar norms. */
 static void F(scale)(T *a, int64_t n, Balance *b) {
     int64_t m = b->hi - b->lo + 1;
     for (bool again = true; again;) {
@@ -291,7 +291,7 @@ static void F(scale)(T *a, int64_t n, Balance *b) {
         }
     }
 }
-/* Brings all elements below 2^100 in size, and the largest above 2^-200, by a power of two: the power, 0 where an
+/* Brings all elements below 2^100 in size, and the largest above 2^-200, by a power of two: returns the power, 0 if an
    element is not finite. */
 static double F(unit)(T *a, int64_t n) {
     double most = 0, f = 1;
@@ -308,8 +308,8 @@ static double F(unit)(T *a, int64_t n) {
 }
 
 /* ---- eigenvectors */
-/* x[0] … x[k + size - 1]: the vector of the triangular T for the eigenvalue w, whose block of `size` rows begins at k;
-   `least`: below what differences of eigenvalues count as that. */
+/* x[0] … x[k + size - 1]: the eigenvector of the triangular T for w, whose block of `size` rows begins at k; `least`:
+   smaller differences of eigenvalues are replaced by it. */
 static void F(substitute)(const T *h, int64_t n, int64_t k, int64_t size, c128 w, double least, c128 *x) {
     int64_t end = k + size;
     x[k] = 1;
@@ -342,13 +342,13 @@ static void F(substitute)(const T *h, int64_t n, int64_t k, int64_t size, c128 w
             for (int64_t e = j; e < end; e++) x[e] /= most;
     }
 }
-/* All right or left vectors as columns of `out`: of length 1, the largest element real. */
+/* All right or left eigenvectors as columns of `out`, of length 1, with the largest element real. */
 static void F(vectors)(const F(Form) * f, const Balance *b, const c128 *w, bool left, T *flipped, c128 *out) {
     int64_t n = f->n;
     const T *h = f->h;
     double most = 0x1p-200;
     for (int64_t i = 0; i < n * n; i++) most = SIZE1(h[i]) > most ? SIZE1(h[i]) : most;
-    if (left) { /* right ones of Tᴴ, which is upper triangular from its last row and column to its first */
+    if (left) { /* the right ones of Tᴴ, which is upper triangular with rows and columns reversed */
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) flipped[i * n + j] = CONJ(H(n - 1 - j, n - 1 - i));
         h = flipped;
@@ -372,7 +372,7 @@ static void F(vectors)(const F(Form) * f, const Balance *b, const c128 *w, bool 
     }
 }
 
-/* ---- what the entries call, with their sizes (lapack.c) */
+/* ---- called by the entries, with their sizes (lapack.c) */
 static void F(eig_one)(Job *j, int64_t i, void *scratch) {
     const int64_t *s = j->sizes;
     int64_t n = s[2];

@@ -1,13 +1,13 @@
-/* ffi_call: a handler in somebody's library, by XLA's foreign function interface (ffi.h). The library is loaded when it
-   is first called. What is called is described by a text (passes/rules/ffi.c writes it), of lengths with bytes,
-   N:BYTES, and numbers:
+/* ffi_call: a handler in another library, by XLA's foreign function interface (ffi.h). The library is loaded when it is
+   first called. The call is described by a text (passes/rules/ffi.c writes it) of numbers and of bytes preceded by
+   their length, N:BYTES:
 
-     LIBRARY SYMBOL PLACE ARGUMENTS RESULTS               and of each buffer
-     DTYPE RANK ALIAS                                     ALIAS: of an argument, the result whose memory it shares, or -1
-     ATTRIBUTES                                           how many, sorted by name, and of each
+     LIBRARY SYMBOL PLACE ARGUMENTS RESULTS               and for each buffer
+     DTYPE RANK ALIAS                                     ALIAS: of an argument: the result in its memory, or -1
+     ATTRIBUTES                                           their number, and for each, sorted by name
      NAME KIND …                                          s DTYPE HEX; a DTYPE COUNT HEX; t N:BYTES; d ATTRIBUTES
 
-   The arrays are those of the arguments, of the results, and the text; the sizes all extents. */
+   The arrays are the arguments, the results and the text; the sizes are all extents. */
 #include "ffi.h"
 #include "rt.h"
 #include <dlfcn.h>
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what handlers may call */
+/* ---- functions that handlers may call */
 struct ffi_error {
     int32_t code;
     char message[];
@@ -31,7 +31,7 @@ enum { UNIMPLEMENTED = 12, EXHAUSTED = 8 };
 
 static ffi_error *error_new(int32_t code, const char *message) {
     ffi_error *e = malloc(sizeof *e + strlen(message) + 1);
-    if (!e) abort(); /* as the handler itself would have to */
+    if (!e) abort(); /* as the handler itself would */
     e->code = code;
     strcpy(e->message, message);
     return e;
@@ -88,7 +88,7 @@ static const ffi_api api = {
     .device = device,
 };
 
-/* ---- the text, and memory for what it becomes */
+/* ---- the text, and memory for the frame made from it */
 typedef struct {
     const char *at;
     char *memory; /* of the frame; NULL while it is measured */
@@ -113,7 +113,7 @@ static ffi_bytes text(Reader *r) {
     return b;
 }
 static unsigned digit(char c) { return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'a' + 10); }
-/* Bytes as two digits each. */
+/* Bytes of two hexadecimal digits each. */
 static void *hex(Reader *r, size_t *n) {
     r->at += strspn(r->at, " ");
     *n = strspn(r->at, "0123456789abcdef") / 2;
@@ -167,7 +167,7 @@ static void attributes(Reader *r, ffi_attributes *to) {
         to->names[i] = name, to->types[i] = type, to->at[i] = value;
     }
 }
-/* The buffers, and which result each argument shares its memory with. */
+/* The buffers, and the result with which each argument shares its memory. */
 static void buffers(Reader *r, ffi_list *to, int64_t n, void *const *arrays, const int64_t **sizes, int64_t *alias) {
     size_t count = (size_t)n;
     *to = (ffi_list){.head.size = FFI_SIZE(ffi_list, at), .n = n};
@@ -206,7 +206,7 @@ static size_t bytes_of(const ffi_buffer *b, const int64_t *element) {
     for (int64_t i = 0; i < b->rank; i++) n *= (size_t)b->dims[i];
     return n;
 }
-/* Of an element of an xla::PrimitiveType. */
+/* The size of an element of each xla::PrimitiveType. */
 static const int64_t element_bytes[] = {0, 1,  1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 0, 0, 8, 2,
                                         0, 16, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
@@ -235,7 +235,7 @@ static ffi_handler *handler_of(jaxcc_rt_heap *call, const char *what, const Call
     }
     return k->handler;
 }
-/* The handler's answer, once all it began is done. */
+/* The handler's answer, once everything it started has finished. */
 static ffi_error *answer(ffi_handler *handler, ffi_frame *frame) {
     ffi_error *error = handler(frame);
     ffi_future *f = frame->future;

@@ -1,6 +1,6 @@
-/* XLA's foreign function interface, version 0, as far as a caller of handlers needs it: what a handler is given, and
-   the functions it may call. Layouts are those of the public header xla/ffi/api/c_api.h; names are ours. Every struct
-   begins with its size, up to and with the last field that the version knows, and a list of extensions, which is empty
+/* XLA's foreign function interface, version 0, as far as a caller of handlers needs it: the arguments of a handler, and
+   the functions that it may call. Layouts are those of the public header xla/ffi/api/c_api.h; names are ours. Every
+   struct begins with its size, up to and including the last field of the version, and a list of extensions, empty
    here. */
 #ifndef JAXCC_FFI_H
 #define JAXCC_FFI_H
@@ -13,7 +13,7 @@ typedef struct {
 } ffi_head;
 #define FFI_SIZE(T, last) (offsetof(T, last) + sizeof(((T *)0)->last))
 
-/* ---- what a handler is given */
+/* ---- the arguments of a handler */
 enum { FFI_BUFFER = 1 };
 enum { FFI_ARRAY = 1, FFI_DICTIONARY, FFI_SCALAR, FFI_STRING }; /* types of attributes */
 enum { FFI_EXECUTE = 3 };                                       /* the stage */
@@ -60,11 +60,11 @@ typedef struct {
     int32_t stage;
     ffi_list arguments, results;
     ffi_attributes attributes;
-    ffi_future *future; /* set by handlers that go on after they return; not counted in the size */
+    ffi_future *future; /* set by handlers that continue after they return; not counted in the size */
 } ffi_frame;
 typedef ffi_error *ffi_handler(ffi_frame *);
 
-/* ---- what it may call: each takes a struct that begins with an ffi_head */
+/* ---- functions that a handler may call: each takes a struct that begins with an ffi_head */
 typedef struct {
     ffi_head head;
     const char *message;

@@ -1,12 +1,13 @@
-/* Fourier transforms of lengths that are known when they are computed only; those that are known before are written out
-   by the compiler (passes/rules/fft.c). Numbers are doubles here, whatever the type of the arrays.
+/* Fourier transforms of lengths that are only known at run time; the compiler writes out the others
+   (passes/rules/fft.c). Numbers are doubles here, for all types of arrays.
 
-   A length whose primes are small goes through its radices as there: after passes whose product is P, n = P·Q,
+   A length whose prime factors are small is transformed radix by radix: after passes whose product is P, n = P·Q,
        z[k, q] = Σ_t x[q + Q t] w_P^(t k),   w_P = exp(-2πi / P),   k < P, q < Q,
-   and the pass of radix r, Q = r Q', makes of it
+   and the pass of radix r, Q = r Q', turns it into
        z'[k + P k', q'] = Σ_j w_r^(j k') (w_(P r)^(j k) z[k, q' + Q' j])
-   (W. T. Cochran et al., What is the fast Fourier transform?, Proc. IEEE 55, 1967). Another length is a convolution (L.
-   Bluestein, A linear filtering approach to the computation of discrete Fourier transform, IEEE Trans. AU 18, 1970). */
+   (W. T. Cochran et al., What is the fast Fourier transform?, Proc. IEEE 55, 1967). Any other length is a convolution
+   (L. Bluestein, A linear filtering approach to the computation of discrete Fourier transform, IEEE Trans. AU 18,
+   1970). */
 #pragma GCC optimize("O3")
 #include "rt.h"
 #include <stdbool.h>
@@ -50,8 +51,7 @@ static Number root(int64_t a, int64_t n) {
     default: return (Number){sine, cosine};
     }
 }
-/* All n of them are products of two that are computed: w^(step·i) · w^j, j < step. Room for 2 · roots_step(n) numbers.
-   */
+/* All n roots are products of two computed ones: w^(step·i) · w^j, j < step. Room for 2 · roots_step(n) numbers. */
 typedef struct {
     int shift; /* of step */
     Parts far, near;
@@ -81,11 +81,11 @@ struct Plan {
     int64_t radix[MOST_PASSES];
     int passes;
     Parts w; /* roots of n */
-    /* of Bluestein's method: a longer plan, exp(-πi k² / n), and the transform of its inverse */
+    /* for Bluestein's method: a longer plan, exp(-πi k² / n), and the transform of its inverse */
     Plan *longer;
     Parts chirp, filter;
 };
-/* The passes of n; false where a prime is too large. */
+/* The passes of n; false if a prime factor is too large. */
 static bool factor(int64_t n, int64_t *radix, int *passes) {
     *passes = 0;
     for (int64_t p = 3; p <= MOST_PRIME; p += 2)
@@ -94,7 +94,7 @@ static bool factor(int64_t n, int64_t *radix, int *passes) {
     for (; n % 2 == 0; n /= 2) radix[(*passes)++] = 2;
     return n == 1;
 }
-/* The least of 2^k, 3·2^k, 5·2^k, 9·2^k, 15·2^k that is no less than n. */
+/* The smallest of 2^k, 3·2^k, 5·2^k, 9·2^k, 15·2^k that is at least n. */
 static int64_t length_above(int64_t n) {
     static const int64_t odd[] = {1, 3, 5, 9, 15};
     int64_t best = INT64_MAX;
@@ -105,13 +105,13 @@ static int64_t length_above(int64_t n) {
     }
     return best;
 }
-/* The longest transform that one of n needs. */
+/* The longest transform that one of length n needs. */
 static int64_t longest(int64_t n) {
     int64_t radix[MOST_PASSES];
     int passes;
     return factor(n, radix, &passes) ? n : length_above(2 * n - 1);
 }
-/* Doubles that a plan takes, and a line of it. */
+/* The number of doubles in a plan, and in a line of it. */
 static int64_t plan_room(int64_t n) {
     int64_t m = longest(n);
     return m == n ? 2 * n + 4 * roots_step(n) : 2 * n + 4 * roots_step(2 * n) + 4 * m + 4 * roots_step(m);
@@ -152,8 +152,8 @@ static void pass_4(const Plan *p, Parts x, Parts y, int64_t P, int64_t Q) {
         }
     }
 }
-/* Of an odd prime: x_j and x_(r-j) come with cosines in their sum and sines in their difference. The sums s and
-   differences d of one point become its results. */
+/* For an odd prime: x_j and x_(r-j) are multiplied by cosines in their sum and by sines in their difference. The sums s
+   and differences d of one point become its results. */
 #define ALWAYS static inline __attribute__((always_inline))
 ALWAYS void odd_point(int64_t r, Number x0, const Number *s, const Number *d, const Number *w, Parts y, int64_t next) {
     Number all = x0;
@@ -186,14 +186,14 @@ ALWAYS void odd_points(const Plan *p, Parts x, Parts y, int64_t P, int64_t Q, in
     }
 }
 static void pass_odd(const Plan *p, Parts x, Parts y, int64_t P, int64_t Q, int64_t r) {
-    switch (r) { /* written out for the smallest */
+    switch (r) { /* written out for the smallest primes */
     case 3: odd_points(p, x, y, P, Q, 3); break;
     case 5: odd_points(p, x, y, P, Q, 5); break;
     case 7: odd_points(p, x, y, P, Q, 7); break;
     default: odd_points(p, x, y, P, Q, r);
     }
 }
-/* Of x, which is written over like y; the result lies in one of them. */
+/* Transforms x; both x and y are overwritten, and the result is in one of them. */
 static Parts by_passes(const Plan *p, Parts x, Parts y) {
     int64_t P = 1, Q = p->n;
     for (int i = 0; i < p->passes; i++) {
@@ -225,7 +225,7 @@ static Parts transform(const Plan *p, Parts x, Parts y) {
     return z;
 }
 
-/* ---- making plans: `room` as plan_room says, `line` as line_room does */
+/* ---- making plans: plan_room doubles of `room`, line_room doubles of `line` */
 static Parts parts_from(double **room, int64_t n) {
     Parts z = {*room, *room + n};
     *room += 2 * n;
@@ -239,7 +239,7 @@ static void plan_passes(Plan *p, int64_t n, double **room) {
     *room += 4 * roots_step(n);
     for (int64_t k = 0; k < n; k++) put(p->w, k, root_at(&r, k));
 }
-/* n² = j² + k² - (j - k)² makes of the sum of a transform a convolution with exp(πi k² / n). */
+/* 2jk = j² + k² - (j - k)² turns the sum of a transform into a convolution with exp(πi k² / n). */
 static void plan_convolution(Plan *p, Plan *longer, int64_t n, double *room, double *line) {
     int64_t m = longest(n);
     *p = (Plan){.n = n, .longer = longer};
@@ -280,7 +280,7 @@ static inline void set(char *to, int64_t i, int64_t bytes, double x) {
     else
         ((double *)to)[i] = x;
 }
-/* Of HALF, the first number has no imaginary part that counts, nor the last where n is even. */
+/* For HALF the imaginary part of the first number is ignored, and for even n that of the last. */
 static void load(const Axis *a, int64_t line, Parts x) {
     int64_t n = a->n, count = extent(a->reads, n), first = line / a->inner * count * a->inner + line % a->inner;
     for (int64_t k = 0; k < count; k++) {
@@ -323,7 +323,7 @@ static void lines(void *ctx, int64_t lo, int64_t hi) {
     }
     jaxcc_rt_workspace_put(line);
 }
-/* All lines; false without memory. */
+/* All lines; false if memory runs out. */
 static bool transform_axis(Axis *a, int64_t count) {
     int64_t m = longest(a->n), grain = 1 + 100000 / (m * 20);
     double *room = jaxcc_rt_workspace_get((plan_room(a->n) + (m > a->n ? line_room(a->n) : 0)) * (int64_t)sizeof *room),
@@ -369,7 +369,7 @@ static bool all_axes(const Shape *s, const void *x, void *y, void *between) {
     for (; axis >= 0 && good; axis--, x = to) good = some_axis(s, axis, WHOLE, WHOLE, x, to);
     return good && (s->kind != IRFFT || some_axis(s, last, HALF, REAL, x, y));
 }
-/* Of no elements come zeros. sizes: kind, bytes of a real number, batch, axes, the lengths of the axes. */
+/* An empty operand gives zeros. sizes: kind, bytes of a real number, batch, axes, the lengths of the axes. */
 void jaxcc_rt_fft(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     Shape s = {.kind = (Kind)sizes[0], .bytes = sizes[1], .batch = sizes[2], .axes = sizes[3]};
     bool half = s.kind == RFFT || s.kind == IRFFT;

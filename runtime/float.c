@@ -27,7 +27,7 @@ double float_decode(const FloatFormat *f, uint32_t bits) {
     return sign * (e ? ldexp(m + (1u << f->mantissa), e - f->bias - f->mantissa) : ldexp(m, 1 - f->bias - f->mantissa));
 }
 
-/* Below 2^-bias is nothing, so a number there becomes that, or twice that. */
+/* 2^-bias is the smallest value: a number below it becomes that value, or twice that. */
 static uint32_t encode_power(const FloatFormat *f, double x) {
     int e;
     if (!(x > 0) || isinf(x)) return float_nan(f);
@@ -44,7 +44,7 @@ uint32_t float_encode(const FloatFormat *f, double x) {
     if (isinf(x)) return float_overflow(f) | sign;
     frexp(x, &e);
     if (--e < least || x == 0) e = least;
-    /* The pattern is the number of units, plus what the exponent is above the least one. */
+    /* The pattern is the number of units, plus the exponent's excess over the smallest one. */
     double units = nearbyint(ldexp(fabs(x), f->mantissa - e));
     double pattern = units + ldexp(e - least, f->mantissa);
     uint32_t r = pattern > float_most(f) ? float_overflow(f) : (uint32_t)pattern;

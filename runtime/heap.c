@@ -1,5 +1,5 @@
-/* Memory of one call whose sizes the program itself computes. What goes wrong there ends the call:
-   everything it took is given back, and the status says why. */
+/* Memory of one call whose sizes the program itself computes. An error there ends the call: all its memory is freed,
+   and the status says why. */
 #include "rt.h"
 #include <inttypes.h>
 #include <setjmp.h>
@@ -18,9 +18,9 @@ typedef struct Output {
 struct jaxcc_rt_heap {
     jmp_buf end;
     int32_t status;
-    jaxcc_rt_comm *comm; /* of one device of several; else NULL */
+    jaxcc_rt_comm *comm; /* for one device of several; else NULL */
     Block blocks;        /* a ring */
-    Output *outputs;     /* made so far, in blocks: given back if the call fails */
+    Output *outputs;     /* allocated so far, in blocks: freed if the call fails */
 };
 
 static void release(jaxcc_array *a) {
@@ -89,7 +89,7 @@ void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, cons
     return data;
 }
 
-/* The text with the numbers in the place of {0}, {1}, …; cut where it does not fit. */
+/* The text with the numbers in the place of {0}, {1}, …; truncated if it does not fit. */
 static void fill(char *to, size_t size, const char *text, int64_t n, void *const *numbers) {
     size_t used = 0;
     while (*text && used + 1 < size) {
@@ -105,7 +105,7 @@ static void fill(char *to, size_t size, const char *text, int64_t n, void *const
     }
     to[used] = 0;
 }
-/* Ends the call with the text where the condition is true. sizes: how many numbers there are between the two. */
+/* Ends the call with the text if the condition is true. sizes: how many numbers there are between the two. */
 void jaxcc_rt_check(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     char text[256];
     if (!*(const uint8_t *)arrays[0]) return;

@@ -1,5 +1,5 @@
-/* What the host of a library may set, while no call is in progress: the number of threads, or a
-   pool of its own; who gets what is printed. */
+/* What the host of a library may set while no call is in progress: the number of threads, a pool of its own, the
+   function that receives printed text. */
 #include "pool.h"
 
 _Atomic int jaxcc_rt_threads_wanted;

@@ -1,5 +1,4 @@
-/* Types of the libraries that jaxcc writes. Types only: no library exports a name that begins with
- * jaxcc_. */
+/* Types of the libraries that jaxcc writes. Types only: no library exports a name that begins with jaxcc_. */
 #ifndef JAXCC_H
 #define JAXCC_H
 #include <stdint.h>
@@ -7,15 +6,15 @@
 extern "C" {
 #endif
 
-/* What a call returns: 0, or what failed; then no output is meaningful. */
+/* What a call returns: 0, or the kind of failure, after which outputs are undefined. */
 enum {
     JAXCC_OK,
     JAXCC_ARGUMENT,  /* NULL for an array that has elements */
     JAXCC_DIMENSION, /* negative, unequal where they must be equal, a divisor of zero, too large */
     JAXCC_MEMORY,    /* no memory for the workspace or for an output */
-    JAXCC_CPU,       /* the library was compiled for instructions that this CPU has not */
-    JAXCC_CHECK,     /* --debug-nans, --check-bounds, check: an equation did what it must not; a handler failed */
-    JAXCC_MISSING,   /* something the program needs is not there: LAPACK, a GPU, a handler */
+    JAXCC_CPU,       /* the library was compiled for instructions that this CPU lacks */
+    JAXCC_CHECK,     /* --debug-nans, --check-bounds or check stopped the call, or a handler failed */
+    JAXCC_MISSING,   /* something the program needs is not there: LAPACK, a handler */
     JAXCC_INTERNAL
 };
 
@@ -28,11 +27,11 @@ typedef struct jaxcc_array {
 } jaxcc_array;
 
 /* A parallel loop over [0, n): calls body on disjoint ranges that cover it, of at least `grain`
-   each where it can, and returns when all are done. */
+   each if possible, and returns when all are done. */
 typedef void jaxcc_body(void *ctx, int64_t lo, int64_t hi);
 typedef void jaxcc_parallel_for(void *pool, jaxcc_body *body, void *ctx, int64_t n, int64_t grain);
 
-/* Gets what debug_print prints: one message, without the end of its line. */
+/* Receives the output of debug_print: one message, without its newline. */
 typedef void jaxcc_print(void *user, const char *text);
 
 /* One input or output. Extents are text: "128", "b", "2*b + 1". */
@@ -42,7 +41,7 @@ typedef struct {
     const char *const *extents;
 } jaxcc_type;
 
-/* What a library says about a program in it. */
+/* The description of a program in a library. */
 typedef struct {
     uint32_t version, size; /* of this struct: fields are only added */
     const char *name;
@@ -50,8 +49,8 @@ typedef struct {
     const char *const *dims;
     const jaxcc_type *in, *out;
     int32_t (*call)(const int64_t *dims, const void *const *in, void *const *out);
-    const char *(*error)(void);                                 /* the calling thread's last failure, one line */
-    int64_t (*workspace)(const int64_t *dims);                  /* bytes one call needs */
+    const char *(*error)(void);                                 /* the thread's last failure, one line */
+    int64_t (*workspace)(const int64_t *dims);                  /* bytes that a call needs */
     void (*set_num_threads)(int n);                             /* 0: as many as there are CPUs */
     void (*set_parallel_for)(jaxcc_parallel_for *, void *pool); /* NULL: the library's own */
     void (*set_print)(jaxcc_print *, void *user);               /* NULL: standard error */

@@ -1,10 +1,10 @@
-/* Included by sort.c for each width of elements: U, as unsigned integers, and KEY, wide enough for their keys. N(f):
-   the name of a function for them. */
+/* Included by sort.c for each width of elements: U is the unsigned type of that width, KEY one wide enough for their
+   keys, N(f) the name of a function for them. */
 
 #define SIGN ((U)((U)1 << (8 * sizeof(U) - 1)))
 #define ONES ((U) ~(U)0)
 
-/* `lost`: nonzero where there are elements that their keys do not give back: negative zeros and NaNs. */
+/* `lost` becomes nonzero for elements that cannot be recovered from their keys: negative zeros and NaNs. */
 ALWAYS KEY N(key)(U x, U order, U *lost) {
     U key = x & SIGN ? (U)~x : (U)(x | SIGN), magnitude = x & (U)~SIGN;
     if (order == ORDER_UNSIGNED) return x;
@@ -34,7 +34,7 @@ static void N(values)(void *to, const void *from, int64_t n, int64_t order) {
     U *y = to, positive = order == ORDER_UNSIGNED ? 0 : SIGN, negative = order > ORDER_SIGNED ? ONES : positive;
     for (int64_t i = 0; i < n; i++) y[i] = (U)key[i] ^ ((U)key[i] & SIGN ? positive : negative);
 }
-/* y has the n elements of x sorted, but zeros and NaNs: they are written in their order in x. */
+/* y has the n elements of x, sorted; rewrites its zeros and NaNs in their order in x. */
 static void N(restore)(void *to, const void *of, int64_t n, int64_t order) {
     const U *x = of;
     U *y = to;

@@ -22,8 +22,7 @@ static void N(network)(T *a, int64_t n) {
         }
 }
 
-/* Sorts each of `rows` rows of n ≤ SHORT elements, as unsigned numbers; false where there are too few to be worth it.
-   */
+/* Sorts each of `rows` rows of n ≤ SHORT elements, as unsigned numbers; false if there are too few to be worth it. */
 static bool N(by_lanes)(void *rows_of, int64_t rows, int64_t n) {
     if (rows < N(lanes) / 4) return false;
     _Alignas(64) T lane[SHORT][N(lanes)];

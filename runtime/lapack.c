@@ -1,7 +1,7 @@
-/* Eigenvalues, singular values and the reductions before them, by LAPACK where matrices are larger than SMALL. The
-   library is the system's, OpenBLAS or the reference one, or what JAXCC_LAPACK names, loaded when a program first calls
-   one of these. Arguments: LAPACK Users' Guide, 3rd ed. Our rows are LAPACK's columns: matrices are transposed on the
-   way in and out. */
+/* Eigenvalues, singular values and the reductions before them; by LAPACK for matrices larger than SMALL. The library is
+   the system's OpenBLAS or reference LAPACK, or the one that JAXCC_LAPACK names, loaded when a program first calls one
+   of these functions. Arguments: LAPACK Users' Guide, 3rd ed. Our rows are LAPACK's columns: matrices are transposed on
+   the way in and out. */
 #include "linalg.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -69,11 +69,11 @@ static void fill_nan(int64_t kind, void *x, int64_t reals) {
             ((float *)x)[i] = __builtin_nanf("");
 }
 static int64_t reals(int64_t kind, int64_t n) { return n << is_complex(kind); }
-/* Element `i` of the call's array k, whose part of one turn has `n` elements of `bytes`. */
+/* The part of the call's array k for iteration `i`, `n` elements of `bytes`. */
 static void *part(Job *j, uint32_t k, int64_t i, int64_t n, int64_t bytes) {
     return (char *)j->arrays[k] + i * n * bytes;
 }
-/* Room in scratch. */
+/* Takes memory from scratch. */
 static void *take(char **at, int64_t bytes) {
     void *p = *at;
     *at += (bytes + 63) / 64 * 64;
@@ -126,7 +126,7 @@ static void svd_one(Job *j, int64_t i, void *scratch) {
         float f;
         char room[16];
     } size = {0};
-    for (int turn = 0; turn < 2; turn++) { /* how much room it wants, then the work */
+    for (int turn = 0; turn < 2; turn++) { /* the size of its workspace, then the computation */
         void *work = turn ? (void *)at : &size;
         if (turn) lwork = (int32_t)(is_double(kind) ? size.d : (double)size.f);
         if (turn && (char *)scratch + j->scratch - at < lwork * b)
@@ -149,7 +149,7 @@ static void svd_one(Job *j, int64_t i, void *scratch) {
 void jaxcc_rt_svd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     static jaxcc_rt_function *const small[] = SMALL_OF(svd);
     int64_t m = sizes[2], n = sizes[3], b = bytes_of(sizes[1]), x = max(m, n), k = m < n ? m : n;
-    /* gesdd's documented least is 4·k² + 7·k + x (real), more is quicker */
+    /* gesdd's documented minimum is 4·k² + 7·k + x (real); more is faster */
     Job j = {.arrays = arrays,
              .sizes = sizes,
              .one = svd_one,
@@ -273,7 +273,7 @@ void jaxcc_rt_hessenberg(jaxcc_rt_heap *call, void *const *arrays, const int64_t
     jaxcc_rt_each(call, &j, sizes[0], 5 * n * n * n);
 }
 
-/* ---- tridiagonal: sizes batch, kind, n, lower; the reflectors, the diagonal, the one beside it, their factors */
+/* ---- tridiagonal: sizes batch, kind, n, lower; the reflectors, the diagonal, the subdiagonal, the factors */
 static void tridiagonal_one(Job *j, int64_t i, void *scratch) {
     int64_t kind = j->sizes[1], n = j->sizes[2], b = bytes_of(kind), r = real_bytes(kind);
     int32_t n32 = (int32_t)n, info = 0, lwork = (int32_t)(64 * n);

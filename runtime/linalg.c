@@ -1,5 +1,4 @@
-/* Matrices of up to SMALL rows and columns, W of a batch at a time in vectors; and what needs no library at any size.
-   */
+/* Matrices of up to SMALL rows and columns, W of a batch at a time in vectors; and functions that never need LAPACK. */
 #pragma GCC optimize("O3", "cx-limited-range", "no-math-errno")
 #include "linalg.h"
 
@@ -15,7 +14,7 @@ static inline double abs_c128(c128 x) {
     return most * __builtin_sqrt(1 + r * r);
 }
 
-/* By element type; LANES matrices are as wide as AVX-512's vectors. */
+/* By element type; LANES of them fill a vector of AVX-512. */
 #define KIND 0
 #define V f32
 #define P "s"
@@ -53,7 +52,7 @@ void jaxcc_rt_pivots_to_permutation(jaxcc_rt_heap *call, void *const *arrays, co
         for (int64_t k = 0; k < sizes[1]; k++) {
             int64_t p = pivots[k];
             if (p < 0) p += sizes[2];
-            if (p < 0 || p >= sizes[2]) continue; /* no row */
+            if (p < 0 || p >= sizes[2]) continue; /* not a row */
             int32_t t = out[k];
             out[k] = out[p], out[p] = t;
         }

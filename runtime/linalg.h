@@ -1,5 +1,5 @@
-/* Linear algebra that programs call (runtime_call): batches of dense row-major matrices. What the code of linalg.c does
-   not do itself is LAPACK's, which is loaded when it is first needed. */
+/* Linear algebra that programs call (runtime_call): batches of dense row-major matrices. linalg.c and eigen.c compute
+   small ones; larger ones go to LAPACK, which is loaded when it is first needed. */
 #ifndef JAXCC_RT_LINALG_H
 #define JAXCC_RT_LINALG_H
 #include "rt.h"
@@ -16,7 +16,7 @@ static inline c64 div_c64(c64 x, c64 y) {
     double a = crealf(x), b = cimagf(x), c = crealf(y), d = cimagf(y), n = c * c + d * d;
     return CMPLXF((float)((a * c + b * d) / n), (float)((b * c - a * d) / n));
 }
-/* Smith's: Algorithm 116, CACM 5 (1962). */
+/* Smith's algorithm: Algorithm 116, CACM 5 (1962). */
 static inline c128 div_c128(c128 x, c128 y) {
     double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
     if (__builtin_fabs(c) >= __builtin_fabs(d)) {
@@ -27,7 +27,7 @@ static inline c128 div_c128(c128 x, c128 y) {
     return CMPLX((a * r + b) / n, (b * r - a) / n);
 }
 
-/* One call on a batch: `one` for each i in [0, n), each with `scratch` bytes of its thread's own, aligned to 64. */
+/* A call on a batch: `one` runs for each i in [0, n), with `scratch` bytes that belong to its thread, aligned to 64. */
 typedef struct Job Job;
 struct Job {
     void *const *arrays;
@@ -35,16 +35,16 @@ struct Job {
     int64_t scratch;
     void (*one)(Job *, int64_t i, void *scratch);
     int level;            /* of vectors: SSE2, AVX2, AVX-512 */
-    void (*lapack)(void); /* the routine, where `one` calls one */
-    bool failed;          /* no memory */
+    void (*lapack)(void); /* the routine that `one` calls; NULL: none */
+    bool failed;          /* out of memory */
 };
-/* `cost`: operations of one turn, for the split over threads. */
+/* `cost`: operations of one iteration, for the split over threads. */
 void jaxcc_rt_each(jaxcc_rt_heap *, Job *, int64_t n, int64_t cost);
-/* LAPACK's routine of that name, "dgetrf"; ends the call where there is no LAPACK. */
+/* LAPACK's routine of that name ("dgetrf_"); ends the call if there is no LAPACK. */
 void (*jaxcc_rt_lapack(jaxcc_rt_heap *, const char *name))(void);
 
-enum { SMALL = 32 }; /* rows and columns that are not LAPACK's */
-/* What the entries of lapack.c are for no more than SMALL rows and columns; some by element type. */
+enum { SMALL = 32 }; /* more rows or columns go to LAPACK */
+/* The counterparts of lapack.c's entries for at most SMALL rows and columns; some by element type. */
 jaxcc_rt_function jaxcc_rt_small_eig, jaxcc_rt_small_schur, jaxcc_rt_small_hessenberg;
 #define SMALL_OF(f)                                                                                                    \
     {jaxcc_rt_small_##f##_f32, jaxcc_rt_small_##f##_f64, jaxcc_rt_small_##f##_c64, jaxcc_rt_small_##f##_c128}

@@ -1,9 +1,9 @@
 /* Eigenvalues and singular values of W small matrices at a time by plane rotations, laid out and included as
    linalg_small.h. Jacobi's method in sweeps over all pairs: Golub and Van Loan, Matrix Computations, 4th ed., 8.5 and
-   8.6.3. Columns that turn are rows here. All lanes sweep as often as the slowest needs; one that has nothing to do is
-   turned by nothing. */
+   8.6.3. The columns that are rotated are rows here. All lanes sweep as often as the slowest needs; lanes that have
+   converged are rotated by the identity. */
 
-/* x, y := c·x - conj(u)·s·y, s·x + conj(u)·c·y, rows of n */
+/* x, y := c·x - conj(u)·s·y, s·x + conj(u)·c·y, rows of n elements */
 static inline void N(turn)(T *x, T *y, int64_t n, const R *c, const R *s, const T *u) {
     for (int64_t i = 0; i < n; i++) LANES_L {
             T p = x[i * W + l], q = CONJ(u[l]) * y[i * W + l];
@@ -11,8 +11,8 @@ static inline void N(turn)(T *x, T *y, int64_t n, const R *c, const R *s, const 
             y[i * W + l] = s[l] * p + c[l] * q;
         }
 }
-/* The rotation that makes ((p, g), (conj(g), q)) diagonal: t = s/c of the smaller angle, u = g/|g|; none where some[l]
-   is 0. */
+/* The rotation that makes ((p, g), (conj(g), q)) diagonal: t = s/c of the smaller angle, u = g/|g|; the identity if
+   some[l] is 0. */
 static inline void N(angle)(const R *p, const R *q, const T *g, const R *some, R *c, R *s, R *t, T *u) {
     LANES_L {
         R size = some[l] != 0 ? ABS(g[l]) : 1, theta = (q[l] - p[l]) / (2 * size);
@@ -24,8 +24,8 @@ static inline void N(angle)(const R *p, const R *q, const T *g, const R *some, R
         u[l] = some[l] != 0 ? g[l] / size : (T)1;
     }
 }
-/* Brings n elements to where squares neither overflow nor vanish, by a power of two that back[l] undoes. bad[l]: there
-   is a NaN or an infinity, and all become 0. */
+/* Scales n elements so that squares neither overflow nor vanish, by a power of two that back[l] undoes. bad[l]: there
+   is a NaN or an infinity, and all elements become 0. */
 static void N(scaled)(T *a, int64_t n, R *most, R *back, R *bad) {
     LANES_L most[l] = bad[l] = 0;
     for (int64_t i = 0; i < n; i++) LANES_L {
@@ -45,7 +45,7 @@ static void N(identity)(T *v, int64_t n) {
     for (int64_t i = 0; i < n * n; i++) LANES_L v[i * W + l] = i % (n + 1) == 0;
 }
 
-/* A Hermitian, one triangle given → its values, its vectors in the rows of V, in no order. */
+/* A Hermitian, one triangle given → its eigenvalues and, in the rows of V, its eigenvectors, unordered. */
 static void N(jacobi)(T *a, T *v, R *values, int64_t n, bool lower, R *bad) {
     R most[W], back[W];
     for (int64_t i = 0; i < n; i++) /* row i becomes column i */
@@ -90,8 +90,8 @@ static void N(jacobi)(T *a, T *v, R *values, int64_t n, bool lower, R *bad) {
     for (int64_t k = 0; k < n; k++) LANES_L values[k * W + l] = RE(AT(a, k, k, n)[l]) * back[l];
 }
 
-/* A = U S Vᴴ, its n columns the rows of a (of m ≥ n elements each): U's columns over them, S, V's columns in the rows
-   of V, in no order. A column of U that A does not determine is 0. */
+/* A = U S Vᴴ, its n columns being the rows of a (of m ≥ n elements each): they are replaced by U's columns; S, and V's
+   columns in the rows of V, unordered. A column of U that A does not determine is 0. */
 static void N(hestenes)(T *a, T *v, R *values, int64_t m, int64_t n, R *bad) {
     R most[W], back[W], longest[W], none[W], least = EPS * SQRT((R)m);
     N(scaled)(a, m * n, most, back, bad);
@@ -115,7 +115,7 @@ static void N(hestenes)(T *a, T *v, R *values, int64_t m, int64_t n, R *bad) {
                         T e = AT(a, p, i, m)[l], f = AT(a, q, i, m)[l];
                         x[l] += NORM2(e), y[l] += NORM2(f), g[l] += CONJ(e) * f;
                     }
-                LANES_L { /* what rounding leaves of a column that depends on others need not be orthogonal */
+                LANES_L { /* a dependent column is rounding error, which need not be orthogonal */
                     R less = x[l] < y[l] ? x[l] : y[l];
                     some[l] = SIZE1(g[l]) > least * SQRT(x[l]) * SQRT(y[l]) && less > none[l] ? 1 : 0;
                 }

@@ -1,5 +1,5 @@
-/* What runtime_call calls, for one element type: KIND, T and R as in linalg_small.h, V its name, P and S its letters in
-   LAPACK's names ("z"; "sy" or "he"), Q ("or" or "un"), LANES the width of vectors of matrices. */
+/* Functions for runtime_call, for one element type: KIND, T and R as in linalg_small.h, V its name, P, S and Q its
+   letters in LAPACK's names ("z"; "sy" or "he"; "or" or "un"), LANES the number of matrices in a vector. */
 #define F(f) J1(f##_, V) /* cholesky_f32 */
 #define ENTRY(f) void J1(jaxcc_rt_##f##_, V)(jaxcc_rt_heap * call, void *const *arrays, const int64_t *sizes)
 
@@ -10,7 +10,7 @@ static void F(transposed)(T *to, const T *from, int64_t m, int64_t n) {
 static void F(fill_nan)(T *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] = (T)__builtin_nan("") + (KIND > 1 ? (T)(__builtin_nan("") * 1.0i) : (T)0);
 }
-/* Matrix l of LANES is lane l; those that a batch's end lacks repeat its last one. */
+/* Matrix l of LANES goes to lane l; beyond the end of the batch its last matrix is repeated. */
 static void F(pack)(T *to, const T *from, int64_t elements, int64_t count) {
     for (int64_t l = 0; l < LANES; l++) {
         const T *x = from + (l < count ? l : count - 1) * elements;
@@ -43,7 +43,7 @@ static void F(cholesky_one)(Job *j, int64_t i, void *scratch) {
     uint8_t bad = 0;
     T *x = (T *)j->arrays[1] + i * n * n;
     memcpy(x, (const T *)j->arrays[0] + i * n * n, sizeof(T) * (size_t)(n * n));
-    if (j->lapack) /* our rows are LAPACK's columns: the lower factor of A is the upper one of Aᵀ, transposed */
+    if (j->lapack) /* our rows are LAPACK's columns: the lower factor of A is the upper factor of Aᵀ, transposed */
         ((void (*)(const char *, int32_t *, T *, int32_t *, int32_t *, size_t))j->lapack)("U", &n32, x, &n32, &info, 1);
     else
         F(cholesky)(x, n, &bad);
@@ -118,7 +118,7 @@ static void F(triangular_one)(Job *j, int64_t i, void *scratch) {
         F(triangular)(a, x, n, r, s[3], s[4], s[5]);
         return;
     }
-    /* Xᵀ op(A)ᵀ = Bᵀ, where our rows are columns */
+    /* Xᵀ op(A)ᵀ = Bᵀ, as our rows are columns */
     int32_t n32 = (int32_t)n, r32 = (int32_t)r;
     ((void (*)(const char *, const char *, const char *, const char *, int32_t *, int32_t *, T *, const T *, int32_t *,
                T *, int32_t *, size_t, size_t, size_t, size_t))j->lapack)(

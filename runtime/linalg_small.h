@@ -1,10 +1,10 @@
 /* Unblocked factorizations and solves of W matrices at a time: element (i, j) of matrix l is a[(i·ld + j)·W + l].
-   Included for each element type and vector width, behind linalg_type.h, with W and N(name). The steps and conventions
-   (signs, pivots, what is stored where) are LAPACK's: Anderson et al., LAPACK Users' Guide, 3rd ed. */
+   Included for each element type and vector width, after linalg_type.h, with W and N(name). The steps and conventions
+   (signs, pivots, storage) are LAPACK's: Anderson et al., LAPACK Users' Guide, 3rd ed. */
 #define AT(a, i, j, ld) (&(a)[((i) * (ld) + (j)) * W])
 #define LANES_L for (int l = 0; l < W; l++)
 
-/* Lower factor over the lower triangle, sums in double precision; bad[l]: not positive definite. */
+/* Replaces the lower triangle by the lower factor; sums in double precision; bad[l]: not positive definite. */
 static void N(cholesky)(T *a, int64_t n, uint8_t *bad) {
     for (int64_t j = 0; j < n; j++) {
         ACC_R d[W];
@@ -27,7 +27,7 @@ static void N(cholesky)(T *a, int64_t n, uint8_t *bad) {
     }
 }
 
-/* P A = L U, the factors over A (m × n); pivots[j·W + l]: the row that was swapped with row j. */
+/* P A = L U, the factors in the place of A (m × n); pivots[j·W + l]: the row swapped with row j. */
 static void N(lu)(T *a, int64_t m, int64_t n, int32_t *pivots) {
     for (int64_t j = 0; j < m && j < n; j++) {
         R best[W];
@@ -49,7 +49,7 @@ static void N(lu)(T *a, int64_t m, int64_t n, int32_t *pivots) {
         for (int64_t i = j + 1; i < m; i++) {
             T f[W];
             LANES_L {
-                bool some = best[l] != 0; /* a zero pivot: LAPACK goes on */
+                bool some = best[l] != 0; /* a zero pivot: LAPACK continues */
                 f[l] = some ? DIV(AT(a, i, j, n)[l], AT(a, j, j, n)[l]) : AT(a, i, j, n)[l];
                 AT(a, i, j, n)[l] = f[l];
             }
@@ -58,7 +58,7 @@ static void N(lu)(T *a, int64_t m, int64_t n, int32_t *pivots) {
     }
 }
 
-/* op(A) X = B over B (n × r); A is triangular, `lower` before op. */
+/* op(A) X = B, X in the place of B (n × r); A is triangular, `lower` before op. */
 static void N(triangular)(const T *a, T *b, int64_t n, int64_t r, bool lower, bool transposed, bool unit) {
     bool down = lower != transposed;
     for (int64_t step = 0; step < n; step++) {
@@ -86,8 +86,8 @@ static void N(reflect)(const T *a, int64_t lda, int64_t j, const T *tau, T *c, i
         for (int64_t i = i0 + 1; i < m; i++) LANES_L AT(c, i, k, ld)[l] -= AT(a, i, j, lda)[l] * w[l];
     }
 }
-/* The reflector I - tau·v·vᴴ whose conjugate makes zeros below row i0 of column j of A (ld), rows up to m - 1: v over
-   the zeros, the norm with its sign at i0; tau[l] and its conjugate `turned`. */
+/* The reflector I - tau·v·vᴴ whose conjugate zeroes column j of A (ld) below row i0, rows up to m - 1: v in the place
+   of the zeros, the norm with its sign at i0; tau[l] and its conjugate `turned`. */
 static void N(reflector)(T *a, int64_t ld, int64_t i0, int64_t j, int64_t m, T *tau, T *turned) {
     R most[W], sum[W], by[W];
     T scale[W];
@@ -115,7 +115,7 @@ static void N(reflector)(T *a, int64_t ld, int64_t i0, int64_t j, int64_t m, T *
     }
     for (int64_t i = i0 + 1; i < m; i++) LANES_L AT(a, i, j, ld)[l] = AT(a, i, j, ld)[l] * by[l] * scale[l];
 }
-/* A = Q R over A (m × n): R above, the reflectors below the diagonal; tau[j·W + l]: their factors. */
+/* A = Q R in the place of A (m × n): R above, the reflectors below the diagonal; tau[j·W + l]: their factors. */
 static void N(geqrf)(T *a, int64_t m, int64_t n, T *taus) {
     for (int64_t j = 0; j < m && j < n; j++) {
         T turned[W];
@@ -123,8 +123,8 @@ static void N(geqrf)(T *a, int64_t m, int64_t n, T *taus) {
         N(reflect)(a, n, j, turned, a, n, j, m, j + 1, n);
     }
 }
-/* A P = Q R: the same with columns swapped so that each step's is the longest of those left; the first fixed[l] stay.
-   pivots[j·W + l]: the column of A that became column j, from 1; on entry those of the order that A is given in. */
+/* A P = Q R: the same, each step taking the longest of the remaining columns; the first fixed[l] stay. pivots[j·W + l]:
+   the column of A that became column j, counted from 1; on entry, those of the given order. */
 static void N(geqp3)(T *a, int64_t m, int64_t n, const int32_t *fixed, int32_t *pivots, T *taus) {
     for (int64_t j = 0; j < m && j < n; j++) {
         ACC_R best[W];
@@ -156,8 +156,8 @@ static void N(geqp3)(T *a, int64_t m, int64_t n, const int32_t *fixed, int32_t *
         N(reflect)(a, n, j, turned, a, n, j, m, j + 1, n);
     }
 }
-/* A = Q T Qᴴ of a Hermitian matrix whose lower triangle is given: over it the reflectors below the subdiagonal; the
-   diagonal d, the subdiagonal e, the reflectors' factors. w: room for n. */
+/* A = Q T Qᴴ for a Hermitian matrix given by its lower triangle, which is replaced by the reflectors below the
+   subdiagonal; the diagonal d, the subdiagonal e, the factors of the reflectors. w: room for n elements. */
 static void N(tridiagonal)(T *a, int64_t n, R *d, R *e, T *taus, T *w) {
     for (int64_t j = 0; j + 1 < n; j++) {
         T *tau = &taus[j * W], turned[W], half[W];
@@ -188,7 +188,7 @@ static void N(tridiagonal)(T *a, int64_t n, R *d, R *e, T *taus, T *w) {
     }
     for (int64_t j = 0; j < n; j++) LANES_L d[j * W + l] = RE(AT(a, j, j, n)[l]);
 }
-/* The first n columns of the product of k reflectors, over A (m × n, m ≥ n ≥ k). */
+/* The first n columns of the product of k reflectors, in the place of A (m × n, m ≥ n ≥ k). */
 static void N(orgqr)(T *a, int64_t m, int64_t n, int64_t k, const T *taus) {
     for (int64_t j = k; j < n; j++)
         for (int64_t i = 0; i < m; i++) LANES_L AT(a, i, j, n)[l] = i == j;

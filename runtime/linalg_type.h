@@ -1,5 +1,5 @@
-/* What arithmetic is made of, by KIND (f32 0, f64 1, c64 2, c128 3): T the element type, R the real one, ACC what sums
-   are kept in. */
+/* The types and operations for KIND (f32 0, f64 1, c64 2, c128 3): T the element type, R the real type, ACC the type of
+   sums. */
 #define ACC_R double
 #if KIND % 2 == 0
 #define R float
@@ -7,8 +7,8 @@
 #define SIGNBIT __builtin_signbitf
 #define FABS __builtin_fabsf
 #define EPS 0x1p-23f
-#define FAR 0x1p40f    /* numbers within 1/FAR … FAR have squares, */
-#define SHIFT 0x1p100f /* others once they are multiplied or divided by SHIFT */
+#define FAR 0x1p40f    /* numbers in 1/FAR … FAR can be squared, */
+#define SHIFT 0x1p100f /* others after multiplying or dividing by SHIFT */
 #else
 #define R double
 #define SQRT __builtin_sqrt

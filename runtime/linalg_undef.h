@@ -1,4 +1,4 @@
-/* The end of what linalg_type.h and linalg_ops.h define. */
+/* Undefines the macros of linalg_type.h and linalg_ops.h. */
 #undef R
 #undef SQRT
 #undef SIGNBIT

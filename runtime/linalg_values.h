@@ -1,13 +1,12 @@
-/* Eigenvalues, singular values and the factorizations around them of matrices of up to SMALL rows and columns, for one
-   element type: part of linalg_ops.h. lapack.c, which has the larger ones, calls these; sizes are those it is called
-   with. */
+/* Eigenvalues, singular values and related factorizations of matrices of up to SMALL rows and columns, for one element
+   type: part of linalg_ops.h. Called by lapack.c, which does the larger ones, with the sizes that it is called with. */
 
-/* A matrix of the batch into lane l of W, its rows as columns where `turned`. */
+/* Puts a matrix of the batch into lane l of W, transposed if `turned`. */
 static void F(put_lane)(T *to, const T *from, int64_t m, int64_t n, bool turned, int64_t w) {
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) to[(turned ? j * m + i : i * n + j) * w] = from[i * n + j];
 }
-/* `order`: places of the n values of a lane, the least first. */
+/* `order`: the positions of the n values of a lane, smallest first. */
 static void F(ranked)(const R *values, int64_t n, int64_t w, int64_t *order) {
     for (int64_t k = 0; k < n; k++) {
         int64_t at = k;
@@ -40,8 +39,8 @@ static void F(eigh)(Job *j, int64_t first, int64_t w, void *scratch, F(Jacobi) *
         if (bad[l] != 0) F(nan_values)(out, n), F(fill_nan)(vectors, n * n);
     }
 }
-/* Implicit QL on the tridiagonal matrix of diagonal d and subdiagonal e (e[n - 1]: room); the rotations turn the rows
-   of v. False where it does not converge. Bowdler, Martin, Reinsch and Wilkinson, Numerische Mathematik 11 (1968). */
+/* Implicit QL on the tridiagonal matrix of diagonal d and subdiagonal e (e[n - 1]: scratch); the rotations are applied
+   to the rows of v. False: no convergence. Bowdler, Martin, Reinsch and Wilkinson, Numerische Mathematik 11 (1968). */
 static bool F(ql)(double *d, double *e, T *v, int64_t n) {
     e[n - 1] = 0;
     for (int64_t k = 0, turns = 0; k < n;) {
@@ -57,7 +56,7 @@ static bool F(ql)(double *d, double *e, T *v, int64_t n) {
         for (int64_t i = m - 1; i >= k; i--) {
             double f = s * e[i], b = c * e[i];
             r = e[i + 1] = __builtin_sqrt(f * f + g * g);
-            if (r == 0) { /* the block falls apart here */
+            if (r == 0) { /* the block splits here */
                 d[i + 1] -= p;
                 e[m] = 0;
                 break;
@@ -96,7 +95,7 @@ static void F(reflectors_rows)(const T *a, const T *taus, T *v, int64_t n) {
         }
     }
 }
-/* By way of a tridiagonal matrix: quicker than rotations of the matrix itself, but not in lanes. */
+/* Through a tridiagonal matrix: faster than rotations of the matrix itself, but not in lanes. */
 static void F(by_ql)(T *a, T *v, R *values, int64_t n, bool lower, R *bad) {
     T taus[SMALL], room[SMALL];
     R d[SMALL], e[SMALL], most, back;
@@ -118,7 +117,7 @@ static void F(eigh_one)(Job *j, int64_t i, void *scratch) {
 }
 enum {
     F(ROTATED) = KIND < 2 ? LANES : LANES / 2
-}; /* up to here a batch in lanes is quicker by rotations of the matrices themselves */
+}; /* up to these sizes, rotations of the matrices themselves are faster for a batch in lanes */
 static void F(eigh_lanes)(Job *j, int64_t block, void *scratch) {
     static F(Jacobi) *const level[] = LEVELS(jacobi);
     F(eigh)(j, block * LANES, LANES, scratch, level[j->level]);
@@ -133,14 +132,14 @@ ENTRY(small_eigh) {
 }
 
 /* ---- svd: sizes batch, kind, m, n, vectors (0 none, 1 min(m, n), 2 all); values, u, vt */
-/* Orthonormal columns for those of q (m × n, element (i, k) at i·row + k·column) that are none yet. */
+/* Adds orthonormal columns to q (m × n, element (i, k) at i·row + k·column) for those not yet known. */
 static void F(completed)(T *q, int64_t m, int64_t n, int64_t row, int64_t column, bool *known) {
     for (int64_t k = 0; k < n; k++) {
         if (known[k]) continue;
         T x[SMALL] = {0};
         int64_t best = 0;
         R rest = -1;
-        for (int64_t i = 0; i < m; i++) { /* the unit vector that is farthest from the known ones */
+        for (int64_t i = 0; i < m; i++) { /* the unit vector farthest from the known ones */
             R r = 1;
             for (int64_t c = 0; c < n; c++) r -= known[c] ? NORM2(q[i * row + c * column]) : 0;
             if (r > rest) rest = r, best = i;
@@ -175,7 +174,7 @@ static void F(svd)(Job *j, int64_t first, int64_t w, void *scratch, F(Hestenes) 
         bool known[SMALL] = {false};
         R *out = (R *)j->arrays[1] + (first + l) * k;
         for (int64_t c = 0; c < k; c++)
-            values[c * w + l] = -values[c * w + l]; /* the largest first, equal ones as they come */
+            values[c * w + l] = -values[c * w + l]; /* largest first, equal ones in their order */
         F(ranked)(values + l, k, w, order);
         for (int64_t c = 0; c < k; c++) out[c] = -values[order[c] * w + l];
         if (bad[l] != 0) F(nan_values)(out, k);
@@ -222,7 +221,7 @@ static void F(pivoted)(Job *j, int64_t first, int64_t w, void *scratch, F(Geqp3)
         const int32_t *chosen = (const int32_t *)j->arrays[1] + i * n;
         fixed[l] = 0;
         for (int64_t c = 0; c < n; c++) pivots[c * w + l] = (int32_t)c + 1;
-        for (int64_t c = 0; c < n; c++) { /* columns that are chosen come first */
+        for (int64_t c = 0; c < n; c++) { /* chosen columns come first */
             if (!chosen[c]) continue;
             pivots[c * w + l] = pivots[fixed[l] * w + l], pivots[fixed[l] * w + l] = (int32_t)c + 1;
             fixed[l]++;
@@ -254,8 +253,8 @@ ENTRY(small_geqp3) {
     RUN(pivoted, bytes, 4 * m * n * n, NULL);
 }
 
-/* ---- tridiagonal: sizes batch, kind, n, lower; the reflectors, the diagonal, the one beside it, their factors. From
-   above it is the same with rows and columns in reverse. */
+/* ---- tridiagonal: sizes batch, kind, n, lower; the reflectors, the diagonal, the subdiagonal, the factors. The upper
+   triangle is the same with rows and columns reversed. */
 typedef void F(Tridiagonal)(T *a, int64_t n, R *d, R *e, T *taus, T *w);
 static void F(reduced)(Job *j, int64_t first, int64_t w, void *scratch, F(Tridiagonal) * tridiagonal) {
     int64_t n = j->sizes[2], last = n * n - 1, count = j->sizes[0] - first < w ? j->sizes[0] - first : w;

@@ -1,5 +1,5 @@
-/* One element type (KIND, V, P, Q, LANES; see linalg_ops.h): a matrix at a time, and LANES of them for three kinds of
-   CPUs. */
+/* One element type (KIND, V, P, Q, LANES; see linalg_ops.h): code for a matrix at a time, and for LANES at a time on
+   three kinds of CPUs. */
 #include "linalg_type.h"
 #define J2(a, b) a##b
 #define J1(a, b) J2(a, b)

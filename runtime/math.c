@@ -1,10 +1,10 @@
-/* What this CPU may have no instruction for, and libm has functions for that a host may replace: exact, in the
-   caller's rounding mode. libcalls.c writes the calls. */
+/* Operations that not every CPU has an instruction for, and whose functions in libm a host may replace: exact, in the
+   caller's rounding mode. codegen/libcalls.c writes the calls. */
 #include "rt.h"
 #include <math.h>
 #include <string.h>
 
-/* ---- whole numbers. From 2^52 on a number is one, and what is no number stays what it is. */
+/* ---- rounding to whole numbers. From 2^52 on every number is whole; NaN and infinities stay the same. */
 static int has_fraction(double x) { return __builtin_fabs(x) < 0x1p52; }
 static double towards_zero(double x) { return (double)(int64_t)x; }
 
@@ -19,7 +19,7 @@ double jaxcc_rt_ceil(double x) {
     double y = towards_zero(x);
     return __builtin_copysign(y < x ? y + 1 : y, x);
 }
-/* Halves go away from zero. */
+/* Halves round away from zero. */
 double jaxcc_rt_round(double x) {
     if (!has_fraction(x)) return x;
     double y = towards_zero(x);
@@ -37,7 +37,7 @@ float jaxcc_rt_truncf(float x) { return (float)jaxcc_rt_trunc(x); }
 float jaxcc_rt_roundf(float x) { return (float)jaxcc_rt_round(x); }
 float jaxcc_rt_roundevenf(float x) { return (float)jaxcc_rt_roundeven(x); }
 
-/* ---- |x| = m · 2^e, a finite number's; m < 2^53 */
+/* ---- |x| = m · 2^e for a finite number; m < 2^53 */
 typedef struct {
     uint64_t m;
     int e;
@@ -61,14 +61,14 @@ static double power(int e) {
 }
 
 /* ---- the remainder of a division that truncates, which is exact. The first remainder is below y's mantissa; each
-   further step takes as many bits of what is left of the exponent as 64 hold. */
+   further step takes as many bits of the remaining exponent as fit in 64. */
 double jaxcc_rt_fmod(double x, double y) {
     double a = __builtin_fabs(x), b = __builtin_fabs(y);
     if (!(a < INFINITY) || !(b > 0)) return (x * y) / (x * y); /* NaN */
     if (a < b) return x;
     Parts p = parts(a), q = parts(b);
     int zeros = __builtin_ctzll(q.m), more = p.e - q.e < zeros ? p.e - q.e : zeros;
-    q.m >>= more, q.e += more; /* a larger exponent, fewer steps */
+    q.m >>= more, q.e += more; /* a larger exponent takes fewer steps */
     uint64_t r = p.m % q.m;
     int room = __builtin_clzll(q.m);
     for (int left = p.e - q.e; left > 0 && r;) {
@@ -91,7 +91,7 @@ __attribute__((target("fma"))) static float fmaf_of_cpu(float x, float y, float 
 
 typedef unsigned __int128 Wide;
 
-/* x >> n; what falls out is remembered in the last bit. */
+/* x >> n; the last bit is set if a bit shifted out was (sticky). */
 static Wide shift_sticky(Wide x, int n) {
     if (n > 127) return x != 0;
     return x >> n | ((x & (((Wide)1 << n) - 1)) != 0);
@@ -130,7 +130,7 @@ static double exact_fma(double x, double y, double z) {
     } else
         q = shift_sticky(q, ep - eq);
     if (!minus) return pack(p + q, ep, negative);
-    if (p == q) return x * y + z; /* exact; the sign of zero is the rounding mode's */
+    if (p == q) return x * y + z; /* exact; the rounding mode gives the sign of zero */
     return p > q ? pack(p - q, ep, negative) : pack(q - p, ep, !negative);
 }
 double jaxcc_rt_fma(double x, double y, double z) {
@@ -139,7 +139,7 @@ double jaxcc_rt_fma(double x, double y, double z) {
 #endif
     return exact_fma(x, y, z);
 }
-/* The product is exact in f64. The sum is made odd where it is not exact: then rounding it again is rounding once
+/* The product is exact in f64. An inexact sum is rounded to odd: then rounding it again is rounding once
    (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008). */
 static float exact_fmaf(float x, float y, float z) {
     double p = (double)x * y, s = p + z, t = s - p, rest = (p - (s - t)) + (z - t);

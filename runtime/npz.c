@@ -85,13 +85,13 @@ static bool known_type(char kind, unsigned size) {
 
 typedef struct {
     int fd;
-    int64_t at, packed; /* where the next bytes lie in the file; how many are left there */
-    int64_t left;       /* bytes that are left to give */
+    int64_t at, packed; /* offset of the next bytes in the file; how many are left there */
+    int64_t left;       /* bytes that are left to deliver */
     bool deflated;
     z_stream z;
     uint32_t crc;
-    unsigned char *map; /* of the file, for arrays that can stay there; NULL */
-    const char *folder; /* for files of large ones; NULL: memory */
+    unsigned char *map; /* of the file, for arrays that can stay there; or NULL */
+    const char *folder; /* for the files of large arrays; NULL: memory */
     unsigned char buffer[1 << 15];
 } Source;
 
@@ -143,7 +143,7 @@ static bool source_read(Source *s, void *to, int64_t n) {
     return true;
 }
 
-/* Reads as if to memory, for the checksum. */
+/* Reads and discards, for the checksum. */
 static bool source_pass(Source *s, int64_t n) {
     for (int64_t k; n; n -= k) {
         k = n < (int64_t)sizeof s->buffer ? n : (int64_t)sizeof s->buffer;
@@ -156,7 +156,7 @@ static bool source_pass(Source *s, int64_t n) {
 
 enum { LARGE = 1 << 20 };
 
-/* A file without a name; -1. */
+/* Opens an unnamed file; -1 on failure. */
 static int nameless(const char *folder) {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     char *path;
@@ -167,7 +167,7 @@ static int nameless(const char *folder) {
     return fd;
 }
 
-/* Memory that is a file's, whose blocks are there; NULL. */
+/* Memory mapped from an unnamed file with allocated blocks; NULL on failure. */
 static void *file_memory(const char *folder, int64_t n) {
     int fd = nameless(folder);
     if (fd < 0) return NULL;
@@ -192,7 +192,7 @@ static void release(NpzArray *a) {
     a->data = NULL;
 }
 
-/* Pages of a file's memory that are not used for now are the page cache's alone. */
+/* Leaves pages of such memory that are not in use to the page cache. */
 static void relieve(const NpzArray *a) {
     if (a->place == NPZ_MAPPED) madvise(a->data, (size_t)a->bytes, MADV_DONTNEED);
 }
@@ -290,7 +290,7 @@ static bool parse_header(Scan s, NpzArray *a, Layout *l, char *descr, size_t roo
     return seen == 7;
 }
 
-/* size · Π dims; 0 when a dimension is 0, false when it leaves 63 bits. */
+/* size · Π dims; 0 if a dimension is 0, false if it overflows 63 bits. */
 static bool count_bytes(NpzArray *a) {
     a->bytes = a->size;
     for (uint32_t i = 0; i < a->rank; i++)
@@ -402,7 +402,7 @@ typedef struct {
     uint64_t packed, size, offset;
 } Member;
 
-/* What does not fit 32 bits stands in the extra field number 1, in this order. */
+/* Numbers that do not fit 32 bits are in the extra field number 1, in this order. */
 static bool zip64_field(const unsigned char *extra, uint64_t n, Member *m) {
     uint64_t *field[] = {&m->size, &m->packed, &m->offset};
     while (n >= 4) {
@@ -423,7 +423,7 @@ static bool zip64_field(const unsigned char *extra, uint64_t n, Member *m) {
     return true;
 }
 
-/* The entry of the central directory at `*p`, which moves on. */
+/* The entry of the central directory at `*p`, which is advanced. */
 static bool next_member(const unsigned char **p, const unsigned char *end, Member *m) {
     const unsigned char *h = *p;
     if (end - h < 46 || memcmp(h, "PK\1\2", 4)) return false;
@@ -440,7 +440,7 @@ typedef struct {
     int64_t size;
     unsigned char *directory;
     uint64_t directory_n, members;
-    uint64_t read; /* packed bytes of the members so far: none are read twice */
+    uint64_t read; /* packed bytes of the members so far: no byte is read twice */
 } Zip;
 
 static bool zip64_end(Zip *z, int64_t end_at, uint64_t *at) {
@@ -454,8 +454,7 @@ static bool zip64_end(Zip *z, int64_t end_at, uint64_t *at) {
     return true;
 }
 
-/* Finds the end record, which a comment of at most 65535 bytes may follow, and reads the central
- * directory. */
+/* Finds the end record, which a comment of at most 65535 bytes may follow, and reads the central directory. */
 static bool read_directory(Zip *z) {
     int64_t n = z->size < 65557 ? z->size : 65557, at = n - 22;
     unsigned char *tail = malloc((size_t)n);
@@ -478,7 +477,7 @@ static bool read_directory(Zip *z) {
     return z->directory && read_at(z->fd, (int64_t)where, z->directory, z->directory_n);
 }
 
-/* Places the source at the bytes of a member, behind its local header. */
+/* Positions the source at the bytes of a member, after its local header. */
 static bool open_member(Zip *z, const Member *m, Source *s, NpzError *e) {
     unsigned char h[30];
     if (m->flags & 1) return wrong(e, "it is encrypted");
@@ -489,7 +488,7 @@ static bool open_member(Zip *z, const Member *m, Source *s, NpzError *e) {
     if (at > (uint64_t)z->size || m->packed > (uint64_t)z->size - at) return wrong(e, "it is cut off");
     z->read += m->packed;
     if (z->read > (uint64_t)z->size) return wrong(e, "it overlaps another one");
-    /* deflate makes at most 1032 bytes of one */
+    /* deflate expands a byte to at most 1032 */
     if (m->method ? m->size / 1032 > m->packed : m->size != m->packed) return wrong(e, "its size is wrong");
     s->fd = z->fd;
     s->at = (int64_t)at;

@@ -57,8 +57,7 @@ typedef struct {
     uint32_t crc;
 } Written;
 
-/* A local header (offset 0) or an entry of the central directory. Sizes stand in a zip64 field
- * where they need it. */
+/* A local header (offset 0) or an entry of the central directory. Large sizes are in a zip64 field. */
 static void put_entry(Sink *s, const char *name, const Written *w, bool central) {
     bool large = w->size >= UINT32_MAX || (central && w->offset >= UINT32_MAX);
     put(s, central ? 0x02014b50 : 0x04034b50, 4);
@@ -140,7 +139,7 @@ static bool write_to(FILE *f, bool npy, const NpzArray *at, uint32_t n) {
     return good;
 }
 
-/* The name of the unfinished file, for handlers of signals; changed while they are held. */
+/* The name of the unfinished file, for signal handlers; changed while signals are blocked. */
 static char *volatile unfinished;
 
 void npz_abandon(void) {
@@ -157,7 +156,8 @@ static sigset_t hold_signals(void) {
     return old;
 }
 
-/* A new file PATH.tmpPID-N; what has such a name already stays. Its name, which is to be freed; NULL with errno. */
+/* Creates a new file PATH.tmpPID-N, never an existing one. Returns its name, to be freed by the caller, or NULL with
+   errno. */
 static char *create(const char *path, FILE **f) {
     enum { TRIES = 1000 };
     char *name = NULL;

@@ -1,4 +1,4 @@
-/* Shared by host.c, which every library has, and what not all have: thread.c, print.c. */
+/* Shared by host.c, which every library contains, and by thread.c and print.c, which only some do. */
 #ifndef JAXCC_POOL_H
 #define JAXCC_POOL_H
 #include "rt.h"
@@ -10,6 +10,6 @@ extern void *_Atomic jaxcc_rt_host_pool;
 extern jaxcc_print *_Atomic jaxcc_rt_host_print; /* NULL: standard error */
 extern void *_Atomic jaxcc_rt_host_printer;
 
-int jaxcc_rt_cpus(void); /* that this process may use */
+int jaxcc_rt_cpus(void); /* how many this process may use */
 
 #endif

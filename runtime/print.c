@@ -1,14 +1,14 @@
-/* debug_print: a message with values in it, as Python's str.format and numpy write them, for the host's printer or
-   standard error. What is printed is described by a text (passes/rules/effects.c writes it):
+/* debug_print: a message with values, formatted as by Python's str.format and numpy, for the host's printer or standard
+   error. The message is described by a text (passes/rules/print.c writes it):
 
-     EDGE THRESHOLD PRECISION WIDTH SUPPRESS LEAVES       numpy's options; how many values there are, and of each
-     KIND BYTES RANK NAME                                 b bool, i u integers, f floats (2: a float rounded to 16 bits),
-                                                          n narrow floats, m narrow integers, c two floats: real, imaginary
-     t N:BYTES                                            pieces: text,
-     s LEAF SPEC  r LEAF SPEC  f LEAF SPEC                a value by str, repr, format
+     EDGE THRESHOLD PRECISION WIDTH SUPPRESS LEAVES    numpy's options; the number of values, and for each
+     KIND BYTES RANK NAME                              b bool, i u integers, f floats (2: a float rounded to 16 bits),
+                                                       n narrow floats, m narrow integers, c two floats: real, imaginary
+     t N:BYTES                                         pieces: text,
+     s LEAF SPEC  r LEAF SPEC  f LEAF SPEC             a value by str, repr, format
 
    SPEC is 8 numbers: fill, align, sign, alternate, width, group, precision (-1: none), type; characters by their codes,
-   0 for none. The arrays are the values', then the text; the sizes their extents. */
+   0 for none. The arrays are the values, then the text; the sizes are their extents. */
 #include "pool.h"
 #include <math.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- text that grows */
+/* ---- growing text */
 typedef struct {
     char *at;
     size_t n, cap;
@@ -45,7 +45,7 @@ typedef struct {
 typedef struct {
     char kind, name[24];
     int bytes, rank;
-    const char *data, *imaginary; /* of complex numbers: the second array */
+    const char *data, *imaginary; /* for complex numbers: the second array */
     const int64_t *dims;
 } Leaf;
 typedef struct {
@@ -77,9 +77,9 @@ static int64_t integer(const Leaf *l, int64_t i) {
 static bool is_float(const Leaf *l) { return l->kind == 'f' || l->kind == 'c'; }
 
 /* ---- digits */
-enum { ROOM = 700 }; /* for any number: 1e308 has 309 digits before the point; 300 behind it are the most */
+enum { ROOM = 700 }; /* for any number: at most 309 digits before the point (1e308) and 300 after it */
 
-/* Rounded to 11 bits, as a 16-bit float has them. */
+/* Rounds to the 11 significant bits of a 16-bit float. */
 static double half(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -94,7 +94,7 @@ static double half(double x) {
 static double rounded(double x, int bytes) { return bytes == 8 ? x : bytes == 4 ? (double)(float)x : half(x); }
 /* From here on numpy writes an array with exponents. */
 static double large(int bytes) { return bytes == 8 ? 1e8 : bytes == 4 ? 1e6 : 1e3; }
-/* The fewest digits, as d.ddde±dd, that read back as the same float of `bytes`; how many there are after the point. */
+/* The fewest digits, as d.ddde±dd, that read back as the same float of `bytes`; returns the number after the point. */
 static int shortest(char *to, double x, int bytes, int *exponent) {
     int after = 0;
     do snprintf(to, ROOM, "%.*e", after, x);
@@ -102,8 +102,7 @@ static int shortest(char *to, double x, int bytes, int *exponent) {
     *exponent = atoi(strchr(to, 'e') + 1);
     return after;
 }
-/* 12.5 with at most `most` digits after the point, fewer where they suffice; always a point, nothing behind it for 12.
-   */
+/* 12.5 with at most `most` digits after the point, fewer if they suffice; always with a point: "12." */
 static void positional(char *to, double x, int bytes, int most) {
     int exponent, digits = shortest(to, x, bytes, &exponent), after = digits > exponent ? digits - exponent : 0;
     if (after > most) after = most;
@@ -154,7 +153,7 @@ static void format_float(char *to, double x, const Spec *s) {
         return;
     }
     if (precision > 300) precision = 300;
-    if (!type) { /* as g, but with a digit behind the point, and an exponent one digit earlier */
+    if (!type) { /* as g, but with a digit after the point, and an exponent one digit earlier */
         if (precision == 0) precision = 1;
         snprintf(to, ROOM, "%.*e", precision - 1, x);
         int exponent = atoi(strchr(to, 'e') + 1);
@@ -272,14 +271,14 @@ typedef struct {
     const char *separator;
     bool brief;
     int left, right, exponent,
-        precision; /* of floats: widths beside the point; digits of the exponent, 0: positional */
+        precision; /* of floats: widths before and after the point; digits of the exponent, 0: positional */
     int imaginary_left, imaginary_right, imaginary_exponent, imaginary_precision;
     int width; /* of others */
     Out line;
 } Array;
 
 typedef void Visit(Array *, int64_t element);
-/* Every element that is printed. */
+/* Visits every element that is printed. */
 static void visit(Array *a, int axis, int64_t at, Visit *see) {
     if (axis == a->l->rank) return see(a, at);
     int64_t n = a->l->dims[axis];
@@ -328,7 +327,7 @@ static void measure_digits(Array *a, int64_t i) {
     if (left > m->left) m->left = left;
     if (right > m->right) m->right = right;
 }
-/* The widths that all elements share. */
+/* The common widths of all elements. */
 static Measure measured(const Array *a, bool imaginary) {
     Measure m = {.a = *a, .imaginary = imaginary};
     visit(&m.a, 0, 0, measure_range);
@@ -405,7 +404,7 @@ static void measure_width(Array *a, int64_t i) {
     if ((int)o.n > m->left) m->left = (int)o.n;
     free(o.at);
 }
-/* A word on the line, or on the next where it does not fit. */
+/* Puts a word on the line, or on the next if it does not fit. */
 static void extend(Out *o, Out *line, const char *word, size_t n, int width, int indent) {
     if (line->n + n > (size_t)(width > 0 ? width : 0) && line->n > (size_t)indent) {
         while (line->n && line->at[line->n - 1] == ' ') line->n--;
@@ -454,7 +453,7 @@ static void rows(Array *a, Out *o, int axis, int64_t at, int indent, int width) 
     }
     if (!below) {
         put(o, line.at, line.n);
-        if (!o->failed && o->n >= start + (size_t)indent) { /* the bracket stands where the first line's indent was */
+        if (!o->failed && o->n >= start + (size_t)indent) { /* the bracket replaces the indent of the first line */
             memmove(o->at + start, o->at + start + indent, o->n - start - (size_t)indent + 1);
             o->n -= (size_t)indent;
         }
@@ -489,7 +488,7 @@ static void put_array(Out *o, const Leaf *l, const Style *style, int prefix, con
 static void put_str(Out *o, const Leaf *l, const Style *style) {
     if (l->rank) return put_array(o, l, style, 0, " ", 0);
     char text[ROOM];
-    if (is_float(l)) { /* numpy's own: the digits of the type */
+    if (is_float(l)) { /* numpy's scalars: the digits of their type */
         for (int part = 0; part <= (l->kind == 'c'); part++) {
             double x = number(l, 0, part);
             bool bare = l->kind == 'c' && !part && x == 0 && !signbit(x);

@@ -1,9 +1,9 @@
-/* What rng_uniform starts from. */
+/* The seed of rng_uniform. */
 #include "rt.h"
 #include <stdatomic.h>
 #include <time.h>
 
-/* sizes: how many numbers are drawn. Two numbers of 64 bits: the process's own, and where the counter stands. */
+/* sizes: how many numbers are drawn. Result: two 64-bit numbers, the seed of the process and the current count. */
 void jaxcc_rt_rng_state(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     static _Atomic uint64_t own, drawn;
     uint64_t *out = arrays[0], mine = atomic_load(&own), none = 0;

@@ -1,5 +1,5 @@
-/* Included by sort.c for each type of record: R, an unsigned integer that is compared as a whole. Its key lies at bit
-   LOW and above; below lies what goes with it. F(f): the name of a function for this type. */
+/* Included by sort.c for each type of record: R, an unsigned integer that is compared as a whole, with its key from bit
+   LOW up and the rest below. F(f): the name of a function for this type. */
 
 /* ---- one row by merging: runs of 8 by insertion, then merged */
 static void F(insert)(R *a, int64_t n) {
@@ -34,8 +34,8 @@ static R *F(by_merging)(R *a, R *b, int64_t n) {
     return a;
 }
 
-/* ---- one row by digits of the key, the least significant first, stably. Only bits in which keys differ count. A row
-   is cut into blocks, which threads take; a digit's records go to places that the counts of all blocks give. */
+/* ---- one row by radix sort: digits of the key, the least significant first, stable, using only bits in which keys
+   differ. A row is cut into blocks for the threads; the counts of all blocks give the places of a digit's records. */
 static void F(difference)(void *ctx, int64_t lo, int64_t hi) {
     Digits *d = ctx;
     const R *a = d->from;
@@ -85,7 +85,7 @@ static R *F(by_counts)(Digits *d) {
     }
     return d->from;
 }
-/* The counts of one block lie on the stack, those of several in a workspace; without memory the row stays whole. */
+/* The counts of one block are on the stack, those of several in a workspace; without memory the row is one block. */
 static R *F(by_digits)(R *a, R *b, int64_t n, int64_t blocks) {
     uint32_t one[1][1 << DIGIT];
     void *many = blocks > 1 ? jaxcc_rt_workspace_get(blocks * (int64_t)sizeof *one) : NULL;
@@ -95,7 +95,8 @@ static R *F(by_digits)(R *a, R *b, int64_t n, int64_t blocks) {
     return sorted;
 }
 
-/* Each of `rows` rows of n records, in a; sorted, in a or in b. Rows of more than SHORT records: one row. */
+/* Sorts each of `rows` rows of n records in a; returns a or b, where the result is. More than SHORT records: one
+   row. */
 static R *F(sort)(R *a, R *b, int64_t rows, int64_t n, int64_t blocks) {
     if (n > SHORT) return F(by_digits)(a, b, n, blocks);
     if (LANES(a, rows, n)) return a;

@@ -1,25 +1,24 @@
-/* What emitted code calls. All of it is hidden in the library, and compiled for the baseline of the
- * architecture. */
+/* Functions that emitted code calls. All are hidden in the library and compiled for the baseline of the
+   architecture. */
 #ifndef JAXCC_RT_H
 #define JAXCC_RT_H
 #include "jaxcc.h"
 #include <stdarg.h>
 
-/* Runs body over [0, n): inline when n <= grain, when the library's pool is at work already (nested
-   and concurrent calls), or with one thread; else on the pool, in ranges [lo, hi) where lo is a
-   multiple of grain. */
+/* Runs body over [0, n): inline if n <= grain, if the library's pool is busy (nested and concurrent calls), or with one
+   thread; else on the pool, in ranges [lo, hi) where lo is a multiple of grain. */
 void jaxcc_rt_parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain);
 void jaxcc_rt_set_num_threads(int n);
 void jaxcc_rt_set_parallel_for(jaxcc_parallel_for *, void *pool);
 void jaxcc_rt_set_print(jaxcc_print *, void *user);
 
-/* At least `bytes` of memory aligned to 64, from the library's free list; NULL without memory. */
+/* At least `bytes` of memory aligned to 64, from the library's free list; NULL when memory runs out. */
 void *jaxcc_rt_workspace_get(int64_t bytes);
 void jaxcc_rt_workspace_put(void *);
 
 /* The calling thread's last failure; "" before the first. */
 const char *jaxcc_rt_error(void);
-/* Each sets that text and returns the status. */
+/* Each sets this text and returns the status. */
 __attribute__((format(printf, 2, 3), cold)) int32_t jaxcc_rt_fail(int32_t status, const char *format, ...);
 __attribute__((format(printf, 2, 0), cold)) int32_t jaxcc_rt_fail_list(int32_t status, const char *format, va_list);
 __attribute__((cold)) int32_t jaxcc_rt_fail_text(int32_t status, const char *text);
@@ -30,31 +29,32 @@ __attribute__((cold)) int32_t jaxcc_rt_fail_above(const char *a, int64_t x, cons
 __attribute__((cold)) int32_t jaxcc_rt_fail_divisor(const char *expression);
 __attribute__((cold)) int32_t jaxcc_rt_fail_size(const char *argument);
 __attribute__((cold)) int32_t jaxcc_rt_fail_memory(int64_t bytes);
-/* n arguments, the first of them at `first`, the others at their places in `rest`: fails where one is NULL. Their names
-   in order, a blank between two; "-" of one that may be. */
+/* Fails if one of n arguments is NULL: the first nfirst are at `first`, the others at their own index in `rest`.
+   `names` lists them in order, separated by blanks; "-" for one that may be NULL. */
 int32_t jaxcc_rt_check_pointers(void *const *first, int64_t nfirst, void *const *rest, int64_t n, const char *names);
 
-/* Calls that compute sizes or call C code (heap.c). The body may be ended early by the others: a negative size, no
-   memory. */
+/* Calls that compute sizes or call C code (heap.c). The functions that follow may end the body early: a negative size,
+   no memory. */
 typedef struct jaxcc_rt_heap jaxcc_rt_heap;
 int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args);
 void *jaxcc_rt_heap_get(jaxcc_rt_heap *, int64_t bytes);
 void jaxcc_rt_heap_put(jaxcc_rt_heap *, void *);
 void jaxcc_rt_heap_dim(jaxcc_rt_heap *, const char *name, int64_t value);
-/* The same for one device of several (comm.h), and its end of the communicator. */
+/* The same for one of several devices (comm.h), and its end of the communicator. */
 typedef struct jaxcc_rt_comm jaxcc_rt_comm;
 int32_t jaxcc_rt_device_run(void (*body)(void *args, jaxcc_rt_heap *), void *args, jaxcc_rt_comm *);
 jaxcc_rt_comm *jaxcc_rt_comm_of(jaxcc_rt_heap *);
-/* Ends the call with this status and text; on the thread that runs the body alone. */
+/* Ends the call with this status and text; only on the thread that runs the body. */
 __attribute__((format(printf, 3, 4), cold)) _Noreturn void jaxcc_rt_stop(jaxcc_rt_heap *, int32_t status,
                                                                          const char *format, ...);
-/* What runtime_call calls: operands, then results, dense, then the equation's `text`; its `sizes`. */
+/* A function for runtime_call. `arrays`: operands, then results, dense, then the equation's `text`; `sizes`: its
+   sizes. */
 typedef void jaxcc_rt_function(jaxcc_rt_heap *, void *const *arrays, const int64_t *sizes);
 jaxcc_rt_function jaxcc_rt_print, jaxcc_rt_check, jaxcc_rt_ffi;
-/* The memory of an output, which its release() gives back. */
+/* Memory for an output, freed by its release(). */
 void *jaxcc_rt_heap_array(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes);
 
-/* What some CPUs have no instruction for (math.c): as libm's functions of these names. */
+/* Operations for which some CPUs have no instruction (math.c): as libm's functions of these names. */
 double jaxcc_rt_fmod(double, double), jaxcc_rt_fma(double, double, double);
 float jaxcc_rt_fmodf(float, float), jaxcc_rt_fmaf(float, float, float);
 double jaxcc_rt_floor(double), jaxcc_rt_ceil(double), jaxcc_rt_trunc(double);
@@ -62,10 +62,10 @@ double jaxcc_rt_round(double), jaxcc_rt_roundeven(double);
 float jaxcc_rt_floorf(float), jaxcc_rt_ceilf(float), jaxcc_rt_truncf(float);
 float jaxcc_rt_roundf(float), jaxcc_rt_roundevenf(float);
 
-/* What this CPU can do, a bit per row of cpu.def; known before any other constructor runs. The
-   entry of a library tests `need & ~jaxcc_rt_cpu` and answers with jaxcc_rt_fail_cpu(need). */
+/* The features of this CPU, a bit per row of cpu.def; set before any other constructor runs. The entry of a library
+   tests `need & ~jaxcc_rt_cpu` and returns jaxcc_rt_fail_cpu(need). */
 extern uint64_t jaxcc_rt_cpu;
-/* A row of cpu.def by name. */
+/* Does this CPU have the feature of that name in cpu.def? */
 int jaxcc_rt_has(const char *feature);
 __attribute__((cold)) int32_t jaxcc_rt_fail_cpu(uint64_t need);
 

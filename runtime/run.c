@@ -1,4 +1,4 @@
-/* jaxcc-run: calls a program of a library with arrays out of files. */
+/* jaxcc-run: calls a program of a library with arrays from files. */
 #include "run.h"
 #include <errno.h>
 #include <getopt.h>
@@ -71,7 +71,7 @@ static bool ends_with(const char *text, const char *end) {
     return n >= k && !strcmp(text + n - k, end);
 }
 
-/* A name without a suffix, such as /dev/full, is an .npz too. */
+/* A name without a suffix, such as /dev/full, is taken as .npz. */
 static bool output_option(const char *path) {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *suffix = strrchr(name, '.');
     return !suffix || !strcmp(suffix, ".npz") || !strcmp(suffix, ".npy") ||
@@ -130,7 +130,7 @@ static bool read_option(Options *o, int c, char **argv) {
     }
 }
 
-/* -1: go on; or the status to end with. */
+/* Returns -1 to go on, or the exit status. */
 static int read_options(int argc, char **argv, Options *o) {
     *o = (Options){.seconds = 1, .rtol = -1, .atol = -1, .dims = run_alloc((size_t)argc, sizeof(char *))};
     for (int c; (c = getopt_long(argc, argv, ":o:D:", long_options, NULL)) != -1;) {
@@ -152,7 +152,7 @@ typedef struct {
     int32_t n;
 } Inputs;
 
-/* Array i of a file: in0 …, arr_0 …, or out0 … of another call; or under the input's name. */
+/* Array i of a file: in0 …, arr_0 …, out0 … of another call, or the input's own name. */
 static const NpzArray *pick(const Npz *z, uint32_t i, const char *name) {
     static const char *const usual[] = {"in%u", "arr_%u", "out%u"};
     const NpzArray *a = NULL;
@@ -322,7 +322,7 @@ static bool call_once(Call *c) {
     return !status || run_error("%s failed with status %d: %s", c->p->name, status, c->p->error());
 }
 
-/* What the library allocated, as an array. */
+/* The outputs that the library allocated, as arrays. */
 static bool adopt_computed(Call *c) {
     for (int32_t i = 0; i < c->p->n_out; i++) {
         const jaxcc_array *from = &c->computed[i];
@@ -390,7 +390,7 @@ static const char *time_text(double seconds, char *to) {
     return to;
 }
 
-/* One sample: `calls` calls, seconds of one; negative after an error. */
+/* One sample of `calls` calls: the seconds of one; negative after an error. */
 static double sample(Call *c, long calls) {
     double start = now();
     for (long i = 0; i < calls; i++) {
@@ -438,7 +438,7 @@ static bool compare_all(const Options *o, const Call *c) {
     return good;
 }
 
-/* ---- all together */
+/* ---- main */
 
 static bool deliver(const Options *o, const Call *c) {
     NpzError e;

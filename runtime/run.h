@@ -7,10 +7,10 @@
 
 /* Prints "jaxcc-run: error: …"; returns false. */
 __attribute__((format(printf, 1, 2))) bool run_error(const char *format, ...);
-/* Never NULL: without memory the process ends with status 1. Zeroed. */
+/* Zeroed memory, never NULL: when memory runs out the process ends with status 1. */
 void *run_alloc(size_t n, size_t size);
 
-/* What makes a word of n things plural: "s" but for one. */
+/* The plural ending for n things: "s" unless n is 1. */
 const char *plural(int64_t n);
 
 /* ---- run_lib.c: the programs of a library, found by its ELF notes */
@@ -23,16 +23,16 @@ bool library_open(const char *path, Library *);
 void library_close(Library *);
 
 /* ---- run_damage.c */
-/* Does everything that the headers of this file tell of lie in it? */
+/* Does everything that the headers of this file describe lie within it? */
 bool elf_check(const char *path, const void *at, uint64_t n);
-/* Does loading end in another process? What it gave there goes with that process. */
+/* Does loading the library succeed without crashing? Tried in a child process. */
 bool survives(const char *path, bool (*load)(const char *path, Library *), Library *);
-/* From here on a fault ends the process with a message and status 1. */
+/* From here on a crash ends the process with a message and status 1. */
 void report_faults(void);
 
 /* ---- run_end.c */
-/* From here on a signal that ends the process leaves no unfinished file, and too large a file is an error of who writes
-   it. */
+/* From here on a signal that ends the process leaves no unfinished file, and exceeding a file size limit is an error of
+   the write. */
 void end_cleanly(void);
 
 /* ---- run_dims.c: extents are text over dimensions and integer scalar inputs */
@@ -42,15 +42,15 @@ typedef struct {
     int64_t value;
 } Variable;
 typedef struct {
-    Variable *at; /* the program's dimensions, then those inputs that are integer scalars */
+    Variable *at; /* the program's dimensions, then the inputs that are integer scalars */
     uint32_t n;
 } Variables;
 typedef enum {
     EXTENT_KNOWN,   /* c */
     EXTENT_LINEAR,  /* c + k · variable, k ≠ 0 */
     EXTENT_OTHER,   /* depends on unknown variables in another way */
-    EXTENT_FOREIGN, /* has a name that is no variable: the program computes it */
-    EXTENT_WRONG    /* no expression, or it leaves 64 bits, or divides by zero */
+    EXTENT_FOREIGN, /* has a name that is not a variable: the program computes it */
+    EXTENT_WRONG    /* not an expression, or it overflows 64 bits, or divides by zero */
 } ExtentKind;
 typedef struct {
     ExtentKind kind;
@@ -58,33 +58,32 @@ typedef struct {
     uint32_t variable;
 } Extent;
 Extent extent_of(const Variables *, const char *text);
-/* Solves the dimensions from the inputs' shapes; false after an error. Shapes agree with every
- * extent. */
+/* Solves for the dimensions, given the inputs' shapes, and checks all extents; false after an error. */
 bool dims_solve(const jaxcc_program *, const NpzArray *const *in, Variables *);
-/* The extents of one type; false after an error, or when the program computes it (`computed`). */
+/* The extents of one type; false after an error, or if the program computes one (`computed`). */
 bool dims_of(const jaxcc_type *, const Variables *, int64_t *dims, bool *computed);
 
 /* ---- run_guard.c */
-/* The call, with arrays of its own against unreadable pages; results are copied to `out`. */
+/* Calls with arrays of its own, placed against unreadable pages; results are copied to `out`. */
 bool run_guarded(const jaxcc_program *, const int64_t *dims, const NpzArray *const *in, NpzArray *out);
 
 /* ---- run_stack.c */
-/* The call on a small stack; false after an error, also where it took more than a library may. */
+/* Calls on a small stack; false after an error, or if the call used more stack than a library may. */
 bool run_on_stack(const jaxcc_program *, const int64_t *dims, const void *const *in, void *const *out);
 
 /* ---- run_compare.c */
-/* Says how many elements differ, and by how much at most; true when none. Tolerances that are negative follow from the
-   type. */
+/* Prints how many elements differ and the largest difference; true if none differ. Negative tolerances mean the
+   defaults of the type. */
 bool compare_arrays(const char *dtype, double rtol, double atol, const NpzArray *got, const NpzArray *want);
 
 /* ---- run_print.c */
-/* "f32[2,3]" of an array, in jaxpr's spelling; `dtype` NULL: numpy's own type. */
+/* The type of an array in jaxpr's spelling, "f32[2,3]"; `dtype` NULL: numpy's type. */
 void print_type(char *to, size_t room, const char *dtype, const NpzArray *);
 void print_array(const NpzArray *, const char *dtype);
-/* Element `i` as numpy prints it; returns its length. */
+/* Element `i` as numpy prints it; returns the length. */
 enum { ELEMENT_TEXT = 100 };
 int print_element(char to[ELEMENT_TEXT], const NpzArray *, const char *dtype, int64_t i);
-/* Element `i`, its imaginary part when `part` is 1; narrow floats decoded. */
+/* Element `i`, its imaginary part if `part` is 1; narrow floats are decoded. */
 double element(const NpzArray *, const char *dtype, int64_t i, int part);
 
 #endif

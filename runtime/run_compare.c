@@ -1,4 +1,4 @@
-/* --expect: how far an output is from what it should be. */
+/* --expect: how far an output is from the expected one. */
 #include "run.h"
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static bool same_type(const char *dtype, const NpzArray *got, const NpzArray *wa
     return run_error("%s is %s instead of %s", got->name, is, wanted);
 }
 
-/* The largest finite magnitude, at least 1: what rounding errors are relative to. */
+/* The largest finite magnitude, at least 1: the scale of rounding errors. */
 static double scale_of(const NpzArray *a, const char *dtype, int64_t n, int parts) {
     double scale = 1;
     for (int64_t i = 0; i < n * parts; i++) {
@@ -34,13 +34,13 @@ static double scale_of(const NpzArray *a, const char *dtype, int64_t n, int part
     return scale;
 }
 
-/* |g - w|; infinite where only one is a NaN, or they are infinities apart. */
+/* |g - w|; infinite if only one is a NaN or if they are different infinities. */
 static double error_of(double g, double w) {
     if (g == w || (isnan(g) && isnan(w))) return 0;
     return isfinite(g) && isfinite(w) ? fabs(g - w) : INFINITY;
 }
 
-/* The same of integers of 8 bytes, which a double cannot tell apart. */
+/* The same for integers of 8 bytes, which a double cannot distinguish. */
 static double distance(const NpzArray *got, const NpzArray *want, int64_t i) {
     uint64_t g, w, sign = got->kind == 'i' ? (uint64_t)1 << 63 : 0;
     memcpy(&g, (const char *)got->data + i * 8, 8);
@@ -50,7 +50,7 @@ static double distance(const NpzArray *got, const NpzArray *want, int64_t i) {
 }
 
 typedef struct {
-    int64_t differ, at; /* how many elements; which one is farthest off, of those that differ if any do */
+    int64_t differ, at; /* how many elements differ; the one with the largest error, among those if there are any */
     double error;
 } Difference;
 

@@ -1,4 +1,4 @@
-/* Libraries that are cut off or damaged: the loader trusts what it maps, and so does who calls them. */
+/* Truncated or damaged libraries: the loader trusts what it maps, and so do callers. */
 #include "run.h"
 #include <elf.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- what the headers say lies in the file */
+/* ---- do the headers stay within the file? */
 typedef struct {
     const unsigned char *at;
     uint64_t n;
@@ -39,7 +39,7 @@ bool elf_check(const char *path, const void *at, uint64_t n) {
     return is_whole((File){at, n}) || run_error("'%s' is cut off", path);
 }
 
-/* ---- loading, tried by a child: the loader ends the process where its tables are wrong */
+/* ---- loading, tried in a child: damaged tables crash the loader */
 enum { PATIENCE = 20 }; /* seconds */
 
 bool survives(const char *path, bool (*load)(const char *path, Library *), Library *l) {
@@ -58,7 +58,7 @@ bool survives(const char *path, bool (*load)(const char *path, Library *), Libra
                      WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "an error of the loader");
 }
 
-/* ---- a call that ends with a signal */
+/* ---- calls that crash */
 #ifdef __SANITIZE_ADDRESS__
 void report_faults(void) {} /* the sanitizer reports */
 #else
@@ -76,7 +76,7 @@ static void caught(int number) {
     _exit(1);
 }
 void report_faults(void) {
-    size_t size = 64 << 10; /* a stack of its own: the usual one may be what overflowed */
+    size_t size = 64 << 10; /* a stack of its own: the usual one may have overflowed */
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at != MAP_FAILED) sigaltstack(&(stack_t){.ss_sp = at, .ss_size = size}, NULL);
     struct sigaction action = {.sa_handler = caught, .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND)};

@@ -15,7 +15,7 @@ typedef struct {
 static Extent known(int64_t c) { return (Extent){.kind = EXTENT_KNOWN, .c = c}; }
 static Extent other(ExtentKind kind) { return (Extent){.kind = kind}; }
 
-/* What two operands make when they are not both known: the worse kind. */
+/* The result for two operands that are not both known: the worse kind. */
 static Extent mixed(Extent a, Extent b) {
     ExtentKind worse = a.kind > b.kind ? a.kind : b.kind;
     return other(worse > EXTENT_OTHER ? worse : EXTENT_OTHER);
@@ -135,7 +135,7 @@ Extent extent_of(const Variables *v, const char *text) {
 
 /* ---- solving */
 
-/* One round over all extents; true when it found the value of another variable. */
+/* One pass over all extents; true if it found the value of another variable. */
 static bool solve_more(const jaxcc_program *p, const NpzArray *const *in, Variables *v) {
     bool more = false;
     for (int32_t i = 0; i < p->n_in; i++)

@@ -2,7 +2,7 @@
 #include "run.h"
 #include <signal.h>
 
-/* The process dies of the signal, as who waits for it expects. */
+/* The process dies of the signal, as its parent expects. */
 static void ended(int number) {
     npz_abandon();
     sigset_t set;

@@ -1,5 +1,5 @@
-/* --guard: the call once more with every array against unreadable memory, first its end, then its
-   start; inputs cannot be written. Code that leaves its arrays ends there, by a signal. */
+/* --guard: calls with every array placed against unreadable memory, first with its end, then with its start; inputs are
+   read-only. Code that accesses memory outside its arrays is stopped by a signal. */
 #include "run.h"
 #include <stdlib.h>
 #include <string.h>

@@ -30,7 +30,7 @@ static bool next_note(Bytes *b, Elf64_Nhdr *h, const char **owner, const char **
     return true;
 }
 
-/* Does the address lie in the library itself, and not in what it needs or in jaxcc-run? */
+/* Is the address in the library itself, not in another library or in jaxcc-run? */
 static bool own(const Library *l, const void *address) {
     struct link_map *library, *of;
     Dl_info info;
@@ -38,7 +38,7 @@ static bool own(const Library *l, const void *address) {
            dladdr1(address, &info, (void **)&of, RTLD_DL_LINKMAP) && of == library;
 }
 
-/* NAME_program() of the library; NULL. */
+/* The result of the library's NAME_program(); NULL if there is none. */
 static const jaxcc_program *program(const Library *l, const char *symbol) {
     const jaxcc_program *(*get)(void);
     void *found = dlsym(l->handle, symbol);
@@ -87,7 +87,7 @@ static bool read_elf(Library *l, const char *path, Bytes file) {
     return l->n || run_error("'%s' has no program of jaxcc", path);
 }
 
-/* dlopen looks for a name without a slash elsewhere. */
+/* For a name without a slash dlopen would search other folders. */
 static bool load(const char *path, Library *l) {
     char *full = run_alloc(strlen(path) + 3, 1);
     sprintf(full, "%s%s", strchr(path, '/') ? "" : "./", path);

@@ -81,8 +81,7 @@ void print_type(char *to, size_t room, const char *dtype, const NpzArray *a) {
     if (n < room) snprintf(to + n, room - n, "]");
 }
 
-/* The shortest text that reads back as the same number; with an exponent only where numpy has one.
- */
+/* The shortest text that reads back as the same number; with an exponent only where numpy prints one. */
 static int put_float(char *to, double x, bool single) {
     if (!isfinite(x)) return snprintf(to, ELEMENT_TEXT, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
     int digits = 0, exponent = 0;
@@ -131,7 +130,7 @@ static void visit(Printer *p, uint32_t axis, int64_t at, bool print) {
     }
     int64_t n = p->a->dims[axis], count = 1;
     for (uint32_t i = axis + 1; i < p->a->rank; i++) count *= p->a->dims[i];
-    uint32_t inner = p->a->rank - axis - 1; /* brackets below: as many line ends between two entries */
+    uint32_t inner = p->a->rank - axis - 1; /* brackets inside: as many newlines between two entries */
     if (print) printf("[");
     for (int64_t i = 0; i < n; i++) {
         if (print && i && !inner) printf(" ");

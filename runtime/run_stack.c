@@ -1,4 +1,4 @@
-/* --guard: a call on a thread of its own, whose stack is what a library may use and little more. */
+/* --guard: a call on a thread of its own, whose stack is a little larger than what a library may use. */
 #include "run.h"
 #include <pthread.h>
 #include <signal.h>
@@ -7,8 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Bytes: for the library; for the thread itself; unreadable ones below, wider than any frame; for the handler of
-   faults. */
+/* Bytes: for the library; for the thread itself; unreadable ones below, wider than any frame; for the fault handler. */
 enum { STACK = 64 << 10, OWN = 16 << 10, GUARD = 1 << 20, FAULTS = 64 << 10 };
 
 typedef struct {
@@ -20,7 +19,7 @@ typedef struct {
     void *faults;   /* the stack of the handler */
     int32_t status; /* of the call, and its text */
     char error[600];
-    size_t used; /* bytes below the caller of the library */
+    size_t used; /* bytes used below the library's caller */
 } OnStack;
 
 static void *call(void *user) {

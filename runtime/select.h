@@ -1,10 +1,10 @@
-/* Included by sort.c for each width of keys: the first k of a long row. R, KEY, LOW, SORT: a record, its key, where it
-   lies, what sorts records by all of their bits; N(f): the name of a function for them.
+/* Included by sort.c for each width of keys: the first k of a long row. R, KEY, LOW, SORT: a record, its key, the key's
+   lowest bit, a function that sorts records by all of their bits; N(f): the name of a function for them.
 
-   What comes before the k-th best so far is a candidate. A few best are kept sorted, each candidate put in its place;
-   of more, candidates are collected until there is no more room, and cut to k. */
+   An element that comes before the current k-th is a candidate. For small k the best are kept sorted, each candidate
+   being inserted in its place; for larger k candidates are collected until the room is full, then cut to k. */
 typedef struct {
-    R *record, worst; /* room for twice `room` records; the k-th best, when there are k */
+    R *record, worst; /* room for twice `room` records; the current k-th, once there are k */
     int64_t k, room, found;
 } N(Best);
 
@@ -14,7 +14,7 @@ static void N(put)(N(Best) * b, R r) {
     b->record[i] = r;
     if (b->found == b->k) b->worst = b->record[b->k - 1];
 }
-/* The k least of n different records become the first ones: Hoare's selection, with partitions that do not branch. */
+/* Moves the k smallest of n distinct records to the front: Hoare's selection with branchless partitioning. */
 static void N(least)(R *a, int64_t n, int64_t k) {
     for (int64_t lo = 0, hi = n; lo < k && k < hi;) {
         int64_t x = lo, y = lo + (hi - lo) / 2, z = hi - 1, t;
@@ -45,7 +45,7 @@ static void N(cut)(N(Best) * b) {
     for (int64_t i = 1; i < b->k; i++)
         if (b->record[i] > b->worst) b->worst = b->record[i];
 }
-/* The positions of the first k ≤ n / 4; `scratch`: room for 2k + 2 STRIDE records twice. */
+/* The positions of the first k ≤ n / 4; `scratch`: room for twice 2k + 2 STRIDE records. */
 static void N(select)(const char *x, int64_t n, Kind kind, bool largest, int64_t k, void *scratch, uint32_t *at) {
     N(Best) b = {scratch, (R) ~(R)0, k, 2 * k + 2 * STRIDE, 0};
     KEY key[CHUNK];

@@ -1,9 +1,9 @@
 /* Sorting along the last axis, and the first elements of the sorted axis.
 
-   Elements become unsigned integers in the same order, keys; a key and the position it comes from become one record, so
-   that any algorithm is stable. Short rows are sorted many at once, in the lanes of vectors, or by merging; long ones
-   by digits. A single operand needs no positions: its sorted keys are turned back, and what keys do not tell apart
-   (zeros of either sign, NaNs) is written again in its old order. */
+   Elements become unsigned integers in the same order, keys; a key and the position it comes from form one record, so
+   that any algorithm is stable. Short rows are sorted many at once, in the lanes of vectors, or by merging; long rows
+   by radix. A single operand needs no positions: its sorted keys are converted back, and elements that keys do not
+   distinguish (zeros of either sign, NaNs) are rewritten in their original order. */
 #include "rt.h"
 #include "sort.h"
 #include <stdbool.h>
@@ -19,7 +19,7 @@ jaxcc_rt_function jaxcc_rt_sort_narrow, jaxcc_rt_top_k_narrow, jaxcc_rt_sort_avx
 enum { DIGIT = 11, BLOCK = 32768, MOST_BLOCKS = 16, STRIDE = 16, CHUNK = 1024, FEW = 32 };
 typedef unsigned __int128 uint128_t;
 
-/* A pass over one digit: records go from `from` to `to`. */
+/* A pass over one digit: moves records from `from` to `to`. */
 typedef struct {
     void *from, *to;
     int64_t n, blocks;
@@ -29,7 +29,7 @@ typedef struct {
     uint32_t (*count)[1 << DIGIT]; /* of each block */
 } Digits;
 static int64_t block_at(const Digits *d, int64_t k) { return d->n * k / d->blocks; }
-/* Counts become the places where the blocks' records begin: by digit, then by block. */
+/* Turns counts into the starting places of the blocks' records: by digit, then by block. */
 static void places(Digits *d) {
     uint32_t sum = 0;
     for (uint32_t i = 0; i <= d->mask; i++)
@@ -135,7 +135,7 @@ typedef struct Rows Rows;
 struct Rows {
     void (*group)(const Rows *, int64_t first, int64_t count, char *scratch);
     int64_t rows, n, slots, slot; /* slot: bytes of scratch memory */
-    int64_t groups, blocks;       /* blocks: a row is cut into, for threads */
+    int64_t groups, blocks;       /* blocks: those that a row is cut into for the threads */
     char *scratch;
     char *const *in, *const *out;
     const Kind *kind;
@@ -152,7 +152,7 @@ static void some_slots(void *ctx, int64_t lo, int64_t hi) {
             s->group(s, g * size, left < size ? left : size, s->scratch + i * s->slot);
         }
 }
-/* The sizes that every call begins with: rows, extent, slots, bytes of a slot. */
+/* Every call's sizes begin with: rows, extent, slots, bytes of a slot. */
 static void each_group(jaxcc_rt_heap *call, const char *what, Rows *s, const int64_t *sizes) {
     s->rows = sizes[0], s->n = sizes[1], s->slots = sizes[2], s->slot = sizes[3];
     if (s->n > UINT32_MAX)
@@ -177,7 +177,7 @@ static void sort_alone(const Rows *s, int64_t first, int64_t rows, char *scratch
         width[k.bytes].restore(y + r * n * k.bytes, x + r * n * k.bytes, n, k.order);
 }
 
-/* ---- several operands: the positions they come from, then each taken from there */
+/* ---- several operands: sorted positions, then each operand gathered by them */
 static void take(void *y, const void *x, const uint32_t *at, int64_t n, int64_t bytes) {
     switch (bytes) {
 #define TAKE(T)                                                                                                        \
@@ -189,7 +189,7 @@ static void take(void *y, const void *x, const uint32_t *at, int64_t n, int64_t 
 #undef TAKE
     }
 }
-/* Sorts rows by keys: positions in their order, `at`, are kept among equal ones; NULL: 0, 1, … `records` has room for
+/* Sorts rows by a key: equal elements keep the order of the positions `at` (NULL: 0, 1, …). `records` has room for
    twice the records. */
 static void positions_by(const Rows *s, const char *x, Kind k, int64_t rows, const uint32_t *at, uint32_t *to,
                          void *records) {

@@ -1,9 +1,9 @@
-/* spsolve: a sparse matrix by rows is factored with partial pivoting, its rows and columns in an order that keeps what
-   fills in small. */
+/* spsolve: a sparse matrix, stored by rows, is factored with partial pivoting, in an order of rows and columns that
+   keeps fill-in low. */
 #pragma GCC optimize("O3", "cx-limited-range", "no-math-errno")
 #include "sparse.h"
 
-/* An element that is as large as this part of the largest is a pivot if it lies on the diagonal. */
+/* A diagonal element is the pivot if it has at least this fraction of the largest element's size. */
 #define PIVOT 0.1
 
 #define T f64
@@ -17,5 +17,5 @@
 #define F(f) f##_c128
 #define SIZE(x) (__builtin_fabs(creal(x)) + __builtin_fabs(cimag(x)))
 #define QUOTIENT(x, y) div_c128(x, y)
-#define NOT_A_NUMBER CMPLX(__builtin_nan(""), 0) /* as scipy has it */
+#define NOT_A_NUMBER CMPLX(__builtin_nan(""), 0) /* as in scipy */
 #include "sparse_lu.h"

@@ -1,9 +1,10 @@
-/* Sparse LU for one element type: T, F(f) the name f has for it, SIZE and QUOTIENT of its numbers. The columns of M =
+/* Sparse LU for one element type: T, F(f) the name of f for it, SIZE and QUOTIENT of its numbers. The columns of M =
    Aᵀ, which are the rows of A, are eliminated one after the other (Gilbert, Peierls: Sparse partial pivoting in time
-   proportional to arithmetic operations, SIAM J. Sci. Stat. Comput. 9, 1988): P M Q = L U, L with ones on its diagonal.
-   */
+   proportional to arithmetic operations, SIAM J. Sci. Stat. Comput. 9, 1988): P M Q = L U, L with ones on its
+   diagonal. */
 
-/* Columns of L below the diagonal, with rows of M, or of U above it, with rows of U. */
+/* Columns of L below the diagonal, whose rows are numbered as in M, or of U above it, whose rows are numbered as in
+   U. */
 typedef struct {
     int64_t *begin, room;
     int32_t *row;
@@ -11,24 +12,24 @@ typedef struct {
 } F(Triangle);
 typedef struct {
     jaxcc_rt_heap *call;
-    Pattern a;      /* of A, each place once */
+    Pattern a;      /* of A, each position once */
     const T *value; /* of A */
     int32_t *order; /* Q: column k is M's column order[k] */
-    int32_t *pivot; /* P: M's row r is row pivot[r]; -1: of none yet */
+    int32_t *pivot; /* P: M's row r becomes row pivot[r]; -1: not yet */
     F(Triangle) l, u;
     T *diagonal;                   /* of U */
-    T *x;                          /* a column of M, then what is left of it, by M's rows */
-    int32_t *reach, *stack, *mark; /* rows whose x is not 0, in the order they are needed; marked with column + 1 */
-    int64_t *child, *end;          /* of a search; where column c of L ends for it, -1: where it does */
-    int32_t *own;                  /* the row of M that column k would have as its pivot */
+    T *x;                          /* a column of M, then what remains of it, by M's rows */
+    int32_t *reach, *stack, *mark; /* rows with nonzero x, in the order of elimination; marked with column + 1 */
+    int64_t *child, *end;          /* of a search; where column c of L ends for it, -1: at its own end */
+    int32_t *own;                  /* the row of M that is the preferred pivot of column k */
 } F(Lu);
 
-/* A's rows with each place once, those that lie outside left out: JAX's padding. */
+/* A's rows with each position once, without those outside, which are JAX's padding. */
 static void F(read_matrix)(F(Lu) * m, void *const *arrays, int64_t nse) {
     const T *data = arrays[0];
     const int64_t *column = arrays[1], *begin = arrays[2];
     int64_t *to = sparse_new(m->call, (int64_t)m->a.n + 1, sizeof *to), n = 0;
-    int64_t *last = sparse_new(m->call, m->a.n, sizeof *last); /* where the column was seen */
+    int64_t *last = sparse_new(m->call, m->a.n, sizeof *last); /* where the column was seen last */
     int32_t *columns = sparse_new(m->call, nse, sizeof *columns);
     T *values = sparse_new(m->call, nse, sizeof *values);
     for (int32_t i = 0; i < m->a.n; i++) last[i] = -1;
@@ -54,7 +55,7 @@ static F(Triangle) F(triangle)(jaxcc_rt_heap *call, int32_t n, int64_t room) {
     t.begin[0] = 0;
     return t;
 }
-/* Room for a column more. */
+/* Makes room for one more column. */
 static void F(grow)(F(Lu) * m, F(Triangle) * t, int32_t k) {
     int64_t n = t->begin[k];
     if (t->room - n >= m->a.n) return;
@@ -70,8 +71,8 @@ static void F(grow)(F(Lu) * m, F(Triangle) * t, int32_t k) {
 static int64_t F(end_of)(const F(Lu) * m, int32_t column) {
     return m->end[column] < 0 ? m->l.begin[column + 1] : m->end[column];
 }
-/* What column k of L \ M has: from row r, by the columns of L, depth first. What depends on nothing else comes first in
-   reach[top …]; gives the new top. */
+/* The nonzero rows of column k of L \ M that follow from row r: a depth-first search by the columns of L, which puts
+   them into reach[top …] in topological order; returns the new top. */
 static int32_t F(search)(F(Lu) * m, int32_t r, int32_t k, int32_t top) {
     int32_t depth = 0;
     m->stack[0] = r, m->mark[r] = k + 1;
@@ -89,7 +90,7 @@ static int32_t F(search)(F(Lu) * m, int32_t r, int32_t k, int32_t top) {
     }
     return top;
 }
-/* x = L \ M's column k; the part that is known goes into U. Gives the start of its rows in reach. */
+/* x = L \ (column k of M); rows that have been pivots go into U. Returns the start of its rows in reach. */
 static int32_t F(solve_column)(F(Lu) * m, int32_t k) {
     int32_t top = m->a.n, j = m->order[k];
     for (int64_t e = m->a.begin[j]; e < m->a.begin[j + 1]; e++)
@@ -107,8 +108,8 @@ static int32_t F(solve_column)(F(Lu) * m, int32_t k) {
     m->u.begin[k + 1] = nu;
     return top;
 }
-/* A column of L that has the pivot of column k, which it helped to make, need not be searched behind what was a pivot
-   by then: column k leads there too (Eisenstat, Liu: Exploiting structural symmetry in a sparse partial pivoting code,
+/* A column of L that contributed to column k and has its pivot row needs no search of rows that were not pivots by
+   then: column k leads there too (Eisenstat, Liu: Exploiting structural symmetry in a sparse partial pivoting code,
    SIAM J. Sci. Comput. 14, 1993). */
 static void F(prune)(F(Lu) * m, int32_t k, int32_t pivot) {
     for (int64_t e = m->u.begin[k]; e < m->u.begin[k + 1]; e++) {
@@ -130,7 +131,7 @@ static void F(prune)(F(Lu) * m, int32_t k, int32_t pivot) {
         m->end[c] = lo;
     }
 }
-/* Makes a row of column k its pivot, and what is left column k of L; false where all of it is 0. */
+/* Chooses the pivot of column k, and makes the rest column k of L; false if all of it is 0. */
 static bool F(divide_column)(F(Lu) * m, int32_t k, int32_t top) {
     int32_t best = -1, own = m->own[m->order[k]];
     double most = 0;
@@ -159,7 +160,7 @@ static bool F(factor)(F(Lu) * m) {
     return true;
 }
 
-/* y, what Mᵀ x = y has: Uᵀ z = Qᵀ y, Lᵀ w = z, x = Pᵀ w. */
+/* Solves Mᵀ x = y: Uᵀ z = Qᵀ y, Lᵀ w = z, x = Pᵀ w. */
 static void F(solve)(const F(Lu) * m, const T *y, T *x, T *w) {
     for (int32_t k = 0; k < m->a.n; k++) {
         T sum = y[m->order[k]];
@@ -170,7 +171,7 @@ static void F(solve)(const F(Lu) * m, const T *y, T *x, T *w) {
         for (int64_t e = m->l.begin[k]; e < m->l.begin[k + 1]; e++) w[k] -= m->l.value[e] * w[m->l.row[e]];
     for (int32_t r = 0; r < m->a.n; r++) x[r] = w[m->pivot[r]];
 }
-/* The solution, and a step of what its residual says is missing. */
+/* The solution, with one step of iterative refinement. */
 static void F(refined)(const F(Lu) * m, const T *y, T *x) {
     T *w = sparse_new(m->call, m->a.n, sizeof *w), *rest = sparse_new(m->call, m->a.n, sizeof *rest);
     T *step = m->x;
@@ -209,7 +210,7 @@ static void F(end)(F(Lu) * m) {
                    m->own};
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++) jaxcc_rt_heap_put(m->call, all[i]);
 }
-/* Which column of A each row has for its own: an element that is large, the one on the diagonal if it is. */
+/* Matches each row of A with a column in which it has a large element, the diagonal one if that is large. */
 static bool F(match)(F(Lu) * m) {
     int32_t n = m->a.n, *row = sparse_ints(m->call, n, -1);
     for (int32_t i = 0; i < n; i++) {
@@ -221,7 +222,7 @@ static bool F(match)(F(Lu) * m) {
         if (best >= 0 && row[m->a.column[best]] < 0) row[m->a.column[best]] = i, m->own[i] = m->a.column[best];
     }
     bool all = jaxcc_rt_match(m->call, &m->a, m->own, row);
-    /* columns are called as the rows whose own they are */
+    /* columns are numbered like the rows that they are matched with */
     if (all) jaxcc_rt_minimum_degree(m->call, &m->a, row, m->order);
     jaxcc_rt_heap_put(m->call, row);
     return all;

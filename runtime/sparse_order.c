@@ -1,16 +1,17 @@
-/* In what order a sparse matrix is eliminated: each row gets a column of its own, then rows are put into an order. */
+/* The elimination order of a sparse matrix: each row is matched with a column, then the rows are ordered. */
 #include "sparse.h"
 
-/* ---- columns for rows: paths that exchange them (Duff: On algorithms for obtaining a maximum transversal, ACM TOMS 7,
-   1981) */
+/* ---- matching rows with columns by augmenting paths (Duff: On algorithms for obtaining a maximum transversal, ACM
+   TOMS 7, 1981) */
 typedef struct {
     const Pattern *p;
     int32_t *own, *row;
-    int32_t *seen;          /* column: the row that asked for it last, plus 1 */
-    int32_t *path;          /* rows that would change theirs */
-    int64_t *tried, *found; /* of a row of the path, and of any row: elements looked at; all before them have rows */
+    int32_t *seen; /* by column: 1 + the row whose search visited it last */
+    int32_t *path; /* rows whose columns would be exchanged */
+    int64_t *tried,
+        *found; /* elements visited in a row of the path, and in any row: columns before `found` are matched */
 } Match;
-/* A column that no row has, in row i. */
+/* An unmatched column in row i. */
 static int32_t free_column(Match *m, int32_t i) {
     for (; m->found[i] < m->p->begin[i + 1]; m->found[i]++)
         if (m->row[m->p->column[m->found[i]]] < 0) return m->p->column[m->found[i]];
@@ -30,7 +31,7 @@ static bool match_row(Match *m, int32_t start) {
         else
             depth--;
     }
-    for (; depth >= 0; depth--) { /* each takes the column of the one behind it */
+    for (; depth >= 0; depth--) { /* each takes the column of the next one */
         int32_t i = m->path[depth], before = m->own[i];
         m->own[i] = column, m->row[column] = i;
         column = before;
@@ -53,18 +54,18 @@ bool jaxcc_rt_match(jaxcc_rt_heap *call, const Pattern *p, int32_t *own, int32_t
     return all;
 }
 
-/* ---- the order: eliminate next what touches least, with degrees that are bounds from above (Amestoy, Davis, Duff: An
+/* ---- the order: eliminate the node of minimum degree, where degrees are upper bounds (Amestoy, Davis, Duff: An
    approximate minimum degree ordering algorithm, SIAM J. Matrix Anal. Appl. 17, 1996; without supervariables). The
-   graph is that of A + Aᵀ, columns named as the rows whose own they are. What is eliminated becomes an element: the
-   nodes around it, all of which touch each other from then on. */
+   graph is that of A + Aᵀ, columns numbered like the rows that they are matched with. An eliminated node becomes an
+   element: the set of its neighbours, which are all adjacent from then on. */
 typedef struct {
     jaxcc_rt_heap *call;
-    int32_t n, left; /* nodes; those that are not eliminated */
-    int64_t *at;     /* node i has pool[at[i] …]: its elements, then nodes beside it that share none with it */
+    int32_t n, left; /* nodes; those not yet eliminated */
+    int64_t *at;     /* node i has pool[at[i] …]: its elements, then the adjacent nodes that share none with it */
     int32_t *pool, *elements, *nodes;
-    int32_t **around; /* of each element; NULL: none, or all of it is in another */
+    int32_t **around; /* nodes of each element; NULL: none, or absorbed by another element */
     int32_t *size;
-    int64_t *outside; /* of each element, past `stamp`: how many of its nodes are not in the newest one */
+    int64_t *outside; /* of each element, above `stamp`: how many of its nodes are not in the newest one */
     int64_t stamp;
     int32_t *mark;                                 /* node: the newest element it is in, plus 1 */
     int32_t *degree, *head, *next, *before, least; /* lists of nodes by degree; -1 ends them */
@@ -89,7 +90,7 @@ static void drop(Graph *g, int32_t e) {
     g->around[e] = NULL;
 }
 
-/* Each node's neighbours, once; none of those that touch more than `most`. */
+/* The neighbours of each node, each once; none for nodes with more than `most`. */
 static void read_graph(Graph *g, const Pattern *p, const int32_t *row, const int32_t *count, int32_t most) {
     int64_t total = 0;
     for (int32_t i = 0; i < g->n; total += count[i++]) g->at[i] = total;
@@ -111,7 +112,7 @@ static void read_graph(Graph *g, const Pattern *p, const int32_t *row, const int
     for (int32_t i = 0; i < g->n; i++) g->mark[i] = 0;
 }
 
-/* The nodes around p, into g->list; elements that p was in are all in it. */
+/* Collects the neighbours of p in g->list; the elements of p are absorbed. */
 static int32_t gather_around(Graph *g, int32_t p) {
     const int32_t *list = g->pool + g->at[p];
     int32_t n = 0;
@@ -126,7 +127,7 @@ static int32_t gather_around(Graph *g, int32_t p) {
     }
     return n;
 }
-/* Node i, around the new element p of n nodes: what else it touches, and how much that is at most. */
+/* Updates node i of the new element p, which has n nodes: its other neighbours, and the bound of its degree. */
 static void update(Graph *g, int32_t i, int32_t p, int32_t n) {
     int32_t *list = g->pool + g->at[i], kept = 0, elements = g->elements[i], all = elements + g->nodes[i];
     int64_t degree = n - 1;
@@ -136,7 +137,7 @@ static void update(Graph *g, int32_t i, int32_t p, int32_t n) {
         if (!g->around[e]) continue;
         int64_t outside = g->outside[e] - g->stamp;
         if (outside == 0)
-            drop(g, e); /* all of it is around p */
+            drop(g, e); /* absorbed by p */
         else
             list[kept++] = e, degree += outside;
     }
@@ -151,7 +152,7 @@ static void update(Graph *g, int32_t i, int32_t p, int32_t n) {
     unlink_node(g, i);
     link_node(g, i, (int32_t)degree);
 }
-/* Eliminates p; true if all that is left touches all else. */
+/* Eliminates p; true if all remaining nodes are adjacent to each other. */
 static bool eliminate(Graph *g, int32_t p) {
     unlink_node(g, p);
     g->left--;
@@ -208,7 +209,7 @@ void jaxcc_rt_minimum_degree(jaxcc_rt_heap *call, const Pattern *p, const int32_
         int32_t i = order[done++] = g.head[g.least];
         rest = eliminate(&g, i);
     }
-    for (int32_t pass = 0; pass < 2; pass++) /* what touches all else, what touches too much */
+    for (int32_t pass = 0; pass < 2; pass++) /* nodes adjacent to all others, then nodes with too many neighbours */
         for (int32_t i = 0; i < p->n; i++)
             if (pass ? count[i] > most : g.degree[i] >= 0) order[done++] = i;
     graph_end(&g);

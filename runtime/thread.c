@@ -1,14 +1,12 @@
 /* The library's thread pool.
 
-   One job at a time. The caller owns the pool while `busy` is set; whoever finds it set (a nested
-   or a concurrent call) runs inline. `inside` counts the workers in the job; OPEN is set while
-   it takes more. A worker joins by raising `inside` from a value with OPEN, claims chunks until
-   there are none, and leaves. So the caller waits only for workers that are computing, never
-   for one that has yet to wake up.
+   One job at a time. The caller owns the pool while `busy` is set; a call that finds it set (nested or concurrent) runs
+   inline. `inside` counts the workers in the job; OPEN is set in it while more may join. A worker joins by incrementing
+   `inside` from a value with OPEN, claims chunks until there are none, and leaves. So the caller waits only for workers
+   that are computing, never for one that has yet to wake up.
 
-   Workers sleep on `generation`, which every job raises. The pool belongs to a process: after fork
-   the child finds another pid in `owner`, forgets the threads that it has not, and starts its own
-   at the first call. */
+   Workers sleep on `generation`, which every job increments. The pool belongs to a process: after fork the child finds
+   another pid in `owner`, forgets the parent's threads, and starts its own at the first call. */
 #include "pool.h"
 #include <linux/futex.h>
 #include <pthread.h>
@@ -25,8 +23,8 @@ enum { MOST = 1024, STACK = 512 * 1024, SPIN = 2000, CHUNKS_PER_THREAD = 4 };
 static struct {
     _Atomic pid_t owner; /* 0: nobody yet */
     _Atomic bool busy;
-    /* of the owner of `busy` */
-    int wanted, threads; /* what was asked for when it was started; who takes part, with the caller */
+    /* written by the owner of `busy` */
+    int wanted, threads; /* the number asked for when the pool was started; those taking part, including the caller */
     pthread_t worker[MOST];
     /* the job: written while `inside` is 0 */
     jaxcc_body *body;
@@ -40,7 +38,7 @@ static struct {
     _Atomic bool stop;
 } pool;
 
-/* ---- what the machine gives */
+/* ---- the machine's state */
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen) {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
@@ -56,7 +54,7 @@ static void relax(void) {
 #endif
 }
 
-/* Rounding, flushing of subnormals, masked exceptions: workers compute in the caller's. */
+/* Rounding mode, flushing of subnormals, masked exceptions: workers take over the caller's. */
 static uint32_t float_mode(void) {
 #ifdef __x86_64__
     return __builtin_ia32_stmxcsr() & ~0x3fu;
@@ -122,7 +120,7 @@ static void *work(void *first) {
 
 /* ---- starting and ending, by the owner of `busy` */
 
-/* For what the host asked: that many, or JAXCC_NUM_THREADS, or one for each CPU. */
+/* The number that the host asked for, else JAXCC_NUM_THREADS, else one for each CPU. */
 static int threads_for(int asked) {
     const char *text = getenv("JAXCC_NUM_THREADS");
     long n = asked ? asked : text ? strtol(text, NULL, 10) : 0;
@@ -139,7 +137,7 @@ static void start(void) {
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the threads of the program */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the program's own threads */
     void *seen = (void *)(uintptr_t)atomic_load(&pool.generation);
     for (; pool.threads < wanted; pool.threads++)
         if (pthread_create(&pool.worker[pool.threads], &attr, work, seen)) break;
@@ -155,7 +153,7 @@ static void end(void) {
     pool.threads = 0;
 }
 
-/* Is the pool of this process? After fork it is made anew; while another thread does that, no. */
+/* Does the pool belong to this process? After fork it is set up again; false while another thread does that. */
 static bool adopt(void) {
     pid_t me = getpid(), owner = atomic_load_explicit(&pool.owner, memory_order_acquire);
     if (owner == me) return true;
@@ -169,8 +167,8 @@ static bool adopt(void) {
     return true;
 }
 
-/* `busy` stays set: whoever calls while the process exits runs inline. If one computes right now,
-   the threads end with the process. */
+/* `busy` stays set: calls made while the process exits run inline. If one is computing right now, the threads end with
+   the process. */
 __attribute__((destructor)) static void unload(void) {
     if (atomic_load(&pool.owner) == getpid() && !atomic_exchange(&pool.busy, true)) end();
 }

@@ -1,6 +1,6 @@
-/* The library's free list of workspaces. A slot holds a block that nobody uses, or NULL. Whoever
-   takes a block out of its slot owns it, so that no lock is needed. A block that is too small is
-   replaced by a larger one: after a few calls every block serves every program of the library. */
+/* The library's free list of workspaces. A slot holds an unused block or NULL. Whoever takes a block out of its slot
+   owns it, so that no lock is needed. A block that is too small is replaced by a larger one: after a few calls every
+   block serves every program of the library. */
 #include "rt.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void give(Block *b) {
     free(b);
 }
 
-/* Large blocks lie on huge pages where the system gives them. */
+/* Large blocks use huge pages if the system has them. */
 static void *block_new(int64_t bytes) {
     if (bytes < 0 || bytes > INT64_MAX - 2 * HUGE_PAGE) return NULL;
     size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : ALIGN;
