@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Chunks come zeroed from calloc and are never used twice, so that what is handed out is zero. */
+/* Chunks come zeroed from calloc and are never reused, so that all objects are zeroed. */
 typedef struct Chunk {
     struct Chunk *before;
     size_t used, size;
     unsigned char bytes[];
 } Chunk;
 
-/* What malloc gave to others. */
+/* Blocks from malloc that were adopted. */
 typedef struct Adopted {
     struct Adopted *before;
     void *at;
@@ -24,7 +24,7 @@ struct Arena {
 
 enum { FIRST_CHUNK = 1 << 16, LARGEST_CHUNK = 1 << 24 };
 
-/* Under AddressSanitizer what is not handed out is poisoned, and objects do not touch. */
+/* Under AddressSanitizer unused memory is poisoned, and objects have gaps between them. */
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 enum { GAP = 16 };
 #else
@@ -58,8 +58,7 @@ void arena_close(Arena *a) {
     free(a);
 }
 
-/* Chunks double, so that their number is logarithmic; one object larger than a chunk gets its own.
- */
+/* Chunks double, so that their number is logarithmic; an object larger than a chunk gets its own. */
 static Chunk *chunk_new(Arena *a, size_t need) {
     size_t size = a->last ? 2 * a->last->size : FIRST_CHUNK;
     if (size > LARGEST_CHUNK) size = LARGEST_CHUNK;

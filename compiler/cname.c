@@ -120,8 +120,8 @@ static const char *const keywords[] = {
     "xor_eq",
 };
 
-/* Macros of the headers of C and what they include, and of the compiler itself, which would be replaced in a header: by
-   what the C standard and POSIX set aside for each, then one by one. */
+/* Macros of the C headers and what they include, and of the C compiler, which would be expanded in a header: the
+   patterns that the C standard and POSIX reserve for each, then single names. */
 /* clang-format off */
 static const char *const macros[] = {
     "__*", "_[A-Z]*", "linux", "unix",                                              /* the compiler's own */

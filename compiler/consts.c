@@ -5,13 +5,13 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-/* ---- which there are */
+/* ---- finding them */
 
 typedef struct {
     Ctx *cx;
     Constants found;
     Intern seen; /* programs: a hoisted one is reached more than once */
-    bool unused; /* what is found now */
+    bool unused; /* are those found now unused? */
 } Finder;
 
 static void found(Finder *f, Val v, const Jaxpr *holder) {
@@ -26,7 +26,7 @@ static void find_literals(Finder *f, const Jaxpr *j, Vals vals) {
     }
 }
 
-/* Units, of type *, of 2019 have no value. */
+/* Units (of type *, 2019) have no value. */
 static void find_constvars(Finder *f, const Jaxpr *j) {
     each(Val, v, j->consts)
         if (val_array(f->cx, *v)->dtype != DT_unit) found(f, *v, NULL);
@@ -51,7 +51,7 @@ static void find_inner(Finder *f, const Jaxpr *j) {
     find_literals(f, j, j->out);
 }
 
-/* Values are numbered as the text is read. */
+/* Values are numbered in the order of the text. */
 static int by_place(const void *x, const void *y) {
     Val a = ((const Constant *)x)->val, b = ((const Constant *)y)->val;
     return (a > b) - (a < b);
@@ -125,8 +125,7 @@ static Type natural_type(Binder *b, const NpzArray *a) {
     return dtype ? type_of(b->cx->types, dtype, a->rank, a->dims) : 0;
 }
 
-/* Has the array the shape and the elements of the type? A key array has one dimension more, its
- * words. */
+/* Do the array's shape and elements fit the type? A key array has one more dimension, the words of a key. */
 static bool fits(Binder *b, const NpzArray *a, Type type) {
     const ArrayType *t = type_at(b->cx->types, type);
     const NpzType *n = npz_type(dtype_text(t->dtype));
@@ -141,7 +140,7 @@ static Str array_text(Binder *b, const NpzArray *a) {
     return str_format(b->cx->arena, "an array of %d-byte elements of kind '%c'", a->size, a->kind);
 }
 
-/* The type as text, of keys also what holds them: ", held by u32[2]". */
+/* The type as text; for keys also the array that holds them: ", held by u32[2]". */
 static Str wanted_text(Ctx *cx, Type type) {
     const ArrayType *t = type_at(cx->types, type);
     const NpzType *n = npz_type(dtype_text(t->dtype));
@@ -154,7 +153,7 @@ static Str wanted_text(Ctx *cx, Type type) {
     return str_format(cx->arena, "%.*s, held by %.*s", SF(text), SF(ctx_type_text(cx, words)));
 }
 
-/* Advice where only the elements are others. */
+/* Advice if only the element types differ. */
 static Str conversion(Binder *b, const NpzArray *a, Type type) {
     const ArrayType *t = type_at(b->cx->types, type);
     const NpzType *n = npz_type(dtype_text(t->dtype));
@@ -163,7 +162,7 @@ static Str conversion(Binder *b, const NpzArray *a, Type type) {
     return str_format(b->cx->arena, "; convert it: .astype(%s)", n->python);
 }
 
-/* A literal becomes a constvar of the program that it stands in. */
+/* A literal becomes a constvar of the program that contains it. */
 static void name_literal(Ctx *cx, const Constant *c) {
     ValInfo *info = val_info(cx, c->val);
     Jaxpr *j = (Jaxpr *)c->holder;
@@ -204,7 +203,7 @@ static bool is_numbered(const char *name, const char *prefix) {
     return !*name;
 }
 
-/* What the names of the arrays begin with: one way for all of them. */
+/* The common prefix of the names of the arrays. */
 static bool find_prefix(Binder *b) {
     static const char *const prefixes[] = {"const", "arr_"};
     const char *first[2] = {0};
@@ -231,7 +230,7 @@ static bool find_prefix(Binder *b) {
     return true;
 }
 
-/* The first n of the only list are the constants: the text does not say how many, the file does. */
+/* The first n variables of a single list are the constants: the file, not the text, says how many. */
 static void split_list(Jaxpr *j, uint32_t n) {
     if (n > j->in.n) n = j->in.n;
     j->consts = (Vals){j->in.at, n};
@@ -247,7 +246,7 @@ static bool too_many(Binder *b, const Jaxpr *j, uint32_t n) {
                 plural(b->npz.n), n, plural(n), SF(which));
 }
 
-/* A file may leave out the constants of programs that no equation names. */
+/* A file may omit the constants of programs that no equation names. */
 static bool bind_all(Binder *b, Jaxpr *j) {
     Constants all = consts_of(b->cx, j);
     if (j->one_list && b->npz.n >= all.n) {

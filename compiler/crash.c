@@ -19,7 +19,7 @@ void crash_no_memory(void) {
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* The sanitizer reports, with our status, and knows one stack alone. */
+/* The sanitizer reports crashes, with our status, and supports only one stack. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "exitcode=3"; }
 const char *__ubsan_default_options(void);
@@ -27,7 +27,7 @@ const char *__ubsan_default_options(void) { return "exitcode=3:print_stacktrace=
 void crash_report(void) {}
 int crash_on_stack(int (*run)(void *), void *user) { return run(user); }
 #else
-/* Who gets no memory may fault, for want of a stack or of care, or abort. */
+/* Running out of memory may also show as a fault or an abort. */
 static int exhausted(void) {
     enum { LITTLE = 4 << 20 };
     return mmap(NULL, LITTLE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
@@ -43,7 +43,7 @@ static void caught(int signal) {
 }
 
 void crash_report(void) {
-    size_t size = 64 << 10; /* a stack of its own: the usual one may be what overflowed */
+    size_t size = 64 << 10; /* a stack of its own: the usual one may have overflowed */
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at != MAP_FAILED) sigaltstack(&(stack_t){.ss_sp = at, .ss_size = size}, NULL);
     struct sigaction action = {.sa_handler = caught, .sa_flags = SA_ONSTACK | SA_RESETHAND};
@@ -51,7 +51,7 @@ void crash_report(void) {
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &action, NULL);
 }
 
-/* makecontext passes integers alone. */
+/* makecontext passes only integers. */
 typedef struct {
     int (*run)(void *);
     void *user;
@@ -69,7 +69,7 @@ int crash_on_stack(int (*run)(void *), void *user) {
         mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     ucontext_t here, there;
     if (at == MAP_FAILED || getcontext(&there)) crash_no_memory();
-    mprotect(at, GUARD_BYTES, PROT_NONE); /* running over it is a fault */
+    mprotect(at, GUARD_BYTES, PROT_NONE); /* overflowing the stack is a fault */
     there.uc_stack = (stack_t){.ss_sp = at, .ss_size = STACK_BYTES};
     there.uc_link = &here;
     Call call = {run, user, 0};

@@ -15,7 +15,7 @@ typedef struct {
 typedef struct {
     const char *path;
     Str text;
-    uint32_t *lines; /* where each line starts; NULL until asked for */
+    uint32_t *lines; /* where each line starts; NULL until needed */
     uint32_t nlines;
 } Source;
 
@@ -29,7 +29,7 @@ static const WarningInfo warning_info[NWARNINGS] = {
 };
 
 enum {
-    MOST_ERRORS = 20, /* shown, of */
+    MOST_ERRORS = 20, /* shown, out of */
     MOST_KEPT = 10000,
     MOST_WARNINGS = 100,
     SOURCE_SHOWN = 120
@@ -45,9 +45,9 @@ struct Diags {
         Message *at;
         uint32_t n, cap;
     } messages;
-    Intern said; /* which messages */
+    Intern said; /* messages reported so far */
     uint32_t errors, warnings;
-    bool dropped; /* the message before was one too many, or said already, so its notes are too */
+    bool dropped; /* the last message was dropped, as one too many or a repetition, and so are its notes */
     bool on[NWARNINGS], is_error[NWARNINGS];
 };
 
@@ -68,7 +68,7 @@ Str diags_text(const Diags *d, uint32_t file) { return d->sources.at[file].text;
 const char *diag_path(const Diags *d, uint32_t file) { return d->sources.at[file].path; }
 uint32_t diag_errors(const Diags *d) { return d->errors; }
 
-/* Has it been said already? */
+/* Has it been reported already? */
 static bool again(Diags *d, const Message *m) {
     Str key = str_format(d->arena, "%d %d %u %u %u %.*s", m->says, m->placed, m->span.file, m->span.at, m->span.n,
                          SF(m->text));
@@ -188,7 +188,7 @@ LineCol diag_where(const Diags *d, Span span) {
     return (LineCol){lo + 1, span.at - s->lines[lo] + 1};
 }
 
-/* The source line with a caret under the place; of a long line what surrounds the place. */
+/* The source line with a caret under the place; of a long line the part around the place. */
 static void show_source(const Diags *d, FILE *out, Span span) {
     const Source *s = source_lines(d, span.file);
     LineCol where = diag_where(d, span);
@@ -237,14 +237,14 @@ static void show(const Diags *d, FILE *out, const Message *m, bool colour) {
     if (m->placed) show_source(d, out, m->span);
 }
 
-/* ---- in the order of the text: an error or a warning with its notes behind it */
+/* ---- in the order of the text: each error or warning is followed by its notes */
 
 typedef struct {
     const Message *m;
     uint32_t n; /* with its notes */
 } Said;
 
-/* What has no place comes last, as it was reported. */
+/* Messages without a place come last, in the order of their reports. */
 static int said_before(const void *a, const void *b) {
     const Message *x = ((const Said *)a)->m, *y = ((const Said *)b)->m;
     if (x->placed != y->placed) return x->placed ? -1 : 1;

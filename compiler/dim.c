@@ -1,16 +1,16 @@
 /* Symbolic dimensions: polynomials with integer coefficients over atoms, in the normal form and the order of jax.export
    (shape_poly.py of JAX 0.10), so that equal polynomials are one number and print as JAX prints them.
 
-   Every dimension is at least 0 when a program runs; from this the bounds of an expression follow, and with them what
-   max, min and inequality decide. To JAX a symbol is at least 1: in a program as it was written, what holds only where
-   one is 0 counts as never. Arithmetic that leaves int64 gives DIM_TOO_LARGE, which no array can have. */
+   Every dimension is at least 0 when a program runs; the bounds of expressions follow from this, and max, min and
+   inequalities are decided by them. In JAX a symbol is at least 1: in the input, a relation that holds only where a
+   symbol is 0 counts as false. Arithmetic that overflows int64 gives DIM_TOO_LARGE, which no array can have. */
 #include "dim.h"
 #include <stdlib.h>
 
 enum { MAX_TERMS = 256, MAX_ATOMS = 64, MAX_WEIGHT = 1024 };
 #define INF INT64_MAX
 
-/* Over all values; -INF, INF where there is none. */
+/* Over all values of the symbols; -INF, INF: unbounded. */
 typedef struct {
     int64_t lo, hi;
 } Bounds;
@@ -19,8 +19,8 @@ enum { ANY_SIZE, NO_ZERO }; /* of symbols */
 typedef struct {
     DimExpr e;
     uint32_t factor_size, expr_size; /* what the order compares first */
-    uint32_t weight;                 /* leaves of the expression written out: bounds recursion and text */
-    Bounds bounds[2];                /* by what symbols may be */
+    uint32_t weight;                 /* leaves of the expression when written out: limits recursion and text */
+    Bounds bounds[2];                /* for ANY_SIZE, NO_ZERO */
 } DimNode;
 
 struct DimTable {
@@ -33,7 +33,7 @@ struct DimTable {
     struct {
         bool *at;
         uint32_t n, cap;
-    } bound; /* by value: is there a DIM_BOUND of it? */
+    } bound; /* by value: is there a DIM_BOUND for it? */
 };
 
 typedef struct {
@@ -130,7 +130,7 @@ static int compare_term(const DimTable *t, const DimTerm *a, const DimTerm *b) {
     return c ? c : compare_u(n, m);
 }
 
-/* The terms of any dimension, the largest first; `one` is room for a constant's or an atom's. */
+/* The terms of any dimension, the largest first; `one` is room for the term of a constant or an atom. */
 static Terms terms_of(const DimTable *t, Dim d, DimTerm *one, Dim *atom) {
     if (!dim_is_const(d) && node(t, d)->e.kind == DIM_SUM)
         return (Terms){(DimTerm *)node(t, d)->e.terms, node(t, d)->e.nterms};
@@ -269,7 +269,7 @@ static Dim dim_pair(Types *ts, DimKind kind, Dim a, Dim b) {
     return dim_add_node(t, (DimExpr){.kind = kind, .a = a, .b = b}, key, sizeof key);
 }
 
-/* A sum of sorted terms with coefficients other than 0. */
+/* A sum of sorted terms with nonzero coefficients. */
 static Dim dim_of_terms(DimTable *t, Terms s) {
     if (s.n == 0) return 0;
     if (s.n == 1 && s.at[0].natoms == 0) return constant(s.at[0].coef);
@@ -376,7 +376,7 @@ static bool term_divide(DimTable *t, const DimTerm *a, const DimTerm *b, DimTerm
 }
 
 /* Polynomial division: a = b·quotient + remainder, with 0 ≤ remainder < b for a constant b and
-   remainder 0 otherwise; false where that has no integer coefficients. */
+   remainder 0 otherwise; false if the coefficients would not be integers. */
 static bool divide(Types *ts, Dim a, Dim b, Dim *quotient, Dim *remainder) {
     DimTable *t = types_dims(ts);
     DimTerm one[2];
@@ -446,7 +446,7 @@ bool dim_has_bound(const Types *ts, Dim d) {
 int dim_equal(Types *ts, Dim a, Dim b, bool zero) {
     if (a == b) return 1;
     if (dim_is_const(a) && dim_is_const(b)) return 0;
-    if (dim_has_bound(ts, a) || dim_has_bound(ts, b)) return 0; /* they agree by variable, not by value */
+    if (dim_has_bound(ts, a) || dim_has_bound(ts, b)) return 0; /* they are equal only as the same variable */
     Bounds d = bounds(types_dims(ts), dim_sub(ts, a, b), zero ? ANY_SIZE : NO_ZERO);
     return d.lo > 0 || d.hi < 0 ? 0 : -1;
 }
@@ -501,7 +501,7 @@ static void put_term(Text *out, const Types *ts, const DimTerm *m, ValName *name
     }
 }
 
-/* An operand of max, min, …: as a polynomial, hence "- 1". */
+/* An operand of max, min, …, as a polynomial: hence "- 1". */
 static void put_operand(Text *out, const Types *ts, Dim d, ValName *name, const void *user) {
     if (dim_is_const(d) && d < 0)
         text_add(out, "- %lld", -(long long)d);

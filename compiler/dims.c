@@ -12,7 +12,7 @@ static Dim fix_atom(void *user, Dim atom) {
     const Options *o = f->cx->options;
     const DimExpr *e = dim_at(f->cx->types, atom);
     if (e->kind != DIM_SYMBOL) return atom;
-    for (uint32_t i = o->ndims; i-- > 0;) /* the last -D of a name counts */
+    for (uint32_t i = o->ndims; i-- > 0;) /* the last -D for a name counts */
         if (str_eq(o->dims[i].name, e->name)) {
             f->used[i] = true;
             return o->dims[i].value;

@@ -1,11 +1,11 @@
-/* Equality of programs: the law print ∘ parse = identity is checked with it. Values correspond by
-   position; types are compared after renaming the bound dimensions. */
+/* Equality of programs, by which the law print ∘ parse = identity is checked. Values correspond by position; types are
+   compared after renaming the bound dimensions. */
 #include "print.h"
 
 typedef struct {
     const Ctx *cx;
     Arena *arena;
-    Val *partner; /* by Val of the first program: its value of the second */
+    Val *partner; /* by Val of the first program: the corresponding value of the second */
     Intern pairs; /* of jaxprs already compared */
     Str *why;
 } Compare;
@@ -37,7 +37,7 @@ static double real_part(const Lit *l) {
     return l->re;
 }
 
-/* Untyped text may write 1 where the type, found later, says 1.0. */
+/* Untyped text may have 1 where the type inferred later asks for 1.0. */
 static bool same_literal(const Lit *a, const Lit *b) {
     bool numbers = a->kind <= LIT_COMPLEX && b->kind <= LIT_COMPLEX;
     if (!numbers) return a->kind == b->kind;

@@ -63,7 +63,7 @@ bool file_is_regular(const char *path) {
 
 bool file_write(Diags *diags, const char *path, const char *shown, Str text) {
     if (strcmp(path, "-") == 0) return file_put(1, text) || fail(diags, "write", "standard output");
-    struct stat st; /* a device or a pipe stays what it is */
+    struct stat st; /* devices and pipes are not replaced */
     bool special = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
     int fd = open(path, O_WRONLY | O_CLOEXEC | (special ? 0 : O_CREAT | O_TRUNC), 0666);
     if (fd < 0) return fail(diags, "write", shown);

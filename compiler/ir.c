@@ -64,7 +64,7 @@ const char *param_example(Prim prim, ParamKey key) {
     return param_examples[key];
 }
 
-/* What takes.def says: words with a blank between. */
+/* The rows of takes.def: words separated by blanks. */
 static const char *const prim_takes[NPRIMS] = {
 #define TAKES(prim, names) [P_##prim] = names,
 #include "takes.def"

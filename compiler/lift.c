@@ -1,5 +1,5 @@
-/* What a program takes for those inside of it stands before its own inputs, so that its body is rewritten once however
-   many equations hold it. Programs in other places than calls, loops and branches keep their constants. */
+/* The inputs that a program takes for its nested programs come before its own, so that its body is rewritten once even
+   if several equations share it. Programs that are not bodies of calls, loops or branches keep their constants. */
 #include "lift.h"
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ typedef struct {
     Taken *at;
     uint32_t n, cap;
     Intern origins;
-    bool widened; /* takes what other branches of its equation take, too */
+    bool widened; /* also takes what the other branches of its equation take */
 } Takes;
 typedef struct {
     Ctx *cx;
@@ -42,7 +42,7 @@ static void insert(Arena *arena, Vals *vals, uint32_t at, const Val *new, uint32
     *vals = all;
 }
 
-/* What `inner` takes becomes operands of an equation of the program that takes `around`. */
+/* The inputs that `inner` takes become operands of an equation in the program whose inputs are `around`. */
 static void add_operands(Lift *l, Takes *around, Eqn *e, uint32_t at, const Takes *inner) {
     Arena *arena = l->cx->arena;
     Val *new = arena_new(arena, Val, inner->n);
@@ -63,7 +63,7 @@ static Value *count_of(Eqn *e, ParamKey key) {
 
 /* ---- equations that hold programs */
 
-/* Programs with operands of their own, which a parameter counts; those that `before` counts stand before them. */
+/* Programs whose operands a parameter counts; the operands that `before` counts come before them. */
 static const struct {
     Prim prim;
     ParamKey program, count, before;
@@ -85,7 +85,7 @@ static void lift_counted(Lift *l, Takes *around, Eqn *e) {
     }
 }
 
-/* A branch takes what the others take, and does not use it. */
+/* A branch also takes what the others take, without using it. */
 static bool widen(Lift *l, Jaxpr *j, Takes *own, const Takes *const *all, uint32_t n, uint32_t k) {
     uint32_t sizes[2] = {0};
     for (uint32_t i = 0; i < n; i++)
@@ -164,7 +164,7 @@ static Takes *lift(Lift *l, Jaxpr *j) {
     Takes *t = arena_new(arena, Takes, 1);
     t->origins.arena = arena;
     push(arena, &l->takes, t);
-    uint32_t units = 0; /* of type *, of 2019: they have no value */
+    uint32_t units = 0; /* of type *, 2019: they have no value */
     each(Val, v, j->consts) {
         if (val_array(l->cx, *v)->dtype == DT_unit) {
             j->consts.at[units++] = *v;
@@ -183,7 +183,7 @@ static Takes *lift(Lift *l, Jaxpr *j) {
 
 static int by_place(const void *x, const void *y) {
     Val a = ((const Taken *)x)->origin, b = ((const Taken *)y)->origin;
-    return (a > b) - (a < b); /* values are numbered as the text is read */
+    return (a > b) - (a < b); /* values are numbered in the order of the text */
 }
 
 void consts_lift(Ctx *cx, Jaxpr *j) {

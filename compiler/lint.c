@@ -1,20 +1,20 @@
-/* What can be seen of one program at a time: inputs that nothing uses, branches that never run,
-   symbols that are perhaps meant to be variables. The program is walked once. */
+/* Warnings that need one program at a time: unused inputs, branches that never run, symbols that may be meant to be
+   variables. The program is walked once. */
 #include "lint.h"
 #include "options.h"
 
 typedef struct {
     Ctx *cx;
     Intern programs;   /* Jaxpr pointers */
-    const Lit **known; /* by value: the constant that an equation gives */
-    bool *used;        /* by value: of the main program */
+    const Lit **known; /* by value: the constant result of an equation */
+    bool *used;        /* by value of the main program */
     Intern names;      /* of symbols and scalars */
-    Span before;       /* what shows that JAX before 0.5 printed the text; n = 0: nothing, or it does not matter */
-    Intern symbols;    /* (program, name) */
+    Span before;    /* the place that shows that JAX before 0.5 printed the text; n = 0: none, or it does not matter */
+    Intern symbols; /* (program, name) */
     struct {
         Val *at;
         uint32_t n, cap;
-    } symbol_of; /* by number in `symbols`: the value whose type holds it first; 0: warned */
+    } symbol_of; /* by number in `symbols`: the first value whose type contains it; 0: warned */
 } Lint;
 
 /* ---- dimensions */
@@ -46,7 +46,7 @@ static void visit_dims(Lint *l, const Jaxpr *j, Val v, const Dim *dims, uint32_t
         if (!dim_is_const(dims[i])) dim_substitute(l->cx->types, dims[i], visit_atom, &(TypeOf){l, j, v});
 }
 
-/* A scalar called like a symbol of a type before it, for which it could stand. */
+/* A scalar with the name of a symbol in an earlier type, which may be what was meant. */
 static void lint_scalar(Lint *l, const Jaxpr *j, Val v) {
     const ValInfo *info = val_info(l->cx, v);
     bool fresh;
@@ -72,7 +72,7 @@ static void lint_binders(Lint *l, const Jaxpr *j, Vals vals) {
 
 /* ---- branches */
 
-/* The constant that an operand is; NULL. */
+/* The constant value of an operand; NULL if it is not constant. */
 static const Lit *known(const Lint *l, Val v) {
     const Lit *lit = val_info(l->cx, v)->lit;
     return lit ? lit : l->known[v];
@@ -83,7 +83,7 @@ static int64_t clamp(const Lit *lit, int64_t most) {
     return lit->i > (uint64_t)most ? most : (int64_t)lit->i;
 }
 
-/* JAX prints an index that it clamps or converts. */
+/* JAX prints equations that clamp or convert an index. */
 static void note_known(Lint *l, const Eqn *e) {
     bool converts = e->prim == P_convert_element_type || e->prim == P_copy;
     if ((!converts && e->prim != P_clamp) || e->out.n != 1 || e->in.n != (converts ? 1 : 3)) return;
@@ -123,8 +123,8 @@ static void lint_while(Lint *l, const Eqn *e) {
 
 /* ---- random numbers */
 
-/* Those of JAX before 0.5 were others: bits of threefry keys, and keys that are split by threefry. The first is warned
-   of. */
+/* JAX before 0.5 gave other bits of threefry keys, and other keys when splitting them. Warns at the first such
+   equation. */
 static void lint_bits(Lint *l, const Eqn *e) {
     bool bits = e->prim == P_random_bits, keys = e->prim == P_random_split || e->prim == P_random_gamma;
     if (!l->before.n || (!bits && !keys)) return;
@@ -138,7 +138,7 @@ static void lint_bits(Lint *l, const Eqn *e) {
     l->before = (Span){0};
 }
 
-/* ---- all of it */
+/* ---- the whole program */
 
 static void visit_params(Lint *l, const Jaxpr *j, const Eqn *e) {
     Val v = e->out.n ? e->out.at[0] : 0;

@@ -1,9 +1,8 @@
-/* Keys used twice (JAX enhancement proposal 9263). A key is used by what draws from it or splits
-   it; random_fold_in gives a new key and leaves the old one fresh, as jax.experimental.key_reuse
-   has it. Two values are the same key if they are made alike: by equal slices of one array of keys,
-   by folding one number into one key. So a key is a number, interned by how it was made; a slice is
-   part of what it is taken from, and using either uses the other. What a nested program does to
-   keys of its inputs is found once and holds at every call, there for the keys of the operands. */
+/* Keys used twice (JAX enhancement proposal 9263). Drawing from a key or splitting it uses the key; random_fold_in
+   gives a new key and leaves the old one fresh, as in jax.experimental.key_reuse. Two values are the same key if they
+   are made in the same way: by equal slices of one array of keys, by folding one number into one key. So a key is a
+   number, interned by how it was made; a slice is part of the array it is taken from, and using either uses the other.
+   How a nested program uses the keys among its inputs is determined once and applied to the operands of every call. */
 #include "lint.h"
 
 typedef uint32_t Key; /* 0: none */
@@ -12,17 +11,17 @@ typedef uint32_t Key; /* 0: none */
 typedef struct {
     Span at;         /* the operand; n = 0: not used */
     Str name;        /* of the operand */
-    Span by;         /* the primitive; in a nested program for its calls */
-    const Eqn *e;    /* of the program that is looked at, */
-    uint32_t branch; /* and which of its branches: one excludes the others */
+    Span by;         /* the primitive; for a use in a nested program, its call */
+    const Eqn *e;    /* the equation of the program being examined … */
+    uint32_t branch; /* … and which of its branches: only one of them runs */
 } Use;
 
 enum { MOST_INPUTS = 4, MOST_SIZE = 32, MOST_USES = 32 };
 
 typedef struct {
-    Val root;      /* a value that comes from nowhere; 0: made by `e`, or a literal */
+    Val root;      /* a value that no equation makes; 0: made by `e`, or a literal */
     const Eqn *e;  /* NULL: a literal */
-    uint64_t what; /* of e: primitive, parameters, result; of a literal: its value */
+    uint64_t what; /* primitive, parameters and result of e; the value of a literal */
     uint32_t n, size;
     Key in[MOST_INPUTS];
     Use used, part_used;
@@ -45,14 +44,14 @@ typedef struct {
         KeyInfo *at;
         uint32_t n, cap;
     } keys;
-    Key *key;           /* by value; 0: not asked for yet */
+    Key *key;           /* by value; 0: not computed yet */
     uint32_t *position; /* by value: 1 + number among its program's inputs; 0: none */
     Intern programs;    /* Jaxpr pointers */
     struct {
         Uses **at;
         uint32_t n, cap;
     } uses;    /* by program */
-    Uses *now; /* of the program that is looked at */
+    Uses *now; /* of the program being examined */
 } Keys;
 
 /* ---- how values are made */
@@ -61,7 +60,7 @@ typedef enum {
     MAKES_NEW,
     MAKES_SAME, /* the same keys, in another form */
     MAKES_PART, /* some of the keys of operand 0 */
-    MAKES_LIKE, /* what is equal where operands and parameters are */
+    MAKES_LIKE, /* keys that are equal if operands and parameters are */
 } Makes;
 static const uint8_t makes[NPRIMS] = {
     [P_reshape] = MAKES_SAME,
@@ -109,7 +108,7 @@ static Key key_of(Keys *k, Val v) {
     return k->key[v] = key_intern(k, info);
 }
 
-/* The parameters as the text has them; equal text has equal numbers. */
+/* The number of the parameters' text: equal text has equal numbers. */
 static uint32_t params_number(Keys *k, const Eqn *e) {
     if (!e->params.n) return 0;
     Span from = e->params.at[0].span, to = e->params.at[e->params.n - 1].value.span;
@@ -135,7 +134,7 @@ static void make(Keys *k, const Eqn *e) {
     }
 }
 
-/* What it is part of; 0. */
+/* The array of keys that it is part of; 0: none. */
 static Key whole_of(Keys *k, Key key) {
     const KeyInfo *info = info_of(k, key);
     return info->e && makes[info->e->prim] == MAKES_PART ? info->in[0] : 0;
@@ -143,7 +142,7 @@ static Key whole_of(Keys *k, Key key) {
 
 /* ---- uses */
 
-/* An earlier use of the key, of a part or of the whole that excludes this one's being the first. */
+/* An earlier use of the key, of a part of it or of its whole, such that both may run. */
 static const Use *earlier_use(Keys *k, Key key, const Use *use) {
     const KeyInfo *info = info_of(k, key);
     const Use *found[2 + MOST_SIZE] = {&info->used, &info->part_used};
@@ -155,8 +154,8 @@ static const Use *earlier_use(Keys *k, Key key, const Use *use) {
     return NULL;
 }
 
-/* 1 + the number of the input that the key is, or is made of first; 0: it is made of a constant or
-   of what the program computes. */
+/* 1 + the number of the input that the key is or is derived from; 0: it is derived from a constant or from a computed
+   value. */
 static uint32_t source(Keys *k, Key key) {
     const KeyInfo *info = info_of(k, key);
     while (!info->root && info->n) info = info_of(k, info->in[0]);
@@ -211,7 +210,7 @@ typedef struct {
 
 static uint32_t operand_of(const Call *c, uint32_t i) { return c->first + i + (i >= c->jump ? c->skip : 0); }
 
-/* A key of the nested program as the caller has it; 0 where it has none. */
+/* The caller's key for a key of the nested program; 0: none. */
 static Key outward(Keys *k, const Call *c, Key key) {
     KeyInfo info = *info_of(k, key);
     if (info.root) {
@@ -227,12 +226,12 @@ static Key outward(Keys *k, const Call *c, Key key) {
     return info.size > MOST_SIZE ? 0 : key_intern(k, info);
 }
 
-/* Is carried value i what it was before? */
+/* Does carried value i stay the same? */
 static bool stays(Keys *k, const Call *c, uint32_t i) {
     return i < c->ncarry && i < c->j->out.n && key_of(k, c->j->out.at[i]) == key_of(k, c->j->in.at[c->nconsts + i]);
 }
 
-/* Is the key the same at every turn? */
+/* Is the key the same in every iteration? */
 static bool invariant(Keys *k, const Call *c, Key key) {
     const KeyInfo *info = info_of(k, key);
     if (info->root) {
@@ -307,7 +306,7 @@ static void look_while(Keys *k, const Eqn *e) {
         if (stays(k, &b, i)) k->key[e->out.at[i]] = key_of(k, e->in.at[nc + nb + i]);
 }
 
-/* One of the branches runs. A result is a key that is known if all give the same one. */
+/* One of the branches runs. The key of a result is known if all of them give the same one. */
 static void look_cond(Keys *k, const Eqn *e) {
     Jaxprs branches = param_jaxprs(e, K_branches);
     for (uint32_t b = 0; b < branches.n; b++) {
@@ -322,7 +321,7 @@ static void look_cond(Keys *k, const Eqn *e) {
     }
 }
 
-/* What a derivative computes again draws the same numbers on purpose. */
+/* Recomputation for a derivative draws the same numbers on purpose. */
 static void look_call(Keys *k, const Eqn *e, const Jaxpr *j) {
     Call c = {.e = e, .j = j, .jump = UINT32_MAX};
     if (j->in.n != e->in.n || j->out.n != e->out.n) return;

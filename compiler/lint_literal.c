@@ -1,5 +1,4 @@
-/* Literals whose value is lost: by the type that rounds them, or by the operation that takes them.
- */
+/* Literals whose value is lost, by the type that rounds them or by the operation that takes them. */
 #include "lint.h"
 #include <math.h>
 #include <stdlib.h>
@@ -30,14 +29,14 @@ static const char *shortest(const Ctx *cx, double x) {
 
 static Str text_at(const Ctx *cx, Span s) { return (Str){diags_text(cx->diags, s.file).at + s.at, s.n}; }
 
-/* Does the text give the literal a type? Then it was printed exactly, unless someone wrote it. */
+/* Does the text give the literal a type? Then it was printed exactly, unless it was written by hand. */
 static bool typed(const Ctx *cx, Span s) {
     Str text = diags_text(cx->diags, s.file);
     return s.at + s.n < text.n && text.at[s.at + s.n] == ':';
 }
 
-/* A number that is not 0 but becomes 0, and a whole number that becomes another, are seldom meant;
-   that 0.1 is no binary fraction is known. */
+/* A nonzero number that becomes 0, or a whole number that becomes another, is rarely meant; that 0.1 is not a binary
+   fraction is well known. */
 static void lint_rounding(Ctx *cx, Dtype d, double x, Span at) {
     double y = nearest(d, x);
     if (y == x || isnan(x)) return;
@@ -51,7 +50,7 @@ static void lint_rounding(Ctx *cx, Dtype d, double x, Span at) {
 
 static bool is_integer(Dtype d) { return dtype_info[d].kind == DK_SINT || dtype_info[d].kind == DK_UINT; }
 
-/* A float that no integer of the new type is near to. */
+/* A float that is not near any integer of the new type. */
 static void lint_conversion(Ctx *cx, const Eqn *e, double x, Span at) {
     Dtype to = param_dtype(e, K_new_dtype);
     if (!is_integer(to)) return;

@@ -35,7 +35,7 @@ static bool in_types(Ctx *cx, InTypes *t) {
     return parse_types(cx, t->span.file, &t->at, &t->n);
 }
 
-/* Is more asked for than the program that was read? */
+/* Is more asked for than the program as it was read? */
 static bool compiles(const Options *o) {
     return o->check_only || (o->emit != EMIT_types && (o->emit != EMIT_jaxpr || o->passes));
 }
@@ -72,7 +72,7 @@ static bool write_header(Ctx *cx, const Jaxpr *j, const char *path) {
     return header_text(cx, j, &text) && write_text(cx, path, &text);
 }
 
-/* Writes `kind`, made by the code generator. */
+/* Generates code and writes it as `kind`. */
 static bool back(Ctx *cx, const Jaxpr *j, EmitKind kind, const char *path) {
     bool binary = kind == EMIT_so || kind == EMIT_a || kind == EMIT_obj;
     const Output *out = output_open(cx->arena, cx->diags, path, binary);
@@ -84,8 +84,8 @@ static void put_name(Text *text, const char *name) {
     for (const char *c = name; *c; c++) text_add(text, strchr(" #", *c) ? "\\%c" : *c == '$' ? "$%c" : "%c", *c);
 }
 
-/* -MD: what is written and what it is made from, as a Makefile rule; -MP: and, as C compilers do, a
-   rule without either for each of these but the program, so that make does not miss one that is gone. */
+/* -MD: the outputs and the files they are made from, as a Makefile rule; -MP: and, as C compilers do, an empty rule for
+   each of these files but the program, so that make does not stop if one has been removed. */
 static bool write_deps(Ctx *cx) {
     const Options *o = cx->options;
     const char *made[] = {o->output, o->header}, *from[] = {o->input, o->consts};
@@ -101,7 +101,7 @@ static bool write_deps(Ctx *cx) {
     return write_text(cx, o->dep_file, &text);
 }
 
-/* -save-temps: what is made on the way, beside OUT. */
+/* -save-temps: the intermediate files, beside OUT. */
 static bool write_temps(Ctx *cx, const Jaxpr *j) {
     static const struct {
         EmitKind kind;
@@ -183,7 +183,7 @@ static int run(void *command) {
     return 1;
 }
 
-/* Before the constructors of LLVM, which allocate. */
+/* Runs before LLVM's constructors, which allocate. */
 __attribute__((constructor(101))) static void guard(void) {
     output_guard();
     crash_report();

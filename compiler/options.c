@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* The command line while it is read. */
+/* The command line being read. */
 typedef struct {
     Arena *arena;
     Diags *diags;
@@ -19,7 +19,7 @@ typedef struct {
 static const struct {
     const char *name, *suffix;
     EmitKind kind;
-    bool text; /* goes to standard output without -o */
+    bool text; /* text, which goes to standard output without -o */
 } kinds[] = {
     {"so", ".so", EMIT_so, false},       {"a", ".a", EMIT_a, false},
     {"obj", ".o", EMIT_obj, false},      {"asm", ".s", EMIT_asm, true},
@@ -30,7 +30,7 @@ static const struct {
 };
 #define NKINDS (sizeof kinds / sizeof *kinds)
 
-/* A wrong command line: says so; returns false. */
+/* Reports a wrong command line; returns false. */
 __attribute__((format(printf, 1, 2))) static bool wrong(const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
@@ -142,8 +142,7 @@ static const Option options[] = {
 };
 #define NOPTIONS (sizeof options / sizeof *options)
 
-/* The option that `arg` begins with or is, the longest one; *value is what is joined to it, or
- * NULL. */
+/* The longest option that `arg` begins with; *value is the text joined to it, or NULL. */
 static const Option *option_find(const char *arg, const char **value) {
     const Option *best = NULL;
     size_t length = 0;
@@ -160,7 +159,7 @@ static const Option *option_find(const char *arg, const char **value) {
     return best;
 }
 
-/* Options of one letter are like everything. */
+/* Options of one letter are close to everything. */
 static bool unknown_option(const char *arg) {
     enum { LETTERS = 4 };
     Str given = {arg, (uint32_t)strcspn(arg, "=")};
@@ -204,7 +203,7 @@ static void help(void) {
     printf("  %-20s %s\n", "@FILE", "read more options from FILE");
 }
 
-/* ---- @file: words parted by blanks; quotes and backslashes as in the shell */
+/* ---- @file: words separated by blanks; quotes and backslashes as in the shell */
 typedef struct {
     char **at;
     uint32_t n, cap;
@@ -246,7 +245,7 @@ static bool words_add(Reader *r, Words *words, char *arg, int depth) {
     return true;
 }
 
-/* ---- what the options mean together */
+/* ---- combinations of options */
 static bool settle_emit(Reader *r, bool *text) {
     Options *o = r->o;
     const char *dot = o->output ? strrchr(o->output, '.') : NULL;
@@ -267,7 +266,7 @@ static bool settle_emit(Reader *r, bool *text) {
     return true;
 }
 
-/* A function called like one of libc or libm would hide it from the program it is linked to. */
+/* A function with the name of one of libc or libm would hide that one from the program it is linked to. */
 static void warn_name(Reader *r) {
     void *libm = dlopen("libm.so.6", RTLD_LAZY), *libc = dlopen("libc.so.6", RTLD_LAZY);
     if ((libm && dlsym(libm, r->o->name)) || (libc && dlsym(libc, r->o->name)) || strcmp(r->o->name, "main") == 0)
@@ -277,7 +276,7 @@ static void warn_name(Reader *r) {
     if (libc) dlclose(libc);
 }
 
-/* Names of jaxcc's own code, and those that linkers give a meaning. */
+/* Names of jaxcc's own code, and names with a meaning to linkers. */
 static bool reserved(const char *name) {
     static const char *const names[] = {"_init", "_fini", "_DYNAMIC", "_GLOBAL_OFFSET_TABLE_"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -11,13 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Signal handlers have no argument, so that this is the one state of the process: what is to be renamed, copied or
-   removed, who runs, and what is read. It is changed while signals are blocked. */
+/* The only global state, since signal handlers have no argument: files to be renamed, copied or removed, running tools,
+   and inputs. It is changed while signals are blocked. */
 typedef enum { RENAMED, COPIED, REMOVED, LEFT } Fate;
 typedef struct {
     Output output;
-    const char *target; /* of `path`, behind symbolic links */
-    const char *old; /* where the file lies that `target` was before; NULL: there was none, or it still is `target` */
+    const char *target; /* `path` with symbolic links resolved */
+    const char *old;    /* where the previous `target` is now; NULL: there was none, or it has not been moved */
     Fate fate;
 } Entry;
 typedef struct {
@@ -45,7 +45,7 @@ static sigset_t hold(void) {
 }
 static void let(sigset_t old) { sigprocmask(SIG_SETMASK, &old, NULL); }
 
-/* ---- the end that comes too early */
+/* ---- an early end */
 void output_remove(void) {
     int saved = errno;
     if (open_now.child > 0) {
@@ -59,8 +59,8 @@ void output_remove(void) {
     open_now.n = 0;
     errno = saved;
 }
-/* The process dies of the signal, as who waits for it expects. A handler that the kernel resets (SA_RESETHAND) would
-   not do: a second signal may then end the process before it has begun. */
+/* The process dies of the signal, as its parent expects. A handler that the kernel resets (SA_RESETHAND) would not do:
+   a second signal could end the process before the handler has begun. */
 static void ended(int number) {
     output_remove();
     sigset_t set;
@@ -76,7 +76,7 @@ void output_guard(void) {
     for (unsigned i = 0; i < NENDS; i++)
         if (!sigaction(ends[i], NULL, &old) && old.sa_handler == SIG_DFL) sigaction(ends[i], &action, NULL);
     signal(SIGXFSZ, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* where it is ignored, no child can be waited for */
+    signal(SIGCHLD, SIG_DFL); /* if it is ignored, no child can be waited for */
     atexit(output_remove);
 }
 
@@ -85,7 +85,7 @@ static bool failed(Diags *diags, const char *path) {
     return diag_plain(diags, "cannot write '%s': %s", strcmp(path, "-") ? path : "standard output", strerror(errno));
 }
 
-/* A new empty file FOLDER/jaxcc-PID-N.tmp with the usual mode, which is entered; NULL with errno. */
+/* Creates an empty file FOLDER/jaxcc-PID-N.tmp with the usual mode and registers it; NULL with errno. */
 static Entry *create(Arena *arena, Str folder, Entry e) {
     if (open_now.n == MOST_FILES) return errno = EMFILE, NULL;
     sigset_t old = hold();
@@ -108,7 +108,7 @@ static Str temporary_folder(Arena *arena) {
     const char *dir = getenv("TMPDIR");
     return str_format(arena, "%s/", dir && *dir ? dir : "/tmp");
 }
-/* With the slash; nothing where there is none. */
+/* The folder with its slash; empty if the path has none. */
 static Str folder_of(const char *path) {
     Str base = path_base(str(path));
     return (Str){path, (uint32_t)(base.at - path)};
@@ -119,8 +119,8 @@ const char *output_folder(Arena *arena, const char *path) {
     return str_format(arena, "%.*s.", SF(folder)).at;
 }
 
-/* The path of a file, which may not be there, without symbolic links: two names of one file give the same. Of a folder
-   that is not there it is the path itself, which nobody can write; NULL with errno where there is no path. */
+/* The path of a file, which need not exist, with symbolic links resolved: two names of one file give the same. In a
+   folder that does not exist it is the path itself, which cannot be written; NULL with errno if there is no path. */
 static const char *behind_links(Arena *arena, const char *path) {
     char to[PATH_MAX];
     char *real = NULL;
@@ -156,7 +156,7 @@ static bool is_input(const char *path) {
         found |= open_now.inputs[i].device == st.st_dev && open_now.inputs[i].number == st.st_ino;
     return found;
 }
-/* What was written to a file of that name before would be lost. */
+/* Is there another output of that name, which would be lost? */
 static bool twice(const char *target) {
     for (unsigned i = 0; i < open_now.n; i++)
         if (open_now.files[i].target && strcmp(open_now.files[i].target, target) == 0) return true;
@@ -212,8 +212,8 @@ static bool copy(const Entry *e) {
     return n == 0;
 }
 
-/* Gives the file its name; the one that had it takes the temporary one, or, where the file system cannot exchange
-   names, another. */
+/* Gives the file its name; an existing file gets the temporary name or, if the file system cannot exchange names,
+   another one. */
 static bool rename_one(Arena *arena, Entry *e) {
     if (!renameat2(AT_FDCWD, e->output.to, AT_FDCWD, e->target, RENAME_EXCHANGE)) {
         e->old = e->output.to;
@@ -229,7 +229,7 @@ static bool rename_one(Arena *arena, Entry *e) {
     return !rename(e->output.to, e->target);
 }
 
-/* What cannot be put back stays under its temporary name. */
+/* A file that cannot be put back stays under its temporary name. */
 static void put_back(Diags *diags, const Entry *e) {
     if (!rename(e->old, e->target)) return;
     diag_plain(diags, "the old '%s' is now '%s': %s", e->output.path, e->old, strerror(errno));
@@ -273,7 +273,7 @@ int output_run(int (*start)(void *user, pid_t *child), void *user, pid_t *child)
     let(old);
     return error;
 }
-/* Until it is forgotten it is not reaped: its number could be another's. */
+/* It is reaped only after it has been forgotten: its number could be reused. */
 int output_wait(pid_t child) {
     siginfo_t info;
     int status;

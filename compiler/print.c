@@ -1,6 +1,5 @@
-/* Programs as text, in today's spelling. Jaxprs that were hoisted or occur more than once stand
-   before the program as `let NAME = … in`. Values keep the names of the text they came from where
-   these are unambiguous. */
+/* Programs as text, in today's spelling. Jaxprs that were hoisted or occur more than once come before the program as
+   `let NAME = … in`. Values keep their names from the text where these are unambiguous. */
 #include "print.h"
 #include <math.h>
 #include <stdlib.h>
@@ -8,13 +7,13 @@
 typedef struct {
     const Jaxpr *jaxpr;
     uint32_t uses;
-    Str name; /* hoisted under it; empty if printed in place */
+    Str name; /* under which it is hoisted; empty if printed in place */
     bool in_record;
 } Shared;
 
 typedef struct {       /* one spelling of a variable or symbolic dimension */
-    uint32_t taken;    /* the last jaxpr with a variable called so, from 1 */
-    bool symbol, seen; /* a symbolic dimension is called so; and its name is printed already */
+    uint32_t taken;    /* the last jaxpr with a variable of this name, from 1 */
+    bool symbol, seen; /* a symbolic dimension has this name; and it has been printed */
 } Spelling;
 
 #define STACK(T)                                                                                                       \
@@ -29,8 +28,8 @@ typedef struct {
     Text *out;
     Intern ids; /* of Jaxpr pointers: index into all */
     STACK(Shared) all;
-    STACK(uint32_t) order; /* of `all`: what a jaxpr uses comes before it */
-    Intern let_ids;        /* names of hoisted jaxprs; the next number to append to each: */
+    STACK(uint32_t) order; /* of `all`: the jaxprs that a jaxpr uses come before it */
+    Intern let_ids;        /* names of hoisted jaxprs, and the next number to append to each: */
     STACK(uint32_t) let_next;
     Str *names; /* by Val */
     Intern spelling_ids;
@@ -38,7 +37,7 @@ typedef struct {
     uint32_t fresh, scopes;
 } Printer;
 
-/* ---- floating point as Python's repr: the shortest digits that read back the same */
+/* ---- floating point as Python's repr: the fewest digits that read back as the same number */
 
 static void put_real(Text *out, double x, bool point) {
     if (isnan(x) || isinf(x)) {
@@ -46,7 +45,7 @@ static void put_real(Text *out, double x, bool point) {
         return;
     }
     char digits[40];
-    int precision = fabs(x) < 0x1p-1022 ? 0 : 14; /* 15 digits read back unchanged if fewer do, but for subnormals */
+    int precision = fabs(x) < 0x1p-1022 ? 0 : 14; /* if fewer digits suffice, so do 15, except for subnormals */
     do snprintf(digits, sizeof digits, "%.*e", precision, x);
     while (strtod(digits, NULL) != x && ++precision < 17);
     char *e = strchr(digits, 'e'), *d = digits;
@@ -86,7 +85,7 @@ static void put_literal(Printer *p, Val v) {
     switch (l->kind) {
     case LIT_INT:
         if (info->type && dtype_info[val_array(p->cx, v)->dtype].kind == DK_FLOAT)
-            put_real(p->out, l->negative ? -(double)l->i : (double)l->i, true); /* of untyped text */
+            put_real(p->out, l->negative ? -(double)l->i : (double)l->i, true); /* in untyped text */
         else
             text_add(p->out, "%s%llu", l->negative ? "-" : "", (unsigned long long)l->i);
         break;
@@ -145,7 +144,7 @@ static void mark_type(Printer *p, Val v, bool seen) {
     for (uint32_t i = 0; i < a->rank; i++) mark_symbols(p, a->dims[i], seen);
 }
 
-/* Words that the reader would have to think about. */
+/* Words that the reader would treat specially. */
 static bool is_reserved(Str s) {
     static const char *const words[] = {"in",   "let",   "lambda", "inf",     "nan", "infj", "nanj",
                                         "True", "False", "None",   "Literal", "_",   "*"};
@@ -169,8 +168,8 @@ static Str fresh_name(Printer *p, uint32_t scope) {
     }
 }
 
-/* The name from the text, unless another value of the scope has it, or a symbolic dimension that is
- * printed later. */
+/* Keeps the name from the text, unless another value of the scope has it, or a symbolic dimension that is printed
+   later. */
 static void keep_name(Printer *p, uint32_t scope, Val v) {
     Str name = val_info(p->cx, v)->name;
     mark_type(p, v, true);
@@ -181,7 +180,7 @@ static void keep_name(Printer *p, uint32_t scope, Val v) {
     p->names[v] = name;
 }
 
-/* `_` is what nobody uses; where a value called so is used, which of them is meant would be a riddle (rule 6.4). */
+/* `_` names unused values; if a value with that name is used it gets another name, since `_` would be ambiguous. */
 static void name_unders(Printer *p, const Jaxpr *j) {
     for (uint32_t i = 0; i < j->in.n; i++)
         if (str_is(val_info(p->cx, j->in.at[i])->name, "_")) p->names[j->in.at[i]] = S("_");
@@ -215,7 +214,7 @@ static void name_all(Printer *p, const Jaxpr *j) {
     }
 }
 
-/* ---- which parameters print: those that say something (section 7 of the language) */
+/* ---- the parameters that are printed: those that carry information */
 
 static bool all_of(const Value *v, const char *word) {
     if (v->kind == V_NONE) return true;
@@ -250,7 +249,7 @@ static bool is_default_of_jit(const Param *q) {
     }
 }
 
-/* What says nothing where it is None. */
+/* Parameters that are omitted if they are None. */
 static const struct {
     Prim prim;
     ParamKey key;
@@ -259,7 +258,7 @@ static const struct {
     {P_dot_general, K_precision}, {P_dot_general, K_out_sharding},      {P_dot_general, K_preferred_element_type},
 };
 
-/* The shape and no axes are what the type says, but where operands are extents of it. */
+/* A shape without axes is given by the type, unless operands are extents of it. */
 static bool broadcast_prints(const Ctx *cx, const Eqn *e, const Param *q) {
     const Value *v = &q->value;
     if (q->key == K_broadcast_dimensions && v->kind == V_INTS) return v->ints.n > 0;
@@ -276,7 +275,7 @@ bool param_prints(const Ctx *cx, const Eqn *e, const Param *q) {
     return e->prim != P_broadcast_in_dim || broadcast_prints(cx, e, q);
 }
 
-/* The text of fmt stands first, and ends where has_placeholders follows. */
+/* The text of fmt comes first, and ends where has_placeholders follows. */
 static Str sorted_as(const Param *q) {
     Str s = param_text(q);
     return q->key == K_fmt ? S("") : str_is(s, "has_placeholders") ? S(" ") : s;
@@ -292,7 +291,7 @@ static int by_name(const void *a, const void *b) {
 
 Str param_text(const Param *q) { return q->key == K_other ? q->name : str(param_name[q->key]); }
 
-/* Alphabetical, but `name` comes first where a name is what the equation is known by. */
+/* Alphabetical, but `name` comes first in equations that are known by a name. */
 const Param **params_in_order(Arena *arena, const Ctx *cx, const Eqn *e, uint32_t *n) {
     const Param **list = arena_new(arena, const Param *, e->params.n);
     *n = 0;
@@ -362,7 +361,7 @@ static void put_ints(Printer *p, Ints ints, bool bits, char open) {
 
 static void put_value(Printer *p, const Value *v, uint32_t indent);
 
-/* ( … ) [ … ] { … } Name( … ), or items in a row */
+/* ( … ) [ … ] { … } Name( … ), or just items */
 static void put_list(Printer *p, const Value *v, uint32_t indent) {
     char open = v->s.n && !v->open ? '(' : v->open;
     text_put(p->out, v->s);
@@ -437,7 +436,7 @@ static bool holds_jaxprs(const Value *v) {
     return false;
 }
 
-/* Does a `<` stay open in it? The reader takes all up to its `>`, or the end of the line, as one value. */
+/* Is a `<` left open in it? The reader takes everything up to its `>`, or the end of the line, as one value. */
 static bool leaves_open(const Value *v) {
     uint32_t depth = 0;
     for (uint32_t i = 0; i < v->s.n; i++) {
@@ -447,12 +446,12 @@ static bool leaves_open(const Value *v) {
     return depth;
 }
 
-/* What is printed as it stands ends with its line. */
+/* Does its text contain line breaks? */
 static bool has_lines(const Param *q) {
     return q->key == K_fmt && q->value.s.n && memchr(q->value.s.at, '\n', q->value.s.n);
 }
 
-/* On one line if it fits there and what is in it ends there, else a line for each. */
+/* On one line if they fit and contain no line breaks, else one per line. */
 static void put_params(Printer *p, const Eqn *e, uint32_t indent) {
     enum { WIDTH = 100 };
     uint32_t n;
@@ -470,7 +469,7 @@ static void put_params(Printer *p, const Eqn *e, uint32_t indent) {
             text_put(p->out, S(" "));
         put_param(p, e, list[i], indent + 2);
         if (lines || p->out->n - start < WIDTH || n == 1) continue;
-        p->out->n = start; /* again, on lines */
+        p->out->n = start; /* again, one per line */
         text_put(p->out, S("["));
         lines = true, i = UINT32_MAX;
     }
@@ -504,8 +503,7 @@ static void put_atom(Printer *p, Val v) {
     put_type(p, v);
 }
 
-/* An index inside the brackets of a ref: its literals print without a type, its operands are taken
- * in order. */
+/* An index inside the brackets of a reference: literals are printed without a type, operands taken in order. */
 static void put_index(Printer *p, const Eqn *e, const Value *v, uint32_t *next) {
     bool window = v->kind == V_PAIR && str_is(v->s, "+");
     switch (v->kind) {
@@ -574,7 +572,7 @@ static void put_eqn(Printer *p, const Eqn *e, uint32_t indent) {
     put_params(p, e, indent);
     bool bare = e->out.n == 0 && p->out->n == before;
     if (bare && (prim.n < 3 || !memchr(prim.at + 1, '_', prim.n - 2)))
-        text_put(p->out, S("[]")); /* that it is no operand (has_inner_under of parse/read.c) */
+        text_put(p->out, S("[]")); /* shows that it is not an operand (has_inner_under of parse/read.c) */
     for (uint32_t i = 0; i < e->in.n; i++) {
         text_put(p->out, S(" "));
         put_atom(p, e->in.at[i]);
@@ -583,7 +581,8 @@ static void put_eqn(Printer *p, const Eqn *e, uint32_t indent) {
 
 /* ---- jaxprs */
 
-/* Has the first result no type, but another? Then its name looks like an operand of the equation before (rule T1). */
+/* Does the first result lack a type that another one has? Then its name would look like an operand of the previous
+   equation. */
 static bool mixed_types(const Printer *p, const Eqn *e) {
     bool typed = false;
     for (uint32_t i = 1; i < e->out.n; i++) typed |= val_type(p->cx, e->out.at[i]) != 0;
@@ -614,7 +613,7 @@ static void put_jaxpr(Printer *p, const Jaxpr *j, uint32_t indent) {
     text_put(p->out, S(" }"));
 }
 
-/* ---- what is hoisted */
+/* ---- hoisted jaxprs */
 
 static void mark_value(Printer *p, const Value *v) {
     if (v->kind == V_DIM) mark_symbols(p, v->dim, false);
@@ -622,7 +621,7 @@ static void mark_value(Printer *p, const Value *v) {
     for (uint32_t i = 0; (v->kind == V_LIST || v->kind == V_PAIR) && i < v->list.n; i++) mark_value(p, &v->list.at[i]);
 }
 
-/* The symbolic dimensions of its types and parameters: variables are not called like them. */
+/* Marks the symbolic dimensions of its types and parameters: variables must not have their names. */
 static void mark_all(Printer *p, const Jaxpr *j) {
     const Vals *lists[] = {&j->consts, &j->in};
     for (unsigned k = 0; k < 2; k++)
@@ -633,8 +632,8 @@ static void mark_all(Printer *p, const Jaxpr *j) {
     }
 }
 
-/* Is it where words are no names of jaxprs when they are read: in a record of another value, in an unknown parameter?
-   */
+/* Is it in a place where a word is not read as the name of a jaxpr: in a record of another value, in an unknown
+   parameter? */
 static bool in_record(const Eqn *e, const Jaxpr *j) {
     for (uint32_t i = 0; i < e->params.n; i++) {
         const Value *v = &e->params.at[i].value;

@@ -45,23 +45,23 @@ void text_put(Text *t, Str s) {
     t->n += s.n;
 }
 
-/* ---- distances: the table of Levenshtein, one row at a time, with the swap of two neighbours (Damerau) as one step.
-   What an edit costs decides between names at one distance. */
+/* ---- distances: Levenshtein's table, one row at a time, with the swap of two neighbours (Damerau) as one step. The
+   kind of an edit adds to its cost and decides between names at the same distance. */
 
 enum {
     MOST_LETTERS = 64,
-    EDIT = 64, /* an edit, and then */
+    EDIT = 64, /* the cost of an edit, plus */
     IS_LEFT_OUT = 2,
     IS_SWAPPED = 1,
     IS_WRONG = 3,
     IS_FIRST = 1,  /* the name begins with it */
-    OTHER_CASE = 1 /* no edit */
+    OTHER_CASE = 1 /* not an edit */
 };
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c == '-' ? '_' : c; }
 static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* Letter i of `s` is left out; a doubled one costs least. */
+/* The cost of leaving out letter i of `s`, which is lower for a doubled one. */
 static uint32_t left_out(Str s, uint32_t i) {
     bool doubled = i && lower(s.at[i]) == lower(s.at[i - 1]);
     return EDIT + (doubled ? 0 : IS_LEFT_OUT) + (i ? 0 : IS_FIRST);

@@ -9,7 +9,7 @@ typedef struct {
 struct Timer {
     Arena *arena;
     Stage *at;
-    uint32_t n, cap, now; /* now == n: no stage runs */
+    uint32_t n, cap, now; /* now == n: no stage is running */
     double wall, cpu;     /* when the current stage began */
 };
 

@@ -132,7 +132,7 @@ Type type_of(Types *ts, Dtype dtype, uint32_t rank, const Dim *dims) { return ty
 
 static Str str_copy(Arena *arena, Str s) { return (Str){str_c(arena, s), s.n}; }
 
-/* Appends length and bytes, so that different lists of texts give different keys. */
+/* Appends length and bytes, so that different lists of strings give different keys. */
 static void key_put(Text *key, Str s) {
     text_add(key, "%u:", s.n);
     text_put(key, s);
