@@ -6,7 +6,7 @@
 
 /* ---- values: numbers into one table of the compilation, unique over all (sub-)programs */
 typedef uint32_t Val; /* 0: none */
-/* What a call gave that failed, after a diagnostic: a value without a type, in no equation. */
+/* The result of a call that failed, after a diagnostic: a value without a type, in no equation. */
 enum { VAL_FAILED = 1 };
 typedef struct {
     Val *at;
@@ -20,17 +20,17 @@ typedef struct {
 typedef enum { LIT_INT, LIT_FLOAT, LIT_BOOL, LIT_COMPLEX, LIT_ARRAY /* [...] */, LIT_FLOAT0, LIT_UNIT } LitKind;
 typedef struct {
     LitKind kind;
-    bool negative; /* INT: value is -i */
+    bool negative; /* INT: the value is -i */
     uint64_t i;    /* INT: magnitude; BOOL: 0 or 1 */
     double re, im; /* FLOAT, COMPLEX */
 } Lit;
 typedef struct {
     Type type; /* 0 until known */
-    Str name;  /* as the text calls it; empty for values that passes made */
+    Str name;  /* from the text; empty for values created by passes */
     Span span;
     const Lit *lit;   /* a literal; NULL for a variable */
-    const void *data; /* the elements, where they are known at compile time (--consts), not aligned; NULL otherwise */
-    bool used;        /* of a variable called `_`: the text uses it all the same */
+    const void *data; /* the elements if known at compile time (--consts), not aligned; else NULL */
+    bool used;        /* a variable called `_` that the text uses nevertheless */
 } ValInfo;
 
 /* ---- parameters */
@@ -40,7 +40,7 @@ typedef enum {
     K_other, /* a name that is not in params.def */
     NPARAMS
 } ParamKey;
-typedef enum {              /* what params.def says a parameter holds */
+typedef enum {              /* what a parameter holds, by params.def */
                PK_INT,      /* V_INT */
                PK_DIM,      /* V_DIM */
                PK_BOOL,     /* V_BOOL */
@@ -75,7 +75,7 @@ typedef enum {
     V_PAIR, /* s = list.at[0], or list.at[0] : list.at[1] in a dict */
     V_JAXPR,
     V_JAXPRS,
-    V_TEXT /* opaque: printed again as it stood */
+    V_TEXT /* opaque: printed as it was */
 } ValueKind;
 typedef struct Jaxpr Jaxpr;
 typedef struct Value Value;
@@ -121,33 +121,33 @@ typedef enum {
 } Prim;
 extern const char *const prim_name[NPRIMS];
 Prim prim_named(Str);   /* P_none when unknown */
-Prim prim_similar(Str); /* for "did you mean": P_none when nothing is near */
+Prim prim_similar(Str); /* for "did you mean": P_none when none is close */
 
-/* The columns of prims.def that several stages ask about. How many operands it has: -1 where its type rule decides. */
+/* Columns of prims.def that several stages need. The number of operands: -1 if the type rule decides. */
 extern const int8_t prim_arity[NPRIMS];
-/* What is true of it, a set. */
+/* Facts about a primitive, a set. */
 typedef enum {
-    COMMUTES = 1 << 0,   /* x op y is y op x */
-    PREDICATE = 1 << 1,  /* the result is a truth value about operands of one type */
+    COMMUTES = 1 << 0,   /* x op y = y op x */
+    PREDICATE = 1 << 1,  /* the result is a bool, the operands have one type */
     EXACT = 1 << 2,      /* the result has the operands' type and needs no rounding */
-    NO_NAN = 1 << 3,     /* a NaN in the result was one in an operand; so too of all rows that are INDEX */
-    COSTLY = 1 << 4,     /* some times as long as an addition */
-    VIEW = 1 << 5,       /* operand 0 in another form: its elements, found by arithmetic of indices */
-    JOINS = 1 << 6,      /* the operands side by side */
+    NO_NAN = 1 << 3,     /* a NaN in the result comes from an operand; true of all INDEX rows too */
+    COSTLY = 1 << 4,     /* takes several times as long as an addition */
+    VIEW = 1 << 5,       /* rearranges the elements of operand 0 by index arithmetic */
+    JOINS = 1 << 6,      /* puts the operands side by side */
     TAKES_REFS = 1 << 7, /* an operand may be a reference */
-    USES_KEY = 1 << 8,   /* what it draws from its key no other may draw again */
-    INTERNAL = 1 << 9    /* only passes write it: it trusts its operands */
+    USES_KEY = 1 << 8,   /* uses up its random key */
+    INTERNAL = 1 << 9    /* written only by passes: it trusts its operands */
 } Fact;
 extern const uint16_t prim_facts[NPRIMS];
 static inline bool prim_is(Prim p, Fact fact) { return prim_facts[p] & fact; }
 
 typedef struct {
     Prim prim;
-    Str unknown; /* what the text said, where it is not prim_name: P_none, or an old spelling */
+    Str unknown; /* the name in the text if it is not prim_name: for P_none, or an old spelling */
     Span span;   /* of the primitive's name */
     Span whole;  /* of the equation */
     Vals in, out;
-    const Span *in_at; /* where each operand stands; NULL in equations that passes made */
+    const Span *in_at; /* the place of each operand; NULL in equations created by passes */
     Params params;
 } Eqn;
 typedef struct {
@@ -158,23 +158,23 @@ struct Jaxpr {
     Str name;  /* hoisted: "let NAME = … in"; else empty */
     Span span; /* from `{` to `}` */
     Vals consts, in, out;
-    const Span *out_at; /* where each result stands after `in`; NULL in programs that passes made */
+    const Span *out_at; /* the place of each result after `in`; NULL in programs created by passes */
     Eqns eqns;
     Str effects;  /* text of the effects, with braces; or empty */
-    Jaxpr **lets; /* of a whole text: what it hoists, whether an equation names it or not */
+    Jaxpr **lets; /* of a whole text: all hoisted jaxprs, used or not */
     uint32_t nlets;
-    Span before;   /* of a whole text: an equation that shows that JAX before 0.5 printed it; n = 0: not so */
-    bool one_list; /* February 2020: constants and inputs are not told apart; all are in `in` */
-    bool checked;  /* typecheck has seen it; its types are final */
-    bool checking; /* typecheck is in the middle of it */
+    Span before;   /* of a whole text: an equation which shows that JAX before 0.5 printed it; n = 0: none */
+    bool one_list; /* February 2020: constants and inputs are one list, `in` */
+    bool checked;  /* typechecked; its types are final */
+    bool checking; /* being typechecked */
 };
 
 /* ---- the compilation */
-/* What types alone do not decide: at entry of the library a = b must hold, or a ≤ b. */
+/* A condition that types do not decide, checked on entry to the library: a = b, or a ≤ b. */
 typedef struct {
     Dim a, b;
     bool at_most;
-    Span span; /* of what needs it */
+    Span span; /* of the equation or operand that needs it */
 } DimCheck;
 typedef struct {
     DimCheck *at;
@@ -189,13 +189,13 @@ typedef struct Ctx {
     const Options *options;
     ValInfo **blocks; /* of the value table: val_info */
     uint32_t nvals;
-    bool passes; /* they run: what is parsed now they have written */
-    bool verify; /* typecheck after every pass, print, reread and compare */
-    bool wide;   /* literals without type have 64 bits: some input of the untyped text has */
+    bool passes; /* passes are running: parsed text is output of passes */
+    bool verify; /* after every pass typecheck, print, read back and compare */
+    bool wide;   /* untyped literals have 64 bits, because an input of the untyped text has */
     struct Jaxpr
-        *misnamed; /* what parse read where it returned NULL for wrong names alone: check() finds what else is wrong */
-    DimChecks dim_checks;   /* found by typecheck */
-    struct AxisScope *axes; /* typecheck: the axes of meshes that the programs around bind */
+        *misnamed;        /* the program if parse returned NULL only for wrong names: check() finds its other errors */
+    DimChecks dim_checks; /* found by typecheck */
+    struct AxisScope *axes; /* typecheck: the axes of meshes bound by enclosing programs */
     struct Timer *timer;    /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
     struct Stdlib *stdlib;  /* the programs of stdlib/ read so far; NULL: none */
 } Ctx;
@@ -206,12 +206,12 @@ Val val_literal(Ctx *, Type, Lit, Span);
 static inline ValInfo *val_info(const Ctx *cx, Val v) { return &cx->blocks[v >> 12][v & 4095]; }
 static inline Type val_type(const Ctx *cx, Val v) { return val_info(cx, v)->type; }
 static inline const ArrayType *val_array(const Ctx *cx, Val v) { return type_at(cx->types, val_type(cx, v)); }
-/* The name for messages and printing; made up for values without one. */
+/* The name for messages and printing; invented for values without one. */
 Str val_name(const Ctx *, Val);
 /* The type as text for messages. */
 Str ctx_type_text(const Ctx *, Type);
 
-/* ---- parameters of an equation: NULL or the neutral value where it has none of that key */
+/* ---- parameters of an equation: NULL or the neutral value if it has no parameter of that key */
 const Param *param_find(const Eqn *, ParamKey);
 static inline bool param_has(const Eqn *e, ParamKey k) {
     const Param *p = param_find(e, k);
@@ -230,32 +230,32 @@ typedef struct {
     uint32_t n;
 } Jaxprs;
 Jaxprs param_jaxprs(const Eqn *, ParamKey);
-/* A field of a record; NULL where it has none. */
+/* A field of a record; NULL if it has no such field. */
 const Value *value_field(const Value *record, const char *field);
-/* The program in a field; NULL where it is None. A field may hold programs that it names first: the last one is
-   meant. */
+/* The program in a field; NULL for None. A field may hold hoisted programs before it: the last one is meant. */
 Jaxpr *value_jaxpr(const Value *record, const char *field);
 bool value_has_jaxpr(const Value *); /* anywhere in it */
-/* Every jaxpr anywhere in the value; in the parameters. */
+/* All jaxprs anywhere in the value; in the parameters. */
 Jaxprs value_jaxprs(Arena *, const Value *);
 Jaxprs eqn_jaxprs(Arena *, const Eqn *);
 extern const ParamKind param_kind[NPARAMS];
 extern const char *const param_name[NPARAMS];
-/* What a kind holds in words; is this value of it? An example: "(0, 1)". */
+/* A kind of value in words; is this value of the kind? An example of a parameter's value: "(0, 1)". */
 const char *kind_words(ParamKind);
 bool kind_holds(ParamKind, const Value *);
 const char *param_example(Prim, ParamKey);
-/* The parameters that JAX prints of a primitive (takes.def): the next one; *at is NULL before the first. */
+/* Iterates over the parameters that JAX prints for a primitive (takes.def): the next one; *at is NULL before the
+   first. */
 bool prim_param(Prim, const char **at, Str *name);
 bool prim_has(Prim, Str param);
 ParamKey param_named(Str);   /* K_other when it has no row */
-ParamKey param_similar(Str); /* for "did you mean": K_other when nothing is near */
+ParamKey param_similar(Str); /* for "did you mean": K_other when none is close */
 
-/* Prints in today's spelling, what the parser reads again; typed where types are known. */
+/* Prints in today's spelling, which the parser reads back; with types where they are known. */
 void jaxpr_print(const Ctx *, const Jaxpr *, Text *);
 
-/* The same program but for the names of values and spans: what printing and reading again must give. On a difference
-   `*why` (may be NULL) says the first one. */
+/* Are they the same program up to names of values and spans, as printing and reading back must give? If not, `*why`
+   (unless NULL) describes the first difference. */
 bool jaxpr_equal(const Ctx *, const Jaxpr *, const Jaxpr *, Str *why);
 
 #endif

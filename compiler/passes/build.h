@@ -1,19 +1,18 @@
-/* Equations being written, typed as they are made: what rules that turn primitives into simpler ones are written with.
-   */
+/* The builder: equations, typed as they are written. Rules that expand primitives into simpler ones use it. */
 #ifndef JAXCC_BUILD_H
 #define JAXCC_BUILD_H
 #include "rewrite.h"
 #include <assert.h>
 
-/* An axis of devices that a program around binds: a device's coordinate is its number / stride % extent. */
+/* An axis of devices bound by an enclosing program: a device's coordinate is its number / stride % extent. */
 typedef struct MeshAxis {
     Str name;
     int64_t extent, stride;
-    uint32_t at;     /* in the order of the mesh, which axes that a program around binds are of too */
-    uint32_t region; /* how many programs for several devices are around, this one included */
+    uint32_t at;     /* position in the mesh, which includes the axes of enclosing programs */
+    uint32_t region; /* nesting depth of programs for several devices, including this one */
     const struct MeshAxis *outer;
 } MeshAxis;
-/* Constants that rules made, by content: equal ones are one value. */
+/* Constants created by rules, by content: equal ones are one value. */
 typedef struct {
     Intern seen;
     struct {
@@ -21,9 +20,9 @@ typedef struct {
         uint32_t n, cap;
     } vals;
 } Tables;
-/* Of one rule: the equations it wrote so far. All of them stand where `span` is. After a failure (reported) every call
-   does nothing and gives VAL_FAILED, which it may be given again, so that a rule looks at `failed` once, at its end.
-   0, no value at all, is never an operand. */
+/* The state of one rule: the equations written so far, all with the place `span`. After a failure, which is reported,
+   every call does nothing and returns VAL_FAILED, which is also accepted as an operand, so that a rule checks `failed`
+   once, at its end. 0 (no value) is never an operand. */
 typedef struct {
     Ctx *cx;
     const MeshAxis *mesh; /* innermost first */
@@ -49,13 +48,13 @@ Param p_record(Builder *, ParamKey, const char *name, uint32_t n, const char *co
 
 /* ---- one equation */
 Val build(Builder *, Prim, uint32_t n, const Val *in, uint32_t nparams, const Param *); /* one result */
-/* Several results; `types`: what they are declared as where the rule cannot tell (0: inferred), NULL: all are inferred.
-   */
+/* Several results; `types`: declared types where the type rule cannot infer them (0: inferred); NULL: all are
+   inferred. */
 Vals build_many(Builder *, Prim, uint32_t n, const Val *in, uint32_t nparams, const Param *, uint32_t nout,
                 const Type *types);
-/* The equation with its operands and parameters at the builder's place, its results new values: `types` as above. */
+/* A copy of the equation at the builder's place, with new results; `types` as above. */
 Vals b_eqn(Builder *, const Eqn *, uint32_t nout, const Type *types);
-/* Does the call with this operand do nothing? */
+/* Has the builder failed, or is this operand a failure? */
 static inline bool b_failed(const Builder *b, Val v) {
     assert(v || b->failed);
     return b->failed || v == VAL_FAILED;
@@ -64,8 +63,8 @@ static inline bool b_failed(const Builder *b, Val v) {
 bool b_any_failed(Builder *, uint32_t n, const Val *in);
 Vals b_failures(Builder *, uint32_t n); /* n times VAL_FAILED */
 
-/* ---- elementwise: a function for each primitive of one to three operands, b_sin(b, x), b_add(b, x, y); where the
-   primitive is a variable, b1 to b3 */
+/* ---- elementwise: a function for each primitive of one to three operands, b_sin(b, x), b_add(b, x, y); b1 to b3 if
+   the primitive is a variable */
 Val b1(Builder *, Prim, Val);
 Val b2(Builder *, Prim, Val, Val);
 Val b3(Builder *, Prim, Val, Val, Val);
@@ -93,7 +92,7 @@ Val b_fma(Builder *, Val x, Val y, Val z);
 Val b_clamp(Builder *, Val least, Val, Val most);
 Val b_select_n(Builder *, Val which, uint32_t n, const Val *cases);
 Val b_select(Builder *, Val condition, Val no, Val yes);
-Val b_convert(Builder *, Val, Dtype); /* the value itself where it is of that type */
+Val b_convert(Builder *, Val, Dtype); /* the value itself if it has that type */
 Val b_bitcast(Builder *, Val, Dtype);
 
 /* ---- types of values */
@@ -104,19 +103,19 @@ static inline const ArrayType *b_type(const Builder *b, Val v) {
 }
 static inline Types *b_types(const Builder *b) { return b->cx->types; }
 
-/* ---- scalars and arrays of one value; a literal where the type is a scalar */
+/* ---- scalars, which are literals, and arrays of one value */
 Val b_int(Builder *, Dtype, int64_t);
 Val b_float(Builder *, Dtype, double);
-/* The value, in any real type, bool included. */
+/* A number as a scalar of any real type, including bool. */
 Val b_number(Builder *, Dtype, double);
 /* An extent as a scalar. */
 Val b_dim(Builder *, Dtype, Dim);
-/* `scalar` everywhere in an array of these extents. */
+/* An array of these extents filled with `scalar`. */
 Val b_full(Builder *, Val scalar, uint32_t rank, const Dim *dims);
 Val b_full_like(Builder *, Val like, double value);
 static inline Val b_zeros_like(Builder *b, Val like) { return b_full_like(b, like, 0); }
-/* An array whose elements, dense and in the layout of memory, are known: a constant of the program that the rule writes
-   in, which inner ones capture. The data are copied. */
+/* An array with known elements, dense and as laid out in memory: a constant of the program in which the rule writes,
+   and captured by inner ones. The data are copied. */
 Val b_const(Builder *, Type, const void *data);
 /* Is an extent 0? */
 bool b_empty(const Builder *, Val);
@@ -141,70 +140,70 @@ Val b_reduce(Builder *, Prim, Val, uint32_t n, const int64_t *axes); /* reduce_s
 /* dot_general: lhs and rhs contracting, then batch axes. */
 Val b_dot(Builder *, Val, Val, Ints lhs_contracting, Ints rhs_contracting, Ints lhs_batch, Ints rhs_batch,
           Dtype preferred);
-/* The reduction that an operation of two operands is the step of; P_none for others. */
+/* The reduction that combines with this operation of two operands; P_none if there is none. */
 Prim b_reduction(Prim);
-/* A call of C code of the runtime, jaxcc_rt_<name>: rt.h. */
+/* A call of the runtime's C function jaxcc_rt_<name> (rt.h). */
 Vals b_runtime(Builder *, const char *name, uint32_t nsizes, const Dim *sizes, uint32_t n, const Val *in, uint32_t nout,
                const Type *types);
 
-/* The call ends with JAXCC_CHECK where the scalar bool is true; its text is the place of `e`, its primitive, and
+/* Ends the call with JAXCC_CHECK if the scalar bool is true; the message is the place of `e`, its primitive, and
    `what`. */
 void b_stop_if(Builder *, Val, const Eqn *e, const char *what);
-/* The same with the values of n integer scalars in the place of {0}, {1}, … */
+/* The same with the values of n integer scalars for {0}, {1}, … */
 void b_stop_with(Builder *, Val, const Eqn *e, const char *what, uint32_t n, const Val *numbers);
 
-/* ---- programs that are there: of `j`, b_call writes the equations once more, b_jit a call, which shares it */
+/* ---- existing programs: b_call copies the equations of `j`, b_jit writes a call that shares it */
 Vals b_call(Builder *, const Jaxpr *j, uint32_t n, const Val *in);
-/* The results of a program of scalars for every element of arrays of one shape. */
+/* Applies a program on scalars to every element of arrays of one shape. */
 Vals b_map(Builder *, const Jaxpr *j, uint32_t n, const Val *in);
 
 /* ---- programs within programs
 
      Inner turn = b_inner(b, 2, (Type[]){f32, f32});                   carry, slice
-     Val sum = b_add(b, turn.in.at[0], b_mul(b, turn.in.at[1], k));    k: of a program around
+     Val sum = b_add(b, turn.in.at[0], b_mul(b, turn.in.at[1], k));    k: of an enclosing program
      b_inner_end(b, &turn, 1, &sum);
      Vals y = b_scan(b, &turn, (Loop){.length = n, .carries = 1}, 2, (Val[]){zero, xs});
 
-   Between b_inner and b_inner_end equations are the inner program's. They, its types and its results may use any value
-   of the programs around, and b_const: the program captures what it uses, literals not, each after the scalars that its
-   extents are, and what is made of the program gives it that. Programs may be nested. */
+   Between b_inner and b_inner_end, equations belong to the inner program. They, its types and its results may use any
+   value of the enclosing programs, and b_const: the program captures the values it uses except literals, each after the
+   scalars that are its extents, and equations that run the program pass them. Programs may be nested. */
 typedef struct {
     Vals in;       /* its inputs */
-    Vals captured; /* once it has ended: what its program takes before those */
+    Vals captured; /* once it has ended: the values that its program takes before those */
     Jaxpr *j;      /* its program, once it has ended */
-    Eqns outer;    /* of the program around */
-    bool shared;   /* it stands in an equation */
+    Eqns outer;    /* of the enclosing program */
+    bool shared;   /* an equation contains it */
 } Inner;
 Inner b_inner(Builder *, uint32_t n, const Type *types);
-/* Inputs of the types of those values: where the extents of one are another of them, so are they within. */
+/* Inputs with the types of these values; if one is an extent of another, so are the inputs. */
 Inner b_inner_like(Builder *, uint32_t n, const Val *like);
 Jaxpr *b_inner_end(Builder *, Inner *, uint32_t n, const Val *out);
-/* A program that is there; `consts`: what its first inputs are given wherever it runs. */
+/* An existing program; `consts`: the operands of its first inputs wherever it runs. */
 Inner b_program(Builder *, const Jaxpr *, uint32_t n, const Val *consts);
 
 /* A call. */
 Vals b_jit(Builder *, Str name, Inner *, uint32_t n, const Val *in);
-/* The branch with that number, an integer, which is clamped, or a bool. */
+/* The branch selected by `which`: an integer, which is clamped, or a bool. */
 Vals b_cond(Builder *, Val which, uint32_t nbranches, Inner *branches, uint32_t n, const Val *in);
 typedef struct {
     Dim length;
     uint32_t carries;
     bool reverse;
-    int64_t unroll;  /* turns at once: a hint; 0: 1 */
-    const Eqn *like; /* a scan with further parameters for this one; NULL */
+    int64_t unroll;  /* iterations at once: a hint; 0: 1 */
+    const Eqn *like; /* a scan whose other parameters are taken over; or NULL */
 } Loop;
-/* Of the n operands the first are carried, slices of the others are what a turn gets: carry, slices → carry, slices;
-   the last carry, then arrays of the slices. */
+/* The first of the n operands are carried, the others are sliced. An iteration maps carry and slices to carry and
+   slices; the results are the final carry, then the stacked slices. */
 Vals b_scan(Builder *, Inner *turn, Loop, uint32_t n, const Val *in);
-/* As long as `test` of what is carried is true: the last carry. */
+/* Runs while `test` of the carry is true; the results are the final carry. */
 Vals b_while(Builder *, Inner *test, Inner *turn, uint32_t n, const Val *carry);
 
-/* ---- rules: the EXPAND rows of prims.def, in passes/rules/. Writes what `e` becomes, its results into out[e->out.n];
-   what it writes is expanded in its turn. False after a diagnostic. */
+/* ---- rules: the EXPAND rows of prims.def, in passes/rules/. A rule writes the expansion of `e` and stores its results
+   into out[e->out.n]; what it writes is expanded in turn. False after a diagnostic. */
 typedef bool ExpandRule(Builder *, const Eqn *e, Val *out);
-/* The same for a primitive that is written with others for some types only: out[0] = 0 if it stays. */
+/* The same for a primitive that is expanded for some types only: out[0] = 0 if it stays. */
 ExpandRule expand_some;
-/* The axes that shard_map or pmap binds for its program; `outer` where `e` is neither. */
+/* The axes that shard_map or pmap binds for its program; `outer` if `e` is neither. */
 const MeshAxis *mesh_of(Ctx *, const Eqn *e, const MeshAxis *outer);
 #define NO_LOWERING
 #define EXPAND(f) ExpandRule expand_##f;
