@@ -23,9 +23,13 @@ static bool count_of(const Eqn *e, ParamKey key, uint32_t all, uint32_t *n) {
 
 /* What the writers write. */
 static const bool written[NPARAMS] = {
-    [K_jaxpr] = true,    [K_length] = true,       [K_num_carry] = true,  [K_num_consts] = true,
-    [K_reverse] = true,  [K_cond_jaxpr] = true,   [K_body_jaxpr] = true, [K_cond_nconsts] = true,
-    [K_branches] = true, [K_body_nconsts] = true, [K_linear] = true,     [K_branch_jaxprs] = true,
+    [K_jaxpr] = true,      [K_length] = true,
+    [K_num_carry] = true,  [K_num_consts] = true,
+    [K_reverse] = true,    [K_cond_jaxpr] = true,
+    [K_body_jaxpr] = true, [K_cond_nconsts] = true,
+    [K_branches] = true,   [K_body_nconsts] = true,
+    [K_linear] = true,     [K_branch_jaxprs] = true,
+    [K_nimplicit] = true,  [K_num_implicit_inputs] = true,
 };
 static Param p_count(ParamKey key, uint32_t n) { return (Param){.key = key, .value = {.kind = V_INT, .i = n}}; }
 static Param p_program(ParamKey key, Jaxpr *j) { return (Param){.key = key, .value = {.kind = V_JAXPR, .jaxpr = j}}; }
@@ -110,13 +114,18 @@ While while_of(const Eqn *e) {
     w.body_consts = vals_part(e->in, nc, nb);
     w.carry = w.tested = rest(e->in, nc + nb);
     w.end = e->out;
+    int64_t implicit = implicit_inputs(e);
+    w.resizes = implicit >= 0;
+    w.implicit = w.resizes ? (uint32_t)implicit : 0;
     return w;
 }
 Eqn while_eqn(Arena *arena, const Eqn *like, const While *w) {
     Param own[] = {p_program(K_body_jaxpr, w->body), p_count(K_body_nconsts, w->body_consts.n),
-                   p_program(K_cond_jaxpr, w->cond), p_count(K_cond_nconsts, w->cond_consts.n)};
+                   p_program(K_cond_jaxpr, w->cond), p_count(K_cond_nconsts, w->cond_consts.n),
+                   p_count(K_num_implicit_inputs, w->implicit)};
     Vals in = vals_joined(arena, 3, (Vals[]){w->cond_consts, w->body_consts, w->carry});
-    return equation(arena, P_while, like, in, vals_joined(arena, 1, &w->end), sizeof own / sizeof *own, own);
+    uint32_t n = sizeof own / sizeof *own - !w->resizes;
+    return equation(arena, P_while, like, in, vals_joined(arena, 1, &w->end), n, own);
 }
 While while_turn(const While *w, const Jaxpr *cond, const Jaxpr *body) {
     While turn = *w;

@@ -37,6 +37,8 @@ typedef struct {
     Vals cond_consts, body_consts, carry;
     Vals tested; /* the part of the carry that the condition takes: all of it */
     Vals end;
+    bool resizes;      /* Catalyst's: extents of the carry may change from turn to turn, */
+    uint32_t implicit; /* and so many of its first values are such extents */
 } While;
 While while_of(const Eqn *);
 Eqn while_eqn(Arena *, const Eqn *like, const While *);

@@ -94,15 +94,15 @@ static void run_eqns(const Run *r, Eqns eqns);
    The condition is carried too, last: it is computed once a turn. */
 static void run_while(const Run *r, const Eqn *q) {
     Emit *e = r->k->e;
-    const Jaxpr *cond = param_jaxpr(q, K_cond_jaxpr), *body = param_jaxpr(q, K_body_jaxpr);
-    uint32_t n = q->out.n, nc = cond->in.n - n, nb = body->in.n - n;
+    const While w = while_of(q), turn = while_turn(&w, w.cond, w.body);
+    const Jaxpr *cond = w.cond, *body = w.body;
+    uint32_t n = w.carry.n;
     V *carry = arena_new(e->arena, V, q->in.n + 1), *next = arena_new(e->arena, V, n + 1);
-    Vals cond_in = {cond->in.at + nc, n}, body_in = {body->in.at + nb, n};
     run_values(r, q->in, carry);
-    run_bind(r, (Vals){cond->in.at, nc}, carry);
-    run_bind(r, (Vals){body->in.at, nb}, carry + nc);
-    carry += nc + nb;
-    run_bind(r, cond_in, carry);
+    run_bind(r, turn.cond_consts, carry);
+    run_bind(r, turn.body_consts, carry + w.cond_consts.n);
+    carry += w.cond_consts.n + w.body_consts.n;
+    run_bind(r, turn.tested, carry);
     run_eqns(r, cond->eqns);
     carry[n] = run_value(r, cond->out.at[0]);
     MlirType *types = arena_new(e->arena, MlirType, n + 1);
@@ -118,11 +118,11 @@ static void run_while(const Run *r, const Eqn *q) {
 
     Scope after = em_begin(e, n + 1, types);
     for (uint32_t i = 0; i <= n; i++) o[i] = em_arg(&after, i);
-    run_bind(r, body_in, o);
+    run_bind(r, turn.carry, o);
     run_eqns(r, body->eqns);
     run_values(r, body->out, next);
     for (uint32_t i = 0; i < n; i++) next[i] = em_select(e, o[n], next[i], o[i]);
-    run_bind(r, cond_in, next);
+    run_bind(r, turn.tested, next);
     run_eqns(r, cond->eqns);
     next[n] = run_value(r, cond->out.at[0]);
     em_op(e, "scf.yield", 0, NULL, n + 1, next, 0, NULL, 0, NULL);

@@ -55,9 +55,9 @@ static bool same_kind(const Ctx *cx, Val a, Val b) {
    implicit ones are as few as types allow. */
 static Parts parts_of(const Catalyst *c, const Eqn *e, const Jaxpr *body) {
     Parts p = {.consts = body->in.n - 1 - body->out.n};
-    ParamKey key = param_has(e, K_num_implicit_inputs) ? K_num_implicit_inputs : K_nimplicit;
-    p.implicit = (uint32_t)param_int(e, key, 0);
-    for (; !param_has(e, key) && p.implicit < body->out.n; p.implicit++) {
+    int64_t said = implicit_inputs(e);
+    p.implicit = said < 0 ? 0 : (uint32_t)said;
+    for (; said < 0 && p.implicit < body->out.n; p.implicit++) {
         bool fits = true;
         for (uint32_t i = p.implicit; i < body->out.n; i++)
             fits &= same_kind(c->cx, body->in.at[p.consts + 1 + i], body->out.at[i]);
@@ -115,32 +115,27 @@ static Jaxpr *for_body(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
     j->out_at = NULL;
     return j;
 }
-static Param jaxpr_param(ParamKey key, Jaxpr *j) { return (Param){.key = key, .value = {.kind = V_JAXPR, .jaxpr = j}}; }
-static Param int_param(ParamKey key, int64_t i) { return (Param){.key = key, .value = {.kind = V_INT, .i = i}}; }
 
 static Eqn counted_while(Catalyst *c, const Eqn *e) {
     Ctx *cx = c->cx;
     const Jaxpr *body = param_jaxpr(e, K_body_jaxpr);
     Parts p = parts_of(c, e, body);
-    const Val *in = e->in.at, *bounds = in + p.consts + p.implicit; /* lower, upper, step, first index */
-    Eqn w = {.prim = P_while, .span = e->span, .whole = e->whole};
-    w.params = (Params){arena_new(cx->arena, Param, 5), 5};
-    w.params.at[0] = jaxpr_param(K_body_jaxpr, for_body(c, body, p, e->span));
-    w.params.at[1] = int_param(K_body_nconsts, p.consts + 1);
-    w.params.at[2] = jaxpr_param(K_cond_jaxpr, for_condition(c, body, p, e->span));
-    w.params.at[3] = int_param(K_cond_nconsts, p.consts + 2);
-    w.params.at[4] = int_param(K_num_implicit_inputs, p.implicit + 1);
-    w.in = list(cx, e->in.n + p.consts + 3);
-    add(&w.in, in, p.consts), add(&w.in, bounds + 1, 2);
-    add(&w.in, in, p.consts), add(&w.in, bounds + 2, 1);
-    add(&w.in, bounds, 1), add(&w.in, in + p.consts, p.implicit), add(&w.in, bounds + 4, p.explicit_);
-    w.out = list(cx, e->out.n + p.implicit + 1);
-    w.out.at[w.out.n++] = val_new(cx, val_type(cx, body->in.at[p.consts + p.implicit]), e->span);
+    const Vals consts = vals_part(e->in, 0, p.consts), implicit = vals_part(e->in, p.consts, p.implicit);
+    const Vals bounds = vals_part(e->in, p.consts + p.implicit, 4), /* lower, upper, step, first index */
+        explicit_ = vals_part(e->in, p.consts + p.implicit + 4, p.explicit_);
+    While w = {.cond = for_condition(c, body, p, e->span), .body = for_body(c, body, p, e->span)};
+    w.resizes = true;
+    w.implicit = p.implicit + 1;
+    w.cond_consts = vals_joined(cx->arena, 2, (Vals[]){consts, vals_part(bounds, 1, 2)});
+    w.body_consts = vals_joined(cx->arena, 2, (Vals[]){consts, vals_part(bounds, 2, 1)});
+    w.carry = vals_joined(cx->arena, 3, (Vals[]){vals_part(bounds, 0, 1), implicit, explicit_});
+    w.end = list(cx, e->out.n + p.implicit + 1);
+    w.end.at[w.end.n++] = val_new(cx, val_type(cx, body->in.at[p.consts + p.implicit]), e->span);
     if (e->out.n == p.explicit_) /* the page leaves implicit results out */
         for (uint32_t i = 0; i < p.implicit; i++)
-            w.out.at[w.out.n++] = val_new(cx, val_type(cx, body->out.at[i]), e->span);
-    add(&w.out, e->out.at, e->out.n);
-    return w;
+            w.end.at[w.end.n++] = val_new(cx, val_type(cx, body->out.at[i]), e->span);
+    add(&w.end, e->out.at, e->out.n);
+    return while_eqn(cx->arena, &(Eqn){.span = e->span, .whole = e->whole}, &w);
 }
 
 static Jaxpr *catalyst_jaxpr(void *user, const Jaxpr *j) {
@@ -150,7 +145,10 @@ static Jaxpr *catalyst_jaxpr(void *user, const Jaxpr *j) {
     each(const Eqn, e, j->eqns) {
         Eqn new = eqn_rewrite(&c->map, e, catalyst_jaxpr, c);
         if (e->prim == P_for_loop) new = counted_while(c, &new);
-        if (e->prim == P_while_loop) new.prim = P_while;
+        if (e->prim == P_while_loop) {
+            While w = while_of(&new);
+            new = while_eqn(c->cx->arena, &new, &w);
+        }
         push(c->cx->arena, &eqns, new);
     }
     return *memo_slot(&c->memo, j) = jaxpr_with(c->cx, j, eqns, vals_rewrite(&c->map, j->out));

@@ -440,18 +440,15 @@ static bool move(Evaluator *ev, Vals from, Vals to) {
 
 static bool run_eqns(Evaluator *ev, Eqns eqns);
 static bool run_while(Evaluator *ev, const Eqn *e) {
-    const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
-    uint32_t n = e->out.n, nc = cond->in.n - n, nb = body->in.n - n;
-    Vals cond_in = {cond->in.at + nc, n}, body_in = {body->in.at + nb, n}, carry = e->in;
-    if (!move(ev, (Vals){carry.at, nc}, cond->in)) return false;
-    if (!move(ev, (Vals){carry.at + nc, nb}, body->in)) return false;
-    carry = (Vals){carry.at + nc + nb, n};
-    for (;; carry = body->out) {
+    const While w = while_of(e), turn = while_turn(&w, w.cond, w.body);
+    Vals carry = w.carry;
+    if (!move(ev, w.cond_consts, turn.cond_consts) || !move(ev, w.body_consts, turn.body_consts)) return false;
+    for (;; carry = turn.end) {
         Scalar more;
-        if (!move(ev, carry, cond_in) || !run_eqns(ev, cond->eqns)) return false;
-        if (!value(ev, cond->out.at[0], &more)) return false;
-        if (!more.bits) return move(ev, carry, e->out);
-        if (!move(ev, carry, body_in) || !run_eqns(ev, body->eqns)) return false;
+        if (!move(ev, carry, turn.tested) || !run_eqns(ev, w.cond->eqns)) return false;
+        if (!value(ev, w.cond->out.at[0], &more)) return false;
+        if (!more.bits) return move(ev, carry, w.end);
+        if (!move(ev, carry, turn.carry) || !run_eqns(ev, w.body->eqns)) return false;
     }
 }
 static bool run_eqns(Evaluator *ev, Eqns eqns) {

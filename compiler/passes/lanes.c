@@ -39,14 +39,6 @@ static Vals fresh(Ctx *cx, Vals like) {
     for (uint32_t i = 0; i < v.n; i++) v.at[i] = val_new(cx, val_type(cx, like.at[i]), val_info(cx, like.at[i])->span);
     return v;
 }
-static Vals joined(Ctx *cx, Vals a, Vals b) {
-    Vals v = {arena_new(cx->arena, Val, a.n + b.n + 1), a.n + b.n};
-    if (a.n) memcpy(v.at, a.at, a.n * sizeof *a.at);
-    if (b.n) memcpy(v.at + a.n, b.at, b.n * sizeof *b.at);
-    return v;
-}
-static Vals part(Vals v, uint32_t from, uint32_t n) { return (Vals){v.at + from, n}; }
-
 /* The condition for these inputs, as an array. */
 static Val condition(Lanes *l, Eqns *to, const Jaxpr *cond, Vals in, Span span) {
     if (!jaxpr_splice(&l->map, to, cond, in, span)) l->failed = true;
@@ -90,40 +82,30 @@ static Val selected(Lanes *l, Eqns *to, Val p, Val old, Val new, Span span) {
     Val in[3] = {p, old, new};
     return append(cx, to, P_select_n, val_type(cx, old), span, 3, in, 0, NULL);
 }
-static Jaxpr *masked(Lanes *l, const Jaxpr *cond, const Jaxpr *body, uint32_t nc, uint32_t nb, Span span) {
+static Jaxpr *masked(Lanes *l, const While *w, Span span) {
     Ctx *cx = l->cx;
-    const Jaxpr *key[2] = {cond, body};
+    const Jaxpr *key[2] = {w->cond, w->body};
     if (*memo_at(&l->memo, key, sizeof key)) return *memo_at(&l->memo, key, sizeof key);
     Eqns eqns = {0};
-    Vals cond_consts = fresh(cx, part(cond->in, 0, nc)), in = fresh(cx, body->in);
-    Vals carry = part(in, nb, in.n - nb);
-    Val p = condition(l, &eqns, cond, joined(cx, cond_consts, carry), span);
-    if (!jaxpr_splice(&l->map, &eqns, body, in, span)) l->failed = true;
-    Vals next = vals_rewrite(&l->map, body->out);
+    Vals cond_consts = fresh(cx, vals_part(w->cond->in, 0, w->cond_consts.n)), in = fresh(cx, w->body->in);
+    Vals carry = vals_part(in, w->body_consts.n, w->carry.n);
+    Val p = condition(l, &eqns, w->cond, vals_joined(cx->arena, 2, (Vals[]){cond_consts, carry}), span);
+    if (!jaxpr_splice(&l->map, &eqns, w->body, in, span)) l->failed = true;
+    Vals next = vals_rewrite(&l->map, w->body->out);
     for (uint32_t i = 0; i < next.n; i++) next.at[i] = selected(l, &eqns, p, carry.at[i], next.at[i], span);
-    Jaxpr *j = jaxpr_with(cx, body, eqns, next);
-    j->in = joined(cx, cond_consts, in);
+    Jaxpr *j = jaxpr_with(cx, w->body, eqns, next);
+    j->in = vals_joined(cx->arena, 2, (Vals[]){cond_consts, in});
     return *memo_at(&l->memo, key, sizeof key) = j;
 }
 static Jaxpr *lanes_jaxpr(void *user, const Jaxpr *j);
 
-static Eqn scalar_while(Lanes *l, const Eqn *e) {
-    Ctx *cx = l->cx;
-    const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
-    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0), nb = (uint32_t)param_int(e, K_body_nconsts, 0);
-    Jaxpr *test = any_lane(l, cond, e->span), *turn = masked(l, cond, body, nc, nb, e->span);
-    Eqn new = *e;
-    new.in = joined(cx, part(e->in, 0, nc), e->in);
-    new.in_at = NULL;
-    new.params.at = arena_new(cx->arena, Param, e->params.n + 1);
-    for (uint32_t i = 0; i < e->params.n; i++) {
-        Param *p = &new.params.at[i];
-        *p = e->params.at[i];
-        if (p->key == K_cond_jaxpr) p->value.jaxpr = test;
-        if (p->key == K_body_jaxpr) p->value.jaxpr = turn;
-        if (p->key == K_body_nconsts) p->value.i = nc + nb;
-    }
-    return new;
+/* `e` with this condition and body. */
+static Eqn scalar_while(Lanes *l, const Eqn *e, While w) {
+    Arena *arena = l->cx->arena;
+    Jaxpr *test = any_lane(l, w.cond, e->span), *turn = masked(l, &w, e->span);
+    w.body_consts = vals_joined(arena, 2, (Vals[]){w.cond_consts, w.body_consts});
+    w.cond = test, w.body = turn;
+    return while_eqn(arena, e, &w);
 }
 static Jaxpr *lanes_jaxpr(void *user, const Jaxpr *j) {
     Lanes *l = user;
@@ -131,8 +113,9 @@ static Jaxpr *lanes_jaxpr(void *user, const Jaxpr *j) {
     Eqns eqns = {0};
     each(const Eqn, e, j->eqns) {
         Eqn new = eqn_rewrite(&l->map, e, lanes_jaxpr, l);
-        bool lanes = e->prim == P_while && val_array(l->cx, param_jaxpr(&new, K_cond_jaxpr)->out.at[0])->rank > 0;
-        push(l->cx->arena, &eqns, lanes ? scalar_while(l, &new) : new);
+        While w = while_of(&new);
+        bool lanes = w.cond && val_array(l->cx, w.cond->out.at[0])->rank > 0;
+        push(l->cx->arena, &eqns, lanes ? scalar_while(l, &new, w) : new);
     }
     return *memo_slot(&l->memo, j) = jaxpr_with(l->cx, j, eqns, j->out);
 }

@@ -116,9 +116,8 @@ static While is_while(const Eqn *e) {
     return w;
 }
 Test(control, while_of_every_era) {
-    While w =
-        is_while(equation("{ lambda ; a:i32[] b:f32[] c:i32[] d:f32[]. let e:i32[] f:f32[] = while[" WHILE_PROGRAMS
-                          "body_nconsts=1 cond_nconsts=1] a b c d in (e, f) }"));
+    is_while(equation("{ lambda ; a:i32[] b:f32[] c:i32[] d:f32[]. let e:i32[] f:f32[] = while[" WHILE_PROGRAMS
+                      "body_nconsts=1 cond_nconsts=1] a b c d in (e, f) }"));
     is_while(
         equation("{ lambda ; a:i32[] b:f32[] c:i32[] d:f32[]. let e f = while[ cond_jaxpr={ lambda ; n o p. let q = "
                  "lt o n in (q,) } body_jaxpr={ lambda ; k i x. let j = add i 1; y = mul x k in (j, y) } ] a b c d "
@@ -126,8 +125,9 @@ Test(control, while_of_every_era) {
     const Eqn *catalyst =
         equation("{ lambda ; a:i32[] b:f32[] c:i32[] d:f32[]. let e:i32[] f:f32[] = while_loop[" WHILE_PROGRAMS
                  "preserve_dimensions=True num_implicit_inputs=1] a b c d in (e, f) }");
-    is_while(catalyst);
-    cr_assert_eq(implicit_inputs(catalyst), 1);
+    While w = is_while(catalyst);
+    cr_assert(w.resizes);
+    cr_assert_eq(w.implicit, 1);
 
     w.cond_consts.n = 0;
     Eqn new = while_eqn(arena, catalyst, &w);
@@ -136,6 +136,9 @@ Test(control, while_of_every_era) {
     cr_assert_eq(number(&new, K_cond_nconsts), 0);
     cr_assert_eq(number(&new, K_body_nconsts), 1);
     cr_assert_eq(number(&new, K_num_implicit_inputs), 1);
+    w.resizes = false;
+    new = while_eqn(arena, catalyst, &w);
+    cr_assert_eq(number(&new, K_num_implicit_inputs), -1);
 }
 
 /* ---- cond */
