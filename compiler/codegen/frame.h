@@ -1,4 +1,4 @@
-/* Functions being written, and what they know of the caller: pointers, scalars, dimensions. */
+/* Functions being written, and the pointers, scalars and dimensions that they get from their callers. */
 #ifndef JAXCC_FRAME_H
 #define JAXCC_FRAME_H
 #include "arguments.h"
@@ -7,26 +7,26 @@
 typedef struct Frame Frame;
 typedef struct {
     enum { CAPTURE_BUF, CAPTURE_SCALAR, CAPTURE_SYMBOL, CAPTURE_ROW } kind;
-    uint32_t number; /* of the buffer, value */
+    uint32_t number; /* of the buffer or value */
     Dim symbol;
     V inside;
 } Capture;
-/* What the host computed: a register of the function that computed it, memory for the others. */
+/* A value computed by host code: a register in the function that computed it, a word of memory for the others. */
 typedef struct {
-    V v;               /* none: not computed, or computed by a kernel */
-    uint32_t function; /* its number */
-    uint32_t home;     /* the word of memory, counted from 1; 0: nobody else asked for it */
+    V v;               /* NULL: not computed, or computed by a kernel */
+    uint32_t function; /* the number of the function */
+    uint32_t home;     /* the word of memory, counted from 1; 0: no other function has needed it */
 } Held;
-/* What the functions of one schedule share: it is one, or cut into parts (part.c). */
+/* Shared by the functions of one schedule, which is a single function or cut into parts (part.c). */
 typedef struct {
-    Held *slots;    /* by buffer: the pointer a loop set; heap memory */
-    Held *outs;     /* by output: memory that the library allocates */
+    Held *slots;    /* by buffer: the pointer set by a loop, or heap memory */
+    Held *outs;     /* by output: memory allocated by the library */
     Held *scalars;  /* by Val */
-    uint32_t homes; /* words of memory, before the workspace */
+    uint32_t homes; /* words of memory before the workspace */
     struct {
         V *at;
         uint32_t n, cap;
-    } workspaces; /* as the functions know it, by their numbers */
+    } workspaces; /* the workspace in each function, by its number */
 } Schedule;
 
 struct Frame {
@@ -34,15 +34,15 @@ struct Frame {
     Emit *e;
     MlirBlock entry; /* stays open while the function is written */
     Intern keys;
-    /* of an outlined kernel: what it takes from the function that calls it */
+    /* for an outlined kernel: what it captures from the function that calls it */
     Frame *parent;
     V context; /* where captured values lie, 8 bytes each */
     struct {
         Capture *at;
         uint32_t n, cap;
     } captures;
-    /* of the others */
-    Schedule *schedule; /* NULL: of NAME, which computes nothing but dimensions */
+    /* for other functions */
+    Schedule *schedule; /* NULL for NAME, which computes only dimensions */
     uint32_t function;  /* its number */
     Dims symbols;
     Arguments arguments;
@@ -52,24 +52,25 @@ struct Frame {
 V frame_buffer(Frame *, Buf *);
 V frame_scalar(Frame *, Val);
 V frame_dim(Frame *, Dim);   /* i64, written at e->block */
-V frame_bytes(Frame *, Dim); /* the same of a size; INT64_MAX for what i64 does not hold */
-/* The next function of its schedule is written from now on. */
+V frame_bytes(Frame *, Dim); /* the same for a size; INT64_MAX if it overflows */
+/* Begins the next function of the schedule. */
 void frame_enter(Frame *);
-/* From now on this is the buffer, the output, the scalar. */
+/* Sets the current pointer of the buffer or output, or the value of the scalar. */
 void frame_set_slot(Frame *, const Buf *, V);
 void frame_set_out(Frame *, uint32_t k, V);
 void frame_set_scalar(Frame *, Val, V);
 V frame_slot(Frame *, const Buf *);
-/* So many words of memory, one after the other: the number of the last, the first having the largest one. */
+/* Reserves n consecutive words of memory; returns the number of the last one, which is the smallest. */
 uint32_t frame_words(Frame *, uint32_t n);
 V frame_word(Frame *, uint32_t number);
-/* The scalar (DT_none: a pointer) goes there; the buffer, the scalar is found there from now on. */
+/* frame_store writes a scalar (DT_none: a pointer) to a word; the others say that a buffer's pointer or a scalar is
+   there from now on. */
 void frame_store(Frame *, uint32_t word, Dtype, V);
 void frame_slot_at(Frame *, const Buf *, uint32_t word);
 void frame_scalar_at(Frame *, Val, uint32_t word);
-/* Bytes of the memory before the workspace. */
+/* The size, in bytes, of the memory before the workspace. */
 uint32_t frame_homes(const Frame *);
-/* Stores what `inside` captured into `context`, seen from the function it is called from. */
+/* Stores the captures of `inside` into `context`, in the function that calls it. */
 void frame_pass(Frame *inside, V context);
 
 #endif

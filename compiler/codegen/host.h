@@ -1,4 +1,4 @@
-/* The library's function: checks, workspace, and the schedule, step by step. */
+/* The library's function: checks, workspace, and the steps of the schedule. */
 #ifndef JAXCC_HOST_H
 #define JAXCC_HOST_H
 #include "frame.h"
@@ -11,18 +11,18 @@ typedef struct {
     const Signature *signature;
     Str name;
     Frame frame; /* of the function being written */
-    V context;   /* of the kernels it calls: `room` words */
+    V context;   /* captures of the kernels that it calls: `room` words */
     uint32_t room;
     Kernel *scalar;   /* computes scalars */
-    uint32_t inlined; /* operations of kernels written into the function itself */
-    bool cut;         /* into parts (part.c), which find the arguments in memory */
+    uint32_t inlined; /* operations of kernels inlined into the function */
+    bool cut;         /* cut into parts (part.c), whose arguments are in memory */
     uint32_t nparts;
 } Host;
 
 /* Begins a function whose parameters are the program's arguments, the workspace and the heap. */
 void host_enter(Host *, Scope *);
 void host_body(Host *, Body *);
-/* Gives heap memory back. */
+/* Frees heap memory. */
 void host_put(Host *, V memory);
 void host_control(Host *, Step *); /* hostloop.c */
 /* A value of rank 0 as a register. */
@@ -38,12 +38,12 @@ void host_copy(Host *, V to, V from, V bytes);
 typedef struct {
     Str name;
     const Signature *signature;
-    bool in_memory; /* the arguments */
+    bool in_memory; /* are the arguments in memory? */
     uint32_t homes; /* bytes that it needs before the workspace */
     Dim workspace;  /* bytes of both */
 } Written;
-/* NAME.body.run(args, heap): the same with what it is given in memory, 8 bytes each; `flat`: that are all of the
-   program's arguments and the workspace. */
+/* NAME.body.run(args, heap): the same with its arguments in memory, 8 bytes each; `flat`: these are all arguments of
+   the program and the workspace. */
 Str entry_run(Emit *, const Written *, bool flat);
 /* NAME itself: checks, workspace, then the schedule; and NAME_workspace_size (entry.c). */
 void entry_write(Plan *, const Jaxpr *, Emit *, const Written *);

@@ -1,4 +1,4 @@
-/* scf → branches: all functions of the module. */
+/* Lowers scf to branches in all functions of the module. */
 #ifndef JAXCC_LOWER_H
 #define JAXCC_LOWER_H
 #include "emit.h"

@@ -6,17 +6,17 @@
 typedef struct {
     Function fn;
     Str name;
-    Frame was; /* of the function around */
+    Frame was; /* of the enclosing function */
     V context;
     uint32_t room;
     bool open;
 } Part;
 
-/* Is the program so long, or has so many arguments, that it is not written as one function of them? */
+/* Is the program too long, or has it too many arguments, to be written as one function? */
 bool part_cuts(const Plan *, const Signature *);
-/* What is written next belongs to a part: to the open one, unless that is full. */
+/* Continues in a part: the open one or, if that is full, a new one. */
 void part_next(Host *, const Body *, Part *);
-/* Nothing does any more. */
+/* Ends the open part, if there is one. */
 void part_end(Host *, Part *);
 
 #endif
