@@ -62,19 +62,27 @@ static void extend(Vals vs, Val *first, Val *last) {
         if (*v > *last) *last = *v;
     }
 }
-static void extend_jaxpr(Arena *arena, const Jaxpr *j, Val *first, Val *last) {
-    extend(j->in, first, last);
-    extend(j->out, first, last);
+typedef struct {
+    Intern seen; /* programs */
+    Val *first, *last;
+} Range;
+static void extend_jaxpr(Range *r, const Jaxpr *j) {
+    bool fresh;
+    intern(&r->seen, &j, sizeof j, &fresh);
+    if (!fresh) return;
+    extend(j->in, r->first, r->last);
+    extend(j->out, r->first, r->last);
     each(const Eqn, e, j->eqns) {
-        extend(e->in, first, last);
-        extend(e->out, first, last);
-        Jaxprs subs = eqn_jaxprs(arena, e);
-        each(Jaxpr *, sub, subs) extend_jaxpr(arena, *sub, first, last);
+        extend(e->in, r->first, r->last);
+        extend(e->out, r->first, r->last);
+        Jaxprs subs = eqn_jaxprs(r->seen.arena, e);
+        each(Jaxpr *, sub, subs) extend_jaxpr(r, *sub);
     }
 }
 void jaxpr_range(const Ctx *cx, const Jaxpr *j, Val *first, Val *last) {
+    Range r = {.seen.arena = cx->arena, .first = first, .last = last};
     *first = UINT32_MAX, *last = 0;
-    extend_jaxpr(cx->arena, j, first, last);
+    extend_jaxpr(&r, j);
 }
 
 double stdlib_fast_bound(const char *name) {
