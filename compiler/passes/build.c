@@ -244,21 +244,44 @@ Val b_iota(Builder *b, Dtype d, uint32_t rank, const Dim *dims, int64_t axis) {
     Param p[3] = {p_int(K_dimension, axis), p_dtype(K_dtype, d), p_dims(b, K_shape, rank, dims)};
     return build(b, P_iota, 0, NULL, 3, p);
 }
-Val b_rev(Builder *b, Val v, int64_t axis) {
-    return build(b, P_rev, 1, &v, 1, (Param[]){p_ints(b, K_dimensions, 1, &axis)});
+Val b_rev(Builder *b, Val v, uint32_t n, const int64_t *axes) {
+    if (b_failed(b, v)) return VAL_FAILED;
+    return n ? build(b, P_rev, 1, &v, 1, (Param[]){p_ints(b, K_dimensions, n, axes)}) : v;
+}
+Val b_expand_dims(Builder *b, Val v, uint32_t n, const int64_t *axes) {
+    if (b_failed(b, v)) return VAL_FAILED;
+    return n ? build(b, P_expand_dims, 1, &v, 1, (Param[]){p_ints(b, K_dimensions, n, axes)}) : v;
+}
+Val b_squeeze(Builder *b, Val v, uint32_t n, const int64_t *axes) {
+    if (b_failed(b, v)) return VAL_FAILED;
+    return n ? build(b, P_squeeze, 1, &v, 1, (Param[]){p_ints(b, K_dimensions, n, axes)}) : v;
 }
 
 /* ---- arithmetic */
 Val b_reduce(Builder *b, Prim prim, Val v, uint32_t n, const int64_t *axes) {
     return n ? build(b, prim, 1, &v, 1, (Param[]){p_ints(b, K_axes, n, axes)}) : v;
 }
-Val b_dot(Builder *b, Val x, Val y, Ints lc, Ints rc, Ints lb, Ints rb, Dtype preferred) {
-    Ints each_of[4] = {lc, rc, lb, rb};
+Val b_sum_to(Builder *b, Val v, uint32_t rank, const Dim *dims, const int64_t *axes) {
+    if (b_failed(b, v)) return VAL_FAILED;
+    const ArrayType *t = b_type(b, v);
+    int64_t summed[MAX_RANK];
+    uint32_t n = 0, k = 0;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        bool kept = k < rank && (!axes || axes[k] == d), stretched = kept && dims[k] == 1 && t->dims[d] != 1;
+        if (!kept || stretched) summed[n++] = d;
+        k += kept;
+    }
+    assert(k == rank);
+    return b_reshape(b, b_reduce(b, P_reduce_sum, v, n, summed), rank, dims);
+}
+Val b_dot_general(Builder *b, Val x, Val y, Contraction c) {
+    Ints axes[4] = {c.contracted[0], c.contracted[1], c.batch[0], c.batch[1]};
     Value *four = arena_new(b->cx->arena, Value, 4);
-    for (uint32_t i = 0; i < 4; i++) four[i] = p_ints(b, K_axes, each_of[i].n, each_of[i].at).value;
-    Param dims = {.key = K_dimension_numbers, .value = {.kind = V_LIST, .open = '(', .list = {four, 4}}};
-    Param type = preferred ? p_dtype(K_preferred_element_type, preferred) : p_none(K_preferred_element_type);
-    return build(b, P_dot_general, 2, (Val[]){x, y}, 2, (Param[]){dims, type});
+    for (uint32_t i = 0; i < 4; i++) four[i] = p_ints(b, K_axes, axes[i].n, axes[i].at).value;
+    Param p[3] = {{.key = K_dimension_numbers, .value = {.kind = V_LIST, .open = '(', .list = {four, 4}}},
+                  c.preferred ? p_dtype(K_preferred_element_type, c.preferred) : p_none(K_preferred_element_type)};
+    if (c.precision) p[2] = *c.precision;
+    return build(b, P_dot_general, 2, (Val[]){x, y}, c.precision ? 3 : 2, p);
 }
 Prim b_reduction(Prim p) {
     for (Prim r = P_none + 1; r < NPRIMS; r++)

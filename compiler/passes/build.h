@@ -1,6 +1,7 @@
 /* The builder: equations, typed as they are written. Rules that expand primitives into simpler ones use it. */
 #ifndef JAXCC_BUILD_H
 #define JAXCC_BUILD_H
+#include "../typecheck/index.h"
 #include "rewrite.h"
 #include <assert.h>
 
@@ -133,13 +134,25 @@ Val b_slice_axis(Builder *, Val, int64_t axis, Dim lo, Dim hi);
 Val b_pad(Builder *, Val, Val scalar, const Dim *config); /* low, high, interior of each axis */
 Val b_concatenate(Builder *, uint32_t n, const Val *in, int64_t axis);
 Val b_iota(Builder *, Dtype, uint32_t rank, const Dim *dims, int64_t axis);
-Val b_rev(Builder *, Val, int64_t axis);
+Val b_rev(Builder *, Val, uint32_t n, const int64_t *axes);
+/* Adds axes of extent 1 at these places of the result; drops those at these places of the operand. */
+Val b_expand_dims(Builder *, Val, uint32_t n, const int64_t *axes);
+Val b_squeeze(Builder *, Val, uint32_t n, const int64_t *axes);
 
 /* ---- arithmetic */
 Val b_reduce(Builder *, Prim, Val, uint32_t n, const int64_t *axes); /* reduce_sum … argmax excepted */
-/* dot_general: lhs and rhs contracting, then batch axes. */
-Val b_dot(Builder *, Val, Val, Ints lhs_contracting, Ints rhs_contracting, Ints lhs_batch, Ints rhs_batch,
-          Dtype preferred);
+/* Undoes a broadcast, as its transpose does: v has the shape that b_broadcast gives an array of these extents for these
+   axes. Axes not named, and those where the array has extent 1, are summed. NULL: v is what an elementwise operand is
+   stretched to, which is a scalar or has the same rank. */
+Val b_sum_to(Builder *, Val v, uint32_t rank, const Dim *dims, const int64_t *axes);
+/* The axes of two operands that are summed over or batched; the element type of the result (DT_none: that of the
+   operands); the parameter `precision`, as of another product (NULL: none). */
+typedef struct {
+    Ints contracted[2], batch[2];
+    Dtype preferred;
+    const Param *precision;
+} Contraction;
+Val b_dot_general(Builder *, Val, Val, Contraction); /* [batch…, left…, right…] */
 /* The reduction that combines with this operation of two operands; P_none if there is none. */
 Prim b_reduction(Prim);
 /* A call of the runtime's C function jaxcc_rt_<name> (rt.h). */
@@ -151,6 +164,26 @@ Vals b_runtime(Builder *, const char *name, uint32_t nsizes, const Dim *sizes, u
 void b_stop_if(Builder *, Val, const Eqn *e, const char *what);
 /* The same with the values of n integer scalars for {0}, {1}, … */
 void b_stop_with(Builder *, Val, const Eqn *e, const char *what, uint32_t n, const Val *numbers);
+
+/* ---- computed places (build_index.c) */
+/* The block of these extents that starts at these scalars, which have one integer type and are clamped so that it lies
+   inside. */
+Val b_dynamic_slice(Builder *, Val, const Val *starts, const Dim *sizes);
+Val b_dynamic_update_slice(Builder *, Val, Val block, const Val *starts);
+/* The parameters of gather and scatter. The indices are [positions…, one for each axis of the map]. */
+typedef struct {
+    IndexNumbers n;
+    Str mode;            /* GatherScatterMode.CLIP, …; empty: FILL_OR_DROP */
+    bool sorted, unique; /* what is known of the indices */
+    bool zeros;          /* gather: 0 is read outside, not NaN or the least integer */
+    Jaxpr *update;       /* scatter: combines an element with an update; NULL: the primitive does */
+} Places;
+/* Those of a gather or scatter equation; false after a diagnostic. A scatter with the Places of a gather writes what
+   that reads. */
+bool places_of(Ctx *, const Eqn *, Places *);
+Val b_gather(Builder *, Val, Val indices, const Dim *sizes, Places); /* sizes: of a window, by axis of the operand */
+/* P_scatter, P_scatter_add, … */
+Val b_scatter(Builder *, Prim, Val, Val indices, Val updates, Places);
 
 /* ---- existing programs: b_call copies the equations of `j`, b_jit writes a call that shares it */
 Vals b_call(Builder *, const Jaxpr *j, uint32_t n, const Val *in);

@@ -196,29 +196,26 @@ static Val read_block(State *s, const View *w) {
     const ArrayType *t = b_type(b, w->x);
     bool moves;
     Dim *sizes = block(s, w, &moves);
-    Vals in = vals_new(s, t->rank + 1);
+    Vals starts = vals_new(s, t->rank);
     Dim *kept = arena_new(s->cx->arena, Dim, 3 * (t->rank + 1)), *from = kept + t->rank, *to = from + t->rank;
     uint32_t n = 0;
-    add(&in, w->x);
     for (uint32_t i = 0; i < t->rank; i++) {
-        if (moves) add(&in, start_of(s, &w->places[i], t->dims[i]));
+        if (moves) add(&starts, start_of(s, &w->places[i], t->dims[i]));
         from[i] = w->places[i].at;
         to[i] = dim_add(s->cx->types, from[i], sizes[i]);
         if (!w->places[i].position) kept[n++] = sizes[i];
     }
-    Param p = p_dims(b, K_slice_sizes, t->rank, sizes);
-    Val part = moves ? build(b, P_dynamic_slice, in.n, in.at, 1, &p) : b_slice(b, w->x, from, to, NULL);
+    Val part = moves ? b_dynamic_slice(b, w->x, starts.at, sizes) : b_slice(b, w->x, from, to, NULL);
     return b_reshape(b, part, n, kept);
 }
 static Val write_block(State *s, const View *w, Val v) {
     Builder *b = &s->b;
     const ArrayType *t = b_type(b, w->x);
     bool moves;
-    Vals in = vals_new(s, t->rank + 2);
-    add(&in, w->x);
-    add(&in, b_reshape(b, v, t->rank, block(s, w, &moves)));
-    for (uint32_t i = 0; i < t->rank; i++) add(&in, start_of(s, &w->places[i], t->dims[i]));
-    return build(b, P_dynamic_update_slice, in.n, in.at, 0, NULL);
+    Vals starts = vals_new(s, t->rank);
+    v = b_reshape(b, v, t->rank, block(s, w, &moves));
+    for (uint32_t i = 0; i < t->rank; i++) add(&starts, start_of(s, &w->places[i], t->dims[i]));
+    return b_dynamic_update_slice(b, w->x, v, starts.at);
 }
 
 /* ---- places that are arrays: a gather, a scatter. Whole ranges are windows; all other axes are indexed, a range by
@@ -298,41 +295,22 @@ static Val indices(State *s, const View *w, const Layout *l) {
     }
     return b_concatenate(b, l->nindexed, parts, l->nbatch);
 }
-static Param dimension_numbers(State *s, const char *name, const char *const fields[5], const Layout *l) {
-    Ints axes = {(int64_t *)l->axes, l->nindexed}, none = {0};
-    return p_record(&s->b, K_dimension_numbers, name, 5, fields,
-                    (Ints[]){{(int64_t *)l->window, l->nwindow}, axes, axes, none, none});
+static Places places_at(const Layout *l, const char *mode) {
+    const Ints axes = {(int64_t *)l->axes, l->nindexed}, windows = {(int64_t *)l->window, l->nwindow};
+    return (Places){.n = {.windows = windows, .dropped = axes, .map = axes}, .mode = str(mode)};
 }
 static Val gathered(State *s, const View *w) {
-    static const char *const fields[5] = {"offset_dims", "collapsed_slice_dims", "start_index_map",
-                                          "operand_batching_dims", "start_indices_batching_dims"};
     Builder *b = &s->b;
     Layout l = layout_of(s, w);
     const ArrayType *x = b_type(b, w->x);
     Dim sizes[MAX_RANK];
     for (uint32_t i = 0; i < x->rank; i++) sizes[i] = w->places[i].all ? x->dims[i] : 1;
-    Param p[6] = {dimension_numbers(s, "GatherDimensionNumbers", fields, &l),
-                  p_none(K_fill_value),
-                  p_bool(K_indices_are_sorted, false),
-                  p_word(K_mode, "GatherScatterMode.PROMISE_IN_BOUNDS"),
-                  p_dims(b, K_slice_sizes, x->rank, sizes),
-                  p_bool(K_unique_indices, false)};
-    return build(b, P_gather, 2, (Val[]){w->x, indices(s, w, &l)}, 6, p);
+    return b_gather(b, w->x, indices(s, w, &l), sizes, places_at(&l, "GatherScatterMode.PROMISE_IN_BOUNDS"));
 }
 /* P_scatter or P_scatter_add. */
 static Val scattered(State *s, const View *w, Val v, Prim how) {
-    static const char *const fields[5] = {"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
-                                          "operand_batching_dims", "scatter_indices_batching_dims"};
-    Builder *b = &s->b;
     Layout l = layout_of(s, w);
-    Param none = {.key = K_update_consts, .value = {.kind = V_LIST, .open = '('}};
-    Param p[6] = {dimension_numbers(s, "ScatterDimensionNumbers", fields, &l),
-                  p_bool(K_indices_are_sorted, false),
-                  p_word(K_mode, "GatherScatterMode.FILL_OR_DROP"),
-                  p_bool(K_unique_indices, false),
-                  none,
-                  p_none(K_update_jaxpr)};
-    return build(b, how, 3, (Val[]){w->x, indices(s, w, &l), v}, 6, p);
+    return b_scatter(&s->b, how, w->x, indices(s, w, &l), v, places_at(&l, "GatherScatterMode.FILL_OR_DROP"));
 }
 
 /* ---- {reshape([4, 3])}, {transpose([1, 0])}, {bitcast(int32)} */

@@ -4,17 +4,13 @@
 #include "rule.h"
 #include <stdlib.h>
 
-/* How one record names its parts: gather's offset_dims are scatter's update_window_dims. */
-typedef struct {
-    const char *windows, *dropped, *map, *batch, *index_batch;
-} Names;
-static const Names gather_names = {"offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims",
+const IndexFields gather_fields = {"offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims",
                                    "start_indices_batching_dims"};
-static const Names scatter_names = {"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
+const IndexFields scatter_fields = {"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
                                     "operand_batching_dims", "scatter_indices_batching_dims"};
 
 typedef struct {
-    const Names *names;
+    const IndexFields *names;
     const ArrayType *x, *indices; /* operand 0 and 1 */
     IndexNumbers n;
     bool *gone;      /* axes of the operand that no window has: dropped or batch */
@@ -33,20 +29,20 @@ static bool want_sorted(Ctx *cx, const Eqn *e, const char *field, Ints axes) {
     return true;
 }
 
-static bool read_numbers(Ctx *cx, const Eqn *e, const Names *f, IndexNumbers *n) {
+static bool read_numbers(Ctx *cx, const Eqn *e, const IndexFields *f, IndexNumbers *n) {
     const ParamKey k = K_dimension_numbers;
     return want_field(cx, e, k, f->windows, &n->windows) && want_field(cx, e, k, f->dropped, &n->dropped) &&
            want_field(cx, e, k, f->map, &n->map) && want_field(cx, e, k, f->batch, &n->batch) &&
            want_field(cx, e, k, f->index_batch, &n->index_batch);
 }
 bool index_numbers(Ctx *cx, const Eqn *e, IndexNumbers *n) {
-    return read_numbers(cx, e, e->prim == P_gather ? &gather_names : &scatter_names, n);
+    return read_numbers(cx, e, e->prim == P_gather ? &gather_fields : &scatter_fields, n);
 }
 
 /* Axes of the operand: each is in a window, dropped, or batched; the map's are not batched. */
 static bool want_operand_axes(Ctx *cx, const Eqn *e, Numbers *d) {
     const ParamKey k = K_dimension_numbers;
-    const Names *f = d->names;
+    const IndexFields *f = d->names;
     uint32_t rank = d->x->rank;
     bool *mapped = arena_new(cx->arena, bool, rank);
     d->gone = arena_new(cx->arena, bool, rank);
@@ -65,7 +61,7 @@ static bool want_operand_axes(Ctx *cx, const Eqn *e, Numbers *d) {
 /* Axes of the indices: batched ones have the operand's extent; the last one has an entry for each
    axis that the map names. */
 static bool want_index_axes(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
-    const Names *f = d->names;
+    const IndexFields *f = d->names;
     uint32_t last = d->indices->rank - 1;
     bool *marked = arena_new(cx->arena, bool, d->indices->rank);
     if (d->n.index_batch.n != d->n.batch.n)
@@ -175,7 +171,7 @@ static bool want_fill(Ctx *cx, const Eqn *e, Dtype d) {
 
 /* The result has a window for each position: at offset_dims its axes, elsewhere the indices'. */
 bool type_gather(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    Numbers d = {.names = &gather_names};
+    Numbers d = {.names = &gather_fields};
     if (!want(cx, e, 2, 1) || !want_fill(cx, e, type_at(cx->types, in[0])->dtype)) return false;
     if (!want_numbers(cx, e, in, &d)) return false;
     if (!want_param(cx, e, K_slice_sizes)) return false;
@@ -214,7 +210,7 @@ static bool want_updates(Ctx *cx, const Eqn *e, const Type *in, const Numbers *d
 }
 
 bool type_scatter(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    Numbers d = {.names = &scatter_names};
+    Numbers d = {.names = &scatter_fields};
     if (!want(cx, e, 3, 1) || !want_dtype_of(cx, e, in, 2, 0)) return false;
     if (!want_numbers(cx, e, in, &d) || !want_updates(cx, e, in, &d)) return false;
     Jaxpr *j = param_jaxpr(e, K_update_jaxpr);

@@ -12,6 +12,11 @@ typedef struct {
     Ints batch;       /* batch axes of the operand … */
     Ints index_batch; /* … and the axes of the indices that correspond to them */
 } IndexNumbers;
+/* What the record calls them. */
+typedef struct {
+    const char *windows, *dropped, *map, *batch, *index_batch;
+} IndexFields;
+extern const IndexFields gather_fields, scatter_fields;
 /* False after a diagnostic. */
 bool index_numbers(Ctx *, const Eqn *, IndexNumbers *);
 /* The real and imaginary part of gather's fill_value; false if it is not a number. */

@@ -315,3 +315,102 @@ Test(build, a_program_that_fails_leaves_the_one_around) {
     cr_assert_eq(b_while(&b, &f, &f, 1, &x).at[0], VAL_FAILED);
     cr_assert_eq(b_jit(&b, S("f"), &f, 1, &x).at[0], VAL_FAILED);
 }
+
+/* ---- shapes */
+static void is_type(Val v, const char *type_text) {
+    cr_assert(str_is(ctx_type_text(cx, val_type(cx, v)), type_text), "%.*s is not %s",
+              SF(ctx_type_text(cx, val_type(cx, v))), type_text);
+}
+Test(build, axes_of_extent_1) {
+    Val x = INPUT(DT_f32, 3, 4), y = b_expand_dims(&b, x, 2, (int64_t[]){0, 2}),
+        z = b_squeeze(&b, y, 1, (int64_t[]){2});
+    is_type(y, "f32[1,3,1,4]"), is_type(z, "f32[1,3,4]");
+    Val r = b_rev(&b, z, 2, (int64_t[]){1, 2});
+    cr_assert(has(text_of(1, &x, r), "rev[dimensions=(1, 2)]"));
+    cr_assert(b_expand_dims(&b, x, 0, NULL) == x && b_squeeze(&b, x, 0, NULL) == x && b_rev(&b, x, 0, NULL) == x);
+}
+Test(build, a_broadcast_is_undone) {
+    static const struct {
+        uint32_t rank, from;
+        Dim dims[4], was[4];
+        int64_t axes[4];
+        bool named;      /* the axes are given */
+        const char *sum; /* what is summed; NULL: nothing is */
+        uint32_t eqns;
+    } rows[] = {{3, 0, {2, 3, 4}, {0}, {0}, false, "axes=(0, 1, 2)", 1},          /* a scalar met an array */
+                {3, 3, {2, 3, 4}, {2, 3, 4}, {0}, false, NULL, 0},                /* nothing stretched */
+                {3, 3, {2, 3, 4}, {2, 1, 4}, {0}, false, "axes=(1,)", 2},         /* and 1 is put back */
+                {3, 3, {2, 1, 4}, {2, 1, 1}, {0}, false, "axes=(2,)", 2},         /* 1 that is 1 is no sum */
+                {3, 1, {2, 3, 4}, {3}, {1}, true, "axes=(0, 2)", 1},              /* new axes */
+                {4, 2, {2, 3, 4, 5}, {1, 4}, {1, 2}, true, "axes=(0, 1, 3)", 2}}; /* both */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Val v = input(DT_f32, rows[i].rank, rows[i].dims);
+        b.eqns = (Eqns){0};
+        Val y = b_sum_to(&b, v, rows[i].from, rows[i].was, rows[i].named ? rows[i].axes : NULL);
+        cr_assert_eq(val_type(cx, y), type(DT_f32, rows[i].from, rows[i].was), "row %zu", i);
+        cr_assert_eq(b.eqns.n, rows[i].eqns, "row %zu", i);
+        if (rows[i].sum) cr_assert(has(text_of(1, &v, y), rows[i].sum), "row %zu: %s", i, text_of(1, &v, y));
+    }
+}
+Test(build, products_keep_what_they_are_told) {
+    Val x = INPUT(DT_f32, 7, 2, 3), y = INPUT(DT_f32, 7, 3, 5), in[] = {x, y};
+    int64_t zero = 0, one = 1, two = 2;
+    Param how = {.key = K_precision, .value = {.kind = V_WORD, .s = S("Precision.HIGHEST")}};
+    Contraction c = {{{&two, 1}, {&one, 1}}, {{&zero, 1}, {&zero, 1}}, DT_f64, &how};
+    Val z = b_dot_general(&b, x, y, c);
+    is_type(z, "f64[7,2,5]");
+    const char *text = text_of(2, in, z);
+    cr_assert(has(text, "dimension_numbers=(([2], [1]), ([0], [0]))") && has(text, "Precision.HIGHEST"), "%s", text);
+    is_type(b_dot_general(&b, x, y, (Contraction){.batch = {{&zero, 1}, {&zero, 1}}}), "f32[7,2,3,3,5]");
+}
+
+/* ---- computed places */
+Test(build, blocks_at_computed_places) {
+    Val x = INPUT(DT_f32, 5, 6), i = scalar(DT_i32), j = scalar(DT_i32), in[] = {x, i, j};
+    Val block = b_dynamic_slice(&b, x, (Val[]){i, j}, (Dim[]){2, 3});
+    Val y = b_dynamic_update_slice(&b, x, b_neg(&b, block), (Val[]){j, i});
+    is_type(block, "f32[2,3]"), is_type(y, "f32[5,6]");
+    cr_assert(has(text_of(3, in, y), "slice_sizes=(2, 3)"));
+    const Eqn *e = b.eqns.at + 2;
+    cr_assert(e->in.n == 4 && e->in.at[0] == x && e->in.at[2] == j && e->in.at[3] == i);
+    Val s = scalar(DT_f32);
+    is_type(b_dynamic_slice(&b, s, NULL, NULL), "f32[]");
+}
+/* Rows of a batch of matrices, in every mode; what a gather reads, a scatter writes to, and the same Places are read. */
+Test(build, gather_and_scatter_are_of_one_form) {
+    static const char *const modes[] = {"CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS"};
+    static const Prim how[] = {P_scatter, P_scatter_add, P_scatter_sub, P_scatter_mul, P_scatter_min, P_scatter_max};
+    int64_t zero = 0, one = 1, two = 2;
+    Val x = INPUT(DT_f32, 7, 5, 6), index = INPUT(DT_i32, 7, 4, 1), in[] = {x, index};
+    Places at = {.n = {{&two, 1}, {&one, 1}, {&one, 1}, {&zero, 1}, {&zero, 1}}, .sorted = true};
+    for (uint32_t m = 0; m < 3; m++) {
+        at.mode = str_format(arena, "GatherScatterMode.%s", modes[m]);
+        at.unique = m % 2, at.zeros = m != 1;
+        Val rows = b_gather(&b, x, index, (Dim[]){1, 1, 6}, at), y = rows;
+        is_type(rows, "f32[7,4,6]");
+        Places read;
+        cr_assert(places_of(cx, &b.eqns.at[b.eqns.n - 1], &read));
+        cr_assert(read.zeros == at.zeros && read.sorted && read.unique == at.unique && str_is(read.mode, at.mode.at));
+        for (uint32_t k = 0; k < sizeof how / sizeof *how; k++) {
+            y = b_scatter(&b, how[k], x, index, rows, read);
+            is_type(y, "f32[7,5,6]");
+            cr_assert(places_of(cx, &b.eqns.at[b.eqns.n - 1], &read));
+            cr_assert(read.n.map.at[0] == 1 && read.n.batch.n == 1 && read.n.windows.at[0] == 2);
+        }
+        const char *text = text_of(2, in, y);
+        cr_assert(has(text, modes[m]) && has(text, "operand_batching_dims=(0,)"), "%s", text);
+        cr_assert(has(text, at.zeros ? "fill_value=0" : "fill_value=None"), "%s", text);
+    }
+}
+Test(build, a_scatter_combines_by_a_program) {
+    int64_t zero = 0;
+    Val x = INPUT(DT_f32, 5), index = INPUT(DT_i32, 4, 1), u = INPUT(DT_f32, 4), in[] = {x, index, u};
+    Inner f = b_inner(&b, 2, (Type[]){f32_of(0, NULL), f32_of(0, NULL)});
+    b_inner_end(&b, &f, 1, (Val[]){b_mul(&b, f.in.at[0], f.in.at[1])});
+    Places at = {.n = {.dropped = {&zero, 1}, .map = {&zero, 1}}, .update = f.j};
+    Val y = b_scatter(&b, P_scatter, x, index, u, at);
+    cr_assert(has(text_of(3, in, y), "mul"));
+    Places read;
+    cr_assert(places_of(cx, last(whole(3, in, 1, &y)), &read) && read.update == f.j);
+    cr_assert(str_is(read.mode, "GatherScatterMode.FILL_OR_DROP"));
+}

@@ -205,8 +205,8 @@ static Val only_members(Builder *b, const Group *g, Val v) {
         for (uint32_t k = 0; k < members(group); k++)
             if (member(group, k) >= 0 && member(group, k) < n) count[member(group, k)] = (int32_t)members(group);
     }
-    Val in[2] = {b_const(b, type_of(b_types(b), DT_i32, 1, (Dim[]){n}), count), place(b, device_number(b), g)};
-    Val mine = build(b, P_dynamic_slice, 2, in, 1, (Param[]){p_dims(b, K_slice_sizes, 1, (Dim[]){1})});
+    Val counts = b_const(b, type_of(b_types(b), DT_i32, 1, (Dim[]){n}), count), at = place(b, device_number(b), g);
+    Val mine = b_dynamic_slice(b, counts, &at, (Dim[]){1});
     if (b->failed) return v;
     const ArrayType *t = b_type(b, v);
     Val is = b_lt(b, b_iota(b, DT_i32, t->rank, t->dims, 0), b_full(b, b_reshape(b, mine, 0, NULL), t->rank, t->dims));
@@ -395,10 +395,10 @@ static bool own_part(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i,
         Dim dims[MAX_RANK], one = dim_floordiv(b_types(b), t->dims[d], g.n);
         memcpy(dims, t->dims, t->rank * sizeof *dims);
         dims[d] = one;
-        Val in[MAX_RANK + 1] = {*v};
-        for (uint32_t k = 0; k < t->rank; k++) in[1 + k] = b_int(b, DT_i32, 0);
-        in[1 + d] = b_mul(b, place(b, device, &g), b_dim(b, DT_i32, one));
-        *v = build(b, P_dynamic_slice, 1 + t->rank, in, 1, (Param[]){p_dims(b, K_slice_sizes, t->rank, dims)});
+        Val starts[MAX_RANK];
+        for (uint32_t k = 0; k < t->rank; k++) starts[k] = b_int(b, DT_i32, 0);
+        starts[d] = b_mul(b, place(b, device, &g), b_dim(b, DT_i32, one));
+        *v = b_dynamic_slice(b, *v, starts, dims);
     }
     return true;
 }
@@ -510,9 +510,9 @@ bool expand_xla_pmap(Builder *b, const Eqn *e, Val *out) {
         Dim dims[MAX_RANK];
         memcpy(dims, t->dims, t->rank * sizeof *dims);
         dims[axis] = 1;
-        Val in[MAX_RANK + 1] = {v};
-        for (uint32_t k = 0; k < t->rank; k++) in[1 + k] = k == axis ? device : b_int(b, DT_i32, 0);
-        v = build(b, P_dynamic_slice, 1 + t->rank, in, 1, (Param[]){p_dims(b, K_slice_sizes, t->rank, dims)});
+        Val starts[MAX_RANK];
+        for (uint32_t k = 0; k < t->rank; k++) starts[k] = k == axis ? device : b_int(b, DT_i32, 0);
+        v = b_dynamic_slice(b, v, starts, dims);
         parts[i] = without_axis(b, v, axis);
     }
     if (!takes(b, e, j, parts)) return false;

@@ -177,8 +177,10 @@ static Val product(Conv *c) {
     arrange_operand(c, &c->x, nbatch, summed, n);
     arrange_operand(c, &c->y, nbatch, summed, n);
     Named *l = swap ? &c->y : &c->x, *r = swap ? &c->x : &c->y;
-    return rounded(c, b_dot(c->b, l->v, r->v, axes(c, l->n - n, n), axes(c, r->n - n, n), axes(c, 0, nbatch),
-                            axes(c, 0, nbatch), dtype_arithmetic(c->dtype)));
+    Contraction all = {.contracted = {axes(c, l->n - n, n), axes(c, r->n - n, n)},
+                       .batch = {axes(c, 0, nbatch), axes(c, 0, nbatch)},
+                       .preferred = dtype_arithmetic(c->dtype)};
+    return rounded(c, b_dot_general(c->b, l->v, r->v, all));
 }
 
 /* ---- groups of one feature, or one result: an elementwise product, summed over the window and the features */

@@ -86,7 +86,10 @@ static bool scaled_product(Builder *b, const Eqn *e, Dtype d, Val *out) {
     Val x = scaled(b, e->in.at[0], e->in.at[2], a.contracted[0], d),
         y = scaled(b, e->in.at[1], e->in.at[3], a.contracted[1], d);
     Dtype result = val_array(b->cx, e->out.at[0])->dtype;
-    out[0] = b_dot(b, x, y, a.contracted[0], a.contracted[1], a.batch[0], a.batch[1], result);
+    out[0] = b_dot_general(b, x, y,
+                           (Contraction){.contracted = {a.contracted[0], a.contracted[1]},
+                                         .batch = {a.batch[0], a.batch[1]},
+                                         .preferred = result});
     return true;
 }
 bool expand_scaled_dot(Builder *b, const Eqn *e, Val *out) { return scaled_product(b, e, DT_bf16, out); }
@@ -142,7 +145,9 @@ bool expand_ragged_dot_general(Builder *b, const Eqn *e, Val *out) {
     const Ints *contracted = r.dot.contracted, *batch = r.dot.batch;
     int64_t prefix[MAX_RANK];
     if (r.where == RAGGED_BATCH) {
-        out[0] = b_dot(b, x[0], x[1], contracted[0], contracted[1], batch[0], batch[1], d);
+        out[0] = b_dot_general(
+            b, x[0], x[1],
+            (Contraction){.contracted = {contracted[0], contracted[1]}, .batch = {batch[0], batch[1]}, .preferred = d});
         return true;
     }
     Ints free = {arena_new(b->cx->arena, int64_t, t->rank), 0};
@@ -157,14 +162,21 @@ bool expand_ragged_dot_general(Builder *b, const Eqn *e, Val *out) {
     }
     x[0] = in_groups(b, x[0], r.axis, sizes, n, prefix);
     if (r.where == RAGGED_FREE) {
-        out[0] = b_dot(b, x[0], x[1], moved(b, contracted[0], 1, -1, 0), moved(b, contracted[1], 0, -1, r.group),
-                       moved(b, batch[0], 1, -1, -1), batch[1], d);
+        Ints summed[2] = {moved(b, contracted[0], 1, -1, 0), moved(b, contracted[1], 0, -1, r.group)};
+        Ints left = moved(b, batch[0], 1, -1, -1);
+        out[0] = b_dot_general(
+            b, x[0], x[1],
+            (Contraction){.contracted = {summed[0], summed[1]}, .batch = {left, batch[1]}, .preferred = d});
         return true;
     }
     int64_t other = contracted[1].at[position(contracted[0], r.axis)];
     n = ragged_prefix(batch[1], contracted[1], other, prefix);
     x[1] = in_groups(b, x[1], other, sizes, n, prefix);
-    out[0] = b_dot(b, x[0], x[1], moved(b, contracted[0], 1, -1, -1), moved(b, contracted[1], 1, -1, -1),
-                   moved(b, batch[0], 1, 0, -1), moved(b, batch[1], 1, 0, -1), d);
+    Contraction all = {.preferred = d};
+    for (uint32_t i = 0; i < 2; i++) {
+        all.contracted[i] = moved(b, contracted[i], 1, -1, -1);
+        all.batch[i] = moved(b, batch[i], 1, 0, -1);
+    }
+    out[0] = b_dot_general(b, x[0], x[1], all);
     return true;
 }

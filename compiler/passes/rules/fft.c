@@ -176,7 +176,9 @@ static Pair joined(Builder *b, Prim how, ParamKey key, int64_t axis, uint32_t n,
     return (Pair){out[0], out[1]};
 }
 /* Along the axis: x reversed. */
-static Pair reversed(Builder *b, Pair z, int64_t axis) { return (Pair){b_rev(b, z.re, axis), b_rev(b, z.im, axis)}; }
+static Pair reversed(Builder *b, Pair z, int64_t axis) {
+    return (Pair){b_rev(b, z.re, 1, &axis), b_rev(b, z.im, 1, &axis)};
+}
 
 /* The largest divisor of n up to MOST_RADIX. */
 static int64_t divisor(int64_t n) {
@@ -249,10 +251,11 @@ static Pair by_matrix(Builder *b, Pair z, Axis a) {
     for (int64_t j = 0; j < n; j++)
         for (int64_t k = 0; k < n; k++) w[k * n + j] = root(j * k, n);
     Pair matrix = table(b, shape(b, z)->dtype, 2, (Dim[]){n, n}, w);
-    Ints second = {(int64_t[]){1}, 1}, none = {0};
+    Ints second = {(int64_t[]){1}, 1};
     Val p[4];
     for (uint32_t k = 0; k < 4; k++) {
-        p[k] = b_dot(b, k & 2 ? matrix.im : matrix.re, k & 1 ? z.im : z.re, second, second, none, none, DT_none);
+        p[k] = b_dot_general(b, k & 2 ? matrix.im : matrix.re, k & 1 ? z.im : z.re,
+                             (Contraction){.contracted = {second, second}});
         p[k] = b_transpose(b, p[k], (int64_t[]){1, 0, 2});
     }
     return (Pair){sub(b, p[0], p[3]), add(b, p[1], p[2])};

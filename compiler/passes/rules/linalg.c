@@ -181,7 +181,8 @@ bool expand_symmetric_product(Builder *b, const Eqn *e, Val *out) {
     for (uint32_t i = 0; i < MAX_RANK; i++) axes[i] = i;
     const Param *alpha = param_find(e, K_alpha), *beta = param_find(e, K_beta);
     Ints batch = {axes, x.lead}, sum = {&last, 1};
-    Val y = b_dot(b, e->in.at[0], e->in.at[0], sum, sum, batch, batch, DT_none);
+    Val y =
+        b_dot_general(b, e->in.at[0], e->in.at[0], (Contraction){.contracted = {sum, sum}, .batch = {batch, batch}});
     double f = alpha && alpha->value.kind == V_FLOAT ? alpha->value.f : 1,
            g = beta && beta->value.kind == V_FLOAT ? beta->value.f : 0;
     y = b_mul(b, b_full_like(b, y, f), y);

@@ -45,42 +45,25 @@ Val rows_end(Builder *b, Rows *r) {
     if (r->outside) at = b_select(b, r->outside, at, b_full(b, b_dim(b, DT_i64, r->rows), 1, &r->n));
     return b_reshape(b, at, 2, column);
 }
+/* Whole rows, by their numbers. */
+static Places of_rows(const char *mode) {
+    static int64_t first_axis = 0, second_axis = 1;
+    const Ints first = {&first_axis, 1}, second = {&second_axis, 1};
+    return (Places){.n = {.windows = second, .dropped = first, .map = first}, .mode = str(mode), .zeros = true};
+}
 static Val gather(Builder *b, Val x, Val row, const char *mode) {
-    static const char *const fields[] = {"offset_dims", "collapsed_slice_dims", "start_index_map",
-                                         "operand_batching_dims", "start_indices_batching_dims"};
-    int64_t first_axis = 0, second_axis = 1;
     if (b_failed(b, x) || b_failed(b, row)) return VAL_FAILED;
     const ArrayType *t = b_type(b, x);
-    Ints first = {&first_axis, 1}, second = {&second_axis, 1}, none = {0};
     Dim sizes[2] = {1, t->dims[1]}, dims[2] = {b_type(b, row)->dims[0], t->dims[1]};
     if (b_empty(b, x)) return b_full(b, b_number(b, t->dtype, 0), 2, dims);
-    Param p[6] = {p_record(b, K_dimension_numbers, "GatherDimensionNumbers", 5, fields,
-                           (Ints[]){second, first, first, none, none}),
-                  p_int(K_fill_value, 0),
-                  p_bool(K_indices_are_sorted, false),
-                  p_word(K_mode, mode),
-                  p_dims(b, K_slice_sizes, 2, sizes),
-                  p_bool(K_unique_indices, false)};
-    return build(b, P_gather, 2, (Val[]){x, row}, 6, p);
+    return b_gather(b, x, row, sizes, of_rows(mode));
 }
 Val gathered(Builder *b, Val x, Val row) { return gather(b, x, row, "GatherScatterMode.FILL_OR_DROP"); }
 Val gathered_nearest(Builder *b, Val x, Val row) { return gather(b, x, row, "GatherScatterMode.CLIP"); }
 Val scattered(Builder *b, Prim how, Val x, Val row, Val updates) {
-    static const char *const fields[] = {"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
-                                         "operand_batching_dims", "scatter_indices_batching_dims"};
-    int64_t first_axis = 0, second_axis = 1;
     if (b_failed(b, x) || b_failed(b, row) || b_failed(b, updates)) return VAL_FAILED;
     if (b_empty(b, x) || b_empty(b, updates)) return x;
-    Ints first = {&first_axis, 1}, second = {&second_axis, 1}, none = {0};
-    Param consts = {.key = K_update_consts, .value = {.kind = V_LIST, .open = '('}};
-    Param p[6] = {p_record(b, K_dimension_numbers, "ScatterDimensionNumbers", 5, fields,
-                           (Ints[]){second, first, first, none, none}),
-                  p_bool(K_indices_are_sorted, false),
-                  p_word(K_mode, "GatherScatterMode.FILL_OR_DROP"),
-                  p_bool(K_unique_indices, false),
-                  consts,
-                  p_none(K_update_jaxpr)};
-    return build(b, how, 3, (Val[]){x, row, updates}, 6, p);
+    return b_scatter(b, how, x, row, updates, of_rows("GatherScatterMode.FILL_OR_DROP"));
 }
 
 /* ---- coordinates */

@@ -38,8 +38,9 @@ static Val outer(Builder *b, Val x, Val y, Dtype to) {
     const ArrayType *s = b_type(b, x), *t = b_type(b, y);
     Dim dims[3] = {s->dims[0], s->dims[1], t->dims[1]};
     int64_t row = 0;
-    Ints none = {0}, rows = {&row, 1};
-    if (s->dtype != t->dtype || s->dtype != to) return b_dot(b, x, y, none, none, rows, rows, to);
+    Ints rows = {&row, 1};
+    Contraction c = {.batch = {rows, rows}, .preferred = to};
+    if (s->dtype != t->dtype || s->dtype != to) return b_dot_general(b, x, y, c);
     x = b_broadcast(b, x, 3, dims, (int64_t[]){0, 1}), y = b_broadcast(b, y, 3, dims, (int64_t[]){0, 2});
     return b2(b, to == DT_bool ? P_and : P_mul, x, y);
 }
@@ -226,7 +227,9 @@ bool expand_bcoo_dot_general_sampled(Builder *b, const Eqn *e, Val *out) {
     if (!dot_axes(b->cx, e, K_dimension_numbers, &param_find(e, K_dimension_numbers)->value, &d)) return false;
     Coordinates c = bcoo_coordinates(b, e->in.at[2], product_shape(b, &d, x, y, shape), shape);
     if (!c.n || c.batch + c.n < c.rank) { /* whole rows of the product are wanted */
-        Val all = b_dot(b, x, y, d.contracted[0], d.contracted[1], d.batch[0], d.batch[1], DT_none);
+        Val all = b_dot_general(
+            b, x, y,
+            (Contraction){.contracted = {d.contracted[0], d.contracted[1]}, .batch = {d.batch[0], d.batch[1]}});
         out[0] = extracted(b, &c, all, to);
         return true;
     }
@@ -234,6 +237,10 @@ bool expand_bcoo_dot_general_sampled(Builder *b, const Eqn *e, Val *out) {
     x = sampled_rows(b, &c, &d, 0, index, x), y = sampled_rows(b, &c, &d, 1, index, y);
     int64_t row = 0, term = 1;
     Ints rows = {&row, 1}, terms = {&term, 1};
-    out[0] = b_reshape(b, b_dot(b, x, y, terms, terms, rows, rows, to->dtype), to->rank, to->dims);
+    out[0] = b_reshape(
+        b,
+        b_dot_general(b, x, y,
+                      (Contraction){.contracted = {terms, terms}, .batch = {rows, rows}, .preferred = to->dtype}),
+        to->rank, to->dims);
     return true;
 }

@@ -163,14 +163,13 @@ static Val element(Builder *b, const Fold *f, Val v, const Val *at) {
     if (b_failed(b, v)) return VAL_FAILED;
     const ArrayType *t = b_type(b, v);
     uint32_t rank = t->rank - f->naxes;
-    Val in[MAX_RANK + 1] = {v};
+    Val starts[MAX_RANK];
     Dim sizes[MAX_RANK];
     for (uint32_t i = 0; i < t->rank; i++) {
-        in[1 + i] = i < rank ? b_int(b, DT_i32, 0) : at[i - rank];
+        starts[i] = i < rank ? b_int(b, DT_i32, 0) : at[i - rank];
         sizes[i] = i < rank ? t->dims[i] : 1;
     }
-    Val y = build(b, P_dynamic_slice, 1 + t->rank, in, 1, (Param[]){p_dims(b, K_slice_sizes, t->rank, sizes)});
-    return b_reshape(b, y, rank, t->dims);
+    return b_reshape(b, b_dynamic_slice(b, v, starts, sizes), rank, t->dims);
 }
 static void step(Builder *b, const Fold *f, Val position, const Val *at, const Val *acc, Val *out) {
     Val x[MAX_RANK];
@@ -344,7 +343,7 @@ bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
     }
     Val places = b_windows(b, b_spread_out(b, acc[1], &back, b_int(b, DT_i32, -1)), &back, n, axes);
     Val terms = b_windows(b, b_spread_out(b, source, &back, b_number(b, t->dtype, 0)), &back, n, axes);
-    Val place = b_rev(b, b_iota(b, DT_i32, 1, &positions, 0), 0);
+    Val place = b_rev(b, b_iota(b, DT_i32, 1, &positions, 0), 1, (int64_t[]){0});
     if (b->failed) return false;
     const ArrayType *all = b_type(b, terms);
     place = b_broadcast(b, b_reshape(b, place, n, window), all->rank, all->dims, to);
