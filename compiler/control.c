@@ -8,7 +8,7 @@ Vals vals_joined(Arena *arena, uint32_t n, const Vals *parts) {
     for (uint32_t i = 0; i < n; i++) all.n += parts[i].n;
     Val *at = all.at = arena_new(arena, Val, (size_t)all.n + 1);
     for (uint32_t i = 0; i < n; at += parts[i++].n)
-        if (parts[i].n) memcpy(at, parts[i].at, parts[i].n * sizeof *at);
+        if (parts[i].at) memcpy(at, parts[i].at, parts[i].n * sizeof *at);
     return all;
 }
 

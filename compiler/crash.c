@@ -58,7 +58,9 @@ typedef struct {
     int result;
 } Call;
 static void enter(unsigned high, unsigned low) {
-    Call *c = (Call *)((uintptr_t)high << 32 | low);
+    uintptr_t address = (uintptr_t)high << 32 | low;
+    Call *c;
+    memcpy(&c, &address, sizeof c);
     c->result = c->run(c->user);
 }
 

@@ -318,7 +318,7 @@ static Dim linear(Types *ts, Dim a, Dim b, int64_t by) {
     if (b == 0) return a;
     DimTable *t = types_dims(ts);
     DimTerm one[2];
-    Dim atom[2];
+    Dim atom[2] = {0};
     Terms x = terms_of(t, a, &one[0], &atom[0]), y = terms_of(t, b, &one[1], &atom[1]);
     Dim *own = arena_new(t->arena, Dim, 2); /* the sum keeps pointers to the atoms */
     own[0] = atom[0], own[1] = atom[1];

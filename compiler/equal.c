@@ -1,6 +1,7 @@
 /* Equality of programs, by which the law print ∘ parse = identity is checked. Values correspond by position; types are
    compared after renaming the bound dimensions. */
 #include "print.h"
+#include <math.h>
 
 typedef struct {
     const Ctx *cx;
@@ -29,7 +30,7 @@ static bool same_type(Compare *c, Type a, Type b) {
     return a && b && type_substitute(c->cx->types, a, to_partner, c) == b;
 }
 
-static bool same_real(double a, double b) { return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b); }
+static bool same_real(double a, double b) { return isnan(a) ? isnan(b) : a == b && !signbit(a) == !signbit(b); }
 
 static double real_part(const Lit *l) {
     if (l->kind == LIT_BOOL) return (double)l->i;

@@ -9,6 +9,7 @@ typedef struct InternEntry {
     unsigned char bytes[];
 } InternEntry;
 
+/* NOLINTNEXTLINE(readability-function-size): the macros of uthash nest */
 uint32_t intern(Intern *table, const void *bytes, size_t n, _Bool *fresh) {
     InternEntry *e;
     unsigned hash;

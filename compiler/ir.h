@@ -103,8 +103,8 @@ struct Value {
 };
 typedef struct {
     ParamKey key;
-    Str name;  /* of K_other */
     Span span; /* of the name */
+    Str name;  /* of K_other */
     Value value;
 } Param;
 typedef struct {

@@ -127,7 +127,7 @@ static void add_body(Parser *p, Eqn *e, const Apply *a) {
     e->in = vals_of(p, moved, n + bound);
     e->in_at = spans_of(p, moved, n + bound);
     push(p->arena, &p->params,
-         ((Param){K_call_jaxpr, S("call_jaxpr"), e->span, {.kind = V_JAXPR, .span = j->span, .jaxpr = j}}));
+         ((Param){K_call_jaxpr, e->span, S("call_jaxpr"), {.kind = V_JAXPR, .span = j->span, .jaxpr = j}}));
 }
 
 void eqn_apply(Parser *p, uint32_t nresults, Apply a) {
@@ -287,7 +287,7 @@ void eqn_ref(Parser *p, Prim prim, Span span, uint32_t nresults, uint32_t nref, 
     if (nresults > 1) diag(p->cx->diags, u[1].at, "what is read from a reference has one name");
     Value index = p->values.at[--p->values.n];
     index.span = span;
-    push(p->arena, &p->params, ((Param){K_other, S("index"), span, index}));
+    push(p->arena, &p->params, ((Param){K_other, span, S("index"), index}));
     e.params = params_from(p, p->params.n - 1);
     p->uses.n -= height;
     scope_now(p)->first_result = scope_now(p)->end_result = 0;

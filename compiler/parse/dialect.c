@@ -181,8 +181,8 @@ static Eqn convert(Parser *p, const Eqn *e, Val x, Span at, Dtype to, Val *resul
     in_at[0] = at;
     c.in_at = in_at;
     c.params = (Params){arena_new(a, Param, 2), 2};
-    c.params.at[0] = (Param){K_new_dtype, S("new_dtype"), e->span, {.kind = V_DTYPE, .span = e->span, .i = to}};
-    c.params.at[1] = (Param){K_weak_type, S("weak_type"), e->span, {.kind = V_BOOL, .span = e->span}};
+    c.params.at[0] = (Param){K_new_dtype, e->span, S("new_dtype"), {.kind = V_DTYPE, .span = e->span, .i = to}};
+    c.params.at[1] = (Param){K_weak_type, e->span, S("weak_type"), {.kind = V_BOOL, .span = e->span}};
     return c;
 }
 
@@ -209,8 +209,8 @@ static void cond_of_bool(Parser *p, Eqn *e) {
     both[0] = no;
     both[1] = yes;
     *f = (Param){K_branches,
-                 S("branches"),
                  f->span,
+                 S("branches"),
                  {.kind = V_JAXPRS, .open = '(', .span = f->value.span, .jaxprs = {both, 2}}};
     if (linear && linear->value.kind == V_INTS && linear->value.ints.n) {
         linear->value.ints.at++;

@@ -2,6 +2,7 @@
    grammar groups them by brackets, and here the items become trees, and the trees what params.def
    says the parameter holds. What fits nothing is kept as text and prints as it stood. */
 #include "parser.h"
+#include <assert.h>
 #include <stdlib.h>
 
 enum { OPERATOR = 'o' }; /* `open` of an item that is punctuation */
@@ -420,6 +421,7 @@ void fixups_resolve(Parser *p, uint32_t from, uint32_t hoisted, bool last) {
         _Bool fresh;
         uint32_t id = intern(&names, f.name.at, f.name.n, &fresh);
         if (fresh) push(p->arena, &jaxprs, NULL);
+        assert(id < jaxprs.n);
         *f.slot = jaxprs.at[id];
         if (*f.slot) continue;
         if (last && fresh) undefined_jaxpr(p, &f, hoisted);

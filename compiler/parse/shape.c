@@ -11,7 +11,7 @@ static bool expected(Parser *p, uint32_t i, const char *what) {
 
 static bool is_char(const Parser *p, uint32_t i, char c) {
     const Tok *t = tok(p, i);
-    return t->kind == c || (t->kind == T_OTHER && t->n == 1 && p->text.at[t->at] == c);
+    return t->kind == (unsigned char)c || (t->kind == T_OTHER && t->n == 1 && p->text.at[t->at] == c);
 }
 
 static bool read_int(Parser *p, uint32_t i, int64_t *n) {
@@ -52,7 +52,7 @@ static bool read_name(Parser *p, uint32_t i, Dim *d) {
     bool unseen = p->names.at[id].dim == DIM_UNSEEN;
     if (unseen) p->names.at[id].dim = integer ? DIM_VARIABLE : DIM_FREE;
     if (p->names.at[id].dim == DIM_FREE) {
-        if (unseen && v && a->dtype && (a->rank == 0 || whole)) /* JAX may have named an array like a symbol */
+        if (unseen && a && a->dtype && (a->rank == 0 || whole)) /* JAX may have named an array like a symbol */
             return diag(cx->diags, span, "dimension '%.*s' is %.*s, not an integer scalar", SF(name),
                         SF(ctx_type_text(cx, val_type(cx, v))));
         if (unseen && p->extents.n) warn_similar(p, name, span);
@@ -148,7 +148,7 @@ enum { FAR = 4096 }; /* tokens: no dimension has so many */
 static bool read_product(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
     uint32_t from = *i;
     *d = 1;
-    do {
+    for (;; ++*i) {
         Dim x;
         int64_t power = 1;
         if (*i - from > FAR) return diag(p->cx->diags, toks_span(p, *i, *i + 1), "a dimension is too long");
@@ -160,8 +160,8 @@ static bool read_product(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
             ++*i;
         }
         while (power--) *d = dim_mul(p->cx->types, *d, x);
-    } while (is_char(p, *i, '*') && ++*i);
-    return true;
+        if (!is_char(p, *i, '*')) return true;
+    }
 }
 
 static bool read_sum(Parser *p, uint32_t *i, unsigned depth, Dim *d) {

@@ -13,7 +13,7 @@ Param p_text(Builder *b, ParamKey k, Str s) {
 }
 static void *copied(Builder *b, const void *at, size_t bytes) {
     void *p = arena_new(b->cx->arena, int64_t, bytes / sizeof(int64_t) + 1);
-    if (bytes) memcpy(p, at, bytes);
+    if (at) memcpy(p, at, bytes);
     return p;
 }
 Param p_ints(Builder *b, ParamKey k, uint32_t n, const int64_t *at) {
@@ -204,7 +204,7 @@ Val b_transpose(Builder *b, Val v, const int64_t *permutation) {
     return build(b, P_transpose, 1, &v, 1, (Param[]){p_ints(b, K_permutation, n, permutation)});
 }
 Val b_place(Builder *b, Val v, uint32_t rank, const Dim *dims, const int64_t *axes) {
-    int64_t order[MAX_RANK], to[MAX_RANK];
+    int64_t order[MAX_RANK] = {0}, to[MAX_RANK];
     if (b_failed(b, v)) return VAL_FAILED;
     uint32_t n = b_type(b, v)->rank, m = 0;
     for (uint32_t a = 0; a < rank; a++)

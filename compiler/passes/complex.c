@@ -471,7 +471,7 @@ static Side side(Builder *b, const Eqn *e, uint32_t i, Val v) {
 /* The axes as they are in the products: batch, free ones of the left operand, of the right one, contracted. */
 static Pair spread(Builder *b, Pair x, const Side *s, uint32_t before, uint32_t free, Dtype d) {
     const ArrayType *t = b_type(b, x.re);
-    int64_t to[MAX_RANK];
+    int64_t to[MAX_RANK] = {0};
     Dim dims[2 * MAX_RANK];
     uint32_t last = s->batch.n + free, rank = last + s->contracted.n;
     for (uint32_t i = 0; i < rank; i++) dims[i] = 1;
@@ -543,7 +543,7 @@ static Pair transposed(Builder *b, Pair x, const int64_t *axes) {
     return (Pair){b_transpose(b, x.re, axes), b_transpose(b, x.im, axes)};
 }
 static Pair cumulative(Builder *b, const Eqn *e, const Pair *x) {
-    int64_t axis = param_int(e, K_axis, 0), to[MAX_RANK], back[MAX_RANK];
+    int64_t axis = param_int(e, K_axis, 0), to[MAX_RANK] = {0}, back[MAX_RANK];
     uint32_t rank = b_type(b, x[0].re)->rank;
     for (uint32_t i = 0, k = 1; i < rank; i++) to[(int64_t)i == axis ? 0 : k++] = i;
     for (uint32_t i = 0; i < rank; i++) back[to[i]] = i;

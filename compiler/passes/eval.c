@@ -477,9 +477,9 @@ static bool eval_stdlib(const Point *p, Scalar *out) {
     enum { MOST_OPERANDS = 3 };
     Dtype wide = stdlib_dtype(p->cx, p->e->prim, X.dtype);
     char name[64];
-    snprintf(name, sizeof name, "%s_%s", prim_name[p->e->prim], dtype_info[wide].name);
+    int n = snprintf(name, sizeof name, "%s_%s", prim_name[p->e->prim], dtype_info[wide].name);
     double bound = stdlib_fast_bound(name);
-    if (bound && !(fabs(f64_of(X)) < bound)) strcat(name, "_full");
+    if (bound && !(fabs(f64_of(X)) < bound)) snprintf(name + n, sizeof name - (size_t)n, "_full");
     Evaluator *program = stdlib_evaluator(p->cx, name);
     Scalar in[MOST_OPERANDS];
     if (!program || program->j->in.n != p->e->in.n || p->e->in.n > MOST_OPERANDS) return false;

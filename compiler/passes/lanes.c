@@ -22,15 +22,14 @@ static int64_t *axes(Ctx *cx, uint32_t rank) {
     for (uint32_t i = 0; i < rank; i++) at[i] = i;
     return at;
 }
-static Val append(Ctx *cx, Eqns *to, Prim prim, Type type, Span span, uint32_t n, const Val *in, uint32_t nparams,
-                  const Param *params) {
+static Val append(Ctx *cx, Eqns *to, Prim prim, Type type, Span span, uint32_t n, const Val *in, Params params) {
     Eqn e = {.prim = prim, .span = span, .whole = span};
     e.in = (Vals){arena_new(cx->arena, Val, n + 1), n};
     if (n) memcpy(e.in.at, in, n * sizeof *in);
     e.out = (Vals){arena_new(cx->arena, Val, 1), 1};
     e.out.at[0] = val_new(cx, type, span);
-    e.params = (Params){arena_new(cx->arena, Param, nparams + 1), nparams};
-    if (nparams) memcpy(e.params.at, params, nparams * sizeof *params);
+    e.params = (Params){arena_new(cx->arena, Param, params.n + 1), params.n};
+    if (params.n) memcpy(e.params.at, params.at, params.n * sizeof *params.at);
     push(cx->arena, to, e);
     return e.out.at[0];
 }
@@ -53,7 +52,7 @@ static Jaxpr *any_lane(Lanes *l, const Jaxpr *cond, Span span) {
     Val p = condition(l, &eqns, cond, in, span);
     uint32_t rank = val_array(cx, p)->rank;
     Param all = int_list(K_axes, rank, axes(cx, rank));
-    Val any = append(cx, &eqns, P_reduce_or, type_of(cx->types, DT_bool, 0, NULL), span, 1, &p, 1, &all);
+    Val any = append(cx, &eqns, P_reduce_or, type_of(cx->types, DT_bool, 0, NULL), span, 1, &p, (Params){&all, 1});
     Vals out = {arena_new(cx->arena, Val, 1), 1};
     out.at[0] = any;
     Jaxpr *j = jaxpr_with(cx, cond, eqns, out);
@@ -77,10 +76,11 @@ static Val selected(Lanes *l, Eqns *to, Val p, Val old, Val new, Span span) {
     if (!same) {
         Param params[2] = {int_list(K_broadcast_dimensions, lanes->rank, axes(cx, lanes->rank)),
                            {.key = K_shape, .value = {.kind = V_DIMS, .open = '(', .dims = {(Dim *)t->dims, t->rank}}}};
-        p = append(cx, to, P_broadcast_in_dim, type_of(cx->types, DT_bool, t->rank, t->dims), span, 1, &p, 2, params);
+        p = append(cx, to, P_broadcast_in_dim, type_of(cx->types, DT_bool, t->rank, t->dims), span, 1, &p,
+                   (Params){params, 2});
     }
     Val in[3] = {p, old, new};
-    return append(cx, to, P_select_n, val_type(cx, old), span, 3, in, 0, NULL);
+    return append(cx, to, P_select_n, val_type(cx, old), span, 3, in, (Params){0});
 }
 static Jaxpr *masked(Lanes *l, const While *w, Span span) {
     Ctx *cx = l->cx;

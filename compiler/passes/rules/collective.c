@@ -4,6 +4,7 @@
    program for several devices within one of another runs on each device of that one; its axes are then the fastest. */
 #include "../../control.h"
 #include "../build.h"
+#include <assert.h>
 #include <stdlib.h>
 
 enum { MAX_MESH = 8, MAX_SIZES = 512, MAX_GROUP = 2 * MAX_MESH + 3 + MAX_SIZES, MAX_MEMBERS = 4096 };
@@ -280,6 +281,7 @@ static Val moved(Builder *b, Val v, int64_t from, int64_t to) {
 static Val merged(Builder *b, Val v, int64_t axis) {
     Dim dims[MAX_RANK + 1];
     if (b->failed) return VAL_FAILED;
+    assert(axis >= 0);
     const ArrayType *t = b_type(b, v);
     for (uint32_t i = 0, n = 0; i < t->rank; i++)
         if (i == axis + 1)

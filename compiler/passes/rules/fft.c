@@ -13,6 +13,7 @@
    Bluestein, A linear filtering approach to the computation of discrete Fourier transform, IEEE Trans. AU 18, 1970). */
 #include "../../typecheck/rule.h"
 #include "../complex.h"
+#include <assert.h>
 #include <math.h>
 
 enum { MOST_RADIX = 16, WRITTEN_OUT = 13, BY_MATRIX = 61 }; /* primes up to these */
@@ -387,6 +388,7 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     Dims lengths = param_dims(e, K_fft_lengths);
     uint32_t rank = from->rank, first = rank - lengths.n, last = rank - 1;
     Dim dims[MAX_RANK];
+    assert(rank && rank <= MAX_RANK);
     double size = 1;
     for (uint32_t i = 0; i < rank; i++) dims[i] = i < first ? from->dims[i] : lengths.at[i - first];
     if (kind == IRFFT) dims[last] = dim_add(b_types(b), dim_floordiv(b_types(b), dims[last], 2), 1);
@@ -403,7 +405,7 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     }
     x = b_reshape(b, x, rank, dims); /* a symbol may be equal to a length by a demand alone */
     bool inverse = kind == IFFT || kind == IRFFT;
-    Pair z = {x, 0};
+    Pair z;
     if (kind == RFFT) {
         Axis a = axis_of(b, rank, dims, last, dims[last]);
         z = transform_real(b, b_reshape(b, x, 3, (Dim[]){a.outer, a.n, a.inner}), a);

@@ -1,5 +1,6 @@
 /* Linear algebra: calls of runtime/linalg.c and runtime/lapack.c, with what JAX does around them. */
 #include "../build.h"
+#include <assert.h>
 
 /* A batch of m × n matrices. */
 typedef struct {
@@ -14,20 +15,23 @@ static Matrices matrices(Builder *b, Val v) {
     return x;
 }
 static int64_t kind_of(Dtype d) { return d == DT_f32 ? 0 : d == DT_f64 ? 1 : d == DT_c64 ? 2 : d == DT_c128 ? 3 : -1; }
-/* The call `name`, whose first size is the batch: to types of the results of `e`. By type: its name ends in _f32 …, or
-   its second size is the type. */
-static bool call(Builder *b, const Eqn *e, const char *name, bool by_type, uint32_t n, const Val *in, uint32_t nsizes,
-                 const Dim *sizes, uint32_t nout, const Type *types, Val *out) {
+/* The call `name`, whose first size is the batch: to types of the results of `e`. If the name ends in _, that of the type
+   follows: f32 …; else it is the second size. */
+static bool call(Builder *b, const Eqn *e, const char *name, Vals in, Dims sizes, uint32_t nout, const Type *types,
+                 Val *out) {
     static const char *const suffix[] = {"f32", "f64", "c64", "c128"};
-    Dim all[12];
-    Dtype d = b_type(b, in[0])->dtype;
+    enum { MOST_SIZES = 12 };
+    Dim all[MOST_SIZES];
+    Dtype d = b_type(b, in.at[0])->dtype;
     int64_t kind = kind_of(d);
     if (kind < 0)
         return diag(b->cx->diags, e->span, "%s of %s is not supported", prim_name[e->prim], dtype_info[d].name);
-    all[0] = sizes[0], all[1] = kind;
-    memcpy(all + (by_type ? 1 : 2), sizes + 1, (nsizes - 1) * sizeof *sizes);
-    Str full = by_type ? str_format(b->cx->arena, "%s_%s", name, suffix[kind]) : str(name);
-    Vals v = b_runtime(b, full.at, by_type ? nsizes : nsizes + 1, all, n, in, nout, types);
+    bool by_type = name[strlen(name) - 1] == '_';
+    assert(sizes.n && sizes.n < MOST_SIZES);
+    all[0] = sizes.at[0], all[1] = kind;
+    memcpy(all + (by_type ? 1 : 2), sizes.at + 1, (sizes.n - 1) * sizeof *sizes.at);
+    Str full = str_format(b->cx->arena, "%s%s", name, by_type ? suffix[kind] : "");
+    Vals v = b_runtime(b, full.at, sizes.n + !by_type, all, in.n, in.at, nout, types);
     if (nout) memcpy(out, v.at, nout * sizeof *out);
     return true;
 }
@@ -46,6 +50,7 @@ static Val swapped(Builder *b, Val v) { /* the last two axes */
     int64_t p[MAX_RANK];
     if (b->failed) return VAL_FAILED;
     uint32_t n = b_type(b, v)->rank;
+    assert(n >= 2 && n <= MAX_RANK);
     for (uint32_t i = 0; i < n; i++) p[i] = i;
     p[n - 1] = n - 2, p[n - 2] = n - 1;
     return b_transpose(b, v, p);
@@ -54,13 +59,14 @@ static Val swapped(Builder *b, Val v) { /* the last two axes */
 /* ---- factors */
 bool expand_cholesky(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
-    return call(b, e, "cholesky", true, 1, e->in.at, 2, (Dim[]){x.batch, x.n}, 1, result_types(b, e), out);
+    return call(b, e, "cholesky_", (Vals){e->in.at, 1}, (Dims){(Dim[]){x.batch, x.n}, 2}, 1, result_types(b, e), out);
 }
 bool expand_cholesky_update(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
     if (kind_of(x.t->dtype) > 1)
         return diag(b->cx->diags, e->span, "cholesky_update of %s is not supported", dtype_info[x.t->dtype].name);
-    return call(b, e, "cholesky_update", true, 2, e->in.at, 2, (Dim[]){x.batch, x.n}, 1, result_types(b, e), out);
+    return call(b, e, "cholesky_update_", (Vals){e->in.at, 2}, (Dims){(Dim[]){x.batch, x.n}, 2}, 1, result_types(b, e),
+                out);
 }
 static Val permutation(Builder *b, Val pivots, Dim size) {
     const ArrayType *t = b_type(b, pivots);
@@ -74,7 +80,8 @@ static Val permutation(Builder *b, Val pivots, Dim size) {
 }
 bool expand_lu(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
-    if (!call(b, e, "lu", true, 1, e->in.at, 3, (Dim[]){x.batch, x.m, x.n}, 2, result_types(b, e), out)) return false;
+    if (!call(b, e, "lu_", (Vals){e->in.at, 1}, (Dims){(Dim[]){x.batch, x.m, x.n}, 3}, 2, result_types(b, e), out))
+        return false;
     if (e->out.n == 3 && !b->failed) out[2] = permutation(b, out[1], x.m);
     return true;
 }
@@ -84,24 +91,24 @@ bool expand_lu_pivots_to_permutation(Builder *b, const Eqn *e, Val *out) {
 }
 bool expand_geqrf(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
-    return call(b, e, "geqrf", true, 1, e->in.at, 3, (Dim[]){x.batch, x.m, x.n}, 2, result_types(b, e), out);
+    return call(b, e, "geqrf_", (Vals){e->in.at, 1}, (Dims){(Dim[]){x.batch, x.m, x.n}, 3}, 2, result_types(b, e), out);
 }
 bool expand_geqp3(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
-    return call(b, e, "geqp3", false, 2, e->in.at, 3, (Dim[]){x.batch, x.m, x.n}, 3, result_types(b, e), out);
+    return call(b, e, "geqp3", (Vals){e->in.at, 2}, (Dims){(Dim[]){x.batch, x.m, x.n}, 3}, 3, result_types(b, e), out);
 }
 bool expand_householder_product(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
     const ArrayType *taus = b_type(b, e->in.at[1]);
     Dim sizes[4] = {x.batch, x.m, x.n, taus->dims[taus->rank - 1]};
-    return call(b, e, "orgqr", true, 2, e->in.at, 4, sizes, 1, result_types(b, e), out);
+    return call(b, e, "orgqr_", (Vals){e->in.at, 2}, (Dims){sizes, 4}, 1, result_types(b, e), out);
 }
 bool expand_ormqr(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]), c = matrices(b, e->in.at[2]);
     const ArrayType *taus = b_type(b, e->in.at[1]);
     bool left = param_bool(e, K_left);
     Dim sizes[7] = {x.batch, x.m, x.n, taus->dims[taus->rank - 1], left ? c.n : c.m, left, param_bool(e, K_transpose)};
-    return call(b, e, "ormqr", true, 3, e->in.at, 7, sizes, 1, result_types(b, e), out);
+    return call(b, e, "ormqr_", (Vals){e->in.at, 3}, (Dims){sizes, 7}, 1, result_types(b, e), out);
 }
 /* Zeros below the diagonal. */
 static Val upper(Builder *b, Val v) {
@@ -166,14 +173,14 @@ bool expand_triangular_solve(Builder *b, const Eqn *e, Val *out) {
     Matrices rhs = matrices(b, c);
     Type type = val_type(b->cx, c);
     Dim sizes[6] = {x.batch, x.n, rhs.n, lower, turned, param_bool(e, K_unit_diagonal)};
-    if (!call(b, e, "triangular", true, 2, (Val[]){a, c}, 6, sizes, 1, &type, out)) return false;
+    if (!call(b, e, "triangular_", (Vals){(Val[]){a, c}, 2}, (Dims){sizes, 6}, 1, &type, out)) return false;
     out[0] = b_convert(b, left ? out[0] : swapped(b, out[0]), narrow);
     return true;
 }
 bool expand_tridiagonal_solve(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[3]);
     Dim sizes[4] = {x.batch, x.m, x.n, param_bool(e, K_perturb_singular)};
-    return call(b, e, "gtsv", true, 4, e->in.at, 4, sizes, 1, result_types(b, e), out);
+    return call(b, e, "gtsv_", (Vals){e->in.at, 4}, (Dims){sizes, 4}, 1, result_types(b, e), out);
 }
 bool expand_symmetric_product(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
@@ -215,14 +222,14 @@ static bool whole(Builder *b, const Eqn *e, Dim n) {
 bool expand_eigh(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
     if (!whole(b, e, x.n)) return false;
-    return call(b, e, "eigh", false, 1, e->in.at, 3, (Dim[]){x.batch, x.n, param_bool(e, K_lower)}, 2,
+    return call(b, e, "eigh", (Vals){e->in.at, 1}, (Dims){(Dim[]){x.batch, x.n, param_bool(e, K_lower)}, 3}, 2,
                 result_types(b, e), out);
 }
 bool expand_eig(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
     Dim sizes[4] = {x.batch, x.n, param_bool(e, K_compute_left_eigenvectors),
                     param_bool(e, K_compute_right_eigenvectors)};
-    return call(b, e, "eig", false, 1, e->in.at, 4, sizes, e->out.n, result_types(b, e), out);
+    return call(b, e, "eig", (Vals){e->in.at, 1}, (Dims){sizes, 4}, e->out.n, result_types(b, e), out);
 }
 /* No values; vectors that are asked for are the identity. */
 static void empty_svd(Builder *b, const Eqn *e, Val *out) {
@@ -242,22 +249,22 @@ bool expand_svd(Builder *b, const Eqn *e, Val *out) {
     if (!whole(b, e, dim_min(b_types(b), x.m, x.n))) return false;
     if (x.m == 0 || x.n == 0) return empty_svd(b, e, out), true;
     int64_t vectors = !param_bool(e, K_compute_uv) ? 0 : param_bool(e, K_full_matrices) ? 2 : 1;
-    return call(b, e, "svd", false, 1, e->in.at, 4, (Dim[]){x.batch, x.m, x.n, vectors}, e->out.n, result_types(b, e),
-                out);
+    return call(b, e, "svd", (Vals){e->in.at, 1}, (Dims){(Dim[]){x.batch, x.m, x.n, vectors}, 4}, e->out.n,
+                result_types(b, e), out);
 }
 bool expand_schur(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
     if (param_bool(e, K_sort_eig_vals))
         return diag(b->cx->diags, e->span, "schur: sorted eigenvalues are not supported");
-    return call(b, e, "schur", false, 1, e->in.at, 3, (Dim[]){x.batch, x.n, e->out.n > 1}, e->out.n, result_types(b, e),
-                out);
+    return call(b, e, "schur", (Vals){e->in.at, 1}, (Dims){(Dim[]){x.batch, x.n, e->out.n > 1}, 3}, e->out.n,
+                result_types(b, e), out);
 }
 bool expand_hessenberg(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
-    return call(b, e, "hessenberg", false, 1, e->in.at, 2, (Dim[]){x.batch, x.n}, 2, result_types(b, e), out);
+    return call(b, e, "hessenberg", (Vals){e->in.at, 1}, (Dims){(Dim[]){x.batch, x.n}, 2}, 2, result_types(b, e), out);
 }
 bool expand_tridiagonal(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
-    return call(b, e, "tridiagonal", false, 1, e->in.at, 3, (Dim[]){x.batch, x.n, param_bool(e, K_lower)}, 4,
+    return call(b, e, "tridiagonal", (Vals){e->in.at, 1}, (Dims){(Dim[]){x.batch, x.n, param_bool(e, K_lower)}, 3}, 4,
                 result_types(b, e), out);
 }

@@ -1,6 +1,7 @@
 /* Primitives that are written with others for some types only: bits of types of other widths,
    narrow floats, products of several types (dot.c). Where one stays as it is, a rule leaves out[0] = 0. */
 #include "some.h"
+#include <assert.h>
 #include <math.h>
 
 #define X e->in.at[0]
@@ -156,6 +157,7 @@ static Val scan(Builder *b, Prim p, Val x, int64_t axis, bool reverse) {
 }
 /* Sums from each element on, each in the order of the elements. */
 static Val scan_back(Builder *b, Prim p, Prim op, Val x, int64_t axis) {
+    assert(axis >= 0);
     Dim n = b_type(b, x)->dims[axis], low[MAX_RANK] = {0}, high[MAX_RANK] = {0};
     high[axis] = n - 1;
     Val all = padded(b, p, x, low, high), sum = x;

@@ -1,6 +1,7 @@
 /* Sorting and the first elements of an order: calls of runtime/sort.c, along the last axis of arrays. */
 #include "../../../runtime/sort.h"
 #include "../build.h"
+#include <assert.h>
 #include <math.h>
 
 /* The bits of infinity: exponents of `exponent` ones above `mantissa` zeros. */
@@ -36,6 +37,7 @@ static Val ordered(Builder *b, Val x) {
 static Val to_last(Builder *b, Val x, int64_t axis) {
     if (b_failed(b, x)) return VAL_FAILED;
     int64_t p[MAX_RANK], n = b_type(b, x)->rank;
+    assert(n > 0 && axis < n);
     for (int64_t i = 0; i < n; i++) p[i] = i < axis ? i : i + 1;
     p[n - 1] = axis;
     return b_transpose(b, x, p);

@@ -95,24 +95,25 @@ static bool put_tree(Print *p, const Value *v, uint32_t *leaf, bool top) {
 }
 
 /* ---- Python's format strings */
+static bool one_of(const char *set, char c) { return c && strchr(set, c); }
 /* [[fill]align][sign][#][0][width][grouping][.precision][type] */
 static bool read_spec(Print *p, Str text, Spec *s) {
     const char *c = text.at, *end = c + text.n;
     *s = plain;
-    if (end - c > 1 && memchr("<>=^", c[1], 4)) s->fill = (unsigned char)*c++;
-    if (c < end && memchr("<>=^", *c, 4)) s->align = *c++;
-    if (c < end && memchr("+- ", *c, 3)) s->sign = *c++;
+    if (end - c > 1 && one_of("<>=^", c[1])) s->fill = (unsigned char)*c++;
+    if (c < end && one_of("<>=^", *c)) s->align = (unsigned char)*c++;
+    if (c < end && one_of("+- ", *c)) s->sign = (unsigned char)*c++;
     if (c < end && *c == '#') s->alternate = *c++ != 0;
     if (c < end && *c == '0') {
         if (!s->align) s->align = '=', s->fill = '0';
         c++;
     }
     for (; c < end && *c >= '0' && *c <= '9' && s->width < 10000; c++) s->width = 10 * s->width + *c - '0';
-    if (c < end && memchr(",_", *c, 2)) s->group = *c++;
+    if (c < end && one_of(",_", *c)) s->group = (unsigned char)*c++;
     if (c < end && *c == '.')
         for (s->precision = 0, c++; c < end && *c >= '0' && *c <= '9' && s->precision < 10000; c++)
             s->precision = 10 * s->precision + *c - '0';
-    if (c < end) s->type = *c++;
+    if (c < end) s->type = (unsigned char)*c++;
     if (c == end && !(s->fill >= 0x80) && !(s->group && s->fill == '0')) return true;
     return refuse(p, str_format(p->b->cx->arena, "the format '%.*s'", SF(text)).at);
 }

@@ -171,6 +171,7 @@ static Val behind(Builder *b, Val v, uint32_t lead, Type type) { /* v's axes are
 }
 /* Threefry of each key and each count 0 … of `shape`. */
 static void hashed(Builder *b, const Val k[2], Val key, Dims shape, Val x[2]) {
+    x[0] = x[1] = VAL_FAILED;
     if (b->failed) return;
     Type t = keys_by(b, key, shape, DT_u32);
     if (b->failed) return;
@@ -203,6 +204,7 @@ static bool partitionable(const Builder *b) { return !b->cx->options->threefry_o
 /* ---- random_seed, _split, _fold_in, _clone */
 /* The two words of an integer. */
 static void seed_words(Builder *b, Val seed, Val out[2]) {
+    out[0] = out[1] = VAL_FAILED;
     if (b->failed) return;
     out[1] = b_convert(b, seed, DT_u32);
     if (dtype_info[b_type(b, seed)->dtype].bits == 64)

@@ -1,6 +1,7 @@
 /* Sparse arrays by coordinates whose elements are put into order: sorted, equal ones summed; products of two, whose
    elements are those of all pairs. The order of places is that of their indices, the first axis first. */
 #include "sparse.h"
+#include <assert.h>
 
 /* ---- the batch in front: values […, nse], an axis of the batch 1 where all of it has the same */
 static Val spread(Builder *b, Val v, uint32_t batch, const Dim *dims) {
@@ -164,6 +165,7 @@ bool expand_bcoo_transpose(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *t = b_type(b, e->in.at[1]), *data = b_type(b, e->in.at[0]);
     Ints to = param_ints(e, K_permutation);
     uint32_t batch = t->rank - 2, n = (uint32_t)t->dims[batch + 1];
+    assert(batch < MAX_RANK && data->rank <= MAX_RANK);
     int64_t order[MAX_RANK];
     Val column[MAX_RANK];
     for (uint32_t i = 0; i < t->rank; i++) order[i] = i < batch ? to.at[i] : i;
@@ -210,7 +212,7 @@ static Side side_of(Builder *b, const Eqn *e, const Dot *d, unsigned i, uint32_t
     Arena *a = b->cx->arena;
     Dims shape;
     Dim batch[MAX_RANK], *dims = arena_new(a, Dim, MAX_RANK);
-    int64_t order[MAX_RANK];
+    int64_t order[MAX_RANK] = {0};
     Side s = {0};
     if (!want_sparse_shape(b->cx, e, i ? K_rhs_spinfo : K_lhs_spinfo, &shape)) b->failed = true;
     Coordinates c = bcoo_coordinates(b, e->in.at[2 * i + 1], shape.n, shape.at);

@@ -131,7 +131,7 @@ static Val reduce_windows(Builder *b, Prim reduce, Val x, const Windows *w) {
     return x;
 }
 static bool expand_reduction(Builder *b, const Eqn *e, Prim reduce, Val *out) {
-    Windows w;
+    Windows w = {0};
     if (nothing(b, e, out)) return true;
     if (!read_windows(b, e, b_type(b, e->in.at[0])->rank, &w)) return false;
     out[0] = reduce_windows(b, reduce, e->in.at[0], &w);
@@ -253,7 +253,7 @@ static void combine_program(Builder *b, void *user, Val position, const Val *acc
     memcpy(out, y.at, j->out.n * sizeof *out);
 }
 bool expand_reduce_window(Builder *b, const Eqn *e, Val *out) {
-    Windows w;
+    Windows w = {0};
     Jaxpr *j = param_jaxpr(e, K_jaxpr);
     uint32_t n = e->in.n / 2;
     if (nothing(b, e, out)) return true;
@@ -285,7 +285,7 @@ static void combine_chosen(Builder *b, void *user, Val position, const Val *acc,
 }
 /* Tangents, operand. */
 bool expand_select_and_gather_add(Builder *b, const Eqn *e, Val *out) {
-    Windows w;
+    Windows w = {0};
     Prim prim = select_prim(e);
     Dtype d = b_type(b, e->in.at[1])->dtype;
     if (nothing(b, e, out)) return true;
@@ -319,7 +319,7 @@ static void windows_back(Builder *b, const Windows *w, const ArrayType *t, const
 }
 /* Source, operand. JAX pads the operand first, with what is chosen in windows of nothing else. */
 bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
-    Windows w, back;
+    Windows w = {0}, back = {0};
     Types *ts = b_types(b);
     Prim prim = select_prim(e);
     Val source = e->in.at[0], x = e->in.at[1];
@@ -378,7 +378,7 @@ static void combine_scattered(Builder *b, void *user, Val position, const Val *a
 /* Operand, source, scalar. Windows choose among what is in the array; what several give to one place comes in the order
    of the windows. */
 bool expand_select_and_scatter(Builder *b, const Eqn *e, Val *out) {
-    Windows w, back;
+    Windows w = {0}, back = {0};
     Val x = e->in.at[0], source = e->in.at[1];
     const ArrayType *t = b_type(b, x), *s = b_type(b, source);
     if (nothing(b, e, out)) return true;
