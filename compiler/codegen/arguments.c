@@ -3,10 +3,9 @@
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
-/* LLVM's time and memory grow with the square of the number of parameters, and each function would
-   move all of them. In C's calling convention for x86-64 (System V ABI 3.2.3) the first six
-   pointers and integers are in registers, the others in memory one after the other: an array of
-   them, passed by value, lies exactly there. */
+/* LLVM's time and memory are quadratic in the number of parameters, and each function would move all of them. In C's
+   calling convention for x86-64 (System V ABI 3.2.3) the first six pointers and integers are in registers, the others
+   consecutively in memory, exactly like an array of them passed by value. */
 
 static uint32_t total(const Signature *s) { return s->dims.n + s->in.n + s->out.n; }
 static V at_word(Emit *e, V p, int64_t i) { return em_gep(e, p, em_i64(e, i), e->i64); }
@@ -54,7 +53,7 @@ Arguments arguments_at(Emit *e, const Signature *s, V p) {
     return a;
 }
 
-/* The parameters that have no register, as one. */
+/* The attributes of one parameter for all arguments that are not in registers. */
 static MlirAttribute by_value(Emit *e, uint32_t n) {
     Str text = str_format(e->arena, "{llvm.align = 8 : i64, llvm.byval = !llvm.array<%u x i64>}", n);
     return mlirAttributeParseGet(e->mlir, mlirStringRefCreate(text.at, text.n));
@@ -75,7 +74,7 @@ void arguments_entry(Emit *e, const Signature *s) {
     Arguments a = of_signature(s, true);
     a.bases[0] = at;
     V rest = params > first ? em_arg(&fn.scope, first) : at;
-    int64_t before = -(int64_t)first; /* where the list would begin if all of it lay there */
+    int64_t before = -(int64_t)first; /* where the list would begin if all of it were there */
     a.bases[1] = at_word(e, rest, before);
     a.bases[2] = at_word(e, rest, before + a.ndims);
     a.bases[3] = at_word(e, rest, before + a.ndims + a.nin);

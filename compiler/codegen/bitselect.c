@@ -1,8 +1,8 @@
 #include "bitselect.h"
 
-/* select(k, r, (x & c) | (r & ~c)) with a constant c in all lanes of 32 or 64 bits becomes one
-   masked vpternlog, whose operands LLVM 22 permutes but not its table of results: r, c and x change
-   places. A selection between floats is never part of that instruction. */
+/* select(k, r, (x & c) | (r & ~c)) with a constant c in all lanes of 32 or 64 bits becomes one masked vpternlog, of
+   which LLVM 22 permutes the operands but not the table of results, so that r, c and x are confused. A selection
+   between floats never becomes part of that instruction. */
 
 static LLVMTypeRef float_lanes(LLVMTypeRef t) {
     if (LLVMGetTypeKind(t) != LLVMVectorTypeKind) return NULL;
@@ -15,7 +15,7 @@ static LLVMTypeRef float_lanes(LLVMTypeRef t) {
     default: return NULL;
     }
 }
-/* May it select bits? A sum may where no bit is in both. */
+/* May it select bits? A sum may, if its operands have no common bit. */
 static bool mixes_bits(LLVMValueRef v) {
     if (!LLVMIsAInstruction(v)) return false;
     LLVMOpcode op = LLVMGetInstructionOpcode(v);

@@ -2,11 +2,10 @@
 #include "gather.h"
 #include <stdlib.h>
 
-/* Where buffers lie in the workspace. Steps have positions in the order they run; a buffer lives
-   from the first step that touches it to the last; what a loop's body reads from outside lives as
-   long as the loop. Buffers that are never alive together share memory: a released block goes to
-   the next buffer it is large enough for, or of the same size where sizes are known at run time
-   only. */
+/* The offsets of buffers in the workspace. Steps have positions in the order they run; a buffer is live from the first
+   step that touches it to the last; buffers that a loop's body reads from outside are live during the whole loop.
+   Buffers that are never live together share memory: a released block goes to the next buffer that it is large enough
+   for, or that has the same size if sizes are known only at run time. */
 
 typedef struct {
     Plan *p;
@@ -17,10 +16,10 @@ typedef struct {
     uint32_t position;
     Body *body; /* being walked, and which of its steps */
     uint32_t step;
-    bool *taken; /* by number of a buffer: there is an Alloc of it */
+    bool *taken; /* by number of a buffer: it has an Alloc */
 } Walk;
 
-/* Computed sizes: the memory is taken before the first step that touches it. */
+/* For computed sizes the memory is allocated before the first step that touches it. */
 static void take(Walk *w, Buf *b) {
     Alloc a = {.step = w->step, .buf = b};
     if (w->taken[b->number]) return;

@@ -14,7 +14,7 @@ static bool linked(Ctx *cx, Emit *e, const Jaxpr *j, EmitKind kind, const Output
            constants_fill(e, kind, out);
 }
 
-/* Both have no name in C: std::set_new_handler, llvm::install_bad_alloc_error_handler. */
+/* Both lack a C interface: std::set_new_handler, llvm::install_bad_alloc_error_handler. */
 typedef void End(void);
 typedef void Told(void *user, const char *reason, bool diagnose);
 End *set_new_handler(End *) __asm__("_ZSt15set_new_handlerPFvvE");

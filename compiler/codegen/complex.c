@@ -1,9 +1,9 @@
 #include "point.h"
 
-/* Complex numbers are in registers as they are in memory: one integer, whose low half is the real part. Only the parts
-   are computed with. */
+/* Complex numbers have the same form in registers and in memory: one integer whose low half is the real part.
+   Arithmetic is done only on the parts. */
 
-/* Every second of the parts, from `first` on. */
+/* Every second part, from `first` on. */
 static V part(Emit *e, const Point *p, V x, uint32_t first) {
     uint32_t w = em_width(x);
     int64_t lanes[MAX_LANES];

@@ -1,6 +1,6 @@
-/* Data of constants. Small ones are globals of the module. Large ones are one block, a large section in the sense of
-   x86-64's ABI: it lies at the end of the image, and code reaches it by 64 bits. LLVM and the linker see a few bytes of
-   it; it gets its real size, and the file the rest, when all else is done, so that only the page cache holds them. */
+/* Data of constants. Small ones are globals of the module. Large ones form one block, a large section in the sense of
+   x86-64's ABI, at the end of the image and addressed by 64 bits. LLVM and the linker see only a few bytes of it; at
+   the very end the section gets its real size and the file the bytes, so that only the page cache holds them. */
 #include "constants.h"
 #include <elf.h>
 #include <errno.h>
@@ -20,10 +20,10 @@ enum {
     ALIGNMENT = 64,
     STANDS_IN = 64 /* bytes of the section before it is filled */
 };
-#define MOST_TEXT ((uint64_t)1 << 30) /* bytes of constants in text, each of which is several characters */
+#define MOST_TEXT ((uint64_t)1 << 30) /* bytes of constants in text, where a byte is several characters */
 #define SECTION_LARGE 0x10000000      /* SHF_X86_64_LARGE */
 static const char block_name[] = "constants.block", section_name[] = ".lrodata.constants";
-/* What libraries have it in until they are linked by GNU ld, which puts nothing behind data that can be written. */
+/* The section's name in objects to be linked by GNU ld, which puts nothing after writable data. */
 static const char linked_name[] = ".ldata.constants";
 
 /* ---- MLIR */
@@ -76,7 +76,7 @@ static void define(LLVMValueRef global, LLVMValueRef value) {
     LLVMSetLinkage(global, LLVMPrivateLinkage);
     LLVMSetAlignment(global, ALIGNMENT);
 }
-/* The block as text has it: each constant and what is left to the next. */
+/* The block in text output: each constant, and the padding to the next. */
 static LLVMValueRef whole_block(const Emit *e, LLVMModuleRef m) {
     LLVMContextRef cx = LLVMGetModuleContext(m);
     LLVMValueRef *parts = arena_new(e->arena, LLVMValueRef, 2 * (size_t)e->constants.n);
@@ -89,7 +89,7 @@ static LLVMValueRef whole_block(const Emit *e, LLVMModuleRef m) {
     }
     return LLVMConstStructInContext(cx, parts, n, true);
 }
-/* LLVM must not know what stands in for the bytes, so the assembler defines it. */
+/* LLVM must not know the placeholder for the bytes, so the assembler defines it. */
 static void define_block(Emit *e, LLVMModuleRef m, LLVMValueRef block) {
     const char *section = e->for_ld ? linked_name : section_name, *write = e->for_ld ? "w" : "";
     LLVMSetVisibility(block, LLVMHiddenVisibility);
@@ -120,10 +120,10 @@ bool constants_define(Emit *e, EmitKind kind, LLVMModuleRef m) {
 /* ---- the file */
 typedef struct {
     int fd;
-    uint64_t start; /* of the ELF file in the file: a member of an archive */
+    uint64_t start; /* of the ELF file in the file, for a member of an archive */
     Elf64_Ehdr header;
     Elf64_Shdr section;
-    uint64_t section_at; /* where its header lies */
+    uint64_t section_at; /* the offset of its header */
 } Image;
 
 static bool get(const Image *i, uint64_t at, void *to, size_t n) {
@@ -140,7 +140,7 @@ static bool put(const Image *i, uint64_t at, const void *from, uint64_t n) {
     return true;
 }
 
-/* The start of the last member of an archive, and where its header has its size. */
+/* The start of the last member of an archive, and the place of the size in its header. */
 enum { AR_MAGIC = 8, AR_HEADER = 60, AR_SIZE = 48, AR_DIGITS = 10 };
 static bool last_member(Image *i, uint64_t end) {
     uint64_t at = AR_MAGIC;
@@ -164,7 +164,7 @@ static bool find_section(Image *i) {
     return false;
 }
 
-/* The segment of a library that is the section alone, at the end of the image. */
+/* The segment of a library that contains only the section, at the end of the image. */
 static bool find_segment(const Image *i, Elf64_Phdr *found, uint64_t *found_at) {
     Elf64_Phdr p;
     bool last = false;
@@ -185,7 +185,7 @@ static bool put_block(const Emit *e, const Image *i, uint64_t at) {
     return ftruncate(i->fd, (off_t)(i->start + at + e->large_bytes)) == 0;
 }
 
-/* False with errno, 0 where the linker did not do what was expected. */
+/* False with errno, which is 0 if the linker's output is not as expected. */
 static bool fill(const Emit *e, EmitKind kind, Image *i, uint64_t end) {
     Elf64_Phdr segment = {.p_align = ALIGNMENT};
     uint64_t segment_at = 0;
@@ -193,7 +193,7 @@ static bool fill(const Emit *e, EmitKind kind, Image *i, uint64_t end) {
     if (kind == EMIT_a && !last_member(i, end)) return false;
     if (!find_section(i)) return false;
     if (kind == EMIT_so && !find_segment(i, &segment, &segment_at)) return false;
-    /* the block is the end of the section; in the file as in memory, up to a multiple of the pages */
+    /* the block is the end of the section, at the same offset modulo pages in the file and in memory */
     uint64_t align = segment.p_align > ALIGNMENT ? segment.p_align : ALIGNMENT;
     uint64_t before = i->section.sh_size - STANDS_IN, at = end - i->start;
     at += (i->section.sh_addr - at) % align;

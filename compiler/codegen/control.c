@@ -1,9 +1,9 @@
 #include "dot.h"
 #include "kernel.h"
 
-/* Planning of cond, while and scan. A body is planned like the program itself; its inputs are the
-   operands' memory, and slots: pointers that the loop sets before each turn. A copy of the body is
-   planned, since two equations may share one. */
+/* Planning of cond, while and scan. A body is planned like the program itself; its inputs are the operands' memory, or
+   slots: pointers that the loop sets before each iteration. A copy of the body is planned, since two equations may
+   share one. */
 
 static Val input_copy(ValMap *map, Val old) {
     Val new = val_new(map->cx, type_rewrite(map, val_type(map->cx, old)), val_info(map->cx, old)->span);
@@ -34,7 +34,7 @@ static Body *body_new(Plan *p, Body *outer, const Eqn *e, const Jaxpr *j) {
     return b->j ? b : NULL;
 }
 
-/* The input is the operand: the same memory, or the same register. */
+/* Makes the input the operand: the same memory, or the same register. */
 static void pass(Plan *p, Body *outer, Val operand, Val input) {
     Info *in = plan_info(p, input);
     in->borrowed = true;
@@ -65,7 +65,7 @@ static void computed(Plan *p, const Step *s, Val v, Buf *b) {
     info->step = s->number;
     info->buf = plan_register(p, v) ? NULL : b;
 }
-/* Scalar operands are registers by now; what a step needs in memory is put there before it. */
+/* Scalar operands are in registers by now; operands that a step needs in memory are stored before it. */
 static Step *control_step(Plan *p, Body *b, StepKind kind, const Eqn *e, uint32_t nbodies) {
     Step *s = arena_new(p->arena, Step, 1);
     *s = (Step){.kind = kind, .e = e, .nbodies = nbodies};
@@ -79,7 +79,7 @@ static void append(Plan *p, Body *b, Step *s) {
     push(p->arena, &b->steps, s);
 }
 
-/* Memory for v, taken where it is made: whoever gets it gives it back. */
+/* Heap memory for v, allocated where v is computed; its receiver frees it. */
 static Buf *heap(Plan *p, Val v) {
     Buf *b = buf_new(p, BUF_HEAP, bytes_of(p, v));
     b->k = 1;
@@ -93,9 +93,9 @@ static bool bound_to(Plan *p, Val v, const Val *among, uint32_t n) {
             if (t->dims[d] == dim_bound(p->cx->types, among[i])) return true;
     return false;
 }
-/* ---- memory that is written over */
+/* ---- overwritten memory */
 
-/* The memory of an operand that nobody reads after `e`; NULL where it is somebody else's. */
+/* The memory of an operand that is not read after `e`; NULL if it belongs to another value. */
 static Buf *owned(Plan *p, Val v, const Eqn *e) {
     const Info *info = plan_info(p, v);
     uint32_t here = 0;
@@ -104,7 +104,7 @@ static Buf *owned(Plan *p, Val v, const Eqn *e) {
     bool mine = b && (b->kind == BUF_WORK || (b->kind == BUF_SLOT && b->k));
     return mine && info->uses == 1 && here == 1 && !info->borrowed && !info->offset && !info->strides ? b : NULL;
 }
-/* What v of `j` is, but for elements that are written over: a value that no equation of `j` gives; 0: something new. */
+/* The value that v of `j` is, except for overwritten elements: one that no equation of `j` computes; 0: a new one. */
 static Val origin(const Jaxpr *j, Val v);
 static Val origin_of_result(const Eqn *e, uint32_t k) {
     switch (prim_lower[e->prim]) {
@@ -135,7 +135,7 @@ static Val origin(const Jaxpr *j, Val v) {
 
 /* ---- cond */
 
-/* The operand that each branch gives back as result `o`, some elements written over: the result may have its memory. */
+/* The operand that each branch returns as result `o` with some elements overwritten: the result may use its memory. */
 static Val written_over(Plan *p, const Cond *c, uint32_t o) {
     uint32_t found = UINT32_MAX;
     for (uint32_t k = 0; k < c->branches.n; k++) {
@@ -152,7 +152,7 @@ static Val written_over(Plan *p, const Cond *c, uint32_t o) {
 typedef struct {
     Step *s;
     Cond parts;
-    Val *over; /* by result: the operand whose memory it has; 0: it has its own */
+    Val *over; /* by result: the operand whose memory it uses; 0: it has its own */
 } Choice;
 static void cond_results(Plan *p, const Eqn *e, Choice *c) {
     Step *s = c->s;
@@ -172,8 +172,8 @@ static void cond_results(Plan *p, const Eqn *e, Choice *c) {
         s->ys_slots[o] = sized ? s->ys[o] : slot(p, s->ys[o], memory != NULL);
     }
 }
-/* What a branch did not write over the memory it was given is computed beside it, and copied when nobody reads it any
-   more. */
+/* A result that a branch did not write over the given memory is computed elsewhere, and copied once that memory is no
+   longer read. */
 static void copy_over(Plan *p, Body *branch, const Choice *c) {
     uint32_t from = branch->steps.n;
     for (int copy = 0; copy < 2; copy++)
@@ -240,12 +240,12 @@ static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand
     c->next->before = c->current;
     body->out_slots[out] = c->next;
 }
-/* May the next value be written over the current one? If every step that reads the current one runs
-   before the step that writes, or is that step and reads each element just where it writes it. */
+/* May the next value overwrite the current one? Yes if every step that reads the current one runs before the step that
+   writes, or is that step and reads each element exactly where it writes it. */
 typedef struct {
     Plan *p;
-    const Buf *current; /* its slot */
-    Ix address;         /* where the writer writes; of use if `writer` */
+    const Buf *current; /* the slot of the current value */
+    Ix address;         /* where the writer writes; valid if `writer` */
     bool writer, ok, reads;
 } Aliases;
 static void aliases(void *user, Val v, const Ix *index, Ix address) {
@@ -317,7 +317,7 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
     info->borrowed = true;
 }
 
-/* Is an extent of this input of a body a carried scalar that the body changes? */
+/* Is an extent of this body input a carried scalar that the body changes? */
 static bool resized(Plan *p, const Jaxpr *body, uint32_t first, Val input) {
     for (uint32_t k = 0; k < body->out.n; k++)
         if (body->out.at[k] != body->in.at[first + k] && bound_to(p, input, &body->in.at[first + k], 1)) return true;

@@ -20,7 +20,8 @@ V point_bitcast_convert_type(Emit *e, const Point *p, const V *x) {
 }
 
 /* ---- values */
-/* A float that has all of them exactly, limited to the integers of the type `to`; NaN 0. */
+/* Clamps a float, whose type represents these integers exactly, to the range of the integer type `to`; NaN becomes
+   0. */
 static V limit(Emit *e, Dtype to, V x) {
     uint32_t bits = dtype_info[to].width;
     bool has_sign = point_is_signed(to);
@@ -31,13 +32,13 @@ static V limit(Emit *e, Dtype to, V x) {
     r = em_select(e, em_cmpf(e, "olt", r, high), r, high);
     return em_select(e, em_cmpf(e, "ord", x, x), r, zero);
 }
-/* Truncated; what does not fit becomes the nearest integer that does, NaN 0. */
+/* Truncates; values out of range become the nearest integer of the type, NaN 0. */
 static V float_to_integer(Emit *e, Dtype to, V x) {
     uint32_t bits = dtype_info[to].width, w = em_width(x);
     bool has_sign = point_is_signed(to);
     MlirType f = point_type(x), t = em_vec(e, em_register_type(e, to), w);
     const char *cast = has_sign ? "llvm.fptosi" : "llvm.fptoui";
-    if (bits < 32) /* by way of i32: vectors have no other conversion */
+    if (bits < 32) /* through i32: vectors have no other conversion */
         return em_cast(e, "llvm.trunc", t, em_cast(e, "llvm.fptosi", em_vec(e, e->i32, w), limit(e, to, x)));
     if (bits == 32 && mlirTypeIsAF64(em_elem(x))) return em_cast(e, cast, t, limit(e, to, x));
     V low = em_float(e, f, has_sign ? -ldexp(1, (int)bits - 1) : 0);
@@ -49,8 +50,8 @@ static V float_to_integer(Emit *e, Dtype to, V x) {
     if (!has_sign) return r;
     return em_select(e, em_cmpf(e, "olt", x, low), em_int(e, t, dtype_limit(to, false)), r);
 }
-/* A format without infinities has its largest value in their place, and XLA compares with that:
-   what is as large becomes the largest integer, where that is larger. */
+/* A format without infinities has its largest value in their place, with which XLA compares: values as large become the
+   largest integer, if that is larger. */
 static V finite_to_integer(Emit *e, Dtype from, Dtype to, V x) {
     V r = float_to_integer(e, to, x);
     double most = float_decode(&float_format[from], float_most(&float_format[from]));
@@ -68,8 +69,8 @@ static V integer_to_integer(Emit *e, Dtype from, Dtype to, V x) {
     if (a == b) return x;
     return em_cast(e, a > b ? "llvm.trunc" : point_is_signed(from) ? "llvm.sext" : "llvm.zext", t, x);
 }
-/* An f32 with 20 places of the mantissa of an f64, the last one set where anything follows:
-   rounding it once more is rounding the f64 once. */
+/* An f32 with 20 bits of the mantissa of an f64, the last one sticky, so that rounding it again is rounding the f64
+   once. */
 static V shortened(Emit *e, V x) {
     uint32_t w = em_width(x);
     MlirType i64 = em_vec(e, e->i64, w);
@@ -81,8 +82,7 @@ static V shortened(Emit *e, V x) {
     V y = em_cast(e, "llvm.bitcast", point_type(x), high);
     return em_cast(e, "llvm.fptrunc", em_vec(e, e->f32, w), y);
 }
-/* XLA rounds f64 once, but to bf16 by way of f32; to e8m0 nothing is left of what it does not
- * reach. */
+/* XLA rounds f64 once, except through f32 for bf16; for e8m0, values out of f32's range are lost. */
 static V shorter_float(Emit *e, Dtype to, V x) {
     MlirType f32 = em_vec(e, e->f32, em_width(x));
     if (to == DT_f32 || to == DT_bf16) return em_cast(e, "llvm.fptrunc", f32, x);
@@ -91,7 +91,7 @@ static V shorter_float(Emit *e, Dtype to, V x) {
     V below = em_cmpf(e, "olt", x, em_float(e, point_type(x), 0x1p-127));
     return em_select(e, below, em_float(e, f32, 0), r);
 }
-/* Integers to floats below f32 by way of f32, rounded twice where it is: so does XLA. */
+/* Integers to floats below f32 through f32, possibly rounding twice, as XLA does. */
 static V to_float(Emit *e, Dtype from, Dtype to, V x) {
     MlirType t = em_vec(e, em_register_type(e, to), em_width(x));
     if (from == DT_bool) return em_select(e, x, em_float(e, t, 1), em_float(e, t, 0));
@@ -113,12 +113,11 @@ V point_convert_element_type(Emit *e, const Point *p, const V *x) {
 }
 
 /* ---- reduce_precision */
-/* Sign, exponent, mantissa: of the type, and as they are to be. */
+/* Exponent and mantissa bits of the type, and those to reduce to. */
 typedef struct {
     int64_t exponent, mantissa, to_exponent, to_mantissa;
 } Format;
-/* Half of the last kept place, less one if it is even: carries go into the exponent as they should.
- */
+/* Adds half of the last kept place, less one if that is even: a carry into the exponent is right. */
 static V round_mantissa(Emit *e, const Format *f, V bits) {
     MlirType t = point_type(bits);
     int64_t drop = f->mantissa - f->to_mantissa, last = (int64_t)1 << drop;
@@ -126,8 +125,7 @@ static V round_mantissa(Emit *e, const Format *f, V bits) {
     V bias = em_bin(e, "llvm.add", em_bin(e, "llvm.and", odd, em_int(e, t, 1)), em_int(e, t, (last >> 1) - 1));
     return em_bin(e, "llvm.and", em_bin(e, "llvm.add", bits, bias), em_int(e, t, -last));
 }
-/* Exponents above the range become infinity, those below (subnormals too) zero, of the same sign.
- */
+/* Exponents above the range become infinity, those below (including subnormals) zero, of the same sign. */
 static V limit_exponent(Emit *e, const Format *f, V bits) {
     MlirType t = point_type(bits);
     int64_t bias = ((int64_t)1 << (f->exponent - 1)) - 1;
@@ -141,7 +139,7 @@ static V limit_exponent(Emit *e, const Format *f, V bits) {
     V r = em_select(e, over, em_bin(e, "llvm.or", zero, all), bits);
     return em_select(e, under, zero, r);
 }
-/* Of narrow floats in the type that XLA computes them in. */
+/* Narrow floats are reduced in the type in which XLA computes them. */
 V point_reduce_precision(Emit *e, const Point *p, const V *x) {
     Dtype d = dtype_arithmetic(p->in);
     Format f = {.exponent = float_format[d].exponent, .mantissa = float_format[d].mantissa};

@@ -2,12 +2,11 @@
 #include "point.h"
 #include "sums.h"
 
-/* cumsum, cumprod, cummax, cummin, cumlogsumexp along one axis. Where that is the innermost one,
-   vectors run along it: the prefixes of a vector in log2(w) shifts, then the carry of the vectors
-   before; else vectors run along the innermost axis, and one carry per lane goes along the other.
-   `reverse` goes from the end: suffixes, and the carry is the first lane. The carry of a sum of
-   floats is a wide one (sums.h): the error of a prefix is that of its last two additions. That of
-   cumlogsumexp is a number and what its rounding lost. */
+/* cumsum, cumprod, cummax, cummin, cumlogsumexp along one axis. If that is the innermost one, vectors run along it: the
+   prefixes of a vector take log2(w) shifts, then the carry of the previous vectors is added; otherwise vectors run
+   along the innermost axis, with one carry per lane along the other. `reverse` goes from the end: suffixes, and the
+   carry is the first lane. The carry of a sum of floats is a wide form (sums.h): the error of a prefix is that of its
+   last two additions. The carry of cumlogsumexp is a number and its rounding error. */
 
 enum { LANES = 16, OWN_TURNS = 16 };
 
@@ -31,7 +30,7 @@ static V combine(const Cum *c, V a, V b) {
         return em_round(e, c->d, kernel_stdlib(c->k, "logaddexp", c->d, (V[]){a, b}, 2, em_width(a)));
     return point_combine(e, c->e->prim, c->d, a, b);
 }
-/* The carry: one value, its wide form, or a logarithm and what its rounding lost. */
+/* The carry: one value, its wide form, or a logarithm and its rounding error. */
 static uint32_t widens(const Cum *c) { return c->e->prim == P_cumsum ? wide_values(c->d) : 0; }
 static bool is_log(const Cum *c) { return c->e->prim == P_cumlogsumexp && wide_values(c->d); }
 static uint32_t carry_values(const Cum *c) { return is_log(c) ? 2 : widens(c) ? widens(c) : 1; }
@@ -44,9 +43,8 @@ static void carry_start(const Cum *c, uint32_t w, V *carry) {
     if (is_log(c)) carry[1] = em_float(c->k->e, mlirValueGetType(carry[0]), 0);
 }
 static V carry_value(const Cum *c, const V *carry) { return widens(c) ? wide_value(c->k->e, c->d, carry) : carry[0]; }
-/* log(e^y + e^x), y = carry[0] + carry[1]: the greater one, and log1p(e^-|x − y|) added to it with
-   what was lost before; what is lost now is that less the part of it that is in the sum (Dekker's
-   FastTwoSum). */
+/* log(e^y + e^x), y = carry[0] + carry[1]: the greater one plus log1p(e^-|x − y|) and the previous rounding error; the
+   new error is the addend less the part of it that is in the sum (Dekker's FastTwoSum). */
 static void add_log(const Cum *c, V *carry, V x) {
     Kernel *k = c->k;
     Emit *e = k->e;
@@ -87,9 +85,8 @@ static void store(const Cum *c, V y) {
     kernel_remember(k, c->y, index, (Reg){em_round(k->e, c->d, y), k->w == 1, k->depth});
     kernel_stores(k);
 }
-/* Prefixes (suffixes) of the lanes: combined with the lanes 1, 2, 4, … before (after) them. Beyond
-   the ends sums have −0, which changes nothing either: LLVM makes slow expansions of shuffles with
-   0. */
+/* Prefixes (suffixes) of the lanes: combined with the lanes 1, 2, 4, … before (after) them. Beyond the ends sums use
+   −0, which is neutral too: LLVM expands shuffles with 0 slowly. */
 static V prefixes(const Cum *c, V x) {
     Emit *e = c->k->e;
     uint32_t w = em_width(x);
@@ -125,7 +122,7 @@ static void chunk(const Cum *c, V base, V *carry) {
     store(c, y);
     kernel_leave(k);
 }
-/* Vectors of the elements [from, from + n): in reverse, of those before `from`. */
+/* Vectors of the elements [from, from + n); in reverse, of those before `from`. */
 static void chunks(const Cum *c, V from, V n, V *carry) {
     Emit *e = c->k->e;
     uint32_t values = carry_values(c);
@@ -137,7 +134,7 @@ static void chunks(const Cum *c, V from, V n, V *carry) {
     chunk(c, base, next);
     em_for_end(e, &f, next, carry);
 }
-/* All full vectors, then what is left: at the end, or in reverse at the beginning. */
+/* All full vectors, then the remainder: at the end, or in reverse at the beginning. */
 static void along_lanes(Cum *c) {
     Kernel *k = c->k;
     Emit *e = k->e;
@@ -157,14 +154,13 @@ static void along_lanes(Cum *c) {
         chunks(c, c->reverse ? rest : full, rest, carry);
         return;
     }
-    For f = em_for(e, zero, rest, em_i64(e, w), 0, NULL); /* one turn, or none */
+    For f = em_for(e, zero, rest, em_i64(e, w), 0, NULL); /* one iteration or none */
     k->tail = em_cmpi(e, "ult", em_lanes(e, e->i32, w), em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, rest), w));
     chunk(c, c->reverse ? zero : full, carry);
     k->tail = (V){NULL};
     em_for_end(e, &f, NULL, NULL);
 }
-/* Turns lo … hi along an axis, with `n` values of a carry; `before` (ptr NULL: nothing) is what
-   came before them. */
+/* Iterations [lo, hi) along an axis, with `n` values of a carry; `before` (NULL: none) is the carry before them. */
 typedef struct {
     V lo, hi, before, *carry;
     uint32_t n;
@@ -184,7 +180,7 @@ static void turns(const Cum *c, Turns t) {
     kernel_leave(k);
     em_for_end(e, &f, next, t.carry);
 }
-/* Sums of floats: those of a block, and the wide form of what came before it. */
+/* Sums of floats: within a block, plus the wide form of everything before it. */
 static void along_axis(const Cum *c) {
     Kernel *k = c->k;
     Emit *e = k->e;

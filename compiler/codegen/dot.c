@@ -3,11 +3,10 @@
 #include "kernel.h"
 #include "sums.h"
 
-/* Reading in place or a copy. An operand is read in place where its elements lie at an affine
-   address of the loops; if they are not of the accumulator's type and are read often, converting
-   them once is cheaper. The columns of B must be neighbours in memory: B is copied where they are
-   not, unless there are few rows and both operands are contiguous along the contraction; then the
-   lanes run along the contraction. With many rows and few columns the operands change roles. */
+/* Reading in place or copying. An operand is read in place if its elements are at an affine address of the loops; if
+   they are not of the accumulator's type and are read often, converting them once is cheaper. The columns of B must be
+   contiguous: otherwise B is copied, unless there are few rows and both operands are contiguous along the contraction;
+   then the lanes run along the contraction. With many rows and few columns the operands swap roles. */
 
 enum { FEW = 4, SHORT = 4, NARROW = 8, OFTEN = 16, LONG = 16, WIDE = 64, SQUARE = 4, FULL = 6, MOST_LANES = 256 };
 enum {
@@ -21,10 +20,10 @@ enum {
     MANY_ROWS = 2048,
     FEW_ROWS = 128 /* too few to pack a large B for */
 };
-/* Terms that are added up in one register: where lanes are added up in the end; where few registers
-   are to be folded; where all of them are, which pays only for more than LONG_SUM terms. More
-   partial sums than SUMMED_BLOCKS are added in wide forms. Blocks are multiples of STEPS, what the
-   innermost loop does at once. */
+/* The number of terms added up in one register: SHARED_TERMS if lanes are added up in the end, OWN_TERMS if few
+   registers are folded, TILE_TERMS if all of them are, which pays only for more than LONG_SUM terms. More partial sums
+   than SUMMED_BLOCKS are added in wide forms. Blocks are multiples of STEPS, the iterations that the innermost loop
+   does at once. */
 enum { SHARED_TERMS = 256, OWN_TERMS = 128, TILE_TERMS = 512, LONG_SUM = 2048, SUMMED_BLOCKS = 64, STEPS = 8 };
 
 /* An equation while it is planned. Side 0 has the rows, side 1 the columns. */
@@ -39,7 +38,7 @@ typedef struct {
     Atom summed[MAX_RANK]; /* loops of the contraction */
     Dim free[2];           /* products of the free extents */
     Atom last_column;      /* the last free loop of the columns; 0: none */
-    bool shared;           /* several loops do not move the columns' operand */
+    bool shared;           /* several loops do not move in the columns' operand */
 } Dotter;
 
 static const ArrayType *type_of_side(const Dotter *d, uint32_t side) { return val_array(d->p->cx, d->v[side]); }
@@ -60,8 +59,7 @@ static void find_index(Dotter *d, uint32_t side, const Ix *result, uint32_t firs
         d->index[side][a] = b >= 0 ? result[b] : c >= 0 ? ix_atom(d->p->ix, d->summed[c]) : result[first_free++];
     }
 }
-/* Of a broadcast array the array itself; of a transposed one too. The lists name its axes, or none:
- * -1. */
+/* Replaces a broadcast or transposed array by the array itself. The lists name its axes; -1: none. */
 static bool strip(Dotter *d, uint32_t side) {
     const Info *info = plan_info(d->p, d->v[side]);
     int64_t from[MAX_RANK]; /* the axis of v that is axis a of its operand */
@@ -115,7 +113,7 @@ static void find_sides(Dotter *d, const Eqn *e, const Ix *result, bool swap) {
     }
     d->shared = nrows > 1;
 }
-/* Floats below f32 are summed as f32, integers as what they become, modulo its range. */
+/* Floats below f32 are summed as f32, integers in the result's type, modulo its range. */
 static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
     bool any = dtype_info[a].kind == DK_FLOAT || dtype_info[b].kind == DK_FLOAT || dtype_info[y].kind == DK_FLOAT;
     if (!any) return y;
@@ -124,8 +122,7 @@ static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
 
 /* ---- reading in place */
 
-/* What is not virtual under index operations and, where `converted`, exact conversions; 0:
-   something is computed. */
+/* The non-virtual value under index operations and, if `converted`, exact conversions; 0: something is computed. */
 static Val under(Plan *p, Val v, bool converted) {
     for (uint32_t depth = 0; depth < 100; depth++) {
         if (val_info(p->cx, v)->lit) return 0;
@@ -139,7 +136,7 @@ static Val under(Plan *p, Val v, bool converted) {
     return 0;
 }
 bool dot_reads_in_place(Plan *p, Val v) { return under(p, v, false) != 0; }
-/* The same where it lies in memory. */
+/* The same if it is in memory. */
 static Val leaf(Plan *p, Val v) {
     Val x = under(p, v, true);
     return x && plan_info(p, x)->buf ? x : 0;
@@ -177,8 +174,8 @@ static bool read_in_place(const Dotter *d, uint32_t side, DotOperand *o) {
     return true;
 }
 
-/* How well the columns lie for lanes. 3: neighbours; 2: B is copied once, so that they are; 1: it
-   is packed again and again; 0: it is not, though they are few. */
+/* How well the columns suit lanes. 3: contiguous; 2: after copying B once; 1: B is packed again and again; 0: it is not
+   packed, though they are few. */
 static uint32_t columns_lie(const Dotter *d) {
     DotOperand o;
     bool lie = d->last_column && read_in_place(d, 1, &o) && coefficient(d->p, o.address, d->last_column) == 1;
@@ -230,7 +227,7 @@ static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, DotO
 }
 
 /* ---- the contraction */
-/* Two loops that are one, in both operands; false when none is left. */
+/* Merges two loops that can be one in both operands; false if there are none. */
 static bool merge_sums(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
     DotSum *s = dot->sums.at;
@@ -243,7 +240,7 @@ static bool merge_sums(Plan *p, Dot *dot) {
             }
     return false;
 }
-/* The loop that comes innermost: contiguous in both; else the longest. */
+/* The better innermost loop: contiguous in both operands; else the longer one. */
 static bool better_innermost(const Dot *dot, const DotSum *x, const DotSum *than) {
     bool x1 = x->b == 1 && (x->a == 1 || dot->transposed || (x->a == -1 && !dot->inner));
     bool y1 = than->b == 1 && (than->a == 1 || dot->transposed || (than->a == -1 && !dot->inner));
@@ -275,8 +272,8 @@ static void find_sums(const Dotter *d) {
         dot->sums.at[i] = was;
     }
 }
-/* The contracted axis of at least `least` elements, as a number of the list, along which an operand
- * is contiguous; -1. */
+/* The position in the list of a contracted axis of at least `least` elements along which an operand is contiguous; -1:
+   none. */
 static int64_t contiguous_sum(const Dotter *d, const DotOperand *o, int64_t least) {
     for (uint32_t i = 0; i < d->contracted[0].n; i++)
         if (coefficient(d->p, o->address, d->summed[i]) == 1 &&
@@ -287,8 +284,7 @@ static int64_t contiguous_sum(const Dotter *d, const DotOperand *o, int64_t leas
 
 /* ---- the decision */
 
-/* Lanes along the contraction: both operands contiguous there, if need be after a copy of the few
- * rows. */
+/* Lanes along the contraction: both operands are contiguous there, if necessary after a copy of the few rows. */
 static bool plan_inner(const Dotter *d, bool in_place[2]) {
     Dot *dot = d->dot;
     if (!in_place[1] || !at_most(d->free[0], FEW)) return false;
@@ -346,7 +342,7 @@ static bool longer(const Plan *p, Atom x, Atom than) {
     Dim a = loop_extent(p->ix, x), b = loop_extent(p->ix, than);
     return !dim_is_const(a) || (dim_is_const(b) && a >= b);
 }
-/* The longest one; one that is known to fill a tile rather than one that is not known. */
+/* The longer one; one known to fill a tile is better than an unknown one. */
 static bool better_row(const Plan *p, Atom x, Atom than) {
     Dim a = loop_extent(p->ix, x), b = than ? loop_extent(p->ix, than) : 1;
     if (dim_is_const(a) != dim_is_const(b)) return dim_is_const(a) ? a >= FULL : !(b >= FULL);
@@ -391,7 +387,7 @@ static uint32_t power_above(int64_t n) {
     while (p < n) p *= 2;
     return p;
 }
-/* A tile fills the registers: mr·w/lanes accumulators, a row of B, an element of A. */
+/* A tile fills the registers with mr·w/lanes accumulators, a row of B and an element of A. */
 static void outer_tile(Dot *dot, uint32_t vector_bytes) {
     uint32_t lanes = vector_bytes / em_bytes(dot->acc), registers = vector_bytes == 64 ? 32 : 16;
     int64_t most = registers == 32 ? 8 : 6, room = registers == 32 || at_most(dot->rows, 1) ? 16 : 12;
@@ -444,12 +440,12 @@ static Buf *unit_buffer(Plan *p, const Dot *dot, Dim elements, uint32_t bytes) {
     Types *ts = p->cx->types;
     return buf_new(p, BUF_WORK, dim_mul(ts, dim_mul(ts, dot_units(p, dot), elements), bytes));
 }
-/* Columns of a unit: at most `most`, a quarter where there are so many, whole tiles. */
+/* Columns of a unit: at most `most`, a quarter of them if there are that many, in whole tiles. */
 static int64_t column_block(const Dot *dot, int64_t most) {
     if (dim_is_const(dot->columns) && most > dot->columns / 4) most = dot->columns / 4;
     return most < dot->w ? dot->w : most / dot->w * dot->w;
 }
-/* Points of `again` that make about `rows` rows. */
+/* Points of `again` that amount to about `rows` rows. */
 static Dim point_block(const Dot *dot, int64_t rows) {
     if (!dim_is_const(dot->rows)) return 1;
     int64_t n = dot->rows ? (rows + dot->rows - 1) / dot->rows : 1;
@@ -469,7 +465,7 @@ static Dim partial_sums(Plan *p, const Dot *dot) {
     for (uint32_t i = 0; i < dot->k_level; i++) n = dim_mul(p->cx->types, n, dot->sums.at[i].extent);
     return n;
 }
-/* Sums that are kept in registers, in blocks. */
+/* Cuts sums that are kept in registers into blocks. */
 static void cut_sums(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
     uint32_t lanes = p->vector_bytes / em_bytes(dot->acc), n = dot->sums.n,
@@ -493,9 +489,9 @@ static void cut_sums(Plan *p, Dot *dot) {
     uint32_t width = dot->inner ? dot->w * lanes : dot->w;
     if (dot->cut) dot->wide = buf_new(p, BUF_ROW, gemm_wide_bytes(dot->acc, dot->mr * width));
 }
-/* The rows and columns of a unit, and how it reads B. Small B: as it lies, units are rows. Large B:
-   units are columns, packed if there are many rows; few rows, or more terms than a cache holds, are
-   summed by blocks of the terms. */
+/* The rows and columns of a unit, and how it reads B. A small B is read in place, and units are rows. For a large B
+   units are columns, packed if there are many rows; few rows, or more terms than fit a cache, are summed by blocks of
+   terms. */
 static void find_blocks(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
     int64_t bytes = em_bytes(dot->acc), tile = dot->w * bytes;

@@ -1,9 +1,9 @@
 #include "kernel.h"
 
-/* Edges: where arrays that are read through padding end. Most points of a loop nest are on the
-   inside of all of them, whatever the lanes and the loops within do; there a kernel need not look.
-   Loops are not cut: the innermost loop that moves an index over an edge has two bodies, and a
-   comparison of the index with bounds that are known before it chooses one. */
+/* Edges: where arrays that are read through padding end. Most points of a loop nest are inside all of them for all
+   lanes and inner loops; there a kernel need not test for padding. Loops are not cut: the innermost loop that moves an
+   index across an edge has two bodies, and a comparison of the index with bounds computed before the loop chooses
+   one. */
 
 typedef struct Edge {
     Ix index;
@@ -42,7 +42,7 @@ void plan_edges(Plan *p, Step *s) {
     p->dry->edge = NULL;
     if (e.n == 0 || e.n > MOST_EDGES) return;
     Dim lanes = s->lane ? loop_extent(p->ix, s->lane) : 1;
-    for (uint32_t n = 0; n < e.n; n++) /* a vector is hardly ever inside of a short row */
+    for (uint32_t n = 0; n < e.n; n++) /* a vector is rarely inside a short row */
         if (ix_uses(p->ix, e.at[n].index, s->lane) && dim_is_const(lanes) && lanes < LEAST_LANES) return;
     s->edges = e.at, s->nedges = e.n;
     for (uint32_t i = 0; i < s->nkept; i++)
@@ -50,7 +50,7 @@ void plan_edges(Plan *p, Step *s) {
             if (ix_uses(p->ix, e.at[n].index, s->kept[i])) s->edge_loop = s->kept[i];
 }
 
-/* How many turns of a loop are done at once; 0: it is not bound, and all of them are. */
+/* The number of iterations of a loop done at once; 0: it is not bound, and all are. */
 static Dim at_once(const Kernel *k, Atom loop) {
     const Step *s = k->step;
     for (uint32_t i = 0; i < s->nkept; i++) {

@@ -3,7 +3,7 @@
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
-/* Semantics are those of XLA on the CPU, its odd cases included: they stand at each rule. */
+/* Semantics are those of XLA on the CPU, including its odd cases, which are noted at each rule. */
 
 #define POINT(f) point_##f
 PointRule *const point_rule[NPRIMS] = {
@@ -96,8 +96,8 @@ V point_sign(Emit *e, const Point *p, const V *x) {
     return em_select(e, em_cmpf(e, "one", x[0], em_float(e, t, 0)), unit, x[0]);
 }
 
-/* By repeated multiplication, each one rounded to the type, as JAX does: the powers of the bits of
-   y from the lowest up; 1 / x^-y where y is negative. */
+/* By repeated multiplication, each product rounded to the type, as in JAX: by the bits of y from the lowest up; 1 /
+   x^-y for negative y. */
 V point_integer_pow(Emit *e, const Point *p, const V *x) {
     int64_t y = param_int(p->e, K_y, 1);
     uint64_t n = y < 0 ? -(uint64_t)y : (uint64_t)y;
@@ -125,9 +125,9 @@ static bool is_constant(V x) {
     if (str_is(s, "llvm.insertelement")) return is_constant(mlirOperationGetOperand(op, 1));
     return str_is(s, "llvm.mlir.constant");
 }
-/* Truncated a / b, where b is not 0 and the quotient fits. There are no vector instructions: up to
-   32 bits floats of more than twice the bits give it exactly (a/b lies at least 1/b below the next
-   integer, that is by more than half an ulp). */
+/* Truncated a / b, where b is not 0 and the quotient fits. There are no vector instructions: up to 32 bits, floats of
+   more than twice as many bits give it exactly (a/b is at least 1/b below the next integer, which is more than half an
+   ulp). */
 static V raw_quotient(Emit *e, const Point *p, V a, V b) {
     bool has_sign = point_is_signed(p->in);
     uint32_t w = em_width(a), bits = bits_of(a);
@@ -137,9 +137,8 @@ static V raw_quotient(Emit *e, const Point *p, V a, V b) {
     V q = em_bin(e, "llvm.fdiv", em_cast(e, to, f, a), em_cast(e, to, f, b));
     return em_cast(e, has_sign ? "llvm.fptosi" : "llvm.fptoui", point_type(a), q);
 }
-/* a / b; a itself where b is 0 (*zero) or the quotient does not fit: there the least a is divided
-   as a + 1, and one is added again. Sums keep the conditions in lanes of a's width, where
-   selections would not. */
+/* a / b; a itself where b is 0 (*zero) or the quotient does not fit: there the smallest a is divided as a + 1, and one
+   is added again. Sums keep the conditions in lanes of a's width, which selections would not. */
 static V guarded_quotient(Emit *e, const Point *p, V a, V b, V *zero) {
     MlirType t = point_type(a);
     *zero = em_cmpi(e, "eq", b, em_int(e, t, 0));
@@ -151,7 +150,7 @@ static V guarded_quotient(Emit *e, const Point *p, V a, V b, V *zero) {
     V q = raw_quotient(e, p, em_bin(e, "llvm.add", a, one), divisor);
     return em_bin(e, "llvm.add", q, one);
 }
-/* Integers: x / 0 has all bits set, the least one / -1 is itself. */
+/* Integers: x / 0 has all bits set, the smallest one / -1 is itself. */
 V point_div(Emit *e, const Point *p, const V *x) {
     if (point_is_float(p->in)) return em_bin(e, "llvm.fdiv", x[0], x[1]);
     V zero, q = guarded_quotient(e, p, x[0], x[1], &zero);
@@ -171,9 +170,9 @@ static V slow_fmod(Emit *e, V x, V y) {
     em_for_end(e, &f, &next, &result);
     return result;
 }
-/* The quotient of magnitudes, rounded and truncated, is off by at most one while it is under 2^22
-   (f32) or 2^51; then x - q·y is a multiple of y's last place and below 2·y, so exact, and so is
-   one step by y. Everything else is rare. */
+/* The quotient of magnitudes, rounded and truncated, is off by at most one if it is below 2^22 (f32) or 2^51; then x -
+   q·y is a multiple of y's last place and below 2·y, hence exact, and so is one correction by y. All other cases are
+   rare. */
 static V fast_fmod(Emit *e, V x, V y, V *rare) {
     MlirType t = point_type(x);
     bool f64 = mlirTypeIsAF64(em_elem(x));
@@ -211,10 +210,10 @@ V point_xor(Emit *e, const Point *p, const V *x) { return em_bin(e, "llvm.xor", 
 V point_not(Emit *e, const Point *p, const V *x) {
     return em_bin(e, "llvm.xor", x[0], em_int(e, point_type(x[0]), -1));
 }
-/* Integers of 2 and 4 bits as if they had a sign, or none: what their registers' other bits are. */
+/* Integers of 2 and 4 bits as signed or unsigned ones, which decides the other bits of their registers. */
 static V as_signed(Emit *e, Dtype d, V x) { return em_round(e, d == DT_u2 ? DT_i2 : d == DT_u4 ? DT_i4 : d, x); }
 static V as_unsigned(Emit *e, Dtype d, V x) { return em_round(e, d == DT_i2 ? DT_u2 : d == DT_i4 ? DT_u4 : d, x); }
-/* Amounts are unsigned; by the width or more nothing is left. */
+/* Amounts are unsigned; shifts by the width or more give 0. */
 static V logical_shift(Emit *e, const Point *p, const char *op, V x, V by) {
     MlirType t = point_type(x);
     V fits = em_cmpi(e, "ult", by, em_int(e, t, dtype_info[p->in].width));
@@ -224,7 +223,7 @@ V point_shift_left(Emit *e, const Point *p, const V *x) { return logical_shift(e
 V point_shift_right_logical(Emit *e, const Point *p, const V *x) {
     return logical_shift(e, p, "llvm.lshr", as_unsigned(e, p->in, x[0]), x[1]);
 }
-/* The top bit fills, of unsigned integers too. */
+/* The top bit is replicated, for unsigned integers too. */
 V point_shift_right_arithmetic(Emit *e, const Point *p, const V *x) {
     V most = em_int(e, point_type(x[0]), (int64_t)dtype_info[p->in].width - 1);
     V by = em_bin(e, "llvm.intr.umin", x[1], most);
@@ -235,7 +234,7 @@ V point_clz(Emit *e, const Point *p, const V *x) {
     int64_t more = (int64_t)bits_of(n) - dtype_info[p->in].width;
     return more ? em_bin(e, "llvm.sub", n, em_int(e, point_type(n), more)) : n;
 }
-/* Of i4 XLA counts a byte's. */
+/* For i4 XLA counts the bits of a byte. */
 V point_population_count(Emit *e, const Point *p, const V *x) {
     return em_un(e, "llvm.intr.ctpop", p->in == DT_i4 ? x[0] : as_unsigned(e, p->in, x[0]));
 }
@@ -252,7 +251,7 @@ V point_is_finite(Emit *e, const Point *p, const V *x) {
     V size = em_un(e, "llvm.intr.fabs", x[0]);
     return em_cmpf(e, "olt", size, em_float(e, point_type(size), (double)INFINITY));
 }
-/* The next value of x's own type towards y: one more or one less in sign and magnitude. */
+/* The next value of x's type towards y: its bits in sign and magnitude, plus or minus one. */
 V point_nextafter(Emit *e, const Point *p, const V *x) {
     V a = point_bits(e, p->in, x[0]), b = point_bits(e, p->in, x[1]);
     MlirType t = point_type(a);
@@ -320,8 +319,8 @@ V point_select_n(Emit *e, const Point *p, const V *x) {
 
 /* ---- results */
 V point_result(Emit *e, Prim prim, Dtype d, V y) {
-    /* bf16 and f16 that are exact need no rounding, narrower ones do: they may lack the zeros of one sign, or the
-       negative of their least integer. */
+    /* exact bf16 and f16 need no rounding, narrower types do: they may lack a zero of one sign, or the negative of
+       their smallest integer. */
     if (prim_is(prim, EXACT)) return dtype_is_narrow(d) ? em_round(e, d, y) : y;
     Dtype first = dtype_arithmetic(d);
     if (first != d && prim != P_convert_element_type) y = em_round(e, first, y);
@@ -330,8 +329,8 @@ V point_result(Emit *e, Prim prim, Dtype d, V y) {
 
 /* ---- reductions */
 static PointRule *combine(Prim reduce) { return point_rule[prim_combiner[reduce]]; }
-/* NaN wins, and of -0 and +0 either: on the way from a to the result are one maximum and one
-   selection, where the exact order of zeros takes twice the time. */
+/* NaN wins; of -0 and +0 either may: the path from a to the result is one maximum and one selection, whereas the exact
+   order of zeros takes twice as long. */
 static V extreme_of(Emit *e, const char *better, V a, V b) {
     V best = em_select(e, em_cmpf(e, better, b, a), b, a);
     return em_select(e, em_cmpf(e, "uno", b, b), b, best);

@@ -5,14 +5,13 @@
 #include <mlir-c/Dialect/LLVM.h>
 #include <stdio.h>
 
-/* Operations are those of the llvm dialect but for structured control flow (scf), which lower.c
-   lowers: nothing else needs a conversion. */
+/* All operations are of the llvm dialect, except structured control flow (scf), which lower.c lowers: nothing else
+   needs a conversion. */
 
 static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
 static MlirStringRef ref_str(Str s) { return mlirStringRefCreate(s.at, s.n); }
 
-/* What was written of a function, with values and blocks by number: equal functions have equal
- * tapes. */
+/* A record of a function's operations, with values and blocks by number: equal functions have equal tapes. */
 typedef struct Tape {
     Intern numbers;
     struct {
@@ -171,8 +170,8 @@ V em_i64(Emit *e, int64_t v) { return em_int(e, e->i64, v); }
 
 /* ---- memory */
 
-/* LLVM's schedulers compare each store with all that reads or writes memory around it: among many it is as long as so
- * many operations. */
+/* LLVM's schedulers compare each store with all memory accesses around it: among many, a store counts as this many
+   operations. */
 enum { STORE_LENGTH = 12 };
 V em_gep(Emit *e, V p, V index, MlirType elem) {
     int32_t dynamic = INT32_MIN;
@@ -182,7 +181,7 @@ V em_gep(Emit *e, V p, V index, MlirType elem) {
     V o[2] = {p, index};
     return em_1(e, "llvm.getelementptr", em_vec(e, e->ptr, w), 2, o, 2, a);
 }
-/* Vectors of 128 bits each, which no machine has, go through memory as vectors of 64. */
+/* Vectors of 128-bit elements, which no machine has, go through memory as vectors of 64-bit ones. */
 static bool pairs(Emit *e, MlirType t) { return mlirTypeIsAVector(t) && mlirTypeEqual(elem_of(t), e->i128); }
 static MlirType halves_type(Emit *e, MlirType t) {
     return em_vec(e, e->i64, 2 * (uint32_t)mlirShapedTypeGetDimSize(t, 0));

@@ -5,10 +5,9 @@
 #include <mlir-c/BuiltinTypes.h>
 #include <mlir-c/Dialect/LLVM.h>
 
-/* NAME.entry, which metadata.c exports as NAME: checks what the caller gave, gets the workspace,
-   calls the schedule. A few checks are one
-   condition; only when it holds are they made one by one, to say which. Many are functions of so many
-   each, and of arrays of known extents no more is asked than a loop over all of them. */
+/* NAME.entry, which metadata.c exports as NAME: checks the arguments, gets the workspace, calls the schedule. A few
+   checks form one condition; only if it holds are they made one by one, to find the one that fails. Many checks are
+   divided among functions, and pointers to arrays of known extents are checked by one loop. */
 
 enum { STACK_BYTES = 8192, MOST_CHECKS = 64 };
 
@@ -27,7 +26,7 @@ typedef struct {
         uint32_t n, cap;
     } all;
     Intern divided; /* dimensions seen by check_divisors */
-    /* where there are many: */
+    /* if there are many: */
     bool many;
     Function group; /* the function being written; its frame is *f */
     Str name;
@@ -39,7 +38,7 @@ typedef struct {
 static bool is_parameter(const Frame *f, Dim symbol) {
     each(const Dim, d, f->symbols)
         if (*d == symbol) return true;
-    return false; /* of equations that nothing needs */
+    return false; /* of unused equations */
 }
 /* Is every symbol in it a parameter, every scalar an input? */
 static bool known_at_entry(const Frame *f, Dim d) {
@@ -58,7 +57,7 @@ static bool known_at_entry(const Frame *f, Dim d) {
 static V text(Emit *e, Str s) { return em_address(e, em_text(e, s)); }
 static void add(Checks *c, Check k);
 
-/* What is divided by in a dimension must not be 0, an input that is a dimension not negative. */
+/* Divisors in a dimension must not be 0, inputs that are dimensions must not be negative. */
 static void check_divisors(Checks *c, Dim d) {
     Emit *e = c->e;
     bool fresh;
@@ -113,7 +112,7 @@ static void check_dims(Checks *c) {
         add(c, k);
     }
 }
-/* A symbolic size must fit: its product in floating point is below 2^63 bytes. */
+/* A symbolic size must fit: computed in floating point, it is below 2^63 bytes. */
 static void check_size(Checks *c, Val v, Str name) {
     Emit *e = c->e;
     const ArrayType *t = val_array(e->cx, v);
@@ -144,7 +143,7 @@ static void check_pointer(Checks *c, Val v, V p, Str name) {
     Check k = {null, "jaxcc_rt_fail_null", {text(e, name)}, 1};
     add(c, k);
 }
-/* An array of which nothing but its pointer can be wrong. */
+/* An array that can only be wrong by its pointer. */
 static void check_later(Checks *c, uint32_t i, Dim size) {
     if (c->names.n)
         text_put(&c->names, S(" "));
@@ -282,7 +281,7 @@ static V call_groups(Checks *c, const Arguments *a) {
 }
 
 /* ---- workspace */
-/* The workspace as the schedule wants it. */
+/* The workspace as the schedule expects it. */
 static V past_homes(Emit *e, const Written *w, V workspace) {
     return w->homes ? em_gep(e, workspace, em_i64(e, w->homes), e->i8) : workspace;
 }

@@ -37,9 +37,9 @@ static V row_scratch(Frame *f, Buf *b) {
     return c.inside;
 }
 
-/* ---- what the host computed */
+/* ---- values of the host */
 
-/* Moves the operations of a block of its own behind the one that computes `v`. */
+/* Moves the operations of a separate block after the one that computes `v`. */
 static void move_behind(V v, MlirBlock from) {
     MlirOperation at = {NULL}, op, next;
     MlirBlock to = {NULL};
@@ -66,8 +66,8 @@ static V home_of(Frame *f, uint32_t function, uint32_t home) {
 static void store_at(Frame *f, V p, Dtype d, V v) {
     em_store(f->e, d ? em_to_memory(f->e, d, v) : v, p, d ? em_bytes(d) : 8);
 }
-/* `d`: of a scalar; DT_none: a pointer. In the function that computed it, it goes to memory when the first one of the
-   others asks for it. */
+/* `d`: the type of a scalar; DT_none: a pointer. The function that computed it stores it to memory once another
+   function needs it. */
 static V held(Frame *f, Held *h, Dtype d) {
     Emit *e = f->e;
     MlirType t = d ? em_memory_type(e, d) : e->ptr;
@@ -123,7 +123,7 @@ V frame_buffer(Frame *f, Buf *b) {
     default: assert(b->kind == BUF_SLOT || b->kind == BUF_HEAP); return frame_slot(f, b);
     }
 }
-/* NAME's own: an input that may be NULL, which a check refuses; 0 then. */
+/* In NAME itself: an input that may be NULL, which a check refuses; then 0. */
 static V unchecked_scalar(Frame *f, V p, Dtype d) {
     Emit *e = f->e;
     MlirBlock was = e->block;
@@ -159,8 +159,7 @@ static V symbol(Frame *f, Dim d) {
     assert(!"every symbol is in the signature");
     return (V){NULL};
 }
-/* a floordiv b and a mod b as Python's; b is not 0 once the entry's checks have passed, and taken
- * for 1 before. */
+/* a floordiv b and a mod b as in Python; b is not 0 once the entry's checks have passed, and 1 is used before. */
 static V floor_op(Emit *e, V a, V b, bool mod) {
     V zero = em_i64(e, 0);
     b = em_select(e, em_cmpi(e, "eq", b, zero), em_i64(e, 1), b);
@@ -211,7 +210,7 @@ V frame_dim(Frame *f, Dim d) {
     }
 }
 
-/* About d, in floating point, where nothing wraps; of a remainder a bound. */
+/* An estimate of d in floating point, where nothing wraps; a bound for remainders. */
 static V estimate(Frame *f, Dim d) {
     Emit *e = f->e;
     if (dim_is_const(d)) return em_float(e, e->f64, (double)d);

@@ -3,21 +3,18 @@
 #include "point.h"
 #include <assert.h>
 
-/* Fusion: equations become members of steps. An equation joins the latest step that computes one of
-   its operands if its shape is that step's domain (or the domain's kept axes), it reads the members
-   of that step at their own index only, and everything else it reads is computed before. Index
-   operations and cheap elementwise ones are virtual: computed wherever they are used. What another
-   step needs is stored, wherever it was computed: stores may be added to earlier steps at any time
-   before the code is written.
+/* Fusion: equations become members of steps. An equation joins the latest step that computes one of its operands if
+   its shape is that step's domain (or the domain's kept axes), if it reads members of that step only at their own
+   index, and if everything else it reads is computed earlier. Index operations and cheap elementwise ones are virtual: computed
+   wherever they are used. A value that another step needs is stored by the step that computes it: stores may be added
+   to earlier steps until the code is written.
 
-   The obvious way, fusing producers into each consumer, computes a value once per consumer:
-   exponential in a chain of diamonds. Here every value that costs something is computed by exactly
-   one step. */
+   The obvious way, fusing producers into each consumer, computes a value once per consumer, which is exponential in a
+   chain of diamonds. Here every value of any cost is computed by exactly one step. */
 
 enum { VIRTUAL_COST = 4, STEP_COST = 400, VIRTUAL_DEPTH = 64 };
 enum { GATHER_COST = 12, SCATTER_COST = 4, STEP_READS = 128 };
-/* Of concatenations that are computed wherever they are used, the pieces; those that one step writes;
- * elements. */
+/* The most pieces of a virtual concatenation; the most that one step writes; the most elements of these. */
 enum { MOST_PIECES = 64, STEP_PIECES = 128, SMALL_SIZE = 4096 };
 
 Info *plan_info(Plan *p, Val v) {
@@ -92,7 +89,7 @@ Ix store_address(Plan *p, const Store *s, const Ix *index) {
     }
     return at;
 }
-/* The innermost body that what v reads comes from. */
+/* The innermost body among those of the values that v reads. */
 typedef struct {
     Plan *p;
     Body *body, *deepest;
@@ -118,13 +115,13 @@ Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, Dim elements,
     return buf;
 }
 
-/* ---- what is read */
+/* ---- reads */
 void plan_reads(Plan *p, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
     Kernel *k = plan_dry(p, NULL, seen, user);
     kernel_eval(k, v, index);
 }
 
-/* An index of its own, for who wants to know no more than what is read. */
+/* An arbitrary index, for callers that only need to know which values are read. */
 static const Ix *any_index(Plan *p, Val v) {
     const ArrayType *t = val_array(p->cx, v);
     Ix *index = arena_new(p->arena, Ix, t->rank + 1);
@@ -139,8 +136,7 @@ typedef struct {
     bool ok, shares;
 } Probe;
 
-/* Is what a candidate reads there when the step runs, and read at its own index if the step
- * computes it? */
+/* Is a value that a candidate reads available when the step runs, and read at its own index if the step computes it? */
 static void probe(void *user, Val v, const Ix *index, Ix address) {
     Probe *q = user;
     if (!v || !q->ok) return;
@@ -161,12 +157,12 @@ static void probe(void *user, Val v, const Ix *index, Ix address) {
     else if (t->rank && memcmp(own, index, t->rank * sizeof *own))
         q->ok = false;
 }
-/* Collects what another step would have to store. */
+/* Collects the values that other steps would have to store. */
 typedef struct {
     Plan *p;
     Body *body;
     uint32_t latest, nleaves;
-    Step *step; /* that reads */
+    Step *step; /* the reader */
 } Reads;
 static void latest(void *user, Val v, const Ix *index, Ix address) {
     Reads *r = user;
@@ -186,7 +182,7 @@ static void store_for(void *user, Val v, const Ix *index, Ix address) {
 static void reads_all(Plan *p, const Eqn *e, uint32_t n, void (*seen)(void *, Val, const Ix *, Ix), void *user,
                       const Ix *index) {
     const ArrayType *y = val_array(p->cx, e->out.at[0]);
-    Kernel *k = plan_dry(p, NULL, seen, user); /* one for all: what they share is told once */
+    Kernel *k = plan_dry(p, NULL, seen, user); /* one for all: shared values are reported once */
     for (uint32_t i = 0; i < n; i++) {
         const ArrayType *t = val_array(p->cx, e->in.at[i]);
         Ix at[MAX_RANK];
@@ -204,7 +200,7 @@ Buf *plan_stored(Plan *p, Body *b, Val v) {
         step_store(p, step_of(b, info), v, info->buf, 0, NULL, DT_none);
         return info->buf;
     }
-    /* virtual, a literal, a scalar: a copy, of its own */
+    /* virtual values, literals and scalars get a copy by a step of their own */
     Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
     Buf *buf = buf_for(p, BUF_WORK, v);
     Ix index[MAX_RANK];
@@ -230,14 +226,13 @@ static uint32_t total_cost(Plan *p, const Eqn *e) {
     return c < 100000 ? c : 100000;
 }
 
-/* How many pieces of concatenations evaluating a value may read: of a virtual one, otherwise it is
- * one itself. */
+/* The number of pieces of concatenations that evaluating a value may read; 1 if it is not virtual. */
 static uint32_t pieces_of(Plan *p, Val v) {
     const Info *info = plan_info(p, v);
     bool virtual = !val_info(p->cx, v)->lit && info->class == VAL_VIRTUAL;
     return virtual && info->pieces > 1 ? info->pieces : 1;
 }
-/* Those of the result of an equation that is virtual. */
+/* The same for the result of a virtual equation. */
 static uint32_t pieces(Plan *p, const Eqn *e) {
     uint32_t n = 0;
     each(Val, v, e->in) {
@@ -356,8 +351,7 @@ static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
     info->step = s->number;
     push(p->arena, &s->members, e->out.at[0]);
 }
-/* One of a long chain of virtual values is computed once, so that evaluating the last does not
- * recurse through all. */
+/* Computes one of a long chain of virtual values, so that evaluating the last does not recurse through all. */
 static void cut_chain(Plan *p, Body *b, Val v) {
     Info *info = plan_info(p, v);
     Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
@@ -423,7 +417,7 @@ static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
     Info *info = plan_info(p, e->out.at[0]);
     info->e = e;
     if (kind == STEP_DOT) {
-        b->steps.n--; /* what dot_plan schedules comes before */
+        b->steps.n--; /* steps scheduled by dot_plan come before */
         dot_plan(p, b, s);
         s->number = b->steps.n + 1;
         push(p->arena, &b->steps, s);
@@ -443,7 +437,7 @@ static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
     bool devices = prim_lower[e->prim] == LOWER_SPMD;
     Plan *device = devices ? plan(p->cx, param_jaxpr(e, K_call_jaxpr), p->vector_bytes) : NULL;
     if (devices && !device) return false;
-    plan_grow(p); /* it made values */
+    plan_grow(p); /* values were created */
     Buf **arrays = arena_new(p->arena, Buf *, e->in.n + e->out.n + 1);
     for (uint32_t i = 0; i < e->in.n; i++) arrays[i] = dense(p, b, e->in.at[i]);
     Step *s = step_new(p, b, devices ? STEP_SPMD : STEP_RUNTIME, e, NULL);
@@ -459,7 +453,7 @@ static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
     }
     return true;
 }
-/* ---- y = x with something written over it */
+/* ---- y = x with some elements overwritten */
 typedef struct {
     Plan *p;
     const Buf *buf;
@@ -482,8 +476,8 @@ static bool larger(Plan *p, Val a, Val b) {
         dim_sub(p->cx->types, type_size(p->cx->types, val_type(p->cx, a)), type_size(p->cx->types, val_type(p->cx, b)));
     return dim_is_const(over) && over > 0;
 }
-/* May x's own memory become that of the result? If nobody reads x any more, and what is written
-   over it is not computed from it while it is being written. */
+/* May x's memory become that of the result? Yes if x is not read later, and if the elements written over it are not
+   computed from it at the same time. */
 static Buf *own_memory(Plan *p, Body *b, const Eqn *e) {
     Val x = e->in.at[0];
     const Info *old = plan_info(p, x);
@@ -501,7 +495,7 @@ static Buf *own_memory(Plan *p, Body *b, const Eqn *e) {
     from->written = true;
     return from;
 }
-/* Memory that holds x, for the result. */
+/* Memory for the result that contains x: its own or a copy. */
 static Buf *written_over(Plan *p, Body *b, const Eqn *e) {
     Val x = e->in.at[0], y = e->out.at[0];
     Buf *buf = own_memory(p, b, e);
@@ -557,8 +551,8 @@ static bool small(Plan *p, Val v) {
     Dim n = type_size(p->cx->types, val_type(p->cx, v));
     return dim_is_const(n) && n <= SMALL_SIZE;
 }
-/* The step that writes a piece: one of its own, or, where there are many, together with small ones
- * of its shape; `from`: the number of the first that may be shared. */
+/* The step that writes a piece: one of its own or, if there are many pieces, one shared with small pieces of the same
+   shape; `from`: the number of the first step that may be shared. */
 static Step *step_for_piece(Plan *p, Body *b, Val x, bool many, uint32_t from) {
     const ArrayType *t = val_array(p->cx, x);
     Dim n = type_size(p->cx->types, val_type(p->cx, x));
@@ -606,14 +600,14 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
     }
     *info = (Info){.class = VAL_STORED, .e = e, .step = b->steps.n, .uses = info->uses, .buf = buf};
 }
-/* Is each operand computed by a step, which may store it in its place at once? */
+/* Is each operand computed by a step, which can store it directly in its place? */
 static bool all_computed(Plan *p, const Eqn *e) {
     each(Val, v, e->in)
         if (val_info(p->cx, *v)->lit || plan_info(p, *v)->class != VAL_MEMBER) return false;
     return true;
 }
 
-/* A reduction of nothing but axes of extent 1 moves no data. */
+/* Does the reduction only reduce axes of extent 1, which moves no data? */
 static bool trivial_reduction(Plan *p, const Eqn *e) {
     const ArrayType *t = val_array(p->cx, e->in.at[0]);
     Ints axes = param_ints(e, K_axes);
@@ -667,14 +661,14 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     return true;
 }
 
-/* ---- a body: its equations, then its results where they are wanted */
+/* ---- a body: its equations, then its results, stored where they must be */
 static void release(Plan *p, Val v) {
     Info *info = plan_info(p, v);
     if (val_info(p->cx, v)->lit || info->uses == 0 || --info->uses > 0) return;
     if (info->class == VAL_VIRTUAL && info->e)
         each(Val, x, info->e->in) release(p, *x);
 }
-/* What has the same elements in the same order, computed by a step, under reshapes. */
+/* The value under reshapes that a step computes: the same elements in the same order. */
 static Val same_order(Plan *p, Val v) {
     for (;;) {
         const Info *info = plan_info(p, v);
@@ -696,10 +690,10 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
     }
     bool in_place = info->class == VAL_STORED && same_buf(info->buf, want->before);
     if (in_place) return;
-    bool later = want->kind == BUF_OUT && p->computed[want->k]; /* its size is not known before v is */
+    bool later = want->kind == BUF_OUT && p->computed[want->k]; /* its size is not known before v is computed */
     bool movable = !info->borrowed && !later && info->buf && info->buf->kind == BUF_WORK && want->kind != BUF_WORK &&
                    !info->offset && !info->strides;
-    if (movable && !info->buf->k) { /* its buffer becomes the one wanted */
+    if (movable && !info->buf->k) { /* its buffer becomes the requested one */
         *info->buf = *want;
         return;
     }
@@ -719,7 +713,7 @@ static void count_uses(Plan *p, const Jaxpr *j) {
         each(Val, v, e->in) plan_info(p, *v)->uses++;
     each(Val, v, j->out) plan_info(p, *v)->uses++;
 }
-/* Is operand 0 no longer of use while the equation is planned? */
+/* Does the equation overwrite operand 0? */
 static bool writes_over(const Eqn *e) {
     return prim_lower[e->prim] == LOWER_UPDATE || prim_lower[e->prim] == LOWER_SCATTER;
 }

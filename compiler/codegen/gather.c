@@ -4,9 +4,9 @@
 #include <mlir-c/BuiltinTypes.h>
 #include <stdlib.h>
 
-/* Gather moves no data: the result at an index is the operand at another, some of whose terms are
-   elements of an array. They are clamped, so that nothing outside the operand is read whatever the
-   positions are; where the mode asks for it, what lies outside is replaced afterwards. */
+/* Gather moves no data: the result at an index is the operand at another, some of whose terms are elements of an array.
+   They are clamped, so that nothing outside the operand is read; if the mode asks for it, elements outside are replaced
+   afterwards. */
 
 IndexMode index_mode(const Eqn *e) {
     static const char *const names[] = {"", "CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS", "ONE_HOT"};
@@ -18,8 +18,7 @@ IndexMode index_mode(const Eqn *e) {
     }
     return MODE_NONE;
 }
-/* Are windows of gather that are not inside replaced? Without a mode or with a promise XLA moves
-   them inside. */
+/* Does gather replace windows that are not inside? Without a mode or with a promise XLA moves them inside. */
 static bool fills(const Eqn *e) {
     IndexMode m = index_mode(e);
     return m == MODE_FILL_OR_DROP || m == MODE_ONE_HOT;
@@ -29,8 +28,8 @@ static bool has(Ints s, int64_t v) {
         if (*i == v) return true;
     return false;
 }
-/* jax takes the positions of such a gather as integers of 32 bits where every extent has fewer
-   (slicing.py, _gather_fill, of 0.10.2). */
+/* JAX treats the positions of such a gather as 32-bit integers if every extent fits them (slicing.py, _gather_fill,
+   0.10.2). */
 static bool wraps(const Eqn *e, const ArrayType *x) {
     if (e->prim != P_gather || !fills(e)) return false;
     for (uint32_t d = 0; d < x->rank; d++)
@@ -46,7 +45,7 @@ void window_at(Plan *p, const Eqn *e, const Ix *index, Window *w) {
     Ix batch[MAX_RANK];
     Dim most[MAX_RANK];
     uint32_t nbatch = 0, window = 0;
-    index_numbers(cx, e, &n); /* typecheck has seen them */
+    index_numbers(cx, e, &n); /* checked by typecheck */
     for (uint32_t d = 0; d < y->rank; d++)
         if (!has(n.windows, d)) batch[nbatch++] = index[d];
     for (uint32_t d = 0; d < x->rank; d++) {
@@ -67,7 +66,7 @@ void window_at(Plan *p, const Eqn *e, const Ix *index, Window *w) {
 }
 
 /* ---- elements as indices */
-/* Of how many bits they are compared, and with which sign. */
+/* The bits with which they are compared, and the signedness. */
 typedef struct {
     MlirType type;
     bool sign;
@@ -93,7 +92,7 @@ static V widened(Kernel *k, const IxValue *v, V x, Width *width) {
 static Reg read_element(Kernel *k, const IxValue *v) {
     Reg guard = k->guard;
     uint32_t id = k->guard_id;
-    if (!v->rank) k->guard = (Reg){0}, k->guard_id = 0; /* a scalar is always there */
+    if (!v->rank) k->guard = (Reg){0}, k->guard_id = 0; /* a scalar can always be read */
     Reg r = kernel_eval(k, v->v, v->at);
     k->guard = guard, k->guard_id = id;
     return r;
@@ -147,8 +146,8 @@ Reg window_inside(Kernel *k, const Window *w) {
 }
 
 /* ---- gather */
-/* What stands in the place of a window that is not inside; where jax prints no value, NaN, the
-   least integer, the largest unsigned one or True (slicing.py, gather, of 0.10.2). */
+/* The fill value for windows that are not inside; if JAX prints none, NaN, the smallest integer, the largest unsigned
+   one or True (slicing.py, gather, 0.10.2). */
 static Reg filling(Kernel *k, const Eqn *e) {
     Dtype d = val_array(k->plan->cx, e->out.at[0])->dtype;
     const DtypeInfo *t = &dtype_info[d];

@@ -1,6 +1,5 @@
-/* Register tiles of matrix products. A tile keeps its sums in registers over the whole contraction,
-   or over a block of it, and then adds them to their wide forms in memory; the order of the
-   additions depends on the shape alone. */
+/* Register tiles of matrix products. A tile keeps its sums in registers over the whole contraction, or over a block of
+   it and then adds them to their wide forms in memory; the order of the additions depends only on the shape. */
 #include "gemm.h"
 #include "point.h"
 #include "sums.h"
@@ -31,9 +30,9 @@ V gemm_convert(Emit *e, Dtype from, Dtype acc, V x) {
 /* ---- the wide forms */
 uint32_t gemm_wide_bytes(Dtype acc, uint32_t lanes) { return 8 * wide_values(acc) * lanes; }
 
-/* The value `i` of the wide forms of w lanes: an address. */
+/* The address of value `i` of the wide forms of w lanes. */
 static V wide_part(Emit *e, V p, uint32_t w, uint32_t i) { return i ? em_gep(e, p, em_i64(e, i * w), e->f64) : p; }
-/* Volatile: LLVM makes registers of what is on the stack, and these are far more than there are. */
+/* Volatile: LLVM would promote the stack memory to far more registers than there are. */
 static void wide_load(Emit *e, Dtype acc, V p, uint32_t w, V *wide) {
     Attr a[2] = {{"alignment", mlirIntegerAttrGet(e->i64, 8)}, {"volatile_", mlirUnitAttrGet(e->mlir)}};
     for (uint32_t i = 0; i < wide_values(acc); i++) {
@@ -68,8 +67,8 @@ typedef struct {
     const V *a, *b;
     uint32_t rows, columns, w, sets;
     V mask;
-    bool whole; /* the innermost loop is known to be whole vectors */
-    bool apart; /* its last block has code of its own: what it takes is known outside of the tiles */
+    bool whole; /* the innermost loop certainly consists of whole vectors */
+    bool apart; /* its last block has separate code, whose bounds are computed outside the tiles */
 } Tile;
 
 static V load(const Tile *t, Dtype d, V p, V offset, uint32_t w) {
@@ -86,8 +85,7 @@ static V load(const Tile *t, Dtype d, V p, V offset, uint32_t w) {
 static V times(Emit *e, V a, V b) { return em_bin(e, "llvm.mul", a, b); }
 static V plus(Emit *e, V a, V b) { return em_bin(e, "llvm.add", a, b); }
 
-/* One step of the contraction, at offsets oa and ob from the rows and columns; sums has
- * rows·columns registers. */
+/* One step of the contraction, at offsets oa and ob from the rows and columns; `sums` has rows·columns registers. */
 typedef void StepRule(const Tile *, V oa, V ob, V *sums);
 
 static void outer_step(const Tile *t, V oa, V ob, V *sums) {
@@ -111,8 +109,7 @@ static void inner_step(const Tile *t, V oa, V ob, V *sums) {
 
 /* ---- the loops of the contraction */
 
-/* Steps [from, from + n·stride) of the innermost loop, written out; the k-th adds to set k mod
- * sets. */
+/* Steps [from, from + n·stride) of the innermost loop, unrolled; the k-th adds to set k mod sets. */
 static void unrolled(const Tile *t, StepRule *rule, V from, uint32_t n, uint32_t stride, V oa, V ob, uint32_t per_set,
                      V *sums) {
     Emit *e = t->e;
@@ -134,7 +131,7 @@ static void loop(const Tile *t, StepRule *rule, V lo, V hi, uint32_t n, uint32_t
 }
 enum { UNROLL = 4, WRITTEN_OUT = 8 };
 
-/* The innermost loop, `stride` elements a step; *done: where it stopped. */
+/* The innermost loop, `stride` elements per step; *done: where it stopped. */
 static V innermost(const Tile *t, StepRule *rule, uint32_t stride, V oa, V ob, uint32_t per_set, V *sums) {
     Emit *e = t->e;
     const Contraction *c = t->c;
@@ -157,7 +154,7 @@ static V innermost(const Tile *t, StepRule *rule, uint32_t stride, V oa, V ob, u
 
 typedef void Innermost(const Tile *, V oa, V ob, V *sums, uint32_t n);
 
-/* The partial sums, a power of two of them, as one. */
+/* Adds up the sets of partial sums, a power of two of them. */
 static void add_sets(const Tile *t, uint32_t n, V *sums) {
     for (uint32_t half = t->sets / 2; half; half /= 2)
         for (uint32_t i = 0; i < half * n; i++) sums[i] = gemm_add(t->e, t->c->acc, sums[i], sums[i + half * n]);
@@ -165,7 +162,7 @@ static void add_sets(const Tile *t, uint32_t n, V *sums) {
 static V wide_at(const Tile *t, uint32_t i, uint32_t w) {
     return em_gep(t->e, t->c->wide, em_i64(t->e, (int64_t)i * w * wide_values(t->c->acc)), t->e->f64);
 }
-/* The n sums are added to their wide forms and start afresh, if the block is not the last. */
+/* Adds the n sums to their wide forms and resets them, unless the block is the last. */
 static void fold(const Tile *t, V last, V *sums, uint32_t n) {
     Emit *e = t->e;
     uint32_t w = em_width(sums[0]), one = n / t->sets;
@@ -198,7 +195,7 @@ static void in_range(const Tile *t, Range r, Innermost *body, V *sums, uint32_t 
     nest(&part, l, body, plus(e, r.oa, times(e, r.from, block.sa[l])), plus(e, r.ob, times(e, r.from, block.sb[l])),
          sums, n);
 }
-/* The blocks of a loop that is cut; the last one stays in the registers. */
+/* The blocks of a cut loop; the last one stays in the registers. */
 static void in_blocks(const Tile *t, Range r, Innermost *body, V *sums, uint32_t n) {
     Emit *e = t->e;
     V count = r.count, step = t->c->block[r.level], next[GEMM_TILE * 4], last = count;
@@ -253,7 +250,7 @@ static V several(const Tile *t) {
         any = em_bin(e, "llvm.or", any, em_cmpi(e, "sgt", t->c->count[i], t->c->block[i]));
     return any;
 }
-/* The whole contraction: n registers for each of the sets, then n of all. */
+/* The whole contraction: n registers for each of the sets, then n in all. */
 static void contract(const Tile *t, Innermost *body, uint32_t n, V *sums) {
     Emit *e = t->e;
     Dtype acc = t->c->acc;
@@ -298,8 +295,7 @@ static V add_pairs(Emit *e, Dtype acc, V a, V b, uint32_t n) {
     for (uint32_t l = 0; l < n; l++) even[l] = 2 * l, odd[l] = 2 * l + 1;
     return gemm_add(e, acc, em_shuffle(e, a, b, n, even), em_shuffle(e, a, b, n, odd));
 }
-/* The sums over the lanes of n vectors, as one vector of n lanes; n and the width are powers of
- * two, n is not larger. */
+/* The sums over the lanes of n vectors, as one vector of n lanes; n and the width are powers of two, n ≤ width. */
 static V sum_lanes(Emit *e, Dtype acc, V *v, uint32_t n) {
     uint32_t w = em_width(v[0]);
     for (uint32_t m = n; m > 1; m /= 2)
@@ -308,7 +304,7 @@ static V sum_lanes(Emit *e, Dtype acc, V *v, uint32_t n) {
     for (; w > n && w > 2; w /= 2) sum = add_pairs(e, acc, sum, sum, w / 2);
     return w > n ? gemm_add(e, acc, em_extract(e, sum, 0), em_extract(e, sum, 1)) : sum;
 }
-/* Whole vectors, then the rest in one masked step. */
+/* Whole vectors, then the remainder in one masked step. */
 static void inner_body(const Tile *t, V oa, V ob, V *sums, uint32_t n) {
     Emit *e = t->e;
     const Contraction *c = t->c;

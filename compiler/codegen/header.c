@@ -154,7 +154,7 @@ bool signature_computed(Ctx *cx, const Signature *s, Val out) {
 
 /* ---- model.h */
 
-/* runtime/jaxcc.h, so that the header needs no other; tests/header.sh compares the two. */
+/* The text of runtime/jaxcc.h, so that a header needs no other; tests/header.sh compares the two. */
 static const char common[] =
     "#ifndef JAXCC_H\n"
     "#define JAXCC_H\n"

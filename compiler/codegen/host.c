@@ -41,7 +41,7 @@ static void scalar_step(Host *h, Step *s) {
 /* ---- C code of the runtime */
 static V context_for(Host *h, uint32_t n);
 
-/* jaxcc_rt_<name>(call, arrays, sizes): operands, results, and `text` where the equation has one */
+/* jaxcc_rt_<name>(call, arrays, sizes): operands, results, and `text` if the equation has one */
 static void runtime_step(Host *h, Step *s) {
     Emit *e = h->e;
     const Eqn *q = s->e;
@@ -70,7 +70,7 @@ static void runtime_step(Host *h, Step *s) {
     }
 }
 
-/* ---- a program for several devices: each runs it with arguments of its own (runtime/comm.c) */
+/* ---- a program for several devices, each of which runs it with its own arguments (runtime/comm.c) */
 static Written write_body(Plan *, Emit *, const Jaxpr *, const Signature *, Str name);
 
 static void spmd_step(Host *h, Step *s) {
@@ -105,7 +105,7 @@ static const KernelKind *kind_of(const Step *s) {
            : s->kind == STEP_SCATTER ? &kernel_scatter
                                      : &kernel_loops;
 }
-/* Operations of the whole step, and of one unit; -1 when known at run time only. */
+/* Operations of the whole step, and of one unit; -1 if known only at run time. */
 static int64_t known_cost(Host *h, const Step *s) {
     __int128 c = s->cost + 1;
     for (uint32_t i = 0; i < s->domain.n; i++) {
@@ -120,8 +120,8 @@ static void inline_kernel(Host *h, Step *s, const KernelKind *kind) {
     Kernel *k = kernel_new(h->plan, h->e, &h->frame, s);
     kind->write(k, em_i64(h->e, 0), frame_dim(&h->frame, kind->units(h->plan, s)));
 }
-/* A function of its own, kernel(context, lo, hi); called, or split over threads when that is worth
-   it. Equal kernels are one function. */
+/* A separate function, kernel(context, lo, hi), which is called or, if worthwhile, split over threads. Equal kernels
+   are one function. */
 static Str outline(Host *h, Step *s, Frame *f) {
     Emit *e = h->e;
     MlirType args[3] = {e->ptr, e->i64, e->i64};
@@ -151,8 +151,8 @@ static V grain(Host *h, const Step *s, V units, int64_t cost) {
     V n = em_bin(e, "llvm.udiv", em_i64(e, PARALLEL_COST), em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
     return em_bin(e, "llvm.intr.umax", n, em_i64(e, 1));
 }
-/* Where kernels find what they captured: one area for all, since one is at work at a time; a larger one where it is too
- * small. */
+/* The memory for captures of kernels: one area for all, since one kernel runs at a time; replaced if it is too
+   small. */
 static V context_for(Host *h, uint32_t n) {
     Emit *e = h->e;
     if (n <= h->room) return h->context;
@@ -189,7 +189,7 @@ static bool empty(const Step *s) {
         if (s->domain.at[i] == 0 && !s->reduced[i]) return true;
     return false;
 }
-/* Updates of a scalar: it is a register again. */
+/* After a scatter to a scalar: puts it into a register again. */
 static void scattered_scalar(Host *h, Step *s) {
     Val y = s->e->out.at[0];
     const ArrayType *t = val_array(h->plan->cx, y);
@@ -286,7 +286,7 @@ static void load_scalar(Host *h, Val v) {
     plan_info(h->plan, v)->class = VAL_SCALAR;
     if (!h->cut) frame_set_scalar(&h->frame, v, frame_scalar(&h->frame, v));
 }
-/* Scalar inputs and constants: in registers, where that are not too many. */
+/* Loads scalar inputs and constants into registers, unless there are too many. */
 static void load_scalars(Host *h, const Jaxpr *j) {
     each(Val, v, h->signature->in)
         if (plan_info(h->plan, *v)->class == VAL_SCALAR) load_scalar(h, *v);

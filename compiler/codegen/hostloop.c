@@ -1,8 +1,8 @@
 #include "part.h"
 #include <mlir-c/BuiltinTypes.h>
 
-/* Control flow of the host: scf loops whose carried values are the scalars, and for arrays the
-   pointers to where they are and where they go next. */
+/* Control flow of the host: scf loops whose carried values are scalars and, for arrays, pointers to their current and
+   next memory. */
 
 static V slot(Host *h, const Buf *b) { return frame_slot(&h->frame, b); }
 static void set_slot(Host *h, const Buf *b, V v) { frame_set_slot(&h->frame, b, v); }
@@ -13,8 +13,8 @@ static void pass(Host *h, Val operand, Val input) {
 
 /* ---- carries */
 
-/* What a loop carries: a few values in registers, more than that in memory, where the next ones are
-   collected behind the current ones, and the code that does so is cut as the body is. */
+/* The carried values of a loop: a few are in registers, more than that in memory, where the next ones are collected
+   after the current ones by code that is cut like the body. */
 enum { MOST_CARRIED = 48 };
 typedef struct {
     Host *h;
@@ -22,9 +22,9 @@ typedef struct {
     const Body *body;
     uint32_t n;     /* in registers */
     uint32_t words; /* in memory */
-    uint32_t last;  /* its number */
+    uint32_t last;  /* the number of the last word */
     V *at;          /* registers, as they are collected */
-    uint32_t next;  /* to be told or collected */
+    uint32_t next;  /* the next one to be bound or collected */
     Part part;
 } Carried;
 static Carried carried_new(Host *h, Step *s, const Body *body) {
@@ -105,7 +105,7 @@ static void carries_bind(Carried *all, Scope *scope, uint32_t first, const Val *
         if (c->kind == CARRY_SWAP) get_slot(all, from, c->next);
     }
 }
-/* The array of the turn before, unless it is the loop's operand, which is not the loop's. */
+/* Frees the array of the previous iteration, unless it is the loop's operand. */
 static void put_current(Host *h, const Carry *c) {
     V current = slot(h, c->current), operand = frame_buffer(&h->frame, c->operand);
     If mine = em_if(h->e, em_cmpi(h->e, "ne", current, operand));
@@ -219,9 +219,9 @@ static bool sized(const Step *s, uint32_t o) { return s->ys_slots[o] && s->ys[o]
 
 typedef struct {
     Cond parts;
-    V index; /* where the branch is said by its number */
+    V index; /* if the branch is selected by number */
 } Choice;
-/* Is it branch k, if none before it was? */
+/* Is it branch k, given that it is none before k? */
 static V chosen(Host *h, const Choice *c, uint32_t k) {
     Emit *e = h->e;
     if (c->parts.bools) return host_scalar(h, c->parts.index.at[k]);

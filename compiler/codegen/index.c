@@ -137,9 +137,8 @@ static bool extreme(Indices *x, Dim c, const IxTerm *t, uint32_t n, int which, D
     *out = c;
     return true;
 }
-/* a = d·(multiple part) + rest; the rest's terms are those whose coefficients d does not divide.
-   The rest is not negative either: as many d as it takes come from the multiple part, or else all
-   of it. */
+/* a = d·(multiple part) + rest; the terms of the rest are those whose coefficients d does not divide. The rest is not
+   negative: if necessary, multiples of d, or all of the multiple part, are moved to it. */
 static void split(Indices *x, Ix a, Dim d, Terms *multiple, Dim *mc, Terms *rest, Dim *rc) {
     Types *ts = x->cx->types;
     const IxExpr p = *ix_at(x, a);

@@ -8,9 +8,8 @@
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
-/* ---- what was computed already: by value (or index) and condition; valid while the scope it lies
- * in is open. What is loaded depends on the condition: values, and indices with elements in them.
- */
+/* ---- values computed already, by value (or index) and condition; valid while their scope is open. The condition
+   matters for values and for indices that contain elements, since it guards loads. */
 struct KernelMemo {
     Intern keys;
     struct {
@@ -21,7 +20,7 @@ struct KernelMemo {
         uint32_t n, cap;
     } all;
 };
-/* Kinds of keys that are no values; KEY_ROWS has one for each row of a tile below it. */
+/* Keys that are not values; below KEY_ROWS there is one for each row of a tile. */
 enum {
     KEY_INDEX = UINT32_MAX,
     KEY_ATOM = UINT32_MAX - 1,
@@ -29,7 +28,7 @@ enum {
     KEY_ROWS = UINT32_MAX - 3,
     KEY_DIM = UINT32_MAX - 100
 };
-/* Vectors of a tile, lanes of one: elements have at least 4 bytes there. */
+/* The most vectors of a tile and lanes of a vector: elements have at least 4 bytes there. */
 enum { MAX_TILE = 16 };
 _Static_assert(KEY_ROWS - MAX_TILE > KEY_DIM, "each row of a tile has a kind of key");
 
@@ -141,8 +140,7 @@ static Reg atom_reg(Kernel *k, Atom atom) {
     k->e->block = was;
     return memo_set(k, id, r);
 }
-/* Terms are added from the outermost scope inwards, each partial sum in the scope of its last term.
- */
+/* Terms are added from the outermost scope inwards, each partial sum in the scope of its last term. */
 static Reg index_reg(Kernel *k, Ix i) {
     uint32_t id = memo_id(k, KEY_INDEX, i, NULL, 0);
     Reg sum = {kernel_dim(k, ix_at(k->ix, i)->c), true, 0}, r;
@@ -179,7 +177,7 @@ static V resized(Emit *e, V v, MlirType integer) {
     return em_cast(e, from < to ? "llvm.sext" : "llvm.trunc", em_vec(e, integer, em_width(v)), v);
 }
 static V splat(Kernel *k, V scalar, MlirType t) { return em_broadcast(k->e, resized(k->e, scalar, t), k->w); }
-/* An index in all lanes, of type i64, or of i32 where it is short. */
+/* An index in all lanes, of type i64, or i32 if it is short. */
 static V lanes_of(Kernel *k, Ix i, MlirType t) {
     Emit *e = k->e;
     if (!k->lane || !ix_uses(k->ix, i, k->lane)) return splat(k, index_reg(k, i).v, t);
@@ -207,7 +205,7 @@ static V lanes_of(Kernel *k, Ix i, MlirType t) {
     }
     return sum;
 }
-/* The same, of the shortest type of the two. */
+/* The same in the shorter of the two types that holds it. */
 static V lane_indices(Kernel *k, Ix i) { return lanes_of(k, i, is_short(k, i) ? k->e->i32 : k->e->i64); }
 
 Reg kernel_index_lanes(Kernel *k, Ix i, MlirType integer) {
@@ -265,7 +263,7 @@ static V both(Kernel *k, V a, V b) {
 }
 static V ones(Kernel *k, uint32_t w) { return em_int(k->e, em_vec(k->e, k->e->i1, w), 1); }
 
-/* One element under a condition: a masked load of a single lane. */
+/* Loads one element under a condition, by a masked load of a single lane. */
 static V load_one(Kernel *k, V p, Dtype d, V condition) {
     Emit *e = k->e;
     int64_t one = 1;
@@ -303,8 +301,7 @@ static V reversed(Kernel *k, V v) {
     for (uint32_t i = 0; i < k->w; i++) lanes[i] = k->w - 1 - i;
     return em_shuffle(k->e, v, v, k->w, lanes);
 }
-/* Lanes `rows` apart, in whole rows: the rows are loaded once, and each column is a shuffle of
- * them. */
+/* Lanes `rows` apart, in whole rows: the rows are loaded once, and each column is a shuffle of them. */
 static V load_column(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
     Emit *e = k->e;
     int64_t lanes[MAX_LANES];
@@ -327,8 +324,8 @@ static bool column_of_rows(Kernel *k, Ix address, Dim coef, Dim rows) {
         if (dim_mod(k->plan->cx->types, x->at[i].coef, rows) != 0) return false;
     return dim_is_const(x->c) && x->c >= 0 && x->c < rows;
 }
-/* Lanes 2 to 4 apart: what lies between the first and the last is loaded, the end from the back;
- * nothing beyond it. */
+/* Lanes 2 to 4 apart: everything from the first to the last is loaded and shuffled, the last vector ending with the
+   last lane, so that nothing beyond it is read. */
 static bool few_apart(const Kernel *k, Dim coef) { return dim_is_const(coef) && coef >= 2 && coef <= 4 && k->w >= 4; }
 static V load_apart(Kernel *k, Buf *b, Dtype d, Ix address, uint32_t by) {
     Emit *e = k->e;
@@ -362,8 +359,8 @@ static void transpose(Emit *e, V *v, uint32_t w) {
             v[i + half] = em_shuffle(e, a, b, w, hi);
         }
 }
-/* Far apart along the lanes, neighbours along the tile: its rows are loaded and transposed at the
- * first one. */
+/* Elements far apart along the lanes but contiguous along the tile: at its first row, all rows are loaded and
+   transposed. */
 static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
     Emit *e = k->e;
     MlirType t = em_memory_type(e, d);
@@ -522,7 +519,7 @@ static Reg eval_elementwise(Kernel *k, const Eqn *e, const Ix *index) {
 static Reg eval_eqn(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     if (index_rule[e->prim]) return index_rule[e->prim](k, e, out, index);
     if (eqn_reduces(e)) return reduce_unit(k, e, index);
-    if (prim_lower[e->prim] == LOWER_CUM) return kernel_eval(k, e->in.at[0], index); /* of an axis of extent 1 */
+    if (prim_lower[e->prim] == LOWER_CUM) return kernel_eval(k, e->in.at[0], index); /* along an axis of extent 1 */
     return eval_elementwise(k, e, index);
 }
 Reg kernel_equation(Kernel *k, const Eqn *e, uint32_t out) { return eval_eqn(k, e, out, NULL); }
@@ -547,7 +544,7 @@ Reg kernel_eval(Kernel *k, Val v, const Ix *index) {
     Reg r;
     if (memo_get(k, id, &r)) return r;
     bool here = k->step && info->class == VAL_MEMBER && info->step == k->step->number;
-    if (here && k->guard_id && remembered(info->e)) { /* computed before, whatever the condition */
+    if (here && k->guard_id && remembered(info->e)) { /* computed before, under any condition */
         uint32_t guard = k->guard_id;
         k->guard_id = 0;
         bool known = memo_get(k, memo_id(k, v, 0, index, t->rank), &r);
@@ -575,7 +572,7 @@ void kernel_remember(Kernel *k, Val v, const Ix *index, Reg r) {
     memo_set(k, memo_id(k, v, 0, index, val_array(k->plan->cx, v)->rank), r);
 }
 
-/* All values first: one of them may be written over what another is computed from. */
+/* Evaluates all values first: one of them may overwrite memory that another is computed from. */
 void kernel_stores(Kernel *k) {
     Step *step = k->step;
     Reg *r = arena_new(k->plan->arena, Reg, step->stores.n + 1);

@@ -1,10 +1,10 @@
 #include "libcalls.h"
 
-/* A host may have an fmod or floor of its own, which a library must not meet. */
+/* A host may define its own fmod or floor, which a library must not call. */
 
 typedef struct {
     const char *operation; /* of LLVM */
-    const char *function;  /* of the runtime, for f64; with an f behind it for f32 */
+    const char *function;  /* of the runtime, for f64; with an f appended for f32 */
     unsigned id;           /* of the intrinsic; 0: an instruction */
 } Row;
 enum { NROWS = 7 };
@@ -37,7 +37,7 @@ static void add_rows(Calls *c, const Target *t) {
     }
 }
 
-/* The row of an instruction; NULL: none. */
+/* The row for an instruction; NULL: none. */
 static const Row *row_of(const Calls *c, LLVMValueRef i) {
     LLVMOpcode op = LLVMGetInstructionOpcode(i);
     if (op == LLVMFRem) return &c->rows[0];

@@ -18,7 +18,7 @@ static bool failed(Ctx *cx, const char *what, const char *path) {
 
 /* ---- tools */
 
-/* The first of `names` in PATH; NULL. */
+/* The first of `names` that is in PATH; NULL if none is. */
 static char *find_tool(Ctx *cx, const char *const *names) {
     const char *path = getenv("PATH");
     if (!path) path = "/usr/local/bin:/usr/bin:/bin";
@@ -43,7 +43,7 @@ static void args(Ctx *cx, Args *a, const char *const *list) {
     for (; *list; list++) arg(cx, a, *list);
 }
 
-/* What the tool prints, at most 2,000 bytes; the rest is read and forgotten. */
+/* The output of the tool, at most 2,000 bytes; the rest is read and discarded. */
 static Str read_output(Ctx *cx, int fd) {
     Text t = {.arena = cx->arena};
     char buffer[512];
@@ -53,13 +53,13 @@ static Str read_output(Ctx *cx, int fd) {
     return (Str){t.at, t.n};
 }
 
-/* A tool that is started: what it is called with, and the pipe that it prints to. */
+/* A tool to be started: its arguments, and the pipe for its output. */
 typedef struct {
     char **args;
     int out[2];
 } Tool;
 
-/* posix_spawn, with the signals that it would get from a shell and in a process group of its own. */
+/* posix_spawn, with the signal mask that a shell would give it, and in a process group of its own. */
 static int start(void *user, pid_t *child) {
     const Tool *t = user;
     posix_spawn_file_actions_t actions;
@@ -131,7 +131,7 @@ static char *find_linker(Ctx *cx) { return find_tool(cx, (const char *const[]){"
 
 static bool is_lld(const char *tool) { return !strcmp(base_name(tool), "ld.lld"); }
 
-/* ld's options; through cc each goes behind -Wl, by -Xlinker. lld knows no folders of its own. */
+/* ld's options; each goes through cc by -Xlinker. lld has no default folders. */
 static void linker_options(Ctx *cx, Args *a, const char *tool, const char *soname) {
     const char *const list[] = {"-shared",
                                 "-z",
@@ -173,7 +173,7 @@ bool link_by_lld(Ctx *cx) {
     return tool && is_lld(tool);
 }
 
-/* lld is told to put large constants (constants.c) at the end, as GNU ld does unasked. */
+/* A script that makes lld put large constants (constants.c) at the end, as GNU ld does by default. */
 static const char *lld_script(Ctx *cx) {
     Output script = {"a linker script", output_scratch(cx->arena, cx->diags, NULL)};
     Str text = S("SECTIONS { .lrodata ALIGN(0x1000) : { *(.lrodata.constants) } } INSERT AFTER .bss;\n");
@@ -197,8 +197,7 @@ bool link_so(Ctx *cx, const char *object, const Output *out) {
     return spawn(cx, &a);
 }
 
-/* ---- archives: "!<arch>\n", then members, each a header of 60 bytes and its bytes, padded to even
- */
+/* ---- archives: "!<arch>\n", then members, each a header of 60 bytes and its bytes, padded to even */
 
 enum { AR_MAGIC = 8, AR_HEADER = 60 };
 
@@ -234,7 +233,7 @@ static bool archive_text(Ctx *cx, const char *object, Text *t) {
     return true;
 }
 
-/* What `ar s` adds is the index of symbols. */
+/* `ar s` adds the symbol index. */
 bool link_archive(Ctx *cx, const char *object, const Output *out) {
     Text text = {.arena = cx->arena};
     if (!archive_text(cx, object, &text)) return false;

@@ -5,15 +5,13 @@
 #include <mlir-c/BuiltinTypes.h>
 
 /* The kernel of a LOOPS step: loops over the kept axes, and for each of their points (or vector of
-   points) the stages, one loop nest over the reduced axes each. Vectors run along the innermost
-   kept or the innermost reduced loop. A remainder is done by one narrower vector under a mask, or
-   element by element where the target has no masks for it. Partial sums and their order depend on
-   extents and target only: any split over threads gives the same bits.
+   points) the stages, each a loop nest over the reduced axes. Vectors run along the innermost kept or the innermost
+   reduced loop. A remainder is done by one narrower masked vector, or element by element if the target has no suitable
+   masks. Partial sums and their order depend only on extents and target: any split over threads gives the same bits.
 
-   A sum of floats is cut in blocks of terms (sums.h). Uniform terms leave an f32 that n of them
-   were added to with an error of 2.4e-8·√(n/3); blocks' errors average out, and so do those of
-   lanes that are added up in the end. Of a million sums of their own the worst has five times as
-   much: so a lane that is a sum of its own has the shorter blocks. */
+   A sum of floats is cut into blocks of terms (sums.h). Adding n uniform terms in f32 has an error of 2.4e-8·√(n/3);
+   errors of blocks average out, and so do those of lanes that are added up in the end. The worst of a million separate
+   sums has five times that error, so lanes that are separate sums have shorter blocks. */
 
 enum { BLOCK = 256, MAX_ACCS = 2 * STEP_REDUCTIONS /* argmax has two values */, JAM = 4 };
 enum { OWN_TURNS = 48, SHARED_TURNS = 256 };
@@ -23,7 +21,7 @@ static uint32_t pow2_floor(uint64_t n) {
     while ((uint64_t)p * 2 <= n && p < MAX_LANES) p *= 2;
     return p;
 }
-/* A tile is as many vectors as a vector has lanes. */
+/* A tile has as many vectors as a vector has lanes. */
 static uint32_t tile_width(const Kernel *k) {
     return k->e->target.vector_bytes / (k->step->widest < 4 ? 4 : k->step->widest);
 }
@@ -40,7 +38,7 @@ static bool masks_ok(const Emit *e, const Step *s) {
 /* Widths of the main loop (0: none) and of the remainder (0: none). */
 typedef struct {
     uint32_t main, tail;
-    Dim divides; /* the extent, or 0 when only known at run time */
+    Dim divides; /* the extent, or 0 if known only at run time */
 } Widths;
 static Widths widths(Kernel *k, Atom lane) {
     Types *ts = k->plan->cx->types;
@@ -130,7 +128,7 @@ static Ix arg_axis(Kernel *k, const Eqn *e) {
     step_at(k->plan, k->step, e->in.at[0], index);
     return index[param_ints(e, K_axes).at[0]];
 }
-/* x of a sum is a product that is not needed itself: added without a rounding of its own. */
+/* Is the term of a sum a product that is not needed itself? Then it is added without being rounded. */
 static bool product(Kernel *k, const Acc *c) {
     const Info *info = plan_info(k->plan, c->e->in.at[0]);
     bool member = info->class == VAL_MEMBER && info->step == k->step->number;
@@ -149,7 +147,7 @@ static V add_product(Kernel *k, const Acc *c, const Ix *index, V sum) {
     V y = em_fma(k->e, x[0], x[1], sum);
     return k->tail.ptr ? em_select(k->e, k->tail, y, sum) : y;
 }
-/* One step of the innermost loop: what is stored, and the accumulators' next values. */
+/* One step of the innermost loop: stores, and the next values of the accumulators. */
 static void accumulate(Kernel *k, const Accs *a, V *acc) {
     Emit *e = k->e;
     k->rows = false;
@@ -185,7 +183,7 @@ static void halve(Emit *e, V v, V *lo, V *hi) {
     *hi = em_shuffle(e, v, v, w, lanes + w);
     if (w == 1) *lo = em_extract(e, *lo, 0), *hi = em_extract(e, *hi, 0);
 }
-/* All lanes into one, by halves. */
+/* Combines all lanes into one, by halves. */
 static void horizontal(Emit *e, const Accs *a, V *acc) {
     for (uint32_t i = 0; i < a->n; i++) {
         const Acc *c = &a->at[i];
@@ -202,7 +200,7 @@ static void horizontal(Emit *e, const Accs *a, V *acc) {
     }
 }
 
-/* Two sets of scalars into the first. */
+/* Combines two sets of scalars into the first. */
 static void merge(Emit *e, const Accs *a, V *x, const V *y) {
     for (uint32_t i = 0; i < a->n; i++) {
         const Acc *c = &a->at[i];
@@ -214,8 +212,8 @@ static void merge(Emit *e, const Accs *a, V *x, const V *y) {
     }
 }
 
-/* ---- loop nests over reduced axes. acc: nv values of the main width, then nv of the remainder's;
-   then, where sums are cut, their wide forms in the same order. */
+/* ---- loop nests over reduced axes. acc: nv values of the main width, then nv of the remainder's width; then, if sums
+   are cut, their wide forms in the same order. */
 enum { MAX_CARRIED = 4 * MAX_ACCS };
 _Static_assert(2 * (1 + WIDE_VALUES) * STEP_REDUCTIONS <= MAX_CARRIED, "sums of both widths with their wide forms");
 _Static_assert(2 * MAX_ACCS <= MAX_CARRIED, "values of both widths");
@@ -225,18 +223,18 @@ typedef struct {
     Widths w;
     bool lane_red;
     uint32_t total, carried; /* accumulators; with the wide forms */
-    V lo, hi;                /* of the outermost loop, where it is split over units */
-    Dim block[STEP_NEST];    /* of each loop, in turns; 0: it is not cut, nor those in it */
+    V lo, hi;                /* of the outermost loop, if it is split over units */
+    Dim block[STEP_NEST];    /* of each loop, in iterations; 0: neither it nor those in it are cut */
     uint32_t cut;            /* how many loops are cut, the outermost ones */
-    bool several;            /* there is more than one block, whatever the extents that are not known */
+    bool several;            /* there is more than one block for all values of unknown extents */
 } Nest;
 static void nest(Nest *n, uint32_t level, V *acc);
 
-/* How many values the wide form of an accumulator has; 0: it has none. */
+/* The number of values in the wide form of an accumulator; 0: it has none. */
 static uint32_t widens(const Acc *c) {
     return c->e->prim == P_reduce_sum && !point_in_order(c->e->prim, c->in) ? wide_values(c->in) : 0;
 }
-/* Calls `each` for every accumulator that has a wide form, and that. */
+/* Called for every accumulator with a wide form. */
 typedef void Widened(Emit *, const Acc *, V *acc, V *wide);
 static void widened(const Nest *n, V *acc, Widened *rule) {
     V *wide = acc + n->total, *end = wide;
@@ -248,7 +246,7 @@ static void widened(const Nest *n, V *acc, Widened *rule) {
         }
 }
 static void widen(Emit *e, const Acc *c, V *acc, V *wide) { wide_zero(e, c->in, em_width(*acc), wide); }
-/* The accumulator starts afresh. */
+/* Adds the accumulator to its wide form and resets it. */
 static void fold(Emit *e, const Acc *c, V *acc, V *wide) {
     wide_add(e, c->in, *acc, wide);
     *acc = point_identity(e, c->e->prim, c->in, em_width(*acc));
@@ -273,7 +271,7 @@ static void apply_if(Nest *n, V condition, V *acc, Widened *rule, uint32_t value
     em_else(n->k->e, &f, values, yes);
     em_if_end(n->k->e, &f, acc, acc);
 }
-/* Which loops are cut. A part of a reduction of everything is a block itself. */
+/* Chooses the loops that are cut. A part of a full reduction is itself a block. */
 static void find_blocks(Nest *n) {
     Kernel *k = n->k;
     Types *ts = k->plan->cx->types;
@@ -337,7 +335,7 @@ static void nest_inner(Kernel *k, void *user, V *acc) {
 }
 static void leaf(Kernel *k, void *user, V *acc) { accumulate(k, ((Nest *)user)->accs, acc); }
 
-/* Turns lo … hi of one loop, those in it included. */
+/* Iterations [lo, hi) of one loop, with those in it. */
 static void span(Nest *n, uint32_t level, V lo, V hi, V *acc) {
     Kernel *k = n->k;
     Atom loop = k->step->red[level];
@@ -351,18 +349,18 @@ static void span(Nest *n, uint32_t level, V lo, V hi, V *acc) {
     if (n->w.main) counted(k, loop, lo, mid, n->w.main, nv, acc, false, leaf, n);
     if (n->w.tail) counted(k, loop, mid, hi, n->w.tail, nv, n->w.main ? acc + nv : acc, true, leaf, n);
 }
-/* A block of a loop, in its own steps. */
+/* The length of a loop's blocks, in its own steps. */
 static Dim block_of(const Nest *n, uint32_t level) {
     uint32_t w = n->k->step->red[level] != n->k->lane ? 1 : n->w.main ? n->w.main : n->w.tail;
     return dim_mul(n->k->plan->cx->types, n->block[level], w);
 }
-/* An inner loop may be short, and done often: its last block has code of its own, about which
-   everything is known outside of the loops around it. */
+/* An inner loop may be short and run often: then its last block has separate code, whose bounds are computed outside
+   the enclosing loops. */
 static bool last_apart(const Nest *n, uint32_t level) {
     const Step *s = n->k->step;
     return level > 0 && level + 1 == s->nred && !dim_is_const(loop_extent(n->k->ix, s->red[level]));
 }
-/* Where the last block of a loop of n turns starts. */
+/* The start of the last block of a loop of n iterations. */
 static Dim last_block(Types *ts, Dim n, Dim block) {
     Dim before = dim_max(ts, dim_sub(ts, n, 1), 0);
     return dim_mul(ts, dim_floordiv(ts, before, block), block);
@@ -402,8 +400,7 @@ static void nest(Nest *n, uint32_t level, V *acc) {
     if (level == 0 && n->lo.ptr) lo = n->lo, hi = n->hi;
     (level < n->cut ? in_blocks : span)(n, level, lo, hi, acc);
 }
-/* The nest with sums that are cut: what the blocks gave and the last one, where there are several.
- */
+/* The nest with cut sums: the wide forms of the blocks plus the last block, if there are several. */
 static void nest_cut(Nest *n, V *acc) {
     Kernel *k = n->k;
     Emit *e = k->e;
@@ -436,7 +433,7 @@ static void finish(Kernel *k, const Accs *a, const V *acc) {
         acc += c->arg ? 2 : 1;
     }
 }
-/* Steps on with a loop replaced by an index. */
+/* Writes what is inside a loop, with the loop replaced by an index. */
 typedef void Inside(Kernel *, void *user);
 static void substituted(Kernel *k, Atom loop, Ix at, Inside *inside, void *user) {
     Step *s = k->step;
@@ -446,13 +443,13 @@ static void substituted(Kernel *k, Atom loop, Ix at, Inside *inside, void *user)
     inside(k, user);
     s->axes = axes;
 }
-/* The reduced axes turn by turn. Longer sums are two chains. */
+/* Unrolled loops over the reduced axes. Longer sums are two chains. */
 typedef struct {
     const Accs *accs;
     V *acc;
     V *first; /* sums of the first half */
     uint32_t level;
-    Dim done, half; /* turns; half 0: one chain */
+    Dim done, half; /* iterations; half 0: one chain */
 } Turns;
 static void first_half(Kernel *k, Turns *t) {
     V *acc = t->acc;
@@ -491,7 +488,7 @@ static void write_out(Kernel *k, const Accs *accs, V *acc) {
     turns(k, &t);
     if (t.half) both_halves(k, &t);
 }
-/* The accumulators' values over all reduced axes, or over lo … hi of the outermost. */
+/* The values of the accumulators over all reduced axes, or over [lo, hi) of the outermost. */
 static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     Nest n = {.k = k, .accs = accs, .lo = lo, .hi = hi};
     n.lane_red = k->step->nred && k->step->red[k->step->nred - 1] == k->step->lane;
@@ -536,8 +533,7 @@ static void stages(Kernel *k) {
 }
 
 static void all_stages(Kernel *k, void *user) { stages(k); }
-/* The stages: once for each turn of a loop that is unrolled, for each row of a tile, for each of
- * the turns done at once. */
+/* The stages: once for each iteration of the unrolled loop, each row of a tile, each iteration done at once. */
 static void body(Kernel *k) {
     Step *s = k->step;
     if (k->tile)
@@ -561,7 +557,7 @@ static void nest_rest(Kernel *k, Nesting n) {
     else
         n.inside(k, n.user);
 }
-/* Where no padding is read nothing is asked about it any more. */
+/* Where no padding is read, the loops have a body that does not test for it. */
 static void nest_at_edges(Kernel *k, Nesting n) {
     If f = em_if(k->e, edge_inside(k));
     uint32_t least = k->least;
@@ -583,7 +579,7 @@ static void nest_next(Kernel *k, void *user, V *acc) {
     bool main = !k->step->jam || k->jam;
     (loop == k->step->edge_loop && main ? nest_at_edges : nest_rest)(k, n);
 }
-/* `width` turns at a time, which *now says meanwhile, and what is left one by one. */
+/* `width` iterations at a time, with *now set to that, and the remainder one by one. */
 static void nest_in_blocks(Kernel *k, Nesting n, V lo, V hi, uint32_t width, uint32_t *now) {
     V rest = em_bin(k->e, "llvm.urem", em_bin(k->e, "llvm.sub", hi, lo), em_i64(k->e, width));
     V mid = em_bin(k->e, "llvm.sub", hi, rest);
@@ -622,9 +618,8 @@ Dim blocks_of(Plan *p, Atom loop, uint32_t block) {
     Types *ts = p->cx->types;
     return dim_floordiv(ts, dim_add(ts, loop_extent(p->ix, loop), block - 1), block);
 }
-/* ---- a reduction of everything: parts of the outermost loop leave their accumulators in s->parts,
-   one word each, and kernel_combine brings them together in the order of the parts, whichever
-   thread made them. */
+/* ---- a full reduction: parts of the outermost loop leave their accumulators in s->parts, one word each, and
+   kernel_combine combines them in the order of the parts, whichever threads computed them. */
 static Dim part_length(const Step *s) { return s->red[0] == s->lane ? PART_LANES : 1; }
 
 static void write_parts(Kernel *k, V lo, V hi) {

@@ -2,10 +2,10 @@
 #include <mlir-c/BuiltinAttributes.h>
 #include <string.h>
 
-/* Structured control flow as blocks and branches. A block is walked once, forwards: what stands
-   behind a loop moves to the block that follows the loop, so that each operation moves once for
-   each region around it. (MLIR's own conversion notes every move to be able to undo it, and moves
-   all that is left of a block at each loop: quadratic in long blocks.) */
+/* Structured control flow as blocks and branches. A block is walked once, forwards: the operations after a loop move to
+   the block that follows the loop, so that each operation moves once for each enclosing region. (MLIR's own conversion
+   records every move to be able to undo it, and moves the whole rest of a block at each loop: quadratic in long
+   blocks.) */
 
 static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
 
@@ -45,7 +45,7 @@ static void replace_results(MlirOperation op, const V *by) {
     for (intptr_t i = 0; i < mlirOperationGetNumResults(op); i++)
         mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, i), by[i]);
 }
-/* The one block of a region, taken out of it and put behind `after`. */
+/* Moves the single block of a region after `after`. */
 static MlirBlock take_block(MlirOperation op, uint32_t region, MlirBlock after) {
     MlirBlock b = mlirRegionGetFirstBlock(mlirOperationGetRegion(op, region));
     mlirBlockDetach(b);
@@ -68,8 +68,7 @@ static V *arguments(Emit *e, MlirBlock b) {
 }
 static MlirBlock lower_block(Emit *, MlirBlock);
 
-/* Lowers a region's block and takes its terminator away; e->block is its end, ready for a branch.
- */
+/* Lowers a region's block and removes its terminator; e->block is its end, ready for a branch. */
 static V *lower_region(Emit *e, MlirBlock b, uint32_t *n) {
     e->block = lower_block(e, b);
     MlirOperation yield = mlirBlockGetTerminator(e->block);
@@ -78,12 +77,11 @@ static V *lower_region(Emit *e, MlirBlock b, uint32_t *n) {
     return v;
 }
 
-/* ---- a rule per operation: lowers what stands at the end of `now`; returns the block where the
- * rest goes */
+/* ---- a rule per operation: lowers the operation at the end of `now`; returns the block for what follows */
 static MlirBlock lower_for(Emit *e, MlirOperation op, MlirBlock now) {
     uint32_t n, yields;
     V *in = operands(e, op, 0, &n), hi = in[1], step = in[2];
-    in[2] = in[0], n -= 2; /* the index, then what is carried */
+    in[2] = in[0], n -= 2; /* the index, then the carried values */
     MlirBlock header = block_after(e, now, n, in + 2), body = take_block(op, 0, header);
     V *args = arguments(e, header);
     for (uint32_t i = n; i-- > 0;) {
@@ -122,7 +120,7 @@ static MlirBlock lower_while(Emit *e, MlirOperation op, MlirBlock now) {
     V *init = operands(e, op, 0, &n);
     MlirBlock after = take_block(op, 1, now), before = take_block(op, 0, now);
     branch(e, (Jump){before, n, init});
-    V *go = lower_region(e, before, &m); /* the condition, then what is carried */
+    V *go = lower_region(e, before, &m); /* the condition, then the carried values */
     MlirBlock before_end = e->block;
     V *next = lower_region(e, after, &yields);
     branch(e, (Jump){before, yields, next});
@@ -159,7 +157,7 @@ static MlirBlock lower_block(Emit *e, MlirBlock b) {
         Rule *rule = rule_of(op);
         if (rule) {
             e->loc = mlirOperationGetLocation(op);
-            e->block = now; /* its branch comes behind what is still to be moved away */
+            e->block = now; /* its branch comes after operations that are still to be moved away */
             now = rule(e, op, now);
             mlirOperationDestroy(op);
         }

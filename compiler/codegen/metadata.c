@@ -1,4 +1,4 @@
-/* What a library says about itself: runtime/jaxcc.h has the structures that are built here. */
+/* The description of a library: the structures built here are those of runtime/jaxcc.h. */
 #include "metadata.h"
 #include "arguments.h"
 #include "header.h"
@@ -35,7 +35,7 @@ static LLVMValueRef string(const Meta *e, Str s) {
     return g;
 }
 
-/* The address of a table; NULL when it is empty. */
+/* The address of a table; NULL if it is empty. */
 static LLVMValueRef table(const Meta *e, LLVMTypeRef of, LLVMValueRef *at, uint32_t n) {
     return n ? private_constant(e, "", LLVMConstArray2(of, at, n)) : LLVMConstNull(e->ptr);
 }
@@ -64,10 +64,10 @@ static LLVMValueRef dim_table(const Meta *e) {
 
 /* ---- functions */
 
-/* ---- The library's interface is other names of functions that are its own: what lies in it refers to
-   those, so that it finds itself whatever else is loaded under its names. */
+/* ---- The library's interface consists of aliases of its internal functions: code in it refers to the internal names,
+   so that it calls itself even if other libraries define the same names. */
 
-/* Whoever has the name is called otherwise from now on: what is internal is free to. */
+/* Renames an internal symbol that has the name. */
 static void give_up(const Meta *e, const char *name) {
     LLVMValueRef v = LLVMGetNamedFunction(e->m, name);
     if (!v) v = LLVMGetNamedGlobal(e->m, name);
@@ -89,7 +89,7 @@ static LLVMValueRef named(const Meta *e, const char *name, LLVMTypeRef type) {
     return f;
 }
 
-/* NAME.SUFFIX: code that must run on every CPU, or a library for another one could not say so. */
+/* NAME.SUFFIX: code that must run on every CPU, so that a library for another one can say so. */
 static LLVMValueRef define(const Meta *e, const char *suffix, LLVMTypeRef type, LLVMBuilderRef b) {
     Str name = str_format(e->cx->arena, "%s.%s", e->name, suffix);
     LLVMValueRef f = LLVMAddFunction(e->m, name.at, type);
@@ -124,7 +124,7 @@ static LLVMValueRef entry(const Meta *e) {
     return LLVMGetNamedFunction(e->m, str_format(e->cx->arena, "%s.entry", e->name).at);
 }
 
-/* NAME with its arguments out of arrays. */
+/* Calls NAME with its arguments taken from arrays. */
 static LLVMValueRef call_directly(const Meta *e, LLVMBuilderRef b, LLVMValueRef f) {
     const Signature *s = e->s;
     uint32_t n = s->dims.n + s->in.n + s->out.n;
@@ -136,7 +136,7 @@ static LLVMValueRef call_directly(const Meta *e, LLVMBuilderRef b, LLVMValueRef 
     load_all(e, b, e->ptr, LLVMGetParam(f, 2), s->out.n, args + s->dims.n + s->in.n);
     return LLVMBuildCall2(b, type, callee, args, n, "");
 }
-/* What NAME calls with its arguments in memory (arguments.h): they are there. */
+/* Calls the function that takes NAME's arguments in memory (arguments.h), where they already are. */
 static LLVMValueRef call_checked(const Meta *e, LLVMBuilderRef b, LLVMValueRef f, LLVMValueRef checked) {
     const uint32_t sizes[] = {e->s->dims.n, e->s->in.n, e->s->out.n};
     LLVMValueRef first[FIRST_ARGUMENTS], args[ARGUMENT_BASES];
@@ -194,8 +194,7 @@ static LLVMValueRef program(const Meta *e, LLVMBuilderRef b) {
     return private_constant(e, "", LLVMConstStructInContext(e->c, values, sizeof values / sizeof *values, 0));
 }
 
-/* ---- the note: readelf -n shows the owner "jaxcc"; the description is the program's name,
- * terminated */
+/* ---- the note: readelf -n shows the owner "jaxcc"; the description is the program's name, terminated */
 
 static LLVMValueRef bytes(const Meta *e, const char *text, uint32_t n, uint32_t room) {
     char *at = arena_new(e->cx->arena, char, room);

@@ -24,7 +24,7 @@
 
 static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
 
-/* ---- what goes wrong here is our own fault */
+/* ---- any failure here is a bug of ours */
 static void append(MlirStringRef s, void *text) { text_put(text, (Str){s.data, (uint32_t)s.length}); }
 static MlirLogicalResult message(MlirDiagnostic d, void *user) {
     Emit *e = user;
@@ -84,7 +84,7 @@ Emit *emit_open(Ctx *cx, Target target) {
     e->ptr = mlirLLVMPointerTypeGet(e->mlir, 0);
     if (cx->options->debug) {
         open_debug(e);
-        em_at(e, (Span){0}); /* what belongs to no equation: the start of the text */
+        em_at(e, (Span){0}); /* operations of no equation: the start of the text */
     }
     return e;
 }
@@ -93,7 +93,7 @@ void emit_close(Emit *e) {
     mlirContextDestroy(e->mlir);
 }
 
-/* What one writing needs. */
+/* The state of writing a module. */
 typedef struct {
     Emit *e;
     EmitKind kind;
@@ -105,7 +105,7 @@ typedef struct {
 /* ---- MLIR → LLVM */
 static bool write_mlir(Emit *, const Output *);
 
-/* With -save-temps what is not valid can be looked at. */
+/* With -save-temps an invalid module can be examined. */
 static void verify(Emit *e, const Output *out) {
     timer_stage(e->cx->timer, "verify");
     if (mlirOperationVerify(mlirModuleGetOperation(e->module))) return;
@@ -157,7 +157,7 @@ static void open_machine(Writer *w) {
     LLVMSetModuleDataLayout(w->module, layout);
     LLVMDisposeTargetData(layout);
 }
-/* Kernels are in vectors already: what is left is to clean up after their construction. */
+/* Kernels are already vectorized: what remains is to clean up after their construction. */
 static void optimise(Writer *w) {
     static const char *const passes[] = {
         NULL, "function(sroa,early-cse,simplifycfg)",

@@ -2,15 +2,15 @@
 #include <math.h>
 #include <mlir-c/BuiltinTypes.h>
 
-/* Element types that registers do not have. Floats of 16 bits and less are f32 there, rounded after
-   each operation; integers of 4 and 2 bits are i8, extended from their bits. */
+/* Element types without registers. Floats of 16 bits and less are f32 in registers, rounded after each operation;
+   integers of 4 and 2 bits are i8, extended from their bits. */
 
-/* ---- floats of any format: conversions that vectors have instructions for, by integers */
+/* ---- floats of any format: conversions by integer operations, for which vectors have instructions */
 typedef struct {
     Emit *e;
     const FloatFormat *f;
-    int drop;     /* places of f32's mantissa that the format lacks */
-    int exponent; /* what its exponent is less than f32's */
+    int drop;     /* mantissa bits of f32 that the format lacks */
+    int exponent; /* f32's exponent bias less the format's */
     MlirType i32, f32;
 } Format;
 static Format format_of(Emit *e, Dtype d, V x) {
@@ -30,8 +30,8 @@ static V decode_power(const Format *t, V bits) {
     r = em_select(t->e, em_cmpi(t->e, "eq", bits, number(t, 0)), number(t, 0x400000), r);
     return em_select(t->e, em_cmpi(t->e, "eq", bits, number(t, 255)), number(t, 0x7fc00000), r);
 }
-/* Half of a place carries into the exponent; where that is 0, all that is above 2^-127. What is not
-   positive and finite becomes NaN. */
+/* Rounding carries half of a place into the exponent; if that is 0, anything above 2^-127 does. Values that are not
+   positive and finite become NaN. */
 static V encode_power(const Format *t, V x) {
     Emit *e = t->e;
     V bits = bits_of(t, x);
@@ -42,8 +42,8 @@ static V encode_power(const Format *t, V x) {
     return em_select(e, em_cmpi(e, "sgt", bits, number(t, 0)), r, number(t, 255));
 }
 
-/* The exponent is too small when the bits are moved in place: a product corrects it, of subnormals
-   too; infinities and NaN get the highest one. */
+/* With the bits moved in place the exponent is too small: a product corrects it, for subnormals too; infinities and NaN
+   get the highest exponent. */
 static V decode(const Format *t, V bits) {
     Emit *e = t->e;
     const FloatFormat *f = t->f;
@@ -61,9 +61,9 @@ static V decode(const Format *t, V bits) {
         r = em_select(e, em_cmpi(e, "eq", bits, number(t, float_nan(f))), number(t, 0xffc00000), r);
     return float_of(t, r);
 }
-/* Nearest, ties to even. Normal results: half of the last kept place, less one if that is even, and
-   the exponent's correction are one sum. Subnormal ones: added to a power of two whose last place
-   is theirs. */
+/* To nearest, ties to even. Normal results: half of the last kept place, less one if that is even, and the correction
+   of the exponent are added in one sum. Subnormal results: adding a power of two whose last place is theirs rounds
+   them. */
 static V encode(const Format *t, V x) {
     Emit *e = t->e;
     const FloatFormat *f = t->f;
@@ -81,7 +81,7 @@ static V encode(const Format *t, V x) {
     V huge = em_cmpi(e, "ugt", r, number(t, float_most(f)));
     r = em_select(e, huge, number(t, float_overflow(f)), r);
     V nan = em_cmpf(e, "uno", x, x), none = number(t, float_nan(f));
-    if (f->special == FLOAT_IEEE) { /* its bits stay, where one is left */
+    if (f->special == FLOAT_IEEE) { /* keeps its bits, if one is left */
         V kept = op(t, "llvm.and", op(t, "llvm.lshr", size, t->drop), (1 << magnitude(t)) - 1);
         V infinite = em_cmpi(e, "eq", kept, number(t, float_overflow(f)));
         none = em_select(e, infinite, none, kept);
@@ -92,8 +92,8 @@ static V encode(const Format *t, V x) {
     return f->special == FLOAT_FINITE ? em_select(e, nan, number(t, float_nan(f)), r) : r;
 }
 
-/* ---- f16: processors have instructions from x86-64-v3 on, where fma comes too; LLVM calls a
-   library elsewhere, that a program of its own must not need. */
+/* ---- f16: x86-64-v3, which has fma too, has instructions; for older levels LLVM would call a support library, which
+   our libraries must not need. */
 static V from_f16(Emit *e, V m) {
     Format t = format_of(e, DT_f16, m);
     if (e->target.fma) return em_cast(e, "llvm.fpext", t.f32, m);

@@ -2,16 +2,15 @@
 #include "gather.h"
 #include "point.h"
 
-/* Scatter: the result lies where the operand was or was copied to, and this kernel writes updates
-   over it. Loops over positions run in order, since two may be the same: the last one wins, sums
-   are made in the order of the updates. Windows and batches are independent: units are batches, or
-   parts of all windows. A window that is not inside the operand is left out; with CLIP it is moved
-   inside. */
+/* Scatter: the result is in the memory of the operand or of a copy, and this kernel writes the updates over it. Loops
+   over positions run in order, since two may be equal: the last one wins, sums are added in the order of the updates.
+   Windows and batches are independent: units are batches, or parts of all windows. A window that is not inside the
+   operand is dropped; with CLIP it is moved inside. */
 
 enum { WINDOW_BLOCK = 64 };
 
 /* ---- planning */
-/* `scatter` alone needs its program, where jax prints one. */
+/* Only `scatter` needs its program, if JAX prints one. */
 static const Jaxpr *program(const Eqn *e) {
     return prim_combiner[e->prim] == P_none ? param_jaxpr(e, K_update_jaxpr) : NULL;
 }
@@ -39,7 +38,7 @@ Ix scatter_address(Plan *p, const Eqn *e, const Ix *index) {
     for (uint32_t d = 0; d < x->rank; d++) at = ix_add(p->ix, ix_scale(p->ix, at, x->dims[d]), w.operand[d]);
     return at;
 }
-/* Of the update at the step's own index. */
+/* The window of the update at the step's own index. */
 static Window *own_window(Plan *p, const Step *s) {
     Window *w = arena_new(p->arena, Window, 1);
     Ix index[MAX_RANK];
@@ -92,7 +91,7 @@ void store_place(Kernel *k, const Store *st, const Ix *index) {
 /* ---- the kernel */
 typedef struct {
     const Window *window;
-    uint32_t batches; /* the first of the kept loops, that positions depend on */
+    uint32_t batches; /* the number of leading kept loops, on which positions depend */
     V lo, hi;
 } Scattering;
 
@@ -124,7 +123,7 @@ static void write_window(Kernel *k, Scattering *c) {
     if (c->batches) lo = em_i64(k->e, 0), hi = kernel_dim(k, loop_extent(k->ix, n.loops[0]));
     kernel_nest(k, n, lo, hi);
 }
-/* Is there a place for the window? Of no value: there is. */
+/* Is the window inside? NULL: certainly. */
 static V placed(Kernel *k, const Eqn *e, const Window *w) {
     if (index_mode(e) != MODE_CLIP) return w->n ? window_inside(k, w).v : (V){NULL};
     V all = {NULL};

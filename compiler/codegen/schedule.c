@@ -2,11 +2,10 @@
 #include "gather.h"
 #include "point.h"
 
-/* The loops of a step: one for each axis of its domain at first; split where a reshape inside asks
-   for it, collapsed where all that is read and written allows it; the lane loop chosen; then the
-   stages: a value that needs the result of a reduction over the same row belongs to the stage after
-   it, and what a later stage needs again is computed again or, if that costs too much, kept in a
-   scratch row. */
+/* The loops of a step: at first one for each axis of its domain; split if a reshape inside needs it, collapsed if all
+   reads and writes allow it; then the lane loop is chosen; then the stages: a value that needs the result of a
+   reduction over the same row belongs to the next stage, and values that a later stage needs again are recomputed or,
+   if that costs too much, kept in a scratch row. */
 
 enum {
     SPILL_COST = 12,
@@ -15,7 +14,7 @@ enum {
     TILE_COST = 16,
     PARTS_FROM = 1 << 18,
     MOST_TURNS = 64,
-    MOST_ROWS = 48 /* turns of a single loop: of more, sums are two chains, which read far apart */
+    MOST_ROWS = 48 /* iterations of a single loop: longer sums are two chains, which read far apart */
 };
 
 typedef struct {
@@ -26,7 +25,7 @@ typedef struct {
         uint32_t n, cap;
     } addresses, indices;
     uint32_t level;
-    bool later; /* marks what stage `level` evaluates */
+    bool later; /* marks the values that stage `level` evaluates */
 } Look;
 
 static void look(void *user, Val v, const Ix *index, Ix address) {
@@ -150,7 +149,7 @@ static void collapse(Look *l, Atom *loops, uint32_t *n) {
             *n -= 1;
         }
 }
-/* How well vectors along this loop suit what is read and written. */
+/* How well vectors along this loop suit the reads and writes. */
 static int64_t suits(const void *user, Atom loop) {
     const Look *l = user;
     int64_t score = 0;
@@ -163,8 +162,7 @@ static int64_t suits(const void *user, Atom loop) {
     if (dim_is_const(extent) && extent < 8) score -= 2 * (8 - extent) * (int64_t)(l->addresses.n + 1);
     return score;
 }
-/* A short loop that decides which operand of a concatenation is read is written out: then each copy
- * reads one. */
+/* A short loop that selects the operand of a concatenation is unrolled: then each copy reads one operand. */
 static void choose_unrolled(Look *l) {
     Step *s = l->step;
     for (uint32_t i = 0; i < s->nkept && !s->unrolled; i++) {
@@ -178,8 +176,7 @@ static void choose_unrolled(Look *l) {
         if (s->kept[i] != s->unrolled) s->kept[n++] = s->kept[i];
     s->nkept = n;
 }
-/* A loop along which something is contiguous that is far apart along the lanes: both together in
- * square tiles. */
+/* A loop along which an access is contiguous that is far apart along the lanes: both run together in square tiles. */
 static void choose_tile(Look *l) {
     Step *s = l->step;
     const Indices *x = l->p->ix;
@@ -198,7 +195,7 @@ static void choose_tile(Look *l) {
         if (s->kept[i] == s->tile) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->tile;
 }
 
-/* Has it a reduction whose order counts? Then no lanes and no parts may share its terms. */
+/* Does it contain a reduction whose order matters? Then its terms may not be divided among lanes or parts. */
 static bool reduces_in_order(Plan *p, const Step *s) {
     each(Val, v, s->members) {
         const Eqn *e = plan_info(p, *v)->e;
@@ -206,9 +203,8 @@ static bool reduces_in_order(Plan *p, const Step *s) {
     }
     return false;
 }
-/* Few turns of the loops over reduced axes are written out. Where a kept loop and one of those move
-   over the same elements, as windows do, several turns of the kept loop are done at once: each
-   element is read once for all of them. */
+/* Loops over reduced axes with few iterations are unrolled. If a kept loop and one of those move over the same
+   elements, as windows do, several iterations of the kept loop are done at once, which load each element once. */
 static void choose_jam(Look *l) {
     Step *s = l->step;
     const Indices *x = l->p->ix;
@@ -369,7 +365,7 @@ Dim step_parts(Plan *p, const Step *s) {
     if (s->red[0] != s->lane) return n;
     return dim_floordiv(p->cx->types, dim_add(p->cx->types, n, PART_LANES - 1), PART_LANES);
 }
-/* A large reduction of everything, with nothing but scalars after it, is made in parts. */
+/* A large full reduction, followed only by scalars, is done in parts. */
 static void choose_parts(Plan *p, Step *s) {
     Types *ts = p->cx->types;
     uint32_t words = 0;

@@ -77,7 +77,7 @@ static Reg index_broadcast_in_dim(Kernel *k, const Eqn *e, uint32_t out, const I
         at[d] = x->dims[d] == 1 && y->dims[dims.at[d]] != 1 ? 0 : index[dims.at[d]];
     return kernel_eval(k, e->in.at[0], at);
 }
-/* Row-major position, then back into axes; equal leading and trailing axes stay what they are.
+/* From the index to the row-major position and back to the operand's axes; equal leading and trailing axes are kept.
    `dimensions` is the order in which the operand's axes are read. */
 static Reg index_reshape(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
@@ -158,8 +158,7 @@ static Reg index_windows(Kernel *k, const Eqn *e, uint32_t out, const Ix *index)
     }
     return kernel_eval(k, e->in.at[0], at);
 }
-/* A start is clamped to [0, most]; jax adds the extent to negative ones before it prints the
- * equation. */
+/* A start is clamped to [0, most]; JAX adds the extent to negative ones before it prints the equation. */
 Ix index_start(Plan *p, Val start, Dim most) {
     const ValInfo *v = val_info(p->cx, start);
     if (!v->lit) return ix_value(p->ix, (IxValue){.v = start, .most = most});
@@ -204,7 +203,7 @@ static Reg index_unstack(Kernel *k, const Eqn *e, uint32_t out, const Ix *index)
 }
 
 /* ---- under a condition */
-/* lo ≤ i < hi, for all lanes if it can be told now. */
+/* lo ≤ i < hi, for all lanes if it can be decided now. */
 typedef enum { NEVER, ALWAYS, MAYBE } When;
 static When within(Kernel *k, Ix i, Dim lo, Dim hi) {
     int64_t a, b;
@@ -244,7 +243,7 @@ static Reg compare(Kernel *k, Ix i, Dim lo, Dim hi) {
     e->block = was;
     return r;
 }
-/* x at index i - low (over interior + 1) where that is in x and no gap; else the padding value. */
+/* x at index (i - low) / (interior + 1) if that is in x and not in a gap; else the padding value. */
 static Reg index_pad(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Dims config = param_dims(e, K_padding_config);
@@ -278,7 +277,7 @@ static Reg index_pad(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     kernel_unguard(k, before);
     return kernel_choose(k, ok, inside, kernel_eval(k, e->in.at[1], NULL));
 }
-/* The operand whose part the index is in; a chain of conditions where that varies. */
+/* The operand that contains the index; a chain of conditions if that varies. */
 static Reg join_at(Kernel *k, const Eqn *e, int64_t axis, bool stack, const Ix *index) {
     Ix at[MAX_RANK + 1];
     Reg r = {0};

@@ -5,18 +5,18 @@
 
 enum { STDLIB_INLINE = 40, STDLIB_LARGE = 160, MOST_OPERANDS = 8 /* of a program */ };
 static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
-    k->in_stdlib++; /* whose error terms -ffast-math would fold to 0 */
+    k->in_stdlib++; /* -ffast-math would fold its error terms to 0 */
     V y = kernel_run(k, j, x, w);
     k->in_stdlib--;
     return y;
 }
 
-/* What becomes of a program's operands. */
+/* Computes a function of a program's operands. */
 typedef V StdlibBody(Kernel *, const char *name, const V *x, uint32_t n, uint32_t w);
 static V body_all(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
     return stdlib_run(k, stdlib_program(k->plan->cx, name), x, w);
 }
-/* As a function of its own, for operands like these. */
+/* As a separate function, for operands of these types. */
 static V stdlib_function(Kernel *k, StdlibBody *body, Str symbol, const char *name, const V *x, uint32_t n,
                          uint32_t w) {
     Emit *e = k->e;
@@ -39,7 +39,7 @@ static V stdlib_all(Kernel *k, const char *name, const V *x, uint32_t n, uint32_
     Str symbol = str_format(k->e->arena, "stdlib.%s.%u", name, w);
     return stdlib_function(k, body_all, symbol, name, x, n, w);
 }
-/* y of the fast program, or, where a lane is beyond its bound, that of the full one for the whole vector. */
+/* The result y of the fast program or, if a lane exceeds its bound, that of the full program for the whole vector. */
 static V choose(Kernel *k, const char *name, V y, const V *x, uint32_t n, uint32_t w) {
     Emit *e = k->e;
     V size = em_un(e, "llvm.intr.fabs", x[0]);
@@ -55,8 +55,7 @@ static V choose(Kernel *k, const char *name, V y, const V *x, uint32_t n, uint32
 static V body_chosen(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
     return choose(k, name, body_all(k, name, x, n, w), x, n, w);
 }
-/* Inlined while there are few and they are small: a program of thousands of calls would take its
-   time to compile. */
+/* Inlined while there are few uses of small programs: thousands of them would take long to compile. */
 static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
     const Jaxpr *j = stdlib_program(k->plan->cx, name);
     bool large = j->eqns.n > STDLIB_LARGE, chosen = stdlib_fast_bound(name) > 0;
@@ -70,7 +69,7 @@ static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32
     V y = (large || many ? stdlib_all : body_all)(k, name, x, n, w);
     return chosen ? choose(k, name, y, x, n, w) : y;
 }
-/* A program being run: its values, those of its loops' bodies included, by number less `first`. */
+/* A program being evaluated: its values, including those of its loop bodies, by number less `first`. */
 typedef struct {
     Kernel *k;
     V *env;
@@ -90,8 +89,8 @@ static void run_values(const Run *r, Vals from, V *to) {
 }
 static void run_eqns(const Run *r, Eqns eqns);
 
-/* The loop goes on while the condition holds in any lane; a lane where it does not keeps its carry.
-   The condition is carried too, last: it is computed once a turn. */
+/* The loop runs while the condition holds in any lane; the other lanes keep their carry. The condition is carried too,
+   as the last value: it is computed once per iteration. */
 static void run_while(const Run *r, const Eqn *q) {
     Emit *e = r->k->e;
     const While w = while_of(q), turn = while_turn(&w, w.cond, w.body);

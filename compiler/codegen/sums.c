@@ -5,7 +5,7 @@ uint32_t wide_values(Dtype d) { return d == DT_f32 ? 1 : d == DT_f64 ? 2 : 0; }
 void wide_zero(Emit *e, Dtype d, uint32_t w, V *wide) {
     for (uint32_t i = 0; i < wide_values(d); i++) wide[i] = em_float(e, em_vec(e, e->f64, w), 0);
 }
-/* f64: x and the sum so far give a sum and, exactly, what its rounding lost: Knuth's TwoSum. */
+/* f64: adds x and, exactly, the rounding error of that addition: Knuth's TwoSum. */
 void wide_add(Emit *e, Dtype d, V x, V *wide) {
     V a = wide[0];
     if (d == DT_f32) {
@@ -19,7 +19,7 @@ void wide_add(Emit *e, Dtype d, V x, V *wide) {
     wide[0] = sum;
     wide[1] = em_bin(e, "llvm.fadd", wide[1], lost);
 }
-/* Of an infinite sum the loss is a NaN. */
+/* The error of an infinite sum is a NaN, which is ignored. */
 V wide_value(Emit *e, Dtype d, const V *wide) {
     uint32_t w = em_width(wide[0]);
     if (d == DT_f32) return em_cast(e, "llvm.fptrunc", em_vec(e, e->f32, w), wide[0]);
@@ -28,7 +28,7 @@ V wide_value(Emit *e, Dtype d, const V *wide) {
 }
 
 void sum_blocks(Types *ts, const Dim *turns, uint32_t n, int64_t most, Dim *block) {
-    Dim inner = 1; /* turns of the innermost loop in one turn of loop i */
+    Dim inner = 1; /* iterations of the innermost loop in one of loop i */
     for (uint32_t i = n; i-- > 0;) {
         Dim all = dim_mul(ts, inner, turns[i]);
         block[i] = 0;

@@ -4,10 +4,9 @@
 #include "point.h"
 #include <mlir-c/BuiltinAttributes.h>
 
-/* The kernel of a DOT step. A unit is a block of rows and columns at one point of the outer loops:
-   its columns of B are packed if that pays, then tile after tile is computed in registers and
-   finished at once: what follows the product in the step is evaluated on the tile's rows, and
-   stored. */
+/* The kernel of a DOT step. A unit is a block of rows and columns at one point of the outer loops: its columns of B are
+   packed if that pays, then tile after tile is computed in registers and finished at once: the epilogue of the step is
+   evaluated on the tile's rows and stored. */
 
 typedef struct {
     Kernel *k;
@@ -16,10 +15,10 @@ typedef struct {
     V a, b;          /* addresses at the unit's outer index, of row 0, column 0 */
     V pack, partial; /* of the unit's packed columns, of its partial sums; ptr NULL: none */
     V row_stride, column_stride;
-    V ka, kb, terms; /* with partial sums: what is summed now, as offsets in A and B */
+    V ka, kb, terms; /* with partial sums: the offsets in A and B and the number of the current terms */
     Dim known_terms;
     bool last;                /* these are the last terms */
-    V any, several;           /* i1: is there a block of terms, more than one; ptr NULL: surely */
+    V any, several;           /* i1: is there a block of terms, is there more than one; NULL: certainly */
     V r0, r1, c0, c1, p0, p1; /* the unit's rows, columns and points */
     V point;                  /* with partial sums: the number of the point in the unit */
     Ix index[MAX_RANK];       /* of the result */
@@ -36,8 +35,8 @@ static bool holds(Dtype y, Dtype x) {
     const FloatFormat *a = &float_format[x], *b = &float_format[y];
     return a->exponent <= b->exponent && a->mantissa <= b->mantissa;
 }
-/* The sum as the result's type has it: where that has not all values of the operand's type, a float
-   is rounded to that before. */
+/* The sum in the result's type; if that does not represent all values of the operands' type, a float is first rounded
+   to the latter. */
 static Reg result_of(Unit *u, Reg sum) {
     Ctx *cx = u->k->plan->cx;
     Dtype x = val_array(cx, u->k->step->e->in.at[0])->dtype, y = val_array(cx, u->result)->dtype;
@@ -57,7 +56,7 @@ static void finish_row(Unit *u, V row, V acc) {
     kernel_stores(k);
     kernel_leave(k);
 }
-/* Rows [row, row + n), written out; with `valid` only that many of them, at least one. */
+/* Rows [row, row + n), unrolled; with `valid` only that many of them, at least one. */
 static void finish_written_out(Unit *u, V row, uint32_t n, V valid, const V *acc) {
     for (uint32_t i = 0; i < n; i++) {
         V r = plus(u, row, num(u, i));
@@ -71,7 +70,7 @@ static void finish_written_out(Unit *u, V row, uint32_t n, V valid, const V *acc
         em_if_end(u->e, &f, NULL, NULL);
     }
 }
-/* The same in a loop, by way of memory: what follows the product is long. */
+/* The same in a loop, through memory, if the epilogue is long. */
 static void finish_in_loop(Unit *u, V row, uint32_t n, V valid, const V *acc) {
     Emit *e = u->e;
     Dtype d = u->dot->acc;
@@ -120,8 +119,8 @@ static Contraction contraction(Unit *u, bool packed, uint32_t w) {
 }
 static V element(Unit *u, V base, Dtype d, V offset) { return em_gep(u->e, base, offset, em_memory_type(u->e, d)); }
 
-/* A tile's place: rows [row, row + n) of which `valid` exist (ptr NULL: all), columns [column,
-   column + w) that are in the mask (ptr NULL: all). */
+/* The place of a tile: rows [row, row + n), of which `valid` exist (NULL: all), columns [column, column + w) in the
+   mask (NULL: all). */
 typedef struct {
     V row, valid, column, mask;
     uint32_t n, w;
@@ -157,7 +156,7 @@ static void inner_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     }
     gemm_inner(u->e, &c, rows, t->n, columns, t->w, lanes_of(u), u->dot->sets, acc);
 }
-/* Adds what was summed before, or puts the sums back. */
+/* Adds earlier partial sums, or stores the sums. */
 static void add_row(Unit *u, V at, V *acc) {
     Emit *e = u->e;
     Dtype d = u->dot->acc;
@@ -208,13 +207,12 @@ static void tile(Unit *u, const Place *t) {
     kernel_leave(k);
 }
 
-/* ---- blocks: whole tiles, then what remains */
+/* ---- blocks: whole tiles, then the remainder */
 
 typedef void Body1(Unit *, V at, uint32_t n, V left, void *user);
 
-/* Calls `body` for [at, at + step) all through [lo, hi), where lo is a multiple of step; the rest,
-   if there is one, is told by `left`, how many there are: of `extent % step` where that is known
-   (then n is that), else of n = step. */
+/* Calls `body` for each [at, at + step) in [lo, hi), where lo is a multiple of step; for the remainder, if there is
+   one, `left` is its length, and n is `extent % step` if that is known, else step. */
 static void in_steps(Unit *u, V lo, V hi, uint32_t step, Dim extent, Dim block, Body1 *body, void *user) {
     Emit *e = u->e;
     V none = {NULL};
@@ -245,7 +243,7 @@ static void in_steps(Unit *u, V lo, V hi, uint32_t step, Dim extent, Dim block, 
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);
 }
-/* The width of the vector that holds n columns, and which of its lanes exist. */
+/* The width of the vector that holds n columns; the mask of its lanes that exist. */
 static uint32_t width_of(const Unit *u, uint32_t n) {
     uint32_t w = 1;
     while (w < n) w *= 2;
@@ -271,13 +269,13 @@ static void row_body(Unit *u, V at, uint32_t n, V left, void *user) {
 }
 
 /* ---- packing */
-enum { MOST_SQUARE = 16 }; /* lanes of a block that is transposed in registers */
+enum { MOST_SQUARE = 16 }; /* the most lanes of a block that is transposed in registers */
 
-/* A panel of B that is packed: columns [column, column + w). In the panel each term of the sum is a
-   row of w; `term` is the first of those that are packed now, and `from` where it is in B. */
+/* A panel of B being packed: columns [column, column + w). In the panel each term of the sum is a row of w elements;
+   `term` is the first term being packed now, and `from` its place in B. */
 typedef struct {
     V column, mask, from, term, to; /* to: the panel */
-    uint32_t w, n;                  /* n: lanes a transposed block is wide */
+    uint32_t w, n;                  /* n: the width of a transposed block, in lanes */
     Contraction c;
 } Panel;
 
@@ -302,13 +300,12 @@ static void copy_row(Unit *u, const Panel *p) {
         v = em_load(e, t, at, em_bytes(d));
     put(u, p, v, num(u, 0), num(u, 0));
 }
-/* Where column `i` of the panel begins; past the last one, that one again. */
+/* The start of column `i` of the panel; beyond the last column, its start. */
 static V column_start(Unit *u, const Panel *p, V i) {
     V last = em_bin(u->e, "llvm.sub", u->c1, num(u, 1));
     return times(u, em_bin(u->e, "llvm.intr.smin", plus(u, p->column, i), last), u->column_stride);
 }
-/* v[i][j] → v[j][i] of n vectors of n lanes, n a power of two: each round deals two halves like
- * cards. */
+/* v[i][j] → v[j][i] for n vectors of n lanes, n a power of two: each round interleaves two halves. */
 static void transpose(Emit *e, V *v, uint32_t n) {
     int64_t low[GEMM_TILE], high[GEMM_TILE];
     V next[GEMM_TILE];
@@ -324,7 +321,7 @@ static void transpose(Emit *e, V *v, uint32_t n) {
         memcpy(v, next, n * sizeof *v);
     }
 }
-/* n terms from `k` on of n columns from `i` on. */
+/* Copies n terms from `k` on of n columns from `i` on. */
 static void copy_square(Unit *u, const Panel *p, V k, V i) {
     Emit *e = u->e;
     Dtype d = u->dot->b.dtype;
@@ -369,7 +366,7 @@ static void pack_panel(Unit *u, V at, uint32_t n, V left, void *user) {
     while (p.n > MOST_SQUARE || (dim_is_const(known) && p.n > known && p.n > 1)) p.n /= 2;
     (u->dot->transposed ? copy_transposed : copy_row)(u, &p);
 }
-/* The loops over the terms are outside: B is read in rows as long as the unit. */
+/* The loops over the terms are outermost: B is read in rows as long as the unit. */
 static void pack(Unit *u, uint32_t level, Panel *p) {
     Emit *e = u->e;
     if (level + u->dot->transposed == p->c.n) {
@@ -390,7 +387,7 @@ static void pack(Unit *u, uint32_t level, Panel *p) {
 }
 
 /* ---- units */
-/* The next digit of *rest, which counts to n; all of it when `last`. */
+/* The next digit of *rest, which is below n; all of *rest if `last`. */
 static V digit(Unit *u, V *rest, Dim n, bool last) {
     if (n == 1) return num(u, 0);
     V all = *rest;
@@ -417,7 +414,7 @@ static V operand(Unit *u, const DotOperand *o, V *row_stride, Atom row) {
     *row_stride = row ? kernel_dim(k, ix_coef(k->ix, o->address, row, &other)) : num(u, 0);
     return element(u, kernel_buffer(k, o->buf), o->dtype, kernel_index(k, at));
 }
-/* All tiles of the unit at one point after the other. */
+/* All tiles of the unit, point by point. */
 static void tiles(Unit *u) {
     const Dot *dot = u->dot;
     For f = em_for(u->e, u->p0, u->p1, num(u, 1), 0, NULL);
@@ -430,14 +427,14 @@ static void tiles(Unit *u) {
     kernel_leave(u->k);
     em_for_end(u->e, &f, NULL, NULL);
 }
-/* The unit's part of a buffer, of `n` elements of that many bytes each. */
+/* The unit's part of a buffer: `n` elements of `bytes` each. */
 static V unit_part(Unit *u, Buf *b, V number, Dim n, uint32_t bytes) {
     Dim size = dim_mul(u->k->plan->cx->types, n, bytes);
     V at = times(u, number, kernel_dim(u->k, size));
     return em_gep(u->e, kernel_buffer(u->k, b), at, u->e->i8);
 }
-/* The tiles with the terms of one block: block `number` of all, the blocks of one loop fastest.
-   Without any block the last one has no terms. */
+/* The tiles with the terms of one block, number `number` of all, the blocks of the innermost loop fastest. Without any
+   block the last one has no terms. */
 static void tiles_of_block(Unit *u, V number, bool last) {
     const Dot *dot = u->dot;
     Types *ts = u->k->plan->cx->types;

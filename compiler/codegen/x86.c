@@ -1,6 +1,6 @@
-/* x86-64: which instructions and whose costs. Code is made for a level (x86-64, v2, v3, v4), so that few kinds of
-   library exist and what one needs is known exactly; a CPU's name decides the level and tunes. Which CPUs there are,
-   and what each CPU and level has, LLVM says. */
+/* x86-64: instruction sets and cost models. Code is generated for a level (x86-64, v2, v3, v4), so that there are few
+   kinds of libraries and their needs are known exactly; a CPU's name selects the level and the cost model. LLVM has the
+   list of CPUs, and the features of each CPU and level. */
 #include "emit.h"
 #include "../options.h"
 #include <assert.h>
@@ -8,7 +8,7 @@
 #include <llvm-c/TargetMachine.h>
 #include <stdlib.h>
 
-/* ---- LLVM's list, which has no functions in C */
+/* ---- LLVM's list, which has no C interface */
 
 /* llvm::StringRef; llvm::SmallVector<StringRef, MOST_NAMES>, which allocates beyond that. */
 enum { MOST_NAMES = 256 };
@@ -35,14 +35,14 @@ typedef struct {
 /* llvm::X86::fillValidCPUArchList: the names of CPUs and levels. */
 void cpu_names(Names *,
                bool only_64_bit) __asm__("_ZN4llvm3X8620fillValidCPUArchListERNS_15SmallVectorImplINS_9StringRefEEEb");
-/* llvm::X86::getFeaturesForCPU: the names of what a CPU or level of that list has, but for what these imply. */
+/* llvm::X86::getFeaturesForCPU: the features of a CPU or level of that list, without those that they imply. */
 void cpu_features(Name cpu, Names *,
                   bool with_plus) __asm__("_ZN4llvm3X8617getFeaturesForCPUENS_9StringRefERNS_15SmallVectorImplIS1_EEb");
-/* llvm::X86::updateImpliedFeatures: adds what a feature implies. */
+/* llvm::X86::updateImpliedFeatures: adds the features that a feature implies. */
 void cpu_implied(Name feature, bool on, Map *) __asm__(
     "_ZN4llvm3X8621updateImpliedFeaturesENS_9StringRefEbRNS_9StringMapIbNS_15MallocAllocatorEEE");
 
-/* ---- features as bits of runtime/cpu.def; what is not in it goes with what is */
+/* ---- features as bits of runtime/cpu.def; features that it lacks come together with others that it has */
 
 static const char *const features[] = {
 #define CPU(name, ...) name,
@@ -78,7 +78,7 @@ static uint64_t bits_of_cpu(Str cpu) {
     return bits;
 }
 
-/* Of the machine: "+avx,-avx512f,…". */
+/* The features of the machine, "+avx,-avx512f,…". */
 static uint64_t bits_of_list(const char *list) {
     uint64_t bits = 0;
     for (const char *at = list; *at;) {
@@ -93,7 +93,7 @@ static uint64_t bits_of_list(const char *list) {
 
 static const char *const levels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
 
-/* The highest level that has nothing more than the CPU. */
+/* The highest level whose features the CPU has. */
 static void choose_level(uint64_t have, Target *t) {
     for (unsigned l = 0; l < sizeof levels / sizeof *levels; l++) {
         uint64_t need = bits_of_cpu(str(levels[l]));
