@@ -189,9 +189,10 @@ typedef struct Ctx {
     const Options *options;
     ValInfo **blocks; /* of the value table: val_info */
     uint32_t nvals;
-    bool passes; /* passes are running: parsed text is output of passes */
-    bool verify; /* after every pass typecheck, print, read back and compare */
-    bool wide;   /* untyped literals have 64 bits, because an input of the untyped text has */
+    bool passes;        /* passes are running: parsed text is output of passes */
+    bool stdlib_passes; /* passes are running on a program of stdlib/, which must not contain calls */
+    bool verify;        /* after every pass typecheck, print, read back and compare */
+    bool wide;          /* untyped literals have 64 bits, because an input of the untyped text has */
     struct Jaxpr
         *misnamed;        /* the program if parse returned NULL only for wrong names: check() finds its other errors */
     DimChecks dim_checks; /* found by typecheck */

@@ -74,7 +74,7 @@ static void walk_step(Walk *w, Step *s) {
     step_reads(w->p, s, touch_read, w);
     each(Store, st, s->stores) touch(w, st->buf);
     touch(w, s->parts);
-    for (uint32_t i = 0; s->arrays && i < s->e->in.n + s->e->out.n; i++) touch(w, s->arrays[i]);
+    for (uint32_t i = 0; i < s->narrays; i++) touch(w, s->arrays[i]);
     if (s->dot) touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial);
     if (s->e && s->nbodies)
         each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);

@@ -1,9 +1,9 @@
 #include "codegen.h"
 #include "../options.h"
 #include "../timer.h"
+#include "call.h"
 #include "constants.h"
 #include "emit.h"
-#include "host.h"
 #include "link.h"
 
 static bool linked(Ctx *cx, Emit *e, const Jaxpr *j, EmitKind kind, const Output *out) {
@@ -33,17 +33,28 @@ void codegen_no_memory(End *end) {
     install_bad_alloc(told, user);
 }
 
+/* The functions that the program calls, then the program itself. */
+static bool program_write(Callees *callees, Emit *e, const Jaxpr *j) {
+    if (!callees_write(callees, e)) return false;
+    timer_stage(e->cx->timer, "plan");
+    Plan *p = plan(callees, j, NULL);
+    timer_stage(e->cx->timer, "build");
+    if (p) host_entry(p, e, j);
+    return p;
+}
+static bool module_write(Emit *e, const Jaxpr *j, EmitKind kind, const Output *out) {
+    if (kind == EMIT_so || kind == EMIT_a) return linked(e->cx, e, j, kind, out);
+    return emit_write(e, j, kind, out) && (kind != EMIT_obj || constants_fill(e, kind, out));
+}
+
 bool codegen(Ctx *cx, const Jaxpr *j, EmitKind kind, const Output *out) {
     Target target;
     if (!target_from_options(cx, &target)) return false;
     timer_stage(cx->timer, "plan");
-    Plan *p = plan(cx, j, target.vector_bytes);
-    if (!p) return false;
+    Callees *callees = callees_of(cx, j, target.vector_bytes);
     Emit *e = emit_open(cx, target);
     e->for_ld = kind == EMIT_so && !link_by_lld(cx);
-    host_entry(p, e, j);
-    bool ok = kind == EMIT_so || kind == EMIT_a ? linked(cx, e, j, kind, out) : emit_write(e, j, kind, out);
-    if (kind == EMIT_obj) ok = ok && constants_fill(e, kind, out);
+    bool ok = program_write(callees, e, j) && module_write(e, j, kind, out);
     emit_close(e);
     return ok;
 }

@@ -1,3 +1,4 @@
+#include "call.h"
 #include "dot.h"
 #include "kernel.h"
 
@@ -12,12 +13,13 @@ static Val input_copy(ValMap *map, Val old) {
 }
 static Jaxpr *fresh_copy(Plan *p, const Jaxpr *j, Span span) {
     Ctx *cx = p->cx;
-    ValMap map = {.cx = cx};
+    ValMap *map = &p->copies;
     Eqns eqns = {0};
     Vals in = {arena_new(p->arena, Val, j->in.n + 1), j->in.n};
-    for (uint32_t i = 0; i < in.n; i++) in.at[i] = input_copy(&map, j->in.at[i]);
-    if (!jaxpr_splice(&map, &eqns, j, in, span)) return NULL;
-    Jaxpr *copy = jaxpr_with(cx, j, eqns, vals_rewrite(&map, j->out));
+    for (uint32_t i = 0; i < in.n; i++) in.at[i] = input_copy(map, j->in.at[i]);
+    map->spliced = 0;
+    if (!jaxpr_splice(map, &eqns, j, in, span)) return NULL;
+    Jaxpr *copy = jaxpr_with(cx, j, eqns, vals_rewrite(map, j->out));
     copy->in = in;
     plan_grow(p);
     return copy;
@@ -95,8 +97,7 @@ static bool bound_to(Plan *p, Val v, const Val *among, uint32_t n) {
 }
 /* ---- overwritten memory */
 
-/* The memory of an operand that is not read after `e`; NULL if it belongs to another value. */
-static Buf *owned(Plan *p, Val v, const Eqn *e) {
+Buf *plan_owned(Plan *p, Val v, const Eqn *e) {
     const Info *info = plan_info(p, v);
     uint32_t here = 0;
     each(Val, x, e->in) here += *x == v;
@@ -104,9 +105,8 @@ static Buf *owned(Plan *p, Val v, const Eqn *e) {
     bool mine = b && (b->kind == BUF_WORK || (b->kind == BUF_SLOT && b->k));
     return mine && info->uses == 1 && here == 1 && !info->borrowed && !info->offset && !info->strides ? b : NULL;
 }
-/* The value that v of `j` is, except for overwritten elements: one that no equation of `j` computes; 0: a new one. */
-static Val origin(const Jaxpr *j, Val v);
-static Val origin_of_result(const Eqn *e, uint32_t k) {
+static Val origin_of_result(const Callees *cs, const Eqn *e, uint32_t k) {
+    const Callee *called = callee_of(cs, e);
     switch (prim_lower[e->prim]) {
     case LOWER_UPDATE:
     case LOWER_SCATTER: return e->in.at[0];
@@ -114,11 +114,12 @@ static Val origin_of_result(const Eqn *e, uint32_t k) {
         Vals carry = scan_of(e).carry;
         return k < carry.n ? carry.at[k] : 0;
     }
+    case LOWER_CALL: return called->over[k] == NOT_OVER ? 0 : e->in.at[called->over[k]];
     case LOWER_WHILE: return while_of(e).carry.at[k];
     case LOWER_COND: {
         Cond c = cond_of(e);
         const Jaxpr *j = c.branches.at[0];
-        Val v = origin(j, j->out.at[k]);
+        Val v = plan_origin(cs, j, j->out.at[k]);
         for (uint32_t i = 0; v && i < j->in.n; i++)
             if (j->in.at[i] == v) return c.in.at[i];
         return 0;
@@ -126,10 +127,10 @@ static Val origin_of_result(const Eqn *e, uint32_t k) {
     default: return 0;
     }
 }
-static Val origin(const Jaxpr *j, Val v) {
+Val plan_origin(const Callees *cs, const Jaxpr *j, Val v) {
     for (uint32_t i = j->eqns.n; i-- > 0 && v;)
         for (uint32_t k = 0; k < j->eqns.at[i].out.n; k++)
-            if (j->eqns.at[i].out.at[k] == v) v = origin_of_result(&j->eqns.at[i], k);
+            if (j->eqns.at[i].out.at[k] == v) v = origin_of_result(cs, &j->eqns.at[i], k);
     return v;
 }
 
@@ -140,7 +141,7 @@ static Val written_over(Plan *p, const Cond *c, uint32_t o) {
     uint32_t found = UINT32_MAX;
     for (uint32_t k = 0; k < c->branches.n; k++) {
         const Jaxpr *j = c->branches.at[k];
-        Val v = origin(j, j->out.at[o]);
+        Val v = plan_origin(p->callees, j, j->out.at[o]);
         uint32_t i = 0;
         while (i < j->in.n && j->in.at[i] != v) i++;
         if (i == j->in.n || (k && i != found)) return 0;
@@ -163,7 +164,7 @@ static void cond_results(Plan *p, const Eqn *e, Choice *c) {
         if (plan_register(p, e->out.at[o])) continue;
         bool sized = bound_to(p, e->out.at[o], e->out.at, e->out.n); /* by the branch */
         Val over = sized ? 0 : written_over(p, &c->parts, o);
-        Buf *memory = over ? owned(p, over, e) : NULL;
+        Buf *memory = over ? plan_owned(p, over, e) : NULL;
         for (uint32_t i = 0; i < o; i++)
             if (c->over[i] == over) memory = NULL;
         c->over[o] = memory ? over : 0;
@@ -279,6 +280,7 @@ static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
                 const Info *info = plan_info(p, *v);
                 a.reads |= s != w && same_buf(info->buf, a.current);
             }
+        for (uint32_t k = 0; k < s->narrays; k++) a.reads |= same_buf(s->arrays[k], a.current);
         if (a.reads && s != w) return false;
     }
     return a.ok;
@@ -295,13 +297,13 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
     }
     if (c->kind == CARRY_FIXED) {
         info->buf = c->operand;
-        info->borrowed = !owned(p, operand, e);
+        info->borrowed = !plan_owned(p, operand, e);
         return;
     }
     if (may_overwrite(p, body, c, body->j->out.at[out])) *made->buf = *c->next = *c->current;
     if (same_buf(made->buf, c->current)) {
         c->kind = CARRY_IN_PLACE;
-        c->a = owned(p, operand, e) ? c->operand : buf_new(p, BUF_WORK, bytes_of(p, operand));
+        c->a = plan_owned(p, operand, e) ? c->operand : buf_new(p, BUF_WORK, bytes_of(p, operand));
         c->operand->written |= same_buf(c->a, c->operand);
         c->current->behind[0] = c->a;
         info->buf = c->a;

@@ -25,7 +25,8 @@ typedef struct {
         Check *at;
         uint32_t n, cap;
     } all;
-    Intern divided; /* dimensions seen by check_divisors */
+    Intern divided;  /* dimensions seen by check_divisors */
+    Intern programs; /* seen by check_program */
     /* if there are many: */
     bool many;
     Function group; /* the function being written; its frame is *f */
@@ -83,12 +84,15 @@ static void check_divisors(Checks *c, Dim d) {
 }
 static void check_program(Checks *c, const Jaxpr *j) {
     Ctx *cx = c->e->cx;
+    bool fresh;
+    intern(&c->programs, &j, sizeof j, &fresh);
+    if (!fresh) return;
     each(Eqn, q, j->eqns) {
         each(Val, v, q->out) {
             const ArrayType *t = val_array(cx, *v);
             for (uint32_t d = 0; d < t->rank; d++) check_divisors(c, t->dims[d]);
         }
-        Jaxprs subs = eqn_jaxprs(cx->arena, q);
+        Jaxprs subs = q->params.n ? eqn_jaxprs(cx->arena, q) : (Jaxprs){0};
         each(Jaxpr *, sub, subs) check_program(c, *sub);
     }
 }
@@ -281,8 +285,7 @@ static V call_groups(Checks *c, const Arguments *a) {
 }
 
 /* ---- workspace */
-/* The workspace as the schedule expects it. */
-static V past_homes(Emit *e, const Written *w, V workspace) {
+V written_past_homes(Emit *e, const Written *w, V workspace) {
     return w->homes ? em_gep(e, workspace, em_i64(e, w->homes), e->i8) : workspace;
 }
 Str entry_run(Emit *e, const Written *w, bool flat) {
@@ -304,7 +307,7 @@ Str entry_run(Emit *e, const Written *w, bool flat) {
         from = em_gep(e, from, em_i64(e, n), e->i64);
     }
     args[n] = em_load(e, e->ptr, from, 8);
-    if (flat) args[n] = past_homes(e, w, args[n]);
+    if (flat) args[n] = written_past_homes(e, w, args[n]);
     args[n + 1] = em_arg(&fn.scope, 1);
     em_call_local(e, w->name, no_type, n + 2, args);
     em_function_end(e, &fn, (V){NULL});
@@ -314,7 +317,7 @@ static V run_on(Frame *f, const Written *w, V workspace) {
     Emit *e = f->e;
     V *args = arena_new(e->arena, V, arguments_count(w->signature, w->in_memory) + 2);
     uint32_t n = arguments_pass(&f->arguments, args);
-    args[n++] = past_homes(e, w, workspace);
+    args[n++] = written_past_homes(e, w, workspace);
     if (!f->plan->heap) {
         args[n] = em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL);
         em_call_local(e, w->name, no_type, n + 1, args);
@@ -370,7 +373,7 @@ static void entry_direct(Plan *p, const Jaxpr *j, Emit *e, const Written *w) {
     Function fn = em_function(e, name, e->i32, n, t, false);
     Frame f = frame_of(p, e, s, &fn);
     f.arguments = arguments_open(e, s, false, &fn.scope, 0);
-    Checks c = {.e = e, .f = &f, .s = s, .divided.arena = e->arena};
+    Checks c = {.e = e, .f = &f, .s = s, .divided.arena = e->arena, .programs.arena = e->arena};
     check_all(&c, j);
     If branch = em_if(e, any_bad(&c));
     V failed = first_failure(&c), status;
@@ -383,7 +386,8 @@ static void entry_in_memory(Plan *p, const Jaxpr *j, Emit *e, const Written *w) 
     const Signature *s = w->signature;
     Str name = arguments_checked_name(e->cx);
     Frame f = {.plan = p, .e = e, .symbols = s->dims};
-    Checks c = {.e = e, .f = &f, .s = s, .many = true, .name = name, .divided.arena = e->arena};
+    Checks c = {
+        .e = e, .f = &f, .s = s, .many = true, .name = name, .divided.arena = e->arena, .programs.arena = e->arena};
     c.names.arena = e->arena;
     group_open(&c);
     check_all(&c, j);

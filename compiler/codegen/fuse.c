@@ -1,3 +1,4 @@
+#include "call.h"
 #include "dot.h"
 #include "gather.h"
 #include "point.h"
@@ -17,18 +18,13 @@ enum { GATHER_COST = 12, SCATTER_COST = 4, STEP_READS = 128 };
 /* The most pieces of a virtual concatenation; the most that one step writes; the most elements of these. */
 enum { MOST_PIECES = 64, STEP_PIECES = 128, SMALL_SIZE = 4096 };
 
-Info *plan_info(Plan *p, Val v) {
-    assert(v < p->ninfo);
-    if (!p->info[v]) p->info[v] = arena_new(p->arena, Info, 1);
-    return p->info[v];
-}
 Buf *buf_new(Plan *p, BufKind kind, Dim bytes) {
     Buf *b = arena_new(p->arena, Buf, 1);
     *b = (Buf){.kind = kind, .number = p->bufs.n, .bytes = bytes};
     push(p->arena, &p->bufs, b);
     return b;
 }
-static Buf *buf_for(Plan *p, BufKind kind, Val v) {
+Buf *buf_for(Plan *p, BufKind kind, Val v) {
     const ArrayType *t = val_array(p->cx, v);
     Dim n = type_size(p->cx->types, val_type(p->cx, v));
     return buf_new(p, kind, dim_mul(p->cx->types, n, em_bytes(t->dtype)));
@@ -426,31 +422,32 @@ static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
     info->step = s->number;
     push(p->arena, &s->members, e->out.at[0]);
 }
-/* Dense, from the start of its buffer. */
-static Buf *dense(Plan *p, Body *b, Val v) {
+Buf *plan_dense(Plan *p, Body *b, Val v) {
     Buf *buf = plan_stored(p, b, v);
     const Info *info = plan_info(p, v);
     if (!same_buf(info->buf, buf) || (!info->offset && !info->strides)) return buf;
     return plan_materialise(p, b, v, NULL, type_size(p->cx->types, val_type(p->cx, v)), DT_none);
 }
+void step_result(Plan *p, Step *s, uint32_t k, Buf *buf) {
+    Val y = s->e->out.at[k];
+    Info *info = plan_info(p, y);
+    ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
+    *info = (Info){.class = class, .e = s->e, .out = k, .step = s->number, .uses = info->uses, .buf = buf};
+}
 static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
     bool devices = prim_lower[e->prim] == LOWER_SPMD;
-    Plan *device = devices ? plan(p->cx, param_jaxpr(e, K_call_jaxpr), p->vector_bytes) : NULL;
+    Plan *device = devices ? plan(p->callees, param_jaxpr(e, K_call_jaxpr), NULL) : NULL;
     if (devices && !device) return false;
     plan_grow(p); /* values were created */
     Buf **arrays = arena_new(p->arena, Buf *, e->in.n + e->out.n + 1);
-    for (uint32_t i = 0; i < e->in.n; i++) arrays[i] = dense(p, b, e->in.at[i]);
+    for (uint32_t i = 0; i < e->in.n; i++) arrays[i] = plan_dense(p, b, e->in.at[i]);
     Step *s = step_new(p, b, devices ? STEP_SPMD : STEP_RUNTIME, e, NULL);
     s->arrays = arrays;
+    s->narrays = e->in.n + e->out.n;
     s->device = device;
     p->heap = true; /* it may end the call */
-    for (uint32_t i = 0; i < e->out.n; i++) {
-        Val y = e->out.at[i];
-        Info *info = plan_info(p, y);
-        Buf *buf = arrays[e->in.n + i] = buf_for(p, BUF_WORK, y);
-        ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
-        *info = (Info){.class = class, .e = e, .out = i, .step = s->number, .uses = info->uses, .buf = buf};
-    }
+    for (uint32_t i = 0; i < e->out.n; i++)
+        step_result(p, s, i, arrays[e->in.n + i] = buf_for(p, BUF_WORK, e->out.at[i]));
     return true;
 }
 /* ---- y = x with some elements overwritten */
@@ -495,13 +492,9 @@ static Buf *own_memory(Plan *p, Body *b, const Eqn *e) {
     from->written = true;
     return from;
 }
-/* Memory for the result that contains x: its own or a copy. */
-static Buf *written_over(Plan *p, Body *b, const Eqn *e) {
-    Val x = e->in.at[0], y = e->out.at[0];
-    Buf *buf = own_memory(p, b, e);
-    if (buf) return buf;
+Buf *plan_copied(Plan *p, Body *b, Val x) {
     const Info *old = plan_info(p, x);
-    buf = buf_for(p, BUF_WORK, y);
+    Buf *buf = buf_for(p, BUF_WORK, x);
     if (old->class == VAL_MEMBER && !val_info(p->cx, x)->lit) {
         step_store(p, step_of(b, old), x, buf, 0, NULL, DT_none);
         return buf;
@@ -511,6 +504,11 @@ static Buf *written_over(Plan *p, Body *b, const Eqn *e) {
     plan_reads(p, x, any_index(p, x), store_for, &r);
     step_store(p, s, x, buf, 0, NULL, DT_none);
     return buf;
+}
+/* Memory for the result that contains x: its own or a copy. */
+static Buf *written_over(Plan *p, Body *b, const Eqn *e) {
+    Buf *own = own_memory(p, b, e);
+    return own ? own : plan_copied(p, b, e->in.at[0]);
 }
 static void plan_update(Plan *p, Body *b, const Eqn *e) {
     Val x = e->in.at[0], update = e->in.at[1], y = e->out.at[0];
@@ -620,7 +618,6 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     bool joins = prim_is(e->prim, JOINS) &&
                  (!small(p, e->out.at[0]) || pieces(p, e) > MOST_PIECES || (e->prim == P_stack && all_computed(p, e)));
     switch (how) {
-    case LOWER_CALL:
     case LOWER_EXPAND:
     case LOWER_SAME:
     case LOWER_STATE:
@@ -628,6 +625,7 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     case LOWER_COND:
     case LOWER_WHILE:
     case LOWER_SCAN: return plan_control(p, b, e);
+    case LOWER_CALL: return plan_call(p, b, e);
     case LOWER_DOT: plan_dot_or_cum(p, b, e, STEP_DOT); break;
     case LOWER_CUM:
         if (val_array(p->cx, e->in.at[0])->dims[param_int(e, K_axis, 0)] == 1)

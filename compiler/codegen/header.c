@@ -66,7 +66,7 @@ static void walk_body(Walk *w, const Jaxpr *j) {
     }
 }
 
-static Dims symbols(Ctx *cx, const Jaxpr *j) {
+Dims program_symbols(Ctx *cx, const Jaxpr *j) {
     Walk w = {.cx = cx, .seen_dims.arena = cx->arena, .seen_types.arena = cx->arena, .seen_jaxprs.arena = cx->arena};
     walk_vals(&w, j->consts);
     walk_vals(&w, j->in);
@@ -101,8 +101,8 @@ static bool has_parameter(Ctx *cx, Val v) {
     return dtype_info[val_array(cx, v)->dtype].kind != DK_VOID && !val_info(cx, v)->data;
 }
 
-Signature signature_of(Ctx *cx, const Jaxpr *j) {
-    Signature s = {.dims = symbols(cx, j)};
+Signature signature_within(Ctx *cx, Dims symbols, const Jaxpr *j) {
+    Signature s = {.dims = symbols};
     s.in.at = arena_new(cx->arena, Val, j->consts.n + j->in.n + 1);
     s.out.at = arena_new(cx->arena, Val, j->out.n + 1);
     each(Val, v, j->consts)
@@ -111,6 +111,10 @@ Signature signature_of(Ctx *cx, const Jaxpr *j) {
         if (has_parameter(cx, *v)) s.in.at[s.in.n++] = *v;
     each(Val, v, j->out)
         if (dtype_info[val_array(cx, *v)->dtype].kind != DK_VOID) s.out.at[s.out.n++] = *v;
+    return s;
+}
+Signature signature_of(Ctx *cx, const Jaxpr *j) {
+    Signature s = signature_within(cx, program_symbols(cx, j), j);
     s.names = parameter_names(cx, &s);
     return s;
 }

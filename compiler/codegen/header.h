@@ -11,6 +11,10 @@ typedef struct {
     Str *names;   /* of all parameters, dims.n + in.n + out.n distinct C identifiers; terminated */
 } Signature;
 Signature signature_of(Ctx *, const Jaxpr *);
+/* Its dimensions, without the rest. */
+Dims program_symbols(Ctx *, const Jaxpr *);
+/* That of a program within one that has these symbols: it gets all of them. Without names. */
+Signature signature_within(Ctx *, Dims symbols, const Jaxpr *);
 
 /* A dimension as text in terms of the names of symbols and, for scalars that are inputs or outputs, of parameters. */
 Str signature_dim_text(Ctx *, const Signature *, Dim);

@@ -1,5 +1,6 @@
 #include "host.h"
 #include "../options.h"
+#include "call.h"
 #include "dot.h"
 #include "header.h"
 #include "part.h"
@@ -31,6 +32,11 @@ void host_copy(Host *h, V to, V from, V bytes) {
     Attr a = {"isVolatile", mlirIntegerAttrGet(h->e->i1, 0)};
     em_op(h->e, "llvm.intr.memcpy", 0, NULL, 3, o, 1, &a, 0, NULL);
 }
+void host_load(Host *h, Val v, Buf *from) {
+    Dtype d = val_array(h->plan->cx, v)->dtype;
+    V m = em_load(h->e, em_memory_type(h->e, d), frame_buffer(&h->frame, from), em_bytes(d));
+    frame_set_scalar(&h->frame, v, em_to_register(h->e, d, m));
+}
 static void scalar_step(Host *h, Step *s) {
     for (uint32_t i = 0; i < s->e->out.n; i++) {
         Val v = s->e->out.at[i];
@@ -39,8 +45,6 @@ static void scalar_step(Host *h, Step *s) {
 }
 
 /* ---- C code of the runtime */
-static V context_for(Host *h, uint32_t n);
-
 /* jaxcc_rt_<name>(call, arrays, sizes): operands, results, and `text` if the equation has one */
 static void runtime_step(Host *h, Step *s) {
     Emit *e = h->e;
@@ -49,7 +53,7 @@ static void runtime_step(Host *h, Step *s) {
     uint32_t n = q->in.n + q->out.n;
     const Param *text = param_find(q, K_text);
     if (text) n++;
-    V area = context_for(h, n + sizes.n + 1), second = em_gep(e, area, em_i64(e, n), e->i64);
+    V area = host_context(h, n + sizes.n + 1), second = em_gep(e, area, em_i64(e, n), e->i64);
     for (uint32_t i = 0; i < q->in.n + q->out.n; i++)
         em_store(e, frame_buffer(&h->frame, s->arrays[i]), em_gep(e, area, em_i64(e, i), e->i64), 8);
     if (text) {
@@ -61,28 +65,21 @@ static void runtime_step(Host *h, Step *s) {
     Str name = str_format(e->arena, "jaxcc_rt_%.*s", SF(param_word(q, K_name)));
     V args[3] = {h->frame.heap, area, second};
     em_call(e, name.at, no_type, 3, args);
-    for (uint32_t i = 0; i < q->out.n; i++) {
-        const ArrayType *t = val_array(h->plan->cx, q->out.at[i]);
-        if (!plan_register(h->plan, q->out.at[i])) continue;
-        V p = frame_buffer(&h->frame, s->arrays[q->in.n + i]);
-        V m = em_load(e, em_memory_type(e, t->dtype), p, em_bytes(t->dtype));
-        frame_set_scalar(&h->frame, q->out.at[i], em_to_register(e, t->dtype, m));
-    }
+    for (uint32_t i = 0; i < q->out.n; i++)
+        if (plan_register(h->plan, q->out.at[i])) host_load(h, q->out.at[i], s->arrays[q->in.n + i]);
 }
 
 /* ---- a program for several devices, each of which runs it with its own arguments (runtime/comm.c) */
-static Written write_body(Plan *, Emit *, const Jaxpr *, const Signature *, Str name);
-
 static void spmd_step(Host *h, Step *s) {
     Emit *e = h->e;
     const Eqn *q = s->e;
     const Jaxpr *j = param_jaxpr(q, K_call_jaxpr);
-    Signature sig = signature_of(e->cx, j);
+    Signature sig = signature_within(e->cx, h->plan->callees->symbols, j);
     Str name = str_format(e->arena, "%s.device_%u", e->cx->options->name, e->nkernels++);
-    Written written = write_body(s->device, e, j, &sig, name);
+    Written written = host_write(s->device, e, j, &sig, name);
     Str run = entry_run(e, &written, true);
     uint32_t n = q->in.n + q->out.n, nsizes = 5 + sig.dims.n + q->out.n;
-    V area = context_for(h, n + nsizes), second = em_gep(e, area, em_i64(e, n), e->i64);
+    V area = host_context(h, n + nsizes), second = em_gep(e, area, em_i64(e, n), e->i64);
     V *size = arena_new(e->arena, V, nsizes);
     size[0] = em_i64(e, param_int(q, K_axis_size, 1));
     size[1] = em_i64(e, q->in.n);
@@ -153,7 +150,7 @@ static V grain(Host *h, const Step *s, V units, int64_t cost) {
 }
 /* The memory for captures of kernels: one area for all, since one kernel runs at a time; replaced if it is too
    small. */
-static V context_for(Host *h, uint32_t n) {
+V host_context(Host *h, uint32_t n) {
     Emit *e = h->e;
     if (n <= h->room) return h->context;
     MlirBlock was = e->block;
@@ -174,7 +171,7 @@ static void kernel_step(Host *h, Step *s) {
     Frame inside;
     Str name = outline(h, s, &inside);
     V units = frame_dim(&h->frame, kind_of(s)->units(h->plan, s));
-    V context = context_for(h, inside.captures.n);
+    V context = host_context(h, inside.captures.n);
     frame_pass(&inside, context);
     if (cost >= 0 && cost < 2 * PARALLEL_COST) {
         V args[3] = {context, em_i64(e, 0), units};
@@ -189,20 +186,12 @@ static bool empty(const Step *s) {
         if (s->domain.at[i] == 0 && !s->reduced[i]) return true;
     return false;
 }
-/* After a scatter to a scalar: puts it into a register again. */
-static void scattered_scalar(Host *h, Step *s) {
-    Val y = s->e->out.at[0];
-    const ArrayType *t = val_array(h->plan->cx, y);
-    if (t->rank) return;
-    V p = frame_buffer(&h->frame, s->stores.at[0].buf);
-    V m = em_load(h->e, em_memory_type(h->e, t->dtype), p, em_bytes(t->dtype));
-    frame_set_scalar(&h->frame, y, em_to_register(h->e, t->dtype, m));
-}
 static void host_step(Host *h, Step *s) {
     switch (s->kind) {
     case STEP_SCALAR: scalar_step(h, s); break;
     case STEP_RUNTIME: runtime_step(h, s); break;
     case STEP_SPMD: spmd_step(h, s); break;
+    case STEP_CALL: host_call(h, s); break;
     case STEP_COND:
     case STEP_WHILE:
     case STEP_SCAN: host_control(h, s); break;
@@ -210,7 +199,8 @@ static void host_step(Host *h, Step *s) {
         if (!s->stores.n || empty(s)) break;
         kernel_step(h, s);
         if (s->parts) inline_kernel(h, s, &kernel_combine);
-        if (s->kind == STEP_SCATTER) scattered_scalar(h, s);
+        if (s->kind == STEP_SCATTER && val_array(h->plan->cx, s->e->out.at[0])->rank == 0)
+            host_load(h, s->e->out.at[0], s->stores.at[0].buf);
     }
 }
 /* ---- memory of computed sizes */
@@ -302,7 +292,7 @@ static void store_results(Host *h, const Jaxpr *j) {
     }
     part_end(h, &part);
 }
-static Written write_body(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str name) {
+Written host_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str name) {
     Schedule all = {.slots = arena_new(e->arena, Held, p->bufs.n + 1),
                     .outs = arena_new(e->arena, Held, s->out.n + 1),
                     .scalars = arena_new(e->arena, Held, p->cx->nvals + 1)};
@@ -315,6 +305,8 @@ static Written write_body(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, 
     h.frame.schedule = &all;
     host_enter(&h, &fn.scope);
     load_scalars(&h, j);
+    for (uint32_t i = 0; i < j->out.n; i++)
+        if (p->over[i]) frame_set_slot(&h.frame, p->over[i], argument_out(e, &h.frame.arguments, i));
     host_body(&h, p->top);
     store_results(&h, j);
     em_function_end(e, &fn, (V){NULL});
@@ -327,6 +319,6 @@ static Written write_body(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, 
 }
 void host_entry(Plan *p, Emit *e, const Jaxpr *j) {
     Signature s = signature_of(e->cx, j);
-    Written body = write_body(p, e, j, &s, str_format(e->arena, "%s.body", e->cx->options->name));
+    Written body = host_write(p, e, j, &s, str_format(e->arena, "%s.body", e->cx->options->name));
     entry_write(p, j, e, &body);
 }

@@ -29,6 +29,10 @@ void host_control(Host *, Step *); /* hostloop.c */
 V host_scalar(Host *, Val);
 /* Writes a scalar result to memory. */
 void host_store(Host *, Val, V pointer);
+/* A scalar that others computed is a register again. */
+void host_load(Host *, Val, Buf *);
+/* Memory of n words, of use until it is asked for again: what is called finds there what it gets. */
+V host_context(Host *, uint32_t n);
 /* bytes of v's array as i64 */
 V host_bytes(Host *, Val);
 /* Copies an array. */
@@ -47,6 +51,10 @@ typedef struct {
 Str entry_run(Emit *, const Written *, bool flat);
 /* NAME itself: checks, workspace, then the schedule; and NAME_workspace_size (entry.c). */
 void entry_write(Plan *, const Jaxpr *, Emit *, const Written *);
+/* What comes before the workspace that the schedule is given. */
+V written_past_homes(Emit *, const Written *, V workspace);
+/* The schedule of a program as a function of that name. */
+Written host_write(Plan *, Emit *, const Jaxpr *, const Signature *, Str name);
 /* All of it. */
 void host_entry(Plan *, Emit *, const Jaxpr *);
 

@@ -14,7 +14,8 @@ enum {
 enum { STEP_WEIGHT = 8 };
 static uint32_t step_weight(const Step *s) {
     if (s->kind == STEP_SCALAR) return 1;
-    return s->stores.n > STEP_WEIGHT ? s->stores.n : STEP_WEIGHT;
+    uint32_t n = s->stores.n + s->narrays;
+    return n > STEP_WEIGHT ? n : STEP_WEIGHT;
 }
 void plan_weigh(Body *b) {
     b->weight += b->j->out.n;

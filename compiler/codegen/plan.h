@@ -1,6 +1,7 @@
 /* The plan of a program: the kernels, their order, and the memory of each value. */
 #ifndef JAXCC_PLAN_H
 #define JAXCC_PLAN_H
+#include "../passes/rewrite.h"
 #include "index.h"
 #include <assert.h>
 
@@ -64,6 +65,7 @@ typedef enum {
     STEP_SCATTER,
     STEP_RUNTIME, /* a call of C code */
     STEP_SPMD,    /* a program that runs once for each of several devices */
+    STEP_CALL,    /* a call of a program that is a function (call.c) */
     STEP_SCALAR,
     STEP_COND,
     STEP_WHILE,
@@ -130,7 +132,9 @@ typedef struct Step {
     /* control flow: memory of each carry, stacked output or branch result */
     Body **bodies;
     uint32_t nbodies;
-    Buf **arrays;        /* RUNTIME, SPMD: memory of the operands, then of the results */
+    Buf **arrays; /* RUNTIME, SPMD, CALL: memory of the operands, then of the results, then the workspace of a CALL */
+    uint32_t narrays;
+    struct Call *call;   /* CALL: see call.c */
     struct Plan *device; /* SPMD: the plan of the program, with a workspace of its own */
     struct Carry *carries;
     uint32_t ncarries;
@@ -165,17 +169,21 @@ struct Body {
     uint32_t weight;  /* estimated length of its code, in scalar equations */
     bool conditional; /* a branch: its work must not be hoisted out of it */
 };
+typedef struct Callees Callees;
 typedef struct Plan {
     Ctx *cx;
     Arena *arena;
     Indices *ix;
-    Info **info; /* by Val: plan_info */
-    uint32_t ninfo;
+    Callees *callees; /* of the compilation */
+    Info ***info;     /* by Val, in blocks, of which most are NULL in the plan of a function: plan_info */
+    uint32_t ninfo;   /* blocks */
+    ValMap copies;    /* of bodies: what stands for their values, while one is copied */
     struct {
         Buf **at;
         uint32_t n, cap;
     } bufs;
     Body *top;
+    Buf **over; /* of a function, by result: the slot of the input whose memory it has; NULL: it has its own */
     struct Kernel *dry;
     Dim workspace;  /* bytes */
     bool heap;      /* sizes are computed, or C code is called: the body runs under jaxcc_rt_heap_run */
@@ -209,11 +217,13 @@ void plan_grow(Plan *);          /* after creating values */
 void plan_constant(Plan *, Val); /* v is data of the library */
 /* Reports what a SCALAR step reads. */
 void plan_scalar_reads(Plan *, const Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
-/* The plan of a program, or of one for several devices; NULL after a diagnostic. */
-Plan *plan(Ctx *, const Jaxpr *, uint32_t vector_bytes);
+/* The plan of a program, of one for several devices, or of a function, whose results are given back in the memory of
+   the inputs `over` (call.h); NULL after a diagnostic. */
+Plan *plan(Callees *, const Jaxpr *, const uint32_t *over);
 /* A step at the end of the body over the axes of `shape` (DOT, LOOPS, CUM). */
 Step *step_new(Plan *, Body *, StepKind, const Eqn *, const ArrayType *shape);
 Buf *buf_new(Plan *, BufKind, Dim bytes);
+Buf *buf_for(Plan *, BufKind, Val); /* of the size of v's array */
 void step_store(Plan *, Step *, Val, Buf *, Ix offset, const Dim *strides, Dtype as);
 /* The address to which a store writes element `index` of its value. */
 Ix store_address(Plan *, const Store *, const Ix *index);
@@ -222,6 +232,14 @@ enum { PART_LANES = 65536 };
 Dim step_parts(Plan *, const Step *);
 /* Makes sure that v is in memory; returns its buffer. */
 Buf *plan_stored(Plan *, Body *, Val v);
+/* The same, dense and from the start of the buffer. */
+Buf *plan_dense(Plan *, Body *, Val v);
+/* A new buffer with the elements of v. */
+Buf *plan_copied(Plan *, Body *, Val v);
+/* The buffer of an operand that nothing reads after `e`; NULL if it must not be written. */
+Buf *plan_owned(Plan *, Val v, const Eqn *e);
+/* Sets the buffer of result k of the step's equation. */
+void step_result(Plan *, Step *, uint32_t k, Buf *);
 /* Reports what evaluating v at an index reads: calls `seen` for every value that is not virtual. */
 void plan_reads(Plan *, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user);
 /* Finds the edges of a step whose loops are final (edge.c). */
@@ -237,6 +255,9 @@ void plan_buffers(Plan *);
 /* Bodies of control flow (control.c). */
 Ix index_start(Plan *, Val start, Dim most); /* a dynamic start index, clamped to [0, most]; may be a literal */
 bool plan_control(Plan *, Body *, const Eqn *);
+/* The value that v of `j` is, except for elements that are written over, and which no equation of `j` computes; 0 if
+   there is none. */
+Val plan_origin(const Callees *, const Jaxpr *j, Val v);
 bool plan_body(Plan *, Body *);
 
 #endif

@@ -4,8 +4,8 @@
 #include "count.h"
 
 enum {
-    LEAST_SIZE = 64,    /* equations of a function */
-    MOST_COPIED = 4096, /* equations that all copies of a program may have */
+    LEAST_SIZE = 24,    /* equations of a function */
+    MOST_COPIED = 1024, /* equations that all copies of a program may have */
 };
 
 typedef struct {

@@ -22,7 +22,11 @@ static Jaxpr *load(Ctx *cx, uint32_t row) {
     Str path = str_format(cx->arena, "<stdlib>/%s.jaxpr", stdlib_files[row].name);
     Jaxpr *j = parse(cx, diags_source(cx->diags, path.at, text));
     if (!j || !check(cx, j)) return NULL;
-    return passes_run(cx, j);
+    bool outer = cx->stdlib_passes;
+    cx->stdlib_passes = true;
+    j = passes_run(cx, j);
+    cx->stdlib_passes = outer;
+    return j;
 }
 
 /* Its row, loaded; the number of rows when there is none. */

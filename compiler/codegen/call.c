@@ -1,0 +1,164 @@
+#include "call.h"
+#include "../control.h"
+#include "../options.h"
+#include "../timer.h"
+
+/* A function is NAME.function_N(symbols, operands, results, workspace, heap): arrays and scalars are pointers, its
+   workspace is a part of the caller's, which calls one after the other share.
+
+   Some results are their operand with elements written over. The function finds the operand in the memory of the
+   result: the caller gives it that of its own operand where nobody reads that any more, else a copy. Then a loop that
+   carries a large array through a function copies it as often as one whose body is written in place: once at most. */
+
+/* ---- which there are */
+typedef struct {
+    Callees *callees;
+    Intern seen;
+} Collect;
+static void collect(Collect *c, const Jaxpr *j) {
+    Callees *cs = c->callees;
+    Arena *arena = cs->cx->arena;
+    bool fresh;
+    intern(&c->seen, &j, sizeof j, &fresh);
+    if (!fresh) return;
+    each(const Eqn, e, j->eqns) {
+        Jaxprs inner = e->params.n ? eqn_jaxprs(arena, e) : (Jaxprs){0};
+        each(Jaxpr *, k, inner) collect(c, *k);
+        if (e->prim != P_jit) continue;
+        const Jaxpr *program = eqn_program(e);
+        intern(&cs->numbers, &program, sizeof program, &fresh);
+        if (!fresh) continue;
+        Callee *callee = arena_new(arena, Callee, 1);
+        *callee = (Callee){.program = program, .signature = signature_within(cs->cx, cs->symbols, program)};
+        push(arena, &cs->all, callee);
+    }
+}
+Callees *callees_of(Ctx *cx, const Jaxpr *j, uint32_t vector_bytes) {
+    Callees *cs = arena_new(cx->arena, Callees, 1);
+    *cs = (Callees){.cx = cx, .vector_bytes = vector_bytes, .symbols = program_symbols(cx, j)};
+    cs->numbers.arena = cx->arena;
+    collect(&(Collect){.callees = cs, .seen.arena = cx->arena}, j);
+    return cs;
+}
+const Callee *callee_of(const Callees *cs, const Eqn *e) {
+    const Jaxpr *program = e->prim == P_jit ? eqn_program(e) : NULL;
+    return program ? cs->all.at[intern((Intern *)&cs->numbers, &program, sizeof program, NULL)] : NULL;
+}
+
+/* ---- a function */
+
+/* The inputs whose memory results might have: no two the same. */
+static void find_over(const Callees *cs, Callee *c) {
+    const Jaxpr *j = c->program;
+    Ctx *cx = cs->cx;
+    bool *taken = arena_new(cx->arena, bool, j->in.n + 1);
+    c->over = arena_new(cx->arena, uint32_t, j->out.n + 1);
+    for (uint32_t k = 0; k < j->out.n; k++) {
+        Val v = plan_origin(cs, j, j->out.at[k]);
+        uint32_t i = 0;
+        while (i < j->in.n && j->in.at[i] != v) i++;
+        bool ok = i < j->in.n && !taken[i] && val_array(cx, v)->rank && val_type(cx, v) == val_type(cx, j->out.at[k]);
+        ok = ok && !dim_has_bound(cx->types, type_size(cx->types, val_type(cx, v)));
+        c->over[k] = ok ? i : NOT_OVER;
+        if (ok) taken[i] = true;
+    }
+}
+/* Of those only the ones count that come out in that memory: the others would be copied twice. */
+static Plan *planned(Callees *cs, Callee *c) {
+    for (;;) {
+        Plan *p = plan(cs, c->program, c->over);
+        bool all = true;
+        for (uint32_t k = 0; p && k < c->program->out.n; k++) {
+            if (c->over[k] == NOT_OVER) continue;
+            if (same_buf(plan_info(p, c->program->out.at[k])->buf, p->over[k])) continue;
+            c->over[k] = NOT_OVER;
+            all = false;
+        }
+        if (all) return p;
+    }
+}
+bool callees_write(Callees *cs, Emit *e) {
+    for (uint32_t n = 0; n < cs->all.n; n++) {
+        Callee *c = cs->all.at[n];
+        timer_stage(cs->cx->timer, "plan");
+        find_over(cs, c);
+        Plan *p = planned(cs, c);
+        if (!p) return false;
+        timer_stage(cs->cx->timer, "build");
+        Str name = str_format(e->arena, "%s.function_%u", cs->cx->options->name, n);
+        c->heap = p->heap;
+        c->written = host_write(p, e, c->program, &c->signature, name);
+    }
+    return true;
+}
+
+/* ---- a call, planned */
+struct Call {
+    const Callee *callee;
+    Buf *workspace;  /* NULL: it needs none */
+    bool *registers; /* by operand: a scalar that is put into memory before */
+};
+
+/* Where a result is an operand written over: memory that has it, which is the function's to write. */
+static Buf *given(Plan *p, Body *b, const Eqn *e, uint32_t operand) {
+    Val v = e->in.at[operand];
+    bool computed = !val_info(p->cx, v)->lit && plan_info(p, v)->class != VAL_VIRTUAL;
+    if (computed) plan_stored(p, b, v);
+    Buf *own = computed ? plan_owned(p, v, e) : NULL;
+    if (!own) return plan_copied(p, b, v);
+    own->written = true;
+    return own;
+}
+static Buf *operand(Plan *p, Body *b, Val v, bool *in_register) {
+    const Info *info = plan_info(p, v);
+    bool lit = val_info(p->cx, v)->lit;
+    *in_register = plan_register(p, v) && (lit || (info->class == VAL_SCALAR && !info->buf));
+    return *in_register ? buf_for(p, BUF_WORK, v) : plan_dense(p, b, v);
+}
+bool plan_call(Plan *p, Body *b, const Eqn *e) {
+    const Callee *c = callee_of(p->callees, e);
+    struct Call *call = arena_new(p->arena, struct Call, 1);
+    uint32_t n = e->in.n + e->out.n;
+    Buf **arrays = arena_new(p->arena, Buf *, n + 1);
+    *call = (struct Call){.callee = c, .registers = arena_new(p->arena, bool, e->in.n + 1)};
+    for (uint32_t k = 0; k < e->out.n; k++)
+        if (c->over[k] == NOT_OVER)
+            arrays[e->in.n + k] = buf_for(p, BUF_WORK, e->out.at[k]);
+        else
+            arrays[e->in.n + k] = arrays[c->over[k]] = given(p, b, e, c->over[k]);
+    for (uint32_t i = 0; i < e->in.n; i++)
+        if (!arrays[i]) arrays[i] = operand(p, b, e->in.at[i], &call->registers[i]);
+    Step *s = step_new(p, b, STEP_CALL, e, NULL);
+    if (c->written.workspace != 0) arrays[n] = call->workspace = buf_new(p, BUF_WORK, c->written.workspace);
+    s->arrays = arrays, s->narrays = n + 1;
+    s->call = call;
+    p->heap |= c->heap;
+    for (uint32_t k = 0; k < e->out.n; k++) step_result(p, s, k, arrays[e->in.n + k]);
+    return true;
+}
+
+/* ---- written */
+void host_call(Host *h, Step *s) {
+    Emit *e = h->e;
+    const Eqn *q = s->e;
+    const Callee *c = s->call->callee;
+    const Signature *sig = &c->signature;
+    uint32_t n = 0, all = sig->dims.n + q->in.n + q->out.n;
+    V *args = arena_new(e->arena, V, all + ARGUMENT_BASES + 2);
+    for (uint32_t i = 0; i < q->in.n; i++)
+        if (s->call->registers[i]) host_store(h, q->in.at[i], frame_buffer(&h->frame, s->arrays[i]));
+    each(Dim, d, sig->dims) args[n++] = frame_dim(&h->frame, *d);
+    for (uint32_t i = 0; i < q->in.n + q->out.n; i++) args[n++] = frame_buffer(&h->frame, s->arrays[i]);
+    if (c->written.in_memory) {
+        V area = host_context(h, n);
+        for (uint32_t i = 0; i < n; i++) em_store(e, args[i], em_gep(e, area, em_i64(e, i), e->i64), 8);
+        Arguments a = arguments_at(e, sig, area);
+        n = arguments_pass(&a, args);
+    }
+    V workspace = s->call->workspace ? frame_buffer(&h->frame, s->call->workspace) : h->frame.workspace;
+    args[n++] = written_past_homes(e, &c->written, workspace);
+    args[n++] = h->frame.heap;
+    em_call_local(e, c->written.name, no_type, n, args);
+    for (uint32_t k = 0; k < q->out.n; k++)
+        if (plan_register(h->plan, q->out.at[k])) host_load(h, q->out.at[k], s->arrays[q->in.n + k]);
+}

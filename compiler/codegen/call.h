@@ -1,0 +1,38 @@
+/* Programs that equations call (passes/share.c, and calls that inline.c left): each is planned and written once, as a
+   function of the library, whoever calls it. */
+#ifndef JAXCC_CALL_H
+#define JAXCC_CALL_H
+#include "host.h"
+
+enum { NOT_OVER = UINT32_MAX };
+typedef struct {
+    const Jaxpr *program;
+    Signature signature; /* its dimensions are those of the whole program */
+    uint32_t *over;      /* by result: the input in whose memory it is given back, which the caller owns; NOT_OVER */
+    bool heap;           /* it takes memory, or may end the call: so does who calls it */
+    Written written;
+} Callee;
+/* What the plans of one compilation share. */
+struct Callees {
+    Ctx *cx;
+    uint32_t vector_bytes; /* of the target */
+    Dims symbols;          /* of the whole program: each function gets all of them */
+    Intern numbers;        /* of the programs */
+    struct {
+        Callee **at;
+        uint32_t n, cap;
+    } all; /* a program after those that it calls */
+};
+
+/* All programs that are called within `j`, devices' programs included. */
+Callees *callees_of(Ctx *, const Jaxpr *j, uint32_t vector_bytes);
+/* Plans and writes them; false after a diagnostic. */
+bool callees_write(Callees *, Emit *);
+/* What an equation calls; NULL: it calls nothing. */
+const Callee *callee_of(const Callees *, const Eqn *);
+
+/* The step of an equation that calls; its code. */
+bool plan_call(Plan *, Body *, const Eqn *);
+void host_call(Host *, Step *);
+
+#endif
