@@ -4,10 +4,11 @@
 #include "str.h"
 #include <stdio.h>
 
-/* A place in a source text: bytes [at, at + n) of file number `file` (0: the input; others: --in-type, stdlib). */
+/* A place in a source text: bytes [at, at + n) of file number `file`. */
 typedef struct {
     uint32_t file, at, n;
 } Span;
+enum { INPUT_FILE }; /* the text that is compiled; others: --in-type, stdlib/ */
 
 typedef enum {
 #define WARNING(id, name, on, help) W_##id,

@@ -5,6 +5,7 @@
    inequalities are decided by them. In JAX a symbol is at least 1: in the input, a relation that holds only where a
    symbol is 0 counts as false. Arithmetic that overflows int64 gives DIM_TOO_LARGE, which no array can have. */
 #include "dim.h"
+#include <assert.h>
 #include <stdlib.h>
 
 enum { MAX_TERMS = 256, MAX_ATOMS = 64, MAX_WEIGHT = 1024 };
@@ -47,7 +48,10 @@ DimTable *dim_table_new(Arena *arena) {
     return t;
 }
 
-static const DimNode *node(const DimTable *t, Dim d) { return &t->all.at[DIM_SYMBOLIC_BASE - d]; }
+static const DimNode *node(const DimTable *t, Dim d) {
+    assert(!dim_is_const(d) && DIM_SYMBOLIC_BASE - d < t->all.n);
+    return &t->all.at[DIM_SYMBOLIC_BASE - d];
+}
 const DimExpr *dim_at(const Types *ts, Dim d) { return &node(types_dims(ts), d)->e; }
 
 /* ---- saturating arithmetic */
@@ -75,6 +79,8 @@ static const char *const op_name[] = {
     [DIM_INDBIDX] = "InDBIdx",
     [DIM_OUTDBIDX] = "OutDBIdx",
 };
+
+_Static_assert(sizeof op_name / sizeof *op_name == DIM_OUTDBIDX + 1, "a name for each kind");
 
 /* ---- the order: sizes first, then the parts from the largest down */
 

@@ -42,6 +42,7 @@ static const struct {
 #define KIND(kind, value, words) [kind] = {value, words},
 #include "params.def"
 };
+_Static_assert(sizeof kind_info / sizeof *kind_info == PK_VALUE + 1, "a row for each kind");
 bool kind_holds(ParamKind kind, const Value *v) {
     bool number = v->kind == V_BOOL || v->kind == V_FLOAT;
     if (kind == PK_LIST) return !number && v->kind != V_INT;
@@ -113,9 +114,7 @@ ParamKey param_similar(Str s) {
     return best;
 }
 
-/* ---- values: blocks of 4096, so that a ValInfo never moves */
-
-enum { BLOCK = 4096 };
+/* ---- values: in blocks, so that a ValInfo never moves */
 
 Ctx *ctx_new(Arena *arena) {
     Ctx *cx = arena_new(arena, Ctx, 1);
@@ -126,16 +125,16 @@ Ctx *ctx_new(Arena *arena) {
 }
 
 Val val_new(Ctx *cx, Type type, Span span) {
-    uint32_t block = cx->nvals / BLOCK;
-    if (cx->nvals % BLOCK == 0) {
+    uint32_t block = cx->nvals / VAL_BLOCK;
+    if (cx->nvals % VAL_BLOCK == 0) {
         if ((block & (block - 1)) == 0) {
             ValInfo **blocks = arena_new(cx->arena, ValInfo *, block ? 2 * (size_t)block : 1);
             if (block) memcpy(blocks, cx->blocks, block * sizeof *blocks);
             cx->blocks = blocks;
         }
-        cx->blocks[block] = arena_new(cx->arena, ValInfo, BLOCK);
+        cx->blocks[block] = arena_new(cx->arena, ValInfo, VAL_BLOCK);
     }
-    cx->blocks[block][cx->nvals % BLOCK] = (ValInfo){.type = type, .span = span};
+    cx->blocks[block][cx->nvals % VAL_BLOCK] = (ValInfo){.type = type, .span = span};
     return cx->nvals++;
 }
 
@@ -175,6 +174,12 @@ int64_t param_int(const Eqn *e, ParamKey key, int64_t otherwise) {
     if (v) return v->i;
     v = value_of(e, key, V_DIM);
     return v && dim_is_const(v->dim) ? v->dim : otherwise;
+}
+
+int64_t param_number(const Eqn *e, ParamKey key) {
+    const Value *v = &param_find(e, key)->value;
+    assert(v->kind == V_INT || (v->kind == V_DIM && dim_is_const(v->dim)));
+    return v->kind == V_INT ? v->i : v->dim;
 }
 
 bool param_bool(const Eqn *e, ParamKey key) {

@@ -3,6 +3,7 @@
 #define JAXCC_IR_H
 #include "diag.h"
 #include "type.h"
+#include <assert.h>
 
 /* ---- values: numbers into one table of the compilation, unique over all (sub-)programs */
 typedef uint32_t Val; /* 0: none */
@@ -204,7 +205,11 @@ typedef struct Ctx {
 Ctx *ctx_new(Arena *);
 Val val_new(Ctx *, Type, Span);
 Val val_literal(Ctx *, Type, Lit, Span);
-static inline ValInfo *val_info(const Ctx *cx, Val v) { return &cx->blocks[v >> 12][v & 4095]; }
+enum { VAL_BLOCK = 4096 };
+static inline ValInfo *val_info(const Ctx *cx, Val v) {
+    assert(v < cx->nvals);
+    return &cx->blocks[v / VAL_BLOCK][v % VAL_BLOCK];
+}
 static inline Type val_type(const Ctx *cx, Val v) { return val_info(cx, v)->type; }
 static inline const ArrayType *val_array(const Ctx *cx, Val v) { return type_at(cx->types, val_type(cx, v)); }
 /* The name for messages and printing; invented for values without one. */
@@ -219,6 +224,7 @@ static inline bool param_has(const Eqn *e, ParamKey k) {
     return p && p->value.kind != V_NONE;
 }
 int64_t param_int(const Eqn *, ParamKey, int64_t otherwise);
+int64_t param_number(const Eqn *, ParamKey); /* of one that the type rule demands */
 bool param_bool(const Eqn *, ParamKey);
 Ints param_ints(const Eqn *, ParamKey);
 Dims param_dims(const Eqn *, ParamKey);

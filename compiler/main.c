@@ -14,6 +14,7 @@
 #include "timer.h"
 #include "typecheck/check.h"
 #include "typecheck/signature.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -47,6 +48,7 @@ static Jaxpr *front(Ctx *cx) {
     timer_stage(cx->timer, "read");
     if (!file_read(cx->arena, cx->diags, o->input, MOST_BYTES, &text)) return NULL;
     uint32_t file = diags_source(cx->diags, strcmp(o->input, "-") ? o->input : "<stdin>", text);
+    assert(file == INPUT_FILE);
     timer_stage(cx->timer, "parse");
     Jaxpr *read = parse(cx, file), *j = read ? read : cx->misnamed;
     if (!j || o->no_check) return read;

@@ -187,20 +187,18 @@ static bool argument(Reader *r, char **argv, uint32_t n, uint32_t *i) {
     return x->take(r, value);
 }
 
+enum { HELP_COLUMN = 20 };
 static void help(void) {
     puts("usage: jaxcc [options] FILE.jaxpr [-o OUT]\n\n"
          "Compiles a printed jaxpr ('-' reads it from standard input) to a shared library and its "
          "C header.\n");
     for (const Option *x = options; x < options + NOPTIONS; x++) {
-        char left[64];
-        snprintf(left, sizeof left, "%s%s%s", x->spelling,
-                 x->shape == EQUALS   ? "="
-                 : x->shape == EITHER ? " "
-                                      : "",
-                 x->meta ? x->meta : "");
-        printf("  %-20s %s\n", left, x->help);
+        const char *between = x->shape == EQUALS ? "=" : x->shape == EITHER ? " " : "", *meta = x->meta ? x->meta : "";
+        size_t n = strlen(x->spelling) + strlen(between) + strlen(meta);
+        printf("  %s%s%s%*s %s\n", x->spelling, between, meta, n < HELP_COLUMN ? (int)(HELP_COLUMN - n) : 0, "",
+               x->help);
     }
-    printf("  %-20s %s\n", "@FILE", "read more options from FILE");
+    printf("  %-*s %s\n", HELP_COLUMN, "@FILE", "read more options from FILE");
 }
 
 /* ---- @file: words separated by blanks; quotes and backslashes as in the shell */

@@ -44,14 +44,15 @@ static void put_real(Text *out, double x, bool point) {
         text_put(out, isnan(x) ? S("nan") : x < 0 ? S("-inf") : S("inf"));
         return;
     }
-    char digits[40];
+    enum { PRECISE = 17, ROOM = PRECISE + sizeof "-.e-308" };
+    char digits[ROOM];
     int precision = fabs(x) < 0x1p-1022 ? 0 : 14; /* if fewer digits suffice, so do 15, except for subnormals */
     do snprintf(digits, sizeof digits, "%.*e", precision, x);
-    while (strtod(digits, NULL) != x && ++precision < 17);
+    while (strtod(digits, NULL) != x && ++precision < PRECISE);
     char *e = strchr(digits, 'e'), *d = digits;
     int exponent = atoi(e + 1), n = 0;
     if (*d == '-') text_put(out, S("-")), d++;
-    char mantissa[24];
+    char mantissa[ROOM];
     for (; d < e; d++)
         if (*d != '.') mantissa[n++] = *d;
     while (n > 1 && mantissa[n - 1] == '0') n--;

@@ -1,4 +1,5 @@
 #include "dim.h"
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 
@@ -165,8 +166,11 @@ Type type_with_extra(Types *ts, Type plain, const TypeExtra *x) {
 }
 
 Type type_plain(Types *ts, Type t) { return ts->plain.at[t]; }
-const ArrayType *type_at(const Types *ts, Type t) { return &ts->all.at[t]; }
-const TypeExtra *type_extra(const Types *ts, Type t) { return &ts->extra.at[ts->all.at[t].extra]; }
+const ArrayType *type_at(const Types *ts, Type t) {
+    assert(t < ts->all.n);
+    return &ts->all.at[t];
+}
+const TypeExtra *type_extra(const Types *ts, Type t) { return &ts->extra.at[type_at(ts, t)->extra]; }
 
 /* "[8@x,2*b + 1;i:4]" */
 static void put_dims(Text *out, const Types *ts, Type t, ValName *name, const void *user) {

@@ -143,8 +143,8 @@ static V limit_exponent(Emit *e, const Format *f, V bits) {
 V point_reduce_precision(Emit *e, const Point *p, const V *x) {
     Dtype d = dtype_arithmetic(p->in);
     Format f = {.exponent = float_format[d].exponent, .mantissa = float_format[d].mantissa};
-    f.to_exponent = param_int(p->e, K_exponent_bits, f.exponent);
-    f.to_mantissa = param_int(p->e, K_mantissa_bits, f.mantissa);
+    f.to_exponent = param_number(p->e, K_exponent_bits);
+    f.to_mantissa = param_number(p->e, K_mantissa_bits);
     V r = point_bits(e, d, x[0]);
     if (f.to_mantissa < f.mantissa) r = round_mantissa(e, &f, r);
     if (f.to_exponent < f.exponent) r = limit_exponent(e, &f, r);

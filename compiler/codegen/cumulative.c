@@ -22,7 +22,7 @@ typedef struct {
 static Atom axis_of(Kernel *k, const Eqn *e) {
     Ix index[MAX_RANK];
     step_at(k->plan, k->step, e->out.at[0], index);
-    return ix_at(k->ix, index[param_int(e, K_axis, 0)])->at[0].atom;
+    return ix_loop(k->ix, index[param_number(e, K_axis)]);
 }
 static V combine(const Cum *c, V a, V b) {
     Emit *e = c->k->e;

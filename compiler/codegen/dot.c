@@ -84,7 +84,7 @@ static bool strip(Dotter *d, uint32_t side) {
     return true;
 }
 static bool moves(const Dotter *d, uint32_t side, Ix axis) {
-    Atom loop = ix_at(d->p->ix, axis)->at[0].atom;
+    Atom loop = ix_loop(d->p->ix, axis);
     for (uint32_t a = 0; a < type_of_side(d, side)->rank; a++)
         if (ix_uses(d->p->ix, d->index[side][a], loop)) return true;
     return false;
@@ -109,7 +109,7 @@ static void find_sides(Dotter *d, const Eqn *e, const Ix *result, bool swap) {
         nrows += !column;
         if (row == column) continue;
         d->free[column] = dim_mul(d->p->cx->types, d->free[column], y->dims[a]);
-        if (column) d->last_column = ix_at(d->p->ix, result[a])->at[0].atom;
+        if (column) d->last_column = ix_loop(d->p->ix, result[a]);
     }
     d->shared = nrows > 1;
 }
@@ -333,7 +333,7 @@ void dot_addresses(Plan *p, const Step *s, Ix address[2]) {
     address[0] = s->dot->a.address, address[1] = s->dot->b.address;
     for (uint32_t i = 0; i < s->domain.n; i++) {
         if (s->axes[i] == s->dot->axes[i]) continue;
-        Atom was = ix_at(p->ix, s->dot->axes[i])->at[0].atom;
+        Atom was = ix_loop(p->ix, s->dot->axes[i]);
         for (uint32_t x = 0; x < 2; x++) address[x] = ix_substitute(p->ix, address[x], was, s->axes[i]);
     }
 }
@@ -475,7 +475,7 @@ static void cut_sums(Plan *p, Dot *dot) {
     if (full && !dim_is_const(dot->k)) most *= 2;
     uint32_t stride = dot->inner ? lanes : 1;
     Dim *turns = arena_new(p->arena, Dim, n), all = 1;
-    if (!gemm_wide_bytes(dot->acc, 1) || n > GEMM_LOOPS || (full && at_most(dot->k, LONG_SUM))) return;
+    if (!gemm_wide_bytes(dot->acc, 1) || (full && at_most(dot->k, LONG_SUM))) return;
     most *= dot->sets;
     dot->block = arena_new(p->arena, Dim, n);
     for (uint32_t i = 0; i < n; i++) {

@@ -99,7 +99,7 @@ V point_sign(Emit *e, const Point *p, const V *x) {
 /* By repeated multiplication, each product rounded to the type, as in JAX: by the bits of y from the lowest up; 1 /
    x^-y for negative y. */
 V point_integer_pow(Emit *e, const Point *p, const V *x) {
-    int64_t y = param_int(p->e, K_y, 1);
+    int64_t y = param_number(p->e, K_y);
     uint64_t n = y < 0 ? -(uint64_t)y : (uint64_t)y;
     bool floats = point_is_float(p->in), first = true;
     V one = floats ? em_float(e, point_type(x[0]), 1) : em_int(e, point_type(x[0]), 1);

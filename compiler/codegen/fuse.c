@@ -570,7 +570,7 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
     Types *ts = p->cx->types;
     Info *info = plan_info(p, y);
     bool stack = e->prim == P_stack, many = pieces(p, e) > MOST_PIECES;
-    int64_t axis = param_int(e, stack ? K_axis : K_dimension, 0);
+    int64_t axis = param_number(e, stack ? K_axis : K_dimension);
     uint32_t from = b->steps.n + 1;
     Buf *buf = buf_for(p, BUF_WORK, y);
     Dim at = 0;
@@ -628,7 +628,7 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     case LOWER_CALL: return plan_call(p, b, e);
     case LOWER_DOT: plan_dot_or_cum(p, b, e, STEP_DOT); break;
     case LOWER_CUM:
-        if (val_array(p->cx, e->in.at[0])->dims[param_int(e, K_axis, 0)] == 1)
+        if (val_array(p->cx, e->in.at[0])->dims[param_number(e, K_axis)] == 1)
             plan_virtual(p, b, e);
         else
             plan_dot_or_cum(p, b, e, STEP_CUM);

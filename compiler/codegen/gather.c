@@ -1,5 +1,6 @@
 #include "gather.h"
 #include "../typecheck/index.h"
+#include <assert.h>
 #include <math.h>
 #include <mlir-c/BuiltinTypes.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 IndexMode index_mode(const Eqn *e) {
     static const char *const names[] = {"", "CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS", "ONE_HOT"};
     Str s = param_word(e, K_mode);
+    _Static_assert(sizeof names / sizeof *names == MODE_ONE_HOT + 1, "a name for each mode");
     for (uint32_t i = 1; i < sizeof names / sizeof *names; i++) {
         size_t n = strlen(names[i]);
         if (s.n >= n && !memcmp(s.at + s.n - n, names[i], n)) return (IndexMode)i;
@@ -45,7 +47,8 @@ void window_at(Plan *p, const Eqn *e, const Ix *index, Window *w) {
     Ix batch[MAX_RANK];
     Dim most[MAX_RANK];
     uint32_t nbatch = 0, window = 0;
-    index_numbers(cx, e, &n); /* checked by typecheck */
+    bool known = index_numbers(cx, e, &n); /* checked by typecheck */
+    assert(known && n.map.n <= x->rank);
     for (uint32_t d = 0; d < y->rank; d++)
         if (!has(n.windows, d)) batch[nbatch++] = index[d];
     for (uint32_t d = 0; d < x->rank; d++) {
@@ -55,6 +58,7 @@ void window_at(Plan *p, const Eqn *e, const Ix *index, Window *w) {
         most[d] = dim_sub(cx->types, x->dims[d], whole ? 1 : y->dims[axis]);
     }
     for (uint32_t i = 0; i < n.batch.n; i++) w->operand[n.batch.at[i]] = batch[n.index_batch.at[i]];
+    assert(nbatch + 1 == indices->rank);
     w->n = n.map.n;
     for (uint32_t i = 0; i < w->n; i++) {
         memcpy(w->at[i], batch, nbatch * sizeof *batch);

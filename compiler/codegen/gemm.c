@@ -3,6 +3,7 @@
 #include "gemm.h"
 #include "point.h"
 #include "sums.h"
+#include <assert.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
@@ -124,7 +125,7 @@ static void loop(const Tile *t, StepRule *rule, V lo, V hi, uint32_t n, uint32_t
                  V *sums) {
     uint32_t total = per_set * t->sets;
     For f = em_for(t->e, lo, hi, em_i64(t->e, n * stride), total, sums);
-    V next[GEMM_TILE * 4];
+    V next[GEMM_SUMS];
     for (uint32_t i = 0; i < total; i++) next[i] = em_arg(&f.scope, i + 1);
     unrolled(t, rule, em_arg(&f.scope, 0), n, stride, oa, ob, per_set, next);
     em_for_end(t->e, &f, next, sums);
@@ -166,7 +167,7 @@ static V wide_at(const Tile *t, uint32_t i, uint32_t w) {
 static void fold(const Tile *t, V last, V *sums, uint32_t n) {
     Emit *e = t->e;
     uint32_t w = em_width(sums[0]), one = n / t->sets;
-    V sum[GEMM_TILE * 4];
+    V sum[GEMM_SUMS];
     memcpy(sum, sums, n * sizeof *sums);
     If f = em_if(e, last);
     em_else(e, &f, n, sums);
@@ -198,7 +199,7 @@ static void in_range(const Tile *t, Range r, Innermost *body, V *sums, uint32_t 
 /* The blocks of a cut loop; the last one stays in the registers. */
 static void in_blocks(const Tile *t, Range r, Innermost *body, V *sums, uint32_t n) {
     Emit *e = t->e;
-    V count = r.count, step = t->c->block[r.level], next[GEMM_TILE * 4], last = count;
+    V count = r.count, step = t->c->block[r.level], next[GEMM_SUMS], last = count;
     Dim known = r.known, size = t->c->known_block[r.level], rest = GEMM_UNKNOWN;
     bool both = dim_is_const(known) && dim_is_const(size), even = both && known % size == 0;
     bool apart = t->apart && r.level + 1 == t->c->n && !even;
@@ -237,7 +238,7 @@ static void nest(const Tile *t, uint32_t level, Innermost *body, V oa, V ob, V *
         return;
     }
     For f = em_for(e, em_i64(e, 0), c->count[level], em_i64(e, 1), n, sums);
-    V next[GEMM_TILE * 4], k = em_arg(&f.scope, 0);
+    V next[GEMM_SUMS], k = em_arg(&f.scope, 0);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
     nest(t, level + 1, body, plus(e, oa, times(e, k, c->sa[level])), plus(e, ob, times(e, k, c->sb[level])), next, n);
     em_for_end(e, &f, next, sums);
@@ -255,6 +256,7 @@ static void contract(const Tile *t, Innermost *body, uint32_t n, V *sums) {
     Emit *e = t->e;
     Dtype acc = t->c->acc;
     V zero = em_i64(e, 0), any = {NULL};
+    assert(t->rows <= GEMM_TILE && t->columns <= GEMM_TILE && n * t->sets <= GEMM_SUMS && t->c->n <= GEMM_LOOPS);
     for (uint32_t i = 0; i < n * t->sets; i++) sums[i] = gemm_zero(e, acc, t->w);
     if (t->c->cut) {
         any = several(t);
@@ -268,7 +270,7 @@ static void contract(const Tile *t, Innermost *body, uint32_t n, V *sums) {
     nest(t, 0, body, zero, zero, sums, n * t->sets);
     add_sets(t, n, sums);
     if (!t->c->cut) return;
-    V all[GEMM_TILE * 4];
+    V all[GEMM_SUMS];
     If f = em_if(e, any);
     for (uint32_t i = 0; i < n; i++) all[i] = gemm_narrow(e, acc, wide_at(t, i, t->w), sums[i]);
     em_else(e, &f, n, all);
@@ -282,7 +284,7 @@ static void outer_body(const Tile *t, V oa, V ob, V *sums, uint32_t n) {
 void gemm_outer(Emit *e, const Contraction *c, const V *a, uint32_t rows, V b, uint32_t w, V mask, uint32_t sets,
                 V *acc) {
     Tile t = {.e = e, .c = c, .a = a, .b = &b, .rows = rows, .columns = 1, .w = w, .sets = sets, .mask = mask};
-    V sums[GEMM_TILE * 4];
+    V sums[GEMM_SUMS];
     contract(&t, outer_body, rows, sums);
     for (uint32_t i = 0; i < rows; i++) acc[i] = sums[i];
 }
@@ -291,7 +293,7 @@ void gemm_outer(Emit *e, const Contraction *c, const V *a, uint32_t rows, V b, u
 
 /* Lanes 0, 2, 4, … plus lanes 1, 3, 5, … of a, then of b: n lanes. */
 static V add_pairs(Emit *e, Dtype acc, V a, V b, uint32_t n) {
-    int64_t even[GEMM_LANES], odd[GEMM_LANES];
+    int64_t even[MAX_LANES], odd[MAX_LANES];
     for (uint32_t l = 0; l < n; l++) even[l] = 2 * l, odd[l] = 2 * l + 1;
     return gemm_add(e, acc, em_shuffle(e, a, b, n, even), em_shuffle(e, a, b, n, odd));
 }
@@ -323,7 +325,7 @@ void gemm_inner(Emit *e, const Contraction *c, const V *a, uint32_t rows, const 
     Dim k = c->known[c->n - 1];
     t.whole = w == 1 || (dim_is_const(k) && k % w == 0);
     t.apart = true;
-    V sums[GEMM_TILE * 4];
+    V sums[GEMM_SUMS];
     contract(&t, inner_body, rows * columns, sums);
     for (uint32_t r = 0; r < rows; r++) acc[r] = sum_lanes(e, c->acc, sums + r * columns, columns);
 }

@@ -4,7 +4,8 @@
 #include "emit.h"
 
 #define GEMM_UNKNOWN DIM_SYMBOLIC_BASE /* no constant extent */
-enum { GEMM_LOOPS = 32, GEMM_TILE = 64, GEMM_LANES = 256 };
+/* At most: loops that are summed over; rows, or vectors, of a tile; registers of all sets of partial sums. */
+enum { GEMM_LOOPS = 32, GEMM_TILE = 64, GEMM_SUMS = 4 * GEMM_TILE };
 
 /* The loops over the terms, outermost first, and the strides of both operands, in elements. The outermost `cut` of them
    run in blocks (sums.h); with none, all sums stay in registers. */

@@ -53,8 +53,19 @@ Indices *indices_new(Ctx *cx) {
     push(cx->arena, &x->atoms, none); /* atom 0 is no atom */
     return x;
 }
-const IxExpr *ix_at(const Indices *x, Ix i) { return &x->all.at[i]; }
-AtomInfo *atom_at(const Indices *x, Atom a) { return x->atoms.at[a]; }
+const IxExpr *ix_at(const Indices *x, Ix i) {
+    assert(i < x->all.n);
+    return &x->all.at[i];
+}
+AtomInfo *atom_at(const Indices *x, Atom a) {
+    assert(a > 0 && a < x->atoms.n);
+    return x->atoms.at[a];
+}
+Atom ix_loop(const Indices *x, Ix i) {
+    const IxExpr *e = ix_at(x, i);
+    assert(e->n == 1 && e->c == 0 && e->at[0].coef == 1 && atom_at(x, e->at[0].atom)->kind == ATOM_LOOP);
+    return e->at[0].atom;
+}
 
 static Atom atom_new(Indices *x, AtomInfo info) {
     AtomInfo *a = arena_new(x->cx->arena, AtomInfo, 1);

@@ -43,6 +43,8 @@ Indices *indices_new(Ctx *);
 const IxExpr *ix_at(const Indices *, Ix);
 AtomInfo *atom_at(const Indices *, Atom);
 Atom atom_loop(Indices *, Dim extent);
+/* The loop that an index is; it is nothing else. */
+Atom ix_loop(const Indices *, Ix);
 /* Is it computed from an element of an array of rank above 0, whose read may depend on a condition? */
 bool atom_data(const Indices *, Atom);
 static inline Dim loop_extent(const Indices *x, Atom a) {

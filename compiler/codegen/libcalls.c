@@ -1,3 +1,4 @@
+#include <assert.h>
 #include "libcalls.h"
 
 /* A host may define its own fmod or floor, which a library must not call. */
@@ -51,8 +52,10 @@ static const Row *row_of(const Calls *c, LLVMValueRef i) {
 enum { MOST_OPERANDS = 3 };
 
 static LLVMValueRef call(const Calls *c, const Row *r, LLVMTypeRef t, LLVMValueRef *x, unsigned n) {
-    char name[32];
-    snprintf(name, sizeof name, "%s%s", r->function, LLVMGetTypeKind(t) == LLVMFloatTypeKind ? "f" : "");
+    enum { MOST_NAME = 32 };
+    char name[MOST_NAME];
+    int length = snprintf(name, sizeof name, "%s%s", r->function, LLVMGetTypeKind(t) == LLVMFloatTypeKind ? "f" : "");
+    assert(length < MOST_NAME && n <= MOST_OPERANDS);
     LLVMTypeRef type = LLVMFunctionType(t, (LLVMTypeRef[MOST_OPERANDS]){t, t, t}, n, 0);
     LLVMValueRef f = LLVMGetNamedFunction(c->module, name);
     if (!f) f = LLVMAddFunction(c->module, name, type);

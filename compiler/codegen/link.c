@@ -4,6 +4,7 @@
 #include "../options.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -43,12 +44,13 @@ static void args(Ctx *cx, Args *a, const char *const *list) {
     for (; *list; list++) arg(cx, a, *list);
 }
 
-/* The output of the tool, at most 2,000 bytes; the rest is read and discarded. */
+/* The beginning of the output of the tool; the rest is read and discarded. */
 static Str read_output(Ctx *cx, int fd) {
     Text t = {.arena = cx->arena};
-    char buffer[512];
+    enum { PART = 512, MOST = 2000 };
+    char buffer[PART];
     for (ssize_t n; (n = read(fd, buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR);)
-        if (n > 0 && t.n < 2000) text_put(&t, (Str){buffer, (uint32_t)n});
+        if (n > 0 && t.n < MOST) text_put(&t, (Str){buffer, (uint32_t)n});
     while (t.n && t.at[t.n - 1] == '\n') t.n--;
     return (Str){t.at, t.n};
 }
@@ -105,7 +107,7 @@ static bool spawn(Ctx *cx, Args *a) {
 /* ---- the runtime archive: installed, or beside the compiler in the build folder */
 
 static const char *runtime_archive(Ctx *cx) {
-    char self[4096];
+    char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n < 0) n = 0;
     self[n] = 0;

@@ -23,7 +23,8 @@ void scatter_order(Plan *p, Step *s) {
     const ArrayType *u = val_array(p->cx, s->e->in.at[2]);
     IndexNumbers n;
     uint32_t axis = 0, position = 0;
-    index_numbers(p->cx, s->e, &n);
+    bool known = index_numbers(p->cx, s->e, &n);
+    assert(known);
     for (uint32_t d = 0; d < u->rank; d++) {
         bool ordered = !has(n.windows, d) && !has(n.index_batch, position);
         position += !has(n.windows, d);

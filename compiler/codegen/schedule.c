@@ -241,7 +241,7 @@ static void find_loops(Look *l) {
     bool *red = arena_new(p->arena, bool, s->domain.n + 1);
     for (uint32_t d = 0; d < s->domain.n; d++) {
         red[n] = s->reduced[d];
-        loops[n++] = ix_at(p->ix, s->axes[d])->at[0].atom;
+        loops[n++] = ix_loop(p->ix, s->axes[d]);
     }
     look_all(l);
     for (uint32_t tries = 0; tries < STEP_SPLITS && split_once(l, &loops, &n, &red); tries++) look_all(l);

@@ -39,7 +39,7 @@ static Reg constant(Kernel *k, Dtype d, double v) {
     return (Reg){c, true, k->depth};
 }
 static Reg index_iota(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
-    return index_value(k, index[param_int(e, K_dimension, 0)], type_out(k, e)->dtype);
+    return index_value(k, index[param_number(e, K_dimension)], type_out(k, e)->dtype);
 }
 static Reg index_empty(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     return constant(k, type_out(k, e)->dtype, 0);
@@ -101,7 +101,6 @@ static bool contains(Ints s, int64_t v) {
         if (*i == v) return true;
     return false;
 }
-static int64_t wrapped(int64_t axis, uint32_t rank) { return axis < 0 ? axis + rank : axis; }
 
 static Reg index_squeeze(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
@@ -186,7 +185,7 @@ static Reg index_tile(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
 static Reg index_split(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Dims sizes = param_dims(e, K_sizes);
-    int64_t axis = wrapped(param_int(e, K_axis, 0), x->rank);
+    int64_t axis = param_number(e, K_axis);
     Dim start = 0;
     Ix at[MAX_RANK];
     for (uint32_t i = 0; i < out; i++) start = dim_add(types(k), start, sizes.at[i]);
@@ -196,7 +195,7 @@ static Reg index_split(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
 }
 static Reg index_unstack(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
-    int64_t axis = wrapped(param_int(e, K_axis, 0), x->rank);
+    int64_t axis = param_number(e, K_axis);
     Ix at[MAX_RANK];
     for (uint32_t d = 0, n = 0; d < x->rank; d++) at[d] = d == axis ? ix_dim(k->ix, out) : index[n++];
     return kernel_eval(k, e->in.at[0], at);
@@ -307,10 +306,10 @@ static Reg join_at(Kernel *k, const Eqn *e, int64_t axis, bool stack, const Ix *
     return any ? r : constant(k, type_out(k, e)->dtype, 0);
 }
 static Reg index_concatenate(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
-    return join_at(k, e, wrapped(param_int(e, K_dimension, 0), type_out(k, e)->rank), false, index);
+    return join_at(k, e, param_number(e, K_dimension), false, index);
 }
 static Reg index_stack(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
-    return join_at(k, e, wrapped(param_int(e, K_axis, 0), type_out(k, e)->rank), true, index);
+    return join_at(k, e, param_number(e, K_axis), true, index);
 }
 
 /* ---- reductions of axes of extent 1 */

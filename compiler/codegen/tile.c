@@ -2,6 +2,7 @@
 #include "gemm.h"
 #include "kernel.h"
 #include "point.h"
+#include <assert.h>
 #include <mlir-c/BuiltinAttributes.h>
 
 /* The kernel of a DOT step. A unit is a block of rows and columns at one point of the outer loops: its columns of B are
@@ -86,10 +87,12 @@ static void finish_in_loop(Unit *u, V row, uint32_t n, V valid, const V *acc) {
 }
 
 /* ---- one tile */
+_Static_assert((int)GEMM_LOOPS >= COMPILED_RANK, "a loop for each axis that is contracted");
 static Contraction contraction(Unit *u, bool packed, uint32_t w) {
     const Dot *dot = u->dot;
     Contraction c = {.a = dot->a.dtype, .b = packed ? dot->acc : dot->b.dtype, .acc = dot->acc, .n = dot->sums.n};
     V stride = num(u, w);
+    assert(c.n <= GEMM_LOOPS);
     for (uint32_t i = c.n; i-- > 0;) {
         const DotSum *s = &dot->sums.at[i];
         c.known[i] = s->extent;
@@ -309,6 +312,7 @@ static V column_start(Unit *u, const Panel *p, V i) {
 static void transpose(Emit *e, V *v, uint32_t n) {
     int64_t low[GEMM_TILE], high[GEMM_TILE];
     V next[GEMM_TILE];
+    assert(n <= GEMM_TILE);
     for (uint32_t l = 0; l < n; l++) {
         low[l] = l / 2 + (l % 2 ? n : 0);
         high[l] = low[l] + n / 2;

@@ -221,7 +221,7 @@ static Jaxpr *checks_jaxpr(void *user, const Jaxpr *j) {
     return *memo_slot(&c->memo, j) = jaxpr_with(c->cx, j, b.eqns, j->out);
 }
 Jaxpr *pass_checks(Ctx *cx, const Jaxpr *j) {
-    bool stdlib = j->span.file != 0;
+    bool stdlib = j->span.file != INPUT_FILE;
     if (stdlib || !(cx->options->debug_nans || cx->options->check_bounds)) return (Jaxpr *)j;
     Checks c = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena, .seen.arena = cx->arena};
     c.data = arena_new(cx->arena, unsigned char, cx->nvals);

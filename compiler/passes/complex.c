@@ -543,7 +543,7 @@ static Pair transposed(Builder *b, Pair x, const int64_t *axes) {
     return (Pair){b_transpose(b, x.re, axes), b_transpose(b, x.im, axes)};
 }
 static Pair cumulative(Builder *b, const Eqn *e, const Pair *x) {
-    int64_t axis = param_int(e, K_axis, 0), to[MAX_RANK] = {0}, back[MAX_RANK];
+    int64_t axis = param_number(e, K_axis), to[MAX_RANK] = {0}, back[MAX_RANK];
     uint32_t rank = b_type(b, x[0].re)->rank;
     for (uint32_t i = 0, k = 1; i < rank; i++) to[(int64_t)i == axis ? 0 : k++] = i;
     for (uint32_t i = 0; i < rank; i++) back[to[i]] = i;

@@ -142,7 +142,7 @@ static Pair one(Builder *b, Pair like) { return (Pair){all(b, like.re, 1), all(b
 
 /* By repeated multiplication, the powers of the bits of y from the lowest up; 1 / z^-y where y is negative. */
 Pair pair_integer_pow(Builder *b, const Eqn *e, const Pair *x) {
-    int64_t y = param_int(e, K_y, 1);
+    int64_t y = param_number(e, K_y);
     Pair power = *x, result = one(b, *x);
     bool any = false;
     for (uint64_t n = y < 0 ? -(uint64_t)y : (uint64_t)y; n; n >>= 1) {

@@ -266,7 +266,7 @@ static Scalar one(Dtype d) { return d == DT_f64 ? scalar_f64(1) : is_float(d) ? 
 
 /* By repeated squaring, in the order of JAX's lowering. */
 static bool eval_integer_pow(const Point *p, Scalar *out) {
-    int64_t y = param_int(p->e, K_y, 1);
+    int64_t y = param_number(p->e, K_y);
     uint64_t n = y < 0 ? -(uint64_t)y : (uint64_t)y;
     Scalar x = X, power = one(p->out);
     for (bool first = true; n; n >>= 1, x = n ? product(x, x) : x)
@@ -385,8 +385,8 @@ static bool eval_convert_element_type(const Point *p, Scalar *out) {
 static bool eval_reduce_precision(const Point *p, Scalar *out) {
     Dtype d = dtype_arithmetic(p->out);
     unsigned all = (unsigned)float_format[d].mantissa, exponent = (unsigned)float_format[d].exponent;
-    int64_t f = param_int(p->e, K_mantissa_bits, all);
-    int64_t x = param_int(p->e, K_exponent_bits, exponent);
+    int64_t f = param_number(p->e, K_mantissa_bits);
+    int64_t x = param_number(p->e, K_exponent_bits);
     uint64_t bits = d == p->out ? X.bits : of_float(d, f64_of(X)).bits;
     uint64_t sign = bits & top_bit(d), rest = bits & ~sign;
     if (f < 0 || x < 1 || is_nan(X)) return *out = X, !(f < 0 || x < 1);
@@ -476,8 +476,9 @@ bool evaluator_run(Evaluator *ev, const Scalar *in, Scalar *out) {
 static bool eval_stdlib(const Point *p, Scalar *out) {
     enum { MOST_OPERANDS = 3 };
     Dtype wide = stdlib_dtype(p->cx, p->e->prim, X.dtype);
-    char name[64];
+    char name[STDLIB_NAME];
     int n = snprintf(name, sizeof name, "%s_%s", prim_name[p->e->prim], dtype_info[wide].name);
+    assert(n + sizeof "_full" <= STDLIB_NAME);
     double bound = stdlib_fast_bound(name);
     if (bound && !(fabs(f64_of(X)) < bound)) snprintf(name + n, sizeof name - (size_t)n, "_full");
     Evaluator *program = stdlib_evaluator(p->cx, name);
@@ -503,6 +504,7 @@ static Eval *const evals[NPRIMS] = {
 #define STDLIB(f) eval_stdlib
 #define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = lowering,
 #include "../prims.def"
+#include <assert.h>
 };
 
 bool eval_point(Ctx *cx, const Eqn *e, const Scalar *in, Scalar *out) {

@@ -17,6 +17,7 @@ Jaxpr *passes_run(Ctx *, const Jaxpr *in);
 /* Can code be generated for the program after the passes? Reports what is not supported. */
 bool supported(Ctx *, const Jaxpr *);
 
+enum { STDLIB_NAME = 64 }; /* room for the name of a program of stdlib/ */
 /* A program of stdlib/ by name ("exp_f32"), parsed and typechecked on first use; NULL if there is none. */
 const Jaxpr *stdlib_program(Ctx *, const char *name);
 

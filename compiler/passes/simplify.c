@@ -152,7 +152,7 @@ static Val extremum(const Defs *d, const Eqn *e, bool least) {
 static Val s_max(const Defs *d, Eqn *e) { return extremum(d, e, true); }
 static Val s_min(const Defs *d, Eqn *e) { return extremum(d, e, false); }
 
-static Val s_integer_pow(const Defs *d, Eqn *e) { return param_int(e, K_y, 0) == 1 ? X : 0; }
+static Val s_integer_pow(const Defs *d, Eqn *e) { return param_number(e, K_y) == 1 ? X : 0; }
 
 /* x^2 = x x and x^-1 = 1 / x are rounded once, as no pow is better. */
 static Val s_pow(const Defs *d, Eqn *e) {

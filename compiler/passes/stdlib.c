@@ -3,6 +3,7 @@
 #include "rewrite.h"
 #include "../parse/parse.h"
 #include "../typecheck/check.h"
+#include <assert.h>
 
 /* Written by the Makefile; ended by a row of zeros. */
 extern const struct {
@@ -55,8 +56,9 @@ Evaluator *stdlib_evaluator(Ctx *cx, const char *name) {
 }
 
 Dtype stdlib_dtype(Ctx *cx, Prim prim, Dtype result) {
-    char name[64];
-    snprintf(name, sizeof name, "%s_f32", prim_name[prim]);
+    char name[STDLIB_NAME];
+    int n = snprintf(name, sizeof name, "%s_f32", prim_name[prim]);
+    assert(n < STDLIB_NAME);
     return result == DT_f64 || !stdlib_program(cx, name) ? DT_f64 : DT_f32;
 }
 

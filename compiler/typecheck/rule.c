@@ -158,7 +158,7 @@ bool want_field(Ctx *cx, const Eqn *e, ParamKey k, const char *field, Ints *ints
     *ints = (Ints){arena_new(cx->arena, int64_t, n), n};
     for (uint32_t i = 0; i < n; i++) {
         ok = ok && v->list.at[i].kind == V_INT;
-        ints->at[i] = v->list.at[i].i;
+        if (ok) ints->at[i] = v->list.at[i].i;
     }
     if (ok && v && str_is(v->s, "range")) ok = expand_range(cx, ints);
     return ok ||

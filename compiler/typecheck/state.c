@@ -74,8 +74,9 @@ static bool bad_index(View *w, Type t) {
 bool index_number(const Value *v, int64_t otherwise, int64_t *n) {
     *n = otherwise;
     if (v->kind == V_NONE) return true;
-    if (v->kind != V_TEXT || v->s.n > 18) return false;
-    char text[20] = {0}, *end;
+    enum { MOST_DIGITS = 18 };
+    if (v->kind != V_TEXT || v->s.n > MOST_DIGITS) return false;
+    char text[MOST_DIGITS + 1] = {0}, *end;
     memcpy(text, v->s.at, v->s.n);
     *n = strtoll(text, &end, 10);
     return *end == 0;

@@ -363,7 +363,7 @@ bool expand_pbroadcast(Builder *b, const Eqn *e, Val *out) {
     int64_t from[MAX_MEMBERS];
     if (!param_has(e, K_source)) return expand_pvary(b, e, out);
     if (!group_of(b, e, &g)) return false;
-    for (int64_t i = 0; i < g.n; i++) from[i] = param_int(e, K_source, 0);
+    for (int64_t i = 0; i < g.n; i++) from[i] = param_number(e, K_source);
     return permuted(b, e, &g, from, out);
 }
 

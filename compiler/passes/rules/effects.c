@@ -24,7 +24,7 @@ bool expand_check(Builder *b, const Eqn *e, Val *out) {
 
 /* ---- dimensions */
 bool expand_dimension_size(Builder *b, const Eqn *e, Val *out) {
-    Dim n = b_type(b, e->in.at[0])->dims[param_int(e, K_dimension, 0)];
+    Dim n = b_type(b, e->in.at[0])->dims[param_number(e, K_dimension)];
     out[0] = b_dim(b, val_array(b->cx, e->out.at[0])->dtype, n);
     return true;
 }

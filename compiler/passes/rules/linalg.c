@@ -86,7 +86,7 @@ bool expand_lu(Builder *b, const Eqn *e, Val *out) {
     return true;
 }
 bool expand_lu_pivots_to_permutation(Builder *b, const Eqn *e, Val *out) {
-    out[0] = permutation(b, e->in.at[0], param_int(e, K_permutation_size, 0));
+    out[0] = permutation(b, e->in.at[0], param_number(e, K_permutation_size));
     return true;
 }
 bool expand_geqrf(Builder *b, const Eqn *e, Val *out) {

@@ -188,7 +188,7 @@ static Val scan_blocks(Builder *b, Prim p, Prim op, Val x, int64_t axis, bool re
     return b_slice_axis(b, b_reshape(b, all, t->rank, before), axis, 0, n);
 }
 static bool some_scan(Builder *b, const Eqn *e, Val *out) {
-    int64_t axis = param_int(e, K_axis, 0);
+    int64_t axis = param_number(e, K_axis);
     Dim n = b_type(b, X)->dims[axis];
     bool reverse = param_bool(e, K_reverse);
     Prim op = e->prim == P_cumsum ? P_add : P_mul;

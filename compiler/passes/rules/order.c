@@ -118,7 +118,7 @@ static void call_sort(Builder *b, uint32_t n, Val *x, uint32_t keys, int64_t axi
     for (uint32_t i = 0; i < n; i++) x[i] = from_last(b, y.at[i], axis);
 }
 bool expand_sort(Builder *b, const Eqn *e, Val *out) {
-    int64_t axis = param_int(e, K_dimension, 0);
+    int64_t axis = param_number(e, K_dimension);
     if (no_elements(b_type(b, e->in.at[0]))) {
         memcpy(out, e->in.at, e->in.n * sizeof *out);
         return true;

@@ -223,7 +223,7 @@ static Val empty_beginnings(Builder *b, Dim batches, Dim rows, Dim first, Dtype 
 }
 bool expand_bcoo_fromdense(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *t = b_type(b, e->in.at[0]), *to = val_array(b->cx, e->out.at[1]);
-    uint32_t batch = (uint32_t)param_int(e, K_n_batch, 0), front = t->rank - (uint32_t)param_int(e, K_n_dense, 0);
+    uint32_t batch = (uint32_t)param_number(e, K_n_batch), front = t->rank - (uint32_t)param_number(e, K_n_dense);
     Val column[MAX_RANK];
     Nonzero z = stored_columns(b, e, batch, front, false, &out[0], column);
     Dim one[3] = {z.batches, z.nse, 1};
@@ -252,7 +252,7 @@ static bool by_rows(Builder *b, const Eqn *e, uint32_t batch, bool inside, Val *
 }
 bool expand_csr_fromdense(Builder *b, const Eqn *e, Val *out) { return by_rows(b, e, 0, true, out); }
 bool expand_bcsr_fromdense(Builder *b, const Eqn *e, Val *out) {
-    return by_rows(b, e, (uint32_t)param_int(e, K_n_batch, 0), false, out);
+    return by_rows(b, e, (uint32_t)param_number(e, K_n_batch), false, out);
 }
 
 /* ---- the rules */
