@@ -19,7 +19,7 @@ WARN = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wno-un
 CFLAGS = $(WARN) $(CFLAGS.$(MODE)) -I. -Icompiler -I$(B) -I$(B)/gen -isystem $(LLVM)/include
 # The runtime goes into other people's libraries: any x86-64, position independent, nothing exported, never instrumented,
 # and its thread-local text needs no __tls_get_addr: libraries depend on libc and libm alone.
-CFLAGS.rt = $(WARN) -O2 -fPIC -ffunction-sections -fdata-sections -fvisibility=hidden -fno-asynchronous-unwind-tables -fno-math-errno -mtls-dialect=gnu2 \
+CFLAGS.rt = $(WARN) $(if $(filter release,$(MODE)),-DNDEBUG) -O2 -fPIC -ffunction-sections -fdata-sections -fvisibility=hidden -fno-asynchronous-unwind-tables -fno-math-errno -mtls-dialect=gnu2 \
 	$(if $(findstring clang,$(CC)),,-fcallgraph-info=su) # what tests/stack.sh reads
 
 # What the compiler does not use is dropped; start-up takes 4 ms, where relocating libMLIR.so takes 25.

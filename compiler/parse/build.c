@@ -382,7 +382,7 @@ static char closing(char open) { return open == '(' ? ')' : open == '[' ? ']' : 
 /* The brackets that are open at the end of the text, the innermost last. One that closes an outer one closes what is in
    it; one that closes nothing is passed over. */
 static uint32_t open_brackets(const Parser *p, uint32_t *open, uint32_t most) {
-    uint32_t n = 0, unclosed[128] = {0}; /* by the bracket that is missing */
+    uint32_t n = 0, unclosed[TOKEN_KINDS] = {0}; /* by the bracket that is missing */
     for (uint32_t i = 0; i < p->toks.n; i++) {
         uint8_t c = tok(p, i)->kind;
         bool opens = c == '(' || c == '[' || c == '{', closes = c == ')' || c == ']' || c == '}';

@@ -22,7 +22,8 @@ typedef enum {
     T_PLUSEQ,   /* += */
     T_ELLIPSIS, /* ... */
     T_OTHER,    /* allowed only inside the text of a parameter */
-    /* other punctuation: the character itself */
+    /* other punctuation: the character itself, of ASCII */
+    TOKEN_KINDS = 128
 } TokKind;
 enum { AFTER_BLANK = 1, LINE_FIRST = 2 };
 typedef struct {

@@ -61,9 +61,9 @@ static int take_error(Parser *p, uint32_t n) {
 static int take_bad(Parser *p) {
     const Tok *t = tok(p, p->pos);
     if (t->kind != T_OTHER) {
-        static const int same[128] = {[';'] = TK_SEMI, [','] = TK_COMMA,   ['('] = TK_LPAR,    [')'] = TK_RPAR,
-                                      ['['] = TK_LBRK, [']'] = TK_RBRK,    ['='] = TK_EQ,      ['.'] = TK_DOT,
-                                      ['*'] = TK_STAR, [T_NAME] = TK_WORD, [T_NUMBER] = TK_NUM};
+        static const int same[TOKEN_KINDS] = {[';'] = TK_SEMI, [','] = TK_COMMA,   ['('] = TK_LPAR,    [')'] = TK_RPAR,
+                                              ['['] = TK_LBRK, [']'] = TK_RBRK,    ['='] = TK_EQ,      ['.'] = TK_DOT,
+                                              ['*'] = TK_STAR, [T_NAME] = TK_WORD, [T_NUMBER] = TK_NUM};
         return t->kind == T_END ? (take(p, 0, 0), 0) : take(p, same[t->kind] ? same[t->kind] : TK_OP, 1);
     }
     unsigned char c = (unsigned char)p->text.at[t->at];
