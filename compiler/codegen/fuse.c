@@ -4,11 +4,11 @@
 #include "point.h"
 #include <assert.h>
 
-/* Fusion: equations become members of steps. An equation joins the latest step that computes one of its operands if
-   its shape is that step's domain (or the domain's kept axes), if it reads members of that step only at their own
-   index, and if everything else it reads is computed earlier. Index operations and cheap elementwise ones are virtual: computed
-   wherever they are used. A value that another step needs is stored by the step that computes it: stores may be added
-   to earlier steps until the code is written.
+/* Fusion: equations become members of steps. An equation joins the latest step that computes one of its operands if its
+   shape is that step's domain (or the domain's kept axes), if it reads members of that step only at their own index,
+   and if everything else it reads is computed earlier. Index operations and cheap elementwise ones are virtual:
+   computed wherever they are used. A value that another step needs is stored by the step that computes it: stores may
+   be added to earlier steps until the code is written.
 
    The obvious way, fusing producers into each consumer, computes a value once per consumer, which is exponential in a
    chain of diamonds. Here every value of any cost is computed by exactly one step. */

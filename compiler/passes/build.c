@@ -294,7 +294,7 @@ Vals b_runtime(Builder *b, const char *name, uint32_t nsizes, const Dim *sizes, 
     return build_many(b, P_runtime_call, n, in, 2, p, nout, types);
 }
 
-/* The equation as the text has it, on one line; cut where it is long. */
+/* The equation as in the text, on one line; truncated if it is long. */
 static void put_source(Builder *b, const Eqn *e, Text *to) {
     enum { MOST = 80 };
     Str text = diags_text(b->cx->diags, e->whole.file);

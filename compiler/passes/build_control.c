@@ -1,8 +1,8 @@
-/* The builder: programs that are called, and those within programs. */
+/* The builder: calls of programs, and nested programs. */
 #include "../control.h"
 #include "build.h"
 
-/* ---- programs that are there */
+/* ---- existing programs */
 Vals b_call(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
     ValMap map = {.cx = b->cx, .sparse = true};
     if (b_any_failed(b, n, in)) return b_failures(b, j->out.n);
@@ -60,8 +60,8 @@ Vals b_map(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
 /* ---- what an inner program captures */
 typedef struct {
     Ctx *cx;
-    Intern own;    /* its inputs and what its equations compute */
-    ValMap within; /* what is captured → the input that stands for it */
+    Intern own;    /* its inputs and the results of its equations */
+    ValMap within; /* captured value → its input */
     struct {
         Val *at;
         uint32_t n, cap;
@@ -102,7 +102,7 @@ static void retype(Capture *c, Vals vals) {
         info->type = type_rewrite(&c->within, info->type);
     }
 }
-/* The inputs in the place of what is captured; the values are the program's own. */
+/* Replaces captured values by their inputs, and all values by the program's own. */
 static void put_captured(Capture *c, Jaxpr *j) {
     retype(c, j->in);
     each(Eqn, e, j->eqns) {
@@ -113,7 +113,7 @@ static void put_captured(Capture *c, Jaxpr *j) {
     j->in = vals_joined(c->cx->arena, 2, (Vals[]){{c->inputs.at, c->inputs.n}, j->in});
 }
 
-/* ---- programs within programs */
+/* ---- nested programs */
 static Inner begin(Builder *b, uint32_t n) {
     Inner i = {.outer = b->eqns, .in = {arena_new(b->cx->arena, Val, n + 1), n}};
     b->eqns = (Eqns){0};
@@ -151,7 +151,7 @@ Inner b_program(Builder *b, const Jaxpr *j, uint32_t n, const Val *consts) {
     return i;
 }
 
-/* An equation like `e`, which has no results yet; the programs in it are shared from here on. */
+/* Writes an equation like `e`, which has no results yet; from here on its programs are shared. */
 static Vals put(Builder *b, const Eqn *e, uint32_t nout, uint32_t n, Inner *programs) {
     for (uint32_t i = 0; i < n; i++) programs[i].shared = true;
     return b_eqn(b, e, nout, NULL);
@@ -190,21 +190,21 @@ Vals b_while(Builder *b, Inner *test, Inner *turn, uint32_t n, const Val *carry)
     return put(b, &e, n, 1, turn);
 }
 
-/* ---- cond: what any branch captures all of them take */
+/* ---- cond: all branches take what any of them captures */
 static void gather_captured(Builder *b, Capture *all, const Inner *i) {
     each(Val, v, i->captured) {
         uint32_t n = all->own.n, k = intern(&all->own, v, sizeof *v, NULL);
         if (k == n) push(b->cx->arena, &all->captured, *v);
     }
 }
-/* A program that only calls what is shared, so that it can take more. */
+/* A program that only calls a shared one, so that it can take more inputs. */
 static Inner calling(Builder *b, Inner *i, uint32_t n, const Val *in) {
     Inner outer = b_inner_like(b, n, in);
     Vals y = b_jit(b, i->j->name, i, n, outer.in.at);
     b_inner_end(b, &outer, y.n, y.at);
     return outer;
 }
-/* The branch takes all of these ahead of its inputs. */
+/* Makes the branch take all of these before its inputs. */
 static void take_all(Builder *b, Inner *i, Vals all, uint32_t n, const Val *in) {
     bool same = i->captured.n == all.n && (!all.n || memcmp(i->captured.at, all.at, all.n * sizeof *all.at) == 0);
     if (same) return;

@@ -1,11 +1,11 @@
 /* Catalyst's control flow becomes JAX's. Its loops pass the extents of their arrays as implicit
    arguments, ahead of the explicit ones; here these are carries like the others.
 
-     for_loop: consts, implicit, lower, upper, step, first index, explicit; body: consts, implicit,
-   index, explicit → while over (index, implicit, explicit), as long as the index is before upper in
-   the direction of step while_loop: the same carries without an index → while
+     for_loop: consts, implicit, lower, upper, step, first index, explicit; body: consts, implicit, index, explicit
+         → while over (index, implicit, explicit), as long as the index is before upper in the direction of step
+     while_loop: the same carries without an index → while
 
-   num_implicit_inputs stays: it says that extents of the carries may change from turn to turn. */
+   num_implicit_inputs stays: it says that extents of the carries may change from one iteration to the next. */
 #include "rewrite.h"
 
 typedef struct {
@@ -33,7 +33,7 @@ static Vals list(Ctx *cx, uint32_t cap) { return (Vals){arena_new(cx->arena, Val
 static void add(Vals *to, const Val *v, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) to->at[to->n++] = v[i];
 }
-/* Fresh inputs for those of `j`, whose extents name the fresh ones. */
+/* Fresh inputs for those of `j`, with extents renamed likewise. */
 static Val *fresh_inputs(Catalyst *c, const Jaxpr *j) {
     Val *in = arena_new(c->cx->arena, Val, j->in.n + 1);
     for (uint32_t i = 0; i < j->in.n; i++) {
@@ -51,8 +51,8 @@ typedef struct {
 static bool same_kind(const Ctx *cx, Val a, Val b) {
     return dtype(cx, a) == dtype(cx, b) && val_array(cx, a)->rank == val_array(cx, b)->rank;
 }
-/* The text of the page prints no counts: constants are what the results do not account for; the
-   implicit ones are as few as types allow. */
+/* The text in Catalyst's documentation has no counts: the constants are the inputs without results; implicit ones are
+   as few as the types allow. */
 static Parts parts_of(const Catalyst *c, const Eqn *e, const Jaxpr *body) {
     Parts p = {.consts = body->in.n - 1 - body->out.n};
     int64_t said = implicit_inputs(e);
@@ -131,7 +131,7 @@ static Eqn counted_while(Catalyst *c, const Eqn *e) {
     w.carry = vals_joined(cx->arena, 3, (Vals[]){vals_part(bounds, 0, 1), implicit, explicit_});
     w.end = list(cx, e->out.n + p.implicit + 1);
     w.end.at[w.end.n++] = val_new(cx, val_type(cx, body->in.at[p.consts + p.implicit]), e->span);
-    if (e->out.n == p.explicit_) /* the page leaves implicit results out */
+    if (e->out.n == p.explicit_) /* the documentation omits implicit results */
         for (uint32_t i = 0; i < p.implicit; i++)
             w.end.at[w.end.n++] = val_new(cx, val_type(cx, body->out.at[i]), e->span);
     add(&w.end, e->out.at, e->out.n);

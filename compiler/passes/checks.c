@@ -1,17 +1,17 @@
-/* --debug-nans, --check-bounds: behind each equation with floating-point results a check that none of them is NaN,
-   before each that indexes a check that nothing is out of bounds. A check is a call of the runtime that ends the call
-   of the library: it is an effect, so that it stays, in the order of the program, whatever is fused. Primitives that
-   are written with others are still themselves here: what they compute on the way may be NaN.
+/* --debug-nans, --check-bounds: adds a check after each equation with floating-point results that none is NaN, and
+   before each indexing equation a check that no index is out of bounds. A check is a call of the runtime that may end
+   the call of the library: it is an effect, so that it stays, in the order of the program, whatever is fused. Composite
+   primitives are not expanded yet, so that their intermediate values may be NaN.
 
-   What is out of bounds is what is before indices are clamped, or what they select is dropped or filled, as in
-   jax.experimental.checkify. */
+   Indices are checked before they are clamped or their elements are dropped or filled, as in jax.experimental.checkify.
+ */
 #include "build.h"
 #include "../control.h"
 #include "../options.h"
 #include "../typecheck/rule.h"
 #include <math.h>
 
-/* Where a NaN of the text is moved to from a value; 1 + the value's next way. */
+/* A place to which a NaN of the text is moved from a value; `next`: 1 + the value's next one. */
 typedef struct {
     Val to;
     uint32_t next;
@@ -19,9 +19,9 @@ typedef struct {
 typedef struct {
     Ctx *cx;
     ValMap map;          /* of nothing */
-    unsigned char *data; /* by value: what its data is known to hold */
-    bool *written;       /* by value: it has a NaN of the text that was only moved */
-    uint32_t *first;     /* by value: 1 + its first way, 0: none */
+    unsigned char *data; /* by value: whether its data contains a NaN, if known */
+    bool *written;       /* by value: it may contain a NaN of the text that was only moved */
+    uint32_t *first;     /* by value: 1 + the first place it is moved to, 0: none */
     struct {
         Way *at;
         uint32_t n, cap;
@@ -38,7 +38,7 @@ static Val any_nan(Builder *b, Val x) {
     for (uint32_t i = 0; i < rank; i++) axes[i] = i;
     return b_reduce(b, P_reduce_or, b_ne(b, x, x), rank, axes);
 }
-/* Data of --consts is not aligned. */
+/* The data of --consts is not aligned. */
 static double element(Dtype d, const char *data, int64_t i) {
     double f64;
     float f32;
@@ -50,7 +50,7 @@ static double element(Dtype d, const char *data, int64_t i) {
 }
 enum { UNREAD, NUMBERS, SOME_NAN };
 
-/* Does the text, or --consts, write a NaN here? Data is read once. */
+/* Does the text or --consts contain a NaN here? Data is read once. */
 static bool holds_nan(Checks *c, Val v) {
     const Ctx *cx = c->cx;
     const ValInfo *info = val_info(cx, v);
@@ -66,7 +66,7 @@ static bool holds_nan(Checks *c, Val v) {
     return nan;
 }
 static bool is_written(Checks *c, Val v) { return c->written[v] || holds_nan(c, v); }
-/* `v` is written, and where it is moved. */
+/* Marks `v` as written, and every value that it is moved to. */
 static void mark_written(Checks *c, Val v) {
     struct {
         Val *at;
@@ -89,14 +89,14 @@ static void add_ways(Checks *c, Vals from, Vals to) {
     for (uint32_t i = 0; i < from.n; i++) add_way(c, from.at[i], to.at[i]);
 }
 
-/* A NaN that the text writes and that is only moved, such as what where(…, nan) selects from, is made by no equation. */
+/* A NaN in the text that is only moved, such as an operand of where(…, nan), is not produced by an equation. */
 static bool moves(const Eqn *e) { return prim_lower[e->prim] == LOWER_INDEX || prim_is(e->prim, NO_NAN); }
 static bool moves_written(Checks *c, const Eqn *e) {
     bool written = false;
     for (uint32_t i = 0; i < e->in.n && moves(e) && !written; i++) written = is_written(c, e->in.at[i]);
     return written;
 }
-/* Into programs that only read an operand, and through calls. */
+/* From operands into nested programs, and through calls. */
 static void enter_programs(Checks *c, const Eqn *e) {
     Cond cond = cond_of(e);
     each(Jaxpr *, j, cond.branches) add_ways(c, cond.in, (*j)->in);
@@ -139,8 +139,8 @@ static void check_nans(Builder *b, const Eqn *e) {
     if (found) b_stop_if(b, found, e, "makes a NaN");
 }
 
-/* ---- bounds: is an index negative, or above its axis' extent less that of the slice? As scalars, or along the last
-   axis of an array of indices. */
+/* ---- bounds: is an index negative, or above the extent of its axis less that of the slice? For scalars, and along the
+   last axis of an array of indices. */
 static Val outside(Builder *b, Val index, Val most) {
     const ArrayType *t = b_type(b, index);
     most = b_full(b, most, t->rank, t->dims);
@@ -163,7 +163,8 @@ static Val starts_outside(Builder *b, const Eqn *e, uint32_t first, const Dim *s
 static Val slice_outside(Builder *b, const Eqn *e) { return starts_outside(b, e, 1, param_dims(e, K_slice_sizes).at); }
 static Val update_outside(Builder *b, const Eqn *e) { return starts_outside(b, e, 2, b_type(b, e->in.at[1])->dims); }
 
-/* Indices [..., n] in operand 1: component k is for axis axes[k] of operand 0, of which `sizes` is taken. */
+/* Indices [..., n] in operand 1: component k indexes axis axes[k] of operand 0; `sizes` are the extents of the
+   slice. */
 static Val indices_outside(Builder *b, const Eqn *e, Ints axes, const Dim *sizes) {
     const ArrayType *x = b_type(b, e->in.at[0]), *t = b_type(b, e->in.at[1]);
     Val found = 0;

@@ -1,11 +1,11 @@
-/* Complex numbers become pairs of real ones, keys of random numbers pairs of integers. Every such value of the program
-   is two values, its parts; an equation of complex numbers is equations of their parts, as the table below says. Nested
-   programs take and give pairs. Only three things stay, for the code generator: `real` and `imag` of what lies in
-   memory as complex numbers (inputs, constants, what C code of the runtime gives), and `complex` (`random_join`) of
-   what shall lie there (results, what C code takes).
+/* Complex numbers become pairs of real ones, random keys pairs of integers. Every such value becomes two values, its
+   parts, and an equation on them becomes equations on the parts, by the table below. Nested programs take and return
+   pairs. What remains for the code generator: `real` and `imag` of values that are in memory as complex numbers
+   (inputs, constants, results of C code of the runtime), and `complex` (`random_join`) of values to be stored so
+   (results, operands of C code).
 
-   A constant is known by the same value in every program that uses it, but its parts are values of one program: they
-   are made anew in each. */
+   A constant is the same value in every program that uses it, but its parts are values of one program: each program
+   computes its own. */
 #include "complex.h"
 #include "../typecheck/index.h"
 #include "../typecheck/rule.h"
@@ -13,12 +13,12 @@
 
 typedef enum {
     REFUSED,
-    EACH,   /* the same equation of the real parts and of the imaginary ones */
-    POINTS, /* elementwise: `pair` says how */
-    WHOLE,  /* `pair` says how, of operands as they are */
+    EACH,   /* the same equation on the real parts and on the imaginary parts */
+    POINTS, /* elementwise, by `pair` */
+    WHOLE,  /* by `pair`, with operands of any shapes */
     NESTED, /* control flow: parts side by side among operands, inputs and results */
     MEMORY, /* operands and results are complex numbers in memory */
-    UPDATED /* a scatter: EACH where its updates replace or are added, else in memory */
+    UPDATED /* a scatter: EACH if its updates replace or are added, else MEMORY */
 } How;
 typedef struct {
     How how;
@@ -130,7 +130,7 @@ static const Rule rules[NPRIMS] = {
 /* ---- values */
 typedef struct {
     Builder b;
-    ValMap map; /* of real values that pairs give */
+    ValMap map; /* real values that replace others */
     struct {
         Pair *at;
         uint32_t n;
@@ -161,16 +161,16 @@ static Pair literal_parts(Split *s, const ValInfo *v) {
     bool floats = l->kind == LIT_COMPLEX || l->kind == LIT_FLOAT;
     return (Pair){b_float(&s->b, d, floats ? l->re : whole), b_float(&s->b, d, l->kind == LIT_COMPLEX ? l->im : 0)};
 }
-/* What stands for a value. */
+/* The pair that replaces a value. */
 static Pair pair_get(Split *s, Val v) {
     const ValInfo *info = val_info(s->b.cx, v);
     if (!is_complex(s->b.cx, v)) return (Pair){valmap_get(&s->map, v), 0};
     if (info->lit) return literal_parts(s, info);
     return v < s->pairs.n ? s->pairs.at[v] : (Pair){0};
 }
-/* The parts of what lies in memory. */
+/* The parts of a value in memory. */
 static Pair loaded(Split *s, Val v) { return (Pair){b_real(&s->b, v), b_imag(&s->b, v)}; }
-/* In memory again, as `like` is. */
+/* A complex value with the type of `like`, to be stored. */
 static Val joined(Split *s, Val like, Pair p) {
     static const char *const impl[] = {[DT_key_fry] = "fry", [DT_key_rbg] = "rbg", [DT_key_urbg] = "urbg"};
     if (!is_key(s->b.cx, like)) return b_complex(&s->b, p.re, p.im);
@@ -235,7 +235,7 @@ static void eqn_each(Split *s, const Eqn *e) {
     }
     for (uint32_t i = 0; i < e->out.n; i++) pair_put(s, e->out.at[i], (Pair){out[0].at[i], out[1].at[i]});
 }
-/* Scalars meet arrays, extents of 1 stretch; 0, the imaginary part of what is real, stays. */
+/* Stretches a scalar or axes of extent 1; 0, the imaginary part of a real value, stays. */
 static Val stretched(Builder *b, Val v, const ArrayType *to) {
     if (b->failed || !v) return v;
     const ArrayType *t = b_type(b, v);
@@ -285,7 +285,7 @@ static void eqn_nested(Split *s, const Eqn *e, const Eqn *new) {
 static Jaxpr *split_nested(void *user, const Jaxpr *j);
 static Jaxpr *split(Split *s, const Jaxpr *j, bool nested);
 
-/* The program that combines takes complex numbers apart and puts them together itself. */
+/* The combining program takes complex numbers apart and puts them together itself. */
 static void eqn_updated(Split *s, const Eqn *e) {
     Eqn new = *e;
     const Jaxpr *program = param_jaxpr(e, K_update_jaxpr);
@@ -311,7 +311,7 @@ static void split_eqn(Split *s, const Eqn *e) {
         push(cx->arena, &s->b.eqns, new);
         return;
     }
-    Eqn old = new; /* its operands are those of e, which pairs stand for */
+    Eqn old = new; /* its operands are those of e, which pairs replace */
     old.in = e->in;
     switch (rules[e->prim].how) {
     case EACH: eqn_each(s, &old); break;
@@ -325,7 +325,7 @@ static void split_eqn(Split *s, const Eqn *e) {
         diag(cx->diags, e->span, "primitive '%s' of complex numbers is not supported yet", prim_name[e->prim]);
     }
 }
-/* The inputs and results of the program itself lie in memory. */
+/* The inputs and results of the main program are in memory. */
 static Jaxpr *split(Split *s, const Jaxpr *j, bool nested) {
     Ctx *cx = s->b.cx;
     Eqns outer = s->b.eqns;
@@ -369,7 +369,7 @@ Jaxpr *pass_complex(Ctx *cx, const Jaxpr *j) {
     return s.b.failed ? NULL : new;
 }
 
-/* ---- what is not elementwise */
+/* ---- primitives that are not elementwise */
 /* The equation with other operands, giving an array of `d`. */
 static Val real_equation(Builder *b, const Eqn *e, uint32_t n, const Val *in, Dtype d) {
     Type t = type_like(b->cx, val_type(b->cx, e->out.at[0]), d);
@@ -425,14 +425,14 @@ static Pair wrap(Builder *b, const Eqn *e, const Pair *x) {
     return (Pair){w[0], w[1]};
 }
 
-/* As it is read: 2.0 is a float, nan and inf are words. */
+/* As the parser reads it: 2.0 is a float, nan and inf are words. */
 static Param fill_value(Arena *arena, double x) {
     bool whole = x == nearbyint(x) && fabs(x) < 1e15;
     Str s = isnan(x) ? S("nan") : str_format(arena, isinf(x) ? "%f" : whole ? "%.1f" : "%.17g", x);
     return (Param){.key = K_fill_value, .value = {.kind = isfinite(x) ? V_FLOAT : V_WORD, .f = x, .s = s}};
 }
-/* What stands in the place of windows that are not inside is NaN where no number is given, without an imaginary part;
-   of keys all bits are set, as in any unsigned number. */
+/* Windows that are not inside are filled with NaN if no number is given, without an imaginary part; keys with all bits
+   set, like any unsigned number. */
 static Pair gather(Builder *b, const Eqn *e, const Pair *x) {
     Dtype d = part_dtype(b, e);
     Eqn re = *e, im = *e;
@@ -468,7 +468,8 @@ static Side side(Builder *b, const Eqn *e, uint32_t i, Val v) {
     }
     return s;
 }
-/* The axes as they are in the products: batch, free ones of the left operand, of the right one, contracted. */
+/* Broadcasts an operand to the axes of the products: batch, free ones of the left operand, of the right one,
+   contracted. */
 static Pair spread(Builder *b, Pair x, const Side *s, uint32_t before, uint32_t free, Dtype d) {
     const ArrayType *t = b_type(b, x.re);
     int64_t to[MAX_RANK] = {0};
@@ -555,7 +556,7 @@ static Pair flat(Builder *b, Pair x, uint32_t rank, const Dim *dims) {
 static Pair halves(Builder *b, Pair x, Dim lo, Dim hi) {
     return (Pair){b_slice_axis(b, x.re, 0, lo, hi), b_slice_axis(b, x.im, 0, lo, hi)};
 }
-/* The reduced axes are made the first, and one; halves of it are combined until one is left. */
+/* The reduced axes become a single leading axis, whose halves are combined until one element is left. */
 static Pair reduce(Builder *b, const Eqn *e, const Pair *x) {
     Ctx *cx = b->cx;
     const ArrayType *t = b_type(b, x[0].re);

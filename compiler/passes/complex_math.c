@@ -1,6 +1,6 @@
-/* Elementwise functions of complex numbers, as equations of their parts. What a function gives at infinities, NaN and
-   signed zeros is what JAX gives on the CPU. Formulas for the inverse functions: W. Kahan, "Branch cuts for complex
-   elementary functions, or much ado about nothing's sign bit" (1987). */
+/* Elementwise functions of complex numbers, as equations on their parts. Results for infinities, NaN and signed zeros
+   are those of JAX on the CPU. Formulas for the inverse functions: W. Kahan, "Branch cuts for complex elementary
+   functions, or much ado about nothing's sign bit" (1987). */
 #include "complex.h"
 #include "../typecheck/rule.h"
 #include <math.h>
@@ -31,8 +31,8 @@ static Val signed_as(Builder *b, Val x, Val y) {
     return b_bitcast(b, b_or(b, u, s), t->dtype);
 }
 
-/* A power of 2, 2^k, so that x lies between 2^(k-1) and 2^(k+1), k even: what is scaled by it neither overflows nor
-   loses bits when it is squared. 0 and infinity stay what they are. */
+/* A power of 2, 2^k with k even, so that x is between 2^(k-1) and 2^(k+1): numbers scaled by it neither overflow nor
+   lose bits when squared. 0 and infinity are not scaled. */
 typedef struct {
     Val down, up, root; /* 2^-k, 2^k, 2^(k/2) */
 } Scale;
@@ -60,9 +60,9 @@ Pair pair_complex(Builder *b, const Eqn *e, const Pair *x) { return (Pair){x[0].
 Pair pair_conj(Builder *b, const Eqn *e, const Pair *x) {
     return (Pair){x->re, x->im ? b_neg(b, x->im) : all(b, x->re, 0)};
 }
-/* Bits of complex numbers become complex numbers of the same type only. */
+/* A bitcast of complex numbers is to the same type only. */
 Pair pair_same(Builder *b, const Eqn *e, const Pair *x) { return *x; }
-/* To a real type: the real part; to bool: whether it is not 0. */
+/* To a real type: the real part; to bool: whether it is nonzero. */
 Pair pair_convert(Builder *b, const Eqn *e, const Pair *x) {
     Dtype to = param_dtype(e, K_new_dtype), part = dtype_real(to);
     Val re = b_convert(b, x->re, part);
@@ -94,7 +94,7 @@ Pair pair_product(Builder *b, Pair x, Pair y) {
     return (Pair){b_sub(b, b_mul(b, x.re, y.re), b_mul(b, x.im, y.im)),
                   b_add(b, b_mul(b, x.re, y.im), b_mul(b, x.im, y.re))};
 }
-/* Operands may be real where out_dtype is complex. */
+/* Operands may be real if out_dtype is complex. */
 Pair pair_mul(Builder *b, const Eqn *e, const Pair *x) {
     Dtype d = dtype_real(val_array(b->cx, e->out.at[0])->dtype);
     Pair y[2];
@@ -122,8 +122,8 @@ static Pair boxed(Builder *b, Pair x) {
     return (Pair){signed_as(b, when(b, infinite(b, x.re), unit, none), x.re),
                   signed_as(b, when(b, infinite(b, x.im), unit, none), x.im)};
 }
-/* x · conj y / |y|², both scaled by powers of 2, so that nothing overflows on the way. Then what is NaN + NaN i but for
-   a division by 0, an infinite dividend or an infinite divisor is put right, as in annex G of C. */
+/* x · conj y / |y|², both scaled by powers of 2 so that no intermediate value overflows. Then results that are NaN +
+   NaN i because of a division by 0, an infinite dividend or an infinite divisor are corrected, as in annex G of C. */
 static Pair quotient(Builder *b, Pair x, Pair y) {
     Val s = scale_of(b, b_max(b, b_abs(b, y.re), b_abs(b, y.im))).down;
     Pair d = by_scalar(b, y, s), n = turned_back(b, by_scalar(b, x, scaled(b, s, 0.125)), d);
@@ -140,7 +140,7 @@ static Pair quotient(Builder *b, Pair x, Pair y) {
 Pair pair_div(Builder *b, const Eqn *e, const Pair *x) { return quotient(b, x[0], x[1]); }
 static Pair one(Builder *b, Pair like) { return (Pair){all(b, like.re, 1), all(b, like.re, 0)}; }
 
-/* By repeated multiplication, the powers of the bits of y from the lowest up; 1 / z^-y where y is negative. */
+/* By repeated multiplication, by the bits of y from the lowest up; 1 / z^-y for negative y. */
 Pair pair_integer_pow(Builder *b, const Eqn *e, const Pair *x) {
     int64_t y = param_number(e, K_y);
     Pair power = *x, result = one(b, *x);
@@ -178,12 +178,12 @@ static Pair root_of_sizes(Builder *b, Pair z) {
     Val left = less(b, z.re, 0);
     return (Pair){when(b, left, v, u), when(b, left, u, v)};
 }
-/* With the sign of the imaginary part, that of -0 too. */
+/* With the sign of the imaginary part, including -0. */
 static Pair square_root(Builder *b, Pair z) {
     Pair r = root_of_sizes(b, z);
     return (Pair){r.re, signed_as(b, r.im, z.im)};
 }
-/* To JAX -0 is on the upper side of the cut. */
+/* In JAX -0 is on the upper side of the cut. */
 static Pair upper_root(Builder *b, Pair z) {
     Pair r = root_of_sizes(b, z);
     return (Pair){r.re, when(b, less(b, z.im, 0), b_neg(b, r.im), r.im)};
@@ -196,7 +196,7 @@ Pair pair_rsqrt(Builder *b, const Eqn *e, const Pair *x) {
 
 /* ---- exponentials */
 static Val e_to(Builder *b, Val x) { return b_exp(b, x); }
-/* e^x (cos y + i sin y); e^x in two steps where it overflows; y = 0 stays what it is. */
+/* e^x (cos y + i sin y); e^x in two steps if it overflows; y = 0 stays 0. */
 static Pair exponential(Builder *b, Pair z) {
     Val r = e_to(b, z.re), half = e_to(b, scaled(b, z.re, 0.5)), over = is(b, r, INFINITY);
     Val c = b_cos(b, z.im), s = b_sin(b, z.im), real = is(b, z.im, 0);
@@ -221,13 +221,13 @@ Pair pair_logistic(Builder *b, const Eqn *e, const Pair *x) {
 }
 
 /* ---- logarithms */
-/* log √(1 + t + lost): t and what it lost, each of the sums exact. */
+/* log √(1 + t + lost): t and its rounding error, each of the sums exact. */
 static Val sum(Builder *b, Val x, Val y, Val *lost) {
     Val s = b_add(b, x, y), t = b_sub(b, s, x);
     *lost = b_add(b, *lost, b_add(b, b_sub(b, x, b_sub(b, s, t)), b_sub(b, y, t)));
     return s;
 }
-/* ½ log(1 + a + p² + q²) where that is not far from 1: what the squares lose to rounding is added again. */
+/* ½ log(1 + a + p² + q²) for arguments near 1: the rounding errors of the squares are added. */
 static Val half_log1p(Builder *b, Val a, Val p, Val q) {
     Val pp = b_mul(b, p, p), qq = b_mul(b, q, q),
         lost = b_add(b, b_fma(b, p, p, b_neg(b, pp)), b_fma(b, q, q, b_neg(b, qq)));
@@ -251,7 +251,7 @@ static Pair logarithm_1p(Builder *b, Pair z) {
     return (Pair){re, b_atan2(b, z.im, x1)};
 }
 Pair pair_log1p(Builder *b, const Eqn *e, const Pair *x) { return logarithm_1p(b, *x); }
-/* log(e^x + e^y): the larger one + log(1 + e^difference), its imaginary part brought to -π … π. */
+/* log(e^x + e^y): the larger one + log(1 + e^difference), its imaginary part reduced to -π … π. */
 Pair pair_logaddexp(Builder *b, const Eqn *e, const Pair *x) {
     const double pi = 3.14159265358979323846;
     Pair most = first(b, P_gt, x[0], x[1]), least = first(b, P_lt, x[0], x[1]);
@@ -324,12 +324,12 @@ static Pair over_one(Builder *b, Pair z) { return (Pair){plus(b, z.re, 1), z.im}
 /* Im (conj z · w) */
 static Val turned(Builder *b, Pair z, Pair w) { return b_sub(b, b_mul(b, z.re, w.im), b_mul(b, z.im, w.re)); }
 
-/* Which of two numbers by the sign of x; that of -0 does not count. */
+/* Selects one of two numbers by the sign of x; -0 counts as positive. */
 static Val by_sign(Builder *b, Val x, double below, double above) {
     return when(b, less(b, x, 0), all(b, x, below), all(b, x, above));
 }
 
-/* arsinh (Im (conj p · q)); the product is halved where it could overflow. */
+/* arsinh (Im (conj p · q)); the product is halved if it could overflow. */
 static Val arsinh_turned(Builder *b, Pair p, Pair q) {
     const double log_2 = 0.69314718055994530942;
     Val m = all(b, p.re, wide(b, p.re) ? 0x1p500 : 0x1p60), t = turned(b, by_scalar(b, p, all(b, m, 0.5)), q);
@@ -350,8 +350,7 @@ static Pair arccosine(Builder *b, Pair z) {
     Pair far = {b_atan2(b, b_abs(b, z.im), z.re), by_sign(b, z.im, INFINITY, -INFINITY)};
     return when_pair(b, any_infinite(b, z), far, (Pair){re, arsinh_turned(b, q, p)});
 }
-/* Where |z| is not large: (¼ log1p(4x / ((1 - x)² + y²)), ½ atan2(2y, (1 - x)(1 + x) - y²)); beyond: (x / |z|², ±π/2).
-   */
+/* (¼ log1p(4x / ((1 - x)² + y²)), ½ atan2(2y, (1 - x)(1 + x) - y²)); for large |z|: (x / |z|², ±π/2). */
 static Pair arctangent_h(Builder *b, Pair z) {
     const double quarter_turn = 1.57079632679489661923;
     Val ax = b_abs(b, z.re), ay = b_abs(b, z.im), m = b_max(b, ax, ay), most = all(b, m, wide(b, m) ? 0x1p500 : 0x1p60);
@@ -370,7 +369,7 @@ Pair pair_acos(Builder *b, const Eqn *e, const Pair *x) { return arccosine(b, *x
 Pair pair_atan(Builder *b, const Eqn *e, const Pair *x) { return over_i(b, arctangent_h(b, times_i(b, *x))); }
 Pair pair_asinh(Builder *b, const Eqn *e, const Pair *x) { return over_i(b, arcsine(b, times_i(b, *x))); }
 Pair pair_atanh(Builder *b, const Eqn *e, const Pair *x) { return arctangent_h(b, *x); }
-/* ±i arccos z, with a real part that is not negative. */
+/* ±i arccos z, with a nonnegative real part. */
 Pair pair_acosh(Builder *b, const Eqn *e, const Pair *x) {
     Pair a = arccosine(b, *x);
     return (Pair){b_abs(b, a.im), when(b, less(b, x->im, 0), b_neg(b, a.re), a.re)};

@@ -1,11 +1,11 @@
-/* Programs share what they hold, so that a short text may stand for a program of 2^n equations. Three walks over the
-   programs, each once, count that without writing it: the programs that hold others before these for how often each
-   stands, then after them for sizes. What is small is better copied, since nothing is fused across a call. */
+/* Programs share nested programs, so that a short text may stand for 2^n equations. Three walks, which visit each
+   program once, count them without writing them out: enclosing programs first, to count the occurrences of each
+   program; nested ones first, for sizes. Small programs are better copied, since nothing is fused across a call. */
 #include "count.h"
 
 enum {
-    LEAST_SIZE = 24,    /* equations of a function */
-    MOST_COPIED = 1024, /* equations that all copies of a program may have */
+    LEAST_SIZE = 24,    /* equations of a function, at least */
+    MOST_COPIED = 1024, /* equations of all copies of a program, at most */
 };
 
 typedef struct {
@@ -14,7 +14,7 @@ typedef struct {
     struct {
         uint32_t *at;
         uint32_t n, cap;
-    } order; /* numbers: a program after those that it holds */
+    } order; /* numbers: a program comes after its nested programs */
     struct {
         Jaxprs *at;
         uint32_t n, cap;
@@ -61,7 +61,7 @@ static bool too_much(const Count *c) {
     return c->places > 1 && c->size >= LEAST_SIZE && product(c->copies, c->size) > MOST_COPIED;
 }
 
-/* Those that jit calls. */
+/* Marks the programs that jit calls. */
 static void mark_called(Counting *c) {
     for (uint32_t i = 0; i < c->order.n; i++) {
         const Jaxpr *j = c->counts.all.at[c->order.at[i]].program;

@@ -1,7 +1,6 @@
-/* An equation whose primitive, operands, parameters and result types are those of an earlier one is
-   that one. Equal literals are one operand; the operands of commutative primitives are taken in
-   order. Values of a program around are not seen: each program is walked by itself, and shared ones
-   once. */
+/* Replaces an equation by an earlier one with the same primitive, operands, parameters and result types. Equal literals
+   are the same operand; operands of commutative primitives are compared in sorted order. Each program is walked by
+   itself, shared ones once; values of enclosing programs do not matter. */
 #include "rewrite.h"
 
 typedef struct {
@@ -12,7 +11,7 @@ typedef struct {
     Effects effects;
 } Cse;
 
-/* What is known in one program: the equations by key. */
+/* The equations of one program, by key. */
 typedef struct {
     Intern table;
     struct {
@@ -47,7 +46,7 @@ static void put_value(Text *key, const Value *v) {
     }
 }
 
-/* A number for an operand: of a variable the value, of a literal one that equal literals share. */
+/* A number for an operand: the value of a variable, or a number that equal literals share. */
 static uint64_t operand_key(Cse *c, Val v) {
     const ValInfo *info = val_info(c->cx, v);
     const Lit *lit = info->lit;
@@ -77,7 +76,7 @@ static void eqn_key(Cse *c, const Eqn *e, Text *key) {
         put(key, &t, sizeof t);
     }
     each(const Param, p, e->params) {
-        if (e->prim == P_jit && p->key == K_name) continue; /* a call is of its program */
+        if (e->prim == P_jit && p->key == K_name) continue; /* the name of a call does not matter */
         put(key, &p->key, sizeof p->key);
         put(key, &p->name.n, sizeof p->name.n);
         text_put(key, p->name);
@@ -97,7 +96,7 @@ static Jaxpr *cse_jaxpr(void *user, const Jaxpr *j) {
         bool fresh = true;
         uint32_t n = 0;
         bool extent = false;
-        each(const Val, v, e.out) extent |= dim_is_bound(c->cx->types, *v); /* types have its name */
+        each(const Val, v, e.out) extent |= dim_is_bound(c->cx->types, *v); /* types refer to it */
         if (e.prim != P_none && !extent && !eqn_has_effects(&c->effects, &e)) {
             key.n = 0;
             eqn_key(c, &e, &key);

@@ -1,16 +1,15 @@
-/* What no result needs is dropped: equations, and of calls, loops and branches also results, carries and operands.
+/* Drops what no result needs: equations, and results, carries and operands of calls, loops and branches.
 
-   One worklist over the whole program, sub-programs included, so that the time is linear: a value
-   that is needed makes its equation needed, that its operands; a result of a scan makes the result
-   of its body needed, an input of the body the operand. What several uses of one body need is put
-   together: a body stays shared. A carry is needed when its result is, or its input: `{ c ← c + 1;
-   d ← d + c } in d` needs c although no result of the loop does. */
+   One worklist over the whole program, sub-programs included, so that the time is linear: a needed value makes its
+   equation needed, and that its operands; a result of a scan makes the result of its body needed, an input of the body
+   the operand. The needs of several uses of one body are united, so that the body stays shared. A carry is needed if
+   its result or its input is: `{ c ← c + 1; d ← d + c } in d` needs c although no result of the loop does. */
 #include "rewrite.h"
 
 typedef struct Node Node;
 typedef struct Site Site;
 
-/* A program and what is needed of it. */
+/* A program and its needed parts. */
 typedef struct {
     const Jaxpr *j;
     bool *in, *out; /* inputs and results that are kept */
@@ -19,7 +18,7 @@ typedef struct {
     struct {
         Site *at;
         uint32_t n, cap;
-    } sites; /* needed equations that have it */
+    } sites; /* needed equations that contain it */
     Jaxpr *new;
 } Prog;
 
@@ -36,8 +35,8 @@ struct Site {
 };
 
 typedef struct {
-    Node *eqn;  /* that computes it */
-    Prog *prog; /* whose input it is */
+    Node *eqn;  /* the equation that computes it */
+    Prog *prog; /* the program whose input it is */
     uint32_t k; /* which result, which input */
     bool live;
 } Def;
@@ -118,7 +117,7 @@ static void need_val(Dce *d, Val v) {
     for (uint32_t i = 0; i < a->rank; i++) need_dim(d, a->dims[i]);
 }
 
-/* The scalars that extents are. */
+/* Marks the scalars that are extents. */
 static Dim need_atom(void *user, Dim atom) {
     Dce *d = user;
     const DimExpr *x = dim_at(d->cx->types, atom);
@@ -142,7 +141,7 @@ static void need_out(Dce *d, Prog *p, uint32_t k) {
 
 static uint32_t count(const Eqn *e, ParamKey key) { return (uint32_t)param_int(e, key, 0); }
 
-/* Carry `c` of a while: its operand, its place in both programs. */
+/* Carry `c` of a while is needed: its operand, and its place in both programs. */
 static void need_carry(Dce *d, Node *node, uint32_t c) {
     uint32_t cn = count(node->e, K_cond_nconsts), bn = count(node->e, K_body_nconsts);
     need_out(d, node->subs[1], c);
@@ -271,7 +270,7 @@ static void run(Dce *d) {
     }
 }
 
-/* ---- the program that is left */
+/* ---- the remaining program */
 
 static Jaxpr *rebuild(Dce *d, Prog *p, bool top);
 
@@ -288,7 +287,7 @@ static uint32_t kept_of(const bool *kept, uint32_t from, uint32_t n) {
     return k;
 }
 
-/* Which operands of a call or a control-flow equation are kept. */
+/* The operands of a call or control-flow equation that are kept. */
 static bool *kept_operands(Dce *d, const Node *node) {
     const Eqn *e = node->e;
     bool *kept = arena_new(d->cx->arena, bool, e->in.n + 1);
@@ -316,7 +315,7 @@ static Value kept_ints(Arena *arena, Value v, const bool *kept) {
 
 static Value value_int(Value v, uint32_t i) { return (Value){.kind = V_INT, .span = v.span, .i = i}; }
 
-/* A parameter of such an equation whose operands are cut to `kept`. */
+/* A parameter of such an equation, for the operands in `kept`. */
 static Value cut_param(Dce *d, const Node *node, const Param *p, const bool *kept) {
     const Eqn *e = node->e;
     uint32_t cn = count(e, K_cond_nconsts), nc = count(e, K_num_consts);

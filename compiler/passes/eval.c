@@ -1,6 +1,6 @@
 /* Elementwise primitives on scalars, with JAX's meaning: integers wrap; x / 0 is -1 and x rem 0 is x; shifts by the
-   width or more give 0 or the sign; conversions of floats to integers saturate, of NaN give 0; max and min propagate
-   NaN. Floats below f32 are computed in f32 and rounded, narrow ones to f16 before. */
+   width or more give 0 or the sign; conversions of floats to integers saturate, NaN gives 0; max and min propagate NaN.
+   Floats below f32 are computed in f32 and rounded, narrow ones first to f16. */
 #include "eval.h"
 #include "rewrite.h"
 #include <math.h>
@@ -145,7 +145,7 @@ static bool eval_rem(const Point *p, Scalar *out) {
     return true;
 }
 
-/* x < y; of floats false where one is NaN. */
+/* x < y; for floats false if one is NaN. */
 static bool less(Scalar x, Scalar y) {
     if (is_float(x.dtype)) return f64_of(x) < f64_of(y);
     return is_signed(x.dtype) ? scalar_int(x) < scalar_int(y) : x.bits < y.bits;
@@ -170,7 +170,7 @@ static bool eval_clamp(const Point *p, Scalar *out) {
     return *out = lesser_of(greater_of(p->in[1], p->in[0]), p->in[2]), true;
 }
 
-/* XLA has 4 bits in a byte here, and of i4 counts a byte's. */
+/* XLA keeps 4-bit integers in a byte here, and counts the bits of the byte. */
 static bool eval_mulhi(const Point *p, Scalar *out) {
     unsigned __int128 product = is_signed(p->out) ? (unsigned __int128)((__int128)scalar_int(X) * scalar_int(Y))
                                                   : (unsigned __int128)X.bits * Y.bits;
@@ -178,8 +178,8 @@ static bool eval_mulhi(const Point *p, Scalar *out) {
     return true;
 }
 
-/* The bits of a float in the order of its values, as a signed number: -0 and +0 are neighbours. Narrow
-   floats are ordered as f32: their bits may lack a sign, or have it for NaN. */
+/* The bits of a float as a signed number in the order of its values: -0 and +0 are neighbours. Narrow floats are
+   ordered as f32: their bits may lack a sign, or use it for NaN. */
 static int64_t ordered(Scalar s) {
     if (dtype_is_narrow(s.dtype)) s = scalar_f32(f32_of(s));
     int64_t rest = (int64_t)(s.bits & ~top_bit(s.dtype));
@@ -279,8 +279,7 @@ static bool eval_integer_pow(const Point *p, Scalar *out) {
     return y >= 0 || eval_div(&(Point){.in = quotient, .out = p->out}, out);
 }
 
-/* The functions of f32 are right for f16 and bf16 too, rounded again: f32 has more than twice their
- * digits. */
+/* The functions for f32 are right for f16 and bf16 too, after rounding again: f32 has more than twice their digits. */
 #define FLOATS(name, f32, f64)                                                                                         \
     static bool eval_##name(const Point *p, Scalar *out) {                                                             \
         *out = p->out == DT_f64 ? scalar_f64(f64(f64_of(X))) : of_f32(p->out, f32(f32_of(X)));                         \
@@ -325,7 +324,7 @@ TOTAL(eq_to, ==, equal(X, Y))
 TOTAL(lt_to, <, less(X, Y))
 TOTAL(le_to, <=, less(X, Y) || equal(X, Y))
 
-/* The first operand, bool or i32, chooses; an index is clamped. */
+/* The first operand, bool or i32, selects; an index is clamped. */
 static bool eval_select_n(const Point *p, Scalar *out) {
     int64_t i = scalar_int(X), last = (int64_t)p->e->in.n - 2;
     *out = p->in[1 + (i < 0 ? 0 : i > last ? last : i)];
@@ -343,7 +342,7 @@ static bool eval_bitcast_convert_type(const Point *p, Scalar *out) {
 static Scalar float_to_int(Dtype from, Dtype d, double x) {
     const FloatFormat *f = &float_format[from];
     if (isnan(x)) return of_bits(d, 0);
-    double most = ldexp(1, (int)width(d) - is_signed(d)); /* the first that is too large */
+    double most = ldexp(1, (int)width(d) - is_signed(d)); /* the smallest one that is too large */
     if (f->special == FLOAT_FINITE && most > float_decode(f, float_most(f)) &&
         fabs(x) == float_decode(f, float_most(f)))
         x = copysign(INFINITY, x);
@@ -352,7 +351,7 @@ static Scalar float_to_int(Dtype from, Dtype d, double x) {
     return of_bits(d, x <= -1 ? 0 : (uint64_t)x);
 }
 
-/* f64 is rounded once, but to bf16 by way of f32; to powers of two nothing is left of what is less. */
+/* f64 is rounded once, except through f32 for bf16; for powers of two, smaller values are lost. */
 static Scalar float_to_float(Scalar x, Dtype d) {
     double v = f64_of(x);
     bool twice = x.dtype == DT_f64 && d == DT_bf16;
@@ -360,7 +359,7 @@ static Scalar float_to_float(Scalar x, Dtype d) {
     return of_float(d, none ? 0 : twice ? (double)(float)v : v);
 }
 
-/* To floats below f32 by way of f32. */
+/* Floats below f32 are rounded through f32. */
 static Scalar int_to_float(Scalar x, Dtype d) {
     int64_t i = scalar_int(x);
     bool is_wide = x.dtype == DT_u64;
@@ -380,8 +379,8 @@ static bool eval_convert_element_type(const Point *p, Scalar *out) {
     return true;
 }
 
-/* Rounds the fraction to even, then what the exponent cannot hold becomes infinite or zero (XLA's
- * definition); of narrow floats in the type that they are computed in. */
+/* Rounds the fraction to even, then results out of the exponent's range become infinite or zero (XLA's definition);
+   narrow floats in the type in which they are computed. */
 static bool eval_reduce_precision(const Point *p, Scalar *out) {
     Dtype d = dtype_arithmetic(p->out);
     unsigned all = (unsigned)float_format[d].mantissa, exponent = (unsigned)float_format[d].exponent;
@@ -427,7 +426,7 @@ static bool value(const Evaluator *ev, Val v, Scalar *s) {
     *s = ev->values[v - ev->first];
     return s->dtype != DT_none;
 }
-/* All read before the first is written: a loop's results may be its inputs in another order. */
+/* Reads all before writing the first: a loop's results may be its inputs in another order. */
 static bool move(Evaluator *ev, Vals from, Vals to) {
     enum { MOST_CARRIES = 32 };
     Scalar moved[MOST_CARRIES];
@@ -472,7 +471,7 @@ bool evaluator_run(Evaluator *ev, const Scalar *in, Scalar *out) {
     return run_eqns(ev, j->eqns) && j->out.n == 1 && value(ev, j->out.at[0], out);
 }
 
-/* An elementary function: its program in stdlib/, in the type that it is computed in. */
+/* An elementary function: runs its program in stdlib/, in the type in which it is computed. */
 static bool eval_stdlib(const Point *p, Scalar *out) {
     enum { MOST_OPERANDS = 3 };
     Dtype wide = stdlib_dtype(p->cx, p->e->prim, X.dtype);
@@ -494,7 +493,7 @@ static bool eval_stdlib(const Point *p, Scalar *out) {
     return true;
 }
 
-/* Complex numbers are no Scalar. */
+/* Complex numbers are not Scalars. */
 static bool eval_real(const Point *p, Scalar *out) { return false; }
 static bool eval_imag(const Point *p, Scalar *out) { return false; }
 static bool eval_complex(const Point *p, Scalar *out) { return false; }

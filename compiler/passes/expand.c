@@ -1,5 +1,5 @@
-/* Primitives that are written with others become them: the EXPAND rows of prims.def, whose rules are in rules/. What a
-   rule writes is expanded in its turn. */
+/* Expands composite primitives: the EXPAND rows of prims.def, whose rules are in rules/. What a rule writes is expanded
+   in turn. */
 #include "build.h"
 
 #define EXPAND(f) expand_##f
@@ -14,7 +14,7 @@ typedef struct {
     ValMap map;
     Memo memo; /* by program and mesh */
     const MeshAxis *mesh;
-    Intern names, meshes; /* of axes; axes by content, the ones around included */
+    Intern names, meshes; /* of axes; of meshes by content, including enclosing ones */
     Consts *consts;       /* of the program that is being written */
     Tables *tables;
     uint32_t depth;
@@ -23,7 +23,7 @@ typedef struct {
 
 static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j);
 
-/* Extents that are equal by a demand on symbols (Ctx.dim_checks) are spelt as the equation spells them. */
+/* Extents that are equal by a condition on symbols (Ctx.dim_checks) are spelt as in the equation. */
 static Val as_declared(Builder *b, Val v, Val declared) {
     Types *ts = b_types(b);
     const ArrayType *t = val_array(b->cx, declared);
@@ -70,14 +70,14 @@ static uint64_t mesh_number(Expand *x, const MeshAxis *m) {
 }
 static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j) {
     Expand *x = user;
-    uint64_t key[2] = {(uintptr_t)j, mesh_number(x, x->mesh)}; /* what collectives are depends on the axes */
+    uint64_t key[2] = {(uintptr_t)j, mesh_number(x, x->mesh)}; /* the meaning of collectives depends on the axes */
     if (*memo_at(&x->memo, key, sizeof key)) return *memo_at(&x->memo, key, sizeof key);
     Eqns eqns = {0};
     Consts consts = {0}, *outer = x->consts;
     Tables tables = {0}, *known = x->tables;
     add_consts(x->cx->arena, &consts, j->consts);
     x->consts = &consts, x->tables = &tables;
-    for (uint32_t i = 0; i < j->eqns.n; i++) expand_eqn(x, &eqns, &j->eqns.at[i]); /* all that is wrong is said */
+    for (uint32_t i = 0; i < j->eqns.n; i++) expand_eqn(x, &eqns, &j->eqns.at[i]); /* reports all errors */
     x->consts = outer, x->tables = known;
     Jaxpr *new = jaxpr_with(x->cx, j, eqns, vals_rewrite(&x->map, j->out));
     new->consts = (Vals){consts.at, consts.n};

@@ -1,6 +1,5 @@
-/* Equations of known scalars become literals, a cond whose index is known becomes its branch, and
-   identities are applied. One walk from the first equation to the last: when an equation is looked
-   at, what its operands are is known. */
+/* Equations on known scalars become literals, a cond with a known index becomes its branch, and identities are applied.
+   One walk from the first equation to the last: when it reaches an equation, its operands have been simplified. */
 #include "simplify.h"
 #include "count.h"
 #include "eval.h"
@@ -11,7 +10,7 @@ typedef struct {
     Defs defs;
     Memo memo;
     Counts counts;
-    bool failed; /* a diagnostic was given */
+    bool failed; /* an error was reported */
 } Fold;
 
 static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j);
@@ -28,7 +27,7 @@ static void def_put(Fold *f, const Eqn *e) {
     }
 }
 
-/* The literal that an equation of literals is. */
+/* The literal result of an equation on literals. */
 static Val evaluated(Fold *f, const Eqn *e) {
     enum { MOST_OPERANDS = 8 };
     Scalar in[MOST_OPERANDS], out;
@@ -41,7 +40,7 @@ static Val evaluated(Fold *f, const Eqn *e) {
 
 static void fold_eqns(Fold *f, Eqns *to, Consts *consts, Eqns eqns);
 
-/* The cond `e` takes this branch. */
+/* Replaces the cond `e` by the branch that it takes. */
 static void fold_branch(Fold *f, Eqns *to, Consts *consts, const Eqn *e, const Jaxpr *taken, Vals operands) {
     Eqns spliced = {0};
     Jaxpr *body = fold_jaxpr(f, taken);
@@ -52,7 +51,7 @@ static void fold_branch(Fold *f, Eqns *to, Consts *consts, const Eqn *e, const J
     add_consts(f->cx->arena, consts, body->consts);
     f->failed = f->failed || !jaxpr_splice_call(&f->map, &spliced, body, vals_rewrite(&f->map, operands), e);
     fold_eqns(f, to, consts, spliced);
-    for (uint32_t i = 0; i < e->out.n; i++) { /* what the spliced equations became */
+    for (uint32_t i = 0; i < e->out.n; i++) { /* the results of the spliced equations */
         Val inner = valmap_get(&f->map, e->out.at[i]);
         if (inner != e->out.at[i]) valmap_put(&f->map, e->out.at[i], valmap_get(&f->map, inner));
     }
@@ -89,7 +88,7 @@ static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j) {
     fold_eqns(f, &eqns, &consts, j->eqns);
     Jaxpr *new = jaxpr_with(f->cx, j, eqns, vals_rewrite(&f->map, j->out));
     new->consts = (Vals){consts.at, consts.n};
-    *memo_slot(&f->memo, new) = new; /* a branch spliced in has programs that are folded */
+    *memo_slot(&f->memo, new) = new; /* the programs of a spliced branch are folded already */
     count_as(&f->counts, new, j);
     return *memo_slot(&f->memo, j) = new;
 }

@@ -1,10 +1,10 @@
 /* Calls become their bodies: jit, remat, custom_jvp_call and so on, and a cond whose index is a literal. Bodies are
-   inlined bottom-up and remembered, so that a body called in many places is worked on once; each call then gets a copy
-   with values of its own. What gives its operands back (SAME in prims.def) goes.
+   inlined bottom-up and memoized, so that a body called in many places is processed once; each call then gets a copy
+   with its own values. Equations that return their operands (SAME in prims.def) are removed.
 
-   Functions that call functions twice grow as 2^depth. A program of which copies would be too much (count.h) is not
-   copied: its calls stay calls, all of them jit[name jaxpr], which the passes after this one take as they take loops
-   and branches. What cannot be called so is copied all the same, and the program that comes out has a limit. */
+   Functions that call functions twice grow as 2^depth. A program whose copies would be too large (count.h) is not
+   copied: its calls stay calls, all of them jit[name jaxpr], which later passes treat like loops and branches. Programs
+   that cannot be called so are copied nevertheless, and the size of the result has a limit. */
 #include "count.h"
 #include "rewrite.h"
 
@@ -12,7 +12,7 @@ typedef struct {
     Ctx *cx;
     ValMap map;
     Counts counts;
-    bool whole;   /* no call stays: of programs that say how elements are combined */
+    bool whole;   /* no call stays, as in programs that say how elements are combined */
     Memo memo[2]; /* by `whole` */
     bool failed;
 } Inline;
@@ -24,7 +24,7 @@ static bool known(Vals consts, const Ctx *cx) {
         if (!val_info(cx, *v)->data) return false;
     return true;
 }
-/* What control flow cannot have yet: constants of its programs' own whose values are not known. */
+/* Programs of control flow must not have constants with unknown values. */
 static bool nested_ok(Ctx *cx, const Eqn *e) {
     Jaxprs subs = eqn_jaxprs(cx->arena, e);
     each(Jaxpr *, j, subs)
@@ -48,7 +48,7 @@ static bool inline_call(Inline *in, Eqns *to, Consts *consts, const Eqn *e, cons
     return jaxpr_splice_call(&in->map, to, body, vals_rewrite(&in->map, operands), e);
 }
 
-/* Appends what `e` becomes; false after a diagnostic. */
+/* Appends the equations that replace `e`; false after a diagnostic. */
 static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
     Vals operands;
     const Jaxpr *body = eqn_body(in->cx->arena, e, &operands);

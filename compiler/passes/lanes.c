@@ -1,4 +1,4 @@
-/* A while whose condition is an array, as vmap prints it: the loop goes on while any lane does, and each lane keeps its
+/* A while whose condition is an array, as vmap prints it: the loop runs while any lane does, and each lane keeps its
    carry once its own condition is false. It becomes a while with a scalar condition:
 
      cond  = reduce_or(cond(carry))
@@ -59,7 +59,7 @@ static Jaxpr *any_lane(Lanes *l, const Jaxpr *cond, Span span) {
     j->in = in;
     return *memo_at(&l->memo, key, sizeof key) = j;
 }
-/* Each lane of a carried value is what is behind the leading axes, which are the lanes'. */
+/* Does the value have the lanes as its leading axes? The other axes are those of each lane. */
 static bool has_lanes(Lanes *l, const ArrayType *t, const ArrayType *lanes, Span span) {
     bool ok = t->rank >= lanes->rank;
     for (uint32_t i = 0; ok && i < lanes->rank; i++) ok = dims_agree(l->cx, t->dims[i], lanes->dims[i], span);

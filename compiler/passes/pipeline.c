@@ -28,7 +28,7 @@ static Str print(Ctx *cx, const Jaxpr *j) {
     return (Str){text.at, text.n};
 }
 
-/* What a pass wrote is well typed, and reads again as it prints. */
+/* Checks that the output of a pass is well typed and that its text reads back as the same program. */
 static void verify(Ctx *cx, const char *pass, Jaxpr *j) {
     Str text = print(cx, j);
     if (!check(cx, j)) broken(cx, pass, "an ill-typed program", text);

@@ -1,5 +1,5 @@
-/* A program in a parameter that no type rule has looked at becomes an empty one: nothing runs it, and it may be ill
-   typed. Arrays of more axes than any pass has room for are refused. */
+/* A program in a parameter that no type rule has examined becomes an empty one: nothing runs it, and it may be ill
+   typed. Arrays with more axes than passes have room for are refused. */
 #include "rewrite.h"
 
 typedef struct {

@@ -99,7 +99,7 @@ Vals vals_rewrite(const ValMap *map, Vals vs) {
     return new;
 }
 
-/* The dimension that an integer scalar is. */
+/* The dimension for an integer scalar. */
 static Dim bound_dim(void *user, Dim atom) {
     const ValMap *map = user;
     Types *ts = map->cx->types;
@@ -123,7 +123,7 @@ Type type_rewrite(const ValMap *map, Type t) {
     return t;
 }
 
-/* ---- the values that extents are */
+/* ---- values that are extents */
 typedef struct {
     const Ctx *cx;
     ValVisit *visit;
@@ -200,7 +200,7 @@ static bool list_change(const Change *c, Value *v) {
     return at;
 }
 
-/* Changes *v, a copy, without writing to what it points at. */
+/* Changes *v, which is a copy, without writing to memory that it points to. */
 static bool value_change(const Change *c, Value *v) {
     switch (v->kind) {
     case V_DIM: {
@@ -255,7 +255,8 @@ void name_indices(Ctx *cx, Eqns *to, Eqn *e) {
     }
 }
 
-/* Results of a call that are extents of others: what computes them in the program called keeps their names. */
+/* Results of a call that are extents of other results: the values that compute them in the called program are given
+   their names. */
 typedef struct {
     const Eqn *call;
     const Jaxpr *body;
@@ -359,7 +360,7 @@ static Dim visit_extent(void *user, Dim atom) {
     x->inside = x->inside || !input;
     return atom;
 }
-/* A caller knows the types: neither references nor extents that are computed inside. */
+/* Does a caller know the types: no references, and no extents that are computed inside? */
 static bool is_plain(Ctx *cx, const Jaxpr *j, Vals vs) {
     Extents x = {cx->types, j->in, false};
     each(const Val, v, vs) {

@@ -1,6 +1,5 @@
-/* Identities, a function per primitive. Every one is exact: results keep their bits, the sign of
-   zero and NaN included, but for the payload of a NaN. So x - 0 is x and x + 0 is not, for -0 + 0
-   is +0; x + -0 is x. */
+/* Identities, a function per primitive. All are exact: results keep their bits, including the sign of zero and NaN,
+   except the payload of a NaN. So x - 0 is x, but x + 0 is not, since -0 + 0 is +0; x + -0 is x. */
 #include "simplify.h"
 #include "eval.h"
 #include <math.h>
@@ -28,7 +27,7 @@ static bool splat(const Defs *d, Val v, Scalar *s) {
     return scalar_of(d->cx, e && e->in.n == 1 ? e->in.at[0] : v, s);
 }
 
-/* Every element of `v` is `x`, sign of zero included. */
+/* Is every element of `v` equal to `x`, including the sign of zero? */
 static bool is_number(const Defs *d, Val v, double x) {
     Scalar s;
     if (!splat(d, v, &s)) return false;
@@ -37,14 +36,14 @@ static bool is_number(const Defs *d, Val v, double x) {
     return y == x && signbit(y) == signbit(x);
 }
 
-/* Every bit is one. */
+/* Are all bits ones? */
 static bool is_ones(const Defs *d, Val v) {
     Scalar s;
     if (!splat(d, v, &s) || dtype_info[s.dtype].kind == DK_FLOAT) return false;
     return s.bits == UINT64_MAX >> (64 - dtype_info[s.dtype].width);
 }
 
-/* Every element is the least value of its type, or the greatest. */
+/* Is every element the smallest value of its type, or the greatest? */
 static bool is_limit(const Defs *d, Val v, bool least) {
     Scalar s;
     if (!splat(d, v, &s)) return false;
@@ -105,20 +104,20 @@ static Val s_mul(const Defs *d, Eqn *e) {
     return other && same_type(d, other, e->out.at[0]) ? becomes(d, e, P_neg, other, 0) : 0;
 }
 
-/* x / 2^k = x 2^-k: both round the same real number once, where there is a 2^-k. */
+/* x / 2^k = x 2^-k: both round the same real number once, if 2^-k exists. */
 static Val s_div(const Defs *d, Eqn *e) {
     Scalar s;
     int k;
     if (is_complex(d, X)) return 0;
     if (is_number(d, Y, 1)) return X;
     if (!is_floating(d, X) || !splat(d, Y, &s) || float_format[s.dtype].exponent < 8) return 0;
-    if (!same_type(d, X, e->out.at[0])) return 0; /* a scalar by an array */
+    if (!same_type(d, X, e->out.at[0])) return 0; /* a scalar divided by an array */
     double y = scalar_float(s);
     if (!isfinite(y) || fabs(frexp(y, &k)) != 0.5 || abs(k) > (s.dtype == DT_f64 ? 1000 : 120)) return 0;
     return becomes(d, e, P_mul, X, number(d, e, Y, 1 / y));
 }
 
-/* Powers of two have no negative. */
+/* Powers of two have no negative values. */
 static Val s_neg(const Defs *d, Eqn *e) {
     const Eqn *inner = def_by(d, X, P_neg);
     bool power = float_format[dtype(d, X)].special == FLOAT_POWER;
@@ -144,7 +143,7 @@ static Val s_xor(const Defs *d, Eqn *e) { return is_number(d, Y, 0) ? X : is_num
 
 static Val s_shift(const Defs *d, Eqn *e) { return is_number(d, Y, 0) ? X : 0; }
 
-/* The least value of a type changes no maximum, the greatest no minimum; NaN stays NaN. */
+/* The smallest value of a type is neutral for max, the greatest for min; NaN stays NaN. */
 static Val extremum(const Defs *d, const Eqn *e, bool least) {
     if (X == Y) return X;
     return is_limit(d, Y, least) ? X : is_limit(d, X, least) ? Y : 0;
@@ -154,7 +153,7 @@ static Val s_min(const Defs *d, Eqn *e) { return extremum(d, e, false); }
 
 static Val s_integer_pow(const Defs *d, Eqn *e) { return param_number(e, K_y) == 1 ? X : 0; }
 
-/* x^2 = x x and x^-1 = 1 / x are rounded once, as no pow is better. */
+/* x^2 = x x and x^-1 = 1 / x are rounded once: no pow is more accurate. */
 static Val s_pow(const Defs *d, Eqn *e) {
     if (!is_floating(d, X)) return 0;
     if (is_number(d, Y, 1)) return X;
@@ -177,7 +176,7 @@ static Val s_select_n(const Defs *d, Eqn *e) {
 
 /* ---- conversions */
 
-/* Every value of type `a` is one of `b`, and both are floats, or neither is. */
+/* Is every value of type `a` one of `b`, both being floats or neither? */
 static bool holds(Dtype a, Dtype b) {
     const DtypeInfo *x = &dtype_info[a], *y = &dtype_info[b];
     if (!scalar_dtype(a) || !scalar_dtype(b)) return false;
@@ -189,16 +188,14 @@ static bool holds(Dtype a, Dtype b) {
     return x->kind == DK_UINT && y->kind == DK_SINT && y->width > x->width;
 }
 
-/* Are there values whose conversion by way of another float is another? The largest one of a format
-   without infinities becomes the largest integer; what is less than any power of two becomes NaN if
-   it is an f64. */
+/* Are there values whose conversion differs if it goes through another float? The largest one of a format without
+   infinities becomes the largest integer; an f64 below all powers of two becomes NaN. */
 static bool at_its_limits(Dtype from, Dtype to) {
     if (dtype_info[from].kind != DK_FLOAT) return false;
     return float_format[from].special == FLOAT_FINITE || float_format[to].special == FLOAT_POWER;
 }
 
-/* Of a conversion that loses nothing only the second counts: bf16 → f32 → bf16 is x, i8 → i32 → f32
- * is i8 → f32. */
+/* A lossless conversion before another one can be dropped: bf16 → f32 → bf16 is x, i8 → i32 → f32 is i8 → f32. */
 static Val s_convert(const Defs *d, Eqn *e) {
     if (same_type(d, X, e->out.at[0])) return X;
     const Eqn *inner = def_by(d, X, P_convert_element_type);
@@ -221,8 +218,7 @@ static Val s_bitcast(const Defs *d, Eqn *e) {
 
 /* ---- layouts */
 
-/* A scalar in every place stays one, wherever its elements go: `e` becomes the broadcast that its
-   operand is, of another shape. */
+/* Moving the elements of a broadcast scalar does not change them: `e` becomes the same broadcast with another shape. */
 static Val rebroadcast(const Defs *d, Eqn *e) {
     const Eqn *inner = def_by(d, X, P_broadcast_in_dim);
     if (!inner || inner->in.n != 1 || array(d, inner->in.at[0])->rank) return 0;
@@ -250,7 +246,7 @@ static Val s_broadcast_in_dim(const Defs *d, Eqn *e) {
     return rebroadcast(d, e);
 }
 
-/* The last of several reshapes counts; one with `dimensions` transposes too. */
+/* Of several reshapes only the last one counts; one with `dimensions` also transposes. */
 static Val s_reshape(const Defs *d, Eqn *e) {
     if (param_has(e, K_dimensions)) return 0;
     if (same_type(d, X, e->out.at[0])) return X;
@@ -263,7 +259,7 @@ static Val s_reshape(const Defs *d, Eqn *e) {
     return rebroadcast(d, e);
 }
 
-/* Without an axis of extent 1, or with all kept, nothing moves. */
+/* The identity if no axis is removed. */
 static Val s_squeeze(const Defs *d, Eqn *e) { return same_type(d, X, e->out.at[0]) ? X : rebroadcast(d, e); }
 
 static Val s_transpose(const Defs *d, Eqn *e) {
@@ -288,7 +284,7 @@ static Val s_transpose(const Defs *d, Eqn *e) {
 
 static Val s_rev(const Defs *d, Eqn *e) { return param_ints(e, K_dimensions).n == 0 ? X : rebroadcast(d, e); }
 
-/* A slice of the whole takes every element once. */
+/* A slice of everything is the identity. */
 static Val s_slice(const Defs *d, Eqn *e) {
     each(int64_t, s, param_ints(e, K_strides))
         if (*s != 1) return rebroadcast(d, e);
@@ -310,7 +306,7 @@ static Val s_concatenate(const Defs *d, Eqn *e) { return e->in.n == 1 ? X : 0; }
 
 static Val s_reduce(const Defs *d, Eqn *e) { return param_has(e, K_axes) && param_ints(e, K_axes).n == 0 ? X : 0; }
 
-/* ---- what is known without operands */
+/* ---- results known without operands */
 
 static Val s_dim_as_value(const Defs *d, Eqn *e) {
     const Param *p = param_find(e, K_dim);
@@ -320,7 +316,7 @@ static Val s_dim_as_value(const Defs *d, Eqn *e) {
     return val_literal(d->cx, val_type(d->cx, e->out.at[0]), lit, e->span);
 }
 
-/* Which of several programs this platform runs: the first that names it, or that is for all. */
+/* The index of the program that this platform runs: the first that names it or is for all platforms. */
 static Val s_platform_index(const Defs *d, Eqn *e) {
     const Param *p = param_find(e, K_platforms);
     if (!p || p->value.kind != V_LIST) return 0;

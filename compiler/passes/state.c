@@ -1,21 +1,21 @@
-/* References become values: what a reference holds is a value at each place of the program, a write makes a new one. A
-   program that takes references takes their values instead, and gives what they hold in the end as further results; in
-   a loop the written ones are carried, those that are only read are constants.
+/* References become values: at each point of the program the content of a reference is a value, and a write makes a new
+   one. A program that takes references takes their contents instead, and returns their final contents as further
+   results; in a loop, written references are carried, those that are only read are constants.
 
      { lambda ; r:Ref{f32[3]} i:i32[]. let r[i] <- 1.0:f32[] in () }
      { lambda ; r:f32[3] i:i32[]. let … u:f32[3] = dynamic_update_slice r … i in (u,) }
 
-   References that the whole program takes are inputs, and what they hold in the end are results after its own. */
+   References that the whole program takes are inputs, and their final contents are results after its own. */
 #include "build.h"
 #include "../typecheck/rule.h"
 #include <stdlib.h>
 
 typedef struct {
     Ctx *cx;
-    ValMap map, now; /* values; and what each reference holds here */
-    Memo memo;       /* programs without references: their inputs are values, all that was written are results */
-    Memo arranged;   /* what `arranged` made of them, by all that it is given */
-    Builder b;       /* the program at hand */
+    ValMap map, now; /* values; and the current content of each reference */
+    Memo memo;       /* programs without references: contents are inputs, and written ones are results */
+    Memo arranged;   /* results of `arranged`, by all of its arguments */
+    Builder b;       /* of the current program */
     bool failed;
 } State;
 
@@ -31,7 +31,7 @@ static StateRule *const rule_of[NPRIMS] = {
 };
 
 static bool is_ref(const State *s, Val v) { return type_is_ref(s->cx, val_type(s->cx, v)); }
-/* The value, or the one that a reference holds. */
+/* The value, or the content of a reference. */
 static Val held(const State *s, Val v) {
     v = valmap_get(&s->map, v);
     return is_ref(s, v) ? valmap_get(&s->now, v) : v;
@@ -46,12 +46,12 @@ static Vals vals_held(State *s, Vals vs) {
     return new;
 }
 
-/* ---- making and ending */
+/* ---- creating and freezing */
 static bool state_new_ref(State *s, const Eqn *e) {
     hold(s, e->out.at[0], held(s, e->in.at[0]));
     return true;
 }
-/* Zeros: what it holds before the first write is nobody's business. */
+/* Zeros: the content before the first write is undefined. */
 static bool state_empty_ref(State *s, const Eqn *e) {
     const ArrayType *t = val_array(s->cx, e->out.at[0]);
     hold(s, e->out.at[0], b_full(&s->b, b_number(&s->b, t->dtype, 0), t->rank, t->dims));
@@ -63,20 +63,20 @@ static bool state_freeze(State *s, const Eqn *e) {
 }
 static bool state_free_ref(State *s, const Eqn *e) { return true; }
 
-/* ---- views: the brackets behind a reference, one after the other */
+/* ---- views: the brackets after a reference */
 typedef struct {
     bool position; /* one element, or an array of them, whose axes stand for this one; else a range */
     bool all;      /* the whole range */
-    Val v;         /* where it is, or starts; 0: at `at` */
+    Val v;         /* its index or start; 0: it is `at` */
     int64_t at;
     Dim size;       /* of the range */
     int64_t stride; /* of the range; 0 is 1 */
 } Place;
 typedef struct {
-    Val x;         /* what it looks at */
-    Str transform; /* {reshape([2, 3])}; or empty, and a place for each axis: */
+    Val x;         /* the array viewed */
+    Str transform; /* {reshape([2, 3])}; or empty, with a place for each axis: */
     Place *places;
-    bool whole, arrays; /* everything; some place is an array */
+    bool whole, arrays; /* it is everything; a place is an array */
 } View;
 typedef struct {
     View *at;
@@ -168,7 +168,7 @@ static bool places_of_tree(State *s, View *view, const Value *node, Operands *o)
     return places_settle(s, view);
 }
 
-/* A scalar index as JAX takes it: 32 bits, from the end where it is negative. */
+/* A scalar index as JAX takes it: 32 bits, counted from the end if negative. */
 static Val wrapped(State *s, Val i, Dim extent) {
     Builder *b = &s->b;
     const ArrayType *t = b_type(b, i);
@@ -218,11 +218,11 @@ static Val write_block(State *s, const View *w, Val v) {
     return b_dynamic_update_slice(b, w->x, v, starts.at);
 }
 
-/* ---- places that are arrays: a gather, a scatter. Whole ranges are windows; all other axes are indexed, a range by
-   its numbers. The axes of the arrays stand together where the first position was, in front where the positions are
-   apart. */
+/* ---- places that are arrays: a gather or scatter. Whole ranges are windows; all other axes are indexed, ranges by
+   their numbers. The axes of the arrays are together in the place of the first position, or in front if the positions
+   are not adjacent. */
 typedef struct {
-    uint32_t rank, nbatch, nindexed; /* of what is seen; how many of its axes are no windows; indexed axes of x */
+    uint32_t rank, nbatch, nindexed; /* of the view; its axes that are not windows; the indexed axes of x */
     Dim batch[2 * MAX_RANK];         /* their extents */
     int64_t window[MAX_RANK], axes[MAX_RANK],
         at[MAX_RANK]; /* axes of the result that are windows; of x that are indexed; by axis of x: the axis
@@ -247,7 +247,7 @@ static Layout layout_of(State *s, const View *w) {
     }
     at = first == last ? first : 0;
     for (uint32_t i = 0; i <= x->rank; i++) {
-        if (ranges == at && array) { /* here the arrays' axes are */
+        if (ranges == at && array) { /* the place of the arrays' axes */
             for (uint32_t k = 0; k < x->rank; k++)
                 if (w->places[k].position) l.at[k] = l.nbatch;
             for (uint32_t k = 0; k < array->rank; k++) l.batch[l.nbatch++] = array->dims[k];
@@ -347,7 +347,7 @@ static Val written(State *s, const View *w, Val v) {
     if (w->transform.n) return transformed_back(s, w, v);
     return w->whole ? v : w->arrays ? scattered(s, w, v, P_scatter) : write_block(s, w, v);
 }
-/* What the equation sees, by each of its brackets. */
+/* The view of an equation, through all of its brackets. */
 static Val views(State *s, const Eqn *e, uint32_t operands, Views *views) {
     const Value *list = tree_of(e);
     bool tree = list != NULL;
@@ -405,8 +405,8 @@ static bool state_addupdate(State *s, const Eqn *e) {
 /* ---- programs */
 static Jaxpr *state_jaxpr(void *user, const Jaxpr *j);
 
-/* What references hold in the end stands behind the results of `old`, in the order of its references: 0 for those that
-   are not written. By input. */
+/* The final contents of references, by input of `old`: they follow its results, in the order of its references; 0 for
+   those that are not written. */
 static Val *finals(State *s, const Jaxpr *old, const Jaxpr *new) {
     Val *v = arena_new(s->cx->arena, Val, old->in.n + 1);
     uint32_t k = old->out.n;
@@ -417,7 +417,8 @@ static Val *finals(State *s, const Jaxpr *old, const Jaxpr *new) {
     }
     return v;
 }
-/* A copy of `j` with these inputs, in this order, and these results; what is no input of `j` is a further one. */
+/* A copy of `j` with these inputs, in this order, and these results; values that are not inputs of `j` become further
+   inputs. */
 static Jaxpr *arranged(State *s, const Jaxpr *j, Vals in, Vals out) {
     ValMap map = {.cx = s->cx};
     Eqns eqns = {0};
@@ -443,7 +444,7 @@ static Jaxpr *arranged(State *s, const Jaxpr *j, Vals in, Vals out) {
     new->name = (Str){0};
     return *memo_at(&s->arranged, key.at, key.n) = new;
 }
-/* A result that is what the reference holds from here on. */
+/* A result that is the new content of the reference. */
 static Val new_content(State *s, Val ref, const Eqn *e) {
     Val v = val_new(s->cx, type_plain(s->cx->types, val_type(s->cx, valmap_get(&s->map, ref))), e->span);
     hold(s, ref, v);
@@ -480,7 +481,7 @@ static void cond_values(State *s, const Eqn *e) {
     push(arena, &s->b.eqns, cond_eqn(arena, e, &new));
 }
 
-/* cond and body take constants and carries: the references are among the constants. Those that the body writes become
+/* The condition and the body take constants, including references, and carries. References that the body writes become
    carries, which the condition takes too. */
 static void while_values(State *s, const Eqn *e) {
     Arena *arena = s->cx->arena;
@@ -524,8 +525,8 @@ static void while_values(State *s, const Eqn *e) {
     push(arena, &s->b.eqns, while_eqn(arena, e, &new));
 }
 
-/* References are among the constants, or among what is scanned over: then a turn has a reference to a part. Constants
-   that the body writes become carries, parts results. */
+/* References may be constants or scanned operands; for the latter an iteration has a reference to a slice. Constants
+   that the body writes become carries, slices become results. */
 static void scan_values(State *s, const Eqn *e) {
     Arena *arena = s->cx->arena;
     const Scan old = scan_of(e);
@@ -558,7 +559,7 @@ static void scan_values(State *s, const Eqn *e) {
     push(arena, &s->b.eqns, scan_eqn(arena, e, &new));
 }
 
-/* ---- programs that run on references of their own: results are what these hold in the end */
+/* ---- programs that run on references of their own, whose final contents are the results */
 static void run_ended(State *s, const Eqn *e, uint32_t i, Val v) {
     bool outer = is_ref(s, e->in.at[i]);
     if (outer) hold(s, e->in.at[i], v);
@@ -572,7 +573,7 @@ static bool state_run_state(State *s, const Eqn *e) {
     for (uint32_t i = 0; i < out.n && !s->b.failed; i++) run_ended(s, e, i, out.at[i]);
     return !s->b.failed;
 }
-/* for i in 0 … nsteps - 1, or back: a scan that carries the index and what is written. */
+/* for i in 0 … nsteps - 1, or in reverse: a scan that carries the index and the written references. */
 static bool state_for(State *s, const Eqn *e) {
     Builder *b = &s->b;
     Jaxpr *old = param_jaxpr(e, K_jaxpr), *body = state_jaxpr(s, old);
@@ -601,8 +602,8 @@ static bool state_for(State *s, const Eqn *e) {
     return !b->failed;
 }
 
-/* A kernel without a grid: its references are the operands, then the results, then scratch. Of a grid the text does not
-   say which blocks its turns see. */
+/* A kernel without a grid: its references are the operands, then the results, then scratch. For a grid the text does
+   not say which blocks its iterations see. */
 static bool state_pallas_call(State *s, const Eqn *e) {
     Jaxpr *old = param_jaxpr(e, K_jaxpr), *body = old ? state_jaxpr(s, old) : NULL;
     if (s->failed) return false;
@@ -649,7 +650,7 @@ static void state_eqn(State *s, const Eqn *e) {
     else
         s->failed = !diag(s->cx->diags, e->span, "%s of a reference is not supported yet", prim_name[e->prim]);
 }
-/* A value in the place of a reference that the program gets. */
+/* The values for the operands: the contents of references. */
 static Vals values(State *s, Vals vs) {
     Vals new = vals_new(s, vs.n);
     each(Val, v, vs) {
@@ -683,7 +684,7 @@ static Jaxpr *state_jaxpr(void *user, const Jaxpr *j) {
     Jaxpr *new = jaxpr_with(s->cx, j, s->b.eqns, out);
     new->in = in;
     new->consts = (Vals){s->b.consts.at, s->b.consts.n};
-    if (out.n > j->out.n) new->effects = (Str){0}; /* there are no references to read and write */
+    if (out.n > j->out.n) new->effects = (Str){0}; /* no references are left to read or write */
     s->b = outer;
     return *memo_slot(&s->memo, j) = new;
 }

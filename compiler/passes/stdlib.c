@@ -1,4 +1,4 @@
-/* The programs of stdlib/, which lie in the compiler as text. */
+/* The programs of stdlib/, which the compiler contains as text. */
 #include "eval.h"
 #include "rewrite.h"
 #include "../parse/parse.h"
@@ -17,7 +17,7 @@ struct Stdlib {
     uint32_t n;
 };
 
-/* Inlined, without what is computed twice or for nothing. */
+/* After inlining, and without common or dead equations. */
 static Jaxpr *load(Ctx *cx, uint32_t row) {
     Str text = {stdlib_files[row].text, stdlib_files[row].n};
     Str path = str_format(cx->arena, "<stdlib>/%s.jaxpr", stdlib_files[row].name);
@@ -30,7 +30,7 @@ static Jaxpr *load(Ctx *cx, uint32_t row) {
     return j;
 }
 
-/* Its row, loaded; the number of rows when there is none. */
+/* Its row, loaded; the number of rows if there is none. */
 static uint32_t row_of(Ctx *cx, const char *name) {
     struct Stdlib *s = cx->stdlib;
     if (!s) {

@@ -1,11 +1,10 @@
-/* What the passes have left and no code can be made of is an error: primitives without a lowering, types without
-   elements in memory, references. All of them are reported, so that --check says without a code generator what
-   compiling would. */
+/* Reports everything in the program after the passes that code cannot be generated for: primitives without a lowering,
+   types without elements in memory, references. So --check says the same as compiling, without a code generator. */
 #include "rewrite.h"
 
 typedef struct {
     Ctx *cx;
-    Intern programs; /* those that have been looked at */
+    Intern programs; /* those already examined */
     bool failed;
 } Supported;
 
@@ -27,7 +26,7 @@ static void want_type(Supported *s, Val v, Span at) {
         s->failed |= !rank_compiles(cx, t, at);
 }
 
-/* What replaces elements computes each by itself. */
+/* Is the program of a scatter elementwise, if it has one? */
 static bool scatters(const Eqn *e) {
     const Jaxpr *j = e->prim == P_scatter ? param_jaxpr(e, K_update_jaxpr) : NULL;
     if (!j) return true;

@@ -1,5 +1,5 @@
-/* Tokens, and float0, have no elements: inputs, operands and results of these types go, and equations that give nothing
-   else. */
+/* Tokens and float0 have no elements: inputs, operands and results of these types are removed, and equations with no
+   other results. */
 #include "rewrite.h"
 
 typedef struct {
