@@ -1,10 +1,10 @@
-/* Equations and jaxprs out of what the grammar has on its stacks; reading a whole text. */
+/* Equations and jaxprs from the grammar's stacks; reading a whole text. */
 #include "parser.h"
 #include "gen/parse.h"
 
 static const Use *uses_from(const Parser *p, uint32_t n) { return p->uses.at + p->uses.n - n; }
 
-/* Which variable is meant is settled: one called `_` is used. */
+/* Marks operands called `_` as used, once it is clear which variables are meant. */
 static void mark_used(const Parser *p, Vals vals) {
     each(Val, v, vals) val_info(p->cx, *v)->used = true;
 }
@@ -34,7 +34,7 @@ void head_semi(Parser *p) {
     s->nconsts = p->uses.n - s->uses;
 }
 
-/* The last list are the inputs, those before it constants: in 2019 also those that were called free variables. */
+/* The last list has the inputs, earlier ones the constants: in 2019 also those called free variables. */
 void head_end(Parser *p) {
     Scope *s = scope_now(p);
     uint32_t n = p->uses.n - s->uses, consts = s->nconsts;
@@ -50,14 +50,14 @@ void prim_begin(Parser *p, Terminal t) {
     scope_now(p)->prim = name_at(p, (Str){p->text.at + s.at, s.n})->prim;
 }
 
-/* From here on operands are read, which the results are not yet. */
+/* From here on operands are read, among which the results do not count yet. */
 void results_end(Parser *p, uint32_t n) {
     Scope *s = scope_now(p);
     s->first_result = uses_from(p, n)->val;
     s->end_result = s->first_result + n;
 }
 
-/* ---- operands called _: the nearest variable of that name whose type fits (rule 6.4) */
+/* ---- operands called _: the nearest variable of that name whose type fits */
 
 static bool same_type(const Ctx *cx, Type t, Type wanted) { return t == wanted; }
 
@@ -66,7 +66,7 @@ static bool scalar_of(const Ctx *cx, Type t, Type wanted) {
     return a->dtype == w->dtype && a->rank == 0;
 }
 
-/* What the operands of elementwise primitives agree with: the result, or those of predicates each other. */
+/* What operands of elementwise primitives agree with: the result or, for predicates, each other. */
 typedef enum { LIKE_NOTHING, LIKE_RESULT, LIKE_OPERANDS } Likeness;
 
 static Likeness likeness(Prim prim) {
@@ -94,8 +94,7 @@ static void pick_unders(Parser *p, const Eqn *e) {
 
 /* ---- equations */
 
-/* Parameters get their last place here, so here is where the names of hoisted jaxprs are filled in
- * later. */
+/* Parameters get their final address here, so the slots for hoisted jaxprs are registered here. */
 void eqn_add(Parser *p, Eqn e) {
     each(Param, param, e.params) {
         Value *v = &param->value;
@@ -111,7 +110,7 @@ static Params params_from(Parser *p, uint32_t from) {
     return params;
 }
 
-/* The body that follows an equation of 2019 becomes its parameter, and all it binds an operand. */
+/* The body that follows an equation of 2019 becomes a parameter, and everything it binds an operand. */
 static void add_body(Parser *p, Eqn *e, const Apply *a) {
     Jaxpr *j = a->body;
     uint32_t bound = a->nconsts + a->nfree, n = a->noperands;
@@ -192,7 +191,7 @@ static Value index_item(Parser *p, uint32_t *i) {
     parts[1] = index_atom(p, i);
     bool window = tok(p, *i)->kind == '+';
     if (window) {
-        p->uses.n = uses; /* the start again, not another operand */
+        p->uses.n = uses; /* a repetition of the start, not another operand */
         ++*i;
         parts[1] = index_atom(p, i);
     }
@@ -227,7 +226,7 @@ uint32_t ref_index(Parser *p, Terminal t) {
     return p->uses.n - uses;
 }
 
-/* The same but for blanks. */
+/* Are they the same except for blanks? */
 static bool same_text(Str a, Str b) {
     uint32_t i = 0, k = 0;
     for (;; i++, k++) {
@@ -238,7 +237,7 @@ static bool same_text(Str a, Str b) {
     }
 }
 
-/* The second ref of a swap, which says the same as the first: it is left out. */
+/* Drops the second reference of a swap, which repeats the first. */
 static void drop_second(Parser *p, uint32_t mark, uint32_t n) {
     const Value *first = &p->values.at[mark], *again = first + 1;
     const Use *u = uses_from(p, n);
@@ -296,7 +295,7 @@ void eqn_ref(Parser *p, Prim prim, Span span, uint32_t nresults, uint32_t nref, 
 
 /* ---- jaxprs */
 
-/* A result called _ is the one that fits the result of the equation around (rule 6.4). */
+/* A result called _ is the nearest variable of that name that fits the result of the enclosing equation. */
 static void pick_results(Parser *p, uint32_t n) {
     const Scope *around = p->scopes.n > 1 ? scope_now(p) - 1 : NULL;
     if (!around || around->end_result - around->first_result != n) return;
@@ -348,8 +347,7 @@ void let_end(Parser *p, Terminal name, Jaxpr *j) {
 
 /* ---- the whole text */
 
-/* Jaxprs may name hoisted ones before they are defined: is any part of itself, and how deep do they
- * nest? */
+/* Jaxprs may name hoisted ones before their definition: does any contain itself, and how deeply do they nest? */
 typedef struct {
     Parser *p;
     Intern ids;             /* of Jaxpr pointers */
@@ -379,8 +377,8 @@ static uint32_t measure(Measure *m, const Jaxpr *j, uint32_t depth) {
 
 static char closing(char open) { return open == '(' ? ')' : open == '[' ? ']' : '}'; }
 
-/* The brackets that are open at the end of the text, the innermost last. One that closes an outer one closes what is in
-   it; one that closes nothing is passed over. */
+/* The brackets that are open at the end of the text, the innermost last. Closing an outer bracket closes those inside
+   it; a bracket that closes nothing is ignored. */
 static uint32_t open_brackets(const Parser *p, uint32_t *open, uint32_t most) {
     uint32_t n = 0, unclosed[TOKEN_KINDS] = {0}; /* by the bracket that is missing */
     for (uint32_t i = 0; i < p->toks.n; i++) {
@@ -424,7 +422,7 @@ bool unexpected_end(Parser *p, const char *where) {
     return false;
 }
 
-/* Behind an error that is perhaps one because a bracket is not closed. */
+/* A note after an error that may be caused by an unclosed bracket. */
 static void note_brackets(Parser *p) {
     uint32_t *open = arena_new(p->arena, uint32_t, MOST_NESTING);
     note_open(p, open, open_brackets(p, open, MOST_NESTING));
@@ -436,7 +434,7 @@ static bool among(const char *word, const char *const *expected, uint32_t n) {
     return false;
 }
 
-/* Does the text end behind a bracket that opens, or in the middle of the word behind it, `{ lam`? */
+/* Does the text end after an opening bracket, or in the middle of the following word, as in `{ lam`? */
 static bool ends_behind(const Parser *p, uint32_t i) {
     uint8_t c = tok(p, i)->kind;
     if (c != '{' && c != '[' && c != '(') return false;

@@ -1,14 +1,14 @@
-/* What differs between the versions of JAX: old spellings of equations become today's, one rule for
-   each old name or parameter. After it nobody knows in which era the text was written, but for what
-   random numbers need: whether it was before JAX 0.5. */
+/* Differences between versions of JAX: old spellings of equations become today's, with one rule for each old name or
+   parameter. Later stages do not depend on the version that printed the text, except for random numbers: whether it was
+   before JAX 0.5. */
 #include "parser.h"
 
-/* ---- names and parameters that changed or went */
+/* ---- names and parameters that were renamed or removed */
 
 static const struct {
     const char *old;
     Prim prim;
-    bool before; /* gone before JAX 0.5 */
+    bool before; /* removed before JAX 0.5 */
 } renamed[] = {
     {"xla_call", P_jit, true},
     {"pjit", P_jit, false},
@@ -19,8 +19,7 @@ static const struct {
     {"select", P_select_n, true}, /* with the cases the other way round */
 };
 
-/* The index of the old name of the equation's primitive; that of the last row and 1 if it has none.
- */
+/* The row of the primitive's old name; the number of rows if it is not an old name. */
 static unsigned renaming(const Eqn *e) {
     Str name = e->prim ? str(prim_name[e->prim]) : e->unknown;
     unsigned i = 0;
@@ -28,23 +27,23 @@ static unsigned renaming(const Eqn *e) {
     return i;
 }
 
-/* ---- the era */
+/* ---- the version */
 
 static uint32_t param_at(const Eqn *e, ParamKey key) {
     const Param *q = param_find(e, key);
     return q ? (uint32_t)(q - e->params.at) : UINT32_MAX;
 }
 
-/* Equations for which JAX prints `sharding` where it prints this shape; 0.4.36 was the first for
- * all of them. */
+/* Equations for which JAX prints `sharding` together with this shape; 0.4.36 was the first version to do so for all of
+   them. */
 static const struct {
     Prim prim;
     ParamKey shape;
     bool first; /* 0.4.36 was the first */
 } sharded[] = {{P_broadcast_in_dim, K_shape, true}, {P_reshape, K_new_sizes, true}, {P_iota, K_shape, false}};
 
-/* Does JAX since 0.5 print the equation otherwise? It also prints the name of a call first, unless
- * it prints all parameters. */
+/* Do JAX 0.5 and later print the equation differently? They also print the name of a call first, unless all parameters
+   are printed. */
 static bool is_before(const Eqn *e, unsigned row) {
     if (row < sizeof renamed / sizeof *renamed) {
         uint32_t name = param_at(e, K_name), body = param_at(e, K_jaxpr);
@@ -56,7 +55,7 @@ static bool is_before(const Eqn *e, unsigned row) {
     return false;
 }
 
-/* Does JAX print it so since 0.4.36 at the earliest? */
+/* Was 0.4.36 the earliest version to print it like this? */
 static bool is_recent(const Eqn *e) {
     if (e->prim == P_jit && !e->unknown.n) return true;
     for (unsigned i = 0; i < sizeof sharded / sizeof *sharded; i++)
@@ -69,7 +68,7 @@ static void note_era(Parser *p, const Eqn *e, unsigned row) {
     if (!p->before.n && is_before(e, row)) p->before = e->span;
 }
 
-/* What old printers said besides: shapes that the operands' types say too, backends, thunks. */
+/* Redundant parameters that old versions printed: shapes of the operands, backends, thunks. */
 static bool says_nothing(const Eqn *e, const Param *q) {
     static const char *const old[] = {"old_dtype",       "old_sizes",       "input_shape",  "operand_shape",
                                       "operand_shapes",  "updates_shape",   "lhs_shape",    "rhs_shape",
@@ -135,7 +134,7 @@ static bool is_unit(const Parser *p, Val v) {
     return l && l->kind == LIT_UNIT;
 }
 
-/* `*` stood for a value that was elided. Where the body does not use it, operand and input go. */
+/* `*` stood for an elided value. If the body does not use it, operand and input are dropped. */
 static void drop_units(Parser *p, Eqn *e, Jaxpr *j) {
     if (!j || j->in.n != e->in.n) return;
     bool *keep = arena_new(p->arena, bool, e->in.n);
@@ -158,7 +157,7 @@ static void drop_units(Parser *p, Eqn *e, Jaxpr *j) {
     j->in.n = n;
 }
 
-/* ---- equations that were something else */
+/* ---- equations that were spelt differently */
 
 /* forward=True is reverse=False. */
 static void scan_forward(Eqn *e) {
@@ -186,8 +185,7 @@ static Eqn convert(Parser *p, const Eqn *e, Val x, Span at, Dtype to, Val *resul
     return c;
 }
 
-/* A branch takes the operands of both: its own stay, variables that it does not use take the
- * others' places. */
+/* Makes a branch take the operands of both: unused variables stand for those of the other branch. */
 static void widen(Parser *p, Jaxpr *j, uint32_t before, uint32_t after) {
     Vals in = {arena_new(p->arena, Val, before + j->in.n + after), before + j->in.n + after};
     for (uint32_t i = 0; i < in.n; i++)
@@ -195,8 +193,8 @@ static void widen(Parser *p, Jaxpr *j, uint32_t before, uint32_t after) {
     j->in = in;
 }
 
-/* Feb 2020: a bool, operands of the true branch, operands of the false one; today an index, false
-   first, and the same operands for both. */
+/* February 2020: a bool, operands of the true branch, operands of the false branch; today an index, false first, and
+   the same operands for both. */
 static void cond_of_bool(Parser *p, Eqn *e) {
     Param *t = find(e, K_true_jaxpr), *f = find(e, K_false_jaxpr), *linear = find(e, K_linear);
     if (!t || !f || t->value.kind != V_JAXPR || f->value.kind != V_JAXPR || !t->value.jaxpr || !f->value.jaxpr) return;
@@ -233,7 +231,7 @@ static void swap_cases(Eqn *e) {
     at[2] = s;
 }
 
-/* 2019: a call gives one tuple, and `(d e) = id c` takes it apart: the call gives d and e. */
+/* 2019: a call returns a tuple, and `(d e) = id c` takes it apart: the call returns d and e. */
 static bool untuple(Parser *p, const Eqn *e) {
     if (e->in.n != 1) return false;
     for (uint32_t i = p->eqns.n; i-- > scope_now(p)->eqns;) {
@@ -247,7 +245,7 @@ static bool untuple(Parser *p, const Eqn *e) {
     return false;
 }
 
-/* ---- all of it */
+/* ---- all rules */
 
 static void rename_prim(Eqn *e, unsigned row) {
     if (row == sizeof renamed / sizeof *renamed) return;

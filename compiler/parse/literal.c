@@ -51,7 +51,7 @@ uint32_t literal_end(const Parser *p, uint32_t i) {
     }
 }
 
-/* ---- what they say */
+/* ---- their values */
 
 static bool digits(Str s, uint32_t *k) {
     uint32_t from = *k;
@@ -59,8 +59,7 @@ static bool digits(Str s, uint32_t *k) {
     return *k > from;
 }
 
-/* digits [ "." [ digits ] ] [ "e" [ sign ] digits ] [ "j" ], or "." digits …: as Python writes
- * numbers */
+/* digits [ "." [ digits ] ] [ "e" [ sign ] digits ] [ "j" ], or "." digits …: as Python writes numbers */
 static bool well_formed(Str s, bool *integer) {
     uint32_t k = 0;
     bool some = digits(s, &k);
@@ -98,7 +97,7 @@ static bool read_number(Parser *p, uint32_t i, Number *n) {
     return true;
 }
 
-/* A sign and a number; moves behind them. */
+/* Reads a sign and a number, and advances past them. */
 static bool read_signed(Parser *p, uint32_t *i, Number *n) {
     bool minus = tok(p, *i)->kind == '-';
     if (minus || tok(p, *i)->kind == '+') ++*i;
@@ -141,7 +140,7 @@ static double largest(Dtype d) {
     return small ? float_decode(f, float_most(f)) : 0x1.fffffffffffffp1023;
 }
 
-/* Does the text hold an infinity by name? (A finite number that overflows reads as one too.) */
+/* Does the text name an infinity? (A finite number that overflows reads as one too.) */
 static bool names_infinity(const Parser *p, uint32_t from, uint32_t to) {
     for (; from < to; from++)
         if (tok_is(p, from, "inf") || tok_is(p, from, "infj")) return true;
@@ -154,7 +153,7 @@ static bool int_fits(const Lit *lit, Dtype d) {
     return lit->i < (uint64_t)1 << (bits - 1) || (lit->negative && lit->i == (uint64_t)1 << (bits - 1));
 }
 
-/* Gives the literal the kind of its element type; false where its value is not of it. */
+/* Gives the literal the kind of its element type; false if the type lacks its value. */
 static bool fit(const Parser *p, uint32_t from, uint32_t to, Lit *lit, Dtype d, bool huge) {
     if (lit->kind == LIT_ARRAY || d == DT_opaque) return d != DT_unit && d != DT_tok;
     if (lit->kind == LIT_FLOAT0) return d == DT_float0;

@@ -1,6 +1,5 @@
-/* Names and scopes. A jaxpr sees its own constants, inputs and results, nothing else; a name knows
-   its variable in the innermost scope that binds it, and what a scope hides is put back when it
-   closes, so that every look-up is one step. */
+/* Names and scopes. A jaxpr sees only its own constants, inputs and results; a name knows its variable in the innermost
+   scope that binds it, and hidden bindings are restored when a scope closes, so that every lookup is one step. */
 #include "parser.h"
 
 NameId name_id(Parser *p, Str s) {
@@ -16,7 +15,7 @@ Name *name_at(Parser *p, Str s) {
     if (n->looked_up) return n;
     n->looked_up = true;
     n->prim = prim_named(s);
-    if (prim_is(n->prim, INTERNAL) && !p->cx->passes) n->prim = P_none; /* nobody's to write */
+    if (prim_is(n->prim, INTERNAL) && !p->cx->passes) n->prim = P_none; /* not allowed in input */
     n->key = param_named(s);
     return n;
 }
@@ -70,7 +69,7 @@ Val name_bind(Parser *p, uint32_t token, Type type) {
     NameId id = name_id(p, text);
     Name *n = &p->names.at[id];
     Val before = name_val(p, id);
-    if (before && before == n->missing) return n->val = v; /* the use before it has been reported */
+    if (before && before == n->missing) return n->val = v; /* its earlier use has been reported */
     if (before) {
         diag(p->cx->diags, span, "'%.*s' is bound twice", SF(text));
         p->misnamed++;
@@ -92,11 +91,11 @@ Val name_under(Parser *p, bool fits(const Ctx *, Type, Type), Type wanted) {
     return end > from ? p->unders.at[end - 1] : 0;
 }
 
-/* The name in scope that is spelt most like this one. */
+/* The closest name in scope. */
 static Str similar(Parser *p, Str s) {
     enum { ENOUGH = 20, LETTERS = 3 };
     Similar near = similar_to(s, edits_of(s, LETTERS));
-    if (diag_errors(p->cx->diags) > ENOUGH) return near.best; /* nobody reads them all */
+    if (diag_errors(p->cx->diags) > ENOUGH) return near.best; /* nobody reads that many */
     each(const Name, n, p->names)
         if (n->scope == scope_now(p)->number && n->val && n->val != n->missing) similar_offer(&near, n->text);
     return near.best;
@@ -121,7 +120,7 @@ Val name_use(Parser *p, uint32_t token) {
         diag_note(p->cx->diags, val_info(p->cx, outer)->span,
                   "'%.*s' belongs to the jaxpr around; a jaxpr sees only its own variables", SF(text));
     }
-    Val made = val_new(p->cx, 0, span); /* so that it is reported once */
+    Val made = val_new(p->cx, 0, span); /* so that it is reported only once */
     val_info(p->cx, made)->name = text;
     if (!v && !str_is(text, "_")) {
         Name *n = &p->names.at[id];

@@ -1,6 +1,6 @@
-/* Values of parameters. They are what Python's str() gives and have no grammar of their own: the
-   grammar groups them by brackets, and here the items become trees, and the trees what params.def
-   says the parameter holds. What fits nothing is kept as text and prints as it stood. */
+/* Values of parameters. They are printed by Python's str() and have no grammar of their own: the grammar groups them by
+   brackets; here the items become trees, and the trees get the form that params.def gives the parameter. Anything else
+   is kept as text and printed unchanged. */
 #include "parser.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static Value slice_value(Parser *p, Span span) {
     return v;
 }
 
-/* np.int64(1) is 1, wherever it stands. */
+/* np.int64(1) is 1, anywhere in the value. */
 static void numpy_ints(Value *v) {
     if (v->kind != V_LIST && v->kind != V_PAIR) return;
     bool numpy = v->kind == V_LIST && v->s.n > 3 && memcmp(v->s.at, "np.", 3) == 0;
@@ -99,7 +99,7 @@ static void numpy_ints(Value *v) {
     *v = inner;
 }
 
-/* GatherScatterMode.CLIP; Name(…): a word, dots and words, perhaps a bracket that sticks to it. */
+/* GatherScatterMode.CLIP; Name(…): a word, dots and words, and possibly a bracket without a blank before it. */
 static bool fold_name(Parser *p, const Value *from, const Value *to, Value *out) {
     const Value *v = from;
     if (v->kind != V_WORD) return false;
@@ -153,7 +153,7 @@ static Value fold(Parser *p, const Value *from, const Value *to, char open) {
     return slice_value(p, span);
 }
 
-/* The items from `mark` on, cut at commas. Jaxprs in parentheses may have none (rule 7). */
+/* The items from `mark` on, separated by commas, which may be missing between jaxprs in parentheses. */
 static Value fold_bracket(Parser *p, uint32_t mark, char open, Span span, bool *trailing, uint32_t *commas) {
     const Value *items = p->values.at + mark, *end = p->values.at + p->values.n, *from = items;
     STACK(Value) parts = {0};
@@ -192,7 +192,7 @@ void value_group(Parser *p, uint32_t mark, uint32_t open, uint32_t close) {
     value_push(p, v);
 }
 
-/* ---- trees → what params.def says */
+/* ---- trees → the forms of params.def */
 
 static bool all_ints(const Value *v) {
     if (v->kind != V_LIST || v->s.n) return false;
@@ -221,7 +221,7 @@ static uint32_t token_at(const Parser *p, uint32_t at) {
     return lo;
 }
 
-/* The dimension that a value spells; false if it spells none. None is a hole. */
+/* Reads a value as a dimension; false if it is not one. None is a hole. */
 static bool to_dim(Parser *p, const Value *v, uint32_t holes, Dim *d) {
     if (v->kind == V_NONE) return *d = dim_special(p->cx->types, DIM_HOLE, holes), true;
     if (v->kind == V_INT && dim_is_const(v->i)) return *d = v->i, true;
@@ -288,15 +288,15 @@ void fixup_add(Parser *p, Jaxpr **slot, Span span) {
     push(p->arena, &p->fixups, ((Fixup){slot, {p->text.at + span.at, span.n}, span}));
 }
 
-/* T7: a bare word where a jaxpr must be is the name of a hoisted one, which may come later: eqn_add
- * asks for it. */
+/* Rule T7: a bare word in the place of a jaxpr is the name of a hoisted one, which may come later: eqn_add resolves
+   it. */
 static void to_jaxpr(Value *v) {
     if (v->kind == V_WORD || v->kind == V_TEXT) *v = (Value){.kind = V_JAXPR, .span = v->span};
 }
 
 typedef STACK(Value) Values;
 
-/* A jaxpr, or the words of a text, each the name of one; false for anything else. */
+/* Adds a jaxpr, or those named by the words of a text; false for anything else. */
 static bool add_jaxprs(Parser *p, const Value *v, Values *found) {
     if (v->kind == V_JAXPR) return push(p->arena, found, *v), true;
     if (v->kind != V_WORD && v->kind != V_TEXT) return false;
@@ -362,8 +362,7 @@ void param_add(Parser *p, Prim prim, uint32_t key, uint32_t mark) {
     Name *name = name_at(p, tok_text(p, key));
     Param param = {.key = name->key, .name = name->text, .span = span};
     const Value *from = p->values.at + mark, *to = p->values.at + p->values.n;
-    if (to > from &&
-        (param.key == K_fmt || param.key == K_error_message)) /* a text whatever it looks like, often a T_RAW */
+    if (to > from && (param.key == K_fmt || param.key == K_error_message)) /* always text, often a T_RAW */
         param.value = text_value(p, V_TEXT, span_of(from, to));
     else if (to > from)
         param.value = fold(p, from, to, 0);
@@ -393,7 +392,7 @@ void param_add(Parser *p, Prim prim, uint32_t key, uint32_t mark) {
 static void undefined_jaxpr(Parser *p, const Fixup *f, uint32_t hoisted) {
     enum { LETTERS = 3 };
     Similar near = similar_to(f->name, edits_of(f->name, LETTERS));
-    bool few = diag_errors(p->cx->diags) < 20; /* nobody reads more */
+    bool few = diag_errors(p->cx->diags) < 20; /* nobody reads more than that */
     for (uint32_t i = hoisted; i < p->hoisted.n && few; i++) similar_offer(&near, p->hoisted.at[i].name);
     if (near.best.n)
         diag(p->cx->diags, f->span, "jaxpr '%.*s' is not defined; did you mean '%.*s'?", SF(f->name), SF(near.best));

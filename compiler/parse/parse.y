@@ -1,4 +1,4 @@
-/* The grammar of jaxprs, of all eras, over the terminals that read.c makes. Actions only build. */
+/* The grammar of jaxprs of all versions, over the terminals that read.c makes. Actions only build. */
 %code requires {
 #include "parse/parser.h"
 }
@@ -14,7 +14,7 @@ static void push_binder(Parser *p, Terminal t, Type type) {
     use_push(p, name_bind(p, t.at, type), span(p, t));
 }
 
-/* Where operands print with their types, an untyped variable takes its type from there. */
+/* If operands are printed with types, an untyped variable takes its type from them. */
 static void push_operand(Parser *p, Terminal t, Type type) {
     Val v = name_use(p, t.at);
     if (type && !val_type(p->cx, v)) val_info(p->cx, v)->type = type;
@@ -134,7 +134,7 @@ item: jaxpr { push_jaxpr(p, $1); }
 gopen: GOPEN { $$.token = $1.at; $$.values = p->values.n; };
 letmark: %empty { $$.fixups = p->fixups.n; $$.hoisted = p->hoisted.n; };
 %%
-/* Reports the terminal at which the text cannot go on, and what could stand there. */
+/* Reports the terminal that does not fit, and the alternatives. */
 static int yyreport_syntax_error(const yypcontext_t *context, Parser *p) {
     enum { MOST = 64 };
     yysymbol_kind_t kinds[MOST];

@@ -1,7 +1,7 @@
-/* Raw tokens → terminals of the grammar. The text of a jaxpr has no terminators and few keywords;
-   where an equation starts, whether `in` is a word or a variable, and whether a bracket opens
-   parameters or an index are rules (T1 to T7 of the language) that look at what follows. They are
-   here, so that the grammar is LALR(1) without conflicts. */
+/* Raw tokens → terminals of the grammar. The text of a jaxpr has no terminators and few keywords. Where an equation
+   starts, whether `in` is a keyword or a variable, and whether a bracket opens parameters or an index are decided by
+   rules, marked T1 to T7 below and in param.c, that look ahead. They are here, so that the grammar is LALR(1) without
+   conflicts. */
 #include "parser.h"
 #include "gen/parse.h"
 
@@ -39,8 +39,8 @@ static int take(Parser *p, int kind, uint32_t n) {
     return kind;
 }
 
-/* After a syntax error: what follows is skipped up to a place where the innermost jaxpr goes on,
-   which is the end of the equation; in its binders and results the end of the jaxpr. */
+/* After a syntax error: skips to where the innermost jaxpr can go on, which is the end of the equation or, in binders
+   and results, the end of the jaxpr. */
 static void panic(Parser *p) {
     if (p->panic) return;
     p->panic = true;
@@ -50,14 +50,13 @@ static void panic(Parser *p) {
     if (top(p)->kind == F_EQNS && p->depth == p->panic_depth) top(p)->state = IN_OPERANDS;
 }
 
-/* An error that is reported already. */
+/* An error that has been reported. */
 static int take_error(Parser *p, uint32_t n) {
     panic(p);
     return take(p, TK_JAXCC_YYerror, n);
 }
 
-/* A raw token that fits nothing where it stands. What can never stand outside a parameter's text is
- * an error of its own. */
+/* A raw token that does not fit where it is. One that may only occur in the text of a parameter is a separate error. */
 static int take_bad(Parser *p) {
     const Tok *t = tok(p, p->pos);
     if (t->kind != T_OTHER) {
@@ -152,15 +151,14 @@ static bool opens_params(const Parser *p, uint32_t i) {
     return tok(p, i + 1)->kind == ']' && after != T_ARROW && after != T_PLUSEQ;
 }
 
-/* Behind an operand at i; i where there is none. */
+/* The token after an operand at i; i if there is none. */
 static uint32_t atom_end(const Parser *p, uint32_t i) {
     uint32_t end = literal_end(p, i);
     if (end == i && (tok(p, i)->kind == T_NAME || tok(p, i)->kind == '*')) end = i + 1;
     return end > i && tok(p, end)->kind == ':' ? type_skip(p, end + 1) : end;
 }
 
-/* T2: `in` is the keyword where results can follow. A variable `in` before a complex number is an
- * operand. */
+/* T2: `in` is the keyword where results can follow. A variable `in` before a complex number is an operand. */
 static bool is_in(Parser *p, uint32_t i) {
     if (!tok_is(p, i, "in")) return false;
     const Tok *next = tok(p, i + 1);
@@ -180,8 +178,7 @@ static bool is_in(Parser *p, uint32_t i) {
 
 static bool is_binder(const Parser *p, uint32_t i) { return tok(p, i)->kind == T_NAME || tok(p, i)->kind == '*'; }
 
-/* Looks once at a run `a:f32[] b:f32[] …`: does it end at `=`, and which of its names is the last
- * to start a line? */
+/* Examines a run `a:f32[] b:f32[] …` once: does it end at `=`, and which of its names is the last to start a line? */
 static void look_at_run(Parser *p, Frame *f, uint32_t i) {
     if (i < f->run_end) return;
     f->run_line = i;
@@ -197,7 +194,7 @@ static void look_at_run(Parser *p, Frame *f, uint32_t i) {
     f->run_binds = c == '=' || c == T_ARROW || c == ',';
 }
 
-/* Only names up to an `=`, all on the line that token i starts. */
+/* Are there only names up to an `=`, all on the line that token i starts? */
 static bool line_of_binders(const Parser *p, uint32_t i) {
     if (!(tok(p, i)->flags & LINE_FIRST)) return false;
     uint32_t k = i + 1;
@@ -252,7 +249,7 @@ static bool is_literal_name(Parser *p, Frame *f, uint32_t i) {
 
 static int read_operand(Parser *p, Frame *f);
 
-/* The first terminal of an equation; what follows its names says what they are. */
+/* The first terminal of an equation; the tokens after its names decide what they are. */
 static int read_start(Parser *p, Frame *f) {
     const Tok *t = tok(p, p->pos);
     f->binds = f->typed = false;
@@ -290,7 +287,7 @@ static int read_results(Parser *p, Frame *f) {
     }
 }
 
-/* A name with `-` inside is one: scatter-add. */
+/* A name with `-` inside is one name: scatter-add. */
 static int read_prim(Parser *p, Frame *f) {
     f->state = AFTER_PRIM;
     uint8_t after = tok(p, p->pos + 1)->kind;
@@ -407,7 +404,7 @@ static int read_results_list(Parser *p, Frame *f) {
 
 static const char *bracket_name(char close) { return close == ')' ? ")" : close == ']' ? "]" : "}"; }
 
-/* A bracket that does not close what is open: closes what it can, within the jaxpr. */
+/* A bracket that does not match the open one: closes what it can, within the jaxpr. */
 static int mismatch(Parser *p, Frame *f, char c) {
     if (!p->panic) {
         diag(p->cx->diags, toks_span(p, p->pos, p->pos + 1), "expected '%s' before '%c'", bracket_name(f->close), c);
@@ -463,8 +460,7 @@ static int read_item(Parser *p, Frame *f) {
     }
 }
 
-/* T6: `word=` after a blank starts the next parameter. Objects print as <…>, on one line: in them
- * it does not. */
+/* T6: `word=` after a blank starts the next parameter, except inside <…>, which objects print as, on one line. */
 static int read_param(Parser *p, Frame *f) {
     const Tok *t = tok(p, p->pos), *next = tok(p, p->pos + 1);
     if (t->flags & LINE_FIRST) f->angle = 0;
@@ -477,7 +473,7 @@ static int read_param(Parser *p, Frame *f) {
     return read_item(p, f);
 }
 
-/* ---- all of it */
+/* ---- the next terminal */
 
 static int read_any(Parser *p) {
     for (;;) {

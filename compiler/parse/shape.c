@@ -1,5 +1,5 @@
-/* Types and dimensions: f32[8,2*b + 1], key<fry>[2], Ref{f32[3]}, f32[8@x]{V:x}. The grammar takes
- * a type as one terminal. */
+/* Types and dimensions: f32[8,2*b + 1], key<fry>[2], Ref{f32[3]}, f32[8@x]{V:x}. The grammar takes a type as one
+   terminal. */
 #include "parser.h"
 
 static bool expected(Parser *p, uint32_t i, const char *what) {
@@ -27,7 +27,7 @@ static bool read_int(Parser *p, uint32_t i, int64_t *n) {
     return true;
 }
 
-/* A symbol that is called almost like a variable that is a dimension: perhaps it is misspelt. */
+/* A symbol whose name is close to that of a variable that is a dimension: it may be misspelt. */
 static void warn_similar(Parser *p, Str name, Span span) {
     enum { FEW = 100, LETTERS = 3 };
     Similar near = similar_to(name, edits_of(name, LETTERS));
@@ -38,8 +38,8 @@ static void warn_similar(Parser *p, Str name, Span span) {
                   "dimension '%.*s' is a symbol; did you mean the variable '%.*s'?", SF(name), SF(near.best));
 }
 
-/* Rule 6.5: a name is a bound dimension if at its first occurrence in any shape an integer scalar
-   of that name is bound in the scope; otherwise it is a symbol, everywhere in the text. */
+/* A name is a bound dimension if at its first occurrence in any shape an integer scalar of that name is bound in the
+   scope; otherwise it is a symbol, everywhere in the text. */
 static bool read_name(Parser *p, uint32_t i, Dim *d) {
     Ctx *cx = p->cx;
     Span span = toks_span(p, i, i + 1);
@@ -52,7 +52,7 @@ static bool read_name(Parser *p, uint32_t i, Dim *d) {
     bool unseen = p->names.at[id].dim == DIM_UNSEEN;
     if (unseen) p->names.at[id].dim = integer ? DIM_VARIABLE : DIM_FREE;
     if (p->names.at[id].dim == DIM_FREE) {
-        if (unseen && a && a->dtype && (a->rank == 0 || whole)) /* JAX may have named an array like a symbol */
+        if (unseen && a && a->dtype && (a->rank == 0 || whole)) /* an array may have the name of a symbol */
             return diag(cx->diags, span, "dimension '%.*s' is %.*s, not an integer scalar", SF(name),
                         SF(ctx_type_text(cx, val_type(cx, v))));
         if (unseen && p->extents.n) warn_similar(p, name, span);
@@ -73,7 +73,7 @@ static bool read_name(Parser *p, uint32_t i, Dim *d) {
 
 static bool read_sum(Parser *p, uint32_t *i, unsigned depth, Dim *d);
 
-/* floordiv(a, b) and its like; DBIdx(val=0) and its like. */
+/* floordiv(a, b) and the like; DBIdx(val=0) and the like. */
 static bool read_call(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
     static const struct {
         const char *name;
@@ -110,8 +110,8 @@ static bool read_call(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
     return expected(p, *i, "a dimension");
 }
 
-/* "Traced<ShapedArray(int32[])>with<…>": JAX 0.4 prints a dimension that is an expression like
- * this; a symbol. */
+/* "Traced<ShapedArray(int32[])>with<…>": JAX 0.4 prints a dimension that is an expression like this; taken as a
+   symbol. */
 static Dim read_traced(Parser *p, uint32_t *i) {
     uint32_t from = *i;
     while (!is_char(p, *i, ',') && !is_char(p, *i, ']') && tok(p, *i)->kind != T_END &&
@@ -179,7 +179,7 @@ static bool read_sum(Parser *p, uint32_t *i, unsigned depth, Dim *d) {
 
 bool dim_read(Parser *p, uint32_t *i, Dim *d) { return read_sum(p, i, 0, d); }
 
-/* Behind the `>` for the `<` at i; i where there is none near. */
+/* The token after the `>` for the `<` at i; i if there is none nearby. */
 static uint32_t angle_end(const Parser *p, uint32_t i) {
     enum { NEAR = 16 };
     for (uint32_t k = i; k < i + NEAR; k++)
@@ -201,7 +201,7 @@ uint32_t type_skip(const Parser *p, uint32_t i) {
     }
 }
 
-/* The text of a bracket and what it holds; empty where none sticks. */
+/* The text of a bracket with its content; empty if none follows directly. */
 static Str read_text(Parser *p, uint32_t *i, char open) {
     uint32_t from = *i;
     if (!is_char(p, from, open) || !tok_sticks(p, from)) return S("");
@@ -252,7 +252,7 @@ static bool read_dims(Parser *p, uint32_t *i, Reading *r) {
     return is_char(p, *i, ']') ? ++*i, true : expected(p, *i, "']'");
 }
 
-/* A type that this compiler does not know prints as it stood. */
+/* An unknown type is printed unchanged. */
 static Type read_opaque(Parser *p, uint32_t from, uint32_t *i) {
     *i = type_skip(p, from);
     Span s = toks_span(p, from, *i);

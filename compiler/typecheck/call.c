@@ -1,5 +1,5 @@
-/* Primitives that hold programs besides calls, cond and loops: reduce with a program as combiner,
-   linear solves, what runs outside; and sharding, which changes no type. */
+/* Other primitives with programs than calls, cond and loops: reduce with a program as combiner, linear solves,
+   callbacks; and sharding, which changes no type. */
 #include "rule.h"
 
 /* Arrays of equal shapes, then an initial value for each; the program takes two of every kind. */
@@ -45,8 +45,7 @@ static bool want_lengths(Ctx *cx, const Eqn *e, const char *const fields[4], uin
                 name_of(cx, e), (unsigned long long)sum, is_are(e->in.n), e->in.n, plural(e->in.n));
 }
 
-/* Operands: the constants of four programs, then b. x has the types of b; what solve gives besides
-   comes after it. */
+/* Operands: the constants of four programs, then b. x has the types of b; further results of solve come after it. */
 bool type_custom_linear_solve(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     static const char *const fields[4] = {"matvec", "vecmat", "solve", "transpose_solve"};
     uint32_t lengths[4], consts = 0, at = 0;
@@ -70,7 +69,7 @@ bool type_custom_linear_solve(Ctx *cx, const Eqn *e, const Type *in, Type *out) 
     return true;
 }
 
-/* ---- what runs outside of the program */
+/* ---- callbacks and effects */
 
 /* debug_print, debug_callback, check: any arrays, no results. */
 bool type_effect(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return want_results(cx, e, 0); }
@@ -81,7 +80,7 @@ static bool want_token(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
            diag(cx->diags, operand_at(cx, e, i), "%s: operand %u must be a token, Tok, but is %s", name_of(cx, e), i,
                 type_c(cx, in[i]));
 }
-/* Its operand, where it has one, does not matter. */
+/* Its operand, if it has one, does not matter. */
 bool type_create_token(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_results(cx, e, 1)) return false;
     out[0] = type_of(cx->types, DT_tok, 0, NULL);
@@ -92,14 +91,14 @@ bool type_after_all(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         if (!want_token(cx, e, in, i)) return false;
     return type_create_token(cx, e, in, out);
 }
-/* Operand 0, once there is the token. */
+/* Operand 0, ordered after the token. */
 bool type_add_dependency(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want(cx, e, 2, 1) || !want_token(cx, e, in, 1)) return false;
     out[0] = in[0];
     return true;
 }
 
-/* What only the binders say: results of callbacks, of kernels, of derivatives that run later. */
+/* Results whose types only the binders give: of callbacks, kernels, deferred derivatives. */
 bool type_declared(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     for (unsigned i = 0; i < e->out.n; i++)
         if (!out[i])
@@ -116,8 +115,8 @@ bool kernel_runs_once(const Eqn *e) {
     return j && grid && grid->kind == V_LIST && !grid->list.n && j->in.n >= e->in.n + e->out.n;
 }
 
-/* A kernel: its programs are checked for themselves. Its references are of the operands, then of the results, then
-   scratch; each holds a block of its array, so elements of the same type. */
+/* A kernel: its programs are checked separately. Its references are to the operands, then the results, then scratch;
+   each holds a block of its array, hence elements of the same type. */
 bool type_pallas_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Jaxprs programs = eqn_jaxprs(cx->arena, e);
     each(Jaxpr *, j, programs) check_nested(cx, *j, e->span);
@@ -144,9 +143,9 @@ bool type_tie(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* ---- where arrays are */
+/* ---- placement of arrays */
 
-/* Each result is its operand, elsewhere. */
+/* Each result is its operand in another place. */
 bool type_placed(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_results(cx, e, e->in.n)) return false;
     for (unsigned i = 0; i < e->in.n; i++) out[i] = type_plain(cx->types, in[i]);

@@ -15,7 +15,7 @@ static uint32_t carried_input(const Loop *l, uint32_t i) {
     return i < l->implicit ? l->carried + i : l->later + i - l->implicit;
 }
 
-/* ---- counts: what the text leaves out follows from the body */
+/* ---- counts: those that the text omits follow from the body */
 
 static bool is_index(const Ctx *cx, Val v) {
     const ArrayType *t = val_array(cx, v);
@@ -34,7 +34,7 @@ static bool is_extent(const Ctx *cx, const Jaxpr *j, uint32_t n) {
     return false;
 }
 
-/* As many leading results as are extents of others, up to where the index of a for_loop fits. */
+/* The number of leading results that are extents of others, as far as the index of a for_loop allows. */
 static uint32_t guess_implicit(const Ctx *cx, const Eqn *e, const Jaxpr *j, uint32_t consts, uint32_t most) {
     uint32_t n = 0;
     while (n < most && is_extent(cx, j, n)) n++;
@@ -48,7 +48,7 @@ static bool implicit_count(Ctx *cx, const Eqn *e, const Jaxpr *j, uint32_t const
     return true;
 }
 
-/* The inputs of a for_loop's body but the index and the carried ones. */
+/* The inputs of a for_loop's body without the index and the carried ones. */
 static uint32_t loop_consts(const Jaxpr *j) { return j->in.n > j->out.n ? j->in.n - 1 - j->out.n : 0; }
 
 Val for_loop_input(const Ctx *cx, const Eqn *e, uint32_t i) {
@@ -63,8 +63,8 @@ Val for_loop_input(const Ctx *cx, const Eqn *e, uint32_t i) {
     return k < j->in.n ? j->in.at[k] : 0;
 }
 
-/* The input after the constants and extents is the index; else a count is wrong: the constants'
-   where it does not fit the number of results. */
+/* The input after the constants and extents is the index; otherwise a count is wrong: that of the constants if it does
+   not fit the number of results. */
 static bool want_loop_index(Ctx *cx, const Eqn *e, const Loop *l) {
     const Jaxpr *j = l->body.j;
     Val v = j->in.at[l->consts + l->implicit];
@@ -91,7 +91,7 @@ static Span word_in_type(const Ctx *cx, Span binder, Str word) {
     return binder;
 }
 
-/* An input's extent is no name of a later input. */
+/* The extent of an input must not be a later input. */
 static bool want_declared(Ctx *cx, const Jaxpr *j) {
     for (uint32_t i = 0; i < j->in.n; i++) {
         const ArrayType *t = val_array(cx, j->in.at[i]);

@@ -1,6 +1,5 @@
-/* Infer one equation, check a program. An equation that failed leaves its results with their
-   declared types, or without one; what uses a value without type is passed over, so that one
-   mistake gives one message. */
+/* Infers one equation, checks a program. The results of an equation with an error keep their declared types or have
+   none; equations that use a value without type are skipped, so that one mistake gives one message. */
 #include "rule.h"
 
 static TypeRule *const type_rule[NPRIMS] = {
@@ -22,7 +21,7 @@ bool infer(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* ---- one equation */
 
-/* A literal of a type that has no such value. */
+/* Reports a literal that its type cannot represent. */
 static bool want_literal(Ctx *cx, Val v, Span at) {
     const ValInfo *i = val_info(cx, v);
     if (!i->lit || !i->type || literal_fits(cx, i->lit, i->type)) return true;
@@ -40,14 +39,14 @@ static bool want_literals(Ctx *cx, const Eqn *e) {
     return true;
 }
 
-/* More bytes than an address can count. */
+/* Has it more bytes than an address can count? */
 static bool too_large(Ctx *cx, Type t) {
     Dim n = type_size(cx->types, t);
     uint32_t bytes = dtype_info[type_at(cx->types, t)->dtype].bits / 8;
     return dim_is_const(n) && n > INT64_MAX / (bytes ? bytes : 1);
 }
 
-/* The inferred types become those of the results, or must be what the text declares. */
+/* Gives the inferred types to the results, or compares them with the declared ones. */
 static bool settle(Ctx *cx, const Eqn *e, const Type *out) {
     bool ok = true;
     for (unsigned i = 0; i < e->out.n; i++) {
@@ -63,7 +62,7 @@ static bool settle(Ctx *cx, const Eqn *e, const Type *out) {
                       type_c(cx, out[i]), SF(val_name(cx, e->out.at[i])), type_c(cx, v->type));
             const ArrayType *gives = type_at(cx->types, out[i]), *is = type_at(cx->types, v->type);
             note_params(cx, e, gives->dtype != is->dtype, !shapes_agree(cx, out[i], v->type, result_at(cx, e, i)));
-            v->type = 0; /* either may be wrong: what uses it is not blamed */
+            v->type = 0; /* either may be wrong: its uses are not blamed */
         }
     }
     return ok;
@@ -98,7 +97,7 @@ static void check_eqn(Ctx *cx, Eqn *e) {
 
 typedef struct {
     const Jaxpr *j;
-    uint32_t results; /* those before the one that is looked at */
+    uint32_t results; /* those before the current one */
     Types *types;
     Val missing;
 } Extents;
@@ -118,7 +117,7 @@ static Dim visit_extent(void *user, Dim atom) {
     return atom;
 }
 
-/* The caller knows the extents of the results from the inputs and from earlier results. */
+/* The caller must know the extents of the results from the inputs and earlier results. */
 static void want_extents(Ctx *cx, const Jaxpr *j) {
     for (uint32_t i = 0; i < j->out.n; i++) {
         Type t = val_type(cx, j->out.at[i]);
@@ -167,7 +166,7 @@ static void check_input(Ctx *cx, Val v) {
     if (too_large(cx, t)) diag(cx->diags, val_info(cx, v)->span, "an input of type %s is too large", type_c(cx, t));
 }
 
-/* Where nothing else is wrong, the inputs need types. */
+/* If nothing else is wrong, the inputs need types. */
 static bool want_known(Ctx *cx, Vals inputs, bool constants) {
     each(Val, v, inputs) {
         const ValInfo *i = val_info(cx, *v);

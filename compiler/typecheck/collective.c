@@ -1,8 +1,8 @@
-/* Programs that run on many devices at once, and what they tell each other. shard_map and pmap bind
-   names of axes of the mesh; inside, arrays are one device's part. */
+/* Programs that run on many devices, and communication between them. shard_map and pmap bind names of mesh axes;
+   inside, arrays are one device's part. */
 #include "nested.h"
 
-/* A name that a program around binds; how many devices it counts, 0: unknown. */
+/* A name bound by an enclosing program; the number of devices along it, 0: unknown. */
 struct AxisScope {
     Str name;
     int64_t size;
@@ -60,8 +60,8 @@ static bool place(const Value *v, uint32_t i, int64_t *at) {
     return is_int;
 }
 
-/* axis_index_groups has each of the devices in one group; `equal`: groups of one size. `size` becomes that of a group.
-   */
+/* axis_index_groups has each of the devices in one group; `equal`: groups of one size. `size` becomes that of a
+   group. */
 static bool want_groups(Ctx *cx, const Eqn *e, bool equal, int64_t *size) {
     const Param *p = param_find(e, K_axis_index_groups);
     if (!p || p->value.kind == V_NONE) return true;
@@ -87,7 +87,7 @@ static bool want_groups(Ctx *cx, const Eqn *e, bool equal, int64_t *size) {
     return true;
 }
 
-/* The axes are bound; how many devices exchange, as axis_size says where there is one. */
+/* The axes are bound; the number of devices that exchange data, by axis_size if it is given. */
 static bool want_members(Ctx *cx, const Eqn *e, int64_t *size) {
     const Param *p = param_find(e, K_axis_size);
     int64_t said = 0;
@@ -117,7 +117,7 @@ static bool own_axes(Ctx *cx, const Eqn *e, uint32_t rank, bool *gone) {
 
 /* ---- collectives */
 
-/* psum, pmax, pmin: axes of the array go, named ones leave it as it is. */
+/* psum, pmax, pmin: axes of the array are removed, named ones do not change its shape. */
 static bool all_reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out, unsigned kinds) {
     int64_t size;
     ParamKey key = param_has(e, K_axis_name) ? K_axis_name : K_axes;
@@ -206,7 +206,7 @@ bool type_axis_index(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* The devices' parts along an axis: a new one, or tiled, one that grows. */
+/* The parts of the devices along a new axis or, if tiled, concatenated along an existing one. */
 bool type_all_gather(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     int64_t size, axis = param_int(e, K_all_gather_dimension, 0);
     if (!want(cx, e, 1, 1) || !want_param(cx, e, K_axis_size) || !want_members(cx, e, &size)) return false;
@@ -231,7 +231,7 @@ static bool want_parts(Ctx *cx, const Eqn *e, const Type *in, ParamKey k, int64_
                 name_of(cx, e), (long long)size, (long long)axis, param_name[k], type_c(cx, in[0]), dim_c(cx, n));
 }
 
-/* Each device's part of the sum: the axis goes, or tiled, shrinks. */
+/* Each device's part of the sum: the axis is removed or, if tiled, shrinks. */
 bool type_reduce_scatter(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     int64_t size, axis = param_int(e, K_scatter_dimension, 0);
     if (!want(cx, e, 1, 1) || !want_param(cx, e, K_axis_size) || !want_members(cx, e, &size)) return false;
@@ -249,7 +249,7 @@ bool type_reduce_scatter(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* Parts along split_axis go to the devices, whose parts come together along concat_axis. */
+/* Parts along split_axis go to the devices; received parts are joined along concat_axis. */
 bool type_all_to_all(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     int64_t size, split = param_int(e, K_split_axis, 0), concat = param_int(e, K_concat_axis, 0);
     if (!want(cx, e, 1, 1) || !want_members(cx, e, &size)) return false;
@@ -342,7 +342,7 @@ bool type_shard_map(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* ---- pmap */
 
-/* Is entry `i` of in_axes, out_axes or mapped_invars an axis? All are where there is no list. */
+/* Is entry `i` of in_axes, out_axes or mapped_invars an axis? Without a list all are. */
 static bool mapped(const Eqn *e, ParamKey k, uint32_t i, int64_t *axis) {
     const Param *p = param_find(e, k);
     *axis = 0;
@@ -380,8 +380,8 @@ static Type whole(Ctx *cx, const Eqn *e, uint32_t i, Dim size, Type t) {
     return type_of(cx->types, x->dtype, x->rank + 1, dims);
 }
 
-/* What passes make of both: the program runs once on each device, on the operands as they are; a new first axis of each
-   result counts the devices. */
+/* What passes turn both into: the program runs once on each device, on the whole operands; each result has a new first
+   axis for the devices. */
 bool type_spmd(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     int64_t devices;
     if (!want_param(cx, e, K_call_jaxpr) || !want_int(cx, e, K_axis_size, 1, &devices)) return false;

@@ -1,6 +1,5 @@
-/* Calls and control flow: the operands meet the inputs of nested programs, whose results meet each
-   other. A nested program is checked where it is met first; in untyped text its inputs take the
-   types of the operands there. */
+/* Calls and control flow: operands must fit the inputs of nested programs, whose results must fit each other. A nested
+   program is checked at its first use; in untyped text its inputs take the types of the operands there. */
 #include "nested.h"
 
 /* ---- entering */
@@ -17,7 +16,7 @@ static Type without_leading(Ctx *cx, Type t) {
 static bool input_disagrees(Ctx *cx, const Eqn *e, const Nested *b, uint32_t i, Type has, Type wants) {
     unsigned k = operand_of(b, i);
     ValInfo *v = val_info(cx, b->j->in.at[i]);
-    v->type = 0; /* either may be wrong: what the program does with it is not blamed */
+    v->type = 0; /* either may be wrong: its uses in the program are not blamed */
     diag(cx->diags, operand_at(cx, e, k), "%s: operand %u gives %s the type %s, but it takes %s", name_of(cx, e), k,
          b->what, type_c(cx, has), type_c(cx, wants));
     if (v->span.n) diag_note(cx->diags, v->span, "input '%.*s' of %s", SF(v->name), b->what);
@@ -102,9 +101,9 @@ static bool infer_call(Ctx *cx, const Eqn *e, uint32_t jump, uint32_t skip, cons
 }
 bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return infer_call(cx, e, UINT32_MAX, 0, in, out); }
 
-/* Operands: the callee's constants, residuals, and what it is linear in. Up to JAX 0.5 its transpose is a program as
-   well, whose constants stand behind the callee's: it takes them, the residuals and the callee's results, and gives
-   what the callee is linear in. */
+/* Operands: the callee's constants, residuals, and linear operands. Up to JAX 0.5 its transpose is a program too, whose
+   constants come after the callee's: it takes them, the residuals and the callee's results, and returns the linear
+   operands. */
 bool type_linear_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     uint32_t own, others, residuals;
     Jaxpr *j = param_jaxpr(e, K_transpose);
@@ -203,14 +202,14 @@ bool want_count(Ctx *cx, const Eqn *e, ParamKey k, uint32_t most, uint32_t *n) {
     return true;
 }
 
-/* The body's input count follows from a count parameter, which is to blame where it does not. */
+/* The number of inputs of the body must fit a count parameter, which is blamed if it does not. */
 static bool want_inputs(Ctx *cx, const Eqn *e, ParamKey blamed, ParamKey body, const Jaxpr *j, uint32_t n) {
     return j->in.n == n ||
            diag(cx->diags, param_at(e, blamed), "%s: %s takes %u input%s, but %s=%lld makes it %u", name_of(cx, e),
                 param_name[body], j->in.n, plural(j->in.n), param_name[blamed], (long long)param_int(e, blamed, 0), n);
 }
 
-/* The first `n` results of the body are what its inputs from `first` on are in the next round. */
+/* The first `n` results of the body are its inputs from `first` on in the next iteration. */
 static bool carries_agree(Ctx *cx, const Eqn *e, ParamKey body, const Jaxpr *j, uint32_t first, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         Type carried = next_round(cx, j, first, n, val_type(cx, j->in.at[first + i]));
@@ -225,13 +224,12 @@ static bool carries_agree(Ctx *cx, const Eqn *e, ParamKey body, const Jaxpr *j, 
     return true;
 }
 
-/* Carried value i after a round. */
+/* The type of carried value i after an iteration. */
 static Type next_carried(Ctx *cx, const Jaxpr *j, uint32_t first, uint32_t n, uint32_t i) {
     return type_plain(cx->types, next_round(cx, j, first, n, val_type(cx, j->in.at[first + i])));
 }
 
-/* The condition may give one bool for each element of a batch: the loop goes on while any is true.
- */
+/* The condition may return a bool for each element of a batch: the loop runs while any is true. */
 static bool condition_is_bool(Ctx *cx, const Eqn *e, const Jaxpr *j) {
     if (j->out.n != 1)
         return diag(cx->diags, jaxpr_at(e, j), "while: cond_jaxpr must have 1 result, but has %u", j->out.n);
@@ -241,7 +239,7 @@ static bool condition_is_bool(Ctx *cx, const Eqn *e, const Jaxpr *j) {
                 type_c(cx, t));
 }
 
-/* A condition of several lanes: they are the leading axes of each carried value. */
+/* If the condition has several lanes, they must be the leading axes of each carried value. */
 static bool lanes_agree(Ctx *cx, const Eqn *e, const Jaxpr *cond, const Jaxpr *body, uint32_t nb) {
     Type type = result_type(cx, cond, 0, 0);
     const ArrayType *lanes = type_at(cx->types, type);
@@ -285,8 +283,7 @@ bool type_while(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* JAX 0.4 printed a length that is a variable as the tracer itself, Traced<…>: nothing to compare.
- */
+/* JAX 0.4 printed a length that is a variable as the tracer itself, Traced<…>: nothing to compare. */
 static bool is_tracer(const Ctx *cx, Dim length) {
     const DimExpr *d = dim_is_const(length) ? NULL : dim_at(cx->types, length);
     return d && d->kind == DIM_SYMBOL && d->name.n && memchr(d->name.at, '<', d->name.n);

@@ -11,7 +11,7 @@ static bool want_vector(Ctx *cx, const Eqn *e, const Type *in, unsigned i, Dim n
            diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but must have one axis of %s elements",
                 name_of(cx, e), i, type_c(cx, in[i]), dim_c(cx, n));
 }
-/* Operand `i` has a place for each stored element, which operand 0 has. */
+/* Operand `i` has an entry for each stored element of operand 0. */
 static bool want_places(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
     const ArrayType *data = type_at(cx->types, in[0]);
     if (!want_kind(cx, e, in, i, OF_INT)) return false;
@@ -26,7 +26,7 @@ static bool want_matrix(Ctx *cx, const Eqn *e, ParamKey k, Dims shape) {
 }
 static Dim one_more(Ctx *cx, Dim n) { return dim_add(cx->types, n, 1); }
 
-/* Operands 0, 1 and 2 are data, indices, and where each row begins. */
+/* Operands 0, 1 and 2 are data, indices and starts of rows. */
 static bool want_csr(Ctx *cx, const Eqn *e, const Type *in, Dims shape) {
     return want_places(cx, e, in, 1) && want_kind(cx, e, in, 2, OF_INT) && want_dtype_of(cx, e, in, 2, 1) &&
            want_vector(cx, e, in, 2, one_more(cx, shape.at[0]));
@@ -44,7 +44,7 @@ static bool want_spinfo(Ctx *cx, const Eqn *e, Dims *shape) {
     return want_sparse_shape(cx, e, K_spinfo, shape) && want_matrix(cx, e, K_spinfo, *shape);
 }
 
-/* Operands `i` and i + 1 are indices and beginnings of rows of an array; the type of data at them. */
+/* Operands `i` and i + 1 are indices and starts of rows of an array; gives the type of the data. */
 static bool want_rows(Ctx *cx, const Eqn *e, const Type *in, unsigned i, Type array, Type *data) {
     const ArrayType *t = type_at(cx->types, in[i]), *begin = type_at(cx->types, in[i + 1]),
                     *a = type_at(cx->types, array);
@@ -236,7 +236,7 @@ bool type_bcsr_dot_general(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* ---- solves */
 
-/* Operands 0, 1 and 2 are a square matrix by rows; operand 3 is the right side. */
+/* Operands 0, 1 and 2 are a square matrix by rows; operand 3 is the right-hand side. */
 bool type_spsolve(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     int64_t reorder;
     if (!want(cx, e, 4, 1) || !want_kind(cx, e, in, 0, OF_NUM) || !want_dtype_of(cx, e, in, 3, 0)) return false;

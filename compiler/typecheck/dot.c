@@ -2,7 +2,7 @@
    right…], the axes of the operands in any order. */
 #include "rule.h"
 
-/* What decides whose element type the result of mixed operands has: compared from left to right. */
+/* Decides which operand's element type the result of mixed operands has: compared from left to right. */
 typedef struct {
     int32_t complex, exponent, mantissa, bits, is_signed;
 } Precision;
@@ -177,7 +177,7 @@ static bool holds(Ints s, int64_t v) {
     return false;
 }
 
-/* ---- operands times scales: one for each block of elements along the contracted axes */
+/* ---- operands with scales: one for each block of elements along the contracted axes */
 
 bool scaled_axes(Ctx *cx, const Eqn *e, Dot *a) {
     if (e->prim == P_scaled_dot)
@@ -238,7 +238,7 @@ bool type_scaled_dot(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* ---- groups of rows, of columns or of what is contracted, whose sizes operand 2 has: a matrix for each group */
+/* ---- groups of rows, columns or contracted elements, whose sizes are in operand 2: a matrix for each group */
 
 bool ragged_axes(Ctx *cx, const Eqn *e, Ragged *r) {
     const ParamKey k = K_ragged_dot_dimension_numbers;
@@ -272,7 +272,7 @@ uint32_t ragged_prefix(Ints batch, Ints among, int64_t axis, int64_t *prefix) {
     return n;
 }
 
-/* Sizes of groups: [g], or for every element of the axes in front of the ragged one [batch…, front…, g]. */
+/* Sizes of groups: [g], or one list for each element of the axes before the ragged one: [batch…, front…, g]. */
 static bool want_sizes(Ctx *cx, const Eqn *e, const Type *in, const Ragged *r) {
     const ArrayType *x = type_at(cx->types, in[0]), *sizes = type_at(cx->types, in[2]);
     int64_t *prefix = arena_new(cx->arena, int64_t, x->rank);

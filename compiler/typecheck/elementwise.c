@@ -3,7 +3,7 @@
    jax/_src/lax/lax.py of JAX 0.10. */
 #include "rule.h"
 
-/* The extent of an axis where `x` meets `y`; false where they do not fit. */
+/* The extent of an axis on which `x` meets `y`; false if they do not fit. */
 static bool extent_meet(Ctx *cx, Dim x, Dim y, Span span, Dim *out) {
     *out = x;
     if (x == y || y == 1) return true;
@@ -15,7 +15,7 @@ static bool extent_meet(Ctx *cx, Dim x, Dim y, Span span, Dim *out) {
     return dims_agree(cx, x, y, span);
 }
 
-/* The common shape of operands that are not all alike, with element type `d`. */
+/* The common shape of operands of different shapes, with element type `d`. */
 bool shapes_meet(Ctx *cx, const Eqn *e, const Type *in, Dtype d, Type *out) {
     unsigned first = 0;
     while (first < e->in.n && type_at(cx->types, in[first])->rank == 0) first++;
@@ -38,7 +38,7 @@ bool shapes_meet(Ctx *cx, const Eqn *e, const Type *in, Dtype d, Type *out) {
     return true;
 }
 
-/* Operands of one type T in `kinds` give T's shape with elements of type `d`, DT_none: of T's. */
+/* Operands of one type T in `kinds` give T's shape with elements of type `d` (DT_none: T's). */
 static bool same_types(Ctx *cx, const Eqn *e, const Type *in, Type *out, unsigned kinds, Dtype d) {
     bool alike = true;
     for (unsigned i = 0; i < e->in.n; i++) {
@@ -110,8 +110,8 @@ bool type_optimization_barrier(Ctx *cx, const Eqn *e, const Type *in, Type *out)
     return true;
 }
 
-/* With out_dtype the operands may differ and the result is what the binder says: JAX prints the
-   parameter of jnp's accumulating products before it is brought to the width in use. */
+/* With out_dtype the operands may differ and the binder gives the result type: JAX prints the parameter of jnp's
+   accumulating products before it is canonicalized. */
 bool type_mul(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!param_has(e, K_out_dtype)) return type_num(cx, e, in, out);
     if (!want_kind(cx, e, in, 0, OF_NUM) || !want_kind(cx, e, in, 1, OF_NUM)) return false;
@@ -164,7 +164,7 @@ bool type_reduce_precision(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* Operand 0 chooses among the others, which have one type: whole, or element by element. */
+/* Operand 0 selects among the others, which have one type: as a whole, or element by element. */
 bool type_select_n(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_results(cx, e, 1)) return false;
     if (e->in.n < 2) return diag(cx->diags, e->span, "select_n takes at least 2 operands, but has %u", e->in.n);

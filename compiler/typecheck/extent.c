@@ -1,6 +1,5 @@
-/* Extents that are variables of a nested program, as the equation around sees them. An extent of a
-   result is one of the equation's operands (Catalyst's InDBIdx) or one of its results (OutDBIdx).
- */
+/* Extents that are variables of a nested program, as the enclosing equation sees them. An extent of a result is one of
+   the equation's operands (Catalyst's InDBIdx) or one of its results (OutDBIdx). */
 #include "nested.h"
 
 unsigned operand_of(const Nested *b, uint32_t i) { return b->first + i + (i >= b->jump ? b->skip : 0); }

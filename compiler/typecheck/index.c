@@ -1,5 +1,5 @@
-/* Gather and scatter: which axes of the operand, of the indices and of the windows meet. The axis
-   of the indices that holds one position is the last one. */
+/* Gather and scatter: the correspondence of axes of the operand, the indices and the windows. The last axis of the
+   indices holds a position. */
 #include "index.h"
 #include "rule.h"
 #include <stdlib.h>
@@ -13,7 +13,7 @@ typedef struct {
     const IndexFields *names;
     const ArrayType *x, *indices; /* operand 0 and 1 */
     IndexNumbers n;
-    bool *gone;      /* axes of the operand that no window has: dropped or batch */
+    bool *gone;      /* axes of the operand that are not in windows: dropped or batch */
     bool *is_window; /* axes of the result of gather, of the updates of scatter */
     uint32_t rank;   /* of that */
 } Numbers;
@@ -86,7 +86,7 @@ static bool want_index_axes(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
 
 static const char *const modes[] = {"CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS", "ONE_HOT", NULL};
 
-/* What gather and scatter demand alike; `rank` is that of the array of windows. */
+/* The common demands of gather and scatter; `rank` is that of the array of windows. */
 static bool want_numbers(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
     if (!want_kind(cx, e, in, 1, OF_INT) || !read_numbers(cx, e, d->names, &d->n) || !want_word(cx, e, K_mode, modes))
         return false;
@@ -103,7 +103,7 @@ static bool want_numbers(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
            want_sorted(cx, e, d->names->windows, d->n.windows);
 }
 
-/* Extents of windows: at most the operand's, and 1 where the axis is dropped or batched. */
+/* Extents of windows: at most the operand's, and 1 if the axis is dropped or batched. */
 static bool want_slices(Ctx *cx, const Eqn *e, const Type *in, const Numbers *d, Dims sizes) {
     Span at = param_at(e, K_slice_sizes);
     if (!want_length(cx, e, K_slice_sizes, sizes.n, d->x->rank)) return false;
@@ -145,7 +145,7 @@ static bool read_number(Arena *arena, Str s, double part[2]) {
     if (!*at) return true;
     return at[-1] != 'j' && (*at == '+' || *at == '-') && read_part(&at, part) && !*at && at[-1] == 'j';
 }
-/* np.float32(nan) is what stands in it. */
+/* np.float32(nan) is the number inside. */
 static bool number_of(Arena *arena, const Value *v, double part[2]) {
     if (v->kind == V_LIST) return v->s.n && v->list.n == 1 && number_of(arena, v->list.at, part);
     if (v->kind == V_INT || v->kind == V_BOOL) return part[0] = (double)v->i, true;
@@ -220,7 +220,7 @@ bool type_scatter(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* The updates are combined with what is there. */
+/* The updates are combined with the old elements. */
 bool type_scatter_num(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return want(cx, e, 3, 1) && want_kind(cx, e, in, 0, OF_NUM | OF_BOOL) && type_scatter(cx, e, in, out);
 }

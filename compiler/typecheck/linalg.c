@@ -1,5 +1,4 @@
-/* Linear algebra: the operands are batches of matrices or vectors, their leading axes alike.
-   Results of m × n matrices have min(m, n) of what there is one of for each row and column. */
+/* Linear algebra: the operands are batches of matrices or vectors with equal leading axes. */
 #include "rule.h"
 
 /* […, m, n], or […, n] with m = 0. */
@@ -90,8 +89,7 @@ bool type_cholesky_update(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* Both factors in one matrix, the pivots, and the permutation, which JAX before 0.2 did not give.
- */
+/* Both factors in one matrix, the pivots, and the permutation, which JAX before 0.2 did not return. */
 bool type_lu(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Matrix x;
     if (!want(cx, e, 1, e->out.n == 2 ? 2 : 3) || !want_matrix(cx, e, in, 0, 2, &x)) return false;
@@ -131,7 +129,7 @@ bool type_triangular_solve(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* Lower diagonal, diagonal, upper diagonal, and what the product must be. */
+/* Lower diagonal, diagonal, upper diagonal, and the right-hand side. */
 bool type_tridiagonal_solve(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Matrix dl, b;
     if (!want(cx, e, 4, 1) || !want_matrix(cx, e, in, 0, 1, &dl)) return false;
@@ -224,7 +222,7 @@ bool type_hessenberg(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* The matrix of reflectors, the diagonal, the one beside it, and the reflectors' factors. */
+/* The matrix of reflectors, the diagonal, the subdiagonal, and the factors of the reflectors. */
 bool type_tridiagonal(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Matrix x;
     if (!want(cx, e, 1, 4) || !want_square(cx, e, in, 0, &x)) return false;

@@ -50,8 +50,8 @@ bool type_top_k(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 static int floor_log2(int64_t n) { return n > 1 ? 63 - __builtin_clzll((uint64_t)n) : 0; }
 
-/* What is left of n elements (of which `all` stand for the whole) when the best of each window is kept, so that k of
-   them have that recall: XLA's ApproxTopKReductionOutputSize, from what it gives. Windows are of whole tiles. */
+/* The number of elements left of n (`all`: of the whole) when the best of each window is kept, so that k of them have
+   that recall: XLA's ApproxTopKReductionOutputSize, reconstructed from its results. Windows consist of whole tiles. */
 static int64_t windows_left(int64_t n, int64_t all, uint32_t rank, int64_t k, double recall) {
     int64_t tile = rank == 1 ? 1024 : 128;
     if (n <= tile) return n;
@@ -66,7 +66,7 @@ static int64_t windows_left(int64_t n, int64_t all, uint32_t rank, int64_t k, do
     return (((tiles - 1) >> by) + 1) * tile;
 }
 
-/* Without aggregation as many as the approximation leaves. */
+/* Without aggregation, as many results as the approximation leaves. */
 bool type_approx_top_k(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type declared = out[0];
     if (!chosen(cx, e, in, out, K_reduction_dimension, OF_FLOAT)) return false;

@@ -8,7 +8,7 @@ bool param_wrong(Ctx *cx, const Eqn *e, ParamKey k, const char *must_be) {
 
 static Str name_text(const Param *p) { return p->key == K_other ? p->name : str(param_name[p->key]); }
 
-/* A parameter that is left out; what is no parameter of the primitive is perhaps meant for it. */
+/* Is the parameter missing, so that an unknown name may be meant for it? */
 static bool left_out(Ctx *cx, const Eqn *e, ParamKey k) {
     const char *words = kind_words(param_kind[k]), *at = NULL;
     Str first;
@@ -32,14 +32,14 @@ bool want_param(Ctx *cx, const Eqn *e, ParamKey k) {
     return kind_holds(kind, &p->value) || param_wrong(cx, e, k, kind_words(kind));
 }
 
-/* Is `name` what `given` is short for? */
+/* Is `given` an abbreviation of `name`? */
 static bool begins(Str name, Str given) {
     enum { SHORT = 3 };
     return given.n >= SHORT && name.n > given.n && memcmp(name.at, given.at, given.n) == 0;
 }
 
-/* What is spelt almost like a parameter of the primitive that is not there is an error, almost like another's a
-   warning: it would be passed over in silence. */
+/* An unknown name close to a missing parameter of the primitive is an error, one close to another primitive's parameter
+   a warning: it would be ignored silently. */
 static bool want_name(Ctx *cx, const Eqn *e, const Param *p) {
     enum { LETTERS = 4 };
     if (prim_has(e->prim, name_text(p))) return true;
@@ -60,8 +60,8 @@ static bool want_name(Ctx *cx, const Eqn *e, const Param *p) {
     return true;
 }
 
-/* Numbers, element types and lists of them have the form that their rules read: none is passed over as if it were not
-   there. Axes of collectives may be names; the `transpose` of a linear_call is a program. */
+/* Numbers, element types and lists of them must have the form that their rules read: none is silently ignored. Axes of
+   collectives may be names; the `transpose` of a linear_call is a program. */
 static bool want_form(Ctx *cx, const Eqn *e, const Param *p) {
     static const bool read[PK_VALUE + 1] = {[PK_INT] = true,    [PK_DIM] = true,   [PK_BOOL] = true,  [PK_INTS] = true,
                                             [PK_DIMS] = true,   [PK_BOOLS] = true, [PK_DTYPE] = true, [PK_JAXPR] = true,

@@ -1,5 +1,4 @@
-/* Random numbers: arrays of keys, whose words of 32 bits are behind the key, and generators of
- * bits. */
+/* Random numbers: arrays of keys, whose 32-bit words are not visible as an axis, and generators of bits. */
 #include "rule.h"
 
 static Dim words_of(Dtype key) { return dtype_info[key].bits / 32; }
@@ -20,7 +19,7 @@ static bool drawn(Ctx *cx, const Eqn *e, const Type *in, Dtype d, Type *out) {
     return true;
 }
 
-/* Of a key's implementation: its element type. */
+/* The element type of a key implementation. */
 static bool want_impl(Ctx *cx, const Eqn *e, Dtype *key) {
     if (!want_param(cx, e, K_impl)) return false;
     const Param *p = param_find(e, K_impl);
@@ -88,7 +87,7 @@ bool type_random_bits(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return drawn(cx, e, in, of_width[width], out);
 }
 
-/* Operand `i` is no float of less than 16 bits, no integer of less than 8. */
+/* Operand `i` is not a float of less than 16 bits or an integer of less than 8. */
 static bool want_wide(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
     return !dtype_is_narrow(type_at(cx->types, in[i])->dtype) ||
            diag(cx->diags, operand_at(cx, e, i), "%s takes no narrow numbers, but operand %u is %s", name_of(cx, e), i,

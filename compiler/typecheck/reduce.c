@@ -1,7 +1,7 @@
 /* Reductions, argmax and argmin, cumulative reductions. */
 #include "rule.h"
 
-/* The axes in `axes` go. */
+/* The axes in `axes` are removed. */
 static bool reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out, unsigned kinds) {
     if (!want(cx, e, 1, 1) || !want_kind(cx, e, in, 0, kinds) || !want_param(cx, e, K_axes)) return false;
     const ArrayType *x = type_at(cx->types, in[0]);

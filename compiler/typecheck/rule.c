@@ -140,7 +140,7 @@ bool want_word(Ctx *cx, const Eqn *e, ParamKey k, const char *const *words) {
     return diag(cx->diags, p->span, "%s: %s=%.*s is none of %s", name_of(cx, e), param_name[k], SF(s), all);
 }
 
-/* range(from, to): the numbers between; false for what names no axes. */
+/* range(from, to): the numbers between; false if they are not axes. */
 static bool expand_range(Ctx *cx, Ints *ints) {
     enum { MOST = 1000 };
     if (ints->n != 2 || ints->at[0] < 0 || ints->at[1] > MOST) return false;
@@ -196,7 +196,7 @@ static void record(Ctx *cx, Dim a, Dim b, bool at_most, Span span) {
     if (fresh) push(cx->arena, s, check);
 }
 
-/* What demands say of symbols alone. */
+/* What conditions say about symbols. */
 typedef struct {
     struct {
         DimKnown *at;

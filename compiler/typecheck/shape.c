@@ -1,7 +1,7 @@
 /* Shapes and layouts: rules about where elements are, for every element type. */
 #include "rule.h"
 
-/* The extent that a dimension operand stands for. */
+/* The extent given by a dimension operand. */
 static bool extent_of(Ctx *cx, const Eqn *e, const Type *in, unsigned i, Dim *d) {
     const ValInfo *v = val_info(cx, e->in.at[i]);
     if (!want_kind(cx, e, in, i, OF_INT) || !want_scalar(cx, e, in, i)) return false;
@@ -179,8 +179,7 @@ static bool slice_bounds(Ctx *cx, const Eqn *e, const Type *in, uint32_t axis, D
                 dim_c(cx, limit));
 }
 
-/* Elements start, start + stride, … below limit: max(0, (limit − start − 1) // stride + 1) of them.
- */
+/* Elements start, start + stride, … below limit: max(0, (limit − start − 1) // stride + 1) of them. */
 bool type_slice(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want(cx, e, 1, 1) || !want_param(cx, e, K_start_indices)) return false;
     if (!want_param(cx, e, K_limit_indices)) return false;
