@@ -168,20 +168,22 @@ struct Jaxpr {
     bool one_list; /* February 2020: constants and inputs are one list, `in` */
     bool checked;  /* typechecked; its types are final */
     bool checking; /* being typechecked */
+    struct DimChecks *dim_checks; /* of a whole typechecked program; NULL in those inside of others */
 };
 
-/* ---- the compilation */
-/* A condition that types do not decide, checked on entry to the library: a = b, or a ≤ b. */
+/* A condition that types do not decide, checked on entry to the program's function: a = b, or a ≤ b. */
 typedef struct {
     Dim a, b;
     bool at_most;
     Span span; /* of the equation or operand that needs it */
 } DimCheck;
-typedef struct {
+typedef struct DimChecks {
     DimCheck *at;
     uint32_t n, cap;
     Intern seen;
 } DimChecks;
+
+/* ---- the compilation */
 typedef struct Options Options;
 typedef struct Ctx {
     Arena *arena;
@@ -193,13 +195,13 @@ typedef struct Ctx {
     bool passes;        /* passes are running: parsed text is output of passes */
     bool stdlib_passes; /* passes are running on a program of stdlib/, which must not contain calls */
     bool verify;        /* after every pass typecheck, print, read back and compare */
-    bool wide;          /* untyped literals have 64 bits, because an input of the untyped text has */
-    struct Jaxpr
-        *misnamed;        /* the program if parse returned NULL only for wrong names: check() finds its other errors */
-    DimChecks dim_checks; /* found by typecheck */
+    /* of the program that is typechecked or rewritten now: */
+    DimChecks *dim_checks;  /* where type rules add conditions; NULL: there is no program */
+    bool wide;              /* untyped literals have 64 bits, because an input of the untyped text has */
     struct AxisScope *axes; /* typecheck: the axes of meshes bound by enclosing programs */
-    struct Timer *timer;    /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
-    struct Stdlib *stdlib;  /* the programs of stdlib/ read so far; NULL: none */
+    /* of all programs: */
+    struct Timer *timer;   /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
+    struct Stdlib *stdlib; /* the programs of stdlib/ read so far; NULL: none */
 } Ctx;
 
 Ctx *ctx_new(Arena *);

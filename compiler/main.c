@@ -50,7 +50,7 @@ static Jaxpr *front(Ctx *cx) {
     uint32_t file = diags_source(cx->diags, strcmp(o->input, "-") ? o->input : "<stdin>", text);
     assert(file == INPUT_FILE);
     timer_stage(cx->timer, "parse");
-    Jaxpr *read = parse(cx, file), *j = read ? read : cx->misnamed;
+    Jaxpr *misnamed = NULL, *read = parse(cx, file, &misnamed), *j = read ? read : misnamed;
     if (!j || o->no_check) return read;
     timer_stage(cx->timer, "typecheck");
     InTypes in = {0};
@@ -69,16 +69,17 @@ static bool write_text(Ctx *cx, const char *path, const Text *t) {
     return out && output_write(cx->diags, out, (Str){t->at, t->n});
 }
 
-static bool write_header(Ctx *cx, const Jaxpr *j, const char *path) {
+static bool write_header(Ctx *cx, Programs programs, const char *path) {
     Text text = {.arena = cx->arena};
-    return header_text(cx, j, &text) && write_text(cx, path, &text);
+    header_text(cx, programs, &text);
+    return write_text(cx, path, &text);
 }
 
 /* Generates code and writes it as `kind`. */
-static bool back(Ctx *cx, const Jaxpr *j, EmitKind kind, const char *path) {
+static bool back(Ctx *cx, Programs programs, EmitKind kind, const char *path) {
     bool binary = kind == EMIT_so || kind == EMIT_a || kind == EMIT_obj;
     const Output *out = output_open(cx->arena, cx->diags, path, binary);
-    return out && codegen(cx, j, kind, out);
+    return out && codegen(cx, programs, kind, out);
 }
 
 /* A name as Makefiles write it. */
@@ -104,7 +105,7 @@ static bool write_deps(Ctx *cx) {
 }
 
 /* -save-temps: the intermediate files, beside OUT. */
-static bool write_temps(Ctx *cx, const Jaxpr *j) {
+static bool write_temps(Ctx *cx, Programs programs) {
     static const struct {
         EmitKind kind;
         const char *suffix;
@@ -113,16 +114,16 @@ static bool write_temps(Ctx *cx, const Jaxpr *j) {
     bool ok = true;
     for (size_t i = 0; i < sizeof temps / sizeof *temps && ok; i++)
         if (temps[i].kind != cx->options->emit)
-            ok = back(cx, j, temps[i].kind, str_format(cx->arena, "%.*s.%s", SF(stem), temps[i].suffix).at);
+            ok = back(cx, programs, temps[i].kind, str_format(cx->arena, "%.*s.%s", SF(stem), temps[i].suffix).at);
     return ok;
 }
 
-static bool library(Ctx *cx, const Jaxpr *j) {
+static bool library(Ctx *cx, Programs programs) {
     const Options *o = cx->options;
-    if (o->save_temps && file_is_regular(o->output) && !write_temps(cx, j)) return false;
-    if (o->emit == EMIT_header) return write_header(cx, j, o->output);
-    return (!o->header || write_header(cx, j, o->header)) && (!o->dep_file || write_deps(cx)) &&
-           back(cx, j, o->emit, o->output);
+    if (o->save_temps && file_is_regular(o->output) && !write_temps(cx, programs)) return false;
+    if (o->emit == EMIT_header) return write_header(cx, programs, o->output);
+    return (!o->header || write_header(cx, programs, o->header)) && (!o->dep_file || write_deps(cx)) &&
+           back(cx, programs, o->emit, o->output);
 }
 
 static bool print(Ctx *cx, const Jaxpr *j) {
@@ -149,7 +150,8 @@ static bool compile(Ctx *cx) {
     if (!j || diag_errors(cx->diags)) return false;
     if (o->emit == EMIT_jaxpr && !o->check_only) return print(cx, j);
     if (!supported(cx, j)) return false;
-    return o->check_only || (library(cx, j) && !diag_errors(cx->diags));
+    Program program = {o->name, j};
+    return o->check_only || (library(cx, (Programs){&program, 1}) && !diag_errors(cx->diags));
 }
 
 static bool colour(void) {

@@ -68,7 +68,7 @@ static void collect(Ctx *cx, const Jaxpr *j, Places *places) {
 /* Parses, types and transforms a text; its messages. */
 static char *messages(Ctx *cx, Str text, Jaxpr **j) {
     uint32_t file = diags_source(cx->diags, "program", text);
-    *j = parse(cx, file);
+    *j = parse(cx, file, NULL);
     bool ok = *j && check(cx, *j);
     if (ok) passes_run(cx, *j);
     char *said = NULL;

@@ -45,6 +45,7 @@ typedef struct {
         const Eqn **at;
         uint32_t n, cap;
     } refused; /* by infer() */
+    DimChecks demands;
     bool changed;
 } Rewrite;
 
@@ -236,7 +237,7 @@ static void resolve_program(Rewrite *r) {
 
 static void demand(Rewrite *r, Dim a, Dim b) {
     DimCheck check = {a, b, false, {0}};
-    if (a != b) push(r->cx->arena, &r->cx->dim_checks, check);
+    if (a != b) push(r->cx->arena, &r->demands, check);
 }
 
 /* What infer() demands of an equation, and that its results are what they are declared as. */
@@ -255,7 +256,8 @@ static void gather_eqn(Rewrite *r, const Eqn *e) {
 }
 
 static void gather(Rewrite *r) {
-    r->cx->dim_checks = (DimChecks){0};
+    r->demands = (DimChecks){0};
+    r->cx->dim_checks = &r->demands;
     r->refused.n = 0;
     each(Jaxpr *, p, r->programs)
         each(Eqn, e, (*p)->eqns) gather_eqn(r, e);
@@ -321,7 +323,7 @@ static void fix_all(Rewrite *r, Dim d) { fix(r, d, ALL); }
 
 /* A demand that the values do not meet comes of an extent of 1 that was stretched. */
 static void solve_equal(Rewrite *r, void (*how)(Rewrite *, Dim)) {
-    each(DimCheck, c, r->cx->dim_checks) {
+    each(DimCheck, c, r->demands) {
         Dim d = c->at_most ? 0 : resolve(r, dim_sub(r->cx->types, c->a, c->b));
         if (d != 0 && value(r, d) != 0 && how != fix_all)
             fix(r, d, ONES);
@@ -331,7 +333,7 @@ static void solve_equal(Rewrite *r, void (*how)(Rewrite *, Dim)) {
 }
 
 static void solve_at_most(Rewrite *r) {
-    each(DimCheck, c, r->cx->dim_checks)
+    each(DimCheck, c, r->demands)
         if (c->at_most) solve_met(r, resolve(r, c->a), resolve(r, c->b));
 }
 
@@ -352,7 +354,7 @@ static void fix_refused(Rewrite *r, Which which) {
 
 /* What holds by chance for the recorded sizes, but not for the next ones. */
 static void fix_tight(Rewrite *r) {
-    each(DimCheck, c, r->cx->dim_checks) {
+    each(DimCheck, c, r->demands) {
         Dim a = resolve(r, c->a), b = resolve(r, c->b);
         if (c->at_most && next_value(r, a) > next_value(r, b)) fix(r, a, ALL), fix(r, b, ALL);
     }
@@ -395,7 +397,7 @@ typedef struct {
 static Jaxpr *read_program(Ctx *cx, const char *path) {
     Str text;
     if (!file_read(cx->arena, cx->diags, path, MOST_BYTES, &text)) return NULL;
-    Jaxpr *j = parse(cx, diags_source(cx->diags, path, text));
+    Jaxpr *j = parse(cx, diags_source(cx->diags, path, text), NULL);
     return j && check(cx, j) ? j : NULL;
 }
 

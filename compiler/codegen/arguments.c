@@ -58,10 +58,10 @@ static MlirAttribute by_value(Emit *e, uint32_t n) {
     Str text = str_format(e->arena, "{llvm.align = 8 : i64, llvm.byval = !llvm.array<%u x i64>}", n);
     return mlirAttributeParseGet(e->mlir, mlirStringRefCreate(text.at, text.n));
 }
-Str arguments_checked_name(Ctx *cx) { return str_format(cx->arena, "%s.checked", cx->options->name); }
+Str arguments_checked_name(Ctx *cx, const Signature *s) { return str_format(cx->arena, "%s.checked", s->name); }
 void arguments_entry(Emit *e, const Signature *s) {
     uint32_t n = total(s), first = n < FIRST_ARGUMENTS ? n : FIRST_ARGUMENTS, params = first + (n > first);
-    Str name = str_format(e->arena, "%s.entry", e->cx->options->name);
+    Str name = str_format(e->arena, "%s.entry", s->name);
     MlirType t[FIRST_ARGUMENTS + 1];
     MlirAttribute attrs[FIRST_ARGUMENTS + 1];
     for (uint32_t i = 0; i < params; i++) {
@@ -78,7 +78,7 @@ void arguments_entry(Emit *e, const Signature *s) {
     a.bases[1] = at_word(e, rest, before);
     a.bases[2] = at_word(e, rest, before + a.ndims);
     a.bases[3] = at_word(e, rest, before + a.ndims + a.nin);
-    V status = em_call_local(e, arguments_checked_name(e->cx), e->i32, ARGUMENT_BASES, a.bases);
+    V status = em_call_local(e, arguments_checked_name(e->cx, s), e->i32, ARGUMENT_BASES, a.bases);
     MlirOperation op = em_function_end(e, &fn, status);
     mlirOperationSetAttributeByName(op, mlirStringRefCreateFromCString("arg_attrs"),
                                     mlirArrayAttrGet(e->mlir, params, attrs));

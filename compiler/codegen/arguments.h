@@ -32,7 +32,7 @@ Arguments arguments_at(Emit *, const Signature *, V p);
 V arguments_behind(Emit *, const Signature *, V p);
 
 /* Where arguments lie in memory, NAME.entry passes their addresses on to the function with this name. */
-Str arguments_checked_name(Ctx *);
+Str arguments_checked_name(Ctx *, const Signature *);
 void arguments_entry(Emit *, const Signature *);
 
 #endif

@@ -33,9 +33,11 @@ static void collect(Collect *c, const Jaxpr *j) {
         push(arena, &cs->all, callee);
     }
 }
-Callees *callees_of(Ctx *cx, const Jaxpr *j, uint32_t vector_bytes) {
+Callees *callees_of(Ctx *cx, const Program *program, uint32_t vector_bytes) {
+    const Jaxpr *j = program->j;
     Callees *cs = arena_new(cx->arena, Callees, 1);
     *cs = (Callees){.cx = cx, .vector_bytes = vector_bytes, .symbols = program_symbols(cx, j)};
+    cs->name = program->name;
     cs->numbers.arena = cx->arena;
     collect(&(Collect){.callees = cs, .seen.arena = cx->arena}, j);
     return cs;
@@ -85,7 +87,7 @@ bool callees_write(Callees *cs, Emit *e) {
         Plan *p = planned(cs, c);
         if (!p) return false;
         timer_stage(cs->cx->timer, "build");
-        Str name = str_format(e->arena, "%s.function_%u", cs->cx->options->name, n);
+        Str name = str_format(e->arena, "%s.function_%u", cs->name, n);
         c->heap = p->heap;
         c->written = host_write(p, e, c->program, &c->signature, name);
     }

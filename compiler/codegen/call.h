@@ -12,9 +12,10 @@ typedef struct {
     bool heap;           /* it takes memory, or may end the call: so does who calls it */
     Written written;
 } Callee;
-/* What the plans of one compilation share. */
+/* What the plans of one program share. */
 struct Callees {
     Ctx *cx;
+    const char *name; /* of the program */
     uint32_t vector_bytes; /* of the target */
     Dims symbols;          /* of the whole program: each function gets all of them */
     Intern numbers;        /* of the programs */
@@ -24,8 +25,8 @@ struct Callees {
     } all; /* a program after those that it calls */
 };
 
-/* All programs that are called within `j`, devices' programs included. */
-Callees *callees_of(Ctx *, const Jaxpr *j, uint32_t vector_bytes);
+/* All programs that are called within it, devices' programs included. */
+Callees *callees_of(Ctx *, const Program *, uint32_t vector_bytes);
 /* Plans and writes them; false after a diagnostic. */
 bool callees_write(Callees *, Emit *);
 /* What an equation calls; NULL: it calls nothing. */

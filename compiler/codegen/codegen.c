@@ -6,11 +6,11 @@
 #include "emit.h"
 #include "link.h"
 
-static bool linked(Ctx *cx, Emit *e, const Jaxpr *j, EmitKind kind, const Output *out) {
+static bool linked(Ctx *cx, Emit *e, Programs programs, EmitKind kind, const Output *out) {
     Output object = {out->path, output_scratch(cx->arena, cx->diags, NULL)};
-    if (!object.to || !emit_write(e, j, EMIT_obj, &object)) return false;
+    if (!object.to || !emit_write(e, programs, EMIT_obj, &object)) return false;
     timer_stage(cx->timer, "link");
-    return (kind == EMIT_so ? link_so(cx, object.to, out) : link_archive(cx, object.to, out)) &&
+    return (kind == EMIT_so ? link_so(cx, object.to, out) : link_archive(cx, programs.at[0].name, object.to, out)) &&
            constants_fill(e, kind, out);
 }
 
@@ -34,27 +34,28 @@ void codegen_no_memory(End *end) {
 }
 
 /* The functions that the program calls, then the program itself. */
-static bool program_write(Callees *callees, Emit *e, const Jaxpr *j) {
+static bool program_write(Ctx *cx, const Target *target, Emit *e, const Program *program) {
+    Callees *callees = callees_of(cx, program, target->vector_bytes);
     if (!callees_write(callees, e)) return false;
-    timer_stage(e->cx->timer, "plan");
-    Plan *p = plan(callees, j, NULL);
-    timer_stage(e->cx->timer, "build");
-    if (p) host_entry(p, e, j);
+    timer_stage(cx->timer, "plan");
+    Plan *p = plan(callees, program->j, NULL);
+    timer_stage(cx->timer, "build");
+    if (p) host_entry(p, e, program);
     return p;
 }
-static bool module_write(Emit *e, const Jaxpr *j, EmitKind kind, const Output *out) {
-    if (kind == EMIT_so || kind == EMIT_a) return linked(e->cx, e, j, kind, out);
-    return emit_write(e, j, kind, out) && (kind != EMIT_obj || constants_fill(e, kind, out));
+static bool module_write(Emit *e, Programs programs, EmitKind kind, const Output *out) {
+    if (kind == EMIT_so || kind == EMIT_a) return linked(e->cx, e, programs, kind, out);
+    return emit_write(e, programs, kind, out) && (kind != EMIT_obj || constants_fill(e, kind, out));
 }
 
-bool codegen(Ctx *cx, const Jaxpr *j, EmitKind kind, const Output *out) {
+bool codegen(Ctx *cx, Programs programs, EmitKind kind, const Output *out) {
     Target target;
     if (!target_from_options(cx, &target)) return false;
-    timer_stage(cx->timer, "plan");
-    Callees *callees = callees_of(cx, j, target.vector_bytes);
     Emit *e = emit_open(cx, target);
     e->for_ld = kind == EMIT_so && !link_by_lld(cx);
-    bool ok = program_write(callees, e, j) && module_write(e, j, kind, out);
+    bool ok = true;
+    for (uint32_t i = 0; i < programs.n && ok; i++) ok = program_write(cx, &target, e, &programs.at[i]);
+    ok = ok && module_write(e, programs, kind, out);
     emit_close(e);
     return ok;
 }

@@ -4,9 +4,19 @@
 #include "../ir.h"
 #include "../output.h"
 
-/* Compiles a checked program whose calls are inlined and writes `kind` (so … mlir) to `out`; false
-   after a diagnostic. */
-bool codegen(Ctx *, const Jaxpr *, EmitKind, const Output *out);
+/* What becomes a function of the library, as the passes left it. */
+typedef struct {
+    const char *name; /* of the function: a C identifier */
+    const Jaxpr *j;
+} Program;
+typedef struct {
+    const Program *at;
+    uint32_t n; /* at least 1 */
+} Programs;
+
+/* Compiles programs of different names, whose calls are inlined, to one library, which shares their constants and equal
+   code, and writes `kind` (so … mlir) to `out`; false after a diagnostic. */
+bool codegen(Ctx *, Programs, EmitKind, const Output *out);
 
 /* `end` is called when LLVM or the C++ library runs out of memory. */
 void codegen_no_memory(void (*end)(void));

@@ -185,6 +185,6 @@ V em_round(Emit *, Dtype, V reg);
 Emit *emit_open(Ctx *, Target);
 void emit_close(Emit *);
 /* Verifies, lowers, optimises and writes the module: `kind` asm, llvm, mlir or obj. */
-bool emit_write(Emit *, const Jaxpr *, EmitKind kind, const Output *);
+bool emit_write(Emit *, Programs, EmitKind kind, const Output *);
 
 #endif

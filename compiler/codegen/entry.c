@@ -96,7 +96,7 @@ static void check_program(Checks *c, const Jaxpr *j) {
         each(Jaxpr *, sub, subs) check_program(c, *sub);
     }
 }
-static void check_dims(Checks *c) {
+static void check_dims(Checks *c, const DimChecks *conditions) {
     Emit *e = c->e;
     for (uint32_t i = 0; i < c->s->dims.n; i++) {
         V d = argument(e, &c->f->arguments, i);
@@ -104,8 +104,7 @@ static void check_dims(Checks *c) {
             em_cmpi(e, "slt", d, em_i64(e, 0)), "jaxcc_rt_fail_negative", {text(e, str(c->s->names[i].at)), d}, 2};
         add(c, k);
     }
-    for (uint32_t i = 0; i < e->cx->dim_checks.n; i++) {
-        const DimCheck *d = &e->cx->dim_checks.at[i];
+    each(const DimCheck, d, *conditions) {
         if (!known_at_entry(c->f, d->a) || !known_at_entry(c->f, d->b)) continue;
         V a = frame_dim(c->f, d->a), b = frame_dim(c->f, d->b);
         V ta = text(e, signature_dim_text(e->cx, c->s, d->a)), tb = text(e, signature_dim_text(e->cx, c->s, d->b));
@@ -200,16 +199,22 @@ static V first_failure(Checks *c) {
     }
     return status;
 }
-static V cpu_check(Emit *e) {
+static void declare_cpu(Emit *e, Str name) {
+    bool fresh;
+    intern(&e->declared, name.at, name.n, &fresh);
+    if (!fresh) return;
     MlirBlock was = e->block;
     MlirRegion none = mlirRegionCreate();
     e->block = mlirModuleGetBody(e->module);
-    Str name = S("jaxcc_rt_cpu");
     Attr a[3] = {{"sym_name", mlirStringAttrGet(e->mlir, mlirStringRefCreate(name.at, name.n))},
                  {"global_type", mlirTypeAttrGet(e->i64)},
                  {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal)}};
     em_op(e, "llvm.mlir.global", 0, NULL, 0, NULL, 3, a, 1, &none);
     e->block = was;
+}
+static V cpu_check(Emit *e) {
+    Str name = S("jaxcc_rt_cpu");
+    declare_cpu(e, name);
     V need = em_i64(e, (int64_t)e->target.need);
     V have = em_load(e, e->i64, em_address(e, name), 8);
     return em_cmpi(e, "ne", em_bin(e, "llvm.and", have, need), need);
@@ -222,7 +227,7 @@ static void check_cpu(Checks *c) {
 static void check_all(Checks *c, const Jaxpr *j) {
     const Signature *s = c->s;
     check_cpu(c);
-    check_dims(c);
+    check_dims(c, j->dim_checks);
     check_program(c, j);
     for (uint32_t i = s->dims.n; i < s->dims.n + s->in.n + s->out.n; i++) {
         if (i == s->dims.n + s->in.n && c->names.n) add(c, pointers(c));
@@ -356,7 +361,7 @@ static Frame frame_of(Plan *p, Emit *e, const Signature *s, const Function *fn) 
     return (Frame){.plan = p, .e = e, .entry = fn->scope.block, .symbols = s->dims};
 }
 static void write_workspace(Plan *p, Emit *e, const Written *w) {
-    Str name = str_format(e->arena, "%s.workspace", e->cx->options->name);
+    Str name = str_format(e->arena, "%s.workspace", w->signature->name);
     Function fn = em_function(e, name, e->i64, 1, &e->ptr, false);
     Frame f = frame_of(p, e, w->signature, &fn);
     f.arguments = arguments_at(e, w->signature, em_arg(&fn.scope, 0)); /* of which it uses dimensions */
@@ -369,7 +374,7 @@ static void entry_direct(Plan *p, const Jaxpr *j, Emit *e, const Written *w) {
     uint32_t n = arguments_count(s, false);
     MlirType *t = arena_new(e->arena, MlirType, n + 1);
     arguments_types(e, s, false, t);
-    Str name = str_format(e->arena, "%s.entry", e->cx->options->name);
+    Str name = str_format(e->arena, "%s.entry", s->name);
     Function fn = em_function(e, name, e->i32, n, t, false);
     Frame f = frame_of(p, e, s, &fn);
     f.arguments = arguments_open(e, s, false, &fn.scope, 0);
@@ -384,7 +389,7 @@ static void entry_direct(Plan *p, const Jaxpr *j, Emit *e, const Written *w) {
 }
 static void entry_in_memory(Plan *p, const Jaxpr *j, Emit *e, const Written *w) {
     const Signature *s = w->signature;
-    Str name = arguments_checked_name(e->cx);
+    Str name = arguments_checked_name(e->cx, s);
     Frame f = {.plan = p, .e = e, .symbols = s->dims};
     Checks c = {
         .e = e, .f = &f, .s = s, .many = true, .name = name, .divided.arena = e->arena, .programs.arena = e->arena};

@@ -1,7 +1,6 @@
 /* The C function that a program becomes, and the header that declares it. */
 #include "header.h"
 #include "../cname.h"
-#include "../options.h"
 
 /* ---- the symbols of a program, in order of first appearance */
 
@@ -87,7 +86,7 @@ static Str fresh_name(Ctx *cx, Intern *used, Str name) {
 
 static Str *parameter_names(Ctx *cx, const Signature *s) {
     Intern used = {.arena = cx->arena};
-    intern(&used, cx->options->name, strlen(cx->options->name), NULL);
+    intern(&used, s->name, strlen(s->name), NULL);
     Str *names = arena_new(cx->arena, Str, s->dims.n + s->in.n + s->out.n + 1), *next = names;
     each(Dim, d, s->dims) *next++ = fresh_name(cx, &used, dim_at(cx->types, *d)->name);
     each(Val, v, s->in) *next++ = fresh_name(cx, &used, val_name(cx, *v));
@@ -113,8 +112,9 @@ Signature signature_within(Ctx *cx, Dims symbols, const Jaxpr *j) {
         if (dtype_info[val_array(cx, *v)->dtype].kind != DK_VOID) s.out.at[s.out.n++] = *v;
     return s;
 }
-Signature signature_of(Ctx *cx, const Jaxpr *j) {
+Signature signature_of(Ctx *cx, const char *name, const Jaxpr *j) {
     Signature s = signature_within(cx, program_symbols(cx, j), j);
+    s.name = name;
     s.names = parameter_names(cx, &s);
     return s;
 }
@@ -259,7 +259,7 @@ static void put_comment(Ctx *cx, const Signature *s, Text *t) {
 static void put_prototype(Ctx *cx, const Signature *s, const char *between, Text *t) {
     uint32_t k = 0;
     const char *comma = "";
-    text_add(t, "int32_t %s(", cx->options->name);
+    text_add(t, "int32_t %s(", s->name);
     for (; k < s->dims.n; k++, comma = between) text_add(t, "%sint64_t %s", comma, s->names[k].at);
     for (uint32_t i = 0; i < s->in.n; i++, comma = between) {
         const char *type = c_type(val_array(cx, s->in.at[i])->dtype);
@@ -273,12 +273,10 @@ static void put_prototype(Ctx *cx, const Signature *s, const char *between, Text
     text_add(t, "%s);\n", *comma ? "" : "void");
 }
 
-bool header_text(Ctx *cx, const Jaxpr *j, Text *t) {
-    const char *name = cx->options->name;
-    Signature s = signature_of(cx, j);
-    text_put(t, str(common));
-    text_add(t, "\n#ifndef JAXCC_%s_H\n#define JAXCC_%s_H\n", name, name);
-    text_add(t, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n/* %s\n *\n", name);
+static void put_program(Ctx *cx, const Program *p, Text *t) {
+    const char *name = p->name;
+    Signature s = signature_of(cx, name, p->j);
+    text_add(t, "\n/* %s\n *\n", name);
     put_comment(cx, &s, t);
     text_add(t,
              " *\n * Arrays are dense, in row-major order. Returns JAXCC_OK, or what failed; then "
@@ -292,6 +290,13 @@ bool header_text(Ctx *cx, const Jaxpr *j, Text *t) {
     else
         text_put(t, (Str){line.at, line.n});
     text_add(t, "const char *%s_error(void);\nconst jaxcc_program *%s_program(void);\n", name, name);
-    text_add(t, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
-    return true;
+}
+
+void header_text(Ctx *cx, Programs programs, Text *t) {
+    const char *name = programs.at[0].name;
+    text_put(t, str(common));
+    text_add(t, "\n#ifndef JAXCC_%s_H\n#define JAXCC_%s_H\n", name, name);
+    text_put(t, S("#ifdef __cplusplus\nextern \"C\" {\n#endif\n"));
+    each(const Program, p, programs) put_program(cx, p, t);
+    text_put(t, S("\n#ifdef __cplusplus\n}\n#endif\n#endif\n"));
 }

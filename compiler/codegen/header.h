@@ -1,16 +1,17 @@
 /* The C function that a program becomes, and the header that declares it. */
 #ifndef JAXCC_HEADER_H
 #define JAXCC_HEADER_H
-#include "../ir.h"
+#include "codegen.h"
 
 /* The parameters in order: dimensions, inputs, outputs. Constants without data are the first inputs; values without
    elements (tokens, float0) have no parameter. */
 typedef struct {
-    Dims dims;    /* the symbols, in order of first appearance in the types of inputs, outputs, body */
-    Vals in, out; /* in: variables; out: variables or literals */
-    Str *names;   /* of all parameters, dims.n + in.n + out.n distinct C identifiers; terminated */
+    const char *name; /* of the function, which no parameter has; NULL: nobody's interface */
+    Dims dims;        /* the symbols, in order of first appearance in the types of inputs, outputs, body */
+    Vals in, out;     /* in: variables; out: variables or literals */
+    Str *names;       /* of all parameters, dims.n + in.n + out.n distinct C identifiers; terminated */
 } Signature;
-Signature signature_of(Ctx *, const Jaxpr *);
+Signature signature_of(Ctx *, const char *name, const Jaxpr *);
 /* Its dimensions, without the rest. */
 Dims program_symbols(Ctx *, const Jaxpr *);
 /* That of a program within one that has these symbols: it gets all of them. Without names. */
@@ -21,7 +22,7 @@ Str signature_dim_text(Ctx *, const Signature *, Dim);
 /* Does the program compute an extent of this output? Its parameter is a jaxcc_array *. */
 bool signature_computed(Ctx *, const Signature *, Val out);
 
-/* Appends model.h: self-contained C99 and C++. */
-bool header_text(Ctx *, const Jaxpr *, Text *);
+/* Appends model.h, which declares the functions of the programs: self-contained C99 and C++. */
+void header_text(Ctx *, Programs, Text *);
 
 #endif

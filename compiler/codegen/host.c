@@ -75,7 +75,7 @@ static void spmd_step(Host *h, Step *s) {
     const Eqn *q = s->e;
     const Jaxpr *j = param_jaxpr(q, K_call_jaxpr);
     Signature sig = signature_within(e->cx, h->plan->callees->symbols, j);
-    Str name = str_format(e->arena, "%s.device_%u", e->cx->options->name, e->nkernels++);
+    Str name = str_format(e->arena, "%s.device_%u", h->plan->callees->name, e->nkernels++);
     Written written = host_write(s->device, e, j, &sig, name);
     Str run = entry_run(e, &written, true);
     uint32_t n = q->in.n + q->out.n, nsizes = 5 + sig.dims.n + q->out.n;
@@ -317,8 +317,8 @@ Written host_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str nam
                      .homes = homes,
                      .workspace = dim_add(p->cx->types, p->workspace, homes)};
 }
-void host_entry(Plan *p, Emit *e, const Jaxpr *j) {
-    Signature s = signature_of(e->cx, j);
-    Written body = host_write(p, e, j, &s, str_format(e->arena, "%s.body", e->cx->options->name));
-    entry_write(p, j, e, &body);
+void host_entry(Plan *p, Emit *e, const Program *program) {
+    Signature s = signature_of(e->cx, program->name, program->j);
+    Written body = host_write(p, e, program->j, &s, str_format(e->arena, "%s.body", s.name));
+    entry_write(p, program->j, e, &body);
 }

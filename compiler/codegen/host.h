@@ -56,6 +56,6 @@ V written_past_homes(Emit *, const Written *, V workspace);
 /* The schedule of a program as a function of that name. */
 Written host_write(Plan *, Emit *, const Jaxpr *, const Signature *, Str name);
 /* All of it. */
-void host_entry(Plan *, Emit *, const Jaxpr *);
+void host_entry(Plan *, Emit *, const Program *);
 
 #endif

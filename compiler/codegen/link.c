@@ -224,21 +224,21 @@ static bool put_members(Text *t, Str archive) {
 }
 
 /* The object is the last member, so that it may grow (constants.c). */
-static bool archive_text(Ctx *cx, const char *object, Text *t) {
+static bool archive_text(Ctx *cx, const char *name, const char *object, Text *t) {
     const char *path = runtime_archive(cx);
     Str bytes;
     text_put(t, S("!<arch>\n"));
     if (!path || !file_read(cx->arena, cx->diags, path, ALL_OF_IT, &bytes)) return false;
     if (!put_members(t, bytes)) return diag_plain(cx->diags, "'%s' is no archive", path);
     if (!file_read(cx->arena, cx->diags, object, ALL_OF_IT, &bytes)) return false;
-    put_member(t, str_format(cx->arena, "%.8s.o/", cx->options->name).at, bytes);
+    put_member(t, str_format(cx->arena, "%.8s.o/", name).at, bytes);
     return true;
 }
 
 /* `ar s` adds the symbol index. */
-bool link_archive(Ctx *cx, const char *object, const Output *out) {
+bool link_archive(Ctx *cx, const char *name, const char *object, const Output *out) {
     Text text = {.arena = cx->arena};
-    if (!archive_text(cx, object, &text)) return false;
+    if (!archive_text(cx, name, object, &text)) return false;
     const char *tool = find_tool(cx, (const char *const[]){"ar", "llvm-ar", NULL});
     if (!tool) return diag_plain(cx->diags, "no archiver: neither 'ar' nor 'llvm-ar' is in PATH");
     Args a = {0};

@@ -2,15 +2,15 @@
 #include "metadata.h"
 #include "arguments.h"
 #include "header.h"
-#include "../options.h"
 #include "../../runtime/jaxcc.h"
+#include <assert.h>
 
 enum { PROGRAM_VERSION = 1, NOTE_PROGRAM = 1 };
 
 typedef struct {
     Ctx *cx;
-    const Signature *s;
-    const char *name; /* of the program */
+    const Signature *s; /* of the program at hand */
+    const char *name;
     LLVMModuleRef m;
     LLVMContextRef c;
     LLVMTypeRef i32, i64, ptr, type; /* type: jaxcc_type */
@@ -71,6 +71,7 @@ static LLVMValueRef dim_table(const Meta *e) {
 static void give_up(const Meta *e, const char *name) {
     LLVMValueRef v = LLVMGetNamedFunction(e->m, name);
     if (!v) v = LLVMGetNamedGlobal(e->m, name);
+    assert(!v || !LLVMIsAGlobalAlias(v)); /* the interface of another program */
     if (v) LLVMSetValueName2(v, "", 0);
 }
 
@@ -157,7 +158,7 @@ static LLVMValueRef call_checked(const Meta *e, LLVMBuilderRef b, LLVMValueRef f
 /* int32_t call(dims, in, out) */
 static LLVMValueRef define_call(const Meta *e, LLVMBuilderRef b) {
     LLVMValueRef f = define(e, "call", LLVMFunctionType(e->i32, (LLVMTypeRef[]){e->ptr, e->ptr, e->ptr}, 3, 0), b);
-    LLVMValueRef checked = LLVMGetNamedFunction(e->m, arguments_checked_name(e->cx).at);
+    LLVMValueRef checked = LLVMGetNamedFunction(e->m, arguments_checked_name(e->cx, e->s).at);
     LLVMBuildRet(b, checked ? call_checked(e, b, f, checked) : call_directly(e, b, f));
     return f;
 }
@@ -194,7 +195,8 @@ static LLVMValueRef program(const Meta *e, LLVMBuilderRef b) {
     return private_constant(e, "", LLVMConstStructInContext(e->c, values, sizeof values / sizeof *values, 0));
 }
 
-/* ---- the note: readelf -n shows the owner "jaxcc"; the description is the program's name, terminated */
+/* ---- the notes, one for each program: readelf -n shows the owner "jaxcc"; the description is the program's name,
+   terminated */
 
 static LLVMValueRef bytes(const Meta *e, const char *text, uint32_t n, uint32_t room) {
     char *at = arena_new(e->cx->arena, char, room);
@@ -202,7 +204,7 @@ static LLVMValueRef bytes(const Meta *e, const char *text, uint32_t n, uint32_t 
     return LLVMConstStringInContext2(e->c, at, room, 1);
 }
 
-static void note(const Meta *e) {
+static LLVMValueRef note(const Meta *e) {
     uint32_t n = (uint32_t)strlen(e->name) + 1;
     LLVMValueRef parts[] = {num(e, 6), num(e, n), num(e, NOTE_PROGRAM), bytes(e, "jaxcc", 6, 8),
                             bytes(e, e->name, n, (n + 3) & ~3u)};
@@ -210,26 +212,36 @@ static void note(const Meta *e) {
     LLVMSetSection(g, ".note.jaxcc");
     LLVMSetAlignment(g, 4);
     LLVMSetUnnamedAddress(g, LLVMNoUnnamedAddr);
-    LLVMValueRef used = LLVMAddGlobal(e->m, LLVMArrayType2(e->ptr, 1), "llvm.compiler.used");
-    LLVMSetInitializer(used, LLVMConstArray2(e->ptr, &g, 1));
+    return g;
+}
+/* The linker and LLVM keep them, although nothing refers to them. */
+static void keep(const Meta *e, LLVMValueRef *at, uint32_t n) {
+    LLVMValueRef used = LLVMAddGlobal(e->m, LLVMArrayType2(e->ptr, n), "llvm.compiler.used");
+    LLVMSetInitializer(used, LLVMConstArray2(e->ptr, at, n));
     LLVMSetLinkage(used, LLVMAppendingLinkage);
     LLVMSetSection(used, "llvm.metadata");
 }
 
-void metadata_emit(Ctx *cx, const Jaxpr *j, LLVMModuleRef m) {
-    Signature s = signature_of(cx, j);
+static void describe(Meta *e, LLVMBuilderRef b, const Program *p) {
+    Signature s = signature_of(e->cx, p->name, p->j);
+    e->name = p->name, e->s = &s;
+    export(e, "", entry(e));
+    LLVMValueRef about = program(e, b);
+    define_visible(e, "program", LLVMFunctionType(e->ptr, NULL, 0, 0), b);
+    LLVMBuildRet(b, about);
+}
+
+void metadata_emit(Ctx *cx, Programs programs, LLVMModuleRef m) {
     LLVMContextRef c = LLVMGetModuleContext(m);
-    Meta e = {.cx = cx, .s = &s, .name = cx->options->name, .m = m, .c = c};
+    Meta e = {.cx = cx, .m = m, .c = c};
     e.i32 = LLVMInt32TypeInContext(c);
     e.i64 = LLVMInt64TypeInContext(c);
     e.ptr = LLVMPointerTypeInContext(c, 0);
     e.type = LLVMStructCreateNamed(c, "jaxcc_type");
     LLVMStructSetBody(e.type, (LLVMTypeRef[]){e.ptr, e.ptr, e.i32, e.ptr}, 4, 0);
     LLVMBuilderRef b = LLVMCreateBuilderInContext(c);
-    export(&e, "", entry(&e));
-    LLVMValueRef about = program(&e, b);
-    define_visible(&e, "program", LLVMFunctionType(e.ptr, NULL, 0, 0), b);
-    LLVMBuildRet(b, about);
+    LLVMValueRef *notes = arena_new(cx->arena, LLVMValueRef, programs.n);
+    for (uint32_t i = 0; i < programs.n; i++) describe(&e, b, &programs.at[i]), notes[i] = note(&e);
     LLVMDisposeBuilder(b);
-    note(&e);
+    keep(&e, notes, programs.n);
 }

@@ -172,7 +172,7 @@ static void optimise(Writer *w) {
     LLVMDisposePassBuilderOptions(o);
     if (error) internal_error(w->e, "LLVM", LLVMGetErrorMessage(error));
 }
-static bool translate(Writer *w, const Jaxpr *j) {
+static bool translate(Writer *w, Programs programs) {
     Emit *e = w->e;
     lower(e);
     timer_stage(e->cx->timer, "translate");
@@ -182,7 +182,7 @@ static bool translate(Writer *w, const Jaxpr *j) {
     open_machine(w);
     set_attributes(w);
     if (!constants_define(e, w->kind, w->module)) return false;
-    metadata_emit(e->cx, j, w->module);
+    metadata_emit(e->cx, programs, w->module);
     return true;
 }
 
@@ -221,11 +221,11 @@ static void writer_close(Writer *w) {
     LLVMDisposeModule(w->module);
     LLVMContextDispose(w->context);
 }
-bool emit_write(Emit *e, const Jaxpr *j, EmitKind kind, const Output *out) {
+bool emit_write(Emit *e, Programs programs, EmitKind kind, const Output *out) {
     verify(e, out);
     if (kind == EMIT_mlir) return write_mlir(e, out);
     Writer w = {.e = e, .kind = kind};
-    bool good = translate(&w, j);
+    bool good = translate(&w, programs);
     if (good) {
         optimise(&w);
         if (e->target.masks) bitselect_avoid(w.module);

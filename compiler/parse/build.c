@@ -472,7 +472,7 @@ static bool parser_open(Parser *p, Ctx *cx, uint32_t file) {
     return lex(cx, file, &p->toks);
 }
 
-Jaxpr *parse(Ctx *cx, uint32_t file) {
+Jaxpr *parse(Ctx *cx, uint32_t file, Jaxpr **misnamed) {
     uint32_t errors = diag_errors(cx->diags);
     Parser *p = arena_new(cx->arena, Parser, 1);
     if (!parser_open(p, cx, file)) return NULL;
@@ -490,7 +490,7 @@ Jaxpr *parse(Ctx *cx, uint32_t file) {
     if (measure(&m, p->program, 0) > MOST_NESTING)
         diag(cx->diags, p->program->span, "jaxprs nest more than %d deep", MOST_NESTING);
     if (diag_errors(cx->diags) == errors) return p->program;
-    if (diag_errors(cx->diags) - errors == p->misnamed) cx->misnamed = p->program;
+    if (misnamed && diag_errors(cx->diags) - errors == p->misnamed) *misnamed = p->program;
     return NULL;
 }
 

@@ -23,7 +23,7 @@ typedef struct {
 
 static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j);
 
-/* Extents that are equal by a condition on symbols (Ctx.dim_checks) are spelt as in the equation. */
+/* Extents that are equal by a condition on symbols (dim_checks) are spelt as in the equation. */
 static Val as_declared(Builder *b, Val v, Val declared) {
     Types *ts = b_types(b);
     const ArrayType *t = val_array(b->cx, declared);

@@ -32,7 +32,7 @@ static Str print(Ctx *cx, const Jaxpr *j) {
 static void verify(Ctx *cx, const char *pass, Jaxpr *j) {
     Str text = print(cx, j);
     if (!check(cx, j)) broken(cx, pass, "an ill-typed program", text);
-    Jaxpr *again = parse(cx, diags_source(cx->diags, pass, text));
+    Jaxpr *again = parse(cx, diags_source(cx->diags, pass, text), NULL);
     if (!again || !check(cx, again)) broken(cx, pass, "a program that cannot be read again", text);
     Str why;
     if (!jaxpr_equal(cx, j, again, &why))
@@ -44,10 +44,20 @@ bool rank_compiles(Ctx *cx, Type t, Span span) {
            diag(cx->diags, span, "more than %d dimensions are not supported yet", COMPILED_RANK);
 }
 
+/* The same program, with a list of its own for the conditions on symbols that the passes add. */
+static Jaxpr *own(Ctx *cx, const Jaxpr *in) {
+    Jaxpr *j = arena_new(cx->arena, Jaxpr, 1);
+    *j = *in;
+    j->dim_checks = arena_new(cx->arena, DimChecks, 1);
+    each(DimCheck, c, *in->dim_checks) dim_checks_add(cx->arena, j->dim_checks, *c);
+    return j;
+}
+
 Jaxpr *passes_run(Ctx *cx, const Jaxpr *in) {
-    Jaxpr *j = (Jaxpr *)in;
+    Jaxpr *j = own(cx, in);
+    DimChecks *checks = cx->dim_checks;
     bool outer = cx->passes;
-    cx->passes = true;
+    cx->passes = true, cx->dim_checks = j->dim_checks;
     for (unsigned i = 0; i < NPASSES && j; i++) {
         Jaxpr *before = j;
         j = list[i].run(cx, j);
@@ -55,6 +65,6 @@ Jaxpr *passes_run(Ctx *cx, const Jaxpr *in) {
             broken(cx, list[i].name, "nothing, and does not say why, for", print(cx, before));
         if (j && cx->verify) verify(cx, list[i].name, j);
     }
-    cx->passes = outer;
+    cx->passes = outer, cx->dim_checks = checks;
     return j;
 }

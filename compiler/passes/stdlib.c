@@ -21,7 +21,7 @@ struct Stdlib {
 static Jaxpr *load(Ctx *cx, uint32_t row) {
     Str text = {stdlib_files[row].text, stdlib_files[row].n};
     Str path = str_format(cx->arena, "<stdlib>/%s.jaxpr", stdlib_files[row].name);
-    Jaxpr *j = parse(cx, diags_source(cx->diags, path.at, text));
+    Jaxpr *j = parse(cx, diags_source(cx->diags, path.at, text), NULL);
     if (!j || !check(cx, j)) return NULL;
     bool outer = cx->stdlib_passes;
     cx->stdlib_passes = true;

@@ -185,14 +185,14 @@ static const char *demand_c(const Ctx *cx, const DimCheck *c) {
 }
 static void want_demands(Ctx *cx) {
     DimKnown with;
-    const DimCheck *c = dims_contradict(cx, &with);
+    const DimCheck *c = dims_contradict(cx, cx->dim_checks, &with);
     if (!c) return;
     diag(cx->diags, c->span, "this needs %s, but %s must be %s", demand_c(cx, c), dim_c(cx, with.symbol),
          dim_c(cx, with.value));
     diag_note(cx->diags, with.because->span, "because of %s", demand_c(cx, with.because));
 }
 
-bool check(Ctx *cx, Jaxpr *j) {
+static bool check_program(Ctx *cx, Jaxpr *j) {
     uint32_t before = diag_errors(cx->diags);
     each(Val, v, j->consts) check_input(cx, *v);
     each(Val, v, j->in) check_input(cx, *v);
@@ -203,6 +203,15 @@ bool check(Ctx *cx, Jaxpr *j) {
     }
     if (diag_errors(cx->diags) == before && !cx->passes) want_demands(cx);
     return diag_errors(cx->diags) == before && want_known(cx, j->consts, true) && want_known(cx, j->in, false);
+}
+bool check(Ctx *cx, Jaxpr *j) {
+    DimChecks *outer = cx->dim_checks;
+    bool wide = cx->wide;
+    if (!j->dim_checks) j->dim_checks = arena_new(cx->arena, DimChecks, 1);
+    cx->dim_checks = j->dim_checks, cx->wide = false;
+    bool good = check_program(cx, j);
+    cx->dim_checks = outer, cx->wide = wide;
+    return good;
 }
 
 static bool set_input(Ctx *cx, Val v, unsigned number, Type t, Span span) {

@@ -1,4 +1,5 @@
 #include "rule.h"
+#include <assert.h>
 
 Span operand_at(const Ctx *cx, const Eqn *e, unsigned i) { return e->in_at && i < e->in.n ? e->in_at[i] : e->span; }
 
@@ -186,14 +187,16 @@ bool want_param_dtype(Ctx *cx, const Eqn *e, ParamKey k, Dtype *d) {
 
 /* ---- dimensions */
 
-static void record(Ctx *cx, Dim a, Dim b, bool at_most, Span span) {
-    DimChecks *s = &cx->dim_checks;
-    s->seen.arena = cx->arena;
-    int64_t key[] = {a, b, at_most};
+void dim_checks_add(Arena *arena, DimChecks *to, DimCheck c) {
+    to->seen.arena = arena;
+    int64_t key[] = {c.a, c.b, c.at_most};
     bool fresh;
-    intern(&s->seen, key, sizeof key, &fresh);
-    DimCheck check = {a, b, at_most, span};
-    if (fresh) push(cx->arena, s, check);
+    intern(&to->seen, key, sizeof key, &fresh);
+    if (fresh) push(arena, to, c);
+}
+static void record(Ctx *cx, Dim a, Dim b, bool at_most, Span span) {
+    assert(cx->dim_checks); /* of whom is it a condition? */
+    dim_checks_add(cx->arena, cx->dim_checks, (DimCheck){a, b, at_most, span});
 }
 
 /* What conditions say about symbols. */
@@ -210,12 +213,12 @@ static Dim known_value(void *user, Dim atom) {
         if (k->symbol == atom) return known->used = *k, k->value;
     return atom;
 }
-const DimCheck *dims_contradict(const Ctx *cx, DimKnown *with) {
+const DimCheck *dims_contradict(const Ctx *cx, const DimChecks *checks, DimKnown *with) {
     Types *ts = cx->types;
     Knowns known = {0};
     for (uint32_t before = UINT32_MAX; before != known.all.n;) {
         before = known.all.n;
-        each(DimCheck, c, cx->dim_checks) {
+        each(DimCheck, c, *checks) {
             if (dim_has_bound(ts, c->a) || dim_has_bound(ts, c->b)) continue;
             Dim a = dim_substitute(ts, c->a, known_value, &known), b = dim_substitute(ts, c->b, known_value, &known);
             if ((c->at_most ? dim_at_most(ts, a, b, true) : dim_equal(ts, a, b, true)) == 0)

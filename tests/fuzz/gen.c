@@ -41,7 +41,7 @@ void put_text(Gen *g, Set *s, Prim p, Str text) {
     Ctx *cx = g->cx;
     if (!text.n) return;
     Str program = str_format(cx->arena, "{ lambda ; . let %s[%.*s] in () }", prim_name[p], SF(text));
-    Jaxpr *j = parse(cx, diags_source(cx->diags, "drawn", program));
+    Jaxpr *j = parse(cx, diags_source(cx->diags, "drawn", program), NULL);
     if (!j || j->eqns.n != 1) fprintf(stderr, "%.*s\n", SF(program)), abort();
     each(Param, q, j->eqns.at[0].params) {
         q->span = (Span){0};
@@ -114,16 +114,17 @@ static Val add(Gen *g, Prim p, const Val *in, uint32_t n, Set params, const Type
     Type *types = arena_new(cx->arena, Type, n + 1), *out = arena_new(cx->arena, Type, results + 1);
     for (uint32_t i = 0; i < n; i++) types[i] = val_type(cx, in[i]);
     for (uint32_t i = 0; declared && i < results; i++) out[i] = declared[i];
-    DimChecks before = cx->dim_checks, demands = {0};
+    DimChecks *all = cx->dim_checks, demands = {0};
+    uint32_t before = all->n;
     DimKnown with;
-    cx->dim_checks = demands;
+    cx->dim_checks = &demands;
     bool ok = infer(cx, &e, types, out) && !diag_errors(cx->diags);
-    demands = cx->dim_checks, cx->dim_checks = before;
-    each(DimCheck, c, demands) push(cx->arena, &cx->dim_checks, *c);
-    ok = ok && !(demands.n && dims_contradict(cx, &with));
+    cx->dim_checks = all;
+    each(DimCheck, c, demands) push(cx->arena, all, *c);
+    ok = ok && !(demands.n && dims_contradict(cx, all, &with));
     for (uint32_t i = 0; ok && i < results; i++)
         ok = out[i] && (large || is_small(g, out[i])) && (!g->runs || compiles(type_at(cx->types, out[i])->dtype));
-    if (!ok) return cx->dim_checks.n = before.n, forget_errors(g), 0;
+    if (!ok) return all->n = before, forget_errors(g), 0;
     for (uint32_t i = 0; i < results; i++) {
         e.out.at[i] = val_new(cx, out[i], (Span){0});
         if (!type_is_ref(cx, out[i])) push(cx->arena, &g->s->pool, e.out.at[i]);
@@ -384,6 +385,7 @@ Jaxpr *nested(Gen *g, const Type *in, uint32_t n, const Type *out, uint32_t resu
 Jaxpr *program_draw(Ctx *cx, Dice *dice, bool runs) {
     Gen g = {.cx = cx, .dice = dice, .runs = runs};
     Type in[6];
+    cx->dim_checks = arena_new(cx->arena, DimChecks, 1);
     diags_source(cx->diags, "drawn", S(" "));
     g.compiles = runs || coin(&g);
     uint32_t n = 1 + draw(&g, 6);

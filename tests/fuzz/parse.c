@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 /* What was printed of it reads as the same program. */
 static void reread(Ctx *cx, const Jaxpr *j, Text text) {
     Str why = S("it is refused");
-    Jaxpr *again = parse(cx, diags_source(cx->diags, "printed", (Str){text.at, text.n}));
+    Jaxpr *again = parse(cx, diags_source(cx->diags, "printed", (Str){text.at, text.n}), NULL);
     if (again && check(cx, again) && jaxpr_equal(cx, j, again, &why)) return;
     fprintf(stderr, "printed, it reads as another program: %.*s\n%.*s\n", SF(why), SF(((Str){text.at, text.n})));
     diag_flush(cx->diags, stderr, false);
@@ -50,9 +50,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     cx->options = &o;
     cx->verify = true;
     diag_option(cx->diags, S("all"));
-    Jaxpr *j = parse(cx, diags_source(cx->diags, "fuzz", (Str){(const char *)bytes, (uint32_t)n}));
+    Jaxpr *misnamed = NULL,
+          *j = parse(cx, diags_source(cx->diags, "fuzz", (Str){(const char *)bytes, (uint32_t)n}), &misnamed);
     if (j) jaxpr_print(cx, j, &text);
-    if (cx->misnamed) check(cx, cx->misnamed);
+    if (misnamed) check(cx, misnamed);
     if (j && n % 2) consts_lift(cx, j);
     if (j && check(cx, j)) {
         text.n = 0;

@@ -32,7 +32,7 @@ static _Noreturn void wrong(Ctx *cx, const char *what, Str why, Str text) {
 static void holds(Ctx *cx, Jaxpr *j, const char *whose) {
     Str text = printed(cx, j), why = S("");
     if (!check(cx, j)) wrong(cx, "it is refused:", str(whose), text);
-    Jaxpr *again = parse(cx, diags_source(cx->diags, "printed", text));
+    Jaxpr *again = parse(cx, diags_source(cx->diags, "printed", text), NULL);
     if (!again) wrong(cx, "what is printed of it does not parse:", str(whose), text);
     if (!check(cx, again)) wrong(cx, "what is printed of it is ill typed:", str(whose), text);
     if (!jaxpr_equal(cx, j, again, &why)) wrong(cx, "printed, it reads as another:", why, text);

@@ -13,6 +13,7 @@ static Builder b;
 static Tables tables;
 static void open_builder(void) {
     cx = ctx_new(arena = arena_open());
+    cx->dim_checks = arena_new(arena, DimChecks, 1);
     diags_source(cx->diags, "text", S(""));
     tables = (Tables){0};
     b = (Builder){.cx = cx, .tables = &tables};
@@ -39,7 +40,7 @@ static const char *written(const Jaxpr *j) {
     jaxpr_print(cx, j, &t);
     Str text = {t.at, t.n}, why;
     cx->passes = true; /* what passes write may hold their own primitives */
-    Jaxpr *again = parse(cx, diags_source(cx->diags, "again", text));
+    Jaxpr *again = parse(cx, diags_source(cx->diags, "again", text), NULL);
     cr_assert(again && check(cx, again), "%s", str_c(arena, text));
     cr_assert(jaxpr_equal(cx, j, again, &why), "%.*s: %s", SF(why), str_c(arena, text));
     return str_c(arena, text);

@@ -11,7 +11,7 @@ TestSuite(control, .init = open_ctx, .fini = close_ctx);
 
 /* The last equation of a program that typechecks. */
 static const Eqn *equation(const char *text) {
-    Jaxpr *j = parse(cx, diags_source(cx->diags, "text", str(text)));
+    Jaxpr *j = parse(cx, diags_source(cx->diags, "text", str(text)), NULL);
     cr_assert(j && j->eqns.n && check(cx, j), "%s", text);
     return &j->eqns.at[j->eqns.n - 1];
 }

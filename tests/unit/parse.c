@@ -7,7 +7,7 @@ static void open_ctx(void) { cx = ctx_new(arena = arena_open()); }
 static void close_ctx(void) { arena_close(arena); }
 TestSuite(parse, .init = open_ctx, .fini = close_ctx);
 
-static Jaxpr *read_text(const char *text) { return parse(cx, diags_source(cx->diags, "text", str(text))); }
+static Jaxpr *read_text(const char *text) { return parse(cx, diags_source(cx->diags, "text", str(text)), NULL); }
 
 static void are_equal(const char *a, const char *b, bool want) {
     Jaxpr *x = read_text(a), *y = read_text(b);
