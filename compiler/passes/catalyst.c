@@ -77,9 +77,15 @@ static Parts parts_of(const Catalyst *c, const Eqn *e, const Jaxpr *body) {
     p.explicit_ = body->out.n - p.implicit;
     return p;
 }
+/* A program that a loop becomes, for all loops with this body: the condition or the body of the while. */
+static Jaxpr **made_of(Catalyst *c, const Jaxpr *body, Parts p, bool condition) {
+    uint64_t key[4] = {(uintptr_t)body, p.consts, p.implicit, condition};
+    return memo_at(&c->memo, key, sizeof key);
+}
 static Jaxpr *for_condition(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
     Ctx *cx = c->cx;
     Eqns eqns = {0};
+    if (*made_of(c, body, p, true)) return *made_of(c, body, p, true);
     Dtype d = dtype(cx, body->in.at[p.consts + p.implicit]);
     Val *inner = fresh_inputs(c, body);
     Vals in = list(cx, body->in.n + 2);
@@ -96,11 +102,12 @@ static Jaxpr *for_condition(Catalyst *c, const Jaxpr *body, Parts p, Span span) 
     Jaxpr *j = jaxpr_with(cx, body, eqns, out);
     j->in = in;
     j->out_at = NULL;
-    return j;
+    return *made_of(c, body, p, true) = j;
 }
 static Jaxpr *for_body(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
     Ctx *cx = c->cx;
     Eqns eqns = {0};
+    if (*made_of(c, body, p, false)) return *made_of(c, body, p, false);
     Val *inner = fresh_inputs(c, body), index = inner[p.consts + p.implicit];
     Vals in = list(cx, body->in.n + 1), out = list(cx, body->out.n + 1);
     Val step = val_new(cx, val_type(cx, index), span);
@@ -113,7 +120,7 @@ static Jaxpr *for_body(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
     Jaxpr *j = jaxpr_with(cx, body, eqns, out);
     j->in = in;
     j->out_at = NULL;
-    return j;
+    return *made_of(c, body, p, false) = j;
 }
 
 static Eqn counted_while(Catalyst *c, const Eqn *e) {

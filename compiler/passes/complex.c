@@ -283,7 +283,7 @@ static void eqn_nested(Split *s, const Eqn *e, const Eqn *new) {
 
 /* ---- programs */
 static Jaxpr *split_nested(void *user, const Jaxpr *j);
-static Jaxpr *split(Split *s, const Jaxpr *j, bool nested);
+static Jaxpr *split_combining(Split *s, const Jaxpr *j);
 
 /* The combining program takes complex numbers apart and puts them together itself. */
 static void eqn_updated(Split *s, const Eqn *e) {
@@ -298,7 +298,7 @@ static void eqn_updated(Split *s, const Eqn *e) {
         s->b.failed = !diag(s->b.cx->diags, e->span, "%s of complex numbers needs update_jaxpr", prim_name[e->prim]);
     if (s->b.failed) return;
     new.prim = P_scatter;
-    new.params.at[new.params.n++] = p_jaxpr(K_update_jaxpr, split(s, program, false));
+    new.params.at[new.params.n++] = p_jaxpr(K_update_jaxpr, split_combining(s, program));
     eqn_memory(s, &new);
 }
 static void split_eqn(Split *s, const Eqn *e) {
@@ -357,12 +357,14 @@ static Jaxpr *split(Split *s, const Jaxpr *j, bool nested) {
     s->b.eqns = outer;
     return new;
 }
-static Jaxpr *split_nested(void *user, const Jaxpr *j) {
-    Split *s = user;
-    if (*memo_slot(&s->memo, j)) return *memo_slot(&s->memo, j);
-    Jaxpr *new = split(s, j, true);
-    return *memo_slot(&s->memo, j) = new;
+static Jaxpr *split_once(Split *s, const Jaxpr *j, bool nested) {
+    uint64_t key[2] = {(uintptr_t)j, nested};
+    if (*memo_at(&s->memo, key, sizeof key)) return *memo_at(&s->memo, key, sizeof key);
+    Jaxpr *new = split(s, j, nested);
+    return *memo_at(&s->memo, key, sizeof key) = new;
 }
+static Jaxpr *split_nested(void *user, const Jaxpr *j) { return split_once(user, j, true); }
+static Jaxpr *split_combining(Split *s, const Jaxpr *j) { return split_once(s, j, false); }
 Jaxpr *pass_complex(Ctx *cx, const Jaxpr *j) {
     Split s = {.b.cx = cx, .map.cx = cx, .memo.arena = cx->arena};
     Jaxpr *new = split(&s, j, false);

@@ -420,7 +420,7 @@ static Val *finals(State *s, const Jaxpr *old, const Jaxpr *new) {
 /* A copy of `j` with these inputs, in this order, and these results; values that are not inputs of `j` become further
    inputs. */
 static Jaxpr *arranged(State *s, const Jaxpr *j, Vals in, Vals out) {
-    ValMap map = {.cx = s->cx};
+    ValMap map = {.cx = s->cx, .sparse = true};
     Eqns eqns = {0};
     Vals fresh = vals_new(s, j->in.n);
     for (uint32_t i = 0; i < j->in.n; i++) {

@@ -4,6 +4,7 @@
 #include "parse/parse.h"
 #include "typecheck/check.h"
 #include <criterion/criterion.h>
+#include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -414,4 +415,63 @@ Test(build, a_scatter_combines_by_a_program) {
     Places read;
     cr_assert(places_of(cx, last(whole(3, in, 1, &y)), &read) && read.update == f.j);
     cr_assert(str_is(read.mode, "GatherScatterMode.FILL_OR_DROP"));
+}
+
+/* ---- numbers */
+Pass pass_fold;
+/* What a program of literals alone computes. */
+static double value_of(Val v) {
+    Jaxpr *j = whole(0, NULL, 1, &v);
+    written(j);
+    const Lit *l = val_info(cx, pass_fold(cx, j)->out.at[0])->lit;
+    cr_assert(l, "it is not known");
+    return l->kind == LIT_FLOAT ? l->re : l->negative ? -(double)l->i : (double)l->i;
+}
+static Val f(double x) { return b_float(&b, DT_f64, x); }
+static Val i(int64_t x) { return b_int(&b, DT_i32, x); }
+Test(build, the_numbers_are_right) {
+    const struct {
+        Val v;
+        double want;
+    } rows[] = {{b_sub(&b, f(5), f(3)), 2},
+                {b_div(&b, f(5), f(4)), 1.25},
+                {b_pow(&b, f(2), f(5)), 32},
+                {b_atan2(&b, f(0), f(-1)), 3.141592653589793},
+                {b_shift_left(&b, i(3), i(4)), 48},
+                {b_integer_pow(&b, f(2), -2), 0.25},
+                {b_round(&b, f(2.5), true), 2},
+                {b_round(&b, f(2.5), false), 3},
+                {b_fma(&b, f(2), f(3), f(4)), 10},
+                {b_clamp(&b, f(1), f(7), f(4)), 4},
+                {b_select(&b, b_lt(&b, f(1), f(2)), f(10), f(20)), 20},
+                {b_select_n(&b, i(2), 3, (Val[]){f(10), f(20), f(30)}), 30},
+                {b_convert(&b, f(-7.9), DT_i32), -7},
+                {b_bitcast(&b, b_float(&b, DT_f32, 1), DT_i32), 0x3f800000},
+                {b_reduce_precision(&b, f(1.0009765625), 5, 8), 1},
+                {b_nextafter(&b, f(1), f(2)), 1 + 0x1p-52},
+                {b_igammac(&b, f(1), f(1)), 0.36787944117144233}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        double got = value_of(rows[k].v);
+        cr_assert(fabs(got - rows[k].want) <= 1e-15 * fabs(rows[k].want), "row %zu: %.17g", k, got);
+    }
+}
+Test(build, the_branch_and_the_call_that_run) {
+    Val x = f(3);
+    Inner branches[] = {times(f(10), x), times(f(20), x)};
+    cr_assert_eq(value_of(b_cond(&b, b_lt(&b, f(1), f(2)), 2, branches, 1, &x).at[0]), 60);
+    Inner three[] = {times(f(10), x), times(f(20), x), times(f(30), x)};
+    cr_assert_eq(value_of(b_cond(&b, i(7), 3, three, 1, &x).at[0]), 90); /* clamped */
+}
+
+/* ---- what passes remember */
+Test(build, a_program_is_made_once_for_a_key) {
+    Memo memo = {.arena = arena};
+    Jaxpr one = {0}, other = {0}, made[4];
+    for (uint32_t round = 0; round < 2; round++)
+        for (uint64_t k = 0; k < 4; k++) {
+            uint64_t key[2] = {(uintptr_t)(k % 2 ? &one : &other), k / 2};
+            cr_assert_eq(*memo_at(&memo, key, sizeof key), round ? &made[k] : NULL);
+            *memo_at(&memo, key, sizeof key) = &made[k];
+        }
+    cr_assert_null(*memo_slot(&memo, &one)); /* another key */
 }
