@@ -2,12 +2,26 @@
    program once, count them without writing them out: enclosing programs first, to count the occurrences of each
    program; nested ones first, for sizes. Small programs are better copied, since nothing is fused across a call. */
 #include "count.h"
+#include "../control.h"
 
-enum {
-    LEAST_SIZE = 24,    /* equations of a function, at least */
-    MOST_COPIED = 1024, /* equations of all copies of a program, at most */
+static const struct {
+    bool called;    /* calls that are left are of functions */
+    uint32_t least; /* equations of a function, at least */
+    uint32_t most;  /* equations of all copies of a program, at most */
+} limits[NCOUNTINGS] = {
+    [COUNT_CALLS] = {false, 64, 4096},
+    [COUNT_BRANCHES] = {true, 64, 4096},
+    [COUNT_LOOPS] = {true, 24, 1024},
 };
 
+typedef struct {
+    const Jaxpr *program;
+    bool called; /* by an equation that is nothing but a call of it */
+} Held;
+typedef struct {
+    Held *at;
+    uint32_t n, cap;
+} Helds;
 typedef struct {
     Ctx *cx;
     Counts counts;
@@ -16,10 +30,10 @@ typedef struct {
         uint32_t n, cap;
     } order; /* numbers: a program comes after its nested programs */
     struct {
-        Jaxprs *at;
+        Helds *at;
         uint32_t n, cap;
     } held; /* by number: with repetitions */
-} Counting;
+} Walk;
 
 static uint32_t sum(uint32_t a, uint32_t b) { return a + b < COUNT_MOST ? a + b : COUNT_MOST; }
 static uint64_t product(uint32_t a, uint32_t b) { return (uint64_t)a * b; }
@@ -34,35 +48,32 @@ void count_as(Counts *c, const Jaxpr *new, const Jaxpr *j) {
     if (fresh) push(c->numbers.arena, &c->all, known);
 }
 
-static Jaxprs held_by(Ctx *cx, const Jaxpr *j) {
-    struct {
-        Jaxpr **at;
-        uint32_t n, cap;
-    } all = {0};
+static Helds held_by(Ctx *cx, const Jaxpr *j) {
+    Helds all = {0};
     each(const Eqn, e, j->eqns) {
         Jaxprs some = e->params.n ? eqn_jaxprs(cx->arena, e) : (Jaxprs){0};
-        each(Jaxpr *, k, some) push(cx->arena, &all, *k);
+        each(Jaxpr *, k, some) push(cx->arena, &all, ((Held){*k, *k == eqn_program(e) && prim_calls(e->prim)}));
     }
-    return (Jaxprs){all.at, all.n};
+    return all;
 }
-static void visit(Counting *c, const Jaxpr *j) {
+static void visit(Walk *c, const Jaxpr *j) {
     bool fresh;
     Arena *arena = c->cx->arena;
     uint32_t number = intern(&c->counts.numbers, &j, sizeof j, &fresh);
     if (!fresh) return;
     push(arena, &c->counts.all, ((Count){.program = j}));
     push(arena, &c->held, held_by(c->cx, j));
-    Jaxprs held = c->held.at[number];
-    each(Jaxpr *, k, held) visit(c, *k);
+    Helds held = c->held.at[number];
+    each(Held, k, held) visit(c, k->program);
     push(arena, &c->order, number);
 }
 
-static bool too_much(const Count *c) {
-    return c->places > 1 && c->size >= LEAST_SIZE && product(c->copies, c->size) > MOST_COPIED;
+static bool too_much(const Count *c, Counting what) {
+    return c->places > 1 && c->size >= limits[what].least && product(c->copies, c->size) > limits[what].most;
 }
 
 /* Marks the programs that jit calls. */
-static void mark_called(Counting *c) {
+static void mark_called(Walk *c) {
     for (uint32_t i = 0; i < c->order.n; i++) {
         const Jaxpr *j = c->counts.all.at[c->order.at[i]].program;
         each(const Eqn, e, j->eqns)
@@ -70,30 +81,30 @@ static void mark_called(Counting *c) {
     }
 }
 
-Counts counts_of(Ctx *cx, const Jaxpr *j, bool called, MayBeFunction *may, void *user) {
-    Counting c = {.cx = cx, .counts.numbers.arena = cx->arena};
+Counts counts_of(Ctx *cx, const Jaxpr *j, Counting what, MayBeFunction *may, void *user) {
+    Walk c = {.cx = cx, .counts.numbers.arena = cx->arena};
     visit(&c, j);
-    if (called) mark_called(&c);
+    if (limits[what].called) mark_called(&c);
     count_at(&c.counts, j)->copies = 1;
     for (uint32_t i = c.order.n; i-- > 0;) {
         Count *holder = &c.counts.all.at[c.order.at[i]];
-        Jaxprs held = c.held.at[c.order.at[i]];
+        Helds held = c.held.at[c.order.at[i]];
         if (holder->function) holder->copies = 1;
-        each(Jaxpr *, k, held) {
-            Count *inner = count_at(&c.counts, *k);
+        each(Held, k, held) {
+            Count *inner = count_at(&c.counts, k->program);
             inner->places++;
             inner->copies = sum(inner->copies, holder->copies);
         }
     }
     each(uint32_t, number, c.order) {
         Count *holder = &c.counts.all.at[*number];
-        Jaxprs held = c.held.at[*number];
+        Helds held = c.held.at[*number];
         holder->size = sum(holder->program->eqns.n, 0);
-        each(Jaxpr *, k, held) {
-            const Count *inner = count_of(&c.counts, *k);
-            if (!inner->function) holder->size = sum(holder->size, inner->size);
+        each(Held, k, held) {
+            const Count *inner = count_of(&c.counts, k->program);
+            if (!inner->function) holder->size = sum(holder->size - k->called, inner->size);
         }
-        holder->function = holder->function || (may && too_much(holder) && may(user, holder->program));
+        holder->function = holder->function || (too_much(holder, what) && may(user, holder->program));
     }
     return c.counts;
 }

@@ -8,8 +8,8 @@ typedef struct {
     const Jaxpr *program;
     uint32_t places; /* parameters that hold it, of all equations of all programs */
     uint32_t copies; /* how often it would stand in the whole if every place had a copy */
-    uint32_t size;   /* its equations with those of the programs that it holds, once for each place; what is a function
-                        counts as the equation that calls it */
+    uint32_t size;   /* its equations with those of the programs that it holds, once for each place: those of what it
+                        calls in the place of the call, of a function the call */
     bool function;
 } Count;
 
@@ -27,9 +27,17 @@ typedef struct {
 /* May the program be a function? */
 typedef bool MayBeFunction(void *user, const Jaxpr *);
 
-/* Counts `j` and all within. Functions are those programs that `may` be and of which copies would be too much; with
-   `called`, which says that calls are not copied any more, besides those that jit calls, which stand once. */
-Counts counts_of(Ctx *, const Jaxpr *j, bool called, MayBeFunction *may, void *user);
+/* Who asks: what is too much depends on what copies cost. */
+typedef enum {
+    COUNT_CALLS,    /* inline: copies of what calls hold are equations among others, which are fused with them */
+    COUNT_BRANCHES, /* fold: the same of branches */
+    COUNT_LOOPS,    /* share: every copy of what loops and branches hold is code of its own */
+    NCOUNTINGS
+} Counting;
+
+/* Counts `j` and all within. Functions are those programs that `may` be and of which copies would be too much; after
+   inline besides those that jit calls, which stand once. */
+Counts counts_of(Ctx *, const Jaxpr *j, Counting, MayBeFunction *may, void *user);
 /* Of `j` or a program within. */
 const Count *count_of(Counts *, const Jaxpr *);
 /* `new` is counted as `j` is, which it was made from. */

@@ -95,7 +95,7 @@ static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j) {
 
 Jaxpr *pass_fold(Ctx *cx, const Jaxpr *j) {
     Fold f = {.cx = cx, .map.cx = cx, .defs.cx = cx, .memo.arena = cx->arena};
-    f.counts = counts_of(cx, j, true, NULL, cx);
+    f.counts = counts_of(cx, j, COUNT_BRANCHES, may_stay_call, cx);
     Jaxpr *new = fold_jaxpr(&f, j);
     return f.failed ? NULL : new;
 }

@@ -89,6 +89,6 @@ static Jaxpr *inline_jaxpr(void *user, const Jaxpr *j) {
 
 Jaxpr *pass_inline(Ctx *cx, const Jaxpr *j) {
     Inline in = {.cx = cx, .map.cx = cx, .memo = {{.arena = cx->arena}, {.arena = cx->arena}}};
-    in.counts = counts_of(cx, j, false, NULL, cx);
+    in.counts = counts_of(cx, j, COUNT_CALLS, may_stay_call, cx);
     return inline_jaxpr(&in, j);
 }

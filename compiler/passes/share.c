@@ -113,6 +113,6 @@ Jaxpr *pass_share(Ctx *cx, const Jaxpr *j) {
     if (cx->stdlib_passes) return (Jaxpr *)j;
     Share s = {.cx = cx, .map.cx = cx};
     s.shared.arena = s.functions.arena = s.calls.arena = cx->arena;
-    s.counts = counts_of(cx, j, true, may_stay_call, cx);
+    s.counts = counts_of(cx, j, COUNT_LOOPS, may_stay_call, cx);
     return share_jaxpr(&s, j);
 }
