@@ -156,6 +156,7 @@ Val b_full_like(Builder *b, Val like, double value) {
 Val b_const(Builder *b, Type type, const void *data) {
     Ctx *cx = b->cx;
     if (b->failed) return VAL_FAILED;
+    assert(b->tables);
     const ArrayType *t = type_at(cx->types, type);
     size_t bytes = dtype_info[t->dtype].bits / 8, first = 64; /* the type, then the data */
     for (uint32_t i = 0; i < t->rank; i++) bytes *= (size_t)t->dims[i];

@@ -22,6 +22,7 @@ static bool elementwise(const Jaxpr *j) {
 static Vals map_equations(Builder *b, const Jaxpr *j, const Val *in, const ArrayType *like) {
     ValMap map = {.cx = b->cx, .sparse = true};
     for (uint32_t i = 0; i < j->in.n; i++) valmap_put(&map, j->in.at[i], in[i]);
+    add_consts(b->cx->arena, &b->consts, j->consts);
     each(Eqn, e, j->eqns) {
         Vals x = vals_rewrite(&map, e->in);
         bool arrays = false;
