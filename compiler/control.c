@@ -23,25 +23,47 @@ static bool count_of(const Eqn *e, ParamKey key, uint32_t all, uint32_t *n) {
 
 /* What the writers write. */
 static const bool written[NPARAMS] = {
-    [K_jaxpr] = true,      [K_length] = true,
-    [K_num_carry] = true,  [K_num_consts] = true,
-    [K_reverse] = true,    [K_cond_jaxpr] = true,
-    [K_body_jaxpr] = true, [K_cond_nconsts] = true,
-    [K_branches] = true,   [K_body_nconsts] = true,
-    [K_linear] = true,     [K_branch_jaxprs] = true,
-    [K_nimplicit] = true,  [K_num_implicit_inputs] = true,
+    [K_jaxpr] = true,
+    [K_length] = true,
+    [K_num_carry] = true,
+    [K_num_consts] = true,
+    [K_reverse] = true,
+    [K_cond_jaxpr] = true,
+    [K_body_jaxpr] = true,
+    [K_cond_nconsts] = true,
+    [K_branches] = true,
+    [K_body_nconsts] = true,
+    [K_branch_jaxprs] = true,
+    [K_nimplicit] = true,
+    [K_num_implicit_inputs] = true,
 };
 static Param p_count(ParamKey key, uint32_t n) { return (Param){.key = key, .value = {.kind = V_INT, .i = n}}; }
 static Param p_program(ParamKey key, Jaxpr *j) { return (Param){.key = key, .value = {.kind = V_JAXPR, .jaxpr = j}}; }
 
+/* `linear`, a bool for each operand but the index of a cond, for those that are left; false if there are others. */
+static bool linear_left(Arena *arena, const Eqn *like, Vals in, Value *linear) {
+    Ints old = linear->kind == V_INTS ? linear->ints : (Ints){0};
+    uint32_t index = like->in.n - old.n, k = 0;
+    if (old.n > like->in.n) return false;
+    linear->ints = (Ints){arena_new(arena, int64_t, old.n + 1), 0};
+    for (uint32_t i = 0; i < in.n; i++, k++) {
+        while (k < like->in.n && like->in.at[k] != in.at[i]) k++;
+        if (k == like->in.n) return false;
+        if (k >= index) linear->ints.at[linear->ints.n++] = old.at[k - index];
+    }
+    return true;
+}
 static Eqn equation(Arena *arena, Prim prim, const Eqn *like, Vals in, Vals out, uint32_t n, const Param *own) {
     Eqn e = *like;
     bool same = in.n == like->in.n && (!in.n || memcmp(in.at, like->in.at, in.n * sizeof *in.at) == 0);
     e.prim = prim, e.in = in, e.out = out;
     if (!same) e.in_at = NULL;
     e.params = (Params){arena_new(arena, Param, like->params.n + n), 0};
-    each(const Param, p, like->params)
-        if (!written[p->key]) e.params.at[e.params.n++] = *p;
+    each(const Param, p, like->params) {
+        Param *to = &e.params.at[e.params.n];
+        *to = *p;
+        if (!written[p->key] && (same || p->key != K_linear || linear_left(arena, like, in, &to->value))) e.params.n++;
+    }
     for (uint32_t i = 0; i < n; i++) {
         const Param *old = param_find(like, own[i].key);
         Param *p = &e.params.at[e.params.n++];
@@ -138,16 +160,21 @@ While while_turn(const While *w, const Jaxpr *cond, const Jaxpr *body) {
 }
 
 /* ---- cond */
+Jaxprs cond_branches(const Eqn *e, uint32_t *first) {
+    bool bools = param_has(e, K_branch_jaxprs);
+    Jaxprs branches = e->prim == P_cond ? param_jaxprs(e, bools ? K_branch_jaxprs : K_branches) : (Jaxprs){0};
+    *first = bools && branches.n ? branches.n - 1 : 1;
+    return branches;
+}
 Cond cond_of(const Eqn *e) {
     Cond c = {0};
-    if (e->prim != P_cond) return c;
-    c.bools = param_has(e, K_branch_jaxprs);
-    Jaxprs branches = param_jaxprs(e, c.bools ? K_branch_jaxprs : K_branches);
-    uint32_t n = c.bools ? branches.n - 1 : 1;
-    if (!branches.n || e->in.n < n) return c;
+    uint32_t n;
+    Jaxprs branches = cond_branches(e, &n);
+    if (e->in.n < n) return c;
     each(Jaxpr *, j, branches)
         if (!*j || (*j)->in.n != e->in.n - n || (*j)->out.n != e->out.n) return c;
     c.branches = branches;
+    c.bools = param_has(e, K_branch_jaxprs);
     c.index = vals_part(e->in, 0, n);
     c.in = rest(e->in, n);
     c.out = e->out;
@@ -160,6 +187,22 @@ Eqn cond_eqn(Arena *arena, const Eqn *like, const Cond *c) {
                  .value = {.kind = V_JAXPRS, .open = '(', .jaxprs = {branches, c->branches.n}}};
     Vals in = vals_joined(arena, 2, (Vals[]){c->index, c->in});
     return equation(arena, P_cond, like, in, vals_joined(arena, 1, &c->out), 1, &own);
+}
+
+/* ---- calls with other operands */
+Eqn call_eqn(Arena *arena, const Eqn *like, Vals in, Vals out) {
+    static const bool lists[NPARAMS] = {[K_donated_invars] = true,
+                                        [K_in_shardings] = true,
+                                        [K_out_shardings] = true,
+                                        [K_in_layouts] = true,
+                                        [K_out_layouts] = true};
+    Eqn e = *like;
+    bool same = in.n == like->in.n && out.n == like->out.n;
+    e.in = in, e.out = out, e.in_at = NULL;
+    e.params = (Params){arena_new(arena, Param, like->params.n + 1), 0};
+    each(const Param, p, like->params)
+        if (same || !lists[p->key]) e.params.at[e.params.n++] = *p;
+    return e;
 }
 
 /* ---- any of them */
@@ -186,9 +229,7 @@ Eqn control_map(Arena *arena, const Eqn *e, const Eqn *new, ValsMap *in, ValsMap
         c.out = out(user, c.out);
         return cond_eqn(arena, new, &c);
     }
-    Eqn any = *new;
-    any.in = in(user, e->in), any.out = out(user, e->out), any.in_at = NULL;
-    return any;
+    return call_eqn(arena, new, in(user, e->in), out(user, e->out));
 }
 
 int64_t implicit_inputs(const Eqn *e) { return param_int(e, K_num_implicit_inputs, param_int(e, K_nimplicit, -1)); }

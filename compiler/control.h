@@ -5,7 +5,7 @@
    the inputs and results of nested programs. If they do not fit, the program is NULL, and a cond has no branches.
 
    A writer makes an equation from such parts, which it copies. The place and the other parameters come from `like`,
-   which may have none; `linear`, which lists the operands that a function is linear in, is dropped. */
+   which may have none; `linear`, which lists the operands that a function is linear in, is dropped if there are new ones. */
 #ifndef JAXCC_CONTROL_H
 #define JAXCC_CONTROL_H
 #include "ir.h"
@@ -57,7 +57,8 @@ Cond cond_of(const Eqn *);
 Eqn cond_eqn(Arena *, const Eqn *like, const Cond *);
 
 /* Control flow with other operands and results: `in` maps a slice of operands of `e`, `out` one of results. Programs
-   and other parameters come from `new`. For any other equation the slices are all operands and all results. */
+   and other parameters come from `new`. For any other equation the slices are all operands and all results, and it is
+   written as a call. */
 typedef Vals ValsMap(void *user, Vals);
 Eqn control_map(Arena *, const Eqn *e, const Eqn *new, ValsMap *in, ValsMap *out, void *user);
 
@@ -70,6 +71,8 @@ bool prim_calls(Prim); /* the primitive only runs a program, whatever its other 
 Jaxpr *eqn_program(const Eqn *);
 /* The program that `e` calls, and its operands; NULL if `e` is not a call. */
 Jaxpr *eqn_body(Arena *, const Eqn *e, Vals *in);
+/* A call with other operands and results. Parameters that list operands or results are dropped if their number changes. */
+Eqn call_eqn(Arena *, const Eqn *like, Vals in, Vals out);
 
 /* linear_call: constants of the callee, of its transpose, residuals, linear operands. */
 typedef struct {
@@ -97,5 +100,7 @@ typedef struct {
 } OwnConsts;
 /* The k-th of them; false if there are no more, or counts are missing. */
 bool own_consts(const Eqn *, uint32_t k, OwnConsts *);
+/* The branches of a cond, and the first of the operands that they take. */
+Jaxprs cond_branches(const Eqn *, uint32_t *first);
 
 #endif

@@ -1,6 +1,7 @@
 /* The inputs that a program takes for its nested programs come before its own, so that its body is rewritten once even
    if several equations share it. Programs that are not bodies of calls, loops or branches keep their constants. */
 #include "lift.h"
+#include "control.h"
 #include <stdlib.h>
 
 /* A constant of a nested program, or an array literal, and the variable that holds it here. */
@@ -55,33 +56,14 @@ static void add_operands(Lift *l, Takes *around, Eqn *e, uint32_t at, const Take
     e->in_at = places;
 }
 
-static Value *count_of(Eqn *e, ParamKey key) {
-    each(Param, p, e->params)
-        if (p->key == key && p->value.kind == V_INT) return &p->value;
-    return NULL;
-}
-
 /* ---- equations that hold programs */
 
-/* Programs whose operands a parameter counts; the operands that `before` counts come before them. */
-static const struct {
-    Prim prim;
-    ParamKey program, count, before;
-} counted[] = {{P_scan, K_jaxpr, K_num_consts, K_other},
-               {P_while, K_cond_jaxpr, K_cond_nconsts, K_other},
-               {P_while, K_body_jaxpr, K_body_nconsts, K_cond_nconsts},
-               {P_linear_call, K_callee, K_num_callee_consts, K_other},
-               {P_linear_call, K_transpose, K_num_transpose_consts, K_num_callee_consts}};
-
-static void lift_counted(Lift *l, Takes *around, Eqn *e) {
-    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
-        if (counted[i].prim != e->prim) continue;
-        Jaxpr *j = param_jaxpr(e, counted[i].program);
-        Value *n = count_of(e, counted[i].count), *before = count_of(e, counted[i].before);
-        if (!j || !n || (!before && counted[i].before != K_other)) return;
-        const Takes *inner = lift(l, j);
-        add_operands(l, around, e, before ? (uint32_t)before->i : 0, inner);
-        n->i += inner->n;
+static void lift_programs(Lift *l, Takes *around, Eqn *e) {
+    OwnConsts own;
+    for (uint32_t k = 0; own_consts(e, k, &own); k++) {
+        const Takes *inner = lift(l, own.program);
+        add_operands(l, around, e, own.first, inner);
+        if (own.n) *own.n += inner->n;
     }
 }
 
@@ -103,10 +85,11 @@ static bool widen(Lift *l, Jaxpr *j, Takes *own, const Takes *const *all, uint32
 }
 
 static void lift_branches(Lift *l, Takes *around, Eqn *e) {
-    Jaxprs branches = param_jaxprs(e, K_branches);
+    uint32_t first;
+    Jaxprs branches = cond_branches(e, &first);
     const Takes **all = arena_new(l->cx->arena, const Takes *, branches.n);
     for (uint32_t i = 0; i < branches.n; i++) all[i] = lift(l, branches.at[i]);
-    for (uint32_t i = 0, at = 1; i < branches.n; at += all[i++]->n) {
+    for (uint32_t i = 0, at = first; i < branches.n; at += all[i++]->n) {
         add_operands(l, around, e, at, all[i]);
         if (!widen(l, branches.at[i], (Takes *)all[i], all, branches.n, i)) {
             diag(l->cx->diags, e->span,
@@ -115,23 +98,6 @@ static void lift_branches(Lift *l, Takes *around, Eqn *e) {
             return;
         }
     }
-}
-
-static bool is_call(Prim p) {
-    static const char *const rule[NPRIMS] = {
-#define PRIM(id, text, arity, type, ...) [P_##id] = #type,
-#include "prims.def"
-    };
-    return p && strcmp(rule[p], "call") == 0;
-}
-
-static void lift_call(Lift *l, Takes *around, Eqn *e) {
-    Jaxprs bodies = eqn_jaxprs(l->cx->arena, e);
-    if (bodies.n != 1 || !bodies.at[0]) return;
-    const Takes *inner = lift(l, bodies.at[0]);
-    Value *n = count_of(e, K_num_consts);
-    add_operands(l, around, e, 0, inner);
-    if (n) n->i += inner->n;
 }
 
 /* ---- programs */
@@ -148,10 +114,8 @@ static void lift_body(Lift *l, Takes *t, Jaxpr *j) {
         lift_literals(l, t, e->in);
         if (e->prim == P_cond)
             lift_branches(l, t, e);
-        else if (is_call(e->prim))
-            lift_call(l, t, e);
         else
-            lift_counted(l, t, e);
+            lift_programs(l, t, e);
     }
     lift_literals(l, t, j->out);
 }

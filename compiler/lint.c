@@ -1,6 +1,7 @@
 /* Warnings that need one program at a time: unused inputs, branches that never run, symbols that may be meant to be
    variables. The program is walked once. */
 #include "lint.h"
+#include "control.h"
 #include "options.h"
 
 typedef struct {
@@ -101,9 +102,10 @@ static void note_known(Lint *l, const Eqn *e) {
 }
 
 static void lint_cond(Lint *l, const Eqn *e) {
-    Jaxprs branches = param_jaxprs(e, K_branches);
-    const Lit *index = e->in.n ? known(l, e->in.at[0]) : NULL;
-    if (branches.n < 2 || !index || (index->kind != LIT_INT && index->kind != LIT_BOOL)) return;
+    const Cond c = cond_of(e);
+    const Jaxprs branches = c.branches;
+    const Lit *index = branches.n > 1 && !c.bools ? known(l, c.index.at[0]) : NULL;
+    if (!index || (index->kind != LIT_INT && index->kind != LIT_BOOL)) return;
     int64_t taken = clamp(index, (int64_t)branches.n - 1);
     Span other = branches.at[taken == 0]->span;
     diag_warn(l->cx->diags, W_dead_branch, lint_at(e, 0),
@@ -113,7 +115,8 @@ static void lint_cond(Lint *l, const Eqn *e) {
 }
 
 static void lint_while(Lint *l, const Eqn *e) {
-    const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
+    const While w = while_of(e);
+    const Jaxpr *cond = w.cond, *body = w.body;
     const Lit *go = cond && cond->out.n == 1 ? val_info(l->cx, cond->out.at[0])->lit : NULL;
     if (!go || !body || go->kind != LIT_BOOL || go->i) return;
     diag_warn(l->cx->diags, W_dead_branch, cond->out_at ? cond->out_at[0] : e->span,

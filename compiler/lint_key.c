@@ -3,6 +3,7 @@
    are made in the same way: by equal slices of one array of keys, by folding one number into one key. So a key is a
    number, interned by how it was made; a slice is part of the array it is taken from, and using either uses the other.
    How a nested program uses the keys among its inputs is determined once and applied to the operands of every call. */
+#include "control.h"
 #include "lint.h"
 
 typedef uint32_t Key; /* 0: none */
@@ -199,23 +200,30 @@ static void use_key(Keys *k, Key key, Use use) {
 
 /* ---- nested programs */
 
-/* Input i of `j` is operand first + i of `e`, or from `jump` on operand first + skip + i. */
+/* A nested program and the operands that its inputs are. In a loop `consts` do not change. */
 typedef struct {
     const Eqn *e;
     const Jaxpr *j;
-    uint32_t first, jump, skip;
+    Vals consts, others;
+    uint32_t ncarry; /* of a loop: the first of `others` */
     uint32_t branch;
-    uint32_t nconsts, ncarry; /* of a loop: leading inputs that do not change, then those that do */
 } Call;
 
-static uint32_t operand_of(const Call *c, uint32_t i) { return c->first + i + (i >= c->jump ? c->skip : 0); }
+static Val operand_of(const Call *c, uint32_t i) {
+    return i < c->consts.n ? c->consts.at[i] : c->others.at[i - c->consts.n];
+}
+/* Where it stands. */
+static Span operand_at(const Call *c, uint32_t i) {
+    const Val *v = i < c->consts.n ? c->consts.at + i : c->others.at + (i - c->consts.n);
+    return lint_at(c->e, (unsigned)(v - c->e->in.at));
+}
 
 /* The caller's key for a key of the nested program; 0: none. */
 static Key outward(Keys *k, const Call *c, Key key) {
     KeyInfo info = *info_of(k, key);
     if (info.root) {
         uint32_t i = k->position[info.root];
-        return i ? key_of(k, c->e->in.at[operand_of(c, i - 1)]) : 0;
+        return i ? key_of(k, operand_of(c, i - 1)) : 0;
     }
     info.size = 1;
     for (uint32_t i = 0; i < info.n; i++) {
@@ -228,7 +236,7 @@ static Key outward(Keys *k, const Call *c, Key key) {
 
 /* Does carried value i stay the same? */
 static bool stays(Keys *k, const Call *c, uint32_t i) {
-    return i < c->ncarry && i < c->j->out.n && key_of(k, c->j->out.at[i]) == key_of(k, c->j->in.at[c->nconsts + i]);
+    return i < c->ncarry && i < c->j->out.n && key_of(k, c->j->out.at[i]) == key_of(k, c->j->in.at[c->consts.n + i]);
 }
 
 /* Is the key the same in every iteration? */
@@ -236,7 +244,7 @@ static bool invariant(Keys *k, const Call *c, Key key) {
     const KeyInfo *info = info_of(k, key);
     if (info->root) {
         uint32_t i = k->position[info->root] - 1;
-        return i < c->nconsts || stays(k, c, i - c->nconsts);
+        return i < c->consts.n || stays(k, c, i - c->consts.n);
     }
     for (uint32_t i = 0; i < info->n; i++)
         if (!invariant(k, c, info->in[i])) return false;
@@ -255,9 +263,9 @@ static void call(Keys *k, const Call *c, bool loop) {
     for (uint32_t i = 0; i < uses->n; i++) {
         Key inner = uses->at[i].key, key = outward(k, c, inner);
         if (!key) continue;
-        uint32_t operand = operand_of(c, source(k, inner) - 1);
-        Use use = {.at = lint_at(c->e, operand),
-                   .name = val_name(k->cx, c->e->in.at[operand]),
+        uint32_t input = source(k, inner) - 1;
+        Use use = {.at = operand_at(c, input),
+                   .name = val_name(k->cx, operand_of(c, input)),
                    .by = uses->at[i].use.by,
                    .e = c->e,
                    .branch = c->branch};
@@ -272,58 +280,43 @@ static void call(Keys *k, const Call *c, bool loop) {
     }
 }
 
-static const Jaxpr *body_of(const Eqn *e) {
-    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr};
-    for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const Jaxpr *j = param_jaxpr(e, keys[i]);
-        if (j) return j;
-    }
-    return NULL;
-}
-
 static void look_scan(Keys *k, const Eqn *e) {
-    const Jaxpr *j = param_jaxpr(e, K_jaxpr);
-    const Param *length = param_find(e, K_length);
-    int64_t turns = param_int(e, K_length, 2);
-    uint32_t nconsts = (uint32_t)param_int(e, K_num_consts, 0), ncarry = (uint32_t)param_int(e, K_num_carry, 0);
-    if (!j || j->in.n != e->in.n || nconsts + ncarry > j->in.n) return;
-    Call c = {.e = e, .j = j, .nconsts = nconsts, .ncarry = ncarry};
-    call(k, &c, !length || turns > 1);
-    for (uint32_t i = 0; i < ncarry && i < e->out.n; i++)
-        if (stays(k, &c, i)) k->key[e->out.at[i]] = key_of(k, e->in.at[nconsts + i]);
+    const Scan s = scan_of(e);
+    if (!s.body) return;
+    Vals others = vals_part(e->in, s.consts.n, s.carry.n + s.xs.n);
+    Call c = {.e = e, .j = s.body, .consts = s.consts, .others = others, .ncarry = s.carry.n};
+    call(k, &c, !dim_is_const(s.length) || s.length > 1);
+    for (uint32_t i = 0; i < s.carry.n; i++)
+        if (stays(k, &c, i)) k->key[s.end.at[i]] = key_of(k, s.carry.at[i]);
 }
 
 static void look_while(Keys *k, const Eqn *e) {
-    const Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
-    uint32_t nc = (uint32_t)param_int(e, K_cond_nconsts, 0), nb = (uint32_t)param_int(e, K_body_nconsts, 0);
-    if (!cond || !body || nc + nb > e->in.n || body->in.n != e->in.n - nc || cond->in.n != e->in.n - nb) return;
-    uint32_t carry = e->in.n - nc - nb;
-    Call c = {.e = e, .j = cond, .jump = nc, .skip = nb, .nconsts = nc};
-    Call b = {.e = e, .j = body, .first = nc, .jump = UINT32_MAX, .nconsts = nb, .ncarry = carry};
+    const While w = while_of(e);
+    if (!w.body) return;
+    Call c = {.e = e, .j = w.cond, .consts = w.cond_consts, .others = w.carry};
+    Call b = {.e = e, .j = w.body, .consts = w.body_consts, .others = w.carry, .ncarry = w.carry.n};
     call(k, &c, true);
     call(k, &b, true);
-    for (uint32_t i = 0; i < carry && i < e->out.n; i++)
-        if (stays(k, &b, i)) k->key[e->out.at[i]] = key_of(k, e->in.at[nc + nb + i]);
+    for (uint32_t i = 0; i < w.carry.n; i++)
+        if (stays(k, &b, i)) k->key[w.end.at[i]] = key_of(k, w.carry.at[i]);
 }
 
 /* One of the branches runs. The key of a result is known if all of them give the same one. */
 static void look_cond(Keys *k, const Eqn *e) {
-    Jaxprs branches = param_jaxprs(e, K_branches);
-    for (uint32_t b = 0; b < branches.n; b++) {
-        const Jaxpr *j = branches.at[b];
-        if (j->in.n + 1 != e->in.n || j->out.n != e->out.n) return;
-        Call c = {.e = e, .j = j, .first = 1, .jump = UINT32_MAX, .branch = b};
+    const Cond cond = cond_of(e);
+    for (uint32_t b = 0; b < cond.branches.n; b++) {
+        const Jaxpr *j = cond.branches.at[b];
+        Call c = {.e = e, .j = j, .others = cond.in, .branch = b};
         call(k, &c, false);
-        for (uint32_t i = 0; i < e->out.n; i++) {
+        for (uint32_t i = 0; i < cond.out.n; i++) {
             Key key = outward(k, &c, key_of(k, j->out.at[i]));
-            k->key[e->out.at[i]] = b == 0 || k->key[e->out.at[i]] == key ? key : 0;
+            k->key[cond.out.at[i]] = b == 0 || k->key[cond.out.at[i]] == key ? key : 0;
         }
     }
 }
 
-/* Recomputation for a derivative draws the same numbers on purpose. */
 static void look_call(Keys *k, const Eqn *e, const Jaxpr *j) {
-    Call c = {.e = e, .j = j, .jump = UINT32_MAX};
+    Call c = {.e = e, .j = j, .others = e->in};
     if (j->in.n != e->in.n || j->out.n != e->out.n) return;
     if (!param_bool(e, K_differentiated)) call(k, &c, false);
     for (uint32_t i = 0; i < e->out.n; i++) k->key[e->out.at[i]] = outward(k, &c, key_of(k, j->out.at[i]));
@@ -333,7 +326,7 @@ static void look_nested(Keys *k, const Eqn *e) {
     Jaxprs inner = eqn_jaxprs(k->cx->arena, e);
     each(Jaxpr *, j, inner) look(k, *j);
     if (!inner.n) return;
-    const Jaxpr *body = body_of(e);
+    const Jaxpr *body = eqn_program(e);
     if (e->prim == P_scan)
         look_scan(k, e);
     else if (e->prim == P_while)

@@ -15,7 +15,7 @@ typedef struct {
 /* What the plans of one program share. */
 struct Callees {
     Ctx *cx;
-    const char *name; /* of the program */
+    const char *name;      /* of the program */
     uint32_t vector_bytes; /* of the target */
     Dims symbols;          /* of the whole program: each function gets all of them */
     Intern numbers;        /* of the programs */

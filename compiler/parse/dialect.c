@@ -1,6 +1,7 @@
 /* Differences between versions of JAX: old spellings of equations become today's, with one rule for each old name or
    parameter. Later stages do not depend on the version that printed the text, except for random numbers: whether it was
    before JAX 0.5. */
+#include "../control.h"
 #include "parser.h"
 
 /* ---- names and parameters that were renamed or removed */
@@ -138,15 +139,17 @@ static bool is_unit(const Parser *p, Val v) {
 static void drop_units(Parser *p, Eqn *e, Jaxpr *j) {
     if (!j || j->in.n != e->in.n) return;
     bool *keep = arena_new(p->arena, bool, e->in.n);
-    uint32_t n = 0, consts = (uint32_t)param_int(e, K_num_consts, 0), consts_gone = 0;
+    OwnConsts own;
+    int64_t consts = own_consts(e, 0, &own) && own.n ? *own.n : 0, consts_gone = 0;
+    uint32_t n = 0;
     for (uint32_t i = 0; i < e->in.n; i++) {
         keep[i] = !is_unit(p, e->in.at[i]) || uses(j, j->in.at[i]);
         consts_gone += !keep[i] && i < consts;
         if (keep[i]) j->in.at[n++] = j->in.at[i];
     }
     if (n == e->in.n) return;
-    Param *count = find(e, K_num_consts), *linear = find(e, K_linear);
-    if (count && count->value.kind == V_INT) count->value.i -= consts_gone;
+    Param *linear = find(e, K_linear);
+    if (consts_gone) *own.n -= consts_gone;
     if (linear && linear->value.kind == V_INTS && linear->value.ints.n == e->in.n) {
         uint32_t k = 0;
         for (uint32_t i = 0; i < e->in.n; i++)

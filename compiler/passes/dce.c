@@ -69,12 +69,8 @@ static Prog *prog_of(Dce *d, const Jaxpr *j);
 
 static void node_of(Dce *d, Node *node, const Eqn *e) {
     Jaxprs subs = eqn_jaxprs(d->cx->arena, e);
-    if (prim_lower[e->prim] == LOWER_WHILE) { /* in this order */
-        subs.n = 2;
-        subs.at = arena_new(d->cx->arena, Jaxpr *, 2);
-        subs.at[0] = param_jaxpr(e, K_cond_jaxpr);
-        subs.at[1] = param_jaxpr(e, K_body_jaxpr);
-    }
+    While w = while_of(e);
+    if (w.cond) subs.at[0] = w.cond, subs.at[1] = w.body;
     *node = (Node){e, arena_new(d->cx->arena, Prog *, subs.n), subs.n, false, eqn_has_effects(&d->effects, e)};
     for (uint32_t i = 0; i < subs.n; i++) node->subs[i] = prog_of(d, subs.at[i]);
     for (uint32_t i = 0; i < e->out.n; i++) d->defs[e->out.at[i]] = (Def){.eqn = node, .k = i};
@@ -139,44 +135,40 @@ static void need_out(Dce *d, Prog *p, uint32_t k) {
     need_val(d, p->j->out.at[k]);
 }
 
-static uint32_t count(const Eqn *e, ParamKey key) { return (uint32_t)param_int(e, key, 0); }
-
 /* Carry `c` of a while is needed: its operand, and its place in both programs. */
 static void need_carry(Dce *d, Node *node, uint32_t c) {
-    uint32_t cn = count(node->e, K_cond_nconsts), bn = count(node->e, K_body_nconsts);
+    While w = while_of(node->e);
     need_out(d, node->subs[1], c);
-    need_in(d, node->subs[0], cn + c);
-    need_in(d, node->subs[1], bn + c);
-    if (cn + bn + c < node->e->in.n) need_val(d, node->e->in.at[cn + bn + c]);
+    need_in(d, node->subs[0], w.cond_consts.n + c);
+    need_in(d, node->subs[1], w.body_consts.n + c);
+    need_val(d, w.carry.at[c]);
 }
 
 /* Input `k` of program number `role` of `node` is needed. */
 static void site_in(Dce *d, Node *node, uint32_t role, uint32_t k) {
     const Eqn *e = node->e;
-    uint32_t operand = k;
     switch (prim_lower[e->prim]) {
     case LOWER_COND:
-        operand = 1 + k;
         for (uint32_t i = 0; i < node->nsubs; i++) need_in(d, node->subs[i], k);
-        break;
-    case LOWER_SCAN:
-        if (k >= count(e, K_num_consts)) {
-            uint32_t carry = k - count(e, K_num_consts);
-            if (carry < count(e, K_num_carry)) need_out(d, node->subs[0], carry);
-        }
+        need_val(d, cond_of(e).in.at[k]);
         break;
     case LOWER_WHILE: {
-        uint32_t cn = count(e, K_cond_nconsts), n = role ? count(e, K_body_nconsts) : cn;
-        if (k >= n) {
-            need_carry(d, node, k - n);
-            return;
-        }
-        operand = role ? cn + k : k;
+        While w = while_of(e);
+        Vals consts = role ? w.body_consts : w.cond_consts;
+        if (k < consts.n)
+            need_val(d, consts.at[k]);
+        else
+            need_carry(d, node, k - consts.n);
         break;
     }
-    default: break;
+    case LOWER_SCAN: {
+        Scan s = scan_of(e);
+        if (k >= s.consts.n && k < s.consts.n + s.carry.n) need_out(d, node->subs[0], k - s.consts.n);
+        need_val(d, e->in.at[k]);
+        break;
     }
-    if (operand < e->in.n) need_val(d, e->in.at[operand]);
+    default: need_val(d, e->in.at[k]);
+    }
 }
 
 /* Result `k` of program number `role` of `node` is needed. */
@@ -186,9 +178,11 @@ static void site_out(Dce *d, Node *node, uint32_t role, uint32_t k) {
     case LOWER_COND:
         for (uint32_t i = 0; i < node->nsubs; i++) need_out(d, node->subs[i], k);
         break;
-    case LOWER_SCAN:
-        if (k < count(e, K_num_carry)) need_in(d, node->subs[0], count(e, K_num_consts) + k);
+    case LOWER_SCAN: {
+        Scan s = scan_of(e);
+        if (k < s.carry.n) need_in(d, node->subs[0], s.consts.n + k);
         break;
+    }
     case LOWER_WHILE:
         if (role == 1) need_carry(d, node, k);
         break;
@@ -233,7 +227,8 @@ static void need_eqn(Dce *d, Node *node) {
         for (uint32_t i = 0; i < node->nsubs; i++) need_all(d, node->subs[i]);
         return;
     }
-    if (prim_lower[e->prim] == LOWER_COND && e->in.n) need_val(d, e->in.at[0]);
+    const Vals index = cond_of(e).index;
+    each(const Val, v, index) need_val(d, *v);
     if (prim_lower[e->prim] == LOWER_WHILE) need_out(d, node->subs[0], 0);
     for (uint32_t r = 0; r < node->nsubs; r++) {
         Prog *p = node->subs[r];
@@ -281,54 +276,40 @@ static Vals keep(Arena *arena, Vals vs, const bool *kept) {
     return new;
 }
 
-static uint32_t kept_of(const bool *kept, uint32_t from, uint32_t n) {
-    uint32_t k = 0;
-    for (uint32_t i = 0; i < n; i++) k += kept[from + i];
+/* What is kept of a call or a control-flow equation: by operand, by result. */
+typedef struct {
+    Arena *arena;
+    const Eqn *e;
+    bool *in, *out;
+} Kept;
+static void keep_inputs(Kept *k, Vals operands, const bool *inputs) {
+    if (operands.n) memcpy(k->in + (operands.at - k->e->in.at), inputs, operands.n * sizeof *inputs);
+}
+static Kept kept_of(Dce *d, const Node *node) {
+    const Eqn *e = node->e;
+    Kept k = {d->cx->arena, e, arena_new(d->cx->arena, bool, e->in.n + 1), node->subs[0]->out};
+    const Cond c = cond_of(e);
+    const While w = while_of(e);
+    if (c.branches.n) {
+        memset(k.in, true, c.index.n);
+        keep_inputs(&k, c.in, node->subs[0]->in);
+    } else if (w.body) {
+        keep_inputs(&k, w.cond_consts, node->subs[0]->in);
+        keep_inputs(&k, w.body_consts, node->subs[1]->in);
+        keep_inputs(&k, w.carry, node->subs[1]->in + w.body_consts.n);
+        k.out = node->subs[1]->out;
+    } else {
+        keep_inputs(&k, e->in, node->subs[0]->in);
+    }
     return k;
 }
-
-/* The operands of a call or control-flow equation that are kept. */
-static bool *kept_operands(Dce *d, const Node *node) {
-    const Eqn *e = node->e;
-    bool *kept = arena_new(d->cx->arena, bool, e->in.n + 1);
-    if (prim_lower[e->prim] == LOWER_COND) {
-        kept[0] = true;
-        memcpy(kept + 1, node->subs[0]->in, e->in.n - 1);
-    } else if (prim_lower[e->prim] != LOWER_WHILE) {
-        memcpy(kept, node->subs[0]->in, e->in.n);
-    } else {
-        uint32_t cn = count(e, K_cond_nconsts);
-        memcpy(kept, node->subs[0]->in, cn);
-        memcpy(kept + cn, node->subs[1]->in, e->in.n - cn);
-    }
-    return kept;
+static Vals kept_operands(void *user, Vals slice) {
+    const Kept *k = user;
+    return slice.n ? keep(k->arena, slice, k->in + (slice.at - k->e->in.at)) : slice;
 }
-
-static Value kept_ints(Arena *arena, Value v, const bool *kept) {
-    int64_t *at = arena_new(arena, int64_t, v.ints.n);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < v.ints.n; i++)
-        if (kept[i]) at[n++] = v.ints.at[i];
-    v.ints = (Ints){at, n};
-    return v;
-}
-
-static Value value_int(Value v, uint32_t i) { return (Value){.kind = V_INT, .span = v.span, .i = i}; }
-
-/* A parameter of such an equation, for the operands in `kept`. */
-static Value cut_param(Dce *d, const Node *node, const Param *p, const bool *kept) {
-    const Eqn *e = node->e;
-    uint32_t cn = count(e, K_cond_nconsts), nc = count(e, K_num_consts);
-    switch (p->key) {
-    case K_num_consts: return value_int(p->value, kept_of(kept, 0, nc));
-    case K_num_carry: return value_int(p->value, kept_of(kept, nc, count(e, K_num_carry)));
-    case K_cond_nconsts: return value_int(p->value, kept_of(kept, 0, cn));
-    case K_body_nconsts: return value_int(p->value, kept_of(kept, cn, count(e, K_body_nconsts)));
-    case K_linear:
-        if (p->value.kind != V_INTS || p->value.ints.n != e->in.n) return p->value;
-        return kept_ints(d->cx->arena, p->value, kept);
-    default: return p->value;
-    }
+static Vals kept_results(void *user, Vals slice) {
+    const Kept *k = user;
+    return slice.n ? keep(k->arena, slice, k->out + (slice.at - k->e->out.at)) : slice;
 }
 
 static Jaxpr *rebuilt(void *user, const Jaxpr *j) {
@@ -342,18 +323,8 @@ static Eqn eqn_left(Dce *d, const Node *node) {
     if (node->nsubs == 0) return *node->e;
     Eqn e = eqn_rewrite(&same, node->e, rebuilt, d);
     if (!is_control(node->e)) return e;
-    bool *kept = kept_operands(d, node);
-    Prog *body = node->subs[prim_lower[e.prim] == LOWER_WHILE ? 1 : 0];
-    e.in = keep(arena, e.in, kept);
-    e.out = keep(arena, e.out, body->out);
-    if (e.in.n != node->e->in.n) e.in_at = NULL;
-    Params params = {arena_new(arena, Param, e.params.n), e.params.n};
-    for (uint32_t i = 0; i < e.params.n; i++) {
-        params.at[i] = e.params.at[i];
-        params.at[i].value = cut_param(d, node, &e.params.at[i], kept);
-    }
-    e.params = params;
-    return e;
+    Kept kept = kept_of(d, node);
+    return control_map(arena, node->e, &e, kept_operands, kept_results, &kept);
 }
 
 static Jaxpr *rebuild(Dce *d, Prog *p, bool top) {

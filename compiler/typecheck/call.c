@@ -1,5 +1,6 @@
 /* Other primitives with programs than calls, cond and loops: reduce with a program as combiner, linear solves,
    callbacks; and sharding, which changes no type. */
+#include "../control.h"
 #include "rule.h"
 
 /* Arrays of equal shapes, then an initial value for each; the program takes two of every kind. */
@@ -28,15 +29,15 @@ bool type_reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* ---- custom_linear_solve */
 
-static bool want_lengths(Ctx *cx, const Eqn *e, const char *const fields[4], uint32_t lengths[4]) {
+static bool want_lengths(Ctx *cx, const Eqn *e, uint32_t lengths[NSOLVES]) {
     const Value *record = &param_find(e, K_const_lengths)->value;
     uint64_t sum = 0;
-    for (unsigned i = 0; i < 4; i++) {
-        const Value *v = value_field(record, fields[i]);
+    for (unsigned i = 0; i < NSOLVES; i++) {
+        const Value *v = value_field(record, solve_field[i]);
         bool count = v && v->kind == V_INT && v->i >= 0 && v->i <= UINT32_MAX;
         if (!count)
             return diag(cx->diags, param_at(e, K_const_lengths), "%s: const_lengths has no count %s", name_of(cx, e),
-                        fields[i]);
+                        solve_field[i]);
         lengths[i] = (uint32_t)v->i;
         sum += lengths[i];
     }
@@ -47,20 +48,19 @@ static bool want_lengths(Ctx *cx, const Eqn *e, const char *const fields[4], uin
 
 /* Operands: the constants of four programs, then b. x has the types of b; further results of solve come after it. */
 bool type_custom_linear_solve(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    static const char *const fields[4] = {"matvec", "vecmat", "solve", "transpose_solve"};
-    uint32_t lengths[4], consts = 0, at = 0;
+    uint32_t lengths[NSOLVES], consts = 0, at = 0;
     if (!want_param(cx, e, K_const_lengths) || !want_param(cx, e, K_jaxprs)) return false;
-    if (!want_lengths(cx, e, fields, lengths)) return false;
-    for (unsigned i = 0; i < 4; i++) consts += lengths[i];
+    if (!want_lengths(cx, e, lengths)) return false;
+    for (unsigned i = 0; i < NSOLVES; i++) consts += lengths[i];
     uint32_t n = e->in.n - consts;
-    Jaxpr *solve = value_jaxpr(&param_find(e, K_jaxprs)->value, "solve");
-    for (unsigned k = 0; k < 4; at += lengths[k++]) {
-        Jaxpr *j = value_jaxpr(&param_find(e, K_jaxprs)->value, fields[k]);
+    Jaxpr *solve = value_jaxpr(&param_find(e, K_jaxprs)->value, solve_field[SOLVE_SOLVE]);
+    for (unsigned k = 0; k < NSOLVES; at += lengths[k++]) {
+        Jaxpr *j = value_jaxpr(&param_find(e, K_jaxprs)->value, solve_field[k]);
         if (!j) continue;
         Type *takes = arena_new(cx->arena, Type, (size_t)lengths[k] + n);
         if (lengths[k]) memcpy(takes, in + at, lengths[k] * sizeof *takes);
         if (n) memcpy(takes + lengths[k], in + consts, n * sizeof *takes);
-        uint32_t results = k < 2 ? n : j->out.n;
+        uint32_t results = k <= SOLVE_VECMAT ? n : j->out.n;
         if (!want_program(cx, e, K_jaxprs, j, takes, lengths[k] + n, results)) return false;
     }
     if (!want_results(cx, e, solve && solve->out.n > n ? solve->out.n : n)) return false;

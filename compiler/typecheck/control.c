@@ -70,20 +70,11 @@ bool want_program(Ctx *cx, const Eqn *e, ParamKey k, Jaxpr *j, const Type *takes
 
 /* ---- calls */
 
-static Jaxpr *call_body(const Eqn *e) {
-    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr, K_call, K_callee, K_fwd_jaxpr};
-    for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const Param *p = param_find(e, keys[i]);
-        if (p && p->value.kind == V_JAXPR) return p->value.jaxpr;
-    }
-    return NULL;
-}
-
 /* The body takes the operands, `skip` of them from operand `jump` on left out. One of its results that the caller
    drops, `_`, is not compared: JAX names the body's result `_` too, and which variable of that name it is the text does
    not say. */
 static bool infer_call(Ctx *cx, const Eqn *e, uint32_t jump, uint32_t skip, const Type *in, Type *out) {
-    Jaxpr *j = call_body(e);
+    Jaxpr *j = eqn_program(e);
     uint32_t n = e->in.n - skip;
     if (!j) return diag(cx->diags, e->span, "%s needs the parameter 'jaxpr'", name_of(cx, e));
     if (j->in.n != n)
@@ -105,9 +96,13 @@ bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return infer_
    constants come after the callee's: it takes them, the residuals and the callee's results, and returns the linear
    operands. */
 bool type_linear_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    uint32_t own, others, residuals;
+    uint32_t own = 0, others, residuals;
     Jaxpr *j = param_jaxpr(e, K_transpose);
-    if (!param_has(e, K_num_transpose_consts)) return type_call(cx, e, in, out);
+    if (!param_has(e, K_num_transpose_consts)) {
+        if (param_has(e, K_num_callee_consts) && !want_count(cx, e, K_num_callee_consts, e->in.n, &own)) return false;
+        if (param_has(e, K_num_res) && !want_count(cx, e, K_num_res, e->in.n - own, &residuals)) return false;
+        return type_call(cx, e, in, out);
+    }
     if (!want_count(cx, e, K_num_callee_consts, e->in.n, &own) ||
         !want_count(cx, e, K_num_transpose_consts, e->in.n - own, &others) ||
         !want_count(cx, e, K_num_res, e->in.n - own - others, &residuals))
@@ -313,7 +308,7 @@ static Type with_leading(Ctx *cx, Type t, Dim n) {
     return type_of(cx->types, a->dtype, a->rank + 1, dims);
 }
 
-static bool scan_length(Ctx *cx, const Eqn *e, Dim *length) {
+static bool want_turns(Ctx *cx, const Eqn *e, Dim *length) {
     if (!want_param(cx, e, K_length)) return false;
     *length = param_find(e, K_length)->value.dim;
     return dims_at_most(cx, 0, *length, param_at(e, K_length)) ||
@@ -327,7 +322,7 @@ bool type_scan(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Dim length;
     if (!want_count(cx, e, K_num_consts, e->in.n, &nconsts)) return false;
     if (!want_count(cx, e, K_num_carry, e->in.n - nconsts, &ncarry)) return false;
-    if (!scan_length(cx, e, &length)) return false;
+    if (!want_turns(cx, e, &length)) return false;
     if (j->in.n != e->in.n)
         return diag(cx->diags, jaxpr_at(e, j), "scan: jaxpr takes %u input%s, but there %s %u operand%s", j->in.n,
                     plural(j->in.n), is_are(e->in.n), e->in.n, plural(e->in.n));

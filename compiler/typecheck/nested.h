@@ -1,6 +1,7 @@
 /* Nested programs whose inputs are operands of the enclosing equation: control.c, catalyst.c. */
 #ifndef JAXCC_NESTED_H
 #define JAXCC_NESTED_H
+#include "../control.h"
 #include "rule.h"
 
 /* How the inputs of a nested program correspond to the operands of the equation: input i is operand first + i, or from

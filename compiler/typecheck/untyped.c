@@ -1,5 +1,6 @@
 /* What the text leaves out: the types of literals before 0.6.1, and parameters that old printers
    did not print or that the binder implies. */
+#include "../control.h"
 #include "rule.h"
 
 /* ---- literals */
@@ -47,12 +48,11 @@ static const uint8_t apart[NPRIMS] = {
  */
 static Val input_for(const Ctx *cx, const Eqn *e, unsigned i) {
     if (e->prim == P_for_loop) return for_loop_input(cx, e, i);
-    static const ParamKey keys[] = {K_jaxpr, K_call_jaxpr, K_fun_jaxpr, K_body_jaxpr};
-    Jaxpr *j = NULL;
-    for (unsigned k = 0; k < sizeof keys / sizeof *keys && !j; k++) j = param_jaxpr(e, keys[k]);
-    Jaxprs branches = param_jaxprs(e, K_branches);
-    uint32_t skip = 0;
-    if (!j && branches.n) j = branches.at[0], skip = 1;
+    Jaxpr *j = eqn_program(e);
+    if (!j) j = param_jaxpr(e, K_body_jaxpr);
+    uint32_t skip = 0, first;
+    Jaxprs branches = cond_branches(e, &first);
+    if (!j && branches.n) j = branches.at[0], skip = first;
     if (e->prim == P_while) {
         skip = (uint32_t)param_int(e, K_cond_nconsts, 0);
         if (i < skip) j = param_jaxpr(e, K_cond_jaxpr), skip = 0;

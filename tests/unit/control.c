@@ -92,8 +92,12 @@ Test(control, scan_written) {
     cr_assert_eq(number(&new, K_unroll), 2);
     cr_assert(param_bool(&new, K_reverse));
     cr_assert_not(param_has(&new, K_linear));
+    s.consts.n = 0; /* what is left of the operands keeps what it said of them */
+    new = scan_eqn(arena, e, &s);
+    are(new.in, "b e");
+    cr_assert_eq(param_ints(&new, K_linear).n, 2);
     cr_assert_null(new.in_at);
-    cr_assert(param_has(e, K_linear), "the equation that was read stays as it was");
+    cr_assert_eq(param_ints(e, K_linear).n, e->in.n, "the equation that was read stays as it was");
     /* from nothing, and back */
     s = scan_of(e);
     Eqn fresh = scan_eqn(arena, &(Eqn){.span = e->span}, &s);
