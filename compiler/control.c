@@ -12,7 +12,7 @@ Vals vals_joined(Arena *arena, uint32_t n, const Vals *parts) {
     return all;
 }
 
-/* A count of operands, of which there are `all`; false where it cannot be one. */
+/* A count of operands, at most `all`; false if it is not one. */
 static bool count_of(const Eqn *e, ParamKey key, uint32_t all, uint32_t *n) {
     int64_t count = param_int(e, key, 0);
     *n = (uint32_t)count;
@@ -21,7 +21,7 @@ static bool count_of(const Eqn *e, ParamKey key, uint32_t all, uint32_t *n) {
 
 /* ---- equations */
 
-/* What the writers write. */
+/* The parameters that writers write. */
 static const bool written[NPARAMS] = {
     [K_jaxpr] = true,
     [K_length] = true,
@@ -121,7 +121,7 @@ Dim scan_length(const Ctx *cx, const Scan *s) {
     return s->length;
 }
 
-/* ---- while: the body has as many results as there are carries, so that the counts say nothing more */
+/* ---- while: the body has as many results as there are carries, so that the counts are determined */
 While while_of(const Eqn *e) {
     While w = {0};
     if (e->prim != P_while && e->prim != P_while_loop) return w;
@@ -298,7 +298,7 @@ LinearSolve linear_solve_of(const Eqn *e) {
     return s;
 }
 
-/* ---- text that is being completed */
+/* ---- programs that are still being completed */
 static int64_t *written_count(const Eqn *e, ParamKey key) {
     each(Param, p, e->params)
         if (key != K_other && p->key == key && p->value.kind == V_INT) return &p->value.i;

@@ -6,11 +6,11 @@
 /* A function is NAME.function_N(symbols, operands, results, workspace, heap): arrays and scalars are pointers, its
    workspace is a part of the caller's, which calls one after the other share.
 
-   Some results are their operand with elements written over. The function finds the operand in the memory of the
-   result: the caller gives it that of its own operand where nobody reads that any more, else a copy. Then a loop that
-   carries a large array through a function copies it as often as one whose body is written in place: once at most. */
+   Some results are an operand with elements overwritten. The function expects the operand in the memory of the result:
+   the caller passes the memory of its operand if nothing reads it later, else a copy. So a loop that carries a large
+   array through a function copies it once at most, like a loop whose body is part of the caller. */
 
-/* ---- which there are */
+/* ---- finding them */
 typedef struct {
     Callees *callees;
     Intern seen;
@@ -49,7 +49,7 @@ const Callee *callee_of(const Callees *cs, const Eqn *e) {
 
 /* ---- a function */
 
-/* The inputs whose memory results might have: no two the same. */
+/* The inputs whose memory results might use, all distinct. */
 static void find_over(const Callees *cs, Callee *c) {
     const Jaxpr *j = c->program;
     Ctx *cx = cs->cx;
@@ -65,7 +65,7 @@ static void find_over(const Callees *cs, Callee *c) {
         if (ok) taken[i] = true;
     }
 }
-/* Of those only the ones count that come out in that memory: the others would be copied twice. */
+/* Keeps only those that are returned in that memory: the others would be copied twice. */
 static Plan *planned(Callees *cs, Callee *c) {
     for (;;) {
         Plan *p = plan(cs, c->program, c->over);
@@ -98,10 +98,10 @@ bool callees_write(Callees *cs, Emit *e) {
 struct Call {
     const Callee *callee;
     Buf *workspace;  /* NULL: it needs none */
-    bool *registers; /* by operand: a scalar that is put into memory before */
+    bool *registers; /* by operand: a scalar that is stored to memory before the call */
 };
 
-/* Where a result is an operand written over: memory that has it, which is the function's to write. */
+/* For a result that is an overwritten operand: memory that contains it and that the function may write. */
 static Buf *given(Plan *p, Body *b, const Eqn *e, uint32_t operand) {
     Val v = e->in.at[operand];
     bool computed = !val_info(p->cx, v)->lit && plan_info(p, v)->class != VAL_VIRTUAL;

@@ -1,5 +1,5 @@
-/* Programs that equations call (passes/share.c, and calls that inline.c left): each is planned and written once, as a
-   function of the library, whoever calls it. */
+/* Called programs (those of passes/share.c, and calls that inline.c left): each is planned and written once, as a
+   function of the library. */
 #ifndef JAXCC_CALL_H
 #define JAXCC_CALL_H
 #include "host.h"
@@ -8,8 +8,8 @@ enum { NOT_OVER = UINT32_MAX };
 typedef struct {
     const Jaxpr *program;
     Signature signature; /* its dimensions are those of the whole program */
-    uint32_t *over;      /* by result: the input in whose memory it is given back, which the caller owns; NOT_OVER */
-    bool heap;           /* it takes memory, or may end the call: so does who calls it */
+    uint32_t *over;      /* by result: the input in whose memory it is returned, which the caller owns; or NOT_OVER */
+    bool heap;           /* it allocates memory or may end the call, and so do its callers */
     Written written;
 } Callee;
 /* What the plans of one program share. */
@@ -25,14 +25,14 @@ struct Callees {
     } all; /* a program after those that it calls */
 };
 
-/* All programs that are called within it, devices' programs included. */
+/* All programs called within it, including programs of devices. */
 Callees *callees_of(Ctx *, const Program *, uint32_t vector_bytes);
 /* Plans and writes them; false after a diagnostic. */
 bool callees_write(Callees *, Emit *);
-/* What an equation calls; NULL: it calls nothing. */
+/* The program that an equation calls; NULL: it is not a call. */
 const Callee *callee_of(const Callees *, const Eqn *);
 
-/* The step of an equation that calls; its code. */
+/* The step of a call; its code. */
 bool plan_call(Plan *, Body *, const Eqn *);
 void host_call(Host *, Step *);
 

@@ -1,4 +1,4 @@
-/* The builder: what is read and written at computed places. */
+/* The builder: reading and writing at computed places. */
 #include "../typecheck/rule.h"
 #include "build.h"
 

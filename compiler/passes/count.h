@@ -1,5 +1,5 @@
-/* How often the programs within a program stand in it, and which of them become functions: those of which copies would
-   be too much code. */
+/* How often nested programs occur in a program, and which of them become functions: those whose copies would be too
+   much code. */
 #ifndef JAXCC_COUNT_H
 #define JAXCC_COUNT_H
 #include "../ir.h"
@@ -13,7 +13,7 @@ typedef struct {
     bool function;
 } Count;
 
-/* Counts end at COUNT_MOST. */
+/* Counts saturate at COUNT_MOST. */
 enum { COUNT_MOST = 1 << 30 };
 
 typedef struct {
@@ -38,9 +38,9 @@ typedef enum {
 /* Counts `j` and all within. Functions are those programs that `may` be and of which copies would be too much; after
    inline besides those that jit calls, which stand once. */
 Counts counts_of(Ctx *, const Jaxpr *j, Counting, MayBeFunction *may, void *user);
-/* Of `j` or a program within. */
+/* The count of `j` or of a nested program. */
 const Count *count_of(Counts *, const Jaxpr *);
-/* `new` is counted as `j` is, which it was made from. */
+/* Gives `new`, which was made from `j`, the count of `j`. */
 void count_as(Counts *, const Jaxpr *new, const Jaxpr *j);
 
 #endif

@@ -1,14 +1,14 @@
-/* A program that several loops and branches hold is planned once for each of them, as they are around it; copies of a
-   long one that is held often would be too much code (count.h). Such a program becomes a function: each holder gets
-   instead a program that calls it,
+/* A program that several loops and branches share is planned once for each of them, as a part of each; copies of a long
+   one that is shared often would be too much code (count.h). Such a program becomes a function: each equation gets a
+   program that calls it instead,
 
        { lambda ; a:T b:U. let c:V = jit[name=… jaxpr=…] a b in (a, c) }
 
-   What a function would give back as it got it, or what is known, its callers have already: those results go, here and
-   in the calls that other passes left, so that who passes an array on does not copy it.
+   Results that are operands of the function, or known values, are available to its callers already: they are removed,
+   here and in calls that other passes left, so that passing an array on does not copy it.
 
-   Copied all the same is what a caller cannot call: a program with a reference, or whose operands or results have an
-   extent that is computed inside, for which nobody outside could take memory; and programs that say how elements are
+   Programs that cannot be called are copied nevertheless: those with a reference, those whose operands or results have
+   an extent that is computed inside, for which a caller could not allocate memory, and those that say how elements are
    combined, which are part of a kernel. */
 #include "count.h"
 #include "rewrite.h"
@@ -18,9 +18,9 @@ typedef struct {
     Ctx *cx;
     ValMap map;
     Counts counts;
-    Memo shared;    /* programs, with what they hold shared */
-    Memo functions; /* the same without results that callers have */
-    Memo calls;     /* of functions: the program that calls it */
+    Memo shared;    /* programs, with nested programs shared */
+    Memo functions; /* the same without results available to callers */
+    Memo calls;     /* by function: the program that calls it */
 } Share;
 
 /* ---- which results remain */
@@ -30,7 +30,7 @@ static uint32_t input_number(const Jaxpr *j, Val v) {
     while (i < j->in.n && j->in.at[i] != v) i++;
     return i;
 }
-/* Is a result what every caller has: an operand, something known? */
+/* Does every caller have the result: is it an operand or a known value? */
 static bool passed(const Share *s, const Jaxpr *j, Val v) {
     return val_info(s->cx, v)->lit || input_number(j, v) < j->in.n;
 }
@@ -52,7 +52,7 @@ static Jaxpr *function_of(Share *s, const Jaxpr *j) {
     if (out.n < new->out.n) new = jaxpr_with(s->cx, new, new->eqns, out);
     return *memo_slot(&s->functions, j) = new;
 }
-/* The program that calls `j`, whose values stand for those of `j` in the map meanwhile. */
+/* The program that calls `j`; meanwhile the map has its values for those of `j`. */
 static Jaxpr *caller_of(Share *s, const Jaxpr *j) {
     Ctx *cx = s->cx;
     if (*memo_slot(&s->calls, j)) return *memo_slot(&s->calls, j);

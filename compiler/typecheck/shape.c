@@ -45,7 +45,7 @@ bool type_iota(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* An array of any content; a scalar where no shape is printed. */
+/* An array with undefined content; a scalar if no shape is printed. */
 bool type_empty(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Dtype d;
     Dims shape = {NULL, 0};
@@ -55,8 +55,8 @@ bool type_empty(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* Axis i of the operand becomes axis broadcast_dimensions[i] of the result. The shape is the
-   binder's where the text prints none (since 0.9.2): then a disagreement is the binder's fault. */
+/* Axis i of the operand becomes axis broadcast_dimensions[i] of the result. If the text prints no shape (since 0.9.2)
+   the binder gives it: then a disagreement is reported at the binder. */
 bool type_broadcast_in_dim(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_results(cx, e, 1)) return false;
     if (!e->in.n) return want_operands(cx, e, 1);
@@ -237,7 +237,7 @@ bool type_pad(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* Operands i and 0 agree but for the extent of `axis` (-1: there is none). */
+/* Operands i and 0 agree except for the extent of `axis` (-1: none). */
 static bool agree_but(Ctx *cx, const Eqn *e, const Type *in, unsigned i, int64_t axis) {
     const ArrayType *x = type_at(cx->types, in[0]), *y = type_at(cx->types, in[i]);
     if (x->dtype != y->dtype || x->rank != y->rank) return operands_disagree(cx, e, in, i, 0);
@@ -371,7 +371,7 @@ bool type_dynamic_update_slice(Ctx *cx, const Eqn *e, const Type *in, Type *out)
     return true;
 }
 
-/* A dimension as a number: i32, or i64 where the binder says so (jax_enable_x64). */
+/* A dimension as a number: i32, or i64 if the binder says so (jax_enable_x64). */
 static Type dim_value_type(Ctx *cx, Type declared) {
     return type_of(cx->types, type_at(cx->types, declared)->dtype == DT_i64 ? DT_i64 : DT_i32, 0, NULL);
 }
@@ -390,7 +390,7 @@ bool type_dimension_size(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* What must hold of the dimensions, then the numbers {0}, {1}, … of the message. */
+/* The condition on the dimensions, then the numbers {0}, {1}, … of the message. */
 bool type_shape_assertion(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_results(cx, e, 0)) return false;
     if (!e->in.n)

@@ -2,7 +2,7 @@
 #include "../consts.h"
 #include "../print.h"
 
-/* Where the lists of a signature hold each value, counted from 1. */
+/* The position of each value in the lists of a signature, counted from 1. */
 typedef struct {
     Ctx *cx;
     uint32_t *in, *out; /* by value */
@@ -24,7 +24,7 @@ static void number(uint32_t *at, Vals vals) {
         if (!at[vals.at[i]]) at[vals.at[i]] = i + 1;
 }
 
-/* The last is read first, so that an extent is known before the scalar that it names. */
+/* The last type comes first, so that an extent is known before the scalar that it names. */
 static void print_list(Printer *p, Vals list, Text *out) {
     Str *text = arena_new(p->cx->arena, Str, list.n);
     bool *implicit = arena_new(p->cx->arena, bool, list.n);
@@ -61,7 +61,7 @@ static void print_one(Ctx *cx, const Jaxpr *j, Text *out) {
     print_list(&p, j->out, out);
 }
 
-/* Where there are constants inside the program: all of them, as --consts counts them. */
+/* If there are constants in nested programs: all constants, in the order of --consts. */
 static void print_constants(Ctx *cx, const Jaxpr *j, Text *out) {
     Constants all = consts_of(cx, j);
     for (uint32_t i = 0; i < all.n && all.n > all.own; i++) {

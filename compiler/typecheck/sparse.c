@@ -1,5 +1,5 @@
 /* Sparse arrays by coordinates (jax.experimental.sparse.bcoo): data […, nse, dense…] at indices […, nse, axes] of an
-   array […, axes…, dense…]. An axis of the batch may be 1 where the array has more. The others are in csr.c. */
+   array […, axes…, dense…]. A batch axis may be 1 where the array has more. The other layouts are in csr.c. */
 #include "sparse.h"
 
 bool want_sparse_shape(Ctx *cx, const Eqn *e, ParamKey k, Dims *shape) {
@@ -24,7 +24,7 @@ bool want_batch(Ctx *cx, const Eqn *e, const Type *in, unsigned i, uint32_t n, T
     return true;
 }
 
-/* Operand `i` are indices of an array; the type of data at them. */
+/* Operand `i` has indices into an array; gives the type of the data. */
 static bool want_indices(Ctx *cx, const Eqn *e, const Type *in, unsigned i, Type array, Type *data) {
     const ArrayType *t = type_at(cx->types, in[i]), *a = type_at(cx->types, array);
     if (!want_kind(cx, e, in, i, OF_INT)) return false;
@@ -130,9 +130,9 @@ bool type_bcoo_fromdense(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* ---- the same array with its elements elsewhere */
+/* ---- the same array with its elements rearranged */
 
-/* Axes of the batch go among themselves, and so do dense ones. */
+/* Batch axes are permuted among themselves, and so are dense ones. */
 bool type_bcoo_transpose(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type array;
     if (!want(cx, e, 2, 2) || !want_described(cx, e, in, K_spinfo, &array) || !want_param(cx, e, K_permutation))
@@ -213,7 +213,7 @@ bool type_bcoo_dot_general_sampled(Ctx *cx, const Eqn *e, const Type *in, Type *
            want_indices(cx, e, in, 2, dot_type(cx, &d), &out[0]);
 }
 
-/* What a product of two sparse arrays demands of side `i`: nothing is dense, what is contracted has indices. */
+/* The demands on side `i` of a product of two sparse arrays: no dense axes, and contracted axes have indices. */
 static bool want_side(Ctx *cx, const Eqn *e, const Type *in, const Dot *d, unsigned i) {
     const ArrayType *indices = type_at(cx->types, in[2 * i + 1]), *array = type_at(cx->types, d->type[i]);
     int64_t batch = indices->rank - 2, front = batch + indices->dims[indices->rank - 1];
@@ -234,7 +234,7 @@ static bool want_side(Ctx *cx, const Eqn *e, const Type *in, const Dot *d, unsig
     return true;
 }
 
-/* [the product's batch, what else is in the left one's batch, in the right one's]: how many. */
+/* The number of batch axes of the product, of other batch axes of the left array, and of the right one. */
 static uint32_t batch_of_both(Ctx *cx, const Eqn *e, const Type *in, const Dot *d, Dim *dims) {
     uint32_t n = 0;
     each(int64_t, axis, d->batch[0]) dims[n++] = type_at(cx->types, d->type[0])->dims[*axis];
@@ -248,8 +248,8 @@ static uint32_t batch_of_both(Ctx *cx, const Eqn *e, const Type *in, const Dot *
     return n;
 }
 
-/* Operand 0 at operand 1, times operand 2 at operand 3: as many elements as pairs, but no more than there are places.
-   */
+/* Operand 0 at operand 1, times operand 2 at operand 3: as many elements as pairs, but no more than there are
+   places. */
 bool type_bcoo_spdot_general(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     static const ParamKey keys[2] = {K_lhs_spinfo, K_rhs_spinfo};
     Type types[4];

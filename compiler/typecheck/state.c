@@ -1,6 +1,6 @@
-/* References: cells that hold an array, read and written by name. The parameter `index` of a get, a
-   swap or an addupdate is what the text has behind the reference: one list for each bracket (see
-   parse/build.c); a word in it is an operand of the equation. */
+/* References: cells that hold an array, read and written by name. The parameter `index` of get, swap
+   and addupdate has the brackets after the reference: one list for each (see parse/build.c); a word in it is an operand
+   of the equation. */
 #include "rule.h"
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ static bool want_ref(Ctx *cx, const Eqn *e, const Type *in, unsigned i) {
     return false;
 }
 
-/* ---- making and ending */
+/* ---- creating and freezing */
 
 bool type_new_ref(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want(cx, e, 1, 1)) return false;
@@ -57,7 +57,7 @@ bool type_free_ref(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return want(cx, e, 1, 0) && want_ref(cx, e, in, 0);
 }
 
-/* ---- views: what a bracket behind a reference makes of its type */
+/* ---- views: the types that the brackets after a reference give */
 
 typedef struct {
     Ctx *cx;
@@ -87,7 +87,7 @@ static bool outside(View *w, const Value *v, int64_t n, uint32_t axis, Type t) {
                 name_of(w->cx, w->e), (long long)n, axis, type_c(w->cx, t));
 }
 
-/* a:b, a:b+n, :, …: the extent that is left. */
+/* a:b, a:b+n, :, …: the extent of the range. */
 static bool slice_of(View *w, const Value *v, uint32_t axis, Type t, Dim *extent) {
     Dim n = type_at(w->cx->types, t)->dims[axis];
     const Value *from = &v->list.at[0], *to = &v->list.at[1];
@@ -128,8 +128,8 @@ static bool position_of(View *w, const Value *v, uint32_t axis, Type t, Type *po
     return (k >= 0 && dims_at_most(cx, k + 1, n, v->span)) || outside(w, v, k, axis, t);
 }
 
-/* [0, :, 1:3, b:b+2, …]. Positions take their axes away; their own are where the first one was, in
-   front where the positions are apart. */
+/* [0, :, 1:3, b:b+2, …]. Positions remove their axes; axes of arrays of positions go to the place of the first one, or
+   to the front if the positions are not adjacent. */
 static bool index_view(View *w, const Value *index, Type t, Type *out) {
     Ctx *cx = w->cx;
     const ArrayType *x = type_at(cx->types, t);
@@ -174,7 +174,7 @@ Dims text_numbers(Ctx *cx, Str s) {
     return dims;
 }
 
-/* {transpose([1, 0])}, {reshape([4, 3])}; what other transformations make is not known: 0. */
+/* {transpose([1, 0])}, {reshape([4, 3])}; the result of other transformations is unknown: 0. */
 static bool transform_view(View *w, const Value *v, Type t, Type *out) {
     Ctx *cx = w->cx;
     Str s = v->s;
@@ -198,8 +198,8 @@ static bool transform_view(View *w, const Value *v, Type t, Type *out) {
     return true;
 }
 
-/* tree=PyTreeDef((…,)): the brackets, as JAX prints them without its rules for references; NULL where there are none.
-   */
+/* tree=PyTreeDef((…,)): the brackets, as JAX prints them without its rules for references; NULL where there are
+   none. */
 const Value *tree_of(const Eqn *e) {
     const Param *tree = param_find(e, K_tree);
     const Value *v = tree ? &tree->value : NULL;
@@ -207,7 +207,7 @@ const Value *tree_of(const Eqn *e) {
     return &v->list.at[0];
 }
 
-/* What the equation sees of the array behind its reference; 0 where only the binder knows. */
+/* The type of the view of an equation; 0 if only the binder knows. */
 static bool view(Ctx *cx, const Eqn *e, const Type *in, unsigned operands, Type *t) {
     *t = 0;
     const Param *index = NULL;
@@ -258,7 +258,7 @@ bool type_addupdate(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return want_results(cx, e, 0) && writes(cx, e, in, &t) && want_kind(cx, e, in, 1, OF_NUM);
 }
 
-/* What an index becomes that stands beside arrays: as numpy broadcasts. */
+/* The shape of an index together with the other arrays, as numpy broadcasts. */
 bool type_broadcast_to(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want(cx, e, 1, 1) || !want_param(cx, e, K_shape)) return false;
     const ArrayType *x = type_at(cx->types, in[0]);
@@ -275,8 +275,8 @@ bool type_broadcast_to(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 
 /* ---- programs over references that start with the operands' values */
 
-/* The program takes a reference to each operand, after an index where it is `counted`, and gives nothing; the results
-   are what the references hold in the end. An operand may be a reference itself. */
+/* The program takes a reference to each operand, after an index if it is `counted`, and returns nothing; the results
+   are the final contents of the references. An operand may itself be a reference. */
 static bool type_runs(Ctx *cx, const Eqn *e, const Type *in, Type *out, bool counted) {
     if (!want_param(cx, e, K_jaxpr) || !want_results(cx, e, e->in.n)) return false;
     Jaxpr *j = param_jaxpr(e, K_jaxpr);
@@ -321,8 +321,8 @@ static bool used_after(Ctx *cx, const Eqn *e, unsigned i, const Eqn *end) {
     return false;
 }
 
-/* No reference is used after its end, nor given twice to a nested program, where nobody would see
-   that two are one. */
+/* No reference is used after it is frozen, or passed twice to a nested program, which could not see that the two are
+   one. */
 static bool check_uses(Ctx *cx, Refs *refs, const Eqn *e) {
     Intern here = {.arena = cx->arena};
     bool calls = e->in.n > 1 && eqn_jaxprs(cx->arena, e).n, fresh;

@@ -1,5 +1,5 @@
-/* What the text leaves out: the types of literals before 0.6.1, and parameters that old printers
-   did not print or that the binder implies. */
+/* Adds what the text leaves out: types of literals before 0.6.1, and parameters that old versions did not print or that
+   the binder implies. */
 #include "../control.h"
 #include "rule.h"
 
@@ -36,7 +36,7 @@ bool literal_fits(const Ctx *cx, const Lit *lit, Type t) {
     }
 }
 
-/* Leading operands with element types of their own: a predicate, an array before indices. */
+/* Leading operands with other element types: a predicate, an array before indices. */
 static const uint8_t apart[NPRIMS] = {
     [P_select_n] = 1,
     [P_cond] = 1,
@@ -44,8 +44,7 @@ static const uint8_t apart[NPRIMS] = {
     [P_dynamic_update_slice] = 2,
 };
 
-/* The input of a nested program that an operand of a call or of control flow becomes; 0 for others.
- */
+/* The input of a nested program that an operand of a call or of control flow becomes; 0 for others. */
 static Val input_for(const Ctx *cx, const Eqn *e, unsigned i) {
     if (e->prim == P_for_loop) return for_loop_input(cx, e, i);
     Jaxpr *j = eqn_program(e);
@@ -70,8 +69,8 @@ static Dtype dtype_among(Ctx *cx, const Eqn *e, const Type *in, unsigned from, u
 /* Does the result have the operands' element type? */
 static bool keeps_dtype(const Eqn *e) { return !param_has(e, K_new_dtype) && !param_has(e, K_index_dtype); }
 
-/* A literal without type has that of its neighbours, of the nested program's input, of the declared
-   result, or its own, in this order. */
+/* An untyped literal takes the type of its neighbours, of the nested program's input, of the declared result, or its
+   own default, in this order. */
 static void complete_literal(Ctx *cx, const Eqn *e, Type *in, unsigned i) {
     ValInfo *v = val_info(cx, e->in.at[i]);
     Val input = input_for(cx, e, i);
@@ -104,7 +103,7 @@ static void param_add(Ctx *cx, Eqn *e, ParamKey k, Value value) {
 
 static Value value_int(int64_t i) { return (Value){.kind = V_INT, .i = i}; }
 
-/* 2020: the carry is what is left over; one quoted text lacks body_nconsts. */
+/* 2020: the remaining operands are the carry; some texts lack body_nconsts. */
 static void complete_while(Ctx *cx, Eqn *e, Type *in) {
     Jaxpr *cond = param_jaxpr(e, K_cond_jaxpr), *body = param_jaxpr(e, K_body_jaxpr);
     if (!cond || !body) return;
@@ -125,8 +124,8 @@ static bool leading_extent(const Ctx *cx, const Eqn *e, const Type *in, uint32_t
     return found;
 }
 
-/* Feb 2020: one quoted text lacks length and num_carry: the fewest carried values such that what is
-   left can be scanned together. */
+/* February 2020: some texts lack length and num_carry: the fewest carried values such that the rest can be scanned
+   together. */
 static void complete_scan(Ctx *cx, Eqn *e, Type *in) {
     Jaxpr *j = param_jaxpr(e, K_jaxpr);
     Dim n = 0;

@@ -1,9 +1,9 @@
 /* Convolutions and reductions over windows. Along each spatial axis a window of `window` elements,
-   `window_dilation` apart, moves by `stride` over the operand, whose elements are `base_dilation`
-   apart and which `padding` makes longer or shorter. */
+   `window_dilation` apart, moves by `stride` over the operand, whose elements are `base_dilation` apart and which
+   `padding` extends or shortens. */
 #include "rule.h"
 
-/* How windows move over the axes; a list that the text leaves out is NULL and stands for ones. */
+/* How windows move over the axes; a missing list is NULL and stands for ones. */
 typedef struct {
     uint32_t rank;
     const Dim *window, *base_dilation, *window_dilation, *stride;
@@ -52,7 +52,7 @@ static Dim count_windows(Types *ts, const Windows *w, uint32_t i, Dim n) {
     return dim_max(ts, dim_add(ts, dim_floordiv(ts, room, w->stride ? w->stride[i] : 1), 1), 0);
 }
 
-/* ---- what passes write */
+/* ---- written by passes */
 
 /* The windows along `axes`, which follow the axes of the result. */
 bool type_windows(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
@@ -123,7 +123,7 @@ bool type_reduce_window(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return want_program(cx, e, K_jaxpr, param_jaxpr(e, K_jaxpr), takes, e->in.n, n);
 }
 
-/* Operand 0 has an element for each window of operand 1, and goes where that is chosen. */
+/* Operand 0 has an element for each window of operand 1, which goes to the selected place. */
 static bool want_select_prim(Ctx *cx, const Eqn *e) {
     static const char *const prims[] = {"ge", "le", NULL};
     return want_param(cx, e, K_select_prim) && want_word(cx, e, K_select_prim, prims);
@@ -159,7 +159,7 @@ static bool want_combination(Ctx *cx, const Eqn *e, ParamKey k, Dtype d, Dtype r
                 type_c(cx, t), type_c(cx, wanted));
 }
 
-/* Operand 0, what each of its windows gives (1), and a scalar that is there before (2). */
+/* Operand 0, an element for each of its windows (1), and the initial value (2). */
 bool type_select_and_scatter(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want(cx, e, 3, 1) || !want_kind(cx, e, in, 0, OF_NUM | OF_BOOL)) return false;
     if (!want_dtype_of(cx, e, in, 1, 0) || !want_scalar(cx, e, in, 2) || !want_dtype_of(cx, e, in, 2, 0)) return false;
@@ -171,7 +171,7 @@ bool type_select_and_scatter(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     return true;
 }
 
-/* Of each window of operand 1 the chosen place, and what operand 0 has there. */
+/* The element of operand 0 at the selected place of each window of operand 1. */
 bool type_select_and_gather_add(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (!want_select_prim(cx, e) || !want(cx, e, 2, 1) || !want_kind(cx, e, in, 0, OF_FLOAT)) return false;
     if (!types_agree(cx, in[1], in[0], operand_at(cx, e, 1))) return operands_disagree(cx, e, in, 1, 0);

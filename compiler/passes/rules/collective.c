@@ -1,7 +1,8 @@
 /* Programs for several devices. shard_map and pmap become `spmd`: every device gets the whole operands, takes its
-   parts, and gives its parts of the results, which lie one device after the other. Collectives become calls of
-   runtime/comm.c that exchange whole arrays, and arithmetic on what came: a sum's order is that of the devices. A
-   program for several devices within one of another runs on each device of that one; its axes are then the fastest. */
+   parts, and returns its parts of the results, which are stored device by device. Collectives become calls of
+   runtime/comm.c that exchange whole arrays, and arithmetic on the received arrays: sums are in the order of the
+   devices. A nested program for several devices runs on each device of the enclosing one; its axes are then the
+   fastest. */
 #include "../../control.h"
 #include "../build.h"
 #include <assert.h>
@@ -23,7 +24,7 @@ static bool names(const Value *v, Str name) {
         if (names(&v->list.at[i], name)) return true;
     return false;
 }
-/* Only those of the mesh's axes that this shard_map runs over. */
+/* Does this shard_map run over the axis of the mesh? */
 static bool manual(const Eqn *e, Str axis) {
     const Param *now = param_find(e, K_newly_manual_axes), *others = param_find(e, K_auto);
     if (now && now->value.kind == V_LIST) return names(&now->value, axis);
@@ -143,8 +144,8 @@ static Dim bytes_of(Builder *b, Val v) {
     uint32_t bits = dtype_info[b_type(b, v)->dtype].bits;
     return dim_mul(b_types(b), type_size(b_types(b), val_type(b->cx, v)), bits < 8 ? 1 : bits / 8);
 }
-/* The members' arrays along a new first axis; or of an array whose first axis is the members, what they have for this
-   one. */
+/* The arrays of the members along a new first axis; or with `parts`, for arrays whose first axis is the members, their
+   parts for this one. */
 static Val exchanged(Builder *b, const Group *g, Val v, bool parts) {
     Dim sizes[1 + MAX_GROUP], dims[MAX_RANK + 1];
     if (b->failed) return VAL_FAILED;
@@ -162,7 +163,7 @@ static Val exchanged(Builder *b, const Group *g, Val v, bool parts) {
     return b_runtime(b, parts ? "all_to_all" : "all_gather", n, sizes, 1, &v, 1, &type).at[0];
 }
 
-/* ---- where a device is */
+/* ---- the place of a device */
 static Val device_number(Builder *b) {
     Type t = type_of(b_types(b), DT_i32, 0, NULL);
     return b_runtime(b, "device", 0, NULL, 0, NULL, 1, &t).at[0];
@@ -195,7 +196,7 @@ static uint32_t own_axes(const Eqn *e, int64_t *axes) {
         if (p->value.list.at[i].kind == V_INT) axes[n++] = p->value.list.at[i].i;
     return n;
 }
-/* Of what came from a group that is smaller than others, zeros for what is no member's. */
+/* For groups that are smaller than others: zeros in the place of missing members. */
 static Val only_members(Builder *b, const Group *g, Val v) {
     int32_t count[MAX_SIZES] = {0};
     int64_t n = 1;
@@ -222,7 +223,7 @@ static Val without_axis(Builder *b, Val v, int64_t axis) { /* of extent 1 */
         if (i != axis) dims[n++] = t->dims[i];
     return b_reshape(b, v, n, dims);
 }
-/* The sum along the first axis, the members', in their order, as XLA's CPU adds them: half floats one by one, each sum
+/* The sum along the first axis, the members, in their order, as XLA adds on the CPU: half floats one by one, each sum
    rounded; floats of a byte and less as half floats; other types as reduce_sum does. */
 static Val total(Builder *b, const Group *g, Val v) {
     int64_t first = 0;
@@ -326,7 +327,7 @@ bool expand_all_to_all(Builder *b, const Eqn *e, Val *out) {
     out[0] = merged(b, moved(b, exchanged(b, &g, cut(b, e->in.at[0], split, g.n), true), 0, concat), concat);
     return true;
 }
-/* Each place of the group gets what place from[it] has, -1: zeros. */
+/* Each place p of the group gets the array of place from[p], -1: zeros. */
 static bool permuted(Builder *b, const Eqn *e, const Group *g, const int64_t *from, Val *out) {
     Dim sizes[2 + MAX_MEMBERS + MAX_GROUP] = {0, g->n};
     memcpy(sizes + 2, from, (size_t)g->n * sizeof *sizes);
@@ -342,8 +343,8 @@ static int by_mesh(const void *a, const void *b) {
     const MeshAxis *x = *(const MeshAxis *const *)a, *y = *(const MeshAxis *const *)b;
     return x->at < y->at ? -1 : x->at > y->at;
 }
-/* perm counts devices in the order of the mesh, whatever the order of its axes' names; a negative place from the end.
-   */
+/* perm counts devices in the order of the mesh, whatever the order of its axes' names; a negative place from the
+   end. */
 bool expand_ppermute(Builder *b, const Eqn *e, Val *out) {
     Group g;
     int64_t from[MAX_MEMBERS];
@@ -357,7 +358,8 @@ bool expand_ppermute(Builder *b, const Eqn *e, Val *out) {
     }
     return permuted(b, e, &g, from, out);
 }
-/* A copy of what device `source` of the axes has; in older text, without it, the array itself, said to differ. */
+/* A copy of the array of device `source` of the axes; in older text, without `source`, the array itself, marked as
+   varying. */
 bool expand_pbroadcast(Builder *b, const Eqn *e, Val *out) {
     Group g;
     int64_t from[MAX_MEMBERS];
@@ -404,8 +406,8 @@ static bool own_part(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i,
     }
     return true;
 }
-/* [devices, part…] → the whole: axes of the mesh come before the axes they share; of devices that have the same, the
-   first. */
+/* [devices, part…] → the whole: axes of the mesh come before the axes they share; if devices have the same, the first
+   one's. */
 static bool whole(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i, Val *v) {
     const Value *spec = spec_at(e, K_out_specs, i);
     const MeshAxis *axes[MAX_MESH];
@@ -447,7 +449,7 @@ static Vals spmd(Builder *b, int64_t devices, Inner *inner, Vals results, Vals i
     Vals all = vals_joined(b->cx->arena, 2, (Vals[]){inner->captured, in});
     return build_many(b, P_spmd, all.n, all.at, 2, p, results.n, NULL);
 }
-/* What a device took is what its program takes: specs that could not be read say nothing about it. */
+/* Do the parts have the types that the program takes? Unreadable specs leave this open. */
 static bool takes(Builder *b, const Eqn *e, const Jaxpr *j, const Val *parts) {
     for (uint32_t i = 0; i < e->in.n && !b->failed; i++) {
         Types *ts = b_types(b);
@@ -479,7 +481,7 @@ bool expand_shard_map(Builder *b, const Eqn *e, Val *out) {
 }
 
 /* ---- pmap */
-/* Entry `i` of in_axes, out_axes or mapped_invars: false where all devices have the same. */
+/* Entry `i` of in_axes, out_axes or mapped_invars: false if all devices have the same. */
 static bool mapped(const Eqn *e, ParamKey k, uint32_t i, int64_t *axis) {
     const Value *v = spec_at(e, k, i);
     *axis = v && v->kind == V_INT ? v->i : 0;

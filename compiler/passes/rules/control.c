@@ -1,4 +1,4 @@
-/* Control flow and what stands around it, written with others. */
+/* Primitives around control flow, expanded into others. */
 #include "../build.h"
 
 /* As numpy broadcasts: axes are matched from the last one. */
@@ -11,18 +11,18 @@ bool expand_broadcast_to(Builder *b, const Eqn *e, Val *out) {
     return true;
 }
 
-/* The second operand, once the first is there. */
+/* The second operand, ordered after the first. */
 bool expand_tie(Builder *b, const Eqn *e, Val *out) {
     out[0] = e->in.at[1];
     return true;
 }
-/* Keeps its operand from being dropped, and does nothing else. */
+/* Only keeps its operand from being dropped. */
 bool expand_nothing(Builder *b, const Eqn *e, Val *out) { return true; }
 bool expand_zeros_like(Builder *b, const Eqn *e, Val *out) {
     out[0] = b_full_like(b, e->in.at[0], 0);
     return true;
 }
-/* 1 / x; approximately: of x in bf16, though XLA does not round the quotient. */
+/* 1 / x; if approximate, of x rounded to bf16, though XLA does not round the quotient. */
 bool expand_reciprocal(Builder *b, const Eqn *e, Val *out) {
     Dtype d = b_type(b, e->in.at[0])->dtype;
     Val x = e->in.at[0];

@@ -1,6 +1,7 @@
-/* Convolutions are matrix products: of windows of the left operand with the right one, over the features and the
-   positions in the window. Groups are batch axes. The axes of the result come in the order of the equation, without a
-   transpose: those that cannot are batch axes too, and the operand without them is the same along them. */
+/* Convolutions become matrix products of windows of the left operand with the right one, over the features and the
+   positions in the window. Groups are batch axes. The axes of the result are in the order of the equation, without a
+   transpose: axes for which that is impossible are batch axes too, along which the operand without them is
+   broadcast. */
 #include "some.h"
 #include "window.h"
 #include "../../typecheck/rule.h"
@@ -45,7 +46,7 @@ static void split(Conv *c, Named *v, uint8_t name, int64_t groups) {
 static void find_extents(Conv *c, const Named *v) {
     for (uint32_t i = 0; i < v->n && !c->b->failed; i++) c->extent[v->name[i]] = b_type(c->b, v->v)->dims[i];
 }
-/* The axes in this order; those that v has not are made. */
+/* Puts the axes into this order; missing ones are added. */
 static void arrange(Conv *c, Named *v, uint32_t n, const uint8_t *names) {
     Dim dims[MAX_RANK];
     int64_t to[MAX_RANK];
@@ -77,12 +78,12 @@ static bool read_conv(Conv *c, const Eqn *e) {
     c->apart = groups > 1 && (dims[c->rhs.at[1]] == 1 || dims[c->rhs.at[0]] == groups);
     return true;
 }
-/* What the products are summed as. */
+/* The type of the sums. */
 static Dtype summed_as(Dtype d) { return dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits < 32 ? DT_f32 : d; }
-/* A matrix product reads its operand in place, so padding is written to memory; an elementwise one looks whether it is
-   there, up to so many times for a result. */
+/* A matrix product reads its operand in place, so padding is written to memory; an elementwise product tests for
+   padding, up to MOST_READS times for a result. */
 enum { MOST_READS = 64 };
-/* A sum as the result, which narrow floats round twice. */
+/* A sum converted to the result's type; narrow floats are rounded twice. */
 static Val rounded(Conv *c, Val y) { return b_convert(c->b, b_convert(c->b, y, dtype_arithmetic(c->dtype)), c->dtype); }
 static void left(Conv *c, const Eqn *e) {
     Builder *b = c->b;
@@ -138,7 +139,7 @@ static void find_result(Conv *c) {
 }
 
 /* ---- the product */
-/* Axes of the result that one operand alone has, after others of the other operand alone: all but the batch axes. */
+/* The number of batch axes: all but axes of one operand alone that come after those of the other operand alone. */
 static uint32_t count_batch(const Conv *c, const Named **first) {
     const Named *owner = NULL;
     uint32_t i = c->nresult, runs = 0;
@@ -206,7 +207,7 @@ static Val depthwise(Conv *c) {
 
 /* ---- gaps between the elements of the left operand. Along an axis with gaps of d - 1 the results r, r + d, r + 2d, …
    are a convolution of the operand as it is with the elements k, k + d, … of the right one, where k = low - r modulo d:
-   nothing is multiplied by the zeros in the gaps. Each such phase is an equation of its own. */
+   so nothing is multiplied by zeros in the gaps. Each such phase is an equation of its own. */
 enum { MOST_PHASES = 16 };
 typedef struct {
     uint32_t n;              /* axes with gaps */
@@ -267,7 +268,7 @@ static Val phase(Conv *c, const Eqn *e, const Phases *p, const int64_t *offset) 
     }
     return build(b, P_conv_general_dilated, 2, in, e->params.n, params);
 }
-/* [phases, …] of the axes' parts → the axes as they are. */
+/* [phases, …], parts of the axes → the whole axes. */
 static Val interleave(Conv *c, const Phases *p, Val v, uint32_t rank, const Dim *wanted) {
     Builder *b = c->b;
     if (b_failed(b, v)) return VAL_FAILED;

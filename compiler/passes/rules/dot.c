@@ -1,5 +1,4 @@
-/* Matrix products that are written with dot_general: of scaled operands, in groups; dot_general of several element
-   types. */
+/* Matrix products expanded into dot_general: scaled operands, groups; and dot_general of mixed element types. */
 #include "some.h"
 #include "../../typecheck/rule.h"
 
@@ -7,7 +6,7 @@
    sums in the most precise type of operands and result (HigherPrecisionType), and converts the sum where that is not
    the result's. */
 
-/* What the operands become before XLA sees them, and what it gives. */
+/* The types of operands and result as XLA sees them. */
 typedef struct {
     Dtype in[2], out;
 } DotTypes;
@@ -23,7 +22,7 @@ Dtype dtype_of_products(Dtype x, Dtype y, Dtype result) {
     Dtype both = dtype_of_product(x, y), products = dtype_of_product(both, result);
     return products ? products : both;
 }
-/* What one is converted to: where products are complex, real numbers become floats of their precision. */
+/* The type that an operand is converted to: for complex products, real numbers become floats of that precision. */
 static Dtype for_products(Dtype d, Dtype products) {
     return dtype_info[d].kind == DK_COMPLEX ? products : dtype_real(products);
 }
@@ -93,7 +92,7 @@ static bool scaled_product(Builder *b, const Eqn *e, Dtype d, Val *out) {
     return true;
 }
 bool expand_scaled_dot(Builder *b, const Eqn *e, Val *out) { return scaled_product(b, e, DT_bf16, out); }
-/* JAX has it for GPUs alone; what XLA makes of it there (BlockScalingRewriter). */
+/* JAX supports it only on GPUs: computes what XLA does there (BlockScalingRewriter). */
 bool expand_scaled_matmul(Builder *b, const Eqn *e, Val *out) {
     return scaled_product(b, e, val_array(b->cx, e->out.at[0])->dtype, out);
 }
@@ -124,7 +123,7 @@ static int64_t position(Ints s, int64_t v) {
         if (s.at[i] == v) return i;
     return -1;
 }
-/* One more than each, with `first` before them (-1: without) and `last` after them (-1). */
+/* Each plus `by`, with `first` before them and `last` after them (-1: none). */
 static Ints moved(Builder *b, Ints s, int64_t by, int64_t first, int64_t last) {
     Ints out = {arena_new(b->cx->arena, int64_t, s.n + 3), 0};
     if (first >= 0) out.at[out.n++] = first;
@@ -132,7 +131,7 @@ static Ints moved(Builder *b, Ints s, int64_t by, int64_t first, int64_t last) {
     if (last >= 0) out.at[out.n++] = last;
     return out;
 }
-/* Like JAX: the groups become an axis, which is contracted where the rows are in groups, and a batch axis where the
+/* As in JAX: the groups become an axis, which is contracted if the rows are in groups, and a batch axis if the
    contracted elements are. */
 bool expand_ragged_dot_general(Builder *b, const Eqn *e, Val *out) {
     Ragged r;

@@ -1,4 +1,4 @@
-/* What a program does besides computing: checks; and callbacks, which are refused. debug_print is in print.c. */
+/* Side effects: checks; and callbacks, which are refused. debug_print is in print.c. */
 #include "../build.h"
 
 bool expand_callback(Builder *b, const Eqn *e, Val *out) {
@@ -6,11 +6,11 @@ bool expand_callback(Builder *b, const Eqn *e, Val *out) {
                 prim_name[e->prim]);
 }
 
-/* ---- check: the library stops where a predicate is true. The predicates come first, then their codes and what else
-   the messages have, which the text does not. */
+/* ---- check: the library stops if a predicate is true. The predicates come first, then their codes and other parts of
+   the messages, which the text does not contain. */
 bool expand_check(Builder *b, const Eqn *e, Val *out) {
     Val failed = 0;
-    if (param_bool(e, K_debug)) return true; /* of use to checkify alone */
+    if (param_bool(e, K_debug)) return true; /* only used by checkify */
     for (uint32_t i = 0; i < e->in.n && b_type(b, e->in.at[i])->dtype == DT_bool; i++) {
         int64_t axes[MAX_RANK];
         uint32_t rank = b_type(b, e->in.at[i])->rank;

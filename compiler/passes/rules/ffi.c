@@ -1,5 +1,5 @@
-/* An ffi_call becomes a call of the runtime, which calls the handler that --ffi names: runtime/ffi.c says what the text
-   is. */
+/* An ffi_call becomes a call of the runtime, which calls the handler that --ffi names: runtime/ffi.c describes the
+   text. */
 #include "../build.h"
 #include "../../options.h"
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static void put_utf8(Text *to, uint32_t c) {
     else
         text_add(to, "%c%c%c%c", 0xF0 | c >> 18, 0x80 | (c >> 12 & 63), 0x80 | (c >> 6 & 63), 0x80 | (c & 63));
 }
-/* What a string of Python's repr is. */
+/* The content of a string printed by Python's repr. */
 static Str python_string(Arena *arena, Str s) {
     static const char names[] = "abfnrtv", means[] = "\a\b\f\n\r\t\v";
     Text t = {.arena = arena};
@@ -115,7 +115,7 @@ static bool put_elements(Ffi *f, const Value *v, Dtype d, uint32_t *n) {
         if (!put_elements(f, &v->list.at[i], d, n)) return false;
     return true;
 }
-/* The type that numpy leaves out where it prints an array. */
+/* The default type, which numpy omits when it prints an array. */
 static Dtype natural(const Value *v) {
     if (v->kind == V_LIST && !v->s.n) {
         for (uint32_t i = 0; i < v->list.n; i++)
@@ -212,7 +212,7 @@ static bool layout_of(const Eqn *e, ParamKey k, uint32_t i, Ints *layout) {
     *layout = p->value.list.at[i].ints;
     return true;
 }
-/* The axes in the order of memory; NULL where that is their own. */
+/* The axes in the order of memory; NULL if that is their own order. */
 static int64_t *order_of(Ffi *f, ParamKey k, uint32_t i, uint32_t rank) {
     Ints layout;
     int64_t *order = arena_new(f->b->cx->arena, int64_t, rank + 1);

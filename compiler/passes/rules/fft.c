@@ -1,11 +1,11 @@
-/* Fourier transforms, written as equations of real and imaginary parts; where a length is not known, a call of
+/* Fourier transforms, expanded into equations on real and imaginary parts; for unknown lengths, a call of
    runtime/fft.c.
 
    A transform of n = r₁ r₂ … goes through its radices: each pass is one kernel that reads r elements, turns them by
    roots of unity, transforms them by sums that are written out, and stores. After passes whose product is P, with n =
    P·Q,
        z[k, q] = Σ_t x[q + Q t] w_P^(t k),   w_P = exp(-2πi / P),   k < P, q < Q,
-   and the pass of radix r, Q = r Q', makes of it
+   and the pass of radix r, Q = r Q', turns it into
        z'[k + P k', q'] = Σ_j w_r^(j k') (w_(P r)^(j k) z[k, q' + Q' j]):
    the data come out in order, and what is next to each other in memory stays so, q' in vector lanes (Stockham's method:
    W. T. Cochran et al., What is the fast Fourier transform?, Proc. IEEE 55, 1967; C. Van Loan, Computational Frameworks
@@ -84,7 +84,7 @@ static Pair table(Builder *b, Dtype d, uint32_t rank, const Dim *dims, const Num
     return (Pair){part[0], part[1]};
 }
 
-/* ---- transforms written out: of n arrays of one shape */
+/* ---- unrolled transforms of n arrays of one shape */
 /* z exp(-2πi a / n) */
 static Pair turned(Builder *b, Pair z, int64_t a, int64_t n) {
     a %= n;
@@ -102,7 +102,7 @@ static Pair turned(Builder *b, Pair z, int64_t a, int64_t n) {
     }
     return product(b, z, (Pair){b_full_like(b, z.re, w.re), b_full_like(b, z.re, w.im)});
 }
-/* Of an odd prime: x_j and x_(p-j) come with cosines in their sum and sines in their difference. */
+/* For an odd prime: x_j and x_(p-j) are multiplied by cosines in their sum and by sines in their difference. */
 static void odd_sums(Builder *b, int64_t p, const Pair *x, Pair *y) {
     Pair sum[WRITTEN_OUT], difference[WRITTEN_OUT];
     y[0] = x[0];
@@ -187,14 +187,14 @@ static int64_t divisor(int64_t n) {
     while (n % r) r--;
     return r;
 }
-/* How many passes n takes, whose primes are small. */
+/* The number of passes for n, whose prime factors are small. */
 static uint32_t passes_of(int64_t n) {
     uint32_t count = 0;
     for (; n > 1; count++) n /= divisor(n);
     return count;
 }
-/* The radices, from the first pass to the last: primes above WRITTEN_OUT, then as few others as possible, of like size.
-   */
+/* The radices, from the first pass to the last: primes above WRITTEN_OUT, then as few others as possible, of like
+   size. */
 static uint32_t radices(int64_t n, int64_t *r) {
     uint32_t count = 0;
     int64_t rest = n;
@@ -220,8 +220,8 @@ static int64_t power_above(int64_t n) {
     while (m < n) m *= 2;
     return m;
 }
-/* n^2 = j^2 + k^2 - (j - k)^2 makes of the sum of a transform a convolution with exp(πi k²/n), which a longer transform
-   does. */
+/* 2jk = j² + k² - (j - k)² turns the sum of a transform into a convolution with exp(πi k²/n), which a longer transform
+   computes. */
 static Pair bluestein(Builder *b, Pair z, Axis a) {
     Dtype d = shape(b, z)->dtype;
     int64_t n = a.n, m = power_above(2 * n - 1);
@@ -322,8 +322,8 @@ static Pair transform_real(Builder *b, Val x, Axis a) {
     Pair turn = spread(b, table(b, shape(b, z)->dtype, 1, &most[1], w), 3, most, (int64_t[]){1});
     return plus(b, (Pair){times(b, sum.re, 0.5), times(b, sum.im, 0.5)}, product(b, minus(b, z, other), turn));
 }
-/* The inverse, times n: of n // 2 + 1 numbers, whose first has no imaginary part that counts, nor the last where n is
-   even. */
+/* The inverse, times n, of n // 2 + 1 numbers; the imaginary part of the first is ignored, and for even n that of the
+   last. */
 static Val invert_real(Builder *b, Pair z, Axis a) {
     int64_t n = a.n, h = n / 2;
     if (b->failed) return VAL_FAILED;
@@ -371,7 +371,7 @@ static Axis axis_of(Builder *b, uint32_t rank, const Dim *dims, uint32_t axis, i
     }
     return a;
 }
-/* Lengths that are not known: by runtime/fft.c. */
+/* Unknown lengths: by runtime/fft.c. */
 static Val by_runtime(Builder *b, const Eqn *e, Kind kind) {
     const ArrayType *t = b_type(b, e->out.at[0]);
     Dims lengths = param_dims(e, K_fft_lengths);
@@ -403,7 +403,7 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
         }
         size *= (double)*n;
     }
-    x = b_reshape(b, x, rank, dims); /* a symbol may be equal to a length by a demand alone */
+    x = b_reshape(b, x, rank, dims); /* a symbol may equal a length only by a condition */
     bool inverse = kind == IFFT || kind == IRFFT;
     Pair z;
     if (kind == RFFT) {

@@ -15,8 +15,8 @@ static Matrices matrices(Builder *b, Val v) {
     return x;
 }
 static int64_t kind_of(Dtype d) { return d == DT_f32 ? 0 : d == DT_f64 ? 1 : d == DT_c64 ? 2 : d == DT_c128 ? 3 : -1; }
-/* The call `name`, whose first size is the batch: to types of the results of `e`. If the name ends in _, that of the type
-   follows: f32 …; else it is the second size. */
+/* The call `name`, whose first size is the batch: to types of the results of `e`. If the name ends in _, that of the
+   type follows: f32 …; else it is the second size. */
 static bool call(Builder *b, const Eqn *e, const char *name, Vals in, Dims sizes, uint32_t nout, const Type *types,
                  Val *out) {
     static const char *const suffix[] = {"f32", "f64", "c64", "c128"};
@@ -196,8 +196,8 @@ bool expand_symmetric_product(Builder *b, const Eqn *e, Val *out) {
     out[0] = b_add(b, y, b_mul(b, b_full_like(b, e->in.at[1], g), e->in.at[1]));
     return true;
 }
-/* In double precision whatever the type is; a matrix without an inverse gives NaN. The order of elimination is the
-   runtime's own, whatever `reorder` says: so is scipy's, which JAX calls. */
+/* In double precision for all types; a singular matrix gives NaN. The runtime chooses its own order of elimination, and
+   `reorder` is ignored, as by scipy, which JAX calls. */
 bool expand_spsolve(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *t = b_type(b, e->in.at[3]);
     Dtype wide = dtype_info[t->dtype].kind == DK_COMPLEX ? DT_c128 : DT_f64;
@@ -211,7 +211,7 @@ bool expand_spsolve(Builder *b, const Eqn *e, Val *out) {
 }
 
 /* ---- values and vectors: LAPACK's */
-/* JAX itself has no other subset than all of them on the CPU. */
+/* On the CPU JAX itself supports no subset but all values. */
 static bool whole(Builder *b, const Eqn *e, Dim n) {
     const Param *p = param_find(e, K_subset_by_index);
     if (!p || p->value.kind == V_NONE) return true;
@@ -231,7 +231,7 @@ bool expand_eig(Builder *b, const Eqn *e, Val *out) {
                     param_bool(e, K_compute_right_eigenvectors)};
     return call(b, e, "eig", (Vals){e->in.at, 1}, (Dims){sizes, 4}, e->out.n, result_types(b, e), out);
 }
-/* No values; vectors that are asked for are the identity. */
+/* No values; requested vectors are the identity. */
 static void empty_svd(Builder *b, const Eqn *e, Val *out) {
     for (uint32_t i = 0; i < e->out.n; i++) {
         const ArrayType *t = val_array(b->cx, e->out.at[i]);

@@ -1,5 +1,5 @@
-/* Primitives that are written with others for some types only: bits of types of other widths,
-   narrow floats, products of several types (dot.c). Where one stays as it is, a rule leaves out[0] = 0. */
+/* Primitives that are expanded for some types only: bitcasts between widths, narrow floats, products of mixed types
+   (dot.c). A rule leaves out[0] = 0 if the equation stays. */
 #include "some.h"
 #include <assert.h>
 #include <math.h>
@@ -7,14 +7,13 @@
 #define X e->in.at[0]
 static Dtype dtype(const Builder *b, const Eqn *e) { return b_type(b, X)->dtype; }
 
-/* ---- bits of another width: the parts of a wider element, lowest first, are an axis, the last one
- */
+/* ---- bits of another width: the parts of a wider element, lowest first, are an axis, the last one */
 static Dtype unsigned_of(uint32_t width) {
     Dtype d = DT_u2;
     while (dtype_info[d].width != width) d++;
     return d;
 }
-/* Where in the wider element each part lies, of the shape of the parts. */
+/* The position of each part in the wider element, with the shape of the parts. */
 static Val places(Builder *b, const ArrayType *parts, Dtype wide) {
     Val part = b_iota(b, wide, parts->rank, parts->dims, parts->rank - 1);
     return b_mul(b, part, b_full_like(b, part, dtype_info[parts->dtype].width));
@@ -118,7 +117,7 @@ static bool some_in_f32(Builder *b, const Eqn *e, Val *out) {
 enum { WINDOW = 32, BLOCK = 16 };
 static double neutral(Prim p) { return p == P_reduce_prod || p == P_cumprod; }
 
-/* `x` with `low` and `high` more elements on each axis, which change nothing. */
+/* `x` with `low` and `high` more elements on each axis, which are neutral. */
 static Val padded(Builder *b, Prim p, Val x, const Dim *low, const Dim *high) {
     const ArrayType *t = b_type(b, x);
     Dim config[3 * MAX_RANK];

@@ -15,8 +15,8 @@ static int64_t order_of(Dtype d) {
     default: return dtype_info[d].kind == DK_SINT ? ORDER_SIGNED : ORDER_UNSIGNED;
     }
 }
-/* A type that the runtime does not order is ordered as a wider one. As XLA has it, formats whose NaN is a negative zero
-   have it first, and NaNs of two others differ by sign alone. */
+/* A type that the runtime cannot order is ordered as a wider one. As in XLA, formats whose NaN is a negative zero have
+   it first, and the NaNs of two other formats differ only by sign. */
 static Val ordered(Builder *b, Val x) {
     Dtype d = b->failed ? DT_none : b_type(b, x)->dtype;
     if (!dtype_is_narrow(d)) return x;
@@ -33,7 +33,7 @@ static Val ordered(Builder *b, Val x) {
     return nan ? b_select(b, b_ne(b, x, x), key, nan) : key;
 }
 
-/* ---- the axis becomes the last one, and comes back */
+/* ---- moving the axis to the end and back */
 static Val to_last(Builder *b, Val x, int64_t axis) {
     if (b_failed(b, x)) return VAL_FAILED;
     int64_t p[MAX_RANK], n = b_type(b, x)->rank;
@@ -80,8 +80,8 @@ typedef struct {
     uint32_t n;
     Val *at;
 } List;
-/* Real operands, the first `keys` of them keys. A complex number is its parts, the real one before the imaginary one.
-   */
+/* Real operands, the first `keys` of them keys. A complex number is its parts, the real one before the imaginary
+   one. */
 static List real_operands(Builder *b, const Eqn *e, uint32_t *keys) {
     List l = {0, arena_new(b->cx->arena, Val, 3 * e->in.n)};
     uint32_t given = (uint32_t)param_int(e, K_num_keys, 1);

@@ -1,5 +1,5 @@
-/* A debug_print becomes a call of the runtime with the values it prints and a text that describes the message:
-   runtime/print.c says how. Python's format string and the tree of arguments are read here. */
+/* A debug_print becomes a call of the runtime with the values to print and a text that describes the message, as
+   documented in runtime/print.c. Python's format string and the tree of arguments are parsed here. */
 #include "../build.h"
 #include <limits.h>
 
@@ -117,7 +117,7 @@ static bool read_spec(Print *p, Str text, Spec *s) {
     if (c == end && !(s->fill >= 0x80) && !(s->group && s->fill == '0')) return true;
     return refuse(p, str_format(p->b->cx->arena, "the format '%.*s'", SF(text)).at);
 }
-/* May Python format a value of this type so? */
+/* Can Python format a value of this type like this? */
 static bool spec_fits(Print *p, const ArrayType *t, Str text, const Spec *s) {
     DtypeKind kind = dtype_info[t->dtype].kind;
     const char *types = kind == DK_FLOAT ? "eEfFgGn%" : kind == DK_COMPLEX ? "eEfFgGn" : "bcdoxXneEfFgG%";

@@ -1,5 +1,5 @@
-/* Random numbers: keys are words of 32 bits, generators are arithmetic on them. Bit for bit what JAX 0.10.2 gives on
-   the CPU. Threefry and Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). */
+/* Random numbers: keys are words of 32 bits, generators are arithmetic on them. Bit for bit as JAX 0.10.2 on the
+   CPU. Threefry and Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). */
 #include "../../options.h"
 #include "../build.h"
 
@@ -460,7 +460,7 @@ bool expand_rng_bit_generator(Builder *b, const Eqn *e, Val *out) {
     return true;
 }
 
-/* ---- rng_uniform: numbers that nobody can repeat; Philox from a state that the library counts on */
+/* ---- rng_uniform: unrepeatable numbers; Philox from a state that the library advances */
 bool expand_rng_uniform(Builder *b, const Eqn *e, Val *out) {
     static const Dtype unsigned_of[] = {[8] = DT_u8, [16] = DT_u16, [32] = DT_u32, [64] = DT_u64};
     const ArrayType *t = val_array(b->cx, e->out.at[0]);
@@ -588,7 +588,7 @@ static Val refused(Builder *b, Val X, Val V, Val U, Val d) {
     bound = b_add(b, b_mul(b, X, b_full_like(b, X, 0.5)), b_mul(b, d, bound));
     return b_and(b, b_ge(b, U, squeeze), b_ge(b, b_log(b, U), bound));
 }
-/* Turns until x², v³ and u are accepted; v³. Carry: key, x², v³, u. */
+/* Repeats until x², v³ and u are accepted; returns v³. Carry: key, x², v³, u. */
 static Val accepted(Gamma *g, const Words *key, Val c, Val d) {
     Builder *b = g->b;
     uint32_t n = g->n;

@@ -81,7 +81,7 @@ Coordinates coo_coordinates(Builder *b, Val row, Val column, const Dim *shape) {
     columns[0] = row, columns[1] = column;
     return (Coordinates){0, 2, 2, shape, b->failed ? 0 : b_type(b, row)->dims[0], columns};
 }
-/* […, nse]: a 1 at each beginning of a row, summed from the left: what follows the last row lies outside. */
+/* […, nse]: a 1 at the start of each row, summed from the left; elements after the last row are outside. */
 static Val rows_of(Builder *b, Val begin, uint32_t batch, const Dim *shape, Dim nse, Dtype d) {
     Types *ts = b_types(b);
     Dim dims[MAX_RANK], batches = product(b, shape, batch), all[2] = {dim_mul(ts, batches, nse), 1};
@@ -215,7 +215,7 @@ static Val beginnings(Builder *b, const Nonzero *z, Dim rows, Dim columns, Dtype
     Val most = b_full(b, b_dim(b, number_type(z->places), z->nse), 2, some);
     return b_pad(b, b_convert(b, b_min(b, ends, most), to), b_number(b, to, 0), config);
 }
-/* Matrices without columns: all that is said to be stored, `first`, lies in the first row. */
+/* Matrices without columns: all nominally stored elements, `first`, are in the first row. */
 static Val empty_beginnings(Builder *b, Dim batches, Dim rows, Dim first, Dtype to) {
     Dim all[2] = {batches, dim_add(b_types(b), rows, 1)};
     Val zero = b_full(b, b_number(b, to, 0), 2, all), start = b_eq(b, b_iota(b, to, 2, all, 1), zero);

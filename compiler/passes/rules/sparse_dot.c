@@ -1,5 +1,5 @@
-/* Products of a sparse array and a dense one, and those of dense ones where a sparse array has places: work goes with
-   the stored elements. */
+/* Products of a sparse array and a dense one, and products of dense ones at the positions of a sparse array: work is
+   proportional to the stored elements. */
 #include "sparse.h"
 
 typedef struct {
@@ -31,8 +31,8 @@ static Val as_rows(Builder *b, Val x, const int64_t *order, const Dim *all) {
     Val y = b_transpose(b, x, order);
     return b_reshape(b, y == x ? x : b_stored(b, y), 2, all);
 }
-/* x [n, w], y [n, f] → [n, w, f]: all products of two elements of a row, as dot_general would give them in type `to`.
-   */
+/* x [n, w], y [n, f] → [n, w, f]: all products of two elements of a row, as dot_general would give them in type
+   `to`. */
 static Val outer(Builder *b, Val x, Val y, Dtype to) {
     if (b->failed) return VAL_FAILED;
     const ArrayType *s = b_type(b, x), *t = b_type(b, y);

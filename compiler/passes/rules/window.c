@@ -1,5 +1,5 @@
-/* Reductions over windows: the windows become axes, which are reduced. Padding is what the reduction does not change.
-   */
+/* Reductions over windows: the windows become axes, which are reduced. Padding is the neutral value of the
+   reduction. */
 #include "window.h"
 #include "../../typecheck/rule.h"
 #include <math.h>
@@ -13,7 +13,7 @@ void read_extents(const Eqn *e, ParamKey k, uint32_t n, Dim otherwise, Dim *out)
         if (p && p->value.kind == V_INTS && i < p->value.ints.n) out[i] = p->value.ints.at[i];
     }
 }
-/* Results without elements; nothing else is looked at then. */
+/* Empty results, for which nothing else matters. */
 static bool nothing(Builder *b, const Eqn *e, Val *out) {
     if (!b_empty(b, e->out.at[0])) return false;
     for (uint32_t i = 0; i < e->out.n; i++) out[i] = b_full_like(b, e->out.at[i], 0);
@@ -66,7 +66,7 @@ static bool spread_out(const Windows *w) {
 }
 
 /* ---- reductions with a primitive of their own */
-/* The value that the reduction does not change. */
+/* The neutral value of the reduction. */
 static Val identity(Builder *b, Prim reduce, Dtype d) {
     const DtypeInfo *t = &dtype_info[d];
     Neutral neutral = prim_neutral[reduce];
@@ -83,8 +83,8 @@ static Val reduce_at_once(Builder *b, Prim reduce, Val x, const Windows *w, uint
     for (uint32_t i = 0; i < n; i++) last[i] = w->rank + i;
     return b_reduce(b, reduce, b_windows(b, x, w, n, axes), n, last);
 }
-/* Along one axis a long window is a window over the results of shorter ones, `part` elements each, and what is left
-   over. The number of operations is the sum of the factors of its length, not their product. */
+/* Along one axis a long window is a window over the results of shorter ones, `part` elements each, and a remainder. The
+   number of operations is the sum of the factors of its length, not their product. */
 enum { LONG_WINDOW = 12, MOST_PART = 8 };
 static Val reduce_along(Builder *b, Prim reduce, Val x, const Windows *w, int64_t axis) {
     Types *ts = b_types(b);
@@ -104,8 +104,8 @@ static Val reduce_along(Builder *b, Prim reduce, Val x, const Windows *w, int64_
     if (b->failed) return VAL_FAILED;
     return b2(b, prim_combiner[reduce], b_slice_axis(b, y, axis, 0, b_type(b, left)->dims[axis]), left);
 }
-/* Axis after axis where that is less work than all at once: elements of the windows, and some for each array in
-   between. */
+/* Axis by axis if that is less work than all at once: counts elements of the windows, and some for each intermediate
+   array. */
 enum { PASS_COST = 4 };
 static bool one_by_one(const ArrayType *x, const Windows *w, uint32_t n, const int64_t *axes) {
     double all = 1, passes = 0, results = 1;
@@ -141,8 +141,8 @@ bool expand_reduce_window_sum(Builder *b, const Eqn *e, Val *out) { return expan
 bool expand_reduce_window_max(Builder *b, const Eqn *e, Val *out) { return expand_reduction(b, e, P_reduce_max, out); }
 bool expand_reduce_window_min(Builder *b, const Eqn *e, Val *out) { return expand_reduction(b, e, P_reduce_min, out); }
 
-/* ---- any combination: position after position of all windows at once, in row-major order. Where an element is not in
-   the array, XLA leaves what it has so far as it is. */
+/* ---- any combination: position by position for all windows at once, in row-major order. XLA skips elements that are
+   not in the array. */
 enum { WRITTEN_OUT = 32 };
 /* acc[nacc] with the next element x[n] of each window, which is at `position`, becomes out[nacc]. */
 typedef void Combine(Builder *, void *user, Val position, const Val *acc, const Val *x, Val *out);
@@ -235,7 +235,7 @@ static void fold(Builder *b, uint32_t n, const Val *x, const Windows *w, Val *ac
 }
 
 /* ---- reduce_window with a program */
-/* The reduction that a program of two scalars is the step of; P_none. */
+/* The reduction that a program of two scalars is the step of; P_none if there is none. */
 static Prim reduction_of(const Jaxpr *j) {
     if (j->in.n != 2 || j->out.n != 1 || j->eqns.n != 1) return P_none;
     const Eqn *e = &j->eqns.at[0];
@@ -304,8 +304,8 @@ static void combine_place(Builder *b, void *user, Val position, const Val *acc, 
     out[0] = b_select(b, keeps, x[0], acc[0]);
     out[1] = b_select(b, keeps, b_full(b, position, t->rank, t->dims), acc[1]);
 }
-/* The windows that hold an element of t are, seen from there, a window too: over the results s of the windows w, with
-   gaps between them, backwards. */
+/* The windows that contain an element of t form a window too: over the results s of the windows w, with gaps between
+   them, backwards. */
 static void windows_back(Builder *b, const Windows *w, const ArrayType *t, const ArrayType *s, Windows *back) {
     Types *ts = b_types(b);
     back->rank = w->rank;
@@ -317,7 +317,7 @@ static void windows_back(Builder *b, const Windows *w, const ArrayType *t, const
         back->high[i] = dim_sub(ts, dim_sub(ts, dim_add(ts, t->dims[i], last), from), spread);
     }
 }
-/* Source, operand. JAX pads the operand first, with what is chosen in windows of nothing else. */
+/* Source, operand. JAX first pads the operand, with a value that is selected only in windows of nothing else. */
 bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
     Windows w = {0}, back = {0};
     Types *ts = b_types(b);
