@@ -99,26 +99,13 @@ static Prog *prog_of(Dce *d, const Jaxpr *j) {
 
 static void need(Dce *d, NeedKind kind, Prog *p, uint32_t k) { push(d->cx->arena, &d->todo, ((Need){kind, p, k})); }
 
-static Dim need_atom(void *user, Dim atom);
-
-static void need_dim(Dce *d, Dim dim) {
-    if (!dim_is_const(dim)) dim_substitute(d->cx->types, dim, need_atom, d);
-}
-
-static void need_val(Dce *d, Val v) {
+/* And the scalars that are its extents. */
+static void need_val(void *user, Val v) {
+    Dce *d = user;
     if (d->defs[v].live) return;
     d->defs[v].live = true;
     need(d, NEED_VAL, NULL, v);
-    const ArrayType *a = val_array(d->cx, v);
-    for (uint32_t i = 0; i < a->rank; i++) need_dim(d, a->dims[i]);
-}
-
-/* Marks the scalars that are extents. */
-static Dim need_atom(void *user, Dim atom) {
-    Dce *d = user;
-    const DimExpr *x = dim_at(d->cx->types, atom);
-    if (x->kind == DIM_BOUND) need_val(d, x->val);
-    return atom;
+    type_extents(d->cx, val_type(d->cx, v), need_val, d);
 }
 
 static void need_in(Dce *d, Prog *p, uint32_t k) {
@@ -210,18 +197,11 @@ static bool is_control(const Eqn *e) {
     return lower == LOWER_COND || lower == LOWER_WHILE || lower == LOWER_SCAN || e->prim == P_jit;
 }
 
-static void need_params(Dce *d, const Eqn *e) {
-    each(const Param, p, e->params) {
-        if (p->value.kind == V_DIM) need_dim(d, p->value.dim);
-        for (uint32_t i = 0; p->value.kind == V_DIMS && i < p->value.dims.n; i++) need_dim(d, p->value.dims.at[i]);
-    }
-}
-
 static void need_eqn(Dce *d, Node *node) {
     const Eqn *e = node->e;
     if (node->live) return;
     node->live = true;
-    need_params(d, e);
+    eqn_extents(d->cx, e, need_val, d);
     if (!is_control(e)) {
         each(const Val, v, e->in) need_val(d, *v);
         for (uint32_t i = 0; i < node->nsubs; i++) need_all(d, node->subs[i]);

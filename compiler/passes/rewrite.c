@@ -348,25 +348,22 @@ const Jaxpr *known_branch(const ValMap *map, const Eqn *e, Vals *in) {
 
 /* ---- calls that stay */
 typedef struct {
-    const Types *types;
     Vals in;
     bool inside; /* an extent is computed inside */
 } Extents;
-static Dim visit_extent(void *user, Dim atom) {
+static void visit_extent(void *user, Val v) {
     Extents *x = user;
-    const DimExpr *d = dim_at(x->types, atom);
-    bool input = d->kind != DIM_BOUND;
-    for (uint32_t i = 0; i < x->in.n && !input; i++) input = x->in.at[i] == d->val;
+    bool input = false;
+    for (uint32_t i = 0; i < x->in.n && !input; i++) input = x->in.at[i] == v;
     x->inside = x->inside || !input;
-    return atom;
 }
 /* Does a caller know the types: no references, and no extents that are computed inside? */
 static bool is_plain(Ctx *cx, const Jaxpr *j, Vals vs) {
-    Extents x = {cx->types, j->in, false};
+    Extents x = {j->in, false};
     each(const Val, v, vs) {
         Type t = val_type(cx, *v);
         if (type_is_ref(cx, t)) return false;
-        if (type_has_bound(cx, t)) type_substitute(cx->types, t, visit_extent, &x);
+        type_extents(cx, t, visit_extent, &x);
     }
     return !x.inside;
 }
