@@ -42,6 +42,7 @@ all() {
     part sh tests/interpose.sh "$build"
     part sh tests/long.sh "$build" "$mode"
     part sh tests/nested.sh "$build" "$mode"
+    part sh tests/shared.sh "$build" "$mode"
     part sh tests/header.sh "$build"
     part sh tests/programs.sh "$build"
     part sh tests/effects.sh "$build"
