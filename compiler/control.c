@@ -53,9 +53,10 @@ static bool linear_left(Arena *arena, const Eqn *like, Vals in, Value *linear) {
     }
     return true;
 }
+static bool same_vals(Vals a, Vals b) { return a.n == b.n && (!a.n || memcmp(a.at, b.at, a.n * sizeof *a.at) == 0); }
 static Eqn equation(Arena *arena, Prim prim, const Eqn *like, Vals in, Vals out, uint32_t n, const Param *own) {
     Eqn e = *like;
-    bool same = in.n == like->in.n && (!in.n || memcmp(in.at, like->in.at, in.n * sizeof *in.at) == 0);
+    bool same = same_vals(in, like->in);
     e.prim = prim, e.in = in, e.out = out;
     if (!same) e.in_at = NULL;
     e.params = (Params){arena_new(arena, Param, like->params.n + n), 0};
@@ -161,7 +162,7 @@ While while_turn(const While *w, const Jaxpr *cond, const Jaxpr *body) {
 
 /* ---- cond */
 Jaxprs cond_branches(const Eqn *e, uint32_t *first) {
-    bool bools = param_has(e, K_branch_jaxprs);
+    bool bools = e->prim == P_cond && param_has(e, K_branch_jaxprs);
     Jaxprs branches = e->prim == P_cond ? param_jaxprs(e, bools ? K_branch_jaxprs : K_branches) : (Jaxprs){0};
     *first = bools && branches.n ? branches.n - 1 : 1;
     return branches;
@@ -198,7 +199,8 @@ Eqn call_eqn(Arena *arena, const Eqn *like, Vals in, Vals out) {
                                         [K_out_layouts] = true};
     Eqn e = *like;
     bool same = in.n == like->in.n && out.n == like->out.n;
-    e.in = in, e.out = out, e.in_at = NULL;
+    e.in = in, e.out = out;
+    if (!same_vals(in, like->in)) e.in_at = NULL;
     e.params = (Params){arena_new(arena, Param, like->params.n + 1), 0};
     each(const Param, p, like->params)
         if (same || !lists[p->key]) e.params.at[e.params.n++] = *p;

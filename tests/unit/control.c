@@ -260,6 +260,17 @@ Test(control, body_of_every_call) {
         equation("{ lambda ; a:i32[] b:f32[] c:f32[]. let d:f32[] = cond[branches=" BRANCHES "] a b c in (d,) }");
     cr_assert_null(eqn_body(arena, cond, &in));
 }
+Test(control, call_written) {
+    const Eqn *e =
+        equation("{ lambda ; a:f32[] b:f32[]. let c:f32[] = pjit[name=f donated_invars=(False, False) jaxpr={ "
+                 "lambda ; x:f32[] y:f32[]. let in (x,) }] a b in (c,) }");
+    Eqn new = call_eqn(arena, e, e->in, e->out);
+    cr_assert(param_has(&new, K_donated_invars) && new.in_at);
+    new = call_eqn(arena, e, vals_part(e->in, 0, 1), e->out);
+    cr_assert_not(param_has(&new, K_donated_invars));
+    cr_assert(!new.in_at && eqn_program(&new) == eqn_program(e));
+    are(new.in, "a");
+}
 Test(control, linear_call_leaves_the_constants_of_its_transpose_out) {
     const Eqn *e = equation(
         "{ lambda ; a:f32[] b:f32[] c:f32[] d:f32[]. let e:f32[] = linear_call[callee={ lambda ; k:f32[] r:f32[] "
