@@ -378,7 +378,7 @@ Test(build, blocks_at_computed_places) {
     Val s = scalar(DT_f32);
     is_type(b_dynamic_slice(&b, s, NULL, NULL), "f32[]");
 }
-/* Rows of a batch of matrices, in every mode; what a gather reads, a scatter writes to, and the same Places are read. */
+/* Rows of a batch of matrices, in every mode; a scatter writes to what a gather reads, with the same Places. */
 Test(build, gather_and_scatter_are_of_one_form) {
     static const char *const modes[] = {"CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS"};
     static const Prim how[] = {P_scatter, P_scatter_add, P_scatter_sub, P_scatter_mul, P_scatter_min, P_scatter_max};
