@@ -21,7 +21,7 @@ void crash_no_memory(void) {
 #ifdef __SANITIZE_ADDRESS__
 /* The sanitizer reports crashes, with our status, and supports only one stack. */
 const char *__asan_default_options(void);
-const char *__asan_default_options(void) { return "exitcode=3"; }
+const char *__asan_default_options(void) { return "exitcode=3:handle_abort=1"; }
 const char *__ubsan_default_options(void);
 const char *__ubsan_default_options(void) { return "exitcode=3:print_stacktrace=1"; }
 void crash_report(void) {}
