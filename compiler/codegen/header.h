@@ -6,7 +6,7 @@
 /* The parameters in order: dimensions, inputs, outputs. Constants without data are the first inputs; values without
    elements (tokens, float0) have no parameter. */
 typedef struct {
-    const char *name; /* of the function, which no parameter has; NULL: nobody's interface */
+    const char *name; /* of the function, which no parameter may have; NULL: there is no interface */
     Dims dims;        /* the symbols, in order of first appearance in the types of inputs, outputs, body */
     Vals in, out;     /* in: variables; out: variables or literals */
     Str *names;       /* of all parameters, dims.n + in.n + out.n distinct C identifiers; terminated */

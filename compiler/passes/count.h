@@ -6,10 +6,10 @@
 
 typedef struct {
     const Jaxpr *program;
-    uint32_t places; /* parameters that hold it, of all equations of all programs */
-    uint32_t copies; /* how often it would stand in the whole if every place had a copy */
-    uint32_t size;   /* its equations with those of the programs that it holds, once for each place: those of what it
-                        calls in the place of the call, of a function the call */
+    uint32_t places; /* parameters that contain it, in all equations of all programs */
+    uint32_t copies; /* occurrences in the whole if every place had a copy */
+    uint32_t size;   /* its equations and those of nested programs, once for each place: for a call those of the
+                        called program, for a function only the call */
     bool function;
 } Count;
 

@@ -61,8 +61,8 @@ typedef struct {
     Axes batch;      /* the batch in the order: product's, free, contracted */
     Dim part[4];     /* extents of these three, and nse */
     Axes free, sums; /* that have indices */
-    Axes
-        right; /* of the dense array: the product's batch, then what meets contracted axes of the batch, then of `sums` */
+    /* of the dense array: the product's batch, then the axes that meet contracted axes of the batch, then of `sums` */
+    Axes right;
     Axes right_free;
 } Roles;
 static Roles roles_of(Builder *b, const Coordinates *c, const Dot *d, uint32_t right_rank) {
