@@ -98,6 +98,8 @@ $(B)/bin/jaxcc-run: $(RUN_O)
 	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/symbolic: $(B)/tests/symbolic.o $(B)/tests/cases.o $(B)/libjaxcc.a
 	$(CC) -o $@ $^ $(LINK.small)
+$(B)/tests/normalise: $(B)/tests/normalise.o $(B)/tests/cases.o $(B)/libjaxcc.a
+	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/params: $(B)/tests/params.o $(B)/tests/cases.o $(B)/libjaxcc.a
 	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/accuracy: $(B)/tests/accuracy.o $(B)/tests/exact.o
@@ -109,7 +111,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) -fsanitize=fuzzer $(LINK.small)
 
-check: all $(addprefix $(B)/tests/,runner programs symbolic params) $(UNITS) $(B)/deps-check
+check: all $(addprefix $(B)/tests/,runner programs symbolic params normalise) $(UNITS) $(B)/deps-check
 	@sh tests/check.sh $(B) $(MODE)
 # Constants beyond 2 GiB, 8 GiB in all: some minutes, 20 GB of disk.
 check-large: all
@@ -144,4 +146,4 @@ tidy: $(B)/gen/parse.h
 	clang-tidy-22 --quiet $(FRONT) $(BACK) $(RT) -- $(filter-out -MMD -MP,$(CFLAGS))
 clean:
 	rm -rf build
--include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o) $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)
+-include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o) $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)

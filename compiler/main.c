@@ -144,9 +144,10 @@ static bool compile(Ctx *cx) {
     if (o->consts) output_input(o->consts);
     Jaxpr *j = front(cx);
     if (!j || diag_errors(cx->diags)) return false;
-    if (!compiles(o)) return print(cx, j);
+    j = passes_transform(cx, j, (Transforms){0}); /* no option asks for one yet */
+    if (!j || !compiles(o)) return j && print(cx, j);
     timer_stage(cx->timer, "passes");
-    j = passes_run(cx, j);
+    j = passes_lower(cx, j);
     if (!j || diag_errors(cx->diags)) return false;
     if (o->emit == EMIT_jaxpr && !o->check_only) return print(cx, j);
     if (!supported(cx, j)) return false;

@@ -37,5 +37,10 @@ for file in compiler/*.[ch] compiler/*/*.[chly] runtime/*.[ch] tests/*.c tests/*
 done
 found=$(grep -nE '[A-Za-z_]\[[0-9]{2,}\]' compiler/*.[ch] compiler/*/*.[chly] compiler/*/*/*.[ch])
 [ -z "$found" ] || fail "bounds without a name: $found"
+# The README's table has the passes as passes.def has them: name and half, in order.
+sed -n 's/^PASS(\([a-z]*\), \([A-Z]*\),.*/\1 \2/p' compiler/passes/passes.def | tr A-Z a-z >"${TMPDIR:-/tmp}/passes.$$"
+sed -n 's/^| \([a-z]*\) | \(normalise\|lower\|both\) |.*/\1 \2/p' compiler/passes/README.md | diff - "${TMPDIR:-/tmp}/passes.$$" ||
+    fail "compiler/passes/README.md: its table is not passes.def"
+rm -f "${TMPDIR:-/tmp}/passes.$$"
 [ $failed = 0 ] && echo "layers: 1 passed, 0 failed" || echo "layers: 0 passed, $failed failed"
 [ $failed = 0 ]

@@ -70,7 +70,7 @@ static char *messages(Ctx *cx, Str text, Jaxpr **j) {
     uint32_t file = diags_source(cx->diags, "program", text);
     *j = parse(cx, file, NULL);
     bool ok = *j && check(cx, *j);
-    if (ok) passes_run(cx, *j);
+    if (ok) passes_lower(cx, *j);
     char *said = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&said, &n);

@@ -14,7 +14,7 @@ static const Jaxpr *program(Ctx *cx, const char *path) {
     Str text;
     if (!file_read(cx->arena, cx->diags, path, MOST_BYTES, &text)) return NULL;
     Jaxpr *j = parse(cx, diags_source(cx->diags, path, text), NULL);
-    if (!j || !check(cx, j) || !(j = passes_run(cx, j)) || !supported(cx, j)) return NULL;
+    if (!j || !check(cx, j) || !(j = passes_lower(cx, j)) || !supported(cx, j)) return NULL;
     return j;
 }
 

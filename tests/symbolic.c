@@ -17,10 +17,8 @@
 #include "options.h"
 #include "parse/parse.h"
 #include "typecheck/rule.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* An extent; the symbol n<number>. */
@@ -415,32 +413,10 @@ static bool has_symbol(const Ctx *cx, const Jaxpr *j) {
     return false;
 }
 
-static void make_folders(char *path) {
-    for (char *c = path + 1; *c; c++)
-        if (*c == '/') {
-            *c = 0;
-            mkdir(path, 0777);
-            *c = '/';
-        }
-}
-
-static void link_to(const char *from, const char *to) {
-    char *real = realpath(from, NULL);
-    if (real && symlink(real, to) != 0 && errno != EEXIST) perror(to);
-    free(real);
-}
-
 static bool write_case(Ctx *cx, const Tool *t, const Case *c, const Jaxpr *j) {
-    static const char *const suffixes[] = {".in.npz", ".out.npz", ".consts.npz", ".args"};
-    Str stem = str(c->path + strlen(t->from) + 1);
-    stem.n -= (uint32_t)strlen(".jaxpr");
-    char *path = str_c(cx->arena, str_format(cx->arena, "%s/%.*s.jaxpr", t->to, SF(stem)));
-    make_folders(path);
-    for (unsigned i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-        link_to(case_file(c, suffixes[i]), str_format(cx->arena, "%s/%.*s%s", t->to, SF(stem), suffixes[i]).at);
     Text text = {.arena = cx->arena};
     jaxpr_print(cx, j, &text);
-    return file_write(cx->diags, path, path, (Str){text.at, text.n});
+    return case_write(c, t->from, t->to, text.at, text.n);
 }
 
 static bool rewrite_case(Tool *t, const Case *c) {
@@ -459,7 +435,6 @@ static bool rewrite_case(Tool *t, const Case *c) {
         if (fixed && has_symbol(cx, j)) {
             t->symbolic++;
             ok = write_case(cx, t, c, j);
-            if (!ok) diag_flush(cx->diags, stderr, false);
         }
     }
     arena_close(arena);
@@ -494,10 +469,7 @@ int main(int argc, char **argv) {
     cases_find(&cases, t.from, false);
     if (w.filter) cases_keep(&cases, w.filter);
     if (w.prims) cases_list(&cases, w.prims, w.dtypes, true);
-    char *from = NULL, *to = NULL;
-    if (asprintf(&from, "%s/MANIFEST.tsv", t.from) < 0 || asprintf(&to, "%s/MANIFEST.tsv", t.to) < 0) return 1;
-    make_folders(to);
-    link_to(from, to);
+    cases_link_manifest(t.from, t.to);
     bool ok = true;
     for (uint32_t k = 0; k < cases.n; k++) ok = rewrite_case(&t, &cases.at[k]) && ok;
     printf("%u of %u programs with an input of rank 1 or more have a symbol (%.1f %%)\n", t.symbolic, t.ranked,

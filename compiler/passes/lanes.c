@@ -95,6 +95,10 @@ static Jaxpr *masked(Lanes *l, const While *w, Span span) {
     for (uint32_t i = 0; i < next.n; i++) next.at[i] = selected(l, &eqns, p, carry.at[i], next.at[i], span);
     Jaxpr *j = jaxpr_with(cx, w->body, eqns, next);
     j->in = vals_joined(cx->arena, 2, (Vals[]){cond_consts, in});
+    Consts consts = {0}; /* of both */
+    add_consts(cx->arena, &consts, w->body->consts);
+    add_consts(cx->arena, &consts, w->cond->consts);
+    j->consts = (Vals){consts.at, consts.n};
     return *memo_at(&l->memo, key, sizeof key) = j;
 }
 static Jaxpr *lanes_jaxpr(void *user, const Jaxpr *j);

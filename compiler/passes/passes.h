@@ -12,8 +12,22 @@ bool rank_compiles(Ctx *, Type, Span);
 
 typedef Jaxpr *Pass(Ctx *, const Jaxpr *in);
 
-/* Runs the passes of passes.def in order, verifying after each when cx->verify. */
-Jaxpr *passes_run(Ctx *, const Jaxpr *in);
+/* All of these verify after each pass when cx->verify. `in` is a whole program that is typechecked. */
+/* The passes that make a program ready for transformations: no references, no equations of Catalyst, no kernels of
+   Pallas, conditions of loops that are scalars. Calls stay, with their names, rules and policies. */
+Jaxpr *passes_normalise(Ctx *, const Jaxpr *in);
+/* Transformations, in order, of the normalised program; without any, `in` itself. */
+typedef struct {
+    const char *name;
+    Pass *run;
+} Transform;
+typedef struct {
+    const Transform *at;
+    uint32_t n;
+} Transforms;
+Jaxpr *passes_transform(Ctx *, const Jaxpr *in, Transforms);
+/* The passes that lower a program, as read or transformed, to what the code generator takes. */
+Jaxpr *passes_lower(Ctx *, const Jaxpr *in);
 /* Can code be generated for the program after the passes? Reports what is not supported. */
 bool supported(Ctx *, const Jaxpr *);
 

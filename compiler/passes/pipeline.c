@@ -4,14 +4,15 @@
 #include "../typecheck/check.h"
 #include <stdlib.h>
 
-#define PASS(name, help) Pass pass_##name;
+#define PASS(name, half, help) Pass pass_##name;
 #include "passes.def"
 
+enum { NORMALISE = 1, LOWER = 2, BOTH = NORMALISE | LOWER };
 static const struct {
-    const char *name;
-    Pass *run;
+    Transform pass;
+    unsigned half;
 } list[] = {
-#define PASS(name, help) {#name, pass_##name},
+#define PASS(name, half, help) {{#name, pass_##name}, half},
 #include "passes.def"
 };
 enum { NPASSES = sizeof list / sizeof *list };
@@ -53,18 +54,26 @@ static Jaxpr *own(Ctx *cx, const Jaxpr *in) {
     return j;
 }
 
-Jaxpr *passes_run(Ctx *cx, const Jaxpr *in) {
+static Jaxpr *apply(Ctx *cx, const Jaxpr *in, const Transform *t) {
+    Jaxpr *j = t->run(cx, in);
+    if (!j && !diag_errors(cx->diags)) broken(cx, t->name, "nothing, and does not say why, for", print(cx, in));
+    if (j && cx->verify) verify(cx, t->name, j);
+    return j;
+}
+/* What the passes of this half leave, or these transformations. */
+static Jaxpr *run(Ctx *cx, const Jaxpr *in, unsigned half, Transforms all) {
     Jaxpr *j = own(cx, in);
     DimChecks *checks = cx->dim_checks;
     bool outer = cx->passes;
     cx->passes = true, cx->dim_checks = j->dim_checks;
-    for (unsigned i = 0; i < NPASSES && j; i++) {
-        Jaxpr *before = j;
-        j = list[i].run(cx, j);
-        if (!j && !diag_errors(cx->diags))
-            broken(cx, list[i].name, "nothing, and does not say why, for", print(cx, before));
-        if (j && cx->verify) verify(cx, list[i].name, j);
-    }
+    for (unsigned i = 0; i < NPASSES && j; i++)
+        if (list[i].half & half) j = apply(cx, j, &list[i].pass);
+    for (uint32_t i = 0; i < all.n && j; i++) j = apply(cx, j, &all.at[i]);
     cx->passes = outer, cx->dim_checks = checks;
     return j;
+}
+Jaxpr *passes_normalise(Ctx *cx, const Jaxpr *in) { return run(cx, in, NORMALISE, (Transforms){0}); }
+Jaxpr *passes_lower(Ctx *cx, const Jaxpr *in) { return run(cx, in, LOWER, (Transforms){0}); }
+Jaxpr *passes_transform(Ctx *cx, const Jaxpr *in, Transforms all) {
+    return all.n ? run(cx, in, NORMALISE, all) : (Jaxpr *)in;
 }

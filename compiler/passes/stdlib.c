@@ -25,7 +25,7 @@ static Jaxpr *load(Ctx *cx, uint32_t row) {
     if (!j || !check(cx, j)) return NULL;
     bool outer = cx->stdlib_passes;
     cx->stdlib_passes = true;
-    j = passes_run(cx, j);
+    j = passes_lower(cx, j);
     cx->stdlib_passes = outer;
     return j;
 }

@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
         if (cx->verify) reread(cx, j, text);
         lint(cx, j);
         signature_print(cx, j, true, &text);
-        passes_run(cx, j);
+        passes_lower(cx, j);
     }
     limit(0);
     arena_close(arena);

@@ -56,7 +56,7 @@ static bool unsupported(Ctx *cx) {
 static void laws(Ctx *cx, Jaxpr *j) {
     Str why = S("");
     holds(cx, j, "a well-typed program");
-    Jaxpr *after = passes_run(cx, j);
+    Jaxpr *after = passes_lower(cx, j);
     if (!after && unsupported(cx)) return;
     if (!after) wrong(cx, "the passes refuse it", why, printed(cx, j));
     cx->passes = true;
