@@ -51,7 +51,7 @@ static Meeting *meet(jaxcc_rt_comm *c, const int64_t *members, int64_t n, const 
         m->arrived++;
     }
     pthread_cond_broadcast(&s->changed);
-    while (!s->status && m->arrived < n) pthread_cond_wait(&s->changed, &s->lock);
+    while (!s->status && m && m->arrived < n) pthread_cond_wait(&s->changed, &s->lock);
     if (s->status) m = NULL;
     pthread_mutex_unlock(&s->lock);
     return m;

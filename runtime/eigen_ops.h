@@ -64,14 +64,14 @@ static inline void F(reflect)(T *a, int64_t n, int64_t m, const T *v, T tau, int
         for (int64_t i = 0; i < m; i++) a[i * n + c] -= v[i] * w;
     }
 }
-/* A ← Hᴴ A H, where H acts on rows k … k + m - 1: on columns c0 … c1 - 1, then on rows r0 … r1 - 1. Updates the basis
+/* A ← Hᴴ A H, where H acts on rows k … k + m - 1: on columns k … c1 - 1, then on rows r0 … r1 - 1. Updates the basis
    too. */
-static inline void F(similar)(const F(Form) * f, int64_t k, int64_t m, const T *v, T tau, int64_t c0, int64_t c1,
-                              int64_t r0, int64_t r1) {
+static inline void F(similar)(const F(Form) * f, int64_t k, int64_t m, const T *v, T tau, int64_t c1, int64_t r0,
+                              int64_t r1) {
     T other[SMALL];
     int64_t n = f->n;
     for (int64_t i = 0; i < m; i++) other[i] = CONJ(v[i]);
-    F(reflect)(f->h + k * n, n, m, v, CONJ(tau), c0, c1);
+    F(reflect)(f->h + k * n, n, m, v, CONJ(tau), k, c1);
     for (int64_t r = r0; r < r1; r++) {
         T w = 0, *row = f->h + r * n + k;
         for (int64_t i = 0; i < m; i++) w += row[i] * v[i];
@@ -90,7 +90,7 @@ static void F(reduce)(const F(Form) * f, T *taus) {
         H(k + 1, k) = F(reflector)(v, m, &tau);
         for (int64_t i = 1; i < m; i++) H(k + 1 + i, k) = taus ? v[i] : 0;
         if (taus) taus[k] = tau;
-        if (tau != 0) F(similar)(f, k + 1, m, v, tau, k + 1, n, 0, n);
+        if (tau != 0) F(similar)(f, k + 1, m, v, tau, n, 0, n);
     }
 }
 
@@ -231,9 +231,9 @@ static bool F(iterate)(const F(Form) * f, bool whole) {
             else if (k > lo)
                 H(k, k - 1) *= 1 - CONJ(tau);
             if (m == F(BULGE))
-                F(similar)(f, k, F(BULGE), v, tau, k, c1, r0, r1);
+                F(similar)(f, k, F(BULGE), v, tau, c1, r0, r1);
             else
-                F(similar)(f, k, 2, v, tau, k, c1, r0, r1);
+                F(similar)(f, k, 2, v, tau, c1, r0, r1);
         }
     }
     return hi < 0;
@@ -281,8 +281,8 @@ static void F(scale)(T *a, int64_t n, Balance *b) {
         for (int64_t i = b->lo; i <= b->hi; i++) {
             double c = F(norm)(a + b->lo * n + i, m, n), r = F(norm)(a + i * n + b->lo, m, 1), sum = c + r, f = 1;
             if (c == 0 || r == 0) continue;
-            for (; c < r / 2; c *= 2, r /= 2) f *= 2;
-            for (; c / 2 >= r; c /= 2, r *= 2) f /= 2;
+            while (c < r / 2) c *= 2, r /= 2, f *= 2;
+            while (c / 2 >= r) c /= 2, r *= 2, f /= 2;
             double scale = f * b->scale[i];
             if (c + r >= 0.95 * sum || scale < 0x1p-500 || scale > 0x1p500) continue;
             again = true, b->scale[i] = scale;

@@ -30,10 +30,11 @@ struct ffi_future {
 enum { UNIMPLEMENTED = 12, EXHAUSTED = 8 };
 
 static ffi_error *error_new(int32_t code, const char *message) {
-    ffi_error *e = malloc(sizeof *e + strlen(message) + 1);
+    size_t n = strlen(message) + 1;
+    ffi_error *e = malloc(sizeof *e + n);
     if (!e) abort(); /* as the handler itself would */
     e->code = code;
-    strcpy(e->message, message);
+    memcpy(e->message, message, n);
     return e;
 }
 static ffi_error *error_create(ffi_error_create *a) { return error_new(a->code, a->message); }

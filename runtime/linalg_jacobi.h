@@ -31,7 +31,7 @@ static void N(scaled)(T *a, int64_t n, R *most, R *back, R *bad) {
     for (int64_t i = 0; i < n; i++) LANES_L {
             R x = SIZE1(a[i * W + l]);
             most[l] = x > most[l] ? x : most[l];
-            bad[l] = x - x == 0 ? bad[l] : 1;
+            bad[l] = x * 0 == 0 ? bad[l] : 1;
         }
     R by[W];
     LANES_L {

@@ -225,7 +225,7 @@ static void F(ormqr_one)(Job *j, int64_t i, void *scratch) {
         int64_t h = left == turned ? step : k - 1 - step;
         T tau = KIND > 1 && turned ? CONJ(taus[h]) : taus[h];
         if (left) {
-            F(reflect)(a, n, h, &tau, c, r, h, m, 0, r);
+            F(reflect)(a, n, h, &tau, c, r, m, 0);
             continue;
         }
         for (int64_t row = 0; row < r; row++) {

@@ -73,17 +73,16 @@ static void N(triangular)(const T *a, T *b, int64_t n, int64_t r, bool lower, bo
     }
 }
 
-/* Applies I - tau·v·vᴴ from the left to columns c0 … c1 - 1 of C (ld), rows i0 … m - 1; v is column j of A below row
-   i0, and 1 there. */
-static void N(reflect)(const T *a, int64_t lda, int64_t j, const T *tau, T *c, int64_t ld, int64_t i0, int64_t m,
-                       int64_t c0, int64_t c1) {
-    for (int64_t k = c0; k < c1; k++) {
+/* Applies I - tau·v·vᴴ from the left to columns c0 … ld - 1 of C (ld), rows j … m - 1; v is column j of A (lda) below
+   row j, and 1 there. */
+static void N(reflect)(const T *a, int64_t lda, int64_t j, const T *tau, T *c, int64_t ld, int64_t m, int64_t c0) {
+    for (int64_t k = c0; k < ld; k++) {
         T w[W];
-        LANES_L w[l] = AT(c, i0, k, ld)[l];
-        for (int64_t i = i0 + 1; i < m; i++) LANES_L w[l] += CONJ(AT(a, i, j, lda)[l]) * AT(c, i, k, ld)[l];
+        LANES_L w[l] = AT(c, j, k, ld)[l];
+        for (int64_t i = j + 1; i < m; i++) LANES_L w[l] += CONJ(AT(a, i, j, lda)[l]) * AT(c, i, k, ld)[l];
         LANES_L w[l] *= tau[l];
-        LANES_L AT(c, i0, k, ld)[l] -= w[l];
-        for (int64_t i = i0 + 1; i < m; i++) LANES_L AT(c, i, k, ld)[l] -= AT(a, i, j, lda)[l] * w[l];
+        LANES_L AT(c, j, k, ld)[l] -= w[l];
+        for (int64_t i = j + 1; i < m; i++) LANES_L AT(c, i, k, ld)[l] -= AT(a, i, j, lda)[l] * w[l];
     }
 }
 /* The reflector I - tau·v·vᴴ whose conjugate zeroes column j of A (ld) below row i0, rows up to m - 1: v in the place
@@ -120,7 +119,7 @@ static void N(geqrf)(T *a, int64_t m, int64_t n, T *taus) {
     for (int64_t j = 0; j < m && j < n; j++) {
         T turned[W];
         N(reflector)(a, n, j, j, m, &taus[j * W], turned);
-        N(reflect)(a, n, j, turned, a, n, j, m, j + 1, n);
+        N(reflect)(a, n, j, turned, a, n, m, j + 1);
     }
 }
 /* A P = Q R: the same, each step taking the longest of the remaining columns; the first fixed[l] stay. pivots[j·W + l]:
@@ -153,7 +152,7 @@ static void N(geqp3)(T *a, int64_t m, int64_t n, const int32_t *fixed, int32_t *
         }
         T turned[W];
         N(reflector)(a, n, j, j, m, &taus[j * W], turned);
-        N(reflect)(a, n, j, turned, a, n, j, m, j + 1, n);
+        N(reflect)(a, n, j, turned, a, n, m, j + 1);
     }
 }
 /* A = Q T Qᴴ for a Hermitian matrix given by its lower triangle, which is replaced by the reflectors below the
@@ -194,7 +193,7 @@ static void N(orgqr)(T *a, int64_t m, int64_t n, int64_t k, const T *taus) {
         for (int64_t i = 0; i < m; i++) LANES_L AT(a, i, j, n)[l] = i == j;
     for (int64_t j = k; j-- > 0;) {
         const T *tau = &taus[j * W];
-        N(reflect)(a, n, j, tau, a, n, j, m, j + 1, n);
+        N(reflect)(a, n, j, tau, a, n, m, j + 1);
         for (int64_t i = j + 1; i < m; i++) LANES_L AT(a, i, j, n)[l] *= -tau[l];
         LANES_L AT(a, j, j, n)[l] = 1 - tau[l];
         for (int64_t i = 0; i < j; i++) LANES_L AT(a, i, j, n)[l] = 0;

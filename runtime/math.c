@@ -64,7 +64,10 @@ static double power(int e) {
    further step takes as many bits of the remaining exponent as fit in 64. */
 double jaxcc_rt_fmod(double x, double y) {
     double a = __builtin_fabs(x), b = __builtin_fabs(y);
-    if (!(a < INFINITY) || !(b > 0)) return (x * y) / (x * y); /* NaN */
+    if (!(a < INFINITY) || !(b > 0)) {
+        double p = x * y, q = p;
+        return p / q; /* NaN */
+    }
     if (a < b) return x;
     Parts p = parts(a), q = parts(b);
     int zeros = __builtin_ctzll(q.m), more = p.e - q.e < zeros ? p.e - q.e : zeros;

@@ -73,7 +73,7 @@ static bool known_type(char kind, unsigned size) {
     switch (kind) {
     case 'b': return size == 1;
     case 'i':
-    case 'u': return size == 1 || size == 2 || size == 4 || size == 8;
+    case 'u':
     case 'f': return size == 1 || size == 2 || size == 4 || size == 8;
     case 'c': return size == 8 || size == 16;
     case 'V': return size == 1 || size == 2;
@@ -220,7 +220,9 @@ static bool take_string(Scan *s, char *to, size_t room) {
     size_t n = 0;
     while (quote && s->at < s->end && *s->at != quote && n + 1 < room) to[n++] = *s->at++;
     to[n] = 0;
-    return quote && s->at < s->end && *s->at++ == quote;
+    bool ended = quote && s->at < s->end && *s->at == quote;
+    s->at += ended;
+    return ended;
 }
 
 static bool take_word(Scan *s, const char *word) {

@@ -33,6 +33,8 @@ static void put(Out *o, const char *s, size_t n) {
     memcpy(o->at + o->n, s, n);
     o->at[o->n += n] = 0;
 }
+/* Text with its end, to what is no longer than what was there or has ROOM. */
+static void set(char *to, const char *s) { memmove(to, s, strlen(s) + 1); }
 static void puts_to(Out *o, const char *s) { put(o, s, strlen(s)); }
 static void fill(Out *o, char c, int64_t n) {
     while (n-- > 0) put(o, &c, 1);
@@ -107,7 +109,7 @@ static void positional(char *to, double x, int bytes, int most) {
     int exponent, digits = shortest(to, x, bytes, &exponent), after = digits > exponent ? digits - exponent : 0;
     if (after > most) after = most;
     int n = snprintf(to, ROOM, "%.*f", after, x);
-    if (after == 0) return (void)strcpy(to + n, ".");
+    if (after == 0) return set(to + n, ".");
     while (to[n - 1] == '0') to[--n] = 0;
 }
 /* 1.25e+01 with at most `most` digits after the point, at least `least`. */
@@ -123,20 +125,20 @@ static void scientific(char *to, double x, int bytes, int least, int most) {
         *mark = 0;
         if (digits <= least || digits == 0 || mark[-1] != '0') break;
     }
-    if (digits == 0) strcat(to, ".");
-    strcat(to, e);
+    if (digits == 0) set(to + strlen(to), ".");
+    set(to + strlen(to), e);
 }
 
 /* ---- Python's format of one number */
 /* repr: 0.1, 1.0, 1e+16. */
 static void python_repr(char *to, double x, bool point) {
     int exponent, digits;
-    if (!isfinite(x)) return (void)strcpy(to, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
+    if (!isfinite(x)) return set(to, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
     digits = shortest(to, x, 8, &exponent);
     if (exponent < -4 || exponent >= 16) return;
     int after = digits > exponent ? digits - exponent : 0;
     int n = snprintf(to, ROOM, "%.*f", after, x);
-    if (after == 0 && point) strcpy(to + n, ".0");
+    if (after == 0 && point) set(to + n, ".0");
 }
 static void format_float(char *to, double x, const Spec *s) {
     char type = (char)s->type, code[8] = {'%', 0};
@@ -144,8 +146,8 @@ static void format_float(char *to, double x, const Spec *s) {
     if (!type && s->precision < 0) return python_repr(to, x, true);
     if (!isfinite(x)) {
         bool upper = type == 'F' || type == 'E' || type == 'G';
-        strcpy(to, isnan(x) ? (upper ? "NAN" : "nan") : upper ? (x < 0 ? "-INF" : "INF") : x < 0 ? "-inf" : "inf");
-        if (type == '%') strcat(to, "%");
+        set(to, isnan(x) ? (upper ? "NAN" : "nan") : upper ? (x < 0 ? "-INF" : "INF") : x < 0 ? "-inf" : "inf");
+        if (type == '%') set(to + strlen(to), "%");
         return;
     }
     if (type == '%') {
@@ -163,14 +165,14 @@ static void format_float(char *to, double x, const Spec *s) {
             snprintf(tail, sizeof tail, "%s", e);
             while (strchr(to, '.') && e > to && e[-1] == '0' && strchr(to, '.') < e) e--;
             if (e[-1] == '.') e--;
-            strcpy(e, tail);
+            set(e, tail);
             return;
         }
         snprintf(to, ROOM, "%.*g", precision, x);
-        if (!strpbrk(to, ".e")) strcat(to, ".0");
+        if (!strpbrk(to, ".e")) set(to + strlen(to), ".0");
         return;
     }
-    strcpy(code + 1, s->alternate ? "#.*" : ".*");
+    set(code + 1, s->alternate ? "#.*" : ".*");
     code[strlen(code)] = type == 'n' ? 'g' : type;
     snprintf(to, ROOM, code, precision, x);
 }
@@ -207,7 +209,7 @@ static void group_digits(char *text, const Spec *s) {
         if (i && (digits - i) % each == 0) out[n++] = (char)s->group;
         out[n++] = text[first + i];
     }
-    strcpy(out + n, text + first + digits);
+    set(out + n, text + first + digits);
     memcpy(text, out, strlen(out) + 1);
 }
 static void padded(Out *o, const char *text, const Spec *s, char align) {
@@ -231,7 +233,7 @@ static void padded(Out *o, const char *text, const Spec *s, char align) {
 }
 static void put_signed(char *to, const char *text, int sign) {
     if (sign && sign != '-' && *text != '-') *to++ = sign == '+' ? '+' : ' ';
-    strcpy(to, text);
+    set(to, text);
 }
 static void format_complex(char *to, const Leaf *l, const Spec *s) {
     double re = number(l, 0, false), im = number(l, 0, true);
@@ -319,7 +321,7 @@ static void measure_digits(Array *a, int64_t i) {
     if (m->exponent)
         scientific(text, x, bytes, 0, most);
     else
-        positional(text, x, bytes, most);
+        positional(text, x, bytes, a->style->precision);
     put_signed(sign, text, m->imaginary ? '+' : 0);
     char *e = strchr(sign, 'e'), *point = strchr(sign, '.');
     int right = (int)((e ? e : sign + strlen(sign)) - point - 1), left = (int)(point - sign);
@@ -348,19 +350,24 @@ static Measure measured(const Array *a, bool imaginary) {
     m.a.precision = precision;
     return m;
 }
-static void put_float(Out *o, double x, int bytes, bool plus, int left, int right, int exponent, int precision,
-                      int most) {
+/* The real part of element i, or the imaginary one with its sign, in its column. */
+static void put_float(Out *o, const Array *a, int64_t i, bool imaginary) {
+    double x = number(a->l, i, imaginary);
+    int bytes = a->l->bytes, left = imaginary ? a->imaginary_left : a->left,
+        right = imaginary ? a->imaginary_right : a->right;
+    int exponent = imaginary ? a->imaginary_exponent : a->exponent;
+    int precision = imaginary ? a->imaginary_precision : a->precision;
     char text[ROOM], sign[ROOM + 2];
     if (!isfinite(x)) {
-        snprintf(sign, sizeof sign, "%s%s", x < 0 ? "-" : plus ? "+" : "", isnan(x) ? "nan" : "inf");
+        snprintf(sign, sizeof sign, "%s%s", x < 0 ? "-" : imaginary ? "+" : "", isnan(x) ? "nan" : "inf");
         fill(o, ' ', left + right + 1 - (int)strlen(sign));
         return puts_to(o, sign);
     }
     if (exponent)
         scientific(text, x, bytes, precision, precision);
     else
-        positional(text, x, bytes, most);
-    put_signed(sign, text, plus ? '+' : 0);
+        positional(text, x, bytes, a->style->precision);
+    put_signed(sign, text, imaginary ? '+' : 0);
     char *e = strchr(sign, 'e');
     int before = (int)(strchr(sign, '.') - sign), after = (int)strlen(sign) - before - 1;
     if (e && (int)strlen(e) - 2 < exponent) { /* e+05 → e+005 */
@@ -380,11 +387,9 @@ static void element(Array *a, int64_t i, Out *o) {
     case 'b': snprintf(text, sizeof text, "%s", l->data[i] ? "True" : "False"); break;
     case 'f':
     case 'c':
-        put_float(o, number(l, i, false), l->bytes, false, a->left, a->right, a->exponent, a->precision,
-                  a->style->precision);
+        put_float(o, a, i, false);
         if (l->kind == 'f') return;
-        put_float(o, number(l, i, true), l->bytes, true, a->imaginary_left, a->imaginary_right, a->imaginary_exponent,
-                  a->imaginary_precision, a->style->precision);
+        put_float(o, a, i, true);
         size_t end = o->n;
         while (end && o->at[end - 1] == ' ') end--;
         put(o, "j", 1);
@@ -495,13 +500,13 @@ static void put_str(Out *o, const Leaf *l, const Style *style) {
             int exponent;
             if (l->kind == 'c' && !part && !bare) put(o, "(", 1);
             if (!isfinite(x))
-                strcpy(text, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
+                set(text, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
             else if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < (l->bytes == 8 ? 1e16 : large(l->bytes))))
                 positional(text, x, l->bytes, 400);
             else
                 shortest(text, x, l->bytes, &exponent);
             size_t n = strlen(text);
-            if (text[n - 1] == '.') strcpy(text + n - (l->kind == 'c'), l->kind == 'c' ? "" : "0");
+            if (text[n - 1] == '.') set(text + n - (l->kind == 'c'), l->kind == 'c' ? "" : "0");
             bool whole = l->kind == 'c' && number(l, 0, false) == 0 && !signbit(number(l, 0, false));
             if (part && !whole && *text != '-') put(o, "+", 1);
             if (!bare) puts_to(o, text);

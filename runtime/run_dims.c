@@ -17,8 +17,9 @@ static Extent other(ExtentKind kind) { return (Extent){.kind = kind}; }
 
 /* The result for two operands that are not both known: the worse kind. */
 static Extent mixed(Extent a, Extent b) {
-    ExtentKind worse = a.kind > b.kind ? a.kind : b.kind;
-    return other(worse > EXTENT_OTHER ? worse : EXTENT_OTHER);
+    ExtentKind worse = EXTENT_OTHER;
+    if (a.kind > worse) worse = a.kind;
+    return other(b.kind > worse ? b.kind : worse);
 }
 
 static Extent sum(Extent a, Extent b) {

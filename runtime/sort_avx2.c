@@ -4,4 +4,4 @@
 #endif
 #define VECTOR 32
 #define NAME(f) f##_avx2
-#include "sort.c"
+#include "sort.c" /* NOLINT(bugprone-suspicious-include): the same source for other instructions */

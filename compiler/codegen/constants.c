@@ -36,7 +36,7 @@ static void declare(Emit *e, Str name, MlirType type) {
                  {"global_type", mlirTypeAttrGet(type)},
                  {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal)},
                  {"constant", mlirUnitAttrGet(e->mlir)}};
-    em_op(e, "llvm.mlir.global", 0, NULL, 0, NULL, 4, a, 1, &empty);
+    em_op(e, "llvm.mlir.global", &(Op){0, NULL, 0, NULL, 4, a, 1, &empty});
     e->block = was;
 }
 static Str small_name(Emit *e, Val v) { return str_format(e->arena, "constant.%u", v); }

@@ -24,43 +24,42 @@ static void record_number(Emit *e, const void *what) {
     uint32_t n = intern(&e->tape->numbers, &what, sizeof what, NULL);
     push(e->arena, &e->tape->words, n);
 }
-static void record_op(Emit *e, MlirIdentifier name, MlirOperation op, uint32_t n, const V *operands, uint32_t nattrs,
-                      const Attr *attrs, uint32_t nresults) {
-    record(e, name.ptr);
+static void record_op(Emit *e, MlirOperation op, const Op *o) {
+    record(e, mlirOperationGetName(op).ptr);
     record_number(e, e->block.ptr);
-    for (uint32_t i = 0; i < n; i++) record_number(e, operands[i].ptr);
-    for (uint32_t i = 0; i < nattrs; i++) record(e, attrs[i].value.ptr);
-    for (uint32_t i = 0; i < nresults; i++) {
+    for (uint32_t i = 0; i < o->n; i++) record_number(e, o->operands[i].ptr);
+    for (uint32_t i = 0; i < o->nattrs; i++) record(e, o->attrs[i].value.ptr);
+    for (uint32_t i = 0; i < o->nresults; i++) {
         V r = mlirOperationGetResult(op, i);
         record_number(e, r.ptr);
         record(e, mlirValueGetType(r).ptr);
     }
 }
 
-MlirOperation em_op(Emit *e, const char *name, uint32_t nresults, const MlirType *results, uint32_t n,
-                    const V *operands, uint32_t nattrs, const Attr *attrs, uint32_t nregions, MlirRegion *regions) {
+MlirOperation em_op(Emit *e, const char *name, const Op *o) {
     MlirOperationState s = mlirOperationStateGet(ref(name), e->loc);
     enum { MOST_ATTRIBUTES = 8, MOST_REGIONS = 2 };
     MlirNamedAttribute named[MOST_ATTRIBUTES];
-    assert(nattrs <= MOST_ATTRIBUTES && nregions <= MOST_REGIONS);
-    mlirOperationStateAddResults(&s, nresults, results);
-    mlirOperationStateAddOperands(&s, n, operands);
-    for (uint32_t i = 0; i < nattrs; i++)
-        named[i] = mlirNamedAttributeGet(mlirIdentifierGet(e->mlir, ref(attrs[i].name)), attrs[i].value);
-    mlirOperationStateAddAttributes(&s, nattrs, named);
+    assert(o->nattrs <= MOST_ATTRIBUTES && o->nregions <= MOST_REGIONS);
+    mlirOperationStateAddResults(&s, o->nresults, o->results);
+    mlirOperationStateAddOperands(&s, o->n, o->operands);
+    for (uint32_t i = 0; i < o->nattrs; i++)
+        named[i] = mlirNamedAttributeGet(mlirIdentifierGet(e->mlir, ref(o->attrs[i].name)), o->attrs[i].value);
+    mlirOperationStateAddAttributes(&s, o->nattrs, named);
     const void *blocks[MOST_REGIONS] = {NULL, NULL};
-    for (uint32_t i = 0; i < nregions; i++) blocks[i] = mlirRegionGetFirstBlock(regions[i]).ptr;
-    mlirOperationStateAddOwnedRegions(&s, nregions, regions);
+    for (uint32_t i = 0; i < o->nregions; i++) blocks[i] = mlirRegionGetFirstBlock(o->regions[i]).ptr;
+    mlirOperationStateAddOwnedRegions(&s, o->nregions, o->regions);
     MlirOperation op = mlirOperationCreate(&s);
     mlirBlockAppendOwnedOperation(e->block, op);
     e->written++;
     bool inside = e->tape && e->block.ptr != mlirModuleGetBody(e->module).ptr;
-    for (uint32_t i = 0; inside && i < nregions; i++) record_number(e, blocks[i]);
-    if (inside) record_op(e, mlirOperationGetName(op), op, n, operands, nattrs, attrs, nresults);
+    for (uint32_t i = 0; inside && i < o->nregions; i++) record_number(e, blocks[i]);
+    if (inside) record_op(e, op, o);
     return op;
 }
+
 V em_1(Emit *e, const char *name, MlirType t, uint32_t n, const V *operands, uint32_t nattrs, const Attr *attrs) {
-    return mlirOperationGetResult(em_op(e, name, 1, &t, n, operands, nattrs, attrs, 0, NULL), 0);
+    return mlirOperationGetResult(em_op(e, name, &(Op){1, &t, n, operands, nattrs, attrs, 0, NULL}), 0);
 }
 V em_un(Emit *e, const char *name, V x) { return em_1(e, name, mlirValueGetType(x), 1, &x, 0, NULL); }
 static bool may_be_fast(const char *name) {
@@ -202,7 +201,7 @@ void em_store(Emit *e, V v, V p, uint32_t align) {
     e->written += STORE_LENGTH;
     Attr a = {"alignment", i64_attr(e, align)};
     V o[2] = {pairs(e, mlirValueGetType(v)) ? halves(e, v) : v, p};
-    em_op(e, "llvm.store", 0, NULL, 2, o, 1, &a, 0, NULL);
+    em_op(e, "llvm.store", &(Op){0, NULL, 2, o, 1, &a, 0, NULL});
 }
 V em_masked_load(Emit *e, MlirType vector, V p, V mask, V otherwise, uint32_t align) {
     Attr a = {"alignment", i32_attr(e, align)};
@@ -216,7 +215,7 @@ void em_masked_store(Emit *e, V v, V p, V mask, uint32_t align) {
     Attr a = {"alignment", i32_attr(e, align)};
     V o[3] = {v, p, mask};
     if (pairs(e, mlirValueGetType(v))) o[0] = halves(e, v), o[2] = twice_each(e, mask);
-    em_op(e, "llvm.intr.masked.store", 0, NULL, 3, o, 1, &a, 0, NULL);
+    em_op(e, "llvm.intr.masked.store", &(Op){0, NULL, 3, o, 1, &a, 0, NULL});
 }
 V em_gather(Emit *e, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise, uint32_t align) {
     Attr a = {"alignment", i32_attr(e, align)};
@@ -243,7 +242,7 @@ Scope em_begin(Emit *e, uint32_t nargs, const MlirType *args) {
 void em_end(Emit *e, Scope *s) { e->block = s->outer; }
 V em_arg(Scope *s, uint32_t i) { return mlirBlockGetArgument(s->block, i); }
 
-static void yield(Emit *e, uint32_t n, const V *v) { em_op(e, "scf.yield", 0, NULL, n, v, 0, NULL, 0, NULL); }
+static void yield(Emit *e, uint32_t n, const V *v) { em_op(e, "scf.yield", &(Op){0, NULL, n, v, 0, NULL, 0, NULL}); }
 static MlirType *types_of(Emit *e, uint32_t n, const V *v) {
     MlirType *t = arena_new(e->arena, MlirType, n + 1);
     for (uint32_t i = 0; i < n; i++) t[i] = mlirValueGetType(v[i]);
@@ -268,7 +267,8 @@ void em_for_end(Emit *e, For *f, const V *next, V *results) {
     V *o = arena_new(e->arena, V, f->n + 3);
     o[0] = f->lo, o[1] = f->hi, o[2] = f->step;
     for (uint32_t i = 0; i < f->n; i++) o[i + 3] = f->init[i];
-    MlirOperation op = em_op(e, "scf.for", f->n, types_of(e, f->n, f->init), f->n + 3, o, 0, NULL, 1, &f->scope.region);
+    MlirOperation op =
+        em_op(e, "scf.for", &(Op){f->n, types_of(e, f->n, f->init), f->n + 3, o, 0, NULL, 1, &f->scope.region});
     results_of(op, f->n, results);
 }
 If em_if(Emit *e, V condition) {
@@ -286,13 +286,13 @@ void em_if_end(Emit *e, If *i, const V *no, V *results) {
     yield(e, i->n, no);
     em_end(e, &i->otherwise);
     MlirRegion r[2] = {i->then.region, i->otherwise.region};
-    MlirOperation op = em_op(e, "scf.if", i->n, types_of(e, i->n, no), 1, &i->condition, 0, NULL, 2, r);
+    MlirOperation op = em_op(e, "scf.if", &(Op){i->n, types_of(e, i->n, no), 1, &i->condition, 0, NULL, 2, r});
     results_of(op, i->n, results);
 }
 V *em_while(Emit *e, uint32_t n, const V *init, Scope *before, Scope *after) {
     V *r = arena_new(e->arena, V, n + 1);
     MlirRegion regions[2] = {before->region, after->region};
-    MlirOperation op = em_op(e, "scf.while", n, types_of(e, n, init), n, init, 0, NULL, 2, regions);
+    MlirOperation op = em_op(e, "scf.while", &(Op){n, types_of(e, n, init), n, init, 0, NULL, 2, regions});
     results_of(op, n, r);
     return r;
 }
@@ -323,7 +323,7 @@ static MlirLocation function_loc(Emit *e, Str name) {
     return mlirLocationFusedGet(e->mlir, 1, &e->loc, sub);
 }
 MlirOperation em_function_end(Emit *e, Function *f, V value) {
-    em_op(e, "llvm.return", 0, NULL, value.ptr ? 1 : 0, &value, 0, NULL, 0, NULL);
+    em_op(e, "llvm.return", &(Op){0, NULL, value.ptr ? 1 : 0, &value, 0, NULL, 0, NULL});
     e->block = mlirModuleGetBody(e->module);
     Attr a[3] = {{"sym_name", mlirStringAttrGet(e->mlir, ref_str(f->name))},
                  {"function_type", mlirTypeAttrGet(function_type(e, f->result, f->nargs, f->args))},
@@ -332,7 +332,7 @@ MlirOperation em_function_end(Emit *e, Function *f, V value) {
     e->tape = f->outer;
     MlirLocation was = e->loc;
     e->loc = function_loc(e, f->name);
-    MlirOperation op = em_op(e, "llvm.func", 0, NULL, 0, NULL, 3, a, 1, &f->scope.region);
+    MlirOperation op = em_op(e, "llvm.func", &(Op){0, NULL, 0, NULL, 3, a, 1, &f->scope.region});
     e->loc = was;
     e->block = f->scope.outer;
     e->written = f->written;
@@ -348,7 +348,7 @@ void em_declare(Emit *e, const char *name, MlirType result, uint32_t n, const Ml
     e->block = mlirModuleGetBody(e->module);
     Attr a[2] = {{"sym_name", mlirStringAttrGet(e->mlir, ref(name))},
                  {"function_type", mlirTypeAttrGet(function_type(e, result, n, args))}};
-    em_op(e, "llvm.func", 0, NULL, 0, NULL, 2, a, 1, &empty);
+    em_op(e, "llvm.func", &(Op){0, NULL, 0, NULL, 2, a, 1, &empty});
     e->block = was;
 }
 static V call(Emit *e, Str name, MlirType result, uint32_t n, const V *args) {
@@ -356,7 +356,7 @@ static V call(Emit *e, Str name, MlirType result, uint32_t n, const V *args) {
     Attr a[3] = {{"callee", symbol(e, name)},
                  {"operandSegmentSizes", mlirDenseI32ArrayGet(e->mlir, 2, segments)},
                  {"op_bundle_sizes", mlirDenseI32ArrayGet(e->mlir, 0, NULL)}};
-    MlirOperation op = em_op(e, "llvm.call", result.ptr ? 1 : 0, &result, n, args, 3, a, 0, NULL);
+    MlirOperation op = em_op(e, "llvm.call", &(Op){result.ptr ? 1 : 0, &result, n, args, 3, a, 0, NULL});
     return result.ptr ? mlirOperationGetResult(op, 0) : (V){NULL};
 }
 V em_call(Emit *e, const char *name, MlirType result, uint32_t n, const V *args) {
@@ -392,7 +392,7 @@ Str em_text(Emit *e, Str s) {
                  {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageInternal)},
                  {"constant", mlirUnitAttrGet(e->mlir)},
                  {"value", mlirStringAttrGet(e->mlir, mlirStringRefCreate(bytes, s.n + 1))}};
-    em_op(e, "llvm.mlir.global", 0, NULL, 0, NULL, 5, a, 1, &none);
+    em_op(e, "llvm.mlir.global", &(Op){0, NULL, 0, NULL, 5, a, 1, &none});
     e->block = was;
     return name;
 }

@@ -66,9 +66,19 @@ typedef struct {
     MlirAttribute value;
 } Attr;
 
+/* What an operation is made of. */
+typedef struct {
+    uint32_t nresults;
+    const MlirType *results;
+    uint32_t n;
+    const V *operands;
+    uint32_t nattrs;
+    const Attr *attrs;
+    uint32_t nregions;
+    MlirRegion *regions;
+} Op;
 /* Appends one operation to e->block. */
-MlirOperation em_op(Emit *, const char *name, uint32_t nresults, const MlirType *results, uint32_t n, const V *operands,
-                    uint32_t nattrs, const Attr *attrs, uint32_t nregions, MlirRegion *regions);
+MlirOperation em_op(Emit *, const char *name, const Op *);
 /* One result of the type `t`. */
 V em_1(Emit *, const char *name, MlirType t, uint32_t n, const V *operands, uint32_t nattrs, const Attr *attrs);
 /* The result has the operand's type. */

@@ -209,7 +209,7 @@ static void declare_cpu(Emit *e, Str name) {
     Attr a[3] = {{"sym_name", mlirStringAttrGet(e->mlir, mlirStringRefCreate(name.at, name.n))},
                  {"global_type", mlirTypeAttrGet(e->i64)},
                  {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal)}};
-    em_op(e, "llvm.mlir.global", 0, NULL, 0, NULL, 3, a, 1, &none);
+    em_op(e, "llvm.mlir.global", &(Op){0, NULL, 0, NULL, 3, a, 1, &none});
     e->block = was;
 }
 static V cpu_check(Emit *e) {

@@ -45,7 +45,7 @@ static void wide_store(Emit *e, Dtype acc, V p, const V *wide) {
     Attr a[2] = {{"alignment", mlirIntegerAttrGet(e->i64, 8)}, {"volatile_", mlirUnitAttrGet(e->mlir)}};
     for (uint32_t i = 0; i < wide_values(acc); i++) {
         V o[2] = {wide[i], wide_part(e, p, em_width(wide[i]), i)};
-        em_op(e, "llvm.store", 0, NULL, 2, o, 2, a, 0, NULL);
+        em_op(e, "llvm.store", &(Op){0, NULL, 2, o, 2, a, 0, NULL});
     }
 }
 void gemm_widen(Emit *e, Dtype acc, V p, V x) {
@@ -110,24 +110,29 @@ static void inner_step(const Tile *t, V oa, V ob, V *sums) {
 
 /* ---- the loops of the contraction */
 
-/* Steps [from, from + n·stride) of the innermost loop, unrolled; the k-th adds to set k mod sets. */
-static void unrolled(const Tile *t, StepRule *rule, V from, uint32_t n, uint32_t stride, V oa, V ob, uint32_t per_set,
-                     V *sums) {
+/* The innermost loop: `stride` elements a step, from offsets oa and ob on; a set of sums is `per_set` registers. */
+typedef struct {
+    StepRule *rule;
+    uint32_t stride, per_set;
+    V oa, ob;
+} Steps;
+/* Steps [from, from + n·stride), written out; the k-th adds to set k mod sets. */
+static void unrolled(const Tile *t, const Steps *s, V from, uint32_t n, V *sums) {
     Emit *e = t->e;
     const Contraction *c = t->c;
     uint32_t l = c->n - 1;
     for (uint32_t u = 0; u < n; u++) {
-        V k = u ? plus(e, from, em_i64(e, u * stride)) : from;
-        rule(t, plus(e, oa, times(e, k, c->sa[l])), plus(e, ob, times(e, k, c->sb[l])), sums + u % t->sets * per_set);
+        V k = u ? plus(e, from, em_i64(e, u * s->stride)) : from;
+        V a = plus(e, s->oa, times(e, k, c->sa[l])), b = plus(e, s->ob, times(e, k, c->sb[l]));
+        s->rule(t, a, b, sums + u % t->sets * s->per_set);
     }
 }
-static void loop(const Tile *t, StepRule *rule, V lo, V hi, uint32_t n, uint32_t stride, V oa, V ob, uint32_t per_set,
-                 V *sums) {
-    uint32_t total = per_set * t->sets;
-    For f = em_for(t->e, lo, hi, em_i64(t->e, n * stride), total, sums);
+static void loop(const Tile *t, const Steps *s, V lo, V hi, uint32_t n, V *sums) {
+    uint32_t total = s->per_set * t->sets;
+    For f = em_for(t->e, lo, hi, em_i64(t->e, n * s->stride), total, sums);
     V next[GEMM_SUMS];
     for (uint32_t i = 0; i < total; i++) next[i] = em_arg(&f.scope, i + 1);
-    unrolled(t, rule, em_arg(&f.scope, 0), n, stride, oa, ob, per_set, next);
+    unrolled(t, s, em_arg(&f.scope, 0), n, next);
     em_for_end(t->e, &f, next, sums);
 }
 enum { UNROLL = 4, WRITTEN_OUT = 8 };
@@ -137,19 +142,20 @@ static V innermost(const Tile *t, StepRule *rule, uint32_t stride, V oa, V ob, u
     Emit *e = t->e;
     const Contraction *c = t->c;
     Dim k = c->known[c->n - 1];
+    const Steps all_steps = {rule, stride, per_set, oa, ob};
     uint32_t group = t->sets > UNROLL ? t->sets : UNROLL;
     V zero = em_i64(e, 0), count = c->count[c->n - 1];
     if (dim_is_const(k)) {
         uint32_t steps = (uint32_t)(k / stride > WRITTEN_OUT ? k / stride % group : k / stride);
         Dim main = (k / stride - steps) * stride;
-        if (main) loop(t, rule, zero, em_i64(e, main), group, stride, oa, ob, per_set, sums);
-        unrolled(t, rule, em_i64(e, main), steps, stride, oa, ob, per_set, sums);
+        if (main) loop(t, &all_steps, zero, em_i64(e, main), group, sums);
+        unrolled(t, &all_steps, em_i64(e, main), steps, sums);
         return em_i64(e, main + (Dim)steps * stride);
     }
     V main = em_bin(e, "llvm.sub", count, em_bin(e, "llvm.srem", count, em_i64(e, group * stride)));
     V all = em_bin(e, "llvm.sub", count, em_bin(e, "llvm.srem", count, em_i64(e, stride)));
-    loop(t, rule, zero, main, group, stride, oa, ob, per_set, sums);
-    loop(t, rule, main, all, 1, stride, oa, ob, per_set, sums);
+    loop(t, &all_steps, zero, main, group, sums);
+    loop(t, &all_steps, main, all, 1, sums);
     return all;
 }
 
@@ -263,7 +269,7 @@ static void contract(const Tile *t, Innermost *body, uint32_t n, V *sums) {
         If f = em_if(e, any);
         V o[3] = {t->c->wide, em_int(e, e->i8, 0), em_i64(e, gemm_wide_bytes(acc, n * t->w))};
         Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
-        em_op(e, "llvm.intr.memset", 0, NULL, 3, o, 1, &fixed, 0, NULL);
+        em_op(e, "llvm.intr.memset", &(Op){0, NULL, 3, o, 1, &fixed, 0, NULL});
         em_else(e, &f, 0, NULL);
         em_if_end(e, &f, NULL, NULL);
     }
@@ -281,12 +287,12 @@ static void contract(const Tile *t, Innermost *body, uint32_t n, V *sums) {
 static void outer_body(const Tile *t, V oa, V ob, V *sums, uint32_t n) {
     innermost(t, outer_step, 1, oa, ob, t->rows, sums);
 }
-void gemm_outer(Emit *e, const Contraction *c, const V *a, uint32_t rows, V b, uint32_t w, V mask, uint32_t sets,
-                V *acc) {
-    Tile t = {.e = e, .c = c, .a = a, .b = &b, .rows = rows, .columns = 1, .w = w, .sets = sets, .mask = mask};
-    V sums[GEMM_SUMS];
-    contract(&t, outer_body, rows, sums);
-    for (uint32_t i = 0; i < rows; i++) acc[i] = sums[i];
+void gemm_outer(Emit *e, const Contraction *c, const GemmTile *tile, V *acc) {
+    Tile t = {.e = e, .c = c, .a = tile->a, .b = tile->b, .rows = tile->rows, .columns = 1};
+    t.w = tile->w, t.sets = tile->sets, t.mask = tile->mask;
+    V sums[GEMM_SUMS] = {{NULL}};
+    contract(&t, outer_body, t.rows, sums);
+    for (uint32_t i = 0; i < t.rows; i++) acc[i] = sums[i];
 }
 
 /* ---- lanes along the contraction */
@@ -319,13 +325,13 @@ static void inner_body(const Tile *t, V oa, V ob, V *sums, uint32_t n) {
     rest.mask = em_cmpi(e, "slt", em_lanes(e, e->i32, t->w), n32);
     inner_step(&rest, plus(e, oa, done), plus(e, ob, done), sums);
 }
-void gemm_inner(Emit *e, const Contraction *c, const V *a, uint32_t rows, const V *b, uint32_t columns, uint32_t w,
-                uint32_t sets, V *acc) {
-    Tile t = {.e = e, .c = c, .a = a, .b = b, .rows = rows, .columns = columns, .w = w, .sets = sets};
+void gemm_inner(Emit *e, const Contraction *c, const GemmTile *tile, V *acc) {
+    Tile t = {.e = e, .c = c, .a = tile->a, .b = tile->b, .rows = tile->rows, .columns = tile->columns};
+    t.w = tile->w, t.sets = tile->sets;
     Dim k = c->known[c->n - 1];
-    t.whole = w == 1 || (dim_is_const(k) && k % w == 0);
+    t.whole = t.w == 1 || (dim_is_const(k) && k % t.w == 0);
     t.apart = true;
-    V sums[GEMM_SUMS];
-    contract(&t, inner_body, rows * columns, sums);
-    for (uint32_t r = 0; r < rows; r++) acc[r] = sum_lanes(e, c->acc, sums + r * columns, columns);
+    V sums[GEMM_SUMS] = {{NULL}};
+    contract(&t, inner_body, t.rows * t.columns, sums);
+    for (uint32_t r = 0; r < t.rows; r++) acc[r] = sum_lanes(e, c->acc, sums + r * t.columns, t.columns);
 }

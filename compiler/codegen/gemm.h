@@ -22,14 +22,18 @@ typedef struct {
     bool several; /* there is more than one block for all values of unknown extents */
 } Contraction;
 
-/* acc[r] = Σ A[r][k] · B[k][0 … w): lanes run along the columns, which are contiguous in B. `a[r]` is the address of a
-   row, `b` that of the first column; lanes outside the mask (NULL: no mask) are not read. `sets`: the number of partial
-   sums. */
-void gemm_outer(Emit *, const Contraction *, const V *a, uint32_t rows, V b, uint32_t w, V mask, uint32_t sets, V *acc);
+/* One register tile. */
+typedef struct {
+    const V *a, *b; /* addresses of the rows of A; of the columns of B, gemm_outer: of the first one */
+    uint32_t rows, columns;
+    uint32_t w, sets; /* lanes; the number of partial sums */
+    V mask;           /* lanes outside it are not read; NULL: no mask. gemm_outer's alone */
+} GemmTile;
+/* acc[r] = Σ A[r][k] · B[k][0 … w): lanes run along the columns, which are contiguous in B. */
+void gemm_outer(Emit *, const Contraction *, const GemmTile *, V *acc);
 /* acc[r], of `columns` lanes (a power of two ≤ w): Σ A[r][k] · B[column][k]: w lanes run along the innermost loop,
    whose elements are contiguous in both operands. */
-void gemm_inner(Emit *, const Contraction *, const V *a, uint32_t rows, const V *b, uint32_t columns, uint32_t w,
-                uint32_t sets, V *acc);
+void gemm_inner(Emit *, const Contraction *, const GemmTile *, V *acc);
 
 /* The size of the wide forms of this many accumulators; 0: the type has none. */
 uint32_t gemm_wide_bytes(Dtype acc, uint32_t lanes);

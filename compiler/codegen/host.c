@@ -30,7 +30,7 @@ V host_bytes(Host *h, Val v) { return frame_dim(&h->frame, bytes_of(h, v)); }
 void host_copy(Host *h, V to, V from, V bytes) {
     V o[3] = {to, from, bytes};
     Attr a = {"isVolatile", mlirIntegerAttrGet(h->e->i1, 0)};
-    em_op(h->e, "llvm.intr.memcpy", 0, NULL, 3, o, 1, &a, 0, NULL);
+    em_op(h->e, "llvm.intr.memcpy", &(Op){0, NULL, 3, o, 1, &a, 0, NULL});
 }
 void host_load(Host *h, Val v, Buf *from) {
     Dtype d = val_array(h->plan->cx, v)->dtype;

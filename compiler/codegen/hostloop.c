@@ -167,14 +167,14 @@ static void host_while(Host *h, Step *s) {
     V *o = arena_new(e->arena, V, n + 1);
     o[0] = host_scalar(h, s->bodies[0]->j->out.at[0]);
     for (uint32_t i = 0; i < n; i++) o[i + 1] = em_arg(&before, i);
-    em_op(e, "scf.condition", 0, NULL, n + 1, o, 0, NULL, 0, NULL);
+    em_op(e, "scf.condition", &(Op){0, NULL, n + 1, o, 0, NULL, 0, NULL});
     em_end(e, &before);
     Scope after = em_begin(e, n, types);
     carries_bind(&c, &after, 0, turn.carry.at);
     host_body(h, s->bodies[1]);
     c.at = arena_new(e->arena, V, n + 1);
     carries_next(&c, turn.end.at);
-    em_op(e, "scf.yield", 0, NULL, n, c.at, 0, NULL, 0, NULL);
+    em_op(e, "scf.yield", &(Op){0, NULL, n, c.at, 0, NULL, 0, NULL});
     em_end(e, &after);
     carries_close(&c, em_while(e, n, init, &before, &after), w.end.at);
 }

@@ -441,7 +441,7 @@ void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
     V p = em_gep(e, base, lane_indices(k, address), t);
     V o[3] = {m, p, k->tail.ptr ? k->tail : ones(k, k->w)};
     Attr a = {"alignment", mlirIntegerAttrGet(e->i32, em_align(d))};
-    em_op(e, "llvm.intr.masked.scatter", 0, NULL, 3, o, 1, &a, 0, NULL);
+    em_op(e, "llvm.intr.masked.scatter", &(Op){0, NULL, 3, o, 1, &a, 0, NULL});
 }
 
 /* ---- conditions */

@@ -300,18 +300,24 @@ static V tail_mask(Kernel *k, V i, V hi) {
 }
 typedef void Inner(Kernel *, void *user, V *acc);
 
-/* for i = lo … hi by w: the inner part with `n` carried values. */
-static void counted(Kernel *k, Atom loop, V lo, V hi, uint32_t w, uint32_t n, V *acc, bool tail, Inner *inner,
-                    void *user) {
+/* for i = lo … hi by w; the tail: in lanes of which some may be beyond hi. */
+typedef struct {
+    Atom loop;
+    V lo, hi;
+    uint32_t w;
+    bool tail;
+} Count;
+/* The inner part with `n` carried values. */
+static void counted(Kernel *k, const Count *c, uint32_t n, V *acc, Inner *inner, void *user) {
     Emit *e = k->e;
-    bool lane = loop == k->lane;
+    bool lane = c->loop == k->lane;
     uint32_t was = k->w;
     V outer = k->tail, next[MAX_CARRIED];
-    For f = em_for(e, lo, hi, em_i64(e, w), n, acc);
+    For f = em_for(e, c->lo, c->hi, em_i64(e, c->w), n, acc);
     kernel_enter(k);
-    if (lane) k->w = w;
-    kernel_bind(k, loop, em_arg(&f.scope, 0));
-    if (tail && w > 1) k->tail = tail_mask(k, em_arg(&f.scope, 0), hi);
+    if (lane) k->w = c->w;
+    kernel_bind(k, c->loop, em_arg(&f.scope, 0));
+    if (c->tail && c->w > 1) k->tail = tail_mask(k, em_arg(&f.scope, 0), c->hi);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
     inner(k, user, next);
     k->tail = outer;
@@ -341,13 +347,13 @@ static void span(Nest *n, uint32_t level, V lo, V hi, V *acc) {
     Atom loop = k->step->red[level];
     if (loop != k->lane) {
         uint32_t carried = level + 1 < n->cut ? n->carried : n->total;
-        counted(k, loop, lo, hi, 1, carried, acc, false, nest_inner, n);
+        counted(k, &(Count){loop, lo, hi, 1, false}, carried, acc, nest_inner, n);
         return;
     }
     V mid = main_end(k, lo, hi, &n->w);
     uint32_t nv = n->accs->nv;
-    if (n->w.main) counted(k, loop, lo, mid, n->w.main, nv, acc, false, leaf, n);
-    if (n->w.tail) counted(k, loop, mid, hi, n->w.tail, nv, n->w.main ? acc + nv : acc, true, leaf, n);
+    if (n->w.main) counted(k, &(Count){loop, lo, mid, n->w.main, false}, nv, acc, leaf, n);
+    if (n->w.tail) counted(k, &(Count){loop, mid, hi, n->w.tail, true}, nv, n->w.main ? acc + nv : acc, leaf, n);
 }
 /* The length of a loop's blocks, in its own steps. */
 static Dim block_of(const Nest *n, uint32_t level) {
@@ -585,9 +591,9 @@ static void nest_in_blocks(Kernel *k, Nesting n, V lo, V hi, uint32_t width, uin
     V mid = em_bin(k->e, "llvm.sub", hi, rest);
     Atom loop = n.loops[0];
     *now = width;
-    counted(k, loop, lo, mid, width, 0, NULL, false, nest_next, &n);
+    counted(k, &(Count){loop, lo, mid, width, false}, 0, NULL, nest_next, &n);
     *now = 0;
-    counted(k, loop, mid, hi, 1, 0, NULL, false, nest_next, &n);
+    counted(k, &(Count){loop, mid, hi, 1, false}, 0, NULL, nest_next, &n);
 }
 void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
     Atom loop = n.loops[0];
@@ -600,13 +606,13 @@ void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
         return;
     }
     if (loop != k->lane) {
-        counted(k, loop, lo, hi, 1, 0, NULL, false, nest_next, &n);
+        counted(k, &(Count){loop, lo, hi, 1, false}, 0, NULL, nest_next, &n);
         return;
     }
     Widths w = widths(k, loop);
     V mid = main_end(k, lo, hi, &w);
-    if (w.main) counted(k, loop, lo, mid, w.main, 0, NULL, false, nest_next, &n);
-    if (w.tail) counted(k, loop, mid, hi, w.tail, 0, NULL, true, nest_next, &n);
+    if (w.main) counted(k, &(Count){loop, lo, mid, w.main, false}, 0, NULL, nest_next, &n);
+    if (w.tail) counted(k, &(Count){loop, mid, hi, w.tail, true}, 0, NULL, nest_next, &n);
 }
 void kernel_blocks(Kernel *k, Atom loop, uint32_t block, V *lo, V *hi) {
     Emit *e = k->e;

@@ -112,7 +112,7 @@ static void run_while(const Run *r, const Eqn *q) {
     for (uint32_t i = 0; i <= n; i++) o[i + 1] = em_arg(&before, i);
     o[0] = o[n + 1];
     if (r->w > 1) o[0] = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &o[n + 1], 0, NULL);
-    em_op(e, "scf.condition", 0, NULL, n + 2, o, 0, NULL, 0, NULL);
+    em_op(e, "scf.condition", &(Op){0, NULL, n + 2, o, 0, NULL, 0, NULL});
     em_end(e, &before);
 
     Scope after = em_begin(e, n + 1, types);
@@ -124,7 +124,7 @@ static void run_while(const Run *r, const Eqn *q) {
     run_bind(r, turn.tested, next);
     run_eqns(r, cond->eqns);
     next[n] = run_value(r, cond->out.at[0]);
-    em_op(e, "scf.yield", 0, NULL, n + 1, next, 0, NULL, 0, NULL);
+    em_op(e, "scf.yield", &(Op){0, NULL, n + 1, next, 0, NULL, 0, NULL});
     em_end(e, &after);
     run_bind(r, q->out, em_while(e, n + 1, carry, &before, &after));
 }

@@ -147,7 +147,8 @@ static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
                   : times(u, t->column, u->column_stride);
     if (u->partial.ptr) at = plus(u, at, u->kb);
     V b = element(u, packed ? u->pack : u->b, c.b, at), none = {NULL};
-    gemm_outer(u->e, &c, rows, t->n, b, t->w, packed ? none : t->mask, dot->sets, acc);
+    GemmTile tile = {.a = rows, .b = &b, .rows = t->n, .w = t->w, .sets = dot->sets, .mask = packed ? none : t->mask};
+    gemm_outer(u->e, &c, &tile, acc);
 }
 static void inner_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     Contraction c = contraction(u, false, 1);
@@ -157,7 +158,8 @@ static void inner_sums(Unit *u, const Place *t, const V *rows, V *acc) {
         if (t->mask.ptr) at = em_bin(u->e, "llvm.intr.smin", at, last);
         columns[i] = element(u, u->b, c.b, times(u, at, u->column_stride));
     }
-    gemm_inner(u->e, &c, rows, t->n, columns, t->w, lanes_of(u), u->dot->sets, acc);
+    GemmTile tile = {rows, columns, .rows = t->n, .columns = t->w, .w = lanes_of(u), .sets = u->dot->sets};
+    gemm_inner(u->e, &c, &tile, acc);
 }
 /* Adds earlier partial sums, or stores the sums. */
 static void add_row(Unit *u, V at, V *acc) {
@@ -469,7 +471,7 @@ static void clear_partial(Unit *u) {
     Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
     If f;
     if (u->several.ptr) f = em_if(e, u->several);
-    em_op(e, "llvm.intr.memset", 0, NULL, 3, o, 1, &fixed, 0, NULL);
+    em_op(e, "llvm.intr.memset", &(Op){0, NULL, 3, o, 1, &fixed, 0, NULL});
     if (!u->several.ptr) return;
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);
