@@ -9,6 +9,7 @@ MAKEFLAGS += -j$(shell nproc) --no-print-directory
 
 PACKAGES = gcc g++ libc6-dev binutils lld flex bison libmlir-22-dev mlir-22-tools llvm-22-dev uthash-dev zlib1g-dev libzstd-dev
 PACKAGES.accuracy = libmpfr-dev
+PACKAGES.tidy = clang-format-22 clang-tidy-22
 PACKAGES.check = liblapack3 libcriterion-dev valgrind mandoc bsdextrautils
 CFLAGS.release = -O2 -fno-pie -ffunction-sections
 CFLAGS.debug = -O0 -g -DJAXCC_VERIFY=1
@@ -56,6 +57,8 @@ $(B)/deps: Makefile
 $(B)/deps-check: Makefile | $(B)/deps
 	@sh tests/deps.sh $(LLVM) $(PACKAGES.check) && touch $@
 $(filter $(B)/compiler/parse/%,$(FRONT_O)) $(B)/gen/lex.o: | $(B)/gen/parse.h
+$(B)/deps-tidy: Makefile | $(B)/deps
+	@sh tests/deps.sh $(LLVM) $(PACKAGES.tidy) && touch $@
 $(B)/deps-accuracy: Makefile | $(B)/deps
 	@sh tests/deps.sh $(LLVM) $(PACKAGES.accuracy) && touch $@
 $(B)/tests/accuracy.o $(B)/tests/exact.o: | $(B)/deps-accuracy
@@ -139,11 +142,12 @@ install: all
 	install -m 644 $(B)/libjaxcc_rt.a $(DESTDIR)$(PREFIX)/lib/jaxcc
 	install -m 644 runtime/jaxcc.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-format:
+format: $(B)/deps-tidy
 	clang-format-22 -i $$(git ls-files '*.[ch]')
-tidy: $(B)/gen/parse.h
+tidy: $(B)/gen/parse.h $(B)/deps-tidy
 	clang-format-22 --dry-run -Werror $$(git ls-files '*.[ch]')
-	clang-tidy-22 --quiet $(FRONT) $(BACK) $(RT) -- $(filter-out -MMD -MP,$(CFLAGS))
+	printf '%s\n' $(FRONT) $(BACK) $(RT) | xargs -P$(shell nproc) -I{} clang-tidy-22 --quiet {} -- $(filter-out -MMD -MP,$(CFLAGS)) \
+	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))' '-DCMPLXF(x,y)=__builtin_complex((float)(x),(float)(y))' # glibc: for gcc alone
 clean:
 	rm -rf build
 -include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o) $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)

@@ -23,11 +23,12 @@ typedef struct {
     bool failed;
 } Out;
 static void put(Out *o, const char *s, size_t n) {
-    if (o->n + n + 1 > o->cap) {
+    if (o->failed) return;
+    if (!o->at || o->n + n + 1 > o->cap) {
         size_t cap = 2 * (o->n + n) + 256;
         char *at = realloc(o->at, cap);
-        if (!at) o->failed = true;
-        if (o->failed) return;
+        o->failed = !at;
+        if (!at) return;
         o->at = at, o->cap = cap;
     }
     memcpy(o->at + o->n, s, n);

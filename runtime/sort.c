@@ -212,12 +212,12 @@ static void positions_by(const Rows *s, const char *x, Kind k, int64_t rows, con
 }
 static void sort_together(const Rows *s, int64_t first, int64_t rows, char *scratch) {
     int64_t n = s->n, all = rows * n, round = (all + 3) / 4 * 4;
-    uint32_t *at = NULL, *p = (uint32_t *)scratch, *q = p + round;
+    uint32_t *at = NULL, *p = (uint32_t *)scratch, *q = p + round, *to = p;
     for (int64_t i = s->keys; i-- > 0;) {
-        uint32_t *to = at == p ? q : p;
         positions_by(s, s->in[i] + first * n * s->kind[i].bytes, s->kind[i], rows, at, to, q + round);
-        at = to;
+        at = to, to = to == p ? q : p;
     }
+    if (!at) return; /* there is a key */
     for (int64_t i = 0; i < s->operands; i++)
         for (int64_t r = 0; r < rows; r++) {
             int64_t bytes = s->kind[i].bytes, from = (first + r) * n * bytes;

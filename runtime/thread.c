@@ -137,8 +137,8 @@ static void start(void) {
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the program's own threads */
-    void *seen = (void *)(uintptr_t)atomic_load(&pool.generation);
+    pthread_sigmask(SIG_SETMASK, &all, &before);                   /* signals go to the program's own threads */
+    void *seen = (void *)(uintptr_t)atomic_load(&pool.generation); /* NOLINT(performance-no-int-to-ptr): a number */
     for (; pool.threads < wanted; pool.threads++)
         if (pthread_create(&pool.worker[pool.threads], &attr, work, seen)) break;
     pthread_sigmask(SIG_SETMASK, &before, NULL);

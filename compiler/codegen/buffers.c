@@ -1,5 +1,6 @@
 #include "dot.h"
 #include "gather.h"
+#include <assert.h>
 #include <stdlib.h>
 
 /* The offsets of buffers in the workspace. Steps have positions in the order they run; a buffer is live from the first
@@ -76,7 +77,8 @@ static void walk_step(Walk *w, Step *s) {
     touch(w, s->parts);
     for (uint32_t i = 0; i < s->narrays; i++) touch(w, s->arrays[i]);
     if (s->dot) touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial);
-    if (s->e && s->nbodies)
+    assert(!s->nbodies || s->e);
+    if (s->nbodies)
         each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
     for (uint32_t i = 0; i < s->ncarries; i++) {
         Carry *c = &s->carries[i];

@@ -1,6 +1,7 @@
 #include "call.h"
 #include "dot.h"
 #include "kernel.h"
+#include <assert.h>
 
 /* Planning of cond, while and scan. A body is planned like the program itself; its inputs are the operands' memory, or
    slots: pointers that the loop sets before each iteration. A copy of the body is planned, since two equations may
@@ -182,6 +183,7 @@ static void copy_over(Plan *p, Body *branch, const Choice *c) {
             Val v = branch->j->out.at[o];
             Buf *to = c->s->ys_slots[o];
             if (!c->over[o] || same_buf(plan_stored(p, branch, v), to)) continue;
+            assert(to);
             if (!copy) continue;
             Step *s = step_new(p, branch, STEP_LOOPS, NULL, val_array(p->cx, v));
             step_store(p, s, v, to, 0, NULL, DT_none);

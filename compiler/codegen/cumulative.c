@@ -138,7 +138,7 @@ static void chunks(const Cum *c, V from, V n, V *carry) {
 static void along_lanes(Cum *c) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), zero = em_i64(e, 0), carry[WIDE_VALUES];
+    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), zero = em_i64(e, 0), carry[WIDE_VALUES] = {{NULL}};
     bool masks = e->target.masks || (e->target.vector_bytes >= 32 && k->step->narrowest >= 4);
     bool in_order = point_in_order(c->e->prim, c->d);
     uint32_t w = k->w = in_order ? 1 : LANES * 4 / (em_bytes(c->d) < 4 ? 4 : em_bytes(c->d));
@@ -186,8 +186,8 @@ static void along_axis(const Cum *c) {
     Emit *e = k->e;
     Dim extent = loop_extent(k->ix, c->axis);
     uint32_t values = carry_values(c);
-    V n = kernel_dim(k, extent), zero = em_i64(e, 0), block = em_i64(e, OWN_TURNS), none = {NULL}, carry[WIDE_VALUES],
-      sum = point_identity(e, c->e->prim, c->d, k->w);
+    V n = kernel_dim(k, extent), zero = em_i64(e, 0), block = em_i64(e, OWN_TURNS), none = {NULL},
+      carry[WIDE_VALUES] = {{NULL}}, sum = point_identity(e, c->e->prim, c->d, k->w);
     if (!widens(c) || (dim_is_const(extent) && extent <= OWN_TURNS)) {
         carry_start(c, k->w, carry);
         if (widens(c)) carry[0] = sum;

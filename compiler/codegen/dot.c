@@ -2,6 +2,7 @@
 #include "gemm.h"
 #include "kernel.h"
 #include "sums.h"
+#include <assert.h>
 
 /* Reading in place or copying. An operand is read in place if its elements are at an affine address of the loops; if
    they are not of the accumulator's type and are read often, converting them once is cheaper. The columns of B must be
@@ -71,6 +72,7 @@ static bool strip(Dotter *d, uint32_t side) {
     Ix index[MAX_RANK];
     for (uint32_t a = 0; a < x->rank; a++) {
         from[a] = e->prim == P_transpose ? position(list, a) : list.at[a];
+        assert(from[a] >= 0);
         bool stretched = x->dims[a] == 1 && y->dims[from[a]] != 1;
         index[a] = stretched ? 0 : d->index[side][from[a]];
     }
@@ -305,12 +307,11 @@ static void plan_outer(const Dotter *d, bool in_place[2]) {
     if (!in_place[0] || a_often) copy(d, 0, true, &dot->a);
     bool b_often = in_place[1] && dot->b.dtype != dot->acc && !at_most(d->free[0], OFTEN);
     bool lies = in_place[1] && (!d->last_column || neighbours(d));
-    if (d->shared && (b_often || !lies))
-        copy(d, 1, false, &dot->b);
-    else if (lies)
-        dot->packed = b_often;
-    else if (in_place[1] && contiguous_sum(d, &dot->b, SQUARE) >= 0)
+    bool copied = d->shared && (b_often || !lies);
+    if (!copied && !lies && in_place[1] && contiguous_sum(d, &dot->b, SQUARE) >= 0)
         dot->packed = dot->transposed = true;
+    else if (lies && !copied)
+        dot->packed = b_often;
     else
         copy(d, 1, false, &dot->b);
 }
@@ -468,8 +469,9 @@ static Dim partial_sums(Plan *p, const Dot *dot) {
 /* Cuts sums that are kept in registers into blocks. */
 static void cut_sums(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
-    uint32_t lanes = p->vector_bytes / em_bytes(dot->acc), n = dot->sums.n,
-             registers = dot->mr * (dot->w > lanes ? dot->w / lanes : 1);
+    uint32_t lanes = p->vector_bytes / em_bytes(dot->acc), n = dot->sums.n;
+    assert(lanes);
+    uint32_t registers = dot->mr * (dot->w > lanes ? dot->w / lanes : 1);
     bool full = !dot->inner && registers >= 8;
     int64_t most = dot->inner ? SHARED_TERMS : full ? TILE_TERMS : OWN_TERMS;
     if (full && !dim_is_const(dot->k)) most *= 2;

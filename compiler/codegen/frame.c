@@ -97,6 +97,7 @@ void frame_scalar_at(Frame *f, Val v, uint32_t word) {
 static void hold(Frame *f, Held *h, V v) { *h = (Held){.v = v, .function = f->function}; }
 
 void frame_enter(Frame *f) {
+    assert(f->schedule);
     f->function = f->schedule->workspaces.n;
     push(f->e->arena, &f->schedule->workspaces, f->workspace);
 }

@@ -148,10 +148,8 @@ static void probe(void *user, Val v, const Ix *index, Ix address) {
     Ix own[MAX_RANK];
     bool row;
     const ArrayType *t = val_array(q->p->cx, v);
-    if (!step_index(q->p, q->step, v, own, &row))
-        q->ok = false;
-    else if (t->rank && memcmp(own, index, t->rank * sizeof *own))
-        q->ok = false;
+    bool known = step_index(q->p, q->step, v, own, &row);
+    if (!known || (t->rank && memcmp(own, index, t->rank * sizeof *own))) q->ok = false;
 }
 /* Collects the values that other steps would have to store. */
 typedef struct {
@@ -662,7 +660,9 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
 /* ---- a body: its equations, then its results, stored where they must be */
 static void release(Plan *p, Val v) {
     Info *info = plan_info(p, v);
-    if (val_info(p->cx, v)->lit || info->uses == 0 || --info->uses > 0) return;
+    if (val_info(p->cx, v)->lit || info->uses == 0) return;
+    info->uses--;
+    if (info->uses > 0) return;
     if (info->class == VAL_VIRTUAL && info->e)
         each(Val, x, info->e->in) release(p, *x);
 }

@@ -371,6 +371,7 @@ static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
     for (uint32_t i = 0; i < k->tile; i++)
         ids[i] = memo_id(k, KEY_ROWS - 1 - i, (uint64_t)b->number << 32 | first, NULL, 0);
     if (memo_get(k, ids[k->tile_at], &r)) return r.v;
+    assert(k->step);
     V v[MAX_TILE], base = kernel_buffer(k, b), at = index_reg(k, first).v, stride = kernel_dim(k, coef);
     for (uint32_t i = 0; i < k->tile; i++) {
         V row = em_bin(e, "llvm.add", at, em_bin(e, "llvm.mul", stride, em_i64(e, i)));

@@ -28,7 +28,8 @@ static char *find_tool(Ctx *cx, const char *const *names) {
             size_t n = strcspn(at, ":");
             char *full = (char *)str_format(cx->arena, "%.*s%s%s", (int)n, at, n ? "/" : "", *names).at;
             if (!access(full, X_OK)) return full;
-            at += n + (at[n] == ':');
+            at += n;
+            if (*at == ':') at++;
         }
     return NULL;
 }

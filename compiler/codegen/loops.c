@@ -188,7 +188,7 @@ static void horizontal(Emit *e, const Accs *a, V *acc) {
     for (uint32_t i = 0; i < a->n; i++) {
         const Acc *c = &a->at[i];
         while (em_width(acc[0]) > 1) {
-            V lo[2], hi[2];
+            V lo[2] = {acc[0]}, hi[2] = {acc[0]};
             halve(e, acc[0], &lo[0], &hi[0]);
             if (c->arg)
                 halve(e, acc[1], &lo[1], &hi[1]), merge_arg(e, c, lo, hi), acc[1] = lo[1];
@@ -264,7 +264,7 @@ static void add_wide_forms(Nest *n, V *acc) {
     widened(n, acc, widen);
 }
 static void apply_if(Nest *n, V condition, V *acc, Widened *rule, uint32_t values) {
-    V yes[MAX_CARRIED];
+    V yes[MAX_CARRIED] = {{NULL}};
     memcpy(yes, acc, n->carried * sizeof *acc);
     If f = em_if(n->k->e, condition);
     widened(n, yes, rule);
@@ -521,7 +521,7 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
 }
 static void reduce_stage(Kernel *k) {
     Accs accs;
-    V acc[MAX_CARRIED], all = {NULL};
+    V acc[MAX_CARRIED] = {{NULL}}, all = {NULL};
     collect(k, &accs);
     bool any = accs.n > 0;
     each(Store, s, k->step->stores) any |= s->level == k->level && !s->row;
@@ -632,7 +632,7 @@ static void write_parts(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
     Step *s = k->step;
     Accs accs;
-    V acc[MAX_CARRIED], length = em_i64(e, part_length(s)), n = kernel_dim(k, loop_extent(k->ix, s->red[0]));
+    V acc[MAX_CARRIED] = {{NULL}}, length = em_i64(e, part_length(s)), n = kernel_dim(k, loop_extent(k->ix, s->red[0]));
     V parts = kernel_buffer(k, s->parts);
     collect(k, &accs);
     For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
@@ -652,7 +652,7 @@ static void write_combined(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
     Step *s = k->step;
     Accs accs;
-    V acc[MAX_CARRIED], next[2 * MAX_ACCS], parts = kernel_buffer(k, s->parts);
+    V acc[MAX_CARRIED] = {{NULL}}, next[2 * MAX_ACCS] = {{NULL}}, parts = kernel_buffer(k, s->parts);
     k->lane = s->lane;
     collect(k, &accs);
     initial(k, &accs, 1, acc);
@@ -664,7 +664,7 @@ static void write_combined(Kernel *k, V lo, V hi) {
         V p = em_gep(e, parts, em_bin(e, "llvm.add", word, em_i64(e, i)), e->i64);
         next[i] = em_load(e, mlirValueGetType(acc[i]), p, 8);
     }
-    V sums[MAX_CARRIED];
+    V sums[MAX_CARRIED] = {{NULL}};
     for (uint32_t i = 0; i < n.carried; i++) sums[i] = em_arg(&f.scope, i + 1);
     merge(e, &accs, sums, next);
     widened(&n, sums, fold);

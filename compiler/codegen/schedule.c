@@ -389,6 +389,7 @@ void schedule_step(Plan *p, Body *b, Step *s) {
     Look l = {.p = p, .step = s};
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT && s->kind != STEP_CUM && s->kind != STEP_SCATTER) return;
     find_loops(&l);
+    if (p->dry) p->dry->user = NULL; /* it knew l */
     find_stages(p, s);
     if (s->kind == STEP_LOOPS) plan_edges(p, s);
     choose_parts(p, s);

@@ -188,6 +188,7 @@ static Reg index_split(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     int64_t axis = param_number(e, K_axis);
     Dim start = 0;
     Ix at[MAX_RANK];
+    assert(axis >= 0);
     for (uint32_t i = 0; i < out; i++) start = dim_add(types(k), start, sizes.at[i]);
     for (uint32_t d = 0; d < x->rank; d++) at[d] = index[d];
     at[axis] = ix_add(k->ix, index[axis], ix_dim(k->ix, start));
@@ -327,4 +328,5 @@ Reg reduce_unit(Kernel *k, const Eqn *e, const Ix *index) {
 IndexRule *const index_rule[NPRIMS] = {
 #define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = lowering,
 #include "../prims.def"
+#include <assert.h>
 };

@@ -155,7 +155,7 @@ V kernel_program(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     Ctx *cx = k->plan->cx;
     Dtype out = val_array(cx, e->out.at[0])->dtype, in = stdlib_dtype(cx, e->prim, out);
     V f[MOST_OPERANDS];
-    assert(e->in.n <= MOST_OPERANDS);
+    assert(e->in.n && e->in.n <= MOST_OPERANDS);
     for (uint32_t i = 0; i < e->in.n; i++) { /* pow's exponent may be an integer */
         Reg r = kernel_convert(k, (Reg){.v = x[i]}, val_array(cx, e->in.at[i])->dtype, out);
         f[i] = kernel_convert(k, r, out, in).v;

@@ -362,6 +362,7 @@ static void copy_transposed(Unit *u, const Panel *p) {
 }
 static void pack_panel(Unit *u, V at, uint32_t n, V left, void *user) {
     Panel p = *(Panel *)user;
+    assert(p.c.n && p.c.n <= GEMM_LOOPS);
     p.column = at;
     p.w = width_of(u, n);
     p.mask = mask_of(u, p.w, n, left);
