@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
+#include <stdalign.h>
 #include <stdlib.h>
 
 /* ---- LLVM's list, which has no C interface */
@@ -41,6 +42,8 @@ void cpu_features(Name cpu, Names *,
 /* llvm::X86::updateImpliedFeatures: adds the features that a feature implies. */
 void cpu_implied(Name feature, bool on, Map *) __asm__(
     "_ZN4llvm3X8621updateImpliedFeaturesENS_9StringRefEbRNS_9StringMapIbNS_15MallocAllocatorEEE");
+/* llvm::deallocate_buffer: what frees an entry. */
+void cpu_free(void *, size_t size, size_t align) __asm__("_ZN4llvm17deallocate_bufferEPvmm");
 
 /* ---- features as bits of runtime/cpu.def; features that it lacks come together with others that it has */
 
@@ -61,8 +64,9 @@ static uint64_t bits_implied(Name feature) {
     uint64_t bits = 0;
     for (uint32_t i = 0; i < map.n; i++) {
         Entry *e = map.at[i];
-        if (e && e->on) bits |= bit((Str){(const char *)(e + 1), (uint32_t)e->n});
-        free(e);
+        if (!e) continue;
+        if (e->on) bits |= bit((Str){(const char *)(e + 1), (uint32_t)e->n});
+        cpu_free(e, sizeof *e + e->n + 1, alignof(Entry));
     }
     free(map.at);
     return bits;
