@@ -14,7 +14,7 @@ PACKAGES.check = liblapack3 libcriterion-dev valgrind mandoc bsdextrautils
 CFLAGS.release = -O2 -fno-pie -ffunction-sections
 CFLAGS.debug = -O0 -g -DJAXCC_VERIFY=1
 CFLAGS.asan = -O1 -g -DJAXCC_VERIFY=1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-CFLAGS.fuzz = $(CFLAGS.asan) -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp
+CFLAGS.fuzz = $(CFLAGS.asan) -DJAXCC_FEW_COPIES -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp
 CC := $(if $(filter fuzz,$(MODE)),clang-22,$(CC))
 WARN = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wno-unused-parameter -MMD -MP
 CFLAGS = $(WARN) $(CFLAGS.$(MODE)) -I. -Icompiler -I$(B) -I$(B)/gen -isystem $(LLVM)/include

@@ -9,9 +9,15 @@ static const struct {
     uint32_t least; /* equations of a function, at least */
     uint32_t most;  /* equations of all copies of a program, at most */
 } limits[NCOUNTINGS] = {
+#ifdef JAXCC_FEW_COPIES /* for tests: programs of a few equations become functions too */
+    [COUNT_CALLS] = {false, 2, 6},
+    [COUNT_BRANCHES] = {true, 2, 6},
+    [COUNT_LOOPS] = {true, 2, 6},
+#else
     [COUNT_CALLS] = {false, 64, 4096},
     [COUNT_BRANCHES] = {true, 64, 4096},
     [COUNT_LOOPS] = {true, 24, 1024},
+#endif
 };
 
 typedef struct {

@@ -354,6 +354,10 @@ void rows_missing(FILE *f) {
 static void equations(Gen *g, uint32_t n) {
     static const Prim nesting[] = {P_cond, P_while, P_scan, P_jit};
     for (uint32_t i = 0; i < n; i++) {
+        if (draw(g, 8) == 1 && g->holders.n) {
+            make_again(g, P_jit, ANY);
+            continue;
+        }
         Prim p = draw(g, 10) == 1 ? nesting[draw(g, 4)] : (Prim)(1 + draw(g, NPRIMS - 1));
         unsigned kinds = 0;
         bool compared = false;

@@ -35,6 +35,7 @@ typedef struct {
     bool compiles; /* rows that compile alone */
     uint32_t depth;
     Scope *s;
+    Eqns holders; /* equations with programs, of all scopes: others may share them */
 } Gen;
 typedef struct {
     Param *at;
@@ -76,12 +77,12 @@ uint32_t some_axes(Gen *, uint32_t rank, const bool *may, int64_t *axes);
 void permute(Gen *, int64_t *, uint32_t n);
 
 typedef void Make(Gen *, Prim, unsigned kinds);
-Make make_arg, make_barrier, make_binary, make_broadcast, make_call, make_concatenate, make_cond, make_convert,
-    make_cumulative, make_dim_as_value, make_dot, make_dynamic, make_integer_pow, make_iota, make_pad, make_reduce,
-    make_reduce_precision, make_reshape, make_rev, make_round, make_scaled, make_scan, make_select_n, make_selected,
-    make_slice, make_split, make_squeeze, make_ternary, make_tile, make_transpose, make_unary, make_while, make_text,
-    make_reduction, make_window, make_index, make_conv, make_ragged, make_refs, make_state, make_catalyst, make_solve,
-    make_sparse, make_devices, make_kernel;
+Make make_again, make_arg, make_barrier, make_binary, make_broadcast, make_call, make_concatenate, make_cond,
+    make_convert, make_cumulative, make_dim_as_value, make_dot, make_dynamic, make_integer_pow, make_iota, make_pad,
+    make_reduce, make_reduce_precision, make_reshape, make_rev, make_round, make_scaled, make_scan, make_select_n,
+    make_selected, make_slice, make_split, make_squeeze, make_ternary, make_tile, make_transpose, make_unary,
+    make_while, make_text, make_reduction, make_window, make_index, make_conv, make_ragged, make_refs, make_state,
+    make_catalyst, make_solve, make_sparse, make_devices, make_kernel;
 /* Has make_text a row for this rule; and may its programs be compared? */
 const char *rule_of(Prim); /* the type rule of a row */
 bool text_rule(const char *rule, bool *runs);

@@ -27,6 +27,38 @@ void make_call(Gen *g, Prim p, unsigned kinds) {
     if (p == P_custom_jvp_call || p == P_custom_vjp_call) put_int(g, &s, K_num_consts, 0);
     emit(g, p, in, n, s, j->out.n);
 }
+/* Operands of these types, and literals, which may be counters, as they are; false if one can not be made. */
+static bool operands_like(Gen *g, const Vals *like, Val *in) {
+    for (uint32_t i = 0; i < like->n; i++) {
+        Type t = val_type(g->cx, like->at[i]);
+        bool made = ANY & kind_of(g, like->at[i]) || array(g, like->at[i])->dtype == DT_tok;
+        if (!made || type_plain(g->cx->types, t) != t) return false;
+        in[i] = val_info(g->cx, like->at[i])->lit ? like->at[i] : need(g, t);
+    }
+    return true;
+}
+/* An earlier equation with other operands, or a call of one of its programs: both share what they hold. */
+void make_again(Gen *g, Prim p, unsigned kinds) {
+    Ctx *cx = g->cx;
+    Eqn e = g->holders.at[draw(g, g->holders.n)];
+    Jaxprs programs = eqn_jaxprs(cx->arena, &e);
+    Jaxpr *j = programs.at[draw(g, programs.n)];
+    bool called = draw(g, 3) == 1;
+    const Vals *like = called ? &j->in : &e.in;
+    Val *in = arena_new(cx->arena, Val, like->n + 1);
+    Set s = {0};
+    if (!operands_like(g, like, in)) return;
+    if (called) {
+        put(g, &s, K_name, (Value){.kind = V_WORD, .s = S("f")});
+        put_jaxpr(g, &s, K_jaxpr, j);
+        emit(g, p, in, like->n, s, j->out.n);
+        return;
+    }
+    Type *out = arena_new(cx->arena, Type, e.out.n + 1);
+    for (uint32_t i = 0; i < e.out.n; i++) out[i] = val_type(cx, e.out.at[i]);
+    each(Param, q, e.params) push(cx->arena, &s, *q);
+    emit_declared(g, e.prim, in, like->n, s, out, e.out.n);
+}
 void make_cond(Gen *g, Prim p, unsigned kinds) {
     Set s = {0};
     Val in[9];
@@ -40,7 +72,8 @@ void make_cond(Gen *g, Prim p, unsigned kinds) {
     v.jaxprs.n = branches;
     v.jaxprs.at[0] = nested(g, types, n, NULL, results);
     for (uint32_t i = 0; i < results; i++) out[i] = val_type(g->cx, v.jaxprs.at[0]->out.at[i]);
-    for (uint32_t i = 1; i < branches; i++) v.jaxprs.at[i] = nested(g, types, n, out, results);
+    for (uint32_t i = 1; i < branches; i++)
+        v.jaxprs.at[i] = draw(g, 4) == 1 ? v.jaxprs.at[0] : nested(g, types, n, out, results);
     put(g, &s, K_branches, v);
     emit(g, p, in, n + 1, s, results);
 }
@@ -246,9 +279,11 @@ void make_devices(Gen *g, Prim p, unsigned kinds) {
         if (shared) types[i] = type_of(g->cx->types, a->dtype, a->rank - !maps, maps ? dims : dims + 1);
         text_put(&specs, maps ? (shared ? S("P('x',),") : S("P(),")) : shared ? S("0,") : S("None,"));
     }
+    uint32_t holders = g->holders.n;
     axis_bind(g->cx, S("x"), 2);
     Jaxpr *j = nested(g, types, n, NULL, results);
     g->cx->axes = around;
+    g->holders.n = holders; /* those within may use the axis */
     for (uint32_t i = 0; i < results; i++)
         text_put(&outs, maps ? (array(g, j->out.at[i])->rank && coin(g) ? S("P('x',),") : S("P(),")) : S("0,"));
     put_jaxpr(g, &s, maps ? K_jaxpr : K_call_jaxpr, j);

@@ -6,8 +6,8 @@
 #include "compiler/options.h"
 #include "compiler/parse/parse.h"
 #include "compiler/passes/passes.h"
-#include "compiler/signature.h"
 #include "compiler/typecheck/check.h"
+#include "compiler/typecheck/signature.h"
 #include "limit.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
