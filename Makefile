@@ -146,7 +146,7 @@ format: $(B)/deps-tidy
 	clang-format-22 -i $$(git ls-files '*.[ch]')
 tidy: $(B)/gen/parse.h $(B)/deps-tidy
 	clang-format-22 --dry-run -Werror $$(git ls-files '*.[ch]')
-	printf '%s\n' $(FRONT) $(BACK) $(RT) | xargs -P$(shell nproc) -I{} clang-tidy-22 --quiet {} -- $(filter-out -MMD -MP,$(CFLAGS)) \
+	printf '%s\n' $(FRONT) $(BACK) compiler/main.c $(RT) $(BOTH) $(wildcard runtime/run*.c) | xargs -P$(shell nproc) -I{} clang-tidy-22 --quiet {} -- $(filter-out -MMD -MP,$(CFLAGS)) \
 	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))' '-DCMPLXF(x,y)=__builtin_complex((float)(x),(float)(y))' # glibc: for gcc alone
 clean:
 	rm -rf build

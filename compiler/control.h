@@ -10,7 +10,10 @@
 #define JAXCC_CONTROL_H
 #include "ir.h"
 
-static inline Vals vals_part(Vals v, uint32_t from, uint32_t n) { return (Vals){v.at ? v.at + from : NULL, n}; }
+static inline Vals vals_part(Vals v, uint32_t from, uint32_t n) {
+    assert(from + n <= v.n && (v.at || !n));
+    return (Vals){v.at ? v.at + from : NULL, n};
+}
 /* The slices, concatenated. */
 Vals vals_joined(Arena *, uint32_t n, const Vals *);
 

@@ -93,20 +93,18 @@ __attribute__((format(printf, 6, 0))) static void add(Diags *d, Says says, bool 
     if (!d->dropped) push(d->arena, &d->messages, m);
 }
 
-bool diag(Diags *d, Span span, const char *fmt, ...) {
+void diag_error(Diags *d, Span span, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
     add(d, SAYS_ERROR, true, span, NWARNINGS, fmt, args);
     va_end(args);
-    return false;
 }
 
-bool diag_plain(Diags *d, const char *fmt, ...) {
+void diag_plain_error(Diags *d, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
     add(d, SAYS_ERROR, false, (Span){0}, NWARNINGS, fmt, args);
     va_end(args);
-    return false;
 }
 
 void diag_note(Diags *d, Span span, const char *fmt, ...) {

@@ -23,14 +23,18 @@ Diags *diags_new(Arena *);
 uint32_t diags_source(Diags *, const char *path, Str text);
 Str diags_text(const Diags *, uint32_t file);
 
-/* An error at `span`; returns false, so that a rule can `return diag(...)`. */
-__attribute__((format(printf, 3, 4))) bool diag(Diags *, Span, const char *fmt, ...);
+/* An error at `span`; its value is false, so that a rule can `return diag(...)`: a macro, so that callers are compiled
+   and analysed with that known. */
+#define diag(...) (diag_error(__VA_ARGS__), diag_false())
+__attribute__((format(printf, 3, 4))) void diag_error(Diags *, Span, const char *fmt, ...);
+static inline bool diag_false(void) { return false; }
 /* A note on the previous error or warning. */
 __attribute__((format(printf, 3, 4))) void diag_note(Diags *, Span, const char *fmt, ...);
 /* A warning, if it is enabled; with -Werror an error. */
 __attribute__((format(printf, 4, 5))) void diag_warn(Diags *, Warning, Span, const char *fmt, ...);
-/* An error without a place in the text: about a file, a tool, the command line. */
-__attribute__((format(printf, 2, 3))) bool diag_plain(Diags *, const char *fmt, ...);
+/* An error without a place in the text: about a file, a tool, the command line; false. */
+#define diag_plain(...) (diag_plain_error(__VA_ARGS__), diag_false())
+__attribute__((format(printf, 2, 3))) void diag_plain_error(Diags *, const char *fmt, ...);
 
 uint32_t diag_errors(const Diags *);
 /* Sets a warning or group by its option text after "-W" ("all", "no-x", "error", "error=x"); false if unknown. */

@@ -66,12 +66,14 @@ const char *param_example(Prim prim, ParamKey key) {
 }
 
 /* The rows of takes.def: words separated by blanks. */
-static const char *const prim_takes[NPRIMS] = {
-#define TAKES(prim, names) [P_##prim] = names,
+static const struct {
+    const char *names;
+} prim_takes[NPRIMS] = {
+#define TAKES(prim, names) [P_##prim] = {names},
 #include "takes.def"
 };
 bool prim_param(Prim prim, const char **at, Str *name) {
-    const char *from = *at ? *at : prim_takes[prim];
+    const char *from = *at ? *at : prim_takes[prim].names;
     if (!from || !*from) return false;
     *name = (Str){from, (uint32_t)strcspn(from, " ")};
     *at = from + name->n + (from[name->n] == ' ');

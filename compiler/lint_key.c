@@ -214,6 +214,7 @@ static Val operand_of(const Call *c, uint32_t i) {
 }
 /* Where it stands. */
 static Span operand_at(const Call *c, uint32_t i) {
+    assert(i < c->consts.n || c->others.at);
     const Val *v = i < c->consts.n ? c->consts.at + i : c->others.at + (i - c->consts.n);
     return lint_at(c->e, (unsigned)(v - c->e->in.at));
 }

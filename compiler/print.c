@@ -55,6 +55,7 @@ static void put_real(Text *out, double x, bool point) {
     char mantissa[ROOM];
     for (; d < e; d++)
         if (*d != '.') mantissa[n++] = *d;
+    assert(n > 0); /* digits stand before the e */
     while (n > 1 && mantissa[n - 1] == '0') n--;
     if (exponent < -4 || exponent >= 16) {
         text_add(out, "%c", mantissa[0]);
@@ -678,10 +679,10 @@ static Str let_name(Printer *p, Str wish) {
     Str base = t.n ? (Str){t.at, t.n} : S("jaxpr"), name = base;
     for (;;) {
         _Bool fresh;
-        uint32_t id = intern(&p->let_ids, name.at, name.n, &fresh);
+        intern(&p->let_ids, name.at, name.n, &fresh);
         if (fresh) push(p->arena, &p->let_next, 1);
         if (fresh) return name;
-        id = intern(&p->let_ids, base.at, base.n, NULL);
+        uint32_t id = intern(&p->let_ids, base.at, base.n, NULL);
         name = str_format(p->arena, "%.*s%u", SF(base), p->let_next.at[id]++);
     }
 }

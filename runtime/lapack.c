@@ -12,7 +12,7 @@
 void (*jaxcc_rt_lapack(jaxcc_rt_heap *call, const char *name))(void) {
     static const char *const names[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so", "liblapack.so"};
     static void *_Atomic library;
-    const char *chosen = getenv("JAXCC_LAPACK");
+    const char *chosen = secure_getenv("JAXCC_LAPACK"); /* no library of the user's choice in a set-user-ID program */
     void *l = atomic_load(&library);
     if (!l && chosen && *chosen) {
         l = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);

@@ -1,5 +1,6 @@
 /* jaxcc-run: calls a program of a library with arrays from files. */
 #include "run.h"
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -228,8 +229,12 @@ static bool set_dims(const Options *o, const jaxcc_program *p, Variables *v) {
 
 /* The program's dimensions; the inputs that are integer scalars too, where there are inputs. */
 static bool variables_new(const Options *o, const jaxcc_program *p, const Inputs *x, Variables *v) {
-    *v = (Variables){run_alloc((size_t)p->n_dims + (size_t)p->n_in, sizeof *v->at), 0};
-    for (int32_t i = 0; i < p->n_dims; i++) v->at[v->n++].name = p->dims[i];
+    size_t most = (size_t)p->n_dims + (size_t)p->n_in;
+    *v = (Variables){run_alloc(most, sizeof *v->at), 0};
+    for (int32_t i = 0; i < p->n_dims; i++) {
+        assert((size_t)v->n < most);
+        v->at[v->n++].name = p->dims[i];
+    }
     for (int32_t i = 0; x && i < x->n; i++)
         if (p->in[i].rank == 0 && strchr("iu", x->in[i]->kind) && strchr("iu", p->in[i].dtype[0]))
             v->at[v->n++] = (Variable){p->in[i].name, true, (int64_t)element(x->in[i], p->in[i].dtype, 0, 0)};
@@ -288,6 +293,7 @@ static bool call_new(const jaxcc_program *p, const Inputs *x, const Variables *v
     c->computed = run_alloc(n_out, sizeof *c->computed);
     c->is_computed = run_alloc(n_out, sizeof *c->is_computed);
     for (int32_t i = 0; i < p->n_dims; i++) c->dims[i] = v->at[i].value;
+    assert(x->in || !p->n_in);
     for (int32_t i = 0; i < p->n_in; i++) c->in[i] = x->in[i]->data;
     for (int32_t i = 0; i < p->n_out; i++)
         if (!output_new(c, i, v)) return false;

@@ -47,8 +47,7 @@ bool survives(const char *path, bool (*load)(const char *path, Library *), Libra
     pid_t child = fork();
     if (child == 0) {
         int nowhere = open("/dev/null", O_WRONLY);
-        dup2(nowhere, 1);
-        dup2(nowhere, 2);
+        if (nowhere >= 0) dup2(nowhere, 1), dup2(nowhere, 2);
         alarm(PATIENCE);
         load(path, l);
         _exit(0);

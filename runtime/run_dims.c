@@ -17,9 +17,8 @@ static Extent other(ExtentKind kind) { return (Extent){.kind = kind}; }
 
 /* The result for two operands that are not both known: the worse kind. */
 static Extent mixed(Extent a, Extent b) {
-    ExtentKind worse = EXTENT_OTHER;
-    if (a.kind > worse) worse = a.kind;
-    return other(b.kind > worse ? b.kind : worse);
+    if (a.kind == EXTENT_WRONG || b.kind == EXTENT_WRONG) return other(EXTENT_WRONG);
+    return other(a.kind == EXTENT_FOREIGN || b.kind == EXTENT_FOREIGN ? EXTENT_FOREIGN : EXTENT_OTHER);
 }
 
 static Extent sum(Extent a, Extent b) {

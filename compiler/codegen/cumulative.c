@@ -168,7 +168,7 @@ typedef struct {
 static void turns(const Cum *c, Turns t) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), one = em_i64(e, 1), next[WIDE_VALUES];
+    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), one = em_i64(e, 1), next[WIDE_VALUES] = {{NULL}};
     For f = em_for(e, t.lo, t.hi, one, t.n, t.carry);
     V i = em_arg(&f.scope, 0);
     if (c->reverse) i = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", n, one), i);

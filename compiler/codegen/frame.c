@@ -104,7 +104,10 @@ void frame_enter(Frame *f) {
 void frame_set_slot(Frame *f, const Buf *b, V v) { hold(f, &f->schedule->slots[b->number], v); }
 void frame_set_out(Frame *f, uint32_t k, V v) { hold(f, &f->schedule->outs[k], v); }
 void frame_set_scalar(Frame *f, Val v, V r) { hold(f, &f->schedule->scalars[v], r); }
-V frame_slot(Frame *f, const Buf *b) { return held(f, &f->schedule->slots[b->number], DT_none); }
+V frame_slot(Frame *f, const Buf *b) {
+    assert(f->schedule);
+    return held(f, &f->schedule->slots[b->number], DT_none);
+}
 uint32_t frame_homes(const Frame *f) { return (8 * f->schedule->homes + 63) / 64 * 64; }
 
 V frame_buffer(Frame *f, Buf *b) {
@@ -117,6 +120,7 @@ V frame_buffer(Frame *f, Buf *b) {
     switch (b->kind) {
     case BUF_IN: return argument_in(f->e, &f->arguments, b->k);
     case BUF_OUT: {
+        assert(f->schedule);
         Held *own = &f->schedule->outs[b->k];
         return own->v.ptr ? held(f, own, DT_none) : argument_out(f->e, &f->arguments, b->k);
     }

@@ -130,7 +130,7 @@ static void unrolled(const Tile *t, const Steps *s, V from, uint32_t n, V *sums)
 static void loop(const Tile *t, const Steps *s, V lo, V hi, uint32_t n, V *sums) {
     uint32_t total = s->per_set * t->sets;
     For f = em_for(t->e, lo, hi, em_i64(t->e, n * s->stride), total, sums);
-    V next[GEMM_SUMS];
+    V next[GEMM_SUMS] = {{NULL}};
     for (uint32_t i = 0; i < total; i++) next[i] = em_arg(&f.scope, i + 1);
     unrolled(t, s, em_arg(&f.scope, 0), n, next);
     em_for_end(t->e, &f, next, sums);

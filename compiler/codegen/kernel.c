@@ -384,6 +384,7 @@ static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
 static bool tiled(Kernel *k, Ix address) {
     bool other;
     if (!k->tile || k->w != k->tile || k->tail.ptr || k->guard.v.ptr) return false;
+    assert(k->step);
     return ix_coef(k->ix, address, k->step->tile, &other) == 1 && !other;
 }
 

@@ -25,11 +25,10 @@ static char *find_tool(Ctx *cx, const char *const *names) {
     if (!path) path = "/usr/local/bin:/usr/bin:/bin";
     for (; *names; names++)
         for (const char *at = path; *at;) {
-            size_t n = strcspn(at, ":");
-            char *full = (char *)str_format(cx->arena, "%.*s%s%s", (int)n, at, n ? "/" : "", *names).at;
+            const char *end = strchrnul(at, ':');
+            char *full = (char *)str_format(cx->arena, "%.*s%s%s", (int)(end - at), at, end > at ? "/" : "", *names).at;
             if (!access(full, X_OK)) return full;
-            at += n;
-            if (*at == ':') at++;
+            at = *end ? end + 1 : end;
         }
     return NULL;
 }

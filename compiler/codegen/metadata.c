@@ -222,13 +222,17 @@ static void keep(const Meta *e, LLVMValueRef *at, uint32_t n) {
     LLVMSetSection(used, "llvm.metadata");
 }
 
-static void describe(Meta *e, LLVMBuilderRef b, const Program *p) {
-    Signature s = signature_of(e->cx, p->name, p->j);
-    e->name = p->name, e->s = &s;
+/* Its description, and its note. */
+static LLVMValueRef describe(const Meta *all, LLVMBuilderRef b, const Program *p) {
+    Signature s = signature_of(all->cx, p->name, p->j);
+    Meta own = *all;
+    const Meta *e = &own;
+    own.name = p->name, own.s = &s;
     export(e, "", entry(e));
     LLVMValueRef about = program(e, b);
     define_visible(e, "program", LLVMFunctionType(e->ptr, NULL, 0, 0), b);
     LLVMBuildRet(b, about);
+    return note(e);
 }
 
 void metadata_emit(Ctx *cx, Programs programs, LLVMModuleRef m) {
@@ -241,7 +245,7 @@ void metadata_emit(Ctx *cx, Programs programs, LLVMModuleRef m) {
     LLVMStructSetBody(e.type, (LLVMTypeRef[]){e.ptr, e.ptr, e.i32, e.ptr}, 4, 0);
     LLVMBuilderRef b = LLVMCreateBuilderInContext(c);
     LLVMValueRef *notes = arena_new(cx->arena, LLVMValueRef, programs.n);
-    for (uint32_t i = 0; i < programs.n; i++) describe(&e, b, &programs.at[i]), notes[i] = note(&e);
+    for (uint32_t i = 0; i < programs.n; i++) notes[i] = describe(&e, b, &programs.at[i]);
     LLVMDisposeBuilder(b);
     keep(&e, notes, programs.n);
 }

@@ -72,7 +72,8 @@ static void look_all(Look *l) {
         store_place(k, st, index);
         look(l, st->v, NULL, store_address(p, st, index));
     }
-    if (s->dot) { /* its operands */
+    k->user = NULL; /* l does not last as long as it */
+    if (s->dot) {   /* its operands */
         Ix at[2];
         dot_addresses(p, s, at);
         push(p->arena, &l->addresses, at[0]);
@@ -389,7 +390,6 @@ void schedule_step(Plan *p, Body *b, Step *s) {
     Look l = {.p = p, .step = s};
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT && s->kind != STEP_CUM && s->kind != STEP_SCATTER) return;
     find_loops(&l);
-    if (p->dry) p->dry->user = NULL; /* it knew l */
     find_stages(p, s);
     if (s->kind == STEP_LOOPS) plan_edges(p, s);
     choose_parts(p, s);

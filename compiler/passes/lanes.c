@@ -92,6 +92,7 @@ static Jaxpr *masked(Lanes *l, const While *w, Span span) {
     Val p = condition(l, &eqns, w->cond, vals_joined(cx->arena, 2, (Vals[]){cond_consts, carry}), span);
     if (!jaxpr_splice(&l->map, &eqns, w->body, in, span)) l->failed = true;
     Vals next = vals_rewrite(&l->map, w->body->out);
+    assert(next.n == carry.n);
     for (uint32_t i = 0; i < next.n; i++) next.at[i] = selected(l, &eqns, p, carry.at[i], next.at[i], span);
     Jaxpr *j = jaxpr_with(cx, w->body, eqns, next);
     j->in = vals_joined(cx->arena, 2, (Vals[]){cond_consts, in});

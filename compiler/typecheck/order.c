@@ -60,6 +60,7 @@ static int64_t windows_left(int64_t n, int64_t all, uint32_t rank, int64_t k, do
     double least = (1 - (double)k) / log(recall);
     int64_t kept = least < (double)tile ? tile : least < (double)all ? (int64_t)least : all;
     int by = floor_log2(all / kept), most = n / tile > 1 ? floor_log2(n / tile - 1) + 1 : 0;
+    assert(by >= 0 && most >= 0);
     if (by == 0) return n;
     if (by > most) by = most;
     int64_t tiles = (n - 1) / tile + 1;

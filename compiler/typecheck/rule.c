@@ -30,9 +30,8 @@ const char *dim_c(const Ctx *cx, Dim d) { return str_c(cx->arena, dim_text(cx->a
 
 /* ---- demands */
 
-bool want_operands(Ctx *cx, const Eqn *e, unsigned n) {
-    return e->in.n == n ||
-           diag(cx->diags, e->span, "%s takes %u operand%s, but has %u", name_of(cx, e), n, plural(n), e->in.n);
+void operand_count_error(Ctx *cx, const Eqn *e, unsigned n) {
+    diag(cx->diags, e->span, "%s takes %u operand%s, but has %u", name_of(cx, e), n, plural(n), e->in.n);
 }
 
 bool want_results(Ctx *cx, const Eqn *e, unsigned n) {
@@ -74,11 +73,10 @@ bool want_kind(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned kinds
     return false;
 }
 
-bool operands_disagree(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned with) {
+void operands_error(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned with) {
     diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, but operand %u is %s", name_of(cx, e), i,
          type_c(cx, in[i]), with, type_c(cx, in[with]));
     note_operand(cx, e, with, in[with]);
-    return false;
 }
 
 void note_operand(Ctx *cx, const Eqn *e, unsigned i, Type t) {

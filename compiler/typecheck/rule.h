@@ -32,7 +32,12 @@ const char *name_of(const Ctx *, const Eqn *);
 
 /* ---- demands */
 
-bool want_operands(Ctx *, const Eqn *, unsigned n);
+void operand_count_error(Ctx *, const Eqn *, unsigned n);
+static inline bool want_operands(Ctx *cx, const Eqn *e, unsigned n) {
+    if (e->in.n == n) return true;
+    operand_count_error(cx, e, n);
+    return false;
+}
 bool want_results(Ctx *, const Eqn *, unsigned n);
 /* Both, for rules of fixed arity. */
 bool want(Ctx *, const Eqn *, unsigned operands, unsigned results);
@@ -67,7 +72,11 @@ bool want_field(Ctx *, const Eqn *, ParamKey, const char *field, Ints *);
 bool want_field_axes(Ctx *, const Eqn *, ParamKey, const char *field, Ints axes, uint32_t rank, bool *marked);
 
 /* Reports two operands whose types disagree, at the later one; returns false. */
-bool operands_disagree(Ctx *, const Eqn *, const Type *in, unsigned i, unsigned with);
+void operands_error(Ctx *, const Eqn *, const Type *in, unsigned i, unsigned with);
+static inline bool operands_disagree(Ctx *cx, const Eqn *e, const Type *in, unsigned i, unsigned with) {
+    operands_error(cx, e, in, i, with);
+    return false;
+}
 /* A note that shows where operand `i` was computed. */
 void note_operand(Ctx *, const Eqn *, unsigned i, Type);
 

@@ -271,7 +271,7 @@ static Pair roots(Builder *b, Dtype d, int64_t r, int64_t from, int64_t P, bool 
 /* The passes: [outer, P, r, Q, inner] → [outer, r, P, Q, inner]. */
 static Pair written_out(Builder *b, Pair z, const Dim *all, int64_t P, int64_t r) {
     Dim one[3] = {all[0], all[1], all[3]};
-    Pair x[MOST_RADIX], y[MOST_RADIX], w = {0};
+    Pair x[MOST_RADIX] = {{0}}, y[MOST_RADIX], w = {0};
     if (P > 1) w = roots(b, shape(b, z)->dtype, r, 1, P, false);
     for (int64_t j = 0; j < r; j++) {
         x[j] = reshaped(b, sliced(b, z, 2, j, j + 1), 3, one);

@@ -171,6 +171,7 @@ static Val scan_blocks(Builder *b, Prim p, Prim op, Val x, int64_t axis, bool re
         shape[i] = i < axis ? t->dims[i] : i == axis ? k : i == axis + 1 ? BLOCK : t->dims[i - 1];
         kept[i] = i <= axis ? i : i + 1;
     }
+    assert(axis >= 0 && axis < t->rank);
     high[axis] = k * BLOCK - n;
     Val blocks = b_reshape(b, padded(b, p, x, low, high), t->rank + 1, shape);
     Val inner = scan(b, p, blocks, axis + 1, reverse);

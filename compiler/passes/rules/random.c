@@ -378,6 +378,7 @@ bool expand_iota_2x32_shape(Builder *b, const Eqn *e, Val *out) {
 /* ---- rng_bit_generator, as XLA's CPU gives it: Philox-4x32 by default */
 /* The state's two numbers of 64 bits: the key, and where the counter stands. */
 static void state_numbers(Builder *b, Val state, Val out[2]) {
+    out[0] = out[1] = VAL_FAILED;
     if (b->failed) return;
     const ArrayType *t = b_type(b, state);
     for (uint32_t i = 0; i < 2; i++) {

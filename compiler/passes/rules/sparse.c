@@ -192,17 +192,18 @@ static Val stored(Builder *b, const Nonzero *z, Val x, Dim width, const ArrayTyp
     return b_reshape(b, gathered(b, b_reshape(b, x, 2, all), rows_end(b, &r)), to->rank, to->dims);
 }
 static Val shaped(Builder *b, Val v, const ArrayType *like) { return b_reshape(b, v, like->rank, like->dims); }
-/* Data, and a column for each axis with indices, in arrays of one type; what is missing stands at the extents of these
-   axes, or, `inside`, at 0. */
-static Nonzero stored_columns(Builder *b, const Eqn *e, uint32_t batch, uint32_t front, bool inside, Val *data,
+/* Data, and a column for each of the n axes with indices, in arrays of one type; what is missing stands at the extents
+   of these axes, or, `inside`, at 0. */
+static Nonzero stored_columns(Builder *b, const Eqn *e, uint32_t batch, uint32_t n, bool inside, Val *data,
                               Val *column) {
+    uint32_t front = batch + n;
     const ArrayType *t = b_type(b, e->in.at[0]);
     Dtype index = param_dtype(e, K_index_dtype);
     Nonzero z = nonzero(b, e->in.at[0], batch, front, param_int(e, K_nse, 0));
     *data = stored(b, &z, e->in.at[0], product(b, t->dims + front, t->rank - front), val_array(b->cx, e->out.at[0]));
-    for (uint32_t i = batch; i < front; i++) {
-        Dim stride = product(b, t->dims + i + 1, front - i - 1), extent = t->dims[i];
-        column[i - batch] = index_of(b, &z, stride, extent, inside ? 0 : extent, index);
+    for (uint32_t i = 0; i < n; i++) {
+        Dim stride = product(b, t->dims + batch + i + 1, n - i - 1), extent = t->dims[batch + i];
+        column[i] = index_of(b, &z, stride, extent, inside ? 0 : extent, index);
     }
     return z;
 }
@@ -224,12 +225,13 @@ static Val empty_beginnings(Builder *b, Dim batches, Dim rows, Dim first, Dtype 
 bool expand_bcoo_fromdense(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *t = b_type(b, e->in.at[0]), *to = val_array(b->cx, e->out.at[1]);
     uint32_t batch = (uint32_t)param_number(e, K_n_batch), front = t->rank - (uint32_t)param_number(e, K_n_dense);
+    uint32_t n = front - batch;
     Val column[MAX_RANK];
-    Nonzero z = stored_columns(b, e, batch, front, false, &out[0], column);
+    Nonzero z = stored_columns(b, e, batch, n, false, &out[0], column);
     Dim one[3] = {z.batches, z.nse, 1};
-    for (uint32_t i = 0; i < front - batch; i++) column[i] = b_reshape(b, column[i], 3, one);
-    out[1] = front == batch ? b_full(b, b_number(b, to->dtype, 0), to->rank, to->dims)
-                            : shaped(b, b_concatenate(b, front - batch, column, 2), to);
+    for (uint32_t i = 0; i < n; i++) column[i] = b_reshape(b, column[i], 3, one);
+    out[1] = n == 0 ? b_full(b, b_number(b, to->dtype, 0), to->rank, to->dims)
+                    : shaped(b, b_concatenate(b, n, column, 2), to);
     return true;
 }
 bool expand_coo_fromdense(Builder *b, const Eqn *e, Val *out) {
@@ -242,7 +244,7 @@ bool expand_coo_fromdense(Builder *b, const Eqn *e, Val *out) {
 static bool by_rows(Builder *b, const Eqn *e, uint32_t batch, bool inside, Val *out) {
     const ArrayType *t = b_type(b, e->in.at[0]), *to = val_array(b->cx, e->out.at[2]);
     Val column[2];
-    Nonzero z = stored_columns(b, e, batch, batch + 2, inside, &out[0], column);
+    Nonzero z = stored_columns(b, e, batch, 2, inside, &out[0], column);
     const Dim *shape = t->dims + batch;
     bool none = shape[0] == 0 || shape[1] == 0;
     Val begin = none ? empty_beginnings(b, z.batches, shape[0], inside || shape[0] == 0 ? 0 : z.nse, to->dtype)

@@ -192,15 +192,16 @@ static Val sampled_rows(Builder *b, const Coordinates *c, const Dot *d, unsigned
         side ? c->rank - kept.n : 0; /* free axes of the other side lie between the batch and this one's */
     for (uint32_t i = 0; i < kept.n; i++) {
         uint32_t axis = i < d->batch[side].n ? i : i + others;
+        assert(axis < c->rank && c->rank <= MAX_RANK);
         rows_add(b, &rows, index[axis], c->shape[axis], axis >= c->batch ? INDEX_CHECKED : INDEX_INSIDE);
     }
     return gathered(b, as_rows(b, x, order.at, all), rows_end(b, &rows));
 }
 /* An index along each of the result's axes for every stored element. */
 static void sampled_index(Builder *b, const Coordinates *c, Val *index) {
-    Dim after = dim_mul(b_types(b), product(b, c->shape, c->batch), c->nse), before = 1;
+    Dim before = 1;
     for (uint32_t i = 0; i < c->batch; i++) {
-        after = dim_mul(b_types(b), product(b, c->shape + i + 1, c->batch - i - 1), c->nse);
+        Dim after = dim_mul(b_types(b), product(b, c->shape + i + 1, c->batch - i - 1), c->nse);
         index[i] = numbers(b, before, c->shape[i], after);
         before = dim_mul(b_types(b), before, c->shape[i]);
     }
@@ -233,6 +234,7 @@ bool expand_bcoo_dot_general_sampled(Builder *b, const Eqn *e, Val *out) {
         out[0] = extracted(b, &c, all, to);
         return true;
     }
+    assert(c.batch + c.n == c.rank && c.rank <= MAX_RANK);
     sampled_index(b, &c, index);
     x = sampled_rows(b, &c, &d, 0, index, x), y = sampled_rows(b, &c, &d, 1, index, y);
     int64_t row = 0, term = 1;
