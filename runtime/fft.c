@@ -171,18 +171,14 @@ ALWAYS void odd_point(int64_t r, Number x0, const Number *s, const Number *d, co
     }
 }
 ALWAYS void odd_points(const Plan *p, Parts x, Parts y, int64_t P, int64_t Q, int64_t r) {
-    enum { HALF = MOST_PRIME / 2 + 1 };
-    Number w[MOST_PRIME], turn[HALF], back[HALF], s[HALF], d[HALF]; /* back: of r - j */
+    Number w[MOST_PRIME], turn[MOST_PRIME], s[MOST_PRIME / 2 + 1], d[MOST_PRIME / 2 + 1];
     for (int64_t j = 0; j < r; j++) w[j] = part(p->w, p->n / r * j);
     for (int64_t k = 0; k < P; k++) {
-        for (int64_t j = 1; j <= r / 2; j++) {
-            turn[j] = part(p->w, p->n / (r * P) * j * k);
-            back[j] = part(p->w, p->n / (r * P) * (r - j) * k);
-        }
+        for (int64_t j = 0; j < r; j++) turn[j] = part(p->w, p->n / (r * P) * j * k);
         for (int64_t q = 0; q < Q; q++) {
             int64_t at = r * k * Q + q;
             for (int64_t j = 1; j <= r / 2; j++) {
-                Number a = product(part(x, at + j * Q), turn[j]), b = product(part(x, at + (r - j) * Q), back[j]);
+                Number a = product(part(x, at + j * Q), turn[j]), b = product(part(x, at + (r - j) * Q), turn[r - j]);
                 s[j] = (Number){a.re + b.re, a.im + b.im}, d[j] = (Number){a.re - b.re, a.im - b.im};
             }
             odd_point(r, part(x, at), s, d, w, (Parts){y.re + k * Q + q, y.im + k * Q + q}, P * Q);
@@ -194,7 +190,9 @@ static void pass_odd(const Plan *p, Parts x, Parts y, int64_t P, int64_t Q, int6
     case 3: odd_points(p, x, y, P, Q, 3); break;
     case 5: odd_points(p, x, y, P, Q, 5); break;
     case 7: odd_points(p, x, y, P, Q, 7); break;
-    default: odd_points(p, x, y, P, Q, r);
+    default:
+        if (r < 3 || r > MOST_PRIME) __builtin_unreachable(); /* the factors of a plan */
+        odd_points(p, x, y, P, Q, r);
     }
 }
 /* Transforms x; both x and y are overwritten, and the result is in one of them. */
