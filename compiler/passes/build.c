@@ -153,27 +153,34 @@ Val b_full_like(Builder *b, Val like, double value) {
     const ArrayType *t = b_type(b, like);
     return b_full(b, b_number(b, t->dtype, value), t->rank, t->dims);
 }
+Tables *b_tables(Builder *b) {
+    if (!b->tables) b->tables = arena_new(b->cx->arena, Tables, 1);
+    return b->tables;
+}
 Val b_const(Builder *b, Type type, const void *data) {
     Ctx *cx = b->cx;
     if (b->failed) return VAL_FAILED;
-    assert(b->tables);
+    Tables *tables = b_tables(b);
     const ArrayType *t = type_at(cx->types, type);
     size_t bytes = dtype_info[t->dtype].bits / 8, first = 64; /* the type, then the data */
-    for (uint32_t i = 0; i < t->rank; i++) bytes *= (size_t)t->dims[i];
+    for (uint32_t i = 0; i < t->rank; i++) {
+        assert(dim_is_const(t->dims[i]));
+        bytes *= (size_t)t->dims[i];
+    }
     char *key = arena_alloc(cx->arena, 1, first, first + bytes);
     memset(key, 0, first);
     memcpy(key, &type, sizeof type);
     if (bytes) memcpy(key + first, data, bytes);
     bool fresh;
-    b->tables->seen.arena = cx->arena;
-    uint32_t k = intern(&b->tables->seen, key, first + bytes, &fresh);
+    tables->seen.arena = cx->arena;
+    uint32_t k = intern(&tables->seen, key, first + bytes, &fresh);
     if (fresh) {
         Val v = val_new(cx, type, b->span);
         val_info(cx, v)->data = key + first;
-        push(cx->arena, &b->tables->vals, v);
+        push(cx->arena, &tables->vals, v);
     }
-    add_consts(cx->arena, &b->consts, (Vals){&b->tables->vals.at[k], 1});
-    return b->tables->vals.at[k];
+    add_consts(cx->arena, &b->consts, (Vals){&tables->vals.at[k], 1});
+    return tables->vals.at[k];
 }
 bool b_empty(const Builder *b, Val v) {
     const ArrayType *t = b_type(b, v);
@@ -265,6 +272,7 @@ Val b_reduce(Builder *b, Prim prim, Val v, uint32_t n, const int64_t *axes) {
 Val b_sum_to(Builder *b, Val v, uint32_t rank, const Dim *dims, const int64_t *axes) {
     if (b_failed(b, v)) return VAL_FAILED;
     const ArrayType *t = b_type(b, v);
+    assert(axes || rank == 0 || rank == t->rank);
     int64_t summed[MAX_RANK];
     uint32_t n = 0, k = 0;
     for (uint32_t d = 0; d < t->rank; d++) {

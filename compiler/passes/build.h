@@ -13,13 +13,14 @@ typedef struct MeshAxis {
     uint32_t region; /* nesting depth of programs for several devices, including this one */
     const struct MeshAxis *outer;
 } MeshAxis;
-/* Constants created by rules, by content: equal ones are one value. */
+/* What the rules of one program have made and use again. */
 typedef struct {
-    Intern seen;
+    Intern seen; /* constants by content: equal ones are one value */
     struct {
         Val *at;
         uint32_t n, cap;
     } vals;
+    Memo callers; /* programs that take more and call another (b_cond) */
 } Tables;
 /* The state of one rule: the equations written so far, all with the place `span`. After a failure, which is reported,
    every call does nothing and returns VAL_FAILED, which is also accepted as an operand, so that a rule checks `failed`
@@ -28,9 +29,10 @@ typedef struct {
     Ctx *cx;
     const MeshAxis *mesh; /* innermost first */
     Eqns eqns;
-    Consts consts;    /* of b_const */
-    Tables *tables;   /* of the program */
+    Consts consts;    /* of b_const, for the program into which the equations go */
+    Tables *tables;   /* that builders of one program share; NULL: the builder's own, made when they are needed */
     Span span, whole; /* whole.n = 0: as span */
+    uint32_t depth;   /* inner programs that have begun and not ended */
     bool failed;
 } Builder;
 
@@ -63,6 +65,7 @@ static inline bool b_failed(const Builder *b, Val v) {
 
 bool b_any_failed(Builder *, uint32_t n, const Val *in);
 Vals b_failures(Builder *, uint32_t n); /* n times VAL_FAILED */
+Tables *b_tables(Builder *);
 
 /* ---- elementwise: a function for each primitive of one to three operands, b_sin(b, x), b_add(b, x, y); b1 to b3 if
    the primitive is a variable */
@@ -116,7 +119,7 @@ Val b_full(Builder *, Val scalar, uint32_t rank, const Dim *dims);
 Val b_full_like(Builder *, Val like, double value);
 static inline Val b_zeros_like(Builder *b, Val like) { return b_full_like(b, like, 0); }
 /* An array with known elements, dense and as laid out in memory: a constant of the program in which the rule writes,
-   and captured by inner ones. The data are copied. */
+   and captured by inner ones. The extents are numbers. The data are copied. */
 Val b_const(Builder *, Type, const void *data);
 /* Is an extent 0? */
 bool b_empty(const Builder *, Val);
@@ -143,7 +146,7 @@ Val b_squeeze(Builder *, Val, uint32_t n, const int64_t *axes);
 Val b_reduce(Builder *, Prim, Val, uint32_t n, const int64_t *axes); /* reduce_sum … argmax excepted */
 /* Undoes a broadcast, as its transpose does: v has the shape that b_broadcast gives an array of these extents for these
    axes. Axes not named, and those where the array has extent 1, are summed. NULL: v is what an elementwise operand is
-   stretched to, which is a scalar or has the same rank. */
+   stretched to, which is a scalar or has the same rank; any other rank needs the axes. */
 Val b_sum_to(Builder *, Val v, uint32_t rank, const Dim *dims, const int64_t *axes);
 /* The axes of two operands that are summed over or batched; the element type of the result (DT_none: that of the
    operands); the parameter `precision`, as of another product (NULL: none). */
@@ -199,13 +202,15 @@ Vals b_map(Builder *, const Jaxpr *j, uint32_t n, const Val *in);
 
    Between b_inner and b_inner_end, equations belong to the inner program. They, its types and its results may use any
    value of the enclosing programs, and b_const: the program captures the values it uses except literals, each after the
-   scalars that are its extents, and equations that run the program pass them. Programs may be nested. */
+   scalars that are its extents, and equations that run the program pass them. Programs may be nested: the one
+   that began last ends first. One that has ended never changes: any number of equations may run it, in any program that
+   is around, and its Inner may be copied. */
 typedef struct {
-    Vals in;       /* its inputs */
-    Vals captured; /* once it has ended: the values that its program takes before those */
-    Jaxpr *j;      /* its program, once it has ended */
-    Eqns outer;    /* of the enclosing program */
-    bool shared;   /* an equation contains it */
+    Vals in;        /* its inputs */
+    Vals captured;  /* once it has ended: the values that its program takes before those */
+    Jaxpr *j;       /* its program, once it has ended */
+    Eqns outer;     /* of the enclosing program */
+    uint32_t depth; /* how many had begun and not ended with it; 0: an existing program */
 } Inner;
 Inner b_inner(Builder *, uint32_t n, const Type *types);
 /* Inputs with the types of these values; if one is an extent of another, so are the inputs. */
@@ -215,9 +220,11 @@ Jaxpr *b_inner_end(Builder *, Inner *, uint32_t n, const Val *out);
 Inner b_program(Builder *, const Jaxpr *, uint32_t n, const Val *consts);
 
 /* A call. */
-Vals b_jit(Builder *, Str name, Inner *, uint32_t n, const Val *in);
-/* The branch selected by `which`: an integer, which is clamped, or a bool. */
-Vals b_cond(Builder *, Val which, uint32_t nbranches, Inner *branches, uint32_t n, const Val *in);
+Vals b_jit(Builder *, Str name, const Inner *, uint32_t n, const Val *in);
+/* The branch selected by `which`: an integer, which is clamped, or a bool. All branches have as many results. All take
+   what any of them captures: one that captures something else becomes a program that takes it and calls the branch's,
+   once for the same branch and captured values. */
+Vals b_cond(Builder *, Val which, uint32_t nbranches, const Inner *branches, uint32_t n, const Val *in);
 typedef struct {
     Dim length;
     uint32_t carries;
@@ -227,9 +234,9 @@ typedef struct {
 } Loop;
 /* The first of the n operands are carried, the others are sliced. An iteration maps carry and slices to carry and
    slices; the results are the final carry, then the stacked slices. */
-Vals b_scan(Builder *, Inner *turn, Loop, uint32_t n, const Val *in);
+Vals b_scan(Builder *, const Inner *turn, Loop, uint32_t n, const Val *in);
 /* Runs while `test` of the carry is true; the results are the final carry. */
-Vals b_while(Builder *, Inner *test, Inner *turn, uint32_t n, const Val *carry);
+Vals b_while(Builder *, const Inner *test, const Inner *turn, uint32_t n, const Val *carry);
 
 /* ---- rules: the EXPAND rows of prims.def, in passes/rules/. A rule writes the expansion of `e` and stores its results
    into out[e->out.n]; what it writes is expanded in turn. False after a diagnostic. */

@@ -2,6 +2,9 @@
 #include "../control.h"
 #include "build.h"
 
+static Vals values(uint32_t n, const Val *at) { return (Vals){(Val *)at, n}; }
+static Vals none(Builder *b, uint32_t n) { return (Vals){arena_new(b->cx->arena, Val, n + 1), n}; }
+
 /* ---- existing programs */
 Vals b_call(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
     ValMap map = {.cx = b->cx, .sparse = true};
@@ -116,7 +119,7 @@ static void put_captured(Capture *c, Jaxpr *j) {
 
 /* ---- nested programs */
 static Inner begin(Builder *b, uint32_t n) {
-    Inner i = {.outer = b->eqns, .in = {arena_new(b->cx->arena, Val, n + 1), n}};
+    Inner i = {.outer = b->eqns, .in = {arena_new(b->cx->arena, Val, n + 1), n}, .depth = ++b->depth};
     b->eqns = (Eqns){0};
     return i;
 }
@@ -125,19 +128,28 @@ Inner b_inner(Builder *b, uint32_t n, const Type *types) {
     for (uint32_t k = 0; k < n; k++) i.in.at[k] = val_new(b->cx, types[k], b->span);
     return i;
 }
+/* Writes values with the types of `like` to `to`; `within` has what stands for their extents, and then for them. */
+static void inputs_like(Builder *b, ValMap *within, Vals like, Val *to) {
+    each(Val, v, like) {
+        *to = val_new(b->cx, type_rewrite(within, val_type(b->cx, *v)), b->span);
+        valmap_put(within, *v, *to++);
+    }
+}
 Inner b_inner_like(Builder *b, uint32_t n, const Val *like) {
     Inner i = begin(b, n);
     ValMap within = {.cx = b->cx, .sparse = true};
-    for (uint32_t k = 0; k < n; k++) {
-        i.in.at[k] = val_new(b->cx, type_rewrite(&within, val_type(b->cx, like[k])), b->span);
-        if (like[k]) valmap_put(&within, like[k], i.in.at[k]);
-    }
+    if (b_any_failed(b, n, like))
+        i.in = b_failures(b, n);
+    else
+        inputs_like(b, &within, values(n, like), i.in.at);
     return i;
 }
 Jaxpr *b_inner_end(Builder *b, Inner *i, uint32_t n, const Val *out) {
+    assert(i->depth && i->depth == b->depth && !i->j); /* the innermost one ends first, and once */
+    b->depth--;
     Jaxpr *j = i->j = arena_new(b->cx->arena, Jaxpr, 1);
     *j = (Jaxpr){.span = b->span, .in = i->in, .eqns = b->eqns};
-    j->out = vals_joined(b->cx->arena, 1, &(Vals){(Val *)out, n});
+    j->out = vals_joined(b->cx->arena, 1, (Vals[]){values(n, out)});
     b->eqns = i->outer;
     if (b_any_failed(b, n, out)) return j;
     Capture c = {.cx = b->cx, .own.arena = b->cx->arena, .within = {.cx = b->cx, .sparse = true}};
@@ -147,28 +159,23 @@ Jaxpr *b_inner_end(Builder *b, Inner *i, uint32_t n, const Val *out) {
     return j;
 }
 Inner b_program(Builder *b, const Jaxpr *j, uint32_t n, const Val *consts) {
-    Inner i = {.j = (Jaxpr *)j, .in = vals_part(j->in, n, j->in.n - n), .shared = true};
-    i.captured = vals_joined(b->cx->arena, 1, &(Vals){(Val *)consts, n});
+    assert(n <= j->in.n);
+    Inner i = {.j = (Jaxpr *)j, .in = vals_part(j->in, n, j->in.n - n)};
+    i.captured = vals_joined(b->cx->arena, 1, (Vals[]){values(n, consts)});
     return i;
 }
 
-/* Writes an equation like `e`, which has no results yet; from here on its programs are shared. */
-static Vals put(Builder *b, const Eqn *e, uint32_t nout, uint32_t n, Inner *programs) {
-    for (uint32_t i = 0; i < n; i++) programs[i].shared = true;
-    return b_eqn(b, e, nout, NULL);
-}
-static Vals values(uint32_t n, const Val *at) { return (Vals){(Val *)at, n}; }
-static Vals none(Builder *b, uint32_t n) { return (Vals){arena_new(b->cx->arena, Val, n + 1), n}; }
-
-Vals b_jit(Builder *b, Str name, Inner *i, uint32_t n, const Val *in) {
+Vals b_jit(Builder *b, Str name, const Inner *i, uint32_t n, const Val *in) {
+    if (b_any_failed(b, n, in)) return b_failures(b, i->j->out.n);
+    assert(i->in.n == n);
     Param *p = arena_new(b->cx->arena, Param, 2);
     p[0] = (Param){.key = K_name, .value = {.kind = V_WORD, .s = name.n ? name : S("jit")}};
     p[1] = p_jaxpr(K_jaxpr, i->j);
     Eqn e = {.prim = P_jit, .params = {p, 2}};
     e.in = vals_joined(b->cx->arena, 2, (Vals[]){i->captured, values(n, in)});
-    return put(b, &e, i->j->out.n, 1, i);
+    return b_eqn(b, &e, i->j->out.n, NULL);
 }
-Vals b_scan(Builder *b, Inner *turn, Loop how, uint32_t n, const Val *in) {
+Vals b_scan(Builder *b, const Inner *turn, Loop how, uint32_t n, const Val *in) {
     uint32_t nout = turn->j->out.n;
     if (b_any_failed(b, n, in)) return b_failures(b, nout);
     assert(how.carries <= n && how.carries <= nout && turn->in.n == n);
@@ -179,64 +186,78 @@ Vals b_scan(Builder *b, Inner *turn, Loop how, uint32_t n, const Val *in) {
     s.carry = vals_part(all, 0, how.carries), s.xs = vals_part(all, how.carries, n - how.carries);
     s.end = vals_part(out, 0, how.carries), s.ys = vals_part(out, how.carries, nout - how.carries);
     Eqn e = scan_eqn(b->cx->arena, how.like ? how.like : &plain, &s);
-    return put(b, &e, nout, 1, turn);
+    return b_eqn(b, &e, nout, NULL);
 }
-Vals b_while(Builder *b, Inner *test, Inner *turn, uint32_t n, const Val *carry) {
+Vals b_while(Builder *b, const Inner *test, const Inner *turn, uint32_t n, const Val *carry) {
     if (b_any_failed(b, n, carry)) return b_failures(b, n);
     assert(test->in.n == n && turn->in.n == n && turn->j->out.n == n && test->j->out.n == 1);
     While w = {.cond = test->j, .body = turn->j, .cond_consts = test->captured, .body_consts = turn->captured};
     w.carry = values(n, carry), w.end = none(b, n);
     Eqn e = while_eqn(b->cx->arena, &(Eqn){0}, &w);
-    test->shared = true;
-    return put(b, &e, n, 1, turn);
+    return b_eqn(b, &e, n, NULL);
 }
 
 /* ---- cond: all branches take what any of them captures */
-static void gather_captured(Builder *b, Capture *all, const Inner *i) {
-    each(Val, v, i->captured) {
-        uint32_t n = all->own.n, k = intern(&all->own, v, sizeof *v, NULL);
-        if (k == n) push(b->cx->arena, &all->captured, *v);
-    }
+typedef struct {
+    Ctx *cx;
+    Intern seen;
+    struct {
+        Val *at;
+        uint32_t n, cap;
+    } vals;
+} Union;
+
+/* Each value once, after its extents. */
+static void unite(void *user, Val v) {
+    Union *u = user;
+    bool fresh;
+    type_extents(u->cx, val_type(u->cx, v), unite, u);
+    intern(&u->seen, &v, sizeof v, &fresh);
+    if (fresh) push(u->cx->arena, &u->vals, v);
 }
-/* A program that only calls a shared one, so that it can take more inputs. */
-static Inner calling(Builder *b, Inner *i, uint32_t n, const Val *in) {
-    Inner outer = b_inner_like(b, n, in);
-    Vals y = b_jit(b, i->j->name, i, n, outer.in.at);
-    b_inner_end(b, &outer, y.n, y.at);
-    return outer;
+/* The slot of the program that takes all of these values before the inputs of `i`; as of memo_at. */
+static Jaxpr **caller_of(Builder *b, const Inner *i, Vals all) {
+    uint32_t n = 2;
+    uint64_t *key = arena_new(b->cx->arena, uint64_t, 2 + i->captured.n + all.n);
+    key[0] = (uintptr_t)i->j, key[1] = i->captured.n;
+    each(Val, v, i->captured) key[n++] = *v;
+    each(Val, v, all) key[n++] = *v;
+    Memo *callers = &b_tables(b)->callers;
+    callers->arena = b->cx->arena;
+    return memo_at(callers, key, n * sizeof *key);
 }
-/* Makes the branch take all of these before its inputs. */
-static void take_all(Builder *b, Inner *i, Vals all, uint32_t n, const Val *in) {
+/* The program of `i` if it takes all of these values; or one that takes them and calls it: others may hold `i`. */
+static Jaxpr *taking(Builder *b, const Inner *i, Vals all) {
     bool same = i->captured.n == all.n && (!all.n || memcmp(i->captured.at, all.at, all.n * sizeof *all.at) == 0);
-    if (same) return;
-    if (i->shared) *i = calling(b, i, n, in);
-    ValMap within = {.cx = b->cx, .sparse = true};
-    for (uint32_t k = 0; k < i->captured.n; k++) valmap_put(&within, i->captured.at[k], i->j->in.at[k]);
-    Vals inputs = none(b, all.n);
-    for (uint32_t k = 0; k < all.n; k++) {
-        Val v = valmap_get(&within, all.at[k]);
-        if (v == all.at[k]) {
-            v = val_new(b->cx, type_rewrite(&within, val_type(b->cx, v)), b->span);
-            valmap_put(&within, all.at[k], v);
-        }
-        inputs.at[k] = v;
-    }
-    i->j->in = vals_joined(b->cx->arena, 2, (Vals[]){inputs, vals_part(i->j->in, i->captured.n, n)});
-    i->captured = all;
+    if (same) return i->j;
+    if (*caller_of(b, i, all)) return *caller_of(b, i, all);
+    Vals own = vals_part(i->j->in, i->captured.n, i->in.n);
+    ValMap outside = {.cx = b->cx, .sparse = true}, called = outside; /* to inputs of the caller */
+    Inner caller = begin(b, all.n + own.n);
+    inputs_like(b, &outside, all, caller.in.at);
+    for (uint32_t k = 0; k < i->captured.n; k++)
+        valmap_put(&called, i->j->in.at[k], valmap_get(&outside, i->captured.at[k]));
+    inputs_like(b, &called, own, caller.in.at + all.n);
+    Inner program = b_program(b, i->j, 0, NULL);
+    Vals in = vals_rewrite(&called, i->j->in), y = b_jit(b, i->j->name, &program, in.n, in.at);
+    Jaxpr *j = b_inner_end(b, &caller, y.n, y.at);
+    assert(!caller.captured.n);
+    return *caller_of(b, i, all) = j;
 }
-Vals b_cond(Builder *b, Val which, uint32_t nbranches, Inner *branches, uint32_t n, const Val *in) {
+Vals b_cond(Builder *b, Val which, uint32_t nbranches, const Inner *branches, uint32_t n, const Val *in) {
+    assert(nbranches > 0);
     uint32_t nout = branches[0].j->out.n;
-    Capture all = {.own.arena = b->cx->arena};
+    Union all = {.cx = b->cx, .seen.arena = b->cx->arena};
     Jaxpr **programs = arena_new(b->cx->arena, Jaxpr *, nbranches);
     if (b_failed(b, which) || b_any_failed(b, n, in)) return b_failures(b, nout);
-    for (uint32_t i = 0; i < nbranches; i++) gather_captured(b, &all, &branches[i]);
-    Vals captured = {all.captured.at, all.captured.n};
     for (uint32_t i = 0; i < nbranches; i++) {
-        take_all(b, &branches[i], captured, n, in);
-        programs[i] = branches[i].j;
+        assert(branches[i].in.n == n && branches[i].j->out.n == nout);
+        each(Val, v, branches[i].captured) unite(&all, *v);
     }
+    Vals captured = {all.vals.at, all.vals.n};
+    for (uint32_t i = 0; i < nbranches; i++) programs[i] = taking(b, &branches[i], captured);
     Cond c = {.branches = {programs, nbranches}, .index = values(1, &which), .out = none(b, nout)};
     c.in = vals_joined(b->cx->arena, 2, (Vals[]){captured, values(n, in)});
     Eqn e = cond_eqn(b->cx->arena, &(Eqn){0}, &c);
-    return put(b, &e, nout, nbranches, branches);
+    return b_eqn(b, &e, nout, NULL);
 }

@@ -208,6 +208,7 @@ static Jaxpr *checks_jaxpr(void *user, const Jaxpr *j) {
     const Options *o = c->cx->options;
     if (*memo_slot(&c->memo, j)) return *memo_slot(&c->memo, j);
     Builder b = {.cx = c->cx};
+    add_consts(c->cx->arena, &b.consts, j->consts);
     each(const Eqn, e, j->eqns) {
         bool inside = runs_programs(e->prim); /* its programs have the checks */
         b.span = e->span;
@@ -219,7 +220,9 @@ static Jaxpr *checks_jaxpr(void *user, const Jaxpr *j) {
         if (o->debug_nans && !inside && !moves_written(c, e)) check_nans(&b, e);
     }
     c->failed |= b.failed;
-    return *memo_slot(&c->memo, j) = jaxpr_with(c->cx, j, b.eqns, j->out);
+    Jaxpr *new = jaxpr_with(c->cx, j, b.eqns, j->out);
+    new->consts = (Vals){b.consts.at, b.consts.n};
+    return *memo_slot(&c->memo, j) = new;
 }
 Jaxpr *pass_checks(Ctx *cx, const Jaxpr *j) {
     bool stdlib = j->span.file != INPUT_FILE;

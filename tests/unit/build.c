@@ -12,13 +12,11 @@
 static Arena *arena;
 static Ctx *cx;
 static Builder b;
-static Tables tables;
 static void open_builder(void) {
     cx = ctx_new(arena = arena_open());
     cx->dim_checks = arena_new(arena, DimChecks, 1);
     diags_source(cx->diags, "text", S(""));
-    tables = (Tables){0};
-    b = (Builder){.cx = cx, .tables = &tables};
+    b = (Builder){.cx = cx};
 }
 static void close_builder(void) { arena_close(arena); }
 TestSuite(build, .init = open_builder, .fini = close_builder);
@@ -320,7 +318,119 @@ Test(build, a_program_that_fails_leaves_the_one_around) {
     cr_assert_eq(b_cond(&b, x, 1, &f, 1, &x).at[0], VAL_FAILED);
     cr_assert_eq(b_while(&b, &f, &f, 1, &x).at[0], VAL_FAILED);
     cr_assert_eq(b_jit(&b, S("f"), &f, 1, &x).at[0], VAL_FAILED);
+    Inner g = b_inner_like(&b, 1, &z); /* what failed is an operand */
+    b_inner_end(&b, &g, 1, (Val[]){b_sin(&b, g.in.at[0])});
+    cr_assert_eq(b_jit(&b, S("g"), &g, 1, &z).at[0], VAL_FAILED);
+    cr_assert_eq(b.eqns.n, 1);
 }
+
+/* Copies of an Inner, and the one they were copied from, mean the same wherever they run. */
+Test(build, a_program_that_has_ended_never_changes) {
+    Val which = scalar(DT_i32), x = scalar(DT_f32), u = scalar(DT_f32), v = scalar(DT_f32), in[] = {which, x, u, v};
+    Inner f = times(u, x), three[] = {f, f, times(v, x)};
+    Val y = b_cond(&b, which, 3, three, 1, &x).at[0];
+    y = b_jit(&b, S("f"), &f, 1, &y).at[0];
+    y = b_jit(&b, S("f"), &three[1], 1, &y).at[0];
+    Inner again[] = {times(v, x), f};
+    y = b_cond(&b, b_gt(&b, y, x), 2, again, 1, &y).at[0];
+    Inner both[] = {f, three[2]}; /* as in the first cond, which captured the same */
+    y = b_cond(&b, b_gt(&b, y, x), 2, both, 1, &y).at[0];
+    const char *text = written(whole(4, in, 1, &y));
+    const Eqn *e = b.eqns.at;
+    cr_assert_eq(b.eqns.n, 7);
+    Cond first = cond_of(&e[0]), last_one = cond_of(&e[6]);
+    cr_assert_eq(first.branches.at[0], first.branches.at[1], "%s", text);
+    cr_assert_eq(first.branches.at[0], last_one.branches.at[0], "%s", text);
+    cr_assert_eq(param_jaxpr(&first.branches.at[0]->eqns.at[0], K_jaxpr), f.j, "%s", text);
+    cr_assert(param_jaxpr(&e[1], K_jaxpr) == f.j && param_jaxpr(&e[2], K_jaxpr) == f.j, "%s", text);
+    cr_assert(f.captured.n == 1 && f.j->in.n == 2 && f.j->eqns.n == 1);
+}
+/* f runs in a branch within a branch, beside its use in the program around; the branches have extents of their own. */
+Test(build, one_inner_in_nested_programs) {
+    Val which = scalar(DT_bool), n = scalar(DT_i64), k = scalar(DT_f32), in[] = {which, n, k};
+    Dim a = dim_bound(cx->types, n);
+    Val x = b_broadcast(&b, k, 1, &a, NULL), w = b_sin(&b, x);
+    Inner f = times(x, x);
+    Inner outer = b_inner_like(&b, 1, &x);
+    Val y = b_cond(&b, which, 2, (Inner[]){f, times(w, x)}, 1, outer.in.at).at[0];
+    y = b_jit(&b, S("f"), &f, 1, &y).at[0];
+    b_inner_end(&b, &outer, 1, &y);
+    y = b_cond(&b, which, 2, (Inner[]){f, outer}, 1, &x).at[0];
+    y = b_jit(&b, S("f"), &f, 1, &y).at[0];
+    const char *text = written(whole(3, in, 1, &y));
+    cr_assert_eq(param_jaxpr(last(whole(3, in, 1, &y)), K_jaxpr), f.j, "%s", text);
+}
+/* The operands of existing programs may be literals, the same ones twice, and their extents may be operands too. */
+Test(build, branches_with_operands_of_their_own) {
+    Val which = scalar(DT_bool), n = scalar(DT_i64), k = scalar(DT_f32), in[] = {which, n, k};
+    Dim a = dim_bound(cx->types, n);
+    Val x = b_broadcast(&b, k, 1, &a, NULL), both[] = {n, x}, seven = b_float(&b, DT_f32, 7);
+    Inner f = b_inner_like(&b, 2, both);
+    Jaxpr *j = b_inner_end(&b, &f, 1, (Val[]){b_mul(&b, f.in.at[1], b_full(&b, k, 1, b_type(&b, f.in.at[1])->dims))});
+    cr_assert(f.captured.n == 1 && f.captured.at[0] == k && j->in.n == 3);
+    Inner scaled = b_inner_like(&b, 2, (Val[]){k, k}); /* two captured values become one */
+    Jaxpr *product = b_inner_end(&b, &scaled, 1, (Val[]){b_mul(&b, scaled.in.at[0], scaled.in.at[1])});
+    Inner two[] = {b_program(&b, product, 1, &seven), times(k, k)};
+    Val y = b_cond(&b, which, 2, two, 1, &k).at[0];
+    Inner twice[] = {b_program(&b, product, 2, (Val[]){k, k}), b_program(&b, product, 2, (Val[]){seven, y})};
+    Val z = b_cond(&b, which, 2, twice, 0, NULL).at[0];
+    Inner wide[] = {b_program(&b, j, 3, (Val[]){k, n, x}), b_program(&b, j, 3, (Val[]){z, n, x})};
+    Val r = b_cond(&b, which, 2, wide, 0, NULL).at[0];
+    written(whole(3, in, 1, &r));
+}
+Test(build, constants_need_no_driver) {
+    Dim two = 2;
+    Val t = b_const(&b, type(DT_f32, 1, &two), (float[]){1, 2}),
+        u = b_const(&b, type(DT_f32, 1, &two), (float[]){1, 2});
+    cr_assert(t == u && b.consts.n == 1);
+    Tables shared = {0};
+    Builder other[] = {{.cx = cx, .tables = &shared}, {.cx = cx, .tables = &shared}};
+    Val v[2];
+    for (uint32_t k = 0; k < 2; k++) v[k] = b_const(&other[k], type(DT_f32, 1, &two), (float[]){1, 2});
+    cr_assert(v[0] == v[1] && v[0] != t && other[1].consts.n == 1);
+}
+#ifndef NDEBUG
+/* Mistakes of a rule end the compiler. */
+Test(build, the_last_program_ends_first, .exit_code = 3) {
+    Val x = scalar(DT_f32);
+    Inner f = b_inner_like(&b, 1, &x);
+    b_inner_like(&b, 1, &x);
+    crash_report();
+    b_inner_end(&b, &f, 1, &x);
+}
+Test(build, a_program_ends_once, .exit_code = 3) {
+    Val x = scalar(DT_f32);
+    Inner outer = b_inner_like(&b, 1, &x), f = times(x, x);
+    cr_assert(outer.depth == 1 && f.depth == 2);
+    crash_report();
+    b_inner_end(&b, &f, 1, &x);
+}
+Test(build, a_call_has_its_inputs, .exit_code = 3) {
+    Val x = scalar(DT_f32);
+    Inner f = times(x, x);
+    crash_report();
+    b_jit(&b, S("f"), &f, 2, (Val[]){x, x});
+}
+Test(build, branches_give_equally_many, .exit_code = 3) {
+    Val p = scalar(DT_bool), x = scalar(DT_f32);
+    Inner f = b_inner_like(&b, 1, &x);
+    b_inner_end(&b, &f, 2, (Val[]){x, x});
+    Inner two[] = {times(x, x), f};
+    crash_report();
+    b_cond(&b, p, 2, two, 1, &x);
+}
+Test(build, a_constant_has_numbers_as_extents, .exit_code = 3) {
+    Dim n = dim_bound(cx->types, scalar(DT_i64));
+    crash_report();
+    b_const(&b, type(DT_f32, 1, &n), (float[]){1, 2});
+}
+Test(build, a_sum_to_a_lower_rank_names_its_axes, .exit_code = 3) {
+    Val x = INPUT(DT_f32, 4, 3);
+    Dim four = 4;
+    crash_report();
+    b_sum_to(&b, x, 1, &four, NULL);
+}
+#endif
 
 /* ---- shapes */
 static void is_type(Val v, const char *type_text) {
