@@ -33,16 +33,26 @@ static void put_value(Text *key, const Value *v) {
     case V_DTYPE: put(key, &v->i, sizeof v->i); break;
     case V_FLOAT: put(key, &v->f, sizeof v->f); break;
     case V_DIM: put(key, &v->dim, sizeof v->dim); break;
-    case V_INTS: put(key, v->ints.at, v->ints.n * sizeof *v->ints.at); break;
-    case V_DIMS: put(key, v->dims.at, v->dims.n * sizeof *v->dims.at); break;
+    case V_INTS:
+        put(key, &v->ints.n, sizeof v->ints.n);
+        put(key, v->ints.at, v->ints.n * sizeof *v->ints.at);
+        break;
+    case V_DIMS:
+        put(key, &v->dims.n, sizeof v->dims.n);
+        put(key, v->dims.at, v->dims.n * sizeof *v->dims.at);
+        break;
     case V_JAXPR: put(key, &v->jaxpr, sizeof v->jaxpr); break;
-    case V_JAXPRS: put(key, v->jaxprs.at, v->jaxprs.n * sizeof *v->jaxprs.at); break;
+    case V_JAXPRS:
+        put(key, &v->jaxprs.n, sizeof v->jaxprs.n);
+        put(key, v->jaxprs.at, v->jaxprs.n * sizeof *v->jaxprs.at);
+        break;
     case V_LIST:
     case V_PAIR:
         put(key, &v->list.n, sizeof v->list.n);
         for (uint32_t i = 0; i < v->list.n; i++) put_value(key, &v->list.at[i]);
         break;
-    default: break;
+    default:
+        break; /* V_NONE has no content; that of the others, V_WORD, V_STR, …, is the text `s`, which was put first */
     }
 }
 
@@ -68,8 +78,8 @@ static void eqn_key(Cse *c, const Eqn *e, Text *key) {
         if (i >= 2 || !commutes) put(key, &k, sizeof k);
     }
     if (commutes && e->in.n == 2) {
-        if (pair[0] > pair[1]) pair[0] ^= pair[1], pair[1] ^= pair[0], pair[0] ^= pair[1];
-        put(key, pair, sizeof pair);
+        uint64_t sorted[2] = {pair[0] < pair[1] ? pair[0] : pair[1], pair[0] < pair[1] ? pair[1] : pair[0]};
+        put(key, sorted, sizeof sorted);
     }
     each(const Val, v, e->out) {
         Type t = val_type(c->cx, *v);
