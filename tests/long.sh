@@ -123,6 +123,26 @@ awk 'BEGIN { n = 300; printf "{ lambda ; "; for (i = 0; i < n; i++) printf "a%d:
     for (i = 0; i < n; i++) printf "%.9g\n", x[i] >"carries.want" }' >carries.jaxpr
 holds carries
 
+# A function of many operands and results, arrays and scalars, that stays one function and is called four times; a loop calls it too.
+awk 'function types(c, k) { for (k = 0; k < n; k++) printf "%s%d:f32[%s] ", c, k, k % 2 ? "" : "2" }
+    function names(c, by, k) { for (k = 0; k < n; k++) printf "%s%d%s", c, k, by }
+    function call(to, from) { types(to); printf "= jit[name=f jaxpr=f] "; names(from, " "); print "" }
+    BEGIN { n = 1500; printf "let f = { lambda ; "; types("a"); print ". let"
+    for (k = 0; k < n; k++) { t = k % 2 ? "" : "2"
+        print "h" k ":f32[" t "] = mul a" k " 0.5:f32[] u" k ":f32[" t "] = add h" k " a" (k + 2) % n }
+    printf "in ("; names("u", ", "); printf ") } in\n{ lambda ; "; types("a"); print ". let"
+    call("b", "a"); call("c", "b"); call("d", "c"); call("e", "d"); types("r")
+    printf "= scan[_split_transpose=False jaxpr={ lambda ; "; types("a"); print ". let"; call("x", "a"); printf "in ("; names("x", ", ")
+    printf ") } length=2 linear=("; for (k = 0; k < n; k++) printf "False,"
+    printf ") num_carry=%d num_consts=0 reverse=False unroll=1] ", n; names("e", " ")
+    printf "in ("; names("r", ", "); print ") }"
+    for (k = 0; k < n; k++) { x[k, 0] = k % 17; x[k, 1] = k % 17 + 0.5 }
+    for (turn = 0; turn < 6; turn++) {
+        for (k = 0; k < n; k++) for (i = 0; i < 2; i++) y[k, i] = x[k, i] / 2 + x[(k + 2) % n, i]
+        for (k = 0; k < n; k++) for (i = 0; i < 2; i++) x[k, i] = y[k, i] }
+    for (k = 0; k < n; k++) for (i = 0; i < 2 - k % 2; i++) printf "%.9g\n", x[k, i] >"called.want" }' >called.jaxpr
+holds called
+
 # Concatenations of many pieces: of arguments, and of scalars as jnp.stack makes it of them.
 for n in 1000 2000 3000 4000; do
     awk -v n=$n 'BEGIN { printf "{ lambda ; "; for (i = 0; i < n; i++) printf "a%d:f32[2] ", i

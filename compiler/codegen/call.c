@@ -1,4 +1,5 @@
 #include "call.h"
+#include "part.h"
 #include "../control.h"
 #include "../options.h"
 #include "../timer.h"
@@ -140,27 +141,63 @@ bool plan_call(Plan *p, Body *b, const Eqn *e) {
 }
 
 /* ---- written */
-void host_call(Host *h, Step *s) {
+
+/* LLVM's time is quadratic in the length of a block of loads and stores: many arguments are written by code that is cut
+   like the body. */
+enum { MOST_TOGETHER = 64 };
+static void call_next(Host *h, const Body *b, const Step *s, Part *part) {
+    if (s->narrays > MOST_TOGETHER) part_next(h, b, part);
+}
+/* The arguments of a function that takes them from memory; their address. */
+static V write_arguments(Host *h, const Body *b, const Step *s, uint32_t n) {
+    Part part = {.open = false};
+    const Signature *sig = &s->call->callee->signature;
+    uint32_t last = frame_call_words(&h->frame, n);
+    for (uint32_t i = 0; i < n; i++) {
+        call_next(h, b, s, &part);
+        if (i < sig->dims.n)
+            frame_store(&h->frame, last - i, DT_none, frame_dim(&h->frame, sig->dims.at[i]));
+        else
+            frame_store(&h->frame, last - i, DT_none, frame_buffer(&h->frame, s->arrays[i - sig->dims.n]));
+    }
+    part_end(h, &part);
+    return frame_word(&h->frame, last);
+}
+static void store_operands(Host *h, const Body *b, const Step *s) {
+    Part part = {.open = false};
+    for (uint32_t i = 0; i < s->e->in.n; i++) {
+        if (!s->call->registers[i]) continue;
+        call_next(h, b, s, &part);
+        host_store(h, s->e->in.at[i], frame_buffer(&h->frame, s->arrays[i]));
+    }
+    part_end(h, &part);
+}
+static void load_results(Host *h, const Body *b, const Step *s) {
+    Part part = {.open = false};
+    for (uint32_t k = 0; k < s->e->out.n; k++) {
+        if (!plan_register(h->plan, s->e->out.at[k])) continue;
+        call_next(h, b, s, &part);
+        host_load(h, s->e->out.at[k], s->arrays[s->e->in.n + k]);
+    }
+    part_end(h, &part);
+}
+void host_call(Host *h, const Body *b, Step *s) {
     Emit *e = h->e;
-    const Eqn *q = s->e;
     const Callee *c = s->call->callee;
     const Signature *sig = &c->signature;
-    uint32_t n = 0, all = sig->dims.n + q->in.n + q->out.n;
-    V *args = arena_new(e->arena, V, all + ARGUMENT_BASES + 2);
-    for (uint32_t i = 0; i < q->in.n; i++)
-        if (s->call->registers[i]) host_store(h, q->in.at[i], frame_buffer(&h->frame, s->arrays[i]));
-    each(Dim, d, sig->dims) args[n++] = frame_dim(&h->frame, *d);
-    for (uint32_t i = 0; i < q->in.n + q->out.n; i++) args[n++] = frame_buffer(&h->frame, s->arrays[i]);
+    uint32_t n = 0, nargs = sig->dims.n + s->e->in.n + s->e->out.n;
+    V *args = arena_new(e->arena, V, nargs + ARGUMENT_BASES + 2);
+    store_operands(h, b, s);
     if (c->written.in_memory) {
-        V area = host_context(h, n);
-        for (uint32_t i = 0; i < n; i++) em_store(e, args[i], em_gep(e, area, em_i64(e, i), e->i64), 8);
-        Arguments a = arguments_at(e, sig, area);
+        Arguments a = arguments_at(e, sig, write_arguments(h, b, s, nargs));
         n = arguments_pass(&a, args);
+    } else {
+        each(Dim, d, sig->dims) args[n++] = frame_dim(&h->frame, *d);
+        for (uint32_t i = 0; i < s->e->in.n + s->e->out.n; i++) args[n++] = frame_buffer(&h->frame, s->arrays[i]);
     }
     V workspace = s->call->workspace ? frame_buffer(&h->frame, s->call->workspace) : h->frame.workspace;
     args[n++] = written_past_homes(e, &c->written, workspace);
     args[n++] = h->frame.heap;
     em_call_local(e, c->written.name, no_type, n, args);
-    for (uint32_t k = 0; k < q->out.n; k++)
-        if (plan_register(h->plan, q->out.at[k])) host_load(h, q->out.at[k], s->arrays[q->in.n + k]);
+    load_results(h, b, s);
 }

@@ -32,8 +32,8 @@ bool callees_write(Callees *, Emit *);
 /* The program that an equation calls; NULL: it is not a call. */
 const Callee *callee_of(const Callees *, const Eqn *);
 
-/* The step of a call; its code. */
+/* The step of a call; its code, as a part of the body. */
 bool plan_call(Plan *, Body *, const Eqn *);
-void host_call(Host *, Step *);
+void host_call(Host *, const Body *, Step *);
 
 #endif

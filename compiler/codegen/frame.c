@@ -86,6 +86,14 @@ static V held(Frame *f, Held *h, Dtype d) {
 }
 enum { NO_FUNCTION = UINT32_MAX };
 uint32_t frame_words(Frame *f, uint32_t n) { return f->schedule->homes += n; }
+uint32_t frame_call_words(Frame *f, uint32_t n) {
+    Schedule *all = f->schedule;
+    if (n > all->room) {
+        all->room = 2 * n;
+        all->call = frame_words(f, all->room);
+    }
+    return all->call;
+}
 V frame_word(Frame *f, uint32_t number) { return home_of(f, f->function, number); }
 void frame_store(Frame *f, uint32_t word, Dtype d, V v) { store_at(f, frame_word(f, word), d, v); }
 void frame_slot_at(Frame *f, const Buf *b, uint32_t word) {

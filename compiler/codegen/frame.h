@@ -23,6 +23,8 @@ typedef struct {
     Held *outs;     /* by output: memory allocated by the library */
     Held *scalars;  /* by Val */
     uint32_t homes; /* words of memory before the workspace */
+    uint32_t call;  /* the last one of `room` words for the arguments of calls */
+    uint32_t room;
     struct {
         V *at;
         uint32_t n, cap;
@@ -62,6 +64,8 @@ void frame_set_scalar(Frame *, Val, V);
 V frame_slot(Frame *, const Buf *);
 /* Reserves n consecutive words of memory; returns the number of the last one, which is the smallest. */
 uint32_t frame_words(Frame *, uint32_t n);
+/* The same for the arguments of a call: the next call has them again. */
+uint32_t frame_call_words(Frame *, uint32_t n);
 V frame_word(Frame *, uint32_t number);
 /* frame_store writes a scalar (DT_none: a pointer) to a word; the others say that a buffer's pointer or a scalar is
    there from now on. */

@@ -186,12 +186,12 @@ static bool empty(const Step *s) {
         if (s->domain.at[i] == 0 && !s->reduced[i]) return true;
     return false;
 }
-static void host_step(Host *h, Step *s) {
+static void host_step(Host *h, const Body *b, Step *s) {
     switch (s->kind) {
     case STEP_SCALAR: scalar_step(h, s); break;
     case STEP_RUNTIME: runtime_step(h, s); break;
     case STEP_SPMD: spmd_step(h, s); break;
-    case STEP_CALL: host_call(h, s); break;
+    case STEP_CALL: host_call(h, b, s); break;
     case STEP_COND:
     case STEP_WHILE:
     case STEP_SCAN: host_control(h, s); break;
@@ -250,7 +250,7 @@ void host_body(Host *h, Body *b) {
         }
         if (i == b->steps.n) break;
         part_next(h, b, &part);
-        host_step(h, b->steps.at[i]);
+        host_step(h, b, b->steps.at[i]);
     }
     each(Alloc, a, b->allocs) {
         part_next(h, b, &part);
