@@ -4,7 +4,7 @@
      cond  = reduce_or(cond(carry))
      body  = select_n(cond(carry), carry, body(carry)), the condition broadcast along the leading axes of each carry */
 #include "../typecheck/rule.h"
-#include "rewrite.h"
+#include "build.h"
 
 typedef struct {
     Ctx *cx;
@@ -13,94 +13,62 @@ typedef struct {
     bool failed;
 } Lanes;
 
-static Param int_list(ParamKey key, uint32_t n, const int64_t *at) {
-    return (Param){.key = key, .value = {.kind = V_INTS, .open = '(', .ints = {(int64_t *)at, n}}};
-}
 /* 0, 1, …, rank - 1 */
-static int64_t *axes(Ctx *cx, uint32_t rank) {
+static const int64_t *axes(Ctx *cx, uint32_t rank) {
     int64_t *at = arena_new(cx->arena, int64_t, rank + 1);
     for (uint32_t i = 0; i < rank; i++) at[i] = i;
     return at;
-}
-static Val append(Ctx *cx, Eqns *to, Prim prim, Type type, Span span, uint32_t n, const Val *in, Params params) {
-    Eqn e = {.prim = prim, .span = span, .whole = span};
-    e.in = (Vals){arena_new(cx->arena, Val, n + 1), n};
-    if (n) memcpy(e.in.at, in, n * sizeof *in);
-    e.out = (Vals){arena_new(cx->arena, Val, 1), 1};
-    e.out.at[0] = val_new(cx, type, span);
-    e.params = (Params){arena_new(cx->arena, Param, params.n + 1), params.n};
-    if (params.n) memcpy(e.params.at, params.at, params.n * sizeof *params.at);
-    push(cx->arena, to, e);
-    return e.out.at[0];
 }
 static Vals fresh(Ctx *cx, Vals like) {
     Vals v = {arena_new(cx->arena, Val, like.n + 1), like.n};
     for (uint32_t i = 0; i < v.n; i++) v.at[i] = val_new(cx, val_type(cx, like.at[i]), val_info(cx, like.at[i])->span);
     return v;
 }
-/* The condition for these inputs, as an array. */
-static Val condition(Lanes *l, Eqns *to, const Jaxpr *cond, Vals in, Span span) {
-    if (!jaxpr_splice(&l->map, to, cond, in, span)) l->failed = true;
-    return valmap_get(&l->map, cond->out.at[0]);
+/* A program like `j` with these inputs and what was built. */
+static Jaxpr *built(Lanes *l, const Builder *b, const Jaxpr *j, Vals in, Vals out) {
+    Jaxpr *new = jaxpr_with(l->cx, j, b->eqns, out);
+    new->in = in;
+    new->consts = (Vals){b->consts.at, b->consts.n};
+    l->failed |= b->failed;
+    return new;
 }
 static Jaxpr *any_lane(Lanes *l, const Jaxpr *cond, Span span) {
-    Ctx *cx = l->cx;
     const Jaxpr *key[2] = {cond};
     if (*memo_at(&l->memo, key, sizeof key)) return *memo_at(&l->memo, key, sizeof key);
-    Eqns eqns = {0};
-    Vals in = fresh(cx, cond->in);
-    Val p = condition(l, &eqns, cond, in, span);
-    uint32_t rank = val_array(cx, p)->rank;
-    Param all = int_list(K_axes, rank, axes(cx, rank));
-    Val any = append(cx, &eqns, P_reduce_or, type_of(cx->types, DT_bool, 0, NULL), span, 1, &p, (Params){&all, 1});
-    Vals out = {arena_new(cx->arena, Val, 1), 1};
-    out.at[0] = any;
-    Jaxpr *j = jaxpr_with(cx, cond, eqns, out);
-    j->in = in;
-    return *memo_at(&l->memo, key, sizeof key) = j;
+    Builder b = {.cx = l->cx, .span = span};
+    Vals in = fresh(l->cx, cond->in), out = b_call(&b, cond, in.n, in.at);
+    uint32_t rank = b.failed ? 0 : b_type(&b, out.at[0])->rank;
+    out.at[0] = b_reduce(&b, P_reduce_or, out.at[0], rank, axes(l->cx, rank));
+    return *memo_at(&l->memo, key, sizeof key) = built(l, &b, cond, in, out);
 }
 /* Does the value have the lanes as its leading axes? The other axes are those of each lane. */
-static bool has_lanes(Lanes *l, const ArrayType *t, const ArrayType *lanes, Span span) {
+static bool has_lanes(Ctx *cx, const ArrayType *t, const ArrayType *lanes, Span span) {
     bool ok = t->rank >= lanes->rank;
-    for (uint32_t i = 0; ok && i < lanes->rank; i++) ok = dims_agree(l->cx, t->dims[i], lanes->dims[i], span);
-    if (ok) return true;
-    l->failed = true;
-    return diag(l->cx->diags, span, "while: the condition has lanes, but not every carried value has them leading");
+    for (uint32_t i = 0; ok && i < lanes->rank; i++) ok = dims_agree(cx, t->dims[i], lanes->dims[i], span);
+    return ok || diag(cx->diags, span, "while: the condition has lanes, but not every carried value has them leading");
 }
-static Val selected(Lanes *l, Eqns *to, Val p, Val old, Val new, Span span) {
-    Ctx *cx = l->cx;
-    const ArrayType *t = val_array(cx, old), *lanes = val_array(cx, p);
-    if (l->failed || !has_lanes(l, t, lanes, span)) return new;
+static Val selected(Builder *b, Val p, Val old, Val new) {
+    if (b_failed(b, new)) return VAL_FAILED;
+    const ArrayType *t = b_type(b, old), *lanes = b_type(b, p);
+    b->failed = !has_lanes(b->cx, t, lanes, b->span);
     bool same = t->rank == lanes->rank;
     for (uint32_t i = 0; same && i < t->rank; i++) same = t->dims[i] == lanes->dims[i];
-    if (!same) {
-        Param params[2] = {int_list(K_broadcast_dimensions, lanes->rank, axes(cx, lanes->rank)),
-                           {.key = K_shape, .value = {.kind = V_DIMS, .open = '(', .dims = {(Dim *)t->dims, t->rank}}}};
-        p = append(cx, to, P_broadcast_in_dim, type_of(cx->types, DT_bool, t->rank, t->dims), span, 1, &p,
-                   (Params){params, 2});
-    }
-    Val in[3] = {p, old, new};
-    return append(cx, to, P_select_n, val_type(cx, old), span, 3, in, (Params){0});
+    if (!same) p = b_broadcast(b, p, t->rank, t->dims, axes(b->cx, lanes->rank));
+    return b_select(b, p, old, new);
 }
 static Jaxpr *masked(Lanes *l, const While *w, Span span) {
     Ctx *cx = l->cx;
     const Jaxpr *key[2] = {w->cond, w->body};
     if (*memo_at(&l->memo, key, sizeof key)) return *memo_at(&l->memo, key, sizeof key);
-    Eqns eqns = {0};
+    Builder b = {.cx = cx, .span = span};
     Vals cond_consts = fresh(cx, vals_part(w->cond->in, 0, w->cond_consts.n)), in = fresh(cx, w->body->in);
     Vals carry = vals_part(in, w->body_consts.n, w->carry.n);
-    Val p = condition(l, &eqns, w->cond, vals_joined(cx->arena, 2, (Vals[]){cond_consts, carry}), span);
-    if (!jaxpr_splice(&l->map, &eqns, w->body, in, span)) l->failed = true;
-    Vals next = vals_rewrite(&l->map, w->body->out);
-    assert(next.n == carry.n);
-    for (uint32_t i = 0; i < next.n; i++) next.at[i] = selected(l, &eqns, p, carry.at[i], next.at[i], span);
-    Jaxpr *j = jaxpr_with(cx, w->body, eqns, next);
-    j->in = vals_joined(cx->arena, 2, (Vals[]){cond_consts, in});
-    Consts consts = {0}; /* of both */
-    add_consts(cx->arena, &consts, w->body->consts);
-    add_consts(cx->arena, &consts, w->cond->consts);
-    j->consts = (Vals){consts.at, consts.n};
-    return *memo_at(&l->memo, key, sizeof key) = j;
+    Vals all = vals_joined(cx->arena, 2, (Vals[]){cond_consts, carry});
+    Val p = b_call(&b, w->cond, all.n, all.at).at[0];
+    Vals next = b_call(&b, w->body, in.n, in.at);
+    for (uint32_t i = 0; i < next.n; i++) next.at[i] = selected(&b, p, carry.at[i], next.at[i]);
+    Vals inputs = vals_joined(cx->arena, 2, (Vals[]){cond_consts, in});
+    return *memo_at(&l->memo, key, sizeof key) = built(l, &b, w->body, inputs, next);
 }
 static Jaxpr *lanes_jaxpr(void *user, const Jaxpr *j);
 
