@@ -98,6 +98,7 @@ bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return infer_
 bool type_linear_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     uint32_t own = 0, others, residuals;
     Jaxpr *j = param_jaxpr(e, K_transpose);
+    if (!want_param(cx, e, K_callee)) return false;
     if (!param_has(e, K_num_transpose_consts)) {
         if (param_has(e, K_num_callee_consts) && !want_count(cx, e, K_num_callee_consts, e->in.n, &own)) return false;
         if (param_has(e, K_num_res) && !want_count(cx, e, K_num_res, e->in.n - own, &residuals)) return false;

@@ -1,7 +1,8 @@
 #!/bin/sh
-# compare.sh BIN TYPED SEED N: N drawn programs compiled by BIN/jaxcc at -O0, where nothing is fused, and at -O2, run with arrays against
-# unreadable memory, compared. A program that its entry refuses for its dimensions counts as refused.
-bin=$1 typed=$2 seed=$3 n=$4
+# compare.sh BIN TYPED SEED N [OTHER]: N drawn programs compiled by BIN/jaxcc at -O0, where nothing is fused, and at -O2 by OTHER/jaxcc (BIN's
+# unless given), run with arrays against unreadable memory, compared. A program that its entry refuses for its dimensions counts as refused.
+# make B=build/few CFLAGS.release='-O2 -fno-pie -DJAXCC_FEW_COPIES' builds an OTHER in which short programs become functions too.
+bin=$1 typed=$2 seed=$3 n=$4 other=${5:-$1}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 same=0 refused=0 failed=0
@@ -12,7 +13,8 @@ fail() {
 }
 one() {
     for level in 0 2; do
-        timeout 60 "$bin/jaxcc" -O$level --no-header -o "$stem.so$level" "$stem.jaxpr" >"$log" 2>&1 || { fail "-O$level $stem.jaxpr" "$log"; return; }
+        [ $level = 0 ] && compiler=$bin/jaxcc || compiler=$other/jaxcc
+        timeout 60 "$compiler" -O$level --no-header -o "$stem.so$level" "$stem.jaxpr" >"$log" 2>&1 || { fail "-O$level $stem.jaxpr" "$log"; return; }
     done
     dims=
     for d in $(sed -n '$s/^# //p' "$stem.jaxpr"); do

@@ -23,8 +23,10 @@ void make_call(Gen *g, Prim p, unsigned kinds) {
     uint32_t n = operands(g, in, types, 0), results = 1 + draw(g, 3);
     Jaxpr *j = nested(g, types, n, NULL, results);
     put(g, &s, K_name, (Value){.kind = V_WORD, .s = S("f")});
-    put_jaxpr(g, &s, p == P_custom_jvp_call || p == P_custom_vjp_call ? K_call_jaxpr : K_jaxpr, j);
-    if (p == P_custom_jvp_call || p == P_custom_vjp_call) put_int(g, &s, K_num_consts, 0);
+    bool custom = p == P_custom_jvp_call || p == P_custom_vjp_call, linear = p == P_linear_call;
+    put_jaxpr(g, &s, linear ? K_callee : custom ? K_call_jaxpr : K_jaxpr, j);
+    if (custom) put_int(g, &s, K_num_consts, 0);
+    if (linear) put_int(g, &s, K_num_callee_consts, 0), put_int(g, &s, K_num_res, draw(g, n + 1));
     emit(g, p, in, n, s, j->out.n);
 }
 /* Operands of these types, and literals, which may be counters, as they are; false if one can not be made. */
