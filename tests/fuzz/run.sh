@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh BUILD SECONDS: both fuzzers at once, each that long on one core; 1 s (limit.h) and 1 GiB for an input. Seeds are the programs of this tree and of
-# shared/; the dictionary is the words of the tables. What fails lies in BUILD/fuzz/finds.
+# run.sh BUILD SECONDS: both fuzzers at once, each that long on one core; 1 s of processor time (limit.h), 1 min of the clock and 1 GiB for an
+# input. Seeds are the programs of this tree and of shared/; the dictionary is the words of the tables. What fails lies in BUILD/fuzz/finds.
 cd "$(dirname "$0")/../.." || exit 1
 build=$1 seconds=$2
 fuzz=$build/fuzz
@@ -18,7 +18,7 @@ done
 } | sort -u >"$fuzz/words.dict"
 missing=$("$fuzz/typed" --rows)
 [ -z "$missing" ] || echo "fuzz typed: no program has" $missing
-options="-timeout=10 -rss_limit_mb=1024 -max_total_time=$seconds -print_final_stats=1 -artifact_prefix=$fuzz/finds/"
+options="-timeout=60 -rss_limit_mb=1024 -max_total_time=$seconds -print_final_stats=1 -artifact_prefix=$fuzz/finds/"
 status=0; [ -z "$missing" ] || status=1
 # shellcheck disable=SC2086
 nice "$fuzz/parse" $options -max_len=8192 -dict="$fuzz/words.dict" "$fuzz/corpus" "$fuzz/seeds" >"$fuzz/parse.log" 2>&1 &
