@@ -72,6 +72,8 @@ int64_t implicit_inputs(const Eqn *);
 bool prim_calls(Prim); /* the primitive only runs a program, whatever its other parameters mean */
 /* The program in an equation's parameters, under any key; NULL if it has none. */
 Jaxpr *eqn_program(const Eqn *);
+/* Is it a call as the passes leave them, jit[name jaxpr], of a program that becomes a function? */
+static inline bool calls_function(const Eqn *e) { return e->prim == P_jit; }
 /* The program that `e` calls, and its operands; NULL if `e` is not a call. */
 Jaxpr *eqn_body(Arena *, const Eqn *e, Vals *in);
 /* A call with other operands and results. Parameters that list operands or results are dropped if their number changes. */

@@ -10,7 +10,7 @@ cd "$work" || exit 1
 passed=0
 failed=0
 # Of processor time; copies of 14 levels took 3 GB. The sanitizers take longer and reserve more than there is.
-SECONDS_EACH=4
+SECONDS_EACH=1
 KILOBYTES=300000
 BYTES=100000
 check() {

@@ -3,13 +3,15 @@
 #include "../control.h"
 #include "../options.h"
 #include "../timer.h"
+#include <assert.h>
 
 /* A function is NAME.function_N(symbols, operands, results, workspace, heap): arrays and scalars are pointers, its
    workspace is a part of the caller's, which calls one after the other share.
 
    Some results are an operand with elements overwritten. The function expects the operand in the memory of the result:
-   the caller passes the memory of its operand if nothing reads it later, else a copy. So a loop that carries a large
-   array through a function copies it once at most, like a loop whose body is part of the caller. */
+   the caller passes the memory of its operand if that is its own and nothing reads it later, else a copy. So a loop that
+   carries a large array through a function copies it once at most, like a loop whose body is part of the caller. But of
+   an argument of the entry, or of an operand that is read again, each call makes a copy. */
 
 /* ---- finding them */
 typedef struct {
@@ -25,7 +27,7 @@ static void collect(Collect *c, const Jaxpr *j) {
     each(const Eqn, e, j->eqns) {
         Jaxprs inner = e->params.n ? eqn_jaxprs(arena, e) : (Jaxprs){0};
         each(Jaxpr *, k, inner) collect(c, *k);
-        if (e->prim != P_jit) continue;
+        if (!calls_function(e)) continue;
         const Jaxpr *program = eqn_program(e);
         intern(&cs->numbers, &program, sizeof program, &fresh);
         if (!fresh) continue;
@@ -44,8 +46,11 @@ Callees *callees_of(Ctx *cx, const Program *program, uint32_t vector_bytes) {
     return cs;
 }
 const Callee *callee_of(const Callees *cs, const Eqn *e) {
-    const Jaxpr *program = e->prim == P_jit ? eqn_program(e) : NULL;
-    return program ? cs->all.at[intern((Intern *)&cs->numbers, &program, sizeof program, NULL)] : NULL;
+    const Jaxpr *program = calls_function(e) ? eqn_program(e) : NULL;
+    uint32_t number = 0;
+    bool known = program && intern_find(&cs->numbers, &program, sizeof program, &number);
+    assert(known || !program);
+    return known ? cs->all.at[number] : NULL;
 }
 
 /* ---- a function */
@@ -66,9 +71,10 @@ static void find_over(const Callees *cs, Callee *c) {
         if (ok) taken[i] = true;
     }
 }
-/* Keeps only those that are returned in that memory: the others would be copied twice. */
+/* Keeps only those that are returned in that memory: the others would be copied twice. Without them others may fail:
+   then none is kept, so that there are three plans at most. */
 static Plan *planned(Callees *cs, Callee *c) {
-    for (;;) {
+    for (uint32_t round = 0;; round++) {
         Plan *p = plan(cs, c->program, c->over);
         bool all = true;
         for (uint32_t k = 0; p && k < c->program->out.n; k++) {
@@ -78,6 +84,7 @@ static Plan *planned(Callees *cs, Callee *c) {
             all = false;
         }
         if (all) return p;
+        for (uint32_t k = 0; round && k < c->program->out.n; k++) c->over[k] = NOT_OVER;
     }
 }
 bool callees_write(Callees *cs, Emit *e) {

@@ -3,20 +3,22 @@
    program; nested ones first, for sizes. Small programs are better copied, since nothing is fused across a call. */
 #include "count.h"
 #include "../control.h"
+#include <assert.h>
 
 static const struct {
-    bool called;    /* calls that are left are of functions */
-    uint32_t least; /* equations of a function, at least */
-    uint32_t most;  /* equations of all copies of a program, at most */
+    bool called;     /* calls that are left are of functions */
+    uint32_t least;  /* equations of a function, at least */
+    uint32_t most;   /* equations of all copies of a program, at most */
+    uint32_t scalar; /* an equation without arrays counts as so many eighths of another */
 } limits[NCOUNTINGS] = {
 #ifdef JAXCC_FEW_COPIES /* for tests: programs of a few equations become functions too */
-    [COUNT_CALLS] = {false, 2, 6},
-    [COUNT_BRANCHES] = {true, 2, 6},
-    [COUNT_LOOPS] = {true, 2, 6},
+    [COUNT_CALLS] = {false, 2, 6, 8},
+    [COUNT_BRANCHES] = {true, 2, 6, 8},
+    [COUNT_LOOPS] = {true, 2, 6, 8},
 #else
-    [COUNT_CALLS] = {false, 64, 4096},
-    [COUNT_BRANCHES] = {true, 64, 4096},
-    [COUNT_LOOPS] = {true, 24, 1024},
+    [COUNT_CALLS] = {false, 64, 4096, 8},
+    [COUNT_BRANCHES] = {true, 64, 4096, 8},
+    [COUNT_LOOPS] = {true, 20, 1024, 1},
 #endif
 };
 
@@ -44,7 +46,13 @@ typedef struct {
 static uint32_t sum(uint32_t a, uint32_t b) { return a + b < COUNT_MOST ? a + b : COUNT_MOST; }
 static uint64_t product(uint32_t a, uint32_t b) { return (uint64_t)a * b; }
 
-static Count *count_at(Counts *c, const Jaxpr *j) { return &c->all.at[intern(&c->numbers, &j, sizeof j, NULL)]; }
+static Count *count_at(Counts *c, const Jaxpr *j) {
+    uint32_t number = 0;
+    bool known = intern_find(&c->numbers, &j, sizeof j, &number);
+    assert(known);
+    (void)known;
+    return &c->all.at[number];
+}
 const Count *count_of(Counts *c, const Jaxpr *j) { return count_at(c, j); }
 
 void count_as(Counts *c, const Jaxpr *new, const Jaxpr *j) {
@@ -74,8 +82,24 @@ static void visit(Walk *c, const Jaxpr *j) {
     push(arena, &c->order, number);
 }
 
+/* In eighths: most equations without arrays are one instruction of the code that loops and branches become. */
+enum { EIGHTHS = 8 };
+static bool scalars(const Ctx *cx, Vals vs) {
+    each(const Val, v, vs)
+        if (val_array(cx, *v)->rank) return false;
+    return true;
+}
+static uint32_t own_size(const Ctx *cx, const Jaxpr *j, Counting what) {
+    uint32_t size = 0;
+    each(const Eqn, e, j->eqns) {
+        bool one = !eqn_program(e) && scalars(cx, e->in) && scalars(cx, e->out);
+        size = sum(size, one ? limits[what].scalar : EIGHTHS);
+    }
+    return size;
+}
 static bool too_much(const Count *c, Counting what) {
-    return c->places > 1 && c->size >= limits[what].least && product(c->copies, c->size) > limits[what].most;
+    return c->places > 1 && c->size >= EIGHTHS * limits[what].least &&
+           product(c->copies, c->size) > product(EIGHTHS, limits[what].most);
 }
 
 /* Marks the programs that jit calls. */
@@ -83,7 +107,7 @@ static void mark_called(Walk *c) {
     for (uint32_t i = 0; i < c->order.n; i++) {
         const Jaxpr *j = c->counts.all.at[c->order.at[i]].program;
         each(const Eqn, e, j->eqns)
-            if (e->prim == P_jit) count_at(&c->counts, param_jaxpr(e, K_jaxpr))->function = true;
+            if (calls_function(e)) count_at(&c->counts, param_jaxpr(e, K_jaxpr))->function = true;
     }
 }
 
@@ -105,10 +129,10 @@ Counts counts_of(Ctx *cx, const Jaxpr *j, Counting what, MayBeFunction *may, voi
     each(uint32_t, number, c.order) {
         Count *holder = &c.counts.all.at[*number];
         Helds held = c.held.at[*number];
-        holder->size = sum(holder->program->eqns.n, 0);
+        holder->size = own_size(cx, holder->program, what);
         each(Held, k, held) {
             const Count *inner = count_of(&c.counts, k->program);
-            if (!inner->function) holder->size = sum(holder->size - k->called, inner->size);
+            if (!inner->function) holder->size = sum(holder->size - (k->called ? EIGHTHS : 0), inner->size);
         }
         holder->function = holder->function || (too_much(holder, what) && may(user, holder->program));
     }

@@ -7,9 +7,10 @@
 typedef struct {
     const Jaxpr *program;
     uint32_t places; /* parameters that contain it, in all equations of all programs */
-    uint32_t copies; /* occurrences in the whole if every place had a copy */
+    uint32_t copies; /* occurrences in the whole if every place had a copy, within what jit calls once it is a function;
+                        what a program holds that becomes a function now is counted as if that one were copied */
     uint32_t size;   /* its equations and those of nested programs, once for each place: for a call those of the
-                        called program, for a function only the call */
+                        called program, for a function only the call; in eighths of an equation of arrays */
     bool function;
 } Count;
 

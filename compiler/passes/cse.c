@@ -2,6 +2,7 @@
    are the same operand; operands of commutative primitives are compared in sorted order. Each program is walked by
    itself, shared ones once; values of enclosing programs do not matter. */
 #include "rewrite.h"
+#include "../control.h"
 
 typedef struct {
     Ctx *cx;
@@ -86,7 +87,7 @@ static void eqn_key(Cse *c, const Eqn *e, Text *key) {
         put(key, &t, sizeof t);
     }
     each(const Param, p, e->params) {
-        if (e->prim == P_jit && p->key == K_name) continue; /* the name of a call does not matter */
+        if (calls_function(e) && p->key == K_name) continue; /* the name of a call does not matter */
         put(key, &p->key, sizeof p->key);
         put(key, &p->name.n, sizeof p->name.n);
         text_put(key, p->name);

@@ -5,6 +5,7 @@
    the operand. The needs of several uses of one body are united, so that the body stays shared. A carry is needed if
    its result or its input is: `{ c ← c + 1; d ← d + c } in d` needs c although no result of the loop does. */
 #include "rewrite.h"
+#include "../control.h"
 
 typedef struct Node Node;
 typedef struct Site Site;
@@ -194,7 +195,7 @@ static void need_all(Dce *d, Prog *p) {
 
 static bool is_control(const Eqn *e) {
     Lower lower = prim_lower[e->prim];
-    return lower == LOWER_COND || lower == LOWER_WHILE || lower == LOWER_SCAN || e->prim == P_jit;
+    return lower == LOWER_COND || lower == LOWER_WHILE || lower == LOWER_SCAN || calls_function(e);
 }
 
 static void need_eqn(Dce *d, Node *node) {

@@ -95,7 +95,7 @@ static void share_call(Share *s, Eqns *to, const Eqn *e) {
 static void share_eqn(Share *s, Eqns *to, const Eqn *e) {
     Lower how = prim_lower[e->prim];
     bool control = how == LOWER_COND || how == LOWER_WHILE || how == LOWER_SCAN;
-    if (how == LOWER_CALL)
+    if (calls_function(e))
         share_call(s, to, e);
     else
         push(s->cx->arena, to, eqn_rewrite(&s->map, e, control ? held : share_jaxpr, s));

@@ -1,6 +1,7 @@
 /* Reports everything in the program after the passes that code cannot be generated for: primitives without a lowering,
    types without elements in memory, references. So --check says the same as compiling, without a code generator. */
 #include "rewrite.h"
+#include "../control.h"
 
 typedef struct {
     Ctx *cx;
@@ -39,7 +40,7 @@ static void want_program(Supported *s, const Jaxpr *j);
 
 static void want_eqn(Supported *s, const Eqn *e) {
     Lower how = prim_lower[e->prim];
-    bool call = how == LOWER_CALL && e->prim != P_jit;
+    bool call = how == LOWER_CALL && !calls_function(e);
     if (how == LOWER_NONE || call || how == LOWER_STATE || how == LOWER_EXPAND || how == LOWER_SAME)
         s->failed = !diag(s->cx->diags, e->span, "primitive '%s' is not supported yet", prim_name[e->prim]);
     else if (!scatters(e))
