@@ -13,11 +13,14 @@ Vals vals_joined(Arena *arena, uint32_t n, const Vals *parts) {
 }
 
 /* A count of operands, at most `all`; false if it is not one. */
-static bool count_of(const Eqn *e, ParamKey key, uint32_t all, uint32_t *n) {
+static bool count_among(const Eqn *e, ParamKey key, uint32_t all, uint32_t *n) {
     int64_t count = param_int(e, key, 0);
     *n = (uint32_t)count;
     return count >= 0 && count <= all;
 }
+
+/* Is a count that the program determines the one in the text, if it has one? */
+static bool says(const Eqn *e, ParamKey key, uint32_t n) { return param_int(e, key, n) == n; }
 
 /* ---- equations */
 
@@ -40,7 +43,9 @@ static const bool written[NPARAMS] = {
 static Param p_count(ParamKey key, uint32_t n) { return (Param){.key = key, .value = {.kind = V_INT, .i = n}}; }
 static Param p_program(ParamKey key, Jaxpr *j) { return (Param){.key = key, .value = {.kind = V_JAXPR, .jaxpr = j}}; }
 
-/* `linear`, a bool for each operand but the index of a cond, for those that are left; false if there are others. */
+/* `linear`, a bool for each operand but the index of a cond, for those that are left, in their order; false if there are
+   others. Of an operand that is given several times and of which some are left, these have the flags of the first: a
+   function is linear in a value or it is not, and JAX gives the same value the same flag. */
 static bool linear_left(Arena *arena, const Eqn *like, Vals in, Value *linear) {
     Ints old = linear->kind == V_INTS ? linear->ints : (Ints){0};
     uint32_t index = like->in.n - old.n, k = 0;
@@ -82,7 +87,8 @@ Scan scan_of(const Eqn *e) {
     Jaxpr *body = param_jaxpr(e, K_jaxpr);
     uint32_t consts, carry;
     if (!body || body->in.n != e->in.n || body->out.n != e->out.n) return s;
-    if (!count_of(e, K_num_consts, e->in.n, &consts) || !count_of(e, K_num_carry, e->in.n - consts, &carry)) return s;
+    if (!count_among(e, K_num_consts, e->in.n, &consts) || !count_among(e, K_num_carry, e->in.n - consts, &carry))
+        return s;
     if (carry > e->out.n) return s;
     s.body = body;
     s.length = length && length->value.kind == V_DIM ? length->value.dim : param_int(e, K_length, 0);
@@ -130,7 +136,8 @@ While while_of(const Eqn *e) {
     uint32_t n = e->out.n;
     if (!cond || !body || body->out.n != n || body->in.n < n || cond->in.n < n) return w;
     uint32_t nc = cond->in.n - n, nb = body->in.n - n;
-    if (e->in.n != nc + nb + n) return w;
+    if (e->in.n != nc + nb + n || !says(e, K_cond_nconsts, nc) || !says(e, K_body_nconsts, nb)) return w;
+    if (implicit_inputs(e) > n) return w;
     w.cond = cond;
     w.body = body;
     w.cond_consts = vals_part(e->in, 0, nc);
@@ -160,6 +167,65 @@ While while_turn(const While *w, const Jaxpr *cond, const Jaxpr *body) {
     return turn;
 }
 
+/* ---- for_loop: the body has as many results as there are carries, extents included */
+static bool same_kind(const Ctx *cx, Val a, Val b) {
+    const ArrayType *x = val_array(cx, a), *y = val_array(cx, b);
+    return x->dtype == y->dtype && x->rank == y->rank;
+}
+/* Are all extents of the inputs from `first` on among the `n` first inputs? */
+static bool extents_among(const Ctx *cx, const Jaxpr *body, uint32_t first, uint32_t n) {
+    for (uint32_t i = first; i < body->in.n; i++) {
+        const ArrayType *t = val_array(cx, body->in.at[i]);
+        for (uint32_t d = 0; d < t->rank; d++) {
+            if (dim_is_const(t->dims[d]) || dim_at(cx->types, t->dims[d])->kind != DIM_BOUND) continue;
+            uint32_t k = 0;
+            while (k < n && body->in.at[k] != dim_at(cx->types, t->dims[d])->val) k++;
+            if (k == n) return false;
+        }
+    }
+    return true;
+}
+/* The text in Catalyst's documentation has no counts: implicit inputs are as few as the types allow; an array's extent
+   must come before the index. */
+static uint32_t fewest_implicit(const Ctx *cx, const Jaxpr *body, uint32_t consts) {
+    uint32_t n = 0;
+    for (; n < body->out.n; n++) {
+        bool fits = extents_among(cx, body, consts + n + 1, consts + n);
+        for (uint32_t i = n; i < body->out.n; i++) fits &= same_kind(cx, body->in.at[consts + 1 + i], body->out.at[i]);
+        if (fits) break;
+    }
+    return n;
+}
+ForLoop for_of(const Ctx *cx, const Eqn *e) {
+    ForLoop l = {0};
+    Jaxpr *body = e->prim == P_for_loop ? param_jaxpr(e, K_body_jaxpr) : NULL;
+    if (!body || body->in.n <= body->out.n || e->in.n != body->in.n + NFOR_BOUNDS - 1) return l;
+    uint32_t n = body->out.n, consts = body->in.n - 1 - n;
+    int64_t said = implicit_inputs(e);
+    if (!says(e, K_body_nconsts, consts) || said > n) return l;
+    uint32_t implicit = said < 0 ? fewest_implicit(cx, body, consts) : (uint32_t)said;
+    if (e->out.n != n && e->out.n != n - implicit) return l;
+    l.body = body;
+    l.consts = vals_part(e->in, 0, consts);
+    l.implicit = vals_part(e->in, consts, implicit);
+    l.bounds = vals_part(e->in, consts + implicit, NFOR_BOUNDS);
+    l.carry = rest(e->in, consts + implicit + NFOR_BOUNDS);
+    l.end_implicit = vals_part(e->out, 0, e->out.n - l.carry.n);
+    l.end = rest(e->out, l.end_implicit.n);
+    return l;
+}
+ForLoop for_turn(const ForLoop *l, const Jaxpr *body) {
+    ForLoop turn = *l;
+    uint32_t index = l->consts.n + l->implicit.n;
+    turn.consts = vals_part(body->in, 0, l->consts.n);
+    turn.implicit = vals_part(body->in, l->consts.n, l->implicit.n);
+    turn.bounds = vals_part(body->in, index, 1);
+    turn.carry = vals_part(body->in, index + 1, l->carry.n);
+    turn.end_implicit = vals_part(body->out, 0, l->implicit.n);
+    turn.end = vals_part(body->out, l->implicit.n, l->carry.n);
+    return turn;
+}
+
 /* ---- cond */
 Jaxprs cond_branches(const Eqn *e, uint32_t *first) {
     bool bools = e->prim == P_cond && param_has(e, K_branch_jaxprs);
@@ -181,11 +247,16 @@ Cond cond_of(const Eqn *e) {
     c.out = e->out;
     return c;
 }
+Param cond_param(Jaxprs branches, bool bools) {
+    ParamKey key = bools ? K_branch_jaxprs : K_branches;
+    return (Param){.key = key,
+                   .name = str(param_name[key]),
+                   .value = {.kind = V_JAXPRS, .open = '(', .jaxprs = {branches.at, branches.n}}};
+}
 Eqn cond_eqn(Arena *arena, const Eqn *like, const Cond *c) {
     Jaxpr **branches = arena_new(arena, Jaxpr *, c->branches.n);
     memcpy(branches, c->branches.at, c->branches.n * sizeof *branches);
-    Param own = {.key = c->bools ? K_branch_jaxprs : K_branches,
-                 .value = {.kind = V_JAXPRS, .open = '(', .jaxprs = {branches, c->branches.n}}};
+    Param own = cond_param((Jaxprs){branches, c->branches.n}, c->bools);
     Vals in = vals_joined(arena, 2, (Vals[]){c->index, c->in});
     return equation(arena, P_cond, like, in, vals_joined(arena, 1, &c->out), 1, &own);
 }
@@ -272,11 +343,13 @@ Jaxpr *eqn_body(Arena *arena, const Eqn *e, Vals *in) {
 LinearCall linear_call_of(const Eqn *e) {
     LinearCall c = {0};
     uint32_t own, others, residuals;
-    if (e->prim != P_linear_call || !count_of(e, K_num_callee_consts, e->in.n, &own) ||
-        !count_of(e, K_num_transpose_consts, e->in.n - own, &others) ||
-        !count_of(e, K_num_res, e->in.n - own - others, &residuals))
+    if (e->prim != P_linear_call || !count_among(e, K_num_callee_consts, e->in.n, &own) ||
+        !count_among(e, K_num_transpose_consts, e->in.n - own, &others) ||
+        !count_among(e, K_num_res, e->in.n - own - others, &residuals))
         return c;
-    c.callee = param_jaxpr(e, K_callee);
+    Jaxpr *callee = param_jaxpr(e, K_callee);
+    if (!callee || callee->in.n != e->in.n - others || callee->out.n != e->out.n) return c;
+    c.callee = callee;
     c.transpose = param_jaxpr(e, K_transpose);
     c.callee_consts = vals_part(e->in, 0, own);
     c.transpose_consts = vals_part(e->in, own, others);

@@ -2,7 +2,7 @@
    and write that, and the type rules, which check it.
 
    A reader takes an equation apart into slices. In a checked program the counts always fit the operands and results and
-   the inputs and results of nested programs. If they do not fit, the program is NULL, and a cond has no branches.
+   the inputs and results of nested programs. If they do not fit, programs are NULL, and a cond has no branches.
 
    A writer makes an equation from such parts, which it copies. The place and the other parameters come from `like`,
    which may have none; `linear`, which lists the operands that a function is linear in, is dropped if there are new ones. */
@@ -49,6 +49,17 @@ Eqn while_eqn(Arena *, const Eqn *like, const While *);
    results of the body; or of rewritten programs. */
 While while_turn(const While *, const Jaxpr *cond, const Jaxpr *body);
 
+/* for_loop, Catalyst's: constants, extents of the carry, lower, upper, step, first index, carry → final extents, final
+   carry. `bounds` are the four, or the index of one iteration. */
+typedef struct {
+    Jaxpr *body;
+    Vals consts, implicit, bounds, carry;
+    Vals end_implicit, end; /* end_implicit is empty in Catalyst's documentation, which omits them */
+} ForLoop;
+enum { FOR_LOWER, FOR_UPPER, FOR_STEP, FOR_FIRST, NFOR_BOUNDS };
+ForLoop for_of(const Ctx *, const Eqn *);
+ForLoop for_turn(const ForLoop *, const Jaxpr *body);
+
 /* cond: the branch index, then the operands of every branch → the results of the branch that runs. */
 typedef struct {
     Jaxprs branches;
@@ -58,6 +69,7 @@ typedef struct {
 } Cond;
 Cond cond_of(const Eqn *);
 Eqn cond_eqn(Arena *, const Eqn *like, const Cond *);
+Param cond_param(Jaxprs branches, bool bools); /* the parameter that holds them, which it does not copy */
 
 /* Control flow with other operands and results: `in` maps a slice of operands of `e`, `out` one of results. Programs
    and other parameters come from `new`. For any other equation the slices are all operands and all results, and it is

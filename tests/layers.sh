@@ -28,6 +28,10 @@ for file in compiler/*.[ch]; do
 done
 found=$(grep -lE '#include [<"](mlir|llvm)' compiler/*.[ch] compiler/parse/* compiler/typecheck/* compiler/passes/* runtime/* 2>/dev/null)
 [ -z "$found" ] || fail "LLVM outside codegen: $found"
+# So are the programs of loops and branches, which untyped texts are completed from; dialect.c makes a cond of old texts.
+found=$(grep -nE '\bK_(body_jaxpr|cond_jaxpr|branches|branch_jaxprs)\b' compiler/*.[chly] compiler/*/*.[chly] compiler/*/*/*.[ch] 2>/dev/null |
+    grep -vE '^compiler/(control\.[ch]|typecheck/[^:]*):')
+[ -z "$found" ] || fail "programs of loops and branches outside control.c and the type rules: $found"
 # Counts of operands are read and written in control.c, and checked by the type rules; num_keys of sort counts none of a program's.
 found=$(grep -nE '\bK_(num_|nimplicit\b|[a-z]+_nconsts\b)' compiler/*.[chly] compiler/*/*.[chly] compiler/*/*/*.[ch] 2>/dev/null |
     grep -vE '^compiler/(control\.[ch]|typecheck/[^:]*):|K_num_keys')

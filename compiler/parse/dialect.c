@@ -209,10 +209,9 @@ static void cond_of_bool(Parser *p, Eqn *e) {
     Jaxpr **both = arena_new(p->arena, Jaxpr *, 2);
     both[0] = no;
     both[1] = yes;
-    *f = (Param){K_branches,
-                 f->span,
-                 S("branches"),
-                 {.kind = V_JAXPRS, .open = '(', .span = f->value.span, .jaxprs = {both, 2}}};
+    Param branches = cond_param((Jaxprs){both, 2}, false);
+    branches.span = f->span, branches.value.span = f->value.span;
+    *f = branches;
     if (linear && linear->value.kind == V_INTS && linear->value.ints.n) {
         linear->value.ints.at++;
         linear->value.ints.n--;

@@ -44,104 +44,68 @@ static Val *fresh_inputs(Catalyst *c, const Jaxpr *j) {
 }
 
 /* ---- for_loop */
-typedef struct {
-    uint32_t consts, implicit, explicit_; /* how many */
-} Parts;
 
-static bool same_kind(const Ctx *cx, Val a, Val b) {
-    return dtype(cx, a) == dtype(cx, b) && val_array(cx, a)->rank == val_array(cx, b)->rank;
-}
-/* The text in Catalyst's documentation has no counts: the constants are the inputs without results; implicit ones are
-   as few as the types allow. */
-static Parts parts_of(const Catalyst *c, const Eqn *e, const Jaxpr *body) {
-    Parts p = {.consts = body->in.n - 1 - body->out.n};
-    int64_t said = implicit_inputs(e);
-    p.implicit = said < 0 ? 0 : (uint32_t)said;
-    for (; said < 0 && p.implicit < body->out.n; p.implicit++) {
-        bool fits = true;
-        for (uint32_t i = p.implicit; i < body->out.n; i++)
-            fits &= same_kind(c->cx, body->in.at[p.consts + 1 + i], body->out.at[i]);
-        uint32_t scalars = 0; /* an array's extent must come before the index */
-        for (uint32_t i = p.consts + p.implicit + 1; i < body->in.n; i++) {
-            const ArrayType *t = val_array(c->cx, body->in.at[i]);
-            for (uint32_t d = 0; d < t->rank; d++) {
-                if (dim_is_const(t->dims[d]) || dim_at(c->cx->types, t->dims[d])->kind != DIM_BOUND) continue;
-                bool found = false;
-                for (uint32_t k = 0; k < p.consts + p.implicit; k++)
-                    found |= body->in.at[k] == dim_at(c->cx->types, t->dims[d])->val;
-                scalars += !found;
-            }
-        }
-        if (fits && !scalars) break;
-    }
-    p.explicit_ = body->out.n - p.implicit;
-    return p;
-}
-/* A program that a loop becomes, for all loops with this body: the condition or the body of the while. */
-static Jaxpr **made_of(Catalyst *c, const Jaxpr *body, Parts p, bool condition) {
-    uint64_t key[4] = {(uintptr_t)body, p.consts, p.implicit, condition};
+/* The program that a loop becomes, for all loops with this body: the condition or the body of the while. */
+static Jaxpr **made_of(Catalyst *c, const ForLoop *l, bool condition) {
+    uint64_t key[] = {(uintptr_t)l->body, l->consts.n, l->implicit.n, condition};
     return memo_at(&c->memo, key, sizeof key);
 }
-static Jaxpr *for_condition(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
+/* One iteration on new values. */
+static ForLoop fresh_turn(Catalyst *c, const ForLoop *l) {
+    Jaxpr renamed = *l->body;
+    renamed.in.at = fresh_inputs(c, l->body);
+    return for_turn(l, &renamed);
+}
+static Jaxpr *for_condition(Catalyst *c, const ForLoop *l, Span span) {
     Ctx *cx = c->cx;
     Eqns eqns = {0};
-    if (*made_of(c, body, p, true)) return *made_of(c, body, p, true);
-    Dtype d = dtype(cx, body->in.at[p.consts + p.implicit]);
-    Val *inner = fresh_inputs(c, body);
-    Vals in = list(cx, body->in.n + 2);
+    if (*made_of(c, l, true)) return *made_of(c, l, true);
+    ForLoop turn = fresh_turn(c, l);
+    Val index = turn.bounds.at[0];
+    Dtype d = dtype(cx, index);
     Type t = type_of(cx->types, d, 0, NULL);
-    Val upper = val_new(cx, t, span), step = val_new(cx, t, span), index = inner[p.consts + p.implicit];
-    add(&in, inner, p.consts); /* extents of the carries may be among them */
-    add(&in, &upper, 1), add(&in, &step, 1), add(&in, &index, 1);
-    add(&in, inner + p.consts, p.implicit), add(&in, inner + p.consts + p.implicit + 1, p.explicit_);
+    Val upper = val_new(cx, t, span), step = val_new(cx, t, span);
     Val up = append(cx, &eqns, P_lt, DT_bool, span, 2, (Val[]){index, upper});
     Val down = append(cx, &eqns, P_gt, DT_bool, span, 2, (Val[]){index, upper});
     Val forward = append(cx, &eqns, P_gt, DT_bool, span, 2, (Val[]){step, integer(cx, d, 0, span)});
     Vals out = list(cx, 1);
     out.at[out.n++] = append(cx, &eqns, P_select_n, DT_bool, span, 3, (Val[]){forward, down, up});
-    Jaxpr *j = jaxpr_with(cx, body, eqns, out);
-    j->in = in;
+    Jaxpr *j = jaxpr_with(cx, l->body, eqns, out);
+    Vals given = {(Val[]){upper, step}, 2}; /* extents of the carries may be among the constants */
+    j->in = vals_joined(cx->arena, 5, (Vals[]){turn.consts, given, turn.bounds, turn.implicit, turn.carry});
     j->out_at = NULL;
-    return *made_of(c, body, p, true) = j;
+    return *made_of(c, l, true) = j;
 }
-static Jaxpr *for_body(Catalyst *c, const Jaxpr *body, Parts p, Span span) {
+static Jaxpr *for_body(Catalyst *c, const ForLoop *l, Span span) {
     Ctx *cx = c->cx;
     Eqns eqns = {0};
-    if (*made_of(c, body, p, false)) return *made_of(c, body, p, false);
-    Val *inner = fresh_inputs(c, body), index = inner[p.consts + p.implicit];
-    Vals in = list(cx, body->in.n + 1), out = list(cx, body->out.n + 1);
-    Val step = val_new(cx, val_type(cx, index), span);
-    add(&in, inner, p.consts), add(&in, &step, 1), add(&in, &index, 1);
-    add(&in, inner + p.consts, p.implicit), add(&in, inner + p.consts + p.implicit + 1, p.explicit_);
-    if (!jaxpr_splice(&c->map, &eqns, body, (Vals){inner, body->in.n}, span)) c->failed = true;
+    if (*made_of(c, l, false)) return *made_of(c, l, false);
+    ForLoop turn = fresh_turn(c, l);
+    Val index = turn.bounds.at[0], step = val_new(cx, val_type(cx, index), span);
+    Vals inner = vals_joined(cx->arena, 4, (Vals[]){turn.consts, turn.implicit, turn.bounds, turn.carry});
+    if (!jaxpr_splice(&c->map, &eqns, l->body, inner, span)) c->failed = true;
     Val next = append(cx, &eqns, P_add, dtype(cx, index), span, 2, (Val[]){index, step});
-    Vals results = vals_rewrite(&c->map, body->out);
-    add(&out, &next, 1), add(&out, results.at, results.n);
-    Jaxpr *j = jaxpr_with(cx, body, eqns, out);
-    j->in = in;
+    Vals out = vals_joined(cx->arena, 2, (Vals[]){{&next, 1}, vals_rewrite(&c->map, l->body->out)});
+    Jaxpr *j = jaxpr_with(cx, l->body, eqns, out);
+    j->in = vals_joined(cx->arena, 5, (Vals[]){turn.consts, {&step, 1}, turn.bounds, turn.implicit, turn.carry});
     j->out_at = NULL;
-    return *made_of(c, body, p, false) = j;
+    return *made_of(c, l, false) = j;
 }
 
 static Eqn counted_while(Catalyst *c, const Eqn *e) {
     Ctx *cx = c->cx;
-    const Jaxpr *body = param_jaxpr(e, K_body_jaxpr);
-    Parts p = parts_of(c, e, body);
-    const Vals consts = vals_part(e->in, 0, p.consts), implicit = vals_part(e->in, p.consts, p.implicit);
-    const Vals bounds = vals_part(e->in, p.consts + p.implicit, 4), /* lower, upper, step, first index */
-        explicit_ = vals_part(e->in, p.consts + p.implicit + 4, p.explicit_);
-    While w = {.cond = for_condition(c, body, p, e->span), .body = for_body(c, body, p, e->span)};
+    const ForLoop l = for_of(cx, e), turn = for_turn(&l, l.body);
+    While w = {.cond = for_condition(c, &l, e->span), .body = for_body(c, &l, e->span)};
     w.resizes = true;
-    w.implicit = p.implicit + 1;
-    w.cond_consts = vals_joined(cx->arena, 2, (Vals[]){consts, vals_part(bounds, 1, 2)});
-    w.body_consts = vals_joined(cx->arena, 2, (Vals[]){consts, vals_part(bounds, 2, 1)});
-    w.carry = vals_joined(cx->arena, 3, (Vals[]){vals_part(bounds, 0, 1), implicit, explicit_});
-    w.end = list(cx, e->out.n + p.implicit + 1);
-    w.end.at[w.end.n++] = val_new(cx, val_type(cx, body->in.at[p.consts + p.implicit]), e->span);
-    if (e->out.n == p.explicit_) /* the documentation omits implicit results */
-        for (uint32_t i = 0; i < p.implicit; i++)
-            w.end.at[w.end.n++] = val_new(cx, val_type(cx, body->out.at[i]), e->span);
-    add(&w.end, e->out.at, e->out.n);
+    w.implicit = l.implicit.n + 1;
+    w.cond_consts = vals_joined(cx->arena, 2, (Vals[]){l.consts, vals_part(l.bounds, FOR_UPPER, 2)});
+    w.body_consts = vals_joined(cx->arena, 2, (Vals[]){l.consts, vals_part(l.bounds, FOR_STEP, 1)});
+    w.carry = vals_joined(cx->arena, 3, (Vals[]){vals_part(l.bounds, FOR_LOWER, 1), l.implicit, l.carry});
+    w.end = list(cx, l.implicit.n + l.end.n + 1);
+    w.end.at[w.end.n++] = val_new(cx, val_type(cx, turn.bounds.at[0]), e->span);
+    for (uint32_t i = l.end_implicit.n; i < l.implicit.n; i++) /* omitted */
+        w.end.at[w.end.n++] = val_new(cx, val_type(cx, turn.end_implicit.at[i]), e->span);
+    add(&w.end, l.end_implicit.at, l.end_implicit.n), add(&w.end, l.end.at, l.end.n);
     return while_eqn(cx->arena, &(Eqn){.span = e->span, .whole = e->whole}, &w);
 }
 

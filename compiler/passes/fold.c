@@ -44,12 +44,14 @@ static void fold_eqns(Fold *f, Eqns *to, Consts *consts, Eqns eqns);
 static void fold_branch(Fold *f, Eqns *to, Consts *consts, const Eqn *e, const Jaxpr *taken, Vals operands) {
     Eqns spliced = {0};
     Jaxpr *body = fold_jaxpr(f, taken);
+    if (f->failed) return;
     if (count_of(&f->counts, taken)->function) {
         push(f->cx->arena, to, eqn_call(&f->map, e, body, operands));
         return;
     }
     add_consts(f->cx->arena, consts, body->consts);
-    f->failed = f->failed || !jaxpr_splice_call(&f->map, &spliced, body, vals_rewrite(&f->map, operands), e);
+    f->failed = !jaxpr_splice_call(&f->map, &spliced, body, vals_rewrite(&f->map, operands), e);
+    if (f->failed) return;
     fold_eqns(f, to, consts, spliced);
     for (uint32_t i = 0; i < e->out.n; i++) { /* the results of the spliced equations */
         Val inner = valmap_get(&f->map, e->out.at[i]);

@@ -72,8 +72,17 @@ Test(control, no_scan_where_it_does_not_fit) {
     cr_assert_null(while_of(&e).body);
     cr_assert_eq(cond_of(&e).branches.n, 0);
     e.in.n++;
-    ((Param *)param_find(&e, K_num_carry))->value.i = 3;
-    cr_assert_null(scan_of(&e).body);
+    static const ParamKey counts[] = {K_num_carry, K_num_consts};
+    static const int64_t wrong[] = {-1, 3, 4, (int64_t)1 << 32};
+    for (size_t i = 0; i < 2; i++) {
+        Param *p = (Param *)param_find(&e, counts[i]);
+        for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+            p->value.i = wrong[k];
+            cr_assert_null(scan_of(&e).body, "%lld", (long long)wrong[k]);
+        }
+        p->value.i = 1;
+    }
+    cr_assert(scan_of(&e).body);
 }
 Test(control, scan_written) {
     const Eqn *e =
@@ -143,6 +152,85 @@ Test(control, while_of_every_era) {
     w.resizes = false;
     new = while_eqn(arena, catalyst, &w);
     cr_assert_eq(number(&new, K_num_implicit_inputs), -1);
+}
+
+/* The loop with a number in place of a parameter's. */
+static While while_with(const Eqn *e, ParamKey k, int64_t n) {
+    Param *p = (Param *)param_find(e, k);
+    int64_t old = p->value.i;
+    p->value.i = n;
+    While w = while_of(e);
+    p->value.i = old;
+    return w;
+}
+Test(control, no_while_where_it_does_not_fit) {
+    const Eqn *e = equation("{ lambda ; a:i32[] b:f32[] c:i32[] d:f32[]. let e:i32[] f:f32[] = while[" WHILE_PROGRAMS
+                            "body_nconsts=1 cond_nconsts=1] a b c d in (e, f) }");
+    static const int64_t wrong[] = {-1, 0, 2, 5, (int64_t)1 << 32, ((int64_t)1 << 32) + 1};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        While w = while_with(e, K_cond_nconsts, wrong[i]);
+        cr_assert(!w.cond && !w.body, "%lld", (long long)wrong[i]);
+        cr_assert_null(while_with(e, K_body_nconsts, wrong[i]).body);
+    }
+    cr_assert(while_with(e, K_cond_nconsts, 1).body);
+    for (uint32_t i = 0; i < 2; i++) { /* an operand or a result too few */
+        Eqn few = *e;
+        i ? few.in.n-- : few.out.n--;
+        cr_assert_null(while_of(&few).body);
+    }
+    Eqn none = *e;
+    none.params.n = 0;
+    cr_assert_null(while_of(&none).body);
+    const Eqn *catalyst =
+        equation("{ lambda ; a:i32[] b:f32[] c:i32[] d:f32[]. let e:i32[] f:f32[] = while_loop[" WHILE_PROGRAMS
+                 "preserve_dimensions=True num_implicit_inputs=1] a b c d in (e, f) }");
+    cr_assert_null(while_with(catalyst, K_num_implicit_inputs, 3).body);
+    cr_assert(while_with(catalyst, K_num_implicit_inputs, 2).body);
+}
+
+/* ---- for_loop */
+static const Eqn *for_loop(const char *counts) {
+    return equation(str_c(
+        arena, str_format(arena,
+                          "{ lambda ; a:f64[] n:i64[] l:i64[] u:i64[] s:i64[] f:i64[] x:f64[n]. let m:i64[] y:f64[m] = "
+                          "for_loop[apply_reverse_transform=False body_jaxpr={ lambda ; k:f64[] p:i64[] i:i64[] "
+                          "z:f64[p]. let in (p, z) } %s] a n l u s f x in (m, y) }",
+                          counts)));
+}
+Test(control, for_loop_with_and_without_counts) {
+    static const char *const texts[] = {"body_nconsts=1 preserve_dimensions=True num_implicit_inputs=1",
+                                        "preserve_dimensions=True"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const Eqn *e = for_loop(texts[i]);
+        ForLoop l = for_of(cx, e);
+        cr_assert(l.body);
+        are(l.consts, "a"), are(l.implicit, "n"), are(l.bounds, "l u s f"), are(l.carry, "x");
+        are(l.end_implicit, "m"), are(l.end, "y");
+        ForLoop turn = for_turn(&l, l.body);
+        are(turn.consts, "k"), are(turn.implicit, "p"), are(turn.bounds, "i"), are(turn.carry, "z");
+        are(turn.end_implicit, "p"), are(turn.end, "z");
+    }
+}
+Test(control, no_for_loop_where_it_does_not_fit) {
+    const Eqn *e = for_loop("body_nconsts=1 preserve_dimensions=True num_implicit_inputs=1");
+    Param *consts = (Param *)param_find(e, K_body_nconsts), *implicit = (Param *)param_find(e, K_num_implicit_inputs);
+    for (int64_t n = -1; n < 7; n++) {
+        consts->value.i = n;
+        cr_assert_eq(for_of(cx, e).body != NULL, n == 1);
+    }
+    consts->value.i = 1;
+    implicit->value.i = 3;
+    cr_assert_null(for_of(cx, e).body);
+    implicit->value.i = 1;
+    Eqn few = *e;
+    few.in.n--;
+    cr_assert_null(for_of(cx, &few).body);
+    few = *e;
+    few.out.n = 0;
+    cr_assert_null(for_of(cx, &few).body);
+    few = *e;
+    few.params.n = 0;
+    cr_assert_null(for_of(cx, &few).body);
 }
 
 /* ---- cond */
@@ -282,6 +370,23 @@ Test(control, linear_call_leaves_the_constants_of_its_transpose_out) {
     Vals in;
     cr_assert(eqn_body(arena, e, &in));
     are(in, "a c d");
+}
+Test(control, linear_call_without_constants_of_a_transpose) {
+    Eqn e = *equation(
+        "{ lambda ; a:f32[] b:f32[] c:f32[]. let d:f32[] = linear_call[callee={ lambda ; k:f32[] r:f32[] x:f32[]. "
+        "let y:f32[] = mul k x in (y,) } num_callee_consts=1 num_res=1 transpose_thunk=f] a b c in (d,) }");
+    LinearCall c = linear_call_of(&e);
+    are(c.callee_consts, "a"), are(c.transpose_consts, ""), are(c.residuals, "b"), are(c.linear, "c");
+    cr_assert(c.callee && !c.transpose);
+    static const int64_t wrong[] = {-1, 4, (int64_t)1 << 32};
+    Param *n = (Param *)param_find(&e, K_num_callee_consts);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        n->value.i = wrong[i];
+        cr_assert_null(linear_call_of(&e).callee);
+    }
+    n->value.i = 1;
+    e.in.n--;
+    cr_assert_null(linear_call_of(&e).callee);
 }
 Test(control, linear_solve_is_a_call_of_its_solver) {
     const Eqn *e = equation("{ lambda ; a:f32[] b:f32[] c:f32[]. let d:f32[] = "
