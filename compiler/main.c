@@ -138,8 +138,7 @@ static bool print(Ctx *cx, const Jaxpr *j) {
 
 static bool compile(Ctx *cx) {
     const Options *o = cx->options;
-    if ((o->target && strncmp(o->target, "nvptx64", 7) == 0) || o->emit == EMIT_ptx)
-        return diag_plain(cx->diags, "--target=nvptx64 is not supported yet");
+    if (o->emit == EMIT_ptx) return diag_plain(cx->diags, "--emit=ptx is not supported yet");
     output_input(o->input);
     if (o->consts) output_input(o->consts);
     Jaxpr *j = front(cx);

@@ -110,12 +110,20 @@ expect 0 '' m.jaxpr --emit=jaxpr -D zz=3 -w -Werror
 count $? "-w"
 expect 0 '' m.jaxpr --target=x86_64-linux-gnu --no-header -o x.so
 made x.so
-expect 1 'not supported yet; x86_64-linux-gnu is' m.jaxpr --target=aarch64-linux-gnu
+for target in x86_64-unknown-linux-gnu x86_64-pc-linux-gnu x86_64-redhat-linux; do
+    expect 0 '' m.jaxpr --target=$target --no-header -o x.so
+    made x.so
+done
+for target in aarch64-linux-gnu x86_64 x86_64-linux-musl x86_64-linux-gnux32 x86_64-unknown-linux-android \
+    x86_64h-linux-gnu x86_64--linux-gnu x86_64-a-b-linux-gnu x86_64-w64-mingw32 linux nvptx64 nvptx64-nvidia-cuda; do
+    expect 1 "^jaxcc: error: --target=$target is not supported yet; x86_64-linux-gnu is$" m.jaxpr --target=$target -o x.so
+    made
+done
 expect 2 "unknown option '--vjp'" m.jaxpr --vjp
 expect 2 'no input' -o x.so
 expect 2 'unknown kind' m.jaxpr --emit=exe
-expect 1 'not supported yet' m.jaxpr --target=nvptx64
-expect 1 'not supported yet' m.jaxpr -o m.ptx
+expect 1 'error: --emit=ptx is not supported yet$' m.jaxpr -o m.ptx
+expect 1 'error: --emit=ptx is not supported yet$' m.jaxpr --emit=ptx
 expect 1 "No such file" missing.jaxpr
 expect 1 "No such file" m.jaxpr --consts=missing.npz
 expect 1 'const0' c.jaxpr --consts="$examples/train.in.npz"

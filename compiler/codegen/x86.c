@@ -128,12 +128,22 @@ static bool named_cpu(Ctx *cx, Str name, uint64_t *have) {
                       SF(near.best), near.best.n ? "'?" : "");
 }
 
+/* ARCH[-VENDOR]-linux[-gnu] of x86-64: other environments have other types or another C library. */
+static bool x86_64_linux_gnu(const char *triple) {
+    enum { ARCH = sizeof "x86_64" - 1 };
+    const char *system = strstr(triple, "-linux");
+    if (strncmp(triple, "x86_64", ARCH) != 0 || !system) return false;
+    const char *vendor = triple + ARCH, *environment = system + sizeof "-linux" - 1;
+    bool one = vendor == system || (vendor[0] == '-' && vendor + 1 < system && strchr(vendor + 1, '-') == system);
+    return one && (!*environment || strcmp(environment, "-gnu") == 0);
+}
+
 bool target_from_options(Ctx *cx, Target *t) {
     const Options *o = cx->options;
     const char *name = o->march ? o->march : o->mcpu;
     uint64_t have = 0;
     *t = (Target){.triple = "x86_64-unknown-linux-gnu", .features = "", .tune = name ? name : "generic"};
-    if (o->target && (strncmp(o->target, "x86_64", 6) != 0 || !strstr(o->target, "linux")))
+    if (o->target && !x86_64_linux_gnu(o->target))
         return diag_plain(cx->diags, "--target=%s is not supported yet; x86_64-linux-gnu is", o->target);
     if (name) {
         if (!named_cpu(cx, str(name), &have)) return false;
