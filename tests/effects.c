@@ -47,9 +47,9 @@ static void try(const char *what, int ok, const char *said) {
 }
 static char printed[256];
 static void print(void *user, const char *text) { strcat(strcat(user, text), "|"); }
-int main(void) {
-    float a[3] = {1, 2, 3}, out[4], more[3], m[4] = {2, 4, 6, 8};
-    int32_t b = 5, n, k;
+static void of_prints(void) {
+    float a[3] = {1, 2, 3};
+    int32_t b = 5, n;
     const jaxcc_program *p = prints_program();
     p->set_print(print, printed);
     try("debug_print through a hook",
@@ -60,7 +60,10 @@ int main(void) {
         printed);
     p->set_print(NULL, NULL);
     try("debug_print", !prints(a, &b, &n) && n == 8, prints_error());
-
+}
+static void of_nans(void) {
+    float a[3] = {1, 2, 3}, out[4], more[3];
+    int32_t b;
     float large[3] = {5, 6, 7};
     b = 0;
     try("no NaN", !nans(large, &b, out, more), nans_error());
@@ -72,6 +75,8 @@ int main(void) {
     try("NaN in a branch in a loop",
         nans(a, &b, out, more) == JAXCC_CHECK && strstr(nans_error(), "nans.jaxpr:8:104: log makes a NaN"),
         nans_error());
+}
+static void of_literals(void) {
     float reals[2] = {1, 2}, zero[2] = {-1, 2}, picked[2], pairs[4] = {1, 0, 0, 1}, none_of[4] = {0, 0, 1, 1}, found[4];
     try("NaNs of the text are moved", !literals(reals, pairs, picked, found), literals_error());
     try("a NaN of the text is selected",
@@ -82,14 +87,18 @@ int main(void) {
         literals(reals, none_of, picked, found) == JAXCC_CHECK &&
             strstr(literals_error(), "select_n makes a NaN: x:c64[2]"),
         literals_error());
+}
+static void of_devices(void) {
     float parts[8] = {1, 2, 3, 4, 5, 6, 7, 8}, sums[8];
     try("no NaN on any device", !devices(parts, sums), devices_error());
     parts[5] = -5;
     try("NaN on one device",
         devices(parts, sums) == JAXCC_CHECK && strstr(devices_error(), "devices.jaxpr:4:81: log makes a NaN"),
         devices_error());
-
-    for (b = -1; b < 4; b++) {
+}
+static void of_bounds(void) {
+    float a[3] = {1, 2, 3}, out[4];
+    for (int32_t b = -1; b < 4; b++) {
         int in = b >= 0 && b < 3, status = bounds(a, &b, out);
         try("bounds",
             in ? !status
@@ -97,6 +106,8 @@ int main(void) {
                      strstr(bounds_error(), "bounds.jaxpr:2:16: dynamic_slice indexes out of bounds"),
             bounds_error());
     }
+}
+static void of_checks(void) {
     uint8_t none[3] = {0}, some[3] = {0, 1, 0};
     try("check", !checked(none) && checked(some) == JAXCC_CHECK && strstr(checked_error(), "checked.jaxpr:1:27: check"),
         checked_error());
@@ -110,13 +121,25 @@ int main(void) {
             strstr(asserted_error(),
                    "asserted.jaxpr:4:5: shape_assertion fails: Expected args[0].shape = (b, c) with 'b' > 2, not 2: "),
         asserted_error());
-
-    b = 0;
+}
+static void of_calls(void) {
+    float m[4] = {2, 4, 6, 8}, out[4];
+    int32_t n, k;
+    int32_t b = 0;
     try("ffi_call",
         !calls(m, &b, out, &n, &k) && n == 1 && k == 2 && out[0] == 1 && out[1] == 3 && out[2] == 2 && out[3] == 4,
         calls_error());
     try("a handler that is not there",
         missing(m, &b, out, &n, &k) == JAXCC_MISSING && strstr(missing_error(), "has no 'no_such'"), missing_error());
+}
+int main(void) {
+    of_prints();
+    of_nans();
+    of_literals();
+    of_devices();
+    of_bounds();
+    of_checks();
+    of_calls();
     printf("effects: %d passed, %d failed\n", passed, failed);
     return failed > 0;
 }

@@ -15,7 +15,8 @@ typedef struct {
 } Programs;
 
 /* Compiles programs of different names, whose calls are inlined, to one library, which shares their constants and equal
-   code, and writes `kind` (so … mlir) to `out`; false after a diagnostic. */
+   code, and writes `kind` (so … mlir) to `out`; false after a diagnostic. The caller makes sure that what the programs
+   export, NAME, NAME_error and NAME_program, has different names: `f` and `f_error` cannot be in one library. */
 bool codegen(Ctx *, Programs, EmitKind, const Output *out);
 
 /* `end` is called when LLVM or the C++ library runs out of memory. */

@@ -378,6 +378,9 @@ Test(control, linear_call_without_constants_of_a_transpose) {
     LinearCall c = linear_call_of(&e);
     are(c.callee_consts, "a"), are(c.transpose_consts, ""), are(c.residuals, "b"), are(c.linear, "c");
     cr_assert(c.callee && !c.transpose);
+    OwnConsts consts;
+    cr_assert(own_consts(&e, 0, &consts) && consts.first == 0 && *consts.n == 1);
+    cr_assert_not(own_consts(&e, 1, &consts));
     static const int64_t wrong[] = {-1, 4, (int64_t)1 << 32};
     Param *n = (Param *)param_find(&e, K_num_callee_consts);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -419,4 +422,9 @@ Test(control, constants_of_programs) {
     e = equation("{ lambda ; a:f32[]. let b:f32[] = jit[name=f jaxpr={ lambda ; x:f32[]. let in (x,) }] a in (b,) }");
     cr_assert(own_consts(e, 0, &own) && !own.n && !own.first);
     cr_assert_not(own_consts(e, 1, &own));
+    /* an unknown number says nothing of their place */
+    e = equation("{ lambda ; a:f32[] b:f32[] e:f32[5]. let f:f32[] g:f32[5] = scan[another=2 jaxpr=" SCAN_BODY
+                 " length=5 num_carry=1 num_consts=1 reverse=False] a b e in (f, g) }");
+    cr_assert(param_find(e, K_other));
+    cr_assert(own_consts(e, 0, &own) && own.first == 0 && *own.n == 1);
 }
