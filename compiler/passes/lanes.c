@@ -66,6 +66,7 @@ static Jaxpr *masked(Lanes *l, const While *w, Span span) {
     Vals all = vals_joined(cx->arena, 2, (Vals[]){cond_consts, carry});
     Val p = b_call(&b, w->cond, all.n, all.at).at[0];
     Vals next = b_call(&b, w->body, in.n, in.at);
+    assert(next.n == carry.n);
     for (uint32_t i = 0; i < next.n; i++) next.at[i] = selected(&b, p, carry.at[i], next.at[i]);
     Vals inputs = vals_joined(cx->arena, 2, (Vals[]){cond_consts, in});
     return *memo_at(&l->memo, key, sizeof key) = built(l, &b, w->body, inputs, next);
