@@ -33,7 +33,7 @@ LINK.shared = $(LLD) -Wl,--start-group $(LLVM)/lib/libMLIRCAPI*.a -Wl,--end-grou
 LINK = $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),$(LINK.static),$(LINK.shared))
 LINK.small = $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),-no-pie) -lz -ldl -lm -pthread
 
-FRONT = $(filter-out compiler/main.c,$(wildcard $(addsuffix /*.c,compiler compiler/parse compiler/typecheck compiler/passes compiler/passes/rules)))
+FRONT = $(filter-out compiler/main.c,$(wildcard $(addsuffix /*.c,compiler compiler/parse compiler/typecheck compiler/passes compiler/passes/rules compiler/passes/transform)))
 BACK = $(wildcard compiler/codegen/*.c)
 BOTH = runtime/npz.c runtime/npz_write.c runtime/float.c # of the compiler and of jaxcc-run
 RT = $(filter-out runtime/run%.c $(BOTH),$(wildcard runtime/*.c))

@@ -312,7 +312,7 @@ bool prim_calls(Prim p) {
     static const bool calls[NPRIMS] = {
 #define NO_LOWERING false
 #define CALL true
-#define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = lowering,
 #include "prims.def"
     };
     return calls[p];

@@ -143,7 +143,8 @@ static bool compile(Ctx *cx) {
     if (o->consts) output_input(o->consts);
     Jaxpr *j = front(cx);
     if (!j || diag_errors(cx->diags)) return false;
-    j = passes_transform(cx, j, (Transforms){0}); /* no option asks for one yet */
+    timer_stage(cx->timer, "transform");
+    j = passes_transform(cx, j, o->transforms);
     if (!j || !compiles(o)) return j && print(cx, j);
     timer_stage(cx->timer, "passes");
     j = passes_lower(cx, j);

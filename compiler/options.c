@@ -114,6 +114,31 @@ TAKES(ffi) {
     return true;
 }
 
+/* Numbers between commas. */
+static bool numbers(Reader *r, const char *option, const char *v, Ints *to) {
+    *to = (Ints){arena_new(r->arena, int64_t, strlen(v)), 0};
+    for (const char *c = v;; c++) {
+        char *end;
+        errno = 0;
+        to->at[to->n] = strtoll(c, &end, 10);
+        if (*c < '0' || *c > '9' || errno || (*end && *end != ','))
+            return wrong("%s=%s: it takes numbers of inputs, as in %s=0,2", option, v, option);
+        to->n++, c = end;
+        if (!*c) return true;
+    }
+}
+static bool transform(Reader *r, TransformKind kind, const char *option, const char *v) {
+    Transform t = {.kind = kind, .text = v ? str_format(r->arena, "%s=%s", option, v).at : option};
+    if ((kind == TRANSFORM_GRAD || kind == TRANSFORM_VALUE_AND_GRAD) && !numbers(r, option, v ? v : "0", &t.args))
+        return false;
+    push(r->arena, &r->o->transforms, t);
+    return true;
+}
+TAKES(jvp) { return transform(r, TRANSFORM_JVP, "--jvp", v); }
+TAKES(vjp) { return transform(r, TRANSFORM_VJP, "--vjp", v); }
+TAKES(grad) { return transform(r, TRANSFORM_GRAD, "--grad", v); }
+TAKES(value_and_grad) { return transform(r, TRANSFORM_VALUE_AND_GRAD, "--value-and-grad", v); }
+
 TAKES(O) {
     if (strlen(v) != 1 || v[0] < '0' || v[0] > '3')
         return wrong("unknown option '-O%s'; the levels are 0, 1, 2 and 3", v);
@@ -129,7 +154,7 @@ TAKES(W) {
 }
 
 /* ---- the table */
-typedef enum { FLAG, EQUALS, JOINED, EITHER } Shape;
+typedef enum { FLAG, OPTIONAL, EQUALS, JOINED, EITHER } Shape;
 typedef struct {
     const char *spelling;
     Shape shape;
@@ -150,11 +175,14 @@ static const Option *option_find(const char *arg, const char **value) {
         size_t n = strlen(x->spelling);
         if (strncmp(arg, x->spelling, n) != 0 || (best && n <= length)) continue;
         bool whole = arg[n] == 0;
-        if (x->shape == FLAG ? !whole : x->shape == EQUALS ? !whole && arg[n] != '=' : x->shape == JOINED && whole)
+        if (x->shape == FLAG                             ? !whole
+            : x->shape == EQUALS || x->shape == OPTIONAL ? !whole && arg[n] != '='
+                                                         : x->shape == JOINED && whole)
             continue;
         best = x;
         length = n;
-        *value = whole ? NULL : x->shape == EQUALS ? arg + n + 1 : arg + n;
+        bool equals = x->shape == EQUALS || x->shape == OPTIONAL;
+        *value = whole ? NULL : arg + n + equals;
     }
     return best;
 }
@@ -182,6 +210,7 @@ static bool argument(Reader *r, char **argv, uint32_t n, uint32_t *i) {
     const Option *x = option_find(arg, &value);
     if (!x) return unknown_option(arg);
     if (x->shape == FLAG) return x->take(r, NULL);
+    if (x->shape == OPTIONAL) return x->take(r, value);
     if (!value && x->shape != JOINED && *i + 1 < n) value = argv[++*i];
     if (!value || !*value) return wrong("'%s' wants %s", x->spelling, x->meta);
     return x->take(r, value);
@@ -193,7 +222,11 @@ static void help(void) {
          "Compiles a printed jaxpr ('-' reads it from standard input) to a shared library and its "
          "C header.\n");
     for (const Option *x = options; x < options + NOPTIONS; x++) {
-        const char *between = x->shape == EQUALS ? "=" : x->shape == EITHER ? " " : "", *meta = x->meta ? x->meta : "";
+        const char *between = x->shape == EQUALS     ? "="
+                              : x->shape == OPTIONAL ? "[="
+                              : x->shape == EITHER   ? " "
+                                                     : "",
+                   *meta = x->meta ? x->meta : "";
         size_t n = strlen(x->spelling) + strlen(between) + strlen(meta);
         printf("  %s%s%s%*s %s\n", x->spelling, between, meta, n < HELP_COLUMN ? (int)(HELP_COLUMN - n) : 0, "",
                x->help);

@@ -11,6 +11,18 @@ typedef struct {
     Str name, library, symbol;
 } FfiBinding;
 
+/* A transformation of the program, as --grad=0,2. */
+typedef enum { TRANSFORM_JVP, TRANSFORM_VJP, TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD } TransformKind;
+typedef struct {
+    TransformKind kind;
+    const char *text; /* for messages: "--grad=0,2" */
+    Ints args;        /* of grad, value-and-grad: numbers of inputs */
+} Transform;
+typedef struct {
+    Transform *at;
+    uint32_t n, cap;
+} Transforms;
+
 struct Options {
     const char *input, *output; /* "-": standard input, standard output */
     EmitKind emit;
@@ -24,6 +36,7 @@ struct Options {
     uint32_t ndims;
     FfiBinding *ffi;
     uint32_t nffi;
+    Transforms transforms;             /* in order */
     const char *march, *mcpu, *target; /* NULL: the machine that jaxcc runs on */
     int opt;                           /* -O0 … -O3 */
     bool threefry_original;            /* random bits as before JAX 0.5.0 */

@@ -20,6 +20,7 @@ layer compiler/parse typecheck passes codegen
 layer compiler/typecheck passes codegen
 layer compiler/passes codegen
 layer compiler/passes/rules codegen
+layer compiler/passes/transform codegen
 layer runtime compiler
 for file in compiler/*.[ch]; do
     [ "$file" != compiler/main.c ] || continue

@@ -86,7 +86,7 @@ Val b3(Builder *, Prim, Val, Val, Val);
 #define NO_LOWERING NO
 #define POINT(f) YES
 #define STDLIB(f) YES
-#define PRIM(id, text, arity, type, simplify, facts, lowering) B_FUNCTION(arity, lowering, id)
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) B_FUNCTION(arity, lowering, id)
 #include "../prims.def"
 Val b_integer_pow(Builder *, Val, int64_t y);
 Val b_round(Builder *, Val, bool to_even); /* ties: to even numbers, or away from 0 */
@@ -243,11 +243,12 @@ Vals b_while(Builder *, const Inner *test, const Inner *turn, uint32_t n, const 
 typedef bool ExpandRule(Builder *, const Eqn *e, Val *out);
 /* The same for a primitive that is expanded for some types only: out[0] = 0 if it stays. */
 ExpandRule expand_some;
+extern ExpandRule *const expand_rules[NPRIMS]; /* NULL: the primitive has none */
 /* The axes that shard_map or pmap binds for its program; `outer` if `e` is neither. */
 const MeshAxis *mesh_of(Ctx *, const Eqn *e, const MeshAxis *outer);
 #define NO_LOWERING
 #define EXPAND(f) ExpandRule expand_##f;
-#define PRIM(id, text, arity, type, simplify, facts, lowering) lowering
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) lowering
 #include "../prims.def"
 
 #endif

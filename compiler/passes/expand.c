@@ -3,8 +3,8 @@
 #include "build.h"
 
 #define EXPAND(f) expand_##f
-static ExpandRule *const expand_rule[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = lowering,
+ExpandRule *const expand_rules[NPRIMS] = {
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };
 
@@ -33,7 +33,7 @@ static Val as_declared(Builder *b, Val v, Val declared) {
 }
 static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
     Ctx *cx = x->cx;
-    ExpandRule *rule = expand_rule[e->prim] ? expand_rule[e->prim] : expand_some;
+    ExpandRule *rule = expand_rules[e->prim] ? expand_rules[e->prim] : expand_some;
     const MeshAxis *outer = x->mesh;
     x->mesh = mesh_of(cx, e, outer);
     Eqn new = eqn_rewrite(&x->map, e, expand_jaxpr, x);

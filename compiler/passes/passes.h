@@ -1,7 +1,7 @@
 /* Passes: a program in, a new program out, NULL after a diagnostic. A pass never writes to its input. */
 #ifndef JAXCC_PASSES_H
 #define JAXCC_PASSES_H
-#include "../ir.h"
+#include "../options.h"
 
 enum {
     COMPILED_RANK = 30,           /* the most axes of an array that compiles */
@@ -17,14 +17,6 @@ typedef Jaxpr *Pass(Ctx *, const Jaxpr *in);
    Pallas, conditions of loops that are scalars. Calls stay, with their names, rules and policies. */
 Jaxpr *passes_normalise(Ctx *, const Jaxpr *in);
 /* Transformations, in order, of the normalised program; without any, `in` itself. */
-typedef struct {
-    const char *name;
-    Pass *run;
-} Transform;
-typedef struct {
-    const Transform *at;
-    uint32_t n;
-} Transforms;
 Jaxpr *passes_transform(Ctx *, const Jaxpr *in, Transforms);
 /* The passes that lower a program, as read or transformed, to what the code generator takes. */
 Jaxpr *passes_lower(Ctx *, const Jaxpr *in);

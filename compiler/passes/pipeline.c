@@ -1,5 +1,5 @@
 /* The passes in the order of passes.def. */
-#include "rewrite.h"
+#include "transform/tx.h"
 #include "../parse/parse.h"
 #include "../typecheck/check.h"
 #include <stdlib.h>
@@ -9,10 +9,11 @@
 
 enum { NORMALISE = 1, LOWER = 2, BOTH = NORMALISE | LOWER };
 static const struct {
-    Transform pass;
+    const char *name;
+    Pass *run;
     unsigned half;
 } list[] = {
-#define PASS(name, half, help) {{#name, pass_##name}, half},
+#define PASS(name, half, help) {#name, pass_##name, half},
 #include "passes.def"
 };
 enum { NPASSES = sizeof list / sizeof *list };
@@ -54,26 +55,30 @@ static Jaxpr *own(Ctx *cx, const Jaxpr *in) {
     return j;
 }
 
-static Jaxpr *apply(Ctx *cx, const Jaxpr *in, const Transform *t) {
-    Jaxpr *j = t->run(cx, in);
-    if (!j && !diag_errors(cx->diags)) broken(cx, t->name, "nothing, and does not say why, for", print(cx, in));
-    if (j && cx->verify) verify(cx, t->name, j);
+/* What a pass made of `in`, checked. */
+static Jaxpr *passed(Ctx *cx, const char *name, const Jaxpr *in, Jaxpr *j) {
+    if (!j && !diag_errors(cx->diags)) broken(cx, name, "nothing, and does not say why, for", print(cx, in));
+    if (j && cx->verify) verify(cx, name, j);
     return j;
 }
-/* What the passes of this half leave, or these transformations. */
-static Jaxpr *run(Ctx *cx, const Jaxpr *in, unsigned half, Transforms all) {
+/* What the passes of this half leave, and then these transformations. */
+static Jaxpr *run(Ctx *cx, const Jaxpr *in, unsigned half, const Transforms *all) {
     Jaxpr *j = own(cx, in);
     DimChecks *checks = cx->dim_checks;
     bool outer = cx->passes;
     cx->passes = true, cx->dim_checks = j->dim_checks;
     for (unsigned i = 0; i < NPASSES && j; i++)
-        if (list[i].half & half) j = apply(cx, j, &list[i].pass);
-    for (uint32_t i = 0; i < all.n && j; i++) j = apply(cx, j, &all.at[i]);
+        if (list[i].half & half) j = passed(cx, list[i].name, j, list[i].run(cx, j));
+    for (uint32_t i = 0; all && i < all->n && j; i++) {
+        const Transform *t = &all->at[i];
+        j = passed(cx, t->text, j, transform(cx, j, t));
+        if (j) j = passed(cx, "tidy", j, pass_tidy(cx, j));
+    }
     cx->passes = outer, cx->dim_checks = checks;
     return j;
 }
-Jaxpr *passes_normalise(Ctx *cx, const Jaxpr *in) { return run(cx, in, NORMALISE, (Transforms){0}); }
-Jaxpr *passes_lower(Ctx *cx, const Jaxpr *in) { return run(cx, in, LOWER, (Transforms){0}); }
+Jaxpr *passes_normalise(Ctx *cx, const Jaxpr *in) { return run(cx, in, NORMALISE, NULL); }
+Jaxpr *passes_lower(Ctx *cx, const Jaxpr *in) { return run(cx, in, LOWER, NULL); }
 Jaxpr *passes_transform(Ctx *cx, const Jaxpr *in, Transforms all) {
-    return all.n ? run(cx, in, NORMALISE, all) : (Jaxpr *)in;
+    return all.n ? run(cx, in, NORMALISE, &all) : (Jaxpr *)in;
 }

@@ -315,7 +315,7 @@ enum { NMAKERS = sizeof makers / sizeof *makers };
 static const struct {
     const char *arity, *rule, *lowering;
 } rows[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, lowering) [P_##id] = {#arity, #type, #lowering},
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = {#arity, #type, #lowering},
 #include "compiler/prims.def"
 };
 static bool row_compiles(Prim p) { return p && strcmp(rows[p].lowering, "NONE") != 0; }

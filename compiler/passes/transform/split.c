@@ -1,0 +1,73 @@
+/* split: divides a program into what is computed from known inputs and the rest. */
+#include "tx.h"
+
+bool tx_marked(const Tx *tx, Val read) {
+    return !val_info(tx->cx, read)->lit && read < tx->marked.n && tx->marked.at[read];
+}
+void tx_mark(Tx *tx, Val read, bool mark) {
+    while (read >= tx->marked.n) push(tx->cx->arena, &tx->marked, false);
+    tx->marked.at[read] = mark;
+}
+
+/* An equation with an unknown operand. */
+static void split_eqn(Tx *tx, Builder *b, Builder *u, const Eqn *e) {
+    Arena *arena = tx->cx->arena;
+    SplitRule *rule = split_rule(e->prim);
+    if (!rule) {
+        tx_copy(tx, u, e);
+        each(const Val, v, e->out) tx_mark(tx, *v, true);
+        return;
+    }
+    Eqn here = eqn_rewrite(&tx->map, e, NULL, NULL);
+    bool *unknown = arena_new(arena, bool, e->in.n + e->out.n + 1);
+    SplitEqn s = {.tx = tx, .b = b, .u = u, .e = &here, .unknown = unknown, .out_unknown = unknown + e->in.n};
+    s.out = arena_new(arena, Val, e->out.n + 1);
+    for (uint32_t i = 0; i < e->in.n; i++) unknown[i] = tx_marked(tx, e->in.at[i]);
+    tx->failed |= !rule(&s) || b->failed || u->failed;
+    for (uint32_t i = 0; i < e->out.n && !tx->failed; i++) {
+        valmap_put(&tx->map, e->out.at[i], s.out[i]);
+        tx_mark(tx, e->out.at[i], s.out_unknown[i]);
+    }
+}
+static void split_eqns(Tx *tx, Builder *b, Builder *u, const Jaxpr *j) {
+    each(const Eqn, e, j->eqns) {
+        bool some = false;
+        each(const Val, v, e->in) some |= tx_marked(tx, *v);
+        b->span = u->span = e->span, b->whole = u->whole = e->whole;
+        if (some && e->out.n) {
+            split_eqn(tx, b, u, e);
+            continue;
+        }
+        tx_copy(tx, b, e);
+        each(const Val, v, e->out) tx_mark(tx, *v, false);
+    }
+}
+bool split_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, const bool *force, Val *out, Inner *lin) {
+    Arena *arena = tx->cx->arena;
+    Span span = b->span, whole = b->whole;
+    Builder u = {.cx = tx->cx, .mesh = b->mesh, .span = b->span};
+    Val *unknown = arena_new(arena, Val, j->in.n + 1), *results = arena_new(arena, Val, j->out.n + 1);
+    uint32_t n = 0;
+    add_consts(arena, &b->consts, j->consts);
+    for (uint32_t i = 0; i < j->in.n; i++)
+        if (in[i]) valmap_put(&tx->map, j->in.at[i], in[i]);
+    for (uint32_t i = 0; i < j->in.n; i++) {
+        tx_mark(tx, j->in.at[i], !in[i]);
+        if (in[i]) continue;
+        unknown[n++] = tx_placeholder(tx, j->in.at[i]);
+        valmap_put(&tx->map, j->in.at[i], unknown[n - 1]);
+    }
+    *lin = b_inner(&u, 0, NULL);
+    lin->in = (Vals){unknown, n};
+    split_eqns(tx, b, &u, j);
+    n = 0;
+    for (uint32_t i = 0; i < j->out.n; i++) {
+        Val v = valmap_get(&tx->map, j->out.at[i]);
+        bool known = !tx_marked(tx, j->out.at[i]);
+        out[i] = known ? v : 0;
+        if (!known || (force && force[i])) results[n++] = v;
+    }
+    b_inner_end(&u, lin, n, results);
+    b->span = span, b->whole = whole;
+    return !tx->failed && !u.failed;
+}

@@ -1,0 +1,76 @@
+/* Derivatives of programs: what the rules of the columns jvp and transpose of prims.def see. The rules are in
+   passes/rules/, those of control flow and calls here. */
+#ifndef JAXCC_TRANSFORM_H
+#define JAXCC_TRANSFORM_H
+#include "../build.h"
+
+typedef struct Tx Tx; /* one transformation of a whole program: tx.h */
+
+/* Has a value of this type a tangent: is it an array of floats or complex numbers? A tangent and a cotangent have the
+   type of their value. */
+bool has_tangent(const Ctx *, Type);
+/* An error at `span`, with a note that names the flag; false. */
+__attribute__((format(printf, 3, 4))) bool tx_error(Tx *, Span, const char *fmt, ...);
+/* x + y as add_any; 0 stands for zero. */
+Val tx_sum(Builder *, Val x, Val y);
+/* The place of operand i of an equation. */
+Span operand_span(const Eqn *, uint32_t i);
+
+/* ---- jvp: the tangents of the results of an equation
+
+   A tangent of 0 is zero: no value exists. A rule is called if some operand has another one. */
+typedef struct {
+    Tx *tx;
+    Builder *b;
+    const Eqn *e;    /* operands: values of the program that is written; results: for their number and types */
+    const Eqn *read; /* the equation in the program read */
+    const Val *t;    /* the tangent of each operand */
+    Val *out;        /* the results: 0 until jvp_result copies the equation, or the rule writes all of them itself */
+    Val *dt;         /* to be written: the tangent of each result; 0 at first */
+} Jvp;
+/* False after tx_error. */
+typedef bool JvpRule(Jvp *);
+/* Result k. The first use copies the equation, and so does the driver after the rule if no rule wrote results. */
+Val jvp_result(Jvp *, uint32_t k);
+/* The tangent of operand i, as an array of zeros if it is 0. The operand's type has tangents. */
+Val jvp_tangent(Jvp *, uint32_t i);
+/* `e` with other operands in place of its own, as a new equation: its results. */
+Vals jvp_apply(Jvp *, const Val *in);
+
+/* ---- transpose: the cotangents of the operands in which an equation is linear
+
+   A cotangent of 0 is zero. A rule is called if some result has another one. */
+typedef struct {
+    Tx *tx;
+    Builder *b;
+    const Eqn *e; /* operands: values of the program that is written; those that are linear, and the results, stand
+                           for their types only and must not become operands of what the rule writes */
+    const bool *linear; /* by operand; for one at least */
+    const Val *ct;      /* the cotangent of each result */
+    const Eqn *read;    /* the equation in the program read */
+} Transpose;
+typedef bool TransposeRule(Transpose *);
+/* Adds to the cotangent of linear operand i: a value of the operand's type; 0 adds nothing. */
+void ct_add(Transpose *, uint32_t i, Val);
+/* The same for a value that belongs to a part of the operand: the slice, as of the primitive slice (strides NULL: 1);
+   the block that starts at these scalars, clamped as dynamic_slice does; what a scatter-add of these Places updates.
+   Parts are put together when all are known. */
+void ct_add_slice(Transpose *, uint32_t i, Val, const Dim *start, const Dim *limit, const int64_t *strides);
+void ct_add_at(Transpose *, uint32_t i, Val, const Val *starts);
+void ct_add_scattered(Transpose *, uint32_t i, Val updates, Val indices, Places);
+/* The cotangent of result k, as an array of zeros if it is 0. */
+Val ct_result(Transpose *, uint32_t k);
+static inline const ArrayType *ct_type(const Transpose *t, uint32_t i) { return b_type(t->b, t->e->in.at[i]); }
+
+/* ---- rules that many rows share */
+/* linear: the equation applied to the tangents, with arrays of zeros for those that are 0; other operands stay.
+   zero: the results have none. text: the programs of stdlib/jvp.jaxpr. expand: what the EXPAND rule writes is
+   transformed. none: an error. */
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering)                                         \
+    JvpRule jvp_##jvp;                                                                                                 \
+    TransposeRule transpose_##transpose;
+#include "../../prims.def"
+extern JvpRule *const jvp_rules[NPRIMS];
+extern TransposeRule *const transpose_rules[NPRIMS];
+
+#endif
