@@ -16,7 +16,6 @@ typedef struct {
 static Flag flag_of(Ctx *cx, const Jaxpr *j, const char *name) {
     Flag f = {.tx = {.cx = cx, .flag = name}, .b = {.cx = cx, .span = j->span}, .read = j};
     f.tx.map.cx = f.tx.tangent.cx = cx;
-    f.tx.made_keys.arena = f.tx.taint_keys.arena = cx->arena;
     return f;
 }
 /* The type of value `v`, a number, after those before it: the extents of its type are inputs. */

@@ -34,17 +34,9 @@ struct Tx {
         Acc *at;
         uint32_t n, cap;
     } accs;
-    Intern made_keys, taint_keys; /* flow.c: programs made, and bits of results, by program and bits of inputs */
-    struct {
-        struct Made *at;
-        uint32_t n, cap;
-    } made;
-    struct {
-        Bits *at;
-        uint32_t n, cap;
-    } taints;
-    uint32_t depth; /* of equations that are expanded first */
-    bool failed;    /* an error was reported */
+    struct Flow *flow; /* taint.c, made.c: bits and programs made; NULL: none yet */
+    uint32_t depth;    /* of equations that are expanded first */
+    bool failed;       /* an error was reported */
 };
 
 /* Copies an equation of the program read, with results of its own, which tx->map maps those of `e` to. */
@@ -59,9 +51,66 @@ void tx_mark(Tx *, Val read, bool);
 /* Writes the equations of `j` and their tangents to `b`. `in`: values for its inputs, `t`: their tangents, 0: zero.
    Writes its results to `out` and their tangents to `dt`. */
 bool jvp_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, const Val *t, Val *out, Val *dt);
-/* The bits of results that may have a tangent, or be unknown, if these inputs have one or are. */
+/* ---- bits, without making anything (taint.c)
+
+   The bits of results that may have a tangent, or be unknown, if these inputs have one or are: at least those that
+   the drivers find. */
 typedef enum { TAINT_JVP, TAINT_SPLIT } TaintKind;
 Bits taint(Tx *, TaintKind, const Jaxpr *, Bits in);
+/* The bits of inputs that may have a cotangent if the program is linear in those of `linear` and these results have
+   one; by input. */
+Bits taint_transpose(Tx *, const Jaxpr *, Bits linear, Bits ct);
+/* The bits of the inputs of a loop's body: those of the n carries from `first` on, which are its first n results, grow
+   until an iteration adds none. */
+Bits taint_loop(Tx *, TaintKind, const Jaxpr *body, Bits in, uint32_t first, uint32_t n);
+
+/* ---- nested programs, made once for each pattern of bits (made.c)
+
+   The programs read take nothing from outside but constants, so that those made capture only constants; an equation
+   that runs one passes `captured` first. `force`: results that get a tangent, or are unknown, or linear inputs that get
+   a cotangent, in any case; Bits without elements force none. All return NULL after an error. `b`: the builder of the
+   program in which the made one is run. */
+
+/* Inputs and results in groups: the first in[0] inputs, the next in[1], the rest; the first `out` results, the rest.
+   The tangents of a group come after it. */
+typedef struct {
+    uint32_t in[2], out;
+} Groups;
+typedef struct {
+    Inner
+        program; /* takes the inputs and tangents of those of `in`; returns the results and tangents of those of `out` */
+    Bits out;
+} MadeJvp;
+const MadeJvp *made_jvp(Tx *, Builder *b, const Jaxpr *, Bits in, Bits force, Groups);
+
+/* What the unknown program takes from the known one. */
+typedef struct {
+    enum { RESIDUAL_CONST, RESIDUAL_INPUT, RESIDUAL_RESULT } kind;
+    Val value;   /* as a value of the known program; CONST: the constant */
+    uint32_t at; /* INPUT: of the program read; RESULT: of the known program */
+} Residual;
+typedef struct {
+    Inner known;   /* takes the known inputs; returns the known results, then `nmore` residuals */
+    Inner unknown; /* `captured` is empty; takes the residuals, then the unknown inputs; returns the unknown results */
+    Bits out;      /* by result of the program read: is it unknown? */
+    uint32_t nresiduals, nmore;
+    const Residual *residuals; /* each after the scalars that are its extents */
+} MadeSplit;
+const MadeSplit *made_split(Tx *, Builder *b, const Jaxpr *, Bits unknown, Bits force);
+
+typedef struct {
+    Inner
+        program; /* takes the inputs that are not linear, then cotangents of the results of `ct`; returns cotangents of
+                      the inputs of `in` */
+    Bits in;     /* by input */
+} MadeTranspose;
+const MadeTranspose *made_transpose(Tx *, Builder *b, const Jaxpr *, Bits linear, Bits ct, Bits force);
+
+/* An equation with these operands, whose programs have these inputs and results (one of the programs, if there are
+   several), as a new one: its results. Their types are those of `out` with extents that are inputs or results replaced. */
+Vals tx_run(Tx *, Builder *, const Eqn *like, Vals operands, Vals in, Vals out);
+/* A call like `e`, of another program: parameters that list operands and results go. */
+Vals tx_call(Tx *, Builder *, const Eqn *e, const Inner *, uint32_t n, const Val *in);
 
 /* Divides `j`: writes to `b` the equations all of whose operands are known. `in`: values for its inputs, 0: unknown.
    out[k]: the value of result k, 0 if it is unknown. `lin` gets the program of the rest: it takes lin->captured, which
