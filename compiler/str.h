@@ -15,7 +15,7 @@ typedef struct {
 
 static inline Str str(const char *c) { return (Str){c, (uint32_t)strlen(c)}; }
 static inline bool str_eq(Str a, Str b) { return a.n == b.n && (a.n == 0 || memcmp(a.at, b.at, a.n) == 0); }
-static inline bool str_is(Str a, const char *c) { return a.n == strlen(c) && memcmp(a.at, c, a.n) == 0; }
+static inline bool str_is(Str a, const char *c) { return str_eq(a, str(c)); }
 
 /* A terminated copy. */
 char *str_c(Arena *, Str);
