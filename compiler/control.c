@@ -273,8 +273,10 @@ Eqn call_eqn(Arena *arena, const Eqn *like, Vals in, Vals out) {
     e.in = in, e.out = out;
     if (!same_vals(in, like->in)) e.in_at = NULL;
     e.params = (Params){arena_new(arena, Param, like->params.n + 1), 0};
-    each(const Param, p, like->params)
-        if (same || !lists[p->key]) e.params.at[e.params.n++] = *p;
+    each(const Param, p, like->params) {
+        bool list = lists[p->key] || (p->key == K_prevent_cse && p->value.kind != V_BOOL); /* one for each operand */
+        if (same || !list) e.params.at[e.params.n++] = *p;
+    }
     return e;
 }
 

@@ -53,6 +53,7 @@ all() {
     part "$build/tests/runner" --strict --extra -O0 tests/cases # unfused, each equation a kernel of its own
     part sh tests/symbolic.sh "$build" 0.9 0.99 tests/cases # sums of narrow floats depend on what is known of their length
     part sh tests/normalise.sh "$build" tests/cases
+    part sh tests/normalise.sh "$build" tests/cases tidy
     [ -d "$shared/cases" ] || return
     for cases in jax wild facts seeds; do # transformed programs, Catalyst, Pallas, old texts
         part sh tests/normalise.sh "$build" "$shared/cases/$cases"
