@@ -93,7 +93,8 @@ $(B)/libjaxcc.a $(B)/libjaxcc_codegen.a $(B)/libjaxcc_rt.a:
 $(B)/bin/jaxcc: $(B)/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
 $(B)/tests/runner: $(RUNNER_O) $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
 $(B)/tests/programs: $(B)/tests/programs.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
-$(B)/bin/jaxcc $(B)/tests/runner $(B)/tests/programs:
+$(B)/tests/laws: $(B)/tests/laws.o $(B)/tests/as_functions/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
+$(B)/bin/jaxcc $(B)/tests/runner $(B)/tests/programs $(B)/tests/laws:
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(LINK)
 $(B)/bin/jaxcc-run: $(RUN_O)
@@ -114,7 +115,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) -fsanitize=fuzzer $(LINK.small)
 
-check: all $(addprefix $(B)/tests/,runner programs symbolic params normalise) $(UNITS) $(B)/deps-check
+check: all $(addprefix $(B)/tests/,runner programs symbolic params normalise laws) $(UNITS) $(B)/deps-check
 	@sh tests/check.sh $(B) $(MODE)
 # Constants beyond 2 GiB, 8 GiB in all: some minutes, 20 GB of disk.
 check-large: all
@@ -150,4 +151,4 @@ tidy: $(B)/gen/parse.h $(B)/deps-tidy
 	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))' '-DCMPLXF(x,y)=__builtin_complex((float)(x),(float)(y))' # glibc: for gcc alone
 clean:
 	rm -rf build
--include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o) $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)
+-include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o laws.o) $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)

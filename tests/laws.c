@@ -1,0 +1,468 @@
+/* The laws of derivatives, over programs of tests/laws/.
+
+       laws [--filter REGEX] [--jobs N] [--verbose] FILE...
+
+   A file has blocks, which blank lines part; a line that begins with # is a comment:
+
+       NAME: LO:HI LO:HI …        where the inputs are drawn, the last pair for all that remain; then, if need be, n=4 …
+       { lambda ; … }             the program, over symbols; each is 3 unless the first line says otherwise
+
+   Floats are f64 and c128, in which differences are accurate. For each program, once with numbers and once with symbols:
+     jvp      the tangents are those of central differences (complex numbers along a complex direction);
+     adjoint  ⟨c, J g⟩ = ⟨Jᵀ c, g⟩, unconjugated, the real part of it;
+     split    the results of --vjp are those of the program;
+     twice    transposing the transpose gives J again;
+     hessian  --vjp --jvp is symmetric;
+     symbols  a library that takes the sizes computes what one with fixed sizes does.
+   The compiler verifies the output of every pass. Every row of prims.def that has a rule for its tangents occurs in some
+   program. */
+#include "../compiler/ir.h"
+#include "../runtime/jaxcc.h"
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int jaxcc_main(int argc, char **argv);
+
+enum { MOST_INPUTS = 32, MOST_VALUES = 128, MOST_DIMS = 8, MOST_LAWS = 4096, WHY = 300, SECONDS = 60 };
+
+typedef struct {
+    char *name, *text;
+    struct {
+        double lo, hi;
+    } range[MOST_INPUTS];
+    int nranges;
+    struct {
+        char *name;
+        int value;
+    } dims[MOST_DIMS];
+    int ndims;
+} Law;
+static bool verbose; /* what the compiler says is shown */
+static Law laws[MOST_LAWS];
+static int nlaws;
+
+/* ---- reading */
+static void head(Law *law, char *line) {
+    char *rest = strchr(line, ':');
+    *rest++ = 0;
+    law->name = strdup(line);
+    for (char *word = strtok(rest, " \t\n"); word; word = strtok(NULL, " \t\n")) {
+        char *equals = strchr(word, '='), *colon = strchr(word, ':');
+        if (equals && law->ndims < MOST_DIMS) {
+            *equals = 0;
+            law->dims[law->ndims].name = strdup(word);
+            law->dims[law->ndims++].value = atoi(equals + 1);
+        } else if (colon && law->nranges < MOST_INPUTS) {
+            law->range[law->nranges].lo = atof(word);
+            law->range[law->nranges++].hi = atof(colon + 1);
+        }
+    }
+}
+static void read_laws(const char *path) {
+    FILE *f = fopen(path, "r");
+    char *line = NULL;
+    size_t cap = 0;
+    Law *law = NULL;
+    if (!f) perror(path), exit(2);
+    while (getline(&line, &cap, f) > 0) {
+        if (line[0] == '#') continue;
+        if (line[strspn(line, " \t\r\n")] == 0) {
+            law = NULL;
+        } else if (!law) {
+            if (nlaws == MOST_LAWS || !strchr(line, ':')) fprintf(stderr, "%s: not a law: %s", path, line), exit(2);
+            head(law = &laws[nlaws++], line);
+        } else {
+            char *text = NULL;
+            if (asprintf(&text, "%s%s", law->text ? law->text : "", line) < 0) abort();
+            law->text = text;
+        }
+    }
+    fclose(f);
+}
+
+/* ---- one program, in a process of its own: what is wrong is written to `why` */
+typedef struct {
+    const Law *law;
+    char *why; /* empty while all is well */
+    const char *dir;
+} Trial;
+__attribute__((format(printf, 2, 3))) static bool wrong(Trial *t, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    if (!t->why[0]) vsnprintf(t->why, WHY, fmt, args);
+    va_end(args);
+    return false;
+}
+
+/* A compiled program; with sizes as parameters, or fixed. */
+typedef struct {
+    const jaxcc_program *program;
+    const char *flags;
+} Library;
+static int size_of_dim(const Trial *t, const char *name) {
+    for (int i = 0; i < t->law->ndims; i++)
+        if (strcmp(t->law->dims[i].name, name) == 0) return t->law->dims[i].value;
+    return 3;
+}
+static bool compiled(Trial *t, const char *flags, const Library *symbolic, Library *to) {
+    static int count;
+    char *argv[64] = {"jaxcc", "--verify", "--name=f", "--no-header", "-O1"}, *words = strdup(flags), *so = NULL,
+         *in = NULL;
+    int n = 5;
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) argv[n++] = word;
+    for (int i = 0; symbolic && i < symbolic->program->n_dims; i++) {
+        const char *dim = symbolic->program->dims[i];
+        if (asprintf(&argv[n++], "-D%s=%d", dim, size_of_dim(t, dim)) < 0) abort();
+    }
+    if (asprintf(&in, "%s/f.jaxpr", t->dir) < 0 || asprintf(&so, "%s/f%d.so", t->dir, count++) < 0) abort();
+    argv[n++] = in, argv[n++] = "-o", argv[n++] = so;
+    int status = 0;
+    pid_t compiler = fork(); /* which compiles once in a process */
+    if (!compiler) {
+        status = jaxcc_main(n, argv);
+        fflush(NULL);
+        _exit(status);
+    }
+    waitpid(compiler, &status, 0);
+    if (status != 0) return wrong(t, "'%s' does not compile", flags);
+    void *library = dlopen(so, RTLD_NOW | RTLD_LOCAL);
+    const jaxcc_program *(*get)(void) = library ? (const jaxcc_program *(*)(void))dlsym(library, "f_program") : NULL;
+    if (!get) return wrong(t, "'%s' does not load", flags);
+    *to = (Library){get(), flags};
+    return true;
+}
+
+/* ---- arrays */
+typedef enum { REAL, COMPLEX, OTHER } Kind;
+typedef struct {
+    Kind kind;
+    size_t n, bytes; /* numbers, two for a complex one; of the array */
+    union {
+        double *at;
+        void *data;
+    };
+} Array;
+typedef struct {
+    Array at[MOST_VALUES];
+    int n;
+} Arrays;
+static size_t width(const char *dtype) {
+    const char *digits = dtype + strcspn(dtype, "0123456789");
+    size_t bits = strtoul(digits, NULL, 10);
+    return strncmp(dtype, "key", 3) == 0 ? 8 : bits < 8 ? 1 : bits / 8;
+}
+/* Room for an array of fixed extents. */
+static Array array_of(const jaxcc_type *type) {
+    Array a = {.kind = strcmp(type->dtype, "f64") == 0    ? REAL
+                       : strcmp(type->dtype, "c128") == 0 ? COMPLEX
+                                                          : OTHER,
+               .n = 1};
+    for (int i = 0; i < type->rank; i++) a.n *= strtoul(type->extents[i], NULL, 10);
+    a.bytes = a.n * (a.kind == COMPLEX ? 16 : width(type->dtype));
+    a.n *= a.kind == COMPLEX ? 2 : 1;
+    a.data = calloc(a.bytes + 16, 1);
+    return a;
+}
+static Arrays room(int n, const jaxcc_type *types) {
+    Arrays all = {.n = n};
+    for (int i = 0; i < n; i++) all.at[i] = array_of(&types[i]);
+    return all;
+}
+static double uniform(double lo, double hi) {
+    static uint64_t state = 88172645463325252ull;
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return lo + (hi - lo) * (double)(state >> 11) / 9007199254740992.0;
+}
+/* Integers and bools take whole numbers of their range. */
+static void draw(Array *a, const char *dtype, double lo, double hi) {
+    size_t bytes = a->kind == OTHER ? width(dtype) : 8, n = a->bytes / bytes;
+    for (size_t i = 0; i < n; i++) {
+        int64_t whole = (int64_t)floor(uniform(lo, hi + 1));
+        if (a->kind != OTHER)
+            a->at[i] = uniform(lo, hi);
+        else
+            memcpy((char *)a->data + i * bytes, &whole, bytes);
+    }
+}
+static bool call(Trial *t, const Library *l, const int64_t *dims, const Arrays *in, Arrays *out) {
+    const void *from[MOST_VALUES];
+    void *to[MOST_VALUES];
+    for (int i = 0; i < in->n; i++) from[i] = in->at[i].data;
+    for (int i = 0; i < out->n; i++) to[i] = out->at[i].data;
+    if (in->n != l->program->n_in || out->n != l->program->n_out)
+        return wrong(t, "'%s': other inputs or outputs", l->flags);
+    int status = l->program->call(dims, from, to);
+    return status == 0 || wrong(t, "'%s' returns %d: %s", l->flags, status, l->program->error());
+}
+/* The real part of the unconjugated inner product. */
+static double inner(const Array *x, const Array *y) {
+    double sum = 0;
+    for (size_t i = 0; i < x->n; i++) sum += x->kind == COMPLEX && i % 2 ? -x->at[i] * y->at[i] : x->at[i] * y->at[i];
+    return sum;
+}
+static double size(const Array *x, const Array *y) {
+    double sum = 0;
+    for (size_t i = 0; i < x->n; i++) sum += fabs(x->at[i] * y->at[i]);
+    return sum;
+}
+static bool same(Trial *t, const char *law, const Array *x, const Array *y, double tolerance) {
+    for (size_t i = 0; i < x->n && x->kind != OTHER; i++) {
+        bool close = fabs(x->at[i] - y->at[i]) <= tolerance * (1 + fabs(x->at[i]) + fabs(y->at[i]));
+        if (!close && !(isnan(x->at[i]) && isnan(y->at[i])))
+            return wrong(t, "%s: %.12g and %.12g at %zu", law, x->at[i], y->at[i], i);
+    }
+    return true;
+}
+
+/* ---- the laws */
+enum { PLAIN, JVP, VJP, HESSIAN, TWICE, NFLAGS };
+static const char *const flags[NFLAGS] = {"", "--jvp", "--vjp", "--vjp --jvp", "--vjp --vjp"};
+typedef struct {
+    Library fixed[NFLAGS], symbolic[NFLAGS];
+    int64_t dims[MOST_DIMS];
+    Arrays x, y;   /* inputs and outputs of the program */
+    Arrays g, jg;  /* tangents of the float inputs, of the float outputs */
+    Arrays c, jtc; /* cotangents of the float outputs, of the float inputs */
+    Arrays h;      /* other tangents */
+} Laws;
+static bool is_float(const Array *a) { return a->kind != OTHER; }
+static void append(Arrays *to, const Arrays *more, bool floats) {
+    for (int i = 0; i < more->n; i++)
+        if (!floats || is_float(&more->at[i])) to->at[to->n++] = more->at[i];
+}
+/* Arrays like those that are floats, drawn. */
+static Arrays like(const Arrays *of) {
+    Arrays new = {0};
+    for (int i = 0; i < of->n; i++) {
+        Array a = of->at[i];
+        if (!is_float(&a)) continue;
+        a.data = calloc(a.bytes + 16, 1);
+        draw(&a, "f64", -1, 1);
+        new.at[new.n++] = a;
+    }
+    return new;
+}
+static Arrays zeros(const Arrays *of) {
+    Arrays new = like(of);
+    for (int i = 0; i < new.n; i++) memset(new.at[i].data, 0, new.at[i].bytes);
+    return new;
+}
+static void moved(const Laws *l, double h, Arrays *to) {
+    *to = (Arrays){.n = l->x.n};
+    for (int i = 0, k = 0; i < l->x.n; i++) {
+        Array a = l->x.at[i];
+        to->at[i] = a;
+        if (!is_float(&a)) continue;
+        to->at[i].data = calloc(a.bytes + 16, 1);
+        for (size_t e = 0; e < a.n; e++) to->at[i].at[e] = a.at[e] + h * l->g.at[k].at[e];
+        k++;
+    }
+}
+static double inner_all(const Arrays *x, const Arrays *y, double *scale) {
+    double sum = 0;
+    for (int i = 0; i < x->n; i++) sum += inner(&x->at[i], &y->at[i]), *scale += size(&x->at[i], &y->at[i]);
+    return sum;
+}
+/* Runs with fixed sizes, and with sizes as parameters, and compares. */
+static bool run(Trial *t, Laws *l, int k, const Arrays *in, Arrays *out) {
+    const jaxcc_program *p = l->fixed[k].program;
+    *out = room(p->n_out, p->out);
+    Arrays again = room(p->n_out, p->out);
+    if (!call(t, &l->fixed[k], NULL, in, out) || !call(t, &l->symbolic[k], l->dims, in, &again)) return false;
+    for (int i = 0; i < out->n; i++) same(t, "symbols", &out->at[i], &again.at[i], 1e-11);
+    return !t->why[0];
+}
+/* The float results of `from`, leaving out the first `skip` results. */
+static Arrays floats(const Arrays *from, int skip) {
+    Arrays new = {0};
+    for (int i = skip; i < from->n; i++)
+        if (is_float(&from->at[i])) new.at[new.n++] = from->at[i];
+    return new;
+}
+static bool law_jvp(Trial *t, Laws *l) {
+    Arrays in = l->x, out;
+    append(&in, &l->g, false);
+    if (!run(t, l, JVP, &in, &out)) return false;
+    l->jg = floats(&out, l->y.n);
+    for (int i = 0; i < l->y.n; i++) same(t, "results of --jvp", &out.at[i], &l->y.at[i], 1e-12);
+    Arrays d[4];
+    static const double step[4] = {1e-3, -1e-3, 5e-4, -5e-4};
+    for (int i = 0; i < 4; i++) {
+        Arrays at;
+        moved(l, step[i], &at);
+        if (!run(t, l, PLAIN, &at, &d[i])) return false;
+        d[i] = floats(&d[i], 0);
+    }
+    for (int i = 0; i < l->jg.n; i++) { /* Richardson: (4 D(h/2) - D(h)) / 3 */
+        Array *e = &d[0].at[i];
+        for (size_t k = 0; k < e->n; k++) {
+            double wide = (d[0].at[i].at[k] - d[1].at[i].at[k]) / 2e-3;
+            double narrow = (d[2].at[i].at[k] - d[3].at[i].at[k]) / 1e-3;
+            e->at[k] = (4 * narrow - wide) / 3;
+        }
+        same(t, "jvp", &l->jg.at[i], e, 1e-6);
+    }
+    return !t->why[0];
+}
+static bool law_adjoint(Trial *t, Laws *l) {
+    Arrays in = l->x, out;
+    append(&in, &l->c, false);
+    if (!run(t, l, VJP, &in, &out)) return false;
+    l->jtc = floats(&out, l->y.n);
+    for (int i = 0; i < l->y.n; i++) same(t, "split", &out.at[i], &l->y.at[i], 1e-12);
+    double scale = 1, a = inner_all(&l->c, &l->jg, &scale), b = inner_all(&l->jtc, &l->g, &scale);
+    return fabs(a - b) <= 1e-11 * scale || wrong(t, "adjoint: %.14g and %.14g", a, b);
+}
+/* H w, the tangent of Jᵀ c along w. */
+static bool hessian(Trial *t, Laws *l, const Arrays *w, Arrays *hw) {
+    Arrays in = l->x, none = zeros(&l->c), out;
+    append(&in, &l->c, false), append(&in, w, false), append(&in, &none, false);
+    if (!run(t, l, HESSIAN, &in, &out)) return false;
+    Arrays all = floats(&out, l->fixed[VJP].program->n_out);
+    *hw = (Arrays){.n = l->g.n};
+    for (int i = 0; i < l->g.n; i++) hw->at[i] = all.at[all.n - l->g.n + i];
+    return true;
+}
+static bool law_hessian(Trial *t, Laws *l) {
+    Arrays hg, hh;
+    if (!hessian(t, l, &l->g, &hg) || !hessian(t, l, &l->h, &hh)) return false;
+    double scale = 1, a = inner_all(&l->h, &hg, &scale), b = inner_all(&l->g, &hh, &scale);
+    return fabs(a - b) <= 1e-9 * scale || wrong(t, "hessian: %.14g and %.14g", a, b);
+}
+/* The cotangent of c along g, a cotangent of Jᵀ c, is J g. */
+static bool law_twice(Trial *t, Laws *l) {
+    Arrays in = l->x, none = zeros(&l->y), out;
+    append(&in, &l->c, false), append(&in, &none, false), append(&in, &l->g, false);
+    if (!run(t, l, TWICE, &in, &out)) return false;
+    Arrays all = floats(&out, l->fixed[VJP].program->n_out);
+    for (int i = 0; i < l->jg.n; i++) same(t, "twice", &all.at[all.n - l->jg.n + i], &l->jg.at[i], 1e-10);
+    return !t->why[0];
+}
+static bool libraries(Trial *t, Laws *l) {
+    for (int k = 0; k < NFLAGS; k++)
+        if (!compiled(t, flags[k], NULL, &l->symbolic[k]) || !compiled(t, flags[k], &l->symbolic[k], &l->fixed[k]))
+            return false;
+    const jaxcc_program *p = l->symbolic[PLAIN].program;
+    if (p->n_dims > MOST_DIMS || p->n_in > MOST_INPUTS) return wrong(t, "too many inputs");
+    for (int i = 0; i < p->n_dims; i++) l->dims[i] = size_of_dim(t, p->dims[i]);
+    return true;
+}
+static void obeys(Trial *t) {
+    static Laws l;
+    if (!libraries(t, &l)) return;
+    const jaxcc_program *p = l.fixed[PLAIN].program;
+    l.x = room(p->n_in, p->in);
+    for (int i = 0; i < p->n_in; i++) {
+        int r = i < t->law->nranges ? i : t->law->nranges - 1;
+        draw(&l.x.at[i], p->in[i].dtype, r < 0 ? -1 : t->law->range[r].lo, r < 0 ? 1 : t->law->range[r].hi);
+    }
+    if (!run(t, &l, PLAIN, &l.x, &l.y)) return;
+    l.g = like(&l.x), l.h = like(&l.x), l.c = like(&l.y);
+    if (law_jvp(t, &l) && law_adjoint(t, &l) && law_hessian(t, &l)) law_twice(t, &l);
+}
+
+/* ---- all of them */
+typedef struct {
+    pid_t pid;
+    int law, pipe;
+} Job;
+static Job start(int k, const char *tmp) {
+    int ends[2];
+    if (pipe(ends)) abort();
+    pid_t pid = fork();
+    if (pid) {
+        close(ends[1]);
+        return (Job){pid, k, ends[0]};
+    }
+    static char why[WHY];
+    char *dir = NULL, *text = NULL;
+    if (asprintf(&dir, "%s/%d", tmp, k) < 0 || asprintf(&text, "%s/f.jaxpr", dir) < 0) abort();
+    setrlimit(RLIMIT_CPU, &(struct rlimit){SECONDS, SECONDS});
+    if ((!verbose && freopen("/dev/null", "w", stderr) == NULL) || mkdir(dir, 0700)) abort();
+    FILE *f = fopen(text, "w");
+    if (!f || fputs(laws[k].text, f) < 0 || fclose(f)) abort();
+    Trial t = {.law = &laws[k], .why = why, .dir = dir};
+    obeys(&t);
+    if (write(ends[1], why, strlen(why) + 1) < 0) abort();
+    _exit(0);
+}
+static bool finish(const Job *j) {
+    char why[WHY] = "";
+    ssize_t n = read(j->pipe, why, sizeof why - 1);
+    int status;
+    waitpid(j->pid, &status, 0);
+    close(j->pipe);
+    bool ended = n > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!ended) snprintf(why, sizeof why, "crash or time out (status %d)", status);
+    if (why[0]) printf("FAIL laws %s: %s\n", laws[j->law].name, why);
+    return !why[0];
+}
+/* Rows with a rule for tangents that no program has. */
+static int rows_missing(void) {
+    static const char *const rule[NPRIMS] = {
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = #jvp,
+#include "../compiler/prims.def"
+    };
+    static const char *const others = " scaled_dot scaled_matmul scaled_matmul_wrapper " /* of narrow floats alone */
+                                      " accum_grad_in_ref "                              /* of a reference */
+                                      " select_and_scatter todense ";                    /* not differentiable in JAX */
+    int missing = 0;
+    for (int p = P_none + 1; p < NPRIMS; p++) {
+        bool found = strcmp(rule[p], "none") == 0 || strcmp(rule[p], "zero") == 0;
+        char open[64], blank[64];
+        snprintf(open, sizeof open, " %s[", prim_name[p]), snprintf(blank, sizeof blank, " %s ", prim_name[p]);
+        found = found || strstr(others, blank);
+        for (int k = 0; k < nlaws && !found; k++) found = strstr(laws[k].text, open) || strstr(laws[k].text, blank);
+        if (!found) printf("FAIL laws: no program has %s\n", prim_name[p]);
+        missing += !found;
+    }
+    return missing;
+}
+int main(int argc, char **argv) {
+    enum { MOST_JOBS = 64 };
+    int passed = 0, failed = 0, jobs = (int)sysconf(_SC_NPROCESSORS_ONLN), running = 0;
+    const char *filter = NULL;
+    Job job[MOST_JOBS];
+    char tmp[] = "/tmp/laws-XXXXXX";
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--filter") == 0 && i + 1 < argc)
+            filter = argv[++i];
+        else if (strcmp(argv[i], "--jobs") == 0 && i + 1 < argc)
+            jobs = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--verbose") == 0)
+            verbose = true;
+        else
+            read_laws(argv[i]);
+    }
+    regex_t regex;
+    if (!mkdtemp(tmp) || (filter && regcomp(&regex, filter, REG_EXTENDED | REG_NOSUB))) return 2;
+    if (!filter) failed += rows_missing();
+    jobs = jobs < 1 ? 1 : jobs > MOST_JOBS ? MOST_JOBS : jobs;
+    fflush(stdout);
+    for (int k = 0, next = 0; k < nlaws || running;) {
+        bool skip = k < nlaws && filter && regexec(&regex, laws[k].name, 0, NULL, 0);
+        if (skip) {
+            k++;
+        } else if (k < nlaws && running < jobs) {
+            job[(next + running++) % jobs] = start(k++, tmp);
+        } else if (running) {
+            bool ok = finish(&job[next]);
+            passed += ok, failed += !ok;
+            next = (next + 1) % jobs, running--;
+        }
+    }
+    char *remove = NULL;
+    if (asprintf(&remove, "rm -rf %s", tmp) < 0 || system(remove) != 0) return 2;
+    printf("laws: %d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
