@@ -46,14 +46,15 @@ static bool unsupported(Ctx *cx) {
     bool any = diag_errors(cx->diags);
     diag_flush(cx->diags, f, false);
     fclose(f);
-    any = any && (strstr(text, "supported") || strstr(text, " --"));
+    any = any &&
+          (strstr(text, "supported") || strstr(text, " --") || strstr(text, "derivative") || strstr(text, "transpose"));
     if (!any) fputs(text, stderr);
     free(text);
     return any;
 }
 
-static Jaxpr *passed(Ctx *cx, Jaxpr *j, Pass *passes) {
-    Jaxpr *after = passes(cx, j);
+/* What passes made of `j`: `after`, or NULL if that is not supported. */
+static Jaxpr *passed(Ctx *cx, const Jaxpr *j, Jaxpr *after) {
     if (!after && unsupported(cx)) return NULL;
     if (!after) wrong(cx, "the passes refuse it", S(""), printed(cx, j));
     bool outer = cx->passes;
@@ -62,17 +63,30 @@ static Jaxpr *passed(Ctx *cx, Jaxpr *j, Pass *passes) {
     cx->passes = outer;
     return after;
 }
-/* Not after every pass, which would take most of the time. `normalised`: lowered after the first half of the passes. */
-static void laws(Ctx *cx, Jaxpr *j, bool normalised) {
-    Str why = S("");
-    holds(cx, j, "a well-typed program");
-    Jaxpr *after = normalised ? passed(cx, j, passes_normalise) : j;
-    if (after) after = passed(cx, after, passes_lower);
-    if (!after) return;
-    if (after->out.n != j->out.n) wrong(cx, "the passes change the results", why, printed(cx, j));
+/* Half of the programs are differentiated, up to three times. */
+static Transforms draw_transforms(Ctx *cx, Dice *d) {
+    static const Transform of[] = {{TRANSFORM_JVP, "--jvp", {0}}, {TRANSFORM_VJP, "--vjp", {0}}};
+    Transforms all = {0};
+    for (uint32_t n = dice_draw(d, 6); n > 2; n--) push(cx->arena, &all, of[dice_draw(d, 2)]);
+    return all;
+}
+
+/* The results of `after` begin with those of `j`, or are those. */
+static void same_results(Ctx *cx, const Jaxpr *j, Jaxpr *after, bool more) {
+    if (more ? after->out.n < j->out.n : after->out.n != j->out.n)
+        wrong(cx, "the passes change the results", S(""), printed(cx, j));
     for (uint32_t i = 0; i < j->out.n; i++)
         if (val_type(cx, j->out.at[i]) != val_type(cx, after->out.at[i]))
-            wrong(cx, "the passes change a result's type", why, printed(cx, after));
+            wrong(cx, "the passes change a result's type", S(""), printed(cx, after));
+}
+/* Not after every pass, which would take most of the time. `normalised`: lowered after the first half of the passes. */
+static void laws(Ctx *cx, Jaxpr *j, bool normalised, Transforms transforms) {
+    holds(cx, j, "a well-typed program");
+    Jaxpr *after = normalised ? passed(cx, j, passes_normalise(cx, j)) : j, *derived = after;
+    if (after && transforms.n) derived = passed(cx, after, passes_transform(cx, after, transforms));
+    if (after && derived && derived != after) same_results(cx, after, derived, true);
+    if (derived) after = passed(cx, derived, passes_lower(cx, derived));
+    if (derived && after) same_results(cx, derived, after, false);
 }
 
 static const Options options = {.opt = 2, .name = "f"};
@@ -83,7 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     Dice dice = {bytes, n, 0};
     cx->options = &options;
     limit(1);
-    laws(cx, program_draw(cx, &dice, false), n % 2);
+    Jaxpr *j = program_draw(cx, &dice, false);
+    laws(cx, j, n % 2, draw_transforms(cx, &dice));
     limit(0);
     arena_close(arena);
     return 0;
@@ -152,7 +167,7 @@ static bool write_program(uint64_t seed, const char *dir) {
     cx->options = &options;
     for (unsigned i = 0; i < 8; i++) dice_draw(&dice, 2);
     Jaxpr *j = program_draw(cx, &dice, true);
-    laws(cx, j, false);
+    laws(cx, j, false, (Transforms){0});
     Str text = printed(cx, j);
     const char *stem = str_format(arena, "%s/%llu", dir, (unsigned long long)seed).at;
     Extents of = {cx->types, dice_draw(&dice, 8), 3 + dice_draw(&dice, 20)};

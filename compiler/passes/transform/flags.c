@@ -103,7 +103,7 @@ static Jaxpr *transform_vjp(Ctx *cx, const Jaxpr *j, const Transform *t) {
     if (!split_into(&f.tx, &f.b, both, in, force, out, &lin)) return NULL;
     uint32_t n = lin.j->in.n, ncaptured = lin.captured.n;
     Val *lin_in = values(&f, n), *lin_ct = values(&f, lin.j->out.n), *ct_in = values(&f, n);
-    memcpy(lin_in, lin.captured.at, ncaptured * sizeof *lin_in);
+    if (ncaptured) memcpy(lin_in, lin.captured.at, ncaptured * sizeof *lin_in);
     for (uint32_t i = 0, k = 0; i < j->out.n; i++)
         if (ct[i]) lin_ct[k++] = ct[i];
     if (!transpose_into(&f.tx, &f.b, lin.j, lin_in, lin_ct, ct_in)) return NULL;
