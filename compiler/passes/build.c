@@ -292,6 +292,17 @@ Val b_dot_general(Builder *b, Val x, Val y, Contraction c) {
     if (c.precision) p[2] = *c.precision;
     return build(b, P_dot_general, 2, (Val[]){x, y}, c.precision ? 3 : 2, p);
 }
+Val b_stretch(Builder *b, Val v, uint32_t rank, const Dim *dims) {
+    if (b_failed(b, v)) return VAL_FAILED;
+    const ArrayType *t = b_type(b, v);
+    int64_t axes[MAX_RANK];
+    Dim stretched[MAX_RANK];
+    if (same_dims(t, rank, dims)) return v;
+    assert(t->rank == 0 || t->rank == rank);
+    for (uint32_t d = 0; d < rank; d++) axes[d] = d, stretched[d] = t->rank && t->dims[d] != 1 ? t->dims[d] : dims[d];
+    if (!same_dims(t, rank, stretched)) v = b_broadcast(b, v, rank, stretched, axes);
+    return b_reshape(b, v, rank, dims);
+}
 Prim b_reduction(Prim p) {
     for (Prim r = P_none + 1; r < NPRIMS; r++)
         if (prim_lower[r] == LOWER_REDUCE && prim_combiner[r] == p) return r;

@@ -148,6 +148,9 @@ Val b_reduce(Builder *, Prim, Val, uint32_t n, const int64_t *axes); /* reduce_s
    axes. Axes not named, and those where the array has extent 1, are summed. NULL: v is what an elementwise operand is
    stretched to, which is a scalar or has the same rank; any other rank needs the axes. */
 Val b_sum_to(Builder *, Val v, uint32_t rank, const Dim *dims, const int64_t *axes);
+/* What an elementwise operand is stretched to, undone by b_sum_to without axes: v is a scalar, or its axes of extent 1
+   get the array's extents. Other axes agree: equal, or symbols that the program equates. */
+Val b_stretch(Builder *, Val v, uint32_t rank, const Dim *dims);
 /* The axes of two operands that are summed over or batched; the element type of the result (DT_none: that of the
    operands); the parameter `precision`, as of another product (NULL: none). */
 typedef struct {

@@ -26,6 +26,8 @@ bool supported(Ctx *, const Jaxpr *);
 enum { STDLIB_NAME = 64 }; /* room for the name of a program of stdlib/ */
 /* A program of stdlib/ by name ("exp_f32"), parsed and typechecked on first use; NULL if there is none. */
 const Jaxpr *stdlib_program(Ctx *, const char *name);
+/* The same as the text has it, read anew and not typechecked. */
+Jaxpr *stdlib_read(Ctx *, const char *name);
 
 /* The type TYPE in which the program NAME_TYPE computes a function with results of type `result`: f32 and f64
    themselves, f32 for narrower types, f64 for functions without a program for f32. */

@@ -17,11 +17,14 @@ struct Stdlib {
     uint32_t n;
 };
 
-/* After inlining, and without common or dead equations. */
-static Jaxpr *load(Ctx *cx, uint32_t row) {
+static Jaxpr *read(Ctx *cx, uint32_t row) {
     Str text = {stdlib_files[row].text, stdlib_files[row].n};
     Str path = str_format(cx->arena, "<stdlib>/%s.jaxpr", stdlib_files[row].name);
-    Jaxpr *j = parse(cx, diags_source(cx->diags, path.at, text), NULL);
+    return parse(cx, diags_source(cx->diags, path.at, text), NULL);
+}
+/* After inlining, and without common or dead equations. */
+static Jaxpr *load(Ctx *cx, uint32_t row) {
+    Jaxpr *j = read(cx, row);
     if (!j || !check(cx, j)) return NULL;
     bool outer = cx->stdlib_passes;
     cx->stdlib_passes = true;
@@ -30,6 +33,16 @@ static Jaxpr *load(Ctx *cx, uint32_t row) {
     return j;
 }
 
+/* The number of rows if there is none. */
+static uint32_t row_named(const char *name) {
+    uint32_t i = 0;
+    while (stdlib_files[i].name && strcmp(stdlib_files[i].name, name) != 0) i++;
+    return i;
+}
+Jaxpr *stdlib_read(Ctx *cx, const char *name) {
+    uint32_t row = row_named(name);
+    return stdlib_files[row].name ? read(cx, row) : NULL;
+}
 /* Its row, loaded; the number of rows if there is none. */
 static uint32_t row_of(Ctx *cx, const char *name) {
     struct Stdlib *s = cx->stdlib;
@@ -39,8 +52,7 @@ static uint32_t row_of(Ctx *cx, const char *name) {
         s->at = arena_new(cx->arena, Jaxpr *, s->n);
         s->runs = arena_new(cx->arena, Evaluator *, s->n);
     }
-    uint32_t i = 0;
-    while (i < s->n && strcmp(stdlib_files[i].name, name) != 0) i++;
+    uint32_t i = row_named(name);
     if (i < s->n && !s->at[i]) s->at[i] = load(cx, i);
     return i;
 }

@@ -1,9 +1,18 @@
 /* Side effects: checks; and callbacks, which are refused. debug_print is in print.c. */
-#include "../build.h"
+#include "../transform/transform.h"
 
 bool expand_callback(Builder *b, const Eqn *e, Val *out) {
     return diag(b->cx->diags, e->span, "primitive '%s' is not supported: it calls back into Python",
                 prim_name[e->prim]);
+}
+bool jvp_callback(Jvp *d) {
+    return tx_error(d->tx, d->e->span, "%s has no derivative: it calls a function that is not in the text",
+                    prim_name[d->e->prim]);
+}
+/* The linear part of a custom rule, which JAX leaves when it linearizes. */
+bool jvp_custom_lin(Jvp *d) {
+    return tx_error(d->tx, d->e->span,
+                    "custom_lin: its bwd is not in the text; print the program before it is differentiated");
 }
 
 /* ---- check: the library stops if a predicate is true. The predicates come first, then their codes and other parts of

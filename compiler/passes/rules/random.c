@@ -1,7 +1,7 @@
 /* Random numbers: keys are words of 32 bits, generators are arithmetic on them. Bit for bit as JAX 0.10.2 on the
    CPU. Threefry and Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). */
 #include "../../options.h"
-#include "../build.h"
+#include "../transform/transform.h"
 
 typedef struct {
     Val w[4];
@@ -637,4 +637,20 @@ bool expand_random_gamma(Builder *b, const Eqn *e, Val *out) {
         out[0] = b_mul(b, b_mul(b, d, V), boost);
     }
     return true;
+}
+/* By the parameter: random_gamma_grad of the sample, divided by it if the result is its logarithm. */
+bool jvp_random_gamma(Jvp *d) {
+    Builder *b = d->b;
+    Val a = d->e->in.at[1], sample = jvp_result(d, 0);
+    bool logarithm = param_bool(d->e, K_log_space);
+    if (logarithm) {
+        Dtype type = b_type(b, sample)->dtype;
+        double least = type == DT_f64 ? 0x1p-1022 : type == DT_f16 ? 0x1p-14 : 0x1p-126; /* normal number */
+        sample = b_exp(b, sample);
+        sample = b_select(b, b_eq(b, sample, b_zeros_like(b, sample)), sample, b_full_like(b, sample, least));
+    }
+    Val slope = b_random_gamma_grad(b, a, sample);
+    if (logarithm) slope = b_div(b, slope, sample);
+    d->dt[0] = b_mul(b, d->t[1], slope);
+    return !b->failed;
 }
