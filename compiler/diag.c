@@ -9,7 +9,8 @@ typedef struct {
     bool placed;
     Span span;
     Str text;
-    Warning warning; /* for "[-Wname]"; NWARNINGS: none */
+    Warning warning;     /* for "[-Wname]"; NWARNINGS: none */
+    const char *context; /* of diag_context */
 } Message;
 
 typedef struct {
@@ -46,6 +47,7 @@ struct Diags {
         uint32_t n, cap;
     } messages;
     Intern said; /* messages reported so far */
+    const char *context;
     uint32_t errors, warnings;
     bool dropped; /* the last message was dropped, as one too many or a repetition, and so are its notes */
     bool on[NWARNINGS], is_error[NWARNINGS];
@@ -66,6 +68,7 @@ uint32_t diags_source(Diags *d, const char *path, Str text) {
 
 Str diags_text(const Diags *d, uint32_t file) { return d->sources.at[file].text; }
 const char *diag_path(const Diags *d, uint32_t file) { return d->sources.at[file].path; }
+void diag_context(Diags *d, const char *why) { d->context = why; }
 uint32_t diag_errors(const Diags *d) { return d->errors; }
 
 /* Has it been reported already? */
@@ -88,7 +91,7 @@ __attribute__((format(printf, 6, 0))) static void add(Diags *d, Says says, bool 
     va_end(twice);
     char *text = arena_new(d->arena, char, (size_t)(n < 0 ? 0 : n) + 1);
     if (n > 0) vsnprintf(text, (size_t)n + 1, fmt, args);
-    Message m = {says, placed, span, str(text), w};
+    Message m = {says, placed, span, str(text), w, says == SAYS_NOTE ? NULL : d->context};
     d->dropped = says != SAYS_NOTE && again(d, &m);
     if (!d->dropped) push(d->arena, &d->messages, m);
 }
@@ -216,7 +219,8 @@ static void show_source(const Diags *d, FILE *out, Span span) {
     fputc('\n', out);
 }
 
-static void show(const Diags *d, FILE *out, const Message *m, bool colour) {
+/* `source`: with its line of the source. */
+static void show(const Diags *d, FILE *out, const Message *m, bool source, bool colour) {
     static const char *const word[] = {"error", "warning", "note"};
     static const char *const tint[] = {"\033[1;31m", "\033[1;35m", "\033[1;36m"};
     const char *bold = colour ? "\033[1m" : "", *plain = colour ? "\033[0m" : "";
@@ -232,7 +236,13 @@ static void show(const Diags *d, FILE *out, const Message *m, bool colour) {
     if (m->warning != NWARNINGS)
         fprintf(out, " [-W%s%s]", m->says == SAYS_ERROR ? "error," : "", warning_info[m->warning].name);
     fprintf(out, "%s\n", plain);
-    if (m->placed) show_source(d, out, m->span);
+    if (m->placed && source) show_source(d, out, m->span);
+}
+
+/* Why it was examined at all: the place is that of the message itself. */
+static void show_context(const Diags *d, FILE *out, const Message *m, bool colour) {
+    Message note = {SAYS_NOTE, m->placed, m->span, str(m->context), NWARNINGS, NULL};
+    show(d, out, &note, false, colour);
 }
 
 /* ---- in the order of the text: each error or warning is followed by its notes */
@@ -255,6 +265,7 @@ void diag_flush(Diags *d, FILE *out, bool colour) {
     Said *said = arena_new(d->arena, Said, d->messages.n);
     uint32_t n = 0, shown[SAYS_NOTE] = {0}, hidden = d->errors > MOST_KEPT ? d->errors - MOST_KEPT : 0;
     static const uint32_t most[SAYS_NOTE] = {[SAYS_ERROR] = MOST_ERRORS, [SAYS_WARNING] = MOST_WARNINGS};
+    const char *context = NULL;
     each(const Message, m, d->messages) {
         if (m->says != SAYS_NOTE) said[n++].m = m;
         if (n) said[n - 1].n++;
@@ -262,7 +273,9 @@ void diag_flush(Diags *d, FILE *out, bool colour) {
     if (n) qsort(said, n, sizeof *said, said_before);
     for (Said *s = said; s < said + n; s++) {
         if (shown[s->m->says]++ >= most[s->m->says]) continue;
-        for (uint32_t i = 0; i < s->n; i++) show(d, out, s->m + i, colour);
+        for (uint32_t i = 0; i < s->n; i++) show(d, out, s->m + i, true, colour);
+        if (s->m->context && s->m->context != context) show_context(d, out, s->m, colour);
+        context = s->m->context;
     }
     if (shown[SAYS_ERROR] > MOST_ERRORS) hidden += shown[SAYS_ERROR] - MOST_ERRORS;
     if (hidden) fprintf(out, "jaxcc: note: %u more error%s not shown\n", hidden, hidden == 1 ? " is" : "s are");

@@ -267,6 +267,12 @@ Dim dim_symbol(Types *ts, Str name) {
     return dim_add_node(t, e, key.at, key.n);
 }
 
+bool dim_symbol_exists(Types *ts, Str name) {
+    DimTable *t = types_dims(ts);
+    Str key = str_format(t->arena, "s%.*s", SF(name));
+    return intern_find(&t->keys, key.at, key.n, NULL);
+}
+
 static Dim dim_pair(Types *ts, DimKind kind, Dim a, Dim b) {
     DimTable *t = types_dims(ts);
     if (a == DIM_TOO_LARGE || b == DIM_TOO_LARGE) return DIM_TOO_LARGE;

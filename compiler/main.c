@@ -57,7 +57,7 @@ static Jaxpr *front(Ctx *cx) {
     if (!in_types(cx, &in)) return NULL;
     dims_fix(cx, j, in.at, in.n);
     if (o->consts && !consts_bind(cx, j, o->consts)) return NULL;
-    if (!o->consts && compiles(o)) consts_warn(cx, j), consts_lift(cx, j);
+    if (!o->consts && (compiles(o) || o->transforms.n)) consts_warn(cx, j), consts_lift(cx, j);
     if (o->in_type && !check_inputs(cx, j, in.at, in.n, in.span)) return NULL;
     if (!check(cx, j) || !read) return NULL;
     lint(cx, j);

@@ -131,6 +131,10 @@ static bool transform(Reader *r, TransformKind kind, const char *option, const c
     Transform t = {.kind = kind, .text = v ? str_format(r->arena, "%s=%s", option, v).at : option};
     if ((kind == TRANSFORM_GRAD || kind == TRANSFORM_VALUE_AND_GRAD) && !numbers(r, option, v ? v : "0", &t.args))
         return false;
+    for (uint32_t i = 0; i < t.args.n; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (t.args.at[k] == t.args.at[i])
+                return wrong("%s=%s: input %lld is listed twice", option, v, (long long)t.args.at[i]);
     push(r->arena, &r->o->transforms, t);
     return true;
 }
@@ -191,6 +195,9 @@ static const Option *option_find(const char *arg, const char **value) {
 static bool unknown_option(const char *arg) {
     enum { LETTERS = 4 };
     Str given = {arg, (uint32_t)strcspn(arg, "=")};
+    for (const Option *x = options; x < options + NOPTIONS; x++)
+        if (x->shape == FLAG && given.n < strlen(arg) && str_is(given, x->spelling))
+            return wrong("'%s' takes no value, as in '%s'", x->spelling, arg);
     const Option *near = NULL;
     Similar similar = similar_to(given, edits_of(given, LETTERS));
     for (const Option *x = options; x < options + NOPTIONS; x++)
@@ -333,6 +340,7 @@ static bool settle(Reader *r) {
         return wrong("%s goes with --emit=jaxpr only", o->no_check ? "--no-check" : "--passes");
     if (o->debug_nans && o->fast_math) return wrong("--debug-nans finds no NaN under -ffast-math");
     if (o->no_check && o->passes) return wrong("--passes needs a checked program");
+    if (o->no_check && o->transforms.n) return wrong("%s needs a checked program", o->transforms.at[0].text);
     bool library = o->emit == EMIT_so || o->emit == EMIT_a || o->emit == EMIT_obj, to_file = file_is_regular(o->output);
     Str stem = path_stem(str(o->output));
     if (library && !r->no_header && (r->header || to_file))

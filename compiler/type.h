@@ -118,6 +118,7 @@ Str dim_text(Arena *, const Types *, Dim, ValName *, const void *);
 
 const DimExpr *dim_at(const Types *, Dim); /* of a symbolic one */
 Dim dim_symbol(Types *, Str name);
+bool dim_symbol_exists(Types *, Str name);
 Dim dim_bound(Types *, uint32_t val);
 bool dim_is_bound(const Types *, uint32_t val);      /* may it be the extent of an array? */
 Dim dim_special(Types *, DimKind, int64_t position); /* HOLE, *IDX */

@@ -61,6 +61,13 @@ static Jaxpr *passed(Ctx *cx, const char *name, const Jaxpr *in, Jaxpr *j) {
     if (j && cx->verify) verify(cx, name, j);
     return j;
 }
+/* For messages: "for --grad, after --jvp --vjp". */
+static const char *flag_named(Ctx *cx, const Transforms *all, uint32_t n) {
+    Text text = {.arena = cx->arena};
+    text_add(&text, "for %s", all->at[n].text);
+    for (uint32_t i = 0; i < n; i++) text_add(&text, "%s%s", i ? " " : ", after ", all->at[i].text);
+    return str_c(cx->arena, (Str){text.at, text.n});
+}
 /* What the passes of this half leave, and then these transformations. */
 static Jaxpr *run(Ctx *cx, const Jaxpr *in, unsigned half, const Transforms *all) {
     Jaxpr *j = own(cx, in);
@@ -71,9 +78,11 @@ static Jaxpr *run(Ctx *cx, const Jaxpr *in, unsigned half, const Transforms *all
         if (list[i].half & half) j = passed(cx, list[i].name, j, list[i].run(cx, j));
     for (uint32_t i = 0; all && i < all->n && j; i++) {
         const Transform *t = &all->at[i];
+        diag_context(cx->diags, flag_named(cx, all, i));
         j = passed(cx, t->text, j, transform(cx, j, t));
         if (j) j = passed(cx, "tidy", j, pass_tidy(cx, j));
     }
+    diag_context(cx->diags, NULL);
     cx->passes = outer, cx->dim_checks = checks;
     return j;
 }

@@ -7,112 +7,243 @@ typedef struct {
     Tx tx;
     Builder b;
     const Jaxpr *read;
+    const Transform *of;
     struct {
         Val *at;
         uint32_t n, cap;
     } in, out;
+    struct {
+        Span *at;
+        uint32_t n, cap;
+    } out_at;
+    Intern names; /* of values, which new inputs must not have */
 } Flag;
 
-static Flag flag_of(Ctx *cx, const Jaxpr *j, const char *name) {
-    Flag f = {.tx = {.cx = cx, .flag = name}, .b = {.cx = cx, .span = j->span}, .read = j};
+static Flag flag_of(Ctx *cx, const Jaxpr *j, const Transform *t) {
+    Flag f = {.tx.cx = cx, .b = {.cx = cx, .span = j->span}, .read = j, .of = t};
     f.tx.map.cx = f.tx.tangent.cx = cx;
+    f.names.arena = cx->arena;
     return f;
 }
-/* The type of value `v`, a number, after those before it: the extents of its type are inputs. */
+static Val *values(const Flag *f, uint32_t n) { return arena_new(f->b.cx->arena, Val, n + 1); }
+static bool differentiable(const Flag *f, Val v) { return has_tangent(f->b.cx, val_type(f->b.cx, v)); }
+static Span input_place(const Flag *f, uint32_t i) { return val_info(f->b.cx, f->read->in.at[i])->span; }
+static Span result_place(const Flag *f, uint32_t i) {
+    Span bound = val_info(f->b.cx, f->read->out.at[i])->span;
+    return f->read->out_at ? f->read->out_at[i] : bound.n ? bound : f->read->span;
+}
+
+/* ---- inputs and results */
+
+static void take_names(Flag *f, Vals vals) {
+    each(const Val, v, vals) {
+        Str name = val_info(f->b.cx, *v)->name;
+        intern(&f->names, name.at, name.n, NULL);
+    }
+}
+/* The name, with `_` appended if it is a keyword of C, and until no value or dimension has it. */
+static Str own_name(Flag *f, Str name) {
+    Arena *arena = f->b.cx->arena;
+    if (cname_keyword(name)) name = str_format(arena, "%.*s_", SF(name));
+    for (bool fresh = false;;) {
+        if (!dim_symbol_exists(f->b.cx->types, name)) intern(&f->names, name.at, name.n, &fresh);
+        if (fresh) return name;
+        name = str_format(arena, "%.*s_", SF(name));
+    }
+}
+/* An input of the type of a value read, in which extents are inputs before it. */
 static Val add_input(Flag *f, Val like, Str name) {
     Val v = tx_placeholder(&f->tx, like);
     val_info(f->b.cx, v)->name = name;
     push(f->b.cx->arena, &f->in, v);
     return v;
 }
-static void add_output(Flag *f, Val v) { push(f->b.cx->arena, &f->out, v); }
-static Val *values(const Flag *f, uint32_t n) { return arena_new(f->b.cx->arena, Val, n + 1); }
-
 /* Inputs named as those of the program read. */
 static Val *add_primals(Flag *f) {
-    Val *in = values(f, f->read->in.n), *to = in;
-    each(const Val, v, f->read->in) {
-        *to = add_input(f, *v, val_info(f->b.cx, *v)->name);
-        valmap_put(&f->tx.map, *v, *to++);
+    const Jaxpr *j = f->read;
+    Val *in = values(f, j->in.n);
+    take_names(f, j->consts);
+    take_names(f, j->in);
+    each(const Eqn, e, j->eqns) take_names(f, e->out);
+    for (uint32_t i = 0; i < j->in.n; i++) {
+        in[i] = add_input(f, j->in.at[i], val_info(f->b.cx, j->in.at[i])->name);
+        valmap_put(&f->tx.map, j->in.at[i], in[i]);
     }
     return in;
+}
+/* The tangent of input i; `_` says nothing. */
+static Val add_tangent(Flag *f, uint32_t i) {
+    Ctx *cx = f->b.cx;
+    Val primal = f->read->in.at[i];
+    Str name = val_info(cx, primal)->name;
+    name = name.n && !str_is(name, "_") ? str_format(cx->arena, "%.*s_t", SF(name))
+                                        : str_format(cx->arena, "in%u_t", i);
+    return add_input(f, primal, own_name(f, name));
+}
+/* `place`: of what it is, or belongs to, in the text. */
+static void add_output(Flag *f, Val v, Span place) {
+    push(f->b.cx->arena, &f->out, v);
+    push(f->b.cx->arena, &f->out_at, place);
 }
 static Jaxpr *finish(Flag *f) {
     Jaxpr *j = arena_new(f->b.cx->arena, Jaxpr, 1);
     *j = *f->read;
     j->in = (Vals){f->in.at, f->in.n};
     j->out = (Vals){f->out.at, f->out.n};
+    j->out_at = f->out_at.at;
     j->eqns = f->b.eqns;
     j->consts = (Vals){f->b.consts.at, f->b.consts.n};
-    j->out_at = NULL, j->checked = false;
+    j->checked = false;
     return f->tx.failed || f->b.failed ? NULL : j;
 }
 
-static Str tangent_name(Flag *f, Val primal) {
-    Str name = val_info(f->b.cx, primal)->name;
-    return name.n ? str_format(f->b.cx->arena, "%.*s_t", SF(name)) : name;
-}
-static bool differentiable(const Flag *f, Val v) { return has_tangent(f->b.cx, val_type(f->b.cx, v)); }
+/* ---- does the flag fit the program? */
 
-/* The program of the values and the tangents along all inputs: in f->in, f->b; its results are added. */
-static void differentiate(Flag *f) {
+static bool listed(const Transform *t, uint32_t input) {
+    bool found = false;
+    each(const int64_t, arg, t->args) found |= *arg == input;
+    return found;
+}
+static const char *option(const Transform *t) {
+    return t->kind == TRANSFORM_GRAD ? "--grad" : "--value-and-grad";
+}
+static bool fits_result(Flag *f) {
+    const Jaxpr *j = f->read;
+    const char *name = option(f->of);
+    if (j->out.n != 1)
+        return tx_error(&f->tx, j->out.n ? result_place(f, 0) : j->span,
+                        "%s wants one scalar float result, but there are %u", name, j->out.n);
+    const ArrayType *t = val_array(f->b.cx, j->out.at[0]);
+    Str text = ctx_type_text(f->b.cx, val_type(f->b.cx, j->out.at[0]));
+    if (t->rank != 0)
+        return tx_error(&f->tx, result_place(f, 0), "%s wants one scalar float result, but it is %.*s", name, SF(text));
+    return dtype_info[t->dtype].kind == DK_FLOAT ||
+           tx_error(&f->tx, result_place(f, 0), "%s wants a real result, but it is %.*s", name, SF(text));
+}
+static bool fits_arg(Flag *f, int64_t arg) {
+    const Jaxpr *j = f->read;
+    Ctx *cx = f->b.cx;
+    const char *name = option(f->of);
+    if (arg >= j->in.n)
+        return tx_error(&f->tx, (Span){INPUT_FILE, 0, 0}, "%s=%lld: there %s %u input%s", name, (long long)arg,
+                        is_are(j->in.n), j->in.n, plural(j->in.n));
+    Val v = j->in.at[arg];
+    return differentiable(f, v) ||
+           tx_error(&f->tx, input_place(f, (uint32_t)arg), "%s=%lld: input '%.*s' is %.*s, which has no derivative", name,
+                    (long long)arg, SF(val_name(cx, v)), SF(ctx_type_text(cx, val_type(cx, v))));
+}
+static bool fits_grad(Flag *f) {
+    bool fits = fits_result(f);
+    each(const int64_t, arg, f->of->args) fits &= fits_arg(f, *arg);
+    return fits;
+}
+/* A cotangent is an input, whose extents are inputs too. */
+typedef struct {
+    const Jaxpr *j;
+    bool computed; /* an extent is no input */
+} Extents;
+static void note_computed(void *extents, Val extent) {
+    Extents *e = extents;
+    bool given = false;
+    each(const Val, v, e->j->in) given |= *v == extent;
+    each(const Val, v, e->j->consts) given |= *v == extent;
+    e->computed |= !given;
+}
+static bool fits_cotangent(Flag *f, uint32_t result) {
+    Ctx *cx = f->b.cx;
+    Extents e = {.j = f->read};
+    Type t = val_type(cx, f->read->out.at[result]);
+    type_extents(cx, t, note_computed, &e);
+    return !e.computed ||
+           tx_error(&f->tx, result_place(f, result),
+                    "%s: result %u is %.*s, an extent of which the program computes: its cotangent cannot be an input",
+                    f->of->text, result, SF(ctx_type_text(cx, t)));
+}
+static bool fits(Flag *f) {
+    const Jaxpr *j = f->read;
+    bool fits = true;
+    if (f->of->kind != TRANSFORM_VJP) return fits_grad(f);
+    for (uint32_t i = 0; i < j->out.n; i++)
+        if (differentiable(f, j->out.at[i])) fits &= fits_cotangent(f, i);
+    return fits;
+}
+
+/* ---- jvp */
+
+/* The values, and the tangents along the inputs that `along` lists, NULL: all. */
+static void differentiate(Flag *f, const Transform *along) {
     const Jaxpr *j = f->read;
     Val *in = add_primals(f), *t = values(f, j->in.n), *out = values(f, j->out.n), *dt = values(f, j->out.n);
     for (uint32_t i = 0; i < j->in.n; i++)
-        if (differentiable(f, j->in.at[i])) t[i] = add_input(f, j->in.at[i], tangent_name(f, j->in.at[i]));
+        if (differentiable(f, j->in.at[i]) && (!along || listed(along, i))) t[i] = add_tangent(f, i);
     jvp_into(&f->tx, &f->b, j, in, t, out, dt);
-    for (uint32_t i = 0; i < j->out.n; i++) add_output(f, out[i]);
+    for (uint32_t i = 0; i < j->out.n; i++) add_output(f, out[i], result_place(f, i));
     for (uint32_t i = 0; i < j->out.n && !f->tx.failed; i++)
-        if (differentiable(f, j->out.at[i])) add_output(f, dt[i] ? dt[i] : b_zeros_like(&f->b, out[i]));
+        if (differentiable(f, j->out.at[i]))
+            add_output(f, dt[i] ? dt[i] : b_zeros_like(&f->b, out[i]), result_place(f, i));
 }
 static Jaxpr *transform_jvp(Ctx *cx, const Jaxpr *j, const Transform *t) {
-    Flag f = flag_of(cx, j, t->text);
-    differentiate(&f);
+    Flag f = flag_of(cx, j, t);
+    differentiate(&f, NULL);
     return finish(&f);
 }
 
+/* ---- vjp, grad: jvp, split at the tangents, transpose */
+
 /* The cotangents of the results: inputs, or 1 for the only one. */
-static Val *seeds(Flag *f, const Transform *t) {
+static Val *seeds(Flag *f) {
     const Jaxpr *j = f->read;
     Val *ct = values(f, j->out.n);
     for (uint32_t i = 0; i < j->out.n; i++) {
-        if (!differentiable(f, j->out.at[i])) continue;
-        bool given = t->kind == TRANSFORM_VJP;
-        ct[i] = given ? add_input(f, j->out.at[i], str_format(f->b.cx->arena, "ct%u", i))
-                      : b_number(&f->b, val_array(f->b.cx, j->out.at[i])->dtype, 1);
+        Val v = j->out.at[i];
+        if (!differentiable(f, v)) continue;
+        if (f->of->kind != TRANSFORM_VJP) {
+            ct[i] = b_number(&f->b, val_array(f->b.cx, v)->dtype, 1);
+            continue;
+        }
+        ct[i] = add_input(f, v, own_name(f, str_format(f->b.cx->arena, "ct%u", i)));
+        val_info(f->b.cx, ct[i])->span = result_place(f, i);
     }
     return ct;
 }
-static bool gives(const Transform *t, uint32_t input) {
-    bool listed = t->kind == TRANSFORM_VJP;
-    each(const int64_t, arg, t->args) listed |= *arg == input;
-    return listed;
-}
-/* jvp, split at the tangents, transpose. */
-static Jaxpr *transform_vjp(Ctx *cx, const Jaxpr *j, const Transform *t) {
-    Flag d = flag_of(cx, j, t->text), f = d;
-    differentiate(&d);
-    const Jaxpr *both = finish(&d); /* primals, tangents → results, their tangents */
-    if (!both) return NULL;
+/* The cotangents of the inputs with a tangent in `both`, which returns values and tangents: by input, 0: zero. `out`:
+   the values. */
+static Val *backwards(Flag *f, const Jaxpr *both, const Val *primals, Val *out) {
+    Ctx *cx = f->b.cx;
+    const Jaxpr *j = f->read;
     Inner lin;
-    Val *in = values(&f, both->in.n), *out = values(&f, both->out.n), *primals = add_primals(&f);
-    memcpy(in, primals, j->in.n * sizeof *in);
-    Val *ct = seeds(&f, t);
+    Val *ct = seeds(f), *in = values(f, both->in.n), *all = values(f, both->out.n), *result = values(f, j->in.n);
     bool *force = arena_new(cx->arena, bool, both->out.n + 1);
+    if (j->in.n) memcpy(in, primals, j->in.n * sizeof *in);
     memset(force + j->out.n, true, both->out.n - j->out.n);
-    if (!split_into(&f.tx, &f.b, both, in, force, out, &lin)) return NULL;
+    if (!split_into(&f->tx, &f->b, both, in, force, all, &lin)) return NULL;
+    if (j->out.n) memcpy(out, all, j->out.n * sizeof *out);
     uint32_t n = lin.j->in.n, ncaptured = lin.captured.n;
-    Val *lin_in = values(&f, n), *lin_ct = values(&f, lin.j->out.n), *ct_in = values(&f, n);
+    Val *lin_in = values(f, n), *lin_ct = values(f, lin.j->out.n), *ct_in = values(f, n);
     if (ncaptured) memcpy(lin_in, lin.captured.at, ncaptured * sizeof *lin_in);
     for (uint32_t i = 0, k = 0; i < j->out.n; i++)
         if (ct[i]) lin_ct[k++] = ct[i];
-    if (!transpose_into(&f.tx, &f.b, lin.j, lin_in, lin_ct, ct_in)) return NULL;
-    for (uint32_t i = 0; i < j->out.n && t->kind != TRANSFORM_GRAD; i++) add_output(&f, out[i]);
-    for (uint32_t i = 0, k = ncaptured; i < j->in.n; i++) {
-        if (!differentiable(&f, j->in.at[i])) continue;
-        Val c = ct_in[k++];
-        if (gives(t, i)) add_output(&f, c ? c : b_zeros_like(&f.b, primals[i]));
-    }
+    if (!transpose_into(&f->tx, &f->b, lin.j, lin_in, lin_ct, ct_in)) return NULL;
+    for (uint32_t i = 0, k = ncaptured; k < n; i++)
+        if (differentiable(f, j->in.at[i]) && (f->of->kind == TRANSFORM_VJP || listed(f->of, i)))
+            result[i] = ct_in[k++];
+    return result;
+}
+static void add_cotangent(Flag *f, Val primal, Val ct, uint32_t input) {
+    add_output(f, ct ? ct : b_zeros_like(&f->b, primal), input_place(f, input));
+}
+static Jaxpr *transform_vjp(Ctx *cx, const Jaxpr *j, const Transform *t) {
+    Flag d = flag_of(cx, j, t), f = flag_of(cx, j, t);
+    if (!fits(&f)) return NULL;
+    differentiate(&d, t->kind == TRANSFORM_VJP ? NULL : t);
+    const Jaxpr *both = finish(&d);
+    if (!both) return NULL;
+    Val *primals = add_primals(&f), *out = values(&f, j->out.n), *ct = backwards(&f, both, primals, out);
+    if (!ct) return NULL;
+    for (uint32_t i = 0; i < j->out.n && t->kind != TRANSFORM_GRAD; i++) add_output(&f, out[i], result_place(&f, i));
+    for (uint32_t i = 0; i < j->in.n && t->kind == TRANSFORM_VJP; i++)
+        if (differentiable(&f, j->in.at[i])) add_cotangent(&f, primals[i], ct[i], i);
+    each(const int64_t, arg, t->args) add_cotangent(&f, primals[*arg], ct[*arg], (uint32_t)*arg);
     return finish(&f);
 }
 

@@ -20,7 +20,6 @@ bool tx_error(Tx *tx, Span span, const char *fmt, ...) {
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     diag_error(tx->cx->diags, span, "%s", text);
-    diag_note(tx->cx->diags, span, "for %s", tx->flag);
     tx->failed = true;
     return false;
 }
@@ -39,6 +38,7 @@ Vals tx_copy(Tx *tx, Builder *b, const Eqn *e) {
     new.out = (Vals){arena_new(tx->cx->arena, Val, e->out.n + 1), e->out.n};
     for (uint32_t i = 0; i < e->out.n; i++) {
         new.out.at[i] = tx_placeholder(tx, e->out.at[i]);
+        val_info(tx->cx, new.out.at[i])->name = val_info(tx->cx, e->out.at[i])->name;
         valmap_put(&tx->map, e->out.at[i], new.out.at[i]); /* types of later results may name it */
     }
     push(tx->cx->arena, &b->eqns, new);
@@ -66,6 +66,12 @@ static Val tangent_of(const Tx *tx, Val read) {
     const ValMap *m = &tx->tangent;
     return read < m->n && !val_info(tx->cx, read)->lit ? m->at[read] : 0;
 }
+/* "x_t", for those who read the program. */
+static void name_tangent(Ctx *cx, Val t, Val primal) {
+    Str name = val_info(cx, primal)->name;
+    if (t && !val_info(cx, t)->name.n && name.n && !str_is(name, "_"))
+        val_info(cx, t)->name = str_format(cx->arena, "%.*s_t", SF(name));
+}
 static void jvp_eqn(Tx *tx, Builder *b, const Eqn *e) {
     Arena *arena = tx->cx->arena;
     Val *t = arena_new(arena, Val, e->in.n + 1), *new = arena_new(arena, Val, 2 * (size_t)e->out.n + 1);
@@ -86,6 +92,7 @@ static void jvp_eqn(Tx *tx, Builder *b, const Eqn *e) {
         assert(!dt[i] || tx->failed || has_tangent(tx->cx, val_type(tx->cx, e->out.at[i])));
         valmap_put(&tx->map, e->out.at[i], v);
         valmap_put(&tx->tangent, e->out.at[i], dt[i]);
+        name_tangent(tx->cx, dt[i], e->out.at[i]);
     }
 }
 bool jvp_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, const Val *t, Val *out, Val *dt) {

@@ -55,6 +55,7 @@ bool split_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, const bool *f
         tx_mark(tx, j->in.at[i], !in[i]);
         if (in[i]) continue;
         unknown[n++] = tx_placeholder(tx, j->in.at[i]);
+        val_info(tx->cx, unknown[n - 1])->name = val_info(tx->cx, j->in.at[i])->name;
         valmap_put(&tx->map, j->in.at[i], unknown[n - 1]);
     }
     *lin = b_inner(&u, 0, NULL);

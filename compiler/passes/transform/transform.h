@@ -9,7 +9,7 @@ typedef struct Tx Tx; /* one transformation of a whole program: tx.h */
 /* Has a value of this type a tangent: is it an array of floats or complex numbers? A tangent and a cotangent have the
    type of their value. */
 bool has_tangent(const Ctx *, Type);
-/* An error at `span`, with a note that names the flag; false. */
+/* An error at `span`; false. The note that names the flag comes by itself, as for what `diag` reports. */
 __attribute__((format(printf, 3, 4))) bool tx_error(Tx *, Span, const char *fmt, ...);
 /* x + y as add_any; 0 stands for zero. */
 Val tx_sum(Builder *, Val x, Val y);

@@ -71,6 +71,13 @@ static Val updated(Builder *b, const Part *p, Val base) {
     Val old = b_dynamic_slice(b, base, p->starts.at, b_type(b, p->v)->dims);
     return b_dynamic_update_slice(b, base, b_add_any(b, old, p->v), p->starts.at);
 }
+/* "x_ct" after the tangent "x_t", for those who read the program. */
+static void name_cotangent(Ctx *cx, Val ct, Val tangent) {
+    Str name = val_info(cx, tangent)->name;
+    if (!ct || ct == VAL_FAILED || val_info(cx, ct)->name.n || !name.n) return;
+    if (name.n > 2 && memcmp(name.at + name.n - 2, "_t", 2) == 0) name.n -= 2;
+    val_info(cx, ct)->name = str_format(cx->arena, "%.*s_ct", SF(name));
+}
 /* Parts that are whole and slices first, then the updates in place. */
 static Val acc_close(Tx *tx, Builder *b, Val read) {
     Acc *acc = acc_of(tx, read);
@@ -87,6 +94,7 @@ static Val acc_close(Tx *tx, Builder *b, Val read) {
         sum = updated(b, p, sum);
     }
     *acc = (Acc){0};
+    name_cotangent(tx->cx, sum, read);
     return b->failed ? VAL_FAILED : sum;
 }
 

@@ -23,7 +23,6 @@ typedef struct {
 
 struct Tx {
     Ctx *cx;
-    const char *flag; /* that asked for it: "--vjp" */
     ValMap map;       /* values of the programs read → of those written */
     ValMap tangent;   /* jvp: the same → their tangents */
     struct {          /* by value of the programs read: */
