@@ -119,7 +119,13 @@ for target in aarch64-linux-gnu x86_64 x86_64-linux-musl x86_64-linux-gnux32 x86
     expect 1 "^jaxcc: error: --target=$target is not supported yet; x86_64-linux-gnu is$" m.jaxpr --target=$target -o x.so
     made
 done
-expect 2 "unknown option '--vjp'" m.jaxpr --vjp
+expect 2 "'--vjp' takes no value" m.jaxpr --vjp=0
+expect 2 'it takes numbers of inputs' m.jaxpr --grad=0,,1
+expect 2 'it takes numbers of inputs' m.jaxpr --grad=
+expect 2 'it takes numbers of inputs' m.jaxpr --value-and-grad=x
+expect 2 'it takes numbers of inputs' m.jaxpr --grad=-1
+expect 2 'input 1 is listed twice' m.jaxpr --grad=1,0,1
+expect 2 '--grad=1 needs a checked program' m.jaxpr --emit=jaxpr --no-check --grad=1
 expect 2 'no input' -o x.so
 expect 2 'unknown kind' m.jaxpr --emit=exe
 expect 1 'error: --emit=ptx is not supported yet$' m.jaxpr -o m.ptx

@@ -76,8 +76,8 @@ static Val add_tangent(Flag *f, uint32_t i) {
     Ctx *cx = f->b.cx;
     Val primal = f->read->in.at[i];
     Str name = val_info(cx, primal)->name;
-    name = name.n && !str_is(name, "_") ? str_format(cx->arena, "%.*s_t", SF(name))
-                                        : str_format(cx->arena, "in%u_t", i);
+    name =
+        name.n && !str_is(name, "_") ? str_format(cx->arena, "%.*s_t", SF(name)) : str_format(cx->arena, "in%u_t", i);
     return add_input(f, primal, own_name(f, name));
 }
 /* `place`: of what it is, or belongs to, in the text. */
@@ -104,9 +104,7 @@ static bool listed(const Transform *t, uint32_t input) {
     each(const int64_t, arg, t->args) found |= *arg == input;
     return found;
 }
-static const char *option(const Transform *t) {
-    return t->kind == TRANSFORM_GRAD ? "--grad" : "--value-and-grad";
-}
+static const char *option(const Transform *t) { return t->kind == TRANSFORM_GRAD ? "--grad" : "--value-and-grad"; }
 static bool fits_result(Flag *f) {
     const Jaxpr *j = f->read;
     const char *name = option(f->of);
@@ -129,8 +127,8 @@ static bool fits_arg(Flag *f, int64_t arg) {
                         is_are(j->in.n), j->in.n, plural(j->in.n));
     Val v = j->in.at[arg];
     return differentiable(f, v) ||
-           tx_error(&f->tx, input_place(f, (uint32_t)arg), "%s=%lld: input '%.*s' is %.*s, which has no derivative", name,
-                    (long long)arg, SF(val_name(cx, v)), SF(ctx_type_text(cx, val_type(cx, v))));
+           tx_error(&f->tx, input_place(f, (uint32_t)arg), "%s=%lld: input '%.*s' is %.*s, which has no derivative",
+                    name, (long long)arg, SF(val_name(cx, v)), SF(ctx_type_text(cx, val_type(cx, v))));
 }
 static bool fits_grad(Flag *f) {
     bool fits = fits_result(f);
