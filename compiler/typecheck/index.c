@@ -103,6 +103,12 @@ static bool want_numbers(Ctx *cx, const Eqn *e, const Type *in, Numbers *d) {
            want_sorted(cx, e, d->names->windows, d->n.windows);
 }
 
+/* Is there no position where an axis has this extent and it is 0? */
+static bool none_if_empty(const Numbers *d, Dim extent) {
+    bool none = false;
+    for (uint32_t i = 0; i + 1 < d->indices->rank; i++) none = none || d->indices->dims[i] == extent;
+    return none;
+}
 /* Extents of windows: at most the operand's, and 1 if the axis is dropped or batched. */
 static bool want_slices(Ctx *cx, const Eqn *e, const Type *in, const Numbers *d, Dims sizes) {
     Span at = param_at(e, K_slice_sizes);
@@ -110,11 +116,14 @@ static bool want_slices(Ctx *cx, const Eqn *e, const Type *in, const Numbers *d,
     bool some = true; /* positions: without one nothing is read */
     for (uint32_t i = 0; i + 1 < d->indices->rank; i++) some = some && d->indices->dims[i] != 0;
     for (uint32_t i = 0; i < sizes.n; i++) {
-        if (!dims_at_most(cx, 0, sizes.at[i], at) || (some && !dims_at_most(cx, sizes.at[i], d->x->dims[i], at)))
+        Dim extent = d->x->dims[i];
+        bool fits =
+            !some || (sizes.at[i] == 1 && none_if_empty(d, extent)) || dims_at_most(cx, sizes.at[i], extent, at);
+        if (!dims_at_most(cx, 0, sizes.at[i], at) || !fits)
             return diag(cx->diags, at,
                         "gather: slice_sizes[%u] is %s, but that axis of %s has "
                         "extent %s",
-                        i, dim_c(cx, sizes.at[i]), type_c(cx, in[0]), dim_c(cx, d->x->dims[i]));
+                        i, dim_c(cx, sizes.at[i]), type_c(cx, in[0]), dim_c(cx, extent));
         if (d->gone[i] && !dims_at_most(cx, sizes.at[i], 1, at))
             return diag(cx->diags, at,
                         "gather: slice_sizes[%u] is %s, but an axis that the result does not have "

@@ -1,7 +1,6 @@
 /* Sorting and the first elements of an order: calls of runtime/sort.c, along the last axis of arrays. */
 #include "../../../runtime/sort.h"
-#include "../build.h"
-#include <assert.h>
+#include "../transform/transform.h"
 #include <math.h>
 
 /* The bits of infinity: exponents of `exponent` ones above `mantissa` zeros. */
@@ -188,3 +187,44 @@ bool expand_approx_top_k(Builder *b, const Eqn *e, Val *out) {
     bool largest = param_bool(e, K_is_max_k);
     return first(b, e, out, axis, y->dims[axis], largest, largest && y->dtype == DT_f32);
 }
+
+/* ---- derivatives: tangents are read at the positions of the elements */
+/* The elements of v at these positions along the axis, which are inside and differ. */
+static Val take_along(Builder *b, Val v, Val positions, int64_t axis) {
+    if (b_failed(b, v) || b_failed(b, positions)) return VAL_FAILED;
+    const ArrayType *t = b_type(b, positions);
+    int64_t last = t->rank, others[MAX_RANK];
+    Dim sizes[MAX_RANK];
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < t->rank; a++) {
+        sizes[a] = 1;
+        if (a != axis) others[n++] = a;
+    }
+    Places at = {.mode = S("GatherScatterMode.PROMISE_IN_BOUNDS"), .unique = true};
+    at.n = (IndexNumbers){.dropped = {&axis, 1}, .map = {&axis, 1}, .batch = {others, n}, .index_batch = {others, n}};
+    return b_gather(b, v, b_expand_dims(b, positions, 1, &last), sizes, at);
+}
+/* The positions are those of an iota that is sorted with the operands. */
+bool jvp_sort(Jvp *d) {
+    Builder *b = d->b;
+    Eqn e = *d->e;
+    int64_t axis = param_number(&e, K_dimension);
+    const ArrayType *t = b_type(b, e.in.at[0]);
+    bool small = dim_is_const(t->dims[axis]) && t->dims[axis] <= UINT32_MAX;
+    Val iota = b_iota(b, small ? DT_u32 : DT_u64, t->rank, t->dims, axis);
+    e.in = vals_joined(d->b->cx->arena, 2, (Vals[]){d->e->in, {&iota, 1}});
+    Vals sorted = b_eqn(b, &e, e.in.n, NULL);
+    for (uint32_t i = 0; i < d->e->out.n; i++) {
+        d->out[i] = sorted.at[i];
+        if (d->t[i]) d->dt[i] = take_along(b, d->t[i], sorted.at[d->e->in.n], axis);
+    }
+    return !b->failed;
+}
+static bool jvp_first(Jvp *d, int64_t axis) {
+    Val positions = jvp_result(d, 1);
+    if (axis < 0) axis += b_type(d->b, d->e->in.at[0])->rank;
+    d->dt[0] = take_along(d->b, d->t[0], positions, axis);
+    return !d->b->failed;
+}
+bool jvp_top_k(Jvp *d) { return jvp_first(d, param_int(d->e, K_axis, -1)); }
+bool jvp_approx_top_k(Jvp *d) { return jvp_first(d, param_int(d->e, K_reduction_dimension, -1)); }
