@@ -262,12 +262,14 @@ Eqn cond_eqn(Arena *arena, const Eqn *like, const Cond *c) {
 }
 
 /* ---- calls with other operands */
+
+/* The parameters that list operands or results. */
+static const bool lists[NPARAMS] = {[K_donated_invars] = true,
+                                    [K_in_shardings] = true,
+                                    [K_out_shardings] = true,
+                                    [K_in_layouts] = true,
+                                    [K_out_layouts] = true};
 Eqn call_eqn(Arena *arena, const Eqn *like, Vals in, Vals out) {
-    static const bool lists[NPARAMS] = {[K_donated_invars] = true,
-                                        [K_in_shardings] = true,
-                                        [K_out_shardings] = true,
-                                        [K_in_layouts] = true,
-                                        [K_out_layouts] = true};
     Eqn e = *like;
     bool same = in.n == like->in.n && out.n == like->out.n;
     e.in = in, e.out = out;
@@ -276,6 +278,24 @@ Eqn call_eqn(Arena *arena, const Eqn *like, Vals in, Vals out) {
     each(const Param, p, like->params) {
         bool list = lists[p->key] || (p->key == K_prevent_cse && p->value.kind != V_BOOL); /* one for each operand */
         if (same || !list) e.params.at[e.params.n++] = *p;
+    }
+    return e;
+}
+Eqn call_of(Arena *arena, const Eqn *like, Jaxpr *program, Vals in) {
+    static const char *const listing[] = {"in_axis_resources", "in_positional_semantics", "out_axis_resources",
+                                          "out_positional_semantics", "out_memory_spaces"};
+    const Jaxpr *old = eqn_program(like);
+    Eqn e = *like;
+    e.in = in, e.out = (Vals){0}, e.in_at = NULL;
+    e.params = (Params){arena_new(arena, Param, like->params.n + 1), 0};
+    each(const Param, p, like->params) {
+        bool drop = lists[p->key];
+        for (size_t i = 0; i < sizeof listing / sizeof *listing && p->key == K_other; i++)
+            drop |= str_is(p->name, listing[i]);
+        if (drop) continue;
+        Param *to = &e.params.at[e.params.n++];
+        *to = *p;
+        if (p->value.kind == V_JAXPR && p->value.jaxpr == old) to->value.jaxpr = program;
     }
     return e;
 }

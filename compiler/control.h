@@ -90,6 +90,8 @@ static inline bool calls_function(const Eqn *e) { return e->prim == P_jit; }
 Jaxpr *eqn_body(Arena *, const Eqn *e, Vals *in);
 /* A call with other operands and results. Parameters that list operands or results are dropped if their number changes. */
 Eqn call_eqn(Arena *, const Eqn *like, Vals in, Vals out);
+/* A call of another program, which has no results yet. Parameters that list operands or results are dropped. */
+Eqn call_of(Arena *, const Eqn *like, Jaxpr *program, Vals in);
 
 /* linear_call: constants of the callee, of its transpose, residuals, linear operands. */
 typedef struct {

@@ -228,6 +228,8 @@ Vals b_jit(Builder *, Str name, const Inner *, uint32_t n, const Val *in);
    what any of them captures: one that captures something else becomes a program that takes it and calls the branch's,
    once for the same branch and captured values. */
 Vals b_cond(Builder *, Val which, uint32_t nbranches, const Inner *branches, uint32_t n, const Val *in);
+/* The same for a cond that is written otherwise: the values that all branches take first; their programs. */
+Vals b_branches(Builder *, uint32_t n, const Inner *branches, Jaxpr **programs);
 typedef struct {
     Dim length;
     uint32_t carries;

@@ -244,18 +244,22 @@ static Jaxpr *taking(Builder *b, const Inner *i, Vals all) {
     assert(!caller.captured.n);
     return *caller_of(b, i, all) = j;
 }
-Vals b_cond(Builder *b, Val which, uint32_t nbranches, const Inner *branches, uint32_t n, const Val *in) {
-    assert(nbranches > 0);
-    uint32_t nout = branches[0].j->out.n;
+Vals b_branches(Builder *b, uint32_t n, const Inner *branches, Jaxpr **programs) {
     Union all = {.cx = b->cx, .seen.arena = b->cx->arena};
-    Jaxpr **programs = arena_new(b->cx->arena, Jaxpr *, nbranches);
-    if (b_failed(b, which) || b_any_failed(b, n, in)) return b_failures(b, nout);
-    for (uint32_t i = 0; i < nbranches; i++) {
-        assert(branches[i].in.n == n && branches[i].j->out.n == nout);
+    for (uint32_t i = 0; i < n; i++) {
+        assert(branches[i].in.n == branches[0].in.n && branches[i].j->out.n == branches[0].j->out.n);
         each(Val, v, branches[i].captured) unite(&all, *v);
     }
     Vals captured = {all.vals.at, all.vals.n};
-    for (uint32_t i = 0; i < nbranches; i++) programs[i] = taking(b, &branches[i], captured);
+    for (uint32_t i = 0; i < n; i++) programs[i] = taking(b, &branches[i], captured);
+    return captured;
+}
+Vals b_cond(Builder *b, Val which, uint32_t nbranches, const Inner *branches, uint32_t n, const Val *in) {
+    assert(nbranches > 0 && branches[0].in.n == n);
+    uint32_t nout = branches[0].j->out.n;
+    Jaxpr **programs = arena_new(b->cx->arena, Jaxpr *, nbranches);
+    if (b_failed(b, which) || b_any_failed(b, n, in)) return b_failures(b, nout);
+    Vals captured = b_branches(b, nbranches, branches, programs);
     Cond c = {.branches = {programs, nbranches}, .index = values(1, &which), .out = none(b, nout)};
     c.in = vals_joined(b->cx->arena, 2, (Vals[]){captured, values(n, in)});
     Eqn e = cond_eqn(b->cx->arena, &(Eqn){0}, &c);

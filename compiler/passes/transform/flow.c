@@ -1,4 +1,49 @@
-/* Calls, branches and loops under jvp, split and transpose. */
-#include "tx.h"
+/* Calls, branches and loops under jvp, split and transpose: what they share. */
+#include "flow.h"
 
-SplitRule *split_rule(Prim p) { return NULL; }
+Flow *flow_of(Tx *tx) {
+    if (!tx->flow) {
+        Arena *arena = tx->cx->arena;
+        tx->flow = arena_new(arena, Flow, 1);
+        *tx->flow = (Flow){.taint_keys.arena = arena, .made_keys.arena = arena, .effects.cx = tx->cx};
+    }
+    return tx->flow;
+}
+
+SplitRule *split_rule(Prim p) {
+    static SplitRule *const rules[NPRIMS] = {[P_cond] = split_cond, [P_while] = split_while};
+    return rules[p] ? rules[p] : jvp_rules[p] == jvp_call ? split_call : NULL;
+}
+
+Bits bits_of(Tx *tx, uint32_t n, const Val *vals) {
+    bool *at = arena_new(tx->cx->arena, bool, n + 1);
+    for (uint32_t i = 0; i < n; i++) at[i] = vals[i] != 0;
+    return (Bits){at, n};
+}
+void add_where(Tx *tx, ValList *to, const Val *vals, Bits bits, bool want) {
+    for (uint32_t i = 0; i < bits.n; i++)
+        if (bits.at[i] == want) push(tx->cx->arena, to, vals[i]);
+}
+void add_nonzero(Tx *tx, ValList *to, uint32_t n, const Val *vals) {
+    for (uint32_t i = 0; i < n; i++)
+        if (vals[i]) push(tx->cx->arena, to, vals[i]);
+}
+void put_where(Val *to, Bits bits, bool want, const Val *from) {
+    for (uint32_t i = 0; i < bits.n; i++)
+        if (bits.at[i] == want) to[i] = *from++;
+}
+
+Val *residual_values(Tx *tx, const MadeSplit *m, const Val *operands, const Val *results) {
+    Val *vals = arena_new(tx->cx->arena, Val, m->nresiduals + 1);
+    for (uint32_t i = 0; i < m->nresiduals; i++) {
+        const Residual *r = &m->residuals[i];
+        vals[i] = r->kind == RESIDUAL_CONST ? r->value : r->kind == RESIDUAL_INPUT ? operands[r->at] : results[r->at];
+    }
+    return vals;
+}
+bool worth_running(Tx *tx, const Jaxpr *j) {
+    bool effects = j->out.n > 0;
+    for (uint32_t i = 0; i < j->eqns.n && !effects; i++)
+        effects = eqn_has_effects(&flow_of(tx)->effects, &j->eqns.at[i]);
+    return effects;
+}

@@ -45,7 +45,7 @@ static void split_eqns(Tx *tx, Builder *b, Builder *u, const Jaxpr *j) {
 bool split_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, const bool *force, Val *out, Inner *lin) {
     Arena *arena = tx->cx->arena;
     Span span = b->span, whole = b->whole;
-    Builder u = {.cx = tx->cx, .mesh = b->mesh, .span = b->span};
+    Builder u = {.cx = tx->cx, .mesh = b->mesh, .tables = b_tables(b), .span = b->span};
     Val *unknown = arena_new(arena, Val, j->in.n + 1), *results = arena_new(arena, Val, j->out.n + 1);
     uint32_t n = 0;
     add_consts(arena, &b->consts, j->consts);
@@ -69,6 +69,7 @@ bool split_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, const bool *f
         if (!known || (force && force[i])) results[n++] = v;
     }
     b_inner_end(&u, lin, n, results);
+    add_consts(arena, &b->consts, (Vals){u.consts.at, u.consts.n});
     b->span = span, b->whole = whole;
     return !tx->failed && !u.failed;
 }

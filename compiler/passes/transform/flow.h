@@ -1,0 +1,58 @@
+/* What control flow and calls share under jvp, split and transpose. */
+#ifndef JAXCC_FLOW_H
+#define JAXCC_FLOW_H
+#include "tx.h"
+
+/* The memory of one transformation: what is known of nested programs. */
+typedef struct Flow {
+    Intern taint_keys, made_keys; /* kind, program, bits */
+    struct {
+        Bits **at;
+        uint32_t n, cap;
+    } taints;
+    struct {
+        struct Made **at;
+        uint32_t n, cap;
+    } made;
+    struct { /* by value of the programs read; taint.c */
+        uint8_t *at;
+        uint32_t n, cap;
+    } marks;
+    Effects effects;
+} Flow;
+Flow *flow_of(Tx *);
+
+/* ---- bits */
+bool bits_some(Bits);
+Bits bits_copy(Tx *, Bits);
+Bits bits_part(Bits, uint32_t from, uint32_t n);
+void bits_unite(bool *to, Bits with); /* to[i] |= with[i] */
+/* Which of the n values are there. */
+Bits bits_of(Tx *, uint32_t n, const Val *);
+
+/* ---- values */
+typedef struct {
+    Val *at;
+    uint32_t n, cap;
+} ValList;
+static inline Vals list_vals(ValList l) { return (Vals){l.at, l.n}; }
+/* Appends the values whose bit is `want`; those that are not 0. */
+void add_where(Tx *, ValList *, const Val *, Bits, bool want);
+void add_nonzero(Tx *, ValList *, uint32_t n, const Val *);
+/* Writes the values to those places of `to` whose bit is `want`, in order. */
+void put_where(Val *to, Bits, bool want, const Val *from);
+
+/* The residuals as values of the program that runs the known one with these operands, by input of the program read, and
+   results. */
+Val *residual_values(Tx *, const MadeSplit *, const Val *operands, const Val *results);
+/* Writes `e`, whose results are those of the equation and the tangents of those of `dt`, in two groups, the first of
+   `group` results; their types are those of the equation. */
+bool jvp_run(Jvp *, const Eqn *e, Bits dt, uint32_t group);
+/* The cond `like` of these branches, which has no results yet; `in`: the operands of all branches, without the index. */
+Eqn cond_like(Tx *, Builder *, const Eqn *like, const Inner *branches, ValList in);
+/* Does it return anything, or have effects? */
+bool worth_running(Tx *, const Jaxpr *);
+
+SplitRule split_call, split_cond, split_while;
+
+#endif

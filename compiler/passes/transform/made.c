@@ -1,0 +1,188 @@
+/* Nested programs made by jvp, split and transpose: each once for each pattern, so that a program that is called a
+   thousand times stays shared, and nested control flow costs linear time. */
+#include "flow.h"
+
+typedef enum { MAKE_JVP, MAKE_SPLIT, MAKE_TRANSPOSE } What;
+/* What is made is determined by this. */
+typedef struct {
+    What what;
+    const Jaxpr *j;
+    Bits in, ct, force; /* of inputs; transpose: of results; */
+    Groups groups;
+} Pattern;
+struct Made {
+    union {
+        MadeJvp jvp;
+        MadeSplit split;
+        MadeTranspose transpose;
+    };
+    Vals consts; /* that the programs capture */
+};
+
+/* ---- once */
+static size_t put_bits(char *to, Bits bits) {
+    bool some = bits_some(bits); /* forcing nothing is one pattern */
+    *to++ = (char)some;
+    for (uint32_t i = 0; i < bits.n && some; i++) *to++ = (char)bits.at[i];
+    return 1 + (some ? bits.n : 0);
+}
+static struct Made **slot_of(Tx *tx, const Builder *b, const Pattern *p) {
+    Flow *f = flow_of(tx);
+    Arena *arena = tx->cx->arena;
+    bool fresh;
+    const uint64_t fixed[] = {p->what,         (uintptr_t)p->j, (uintptr_t)b->mesh,
+                              p->groups.in[0], p->groups.in[1], p->groups.out};
+    char *key = arena_new(arena, char, sizeof fixed + p->in.n + p->ct.n + p->force.n + 3), *end = key + sizeof fixed;
+    memcpy(key, fixed, sizeof fixed);
+    end += put_bits(end, p->in);
+    end += put_bits(end, p->ct);
+    end += put_bits(end, p->force);
+    uint32_t k = intern(&f->made_keys, key, (size_t)(end - key), &fresh);
+    if (fresh) push(arena, &f->made, NULL);
+    return &f->made.at[k];
+}
+static bool forced(Bits force, uint32_t i) { return i < force.n && force.at[i]; }
+
+typedef bool Make(Tx *, Builder *, const Pattern *, struct Made *);
+static const struct Made *made(Tx *tx, Builder *b, const Pattern *p, Make *make) {
+    if (tx->failed || b->failed) return NULL;
+    struct Made *m = *slot_of(tx, b, p);
+    if (!m) {
+        Builder own = {
+            .cx = tx->cx, .mesh = b->mesh, .tables = b_tables(b), .span = p->j->span.n ? p->j->span : b->span};
+        m = arena_new(tx->cx->arena, struct Made, 1);
+        tx->failed |= !make(tx, &own, p, m) || own.failed;
+        if (tx->failed) return NULL;
+        m->consts = (Vals){own.consts.at, own.consts.n};
+        *slot_of(tx, b, p) = m;
+    }
+    add_consts(tx->cx->arena, &b->consts, m->consts);
+    return m;
+}
+
+/* ---- parts of programs */
+static Val *values(Tx *tx, uint32_t n) { return arena_new(tx->cx->arena, Val, n + 1); }
+/* An input like one of the program read, and in place of it. */
+static Val input_like(Tx *tx, Val read, ValList *inputs) {
+    Val v = tx_placeholder(tx, read);
+    push(tx->cx->arena, inputs, v);
+    return v;
+}
+static Val primal_like(Tx *tx, Val read, ValList *inputs) {
+    Val v = input_like(tx, read, inputs);
+    valmap_put(&tx->map, read, v);
+    return v;
+}
+static void end(Builder *b, Inner *i, const Jaxpr *read, const char *what, ValList out) {
+    Str name = read->name;
+    Jaxpr *j = b_inner_end(b, i, out.n, out.at);
+    if (name.n) j->name = str_format(b->cx->arena, "%.*s_%s", SF(name), what);
+}
+
+/* ---- jvp */
+static bool make_jvp(Tx *tx, Builder *b, const Pattern *p, struct Made *m) {
+    const Jaxpr *j = p->j;
+    Inner i = b_inner(b, 0, NULL);
+    Val *in = values(tx, j->in.n), *t = values(tx, j->in.n), *out = values(tx, j->out.n), *dt = values(tx, j->out.n);
+    ValList inputs = {0}, results = {0};
+    const uint32_t in_ends[] = {0, p->groups.in[0], p->groups.in[0] + p->groups.in[1], j->in.n};
+    const uint32_t out_ends[] = {0, p->groups.out, j->out.n};
+    for (int g = 0; g < 3; g++) {
+        for (uint32_t k = in_ends[g]; k < in_ends[g + 1]; k++) in[k] = primal_like(tx, j->in.at[k], &inputs);
+        for (uint32_t k = in_ends[g]; k < in_ends[g + 1]; k++)
+            if (p->in.at[k]) t[k] = input_like(tx, j->in.at[k], &inputs);
+    }
+    i.in = list_vals(inputs);
+    if (!jvp_into(tx, b, j, in, t, out, dt)) return false;
+    for (uint32_t k = 0; k < j->out.n; k++)
+        if (forced(p->force, k) && !dt[k]) dt[k] = b_zeros_like(b, out[k]);
+    for (int g = 0; g < 2; g++) {
+        uint32_t n = out_ends[g + 1] - out_ends[g];
+        for (uint32_t k = 0; k < n; k++) push(tx->cx->arena, &results, out[out_ends[g] + k]);
+        add_nonzero(tx, &results, n, dt + out_ends[g]);
+    }
+    end(b, &i, j, "jvp", results);
+    m->jvp = (MadeJvp){.program = i, .out = bits_of(tx, j->out.n, dt)};
+    return true;
+}
+const MadeJvp *made_jvp(Tx *tx, Builder *b, const Jaxpr *j, Bits in, Bits force, Groups groups) {
+    Pattern p = {.what = MAKE_JVP, .j = j, .in = in, .force = force, .groups = groups};
+    assert(in.n == j->in.n);
+    const struct Made *m = made(tx, b, &p, make_jvp);
+    return m ? &m->jvp : NULL;
+}
+
+/* ---- split */
+static bool find(const Val *at, uint32_t n, Val v, uint32_t *k) {
+    for (*k = 0; *k < n; ++*k)
+        if (at[*k] == v) return true;
+    return false;
+}
+/* Where the unknown program gets a value of the known one from; results that it must return besides are added. */
+static Residual residual(Tx *tx, const Builder *b, const Val *in, uint32_t nin, Val v, ValList *results) {
+    Residual r = {.kind = RESIDUAL_CONST, .value = v};
+    if (intern_find(&b->consts.seen, &v, sizeof v, &r.at)) return r;
+    if (find(in, nin, v, &r.at)) {
+        r.kind = RESIDUAL_INPUT;
+        return r;
+    }
+    r.kind = RESIDUAL_RESULT;
+    if (!find(results->at, results->n, v, &r.at)) push(tx->cx->arena, results, v);
+    return r;
+}
+static bool make_split(Tx *tx, Builder *b, const Pattern *p, struct Made *m) {
+    const Jaxpr *j = p->j;
+    Inner known = b_inner(b, 0, NULL), lin;
+    Val *in = values(tx, j->in.n), *out = values(tx, j->out.n);
+    ValList inputs = {0}, results = {0};
+    bool *unknown = arena_new(tx->cx->arena, bool, j->out.n + 1), *force = arena_new(tx->cx->arena, bool, j->out.n + 1);
+    for (uint32_t k = 0; k < j->in.n; k++)
+        if (!p->in.at[k]) in[k] = primal_like(tx, j->in.at[k], &inputs);
+    for (uint32_t k = 0; k < j->out.n; k++) force[k] = forced(p->force, k);
+    known.in = list_vals(inputs);
+    if (!split_into(tx, b, j, in, force, out, &lin)) return false;
+    for (uint32_t k = 0; k < j->out.n; k++) unknown[k] = !out[k] || force[k];
+    m->split = (MadeSplit){.out = {unknown, j->out.n}, .nresiduals = lin.captured.n};
+    add_where(tx, &results, out, m->split.out, false);
+    uint32_t nknown = results.n;
+    Residual *rs = arena_new(tx->cx->arena, Residual, lin.captured.n + 1);
+    for (uint32_t k = 0; k < lin.captured.n; k++) rs[k] = residual(tx, b, in, j->in.n, lin.captured.at[k], &results);
+    m->split.residuals = rs, m->split.nmore = results.n - nknown;
+    end(b, &known, j, "known", results);
+    if (j->name.n) lin.j->name = str_format(tx->cx->arena, "%.*s_lin", SF(j->name));
+    lin.in = lin.j->in, lin.captured = (Vals){0};
+    m->split.known = known, m->split.unknown = lin;
+    return true;
+}
+const MadeSplit *made_split(Tx *tx, Builder *b, const Jaxpr *j, Bits unknown, Bits force) {
+    Pattern p = {.what = MAKE_SPLIT, .j = j, .in = unknown, .force = force};
+    assert(unknown.n == j->in.n);
+    const struct Made *m = made(tx, b, &p, make_split);
+    return m ? &m->split : NULL;
+}
+
+/* ---- transpose */
+static bool make_transpose(Tx *tx, Builder *b, const Pattern *p, struct Made *m) {
+    const Jaxpr *j = p->j;
+    Inner i = b_inner(b, 0, NULL);
+    Val *in = values(tx, j->in.n), *ct = values(tx, j->out.n), *ct_in = values(tx, j->in.n);
+    ValList inputs = {0}, results = {0};
+    for (uint32_t k = 0; k < j->in.n; k++)
+        if (!p->in.at[k]) in[k] = primal_like(tx, j->in.at[k], &inputs);
+    for (uint32_t k = 0; k < j->out.n; k++)
+        if (p->ct.at[k]) ct[k] = input_like(tx, j->out.at[k], &inputs);
+    i.in = list_vals(inputs);
+    if (!transpose_into(tx, b, j, in, ct, ct_in)) return false;
+    for (uint32_t k = 0; k < j->in.n; k++)
+        if (forced(p->force, k) && !ct_in[k]) ct_in[k] = b_zeros_like(b, valmap_get(&tx->map, j->in.at[k]));
+    add_nonzero(tx, &results, j->in.n, ct_in);
+    end(b, &i, j, "t", results);
+    m->transpose = (MadeTranspose){.program = i, .in = bits_of(tx, j->in.n, ct_in)};
+    return true;
+}
+const MadeTranspose *made_transpose(Tx *tx, Builder *b, const Jaxpr *j, Bits linear, Bits ct, Bits force) {
+    Pattern p = {.what = MAKE_TRANSPOSE, .j = j, .in = linear, .ct = ct, .force = force};
+    assert(linear.n == j->in.n && ct.n == j->out.n);
+    const struct Made *m = made(tx, b, &p, make_transpose);
+    return m ? &m->transpose : NULL;
+}
