@@ -3,6 +3,7 @@
    transpose: axes for which that is impossible are batch axes too, along which the operand without them is
    broadcast. */
 #include "some.h"
+#include "../transform/transform.h"
 #include "window.h"
 #include "../../typecheck/rule.h"
 
@@ -331,5 +332,129 @@ bool expand_conv_general_dilated(Builder *b, const Eqn *e, Val *out) {
     Val y = c->apart ? depthwise(c) : product(c);
     const ArrayType *t = val_array(b->cx, e->out.at[0]);
     out[0] = b_reshape(b, y, t->rank, t->dims);
+    return true;
+}
+
+/* ---- derivatives: the cotangent of an operand is a convolution of the result's with the other operand */
+typedef struct {
+    Builder *b;
+    Ints lhs, rhs, out;
+    uint32_t space;
+    int64_t features, batches;
+    Dim stride[MAX_RANK], base[MAX_RANK], dilation[MAX_RANK], padding[2 * MAX_RANK];
+    const ArrayType *x, *y, *r;
+    const Eqn *e;
+} ConvBack;
+
+static bool read_back(ConvBack *c, const Eqn *e) {
+    Ctx *cx = c->b->cx;
+    const ParamKey k = K_dimension_numbers;
+    c->e = e;
+    c->x = b_type(c->b, e->in.at[0]), c->y = b_type(c->b, e->in.at[1]), c->r = b_type(c->b, e->out.at[0]);
+    c->space = c->x->rank - 2;
+    c->features = param_int(e, K_feature_group_count, 1), c->batches = param_int(e, K_batch_group_count, 1);
+    read_extents(e, K_window_strides, c->space, 1, c->stride);
+    read_extents(e, K_lhs_dilation, c->space, 1, c->base);
+    read_extents(e, K_rhs_dilation, c->space, 1, c->dilation);
+    read_extents(e, K_padding, 2 * c->space, 0, c->padding);
+    return want_field(cx, e, k, "lhs_spec", &c->lhs) && want_field(cx, e, k, "rhs_spec", &c->rhs) &&
+           want_field(cx, e, k, "out_spec", &c->out);
+}
+/* The axis `from` is in `groups` parts, which become the outer part of the axis `to`. */
+static Val move_groups(Builder *b, Val v, int64_t from, int64_t to, int64_t groups) {
+    if (b_failed(b, v)) return VAL_FAILED;
+    const ArrayType t = *b_type(b, v);
+    Dim dims[MAX_RANK + 1];
+    int64_t order[MAX_RANK + 1], group = from;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t.rank; i++) {
+        if (i == from) dims[n++] = groups;
+        dims[n++] = i == from ? dim_floordiv(b_types(b), t.dims[i], groups) : t.dims[i];
+    }
+    v = b_reshape(b, v, n, dims);
+    n = 0;
+    for (uint32_t i = 0; i < t.rank; i++) {
+        if (i == to) order[n++] = group;
+        order[n++] = i < from ? i : i + 1;
+        dims[i] = t.dims[i];
+    }
+    dims[from] = dim_floordiv(b_types(b), dims[from], groups), dims[to] = dim_mul(b_types(b), dims[to], groups);
+    return b_reshape(b, b_transpose(b, v, order), t.rank, dims);
+}
+/* With the first two axes exchanged: of batch and features. */
+static Ints exchanged(Builder *b, Ints spec) {
+    Ints s = {arena_new(b->cx->arena, int64_t, spec.n), spec.n};
+    memcpy(s.at, spec.at, spec.n * sizeof *s.at);
+    s.at[0] = spec.at[1], s.at[1] = spec.at[0];
+    return s;
+}
+/* The parameters of a convolution that are not those of `c`. */
+typedef struct {
+    Ints lhs, rhs, out;
+    int64_t features, batches;
+    const Dim *stride, *base, *dilation, *padding;
+} ConvParams;
+static Val convolve(const ConvBack *c, Val x, Val y, const ConvParams *p) {
+    Builder *b = c->b;
+    static const char *const fields[] = {"lhs_spec", "rhs_spec", "out_spec"};
+    Param params[10] = {p_int(K_batch_group_count, p->batches),
+                        p_record(b, K_dimension_numbers, "ConvDimensionNumbers", 3, fields,
+                                 (Ints[]){p->lhs, p->rhs, p->out}),
+                        p_int(K_feature_group_count, p->features), p_ints(b, K_lhs_dilation, c->space, p->base),
+                        p_dims(b, K_padding, 2 * c->space, p->padding)};
+    static const ParamKey kept[] = {K_precision, K_preferred_element_type};
+    uint32_t n = 5;
+    for (uint32_t i = 0; i < 2; i++)
+        if (param_find(c->e, kept[i])) params[n++] = *param_find(c->e, kept[i]);
+    params[n++] = p_ints(b, K_rhs_dilation, c->space, p->dilation);
+    params[n++] = p_ints(b, K_window_strides, c->space, p->stride);
+    return build(b, P_conv_general_dilated, 2, (Val[]){x, y}, n, params);
+}
+/* The extents along spatial axis i as they are with gaps: of the operands and the result. */
+static void spread_extents(const ConvBack *c, uint32_t i, Dim *x, Dim *y, Dim *r) {
+    Types *ts = b_types(c->b);
+    *x = dim_dilated(ts, c->x->dims[c->lhs.at[2 + i]], c->base[i]);
+    *y = dim_dilated(ts, c->y->dims[c->rhs.at[2 + i]], c->dilation[i]);
+    *r = dim_dilated(ts, c->r->dims[c->out.at[2 + i]], c->stride[i]);
+}
+static Val back_to_left(const ConvBack *c, Val ct) {
+    Builder *b = c->b;
+    Types *ts = b_types(b);
+    Dim padding[2 * MAX_RANK];
+    int64_t groups = c->features * c->batches;
+    Val y = c->e->in.at[1];
+    if (groups > 1) y = move_groups(b, y, c->rhs.at[0], c->rhs.at[1], groups);
+    for (uint32_t i = 0; i < c->space; i++) {
+        Dim x, k, r, one = 1;
+        spread_extents(c, i, &x, &k, &r);
+        padding[2 * i] = dim_sub(ts, dim_sub(ts, k, c->padding[2 * i]), one);
+        padding[2 * i + 1] = dim_sub(ts, dim_sub(ts, dim_sub(ts, dim_add(ts, x, k), one), r), padding[2 * i]);
+    }
+    if (c->space) y = b_rev(b, y, c->space, c->rhs.at + 2);
+    ConvParams p = {.lhs = c->out, .rhs = exchanged(b, c->rhs), .out = c->lhs, .features = groups, .batches = 1};
+    p.stride = c->base, p.base = c->stride, p.dilation = c->dilation, p.padding = padding;
+    Val v = b_convert(b, convolve(c, ct, b_convert(b, y, c->r->dtype), &p), c->x->dtype);
+    return c->batches > 1 ? move_groups(b, v, c->lhs.at[1], c->lhs.at[0], c->batches) : v;
+}
+static Val back_to_right(const ConvBack *c, Val ct) {
+    Builder *b = c->b;
+    Types *ts = b_types(b);
+    Dim padding[2 * MAX_RANK];
+    for (uint32_t i = 0; i < c->space; i++) {
+        Dim x, k, r, low = padding[2 * i] = c->padding[2 * i];
+        spread_extents(c, i, &x, &k, &r);
+        padding[2 * i + 1] = dim_sub(ts, dim_add(ts, dim_sub(ts, r, x), k), dim_add(ts, low, 1));
+    }
+    ConvParams p = {.lhs = exchanged(b, c->lhs), .rhs = exchanged(b, c->out), .out = exchanged(b, c->rhs)};
+    p.features = c->batches, p.batches = c->features;
+    p.stride = c->dilation, p.base = c->base, p.dilation = c->stride, p.padding = padding;
+    return b_convert(b, convolve(c, b_convert(b, c->e->in.at[0], c->r->dtype), ct, &p), c->y->dtype);
+}
+bool transpose_conv_general_dilated(Transpose *t) {
+    ConvBack c = {.b = t->b};
+    if (!read_back(&c, t->e)) return false;
+    for (uint32_t i = 0; i < 2; i++)
+        if (t->linear[i] && !b_empty(t->b, t->e->in.at[1 - i]) && !b_empty(t->b, t->e->out.at[0]))
+            ct_add(t, i, i ? back_to_right(&c, t->ct[0]) : back_to_left(&c, t->ct[0]));
     return true;
 }

@@ -1,5 +1,6 @@
 /* Matrix products expanded into dot_general: scaled operands, groups; and dot_general of mixed element types. */
 #include "some.h"
+#include "../transform/transform.h"
 #include "../../typecheck/rule.h"
 
 /* ---- element types. JAX converts operands of two types to the result's, but for floats of 8 bits; XLA multiplies and
@@ -177,5 +178,88 @@ bool expand_ragged_dot_general(Builder *b, const Eqn *e, Val *out) {
         all.batch[i] = moved(b, batch[i], 1, 0, -1);
     }
     out[0] = b_dot_general(b, x[0], x[1], all);
+    return true;
+}
+
+/* ---- derivatives */
+bool jvp_bilinear(Jvp *d) {
+    for (uint32_t i = 0; i < 2; i++) {
+        Val in[2] = {d->e->in.at[0], d->e->in.at[1]};
+        if (!d->t[i]) continue;
+        in[i] = d->t[i];
+        d->dt[0] = tx_sum(d->b, d->dt[0], jvp_apply(d, in).at[0]);
+    }
+    return !d->b->failed;
+}
+
+/* The product with the cotangent over the other operand's own axes has the axes of the operand, those that were
+   contracted in the order of the other operand. */
+typedef struct {
+    Builder *b;
+    const Eqn *e;
+    uint32_t side; /* of the operand whose cotangent is made */
+    Dot a;
+    Ints own, others; /* axes of one operand alone: of this one, of the other one */
+    Ints summed;      /* the contracted axes of this one, in the order of those of the other one */
+} DotBack;
+
+static Ints free_axes(Builder *b, const Dot *a, uint32_t side, uint32_t rank) {
+    Ints s = {arena_new(b->cx->arena, int64_t, rank + 1), 0};
+    for (uint32_t i = 0; i < rank; i++)
+        if (position(a->contracted[side], i) < 0 && position(a->batch[side], i) < 0) s.at[s.n++] = i;
+    return s;
+}
+static Ints range(Builder *b, uint32_t from, uint32_t n) {
+    Ints s = {arena_new(b->cx->arena, int64_t, n + 1), n};
+    for (uint32_t i = 0; i < n; i++) s.at[i] = from + i;
+    return s;
+}
+static Ints in_order_of(Builder *b, Ints s, Ints keys) {
+    Ints out = {arena_new(b->cx->arena, int64_t, s.n + 1), s.n};
+    for (uint32_t i = 0; i < s.n; i++) {
+        uint32_t before = 0;
+        for (uint32_t k = 0; k < s.n; k++) before += keys.at[k] < keys.at[i];
+        out.at[before] = s.at[i];
+    }
+    return out;
+}
+/* The axes of the operand that the axes of the product are; `swapped`: of other operand · cotangent. */
+static bool product_axes(const DotBack *d, bool swapped, int64_t *axis) {
+    const Ints parts[3] = {d->a.batch[d->side], swapped ? d->summed : d->own, swapped ? d->own : d->summed};
+    uint32_t n = 0;
+    bool in_order = true;
+    for (uint32_t k = 0; k < 3; k++)
+        each(int64_t, a, parts[k]) in_order &= *a == n, axis[n++] = *a;
+    return in_order;
+}
+static Val product_back(DotBack *d, Val ct) {
+    Builder *b = d->b;
+    const Ints *batch = d->a.batch;
+    Val other = d->e->in.at[1 - d->side];
+    uint32_t nbatch = batch[0].n, at = nbatch + (d->side ? 0 : d->own.n);
+    int64_t axis[MAX_RANK], permutation[MAX_RANK];
+    bool swapped = !product_axes(d, false, axis) && product_axes(d, true, axis);
+    bool in_order = product_axes(d, swapped, axis);
+    const Param *preferred = param_find(d->e, K_preferred_element_type), *precision = param_find(d->e, K_precision);
+    Contraction all = {.precision = precision};
+    if (preferred && preferred->value.kind != V_NONE) all.preferred = param_dtype(d->e, K_preferred_element_type);
+    all.contracted[swapped] = range(b, at, d->others.n), all.contracted[!swapped] = d->others;
+    all.batch[swapped] = range(b, 0, nbatch), all.batch[!swapped] = batch[1 - d->side];
+    Val y = swapped ? b_dot_general(b, other, ct, all) : b_dot_general(b, ct, other, all);
+    for (uint32_t i = 0; i < (uint32_t)(nbatch + d->own.n + d->summed.n); i++) permutation[axis[i]] = i;
+    return in_order ? y : b_transpose(b, y, permutation);
+}
+bool transpose_dot_general(Transpose *t) {
+    Builder *b = t->b;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!t->linear[i]) continue;
+        DotBack d = {.b = b, .e = t->e, .side = i};
+        if (!dot_axes(b->cx, t->e, K_dimension_numbers, &param_find(t->e, K_dimension_numbers)->value, &d.a))
+            return false;
+        d.own = free_axes(b, &d.a, i, ct_type(t, i)->rank);
+        d.others = free_axes(b, &d.a, 1 - i, ct_type(t, 1 - i)->rank);
+        d.summed = in_order_of(b, d.a.contracted[i], d.a.contracted[1 - i]);
+        ct_add(t, i, b_convert(b, product_back(&d, t->ct[0]), ct_type(t, i)->dtype));
+    }
     return true;
 }

@@ -12,6 +12,7 @@
    for the FFT, 1992, 1.7). A larger prime is a product with the matrix of its roots, one larger still a convolution (L.
    Bluestein, A linear filtering approach to the computation of discrete Fourier transform, IEEE Trans. AU 18, 1970). */
 #include "../../typecheck/rule.h"
+#include "../transform/transform.h"
 #include "../complex.h"
 #include <assert.h>
 #include <math.h>
@@ -428,5 +429,53 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     }
     z = reshaped(b, z, to->rank, to->dims);
     out[0] = b_complex(b, z.re, z.im);
+    return true;
+}
+
+/* ---- the transpose. A complex result of a real transform stands for its conjugate too, which the real one of its
+   cotangent would count twice: m is 2 there, 1 at frequency 0 and, for even n, n/2. */
+static Val multiplicity(Builder *b, Dim n, const ArrayType *t) {
+    const int64_t last = t->rank - 1;
+    Dim size = t->dims[last];
+    Val k = b_iota(b, DT_i32, 1, &size, 0), inner;
+    if (dim_is_const(n)) {
+        if (n % 2 == 0 && n > 0) k = b_rem(b, k, b_full_like(b, k, (double)n / 2));
+        inner = b_ne(b, k, b_full_like(b, k, 0));
+    } else {
+        Val twice = b_mul(b, k, b_full_like(b, k, 2)), all = b_full(b, b_dim(b, DT_i32, n), 1, &size);
+        Val first = b_ne(b, k, b_full_like(b, k, 0));
+        inner = b_and(b, first, b_ne(b, twice, all));
+    }
+    Val m = b_convert(b, inner, t->dtype);
+    return b_broadcast(b, b_add(b, m, b_full_like(b, m, 1)), t->rank, t->dims, &last);
+}
+static Val transform_of(Builder *b, Val x, const char *kind, const Param *lengths) {
+    return build(b, P_fft, 1, &x, 2, (Param[]){*lengths, p_word(K_fft_type, kind)});
+}
+/* The number of elements that are transformed together. */
+static Val count_of(Builder *b, Dims lengths, Dtype d) {
+    Dim n = 1;
+    each(Dim, k, lengths) n = dim_mul(b_types(b), n, *k);
+    return dim_is_const(n) ? b_number(b, d, (double)n) : b_convert(b, b_dim(b, DT_i64, n), d);
+}
+bool transpose_fft(Transpose *t) {
+    Builder *b = t->b;
+    Kind kind = kind_of(b, t->e);
+    const Param *lengths = param_find(t->e, K_fft_lengths);
+    Dims dims = param_dims(t->e, K_fft_lengths);
+    Val ct = t->ct[0];
+    const ArrayType *x = ct_type(t, 0);
+    if (b_empty(b, t->e->in.at[0]) || b_empty(b, t->e->out.at[0])) return true;
+    if (kind == RFFT) {
+        ct = b_div(b, b_conj(b, ct), multiplicity(b, dims.at[dims.n - 1], b_type(b, ct)));
+        ct = b_mul(b, count_of(b, dims, x->dtype), transform_of(b, ct, "FftType.IRFFT", lengths));
+    } else if (kind == IRFFT) {
+        Val all = multiplicity(b, dims.at[dims.n - 1], x), n = count_of(b, dims, x->dtype);
+        ct = b_mul(b, b_div(b, all, n), transform_of(b, ct, "FftType.RFFT", lengths));
+        ct = b_conj(b, ct);
+    } else {
+        ct = b_eqn(b, &(Eqn){.prim = P_fft, .in = {&ct, 1}, .params = t->e->params}, 1, NULL).at[0];
+    }
+    ct_add(t, 0, ct);
     return true;
 }

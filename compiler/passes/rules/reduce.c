@@ -1,5 +1,6 @@
-/* Reductions by a program. */
-#include "../build.h"
+/* Reductions: those by a program are expanded; derivatives. */
+#include "../transform/transform.h"
+#include "pairs.h"
 
 /* The equation that result i of the program is, if it does nothing but combine the values of operand i. */
 static const Eqn *combines(const Jaxpr *j, uint32_t i) {
@@ -106,4 +107,120 @@ bool expand_reduce(Builder *b, const Eqn *e, Val *out) {
     each(int64_t, a, axes) gone[*a] = true, nothing &= t->dims[*a] == 1;
     if (nothing) return drop_axes(b, e, gone, out);
     return combine_all(b, e, j, axes, out) || by_scan(b, e, j, split(b, t, gone), out);
+}
+
+/* ---- derivatives */
+/* The axes that a reduction keeps, of all `rank`. */
+static uint32_t kept_axes(Ints gone, uint32_t rank, int64_t *kept) {
+    bool dropped[MAX_RANK] = {0};
+    uint32_t n = 0;
+    each(int64_t, a, gone) dropped[*a] = true;
+    for (uint32_t i = 0; i < rank; i++)
+        if (!dropped[i]) kept[n++] = i;
+    return n;
+}
+/* A result of reducing these axes, in the shape of `like`. */
+static Val unreduced(Builder *b, Val y, Val like, Ints axes) {
+    const ArrayType *t = b_type(b, like);
+    int64_t kept[MAX_RANK];
+    kept_axes(axes, t->rank, kept);
+    return b_broadcast(b, y, t->rank, t->dims, kept);
+}
+bool transpose_reduce_sum(Transpose *t) {
+    ct_add(t, 0, unreduced(t->b, t->ct[0], t->e->in.at[0], param_ints(t->e, K_axes)));
+    return true;
+}
+/* The mean of the tangents where x is the result. */
+static bool chosen(Jvp *d) {
+    Builder *b = d->b;
+    Ints axes = param_ints(d->e, K_axes);
+    Val x = d->e->in.at[0], here = b_eq(b, x, unreduced(b, jvp_result(d, 0), x, axes));
+    Val one = b_convert(b, here, b_type(b, x)->dtype), sum = b_mul(b, d->t[0], one);
+    Val count = b_reduce(b, P_reduce_sum, one, axes.n, axes.at);
+    d->dt[0] = b_div(b, b_reduce(b, P_reduce_sum, sum, axes.n, axes.at), count);
+    return !b->failed;
+}
+bool jvp_reduce_max(Jvp *d) { return chosen(d); }
+bool jvp_reduce_min(Jvp *d) { return chosen(d); }
+
+/* The product of the elements before each one, or after it, along an axis. */
+static Val products(Builder *b, Val x, int64_t axis, bool after) {
+    Dim config[3 * MAX_RANK] = {0};
+    if (b_failed(b, x)) return VAL_FAILED;
+    config[3 * axis] = after ? -1 : 1, config[3 * axis + 1] = after ? 1 : -1;
+    x = b_pad(b, x, b_number(b, b_type(b, x)->dtype, 1), config);
+    return build(b, P_cumprod, 1, &x, 2, (Param[]){p_int(K_axis, axis), p_bool(K_reverse, after)});
+}
+/* Each tangent times the product of all other elements. */
+bool jvp_reduce_prod(Jvp *d) {
+    Builder *b = d->b;
+    Ints axes = param_ints(d->e, K_axes);
+    Val x = d->e->in.at[0], g = d->t[0];
+    const ArrayType *t = b_type(b, x);
+    int64_t axis = axes.n == 1 ? axes.at[0] : 0;
+    bool gone[MAX_RANK] = {0};
+    each(int64_t, a, axes) gone[*a] = true;
+    if (axes.n != 1) {
+        Split s = split(b, t, gone);
+        x = b_reshape(b, b_transpose(b, x, s.permutation), 1 + s.nkept, s.shape);
+        g = b_reshape(b, b_transpose(b, g, s.permutation), 1 + s.nkept, s.shape);
+    }
+    Val before = products(b, x, axis, false), after = products(b, x, axis, true);
+    d->dt[0] = b_reduce(b, P_reduce_sum, b_mul(b, g, b_mul(b, before, after)), 1, &axis);
+    return !b->failed;
+}
+
+/* ---- derivatives of reductions by a program: halves of the elements are combined, as in JAX */
+static void halves(Builder *b, const Jaxpr *j, Val *x, const Val *init) {
+    uint32_t n = j->out.n;
+    Val *in = arena_new(b->cx->arena, Val, 2 * (size_t)n);
+    for (Dim rows = b_type(b, x[0])->dims[0]; rows > 1 && !b->failed; rows = (rows + 1) / 2) {
+        for (uint32_t i = 0; i < n; i++) {
+            Dim first = (rows + 1) / 2, config[3 * MAX_RANK] = {0, rows % 2};
+            in[i] = b_slice_axis(b, x[i], 0, 0, first);
+            in[n + i] = b_slice_axis(b, x[i], 0, first, rows);
+            if (rows % 2) in[n + i] = b_pad(b, in[n + i], init[i], config);
+        }
+        memcpy(x, b_map(b, j, 2 * n, in).at, n * sizeof *x);
+    }
+}
+/* The value and tangent of each operand, then as many initial ones, reduced along axis 0 into x. */
+static void reduce_pairs(Builder *b, const Jaxpr *j, const Split *s, Val *x, const Val *init) {
+    uint32_t n = j->out.n;
+    Val *in = arena_new(b->cx->arena, Val, 2 * (size_t)n);
+    if (b->failed) return;
+    bool empty = s->shape[0] == 0;
+    if (dim_is_const(s->shape[0]) && !empty) halves(b, j, x, init);
+    for (uint32_t i = 0; i < n; i++) {
+        in[i] = b_full(b, init[i], s->nkept, s->shape + 1);
+        in[n + i] = x[i];
+    }
+    if (empty || !dim_is_const(s->shape[0])) {
+        memcpy(x, empty ? in : fold(b, j, s->shape[0], in).at, n * sizeof *x);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) x[i] = b_reshape(b, x[i], s->nkept, s->shape + 1);
+}
+bool jvp_reduce(Jvp *d) {
+    Builder *b = d->b;
+    Arena *arena = b->cx->arena;
+    const Eqn *e = d->e;
+    uint32_t n = e->out.n, m = 0;
+    const ArrayType *t = b_type(b, e->in.at[0]);
+    bool gone[MAX_RANK] = {0};
+    for (uint32_t i = n; i < 2 * n; i++)
+        if (d->t[i])
+            return tx_error(d->tx, operand_span(d->read, i), "reduce has no derivative in its initial values");
+    Jaxpr *j = jvp_of_pairs(d, param_jaxpr(e, K_jaxpr));
+    if (!j) return false;
+    each(int64_t, a, param_ints(e, K_dimensions)) gone[*a] = true;
+    Split s = split(b, t, gone);
+    Val *x = arena_new(arena, Val, 2 * (size_t)j->out.n), *init = x + j->out.n;
+    pair_operands(d, x, init);
+    for (uint32_t i = 0; i < j->out.n; i++)
+        x[i] = b_reshape(b, b_transpose(b, x[i], s.permutation), 1 + s.nkept, s.shape);
+    reduce_pairs(b, j, &s, x, init);
+    for (uint32_t i = 0; i < n; i++)
+        if (has_tangent(b->cx, val_type(b->cx, e->in.at[i]))) d->dt[i] = x[n + m++];
+    return !b->failed;
 }

@@ -1,6 +1,7 @@
 /* Reductions over windows: the windows become axes, which are reduced. Padding is the neutral value of the
    reduction. */
 #include "window.h"
+#include "pairs.h"
 #include "../../typecheck/rule.h"
 #include <math.h>
 
@@ -394,5 +395,122 @@ bool expand_select_and_scatter(Builder *b, const Eqn *e, Val *out) {
     Scattered scattered = {param_jaxpr(e, K_scatter_jaxpr), 1};
     for (uint32_t i = 0; i < w.rank; i++) scattered.positions = dim_mul(b_types(b), scattered.positions, w.window[i]);
     fold(b, 2, (Val[]){chosen[1], source}, &back, out, 1, combine_scattered, &scattered);
+    return true;
+}
+
+/* ---- derivatives */
+/* The parameters of such an equation; `dilations`: with those that scatters do not take. */
+static uint32_t window_params(Builder *b, const Windows *w, bool dilations, Param *p) {
+    Dim padding[2 * MAX_RANK];
+    for (uint32_t i = 0; i < w->rank; i++) padding[2 * i] = w->low[i], padding[2 * i + 1] = w->high[i];
+    uint32_t n = 0;
+    if (dilations) p[n++] = p_dims(b, K_base_dilation, w->rank, w->base);
+    p[n++] = p_dims(b, K_padding, 2 * w->rank, padding);
+    if (dilations) p[n++] = p_dims(b, K_window_dilation, w->rank, w->dilation);
+    p[n++] = p_dims(b, K_window_dimensions, w->rank, w->window);
+    p[n++] = p_ints(b, K_window_strides, w->rank, w->stride);
+    return n;
+}
+enum { MOST_PARAMS = 8 };
+
+/* The sum of what the windows that contain an element give: windows over the cotangents, backwards. */
+bool transpose_reduce_window_sum(Transpose *t) {
+    Builder *b = t->b;
+    Types *ts = b_types(b);
+    const ArrayType *x = ct_type(t, 0), *c = b_type(b, t->ct[0]);
+    Windows w = {0}, spread = {.rank = x->rank}, sum = {.rank = x->rank};
+    if (!read_windows(b, t->e, x->rank, &w)) return false;
+    for (uint32_t i = 0; i < w.rank; i++) {
+        Dim far = dim_dilated(ts, w.window[i], w.dilation[i]), given = dim_dilated(ts, x->dims[i], w.base[i]);
+        if (!dim_is_const(w.base[i])) return transpose_none(t);
+        spread.base[i] = w.stride[i];
+        spread.low[i] = dim_sub(ts, dim_sub(ts, far, 1), w.low[i]);
+        Dim all = dim_sub(ts, dim_add(ts, given, far), 1), used = dim_dilated(ts, c->dims[i], w.stride[i]);
+        spread.high[i] = dim_sub(ts, dim_sub(ts, all, used), spread.low[i]);
+        sum.base[i] = 1, sum.window[i] = w.window[i], sum.dilation[i] = w.dilation[i], sum.stride[i] = w.base[i];
+    }
+    Param p[MOST_PARAMS];
+    Val y = b_spread_out(b, t->ct[0], &spread, b_number(b, c->dtype, 0));
+    if (!b_empty(b, t->e->in.at[0])) ct_add(t, 0, build(b, P_reduce_window_sum, 1, &y, window_params(b, &sum, true, p), p));
+    return true;
+}
+
+/* Of each window the tangent at the place of the result. */
+static bool chosen(Jvp *d, const char *select) {
+    Builder *b = d->b;
+    Windows w = {0};
+    Param p[MOST_PARAMS];
+    if (!read_windows(b, d->e, b_type(b, d->t[0])->rank, &w)) return false;
+    uint32_t n = window_params(b, &w, true, p);
+    p[n++] = p_word(K_select_prim, select);
+    d->dt[0] = build(b, P_select_and_gather_add, 2, (Val[]){d->t[0], d->e->in.at[0]}, n, p);
+    return !b->failed;
+}
+bool jvp_reduce_window_max(Jvp *d) { return chosen(d, "ge"); }
+bool jvp_reduce_window_min(Jvp *d) { return chosen(d, "le"); }
+
+/* Linear in operand 0; operand 1 only says which places are chosen. */
+bool jvp_selected(Jvp *d) {
+    if (d->t[0]) d->dt[0] = jvp_apply(d, (Val[]){d->t[0], d->e->in.at[1]}).at[0];
+    return !d->b->failed;
+}
+bool transpose_select_and_gather_add(Transpose *t) {
+    Builder *b = t->b;
+    Val x = t->e->in.at[1], zero;
+    const ArrayType *type = b_type(b, x);
+    Windows w = {0}, gaps = {.rank = type->rank};
+    Dim start[MAX_RANK] = {0};
+    int64_t stride[MAX_RANK];
+    bool spread = false;
+    if (!read_windows(b, t->e, type->rank, &w)) return false;
+    for (uint32_t i = 0; i < w.rank; i++) {
+        if (w.dilation[i] != 1)
+            return tx_error(t->tx, t->e->span, "%s with window dilation has no transpose", prim_name[t->e->prim]);
+        gaps.base[i] = stride[i] = w.base[i], gaps.high[i] = dim_sub(b_types(b), w.base[i], 1);
+        spread |= w.base[i] != 1;
+    }
+    bool most = select_prim(t->e) == P_ge;
+    zero = identity(b, most ? P_reduce_max : P_reduce_min, type->dtype);
+    if (spread) x = b_spread_out(b, x, &gaps, zero);
+    Param p[MOST_PARAMS];
+    uint32_t n = window_params(b, &w, false, p);
+    p[n++] = *param_find(t->e, K_select_prim);
+    Val y = build(b, P_select_and_scatter_add, 2, (Val[]){t->ct[0], x}, n, p);
+    if (spread && !b->failed) y = b_slice(b, y, start, b_type(b, y)->dims, stride);
+    ct_add(t, 0, y);
+    return true;
+}
+bool transpose_select_and_scatter_add(Transpose *t) {
+    Builder *b = t->b;
+    Windows w = {0};
+    Param p[MOST_PARAMS];
+    if (!read_windows(b, t->e, ct_type(t, 1)->rank, &w)) return false;
+    uint32_t n = window_params(b, &w, true, p);
+    p[n++] = *param_find(t->e, K_select_prim);
+    ct_add(t, 0, build(b, P_select_and_gather_add, 2, (Val[]){t->ct[0], t->e->in.at[1]}, n, p));
+    return true;
+}
+
+/* The same windows of values and tangents, combined by the derivative of the program. */
+bool jvp_reduce_window(Jvp *d) {
+    Builder *b = d->b;
+    Ctx *cx = b->cx;
+    const Eqn *e = d->e;
+    uint32_t n = e->out.n, m = n;
+    for (uint32_t i = n; i < 2 * n; i++)
+        if (d->t[i])
+            return tx_error(d->tx, operand_span(d->read, i), "reduce_window has no derivative in its initial values");
+    Jaxpr *j = jvp_of_pairs(d, param_jaxpr(e, K_jaxpr));
+    if (!j) return false;
+    Val *in = arena_new(cx->arena, Val, 2 * (size_t)j->out.n + 1);
+    Param *params = arena_new(cx->arena, Param, e->params.n + 1);
+    pair_operands(d, in, in + j->out.n);
+    for (uint32_t i = 0; i < e->params.n; i++)
+        params[i] = e->params.at[i].key == K_jaxpr ? p_jaxpr(K_jaxpr, j) : e->params.at[i];
+    Vals out = build_many(b, P_reduce_window, 2 * j->out.n, in, e->params.n, params, j->out.n, NULL);
+    if (b->failed) return false;
+    memcpy(d->out, out.at, n * sizeof *out.at);
+    for (uint32_t i = 0; i < n; i++)
+        if (has_tangent(cx, val_type(cx, e->in.at[i]))) d->dt[i] = out.at[m++];
     return true;
 }
