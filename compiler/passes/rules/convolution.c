@@ -388,6 +388,7 @@ static Ints exchanged(Builder *b, Ints spec) {
     s.at[0] = spec.at[1], s.at[1] = spec.at[0];
     return s;
 }
+enum { CONV_PARAMS = 9 };
 /* The parameters of a convolution that are not those of `c`. */
 typedef struct {
     Ints lhs, rhs, out;
@@ -397,11 +398,11 @@ typedef struct {
 static Val convolve(const ConvBack *c, Val x, Val y, const ConvParams *p) {
     Builder *b = c->b;
     static const char *const fields[] = {"lhs_spec", "rhs_spec", "out_spec"};
-    Param params[10] = {p_int(K_batch_group_count, p->batches),
-                        p_record(b, K_dimension_numbers, "ConvDimensionNumbers", 3, fields,
-                                 (Ints[]){p->lhs, p->rhs, p->out}),
-                        p_int(K_feature_group_count, p->features), p_ints(b, K_lhs_dilation, c->space, p->base),
-                        p_dims(b, K_padding, 2 * c->space, p->padding)};
+    Param params[CONV_PARAMS] = {
+        p_int(K_batch_group_count, p->batches),
+        p_record(b, K_dimension_numbers, "ConvDimensionNumbers", 3, fields, (Ints[]){p->lhs, p->rhs, p->out}),
+        p_int(K_feature_group_count, p->features), p_ints(b, K_lhs_dilation, c->space, p->base),
+        p_dims(b, K_padding, 2 * c->space, p->padding)};
     static const ParamKey kept[] = {K_precision, K_preferred_element_type};
     uint32_t n = 5;
     for (uint32_t i = 0; i < 2; i++)

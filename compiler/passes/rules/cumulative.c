@@ -33,7 +33,9 @@ static Val without_infinity(Builder *b, Val x) {
     return b_select(b, b_eq(b, real, b_full_like(b, real, INFINITY)), x, b_full_like(b, x, 0));
 }
 /* g exp(x - r) as JAX's logaddexp evaluates it. */
-static Val weighted(Builder *b, Val g, Val x, Val r) { return b_mul(b, g, b_exp(b, b_sub(b, without_infinity(b, x), r))); }
+static Val weighted(Builder *b, Val g, Val x, Val r) {
+    return b_mul(b, g, b_exp(b, b_sub(b, without_infinity(b, x), r)));
+}
 /* log(exp x + exp y) = m + log(exp(x - m) + exp(y - m)) for any m, here the greater one, which has no derivative: so
    those of higher order are right where x = y as well. */
 static Pair combine_logaddexp(Builder *b, Pair x, Pair y) {
@@ -81,9 +83,7 @@ static Val interleaved(const Tree *s, Val even, Val odd, int64_t n) {
     Val x = spread(s, even, 0, n % 2 == 0), y = spread(s, odd, 1, n % 2);
     return b_add(s->b, x, y);
 }
-static Val after(const Tree *s, Val first, Val rest) {
-    return b_concatenate(s->b, 2, (Val[]){first, rest}, s->axis);
-}
+static Val after(const Tree *s, Val first, Val rest) { return b_concatenate(s->b, 2, (Val[]){first, rest}, s->axis); }
 static Pair scanned(const Tree *s, Pair x, int64_t n) {
     if (n < 2) return x;
     Pair left = every_pair(s, x, 0, n - 1, 2), right = every_pair(s, x, 1, n, 2);

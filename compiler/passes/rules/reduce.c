@@ -209,8 +209,7 @@ bool jvp_reduce(Jvp *d) {
     const ArrayType *t = b_type(b, e->in.at[0]);
     bool gone[MAX_RANK] = {0};
     for (uint32_t i = n; i < 2 * n; i++)
-        if (d->t[i])
-            return tx_error(d->tx, operand_span(d->read, i), "reduce has no derivative in its initial values");
+        if (d->t[i]) return tx_error(d->tx, operand_span(d->read, i), "reduce has no derivative in its initial values");
     Jaxpr *j = jvp_of_pairs(d, param_jaxpr(e, K_jaxpr));
     if (!j) return false;
     each(int64_t, a, param_ints(e, K_dimensions)) gone[*a] = true;

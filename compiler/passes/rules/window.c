@@ -431,7 +431,8 @@ bool transpose_reduce_window_sum(Transpose *t) {
     }
     Param p[MOST_PARAMS];
     Val y = b_spread_out(b, t->ct[0], &spread, b_number(b, c->dtype, 0));
-    if (!b_empty(b, t->e->in.at[0])) ct_add(t, 0, build(b, P_reduce_window_sum, 1, &y, window_params(b, &sum, true, p), p));
+    if (!b_empty(b, t->e->in.at[0]))
+        ct_add(t, 0, build(b, P_reduce_window_sum, 1, &y, window_params(b, &sum, true, p), p));
     return true;
 }
 
