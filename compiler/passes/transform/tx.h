@@ -14,7 +14,7 @@ typedef struct {
     uint32_t n;
 } Bits;
 
-/* Contributions to a cotangent. */
+/* Contributions to a cotangent (parts.c). */
 typedef struct Part Part;
 typedef struct {
     Part *at;
@@ -23,10 +23,10 @@ typedef struct {
 
 struct Tx {
     Ctx *cx;
-    ValMap map;       /* values of the programs read → of those written */
-    ValMap tangent;   /* jvp: the same → their tangents */
-    struct {          /* by value of the programs read: */
-        bool *at;     /* split: is it unknown; transpose: is it linear */
+    ValMap map;     /* values of the programs read → of those written */
+    ValMap tangent; /* jvp: the same → their tangents */
+    struct {        /* by value of the programs read: */
+        bool *at;   /* split: is it unknown; transpose: is it linear */
         uint32_t n, cap;
     } marked;
     struct { /* by value of the linear programs read: the parts of its cotangent */
@@ -129,6 +129,12 @@ typedef bool SplitRule(SplitEqn *);
 /* The rule of a primitive; NULL: the equation is unknown as a whole. */
 SplitRule *split_rule(Prim);
 
+/* The parts of the cotangent of a value of the linear program: adds a whole one, 0 adds nothing; writes their sum, 0 if
+   there are none, after which there are none; are there none? What is added first is what later parts are added to in
+   place. */
+void acc_add(Tx *, Val read, Val ct);
+Val acc_close(Tx *, Builder *, Val read);
+bool acc_empty(const Tx *, Val read);
 /* Runs `j` backwards. `in`: values for its inputs, 0: it is linear in this one. `ct`: cotangents of its results, 0: zero
    (and for results that are not linear). Equations without linear operands are copied first. Writes the cotangents of
    the linear inputs to ct_in, 0: zero. */
