@@ -83,6 +83,7 @@ static Jaxpr *run(Ctx *cx, const Jaxpr *in, unsigned half, const Transforms *all
         if (j) j = passed(cx, "tidy", j, pass_tidy(cx, j));
     }
     diag_context(cx->diags, NULL);
+    if (j && all && !check(cx, j)) broken(cx, "tidy", "an ill-typed program", print(cx, j)); /* prune wants it checked */
     cx->passes = outer, cx->dim_checks = checks;
     return j;
 }
