@@ -69,7 +69,7 @@ static uint64_t operand_key(Cse *c, Val v) {
 }
 
 static void eqn_key(Cse *c, const Eqn *e, Text *key) {
-    uint32_t head[] = {e->prim, e->in.n, e->out.n, e->params.n};
+    uint32_t head[] = {e->prim, e->in.n, e->out.n};
     put(key, head, sizeof head);
     uint64_t pair[2];
     bool commutes = prim_is(e->prim, COMMUTES);
@@ -88,6 +88,7 @@ static void eqn_key(Cse *c, const Eqn *e, Text *key) {
     }
     each(const Param, p, e->params) {
         if (calls_function(e) && p->key == K_name) continue; /* the name of a call does not matter */
+        if (p->value.kind == V_NONE) continue;               /* as if it were not there */
         put(key, &p->key, sizeof p->key);
         put(key, &p->name.n, sizeof p->name.n);
         text_put(key, p->name);

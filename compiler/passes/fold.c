@@ -2,7 +2,6 @@
    One walk from the first equation to the last: when it reaches an equation, its operands have been simplified. */
 #include "simplify.h"
 #include "count.h"
-#include "eval.h"
 
 typedef struct {
     Ctx *cx;
@@ -10,7 +9,9 @@ typedef struct {
     Defs defs;
     Memo memo;
     Counts counts;
-    bool failed; /* an error was reported */
+    Rewrite *rewrite; /* NULL: none */
+    uint32_t depth;   /* of what it wrote */
+    bool failed;      /* an error was reported */
 } Fold;
 
 static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j);
@@ -21,7 +22,7 @@ static void def_put(Fold *f, const Eqn *e) {
             uint32_t n = f->cx->nvals + f->cx->nvals / 2;
             const Eqn **defs = arena_new(f->cx->arena, const Eqn *, n);
             if (f->defs.n) memcpy(defs, f->defs.defs, f->defs.n * sizeof *defs);
-            f->defs = (Defs){f->cx, defs, n};
+            f->defs.defs = defs, f->defs.n = n;
         }
         f->defs.defs[*v] = e;
     }
@@ -59,6 +60,39 @@ static void fold_branch(Fold *f, Eqns *to, Consts *consts, const Eqn *e, const J
     }
 }
 
+/* ---- uses, for `rewrite` */
+static uint32_t *uses_of(Fold *f, Val v) {
+    while (v >= f->defs.uses.n) push(f->cx->arena, &f->defs.uses, 0);
+    return &f->defs.uses.at[v];
+}
+static void count_uses(Fold *f, Intern *seen, const Jaxpr *j) {
+    bool fresh;
+    intern(seen, &j, sizeof j, &fresh);
+    if (!fresh) return;
+    each(const Val, v, j->out) ++*uses_of(f, *v);
+    each(const Eqn, e, j->eqns) {
+        each(const Val, v, e->in) ++*uses_of(f, *v);
+        Jaxprs inner = e->params.n ? eqn_jaxprs(f->cx->arena, e) : (Jaxprs){0};
+        each(Jaxpr *, k, inner) count_uses(f, seen, *k);
+    }
+}
+
+/* What `rewrite` writes for `e`, folded in turn; 0: nothing. */
+static Val rewritten(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
+    enum { MOST_DEPTH = 16 };
+    if (!f->rewrite || f->depth == MOST_DEPTH || e->out.n != 1) return 0;
+    Builder b = {.cx = f->cx, .span = e->span, .whole = e->whole};
+    Val v = f->rewrite(&f->defs, &b, e);
+    f->failed |= b.failed;
+    if (!v || f->failed) return 0;
+    each(const Eqn, new, b.eqns)
+        each(const Val, x, new->in) ++*uses_of(f, *x);
+    f->depth++;
+    fold_eqns(f, to, consts, b.eqns);
+    f->depth--;
+    return valmap_get(&f->map, v);
+}
+
 static void fold_eqn(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
     Vals operands;
     const Jaxpr *taken = known_branch(&f->map, e, &operands);
@@ -69,8 +103,11 @@ static void fold_eqn(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
     Eqn new = eqn_rewrite(&f->map, e, fold_jaxpr, f);
     Val v = evaluated(f, &new);
     if (!v) v = simplify(&f->defs, &new);
-    if (v && !dim_is_bound(f->cx->types, e->out.at[0])) {
+    bool extent = e->out.n && dim_is_bound(f->cx->types, e->out.at[0]);
+    if (!v && !extent) v = rewritten(f, to, consts, &new);
+    if (v && !extent) {
         valmap_put(&f->map, e->out.at[0], v);
+        if (f->rewrite) *uses_of(f, v) += *uses_of(f, e->out.at[0]);
         return;
     }
     push(f->cx->arena, to, new);
@@ -95,9 +132,12 @@ static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j) {
     return *memo_slot(&f->memo, j) = new;
 }
 
-Jaxpr *pass_fold(Ctx *cx, const Jaxpr *j) {
-    Fold f = {.cx = cx, .map.cx = cx, .defs.cx = cx, .memo.arena = cx->arena};
+Jaxpr *fold_with(Ctx *cx, const Jaxpr *j, Rewrite *rewrite) {
+    Fold f = {.cx = cx, .map.cx = cx, .defs.cx = cx, .memo.arena = cx->arena, .rewrite = rewrite};
+    Intern seen = {.arena = cx->arena};
+    if (rewrite) count_uses(&f, &seen, j);
     f.counts = counts_of(cx, j, COUNT_BRANCHES, may_stay_call, cx);
     Jaxpr *new = fold_jaxpr(&f, j);
     return f.failed ? NULL : new;
 }
+Jaxpr *pass_fold(Ctx *cx, const Jaxpr *j) { return fold_with(cx, j, NULL); }

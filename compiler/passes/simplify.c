@@ -1,14 +1,12 @@
 /* Identities, a function per primitive. All are exact: results keep their bits, including the sign of zero and NaN,
    except the payload of a NaN. So x - 0 is x, but x + 0 is not, since -0 + 0 is +0; x + -0 is x. */
 #include "simplify.h"
-#include "eval.h"
 #include <math.h>
 #include <stdlib.h>
 
 const Eqn *def_of(const Defs *d, Val v) { return v < d->n ? d->defs[v] : NULL; }
 
-/* The equation of primitive `p` that computes `v`, or NULL. */
-static const Eqn *def_by(const Defs *d, Val v, Prim p) {
+const Eqn *def_by(const Defs *d, Val v, Prim p) {
     const Eqn *e = def_of(d, v);
     return e && e->prim == p ? e : NULL;
 }
@@ -21,8 +19,7 @@ static bool same_type(const Defs *d, Val a, Val b) {
     return type_plain(ts, val_type(d->cx, a)) == type_plain(ts, val_type(d->cx, b));
 }
 
-/* The literal whose value every element of `v` has. */
-static bool splat(const Defs *d, Val v, Scalar *s) {
+bool is_splat(const Defs *d, Val v, Scalar *s) {
     const Eqn *e = def_by(d, v, P_broadcast_in_dim);
     return scalar_of(d->cx, e && e->in.n == 1 ? e->in.at[0] : v, s);
 }
@@ -30,7 +27,7 @@ static bool splat(const Defs *d, Val v, Scalar *s) {
 /* Is every element of `v` equal to `x`, including the sign of zero? */
 static bool is_number(const Defs *d, Val v, double x) {
     Scalar s;
-    if (!splat(d, v, &s)) return false;
+    if (!is_splat(d, v, &s)) return false;
     if (dtype_info[s.dtype].kind != DK_FLOAT) return (double)scalar_int(s) == x;
     double y = scalar_float(s);
     return y == x && signbit(y) == signbit(x);
@@ -39,14 +36,14 @@ static bool is_number(const Defs *d, Val v, double x) {
 /* Are all bits ones? */
 static bool is_ones(const Defs *d, Val v) {
     Scalar s;
-    if (!splat(d, v, &s) || dtype_info[s.dtype].kind == DK_FLOAT) return false;
+    if (!is_splat(d, v, &s) || dtype_info[s.dtype].kind == DK_FLOAT) return false;
     return s.bits == UINT64_MAX >> (64 - dtype_info[s.dtype].width);
 }
 
 /* Is every element the smallest value of its type, or the greatest? */
 static bool is_limit(const Defs *d, Val v, bool least) {
     Scalar s;
-    if (!splat(d, v, &s)) return false;
+    if (!is_splat(d, v, &s)) return false;
     const DtypeInfo *t = &dtype_info[s.dtype];
     uint64_t ones = UINT64_MAX >> (64 - t->width), top = ones / 2 + 1;
     if (t->kind == DK_FLOAT) return scalar_float(s) == (least ? -INFINITY : INFINITY);
@@ -110,7 +107,7 @@ static Val s_div(const Defs *d, Eqn *e) {
     int k;
     if (is_complex(d, X)) return 0;
     if (is_number(d, Y, 1)) return X;
-    if (!is_floating(d, X) || !splat(d, Y, &s) || float_format[s.dtype].exponent < 8) return 0;
+    if (!is_floating(d, X) || !is_splat(d, Y, &s) || float_format[s.dtype].exponent < 8) return 0;
     if (!same_type(d, X, e->out.at[0])) return 0; /* a scalar divided by an array */
     double y = scalar_float(s);
     if (!isfinite(y) || fabs(frexp(y, &k)) != 0.5 || abs(k) > (s.dtype == DT_f64 ? 1000 : 120)) return 0;
@@ -165,7 +162,7 @@ static Val s_pow(const Defs *d, Eqn *e) {
 
 static Val s_select_n(const Defs *d, Eqn *e) {
     Scalar s;
-    if (splat(d, X, &s)) {
+    if (is_splat(d, X, &s)) {
         int64_t i = scalar_int(s), last = (int64_t)e->in.n - 2;
         return e->in.at[1 + (i < 0 ? 0 : i > last ? last : i)];
     }

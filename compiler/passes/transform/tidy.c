@@ -1,10 +1,12 @@
-/* Simplifies what a transformation wrote; calls stay calls. */
+/* Simplifies what a transformation wrote; calls stay calls. Equal equations become one first, so that what fold compares
+   are the same values, and once more after it. */
+#include "identities.h"
 #include "tx.h"
 
-Pass pass_fold, pass_cse, pass_dce;
+Pass pass_cse, pass_dce;
 
 Jaxpr *pass_tidy(Ctx *cx, const Jaxpr *j) {
-    Jaxpr *new = pass_fold(cx, j);
+    Jaxpr *new = fold_with(cx, pass_cse(cx, j), identity);
     if (new) new = pass_cse(cx, new);
     return new ? pass_dce(cx, new) : NULL;
 }
