@@ -5,7 +5,7 @@ build=$1
 to=$(mktemp -d)
 trap 'rm -rf "$to"' EXIT
 "$build/tests/normalise" "$2" "$to/cases" $3 || exit
-"$build/tests/runner" --min-pass 1 ${3:+-O0} "$to/cases" >"$to/log"
+"$build/tests/runner" --min-pass 1 ${3:+--extra -O0} "$to/cases" >"$to/log"
 status=$?
 sed 's/^cases:/normalised:/;s/^all cases/normalised cases/' "$to/log"
 exit $status

@@ -25,7 +25,8 @@ static void put(Text *key, const void *bytes, size_t n) { text_put(key, (Str){by
 
 static void put_value(Text *key, const Value *v) {
     put(key, &v->kind, sizeof v->kind);
-    put(key, &v->open, 1);
+    bool numbers = v->kind == V_INTS || v->kind == V_DIMS; /* in any brackets */
+    if (!numbers) put(key, &v->open, 1);
     put(key, &v->s.n, sizeof v->s.n);
     text_put(key, v->s);
     switch (v->kind) {
@@ -90,8 +91,9 @@ static void eqn_key(Cse *c, const Eqn *e, Text *key) {
         if (calls_function(e) && p->key == K_name) continue; /* the name of a call does not matter */
         if (p->value.kind == V_NONE) continue;               /* as if it were not there */
         put(key, &p->key, sizeof p->key);
-        put(key, &p->name.n, sizeof p->name.n);
-        text_put(key, p->name);
+        uint32_t n = p->key == K_other ? p->name.n : 0;
+        put(key, &n, sizeof n);
+        put(key, p->name.at, n);
         put_value(key, &p->value);
     }
 }

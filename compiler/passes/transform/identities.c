@@ -271,10 +271,13 @@ static Val id_select_n(const Defs *d, Builder *b, const Eqn *e) {
 
 /* ---- */
 static Rewrite *const arithmetic[NPRIMS] = {
-    [P_add] = id_add, [P_add_any] = id_add, [P_sub] = id_sub, [P_neg] = id_neg,
+    [P_add] = id_add,
+    [P_add_any] = id_add,
+    [P_sub] = id_sub,
+    [P_neg] = id_neg,
 };
 static Rewrite *const others[NPRIMS] = {
-    [P_broadcast_in_dim] = id_view, [P_reshape] = id_view,     [P_squeeze] = id_view,
+    [P_broadcast_in_dim] = id_view, [P_reshape] = id_view,      [P_squeeze] = id_view,
     [P_reduce_sum] = id_reduce,     [P_reduce_max] = id_reduce, [P_reduce_min] = id_reduce,
     [P_reduce_prod] = id_reduce,    [P_reduce_and] = id_reduce, [P_reduce_or] = id_reduce,
     [P_transpose] = id_transpose,   [P_select_n] = id_select_n,
