@@ -270,7 +270,8 @@ Dim dim_symbol(Types *ts, Str name) {
 bool dim_symbol_exists(Types *ts, Str name) {
     DimTable *t = types_dims(ts);
     Str key = str_format(t->arena, "s%.*s", SF(name));
-    return intern_find(&t->keys, key.at, key.n, NULL);
+    uint32_t id;
+    return intern_find(&t->keys, key.at, key.n, &id);
 }
 
 static Dim dim_pair(Types *ts, DimKind kind, Dim a, Dim b) {
