@@ -474,7 +474,7 @@ bool transpose_fft(Transpose *t) {
         ct = b_mul(b, b_div(b, all, n), transform_of(b, ct, "FftType.RFFT", lengths));
         ct = b_conj(b, ct);
     } else {
-        ct = b_eqn(b, &(Eqn){.prim = P_fft, .in = {&ct, 1}, .params = t->e->params}, 1, NULL).at[0];
+        ct = build(b, P_fft, 1, &ct, t->e->params.n, t->e->params.at);
     }
     ct_add(t, 0, ct);
     return true;

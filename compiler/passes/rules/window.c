@@ -467,7 +467,7 @@ bool transpose_select_and_gather_add(Transpose *t) {
     for (uint32_t i = 0; i < w.rank; i++) {
         if (w.dilation[i] != 1)
             return tx_error(t->tx, t->e->span, "%s with window dilation has no transpose", prim_name[t->e->prim]);
-        gaps.base[i] = stride[i] = w.base[i], gaps.high[i] = dim_sub(b_types(b), w.base[i], 1);
+        gaps.base[i] = stride[i] = w.base[i];
         spread |= w.base[i] != 1;
     }
     bool most = select_prim(t->e) == P_ge;
