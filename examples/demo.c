@@ -1,6 +1,7 @@
 /* Calls the libraries of this folder: each is one function of its header. */
 #include "attention.h"
 #include "classify.h"
+#include "moons.h"
 #include "recurrence.h"
 #include "train.h"
 #include <math.h>
@@ -84,6 +85,38 @@ static void show_train(void) {
            (now() - start) / steps * 1e6);
 }
 
+/* The text is the loss of a network, a program without derivatives; --value-and-grad made the library of it. */
+static void show_moons(void) {
+    enum { POINTS = 128, WIDTH = 16 };
+    static float x[POINTS][2], moon[POINTS][2], w0[2 * WIDTH], b0[WIDTH], w1[WIDTH * 2], b1[2];
+    static float w0_ct[2 * WIDTH], b0_ct[WIDTH], w1_ct[WIDTH * 2], b1_ct[2];
+    const struct {
+        float *at, *slope;
+        size_t n;
+    } weights[] = {{w0, w0_ct, 2 * WIDTH}, {b0, b0_ct, WIDTH}, {w1, w1_ct, WIDTH * 2}, {b1, b1_ct, 2}};
+    for (int k = 0; k < POINTS; k++) {
+        int second = k >= POINTS / 2;
+        float angle = 6.2831853f * (float)(k % (POINTS / 2)) / POINTS;
+        x[k][0] = second ? 1 - cosf(angle) : cosf(angle);
+        x[k][1] = second ? 0.5f - sinf(angle) : sinf(angle);
+        moon[k][second] = 1;
+    }
+    fill(w0, 2 * WIDTH, 1.5f);
+    fill(w1, WIDTH * 2, 0.4f);
+    float first = 0, loss = 0, rate = 0.5f;
+    int steps = 2000;
+    double start = now();
+    for (int i = 0; i < steps; i++) {
+        must(moons(w0, b0, w1, b1, x[0], moon[0], &loss, w0_ct, b0_ct, w1_ct, b1_ct), moons_error());
+        if (i == 0) first = loss;
+        for (size_t k = 0; k < sizeof weights / sizeof *weights; k++)
+            for (size_t m = 0; m < weights[k].n; m++) weights[k].at[m] -= rate * weights[k].slope[m];
+    }
+    printf("moons       loss %.4f, after %d steps along the library's gradient %.4f; %.2f us a step\n", first, steps,
+           loss, (now() - start) / steps * 1e6);
+    if (!(loss < 0.01f)) must(1, "the loss of moons is not below 0.01");
+}
+
 static void show_attention(void) {
     static float q[4 * 64 * 16], k[4 * 64 * 16], v[4 * 64 * 16], out[4 * 64 * 16];
     fill(q, 4 * 64 * 16, 2);
@@ -115,6 +148,7 @@ int main(void) {
     spirals();
     show_classify();
     show_train();
+    show_moons();
     show_attention();
     show_recurrence();
     return 0;

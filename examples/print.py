@@ -37,6 +37,20 @@ def train_step(params, x, y):
     return jax.tree.map(lambda p, g: p - 0.5 * g, params, grads), value
 
 
+def moons(w0, b0, w1, b1, x, y):
+    """The loss of a small network; jaxcc differentiates it."""
+    z = jnp.tanh(x @ w0 + b0) @ w1 + b1
+    return -jnp.mean(jnp.sum(y * (z - jax.nn.logsumexp(z, axis=1, keepdims=True)), axis=1))
+
+
+def two_moons(n):
+    """n points on two half circles that reach into each other, and the circle of each, one-hot."""
+    k, angle = np.arange(n), 2 * np.pi * np.arange(n) / n
+    moon = (k >= n // 2).astype("i4")
+    x = np.where(moon[:, None], [[1, 0.5]] - np.stack([np.cos(angle - np.pi), np.sin(angle - np.pi)], 1), np.stack([np.cos(angle), np.sin(angle)], 1))
+    return x.astype("f4"), np.eye(2, dtype="f4")[moon]
+
+
 def attention(q, k, v):
     """Softmax attention of 4 heads over 64 positions, each sees those before it."""
     s = jnp.einsum("hqd,hkd->hqk", q, k) / np.sqrt(q.shape[-1])
@@ -66,6 +80,8 @@ def main():
         params, _ = step(params, x, y)
     params = jax.tree.map(np.asarray, params)
     save("classify", lambda x: jax.nn.softmax(logits(params, x)), x)
+    x, y = two_moons(128)
+    save("moons", moons, jax.random.normal(key(8), (2, 16)), jnp.zeros(16), jax.random.normal(key(9), (16, 2)) / 4, jnp.zeros(2), x, y)
     save("attention", attention, *(jax.random.normal(key(i), (4, 64, 16)) for i in range(3)))
     save("recurrence", recurrence, jnp.zeros(32), jax.random.normal(key(4), (256, 8)), *(jax.random.normal(key(5 + i), s) / 6 for i, s in enumerate(((32, 32), (32, 8)))))
 

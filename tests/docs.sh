@@ -25,6 +25,9 @@ PATH=$build/bin:$PATH
 example() {
     cd "$work" && jaxcc axpy.jaxpr -o axpy.so && cc main.c axpy.so -Wl,-rpath,. -o main && [ "$(./main)" = '3 5 7 9' ]
 }
+fit() {
+    cd "$work" && jaxcc --value-and-grad=0 loss.jaxpr -o loss.so && cc fit.c loss.so -Wl,-rpath,. -o fit && [ "$(./fit)" = '3.000' ]
+}
 rule() {
     cd "$work" && rm -f axpy.so && make -f rule.mk axpy.so && [ -f axpy.so ] && [ -f axpy.d ]
 }
@@ -71,10 +74,13 @@ computes() {
 }
 block axpy.jaxpr >"$work/axpy.jaxpr"
 block main.c >"$work/main.c"
+block loss.jaxpr >"$work/loss.jaxpr"
+block fit.c >"$work/fit.c"
 block Makefile >"$work/rule.mk"
 block call.py >"$work/call.py"
 block save.py >"$work/save.py"
 try "the example of README.md" eval '(example)'
+try "the gradient of README.md" eval '(fit)'
 [ -z "$python" ] || try "the Python of README.md" eval '(called)'
 try "saving constants in README.md and man/jaxcc.1" saving
 try "the Makefile rule of README.md" eval '(rule)'
@@ -87,5 +93,6 @@ for file in examples/*.jaxpr; do
     name=${file##*/}
     try "$file" computes "${name%.jaxpr}"
 done
+try "the network trained by its library's gradient" env -u MAKEFLAGS make --no-print-directory -C examples BIN="$build/bin" OUT="$work/examples"
 echo "docs: $passed passed, $failed failed"
 [ $failed = 0 ]

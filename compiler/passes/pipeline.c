@@ -83,19 +83,13 @@ static Jaxpr *run(Ctx *cx, const Jaxpr *in, unsigned half, const Transforms *all
         if (j) j = passed(cx, "tidy", j, pass_tidy(cx, j));
     }
     diag_context(cx->diags, NULL);
-    if (j && all && !check(cx, j)) broken(cx, "tidy", "an ill-typed program", print(cx, j)); /* prune wants it checked */
+    if (j && all && !check(cx, j))
+        broken(cx, "tidy", "an ill-typed program", print(cx, j)); /* prune wants it checked */
     cx->passes = outer, cx->dim_checks = checks;
     return j;
 }
 Jaxpr *passes_normalise(Ctx *cx, const Jaxpr *in) { return run(cx, in, NORMALISE, NULL); }
 Jaxpr *passes_lower(Ctx *cx, const Jaxpr *in) { return run(cx, in, LOWER, NULL); }
-/* What was written is checked, for the passes that follow take programs that are. */
 Jaxpr *passes_transform(Ctx *cx, const Jaxpr *in, Transforms all) {
-    if (!all.n) return (Jaxpr *)in;
-    Jaxpr *j = run(cx, in, NORMALISE, &all);
-    bool passes = cx->passes;
-    cx->passes = true;
-    if (j && !check(cx, j)) broken(cx, all.at[all.n - 1].text, "an ill-typed program", print(cx, j));
-    cx->passes = passes;
-    return j;
+    return all.n ? run(cx, in, NORMALISE, &all) : (Jaxpr *)in;
 }

@@ -207,7 +207,8 @@ static Val updated(Builder *b, const Part *p, Val like, Val sum) {
     Val base = sum ? sum : b_zeros_like(b, like);
     if (p->kind == PART_SCATTERED) return b_scatter(b, P_scatter_add, base, p->indices, p->v, p->places);
     Val block = p->v;
-    if (sum && !b_failed(b, sum)) block = b_add_any(b, b_dynamic_slice(b, sum, p->starts.at, b_type(b, p->v)->dims), p->v);
+    if (sum && !b_failed(b, sum))
+        block = b_add_any(b, b_dynamic_slice(b, sum, p->starts.at, b_type(b, p->v)->dims), p->v);
     return b_dynamic_update_slice(b, base, block, p->starts.at);
 }
 /* Is adding the slice in place cheaper than adding an array of zeros with it? */
