@@ -380,6 +380,40 @@ LinearCall linear_call_of(const Eqn *e) {
     return c;
 }
 
+static Params params_of(Arena *arena, uint32_t n, const Param *p) {
+    Param *at = arena_new(arena, Param, n);
+    memcpy(at, p, n * sizeof *at);
+    return (Params){at, n};
+}
+Eqn linear_call_eqn(Arena *arena, const LinearCall *c) {
+    Param p[] = {p_program(K_callee, c->callee), p_program(K_transpose, c->transpose),
+                 p_count(K_num_callee_consts, c->callee_consts.n), p_count(K_num_res, c->residuals.n),
+                 p_count(K_num_transpose_consts, c->transpose_consts.n)};
+    Eqn e = {.prim = P_linear_call, .params = params_of(arena, sizeof p / sizeof *p, p)};
+    e.in = vals_joined(arena, 4, (Vals[]){c->callee_consts, c->transpose_consts, c->residuals, c->linear});
+    return e;
+}
+
+CustomLin custom_lin_of(const Eqn *e) {
+    uint32_t residuals;
+    CustomLin c = {.linear = e->in};
+    if (e->prim != P_custom_lin || !count_among(e, K_num_res, e->in.n, &residuals)) return c;
+    c.bwd = param_jaxpr(e, K_bwd);
+    c.residuals = vals_part(e->in, 0, residuals), c.linear = rest(e->in, residuals);
+    return c;
+}
+Eqn custom_lin_eqn(Arena *arena, const CustomLin *c) {
+    Param p[] = {p_program(K_bwd, c->bwd), p_count(K_num_res, c->residuals.n)};
+    Eqn e = {.prim = P_custom_lin, .params = params_of(arena, sizeof p / sizeof *p, p)};
+    e.in = vals_joined(arena, 2, (Vals[]){c->residuals, c->linear});
+    return e;
+}
+
+Vals rule_operands(const Eqn *e) {
+    uint32_t consts;
+    return count_among(e, K_num_consts, e->in.n, &consts) ? rest(e->in, consts) : e->in;
+}
+
 const char *const solve_field[NSOLVES] = {"matvec", "vecmat", "solve", "transpose_solve"};
 LinearSolve linear_solve_of(const Eqn *e) {
     LinearSolve s = {.b = e->in};

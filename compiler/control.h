@@ -99,6 +99,19 @@ typedef struct {
     Vals callee_consts, transpose_consts, residuals, linear;
 } LinearCall;
 LinearCall linear_call_of(const Eqn *);
+Eqn linear_call_eqn(Arena *, const LinearCall *); /* with a transpose */
+
+/* custom_lin, in a program that will be transposed: residuals, linear operands. `bwd` takes the residuals and the
+   results' cotangents; NULL: the text names it only. */
+typedef struct {
+    Jaxpr *bwd;
+    Vals residuals, linear;
+} CustomLin;
+CustomLin custom_lin_of(const Eqn *);
+Eqn custom_lin_eqn(Arena *, const CustomLin *);
+
+/* The operands of custom_jvp_call and custom_vjp_call that the derivative rule takes: those after the constants. */
+Vals rule_operands(const Eqn *);
 
 /* custom_linear_solve: constants of four programs, each NULL for None, then the right-hand sides. */
 typedef enum { SOLVE_MATVEC, SOLVE_VECMAT, SOLVE_SOLVE, SOLVE_TRANSPOSE, NSOLVES } SolveProgram;

@@ -87,20 +87,36 @@ static void put_name(Text *text, const char *name) {
     for (const char *c = name; *c; c++) text_add(text, strchr(" #", *c) ? "\\%c" : *c == '$' ? "$%c" : "%c", *c);
 }
 
+typedef struct {
+    const char **at;
+    uint32_t n, cap;
+} Files;
+/* The files that the compilation reads. */
+static Files read_files(const Ctx *cx) {
+    const Options *o = cx->options;
+    Files files = {0};
+    if (strcmp(o->input, "-") != 0) push(cx->arena, &files, o->input);
+    if (o->consts) push(cx->arena, &files, o->consts);
+    each(const RuleFiles, r, o->rules) {
+        push(cx->arena, &files, r->file[0]);
+        if (r->file[1]) push(cx->arena, &files, r->file[1]);
+    }
+    return files;
+}
 /* -MD: the outputs and the files they are made from, as a Makefile rule; -MP: and, as C compilers do, an empty rule for
    each of these files but the program, so that make does not stop if one has been removed. */
 static bool write_deps(Ctx *cx) {
     const Options *o = cx->options;
-    const char *made[] = {o->output, o->header}, *from[] = {o->input, o->consts};
-    bool from_file[] = {strcmp(o->input, "-") != 0, o->consts != NULL};
+    const char *made[] = {o->output, o->header};
+    Files from = read_files(cx);
     Text text = {.arena = cx->arena};
     put_name(&text, made[0]);
     if (made[1]) text_put(&text, S(" ")), put_name(&text, made[1]);
     text_put(&text, S(":"));
-    for (unsigned i = 0; i < 2; i++)
-        if (from_file[i]) text_put(&text, S(" ")), put_name(&text, from[i]);
+    each(const char *, file, from) text_put(&text, S(" ")), put_name(&text, *file);
     text_put(&text, S("\n"));
-    if (o->phony_deps && o->consts) put_name(&text, o->consts), text_put(&text, S(":\n"));
+    for (uint32_t i = 0; i < from.n && o->phony_deps; i++)
+        if (from.at[i] != o->input) put_name(&text, from.at[i]), text_put(&text, S(":\n"));
     return write_text(cx, o->dep_file, &text);
 }
 
@@ -139,11 +155,12 @@ static bool print(Ctx *cx, const Jaxpr *j) {
 static bool compile(Ctx *cx) {
     const Options *o = cx->options;
     if (o->emit == EMIT_ptx) return diag_plain(cx->diags, "--emit=ptx is not supported yet");
-    output_input(o->input);
-    if (o->consts) output_input(o->consts);
+    Files files = read_files(cx);
+    each(const char *, file, files) output_input(*file);
     Jaxpr *j = front(cx);
     if (!j || diag_errors(cx->diags)) return false;
     timer_stage(cx->timer, "transform");
+    if (!rules_read(cx, j)) return false;
     j = passes_transform(cx, j, o->transforms);
     if (!j || !compiles(o)) return j && print(cx, j);
     timer_stage(cx->timer, "passes");

@@ -138,6 +138,20 @@ static bool transform(Reader *r, TransformKind kind, const char *option, const c
     push(r->arena, &r->o->transforms, t);
     return true;
 }
+TAKES(rule) {
+    const char *equals = strchr(v, '='), *comma = strchr(v, ',');
+    if (!equals || equals == v || (comma && comma < equals))
+        return wrong("--rule: '%s' is not NAME=FILE or NAME=FWD,BWD", v);
+    if (!equals[1] || comma == equals + 1 || (comma && !comma[1]))
+        return wrong("--rule: '%s' names no file for the rule", v);
+    if (comma && strchr(comma + 1, ','))
+        return wrong("--rule: '%s' has more than two files: a rule is one program, or fwd and bwd", v);
+    RuleFiles rule = {.name = {v, (uint32_t)(equals - v)}};
+    rule.file[0] = comma ? str_c(r->arena, (Str){equals + 1, (uint32_t)(comma - equals - 1)}) : equals + 1;
+    rule.file[1] = comma ? comma + 1 : NULL;
+    push(r->arena, &r->o->rules, rule);
+    return true;
+}
 TAKES(jvp) { return transform(r, TRANSFORM_JVP, "--jvp", v); }
 TAKES(vjp) { return transform(r, TRANSFORM_VJP, "--vjp", v); }
 TAKES(grad) { return transform(r, TRANSFORM_GRAD, "--grad", v); }

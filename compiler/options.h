@@ -11,6 +11,12 @@ typedef struct {
     Str name, library, symbol;
 } FfiBinding;
 
+/* --rule NAME=JVP or NAME=FWD,BWD */
+typedef struct {
+    Str name;
+    const char *file[2]; /* the second: NULL, or bwd */
+} RuleFiles;
+
 /* A transformation of the program, as --grad=0,2. */
 typedef enum { TRANSFORM_JVP, TRANSFORM_VJP, TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD } TransformKind;
 typedef struct {
@@ -36,6 +42,10 @@ struct Options {
     uint32_t ndims;
     FfiBinding *ffi;
     uint32_t nffi;
+    struct {
+        RuleFiles *at;
+        uint32_t n, cap;
+    } rules;
     Transforms transforms;             /* in order */
     const char *march, *mcpu, *target; /* NULL: the machine that jaxcc runs on */
     int opt;                           /* -O0 … -O3 */

@@ -24,7 +24,7 @@ typedef struct {
     dev_t device;
     ino_t number;
 } File;
-enum { MOST_FILES = 32, MOST_INPUTS = 4, MOST_LINKS = 40 };
+enum { MOST_FILES = 32, MOST_INPUTS = 1024, MOST_LINKS = 40 };
 static struct {
     Entry files[MOST_FILES];
     unsigned n;

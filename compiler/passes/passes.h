@@ -16,6 +16,8 @@ typedef Jaxpr *Pass(Ctx *, const Jaxpr *in);
 /* The passes that make a program ready for transformations: no references, no equations of Catalyst, no kernels of
    Pallas, conditions of loops that are scalars. Calls stay, with their names, rules and policies. */
 Jaxpr *passes_normalise(Ctx *, const Jaxpr *in);
+/* The files of --rule, typechecked and compared with the custom calls of the program; false after an error. */
+bool rules_read(Ctx *, const Jaxpr *);
 /* Transformations, in order, of the normalised program; without any, `in` itself. */
 Jaxpr *passes_transform(Ctx *, const Jaxpr *in, Transforms);
 /* The passes that lower a program, as read or transformed, to what the code generator takes. */

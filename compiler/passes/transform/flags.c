@@ -233,6 +233,7 @@ static void add_cotangent(Flag *f, Val primal, Val ct, uint32_t input) {
 static Jaxpr *transform_vjp(Ctx *cx, const Jaxpr *j, const Transform *t) {
     Flag d = flag_of(cx, j, t), f = flag_of(cx, j, t);
     if (!fits(&f)) return NULL;
+    d.tx.reverse = true;
     differentiate(&d, t->kind == TRANSFORM_VJP ? NULL : t);
     const Jaxpr *both = finish(&d);
     if (!both) return NULL;

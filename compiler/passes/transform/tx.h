@@ -35,6 +35,7 @@ struct Tx {
     } accs;
     struct Flow *flow; /* taint.c, made.c: bits and programs made; NULL: none yet */
     uint32_t depth;    /* of equations that are expanded first */
+    bool reverse;      /* what depends on tangents will be transposed */
     bool failed;       /* an error was reported */
 };
 

@@ -1,0 +1,2 @@
+#include "rules.h"
+Jaxpr *wellknown_rule(Ctx *cx, const Eqn *e) { return NULL; }
