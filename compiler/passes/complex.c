@@ -56,7 +56,6 @@ static const Rule rules[NPRIMS] = {
     [P_bitcast_convert_type] = {POINTS, pair_same},
     [P_copy] = {POINTS, pair_same},
     [P_copy_p] = {POINTS, pair_same},
-    [P_stop_gradient] = {POINTS, pair_same},
     [P_mul] = {POINTS, pair_mul},
     [P_div] = {POINTS, pair_div},
     [P_square] = {POINTS, pair_square},
