@@ -86,6 +86,7 @@ Val b3(Builder *, Prim, Val, Val, Val);
 #define NO_LOWERING NO
 #define POINT(f) YES
 #define STDLIB(f) YES
+#define SAME YES
 #define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) B_FUNCTION(arity, lowering, id)
 #include "../prims.def"
 Val b_integer_pow(Builder *, Val, int64_t y);
