@@ -196,12 +196,8 @@ static void need_all(Dce *d, Prog *p) {
 /* Is it control flow or a call, of which operands and results are cut? Rules of custom calls, and the names of others,
    stand for a signature: these keep all. */
 static bool is_control(const Eqn *e) {
-    static const bool calls[NPRIMS] = {
-        [P_jit] = true,  [P_pjit] = true,   [P_closed_call] = true, [P_core_call] = true,
-        [P_call] = true, [P_remat2] = true, [P_remat] = true,       [P_checkpoint] = true,
-    };
     Lower lower = prim_lower[e->prim];
-    return lower == LOWER_COND || lower == LOWER_WHILE || lower == LOWER_SCAN || calls[e->prim];
+    return lower == LOWER_COND || lower == LOWER_WHILE || lower == LOWER_SCAN || calls_plainly(e->prim);
 }
 
 static void need_eqn(Dce *d, Node *node) {

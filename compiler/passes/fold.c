@@ -10,6 +10,8 @@ typedef struct {
     Memo memo;
     Counts counts;
     Rewrite *rewrite; /* NULL: none */
+    Intern left;      /* programs that it leaves alone */
+    bool leaves;      /* now */
     uint32_t depth;   /* of what it wrote */
     bool failed;      /* an error was reported */
 } Fold;
@@ -80,7 +82,7 @@ static void count_uses(Fold *f, Intern *seen, const Jaxpr *j) {
 /* What `rewrite` writes for `e`, folded in turn; 0: nothing. */
 static Val rewritten(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
     enum { MOST_DEPTH = 16 };
-    if (!f->rewrite || f->depth == MOST_DEPTH || e->out.n != 1) return 0;
+    if (!f->rewrite || f->leaves || f->depth == MOST_DEPTH || e->out.n != 1) return 0;
     Builder b = {.cx = f->cx, .span = e->span, .whole = e->whole};
     Val v = f->rewrite(&f->defs, &b, e);
     f->failed |= b.failed;
@@ -123,8 +125,11 @@ static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j) {
     if (*memo_slot(&f->memo, j)) return *memo_slot(&f->memo, j);
     Eqns eqns = {0};
     Consts consts = {0};
+    bool outer = f->leaves;
+    f->leaves = f->rewrite && intern_find(&f->left, &j, sizeof j, &(uint32_t){0});
     add_consts(f->cx->arena, &consts, j->consts);
     fold_eqns(f, &eqns, &consts, j->eqns);
+    f->leaves = outer;
     Jaxpr *new = jaxpr_with(f->cx, j, eqns, vals_rewrite(&f->map, j->out));
     new->consts = (Vals){consts.at, consts.n};
     *memo_slot(&f->memo, new) = new; /* the programs of a spliced branch are folded already */
@@ -135,7 +140,10 @@ static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j) {
 Jaxpr *fold_with(Ctx *cx, const Jaxpr *j, Rewrite *rewrite) {
     Fold f = {.cx = cx, .map.cx = cx, .defs.cx = cx, .memo.arena = cx->arena, .rewrite = rewrite};
     Intern seen = {.arena = cx->arena};
-    if (rewrite) count_uses(&f, &seen, j);
+    if (rewrite) {
+        count_uses(&f, &seen, j);
+        f.left = programs_of_rules(cx, j);
+    }
     f.counts = counts_of(cx, j, COUNT_BRANCHES, may_stay_call, cx);
     Jaxpr *new = fold_jaxpr(&f, j);
     return f.failed ? NULL : new;

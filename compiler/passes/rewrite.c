@@ -397,3 +397,30 @@ bool eqn_has_effects(Effects *f, const Eqn *e) {
     for (uint32_t i = 0; i < within.n && !impure; i++) impure = jaxpr_has_effects(f, within.at[i]);
     return impure;
 }
+
+typedef struct {
+    Ctx *cx;
+    Intern within, seen;
+} RuleWalk;
+static void rule_walk(RuleWalk *w, const Jaxpr *j, bool within) {
+    bool fresh;
+    intern(within ? &w->within : &w->seen, &j, sizeof j, &fresh);
+    if (!fresh) return;
+    each(const Eqn, e, j->eqns) {
+        Jaxprs inner = e->params.n ? eqn_jaxprs(w->cx->arena, e) : (Jaxprs){0};
+        bool rule = e->prim == P_custom_jvp_call || e->prim == P_custom_vjp_call;
+        each(Jaxpr *, k, inner) rule_walk(w, *k, within || rule);
+    }
+}
+Intern programs_of_rules(Ctx *cx, const Jaxpr *j) {
+    RuleWalk w = {cx, {.arena = cx->arena}, {.arena = cx->arena}};
+    rule_walk(&w, j, false);
+    return w.within;
+}
+bool calls_plainly(Prim p) {
+    static const bool calls[NPRIMS] = {
+        [P_jit] = true,  [P_pjit] = true,   [P_closed_call] = true, [P_core_call] = true,
+        [P_call] = true, [P_remat2] = true, [P_remat] = true,       [P_checkpoint] = true,
+    };
+    return calls[p];
+}

@@ -4,5 +4,7 @@
 #include "../simplify.h"
 
 Rewrite identity;
+/* Drops from nested programs what is known outside of them (nested.c). */
+Jaxpr *tidy_nested(Ctx *, const Jaxpr *);
 
 #endif

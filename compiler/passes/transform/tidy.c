@@ -7,6 +7,7 @@ Pass pass_cse, pass_dce;
 
 Jaxpr *pass_tidy(Ctx *cx, const Jaxpr *j) {
     Jaxpr *new = fold_with(cx, pass_cse(cx, j), identity);
+    if (new) new = tidy_nested(cx, new);
     if (new) new = pass_cse(cx, new);
     return new ? pass_dce(cx, new) : NULL;
 }
