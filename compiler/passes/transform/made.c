@@ -113,22 +113,47 @@ const MadeJvp *made_jvp(Tx *tx, Builder *b, const Jaxpr *j, Bits in, Bits force,
 }
 
 /* ---- split */
-static bool find(const Val *at, uint32_t n, Val v, uint32_t *k) {
-    for (*k = 0; *k < n; ++*k)
-        if (at[*k] == v) return true;
-    return false;
-}
-/* Where the unknown program gets a value of the known one from; results that it must return besides are added. */
-static Residual residual(Tx *tx, const Builder *b, const Val *in, uint32_t nin, Val v, ValList *results) {
-    Residual r = {.kind = RESIDUAL_CONST, .value = v};
-    if (intern_find(&b->consts.seen, &v, sizeof v, &r.at)) return r;
-    if (find(in, nin, v, &r.at)) {
-        r.kind = RESIDUAL_INPUT;
-        return r;
+/* Positions of values; the first one of a value that is put twice. */
+typedef struct {
+    Intern seen;
+    struct {
+        uint32_t *at;
+        uint32_t n, cap;
+    } positions;
+} Positions;
+static void put_positions(Tx *tx, Positions *p, const Val *at, uint32_t n) {
+    p->seen.arena = tx->cx->arena;
+    for (uint32_t i = 0; i < n; i++) {
+        bool fresh;
+        if (at[i]) intern(&p->seen, &at[i], sizeof *at, &fresh);
+        if (at[i] && fresh) push(tx->cx->arena, &p->positions, i);
     }
-    r.kind = RESIDUAL_RESULT;
-    if (!find(results->at, results->n, v, &r.at)) push(tx->cx->arena, results, v);
-    return r;
+}
+static bool position(const Positions *p, Val v, uint32_t *at) {
+    bool found = intern_find(&p->seen, &v, sizeof v, at);
+    if (found) *at = p->positions.at[*at];
+    return found;
+}
+/* Where the unknown program gets these values of the known one from; results that it must return besides are added. */
+static const Residual *residuals_of(Tx *tx, const Builder *b, const Val *in, uint32_t nin, Vals vals, ValList *results) {
+    Positions inputs = {0}, known = {0};
+    Residual *rs = arena_new(tx->cx->arena, Residual, vals.n + 1);
+    put_positions(tx, &inputs, in, nin);
+    put_positions(tx, &known, results->at, results->n);
+    for (uint32_t k = 0; k < vals.n; k++) {
+        Residual *r = &rs[k];
+        Val v = vals.at[k];
+        r->value = v;
+        if (intern_find(&b->consts.seen, &v, sizeof v, &r->at))
+            r->kind = RESIDUAL_CONST;
+        else if (position(&inputs, v, &r->at))
+            r->kind = RESIDUAL_INPUT;
+        else {
+            r->kind = RESIDUAL_RESULT, r->at = results->n;
+            if (!position(&known, v, &r->at)) push(tx->cx->arena, results, v);
+        }
+    }
+    return rs;
 }
 static bool make_split(Tx *tx, Builder *b, const Pattern *p, struct Made *m) {
     const Jaxpr *j = p->j;
@@ -145,9 +170,8 @@ static bool make_split(Tx *tx, Builder *b, const Pattern *p, struct Made *m) {
     m->split = (MadeSplit){.out = {unknown, j->out.n}, .nresiduals = lin.captured.n};
     add_where(tx, &results, out, m->split.out, false);
     uint32_t nknown = results.n;
-    Residual *rs = arena_new(tx->cx->arena, Residual, lin.captured.n + 1);
-    for (uint32_t k = 0; k < lin.captured.n; k++) rs[k] = residual(tx, b, in, j->in.n, lin.captured.at[k], &results);
-    m->split.residuals = rs, m->split.nmore = results.n - nknown;
+    m->split.residuals = residuals_of(tx, b, in, j->in.n, lin.captured, &results);
+    m->split.nmore = results.n - nknown;
     end(b, &known, j, "known", results);
     if (j->name.n) lin.j->name = str_format(tx->cx->arena, "%.*s_lin", SF(j->name));
     lin.in = lin.j->in, lin.captured = (Vals){0};
