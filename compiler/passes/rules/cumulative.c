@@ -39,7 +39,8 @@ static Val weighted(Builder *b, Val g, Val x, Val r) {
 /* log(exp x + exp y) = m + log(exp(x - m) + exp(y - m)) for any m, here the greater one, which has no derivative: so
    those of higher order are right where x = y as well. */
 static Pair combine_logaddexp(Builder *b, Pair x, Pair y) {
-    Val m = b_stop_gradient(b, without_infinity(b, b_max(b, x.v, y.v)));
+    Val m = without_infinity(b, b_max(b, x.v, y.v));
+    m = build(b, P_stop_gradient, 1, &m, 0, NULL);
     Val left = b_exp(b, b_sub(b, x.v, m)), right = b_exp(b, b_sub(b, y.v, m));
     Val r = b_add(b, m, b_log(b, b_add(b, left, right))), to = without_infinity(b, r);
     left = weighted(b, x.t, x.v, to), right = weighted(b, y.t, y.v, to);
