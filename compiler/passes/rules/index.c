@@ -54,8 +54,9 @@ static bool plain_places(Ctx *cx, const Eqn *e, Places *at) {
     at->update = NULL;
     return true;
 }
-/* How JAX's rules read back what a scatter of any mode wrote: windows that are not inside are moved. */
-static Places clipped(Places at) { return (Places){.n = at.n, .mode = S("GatherScatterMode.CLIP")}; }
+/* How JAX's rules read back what a scatter of any mode wrote: windows that are not inside are moved there when they are
+   read, and their cotangents dropped. */
+static Places promised(Places at) { return (Places){.n = at.n, .mode = S("GatherScatterMode.PROMISE_IN_BOUNDS")}; }
 
 /* Sums: without a tangent of the updates the operand's stays. */
 static bool jvp_scatter_sum(Jvp *d) {
@@ -110,7 +111,7 @@ static bool jvp_scatter_overlapping(Jvp *d, Places at) {
         sum = b_select(b, kept, b_zeros_like(b, x), d->t[0]);
     }
     if (d->t[2]) {
-        Val winner = gather_written(b, winners, indices, ut, clipped(at));
+        Val winner = gather_written(b, winners, indices, ut, promised(at));
         Val wins = b_eq(b, own, winner);
         Val updates = b_select(b, wins, b_zeros_like(b, u), d->t[2]);
         sum = b_scatter(b, P_scatter_add, sum ? sum : b_zeros_like(b, x), indices, updates, at);
@@ -187,7 +188,7 @@ typedef struct {
     Places at;
 } Extremum;
 static Val read_back(const Extremum *m, Val v) {
-    return gather_written(m->b, v, m->indices, m->updates, clipped(m->at));
+    return gather_written(m->b, v, m->indices, m->updates, promised(m->at));
 }
 /* JAX's rule counts windows that are inside, whatever the mode. */
 static Val counted(const Extremum *m, Val like, Val marks) {
