@@ -103,6 +103,7 @@ static bool jvp_scatter_overlapping(Jvp *d, Places at) {
     Val x = d->e->in.at[0], indices = d->e->in.at[1], u = d->e->in.at[2];
     const ArrayType *xt = b_type(b, x), *ut = b_type(b, u);
     Dtype type;
+    jvp_result(d, 0);
     Val own = numbers_of(b, ut, at, &type);
     Val none = b_full(b, b_int(b, type, 0), xt->rank, xt->dims);
     Val winners = b_scatter(b, P_scatter, none, indices, own, at), sum = 0;
@@ -198,8 +199,9 @@ static Val counted(const Extremum *m, Val like, Val marks) {
 static Val reciprocal(Builder *b, Val v) { return b_div(b, b_full_like(b, v, 1), v); }
 static Val extremum_tangents(Jvp *d, const Extremum *m) {
     Builder *b = d->b;
-    Val x = d->e->in.at[0], u = d->e->in.at[2], zeros = b_zeros_like(b, u), ones = b_full_like(b, u, 1), sum = 0;
-    Val w = read_back(m, jvp_result(d, 0)), wins = b_eq(b, u, w), stays = b_eq(b, read_back(m, x), w);
+    Val x = d->e->in.at[0], u = d->e->in.at[2], result = jvp_result(d, 0), sum = 0;
+    Val zeros = b_zeros_like(b, u), ones = b_full_like(b, u, 1);
+    Val w = read_back(m, result), wins = b_eq(b, u, w), stays = b_eq(b, read_back(m, x), w);
     Val n = counted(m, x, b_select(b, wins, zeros, ones));
     Val share = reciprocal(b, b_add(b, n, ones));
     Val k = counted(m, x, ones);
