@@ -4,7 +4,8 @@
 
    A file has blocks, which blank lines part; a line that begins with # is a comment:
 
-       NAME: LO:HI LO:HI …        where the inputs are drawn, the last pair for all that remain; then, if need be, n=4 …
+       NAME: LO:HI LO:HI …        where the inputs are drawn, the last pair for all that remain; then, if need be, n=4 …,
+                                  `once` for a program without second derivatives, `forward` for one without transpose
        { lambda ; … }             the program, over symbols; each is 3 unless the first line says otherwise
 
    Floats are f64 and c128, in which differences are accurate. For each program, once with numbers and once with symbols:
@@ -35,6 +36,8 @@ int jaxcc_main(int argc, char **argv);
 
 enum { MOST_INPUTS = 32, MOST_VALUES = 128, MOST_DIMS = 8, MOST_LAWS = 4096, WHY = 300, SECONDS = 60 };
 
+enum { PLAIN, JVP, VJP, HESSIAN, TWICE, NFLAGS };
+static const char *const flags_of[NFLAGS] = {"", "--jvp", "--vjp", "--vjp --jvp", "--vjp --vjp"};
 typedef struct {
     char *name, *text;
     struct {
@@ -46,6 +49,7 @@ typedef struct {
         int value;
     } dims[MOST_DIMS];
     int ndims;
+    int flags; /* how many of flags_of: fewer if it has no transpose, or no second derivative */
 } Law;
 static bool verbose; /* what the compiler says is shown */
 static Law laws[MOST_LAWS];
@@ -58,6 +62,7 @@ static void head(Law *law, char *line) {
     law->name = strdup(line);
     for (char *word = strtok(rest, " \t\n"); word; word = strtok(NULL, " \t\n")) {
         char *equals = strchr(word, '='), *colon = strchr(word, ':');
+        law->flags = strcmp(word, "forward") == 0 ? VJP : strcmp(word, "once") == 0 ? HESSIAN : law->flags;
         if (equals && law->ndims < MOST_DIMS) {
             *equals = 0;
             law->dims[law->ndims].name = strdup(word);
@@ -80,7 +85,7 @@ static void read_laws(const char *path) {
             law = NULL;
         } else if (!law) {
             if (nlaws == MOST_LAWS || !strchr(line, ':')) fprintf(stderr, "%s: not a law: %s", path, line), exit(2);
-            head(law = &laws[nlaws++], line);
+            laws[nlaws].flags = NFLAGS, head(law = &laws[nlaws++], line);
         } else {
             char *text = NULL;
             if (asprintf(&text, "%s%s", law->text ? law->text : "", line) < 0) abort();
@@ -225,8 +230,6 @@ static bool same(Trial *t, const char *law, const Array *x, const Array *y, doub
 }
 
 /* ---- the laws */
-enum { PLAIN, JVP, VJP, HESSIAN, TWICE, NFLAGS };
-static const char *const flags[NFLAGS] = {"", "--jvp", "--vjp", "--vjp --jvp", "--vjp --vjp"};
 typedef struct {
     Library fixed[NFLAGS], symbolic[NFLAGS];
     int64_t dims[MOST_DIMS];
@@ -349,8 +352,9 @@ static bool law_twice(Trial *t, Laws *l) {
     return !t->why[0];
 }
 static bool libraries(Trial *t, Laws *l) {
-    for (int k = 0; k < NFLAGS; k++)
-        if (!compiled(t, flags[k], NULL, &l->symbolic[k]) || !compiled(t, flags[k], &l->symbolic[k], &l->fixed[k]))
+    for (int k = 0; k < t->law->flags; k++)
+        if (!compiled(t, flags_of[k], NULL, &l->symbolic[k]) ||
+            !compiled(t, flags_of[k], &l->symbolic[k], &l->fixed[k]))
             return false;
     const jaxcc_program *p = l->symbolic[PLAIN].program;
     if (p->n_dims > MOST_DIMS || p->n_in > MOST_INPUTS) return wrong(t, "too many inputs");
@@ -368,7 +372,8 @@ static void obeys(Trial *t) {
     }
     if (!run(t, &l, PLAIN, &l.x, &l.y)) return;
     l.g = like(&l.x), l.h = like(&l.x), l.c = like(&l.y);
-    if (law_jvp(t, &l) && law_adjoint(t, &l) && law_hessian(t, &l)) law_twice(t, &l);
+    if (law_jvp(t, &l) && t->law->flags > VJP && law_adjoint(t, &l) && t->law->flags > HESSIAN && law_hessian(t, &l))
+        law_twice(t, &l);
 }
 
 /* ---- all of them */
@@ -405,6 +410,7 @@ static bool finish(const Job *j) {
     bool ended = n > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (!ended) snprintf(why, sizeof why, "crash or time out (status %d)", status);
     if (why[0]) printf("FAIL laws %s: %s\n", laws[j->law].name, why);
+    fflush(stdout);
     return !why[0];
 }
 /* Rows with a rule for tangents that no program has. */
@@ -413,12 +419,13 @@ static int rows_missing(void) {
 #define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = #jvp,
 #include "../compiler/prims.def"
     };
-    static const char *const others = " scaled_dot scaled_matmul scaled_matmul_wrapper " /* of narrow floats alone */
+    static const char *const others = " custom_lin "                                     /* refused */
+                                      " scaled_dot scaled_matmul scaled_matmul_wrapper " /* of narrow floats alone */
                                       " accum_grad_in_ref "                              /* of a reference */
                                       " select_and_scatter todense ";                    /* not differentiable in JAX */
     int missing = 0;
     for (int p = P_none + 1; p < NPRIMS; p++) {
-        bool found = strcmp(rule[p], "none") == 0 || strcmp(rule[p], "zero") == 0;
+        bool found = strcmp(rule[p], "none") == 0 || strcmp(rule[p], "zero") == 0 || strcmp(rule[p], "callback") == 0;
         char open[64], blank[64];
         snprintf(open, sizeof open, " %s[", prim_name[p]), snprintf(blank, sizeof blank, " %s ", prim_name[p]);
         found = found || strstr(others, blank);

@@ -212,7 +212,8 @@ static Invariant invariants_of(Nested *n, const Jaxpr *body, uint32_t consts) {
         bool some = x.moves[i];
         each(const Val, v, e->out) some |= intern_find(&needed, v, sizeof *v, &(uint32_t){0});
         x.copied[i] &= some;
-        if (x.copied[i]) each(const Val, v, e->in) intern(&needed, v, sizeof *v, NULL);
+        if (x.copied[i])
+            each(const Val, v, e->in) intern(&needed, v, sizeof *v, NULL);
     }
     return x;
 }
