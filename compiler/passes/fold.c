@@ -2,6 +2,7 @@
    One walk from the first equation to the last: when it reaches an equation, its operands have been simplified. */
 #include "simplify.h"
 #include "count.h"
+#include "transform/transform.h"
 
 typedef struct {
     Ctx *cx;
@@ -95,6 +96,11 @@ static Val rewritten(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
     return valmap_get(&f->map, v);
 }
 
+/* Between transformations: the result has no tangent, though what it is equal to may have one, as the operand of two
+   bitcast_convert_type that cancel. */
+static bool without_tangent(const Fold *f, const Eqn *e) {
+    return f->rewrite && jvp_rules[e->prim] == jvp_zero && e->out.n && has_tangent(f->cx, val_type(f->cx, e->out.at[0]));
+}
 static void fold_eqn(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
     Vals operands;
     const Jaxpr *taken = known_branch(&f->map, e, &operands);
@@ -104,7 +110,7 @@ static void fold_eqn(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
     }
     Eqn new = eqn_rewrite(&f->map, e, fold_jaxpr, f);
     Val v = evaluated(f, &new);
-    if (!v) v = simplify(&f->defs, &new);
+    if (!v && !without_tangent(f, e)) v = simplify(&f->defs, &new);
     bool extent = e->out.n && dim_is_bound(f->cx->types, e->out.at[0]);
     if (!v && !extent) v = rewritten(f, to, consts, &new);
     if (v && !extent) {
