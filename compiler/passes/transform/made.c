@@ -135,7 +135,8 @@ static bool position(const Positions *p, Val v, uint32_t *at) {
     return found;
 }
 /* Where the unknown program gets these values of the known one from; results that it must return besides are added. */
-static const Residual *residuals_of(Tx *tx, const Builder *b, const Val *in, uint32_t nin, Vals vals, ValList *results) {
+static const Residual *residuals_of(Tx *tx, const Builder *b, const Val *in, uint32_t nin, Vals vals,
+                                    ValList *results) {
     Positions inputs = {0}, known = {0};
     Residual *rs = arena_new(tx->cx->arena, Residual, vals.n + 1);
     put_positions(tx, &inputs, in, nin);

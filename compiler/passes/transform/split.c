@@ -32,6 +32,7 @@ static void split_eqn(Tx *tx, Builder *b, Builder *u, const Eqn *e) {
 static void split_eqns(Tx *tx, Builder *b, Builder *u, const Jaxpr *j) {
     each(const Eqn, e, j->eqns) {
         bool some = false;
+        if (tx->failed) return;
         each(const Val, v, e->in) some |= tx_marked(tx, *v);
         b->span = u->span = e->span, b->whole = u->whole = e->whole;
         if (some && e->out.n) {
@@ -42,10 +43,57 @@ static void split_eqns(Tx *tx, Builder *b, Builder *u, const Jaxpr *j) {
         each(const Val, v, e->out) tx_mark(tx, *v, false);
     }
 }
+
+/* ---- arrays of one literal, and iota: the unknown program computes them itself, so that they are no residuals */
+static bool is_free(const Ctx *cx, const Eqn *e) {
+    bool is = e->prim == P_broadcast_in_dim || e->prim == P_iota;
+    each(const Val, v, e->in) is &= val_info(cx, *v)->lit != NULL;
+    return is;
+}
+typedef struct {
+    Ctx *cx;
+    ValMap copies;
+    Intern free; /* results of such equations of the known program */
+    struct {
+        const Eqn **at;
+        uint32_t n, cap;
+    } eqns;      /* by number of their result */
+    Eqns copied; /* those that are used */
+} Free;
+static void use(Free *f, Val v) {
+    uint32_t k;
+    if (!intern_find(&f->free, &v, sizeof v, &k) || valmap_get(&f->copies, v) != v) return;
+    Eqn e = *f->eqns.at[k];
+    Span span = val_info(f->cx, v)->span;
+    Val own = val_new(f->cx, val_type(f->cx, v), span);
+    e.out = vals_joined(f->cx->arena, 1, (Vals[]){{&own, 1}});
+    valmap_put(&f->copies, v, own);
+    push(f->cx->arena, &f->copied, e);
+}
+/* `known`: the equations of the known program; `results` of the other one. */
+static void repeat_free(Ctx *cx, Eqns known, Builder *u, Val *results, uint32_t n) {
+    Free f = {.cx = cx, .copies = {.cx = cx, .sparse = true}, .free.arena = cx->arena};
+    each(const Eqn, e, known) {
+        bool fresh;
+        if (!is_free(cx, e)) continue;
+        intern(&f.free, e->out.at, sizeof *e->out.at, &fresh);
+        push(cx->arena, &f.eqns, e);
+    }
+    if (!f.eqns.n) return;
+    each(const Eqn, e, u->eqns)
+        each(const Val, v, e->in) use(&f, *v);
+    for (uint32_t i = 0; i < n; i++) use(&f, results[i]);
+    if (!f.copied.n) return;
+    each(const Eqn, e, u->eqns) push(cx->arena, &f.copied, eqn_rewrite(&f.copies, e, NULL, NULL));
+    for (uint32_t i = 0; i < n; i++) results[i] = valmap_get(&f.copies, results[i]);
+    u->eqns = f.copied;
+}
+
 bool split_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, const bool *force, Val *out, Inner *lin) {
     Arena *arena = tx->cx->arena;
     Span span = b->span, whole = b->whole;
     Builder u = {.cx = tx->cx, .mesh = b->mesh, .tables = b_tables(b), .span = b->span};
+    uint32_t before = b->eqns.n;
     Val *unknown = arena_new(arena, Val, j->in.n + 1), *results = arena_new(arena, Val, j->out.n + 1);
     uint32_t n = 0;
     add_consts(arena, &b->consts, j->consts);
@@ -68,6 +116,7 @@ bool split_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, const bool *f
         out[i] = known ? v : 0;
         if (!known || (force && force[i])) results[n++] = v;
     }
+    repeat_free(tx->cx, (Eqns){.at = b->eqns.at + before, .n = b->eqns.n - before}, &u, results, n);
     b_inner_end(&u, lin, n, results);
     add_consts(arena, &b->consts, (Vals){u.consts.at, u.consts.n});
     b->span = span, b->whole = whole;
