@@ -237,7 +237,7 @@ Cond cond_of(const Eqn *e) {
     Cond c = {0};
     uint32_t n;
     Jaxprs branches = cond_branches(e, &n);
-    if (e->in.n < n) return c;
+    if (!branches.n || e->in.n < n) return c;
     each(Jaxpr *, j, branches)
         if (!*j || (*j)->in.n != e->in.n - n || (*j)->out.n != e->out.n) return c;
     c.branches = branches;

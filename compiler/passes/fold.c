@@ -85,7 +85,7 @@ static Val rewritten(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
     enum { MOST_DEPTH = 16 };
     if (!f->rewrite || f->leaves || f->depth == MOST_DEPTH || e->out.n != 1) return 0;
     Builder b = {.cx = f->cx, .span = e->span, .whole = e->whole};
-    Val v = f->rewrite(&f->defs, &b, e);
+    Val old = f->cx->nvals, v = f->rewrite(&f->defs, &b, e);
     f->failed |= b.failed;
     if (!v || f->failed) return 0;
     each(const Eqn, new, b.eqns)
@@ -93,7 +93,10 @@ static Val rewritten(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
     f->depth++;
     fold_eqns(f, to, consts, b.eqns);
     f->depth--;
-    return valmap_get(&f->map, v);
+    v = valmap_get(&f->map, v);
+    ValInfo *info = val_info(f->cx, v);
+    if (v >= old && !info->name.n && !info->lit) info->name = val_info(f->cx, e->out.at[0])->name;
+    return v;
 }
 
 /* Between transformations: the result has no tangent, though what it is equal to may have one, as the operand of two
