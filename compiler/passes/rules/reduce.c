@@ -219,6 +219,7 @@ bool jvp_reduce(Jvp *d) {
     for (uint32_t i = 0; i < j->out.n; i++)
         x[i] = b_reshape(b, b_transpose(b, x[i], s.permutation), 1 + s.nkept, s.shape);
     reduce_pairs(b, j, &s, x, init);
+    memcpy(d->out, x, n * sizeof *x); /* of a program that is not associative, the values that belong to the tangents */
     for (uint32_t i = 0; i < n; i++)
         if (has_tangent(b->cx, val_type(b->cx, e->in.at[i]))) d->dt[i] = x[n + m++];
     return !b->failed;
