@@ -303,6 +303,7 @@ bool case_write(const Case *c, const char *from, const char *to, const char *tex
     stem[strlen(stem) - strlen(".jaxpr")] = 0;
     for (unsigned i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
         link_to(case_file(c, suffixes[i]), below(to, stem, suffixes[i]));
+    link_to(c->path, below(to, stem, ".static"));
     const char *path = below(to, stem, ".jaxpr");
     FILE *f = fopen(path, "w");
     bool ok = f && fwrite(text, 1, n, f) == n;

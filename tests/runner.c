@@ -11,10 +11,13 @@
        --strict          what does not pass must be refused as not supported yet
        --filter REGEX    only cases whose path matches
        --extra FLAG      a flag for every compilation; repeatable
+       --transform FLAG  S.jaxpr under FLAG gives what S.static gives under it, of S.in.npz and drawn numbers for
+                         what FLAG adds; a case of which S.static does not compile so is left out
        --roundtrip       instead, every .jaxpr is printed, and what is printed is printed again: the
    same text
        --jobs N, --fail-list FILE */
 #include "cases.h"
+#include "drawn.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +36,8 @@
 int jaxcc_main(int argc, char **argv);     /* compiler/main.c */
 int jaxcc_run_main(int argc, char **argv); /* runtime/run.c */
 
-typedef enum { PASS, REFUSED, COMPILE, RUN, MISMATCH, CRASH, TIMEOUT, NOUTCOMES } Outcome;
-static const char *const outcome_name[] = {"pass", "refused", "compile", "run", "mismatch", "crash", "timeout"};
+typedef enum { PASS, REFUSED, COMPILE, RUN, MISMATCH, CRASH, TIMEOUT, LEFT_OUT, NOUTCOMES } Outcome;
+static const char *const outcome_name[] = {"pass", "refused", "compile", "run", "mismatch", "crash", "timeout", "left out"};
 
 /* What a case's process tells; in memory shared with it. */
 typedef struct {
@@ -43,7 +46,7 @@ typedef struct {
 } Report;
 
 typedef struct {
-    const char *filter, *prims, *dtypes, *fail_list, *extra[16];
+    const char *filter, *prims, *dtypes, *fail_list, *transform, *extra[16];
     int nextra, jobs;
     double min_pass;
     bool strict, only, roundtrip;
@@ -91,21 +94,24 @@ static int add_words(char **argv, int n, const char *path, bool line) {
     if (f) fclose(f);
     text[length] = 0;
     char *rest = strdup(text);
-    for (char *word; n < 60 && (word = strtok_r(NULL, line ? "\n" : " \t\r\n", &rest));) {
+    for (char *word; n < 50 && (word = strtok_r(NULL, line ? "\n" : " \t\r\n", &rest));) {
         argv[n++] = word;
         if (line) break;
     }
     return n;
 }
 
-static int compile_case(const Run *r, const Case *c, const char *so) {
-    char *argv[64] = {"jaxcc", c->path}, *text;
+#define CASE_NAME "a_case" /* of the library's function */
+static int compile_case(const Run *r, const Case *c, const char *program, const char *so) {
+    char *argv[64] = {"jaxcc", (char *)program}, *text;
     int n = add_words(argv, 2, case_file(c, ".args"), false);
     if (exists(case_file(c, ".consts.npz")) && asprintf(&text, "--consts=%s", case_file(c, ".consts.npz")) > 0)
         argv[n++] = text;
     char *sig[2] = {NULL};
     if (add_words(sig, 0, case_file(c, ".sig"), true) && asprintf(&text, "--in-type=%s", sig[0]) > 0) argv[n++] = text;
-    for (int i = 0; i < r->nextra && n < 60; i++) argv[n++] = (char *)r->extra[i];
+    for (int i = 0; i < r->nextra && n < 58; i++) argv[n++] = (char *)r->extra[i];
+    if (r->transform) argv[n++] = (char *)r->transform;
+    argv[n++] = "--name=" CASE_NAME;
     argv[n++] = "--no-header";
     argv[n++] = "-o";
     argv[n++] = (char *)so;
@@ -157,6 +163,34 @@ static void print_twice(const Run *r, const Case *c, const char *log, Report *re
     tell(report, same ? PASS : MISMATCH, same ? "" : "it prints as another program");
 }
 
+/* The outputs of a program under the transformation; the first one's inputs are those of the other. */
+static bool transformed(const Run *r, const Case *c, const char *program, const char *out, Report *report) {
+    const char *so = in_tmp(r, "case.so"), *log = in_tmp(r, "log"), *in = in_tmp(r, "in.npz");
+    bool first = program != c->path;
+    int status = compile_case(r, c, program, so);
+    fflush(NULL);
+    first_line(log, report->why, sizeof report->why);
+    report->outcome = status == 3 ? CRASH : first ? LEFT_OUT : COMPILE;
+    if (status) return false;
+    if (first && !drawn_inputs(so, CASE_NAME, case_file(c, ".in.npz"), in, report->why, sizeof report->why)) return false;
+    tell(report, CRASH, "when it ran");
+    optind = 0; /* getopt starts anew */
+    char *argv[] = {"jaxcc-run", (char *)so, (char *)in, "--guard", "-o", (char *)out, NULL};
+    status = jaxcc_run_main(6, argv);
+    fflush(NULL);
+    first_line(log, report->why, sizeof report->why);
+    report->outcome = first ? LEFT_OUT : RUN;
+    return status == 0;
+}
+static void agrees(const Run *r, const Case *c, Report *report) {
+    const char *want = in_tmp(r, "want.npz"), *got = in_tmp(r, "out.npz");
+    char why[240];
+    if (!transformed(r, c, case_file(c, ".static"), want, report)) return;
+    if (!transformed(r, c, c->path, got, report)) return;
+    bool same = compare_files(c, got, want, why, sizeof why);
+    tell(report, same ? PASS : MISMATCH, same ? "" : why);
+}
+
 /* In the case's own process. */
 static void one(const Run *r, const Case *c, Report *report) {
     const char *so = in_tmp(r, "case.so"), *log = in_tmp(r, "log"), *out = in_tmp(r, "out.npz");
@@ -168,7 +202,11 @@ static void one(const Run *r, const Case *c, Report *report) {
         print_twice(r, c, log, report);
         return;
     }
-    int status = compile_case(r, c, so);
+    if (r->transform) {
+        agrees(r, c, report);
+        return;
+    }
+    int status = compile_case(r, c, c->path, so);
     fflush(NULL);
     if (status) {
         first_line(log, why, sizeof why);
@@ -234,8 +272,8 @@ static void finish(Run *r, uint32_t i, pid_t child, int status) {
         first_line(log, why, sizeof why);
         if (why[0]) tell(report, CRASH, why);
     }
-    static const char *const names[] = {"case.so", "log", "out.npz"};
-    for (unsigned k = 0; k < 3; k++) {
+    static const char *const names[] = {"case.so", "log", "out.npz", "want.npz", "in.npz"};
+    for (unsigned k = 0; k < sizeof names / sizeof *names; k++) {
         char path[128];
         snprintf(path, sizeof path, "%s/%d-%s", r->tmp, (int)child, names[k]);
         unlink(path);
@@ -267,7 +305,7 @@ static void run_all(Run *r) {
 
 static void print_counts(const char *what, const uint32_t *count) {
     uint32_t n = 0;
-    for (int o = PASS; o < NOUTCOMES; o++) n += count[o];
+    for (int o = PASS; o < LEFT_OUT; o++) n += count[o];
     printf("%s: %u of %u pass (%.1f %%)", what, count[PASS], n, n ? 100.0 * count[PASS] / n : 100.0);
     for (int o = REFUSED; o < NOUTCOMES; o++)
         if (count[o]) printf(", %s %u", outcome_name[o], count[o]);
@@ -281,10 +319,10 @@ static int summary(const Run *r, double seconds) {
         Outcome o = r->reports[i].outcome;
         const Case *c = &r->cases.at[i];
         count[0][o]++;
-        if (c->listed || !r->prims) count[1][o]++, judged++;
-        bad += o > REFUSED;
+        if (o != LEFT_OUT && (c->listed || !r->prims)) count[1][o]++, judged++;
+        bad += o > REFUSED && o != LEFT_OUT;
         if (list && o != PASS) fprintf(list, "%s\t%s\t%s\n", outcome_name[o], c->path, r->reports[i].why);
-        if (o > REFUSED && shown++ < 60) printf("FAIL %s %s: %s\n", outcome_name[o], c->path, r->reports[i].why);
+        if (o > REFUSED && o != LEFT_OUT && shown++ < 60) printf("FAIL %s %s: %s\n", outcome_name[o], c->path, r->reports[i].why);
     }
     if (list) fclose(list);
     print_counts("all cases", count[0]);
@@ -325,6 +363,8 @@ static bool options(Run *r, int argc, char **argv) {
             r->min_pass = atof(v);
         else if (strcmp(a, "--fail-list") == 0)
             r->fail_list = v;
+        else if (strcmp(a, "--transform") == 0)
+            r->transform = v;
         else if (strcmp(a, "--extra") == 0 && r->nextra < 16)
             r->extra[r->nextra++] = v;
         else

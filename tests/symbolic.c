@@ -1,10 +1,10 @@
 /* Rewrites cases: the leading dimension of every input becomes a symbol, as far as typing allows.
 
-       symbolic [--prims FILE] [--dtypes 'A B'] [--filter REGEX] [--least R] DIR TO
+       symbolic [--prims FILE] [--dtypes 'A B'] [--filter REGEX] [--least R] [--most N] DIR TO
 
    writes the cases of DIR (of these primitives and element types alone) that get a symbol under TO,
-   with links to their arrays and tolerances, for tests/runner. Less than the part R of them:
-   status 1.
+   with links to their arrays and tolerances, for tests/runner, or of about N cases, evenly. Less
+   than the part R of them: status 1.
 
    Every extent of the program, in types and in parameters, becomes an unknown whose value is known;
    only constants and the trailing axes of inputs keep their numbers. infer() then says, equation by
@@ -442,7 +442,7 @@ static bool rewrite_case(Tool *t, const Case *c) {
 }
 
 typedef struct {
-    const char *prims, *dtypes, *filter, *least;
+    const char *prims, *dtypes, *filter, *least, *most;
 } Words;
 
 /* Reads the options; the number of the word after them, 0 for a wrong one. */
@@ -453,6 +453,7 @@ static int read_options(int argc, char **argv, Words *w) {
                               : strcmp(argv[i], "--dtypes") == 0 ? &w->dtypes
                               : strcmp(argv[i], "--filter") == 0 ? &w->filter
                               : strcmp(argv[i], "--least") == 0  ? &w->least
+                              : strcmp(argv[i], "--most") == 0   ? &w->most
                                                                  : NULL;
         if (!option) return 0;
         *option = argv[i + 1];
@@ -461,7 +462,7 @@ static int read_options(int argc, char **argv, Words *w) {
 }
 
 int main(int argc, char **argv) {
-    Words w = {.least = "0"};
+    Words w = {.least = "0", .most = "1000000000"};
     int first = read_options(argc, argv, &w);
     if (!first) return fputs("usage: see tests/symbolic.c\n", stderr), 2;
     Tool t = {argv[first], argv[first + 1], 0, 0};
@@ -471,7 +472,9 @@ int main(int argc, char **argv) {
     if (w.prims) cases_list(&cases, w.prims, w.dtypes, true);
     cases_link_manifest(t.from, t.to);
     bool ok = true;
-    for (uint32_t k = 0; k < cases.n; k++) ok = rewrite_case(&t, &cases.at[k]) && ok;
+    uint64_t most = strtoul(w.most, NULL, 10);
+    for (uint32_t k = 0; k < cases.n; k++)
+        if (cases.n <= most || k * most / cases.n != (k + 1) * most / cases.n) ok = rewrite_case(&t, &cases.at[k]) && ok;
     printf("%u of %u programs with an input of rank 1 or more have a symbol (%.1f %%)\n", t.symbolic, t.ranked,
            t.ranked ? 100.0 * t.symbolic / t.ranked : 100.0);
     fflush(NULL);
