@@ -183,6 +183,7 @@ bool expand_ragged_dot_general(Builder *b, const Eqn *e, Val *out) {
 
 /* ---- derivatives */
 bool jvp_bilinear(Jvp *d) {
+    if (!has_tangent(d->b->cx, val_type(d->b->cx, d->read->out.at[0]))) return true; /* of floats, as integers */
     for (uint32_t i = 0; i < 2; i++) {
         Val in[2] = {d->e->in.at[0], d->e->in.at[1]};
         if (!d->t[i]) continue;
