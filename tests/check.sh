@@ -52,6 +52,7 @@ all() {
     part "$build/tests/runner" --strict --extra --verify tests/cases
     part "$build/tests/runner" --strict --extra -O0 tests/cases # unfused, each equation a kernel of its own
     part sh tests/symbolic.sh "$build" 0.9 0.99 tests/cases # sums of narrow floats depend on what is known of their length
+    part sh tests/symbolic.sh "$build" 0.85 0.98 --transform --vjp --most 80 tests/cases
     part sh tests/normalise.sh "$build" tests/cases
     part sh tests/normalise.sh "$build" tests/cases tidy
     [ -d "$shared/cases" ] || return
@@ -59,6 +60,7 @@ all() {
         part sh tests/normalise.sh "$build" "$shared/cases/$cases"
     done
     part sh tests/symbolic.sh "$build" 0.9 0.98 "$shared/cases/jax"
+    part sh tests/symbolic.sh "$build" 0.85 0.98 --transform --vjp --most 560 "$shared/cases/jax"
     part "$build/tests/runner" --min-pass 0.99 "$shared/cases/jax" "$shared/cases/wild"
     part "$build/tests/runner" --min-pass 1 "$shared/cases/seeds" "$shared/cases/facts"
 }
