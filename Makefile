@@ -37,7 +37,7 @@ FRONT = $(filter-out compiler/main.c,$(wildcard $(addsuffix /*.c,compiler compil
 BACK = $(wildcard compiler/codegen/*.c)
 BOTH = runtime/npz.c runtime/npz_write.c runtime/float.c # of the compiler and of jaxcc-run
 RT = $(filter-out runtime/run%.c $(BOTH),$(wildcard runtime/*.c))
-FRONT_O = $(FRONT:%.c=$(B)/%.o) $(addprefix $(B)/gen/,lex.o parse.o stdlib.o) $(BOTH:%.c=$(B)/%.o)
+FRONT_O = $(FRONT:%.c=$(B)/%.o) $(addprefix $(B)/gen/,lex.o parse.o stdlib.o rules.o) $(BOTH:%.c=$(B)/%.o)
 BACK_O = $(BACK:%.c=$(B)/%.o)
 RT_O = $(RT:runtime/%.c=$(B)/rt/%.o)
 RUN_O = $(patsubst %.c,$(B)/%.o,$(wildcard runtime/run*.c) $(BOTH))
@@ -46,6 +46,7 @@ RUNNER_O = $(addprefix $(B)/tests/,runner.o cases.o drawn.o $(patsubst %.c,as_fu
 GEN_O = $(patsubst %.c,$(B)/%.o,tests/fuzz/gen.c $(wildcard tests/fuzz/make_*.c))
 UNITS = $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c))
 STDLIB = $(sort $(wildcard stdlib/*.jaxpr))
+RULES = $(sort $(wildcard stdlib/rules/*.jaxpr))
 
 .DELETE_ON_ERROR:
 .PHONY: all check check-large bless demo bench accuracy fuzz install format tidy clean
@@ -79,12 +80,17 @@ $(B)/gen/parse.h $(B)/gen/parse.c &: compiler/parse/parse.y | $(B)/deps
 	bison -Wall --defines=$(B)/gen/parse.h -o $(B)/gen/parse.c $<
 $(B)/gen/lex.c: compiler/parse/lex.l | $(B)/deps
 	flex -o $@ $<
-# The texts of stdlib/ as one table, ended by a row of zeros.
+# The texts of stdlib/ as tables, each ended by a row of zeros.
 $(B)/gen/stdlib.c: $(STDLIB) Makefile | $(B)/deps
 	@{ echo '#include <stdint.h>'; for f in $(notdir $(STDLIB:.jaxpr=)); do \
 	echo "static const char t_$$f[] = {"; od -An -v -tu1 stdlib/$$f.jaxpr | sed 's/[0-9][0-9]*/&,/g'; echo '};'; done; \
 	echo 'const struct { const char *name, *text; uint32_t n; } stdlib_files[] = {'; \
 	for f in $(notdir $(STDLIB:.jaxpr=)); do echo "{\"$$f\", t_$$f, sizeof t_$$f},"; done; echo '{0, 0, 0}};'; } >$@
+$(B)/gen/rules.c: $(RULES) Makefile | $(B)/deps
+	@{ echo '#include <stdint.h>'; for f in $(notdir $(RULES:.jaxpr=)); do echo "static const char t_$$f[] ="; \
+	sed 's/\\/\\\\/g; s/"/\\"/g; s/^ */"/; s/$$/\\n"/' stdlib/rules/$$f.jaxpr; echo ';'; done; \
+	echo 'const struct { const char *name, *text; uint32_t n; } rule_files[] = {'; \
+	for f in $(notdir $(RULES:.jaxpr=)); do echo "{\"$$f\", t_$$f, sizeof t_$$f - 1},"; done; echo '{0, 0, 0}};'; } >$@
 $(B)/libjaxcc.a: $(FRONT_O)
 $(B)/libjaxcc_codegen.a: $(BACK_O)
 $(B)/libjaxcc_rt.a: $(RT_O)

@@ -203,6 +203,7 @@ typedef struct Ctx {
     struct Timer *timer;          /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
     struct Stdlib *stdlib;        /* the programs of stdlib/ read so far; NULL: none */
     struct TextRules *text_rules; /* derivatives that are text, once read; NULL: not yet */
+    struct WellKnown *wellknown;  /* rules of stdlib/ for custom calls, once looked for; NULL: not yet */
     struct Rules *rules;          /* derivative rules of custom calls read so far; NULL: none */
 } Ctx;
 

@@ -6,8 +6,6 @@
 
 static Vals part_from(Vals v, uint32_t from) { return vals_part(v, from, v.n - from); }
 static bool float_value(const Tx *tx, Val v) { return has_tangent(tx->cx, val_type(tx->cx, v)); }
-/* Those of an equation's operands. */
-static uint32_t first_operand(const Eqn *e) { return e->in.n - rule_operands(e).n; }
 
 /* ---- custom_jvp_call, custom_vjp_call */
 
@@ -21,12 +19,13 @@ static bool jvp_unknown_rule(Jvp *d) {
     return jvp_call(d);
 }
 /* The operands that a rule takes, then their tangents, zeros for those that are zero. */
-static Vals with_tangents(Jvp *d) {
-    Vals in = rule_operands(d->e), all = {arena_new(d->tx->cx->arena, Val, 2 * (size_t)in.n + 1), in.n};
-    uint32_t first = first_operand(d->e);
+static Vals with_tangents(Jvp *d, bool whole) {
+    uint32_t first = d->e->in.n - rule_operands(d->e).n;
+    Vals in = whole ? d->e->in : rule_operands(d->e);
+    Vals all = {arena_new(d->tx->cx->arena, Val, 2 * (size_t)d->e->in.n + 1), in.n};
     if (in.n) memcpy(all.at, in.at, in.n * sizeof *in.at);
-    for (uint32_t i = 0; i < in.n; i++)
-        if (float_value(d->tx, in.at[i])) all.at[all.n++] = jvp_tangent(d, first + i);
+    for (uint32_t i = first; i < d->e->in.n; i++)
+        if (float_value(d->tx, d->e->in.at[i])) all.at[all.n++] = jvp_tangent(d, i);
     return all;
 }
 /* Results of the rule: those of the equation, then the tangents. */
@@ -39,7 +38,7 @@ static void take_results(Jvp *d, Vals r, uint32_t tangents) {
 bool jvp_custom_jvp(Jvp *d) {
     CustomRule rule = rule_of(d->tx->cx, d->e);
     if (!rule.jvp) return jvp_unknown_rule(d);
-    Vals in = with_tangents(d), r = b_call(d->b, rule.jvp, in.n, in.at);
+    Vals in = with_tangents(d, rule.whole), r = b_call(d->b, rule.jvp, in.n, in.at);
     if (d->b->failed) return false;
     take_results(d, r, d->e->out.n);
     return true;
@@ -81,7 +80,7 @@ bool jvp_custom_vjp(Jvp *d) {
     Ctx *cx = d->tx->cx;
     CustomRule rule = rule_of(cx, d->e);
     if (!rule.fwd || !rule.bwd) return jvp_unknown_rule(d);
-    Vals all = with_tangents(d), in = rule_operands(d->e), r = b_call(d->b, rule.fwd, in.n, all.at);
+    Vals all = with_tangents(d, false), in = rule_operands(d->e), r = b_call(d->b, rule.fwd, in.n, all.at);
     if (d->b->failed) return false;
     uint32_t nout = d->e->out.n, n = 0;
     Type *types = arena_new(cx->arena, Type, nout + 1);

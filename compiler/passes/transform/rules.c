@@ -177,10 +177,13 @@ static Jaxpr *bwd_of(Ctx *cx, const Jaxpr *j, const Eqn *e) {
     if (j->out.n != in.n) return (Jaxpr *)j;
     for (uint32_t i = 0; i < in.n; i++)
         if (has_tangent(cx, val_type(cx, in.at[i]))) out.at[out.n++] = j->out.at[i];
-    return jaxpr_with(cx, j, j->eqns, out);
+    Jaxpr *floats = jaxpr_with(cx, j, j->eqns, out);
+    floats->checked = true; /* as `j` was */
+    return floats;
 }
 CustomRule rule_of(Ctx *cx, const Eqn *e) {
-    CustomRule own = {param_jaxpr(e, K_jvp_jaxpr), param_jaxpr(e, K_fwd_jaxpr), param_jaxpr(e, K_bwd_jaxpr)};
+    CustomRule own = {.jvp = param_jaxpr(e, K_jvp_jaxpr), .fwd = param_jaxpr(e, K_fwd_jaxpr)};
+    own.bwd = param_jaxpr(e, K_bwd_jaxpr);
     if (own.jvp || (own.fwd && own.bwd)) return own;
     const Rule *r = rule_named(cx, rule_name(e));
     Fit *fit = fit_new(cx, FIT_SYMBOLS);
@@ -189,5 +192,5 @@ CustomRule rule_of(Ctx *cx, const Eqn *e) {
         return (CustomRule){.fwd = fit_program(fit, r->program[0]),
                             .bwd = fit_program(fit, bwd_of(cx, r->program[1], e))};
     }
-    return (CustomRule){.jvp = e->prim == P_custom_jvp_call ? wellknown_rule(cx, e) : NULL};
+    return (CustomRule){.jvp = e->prim == P_custom_jvp_call ? wellknown_rule(cx, e) : NULL, .whole = true};
 }

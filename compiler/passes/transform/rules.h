@@ -9,6 +9,7 @@
    primals. */
 typedef struct {
     Jaxpr *jvp, *fwd, *bwd; /* NULL: none */
+    bool whole;             /* jvp takes all operands: the constants of the function, which have no tangents, too */
 } CustomRule;
 
 /* The rule for custom_jvp_call or custom_vjp_call `e` of a program read: that on the equation, else of --rule, else of

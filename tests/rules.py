@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""rules.py PYTHON... : writes stdlib/rules/ with these Pythons, each of which has one version of JAX.
+
+Each file is the derivative rule of one function of JAX as that version prints it, a jaxpr of primals and tangents whose
+first equation is the custom_jvp_call with the body that the rule is for. Array extents are `n` for any number of leading
+axes, other symbols for one axis. Bodies that differ between versions, element types and shapes are files of their own.
+By hand, with the versions that a rule is to be known for: python3 tests/rules.py .venv-0.4.30/bin/python …"""
+import os, re, subprocess, sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LEAD, SECOND, THIRD = 7919, 6007, 5003  # extents that stand for n, m, k: primes that occur nowhere else
+
+# name of the call, function of the arrays (or of Python), operands: f floats of the type tried, i integers; ranks:
+# shapes in letters: "" a scalar
+ELEMENTWISE1 = [("n",)]
+PAIRS = [("n", "n"), ("n", ""), ("", "n")]
+
+
+def functions(jax):
+    import importlib
+    jnp, nn, sp = jax.numpy, jax.nn, importlib.import_module("jax.scipy.special")
+    src = lambda path: importlib.import_module("jax._src." + path)
+    ufuncs = src("numpy.ufuncs")
+    return [
+        ("relu", lambda: nn.relu, "f", ELEMENTWISE1), ("relu6", lambda: nn.relu6, "f", ELEMENTWISE1),
+        ("log1mexp", lambda: nn.log1mexp, "f", ELEMENTWISE1),
+        ("_softmax", lambda: lambda x: nn.softmax(x, axis=-1), "f", [("nm",)]),
+        ("_softmax", lambda: lambda x: nn.softmax(x, axis=-2), "f", [("nmk",)]),
+        ("logaddexp", lambda: jnp.logaddexp, "ff", [("n", "n")]), ("logaddexp", lambda: nn.softplus, "f", ELEMENTWISE1),
+        ("logaddexp", lambda: lambda x: jnp.logaddexp(0.0, x), "f", ELEMENTWISE1),
+        ("logaddexp", lambda: src("lax.other").logaddexp, "ff", PAIRS), ("logaddexp2", lambda: src("lax.other").logaddexp2, "ff", PAIRS),
+        ("logaddexp2", lambda: jnp.logaddexp2, "ff", [("n", "n")]),
+        ("xlogy", lambda: sp.xlogy, "ff", PAIRS), ("xlog1py", lambda: sp.xlog1py, "ff", PAIRS),
+        ("_xlogx", lambda: sp.entr, "f", ELEMENTWISE1),
+        ("logit", lambda: sp.logit, "f", ELEMENTWISE1), ("log_ndtr", lambda: sp.log_ndtr, "f", ELEMENTWISE1),
+        ("_i0", lambda: jnp.i0, "f", ELEMENTWISE1), ("_frexp", lambda: lambda x: jnp.frexp(x)[0], "f", ELEMENTWISE1),
+        ("_dawsn", lambda: sp.dawsn, "f", ELEMENTWISE1), ("_erfcx", lambda: sp.erfcx, "f", ELEMENTWISE1),
+        ("_wofz", lambda: sp.wofz, "c", ELEMENTWISE1),
+        ("fresnel", lambda: sp.fresnel, "f", ELEMENTWISE1), ("expi", lambda: sp.expi, "f", ELEMENTWISE1),
+        ("expn", lambda: sp.expn, "if", [("", "n"), ("n", "n")]), *[("expn", lambda k=k: lambda x: sp.expn(k, x), "f", ELEMENTWISE1) for k in (1, 2, 3)], ("sici", lambda: sp.sici, "f", ELEMENTWISE1),
+        ("_owens_t_impl", lambda: sp.owens_t, "ff", [("n", "n")]),
+        ("poch", lambda: sp.poch, "ff", PAIRS), ("zeta", lambda: lambda x: sp.zeta(x, 1.0), "f", ELEMENTWISE1),
+        ("zeta", lambda: sp.zeta, "ff", PAIRS),
+        ("hyp1f1", lambda: sp.hyp1f1, "fff", [("n",) * 3, ("", "", "n")]),
+        ("hyp2f1", lambda: sp.hyp2f1, "ffff", [("n",) * 4, ("", "", "", "n")]),
+        ("logaddexp", lambda: jnp.logaddexp, "cc", [("n", "n")]),
+        *[("_sinc_maclaurin", lambda k=k: lambda x: ufuncs._sinc_maclaurin(k, x), "f", ELEMENTWISE1) for k in range(8)],
+    ]
+
+
+def worker():
+    """Prints what this JAX has, as Python literals: (name, text) of each rule."""
+    import jax, warnings
+    import numpy as np
+    warnings.simplefilter("ignore")
+    jax.config.update("jax_softmax_custom_jvp", True)
+    dims = {"n": LEAD, "m": SECOND, "k": THIRD}
+
+    def find(jaxpr, name, values):
+        """The call of that name, and the arrays that its operands are where they are constants."""
+        for e in jaxpr.eqns:
+            given = [values.get(v) if type(v).__name__ != "Literal" else None for v in e.invars]
+            if e.primitive.name == "custom_jvp_call" and call_name(e) == name:
+                return e, given
+            for p in e.params.values() if e.primitive.name != "custom_jvp_call" else []:
+                inner = getattr(p, "jaxpr", p)
+                if hasattr(inner, "eqns"):
+                    known = dict(zip(inner.constvars, getattr(p, "consts", [])))
+                    if len(inner.invars) == len(given):
+                        known.update((v, x) for v, x in zip(inner.invars, given) if x is not None)
+                    found = find(inner, name, known)
+                    if found:
+                        return found
+
+    def call_name(e):
+        return e.params.get("name") or e.params["call_jaxpr"].jaxpr.debug_info.func_name
+
+    def rule(e, values):
+        """The rule's jaxpr of the call's operands (after its constants) and their tangents; the call itself first."""
+        n = e.params["num_consts"]
+        avals = [v.aval for v in e.invars]
+        given = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
+
+        def bind(*xs):
+            how = e.primitive.get_bind_params(e.params)  # before 0.8: functions, parameters
+            return e.primitive.bind(*xs, **how) if isinstance(how, dict) else e.primitive.bind(*how[0], *xs, **how[1])
+        floats = [i for i in range(n, len(avals)) if np.issubdtype(avals[i].dtype, np.inexact) or avals[i].dtype.name == "bfloat16"]
+
+        def both(*args):
+            xs, ts = list(args[:len(avals)]), args[len(avals):]
+            first = bind(*xs)  # the pattern
+            def along(*fs):
+                for i, x in zip(floats, fs):
+                    xs[i] = x
+                return bind(*xs)
+            y, t = jax.jvp(along, [xs[i] for i in floats], list(ts))
+            t = [d for d in t if d.dtype != jax.dtypes.float0]
+            return [*first, *y, *t]
+        j = jax.make_jaxpr(both)(*given, *[given[i] for i in floats])
+        same, own = {}, []  # the rule's constants that are operands of the call; others
+        for v, x in zip(j.jaxpr.constvars, j.consts):
+            if x.dtype == jax.dtypes.float0:
+                continue
+            if isinstance(x, jax.core.Tracer):  # an argument that the function closes over
+                equal = [i for i in range(n) if avals[i].shape == x.shape and avals[i].dtype == x.dtype]
+            else:
+                equal = [i for i in range(n) if np.shape(values[i]) == np.shape(x) and np.all(np.asarray(values[i]) == np.asarray(x))]
+            if equal:
+                same[v] = j.jaxpr.invars[equal[0]]
+            else:
+                own.append((v, np.asarray(x)))
+        text = str(without_second(j.jaxpr.replace(constvars=[v for v, _ in own]), len(e.outvars), same))
+        return with_arrays(text, [x for _, x in own])
+
+    def without_second(j, nout, same):
+        """The results of the call itself where the rule computes them by the same call."""
+        first, rest = j.eqns[0], []
+        read = lambda v: same.get(v, v) if type(v).__name__ != "Literal" else v
+        for e in j.eqns[1:]:
+            e = e.replace(invars=[read(v) for v in e.invars])
+            if e.primitive is first.primitive and all(a is b for a, b in zip(e.invars, first.invars)) and str(e.params["call_jaxpr"]) == str(first.params["call_jaxpr"]):
+                same.update(zip(e.outvars, first.outvars))
+            else:
+                rest.append(e)
+        out = [read(v) for v in j.outvars[nout:]]
+        return j.replace(eqns=[first, *rest], outvars=out, debug_info=j.debug_info._replace(result_paths=None) if hasattr(j.debug_info, "_replace") else None)
+
+    types = [("float64", True), ("float32", False), ("float32", True), ("bfloat16", False), ("float16", False)]
+    for name, make, kinds, shapes in functions(jax):
+        large = name in ("hyp1f1", "hyp2f1", "zeta", "expn", "poch", "expi")
+        for dtype, x64 in types[:3] if large else types:
+            for shape in shapes:
+                if "c" in kinds and dtype not in ("float32", "float64"):
+                    continue
+                jax.config.update("jax_enable_x64", x64)
+                kind = {"f": dtype, "i": "int64" if x64 else "int32", "c": "complex128" if dtype == "float64" else "complex64"}
+                try:
+                    f = make()
+                    args = [jax.ShapeDtypeStruct(tuple(dims[c] for c in s), jax.numpy.dtype(kind[k])) for s, k in zip(shape, kinds)]
+                    j = jax.make_jaxpr(f)(*args)
+                    found = find(j.jaxpr, name, dict(zip(j.jaxpr.constvars, j.consts)))
+                    if not found:
+                        raise ValueError("no such call")
+                    print(repr((name, (dtype, x64), shape, rule(*found))))
+                except Exception as why:
+                    print(f"{name} {dtype} {shape}: {type(why).__name__} {str(why)[:100]}", file=sys.stderr)
+
+
+def with_arrays(text, arrays):
+    """Constants of a printed jaxpr as equations."""
+    if not arrays:
+        return text
+    start = max(text.rfind("\n{ lambda"), 0)  # after hoisted jaxprs
+    head, body = text[start:].split(" let\n", 1)
+    consts, inputs = head.split(";", 1)
+    names = re.findall(r"(\w+):(\w+)\[([\d,]+)\]", consts)
+    assert len(names) == len(arrays), head
+    lines = []
+    for (name, dtype, shape), x in zip(names, arrays):
+        for i, v in enumerate(x.flatten()):
+            lines.append(f"    {name}_{i}:{dtype}[1] = broadcast_in_dim[broadcast_dimensions=() shape=(1,)] {float(v)!r}:{dtype}[]")
+        lines.append(f"    {name}_all:{dtype}[{x.size}] = concatenate[dimension=0] " + " ".join(f"{name}_{i}" for i in range(x.size)))
+        lines.append(f"    {name}:{dtype}[{shape}] = reshape[dimensions=None new_sizes=({shape},)] {name}_all")
+    return text[:start] + "\n{ lambda ;" + inputs + " let\n" + "".join(line + "\n" for line in lines) + body
+
+
+def odd_orders(texts):
+    """_sinc_maclaurin's bodies for odd orders are all 0: a call of order 3 or more has its rule with it. `texts`: by
+    order; those for calls as JAX prints them."""
+    for k in range(len(texts) - 2, 1, -2):  # the rule for order k - 1 calls that of order k
+        head, tail = texts[k - 1].rsplit("jvp=_sinc_maclaurin_jvp", 1)
+        texts[k - 1] = f"{head}jvp=_sinc_maclaurin_jvp\njvp_jaxpr={texts[k]}{tail}"
+    return [texts[0], texts[1], *texts[2:-1:2]]
+
+
+def symbols(text):
+    for extent, symbol in ((LEAD, "n"), (SECOND, "m"), (THIRD, "k")):
+        text = re.sub(rf"\b{extent}\b", symbol, text)
+    return text
+
+
+def main():
+    seen, count = {}, {}
+    out = os.path.join(HERE, "..", "stdlib", "rules")
+    os.makedirs(out, exist_ok=True)
+    for old in os.listdir(out):
+        if old.endswith(".jaxpr"):
+            os.remove(os.path.join(out, old))
+    for python in sys.argv[1:]:
+        p = subprocess.run([python, __file__, "--worker"], capture_output=True, text=True)
+        sys.stderr.write(p.stderr)
+        rules = [eval(line) for line in p.stdout.splitlines()]
+        sincs = {}
+        for name, (dtype, x64), shape, text in rules:
+            if name == "_sinc_maclaurin":
+                sincs.setdefault((x64, dtype), []).append(text)
+        rules = [r for r in rules if r[0] != "_sinc_maclaurin"]
+        rules += [("_sinc_maclaurin", dtype, "n", t) for (_, dtype), ts in sincs.items() for t in odd_orders(ts)]
+        for name, dtype, shape, text in rules:
+            text = symbols(text)
+            key = re.sub(r"\b(float|complex)(16|32|64|128)\b|bfloat16|\b(f16|f32|f64|bf16|c64|c128)\b", "T", text)
+            key = re.sub(r"-?\d+\.\d+(e-?\d+)?", lambda m: "%.3g" % float(m[0]), key)
+            if key in seen:
+                continue
+            seen[key] = 1
+            count[name] = count.get(name, 0) + 1
+            file = f"{name}_{count[name]}.jaxpr"
+            with open(os.path.join(out, file), "w") as f:
+                f.write(text + "\n")
+    print({k: v for k, v in count.items()})
+
+
+if __name__ == "__main__":
+    worker() if sys.argv[1:] == ["--worker"] else main()
