@@ -48,8 +48,7 @@ bool drawn_inputs(const char *so, const char *name, const char *in, const char *
     if (!all) abort();
     if (given.n) memcpy(all, given.at, given.n * sizeof *all);
     bool good = true;
-    for (int32_t i = (int32_t)given.n; i < p->n_in && good; i++)
-        good = draw(&all[i], (uint32_t)i, &p->in[i], why, n);
+    for (int32_t i = (int32_t)given.n; i < p->n_in && good; i++) good = draw(&all[i], (uint32_t)i, &p->in[i], why, n);
     good = good && (npz_write(out, false, all, given.n > (uint32_t)p->n_in ? given.n : (uint32_t)p->n_in, &error) ||
                     (snprintf(why, n, "%.200s", error.text), false));
     free(all);

@@ -37,7 +37,8 @@ int jaxcc_main(int argc, char **argv);     /* compiler/main.c */
 int jaxcc_run_main(int argc, char **argv); /* runtime/run.c */
 
 typedef enum { PASS, REFUSED, COMPILE, RUN, MISMATCH, CRASH, TIMEOUT, LEFT_OUT, NOUTCOMES } Outcome;
-static const char *const outcome_name[] = {"pass", "refused", "compile", "run", "mismatch", "crash", "timeout", "left out"};
+static const char *const outcome_name[] = {"pass",     "refused", "compile", "run",
+                                           "mismatch", "crash",   "timeout", "left out"};
 
 /* What a case's process tells; in memory shared with it. */
 typedef struct {
@@ -101,10 +102,26 @@ static int add_words(char **argv, int n, const char *path, bool line) {
     return n;
 }
 
+/* NAME=FILE[,FILE] of --rule: the files lie beside the case. */
+static char *rule_beside(const Case *c, const char *rule) {
+    const char *stem = case_file(c, ""), *slash = strrchr(stem, '/'), *equals = strchr(rule, '='),
+               *comma = strchr(rule, ',');
+    int folder = slash ? (int)(slash + 1 - stem) : 0, name = (int)(equals + 1 - rule);
+    int first = comma ? (int)(comma - equals) - 1 : (int)strlen(equals + 1);
+    char *text;
+    int n = comma ? asprintf(&text, "%.*s%.*s%.*s,%.*s%s", name, rule, folder, stem, first, equals + 1, folder, stem,
+                             comma + 1)
+                  : asprintf(&text, "%.*s%.*s%s", name, rule, folder, stem, equals + 1);
+    if (n < 0) abort();
+    return text;
+}
+
 #define CASE_NAME "a_case" /* of the library's function */
 static int compile_case(const Run *r, const Case *c, const char *program, const char *so) {
     char *argv[64] = {"jaxcc", (char *)program}, *text;
     int n = add_words(argv, 2, case_file(c, ".args"), false);
+    for (int i = 3; i < n; i++)
+        if (!strcmp(argv[i - 1], "--rule")) argv[i] = rule_beside(c, argv[i]);
     if (exists(case_file(c, ".consts.npz")) && asprintf(&text, "--consts=%s", case_file(c, ".consts.npz")) > 0)
         argv[n++] = text;
     char *sig[2] = {NULL};
@@ -172,7 +189,8 @@ static bool transformed(const Run *r, const Case *c, const char *program, const 
     first_line(log, report->why, sizeof report->why);
     report->outcome = status == 3 ? CRASH : first ? LEFT_OUT : COMPILE;
     if (status) return false;
-    if (first && !drawn_inputs(so, CASE_NAME, case_file(c, ".in.npz"), in, report->why, sizeof report->why)) return false;
+    if (first && !drawn_inputs(so, CASE_NAME, case_file(c, ".in.npz"), in, report->why, sizeof report->why))
+        return false;
     tell(report, CRASH, "when it ran");
     optind = 0; /* getopt starts anew */
     char *argv[] = {"jaxcc-run", (char *)so, (char *)in, "--guard", "-o", (char *)out, NULL};
@@ -322,7 +340,8 @@ static int summary(const Run *r, double seconds) {
         if (o != LEFT_OUT && (c->listed || !r->prims)) count[1][o]++, judged++;
         bad += o > REFUSED && o != LEFT_OUT;
         if (list && o != PASS) fprintf(list, "%s\t%s\t%s\n", outcome_name[o], c->path, r->reports[i].why);
-        if (o > REFUSED && o != LEFT_OUT && shown++ < 60) printf("FAIL %s %s: %s\n", outcome_name[o], c->path, r->reports[i].why);
+        if (o > REFUSED && o != LEFT_OUT && shown++ < 60)
+            printf("FAIL %s %s: %s\n", outcome_name[o], c->path, r->reports[i].why);
     }
     if (list) fclose(list);
     print_counts("all cases", count[0]);

@@ -474,7 +474,8 @@ int main(int argc, char **argv) {
     bool ok = true;
     uint64_t most = strtoul(w.most, NULL, 10);
     for (uint32_t k = 0; k < cases.n; k++)
-        if (cases.n <= most || k * most / cases.n != (k + 1) * most / cases.n) ok = rewrite_case(&t, &cases.at[k]) && ok;
+        if (cases.n <= most || k * most / cases.n != (k + 1) * most / cases.n)
+            ok = rewrite_case(&t, &cases.at[k]) && ok;
     printf("%u of %u programs with an input of rank 1 or more have a symbol (%.1f %%)\n", t.symbolic, t.ranked,
            t.ranked ? 100.0 * t.symbolic / t.ranked : 100.0);
     fflush(NULL);

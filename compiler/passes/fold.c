@@ -102,7 +102,8 @@ static Val rewritten(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
 /* Between transformations: the result has no tangent, though what it is equal to may have one, as the operand of two
    bitcast_convert_type that cancel. */
 static bool without_tangent(const Fold *f, const Eqn *e) {
-    return f->rewrite && jvp_rules[e->prim] == jvp_zero && e->out.n && has_tangent(f->cx, val_type(f->cx, e->out.at[0]));
+    return f->rewrite && jvp_rules[e->prim] == jvp_zero && e->out.n &&
+           has_tangent(f->cx, val_type(f->cx, e->out.at[0]));
 }
 static void fold_eqn(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
     Vals operands;
