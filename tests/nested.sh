@@ -43,6 +43,38 @@ for line in scan:73 cond:89 while:133 lanes:87 key:74 reference:73 references:89
     count $? "$kind: programs stay shared, ${line#*:}"
 done
 
+# Under --jvp five times over, with a product at the bottom: what is one program stays one, and what is around it is twice as much each time.
+DEPTH=20
+MOST_TIMES=40
+equations() { grep -c ' = ' "$1"; }
+for kind in jit closed_call cond while; do
+    awk -f "$root/tests/nested.awk" -v kind=$kind -v n=$DEPTH | sed 's/= \(add\|sub\) a e$/= mul a a/' >derived.jaxpr
+    (
+        [ "$mode" != release ] || ulimit -t 1
+        bounded --jvp --jvp --jvp --jvp --jvp --emit=jaxpr derived.jaxpr -o out
+    ) && bounded --emit=jaxpr derived.jaxpr -o primal && [ "$(equations out)" -gt "$(equations primal)" ] &&
+        [ "$(equations out)" -le $((MOST_TIMES * $(equations primal))) ]
+    count $? "$kind, five times --jvp"
+done
+# In reverse: the residuals of one level are those of the level below and a few.
+for kind in jit cond; do
+    awk -v kind=$kind -v n=$DEPTH 'BEGIN {
+        print "let f0 = { lambda ; a:f32[8] i:i32[]. let b:f32[8] = sin a in (b,) } in"
+        for (k = 1; k <= n; k++) {
+            printf "let f%d = { lambda ; a:f32[8] i:i32[]. let b:f32[8] = sin a; c:f32[8] = ", k
+            if (kind == "jit") printf "jit[name=f jaxpr=f%d] b i", k - 1
+            else printf "cond[branches=(f%d, { lambda ; a:f32[8] i:i32[]. let b:f32[8] = neg a in (b,) })] i b i", k - 1
+            print "; d:f32[8] = mul b c in (d,) } in"
+        }
+        printf "{ lambda ; a:f32[8] i:i32[]. let b:f32[8] = jit[name=f jaxpr=f%d] a i in (b,) }\n", n
+    }' >derived.jaxpr
+    (
+        [ "$mode" != release ] || ulimit -t 1
+        bounded --vjp --vjp --emit=jaxpr derived.jaxpr -o out
+    ) && bounded --emit=jaxpr derived.jaxpr -o primal && [ "$(equations out)" -le $((MOST_TIMES * $(equations primal))) ]
+    count $? "$kind, --vjp --vjp"
+done
+
 # Compiled: small, and right.
 BYTES=200000
 {

@@ -35,6 +35,26 @@ bool jvp_cond(Jvp *d) {
     return jvp_run(d, &e, out, 0);
 }
 
+/* A cotangent has the type of the result as the branch sees it: the branch cannot take it if the equation alone, which
+   has results of several branches, knows an extent. */
+static bool same_extents(Transpose *t, const Cond *c) {
+    Tx *tx = t->tx;
+    for (uint32_t k = 0; k < c->branches.n; k++) {
+        const Jaxpr *j = c->branches.at[k];
+        ValMap outside = {.cx = tx->cx, .sparse = true};
+        for (uint32_t i = 0; i < j->in.n; i++) valmap_put(&outside, j->in.at[i], c->in.at[i]);
+        for (uint32_t i = 0; i < c->out.n; i++) {
+            if (!t->ct[i]) continue;
+            Type inside = type_rewrite(&outside, val_type(tx->cx, j->out.at[i]));
+            if (type_plain(tx->cx->types, inside) != type_plain(tx->cx->types, val_type(tx->cx, t->ct[i])))
+                return tx_error(tx, t->e->span,
+                                "the reverse-mode derivative of a %s that computes extents of its results is not "
+                                "supported yet",
+                                prim_name[t->e->prim]);
+        }
+    }
+    return true;
+}
 /* ---- transpose: the branches give cotangents of all operands that get one in some branch */
 bool transpose_cond(Transpose *t) {
     Tx *tx = t->tx;
@@ -43,6 +63,7 @@ bool transpose_cond(Transpose *t) {
     bool *some = arena_new(tx->cx->arena, bool, c.in.n + 1);
     Bits in = {some, c.in.n};
     assert(!t->linear[0]);
+    if (!same_extents(t, &c)) return false;
     each(Jaxpr *, j, c.branches) bits_unite(some, taint_transpose(tx, *j, linear, ct));
     if (!bits_some(in)) return true;
     Inner *branches = inners(tx, c.branches.n);

@@ -9,6 +9,11 @@ typedef struct {
     bool own;       /* no other branch uses it: it is such an extent, or has one */
     Val result;     /* of the known cond */
 } Slot;
+typedef struct { /* slots of one type, which several branches use */
+    uint32_t *at;
+    uint32_t n, cap;
+    uint32_t next; /* that the branch looked at has not used */
+} Shared;
 typedef struct {
     const MadeSplit *made;
     uint32_t nknown; /* results */
@@ -27,6 +32,11 @@ typedef struct {
         Slot *at;
         uint32_t n, cap;
     } slots;
+    Intern types;
+    struct {
+        Shared *at;
+        uint32_t n, cap;
+    } shared; /* by number of their type */
 } Split;
 
 static Val further(const Branch *b, uint32_t k) { return b->made->known.j->out.at[b->nknown + k]; }
@@ -48,30 +58,34 @@ static void visit_extent(void *user, Val v) {
     Extents *x = user;
     x->inside |= valmap_get(x->inputs, v) == v;
 }
-/* `used`, of `n` slots of the branches before: those that this branch uses. */
-static uint32_t slot_for(Split *s, uint32_t branch, Val v, uint32_t n, bool *used) {
+/* `map`: of `outward`. */
+static uint32_t slot_for(Split *s, uint32_t branch, Val v, const ValMap *map) {
     Ctx *cx = s->tx->cx;
-    ValMap map = outward(s, &s->branches[branch]);
-    Extents x = {&map, false};
+    Extents x = {map, false};
+    bool fresh;
     type_extents(cx, val_type(cx, v), visit_extent, &x);
     bool own = x.inside || dim_is_bound(cx->types, v);
-    Type type = x.inside ? 0 : type_plain(cx->types, type_rewrite(&map, val_type(cx, v)));
-    for (uint32_t i = 0; i < n && !own; i++) {
-        if (used[i] || s->slots.at[i].own || s->slots.at[i].type != type) continue;
-        used[i] = true;
-        return i;
+    Type type = x.inside ? 0 : type_plain(cx->types, type_rewrite(map, val_type(cx, v)));
+    uint32_t k = intern(&s->types, &type, sizeof type, &fresh), slot = s->slots.n;
+    if (fresh) push(cx->arena, &s->shared, (Shared){0});
+    Shared *shared = &s->shared.at[k];
+    if (!own && shared->next < shared->n) return shared->at[shared->next++];
+    if (!own) {
+        push(cx->arena, shared, slot);
+        shared->next++;
     }
     push(cx->arena, &s->slots, ((Slot){.of = v, .type = type, .own = own, .owner = branch}));
-    return s->slots.n - 1;
+    return slot;
 }
 static void find_slots(Split *s) {
     Arena *arena = s->tx->cx->arena;
+    s->types.arena = arena;
     for (uint32_t k = 0; k < s->c.branches.n; k++) {
         Branch *b = &s->branches[k];
-        uint32_t n = s->slots.n;
-        bool *used = arena_new(arena, bool, n + 1);
+        ValMap map = outward(s, b);
+        each(Shared, shared, s->shared) shared->next = 0;
         b->slot = arena_new(arena, uint32_t, b->made->nmore + 1);
-        for (uint32_t i = 0; i < b->made->nmore; i++) b->slot[i] = slot_for(s, k, further(b, i), n, used);
+        for (uint32_t i = 0; i < b->made->nmore; i++) b->slot[i] = slot_for(s, k, further(b, i), &map);
     }
 }
 

@@ -35,5 +35,5 @@ bool jvp_while(Jvp *d) {
 }
 
 bool split_while(SplitEqn *s) {
-    return tx_error(s->tx, s->e->span, "%s has no reverse-mode derivative yet", prim_name[s->e->prim]);
+    return tx_error(s->tx, s->e->span, "the reverse-mode derivative of %s is not supported yet", prim_name[s->e->prim]);
 }
