@@ -43,6 +43,8 @@ all() {
     part sh tests/long.sh "$build" "$mode"
     part sh tests/nested.sh "$build" "$mode"
     part sh tests/shared.sh "$build" "$mode"
+    part sh tests/transform.sh "$build" "$mode"
+    part sh tests/sizes.sh "$build"
     part sh tests/header.sh "$build"
     part sh tests/programs.sh "$build"
     part sh tests/effects.sh "$build"
