@@ -9,7 +9,7 @@ import jax
 
 CHUNK = 1 << 14
 OPERANDS = {"pow": 2, "atan2": 2, "zeta": 2, "polygamma": 2, "igamma": 2, "igammac": 2, "igamma_grad_a": 2,
-            "regularized_incomplete_beta": 3}
+            "random_gamma_grad": 2, "regularized_incomplete_beta": 3}
 NAMES = {"regularized_incomplete_beta": "betainc"}
 
 jax.config.update("jax_platforms", "cpu")

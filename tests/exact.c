@@ -269,6 +269,20 @@ bool exact_igamma_grad_a(mpfr_t y, const mpfr_t *x) {
     mpfr_clears(lo[0], lo[1], hi[0], hi[1], p, q, h, NULL);
     return known;
 }
+/* -(dP/da) / (dP/dx), dP/dx = a poisson(a, x) / x */
+bool exact_random_gamma_grad(mpfr_t y, const mpfr_t *x) {
+    mpfr_t p;
+    mpfr_inits2(more(y), p, NULL);
+    bool known = exact_poisson(p, x) && exact_igamma_grad_a(y, x);
+    if (known) {
+        mpfr_mul(p, p, x[0], N);
+        mpfr_div(y, y, p, N);
+        mpfr_mul(y, y, x[1], N);
+        mpfr_neg(y, y, N);
+    }
+    mpfr_clear(p);
+    return known;
+}
 
 /* x^a (1 - x)^b / (a B(a, b)) (1 + (a + b) / (a + 1) x + …) (DLMF 8.17.8) for x < (a + 1) / (a + b
    + 2), else 1 less that of 1 - x, b, a. */

@@ -273,6 +273,10 @@ Test(stdlib, special) {
         double h = x * 0x1p-14, grad = f("igamma_grad_a", x, y, 0);
         double step = (f("igamma", x + h, y, 0) - f("igamma", x - h, y, 0)) / (2 * h);
         cr_assert(fabs(step - grad) < 1e-5 * fmax(1, 1 / x), "igamma_grad_a of %a, %a: %a, not %a", x, y, grad, step);
+        double speed = f("random_gamma_grad", x, y, 0);
+        step = (f("igamma", x + h, y + h * speed, 0) - f("igamma", x - h, y - h * speed, 0)) / (2 * h);
+        cr_assert(fabs(step) < 1e-4 * fmax(1, 1 / x), "random_gamma_grad of %a, %a: %a, P moves by %a", x, y, speed,
+                  step);
         double u = y / (x + y), beta = f("regularized_incomplete_beta", x, y, u);
         near(beta + f("regularized_incomplete_beta", y, x, x / (x + y)), 1, 64, "beta", x, y);
     }
