@@ -11,7 +11,9 @@ Flow *flow_of(Tx *tx) {
 }
 
 SplitRule *split_rule(Prim p) {
-    static SplitRule *const rules[NPRIMS] = {[P_cond] = split_cond, [P_while] = split_while};
+    static SplitRule *const rules[NPRIMS] = {[P_cond] = split_cond,    [P_scan] = split_scan,
+                                             [P_while] = split_while,  [P_remat] = split_remat,
+                                             [P_remat2] = split_remat, [P_checkpoint] = split_remat};
     return rules[p] ? rules[p] : jvp_rules[p] == jvp_call ? split_call : NULL;
 }
 

@@ -53,6 +53,6 @@ Eqn cond_like(Tx *, Builder *, const Eqn *like, const Inner *branches, ValList i
 /* Does it return anything, or have effects? */
 bool worth_running(Tx *, const Jaxpr *);
 
-SplitRule split_call, split_cond, split_while;
+SplitRule split_call, split_cond, split_remat, split_scan, split_while;
 
 #endif

@@ -33,10 +33,11 @@ struct Tx {
         Acc *at;
         uint32_t n, cap;
     } accs;
-    struct Flow *flow; /* taint.c, made.c: bits and programs made; NULL: none yet */
-    uint32_t depth;    /* of equations that are expanded first */
-    bool reverse;      /* what depends on tangents will be transposed */
-    bool failed;       /* an error was reported */
+    struct Flow *flow;   /* taint.c, made.c: bits and programs made; NULL: none yet */
+    struct Loops *loops; /* scan.c: what is made for loops; NULL: none yet */
+    uint32_t depth;      /* of equations that are expanded first */
+    bool reverse;        /* what depends on tangents will be transposed */
+    bool failed;         /* an error was reported */
 };
 
 /* Copies an equation of the program read, with results of its own, which tx->map maps those of `e` to. */

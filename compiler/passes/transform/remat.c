@@ -1,0 +1,188 @@
+/* remat, remat2, checkpoint: what the backward part needs of their program is computed again there, but for what the
+   policy saves. The policy is known by its text only. */
+#include "scan.h"
+
+/* ---- policies */
+typedef enum { SAVE_NOTHING, SAVE_EVERYTHING, SAVE_DOTS, SAVE_PLAIN_DOTS, SAVE_NAMES, SAVE_OTHER_NAMES } Saves;
+typedef struct {
+    Saves saves;
+    Str text;
+} Policy;
+/* What a text holds, and what that saves; the first that fits. */
+static const struct {
+    const char *text;
+    Saves saves;
+} policies[] = {
+    {"nothing_saveable", SAVE_NOTHING},
+    {"everything_saveable", SAVE_EVERYTHING},
+    {"only_if_no_batch_dims=False", SAVE_DOTS},
+    {"only_if_no_batch_dims=True", SAVE_PLAIN_DOTS},
+    {"dots_with_no_batch_dims", SAVE_PLAIN_DOTS},
+    {"dot_with_no_batch_dims", SAVE_PLAIN_DOTS},
+    {"dots_saveable", SAVE_DOTS},
+    {"checkpoint_dots", SAVE_DOTS},
+    {"SaveOnlyTheseNames", SAVE_NAMES},
+    {"SaveAnyNamesButThese", SAVE_OTHER_NAMES},
+};
+static bool holds(Str text, Str part) { return part.n && memmem(text.at, text.n, part.at, part.n) != NULL; }
+static void put_text(Text *to, const Value *v) {
+    text_put(to, v->s);
+    if (v->kind == V_BOOL) text_put(to, v->i ? S("True") : S("False"));
+    if (v->kind == V_PAIR) text_put(to, S("="));
+    for (uint32_t i = 0; (v->kind == V_LIST || v->kind == V_PAIR) && i < v->list.n; i++) put_text(to, &v->list.at[i]);
+}
+static Policy policy_of(Tx *tx, const Eqn *e) {
+    const Param *p = param_find(e, K_policy);
+    Text text = {.arena = tx->cx->arena};
+    if (!p || p->value.kind == V_NONE) return (Policy){SAVE_NOTHING, {0}};
+    put_text(&text, &p->value);
+    const Str whole = {text.at, text.n};
+    if (!holds(whole, S("<locals>")))
+        for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+            if (holds(whole, (Str){policies[i].text, (uint32_t)strlen(policies[i].text)}))
+                return (Policy){policies[i].saves, whole};
+    diag_warn(tx->cx->diags, W_unknown_policy, e->span,
+              "%s: what its policy saves is not in the text: it saves nothing", prim_name[e->prim]);
+    return (Policy){SAVE_NOTHING, whole};
+}
+static bool saves(const Ctx *cx, const Policy *p, const Eqn *e) {
+    bool dot = e->prim == P_dot_general, named = e->prim == P_name;
+    switch (p->saves) {
+    case SAVE_NOTHING: return false;
+    case SAVE_EVERYTHING: return true;
+    case SAVE_DOTS: return dot || e->prim == P_conv_general_dilated;
+    case SAVE_PLAIN_DOTS: return dot && !param_find(e, K_dimension_numbers)->value.list.at[2].ints.n;
+    default: break;
+    }
+    Str quoted = str_format(cx->arena, "'%.*s'", SF(param_word(e, K_name)));
+    return named && holds(p->text, quoted) == (p->saves == SAVE_NAMES);
+}
+
+/* ---- split */
+typedef struct {
+    Inner known;   /* takes the known inputs; returns the known results, then those saved */
+    Inner unknown; /* takes those saved, the known inputs, the unknown inputs */
+    Bits out;
+    uint32_t saved;
+} MadeRemat;
+typedef struct {
+    Tx *tx;
+    const Eqn *e;
+    const MadeSplit *split;
+    const Jaxpr *j;    /* the known program, calls that give residuals opened */
+    Val *residuals;    /* as values of `j` */
+    uint32_t captured; /* inputs */
+    Intern needed, saved;
+    Vals list; /* those saved */
+    bool *again;
+} Remat;
+
+/* What is saved, and which equations run again. */
+static void choose(Remat *r, const Policy *p) {
+    Arena *arena = r->tx->cx->arena;
+    Effects effects = {.cx = r->tx->cx, .programs.arena = arena};
+    uint32_t most = 0;
+    r->needed.arena = r->saved.arena = arena;
+    for (uint32_t i = 0; i < r->split->nresiduals; i++) intern(&r->needed, &r->residuals[i], sizeof(Val), NULL);
+    each(const Eqn, e, r->j->eqns) most += e->out.n;
+    r->list = vals_new(arena, most);
+    r->again = arena_new(arena, bool, r->j->eqns.n + 1);
+    for (uint32_t i = r->j->eqns.n; i-- > 0;) {
+        const Eqn *e = &r->j->eqns.at[i];
+        bool saved = saves(r->tx->cx, p, e) || eqn_has_effects(&effects, e);
+        each(const Val, v, e->out) {
+            if (!is_among(&r->needed, *v)) continue;
+            if (saved)
+                vals_push(&r->list, *v);
+            else
+                r->again[i] = true;
+        }
+        for (uint32_t k = 0; r->again[i] && k < e->in.n; k++) intern(&r->needed, &e->in.at[k], sizeof(Val), NULL);
+    }
+}
+static Inner again(Remat *r, Builder *b) {
+    Arena *arena = b->cx->arena;
+    ValMap map = {.cx = b->cx, .sparse = true};
+    const Jaxpr *u = r->split->unknown.j;
+    Inner i = b_inner(b, 0, NULL);
+    i.in = vals_new(arena, r->list.n + r->j->in.n + u->in.n);
+    Val *in = arena_new(arena, Val, u->in.n + 1);
+    for (uint32_t k = 0; k < r->captured; k++) valmap_put(&map, r->j->in.at[k], r->split->known.captured.at[k]);
+    each(const Val, v, r->list) vals_push(&i.in, b_input_like(b, &map, *v));
+    for (uint32_t k = r->captured; k < r->j->in.n; k++) vals_push(&i.in, b_input_like(b, &map, r->j->in.at[k]));
+    for (uint32_t k = 0; k < r->j->eqns.n; k++)
+        if (r->again[k]) b_copied(b, &map, &r->j->eqns.at[k]);
+    for (uint32_t k = 0; k < r->split->nresiduals; k++) {
+        in[k] = valmap_get(&map, r->residuals[k]);
+        valmap_put(&map, u->in.at[k], in[k]);
+    }
+    for (uint32_t k = r->split->nresiduals; k < u->in.n; k++) {
+        in[k] = b_input_like(b, &map, u->in.at[k]);
+        vals_push(&i.in, in[k]);
+    }
+    Vals out = b_call(b, u, u->in.n, in);
+    b_inner_end(b, &i, out.n, out.at);
+    return i;
+}
+static const MadeRemat *make(Tx *tx, Builder *b, const Eqn *e, const MadeSplit *split) {
+    Ctx *cx = tx->cx;
+    Policy p = policy_of(tx, e);
+    MadeRemat *m = arena_new(cx->arena, MadeRemat, 1);
+    Remat r = {.tx = tx, .e = e, .split = split, .captured = split->known.captured.n};
+    ValMap opened = {.cx = cx, .sparse = true};
+    r.residuals = arena_new(cx->arena, Val, split->nresiduals + 1);
+    for (uint32_t i = 0; i < split->nresiduals; i++) r.residuals[i] = split->residuals[i].value;
+    r.j = program_copied(cx, split->known.j, &opened, r.residuals, split->nresiduals);
+    if (p.saves != SAVE_NOTHING) r.j = calls_opened(cx, r.j, &opened, r.residuals, split->nresiduals);
+    if (!r.j) return NULL;
+    choose(&r, &p);
+    Vals known = vals_part(r.j->out, 0, r.j->out.n - split->nmore);
+    m->known = split->known, m->out = split->out, m->saved = r.list.n;
+    m->known.j = jaxpr_with(cx, r.j, r.j->eqns, vals_joined(cx->arena, 2, (Vals[]){known, r.list}));
+    m->known.in = vals_part(r.j->in, r.captured, r.j->in.n - r.captured);
+    Builder own = {.cx = cx, .mesh = b->mesh, .span = e->span};
+    m->unknown = again(&r, &own);
+    return own.failed ? NULL : m;
+}
+static const MadeRemat *made_remat(SplitEqn *s, const Jaxpr *body) {
+    const MadeSplit *split = made_split(s->tx, s->b, body, (Bits){s->unknown, s->e->in.n}, (Bits){0});
+    if (!split) return NULL;
+    const Param *policy = param_find(s->e, K_policy);
+    const void *key[] = {split, policy ? &policy->value : NULL};
+    const void **slot = loop_slot(s->tx, key, sizeof key);
+    if (!*slot) *slot = make(s->tx, s->b, s->e, split);
+    s->tx->failed |= !*slot;
+    return *slot;
+}
+/* The equation as it is in the backward part. */
+static Eqn differentiated(Arena *arena, const Eqn *e) {
+    Eqn new = *e;
+    new.params = (Params){arena_new(arena, Param, e->params.n + 1), 0};
+    each(const Param, p, e->params)
+        if (p->key != K_differentiated) new.params.at[new.params.n++] = *p;
+    new.params.at[new.params.n++] = p_bool(K_differentiated, true);
+    return new;
+}
+bool split_remat(SplitEqn *s) {
+    Tx *tx = s->tx;
+    const Eqn *e = s->e;
+    Vals operands;
+    const Jaxpr *body = eqn_body(tx->cx->arena, e, &operands);
+    Bits unknown = {s->unknown, e->in.n};
+    const MadeRemat *m = made_remat(s, body);
+    ValList known = {0}, rest = {0};
+    if (!m) return false;
+    Vals y = {0};
+    add_where(tx, &known, e->in.at, unknown, false);
+    if (worth_running(tx, m->known.j)) y = tx_call(tx, s->b, e, &m->known, known.n, known.at);
+    put_where(s->out, m->out, false, y.at);
+    memcpy(s->out_unknown, m->out.at, m->out.n);
+    if (!m->unknown.j->out.n) return true;
+    add_nonzero(tx, &rest, m->saved, y.n ? y.at + y.n - m->saved : NULL);
+    add_nonzero(tx, &rest, known.n, known.at);
+    add_where(tx, &rest, e->in.at, unknown, true);
+    Eqn like = differentiated(tx->cx->arena, e);
+    add_consts(tx->cx->arena, &s->u->consts, m->unknown.captured);
+    put_where(s->out, m->out, true, tx_call(tx, s->u, &like, &m->unknown, rest.n, rest.at).at);
+    return !s->b->failed && !s->u->failed;
+}

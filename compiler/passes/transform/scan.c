@@ -1,0 +1,147 @@
+/* scan under jvp, split and transpose. */
+#include "scan.h"
+
+/* The parameters that stay. */
+static Loop loop_of(const Ctx *cx, const Eqn *e, uint32_t carries) {
+    Scan s = scan_of(e);
+    return (Loop){scan_length(cx, &s), carries, s.reverse, param_int(e, K_unroll, 1), NULL};
+}
+Vals scan_run(Builder *b, const Eqn *e, const Inner *turn, ScanIn in) {
+    Arena *arena = b->cx->arena;
+    uint32_t consts = in.consts.n;
+    assert(turn->in.n == consts + in.carry.n + in.xs.n);
+    Inner closed = {.j = turn->j, .in = vals_part(turn->in, consts, turn->in.n - consts)};
+    closed.captured = vals_joined(arena, 2, (Vals[]){turn->captured, in.consts});
+    Vals rest = vals_joined(arena, 2, (Vals[]){in.carry, in.xs});
+    Loop how = loop_of(b->cx, e, in.carry.n);
+    how.reverse ^= in.backwards;
+    add_consts(arena, &b->consts, turn->captured);
+    return b_scan(b, &closed, how, rest.n, rest.at);
+}
+void vals_push(Vals *vs, Val v) { vs->at[vs->n++] = v; }
+Vals vals_new(Arena *arena, uint32_t cap) { return (Vals){arena_new(arena, Val, cap + 1), 0}; }
+
+/* ---- what is made for loops, once for each pattern */
+struct Loops {
+    Intern keys;
+    struct {
+        const void ***at; /* slots, which stay where they are */
+        uint32_t n, cap;
+    } made;
+};
+const void **loop_slot(Tx *tx, const void *key, size_t n) {
+    Arena *arena = tx->cx->arena;
+    if (!tx->loops) {
+        tx->loops = arena_new(arena, struct Loops, 1);
+        tx->loops->keys.arena = arena;
+    }
+    uint32_t k = intern(&tx->loops->keys, key, n, NULL);
+    if (k == tx->loops->made.n) push(arena, &tx->loops->made, arena_new(arena, const void *, 1));
+    return tx->loops->made.at[k];
+}
+
+/* ---- jvp: [constants, their tangents, carry, its tangents, scanned, their tangents] */
+
+/* The operands from..to - 1, then their tangents, where they have one by `some`. */
+static Vals with_tangents(Jvp *d, Vals part, const bool *some) {
+    uint32_t first = (uint32_t)(part.at - d->e->in.at);
+    Vals all = vals_new(d->tx->cx->arena, 2 * part.n);
+    for (uint32_t i = 0; i < part.n; i++) all.at[all.n++] = part.at[i];
+    for (uint32_t i = 0; i < part.n; i++)
+        if (some[first + i]) all.at[all.n++] = jvp_tangent(d, first + i);
+    return all;
+}
+bool jvp_scan(Jvp *d) {
+    Tx *tx = d->tx;
+    Arena *arena = tx->cx->arena;
+    const Scan s = scan_of(d->e);
+    const Jaxpr *body = scan_of(d->read).body;
+    uint32_t nin = d->e->in.n, nout = d->e->out.n, first = s.consts.n;
+    bool *given = arena_new(arena, bool, nin + 1), *force = arena_new(arena, bool, nout + 1);
+    for (uint32_t i = 0; i < nin; i++) given[i] = d->t[i] != 0;
+    Bits in = taint_loop(tx, TAINT_JVP, body, (Bits){given, nin}, first, s.carry.n);
+    for (uint32_t k = 0; k < s.carry.n; k++) force[k] = in.at[first + k];
+    Groups groups = {{s.consts.n, s.carry.n}, s.carry.n};
+    const MadeJvp *m = made_jvp(tx, d->b, body, in, (Bits){force, nout}, groups);
+    if (!m) return false;
+    ScanIn operands = {.consts = with_tangents(d, s.consts, in.at)};
+    operands.carry = with_tangents(d, s.carry, in.at);
+    operands.xs = with_tangents(d, s.xs, in.at);
+    Vals out = scan_run(d->b, d->e, &m->program, operands);
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < s.carry.n; i++) d->out[i] = out.at[k++];
+    for (uint32_t i = 0; i < s.carry.n; i++) d->dt[i] = m->out.at[i] ? out.at[k++] : 0;
+    for (uint32_t i = s.carry.n; i < nout; i++) d->out[i] = out.at[k++];
+    for (uint32_t i = s.carry.n; i < nout; i++) d->dt[i] = m->out.at[i] ? out.at[k++] : 0;
+    return !d->b->failed;
+}
+
+/* ---- split */
+
+/* The operands of a part that are unknown, or known. */
+static Vals chosen(Arena *arena, Vals part, const Val *first, const bool *unknown, bool which) {
+    Vals some = vals_new(arena, part.n);
+    for (uint32_t i = 0; i < part.n; i++)
+        if (unknown[part.at + i - first] == which) vals_push(&some, part.at[i]);
+    return some;
+}
+/* The scanned operand from which an iteration gets a residual. `out`: the results of the known loop. */
+static Val stacked(Builder *b, const MadeScan *m, const Store *s, const ScanIn *known, Vals out, const Eqn *e) {
+    Vals ys = vals_part(out, known->carry.n, out.n - known->carry.n);
+    Loop how = loop_of(b->cx, e, 0);
+    switch (s->kind) {
+    case STORE_SCANNED: return known->xs.at[s->at];
+    case STORE_RESULT: return ys.at[s->at];
+    case STORE_BEFORE: return b_shifted(b, ys.at[s->from], known->carry.at[s->at], !how.reverse);
+    case STORE_AFTER: return b_shifted(b, ys.at[s->from], out.at[s->at], how.reverse);
+    default: break;
+    }
+    assert(s->kind == STORE_INDEX);
+    Val first = known->carry.at[s->at], step = s->step_const ? known->consts.at[s->from] : s->step;
+    return b_progression(b, first, step, how.length, how.reverse);
+}
+/* The operands of the unknown loop. */
+static ScanIn unknown_operands(SplitEqn *s, const MadeScan *m, const ScanIn *known, Vals out) {
+    Arena *arena = s->tx->cx->arena;
+    const Scan read = scan_of(s->e);
+    const Val *first = s->e->in.at;
+    Vals consts = vals_joined(arena, 2, (Vals[]){m->known.captured, known->consts});
+    Vals hoisted = m->hoist.j ? b_call(s->b, m->hoist.j, consts.n, consts.at) : (Vals){0};
+    Vals invariant = vals_new(arena, m->nstores), xs = vals_new(arena, m->nstores);
+    for (uint32_t i = 0; i < m->nstores; i++) {
+        const Store *store = &m->stores[i];
+        if (store->kind == STORE_CONST)
+            vals_push(&invariant, consts.at[store->at]);
+        else if (store->kind == STORE_HOISTED)
+            vals_push(&invariant, hoisted.at[store->at]);
+        else
+            vals_push(&xs, stacked(s->b, m, store, known, out, s->e));
+    }
+    ScanIn u = {.carry = chosen(arena, read.carry, first, m->unknown_in.at, true)};
+    u.consts = vals_joined(arena, 2, (Vals[]){invariant, chosen(arena, read.consts, first, s->unknown, true)});
+    u.xs = vals_joined(arena, 2, (Vals[]){xs, chosen(arena, read.xs, first, s->unknown, true)});
+    return u;
+}
+bool split_scan(SplitEqn *s) {
+    Tx *tx = s->tx;
+    Arena *arena = tx->cx->arena;
+    const Scan e = scan_of(s->e);
+    uint32_t nin = s->e->in.n, first = e.consts.n;
+    Bits unknown = taint_loop(tx, TAINT_SPLIT, e.body, (Bits){s->unknown, nin}, first, e.carry.n);
+    const MadeScan *m = made_scan(tx, s->b, s->e, unknown);
+    if (!m) return false;
+    const Val *at = s->e->in.at;
+    ScanIn known = {.consts = chosen(arena, e.consts, at, unknown.at, false)};
+    known.carry = chosen(arena, e.carry, at, unknown.at, false);
+    known.xs = chosen(arena, e.xs, at, unknown.at, false);
+    Vals out = scan_run(s->b, s->e, &m->known, known);
+    if (s->b->failed) return false;
+    ScanIn rest = unknown_operands(s, m, &known, out);
+    Vals late = s->b->failed ? (Vals){0} : scan_run(s->u, s->e, &m->unknown, rest);
+    if (s->b->failed || s->u->failed) return false;
+    for (uint32_t i = 0, k = 0, l = 0; i < s->e->out.n; i++) {
+        s->out_unknown[i] = m->out.at[i];
+        s->out[i] = m->out.at[i] ? late.at[l++] : out.at[k++];
+    }
+    return true;
+}

@@ -1,0 +1,69 @@
+/* Shared by the files on scan: scan.c, residuals.c, cut.c, backwards.c. */
+#ifndef JAXCC_SCAN_H
+#define JAXCC_SCAN_H
+#include "flow.h"
+
+Vals vals_new(Arena *, uint32_t cap); /* empty */
+void vals_push(Vals *, Val);
+
+static inline bool is_among(const Intern *vals, Val v) {
+    uint32_t k;
+    return intern_find(vals, &v, sizeof v, &k);
+}
+
+/* The operands of a scan. */
+typedef struct {
+    Vals consts, carry, xs;
+    bool backwards; /* in the opposite order */
+} ScanIn;
+/* A scan like `e` of another iteration, whose inputs are these. */
+Vals scan_run(Builder *, const Eqn *e, const Inner *turn, ScanIn);
+
+/* ---- residuals: how an iteration of the unknown loop gets a value of the same iteration of the known one */
+typedef enum {
+    STORE_NONE,    /* it is computed */
+    STORE_CONST,   /* it is a constant of the known loop, `at` of those captured and given */
+    STORE_HOISTED, /* computed before the loop: result `at` of `hoist` */
+    STORE_SCANNED, /* scanned operand `at` of the known loop */
+    STORE_RESULT,  /* stacked result `at` of the known loop, one of the program's or one for this */
+    STORE_BEFORE,  /* carry `at` before the iteration; stacked result `from` is it after */
+    STORE_AFTER,   /* carry `at` after the iteration; stacked result `from` is it before */
+    STORE_INDEX    /* carry `at` before the iteration, a scalar that grows by the same step */
+} StoreKind;
+typedef struct {
+    StoreKind kind;
+    uint32_t at, from;
+    Val v;           /* in the known program */
+    Val step;        /* INDEX: a literal, */
+    bool step_const; /* or given constant `from` */
+} Store;
+/* A scan divided. */
+typedef struct {
+    Inner known;   /* takes known constants, carry, scanned; returns known carry, known stacked, those for residuals */
+    Inner hoist;   /* takes all constants of `known`, those captured first; no program: there is nothing to hoist */
+    Inner unknown; /* takes stores CONST and HOISTED, unknown constants, unknown carry, other stores, unknown scanned */
+    Store *stores; /* first CONST and HOISTED */
+    uint32_t nstores;
+    Bits unknown_in, out;
+} MadeScan;
+/* `e`: the equation as written. NULL after an error. */
+const MadeScan *made_scan(Tx *, Builder *, const Eqn *e, Bits unknown);
+/* The bytes of an array, about; many if they are too many. */
+int64_t scan_bytes(const Ctx *, Val);
+/* [v, stack[0], stack[1], …] as long as the stack; or [stack[1], …, stack[n-1], v]. */
+Val b_shifted(Builder *, Val stack, Val v, bool up);
+/* [first, first + step, …], or the same backwards. */
+Val b_progression(Builder *, Val first, Val step, Dim n, bool backwards);
+/* Copies an equation under `map`, with results of its own, which it maps those of the equation to. */
+void b_copied(Builder *, ValMap *, const Eqn *);
+/* A new value for an input, to which `map` maps this one. */
+Val b_input_like(Builder *, ValMap *map, Val like);
+/* The program with other values, to which `map` maps its own; the n values become theirs. */
+const Jaxpr *program_copied(Ctx *, const Jaxpr *, ValMap *map, Val *, uint32_t n);
+/* The program with the bodies of short calls in place of those that give one of these n values, which become values of
+   the result; `map`: values of the program to those of the result. NULL after an error. */
+const Jaxpr *calls_opened(Ctx *, const Jaxpr *, ValMap *map, Val *, uint32_t n);
+/* The slot of what is made for a loop, by key; NULL until it is filled. */
+const void **loop_slot(Tx *, const void *key, size_t n);
+
+#endif
