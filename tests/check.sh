@@ -30,6 +30,7 @@ all() {
         [ -x "$program" ] && [ ! -d "$program" ] && [ "${program%.*}" = "$program" ] && part unit "$program"
     done
     part sh tests/layers.sh
+    part sh tests/rules.sh "$build"
     part sh tests/golden.sh "$build"
     part sh tests/errors.sh "$build"
     part "$build/tests/params" tests/cases tests/golden
