@@ -99,7 +99,7 @@ $(B)/libjaxcc.a $(B)/libjaxcc_codegen.a $(B)/libjaxcc_rt.a:
 $(B)/bin/jaxcc: $(B)/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
 $(B)/tests/runner: $(RUNNER_O) $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
 $(B)/tests/programs: $(B)/tests/programs.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
-$(B)/tests/laws: $(B)/tests/laws.o $(B)/tests/as_functions/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
+$(B)/tests/laws: $(B)/tests/laws.o $(B)/tests/divide.o $(B)/tests/as_functions/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
 $(B)/bin/jaxcc $(B)/tests/runner $(B)/tests/programs $(B)/tests/laws:
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(LINK)
@@ -157,4 +157,4 @@ tidy: $(B)/gen/parse.h $(B)/deps-tidy
 	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))' '-DCMPLXF(x,y)=__builtin_complex((float)(x),(float)(y))' # glibc: for gcc alone
 clean:
 	rm -rf build
--include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o laws.o) $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)
+-include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o laws.o divide.o) $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)

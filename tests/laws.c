@@ -11,7 +11,8 @@
    Floats are f64 and c128, in which differences are accurate. For each program, once with numbers and once with symbols:
      jvp      the tangents are those of central differences (complex numbers along a complex direction);
      adjoint  ⟨c, J g⟩ = ⟨Jᵀ c, g⟩, unconjugated, the real part of it;
-     split    the results of --vjp are those of the program;
+     primals  the results of --vjp are those of the program;
+     split    --jvp divided at drawn tangents, and put together again, computes the same (divide.h);
      twice    transposing the transpose gives J again;
      hessian  --vjp --jvp is symmetric;
      symbols  a library that takes the sizes computes what one with fixed sizes does.
@@ -19,6 +20,7 @@
    program. */
 #include "../compiler/ir.h"
 #include "../runtime/jaxcc.h"
+#include "divide.h"
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <math.h>
@@ -119,7 +121,7 @@ static int size_of_dim(const Trial *t, const char *name) {
         if (strcmp(t->law->dims[i].name, name) == 0) return t->law->dims[i].value;
     return 3;
 }
-static bool compiled(Trial *t, const char *flags, const Library *symbolic, Library *to) {
+static bool compiled(Trial *t, const char *text, const char *flags, const Library *symbolic, Library *to) {
     static int count;
     char *argv[64] = {"jaxcc", "--verify", "--name=f", "--no-header", "-O1"}, *words = strdup(flags), *so = NULL,
          *in = NULL;
@@ -129,7 +131,7 @@ static bool compiled(Trial *t, const char *flags, const Library *symbolic, Libra
         const char *dim = symbolic->program->dims[i];
         if (asprintf(&argv[n++], "-D%s=%d", dim, size_of_dim(t, dim)) < 0) abort();
     }
-    if (asprintf(&in, "%s/f.jaxpr", t->dir) < 0 || asprintf(&so, "%s/f%d.so", t->dir, count++) < 0) abort();
+    if (asprintf(&in, "%s/%s", t->dir, text) < 0 || asprintf(&so, "%s/f%d.so", t->dir, count++) < 0) abort();
     argv[n++] = in, argv[n++] = "-o", argv[n++] = so;
     int status = 0;
     pid_t compiler = fork(); /* which compiles once in a process */
@@ -317,12 +319,25 @@ static bool law_jvp(Trial *t, Laws *l) {
     }
     return !t->why[0];
 }
+static bool law_split(Trial *t, Laws *l) {
+    char *from = NULL, *to = NULL;
+    if (asprintf(&from, "%s/f.jaxpr", t->dir) < 0 || asprintf(&to, "%s/divided.jaxpr", t->dir) < 0) abort();
+    Library both;
+    Arrays in = l->x, whole;
+    append(&in, &l->g, false);
+    if (!divide(from, to, (uint64_t)uniform(0, 1ull << 53))) return wrong(t, "--jvp does not divide");
+    if (!compiled(t, "divided.jaxpr", "", &l->symbolic[JVP], &both) || !run(t, l, JVP, &in, &whole)) return false;
+    Arrays out = room(both.program->n_out, both.program->out);
+    if (!call(t, &both, NULL, &in, &out)) return false;
+    for (int i = 0; i < out.n; i++) same(t, "split", &out.at[i], &whole.at[i], 1e-12);
+    return !t->why[0];
+}
 static bool law_adjoint(Trial *t, Laws *l) {
     Arrays in = l->x, out;
     append(&in, &l->c, false);
     if (!run(t, l, VJP, &in, &out)) return false;
     l->jtc = floats(&out, l->y.n);
-    for (int i = 0; i < l->y.n; i++) same(t, "split", &out.at[i], &l->y.at[i], 1e-12);
+    for (int i = 0; i < l->y.n; i++) same(t, "primals", &out.at[i], &l->y.at[i], 1e-12);
     double scale = 1, a = inner_all(&l->c, &l->jg, &scale), b = inner_all(&l->jtc, &l->g, &scale);
     return fabs(a - b) <= 1e-11 * scale || wrong(t, "adjoint: %.14g and %.14g", a, b);
 }
@@ -353,8 +368,8 @@ static bool law_twice(Trial *t, Laws *l) {
 }
 static bool libraries(Trial *t, Laws *l) {
     for (int k = 0; k < t->law->flags; k++)
-        if (!compiled(t, flags_of[k], NULL, &l->symbolic[k]) ||
-            !compiled(t, flags_of[k], &l->symbolic[k], &l->fixed[k]))
+        if (!compiled(t, "f.jaxpr", flags_of[k], NULL, &l->symbolic[k]) ||
+            !compiled(t, "f.jaxpr", flags_of[k], &l->symbolic[k], &l->fixed[k]))
             return false;
     const jaxcc_program *p = l->symbolic[PLAIN].program;
     if (p->n_dims > MOST_DIMS || p->n_in > MOST_INPUTS) return wrong(t, "too many inputs");
@@ -372,7 +387,8 @@ static void obeys(Trial *t) {
     }
     if (!run(t, &l, PLAIN, &l.x, &l.y)) return;
     l.g = like(&l.x), l.h = like(&l.x), l.c = like(&l.y);
-    if (law_jvp(t, &l) && t->law->flags > VJP && law_adjoint(t, &l) && t->law->flags > HESSIAN && law_hessian(t, &l))
+    if (law_jvp(t, &l) && t->law->flags > VJP && law_split(t, &l) && law_adjoint(t, &l) && t->law->flags > HESSIAN &&
+        law_hessian(t, &l))
         law_twice(t, &l);
 }
 

@@ -80,15 +80,8 @@ extern "C" {
  *
  * Arrays are dense, in row-major order. Returns JAXCC_OK, or what failed; then branches_error()
  * says why in one line, and no output is meaningful. */
-int32_t branches(const int32_t *i,
-    const int32_t *n,
-    const double *x,
-    const double *y,
-    const double *ct0,
-    double *out0,
-    int32_t *out1,
-    double *out2,
-    double *out3);
+int32_t branches(const int32_t *i, const int32_t *n, const double *x, const double *y, const double *ct0, double *out0,
+                 int32_t *out1, double *out2, double *out3);
 const char *branches_error(void);
 const jaxcc_program *branches_program(void);
 

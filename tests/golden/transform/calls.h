@@ -78,13 +78,8 @@ extern "C" {
  *
  * Arrays are dense, in row-major order. Returns JAXCC_OK, or what failed; then calls_error()
  * says why in one line, and no output is meaningful. */
-int32_t calls(const float *a,
-    const float *b,
-    const int32_t *i,
-    const float *ct0,
-    float *out0,
-    float *out1,
-    float *out2);
+int32_t calls(const float *a, const float *b, const int32_t *i, const float *ct0, float *out0, float *out1,
+              float *out2);
 const char *calls_error(void);
 const jaxcc_program *calls_program(void);
 

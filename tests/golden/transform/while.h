@@ -81,16 +81,8 @@ extern "C" {
  *
  * Arrays are dense, in row-major order. Returns JAXCC_OK, or what failed; then while__error()
  * says why in one line, and no output is meaningful. */
-int32_t while_(const double *x,
-    const double *s,
-    const int32_t *n,
-    const double *x_t,
-    const double *s_t,
-    double *out0,
-    double *out1,
-    int32_t *out2,
-    double *out3,
-    double *out4);
+int32_t while_(const double *x, const double *s, const int32_t *n, const double *x_t, const double *s_t, double *out0,
+               double *out1, int32_t *out2, double *out3, double *out4);
 const char *while__error(void);
 const jaxcc_program *while__program(void);
 
