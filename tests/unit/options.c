@@ -65,7 +65,8 @@ Test(options, values_joined_or_apart) {
 Test(options, wrong_lines_are_status_2, .init = cr_redirect_stderr) {
     const char *const lines[] = {"",
                                  "a b",
-                                 "m --vjp",
+                                 "m --vjp=1",
+                                 "m --grad=a",
                                  "m -O4",
                                  "m -D b",
                                  "m -D b=-1",
@@ -91,7 +92,7 @@ Test(options, help_and_version_end_well, .init = cr_redirect_stdout) {
     cr_redirect_stderr();
     read_line("--help", &status);
     cr_assert_eq(status, 0);
-    read_line("--version --vjp", &status);
+    read_line("--version --unknown", &status);
     cr_assert_eq(status, 2);
 }
 
