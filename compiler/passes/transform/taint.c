@@ -110,19 +110,23 @@ Bits taint(Tx *tx, TaintKind kind, const Jaxpr *j, Bits in) {
     }
     return *slot = (Bits){marks_of(tx, j->out, MARK_TAINT), j->out.n};
 }
+/* What a result depends on is the union of what it gets from each input, so that each carry that gets a bit is followed
+   alone, once. */
 Bits taint_loop(Tx *tx, TaintKind kind, const Jaxpr *body, Bits in, uint32_t first, uint32_t n) {
-    enum { MOST_ROUNDS = 3 }; /* then all carries are taken */
-    Bits now = bits_copy(tx, in);
+    Bits now = bits_copy(tx, in), from = in;
     bool *carry = (bool *)now.at + first;
-    for (uint32_t round = 0;; round++) {
-        Bits out = taint(tx, kind, body, now);
-        bool grows = false;
-        for (uint32_t i = 0; i < n; i++) grows |= out.at[i] && !carry[i];
-        if (!grows) return now;
+    uint32_t *grown = arena_new(tx->cx->arena, uint32_t, n + 1), ngrown = 0;
+    for (uint32_t done = 0;; done++) {
+        Bits out = taint(tx, kind, body, from);
         for (uint32_t i = 0; i < n; i++) {
-            bool may = kind == TAINT_SPLIT || has_tangent(tx->cx, val_type(tx->cx, body->in.at[first + i]));
-            carry[i] |= out.at[i] || (round == MOST_ROUNDS && may);
+            if (!out.at[i] || carry[i]) continue;
+            carry[i] = true;
+            grown[ngrown++] = first + i;
         }
+        if (done == ngrown) return now;
+        bool *one = arena_new(tx->cx->arena, bool, in.n + 1);
+        one[grown[done]] = true;
+        from = (Bits){one, in.n};
     }
 }
 
