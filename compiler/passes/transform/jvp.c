@@ -128,16 +128,28 @@ bool jvp_linear(Jvp *d) {
     return !d->b->failed;
 }
 
-/* The equations written by the EXPAND rule are programs read, whose operands stand for themselves. */
+/* The equation with operands of its own in place of those that have a tangent: what the EXPAND rule writes is read, and
+   one value of the program that is written may be two operands with different tangents. */
+static Eqn with_own_operands(Jvp *d) {
+    Tx *tx = d->tx;
+    Eqn e = *d->e;
+    e.in = vals_joined(tx->cx->arena, 1, &e.in);
+    for (uint32_t i = 0; i < e.in.n; i++) {
+        if (!d->t[i]) continue;
+        e.in.at[i] = val_new(tx->cx, val_type(tx->cx, d->e->in.at[i]), d->e->span);
+        valmap_put(&tx->map, e.in.at[i], d->e->in.at[i]);
+        valmap_put(&tx->tangent, e.in.at[i], d->t[i]);
+    }
+    return e;
+}
 bool jvp_expand(Jvp *d) {
     enum { MOST_DEPTH = 64 };
     Tx *tx = d->tx;
     Builder x = {.cx = tx->cx, .mesh = d->b->mesh, .span = d->e->span, .whole = d->e->whole};
     if (++tx->depth > MOST_DEPTH) return tx_error(tx, d->e->span, "%s: expanded too often", prim_name[d->e->prim]);
-    if (!expand_rules[d->e->prim](&x, d->e, d->out) || x.failed) return false;
+    Eqn e = with_own_operands(d);
+    if (!expand_rules[e.prim](&x, &e, d->out) || x.failed) return false;
     add_consts(tx->cx->arena, &d->b->consts, (Vals){x.consts.at, x.consts.n});
-    for (uint32_t i = 0; i < d->e->in.n; i++)
-        if (d->t[i]) valmap_put(&tx->tangent, d->e->in.at[i], d->t[i]);
     for (uint32_t i = 0; i < x.eqns.n; i++) jvp_eqn(tx, d->b, &x.eqns.at[i]);
     for (uint32_t i = 0; i < d->e->out.n; i++) {
         d->dt[i] = tangent_of(tx, d->out[i]);
