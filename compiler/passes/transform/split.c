@@ -35,12 +35,14 @@ static void split_eqns(Tx *tx, Builder *b, Builder *u, const Jaxpr *j) {
         if (tx->failed) return;
         each(const Val, v, e->in) some |= tx_marked(tx, *v);
         b->span = u->span = e->span, b->whole = u->whole = e->whole;
-        if (some && e->out.n) {
+        if (some && !e->out.n) { /* in a custom rule: it would have an effect in the linear program */
+            tx_error(tx, e->span, "%s of a tangent has no transpose", prim_name[e->prim]);
+        } else if (some) {
             split_eqn(tx, b, u, e);
-            continue;
+        } else {
+            tx_copy(tx, b, e);
+            each(const Val, v, e->out) tx_mark(tx, *v, false);
         }
-        tx_copy(tx, b, e);
-        each(const Val, v, e->out) tx_mark(tx, *v, false);
     }
 }
 
