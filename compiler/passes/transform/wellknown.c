@@ -15,7 +15,7 @@ extern const struct {
 
 struct WellKnown {
     Jaxpr **at; /* by row of rule_files; NULL until used */
-    Memo found; /* by body and types: the rule */
+    Memo found; /* by body, whose inputs have the types, and names: the rule */
     Memo plain; /* simplified bodies of calls, by body */
 };
 static struct WellKnown *known_of(Ctx *cx) {
@@ -133,15 +133,16 @@ static Jaxpr *fitting(Ctx *cx, uint32_t row, const Eqn *e, const Jaxpr *body) {
 }
 Jaxpr *wellknown_rule(Ctx *cx, const Eqn *e) {
     Str name = rule_name(e);
-    Jaxpr *body = eqn_program(e);
+    Jaxpr *body = eqn_program(e), *found = NULL;
     if (!body || body->in.n != e->in.n) return NULL;
-    Jaxpr **slot = memo_slot(&known_of(cx)->found, body);
-    if (*slot) return *slot;
-    Jaxpr *found = NULL;
+    Text key = {.arena = cx->arena}; /* functions of other names may share the body */
+    text_put(&key, (Str){(const char *)&body, sizeof body});
+    text_put(&key, name), text_put(&key, S(" ")), text_put(&key, param_word(e, K_jvp));
+    if (*memo_at(&known_of(cx)->found, key.at, key.n)) return *memo_at(&known_of(cx)->found, key.at, key.n);
     for (uint32_t i = 0; rule_files[i].name && !found; i++) {
         if (!row_of_name(i, name)) continue;
         const Jaxpr *own = simplified_body(cx, e);
         found = own ? fitting(cx, i, e, own) : NULL;
     }
-    return *memo_slot(&known_of(cx)->found, body) = found;
+    return *memo_at(&known_of(cx)->found, key.at, key.n) = found;
 }
