@@ -91,11 +91,11 @@ typedef struct {
     const char **at;
     uint32_t n, cap;
 } Files;
-/* The files that the compilation reads. */
+/* The files that the compilation reads; "-" is standard input. */
 static Files read_files(const Ctx *cx) {
     const Options *o = cx->options;
     Files files = {0};
-    if (strcmp(o->input, "-") != 0) push(cx->arena, &files, o->input);
+    push(cx->arena, &files, o->input);
     if (o->consts) push(cx->arena, &files, o->consts);
     each(const RuleFiles, r, o->rules) {
         push(cx->arena, &files, r->file[0]);
@@ -113,7 +113,8 @@ static bool write_deps(Ctx *cx) {
     put_name(&text, made[0]);
     if (made[1]) text_put(&text, S(" ")), put_name(&text, made[1]);
     text_put(&text, S(":"));
-    each(const char *, file, from) text_put(&text, S(" ")), put_name(&text, *file);
+    for (uint32_t i = 0; i < from.n; i++)
+        if (strcmp(from.at[i], "-") != 0) text_put(&text, S(" ")), put_name(&text, from.at[i]);
     text_put(&text, S("\n"));
     for (uint32_t i = 0; i < from.n && o->phony_deps; i++)
         if (from.at[i] != o->input) put_name(&text, from.at[i]), text_put(&text, S(":\n"));

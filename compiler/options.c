@@ -138,6 +138,7 @@ static bool transform(Reader *r, TransformKind kind, const char *option, const c
     push(r->arena, &r->o->transforms, t);
     return true;
 }
+enum { MOST_RULES = 500 }; /* output.c remembers the files */
 TAKES(rule) {
     const char *equals = strchr(v, '='), *comma = strchr(v, ',');
     if (!equals || equals == v || (comma && comma < equals))
@@ -146,6 +147,7 @@ TAKES(rule) {
         return wrong("--rule: '%s' names no file for the rule", v);
     if (comma && strchr(comma + 1, ','))
         return wrong("--rule: '%s' has more than two files: a rule is one program, or fwd and bwd", v);
+    if (r->o->rules.n == MOST_RULES) return wrong("--rule: more than %d rules", MOST_RULES);
     RuleFiles rule = {.name = {v, (uint32_t)(equals - v)}};
     rule.file[0] = comma ? str_c(r->arena, (Str){equals + 1, (uint32_t)(comma - equals - 1)}) : equals + 1;
     rule.file[1] = comma ? comma + 1 : NULL;
