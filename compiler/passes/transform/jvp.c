@@ -95,6 +95,8 @@ static void jvp_eqn(Tx *tx, Builder *b, const Eqn *e) {
         name_tangent(tx->cx, dt[i], e->out.at[i]);
     }
 }
+/* Each derivative of a derivative may be several times longer than the one before. */
+enum { MOST_EQNS = 1 << 20 };
 bool jvp_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, const Val *t, Val *out, Val *dt) {
     Span span = b->span, whole = b->whole;
     add_consts(tx->cx->arena, &b->consts, j->consts);
@@ -103,7 +105,11 @@ bool jvp_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, const Val *t, V
         valmap_put(&tx->map, j->in.at[i], in[i]);
         valmap_put(&tx->tangent, j->in.at[i], t[i]);
     }
-    each(const Eqn, e, j->eqns) jvp_eqn(tx, b, e);
+    for (uint32_t i = 0; i < j->eqns.n; i++) {
+        if (b->eqns.n > MOST_EQNS)
+            return tx_error(tx, j->eqns.at[i].span, "more than %d equations in a derivative", MOST_EQNS);
+        jvp_eqn(tx, b, &j->eqns.at[i]);
+    }
     for (uint32_t i = 0; i < j->out.n; i++) {
         out[i] = valmap_get(&tx->map, j->out.at[i]);
         dt[i] = tangent_of(tx, j->out.at[i]);
