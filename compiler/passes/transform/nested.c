@@ -9,7 +9,8 @@
 
 /* How the equations that run a program divide its inputs. */
 typedef struct {
-    uint32_t prim, consts, carry, role; /* P_none: not always alike */
+    uint32_t prim, consts, carry; /* P_none: not always alike */
+    uint32_t body;                /* of a condition: 1 + the number of the body that it belongs to */
 } Division;
 typedef struct {
     Ctx *cx;
@@ -41,8 +42,9 @@ static void divide(Nested *n, const Jaxpr *j, Division d) {
         if (s.body) {
             divide(n, s.body, (Division){P_scan, s.consts.n, s.carry.n, 0});
         } else if (w.body) {
-            divide(n, w.cond, (Division){P_while, w.cond_consts.n, w.carry.n, 0});
-            divide(n, w.body, (Division){P_while, w.body_consts.n, w.carry.n, 1});
+            divide(n, w.body, (Division){P_while, w.body_consts.n, w.carry.n, 0});
+            uint32_t body = intern(&n->numbers, &w.body, sizeof w.body, NULL);
+            divide(n, w.cond, (Division){P_while, w.cond_consts.n, w.carry.n, 1 + body});
         } else {
             each(Jaxpr *, k, inner) divide(n, *k, (Division){0});
         }
