@@ -47,7 +47,7 @@ done
 DEPTH=20
 MOST_TIMES=40
 equations() { grep -c ' = ' "$1"; }
-for kind in jit closed_call cond while; do
+for kind in jit closed_call cond scan while; do
     awk -f "$root/tests/nested.awk" -v kind=$kind -v n=$DEPTH | sed 's/= \(add\|sub\) a e$/= mul a a/' >derived.jaxpr
     (
         [ "$mode" != release ] || ulimit -t 1
@@ -73,6 +73,13 @@ for kind in jit cond; do
         bounded --vjp --vjp --emit=jaxpr derived.jaxpr -o out
     ) && bounded --emit=jaxpr derived.jaxpr -o primal && [ "$(equations out)" -le $((MOST_TIMES * $(equations primal))) ]
     count $? "$kind, --vjp --vjp"
+done
+# In reverse, where a level runs the one below twice: residuals of all copies are too many, so that they are computed again.
+MOST_TIMES=100
+for kind in jit closed_call cond scan mixed; do
+    awk -f "$root/tests/nested.awk" -v kind=$kind -v n=$DEPTH | sed 's/= \(add\|sub\) a e$/= mul a a/' >derived.jaxpr
+    bounded --vjp --emit=jaxpr derived.jaxpr -o out && bounded --emit=jaxpr derived.jaxpr -o primal && [ "$(equations out)" -le $((MOST_TIMES * $(equations primal))) ]
+    count $? "$kind twice, --vjp"
 done
 
 # Compiled: small, and right.

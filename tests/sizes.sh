@@ -27,6 +27,8 @@ layer_norm 0,1,2 55
 logsumexp 0 20
 attention 0,1,2 37
 conv 0,1 13
+rnn 0,1,2,3,4 33
+lstm 0,1,2,3,4,5 64
 cond 0 21
 scatter_set 0,1 33
 sort 0 11

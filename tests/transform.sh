@@ -29,7 +29,7 @@ for shape in mix dots slices reads fan parts; do
     [ "${four:-$((9 * most))}" -lt $((6 * ${one:-0} + 200)) ]
     count $? "40,000 equations ($shape): ${four:-no time} ms, 10,000: ${one:-no time} ms"
 done
-for shape in cond jit; do
+for shape in cond jit scan; do
     awk -v shape=$shape -v n=20 -f deep.awk >"$work/p.jaxpr"
     time=$(milliseconds --jvp --jvp --jvp --jvp --jvp)
     [ "${time:-$most}" -lt $most ] && [ "$(grep -c ' = ' "$work/out")" -le $((40 * $(grep -c ' = ' "$work/p.jaxpr"))) ]

@@ -45,6 +45,9 @@ void put_where(Val *to, Bits, bool want, const Val *from);
 /* The residuals as values of the program that runs the known one with these operands, by input of the program read, and
    results. */
 Val *residual_values(Tx *, const MadeSplit *, const Val *operands, const Val *results);
+/* Of a program divided whose residuals are too many: the unknown program computes them again from the known inputs, which
+   take their place, but for those with effects. `unknown`: inputs of the program read. */
+bool split_again(Tx *, Builder *, Bits unknown, MadeSplit *);
 /* Writes `e`, whose results are those of the equation and the tangents of those of `dt`, in two groups, the first of
    `group` results; their types are those of the equation. */
 bool jvp_run(Jvp *, const Eqn *e, Bits dt, uint32_t group);

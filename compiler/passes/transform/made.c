@@ -156,6 +156,26 @@ static const Residual *residuals_of(Tx *tx, const Builder *b, const Val *in, uin
     }
     return rs;
 }
+/* The equations of a program and of those nested in it, each program once. */
+static uint64_t text_size(Arena *arena, const Jaxpr *j, Intern *seen) {
+    bool fresh;
+    intern(seen, &j, sizeof j, &fresh);
+    uint64_t size = fresh ? j->eqns.n : 0;
+    for (uint32_t i = 0; fresh && i < j->eqns.n; i++) {
+        const Eqn *e = &j->eqns.at[i];
+        Jaxprs inner = e->params.n ? eqn_jaxprs(arena, e) : (Jaxprs){0};
+        each(Jaxpr *, k, inner)
+            if (*k) size += text_size(arena, *k, seen);
+    }
+    return size;
+}
+/* Programs that run one program twice, which does the same, have as many residuals as all their copies: so many more
+   than the text `j` has equations. */
+static bool too_many(Tx *tx, const Jaxpr *j, const MadeSplit *m) {
+    enum { FEW = 64, EACH = 1 };
+    Intern seen = {.arena = tx->cx->arena};
+    return m->nresiduals > FEW && m->nresiduals > EACH * text_size(tx->cx->arena, j, &seen);
+}
 static bool make_split(Tx *tx, Builder *b, const Pattern *p, struct Made *m) {
     const Jaxpr *j = p->j;
     Inner known = b_inner(b, 0, NULL), lin;
@@ -177,7 +197,7 @@ static bool make_split(Tx *tx, Builder *b, const Pattern *p, struct Made *m) {
     if (j->name.n) lin.j->name = str_format(tx->cx->arena, "%.*s_lin", SF(j->name));
     lin.in = lin.j->in, lin.captured = (Vals){0};
     m->split.known = known, m->split.unknown = lin;
-    return true;
+    return !too_many(tx, j, &m->split) || split_again(tx, b, p->in, &m->split);
 }
 const MadeSplit *made_split(Tx *tx, Builder *b, const Jaxpr *j, Bits unknown, Bits force) {
     Pattern p = {.what = MAKE_SPLIT, .j = j, .in = unknown, .force = force};

@@ -67,7 +67,6 @@ typedef struct {
 } MadeRemat;
 typedef struct {
     Tx *tx;
-    const Eqn *e;
     const MadeSplit *split;
     const Jaxpr *j;    /* the known program, calls that give residuals opened */
     Val *residuals;    /* as values of `j` */
@@ -100,7 +99,17 @@ static void choose(Remat *r, const Policy *p) {
         for (uint32_t k = 0; r->again[i] && k < e->in.n; k++) intern(&r->needed, &e->in.at[k], sizeof(Val), NULL);
     }
 }
-static Inner again(Remat *r, Builder *b) {
+/* The known program, which returns what is saved in place of the residuals. */
+static Inner known_again(const Remat *r) {
+    const Jaxpr *j = r->j;
+    Inner known = r->split->known;
+    Vals results = vals_part(j->out, 0, j->out.n - r->split->nmore);
+    known.j = jaxpr_with(r->tx->cx, j, j->eqns, vals_joined(r->tx->cx->arena, 2, (Vals[]){results, r->list}));
+    known.in = vals_part(j->in, r->captured, j->in.n - r->captured);
+    return known;
+}
+/* The unknown program, which takes what is saved, the known inputs, and the unknown ones. */
+static Inner unknown_again(const Remat *r, Builder *b) {
     Arena *arena = b->cx->arena;
     ValMap map = {.cx = b->cx, .sparse = true};
     const Jaxpr *u = r->split->unknown.j;
@@ -124,24 +133,27 @@ static Inner again(Remat *r, Builder *b) {
     b_inner_end(b, &i, out.n, out.at);
     return i;
 }
+/* What is computed again of the known program of `split`, by a policy. */
+static bool chosen_again(Tx *tx, const MadeSplit *split, const Policy *p, Remat *r) {
+    Ctx *cx = tx->cx;
+    *r = (Remat){.tx = tx, .split = split, .captured = split->known.captured.n};
+    ValMap opened = {.cx = cx, .sparse = true};
+    r->residuals = arena_new(cx->arena, Val, split->nresiduals + 1);
+    for (uint32_t i = 0; i < split->nresiduals; i++) r->residuals[i] = split->residuals[i].value;
+    r->j = program_copied(cx, split->known.j, &opened, r->residuals, split->nresiduals);
+    if (p->saves != SAVE_NOTHING) r->j = calls_opened(cx, r->j, &opened, r->residuals, split->nresiduals);
+    if (r->j) choose(r, p);
+    return r->j != NULL;
+}
 static const MadeRemat *make(Tx *tx, Builder *b, const Eqn *e, const MadeSplit *split) {
     Ctx *cx = tx->cx;
     Policy p = policy_of(tx, e);
     MadeRemat *m = arena_new(cx->arena, MadeRemat, 1);
-    Remat r = {.tx = tx, .e = e, .split = split, .captured = split->known.captured.n};
-    ValMap opened = {.cx = cx, .sparse = true};
-    r.residuals = arena_new(cx->arena, Val, split->nresiduals + 1);
-    for (uint32_t i = 0; i < split->nresiduals; i++) r.residuals[i] = split->residuals[i].value;
-    r.j = program_copied(cx, split->known.j, &opened, r.residuals, split->nresiduals);
-    if (p.saves != SAVE_NOTHING) r.j = calls_opened(cx, r.j, &opened, r.residuals, split->nresiduals);
-    if (!r.j) return NULL;
-    choose(&r, &p);
-    Vals known = vals_part(r.j->out, 0, r.j->out.n - split->nmore);
-    m->known = split->known, m->out = split->out, m->saved = r.list.n;
-    m->known.j = jaxpr_with(cx, r.j, r.j->eqns, vals_joined(cx->arena, 2, (Vals[]){known, r.list}));
-    m->known.in = vals_part(r.j->in, r.captured, r.j->in.n - r.captured);
+    Remat r;
+    if (!chosen_again(tx, split, &p, &r)) return NULL;
+    m->known = known_again(&r), m->out = split->out, m->saved = r.list.n;
     Builder own = {.cx = cx, .mesh = b->mesh, .span = e->span};
-    m->unknown = again(&r, &own);
+    m->unknown = unknown_again(&r, &own);
     return own.failed ? NULL : m;
 }
 static const MadeRemat *made_remat(SplitEqn *s, const Jaxpr *body) {
@@ -154,6 +166,27 @@ static const MadeRemat *made_remat(SplitEqn *s, const Jaxpr *body) {
     s->tx->failed |= !*slot;
     return *slot;
 }
+
+/* ---- too many residuals */
+bool split_again(Tx *tx, Builder *b, Bits unknown, MadeSplit *m) {
+    const MadeSplit full = *m;
+    Remat r;
+    if (!chosen_again(tx, &full, &(Policy){SAVE_NOTHING, {0}}, &r)) return false;
+    uint32_t n = 0, nknown = r.j->out.n - full.nmore;
+    Residual *all = arena_new(tx->cx->arena, Residual, r.captured + r.list.n + r.j->in.n + 1);
+    m->known = known_again(&r), m->unknown = unknown_again(&r, b);
+    each(const Val, v, m->unknown.captured) all[n++] = (Residual){.kind = RESIDUAL_CONST, .value = *v};
+    for (uint32_t k = 0; k < r.list.n; k++)
+        all[n++] = (Residual){.kind = RESIDUAL_RESULT, .value = r.list.at[k], .at = nknown + k};
+    for (uint32_t i = 0, k = r.captured; i < unknown.n; i++)
+        if (!unknown.at[i]) all[n++] = (Residual){.kind = RESIDUAL_INPUT, .value = r.j->in.at[k++], .at = i};
+    m->unknown.in = m->unknown.j->in, m->unknown.captured = (Vals){0};
+    m->residuals = all, m->nresiduals = n, m->nmore = r.list.n;
+    return !b->failed;
+}
+
+/* ---- the equation */
+
 /* The equation as it is in the backward part. */
 static Eqn differentiated(Arena *arena, const Eqn *e) {
     Eqn new = *e;
