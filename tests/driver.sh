@@ -160,6 +160,10 @@ count $? "a parent that ignores SIGCHLD"
 made t.so
 "$jaxcc" m.jaxpr --emit=asm -o /dev/stdout | grep -q globl
 count $? "-o /dev/stdout"
+echo '{ lambda ; a:f32[8,8]. let b:f32[8,8] = dot_general[dimension_numbers=(([1], [0]), ([], []))] a a
+    c:f32[8,8] = max b 0.0:f32[] in (c,) }' >m.jaxpr
+[ "$("$jaxcc" m.jaxpr --emit=mlir | grep -c 'func.*@kernel_')" = 1 ]
+count $? "what is computed from a product is stored by its kernel"
 awk 'BEGIN { print "{ lambda ; a0:f32[8]. let"; for (i = 0; i < 100000; i++) print "a" i + 1 ":f32[8] = mul a" i " a0"; print "in (a100000,) }" }' >m.jaxpr
 timeout $([ "$2" = release ] && echo 10 || echo 100) "$jaxcc" --check m.jaxpr
 count $? "100,000 equations"

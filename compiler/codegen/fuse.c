@@ -677,6 +677,21 @@ static Val same_order(Plan *p, Val v) {
         v = info->e->in.at[0];
     }
 }
+/* The step that computes what a virtual value is computed from, if it may store that value as well: at its own index, and
+   of its own members or of earlier ones. */
+static Step *step_beside(Plan *p, Body *b, Val v) {
+    Reads r = {.p = p, .body = b};
+    plan_reads(p, v, any_index(p, v), latest, &r);
+    if (!p->fuse || val_info(p->cx, v)->lit || plan_info(p, v)->class != VAL_VIRTUAL || !r.latest) return NULL;
+    Step *s = b->steps.at[r.latest - 1];
+    Probe q = {.p = p, .body = b, .step = s, .ok = true};
+    Ix index[MAX_RANK];
+    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return NULL;
+    if (s->cost > STEP_COST || s->nreads > STEP_READS) return NULL;
+    if (!match(s, val_array(p->cx, v), false, index)) return NULL;
+    plan_reads(p, v, index, probe, &q);
+    return q.ok ? s : NULL;
+}
 static void result(Plan *p, Body *b, Val v, Buf *want) {
     Val under = same_order(p, v);
     if (!val_info(p->cx, under)->lit && plan_info(p, under)->class == VAL_MEMBER) v = under;
@@ -699,7 +714,8 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
         step_store(p, step_of(b, info), v, want, 0, NULL, DT_none);
         return;
     }
-    Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
+    Step *s = step_beside(p, b, v);
+    if (!s) s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
     Ix index[MAX_RANK];
     step_at(p, s, v, index);
     Reads r = {.p = p, .body = b, .step = s};
