@@ -342,7 +342,7 @@ static Make *maker(Prim p, unsigned *kinds, bool *compared) {
 /* pjit reads as jit; what passes alone write has no name. */
 static bool can_be_read(Prim p) { return p && p != P_pjit && !prim_is(p, INTERNAL); }
 
-const char *rule_of(Prim p) { return rows[p].rule; }
+const char *type_rule_of(Prim p) { return rows[p].rule; }
 
 void rows_missing(FILE *f) {
     unsigned kinds;

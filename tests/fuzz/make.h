@@ -84,7 +84,7 @@ Make make_again, make_arg, make_barrier, make_binary, make_broadcast, make_call,
     make_while, make_text, make_reduction, make_window, make_index, make_conv, make_ragged, make_refs, make_state,
     make_catalyst, make_solve, make_sparse, make_devices, make_kernel;
 /* Has make_text a row for this rule; and may its programs be compared? */
-const char *rule_of(Prim); /* the type rule of a row */
+const char *type_rule_of(Prim); /* the type rule of a row */
 bool text_rule(const char *rule, bool *runs);
 
 #endif

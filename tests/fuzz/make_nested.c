@@ -209,7 +209,7 @@ void make_state(Gen *g, Prim p, unsigned kinds) {
     Set s = {0};
     Val in[8];
     Type types[9] = {type_of(g->cx->types, DT_i32, 0, NULL)};
-    bool counted = strcmp(rule_of(p), "for") == 0;
+    bool counted = strcmp(type_rule_of(p), "for") == 0;
     uint32_t n = arrays(g, in, types + counted, 1);
     for (uint32_t i = 0; i < n; i++) types[counted + i] = ref_type(g, types[counted + i]);
     Jaxpr *j = nested(g, types, counted + n, NULL, 0);

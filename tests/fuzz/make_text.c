@@ -238,7 +238,7 @@ static Str expand(Gen *g, const char *c, const ArrayType *a) {
 void make_text(Gen *g, Prim p, unsigned kinds) {
     enum { MOST = 8 };
     unsigned k = 0;
-    while (strcmp(specs[k].rule, rule_of(p)) != 0) k++;
+    while (strcmp(specs[k].rule, type_rule_of(p)) != 0) k++;
     Val in[MOST];
     Type types[MOST];
     uint32_t n = draw_operands(g, specs[k].operands, in, MOST);
