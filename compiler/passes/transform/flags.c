@@ -38,7 +38,7 @@ static Span result_place(const Flag *f, uint32_t i) {
 static void take_names(Flag *f, Vals vals) {
     each(const Val, v, vals) {
         Str name = val_info(f->b.cx, *v)->name;
-        intern(&f->names, name.at, name.n, NULL);
+        if (name.n) intern(&f->names, name.at, name.n, NULL);
     }
 }
 /* The name, with `_` appended if it is a keyword of C, and until no value or dimension has it. */
