@@ -1,6 +1,6 @@
 """compare_jax.py BIN TYPED SEED N ORACLE: N drawn programs under flags drawn here, compiled by BIN/jaxcc, run, and compared with JAX.
 
-TYPED is the typed fuzzer, whose --write makes the programs; ORACLE is a script that evaluates the text of a jaxpr with JAX under the same
+TYPED is the typed fuzzer, whose --write-derived makes the programs; ORACLE is a script that evaluates the text of a jaxpr with JAX under the same
 flags (a module with load, evaluate, differ, to_file). Run it with a Python that has jax. What differs is kept in the working directory.
 Programs that JAX or jaxcc refuses are counted; of those that jaxcc refuses the messages are listed, each with how often it came."""
 import collections, importlib.util, os, re, subprocess, sys, tempfile
@@ -59,11 +59,11 @@ same, failed, refused = 0, 0, collections.Counter()
 with tempfile.TemporaryDirectory() as folder:
     for s in range(seed, seed + n):
         stem, rng = f'{folder}/{s}', np.random.default_rng(s)
-        subprocess.run([typed, '--write', str(s), '1', folder], capture_output=True, timeout=120)
+        subprocess.run([typed, '--write-derived', str(s), '1', folder], capture_output=True, timeout=120)
         try: why = one(stem, rng)
         except oracle.Wrong as e: refused['jaxcc: ' + str(e)] += 1; continue
         except subprocess.TimeoutExpired: why = 'it takes too long'
-        except Exception as e: refused['jax: ' + type(e).__name__] += 1; continue
+        except Exception as e: refused[f'jax: {type(e).__name__}: {str(e)[:90]!r}'] += 1; continue
         same += why is None
         if why:
             failed += 1

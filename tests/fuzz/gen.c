@@ -58,6 +58,11 @@ static bool compiles(Dtype d) {
 
 Dtype draw_dtype(Gen *g, unsigned kinds) {
     static const Dtype usual[] = {DT_f32, DT_i32, DT_bool, DT_f64, DT_u8, DT_i64, DT_bf16};
+    static const Dtype smooth[] = {DT_f64, DT_f64, DT_f64, DT_f64, DT_f32, DT_bf16, DT_i32};
+    for (unsigned tries = 0; g->derived && tries < 8; tries++) {
+        Dtype d = smooth[draw(g, 7)];
+        if (kinds >> dtype_info[d].kind & 1) return d;
+    }
     for (unsigned tries = 0; tries < 8; tries++) {
         Dtype d = coin(g) ? usual[draw(g, 7)] : (Dtype)(1 + draw(g, NDTYPES - 1));
         if (kinds >> dtype_info[d].kind & 1 && (compiles(d) || !g->runs)) return d;
@@ -68,7 +73,7 @@ Dtype draw_dtype(Gen *g, unsigned kinds) {
 Dim draw_dim(Gen *g) {
     static const Dim usual[] = {2, 3, 1, 4, 5, 7, 0, 8, 16, 17, 33};
     Types *ts = g->cx->types;
-    if (draw(g, 8) != 1) return usual[draw(g, sizeof usual / sizeof *usual)];
+    if (draw(g, 8) != 1) return usual[draw(g, g->derived ? 5 : sizeof usual / sizeof *usual)];
     Dim b = dim_symbol(ts, coin(g) ? S("b") : S("c"));
     return draw(g, 4) ? b : dim_add(ts, b, 1 + draw(g, 3));
 }
@@ -152,11 +157,29 @@ Val literal(Gen *g, Dtype d) {
     return val_literal(g->cx, type_of(g->cx->types, d, 0, NULL), lit, (Span){0});
 }
 
+static Val pooled(Gen *g, unsigned kinds, uint32_t rank);
+/* A float that depends on what a value of the pool does: the sine of the sum of its elements. A literal if there is none. */
+static Val dependent(Gen *g, Dtype d) {
+    Val x = pooled(g, FLOAT, 0);
+    if (!x) return literal(g, d);
+    int64_t *axes = arena_new(g->cx->arena, int64_t, array(g, x)->rank + 1);
+    Set reduced = {0}, converted = {0};
+    for (uint32_t i = 0; i < array(g, x)->rank; i++) axes[i] = i;
+    put_ints(g, &reduced, K_axes, axes, array(g, x)->rank);
+    put_dtype(g, &converted, K_new_dtype, d);
+    put_int(g, &converted, K_weak_type, 0);
+    Val sum = emit(g, P_reduce_sum, &x, 1, reduced, 1);
+    Val sine = sum ? emit(g, P_sin, &sum, 1, (Set){0}, 1) : 0;
+    Val y = sine ? emit(g, P_convert_element_type, &sine, 1, converted, 1) : 0;
+    return y ? y : literal(g, d);
+}
+
 /* A value of the type: a new one. */
 static Val make(Gen *g, Type t) {
     const ArrayType *a = type_at(g->cx->types, t);
     if (a->dtype == DT_tok) return emit(g, P_create_token, NULL, 0, (Set){0}, 1);
-    Val x = literal(g, a->dtype);
+    bool depends = g->derived && dtype_info[a->dtype].kind == DK_FLOAT && draw(g, 4);
+    Val x = depends ? dependent(g, a->dtype) : literal(g, a->dtype);
     if (!a->rank) return x;
     Set params = {0};
     put_ints(g, &params, K_broadcast_dimensions, NULL, 0);
@@ -177,14 +200,23 @@ Val need(Gen *g, Type t) {
     return make(g, t);
 }
 
-/* A value of one of the kinds and of at least that rank. */
-Val pick(Gen *g, unsigned kinds, uint32_t rank) {
+/* A value of the pool of one of the kinds and of at least that rank; 0: there is none. In a program with derivatives one
+   of the last. */
+static Val pooled(Gen *g, unsigned kinds, uint32_t rank) {
     Pool *p = &g->s->pool;
-    uint32_t from = draw(g, p->n);
+    uint32_t from = draw(g, g->derived && p->n > 4 ? 4 : p->n);
     for (uint32_t i = 0; i < p->n; i++) {
-        Val v = p->at[(from + i) % p->n];
+        uint32_t at = (from + i) % p->n;
+        Val v = p->at[g->derived ? p->n - 1 - at : at];
         if (kind_of(g, v) & kinds && array(g, v)->rank >= rank) return v;
     }
+    return 0;
+}
+/* A value of one of the kinds and of at least that rank; in a program with derivatives most often a float. */
+Val pick(Gen *g, unsigned kinds, uint32_t rank) {
+    if (g->derived && kinds & FLOAT && draw(g, 8)) kinds = FLOAT;
+    Val old = pooled(g, kinds, rank);
+    if (old) return old;
     Type t = draw_type(g, kinds);
     const ArrayType *a = type_at(g->cx->types, t);
     Dim dims[4] = {2, 3, 2, 1};
@@ -313,12 +345,20 @@ enum { NMAKERS = sizeof makers / sizeof *makers };
 
 /* The columns of prims.def that say which maker a row has, and whether it compiles. */
 static const struct {
-    const char *arity, *rule, *lowering;
+    const char *arity, *rule, *jvp, *lowering;
 } rows[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = {#arity, #type, #lowering},
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering)                                         \
+    [P_##id] = {#arity, #type, #jvp, #lowering},
 #include "compiler/prims.def"
 };
 static bool row_compiles(Prim p) { return p && strcmp(rows[p].lowering, "NONE") != 0; }
+/* Has it a rule of its own for tangents, which most programs fit? */
+static bool row_derives(Prim p) {
+    static const char *const others[] = {"none", "zero", "expand"};
+    bool own = p != P_regularized_incomplete_beta && p != P_polygamma;
+    for (unsigned i = 0; i < sizeof others / sizeof *others; i++) own &= strcmp(rows[p].jvp, others[i]) != 0;
+    return own;
+}
 
 static Make *maker(Prim p, unsigned *kinds, bool *compared) {
     static const struct {
@@ -363,6 +403,7 @@ static void equations(Gen *g, uint32_t n) {
         bool compared = false;
         Make *make_one = maker(p, &kinds, &compared);
         if (!make_one || !can_be_read(p) || (g->runs && !compared) || (g->compiles && !row_compiles(p))) continue;
+        if (g->derived && !row_derives(p)) continue;
         make_one(g, p, kinds);
     }
 }
@@ -377,7 +418,8 @@ Jaxpr *nested(Gen *g, const Type *in, uint32_t n, const Type *out, uint32_t resu
         if (!type_is_ref(cx, in[i])) push(cx->arena, &s.pool, j->in.at[i]);
     }
     g->s = &s;
-    if (g->depth++ < MOST_DEPTH) equations(g, (g->depth > 1 ? 6 : 30) + draw(g, 8));
+    uint32_t few = g->derived ? 3 : 6, many = g->derived ? 8 : 30;
+    if (g->depth++ < MOST_DEPTH) equations(g, (g->depth > 1 ? few : many) + draw(g, 8));
     j->out = (Vals){arena_new(cx->arena, Val, results + 1), results};
     for (uint32_t i = 0; i < results; i++) j->out.at[i] = out ? need(g, out[i]) : pick(g, ANY, 0);
     g->depth--;
@@ -386,8 +428,9 @@ Jaxpr *nested(Gen *g, const Type *in, uint32_t n, const Type *out, uint32_t resu
     return j;
 }
 
-Jaxpr *program_draw(Ctx *cx, Dice *dice, bool runs) {
-    Gen g = {.cx = cx, .dice = dice, .runs = runs};
+Jaxpr *program_draw(Ctx *cx, Dice *dice, DrawKind kind) {
+    Gen g = {.cx = cx, .dice = dice, .runs = kind != DRAW_ANY, .derived = kind == DRAW_DERIVED};
+    bool runs = g.runs;
     Type in[6];
     cx->dim_checks = arena_new(cx->arena, DimChecks, 1);
     diags_source(cx->diags, "drawn", S(" "));

@@ -33,6 +33,7 @@ typedef struct {
     Dice *dice;
     bool runs;     /* programs that can be run and compared */
     bool compiles; /* rows that compile alone */
+    bool derived;  /* short programs of rows that have derivatives */
     uint32_t depth;
     Scope *s;
     Eqns holders; /* equations with programs, of all scopes: others may share them */

@@ -20,7 +20,7 @@ void make_call(Gen *g, Prim p, unsigned kinds) {
     Set s = {0};
     Val in[8];
     Type types[8];
-    uint32_t n = operands(g, in, types, 0), results = 1 + draw(g, 3);
+    uint32_t n = operands(g, in, types, g->derived), results = 1 + draw(g, 3);
     Jaxpr *j = nested(g, types, n, NULL, results);
     put(g, &s, K_name, (Value){.kind = V_WORD, .s = S("f")});
     bool custom = p == P_custom_jvp_call || p == P_custom_vjp_call, linear = p == P_linear_call;

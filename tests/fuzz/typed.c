@@ -2,7 +2,8 @@
    the same program, and the passes keep them well typed and their results' types.
 
    `typed --write SEED N DIR` writes N programs that compile, S.jaxpr with inputs S.in.npz, for
-   compare.sh. `typed --rows` names the rows of prims.def that no program has. */
+   compare.sh; --write-derived short ones of rows with derivatives, for compare_jax.py. `typed --rows` names the rows of
+   prims.def that no program has. */
 #include "gen.h"
 #include "limit.h"
 #include "compiler/options.h"
@@ -97,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     Dice dice = {bytes, n, 0};
     cx->options = &options;
     limit(1);
-    Jaxpr *j = program_draw(cx, &dice, false);
+    Jaxpr *j = program_draw(cx, &dice, DRAW_ANY);
     laws(cx, j, n % 2, draw_transforms(cx, &dice));
     limit(0);
     arena_close(arena);
@@ -160,13 +161,13 @@ static bool write_inputs(Ctx *cx, const Jaxpr *j, Dice *d, const Extents *of, co
     return npz_write(path, false, arrays, j->in.n, &why);
 }
 
-static bool write_program(uint64_t seed, const char *dir) {
+static bool write_program(DrawKind kind, uint64_t seed, const char *dir) {
     Arena *arena = arena_open();
     Ctx *cx = ctx_new(arena);
     Dice dice = {NULL, 0, seed * 0x9E3779B97F4A7C15 + 1};
     cx->options = &options;
     for (unsigned i = 0; i < 8; i++) dice_draw(&dice, 2);
-    Jaxpr *j = program_draw(cx, &dice, true);
+    Jaxpr *j = program_draw(cx, &dice, kind);
     laws(cx, j, false, (Transforms){0});
     Str text = printed(cx, j);
     const char *stem = str_format(arena, "%s/%llu", dir, (unsigned long long)seed).at;
@@ -185,10 +186,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
         rows_missing(stdout);
         exit(0);
     }
-    if (*argc != 5 || strcmp(a[1], "--write") != 0) return 0;
+    bool derived = *argc == 5 && !strcmp(a[1], "--write-derived");
+    if (*argc != 5 || (strcmp(a[1], "--write") != 0 && !derived)) return 0;
     uint64_t seed = strtoull(a[2], NULL, 10), n = strtoull(a[3], NULL, 10);
     for (uint64_t i = 0; i < n; i++)
-        if (!write_program(seed + i, a[4])) {
+        if (!write_program(derived ? DRAW_DERIVED : DRAW_RUNS, seed + i, a[4])) {
             perror(a[4]);
             exit(1);
         }
