@@ -58,9 +58,9 @@ static bool compiles(Dtype d) {
 
 Dtype draw_dtype(Gen *g, unsigned kinds) {
     static const Dtype usual[] = {DT_f32, DT_i32, DT_bool, DT_f64, DT_u8, DT_i64, DT_bf16};
-    static const Dtype smooth[] = {DT_f64, DT_f64, DT_f64, DT_f64, DT_f32, DT_bf16, DT_i32};
+    static const Dtype smooth[] = {DT_f64, DT_f64, DT_f64, DT_f64, DT_f32, DT_bf16, DT_i32, DT_c128, DT_c64};
     for (unsigned tries = 0; g->derived && tries < 8; tries++) {
-        Dtype d = smooth[draw(g, 7)];
+        Dtype d = smooth[draw(g, g->runs ? 7 : 9)];
         if (kinds >> dtype_info[d].kind & 1) return d;
     }
     for (unsigned tries = 0; tries < 8; tries++) {
@@ -160,7 +160,7 @@ Val literal(Gen *g, Dtype d) {
 static Val pooled(Gen *g, unsigned kinds, uint32_t rank);
 /* A float that depends on what a value of the pool does: the sine of the sum of its elements. A literal if there is none. */
 static Val dependent(Gen *g, Dtype d) {
-    Val x = pooled(g, FLOAT, 0);
+    Val x = pooled(g, FLOAT | COMPLEX, 0);
     if (!x) return literal(g, d);
     int64_t *axes = arena_new(g->cx->arena, int64_t, array(g, x)->rank + 1);
     Set reduced = {0}, converted = {0};
@@ -178,7 +178,7 @@ static Val dependent(Gen *g, Dtype d) {
 static Val make(Gen *g, Type t) {
     const ArrayType *a = type_at(g->cx->types, t);
     if (a->dtype == DT_tok) return emit(g, P_create_token, NULL, 0, (Set){0}, 1);
-    bool depends = g->derived && dtype_info[a->dtype].kind == DK_FLOAT && draw(g, 4);
+    bool depends = g->derived && (FLOAT | COMPLEX) >> dtype_info[a->dtype].kind & 1 && draw(g, 4);
     Val x = depends ? dependent(g, a->dtype) : literal(g, a->dtype);
     if (!a->rank) return x;
     Set params = {0};
@@ -214,7 +214,7 @@ static Val pooled(Gen *g, unsigned kinds, uint32_t rank) {
 }
 /* A value of one of the kinds and of at least that rank; in a program with derivatives most often a float. */
 Val pick(Gen *g, unsigned kinds, uint32_t rank) {
-    if (g->derived && kinds & FLOAT && draw(g, 8)) kinds = FLOAT;
+    if (g->derived && kinds & FLOAT && draw(g, 8)) kinds &= FLOAT | COMPLEX;
     Val old = pooled(g, kinds, rank);
     if (old) return old;
     Type t = draw_type(g, kinds);
@@ -428,8 +428,8 @@ Jaxpr *nested(Gen *g, const Type *in, uint32_t n, const Type *out, uint32_t resu
     return j;
 }
 
-Jaxpr *program_draw(Ctx *cx, Dice *dice, DrawKind kind) {
-    Gen g = {.cx = cx, .dice = dice, .runs = kind != DRAW_ANY, .derived = kind == DRAW_DERIVED};
+Jaxpr *program_draw(Ctx *cx, Dice *dice, unsigned kind) {
+    Gen g = {.cx = cx, .dice = dice, .runs = kind & DRAW_RUNS, .derived = kind & DRAW_DERIVED};
     bool runs = g.runs;
     Type in[6];
     cx->dim_checks = arena_new(cx->arena, DimChecks, 1);

@@ -64,7 +64,7 @@ static Jaxpr *passed(Ctx *cx, const Jaxpr *j, Jaxpr *after) {
     cx->passes = outer;
     return after;
 }
-/* Half of the programs are differentiated, up to three times. */
+/* Half of the programs are differentiated, up to three times; most of these are of rows with derivatives alone. */
 static Transforms draw_transforms(Ctx *cx, Dice *d) {
     static const Transform of[] = {{TRANSFORM_JVP, "--jvp", {0}}, {TRANSFORM_VJP, "--vjp", {0}}};
     Transforms all = {0};
@@ -98,8 +98,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     Dice dice = {bytes, n, 0};
     cx->options = &options;
     limit(1);
-    Jaxpr *j = program_draw(cx, &dice, DRAW_ANY);
-    laws(cx, j, n % 2, draw_transforms(cx, &dice));
+    Transforms transforms = draw_transforms(cx, &dice);
+    Jaxpr *j = program_draw(cx, &dice, transforms.n && dice_draw(&dice, 4) ? DRAW_DERIVED : DRAW_ANY);
+    laws(cx, j, n % 2, transforms);
     limit(0);
     arena_close(arena);
     return 0;
@@ -161,13 +162,13 @@ static bool write_inputs(Ctx *cx, const Jaxpr *j, Dice *d, const Extents *of, co
     return npz_write(path, false, arrays, j->in.n, &why);
 }
 
-static bool write_program(DrawKind kind, uint64_t seed, const char *dir) {
+static bool write_program(unsigned kind, uint64_t seed, const char *dir) {
     Arena *arena = arena_open();
     Ctx *cx = ctx_new(arena);
     Dice dice = {NULL, 0, seed * 0x9E3779B97F4A7C15 + 1};
     cx->options = &options;
     for (unsigned i = 0; i < 8; i++) dice_draw(&dice, 2);
-    Jaxpr *j = program_draw(cx, &dice, kind);
+    Jaxpr *j = program_draw(cx, &dice, DRAW_RUNS | kind);
     laws(cx, j, false, (Transforms){0});
     Str text = printed(cx, j);
     const char *stem = str_format(arena, "%s/%llu", dir, (unsigned long long)seed).at;
@@ -190,7 +191,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     if (*argc != 5 || (strcmp(a[1], "--write") != 0 && !derived)) return 0;
     uint64_t seed = strtoull(a[2], NULL, 10), n = strtoull(a[3], NULL, 10);
     for (uint64_t i = 0; i < n; i++)
-        if (!write_program(derived ? DRAW_DERIVED : DRAW_RUNS, seed + i, a[4])) {
+        if (!write_program(derived ? DRAW_DERIVED : DRAW_ANY, seed + i, a[4])) {
             perror(a[4]);
             exit(1);
         }
