@@ -58,9 +58,10 @@ static bool compiles(Dtype d) {
 
 Dtype draw_dtype(Gen *g, unsigned kinds) {
     static const Dtype usual[] = {DT_f32, DT_i32, DT_bool, DT_f64, DT_u8, DT_i64, DT_bf16};
-    static const Dtype smooth[] = {DT_f64, DT_f64, DT_f64, DT_f64, DT_f32, DT_bf16, DT_i32, DT_c128, DT_c64};
+    static const Dtype smooth[2][6] = {{DT_f64, DT_f64, DT_f64, DT_f64, DT_i32, DT_c128},
+                                       {DT_f64, DT_f32, DT_bf16, DT_f16, DT_i32, DT_c64}};
     for (unsigned tries = 0; g->derived && tries < 8; tries++) {
-        Dtype d = smooth[draw(g, g->runs ? 7 : 9)];
+        Dtype d = smooth[g->narrow][draw(g, g->runs ? 5 : 6)];
         if (kinds >> dtype_info[d].kind & 1) return d;
     }
     for (unsigned tries = 0; tries < 8; tries++) {
@@ -431,6 +432,7 @@ Jaxpr *nested(Gen *g, const Type *in, uint32_t n, const Type *out, uint32_t resu
 Jaxpr *program_draw(Ctx *cx, Dice *dice, unsigned kind) {
     Gen g = {.cx = cx, .dice = dice, .runs = kind & DRAW_RUNS, .derived = kind & DRAW_DERIVED};
     bool runs = g.runs;
+    g.narrow = g.derived && draw(&g, 4) == 1;
     Type in[6];
     cx->dim_checks = arena_new(cx->arena, DimChecks, 1);
     diags_source(cx->diags, "drawn", S(" "));

@@ -34,6 +34,7 @@ typedef struct {
     bool runs;     /* programs that can be run and compared */
     bool compiles; /* rows that compile alone */
     bool derived;  /* short programs of rows that have derivatives */
+    bool narrow;   /* these: of all floats, instead of f64 */
     uint32_t depth;
     Scope *s;
     Eqns holders; /* equations with programs, of all scopes: others may share them */
