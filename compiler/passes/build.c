@@ -204,6 +204,13 @@ Val b_reshape(Builder *b, Val v, uint32_t rank, const Dim *dims) {
     if (same_dims(b_type(b, v), rank, dims)) return v;
     return build(b, P_reshape, 1, &v, 2, (Param[]){p_none(K_dimensions), p_dims(b, K_new_sizes, rank, dims)});
 }
+Val b_as_declared(Builder *b, Val v, Val like) {
+    Types *ts = b_types(b);
+    if (!v || b_failed(b, v)) return v;
+    const ArrayType *t = val_array(b->cx, like), *own = val_array(b->cx, v);
+    bool other = type_plain(ts, val_type(b->cx, v)) != type_plain(ts, val_type(b->cx, like));
+    return other && own->dtype == t->dtype && own->rank == t->rank ? b_reshape(b, v, t->rank, t->dims) : v;
+}
 Val b_transpose(Builder *b, Val v, const int64_t *permutation) {
     if (b_failed(b, v)) return VAL_FAILED;
     uint32_t n = b_type(b, v)->rank, fixed = 0;

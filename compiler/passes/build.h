@@ -129,6 +129,8 @@ bool b_empty(const Builder *, Val);
 /* Axis i of v becomes axis axes[i] of the result. */
 Val b_broadcast(Builder *, Val, uint32_t rank, const Dim *dims, const int64_t *axes);
 Val b_reshape(Builder *, Val, uint32_t rank, const Dim *dims);
+/* v with its extents spelt as those of `like`, to which they are equal by a condition on symbols. 0 stays 0. */
+Val b_as_declared(Builder *, Val v, Val like);
 Val b_transpose(Builder *, Val, const int64_t *permutation);
 /* v's axis i becomes axis axes[i] of an array of these extents, the axes in any order. */
 Val b_place(Builder *, Val v, uint32_t rank, const Dim *dims, const int64_t *axes);

@@ -23,14 +23,6 @@ typedef struct {
 
 static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j);
 
-/* Extents that are equal by a condition on symbols (dim_checks) are spelt as in the equation. */
-static Val as_declared(Builder *b, Val v, Val declared) {
-    Types *ts = b_types(b);
-    const ArrayType *t = val_array(b->cx, declared);
-    bool other = v && type_plain(ts, val_type(b->cx, v)) != type_plain(ts, val_type(b->cx, declared));
-    return other && b_type(b, v)->dtype == t->dtype && b_type(b, v)->rank == t->rank ? b_reshape(b, v, t->rank, t->dims)
-                                                                                     : v;
-}
 static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
     Ctx *cx = x->cx;
     ExpandRule *rule = expand_rules[e->prim] ? expand_rules[e->prim] : expand_some;
@@ -45,7 +37,7 @@ static void expand_eqn(Expand *x, Eqns *to, const Eqn *e) {
         return;
     }
     bool same = rule == expand_some && !out[0];
-    for (uint32_t i = 0; i < e->out.n && !same && !b.failed; i++) out[i] = as_declared(&b, out[i], e->out.at[i]);
+    for (uint32_t i = 0; i < e->out.n && !same && !b.failed; i++) out[i] = b_as_declared(&b, out[i], e->out.at[i]);
     x->failed |= b.failed;
     add_consts(cx->arena, x->consts, (Vals){b.consts.at, b.consts.n});
     if (same) {

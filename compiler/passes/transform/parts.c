@@ -39,7 +39,9 @@ static void *copied(Arena *arena, const void *at, size_t bytes) {
     void *p = arena_new(arena, int64_t, bytes / sizeof(int64_t) + 1);
     return at ? memcpy(p, at, bytes) : NULL;
 }
-void ct_add(Transpose *t, uint32_t i, Val v) { add_part(t, i, (Part){.kind = PART_WHOLE, .v = v}); }
+void ct_add(Transpose *t, uint32_t i, Val v) {
+    add_part(t, i, (Part){.kind = PART_WHOLE, .v = b_as_declared(t->b, v, t->e->in.at[i])});
+}
 void ct_add_slice(Transpose *t, uint32_t i, Val v, const Dim *start, const Dim *limit, const int64_t *strides) {
     Arena *arena = t->tx->cx->arena;
     uint32_t n = ct_type(t, i)->rank;
