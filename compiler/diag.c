@@ -60,6 +60,12 @@ Diags *diags_new(Arena *arena) {
     return d;
 }
 
+Diags *diags_aside(const Diags *from) {
+    Diags *d = diags_new(from->arena);
+    d->sources = from->sources;
+    return d;
+}
+
 uint32_t diags_source(Diags *d, const char *path, Str text) {
     Source s = {str_c(d->arena, str(path)), text, NULL, 0};
     push(d->arena, &d->sources, s);

@@ -19,6 +19,8 @@ typedef enum {
 typedef struct Diags Diags;
 
 Diags *diags_new(Arena *);
+/* What is reported here is forgotten: to try what may fail. The texts are those of `from`. */
+Diags *diags_aside(const Diags *from);
 /* Registers a source text; returns its file number. */
 uint32_t diags_source(Diags *, const char *path, Str text);
 Str diags_text(const Diags *, uint32_t file);

@@ -1,6 +1,7 @@
 /* A program for other types of its inputs: symbols become extents, and for the rules of stdlib/ the leading axis `n`
    becomes any number of axes and the element types become others. */
 #include "rules.h"
+#include "../../typecheck/rule.h"
 #include "../eval.h"
 
 enum { MOST_SYMBOLS = 32 };
@@ -71,6 +72,8 @@ static bool inexact(Dtype t) { return dtype_info[t].kind == DK_FLOAT || dtype_in
 static bool fit_dtype(Fit *f, Dtype of, Dtype is) {
     if (f->kind == FIT_SYMBOLS || !inexact(of) || dtype_info[of].kind != dtype_info[is].kind) return of == is;
     if (!f->dtype[of]) f->dtype[of] = is;
+    Dtype part = dtype_real(of); /* of a complex number: the same width */
+    if (part != of && !f->dtype[part]) f->dtype[part] = dtype_real(is);
     return f->dtype[of] == is;
 }
 bool fit_type(Fit *f, Type of, Type is) {

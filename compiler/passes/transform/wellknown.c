@@ -5,7 +5,7 @@
 #include "../../parse/parse.h"
 #include "../../typecheck/check.h"
 
-Pass pass_inline, pass_fold, pass_cse, pass_dce;
+Pass pass_lanes, pass_inline, pass_fold, pass_cse, pass_dce;
 
 /* Written by the Makefile, in order of their names, NAME_1, NAME_2, …; ended by a row of zeros. */
 extern const struct {
@@ -15,8 +15,9 @@ extern const struct {
 
 struct WellKnown {
     Jaxpr **at; /* by row of rule_files; NULL until used */
-    Memo found; /* by body, whose inputs have the types, and names: the rule */
+    Memo found; /* by body, whose inputs have the types, and names: the rule, or &none */
     Memo plain; /* simplified bodies of calls, by body */
+    Jaxpr none; /* stands for no rule */
 };
 static struct WellKnown *known_of(Ctx *cx) {
     if (cx->wellknown) return cx->wellknown;
@@ -89,7 +90,7 @@ static Jaxpr *bare_program(void *user, const Jaxpr *j) {
     return to;
 }
 static Jaxpr *simplified(Ctx *cx, const Jaxpr *body) {
-    static Pass *const passes[] = {pass_inline, pass_fold, pass_cse, pass_dce};
+    static Pass *const passes[] = {pass_inline, pass_fold, pass_cse, pass_fold, pass_cse, pass_dce};
     Jaxpr *j = (Jaxpr *)body;
     for (size_t i = 0; i < sizeof passes / sizeof *passes && j; i++) j = passes[i](cx, j);
     return j ? bare_program(cx, j) : NULL;
@@ -110,39 +111,158 @@ static bool same_sizes(Ctx *cx, const Jaxpr *rule, const Eqn *pattern, const Eqn
     each(const Val, v, in) n += has_tangent(cx, val_type(cx, *v));
     return rule->in.n == n && pattern->in.n == e->in.n && pattern->out.n == e->out.n;
 }
+/* A rule for other types than those of its text, as programs are that transformations take; NULL if it is ill typed
+   for them. */
+static Jaxpr *well_typed(Ctx *cx, Jaxpr *j) {
+    Diags *diags = cx->diags;
+    DimChecks *checks = cx->dim_checks;
+    cx->diags = diags_aside(diags);
+    bool ok = j && check(cx, j) && (j = pass_lanes(cx, j)) && check(cx, j);
+    cx->diags = diags, cx->dim_checks = checks;
+    return ok ? j : NULL;
+}
+/* The call that it is for is the one that is differentiated, so that its rule is found again. */
+static void put_call(Eqn *call, const Eqn *e) {
+    call->params = e->params;
+    call->span = e->span, call->whole = e->whole;
+}
 /* The rule in this row for the types of the call, its first equation being the call itself; NULL if it is for other
    functions. */
 static Jaxpr *fitting(Ctx *cx, uint32_t row, const Eqn *e, const Jaxpr *body) {
     const Jaxpr *rule = rule_text(cx, row);
     uint32_t at = pattern_of(rule);
     const Eqn *pattern = &rule->eqns.at[at];
-    if (!same_names(pattern, e) || !same_sizes(cx, rule, pattern, e)) return NULL;
     Fit *fit = fit_new(cx, FIT_LEADING);
     for (uint32_t i = 0; i < e->in.n; i++)
         if (!fit_type(fit, val_type(cx, pattern->in.at[i]), val_type(cx, e->in.at[i]))) return NULL;
     for (uint32_t i = 0; i < e->out.n; i++)
         if (!fit_type(fit, val_type(cx, pattern->out.at[i]), val_type(cx, e->out.at[i]))) return NULL;
-    Jaxpr *fitted = fit_program(fit, rule);
+    Jaxpr *fitted = well_typed(cx, fit_program(fit, rule));
     if (!fitted) return NULL;
-    Eqn *call = &fitted->eqns.at[at];
-    const Jaxpr *own = simplified(cx, eqn_program(call));
+    const Jaxpr *own = simplified(cx, eqn_program(&fitted->eqns.at[at]));
     if (!own || !jaxpr_equal(cx, own, body, NULL)) return NULL;
-    call->params = e->params; /* the call as it is, so that its rule is found again */
-    call->span = e->span, call->whole = e->whole;
+    put_call(&fitted->eqns.at[at], e);
     return fitted;
 }
+
+/* ---- functions of numbers, for arrays of any rank: their rule is for the vector of all elements */
+
+typedef struct {
+    Ctx *cx;
+    Fit *fit;
+    Dims lead; /* of all arrays */
+    Dim all;   /* how many elements these have */
+    bool known;
+} Flat;
+static bool elementwise(const Flat *f, const ArrayType *p) {
+    return p->rank == 1 && p->dims[0] == dim_symbol(f->cx->types, S("n"));
+}
+/* The type `is` as the rule sees it, where its text has `of`; 0: it is for other functions. */
+static Type flat_type(Flat *f, Type of, Type is) {
+    const ArrayType *p = type_at(f->cx->types, of), *t = type_at(f->cx->types, is);
+    if (!elementwise(f, p)) { /* a number or a table */
+        Dim n = 1, m = 1;
+        for (uint32_t i = 0; i < p->rank; i++) n = dim_mul(f->cx->types, n, p->dims[i]);
+        for (uint32_t i = 0; i < t->rank; i++) m = dim_mul(f->cx->types, m, t->dims[i]);
+        return n == m && (p->rank || !t->rank) ? type_of(f->cx->types, t->dtype, p->rank, p->dims) : 0;
+    }
+    if (!f->known) { /* the first result */
+        f->known = true, f->lead = (Dims){(Dim *)t->dims, t->rank}, f->all = 1;
+        for (uint32_t i = 0; i < t->rank; i++) f->all = dim_mul(f->cx->types, f->all, t->dims[i]);
+    }
+    bool same = !t->rank || (f->lead.n == t->rank && !memcmp(f->lead.at, t->dims, t->rank * sizeof(Dim)));
+    return same ? type_of(f->cx->types, t->dtype, 1, &f->all) : 0;
+}
+static bool fit_flat(Flat *f, Vals of, Vals is) {
+    bool fits = of.n == is.n;
+    for (uint32_t i = 0; i < of.n && fits; i++) {
+        Type t = flat_type(f, val_type(f->cx, of.at[i]), val_type(f->cx, is.at[i]));
+        fits = t && fit_type(f->fit, val_type(f->cx, of.at[i]), t);
+    }
+    return fits;
+}
+/* These values with these types, which have as many elements; numbers are repeated. */
+static Val *shaped(Builder *b, Vals from, const Type *types) {
+    Val *to = arena_new(b->cx->arena, Val, from.n + 1);
+    for (uint32_t i = 0; i < from.n; i++) {
+        const ArrayType *t = type_at(b->cx->types, types[i]);
+        Val v = b_convert(b, from.at[i], t->dtype);
+        bool number = !b->failed && !b_type(b, v)->rank;
+        to[i] = val_type(b->cx, v) == types[i] ? v
+                : number                       ? b_broadcast(b, v, t->rank, t->dims, NULL)
+                                               : b_reshape(b, v, t->rank, t->dims);
+    }
+    return to;
+}
+static Type *types_of(Ctx *cx, Vals v) {
+    Type *t = arena_new(cx->arena, Type, v.n + 1);
+    for (uint32_t i = 0; i < v.n; i++) t[i] = val_type(cx, v.at[i]);
+    return t;
+}
+/* A program on the call's types: the call, then the rest of the fitted rule on vectors. */
+static Jaxpr *on_vectors(Ctx *cx, const Jaxpr *fitted, uint32_t at, const Eqn *e) {
+    Builder b = {.cx = cx, .span = e->span, .whole = e->whole};
+    Vals operands = rule_operands(e), all = {arena_new(cx->arena, Val, 2 * (size_t)e->in.n + 1), e->in.n};
+    memcpy(all.at, e->in.at, e->in.n * sizeof *all.at);
+    each(const Val, v, operands)
+        if (has_tangent(cx, val_type(cx, *v))) all.at[all.n++] = *v;
+    Vals results = {arena_new(cx->arena, Val, 2 * (size_t)e->out.n + 1), e->out.n};
+    memcpy(results.at, e->out.at, e->out.n * sizeof *results.at);
+    each(const Val, v, e->out)
+        if (has_tangent(cx, val_type(cx, *v))) results.at[results.n++] = *v;
+    if (all.n != fitted->in.n || results.n != fitted->out.n) return NULL;
+    Inner whole = b_inner(&b, all.n, types_of(cx, all));
+    const Eqn *pattern = &fitted->eqns.at[at];
+    Eqn call = *e;
+    call.in = vals_part(whole.in, 0, e->in.n);
+    Vals y = b_eqn(&b, &call, e->out.n, types_of(cx, e->out));
+    Jaxpr rest = *fitted;
+    rest.eqns = (Eqns){0};
+    each(const Eqn, q, fitted->eqns)
+        if (q != pattern) push(cx->arena, &rest.eqns, *q);
+    rest.in = vals_joined(cx->arena, 2, (Vals[]){fitted->in, pattern->out});
+    Vals given = vals_joined(cx->arena, 2, (Vals[]){whole.in, y});
+    Vals r = b_call(&b, &rest, given.n, shaped(&b, given, types_of(cx, rest.in)));
+    if (b.failed) return NULL;
+    Jaxpr *j = b_inner_end(&b, &whole, r.n, shaped(&b, r, types_of(cx, results)));
+    return b.failed || whole.captured.n ? NULL : j;
+}
+static Jaxpr *fitting_flat(Ctx *cx, uint32_t row, const Eqn *e, const Jaxpr *body) {
+    const Jaxpr *rule = rule_text(cx, row);
+    uint32_t at = pattern_of(rule);
+    const Eqn *pattern = &rule->eqns.at[at];
+    Flat f = {.cx = cx, .fit = fit_new(cx, FIT_LEADING)};
+    /* The body says what the function takes: its constants may be printed as wider ones where it is called. */
+    if (!fit_flat(&f, pattern->out, e->out) || !fit_flat(&f, pattern->in, eqn_program(e)->in)) return NULL;
+    Jaxpr *raw = fit_program(f.fit, rule), *fitted = raw ? well_typed(cx, raw) : NULL;
+    if (!fitted) return NULL;
+    /* Of numbers, loops are as they were: their conditions are no arrays. */
+    const Jaxpr *own = simplified(cx, eqn_program(&(f.lead.n ? fitted : raw)->eqns.at[at]));
+    return own && programs_alike(cx, own, body) ? on_vectors(cx, fitted, at, e) : NULL;
+}
+/* Is the row for calls of this name with as many operands? */
+static bool row_for(Ctx *cx, uint32_t row, const Eqn *e) {
+    if (!row_of_name(row, rule_name(e))) return false;
+    const Jaxpr *rule = rule_text(cx, row);
+    const Eqn *pattern = &rule->eqns.at[pattern_of(rule)];
+    return same_names(pattern, e) && same_sizes(cx, rule, pattern, e);
+}
+typedef Jaxpr *Fitting(Ctx *, uint32_t row, const Eqn *, const Jaxpr *body);
 Jaxpr *wellknown_rule(Ctx *cx, const Eqn *e) {
-    Str name = rule_name(e);
+    static Fitting *const ways[] = {fitting, fitting_flat};
+    struct WellKnown *known = known_of(cx);
     Jaxpr *body = eqn_program(e), *found = NULL;
     if (!body || body->in.n != e->in.n) return NULL;
     Text key = {.arena = cx->arena}; /* functions of other names may share the body */
     text_put(&key, (Str){(const char *)&body, sizeof body});
-    text_put(&key, name), text_put(&key, S(" ")), text_put(&key, param_word(e, K_jvp));
-    if (*memo_at(&known_of(cx)->found, key.at, key.n)) return *memo_at(&known_of(cx)->found, key.at, key.n);
-    for (uint32_t i = 0; rule_files[i].name && !found; i++) {
-        if (!row_of_name(i, name)) continue;
-        const Jaxpr *own = simplified_body(cx, e);
-        found = own ? fitting(cx, i, e, own) : NULL;
-    }
-    return *memo_at(&known_of(cx)->found, key.at, key.n) = found;
+    text_put(&key, rule_name(e)), text_put(&key, S(" ")), text_put(&key, param_word(e, K_jvp));
+    found = *memo_at(&known->found, key.at, key.n);
+    if (found) return found == &known->none ? NULL : found;
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
+        for (uint32_t i = 0; rule_files[i].name && !found; i++) {
+            const Jaxpr *own = row_for(cx, i, e) ? simplified_body(cx, e) : NULL;
+            found = own ? ways[way](cx, i, e, own) : NULL;
+        }
+    *memo_at(&known->found, key.at, key.n) = found ? found : &known->none;
+    return found;
 }
