@@ -2,6 +2,7 @@
 #include "../runtime/npz.h"
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <math.h>
 #include <regex.h>
 #include <stdio.h>
@@ -297,12 +298,15 @@ static char *below(const char *folder, const char *name, const char *suffix) {
 }
 
 bool case_write(const Case *c, const char *from, const char *to, const char *text, size_t n) {
-    static const char *const suffixes[] = {".in.npz", ".out.npz", ".consts.npz", ".args"};
+    glob_t files; /* arrays, options, rules */
     char *stem = strdup(c->path + strlen(from) + 1);
     if (!stem) abort();
     stem[strlen(stem) - strlen(".jaxpr")] = 0;
-    for (unsigned i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-        link_to(case_file(c, suffixes[i]), below(to, stem, suffixes[i]));
+    if (glob(case_file(c, ".*"), 0, NULL, &files) != 0) abort();
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        if (strcmp(files.gl_pathv[i], c->path) != 0)
+            link_to(files.gl_pathv[i], below(to, stem, files.gl_pathv[i] + strlen(c->path) - strlen(".jaxpr")));
+    globfree(&files);
     link_to(c->path, below(to, stem, ".static"));
     const char *path = below(to, stem, ".jaxpr");
     FILE *f = fopen(path, "w");
