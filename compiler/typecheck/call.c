@@ -1,7 +1,6 @@
 /* Other primitives with programs than calls, cond and loops: reduce with a program as combiner, linear solves,
    callbacks; and sharding, which changes no type. */
-#include "../control.h"
-#include "rule.h"
+#include "nested.h"
 
 /* Arrays of equal shapes, then an initial value for each; the program takes two of every kind. */
 bool type_reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
@@ -25,6 +24,52 @@ bool type_reduce(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
         out[i] = type_of(cx->types, type_at(cx->types, in[i])->dtype, rank, dims);
     }
     return want_program(cx, e, K_jaxpr, param_jaxpr(e, K_jaxpr), takes, e->in.n, n);
+}
+
+/* ---- custom_jvp_call, custom_vjp_call: the equation may hold its derivative rules */
+
+typedef struct {
+    Type *at;
+    uint32_t n;
+} TypeList;
+static TypeList no_types(Ctx *cx, uint32_t most) { return (TypeList){arena_new(cx->arena, Type, (size_t)most + 1), 0}; }
+/* Appends n types, or those of them that have tangents. */
+static void add_types(const Ctx *cx, TypeList *to, const Type *types, uint32_t n, bool all) {
+    for (uint32_t i = 0; i < n; i++)
+        if (all || (types[i] && OF_INEXACT & 1 << dtype_info[type_at(cx->types, types[i])->dtype].kind))
+            to->at[to->n++] = types[i];
+}
+/* The rule takes these types; its first results are of the others. */
+static bool want_rule(Ctx *cx, const Eqn *e, ParamKey k, TypeList takes, TypeList gives, bool more) {
+    Jaxpr *j = param_jaxpr(e, k);
+    uint32_t results = more && j->out.n > gives.n ? j->out.n : gives.n;
+    if (!want_program(cx, e, k, j, takes.at, takes.n, results)) return false;
+    for (uint32_t i = 0; i < gives.n; i++) {
+        Type has = result_type(cx, j, i, gives.at[i]);
+        Span at = inner_result_at(e, j, i);
+        if (has && gives.at[i] && !types_agree(cx, has, gives.at[i], at))
+            return diag(cx->diags, at, "%s: result %u of %s is %s, but it must be %s", name_of(cx, e), i, param_name[k],
+                        type_c(cx, has), type_c(cx, gives.at[i]));
+    }
+    return true;
+}
+/* jvp_jaxpr: operands, tangents → results, tangents. fwd_jaxpr: operands → results, residuals; bwd_jaxpr: residuals,
+   cotangents of the results → of the operands. The constants of the function are no operands of a rule. */
+bool type_custom_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    if (!type_call(cx, e, in, out)) return false;
+    uint32_t n = rule_operands(e).n, nout = e->out.n;
+    const Type *given = in + e->in.n - n;
+    Jaxpr *fwd = param_jaxpr(e, K_fwd_jaxpr);
+    TypeList takes = no_types(cx, 2 * n), gives = no_types(cx, 2 * nout), back = no_types(cx, n);
+    add_types(cx, &takes, given, n, true), add_types(cx, &gives, out, nout, true);
+    if (fwd && !want_rule(cx, e, K_fwd_jaxpr, takes, gives, true)) return false;
+    add_types(cx, &back, given, n, false);
+    TypeList both = no_types(cx, (fwd ? fwd->out.n : 0) + nout);
+    for (uint32_t i = nout; fwd && i < fwd->out.n; i++) both.at[both.n++] = result_type(cx, fwd, i, 0);
+    add_types(cx, &both, out, nout, false);
+    if (param_jaxpr(e, K_bwd_jaxpr) && !want_rule(cx, e, K_bwd_jaxpr, both, back, false)) return false;
+    add_types(cx, &takes, given, n, false), add_types(cx, &gives, out, nout, false);
+    return !param_jaxpr(e, K_jvp_jaxpr) || want_rule(cx, e, K_jvp_jaxpr, takes, gives, false);
 }
 
 /* ---- custom_linear_solve */

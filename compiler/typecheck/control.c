@@ -92,15 +92,6 @@ static bool infer_call(Ctx *cx, const Eqn *e, uint32_t jump, uint32_t skip, cons
 }
 bool type_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) { return infer_call(cx, e, UINT32_MAX, 0, in, out); }
 
-/* custom_jvp_call, custom_vjp_call: the equation may hold its derivative rules. */
-bool type_custom_call(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    static const ParamKey rules[] = {K_jvp_jaxpr, K_fwd_jaxpr, K_bwd_jaxpr};
-    if (!infer_call(cx, e, UINT32_MAX, 0, in, out)) return false;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (param_jaxpr(e, rules[i])) check_nested(cx, param_jaxpr(e, rules[i]), e->span);
-    return true;
-}
-
 /* Operands: the callee's constants, residuals, and linear operands. Up to JAX 0.5 its transpose is a program too, whose
    constants come after the callee's: it takes them, the residuals and the callee's results, and returns the linear
    operands. */
