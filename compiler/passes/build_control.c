@@ -16,12 +16,17 @@ Vals b_call(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
     add_consts(b->cx->arena, &b->consts, j->consts);
     return vals_rewrite(&map, j->out);
 }
-static bool elementwise(const Jaxpr *j) {
-    each(Eqn, e, j->eqns)
-        if (prim_lower[e->prim] != LOWER_POINT && prim_lower[e->prim] != LOWER_STDLIB) return false;
+/* Calls of such programs included. */
+static bool elementwise(Arena *arena, const Jaxpr *j) {
+    each(Eqn, e, j->eqns) {
+        Vals in;
+        if (prim_lower[e->prim] == LOWER_POINT || prim_lower[e->prim] == LOWER_STDLIB) continue;
+        const Jaxpr *body = eqn_body(arena, e, &in);
+        if (!body || !elementwise(arena, body)) return false;
+    }
     return true;
 }
-/* Equation by equation, on whole arrays. */
+/* Equation by equation, on whole arrays; calls become their bodies. */
 static Vals map_equations(Builder *b, const Jaxpr *j, const Val *in, const ArrayType *like) {
     ValMap map = {.cx = b->cx, .sparse = true};
     for (uint32_t i = 0; i < j->in.n; i++) valmap_put(&map, j->in.at[i], in[i]);
@@ -32,7 +37,12 @@ static Vals map_equations(Builder *b, const Jaxpr *j, const Val *in, const Array
         for (uint32_t i = 0; i < x.n; i++) arrays |= b_type(b, x.at[i])->rank > 0;
         for (uint32_t i = 0; i < x.n && arrays; i++)
             if (!b_type(b, x.at[i])->rank) x.at[i] = b_full(b, x.at[i], like->rank, like->dims);
-        Vals y = build_many(b, e->prim, x.n, x.at, e->params.n, e->params.at, e->out.n, NULL);
+        Vals operands, y;
+        const Jaxpr *body = eqn_body(b->cx->arena, e, &operands);
+        if (body)
+            y = map_equations(b, body, vals_rewrite(&map, operands).at, like);
+        else
+            y = build_many(b, e->prim, x.n, x.at, e->params.n, e->params.at, e->out.n, NULL);
         if (b->failed) return b_failures(b, j->out.n);
         for (uint32_t i = 0; i < e->out.n; i++) valmap_put(&map, e->out.at[i], y.at[i]);
     }
@@ -57,7 +67,7 @@ static Vals map_elements(Builder *b, const Jaxpr *j, const Val *in, const ArrayT
 Vals b_map(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
     if (b_any_failed(b, n, in)) return b_failures(b, j->out.n);
     const ArrayType like = *b_type(b, in[0]);
-    if (elementwise(j)) return map_equations(b, j, in, &like);
+    if (elementwise(b->cx->arena, j)) return map_equations(b, j, in, &like);
     return like.rank ? map_elements(b, j, in, &like) : b_call(b, j, n, in);
 }
 

@@ -12,6 +12,10 @@ typedef struct {
         uint32_t uses;
         bool varies;
     } *items;
+    struct { /* results of equations that were dropped */
+        Val *at;
+        uint32_t n, cap;
+    } dropped;
     int64_t room; /* bytes that may still be stacked */
     bool dots;    /* of this pass: dot_general; else what is stacked already */
 } Walk;
@@ -144,6 +148,7 @@ static void walk(Walk *w) {
         bool sum = base && k != base;
         if (sum && defer(w, e.in.at[1], (Deferred){.to = k - 1})) {
             valmap_put(&a->map, e.out.at[0], base);
+            push(a->cx->arena, &w->dropped, e.out.at[0]);
             continue;
         }
         a->deferred.n = deferred, a->ys.n = ys;
@@ -157,11 +162,13 @@ void accumulate_later(Accumulate *a) {
     if (a->b->failed) return;
     int64_t room = 0;
     for (uint32_t i = 0; i < a->residual; i++) room += scan_bytes(a->cx, a->xs.at[i]);
-    for (int pass = 0; pass < 2; pass++) {
-        Walk w = {.a = a, .room = room, .dots = pass == 0};
-        read_items(&w);
-        walk(&w);
-    }
+    Walk dots = {.a = a, .room = room, .dots = true}, sums = {.a = a, .room = room};
+    read_items(&dots);
+    walk(&dots);
+    read_items(&sums);
+    walk(&sums);
+    each(const Val, v, dots.dropped) /* what stands for it may have been dropped later */
+        valmap_put(&a->map, *v, valmap_get(&a->map, valmap_get(&a->map, *v)));
 }
 
 /* ---- after the loop */
