@@ -239,22 +239,25 @@ static bool argument(Reader *r, char **argv, uint32_t n, uint32_t *i) {
     return x->take(r, value);
 }
 
-enum { HELP_COLUMN = 20 };
-static void help(void) {
+/* An option and what it does, which goes to the next line where the option is longer than its column. */
+static void help_line(const char *option, const char *what) {
+    enum { COLUMN = 20 };
+    bool fits = strlen(option) <= COLUMN;
+    printf("  %-*s%s", COLUMN, option, fits ? " " : "\n");
+    printf("%*s%s\n", fits ? 0 : COLUMN + 3, "", what);
+}
+
+static void help(Arena *arena) {
+    static const char *const around[][2] = {
+        [FLAG] = {"", ""}, [OPTIONAL] = {"[=", "]"}, [EQUALS] = {"=", ""}, [JOINED] = {"", ""}, [EITHER] = {" ", ""}};
     puts("usage: jaxcc [options] FILE.jaxpr [-o OUT]\n\n"
          "Compiles a printed jaxpr ('-' reads it from standard input) to a shared library and its "
          "C header.\n");
     for (const Option *x = options; x < options + NOPTIONS; x++) {
-        const char *between = x->shape == EQUALS     ? "="
-                              : x->shape == OPTIONAL ? "[="
-                              : x->shape == EITHER   ? " "
-                                                     : "",
-                   *meta = x->meta ? x->meta : "";
-        size_t n = strlen(x->spelling) + strlen(between) + strlen(meta);
-        printf("  %s%s%s%*s %s\n", x->spelling, between, meta, n < HELP_COLUMN ? (int)(HELP_COLUMN - n) : 0, "",
-               x->help);
+        const char *const *with = around[x->shape];
+        help_line(str_format(arena, "%s%s%s%s", x->spelling, with[0], x->meta ? x->meta : "", with[1]).at, x->help);
     }
-    printf("  %-*s %s\n", HELP_COLUMN, "@FILE", "read more options from FILE");
+    help_line("@FILE", "read more options from FILE");
 }
 
 /* ---- @file: words separated by blanks; quotes and backslashes as in the shell */
@@ -381,7 +384,7 @@ int options_read(Arena *arena, Diags *diags, int argc, char **argv, Options *o) 
     for (uint32_t i = 0; i < words.n; i++)
         if (!argument(&r, words.at, words.n, &i)) return 2;
     if (r.no_warnings) diag_option(diags, S("no-everything"));
-    if (r.help) help();
+    if (r.help) help(arena);
     if (r.version || (o->verbose && !o->input)) puts("jaxcc " JAXCC_VERSION);
     if (r.help || r.version || (o->verbose && !o->input)) return 0;
     return settle(&r) ? OPTIONS_GO : 2;

@@ -84,6 +84,9 @@ expect 0 'llvm.func' m.jaxpr -MD -MF x.d --emit=mlir
 made x.d
 expect 0 'jaxcc [0-9]' --version
 expect 0 'usage: jaxcc' --help
+expect 0 '^  --grad\[=ARGS\]        give' --help
+expect 0 '^  --value-and-grad\[=ARGS\]$' --help
+expect 0 '^                       the output, then' --help
 expect 0 'total' m.jaxpr -o t.so -ftime-report
 made t.so t.h
 expect 0 'jaxcc [0-9]' m.jaxpr -o t.so -v
