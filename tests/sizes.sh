@@ -35,5 +35,17 @@ sort 0 11
 prod 0 43
 cumprod 0 90
 END
+# Arrays [turns, batch, hidden] that the forward loop stacks, its own results included: of MOST at most; JAX 0.10.2 stacks 4 and 13.
+while read -r model args most; do
+    "$bin/jaxcc" -w --emit=jaxpr "--value-and-grad=$args" "sizes/$model.jaxpr" >"$got" 2>&1
+    stacks=$(awk '/= scan\[/ { print gsub(/:f32\[10,4,16\]/, ""); exit }' "$got")
+    if [ "${stacks:-0}" -gt 0 ] && [ "$stacks" -le "$most" ]; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "FAIL sizes: $model stacks ${stacks:-no} arrays"
+    fi
+done <<'END'
+rnn 0,1,2,3,4 1
+lstm 0,1,2,3,4,5 7
+END
 echo "sizes: $passed passed, $failed failed"
 [ $failed = 0 ]
