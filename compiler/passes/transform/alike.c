@@ -12,7 +12,8 @@ typedef struct {
 
 /* Equations that only arrange their operand anew. */
 static bool arranges(const Eqn *e) {
-    static const Prim prims[] = {P_broadcast_in_dim, P_reshape, P_squeeze, P_expand_dims, P_transpose, P_copy, P_copy_p};
+    static const Prim prims[] = {P_broadcast_in_dim, P_reshape, P_squeeze, P_expand_dims,
+                                 P_transpose,        P_copy,    P_copy_p};
     for (size_t i = 0; i < sizeof prims / sizeof *prims; i++)
         if (prims[i] == e->prim) return e->in.n == 1;
     return false;

@@ -2,6 +2,7 @@
    custom_jvp_call with the body that it is for: one applies if names and bodies are equal, for the types of the call,
    after both bodies are simplified. A function of the user's that is only called `relu` has no rule here. */
 #include "rules.h"
+#include "../../consts.h"
 #include "../../parse/parse.h"
 #include "../../typecheck/check.h"
 
@@ -126,6 +127,19 @@ static void put_call(Eqn *call, const Eqn *e) {
     call->params = e->params;
     call->span = e->span, call->whole = e->whole;
 }
+/* Has the rule constants inside that are not the call's? Their values are not in the text. */
+static bool has_tables(Ctx *cx, const Jaxpr *rule, const Eqn *e) {
+    Constants all = consts_of(cx, rule), own = consts_of(cx, eqn_program(e));
+    bool among = true;
+    for (uint32_t i = 0; i < all.n && among; i++) {
+        among = all.at[i].unused;
+        for (uint32_t k = 0; k < own.n && !among; k++) among = all.at[i].val == own.at[k].val;
+    }
+    return !among;
+}
+static Jaxpr *without_tables(Ctx *cx, Jaxpr *rule, const Eqn *e) {
+    return rule && !has_tables(cx, rule, e) ? rule : NULL;
+}
 /* The rule in this row for the types of the call, its first equation being the call itself; NULL if it is for other
    functions. */
 static Jaxpr *fitting(Ctx *cx, uint32_t row, const Eqn *e, const Jaxpr *body) {
@@ -142,7 +156,7 @@ static Jaxpr *fitting(Ctx *cx, uint32_t row, const Eqn *e, const Jaxpr *body) {
     const Jaxpr *own = simplified(cx, eqn_program(&fitted->eqns.at[at]));
     if (!own || !jaxpr_equal(cx, own, body, NULL)) return NULL;
     put_call(&fitted->eqns.at[at], e);
-    return fitted;
+    return without_tables(cx, fitted, e);
 }
 
 /* ---- functions of numbers, for arrays of any rank: their rule is for the vector of all elements */
@@ -238,7 +252,7 @@ static Jaxpr *fitting_flat(Ctx *cx, uint32_t row, const Eqn *e, const Jaxpr *bod
     if (!fitted) return NULL;
     /* Of numbers, loops are as they were: their conditions are no arrays. */
     const Jaxpr *own = simplified(cx, eqn_program(&(f.lead.n ? fitted : raw)->eqns.at[at]));
-    return own && programs_alike(cx, own, body) ? on_vectors(cx, fitted, at, e) : NULL;
+    return own && programs_alike(cx, own, body) ? without_tables(cx, on_vectors(cx, fitted, at, e), e) : NULL;
 }
 /* Is the row for calls of this name with as many operands? */
 static bool row_for(Ctx *cx, uint32_t row, const Eqn *e) {
