@@ -2,6 +2,8 @@
 #include "tx.h"
 #include "../../cname.h"
 
+Pass pass_dce;
+
 /* A program being written whose inputs correspond to those of the one read. */
 typedef struct {
     Tx tx;
@@ -237,6 +239,7 @@ static Jaxpr *transform_vjp(Ctx *cx, const Jaxpr *j, const Transform *t) {
     differentiate(&d, t->kind == TRANSFORM_VJP ? NULL : t);
     const Jaxpr *both = finish(&d);
     if (!both) return NULL;
+    both = pass_dce(cx, both); /* tangents that no result needs, which may have no transpose */
     Val *primals = add_primals(&f), *out = values(&f, j->out.n), *ct = backwards(&f, both, primals, out);
     if (!ct) return NULL;
     for (uint32_t i = 0; i < j->out.n && t->kind != TRANSFORM_GRAD; i++) add_output(&f, out[i], result_place(&f, i));
