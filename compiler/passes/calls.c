@@ -45,7 +45,7 @@ static Jaxpr *calls_jaxpr(void *user, const Jaxpr *j) {
     Calls *c = user;
     Arena *arena = c->cx->arena;
     if (*memo_slot(&c->memo, j)) return *memo_slot(&c->memo, j);
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(c->cx, j);
     Consts consts = {0};
     add_consts(arena, &consts, j->consts);
     for (uint32_t i = 0; i < j->eqns.n && !c->failed; i++) c->failed |= !calls_eqn(c, &eqns, &consts, &j->eqns.at[i]);

@@ -112,7 +112,7 @@ static Eqn counted_while(Catalyst *c, const Eqn *e) {
 static Jaxpr *catalyst_jaxpr(void *user, const Jaxpr *j) {
     Catalyst *c = user;
     if (*memo_slot(&c->memo, j)) return *memo_slot(&c->memo, j);
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(c->cx, j);
     each(const Eqn, e, j->eqns) {
         Eqn new = eqn_rewrite(&c->map, e, catalyst_jaxpr, c);
         if (e->prim == P_for_loop) new = counted_while(c, &new);

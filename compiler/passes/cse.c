@@ -104,7 +104,7 @@ static Jaxpr *cse_jaxpr(void *user, const Jaxpr *j) {
     if (*memo_slot(&c->memo, j)) return *memo_slot(&c->memo, j);
     Scope scope = {.table.arena = arena};
     Text key = {.arena = arena};
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(c->cx, j);
     each(const Eqn, old, j->eqns) {
         Eqn e = eqn_rewrite(&c->map, old, cse_jaxpr, c);
         bool fresh = true;

@@ -313,7 +313,7 @@ static Eqn eqn_left(Dce *d, const Node *node) {
 static Jaxpr *rebuild(Dce *d, Prog *p, bool top) {
     Ctx *cx = d->cx;
     if (p->new) return p->new;
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(cx, p->j);
     for (uint32_t i = 0; i < p->j->eqns.n; i++)
         if (p->eqns[i].live) push(cx->arena, &eqns, eqn_left(d, &p->eqns[i]));
     Jaxpr *new = jaxpr_with(cx, p->j, eqns, keep(cx->arena, p->j->out, p->out));

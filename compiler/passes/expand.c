@@ -64,7 +64,7 @@ static Jaxpr *expand_jaxpr(void *user, const Jaxpr *j) {
     Expand *x = user;
     uint64_t key[2] = {(uintptr_t)j, mesh_number(x, x->mesh)}; /* the meaning of collectives depends on the axes */
     if (*memo_at(&x->memo, key, sizeof key)) return *memo_at(&x->memo, key, sizeof key);
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(x->cx, j);
     Consts consts = {0}, *outer = x->consts;
     Tables tables = {0}, *known = x->tables;
     add_consts(x->cx->arena, &consts, j->consts);

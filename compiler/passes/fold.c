@@ -133,7 +133,7 @@ static void fold_eqns(Fold *f, Eqns *to, Consts *consts, Eqns eqns) {
 static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j) {
     Fold *f = user;
     if (*memo_slot(&f->memo, j)) return *memo_slot(&f->memo, j);
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(f->cx, j);
     Consts consts = {0};
     bool outer = f->leaves;
     f->leaves = f->rewrite && intern_find(&f->left, &j, sizeof j, &(uint32_t){0});

@@ -76,7 +76,7 @@ static Jaxpr *inline_jaxpr(void *user, const Jaxpr *j) {
     Ctx *cx = in->cx;
     Memo *memo = &in->memo[in->whole];
     if (*memo_slot(memo, j)) return *memo_slot(memo, j);
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(cx, j);
     Consts consts = {0};
     add_consts(cx->arena, &consts, j->consts);
     for (uint32_t i = 0; i < j->eqns.n && !in->failed; i++)

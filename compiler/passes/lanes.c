@@ -84,7 +84,7 @@ static Eqn scalar_while(Lanes *l, const Eqn *e, While w) {
 static Jaxpr *lanes_jaxpr(void *user, const Jaxpr *j) {
     Lanes *l = user;
     if (*memo_slot(&l->memo, j)) return *memo_slot(&l->memo, j);
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(l->cx, j);
     each(const Eqn, e, j->eqns) {
         Eqn new = eqn_rewrite(&l->map, e, lanes_jaxpr, l);
         While w = while_of(&new);

@@ -99,7 +99,7 @@ static Jaxpr *merge_jaxpr(void *user, const Jaxpr *j) {
     Merge *m = user;
     if (*memo_slot(&m->memo, j)) return *memo_slot(&m->memo, j);
     Group **of = find_groups(m, j);
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(m->cx, j);
     for (uint32_t i = 0; i < j->eqns.n; i++) {
         const Eqn *e = &j->eqns.at[i];
         bool merged = of[i] && of[i]->n > 1;

@@ -17,7 +17,7 @@ static Jaxpr *prune_jaxpr(void *user, const Jaxpr *j) {
     Prune *p = user;
     if (*memo_slot(&p->memo, j)) return *memo_slot(&p->memo, j);
     if (!j->checked) return *memo_slot(&p->memo, j) = arena_new(p->cx->arena, Jaxpr, 1);
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(p->cx, j);
     ranks(p, j->consts, (Span){0});
     ranks(p, j->in, (Span){0});
     each(const Eqn, e, j->eqns) {

@@ -99,6 +99,10 @@ typedef struct {
 } Consts;
 void add_consts(Arena *, Consts *, Vals);
 
+/* An empty list with room for as many equations as `j` has. */
+static inline Eqns eqns_for(const Ctx *cx, const Jaxpr *j) {
+    return (Eqns){.at = arena_new(cx->arena, Eqn, j->eqns.n + 1), .cap = j->eqns.n + 1};
+}
 /* `j` with other equations and results. */
 Jaxpr *jaxpr_with(Ctx *, const Jaxpr *, Eqns, Vals out);
 

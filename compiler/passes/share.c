@@ -103,7 +103,7 @@ static void share_eqn(Share *s, Eqns *to, const Eqn *e) {
 static Jaxpr *share_jaxpr(void *user, const Jaxpr *j) {
     Share *s = user;
     if (*memo_slot(&s->shared, j)) return *memo_slot(&s->shared, j);
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(s->cx, j);
     each(const Eqn, e, j->eqns) share_eqn(s, &eqns, e);
     Jaxpr *new = jaxpr_with(s->cx, j, eqns, vals_rewrite(&s->map, j->out));
     return *memo_slot(&s->shared, j) = new;

@@ -39,7 +39,7 @@ static void tokens_eqn(Tokens *t, Eqns *to, const Eqn *e) {
 static Jaxpr *tokens_jaxpr(void *user, const Jaxpr *j) {
     Tokens *t = user;
     if (*memo_slot(&t->memo, j)) return *memo_slot(&t->memo, j);
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(t->cx, j);
     each(const Eqn, e, j->eqns) tokens_eqn(t, &eqns, e);
     Jaxpr *new = jaxpr_with(t->cx, j, eqns, kept(t->cx, j->out));
     new->in = kept(t->cx, j->in), new->consts = kept(t->cx, j->consts);

@@ -274,7 +274,7 @@ static Jaxpr *nested_jaxpr(void *user, const Jaxpr *j) {
     Nested *n = user;
     if (intern_find(&n->left, &j, sizeof j, &(uint32_t){0})) return (Jaxpr *)j;
     if (*memo_slot(&n->memo, j)) return *memo_slot(&n->memo, j);
-    Eqns eqns = {0};
+    Eqns eqns = eqns_for(n->cx, j);
     Consts consts = {0};
     add_consts(n->cx->arena, &consts, j->consts);
     each(const Eqn, e, j->eqns) nested_eqn(n, &eqns, &consts, e);

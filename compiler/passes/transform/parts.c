@@ -33,7 +33,9 @@ static void add_part(Transpose *t, uint32_t i, Part p) {
     Ctx *cx = t->tx->cx;
     assert(p.kind != PART_WHOLE ||
            type_plain(cx->types, val_type(cx, p.v)) == type_plain(cx->types, val_type(cx, t->e->in.at[i])));
-    push(cx->arena, acc_of(t->tx, t->read->in.at[i]), p);
+    Acc *acc = acc_of(t->tx, t->read->in.at[i]);
+    if (!acc->cap) *acc = (Acc){arena_new(cx->arena, Part, 1), 0, 1}; /* most have only one */
+    push(cx->arena, acc, p);
 }
 static void *copied(Arena *arena, const void *at, size_t bytes) {
     void *p = arena_new(arena, int64_t, bytes / sizeof(int64_t) + 1);
