@@ -245,6 +245,13 @@ static void show(const Diags *d, FILE *out, const Message *m, bool source, bool 
     if (m->placed && source) show_source(d, out, m->span);
 }
 
+/* Does the message begin with the only flag that its context names, as `--grad wants` for --grad? */
+static bool says_why(const Message *m) {
+    Str flag;
+    if (!starts(str(m->context), "for ", &flag) || strstr(m->context, ", after ")) return false;
+    size_t n = strcspn(flag.at, "=");
+    return m->text.n >= n && memcmp(m->text.at, flag.at, n) == 0;
+}
 /* Why it was examined at all: the place is that of the message itself. */
 static void show_context(const Diags *d, FILE *out, const Message *m, bool colour) {
     Message note = {SAYS_NOTE, m->placed, m->span, str(m->context), NWARNINGS, NULL};
@@ -272,6 +279,7 @@ void diag_flush(Diags *d, FILE *out, bool colour) {
     uint32_t n = 0, shown[SAYS_NOTE] = {0}, hidden = d->errors > MOST_KEPT ? d->errors - MOST_KEPT : 0;
     static const uint32_t most[SAYS_NOTE] = {[SAYS_ERROR] = MOST_ERRORS, [SAYS_WARNING] = MOST_WARNINGS};
     const char *context = NULL;
+    Says says = SAYS_NOTE; /* the message that has had it */
     each(const Message, m, d->messages) {
         if (m->says != SAYS_NOTE) said[n++].m = m;
         if (n) said[n - 1].n++;
@@ -280,8 +288,9 @@ void diag_flush(Diags *d, FILE *out, bool colour) {
     for (Said *s = said; s < said + n; s++) {
         if (shown[s->m->says]++ >= most[s->m->says]) continue;
         for (uint32_t i = 0; i < s->n; i++) show(d, out, s->m + i, true, colour);
-        if (s->m->context && s->m->context != context) show_context(d, out, s->m, colour);
-        context = s->m->context;
+        const char *why = s->m->context && !says_why(s->m) ? s->m->context : NULL;
+        if (why && (why != context || s->m->says != says)) show_context(d, out, s->m, colour);
+        context = why, says = s->m->says;
     }
     if (shown[SAYS_ERROR] > MOST_ERRORS) hidden += shown[SAYS_ERROR] - MOST_ERRORS;
     if (hidden) fprintf(out, "jaxcc: note: %u more error%s not shown\n", hidden, hidden == 1 ? " is" : "s are");

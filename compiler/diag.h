@@ -32,8 +32,8 @@ __attribute__((format(printf, 3, 4))) void diag_error(Diags *, Span, const char 
 static inline bool diag_false(void) { return false; }
 /* A note on the previous error or warning. */
 __attribute__((format(printf, 3, 4))) void diag_note(Diags *, Span, const char *fmt, ...);
-/* What is reported from now on has the note `why`, printed where it differs from that of what was printed before; NULL:
-   none. */
+/* What is reported from now on has the note `why`, as "for --grad", printed where it differs from that of the error or
+   warning before, unless the message begins with that flag; NULL: none. */
 void diag_context(Diags *, const char *why);
 /* A warning, if it is enabled; with -Werror an error. */
 __attribute__((format(printf, 4, 5))) void diag_warn(Diags *, Warning, Span, const char *fmt, ...);

@@ -14,6 +14,7 @@ typedef struct {
     const char *emit, *header;
     bool no_header, no_warnings, deps, version, help;
     uint32_t dims_cap, ffi_cap;
+    const char *apart; /* what the input seems to mean, "--grad=0" for `--grad 0`; or NULL */
 } Reader;
 
 static const struct {
@@ -149,6 +150,8 @@ TAKES(rule) {
         return wrong("--rule: '%s' has more than two files: a rule is one program, or fwd and bwd", v);
     if (r->o->rules.n == MOST_RULES) return wrong("--rule: more than %d rules", MOST_RULES);
     RuleFiles rule = {.name = {v, (uint32_t)(equals - v)}};
+    each(const RuleFiles, other, r->o->rules)
+        if (str_eq(other->name, rule.name)) return wrong("--rule: '%.*s' is given two rules", SF(rule.name));
     rule.file[0] = comma ? str_c(r->arena, (Str){equals + 1, (uint32_t)(comma - equals - 1)}) : equals + 1;
     rule.file[1] = comma ? comma + 1 : NULL;
     push(r->arena, &r->o->rules, rule);
@@ -214,22 +217,35 @@ static bool unknown_option(const char *arg) {
     for (const Option *x = options; x < options + NOPTIONS; x++)
         if (x->shape == FLAG && given.n < strlen(arg) && str_is(given, x->spelling))
             return wrong("'%s' takes no value, as in '%s'", x->spelling, arg);
-    const Option *near = NULL;
+    const Option *near = NULL, *begin = NULL;
     Similar similar = similar_to(given, edits_of(given, LETTERS));
-    for (const Option *x = options; x < options + NOPTIONS; x++)
-        if (strlen(x->spelling) > 3 && similar_offer(&similar, str(x->spelling))) near = x;
+    for (const Option *x = options; x < options + NOPTIONS; x++) {
+        size_t n = strlen(x->spelling);
+        if (n > 3 && similar_offer(&similar, str(x->spelling))) near = x;
+        if (n > 3 && !strncmp(arg, x->spelling, n) && (!begin || n > strlen(begin->spelling))) begin = x;
+    }
+    if (!near) near = begin;
     return near ? wrong("unknown option '%s'; did you mean '%s'?", arg, near->spelling)
                 : wrong("unknown option '%s'", arg);
+}
+
+/* The input argv[i]; numbers after an option with an optional value may be that value. */
+static bool input(Reader *r, char **argv, uint32_t i) {
+    const char *before = i ? argv[i - 1] : "", *value = NULL, *arg = argv[i];
+    const Option *x = option_find(before, &value);
+    bool apart = x && x->shape == OPTIONAL && !value && strspn(arg, "0123456789,") == strlen(arg);
+    if (apart) r->apart = str_format(r->arena, "%s=%s", before, arg).at;
+    if (r->o->input && r->apart)
+        return wrong("more than one input: '%s' and '%s'; did you mean '%s'?", r->o->input, arg, r->apart);
+    if (r->o->input) return wrong("more than one input: '%s' and '%s'", r->o->input, arg);
+    r->o->input = arg;
+    return true;
 }
 
 /* One argument at argv[*i]; the value may be the next one. */
 static bool argument(Reader *r, char **argv, uint32_t n, uint32_t *i) {
     const char *arg = argv[*i], *value = NULL;
-    if (arg[0] != '-' || arg[1] == 0) {
-        if (r->o->input) return wrong("more than one input: '%s' and '%s'", r->o->input, arg);
-        r->o->input = arg;
-        return true;
-    }
+    if (arg[0] != '-' || arg[1] == 0) return input(r, argv, *i);
     const Option *x = option_find(arg, &value);
     if (!x) return unknown_option(arg);
     if (x->shape == FLAG) return x->take(r, NULL);

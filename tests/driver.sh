@@ -83,6 +83,10 @@ expect 2 'needs -MF' m.jaxpr -MD --emit=mlir
 expect 0 'llvm.func' m.jaxpr -MD -MF x.d --emit=mlir
 made x.d
 expect 0 'jaxcc [0-9]' --version
+expect 2 "did you mean '--grad=0'?" --grad 0 m.jaxpr
+expect 2 "did you mean '--value-and-grad=0,1'?" m.jaxpr --value-and-grad 0,1
+expect 2 "more than one input: 'm.jaxpr' and '0'$" m.jaxpr --jvp 0
+expect 2 "did you mean '--grad'?" m.jaxpr --gradient
 expect 0 'usage: jaxcc' --help
 expect 0 '^  --grad\[=ARGS\]        give' --help
 expect 0 '^  --value-and-grad\[=ARGS\]$' --help

@@ -67,6 +67,8 @@ Test(options, wrong_lines_are_status_2, .init = cr_redirect_stderr) {
                                  "a b",
                                  "m --vjp=1",
                                  "m --grad=a",
+                                 "--grad 0 m",
+                                 "m --rule f=a --rule f=b,c",
                                  "m -O4",
                                  "m -D b",
                                  "m -D b=-1",

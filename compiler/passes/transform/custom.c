@@ -13,9 +13,8 @@ static bool jvp_unknown_rule(Jvp *d) {
     Str name = rule_name(d->e);
     Ctx *cx = d->tx->cx;
     diag_warn(cx->diags, W_unknown_rule, d->e->span,
-              "no derivative rule of '%.*s' is known: its body is differentiated", SF(name));
-    diag_note(cx->diags, d->e->span, "--rule %.*s=%s gives one", SF(name),
-              d->e->prim == P_custom_vjp_call ? "FWD.jaxpr,BWD.jaxpr" : "FILE.jaxpr");
+              "no derivative rule of '%.*s' is known: its body is differentiated; --rule %.*s=%s gives one", SF(name),
+              SF(name), d->e->prim == P_custom_vjp_call ? "FWD.jaxpr,BWD.jaxpr" : "FILE.jaxpr");
     return jvp_call(d);
 }
 /* The operands that a rule takes, then their tangents, zeros for those that are zero. */

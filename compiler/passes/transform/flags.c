@@ -107,12 +107,20 @@ static bool listed(const Transform *t, uint32_t input) {
     return found;
 }
 static const char *option(const Transform *t) { return t->kind == TRANSFORM_GRAD ? "--grad" : "--value-and-grad"; }
+/* The option whose program this one takes; NULL: the text. */
+static const char *option_before(const Flag *f) {
+    const Transforms *all = &f->b.cx->options->transforms;
+    for (uint32_t i = 1; i < all->n; i++)
+        if (&all->at[i] == f->of) return all->at[i - 1].text;
+    return NULL;
+}
 static bool fits_result(Flag *f) {
     const Jaxpr *j = f->read;
-    const char *name = option(f->of);
+    const char *name = option(f->of), *before = option_before(f);
     if (j->out.n != 1)
         return tx_error(&f->tx, j->out.n ? result_place(f, 0) : j->span,
-                        "%s wants one scalar float result, but there are %u", name, j->out.n);
+                        "%s wants one scalar float result, but there are %u%s%s", name, j->out.n,
+                        before ? " after " : "", before ? before : "");
     const ArrayType *t = val_array(f->b.cx, j->out.at[0]);
     Str text = ctx_type_text(f->b.cx, val_type(f->b.cx, j->out.at[0]));
     if (t->rank != 0)

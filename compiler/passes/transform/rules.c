@@ -14,6 +14,7 @@ struct Rules {
     Rule *at;
     uint32_t n;
     Intern programs; /* already compared with the rules */
+    Similar *near;   /* by rule, while it is unused: names of custom calls */
     bool failed;
 };
 
@@ -130,7 +131,7 @@ static bool read_program(Ctx *cx, const char *path, Jaxpr **to) {
 }
 static Rule *rule_named(Ctx *cx, Str name) {
     struct Rules *rules = cx->rules;
-    for (uint32_t i = rules ? rules->n : 0; i-- > 0;) /* the last one counts */
+    for (uint32_t i = 0; rules && i < rules->n; i++)
         if (str_eq(rules->at[i].name, name)) return &rules->at[i];
     return NULL;
 }
@@ -141,31 +142,37 @@ static void compare_all(Ctx *cx, const Jaxpr *j) {
     each(const Eqn, e, j->eqns) {
         Rule *r = is_custom(e) ? rule_named(cx, rule_name(e)) : NULL;
         if (r) r->used = true;
+        for (uint32_t i = 0; i < cx->rules->n && is_custom(e); i++) similar_offer(&cx->rules->near[i], rule_name(e));
         if (r && !compare(cx, r, e, fit_new(cx, FIT_SYMBOLS))) cx->rules->failed = true;
         Jaxprs inner = eqn_jaxprs(cx->arena, e);
         for (uint32_t i = 0; i < inner.n; i++)
             if (inner.at[i] && inner.at[i]->checked) compare_all(cx, inner.at[i]);
     }
 }
+/* A name that no custom call has. */
+static bool unused(Ctx *cx, Str name, Str near) {
+    if (!near.n) return diag(cx->diags, (Span){INPUT_FILE, 0, 0}, "--rule %.*s: no custom call of that name", SF(name));
+    return diag(cx->diags, (Span){INPUT_FILE, 0, 0}, "--rule %.*s: no custom call of that name; did you mean '%.*s'?",
+                SF(name), SF(near));
+}
 bool rules_read(Ctx *cx, const Jaxpr *j) {
+    enum { LETTERS = 3 };
     uint32_t n = cx->options->rules.n;
     if (!n || !j->checked) return true;
     struct Rules *rules = cx->rules = arena_new(cx->arena, struct Rules, 1);
-    *rules = (struct Rules){arena_new(cx->arena, Rule, n), n, {.arena = cx->arena}, false};
+    *rules =
+        (struct Rules){arena_new(cx->arena, Rule, n), n, {.arena = cx->arena}, arena_new(cx->arena, Similar, n), false};
     for (uint32_t i = 0; i < n; i++) {
         const RuleFiles *files = &cx->options->rules.at[i];
         rules->at[i].name = files->name;
+        rules->near[i] = similar_to(files->name, edits_of(files->name, LETTERS));
         for (unsigned k = 0; k < 2 && files->file[k]; k++)
             if (!read_program(cx, files->file[k], &rules->at[i].program[k])) rules->failed = true;
     }
     if (rules->failed) return false;
     compare_all(cx, j);
-    for (uint32_t i = 0; i < n; i++) {
-        const Rule *last = rule_named(cx, rules->at[i].name);
-        if (!last->used)
-            rules->failed = !diag(cx->diags, (Span){INPUT_FILE, 0, 0}, "--rule %.*s: no custom call of that name",
-                                  SF(rules->at[i].name));
-    }
+    for (uint32_t i = 0; i < n; i++)
+        if (!rules->at[i].used) rules->failed = !unused(cx, rules->at[i].name, rules->near[i].best);
     return !rules->failed;
 }
 
