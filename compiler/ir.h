@@ -160,6 +160,7 @@ struct Jaxpr {
     Span span; /* from `{` to `}` */
     Vals consts, in, out;
     const Span *out_at; /* the place of each result after `in`; NULL in programs created by passes */
+    const Str *out_is;  /* what flags made each result, as "the cotangent of x"; empty: one of the text's; NULL: all */
     Eqns eqns;
     Str effects;  /* text of the effects, with braces; or empty */
     Jaxpr **lets; /* of a whole text: all hoisted jaxprs, used or not */

@@ -104,12 +104,16 @@ Signature signature_within(Ctx *cx, Dims symbols, const Jaxpr *j) {
     Signature s = {.dims = symbols};
     s.in.at = arena_new(cx->arena, Val, j->consts.n + j->in.n + 1);
     s.out.at = arena_new(cx->arena, Val, j->out.n + 1);
+    s.is = arena_new(cx->arena, Str, j->out.n + 1);
     each(Val, v, j->consts)
         if (has_parameter(cx, *v)) s.in.at[s.in.n++] = *v;
     each(Val, v, j->in)
         if (has_parameter(cx, *v)) s.in.at[s.in.n++] = *v;
-    each(Val, v, j->out)
-        if (dtype_info[val_array(cx, *v)->dtype].kind != DK_VOID) s.out.at[s.out.n++] = *v;
+    for (uint32_t i = 0; i < j->out.n; i++) {
+        if (dtype_info[val_array(cx, j->out.at[i])->dtype].kind == DK_VOID) continue;
+        if (j->out_is) s.is[s.out.n] = j->out_is[i];
+        s.out.at[s.out.n++] = j->out.at[i];
+    }
     return s;
 }
 Signature signature_of(Ctx *cx, const char *name, const Jaxpr *j) {
@@ -249,9 +253,11 @@ static void put_comment(Ctx *cx, const Signature *s, Text *t) {
     each(Dim, d, s->dims)
         text_add(t, " * %-*s  dimension %.*s\n", w, s->names[k++].at, SF(dim_at(cx->types, *d)->name));
     each(Val, v, s->in) text_add(t, " * %-*s  input   %.*s\n", w, s->names[k++].at, SF(type_in(cx, s, *v)));
-    each(Val, v, s->out) {
-        const char *whose = signature_computed(cx, s, *v) ? ", which the library allocates" : "";
-        text_add(t, " * %-*s  output  %.*s%s\n", w, s->names[k++].at, SF(type_in(cx, s, *v)), whose);
+    for (uint32_t i = 0; i < s->out.n; i++) {
+        Val v = s->out.at[i];
+        const char *whose = signature_computed(cx, s, v) ? ", which the library allocates" : "";
+        text_add(t, " * %-*s  output  %.*s%s%.*s%s\n", w, s->names[k++].at, SF(type_in(cx, s, v)),
+                 s->is[i].n ? ", " : "", SF(s->is[i]), whose);
     }
 }
 

@@ -10,6 +10,7 @@ typedef struct {
     Dims dims;        /* the symbols, in order of first appearance in the types of inputs, outputs, body */
     Vals in, out;     /* in: variables; out: variables or literals */
     Str *names;       /* of all parameters, dims.n + in.n + out.n distinct C identifiers; terminated */
+    Str *is;          /* by output: what flags made it; or empty */
 } Signature;
 Signature signature_of(Ctx *, const char *name, const Jaxpr *);
 /* Its dimensions, without the rest. */

@@ -317,7 +317,7 @@ static Jaxpr *rebuild(Dce *d, Prog *p, bool top) {
     for (uint32_t i = 0; i < p->j->eqns.n; i++)
         if (p->eqns[i].live) push(cx->arena, &eqns, eqn_left(d, &p->eqns[i]));
     Jaxpr *new = jaxpr_with(cx, p->j, eqns, keep(cx->arena, p->j->out, p->out));
-    if (new->out.n != p->j->out.n) new->out_at = NULL;
+    if (new->out.n != p->j->out.n) new->out_at = NULL, new->out_is = NULL;
     new->in = keep(cx->arena, p->j->in, p->in);
     bool *consts = arena_new(cx->arena, bool, p->j->consts.n);
     for (uint32_t i = 0; i < p->j->consts.n; i++) {

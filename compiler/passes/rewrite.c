@@ -321,7 +321,7 @@ Jaxpr *jaxpr_with(Ctx *cx, const Jaxpr *j, Eqns eqns, Vals out) {
     *new = *j;
     new->eqns = eqns;
     new->out = out;
-    if (out.n != j->out.n) new->out_at = NULL;
+    if (out.n != j->out.n) new->out_at = NULL, new->out_is = NULL;
     new->checked = false;
     return new;
 }

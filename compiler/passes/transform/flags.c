@@ -18,6 +18,10 @@ typedef struct {
         Span *at;
         uint32_t n, cap;
     } out_at;
+    struct {
+        Str *at;
+        uint32_t n, cap;
+    } out_is;
     Intern names; /* of values, which new inputs must not have */
 } Flag;
 
@@ -82,10 +86,15 @@ static Val add_tangent(Flag *f, uint32_t i) {
         name.n && !str_is(name, "_") ? str_format(cx->arena, "%.*s_t", SF(name)) : str_format(cx->arena, "in%u_t", i);
     return add_input(f, primal, own_name(f, name));
 }
-/* `place`: of what it is, or belongs to, in the text. */
-static void add_output(Flag *f, Val v, Span place) {
+/* `place`: of what it is, or belongs to, in the text; `is`: for readers of the header. */
+static void add_output(Flag *f, Val v, Span place, Str is) {
     push(f->b.cx->arena, &f->out, v);
     push(f->b.cx->arena, &f->out_at, place);
+    push(f->b.cx->arena, &f->out_is, is);
+}
+/* Result i of the program read. */
+static void add_result(Flag *f, Val v, uint32_t i) {
+    add_output(f, v, result_place(f, i), f->read->out_is ? f->read->out_is[i] : S(""));
 }
 static Jaxpr *finish(Flag *f) {
     Jaxpr *j = arena_new(f->b.cx->arena, Jaxpr, 1);
@@ -93,6 +102,7 @@ static Jaxpr *finish(Flag *f) {
     j->in = (Vals){f->in.at, f->in.n};
     j->out = (Vals){f->out.at, f->out.n};
     j->out_at = f->out_at.at;
+    j->out_is = f->out_is.at;
     j->eqns = f->b.eqns;
     j->consts = (Vals){f->b.consts.at, f->b.consts.n};
     j->checked = false;
@@ -185,10 +195,11 @@ static void differentiate(Flag *f, const Transform *along) {
     for (uint32_t i = 0; i < j->in.n; i++)
         if (differentiable(f, j->in.at[i]) && (!along || listed(along, i))) t[i] = add_tangent(f, i);
     jvp_into(&f->tx, &f->b, j, in, t, out, dt);
-    for (uint32_t i = 0; i < j->out.n; i++) add_output(f, out[i], result_place(f, i));
+    for (uint32_t i = 0; i < j->out.n; i++) add_result(f, out[i], i);
     for (uint32_t i = 0; i < j->out.n && !f->tx.failed; i++)
         if (differentiable(f, j->out.at[i]))
-            add_output(f, dt[i] ? dt[i] : b_zeros_like(&f->b, out[i]), result_place(f, i));
+            add_output(f, dt[i] ? dt[i] : b_zeros_like(&f->b, out[i]), result_place(f, i),
+                       str_format(f->b.cx->arena, "the tangent of output %u", i));
 }
 static Jaxpr *transform_jvp(Ctx *cx, const Jaxpr *j, const Transform *t) {
     Flag f = flag_of(cx, j, t);
@@ -238,7 +249,10 @@ static Val *backwards(Flag *f, const Jaxpr *both, const Val *primals, Val *out) 
     return result;
 }
 static void add_cotangent(Flag *f, Val primal, Val ct, uint32_t input) {
-    add_output(f, ct ? ct : b_zeros_like(&f->b, primal), input_place(f, input));
+    const char *is = f->of->kind == TRANSFORM_VJP ? "the cotangent of" : "the gradient with respect to";
+    Str name = val_name(f->b.cx, f->read->in.at[input]);
+    add_output(f, ct ? ct : b_zeros_like(&f->b, primal), input_place(f, input),
+               str_format(f->b.cx->arena, "%s %.*s", is, SF(name)));
 }
 static Jaxpr *transform_vjp(Ctx *cx, const Jaxpr *j, const Transform *t) {
     Flag d = flag_of(cx, j, t), f = flag_of(cx, j, t);
@@ -250,7 +264,7 @@ static Jaxpr *transform_vjp(Ctx *cx, const Jaxpr *j, const Transform *t) {
     both = pass_dce(cx, both); /* tangents that no result needs, which may have no transpose */
     Val *primals = add_primals(&f), *out = values(&f, j->out.n), *ct = backwards(&f, both, primals, out);
     if (!ct) return NULL;
-    for (uint32_t i = 0; i < j->out.n && t->kind != TRANSFORM_GRAD; i++) add_output(&f, out[i], result_place(&f, i));
+    for (uint32_t i = 0; i < j->out.n && t->kind != TRANSFORM_GRAD; i++) add_result(&f, out[i], i);
     for (uint32_t i = 0; i < j->in.n && t->kind == TRANSFORM_VJP; i++)
         if (differentiable(&f, j->in.at[i])) add_cotangent(&f, primals[i], ct[i], i);
     each(const int64_t, arg, t->args) add_cotangent(&f, primals[*arg], ct[*arg], (uint32_t)*arg);
