@@ -111,7 +111,7 @@ static Jaxpr *cse_jaxpr(void *user, const Jaxpr *j) {
         uint32_t n = 0;
         bool extent = false;
         each(const Val, v, e.out) extent |= dim_is_bound(c->cx->types, *v); /* types refer to it */
-        if (e.prim != P_none && !extent && !eqn_has_effects(&c->effects, &e)) {
+        if (e.prim != P_none && e.prim != P_again && !extent && !eqn_has_effects(&c->effects, &e)) {
             key.n = 0;
             eqn_key(c, &e, &key);
             n = intern(&scope.table, key.at, key.n, &fresh);

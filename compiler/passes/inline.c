@@ -7,6 +7,7 @@
    that cannot be called so are copied nevertheless, and the size of the result has a limit. */
 #include "count.h"
 #include "rewrite.h"
+#include "../typecheck/rule.h"
 
 typedef struct {
     Ctx *cx;
@@ -34,6 +35,24 @@ static bool nested_ok(Ctx *cx, const Eqn *e) {
     return true;
 }
 
+/* The operands of a differentiated remat, by an equation each that cse keeps apart: its body is computed again. */
+static Vals operands_again(Inline *in, Eqns *to, const Eqn *e, Vals operands) {
+    Ctx *cx = in->cx;
+    bool remat = e->prim == P_remat || e->prim == P_remat2 || e->prim == P_checkpoint;
+    const Param *prevents = param_find(e, K_prevent_cse);
+    bool off = prevents && prevents->value.kind == V_BOOL && !prevents->value.i;
+    if (!remat || off || !param_bool(e, K_differentiated)) return operands;
+    Vals new = {arena_new(cx->arena, Val, operands.n + 1), operands.n};
+    for (uint32_t i = 0; i < operands.n; i++) {
+        Val v = new.at[i] = operands.at[i];
+        if (val_info(cx, v)->lit || dim_is_bound(cx->types, v) || type_is_ref(cx, val_type(cx, v))) continue;
+        Vals both = {arena_new(cx->arena, Val, 2), 1};
+        both.at[0] = v, both.at[1] = new.at[i] = val_new(cx, val_type(cx, v), e->span);
+        Vals out = {both.at + 1, 1};
+        push(cx->arena, to, ((Eqn){.prim = P_again, .span = e->span, .whole = e->whole, .in = both, .out = out}));
+    }
+    return new;
+}
 static bool inline_call(Inline *in, Eqns *to, Consts *consts, const Eqn *e, const Jaxpr *called, Vals operands) {
     bool stays = !in->whole && count_of(&in->counts, called)->function;
     Jaxpr *body = inline_jaxpr(in, called);
@@ -45,7 +64,8 @@ static bool inline_call(Inline *in, Eqns *to, Consts *consts, const Eqn *e, cons
         return true;
     }
     add_consts(in->cx->arena, consts, body->consts);
-    return jaxpr_splice_call(&in->map, to, body, vals_rewrite(&in->map, operands), e);
+    Vals values = operands_again(in, to, e, vals_rewrite(&in->map, operands));
+    return jaxpr_splice_call(&in->map, to, body, values, e);
 }
 
 /* Appends the equations that replace `e`; false after a diagnostic. */
