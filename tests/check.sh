@@ -31,6 +31,7 @@ all() {
     done
     part sh tests/layers.sh
     part sh tests/rules.sh "$build"
+    part "$build/tests/laws" tests/laws/*.txt
     part sh tests/golden.sh "$build"
     part sh tests/errors.sh "$build"
     part "$build/tests/params" tests/cases tests/golden

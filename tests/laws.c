@@ -15,7 +15,7 @@
      split    --jvp divided at drawn tangents, and put together again, computes the same (divide.h);
      twice    transposing the transpose gives J again;
      hessian  --vjp --jvp is symmetric;
-     symbols  a library that takes the sizes computes what one with fixed sizes does.
+     symbols  a library that takes the sizes computes what one with fixed sizes does (first derivatives).
    The compiler verifies the output of every pass. Every row of prims.def that has a rule for its tangents occurs in some
    program. */
 #include "../compiler/ir.h"
@@ -38,7 +38,7 @@ int jaxcc_main(int argc, char **argv);
 
 enum { MOST_INPUTS = 32, MOST_VALUES = 128, MOST_DIMS = 8, MOST_LAWS = 4096, WHY = 300, SECONDS = 60 };
 
-enum { PLAIN, JVP, VJP, HESSIAN, TWICE, NFLAGS };
+enum { PLAIN, JVP, VJP, HESSIAN, TWICE, NFLAGS, NSYMBOLIC = HESSIAN /* compiled with symbols, too */ };
 static const char *const flags_of[NFLAGS] = {"", "--jvp", "--vjp", "--vjp --jvp", "--vjp --vjp"};
 typedef struct {
     char *name, *text;
@@ -283,8 +283,9 @@ static bool run(Trial *t, Laws *l, int k, const Arrays *in, Arrays *out) {
     const jaxcc_program *p = l->fixed[k].program;
     *out = room(p->n_out, p->out);
     Arrays again = room(p->n_out, p->out);
-    if (!call(t, &l->fixed[k], NULL, in, out) || !call(t, &l->symbolic[k], l->dims, in, &again)) return false;
-    for (int i = 0; i < out->n; i++) same(t, "symbols", &out->at[i], &again.at[i], 1e-11);
+    if (!call(t, &l->fixed[k], NULL, in, out)) return false;
+    if (k < NSYMBOLIC && !call(t, &l->symbolic[k], l->dims, in, &again)) return false;
+    for (int i = 0; i < out->n && k < NSYMBOLIC; i++) same(t, "symbols", &out->at[i], &again.at[i], 1e-11);
     return !t->why[0];
 }
 /* The float results of `from`, leaving out the first `skip` results. */
@@ -368,8 +369,8 @@ static bool law_twice(Trial *t, Laws *l) {
 }
 static bool libraries(Trial *t, Laws *l) {
     for (int k = 0; k < t->law->flags; k++)
-        if (!compiled(t, "f.jaxpr", flags_of[k], NULL, &l->symbolic[k]) ||
-            !compiled(t, "f.jaxpr", flags_of[k], &l->symbolic[k], &l->fixed[k]))
+        if ((k < NSYMBOLIC && !compiled(t, "f.jaxpr", flags_of[k], NULL, &l->symbolic[k])) ||
+            !compiled(t, "f.jaxpr", flags_of[k], &l->symbolic[PLAIN], &l->fixed[k]))
             return false;
     const jaxcc_program *p = l->symbolic[PLAIN].program;
     if (p->n_dims > MOST_DIMS || p->n_in > MOST_INPUTS) return wrong(t, "too many inputs");
