@@ -489,5 +489,6 @@ int main(int argc, char **argv) {
     char *remove = NULL;
     if (asprintf(&remove, "rm -rf %s", tmp) < 0 || system(remove) != 0) return 2;
     printf("laws: %d passed, %d failed\n", passed, failed);
-    return failed > 0;
+    fflush(NULL);
+    _exit(failed > 0); /* texts go with it */
 }
