@@ -190,22 +190,28 @@ static const Option options[] = {
 };
 #define NOPTIONS (sizeof options / sizeof *options)
 
+/* What follows `beginning` in `arg`; NULL: it does not begin so. */
+static const char *text_after(const char *arg, const char *beginning) {
+    while (*beginning && *arg == *beginning) arg++, beginning++;
+    return *beginning ? NULL : arg;
+}
 /* The longest option that `arg` begins with; *value is the text joined to it, or NULL. */
 static const Option *option_find(const char *arg, const char **value) {
     const Option *best = NULL;
     size_t length = 0;
     for (const Option *x = options; x < options + NOPTIONS; x++) {
         size_t n = strlen(x->spelling);
-        if (strncmp(arg, x->spelling, n) != 0 || (best && n <= length)) continue;
-        bool whole = arg[n] == 0;
+        const char *rest = text_after(arg, x->spelling);
+        if (!rest || (best && n <= length)) continue;
+        bool whole = *rest == 0;
         if (x->shape == FLAG                             ? !whole
-            : x->shape == EQUALS || x->shape == OPTIONAL ? !whole && arg[n] != '='
+            : x->shape == EQUALS || x->shape == OPTIONAL ? !whole && *rest != '='
                                                          : x->shape == JOINED && whole)
             continue;
         best = x;
         length = n;
         bool equals = x->shape == EQUALS || x->shape == OPTIONAL;
-        *value = whole ? NULL : arg + n + equals;
+        *value = whole ? NULL : rest + equals;
     }
     return best;
 }

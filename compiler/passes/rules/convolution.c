@@ -364,6 +364,7 @@ static bool read_back(ConvBack *c, const Eqn *e) {
 static Val move_groups(Builder *b, Val v, int64_t from, int64_t to, int64_t groups) {
     if (b_failed(b, v)) return VAL_FAILED;
     const ArrayType t = *b_type(b, v);
+    assert(0 <= from && from < t.rank && 0 <= to && to < t.rank);
     Dim dims[MAX_RANK + 1];
     int64_t order[MAX_RANK + 1], group = from;
     uint32_t n = 0;

@@ -105,11 +105,12 @@ static Pair one_by_one(const Tree *s, Pair x, bool reverse) {
     const ArrayType *t = b_type(b, x.v);
     int64_t forth[MAX_RANK], back[MAX_RANK];
     Dim rest[MAX_RANK];
+    forth[0] = s->axis, back[s->axis] = 0;
     for (uint32_t i = 0, n = 1; i < t->rank; i++) {
-        forth[i == s->axis ? 0 : n] = i;
-        if (i != s->axis) rest[n - 1] = t->dims[i], n++;
+        if (i == s->axis) continue;
+        rest[n - 1] = t->dims[i];
+        forth[n] = i, back[i] = n++;
     }
-    for (uint32_t i = 0; i < t->rank; i++) back[forth[i]] = i;
     Val none = b_full(b, b_number(b, t->dtype, 0), t->rank - 1, rest), first = b_number(b, DT_bool, 1);
     Val in[5] = {first, none, none, b_transpose(b, x.v, forth), b_transpose(b, x.t, forth)}, out[5];
     if (b->failed) return x;

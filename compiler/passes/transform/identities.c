@@ -105,10 +105,12 @@ static Val id_reduce(const Defs *d, Builder *b, const Eqn *e) {
     uint32_t n = 0, kept = 0;
     if (!x || !unit_axes(x, y, unused)) return 0;
     for (uint32_t i = 0; i < x->rank; i++) {
-        if (v.at[i] == NO_AXIS || summed[v.at[i]])
+        if (v.at[i] == NO_AXIS || summed[v.at[i]]) {
             left[n++] = i;
-        else if (kept == r->rank || r->dims[kept++] != x->dims[i])
-            return 0;
+            continue;
+        }
+        if (kept == r->rank || r->dims[kept] != x->dims[i]) return 0;
+        kept++;
     }
     if (kept != r->rank) return 0;
     Eqn new = *e;

@@ -116,22 +116,20 @@ const MadeJvp *made_jvp(Tx *tx, Builder *b, const Jaxpr *j, Bits in, Bits force,
 /* Positions of values; the first one of a value that is put twice. */
 typedef struct {
     Intern seen;
-    struct {
-        uint32_t *at;
-        uint32_t n, cap;
-    } positions;
+    uint32_t *at; /* by its number */
 } Positions;
 static void put_positions(Tx *tx, Positions *p, const Val *at, uint32_t n) {
     p->seen.arena = tx->cx->arena;
+    p->at = arena_new(tx->cx->arena, uint32_t, n + 1);
     for (uint32_t i = 0; i < n; i++) {
-        bool fresh;
-        if (at[i]) intern(&p->seen, &at[i], sizeof *at, &fresh);
-        if (at[i] && fresh) push(tx->cx->arena, &p->positions, i);
+        bool fresh = false;
+        uint32_t k = at[i] ? intern(&p->seen, &at[i], sizeof *at, &fresh) : 0;
+        if (fresh) p->at[k] = i;
     }
 }
 static bool position(const Positions *p, Val v, uint32_t *at) {
     bool found = intern_find(&p->seen, &v, sizeof v, at);
-    if (found) *at = p->positions.at[*at];
+    if (found) *at = p->at[*at];
     return found;
 }
 /* Where the unknown program gets these values of the known one from; results that it must return besides are added. */

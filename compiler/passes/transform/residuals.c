@@ -33,10 +33,13 @@ typedef struct {
     } stacked, hoisted; /* added to the known results; computed before the loop */
 } Residuals;
 
+/* The node of a value; false: it is a literal or none of the iteration. */
+static bool number_of(const Residuals *r, Val v, uint32_t *k) {
+    return !val_info(r->tx->cx, v)->lit && intern_find(&r->numbers, &v, sizeof v, k);
+}
 static Node *node_of(const Residuals *r, Val v) {
     uint32_t k;
-    if (val_info(r->tx->cx, v)->lit || !intern_find(&r->numbers, &v, sizeof v, &k)) return NULL;
-    return &r->nodes[k];
+    return number_of(r, v, &k) ? &r->nodes[k] : NULL;
 }
 static bool invariant(const Residuals *r, Val v) {
     const Node *node = node_of(r, v);
@@ -194,10 +197,6 @@ static void need_operands(Residuals *r, const Eqn *e) {
     eqn_extents(r->tx->cx, e, need, r);
     each(const Val, v, e->out) type_extents(r->tx->cx, val_type(r->tx->cx, *v), need, r);
 }
-static void cut_operand(Cut *c, const Residuals *r, uint32_t v, Val operand) {
-    const Node *node = node_of(r, operand);
-    if (node && node->store.kind == STORE_NONE) cut_uses(c, v, (uint32_t)(node - r->nodes));
-}
 /* The network of the values that may be stored or computed again for those of `wanted`. */
 static Cut network(Residuals *r, const bool *wanted) {
     Ctx *cx = r->tx->cx;
@@ -215,9 +214,10 @@ static Cut network(Residuals *r, const bool *wanted) {
         }
         const Eqn *e = &r->j->eqns.at[node->eqn - 1];
         each(const Val, v, e->in) {
-            const Node *from = node_of(r, *v);
-            if (from) reached[from - r->nodes] = true;
-            cut_operand(&c, r, k, *v);
+            uint32_t from;
+            if (!number_of(r, *v, &from)) continue;
+            reached[from] = true;
+            if (r->nodes[from].store.kind == STORE_NONE) cut_uses(&c, k, from);
         }
     }
     return c;
@@ -416,7 +416,7 @@ const MadeScan *made_scan(Tx *tx, Builder *b, const Eqn *e, Bits unknown) {
     for (uint32_t k = 0; k < s.carry.n; k++) force[k] = unknown.at[s.consts.n + k];
     const MadeSplit *split = made_split(tx, b, s.body, unknown, (Bits){force, e->out.n});
     if (!split) return NULL;
-    const void *key[] = {split, (void *)(uintptr_t)s.consts.n, (void *)(uintptr_t)s.carry.n};
+    const uintptr_t key[] = {(uintptr_t)split, s.consts.n, s.carry.n};
     const void **slot = loop_slot(tx, key, sizeof key);
     if (!*slot) *slot = make(tx, b, e, split, unknown);
     tx->failed |= !*slot;

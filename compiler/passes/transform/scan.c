@@ -85,15 +85,19 @@ static Vals chosen(Arena *arena, Vals part, const Val *first, const bool *unknow
         if (unknown[part.at + i - first] == which) vals_push(&some, part.at[i]);
     return some;
 }
+static Val nth(Vals vs, uint32_t i) {
+    assert(vs.at && i < vs.n);
+    return vs.at[i];
+}
 /* The scanned operand from which an iteration gets a residual. `out`: the results of the known loop. */
 static Val stacked(Builder *b, const MadeScan *m, const Store *s, const ScanIn *known, Vals out, const Eqn *e) {
     Vals ys = vals_part(out, known->carry.n, out.n - known->carry.n);
     Loop how = loop_of(b->cx, e, 0);
     switch (s->kind) {
     case STORE_SCANNED: return known->xs.at[s->at];
-    case STORE_RESULT: return ys.at[s->at];
-    case STORE_BEFORE: return b_shifted(b, ys.at[s->from], known->carry.at[s->at], !how.reverse);
-    case STORE_AFTER: return b_shifted(b, ys.at[s->from], out.at[s->at], how.reverse);
+    case STORE_RESULT: return nth(ys, s->at);
+    case STORE_BEFORE: return b_shifted(b, nth(ys, s->from), known->carry.at[s->at], !how.reverse);
+    case STORE_AFTER: return b_shifted(b, nth(ys, s->from), out.at[s->at], how.reverse);
     default: break;
     }
     assert(s->kind == STORE_INDEX);
@@ -113,7 +117,7 @@ static ScanIn unknown_operands(SplitEqn *s, const MadeScan *m, const ScanIn *kno
         if (store->kind == STORE_CONST)
             vals_push(&invariant, consts.at[store->at]);
         else if (store->kind == STORE_HOISTED)
-            vals_push(&invariant, hoisted.at[store->at]);
+            vals_push(&invariant, nth(hoisted, store->at));
         else
             vals_push(&xs, stacked(s->b, m, store, known, out, s->e));
     }

@@ -79,14 +79,12 @@ static void taint_scan(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out)
     bits_unite(out, taint(tx, kind, s.body, body));
     bits_unite(out, bits_part(body, s.consts.n, s.carry.n));
 }
-/* An equation with a bit. */
-static void taint_eqn(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out) {
+/* An equation whose programs say which results get a bit; false: they do not, or it has none. */
+static bool taint_programs(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out) {
     Cond c = cond_of(e);
     const Jaxpr *body = followed_body(tx, e);
-    if (kind == TAINT_JVP && jvp_rules[e->prim] == jvp_zero) return;
-    if ((kind == TAINT_SPLIT && !split_rule(e->prim)) || (c.branches.n && in.at[0]))
-        all_results(tx, kind, e, out);
-    else if (c.branches.n)
+    if (c.branches.n && in.at[0]) return false;
+    if (c.branches.n)
         each(Jaxpr *, j, c.branches) bits_unite(out, taint(tx, kind, *j, bits_part(in, 1, c.in.n)));
     else if (while_of(e).body)
         taint_while(tx, kind, e, in, out);
@@ -95,7 +93,14 @@ static void taint_eqn(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out) 
     else if (body)
         bits_unite(out, taint(tx, kind, body, in));
     else
-        all_results(tx, kind, e, out);
+        return false;
+    return true;
+}
+/* An equation with a bit. */
+static void taint_eqn(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out) {
+    if (kind == TAINT_JVP && jvp_rules[e->prim] == jvp_zero) return;
+    bool divided = kind != TAINT_SPLIT || split_rule(e->prim);
+    if (!divided || !taint_programs(tx, kind, e, in, out)) all_results(tx, kind, e, out);
 }
 Bits taint(Tx *tx, TaintKind kind, const Jaxpr *j, Bits in) {
     Bits *slot;

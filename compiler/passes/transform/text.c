@@ -66,6 +66,7 @@ static void stretch_cases(Builder *b, Vals in) {
     if (to->rank) memcpy(dims, to->dims, to->rank * sizeof *dims);
     for (uint32_t i = 0; i < in.n; i++) {
         const ArrayType *t = b_type(b, in.at[i]);
+        assert(t->rank <= to->rank);
         for (uint32_t d = 0; d < t->rank; d++)
             if (dims[d] == 1) dims[d] = t->dims[d];
     }
