@@ -14,10 +14,7 @@ static bool same_type(const Defs *d, Val a, Val b) {
 static bool used_once(const Defs *d, Val v) { return v >= d->uses.n || d->uses.at[v] < 2; }
 /* Powers of two have no negative values. */
 static bool dtype_has_sign(Dtype t) { return float_format[t].special != FLOAT_POWER; }
-static bool is_inexact(const Defs *d, Val v) {
-    DtypeKind kind = dtype_info[array(d, v)->dtype].kind;
-    return kind == DK_FLOAT || kind == DK_COMPLEX;
-}
+static DtypeKind kind_of(const Defs *d, Val v) { return dtype_info[array(d, v)->dtype].kind; }
 static Val reshaped(const Defs *d, Builder *b, Val x, Val like) {
     const ArrayType *t = array(d, like);
     return b_reshape(b, x, t->rank, t->dims);
@@ -183,6 +180,12 @@ static Val with_operands(Builder *b, const Eqn *e, Val x, Val y) {
     Type type = val_type(b->cx, e->out.at[0]);
     return b_eqn(b, &new, 1, &type).at[0];
 }
+/* Is it the product or quotient of two numbers? Its sign is then that of either. The parts of a complex product are
+   sums, and where they cancel the sign of their zero is not changed with that of a factor. */
+static bool is_product(const Defs *d, const Eqn *e) {
+    DtypeKind kind = kind_of(d, e->out.at[0]);
+    return (e->prim == P_mul && !e->params.n && kind != DK_COMPLEX) || (e->prim == P_div && kind == DK_FLOAT);
+}
 /* -v, if v is computed with a sign that can be left out; else 0. Only `v` itself may be used elsewhere too if it is a
    negation, of which none is needed then. */
 static Val negated(const Defs *d, Builder *b, Val v, uint32_t depth) {
@@ -191,7 +194,7 @@ static Val negated(const Defs *d, Builder *b, Val v, uint32_t depth) {
     if (!e || depth == MOST_DEPTH || e->out.n != 1 || !dtype_has_sign(array(d, v)->dtype)) return 0;
     if (e->prim == P_neg) return X;
     if (!used_once(d, v)) return 0;
-    bool product = (e->prim == P_mul && !e->params.n) || (e->prim == P_div && is_inexact(d, v));
+    bool product = is_product(d, e);
     Val x = product || (is_view(e->prim) && e->in.n == 1) ? negated(d, b, X, depth + 1) : 0;
     if (x) return with_operands(b, e, x, product ? Y : 0);
     Val y = product ? negated(d, b, Y, depth + 1) : 0;
@@ -200,8 +203,7 @@ static Val negated(const Defs *d, Builder *b, Val v, uint32_t depth) {
 static Val id_neg(const Defs *d, Builder *b, const Eqn *e) {
     Val v = negated(d, b, X, 0);
     const Eqn *of = def_of(d, X);
-    bool product = of && of->out.n == 1 && ((of->prim == P_mul && !of->params.n) || of->prim == P_div);
-    if (v || !product || !used_once(d, X) || !is_inexact(d, X)) return v;
+    if (v || !of || of->out.n != 1 || !is_product(d, of) || !used_once(d, X) || kind_of(d, X) != DK_FLOAT) return v;
     for (uint32_t i = 0; i < 2; i++) { /* the sign of a number */
         Scalar s;
         if (!scalar_of(d->cx, of->in.at[i], &s)) continue;
