@@ -39,6 +39,8 @@ typedef struct Kernel {
     uint32_t guard_id, nguards;
     uint32_t tile, tile_at; /* the rows of the tile being written (0: none), and the current row */
     uint32_t jam;           /* iterations of the step's loop `jam` that are done at once; 0: one */
+    Atom first;             /* the first of them: as they end before the loop does, its extent is smaller, and so
+                               indices of all of them have the quotients and remainders that the loop's has */
     bool inside;            /* no padding is read here */
     uint32_t least;         /* loads are not hoisted out of this scope */
     V tail;                 /* mask of the lanes that exist, at the end of the lane loop; NULL: all */

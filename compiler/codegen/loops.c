@@ -551,7 +551,7 @@ static void body(Kernel *k) {
             substituted(k, s->unrolled, ix_dim(k->ix, i), all_stages, NULL);
     else if (k->jam)
         for (uint32_t i = 0; i < k->jam; i++)
-            substituted(k, s->jam, ix_add(k->ix, ix_atom(k->ix, s->jam), ix_dim(k->ix, i)), all_stages, NULL);
+            substituted(k, s->jam, ix_add(k->ix, ix_atom(k->ix, k->first), ix_dim(k->ix, i)), all_stages, NULL);
     else
         stages(k);
 }
@@ -582,6 +582,7 @@ static void nest_next(Kernel *k, void *user, V *acc) {
     Nesting n = *(Nesting *)user;
     Atom loop = *n.loops++;
     n.n--;
+    if (k->jam && loop == k->step->jam) kernel_bind(k, k->first, kernel_index(k, ix_atom(k->ix, loop)));
     bool main = !k->step->jam || k->jam;
     (loop == k->step->edge_loop && main ? nest_at_edges : nest_rest)(k, n);
 }
@@ -602,6 +603,7 @@ void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
         return;
     }
     if (loop == k->step->jam) {
+        k->first = atom_loop(k->ix, dim_sub(k->plan->cx->types, loop_extent(k->ix, loop), JAM - 1));
         nest_in_blocks(k, n, lo, hi, JAM, &k->jam);
         return;
     }
