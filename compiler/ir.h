@@ -137,7 +137,8 @@ typedef enum {
     JOINS = 1 << 6,      /* puts the operands side by side */
     TAKES_REFS = 1 << 7, /* an operand may be a reference */
     USES_KEY = 1 << 8,   /* uses up its random key */
-    INTERNAL = 1 << 9    /* written only by passes: it trusts its operands */
+    INTERNAL = 1 << 9,   /* written only by passes: it trusts its operands */
+    REMAT = 1 << 10      /* a call whose program derivatives compute again */
 } Fact;
 extern const uint16_t prim_facts[NPRIMS];
 static inline bool prim_is(Prim p, Fact fact) { return prim_facts[p] & fact; }

@@ -38,10 +38,9 @@ static bool nested_ok(Ctx *cx, const Eqn *e) {
 /* The operands of a differentiated remat, by an equation each that cse keeps apart: its body is computed again. */
 static Vals operands_again(Inline *in, Eqns *to, const Eqn *e, Vals operands) {
     Ctx *cx = in->cx;
-    bool remat = e->prim == P_remat || e->prim == P_remat2 || e->prim == P_checkpoint;
     const Param *prevents = param_find(e, K_prevent_cse);
     bool off = prevents && prevents->value.kind == V_BOOL && !prevents->value.i;
-    if (!remat || off || !param_bool(e, K_differentiated)) return operands;
+    if (!prim_is(e->prim, REMAT) || off || !param_bool(e, K_differentiated)) return operands;
     Vals new = {arena_new(cx->arena, Val, operands.n + 1), operands.n};
     for (uint32_t i = 0; i < operands.n; i++) {
         Val v = new.at[i] = operands.at[i];

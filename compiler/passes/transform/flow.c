@@ -11,10 +11,10 @@ Flow *flow_of(Tx *tx) {
 }
 
 SplitRule *split_rule(Prim p) {
-    static SplitRule *const rules[NPRIMS] = {[P_cond] = split_cond,    [P_scan] = split_scan,
-                                             [P_while] = split_while,  [P_remat] = split_remat,
-                                             [P_remat2] = split_remat, [P_checkpoint] = split_remat};
-    return rules[p] ? rules[p] : jvp_rules[p] == jvp_call ? split_call : NULL;
+    static SplitRule *const rules[NPRIMS] = {[P_cond] = split_cond, [P_scan] = split_scan, [P_while] = split_while};
+    if (rules[p]) return rules[p];
+    if (prim_is(p, REMAT)) return split_remat;
+    return jvp_rules[p] == jvp_call ? split_call : NULL;
 }
 
 Bits bits_of(Tx *tx, uint32_t n, const Val *vals) {

@@ -265,10 +265,7 @@ static Eqn loop_left(Nested *n, Eqns *to, const Eqn *read, Eqn e) {
     bool alike = w.body && divided_alike(n, before.body) && divided_alike(n, before.cond);
     return alike && !names_extents(cx, w.body->in) ? while_fixed(n, to, &e, w) : e;
 }
-static bool is_small(Nested *n, const Eqn *e, const Jaxpr *body) {
-    bool policy = e->prim == P_remat || e->prim == P_remat2 || e->prim == P_checkpoint;
-    return body->eqns.n <= 1 && !policy;
-}
+static bool is_small(const Eqn *e, const Jaxpr *body) { return body->eqns.n <= 1 && !prim_is(e->prim, REMAT); }
 static void nested_eqn(Nested *n, Eqns *to, Consts *consts, const Eqn *e);
 static Jaxpr *nested_jaxpr(void *user, const Jaxpr *j) {
     Nested *n = user;
@@ -286,7 +283,7 @@ static void nested_eqn(Nested *n, Eqns *to, Consts *consts, const Eqn *e) {
     Eqn new = eqn_rewrite(&n->map, e, nested_jaxpr, n);
     Jaxpr *body = calls_plainly(e->prim) ? eqn_program(&new) : NULL;
     Cond c = cond_of(&new);
-    if (body && is_small(n, e, body)) {
+    if (body && is_small(e, body)) {
         add_consts(n->cx->arena, consts, body->consts);
         n->failed |= !jaxpr_splice_call(&n->map, to, body, new.in, &new);
         return;
