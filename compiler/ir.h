@@ -138,7 +138,10 @@ typedef enum {
     TAKES_REFS = 1 << 7, /* an operand may be a reference */
     USES_KEY = 1 << 8,   /* uses up its random key */
     INTERNAL = 1 << 9,   /* written only by passes: it trusts its operands */
-    REMAT = 1 << 10      /* a call whose program derivatives compute again */
+    REMAT = 1 << 10,     /* a call whose program derivatives compute again */
+    PLAIN_CALL = 1 << 11 /* does nothing but run its one program, so that it may run another, and names no operand or
+                            result by its number; of other calls, parameters say how the program may be called,
+                            replaced or divided */
 } Fact;
 extern const uint16_t prim_facts[NPRIMS];
 static inline bool prim_is(Prim p, Fact fact) { return prim_facts[p] & fact; }

@@ -197,7 +197,7 @@ static void need_all(Dce *d, Prog *p) {
    stand for a signature: these keep all. */
 static bool is_control(const Eqn *e) {
     Lower lower = prim_lower[e->prim];
-    return lower == LOWER_COND || lower == LOWER_WHILE || lower == LOWER_SCAN || calls_plainly(e->prim);
+    return lower == LOWER_COND || lower == LOWER_WHILE || lower == LOWER_SCAN || prim_is(e->prim, PLAIN_CALL);
 }
 
 static void need_eqn(Dce *d, Node *node) {

@@ -417,10 +417,3 @@ Intern programs_of_rules(Ctx *cx, const Jaxpr *j) {
     rule_walk(&w, j, false);
     return w.within;
 }
-bool calls_plainly(Prim p) {
-    static const bool calls[NPRIMS] = {
-        [P_jit] = true,  [P_pjit] = true,   [P_closed_call] = true, [P_core_call] = true,
-        [P_call] = true, [P_remat2] = true, [P_remat] = true,       [P_checkpoint] = true,
-    };
-    return calls[p];
-}

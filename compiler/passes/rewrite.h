@@ -127,7 +127,5 @@ typedef struct {
 bool eqn_has_effects(Effects *, const Eqn *);
 /* The programs within custom_jvp_call and custom_vjp_call, at any depth, as keys: their rules are known by their form. */
 Intern programs_of_rules(Ctx *, const Jaxpr *);
-/* Does the primitive only run its one program, and name no operand or result by their number? */
-bool calls_plainly(Prim);
 
 #endif

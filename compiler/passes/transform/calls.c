@@ -41,17 +41,12 @@ bool jvp_run(Jvp *d, const Eqn *like, Bits dt, uint32_t group) {
     push(tx->cx->arena, &d->b->eqns, e);
     return true;
 }
-/* These do nothing but run their program, so that they may run another one. Of the others, parameters say how the
-   program read may be called, replaced or divided: another program is called plainly. */
-static const bool plain[NPRIMS] = {
-    [P_jit] = true,    [P_pjit] = true,       [P_closed_call] = true,      [P_core_call] = true,
-    [P_call] = true,   [P_eval_jaxpr] = true, [P_compute_on] = true,       [P_remat] = true,
-    [P_remat2] = true, [P_checkpoint] = true, [P_xla_metadata_call] = true};
 Vals tx_call(Tx *tx, Builder *b, const Eqn *e, const Inner *i, uint32_t n, const Val *in) {
     Arena *arena = tx->cx->arena;
     ValMap none = {.cx = tx->cx, .sparse = true};
     Vals operands = vals_joined(arena, 2, (Vals[]){i->captured, {(Val *)in, n}});
-    Eqn call = plain[e->prim] ? call_of(arena, e, i->j, operands) : eqn_call(&none, e, i->j, operands);
+    bool plain = prim_is(e->prim, PLAIN_CALL);
+    Eqn call = plain ? call_of(arena, e, i->j, operands) : eqn_call(&none, e, i->j, operands);
     assert(operands.n == i->j->in.n);
     return tx_run(tx, b, &call, operands, i->j->in, i->j->out);
 }

@@ -281,7 +281,7 @@ static Jaxpr *nested_jaxpr(void *user, const Jaxpr *j) {
 }
 static void nested_eqn(Nested *n, Eqns *to, Consts *consts, const Eqn *e) {
     Eqn new = eqn_rewrite(&n->map, e, nested_jaxpr, n);
-    Jaxpr *body = calls_plainly(e->prim) ? eqn_program(&new) : NULL;
+    Jaxpr *body = prim_is(e->prim, PLAIN_CALL) ? eqn_program(&new) : NULL;
     Cond c = cond_of(&new);
     if (body && is_small(e, body)) {
         add_consts(n->cx->arena, consts, body->consts);

@@ -110,7 +110,8 @@ const MadeTranspose *made_transpose(Tx *, Builder *b, const Jaxpr *, Bits linear
 /* An equation with these operands, whose programs have these inputs and results (one of the programs, if there are
    several), as a new one: its results. Their types are those of `out` with extents that are inputs or results replaced. */
 Vals tx_run(Tx *, Builder *, const Eqn *like, Vals operands, Vals in, Vals out);
-/* A call like `e`, of another program: parameters that list operands and results go. */
+/* A call like `e`, of another program: parameters that list operands and results go. It is jit if `e` does more than run
+   its program. */
 Vals tx_call(Tx *, Builder *, const Eqn *e, const Inner *, uint32_t n, const Val *in);
 
 /* Divides `j`: writes to `b` the equations all of whose operands are known. `in`: values for its inputs, 0: unknown.
