@@ -71,6 +71,8 @@ Cond cond_of(const Eqn *);
 Eqn cond_eqn(Arena *, const Eqn *like, const Cond *);
 Param cond_param(Jaxprs branches, bool bools); /* the parameter that holds them, which it does not copy */
 
+/* Does it branch or loop, in the form that all passes know: cond, while, scan? */
+static inline bool is_control(Prim p) { return p == P_cond || p == P_while || p == P_scan; }
 /* Control flow with other operands and results: `in` maps a slice of operands of `e`, `out` one of results. Programs
    and other parameters come from `new`. For any other equation the slices are all operands and all results, and it is
    written as a call. */

@@ -195,17 +195,14 @@ static void need_all(Dce *d, Prog *p) {
 
 /* Is it control flow or a call, of which operands and results are cut? Rules of custom calls, and the names of others,
    stand for a signature: these keep all. */
-static bool is_control(const Eqn *e) {
-    Lower lower = prim_lower[e->prim];
-    return lower == LOWER_COND || lower == LOWER_WHILE || lower == LOWER_SCAN || prim_is(e->prim, PLAIN_CALL);
-}
+static bool is_cut(const Eqn *e) { return is_control(e->prim) || prim_is(e->prim, PLAIN_CALL); }
 
 static void need_eqn(Dce *d, Node *node) {
     const Eqn *e = node->e;
     if (node->live) return;
     node->live = true;
     eqn_extents(d->cx, e, need_val, d);
-    if (!is_control(e)) {
+    if (!is_cut(e)) {
         each(const Val, v, e->in) need_val(d, *v);
         for (uint32_t i = 0; i < node->nsubs; i++) need_all(d, node->subs[i]);
         return;
@@ -229,7 +226,7 @@ static void need_def(Dce *d, Val v) {
     if (def->prog) need_in(d, def->prog, def->k);
     if (!def->eqn) return;
     need_eqn(d, def->eqn);
-    if (!is_control(def->eqn->e)) return;
+    if (!is_cut(def->eqn->e)) return;
     bool loop = prim_lower[def->eqn->e->prim] == LOWER_WHILE;
     need_out(d, def->eqn->subs[loop ? 1 : 0], def->k);
 }
@@ -305,7 +302,7 @@ static Eqn eqn_left(Dce *d, const Node *node) {
     const ValMap same = {.cx = d->cx};
     if (node->nsubs == 0) return *node->e;
     Eqn e = eqn_rewrite(&same, node->e, rebuilt, d);
-    if (!is_control(node->e)) return e;
+    if (!is_cut(node->e)) return e;
     Kept kept = kept_of(d, node);
     return control_map(arena, node->e, &e, kept_operands, kept_results, &kept);
 }

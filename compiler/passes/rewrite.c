@@ -45,9 +45,8 @@ const uint8_t prim_neutral[NPRIMS] = {
 };
 
 bool runs_programs(Prim p) {
-    Lower how = prim_lower[p];
-    return how == LOWER_CALL || how == LOWER_COND || how == LOWER_WHILE || how == LOWER_SCAN || how == LOWER_STATE ||
-           p == P_shard_map || p == P_xla_pmap || p == P_spmd;
+    return is_control(p) || prim_lower[p] == LOWER_CALL || prim_lower[p] == LOWER_STATE || p == P_shard_map ||
+           p == P_xla_pmap || p == P_spmd;
 }
 
 static Val sparse_get(const ValMap *m, Val v) {

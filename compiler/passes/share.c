@@ -93,12 +93,10 @@ static void share_call(Share *s, Eqns *to, const Eqn *e) {
     }
 }
 static void share_eqn(Share *s, Eqns *to, const Eqn *e) {
-    Lower how = prim_lower[e->prim];
-    bool control = how == LOWER_COND || how == LOWER_WHILE || how == LOWER_SCAN;
     if (calls_function(e))
         share_call(s, to, e);
     else
-        push(s->cx->arena, to, eqn_rewrite(&s->map, e, control ? held : share_jaxpr, s));
+        push(s->cx->arena, to, eqn_rewrite(&s->map, e, is_control(e->prim) ? held : share_jaxpr, s));
 }
 static Jaxpr *share_jaxpr(void *user, const Jaxpr *j) {
     Share *s = user;

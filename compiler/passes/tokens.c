@@ -25,7 +25,7 @@ static Jaxpr *tokens_jaxpr(void *user, const Jaxpr *j);
 static void tokens_eqn(Tokens *t, Eqns *to, const Eqn *e) {
     Ctx *cx = t->cx;
     Eqn new = eqn_rewrite(&(ValMap){.cx = cx}, e, tokens_jaxpr, t);
-    bool nested = e->prim == P_cond || e->prim == P_while || e->prim == P_scan || calls_function(e);
+    bool nested = is_control(e->prim) || calls_function(e);
     Eqn left = control_map(cx->arena, e, &new, kept, kept, cx);
     bool changes = left.in.n < e->in.n || left.out.n < e->out.n;
     if (changes && !left.out.n && !nested && !eqn_impure(e)) return;
