@@ -200,7 +200,7 @@ bool transpose_scan(Transpose *t) {
     const MadeBack *m = made_back(&l, t);
     if (!m) return false;
     ScanIn in = operands(t, m);
-    Vals out = scan_run(t->b, t->e, &m->turn, in);
+    Vals out = scan_run(tx, t->b, t->e, &m->turn, in);
     if (t->b->failed) return false;
     uint32_t at = 0, ncarry = in.carry.n;
     Vals ys = vals_part(out, ncarry, out.n - ncarry);

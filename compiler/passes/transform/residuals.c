@@ -22,6 +22,7 @@ typedef struct {
     uint32_t captured;      /* of these constants: the first */
     uint32_t results;       /* of its results: carry and stacked ones */
     bool inner_extent;      /* has_inner_extent */
+    bool varying_extent;    /* has_varying_extent */
     Intern numbers;         /* value → node */
     Node *nodes;
     uint32_t n;
@@ -79,7 +80,7 @@ static bool may_repeat(Residuals *r, const Node *node) {
     if (!node->eqn) return false;
     const Eqn *e = &r->j->eqns.at[node->eqn - 1];
     bool inner = false;
-    each(const Val, v, e->out) inner |= node_of(r, *v)->inner || dim_is_bound(r->tx->cx->types, *v);
+    each(const Val, v, e->out) inner |= node_of(r, *v)->inner;
     return (is_cheap(e) || inner) && !eqn_has_effects(&r->effects, e);
 }
 
@@ -98,13 +99,21 @@ static void put_store(Residuals *r, Val v, Store store) {
 static void note_inner(void *user, Val extent) {
     Residuals *r = user;
     const Node *node = node_of(r, extent);
-    if (node && node->store.kind != STORE_CONST) r->inner_extent = true;
+    r->inner_extent |= node && node->store.kind != STORE_CONST;
+    r->varying_extent |= node && !node->invariant;
 }
 /* Is an extent of its type a value of the iteration other than a constant? */
 static bool has_inner_extent(Residuals *r, Val v) {
     r->inner_extent = false;
     type_extents(r->tx->cx, val_type(r->tx->cx, v), note_inner, r);
     return r->inner_extent;
+}
+/* Does an extent of the equation or of its results depend on more than constants? */
+static bool has_varying_extent(Residuals *r, const Eqn *e) {
+    r->varying_extent = false;
+    eqn_extents(r->tx->cx, e, note_inner, r);
+    each(const Val, v, e->out) type_extents(r->tx->cx, val_type(r->tx->cx, *v), note_inner, r);
+    return r->varying_extent;
 }
 /* An invariant that only repeats constants is repeated in the loop: memory is slower. */
 static bool worth_hoisting(const Residuals *r, const Eqn *e) {
@@ -127,7 +136,7 @@ static void find_nodes(Residuals *r) {
     for (uint32_t i = r->consts + r->carry; i < j->in.n; i++)
         put_store(r, j->in.at[i], (Store){.kind = STORE_SCANNED, .at = i - r->consts - r->carry});
     each(const Eqn, e, j->eqns) {
-        bool all = !eqn_has_effects(&r->effects, e);
+        bool all = !eqn_has_effects(&r->effects, e) && !has_varying_extent(r, e);
         each(const Val, v, e->in) all &= invariant(r, *v);
         each(const Val, v, e->out) {
             Node *node = node_of(r, *v);
@@ -187,9 +196,13 @@ static void stack_carries(Residuals *r) {
 }
 
 /* ---- what is stacked */
+/* The value, and the scalars that are its extents. */
 static void need(void *user, Val v) {
-    Node *node = node_of(user, v);
-    if (node) node->needed = true;
+    Residuals *r = user;
+    Node *node = node_of(r, v);
+    if (!node || node->needed) return;
+    node->needed = true;
+    type_extents(r->tx->cx, val_type(r->tx->cx, v), need, r);
 }
 /* The values that an equation takes, extents included. */
 static void need_operands(Residuals *r, const Eqn *e) {
@@ -409,12 +422,19 @@ static const MadeScan *make(Tx *tx, Builder *b, const Eqn *e, const MadeSplit *s
     m->unknown_in = unknown, m->out = split->out;
     return own.failed ? NULL : m;
 }
+const MadeSplit *split_turn(Tx *tx, Builder *b, const Jaxpr *body, Bits unknown, Bits force) {
+    bool outer = tx->in_loop;
+    tx->in_loop = true;
+    const MadeSplit *split = made_split(tx, b, body, unknown, force);
+    tx->in_loop = outer;
+    return split;
+}
 const MadeScan *made_scan(Tx *tx, Builder *b, const Eqn *e, Bits unknown) {
     Arena *arena = tx->cx->arena;
     const Scan s = scan_of(e);
     bool *force = arena_new(arena, bool, e->out.n + 1);
     for (uint32_t k = 0; k < s.carry.n; k++) force[k] = unknown.at[s.consts.n + k];
-    const MadeSplit *split = made_split(tx, b, s.body, unknown, (Bits){force, e->out.n});
+    const MadeSplit *split = split_turn(tx, b, s.body, unknown, (Bits){force, e->out.n});
     if (!split) return NULL;
     const uintptr_t key[] = {(uintptr_t)split, s.consts.n, s.carry.n};
     const void **slot = loop_slot(tx, key, sizeof key);

@@ -2,18 +2,24 @@
 #include "scan.h"
 
 /* The parameters that stay. */
-static Loop loop_of(const Ctx *cx, const Eqn *e, uint32_t carries) {
+static Loop loop_of(const Tx *tx, const Eqn *e, uint32_t carries) {
     Scan s = scan_of(e);
-    return (Loop){scan_length(cx, &s), carries, s.reverse, param_int(e, K_unroll, 1), NULL};
+    Loop how = {s.length, carries, s.reverse, param_int(e, K_unroll, 1), NULL};
+    Vals arrays = s.xs.n ? s.xs : s.ys; /* stacked arrays are results as read */
+    if (!arrays.n) return how;
+    const Types *types = tx->cx->types;
+    const ArrayType *t = type_at(types, type_rewrite(&tx->map, val_type(tx->cx, arrays.at[0])));
+    if (t->rank) how.length = t->dims[0];
+    return how;
 }
-Vals scan_run(Builder *b, const Eqn *e, const Inner *turn, ScanIn in) {
+Vals scan_run(const Tx *tx, Builder *b, const Eqn *e, const Inner *turn, ScanIn in) {
     Arena *arena = b->cx->arena;
     uint32_t consts = in.consts.n;
     assert(turn->in.n == consts + in.carry.n + in.xs.n);
     Inner closed = {.j = turn->j, .in = vals_part(turn->in, consts, turn->in.n - consts)};
     closed.captured = vals_joined(arena, 2, (Vals[]){turn->captured, in.consts});
     Vals rest = vals_joined(arena, 2, (Vals[]){in.carry, in.xs});
-    Loop how = loop_of(b->cx, e, in.carry.n);
+    Loop how = loop_of(tx, e, in.carry.n);
     how.reverse ^= in.backwards;
     add_consts(arena, &b->consts, turn->captured);
     return b_scan(b, &closed, how, rest.n, rest.at);
@@ -67,7 +73,7 @@ bool jvp_scan(Jvp *d) {
     ScanIn operands = {.consts = with_tangents(d, s.consts, in.at)};
     operands.carry = with_tangents(d, s.carry, in.at);
     operands.xs = with_tangents(d, s.xs, in.at);
-    Vals out = scan_run(d->b, d->e, &m->program, operands);
+    Vals out = scan_run(tx, d->b, d->e, &m->program, operands);
     uint32_t k = 0;
     for (uint32_t i = 0; i < s.carry.n; i++) d->out[i] = out.at[k++];
     for (uint32_t i = 0; i < s.carry.n; i++) d->dt[i] = m->out.at[i] ? out.at[k++] : 0;
@@ -90,9 +96,10 @@ static Val nth(Vals vs, uint32_t i) {
     return vs.at[i];
 }
 /* The scanned operand from which an iteration gets a residual. `out`: the results of the known loop. */
-static Val stacked(Builder *b, const MadeScan *m, const Store *s, const ScanIn *known, Vals out, const Eqn *e) {
+static Val stacked(SplitEqn *eqn, const Store *s, const ScanIn *known, Vals out) {
+    Builder *b = eqn->b;
     Vals ys = vals_part(out, known->carry.n, out.n - known->carry.n);
-    Loop how = loop_of(b->cx, e, 0);
+    Loop how = loop_of(eqn->tx, eqn->e, 0);
     switch (s->kind) {
     case STORE_SCANNED: return known->xs.at[s->at];
     case STORE_RESULT: return nth(ys, s->at);
@@ -119,7 +126,7 @@ static ScanIn unknown_operands(SplitEqn *s, const MadeScan *m, const ScanIn *kno
         else if (store->kind == STORE_HOISTED)
             vals_push(&invariant, nth(hoisted, store->at));
         else
-            vals_push(&xs, stacked(s->b, m, store, known, out, s->e));
+            vals_push(&xs, stacked(s, store, known, out));
     }
     ScanIn u = {.carry = chosen(arena, read.carry, first, m->unknown_in.at, true)};
     u.consts = vals_joined(arena, 2, (Vals[]){invariant, chosen(arena, read.consts, first, s->unknown, true)});
@@ -138,10 +145,10 @@ bool split_scan(SplitEqn *s) {
     ScanIn known = {.consts = chosen(arena, e.consts, at, unknown.at, false)};
     known.carry = chosen(arena, e.carry, at, unknown.at, false);
     known.xs = chosen(arena, e.xs, at, unknown.at, false);
-    Vals out = scan_run(s->b, s->e, &m->known, known);
+    Vals out = scan_run(tx, s->b, s->e, &m->known, known);
     if (s->b->failed) return false;
     ScanIn rest = unknown_operands(s, m, &known, out);
-    Vals late = s->b->failed ? (Vals){0} : scan_run(s->u, s->e, &m->unknown, rest);
+    Vals late = s->b->failed ? (Vals){0} : scan_run(tx, s->u, s->e, &m->unknown, rest);
     if (s->b->failed || s->u->failed) return false;
     for (uint32_t i = 0, k = 0, l = 0; i < s->e->out.n; i++) {
         s->out_unknown[i] = m->out.at[i];

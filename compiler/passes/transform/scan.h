@@ -17,7 +17,7 @@ typedef struct {
     bool backwards; /* in the opposite order */
 } ScanIn;
 /* A scan like `e` of another iteration, whose inputs are these. */
-Vals scan_run(Builder *, const Eqn *e, const Inner *turn, ScanIn);
+Vals scan_run(const Tx *, Builder *, const Eqn *e, const Inner *turn, ScanIn);
 
 /* ---- residuals: how an iteration of the unknown loop gets a value of the same iteration of the known one */
 typedef enum {
@@ -46,6 +46,8 @@ typedef struct {
     uint32_t nstores;
     Bits unknown_in, out;
 } MadeScan;
+/* made_split of the body of a loop. */
+const MadeSplit *split_turn(Tx *, Builder *b, const Jaxpr *body, Bits unknown, Bits force);
 /* `e`: the equation as written. NULL after an error. */
 const MadeScan *made_scan(Tx *, Builder *, const Eqn *e, Bits unknown);
 /* The bytes of an array, about; many if they are too many. */

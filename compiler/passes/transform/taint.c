@@ -68,10 +68,7 @@ static void taint_while(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out
     While w = while_of(e);
     Bits body = bits_part(in, w.cond_consts.n, w.body_consts.n + w.carry.n);
     body = taint_loop(tx, kind, w.body, body, w.body_consts.n, w.carry.n);
-    if (kind == TAINT_SPLIT)
-        all_results(tx, kind, e, out);
-    else
-        bits_unite(out, bits_part(body, w.body_consts.n, w.carry.n));
+    bits_unite(out, bits_part(body, w.body_consts.n, w.carry.n));
 }
 static void taint_scan(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out) {
     Scan s = scan_of(e);

@@ -37,6 +37,7 @@ struct Tx {
     struct Loops *loops; /* scan.c: what is made for loops; NULL: none yet */
     uint32_t depth;      /* of equations that are expanded first */
     bool reverse;        /* what depends on tangents will be transposed */
+    bool in_loop;        /* split: in the body of a loop */
     bool failed;         /* an error was reported */
 };
 

@@ -1,5 +1,5 @@
 /* while under jvp and split. */
-#include "flow.h"
+#include "scan.h"
 
 /* The condition as a program of the carry and its tangents, which it does not look at. */
 static Inner with_tangents(Tx *tx, Builder *b, const While *w, Vals carry) {
@@ -34,6 +34,184 @@ bool jvp_while(Jvp *d) {
     return jvp_run(d, &e, carried, 0);
 }
 
+/* ---- split: the loop becomes a scan of as many iterations, whose residuals are stacked and which runs backwards
+
+   The number of iterations is computed before the scan: from the bounds if the loop counts, or else by the loop itself,
+   of what is known, which carries the number. dce leaves of that what the condition needs. Within another loop, the
+   stacks are not kept but computed again, so that the scan disappears from the known program: there, the results are
+   those of the counting loop. */
+
+typedef struct {
+    SplitEqn *s;
+    While w;
+    Bits in;             /* of the inputs of the body: are they unknown? */
+    const MadeSplit *of; /* the body */
+} Reverse;
+
+/* The bits of the carry. */
+static Bits carried(const Reverse *r) { return bits_part(r->in, r->w.body_consts.n, r->w.carry.n); }
+
+/* The program without equations that only have an effect, which happen in the scan. */
+static const Jaxpr *pure(const Reverse *r, const Jaxpr *j) {
+    Tx *tx = r->s->tx;
+    Effects *effects = &flow_of(tx)->effects;
+    Eqns eqns = {0};
+    each(const Eqn, e, j->eqns) {
+        bool has = eqn_has_effects(effects, e);
+        if (has && e->out.n) {
+            tx_error(tx, r->s->e->span, "the reverse-mode derivative of while would run %s, which has effects, twice",
+                     prim_name[e->prim]);
+            return NULL;
+        }
+        if (!has) push(tx->cx->arena, &eqns, *e);
+    }
+    return eqns.n == j->eqns.n ? j : jaxpr_with(tx->cx, j, eqns, j->out);
+}
+/* The whole carry for the condition, which does not look at what is unknown. */
+static Vals tested(const Reverse *r, Builder *b, Vals known) {
+    Vals all = {arena_new(b->cx->arena, Val, r->w.carry.n + 1), r->w.carry.n};
+    Bits unknown = carried(r);
+    put_where(all.at, unknown, false, known.at);
+    for (uint32_t i = 0; i < all.n; i++)
+        if (unknown.at[i]) all.at[i] = b_zeros_like(b, r->w.carry.at[i]);
+    return vals_joined(b->cx->arena, 2, (Vals[]){r->w.cond_consts, all});
+}
+/* Runs what is known of the loop: the results of the known carry, then the number of iterations. */
+static Vals counted_run(const Reverse *r) {
+    Tx *tx = r->s->tx;
+    Builder *b = r->s->b;
+    Arena *arena = tx->cx->arena;
+    const Inner *known = &r->of->known;
+    const Jaxpr *body = pure(r, known->j);
+    ValList carry = {0}, consts = {0};
+    if (!body) return (Vals){0};
+    add_where(tx, &carry, r->w.carry.at, carried(r), false);
+    add_where(tx, &consts, r->w.body_consts.at, bits_part(r->in, 0, r->w.body_consts.n), false);
+    uint32_t n = carry.n;
+    push(arena, &carry, b_int(b, DT_i64, 0));
+    Inner test = b_inner_like(b, carry.n, carry.at);
+    Vals all = tested(r, b, vals_part(test.in, 0, n)), go = b_call(b, r->w.cond, all.n, all.at);
+    b_inner_end(b, &test, go.n, go.at);
+    Inner turn = b_inner_like(b, carry.n, carry.at);
+    all = vals_joined(arena, 3, (Vals[]){known->captured, list_vals(consts), vals_part(turn.in, 0, n)});
+    Vals y = b_call(b, body, all.n, all.at);
+    Val more = b_add(b, turn.in.at[n], b_int(b, DT_i64, 1));
+    y = vals_joined(arena, 2, (Vals[]){vals_part(y, 0, n), {&more, 1}});
+    b_inner_end(b, &turn, y.n, y.at);
+    return b_while(b, &test, &turn, carry.n, carry.at);
+}
+
+/* A loop that counts: while i < bound, or one of the other comparisons, with i + 1 or i - 1 after each iteration. */
+typedef struct {
+    Val first, bound; /* at the equation */
+    bool down, equal; /* i - 1; the bound is reached */
+} Counter;
+/* The value at the equation of an input of the condition or a literal, which is the same in each iteration; 0: it is
+   not. */
+static Val same_each_time(const Reverse *r, const While *turn, Val v) {
+    const Ctx *cx = r->s->tx->cx;
+    if (val_info(cx, v)->lit) return v;
+    for (uint32_t i = 0; i < turn->cond_consts.n; i++)
+        if (turn->cond_consts.at[i] == v) return r->w.cond_consts.at[i];
+    for (uint32_t i = 0; i < turn->tested.n; i++)
+        if (turn->tested.at[i] == v && turn->carry.at[i] == turn->end.at[i]) return r->w.carry.at[i];
+    return 0;
+}
+static bool literal_int(const Ctx *cx, Val v, int64_t *n) {
+    const Lit *lit = val_info(cx, v)->lit;
+    if (!lit || lit->kind != LIT_INT || lit->i > INT32_MAX) return false;
+    *n = lit->negative ? -(int64_t)lit->i : (int64_t)lit->i;
+    return true;
+}
+/* What each iteration adds to a carry: 1 or -1; 0: anything else. */
+static int64_t step_of(const Reverse *r, const While *turn, uint32_t k) {
+    const Ctx *cx = r->s->tx->cx;
+    int64_t n;
+    each(const Eqn, e, r->w.body->eqns) {
+        if (e->out.n != 1 || e->out.at[0] != turn->end.at[k] || (e->prim != P_add && e->prim != P_sub)) continue;
+        bool swapped = e->prim == P_add && e->in.at[1] == turn->carry.at[k];
+        Val i = e->in.at[swapped], step = e->in.at[!swapped];
+        if (i != turn->carry.at[k] || !literal_int(cx, step, &n) || (n != 1 && n != -1)) return 0;
+        return e->prim == P_add ? n : -n;
+    }
+    return 0;
+}
+/* Has every value of the type one as i64? */
+static bool fits_i64(const ArrayType *t) {
+    const DtypeInfo *d = &dtype_info[t->dtype];
+    return !t->rank && (d->kind == DK_SINT || (d->kind == DK_UINT && d->bits < 64));
+}
+static bool counter_of(const Reverse *r, Counter *c) {
+    static const struct {
+        Prim prim, swapped; /* with the bound as first operand */
+        bool down, equal;
+    } tests[] = {
+        {P_lt, P_gt, false, false}, {P_le, P_ge, false, true}, {P_gt, P_lt, true, false}, {P_ge, P_le, true, true}};
+    const Ctx *cx = r->s->tx->cx;
+    const Eqns eqns = r->w.cond->eqns;
+    While turn = while_turn(&r->w, r->w.cond, r->w.body);
+    if (eqns.n != 1 || eqns.at[0].in.n != 2 || eqns.at[0].out.at[0] != r->w.cond->out.at[0]) return false;
+    for (uint32_t k = 0; k < turn.tested.n; k++) {
+        if (!fits_i64(val_array(cx, turn.tested.at[k])) || carried(r).at[k]) continue;
+        for (uint32_t side = 0; side < 2; side++) {
+            Val i = eqns.at[0].in.at[side], bound = same_each_time(r, &turn, eqns.at[0].in.at[1 - side]);
+            int64_t step = i == turn.tested.at[k] && bound ? step_of(r, &turn, k) : 0;
+            for (uint32_t t = 0; step && t < sizeof tests / sizeof *tests; t++) {
+                if (eqns.at[0].prim != (side ? tests[t].swapped : tests[t].prim) || (step < 0) != tests[t].down)
+                    continue;
+                *c = (Counter){r->w.carry.at[k], bound, tests[t].down, tests[t].equal};
+                return true;
+            }
+        }
+    }
+    return false;
+}
+/* The number of iterations of such a loop. */
+static Dim counted(Builder *b, Counter c) {
+    int64_t from, to;
+    Val first = c.down ? c.bound : c.first, last = c.down ? c.first : c.bound;
+    if (literal_int(b->cx, first, &from) && literal_int(b->cx, last, &to)) {
+        int64_t n = to - from + c.equal;
+        return n > 0 ? (Dim)n : 0;
+    }
+    Val n = b_sub(b, b_convert(b, last, DT_i64), b_convert(b, first, DT_i64));
+    if (c.equal) n = b_add(b, n, b_int(b, DT_i64, 1));
+    n = b_max(b, n, b_int(b, DT_i64, 0));
+    return b->failed ? 0 : dim_bound(b_types(b), n);
+}
+
+/* The scan. */
+static bool split_as_scan(const Reverse *r, Dim n) {
+    SplitEqn s = *r->s;
+    Scan scan = {.body = r->w.body, .length = n, .consts = r->w.body_consts, .carry = r->w.carry, .end = r->w.end};
+    Eqn like = {.span = s.e->span, .whole = s.e->whole}, e = scan_eqn(s.tx->cx->arena, &like, &scan);
+    s.e = &e, s.unknown = r->s->unknown + r->w.cond_consts.n;
+    return split_scan(&s);
+}
+/* Does the condition depend on what is unknown? */
+static bool unknown_condition(const Reverse *r) {
+    const SplitEqn *s = r->s;
+    uint32_t n = r->w.cond_consts.n;
+    bool *in = arena_new(s->tx->cx->arena, bool, n + r->w.carry.n + 1);
+    memcpy(in, s->unknown, n);
+    bits_unite(in + n, carried(r));
+    return bits_some(taint(s->tx, TAINT_SPLIT, r->w.cond, (Bits){in, n + r->w.carry.n}));
+}
 bool split_while(SplitEqn *s) {
-    return tx_error(s->tx, s->e->span, "the reverse-mode derivative of %s is not supported yet", prim_name[s->e->prim]);
+    Tx *tx = s->tx;
+    Reverse r = {.s = s, .w = while_of(s->e)};
+    uint32_t first = r.w.cond_consts.n, nb = r.w.body_consts.n, nc = r.w.carry.n;
+    if (r.w.resizes)
+        return tx_error(tx, s->e->span,
+                        "the reverse-mode derivative of a loop whose carry changes its extents is not supported");
+    r.in = taint_loop(tx, TAINT_SPLIT, r.w.body, (Bits){s->unknown + first, nb + nc}, nb, nc);
+    if (unknown_condition(&r)) return tx_error(tx, s->e->span, "the condition of while depends on a tangent");
+    r.of = split_turn(tx, s->b, r.w.body, r.in, carried(&r));
+    if (!r.of) return false;
+    Counter c;
+    if (counter_of(&r, &c)) return split_as_scan(&r, counted(s->b, c));
+    Vals end = counted_run(&r);
+    if (tx->failed || s->b->failed || !split_as_scan(&r, dim_bound(b_types(s->b), end.at[end.n - 1]))) return false;
+    if (tx->in_loop) put_where(s->out, carried(&r), false, end.at);
+    return true;
 }
