@@ -222,6 +222,12 @@ static inline ValInfo *val_info(const Ctx *cx, Val v) {
 }
 static inline Type val_type(const Ctx *cx, Val v) { return val_info(cx, v)->type; }
 static inline const ArrayType *val_array(const Ctx *cx, Val v) { return type_at(cx->types, val_type(cx, v)); }
+/* Are none of these arrays of a rank above 0? */
+static inline bool all_scalars(const Ctx *cx, Vals vs) {
+    each(const Val, v, vs)
+        if (val_array(cx, *v)->rank) return false;
+    return true;
+}
 /* The name for messages and printing; invented for values without one. */
 Str val_name(const Ctx *, Val);
 /* The type as text for messages. */

@@ -84,15 +84,10 @@ static void visit(Walk *c, const Jaxpr *j) {
 
 /* In eighths: most equations without arrays are one instruction of the code that loops and branches become. */
 enum { EIGHTHS = 8 };
-static bool scalars(const Ctx *cx, Vals vs) {
-    each(const Val, v, vs)
-        if (val_array(cx, *v)->rank) return false;
-    return true;
-}
 static uint32_t own_size(const Ctx *cx, const Jaxpr *j, Counting what) {
     uint32_t size = 0;
     each(const Eqn, e, j->eqns) {
-        bool one = !eqn_program(e) && scalars(cx, e->in) && scalars(cx, e->out);
+        bool one = !eqn_program(e) && all_scalars(cx, e->in) && all_scalars(cx, e->out);
         size = sum(size, one ? limits[what].scalar : EIGHTHS);
     }
     return size;

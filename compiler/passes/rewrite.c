@@ -380,6 +380,13 @@ Eqn eqn_call(const ValMap *map, const Eqn *e, Jaxpr *body, Vals operands) {
     return new;
 }
 
+bool eqn_cheap(const Eqn *e) {
+    Lower how = prim_lower[e->prim];
+    int64_t y = param_int(e, K_y, 0);
+    if (e->prim == P_integer_pow) return y >= 0 && y <= 3;
+    return how == LOWER_INDEX || how == LOWER_SAME || (how == LOWER_POINT && !prim_is(e->prim, COSTLY));
+}
+
 bool eqn_impure(const Eqn *e) { return e->out.n == 0 || param_bool(e, K_has_side_effect); }
 static bool jaxpr_has_effects(Effects *f, const Jaxpr *j) {
     bool fresh, impure = false;

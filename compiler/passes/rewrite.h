@@ -113,6 +113,8 @@ const Jaxpr *known_branch(const ValMap *map, const Eqn *e, Vals *in);
 bool may_stay_call(void *cx, const Jaxpr *);
 /* `e`, a call of the program `body` with these operands, as the passes write calls: jit[name jaxpr]. */
 Eqn eqn_call(const ValMap *map, const Eqn *e, Jaxpr *body, Vals operands);
+/* Does it take little more time than reading its results from memory would? */
+bool eqn_cheap(const Eqn *);
 /* Does `e` itself have side effects? Sub-programs are not counted. */
 bool eqn_impure(const Eqn *);
 /* The same including nested programs, each of which is examined once. */

@@ -172,17 +172,6 @@ static Eqn while_fixed(Nested *n, Eqns *to, const Eqn *e, While w) {
 
 /* ---- equations that are the same in each turn */
 
-static bool scalars(const Ctx *cx, Vals vs) {
-    each(const Val, v, vs)
-        if (val_array(cx, *v)->rank) return false;
-    return true;
-}
-/* Is the equation better repeated than its results kept in memory? */
-static bool is_cheap(const Ctx *cx, const Eqn *e) {
-    Lower how = prim_lower[e->prim];
-    return how == LOWER_INDEX || how == LOWER_SAME || (how == LOWER_POINT && !prim_is(e->prim, COSTLY)) ||
-           e->prim == P_broadcast_in_dim || e->prim == P_iota || scalars(cx, e->out);
-}
 typedef struct {
     bool *moves, *copied; /* by equation: its results come from outside; it is computed outside */
     uint32_t nmoved;      /* results that come from outside */
@@ -205,7 +194,7 @@ static Invariant invariants_of(Nested *n, const Jaxpr *body, uint32_t consts) {
         if (!all) continue;
         each(const Val, v, e->out) intern(&same, v, sizeof *v, NULL);
         x.copied[i] = true;
-        if (is_cheap(cx, e)) continue;
+        if (eqn_cheap(e) || all_scalars(cx, e->out)) continue;
         x.moves[i] = true;
         x.nmoved += e->out.n;
     }

@@ -69,19 +69,12 @@ static int64_t bytes_of_all(const Residuals *r, Vals vals) {
         if (node_of(r, *v)) sum += scan_bytes(r->tx->cx, *v);
     return sum;
 }
-/* Does it take little more time than reading its results from memory would? */
-static bool is_cheap(const Eqn *e) {
-    Lower lower = prim_lower[e->prim];
-    int64_t y = param_int(e, K_y, 0);
-    if (e->prim == P_integer_pow) return y >= 0 && y <= 3;
-    return lower == LOWER_INDEX || lower == LOWER_SAME || (lower == LOWER_POINT && !prim_is(e->prim, COSTLY));
-}
 static bool may_repeat(Residuals *r, const Node *node) {
     if (!node->eqn) return false;
     const Eqn *e = &r->j->eqns.at[node->eqn - 1];
     bool inner = false;
     each(const Val, v, e->out) inner |= node_of(r, *v)->inner;
-    return (is_cheap(e) || inner) && !eqn_has_effects(&r->effects, e);
+    return (eqn_cheap(e) || inner) && !eqn_has_effects(&r->effects, e);
 }
 
 /* ---- what is there anyway */
