@@ -96,3 +96,7 @@ void *arena_grow(Arena *a, const void *old, uint32_t n, uint32_t *cap, size_t si
     if (n) memcpy(p, old, n * size);
     return p;
 }
+
+void *arena_copy(Arena *a, const void *at, size_t bytes) {
+    return at ? memcpy(arena_alloc(a, 1, _Alignof(max_align_t), bytes), at, bytes) : NULL;
+}

@@ -17,6 +17,9 @@ void *arena_alloc(Arena *, size_t size, size_t align, size_t n);
 
 #define arena_new(arena, T, n) ((T *)arena_alloc(arena, sizeof(T), _Alignof(T), n))
 
+/* A copy of these bytes, aligned for objects of any type; NULL for NULL. */
+void *arena_copy(Arena *, const void *, size_t bytes);
+
 /* A slice is a struct with `at`, `n`; one that grows has `cap` too. */
 #define each(T, it, s) for (__typeof__(T) *it = (s).at, *it##_end = it + (s).n; it < it##_end; it++)
 

@@ -11,17 +11,12 @@ Param p_jaxpr(ParamKey k, Jaxpr *j) { return (Param){.key = k, .value = {.kind =
 Param p_text(Builder *b, ParamKey k, Str s) {
     return (Param){.key = k, .value = {.kind = V_STR, .s = str_quoted(b->cx->arena, s)}};
 }
-static void *copied(Builder *b, const void *at, size_t bytes) {
-    void *p = arena_new(b->cx->arena, int64_t, bytes / sizeof(int64_t) + 1);
-    if (at) memcpy(p, at, bytes);
-    return p;
-}
 Param p_ints(Builder *b, ParamKey k, uint32_t n, const int64_t *at) {
-    int64_t *own = copied(b, at, n * sizeof *at);
+    int64_t *own = arena_copy(b->cx->arena, at, n * sizeof *at);
     return (Param){.key = k, .value = {.kind = V_INTS, .open = '(', .ints = {own, n}}};
 }
 Param p_dims(Builder *b, ParamKey k, uint32_t n, const Dim *at) {
-    Dim *own = copied(b, at, n * sizeof *at);
+    Dim *own = arena_copy(b->cx->arena, at, n * sizeof *at);
     return (Param){.key = k, .value = {.kind = V_DIMS, .open = '(', .dims = {own, n}}};
 }
 Param p_record(Builder *b, ParamKey k, const char *name, uint32_t n, const char *const *fields, const Ints *at) {

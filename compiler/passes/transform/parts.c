@@ -37,24 +37,20 @@ static void add_part(Transpose *t, uint32_t i, Part p) {
     if (!acc->cap) *acc = (Acc){arena_new(cx->arena, Part, 1), 0, 1}; /* most have only one */
     push(cx->arena, acc, p);
 }
-static void *copied(Arena *arena, const void *at, size_t bytes) {
-    void *p = arena_new(arena, int64_t, bytes / sizeof(int64_t) + 1);
-    return at ? memcpy(p, at, bytes) : NULL;
-}
 void ct_add(Transpose *t, uint32_t i, Val v) {
     add_part(t, i, (Part){.kind = PART_WHOLE, .v = b_as_declared(t->b, v, t->e->in.at[i])});
 }
 void ct_add_slice(Transpose *t, uint32_t i, Val v, const Dim *start, const Dim *limit, const int64_t *strides) {
     Arena *arena = t->tx->cx->arena;
     uint32_t n = ct_type(t, i)->rank;
-    Part p = {.kind = PART_SLICE, .v = v, .start = {copied(arena, start, n * sizeof *start), n}};
-    p.limit = (Dims){copied(arena, limit, n * sizeof *limit), n};
-    p.strides = (Ints){copied(arena, strides, n * sizeof *strides), strides ? n : 0};
+    Part p = {.kind = PART_SLICE, .v = v, .start = {arena_copy(arena, start, n * sizeof *start), n}};
+    p.limit = (Dims){arena_copy(arena, limit, n * sizeof *limit), n};
+    p.strides = (Ints){arena_copy(arena, strides, n * sizeof *strides), strides ? n : 0};
     add_part(t, i, p);
 }
 void ct_add_at(Transpose *t, uint32_t i, Val v, const Val *starts) {
     uint32_t n = ct_type(t, i)->rank;
-    Vals own = {copied(t->tx->cx->arena, starts, n * sizeof *starts), n};
+    Vals own = {arena_copy(t->tx->cx->arena, starts, n * sizeof *starts), n};
     add_part(t, i, n ? (Part){.kind = PART_BLOCK, .v = v, .starts = own} : (Part){.kind = PART_WHOLE, .v = v});
 }
 void ct_add_scattered(Transpose *t, uint32_t i, Val updates, Val indices, Places places) {
@@ -156,7 +152,7 @@ static Slice joined(Builder *b, const Slice *s, uint32_t n) {
         in[k++] = s[i].v;
     }
     all.v = b_concatenate(b, k, in, axis);
-    all.limit = copied(arena, all.limit, all.rank * sizeof *all.limit);
+    all.limit = arena_copy(arena, all.limit, all.rank * sizeof *all.limit);
     all.limit[axis] = s[n - 1].limit[axis];
     return all;
 }
