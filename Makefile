@@ -80,17 +80,15 @@ $(B)/gen/parse.h $(B)/gen/parse.c &: compiler/parse/parse.y | $(B)/deps
 	bison -Wall --defines=$(B)/gen/parse.h -o $(B)/gen/parse.c $<
 $(B)/gen/lex.c: compiler/parse/lex.l | $(B)/deps
 	flex -o $@ $<
-# The texts of stdlib/ as tables, each ended by a row of zeros.
-$(B)/gen/stdlib.c: $(STDLIB) Makefile | $(B)/deps
-	@{ echo '#include <stdint.h>'; for f in $(notdir $(STDLIB:.jaxpr=)); do \
-	echo "static const char t_$$f[] = {"; od -An -v -tu1 stdlib/$$f.jaxpr | sed 's/[0-9][0-9]*/&,/g'; echo '};'; done; \
-	echo 'const struct { const char *name, *text; uint32_t n; } stdlib_files[] = {'; \
-	for f in $(notdir $(STDLIB:.jaxpr=)); do echo "{\"$$f\", t_$$f, sizeof t_$$f},"; done; echo '{0, 0, 0}};'; } >$@
-$(B)/gen/rules.c: $(RULES) Makefile | $(B)/deps
-	@{ echo '#include <stdint.h>'; for f in $(notdir $(RULES:.jaxpr=)); do echo "static const char t_$$f[] ="; \
-	sed 's/\\/\\\\/g; s/"/\\"/g; s/^ */"/; s/$$/\\n"/' stdlib/rules/$$f.jaxpr; echo ';'; done; \
-	echo 'const struct { const char *name, *text; uint32_t n; } rule_files[] = {'; \
-	for f in $(notdir $(RULES:.jaxpr=)); do echo "{\"$$f\", t_$$f, sizeof t_$$f - 1},"; done; echo '{0, 0, 0}};'; } >$@
+# Texts as the table of passes/stdlib.h that is named.
+$(B)/gen/stdlib.c: $(STDLIB)
+$(B)/gen/rules.c: $(RULES)
+$(B)/gen/stdlib.c: TABLE = stdlib_files
+$(B)/gen/rules.c: TABLE = rule_files
+$(B)/gen/stdlib.c $(B)/gen/rules.c: Makefile | $(B)/deps
+	@{ echo '#include "compiler/passes/stdlib.h"'; echo 'const TextFile $(TABLE)[] = {'; \
+	for f in $(filter %.jaxpr,$^); do n=$${f##*/}; echo "{\"$${n%.jaxpr}\","; sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $$f; \
+	echo ", $$(wc -c <$$f)},"; done; echo '{0, 0, 0}};'; } >$@
 $(B)/libjaxcc.a: $(FRONT_O)
 $(B)/libjaxcc_codegen.a: $(BACK_O)
 $(B)/libjaxcc_rt.a: $(RT_O)

@@ -11,6 +11,8 @@ enum {
 bool rank_compiles(Ctx *, Type, Span);
 
 typedef Jaxpr *Pass(Ctx *, const Jaxpr *in);
+#define PASS(name, half, help) Pass pass_##name;
+#include "passes.def"
 
 /* All of these verify after each pass when cx->verify. `in` is a whole program that is typechecked. */
 /* The passes that make a program ready for transformations: no references, no equations of Catalyst, no kernels of

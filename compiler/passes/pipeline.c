@@ -4,9 +4,6 @@
 #include "../typecheck/check.h"
 #include <stdlib.h>
 
-#define PASS(name, half, help) Pass pass_##name;
-#include "passes.def"
-
 enum { NORMALISE = 1, LOWER = 2, BOTH = NORMALISE | LOWER };
 static const struct {
     const char *name;

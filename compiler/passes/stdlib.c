@@ -1,15 +1,10 @@
 /* The programs of stdlib/, which the compiler contains as text. */
 #include "eval.h"
 #include "rewrite.h"
+#include "stdlib.h"
 #include "../parse/parse.h"
 #include "../typecheck/check.h"
 #include <assert.h>
-
-/* Written by the Makefile; ended by a row of zeros. */
-extern const struct {
-    const char *name, *text;
-    uint32_t n;
-} stdlib_files[];
 
 struct Stdlib {
     Jaxpr **at;       /* by row of stdlib_files; NULL until used */
@@ -17,11 +12,11 @@ struct Stdlib {
     uint32_t n;
 };
 
-static Jaxpr *read(Ctx *cx, uint32_t row) {
-    Str text = {stdlib_files[row].text, stdlib_files[row].n};
-    Str path = str_format(cx->arena, "<stdlib>/%s.jaxpr", stdlib_files[row].name);
-    return parse(cx, diags_source(cx->diags, path.at, text), NULL);
+Jaxpr *text_file_read(Ctx *cx, const TextFile *file, const char *folder) {
+    Str path = str_format(cx->arena, "%s/%s.jaxpr", folder, file->name);
+    return parse(cx, diags_source(cx->diags, path.at, (Str){file->text, file->n}), NULL);
 }
+static Jaxpr *read(Ctx *cx, uint32_t row) { return text_file_read(cx, &stdlib_files[row], "<stdlib>"); }
 /* After inlining, and without common or dead equations. */
 static Jaxpr *load(Ctx *cx, uint32_t row) {
     Jaxpr *j = read(cx, row);

@@ -532,7 +532,6 @@ Test(build, a_scatter_combines_by_a_program) {
 }
 
 /* ---- numbers */
-Pass pass_fold;
 /* What a program of literals alone computes. */
 static double value_of(Val v) {
     Jaxpr *j = whole(0, NULL, 1, &v);

@@ -2,8 +2,6 @@
 #include "tx.h"
 #include "../../cname.h"
 
-Pass pass_dce;
-
 /* A program being written whose inputs correspond to those of the one read. */
 typedef struct {
     Tx tx;

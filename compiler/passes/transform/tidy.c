@@ -3,8 +3,6 @@
 #include "identities.h"
 #include "tx.h"
 
-Pass pass_cse, pass_dce;
-
 Jaxpr *pass_tidy(Ctx *cx, const Jaxpr *j) {
     Jaxpr *new = fold_with(cx, pass_cse(cx, j), identity);
     if (new) new = tidy_nested(cx, new);

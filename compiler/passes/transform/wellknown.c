@@ -3,17 +3,10 @@
    after both bodies are simplified. A function of the user's that is only called `relu` has no rule here. */
 #include "rules.h"
 #include "../../consts.h"
-#include "../../parse/parse.h"
+#include "../stdlib.h"
 #include "../../typecheck/check.h"
 
-Pass pass_lanes, pass_inline, pass_fold, pass_cse, pass_dce;
-
-/* Written by the Makefile, in order of their names, NAME_1, NAME_2, …; ended by a row of zeros. */
-extern const struct {
-    const char *name, *text;
-    uint32_t n;
-} rule_files[];
-
+/* Rows of rule_files are called NAME_1, NAME_2, … */
 struct WellKnown {
     Jaxpr **at; /* by row of rule_files; NULL until used */
     Memo found; /* by body, whose inputs have the types, and names: the rule, or &none */
@@ -32,8 +25,7 @@ static struct WellKnown *known_of(Ctx *cx) {
 static const Jaxpr *rule_text(Ctx *cx, uint32_t row) {
     struct WellKnown *known = known_of(cx);
     if (known->at[row]) return known->at[row];
-    Str path = str_format(cx->arena, "<stdlib>/rules/%s.jaxpr", rule_files[row].name);
-    Jaxpr *j = parse(cx, diags_source(cx->diags, path.at, (Str){rule_files[row].text, rule_files[row].n}), NULL);
+    Jaxpr *j = text_file_read(cx, &rule_files[row], "<stdlib>/rules");
     DimChecks *checks = cx->dim_checks;
     bool ok = j && check(cx, j);
     cx->dim_checks = checks;
