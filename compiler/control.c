@@ -12,6 +12,13 @@ Vals vals_joined(Arena *arena, uint32_t n, const Vals *parts) {
     return all;
 }
 
+Vals vals_where(Arena *arena, Vals vs, const bool *which, bool want) {
+    Vals some = {arena_new(arena, Val, vs.n + 1), 0};
+    for (uint32_t i = 0; i < vs.n; i++)
+        if (which[i] == want) some.at[some.n++] = vs.at[i];
+    return some;
+}
+
 /* A count of operands, at most `all`; false if it is not one. */
 static bool count_among(const Eqn *e, ParamKey key, uint32_t all, uint32_t *n) {
     int64_t count = param_int(e, key, 0);

@@ -17,6 +17,13 @@ static inline Vals vals_part(Vals v, uint32_t from, uint32_t n) {
 /* The slices, concatenated. */
 Vals vals_joined(Arena *, uint32_t n, const Vals *);
 
+/* Those of the slice for which `which` says `want`; the same of a part of a list that begins at `first`, which `which`
+   is for. */
+Vals vals_where(Arena *, Vals, const bool *which, bool want);
+static inline Vals part_where(Arena *arena, Vals part, const Val *first, const bool *which, bool want) {
+    return part.n ? vals_where(arena, part, which + (part.at - first), want) : part;
+}
+
 /* scan: constants, carry, scanned arrays → final carry, stacked results. */
 typedef struct {
     Jaxpr *body;

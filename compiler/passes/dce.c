@@ -249,13 +249,6 @@ static void run(Dce *d) {
 
 static Jaxpr *rebuild(Dce *d, Prog *p, bool top);
 
-static Vals keep(Arena *arena, Vals vs, const bool *kept) {
-    Vals new = {arena_new(arena, Val, vs.n), 0};
-    for (uint32_t i = 0; i < vs.n; i++)
-        if (kept[i]) new.at[new.n++] = vs.at[i];
-    return new;
-}
-
 /* What is kept of a call or a control-flow equation: by operand, by result. */
 typedef struct {
     Arena *arena;
@@ -285,11 +278,11 @@ static Kept kept_of(Dce *d, const Node *node) {
 }
 static Vals kept_operands(void *user, Vals slice) {
     const Kept *k = user;
-    return slice.n ? keep(k->arena, slice, k->in + (slice.at - k->e->in.at)) : slice;
+    return part_where(k->arena, slice, k->e->in.at, k->in, true);
 }
 static Vals kept_results(void *user, Vals slice) {
     const Kept *k = user;
-    return slice.n ? keep(k->arena, slice, k->out + (slice.at - k->e->out.at)) : slice;
+    return part_where(k->arena, slice, k->e->out.at, k->out, true);
 }
 
 static Jaxpr *rebuilt(void *user, const Jaxpr *j) {
@@ -313,15 +306,15 @@ static Jaxpr *rebuild(Dce *d, Prog *p, bool top) {
     Eqns eqns = eqns_for(cx, p->j);
     for (uint32_t i = 0; i < p->j->eqns.n; i++)
         if (p->eqns[i].live) push(cx->arena, &eqns, eqn_left(d, &p->eqns[i]));
-    Jaxpr *new = jaxpr_with(cx, p->j, eqns, keep(cx->arena, p->j->out, p->out));
+    Jaxpr *new = jaxpr_with(cx, p->j, eqns, vals_where(cx->arena, p->j->out, p->out, true));
     if (new->out.n != p->j->out.n) new->out_at = NULL, new->out_is = NULL;
-    new->in = keep(cx->arena, p->j->in, p->in);
+    new->in = vals_where(cx->arena, p->j->in, p->in, true);
     bool *consts = arena_new(cx->arena, bool, p->j->consts.n);
     for (uint32_t i = 0; i < p->j->consts.n; i++) {
         Val c = p->j->consts.at[i];
         consts[i] = d->defs[c].live || (top && !val_info(cx, c)->data);
     }
-    new->consts = keep(cx->arena, p->j->consts, consts);
+    new->consts = vals_where(cx->arena, p->j->consts, consts, true);
     return p->new = new;
 }
 

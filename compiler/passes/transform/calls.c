@@ -75,23 +75,29 @@ bool jvp_call(Jvp *d) {
 }
 
 /* ---- split: the call of the known program, and of the rest with its residuals */
+Vals split_known(SplitEqn *s, const Inner *known, Bits out) {
+    ValList in = {0};
+    Vals y = {0};
+    add_where(s->tx, &in, s->e->in.at, (Bits){s->unknown, s->e->in.n}, false);
+    if (worth_running(s->tx, known->j)) y = tx_call(s->tx, s->b, s->e, known, in.n, in.at);
+    put_where(s->out, out, false, y.at);
+    memcpy(s->out_unknown, out.at, out.n);
+    return y;
+}
+bool split_unknown(SplitEqn *s, const Eqn *e, const Inner *unknown, Bits out, ValList in) {
+    if (!unknown->j->out.n) return true;
+    add_where(s->tx, &in, s->e->in.at, (Bits){s->unknown, s->e->in.n}, true);
+    put_where(s->out, out, true, tx_call(s->tx, s->u, e, unknown, in.n, in.at).at);
+    return !s->b->failed && !s->u->failed;
+}
 bool split_call(SplitEqn *s) {
     Tx *tx = s->tx;
-    const Eqn *e = s->e;
-    Bits unknown = {s->unknown, e->in.n};
-    ValList in = {0}, rest = {0};
-    const MadeSplit *m = made_split(tx, s->b, body_of(tx, e), unknown, (Bits){0});
+    const MadeSplit *m = made_split(tx, s->b, body_of(tx, s->e), (Bits){s->unknown, s->e->in.n}, (Bits){0});
+    ValList in = {0};
     if (!m) return false;
-    Vals y = {0};
-    add_where(tx, &in, e->in.at, unknown, false);
-    if (worth_running(tx, m->known.j)) y = tx_call(tx, s->b, e, &m->known, in.n, in.at);
-    put_where(s->out, m->out, false, y.at);
-    memcpy(s->out_unknown, m->out.at, m->out.n);
-    if (!m->unknown.j->out.n) return true;
-    add_nonzero(tx, &rest, m->nresiduals, residual_values(tx, m, e->in.at, y.at));
-    add_where(tx, &rest, e->in.at, unknown, true);
-    put_where(s->out, m->out, true, tx_call(tx, s->u, e, &m->unknown, rest.n, rest.at).at);
-    return true;
+    Vals y = split_known(s, &m->known, m->out);
+    add_nonzero(tx, &in, m->nresiduals, residual_values(tx, m, s->e->in.at, y.at));
+    return split_unknown(s, s->e, &m->unknown, m->out, in);
 }
 
 /* ---- transpose: the call of the transposed program */

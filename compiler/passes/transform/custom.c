@@ -1,4 +1,5 @@
 /* Functions with derivative rules of their own: custom_jvp_call, custom_vjp_call, linear_call, custom_linear_solve. */
+#include "flow.h"
 #include "rules.h"
 #include "../../control.h"
 
@@ -18,14 +19,11 @@ static bool jvp_unknown_rule(Jvp *d) {
     return jvp_call(d);
 }
 /* The operands that a rule takes, then their tangents, zeros for those that are zero. */
-static Vals with_tangents(Jvp *d, bool whole) {
-    uint32_t first = d->e->in.n - rule_operands(d->e).n;
-    Vals in = whole ? d->e->in : rule_operands(d->e);
-    Vals all = {arena_new(d->tx->cx->arena, Val, 2 * (size_t)d->e->in.n + 1), in.n};
-    if (in.n) memcpy(all.at, in.at, in.n * sizeof *in.at);
-    for (uint32_t i = first; i < d->e->in.n; i++)
-        if (float_value(d->tx, d->e->in.at[i])) all.at[all.n++] = jvp_tangent(d, i);
-    return all;
+static Vals rule_inputs(Jvp *d, bool whole) {
+    uint32_t consts = d->e->in.n - rule_operands(d->e).n, from = whole ? 0 : consts;
+    bool *some = arena_new(d->tx->cx->arena, bool, d->e->in.n + 1);
+    for (uint32_t i = consts; i < d->e->in.n; i++) some[i] = float_value(d->tx, d->e->in.at[i]);
+    return jvp_operands(d, from, (Bits){some + from, d->e->in.n - from});
 }
 /* Results of the rule: those of the equation, then the tangents. */
 static void take_results(Jvp *d, Vals r, uint32_t tangents) {
@@ -37,7 +35,7 @@ static void take_results(Jvp *d, Vals r, uint32_t tangents) {
 bool jvp_custom_jvp(Jvp *d) {
     CustomRule rule = rule_of(d->tx->cx, d->e);
     if (!rule.jvp) return jvp_unknown_rule(d);
-    Vals in = with_tangents(d, rule.whole), r = b_call(d->b, rule.jvp, in.n, in.at);
+    Vals in = rule_inputs(d, rule.whole), r = b_call(d->b, rule.jvp, in.n, in.at);
     if (d->b->failed) return false;
     take_results(d, r, d->e->out.n);
     return true;
@@ -79,7 +77,7 @@ bool jvp_custom_vjp(Jvp *d) {
     Ctx *cx = d->tx->cx;
     CustomRule rule = rule_of(cx, d->e);
     if (!rule.fwd || !rule.bwd) return jvp_unknown_rule(d);
-    Vals all = with_tangents(d, false), in = rule_operands(d->e), r = b_call(d->b, rule.fwd, in.n, all.at);
+    Vals all = rule_inputs(d, false), in = rule_operands(d->e), r = b_call(d->b, rule.fwd, in.n, all.at);
     if (d->b->failed) return false;
     uint32_t nout = d->e->out.n, n = 0;
     Type *types = arena_new(cx->arena, Type, nout + 1);

@@ -30,6 +30,14 @@ void add_nonzero(Tx *tx, ValList *to, uint32_t n, const Val *vals) {
     for (uint32_t i = 0; i < n; i++)
         if (vals[i]) push(tx->cx->arena, to, vals[i]);
 }
+Vals jvp_operands(Jvp *d, uint32_t first, Bits some) {
+    Vals part = vals_part(d->e->in, first, some.n);
+    Vals all = {arena_new(d->tx->cx->arena, Val, 2 * (size_t)some.n + 1), 0};
+    each(const Val, v, part) all.at[all.n++] = *v;
+    for (uint32_t i = 0; i < some.n; i++)
+        if (some.at[i]) all.at[all.n++] = jvp_tangent(d, first + i);
+    return all;
+}
 void put_where(Val *to, Bits bits, bool want, const Val *from) {
     for (uint32_t i = 0; i < bits.n; i++)
         if (bits.at[i] == want) to[i] = *from++;

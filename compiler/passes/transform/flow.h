@@ -39,6 +39,9 @@ static inline Vals list_vals(ValList l) { return (Vals){l.at, l.n}; }
 /* Appends the values whose bit is `want`; those that are not 0. */
 void add_where(Tx *, ValList *, const Val *, Bits, bool want);
 void add_nonzero(Tx *, ValList *, uint32_t n, const Val *);
+/* The operands from `first` on, one for each bit, then the tangents of those with one, arrays of zeros for those that are
+   zero. */
+Vals jvp_operands(Jvp *, uint32_t first, Bits some);
 /* Writes the values to those places of `to` whose bit is `want`, in order. */
 void put_where(Val *to, Bits, bool want, const Val *from);
 
@@ -55,6 +58,11 @@ bool jvp_run(Jvp *, const Eqn *e, Bits dt, uint32_t group);
 Eqn cond_like(Tx *, Builder *, const Eqn *like, const Inner *branches, ValList in);
 /* Does it return anything, or have effects? */
 bool worth_running(Tx *, const Jaxpr *);
+/* Of a call divided into two programs: calls the known one, if it is worth it, with the known operands: all that it
+   returns, the equation's known results first. `out`: by result of the equation, is it unknown? */
+Vals split_known(SplitEqn *, const Inner *, Bits out);
+/* Then the unknown one, by a call like `e`, with `in` and the unknown operands. */
+bool split_unknown(SplitEqn *, const Eqn *e, const Inner *, Bits out, ValList in);
 
 SplitRule split_call, split_cond, split_remat, split_scan, split_while;
 

@@ -113,13 +113,6 @@ static bool names_extents(const Ctx *cx, Vals vs) {
     each(const Val, v, vs) type_extents(cx, val_type(cx, *v), see_extent, &some);
     return some;
 }
-/* Values by whether they are in a list: the kept ones, then the others. */
-static Vals chosen(Arena *arena, Vals vs, const bool *which, bool yes) {
-    Vals some = {arena_new(arena, Val, vs.n + 1), 0};
-    for (uint32_t i = 0; i < vs.n; i++)
-        if (which[i] == yes) some.at[some.n++] = vs.at[i];
-    return some;
-}
 /* Carries whose next value is their own; NULL: none. */
 static bool *fixed_carries(Ctx *cx, Vals carry, Vals next) {
     bool *fixed = arena_new(cx->arena, bool, carry.n + 1), some = false;
@@ -143,13 +136,14 @@ static Eqn scan_fixed(Nested *n, Eqns *to, const Eqn *e, Scan s) {
     Scan turn = scan_turn(&s, s.body);
     bool *fixed = fixed_carries(n->cx, turn.carry, turn.end);
     if (!fixed) return *e;
-    Vals in[] = {turn.consts, chosen(arena, turn.carry, fixed, true), chosen(arena, turn.carry, fixed, false), turn.xs};
-    Vals out[] = {chosen(arena, turn.end, fixed, false), turn.ys};
+    Vals in[] = {turn.consts, vals_where(arena, turn.carry, fixed, true), vals_where(arena, turn.carry, fixed, false),
+                 turn.xs};
+    Vals out[] = {vals_where(arena, turn.end, fixed, false), turn.ys};
     end_fixed(n, to, s.end, s.carry, fixed);
     s.body = with_inputs(n, s.body, s.body->eqns, vals_joined(arena, 4, in), vals_joined(arena, 2, out));
-    s.consts = vals_joined(arena, 2, (Vals[]){s.consts, chosen(arena, s.carry, fixed, true)});
-    s.carry = chosen(arena, s.carry, fixed, false);
-    s.end = chosen(arena, s.end, fixed, false);
+    s.consts = vals_joined(arena, 2, (Vals[]){s.consts, vals_where(arena, s.carry, fixed, true)});
+    s.carry = vals_where(arena, s.carry, fixed, false);
+    s.end = vals_where(arena, s.end, fixed, false);
     return scan_eqn(arena, e, &s);
 }
 static Eqn while_fixed(Nested *n, Eqns *to, const Eqn *e, While w) {
@@ -157,16 +151,18 @@ static Eqn while_fixed(Nested *n, Eqns *to, const Eqn *e, While w) {
     While turn = while_turn(&w, w.cond, w.body);
     bool *fixed = w.resizes ? NULL : fixed_carries(n->cx, turn.carry, turn.end);
     if (!fixed) return *e;
-    Vals test[] = {turn.cond_consts, chosen(arena, turn.tested, fixed, true), chosen(arena, turn.tested, fixed, false)};
-    Vals in[] = {turn.body_consts, chosen(arena, turn.carry, fixed, true), chosen(arena, turn.carry, fixed, false)};
-    Vals start = chosen(arena, w.carry, fixed, true);
+    Vals test[] = {turn.cond_consts, vals_where(arena, turn.tested, fixed, true),
+                   vals_where(arena, turn.tested, fixed, false)};
+    Vals in[] = {turn.body_consts, vals_where(arena, turn.carry, fixed, true),
+                 vals_where(arena, turn.carry, fixed, false)};
+    Vals start = vals_where(arena, w.carry, fixed, true);
     end_fixed(n, to, w.end, w.carry, fixed);
     w.cond = with_inputs(n, w.cond, w.cond->eqns, vals_joined(arena, 3, test), w.cond->out);
-    w.body = with_inputs(n, w.body, w.body->eqns, vals_joined(arena, 3, in), chosen(arena, turn.end, fixed, false));
+    w.body = with_inputs(n, w.body, w.body->eqns, vals_joined(arena, 3, in), vals_where(arena, turn.end, fixed, false));
     w.cond_consts = vals_joined(arena, 2, (Vals[]){w.cond_consts, start});
     w.body_consts = vals_joined(arena, 2, (Vals[]){w.body_consts, start});
-    w.carry = w.tested = chosen(arena, w.carry, fixed, false);
-    w.end = chosen(arena, w.end, fixed, false);
+    w.carry = w.tested = vals_where(arena, w.carry, fixed, false);
+    w.end = vals_where(arena, w.end, fixed, false);
     return while_eqn(arena, e, &w);
 }
 

@@ -201,21 +201,13 @@ bool split_remat(SplitEqn *s) {
     const Eqn *e = s->e;
     Vals operands;
     const Jaxpr *body = eqn_body(tx->cx->arena, e, &operands);
-    Bits unknown = {s->unknown, e->in.n};
     const MadeRemat *m = made_remat(s, body);
-    ValList known = {0}, rest = {0};
+    ValList in = {0};
     if (!m) return false;
-    Vals y = {0};
-    add_where(tx, &known, e->in.at, unknown, false);
-    if (worth_running(tx, m->known.j)) y = tx_call(tx, s->b, e, &m->known, known.n, known.at);
-    put_where(s->out, m->out, false, y.at);
-    memcpy(s->out_unknown, m->out.at, m->out.n);
-    if (!m->unknown.j->out.n) return true;
-    add_nonzero(tx, &rest, m->saved, y.n ? y.at + y.n - m->saved : NULL);
-    add_nonzero(tx, &rest, known.n, known.at);
-    add_where(tx, &rest, e->in.at, unknown, true);
+    Vals y = split_known(s, &m->known, m->out);
+    add_nonzero(tx, &in, m->saved, y.n ? y.at + y.n - m->saved : NULL);
+    add_where(tx, &in, e->in.at, (Bits){s->unknown, e->in.n}, false);
+    if (m->unknown.j->out.n) add_consts(tx->cx->arena, &s->u->consts, m->unknown.captured);
     Eqn like = differentiated(tx->cx->arena, e);
-    add_consts(tx->cx->arena, &s->u->consts, m->unknown.captured);
-    put_where(s->out, m->out, true, tx_call(tx, s->u, &like, &m->unknown, rest.n, rest.at).at);
-    return !s->b->failed && !s->u->failed;
+    return split_unknown(s, &like, &m->unknown, m->out, in);
 }

@@ -48,15 +48,6 @@ const void **loop_slot(Tx *tx, const void *key, size_t n) {
 
 /* ---- jvp: [constants, their tangents, carry, its tangents, scanned, their tangents] */
 
-/* The operands from..to - 1, then their tangents, where they have one by `some`. */
-static Vals with_tangents(Jvp *d, Vals part, const bool *some) {
-    uint32_t first = (uint32_t)(part.at - d->e->in.at);
-    Vals all = vals_new(d->tx->cx->arena, 2 * part.n);
-    for (uint32_t i = 0; i < part.n; i++) all.at[all.n++] = part.at[i];
-    for (uint32_t i = 0; i < part.n; i++)
-        if (some[first + i]) all.at[all.n++] = jvp_tangent(d, first + i);
-    return all;
-}
 bool jvp_scan(Jvp *d) {
     Tx *tx = d->tx;
     Arena *arena = tx->cx->arena;
@@ -70,9 +61,10 @@ bool jvp_scan(Jvp *d) {
     Groups groups = {{s.consts.n, s.carry.n}, s.carry.n};
     const MadeJvp *m = made_jvp(tx, d->b, body, in, (Bits){force, nout}, groups);
     if (!m) return false;
-    ScanIn operands = {.consts = with_tangents(d, s.consts, in.at)};
-    operands.carry = with_tangents(d, s.carry, in.at);
-    operands.xs = with_tangents(d, s.xs, in.at);
+    uint32_t nconsts = s.consts.n, ncarry = s.carry.n;
+    ScanIn operands = {.consts = jvp_operands(d, 0, bits_part(in, 0, nconsts))};
+    operands.carry = jvp_operands(d, nconsts, bits_part(in, nconsts, ncarry));
+    operands.xs = jvp_operands(d, nconsts + ncarry, bits_part(in, nconsts + ncarry, s.xs.n));
     Vals out = scan_run(tx, d->b, d->e, &m->program, operands);
     uint32_t k = 0;
     for (uint32_t i = 0; i < s.carry.n; i++) d->out[i] = out.at[k++];
@@ -84,13 +76,6 @@ bool jvp_scan(Jvp *d) {
 
 /* ---- split */
 
-/* The operands of a part that are unknown, or known. */
-static Vals chosen(Arena *arena, Vals part, const Val *first, const bool *unknown, bool which) {
-    Vals some = vals_new(arena, part.n);
-    for (uint32_t i = 0; i < part.n; i++)
-        if (unknown[part.at + i - first] == which) vals_push(&some, part.at[i]);
-    return some;
-}
 static Val nth(Vals vs, uint32_t i) {
     assert(vs.at && i < vs.n);
     return vs.at[i];
@@ -128,9 +113,9 @@ static ScanIn unknown_operands(SplitEqn *s, const MadeScan *m, const ScanIn *kno
         else
             vals_push(&xs, stacked(s, store, known, out));
     }
-    ScanIn u = {.carry = chosen(arena, read.carry, first, m->unknown_in.at, true)};
-    u.consts = vals_joined(arena, 2, (Vals[]){invariant, chosen(arena, read.consts, first, s->unknown, true)});
-    u.xs = vals_joined(arena, 2, (Vals[]){xs, chosen(arena, read.xs, first, s->unknown, true)});
+    ScanIn u = {.carry = part_where(arena, read.carry, first, m->unknown_in.at, true)};
+    u.consts = vals_joined(arena, 2, (Vals[]){invariant, part_where(arena, read.consts, first, s->unknown, true)});
+    u.xs = vals_joined(arena, 2, (Vals[]){xs, part_where(arena, read.xs, first, s->unknown, true)});
     return u;
 }
 bool split_scan(SplitEqn *s) {
@@ -142,9 +127,9 @@ bool split_scan(SplitEqn *s) {
     const MadeScan *m = made_scan(tx, s->b, s->e, unknown);
     if (!m) return false;
     const Val *at = s->e->in.at;
-    ScanIn known = {.consts = chosen(arena, e.consts, at, unknown.at, false)};
-    known.carry = chosen(arena, e.carry, at, unknown.at, false);
-    known.xs = chosen(arena, e.xs, at, unknown.at, false);
+    ScanIn known = {.consts = part_where(arena, e.consts, at, unknown.at, false)};
+    known.carry = part_where(arena, e.carry, at, unknown.at, false);
+    known.xs = part_where(arena, e.xs, at, unknown.at, false);
     Vals out = scan_run(tx, s->b, s->e, &m->known, known);
     if (s->b->failed) return false;
     ScanIn rest = unknown_operands(s, m, &known, out);
