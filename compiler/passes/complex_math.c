@@ -189,9 +189,11 @@ static Pair upper_root(Builder *b, Pair z) {
     return (Pair){r.re, when(b, less(b, z.im, 0), b_neg(b, r.im), r.im)};
 }
 Pair pair_sqrt(Builder *b, const Eqn *e, const Pair *x) { return upper_root(b, *x); }
+/* 0 of an infinity, whatever its other part is. */
 Pair pair_rsqrt(Builder *b, const Eqn *e, const Pair *x) {
-    Pair s = square_root(b, *x);
-    return quotient(b, one(b, s), s);
+    Pair s = square_root(b, *x), r = quotient(b, one(b, s), s);
+    Val gone = b_and(b, any_infinite(b, *x), is_nan(b, r.re)), zero = all(b, r.re, 0);
+    return (Pair){when(b, gone, zero, r.re), when(b, gone, zero, r.im)};
 }
 
 /* ---- exponentials */
