@@ -1,5 +1,6 @@
 /* Sparse arrays (jax.experimental.sparse): to dense ones, from them, and by other layouts. */
 #include "sparse.h"
+#include "../transform/transform.h"
 
 Dim product(Builder *b, const Dim *dims, uint32_t n) {
     Dim p = 1;
@@ -304,4 +305,74 @@ bool expand_bcoo_extract(Builder *b, const Eqn *e, Val *out) {
     out[0] = extracted(b, &c, e->in.at[1], val_array(b->cx, e->out.at[0]));
     if (!param_bool(e, K_assume_unique)) out[0] = first_of_equal(b, e->in.at[0], &c, out[0]);
     return true;
+}
+
+/* ---- spsolve: x with A x = b, A by rows */
+
+/* The square matrix of a spsolve. */
+static Coordinates square(Builder *b, const Eqn *e, Dim shape[2]) {
+    if (b->failed) return (Coordinates){0};
+    shape[0] = shape[1] = b_type(b, e->in.at[3])->dims[0];
+    return bcsr_coordinates(b, e->in.at[1], e->in.at[2], 2, shape);
+}
+/* [nse, 1]: rows by indices below `extent`, that number for those outside. */
+static Val rows_at(Builder *b, Val index, Dim nse, Dim extent) {
+    Rows r = {.n = nse, .rows = extent};
+    rows_add(b, &r, index, extent, INDEX_CHECKED);
+    return rows_end(b, &r);
+}
+/* The product of the matrix with these elements and x. */
+static Val times(Builder *b, const Coordinates *c, Val data, Val x) {
+    if (b->failed || b_failed(b, data)) return VAL_FAILED;
+    Dim n = c->shape[0], vector[2] = {n, 1}, all[2] = {c->nse, 1};
+    Val to = rows_at(b, c->column[0], c->nse, n), from = rows_at(b, c->column[1], c->nse, n);
+    Val terms = b_mul(b, b_reshape(b, data, 2, all), gathered(b, b_reshape(b, x, 2, vector), from));
+    Val zeros = b_full(b, b_number(b, b_type(b, data)->dtype, 0), 2, vector);
+    return b_reshape(b, scattered(b, P_scatter_add, zeros, to, terms), 1, &n);
+}
+/* The same solve of db - dA x. */
+bool jvp_spsolve(Jvp *d) {
+    Builder *b = d->b;
+    Dim shape[2];
+    Val in[4], x = jvp_result(d, 0);
+    memcpy(in, d->e->in.at, sizeof in);
+    in[3] = d->t[3];
+    if (d->t[0]) {
+        Coordinates c = square(b, d->e, shape);
+        in[3] = tx_sum(b, in[3], b_neg(b, times(b, &c, d->t[0], x)));
+    }
+    d->dt[0] = jvp_apply(d, in).at[0];
+    return !b->failed;
+}
+/* data, indices and starts of the rows of the transposed matrix: its elements by their columns, those of no row last. */
+static void transposed(Builder *b, const Eqn *e, Val out[3]) {
+    Dim shape[2];
+    Coordinates c = square(b, e, shape);
+    if (b->failed) return;
+    Dtype start = b_type(b, e->in.at[2])->dtype;
+    Dim n = shape[0], starts[2] = {dim_add(b_types(b), n, 1), 1}, ones[2] = {c.nse, 1};
+    Val row = b_convert(b, c.column[0], DT_i64), end = b_full(b, b_dim(b, DT_i64, n), 1, &c.nse);
+    Val key = b_select(b, b_lt(b, row, end), end, b_convert(b, c.column[1], DT_i64));
+    Val by_column[3] = {key, c.column[0], e->in.at[0]};
+    Param p[3] = {p_int(K_dimension, 0), p_bool(K_is_stable, true), p_int(K_num_keys, 1)};
+    Vals sorted = build_many(b, P_sort, 3, by_column, 3, p, 3, NULL);
+    Val next = rows_at(b, b_add(b, key, b_full_like(b, key, 1)), c.nse, starts[0]);
+    Val counts = scattered(b, P_scatter_add, b_full(b, b_int(b, start, 0), 2, starts), next,
+                           b_full(b, b_int(b, start, 1), 2, ones));
+    counts = b_reshape(b, counts, 1, starts);
+    out[0] = sorted.at[2], out[1] = sorted.at[1];
+    out[2] = build(b, P_cumsum, 1, &counts, 2, (Param[]){p_int(K_axis, 0), p_bool(K_reverse, false)});
+}
+/* The solve with the transposed matrix. */
+bool transpose_spsolve(Transpose *t) {
+    Builder *b = t->b;
+    if (t->linear[0] || !t->linear[3]) return transpose_none(t);
+    Eqn e = *t->e;
+    Val in[4] = {0};
+    transposed(b, t->e, in);
+    if (b->failed) return false;
+    in[3] = t->ct[0];
+    e.in = vals_joined(b->cx->arena, 1, &(Vals){in, 4});
+    ct_add(t, 3, b_eqn(b, &e, 1, NULL).at[0]);
+    return !b->failed;
 }
