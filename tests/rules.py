@@ -6,10 +6,12 @@ first equation is the custom_jvp_call with the body that the rule is for. Array 
 axes, other symbols for one axis. Bodies that differ between versions, element types and shapes are files of their own.
 By hand, with the versions that a rule is to be known for: python3 tests/rules.py .venv-0.4.30/bin/python …"""
 import os, re, subprocess, sys
+import rules_others
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LARGE = ("hyp1f1", "hyp2f1", "zeta", "expn", "poch", "expi")  # texts of 10 to 60 KB
-LEAD, SECOND, THIRD = 7919, 6007, 5003  # extents that stand for n, m, k: primes that occur nowhere else
+DTYPES = {"i32": "int32", "i64": "int64"}
+LEAD, SECOND, THIRD = 7919, 6007, 5003  # extents that stand for n, m, k: primes that occur nowhere else; u is 1
 
 # name of the call, function of the arrays (or of Python), operands: f floats of the type tried, i integers; ranks:
 # shapes in letters: "" a scalar
@@ -17,32 +19,12 @@ ELEMENTWISE1 = [("n",)]
 PAIRS = [("n", "n"), ("n", ""), ("", "n")]
 
 
-# Of diffrax and equinox, which are not asked: steps to the neighbouring number, which a tangent passes.
-STEP = """{ lambda ; a:f64[n] b:f64[n]. let
-    c:f64[n] = custom_jvp_call[
-      name=NAME
-      call_jaxpr={ lambda ; d:f64[n]. let
-          e:f64[n] = nextafter d SIGNinf:f64[]
-          f:bool[n] = eq d 0.0:f64[]
-          g:f64[n] = broadcast_in_dim[broadcast_dimensions=() shape=(n,)] SIGNTINY:f64[]
-          h:f64[n] = select_n f e g
-        in (h,) }
-      jvp=NAME_jvp
-      symbolic_zeros=False
-    ] a
-  in (c, b) }
-"""
-TINY = ("2.2250738585072014e-308", "1.1754943508222875e-38")
-OTHERS = [(name, STEP.replace("NAME", name).replace("SIGN", sign).replace("TINY", tiny))
-          for name, sign in (("prevbefore", "-"), ("nextafter", "")) for tiny in TINY]
-
-
 def functions(jax):
     import importlib
     jnp, nn, sp = jax.numpy, jax.nn, importlib.import_module("jax.scipy.special")
     src = lambda path: importlib.import_module("jax._src." + path)
     ufuncs = src("numpy.ufuncs")
-    return [
+    return rules_others.functions(jax) + [
         ("relu", lambda: nn.relu, "f", ELEMENTWISE1), ("relu6", lambda: nn.relu6, "f", ELEMENTWISE1),
         ("log1mexp", lambda: nn.log1mexp, "f", ELEMENTWISE1),
         ("_softmax", lambda: lambda x: nn.softmax(x, axis=-1), "f", [("nm",)]),
@@ -77,7 +59,7 @@ def worker():
     from jax._src import core
     warnings.simplefilter("ignore")
     jax.config.update("jax_softmax_custom_jvp", True)
-    dims = {"n": LEAD, "m": SECOND, "k": THIRD}
+    dims = {"n": LEAD, "m": SECOND, "k": THIRD, "u": 1}
 
     def find(jaxpr, name, values):
         """The call of that name, and the arrays that its operands are where they are constants."""
@@ -98,8 +80,10 @@ def worker():
     def call_name(e):
         if "name" in e.params:
             return e.params["name"]
-        named = getattr(e.params["call_jaxpr"].jaxpr, "debug_info", None)
-        return named.func_name if hasattr(named, "func_name") else re.search(r"name=(\w+)", str(e))[1]
+        if "jvp_jaxpr_fun" in e.params:
+            return re.search(r"name=(\w+)", str(e))[1]
+        body = e.params["call_jaxpr"].jaxpr.eqns  # JAX 0.4 prints no name: that of the only function called inside
+        return body[0].params.get("name") if len(body) == 1 else None
 
     def rule(e, values):
         """The rule's jaxpr of the call's operands (after its constants) and their tangents; the call itself first."""
@@ -135,26 +119,34 @@ def worker():
                 same[v] = j.jaxpr.invars[equal[0]]
             else:
                 own.append((v, np.asarray(x)))
-        text = str(without_second(core.Jaxpr([v for v, _ in own], j.jaxpr.invars, j.jaxpr.outvars, j.jaxpr.eqns, j.jaxpr.effects), len(e.outvars), same))
+        text = str(without_second(core.Jaxpr([v for v, _ in own], j.jaxpr.invars, j.jaxpr.outvars, j.jaxpr.eqns, j.jaxpr.effects), len(e.outvars), same, n))
         return with_arrays(text, [x for _, x in own])
 
-    def without_second(j, nout, same):
+    def same_function(e, first, constants):
+        """Of the same operands: JAX may print another body, which takes other types of its constants."""
+        bodies = [str(call.params["call_jaxpr"]) for call in (e, first)]
+        return call_name(e) == call_name(first) and (bodies[0] == bodies[1] or constants > 0)
+
+    def without_second(j, nout, same, constants):
         """The results of the call itself where the rule computes them by the same call."""
         first, rest = j.eqns[0], []
         read = lambda v: same.get(v, v) if type(v).__name__ != "Literal" else v
         for e in j.eqns[1:]:
             e = e.replace(invars=[read(v) for v in e.invars])
-            if e.primitive is first.primitive and all(a is b for a, b in zip(e.invars, first.invars)) and str(e.params["call_jaxpr"]) == str(first.params["call_jaxpr"]):
+            if e.primitive is first.primitive and all(a is b for a, b in zip(e.invars, first.invars)) and same_function(e, first, constants):
                 same.update(zip(e.outvars, first.outvars))
             else:
                 rest.append(e)
         out = [read(v) for v in j.outvars[nout:]]
         return core.Jaxpr(j.constvars, j.invars, out, [first, *rest], j.effects)
 
-    types = [("float64", True), ("float32", False), ("float32", True), ("bfloat16", False), ("float16", False)]
+    types = [("float64", True), ("float32", False), ("float32", True), ("bfloat16", False), ("float16", False),
+             ("bfloat16", True), ("float16", True)]
     for name, make, kinds, shapes in functions(jax):
-        for dtype, x64 in types[:3] if name in LARGE else types:
+        for dtype, x64 in types:
             for shape in shapes:
+                if name in LARGE and dtype.endswith("16") and (x64 or shape[-1] != "n"):  # too rare for so much text
+                    continue
                 if "c" in kinds and dtype not in ("float32", "float64"):
                     continue
                 jax.config.update("jax_enable_x64", x64)
@@ -199,8 +191,17 @@ def odd_orders(texts):
 
 
 def symbols(text):
+    """Extents as symbols; where they are operands, values computed from them."""
     for extent, symbol in ((LEAD, "n"), (SECOND, "m"), (THIRD, "k")):
-        text = re.sub(rf"\b{extent}\b", symbol, text)
+        lines = []
+        for line in text.split("\n"):
+            for dtype in re.findall(rf"\b{extent}:(i\d+)\[\]", line):
+                indent, name = line[:len(line) - len(line.lstrip())], f"extent_{symbol}{len(lines)}"
+                lines += [f"{indent}{name}_wide:i64[] = dim_as_value[dim={symbol}]",
+                          f"{indent}{name}:{dtype}[] = convert_element_type[new_dtype={DTYPES[dtype]} weak_type=False] {name}_wide"]
+                line = line.replace(f"{extent}:{dtype}[]", name)
+            lines.append(line)
+        text = re.sub(rf"\b{extent}\b", symbol, "\n".join(lines))
     return text
 
 
@@ -216,17 +217,15 @@ def main():
         sys.stderr.write(p.stderr)
         rules = [eval(line) for line in p.stdout.splitlines()]
         sincs = {}
-        # The constants of _owens_t_impl are f64 in its body, whatever they are outside: such a text is ill typed.
-        rules = [r for r in rules if r[0] != "_owens_t_impl" or r[1][0] == "float64"]
         for name, (dtype, x64), shape, text in rules:
             if name == "_sinc_maclaurin":
                 sincs.setdefault((x64, dtype), []).append(text)
         rules = [r for r in rules if r[0] != "_sinc_maclaurin"]
         rules += [("_sinc_maclaurin", dtype, "n", t) for (_, dtype), ts in sincs.items() for t in odd_orders(ts)]
         for name, dtype, shape, text in rules:
-            text = symbols(text)
             if python is not sys.argv[1] and name in LARGE:  # of one version
                 continue
+            text = re.sub(r"jvp_jaxpr_thunk=<.* at 0x\w+>\s*", "", symbols(text))
             key = re.sub(r"\b(float|complex)(16|32|64|128)\b|bfloat16|\b(f16|f32|f64|bf16|c64|c128)\b", "T", text)
             key = re.sub(r"-?\d+\.\d+(e-?\d+)?", lambda m: "%.3g" % float(m[0]), key)
             if key in seen:
@@ -236,10 +235,6 @@ def main():
             file = f"{name}_{count[name]}.jaxpr"
             with open(os.path.join(out, file), "w") as f:
                 f.write(text + "\n")
-    for name, text in OTHERS:
-        count[name] = count.get(name, 0) + 1
-        with open(os.path.join(out, f"{name}_{count[name]}.jaxpr"), "w") as f:
-            f.write(text)
     print(count)
 
 

@@ -32,8 +32,15 @@ static void take_results(Jvp *d, Vals r, uint32_t tangents) {
         if (float_value(d->tx, d->e->out.at[i])) d->dt[i] = r.at[tangents++];
     }
 }
+/* Of equinox: the identity, which stands for an error if it is differentiated. */
+static bool must_not_be_differentiated(const Eqn *e) {
+    const Jaxpr *body = eqn_program(e);
+    return body && !body->eqns.n && str_is(rule_name(e), "_nondifferentiable");
+}
 bool jvp_custom_jvp(Jvp *d) {
     CustomRule rule = rule_of(d->tx->cx, d->e);
+    if (!rule.jvp && must_not_be_differentiated(d->e))
+        return tx_error(d->tx, d->e->span, "differentiated, though the program says it must not be");
     if (!rule.jvp) return jvp_unknown_rule(d);
     Vals in = rule_inputs(d, rule.whole), r = b_call(d->b, rule.jvp, in.n, in.at);
     if (d->b->failed) return false;

@@ -1,5 +1,6 @@
 /* --rule: the programs in the files, and which of them a custom call gets. */
 #include "rules.h"
+#include "../../control.h"
 #include "../../file.h"
 #include "../../parse/parse.h"
 #include "../../typecheck/check.h"
@@ -21,6 +22,8 @@ struct Rules {
 static bool is_custom(const Eqn *e) { return e->prim == P_custom_jvp_call || e->prim == P_custom_vjp_call; }
 Str rule_name(const Eqn *e) {
     Str name = param_word(e, K_name);
+    const Jaxpr *body = name.n ? NULL : eqn_program(e); /* JAX 0.4 names only the function called in it */
+    if (body && body->eqns.n == 1 && calls_function(&body->eqns.at[0])) name = param_word(&body->eqns.at[0], K_name);
     return name.n ? name : str(prim_name[e->prim]);
 }
 

@@ -244,7 +244,7 @@ static Jaxpr *fitting_flat(Ctx *cx, uint32_t row, const Eqn *e, const Jaxpr *bod
     if (!fitted) return NULL;
     /* Of numbers, loops are as they were: their conditions are no arrays. */
     const Jaxpr *own = simplified(cx, eqn_program(&(f.lead.n ? fitted : raw)->eqns.at[at]));
-    return own && programs_alike(cx, own, body) ? without_tables(cx, on_vectors(cx, fitted, at, e), e) : NULL;
+    return own && programs_alike(cx, own, body, f.lead) ? without_tables(cx, on_vectors(cx, fitted, at, e), e) : NULL;
 }
 /* Is the row for calls of this name with as many operands? */
 static bool row_for(Ctx *cx, uint32_t row, const Eqn *e) {
