@@ -10,7 +10,7 @@ typedef struct {
     Val v;
     uint32_t eqn; /* 1 + its position; 0: an input */
     Store store;
-    bool invariant; /* depends on constants alone */
+    bool invariant; /* depends on constants alone, and carries that never change */
     bool needed;    /* by the unknown program, or by what is computed again for it */
     bool inner;     /* an extent of its type is computed in the iteration: it cannot be stacked */
 } Node;
@@ -126,6 +126,12 @@ static void find_nodes(Residuals *r) {
         put_store(r, j->in.at[i], (Store){.kind = STORE_CONST, .at = i});
         node_of(r, j->in.at[i])->invariant = true;
     }
+    for (uint32_t k = 0; k < r->carry; k++) {
+        Val in = j->in.at[r->consts + k];
+        if (j->out.at[k] != in) continue;
+        put_store(r, in, (Store){.kind = STORE_KEPT, .at = k});
+        node_of(r, in)->invariant = true;
+    }
     for (uint32_t i = r->consts + r->carry; i < j->in.n; i++)
         put_store(r, j->in.at[i], (Store){.kind = STORE_SCANNED, .at = i - r->consts - r->carry});
     each(const Eqn, e, j->eqns) {
@@ -168,7 +174,7 @@ static void find_carries(Residuals *r) {
         Store store;
         if (is_counter(r, k, &store))
             put_store(r, in, store);
-        else if (after && after->store.kind == STORE_RESULT && out != in)
+        else if (after && after->store.kind == STORE_RESULT)
             put_store(r, in, (Store){.kind = STORE_BEFORE, .at = k, .from = after->store.at});
     }
 }
@@ -278,8 +284,8 @@ static Inner hoisted_program(Residuals *r, Builder *b) {
         for (uint32_t k = 0; live[i] && k < e->in.n; k++) intern(&wanted, &e->in.at[k], sizeof(Val), NULL);
     }
     Inner h = b_inner(b, 0, NULL);
-    h.in = vals_new(b->cx->arena, r->consts);
-    for (uint32_t i = 0; i < r->consts; i++) vals_push(&h.in, b_input_like(b, &map, r->j->in.at[i]));
+    h.in = vals_new(b->cx->arena, r->consts + r->carry);
+    for (uint32_t i = 0; i < r->consts + r->carry; i++) vals_push(&h.in, b_input_like(b, &map, r->j->in.at[i]));
     for (uint32_t i = 0; i < r->j->eqns.n; i++)
         if (live[i]) b_copied(b, &map, &r->j->eqns.at[i]);
     Vals out = vals_rewrite(&map, (Vals){r->hoisted.at, r->hoisted.n});
@@ -301,7 +307,7 @@ static void list_stores(Residuals *r, MadeScan *m) {
     for (int scanned = 0; scanned < 2; scanned++)
         for (uint32_t k = 0; k < r->n; k++) {
             Store *s = &r->nodes[k].store;
-            bool constant = s->kind == STORE_CONST || s->kind == STORE_HOISTED;
+            bool constant = s->kind <= STORE_HOISTED;
             if (!r->nodes[k].needed || s->kind == STORE_NONE || constant == (scanned == 1)) continue;
             if (s->kind == STORE_HOISTED) {
                 s->at = r->hoisted.n;

@@ -102,12 +102,15 @@ static ScanIn unknown_operands(SplitEqn *s, const MadeScan *m, const ScanIn *kno
     const Scan read = scan_of(s->e);
     const Val *first = s->e->in.at;
     Vals consts = vals_joined(arena, 2, (Vals[]){m->known.captured, known->consts});
-    Vals hoisted = m->hoist.j ? b_call(s->b, m->hoist.j, consts.n, consts.at) : (Vals){0};
+    Vals before = vals_joined(arena, 2, (Vals[]){consts, known->carry});
+    Vals hoisted = m->hoist.j ? b_call(s->b, m->hoist.j, before.n, before.at) : (Vals){0};
     Vals invariant = vals_new(arena, m->nstores), xs = vals_new(arena, m->nstores);
     for (uint32_t i = 0; i < m->nstores; i++) {
         const Store *store = &m->stores[i];
         if (store->kind == STORE_CONST)
             vals_push(&invariant, consts.at[store->at]);
+        else if (store->kind == STORE_KEPT)
+            vals_push(&invariant, nth(known->carry, store->at));
         else if (store->kind == STORE_HOISTED)
             vals_push(&invariant, nth(hoisted, store->at));
         else

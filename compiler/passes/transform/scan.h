@@ -23,6 +23,7 @@ Vals scan_run(const Tx *, Builder *, const Eqn *e, const Inner *turn, ScanIn);
 typedef enum {
     STORE_NONE,    /* it is computed */
     STORE_CONST,   /* it is a constant of the known loop, `at` of those captured and given */
+    STORE_KEPT,    /* carry `at`, which no iteration changes */
     STORE_HOISTED, /* computed before the loop: result `at` of `hoist` */
     STORE_SCANNED, /* scanned operand `at` of the known loop */
     STORE_RESULT,  /* stacked result `at` of the known loop, one of the program's or one for this */
@@ -39,10 +40,10 @@ typedef struct {
 } Store;
 /* A scan divided. */
 typedef struct {
-    Inner known;   /* takes known constants, carry, scanned; returns known carry, known stacked, those for residuals */
-    Inner hoist;   /* takes all constants of `known`, those captured first; no program: there is nothing to hoist */
-    Inner unknown; /* takes stores CONST and HOISTED, unknown constants, unknown carry, other stores, unknown scanned */
-    Store *stores; /* first CONST and HOISTED */
+    Inner known; /* takes known constants, carry, scanned; returns known carry, known stacked, those for residuals */
+    Inner hoist; /* takes all constants of `known`, those captured first, and its carry; no program: there is nothing */
+    Inner unknown; /* takes stores up to HOISTED, unknown constants, unknown carry, other stores, unknown scanned */
+    Store *stores; /* first those up to HOISTED */
     uint32_t nstores;
     Bits unknown_in, out;
 } MadeScan;
