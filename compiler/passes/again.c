@@ -7,18 +7,18 @@ typedef struct {
     Memo memo;
 } Again;
 
+static Jaxpr *again_jaxpr(void *user, const Jaxpr *j);
+static bool again_eqn(void *user, Eqns *to, Consts *consts, const Eqn *e) {
+    Again *a = user;
+    if (e->prim == P_again)
+        results_replace(&a->map, to, e);
+    else
+        push(a->map.cx->arena, to, eqn_rewrite(&a->map, e, again_jaxpr, a));
+    return true;
+}
 static Jaxpr *again_jaxpr(void *user, const Jaxpr *j) {
     Again *a = user;
-    Ctx *cx = a->map.cx;
-    if (*memo_slot(&a->memo, j)) return *memo_slot(&a->memo, j);
-    Eqns eqns = {0};
-    each(const Eqn, e, j->eqns) {
-        if (e->prim == P_again)
-            val_replace(&a->map, &eqns, e->out.at[0], valmap_get(&a->map, e->in.at[0]));
-        else
-            push(cx->arena, &eqns, eqn_rewrite(&a->map, e, again_jaxpr, a));
-    }
-    return *memo_slot(&a->memo, j) = jaxpr_with(cx, j, eqns, vals_rewrite(&a->map, j->out));
+    return jaxpr_rewrite(&a->map, &a->memo, j, again_eqn, a);
 }
 Jaxpr *pass_again(Ctx *cx, const Jaxpr *j) {
     Again a = {.map.cx = cx, .memo.arena = cx->arena};

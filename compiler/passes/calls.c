@@ -20,7 +20,8 @@ static bool some_ref(const Ctx *cx, Vals vs) {
 }
 
 /* Appends what `e` becomes; false after a diagnostic. */
-static bool calls_eqn(Calls *c, Eqns *to, Consts *consts, const Eqn *e) {
+static bool calls_eqn(void *user, Eqns *to, Consts *consts, const Eqn *e) {
+    Calls *c = user;
     Vals operands;
     bool refs = some_ref(c->cx, e->in) || some_ref(c->cx, e->out);
     const Jaxpr *body = eqn_body(c->cx->arena, e, &operands);
@@ -31,8 +32,7 @@ static bool calls_eqn(Calls *c, Eqns *to, Consts *consts, const Eqn *e) {
         return jaxpr_splice_call(&c->map, to, body, vals_rewrite(&c->map, operands), e);
     }
     if (refs && prim_lower[e->prim] == LOWER_SAME) {
-        for (uint32_t i = 0; i < e->out.n; i++)
-            val_replace(&c->map, to, e->out.at[i], valmap_get(&c->map, e->in.at[i]));
+        results_replace(&c->map, to, e);
         return true;
     }
     Eqn new = eqn_rewrite(&c->map, e, calls_jaxpr, c);
@@ -43,16 +43,9 @@ static bool calls_eqn(Calls *c, Eqns *to, Consts *consts, const Eqn *e) {
 
 static Jaxpr *calls_jaxpr(void *user, const Jaxpr *j) {
     Calls *c = user;
-    Arena *arena = c->cx->arena;
-    if (*memo_slot(&c->memo, j)) return *memo_slot(&c->memo, j);
-    Eqns eqns = eqns_for(c->cx, j);
-    Consts consts = {0};
-    add_consts(arena, &consts, j->consts);
-    for (uint32_t i = 0; i < j->eqns.n && !c->failed; i++) c->failed |= !calls_eqn(c, &eqns, &consts, &j->eqns.at[i]);
-    if (c->failed) return NULL;
-    Jaxpr *new = jaxpr_with(c->cx, j, eqns, vals_rewrite(&c->map, j->out));
-    new->consts = (Vals){consts.at, consts.n};
-    return *memo_slot(&c->memo, j) = new;
+    Jaxpr *new = c->failed ? NULL : jaxpr_rewrite(&c->map, &c->memo, j, calls_eqn, c);
+    c->failed = !new;
+    return new;
 }
 
 Jaxpr *pass_calls(Ctx *cx, const Jaxpr *j) {

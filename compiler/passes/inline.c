@@ -68,14 +68,14 @@ static bool inline_call(Inline *in, Eqns *to, Consts *consts, const Eqn *e, cons
 }
 
 /* Appends the equations that replace `e`; false after a diagnostic. */
-static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
+static bool inline_eqn(void *user, Eqns *to, Consts *consts, const Eqn *e) {
+    Inline *in = user;
     Vals operands;
     const Jaxpr *body = eqn_body(in->cx->arena, e, &operands);
     if (!body) body = known_branch(&in->map, e, &operands);
     if (body) return inline_call(in, to, consts, e, body, operands);
     if (prim_lower[e->prim] == LOWER_SAME) {
-        for (uint32_t i = 0; i < e->out.n; i++)
-            val_replace(&in->map, to, e->out.at[i], valmap_get(&in->map, e->in.at[i]));
+        results_replace(&in->map, to, e);
     } else if (prim_lower[e->prim] != LOWER_CALL) {
         bool outer = in->whole;
         in->whole = outer || !runs_programs(e->prim);
@@ -92,18 +92,9 @@ static bool inline_eqn(Inline *in, Eqns *to, Consts *consts, const Eqn *e) {
 
 static Jaxpr *inline_jaxpr(void *user, const Jaxpr *j) {
     Inline *in = user;
-    Ctx *cx = in->cx;
-    Memo *memo = &in->memo[in->whole];
-    if (*memo_slot(memo, j)) return *memo_slot(memo, j);
-    Eqns eqns = eqns_for(cx, j);
-    Consts consts = {0};
-    add_consts(cx->arena, &consts, j->consts);
-    for (uint32_t i = 0; i < j->eqns.n && !in->failed; i++)
-        in->failed = !inline_eqn(in, &eqns, &consts, &j->eqns.at[i]) || in->failed;
-    if (in->failed) return NULL;
-    Jaxpr *new = jaxpr_with(cx, j, eqns, vals_rewrite(&in->map, j->out));
-    new->consts = (Vals){consts.at, consts.n};
-    return *memo_slot(memo, j) = new;
+    Jaxpr *new = in->failed ? NULL : jaxpr_rewrite(&in->map, &in->memo[in->whole], j, inline_eqn, in);
+    in->failed = !new;
+    return new;
 }
 
 Jaxpr *pass_inline(Ctx *cx, const Jaxpr *j) {

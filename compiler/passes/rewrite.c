@@ -304,6 +304,9 @@ bool jaxpr_splice_call(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, const Eqn
     for (uint32_t i = 0; i < e->out.n; i++) val_replace(map, to, e->out.at[i], valmap_get(map, j->out.at[i]));
     return true;
 }
+void results_replace(ValMap *map, Eqns *to, const Eqn *e) {
+    for (uint32_t i = 0; i < e->out.n; i++) val_replace(map, to, e->out.at[i], valmap_get(map, e->in.at[i]));
+}
 void val_replace(ValMap *map, Eqns *to, Val old, Val v) {
     Ctx *cx = map->cx;
     if (old == v) return;
@@ -332,6 +335,19 @@ void add_consts(Arena *arena, Consts *to, Vals consts) {
         intern(&to->seen, c, sizeof *c, &fresh);
         if (fresh) push(arena, to, *c);
     }
+}
+
+Jaxpr *jaxpr_rewrite(ValMap *map, Memo *memo, const Jaxpr *j, EqnMap *write, void *user) {
+    Ctx *cx = map->cx;
+    if (*memo_slot(memo, j)) return *memo_slot(memo, j);
+    Eqns eqns = eqns_for(cx, j);
+    Consts consts = {0};
+    add_consts(cx->arena, &consts, j->consts);
+    each(const Eqn, e, j->eqns)
+        if (!write(user, &eqns, &consts, e)) return NULL;
+    Jaxpr *new = jaxpr_with(cx, j, eqns, vals_rewrite(map, j->out));
+    new->consts = (Vals){consts.at, consts.n};
+    return *memo_slot(memo, j) = new;
 }
 
 /* The index is clamped. */

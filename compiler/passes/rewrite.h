@@ -88,6 +88,8 @@ bool jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call);
 /* The same for a call `e`, whose results are mapped to those of `j`. */
 bool jaxpr_splice_call(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, const Eqn *e);
 
+/* Replaces the results of an equation by its operands. */
+void results_replace(ValMap *map, Eqns *to, const Eqn *);
 /* Replaces `old` by `v` in later equations. A value that is an extent of types is kept, as a copy of `v`. */
 void val_replace(ValMap *map, Eqns *to, Val old, Val v);
 
@@ -105,6 +107,13 @@ static inline Eqns eqns_for(const Ctx *cx, const Jaxpr *j) {
 }
 /* `j` with other equations and results. */
 Jaxpr *jaxpr_with(Ctx *, const Jaxpr *, Eqns, Vals out);
+
+/* Appends what an equation becomes, and to the constants those of programs that are put in its place; false after an
+   error. */
+typedef bool EqnMap(void *user, Eqns *to, Consts *, const Eqn *);
+/* The program with each equation replaced by what `write` makes of it, and its results under `map`: once for each program,
+   as `memo` remembers. NULL after an error. */
+Jaxpr *jaxpr_rewrite(ValMap *map, Memo *memo, const Jaxpr *, EqnMap *write, void *user);
 
 /* The branch of a cond whose index is a literal after `map`, and its operands; NULL for any other equation. */
 const Jaxpr *known_branch(const ValMap *map, const Eqn *e, Vals *in);

@@ -92,19 +92,17 @@ static void share_call(Share *s, Eqns *to, const Eqn *e) {
         val_replace(&s->map, to, e->out.at[i], val_info(s->cx, v)->lit ? v : new.in.at[input_number(whole, v)]);
     }
 }
-static void share_eqn(Share *s, Eqns *to, const Eqn *e) {
+static bool share_eqn(void *user, Eqns *to, Consts *consts, const Eqn *e) {
+    Share *s = user;
     if (calls_function(e))
         share_call(s, to, e);
     else
         push(s->cx->arena, to, eqn_rewrite(&s->map, e, is_control(e->prim) ? held : share_jaxpr, s));
+    return true;
 }
 static Jaxpr *share_jaxpr(void *user, const Jaxpr *j) {
     Share *s = user;
-    if (*memo_slot(&s->shared, j)) return *memo_slot(&s->shared, j);
-    Eqns eqns = eqns_for(s->cx, j);
-    each(const Eqn, e, j->eqns) share_eqn(s, &eqns, e);
-    Jaxpr *new = jaxpr_with(s->cx, j, eqns, vals_rewrite(&s->map, j->out));
-    return *memo_slot(&s->shared, j) = new;
+    return jaxpr_rewrite(&s->map, &s->shared, j, share_eqn, s);
 }
 
 Jaxpr *pass_share(Ctx *cx, const Jaxpr *j) {

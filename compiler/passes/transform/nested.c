@@ -251,38 +251,34 @@ static Eqn loop_left(Nested *n, Eqns *to, const Eqn *read, Eqn e) {
     return alike && !names_extents(cx, w.body->in) ? while_fixed(n, to, &e, w) : e;
 }
 static bool is_small(const Eqn *e, const Jaxpr *body) { return body->eqns.n <= 1 && !prim_is(e->prim, REMAT); }
-static void nested_eqn(Nested *n, Eqns *to, Consts *consts, const Eqn *e);
+static bool nested_eqn(void *user, Eqns *to, Consts *consts, const Eqn *e);
 static Jaxpr *nested_jaxpr(void *user, const Jaxpr *j) {
     Nested *n = user;
     if (intern_find(&n->left, &j, sizeof j, &(uint32_t){0})) return (Jaxpr *)j;
-    if (*memo_slot(&n->memo, j)) return *memo_slot(&n->memo, j);
-    Eqns eqns = eqns_for(n->cx, j);
-    Consts consts = {0};
-    add_consts(n->cx->arena, &consts, j->consts);
-    each(const Eqn, e, j->eqns) nested_eqn(n, &eqns, &consts, e);
-    Jaxpr *new = jaxpr_with(n->cx, j, eqns, vals_rewrite(&n->map, j->out));
-    new->consts = (Vals){consts.at, consts.n};
-    return *memo_slot(&n->memo, j) = new;
+    Jaxpr *new = n->failed ? NULL : jaxpr_rewrite(&n->map, &n->memo, j, nested_eqn, n);
+    n->failed = !new;
+    return new;
 }
-static void nested_eqn(Nested *n, Eqns *to, Consts *consts, const Eqn *e) {
+static bool nested_eqn(void *user, Eqns *to, Consts *consts, const Eqn *e) {
+    Nested *n = user;
     Eqn new = eqn_rewrite(&n->map, e, nested_jaxpr, n);
+    if (n->failed) return false;
     Jaxpr *body = prim_is(e->prim, PLAIN_CALL) ? eqn_program(&new) : NULL;
     Cond c = cond_of(&new);
     if (body && is_small(e, body)) {
         add_consts(n->cx->arena, consts, body->consts);
-        n->failed |= !jaxpr_splice_call(&n->map, to, body, new.in, &new);
-        return;
+        return jaxpr_splice_call(&n->map, to, body, new.in, &new);
     }
     if (body) forward(n, &new, (Jaxprs){&body, 1}, new.in);
     if (c.branches.n) forward(n, &new, c.branches, c.in);
     if (e->prim == P_scan || e->prim == P_while) new = loop_left(n, to, e, new);
     push(n->cx->arena, to, new);
+    return true;
 }
 
 Jaxpr *tidy_nested(Ctx *cx, const Jaxpr *j) {
     Nested n = {.cx = cx, .map.cx = cx, .effects.cx = cx, .left = programs_of_rules(cx, j)};
     n.memo.arena = n.loops.arena = n.numbers.arena = cx->arena;
     divide(&n, j, (Division){0});
-    Jaxpr *new = nested_jaxpr(&n, j);
-    return n.failed ? NULL : new;
+    return nested_jaxpr(&n, j);
 }
