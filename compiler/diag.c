@@ -248,7 +248,8 @@ static void show(const Diags *d, FILE *out, const Message *m, bool source, bool 
 /* Does the message begin with the only flag that its context names, as `--grad wants` for --grad? */
 static bool says_why(const Message *m) {
     Str flag;
-    if (!starts(str(m->context), "for ", &flag) || strstr(m->context, ", after ")) return false;
+    if (!starts(str(m->context), "for ", &flag) || strstr(m->context, " of ") || strstr(m->context, ", after "))
+        return false;
     size_t n = strcspn(flag.at, "=");
     return m->text.n >= n && memcmp(m->text.at, flag.at, n) == 0;
 }

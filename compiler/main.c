@@ -41,6 +41,12 @@ static bool compiles(const Options *o) {
     return o->check_only || (o->emit != EMIT_types && (o->emit != EMIT_jaxpr || o->passes));
 }
 
+static bool derives(const Options *o) {
+    bool some = o->transforms.n > 0;
+    each(const LibraryEntry, e, o->entries) some |= e->transforms.n > 0;
+    return some;
+}
+
 /* Text to program; typed, unless --no-check. */
 static Jaxpr *front(Ctx *cx) {
     const Options *o = cx->options;
@@ -57,7 +63,7 @@ static Jaxpr *front(Ctx *cx) {
     if (!in_types(cx, &in)) return NULL;
     dims_fix(cx, j, in.at, in.n);
     if (o->consts && !consts_bind(cx, j, o->consts)) return NULL;
-    if (!o->consts && (compiles(o) || o->transforms.n)) consts_warn(cx, j), consts_lift(cx, j);
+    if (!o->consts && (compiles(o) || derives(o))) consts_warn(cx, j), consts_lift(cx, j);
     if (o->in_type && !check_inputs(cx, j, in.at, in.n, in.span)) return NULL;
     if (!check(cx, j) || !read) return NULL;
     lint(cx, j);
@@ -143,14 +149,49 @@ static bool library(Ctx *cx, Programs programs) {
            back(cx, programs, o->emit, o->output);
 }
 
-static bool print(Ctx *cx, const Jaxpr *j) {
+/* The programs as text, with an empty line between them. */
+static bool print(Ctx *cx, Programs programs) {
     Text text = {.arena = cx->arena};
     const Options *o = cx->options;
-    if (o->emit == EMIT_types)
-        signature_print(cx, j, o->nested_types, &text);
-    else
-        jaxpr_print(cx, j, &text);
+    each(const Program, p, programs) {
+        if (p > programs.at) text_put(&text, S("\n"));
+        if (o->emit == EMIT_types)
+            signature_print(cx, p->j, o->nested_types, &text);
+        else
+            jaxpr_print(cx, p->j, &text);
+    }
     return write_text(cx, o->output, &text);
+}
+
+typedef struct {
+    Program *at;
+    uint32_t n, cap;
+} Functions;
+/* The functions that transformations make of the program read: NAME, or NAME_fwd and NAME_lin. */
+static bool add_functions(Ctx *cx, Functions *to, const Jaxpr *j, Transforms transforms, const char *name, bool entry) {
+    static const char *const halves[] = {"fwd", "lin"};
+    Jaxprs made = passes_transform(cx, j, transforms, entry ? name : NULL);
+    for (uint32_t i = 0; i < made.n; i++)
+        push(cx->arena, to,
+             ((Program){made.n > 1 ? str_format(cx->arena, "%s_%s", name, halves[i]).at : name, made.at[i]}));
+    return made.n > 0;
+}
+static bool all_functions(Ctx *cx, Functions *to, const Jaxpr *j) {
+    const Options *o = cx->options;
+    bool good = add_functions(cx, to, j, o->transforms, o->name, false);
+    each(const LibraryEntry, e, o->entries) good &= add_functions(cx, to, j, e->transforms, e->name, true);
+    return good && !diag_errors(cx->diags);
+}
+/* Lowers the functions. */
+static bool lower(Ctx *cx, Functions *f) {
+    each(Program, p, *f)
+        if (!(p->j = passes_lower(cx, p->j)) || diag_errors(cx->diags)) return false;
+    return true;
+}
+static bool all_supported(Ctx *cx, Programs programs) {
+    bool good = true;
+    each(const Program, p, programs) good &= supported(cx, p->j);
+    return good;
 }
 
 static bool compile(Ctx *cx) {
@@ -162,15 +203,15 @@ static bool compile(Ctx *cx) {
     if (!j || diag_errors(cx->diags)) return false;
     timer_stage(cx->timer, "transform");
     if (!rules_read(cx, j)) return false;
-    j = passes_transform(cx, j, o->transforms);
-    if (!j || !compiles(o)) return j && print(cx, j);
+    Functions functions = {0};
+    if (!all_functions(cx, &functions, j)) return false;
+    Programs programs = {functions.at, functions.n};
+    if (!compiles(o)) return print(cx, programs);
     timer_stage(cx->timer, "passes");
-    j = passes_lower(cx, j);
-    if (!j || diag_errors(cx->diags)) return false;
-    if (o->emit == EMIT_jaxpr && !o->check_only) return print(cx, j);
-    if (!supported(cx, j)) return false;
-    Program program = {o->name, j};
-    return o->check_only || (library(cx, (Programs){&program, 1}) && !diag_errors(cx->diags));
+    if (!lower(cx, &functions)) return false;
+    if (o->emit == EMIT_jaxpr && !o->check_only) return print(cx, programs);
+    if (!all_supported(cx, programs)) return false;
+    return o->check_only || (library(cx, programs) && !diag_errors(cx->diags));
 }
 
 static bool colour(void) {

@@ -1,6 +1,7 @@
 #include "options.h"
 #include "cname.h"
 #include "file.h"
+#include "intern.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -14,7 +15,8 @@ typedef struct {
     const char *emit, *header;
     bool no_header, no_warnings, deps, version, help;
     uint32_t dims_cap, ffi_cap;
-    const char *apart; /* what the input seems to mean, "--grad=0" for `--grad 0`; or NULL */
+    const char *apart;   /* what the input seems to mean, "--grad=0" for `--grad 0`; or NULL */
+    LibraryEntry *entry; /* whose flags are read; NULL: none */
 } Reader;
 
 static const struct {
@@ -84,8 +86,7 @@ TAKES(threefry_partitionable) {
     return yes || no || wrong("--threefry-partitionable=%s: it is true or false", v);
 }
 TAKES(name) {
-    if (!cname_valid(str(v)) || cname_keyword(str(v)))
-        return wrong("--name: '%s' is not a name that C and C++ can use", v);
+    if (!cname_valid(str(v))) return wrong("--name: '%s' is not a name that C and C++ can use", v);
     r->o->name = v;
     return true;
 }
@@ -129,6 +130,7 @@ static bool numbers(Reader *r, const char *option, const char *v, Ints *to) {
     }
 }
 static bool transform(Reader *r, TransformKind kind, const char *option, const char *v) {
+    Transforms *all = r->entry ? &r->entry->transforms : &r->o->transforms;
     Transform t = {.kind = kind, .text = v ? str_format(r->arena, "%s=%s", option, v).at : option};
     if ((kind == TRANSFORM_GRAD || kind == TRANSFORM_VALUE_AND_GRAD) && !numbers(r, option, v ? v : "0", &t.args))
         return false;
@@ -136,7 +138,10 @@ static bool transform(Reader *r, TransformKind kind, const char *option, const c
         for (uint32_t k = 0; k < i; k++)
             if (t.args.at[k] == t.args.at[i])
                 return wrong("%s=%s: input %lld is listed twice", option, v, (long long)t.args.at[i]);
-    push(r->arena, &r->o->transforms, t);
+    if (all->n && all->at[all->n - 1].kind == TRANSFORM_LINEARIZE)
+        return wrong("--linearize must be the last transformation; %s comes after it", t.text);
+    if (all->n) t.before = all->at[all->n - 1].text;
+    push(r->arena, all, t);
     return true;
 }
 enum { MOST_RULES = 500 }; /* output.c remembers the files */
@@ -161,6 +166,25 @@ TAKES(jvp) { return transform(r, TRANSFORM_JVP, "--jvp", v); }
 TAKES(vjp) { return transform(r, TRANSFORM_VJP, "--vjp", v); }
 TAKES(grad) { return transform(r, TRANSFORM_GRAD, "--grad", v); }
 TAKES(value_and_grad) { return transform(r, TRANSFORM_VALUE_AND_GRAD, "--value-and-grad", v); }
+TAKES(linearize) { return transform(r, TRANSFORM_LINEARIZE, "--linearize", v); }
+static bool entry_flag(Reader *r, const char *flag);
+TAKES(entry) {
+    const char *colon = strchr(v, ':');
+    Str name = {v, colon ? (uint32_t)(colon - v) : 0};
+    if (!colon || !name.n) return wrong("--entry: '%s' is not NAME:FLAGS, as in 'g:--grad=0'", v);
+    if (!cname_valid(name)) return wrong("--entry: '%.*s' is not a name that C and C++ can use", SF(name));
+    LibraryEntry e = {.name = str_c(r->arena, name)};
+    r->entry = &e;
+    bool good = true;
+    for (const char *c = colon + 1; good && *(c += strspn(c, " \t\n"));) {
+        Str flag = {c, (uint32_t)strcspn(c, " \t\n")};
+        good = entry_flag(r, str_c(r->arena, flag));
+        c += flag.n;
+    }
+    r->entry = NULL;
+    if (good) push(r->arena, &r->o->entries, e);
+    return good;
+}
 
 TAKES(O) {
     if (strlen(v) != 1 || v[0] < '0' || v[0] > '3')
@@ -214,6 +238,17 @@ static const Option *option_find(const char *arg, const char **value) {
         *value = whole ? NULL : rest + equals;
     }
     return best;
+}
+
+/* A transformation of --entry. */
+static bool entry_flag(Reader *r, const char *flag) {
+    static bool (*const transformations[])(Reader *, const char *) = {opt_jvp, opt_vjp, opt_grad, opt_value_and_grad,
+                                                                      opt_linearize};
+    const char *value = NULL;
+    const Option *x = option_find(flag, &value);
+    for (size_t i = 0; x && i < sizeof transformations / sizeof *transformations; i++)
+        if (x->take == transformations[i]) return x->take(r, value);
+    return wrong("--entry %s: '%s' is no transformation", r->entry->name, flag);
 }
 
 /* Options of one letter are close to everything. */
@@ -346,11 +381,11 @@ static bool settle_emit(Reader *r, bool *text) {
 }
 
 /* A function with the name of one of libc or libm would hide that one from the program it is linked to. */
-static void warn_name(Reader *r) {
+static void warn_name(Reader *r, const char *name) {
     void *libm = dlopen("libm.so.6", RTLD_LAZY), *libc = dlopen("libc.so.6", RTLD_LAZY);
-    if ((libm && dlsym(libm, r->o->name)) || (libc && dlsym(libc, r->o->name)) || strcmp(r->o->name, "main") == 0)
+    if ((libm && dlsym(libm, name)) || (libc && dlsym(libc, name)) || strcmp(name, "main") == 0)
         diag_warn(r->diags, W_name, (Span){0, 0, 0},
-                  "the function's name '%s' is a symbol of libc or libm; --name gives another", r->o->name);
+                  "the function's name '%s' is a symbol of libc or libm; --name gives another", name);
     if (libm) dlclose(libm);
     if (libc) dlclose(libc);
 }
@@ -372,6 +407,36 @@ static bool settle_deps(Reader *r, Str stem, bool to_file) {
     return true;
 }
 
+/* What the library exports for a function has no other meaning. */
+static bool settle_name(Reader *r, const char *name, bool library, Intern *exported) {
+    static const char *const suffixes[] = {"", "_error", "_program"};
+    if (library && reserved(name)) return wrong("no library can export the name '%s'; --name gives another", name);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        bool fresh;
+        Str symbol = str_format(r->arena, "%s%s", name, suffixes[i]);
+        intern(exported, symbol.at, symbol.n, &fresh);
+        if (!fresh) return wrong("two functions of the library would export the name '%.*s'", SF(symbol));
+    }
+    if (library) warn_name(r, name);
+    return true;
+}
+static bool settle_names(Reader *r, bool library) {
+    static const char *const halves[] = {"fwd", "lin"};
+    const Options *o = r->o;
+    Intern exported = {.arena = r->arena};
+    for (uint32_t i = 0; i <= o->entries.n; i++) {
+        const char *name = i ? o->entries.at[i - 1].name : o->name;
+        const Transforms *all = i ? &o->entries.at[i - 1].transforms : &o->transforms;
+        bool two = all->n && all->at[all->n - 1].kind == TRANSFORM_LINEARIZE;
+        if (!two && cname_keyword(str(name)))
+            return wrong("%s: '%s' is not a name that C and C++ can use", i ? "--entry" : "--name", name);
+        for (int k = 0; k < 1 + two; k++)
+            if (!settle_name(r, two ? str_format(r->arena, "%s_%s", name, halves[k]).at : name, library, &exported))
+                return false;
+    }
+    return true;
+}
+
 static bool settle(Reader *r) {
     Options *o = r->o;
     bool text;
@@ -382,6 +447,7 @@ static bool settle(Reader *r) {
     if (o->debug_nans && o->fast_math) return wrong("--debug-nans finds no NaN under -ffast-math");
     if (o->no_check && o->passes) return wrong("--passes needs a checked program");
     if (o->no_check && o->transforms.n) return wrong("%s needs a checked program", o->transforms.at[0].text);
+    if (o->no_check && o->entries.n) return wrong("--entry needs a checked program");
     bool library = o->emit == EMIT_so || o->emit == EMIT_a || o->emit == EMIT_obj, to_file = file_is_regular(o->output);
     Str stem = path_stem(str(o->output));
     if (library && !r->no_header && (r->header || to_file))
@@ -391,10 +457,7 @@ static bool settle(Reader *r) {
         Str file = strcmp(o->input, "-") ? path_stem(str(o->input)) : to_file ? stem : S("model");
         o->name = str_c(r->arena, cname_from(r->arena, path_base(file)));
     }
-    if (library && reserved(o->name))
-        return wrong("no library can export the name '%s'; --name gives another", o->name);
-    if (library) warn_name(r);
-    return true;
+    return settle_names(r, library);
 }
 
 int options_read(Arena *arena, Diags *diags, int argc, char **argv, Options *o) {

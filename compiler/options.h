@@ -18,16 +18,29 @@ typedef struct {
 } RuleFiles;
 
 /* A transformation of the program, as --grad=0,2. */
-typedef enum { TRANSFORM_JVP, TRANSFORM_VJP, TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD } TransformKind;
+typedef enum {
+    TRANSFORM_JVP,
+    TRANSFORM_VJP,
+    TRANSFORM_GRAD,
+    TRANSFORM_VALUE_AND_GRAD,
+    TRANSFORM_LINEARIZE /* the last one: it gives two programs */
+} TransformKind;
 typedef struct {
     TransformKind kind;
-    const char *text; /* for messages: "--grad=0,2" */
-    Ints args;        /* of grad, value-and-grad: numbers of inputs */
+    const char *text;   /* for messages: "--grad=0,2" */
+    const char *before; /* the one whose program this one takes, "--jvp"; NULL: the text */
+    Ints args;          /* of grad, value-and-grad: numbers of inputs */
 } Transform;
 typedef struct {
     Transform *at;
     uint32_t n, cap;
 } Transforms;
+
+/* --entry 'NAME:FLAGS': one more function of the library. */
+typedef struct {
+    const char *name;
+    Transforms transforms;
+} LibraryEntry;
 
 struct Options {
     const char *input, *output; /* "-": standard input, standard output */
@@ -46,7 +59,11 @@ struct Options {
         RuleFiles *at;
         uint32_t n, cap;
     } rules;
-    Transforms transforms;             /* in order */
+    Transforms transforms; /* of the main function, in order */
+    struct {
+        LibraryEntry *at;
+        uint32_t n, cap;
+    } entries;
     const char *march, *mcpu, *target; /* NULL: the machine that jaxcc runs on */
     int opt;                           /* -O0 … -O3 */
     bool threefry_original;            /* random bits as before JAX 0.5.0 */

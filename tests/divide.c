@@ -12,7 +12,7 @@ static Jaxpr *differentiated(Ctx *cx, const char *path) {
     Jaxpr *j = file_read(cx->arena, cx->diags, path, MOST_BYTES, &text)
                    ? parse(cx, diags_source(cx->diags, path, text), NULL)
                    : NULL;
-    return j && check(cx, j) ? passes_transform(cx, j, (Transforms){.at = &jvp, .n = 1}) : NULL;
+    return j && check(cx, j) ? passes_transform(cx, j, (Transforms){.at = &jvp, .n = 1}, NULL).at[0] : NULL;
 }
 /* `of` primals come first; a bit of `seed` for each tangent. */
 static Jaxpr *divided(Ctx *cx, const Jaxpr *j, uint64_t seed) {

@@ -1,4 +1,4 @@
-/* A library of several programs, which the compiler's command line cannot ask for:
+/* A library of programs of several files, which the compiler's command line cannot ask for:
 
        programs OUT.so NAME=FILE.jaxpr...
 

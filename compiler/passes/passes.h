@@ -20,8 +20,9 @@ typedef Jaxpr *Pass(Ctx *, const Jaxpr *in);
 Jaxpr *passes_normalise(Ctx *, const Jaxpr *in);
 /* The files of --rule, typechecked and compared with the custom calls of the program; false after an error. */
 bool rules_read(Ctx *, const Jaxpr *);
-/* Transformations, in order, of the normalised program; without any, `in` itself. */
-Jaxpr *passes_transform(Ctx *, const Jaxpr *in, Transforms);
+/* What transformations, in order, make of the normalised program: one program, or two of --linearize, fwd and lin; none
+   after an error. Without any, `in` itself. `entry`: the function of --entry that they are for; NULL: the main one. */
+Jaxprs passes_transform(Ctx *, const Jaxpr *in, Transforms, const char *entry);
 /* The passes that lower a program, as read or transformed, to what the code generator takes. */
 Jaxpr *passes_lower(Ctx *, const Jaxpr *in);
 /* Can code be generated for the program after the passes? Reports what is not supported. */

@@ -59,34 +59,68 @@ static Jaxpr *passed(Ctx *cx, const char *name, const Jaxpr *in, Jaxpr *j) {
     return j;
 }
 /* For messages: "for --grad, after --jvp --vjp". */
-static const char *flag_named(Ctx *cx, const Transforms *all, uint32_t n) {
+static const char *flag_named(Ctx *cx, const Transforms *all, uint32_t n, const char *entry) {
     Text text = {.arena = cx->arena};
     text_add(&text, "for %s", all->at[n].text);
+    if (entry) text_add(&text, " of --entry %s", entry);
     for (uint32_t i = 0; i < n; i++) text_add(&text, "%s%s", i ? " " : ", after ", all->at[i].text);
     return str_c(cx->arena, (Str){text.at, text.n});
 }
-/* What the passes of this half leave, and then these transformations. */
-static Jaxpr *run(Ctx *cx, const Jaxpr *in, unsigned half, const Transforms *all) {
-    Jaxpr *j = own(cx, in);
-    DimChecks *checks = cx->dim_checks;
-    bool outer = cx->passes;
-    cx->passes = true, cx->dim_checks = j->dim_checks;
+/* The passes of this half. */
+static Jaxpr *run(Ctx *cx, Jaxpr *j, unsigned half) {
     for (unsigned i = 0; i < NPASSES && j; i++)
         if (list[i].half & half) j = passed(cx, list[i].name, j, list[i].run(cx, j));
-    for (uint32_t i = 0; all && i < all->n && j; i++) {
-        const Transform *t = &all->at[i];
-        diag_context(cx->diags, flag_named(cx, all, i));
-        j = passed(cx, t->text, j, transform(cx, j, t));
-        if (j) j = passed(cx, "tidy", j, pass_tidy(cx, j));
-    }
-    diag_context(cx->diags, NULL);
-    if (j && all && !check(cx, j))
-        broken(cx, "tidy", "an ill-typed program", print(cx, j)); /* prune wants it checked */
-    cx->passes = outer, cx->dim_checks = checks;
     return j;
 }
-Jaxpr *passes_normalise(Ctx *cx, const Jaxpr *in) { return run(cx, in, NORMALISE, NULL); }
-Jaxpr *passes_lower(Ctx *cx, const Jaxpr *in) { return run(cx, in, LOWER, NULL); }
-Jaxpr *passes_transform(Ctx *cx, const Jaxpr *in, Transforms all) {
-    return all.n ? run(cx, in, NORMALISE, &all) : (Jaxpr *)in;
+/* The transformations, each tidied. */
+static void run_transforms(Ctx *cx, Jaxprs *made, const Transforms *all, const char *entry) {
+    for (uint32_t i = 0; i < all->n && made->n; i++) {
+        const Transform *t = &all->at[i];
+        const Jaxpr *in = made->at[0];
+        assert(made->n == 1);
+        diag_context(cx->diags, flag_named(cx, all, i, entry));
+        made->n = transform(cx, in, t, made->at);
+        if (!made->n) passed(cx, t->text, in, NULL);
+        for (uint32_t k = 0; k < made->n; k++) {
+            passed(cx, t->text, in, made->at[k]);
+            made->at[k] = passed(cx, "tidy", made->at[k], pass_tidy(cx, made->at[k]));
+            if (!made->at[k]) made->n = 0;
+        }
+    }
+    diag_context(cx->diags, NULL);
+    for (uint32_t k = 0; k < made->n; k++) /* prune wants it checked */
+        if (!check(cx, made->at[k])) broken(cx, "tidy", "an ill-typed program", print(cx, made->at[k]));
+}
+/* Passes run on a program of their own, in which they may use what only passes write. */
+typedef struct {
+    DimChecks *checks;
+    bool passes;
+} Outer;
+static Outer begin(Ctx *cx, const Jaxpr *own) {
+    Outer outer = {cx->dim_checks, cx->passes};
+    cx->passes = true, cx->dim_checks = own->dim_checks;
+    return outer;
+}
+static void end(Ctx *cx, Outer outer) { cx->passes = outer.passes, cx->dim_checks = outer.checks; }
+
+static Jaxpr *run_half(Ctx *cx, const Jaxpr *in, unsigned half) {
+    Jaxpr *j = own(cx, in);
+    Outer outer = begin(cx, j);
+    j = run(cx, j, half);
+    end(cx, outer);
+    return j;
+}
+Jaxpr *passes_normalise(Ctx *cx, const Jaxpr *in) { return run_half(cx, in, NORMALISE); }
+Jaxpr *passes_lower(Ctx *cx, const Jaxpr *in) { return run_half(cx, in, LOWER); }
+Jaxprs passes_transform(Ctx *cx, const Jaxpr *in, Transforms all, const char *entry) {
+    Jaxprs made = {arena_new(cx->arena, Jaxpr *, MOST_TRANSFORMED), 1};
+    made.at[0] = all.n ? own(cx, in) : (Jaxpr *)in;
+    if (!all.n) return made;
+    Outer outer = begin(cx, made.at[0]);
+    made.at[0] = run(cx, made.at[0], NORMALISE);
+    made.n = made.at[0] != NULL;
+    run_transforms(cx, &made, &all, entry);
+    if (!made.n) made.at[0] = NULL;
+    end(cx, outer);
+    return made;
 }

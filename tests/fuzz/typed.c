@@ -84,7 +84,7 @@ static void same_results(Ctx *cx, const Jaxpr *j, Jaxpr *after, bool more) {
 static void laws(Ctx *cx, Jaxpr *j, bool normalised, Transforms transforms) {
     holds(cx, j, "a well-typed program");
     Jaxpr *after = normalised ? passed(cx, j, passes_normalise(cx, j)) : j, *derived = after;
-    if (after && transforms.n) derived = passed(cx, after, passes_transform(cx, after, transforms));
+    if (after && transforms.n) derived = passed(cx, after, passes_transform(cx, after, transforms, NULL).at[0]);
     if (after && derived && derived != after) same_results(cx, after, derived, true);
     if (derived) after = passed(cx, derived, passes_lower(cx, derived));
     if (derived && after) same_results(cx, derived, after, false);

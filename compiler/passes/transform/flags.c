@@ -115,16 +115,9 @@ static bool listed(const Transform *t, uint32_t input) {
     return found;
 }
 static const char *option(const Transform *t) { return t->kind == TRANSFORM_GRAD ? "--grad" : "--value-and-grad"; }
-/* The option whose program this one takes; NULL: the text. */
-static const char *option_before(const Flag *f) {
-    const Transforms *all = &f->b.cx->options->transforms;
-    for (uint32_t i = 1; i < all->n; i++)
-        if (&all->at[i] == f->of) return all->at[i - 1].text;
-    return NULL;
-}
 static bool fits_result(Flag *f) {
     const Jaxpr *j = f->read;
-    const char *name = option(f->of), *before = option_before(f);
+    const char *name = option(f->of), *before = f->of->before;
     if (j->out.n != 1)
         return tx_error(&f->tx, j->out.n ? result_place(f, 0) : j->span,
                         "%s wants one scalar float result, but there are %u%s%s", name, j->out.n,
@@ -269,6 +262,95 @@ static Jaxpr *transform_vjp(Ctx *cx, const Jaxpr *j, const Transform *t) {
     return finish(&f);
 }
 
-Jaxpr *transform(Ctx *cx, const Jaxpr *j, const Transform *t) {
-    return t->kind == TRANSFORM_JVP ? transform_jvp(cx, j, t) : transform_vjp(cx, j, t);
+/* ---- linearize: jvp, split at the tangents. What the linear program takes is a result of the other one. */
+
+/* A residual, as result of one program and input of the other. */
+static void add_residual(Flag *fwd, Flag *lin, Val v) {
+    valmap_put(&lin->tx.map, v, add_input(lin, v, S("")));
+    add_output(fwd, v, fwd->read->span, S(""));
+}
+static bool is_constant(const Flag *f, Val v) { return val_info(f->b.cx, v)->data != NULL; }
+/* The linear program, whose inputs are residuals and tangents. `primals`: the inputs of the other one. */
+static void add_linear(Flag *fwd, Flag *lin, const Inner *of, const Val *primals) {
+    const Jaxpr *j = fwd->read;
+    Ctx *cx = fwd->b.cx;
+    uint32_t n = 0;
+    Vals consts = {arena_new(cx->arena, Val, of->captured.n + 1), 0};
+    each(const Val, v, of->captured)
+        if (is_constant(fwd, *v))
+            consts.at[consts.n++] = *v;
+        else
+            add_residual(fwd, lin, *v);
+    add_consts(cx->arena, &lin->b.consts, consts);
+    for (uint32_t i = 0; i < j->in.n; i++) /* extents of tangents */
+        valmap_put(&lin->tx.map, j->in.at[i], valmap_get(&lin->tx.map, primals[i]));
+    Val *in = values(lin, of->j->in.n);
+    n = 0;
+    each(const Val, v, of->captured) in[n++] = valmap_get(&lin->tx.map, *v);
+    for (uint32_t i = 0; i < j->in.n; i++)
+        if (differentiable(fwd, j->in.at[i])) in[n++] = add_tangent(lin, i);
+    Vals out = b_call(&lin->b, of->j, n, in);
+    n = 0;
+    for (uint32_t i = 0; i < j->out.n; i++)
+        if (differentiable(fwd, j->out.at[i]))
+            add_output(lin, out.at[n++], result_place(fwd, i), str_format(cx->arena, "the tangent of output %u", i));
+}
+static void note_used(void *used, Val v) { intern(used, &v, sizeof v, NULL); }
+/* The values that the program needs. */
+static Intern used_values(Ctx *cx, const Jaxpr *j) {
+    Intern used = {.arena = cx->arena};
+    each(const Val, v, j->in) type_extents(cx, val_type(cx, *v), note_used, &used);
+    each(const Eqn, e, j->eqns) {
+        each(const Val, v, e->in) note_used(&used, *v);
+        eqn_extents(cx, e, note_used, &used);
+        each(const Val, v, e->out) type_extents(cx, val_type(cx, *v), note_used, &used);
+    }
+    each(const Val, v, j->out) note_used(&used, *v);
+    return used;
+}
+/* Drops the residuals that the linear program does not need, its first inputs and the last results of the other one, and
+   names the others. */
+static void settle_residuals(Flag *fwd, Flag *lin, Jaxpr *linear, uint32_t nresults) {
+    Ctx *cx = lin->b.cx;
+    Intern used = used_values(cx, linear);
+    uint32_t n = fwd->out.n - nresults, to = nresults, k;
+    Vals in = {arena_new(cx->arena, Val, linear->in.n + 1), 0};
+    for (uint32_t i = 0; i < linear->in.n; i++) {
+        Val v = linear->in.at[i];
+        if (i < n && !intern_find(&used, &v, sizeof v, &k)) continue;
+        in.at[in.n++] = v;
+        if (i >= n) continue;
+        val_info(cx, v)->name = own_name(lin, str_format(cx->arena, "res%u", to - nresults));
+        fwd->out.at[to] = fwd->out.at[nresults + i];
+        fwd->out_at.at[to] = fwd->out_at.at[nresults + i];
+        fwd->out_is.at[to] = str_format(cx->arena, "residual %u of the linear function", to - nresults);
+        to++;
+    }
+    linear->in = in, fwd->out.n = to;
+}
+static uint32_t transform_linearize(Ctx *cx, const Jaxpr *j, const Transform *t, Jaxpr **made) {
+    Flag d = flag_of(cx, j, t), fwd = flag_of(cx, j, t), lin = flag_of(cx, j, t);
+    Inner of;
+    differentiate(&d, NULL);
+    const Jaxpr *both = finish(&d);
+    if (!both) return 0;
+    both = pass_dce(cx, both);
+    Val *primals = add_primals(&fwd), *out = values(&fwd, both->out.n), *in = values(&fwd, both->in.n);
+    bool *force = arena_new(cx->arena, bool, both->out.n + 1);
+    if (j->in.n) memcpy(in, primals, j->in.n * sizeof *in);
+    memset(force + j->out.n, true, both->out.n - j->out.n);
+    if (!split_into(&fwd.tx, &fwd.b, both, in, force, out, &of)) return 0;
+    for (uint32_t i = 0; i < j->out.n; i++) add_result(&fwd, out[i], i);
+    add_linear(&fwd, &lin, &of, primals);
+    made[1] = finish(&lin);
+    if (!made[1] || !(made[1] = pass_tidy(cx, made[1]))) return 0;
+    settle_residuals(&fwd, &lin, made[1], j->out.n);
+    made[0] = finish(&fwd);
+    return made[0] ? 2 : 0;
+}
+
+uint32_t transform(Ctx *cx, const Jaxpr *j, const Transform *t, Jaxpr **made) {
+    if (t->kind == TRANSFORM_LINEARIZE) return transform_linearize(cx, j, t, made);
+    made[0] = t->kind == TRANSFORM_JVP ? transform_jvp(cx, j, t) : transform_vjp(cx, j, t);
+    return made[0] != NULL;
 }

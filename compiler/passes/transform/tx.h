@@ -144,8 +144,10 @@ bool acc_empty(const Tx *, Val read);
    the linear inputs to ct_in, 0: zero. */
 bool transpose_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, const Val *ct, Val *ct_in);
 
-/* A transformation of the command line, of a whole program. */
-Jaxpr *transform(Ctx *, const Jaxpr *, const Transform *);
+/* A transformation of the command line, of a whole program: writes the programs that it makes to `made`, two of
+   --linearize; how many. 0 after an error. */
+enum { MOST_TRANSFORMED = 2 };
+uint32_t transform(Ctx *, const Jaxpr *, const Transform *, Jaxpr **made);
 /* Simplifies what a transformation wrote; calls stay calls. */
 Pass pass_tidy;
 
