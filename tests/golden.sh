@@ -3,6 +3,7 @@
 cd "$(dirname "$0")/golden" || exit 1
 case $1 in /*) bin=$1/bin ;; *) bin=$OLDPWD/$1/bin ;; esac
 bless=$2
+case $bless in --bless | "") ;; *) echo "unknown option $bless" && exit 2 ;; esac
 passed=0
 failed=0
 got=$(mktemp)

@@ -102,6 +102,7 @@ static Val rows_of(Builder *b, Val begin, uint32_t batch, const Dim *shape, Dim 
 Coordinates bcsr_coordinates(Builder *b, Val indices, Val begin, uint32_t rank, const Dim *shape) {
     if (b->failed) return (Coordinates){0};
     const ArrayType *t = b_type(b, indices);
+    assert(t->rank >= 1 && t->rank + 1 <= rank);
     Coordinates c = {t->rank - 1, 2, rank, shape, t->dims[t->rank - 1], NULL};
     Val *columns = arena_new(b->cx->arena, Val, 2);
     columns[0] = rows_of(b, begin, c.batch, shape, c.nse, t->dtype), columns[1] = indices;

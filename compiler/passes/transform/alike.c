@@ -13,8 +13,8 @@ typedef struct {
     int64_t *axis; /* by axis: that of `of`; -1: one along which it is repeated, or of extent 1 */
 } Arranged;
 typedef struct {
-    ValMap index; /* of arranged values: their place in `at` */
-    Arranged *at; /* the first is unused */
+    Intern index; /* of arranged values: their place in `at` */
+    Arranged *at;
     uint32_t n, cap;
 } Arrangements;
 typedef struct {
@@ -125,8 +125,11 @@ static int64_t *arrangement(Ctx *cx, const Eqn *e) {
 }
 static Arranged arranged(Alike *a, unsigned which, Val v) {
     const Arrangements *known = &a->arranged[which];
-    Val index = valmap_get(&known->index, v);
-    if (index != v) return known->at[index];
+    uint32_t at;
+    if (intern_find(&known->index, &v, sizeof v, &at)) {
+        assert(known->at && at < known->n);
+        return known->at[at];
+    }
     uint32_t rank = val_array(a->cx, v)->rank;
     Arranged self = {v, arena_new(a->cx->arena, int64_t, rank + 1)};
     for (uint32_t i = 0; i < rank; i++) self.axis[i] = i;
@@ -139,9 +142,8 @@ static bool arranges(Alike *a, unsigned which, const Eqn *e) {
     for (uint32_t i = 0; i < val_array(a->cx, e->out.at[0])->rank; i++)
         if (axis[i] >= 0) axis[i] = from.axis[axis[i]];
     Arrangements *known = &a->arranged[which];
-    if (!known->n) push(a->cx->arena, known, ((Arranged){0}));
-    valmap_put(&known->index, e->out.at[0], known->n);
-    push(a->cx->arena, known, to);
+    uint32_t at = intern(&known->index, e->out.at, sizeof *e->out.at, NULL);
+    if (at == known->n) push(a->cx->arena, known, to);
     return true;
 }
 /* The next equation that computes something, at or after `i`. */
@@ -154,7 +156,7 @@ static uint32_t next_computing(Alike *a, unsigned which, const Jaxpr *j, uint32_
 
 static bool alike_literals(const Alike *a, Val x, Val y) {
     const Lit *l = val_info(a->cx, x)->lit, *m = val_info(a->cx, y)->lit;
-    if (!l != !m) return false;
+    if (!l || !m) return false;
     if (val_array(a->cx, x)->dtype != val_array(a->cx, y)->dtype) return false;
     if (l->kind != m->kind || l->i != m->i || l->negative != m->negative) return false;
     bool nan = l->kind == LIT_FLOAT && isnan(l->re) && isnan(m->re);
@@ -359,7 +361,8 @@ static bool alike_programs(Alike *a, const Jaxpr *x, const Jaxpr *y) {
 }
 bool programs_alike(Ctx *cx, const Jaxpr *x, const Jaxpr *y, Dims lead) {
     ValMap empty = {.cx = cx, .sparse = true};
-    Alike a = {.cx = cx, .arranged = {{.index = empty}, {.index = empty}}, .partner = empty, .all = 1};
+    Intern seen = {.arena = cx->arena};
+    Alike a = {.cx = cx, .arranged = {{.index = seen}, {.index = seen}}, .partner = empty, .all = 1};
     a.lead.at = arena_new(cx->arena, Dim, lead.n + 1);
     for (uint32_t i = 0; i < lead.n; i++) {
         a.all = dim_mul(cx->types, a.all, lead.at[i]);

@@ -209,7 +209,7 @@ bool split_while(SplitEqn *s) {
     Counter c;
     if (counter_of(&r, &c)) return split_as_scan(&r, counted(s->b, c));
     Vals end = counted_run(&r);
-    if (tx->failed || s->b->failed || !split_as_scan(&r, dim_bound(b_types(s->b), end.at[end.n - 1]))) return false;
+    if (!end.n || s->b->failed || !split_as_scan(&r, dim_bound(b_types(s->b), end.at[end.n - 1]))) return false;
     if (tx->in_loop) put_where(s->out, carried(&r), false, end.at);
     return true;
 }
