@@ -167,6 +167,16 @@ TAKES(vjp) { return transform(r, TRANSFORM_VJP, "--vjp", v); }
 TAKES(grad) { return transform(r, TRANSFORM_GRAD, "--grad", v); }
 TAKES(value_and_grad) { return transform(r, TRANSFORM_VALUE_AND_GRAD, "--value-and-grad", v); }
 TAKES(linearize) { return transform(r, TRANSFORM_LINEARIZE, "--linearize", v); }
+TAKES(tape) {
+    static const char bound[] = "bound:";
+    char *end = NULL;
+    errno = 0;
+    r->o->tape = 0;
+    if (!strcmp(v, "count")) return true;
+    if (!strncmp(v, bound, sizeof bound - 1)) r->o->tape = strtoll(v + sizeof bound - 1, &end, 10);
+    bool good = end && !*end && !errno && r->o->tape > 0 && r->o->tape <= INT32_MAX;
+    return good || wrong("--tape=%s: it is count, or bound:N with a number N from 1 to 2147483647", v);
+}
 static bool entry_flag(Reader *r, const char *flag);
 TAKES(entry) {
     const char *colon = strchr(v, ':');

@@ -60,6 +60,7 @@ struct Options {
         uint32_t n, cap;
     } rules;
     Transforms transforms; /* of the main function, in order */
+    int64_t tape;          /* the most iterations of a while in reverse mode; 0: it counts them */
     struct {
         LibraryEntry *at;
         uint32_t n, cap;

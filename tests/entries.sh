@@ -88,12 +88,32 @@ refused() {
     jaxcc "$@" -o no.so >out 2>&1
     [ $? = "$status" ] && grep -qF -- "$text" out && [ ! -e no.so ] || { cat out; return 1; }
 }
+# Of at most N iterations: the same numbers, or JAXCC_CHECK.
+cat >bound.c <<'X'
+#include "until.h"
+#include "four.h"
+#include "hundred.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+int main(void) {
+    double start = 1, one = 1, y, by, same, dy;
+    if (back(&start, &one, &y, &by) || hundred(&start, &one, &same, &dy) || same != y || fabs(dy - by) > 1e-12) return 1;
+    return four(&start, &one, &y, &by) != JAXCC_CHECK || !strstr(four_error(), "while ran more than 4 turns (--tape=bound:4)");
+}
+X
+bounded() {
+    jaxcc until.jaxpr --vjp --tape=bound:4 -o four.so && jaxcc until.jaxpr --vjp --tape bound:100 -o hundred.so &&
+        cc -std=c99 -Wall -Wextra -Werror bound.c until.so four.so hundred.so -Wl,-rpath,. -lm -o bound && timeout 60 ./bound
+}
 try "three functions of a program compile" build_f
 try "a linearized program and its vjp compile" build_until
 try "C calls them" calls
 try "nothing else is exported" exports
 try "--emit=jaxpr prints all" printed
 try "constants are shared" shared
+try "--tape=bound" bounded
+try "a bad tape" refused 2 "it is count, or bound:N" f.jaxpr --vjp --tape=bound:0
 try "no name" refused 2 "not NAME:FLAGS" f.jaxpr --entry --vjp
 try "no C name" refused 2 "not a name" f.jaxpr --entry 2g:--vjp
 try "no transformation" refused 2 "'-O3' is no transformation" f.jaxpr --entry 'g:--vjp -O3'

@@ -5,7 +5,8 @@
    A file has blocks, which blank lines part; a line that begins with # is a comment:
 
        NAME: LO:HI LO:HI …        where the inputs are drawn, the last pair for all that remain; then, if need be, n=4 …,
-                                  `once` for a program without second derivatives, `forward` for one without transpose
+                                  `once` for a program without second derivatives, `forward` for one without transpose,
+                                  `loop` for one whose loops may be kept in other ways
        { lambda ; … }             the program, over symbols; each is 3 unless the first line says otherwise
 
    Floats are f64 and c128, in which differences are accurate. For each program, once with numbers and once with symbols:
@@ -15,6 +16,7 @@
      split    --jvp divided at drawn tangents, and put together again, computes the same (divide.h);
      twice    transposing the transpose gives J again;
      hessian  --vjp --jvp is symmetric;
+     loop     --vjp gives the same however its loops are kept (ways_of);
      symbols  a library that takes the sizes computes what one with fixed sizes does (first derivatives).
    The compiler verifies the output of every pass. Every row of prims.def that has a rule for its tangents occurs in some
    program. */
@@ -40,6 +42,8 @@ enum { MOST_INPUTS = 32, MOST_VALUES = 128, MOST_DIMS = 8, MOST_LAWS = 4096, WHY
 
 enum { PLAIN, JVP, VJP, HESSIAN, TWICE, NFLAGS, NSYMBOLIC = HESSIAN /* compiled with symbols, too */ };
 static const char *const flags_of[NFLAGS] = {"", "--jvp", "--vjp", "--vjp --jvp", "--vjp --vjp"};
+enum { NWAYS = 1 };
+static const char *const ways_of[NWAYS] = {"--vjp --tape=bound:256"};
 typedef struct {
     char *name, *text;
     struct {
@@ -52,6 +56,7 @@ typedef struct {
     } dims[MOST_DIMS];
     int ndims;
     int flags; /* how many of flags_of: fewer if it has no transpose, or no second derivative */
+    bool loop; /* are there loops to be kept in other ways? */
 } Law;
 static bool verbose; /* what the compiler says is shown */
 static Law laws[MOST_LAWS];
@@ -65,6 +70,7 @@ static void head(Law *law, char *line) {
     for (char *word = strtok(rest, " \t\n"); word; word = strtok(NULL, " \t\n")) {
         char *equals = strchr(word, '='), *colon = strchr(word, ':');
         law->flags = strcmp(word, "forward") == 0 ? VJP : strcmp(word, "once") == 0 ? HESSIAN : law->flags;
+        law->loop |= strcmp(word, "loop") == 0;
         if (equals && law->ndims < MOST_DIMS) {
             *equals = 0;
             law->dims[law->ndims].name = strdup(word);
@@ -233,7 +239,7 @@ static bool same(Trial *t, const char *law, const Array *x, const Array *y, doub
 
 /* ---- the laws */
 typedef struct {
-    Library fixed[NFLAGS], symbolic[NFLAGS];
+    Library fixed[NFLAGS], symbolic[NFLAGS], ways[NWAYS];
     int64_t dims[MOST_DIMS];
     Arrays x, y;   /* inputs and outputs of the program */
     Arrays g, jg;  /* tangents of the float inputs, of the float outputs */
@@ -342,6 +348,17 @@ static bool law_adjoint(Trial *t, Laws *l) {
     double scale = 1, a = inner_all(&l->c, &l->jg, &scale), b = inner_all(&l->jtc, &l->g, &scale);
     return fabs(a - b) <= 1e-11 * scale || wrong(t, "adjoint: %.14g and %.14g", a, b);
 }
+static bool law_loop(Trial *t, Laws *l) {
+    Arrays in = l->x, want, got;
+    append(&in, &l->c, false);
+    if (!run(t, l, VJP, &in, &want)) return false;
+    for (int k = 0; k < NWAYS; k++) {
+        l->fixed[VJP] = l->ways[k];
+        if (!run(t, l, VJP, &in, &got)) return false;
+        for (int i = 0; i < want.n; i++) same(t, ways_of[k], &got.at[i], &want.at[i], 1e-11);
+    }
+    return !t->why[0];
+}
 /* H w, the tangent of Jᵀ c along w. */
 static bool hessian(Trial *t, Laws *l, const Arrays *w, Arrays *hw) {
     Arrays in = l->x, none = zeros(&l->c), out;
@@ -372,6 +389,8 @@ static bool libraries(Trial *t, Laws *l) {
         if ((k < NSYMBOLIC && !compiled(t, "f.jaxpr", flags_of[k], NULL, &l->symbolic[k])) ||
             !compiled(t, "f.jaxpr", flags_of[k], &l->symbolic[PLAIN], &l->fixed[k]))
             return false;
+    for (int k = 0; t->law->loop && k < NWAYS; k++)
+        if (!compiled(t, "f.jaxpr", ways_of[k], &l->symbolic[PLAIN], &l->ways[k])) return false;
     const jaxcc_program *p = l->symbolic[PLAIN].program;
     if (p->n_dims > MOST_DIMS || p->n_in > MOST_INPUTS) return wrong(t, "too many inputs");
     for (int i = 0; i < p->n_dims; i++) l->dims[i] = size_of_dim(t, p->dims[i]);
@@ -391,6 +410,7 @@ static void obeys(Trial *t) {
     if (law_jvp(t, &l) && t->law->flags > VJP && law_split(t, &l) && law_adjoint(t, &l) && t->law->flags > HESSIAN &&
         law_hessian(t, &l))
         law_twice(t, &l);
+    if (t->law->loop && !t->why[0]) law_loop(t, &l);
 }
 
 /* ---- all of them */

@@ -195,6 +195,68 @@ static bool unknown_condition(const Reverse *r) {
     bits_unite(in + n, carried(r));
     return bits_some(taint(s->tx, TAINT_SPLIT, r->w.cond, (Bits){in, n + r->w.carry.n}));
 }
+/* --tape=bound:N: a scan of N iterations, each of which runs the body while the condition holds. Its constants are those
+   of the body, then of the condition; whether the condition holds is carried first. */
+static Inner bounded_turn(const Reverse *r, Builder *b, Vals consts, Vals carry) {
+    Arena *arena = b->cx->arena;
+    const While *w = &r->w;
+    Vals like = vals_joined(arena, 2, (Vals[]){consts, carry});
+    Inner turn = b_inner_like(b, like.n, like.at);
+    Vals body_consts = vals_part(turn.in, 0, w->body_consts.n), now = vals_part(turn.in, consts.n + 1, w->carry.n);
+    Vals cond_consts = vals_part(turn.in, w->body_consts.n, w->cond_consts.n);
+    Val go = turn.in.at[consts.n], no = b_number(b, DT_bool, 0);
+    Inner stay = b_inner(b, 0, NULL);
+    Vals same = vals_joined(arena, 2, (Vals[]){{&no, 1}, now});
+    b_inner_end(b, &stay, same.n, same.at);
+    Inner run = b_inner(b, 0, NULL);
+    Vals in = vals_joined(arena, 2, (Vals[]){body_consts, now}), next = b_call(b, w->body, in.n, in.at);
+    in = vals_joined(arena, 2, (Vals[]){cond_consts, next});
+    next = vals_joined(arena, 2, (Vals[]){b_call(b, w->cond, in.n, in.at), next});
+    b_inner_end(b, &run, next.n, next.at);
+    Vals out = b_cond(b, go, 2, (Inner[]){stay, run}, 0, NULL);
+    b_inner_end(b, &turn, out.n, out.at);
+    return turn;
+}
+/* The scan's equation, and which of its operands are unknown. */
+static Eqn bounded_scan(const Reverse *r, int64_t bound, Val go, bool **unknown) {
+    const While *w = &r->w;
+    const SplitEqn *s = r->s;
+    Ctx *cx = s->tx->cx;
+    Builder own = {.cx = cx, .mesh = s->b->mesh, .span = s->e->span, .whole = s->e->whole};
+    Vals consts = vals_joined(cx->arena, 2, (Vals[]){w->body_consts, w->cond_consts});
+    Vals carry = vals_joined(cx->arena, 2, (Vals[]){{&go, 1}, w->carry});
+    Inner turn = bounded_turn(r, &own, consts, carry);
+    s->tx->failed |= own.failed;
+    Scan scan = {.body = turn.j, .length = (Dim)bound, .carry = carry};
+    scan.consts = vals_joined(cx->arena, 2, (Vals[]){turn.captured, consts});
+    Val still = val_new(cx, val_type(cx, go), s->e->span);
+    scan.end = vals_joined(cx->arena, 2, (Vals[]){{&still, 1}, w->end});
+    bool *to = *unknown = arena_new(cx->arena, bool, scan.consts.n + carry.n + 1);
+    memcpy(to + turn.captured.n, r->in.at, w->body_consts.n);
+    memcpy(to + scan.consts.n + 1, carried(r).at, w->carry.n);
+    return scan_eqn(cx->arena, &(Eqn){.span = s->e->span, .whole = s->e->whole}, &scan);
+}
+static bool split_bounded(const Reverse *r, int64_t bound) {
+    SplitEqn s = *r->s;
+    Arena *arena = s.tx->cx->arena;
+    ValList known = {0};
+    add_where(s.tx, &known, r->w.carry.at, carried(r), false);
+    Vals in = tested(r, s.b, list_vals(known)), go = b_call(s.b, r->w.cond, in.n, in.at);
+    if (s.b->failed) return false;
+    bool *unknown;
+    Eqn e = bounded_scan(r, bound, go.at[0], &unknown);
+    s.e = &e, s.unknown = unknown;
+    s.out = arena_new(arena, Val, e.out.n), s.out_unknown = arena_new(arena, bool, e.out.n);
+    if (s.tx->failed || !split_scan(&s)) return false;
+    memcpy(r->s->out, s.out + 1, r->w.carry.n * sizeof *s.out);
+    memcpy(r->s->out_unknown, s.out_unknown + 1, r->w.carry.n);
+    long long n = bound;
+    Str text = str_format(arena, "while ran more than %lld turns (--tape=bound:%lld)", n, n);
+    Param message = {.key = K_error_message, .value = {.kind = V_TEXT, .s = text}};
+    Val done = b_not(s.b, s.out[0]);
+    build_many(s.b, P_shape_assertion, 1, &done, 1, &message, 0, NULL);
+    return !s.b->failed;
+}
 bool split_while(SplitEqn *s) {
     Tx *tx = s->tx;
     Reverse r = {.s = s, .w = while_of(s->e)};
@@ -204,6 +266,7 @@ bool split_while(SplitEqn *s) {
                         "the reverse-mode derivative of a loop whose carry changes its extents is not supported");
     r.in = taint_loop(tx, TAINT_SPLIT, r.w.body, (Bits){s->unknown + first, nb + nc}, nb, nc);
     if (unknown_condition(&r)) return tx_error(tx, s->e->span, "the condition of while depends on a tangent");
+    if (tx->cx->options->tape) return split_bounded(&r, tx->cx->options->tape);
     r.of = split_turn(tx, s->b, r.w.body, r.in, carried(&r));
     if (!r.of) return false;
     Counter c;
