@@ -1,19 +1,6 @@
 /* Linear algebra: calls of runtime/linalg.c and runtime/lapack.c, with what JAX does around them. */
-#include "../build.h"
-#include <assert.h>
+#include "matrix.h"
 
-/* A batch of m × n matrices. */
-typedef struct {
-    const ArrayType *t;
-    uint32_t lead;
-    Dim batch, m, n;
-} Matrices;
-static Matrices matrices(Builder *b, Val v) {
-    const ArrayType *t = b_type(b, v);
-    Matrices x = {.t = t, .lead = t->rank - 2, .batch = 1, .m = t->dims[t->rank - 2], .n = t->dims[t->rank - 1]};
-    for (uint32_t i = 0; i < x.lead; i++) x.batch = dim_mul(b_types(b), x.batch, t->dims[i]);
-    return x;
-}
 static int64_t kind_of(Dtype d) { return d == DT_f32 ? 0 : d == DT_f64 ? 1 : d == DT_c64 ? 2 : d == DT_c128 ? 3 : -1; }
 /* The call `name`, whose first size is the batch: to types of the results of `e`. If the name ends in _, that of the
    type follows: f32 …; else it is the second size. */
@@ -39,21 +26,6 @@ static const Type *result_types(Builder *b, const Eqn *e) {
     Type *t = arena_new(b->cx->arena, Type, e->out.n + 1);
     for (uint32_t i = 0; i < e->out.n; i++) t[i] = type_plain(b_types(b), val_type(b->cx, e->out.at[i]));
     return t;
-}
-static Type array_of(Builder *b, const Matrices *x, Dtype d, uint32_t rank, Dim m, Dim n) {
-    Dim dims[MAX_RANK];
-    if (x->lead) memcpy(dims, x->t->dims, x->lead * sizeof *dims);
-    dims[x->lead] = m, dims[x->lead + 1] = n;
-    return type_of(b_types(b), d, x->lead + rank, dims);
-}
-static Val swapped(Builder *b, Val v) { /* the last two axes */
-    int64_t p[MAX_RANK];
-    if (b->failed) return VAL_FAILED;
-    uint32_t n = b_type(b, v)->rank;
-    assert(n >= 2 && n <= MAX_RANK);
-    for (uint32_t i = 0; i < n; i++) p[i] = i;
-    p[n - 1] = n - 2, p[n - 2] = n - 1;
-    return b_transpose(b, v, p);
 }
 
 /* ---- factors */
@@ -110,20 +82,6 @@ bool expand_ormqr(Builder *b, const Eqn *e, Val *out) {
     Dim sizes[7] = {x.batch, x.m, x.n, taus->dims[taus->rank - 1], left ? c.n : c.m, left, param_bool(e, K_transpose)};
     return call(b, e, "ormqr_", (Vals){e->in.at, 3}, (Dims){sizes, 7}, 1, result_types(b, e), out);
 }
-/* Zeros below the diagonal. */
-static Val upper(Builder *b, Val v) {
-    if (b->failed) return VAL_FAILED;
-    Matrices x = matrices(b, v);
-    Dim dims[2] = {x.m, x.n};
-    Val below = b_gt(b, b_iota(b, DT_i32, 2, dims, 0), b_iota(b, DT_i32, 2, dims, 1));
-    below = b_broadcast(b, below, x.t->rank, x.t->dims, (int64_t[]){x.lead, x.lead + 1});
-    return b_select(b, below, v, b_full_like(b, v, 0));
-}
-static Val block(Builder *b, Val v, Dim m, Dim n) { /* the first m rows and n columns */
-    if (b->failed) return VAL_FAILED;
-    Matrices x = matrices(b, v);
-    return b_slice_axis(b, b_slice_axis(b, v, x.lead, 0, m), x.lead + 1, 0, n);
-}
 bool expand_qr(Builder *b, const Eqn *e, Val *out) {
     Val a = e->in.at[0], r, taus;
     Matrices x = matrices(b, a);
@@ -140,8 +98,8 @@ bool expand_qr(Builder *b, const Eqn *e, Val *out) {
         return true;
     }
     if (pivoting) {
-        Val free =
-            b_full(b, b_int(b, DT_i32, 0), x.lead + 1, type_at(b_types(b), array_of(b, &x, DT_i32, 1, x.n, 0))->dims);
+        Val free = b_full(b, b_int(b, DT_i32, 0), x.lead + 1,
+                          type_at(b_types(b), matrices_type(b, &x, DT_i32, 1, x.n, 0))->dims);
         Vals v = build_many(b, P_geqp3, 2, (Val[]){a, free}, 1, (Param[]){p_none(K_use_magma)}, 3, NULL);
         r = v.at[0], taus = v.at[2];
         if (!b->failed) out[2] = b_sub(b, v.at[1], b_full_like(b, v.at[1], 1));
@@ -155,9 +113,8 @@ bool expand_qr(Builder *b, const Eqn *e, Val *out) {
         config[3 * (x.lead + 1) + 1] = dim_max(b_types(b), dim_sub(b_types(b), x.m, x.n), 0);
         q_of = b_pad(b, r, b_number(b, x.t->dtype, 0), config);
     }
-    out[0] = b2(b, P_householder_product, block(b, q_of, x.m, k), taus);
-    r = block(b, r, k, x.n);
-    out[1] = upper(b, r);
+    out[0] = b2(b, P_householder_product, mat_columns(b, q_of, 0, k), taus);
+    out[1] = mat_upper(b, mat_rows(b, r, 0, k), 0);
     return true;
 }
 
@@ -168,13 +125,13 @@ bool expand_triangular_solve(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, a);
     bool left = param_bool(e, K_left_side), lower = param_bool(e, K_lower), turned = param_bool(e, K_transpose_a);
     if (param_bool(e, K_conjugate_a) && kind_of(x.t->dtype) > 1) a = b_conj(b, a);
-    if (!left) c = swapped(b, c), turned = !turned; /* X A = B: Aᵀ Xᵀ = Bᵀ */
+    if (!left) c = mat_turned(b, c), turned = !turned; /* X A = B: Aᵀ Xᵀ = Bᵀ */
     if (b->failed) return false;
     Matrices rhs = matrices(b, c);
     Type type = val_type(b->cx, c);
     Dim sizes[6] = {x.batch, x.n, rhs.n, lower, turned, param_bool(e, K_unit_diagonal)};
     if (!call(b, e, "triangular_", (Vals){(Val[]){a, c}, 2}, (Dims){sizes, 6}, 1, &type, out)) return false;
-    out[0] = b_convert(b, left ? out[0] : swapped(b, out[0]), narrow);
+    out[0] = b_convert(b, left ? out[0] : mat_turned(b, out[0]), narrow);
     return true;
 }
 bool expand_tridiagonal_solve(Builder *b, const Eqn *e, Val *out) {
