@@ -34,6 +34,8 @@ scatter_set 0,1 33
 sort 0 11
 prod 0 43
 cumprod 0 90
+logdet 0 75
+solve 0,1 61
 END
 # Arrays [turns, batch, hidden] that the forward loop stacks, its own results included: of MOST at most; JAX 0.10.2 stacks 4 and 13.
 while read -r model args most; do
