@@ -11,7 +11,7 @@ static bool all_values(Jvp *d, Dim n) {
     return (v->list.at[0].i == 0 && v->list.at[1].i == n) ||
            tx_error(d->tx, d->e->span, "%s with subset_by_index has no derivative", prim_name[d->e->prim]);
 }
-/* The equation with these parameters set; `types` of its results. */
+/* The equation with another operand, these parameters set, and nout results. */
 static Vals with_params(Jvp *d, Val in, uint32_t n, const Param *set, uint32_t nout) {
     Arena *arena = d->b->cx->arena;
     Param *p = arena_new(arena, Param, d->e->params.n + n);
@@ -117,20 +117,27 @@ bool jvp_eig(Jvp *d) {
 typedef struct {
     Val s, u, vh;
 } Singular;
-/* What the tangent of U (with X = Ȧ V) or V has outside of the space that the vectors span: (X - U (Uᴴ X)) / s, if A is
-   higher than wide, which the extents may not say before the call. */
-static Val outside(Builder *b, Val u, Form form, Val x, Val s, Dim rows, Dim columns) {
-    if (b_failed(b, x)) return VAL_FAILED;
-    Val inner = mat_product(b, u, form ^ ADJOINT, x, PLAIN);
-    Val rest = b_sub(b, x, mat_product(b, u, form, inner, PLAIN));
+/* U with X = Ȧ V of m × n matrices, or V, the adjoint of what is given, with X = Ȧᴴ U of n × m ones. */
+typedef struct {
+    Val vectors;
+    Form form;
+    Val x;
+    Dim rows, columns;
+} Side;
+/* What the tangent of U has outside of the space that its columns span: (X - U (Uᴴ X)) / s, if A is higher than wide,
+   which the extents may not say before the call. */
+static Val outside(Builder *b, Val s, Side k) {
+    if (b_failed(b, k.x)) return VAL_FAILED;
+    Val inner = mat_product(b, k.vectors, k.form ^ ADJOINT, k.x, PLAIN);
+    Val rest = b_sub(b, k.x, mat_product(b, k.vectors, k.form, inner, PLAIN));
     Val factor = b_integer_pow(b, s, -1);
-    if (dim_at_most(b_types(b), rows, columns, true) != 0) {
-        Val higher = b_dim(b, DT_i64, rows);
-        higher = b_gt(b, higher, b_dim(b, DT_i64, columns));
+    if (dim_at_most(b_types(b), k.rows, k.columns, true) != 0) {
+        Val higher = b_dim(b, DT_i64, k.rows);
+        higher = b_gt(b, higher, b_dim(b, DT_i64, k.columns));
         factor = b_select(b, higher, b_zeros_like(b, s), factor);
     }
-    if (b->failed) return VAL_FAILED;
-    return b_mul(b, rest, b_convert(b, mat_of_row(b, factor, matrices(b, x).m), b_type(b, x)->dtype));
+    Val rows = mat_of_row(b, factor, matrices(b, k.x).m);
+    return b->failed ? VAL_FAILED : b_mul(b, rest, b_convert(b, rows, b_type(b, k.x)->dtype));
 }
 /* The phases of the vectors are free: U has all of it, the imaginary part of P / s on the diagonal, or 0 where s is. */
 static Val phases(Builder *b, Val s, Val p) {
@@ -159,11 +166,11 @@ static void svd_vectors(Jvp *d, Singular f, Val ua, Matrices a) {
     Val dv = mat_product(b, f.vh, ADJOINT, in_v, PLAIN);
     if (dim_at_most(ts, a.m, a.n, true) != 1) {
         Val x = mat_product(b, g, PLAIN, f.vh, ADJOINT);
-        du = b_add(b, du, outside(b, f.u, PLAIN, x, f.s, a.m, a.n));
+        du = b_add(b, du, outside(b, f.s, (Side){f.u, PLAIN, x, a.m, a.n}));
     }
     if (dim_at_most(ts, a.n, a.m, true) != 1) {
         Val x = mat_product(b, g, ADJOINT, f.u, PLAIN);
-        dv = b_add(b, dv, outside(b, f.vh, ADJOINT, x, f.s, a.n, a.m));
+        dv = b_add(b, dv, outside(b, f.s, (Side){f.vh, ADJOINT, x, a.n, a.m}));
     }
     d->dt[1] = b_as_declared(b, du, d->out[1]);
     d->dt[2] = b_as_declared(b, mat_adjoint(b, dv), d->out[2]);
