@@ -103,7 +103,7 @@ int main(void) {
 }
 X
 bounded() {
-    jaxcc until.jaxpr --vjp --tape=bound:4 -o four.so && jaxcc until.jaxpr --vjp --tape bound:100 -o hundred.so &&
+    jaxcc until.jaxpr --vjp --tape=bound:4 --name=four -o four.so && jaxcc until.jaxpr --vjp --tape bound:100 --name=hundred -o hundred.so &&
         cc -std=c99 -Wall -Wextra -Werror bound.c until.so four.so hundred.so -Wl,-rpath,. -lm -o bound && timeout 60 ./bound
 }
 try "three functions of a program compile" build_f
