@@ -118,7 +118,7 @@ TAKES(ffi) {
 
 /* Numbers between commas. */
 static bool numbers(Reader *r, const char *option, const char *v, Ints *to) {
-    *to = (Ints){arena_new(r->arena, int64_t, strlen(v)), 0};
+    *to = (Ints){arena_new(r->arena, int64_t, strlen(v) + 1), 0};
     for (const char *c = v;; c++) {
         char *end;
         errno = 0;

@@ -4,6 +4,7 @@
 cd "$(dirname "$0")/errors" || exit 1
 case $1 in /*) bin=$1/bin ;; *) bin=$OLDPWD/$1/bin ;; esac
 bless=$2
+case $bin in */release/*) seconds=20 ;; *) seconds=200 ;; esac
 case $bless in --bless | "") ;; *) echo "unknown option $bless" && exit 2 ;; esac
 passed=0
 failed=0
@@ -44,7 +45,7 @@ for expect in "$corpus"/*.expect; do
     set -- --check
     [ -f "$stem.args" ] && set -- "$@" $(cat "$stem.args")
     [ -f "$stem.sig" ] && set -- "$@" "--in-type=$(head -n 1 "$stem.sig")"
-    timeout 20 "$bin/jaxcc" "$@" "$stem.jaxpr" >"$got" 2>&1
+    timeout $seconds "$bin/jaxcc" "$@" "$stem.jaxpr" >"$got" 2>&1
     status=$?
     case $where in
     ok) [ $status = 0 ] || { fail "${stem##*/}: must be accepted: $(head -n 1 "$got")"; continue; } ;;
