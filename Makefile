@@ -108,6 +108,8 @@ $(B)/tests/symbolic: $(B)/tests/symbolic.o $(B)/tests/cases.o $(B)/libjaxcc.a
 	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/normalise: $(B)/tests/normalise.o $(B)/tests/cases.o $(B)/libjaxcc.a
 	$(CC) -o $@ $^ $(LINK.small)
+$(B)/tests/scalar: $(B)/tests/scalar.o $(B)/libjaxcc.a
+	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/params: $(B)/tests/params.o $(B)/tests/cases.o $(B)/libjaxcc.a
 	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/accuracy: $(B)/tests/accuracy.o $(B)/tests/exact.o
@@ -155,4 +157,4 @@ tidy: $(B)/gen/parse.h $(B)/deps-tidy
 	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))' '-DCMPLXF(x,y)=__builtin_complex((float)(x),(float)(y))' # glibc: for gcc alone
 clean:
 	rm -rf build
--include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o laws.o divide.o) $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)
+-include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o scalar.o laws.o divide.o) $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)

@@ -415,7 +415,7 @@ static bool jaxpr_has_effects(Effects *f, const Jaxpr *j) {
 }
 bool eqn_has_effects(Effects *f, const Eqn *e) {
     Jaxprs within = e->params.n ? eqn_jaxprs(f->cx->arena, e) : (Jaxprs){0};
-    bool impure = eqn_impure(e);
+    bool impure = eqn_impure(e) && !(within.n && (prim_calls(e->prim) || is_control(e->prim)));
     for (uint32_t i = 0; i < within.n && !impure; i++) impure = jaxpr_has_effects(f, within.at[i]);
     return impure;
 }

@@ -49,21 +49,36 @@ typedef struct {
 /* The bits of the carry. */
 static Bits carried(const Reverse *r) { return bits_part(r->in, r->w.body_consts.n, r->w.carry.n); }
 
-/* The program without equations that only have an effect, which happen in the scan. */
-static const Jaxpr *pure(const Reverse *r, const Jaxpr *j) {
-    Tx *tx = r->s->tx;
+/* A program without the equations that only have an effect, which happen in the scan. */
+typedef struct {
+    const Reverse *of;
+    Memo memo;
+    bool failed;
+} Pure;
+static Jaxpr *pure_jaxpr(void *user, const Jaxpr *j) {
+    Pure *p = user;
+    Tx *tx = p->of->s->tx;
     Effects *effects = &flow_of(tx)->effects;
+    Jaxpr **slot = memo_slot(&p->memo, j);
+    if (*slot) return *slot;
     Eqns eqns = {0};
-    each(const Eqn, e, j->eqns) {
-        bool has = eqn_has_effects(effects, e);
-        if (has && e->out.n) {
-            tx_error(tx, r->s->e->span, "the reverse-mode derivative of while would run %s, which has effects, twice",
-                     prim_name[e->prim]);
-            return NULL;
-        }
-        if (!has) push(tx->cx->arena, &eqns, *e);
+    ValMap own = {.cx = tx->cx, .sparse = true}, same = own;
+    const Jaxpr *copy = program_copied(tx->cx, j, &own, NULL, 0);
+    each(const Eqn, e, copy->eqns) {
+        if (eqn_impure(e) && !e->out.n) continue;
+        if (eqn_impure(e) && !p->failed)
+            p->failed = !tx_error(tx, p->of->s->e->span,
+                                  "the reverse-mode derivative of while would run %s, which has effects, twice",
+                                  prim_name[e->prim]);
+        push(tx->cx->arena, &eqns, eqn_has_effects(effects, e) ? eqn_rewrite(&same, e, pure_jaxpr, p) : *e);
     }
-    return eqns.n == j->eqns.n ? j : jaxpr_with(tx->cx, j, eqns, j->out);
+    Jaxpr *new = jaxpr_with(tx->cx, copy, eqns, copy->out);
+    return *memo_slot(&p->memo, j) = new;
+}
+static const Jaxpr *pure(const Reverse *r, const Jaxpr *j) {
+    Pure p = {.of = r, .memo.arena = r->s->tx->cx->arena};
+    const Jaxpr *new = pure_jaxpr(&p, j);
+    return p.failed ? NULL : new;
 }
 /* The whole carry for the condition, which does not look at what is unknown. */
 static Vals tested(const Reverse *r, Builder *b, Vals known) {
