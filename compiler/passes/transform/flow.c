@@ -11,7 +11,11 @@ Flow *flow_of(Tx *tx) {
 }
 
 SplitRule *split_rule(Prim p) {
-    static SplitRule *const rules[NPRIMS] = {[P_cond] = split_cond, [P_scan] = split_scan, [P_while] = split_while};
+    static SplitRule *const rules[NPRIMS] = {[P_cond] = split_cond,
+                                             [P_scan] = split_scan,
+                                             [P_while] = split_while,
+                                             [P_shard_map] = split_devices,
+                                             [P_xla_pmap] = split_devices};
     if (rules[p]) return rules[p];
     if (prim_is(p, REMAT)) return split_remat;
     return jvp_rules[p] == jvp_call ? split_call : NULL;

@@ -64,6 +64,6 @@ Vals split_known(SplitEqn *, const Inner *, Bits out);
 /* Then the unknown one, by a call like `e`, with `in` and the unknown operands. */
 bool split_unknown(SplitEqn *, const Eqn *e, const Inner *, Bits out, ValList in);
 
-SplitRule split_call, split_cond, split_remat, split_scan, split_while;
+SplitRule split_call, split_cond, split_devices, split_remat, split_scan, split_while;
 
 #endif

@@ -61,7 +61,8 @@ static const bool custom[NPRIMS] = {
     [P_custom_jvp_call] = true, [P_custom_vjp_call] = true, [P_linear_call] = true, [P_custom_linear_solve] = true};
 static const Jaxpr *followed_body(Tx *tx, const Eqn *e) {
     Vals in;
-    const Jaxpr *body = custom[e->prim] ? NULL : eqn_body(tx->cx->arena, e, &in);
+    bool devices = e->prim == P_shard_map || e->prim == P_xla_pmap;
+    const Jaxpr *body = custom[e->prim] ? NULL : devices ? eqn_program(e) : eqn_body(tx->cx->arena, e, &in);
     return body && body->in.n == e->in.n ? body : NULL;
 }
 static void taint_while(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out) {
