@@ -1,6 +1,7 @@
 """devices.py BIN SEED N [FOLDER]: N random programs of collectives, compiled by BIN/jaxcc and compared with JAX on eight devices of the host: shard_map over
-meshes of one to three axes, also within one another, over groups, in loops and branches that only some devices take. By hand; with a
-Python that has JAX. What differs, or does not compile, is left in FOLDER (devices-found)."""
+meshes of one to three axes, also within one another, over groups, in loops and branches that only some devices take; and their
+derivatives, forward, reverse, and both. By hand; with a Python that has JAX. What differs, or does not compile, is left in FOLDER
+(devices-found)."""
 import collections, os, pathlib, shutil, subprocess, sys
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
@@ -12,6 +13,7 @@ from jax.sharding import AxisType, PartitionSpec as P
 
 MESHES = [(2,), (3,), (4,), (5,), (6,), (7,), (8,), (2, 2), (4, 2), (2, 4), (3, 2), (1, 4), (2, 2, 2), (1, 2, 3), (2, 1, 4), (2, 3, 1)]
 DTYPES = [jnp.float32] * 4 + [jnp.int32, jnp.bfloat16, jnp.float16, jnp.int8, jnp.uint8, jnp.bool_, jnp.complex64]
+FLAGS = [[], [], ["--jvp"], ["--vjp"], ["--vjp"], ["--vjp", "--jvp"]]
 STEPS = ["psum", "pmax", "pmin", "pmean", "all_gather", "all_to_all", "psum_scatter", "ppermute", "axis_index", "cast", "multiply", "scan", "cond"]
 
 
@@ -33,6 +35,7 @@ class Program:
 
     def __init__(self, seed):
         self.random = np.random.RandomState(seed)
+        self.flags = FLAGS[np.random.RandomState([seed, 1]).randint(len(FLAGS))]
         shape = self.pick(MESHES)
         self.size = dict(zip("xyz", shape))
         names = list(self.size)
@@ -110,7 +113,7 @@ class Program:
             members = len(groups[0]) if groups else self.count(over)
             do = s["do"]
             if do in ("psum", "pmax", "pmin", "pmean"):
-                v = jnp.real(v) if do in ("pmax", "pmin") else v.astype(jnp.int32) if v.dtype == bool else v
+                v = lax.stop_gradient(jnp.real(v)) if do in ("pmax", "pmin") else v.astype(jnp.int32) if v.dtype == bool else v
                 v = getattr(lax, do)(v, over, axis_index_groups=groups)
             elif do == "all_gather":
                 v = lax.all_gather(v, over, axis=s["axis"], tiled=s["tiled"], axis_index_groups=groups)
@@ -153,6 +156,38 @@ class Program:
         return self.last(values)
 
 
+def is_float(a):
+    return jnp.issubdtype(a.dtype, jnp.inexact)
+
+
+def drawn(random, like):
+    """Tangents or cotangents: of floats only."""
+    part = lambda a: random.standard_normal(a.shape)
+    return [(part(a) + 1j * part(a) if jnp.iscomplexobj(a) else part(a)).astype(a.dtype) for a in like if is_float(a)]
+
+
+def flagged(f, flag, args, random):
+    """The function that the flag makes, and its arguments."""
+    floats = lambda values: [v for v in values if is_float(v)]
+    n = len(args)
+    if flag == "--jvp":  # of floats alone: the first n arguments, some of which may be integers
+
+        def jvp(*values):
+            tangents = iter(values[n:])
+            zeros = [next(tangents) if is_float(a) else np.zeros(a.shape, jax.dtypes.float0) for a in args]
+            results, along = jax.jvp(f, values[:n], tuple(zeros))
+            return tuple(results) + tuple(t for t, r in zip(along, results) if is_float(r))
+
+        return jvp, args + drawn(random, args)
+
+    def vjp(*values):
+        results, back = jax.vjp(f, *values[:n])
+        cotangents = iter(values[n:])
+        return tuple(results) + tuple(floats(back(tuple(next(cotangents) if is_float(r) else np.zeros(r.shape, jax.dtypes.float0) for r in results))))
+
+    return vjp, args + drawn(random, jax.eval_shape(f, *args))
+
+
 def save(path, name, arrays):
     np.savez(path, **{f"{name}{i}": a.view(np.uint16) if a.dtype == jnp.bfloat16 else a for i, a in enumerate(map(np.asarray, arrays))})
 
@@ -161,14 +196,17 @@ def one(seed, bin, at):
     try:
         program = Program(seed)
         text = jax.make_jaxpr(program.function)(*program.args)
-        want = jax.jit(program.function)(*program.args)
+        function, args = program.function, program.args
+        for flag in program.flags:
+            function, args = flagged(function, flag, args, program.random)
+        want = jax.jit(function)(*args)
     except Exception as e:  # not all that is drawn is a program for JAX, or for XLA
         return "refused by JAX: " + type(e).__name__
     (at / "it.jaxpr").write_text(f"{text}\n")
-    save(at / "it.in.npz", "in", list(text.consts) + program.args)
+    save(at / "it.in.npz", "in", list(text.consts) + args)
     save(at / "it.want.npz", "out", want)
     tolerance = "2e-2" if "f16" in str(text) else "2e-5"
-    command = [f"{bin}/jaxcc", "-o", at / "it.so", at / "it.jaxpr"], [f"{bin}/jaxcc-run", at / "it.so", at / "it.in.npz", "--expect", at / "it.want.npz"]
+    command = [f"{bin}/jaxcc", *program.flags, "-o", at / "it.so", at / "it.jaxpr"], [f"{bin}/jaxcc-run", at / "it.so", at / "it.in.npz", "--expect", at / "it.want.npz"]
     command[1].extend(["--rtol", tolerance, "--atol", tolerance])
     for what, args in zip(("does not compile", "differs"), command):
         try:
@@ -176,11 +214,11 @@ def one(seed, bin, at):
         except subprocess.TimeoutExpired:
             done = subprocess.CompletedProcess(args, 1, "", "hangs")
         if done.returncode:
-            print(f"{seed} {what}: {done.stderr[:200].strip()}", flush=True)
+            print(f"{seed} {' '.join(program.flags)} {what}: {done.stderr[:200].strip()}", flush=True)
             for part in ("jaxpr", "in.npz", "want.npz"):
                 shutil.copy(at / f"it.{part}", at / f"{seed}.{part}")
             return what
-    return "the same, nested" if program.nested else "the same"
+    return " ".join(["the same"] + ["nested"] * program.nested + program.flags)
 
 
 def work(bin, seed, n, folder):

@@ -131,18 +131,22 @@ static Val own_place(Transpose *t) {
     take(t, &params, param_has(t->e, K_axis_name) ? K_axis_name : K_axes, K_axis_name);
     return build(t->b, P_axis_index, 0, NULL, params.n, params.at);
 }
-/* All devices have the whole array and the same cotangent of it: each takes that of its part. */
+/* All devices have the whole array and the same cotangent of it: each takes that of its part, after pvary, since their
+   parts differ. */
 bool transpose_all_gather_invariant(Transpose *t) {
     Builder *b = t->b;
     const ArrayType *whole = b_type(b, t->ct[0]), *part = ct_type(t, 0);
     int64_t axis = param_int(t->e, K_all_gather_dimension, 0);
     bool tiled = param_bool(t->e, K_tiled);
-    Val starts[MAX_RANK];
+    int64_t own[MAX_RANK];
+    uint32_t nown;
+    List params = {{{.key = K_axes, .value = summed_axes(t, own, &nown)}}, 1};
+    Val starts[MAX_RANK], varying = exchange(t, P_pvary, t->ct[0], &params);
     Dim dims[MAX_RANK];
     for (uint32_t i = 0; i < whole->rank; i++) starts[i] = b_int(b, DT_i32, 0), dims[i] = whole->dims[i];
     dims[axis] = tiled ? part->dims[axis] : 1;
     starts[axis] = b_mul(b, own_place(t), b_dim(b, DT_i32, dims[axis]));
-    Val v = b_dynamic_slice(b, t->ct[0], starts, dims);
+    Val v = b_dynamic_slice(b, varying, starts, dims);
     add(t, 0, tiled ? v : b_squeeze(b, v, 1, &axis));
     return true;
 }

@@ -104,8 +104,7 @@ static int64_t sharing(const Devices *d, const Value *spec, Value *names) {
     for (const MeshAxis *m = d->mesh; m; m = m->outer) {
         if (!m->name.n || is_named(spec, m->name)) continue;
         n *= m->extent;
-        names->list.at[names->list.n++] =
-            (Value){.kind = V_STR, .s = str_format(arena, "'%.*s'", SF(m->name))};
+        names->list.at[names->list.n++] = (Value){.kind = V_STR, .s = str_format(arena, "'%.*s'", SF(m->name))};
     }
     return n;
 }
@@ -125,9 +124,8 @@ static void add_own(const Devices *d, Shared *to, bool results, Bits bits, bool 
 /* ---- equations */
 /* The equation with another program, operands and results. */
 static Eqn devices_eqn(const Devices *d, Builder *b, Jaxpr *j, Shared in, Shared out) {
-    static const bool listing[NPARAMS] = {[K_in_specs] = true,      [K_out_specs] = true, [K_in_axes] = true,
-                                          [K_out_axes] = true,      [K_mapped_invars] = true,
-                                          [K_global_arg_shapes] = true};
+    static const bool listing[NPARAMS] = {[K_in_specs] = true, [K_out_specs] = true,     [K_in_axes] = true,
+                                          [K_out_axes] = true, [K_mapped_invars] = true, [K_global_arg_shapes] = true};
     Eqn e = call_of(d->tx->cx->arena, d->e, j, list_vals(in.vals));
     uint32_t n = 0;
     Param *at = arena_new(d->tx->cx->arena, Param, e.params.n + 2);
