@@ -462,8 +462,7 @@ static int rows_missing(void) {
                                       " select_and_scatter todense ";                    /* not differentiable in JAX */
     int missing = 0;
     for (int p = P_none + 1; p < NPRIMS; p++) {
-        bool found = strcmp(rule[p], "none") == 0 || strcmp(rule[p], "later") == 0 || strcmp(rule[p], "zero") == 0 ||
-                     strcmp(rule[p], "callback") == 0;
+        bool found = strcmp(rule[p], "none") == 0 || strcmp(rule[p], "zero") == 0 || strcmp(rule[p], "callback") == 0;
         char open[64], blank[64];
         snprintf(open, sizeof open, " %s[", prim_name[p]), snprintf(blank, sizeof blank, " %s ", prim_name[p]);
         found = found || strstr(others, blank);

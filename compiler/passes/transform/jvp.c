@@ -120,9 +120,6 @@ bool jvp_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, const Val *t, V
 
 /* ---- rules that many rows share */
 bool jvp_none(Jvp *d) { return tx_error(d->tx, d->e->span, "%s has no derivative", prim_name[d->e->prim]); }
-bool jvp_later(Jvp *d) {
-    return tx_error(d->tx, d->e->span, "the derivative of %s is not supported yet", prim_name[d->e->prim]);
-}
 bool jvp_zero(Jvp *d) { return true; }
 
 bool jvp_linear(Jvp *d) {
