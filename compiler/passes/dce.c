@@ -193,9 +193,27 @@ static void need_all(Dce *d, Prog *p) {
     for (uint32_t i = 0; i < p->j->out.n; i++) need_out(d, p, i);
 }
 
+/* The parameters of shard_map and pmap that have an entry for each operand, and for each result. */
+static const ParamKey by_operand[] = {K_in_specs, K_in_axes, K_mapped_invars}, by_result[] = {K_out_specs, K_out_axes};
+enum { NBY_OPERAND = sizeof by_operand / sizeof *by_operand, NBY_RESULT = sizeof by_result / sizeof *by_result };
+/* Has the equation such lists, one of them at least, and all of this length? */
+static bool lists_all(const Eqn *e, const ParamKey *keys, unsigned nkeys, uint32_t n) {
+    bool some = false;
+    for (unsigned i = 0; i < nkeys; i++) {
+        const Param *p = param_find(e, keys[i]);
+        if (p && (p->value.kind != V_LIST || p->value.list.n != n)) return false;
+        some |= p != NULL;
+    }
+    return some;
+}
+/* Is it a program for several devices whose operands and results can be cut? */
+static bool devices_cut(const Eqn *e) {
+    bool known = e->prim == P_shard_map || (e->prim == P_xla_pmap && param_has(e, K_axis_size));
+    return known && lists_all(e, by_operand, NBY_OPERAND, e->in.n) && lists_all(e, by_result, NBY_RESULT, e->out.n);
+}
 /* Is it control flow or a call, of which operands and results are cut? Rules of custom calls, and the names of others,
    stand for a signature: these keep all. */
-static bool is_cut(const Eqn *e) { return is_control(e->prim) || prim_is(e->prim, PLAIN_CALL); }
+static bool is_cut(const Eqn *e) { return is_control(e->prim) || prim_is(e->prim, PLAIN_CALL) || devices_cut(e); }
 
 static void need_eqn(Dce *d, Node *node) {
     const Eqn *e = node->e;
@@ -290,6 +308,28 @@ static Jaxpr *rebuilt(void *user, const Jaxpr *j) {
     return rebuild(d, prog_of(d, j), false);
 }
 
+/* The entries of the list that are kept, if it is one of these. */
+static void cut_list(Arena *arena, Param *p, const ParamKey *keys, unsigned nkeys, const bool *kept) {
+    bool lists = false;
+    for (unsigned i = 0; i < nkeys; i++) lists |= p->key == keys[i];
+    if (!lists) return;
+    Value all = p->value;
+    p->value.list.at = arena_new(arena, Value, all.list.n + 1), p->value.list.n = 0;
+    for (uint32_t i = 0; i < all.list.n; i++)
+        if (kept[i]) p->value.list.at[p->value.list.n++] = all.list.at[i];
+}
+static void cut_lists(const Kept *k, Eqn *e) {
+    Params all = e->params;
+    e->params = (Params){arena_new(k->arena, Param, all.n + 1), 0};
+    each(const Param, p, all) {
+        Param *to = &e->params.at[e->params.n];
+        if (p->key == K_global_arg_shapes) continue; /* for each operand, but only information */
+        *to = *p;
+        cut_list(k->arena, to, by_operand, NBY_OPERAND, k->in);
+        cut_list(k->arena, to, by_result, NBY_RESULT, k->out);
+        e->params.n++;
+    }
+}
 static Eqn eqn_left(Dce *d, const Node *node) {
     Arena *arena = d->cx->arena;
     const ValMap same = {.cx = d->cx};
@@ -297,7 +337,9 @@ static Eqn eqn_left(Dce *d, const Node *node) {
     Eqn e = eqn_rewrite(&same, node->e, rebuilt, d);
     if (!is_cut(node->e)) return e;
     Kept kept = kept_of(d, node);
-    return control_map(arena, node->e, &e, kept_operands, kept_results, &kept);
+    Eqn left = control_map(arena, node->e, &e, kept_operands, kept_results, &kept);
+    if (devices_cut(node->e)) cut_lists(&kept, &left);
+    return left;
 }
 
 static Jaxpr *rebuild(Dce *d, Prog *p, bool top) {
