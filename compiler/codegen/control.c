@@ -103,7 +103,7 @@ Buf *plan_owned(Plan *p, Val v, const Eqn *e) {
     uint32_t here = 0;
     each(Val, x, e->in) here += *x == v;
     Buf *b = info->buf;
-    bool mine = b && (b->kind == BUF_WORK || (b->kind == BUF_SLOT && b->k));
+    bool mine = b && !b->lent && (b->kind == BUF_WORK || (b->kind == BUF_SLOT && b->k));
     return mine && info->uses == 1 && here == 1 && !info->borrowed && !info->offset && !info->strides ? b : NULL;
 }
 static Val origin_of_result(const Callees *cs, const Eqn *e, uint32_t k) {
@@ -294,12 +294,13 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
     const Info *made = plan_info(p, body->j->out.at[out]);
     if (c->kind == CARRY_HEAP) {
         info->buf = c->result = slot(p, c->operand, false);
-        info->borrowed = true;
+        info->borrowed = c->operand->lent = true;
         return;
     }
     if (c->kind == CARRY_FIXED) {
         info->buf = c->operand;
         info->borrowed = !plan_owned(p, operand, e);
+        c->operand->lent |= info->borrowed;
         return;
     }
     if (may_overwrite(p, body, c, body->j->out.at[out])) *made->buf = *c->next = *c->current;
@@ -318,7 +319,7 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
     for (uint32_t i = 0; i < 3; i++)
         slots[i]->behind[0] = c->operand, slots[i]->behind[1] = c->a, slots[i]->behind[2] = c->b;
     info->buf = c->result;
-    info->borrowed = true;
+    info->borrowed = c->operand->lent = true;
 }
 
 /* Is an extent of this body input a carried scalar that the body changes? */

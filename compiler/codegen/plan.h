@@ -18,9 +18,10 @@ typedef enum {
 } BufKind;
 typedef struct Buf {
     BufKind kind;
-    uint32_t number;       /* in plan->bufs */
-    uint32_t k;            /* IN, OUT: position; SLOT: 1 if it may be written in place */
-    bool written;          /* SLOT: it is written in place */
+    uint32_t number; /* in plan->bufs */
+    uint32_t k;      /* IN, OUT: position; SLOT: 1 if it may be written in place */
+    bool written;    /* SLOT: it is written in place */
+    bool lent;       /* another value may lie here as well, after a loop of no turns: it is not written in place */
     struct Buf *behind[3]; /* SLOT: the buffers that it may point to */
     struct Buf *before;    /* SLOT of a carry's next value: the slot of its current one */
     Val v;                 /* CONST: whose data */
