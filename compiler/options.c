@@ -177,6 +177,24 @@ TAKES(tape) {
     bool good = end && !*end && !errno && r->o->tape > 0 && r->o->tape <= INT32_MAX;
     return good || wrong("--tape=%s: it is count, or bound:N with a number N from 1 to 2147483647", v);
 }
+TAKES(remat) {
+    static const struct {
+        const char *name;
+        Keep keep;
+        int64_t levels;
+    } ways[] = {{"none", KEEP_LEAST, 0}, {"all", KEEP_CARRY, 0}, {"dots", KEEP_DOTS, 0}, {"sqrt", KEEP_SEGMENTS, 2}};
+    static const char levels[] = "levels:";
+    enum { MOST_LEVELS = 8 }; /* a program has 2^levels loops for one */
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        r->o->keep = ways[i].keep, r->o->levels = ways[i].levels;
+        if (!strcmp(v, ways[i].name)) return true;
+    }
+    const char *digit = v + sizeof levels - 1;
+    bool good = !strncmp(v, levels, sizeof levels - 1) && digit[0] >= '1' && digit[0] <= '0' + MOST_LEVELS && !digit[1];
+    r->o->levels = good ? digit[0] - '0' : 0;
+    return good ||
+           wrong("--remat=%s: it is none, all, dots, sqrt, or levels:L with a number L from 1 to %d", v, MOST_LEVELS);
+}
 static bool entry_flag(Reader *r, const char *flag);
 TAKES(entry) {
     const char *colon = strchr(v, ':');

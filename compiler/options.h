@@ -42,6 +42,14 @@ typedef struct {
     Transforms transforms;
 } LibraryEntry;
 
+/* What loops keep for the backward part. */
+typedef enum {
+    KEEP_LEAST,    /* what takes the least memory without computing again what is expensive */
+    KEEP_CARRY,    /* nothing that can be computed again */
+    KEEP_DOTS,     /* the products of matrices */
+    KEEP_SEGMENTS, /* the carry at the beginning of segments */
+} Keep;
+
 struct Options {
     const char *input, *output; /* "-": standard input, standard output */
     EmitKind emit;
@@ -61,6 +69,8 @@ struct Options {
     } rules;
     Transforms transforms; /* of the main function, in order */
     int64_t tape;          /* the most iterations of a while in reverse mode; 0: it counts them */
+    Keep keep;             /* of loops without remat in their programs */
+    int64_t levels;        /* of segments: T iterations keep T^(1/levels) carries of each */
     struct {
         LibraryEntry *at;
         uint32_t n, cap;

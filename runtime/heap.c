@@ -54,15 +54,26 @@ void jaxcc_rt_stop(jaxcc_rt_heap *h, int32_t status, const char *format, ...) {
     va_end(args);
     stop(h, status);
 }
-void *jaxcc_rt_heap_get(jaxcc_rt_heap *h, int64_t bytes) {
+static void *get(jaxcc_rt_heap *h, int64_t bytes) {
     void *p;
-    if (bytes < 0 || bytes > INT64_MAX - 2 * ALIGN || posix_memalign(&p, ALIGN, (size_t)bytes + ALIGN))
-        stop(h, jaxcc_rt_fail_memory(bytes));
+    if (bytes < 0 || bytes > INT64_MAX - 2 * ALIGN || posix_memalign(&p, ALIGN, (size_t)bytes + ALIGN)) return NULL;
     Block *b = p;
     b->next = h->blocks.next;
     b->before = &h->blocks;
     b->next->before = h->blocks.next = b;
     return (char *)p + ALIGN;
+}
+void *jaxcc_rt_heap_get(jaxcc_rt_heap *h, int64_t bytes) {
+    void *p = get(h, bytes);
+    if (!p) stop(h, jaxcc_rt_fail_memory(bytes));
+    return p;
+}
+void *jaxcc_rt_heap_rows(jaxcc_rt_heap *h, int64_t bytes, int64_t turns, int64_t row, const char *place) {
+    void *p = get(h, bytes);
+    if (!p)
+        jaxcc_rt_stop(h, JAXCC_MEMORY, "%s: no memory for %" PRId64 " turns of %" PRId64 " bytes; see --remat=sqrt",
+                      place, turns, row);
+    return p;
 }
 void jaxcc_rt_heap_put(jaxcc_rt_heap *h, void *p) {
     Block *b = (Block *)((char *)p - ALIGN);

@@ -50,6 +50,7 @@ all() {
     part sh tests/header.sh "$build"
     part sh tests/programs.sh "$build"
     part sh tests/entries.sh "$build"
+    part sh tests/remat.sh "$build"
     part sh tests/effects.sh "$build"
     part sh tests/run.sh "$build" "$mode"
     part sh tests/stack.sh "$build"

@@ -42,8 +42,9 @@ enum { MOST_INPUTS = 32, MOST_VALUES = 128, MOST_DIMS = 8, MOST_LAWS = 4096, WHY
 
 enum { PLAIN, JVP, VJP, HESSIAN, TWICE, NFLAGS, NSYMBOLIC = HESSIAN /* compiled with symbols, too */ };
 static const char *const flags_of[NFLAGS] = {"", "--jvp", "--vjp", "--vjp --jvp", "--vjp --vjp"};
-enum { NWAYS = 1 };
-static const char *const ways_of[NWAYS] = {"--vjp --tape=bound:256"};
+enum { NWAYS = 5 };
+static const char *const ways_of[NWAYS] = {"--vjp --tape=bound:256", "--vjp --remat=all", "--vjp --remat=dots",
+                                           "--vjp --remat=sqrt", "--vjp --remat=levels:3"};
 typedef struct {
     char *name, *text;
     struct {

@@ -17,12 +17,14 @@ typedef struct {
     uint32_t position;
     Body *body; /* being walked, and which of its steps */
     uint32_t step;
+    const Eqn *loop; /* whose stacked result `rows` is touched, or NULL */
+    Val rows;
     bool *taken; /* by number of a buffer: it has an Alloc */
 } Walk;
 
 /* For computed sizes the memory is allocated before the first step that touches it. */
 static void take(Walk *w, Buf *b) {
-    Alloc a = {.step = w->step, .buf = b};
+    Alloc a = {.step = w->step, .buf = b, .loop = w->loop, .rows = w->rows};
     if (w->taken[b->number]) return;
     w->taken[b->number] = true;
     w->p->heap = true;
@@ -70,6 +72,14 @@ void step_reads(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), voi
         }
     }
 }
+/* What a loop stacks, and the results of a cond. */
+static void touch_stacked(Walk *w, Step *s) {
+    for (uint32_t i = 0; s->nbodies && s->ys && i < s->e->out.n - s->ncarries; i++) {
+        w->loop = s->kind == STEP_SCAN ? s->e : NULL, w->rows = s->e->out.at[s->ncarries + i];
+        touch(w, s->ys[i]);
+    }
+    w->loop = NULL;
+}
 static void walk_step(Walk *w, Step *s) {
     s->start = ++w->position;
     step_reads(w->p, s, touch_read, w);
@@ -84,7 +94,7 @@ static void walk_step(Walk *w, Step *s) {
         Carry *c = &s->carries[i];
         touch(w, c->operand), touch(w, c->a), touch(w, c->b);
     }
-    for (uint32_t i = 0; s->nbodies && s->ys && i < s->e->out.n - s->ncarries; i++) touch(w, s->ys[i]);
+    touch_stacked(w, s);
     uint32_t from = w->touched.n;
     for (uint32_t i = 0; i < s->nbodies; i++) {
         walk_body(w, s->bodies[i]);
@@ -98,7 +108,7 @@ static void walk_step(Walk *w, Step *s) {
             Carry *c = &s->carries[i];
             touch(w, c->operand), touch(w, c->a), touch(w, c->b);
         }
-        for (uint32_t i = 0; s->ys && i < s->e->out.n - s->ncarries; i++) touch(w, s->ys[i]);
+        touch_stacked(w, s);
         each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
     }
 }

@@ -217,13 +217,29 @@ static void take_output(Host *h, const Alloc *a) {
                  frame_bytes(&h->frame, bytes_of(h, a->like))};
     frame_set_out(&h->frame, a->buf->k, em_call(e, "jaxcc_rt_heap_array", e->ptr, 5, args));
 }
+/* A loop whose length is computed comes from a while. */
+static V take_rows(Host *h, const Alloc *a, V bytes) {
+    Ctx *cx = h->plan->cx;
+    const ArrayType *t = val_array(cx, a->rows);
+    LineCol at = diag_where(cx->diags, a->loop->span);
+    const char *loop = dim_has_bound(cx->types, t->dims[0]) ? "while" : prim_name[a->loop->prim];
+    Str place =
+        str_format(h->e->arena, "%s:%u:%u: %s", diag_path(cx->diags, a->loop->span.file), at.line, at.col, loop);
+    Dim row = em_bytes(t->dtype);
+    for (uint32_t d = 1; d < t->rank; d++) row = dim_mul(cx->types, row, t->dims[d]);
+    V args[5] = {h->frame.heap, bytes, frame_dim(&h->frame, t->dims[0]), frame_bytes(&h->frame, row),
+                 em_address(h->e, em_text(h->e, place))};
+    return em_call(h->e, "jaxcc_rt_heap_rows", h->e->ptr, 5, args);
+}
 static void take(Host *h, const Alloc *a) {
     if (a->buf->kind == BUF_OUT) {
         take_output(h, a);
         return;
     }
-    V args[2] = {h->frame.heap, frame_bytes(&h->frame, a->buf->bytes)};
-    frame_set_slot(&h->frame, a->buf, em_call(h->e, "jaxcc_rt_heap_get", h->e->ptr, 2, args));
+    V bytes = frame_bytes(&h->frame, a->buf->bytes);
+    V memory = a->loop ? take_rows(h, a, bytes)
+                       : em_call(h->e, "jaxcc_rt_heap_get", h->e->ptr, 2, (V[]){h->frame.heap, bytes});
+    frame_set_slot(&h->frame, a->buf, memory);
 }
 void host_put(Host *h, V memory) {
     V args[2] = {h->frame.heap, memory};

@@ -88,7 +88,9 @@ typedef struct Carry Carry;
 typedef struct Alloc {
     uint32_t step;
     Buf *buf;
-    Val like;  /* OUT: the output */
+    Val like;        /* OUT: the output */
+    const Eqn *loop; /* HEAP: the scan that stacks it, its result `rows`; or NULL */
+    Val rows;
     bool kept; /* HEAP: not freed by the body, as a carry's next value */
 } Alloc;
 /* Upper bounds: reductions of a step; loops split in two; loops of a step. */

@@ -74,6 +74,7 @@ typedef struct {
     Intern needed, saved;
     Vals list; /* those saved */
     bool *again;
+    bool apart; /* the known program shares nothing with what is computed again, which needs more of loops */
 } Remat;
 
 /* What is saved, and which equations run again. */
@@ -99,13 +100,34 @@ static void choose(Remat *r, const Policy *p) {
         for (uint32_t k = 0; r->again[i] && k < e->in.n; k++) intern(&r->needed, &e->in.at[k], sizeof(Val), NULL);
     }
 }
+/* The program with values of its own, those of nested programs included. */
+typedef struct {
+    Ctx *cx;
+    Memo memo;
+} Own;
+static Jaxpr *own_program(void *user, const Jaxpr *j) {
+    Own *own = user;
+    if (*memo_slot(&own->memo, j)) return *memo_slot(&own->memo, j);
+    const ValMap same = {.cx = own->cx, .sparse = true};
+    ValMap map = same;
+    Eqns eqns = eqns_for(own->cx, j);
+    each(const Eqn, e, j->eqns) push(own->cx->arena, &eqns, eqn_rewrite(&same, e, own_program, own));
+    const Jaxpr *with = jaxpr_with(own->cx, j, eqns, j->out);
+    return *memo_slot(&own->memo, j) = (Jaxpr *)program_copied(own->cx, with, &map, NULL, 0);
+}
+/* A program without what its results do not need, apart from the other programs that run what it runs. */
+static Jaxpr *alone(Ctx *cx, const Jaxpr *j) {
+    Own own = {cx, {.arena = cx->arena}};
+    return own_program(&own, pass_dce(cx, j));
+}
 /* The known program, which returns what is saved in place of the residuals. */
 static Inner known_again(const Remat *r) {
     const Jaxpr *j = r->j;
     Inner known = r->split->known;
     Vals results = vals_part(j->out, 0, j->out.n - r->split->nmore);
     known.j = jaxpr_with(r->tx->cx, j, j->eqns, vals_joined(r->tx->cx->arena, 2, (Vals[]){results, r->list}));
-    known.in = vals_part(j->in, r->captured, j->in.n - r->captured);
+    if (r->apart) known.j = alone(r->tx->cx, known.j);
+    known.in = vals_part(known.j->in, r->captured, j->in.n - r->captured);
     return known;
 }
 /* The unknown program, which takes what is saved, the known inputs, and the unknown ones. */
@@ -145,24 +167,28 @@ static bool chosen_again(Tx *tx, const MadeSplit *split, const Policy *p, Remat 
     if (r->j) choose(r, p);
     return r->j != NULL;
 }
-static const MadeRemat *make(Tx *tx, Builder *b, const Eqn *e, const MadeSplit *split) {
+static const MadeRemat *make(Tx *tx, Builder *b, const Eqn *e, const Jaxpr *body, const MadeSplit *split) {
     Ctx *cx = tx->cx;
     Policy p = policy_of(tx, e);
     MadeRemat *m = arena_new(cx->arena, MadeRemat, 1);
     Remat r;
     if (!chosen_again(tx, split, &p, &r)) return NULL;
+    r.apart = tx_wrote(tx, body);
     m->known = known_again(&r), m->out = split->out, m->saved = r.list.n;
     Builder own = {.cx = cx, .mesh = b->mesh, .span = e->span};
     m->unknown = unknown_again(&r, &own);
     return own.failed ? NULL : m;
 }
 static const MadeRemat *made_remat(SplitEqn *s, const Jaxpr *body) {
+    bool outer = s->tx->in_remat;
+    s->tx->in_remat |= !tx_wrote(s->tx, body);
     const MadeSplit *split = made_split(s->tx, s->b, body, (Bits){s->unknown, s->e->in.n}, (Bits){0});
+    s->tx->in_remat = outer;
     if (!split) return NULL;
     const Param *policy = param_find(s->e, K_policy);
     const void *key[] = {split, policy ? &policy->value : NULL};
     const void **slot = loop_slot(s->tx, key, sizeof key);
-    if (!*slot) *slot = make(s->tx, s->b, s->e, split);
+    if (!*slot) *slot = make(s->tx, s->b, s->e, body, split);
     s->tx->failed |= !*slot;
     return *slot;
 }

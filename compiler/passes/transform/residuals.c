@@ -18,6 +18,7 @@ typedef struct {
     Tx *tx;
     const Jaxpr *j; /* the known iteration, calls that give residuals inlined */
     const Eqn *e;
+    Keep keep;
     uint32_t consts, carry; /* of its inputs */
     uint32_t captured;      /* of these constants: the first */
     uint32_t results;       /* of its results: carry and stacked ones */
@@ -74,7 +75,7 @@ static bool may_repeat(Residuals *r, const Node *node) {
     const Eqn *e = &r->j->eqns.at[node->eqn - 1];
     bool inner = false;
     each(const Val, v, e->out) inner |= node_of(r, *v)->inner;
-    return (eqn_cheap(e) || inner) && !eqn_has_effects(&r->effects, e);
+    return (computed_again(r->tx, r->keep, e) || inner) && !eqn_has_effects(&r->effects, e);
 }
 
 /* ---- what is there anyway */
@@ -218,9 +219,10 @@ static Cut network(Residuals *r, const bool *wanted) {
     for (uint32_t k = r->n; k-- > 0;) {
         Node *node = &r->nodes[k];
         if (!reached[k] || node->store.kind != STORE_NONE) continue;
-        cut_cost(&c, k, node->inner ? CUT_NEVER : scan_bytes(cx, node->v));
+        bool repeated = may_repeat(r, node), stored = !node->inner && !(repeated && r->keep == KEEP_DOTS);
+        cut_cost(&c, k, stored ? scan_bytes(cx, node->v) : CUT_NEVER);
         if (wanted[k]) cut_needed(&c, k);
-        if (!may_repeat(r, node)) {
+        if (!repeated) {
             cut_source(&c, k);
             continue;
         }
@@ -399,8 +401,12 @@ static const MadeScan *make(Tx *tx, Builder *b, const Eqn *e, const MadeSplit *s
     Val *residuals = arena_new(cx->arena, Val, n + 1);
     ValMap opened = {.cx = cx, .sparse = true};
     for (uint32_t i = 0; i < n; i++) residuals[i] = split->residuals[i].value;
-    Residuals r = {
-        .tx = tx, .e = e, .captured = split->known.captured.n, .effects.cx = cx, .effects.programs.arena = cx->arena};
+    Residuals r = {.tx = tx,
+                   .e = e,
+                   .keep = keeps(tx, s.body),
+                   .captured = split->known.captured.n,
+                   .effects.cx = cx,
+                   .effects.programs.arena = cx->arena};
     r.numbers.arena = cx->arena;
     r.j = calls_opened(cx, program_copied(cx, split->known.j, &opened, residuals, n), &opened, residuals, n);
     if (!r.j) return NULL;

@@ -126,6 +126,7 @@ bool split_scan(SplitEqn *s) {
     Arena *arena = tx->cx->arena;
     const Scan e = scan_of(s->e);
     uint32_t nin = s->e->in.n, first = e.consts.n;
+    if (scan_divides(tx, &e)) return split_in_segments(s, loop_of(tx, s->e, 0).length);
     Bits unknown = taint_loop(tx, TAINT_SPLIT, e.body, (Bits){s->unknown, nin}, first, e.carry.n);
     const MadeScan *m = made_scan(tx, s->b, s->e, unknown);
     if (!m) return false;

@@ -51,6 +51,15 @@ typedef struct {
 const MadeSplit *split_turn(Tx *, Builder *b, const Jaxpr *body, Bits unknown, Bits force);
 /* `e`: the equation as written. NULL after an error. */
 const MadeScan *made_scan(Tx *, Builder *, const Eqn *e, Bits unknown);
+/* What the loop of this body keeps for the backward part: as --remat says, unless the text does. */
+Keep keeps(const Tx *, const Jaxpr *body);
+/* May a loop that keeps this compute an equation without effects again? */
+bool computed_again(const Tx *, Keep, const Eqn *);
+/* Does the loop become one of segments? Divides it so; `turns`: its length. */
+bool scan_divides(const Tx *, const Scan *);
+bool split_in_segments(SplitEqn *, Dim turns);
+/* Did segments.c write the program? */
+bool tx_wrote(const Tx *, const Jaxpr *);
 /* The bytes of an array, about; many if they are too many. */
 int64_t scan_bytes(const Ctx *, Val);
 /* [v, stack[0], stack[1], …] as long as the stack; or [stack[1], …, stack[n-1], v]. */

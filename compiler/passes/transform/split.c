@@ -29,8 +29,8 @@ static void split_eqn(Tx *tx, Builder *b, Builder *u, const Eqn *e) {
         tx_mark(tx, e->out.at[i], s.out_unknown[i]);
     }
 }
-static void split_eqns(Tx *tx, Builder *b, Builder *u, const Jaxpr *j) {
-    each(const Eqn, e, j->eqns) {
+void split_eqns(Tx *tx, Builder *b, Builder *u, Eqns eqns) {
+    each(const Eqn, e, eqns) {
         bool some = false;
         if (tx->failed) return;
         each(const Val, v, e->in) some |= tx_marked(tx, *v);
@@ -111,7 +111,7 @@ bool split_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, const bool *f
     }
     *lin = b_inner(&u, 0, NULL);
     lin->in = (Vals){unknown, n};
-    split_eqns(tx, b, &u, j);
+    split_eqns(tx, b, &u, j->eqns);
     n = 0;
     for (uint32_t i = 0; i < j->out.n; i++) {
         Val v = valmap_get(&tx->map, j->out.at[i]);

@@ -38,6 +38,8 @@ struct Tx {
     uint32_t depth;      /* of equations that are expanded first */
     bool reverse;        /* what depends on tangents will be transposed */
     bool in_loop;        /* split: in the body of a loop */
+    bool in_remat;       /* split: in a remat of the program read */
+    Intern written;      /* split: programs that segments.c wrote */
     bool failed;         /* an error was reported */
 };
 
@@ -120,6 +122,8 @@ Vals tx_call(Tx *, Builder *, const Eqn *e, const Inner *, uint32_t n, const Val
    are values that b has, then the unknown inputs, and returns the unknown results, and those of `force`, which may be
    NULL, as well. */
 bool split_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, const bool *force, Val *out, Inner *lin);
+/* The same for equations: to `b` or, if an operand is marked as unknown, to `u`. Errors are in the Tx. */
+void split_eqns(Tx *, Builder *b, Builder *u, Eqns);
 /* An equation that runs a program, some of whose operands are unknown: it is divided, or goes to `u` as a whole. */
 typedef struct {
     Tx *tx;

@@ -1,0 +1,131 @@
+#!/bin/sh
+# remat.sh BUILD: --remat: the memory that loops take for the backward part, the numbers, what is refused; a loop for which there is no memory.
+cd "$(dirname "$0")/.." || exit 1
+case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+PATH=$build/bin:$PATH
+passed=0
+failed=0
+try() {
+    what=$1
+    shift
+    if "$@" >log 2>&1; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "FAIL remat: $what"
+        tail -n 20 log
+    fi
+}
+# Rows of 8 KiB. scan T: as many turns as the number T; while: as many as the input n.
+scan() {
+    cat <<X
+{ lambda ; x:f64[1024]. let
+    y:f64[1024] = scan[
+      jaxpr={ lambda ; c:f64[1024]. let d:f64[1024] = sin c in (d,) }
+      length=$1 linear=(False,) num_carry=1 num_consts=0 reverse=False unroll=1
+    ] x
+  in (y,) }
+X
+}
+cat >while.jaxpr <<'X'
+{ lambda ; x:f64[1024] n:i64[]. let
+    y:f64[1024] _:i64[] = while[
+      body_jaxpr={ lambda ; c:f64[1024] i:i64[]. let d:f64[1024] = sin c; j:i64[] = add i 1:i64[] in (d, j) }
+      body_nconsts=0
+      cond_jaxpr={ lambda ; n:i64[] c:f64[1024] i:i64[]. let b:bool[] = lt i n in (b,) }
+      cond_nconsts=1
+    ] n x 0:i64[]
+  in (y,) }
+X
+# A loop of n turns, then one of m, each with its stack.
+cat >two.jaxpr <<'X'
+{ lambda ; x:f64[1024] n:i64[] m:i64[]. let
+    y:f64[1024] _:i64[] = while[
+      body_jaxpr={ lambda ; c:f64[1024] i:i64[]. let d:f64[1024] = sin c; j:i64[] = add i 1:i64[] in (d, j) }
+      body_nconsts=0
+      cond_jaxpr={ lambda ; n:i64[] c:f64[1024] i:i64[]. let b:bool[] = lt i n in (b,) }
+      cond_nconsts=1
+    ] n x 0:i64[]
+    z:f64[1024] _:i64[] = while[
+      body_jaxpr={ lambda ; c:f64[1024] i:i64[]. let d:f64[1024] = cos c; j:i64[] = add i 1:i64[] in (d, j) }
+      body_nconsts=0
+      cond_jaxpr={ lambda ; n:i64[] c:f64[1024] i:i64[]. let b:bool[] = lt i n in (b,) }
+      cond_nconsts=1
+    ] m y 0:i64[]
+  in (z,) }
+X
+workspace() { # KEEP T: in bytes
+    scan "$2" >scan.jaxpr && jaxcc -O0 --vjp --remat="$1" scan.jaxpr -o scan.so && jaxcc-run --info scan.so | sed -n 's/.*workspace \([0-9]*\) bytes.*/\1/p'
+}
+# As T grows by 100: none by 100, sqrt by 10, levels:3 by less.
+of_scans() {
+    none=$(workspace none 100) none2=$(workspace none 10000) sqrt=$(workspace sqrt 100) sqrt2=$(workspace sqrt 10000)
+    levels2=$(workspace levels:3 10000)
+    echo "none: $none and $none2; sqrt: $sqrt and $sqrt2; levels:3: $levels2"
+    [ "$none2" -gt $((none * 90)) ] && [ "$sqrt2" -lt $((sqrt * 11)) ] && [ "$sqrt2" -gt $((sqrt * 8)) ] && [ "$levels2" -lt "$sqrt2" ]
+}
+# KiB of memory that a call touches beyond those before it; the sum of what it returns.
+cat >measure.c <<'X'
+#include "sqrt.h"
+#include "none.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static long most(void) {
+    char line[200];
+    long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f)) sscanf(line, "VmHWM: %ld", &kib);
+    if (f) fclose(f);
+    return kib;
+}
+int main(int argc, char **argv) {
+    static double x[1024], ct[1024], y[1024], g[1024];
+    int64_t n = atoll(argv[2]), none = 0;
+    for (int i = 0; i < 1024; i++) x[i] = 0.001 * i, ct[i] = 1;
+    int (*f)(const double *, const int64_t *, const double *, double *, double *) = argv[1][0] == 's' ? back_sqrt : back_none;
+    double sum = 0;
+    if (f(x, &none, ct, y, g)) return 1;
+    long before = most();
+    if (f(x, &n, ct, y, g)) return 1;
+    for (int i = 0; i < 1024; i++) sum += y[i] + g[i];
+    printf("%ld %.9g\n", most() - before, sum);
+    return argc != 3;
+}
+X
+of_whiles() {
+    for way in none sqrt; do jaxcc --vjp --remat=$way --name=back_$way while.jaxpr -o $way.so || return; done
+    cc -O1 measure.c sqrt.so none.so -Wl,-rpath,. -o measure || return
+    few=$(timeout 60 ./measure sqrt 100) many=$(timeout 60 ./measure sqrt 10000) all=$(timeout 60 ./measure none 10000)
+    echo "KiB, sum: $few; $many; $all"
+    [ "${many% *}" -lt $((${few% *} * 14 + 500)) ] && [ "${all% *}" -gt 70000 ] && [ "${many#* }" = "${all#* }" ]
+}
+# refused TEXT OPTION
+refused() {
+    jaxcc --vjp "$2" while.jaxpr -o no.so >out 2>&1
+    [ $? = 2 ] && grep -qF -- "$1" out && [ ! -e no.so ] || { cat out; return 1; }
+}
+# The second loop has no room: the status, the place, and no memory of the first is lost.
+cat >ends.c <<'X'
+#include "two.h"
+#include <string.h>
+int main(void) {
+    static double x[1024], y[1024];
+    const int64_t n = 5, turns = INT64_C(1234567890123);
+    static double g[1024];
+    return two(x, &n, &turns, x, y, g) != JAXCC_MEMORY ||
+           strcmp(two_error(), "two.jaxpr:8:27: while: no memory for 1234567890123 turns of 8192 bytes; see --remat=sqrt");
+}
+X
+no_memory() { jaxcc --vjp -march=x86-64-v3 two.jaxpr -o two.so && cc ends.c two.so -Wl,-rpath,. -o ends && timeout 60 ./ends; }
+no_leak() { timeout 100 valgrind -q --leak-check=full --show-leak-kinds=all --errors-for-leak-kinds=all --error-exitcode=9 ./ends; }
+try "the workspace of a scan" of_scans
+try "the memory of a while" of_whiles
+try "no such way" refused "--remat=some: it is none, all, dots, sqrt, or levels:L" --remat=some
+try "no levels" refused "--remat=levels:0: it is none" --remat=levels:0
+try "too many levels" refused "a number L from 1 to 8" --remat=levels:9
+try "no memory for a while" no_memory
+! command -v valgrind >/dev/null || try "what ends early frees its memory" no_leak
+echo "remat: $passed passed, $failed failed"
+[ $failed = 0 ]
