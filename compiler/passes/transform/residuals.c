@@ -28,7 +28,8 @@ typedef struct {
     Node *nodes;
     uint32_t n;
     Effects effects;
-    bool *again; /* by equation: is it computed again? */
+    Intern extents; /* that become constants */
+    bool *again;    /* by equation: is it computed again? */
     struct {
         Val *at;
         uint32_t n, cap;
@@ -387,6 +388,39 @@ const Jaxpr *calls_opened(Ctx *cx, const Jaxpr *j, ValMap *map, Val *residuals, 
     return j;
 }
 
+/* ---- extents that are computed in the iteration, the same in each, become constants computed before the loop, so that
+   what has them can be stacked */
+static void note_extent(void *user, Val v) {
+    Residuals *r = user;
+    const Eqn *e = defined_by(r, v);
+    if (e && e->out.n == 1 && invariant(r, v) && !is_among(&r->extents, v)) {
+        intern(&r->extents, &v, sizeof v, NULL);
+        push(r->tx->cx->arena, &r->hoisted, v);
+    }
+}
+static void fix_extents(Residuals *r, Builder *own, MadeScan *m) {
+    Ctx *cx = r->tx->cx;
+    find_nodes(r);
+    r->extents.arena = cx->arena;
+    each(const Eqn, e, r->j->eqns) {
+        eqn_extents(cx, e, note_extent, r);
+        each(const Val, v, e->out) type_extents(cx, val_type(cx, *v), note_extent, r);
+    }
+    if (!r->hoisted.n) return;
+    m->extents = hoisted_program(r, own);
+    Vals in = r->j->in, extents = {r->hoisted.at, r->hoisted.n};
+    Eqns eqns = eqns_for(cx, r->j);
+    each(const Eqn, e, r->j->eqns)
+        if (e->out.n != 1 || !is_among(&r->extents, e->out.at[0])) push(cx->arena, &eqns, *e);
+    Jaxpr *j = jaxpr_with(cx, r->j, eqns, r->j->out);
+    j->in = vals_joined(
+        cx->arena, 3, (Vals[]){vals_part(in, 0, r->captured), extents, vals_part(in, r->captured, in.n - r->captured)});
+    r->j = j, r->consts += extents.n, r->n = 0;
+    r->numbers = (Intern){.arena = cx->arena};
+    memset(&r->hoisted, 0, sizeof r->hoisted);
+    find_nodes(r);
+}
+
 /* ---- the loop */
 static uint32_t count(Bits b, uint32_t from, uint32_t to, bool which) {
     uint32_t n = 0;
@@ -412,14 +446,14 @@ static const MadeScan *make(Tx *tx, Builder *b, const Eqn *e, const MadeSplit *s
     if (!r.j) return NULL;
     r.consts = r.captured + count(unknown, 0, first, false), r.carry = count(unknown, first, end, false);
     r.results = r.j->out.n - split->nmore;
-    find_nodes(&r);
+    Builder own = {.cx = cx, .mesh = b->mesh, .span = e->span};
+    fix_extents(&r, &own, m);
     for (uint32_t i = 0; i < n; i++) need(&r, residuals[i]);
     find_carries(&r);
     stack_carries(&r);
     choose(&r);
     if (!find_repeated(&r)) return NULL;
     list_stores(&r, m);
-    Builder own = {.cx = cx, .mesh = b->mesh, .span = e->span};
     uint32_t groups[] = {count(unknown, 0, first, true), count(unknown, first, end, true)};
     m->known = known_program(&r, &split->known);
     m->hoist = hoisted_program(&r, &own);

@@ -134,6 +134,11 @@ bool split_scan(SplitEqn *s) {
     ScanIn known = {.consts = part_where(arena, e.consts, at, unknown.at, false)};
     known.carry = part_where(arena, e.carry, at, unknown.at, false);
     known.xs = part_where(arena, e.xs, at, unknown.at, false);
+    if (m->extents.j) {
+        Vals in = vals_joined(arena, 3, (Vals[]){m->known.captured, known.consts, known.carry});
+        Vals extents = b_call(s->b, m->extents.j, in.n, in.at);
+        known.consts = vals_joined(arena, 2, (Vals[]){extents, known.consts});
+    }
     Vals out = scan_run(tx, s->b, s->e, &m->known, known);
     if (s->b->failed) return false;
     ScanIn rest = unknown_operands(s, m, &known, out);

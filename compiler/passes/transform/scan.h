@@ -40,6 +40,9 @@ typedef struct {
 } Store;
 /* A scan divided. */
 typedef struct {
+    Inner
+        extents; /* takes all constants, those captured first, and the known carry; returns constants that `known` takes
+                      before those given; no program: there are none */
     Inner known; /* takes known constants, carry, scanned; returns known carry, known stacked, those for residuals */
     Inner hoist; /* takes all constants of `known`, those captured first, and its carry; no program: there is nothing */
     Inner unknown; /* takes stores up to HOISTED, unknown constants, unknown carry, other stores, unknown scanned */

@@ -11,8 +11,8 @@
 
 typedef struct {
     SplitEqn *s;
-    Builder x; /* the equations to be divided */
-    Scan loop; /* its operands as values of these, its results as read */
+    Builder x;           /* the equations to be divided */
+    Scan loop;           /* its operands as values of these, its results as read */
     Vals first, turn_ys; /* of the results of an iteration */
     bool stacks;         /* are there arrays? */
 } Segments;
@@ -179,7 +179,8 @@ bool split_in_segments(SplitEqn *s, Dim turns) {
     Segments g = {.s = s, .loop = scan_of(s->e)};
     g.x = (Builder){.cx = tx->cx, .mesh = s->b->mesh, .span = s->e->span, .whole = s->e->whole};
     const Jaxpr *body = g.loop.body;
-    g.loop.body = note_written(tx, jaxpr_with(tx->cx, body, body->eqns, body->out)); /* the text may run the other too */
+    g.loop.body =
+        note_written(tx, jaxpr_with(tx->cx, body, body->eqns, body->out)); /* the text may run the other too */
     g.loop.consts = operands(&g, first, g.loop.consts);
     g.loop.carry = operands(&g, first, g.loop.carry);
     g.loop.xs = operands(&g, first, g.loop.xs);
