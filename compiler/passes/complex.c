@@ -45,6 +45,7 @@ static const Rule rules[NPRIMS] = {
     [P_dynamic_slice] = {.how = EACH},
     [P_dynamic_update_slice] = {.how = EACH},
     [P_tile] = {.how = EACH},
+    [P_again] = {.how = EACH},
     [P_split] = {.how = EACH},
     [P_stack] = {.how = EACH},
     [P_unstack] = {.how = EACH},
