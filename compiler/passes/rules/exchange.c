@@ -158,6 +158,7 @@ bool transpose_ppermute(Transpose *t) {
     take(t, &params, K_axis_name, K_axis_name);
     take(t, &params, K_axis_index_groups, K_axis_index_groups);
     take(t, &params, K_perm, K_perm);
+    assert(params.n > 0);
     Value *perm = &params.at[params.n - 1].value;
     perm->list.at = arena_copy(arena, perm->list.at, perm->list.n * sizeof *perm->list.at);
     for (uint32_t i = 0; i < perm->list.n; i++) {

@@ -69,6 +69,7 @@ static Value how(const Devices *d, bool result, uint32_t i) {
     ParamKey in = param_has(d->e, K_mapped_invars) ? K_mapped_invars : K_in_axes;
     const Param *p = param_find(d->e, d->pmap ? (result ? K_out_axes : in) : result ? K_out_specs : K_in_specs);
     const Value *v = p && p->value.kind == V_LIST && i < p->value.list.n ? &p->value.list.at[i] : NULL;
+    assert(v || d->pmap); /* devices_of */
     if (!d->pmap) return *v;
     if (!v || v->kind == V_INT) return v ? *v : first_axis;
     return v->kind == V_BOOL && v->i ? first_axis : none;
