@@ -1,27 +1,11 @@
 #!/bin/sh
 # docs.sh BUILD MODE: what README.md and the manual say is so: the example runs, the Makefile rule works, the manual has every option, an
 # installed jaxcc works, the examples compute what JAX computes.
-cd "$(dirname "$0")/.." || exit 1
-mode=${2:-release}
-case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-try() {
-    what=$1
-    shift
-    if "$@" >"$work/log" 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL docs: $what"
-        tail -n 20 "$work/log"
-    fi
-}
+. "$(dirname "$0")/try.sh"
 # block NAME: the code block after <!-- NAME -->
 block() {
     awk -v mark="<!-- $1 -->" '$0 == mark { found = 1; next } found && /^```/ { if (inside) exit; inside = 1; next } inside' README.md
 }
-PATH=$build/bin:$PATH
 example() {
     cd "$work" && jaxcc axpy.jaxpr -o axpy.so && cc main.c axpy.so -Wl,-rpath,. -o main && [ "$(./main)" = '3 5 7 9' ]
 }
@@ -79,12 +63,12 @@ block fit.c >"$work/fit.c"
 block Makefile >"$work/rule.mk"
 block call.py >"$work/call.py"
 block save.py >"$work/save.py"
-try "the example of README.md" eval '(example)'
-try "the gradient of README.md" eval '(fit)'
-[ -z "$python" ] || try "the Python of README.md" eval '(called)'
+try "the example of README.md" example
+try "the gradient of README.md" fit
+[ -z "$python" ] || try "the Python of README.md" called
 try "saving constants in README.md and man/jaxcc.1" saving
-try "the Makefile rule of README.md" eval '(rule)'
-try "make install" eval '(installed)'
+try "the Makefile rule of README.md" rule
+try "make install" installed
 try "options in man/jaxcc.1" options jaxcc
 try "options in man/jaxcc-run.1" options jaxcc-run
 try "warnings in man/jaxcc.1" warnings
@@ -94,5 +78,4 @@ for file in examples/*.jaxpr; do
     try "$file" computes "${name%.jaxpr}"
 done
 try "the network trained by its library's gradient" env -u MAKEFLAGS make --no-print-directory -C examples BIN="$build/bin" OUT="$work/examples"
-echo "docs: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

@@ -1,26 +1,13 @@
 #!/bin/sh
 # driver.sh BUILD MODE: jaxcc as a command: what it writes and where, its statuses, the options that text tests do not reach.
-case $1 in /*) jaxcc=$1/bin/jaxcc ;; *) jaxcc=$PWD/$1/bin/jaxcc ;; esac
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-examples=$(cd "$(dirname "$0")/../examples" && pwd)
+. "$(dirname "$0")/try.sh"
+examples=$root/examples
 cd "$work" || exit 1
-passed=0
-failed=0
-export NO_COLOR=1
-count() {
-    if [ "$1" = 0 ]; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        shift
-        echo "FAIL driver: $*"
-        head -n 20 "$work/log"
-    fi
-}
 # expect STATUS TEXT ARGS...: the status, and TEXT (a basic regular expression) somewhere in what is printed.
 expect() {
     status=$1 text=$2
     shift 2
-    "$jaxcc" "$@" >"$work/log" 2>&1 <m.jaxpr
+    jaxcc "$@" >"$work/log" 2>&1 <m.jaxpr
     got=$?
     [ $got = "$status" ] && { [ -z "$text" ] || grep -q -e "$text" "$work/log"; }
     count $? "jaxcc $*: status $got instead of $status, or no '$text'"
@@ -56,7 +43,7 @@ expect 0 'int32_t m(int64_t b' m.jaxpr --emit=header
 expect 0 'f32\[b,4\], True' m.jaxpr --emit=types
 expect 0 'add a 1.0:f32\[\]' - --emit=jaxpr
 expect 0 'f32\[3,4\]' m.jaxpr --emit=jaxpr -D b=3
-head -c 200000000 /dev/zero | "$jaxcc" - >log 2>&1
+head -c 200000000 /dev/zero | jaxcc - >log 2>&1
 [ $? = 1 ] && grep -q 'standard input has more than' log
 count $? "a text that never ends is read no further than the limit"
 made
@@ -147,7 +134,7 @@ expect 1 "unknown CPU 'pentium4'" m.jaxpr -march=pentium4
 # A CPU's code is that of its level, but for whose costs count.
 for cpu in k8:x86-64 atom:x86-64 btver2:x86-64-v2 bdver4:x86-64-v3 alderlake:x86-64-v3 knl:x86-64-v3 znver5:x86-64-v4; do
     for name in "${cpu%:*}" "${cpu#*:}"; do
-        "$jaxcc" m.jaxpr -march="$name" --emit=llvm 2>&1 | sed "s/\"tune-cpu\"=\"$name\"/TUNED/" >"$name.ll"
+        jaxcc m.jaxpr -march="$name" --emit=llvm 2>&1 | sed "s/\"tune-cpu\"=\"$name\"/TUNED/" >"$name.ll"
     done
     grep -q TUNED "${cpu%:*}.ll" && cmp -s "${cpu%:*}.ll" "${cpu#*:}.ll"
     count $? "-march=${cpu%:*} is ${cpu#*:}"
@@ -156,24 +143,22 @@ rm -f ./*.ll
 expect 1 'error' . --check
 made
 if [ -w /dev/full ]; then
-    "$jaxcc" m.jaxpr --emit=jaxpr >/dev/full 2>log
+    jaxcc m.jaxpr --emit=jaxpr >/dev/full 2>log
     [ $? = 1 ] && grep -q 'No space left' log
     count $? "a full device"
 fi
-"$jaxcc" m.jaxpr -o /dev/null --emit=so && [ -c /dev/null ] && [ ! -e /dev/null.h ]
+jaxcc m.jaxpr -o /dev/null --emit=so && [ -c /dev/null ] && [ ! -e /dev/null.h ]
 count $? "-o /dev/null"
-(trap '' CHLD && exec "$jaxcc" m.jaxpr -o t.so --no-header) >log 2>&1
+(trap '' CHLD && exec jaxcc m.jaxpr -o t.so --no-header) >log 2>&1
 count $? "a parent that ignores SIGCHLD"
 made t.so
-"$jaxcc" m.jaxpr --emit=asm -o /dev/stdout | grep -q globl
+jaxcc m.jaxpr --emit=asm -o /dev/stdout | grep -q globl
 count $? "-o /dev/stdout"
 echo '{ lambda ; a:f32[8,8]. let b:f32[8,8] = dot_general[dimension_numbers=(([1], [0]), ([], []))] a a
     c:f32[8,8] = max b 0.0:f32[] in (c,) }' >m.jaxpr
-[ "$("$jaxcc" m.jaxpr --emit=mlir | grep -c 'func.*@kernel_')" = 1 ]
+[ "$(jaxcc m.jaxpr --emit=mlir | grep -c 'func.*@kernel_')" = 1 ]
 count $? "what is computed from a product is stored by its kernel"
 awk 'BEGIN { print "{ lambda ; a0:f32[8]. let"; for (i = 0; i < 100000; i++) print "a" i + 1 ":f32[8] = mul a" i " a0"; print "in (a100000,) }" }' >m.jaxpr
-timeout $([ "$2" = release ] && echo 10 || echo 100) "$jaxcc" --check m.jaxpr
+timeout $([ "$mode" = release ] && echo 10 || echo 100) jaxcc --check m.jaxpr
 count $? "100,000 equations"
-rm -f log
-echo "driver: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

@@ -1,16 +1,7 @@
 #!/bin/sh
 # effects.sh BUILD: what libraries do besides computing, called from C (effects.c): debug_print, checks, handlers of ffi_call.
-cd "$(dirname "$0")/.." || exit 1
-case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
-root=$PWD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/try.sh"
 cd "$work" || exit 1
-failed() {
-    echo "$1"
-    echo "effects: 0 passed, 1 failed"
-    exit 1
-}
 cat >prints.jaxpr <<'X'
 { lambda ; a:f32[3] b:i32[]. let
     debug_print[fmt=a={} b={x:+04d} has_placeholders=True in_tree=PyTreeDef(((*,), {'x': *}))] a b
@@ -137,8 +128,8 @@ cat >calls.jaxpr <<'X'
   in (c, d, e) }
 X
 sed 's/scaled/missing/' calls.jaxpr >missing.jaxpr
-cc -std=c17 -Wall -shared -fPIC -DHANDLERS -I"$root" "$root/tests/effects.c" -o libhandlers.so || failed "handlers do not compile"
-compile() { "$build/bin/jaxcc" "$@" || failed "jaxcc $*"; }
+cc -std=c17 -Wall -shared -fPIC -DHANDLERS -I"$root" "$root/tests/effects.c" -o libhandlers.so || stop "handlers do not compile"
+compile() { jaxcc "$@" || stop "jaxcc $*"; }
 compile prints.jaxpr
 compile nans.jaxpr --debug-nans
 compile literals.jaxpr --debug-nans
@@ -148,7 +139,7 @@ compile checked.jaxpr
 compile asserted.jaxpr
 compile calls.jaxpr --ffi=scaled="$work/libhandlers.so:scaled" --ffi counted="$work/libhandlers.so:counted"
 compile missing.jaxpr --ffi=missing="$work/libhandlers.so:no_such" --ffi counted="$work/libhandlers.so:counted"
-"$build/bin/jaxcc" calls.jaxpr 2>&1 | grep -q "calls.jaxpr:2:18: error: ffi_call: no library is given for 'scaled'" || failed "an unbound ffi_call compiles"
-cc -std=c17 -Wall -I. -I"$root" "$root/tests/effects.c" ./*.so -Wl,-rpath,"$work" -o effects || failed "effects.c does not compile"
+jaxcc calls.jaxpr 2>&1 | grep -q "calls.jaxpr:2:18: error: ffi_call: no library is given for 'scaled'" || stop "an unbound ffi_call compiles"
+cc -std=c17 -Wall -I. -I"$root" "$root/tests/effects.c" ./*.so -Wl,-rpath,"$work" -o effects || stop "effects.c does not compile"
 ./effects 2>printed
-tail -n 3 printed | grep -q '^1.0/Array(7, dtype=int32)$' || { cat printed; failed "debug_print does not write to standard error"; }
+tail -n 3 printed | grep -q '^1.0/Array(7, dtype=int32)$' || { cat printed; stop "debug_print does not write to standard error"; }

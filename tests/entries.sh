@@ -1,23 +1,7 @@
 #!/bin/sh
 # entries.sh BUILD: --entry and --linearize: several functions of one program in one library, called from C; what they share lies in it once.
-cd "$(dirname "$0")/.." || exit 1
-case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
-root=$PWD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/try.sh"
 cd "$work" || exit 1
-passed=0
-failed=0
-try() {
-    what=$1
-    shift
-    if "$@" >log 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL entries: $what"
-        tail -n 20 log
-    fi
-}
-jaxcc() { "$build/bin/jaxcc" "$@"; }
 # f(w, x) = sum of sin(w) * x * x; n = m must hold.
 cat >f.jaxpr <<'X'
 { lambda ; w:f64[n] x:f64[m]. let
@@ -123,5 +107,4 @@ try "the name of an error function" refused 2 "would export the name 'f_error'" 
 try "the name of a half" refused 2 "would export the name 'f_lin'" f.jaxpr --linearize --entry f_lin:--vjp
 try "something after --linearize" refused 2 "must be the last" f.jaxpr --linearize --jvp
 try "a flag that does not fit" refused 1 "for --grad=7 of --entry g" f.jaxpr --entry g:--grad=7
-echo "entries: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

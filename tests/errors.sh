@@ -1,40 +1,35 @@
 #!/bin/sh
 # errors.sh BUILD [--bless]: errors/NAME.jaxpr is refused with the messages NAME.want, by --check as well; more options in NAME.args. Then the corpus of wrong
 # programs, where it exists: S.expect says LINE:COL, or `ok`; the place is judged for primitives that are supported.
-cd "$(dirname "$0")/errors" || exit 1
-case $1 in /*) bin=$1/bin ;; *) bin=$OLDPWD/$1/bin ;; esac
+. "$(dirname "$0")/try.sh"
+cd tests/errors || exit 1
 bless=$2
-case $bin in */release/*) seconds=20 ;; *) seconds=200 ;; esac
+case $build in */release) seconds=20 ;; *) seconds=200 ;; esac
 case $bless in --bless | "") ;; *) echo "unknown option $bless" && exit 2 ;; esac
-passed=0
-failed=0
-got=$(mktemp)
-trap 'rm -f "$got"' EXIT
-export NO_COLOR=1
-fail() {
-    failed=$((failed + 1))
-    echo "FAIL errors/$*"
+got=$work/got
+# said OPTIONS: of the file; then the status.
+said() {
+    eval "jaxcc $1 '$file'" >"$got" 2>&1 </dev/null
+    echo "status $?" >>"$got"
 }
 for file in *.jaxpr; do
     [ -f "$file" ] || continue
     want=${file%.jaxpr}.want args=${file%.jaxpr}.args options='-o /dev/null'
     [ -f "$args" ] && options="$options $(cat "$args")"
-    eval "'$bin/jaxcc' $options '$file'" >"$got" 2>&1 </dev/null
-    echo "status $?" >>"$got"
+    said "$options"
     if [ "$bless" ]; then
         cmp -s "$got" "$want" || { cp "$got" "$want" && echo "blessed $want"; }
     elif diff -u "$want" "$got"; then
-        passed=$((passed + 1))
-        eval "'$bin/jaxcc' --check $options '$file'" >"$got" 2>&1 </dev/null
-        echo "status $?" >>"$got"
-        diff -u "$want" "$got" || fail "$file --check"
+        count 0
+        said "--check $options"
+        diff -u "$want" "$got" || count 1 "$file --check"
     else
-        fail "$file"
+        count 1 "$file"
     fi
 done
 [ "$bless" ] && exit 0
 
-corpus=$(cd ../../.. && pwd)/shared/errors
+corpus=${root%/*}/shared/errors
 placed=0
 scored=0
 for expect in "$corpus"/*.expect; do
@@ -45,21 +40,20 @@ for expect in "$corpus"/*.expect; do
     set -- --check
     [ -f "$stem.args" ] && set -- "$@" $(cat "$stem.args")
     [ -f "$stem.sig" ] && set -- "$@" "--in-type=$(head -n 1 "$stem.sig")"
-    timeout $seconds "$bin/jaxcc" "$@" "$stem.jaxpr" >"$got" 2>&1
+    timeout $seconds jaxcc "$@" "$stem.jaxpr" >"$got" 2>&1
     status=$?
     case $where in
-    ok) [ $status = 0 ] || { fail "${stem##*/}: must be accepted: $(head -n 1 "$got")"; continue; } ;;
+    ok) [ $status = 0 ] || { count 1 "${stem##*/}: must be accepted: $(head -n 1 "$got")"; continue; } ;;
     *)
-        [ $status = 1 ] || { fail "${stem##*/}: must be refused ($where $rest), but status $status"; continue; }
-        case ${stem##*/} in limit-* | syn-deep-unclosed | lex-utf16) passed=$((passed + 1)) && continue ;; esac
-        grep -q 'is not supported yet' "$got" && passed=$((passed + 1)) && continue
+        [ $status = 1 ] || { count 1 "${stem##*/}: must be refused ($where $rest), but status $status"; continue; }
+        case ${stem##*/} in limit-* | syn-deep-unclosed | lex-utf16) count 0 && continue ;; esac
+        grep -q 'is not supported yet' "$got" && count 0 && continue
         scored=$((scored + 1))
         grep -m 1 ': error: ' "$got" | grep -q ":$where: error: " && placed=$((placed + 1))
         ;;
     esac
-    passed=$((passed + 1))
+    count 0
 done
 [ $scored = 0 ] || echo "errors: the first error is at its place in $placed of $scored"
-[ $((placed * 10)) -ge $((scored * 9)) ] || fail "less than 90 % are placed"
-echo "errors: $passed passed, $failed failed"
-[ $failed = 0 ]
+[ $((placed * 10)) -ge $((scored * 9)) ] || count 1 "less than 90 % are placed"
+finish

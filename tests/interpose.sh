@@ -1,23 +1,7 @@
 #!/bin/sh
 # interpose.sh BUILD: a library calls its own code, whatever is loaded or linked under its names or libm's (interpose.c).
-cd "$(dirname "$0")/.." || exit 1
-case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
-root=$PWD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-PATH=$build/bin:$PATH
+. "$(dirname "$0")/try.sh"
 cd "$work" || exit 1
-passed=0
-failed=0
-try() {
-    what=$1
-    shift
-    if "$@" >log 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL interpose: $what"
-        tail -n 20 log
-    fi
-}
 mkdir v1 v2
 cat >v1/model.jaxpr <<'X'
 { lambda ; a:f64[8]. let
@@ -58,7 +42,7 @@ cat >v2/model.jaxpr <<'X'
 { lambda ; a:f64[8]. let b:f64[8] = add a 2.0:f64[] in (b,) }
 X
 cflags="-std=c17 -w -fno-builtin -I$root/runtime $root/tests/interpose.c -ldl"
-cc $cflags -o plain && cc -DHOSTILE -rdynamic $cflags -o hostile || failed=1
+cc $cflags -o plain && cc -DHOSTILE -rdynamic $cflags -o hostile || stop "interpose.c does not compile"
 level() {
     jaxcc v1/model.jaxpr -march="$1" -o v1/model.so && jaxcc v2/model.jaxpr -o v2/model.so || return 1
     ! readelf -d v1/model.so | grep 'NEEDED.*libm' || return 1
@@ -116,5 +100,4 @@ for suffix in .a .o; do try "a library linked into a program, $suffix, and anoth
 for name in crc32 deflate free memcpy read sqrt fmod main text_0 kernel_0; do try "a program called $name" called $name; done
 try "a program of another library" borrowed
 try "names that are ours" reserved
-echo "interpose: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

@@ -1,26 +1,12 @@
 #!/bin/sh
 # large.sh BUILD MODE [all]: constants that are large, in libraries, objects and archives, and the memory that compiling them takes beyond the page
 # cache (ulimit -d). `all`: beyond 2 GiB, 8 GiB in all; that takes some minutes and 20 GB of disk in $TMPDIR.
-cd "$(dirname "$0")/.." || exit 1
-case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
-mode=$2 what=$3
-root=$PWD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-PATH=$build/bin:$PATH
-export TMPDIR="$work" NO_COLOR=1
+. "$(dirname "$0")/try.sh"
+all=$3
+export TMPDIR="$work"
 cd "$work" || exit 1
-passed=0
-failed=0
-try() {
-    said=$*
-    if "$@" >log 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL large: $said"
-        tail -n 20 log
-    fi
-}
-cc -D_GNU_SOURCE -O1 -w "$root/tests/large.c" "$root/runtime/npz.c" "$root/runtime/npz_write.c" "$root/runtime/float.c" -lz -lm -o large || failed=1
+cc -D_GNU_SOURCE -O1 -w "$root/tests/large.c" "$root/runtime/npz.c" "$root/runtime/npz_write.c" "$root/runtime/float.c" -lz -lm -o large ||
+    stop "large.c does not compile"
 # m.jaxpr, m.npz: constants of N elements each; eight elements from i on, times 2, and the last eight are the results.
 program() {
     ./large m.npz "$@" || return 1
@@ -105,19 +91,18 @@ checked() {
     timeout $seconds jaxcc m.jaxpr --consts=m.npz --debug-nans -o m.so
 }
 G=268435456 # elements of 1 GiB
-if [ "$what" = all ]; then
-    for kind in so o a; do try made $kind 400000 $G $G $G; done
-    try made so 400000 $((5 * G / 2))
-    try made so 400000 $((2 * G)) $((2 * G)) $((4 * G))
+if [ "$all" = all ]; then
+    for kind in so o a; do succeeds made $kind 400000 $G $G $G; done
+    succeeds made so 400000 $((5 * G / 2))
+    succeeds made so 400000 $((2 * G)) $((2 * G)) $((4 * G))
 else
-    try made so 100000 $((G / 8))
-    for kind in so o a; do try made $kind 200000 300000 20 400000; done
-    try many
-    try stripped
-    try text
-    try full
-    try checked $((G / 16)) 2000
-    ! command -v ld.lld >/dev/null || try only ld.lld
+    succeeds made so 100000 $((G / 8))
+    for kind in so o a; do succeeds made $kind 200000 300000 20 400000; done
+    succeeds many
+    succeeds stripped
+    succeeds text
+    succeeds full
+    succeeds checked $((G / 16)) 2000
+    ! command -v ld.lld >/dev/null || succeeds only ld.lld
 fi
-echo "large: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

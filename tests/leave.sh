@@ -1,23 +1,10 @@
 #!/bin/sh
 # leave.sh BUILD MODE: what a compilation leaves behind: all its files or, whatever ended it, what was there before.
-case $1 in /*) jaxcc=$1/bin/jaxcc ;; *) jaxcc=$PWD/$1/bin/jaxcc ;; esac
-mode=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/try.sh"
+jaxcc=$build/bin/jaxcc
 mkdir "$work/tmp" "$work/here" "$work/tools"
-export TMPDIR="$work/tmp" NO_COLOR=1
+export TMPDIR="$work/tmp"
 cd "$work/here" || exit 1
-passed=0
-failed=0
-try() {
-    what=$1
-    shift
-    if "$@" >"$work/log" 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL leave: $what"
-        tail -n 20 "$work/log" "$work/said"
-    fi
-}
 awk 'BEGIN { print "{ lambda ; a0:f32[8]. let"; for (i = 0; i < 300; i++) print "a" i + 1 ":f32[8] = " (i % 3 ? "sin a" i : "mul a" i " a0"); print "in (a300,) }" }' >m.jaxpr
 echo '{ lambda ; a:f32[]. let b:f32[] = no_such_thing a in (b,) }' >wrong.jaxpr
 # old: m.so, m.h and m.d of a build before. is_old, is_new: which they are now; nothing else is there.
@@ -258,5 +245,4 @@ for blocks in 1 8; do try "ulimit -f $blocks" fails 'error: .*File too large' li
     try "deep programs" deep 8192
     try "deep programs, ulimit -s 256" deep 256
 }
-echo "leave: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

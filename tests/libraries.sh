@@ -1,23 +1,7 @@
 #!/bin/sh
 # libraries.sh BUILD MODE: what holds of every library, on the examples: the same bits for every number of threads, alone or two calls at once;
 # needs libc and libm alone, is small, exports nothing else; valgrind is silent; nothing is left behind after a failure.
-cd "$(dirname "$0")/.." || exit 1
-case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
-mode=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-PATH=$build/bin:$PATH
-passed=0
-failed=0
-try() {
-    what=$1
-    shift
-    if "$@" >"$work/log" 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL libraries: $what"
-        tail -n 20 "$work/log"
-    fi
-}
+. "$(dirname "$0")/try.sh"
 compile() {
     name=$1
     shift
@@ -172,5 +156,4 @@ try "LAPACK is loaded where it is needed" lapack
 try "the workspace of huge arrays" workspace
 try "many outputs of computed sizes" computed_outputs
 try "nothing is left behind" leaves_nothing
-echo "libraries: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

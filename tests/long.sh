@@ -1,22 +1,9 @@
 #!/bin/sh
 # long.sh BUILD MODE: long programs and many arguments: time and memory grow with their length, not its square. Each program is written
 # by awk, which computes its results too.
-cd "$(dirname "$0")/.." || exit 1
-case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
-mode=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/try.sh"
 cp runtime/jaxcc.h "$work"
 cd "$work" || exit 1
-passed=0
-failed=0
-count() {
-    if [ "$1" = 0 ]; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL long: $2"
-        head -n 10 log
-    fi
-}
 # Many times what these programs need, a fraction of what the square of their length would: there 20,000 equations took minutes
 # and 14 GB. The sanitizers reserve more than there is.
 SECONDS_EACH=60
@@ -25,7 +12,7 @@ KILOBYTES=1500000
 compile() {
     (
         [ "$mode" = asan ] || ulimit -v $KILOBYTES
-        timeout $SECONDS_EACH "$build/bin/jaxcc" "$@"
+        timeout $SECONDS_EACH jaxcc "$@"
     ) >log 2>&1
 }
 
@@ -64,7 +51,7 @@ int main(int argc, char **argv) {
             if (p->out[i].dtype[0] == 'f') printf("%.9g\n", ((element *)out[i])[k].f); else printf("%d\n", ((element *)out[i])[k].i);
 }
 X2
-cc -w -o host host.c -ldl >log 2>&1 || { cat log; echo "long: 0 passed, 1 failed"; exit 1; }
+cc -w -o host host.c -ldl >log 2>&1 || stop "host.c does not compile"
 # near: the two lists of numbers agree to 1e-5.
 near() {
     paste "$1" "$2" | awk '{ d = $1 - $2; if (NF != 2 || d > 1e-5 || d < -1e-5) bad = 1 } END { exit bad || NR == 0 }'
@@ -175,5 +162,4 @@ awk 'BEGIN { n = 2000; print "#include \"arguments.h\"\n#include <stdio.h>\nfloa
     print "return 1;\nfor (int i = 0; i < " n "; i++) printf(\"%g\\n\", c[i]); }" }' >direct.c
 cc -w -o direct direct.c ./arguments.so "-Wl,-rpath,$work" >log 2>&1 && ./direct >direct.got 2>>log && near direct.got arguments.want
 count $? "a call with 4,000 parameters"
-echo "long: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

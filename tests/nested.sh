@@ -1,22 +1,8 @@
 #!/bin/sh
 # nested.sh BUILD MODE: programs whose text is linear in N, and of which copies would be 2^N equations (nested.awk). All that reads them is
 # linear in their text, and what is one program stays one.
-cd "$(dirname "$0")/.." || exit 1
-case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
-mode=$2
-root=$PWD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/try.sh"
 cd "$work" || exit 1
-passed=0
-failed=0
-count() {
-    if [ "$1" = 0 ]; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL nested: $2"
-        head -n 10 log
-    fi
-}
 # Many times what these programs need. Of memory in release builds alone: the others load LLVM, and the sanitizers reserve more than there is.
 SECONDS_EACH=20
 KILOBYTES=300000
@@ -24,7 +10,7 @@ KILOBYTES=300000
 bounded() {
     (
         [ "$mode" != release ] || ulimit -v $KILOBYTES
-        timeout $SECONDS_EACH "$build/bin/jaxcc" -Wno-all "$@"
+        timeout $SECONDS_EACH jaxcc -Wno-all "$@"
     ) >log 2>&1
 }
 DEPTH=60
@@ -92,7 +78,7 @@ for kind in scan cond while jit mixed known; do
     bounded $kind.jaxpr -o $kind.so && [ "$(wc -c <$kind.so)" -le $BYTES ]
     count $? "$kind compiles"
     awk -f "$root/tests/nested.awk" -v kind=$kind -v n=14 >$kind.jaxpr
-    bounded $kind.jaxpr -o $kind.so && "$build/bin/jaxcc-run" $kind.so zeros.npy >log 2>&1
+    bounded $kind.jaxpr -o $kind.so && jaxcc-run $kind.so zeros.npy >log 2>&1
     ran=$?
     want=$(awk -f "$root/tests/nested.awk" -v kind=$kind -v n=14 -v run=1)
     [ $ran = 0 ] && [ "$(tr ' []' '\n' <log | grep -cx -- "$want\.*0*")" = 8 ]
@@ -113,7 +99,7 @@ function() {
                 k ? "a" (k - 1) : "a", k ? "n" (k - 1) : "0:i32[]", k ? "s" (k - 1) : "w"
         print "    r:f32[8] = rev[dimensions=(0,)] s59\n  in (a59, r) }"
     }' >function.jaxpr
-    bounded function.jaxpr --debug-nans -o function.so && "$build/bin/jaxcc-run" function.so zeros.npy >log 2>&1
+    bounded function.jaxpr --debug-nans -o function.so && jaxcc-run function.so zeros.npy >log 2>&1
 }
 function 1.0
 ran=$?
@@ -123,5 +109,4 @@ count $? "a function prints in order"
 ! function -1.0 && grep -q 'function.jaxpr:75:16: log makes a NaN' log
 count $? "a function that makes a NaN says where"
 
-echo "nested: $passed passed, $failed failed"
-exit $((failed > 0))
+finish

@@ -1,22 +1,8 @@
 #!/bin/sh
 # programs.sh BUILD: several programs in one library (programs.c): each has its own name, symbols, conditions on them, parameters and
 # errors; what they have in common lies in it once.
-cd "$(dirname "$0")/.." || exit 1
-case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/try.sh"
 cd "$work" || exit 1
-passed=0
-failed=0
-try() {
-    what=$1
-    shift
-    if "$@" >log 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL programs: $what"
-        tail -n 20 log
-    fi
-}
 # The same symbols: n = m must hold in `sum` alone, m <= n in `cut` alone; `all` has no condition, and a parameter called like `sum`.
 cat >sum.jaxpr <<'X'
 { lambda ; x:f32[n] y:f32[m]. let z:f32[n] = add x y in (z,) }
@@ -81,12 +67,12 @@ build_all() {
 calls() { cc -std=c99 -Wall -Wextra -Werror main.c lib.so -Wl,-rpath,. -o main && ./main; }
 # Each program writes what it writes alone.
 header() {
-    "$build/bin/jaxcc" cut.jaxpr --emit=header -o cut.h || return
+    jaxcc cut.jaxpr --emit=header -o cut.h || return
     sed -n '/^\/\* cut$/,/^const jaxcc_program \*cut_program/p' cut.h >one
     sed -n '/^\/\* cut$/,/^const jaxcc_program \*cut_program/p' lib.h | cmp - one && [ "$(wc -l <one)" -gt 5 ]
 }
 exports() { [ "$(nm -D --defined-only lib.so | wc -l)" = 21 ]; } # NAME, NAME_error, NAME_program of seven
-listed() { [ "$("$build/bin/jaxcc-run" --info lib.so | grep -cE '^(sum|cut|all|ones|twos|first|second)\b')" = 7 ]; }
+listed() { [ "$(jaxcc-run --info lib.so | grep -cE '^(sum|cut|all|ones|twos|first|second)\b')" = 7 ]; }
 # Equal kernels and what the runtime gives are there once: the second costs its entry alone.
 shared() {
     "$build/tests/programs" one.so first=big.jaxpr && "$build/tests/programs" two.so first=big.jaxpr second=big.jaxpr || return
@@ -99,5 +85,4 @@ try "the header declares each" header
 try "nothing else is exported" exports
 try "the notes list all" listed
 try "equal code is shared" shared
-echo "programs: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

@@ -1,22 +1,7 @@
 #!/bin/sh
 # remat.sh BUILD: --remat: the memory that loops take for the backward part, the numbers, what is refused; a loop for which there is no memory.
-cd "$(dirname "$0")/.." || exit 1
-case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/try.sh"
 cd "$work" || exit 1
-PATH=$build/bin:$PATH
-passed=0
-failed=0
-try() {
-    what=$1
-    shift
-    if "$@" >log 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL remat: $what"
-        tail -n 20 log
-    fi
-}
 # Rows of 8 KiB. scan T: as many turns as the number T; while: as many as the input n.
 scan() {
     cat <<X
@@ -127,5 +112,4 @@ try "no levels" refused "--remat=levels:0: it is none" --remat=levels:0
 try "too many levels" refused "a number L from 1 to 8" --remat=levels:9
 try "no memory for a while" no_memory
 ! command -v valgrind >/dev/null || try "what ends early frees its memory" no_leak
-echo "remat: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

@@ -1,13 +1,8 @@
 #!/bin/sh
 # run.sh BUILD MODE: jaxcc-run, on programs written by hand in C (tests/run/model.c), without the compiler.
-cd "$(dirname "$0")/.." || exit 1
-case $1 in /*) bin=$1/bin ;; *) bin=$PWD/$1/bin ;; esac
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
+. "$(dirname "$0")/try.sh"
 cc -std=c17 -I. -O1 -g -w -fPIC -shared -fvisibility=hidden -fno-toplevel-reorder tests/run/model.c -o "$work/model.so" ||
-    { echo "run: 0 passed, 1 failed"; exit 1; }
+    stop "model.c does not compile"
 cd "$work" || exit 1
 
 # expect STATUS TEXT ARGS...: the status, and TEXT (a basic regular expression) somewhere in what is printed.
@@ -15,37 +10,27 @@ expect() {
     status=$1
     text=$2
     shift 2
-    "$bin/jaxcc-run" "$@" >log 2>&1
+    jaxcc-run "$@" >log 2>&1
     got=$?
-    if [ $got = "$status" ] && grep -q -e "$text" log; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL run: jaxcc-run $*: status $got, wanted $status and '$text'"
-        head -n 20 log
-    fi
-}
-try() {
-    if "$@" >log 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL run: $*"
-        cat log
-    fi
+    [ $got = "$status" ] && grep -q -e "$text" log
+    count $? "jaxcc-run $*: status $got, wanted $status and '$text'"
 }
 entry() {
     name=$1
     shift
-    "$bin/jaxcc-run" --entry "$name" model.so "$@"
+    jaxcc-run --entry "$name" model.so "$@"
 }
 
-try entry inputs -o in.npz
-try entry narrow -o narrow.npz
-try entry wide -o wide.npy
-try entry seven -o seven.npy
-try entry minus -o minus.npy
-try entry most -o most.npy
-try entry row -o row.npy
-try entry halves -o halves.npz
-try entry values -o values.npz
-try entry others -o others.npz
+succeeds entry inputs -o in.npz
+succeeds entry narrow -o narrow.npz
+succeeds entry wide -o wide.npy
+succeeds entry seven -o seven.npy
+succeeds entry minus -o minus.npy
+succeeds entry most -o most.npy
+succeeds entry row -o row.npy
+succeeds entry halves -o halves.npz
+succeeds entry values -o values.npz
+succeeds entry others -o others.npz
 
 # what is printed
 expect 0 '^scale$' --info model.so
@@ -66,18 +51,18 @@ expect 0 Usage --help
 expect 0 jaxcc-run --version
 
 # files: what is written is read again, equal; half gives back what it was given
-try entry scale in.npz -o out.npz
-try entry scale in.npz --expect out.npz
-try entry half narrow.npz -o half.npz
-try entry range seven.npy -o range.npy
-try entry range seven.npy --expect range.npy
+succeeds entry scale in.npz -o out.npz
+succeeds entry scale in.npz --expect out.npz
+succeeds entry half narrow.npz -o half.npz
+succeeds entry range seven.npy -o range.npy
+succeeds entry range seven.npy --expect range.npy
 expect 0 '^out0: f16\[7\]$' --entry half model.so narrow.npz
 expect 1 'out0 is f32\[7,3\] instead of f16\[7\]' model.so in.npz --expect narrow.npz
 expect 1 '2 outputs instead of 1$' model.so in.npz --expect seven.npy
 
 # how outputs differ from what is wanted; a NaN is equal to a NaN
-try entry values --expect values.npz
-try entry values --expect values.npz --rtol 0 --atol 0
+succeeds entry values --expect values.npz
+succeeds entry values --expect values.npz --rtol 0 --atol 0
 expect 0 '^out0: 0 of 1 element differs; tolerance 0 + 0 |want|$' --entry seven model.so --expect seven.npy
 expect 1 'out0: 1 of 1 element differs; the largest error is 8 at \[\]: -1 instead of 7; tolerance 0 + 0 ' --entry minus model.so --expect seven.npy
 expect 1 ': 1 of 1 element differs; the largest error is 1.84467441e+19 at \[\]: -9223372036854775808 instead' --entry least model.so --expect most.npy
@@ -112,7 +97,7 @@ head -c 300 in.npz >cut.npz
 expect 1 'cut off' model.so cut.npz
 expect 1 'cannot write' model.so in.npz -o none/out.npz
 expect 1 'No space left' model.so in.npz -o /dev/full
-try test ! -e none
+succeeds test ! -e none
 
 # What is written is whole or not there, whatever ends it; files that have the temporary name stay.
 listed=$(ls -A)
@@ -125,30 +110,30 @@ END
 interrupted() {
     cc -w -shared -fPIC ends.c -o ends.so || return 1
     echo old >ended.npz
-    SIGNAL=$1 LD_PRELOAD=$PWD/ends.so "$bin/jaxcc-run" model.so in.npz -o ended.npz
+    SIGNAL=$1 LD_PRELOAD=$PWD/ends.so jaxcc-run model.so in.npz -o ended.npz
     [ $? = $(($1 + 128)) ] && [ "$(cat ended.npz)" = old ] && rm ended.npz ends.so && [ "$(ls -A | grep -v ends.c)" = "$listed" ]
 }
 in_the_way() {
     echo precious >precious
-    sh -c 'for suffix in "" -0 -1; do ln -s precious way.npz.tmp$$$suffix; done; exec "$@"' sh "$bin/jaxcc-run" model.so in.npz -o way.npz &&
+    sh -c 'for suffix in "" -0 -1; do ln -s precious way.npz.tmp$$$suffix; done; exec "$@"' sh jaxcc-run model.so in.npz -o way.npz &&
         [ "$(cat precious)" = precious ] && rm precious way.npz.tmp* && entry scale in.npz --expect way.npz && rm way.npz
 }
-[ "$2" = asan ] || for signal in 1 2 15; do try interrupted $signal; done
-try in_the_way
-limited_file() { ! (ulimit -f 0 && exec "$bin/jaxcc-run" model.so in.npz -o large.npz) && [ ! -e large.npz ] && [ "$(ls -A | grep -v ends.c)" = "$listed" ]; }
-try limited_file
+[ "$mode" = asan ] || for signal in 1 2 15; do succeeds interrupted $signal; done
+succeeds in_the_way
+limited_file() { ! (ulimit -f 0 && exec jaxcc-run model.so in.npz -o large.npz) && [ ! -e large.npz ] && [ "$(ls -A | grep -v ends.c)" = "$listed" ]; }
+succeeds limited_file
 
 # names of outputs
 expect 2 'ends in .npz, or, of one output, in .npy' model.so in.npz -o x.txt
 expect 2 'ends in .npz' model.so in.npz -o x.npz.
 expect 1 'scale has 2 outputs; write an .npz' model.so in.npz -o x.npy
-try entry scale in.npz -o no_suffix
-try entry scale in.npz --expect no_suffix
-try test ! -e x.txt -a ! -e x.npz. -a ! -e x.npy
+succeeds entry scale in.npz -o no_suffix
+succeeds entry scale in.npz --expect no_suffix
+succeeds test ! -e x.txt -a ! -e x.npz. -a ! -e x.npy
 
 # libraries that are not whole: a message and status 1, never a signal
 damaged() {
-    "$bin/jaxcc-run" damaged.so in.npz >log 2>&1
+    jaxcc-run damaged.so in.npz >log 2>&1
     status=$?
     [ $status = 0 ] && [ "$1" = any ] && return
     [ $status = 1 ] && grep -q '^jaxcc-run: error: ' log && return
@@ -170,12 +155,12 @@ holes() {
 }
 size=$(wc -c <model.so)
 sections=$(readelf -lW model.so | awk '$1 == "DYNAMIC" || $1 == "NOTE" { print $2 }')
-try cuts
+succeeds cuts
 expect 1 'is cut off' damaged.so
-try holes
+succeeds holes
 head -c 3 model.so >three.so
 expect 1 'is cut off' three.so
-[ "$2" = asan ] || { # which reports faults itself
+[ "$mode" = asan ] || { # which reports faults itself
     expect 1 'ended with a memory fault' --entry faulty model.so
     expect 1 'ended with a memory fault' --guard --entry faulty model.so
 }
@@ -188,5 +173,4 @@ expect 2 'write NAME=N' -D b model.so
 expect 2 'needs a value' model.so -o
 expect 2 'no number' --rtol x model.so
 
-echo "run: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

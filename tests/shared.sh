@@ -1,14 +1,8 @@
 #!/bin/sh
 # shared.sh BUILD MODE: programs whose levels hold the level below several times: 2^N equations if bodies were copied, a text that is
 # linear in N. Time, memory and the size of the library grow with the text. tests/cases/shared-* compares the results of such programs.
-cd "$(dirname "$0")/.." || exit 1
-case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
-mode=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/try.sh"
 cd "$work" || exit 1
-passed=0
-failed=0
 # Of processor time, for 60 levels of other kinds than scans more; copies of 14 levels took 3 GB. The sanitizers take longer and reserve more than there is.
 SECONDS_EACH=1
 MORE_SECONDS=4
@@ -17,15 +11,12 @@ BYTES=100000
 check() {
     (
         [ "$mode" = release ] && ulimit -t $2 && ulimit -v $KILOBYTES
-        "$build/bin/jaxcc" "$1.jaxpr" -o "$1.so"
+        jaxcc "$1.jaxpr" -o "$1.so"
     ) >log 2>&1
     status=$?
     size=$(wc -c <"$1.so" 2>>log) || size=$BYTES
-    if [ $status = 0 ] && { [ "$mode" != release ] || [ "$size" -lt $BYTES ]; }; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL shared: $1: status $status, $size bytes"
-        head -n 10 log
-    fi
+    [ $status = 0 ] && { [ "$mode" != release ] || [ "$size" -lt $BYTES ]; }
+    count $? "$1: status $status, $size bytes"
 }
 # LEVEL BELOW: each kind of body, its operands a scalar and an array
 scans() {
@@ -58,5 +49,4 @@ for case in scans-14 scans-30 scans-60 conds-20 conds-60 whiles-20 whiles-60 cal
     program ${case%-*} ${case#*-} >$case.jaxpr
     case $case in scans-60 | *-14 | *-20 | *-30) check $case $SECONDS_EACH ;; *) check $case $MORE_SECONDS ;; esac
 done
-echo "shared: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish
