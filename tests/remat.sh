@@ -2,7 +2,7 @@
 # remat.sh BUILD: --remat: the memory that loops take for the backward part, the numbers, what is refused; a loop for which there is no memory.
 . "$(dirname "$0")/try.sh"
 cd "$work" || exit 1
-# Rows of 8 KiB. scan T: as many turns as the number T; while: as many as the input n.
+# Rows of 8 KiB. scan T: as many turns as the number T; while.jaxpr: as many as the input n.
 scan() {
     cat <<X
 { lambda ; x:f64[1024]. let
@@ -13,33 +13,20 @@ scan() {
   in (y,) }
 X
 }
-cat >while.jaxpr <<'X'
-{ lambda ; x:f64[1024] n:i64[]. let
-    y:f64[1024] _:i64[] = while[
-      body_jaxpr={ lambda ; c:f64[1024] i:i64[]. let d:f64[1024] = sin c; j:i64[] = add i 1:i64[] in (d, j) }
+# loop Y F N X: the equation of Y, which F gives of X after N turns.
+loop() {
+    cat <<X
+    $1:f64[1024] _:i64[] = while[
+      body_jaxpr={ lambda ; c:f64[1024] i:i64[]. let d:f64[1024] = $2 c; j:i64[] = add i 1:i64[] in (d, j) }
       body_nconsts=0
       cond_jaxpr={ lambda ; n:i64[] c:f64[1024] i:i64[]. let b:bool[] = lt i n in (b,) }
       cond_nconsts=1
-    ] n x 0:i64[]
-  in (y,) }
+    ] $3 $4 0:i64[]
 X
+}
+{ echo '{ lambda ; x:f64[1024] n:i64[]. let' && loop y sin n x && echo '  in (y,) }'; } >while.jaxpr
 # A loop of n turns, then one of m, each with its stack.
-cat >two.jaxpr <<'X'
-{ lambda ; x:f64[1024] n:i64[] m:i64[]. let
-    y:f64[1024] _:i64[] = while[
-      body_jaxpr={ lambda ; c:f64[1024] i:i64[]. let d:f64[1024] = sin c; j:i64[] = add i 1:i64[] in (d, j) }
-      body_nconsts=0
-      cond_jaxpr={ lambda ; n:i64[] c:f64[1024] i:i64[]. let b:bool[] = lt i n in (b,) }
-      cond_nconsts=1
-    ] n x 0:i64[]
-    z:f64[1024] _:i64[] = while[
-      body_jaxpr={ lambda ; c:f64[1024] i:i64[]. let d:f64[1024] = cos c; j:i64[] = add i 1:i64[] in (d, j) }
-      body_nconsts=0
-      cond_jaxpr={ lambda ; n:i64[] c:f64[1024] i:i64[]. let b:bool[] = lt i n in (b,) }
-      cond_nconsts=1
-    ] m y 0:i64[]
-  in (z,) }
-X
+{ echo '{ lambda ; x:f64[1024] n:i64[] m:i64[]. let' && loop y sin n x && loop z cos m y && echo '  in (z,) }'; } >two.jaxpr
 workspace() { # KEEP T: in bytes
     scan "$2" >scan.jaxpr && jaxcc -O0 --vjp --remat="$1" scan.jaxpr -o scan.so && jaxcc-run --info scan.so | sed -n 's/.*workspace \([0-9]*\) bytes.*/\1/p'
 }
