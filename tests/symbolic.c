@@ -196,14 +196,30 @@ static Type open_type(Rewrite *r, Type t, uint32_t n, bool leading) {
     return extra ? type_with_extra(r->cx->types, plain, extra) : plain;
 }
 
+static bool all_numbers(const Dim *dims, uint32_t n) {
+    bool all = true;
+    for (uint32_t i = 0; i < n; i++) all &= dim_is_const(dims[i]);
+    return all;
+}
+
+/* Has a type or a parameter an extent that is no number? */
+static bool is_dynamic(const Rewrite *r) {
+    bool all = true;
+    for (Val v = 1; v < r->cx->nvals; v++) all &= all_numbers(val_array(r->cx, v)->dims, val_array(r->cx, v)->rank);
+    each(Jaxpr *, p, r->programs)
+        each(Eqn, e, (*p)->eqns)
+            each(Param, q, e->params) {
+                if (q->value.kind == V_DIM) all &= dim_is_const(q->value.dim);
+                if (q->value.kind == V_DIMS) all &= all_numbers(q->value.dims.at, q->value.dims.n);
+            }
+    return !all;
+}
+
 /* Everything becomes unknown, the inputs first. False where the program is dynamic as it is. */
 static bool open_program(Rewrite *r, Jaxpr *j) {
     Ctx *cx = r->cx;
-    for (Val v = 1; v < cx->nvals; v++) {
-        const ArrayType *a = val_array(cx, v);
-        for (uint32_t i = 0; i < a->rank; i++)
-            if (!dim_is_const(a->dims[i])) return false;
-    }
+    find_programs(r, j);
+    if (is_dynamic(r)) return false;
     bool *given = arena_new(cx->arena, bool, cx->nvals);
     each(Val, v, j->in) {
         given[*v] = true;
@@ -213,7 +229,6 @@ static bool open_program(Rewrite *r, Jaxpr *j) {
     for (Val v = 1; v < cx->nvals; v++)
         if (!given[v] && val_type(cx, v) && !val_info(cx, v)->lit)
             val_info(cx, v)->type = open_type(r, val_type(cx, v), UINT32_MAX, false);
-    find_programs(r, j);
     each(Jaxpr *, p, r->programs)
         each(Eqn, e, (*p)->eqns)
             each(Param, q, e->params) open_param(r, q);
