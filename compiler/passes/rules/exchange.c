@@ -28,6 +28,7 @@ typedef struct {
 /* Parameter `key` of the equation, as `as`; nothing if it has none. */
 static void take(const Transpose *t, List *to, ParamKey key, ParamKey as) {
     const Param *p = param_find(t->e, key);
+    assert(to->n < sizeof to->at / sizeof *to->at);
     if (p) to->at[to->n++] = (Param){.key = as, .value = p->value};
 }
 static Val exchange(Transpose *t, Prim p, Val v, const List *params) {
@@ -92,39 +93,34 @@ bool transpose_unreduced_psum(Transpose *t) { return sum_transposed(t, P_preduce
 bool transpose_reduced_vary_cast_p(Transpose *t) { return sum_transposed(t, P_vary_unreduced_cast_p); }
 bool transpose_vary_unreduced_cast_p(Transpose *t) { return sum_transposed(t, P_reduced_vary_cast_p); }
 
-/* Parts that are put together come from their devices; whole arrays that are cut up go to them. */
-static bool parts_transposed(Transpose *t, Prim p, ParamKey from, ParamKey to) {
+/* What the transpose takes of the parameters of what moves arrays, and what it calls it. */
+static List moved(const Transpose *t) {
+    static const struct {
+        ParamKey key, as;
+    } taken[] = {{K_axis_name, K_axis_name},
+                 {K_axis_index_groups, K_axis_index_groups},
+                 {K_axis_size, K_axis_size},
+                 {K_all_gather_dimension, K_scatter_dimension},
+                 {K_scatter_dimension, K_all_gather_dimension},
+                 {K_split_axis, K_concat_axis},
+                 {K_concat_axis, K_split_axis},
+                 {K_tiled, K_tiled},
+                 {K_perm, K_perm}};
     List params = {0};
-    take(t, &params, K_axis_name, K_axis_name);
-    take(t, &params, K_axis_index_groups, K_axis_index_groups);
-    take(t, &params, K_axis_size, K_axis_size);
-    take(t, &params, from, to);
-    take(t, &params, K_tiled, K_tiled);
+    for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++) take(t, &params, taken[i].key, taken[i].as);
+    return params;
+}
+/* Parts that are put together come from their devices; whole arrays that are cut up go to them. */
+static bool parts_transposed(Transpose *t, Prim p) {
+    List params = moved(t);
     add(t, 0, exchange(t, p, t->ct[0], &params));
     return true;
 }
-bool transpose_all_gather(Transpose *t) {
-    return parts_transposed(t, P_reduce_scatter, K_all_gather_dimension, K_scatter_dimension);
-}
-bool transpose_all_gather_reduced(Transpose *t) {
-    return parts_transposed(t, P_unreduced_reduce_scatter, K_all_gather_dimension, K_scatter_dimension);
-}
-bool transpose_reduce_scatter(Transpose *t) {
-    return parts_transposed(t, P_all_gather, K_scatter_dimension, K_all_gather_dimension);
-}
-bool transpose_unreduced_reduce_scatter(Transpose *t) {
-    return parts_transposed(t, P_all_gather_reduced, K_scatter_dimension, K_all_gather_dimension);
-}
-bool transpose_all_to_all(Transpose *t) {
-    List params = {0};
-    take(t, &params, K_axis_index_groups, K_axis_index_groups);
-    take(t, &params, K_axis_name, K_axis_name);
-    take(t, &params, K_split_axis, K_concat_axis);
-    take(t, &params, K_concat_axis, K_split_axis);
-    take(t, &params, K_tiled, K_tiled);
-    add(t, 0, exchange(t, P_all_to_all, t->ct[0], &params));
-    return true;
-}
+bool transpose_all_gather(Transpose *t) { return parts_transposed(t, P_reduce_scatter); }
+bool transpose_all_gather_reduced(Transpose *t) { return parts_transposed(t, P_unreduced_reduce_scatter); }
+bool transpose_reduce_scatter(Transpose *t) { return parts_transposed(t, P_all_gather); }
+bool transpose_unreduced_reduce_scatter(Transpose *t) { return parts_transposed(t, P_all_gather_reduced); }
+bool transpose_all_to_all(Transpose *t) { return parts_transposed(t, P_all_to_all); }
 /* The device's place along the axes of the equation. */
 static Val own_place(Transpose *t) {
     List params = {0};
@@ -154,11 +150,8 @@ bool transpose_all_gather_invariant(Transpose *t) {
 /* Each array goes back to where it came from. */
 bool transpose_ppermute(Transpose *t) {
     Arena *arena = t->b->cx->arena;
-    List params = {0};
-    take(t, &params, K_axis_name, K_axis_name);
-    take(t, &params, K_axis_index_groups, K_axis_index_groups);
-    take(t, &params, K_perm, K_perm);
-    assert(params.n > 0);
+    List params = moved(t);
+    assert(params.n > 0 && params.at[params.n - 1].key == K_perm);
     Value *perm = &params.at[params.n - 1].value;
     perm->list.at = arena_copy(arena, perm->list.at, perm->list.n * sizeof *perm->list.at);
     for (uint32_t i = 0; i < perm->list.n; i++) {
