@@ -2,6 +2,12 @@
 #include "tx.h"
 #include "../../cname.h"
 
+/* A result, its place in the text or that of what it belongs to, and what it is, for readers of the header. */
+typedef struct {
+    Val v;
+    Span place;
+    Str is;
+} Result;
 /* A program being written whose inputs correspond to those of the one read. */
 typedef struct {
     Tx tx;
@@ -11,15 +17,11 @@ typedef struct {
     struct {
         Val *at;
         uint32_t n, cap;
-    } in, out;
+    } in;
     struct {
-        Span *at;
+        Result *at;
         uint32_t n, cap;
-    } out_at;
-    struct {
-        Str *at;
-        uint32_t n, cap;
-    } out_is;
+    } out;
     Intern names; /* of values, which new inputs must not have */
 } Flag;
 
@@ -84,23 +86,23 @@ static Val add_tangent(Flag *f, uint32_t i) {
         name.n && !str_is(name, "_") ? str_format(cx->arena, "%.*s_t", SF(name)) : str_format(cx->arena, "in%u_t", i);
     return add_input(f, primal, own_name(f, name));
 }
-/* `place`: of what it is, or belongs to, in the text; `is`: for readers of the header. */
-static void add_output(Flag *f, Val v, Span place, Str is) {
-    push(f->b.cx->arena, &f->out, v);
-    push(f->b.cx->arena, &f->out_at, place);
-    push(f->b.cx->arena, &f->out_is, is);
-}
+static void add_output(Flag *f, Val v, Span place, Str is) { push(f->b.cx->arena, &f->out, ((Result){v, place, is})); }
 /* Result i of the program read. */
 static void add_result(Flag *f, Val v, uint32_t i) {
     add_output(f, v, result_place(f, i), f->read->out_is ? f->read->out_is[i] : S(""));
 }
 static Jaxpr *finish(Flag *f) {
-    Jaxpr *j = arena_new(f->b.cx->arena, Jaxpr, 1);
+    Arena *arena = f->b.cx->arena;
+    Jaxpr *j = arena_new(arena, Jaxpr, 1);
+    uint32_t n = f->out.n;
+    Val *out = values(f, n);
+    Span *places = arena_new(arena, Span, n + 1);
+    Str *is = arena_new(arena, Str, n + 1);
+    for (uint32_t i = 0; i < n; i++) out[i] = f->out.at[i].v, places[i] = f->out.at[i].place, is[i] = f->out.at[i].is;
     *j = *f->read;
     j->in = (Vals){f->in.at, f->in.n};
-    j->out = (Vals){f->out.at, f->out.n};
-    j->out_at = f->out_at.at;
-    j->out_is = f->out_is.at;
+    j->out = (Vals){out, n};
+    j->out_at = places, j->out_is = is;
     j->eqns = f->b.eqns;
     j->consts = (Vals){f->b.consts.at, f->b.consts.n};
     j->checked = false;
@@ -322,8 +324,7 @@ static void settle_residuals(Flag *fwd, Flag *lin, Jaxpr *linear, uint32_t nresu
         if (i >= n) continue;
         val_info(cx, v)->name = own_name(lin, str_format(cx->arena, "res%u", to - nresults));
         fwd->out.at[to] = fwd->out.at[nresults + i];
-        fwd->out_at.at[to] = fwd->out_at.at[nresults + i];
-        fwd->out_is.at[to] = str_format(cx->arena, "residual %u of the linear function", to - nresults);
+        fwd->out.at[to].is = str_format(cx->arena, "residual %u of the linear function", to - nresults);
         to++;
     }
     linear->in = in, fwd->out.n = to;
@@ -343,6 +344,8 @@ static uint32_t transform_linearize(Ctx *cx, const Jaxpr *j, const Transform *t,
     for (uint32_t i = 0; i < j->out.n; i++) add_result(&fwd, out[i], i);
     add_linear(&fwd, &lin, &of, primals);
     made[1] = finish(&lin);
+    /* What it needs of the residuals shows once it is tidied. The pipeline tidies it like any other program, which finds
+       more: constants that nested programs were given the first time. */
     if (!made[1] || !(made[1] = pass_tidy(cx, made[1]))) return 0;
     settle_residuals(&fwd, &lin, made[1], j->out.n);
     made[0] = finish(&fwd);
