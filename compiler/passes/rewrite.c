@@ -404,7 +404,7 @@ bool eqn_cheap(const Eqn *e) {
 }
 
 bool eqn_impure(const Eqn *e) { return e->out.n == 0 || param_bool(e, K_has_side_effect); }
-static bool jaxpr_has_effects(Effects *f, const Jaxpr *j) {
+bool jaxpr_has_effects(Effects *f, const Jaxpr *j) {
     bool fresh, impure = false;
     f->programs.arena = f->cx->arena;
     uint32_t number = intern(&f->programs, &j, sizeof j, &fresh);

@@ -136,6 +136,7 @@ typedef struct {
     } impure; /* by program */
 } Effects;
 bool eqn_has_effects(Effects *, const Eqn *);
+bool jaxpr_has_effects(Effects *, const Jaxpr *);
 /* The programs within custom_jvp_call and custom_vjp_call, at any depth, as keys: their rules are known by their form. */
 Intern programs_of_rules(Ctx *, const Jaxpr *);
 

@@ -55,9 +55,4 @@ Val *residual_values(Tx *tx, const MadeSplit *m, const Val *operands, const Val 
     }
     return vals;
 }
-bool worth_running(Tx *tx, const Jaxpr *j) {
-    bool effects = j->out.n > 0;
-    for (uint32_t i = 0; i < j->eqns.n && !effects; i++)
-        effects = eqn_has_effects(&flow_of(tx)->effects, &j->eqns.at[i]);
-    return effects;
-}
+bool worth_running(Tx *tx, const Jaxpr *j) { return j->out.n > 0 || jaxpr_has_effects(&flow_of(tx)->effects, j); }

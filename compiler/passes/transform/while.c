@@ -58,7 +58,7 @@ typedef struct {
 static Jaxpr *pure_jaxpr(void *user, const Jaxpr *j) {
     Pure *p = user;
     Tx *tx = p->of->s->tx;
-    Effects *effects = &flow_of(tx)->effects;
+    if (!jaxpr_has_effects(&flow_of(tx)->effects, j)) return (Jaxpr *)j;
     Jaxpr **slot = memo_slot(&p->memo, j);
     if (*slot) return *slot;
     Eqns eqns = {0};
@@ -70,7 +70,7 @@ static Jaxpr *pure_jaxpr(void *user, const Jaxpr *j) {
             p->failed = !tx_error(tx, p->of->s->e->span,
                                   "the reverse-mode derivative of while would run %s, which has effects, twice",
                                   prim_name[e->prim]);
-        push(tx->cx->arena, &eqns, eqn_has_effects(effects, e) ? eqn_rewrite(&same, e, pure_jaxpr, p) : *e);
+        push(tx->cx->arena, &eqns, eqn_rewrite(&same, e, pure_jaxpr, p));
     }
     Jaxpr *new = jaxpr_with(tx->cx, copy, eqns, copy->out);
     return *memo_slot(&p->memo, j) = new;
