@@ -273,7 +273,6 @@ static Val name_of_result(const Ctx *cx, const Names *n, Val inner) {
 }
 
 static bool splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call, const Names *names) {
-    enum { MOST_EQNS = 1 << 20 };
     Ctx *cx = map->cx;
     if (j->eqns.n > MOST_EQNS - map->spliced)
         return diag(cx->diags, call, "more than %d equations once calls are inlined", MOST_EQNS);

@@ -81,9 +81,11 @@ Type type_rewrite(const ValMap *map, Type);
 /* In an index of a reference, a literal outside the array is an error, whereas a variable is clamped. Operands that
    were variables before the equation was rewritten become variables again, by equations before it. */
 void name_indices(Ctx *, Eqns *to, Eqn *);
+/* Of a program that is written, at most: functions that call functions twice grow as 2^depth when calls are inlined, and
+   each derivative of a derivative may be several times longer than the one before. */
+enum { MOST_EQNS = 1 << 20 };
 /* Appends the equations of `j` for operands `in`, with fresh results; afterwards `map` maps the values of `j`, except
-   its constants, which stay. False after a diagnostic at `call`: functions that call functions twice grow as 2^depth,
-   so there is a limit. */
+   its constants, which stay. False after a diagnostic at `call`: there would be more than MOST_EQNS. */
 bool jaxpr_splice(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, Span call);
 /* The same for a call `e`, whose results are mapped to those of `j`. */
 bool jaxpr_splice_call(ValMap *map, Eqns *to, const Jaxpr *j, Vals in, const Eqn *e);

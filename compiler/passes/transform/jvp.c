@@ -95,8 +95,6 @@ static void jvp_eqn(Tx *tx, Builder *b, const Eqn *e) {
         name_tangent(tx->cx, dt[i], e->out.at[i]);
     }
 }
-/* Each derivative of a derivative may be several times longer than the one before. */
-enum { MOST_EQNS = 1 << 20 };
 bool jvp_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, const Val *t, Val *out, Val *dt) {
     Span span = b->span, whole = b->whole;
     add_consts(tx->cx->arena, &b->consts, j->consts);
