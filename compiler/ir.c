@@ -270,3 +270,23 @@ Jaxprs eqn_jaxprs(Arena *arena, const Eqn *e) {
     each(const Param, p, e->params) collect(arena, &p->value, &found);
     return (Jaxprs){found.at, found.n};
 }
+
+typedef struct {
+    Intern seen;
+    JaxprList found;
+} Within;
+static void find_within(Within *w, const Jaxpr *j) {
+    bool fresh;
+    intern(&w->seen, &j, sizeof j, &fresh);
+    if (!fresh) return;
+    each(const Eqn, e, j->eqns) {
+        Jaxprs inner = e->params.n ? eqn_jaxprs(w->seen.arena, e) : (Jaxprs){0};
+        each(Jaxpr *, k, inner) find_within(w, *k);
+    }
+    push(w->seen.arena, &w->found, (Jaxpr *)j);
+}
+Jaxprs jaxprs_within(Arena *arena, const Jaxpr *j) {
+    Within w = {.seen.arena = arena};
+    find_within(&w, j);
+    return (Jaxprs){w.found.at, w.found.n};
+}

@@ -261,6 +261,8 @@ bool value_has_jaxpr(const Value *); /* anywhere in it */
 /* All jaxprs anywhere in the value; in the parameters. */
 Jaxprs value_jaxprs(Arena *, const Value *);
 Jaxprs eqn_jaxprs(Arena *, const Eqn *);
+/* The program and all that its equations hold, at any depth, each once: a program comes after those within it. */
+Jaxprs jaxprs_within(Arena *, const Jaxpr *);
 extern const ParamKind param_kind[NPARAMS];
 extern const char *const param_name[NPARAMS];
 /* A kind of value in words; is this value of the kind? An example of a parameter's value: "(0, 1)". */

@@ -14,27 +14,13 @@
    an argument of the entry, or of an operand that is read again, each call makes a copy. */
 
 /* ---- finding them */
-typedef struct {
-    Callees *callees;
-    Intern seen;
-} Collect;
-static void collect(Collect *c, const Jaxpr *j) {
-    Callees *cs = c->callees;
-    Arena *arena = cs->cx->arena;
+static void add_callee(Callees *cs, const Jaxpr *program) {
     bool fresh;
-    intern(&c->seen, &j, sizeof j, &fresh);
+    intern(&cs->numbers, &program, sizeof program, &fresh);
     if (!fresh) return;
-    each(const Eqn, e, j->eqns) {
-        Jaxprs inner = e->params.n ? eqn_jaxprs(arena, e) : (Jaxprs){0};
-        each(Jaxpr *, k, inner) collect(c, *k);
-        if (!calls_function(e)) continue;
-        const Jaxpr *program = eqn_program(e);
-        intern(&cs->numbers, &program, sizeof program, &fresh);
-        if (!fresh) continue;
-        Callee *callee = arena_new(arena, Callee, 1);
-        *callee = (Callee){.program = program, .signature = signature_within(cs->cx, cs->symbols, program)};
-        push(arena, &cs->all, callee);
-    }
+    Callee *callee = arena_new(cs->cx->arena, Callee, 1);
+    *callee = (Callee){.program = program, .signature = signature_within(cs->cx, cs->symbols, program)};
+    push(cs->cx->arena, &cs->all, callee);
 }
 Callees *callees_of(Ctx *cx, const Program *program, uint32_t vector_bytes) {
     const Jaxpr *j = program->j;
@@ -42,7 +28,10 @@ Callees *callees_of(Ctx *cx, const Program *program, uint32_t vector_bytes) {
     *cs = (Callees){.cx = cx, .vector_bytes = vector_bytes, .symbols = program_symbols(cx, j)};
     cs->name = program->name;
     cs->numbers.arena = cx->arena;
-    collect(&(Collect){.callees = cs, .seen.arena = cx->arena}, j);
+    Jaxprs within = jaxprs_within(cx->arena, j);
+    each(Jaxpr *, k, within)
+        each(const Eqn, e, (*k)->eqns)
+            if (calls_function(e)) add_callee(cs, eqn_program(e));
     return cs;
 }
 const Callee *callee_of(const Callees *cs, const Eqn *e) {

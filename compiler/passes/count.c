@@ -32,15 +32,8 @@ typedef struct {
 } Helds;
 typedef struct {
     Ctx *cx;
-    Counts counts;
-    struct {
-        uint32_t *at;
-        uint32_t n, cap;
-    } order; /* numbers: a program comes after its nested programs */
-    struct {
-        Helds *at;
-        uint32_t n, cap;
-    } held; /* by number: with repetitions */
+    Counts counts; /* a program comes after its nested programs */
+    Helds *held;   /* by number: with repetitions */
 } Walk;
 
 static uint32_t sum(uint32_t a, uint32_t b) { return a + b < COUNT_MOST ? a + b : COUNT_MOST; }
@@ -71,15 +64,14 @@ static Helds held_by(Ctx *cx, const Jaxpr *j) {
     return all;
 }
 static void visit(Walk *c, const Jaxpr *j) {
-    bool fresh;
     Arena *arena = c->cx->arena;
-    uint32_t number = intern(&c->counts.numbers, &j, sizeof j, &fresh);
-    if (!fresh) return;
-    push(arena, &c->counts.all, ((Count){.program = j}));
-    push(arena, &c->held, held_by(c->cx, j));
-    Helds held = c->held.at[number];
-    each(Held, k, held) visit(c, k->program);
-    push(arena, &c->order, number);
+    Jaxprs all = jaxprs_within(arena, j);
+    c->held = arena_new(arena, Helds, all.n);
+    for (uint32_t i = 0; i < all.n; i++) {
+        intern(&c->counts.numbers, &all.at[i], sizeof all.at[i], NULL);
+        push(arena, &c->counts.all, ((Count){.program = all.at[i]}));
+        c->held[i] = held_by(c->cx, all.at[i]);
+    }
 }
 
 /* In eighths: most equations without arrays are one instruction of the code that loops and branches become. */
@@ -99,11 +91,9 @@ static bool too_much(const Count *c, Counting what) {
 
 /* Marks the programs that jit calls. */
 static void mark_called(Walk *c) {
-    for (uint32_t i = 0; i < c->order.n; i++) {
-        const Jaxpr *j = c->counts.all.at[c->order.at[i]].program;
-        each(const Eqn, e, j->eqns)
+    each(const Count, k, c->counts.all)
+        each(const Eqn, e, k->program->eqns)
             if (calls_function(e)) count_at(&c->counts, param_jaxpr(e, K_jaxpr))->function = true;
-    }
 }
 
 Counts counts_of(Ctx *cx, const Jaxpr *j, Counting what, MayBeFunction *may, void *user) {
@@ -111,9 +101,9 @@ Counts counts_of(Ctx *cx, const Jaxpr *j, Counting what, MayBeFunction *may, voi
     visit(&c, j);
     if (limits[what].called) mark_called(&c);
     count_at(&c.counts, j)->copies = 1;
-    for (uint32_t i = c.order.n; i-- > 0;) {
-        Count *holder = &c.counts.all.at[c.order.at[i]];
-        Helds held = c.held.at[c.order.at[i]];
+    for (uint32_t i = c.counts.all.n; i-- > 0;) {
+        Count *holder = &c.counts.all.at[i];
+        Helds held = c.held[i];
         if (holder->function) holder->copies = 1;
         each(Held, k, held) {
             Count *inner = count_at(&c.counts, k->program);
@@ -121,9 +111,9 @@ Counts counts_of(Ctx *cx, const Jaxpr *j, Counting what, MayBeFunction *may, voi
             inner->copies = sum(inner->copies, holder->copies);
         }
     }
-    each(uint32_t, number, c.order) {
-        Count *holder = &c.counts.all.at[*number];
-        Helds held = c.held.at[*number];
+    for (uint32_t i = 0; i < c.counts.all.n; i++) {
+        Count *holder = &c.counts.all.at[i];
+        Helds held = c.held[i];
         holder->size = own_size(cx, holder->program, what);
         each(Held, k, held) {
             const Count *inner = count_of(&c.counts, k->program);

@@ -68,15 +68,12 @@ static uint32_t *uses_of(Fold *f, Val v) {
     while (v >= f->defs.uses.n) push(f->cx->arena, &f->defs.uses, 0);
     return &f->defs.uses.at[v];
 }
-static void count_uses(Fold *f, Intern *seen, const Jaxpr *j) {
-    bool fresh;
-    intern(seen, &j, sizeof j, &fresh);
-    if (!fresh) return;
-    each(const Val, v, j->out) ++*uses_of(f, *v);
-    each(const Eqn, e, j->eqns) {
-        each(const Val, v, e->in) ++*uses_of(f, *v);
-        Jaxprs inner = e->params.n ? eqn_jaxprs(f->cx->arena, e) : (Jaxprs){0};
-        each(Jaxpr *, k, inner) count_uses(f, seen, *k);
+static void count_uses(Fold *f, const Jaxpr *j) {
+    Jaxprs all = jaxprs_within(f->cx->arena, j);
+    each(Jaxpr *, k, all) {
+        each(const Val, v, (*k)->out) ++*uses_of(f, *v);
+        each(const Eqn, e, (*k)->eqns)
+            each(const Val, v, e->in) ++*uses_of(f, *v);
     }
 }
 
@@ -149,9 +146,8 @@ static Jaxpr *fold_jaxpr(void *user, const Jaxpr *j) {
 
 Jaxpr *fold_with(Ctx *cx, const Jaxpr *j, Rewrite *rewrite) {
     Fold f = {.cx = cx, .map.cx = cx, .defs.cx = cx, .memo.arena = cx->arena, .rewrite = rewrite};
-    Intern seen = {.arena = cx->arena};
     if (rewrite) {
-        count_uses(&f, &seen, j);
+        count_uses(&f, j);
         f.left = programs_of_rules(cx, j);
     }
     f.counts = counts_of(cx, j, COUNT_BRANCHES, may_stay_call, cx);

@@ -75,27 +75,17 @@ static void extend(Vals vs, Val *first, Val *last) {
         if (*v > *last) *last = *v;
     }
 }
-typedef struct {
-    Intern seen; /* programs */
-    Val *first, *last;
-} Range;
-static void extend_jaxpr(Range *r, const Jaxpr *j) {
-    bool fresh;
-    intern(&r->seen, &j, sizeof j, &fresh);
-    if (!fresh) return;
-    extend(j->in, r->first, r->last);
-    extend(j->out, r->first, r->last);
-    each(const Eqn, e, j->eqns) {
-        extend(e->in, r->first, r->last);
-        extend(e->out, r->first, r->last);
-        Jaxprs subs = eqn_jaxprs(r->seen.arena, e);
-        each(Jaxpr *, sub, subs) extend_jaxpr(r, *sub);
-    }
-}
 void jaxpr_range(const Ctx *cx, const Jaxpr *j, Val *first, Val *last) {
-    Range r = {.seen.arena = cx->arena, .first = first, .last = last};
+    Jaxprs all = jaxprs_within(cx->arena, j);
     *first = UINT32_MAX, *last = 0;
-    extend_jaxpr(&r, j);
+    each(Jaxpr *, k, all) {
+        extend((*k)->in, first, last);
+        extend((*k)->out, first, last);
+        each(const Eqn, e, (*k)->eqns) {
+            extend(e->in, first, last);
+            extend(e->out, first, last);
+        }
+    }
 }
 
 double stdlib_fast_bound(const char *name) {

@@ -154,25 +154,15 @@ static const Residual *residuals_of(Tx *tx, const Builder *b, const Val *in, uin
     }
     return rs;
 }
-/* The equations of a program and of those nested in it, each program once. */
-static uint64_t text_size(Arena *arena, const Jaxpr *j, Intern *seen) {
-    bool fresh;
-    intern(seen, &j, sizeof j, &fresh);
-    uint64_t size = fresh ? j->eqns.n : 0;
-    for (uint32_t i = 0; fresh && i < j->eqns.n; i++) {
-        const Eqn *e = &j->eqns.at[i];
-        Jaxprs inner = e->params.n ? eqn_jaxprs(arena, e) : (Jaxprs){0};
-        each(Jaxpr *, k, inner)
-            if (*k) size += text_size(arena, *k, seen);
-    }
-    return size;
-}
-/* Programs that run one program twice, which does the same, have as many residuals as all their copies: so many more
-   than the text `j` has equations. */
+/* Programs that run one program twice, which does the same, have as many residuals as all their copies: more than the
+   text has equations, each program once. A few are kept however short it is: to compute them again takes time. */
 static bool too_many(Tx *tx, const Jaxpr *j, const MadeSplit *m) {
-    enum { FEW = 64, EACH = 1 };
-    Intern seen = {.arena = tx->cx->arena};
-    return m->nresiduals > FEW && m->nresiduals > EACH * text_size(tx->cx->arena, j, &seen);
+    enum { FEW_RESIDUALS = 64 };
+    uint64_t size = 0;
+    if (m->nresiduals <= FEW_RESIDUALS) return false;
+    Jaxprs text = jaxprs_within(tx->cx->arena, j);
+    each(Jaxpr *, k, text) size += (*k)->eqns.n;
+    return m->nresiduals > size;
 }
 static bool make_split(Tx *tx, Builder *b, const Pattern *p, struct Made *m) {
     const Jaxpr *j = p->j;
