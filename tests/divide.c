@@ -1,18 +1,12 @@
 #include "divide.h"
-#include "file.h"
-#include "options.h"
-#include "parse/parse.h"
 #include "passes/transform/tx.h"
-#include "typecheck/check.h"
+#include "program.h"
 #include <stdio.h>
 
 static Jaxpr *differentiated(Ctx *cx, const char *path) {
     static Transform jvp = {.kind = TRANSFORM_JVP, .text = "--jvp"};
-    Str text;
-    Jaxpr *j = file_read(cx->arena, cx->diags, path, MOST_BYTES, &text)
-                   ? parse(cx, diags_source(cx->diags, path, text), NULL)
-                   : NULL;
-    return j && check(cx, j) ? passes_transform(cx, j, (Transforms){.at = &jvp, .n = 1}, NULL).at[0] : NULL;
+    const Jaxpr *j = read_program(cx, path);
+    return j ? passes_transform(cx, j, (Transforms){.at = &jvp, .n = 1}, NULL).at[0] : NULL;
 }
 /* `of` primals come first; a bit of `seed` for each tangent. */
 static Jaxpr *divided(Ctx *cx, const Jaxpr *j, uint64_t seed) {

@@ -8,10 +8,8 @@
    runs after it, and may drop what no result needs. */
 #include "cases.h"
 #include "control.h"
-#include "file.h"
-#include "options.h"
-#include "parse/parse.h"
 #include "passes/transform/tx.h"
+#include "program.h"
 #include "typecheck/rule.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,12 +73,9 @@ static bool lowers(const Case *c) {
     Arena *arena = arena_open();
     Ctx *cx = ctx_new(arena);
     Options o = {.input = c->path};
-    Str text;
     cx->options = &o;
-    Jaxpr *j = file_read(arena, cx->diags, c->path, MOST_BYTES, &text)
-                   ? parse(cx, diags_source(cx->diags, c->path, text), NULL)
-                   : NULL;
-    bool good = j && check(cx, j) && passes_lower(cx, j);
+    const Jaxpr *j = read_program(cx, c->path);
+    bool good = j && passes_lower(cx, j);
     arena_close(arena);
     return good;
 }
@@ -109,15 +104,12 @@ static void try(Tool *t, const Case *c) {
     Arena *arena = arena_open();
     Ctx *cx = ctx_new(arena);
     Options o = {.input = c->path};
-    Str text;
     cx->options = &o;
     cx->verify = true;
-    if (lowers(c) && file_read(arena, cx->diags, c->path, MOST_BYTES, &text)) {
-        Jaxpr *j = parse(cx, diags_source(cx->diags, c->path, text), NULL);
-        if (j && check(cx, j)) {
-            t->programs++;
-            normalise(t, c, cx, j);
-        }
+    Jaxpr *j = lowers(c) ? read_program(cx, c->path) : NULL;
+    if (j) {
+        t->programs++;
+        normalise(t, c, cx, j);
     }
     arena_close(arena);
 }

@@ -4,18 +4,13 @@
 
    reads all of them in one compilation, runs the passes on each, and writes OUT.so and its header OUT.h. */
 #include "codegen/header.h"
-#include "file.h"
-#include "options.h"
-#include "parse/parse.h"
 #include "passes/passes.h"
-#include "typecheck/check.h"
+#include "program.h"
 
 static const Jaxpr *program(Ctx *cx, const char *path) {
-    Str text;
-    if (!file_read(cx->arena, cx->diags, path, MOST_BYTES, &text)) return NULL;
-    Jaxpr *j = parse(cx, diags_source(cx->diags, path, text), NULL);
-    if (!j || !check(cx, j) || !(j = passes_lower(cx, j)) || !supported(cx, j)) return NULL;
-    return j;
+    const Jaxpr *j = read_program(cx, path);
+    if (j) j = passes_lower(cx, j);
+    return j && supported(cx, j) ? j : NULL;
 }
 
 static bool write_header(Ctx *cx, Programs all, const char *path) {

@@ -4,12 +4,9 @@
 
    prints the program of FILE with one result, the sum of its first float result (of the real parts), then a line
    `# --grad=ARGS` that names its float inputs. The status is 3 if it has no such result or input. */
-#include "file.h"
-#include "options.h"
-#include "parse/parse.h"
 #include "passes/build.h"
 #include "print.h"
-#include "typecheck/check.h"
+#include "program.h"
 #include <stdio.h>
 
 static bool is_float(const Ctx *cx, Val v) {
@@ -47,12 +44,9 @@ int main(int argc, char **argv) {
     Arena *arena = arena_open();
     Ctx *cx = ctx_new(arena);
     Options o = {.input = argv[1]};
-    Str text;
     cx->options = &o;
-    Jaxpr *j = file_read(arena, cx->diags, argv[1], MOST_BYTES, &text)
-                   ? parse(cx, diags_source(cx->diags, argv[1], text), NULL)
-                   : NULL;
-    int status = !j || !check(cx, j) ? 1 : print(cx, j) ? 0 : 3;
+    Jaxpr *j = read_program(cx, argv[1]);
+    int status = !j ? 1 : print(cx, j) ? 0 : 3;
     diag_flush(cx->diags, stderr, false);
     arena_close(arena);
     return status;

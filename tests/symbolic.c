@@ -13,9 +13,7 @@
    where elements are counted (a reshape). What nothing determines is its value; so is a leading
    dimension in a demand that nothing solves. All is repeated until nothing changes. */
 #include "cases.h"
-#include "file.h"
-#include "options.h"
-#include "parse/parse.h"
+#include "program.h"
 #include "typecheck/rule.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -406,13 +404,6 @@ typedef struct {
     const char *from, *to;
     uint32_t ranked, symbolic;
 } Tool;
-
-static Jaxpr *read_program(Ctx *cx, const char *path) {
-    Str text;
-    if (!file_read(cx->arena, cx->diags, path, MOST_BYTES, &text)) return NULL;
-    Jaxpr *j = parse(cx, diags_source(cx->diags, path, text), NULL);
-    return j && check(cx, j) ? j : NULL;
-}
 
 static bool has_ranked(const Ctx *cx, const Jaxpr *j) {
     each(Val, v, j->in)
