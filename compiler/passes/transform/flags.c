@@ -200,7 +200,26 @@ static Jaxpr *transform_jvp(Ctx *cx, const Jaxpr *j, const Transform *t) {
     return finish(&f);
 }
 
-/* ---- vjp, grad: jvp, split at the tangents, transpose */
+/* ---- what vjp and linearize begin with: jvp, split at the tangents */
+
+/* The values and the tangents `along` (see differentiate), but for what no result needs, which may have no transpose. */
+static const Jaxpr *with_tangents(Flag *f, const Transform *along) {
+    differentiate(f, along);
+    const Jaxpr *both = finish(f);
+    return both ? pass_dce(f->b.cx, both) : NULL;
+}
+/* Writes the values to `f`, from these inputs, and to `out`, which has room for all results of `both`; `lin` gets the
+   tangents. */
+static bool split_tangents(Flag *f, const Jaxpr *both, const Val *primals, Val *out, Inner *lin) {
+    const Jaxpr *j = f->read;
+    Val *in = values(f, both->in.n);
+    bool *force = arena_new(f->b.cx->arena, bool, both->out.n + 1);
+    if (j->in.n) memcpy(in, primals, j->in.n * sizeof *in);
+    memset(force + j->out.n, true, both->out.n - j->out.n);
+    return split_into(&f->tx, &f->b, both, in, force, out, lin);
+}
+
+/* ---- vjp, grad: of that the transpose */
 
 /* The cotangents of the results: inputs, or 1 for the only one. */
 static Val *seeds(Flag *f) {
@@ -218,18 +237,13 @@ static Val *seeds(Flag *f) {
     }
     return ct;
 }
-/* The cotangents of the inputs with a tangent in `both`, which returns values and tangents: by input, 0: zero. `out`:
-   the values. */
+/* The cotangents of the inputs with a tangent in `both`, which returns values and tangents: by input, 0: zero. `out`: as
+   for split_tangents. */
 static Val *backwards(Flag *f, const Jaxpr *both, const Val *primals, Val *out) {
-    Ctx *cx = f->b.cx;
     const Jaxpr *j = f->read;
     Inner lin;
-    Val *ct = seeds(f), *in = values(f, both->in.n), *all = values(f, both->out.n), *result = values(f, j->in.n);
-    bool *force = arena_new(cx->arena, bool, both->out.n + 1);
-    if (j->in.n) memcpy(in, primals, j->in.n * sizeof *in);
-    memset(force + j->out.n, true, both->out.n - j->out.n);
-    if (!split_into(&f->tx, &f->b, both, in, force, all, &lin)) return NULL;
-    if (j->out.n) memcpy(out, all, j->out.n * sizeof *out);
+    Val *ct = seeds(f), *result = values(f, j->in.n);
+    if (!split_tangents(f, both, primals, out, &lin)) return NULL;
     uint32_t n = lin.j->in.n, ncaptured = lin.captured.n;
     Val *lin_in = values(f, n), *lin_ct = values(f, lin.j->out.n), *ct_in = values(f, n);
     if (ncaptured) memcpy(lin_in, lin.captured.at, ncaptured * sizeof *lin_in);
@@ -251,11 +265,9 @@ static Jaxpr *transform_vjp(Ctx *cx, const Jaxpr *j, const Transform *t) {
     Flag d = flag_of(cx, j, t), f = flag_of(cx, j, t);
     if (!fits(&f)) return NULL;
     d.tx.reverse = true;
-    differentiate(&d, t->kind == TRANSFORM_VJP ? NULL : t);
-    const Jaxpr *both = finish(&d);
+    const Jaxpr *both = with_tangents(&d, t->kind == TRANSFORM_VJP ? NULL : t);
     if (!both) return NULL;
-    both = pass_dce(cx, both); /* tangents that no result needs, which may have no transpose */
-    Val *primals = add_primals(&f), *out = values(&f, j->out.n), *ct = backwards(&f, both, primals, out);
+    Val *primals = add_primals(&f), *out = values(&f, both->out.n), *ct = backwards(&f, both, primals, out);
     if (!ct) return NULL;
     for (uint32_t i = 0; i < j->out.n && t->kind != TRANSFORM_GRAD; i++) add_result(&f, out[i], i);
     for (uint32_t i = 0; i < j->in.n && t->kind == TRANSFORM_VJP; i++)
@@ -264,7 +276,7 @@ static Jaxpr *transform_vjp(Ctx *cx, const Jaxpr *j, const Transform *t) {
     return finish(&f);
 }
 
-/* ---- linearize: jvp, split at the tangents. What the linear program takes is a result of the other one. */
+/* ---- linearize: what the linear program takes is a result of the other one */
 
 /* A residual, as result of one program and input of the other. */
 static void add_residual(Flag *fwd, Flag *lin, Val v) {
@@ -332,15 +344,10 @@ static void settle_residuals(Flag *fwd, Flag *lin, Jaxpr *linear, uint32_t nresu
 static uint32_t transform_linearize(Ctx *cx, const Jaxpr *j, const Transform *t, Jaxpr **made) {
     Flag d = flag_of(cx, j, t), fwd = flag_of(cx, j, t), lin = flag_of(cx, j, t);
     Inner of;
-    differentiate(&d, NULL);
-    const Jaxpr *both = finish(&d);
+    const Jaxpr *both = with_tangents(&d, NULL);
     if (!both) return 0;
-    both = pass_dce(cx, both);
-    Val *primals = add_primals(&fwd), *out = values(&fwd, both->out.n), *in = values(&fwd, both->in.n);
-    bool *force = arena_new(cx->arena, bool, both->out.n + 1);
-    if (j->in.n) memcpy(in, primals, j->in.n * sizeof *in);
-    memset(force + j->out.n, true, both->out.n - j->out.n);
-    if (!split_into(&fwd.tx, &fwd.b, both, in, force, out, &of)) return 0;
+    Val *primals = add_primals(&fwd), *out = values(&fwd, both->out.n);
+    if (!split_tangents(&fwd, both, primals, out, &of)) return 0;
     for (uint32_t i = 0; i < j->out.n; i++) add_result(&fwd, out[i], i);
     add_linear(&fwd, &lin, &of, primals);
     made[1] = finish(&lin);
