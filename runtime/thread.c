@@ -24,7 +24,7 @@ static struct {
     _Atomic pid_t owner; /* 0: nobody yet */
     _Atomic bool busy;
     /* written by the owner of `busy` */
-    int wanted, threads; /* the number asked for when the pool was started; those taking part, including the caller */
+    _Atomic int wanted, threads; /* the number asked for when the pool was started; those taking part, the caller too */
     pthread_t worker[MOST];
     /* the job: written while `inside` is 0 */
     jaxcc_body *body;
@@ -175,6 +175,12 @@ __attribute__((destructor)) static void unload(void) {
 
 /* ---- a job */
 
+/* Is the caller the only thread? Then there is nothing to claim or, after fork, to forget. */
+static bool alone(void) {
+    return atomic_load_explicit(&pool.threads, memory_order_relaxed) == 1 &&
+           atomic_load_explicit(&pool.wanted, memory_order_relaxed) == jaxcc_rt_threads_wanted;
+}
+
 static void run(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
     int64_t pieces = (int64_t)pool.threads * CHUNKS_PER_THREAD;
     int64_t grains = (n - 1) / grain + 1, chunk = (grains - 1) / pieces + 1;
@@ -204,7 +210,7 @@ void jaxcc_rt_parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain
     jaxcc_parallel_for *host = jaxcc_rt_host_for;
     if (host && n > grain) {
         host(jaxcc_rt_host_pool, body, ctx, n, grain);
-    } else if (n <= grain || n > INT64_MAX / 2 || !adopt() || atomic_exchange(&pool.busy, true)) {
+    } else if (n <= grain || n > INT64_MAX / 2 || alone() || !adopt() || atomic_exchange(&pool.busy, true)) {
         body(ctx, 0, n);
     } else {
         if (pool.threads && pool.wanted != jaxcc_rt_threads_wanted) end();
