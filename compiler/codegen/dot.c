@@ -6,8 +6,9 @@
 
 /* Reading in place or copying. An operand is read in place if its elements are at an affine address of the loops; if
    they are not of the accumulator's type and are read often, converting them once is cheaper. The columns of B must be
-   contiguous: otherwise B is copied, unless there are few rows and both operands are contiguous along the contraction;
-   then the lanes run along the contraction. With many rows and few columns the operands swap roles. */
+   contiguous: otherwise B is copied, before the loop if it is loop-invariant, unless there are few rows and both
+   operands are contiguous along the contraction; then the lanes run along the contraction. With many rows and few
+   columns the operands swap roles. */
 
 enum { FEW = 4, SHORT = 4, NARROW = 8, OFTEN = 16, LONG = 16, WIDE = 64, SQUARE = 4, FULL = 6, MOST_LANES = 256 };
 enum {
@@ -307,7 +308,8 @@ static void plan_outer(const Dotter *d, bool in_place[2]) {
     if (!in_place[0] || a_often) copy(d, 0, true, &dot->a);
     bool b_often = in_place[1] && dot->b.dtype != dot->acc && !at_most(d->free[0], OFTEN);
     bool lies = in_place[1] && (!d->last_column || neighbours(d));
-    bool copied = d->shared && (b_often || !lies);
+    bool again = d->shared || (in_place[1] && plan_home(d->p, d->body, d->v[1]) != d->body);
+    bool copied = again && (b_often || !lies);
     if (!copied && !lies && in_place[1] && contiguous_sum(d, &dot->b, SQUARE) >= 0)
         dot->packed = dot->transposed = true;
     else if (lies && !copied)

@@ -97,16 +97,20 @@ static void home(void *user, Val v, const Ix *index, Ix address) {
     Body *b = info->home && info->class == VAL_STORED ? info->home : h->body;
     if (!h->deepest || b->depth > h->deepest->depth) h->deepest = b;
 }
-Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, Dim elements, Dtype as) {
+Body *plan_home(Plan *p, Body *b, Val v) {
     const ArrayType *t = val_array(p->cx, v);
-    Dtype d = as ? as : t->dtype;
-    Buf *buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, em_bytes(d)));
     Homes h = {.p = p, .body = b};
     Ix index[MAX_RANK];
     for (uint32_t i = 0; i < t->rank; i++) index[i] = ix_atom(p->ix, atom_loop(p->ix, t->dims[i]));
     plan_reads(p, v, index, home, &h);
     while (h.deepest && b->depth > h.deepest->depth && !b->conditional) b = b->outer;
-    Step *s = step_new(p, b, STEP_LOOPS, NULL, t);
+    return b;
+}
+Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, Dim elements, Dtype as) {
+    const ArrayType *t = val_array(p->cx, v);
+    Dtype d = as ? as : t->dtype;
+    Buf *buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, em_bytes(d)));
+    Step *s = step_new(p, plan_home(p, b, v), STEP_LOOPS, NULL, t);
     step_store(p, s, v, buf, 0, strides, as);
     return buf;
 }

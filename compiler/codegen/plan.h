@@ -206,8 +206,10 @@ static inline Step *step_of(const Body *b, const Info *info) {
     assert(info->step > 0 && info->step <= b->steps.n);
     return b->steps.at[info->step - 1];
 }
-/* Schedules a copy of v before the next step (before the loop, if v is loop-invariant) into a new buffer of `elements`
-   elements, v's axes at `strides`. */
+/* The outermost body in which v can be computed: that before the loop, if v is loop-invariant. */
+Body *plan_home(Plan *, Body *, Val v);
+/* Schedules a copy of v before the next step of that body into a new buffer of `elements` elements, v's axes at
+   `strides`. */
 Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, Dim elements, Dtype as);
 
 /* Scalars are registers of the host code, except for complex numbers and keys, which are in memory. */
