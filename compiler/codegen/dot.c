@@ -14,6 +14,8 @@ enum { FEW = 4, SHORT = 4, NARROW = 8, OFTEN = 16, LONG = 16, WIDE = 64, SQUARE 
 enum {
     PACK_BYTES = 1 << 18,
     BLOCK_BYTES = 1 << 19,
+    TERMS_BYTES = 1 << 18,
+    NEAR_BYTES = 1 << 11,
     INNER_TERMS = 1 << 16,
     SPILL_COST = 24,
     WIDE_BLOCK = 512,
@@ -448,6 +450,12 @@ static int64_t column_block(const Dot *dot, int64_t most) {
     if (dim_is_const(dot->columns) && most > dot->columns / 4) most = dot->columns / 4;
     return most < dot->w ? dot->w : most / dot->w * dot->w;
 }
+/* Rows of a unit: at most `most` tiles, a quarter of them if there are that many. */
+static int64_t row_block(const Dot *dot, int64_t most) {
+    int64_t tiles = dim_is_const(dot->rows) ? (dot->rows + dot->mr - 1) / dot->mr : 4 * most;
+    if (most > tiles / 4) most = tiles / 4;
+    return (most < 1 ? 1 : most) * dot->mr;
+}
 /* Points of `again` that amount to about `rows` rows. */
 static Dim point_block(const Dot *dot, int64_t rows) {
     if (!dim_is_const(dot->rows)) return 1;
@@ -455,13 +463,16 @@ static Dim point_block(const Dot *dot, int64_t rows) {
     return at_most(dot->points, n) ? dot->points : n;
 }
 /* Blocks of about `terms` terms. */
-static void term_blocks(Dot *dot, int64_t terms) {
+static void term_blocks(Plan *p, Dot *dot, int64_t terms) {
     uint32_t level = dot->sums.n - 1;
     while (level > 0 && at_most(dot->sums.at[level].extent, terms)) terms /= dot->sums.at[level--].extent;
     Dim extent = dot->sums.at[level].extent;
     dot->k_level = level, dot->k_block = terms;
     for (int64_t b = 2 * terms; b > terms / 2 && dim_is_const(extent); b--) /* equal blocks */
         if (extent % b == 0 && extent % dot->k_block) dot->k_block = b;
+    dot->packed_terms = dot->k_block;
+    for (uint32_t i = level + 1; i < dot->sums.n; i++)
+        dot->packed_terms = dim_mul(p->cx->types, dot->packed_terms, dot->sums.at[i].extent);
 }
 static Dim partial_sums(Plan *p, const Dot *dot) {
     Dim n = dot_blocks(p, dot->sums.at[dot->k_level].extent, dot->k_block);
@@ -494,28 +505,33 @@ static void cut_sums(Plan *p, Dot *dot) {
     if (dot->cut) dot->wide = buf_new(p, BUF_ROW, gemm_wide_bytes(dot->acc, dot->mr * width));
 }
 /* The rows and columns of a unit, and how it reads B. A small B is read in place, and units are rows. For a large B
-   units are columns, packed if there are many rows; few rows, or more terms than fit a cache, are summed by blocks of
-   terms. */
+   units are columns, packed if there are many rows. If there are few rows or many terms, the sums run in blocks of the
+   terms, which stay in the cache; with few rows, or if B's rows are near each other, even without packing them. */
 static void find_blocks(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
-    int64_t bytes = em_bytes(dot->acc), tile = dot->w * bytes;
+    int64_t bytes = em_bytes(dot->acc);
     Dim rows = dim_mul(ts, dot->rows, dot->points);
     bool big = !at_most(dim_mul(ts, dim_mul(ts, dot->k, dot->columns), bytes), PACK_BYTES);
-    bool few = at_most(rows, dot->nagain ? FEW_ROWS : 2 * dot->mr), partial = false;
-    if (big && !dot->inner && !dot->packed && !at_most(dot->k, 2 * K_BLOCK))
-        partial = few || (!at_most(dot->k, BLOCK_BYTES / tile) && at_most(rows, MANY_ROWS));
-    bool pack = !dot->inner && !partial && (dot->packed || (big && !at_most(rows, 2 * dot->mr)));
+    bool few = at_most(rows, dot->nagain ? FEW_ROWS : 2 * dot->mr), some = at_most(rows, FEW_ROWS);
+    bool near = some && at_most(dot->sums.at[dot->sums.n - 1].b, NEAR_BYTES / bytes);
+    int64_t at_once = few && !dot->packed ? 2 * K_BLOCK : some && dot->sums.n == 1 ? 2 * LONG_BLOCK : LONG_SUM;
+    bool blocks = big && !dot->inner && at_most(rows, MANY_ROWS) && !at_most(dot->k, at_once);
+    bool streamed = blocks && !dot->packed && (few || near);
+    bool pack = !streamed && !dot->inner && (dot->packed || (big && !at_most(rows, 2 * dot->mr)));
     dot->row_block = dot->rows, dot->column_block = dot->columns, dot->point_block = dot->points;
+    dot->packed_terms = dot->k;
+    if (blocks) term_blocks(p, dot, few && streamed ? K_BLOCK : LONG_BLOCK);
     if (dot->inner) {
         int64_t n = dim_is_const(dot->k) ? INNER_TERMS / (dot->k + 1) : 32;
         dot->column_block = round_up(n < 1 ? 1 : n > 1024 ? 1024 : n, dot->w);
     } else if (pack) {
-        int64_t most = dim_is_const(dot->k) ? BLOCK_BYTES / bytes / (dot->k + 1) : 4 * dot->w;
-        dot->column_block = column_block(dot, most);
+        Dim terms = dot->packed_terms;
+        int64_t most = (blocks ? TERMS_BYTES : BLOCK_BYTES) / bytes;
+        dot->column_block = column_block(dot, dim_is_const(terms) ? most / (terms + 1) : 4 * dot->w);
     } else if (big) {
-        dot->column_block = column_block(dot, partial && !few ? 2 * dot->w : WIDE_BLOCK);
+        dot->column_block = column_block(dot, WIDE_BLOCK);
     } else if (!at_most(rows, dot->mr)) {
-        dot->row_block = 8 * dot->mr;
+        dot->row_block = row_block(dot, 8);
         dot->point_block = point_block(dot, 8 * dot->mr);
     } else {
         dot->column_block = dot->w;
@@ -524,15 +540,14 @@ static void find_blocks(Plan *p, Dot *dot) {
     if (at_most(dot->columns, dot->column_block)) dot->column_block = dot->columns;
     if (dim_is_const(dot->column_block)) dot->stored_columns = round_up(dot->column_block, dot->w);
     Dim sums = dim_mul(ts, dot->stored_columns, dim_mul(ts, dot->rows, dot->point_block));
-    if (partial) {
-        term_blocks(dot, few ? K_BLOCK : LONG_BLOCK);
+    if (blocks) {
         uint32_t wide = gemm_wide_bytes(dot->acc, 1);
         dot->wide_partial = wide && !at_most(partial_sums(p, dot), SUMMED_BLOCKS);
         dot->partial = unit_buffer(p, dot, sums, dot->wide_partial ? wide : bytes);
     } else {
         cut_sums(p, dot);
     }
-    if (pack) dot->pack = unit_buffer(p, dot, dim_mul(ts, dot->stored_columns, dot->k), bytes);
+    if (pack) dot->pack = unit_buffer(p, dot, dim_mul(ts, dot->stored_columns, dot->packed_terms), bytes);
 }
 void dot_schedule(Plan *p, Step *s) {
     Dot *dot = s->dot;

@@ -37,14 +37,15 @@ typedef struct Dot {
     uint32_t mr, w, sets;        /* a tile: mr × w */
     Dim row_block, column_block; /* of a unit; multiples of mr and w */
     Dim point_block;             /* of the points of `again`, in a unit */
-    Buf *pack;                   /* B packed by w columns, for each unit: [unit][k][w]; NULL: read in place */
-    Buf *partial;                /* few rows or many terms, large B: sums over blocks of the terms, so that B is
-                     read in whole rows: [unit][point][row][column]; NULL: sums stay in registers */
-    bool wide_partial;           /* these are wide forms (sums.h) */
-    uint32_t cut;                /* without `partial`: how many of the sums run in blocks … */
-    Dim *block;                  /* … and their iterations; those of the innermost in elements */
-    bool several;                /* certainly more than one block */
-    Buf *wide;                   /* the wide forms of a tile */
+    Buf *pack;         /* B packed by w columns, for each unit: [unit][packed_terms][w]; NULL: read in place */
+    Dim packed_terms;  /* all; with `partial`: of a block */
+    Buf *partial;      /* few rows or many terms, large B: sums over blocks of the terms:
+                     [unit][point][row][column]; NULL: sums stay in registers */
+    bool wide_partial; /* these are wide forms (sums.h) */
+    uint32_t cut;      /* without `partial`: how many of the sums run in blocks … */
+    Dim *block;        /* … and their iterations; those of the innermost in elements */
+    bool several;      /* certainly more than one block */
+    Buf *wide;         /* the wide forms of a tile */
     uint32_t k_level;
     int64_t k_block;        /* a block: k_block iterations of the sum k_level, with all inner ones */
     int64_t stored_columns; /* of a unit in `pack` and `partial`: whole tiles */

@@ -143,9 +143,9 @@ static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     const Dot *dot = u->dot;
     bool packed = u->pack.ptr;
     Contraction c = contraction(u, packed, t->w);
-    V at = packed ? times(u, em_bin(u->e, "llvm.sub", t->column, u->c0), kernel_dim(u->k, dot->k))
+    V at = packed ? times(u, em_bin(u->e, "llvm.sub", t->column, u->c0), kernel_dim(u->k, dot->packed_terms))
                   : times(u, t->column, u->column_stride);
-    if (u->partial.ptr) at = plus(u, at, u->kb);
+    if (u->partial.ptr && !packed) at = plus(u, at, u->kb);
     V b = element(u, packed ? u->pack : u->b, c.b, at), none = {NULL};
     GemmTile tile = {.a = rows, .b = &b, .rows = t->n, .w = t->w, .sets = dot->sets, .mask = packed ? none : t->mask};
     gemm_outer(u->e, &c, &tile, acc);
@@ -366,7 +366,7 @@ static void pack_panel(Unit *u, V at, uint32_t n, V left, void *user) {
     p.column = at;
     p.w = width_of(u, n);
     p.mask = mask_of(u, p.w, n, left);
-    V before = times(u, em_bin(u->e, "llvm.sub", at, u->c0), kernel_dim(u->k, u->dot->k));
+    V before = times(u, em_bin(u->e, "llvm.sub", at, u->c0), kernel_dim(u->k, u->dot->packed_terms));
     p.to = element(u, u->pack, u->dot->acc, before);
     Dim known = p.c.known[p.c.n - 1];
     p.n = lanes_of(u) < p.w ? lanes_of(u) : p.w;
@@ -391,6 +391,11 @@ static void pack(Unit *u, uint32_t level, Panel *p) {
     pack(u, level + 1, &next);
     kernel_leave(u->k);
     em_for_end(e, &f, NULL, NULL);
+}
+/* The unit's columns, the current terms of them, which begin at `from`. */
+static void pack_columns(Unit *u, V from) {
+    Panel p = {.from = from, .term = num(u, 0), .c = contraction(u, false, 1)};
+    pack(u, 0, &p);
 }
 
 /* ---- units */
@@ -461,6 +466,7 @@ static void tiles_of_block(Unit *u, V number, bool last) {
         u->ka = plus(u, u->ka, times(u, at, kernel_dim(u->k, s->a)));
         u->kb = plus(u, u->kb, times(u, at, kernel_dim(u->k, s->b)));
     }
+    if (dot->pack) pack_columns(u, u->kb);
     tiles(u);
 }
 static void clear_partial(Unit *u) {
@@ -516,12 +522,11 @@ static void unit(Unit *u, V number) {
     block_range(u, pb, dot->points, dot->point_block, &u->p0, &u->p1);
     u->b = operand(u, &dot->b, &u->column_stride, dot->column);
     if (dot->pack) {
-        Dim elements = dim_mul(ts, dot->stored_columns, dot->k);
+        Dim elements = dim_mul(ts, dot->stored_columns, dot->packed_terms);
         u->pack = unit_part(u, dot->pack, number, elements, em_bytes(dot->acc));
-        Panel p = {.from = num(u, 0), .term = num(u, 0), .c = contraction(u, false, 1)};
-        pack(u, 0, &p);
     }
     if (!dot->partial) {
+        if (dot->pack) pack_columns(u, num(u, 0));
         tiles(u);
         return;
     }
