@@ -41,7 +41,7 @@ bool divide(const char *from, const char *to, uint64_t seed) {
     Jaxpr *j = differentiated(cx, from);
     bool outer = cx->passes;
     cx->passes = true;
-    if (j) j = divided(cx, j, seed);
+    if (j) cx->dim_checks = j->dim_checks, j = divided(cx, j, seed);
     cx->passes = outer;
     diag_flush(cx->diags, stderr, false);
     if (j) jaxpr_print(cx, j, &text);

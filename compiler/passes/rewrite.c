@@ -151,6 +151,11 @@ void eqn_extents(const Ctx *cx, const Eqn *e, ValVisit *visit, void *user) {
     Visit x = {cx, visit, user};
     each(const Param, p, e->params) visit_value(&x, &p->value);
 }
+void eqn_takes(const Ctx *cx, const Eqn *e, ValVisit *visit, void *user) {
+    each(const Val, v, e->in) visit(user, *v);
+    eqn_extents(cx, e, visit, user);
+    each(const Val, v, e->out) type_extents(cx, val_type(cx, *v), visit, user);
+}
 
 /* ---- copies */
 typedef struct {

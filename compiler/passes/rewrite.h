@@ -75,6 +75,8 @@ Vals vals_rewrite(const ValMap *map, Vals);
 typedef void ValVisit(void *user, Val);
 void type_extents(const Ctx *, Type, ValVisit *, void *user);
 void eqn_extents(const Ctx *, const Eqn *, ValVisit *, void *user);
+/* Visits the values that an equation takes: operands, then extents, those of its results' types included. */
+void eqn_takes(const Ctx *, const Eqn *, ValVisit *, void *user);
 /* The type with `map` applied to the scalars that are its extents. */
 Type type_rewrite(const ValMap *map, Type);
 

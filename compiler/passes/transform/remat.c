@@ -77,6 +77,7 @@ typedef struct {
     bool apart; /* the known program shares nothing with what is computed again, which needs more of loops */
 } Remat;
 
+static void note_needed(void *user, Val v) { intern(user, &v, sizeof v, NULL); }
 /* What is saved, and which equations run again. */
 static void choose(Remat *r, const Policy *p) {
     Arena *arena = r->tx->cx->arena;
@@ -97,7 +98,7 @@ static void choose(Remat *r, const Policy *p) {
             else
                 r->again[i] = true;
         }
-        for (uint32_t k = 0; r->again[i] && k < e->in.n; k++) intern(&r->needed, &e->in.at[k], sizeof(Val), NULL);
+        if (r->again[i]) eqn_takes(r->tx->cx, e, note_needed, &r->needed);
     }
 }
 /* The program with values of its own, those of nested programs included. */

@@ -205,37 +205,38 @@ static void need(void *user, Val v) {
     node->needed = true;
     type_extents(r->tx->cx, val_type(r->tx->cx, v), need, r);
 }
-/* The values that an equation takes, extents included. */
-static void need_operands(Residuals *r, const Eqn *e) {
-    each(const Val, v, e->in) need(r, *v);
-    eqn_extents(r->tx->cx, e, need, r);
-    each(const Val, v, e->out) type_extents(r->tx->cx, val_type(r->tx->cx, *v), need, r);
+/* What may be stored or computed again. */
+typedef struct {
+    Residuals *r;
+    Cut cut;
+    bool *reached; /* by node */
+    uint32_t user; /* the node that is computed */
+} Network;
+static void note_use(void *user, Val v) {
+    Network *n = user;
+    uint32_t from;
+    if (!number_of(n->r, v, &from)) return;
+    n->reached[from] = true;
+    if (n->r->nodes[from].store.kind == STORE_NONE) cut_uses(&n->cut, n->user, from);
 }
 /* The network of the values that may be stored or computed again for those of `wanted`. */
 static Cut network(Residuals *r, const bool *wanted) {
     Ctx *cx = r->tx->cx;
-    Cut c = cut_new(cx->arena, r->n);
-    bool *reached = arena_new(cx->arena, bool, r->n + 1);
-    memcpy(reached, wanted, r->n * sizeof *reached);
+    Network n = {.r = r, .cut = cut_new(cx->arena, r->n), .reached = arena_new(cx->arena, bool, r->n + 1)};
+    memcpy(n.reached, wanted, r->n * sizeof *n.reached);
     for (uint32_t k = r->n; k-- > 0;) {
         Node *node = &r->nodes[k];
-        if (!reached[k] || node->store.kind != STORE_NONE) continue;
+        if (!n.reached[k] || node->store.kind != STORE_NONE) continue;
         bool repeated = may_repeat(r, node), stored = !node->inner && !(repeated && r->keep == KEEP_DOTS);
-        cut_cost(&c, k, stored ? scan_bytes(cx, node->v) : CUT_NEVER);
-        if (wanted[k]) cut_needed(&c, k);
-        if (!repeated) {
-            cut_source(&c, k);
-            continue;
-        }
-        const Eqn *e = &r->j->eqns.at[node->eqn - 1];
-        each(const Val, v, e->in) {
-            uint32_t from;
-            if (!number_of(r, *v, &from)) continue;
-            reached[from] = true;
-            if (r->nodes[from].store.kind == STORE_NONE) cut_uses(&c, k, from);
-        }
+        cut_cost(&n.cut, k, stored ? scan_bytes(cx, node->v) : CUT_NEVER);
+        if (wanted[k]) cut_needed(&n.cut, k);
+        n.user = k;
+        if (repeated)
+            eqn_takes(cx, &r->j->eqns.at[node->eqn - 1], note_use, &n);
+        else
+            cut_source(&n.cut, k);
     }
-    return c;
+    return n.cut;
 }
 static void choose(Residuals *r) {
     bool *wanted = arena_new(r->tx->cx->arena, bool, r->n + 1), *stored = arena_new(r->tx->cx->arena, bool, r->n + 1);
@@ -245,16 +246,22 @@ static void choose(Residuals *r) {
     for (uint32_t k = 0; k < r->n; k++)
         if (set[k] && r->nodes[k].store.kind == STORE_NONE && !r->nodes[k].inner) stack(r, &r->nodes[k]);
 }
-/* Which equations are computed again, and so which values are needed. */
+/* Which equations are computed again, and so which values are needed. The cut stores what cannot be, but if there was
+   none that could be found: that is stored here. */
 static bool find_repeated(Residuals *r) {
-    r->again = arena_new(r->tx->cx->arena, bool, r->j->eqns.n + 1);
+    Ctx *cx = r->tx->cx;
+    r->again = arena_new(cx->arena, bool, r->j->eqns.n + 1);
     for (uint32_t k = r->n; k-- > 0;) {
         Node *node = &r->nodes[k];
         if (!node->needed || node->store.kind != STORE_NONE) continue;
-        if (!may_repeat(r, node))
+        if (may_repeat(r, node)) {
+            r->again[node->eqn - 1] = true;
+            eqn_takes(cx, &r->j->eqns.at[node->eqn - 1], need, r);
+        } else if (node->inner) {
             return tx_error(r->tx, r->e->span, "scan: a value whose extent is computed in the loop cannot be stored");
-        r->again[node->eqn - 1] = true;
-        need_operands(r, &r->j->eqns.at[node->eqn - 1]);
+        } else {
+            stack(r, node);
+        }
     }
     return true;
 }
