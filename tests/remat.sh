@@ -1,5 +1,5 @@
 #!/bin/sh
-# remat.sh BUILD: --remat: the memory that loops take for the backward part, the numbers, what is refused; a loop for which there is no memory.
+# remat.sh BUILD: --remat: the memory that loops take for the backward part, the numbers, effects, what is refused; a loop for which there is no memory.
 . "$(dirname "$0")/try.sh"
 cd "$work" || exit 1
 # Rows of 8 KiB. scan T: as many turns as the number T; while.jaxpr: as many as the input n.
@@ -92,11 +92,74 @@ int main(void) {
 X
 no_memory() { jaxcc --vjp -march=x86-64-v3 two.jaxpr -o two.so && cc ends.c two.so -Wl,-rpath,. -o ends && timeout 60 ./ends; }
 no_leak() { timeout 100 valgrind -q --leak-check=full --show-leak-kinds=all --errors-for-leak-kinds=all --error-exitcode=9 ./ends; }
+# A loop of n turns, in each of which another runs; both print, once, whatever is computed again.
+cat >prints.jaxpr <<'X'
+{ lambda ; x:f64[] n:i64[]. let
+    _:i64[] y:f64[] = while[
+      body_jaxpr={ lambda ; x:f64[] i:i64[] c:f64[]. let
+          d:f64[] = while[
+            body_jaxpr={ lambda ; x:f64[] c:f64[]. let
+                d:f64[] = mul c 0.5:f64[]
+                debug_print[fmt=in {} has_placeholders=True in_tree=PyTreeDef(((*,), {}))] d
+                e:f64[] = mul d x
+              in (e,) }
+            body_nconsts=1
+            cond_jaxpr={ lambda ; c:f64[]. let b:bool[] = gt c 1.0:f64[] in (b,) }
+            cond_nconsts=0
+          ] x c
+          debug_print[fmt=out {} has_placeholders=True in_tree=PyTreeDef(((*,), {}))] d
+          j:i64[] = add i 1:i64[]
+          e:f64[] = sin d
+          f:f64[] = mul 3.0:f64[] e
+        in (j, f) }
+      body_nconsts=1
+      cond_jaxpr={ lambda ; n:i64[] i:i64[] c:f64[]. let b:bool[] = lt i n in (b,) }
+      cond_nconsts=1
+    ] n x 0:i64[] 5.0:f64[]
+  in (y,) }
+X
+cat >shows.c <<'X'
+#include "prints.h"
+#include <stdio.h>
+int main(void) {
+    const double x = 0.9, ct = 1;
+    const int64_t n = 3;
+    double y, g;
+    (void)ct, (void)g;
+    return f(&x, &n, MORE) || fprintf(stderr, "%.12g\n", y) < 0;
+}
+X
+# shown MORE OPTION...: what it prints
+shown() {
+    more=$1
+    shift
+    jaxcc --verify "$@" --name=f prints.jaxpr -o prints.so && cc -DMORE="$more" shows.c prints.so -Wl,-rpath,. -o shows && timeout 20 ./shows
+}
+prints_once() {
+    shown "&y" >want 2>&1 || return
+    for way in --remat=none --remat=all --remat=dots --remat=sqrt --remat=levels:3 --tape=bound:20; do
+        shown "&ct,&y,&g" --vjp $way >got 2>&1 && cmp want got || return
+    done
+    [ "$(grep -c in want)" -gt 3 ] && [ "$(grep -c out want)" = 3 ]
+}
+# What has an effect and a result: the inner loop cannot be counted; a loop alone stores all that it needs.
+runs_once() {
+    sed 's/debug_print.fmt=in.*/_:i64[] = ffi_call[has_side_effect=True result_avals=(ShapedArray(int64[]),) target_name=log_turn]/' prints.jaxpr >once.jaxpr
+    for way in none all sqrt; do
+        ! jaxcc --vjp --remat=$way --ffi log_turn=l.so:f once.jaxpr -o once.so 2>out || return
+        grep -q ":4:21: error: .* would run ffi_call, which has effects, twice; see --tape=bound" out || { cat out; return 1; }
+    done
+    jaxcc --vjp --tape=bound:20 --ffi log_turn=l.so:f once.jaxpr -o once.o || return
+    sed 's/let d:f64.1024. = sin c;/& _:i64[] = ffi_call[has_side_effect=True result_avals=(ShapedArray(int64[]),) target_name=log_turn];/' while.jaxpr >one.jaxpr
+    for way in none all sqrt levels:3; do jaxcc --verify --vjp --remat=$way --ffi log_turn=l.so:f one.jaxpr -o once.o || return; done
+}
 try "the workspace of a scan" of_scans
 try "the memory of a while" of_whiles
 try "no such way" refused "--remat=some: it is none, all, dots, sqrt, or levels:L" --remat=some
 try "no levels" refused "--remat=levels:0: it is none" --remat=levels:0
 try "too many levels" refused "a number L from 1 to 8" --remat=levels:9
+try "prints of loops within loops" prints_once
+try "effects with results" runs_once
 try "no memory for a while" no_memory
 ! command -v valgrind >/dev/null || try "what ends early frees its memory" no_leak
 finish

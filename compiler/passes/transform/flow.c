@@ -5,7 +5,8 @@ Flow *flow_of(Tx *tx) {
     if (!tx->flow) {
         Arena *arena = tx->cx->arena;
         tx->flow = arena_new(arena, Flow, 1);
-        *tx->flow = (Flow){.taint_keys.arena = arena, .made_keys.arena = arena, .effects.cx = tx->cx};
+        *tx->flow =
+            (Flow){.taint_keys.arena = arena, .made_keys.arena = arena, .effects.cx = tx->cx, .pure.arena = arena};
     }
     return tx->flow;
 }

@@ -19,6 +19,7 @@ typedef struct Flow {
         uint32_t n, cap;
     } marks;
     Effects effects;
+    Memo pure; /* programs without effects; pure.c */
 } Flow;
 Flow *flow_of(Tx *);
 

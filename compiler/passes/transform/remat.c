@@ -61,7 +61,7 @@ static bool saves(const Ctx *cx, const Policy *p, const Eqn *e) {
 /* ---- split */
 typedef struct {
     Inner known;   /* takes the known inputs; returns the known results, then those saved */
-    Inner unknown; /* takes those saved, the known inputs, the unknown inputs */
+    Inner unknown; /* takes the known inputs, those saved, the unknown inputs */
     Bits out;
     uint32_t saved;
 } MadeRemat;
@@ -71,35 +71,40 @@ typedef struct {
     const Jaxpr *j;    /* the known program, calls that give residuals opened */
     Val *residuals;    /* as values of `j` */
     uint32_t captured; /* inputs */
-    Intern needed, saved;
+    Intern needed;
     Vals list; /* those saved */
     bool *again;
     bool apart; /* the known program shares nothing with what is computed again, which needs more of loops */
 } Remat;
 
-static void note_needed(void *user, Val v) { intern(user, &v, sizeof v, NULL); }
-/* What is saved, and which equations run again. */
+static void note(void *user, Val v) { intern(user, &v, sizeof v, NULL); }
+/* What is saved, each after the scalars that are its extents, and which equations run again. */
 static void choose(Remat *r, const Policy *p) {
-    Arena *arena = r->tx->cx->arena;
-    Effects effects = {.cx = r->tx->cx, .programs.arena = arena};
+    Ctx *cx = r->tx->cx;
     uint32_t most = 0;
-    r->needed.arena = r->saved.arena = arena;
-    for (uint32_t i = 0; i < r->split->nresiduals; i++) intern(&r->needed, &r->residuals[i], sizeof(Val), NULL);
+    Intern extents = {.arena = cx->arena}; /* of what is saved */
+    r->needed.arena = cx->arena;
+    for (uint32_t i = 0; i < r->split->nresiduals; i++) note(&r->needed, r->residuals[i]);
     each(const Eqn, e, r->j->eqns) most += e->out.n;
-    r->list = vals_new(arena, most);
-    r->again = arena_new(arena, bool, r->j->eqns.n + 1);
+    Vals saved = vals_new(cx->arena, most);
+    r->again = arena_new(cx->arena, bool, r->j->eqns.n + 1);
     for (uint32_t i = r->j->eqns.n; i-- > 0;) {
         const Eqn *e = &r->j->eqns.at[i];
-        bool saved = saves(r->tx->cx, p, e) || eqn_has_effects(&effects, e);
-        each(const Val, v, e->out) {
-            if (!is_among(&r->needed, *v)) continue;
-            if (saved)
-                vals_push(&r->list, *v);
-            else
-                r->again[i] = true;
+        bool once = saves(cx, p, e) || effect_kept(r->tx, e);
+        for (uint32_t k = e->out.n; k-- > 0;) {
+            Val v = e->out.at[k];
+            bool extent = is_among(&extents, v);
+            if (extent || (once && is_among(&r->needed, v))) {
+                vals_push(&saved, v);
+                type_extents(cx, val_type(cx, v), note, &extents);
+            } else {
+                r->again[i] |= is_among(&r->needed, v);
+            }
         }
-        if (r->again[i]) eqn_takes(r->tx->cx, e, note_needed, &r->needed);
+        if (r->again[i]) eqn_takes(cx, e, note, &r->needed);
     }
+    r->list = vals_new(cx->arena, most);
+    while (saved.n) vals_push(&r->list, saved.at[--saved.n]);
 }
 /* The program with values of its own, those of nested programs included. */
 typedef struct {
@@ -131,7 +136,7 @@ static Inner known_again(const Remat *r) {
     known.in = vals_part(known.j->in, r->captured, j->in.n - r->captured);
     return known;
 }
-/* The unknown program, which takes what is saved, the known inputs, and the unknown ones. */
+/* The unknown program, which takes the known inputs, what is saved, whose extents they may be, and the unknown ones. */
 static Inner unknown_again(const Remat *r, Builder *b) {
     Arena *arena = b->cx->arena;
     ValMap map = {.cx = b->cx, .sparse = true};
@@ -140,10 +145,10 @@ static Inner unknown_again(const Remat *r, Builder *b) {
     i.in = vals_new(arena, r->list.n + r->j->in.n + u->in.n);
     Val *in = arena_new(arena, Val, u->in.n + 1);
     for (uint32_t k = 0; k < r->captured; k++) valmap_put(&map, r->j->in.at[k], r->split->known.captured.at[k]);
-    each(const Val, v, r->list) vals_push(&i.in, b_input_like(b, &map, *v));
     for (uint32_t k = r->captured; k < r->j->in.n; k++) vals_push(&i.in, b_input_like(b, &map, r->j->in.at[k]));
+    each(const Val, v, r->list) vals_push(&i.in, b_input_like(b, &map, *v));
     for (uint32_t k = 0; k < r->j->eqns.n; k++)
-        if (r->again[k]) b_copied(b, &map, &r->j->eqns.at[k]);
+        if (r->again[k]) b_copied_pure(r->tx, b, &map, &r->j->eqns.at[k]);
     for (uint32_t k = 0; k < r->split->nresiduals; k++) {
         in[k] = valmap_get(&map, r->residuals[k]);
         valmap_put(&map, u->in.at[k], in[k]);
@@ -203,10 +208,10 @@ bool split_again(Tx *tx, Builder *b, Bits unknown, MadeSplit *m) {
     Residual *all = arena_new(tx->cx->arena, Residual, r.captured + r.list.n + r.j->in.n + 1);
     m->known = known_again(&r), m->unknown = unknown_again(&r, b);
     each(const Val, v, m->unknown.captured) all[n++] = (Residual){.kind = RESIDUAL_CONST, .value = *v};
-    for (uint32_t k = 0; k < r.list.n; k++)
-        all[n++] = (Residual){.kind = RESIDUAL_RESULT, .value = r.list.at[k], .at = nknown + k};
     for (uint32_t i = 0, k = r.captured; i < unknown.n; i++)
         if (!unknown.at[i]) all[n++] = (Residual){.kind = RESIDUAL_INPUT, .value = r.j->in.at[k++], .at = i};
+    for (uint32_t k = 0; k < r.list.n; k++)
+        all[n++] = (Residual){.kind = RESIDUAL_RESULT, .value = r.list.at[k], .at = nknown + k};
     m->unknown.in = m->unknown.j->in, m->unknown.captured = (Vals){0};
     m->residuals = all, m->nresiduals = n, m->nmore = r.list.n;
     return !b->failed;
@@ -232,8 +237,8 @@ bool split_remat(SplitEqn *s) {
     ValList in = {0};
     if (!m) return false;
     Vals y = split_known(s, &m->known, m->out);
-    add_nonzero(tx, &in, m->saved, y.n ? y.at + y.n - m->saved : NULL);
     add_where(tx, &in, e->in.at, (Bits){s->unknown, e->in.n}, false);
+    add_nonzero(tx, &in, m->saved, y.n ? y.at + y.n - m->saved : NULL);
     if (m->unknown.j->out.n) add_consts(tx->cx->arena, &s->u->consts, m->unknown.captured);
     Eqn like = differentiated(tx->cx->arena, e);
     return split_unknown(s, &like, &m->unknown, m->out, in);

@@ -76,7 +76,7 @@ static bool may_repeat(Residuals *r, const Node *node) {
     const Eqn *e = &r->j->eqns.at[node->eqn - 1];
     bool inner = false;
     each(const Val, v, e->out) inner |= node_of(r, *v)->inner;
-    return (computed_again(r->tx, r->keep, e) || inner) && !eqn_has_effects(&r->effects, e);
+    return (inner || computed_again(r->tx, r->keep, e)) && !effect_kept(r->tx, e);
 }
 
 /* ---- what is there anyway */
@@ -246,6 +246,13 @@ static void choose(Residuals *r) {
     for (uint32_t k = 0; k < r->n; k++)
         if (set[k] && r->nodes[k].store.kind == STORE_NONE && !r->nodes[k].inner) stack(r, &r->nodes[k]);
 }
+/* Its result can neither be stored nor computed again. */
+static bool once_only(const Residuals *r, const Eqn *e) {
+    return tx_error(r->tx, e->span,
+                    "the reverse-mode derivative of a loop around this would run %s, which has effects, twice; see "
+                    "--tape=bound",
+                    prim_name[effect_kept(r->tx, e)->prim]);
+}
 /* Which equations are computed again, and so which values are needed. The cut stores what cannot be, but if there was
    none that could be found: that is stored here. */
 static bool find_repeated(Residuals *r) {
@@ -258,7 +265,7 @@ static bool find_repeated(Residuals *r) {
             r->again[node->eqn - 1] = true;
             eqn_takes(cx, &r->j->eqns.at[node->eqn - 1], need, r);
         } else if (node->inner) {
-            return tx_error(r->tx, r->e->span, "scan: a value whose extent is computed in the loop cannot be stored");
+            return once_only(r, &r->j->eqns.at[node->eqn - 1]);
         } else {
             stack(r, node);
         }
@@ -340,7 +347,7 @@ static Inner unknown_program(Residuals *r, Builder *b, const MadeScan *m, const 
         vals_push(&part[0], b_input_like(b, &map, m->stores[s].v));
     for (uint32_t k = s; k < m->nstores; k++) vals_push(&part[2], b_input_like(b, &map, m->stores[k].v));
     for (uint32_t i = 0; i < r->j->eqns.n; i++)
-        if (r->again[i]) b_copied(b, &map, &r->j->eqns.at[i]);
+        if (r->again[i]) b_copied_pure(r->tx, b, &map, &r->j->eqns.at[i]);
     for (uint32_t i = 0; i < split->nresiduals; i++) {
         in.at[i] = valmap_get(&map, residuals[i]);
         valmap_put(&map, u->in.at[i], in.at[i]);

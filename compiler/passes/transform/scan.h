@@ -78,6 +78,13 @@ const Jaxpr *program_copied(Ctx *, const Jaxpr *, ValMap *map, Val *, uint32_t n
 /* The program with the bodies of short calls in place of those that give one of these n values, which become values of
    the result; `map`: values of the program to those of the result. NULL after an error. */
 const Jaxpr *calls_opened(Ctx *, const Jaxpr *, ValMap *map, Val *, uint32_t n);
+/* What runs again has no effects (pure.c). The equation, in `e` or its programs, that has an effect and results, so that
+   it may run only once; NULL: there is none. */
+const Eqn *effect_kept(Tx *, const Eqn *e);
+const Eqn *effect_kept_in(Tx *, const Jaxpr *);
+/* The program without its effects; b_copied without those of the equation's programs. */
+const Jaxpr *jaxpr_pure(Tx *, const Jaxpr *);
+void b_copied_pure(Tx *, Builder *, ValMap *, const Eqn *);
 /* The slot of what is made for a loop, by key; NULL until it is filled. */
 const void **loop_slot(Tx *, const void *key, size_t n);
 

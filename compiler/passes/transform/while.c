@@ -49,37 +49,6 @@ typedef struct {
 /* The bits of the carry. */
 static Bits carried(const Reverse *r) { return bits_part(r->in, r->w.body_consts.n, r->w.carry.n); }
 
-/* A program without the equations that only have an effect, which happen in the scan. */
-typedef struct {
-    const Reverse *of;
-    Memo memo;
-    bool failed;
-} Pure;
-static Jaxpr *pure_jaxpr(void *user, const Jaxpr *j) {
-    Pure *p = user;
-    Tx *tx = p->of->s->tx;
-    if (!jaxpr_has_effects(&flow_of(tx)->effects, j)) return (Jaxpr *)j;
-    Jaxpr **slot = memo_slot(&p->memo, j);
-    if (*slot) return *slot;
-    Eqns eqns = {0};
-    ValMap own = {.cx = tx->cx, .sparse = true}, same = own;
-    const Jaxpr *copy = program_copied(tx->cx, j, &own, NULL, 0);
-    each(const Eqn, e, copy->eqns) {
-        if (eqn_impure(e) && !e->out.n) continue;
-        if (eqn_impure(e) && !p->failed)
-            p->failed = !tx_error(tx, p->of->s->e->span,
-                                  "the reverse-mode derivative of while would run %s, which has effects, twice",
-                                  prim_name[e->prim]);
-        push(tx->cx->arena, &eqns, eqn_rewrite(&same, e, pure_jaxpr, p));
-    }
-    Jaxpr *new = jaxpr_with(tx->cx, copy, eqns, copy->out);
-    return *memo_slot(&p->memo, j) = new;
-}
-static const Jaxpr *pure(const Reverse *r, const Jaxpr *j) {
-    Pure p = {.of = r, .memo.arena = r->s->tx->cx->arena};
-    const Jaxpr *new = pure_jaxpr(&p, j);
-    return p.failed ? NULL : new;
-}
 /* The whole carry for the condition, which does not look at what is unknown. */
 static Vals tested(const Reverse *r, Builder *b, Vals known) {
     Vals all = {arena_new(b->cx->arena, Val, r->w.carry.n + 1), r->w.carry.n};
@@ -95,9 +64,14 @@ static Vals counted_run(const Reverse *r) {
     Builder *b = r->s->b;
     Arena *arena = tx->cx->arena;
     const Inner *known = &r->of->known;
-    const Jaxpr *body = pure(r, known->j);
+    const Eqn *effect = effect_kept_in(tx, known->j);
     ValList carry = {0}, consts = {0};
-    if (!body) return (Vals){0};
+    if (effect) {
+        tx_error(tx, r->s->e->span,
+                 "the reverse-mode derivative of while would run %s, which has effects, twice; see --tape=bound",
+                 prim_name[effect->prim]);
+        return (Vals){0};
+    }
     add_where(tx, &carry, r->w.carry.at, carried(r), false);
     add_where(tx, &consts, r->w.body_consts.at, bits_part(r->in, 0, r->w.body_consts.n), false);
     uint32_t n = carry.n;
@@ -107,7 +81,7 @@ static Vals counted_run(const Reverse *r) {
     b_inner_end(b, &test, go.n, go.at);
     Inner turn = b_inner_like(b, carry.n, carry.at);
     all = vals_joined(arena, 3, (Vals[]){known->captured, list_vals(consts), vals_part(turn.in, 0, n)});
-    Vals y = b_call(b, body, all.n, all.at);
+    Vals y = b_call(b, jaxpr_pure(tx, known->j), all.n, all.at); /* effects happen in the scan */
     Val more = b_add(b, turn.in.at[n], b_int(b, DT_i64, 1));
     y = vals_joined(arena, 2, (Vals[]){vals_part(y, 0, n), {&more, 1}});
     b_inner_end(b, &turn, y.n, y.at);
