@@ -184,7 +184,7 @@ TAKES(remat) {
         int64_t levels;
     } ways[] = {{"none", KEEP_LEAST, 0}, {"all", KEEP_CARRY, 0}, {"dots", KEEP_DOTS, 0}, {"sqrt", KEEP_SEGMENTS, 2}};
     static const char levels[] = "levels:";
-    enum { MOST_LEVELS = 8 }; /* a program has 2^levels loops for one */
+    enum { MOST_LEVELS = 8 };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         r->o->keep = ways[i].keep, r->o->levels = ways[i].levels;
         if (!strcmp(v, ways[i].name)) return true;

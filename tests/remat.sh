@@ -73,6 +73,17 @@ of_whiles() {
     echo "KiB, sum: $few; $many; $all"
     [ "${many% *}" -lt $((${few% *} * 14 + 500)) ] && [ "${all% *}" -gt 70000 ] && [ "${many#* }" = "${all#* }" ]
 }
+# Eight levels: the numbers of none, in a program that grows as the square of the levels or so.
+of_levels() {
+    jaxcc --vjp --remat=levels:8 --name=back_sqrt while.jaxpr -o sqrt.so && cc -O1 measure.c sqrt.so none.so -Wl,-rpath,. -o levels || return
+    for n in 0 1 5 127 128 1000; do
+        few=$(timeout 60 ./levels sqrt $n) all=$(timeout 60 ./levels none $n)
+        [ "${few#* }" = "${all#* }" ] || { echo "$n: $few; $all"; return 1; }
+    done
+    for l in 2 8; do jaxcc --vjp --remat=levels:$l while.jaxpr -o levels$l.jaxpr || return; done
+    ls -l levels?.jaxpr
+    [ "$(wc -c <levels8.jaxpr)" -lt $((100 * $(wc -c <levels2.jaxpr))) ]
+}
 # refused TEXT OPTION
 refused() {
     jaxcc --vjp "$2" while.jaxpr -o no.so >out 2>&1
@@ -155,6 +166,7 @@ runs_once() {
 }
 try "the workspace of a scan" of_scans
 try "the memory of a while" of_whiles
+try "eight levels" of_levels
 try "no such way" refused "--remat=some: it is none, all, dots, sqrt, or levels:L" --remat=some
 try "no levels" refused "--remat=levels:0: it is none" --remat=levels:0
 try "too many levels" refused "a number L from 1 to 8" --remat=levels:9

@@ -1,7 +1,8 @@
 /* --remat=sqrt and levels:L: a loop of T iterations becomes one of T div K segments, each a remat of a loop of K
    iterations, and a remat of the T mod K that are left. Backwards, the carry is there at the beginning of each segment,
-   and the iterations of one segment at a time are computed again and stacked. With L levels K is T^((L-1)/L), and a
-   segment consists of segments in turn, of L - 1 levels.
+   and the iterations of one segment at a time are computed again and stacked. With L levels K is k^(L-1), where k is
+   T^(1/L), and a segment consists of k segments of k^(L-2) in turn: only the rest has a rest itself, so that there are
+   L²/2 loops and not 2^L.
 
    Whole arrays are constants of the segments' loop, which takes K rows of them at a time from an offset that it carries;
    stacked results are carried, and each segment writes its rows. */
@@ -11,10 +12,9 @@
 
 typedef struct {
     SplitEqn *s;
-    Builder x;           /* the equations to be divided */
-    Scan loop;           /* its operands as values of these, its results as read */
-    Vals first, turn_ys; /* of the results of an iteration */
-    bool stacks;         /* are there arrays? */
+    Builder x;  /* the equations to be divided */
+    Scan loop;  /* its operands as values of these, its results as read */
+    Dim *power; /* power[l]: k^l, the iterations of a segment of l levels; 0 for all levels */
 } Segments;
 
 bool tx_wrote(const Tx *tx, const Jaxpr *j) {
@@ -28,24 +28,29 @@ static Jaxpr *note_written(Tx *tx, Jaxpr *j) {
 }
 
 /* ---- lengths */
-/* T^((L-1)/L), rounded up. */
+/* T^(1/L), rounded up. */
 static int64_t root(int64_t turns, int64_t levels) {
     int64_t k = 1;
-    if (levels == 1) return 1;
-    for (int64_t step = INT64_C(1) << 62; step; step /= 2) {
-        double next = (double)(k + step - 1);
-        if (pow(next, (double)levels) < pow((double)turns, (double)(levels - 1))) k += step;
-    }
+    for (int64_t step = INT64_C(1) << 62; step; step /= 2)
+        if (pow((double)(k + step - 1), (double)levels) < (double)turns) k += step;
     return k;
 }
-static Dim segment_length(Builder *b, Dim turns, int64_t levels) {
-    if (dim_is_const(turns)) return (Dim)root(turns, levels);
-    Val t = b_convert(b, b_dim(b, DT_i64, turns), DT_f64);
-    Val k = levels == 2 ? b_sqrt(b, t) : b_pow(b, t, b_float(b, DT_f64, (double)(levels - 1) / (double)levels));
-    k = b_max(b, b_convert(b, b_ceil(b, k), DT_i64), b_int(b, DT_i64, 1));
-    return b->failed ? 1 : dim_bound(b_types(b), k);
-}
 static Dim computed(Builder *b, Val v) { return b->failed ? 1 : dim_bound(b_types(b), v); }
+static void find_powers(Segments *g, Dim turns, int64_t levels) {
+    Builder *b = &g->x;
+    g->power = arena_new(b->cx->arena, Dim, levels + 1);
+    g->power[0] = 1;
+    if (dim_is_const(turns)) {
+        Dim k = (Dim)root(turns, levels);
+        for (int64_t l = 1; l < levels; l++) g->power[l] = k * g->power[l - 1];
+        return;
+    }
+    Val t = b_convert(b, b_dim(b, DT_i64, turns), DT_f64);
+    Val k = levels == 2 ? b_sqrt(b, t) : b_pow(b, t, b_float(b, DT_f64, 1 / (double)levels));
+    k = b_max(b, b_convert(b, b_ceil(b, k), DT_i64), b_int(b, DT_i64, 1));
+    Val power = k;
+    for (int64_t l = 1; l < levels; l++, power = b_mul(b, power, k)) g->power[l] = computed(b, power);
+}
 /* T div K and T mod K. */
 static void divide_turns(Builder *b, Dim turns, Dim length, Dim *segments, Dim *rest) {
     if (dim_is_const(turns)) {
@@ -97,7 +102,7 @@ static Vals zeros(Segments *g, Dim n) {
     return arrays;
 }
 
-/* ---- the loops: results are the carry, then the arrays stacked */
+/* ---- the loops of at most k^levels iterations: results are the carry, then the arrays stacked */
 static Vals run(Segments *g, Dim turns, int64_t levels, Vals carry, Vals xs);
 
 static Vals run_plainly(Segments *g, Dim turns, Vals carry, Vals xs) {
@@ -132,9 +137,11 @@ static Vals run(Segments *g, Dim turns, int64_t levels, Vals carry, Vals xs) {
     enum { FEWEST = 4 };
     Builder *b = &g->x;
     Arena *arena = b->cx->arena;
-    if (levels == 1 || (dim_is_const(turns) && turns < FEWEST)) return run_plainly(g, turns, carry, xs);
-    Dim length = segment_length(b, turns, levels), segments, rest;
-    divide_turns(b, turns, length, &segments, &rest);
+    bool fixed = dim_is_const(turns);
+    while (fixed && levels > 1 && turns <= g->power[levels - 1]) levels--;
+    if (levels <= 1 || (fixed && turns < FEWEST)) return run_plainly(g, turns, carry, xs);
+    Dim length = g->power[levels - 1], segments = g->power[1], rest = 0;
+    if (turns != g->power[levels]) divide_turns(b, turns, length, &segments, &rest);
     /* Backwards, the first segment is the last rows, and the rest is the first ones. */
     Val step = b_dim(b, DT_i64, length), at = b_int(b, DT_i64, 0);
     if (g->loop.reverse) at = b_sub(b, b_dim(b, DT_i64, turns), step), step = b_neg(b, step);
@@ -176,6 +183,7 @@ static Vals operands(Segments *g, const Val *first, Vals part) {
 bool split_in_segments(SplitEqn *s, Dim turns) {
     Tx *tx = s->tx;
     const Val *first = s->e->in.at;
+    const int64_t levels = tx->cx->options->levels;
     Segments g = {.s = s, .loop = scan_of(s->e)};
     g.x = (Builder){.cx = tx->cx, .mesh = s->b->mesh, .span = s->e->span, .whole = s->e->whole};
     const Jaxpr *body = g.loop.body;
@@ -184,7 +192,8 @@ bool split_in_segments(SplitEqn *s, Dim turns) {
     g.loop.consts = operands(&g, first, g.loop.consts);
     g.loop.carry = operands(&g, first, g.loop.carry);
     g.loop.xs = operands(&g, first, g.loop.xs);
-    Vals out = run(&g, turns, tx->cx->options->levels, g.loop.carry, g.loop.xs);
+    find_powers(&g, turns, levels);
+    Vals out = run(&g, turns, levels, g.loop.carry, g.loop.xs);
     if (g.x.failed) return false;
     add_consts(tx->cx->arena, &s->b->consts, (Vals){g.x.consts.at, g.x.consts.n});
     split_eqns(tx, s->b, s->u, g.x.eqns);
