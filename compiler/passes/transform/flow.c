@@ -22,6 +22,12 @@ SplitRule *split_rule(Prim p) {
     return jvp_rules[p] == jvp_call ? split_call : NULL;
 }
 
+bool has_own_rule(Prim p) {
+    static const bool has[NPRIMS] = {
+        [P_custom_jvp_call] = true, [P_custom_vjp_call] = true, [P_linear_call] = true, [P_custom_linear_solve] = true};
+    return has[p];
+}
+
 Bits bits_of(Tx *tx, uint32_t n, const Val *vals) {
     bool *at = arena_new(tx->cx->arena, bool, n + 1);
     for (uint32_t i = 0; i < n; i++) at[i] = vals[i] != 0;

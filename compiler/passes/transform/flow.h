@@ -65,6 +65,9 @@ Vals split_known(SplitEqn *, const Inner *, Bits out);
 /* Then the unknown one, by a call like `e`, with `in` and the unknown operands. */
 bool split_unknown(SplitEqn *, const Eqn *e, const Inner *, Bits out, ValList in);
 
+/* Is it a call whose derivative need not be that of its program, and may be where the program has none? */
+bool has_own_rule(Prim);
+
 SplitRule split_call, split_cond, split_devices, split_remat, split_scan, split_while;
 
 #endif

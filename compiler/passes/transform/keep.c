@@ -27,7 +27,18 @@ Keep keeps(const Tx *tx, const Jaxpr *body) {
     Walk w = {tx->cx, is_remat, {.arena = tx->cx->arena}};
     return keep == KEEP_LEAST || tx->in_remat || walk(&w, body) ? KEEP_LEAST : keep;
 }
+/* Also a call with a rule of its own, which stays one, if all that it runs is cheap. */
+static bool cheap(Walk *w, const Eqn *e, bool within) {
+    Vals in;
+    const Jaxpr *body = within || has_own_rule(e->prim) ? eqn_body(w->cx->arena, e, &in) : NULL;
+    bool fresh = false, all = body || eqn_cheap(e);
+    if (body) intern(&w->seen, &body, sizeof body, &fresh);
+    for (uint32_t i = 0; fresh && all && i < body->eqns.n; i++) all = cheap(w, &body->eqns.at[i], true);
+    return all;
+}
 bool computed_again(const Tx *tx, Keep keep, const Eqn *e) {
     Walk w = {tx->cx, is_dot, {.arena = tx->cx->arena}};
-    return keep == KEEP_CARRY || (keep == KEEP_DOTS && !walk_eqn(&w, e)) || eqn_cheap(e);
+    if (keep == KEEP_CARRY || (keep == KEEP_DOTS && !walk_eqn(&w, e))) return true;
+    w.seen = (Intern){.arena = tx->cx->arena};
+    return cheap(&w, e, false);
 }

@@ -361,7 +361,8 @@ static Inner unknown_program(Residuals *r, Builder *b, const MadeScan *m, const 
     return turn;
 }
 
-/* ---- calls that give residuals become their bodies, if they are short */
+/* ---- calls that give residuals become their bodies, if they are short and have no rules of their own, which further
+   derivatives take */
 static bool gives_residual(Ctx *cx, const Eqn *e, const Intern *residuals) {
     bool gives = false;
     each(const Val, v, e->out) gives |= is_among(residuals, *v);
@@ -387,7 +388,8 @@ const Jaxpr *calls_opened(Ctx *cx, const Jaxpr *j, ValMap *map, Val *residuals, 
         for (uint32_t i = 0; i < n; i++) intern(&wanted, &residuals[i], sizeof(Val), NULL);
         each(const Eqn, e, j->eqns) {
             Vals in;
-            const Jaxpr *body = gives_residual(cx, e, &wanted) ? eqn_body(cx->arena, e, &in) : NULL;
+            bool opens = gives_residual(cx, e, &wanted) && !has_own_rule(e->prim);
+            const Jaxpr *body = opens ? eqn_body(cx->arena, e, &in) : NULL;
             if (!body || body->consts.n || body->eqns.n > room) {
                 push(cx->arena, &eqns, eqn_rewrite(map, e, NULL, NULL));
                 continue;

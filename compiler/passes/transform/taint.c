@@ -56,13 +56,10 @@ static void all_results(Tx *tx, TaintKind kind, const Eqn *e, bool *out) {
     for (uint32_t i = 0; i < e->out.n; i++)
         out[i] = kind == TAINT_SPLIT || has_tangent(tx->cx, val_type(tx->cx, e->out.at[i]));
 }
-/* Rules that do not follow the program: custom ones may give tangents where it has none. */
-static const bool custom[NPRIMS] = {
-    [P_custom_jvp_call] = true, [P_custom_vjp_call] = true, [P_linear_call] = true, [P_custom_linear_solve] = true};
 static const Jaxpr *followed_body(Tx *tx, const Eqn *e) {
     Vals in;
     bool devices = e->prim == P_shard_map || e->prim == P_xla_pmap;
-    const Jaxpr *body = custom[e->prim] ? NULL : devices ? eqn_program(e) : eqn_body(tx->cx->arena, e, &in);
+    const Jaxpr *body = has_own_rule(e->prim) ? NULL : devices ? eqn_program(e) : eqn_body(tx->cx->arena, e, &in);
     return body && body->in.n == e->in.n ? body : NULL;
 }
 static void taint_while(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out) {
