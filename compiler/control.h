@@ -40,6 +40,11 @@ Scan scan_turn(const Scan *, const Jaxpr *body);
 /* The number of iterations: the extent of scanned and stacked arrays, since the parameter may be a name internal to
    JAX. */
 Dim scan_length(const Ctx *, const Scan *);
+/* Is it known to have an iteration? */
+static inline bool scan_runs(const Ctx *cx, const Scan *s) {
+    Dim n = scan_length(cx, s);
+    return dim_is_const(n) && n > 0;
+}
 
 /* while: constants of the condition, of the body, carry → final carry. */
 typedef struct {

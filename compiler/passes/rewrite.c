@@ -408,20 +408,34 @@ bool eqn_cheap(const Eqn *e) {
 }
 
 bool eqn_impure(const Eqn *e) { return e->out.n == 0 || param_bool(e, K_has_side_effect); }
-bool jaxpr_has_effects(Effects *f, const Jaxpr *j) {
-    bool fresh, impure = false;
-    f->programs.arena = f->cx->arena;
-    uint32_t number = intern(&f->programs, &j, sizeof j, &fresh);
-    if (!fresh) return f->impure.at[number];
-    push(f->cx->arena, &f->impure, false);
-    for (uint32_t i = 0; i < j->eqns.n && !impure; i++) impure = eqn_has_effects(f, &j->eqns.at[i]);
-    return f->impure.at[number] = impure;
+bool jaxpr_contains(Search *s, const Jaxpr *j, EqnTest *is) {
+    bool fresh, found = false;
+    s->programs.arena = s->cx->arena;
+    uint32_t number = intern(&s->programs, &j, sizeof j, &fresh);
+    if (!fresh) return s->found.at[number];
+    push(s->cx->arena, &s->found, false);
+    for (uint32_t i = 0; i < j->eqns.n && !found; i++) found = eqn_contains(s, &j->eqns.at[i], is);
+    return s->found.at[number] = found;
 }
-bool eqn_has_effects(Effects *f, const Eqn *e) {
-    Jaxprs within = e->params.n ? eqn_jaxprs(f->cx->arena, e) : (Jaxprs){0};
-    bool impure = eqn_impure(e) && !(within.n && (prim_calls(e->prim) || is_control(e->prim)));
-    for (uint32_t i = 0; i < within.n && !impure; i++) impure = jaxpr_has_effects(f, within.at[i]);
-    return impure;
+bool eqn_contains(Search *s, const Eqn *e, EqnTest *is) {
+    Jaxprs within = e->params.n ? eqn_jaxprs(s->cx->arena, e) : (Jaxprs){0};
+    bool found = is(e, within);
+    for (uint32_t i = 0; i < within.n && !found; i++) found = jaxpr_contains(s, within.at[i], is);
+    return found;
+}
+static bool has_effects(const Eqn *e, Jaxprs within) {
+    return eqn_impure(e) && !(within.n && (prim_calls(e->prim) || is_control(e->prim)));
+}
+bool eqn_has_effects(Effects *f, const Eqn *e) { return eqn_contains(f, e, has_effects); }
+bool jaxpr_has_effects(Effects *f, const Jaxpr *j) { return jaxpr_contains(f, j, has_effects); }
+static bool may_not_end(const Eqn *e, Jaxprs within) {
+    static const bool may_not[NPRIMS] = {
+        [P_while] = true, [P_pure_callback] = true, [P_io_callback] = true, [P_ffi_call] = true};
+    return may_not[e->prim];
+}
+bool eqn_runs_anywhere(Search *s, const Eqn *e) {
+    const Options *o = s->cx->options;
+    return !o->debug_nans && !o->check_bounds && !eqn_contains(s, e, may_not_end);
 }
 
 typedef struct {

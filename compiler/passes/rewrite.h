@@ -130,17 +130,24 @@ Eqn eqn_call(const ValMap *map, const Eqn *e, Jaxpr *body, Vals operands);
 bool eqn_cheap(const Eqn *);
 /* Does `e` itself have side effects? Sub-programs are not counted. */
 bool eqn_impure(const Eqn *);
-/* The same including nested programs, each of which is examined once. */
+/* A search for equations of one kind in `e` and in the programs within it, each of which is examined once. */
 typedef struct {
     Ctx *cx;
     Intern programs;
     struct {
         bool *at;
         uint32_t n, cap;
-    } impure; /* by program */
-} Effects;
+    } found; /* by program */
+} Search;
+typedef bool EqnTest(const Eqn *, Jaxprs within);
+bool eqn_contains(Search *, const Eqn *, EqnTest *is);
+bool jaxpr_contains(Search *, const Jaxpr *, EqnTest *is);
+typedef Search Effects;
 bool eqn_has_effects(Effects *, const Eqn *);
 bool jaxpr_has_effects(Effects *, const Jaxpr *);
+/* Can it, which has no effects, be run where the program might not run it: before a loop that may have no iterations? A
+   while or a function of the host may not end there; checks that were asked for might find something. */
+bool eqn_runs_anywhere(Search *, const Eqn *);
 /* The programs within custom_jvp_call and custom_vjp_call, at any depth, as keys: their rules are known by their form. */
 Intern programs_of_rules(Ctx *, const Jaxpr *);
 

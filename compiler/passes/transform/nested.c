@@ -18,6 +18,7 @@ typedef struct {
     Memo memo;
     Memo loops; /* bodies with other inputs */
     Effects effects;
+    Search endless;       /* eqn_runs_anywhere */
     Intern left, numbers; /* of programs */
     struct {
         Division *at;
@@ -172,7 +173,8 @@ typedef struct {
     bool *moves, *copied; /* by equation: its results come from outside; it is computed outside */
     uint32_t nmoved;      /* results that come from outside */
 } Invariant;
-static Invariant invariants_of(Nested *n, const Jaxpr *body, uint32_t consts) {
+/* `runs`: the loop is known to have an iteration. */
+static Invariant invariants_of(Nested *n, const Jaxpr *body, uint32_t consts, bool runs) {
     Ctx *cx = n->cx;
     Arena *arena = cx->arena;
     Invariant x = {arena_new(arena, bool, body->eqns.n + 1), arena_new(arena, bool, body->eqns.n + 1), 0};
@@ -183,7 +185,7 @@ static Invariant invariants_of(Nested *n, const Jaxpr *body, uint32_t consts) {
         const Eqn *e = &body->eqns.at[i];
         bool all = !names_extents(cx, e->out) && !eqn_has_effects(&n->effects, e), extents = false;
         eqn_extents(cx, e, see_extent, &extents);
-        all &= !extents;
+        all = all && !extents && (runs || eqn_runs_anywhere(&n->endless, e));
         for (uint32_t k = 0; k < e->in.n && all; k++)
             all = val_info(cx, e->in.at[k])->lit || intern_find(&same, &e->in.at[k], sizeof(Val), &(uint32_t){0});
         each(const Val, v, e->out) all &= !is_extent(cx, *v);
@@ -209,7 +211,7 @@ static Eqn scan_invariants(Nested *n, Eqns *to, const Eqn *e, Scan s) {
     Ctx *cx = n->cx;
     Arena *arena = cx->arena;
     Scan turn = scan_turn(&s, s.body);
-    Invariant x = invariants_of(n, s.body, s.consts.n);
+    Invariant x = invariants_of(n, s.body, s.consts.n, scan_runs(cx, &s));
     if (!x.nmoved) return *e;
     ValMap outside = {.cx = cx, .sparse = true};
     Vals inner = {arena_new(arena, Val, x.nmoved), 0}, outer = {arena_new(arena, Val, x.nmoved), 0};
@@ -277,7 +279,7 @@ static bool nested_eqn(void *user, Eqns *to, Consts *consts, const Eqn *e) {
 }
 
 Jaxpr *tidy_nested(Ctx *cx, const Jaxpr *j) {
-    Nested n = {.cx = cx, .map.cx = cx, .effects.cx = cx, .left = programs_of_rules(cx, j)};
+    Nested n = {.cx = cx, .map.cx = cx, .effects.cx = cx, .endless.cx = cx, .left = programs_of_rules(cx, j)};
     n.memo.arena = n.loops.arena = n.numbers.arena = cx->arena;
     divide(&n, j, (Division){0});
     return nested_jaxpr(&n, j);

@@ -10,7 +10,7 @@ typedef struct {
     Val v;
     uint32_t eqn; /* 1 + its position; 0: an input */
     Store store;
-    bool invariant; /* depends on constants alone, and carries that never change */
+    bool invariant; /* depends on constants alone, and carries that never change; it can be computed before the loop */
     bool needed;    /* by the unknown program, or by what is computed again for it */
     bool inner;     /* an extent of its type is computed in the iteration: it cannot be stacked */
 } Node;
@@ -22,12 +22,14 @@ typedef struct {
     uint32_t consts, carry; /* of its inputs */
     uint32_t captured;      /* of these constants: the first */
     uint32_t results;       /* of its results: carry and stacked ones */
+    bool runs;              /* the loop has an iteration, whatever the inputs are */
     bool inner_extent;      /* has_inner_extent */
     bool varying_extent;    /* has_varying_extent */
     Intern numbers;         /* value → node */
     Node *nodes;
     uint32_t n;
     Effects effects;
+    Search endless; /* eqn_runs_anywhere */
     Intern extents; /* that become constants */
     bool *again;    /* by equation: is it computed again? */
     struct {
@@ -138,6 +140,7 @@ static void find_nodes(Residuals *r) {
         put_store(r, j->in.at[i], (Store){.kind = STORE_SCANNED, .at = i - r->consts - r->carry});
     each(const Eqn, e, j->eqns) {
         bool all = !eqn_has_effects(&r->effects, e) && !has_varying_extent(r, e);
+        all = all && (r->runs || eqn_runs_anywhere(&r->endless, e));
         each(const Val, v, e->in) all &= invariant(r, *v);
         each(const Val, v, e->out) {
             Node *node = node_of(r, *v);
@@ -455,8 +458,9 @@ static const MadeScan *make(Tx *tx, Builder *b, const Eqn *e, const MadeSplit *s
                    .e = e,
                    .keep = keeps(tx, s.body),
                    .captured = split->known.captured.n,
+                   .runs = scan_runs(cx, &s),
                    .effects.cx = cx,
-                   .effects.programs.arena = cx->arena};
+                   .endless.cx = cx};
     r.numbers.arena = cx->arena;
     r.j = calls_opened(cx, program_copied(cx, split->known.j, &opened, residuals, n), &opened, residuals, n);
     if (!r.j) return NULL;
@@ -491,7 +495,7 @@ const MadeScan *made_scan(Tx *tx, Builder *b, const Eqn *e, Bits unknown) {
     for (uint32_t k = 0; k < s.carry.n; k++) force[k] = unknown.at[s.consts.n + k];
     const MadeSplit *split = split_turn(tx, b, s.body, unknown, (Bits){force, e->out.n});
     if (!split) return NULL;
-    const uintptr_t key[] = {(uintptr_t)split, s.consts.n, s.carry.n};
+    const uintptr_t key[] = {(uintptr_t)split, s.consts.n, s.carry.n, scan_runs(tx->cx, &s)};
     const void **slot = loop_slot(tx, key, sizeof key);
     if (!*slot) *slot = make(tx, b, e, split, unknown);
     tx->failed |= !*slot;
