@@ -5,8 +5,12 @@ Flow *flow_of(Tx *tx) {
     if (!tx->flow) {
         Arena *arena = tx->cx->arena;
         tx->flow = arena_new(arena, Flow, 1);
-        *tx->flow =
-            (Flow){.taint_keys.arena = arena, .made_keys.arena = arena, .effects.cx = tx->cx, .pure.arena = arena};
+        *tx->flow = (Flow){.taint_keys.arena = arena,
+                           .made_keys.arena = arena,
+                           .effects.cx = tx->cx,
+                           .whiles.cx = tx->cx,
+                           .loops.cx = tx->cx,
+                           .pure.arena = arena};
     }
     return tx->flow;
 }

@@ -19,7 +19,8 @@ typedef struct Flow {
         uint32_t n, cap;
     } marks;
     Effects effects;
-    Memo pure; /* programs without effects; pure.c */
+    Memo pure;            /* programs without effects; pure.c */
+    Search whiles, loops; /* made.c */
 } Flow;
 Flow *flow_of(Tx *);
 

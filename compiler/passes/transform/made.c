@@ -26,12 +26,25 @@ static size_t put_bits(char *to, Bits bits) {
     for (uint32_t i = 0; i < bits.n && some; i++) *to++ = (char)bits.at[i];
     return 1 + (some ? bits.n : 0);
 }
+static bool is_while(const Eqn *e, Jaxprs within) { return e->prim == P_while; }
+static bool is_loop(const Eqn *e, Jaxprs within) { return e->prim == P_while || e->prim == P_scan; }
+/* Where it is divided: this counts for programs with loops only. */
+static uint64_t place_of(Tx *tx, const Pattern *p) {
+    enum { LOOP = 1, REMAT_OF_PROGRAM = 2 };
+    Flow *f = flow_of(tx);
+    const Options *o = tx->cx->options;
+    uint64_t place = 0;
+    if (p->what != MAKE_SPLIT) return 0;
+    if (tx->in_loop && !o->tape && jaxpr_contains(&f->whiles, p->j, is_while)) place |= LOOP;
+    if (tx->in_remat && o->keep != KEEP_LEAST && jaxpr_contains(&f->loops, p->j, is_loop)) place |= REMAT_OF_PROGRAM;
+    return place;
+}
 static struct Made **slot_of(Tx *tx, const Builder *b, const Pattern *p) {
     Flow *f = flow_of(tx);
     Arena *arena = tx->cx->arena;
     bool fresh;
-    const uint64_t fixed[] = {p->what,         (uintptr_t)p->j, (uintptr_t)b->mesh,
-                              p->groups.in[0], p->groups.in[1], p->groups.out};
+    const uint64_t fixed[] = {p->what,         (uintptr_t)p->j, (uintptr_t)b->mesh, p->groups.in[0],
+                              p->groups.in[1], p->groups.out,   place_of(tx, p)};
     char *key = arena_new(arena, char, sizeof fixed + p->in.n + p->ct.n + p->force.n + 3), *end = key + sizeof fixed;
     memcpy(key, fixed, sizeof fixed);
     end += put_bits(end, p->in);

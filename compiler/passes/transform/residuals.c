@@ -495,7 +495,7 @@ const MadeScan *made_scan(Tx *tx, Builder *b, const Eqn *e, Bits unknown) {
     for (uint32_t k = 0; k < s.carry.n; k++) force[k] = unknown.at[s.consts.n + k];
     const MadeSplit *split = split_turn(tx, b, s.body, unknown, (Bits){force, e->out.n});
     if (!split) return NULL;
-    const uintptr_t key[] = {(uintptr_t)split, s.consts.n, s.carry.n, scan_runs(tx->cx, &s)};
+    const uintptr_t key[] = {(uintptr_t)split, s.consts.n, s.carry.n, scan_runs(tx->cx, &s), keeps(tx, s.body)};
     const void **slot = loop_slot(tx, key, sizeof key);
     if (!*slot) *slot = make(tx, b, e, split, unknown);
     tx->failed |= !*slot;
