@@ -124,6 +124,7 @@ bool jvp_qr(Jvp *d) {
     Factors t = thin_tangents(b, f, mat_columns(b, g, 0, k));
     Val dr = t.r, dq = t.q;
     if (wide) {
+        /* JAX 0.10.2 takes the last columns of `a` as they were before pivoting: its tangents are wrong here. */
         if (param_bool(d->e, K_pivoting)) a = mat_take_columns(b, a, d->out[2]);
         Val a2 = mat_columns(b, a, k, x.n), g2 = mat_columns(b, g, k, x.n);
         dr = b_concatenate(b, 2, (Val[]){dr, wide_tangent(b, f, t, a2, g2)}, x.lead + 1);

@@ -79,8 +79,8 @@ static void end(Body *l, Turn *t, Inner *turn, MadeBack *m, bool *has) {
     Builder *b = t->later->b;
     const Jaxpr *j = l->body;
     bool *sum = arena_new(arena, bool, l->consts + 1);
-    Vals out = vals_new(arena, j->in.n + j->out.n), sums = vals_new(arena, l->consts), end_sums = sums;
-    end_sums = vals_new(arena, l->consts);
+    Vals out = vals_new(arena, j->in.n + j->out.n), sums = vals_new(arena, l->consts);
+    Vals end_sums = vals_new(arena, l->consts);
     for (uint32_t k = 0; k < l->carry; k++) {
         Val v = t->ct_in[l->consts + k];
         if (t->ct[k]) vals_push(&out, v ? v : b_zeros_like(b, t->ct[k]));

@@ -1,4 +1,4 @@
-/* Shared by the files on scan: scan.c, residuals.c, cut.c, backwards.c. */
+/* What the files on loops and on what is computed again share. */
 #ifndef JAXCC_SCAN_H
 #define JAXCC_SCAN_H
 #include "flow.h"

@@ -46,20 +46,20 @@ typedef struct {
     const MadeSplit *of; /* the body */
 } Reverse;
 
-/* The bits of the carry. */
-static Bits carried(const Reverse *r) { return bits_part(r->in, r->w.body_consts.n, r->w.carry.n); }
+/* Which carries are unknown. */
+static Bits unknown_carry(const Reverse *r) { return bits_part(r->in, r->w.body_consts.n, r->w.carry.n); }
 
 /* The whole carry for the condition, which does not look at what is unknown. */
 static Vals tested(const Reverse *r, Builder *b, Vals known) {
     Vals all = {arena_new(b->cx->arena, Val, r->w.carry.n + 1), r->w.carry.n};
-    Bits unknown = carried(r);
+    Bits unknown = unknown_carry(r);
     put_where(all.at, unknown, false, known.at);
     for (uint32_t i = 0; i < all.n; i++)
         if (unknown.at[i]) all.at[i] = b_zeros_like(b, r->w.carry.at[i]);
     return vals_joined(b->cx->arena, 2, (Vals[]){r->w.cond_consts, all});
 }
 /* Runs what is known of the loop: the results of the known carry, then the number of iterations. */
-static Vals counted_run(const Reverse *r) {
+static Vals run_known(const Reverse *r) {
     Tx *tx = r->s->tx;
     Builder *b = r->s->b;
     Arena *arena = tx->cx->arena;
@@ -72,7 +72,7 @@ static Vals counted_run(const Reverse *r) {
                  prim_name[effect->prim]);
         return (Vals){0};
     }
-    add_where(tx, &carry, r->w.carry.at, carried(r), false);
+    add_where(tx, &carry, r->w.carry.at, unknown_carry(r), false);
     add_where(tx, &consts, r->w.body_consts.at, bits_part(r->in, 0, r->w.body_consts.n), false);
     uint32_t n = carry.n;
     push(arena, &carry, b_int(b, DT_i64, 0));
@@ -128,7 +128,7 @@ static bool fits_i64(const ArrayType *t) {
     const DtypeInfo *d = &dtype_info[t->dtype];
     return !t->rank && (d->kind == DK_SINT || (d->kind == DK_UINT && d->bits < 64));
 }
-static bool counter_of(const Reverse *r, Counter *c) {
+static bool find_counter(const Reverse *r, Counter *c) {
     static const struct {
         Prim prim, swapped; /* with the bound as first operand */
         bool down, equal;
@@ -139,7 +139,7 @@ static bool counter_of(const Reverse *r, Counter *c) {
     While turn = while_turn(&r->w, r->w.cond, r->w.body);
     if (eqns.n != 1 || eqns.at[0].in.n != 2 || eqns.at[0].out.at[0] != r->w.cond->out.at[0]) return false;
     for (uint32_t k = 0; k < turn.tested.n; k++) {
-        if (!fits_i64(val_array(cx, turn.tested.at[k])) || carried(r).at[k]) continue;
+        if (!fits_i64(val_array(cx, turn.tested.at[k])) || unknown_carry(r).at[k]) continue;
         for (uint32_t side = 0; side < 2; side++) {
             Val i = eqns.at[0].in.at[side], bound = same_each_time(r, &turn, eqns.at[0].in.at[1 - side]);
             int64_t step = i == turn.tested.at[k] && bound ? step_of(r, &turn, k) : 0;
@@ -154,7 +154,7 @@ static bool counter_of(const Reverse *r, Counter *c) {
     return false;
 }
 /* The number of iterations of such a loop. */
-static Dim counted(Builder *b, Counter c) {
+static Dim iterations(Builder *b, Counter c) {
     int64_t from, to;
     Val first = c.down ? c.bound : c.first, last = c.down ? c.first : c.bound;
     if (literal_int(b->cx, first, &from) && literal_int(b->cx, last, &to)) {
@@ -181,7 +181,7 @@ static bool unknown_condition(const Reverse *r) {
     uint32_t n = r->w.cond_consts.n;
     bool *in = arena_new(s->tx->cx->arena, bool, n + r->w.carry.n + 1);
     memcpy(in, s->unknown, n);
-    bits_unite(in + n, carried(r));
+    bits_unite(in + n, unknown_carry(r));
     return bits_some(taint(s->tx, TAINT_SPLIT, r->w.cond, (Bits){in, n + r->w.carry.n}));
 }
 /* --tape=bound:N: a scan of N iterations, each of which runs the body while the condition holds. Its constants are those
@@ -222,14 +222,14 @@ static Eqn bounded_scan(const Reverse *r, int64_t bound, Val go, bool **unknown)
     scan.end = vals_joined(cx->arena, 2, (Vals[]){{&still, 1}, w->end});
     bool *to = *unknown = arena_new(cx->arena, bool, scan.consts.n + carry.n + 1);
     memcpy(to + turn.captured.n, r->in.at, w->body_consts.n);
-    memcpy(to + scan.consts.n + 1, carried(r).at, w->carry.n);
+    memcpy(to + scan.consts.n + 1, unknown_carry(r).at, w->carry.n);
     return scan_eqn(cx->arena, &(Eqn){.span = s->e->span, .whole = s->e->whole}, &scan);
 }
 static bool split_bounded(const Reverse *r, int64_t bound) {
     SplitEqn s = *r->s;
     Arena *arena = s.tx->cx->arena;
     ValList known = {0};
-    add_where(s.tx, &known, r->w.carry.at, carried(r), false);
+    add_where(s.tx, &known, r->w.carry.at, unknown_carry(r), false);
     Vals in = tested(r, s.b, list_vals(known)), go = b_call(s.b, r->w.cond, in.n, in.at);
     if (s.b->failed) return false;
     bool *unknown;
@@ -256,12 +256,12 @@ bool split_while(SplitEqn *s) {
     r.in = taint_loop(tx, TAINT_SPLIT, r.w.body, (Bits){s->unknown + first, nb + nc}, nb, nc);
     if (unknown_condition(&r)) return tx_error(tx, s->e->span, "the condition of while depends on a tangent");
     if (tx->cx->options->tape) return split_bounded(&r, tx->cx->options->tape);
-    r.of = split_turn(tx, s->b, r.w.body, r.in, carried(&r));
+    r.of = split_turn(tx, s->b, r.w.body, r.in, unknown_carry(&r));
     if (!r.of) return false;
     Counter c;
-    if (counter_of(&r, &c)) return split_as_scan(&r, counted(s->b, c));
-    Vals end = counted_run(&r);
+    if (find_counter(&r, &c)) return split_as_scan(&r, iterations(s->b, c));
+    Vals end = run_known(&r);
     if (!end.n || s->b->failed || !split_as_scan(&r, dim_bound(b_types(s->b), end.at[end.n - 1]))) return false;
-    if (tx->in_loop) put_where(s->out, carried(&r), false, end.at);
+    if (tx->in_loop) put_where(s->out, unknown_carry(&r), false, end.at);
     return true;
 }
