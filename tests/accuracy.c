@@ -74,6 +74,8 @@ static const struct {
     {"igammac", {0, 0}, {20, 30}},
     {"igamma_grad_a", {0, 0}, {20, 30}},
     {"random_gamma_grad", {0, 0}, {20, 30}},
+    {"random_gamma_grad_a", {0, 0}, {20, 30}},
+    {"random_gamma_grad_x", {0, 0}, {20, 30}},
     {"regularized_incomplete_beta", {0, 0, 0}, {20, 20, 1}},
 };
 static void range_of(const char *name, uint32_t operand, double *lo, double *hi) {

@@ -284,6 +284,24 @@ bool exact_random_gamma_grad(mpfr_t y, const mpfr_t *x) {
     return known;
 }
 
+/* A central difference of it in operand k. */
+static bool gamma_grad_moved(mpfr_t y, const mpfr_t *x, int k) {
+    mpfr_t lo[2], hi[2], p, q, h;
+    mpfr_inits2(600, lo[0], lo[1], hi[0], hi[1], p, q, h, NULL);
+    mpfr_div_2ui(h, x[k], 80, N);
+    for (int i = 0; i < 2; i++) mpfr_set(lo[i], x[i], N), mpfr_set(hi[i], x[i], N);
+    mpfr_sub(lo[k], x[k], h, N);
+    mpfr_add(hi[k], x[k], h, N);
+    bool known = exact_random_gamma_grad(p, (const mpfr_t *)lo) && exact_random_gamma_grad(q, (const mpfr_t *)hi);
+    mpfr_sub(p, q, p, N);
+    mpfr_div(p, p, h, N);
+    mpfr_div_2ui(y, p, 1, N);
+    mpfr_clears(lo[0], lo[1], hi[0], hi[1], p, q, h, NULL);
+    return known;
+}
+bool exact_random_gamma_grad_a(mpfr_t y, const mpfr_t *x) { return gamma_grad_moved(y, x, 0); }
+bool exact_random_gamma_grad_x(mpfr_t y, const mpfr_t *x) { return gamma_grad_moved(y, x, 1); }
+
 /* x^a (1 - x)^b / (a B(a, b)) (1 + (a + b) / (a + 1) x + …) (DLMF 8.17.8) for x < (a + 1) / (a + b
    + 2), else 1 less that of 1 - x, b, a. */
 bool exact_regularized_incomplete_beta(mpfr_t y, const mpfr_t *x) {

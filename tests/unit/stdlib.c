@@ -256,6 +256,9 @@ static double f(const char *name, double x, double y, double z) {
 static void near(double got, double want, double size, const char *what, double x, double y) {
     cr_assert(fabs(got - want) <= size * 0x1p-46, "%s of %a, %a: %a, not %a", what, x, y, got, want);
 }
+static void near_step(double got, double step, const char *what, double x, double y) {
+    cr_assert(fabs(got - step) <= 1e-6 * fmax(1, fabs(step)), "%s of %a, %a: %a, not %a", what, x, y, got, step);
+}
 Test(stdlib, special) {
     for (int i = 0; i < 300; i++) {
         double x = ldexp((double)(next() >> 11) * 0x1p-53, (int)(next() % 8) - 2) + 0x1p-20;
@@ -277,6 +280,11 @@ Test(stdlib, special) {
         step = (f("igamma", x + h, y + h * speed, 0) - f("igamma", x - h, y - h * speed, 0)) / (2 * h);
         cr_assert(fabs(step) < 1e-4 * fmax(1, 1 / x), "random_gamma_grad of %a, %a: %a, P moves by %a", x, y, speed,
                   step);
+        step = (f("random_gamma_grad", x + h, y, 0) - f("random_gamma_grad", x - h, y, 0)) / (2 * h);
+        near_step(f("random_gamma_grad_a", x, y, 0), step, "random_gamma_grad_a", x, y);
+        h = y * 0x1p-14;
+        step = (f("random_gamma_grad", x, y + h, 0) - f("random_gamma_grad", x, y - h, 0)) / (2 * h);
+        near_step(f("random_gamma_grad_x", x, y, 0), step, "random_gamma_grad_x", x, y);
         double u = y / (x + y), beta = f("regularized_incomplete_beta", x, y, u);
         near(beta + f("regularized_incomplete_beta", y, x, x / (x + y)), 1, 64, "beta", x, y);
     }
