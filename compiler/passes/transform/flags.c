@@ -148,37 +148,6 @@ static bool fits_grad(Flag *f) {
     each(const int64_t, arg, f->of->args) fits &= fits_arg(f, *arg);
     return fits;
 }
-/* A cotangent is an input, whose extents are inputs too. */
-typedef struct {
-    const Jaxpr *j;
-    bool computed; /* an extent is no input */
-} Extents;
-static void note_computed(void *extents, Val extent) {
-    Extents *e = extents;
-    bool given = false;
-    each(const Val, v, e->j->in) given |= *v == extent;
-    each(const Val, v, e->j->consts) given |= *v == extent;
-    e->computed |= !given;
-}
-static bool fits_cotangent(Flag *f, uint32_t result) {
-    Ctx *cx = f->b.cx;
-    Extents e = {.j = f->read};
-    Type t = val_type(cx, f->read->out.at[result]);
-    type_extents(cx, t, note_computed, &e);
-    return !e.computed ||
-           tx_error(&f->tx, result_place(f, result),
-                    "%s: result %u is %.*s, an extent of which the program computes: its cotangent cannot be an input",
-                    f->of->text, result, SF(ctx_type_text(cx, t)));
-}
-static bool fits(Flag *f) {
-    const Jaxpr *j = f->read;
-    bool fits = true;
-    if (f->of->kind != TRANSFORM_VJP) return fits_grad(f);
-    for (uint32_t i = 0; i < j->out.n; i++)
-        if (differentiable(f, j->out.at[i])) fits &= fits_cotangent(f, i);
-    return fits;
-}
-
 /* ---- jvp */
 
 /* The values, and the tangents along the inputs that `along` lists, NULL: all. */
@@ -221,20 +190,76 @@ static bool split_tangents(Flag *f, const Jaxpr *both, const Val *primals, Val *
 
 /* ---- vjp, grad: of that the transpose */
 
+typedef struct {
+    Val extent;
+    Dim symbol;
+} Given;
+/* The extents of cotangents. */
+typedef struct {
+    Flag *f;
+    struct {
+        Given *at;
+        uint32_t n, cap;
+    } given; /* symbols in the place of what the program computes */
+} Extents;
+static bool is_among(Vals vals, Val v) {
+    bool found = false;
+    each(const Val, w, vals) found |= *w == v;
+    return found;
+}
+static Dim given_extent(void *user, Dim atom) {
+    Extents *x = user;
+    Ctx *cx = x->f->b.cx;
+    const Jaxpr *j = x->f->read;
+    const DimExpr *d = dim_at(cx->types, atom);
+    if (d->kind != DIM_BOUND || is_among(j->in, d->val) || is_among(j->consts, d->val)) return atom;
+    each(const Given, g, x->given)
+        if (g->extent == d->val) return g->symbol;
+    Str name = own_name(x->f, str_format(cx->arena, "%.*s_ct", SF(val_name(cx, d->val))));
+    push(cx->arena, &x->given, ((Given){d->val, dim_symbol(cx->types, name)}));
+    return x->given.at[x->given.n - 1].symbol;
+}
 /* The cotangents of the results: inputs, or 1 for the only one. */
 static Val *seeds(Flag *f) {
     const Jaxpr *j = f->read;
+    Ctx *cx = f->b.cx;
+    Extents extents = {.f = f};
     Val *ct = values(f, j->out.n);
     for (uint32_t i = 0; i < j->out.n; i++) {
         Val v = j->out.at[i];
         if (!differentiable(f, v)) continue;
         if (f->of->kind != TRANSFORM_VJP) {
-            ct[i] = b_number(&f->b, val_array(f->b.cx, v)->dtype, 1);
+            ct[i] = b_number(&f->b, val_array(cx, v)->dtype, 1);
             continue;
         }
-        ct[i] = add_input(f, v, own_name(f, str_format(f->b.cx->arena, "ct%u", i)));
-        val_info(f->b.cx, ct[i])->span = result_place(f, i);
+        Type t = type_substitute(cx->types, val_type(cx, v), given_extent, &extents);
+        ct[i] = val_new(cx, type_rewrite(&f->tx.map, t), result_place(f, i));
+        val_info(cx, ct[i])->name = own_name(f, str_format(cx->arena, "ct%u", i));
+        push(cx->arena, &f->in, ct[i]);
     }
+    return ct;
+}
+/* A cotangent with the extents of the result, which the program finds out: those given must be the same. */
+static Val fitted(Flag *f, Val ct, Val result) {
+    Builder *b = &f->b;
+    if (b->failed) return VAL_FAILED;
+    const ArrayType *is = b_type(b, ct), *wanted = b_type(b, result);
+    Dim config[3 * MAX_RANK] = {0};
+    Param message = {.key = K_error_message, .value = {.kind = V_TEXT}};
+    Span outer = b->span;
+    b->span = val_info(b->cx, ct)->span;
+    for (uint32_t d = 0; d < is->rank; d++) {
+        Dim given = is->dims[d], n = wanted->dims[d];
+        if (given == n) continue;
+        config[3 * d + 1] = dim_sub(b_types(b), n, given);
+        Val in[3] = {0, b_dim(b, DT_i64, given), b_dim(b, DT_i64, n)};
+        in[0] = b_eq(b, in[1], in[2]);
+        message.value.s =
+            str_format(b->cx->arena, "axis %u of '%.*s' is {0}, that of the result is {1}", d, SF(val_name(b->cx, ct)));
+        build_many(b, P_shape_assertion, 3, in, 1, &message, 0, NULL);
+    }
+    ct = b_pad(b, ct, b_number(b, is->dtype, 0), config);
+    b->span = outer;
     return ct;
 }
 /* The cotangents of the inputs with a tangent in `both`, which returns values and tangents: by input, 0: zero. `out`: as
@@ -248,7 +273,7 @@ static Val *backwards(Flag *f, const Jaxpr *both, const Val *primals, Val *out) 
     Val *lin_in = values(f, n), *lin_ct = values(f, lin.j->out.n), *ct_in = values(f, n);
     if (ncaptured) memcpy(lin_in, lin.captured.at, ncaptured * sizeof *lin_in);
     for (uint32_t i = 0, k = 0; i < j->out.n; i++)
-        if (ct[i]) lin_ct[k++] = ct[i];
+        if (ct[i]) lin_ct[k++] = fitted(f, ct[i], out[i]);
     if (!transpose_into(&f->tx, &f->b, lin.j, lin_in, lin_ct, ct_in)) return NULL;
     for (uint32_t i = 0, k = ncaptured; k < n; i++)
         if (differentiable(f, j->in.at[i]) && (f->of->kind == TRANSFORM_VJP || listed(f->of, i)))
@@ -263,7 +288,7 @@ static void add_cotangent(Flag *f, Val primal, Val ct, uint32_t input) {
 }
 static Jaxpr *transform_vjp(Ctx *cx, const Jaxpr *j, const Transform *t) {
     Flag d = flag_of(cx, j, t), f = flag_of(cx, j, t);
-    if (!fits(&f)) return NULL;
+    if (t->kind != TRANSFORM_VJP && !fits_grad(&f)) return NULL;
     d.tx.reverse = true;
     const Jaxpr *both = with_tangents(&d, t->kind == TRANSFORM_VJP ? NULL : t);
     if (!both) return NULL;
