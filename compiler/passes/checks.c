@@ -1,13 +1,17 @@
 /* --debug-nans, --check-bounds: adds a check after each equation with floating-point results that none is NaN, and
-   before each indexing equation a check that no index is out of bounds. A check is a call of the runtime that may end
-   the call of the library: it is an effect, so that it stays, in the order of the program, whatever is fused. Composite
-   primitives are not expanded yet, so that their intermediate values may be NaN.
+   before each indexing equation a check that no index is out of bounds. Always: before an equation that asks of an
+   extent that the program computes not to exceed another one, a check that it does not.
+
+   A check is a call of the runtime that may end the call of the library: it is an effect, so that it stays, in the
+   order of the program, whatever is fused. Composite primitives are not expanded yet, so that their intermediate values
+   may be NaN.
 
    Indices are checked before they are clamped or their elements are dropped or filled, as in jax.experimental.checkify.
  */
 #include "build.h"
 #include "../control.h"
 #include "../options.h"
+#include "../typecheck/check.h"
 #include "../typecheck/rule.h"
 #include <math.h>
 
@@ -18,6 +22,9 @@ typedef struct {
 } Way;
 typedef struct {
     Ctx *cx;
+    const Jaxpr *read;   /* the program */
+    bool extents;        /* those that it computes are checked */
+    bool computed;       /* note_computed found one */
     ValMap map;          /* of nothing */
     unsigned char *data; /* by value: whether its data contains a NaN, if known */
     bool *written;       /* by value: it may contain a NaN of the text that was only moved */
@@ -160,7 +167,9 @@ static Val starts_outside(Builder *b, const Eqn *e, uint32_t first, const Dim *s
     for (uint32_t i = 0; i < x->rank; i++) found = add_outside(b, found, e->in.at[first + i], x->dims[i], sizes[i]);
     return found;
 }
-static Val slice_outside(Builder *b, const Eqn *e) { return starts_outside(b, e, 1, param_dims(e, K_slice_sizes).at); }
+static Val slice_outside(Builder *b, const Eqn *e) {
+    return starts_outside(b, e, 1, val_array(b->cx, e->out.at[0])->dims);
+}
 static Val update_outside(Builder *b, const Eqn *e) { return starts_outside(b, e, 2, b_type(b, e->in.at[1])->dims); }
 
 /* Indices [..., n] in operand 1: component k indexes axis axes[k] of operand 0; `sizes` are the extents of the
@@ -203,6 +212,52 @@ static Outside *const outside_of[NPRIMS] = {
     [P_scatter_min] = scatter_outside, [P_scatter_max] = scatter_outside,         [P_scatter_sub] = scatter_outside,
 };
 
+/* ---- extents: what types ask of those that are inputs is asked when a call begins, of those that the program computes
+   before the equation */
+static Dim note_computed(void *user, Dim atom) {
+    Checks *c = user;
+    const DimExpr *d = dim_at(c->cx->types, atom);
+    bool given = d->kind != DIM_BOUND;
+    each(const Val, v, c->read->in) given |= d->val == *v;
+    each(const Val, v, c->read->consts) given |= d->val == *v;
+    c->computed |= !given;
+    return atom;
+}
+static bool is_computed(Checks *c, const DimCheck *asked) {
+    c->computed = false;
+    if (!dim_is_const(asked->a)) dim_substitute(c->cx->types, asked->a, note_computed, c);
+    if (!dim_is_const(asked->b)) dim_substitute(c->cx->types, asked->b, note_computed, c);
+    return c->computed;
+}
+static bool has_bound(const Ctx *cx, Vals vals) {
+    bool found = false;
+    each(const Val, v, vals) found |= type_has_bound(cx, val_type(cx, *v));
+    return found;
+}
+static void check_extents(Checks *c, Builder *b, const Eqn *e) {
+    Ctx *cx = c->cx;
+    if (!has_bound(cx, e->in) && !has_bound(cx, e->out)) return;
+    DimChecks asked = {0}, *outer = cx->dim_checks;
+    Type *in = arena_new(cx->arena, Type, e->in.n + 1), *out = arena_new(cx->arena, Type, e->out.n + 1);
+    for (uint32_t i = 0; i < e->in.n; i++) in[i] = val_type(cx, e->in.at[i]);
+    for (uint32_t i = 0; i < e->out.n; i++) out[i] = val_type(cx, e->out.at[i]);
+    cx->dim_checks = &asked;
+    bool good = infer(cx, e, in, out);
+    cx->dim_checks = outer;
+    assert(good);
+    each(const DimCheck, k, asked) {
+        if (!is_computed(c, k)) continue;
+        Val n[2] = {b_dim(b, DT_i64, k->a), b_dim(b, DT_i64, k->b)};
+        Val wrong = k->at_most ? b_gt(b, n[0], n[1]) : b_ne(b, n[0], n[1]);
+        b_stop_with(b, wrong, e, k->at_most ? "needs {0} <= {1}" : "needs {0} = {1}", 2, n);
+    }
+}
+static bool asks_computed(Checks *c) {
+    bool asked = false;
+    each(const DimCheck, k, *c->cx->dim_checks) asked |= is_computed(c, k);
+    return asked;
+}
+
 static Jaxpr *checks_jaxpr(void *user, const Jaxpr *j) {
     Checks *c = user;
     const Options *o = c->cx->options;
@@ -212,6 +267,7 @@ static Jaxpr *checks_jaxpr(void *user, const Jaxpr *j) {
     each(const Eqn, e, j->eqns) {
         bool inside = runs_programs(e->prim); /* its programs have the checks */
         b.span = e->span;
+        if (c->extents && !inside) check_extents(c, &b, e);
         if (o->check_bounds && outside_of[e->prim]) {
             Val found = outside_of[e->prim](&b, e);
             if (found) b_stop_if(&b, found, e, "indexes out of bounds");
@@ -226,8 +282,10 @@ static Jaxpr *checks_jaxpr(void *user, const Jaxpr *j) {
 }
 Jaxpr *pass_checks(Ctx *cx, const Jaxpr *j) {
     bool stdlib = j->span.file != INPUT_FILE;
-    if (stdlib || !(cx->options->debug_nans || cx->options->check_bounds)) return (Jaxpr *)j;
-    Checks c = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena, .seen.arena = cx->arena};
+    if (stdlib) return (Jaxpr *)j;
+    Checks c = {.cx = cx, .read = j, .map.cx = cx, .memo.arena = cx->arena, .seen.arena = cx->arena};
+    c.extents = asks_computed(&c);
+    if (!(cx->options->debug_nans || cx->options->check_bounds || c.extents)) return (Jaxpr *)j;
     c.data = arena_new(cx->arena, unsigned char, cx->nvals);
     c.written = arena_new(cx->arena, bool, cx->nvals);
     c.first = arena_new(cx->arena, uint32_t, cx->nvals);
