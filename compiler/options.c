@@ -139,7 +139,9 @@ static bool transform(Reader *r, TransformKind kind, const char *option, const c
             if (t.args.at[k] == t.args.at[i])
                 return wrong("%s=%s: input %lld is listed twice", option, v, (long long)t.args.at[i]);
     if (all->n && all->at[all->n - 1].kind == TRANSFORM_LINEARIZE)
-        return wrong("--linearize must be the last transformation; %s comes after it", t.text);
+        return kind == TRANSFORM_LINEARIZE
+                   ? wrong("--linearize must be the last transformation, but is given twice")
+                   : wrong("--linearize must be the last transformation; %s comes after it", t.text);
     if (all->n) t.before = all->at[all->n - 1].text;
     push(r->arena, all, t);
     return true;
@@ -268,34 +270,54 @@ static const Option *option_find(const char *arg, const char **value) {
     return best;
 }
 
-/* A transformation of --entry. */
-static bool entry_flag(Reader *r, const char *flag) {
-    static bool (*const transformations[])(Reader *, const char *) = {opt_jvp, opt_vjp, opt_grad, opt_value_and_grad,
-                                                                      opt_linearize};
-    const char *value = NULL;
-    const Option *x = option_find(flag, &value);
-    for (size_t i = 0; x && i < sizeof transformations / sizeof *transformations; i++)
-        if (x->take == transformations[i]) return x->take(r, value);
-    return wrong("--entry %s: '%s' is no transformation", r->entry->name, flag);
+static bool transforms(const Option *x) {
+    static bool (*const all[])(Reader *, const char *) = {opt_jvp, opt_vjp, opt_grad, opt_value_and_grad,
+                                                          opt_linearize};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (x->take == all[i]) return true;
+    return false;
 }
-
-/* Options of one letter are close to everything. */
-static bool unknown_option(const char *arg) {
-    enum { LETTERS = 4 };
+/* Is it an option without a value, given one? */
+static bool valued_flag(const char *arg) {
     Str given = {arg, (uint32_t)strcspn(arg, "=")};
     for (const Option *x = options; x < options + NOPTIONS; x++)
         if (x->shape == FLAG && given.n < strlen(arg) && str_is(given, x->spelling))
-            return wrong("'%s' takes no value, as in '%s'", x->spelling, arg);
+            return !wrong("'%s' takes no value, as in '%s'", x->spelling, arg);
+    return false;
+}
+/* The option that is meant, of the transformations or of all; NULL: none is like it. Options of one letter are close to
+   everything. */
+static const Option *option_meant(const char *arg, bool of_transformations) {
+    enum { LETTERS = 4 };
+    Str given = {arg, (uint32_t)strcspn(arg, "=")};
     const Option *near = NULL, *begin = NULL;
     Similar similar = similar_to(given, edits_of(given, LETTERS));
     for (const Option *x = options; x < options + NOPTIONS; x++) {
         size_t n = strlen(x->spelling);
-        if (n > 3 && similar_offer(&similar, str(x->spelling))) near = x;
-        if (n > 3 && !strncmp(arg, x->spelling, n) && (!begin || n > strlen(begin->spelling))) begin = x;
+        if (n <= 3 || (of_transformations && !transforms(x))) continue;
+        if (similar_offer(&similar, str(x->spelling))) near = x;
+        if (!strncmp(arg, x->spelling, n) && (!begin || n > strlen(begin->spelling))) begin = x;
     }
-    if (!near) near = begin;
-    return near ? wrong("unknown option '%s'; did you mean '%s'?", arg, near->spelling)
-                : wrong("unknown option '%s'", arg);
+    return near ? near : begin;
+}
+static bool unknown_option(const char *arg) {
+    if (valued_flag(arg)) return false;
+    const Option *meant = option_meant(arg, false);
+    return meant ? wrong("unknown option '%s'; did you mean '%s'?", arg, meant->spelling)
+                 : wrong("unknown option '%s'", arg);
+}
+
+/* A transformation of --entry. */
+static bool entry_flag(Reader *r, const char *flag) {
+    const char *value = NULL, *name = r->entry->name;
+    const Option *x = option_find(flag, &value), *meant = x ? NULL : option_meant(flag, true);
+    if (x && transforms(x)) return x->take(r, value);
+    if (x)
+        return wrong("--entry %s: '%s' is no transformation; such options are given outside --entry, for all functions",
+                     name, flag);
+    if (valued_flag(flag)) return false;
+    return meant ? wrong("--entry %s: '%s' is no transformation; did you mean '%s'?", name, flag, meant->spelling)
+                 : wrong("--entry %s: '%s' is no transformation", name, flag);
 }
 
 /* The input argv[i]; numbers after an option with an optional value may be that value. */
@@ -319,7 +341,9 @@ static bool argument(Reader *r, char **argv, uint32_t n, uint32_t *i) {
     if (!x) return unknown_option(arg);
     if (x->shape == FLAG) return x->take(r, NULL);
     if (x->shape == OPTIONAL) return x->take(r, value);
-    if (!value && x->shape != JOINED && *i + 1 < n) value = argv[++*i];
+    const char *ignored, *next = x->shape != JOINED && *i + 1 < n ? argv[*i + 1] : NULL;
+    bool forgotten = next && x->shape == EQUALS && option_find(next, &ignored);
+    if (!value && next && !forgotten) value = argv[++*i];
     if (!value || !*value) return wrong("'%s' wants %s", x->spelling, x->meta);
     return x->take(r, value);
 }
@@ -409,21 +433,24 @@ static bool settle_emit(Reader *r, bool *text) {
 }
 
 /* A function with the name of one of libc or libm would hide that one from the program it is linked to. */
-static void warn_name(Reader *r, const char *name) {
+static void warn_name(Reader *r, const char *name, const char *remedy) {
     void *libm = dlopen("libm.so.6", RTLD_LAZY), *libc = dlopen("libc.so.6", RTLD_LAZY);
     if ((libm && dlsym(libm, name)) || (libc && dlsym(libc, name)) || strcmp(name, "main") == 0)
-        diag_warn(r->diags, W_name, (Span){0, 0, 0},
-                  "the function's name '%s' is a symbol of libc or libm; --name gives another", name);
+        diag_warn(r->diags, W_name, (Span){0, 0, 0}, "the function's name '%s' is a symbol of libc or libm; %s", name,
+                  remedy);
     if (libm) dlclose(libm);
     if (libc) dlclose(libc);
 }
 
-/* Names of jaxcc's own code, and names with a meaning to linkers. */
+/* Names of jaxcc's own code and of what its headers declare, and names with a meaning to linkers. */
 static bool reserved(const char *name) {
     static const char *const names[] = {"_init", "_fini", "_DYNAMIC", "_GLOBAL_OFFSET_TABLE_"};
+    static const char *const beginnings[] = {"jaxcc_", "JAXCC_"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
-    return strncmp(name, "jaxcc_", 6) == 0;
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        if (text_after(name, beginnings[i])) return true;
+    return false;
 }
 
 static bool settle_deps(Reader *r, Str stem, bool to_file) {
@@ -436,16 +463,18 @@ static bool settle_deps(Reader *r, Str stem, bool to_file) {
 }
 
 /* What the library exports for a function has no other meaning. */
-static bool settle_name(Reader *r, const char *name, bool library, Intern *exported) {
+static bool settle_name(Reader *r, const char *name, bool library, bool entry, Intern *exported) {
+    const char *remedy = entry ? "write another one in --entry" : "--name gives another";
     static const char *const suffixes[] = {"", "_error", "_program"};
-    if (library && reserved(name)) return wrong("no library can export the name '%s'; --name gives another", name);
+    if ((library || r->o->emit == EMIT_header) && reserved(name))
+        return wrong("no library can export the name '%s'; %s", name, remedy);
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         bool fresh;
         Str symbol = str_format(r->arena, "%s%s", name, suffixes[i]);
         intern(exported, symbol.at, symbol.n, &fresh);
         if (!fresh) return wrong("two functions of the library would export the name '%.*s'", SF(symbol));
     }
-    if (library) warn_name(r, name);
+    if (library) warn_name(r, name, remedy);
     return true;
 }
 static bool settle_names(Reader *r, bool library) {
@@ -459,7 +488,7 @@ static bool settle_names(Reader *r, bool library) {
         if (!two && cname_keyword(str(name)))
             return wrong("%s: '%s' is not a name that C and C++ can use", i ? "--entry" : "--name", name);
         for (int k = 0; k < 1 + two; k++)
-            if (!settle_name(r, two ? str_format(r->arena, "%s_%s", name, halves[k]).at : name, library, &exported))
+            if (!settle_name(r, two ? str_format(r->arena, "%s_%s", name, halves[k]).at : name, library, i, &exported))
                 return false;
     }
     return true;

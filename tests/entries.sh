@@ -98,13 +98,23 @@ try "--emit=jaxpr prints all" printed
 try "constants are shared" shared
 try "--tape=bound" bounded
 try "a bad tape" refused 2 "it is count, or bound:N" f.jaxpr --vjp --tape=bound:0
-try "no name" refused 2 "not NAME:FLAGS" f.jaxpr --entry --vjp
+try "no name" refused 2 "not NAME:FLAGS" f.jaxpr --entry=--vjp
+try "no value" refused 2 "'--entry' wants NAME:FLAGS" f.jaxpr --entry --vjp
+try "no tape" refused 2 "'--tape' wants TAPE" f.jaxpr --tape --vjp
+try "a constant of the header" refused 2 "no library can export the name 'JAXCC_OK'; write another one in --entry" f.jaxpr --entry JAXCC_OK:--jvp
+try "--name of a constant of the header" refused 2 "name 'JAXCC_OK'; --name gives another" f.jaxpr --name=JAXCC_OK --emit=header
+try "a type of the header" refused 2 "name 'jaxcc_body'; --name gives another" f.jaxpr --name=jaxcc_body --emit=header
+try "a symbol of libm" refused 1 "a symbol of libc or libm; write another one in --entry" f.jaxpr --entry sin:--jvp -Werror=name
 try "no C name" refused 2 "not a name" f.jaxpr --entry 2g:--vjp
 try "no transformation" refused 2 "'-O3' is no transformation" f.jaxpr --entry 'g:--vjp -O3'
-try "a misspelt one" refused 2 "'--vpj' is no transformation" f.jaxpr --entry 'g:--vpj'
+try "a misspelt one" refused 2 "'--vpj' is no transformation; did you mean '--vjp'?" f.jaxpr --entry 'g:--vpj'
+try "one like no other" refused 2 "'--xyzzy' is no transformation" f.jaxpr --entry 'g:--xyzzy'
+try "an option for all" refused 2 "'--remat=all' is no transformation; such options are given outside --entry" f.jaxpr --entry 'g:--vjp --remat=all'
+try "a value for none" refused 2 "'--jvp' takes no value" f.jaxpr --entry 'g:--jvp=1'
 try "a name twice" refused 2 "would export the name 'g'" f.jaxpr --entry g:--vjp --entry g:--jvp
 try "the name of an error function" refused 2 "would export the name 'f_error'" f.jaxpr --entry f_error:--vjp
 try "the name of a half" refused 2 "would export the name 'f_lin'" f.jaxpr --linearize --entry f_lin:--vjp
+try "--linearize twice" refused 2 "must be the last transformation, but is given twice" f.jaxpr --linearize --linearize
 try "something after --linearize" refused 2 "must be the last" f.jaxpr --linearize --jvp
 try "a flag that does not fit" refused 1 "for --grad=7 of --entry g" f.jaxpr --entry g:--grad=7
 finish
