@@ -186,7 +186,6 @@ TAKES(remat) {
         int64_t levels;
     } ways[] = {{"none", KEEP_LEAST, 0}, {"all", KEEP_CARRY, 0}, {"dots", KEEP_DOTS, 0}, {"sqrt", KEEP_SEGMENTS, 2}};
     static const char levels[] = "levels:";
-    enum { MOST_LEVELS = 8 };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         r->o->keep = ways[i].keep, r->o->levels = ways[i].levels;
         if (!strcmp(v, ways[i].name)) return true;
@@ -492,6 +491,19 @@ static bool settle_names(Reader *r, bool library) {
                 return false;
     }
     return true;
+}
+
+static bool in_reverse(const Transforms *all) {
+    bool found = false;
+    each(const Transform, t, *all) found |= t->kind != TRANSFORM_JVP;
+    return found;
+}
+Str options_less_memory(Arena *arena, const Options *o) {
+    bool reverse = in_reverse(&o->transforms);
+    each(const LibraryEntry, e, o->entries) reverse |= in_reverse(&e->transforms);
+    if (!reverse || o->levels == MOST_LEVELS) return S("");
+    return o->levels < 2 ? S("; see --remat=sqrt")
+                         : str_format(arena, "; see --remat=levels:%lld", (long long)o->levels + 1);
 }
 
 static bool settle(Reader *r) {

@@ -35,6 +35,7 @@ typedef struct {
     Transform *at;
     uint32_t n, cap;
 } Transforms;
+enum { MOST_LEVELS = 8 }; /* of --remat */
 
 /* --entry 'NAME:FLAGS': one more function of the library. */
 typedef struct {
@@ -85,6 +86,10 @@ struct Options {
     const char *dep_file; /* -MF, NULL: none */
     bool phony_deps;      /* -MP */
 };
+
+/* What takes less memory for what loops keep for the backward part, after a message: "; see --remat=sqrt". Empty if
+   nothing does, or if no function is a derivative in reverse. */
+Str options_less_memory(Arena *, const Options *);
 
 /* Reads the command line and enables warnings in the Diags. The result is OPTIONS_GO, or the exit status: 0 after
    --help and --version, 2 after a message about a wrong command line. */

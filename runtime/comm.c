@@ -115,7 +115,7 @@ static void *device(void *user) {
     void *workspace = d->workspace ? jaxcc_rt_workspace_get(d->workspace) : NULL;
     int32_t status;
     if (d->workspace && !workspace)
-        status = jaxcc_rt_fail_memory(d->workspace);
+        status = jaxcc_rt_fail_memory(d->workspace, "");
     else {
         *(void **)d->args[-1] = workspace;
         status = jaxcc_rt_device_run(d->body, d->args, &d->comm);

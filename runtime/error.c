@@ -60,7 +60,7 @@ int32_t jaxcc_rt_fail_size(const char *argument) {
     return jaxcc_rt_fail(JAXCC_DIMENSION, "'%s' would be larger than 2^63-1 bytes", argument);
 }
 
-int32_t jaxcc_rt_fail_memory(int64_t bytes) {
-    if (bytes == INT64_MAX) return jaxcc_rt_fail(JAXCC_MEMORY, "no memory for 2^63 bytes or more");
-    return jaxcc_rt_fail(JAXCC_MEMORY, "no memory for a workspace of %" PRId64 " bytes", bytes);
+int32_t jaxcc_rt_fail_memory(int64_t bytes, const char *hint) {
+    if (bytes == INT64_MAX) return jaxcc_rt_fail(JAXCC_MEMORY, "no memory for 2^63 bytes or more%s", hint);
+    return jaxcc_rt_fail(JAXCC_MEMORY, "no memory for a workspace of %" PRId64 " bytes%s", bytes, hint);
 }

@@ -65,14 +65,35 @@ static void *get(jaxcc_rt_heap *h, int64_t bytes) {
 }
 void *jaxcc_rt_heap_get(jaxcc_rt_heap *h, int64_t bytes) {
     void *p = get(h, bytes);
-    if (!p) stop(h, jaxcc_rt_fail_memory(bytes));
+    if (!p) stop(h, jaxcc_rt_fail_memory(bytes, ""));
     return p;
 }
-void *jaxcc_rt_heap_rows(jaxcc_rt_heap *h, int64_t bytes, int64_t turns, int64_t row, const char *place) {
+/* The text with the numbers in the place of {0}, {1}, …; truncated if it does not fit. */
+static void fill(char *to, size_t size, const char *text, int64_t n, void *const *numbers) {
+    size_t used = 0;
+    while (*text && used + 1 < size) {
+        char *end = NULL;
+        long k = *text == '{' && text[1] >= '0' && text[1] <= '9' ? strtol(text + 1, &end, 10) : n;
+        if (k < n && *end == '}') {
+            int more = snprintf(to + used, size - used, "%" PRId64, *(const int64_t *)numbers[k]);
+            used += (size_t)more < size - used ? (size_t)more : size - used - 1;
+            text = end + 1;
+        } else {
+            to[used++] = *text++;
+        }
+    }
+    to[used] = 0;
+}
+/* Ends the call with the text, truncated. */
+static _Noreturn void stop_with(jaxcc_rt_heap *h, int32_t status, const char *text, int64_t n, void *const *numbers) {
+    char filled[256];
+    fill(filled, sizeof filled, text, n, numbers);
+    jaxcc_rt_fail(status, "%s", filled);
+    stop(h, status);
+}
+void *jaxcc_rt_heap_rows(jaxcc_rt_heap *h, int64_t bytes, int64_t turns, int64_t row, const char *error) {
     void *p = get(h, bytes);
-    if (!p)
-        jaxcc_rt_stop(h, JAXCC_MEMORY, "%s: no memory for %" PRId64 " turns of %" PRId64 " bytes; see --remat=sqrt",
-                      place, turns, row);
+    if (!p) stop_with(h, JAXCC_MEMORY, error, 2, (void *[]){&turns, &row});
     return p;
 }
 void jaxcc_rt_heap_put(jaxcc_rt_heap *h, void *p) {
@@ -91,7 +112,7 @@ void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, cons
     void *data = NULL;
     if (!own || bytes < 0 || posix_memalign(&data, ALIGN, (size_t)bytes + !bytes)) {
         free(own);
-        stop(h, jaxcc_rt_fail_memory(bytes));
+        stop(h, jaxcc_rt_fail_memory(bytes, ""));
     }
     for (int32_t i = 0; i < rank; i++) own[i] = dims[i];
     *out = (jaxcc_array){data, rank, own, release};
@@ -100,26 +121,7 @@ void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, cons
     return data;
 }
 
-/* The text with the numbers in the place of {0}, {1}, …; truncated if it does not fit. */
-static void fill(char *to, size_t size, const char *text, int64_t n, void *const *numbers) {
-    size_t used = 0;
-    while (*text && used + 1 < size) {
-        char *end = NULL;
-        long k = *text == '{' && text[1] >= '0' && text[1] <= '9' ? strtol(text + 1, &end, 10) : n;
-        if (k < n && *end == '}') {
-            int more = snprintf(to + used, size - used, "%" PRId64, *(const int64_t *)numbers[k]);
-            used += (size_t)more < size - used ? (size_t)more : size - used - 1;
-            text = end + 1;
-        } else {
-            to[used++] = *text++;
-        }
-    }
-    to[used] = 0;
-}
 /* Ends the call with the text if the condition is true. sizes: how many numbers there are between the two. */
 void jaxcc_rt_check(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
-    char text[256];
-    if (!*(const uint8_t *)arrays[0]) return;
-    fill(text, sizeof text, arrays[1 + sizes[0]], sizes[0], arrays + 1);
-    jaxcc_rt_stop(call, JAXCC_CHECK, "%s", text);
+    if (*(const uint8_t *)arrays[0]) stop_with(call, JAXCC_CHECK, arrays[1 + sizes[0]], sizes[0], arrays + 1);
 }

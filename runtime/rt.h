@@ -28,7 +28,7 @@ __attribute__((cold)) int32_t jaxcc_rt_fail_unequal(const char *a, int64_t x, co
 __attribute__((cold)) int32_t jaxcc_rt_fail_above(const char *a, int64_t x, const char *b, int64_t y);
 __attribute__((cold)) int32_t jaxcc_rt_fail_divisor(const char *expression);
 __attribute__((cold)) int32_t jaxcc_rt_fail_size(const char *argument);
-__attribute__((cold)) int32_t jaxcc_rt_fail_memory(int64_t bytes);
+__attribute__((cold)) int32_t jaxcc_rt_fail_memory(int64_t bytes, const char *hint);
 /* Fails if one of n arguments is NULL: the first nfirst are at `first`, the others at their own index in `rest`.
    `names` lists them in order, separated by blanks; "-" for one that may be NULL. */
 int32_t jaxcc_rt_check_pointers(void *const *first, int64_t nfirst, void *const *rest, int64_t n, const char *names);
@@ -38,8 +38,9 @@ int32_t jaxcc_rt_check_pointers(void *const *first, int64_t nfirst, void *const 
 typedef struct jaxcc_rt_heap jaxcc_rt_heap;
 int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args);
 void *jaxcc_rt_heap_get(jaxcc_rt_heap *, int64_t bytes);
-/* The same for what a loop of so many turns stacks; `place`: of the loop, for the error. */
-void *jaxcc_rt_heap_rows(jaxcc_rt_heap *, int64_t bytes, int64_t turns, int64_t row, const char *place);
+/* The same for what a loop of so many turns stacks. `error`: the text if there is none, with {0} for `turns` and {1} for
+   `row`. */
+void *jaxcc_rt_heap_rows(jaxcc_rt_heap *, int64_t bytes, int64_t turns, int64_t row, const char *error);
 void jaxcc_rt_heap_put(jaxcc_rt_heap *, void *);
 void jaxcc_rt_heap_dim(jaxcc_rt_heap *, const char *name, int64_t value);
 /* The same for one of several devices (comm.h), and its end of the communicator. */

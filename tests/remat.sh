@@ -101,6 +101,33 @@ int main(void) {
            strcmp(two_error(), "two.jaxpr:8:27: while: no memory for 1234567890123 turns of 8192 bytes; see --remat=sqrt");
 }
 X
+cat >hint.c <<'X'
+#include "hint.h"
+#include <stdio.h>
+int main(void) {
+    static double x[1024], y[1024], g[1024];
+#ifdef TURNS
+    const int64_t n = TURNS;
+    int status = hint(x, &n, x, y, g);
+#else
+    int status = hint(x, x, y, g);
+#endif
+    puts(hint_error());
+    return status != JAXCC_MEMORY;
+}
+X
+# hinted TEXT CC-OPTION JAXCC-ARGUMENTS...: the whole error of a call without memory
+hinted() {
+    text=$1 define=$2
+    shift 2
+    jaxcc --vjp --name=hint "$@" -o hint.so && cc $define hint.c hint.so -Wl,-rpath,. -o hint && [ "$(timeout 60 ./hint)" = "$text" ] || { ./hint; return 1; }
+}
+while_place=while.jaxpr:2:27:
+after_sqrt() { hinted "$while_place while: no memory for 2147483648 rows of 8192 bytes; see --remat=levels:3" -DTURNS=4611686018427387904 --remat=sqrt while.jaxpr; }
+of_scan() {
+    none=$(workspace none 9000000000000) &&
+        hinted "no memory for a workspace of $none bytes; see --remat=sqrt" -DSCAN -O0 scan.jaxpr
+}
 no_memory() { jaxcc --vjp -march=x86-64-v3 two.jaxpr -o two.so && cc ends.c two.so -Wl,-rpath,. -o ends && timeout 60 ./ends; }
 no_leak() { timeout 100 valgrind -q --leak-check=full --show-leak-kinds=all --errors-for-leak-kinds=all --error-exitcode=9 ./ends; }
 # A loop of n turns, in each of which another runs; both print, once, whatever is computed again.
@@ -173,5 +200,7 @@ try "too many levels" refused "a number L from 1 to 8" --remat=levels:9
 try "prints of loops within loops" prints_once
 try "effects with results" runs_once
 try "no memory for a while" no_memory
+try "no memory after --remat=sqrt" after_sqrt
+try "no memory for a scan" of_scan
 ! command -v valgrind >/dev/null || try "what ends early frees its memory" no_leak
 finish

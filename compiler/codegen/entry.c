@@ -336,6 +336,15 @@ static V run_on(Frame *f, const Written *w, V workspace) {
     V call[2] = {em_address(e, entry_run(e, w, false)), memory};
     return em_call(e, "jaxcc_rt_heap_run", e->i32, 2, call);
 }
+/* Does a loop keep something of each turn, as loops of derivatives in reverse do? */
+static bool stacks(const Body *b) {
+    each(Step *const, s, b->steps) {
+        if ((*s)->kind == STEP_SCAN && (*s)->e->out.n > (*s)->ncarries) return true;
+        for (uint32_t i = 0; i < (*s)->nbodies; i++)
+            if (stacks((*s)->bodies[i])) return true;
+    }
+    return false;
+}
 static V run_body(Frame *f, const Written *w) {
     Emit *e = f->e;
     if (w->workspace == 0) return run_on(f, w, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
@@ -353,7 +362,9 @@ static V run_body(Frame *f, const Written *w) {
     V ok = run_on(f, w, at), status;
     em_call(e, "jaxcc_rt_workspace_put", no_type, 1, &at);
     em_else(e, &got, 1, &ok);
-    V failed = em_call(e, "jaxcc_rt_fail_memory", e->i32, 1, &bytes);
+    Str hint = stacks(f->plan->top) ? options_less_memory(e->arena, e->cx->options) : S("");
+    V args[2] = {bytes, em_address(e, em_text(e, hint))};
+    V failed = em_call(e, "jaxcc_rt_fail_memory", e->i32, 2, args);
     em_if_end(e, &got, &failed, &status);
     return status;
 }

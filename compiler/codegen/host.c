@@ -223,12 +223,14 @@ static V take_rows(Host *h, const Alloc *a, V bytes) {
     const ArrayType *t = val_array(cx, a->rows);
     LineCol at = diag_where(cx->diags, a->loop->span);
     const char *loop = dim_has_bound(cx->types, t->dims[0]) ? "while" : prim_name[a->loop->prim];
-    Str place =
-        str_format(h->e->arena, "%s:%u:%u: %s", diag_path(cx->diags, a->loop->span.file), at.line, at.col, loop);
+    const char *rows = cx->options->levels > 1 ? "rows" : "turns"; /* segments have one for many turns */
+    Str text = str_format(h->e->arena, "%s:%u:%u: %s: no memory for {0} %s of {1} bytes%.*s",
+                          diag_path(cx->diags, a->loop->span.file), at.line, at.col, loop, rows,
+                          SF(options_less_memory(h->e->arena, cx->options)));
     Dim row = em_bytes(t->dtype);
     for (uint32_t d = 1; d < t->rank; d++) row = dim_mul(cx->types, row, t->dims[d]);
     V args[5] = {h->frame.heap, bytes, frame_dim(&h->frame, t->dims[0]), frame_bytes(&h->frame, row),
-                 em_address(h->e, em_text(h->e, place))};
+                 em_address(h->e, em_text(h->e, text))};
     return em_call(h->e, "jaxcc_rt_heap_rows", h->e->ptr, 5, args);
 }
 static void take(Host *h, const Alloc *a) {

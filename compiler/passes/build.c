@@ -330,19 +330,22 @@ static void put_source(Builder *b, const Eqn *e, Text *to) {
         blank = space;
     }
 }
-void b_stop_if(Builder *b, Val condition, const Eqn *e, const char *what) {
-    b_stop_with(b, condition, e, what, 0, NULL);
-}
-void b_stop_with(Builder *b, Val condition, const Eqn *e, const char *what, uint32_t n, const Val *numbers) {
-    Diags *d = b->cx->diags;
-    LineCol at = diag_where(d, e->span);
+Str b_stop_text(Builder *b, const Eqn *e, Str what) {
     Text text = {.arena = b->cx->arena};
-    text_add(&text, "%s:%u:%u: %s %s: ", diag_path(d, e->span.file), at.line, at.col, prim_name[e->prim], what);
+    text_add(&text, "%s %.*s: ", prim_name[e->prim], SF(what));
     put_source(b, e, &text);
+    return (Str){text.at, text.n};
+}
+void b_stop_if(Builder *b, Val condition, const Eqn *e, const char *what) {
+    b_stop_with(b, condition, e->span, b_stop_text(b, e, str(what)), 0, NULL);
+}
+void b_stop_with(Builder *b, Val condition, Span place, Str what, uint32_t n, const Val *numbers) {
+    Diags *d = b->cx->diags;
+    LineCol at = diag_where(d, place);
+    Str text = str_format(b->cx->arena, "%s:%u:%u: %.*s", diag_path(d, place.file), at.line, at.col, SF(what));
     Val *in = arena_new(b->cx->arena, Val, n + 1);
     in[0] = condition;
     for (uint32_t i = 0; i < n; i++) in[1 + i] = b_convert(b, numbers[i], DT_i64);
-    Param p[3] = {p_word(K_name, "check"), p_dims(b, K_sizes, 1, (Dim[]){n}),
-                  p_text(b, K_text, (Str){text.at, text.n})};
+    Param p[3] = {p_word(K_name, "check"), p_dims(b, K_sizes, 1, (Dim[]){n}), p_text(b, K_text, text)};
     build_many(b, P_runtime_call, 1 + n, in, 3, p, 0, NULL);
 }

@@ -171,8 +171,10 @@ Vals b_runtime(Builder *, const char *name, uint32_t nsizes, const Dim *sizes, u
 /* Ends the call with JAXCC_CHECK if the scalar bool is true; the message is the place of `e`, its primitive, and
    `what`. */
 void b_stop_if(Builder *, Val, const Eqn *e, const char *what);
-/* The same with the values of n integer scalars for {0}, {1}, … */
-void b_stop_with(Builder *, Val, const Eqn *e, const char *what, uint32_t n, const Val *numbers);
+/* The same at a place and with any text, in which {0}, {1}, … stand for the values of n integer scalars. */
+void b_stop_with(Builder *, Val, Span place, Str what, uint32_t n, const Val *numbers);
+/* The text of the former without the place. */
+Str b_stop_text(Builder *, const Eqn *e, Str what);
 
 /* ---- computed places (build_index.c) */
 /* The block of these extents that starts at these scalars, which have one integer type and are clamped so that it lies

@@ -37,9 +37,14 @@ bool expand_dimension_size(Builder *b, const Eqn *e, Val *out) {
     out[0] = b_dim(b, val_array(b->cx, e->out.at[0])->dtype, n);
     return true;
 }
+/* Does the text have the equation itself? A derivative makes assertions where the text has other equations. */
+static bool stated(const Builder *b, const Eqn *e) {
+    Str text = diags_text(b->cx->diags, e->span.file), name = str(prim_name[e->prim]);
+    return e->span.at <= text.n && text.n - e->span.at >= name.n && !memcmp(text.at + e->span.at, name.at, name.n);
+}
 bool expand_shape_assertion(Builder *b, const Eqn *e, Val *out) {
-    Str message = param_find(e, K_error_message)->value.s;
-    const char *what = str_c(b->cx->arena, str_format(b->cx->arena, "fails: %.*s", SF(message)));
-    b_stop_with(b, b_not(b, e->in.at[0]), e, what, e->in.n - 1, e->in.at + 1);
+    Str what = param_find(e, K_error_message)->value.s;
+    if (stated(b, e)) what = b_stop_text(b, e, str_format(b->cx->arena, "fails: %.*s", SF(what)));
+    b_stop_with(b, b_not(b, e->in.at[0]), e->span, what, e->in.n - 1, e->in.at + 1);
     return true;
 }
