@@ -249,7 +249,8 @@ static void check_extents(Checks *c, Builder *b, const Eqn *e) {
         if (!is_computed(c, k)) continue;
         Val n[2] = {b_dim(b, DT_i64, k->a), b_dim(b, DT_i64, k->b)};
         Val wrong = k->at_most ? b_gt(b, n[0], n[1]) : b_ne(b, n[0], n[1]);
-        b_stop_with(b, wrong, e, k->at_most ? "needs {0} <= {1}" : "needs {0} = {1}", 2, n);
+        Str needs = k->at_most ? S("needs {0} <= {1}") : S("needs {0} = {1}");
+        b_stop_with(b, wrong, e->span, b_stop_text(b, e, needs), 2, n);
     }
 }
 static bool asks_computed(Checks *c) {
