@@ -153,6 +153,10 @@ static void walk(Walk *w) {
         }
         a->deferred.n = deferred, a->ys.n = ys;
         if (sum) valmap_put(&sums, e.out.at[0], k);
+        each(const Val, v, e.out) {
+            Val from = valmap_get(a->continues, *v), of = valmap_get(&sums, from);
+            if (from != *v && of != from) valmap_put(&sums, *v, of);
+        }
         push(a->cx->arena, &left, e);
     }
     a->b->eqns = left;

@@ -37,7 +37,8 @@ typedef struct {
         Deferred *at;
         uint32_t n, cap;
     } deferred;
-    ValMap map; /* values of the iteration that have been replaced */
+    const ValMap *continues; /* sums that nested programs returned → those that they took */
+    ValMap map;              /* values of the iteration that have been replaced */
 } Accumulate;
 /* Takes the contributions that can be summed afterwards out of the iteration, and stacks their factors where that takes
    no more memory than the residuals do. */

@@ -51,7 +51,7 @@ static Turn begin(Body *l, const Bits *in, Builder *b) {
     t.ct = values(l, j->out.n), t.ct_in = values(l, j->in.n);
     t.consts = vals_new(arena, j->in.n), t.carry = vals_new(arena, j->in.n);
     t.later = arena_new(arena, Accumulate, 1);
-    *t.later = (Accumulate){.cx = tx->cx, .b = b, .nacc = l->consts, .acc = t.acc};
+    *t.later = (Accumulate){.cx = tx->cx, .b = b, .nacc = l->consts, .acc = t.acc, .continues = &tx->continues};
     Vals xs = vals_new(arena, j->in.n + j->out.n);
     for (uint32_t i = 0; i < j->in.n; i++) {
         if (l->linear[i]) continue;
@@ -63,7 +63,7 @@ static Turn begin(Body *l, const Bits *in, Builder *b) {
     for (uint32_t i = 0; i < l->consts; i++) {
         if (!l->linear[i] || !in->at[i]) continue;
         t.acc[i] = tx_placeholder(tx, j->in.at[i]);
-        acc_add(tx, j->in.at[i], t.acc[i]);
+        acc_begin(tx, j->in.at[i], t.acc[i]);
     }
     for (uint32_t i = 0; i < j->out.n; i++) {
         if (!l->ct[i]) continue;
@@ -167,21 +167,24 @@ static bool divided(Transpose *t) {
     if (!split_into(tx, t->b, &j, in, force, out, &lin)) return false;
     uint32_t n = lin.j->in.n, captured = lin.captured.n;
     Val *lin_in = arena_new(cx->arena, Val, n + 1), *ct_in = arena_new(cx->arena, Val, n + 1);
+    const Bits linear = {t->linear, e->in.n};
+    const Val *sums = take_sums(t, 0, linear);
     if (captured) memcpy(lin_in, lin.captured.at, captured * sizeof *lin_in);
-    if (!transpose_into(tx, t->b, lin.j, lin_in, t->ct, ct_in)) return false;
     for (uint32_t i = 0, k = captured; i < e->in.n; i++)
-        if (t->linear[i]) ct_add(t, i, ct_in[k++]);
+        if (t->linear[i]) acc_begin(tx, lin.j->in.at[k++], sums[i]);
+    if (!transpose_into(tx, t->b, lin.j, lin_in, t->ct, ct_in)) return false;
+    give_sums(t, 0, linear, sums, ct_in + captured);
     return true;
 }
 /* The operands of the loop that runs backwards. */
-static ScanIn operands(Transpose *t, const MadeBack *m) {
+static ScanIn operands(Transpose *t, const MadeBack *m, const Val *sums) {
     const Scan s = scan_of(t->e);
     Arena *arena = t->tx->cx->arena;
     Vals carry = vals_new(arena, s.carry.n + m->nsums), ys = vals_new(arena, s.ys.n);
     for (uint32_t k = 0; k < s.carry.n; k++)
         if (m->ct.at[k]) vals_push(&carry, ct_result(t, k));
     for (uint32_t i = 0; i < s.consts.n; i++)
-        if (m->sum[i]) vals_push(&carry, b_zeros_like(t->b, s.consts.at[i]));
+        if (m->sum[i]) vals_push(&carry, sums[i] ? sums[i] : b_zeros_like(t->b, s.consts.at[i]));
     for (uint32_t i = 0; i < s.ys.n; i++)
         if (m->ct.at[s.carry.n + i]) vals_push(&ys, t->ct[s.carry.n + i]);
     Vals xs = vals_joined(arena, 2, (Vals[]){not_linear(arena, s.xs, t), ys});
@@ -199,7 +202,8 @@ bool transpose_scan(Transpose *t) {
     l.linear = linear.at;
     const MadeBack *m = made_back(&l, t);
     if (!m) return false;
-    ScanIn in = operands(t, m);
+    const Val *sums = take_sums(t, 0, (Bits){m->sum, l.consts});
+    ScanIn in = operands(t, m, sums);
     Vals out = scan_run(tx, t->b, t->e, &m->turn, in);
     if (t->b->failed) return false;
     uint32_t at = 0, ncarry = in.carry.n;
@@ -210,6 +214,7 @@ bool transpose_scan(Transpose *t) {
     }
     for (uint32_t i = 0; i < l.consts; i++) {
         Val sum = m->sum[i] ? out.at[at++] : 0;
+        if (sum && sums[i]) ct_give(t, i, sums[i], sum), sum = 0;
         for (uint32_t k = 0; k < m->later->deferred.n; k++)
             if (m->later->deferred.at[k].to == i)
                 sum = tx_sum(t->b, sum, b_deferred(t->b, &m->later->deferred.at[k], in.xs, ys));

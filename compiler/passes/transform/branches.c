@@ -67,20 +67,22 @@ bool transpose_cond(Transpose *t) {
     each(Jaxpr *, j, c.branches) bits_unite(some, taint_transpose(tx, *j, linear, ct));
     if (!bits_some(in)) return true;
     Inner *branches = inners(tx, c.branches.n);
+    const Val *sums = take_sums(t, 1, in);
     for (uint32_t k = 0; k < c.branches.n; k++) {
-        const MadeTranspose *m = made_transpose(tx, t->b, c.branches.at[k], linear, ct, in);
+        Jaxpr *j = c.branches.at[k];
+        const MadeTranspose *m = made_transpose(tx, t->b, j, linear, ct, in, bits_of(tx, c.in.n, sums));
         if (!m) return false;
         branches[k] = m->program;
     }
     ValList operands = {0}, out = {0};
     add_where(tx, &operands, c.in.at, linear, false);
     add_nonzero(tx, &operands, c.out.n, t->ct);
+    add_nonzero(tx, &operands, c.in.n, sums);
     Eqn e = cond_like(tx, t->b, t->e, branches, operands);
     for (uint32_t i = 0; i < c.in.n; i++)
         if (some[i]) push(tx->cx->arena, &out, val_new(tx->cx, val_type(tx->cx, c.in.at[i]), t->b->span));
     e.out = list_vals(out);
     push(tx->cx->arena, &t->b->eqns, e);
-    for (uint32_t i = 0, k = 0; i < c.in.n; i++)
-        if (some[i]) ct_add(t, 1 + i, out.at[k++]);
+    give_sums(t, 1, in, sums, out.at);
     return true;
 }

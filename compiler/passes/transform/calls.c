@@ -104,15 +104,16 @@ bool split_call(SplitEqn *s) {
 bool transpose_call(Transpose *t) {
     Tx *tx = t->tx;
     const Eqn *e = t->e;
-    Bits linear = {t->linear, e->in.n};
+    Bits linear = {t->linear, e->in.n}, ct = bits_of(tx, e->out.n, t->ct);
+    const Jaxpr *body = body_of(tx, e);
     ValList in = {0};
-    const MadeTranspose *m = made_transpose(tx, t->b, body_of(tx, e), linear, bits_of(tx, e->out.n, t->ct), (Bits){0});
+    const Val *sums = take_sums(t, 0, taint_transpose(tx, body, linear, ct));
+    const MadeTranspose *m = made_transpose(tx, t->b, body, linear, ct, (Bits){0}, bits_of(tx, e->in.n, sums));
     if (!m) return false;
     if (!bits_some(m->in)) return true;
     add_where(tx, &in, e->in.at, linear, false);
     add_nonzero(tx, &in, e->out.n, t->ct);
-    const Val *y = tx_call(tx, t->b, e, &m->program, in.n, in.at).at;
-    for (uint32_t i = 0; i < e->in.n; i++)
-        if (m->in.at[i]) ct_add(t, i, *y++);
+    add_nonzero(tx, &in, e->in.n, sums);
+    give_sums(t, 0, m->in, sums, tx_call(tx, t->b, e, &m->program, in.n, in.at).at);
     return true;
 }

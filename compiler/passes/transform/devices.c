@@ -321,7 +321,7 @@ bool transpose_devices(Transpose *t) {
     Bits linear = {t->linear, t->e->in.n}, ct = bits_of(tx, t->e->out.n, t->ct);
     if (!devices_of(tx, t->e, &d)) return false;
     struct AxisScope *outer = axes_enter(&d);
-    const MadeTranspose *m = made_transpose(tx, b, d.body, linear, ct, (Bits){0});
+    const MadeTranspose *m = made_transpose(tx, b, d.body, linear, ct, (Bits){0}, (Bits){0});
     Inner program = m ? summed(&d, b, m) : (Inner){0};
     axes_leave(&d, outer);
     if (!m || b->failed) return false;

@@ -66,4 +66,19 @@ Val *residual_values(Tx *tx, const MadeSplit *m, const Val *operands, const Val 
     }
     return vals;
 }
+const Val *take_sums(Transpose *t, uint32_t first, Bits in) {
+    Val *sums = arena_new(t->tx->cx->arena, Val, in.n + 1);
+    for (uint32_t i = 0; i < in.n; i++)
+        if (in.at[i]) sums[i] = ct_take(t, first + i);
+    return sums;
+}
+void give_sums(Transpose *t, uint32_t first, Bits in, const Val *sums, const Val *y) {
+    for (uint32_t i = 0; i < in.n; i++) {
+        if (!in.at[i]) continue;
+        if (sums[i])
+            ct_give(t, first + i, sums[i], *y++);
+        else
+            ct_add(t, first + i, *y++);
+    }
+}
 bool worth_running(Tx *tx, const Jaxpr *j) { return j->out.n > 0 || jaxpr_has_effects(&flow_of(tx)->effects, j); }

@@ -58,6 +58,10 @@ bool split_again(Tx *, Builder *, Bits unknown, MadeSplit *);
 bool jvp_run(Jvp *, const Eqn *e, Bits dt, uint32_t group);
 /* The cond `like` of these branches, which has no results yet; `in`: the operands of all branches, without the index. */
 Eqn cond_like(Tx *, Builder *, const Eqn *like, const Inner *branches, ValList in);
+/* The sums that loops carry for operands `first` and on, of those of `in`, 0: none; the equation takes them. Then they and
+   cotangents are given back: `y`, for those of `in`. */
+const Val *take_sums(Transpose *, uint32_t first, Bits in);
+void give_sums(Transpose *, uint32_t first, Bits in, const Val *sums, const Val *y);
 /* Does it return anything, or have effects? */
 bool worth_running(Tx *, const Jaxpr *);
 /* Of a call divided into two programs: calls the known one, if it is worth it, with the known operands: all that it

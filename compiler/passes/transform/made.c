@@ -8,6 +8,7 @@ typedef struct {
     What what;
     const Jaxpr *j;
     Bits in, ct, force; /* of inputs; transpose: of results; */
+    Bits sums;          /* transpose: of inputs */
     Groups groups;
 } Pattern;
 struct Made {
@@ -45,11 +46,13 @@ static struct Made **slot_of(Tx *tx, const Builder *b, const Pattern *p) {
     bool fresh;
     const uint64_t fixed[] = {p->what,         (uintptr_t)p->j, (uintptr_t)b->mesh, p->groups.in[0],
                               p->groups.in[1], p->groups.out,   place_of(tx, p)};
-    char *key = arena_new(arena, char, sizeof fixed + p->in.n + p->ct.n + p->force.n + 3), *end = key + sizeof fixed;
+    char *key = arena_new(arena, char, sizeof fixed + p->in.n + p->ct.n + p->force.n + p->sums.n + 4),
+         *end = key + sizeof fixed;
     memcpy(key, fixed, sizeof fixed);
     end += put_bits(end, p->in);
     end += put_bits(end, p->ct);
     end += put_bits(end, p->force);
+    end += put_bits(end, p->sums);
     uint32_t k = intern(&f->made_keys, key, (size_t)(end - key), &fresh);
     if (fresh) push(arena, &f->made, NULL);
     return &f->made.at[k];
@@ -217,6 +220,8 @@ static bool make_transpose(Tx *tx, Builder *b, const Pattern *p, struct Made *m)
         if (!p->in.at[k]) in[k] = primal_like(tx, j->in.at[k], &inputs);
     for (uint32_t k = 0; k < j->out.n; k++)
         if (p->ct.at[k]) ct[k] = input_like(tx, j->out.at[k], &inputs);
+    for (uint32_t k = 0; k < p->sums.n; k++)
+        if (p->sums.at[k]) acc_begin(tx, j->in.at[k], input_like(tx, j->in.at[k], &inputs));
     i.in = list_vals(inputs);
     if (!transpose_into(tx, b, j, in, ct, ct_in)) return false;
     for (uint32_t k = 0; k < j->in.n; k++)
@@ -226,8 +231,8 @@ static bool make_transpose(Tx *tx, Builder *b, const Pattern *p, struct Made *m)
     m->transpose = (MadeTranspose){.program = i, .in = bits_of(tx, j->in.n, ct_in)};
     return true;
 }
-const MadeTranspose *made_transpose(Tx *tx, Builder *b, const Jaxpr *j, Bits linear, Bits ct, Bits force) {
-    Pattern p = {.what = MAKE_TRANSPOSE, .j = j, .in = linear, .ct = ct, .force = force};
+const MadeTranspose *made_transpose(Tx *tx, Builder *b, const Jaxpr *j, Bits linear, Bits ct, Bits force, Bits sums) {
+    Pattern p = {.what = MAKE_TRANSPOSE, .j = j, .in = linear, .ct = ct, .force = force, .sums = sums};
     assert(linear.n == j->in.n && ct.n == j->out.n);
     const struct Made *m = made(tx, b, &p, make_transpose);
     return m ? &m->transpose : NULL;

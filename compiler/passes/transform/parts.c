@@ -2,7 +2,8 @@
    when the last one is known: slices that lie beside each other are joined, so that those of a split become one
    concatenate; the others, if they are few or large, are padded with zeros, which costs no memory; small ones, and
    those at computed places, are added in place one after the other, so that reading an array n times by k elements costs
-   n k operations, not n times the array. */
+   n k operations, not n times the array. In a loop this holds for programs nested in it too: the sum that the loop
+   carries goes through them. */
 #include "tx.h"
 #include <stdlib.h>
 
@@ -21,9 +22,15 @@ static Acc *acc_of(Tx *tx, Val read) {
     while (read >= tx->accs.n) push(tx->cx->arena, &tx->accs, (Acc){0});
     return &tx->accs.at[read];
 }
-bool acc_empty(const Tx *tx, Val read) { return read >= tx->accs.n || !tx->accs.at[read].n; }
+bool acc_empty(const Tx *tx, Val read) {
+    return read >= tx->accs.n || (!tx->accs.at[read].n && !tx->accs.at[read].sum);
+}
 void acc_add(Tx *tx, Val read, Val ct) {
     if (ct) push(tx->cx->arena, acc_of(tx, read), ((Part){.kind = PART_WHOLE, .v = ct}));
+}
+void acc_begin(Tx *tx, Val read, Val sum) {
+    assert(acc_empty(tx, read));
+    acc_of(tx, read)->sum = sum;
 }
 
 /* ---- what rules add */
@@ -34,7 +41,7 @@ static void add_part(Transpose *t, uint32_t i, Part p) {
     assert(p.kind != PART_WHOLE ||
            type_plain(cx->types, val_type(cx, p.v)) == type_plain(cx->types, val_type(cx, t->e->in.at[i])));
     Acc *acc = acc_of(t->tx, t->read->in.at[i]);
-    if (!acc->cap) *acc = (Acc){arena_new(cx->arena, Part, 1), 0, 1}; /* most have only one */
+    if (!acc->cap) acc->at = arena_new(cx->arena, Part, 1), acc->cap = 1; /* most have only one */
     push(cx->arena, acc, p);
 }
 void ct_add(Transpose *t, uint32_t i, Val v) {
@@ -55,6 +62,18 @@ void ct_add_at(Transpose *t, uint32_t i, Val v, const Val *starts) {
 }
 void ct_add_scattered(Transpose *t, uint32_t i, Val updates, Val indices, Places places) {
     add_part(t, i, (Part){.kind = PART_SCATTERED, .v = updates, .indices = indices, .places = places});
+}
+Val ct_take(Transpose *t, uint32_t i) {
+    assert(t->linear[i]);
+    Acc *acc = acc_of(t->tx, t->read->in.at[i]);
+    Val sum = acc->sum;
+    acc->sum = 0;
+    return sum;
+}
+void ct_give(Transpose *t, uint32_t i, Val taken, Val sum) {
+    sum = b_as_declared(t->b, sum, t->e->in.at[i]);
+    acc_of(t->tx, t->read->in.at[i])->sum = sum;
+    if (sum != taken) valmap_put(&t->tx->continues, sum, taken);
 }
 Val ct_result(Transpose *t, uint32_t k) { return t->ct[k] ? t->ct[k] : b_zeros_like(t->b, t->e->out.at[k]); }
 
@@ -254,7 +273,7 @@ static void name_cotangent(Ctx *cx, Val ct, Val tangent) {
 }
 Val acc_close(Tx *tx, Builder *b, Val read) {
     Acc acc = *acc_of(tx, read);
-    Val sum = 0, like = valmap_get(&tx->map, read);
+    Val sum = acc.sum, like = valmap_get(&tx->map, read);
     Slices slices = {0};
     *acc_of(tx, read) = (Acc){0};
     for (uint32_t i = 0; i < acc.n && !b->failed; i++) {

@@ -58,6 +58,10 @@ void ct_add(Transpose *, uint32_t i, Val);
 void ct_add_slice(Transpose *, uint32_t i, Val, const Dim *start, const Dim *limit, const int64_t *strides);
 void ct_add_at(Transpose *, uint32_t i, Val, const Val *starts);
 void ct_add_scattered(Transpose *, uint32_t i, Val updates, Val indices, Places);
+/* Nested programs add to such a sum in place: they take what a loop carries for operand i and return it with what they
+   add. 0: there is none, or it is taken. What was taken is given back, with more. */
+Val ct_take(Transpose *, uint32_t i);
+void ct_give(Transpose *, uint32_t i, Val taken, Val sum);
 /* The cotangent of result k, as an array of zeros if it is 0. */
 Val ct_result(Transpose *, uint32_t k);
 static inline const ArrayType *ct_type(const Transpose *t, uint32_t i) { return b_type(t->b, t->e->in.at[i]); }

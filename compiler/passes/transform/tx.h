@@ -19,6 +19,7 @@ typedef struct Part Part;
 typedef struct {
     Part *at;
     uint32_t n, cap;
+    Val sum; /* of contributions from outside, which a loop carries; 0: none */
 } Acc;
 
 struct Tx {
@@ -33,6 +34,7 @@ struct Tx {
         Acc *at;
         uint32_t n, cap;
     } accs;
+    ValMap continues;    /* a sum that a nested program returned → the one that it took */
     struct Flow *flow;   /* taint.c, made.c: bits and programs made; NULL: none yet */
     struct Loops *loops; /* scan.c: what is made for loops; NULL: none yet */
     uint32_t depth;      /* of equations that are expanded first */
@@ -103,12 +105,11 @@ typedef struct {
 const MadeSplit *made_split(Tx *, Builder *b, const Jaxpr *, Bits unknown, Bits force);
 
 typedef struct {
-    Inner
-        program; /* takes the inputs that are not linear, then cotangents of the results of `ct`; returns cotangents of
-                      the inputs of `in` */
-    Bits in;     /* by input */
+    Inner program; /* takes the inputs that are not linear, then cotangents of the results of `ct`, then sums for the
+                      inputs of `sums`; returns cotangents of the inputs of `in`, added to their sums */
+    Bits in;       /* by input */
 } MadeTranspose;
-const MadeTranspose *made_transpose(Tx *, Builder *b, const Jaxpr *, Bits linear, Bits ct, Bits force);
+const MadeTranspose *made_transpose(Tx *, Builder *b, const Jaxpr *, Bits linear, Bits ct, Bits force, Bits sums);
 
 /* An equation with these operands, whose programs have these inputs and results (one of the programs, if there are
    several), as a new one: its results. Their types are those of `out` with extents that are inputs or results replaced. */
@@ -138,9 +139,10 @@ typedef bool SplitRule(SplitEqn *);
 SplitRule *split_rule(Prim);
 
 /* The parts of the cotangent of a value of the linear program: adds a whole one, 0 adds nothing; writes their sum, 0 if
-   there are none, after which there are none; are there none? What is added first is what later parts are added to in
-   place. */
+   there are none, after which there are none; are there none? */
 void acc_add(Tx *, Val read, Val ct);
+/* The sum to which all parts are added, in place: a loop carries it. */
+void acc_begin(Tx *, Val read, Val sum);
 Val acc_close(Tx *, Builder *, Val read);
 bool acc_empty(const Tx *, Val read);
 /* Runs `j` backwards. `in`: values for its inputs, 0: it is linear in this one. `ct`: cotangents of its results, 0: zero
