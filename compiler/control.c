@@ -341,7 +341,7 @@ bool prim_calls(Prim p) {
     static const bool calls[NPRIMS] = {
 #define NO_LOWERING false
 #define CALL true
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = lowering,
 #include "prims.def"
     };
     return calls[p];
@@ -434,6 +434,47 @@ LinearSolve linear_solve_of(const Eqn *e) {
         s.program[i] = value_jaxpr(&programs->value, solve_field[i]);
     }
     return s;
+}
+
+Eqn custom_call_eqn(Arena *arena, const Eqn *like, Jaxpr *body, Vals consts, Vals operands, Params rules) {
+    static const bool replaced[NPARAMS] = {
+        [K_jvp_jaxpr] = true, [K_fwd_jaxpr] = true, [K_bwd_jaxpr] = true, [K_num_consts] = true};
+    Eqn e = call_of(arena, like, body, vals_joined(arena, 2, (Vals[]){consts, operands}));
+    Params to = {arena_new(arena, Param, e.params.n + rules.n + 1), 0};
+    each(const Param, p, e.params)
+        if (!replaced[p->key]) to.at[to.n++] = *p;
+    each(const Param, p, rules) to.at[to.n++] = *p;
+    to.at[to.n++] = (Param){.key = K_num_consts, .value = {.kind = V_INT, .i = consts.n}};
+    e.params = to;
+    return e;
+}
+/* A record with a field for each of the four. */
+static Value solve_record(Arena *arena, const Value *like, const Value *of) {
+    Value v = *like;
+    v.list.n = NSOLVES;
+    v.list.at = arena_new(arena, Value, NSOLVES);
+    for (unsigned k = 0; k < NSOLVES; k++)
+        v.list.at[k] =
+            (Value){.kind = V_PAIR, .s = str(solve_field[k]), .list = {arena_copy(arena, &of[k], sizeof *of), 1}};
+    return v;
+}
+Eqn linear_solve_eqn(Arena *arena, const Eqn *like, const LinearSolve *s) {
+    Value programs[NSOLVES], lengths[NSOLVES];
+    Vals parts[NSOLVES + 1];
+    Eqn e = *like;
+    for (unsigned k = 0; k < NSOLVES; k++) {
+        programs[k] = (Value){.kind = s->program[k] ? V_JAXPR : V_NONE, .jaxpr = s->program[k]};
+        lengths[k] = (Value){.kind = V_INT, .i = s->consts[k].n};
+        parts[k] = s->consts[k];
+    }
+    parts[NSOLVES] = s->b;
+    e.in = vals_joined(arena, NSOLVES + 1, parts), e.in_at = NULL, e.out = (Vals){0};
+    e.params.at = arena_copy(arena, like->params.at, like->params.n * sizeof *like->params.at);
+    each(Param, p, e.params) {
+        if (p->key == K_jaxprs) p->value = solve_record(arena, &p->value, programs);
+        if (p->key == K_const_lengths) p->value = solve_record(arena, &p->value, lengths);
+    }
+    return e;
 }
 
 /* ---- programs that are still being completed */

@@ -127,6 +127,9 @@ Eqn custom_lin_eqn(Arena *, const CustomLin *);
 /* The operands of custom_jvp_call and custom_vjp_call that the derivative rule takes: those after the constants. */
 Vals rule_operands(const Eqn *);
 
+/* Such a call of another body, after constants that the rules do not take; `rules` are parameters. No results yet. */
+Eqn custom_call_eqn(Arena *, const Eqn *like, Jaxpr *body, Vals consts, Vals operands, Params rules);
+
 /* custom_linear_solve: constants of four programs, each NULL for None, then the right-hand sides. */
 typedef enum { SOLVE_MATVEC, SOLVE_VECMAT, SOLVE_SOLVE, SOLVE_TRANSPOSE, NSOLVES } SolveProgram;
 extern const char *const solve_field[NSOLVES];
@@ -135,6 +138,7 @@ typedef struct {
     Vals consts[NSOLVES], b;
 } LinearSolve;
 LinearSolve linear_solve_of(const Eqn *); /* no programs if the lengths do not fit */
+Eqn linear_solve_eqn(Arena *, const Eqn *like, const LinearSolve *); /* no results yet */
 
 /* ---- for programs that are still being completed: operands may not fit yet */
 

@@ -17,6 +17,7 @@ typedef struct {
     uint32_t dims_cap, ffi_cap;
     const char *apart;   /* what the input seems to mean, "--grad=0" for `--grad 0`; or NULL */
     LibraryEntry *entry; /* whose flags are read; NULL: none */
+    const char *dim;     /* --vmap-dim, for the next --vmap; NULL: none */
 } Reader;
 
 static const struct {
@@ -129,21 +130,56 @@ static bool numbers(Reader *r, const char *option, const char *v, Ints *to) {
         if (!*c) return true;
     }
 }
-static bool transform(Reader *r, TransformKind kind, const char *option, const char *v) {
+static bool add_transform(Reader *r, Transform t) {
     Transforms *all = r->entry ? &r->entry->transforms : &r->o->transforms;
+    if (all->n && all->at[all->n - 1].kind == TRANSFORM_LINEARIZE)
+        return t.kind == TRANSFORM_LINEARIZE
+                   ? wrong("--linearize must be the last transformation, but is given twice")
+                   : wrong("--linearize must be the last transformation; %s comes after it", t.text);
+    if (all->n) t.before = all->at[all->n - 1].text;
+    each(const Transform, before, *all) t.nth += before->kind == TRANSFORM_VMAP;
+    push(r->arena, all, t);
+    return true;
+}
+static bool transform(Reader *r, TransformKind kind, const char *option, const char *v) {
     Transform t = {.kind = kind, .text = v ? str_format(r->arena, "%s=%s", option, v).at : option};
-    if ((kind == TRANSFORM_GRAD || kind == TRANSFORM_VALUE_AND_GRAD) && !numbers(r, option, v ? v : "0", &t.args))
-        return false;
+    bool listing = kind != TRANSFORM_JVP && kind != TRANSFORM_VJP && kind != TRANSFORM_LINEARIZE;
+    if (listing && !numbers(r, option, v ? v : "0", &t.args)) return false;
     for (uint32_t i = 0; i < t.args.n; i++)
         for (uint32_t k = 0; k < i; k++)
             if (t.args.at[k] == t.args.at[i])
                 return wrong("%s=%s: input %lld is listed twice", option, v, (long long)t.args.at[i]);
-    if (all->n && all->at[all->n - 1].kind == TRANSFORM_LINEARIZE)
-        return kind == TRANSFORM_LINEARIZE
-                   ? wrong("--linearize must be the last transformation, but is given twice")
-                   : wrong("--linearize must be the last transformation; %s comes after it", t.text);
-    if (all->n) t.before = all->at[all->n - 1].text;
-    push(r->arena, all, t);
+    return add_transform(r, t);
+}
+/* Axes between commas, or _; up to `end`. */
+static bool axes(Reader *r, const char *v, const char *end, Ints *to) {
+    *to = (Ints){arena_new(r->arena, int64_t, (size_t)(end - v) + 1), 0};
+    for (const char *c = v;; c++) {
+        char *after = (char *)c + 1;
+        errno = 0;
+        to->at[to->n++] = *c == '_' ? UNBATCHED : strtoll(c, &after, 10);
+        if ((*c != '_' && (*c < '0' || *c > '9')) || errno || after > end || (after < end && *after != ','))
+            return wrong("--vmap=%s: it takes an axis for each input, or _, as in --vmap=0,_,1", v);
+        c = after;
+        if (c == end) return true;
+    }
+}
+TAKES(vmap) {
+    Transform t = {.kind = TRANSFORM_VMAP, .text = str_format(r->arena, "--vmap=%s", v).at, .dim = r->dim};
+    static int64_t first = 0;
+    const char *colon = strchr(v, ':');
+    bool some = false;
+    if (colon && strchr(colon + 1, ':')) return wrong("--vmap=%s: it takes AXES or AXES:OUTAXES", v);
+    if (!axes(r, v, colon ? colon : v + strlen(v), &t.axes)) return false;
+    t.out_axes = (Ints){&first, 1};
+    if (colon && !axes(r, colon + 1, v + strlen(v), &t.out_axes)) return false;
+    each(const int64_t, axis, t.axes) some |= *axis != UNBATCHED;
+    r->dim = NULL;
+    return some ? add_transform(r, t) : wrong("--vmap=%s: no input is batched: all are _", v);
+}
+TAKES(vmap_dim) {
+    if (!cname_valid(str(v))) return wrong("--vmap-dim: '%s' is not a name that C and C++ can use", v);
+    r->dim = v;
     return true;
 }
 enum { MOST_RULES = 500 }; /* output.c remembers the files */
@@ -168,6 +204,9 @@ TAKES(jvp) { return transform(r, TRANSFORM_JVP, "--jvp", v); }
 TAKES(vjp) { return transform(r, TRANSFORM_VJP, "--vjp", v); }
 TAKES(grad) { return transform(r, TRANSFORM_GRAD, "--grad", v); }
 TAKES(value_and_grad) { return transform(r, TRANSFORM_VALUE_AND_GRAD, "--value-and-grad", v); }
+TAKES(jacfwd) { return transform(r, TRANSFORM_JACFWD, "--jacfwd", v); }
+TAKES(jacrev) { return transform(r, TRANSFORM_JACREV, "--jacrev", v); }
+TAKES(hessian) { return transform(r, TRANSFORM_HESSIAN, "--hessian", v); }
 TAKES(linearize) { return transform(r, TRANSFORM_LINEARIZE, "--linearize", v); }
 TAKES(tape) {
     static const char bound[] = "bound:";
@@ -270,8 +309,9 @@ static const Option *option_find(const char *arg, const char **value) {
 }
 
 static bool transforms(const Option *x) {
-    static bool (*const all[])(Reader *, const char *) = {opt_jvp, opt_vjp, opt_grad, opt_value_and_grad,
-                                                          opt_linearize};
+    static bool (*const all[])(Reader *, const char *) = {opt_jvp,     opt_vjp,      opt_grad,   opt_value_and_grad,
+                                                          opt_vmap,    opt_vmap_dim, opt_jacfwd, opt_jacrev,
+                                                          opt_hessian, opt_linearize};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (x->take == all[i]) return true;
     return false;

@@ -23,13 +23,21 @@ typedef enum {
     TRANSFORM_VJP,
     TRANSFORM_GRAD,
     TRANSFORM_VALUE_AND_GRAD,
+    TRANSFORM_VMAP,
+    TRANSFORM_JACFWD,
+    TRANSFORM_JACREV,
+    TRANSFORM_HESSIAN,
     TRANSFORM_LINEARIZE /* the last one: it gives two programs */
 } TransformKind;
+enum { UNBATCHED = -1 }; /* in place of an axis */
 typedef struct {
     TransformKind kind;
-    const char *text;   /* for messages: "--grad=0,2" */
-    const char *before; /* the one whose program this one takes, "--jvp"; NULL: the text */
-    Ints args;          /* of grad, value-and-grad: numbers of inputs */
+    const char *text;    /* for messages: "--grad=0,2" */
+    const char *before;  /* the one whose program this one takes, "--jvp"; NULL: the text */
+    Ints args;           /* of grad, value-and-grad, jacfwd, jacrev, hessian: numbers of inputs */
+    Ints axes, out_axes; /* of vmap: by input and result; the last one is repeated */
+    const char *dim;     /* of vmap: the name of the batch dimension; NULL: batch, batch2, ..., */
+    uint32_t nth;        /* by how many --vmap came before it */
 } Transform;
 typedef struct {
     Transform *at;

@@ -34,7 +34,7 @@ static const struct {
 #undef STDLIB
 #define STDLIB(f) exact_##f
 #undef PRIM
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) {text, lowering, #arity},
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) {text, lowering, #arity},
 #include "../compiler/prims.def"
     {"sqrt", exact_sqrt, "unary"},
     {"square", exact_square, "unary"},

@@ -11,7 +11,7 @@ typedef bool Exact(mpfr_t y, const mpfr_t *x);
 /* exact_NAME for every row STDLIB(NAME) of prims.def. */
 #define NO_LOWERING
 #define STDLIB(f) Exact exact_##f;
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) lowering
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) lowering
 #include "../compiler/prims.def"
 /* Instructions of the machine. */
 Exact exact_sqrt, exact_square, exact_floor, exact_ceil;

@@ -454,7 +454,7 @@ static bool finish(const Job *j) {
 /* Rows with a rule for tangents that no program has. */
 static int rows_missing(void) {
     static const char *const rule[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = #jvp,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = #jvp,
 #include "../compiler/prims.def"
     };
     static const char *const others = " custom_lin "                                     /* refused */

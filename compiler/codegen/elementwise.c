@@ -7,7 +7,7 @@
 
 #define POINT(f) point_##f
 PointRule *const point_rule[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };
 

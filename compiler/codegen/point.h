@@ -5,7 +5,7 @@
 
 #define NO_LOWERING
 #define POINT(f) PointRule point_##f;
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) lowering
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) lowering
 #include "../prims.def"
 
 /* NULL for primitives that are not elementwise. */

@@ -326,7 +326,7 @@ Reg reduce_unit(Kernel *k, const Eqn *e, const Ix *index) {
 /* ---- the tables of the lowering column */
 #define INDEX(f) index_##f
 IndexRule *const index_rule[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = lowering,
 #include "../prims.def"
 #include <assert.h>
 };

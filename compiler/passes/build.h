@@ -87,7 +87,7 @@ Val b3(Builder *, Prim, Val, Val, Val);
 #define POINT(f) YES
 #define STDLIB(f) YES
 #define SAME YES
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) B_FUNCTION(arity, lowering, id)
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) B_FUNCTION(arity, lowering, id)
 #include "../prims.def"
 Val b_integer_pow(Builder *, Val, int64_t y);
 Val b_round(Builder *, Val, bool to_even); /* ties: to even numbers, or away from 0 */
@@ -189,6 +189,7 @@ typedef struct {
     bool zeros;          /* gather: 0 is read outside, not NaN or the least integer */
     Jaxpr *update;       /* scatter: combines an element with an update; NULL: the primitive does */
 } Places;
+Param p_index_numbers(Builder *, Prim, const IndexNumbers *); /* as dimension_numbers of gather, or of a scatter */
 /* Those of a gather or scatter equation; false after a diagnostic. A scatter with the Places of a gather writes what
    that reads. */
 bool places_of(Ctx *, const Eqn *, Places *);
@@ -258,7 +259,7 @@ extern ExpandRule *const expand_rules[NPRIMS]; /* NULL: the primitive has none *
 const MeshAxis *mesh_of(Ctx *, const Eqn *e, const MeshAxis *outer);
 #define NO_LOWERING
 #define EXPAND(f) ExpandRule expand_##f;
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) lowering
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) lowering
 #include "../prims.def"
 
 #endif

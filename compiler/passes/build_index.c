@@ -26,6 +26,10 @@ static Param numbers(Builder *b, const char *name, const IndexFields *f, const I
     return p_record(b, K_dimension_numbers, name, 5, fields,
                     (Ints[]){n->windows, n->dropped, n->map, n->batch, n->index_batch});
 }
+Param p_index_numbers(Builder *b, Prim p, const IndexNumbers *n) {
+    return p == P_gather ? numbers(b, "GatherDimensionNumbers", &gather_fields, n)
+                         : numbers(b, "ScatterDimensionNumbers", &scatter_fields, n);
+}
 static Param mode_of(const Places *p) {
     Str mode = p->mode.n ? p->mode : S("GatherScatterMode.FILL_OR_DROP");
     return (Param){.key = K_mode, .value = {.kind = V_WORD, .s = mode}};
@@ -39,7 +43,7 @@ bool places_of(Ctx *cx, const Eqn *e, Places *p) {
 }
 Val b_gather(Builder *b, Val v, Val indices, const Dim *sizes, Places at) {
     if (b_failed(b, v)) return VAL_FAILED;
-    Param p[6] = {numbers(b, "GatherDimensionNumbers", &gather_fields, &at.n),
+    Param p[6] = {p_index_numbers(b, P_gather, &at.n),
                   at.zeros ? p_int(K_fill_value, 0) : p_none(K_fill_value),
                   p_bool(K_indices_are_sorted, at.sorted),
                   mode_of(&at),
@@ -48,7 +52,7 @@ Val b_gather(Builder *b, Val v, Val indices, const Dim *sizes, Places at) {
     return build(b, P_gather, 2, (Val[]){v, indices}, 6, p);
 }
 Val b_scatter(Builder *b, Prim how, Val v, Val indices, Val updates, Places at) {
-    Param p[6] = {numbers(b, "ScatterDimensionNumbers", &scatter_fields, &at.n),
+    Param p[6] = {p_index_numbers(b, P_scatter, &at.n),
                   p_bool(K_indices_are_sorted, at.sorted),
                   mode_of(&at),
                   p_bool(K_unique_indices, at.unique),

@@ -501,7 +501,7 @@ static bool eval_complex(const Point *p, Scalar *out) { return false; }
 static Eval *const evals[NPRIMS] = {
 #define POINT(f) eval_##f
 #define STDLIB(f) eval_stdlib
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = lowering,
 #include "../prims.def"
 #include <assert.h>
 };

@@ -4,7 +4,7 @@
 
 #define EXPAND(f) expand_##f
 ExpandRule *const expand_rules[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };
 

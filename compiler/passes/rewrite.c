@@ -21,7 +21,7 @@ const uint8_t prim_lower[NPRIMS] = {
 #define SAME LOWER_SAME
 #define STATE(f) LOWER_STATE
 #define NONE LOWER_NONE
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };
 
@@ -31,7 +31,7 @@ const uint8_t prim_lower[NPRIMS] = {
 #define ARG(f, z) P_##f
 #define SCATTER(f) P_##f
 const uint16_t prim_combiner[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };
 
@@ -40,7 +40,7 @@ const uint16_t prim_combiner[NPRIMS] = {
 #define CUM(f, z) NEUTRAL_##z
 #define ARG(f, z) NEUTRAL_##z
 const uint8_t prim_neutral[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };
 

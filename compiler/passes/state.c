@@ -22,11 +22,11 @@ typedef struct {
 typedef bool StateRule(State *, const Eqn *);
 #define NO_LOWERING
 #define STATE(f) static StateRule state_##f;
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) lowering
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) lowering
 #include "../prims.def"
 #define STATE(f) state_##f
 static StateRule *const rule_of[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = lowering,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = lowering,
 #include "../prims.def"
 };
 

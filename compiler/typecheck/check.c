@@ -3,7 +3,7 @@
 #include "rule.h"
 
 static TypeRule *const type_rule[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = type_##type,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = type_##type,
 #include "../prims.def"
 };
 

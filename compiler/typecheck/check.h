@@ -27,7 +27,7 @@ const DimCheck *dims_contradict(const Ctx *, const DimChecks *, DimKnown *with);
 bool check_inputs(Ctx *, Jaxpr *, const Type *types, uint32_t n, Span);
 
 typedef bool TypeRule(Ctx *, const Eqn *, const Type *in, Type *out);
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) TypeRule type_##type;
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) TypeRule type_##type;
 #include "../prims.def"
 
 #endif

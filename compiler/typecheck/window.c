@@ -181,21 +181,24 @@ bool type_select_and_gather_add(Ctx *cx, const Eqn *e, const Type *in, Type *out
 /* ---- convolutions */
 
 /* lhs [batch, feature, space…], rhs [out feature, in feature, space…], out [batch, feature,
-   space…]: the specs say which axis each of these is. */
+   space…]: the specs say which axis each of these is. vmap puts `batching_dims` axes before them, in both operands and
+   the result, each element of which is a convolution of its own. */
 typedef struct {
     const ArrayType *x, *y;
     Ints lhs, rhs, out;
     int64_t features, batches; /* groups */
+    uint32_t examples;         /* axes before those of the specs */
 } Conv;
 
-/* A spec is a permutation of the axes. */
-static bool read_spec(Ctx *cx, const Eqn *e, const char *field, uint32_t rank, Ints *spec) {
+/* A spec is a permutation of the axes from `first` on. */
+static bool read_spec(Ctx *cx, const Eqn *e, const char *field, uint32_t first, uint32_t rank, Ints *spec) {
     const ParamKey k = K_dimension_numbers;
     bool *marked = arena_new(cx->arena, bool, rank);
     if (!want_field(cx, e, k, field, spec)) return false;
-    if (spec->n != rank)
+    if (spec->n != rank - first)
         return diag(cx->diags, param_at(e, k), "%s: dimension_numbers: %s has %u %s, but the operands have %u",
-                    name_of(cx, e), field, spec->n, axes_word(spec->n), rank);
+                    name_of(cx, e), field, spec->n, axes_word(spec->n), rank - first);
+    for (uint32_t i = 0; i < first; i++) marked[i] = true;
     return want_field_axes(cx, e, k, field, *spec, rank, marked);
 }
 
@@ -204,13 +207,22 @@ static bool read_conv(Ctx *cx, const Eqn *e, const Type *in, Conv *c) {
     c->y = type_at(cx->types, in[1]);
     c->features = param_int(e, K_feature_group_count, 1);
     c->batches = param_int(e, K_batch_group_count, 1);
+    int64_t examples = param_int(e, K_batching_dims, 0);
     if (c->x->rank != c->y->rank) return operands_disagree(cx, e, in, 1, 0);
-    if (c->x->rank < 2)
+    if (examples < 0 || examples > c->x->rank)
+        return diag(cx->diags, param_at(e, K_batching_dims), "%s: batching_dims is %lld, but operand 0 is %s",
+                    name_of(cx, e), (long long)examples, type_c(cx, in[0]));
+    c->examples = (uint32_t)examples;
+    for (uint32_t i = 0; i < c->examples; i++)
+        if (!dims_agree(cx, c->x->dims[i], c->y->dims[i], operand_at(cx, e, 1)))
+            return operands_disagree(cx, e, in, 1, 0);
+    if (c->x->rank < c->examples + 2)
         return diag(cx->diags, operand_at(cx, e, 0),
                     "%s: the operands need axes for batch and features, but operand 0 is %s", name_of(cx, e),
                     type_c(cx, in[0]));
-    return read_spec(cx, e, "lhs_spec", c->x->rank, &c->lhs) && read_spec(cx, e, "rhs_spec", c->x->rank, &c->rhs) &&
-           read_spec(cx, e, "out_spec", c->x->rank, &c->out);
+    return read_spec(cx, e, "lhs_spec", c->examples, c->x->rank, &c->lhs) &&
+           read_spec(cx, e, "rhs_spec", c->examples, c->x->rank, &c->rhs) &&
+           read_spec(cx, e, "out_spec", c->examples, c->x->rank, &c->out);
 }
 
 /* A count of groups is positive and divides an extent. */
@@ -269,7 +281,7 @@ bool type_conv_general_dilated(Ctx *cx, const Eqn *e, const Type *in, Type *out)
     Conv c;
     Dtype d;
     if (!want(cx, e, 2, 1) || !conv_dtype(cx, e, in, &d) || !read_conv(cx, e, in, &c)) return false;
-    uint32_t rank = c.x->rank, space = rank - 2;
+    uint32_t rank = c.x->rank, space = rank - 2 - c.examples;
     Dim *window = arena_new(cx->arena, Dim, space), *dims = arena_new(cx->arena, Dim, rank);
     for (uint32_t i = 0; i < space; i++) window[i] = c.y->dims[c.rhs.at[i + 2]];
     Windows w = {.rank = space, .window = window};
@@ -277,6 +289,7 @@ bool type_conv_general_dilated(Ctx *cx, const Eqn *e, const Type *in, Type *out)
         !read_list(cx, e, K_lhs_dilation, space, 1, &w.base_dilation) ||
         !read_list(cx, e, K_rhs_dilation, space, 1, &w.window_dilation) || !read_padding(cx, e, space, &w.padding))
         return false;
+    if (c.examples) memcpy(dims, c.x->dims, c.examples * sizeof *dims);
     dims[c.out.at[0]] = dim_floordiv(cx->types, c.x->dims[c.lhs.at[0]], c.batches);
     dims[c.out.at[1]] = c.y->dims[c.rhs.at[0]];
     for (uint32_t i = 0; i < space; i++) {

@@ -348,7 +348,7 @@ enum { NMAKERS = sizeof makers / sizeof *makers };
 static const struct {
     const char *arity, *rule, *jvp, *lowering;
 } rows[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering)                                         \
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering)                                   \
     [P_##id] = {#arity, #type, #jvp, #lowering},
 #include "compiler/prims.def"
 };

@@ -68,7 +68,7 @@ static const Elementwise elementwise[] = {
 #define NO_LOWERING NO
 #define POINT(f) YES
 #define STDLIB(f) YES
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) B_FUNCTION(arity, lowering, id)
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) B_FUNCTION(arity, lowering, id)
 #include "prims.def"
 };
 /* An element type that the primitive takes. */

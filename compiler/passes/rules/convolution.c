@@ -8,7 +8,16 @@
 #include "../../typecheck/rule.h"
 
 /* Every axis has a name. */
-enum { BATCH, GROUP, FEATURE, OUT, SPACE, KERNEL = SPACE + MAX_RANK, NAMES = KERNEL + MAX_RANK };
+enum {
+    BATCH,
+    GROUP,
+    FEATURE,
+    OUT,
+    EXAMPLES,
+    SPACE = EXAMPLES + MAX_RANK,
+    KERNEL = SPACE + MAX_RANK,
+    NAMES = KERNEL + MAX_RANK
+};
 typedef struct {
     Val v;
     uint32_t n;
@@ -16,7 +25,7 @@ typedef struct {
 } Named;
 typedef struct {
     Builder *b;
-    uint32_t space;
+    uint32_t examples, space;  /* axes: of examples, which come first in all arrays */
     int64_t features, batches; /* groups */
     bool apart;                /* of one feature, or one result */
     Ints lhs, rhs, out;
@@ -65,8 +74,9 @@ static void arrange(Conv *c, Named *v, uint32_t n, const uint8_t *names) {
 static bool read_conv(Conv *c, const Eqn *e) {
     Builder *b = c->b;
     const ParamKey k = K_dimension_numbers;
-    c->space = b_type(b, e->in.at[0])->rank - 2;
-    if (2 * c->space + 4 > MAX_RANK / 2)
+    c->examples = (uint32_t)param_int(e, K_batching_dims, 0);
+    c->space = b_type(b, e->in.at[0])->rank - 2 - c->examples;
+    if (2 * c->space + 4 + c->examples > MAX_RANK / 2)
         return diag(b->cx->diags, e->span, "conv_general_dilated of %u spatial axes is not supported yet", c->space);
     c->features = param_int(e, K_feature_group_count, 1);
     c->batches = param_int(e, K_batch_group_count, 1);
@@ -98,6 +108,7 @@ static void left(Conv *c, const Eqn *e) {
     Named *x = &c->x;
     *x = (Named){.v = e->in.at[0], .n = t->rank};
     for (uint32_t i = 0; i < t->rank; i++) w.window[i] = w.stride[i] = w.dilation[i] = w.base[i] = 1;
+    for (uint32_t i = 0; i < c->examples; i++) x->name[i] = EXAMPLES + i;
     x->name[c->lhs.at[0]] = BATCH, x->name[c->lhs.at[1]] = FEATURE;
     for (uint32_t i = 0; i < c->space; i++) {
         int64_t a = c->lhs.at[2 + i];
@@ -124,16 +135,18 @@ static void left(Conv *c, const Eqn *e) {
 }
 static void right(Conv *c, const Eqn *e) {
     Named *y = &c->y;
-    *y = (Named){.v = e->in.at[1], .n = c->rhs.n};
+    *y = (Named){.v = e->in.at[1], .n = c->examples + c->rhs.n};
+    for (uint32_t i = 0; i < c->examples; i++) y->name[i] = EXAMPLES + i;
     y->name[c->rhs.at[0]] = OUT, y->name[c->rhs.at[1]] = FEATURE;
     for (uint32_t i = 0; i < c->space; i++) y->name[c->rhs.at[2 + i]] = KERNEL + i;
     if (c->features * c->batches > 1) split(c, y, OUT, c->features * c->batches);
 }
 static void find_result(Conv *c) {
     uint8_t name[MAX_RANK];
+    for (uint32_t i = 0; i < c->examples; i++) name[i] = EXAMPLES + i;
     name[c->out.at[0]] = BATCH, name[c->out.at[1]] = OUT;
     for (uint32_t i = 0; i < c->space; i++) name[c->out.at[2 + i]] = SPACE + i;
-    for (uint32_t i = 0; i < c->out.n; i++) {
+    for (uint32_t i = 0; i < c->examples + c->out.n; i++) {
         if (name[i] == OUT && c->features * c->batches > 1) c->result[c->nresult++] = GROUP;
         c->result[c->nresult++] = name[i];
     }
@@ -351,7 +364,7 @@ static bool read_back(ConvBack *c, const Eqn *e) {
     const ParamKey k = K_dimension_numbers;
     c->e = e;
     c->x = b_type(c->b, e->in.at[0]), c->y = b_type(c->b, e->in.at[1]), c->r = b_type(c->b, e->out.at[0]);
-    c->space = c->x->rank - 2;
+    c->space = c->x->rank - 2 - (uint32_t)param_int(e, K_batching_dims, 0);
     c->features = param_int(e, K_feature_group_count, 1), c->batches = param_int(e, K_batch_group_count, 1);
     read_extents(e, K_window_strides, c->space, 1, c->stride);
     read_extents(e, K_lhs_dilation, c->space, 1, c->base);
@@ -389,7 +402,7 @@ static Ints exchanged(Builder *b, Ints spec) {
     s.at[0] = spec.at[1], s.at[1] = spec.at[0];
     return s;
 }
-enum { CONV_PARAMS = 9 };
+enum { CONV_PARAMS = 10 };
 /* The parameters of a convolution that are not those of `c`. */
 typedef struct {
     Ints lhs, rhs, out;
@@ -404,9 +417,9 @@ static Val convolve(const ConvBack *c, Val x, Val y, const ConvParams *p) {
         p_record(b, K_dimension_numbers, "ConvDimensionNumbers", 3, fields, (Ints[]){p->lhs, p->rhs, p->out}),
         p_int(K_feature_group_count, p->features), p_ints(b, K_lhs_dilation, c->space, p->base),
         p_dims(b, K_padding, 2 * c->space, p->padding)};
-    static const ParamKey kept[] = {K_precision, K_preferred_element_type};
+    static const ParamKey kept[] = {K_batching_dims, K_precision, K_preferred_element_type};
     uint32_t n = 5;
-    for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (param_find(c->e, kept[i])) params[n++] = *param_find(c->e, kept[i]);
     params[n++] = p_ints(b, K_rhs_dilation, c->space, p->dilation);
     params[n++] = p_ints(b, K_window_strides, c->space, p->stride);
@@ -459,4 +472,46 @@ bool transpose_conv_general_dilated(Transpose *t) {
         if (t->linear[i] && !b_empty(t->b, t->e->in.at[1 - i]) && !b_empty(t->b, t->e->out.at[0]))
             ct_add(t, i, i ? back_to_right(&c, t->ct[0]) : back_to_left(&c, t->ct[0]));
     return true;
+}
+
+/* ---- for a batch of examples */
+static Ints spec_later(Vmap *v, const char *field) {
+    Ints own, out;
+    if (!want_field(v->b->cx, v->e, K_dimension_numbers, field, &own)) return (Ints){0};
+    out = (Ints){arena_new(v->b->cx->arena, int64_t, own.n), own.n};
+    for (uint32_t i = 0; i < own.n; i++) out.at[i] = own.at[i] + 1;
+    return out;
+}
+/* Both operands have examples of their own: an axis before those of the specs. */
+static bool conv_of_each(Vmap *v) {
+    Builder *b = v->b;
+    static const char *const fields[] = {"lhs_spec", "rhs_spec", "out_spec"};
+    Eqn e = vmap_axes(v, v->e);
+    Param *params = arena_new(b->cx->arena, Param, e.params.n + 1), *to = params;
+    Ints specs[3];
+    for (uint32_t i = 0; i < 3; i++) specs[i] = spec_later(v, fields[i]);
+    each(const Param, p, e.params)
+        if (p->key != K_batching_dims)
+            *to++ = p->key == K_dimension_numbers ? p_record(b, p->key, "ConvDimensionNumbers", 3, fields, specs) : *p;
+    *to++ = p_int(K_batching_dims, 1 + param_int(v->e, K_batching_dims, 0));
+    e.params = (Params){params, (uint32_t)(to - params)};
+    return vmap_apply(v, &e, (Val[]){vmap_operand(v, 0), vmap_operand(v, 1)});
+}
+/* Examples of one operand are more of its batch, or more features of the result. */
+bool vmap_conv_general_dilated(Vmap *v) {
+    Builder *b = v->b;
+    ConvBack c = {.b = b};
+    uint32_t side = v->batched[1];
+    Eqn like = *v->e;
+    like.in = v->read->in; /* of one example */
+    if (v->batched[0] && v->batched[1]) return conv_of_each(v);
+    if (!read_back(&c, &like)) return false;
+    if (side ? c.features * c.batches > 1 : c.batches > 1) return conv_of_each(v);
+    Eqn e = vmap_axes(v, v->e);
+    Val in[2] = {v->e->in.at[0], v->e->in.at[1]};
+    in[side] = vmap_folded(v, in[side], vmap_type(v, side), (uint32_t)(side ? c.rhs.at[0] : c.lhs.at[0]));
+    e.in = (Vals){in, 2};
+    e.in = vals_joined(b->cx->arena, 1, &e.in);
+    v->out[0] = vmap_unfolded(v, b_eqn(b, &e, 1, NULL).at[0], vmap_result_type(v, 0), (uint32_t)c.out.at[side]);
+    return !b->failed;
 }

@@ -264,3 +264,37 @@ bool transpose_dot_general(Transpose *t) {
     }
     return true;
 }
+
+/* ---- for a batch of examples: a batch axis of both operands, or an axis of one */
+static Value axis_list(Builder *b, Ints axes, bool later, bool with_0) {
+    int64_t at[MAX_RANK + 1] = {0};
+    for (uint32_t i = 0; i < axes.n; i++) at[with_0 + i] = axes.at[i] + later;
+    return p_ints(b, K_axes, axes.n + with_0, at).value;
+}
+bool vmap_dot_general(Vmap *v) {
+    Builder *b = v->b;
+    Eqn e = vmap_axes(v, v->e);
+    Dot a;
+    Param *numbers = NULL;
+    bool both = v->batched[0] && v->batched[1];
+    each(Param, p, e.params)
+        if (p->key == K_dimension_numbers) numbers = p;
+    if (!dot_axes(b->cx, v->e, K_dimension_numbers, &numbers->value, &a)) return false;
+    Value *four = arena_new(b->cx->arena, Value, 4);
+    for (uint32_t i = 0; i < 2; i++) {
+        four[i] = axis_list(b, a.contracted[i], v->batched[i], false);
+        four[2 + i] = axis_list(b, a.batch[i], v->batched[i], both);
+    }
+    numbers->value.list.at = four;
+    if (both) return vmap_apply(v, &e, v->e->in.at);
+    /* the axes of the result: batch, the left operand's own, the right one's own */
+    const ArrayType *left = vmap_type(v, 0);
+    uint32_t nbatch = a.batch[0].n, at = v->batched[0] ? nbatch : left->rank - a.contracted[0].n;
+    int64_t order[MAX_RANK + 1] = {at};
+    Val y = b_eqn(b, &e, 1, NULL).at[0];
+    if (b->failed) return false;
+    for (uint32_t d = 0, k = 1; d < b_type(b, y)->rank; d++)
+        if (d != at) order[k++] = d;
+    v->out[0] = b_transpose(b, y, order);
+    return !b->failed;
+}

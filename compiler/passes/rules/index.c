@@ -229,3 +229,106 @@ static bool jvp_extremum(Jvp *d) {
 }
 bool jvp_scatter_min(Jvp *d) { return jvp_extremum(d); }
 bool jvp_scatter_max(Jvp *d) { return jvp_extremum(d); }
+
+/* ---- for a batch of examples */
+static bool some_batched(const Vmap *v, uint32_t first) {
+    bool some = false;
+    for (uint32_t i = first; i < v->e->in.n; i++) some |= v->batched[i];
+    return some;
+}
+/* Each axis plus one, after a 0 if it is wanted. */
+static Ints later(Vmap *v, Ints axes, bool with_0) {
+    Ints out = {arena_new(v->b->cx->arena, int64_t, axes.n + 2), 0};
+    if (with_0) out.at[out.n++] = 0;
+    each(const int64_t, axis, axes) out.at[out.n++] = *axis + 1;
+    return out;
+}
+static Ints axes_from(Vmap *v, int64_t first, uint32_t n) {
+    Ints out = {arena_new(v->b->cx->arena, int64_t, n + 1), n};
+    for (uint32_t i = 0; i < n; i++) out.at[i] = first + i;
+    return out;
+}
+/* The starts of a block in each example, from operand `first` on, as the indices of a gather: [examples, axes]. */
+static Val stacked_starts(Vmap *v, uint32_t first) {
+    Builder *b = v->b;
+    uint32_t n = v->e->in.n - first;
+    Val *column = arena_new(b->cx->arena, Val, n + 1);
+    Dtype d = b_type(b, v->e->in.at[first])->dtype;
+    for (uint32_t i = 0; i < n; i++) {
+        Val start = b_convert(b, vmap_operand(v, first + i), d);
+        column[i] = b_expand_dims(b, start, 1, (int64_t[]){1});
+    }
+    return b_concatenate(b, n, column, 1);
+}
+/* A block in each example, as of a gather or scatter: all axes are those of windows. */
+static Places blocks(Vmap *v, uint32_t rank, bool batched) {
+    static int64_t zero[1];
+    Places at = {.mode = S("GatherScatterMode.CLIP"), .unique = true};
+    at.n.windows = axes_from(v, 1, rank);
+    at.n.map = axes_from(v, batched, rank);
+    if (batched) at.n.batch = at.n.index_batch = (Ints){zero, 1};
+    return at;
+}
+static Val *with_first_start(Vmap *v, uint32_t first) {
+    uint32_t n = v->e->in.n - first;
+    Val *starts = arena_new(v->b->cx->arena, Val, n + 1);
+    starts[0] = b_int(v->b, b_type(v->b, v->e->in.at[first])->dtype, 0);
+    memcpy(starts + 1, v->e->in.at + first, n * sizeof *starts);
+    return starts;
+}
+bool vmap_dynamic_slice(Vmap *v) {
+    Builder *b = v->b;
+    const ArrayType *x = vmap_type(v, 0);
+    Dim sizes[MAX_RANK + 1] = {vmap_size(v)};
+    memcpy(sizes + 1, vmap_result_type(v, 0)->dims, x->rank * sizeof *sizes);
+    if (!some_batched(v, 1)) {
+        v->out[0] = b_dynamic_slice(b, v->e->in.at[0], with_first_start(v, 1), sizes);
+    } else {
+        sizes[0] = 1;
+        Places at = blocks(v, x->rank, v->batched[0]);
+        v->out[0] = b_gather(b, v->e->in.at[0], stacked_starts(v, 1), sizes + !v->batched[0], at);
+    }
+    return !b->failed;
+}
+bool vmap_dynamic_update_slice(Vmap *v) {
+    Builder *b = v->b;
+    Val x = vmap_operand(v, 0), u = vmap_operand(v, 1);
+    if (!some_batched(v, 2))
+        v->out[0] = b_dynamic_update_slice(b, x, u, with_first_start(v, 2));
+    else
+        v->out[0] = b_scatter(b, P_scatter, x, stacked_starts(v, 2), u, blocks(v, vmap_type(v, 0)->rank, true));
+    return !b->failed;
+}
+
+/* gather and scatter `e` with other operands: the examples are a window axis of the operand, or a batch axis of it and
+   of the indices, or one of the indices alone. */
+static bool vmap_places(Vmap *v, bool operand, bool indices, const Val *in) {
+    Builder *b = v->b;
+    Eqn e = vmap_axes(v, v->e);
+    Places at;
+    if (!places_of(b->cx, v->e, &at)) return false;
+    IndexNumbers n = at.n;
+    n.windows = later(v, n.windows, !indices);
+    if (operand) n.dropped = later(v, n.dropped, false);
+    if (operand) n.map = later(v, n.map, false);
+    if (operand) n.batch = later(v, n.batch, indices);
+    if (indices) n.index_batch = later(v, n.index_batch, operand);
+    each(Param, p, e.params) {
+        if (p->key == K_dimension_numbers)
+            *p = p_index_numbers(b, e.prim, &n);
+        else if (indices && (p->key == K_indices_are_sorted || (p->key == K_unique_indices && !operand)))
+            *p = p_bool(p->key, false);
+        else if (operand && p->key == K_slice_sizes) {
+            Dim sizes[MAX_RANK + 1] = {indices ? 1 : vmap_size(v)};
+            Dims own = p->value.dims;
+            if (own.n) memcpy(sizes + 1, own.at, own.n * sizeof *sizes);
+            *p = p_dims(b, K_slice_sizes, own.n + 1, sizes);
+        }
+    }
+    return vmap_apply(v, &e, in);
+}
+bool vmap_gather(Vmap *v) { return vmap_places(v, v->batched[0], v->batched[1], v->e->in.at); }
+bool vmap_scatter(Vmap *v) {
+    Val in[3] = {vmap_operand(v, 0), v->e->in.at[1], vmap_operand(v, 2)};
+    return vmap_places(v, true, v->batched[1], in);
+}

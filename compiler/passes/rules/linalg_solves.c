@@ -87,3 +87,21 @@ bool transpose_tridiagonal_solve(Transpose *t) {
     ct_add(t, 3, b_eqn(b, &e, 1, (Type[]){val_type(b->cx, in[3])}).at[0]);
     return !b->failed;
 }
+
+/* ---- for a batch of examples: right-hand sides of one matrix stand side by side in one of its axes */
+static bool vmap_solve(Vmap *v, uint32_t nmatrix, bool left) {
+    const Eqn *e = v->e;
+    const ArrayType *one = vmap_type(v, nmatrix);
+    uint32_t axis = one->rank - (left ? 1 : 2);
+    for (uint32_t i = 0; i < nmatrix; i++)
+        if (v->batched[i]) return vmap_front(v);
+    Val *in = arena_new(v->b->cx->arena, Val, nmatrix + 1);
+    memcpy(in, e->in.at, nmatrix * sizeof *in);
+    in[nmatrix] = vmap_folded(v, e->in.at[nmatrix], one, axis);
+    Eqn new = *e;
+    new.in = (Vals){in, nmatrix + 1};
+    v->out[0] = vmap_unfolded(v, b_eqn(v->b, &new, 1, NULL).at[0], one, axis);
+    return !v->b->failed;
+}
+bool vmap_triangular_solve(Vmap *v) { return vmap_solve(v, 1, param_bool(v->e, K_left_side)); }
+bool vmap_tridiagonal_solve(Vmap *v) { return vmap_solve(v, 3, true); }

@@ -224,3 +224,15 @@ bool jvp_reduce(Jvp *d) {
         if (has_tangent(b->cx, val_type(b->cx, e->in.at[i]))) d->dt[i] = x[n + m++];
     return !b->failed;
 }
+
+/* ---- for a batch of examples: of initial values of their own the program makes ordinary equations */
+bool vmap_with_initial(Vmap *v) {
+    uint32_t n = v->e->out.n;
+    for (uint32_t i = n; i < v->e->in.n; i++)
+        if (v->batched[i]) return vmap_expand(v);
+    Val *in = arena_new(v->b->cx->arena, Val, v->e->in.n + 1);
+    memcpy(in, v->e->in.at, v->e->in.n * sizeof *in);
+    for (uint32_t i = 0; i < n; i++) in[i] = vmap_operand(v, i);
+    Eqn e = vmap_axes(v, v->e);
+    return vmap_apply(v, &e, in);
+}

@@ -190,3 +190,35 @@ bool transpose_tile(Transpose *t) {
     ct_add(t, 0, b_reduce(t->b, P_reduce_sum, b_reshape(t->b, t->ct[0], rank, dims), n, copies));
     return true;
 }
+
+/* ---- for a batch of examples */
+bool vmap_broadcast_in_dim(Vmap *v) {
+    const ArrayType *one = vmap_result_type(v, 0);
+    Ints axes = param_ints(v->e, K_broadcast_dimensions);
+    Dim dims[MAX_RANK + 1] = {vmap_size(v)};
+    int64_t to[MAX_RANK + 1] = {0};
+    if (one->rank) memcpy(dims + 1, one->dims, one->rank * sizeof *dims);
+    for (uint32_t i = 0; i < axes.n; i++) to[1 + i] = axes.at[i] + 1;
+    v->out[0] = b_broadcast(v->b, vmap_operand(v, 0), one->rank + 1, dims, to);
+    return !v->b->failed;
+}
+/* If the examples have padding of their own, it is put where a padded array of truth values says. */
+bool vmap_pad(Vmap *v) {
+    Builder *b = v->b;
+    const ArrayType *x = vmap_type(v, 0), *one = vmap_result_type(v, 0);
+    Dims config = param_dims(v->e, K_padding_config);
+    Dim all[3 * (MAX_RANK + 1)] = {0}, dims[MAX_RANK + 1] = {vmap_size(v)};
+    int64_t axes[MAX_RANK + 1];
+    if (config.n) memcpy(all + 3, config.at, config.n * sizeof *all);
+    if (!v->batched[1]) {
+        v->out[0] = b_pad(b, v->e->in.at[0], v->e->in.at[1], all);
+        return !b->failed;
+    }
+    Val padded = b_pad(b, vmap_operand(v, 0), b_number(b, x->dtype, 0), all);
+    Val own = b_pad(b, b_full(b, b_number(b, DT_bool, 1), x->rank, x->dims), b_number(b, DT_bool, 0), config.at);
+    memcpy(dims + 1, one->dims, one->rank * sizeof *dims);
+    for (uint32_t d = 0; d < one->rank; d++) axes[d] = d + 1;
+    own = b_broadcast(b, own, one->rank + 1, dims, axes);
+    v->out[0] = b_select(b, own, b_broadcast(b, v->e->in.at[1], one->rank + 1, dims, (int64_t[]){0}), padded);
+    return !b->failed;
+}

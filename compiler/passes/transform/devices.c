@@ -43,7 +43,7 @@ static bool devices_of(Tx *tx, const Eqn *e, Devices *d) {
     d->devices = 1;
     for (const MeshAxis *m = d->mesh; m; m = m->outer) d->devices *= m->extent;
     if (d->devices < 1)
-        return tx_error(tx, e->span, "%s for an unknown number of devices has no derivative", prim_name[e->prim]);
+        return tx_error(tx, e->span, "%s for an unknown number of devices cannot be transformed", prim_name[e->prim]);
     static const ParamKey specs[] = {K_in_specs, K_out_specs};
     const uint32_t n[] = {e->in.n, e->out.n};
     for (int k = 0; k < 2 && !d->pmap; k++) {
@@ -51,7 +51,7 @@ static bool devices_of(Tx *tx, const Eqn *e, Devices *d) {
         bool known = p && p->value.kind == V_LIST && p->value.list.n == n[k];
         for (uint32_t i = 0; known && i < n[k]; i++) known = p->value.list.at[i].kind == V_LIST;
         if (!known)
-            return tx_error(tx, p ? p->span : e->span, "a shard_map without the list '%s' has no derivative",
+            return tx_error(tx, p ? p->span : e->span, "a shard_map without the list '%s' cannot be transformed",
                             param_name[specs[k]]);
     }
     return true;
@@ -348,4 +348,38 @@ bool transpose_devices(Transpose *t) {
         v++;
     }
     return !b->failed;
+}
+
+/* ---- vmap: devices share a batch as they share each example */
+static Value how_batched(const Devices *d, bool result, uint32_t i) {
+    Value one = how(d, result, i);
+    if (one.kind == V_INT && one.i >= 0) one.i++; /* pmap: the axis of the devices */
+    if (d->pmap) return one;
+    Value *at = arena_new(d->tx->cx->arena, Value, one.list.n + 1);
+    at[0] = none;
+    if (one.list.n) memcpy(at + 1, one.list.at, one.list.n * sizeof *at);
+    return tuple("P", at, one.list.n + 1);
+}
+bool vmap_devices(Vmap *v) {
+    Devices d;
+    Tx *tx = v->tx;
+    if (!devices_of(tx, v->e, &d)) return false;
+    struct AxisScope *outer = axes_enter(&d);
+    const Jaxpr *body = eqn_program(v->read);
+    const MadeVmap *m = made_vmap(tx, v->b, body, (Bits){v->batched, v->e->in.n}, (Bits){0}, takes_mask(tx, body));
+    axes_leave(&d, outer);
+    if (!m) return false;
+    Shared in = {0}, out = {0};
+    add_captured(&d, &in, m->program.captured);
+    if (m->masked) add_shared(&d, &in, tx->batch.mask, in_common(&d));
+    for (uint32_t i = 0; i < v->e->in.n; i++)
+        add_shared(&d, &in, v->e->in.at[i], v->batched[i] ? how_batched(&d, false, i) : how(&d, false, i));
+    for (uint32_t k = 0; k < v->e->out.n; k++) {
+        v->out_batched[k] = m->out.at[k];
+        v->out[k] = tx_placeholder(tx, v->read->out.at[k]);
+        if (m->out.at[k]) val_info(tx->cx, v->out[k])->type = vmap_batched(tx, vmap_result_type(v, k));
+        add_shared(&d, &out, v->out[k], m->out.at[k] ? how_batched(&d, true, k) : how(&d, true, k));
+    }
+    run_devices(&d, v->b, m->program.j, in, out);
+    return !v->b->failed;
 }

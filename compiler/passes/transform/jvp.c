@@ -4,7 +4,7 @@
 #include <stdarg.h>
 
 JvpRule *const jvp_rules[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = jvp_##jvp,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = jvp_##jvp,
 #include "../../prims.def"
 };
 
@@ -147,7 +147,6 @@ static Eqn with_own_operands(Jvp *d) {
     return e;
 }
 bool jvp_expand(Jvp *d) {
-    enum { MOST_DEPTH = 64 };
     Tx *tx = d->tx;
     Builder x = {.cx = tx->cx, .mesh = d->b->mesh, .span = d->e->span, .whole = d->e->whole};
     if (++tx->depth > MOST_DEPTH) return tx_error(tx, d->e->span, "%s: expanded too often", prim_name[d->e->prim]);

@@ -1,8 +1,8 @@
-/* Nested programs made by jvp, split and transpose: each once for each pattern, so that a program that is called a
+/* Nested programs made by jvp, split, transpose and vmap: each once for each pattern, so that a program that is called a
    thousand times stays shared, and nested control flow costs linear time. */
 #include "flow.h"
 
-typedef enum { MAKE_JVP, MAKE_SPLIT, MAKE_TRANSPOSE } What;
+typedef enum { MAKE_JVP, MAKE_SPLIT, MAKE_TRANSPOSE, MAKE_VMAP } What;
 /* What is made is determined by this. */
 typedef struct {
     What what;
@@ -10,12 +10,14 @@ typedef struct {
     Bits in, ct, force; /* of inputs; transpose: of results; */
     Bits sums;          /* transpose: of inputs */
     Groups groups;
+    bool masked, in_rule;
 } Pattern;
 struct Made {
     union {
         MadeJvp jvp;
         MadeSplit split;
         MadeTranspose transpose;
+        MadeVmap vmap;
     };
     Vals consts; /* that the programs capture */
 };
@@ -40,12 +42,13 @@ static uint64_t place_of(Tx *tx, const Pattern *p) {
     if (tx->in_remat && o->keep != KEEP_LEAST && jaxpr_contains(&f->loops, p->j, is_loop)) place |= REMAT_OF_PROGRAM;
     return place;
 }
+bool takes_mask(Tx *tx, const Jaxpr *j) { return jaxpr_contains(&flow_of(tx)->whiles, j, is_while); }
 static struct Made **slot_of(Tx *tx, const Builder *b, const Pattern *p) {
     Flow *f = flow_of(tx);
     Arena *arena = tx->cx->arena;
     bool fresh;
-    const uint64_t fixed[] = {p->what,         (uintptr_t)p->j, (uintptr_t)b->mesh, p->groups.in[0],
-                              p->groups.in[1], p->groups.out,   place_of(tx, p)};
+    const uint64_t fixed[] = {p->what,       (uintptr_t)p->j, (uintptr_t)b->mesh, p->groups.in[0], p->groups.in[1],
+                              p->groups.out, place_of(tx, p), p->masked,          p->in_rule};
     char *key = arena_new(arena, char, sizeof fixed + p->in.n + p->ct.n + p->force.n + p->sums.n + 4),
          *end = key + sizeof fixed;
     memcpy(key, fixed, sizeof fixed);
@@ -236,4 +239,44 @@ const MadeTranspose *made_transpose(Tx *tx, Builder *b, const Jaxpr *j, Bits lin
     assert(linear.n == j->in.n && ct.n == j->out.n);
     const struct Made *m = made(tx, b, &p, make_transpose);
     return m ? &m->transpose : NULL;
+}
+
+/* ---- vmap */
+static Val batched_like(Tx *tx, Val read, ValList *inputs) {
+    Type one = type_rewrite(&tx->map, val_type(tx->cx, read));
+    Val v = val_new(tx->cx, vmap_batched(tx, type_at(tx->cx->types, one)), val_info(tx->cx, read)->span);
+    push(tx->cx->arena, inputs, v);
+    return v;
+}
+static bool make_vmap(Tx *tx, Builder *b, const Pattern *p, struct Made *m) {
+    const Jaxpr *j = p->j;
+    Inner i = b_inner(b, 0, NULL);
+    Val *in = values(tx, j->in.n), *out = values(tx, j->out.n), mask = tx->batch.mask;
+    bool *batched = arena_new(tx->cx->arena, bool, j->out.n + 1);
+    ValList inputs = {0};
+    tx->batch.mask = 0;
+    if (p->masked) {
+        tx->batch.mask = val_new(tx->cx, mask_type(tx), b->span);
+        push(tx->cx->arena, &inputs, tx->batch.mask);
+    }
+    for (uint32_t k = 0; k < j->in.n; k++)
+        in[k] = p->in.at[k] ? batched_like(tx, j->in.at[k], &inputs) : primal_like(tx, j->in.at[k], &inputs);
+    i.in = list_vals(inputs);
+    if (!vmap_into(tx, b, j, in, p->in, out, batched)) return false;
+    for (uint32_t k = 0; k < j->out.n; k++) {
+        if (!forced(p->force, k) || batched[k]) continue;
+        out[k] = vmap_broadcast(tx, b, out[k]);
+        batched[k] = true;
+    }
+    end(b, &i, j, "vmap", (ValList){.at = out, .n = j->out.n});
+    m->vmap = (MadeVmap){.program = i, .out = {batched, j->out.n}, .masked = p->masked};
+    tx->batch.mask = mask;
+    return true;
+}
+const MadeVmap *made_vmap(Tx *tx, Builder *b, const Jaxpr *j, Bits in, Bits force, bool masked) {
+    Pattern p = {.what = MAKE_VMAP, .j = j, .in = in, .force = force, .masked = masked && tx->batch.mask};
+    p.in_rule = tx->batch.in_rule;
+    assert(in.n == j->in.n);
+    const struct Made *m = made(tx, b, &p, make_vmap);
+    return m ? &m->vmap : NULL;
 }

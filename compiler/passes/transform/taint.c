@@ -54,7 +54,7 @@ static bool known_bits(Tx *tx, int what, const Jaxpr *j, const Bits in[2], Bits 
 /* ---- tangents and unknown values */
 static void all_results(Tx *tx, TaintKind kind, const Eqn *e, bool *out) {
     for (uint32_t i = 0; i < e->out.n; i++)
-        out[i] = kind == TAINT_SPLIT || has_tangent(tx->cx, val_type(tx->cx, e->out.at[i]));
+        out[i] = kind != TAINT_JVP || has_tangent(tx->cx, val_type(tx->cx, e->out.at[i]));
 }
 static const Jaxpr *followed_body(Tx *tx, const Eqn *e) {
     Vals in;
@@ -143,7 +143,7 @@ static void taint_transpose_eqn(Tx *tx, const Eqn *e, Bits linear, Bits ct, bool
         bits_unite(in, linear);
 }
 Bits taint_transpose(Tx *tx, const Jaxpr *j, Bits linear, Bits ct) {
-    enum { WHAT = TAINT_SPLIT + 1 };
+    enum { WHAT = TAINT_VMAP + 1 };
     Bits *slot;
     assert(linear.n == j->in.n && ct.n == j->out.n);
     if (known_bits(tx, WHAT, j, (Bits[2]){linear, ct}, &slot)) return *slot;

@@ -1,4 +1,4 @@
-/* Derivatives of programs: what the rules of the columns jvp and transpose of prims.def see. The rules are in
+/* Transformations of programs: what the rules of the columns jvp, transpose and vmap of prims.def see. The rules are in
    passes/rules/, those of control flow and calls here. */
 #ifndef JAXCC_TRANSFORM_H
 #define JAXCC_TRANSFORM_H
@@ -66,15 +66,55 @@ void ct_give(Transpose *, uint32_t i, Val taken, Val sum);
 Val ct_result(Transpose *, uint32_t k);
 static inline const ArrayType *ct_type(const Transpose *t, uint32_t i) { return b_type(t->b, t->e->in.at[i]); }
 
+/* ---- vmap: an equation for a batch of examples
+
+   A value that differs between the examples is batched: it has one axis more, the first, for them. A rule is called if
+   some operand is batched. */
+typedef struct {
+    Tx *tx;
+    Builder *b;
+    const Eqn *e;        /* operands: values of the program that is written; results: for their number and types */
+    const Eqn *read;     /* the equation in the program read */
+    const bool *batched; /* by operand */
+    Val *out;            /* to be written: the results */
+    bool *out_batched;   /* to be written; all are true at first */
+} Vmap;
+typedef bool VmapRule(Vmap *);
+/* The number of examples. */
+Dim vmap_size(const Vmap *);
+/* The type of operand i, and of result k, of one example. */
+const ArrayType *vmap_type(const Vmap *, uint32_t i);
+const ArrayType *vmap_result_type(const Vmap *, uint32_t k);
+/* A type of one example with the axis of the examples in front. */
+Type vmap_batched(const Tx *, const ArrayType *);
+/* Operand i with the axis of the examples, along which one that is not batched is broadcast. */
+Val vmap_operand(Vmap *, uint32_t i);
+/* The same for any value of one example. */
+Val vmap_broadcast(Tx *, Builder *, Val);
+/* Operand i as one that other operands of `rank` axes stretch: the axis of the examples is first, and has extent 1 in
+   one that is not batched; a scalar that is not batched stays. */
+Val vmap_stretched(Vmap *, uint32_t i, uint32_t rank);
+/* A batched value as one without the axis of the examples, which stand side by side in `axis` of what has the type `one`
+   for one example; and back. */
+Val vmap_folded(Vmap *, Val, const ArrayType *one, uint32_t axis);
+Val vmap_unfolded(Vmap *, Val, const ArrayType *one, uint32_t axis);
+/* Writes `e` with other operands, as a new equation whose results are all batched, to v->out. */
+bool vmap_apply(Vmap *, const Eqn *e, const Val *in);
+/* `e` with the parameters that list axes or extents (axes.c) as they are when the axis of the examples is the first, and
+   without those that repeat what types say. */
+Eqn vmap_axes(const Vmap *, const Eqn *e);
+
 /* ---- rules that many rows share */
 /* linear: the equation applied to the tangents, with arrays of zeros for those that are 0; other operands stay.
    zero: the results have none. text: the programs of stdlib/jvp.jaxpr. expand: what the EXPAND rule writes is
-   transformed. none: an error. */
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering)                                         \
+   transformed. none: an error. point, front, each: see prims.def. */
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering)                                   \
     JvpRule jvp_##jvp;                                                                                                 \
-    TransposeRule transpose_##transpose;
+    TransposeRule transpose_##transpose;                                                                               \
+    VmapRule vmap_##vmap;
 #include "../../prims.def"
 extern JvpRule *const jvp_rules[NPRIMS];
 extern TransposeRule *const transpose_rules[NPRIMS];
+extern VmapRule *const vmap_rules[NPRIMS];
 
 #endif

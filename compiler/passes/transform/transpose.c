@@ -2,7 +2,7 @@
 #include "tx.h"
 
 TransposeRule *const transpose_rules[NPRIMS] = {
-#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, lowering) [P_##id] = transpose_##transpose,
+#define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = transpose_##transpose,
 #include "../../prims.def"
 };
 

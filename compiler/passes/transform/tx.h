@@ -22,12 +22,13 @@ typedef struct {
     Val sum; /* of contributions from outside, which a loop carries; 0: none */
 } Acc;
 
+enum { MOST_DEPTH = 64 };
 struct Tx {
     Ctx *cx;
     ValMap map;     /* values of the programs read → of those written */
     ValMap tangent; /* jvp: the same → their tangents */
     struct {        /* by value of the programs read: */
-        bool *at;   /* split: is it unknown; transpose: is it linear */
+        bool *at;   /* split: is it unknown; transpose: is it linear; vmap: is it batched */
         uint32_t n, cap;
     } marked;
     struct { /* by value of the linear programs read: the parts of its cotangent */
@@ -37,12 +38,18 @@ struct Tx {
     ValMap continues;    /* a sum that a nested program returned → the one that it took */
     struct Flow *flow;   /* taint.c, made.c: bits and programs made; NULL: none yet */
     struct Loops *loops; /* scan.c: what is made for loops; NULL: none yet */
-    uint32_t depth;      /* of equations that are expanded first */
+    uint32_t depth;      /* of equations that are expanded first: at most MOST_DEPTH */
     bool reverse;        /* what depends on tangents will be transposed */
     bool in_loop;        /* split: in the body of a loop */
     bool in_remat;       /* split: in a remat of the program read */
     Intern written;      /* split: programs that segments.c wrote */
-    bool failed;         /* an error was reported */
+    struct {             /* vmap: */
+        Dim size;        /* the number of examples */
+        Val mask;        /* bool[size]: the examples that really are here, in a branch or loop; 0: all of them */
+        bool extent;     /* an extent is batched */
+        bool in_rule;    /* in the derivative rule of a custom call */
+    } batch;
+    bool failed; /* an error was reported */
 };
 
 /* Copies an equation of the program read, with results of its own, which tx->map maps those of `e` to. */
@@ -59,9 +66,9 @@ void tx_mark(Tx *, Val read, bool);
 bool jvp_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, const Val *t, Val *out, Val *dt);
 /* ---- bits, without making anything (taint.c)
 
-   The bits of results that may have a tangent, or be unknown, if these inputs have one or are: at least those that
-   the drivers find. */
-typedef enum { TAINT_JVP, TAINT_SPLIT } TaintKind;
+   The bits of results that may have a tangent, or be unknown or batched, if these inputs have one or are: at least
+   those that the drivers find. */
+typedef enum { TAINT_JVP, TAINT_SPLIT, TAINT_VMAP } TaintKind;
 Bits taint(Tx *, TaintKind, const Jaxpr *, Bits in);
 /* The bits of inputs that may have a cotangent if the program is linear in those of `linear` and these results have
    one; by input. */
@@ -111,6 +118,18 @@ typedef struct {
 } MadeTranspose;
 const MadeTranspose *made_transpose(Tx *, Builder *b, const Jaxpr *, Bits linear, Bits ct, Bits force, Bits sums);
 
+typedef struct {
+    Inner program; /* takes the mask, if it is `masked`, then the inputs; returns the results */
+    Bits out;
+    bool masked;
+} MadeVmap;
+/* For a batch of examples. It takes a mask if `masked` and if there is one here (tx->batch). */
+const MadeVmap *made_vmap(Tx *, Builder *b, const Jaxpr *, Bits in, Bits force, bool masked);
+/* Does the program need a mask where not all examples are really here: has it a loop, which need not end for the
+   others? */
+bool takes_mask(Tx *, const Jaxpr *);
+Type mask_type(const Tx *);
+
 /* An equation with these operands, whose programs have these inputs and results (one of the programs, if there are
    several), as a new one: its results. Their types are those of `out` with extents that are inputs or results replaced. */
 Vals tx_run(Tx *, Builder *, const Eqn *like, Vals operands, Vals in, Vals out);
@@ -149,6 +168,10 @@ bool acc_empty(const Tx *, Val read);
    (and for results that are not linear). Equations without linear operands are copied first. Writes the cotangents of
    the linear inputs to ct_in, 0: zero. */
 bool transpose_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, const Val *ct, Val *ct_in);
+
+/* Writes the equations of `j` to `b` for a batch of tx->batch.size examples. `in`: values for its inputs. Writes its
+   results to `out`. */
+bool vmap_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, Bits batched, Val *out, bool *out_batched);
 
 /* A transformation of the command line, of a whole program: writes the programs that it makes to `made`, two of
    --linearize; how many. 0 after an error. */

@@ -1,0 +1,233 @@
+/* cond, while and scan for a batch of examples. Only what depends on batched values is batched. */
+#include "scan.h"
+
+/* ---- masks: which of the examples take a branch, or are not done yet */
+
+Type mask_type(const Tx *tx) { return type_of(tx->cx->types, DT_bool, 1, &tx->batch.size); }
+static Val both(Builder *b, Val p, Val q) { return !p ? q : !q ? p : b_and(b, p, q); }
+/* Of the examples of `p` the new value, of the others the old one. */
+static Val where(Builder *b, Val p, Val old, Val new) {
+    if (b_failed(b, new) || old == new) return new;
+    const ArrayType *t = b_type(b, old);
+    return b_select(b, b_broadcast(b, p, t->rank, t->dims, (int64_t[]){0}), old, new);
+}
+/* x as an operand of what examples outside `p` only seem to run: what they compute is not used, but may have an infinite
+   derivative, which times 0 would be NaN. */
+static Val shielded(Tx *tx, Builder *b, Val p, Val x) {
+    return has_tangent(tx->cx, val_type(tx->cx, x)) ? where(b, p, b_stop_gradient(b, x), x) : x;
+}
+static Vals all_shielded(Vmap *v, Val p, Vals in, const bool *batched) {
+    Vals out = vals_new(v->tx->cx->arena, in.n);
+    for (uint32_t i = 0; i < in.n; i++) vals_push(&out, batched[i] ? shielded(v->tx, v->b, p, in.at[i]) : in.at[i]);
+    return out;
+}
+static Val any_of(Builder *b, Val p) { return b_reduce(b, P_reduce_or, p, 1, (int64_t[]){0}); }
+
+/* The program made, called with these operands. */
+static Vals call_made(Vmap *v, const MadeVmap *m, Vals in) {
+    Tx *tx = v->tx;
+    Vals all = m->masked ? vals_joined(tx->cx->arena, 2, (Vals[]){{&tx->batch.mask, 1}, in}) : in;
+    return tx_call(tx, v->b, v->e, &m->program, all.n, all.at);
+}
+
+/* ---- scan */
+/* The axis of the examples and that of the iterations, exchanged. */
+static Val exchanged(Builder *b, Val x) {
+    int64_t order[MAX_RANK + 1] = {1, 0};
+    if (b_failed(b, x)) return VAL_FAILED;
+    for (uint32_t d = 2; d < b_type(b, x)->rank; d++) order[d] = d;
+    return b_transpose(b, x, order);
+}
+bool vmap_scan(Vmap *v) {
+    Tx *tx = v->tx;
+    const Scan s = scan_of(v->e), read = scan_of(v->read);
+    uint32_t nin = v->e->in.n, first = s.consts.n;
+    Bits in = taint_loop(tx, TAINT_VMAP, read.body, (Bits){v->batched, nin}, first, s.carry.n);
+    bool *force = arena_new(tx->cx->arena, bool, v->e->out.n + 1);
+    if (s.carry.n) memcpy(force, in.at + first, s.carry.n);
+    const MadeVmap *m = made_vmap(tx, v->b, read.body, in, (Bits){force, v->e->out.n}, takes_mask(tx, read.body));
+    if (!m) return false;
+    ScanIn operands = {
+        .consts = s.consts, .carry = vals_new(tx->cx->arena, s.carry.n), .xs = vals_new(tx->cx->arena, s.xs.n)};
+    if (m->masked) operands.consts = vals_joined(tx->cx->arena, 2, (Vals[]){{&tx->batch.mask, 1}, s.consts});
+    for (uint32_t i = first; i < first + s.carry.n; i++)
+        vals_push(&operands.carry, in.at[i] ? vmap_operand(v, i) : v->e->in.at[i]);
+    for (uint32_t i = first + s.carry.n; i < nin; i++)
+        vals_push(&operands.xs, v->batched[i] ? exchanged(v->b, v->e->in.at[i]) : v->e->in.at[i]);
+    Eqn one = *v->e;
+    one.in = v->read->in; /* their types say how many iterations there are */
+    Vals out = scan_run(tx, v->b, &one, &m->program, operands);
+    for (uint32_t k = 0; k < out.n; k++) {
+        v->out_batched[k] = m->out.at[k];
+        v->out[k] = m->out.at[k] && k >= s.carry.n ? exchanged(v->b, out.at[k]) : out.at[k];
+    }
+    return !v->b->failed;
+}
+
+/* ---- while */
+typedef struct {
+    Vmap *v;
+    While now, read;
+    Bits carry; /* which carries are batched */
+    const MadeVmap *cond, *body;
+} Turns;
+/* Is there another iteration, for this carry? */
+static Val another(const Turns *t, Vals carry) {
+    Vals in = vals_joined(t->v->tx->cx->arena, 2, (Vals[]){t->now.cond_consts, vals_part(carry, 0, t->now.tested.n)});
+    return call_made(t->v, t->cond, in).at[0];
+}
+static Vals next(const Turns *t, Vals consts, Vals carry) {
+    Arena *arena = t->v->tx->cx->arena;
+    Vals out = call_made(t->v, t->body, vals_joined(arena, 2, (Vals[]){consts, carry}));
+    return vals_joined(arena, 1, &out);
+}
+static Vals first_carry(const Turns *t) {
+    Vmap *v = t->v;
+    uint32_t at = v->e->in.n - t->carry.n;
+    Vals carry = vals_new(v->tx->cx->arena, t->carry.n);
+    for (uint32_t i = 0; i < t->carry.n; i++)
+        vals_push(&carry, t->carry.at[i] ? vmap_operand(v, at + i) : v->e->in.at[at + i]);
+    return carry;
+}
+/* All examples take as many iterations. */
+static bool while_together(const Turns *t) {
+    Vmap *v = t->v;
+    Builder *b = v->b;
+    Vals carry = first_carry(t);
+    Inner test = b_inner_like(b, carry.n, carry.at);
+    Val more = another(t, test.in);
+    b_inner_end(b, &test, 1, &more);
+    Inner turn = b_inner_like(b, carry.n, carry.at);
+    b_inner_end(b, &turn, carry.n, next(t, t->now.body_consts, turn.in).at);
+    Vals end = b_while(b, &test, &turn, carry.n, carry.at);
+    memcpy(v->out, end.at, end.n * sizeof *end.at);
+    memcpy(v->out_batched, t->carry.at, t->carry.n);
+    return !b->failed;
+}
+/* The carry is `p`, which examples are not done yet, then the carry, then what carries that are not batched were when each
+   example was done. Those run on in lockstep: every example that is not done has taken as many iterations. */
+static bool while_apart(const Turns *t) {
+    Vmap *v = t->v;
+    Builder *b = v->b;
+    Tx *tx = v->tx;
+    uint32_t n = t->carry.n;
+    Val outer = tx->batch.mask;
+    Vals carry = first_carry(t), start = vals_new(tx->cx->arena, 1 + 2 * n);
+    vals_push(&start, both(b, outer, another(t, carry)));
+    each(const Val, x, carry) vals_push(&start, *x);
+    for (uint32_t i = 0; i < n; i++)
+        if (!t->carry.at[i]) vals_push(&start, vmap_broadcast(tx, b, carry.at[i]));
+    if (b->failed) return false;
+    Inner test = b_inner_like(b, start.n, start.at);
+    Val any = any_of(b, test.in.at[0]);
+    b_inner_end(b, &test, 1, &any);
+    Inner turn = b_inner_like(b, start.n, start.at);
+    Val p = tx->batch.mask = turn.in.at[0];
+    Vals consts = all_shielded(v, p, t->now.body_consts, v->batched + t->now.cond_consts.n);
+    Vals old = vals_part(turn.in, 1, n), new = next(t, consts, all_shielded(v, p, old, t->carry.at)),
+         out = vals_new(tx->cx->arena, start.n);
+    const Val *done = turn.in.at + 1 + n;
+    for (uint32_t i = 0; i < n; i++)
+        if (t->carry.at[i]) new.at[i] = where(b, p, old.at[i], new.at[i]);
+    vals_push(&out, b_and(b, p, another(t, new)));
+    each(const Val, x, new) vals_push(&out, *x);
+    for (uint32_t i = 0; i < n; i++)
+        if (!t->carry.at[i]) vals_push(&out, where(b, p, *done++, vmap_broadcast(tx, b, new.at[i])));
+    tx->batch.mask = outer;
+    b_inner_end(b, &turn, out.n, out.at);
+    Vals end = b_while(b, &test, &turn, start.n, start.at);
+    for (uint32_t i = 0, k = 1 + n; i < n; i++) v->out[i] = t->carry.at[i] ? end.at[1 + i] : end.at[k++];
+    return !b->failed;
+}
+bool vmap_while(Vmap *v) {
+    Tx *tx = v->tx;
+    Turns t = {.v = v, .now = while_of(v->e), .read = while_of(v->read)};
+    uint32_t ncond = t.now.cond_consts.n, nbody = t.now.body_consts.n, n = t.now.carry.n;
+    Bits body = bits_part((Bits){v->batched, v->e->in.n}, ncond, nbody + n);
+    body = taint_loop(tx, TAINT_VMAP, t.read.body, body, nbody, n);
+    t.carry = bits_part(body, nbody, n);
+    bool *test = arena_new(tx->cx->arena, bool, ncond + n + 1), every = true;
+    memcpy(test, v->batched, ncond);
+    memcpy(test + ncond, t.carry.at, t.now.tested.n);
+    Bits tested = {test, ncond + t.now.tested.n};
+    bool apart = taint(tx, TAINT_VMAP, t.read.cond, tested).at[0];
+    Val outer = tx->batch.mask;
+    if (apart && !outer) { /* the body's mask: p of each iteration */
+        tx->batch.mask = val_new(tx->cx, mask_type(tx), v->b->span);
+    }
+    t.body = made_vmap(tx, v->b, t.read.body, body, t.carry, takes_mask(tx, t.read.body));
+    tx->batch.mask = outer;
+    t.cond = t.body ? made_vmap(tx, v->b, t.read.cond, tested, (Bits){apart ? &every : NULL, apart}, false) : NULL;
+    return t.cond && (apart ? while_apart(&t) : while_together(&t));
+}
+
+/* ---- cond */
+/* The results of the branches, of which each example has one. */
+static bool cond_apart(Vmap *v, Bits in) {
+    Tx *tx = v->tx;
+    Builder *b = v->b;
+    Arena *arena = tx->cx->arena;
+    const Cond c = cond_of(v->e), read = cond_of(v->read);
+    uint32_t n = c.branches.n, nout = c.out.n;
+    Val index = v->e->in.at[0], outer = tx->batch.mask;
+    Dtype d = b_type(b, index)->dtype;
+    if (d == DT_bool) index = b_convert(b, index, d = DT_i32);
+    index = b_clamp(b, b_int(b, d, 0), index, b_int(b, d, n - 1));
+    index = b_convert(b, index, DT_i32);
+    bool *force = arena_new(arena, bool, nout + 1);
+    memset(force, true, nout);
+    Vals *out = arena_new(arena, Vals, n);
+    for (uint32_t k = 0; k < n && !b->failed; k++) {
+        Val own = b_eq(b, index, b_int(b, DT_i32, k));
+        tx->batch.mask = both(b, outer, own);
+        const MadeVmap *m =
+            made_vmap(tx, b, read.branches.at[k], in, (Bits){force, nout}, takes_mask(tx, read.branches.at[k]));
+        if (m) out[k] = call_made(v, m, all_shielded(v, own, c.in, in.at));
+        tx->batch.mask = outer;
+        if (!m) return false;
+    }
+    for (uint32_t r = 0; r < nout && !b->failed; r++) {
+        Val *cases = arena_new(arena, Val, n);
+        for (uint32_t k = 0; k < n; k++) cases[k] = out[k].at[r];
+        const ArrayType *t = b_type(b, cases[0]);
+        Val which = n == 2 ? b_convert(b, index, DT_bool) : index;
+        v->out[r] =
+            n == 1 ? cases[0] : b_select_n(b, b_broadcast(b, which, t->rank, t->dims, (int64_t[]){0}), n, cases);
+    }
+    return !b->failed;
+}
+static bool cond_together(Vmap *v, Bits in) {
+    Tx *tx = v->tx;
+    const Cond c = cond_of(v->e), read = cond_of(v->read);
+    uint32_t n = c.branches.n, nout = c.out.n;
+    bool *batched = arena_new(tx->cx->arena, bool, nout + 1), masked = false;
+    Inner *branches = arena_new(tx->cx->arena, Inner, n);
+    each(Jaxpr *, j, read.branches) {
+        bits_unite(batched, taint(tx, TAINT_VMAP, *j, in));
+        masked |= takes_mask(tx, *j);
+    }
+    masked &= tx->batch.mask != 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const MadeVmap *m = made_vmap(tx, v->b, read.branches.at[k], in, (Bits){batched, nout}, masked);
+        if (!m) return false;
+        branches[k] = m->program;
+    }
+    ValList operands = {0};
+    if (masked) push(tx->cx->arena, &operands, tx->batch.mask);
+    each(const Val, x, c.in) push(tx->cx->arena, &operands, *x);
+    Eqn e = cond_like(tx, v->b, v->e, branches, operands);
+    e.out = vals_new(tx->cx->arena, nout);
+    for (uint32_t k = 0; k < nout; k++) {
+        Val out = tx_placeholder(tx, v->read->out.at[k]);
+        if (batched[k]) val_info(tx->cx, out)->type = vmap_batched(tx, vmap_result_type(v, k));
+        vals_push(&e.out, v->out[k] = out);
+        valmap_put(&tx->map, v->read->out.at[k], out); /* types of later results may name it */
+    }
+    push(tx->cx->arena, &v->b->eqns, e);
+    memcpy(v->out_batched, batched, nout);
+    return !v->b->failed;
+}
+bool vmap_cond(Vmap *v) {
+    Bits in = {v->batched + 1, v->e->in.n - 1};
+    return v->batched[0] ? cond_apart(v, in) : cond_together(v, in);
+}
