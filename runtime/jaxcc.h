@@ -13,7 +13,7 @@ enum {
     JAXCC_DIMENSION, /* negative, unequal where they must be equal, a divisor of zero, too large */
     JAXCC_MEMORY,    /* no memory for the workspace or for an output */
     JAXCC_CPU,       /* the library was compiled for instructions that this CPU lacks */
-    JAXCC_CHECK,     /* --debug-nans, --check-bounds or check stopped the call, or a handler failed */
+    JAXCC_CHECK,     /* --debug-nans, --check-bounds, --tape or check stopped the call, or a handler failed */
     JAXCC_MISSING,   /* something the program needs is not there: LAPACK, a handler */
     JAXCC_INTERNAL
 };
@@ -50,7 +50,7 @@ typedef struct {
     const jaxcc_type *in, *out;
     int32_t (*call)(const int64_t *dims, const void *const *in, void *const *out);
     const char *(*error)(void);                                 /* the thread's last failure, one line */
-    int64_t (*workspace)(const int64_t *dims);                  /* bytes that a call needs */
+    int64_t (*workspace)(const int64_t *dims);                  /* bytes beside arrays of computed sizes */
     void (*set_num_threads)(int n);                             /* 0: as many as there are CPUs */
     void (*set_parallel_for)(jaxcc_parallel_for *, void *pool); /* NULL: the library's own */
     void (*set_print)(jaxcc_print *, void *user);               /* NULL: standard error */

@@ -12,6 +12,17 @@ example() {
 fit() {
     cd "$work" && jaxcc --value-and-grad=0 loss.jaxpr -o loss.so && cc fit.c loss.so -Wl,-rpath,. -o fit && [ "$(./fit)" = '3.000' ]
 }
+# manual NAME: the literal block of man/jaxcc.1 after .\" NAME
+manual() {
+    awk -v name="$1" '$0 == ".\\\" " name { found = 1; next } found && /^\.Ed$/ { exit } found && !/^\.Bd/' man/jaxcc.1 | sed 's/\\e/\\/g'
+}
+linearized() {
+    cd "$work" && jaxcc --linearize until.jaxpr -o until.so && cc -Wall -Wextra -Werror slopes.c until.so -Wl,-rpath,. -o slopes && [ "$(./slopes)" = '0.564 -1.13' ]
+}
+# An object is linked as the manual says.
+object() {
+    cd "$work" && jaxcc axpy.jaxpr -o axpy.o && cc main.c axpy.o root/usr/lib/jaxcc/libjaxcc_rt.a -lm -pthread -ldl -o main && [ "$(./main)" = '3 5 7 9' ]
+}
 rule() {
     cd "$work" && rm -f axpy.so && make -f rule.mk axpy.so && [ -f axpy.so ] && [ -f axpy.d ]
 }
@@ -21,7 +32,7 @@ called() {
 }
 # The manual has the same Python for constants as README.md.
 saving() {
-    awk '/^\.\\" save\.py$/ { found = 1; next } found && /^\.Ed$/ { exit } found && !/^\.Bd/' man/jaxcc.1 | diff "$work/save.py" - &&
+    manual save.py | diff "$work/save.py" - &&
         grep -q '^def save' "$work/save.py"
 }
 installed() {
@@ -63,12 +74,16 @@ block fit.c >"$work/fit.c"
 block Makefile >"$work/rule.mk"
 block call.py >"$work/call.py"
 block save.py >"$work/save.py"
+manual until.jaxpr >"$work/until.jaxpr"
+manual slopes.c >"$work/slopes.c"
 try "the example of README.md" example
 try "the gradient of README.md" fit
 [ -z "$python" ] || try "the Python of README.md" called
 try "saving constants in README.md and man/jaxcc.1" saving
 try "the Makefile rule of README.md" rule
 try "make install" installed
+try "linking an object as man/jaxcc.1 says" object
+try "--linearize in man/jaxcc.1" linearized
 try "options in man/jaxcc.1" options jaxcc
 try "options in man/jaxcc-run.1" options jaxcc-run
 try "warnings in man/jaxcc.1" warnings
