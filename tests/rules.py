@@ -11,7 +11,15 @@ import rules_others
 HERE = os.path.dirname(os.path.abspath(__file__))
 LARGE = ("hyp1f1", "hyp2f1", "zeta", "expn", "expi")  # texts of 10 to 60 KB
 DTYPES = {"i32": "int32", "i64": "int64"}
-LEAD, SECOND, THIRD = 7919, 6007, 5003  # extents that stand for n, m, k: primes that occur nowhere else; u is 1
+LEAD, SECOND, THIRD = 7919, 6007, 5003  # extents that stand for n, m, k: primes that occur nowhere else; u is 1, 2 is 2
+
+# Of square matrices with up to two leading axes: they gather along axes, where fit.c lets `n` be one axis only.
+SQUARE = [("mm",), ("nmm",), ("nkmm",)]
+LINALG = lambda linalg: [
+    ("_det", linalg.det, "fc", [*SQUARE[:2], ("uu",), ("nuu",)]), ("_slogdet_lu", linalg.slogdet, "fc", SQUARE),
+    ("_slogdet_small", linalg.slogdet, "fc", [("nuu",), ("n22",)]),
+    ("_slogdet_qr", lambda x: linalg.slogdet(x, method="qr"), "f", SQUARE)]
+LINALG_NAMES = ("_det", "_slogdet_lu", "_slogdet_small", "_slogdet_qr")
 
 # name of the call, function of the arrays (or of Python), operands: f floats of the type tried, i integers; ranks:
 # shapes in letters: "" a scalar
@@ -48,6 +56,7 @@ def functions(jax):
         ("hyp1f1", lambda: sp.hyp1f1, "fff", [("n",) * 3, ("", "", "n"), ("",) * 3]),
         ("hyp2f1", lambda: sp.hyp2f1, "ffff", [("n",) * 4, ("", "", "", "n")]),
         ("logaddexp", lambda: jnp.logaddexp, "cc", [("n", "n")]),
+        *[(name, lambda f=f: f, kind, shapes) for name, f, kinds, shapes in LINALG(jnp.linalg) for kind in kinds],
         *[("_sinc_maclaurin", lambda k=k: lambda x: ufuncs._sinc_maclaurin(k, x), "f", ELEMENTWISE1) for k in range(8)],
     ]
 
@@ -59,7 +68,7 @@ def worker():
     from jax._src import core
     warnings.simplefilter("ignore")
     jax.config.update("jax_softmax_custom_jvp", True)
-    dims = {"n": LEAD, "m": SECOND, "k": THIRD, "u": 1}
+    dims = {"n": LEAD, "m": SECOND, "k": THIRD, "u": 1, "2": 2}
 
     def find(jaxpr, name, values):
         """The call of that name, and the arrays that its operands are where they are constants."""
@@ -148,6 +157,8 @@ def worker():
                 rare = x64 or shape[-1] != "n" or name == "zeta"  # zeta's bodies are those of f32
                 if name in LARGE and dtype.endswith("16") and rare:
                     continue
+                if name in LINALG_NAMES and dtype.endswith("16"):
+                    continue
                 if "c" in kinds and dtype not in ("float32", "float64"):
                     continue
                 jax.config.update("jax_enable_x64", x64)
@@ -193,17 +204,24 @@ def odd_orders(texts):
 
 def symbols(text):
     """Extents as symbols; where they are operands, values computed from them."""
-    for extent, symbol in ((LEAD, "n"), (SECOND, "m"), (THIRD, "k")):
+    for extent, symbol in ((LEAD, "n"), (SECOND, "m"), (SECOND - 1, "m - 1"), (SECOND - 2, "m - 2"), (THIRD, "k")):
         lines = []
         for line in text.split("\n"):
             for dtype in re.findall(rf"\b{extent}:(i\d+)\[\]", line):
-                indent, name = line[:len(line) - len(line.lstrip())], f"extent_{symbol}{len(lines)}"
+                indent, name = line[:len(line) - len(line.lstrip())], f"extent_{symbol.replace(' - ', '_')}_{len(lines)}"
                 lines += [f"{indent}{name}_wide:i64[] = dim_as_value[dim={symbol}]",
                           f"{indent}{name}:{dtype}[] = convert_element_type[new_dtype={DTYPES[dtype]} weak_type=False] {name}_wide"]
                 line = line.replace(f"{extent}:{dtype}[]", name)
             lines.append(line)
         text = re.sub(rf"\b{extent}\b", symbol, "\n".join(lines))
-    return text
+    return re.sub(r"\[([^]]*)\] = tile\[reps=\([^)]*\)\]", stretched, text)
+
+
+def stretched(tile):
+    """Of axes of extent 1, which may have a symbolic one; tile takes numbers."""
+    axes = tile[1].split(",")
+    axes_list = ", ".join(map(str, range(len(axes))))
+    return f"[{tile[1]}] = broadcast_in_dim[broadcast_dimensions=({axes_list}) shape=({', '.join(axes)}) sharding=None]"
 
 
 def main():
