@@ -49,6 +49,18 @@ static void fix_jaxpr(Fix *f, Jaxpr *j) {
     }
 }
 
+/* Will a --vmap make a dimension of this name? */
+static bool made_by(Ctx *cx, Transforms all, Str name) {
+    bool made = false;
+    each(const Transform, t, all)
+        made |= t->kind == TRANSFORM_VMAP && str_eq(name, batch_name(cx->arena, t, t->nth + 1));
+    return made;
+}
+static bool made_by_vmap(Ctx *cx, Str name) {
+    bool made = made_by(cx, cx->options->transforms, name);
+    each(const LibraryEntry, entry, cx->options->entries) made |= made_by(cx, entry->transforms, name);
+    return made;
+}
 void dims_fix(Ctx *cx, Jaxpr *j, Type *in, uint32_t n) {
     const Options *o = cx->options;
     if (o->ndims == 0) return;
@@ -60,7 +72,7 @@ void dims_fix(Ctx *cx, Jaxpr *j, Type *in, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) in[i] = type_substitute(cx->types, in[i], fix_atom, &f);
     fix_jaxpr(&f, j);
     for (uint32_t i = 0; i < o->ndims; i++)
-        if (!f.used[i])
+        if (!f.used[i] && !made_by_vmap(cx, o->dims[i].name))
             diag_warn(cx->diags, W_unknown_dimension, j->span, "-D: the program has no dimension '%.*s'",
                       SF(o->dims[i].name));
 }

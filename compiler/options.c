@@ -177,7 +177,10 @@ TAKES(vmap) {
     r->dim = NULL;
     return some ? add_transform(r, t) : wrong("--vmap=%s: no input is batched: all are _", v);
 }
+/* Every --vmap-dim names a dimension. */
+static bool names_vmap(const Reader *r) { return !r->dim || wrong("--vmap-dim=%s: no --vmap comes after it", r->dim); }
 TAKES(vmap_dim) {
+    if (!names_vmap(r)) return false;
     if (!cname_valid(str(v))) return wrong("--vmap-dim: '%s' is not a name that C and C++ can use", v);
     r->dim = v;
     return true;
@@ -242,6 +245,7 @@ TAKES(entry) {
     if (!colon || !name.n) return wrong("--entry: '%s' is not NAME:FLAGS, as in 'g:--grad=0'", v);
     if (!cname_valid(name)) return wrong("--entry: '%.*s' is not a name that C and C++ can use", SF(name));
     LibraryEntry e = {.name = str_c(r->arena, name)};
+    if (!names_vmap(r)) return false;
     r->entry = &e;
     bool good = true;
     for (const char *c = colon + 1; good && *(c += strspn(c, " \t\n"));) {
@@ -249,6 +253,7 @@ TAKES(entry) {
         good = entry_flag(r, str_c(r->arena, flag));
         c += flag.n;
     }
+    good = good && names_vmap(r);
     r->entry = NULL;
     if (good) push(r->arena, &r->o->entries, e);
     return good;
@@ -569,6 +574,9 @@ static bool settle(Reader *r) {
     return settle_names(r, library);
 }
 
+Str batch_name(Arena *arena, const Transform *t, uint32_t nth) {
+    return t->dim ? str(t->dim) : nth > 1 ? str_format(arena, "batch%u", nth) : S("batch");
+}
 int options_read(Arena *arena, Diags *diags, int argc, char **argv, Options *o) {
     *o = (Options){.opt = 2};
     Reader r = {.arena = arena, .diags = diags, .o = o};
@@ -581,5 +589,5 @@ int options_read(Arena *arena, Diags *diags, int argc, char **argv, Options *o) 
     if (r.help) help(arena);
     if (r.version || (o->verbose && !o->input)) puts("jaxcc " JAXCC_VERSION);
     if (r.help || r.version || (o->verbose && !o->input)) return 0;
-    return settle(&r) ? OPTIONS_GO : 2;
+    return names_vmap(&r) && settle(&r) ? OPTIONS_GO : 2;
 }

@@ -99,6 +99,8 @@ struct Options {
    nothing does, or if no function is a derivative in reverse. */
 Str options_less_memory(Arena *, const Options *);
 
+/* The name of a --vmap's batch dimension: its own, or batch, batch2, ... by its number `nth` from 1 on. */
+Str batch_name(Arena *, const Transform *, uint32_t nth);
 /* Reads the command line and enables warnings in the Diags. The result is OPTIONS_GO, or the exit status: 0 after
    --help and --version, 2 after a message about a wrong command line. */
 enum { OPTIONS_GO = -1 };

@@ -52,12 +52,12 @@ static Dim examples(Flag *f) {
     Ctx *cx = f->b.cx;
     Symbols s = {cx->types, {.arena = cx->arena}};
     uint32_t k, nth = 1 + f->of->nth;
-    Str name = f->of->dim ? str(f->of->dim) : nth > 1 ? str_format(cx->arena, "batch%u", nth) : S("batch");
+    Str name = batch_name(cx->arena, f->of, nth);
     note_symbols(cx, &s, f->read->consts);
     note_symbols(cx, &s, f->read->in);
     note_symbols(cx, &s, f->read->out);
     each(const Eqn, e, f->read->eqns) note_symbols(cx, &s, e->out);
-    while (!f->of->dim && intern_find(&s.names, name.at, name.n, &k)) name = str_format(cx->arena, "batch%u", ++nth);
+    while (!f->of->dim && intern_find(&s.names, name.at, name.n, &k)) name = batch_name(cx->arena, f->of, ++nth);
     if (intern_find(&s.names, name.at, name.n, &k))
         tx_error(&f->tx, (Span){INPUT_FILE, 0, 0}, "--vmap-dim=%.*s: the program has a dimension of this name",
                  SF(name));
