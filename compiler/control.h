@@ -137,7 +137,7 @@ typedef struct {
     Jaxpr *program[NSOLVES];
     Vals consts[NSOLVES], b;
 } LinearSolve;
-LinearSolve linear_solve_of(const Eqn *); /* no programs if the lengths do not fit */
+LinearSolve linear_solve_of(const Eqn *);                            /* no programs if the lengths do not fit */
 Eqn linear_solve_eqn(Arena *, const Eqn *like, const LinearSolve *); /* no results yet */
 
 /* ---- for programs that are still being completed: operands may not fit yet */
