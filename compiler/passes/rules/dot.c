@@ -279,6 +279,7 @@ bool vmap_dot_general(Vmap *v) {
     bool both = v->batched[0] && v->batched[1];
     each(Param, p, e.params)
         if (p->key == K_dimension_numbers) numbers = p;
+    assert(numbers);
     if (!dot_axes(b->cx, v->e, K_dimension_numbers, &numbers->value, &a)) return false;
     Value *four = arena_new(b->cx->arena, Value, 4);
     for (uint32_t i = 0; i < 2; i++) {

@@ -227,10 +227,12 @@ static Val *seeds(Flag *f) {
     }
     return ct;
 }
-/* A cotangent with the extents of the result, which the program finds out: those given must be the same. */
+/* A cotangent with the extents of the result, which the program finds out: those given must be the same. `result` is 0
+   if it is computed together with its tangent, which has no transpose. */
 static Val fitted(Flag *f, Val ct, Val result) {
     Builder *b = &f->b;
     if (b->failed) return VAL_FAILED;
+    if (!result) return ct;
     const ArrayType *is = b_type(b, ct), *wanted = b_type(b, result);
     Dim config[3 * MAX_RANK] = {0};
     Param message = {.key = K_error_message, .value = {.kind = V_TEXT}};

@@ -42,6 +42,7 @@ Val vmap_stretched(Vmap *v, uint32_t i, uint32_t rank) {
 Val vmap_folded(Vmap *v, Val x, const ArrayType *one, uint32_t axis) {
     int64_t order[MAX_RANK + 1];
     Dim dims[MAX_RANK];
+    assert(axis < one->rank);
     for (uint32_t d = 0; d <= one->rank; d++) order[d] = d < axis ? d + 1 : d == axis ? 0 : d;
     memcpy(dims, one->dims, one->rank * sizeof *dims);
     dims[axis] = dim_mul(b_types(v->b), vmap_size(v), dims[axis]);
