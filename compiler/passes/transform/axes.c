@@ -4,43 +4,18 @@
 
 typedef enum {
     SAME_AXES,
-    LATER,   /* numbers of axes: they grow by one */
-    WITH_0,  /* one for each axis: the same, and 0 comes first */
-    SIZE,    /* extents: the number of examples comes first */
-    FROM_0,  /* a 0 comes first, */
-    STEP_1,  /* a 1, */
-    PAIR_0,  /* a pair of zeros, */
-    TRIPLE_0 /* three zeros */
+    LATER,  /* numbers of axes: they grow by one */
+    WITH_0, /* one for each axis: the same, and 0 comes first */
+    SIZE,   /* extents: the number of examples comes first */
+    FROM_0, /* a 0 comes first, */
+    STEP_1, /* a 1, */
+    PAIR_0  /* a pair of zeros */
 } Change;
 enum { MOST_CHANGES = 5 };
 typedef struct {
     ParamKey key;
     Change change;
 } Changed;
-#define AXES                                                                                                           \
-    {                                                                                                                  \
-        {                                                                                                              \
-            K_axes, LATER                                                                                              \
-        }                                                                                                              \
-    }
-#define AXIS                                                                                                           \
-    {                                                                                                                  \
-        {                                                                                                              \
-            K_axis, LATER                                                                                              \
-        }                                                                                                              \
-    }
-#define DIMENSION                                                                                                      \
-    {                                                                                                                  \
-        {                                                                                                              \
-            K_dimension, LATER                                                                                         \
-        }                                                                                                              \
-    }
-#define DIMENSIONS                                                                                                     \
-    {                                                                                                                  \
-        {                                                                                                              \
-            K_dimensions, LATER                                                                                        \
-        }                                                                                                              \
-    }
 #define WINDOWS                                                                                                        \
     {                                                                                                                  \
         {K_window_dimensions, STEP_1}, {K_window_strides, STEP_1}, {K_padding, PAIR_0}, {K_base_dilation, STEP_1}, {   \
@@ -49,40 +24,40 @@ typedef struct {
     }
 static const Changed changes[NPRIMS][MOST_CHANGES] = {
     [P_reshape] = {{K_new_sizes, SIZE}, {K_dimensions, WITH_0}},
-    [P_squeeze] = DIMENSIONS,
-    [P_expand_dims] = DIMENSIONS,
-    [P_rev] = DIMENSIONS,
+    [P_squeeze] = {{K_dimensions, LATER}},
+    [P_expand_dims] = {{K_dimensions, LATER}},
+    [P_rev] = {{K_dimensions, LATER}},
     [P_transpose] = {{K_permutation, WITH_0}},
     [P_slice] = {{K_start_indices, FROM_0}, {K_limit_indices, SIZE}, {K_strides, STEP_1}},
-    [P_concatenate] = DIMENSION,
+    [P_concatenate] = {{K_dimension, LATER}},
     [P_tile] = {{K_reps, STEP_1}},
-    [P_split] = AXIS,
-    [P_stack] = AXIS,
-    [P_unstack] = AXIS,
-    [P_reduce_sum] = AXES,
-    [P_reduce_prod] = AXES,
-    [P_reduce_max] = AXES,
-    [P_reduce_min] = AXES,
-    [P_reduce_and] = AXES,
-    [P_reduce_or] = AXES,
-    [P_reduce_xor] = AXES,
-    [P_argmax] = AXES,
-    [P_argmin] = AXES,
-    [P_cumsum] = AXIS,
-    [P_cumprod] = AXIS,
-    [P_cummax] = AXIS,
-    [P_cummin] = AXIS,
-    [P_cumlogsumexp] = AXIS,
-    [P_sort] = DIMENSION,
+    [P_split] = {{K_axis, LATER}},
+    [P_stack] = {{K_axis, LATER}},
+    [P_unstack] = {{K_axis, LATER}},
+    [P_reduce_sum] = {{K_axes, LATER}},
+    [P_reduce_prod] = {{K_axes, LATER}},
+    [P_reduce_max] = {{K_axes, LATER}},
+    [P_reduce_min] = {{K_axes, LATER}},
+    [P_reduce_and] = {{K_axes, LATER}},
+    [P_reduce_or] = {{K_axes, LATER}},
+    [P_reduce_xor] = {{K_axes, LATER}},
+    [P_argmax] = {{K_axes, LATER}},
+    [P_argmin] = {{K_axes, LATER}},
+    [P_cumsum] = {{K_axis, LATER}},
+    [P_cumprod] = {{K_axis, LATER}},
+    [P_cummax] = {{K_axis, LATER}},
+    [P_cummin] = {{K_axis, LATER}},
+    [P_cumlogsumexp] = {{K_axis, LATER}},
+    [P_sort] = {{K_dimension, LATER}},
     [P_all_gather] = {{K_all_gather_dimension, LATER}},
     [P_all_gather_invariant] = {{K_all_gather_dimension, LATER}},
     [P_all_gather_reduced] = {{K_all_gather_dimension, LATER}},
     [P_reduce_scatter] = {{K_scatter_dimension, LATER}},
     [P_unreduced_reduce_scatter] = {{K_scatter_dimension, LATER}},
     [P_all_to_all] = {{K_split_axis, LATER}, {K_concat_axis, LATER}},
-    [P_top_k] = AXIS,
+    [P_top_k] = {{K_axis, LATER}},
     [P_approx_top_k] = {{K_reduction_dimension, LATER}},
-    [P_reduce] = DIMENSIONS,
+    [P_reduce] = {{K_dimensions, LATER}},
     [P_reduce_window] = WINDOWS,
     [P_reduce_window_sum] = WINDOWS,
     [P_reduce_window_max] = WINDOWS,
@@ -106,8 +81,7 @@ static void change(const Tx *tx, Value *v, Change how) {
         uint32_t first; /* how many come first */
         int64_t is;
     } of[] = {[LATER] = {.later = true}, [WITH_0] = {.later = true, .first = 1}, [SIZE] = {.size = true, .first = 1},
-              [FROM_0] = {.first = 1},   [STEP_1] = {.first = 1, .is = 1},       [PAIR_0] = {.first = 2},
-              [TRIPLE_0] = {.first = 3}};
+              [FROM_0] = {.first = 1},   [STEP_1] = {.first = 1, .is = 1},       [PAIR_0] = {.first = 2}};
     if (v->kind == V_NONE) return;
     if (v->kind == V_INT) {
         assert(how == LATER);

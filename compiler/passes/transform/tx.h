@@ -129,6 +129,8 @@ const MadeVmap *made_vmap(Tx *, Builder *b, const Jaxpr *, Bits in, Bits force, 
    others? */
 bool takes_mask(Tx *, const Jaxpr *);
 Type mask_type(const Tx *);
+/* Calls the program made with these operands, after the mask if it takes one. */
+Vals vmap_run(Vmap *, const MadeVmap *, Vals in);
 
 /* An equation with these operands, whose programs have these inputs and results (one of the programs, if there are
    several), as a new one: its results. Their types are those of `out` with extents that are inputs or results replaced. */

@@ -204,17 +204,19 @@ bool vmap_expand(Vmap *v) {
 }
 
 /* ---- calls: of the program made for a batch */
+Vals vmap_run(Vmap *v, const MadeVmap *m, Vals in) {
+    Tx *tx = v->tx;
+    Vals all = m->masked ? vals_joined(tx->cx->arena, 2, (Vals[]){{&tx->batch.mask, 1}, in}) : in;
+    return tx_call(tx, v->b, v->e, &m->program, all.n, all.at);
+}
 bool vmap_call(Vmap *v) {
     Tx *tx = v->tx;
     Vals in;
     const Jaxpr *body = eqn_body(tx->cx->arena, v->e, &in);
-    ValList operands = {0};
     assert(body && body->in.n == v->e->in.n);
     const MadeVmap *m = made_vmap(tx, v->b, body, (Bits){v->batched, v->e->in.n}, (Bits){0}, takes_mask(tx, body));
     if (!m) return false;
-    if (m->masked) push(tx->cx->arena, &operands, tx->batch.mask);
-    each(const Val, x, v->e->in) push(tx->cx->arena, &operands, *x);
-    Vals out = tx_call(tx, v->b, v->e, &m->program, operands.n, operands.at);
+    Vals out = vmap_run(v, m, v->e->in);
     memcpy(v->out, out.at, out.n * sizeof *out.at);
     memcpy(v->out_batched, m->out.at, m->out.n);
     return !v->b->failed;

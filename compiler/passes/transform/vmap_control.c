@@ -23,13 +23,6 @@ static Vals all_shielded(Vmap *v, Val p, Vals in, const bool *batched) {
 }
 static Val any_of(Builder *b, Val p) { return b_reduce(b, P_reduce_or, p, 1, (int64_t[]){0}); }
 
-/* The program made, called with these operands. */
-static Vals call_made(Vmap *v, const MadeVmap *m, Vals in) {
-    Tx *tx = v->tx;
-    Vals all = m->masked ? vals_joined(tx->cx->arena, 2, (Vals[]){{&tx->batch.mask, 1}, in}) : in;
-    return tx_call(tx, v->b, v->e, &m->program, all.n, all.at);
-}
-
 /* ---- scan */
 /* The axis of the examples and that of the iterations, exchanged. */
 static Val exchanged(Builder *b, Val x) {
@@ -74,11 +67,11 @@ typedef struct {
 /* Is there another iteration, for this carry? */
 static Val another(const Turns *t, Vals carry) {
     Vals in = vals_joined(t->v->tx->cx->arena, 2, (Vals[]){t->now.cond_consts, vals_part(carry, 0, t->now.tested.n)});
-    return call_made(t->v, t->cond, in).at[0];
+    return vmap_run(t->v, t->cond, in).at[0];
 }
 static Vals next(const Turns *t, Vals consts, Vals carry) {
     Arena *arena = t->v->tx->cx->arena;
-    Vals out = call_made(t->v, t->body, vals_joined(arena, 2, (Vals[]){consts, carry}));
+    Vals out = vmap_run(t->v, t->body, vals_joined(arena, 2, (Vals[]){consts, carry}));
     return vals_joined(arena, 1, &out);
 }
 static Vals first_carry(const Turns *t) {
@@ -182,7 +175,7 @@ static bool cond_apart(Vmap *v, Bits in) {
         tx->batch.mask = both(b, outer, own);
         const MadeVmap *m =
             made_vmap(tx, b, read.branches.at[k], in, (Bits){force, nout}, takes_mask(tx, read.branches.at[k]));
-        if (m) out[k] = call_made(v, m, all_shielded(v, own, c.in, in.at));
+        if (m) out[k] = vmap_run(v, m, all_shielded(v, own, c.in, in.at));
         tx->batch.mask = outer;
         if (!m) return false;
     }

@@ -186,9 +186,6 @@ bool vmap_custom_linear_solve(Vmap *v) {
     s.b = (Vals){arena_new(arena, Val, n + 1), n};
     for (uint32_t i = 0; i < n; i++) s.b.at[i] = vmap_operand(v, v->e->in.n - n + i);
     Eqn e = linear_solve_eqn(arena, v->e, &s);
-    Type *types = arena_new(arena, Type, v->e->out.n + 1);
-    for (uint32_t k = 0; k < v->e->out.n; k++) types[k] = vmap_batched(tx, vmap_result_type(v, k));
-    Vals out = b_eqn(v->b, &e, v->e->out.n, types);
-    memcpy(v->out, out.at, out.n * sizeof *out.at);
-    return !v->b->failed;
+    e.out = v->e->out;
+    return vmap_apply(v, &e, e.in.at);
 }
