@@ -1,4 +1,5 @@
 #include "build.h"
+#include <math.h>
 #include "../typecheck/check.h"
 
 /* ---- parameters */
@@ -268,6 +269,17 @@ Val b_squeeze(Builder *b, Val v, uint32_t n, const int64_t *axes) {
 }
 
 /* ---- arithmetic */
+Val b_neutral(Builder *b, Prim reduce, Dtype d) {
+    const DtypeInfo *t = &dtype_info[d];
+    Neutral neutral = prim_neutral[reduce];
+    bool most = neutral == NEUTRAL_MOST, ones = neutral == NEUTRAL_ONES;
+    if (neutral == NEUTRAL_ZERO || neutral == NEUTRAL_ONE) return b_number(b, d, neutral == NEUTRAL_ONE);
+    if (t->kind == DK_COMPLEX) return b_number(b, d, most ? (double)INFINITY : -(double)INFINITY);
+    if (t->kind == DK_FLOAT) return b_number(b, d, dtype_float_limit(d, most));
+    if (t->kind == DK_BOOL) return b_number(b, d, most || ones);
+    if (t->kind == DK_UINT) return most || ones ? b_not(b, b_int(b, d, 0)) : b_int(b, d, 0);
+    return b_int(b, d, ones ? -1 : dtype_limit(d, most));
+}
 Val b_reduce(Builder *b, Prim prim, Val v, uint32_t n, const int64_t *axes) {
     return n ? build(b, prim, 1, &v, 1, (Param[]){p_ints(b, K_axes, n, axes)}) : v;
 }

@@ -162,6 +162,8 @@ typedef struct {
     const Param *precision;
 } Contraction;
 Val b_dot_general(Builder *, Val, Val, Contraction); /* [batch…, left…, right…] */
+/* The neutral value of a reduction or cumulative primitive. */
+Val b_neutral(Builder *, Prim, Dtype);
 /* The reduction that combines with this operation of two operands; P_none if there is none. */
 Prim b_reduction(Prim);
 /* A call of the runtime's C function jaxcc_rt_<name> (rt.h). */

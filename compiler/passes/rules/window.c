@@ -67,18 +67,6 @@ static bool spread_out(const Windows *w) {
 }
 
 /* ---- reductions with a primitive of their own */
-/* The neutral value of the reduction. */
-static Val identity(Builder *b, Prim reduce, Dtype d) {
-    const DtypeInfo *t = &dtype_info[d];
-    Neutral neutral = prim_neutral[reduce];
-    bool most = neutral == NEUTRAL_MOST, ones = neutral == NEUTRAL_ONES;
-    if (neutral == NEUTRAL_ZERO || neutral == NEUTRAL_ONE) return b_number(b, d, neutral == NEUTRAL_ONE);
-    if (t->kind == DK_COMPLEX) return b_number(b, d, most ? (double)INFINITY : -(double)INFINITY);
-    if (t->kind == DK_FLOAT) return b_number(b, d, dtype_float_limit(d, most));
-    if (t->kind == DK_BOOL) return b_number(b, d, most || ones);
-    if (t->kind == DK_UINT) return most || ones ? b_not(b, b_int(b, d, 0)) : b_int(b, d, 0);
-    return b_int(b, d, ones ? -1 : dtype_limit(d, most));
-}
 static Val reduce_at_once(Builder *b, Prim reduce, Val x, const Windows *w, uint32_t n, const int64_t *axes) {
     int64_t last[MAX_RANK];
     for (uint32_t i = 0; i < n; i++) last[i] = w->rank + i;
@@ -126,7 +114,7 @@ static bool one_by_one(const ArrayType *x, const Windows *w, uint32_t n, const i
 static Val reduce_windows(Builder *b, Prim reduce, Val x, const Windows *w) {
     int64_t axes[MAX_RANK];
     uint32_t n = moving(w, axes);
-    x = b_spread_out(b, x, w, identity(b, reduce, b_type(b, x)->dtype));
+    x = b_spread_out(b, x, w, b_neutral(b, reduce, b_type(b, x)->dtype));
     if (b->failed || (n > 1 && !one_by_one(b_type(b, x), w, n, axes))) return reduce_at_once(b, reduce, x, w, n, axes);
     for (uint32_t i = 0; i < n; i++) x = reduce_along(b, reduce, x, w, axes[i]);
     return x;
@@ -327,7 +315,7 @@ bool expand_select_and_scatter_add(Builder *b, const Eqn *e, Val *out) {
     const ArrayType *t = b_type(b, x), *s = b_type(b, source);
     if (nothing(b, e, out)) return true;
     if (!read_windows(b, e, t->rank, &w)) return false;
-    Val worst = identity(b, prim == P_ge ? P_reduce_max : P_reduce_min, t->dtype);
+    Val worst = b_neutral(b, prim == P_ge ? P_reduce_max : P_reduce_min, t->dtype);
     Val acc[2] = {worst, b_int(b, DT_i32, 0)};
     x = b_spread_out(b, x, &w, worst);
     windows_back(b, &w, t, s, &back);
@@ -471,7 +459,7 @@ bool transpose_select_and_gather_add(Transpose *t) {
         spread |= w.base[i] != 1;
     }
     bool most = select_prim(t->e) == P_ge;
-    zero = identity(b, most ? P_reduce_max : P_reduce_min, type->dtype);
+    zero = b_neutral(b, most ? P_reduce_max : P_reduce_min, type->dtype);
     if (spread) x = b_spread_out(b, x, &gaps, zero);
     Param p[MOST_PARAMS];
     uint32_t n = window_params(b, &w, false, p);

@@ -9,6 +9,7 @@ Flow *flow_of(Tx *tx) {
                            .made_keys.arena = arena,
                            .effects.cx = tx->cx,
                            .whiles.cx = tx->cx,
+                           .masked.cx = tx->cx,
                            .loops.cx = tx->cx,
                            .pure.arena = arena};
     }

@@ -42,7 +42,10 @@ static uint64_t place_of(Tx *tx, const Pattern *p) {
     if (tx->in_remat && o->keep != KEEP_LEAST && jaxpr_contains(&f->loops, p->j, is_loop)) place |= REMAT_OF_PROGRAM;
     return place;
 }
-bool takes_mask(Tx *tx, const Jaxpr *j) { return jaxpr_contains(&flow_of(tx)->whiles, j, is_while); }
+static bool is_masked(const Eqn *e, Jaxprs within) {
+    return e->prim == P_while || (e->prim == P_scan && !dim_is_const(scan_of(e).length));
+}
+bool takes_mask(Tx *tx, const Jaxpr *j) { return jaxpr_contains(&flow_of(tx)->masked, j, is_masked); }
 static struct Made **slot_of(Tx *tx, const Builder *b, const Pattern *p) {
     Flow *f = flow_of(tx);
     Arena *arena = tx->cx->arena;

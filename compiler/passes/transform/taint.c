@@ -97,6 +97,22 @@ static void taint_eqn(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out) 
     bool divided = kind != TAINT_SPLIT || split_rule(e->prim);
     if (!divided || !taint_programs(tx, kind, e, in, out)) all_results(tx, kind, e, out);
 }
+/* Has it an extent that differs between examples? */
+typedef struct {
+    Tx *tx;
+    bool some;
+} Extents;
+static void see_extent(void *user, Val v) {
+    Extents *x = user;
+    x->some |= marked(x->tx, v, MARK_TAINT);
+}
+static bool has_tainted_extent(Tx *tx, const Eqn *e) {
+    Extents x = {tx, false};
+    eqn_extents(tx->cx, e, see_extent, &x);
+    each(const Val, v, e->in) type_extents(tx->cx, val_type(tx->cx, *v), see_extent, &x);
+    each(const Val, v, e->out) type_extents(tx->cx, val_type(tx->cx, *v), see_extent, &x);
+    return x.some;
+}
 Bits taint(Tx *tx, TaintKind kind, const Jaxpr *j, Bits in) {
     Bits *slot;
     assert(in.n == j->in.n);
@@ -105,7 +121,10 @@ Bits taint(Tx *tx, TaintKind kind, const Jaxpr *j, Bits in) {
     each(const Eqn, e, j->eqns) {
         Bits from = {marks_of(tx, e->in, MARK_TAINT), e->in.n};
         bool *out = arena_new(tx->cx->arena, bool, e->out.n + 1);
-        if (bits_some(from)) taint_eqn(tx, kind, e, from, out);
+        if (kind == TAINT_VMAP && has_tainted_extent(tx, e))
+            all_results(tx, kind, e, out);
+        else if (bits_some(from))
+            taint_eqn(tx, kind, e, from, out);
         for (uint32_t i = 0; i < e->out.n; i++) mark(tx, e->out.at[i], out[i]);
     }
     return *slot = (Bits){marks_of(tx, j->out, MARK_TAINT), j->out.n};

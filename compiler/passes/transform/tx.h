@@ -46,7 +46,8 @@ struct Tx {
     struct {             /* vmap: */
         Dim size;        /* the number of examples */
         Val mask;        /* bool[size]: the examples that really are here, in a branch or loop; 0: all of them */
-        bool extent;     /* an extent is batched */
+        ValMap lengths;  /* batched extents that were read → those of the examples (vmap_extents.c) */
+        Val extent;      /* a batched one that was found */
         bool in_rule;    /* in the derivative rule of a custom call */
     } batch;
     bool failed; /* an error was reported */
@@ -174,6 +175,24 @@ bool transpose_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, const Val *
 /* Writes the equations of `j` to `b` for a batch of tx->batch.size examples. `in`: values for its inputs. Writes its
    results to `out`. */
 bool vmap_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, Bits batched, Val *out, bool *out_batched);
+
+/* Extents that differ between the examples (vmap_extents.c).
+   The value has been written: if it is batched and an extent, the map has the largest one in its place from now on. */
+void vmap_extent(Tx *, Builder *, Val read);
+/* What was written for a value, as an operand. */
+static inline Val vmap_written(const Tx *tx, Val read) {
+    Val length = valmap_get(&tx->batch.lengths, read);
+    return length == read ? valmap_get(&tx->map, read) : length;
+}
+/* Has a type of the equation, or a parameter, an extent that differs? Have the types of these values? Then inputs and
+   results of programs are refused. */
+bool vmap_differs(Tx *, const Eqn *);
+bool vmap_extents_agree(Tx *, Vals, Span at);
+VmapRule vmap_padded, vmap_scan_apart;
+/* The extent of an array read, as an extent of what is written: the largest; and that of each example, i64[size], or
+   i64[] if it does not differ, 0 after an error. */
+Dim vmap_dim(const Tx *, Dim read);
+Val vmap_length(Vmap *, Dim read);
 
 /* A transformation of the command line, of a whole program: writes the programs that it makes to `made`, two of
    --linearize; how many. 0 after an error. */

@@ -69,40 +69,30 @@ bool vmap_apply(Vmap *v, const Eqn *e, const Val *in) {
 }
 
 /* ---- the program */
-static void note_batched(void *tx, Val extent) {
-    Tx *t = tx;
-    t->batch.extent |= tx_marked(t, extent);
-}
-/* An extent that differs between examples: their arrays do not fit into one. `e`: the equation that has these values;
-   NULL: they are inputs of a program. */
-static bool extents_agree(Tx *tx, const Eqn *e, Vals vals, Span at) {
-    tx->batch.extent = false;
-    if (e) eqn_extents(tx->cx, e, note_batched, tx);
-    each(const Val, v, vals) type_extents(tx->cx, val_type(tx->cx, *v), note_batched, tx);
-    return !tx->batch.extent || tx_error(tx, at, "%s%s: the extent of an array would differ between examples",
-                                         e ? prim_name[e->prim] : "", e ? "" : "a program");
-}
 static void vmap_eqn(Tx *tx, Builder *b, const Eqn *e) {
     Arena *arena = tx->cx->arena;
     bool *batched = arena_new(arena, bool, e->in.n + 1), *out_batched = arena_new(arena, bool, e->out.n + 1);
-    bool some = false;
+    each(const Val, v, e->out) tx_mark(tx, *v, false);
+    bool differs = vmap_differs(tx, e), some = differs;
     for (uint32_t i = 0; i < e->in.n; i++) some |= batched[i] = tx_marked(tx, e->in.at[i]);
     b->span = e->span, b->whole = e->whole;
     if (!some) {
         tx_copy(tx, b, e);
-        each(const Val, v, e->out) tx_mark(tx, *v, false);
+        each(const Val, v, e->out) vmap_extent(tx, b, *v);
         return;
     }
     Eqn here = eqn_rewrite(&tx->map, e, NULL, NULL);
+    for (uint32_t i = 0; i < e->in.n; i++) here.in.at[i] = vmap_written(tx, e->in.at[i]);
     Vmap v = {.tx = tx, .b = b, .e = &here, .read = e, .batched = batched, .out_batched = out_batched};
     v.out = arena_new(arena, Val, e->out.n + 1);
     memset(out_batched, true, e->out.n);
-    tx->failed |= !extents_agree(tx, e, e->out, e->span) || !vmap_rules[e->prim](&v) || b->failed;
+    tx->failed |= !(differs ? vmap_padded : vmap_rules[e->prim])(&v) || b->failed;
     for (uint32_t k = 0; k < e->out.n && !tx->failed; k++) {
         ValInfo *info = val_info(tx->cx, v.out[k]);
         if (!info->name.n && !info->lit) info->name = val_info(tx->cx, e->out.at[k])->name;
         valmap_put(&tx->map, e->out.at[k], v.out[k]);
         tx_mark(tx, e->out.at[k], out_batched[k]);
+        vmap_extent(tx, b, e->out.at[k]);
     }
 }
 bool vmap_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, Bits batched, Val *out, bool *out_batched) {
@@ -113,12 +103,14 @@ bool vmap_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, Bits batched, 
         valmap_put(&tx->map, j->in.at[i], in[i]);
         tx_mark(tx, j->in.at[i], batched.at[i]);
     }
-    if (!tx->failed) extents_agree(tx, NULL, j->in, span);
+    if (!tx->failed) vmap_extents_agree(tx, j->in, span);
+    for (uint32_t i = 0; i < j->in.n && !tx->failed; i++) vmap_extent(tx, b, j->in.at[i]);
     for (uint32_t i = 0; i < j->eqns.n && !tx->failed; i++) vmap_eqn(tx, b, &j->eqns.at[i]);
     for (uint32_t i = 0; i < j->out.n && !tx->failed; i++) {
-        out[i] = valmap_get(&tx->map, j->out.at[i]);
+        out[i] = vmap_written(tx, j->out.at[i]);
         out_batched[i] = tx_marked(tx, j->out.at[i]);
     }
+    if (!tx->failed) vmap_extents_agree(tx, j->out, span);
     b->span = span, b->whole = whole;
     return !tx->failed;
 }
@@ -197,7 +189,7 @@ bool vmap_expand(Vmap *v) {
     for (uint32_t i = 0; i < x.eqns.n && !tx->failed; i++) vmap_eqn(tx, v->b, &x.eqns.at[i]);
     for (uint32_t k = 0; k < e.out.n && !tx->failed; k++) {
         v->out_batched[k] = tx_marked(tx, v->out[k]);
-        v->out[k] = valmap_get(&tx->map, v->out[k]);
+        v->out[k] = vmap_written(tx, v->out[k]);
     }
     tx->depth--;
     return !tx->failed;

@@ -31,6 +31,10 @@ static Val exchanged(Builder *b, Val x) {
     for (uint32_t d = 2; d < b_type(b, x)->rank; d++) order[d] = d;
     return b_transpose(b, x, order);
 }
+static Type row_type(const Builder *b, Val stack) {
+    const ArrayType *t = b_type(b, stack);
+    return type_of(b->cx->types, t->dtype, t->rank - 1, t->dims + 1);
+}
 bool vmap_scan(Vmap *v) {
     Tx *tx = v->tx;
     const Scan s = scan_of(v->e), read = scan_of(v->read);
@@ -55,6 +59,80 @@ bool vmap_scan(Vmap *v) {
         v->out[k] = m->out.at[k] && k >= s.carry.n ? exchanged(v->b, out.at[k]) : out.at[k];
     }
     return !v->b->failed;
+}
+/* One iteration: `all` are the carry, what carries that are not batched were at the end of each example, the slices and
+   the number of the iteration. */
+static Vals turn_apart(Vmap *v, const MadeVmap *m, Bits carry, Val turns, Vals all) {
+    Tx *tx = v->tx;
+    Builder *b = v->b;
+    Arena *arena = tx->cx->arena;
+    const Scan s = scan_of(v->e);
+    uint32_t n = s.carry.n, nxs = s.xs.n, first = s.consts.n, ndone = all.n - n - nxs - 1;
+    Val p = b_lt(b, vmap_broadcast(tx, b, all.at[all.n - 1]), turns), outer = tx->batch.mask;
+    const Val *done = all.at + n;
+    Vals old = vals_part(all, 0, n), out = vals_new(arena, n + ndone + v->e->out.n);
+    tx->batch.mask = p;
+    Vals consts = all_shielded(v, p, s.consts, v->batched), in = all_shielded(v, p, old, carry.at);
+    Vals rows = all_shielded(v, p, vals_part(all, n + ndone, nxs), v->batched + first + n);
+    Vals new = vmap_run(v, m, vals_joined(arena, 3, (Vals[]){consts, in, rows}));
+    tx->batch.mask = outer;
+    for (uint32_t i = 0; i < n; i++) vals_push(&out, carry.at[i] ? where(b, p, old.at[i], new.at[i]) : new.at[i]);
+    for (uint32_t i = 0; i < n; i++)
+        if (!carry.at[i]) vals_push(&out, where(b, p, *done++, vmap_broadcast(tx, b, new.at[i])));
+    return vals_joined(arena, 2, (Vals[]){out, vals_part(new, n, new.n - n)});
+}
+/* Which inputs of the body are batched. Backwards, the iterations that an example does not have come first: a carry must
+   wait for its own. */
+static Bits inputs_apart(Vmap *v) {
+    const Scan read = scan_of(v->read);
+    uint32_t first = read.consts.n;
+    Bits in = bits_copy(v->tx, (Bits){v->batched, v->read->in.n});
+    bool *carry = (bool *)in.at + first;
+    for (uint32_t k = 0; k < read.carry.n && read.reverse; k++)
+        carry[k] |= read.body->out.at[k] != read.body->in.at[first + k];
+    return taint_loop(v->tx, TAINT_VMAP, read.body, in, first, read.carry.n);
+}
+/* Its iterations are as many as the example with the most of them has: those of an example come first, in the order of
+   the stacks, the others change nothing. Carries that are not batched run on, as those of while_apart. What is stacked by
+   the iterations that the example does not have is padding. */
+bool vmap_scan_apart(Vmap *v) {
+    Tx *tx = v->tx;
+    Builder *b = v->b;
+    Arena *arena = tx->cx->arena;
+    const Scan s = scan_of(v->e), read = scan_of(v->read);
+    uint32_t first = s.consts.n, n = s.carry.n, nxs = s.xs.n;
+    Val outer = tx->batch.mask, turns = vmap_length(v, scan_length(tx->cx, &read));
+    if (b->failed || !turns) return false;
+    Bits in = inputs_apart(v), carry = bits_part(in, first, n);
+    bool *force = arena_new(arena, bool, v->e->out.n + 1);
+    if (n) memcpy(force, carry.at, n);
+    if (!outer) tx->batch.mask = val_new(tx->cx, mask_type(tx), b->span); /* that of each iteration */
+    const MadeVmap *m = made_vmap(tx, b, read.body, in, (Bits){force, v->e->out.n}, takes_mask(tx, read.body));
+    tx->batch.mask = outer;
+    if (!m) return false;
+    Vals start = vals_new(arena, 2 * n), xs = vals_new(arena, nxs + 1);
+    for (uint32_t i = 0; i < n; i++) vals_push(&start, carry.at[i] ? vmap_operand(v, first + i) : s.carry.at[i]);
+    for (uint32_t i = 0; i < n; i++)
+        if (!carry.at[i]) vals_push(&start, vmap_broadcast(tx, b, s.carry.at[i]));
+    for (uint32_t i = 0; i < nxs; i++)
+        vals_push(&xs, v->batched[first + n + i] ? exchanged(b, s.xs.at[i]) : s.xs.at[i]);
+    Loop how = {vmap_dim(tx, scan_length(tx->cx, &read)), start.n, s.reverse, param_int(v->e, K_unroll, 1), NULL};
+    vals_push(&xs, b_iota(b, DT_i64, 1, &how.length, 0));
+    if (b->failed) return false;
+    Type *types = arena_new(arena, Type, start.n + xs.n);
+    for (uint32_t i = 0; i < start.n; i++) types[i] = val_type(tx->cx, start.at[i]);
+    for (uint32_t i = 0; i < xs.n; i++) types[start.n + i] = row_type(b, xs.at[i]);
+    Inner turn = b_inner(b, start.n + xs.n, types);
+    Vals out = turn_apart(v, m, carry, turns, turn.in), all = vals_joined(arena, 2, (Vals[]){start, xs});
+    b_inner_end(b, &turn, out.n, out.at);
+    out = b_scan(b, &turn, how, all.n, all.at);
+    for (uint32_t i = 0, k = n; i < n; i++) v->out[i] = out.at[carry.at[i] ? i : k++];
+    for (uint32_t k = n; k < v->e->out.n; k++) {
+        Val y = out.at[start.n + k - n];
+        v->out_batched[k] = m->out.at[k];
+        v->out[k] = m->out.at[k] ? exchanged(b, y) : y;
+    }
+    return !b->failed;
 }
 
 /* ---- while */
