@@ -86,7 +86,9 @@ static void walk_step(Walk *w, Step *s) {
     each(Store, st, s->stores) touch(w, st->buf);
     touch(w, s->parts);
     for (uint32_t i = 0; i < s->narrays; i++) touch(w, s->arrays[i]);
-    if (s->dot) touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial);
+    if (s->dot)
+        touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial),
+            touch(w, s->dot->pack_rows);
     assert(!s->nbodies || s->e);
     if (s->nbodies)
         each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);

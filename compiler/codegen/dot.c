@@ -15,14 +15,20 @@ enum {
     PACK_BYTES = 1 << 18,
     BLOCK_BYTES = 1 << 19,
     TERMS_BYTES = 1 << 18,
-    NEAR_BYTES = 1 << 11,
+    NEAR_BYTES = 1 << 10,
     INNER_TERMS = 1 << 16,
     SPILL_COST = 24,
     WIDE_BLOCK = 512,
     K_BLOCK = 64,
     LONG_BLOCK = 256,
     MANY_ROWS = 2048,
-    FEW_ROWS = 128 /* too few to pack a large B for */
+    APART = 16,            /* elements between terms that do not lie apart */
+    MOST_PACKED = 1024,    /* terms of a tile's rows that are packed: they are to stay in the first cache */
+    ROW_TILES = 8,         /* tiles whose rows are packed at once */
+    PANELS = 4,            /* the fewest tiles in a unit's columns for which rows are packed */
+    PANEL_BYTES = 1 << 15, /* a smaller B stays in the first cache as it is */
+    FEW_TILES = 8,         /* so few rows are one tile */
+    FEW_ROWS = 128         /* too few to pack a large B for */
 };
 /* The number of terms added up in one register: SHARED_TERMS if lanes are added up in the end, OWN_TERMS if few
    registers are folded, TILE_TERMS if all of them are, which pays only for more than LONG_SUM terms. More partial sums
@@ -203,12 +209,27 @@ static void find_axes(Dotter *d, const Eqn *e) {
 
 /* ---- copies */
 
-/* A dense copy in the accumulator's type, with the contracted axes innermost, or the free ones. */
-static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, DotOperand *o) {
+/* The panels of B that a loop reads in every turn: a tile of columns with all terms lies in one piece, as it is read.
+   `apart` is set when they are copied. Width 0: a copy in the order of the axes, or B itself, will do. */
+static Panels panels(const Dotter *d) {
+    const ArrayType *t = type_of_side(d, 1);
+    Panels none = {0}, l = {.width = 2 * d->p->vector_bytes / em_bytes(d->dot->acc)};
+    if (!d->last_column || at_most(d->free[0], FEW_TILES) || !l.width) return none;
+    Dim elements = 1, extent = atom_at(d->p->ix, d->last_column)->extent;
+    bool found = false;
+    for (uint32_t a = 0; a < t->rank; a++) {
+        elements = dim_mul(d->p->cx->types, elements, t->dims[a]);
+        if (d->index[1][a] == ix_atom(d->p->ix, d->last_column)) l.axis = a, found = true;
+    }
+    bool whole = dim_is_const(extent) && extent % l.width == 0 && extent > l.width;
+    return found && whole && !at_most(elements, PANEL_BYTES / em_bytes(d->dot->acc)) ? l : none;
+}
+/* A dense copy in the accumulator's type, with the contracted axes innermost, or the free ones; or in panels. */
+static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, Panels *l, DotOperand *o) {
     Plan *p = d->p;
     Types *ts = p->cx->types;
     const ArrayType *t = type_of_side(d, side);
-    Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
+    Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = l ? l->width : 1;
     uint32_t order[MAX_RANK], n = 0; /* innermost first */
     for (uint32_t part = 0; part < 2; part++) {
         if (contracted_innermost == (part == 0))
@@ -223,11 +244,14 @@ static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, DotO
         if (d->batch[side].at[b] >= 0) order[n++] = (uint32_t)d->batch[side].at[b];
     Ix address = 0;
     for (uint32_t i = 0; i < n; i++) {
+        Ix index = d->index[side][order[i]];
+        bool cut = l && l->axis == order[i];
         strides[order[i]] = stride;
-        address = ix_add(p->ix, address, ix_scale(p->ix, d->index[side][order[i]], stride));
-        stride = dim_mul(ts, stride, t->dims[order[i]]);
+        if (cut) l->apart = stride;
+        address = ix_add(p->ix, address, cut ? panels_at(p, l, index) : ix_scale(p->ix, index, stride));
+        stride = dim_mul(ts, stride, cut ? dim_floordiv(ts, t->dims[order[i]], l->width) : t->dims[order[i]]);
     }
-    Buf *b = plan_materialise(p, d->body, d->v[side], strides, stride, d->dot->acc);
+    Buf *b = plan_materialise(p, d->body, d->v[side], strides, l, stride, d->dot->acc);
     *o = (DotOperand){b, d->dot->acc, address};
 }
 
@@ -297,7 +321,7 @@ static bool plan_inner(const Dotter *d, bool in_place[2]) {
     if (k < 0) return false;
     if (!in_place[0] || contiguous_sum(d, &dot->a, LONG) != k) {
         if (k + 1 != d->contracted[0].n || d->contracted[0].at[k] < 0) return false;
-        copy(d, 0, true, &dot->a);
+        copy(d, 0, true, NULL, &dot->a);
     }
     return dot->inner = true;
 }
@@ -307,17 +331,20 @@ static bool neighbours(const Dotter *d) {
 static void plan_outer(const Dotter *d, bool in_place[2]) {
     Dot *dot = d->dot;
     bool a_often = dot->a.dtype != dot->acc && !at_most(d->free[1], WIDE);
-    if (!in_place[0] || a_often) copy(d, 0, true, &dot->a);
+    if (!in_place[0] || a_often) copy(d, 0, true, NULL, &dot->a);
     bool b_often = in_place[1] && dot->b.dtype != dot->acc && !at_most(d->free[0], OFTEN);
     bool lies = in_place[1] && (!d->last_column || neighbours(d));
-    bool again = d->shared || (in_place[1] && plan_home(d->p, d->body, d->v[1]) != d->body);
+    bool invariant = plan_home(d->p, d->body, d->v[1]) != d->body, again = d->shared || (in_place[1] && invariant);
     bool copied = again && (b_often || !lies);
-    if (!copied && !lies && in_place[1] && contiguous_sum(d, &dot->b, SQUARE) >= 0)
+    Panels cut = invariant ? panels(d) : (Panels){0};
+    if (cut.width)
+        copy(d, 1, true, &cut, &dot->b);
+    else if (!copied && !lies && in_place[1] && contiguous_sum(d, &dot->b, SQUARE) >= 0)
         dot->packed = dot->transposed = true;
     else if (lies && !copied)
         dot->packed = b_often;
     else
-        copy(d, 1, false, &dot->b);
+        copy(d, 1, false, NULL, &dot->b);
 }
 void dot_plan(Plan *p, Body *b, Step *s) {
     const Eqn *e = s->e;
@@ -549,6 +576,17 @@ static void find_blocks(Plan *p, Dot *dot) {
     }
     if (pack) dot->pack = unit_buffer(p, dot, dim_mul(ts, dot->stored_columns, dot->packed_terms), bytes);
 }
+/* Terms of A that lie apart are gathered once for all columns of a unit: cache lines that they share with other rows, and
+   that lie at multiples of a power of two, would not stay in the cache. */
+static void find_row_pack(Plan *p, Dot *dot) {
+    const DotSum *last = &dot->sums.at[dot->sums.n - 1];
+    bool apart = !at_most(last->a, APART) && dot->row && dot->mr > 1;
+    bool terms = dim_is_const(dot->packed_terms) && dot->packed_terms >= LONG && dot->packed_terms <= MOST_PACKED;
+    if (dot->inner || !apart || !terms || at_most(dot->column_block, PANELS * (int64_t)dot->w - 1)) return;
+    dot->row_neighbours = coefficient(p, dot->a.address, dot->row) == 1;
+    dot->group_rows = ROW_TILES * dot->mr;
+    dot->pack_rows = unit_buffer(p, dot, dot->group_rows * dot->packed_terms, em_bytes(dot->acc));
+}
 void dot_schedule(Plan *p, Step *s) {
     Dot *dot = s->dot;
     find_roles(p, s);
@@ -557,6 +595,7 @@ void dot_schedule(Plan *p, Step *s) {
     else
         outer_tile(dot, p->vector_bytes);
     find_blocks(p, dot);
+    find_row_pack(p, dot);
     if (s->cost > SPILL_COST && dot->mr > 1)
         dot->spill = buf_new(p, BUF_ROW, (Dim)dot->mr * dot->w * em_bytes(dot->acc));
 }

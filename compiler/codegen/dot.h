@@ -37,15 +37,19 @@ typedef struct Dot {
     uint32_t mr, w, sets;        /* a tile: mr × w */
     Dim row_block, column_block; /* of a unit; multiples of mr and w */
     Dim point_block;             /* of the points of `again`, in a unit */
-    Buf *pack;         /* B packed by w columns, for each unit: [unit][packed_terms][w]; NULL: read in place */
-    Dim packed_terms;  /* all; with `partial`: of a block */
-    Buf *partial;      /* few rows or many terms, large B: sums over blocks of the terms:
+    Buf *pack;      /* B packed by w columns, for each unit: [unit][packed_terms][w]; NULL: read in place */
+    Buf *pack_rows; /* A packed by mr rows, for a group of tiles at a time: [unit][tile][packed_terms][mr]; NULL: read
+                       in place */
+    uint32_t group_rows; /* the rows of these tiles */
+    bool row_neighbours; /* the rows of A are at neighbouring elements */
+    Dim packed_terms;    /* all; with `partial`: of a block */
+    Buf *partial;        /* few rows or many terms, large B: sums over blocks of the terms:
                      [unit][point][row][column]; NULL: sums stay in registers */
-    bool wide_partial; /* these are wide forms (sums.h) */
-    uint32_t cut;      /* without `partial`: how many of the sums run in blocks … */
-    Dim *block;        /* … and their iterations; those of the innermost in elements */
-    bool several;      /* certainly more than one block */
-    Buf *wide;         /* the wide forms of a tile */
+    bool wide_partial;   /* these are wide forms (sums.h) */
+    uint32_t cut;        /* without `partial`: how many of the sums run in blocks … */
+    Dim *block;          /* … and their iterations; those of the innermost in elements */
+    bool several;        /* certainly more than one block */
+    Buf *wide;           /* the wide forms of a tile */
     uint32_t k_level;
     int64_t k_block;        /* a block: k_block iterations of the sum k_level, with all inner ones */
     int64_t stored_columns; /* of a unit in `pack` and `partial`: whole tiles */

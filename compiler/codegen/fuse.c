@@ -74,13 +74,20 @@ void step_store(Plan *p, Step *s, Val v, Buf *b, Ix offset, const Dim *strides, 
     Store st = {.v = v, .buf = b, .offset = offset, .strides = strides, .as = as};
     push(p->arena, &s->stores, st);
 }
+Ix panels_at(Plan *p, const Panels *l, Ix index) {
+    Ix block = ix_scale(p->ix, ix_div(p->ix, index, l->width), l->apart);
+    return ix_add(p->ix, block, ix_mod(p->ix, index, l->width));
+}
 Ix store_address(Plan *p, const Store *s, const Ix *index) {
     const ArrayType *t = val_array(p->cx, s->v);
     if (s->scatter) return scatter_address(p, s->scatter, index);
     Ix at = s->offset;
     Dim stride = 1;
     for (uint32_t d = t->rank; d-- > 0;) {
-        at = ix_add(p->ix, at, ix_scale(p->ix, index[d], s->strides ? s->strides[d] : stride));
+        bool cut = s->panels.width && s->panels.axis == d;
+        Ix part =
+            cut ? panels_at(p, &s->panels, index[d]) : ix_scale(p->ix, index[d], s->strides ? s->strides[d] : stride);
+        at = ix_add(p->ix, at, part);
         stride = dim_mul(p->cx->types, stride, t->dims[d]);
     }
     return at;
@@ -106,12 +113,13 @@ Body *plan_home(Plan *p, Body *b, Val v) {
     while (h.deepest && b->depth > h.deepest->depth && !b->conditional) b = b->outer;
     return b;
 }
-Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, Dim elements, Dtype as) {
+Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, const Panels *panels, Dim elements, Dtype as) {
     const ArrayType *t = val_array(p->cx, v);
     Dtype d = as ? as : t->dtype;
     Buf *buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, em_bytes(d)));
     Step *s = step_new(p, plan_home(p, b, v), STEP_LOOPS, NULL, t);
     step_store(p, s, v, buf, 0, strides, as);
+    if (panels) s->stores.at[0].panels = *panels;
     return buf;
 }
 
@@ -428,7 +436,7 @@ Buf *plan_dense(Plan *p, Body *b, Val v) {
     Buf *buf = plan_stored(p, b, v);
     const Info *info = plan_info(p, v);
     if (!same_buf(info->buf, buf) || (!info->offset && !info->strides)) return buf;
-    return plan_materialise(p, b, v, NULL, type_size(p->cx->types, val_type(p->cx, v)), DT_none);
+    return plan_materialise(p, b, v, NULL, NULL, type_size(p->cx->types, val_type(p->cx, v)), DT_none);
 }
 void step_result(Plan *p, Step *s, uint32_t k, Buf *buf) {
     Val y = s->e->out.at[k];

@@ -72,11 +72,17 @@ typedef enum {
     STEP_WHILE,
     STEP_SCAN
 } StepKind;
+/* An axis in blocks of `width` neighbouring elements that begin every `apart` elements; width 0: it has one stride. */
+typedef struct {
+    uint32_t axis;
+    Dim width, apart;
+} Panels;
 typedef struct {
     Val v; /* what is stored */
     Buf *buf;
     Ix offset;          /* in elements */
     const Dim *strides; /* of v's axes in elements; NULL: dense */
+    Panels panels;      /* of an axis that has no stride */
     const Eqn *scatter; /* v holds the updates of this scatter, which determines their places in a dense array */
     Dtype as;           /* converted to this when stored; DT_none: not converted */
     uint32_t level;     /* the stage that computes v */
@@ -209,8 +215,8 @@ static inline Step *step_of(const Body *b, const Info *info) {
 /* The outermost body in which v can be computed: that before the loop, if v is loop-invariant. */
 Body *plan_home(Plan *, Body *, Val v);
 /* Schedules a copy of v before the next step of that body into a new buffer of `elements` elements, v's axes at
-   `strides`. */
-Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, Dim elements, Dtype as);
+   `strides`, but for the one in panels; NULL: none is. */
+Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, const Panels *, Dim elements, Dtype as);
 
 /* Scalars are registers of the host code, except for complex numbers and keys, which are in memory. */
 static inline bool plan_register(const Plan *p, Val v) {
@@ -230,6 +236,8 @@ Step *step_new(Plan *, Body *, StepKind, const Eqn *, const ArrayType *shape);
 Buf *buf_new(Plan *, BufKind, Dim bytes);
 Buf *buf_for(Plan *, BufKind, Val); /* of the size of v's array */
 void step_store(Plan *, Step *, Val, Buf *, Ix offset, const Dim *strides, Dtype as);
+/* The offset of element `index` of an axis in panels. */
+Ix panels_at(Plan *, const Panels *, Ix index);
 /* The address to which a store writes element `index` of its value. */
 Ix store_address(Plan *, const Store *, const Ix *index);
 /* The number of parts of a full reduction: blocks of PART_LANES elements, or iterations of its outermost loop. */

@@ -15,6 +15,7 @@ typedef struct {
     const Dot *dot;
     V a, b;          /* addresses at the unit's outer index, of row 0, column 0 */
     V pack, partial; /* of the unit's packed columns, of its partial sums; ptr NULL: none */
+    V rows, group;   /* of the packed rows of a group of tiles, its first row; rows.ptr NULL: none */
     V row_stride, column_stride;
     V ka, kb, terms; /* with partial sums: the offsets in A and B and the number of the current terms */
     Dim known_terms;
@@ -88,18 +89,20 @@ static void finish_in_loop(Unit *u, V row, uint32_t n, V valid, const V *acc) {
 
 /* ---- one tile */
 _Static_assert((int)GEMM_LOOPS >= COMPILED_RANK, "a loop for each axis that is contracted");
-static Contraction contraction(Unit *u, bool packed, uint32_t w) {
+/* A term of an operand that is packed takes n or w elements; 0: it is read in place. */
+static Contraction contraction(Unit *u, uint32_t n, uint32_t w) {
     const Dot *dot = u->dot;
-    Contraction c = {.a = dot->a.dtype, .b = packed ? dot->acc : dot->b.dtype, .acc = dot->acc, .n = dot->sums.n};
-    V stride = num(u, w);
+    Contraction c = {.a = n ? dot->acc : dot->a.dtype, .b = w ? dot->acc : dot->b.dtype, .acc = dot->acc};
+    V terms = num(u, 1);
+    c.n = dot->sums.n;
     assert(c.n <= GEMM_LOOPS);
     for (uint32_t i = c.n; i-- > 0;) {
         const DotSum *s = &dot->sums.at[i];
         c.known[i] = s->extent;
         c.count[i] = kernel_dim(u->k, s->extent);
-        c.sa[i] = kernel_dim(u->k, s->a);
-        c.sb[i] = packed ? stride : kernel_dim(u->k, s->b);
-        if (packed) stride = times(u, stride, c.count[i]);
+        c.sa[i] = n ? times(u, terms, num(u, n)) : kernel_dim(u->k, s->a);
+        c.sb[i] = w ? times(u, terms, num(u, w)) : kernel_dim(u->k, s->b);
+        if (n || w) terms = times(u, terms, c.count[i]);
     }
     if (dot->cut) {
         c.cut = dot->cut, c.several = dot->several;
@@ -127,9 +130,14 @@ static V element(Unit *u, V base, Dtype d, V offset) { return em_gep(u->e, base,
 typedef struct {
     V row, valid, column, mask;
     uint32_t n, w;
+    V packed; /* the rows of A, [term][n]; NULL: they are read in place */
 } Place;
 
 static void row_addresses(Unit *u, const Place *t, V *rows) {
+    if (t->packed.ptr) {
+        for (uint32_t i = 0; i < t->n; i++) rows[i] = element(u, t->packed, u->dot->acc, num(u, i));
+        return;
+    }
     V last = t->valid.ptr ? em_bin(u->e, "llvm.sub", plus(u, t->row, t->valid), num(u, 1)) : t->valid;
     for (uint32_t i = 0; i < t->n; i++) {
         V r = plus(u, t->row, num(u, i));
@@ -142,7 +150,7 @@ static void row_addresses(Unit *u, const Place *t, V *rows) {
 static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     const Dot *dot = u->dot;
     bool packed = u->pack.ptr;
-    Contraction c = contraction(u, packed, t->w);
+    Contraction c = contraction(u, t->packed.ptr ? t->n : 0, packed ? t->w : 0);
     V at = packed ? times(u, em_bin(u->e, "llvm.sub", t->column, u->c0), kernel_dim(u->k, dot->packed_terms))
                   : times(u, t->column, u->column_stride);
     if (u->partial.ptr && !packed) at = plus(u, at, u->kb);
@@ -151,7 +159,7 @@ static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     gemm_outer(u->e, &c, &tile, acc);
 }
 static void inner_sums(Unit *u, const Place *t, const V *rows, V *acc) {
-    Contraction c = contraction(u, false, 1);
+    Contraction c = contraction(u, 0, 0);
     V columns[GEMM_TILE], last = em_bin(u->e, "llvm.sub", u->c1, num(u, 1));
     for (uint32_t i = 0; i < t->w; i++) {
         V at = plus(u, t->column, num(u, i));
@@ -216,6 +224,8 @@ static void tile(Unit *u, const Place *t) {
 
 typedef void Body1(Unit *, V at, uint32_t n, V left, void *user);
 
+enum { PART = 0 }; /* a block of unknown length */
+
 /* Calls `body` for each [at, at + step) in [lo, hi), where lo is a multiple of step; for the remainder, if there is
    one, `left` is its length, and n is `extent % step` if that is known, else step. */
 static void in_steps(Unit *u, V lo, V hi, uint32_t step, Dim extent, Dim block, Body1 *body, void *user) {
@@ -267,10 +277,70 @@ static void column_body(Unit *u, V at, uint32_t n, V left, void *user) {
     t.mask = mask_of(u, t.w, n, left);
     tile(u, &t);
 }
+static V packed_rows(Unit *u, V row) {
+    V before = times(u, em_bin(u->e, "llvm.sub", row, u->group), kernel_dim(u->k, u->dot->packed_terms));
+    return element(u, u->rows, u->dot->acc, before);
+}
 static void row_body(Unit *u, V at, uint32_t n, V left, void *user) {
     Place t = {.row = at, .n = n};
     if (!dim_is_const(u->dot->rows)) t.valid = left;
+    if (u->rows.ptr) t.packed = packed_rows(u, at);
     in_steps(u, u->c0, u->c1, u->dot->w, u->dot->columns, u->dot->column_block, column_body, &t);
+}
+
+/* ---- packing rows */
+
+/* The rows of a group being packed: one term of the sum, and its place in A. */
+typedef struct {
+    V from, term;
+    Contraction c;
+} Rows;
+static void pack_tile(Unit *u, V at, uint32_t n, V left, void *user) {
+    Emit *e = u->e;
+    Rows *r = user;
+    Dtype d = u->dot->a.dtype, acc = u->dot->acc;
+    Place t = {.row = at, .n = n};
+    V rows[GEMM_TILE], to = packed_rows(u, at);
+    if (!dim_is_const(u->dot->rows)) t.valid = left;
+    row_addresses(u, &t, rows);
+    bool vector = u->dot->row_neighbours && !t.valid.ptr;
+    for (uint32_t i = 0; i < (vector ? 1 : n); i++) {
+        MlirType elem = em_memory_type(e, d), type = vector ? em_vec(e, elem, n) : elem;
+        V x = em_to_register(e, d, em_load(e, type, element(u, rows[i], d, r->from), em_bytes(d)));
+        V place = plus(u, times(u, r->term, num(u, n)), num(u, i));
+        em_store(e, em_to_memory(e, acc, gemm_convert(e, d, acc, x)), element(u, to, acc, place), em_bytes(acc));
+    }
+}
+/* Rows [lo, hi): the loops over the terms are outermost, since the rows of a term share cache lines. */
+static void pack_rows(Unit *u, V lo, V hi, uint32_t level, const Rows *r) {
+    Emit *e = u->e;
+    Rows next = *r;
+    if (level == r->c.n) {
+        in_steps(u, lo, hi, u->dot->mr, u->dot->rows, PART, pack_tile, &next);
+        return;
+    }
+    For f = em_for(e, num(u, 0), r->c.count[level], num(u, 1), 0, NULL);
+    V i = em_arg(&f.scope, 0);
+    next.from = plus(u, r->from, times(u, i, r->c.sa[level]));
+    next.term = plus(u, times(u, r->term, r->c.count[level]), i);
+    kernel_enter(u->k);
+    pack_rows(u, lo, hi, level + 1, &next);
+    kernel_leave(u->k);
+    em_for_end(e, &f, NULL, NULL);
+}
+/* The unit's rows, packed in groups. */
+static void groups(Unit *u) {
+    Emit *e = u->e;
+    const Dot *dot = u->dot;
+    For f = em_for(e, u->r0, u->r1, num(u, dot->group_rows), 0, NULL);
+    u->group = em_arg(&f.scope, 0);
+    V end = em_bin(e, "llvm.intr.smin", u->r1, plus(u, u->group, num(u, dot->group_rows)));
+    kernel_enter(u->k);
+    Rows r = {.from = num(u, 0), .term = num(u, 0), .c = contraction(u, 0, 0)};
+    pack_rows(u, u->group, end, 0, &r);
+    in_steps(u, u->group, end, dot->mr, dot->rows, PART, row_body, NULL);
+    kernel_leave(u->k);
+    em_for_end(e, &f, NULL, NULL);
 }
 
 /* ---- packing */
@@ -394,7 +464,7 @@ static void pack(Unit *u, uint32_t level, Panel *p) {
 }
 /* The unit's columns, the current terms of them, which begin at `from`. */
 static void pack_columns(Unit *u, V from) {
-    Panel p = {.from = from, .term = num(u, 0), .c = contraction(u, false, 1)};
+    Panel p = {.from = from, .term = num(u, 0), .c = contraction(u, 0, 0)};
     pack(u, 0, &p);
 }
 
@@ -435,7 +505,10 @@ static void tiles(Unit *u) {
     bind_digits(u, point, dot->again, dot->nagain);
     u->a = operand(u, &dot->a, &u->row_stride, dot->row);
     u->point = em_bin(u->e, "llvm.sub", point, u->p0);
-    in_steps(u, u->r0, u->r1, dot->mr, dot->rows, dot->row_block, row_body, NULL);
+    if (u->rows.ptr)
+        groups(u);
+    else
+        in_steps(u, u->r0, u->r1, dot->mr, dot->rows, dot->row_block, row_body, NULL);
     kernel_leave(u->k);
     em_for_end(u->e, &f, NULL, NULL);
 }
@@ -525,6 +598,9 @@ static void unit(Unit *u, V number) {
         Dim elements = dim_mul(ts, dot->stored_columns, dot->packed_terms);
         u->pack = unit_part(u, dot->pack, number, elements, em_bytes(dot->acc));
     }
+    if (dot->pack_rows)
+        u->rows =
+            unit_part(u, dot->pack_rows, number, dim_mul(ts, dot->group_rows, dot->packed_terms), em_bytes(dot->acc));
     if (!dot->partial) {
         if (dot->pack) pack_columns(u, num(u, 0));
         tiles(u);
