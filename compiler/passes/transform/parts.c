@@ -109,17 +109,27 @@ static bool beside(const Slice *x, const Slice *y) {
         if (d != x->axis && (x->start[d] != y->start[d] || x->limit[d] != y->limit[d])) return false;
     return true;
 }
-/* Sorts a group along the axis where some extents are symbols. */
-static void sort_symbolic(Types *ts, Slice *s, uint32_t n) {
+static bool starts_before(Types *ts, const Slice *x, const Slice *y) {
+    Dim a = x->start[x->axis], b = y->start[y->axis];
+    return a != b && dim_at_most(ts, a, b, false) == 1;
+}
+/* Sorts a group along the axis where some extents are symbols: merges runs of ever more slices. Starts that cannot be
+   compared keep their order. */
+static void sort_symbolic(Builder *b, Slice *s, uint32_t n) {
     bool numbers = true;
     for (uint32_t i = 0; i < n; i++) numbers &= dim_is_const(s[i].start[s[i].axis]);
-    for (uint32_t i = 1; i < n && !numbers; i++)
-        for (uint32_t k = i; k > 0; k--) {
-            Dim before = s[k - 1].start[s[k].axis], start = s[k].start[s[k].axis];
-            if (before == start || dim_at_most(ts, start, before, false) != 1) break;
-            Slice swap = s[k];
-            s[k] = s[k - 1], s[k - 1] = swap;
+    if (numbers) return;
+    Slice *merged = arena_new(b->cx->arena, Slice, n);
+    for (size_t run = 1; run < n; run *= 2) {
+        for (size_t low = 0; low < n; low += 2 * run) {
+            size_t middle = low + run < n ? low + run : n, high = middle + run < n ? middle + run : n;
+            for (size_t to = low, i = low, k = middle; to < high; to++) {
+                bool second = i == middle || (k < high && starts_before(b_types(b), &s[k], &s[i]));
+                merged[to] = s[second ? k++ : i++];
+            }
         }
+        memcpy(s, merged, n * sizeof *s);
+    }
 }
 /* Equal ranges are summed; then each slice is put on the first layer where it overlaps nothing. Returns how many slices
    are left; `layers` gets the number of layers. */
@@ -187,7 +197,7 @@ static void join_layer(Builder *b, const Slice *s, uint32_t n, Slices *to) {
 /* Slices with the same ranges along other axes. */
 static void join_group(Builder *b, Slice *s, uint32_t n, Slices *to) {
     uint32_t layers;
-    sort_symbolic(b_types(b), s, n);
+    sort_symbolic(b, s, n);
     n = lay(b, s, n, &layers);
     Slice *one = arena_new(b->cx->arena, Slice, n);
     for (uint32_t layer = 0; layer < layers; layer++) {
