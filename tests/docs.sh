@@ -12,6 +12,9 @@ example() {
 fit() {
     cd "$work" && jaxcc --value-and-grad=0 loss.jaxpr -o loss.so && cc fit.c loss.so -Wl,-rpath,. -o fit && [ "$(./fit)" = '3.000' ]
 }
+each_example() {
+    cd "$work" && jaxcc --grad=0 --vmap=_,0,0 --name=slopes loss.jaxpr -o slopes.so && cc each.c slopes.so -Wl,-rpath,. -o each && [ "$(./each)" = '-180 -16 -4' ]
+}
 # manual NAME: the literal block of man/jaxcc.1 after .\" NAME
 manual() {
     awk -v name="$1" '$0 == ".\\\" " name { found = 1; next } found && /^\.Ed$/ { exit } found && !/^\.Bd/' man/jaxcc.1 | sed 's/\\e/\\/g'
@@ -71,6 +74,7 @@ block axpy.jaxpr >"$work/axpy.jaxpr"
 block main.c >"$work/main.c"
 block loss.jaxpr >"$work/loss.jaxpr"
 block fit.c >"$work/fit.c"
+block each.c >"$work/each.c"
 block Makefile >"$work/rule.mk"
 block call.py >"$work/call.py"
 block save.py >"$work/save.py"
@@ -78,6 +82,7 @@ manual until.jaxpr >"$work/until.jaxpr"
 manual slopes.c >"$work/slopes.c"
 try "the example of README.md" example
 try "the gradient of README.md" fit
+try "the gradients of a batch in README.md" each_example
 [ -z "$python" ] || try "the Python of README.md" called
 try "saving constants in README.md and man/jaxcc.1" saving
 try "the Makefile rule of README.md" rule
