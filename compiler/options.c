@@ -185,6 +185,15 @@ TAKES(vmap_dim) {
     r->dim = v;
     return true;
 }
+TAKES(vmap_cond) {
+    static const char *const ways[] = {
+        [BRANCHES_SKIP] = "skip", [BRANCHES_EACH] = "branch", [BRANCHES_SELECT] = "select"};
+    for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
+        r->o->branches = (Branches)i;
+        if (!strcmp(v, ways[i])) return true;
+    }
+    return wrong("--vmap-cond=%s: it is skip, branch or select", v);
+}
 enum { MOST_RULES = 500 }; /* output.c remembers the files */
 TAKES(rule) {
     const char *equals = strchr(v, '='), *comma = strchr(v, ',');

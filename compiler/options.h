@@ -59,6 +59,13 @@ typedef enum {
     KEEP_SEGMENTS, /* the carry at the beginning of segments */
 } Keep;
 
+/* What --vmap makes of a cond whose index differs between the examples. */
+typedef enum {
+    BRANCHES_SKIP,   /* all branches for all examples; one that takes long only if an example takes it */
+    BRANCHES_EACH,   /* the cond for one example after the other */
+    BRANCHES_SELECT, /* all branches for all examples */
+} Branches;
+
 struct Options {
     const char *input, *output; /* "-": standard input, standard output */
     EmitKind emit;
@@ -80,6 +87,7 @@ struct Options {
     int64_t tape;          /* the most iterations of a while in reverse mode; 0: it counts them */
     Keep keep;             /* of loops without remat in their programs */
     int64_t levels;        /* of segments: T iterations keep T^(1/levels) carries of each */
+    Branches branches;     /* of a cond in a batch */
     struct {
         LibraryEntry *at;
         uint32_t n, cap;

@@ -110,6 +110,7 @@ try "no C name" refused 2 "not a name" f.jaxpr --entry 2g:--vjp
 try "no transformation" refused 2 "'-O3' is no transformation" f.jaxpr --entry 'g:--vjp -O3'
 try "a misspelt one" refused 2 "'--vpj' is no transformation; did you mean '--vjp'?" f.jaxpr --entry 'g:--vpj'
 try "one like no other" refused 2 "'--xyzzy' is no transformation" f.jaxpr --entry 'g:--xyzzy'
+try "a bad way of branches" refused 2 "it is skip, branch or select" f.jaxpr --vmap=0 --vmap-cond=all
 try "an option for all" refused 2 "'--remat=all' is no transformation; such options are given outside --entry" f.jaxpr --entry 'g:--vjp --remat=all'
 try "a value for none" refused 2 "'--jvp' takes no value" f.jaxpr --entry 'g:--jvp=1'
 try "a name twice" refused 2 "would export the name 'g'" f.jaxpr --entry g:--vjp --entry g:--jvp

@@ -6,6 +6,10 @@
 Param p_int(ParamKey k, int64_t i) { return (Param){.key = k, .value = {.kind = V_INT, .i = i}}; }
 Param p_bool(ParamKey k, bool i) { return (Param){.key = k, .value = {.kind = V_BOOL, .i = i}}; }
 Param p_dtype(ParamKey k, Dtype d) { return (Param){.key = k, .value = {.kind = V_DTYPE, .i = d}}; }
+Param p_impl(Dtype key) {
+    static const char *const impl[] = {[DT_key_fry] = "fry", [DT_key_rbg] = "rbg", [DT_key_urbg] = "urbg"};
+    return p_word(K_impl, impl[key]);
+}
 Param p_none(ParamKey k) { return (Param){.key = k, .value = {.kind = V_NONE}}; }
 Param p_word(ParamKey k, const char *s) { return (Param){.key = k, .value = {.kind = V_WORD, .s = str(s)}}; }
 Param p_jaxpr(ParamKey k, Jaxpr *j) { return (Param){.key = k, .value = {.kind = V_JAXPR, .jaxpr = j}}; }
@@ -148,6 +152,16 @@ Val b_full_like(Builder *b, Val like, double value) {
     if (b_failed(b, like)) return VAL_FAILED;
     const ArrayType *t = b_type(b, like);
     return b_full(b, b_number(b, t->dtype, value), t->rank, t->dims);
+}
+Val b_zeros(Builder *b, Type type) {
+    const ArrayType *t = type_at(b_types(b), type);
+    Dim dims[MAX_RANK + 1];
+    if (dtype_info[t->dtype].kind != DK_KEY) return b_full(b, b_number(b, t->dtype, 0), t->rank, t->dims);
+    if (t->rank) memcpy(dims, t->dims, t->rank * sizeof *dims);
+    dims[t->rank] = dtype_info[t->dtype].bits / 32;
+    Val words = b_full(b, b_int(b, DT_u32, 0), t->rank + 1, dims);
+    Param impl = p_impl(t->dtype);
+    return build(b, P_random_wrap, 1, &words, 1, &impl);
 }
 Tables *b_tables(Builder *b) {
     if (!b->tables) b->tables = arena_new(b->cx->arena, Tables, 1);

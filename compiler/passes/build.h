@@ -46,6 +46,7 @@ Param p_word(ParamKey, const char *);
 Param p_jaxpr(ParamKey, Jaxpr *);
 Param p_text(Builder *, ParamKey, Str); /* any bytes */
 Param p_none(ParamKey);
+Param p_impl(Dtype key); /* of random_wrap */
 /* NAME(field=(1, 2), …), of n fields. */
 Param p_record(Builder *, ParamKey, const char *name, uint32_t n, const char *const *fields, const Ints *at);
 
@@ -118,6 +119,8 @@ Val b_dim(Builder *, Dtype, Dim);
 /* An array of these extents filled with `scalar`. */
 Val b_full(Builder *, Val scalar, uint32_t rank, const Dim *dims);
 Val b_full_like(Builder *, Val like, double value);
+/* Zeros of a type, also of keys. */
+Val b_zeros(Builder *, Type);
 static inline Val b_zeros_like(Builder *b, Val like) { return b_full_like(b, like, 0); }
 /* An array with known elements, dense and as laid out in memory: a constant of the program in which the rule writes,
    and captured by inner ones. The extents are numbers. The data are copied. */

@@ -172,9 +172,8 @@ static Pair pair_get(Split *s, Val v) {
 static Pair loaded(Split *s, Val v) { return (Pair){b_real(&s->b, v), b_imag(&s->b, v)}; }
 /* A complex value with the type of `like`, to be stored. */
 static Val joined(Split *s, Val like, Pair p) {
-    static const char *const impl[] = {[DT_key_fry] = "fry", [DT_key_rbg] = "rbg", [DT_key_urbg] = "urbg"};
     if (!is_key(s->b.cx, like)) return b_complex(&s->b, p.re, p.im);
-    Param which = p_word(K_impl, impl[val_array(s->b.cx, like)->dtype]);
+    Param which = p_impl(val_array(s->b.cx, like)->dtype);
     return build(&s->b, P_random_join, 2, (Val[]){p.re, p.im}, 1, &which);
 }
 static void put_result(Split *s, Val v, Pair p) {

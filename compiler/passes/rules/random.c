@@ -130,9 +130,9 @@ static Val stacked(Builder *b, uint32_t n, const Val *w) {
     return b_concatenate(b, n, parts, t->rank);
 }
 static Val wrapped(Builder *b, const Words *k, Dtype key) {
-    static const char *const impl[] = {[DT_key_fry] = "fry", [DT_key_rbg] = "rbg", [DT_key_urbg] = "urbg"};
     Val all = stacked(b, k->n, k->w);
-    return build(b, P_random_wrap, 1, &all, 1, (Param[]){p_word(K_impl, impl[key])});
+    Param impl = p_impl(key);
+    return build(b, P_random_wrap, 1, &all, 1, &impl);
 }
 static Dim product(Builder *b, Dims shape) {
     Dim n = 1;

@@ -10,6 +10,7 @@ Flow *flow_of(Tx *tx) {
                            .effects.cx = tx->cx,
                            .whiles.cx = tx->cx,
                            .masked.cx = tx->cx,
+                           .heavy.cx = tx->cx,
                            .loops.cx = tx->cx,
                            .pure.arena = arena};
     }

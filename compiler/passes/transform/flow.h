@@ -21,6 +21,7 @@ typedef struct Flow {
     Effects effects;
     Memo pure;            /* programs without effects; pure.c */
     Search whiles, loops, masked; /* made.c */
+    Search heavy;         /* vmap_control.c */
 } Flow;
 Flow *flow_of(Tx *);
 

@@ -130,6 +130,8 @@ const MadeVmap *made_vmap(Tx *, Builder *b, const Jaxpr *, Bits in, Bits force, 
    others? */
 bool takes_mask(Tx *, const Jaxpr *);
 Type mask_type(const Tx *);
+/* The equation for one example after the other. */
+bool vmap_in_turn(Vmap *);
 /* Calls the program made with these operands, after the mask if it takes one. */
 Vals vmap_run(Vmap *, const MadeVmap *, Vals in);
 

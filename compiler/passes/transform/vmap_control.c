@@ -1,4 +1,5 @@
 /* cond, while and scan for a batch of examples. Only what depends on batched values is batched. */
+#include "../../options.h"
 #include "scan.h"
 
 /* ---- masks: which of the examples take a branch, or are not done yet */
@@ -20,6 +21,20 @@ static Vals all_shielded(Vmap *v, Val p, Vals in, const bool *batched) {
     Vals out = vals_new(v->tx->cx->arena, in.n);
     for (uint32_t i = 0; i < in.n; i++) vals_push(&out, batched[i] ? shielded(v->tx, v->b, p, in.at[i]) : in.at[i]);
     return out;
+}
+/* The results of what is written between b_inner and this if `some`, otherwise zeros. */
+static Vals only_if(Builder *b, Val some, Inner *run, Vals out) {
+    Arena *arena = b->cx->arena;
+    Inner branches[2] = {0};
+    Type *types = arena_new(arena, Type, out.n + 1);
+    for (uint32_t i = 0; i < out.n && !b->failed; i++) types[i] = val_type(b->cx, out.at[i]);
+    b_inner_end(b, run, out.n, out.at);
+    if (b->failed) return b_failures(b, out.n);
+    branches[0] = b_inner(b, 0, NULL), branches[1] = *run;
+    Vals zeros = vals_new(arena, out.n);
+    for (uint32_t i = 0; i < out.n; i++) vals_push(&zeros, b_zeros(b, types[i]));
+    b_inner_end(b, &branches[0], zeros.n, zeros.at);
+    return b_cond(b, some, 2, branches, 0, NULL);
 }
 static Val any_of(Builder *b, Val p) { return b_reduce(b, P_reduce_or, p, 1, (int64_t[]){0}); }
 
@@ -135,6 +150,36 @@ bool vmap_scan_apart(Vmap *v) {
     return !b->failed;
 }
 
+/* ---- the equation as read, for one example after the other; not for those that are not really here */
+bool vmap_in_turn(Vmap *v) {
+    Tx *tx = v->tx;
+    Builder *b = v->b;
+    Arena *arena = tx->cx->arena;
+    uint32_t n = v->e->in.n, nout = v->e->out.n;
+    Vals in = vals_new(arena, n + 1);
+    Type *one = arena_new(arena, Type, n + 1), *types = arena_new(arena, Type, nout + 1);
+    Val mask = tx->batch.mask;
+    if (mask) vals_push(&in, mask), one[0] = type_of(b_types(b), DT_bool, 0, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!v->batched[i]) continue;
+        one[in.n] = type_rewrite(&tx->map, val_type(tx->cx, v->read->in.at[i]));
+        vals_push(&in, v->e->in.at[i]);
+    }
+    for (uint32_t k = 0; k < nout; k++) types[k] = type_rewrite(&tx->map, val_type(tx->cx, v->read->out.at[k]));
+    Inner turn = b_inner(b, in.n, one), run;
+    Eqn e = *v->e;
+    e.in = vals_joined(arena, 1, &e.in);
+    for (uint32_t i = 0, k = mask != 0; i < n; i++)
+        if (v->batched[i]) e.in.at[i] = turn.in.at[k++];
+    if (mask) run = b_inner(b, 0, NULL);
+    Vals out = b_eqn(b, &e, nout, types);
+    if (mask) out = only_if(b, turn.in.at[0], &run, out);
+    b_inner_end(b, &turn, out.n, out.at);
+    out = b_scan(b, &turn, (Loop){.length = vmap_size(v)}, in.n, in.at);
+    if (nout) memcpy(v->out, out.at, nout * sizeof *out.at);
+    return !b->failed;
+}
+
 /* ---- while */
 typedef struct {
     Vmap *v;
@@ -233,6 +278,23 @@ bool vmap_while(Vmap *v) {
 }
 
 /* ---- cond */
+/* Does it take so long that it had better not run for nothing? */
+static bool takes_long(const Eqn *e, Jaxprs within) {
+    static const bool how[] = {[LOWER_WHILE] = true, [LOWER_SCAN] = true, [LOWER_DOT] = true, [LOWER_EXPAND] = true};
+    Lower lower = prim_lower[e->prim];
+    return lower < sizeof how && how[lower];
+}
+/* The results of branch `m` for the examples of `own`. */
+static Vals run_branch(Vmap *v, const Jaxpr *read, const MadeVmap *m, Val own, Vals in, const bool *batched) {
+    Tx *tx = v->tx;
+    Builder *b = v->b;
+    bool always = tx->cx->options->branches != BRANCHES_SKIP || !jaxpr_contains(&flow_of(tx)->heavy, read, takes_long);
+    if (always) return vmap_run(v, m, all_shielded(v, own, in, batched));
+    Val some = any_of(b, tx->batch.mask);
+    Inner run = b_inner(b, 0, NULL);
+    Vals out = vmap_run(v, m, all_shielded(v, own, in, batched));
+    return only_if(b, some, &run, out);
+}
 /* The results of the branches, of which each example has one. */
 static bool cond_apart(Vmap *v, Bits in) {
     Tx *tx = v->tx;
@@ -253,7 +315,7 @@ static bool cond_apart(Vmap *v, Bits in) {
         tx->batch.mask = both(b, outer, own);
         const MadeVmap *m =
             made_vmap(tx, b, read.branches.at[k], in, (Bits){force, nout}, takes_mask(tx, read.branches.at[k]));
-        if (m) out[k] = vmap_run(v, m, all_shielded(v, own, c.in, in.at));
+        if (m) out[k] = run_branch(v, read.branches.at[k], m, own, c.in, in.at);
         tx->batch.mask = outer;
         if (!m) return false;
     }
@@ -300,5 +362,6 @@ static bool cond_together(Vmap *v, Bits in) {
 }
 bool vmap_cond(Vmap *v) {
     Bits in = {v->batched + 1, v->e->in.n - 1};
-    return v->batched[0] ? cond_apart(v, in) : cond_together(v, in);
+    if (!v->batched[0]) return cond_together(v, in);
+    return v->tx->cx->options->branches == BRANCHES_EACH ? vmap_in_turn(v) : cond_apart(v, in);
 }
