@@ -20,7 +20,7 @@ typedef struct Flow {
     } marks;
     Effects effects;
     Memo pure;            /* programs without effects; pure.c */
-    Search whiles, loops, masked; /* made.c */
+    Search whiles, loops, masked, shielded; /* made.c */
     Search heavy;         /* vmap_control.c */
 } Flow;
 Flow *flow_of(Tx *);

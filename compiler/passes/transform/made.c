@@ -46,6 +46,8 @@ static bool is_masked(const Eqn *e, Jaxprs within) {
     return e->prim == P_while || (e->prim == P_scan && !dim_is_const(scan_of(e).length));
 }
 bool takes_mask(Tx *tx, const Jaxpr *j) { return jaxpr_contains(&flow_of(tx)->masked, j, is_masked); }
+static bool is_shielded(const Eqn *e, Jaxprs within) { return e->in.n > 1; }
+bool takes_shield(Tx *tx, const Jaxpr *j) { return jaxpr_contains(&flow_of(tx)->shielded, j, is_shielded); }
 static struct Made **slot_of(Tx *tx, const Builder *b, const Pattern *p) {
     Flow *f = flow_of(tx);
     Arena *arena = tx->cx->arena;

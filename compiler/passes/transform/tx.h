@@ -129,9 +129,14 @@ const MadeVmap *made_vmap(Tx *, Builder *b, const Jaxpr *, Bits in, Bits force, 
 /* Does the program need a mask where not all examples are really here: has it a loop, which need not end for the
    others? */
 bool takes_mask(Tx *, const Jaxpr *);
+/* Or may it compute something from values that differ and values that do not? */
+bool takes_shield(Tx *, const Jaxpr *);
 Type mask_type(const Tx *);
 /* The equation for one example after the other. */
 bool vmap_in_turn(Vmap *);
+/* A batched value of which the examples outside `p` make no use, though they seem to: it has no derivative there, which
+   may be infinite or NaN, not 0, and must not reach what the examples share. */
+Val vmap_shielded(Tx *, Builder *, Val p, Val x);
 /* Calls the program made with these operands, after the mask if it takes one. */
 Vals vmap_run(Vmap *, const MadeVmap *, Vals in);
 

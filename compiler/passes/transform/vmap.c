@@ -69,6 +69,32 @@ bool vmap_apply(Vmap *v, const Eqn *e, const Val *in) {
 }
 
 /* ---- the program */
+/* ---- shields: where not all examples are really here, the others compute something from a value that is not batched too,
+   whose derivative is a sum over all. Elementwise, the value itself is shielded, else the results. These selects are gone
+   after the lowering if nothing is differentiated. */
+static bool elementwise(Prim p) { return prim_lower[p] == LOWER_POINT || prim_lower[p] == LOWER_STDLIB; }
+static bool has_shared(const Vmap *v, uint32_t i) {
+    const ValInfo *x = val_info(v->tx->cx, v->e->in.at[i]);
+    return !v->batched[i] && !x->lit && !x->data && has_tangent(v->tx->cx, x->type);
+}
+/* Is there one of a result or operand that must be shielded? */
+static bool wants_shield(const Vmap *v) {
+    bool shared = false, results = false;
+    for (uint32_t i = 0; i < v->e->in.n; i++) shared |= has_shared(v, i);
+    each(const Val, y, v->e->out) results |= has_tangent(v->tx->cx, val_type(v->tx->cx, *y));
+    return v->tx->batch.mask && shared && results && !runs_programs(v->e->prim);
+}
+static void shield_operands(Vmap *v, Vals in, bool *batched) {
+    for (uint32_t i = 0; i < in.n; i++) {
+        if (!has_shared(v, i)) continue;
+        in.at[i] = vmap_shielded(v->tx, v->b, v->tx->batch.mask, vmap_broadcast(v->tx, v->b, in.at[i]));
+        batched[i] = true;
+    }
+}
+static void shield_results(Vmap *v) {
+    for (uint32_t k = 0; k < v->e->out.n && !v->b->failed; k++)
+        if (v->out_batched[k]) v->out[k] = vmap_shielded(v->tx, v->b, v->tx->batch.mask, v->out[k]);
+}
 static void vmap_eqn(Tx *tx, Builder *b, const Eqn *e) {
     Arena *arena = tx->cx->arena;
     bool *batched = arena_new(arena, bool, e->in.n + 1), *out_batched = arena_new(arena, bool, e->out.n + 1);
@@ -86,7 +112,10 @@ static void vmap_eqn(Tx *tx, Builder *b, const Eqn *e) {
     Vmap v = {.tx = tx, .b = b, .e = &here, .read = e, .batched = batched, .out_batched = out_batched};
     v.out = arena_new(arena, Val, e->out.n + 1);
     memset(out_batched, true, e->out.n);
+    bool shield = wants_shield(&v);
+    if (shield && elementwise(e->prim)) shield_operands(&v, here.in, batched);
     tx->failed |= !(differs ? vmap_padded : vmap_rules[e->prim])(&v) || b->failed;
+    if (shield && !elementwise(e->prim) && !tx->failed) shield_results(&v);
     for (uint32_t k = 0; k < e->out.n && !tx->failed; k++) {
         ValInfo *info = val_info(tx->cx, v.out[k]);
         if (!info->name.n && !info->lit) info->name = val_info(tx->cx, e->out.at[k])->name;
@@ -206,7 +235,7 @@ bool vmap_call(Vmap *v) {
     Vals in;
     const Jaxpr *body = eqn_body(tx->cx->arena, v->e, &in);
     assert(body && body->in.n == v->e->in.n);
-    const MadeVmap *m = made_vmap(tx, v->b, body, (Bits){v->batched, v->e->in.n}, (Bits){0}, takes_mask(tx, body));
+    const MadeVmap *m = made_vmap(tx, v->b, body, (Bits){v->batched, v->e->in.n}, (Bits){0}, takes_shield(tx, body));
     if (!m) return false;
     Vals out = vmap_run(v, m, v->e->in);
     memcpy(v->out, out.at, out.n * sizeof *out.at);

@@ -12,14 +12,13 @@ static Val where(Builder *b, Val p, Val old, Val new) {
     const ArrayType *t = b_type(b, old);
     return b_select(b, b_broadcast(b, p, t->rank, t->dims, (int64_t[]){0}), old, new);
 }
-/* x as an operand of what examples outside `p` only seem to run: what they compute is not used, but may have an infinite
-   derivative, which times 0 would be NaN. */
-static Val shielded(Tx *tx, Builder *b, Val p, Val x) {
+Val vmap_shielded(Tx *tx, Builder *b, Val p, Val x) {
     return has_tangent(tx->cx, val_type(tx->cx, x)) ? where(b, p, b_stop_gradient(b, x), x) : x;
 }
 static Vals all_shielded(Vmap *v, Val p, Vals in, const bool *batched) {
     Vals out = vals_new(v->tx->cx->arena, in.n);
-    for (uint32_t i = 0; i < in.n; i++) vals_push(&out, batched[i] ? shielded(v->tx, v->b, p, in.at[i]) : in.at[i]);
+    for (uint32_t i = 0; i < in.n; i++)
+        vals_push(&out, batched[i] ? vmap_shielded(v->tx, v->b, p, in.at[i]) : in.at[i]);
     return out;
 }
 /* The results of what is written between b_inner and this if `some`, otherwise zeros. */
@@ -57,7 +56,7 @@ bool vmap_scan(Vmap *v) {
     Bits in = taint_loop(tx, TAINT_VMAP, read.body, (Bits){v->batched, nin}, first, s.carry.n);
     bool *force = arena_new(tx->cx->arena, bool, v->e->out.n + 1);
     if (s.carry.n) memcpy(force, in.at + first, s.carry.n);
-    const MadeVmap *m = made_vmap(tx, v->b, read.body, in, (Bits){force, v->e->out.n}, takes_mask(tx, read.body));
+    const MadeVmap *m = made_vmap(tx, v->b, read.body, in, (Bits){force, v->e->out.n}, takes_shield(tx, read.body));
     if (!m) return false;
     ScanIn operands = {
         .consts = s.consts, .carry = vals_new(tx->cx->arena, s.carry.n), .xs = vals_new(tx->cx->arena, s.xs.n)};
@@ -122,7 +121,7 @@ bool vmap_scan_apart(Vmap *v) {
     bool *force = arena_new(arena, bool, v->e->out.n + 1);
     if (n) memcpy(force, carry.at, n);
     if (!outer) tx->batch.mask = val_new(tx->cx, mask_type(tx), b->span); /* that of each iteration */
-    const MadeVmap *m = made_vmap(tx, b, read.body, in, (Bits){force, v->e->out.n}, takes_mask(tx, read.body));
+    const MadeVmap *m = made_vmap(tx, b, read.body, in, (Bits){force, v->e->out.n}, takes_shield(tx, read.body));
     tx->batch.mask = outer;
     if (!m) return false;
     Vals start = vals_new(arena, 2 * n), xs = vals_new(arena, nxs + 1);
@@ -271,7 +270,7 @@ bool vmap_while(Vmap *v) {
     if (apart && !outer) { /* the body's mask: p of each iteration */
         tx->batch.mask = val_new(tx->cx, mask_type(tx), v->b->span);
     }
-    t.body = made_vmap(tx, v->b, t.read.body, body, t.carry, takes_mask(tx, t.read.body));
+    t.body = made_vmap(tx, v->b, t.read.body, body, t.carry, takes_shield(tx, t.read.body));
     tx->batch.mask = outer;
     t.cond = t.body ? made_vmap(tx, v->b, t.read.cond, tested, (Bits){apart ? &every : NULL, apart}, false) : NULL;
     return t.cond && (apart ? while_apart(&t) : while_together(&t));
@@ -314,7 +313,7 @@ static bool cond_apart(Vmap *v, Bits in) {
         Val own = b_eq(b, index, b_int(b, DT_i32, k));
         tx->batch.mask = both(b, outer, own);
         const MadeVmap *m =
-            made_vmap(tx, b, read.branches.at[k], in, (Bits){force, nout}, takes_mask(tx, read.branches.at[k]));
+            made_vmap(tx, b, read.branches.at[k], in, (Bits){force, nout}, takes_shield(tx, read.branches.at[k]));
         if (m) out[k] = run_branch(v, read.branches.at[k], m, own, c.in, in.at);
         tx->batch.mask = outer;
         if (!m) return false;
@@ -337,7 +336,7 @@ static bool cond_together(Vmap *v, Bits in) {
     Inner *branches = arena_new(tx->cx->arena, Inner, n);
     each(Jaxpr *, j, read.branches) {
         bits_unite(batched, taint(tx, TAINT_VMAP, *j, in));
-        masked |= takes_mask(tx, *j);
+        masked |= takes_shield(tx, *j);
     }
     masked &= tx->batch.mask != 0;
     for (uint32_t k = 0; k < n; k++) {
