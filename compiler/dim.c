@@ -118,6 +118,7 @@ static int compare_atom(const DimTable *t, Dim a, Dim b) {
     const DimNode *x = node(t, a), *y = node(t, b);
     int c = compare_u(x->factor_size, y->factor_size);
     if (!c) c = strcmp(op_name[x->e.kind], op_name[y->e.kind]);
+    if (!c) c = compare_u(x->e.kind, y->e.kind);
     if (!c && x->e.kind == DIM_SYMBOL) return compare_str(x->e.name, y->e.name);
     if (!c) c = compare_u(x->e.val, y->e.val);
     if (!c) c = compare_expr(t, x->e.a, y->e.a);

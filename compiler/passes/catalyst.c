@@ -5,7 +5,8 @@
          → while over (index, implicit, explicit), as long as the index is before upper in the direction of step
      while_loop: the same carries without an index → while
 
-   num_implicit_inputs stays: it says that extents of the carries may change from one iteration to the next. */
+   num_implicit_inputs stays where extents of the carries may change from one iteration to the next. */
+#include "../typecheck/rule.h"
 #include "rewrite.h"
 
 typedef struct {
@@ -92,12 +93,20 @@ static Jaxpr *for_body(Catalyst *c, const ForLoop *l, Span span) {
     return *made_of(c, l, false) = j;
 }
 
+/* May extents of the carry change from turn to turn? */
+static bool changes_extents(Ctx *cx, const While *w) {
+    const While turn = while_turn(w, w->cond, w->body);
+    bool some = false;
+    for (uint32_t i = 0; i < turn.carry.n; i++) {
+        Type t = val_type(cx, turn.carry.at[i]);
+        some |= type_has_bound(cx, t) || t != val_type(cx, turn.end.at[i]);
+    }
+    return some;
+}
 static Eqn counted_while(Catalyst *c, const Eqn *e) {
     Ctx *cx = c->cx;
     const ForLoop l = for_of(cx, e), turn = for_turn(&l, l.body);
     While w = {.cond = for_condition(c, &l, e->span), .body = for_body(c, &l, e->span)};
-    w.resizes = true;
-    w.implicit = l.implicit.n + 1;
     w.cond_consts = vals_joined(cx->arena, 2, (Vals[]){l.consts, vals_part(l.bounds, FOR_UPPER, 2)});
     w.body_consts = vals_joined(cx->arena, 2, (Vals[]){l.consts, vals_part(l.bounds, FOR_STEP, 1)});
     w.carry = vals_joined(cx->arena, 3, (Vals[]){vals_part(l.bounds, FOR_LOWER, 1), l.implicit, l.carry});
@@ -106,6 +115,8 @@ static Eqn counted_while(Catalyst *c, const Eqn *e) {
     for (uint32_t i = l.end_implicit.n; i < l.implicit.n; i++) /* omitted */
         w.end.at[w.end.n++] = val_new(cx, val_type(cx, turn.end_implicit.at[i]), e->span);
     add(&w.end, l.end_implicit.at, l.end_implicit.n), add(&w.end, l.end.at, l.end.n);
+    w.resizes = changes_extents(cx, &w);
+    w.implicit = l.implicit.n + 1;
     return while_eqn(cx->arena, &(Eqn){.span = e->span, .whole = e->whole}, &w);
 }
 
@@ -118,6 +129,7 @@ static Jaxpr *catalyst_jaxpr(void *user, const Jaxpr *j) {
         if (e->prim == P_for_loop) new = counted_while(c, &new);
         if (e->prim == P_while_loop) {
             While w = while_of(&new);
+            w.resizes &= changes_extents(c->cx, &w);
             new = while_eqn(c->cx->arena, &new, &w);
         }
         push(c->cx->arena, &eqns, new);

@@ -98,6 +98,7 @@ static void check_eqn(Ctx *cx, Eqn *e) {
 typedef struct {
     const Jaxpr *j;
     uint32_t results; /* those before the current one */
+    bool nested;
     Types *types;
     Val missing;
 } Extents;
@@ -111,18 +112,20 @@ static bool among(Vals vals, uint32_t n, Val v) {
 static Dim visit_extent(void *user, Dim atom) {
     Extents *x = user;
     const DimExpr *d = dim_at(x->types, atom);
-    if (d->kind == DIM_BOUND && !among(x->j->in, x->j->in.n, d->val) && !among(x->j->consts, x->j->consts.n, d->val) &&
-        !among(x->j->out, x->results, d->val))
-        x->missing = d->val;
+    if (d->kind != DIM_BOUND || among(x->j->in, x->j->in.n, d->val) || among(x->j->consts, x->j->consts.n, d->val) ||
+        among(x->j->out, x->results, d->val))
+        return atom;
+    if (x->nested || among(x->j->out, x->j->out.n, d->val)) x->missing = d->val;
     return atom;
 }
 
-/* The caller must know the extents of the results from the inputs and earlier results. */
-static void want_extents(Ctx *cx, const Jaxpr *j) {
+/* A program that runs another one must know the extents of its results from the inputs and earlier results. A library
+   tells its caller what an extent is that is no result, as where --vmap gives each example one. */
+static void want_extents(Ctx *cx, const Jaxpr *j, bool nested) {
     for (uint32_t i = 0; i < j->out.n; i++) {
         Type t = val_type(cx, j->out.at[i]);
         if (!type_has_bound(cx, t)) continue;
-        Extents x = {j, i, cx->types, 0};
+        Extents x = {j, i, nested, cx->types, 0};
         const ArrayType *a = type_at(cx->types, t);
         for (uint32_t k = 0; k < a->rank; k++) dim_substitute(cx->types, a->dims[k], visit_extent, &x);
         if (x.missing)
@@ -132,11 +135,11 @@ static void want_extents(Ctx *cx, const Jaxpr *j) {
     }
 }
 
-static void check_body(Ctx *cx, Jaxpr *j) {
+static void check_body(Ctx *cx, Jaxpr *j, bool nested) {
     j->checking = true;
     each(Eqn, e, j->eqns) check_eqn(cx, e);
     for (uint32_t i = 0; i < j->out.n; i++) want_literal(cx, j->out.at[i], j->out_at ? j->out_at[i] : j->span);
-    want_extents(cx, j);
+    want_extents(cx, j, nested);
     check_refs(cx, j);
     j->checking = false;
     j->checked = true;
@@ -144,7 +147,7 @@ static void check_body(Ctx *cx, Jaxpr *j) {
 
 static void check_nested_body(Ctx *cx, Jaxpr *j) {
     uint32_t before = diag_errors(cx->diags);
-    check_body(cx, j);
+    check_body(cx, j, true);
     each(Val, v, j->consts) {
         const ValInfo *i = val_info(cx, *v);
         if (!i->type && diag_errors(cx->diags) == before)
@@ -196,7 +199,7 @@ static bool check_program(Ctx *cx, Jaxpr *j) {
     uint32_t before = diag_errors(cx->diags);
     each(Val, v, j->consts) check_input(cx, *v);
     each(Val, v, j->in) check_input(cx, *v);
-    check_body(cx, j);
+    check_body(cx, j, false);
     each(Val, v, j->out) {
         ValInfo *i = val_info(cx, *v);
         if (!i->type && i->lit) i->type = literal_type(cx, i->lit);
