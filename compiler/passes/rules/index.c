@@ -260,6 +260,11 @@ static Val stacked_starts(Vmap *v, uint32_t first) {
     }
     return b_concatenate(b, n, column, 1);
 }
+/* For a gather it is the same. */
+static Places any_order(Places at) {
+    at.sorted = at.unique = false;
+    return at;
+}
 /* A block in each example, as of a gather or scatter: all axes are those of windows. */
 static Places blocks(Vmap *v, uint32_t rank, bool batched) {
     static int64_t zero[1];
@@ -293,26 +298,37 @@ bool vmap_dynamic_slice(Vmap *v) {
 bool vmap_dynamic_update_slice(Vmap *v) {
     Builder *b = v->b;
     Val x = vmap_operand(v, 0), u = vmap_operand(v, 1);
-    if (!some_batched(v, 2))
-        v->out[0] = b_dynamic_update_slice(b, x, u, with_first_start(v, 2));
-    else
-        v->out[0] = b_scatter(b, P_scatter, x, stacked_starts(v, 2), u, blocks(v, vmap_type(v, 0)->rank, true));
+    if (b->failed) return false;
+    const ArrayType block = *b_type(b, u);
+    if (!some_batched(v, 2)) {
+        const Val *starts = with_first_start(v, 2);
+        if (vmap_keeps(v)) u = vmap_kept(v, b_dynamic_slice(b, x, starts, block.dims), u);
+        v->out[0] = b_dynamic_update_slice(b, x, u, starts);
+    } else {
+        Val starts = stacked_starts(v, 2);
+        Places at = blocks(v, vmap_type(v, 0)->rank, true);
+        if (vmap_keeps(v)) u = vmap_kept(v, gather_written(b, x, starts, &block, any_order(at)), u);
+        v->out[0] = b_scatter(b, P_scatter, x, starts, u, at);
+    }
     return !b->failed;
 }
 
-/* gather and scatter `e` with other operands: the examples are a window axis of the operand, or a batch axis of it and
-   of the indices, or one of the indices alone. */
-static bool vmap_places(Vmap *v, bool operand, bool indices, const Val *in) {
-    Builder *b = v->b;
-    Eqn e = vmap_axes(v, v->e);
-    Places at;
-    if (!places_of(b->cx, v->e, &at)) return false;
-    IndexNumbers n = at.n;
+/* The axes of gather and scatter with other operands: the examples are a window axis of the operand, or a batch axis of
+   it and of the indices, or one of the indices alone. */
+static IndexNumbers numbers_with(Vmap *v, IndexNumbers n, bool operand, bool indices) {
     n.windows = later(v, n.windows, !indices);
     if (operand) n.dropped = later(v, n.dropped, false);
     if (operand) n.map = later(v, n.map, false);
     if (operand) n.batch = later(v, n.batch, indices);
     if (indices) n.index_batch = later(v, n.index_batch, operand);
+    return n;
+}
+static bool vmap_places(Vmap *v, bool operand, bool indices, const Val *in) {
+    Builder *b = v->b;
+    Eqn e = vmap_axes(v, v->e);
+    Places at;
+    if (!places_of(b->cx, v->e, &at)) return false;
+    IndexNumbers n = numbers_with(v, at.n, operand, indices);
     each(Param, p, e.params) {
         if (p->key == K_dimension_numbers)
             *p = p_index_numbers(b, e.prim, &n);
@@ -328,7 +344,24 @@ static bool vmap_places(Vmap *v, bool operand, bool indices, const Val *in) {
     return vmap_apply(v, &e, in);
 }
 bool vmap_gather(Vmap *v) { return vmap_places(v, v->batched[0], v->batched[1], v->e->in.at); }
+/* Updates that leave what is there as it is. */
+static Val idle(Vmap *v, const Val *in) {
+    static const Prim reductions[NPRIMS] = {
+        [P_scatter_mul] = P_reduce_prod, [P_scatter_min] = P_reduce_min, [P_scatter_max] = P_reduce_max};
+    Builder *b = v->b;
+    Places at;
+    Prim p = v->e->prim;
+    if (!plain_places(b->cx, v->e, &at)) return VAL_FAILED;
+    const ArrayType u = *b_type(b, in[2]);
+    at.n = numbers_with(v, at.n, true, v->batched[1]);
+    if (p == P_scatter) return gather_written(b, in[0], in[1], &u, any_order(at));
+    Val one = b_neutral(b, reductions[p] ? reductions[p] : P_reduce_sum, u.dtype);
+    if (p == P_scatter_add && OF_INEXACT >> dtype_info[u.dtype].kind & 1) one = b_neg(b, one); /* -0.0 + -0.0 is -0.0 */
+    return b_full(b, one, u.rank, u.dims);
+}
 bool vmap_scatter(Vmap *v) {
     Val in[3] = {vmap_operand(v, 0), v->e->in.at[1], vmap_operand(v, 2)};
+    if (v->b->failed) return false;
+    if (vmap_keeps(v)) in[2] = vmap_kept(v, idle(v, in), in[2]);
     return vmap_places(v, true, v->batched[1], in);
 }

@@ -7,6 +7,8 @@ Flow *flow_of(Tx *tx) {
         tx->flow = arena_new(arena, Flow, 1);
         *tx->flow = (Flow){.taint_keys.arena = arena,
                            .made_keys.arena = arena,
+                           .origins_keys.arena = arena,
+                           .written = {.cx = tx->cx, .sparse = true},
                            .effects.cx = tx->cx,
                            .whiles.cx = tx->cx,
                            .masked.cx = tx->cx,

@@ -18,10 +18,20 @@ typedef struct Flow {
         uint8_t *at;
         uint32_t n, cap;
     } marks;
+    Intern origins_keys; /* vmap_updates.c: programs; by result, the inputs into which they write; */
+    struct {
+        struct Origin **at;
+        uint32_t n, cap;
+    } origins;
+    ValMap written; /* results of equations → the operands into which these write; */
+    struct {        /* by value of the programs read: is it an input, then a result? */
+        bool *at;
+        uint32_t n, cap;
+    } updated;
     Effects effects;
-    Memo pure;            /* programs without effects; pure.c */
+    Memo pure;                              /* programs without effects; pure.c */
     Search whiles, loops, masked, shielded; /* made.c */
-    Search heavy;         /* vmap_control.c */
+    Search heavy;                           /* vmap_control.c */
 } Flow;
 Flow *flow_of(Tx *);
 

@@ -43,7 +43,8 @@ static uint64_t place_of(Tx *tx, const Pattern *p) {
     return place;
 }
 static bool is_masked(const Eqn *e, Jaxprs within) {
-    return e->prim == P_while || (e->prim == P_scan && !dim_is_const(scan_of(e).length));
+    return e->prim == P_while || e->prim == P_dynamic_update_slice || prim_lower[e->prim] == LOWER_SCATTER ||
+           (e->prim == P_scan && !dim_is_const(scan_of(e).length));
 }
 bool takes_mask(Tx *tx, const Jaxpr *j) { return jaxpr_contains(&flow_of(tx)->masked, j, is_masked); }
 static bool is_shielded(const Eqn *e, Jaxprs within) { return e->in.n > 1; }

@@ -137,6 +137,17 @@ bool vmap_in_turn(Vmap *);
 /* A batched value of which the examples outside `p` make no use, though they seem to: it has no derivative there, which
    may be infinite or NaN, not 0, and must not reach what the examples share. */
 Val vmap_shielded(Tx *, Builder *, Val p, Val x);
+/* Of the examples of `p` the new value, of the others the old one. */
+Val vmap_where(Builder *, Val p, Val old, Val new);
+/* Updates in place (vmap_updates.c).
+   The operand into which an equation writes its result k, and the input into which a program does: where a mask says
+   that an example is not really here, result k is what it was. NOT_UPDATED: there is none. */
+#define NOT_UPDATED UINT32_MAX
+uint32_t updated_operand(Tx *, const Eqn *, uint32_t k);
+uint32_t updated_input(Tx *, const Jaxpr *, uint32_t k);
+/* Is operand i such an array, of all examples, and read? find_updates must have been called for its program. */
+void find_updates(Tx *, const Jaxpr *);
+bool vmap_reads_updated(const Vmap *, uint32_t i);
 /* Calls the program made with these operands, after the mask if it takes one. */
 Vals vmap_run(Vmap *, const MadeVmap *, Vals in);
 

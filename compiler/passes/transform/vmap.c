@@ -72,6 +72,7 @@ bool vmap_apply(Vmap *v, const Eqn *e, const Val *in) {
 /* ---- shields: where not all examples are really here, the others compute something from a value that is not batched too,
    whose derivative is a sum over all. Elementwise, the value itself is shielded, else the results. These selects are gone
    after the lowering if nothing is differentiated. */
+static bool reads_block(Prim p) { return p == P_dynamic_slice || p == P_gather || p == P_slice; }
 static bool elementwise(Prim p) { return prim_lower[p] == LOWER_POINT || prim_lower[p] == LOWER_STDLIB; }
 static bool has_shared(const Vmap *v, uint32_t i) {
     const ValInfo *x = val_info(v->tx->cx, v->e->in.at[i]);
@@ -82,7 +83,7 @@ static bool wants_shield(const Vmap *v) {
     bool shared = false, results = false;
     for (uint32_t i = 0; i < v->e->in.n; i++) shared |= has_shared(v, i);
     each(const Val, y, v->e->out) results |= has_tangent(v->tx->cx, val_type(v->tx->cx, *y));
-    return v->tx->batch.mask && shared && results && !runs_programs(v->e->prim);
+    return v->tx->batch.mask && shared && results && !runs_programs(v->e->prim) && !vmap_keeps(v);
 }
 static void shield_operands(Vmap *v, Vals in, bool *batched) {
     for (uint32_t i = 0; i < in.n; i++) {
@@ -90,6 +91,11 @@ static void shield_operands(Vmap *v, Vals in, bool *batched) {
         in.at[i] = vmap_shielded(v->tx, v->b, v->tx->batch.mask, vmap_broadcast(v->tx, v->b, in.at[i]));
         batched[i] = true;
     }
+}
+/* Arrays that are written into come as they are, and are shielded where they are read. */
+static void shield_updated(Vmap *v, Vals in) {
+    for (uint32_t i = 0; i < in.n; i++)
+        if (vmap_reads_updated(v, i)) in.at[i] = vmap_shielded(v->tx, v->b, v->tx->batch.mask, in.at[i]);
 }
 static void shield_results(Vmap *v) {
     for (uint32_t k = 0; k < v->e->out.n && !v->b->failed; k++)
@@ -112,7 +118,8 @@ static void vmap_eqn(Tx *tx, Builder *b, const Eqn *e) {
     Vmap v = {.tx = tx, .b = b, .e = &here, .read = e, .batched = batched, .out_batched = out_batched};
     v.out = arena_new(arena, Val, e->out.n + 1);
     memset(out_batched, true, e->out.n);
-    bool shield = wants_shield(&v);
+    bool block = reads_block(e->prim), shield = wants_shield(&v) || (block && vmap_reads_updated(&v, 0));
+    if (!block) shield_updated(&v, here.in);
     if (shield && elementwise(e->prim)) shield_operands(&v, here.in, batched);
     tx->failed |= !(differs ? vmap_padded : vmap_rules[e->prim])(&v) || b->failed;
     if (shield && !elementwise(e->prim) && !tx->failed) shield_results(&v);
@@ -127,6 +134,7 @@ static void vmap_eqn(Tx *tx, Builder *b, const Eqn *e) {
 bool vmap_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, Bits batched, Val *out, bool *out_batched) {
     Span span = b->span, whole = b->whole;
     assert(batched.n == j->in.n);
+    if (tx->batch.mask) find_updates(tx, j);
     add_consts(tx->cx->arena, &b->consts, j->consts);
     for (uint32_t i = 0; i < j->in.n; i++) {
         valmap_put(&tx->map, j->in.at[i], in[i]);

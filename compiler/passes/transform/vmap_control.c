@@ -6,14 +6,14 @@
 
 Type mask_type(const Tx *tx) { return type_of(tx->cx->types, DT_bool, 1, &tx->batch.size); }
 static Val both(Builder *b, Val p, Val q) { return !p ? q : !q ? p : b_and(b, p, q); }
-/* Of the examples of `p` the new value, of the others the old one. */
-static Val where(Builder *b, Val p, Val old, Val new) {
+Val vmap_where(Builder *b, Val p, Val old, Val new) {
     if (b_failed(b, new) || old == new) return new;
     const ArrayType *t = b_type(b, old);
     return b_select(b, b_broadcast(b, p, t->rank, t->dims, (int64_t[]){0}), old, new);
 }
+Val vmap_kept(const Vmap *v, Val old, Val new) { return vmap_where(v->b, v->tx->batch.mask, old, new); }
 Val vmap_shielded(Tx *tx, Builder *b, Val p, Val x) {
-    return has_tangent(tx->cx, val_type(tx->cx, x)) ? where(b, p, b_stop_gradient(b, x), x) : x;
+    return has_tangent(tx->cx, val_type(tx->cx, x)) ? vmap_where(b, p, b_stop_gradient(b, x), x) : x;
 }
 static Vals all_shielded(Vmap *v, Val p, Vals in, const bool *batched) {
     Vals out = vals_new(v->tx->cx->arena, in.n);
@@ -21,8 +21,22 @@ static Vals all_shielded(Vmap *v, Val p, Vals in, const bool *batched) {
         vals_push(&out, batched[i] ? vmap_shielded(v->tx, v->b, p, in.at[i]) : in.at[i]);
     return out;
 }
-/* The results of what is written between b_inner and this if `some`, otherwise zeros. */
-static Vals only_if(Builder *b, Val some, Inner *run, Vals out) {
+/* The carry of a loop's body, in which arrays that it writes into are shielded where they are read; the next carry, for
+   the examples of `p`. Of carries that are not batched nothing is kept. */
+static bool keeps_carry(Vmap *v, const Jaxpr *body, uint32_t first, uint32_t i) {
+    return updated_input(v->tx, body, i) == first + i;
+}
+static Vals carry_shielded(Vmap *v, Val p, const Jaxpr *body, uint32_t first, Vals old, const bool *batched) {
+    Vals out = all_shielded(v, p, old, batched);
+    for (uint32_t i = 0; i < old.n; i++)
+        if (keeps_carry(v, body, first, i)) out.at[i] = old.at[i];
+    return out;
+}
+static Val carry_kept(Vmap *v, Val p, const Jaxpr *body, uint32_t first, uint32_t i, Val old, Val new) {
+    return keeps_carry(v, body, first, i) ? new : vmap_where(v->b, p, old, new);
+}
+/* The results of what is written between b_inner and this if `some`, else `otherwise`; 0: zeros. */
+static Vals only_if(Builder *b, Val some, Inner *run, Vals out, const Val *otherwise) {
     Arena *arena = b->cx->arena;
     Inner branches[2] = {0};
     Type *types = arena_new(arena, Type, out.n + 1);
@@ -30,9 +44,9 @@ static Vals only_if(Builder *b, Val some, Inner *run, Vals out) {
     b_inner_end(b, run, out.n, out.at);
     if (b->failed) return b_failures(b, out.n);
     branches[0] = b_inner(b, 0, NULL), branches[1] = *run;
-    Vals zeros = vals_new(arena, out.n);
-    for (uint32_t i = 0; i < out.n; i++) vals_push(&zeros, b_zeros(b, types[i]));
-    b_inner_end(b, &branches[0], zeros.n, zeros.at);
+    Vals old = vals_new(arena, out.n);
+    for (uint32_t i = 0; i < out.n; i++) vals_push(&old, otherwise[i] ? otherwise[i] : b_zeros(b, types[i]));
+    b_inner_end(b, &branches[0], old.n, old.at);
     return b_cond(b, some, 2, branches, 0, NULL);
 }
 static Val any_of(Builder *b, Val p) { return b_reduce(b, P_reduce_or, p, 1, (int64_t[]){0}); }
@@ -81,18 +95,21 @@ static Vals turn_apart(Vmap *v, const MadeVmap *m, Bits carry, Val turns, Vals a
     Builder *b = v->b;
     Arena *arena = tx->cx->arena;
     const Scan s = scan_of(v->e);
+    const Jaxpr *body = scan_of(v->read).body;
     uint32_t n = s.carry.n, nxs = s.xs.n, first = s.consts.n, ndone = all.n - n - nxs - 1;
-    Val p = b_lt(b, vmap_broadcast(tx, b, all.at[all.n - 1]), turns), outer = tx->batch.mask;
+    Val outer = tx->batch.mask, p = both(b, outer, b_lt(b, vmap_broadcast(tx, b, all.at[all.n - 1]), turns));
     const Val *done = all.at + n;
     Vals old = vals_part(all, 0, n), out = vals_new(arena, n + ndone + v->e->out.n);
     tx->batch.mask = p;
-    Vals consts = all_shielded(v, p, s.consts, v->batched), in = all_shielded(v, p, old, carry.at);
+    Vals consts = all_shielded(v, p, s.consts, v->batched);
+    Vals in = carry_shielded(v, p, body, first, old, carry.at);
     Vals rows = all_shielded(v, p, vals_part(all, n + ndone, nxs), v->batched + first + n);
     Vals new = vmap_run(v, m, vals_joined(arena, 3, (Vals[]){consts, in, rows}));
     tx->batch.mask = outer;
-    for (uint32_t i = 0; i < n; i++) vals_push(&out, carry.at[i] ? where(b, p, old.at[i], new.at[i]) : new.at[i]);
     for (uint32_t i = 0; i < n; i++)
-        if (!carry.at[i]) vals_push(&out, where(b, p, *done++, vmap_broadcast(tx, b, new.at[i])));
+        vals_push(&out, carry.at[i] ? carry_kept(v, p, body, first, i, old.at[i], new.at[i]) : new.at[i]);
+    for (uint32_t i = 0; i < n; i++)
+        if (!carry.at[i]) vals_push(&out, vmap_where(b, p, *done++, vmap_broadcast(tx, b, new.at[i])));
     return vals_joined(arena, 2, (Vals[]){out, vals_part(new, n, new.n - n)});
 }
 /* Which inputs of the body are batched. Backwards, the iterations that an example does not have come first: a carry must
@@ -172,7 +189,12 @@ bool vmap_in_turn(Vmap *v) {
         if (v->batched[i]) e.in.at[i] = turn.in.at[k++];
     if (mask) run = b_inner(b, 0, NULL);
     Vals out = b_eqn(b, &e, nout, types);
-    if (mask) out = only_if(b, turn.in.at[0], &run, out);
+    Val *old = arena_new(arena, Val, nout + 1);
+    for (uint32_t k = 0; k < nout; k++) {
+        uint32_t at = updated_operand(tx, v->read, k);
+        old[k] = at == NOT_UPDATED ? 0 : e.in.at[at];
+    }
+    if (mask) out = only_if(b, turn.in.at[0], &run, out, old);
     b_inner_end(b, &turn, out.n, out.at);
     out = b_scan(b, &turn, (Loop){.length = vmap_size(v)}, in.n, in.at);
     if (nout) memcpy(v->out, out.at, nout * sizeof *out.at);
@@ -239,33 +261,51 @@ static bool while_apart(const Turns *t) {
     Inner turn = b_inner_like(b, start.n, start.at);
     Val p = tx->batch.mask = turn.in.at[0];
     Vals consts = all_shielded(v, p, t->now.body_consts, v->batched + t->now.cond_consts.n);
-    Vals old = vals_part(turn.in, 1, n), new = next(t, consts, all_shielded(v, p, old, t->carry.at)),
+    const Jaxpr *body = t->read.body;
+    uint32_t first = t->read.body_consts.n;
+    Vals old = vals_part(turn.in, 1, n);
+    Vals new = next(t, consts, carry_shielded(v, p, body, first, old, t->carry.at)),
          out = vals_new(tx->cx->arena, start.n);
     const Val *done = turn.in.at + 1 + n;
     for (uint32_t i = 0; i < n; i++)
-        if (t->carry.at[i]) new.at[i] = where(b, p, old.at[i], new.at[i]);
+        if (t->carry.at[i]) new.at[i] = carry_kept(v, p, body, first, i, old.at[i], new.at[i]);
     vals_push(&out, b_and(b, p, another(t, new)));
     each(const Val, x, new) vals_push(&out, *x);
     for (uint32_t i = 0; i < n; i++)
-        if (!t->carry.at[i]) vals_push(&out, where(b, p, *done++, vmap_broadcast(tx, b, new.at[i])));
+        if (!t->carry.at[i]) vals_push(&out, vmap_where(b, p, *done++, vmap_broadcast(tx, b, new.at[i])));
     tx->batch.mask = outer;
     b_inner_end(b, &turn, out.n, out.at);
     Vals end = b_while(b, &test, &turn, start.n, start.at);
     for (uint32_t i = 0, k = 1 + n; i < n; i++) v->out[i] = t->carry.at[i] ? end.at[1 + i] : end.at[k++];
     return !b->failed;
 }
+static Bits tested_by(const Turns *t) {
+    uint32_t ncond = t->now.cond_consts.n, n = t->now.tested.n;
+    bool *test = arena_new(t->v->tx->cx->arena, bool, ncond + n + 1);
+    memcpy(test, t->v->batched, ncond);
+    memcpy(test + ncond, t->carry.at, n);
+    return (Bits){test, ncond + n};
+}
+/* Arrays that the body writes into, which in lockstep would be kept as a whole for each example when it is done. */
+static Bits with_written(Vmap *v, const Jaxpr *body, Bits in, uint32_t first, uint32_t n) {
+    Bits all = bits_copy(v->tx, in);
+    for (uint32_t i = 0; i < n; i++) ((bool *)all.at)[first + i] |= updated_input(v->tx, body, i) == first + i;
+    return taint_loop(v->tx, TAINT_VMAP, body, all, first, n);
+}
 bool vmap_while(Vmap *v) {
     Tx *tx = v->tx;
     Turns t = {.v = v, .now = while_of(v->e), .read = while_of(v->read)};
     uint32_t ncond = t.now.cond_consts.n, nbody = t.now.body_consts.n, n = t.now.carry.n;
+    bool every = true;
     Bits body = bits_part((Bits){v->batched, v->e->in.n}, ncond, nbody + n);
     body = taint_loop(tx, TAINT_VMAP, t.read.body, body, nbody, n);
     t.carry = bits_part(body, nbody, n);
-    bool *test = arena_new(tx->cx->arena, bool, ncond + n + 1), every = true;
-    memcpy(test, v->batched, ncond);
-    memcpy(test + ncond, t.carry.at, t.now.tested.n);
-    Bits tested = {test, ncond + t.now.tested.n};
-    bool apart = taint(tx, TAINT_VMAP, t.read.cond, tested).at[0];
+    bool apart = taint(tx, TAINT_VMAP, t.read.cond, tested_by(&t)).at[0];
+    if (apart) {
+        body = with_written(v, t.read.body, body, nbody, n);
+        t.carry = bits_part(body, nbody, n);
+    }
+    Bits tested = tested_by(&t);
     Val outer = tx->batch.mask;
     if (apart && !outer) { /* the body's mask: p of each iteration */
         tx->batch.mask = val_new(tx->cx, mask_type(tx), v->b->span);
@@ -283,24 +323,33 @@ static bool takes_long(const Eqn *e, Jaxprs within) {
     Lower lower = prim_lower[e->prim];
     return lower < sizeof how && how[lower];
 }
+/* The operand of the branches into which they write result k, of the examples that take them; 0: none. */
+static uint32_t written_operand(Vmap *v, uint32_t k) {
+    uint32_t at = updated_operand(v->tx, v->read, k);
+    return at != NOT_UPDATED && v->batched[at] ? at : 0;
+}
 /* The results of branch `m` for the examples of `own`. */
-static Vals run_branch(Vmap *v, const Jaxpr *read, const MadeVmap *m, Val own, Vals in, const bool *batched) {
+static Vals run_branch(Vmap *v, const Jaxpr *read, const MadeVmap *m, Val own, Vals in) {
     Tx *tx = v->tx;
     Builder *b = v->b;
+    uint32_t nout = v->e->out.n, at;
+    Val *old = arena_new(tx->cx->arena, Val, nout + 1), some = 0;
     bool always = tx->cx->options->branches != BRANCHES_SKIP || !jaxpr_contains(&flow_of(tx)->heavy, read, takes_long);
-    if (always) return vmap_run(v, m, all_shielded(v, own, in, batched));
-    Val some = any_of(b, tx->batch.mask);
-    Inner run = b_inner(b, 0, NULL);
-    Vals out = vmap_run(v, m, all_shielded(v, own, in, batched));
-    return only_if(b, some, &run, out);
+    Inner run = {0};
+    if (!always) some = any_of(b, tx->batch.mask), run = b_inner(b, 0, NULL);
+    Vals operands = all_shielded(v, own, in, v->batched + 1);
+    for (uint32_t k = 0; k < nout; k++)
+        if ((at = written_operand(v, k))) old[k] = operands.at[at - 1] = in.at[at - 1];
+    Vals out = vmap_run(v, m, operands);
+    return always ? out : only_if(b, some, &run, out, old);
 }
 /* The results of the branches, of which each example has one. */
 static bool cond_apart(Vmap *v, Bits in) {
     Tx *tx = v->tx;
     Builder *b = v->b;
     Arena *arena = tx->cx->arena;
-    const Cond c = cond_of(v->e), read = cond_of(v->read);
-    uint32_t n = c.branches.n, nout = c.out.n;
+    const Cond read = cond_of(v->read);
+    uint32_t n = read.branches.n, nout = read.out.n;
     Val index = v->e->in.at[0], outer = tx->batch.mask;
     Dtype d = b_type(b, index)->dtype;
     if (d == DT_bool) index = b_convert(b, index, d = DT_i32);
@@ -308,17 +357,23 @@ static bool cond_apart(Vmap *v, Bits in) {
     index = b_convert(b, index, DT_i32);
     bool *force = arena_new(arena, bool, nout + 1);
     memset(force, true, nout);
-    Vals *out = arena_new(arena, Vals, n);
+    Vals *out = arena_new(arena, Vals, n), now = vals_joined(arena, 1, &v->e->in);
     for (uint32_t k = 0; k < n && !b->failed; k++) {
         Val own = b_eq(b, index, b_int(b, DT_i32, k));
         tx->batch.mask = both(b, outer, own);
         const MadeVmap *m =
             made_vmap(tx, b, read.branches.at[k], in, (Bits){force, nout}, takes_shield(tx, read.branches.at[k]));
-        if (m) out[k] = run_branch(v, read.branches.at[k], m, own, c.in, in.at);
+        if (m) out[k] = run_branch(v, read.branches.at[k], m, own, vals_part(now, 1, in.n));
         tx->batch.mask = outer;
         if (!m) return false;
+        for (uint32_t r = 0, at; r < nout; r++) /* which other branches write into, for other examples */
+            if ((at = written_operand(v, r))) now.at[at] = out[k].at[r];
     }
     for (uint32_t r = 0; r < nout && !b->failed; r++) {
+        if (written_operand(v, r)) {
+            v->out[r] = now.at[written_operand(v, r)];
+            continue;
+        }
         Val *cases = arena_new(arena, Val, n);
         for (uint32_t k = 0; k < n; k++) cases[k] = out[k].at[r];
         const ArrayType *t = b_type(b, cases[0]);
