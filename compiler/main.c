@@ -47,6 +47,11 @@ static bool derives(const Options *o) {
     return some;
 }
 
+/* What --vmap-axis names may be used by collectives. */
+static void bind_axes(Ctx *cx, const Transforms *all) {
+    each(const Transform, t, *all)
+        if (t->axis) axis_bind(cx, str(t->axis), 0);
+}
 /* Text to program; typed, unless --no-check. */
 static Jaxpr *front(Ctx *cx) {
     const Options *o = cx->options;
@@ -65,6 +70,8 @@ static Jaxpr *front(Ctx *cx) {
     if (o->consts && !consts_bind(cx, j, o->consts)) return NULL;
     if (!o->consts && (compiles(o) || derives(o))) consts_warn(cx, j), consts_lift(cx, j);
     if (o->in_type && !check_inputs(cx, j, in.at, in.n, in.span)) return NULL;
+    bind_axes(cx, &o->transforms);
+    for (uint32_t i = 0; i < o->entries.n; i++) bind_axes(cx, &o->entries.at[i].transforms);
     if (!check(cx, j) || !read) return NULL;
     lint(cx, j);
     return j;

@@ -18,6 +18,7 @@ typedef struct {
     const char *apart;   /* what the input seems to mean, "--grad=0" for `--grad 0`; or NULL */
     LibraryEntry *entry; /* whose flags are read; NULL: none */
     const char *dim;     /* --vmap-dim, for the next --vmap; NULL: none */
+    const char *axis;    /* --vmap-axis, the same */
 } Reader;
 
 static const struct {
@@ -165,7 +166,7 @@ static bool axes(Reader *r, const char *v, const char *end, Ints *to) {
     }
 }
 TAKES(vmap) {
-    Transform t = {.kind = TRANSFORM_VMAP, .text = str_format(r->arena, "--vmap=%s", v).at, .dim = r->dim};
+    Transform t = {.kind = TRANSFORM_VMAP, .text = str_format(r->arena, "--vmap=%s", v).at};
     static int64_t first = 0;
     const char *colon = strchr(v, ':');
     bool some = false;
@@ -174,15 +175,25 @@ TAKES(vmap) {
     t.out_axes = (Ints){&first, 1};
     if (colon && !axes(r, colon + 1, v + strlen(v), &t.out_axes)) return false;
     each(const int64_t, axis, t.axes) some |= *axis != UNBATCHED;
-    r->dim = NULL;
+    t.dim = r->dim, t.axis = r->axis;
+    r->dim = r->axis = NULL;
     return some ? add_transform(r, t) : wrong("--vmap=%s: no input is batched: all are _", v);
 }
 /* Every --vmap-dim names a dimension. */
-static bool names_vmap(const Reader *r) { return !r->dim || wrong("--vmap-dim=%s: no --vmap comes after it", r->dim); }
+static bool names_vmap(const Reader *r) {
+    if (r->dim) return wrong("--vmap-dim=%s: no --vmap comes after it", r->dim);
+    return !r->axis || wrong("--vmap-axis=%s: no --vmap comes after it", r->axis);
+}
 TAKES(vmap_dim) {
-    if (!names_vmap(r)) return false;
+    if (r->dim) return names_vmap(r);
     if (!cname_valid(str(v))) return wrong("--vmap-dim: '%s' is not a name that C and C++ can use", v);
     r->dim = v;
+    return true;
+}
+TAKES(vmap_axis) {
+    if (r->axis) return wrong("--vmap-axis=%s: no --vmap comes after it", r->axis);
+    if (!*v) return wrong("--vmap-axis: it takes a name");
+    r->axis = v;
     return true;
 }
 TAKES(vmap_cond) {
@@ -323,9 +334,9 @@ static const Option *option_find(const char *arg, const char **value) {
 }
 
 static bool transforms(const Option *x) {
-    static bool (*const all[])(Reader *, const char *) = {opt_jvp,     opt_vjp,      opt_grad,   opt_value_and_grad,
-                                                          opt_vmap,    opt_vmap_dim, opt_jacfwd, opt_jacrev,
-                                                          opt_hessian, opt_linearize};
+    static bool (*const all[])(Reader *, const char *) = {opt_jvp,    opt_vjp,      opt_grad,      opt_value_and_grad,
+                                                          opt_vmap,   opt_vmap_dim, opt_vmap_axis, opt_jacfwd,
+                                                          opt_jacrev, opt_hessian,  opt_linearize};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (x->take == all[i]) return true;
     return false;

@@ -37,6 +37,7 @@ typedef struct {
     Ints args;           /* of grad, value-and-grad, jacfwd, jacrev, hessian: numbers of inputs */
     Ints axes, out_axes; /* of vmap: by input and result; the last one is repeated */
     const char *dim;     /* of vmap: the name of the batch dimension; NULL: batch, batch2, ..., */
+    const char *axis;    /* of vmap: the name of the axis in collectives; NULL: none */
     uint32_t nth;        /* by how many --vmap came before it */
 } Transform;
 typedef struct {

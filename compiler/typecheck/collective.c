@@ -36,7 +36,7 @@ static bool one_axis(Ctx *cx, const Eqn *e, ParamKey k, const Value *v, int64_t 
     if (v->kind != V_STR && v->kind != V_WORD) return true; /* an axis of the array */
     const struct AxisScope *s = bound(cx, bare(v));
     if (!s)
-        return diag(cx->diags, param_at(e, k), "%s: no program around binds the axis '%.*s'", name_of(cx, e),
+        return diag(cx->diags, param_at(e, k), "%s: no mesh and no --vmap-axis binds '%.*s'", name_of(cx, e),
                     SF(bare(v)));
     *size = *size && s->size && s->size <= INT32_MAX / *size ? *size * s->size : 0;
     return true;

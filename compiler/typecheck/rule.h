@@ -101,10 +101,6 @@ Dim *dims_copy(Ctx *, const ArrayType *);
 /* Operands of one element type: scalars may meet arrays, and extent 1 stretches (elementwise.c). */
 bool shapes_meet(Ctx *, const Eqn *, const Type *in, Dtype, Type *out);
 
-/* From here on, until Ctx.axes is restored, what is checked is inside a program that binds the axis over `size` devices
-   (collective.c). */
-void axis_bind(Ctx *, Str name, int64_t size);
-
 /* Does this pallas_call have no grid, and references to all of its operands and results? Operands may be extents of a
    grid (call.c). */
 bool kernel_runs_once(const Eqn *);

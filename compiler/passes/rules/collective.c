@@ -99,7 +99,7 @@ static bool add_axis(Builder *b, const Eqn *e, Group *g, const Value *v) {
     if (v->kind != V_STR && v->kind != V_WORD) return true; /* an axis of the array */
     const MeshAxis *a = axis_named(b->mesh, bare(v));
     if (!a)
-        return diag(b->cx->diags, e->span, "%s: no program around runs over the axis '%.*s'", prim_name[e->prim],
+        return diag(b->cx->diags, e->span, "%s: no mesh and no --vmap-axis binds '%.*s'", prim_name[e->prim],
                     SF(bare(v)));
     if (g->naxes == MAX_MESH) return diag(b->cx->diags, e->span, "%s: more than %d axes", prim_name[e->prim], MAX_MESH);
     g->axes[g->naxes++] = a;

@@ -364,6 +364,10 @@ bool vmap_devices(Vmap *v) {
     Devices d;
     Tx *tx = v->tx;
     if (!devices_of(tx, v->e, &d)) return false;
+    for (const MeshAxis *m = d.mesh; m; m = m->outer)
+        if (tx->batch.axis.n && str_eq(m->name, tx->batch.axis))
+            return tx_error(tx, v->e->span, "--vmap-axis=%.*s: %s runs over an axis of this name", SF(m->name),
+                            prim_name[v->e->prim]);
     struct AxisScope *outer = axes_enter(&d);
     const Jaxpr *body = eqn_program(v->read);
     const MadeVmap *m = made_vmap(tx, v->b, body, (Bits){v->batched, v->e->in.n}, (Bits){0}, takes_mask(tx, body));

@@ -108,6 +108,7 @@ Jaxpr *transform_vmap(Ctx *cx, const Jaxpr *j, const Transform *t) {
     Flag f = flag_of(cx, j, t);
     if (!fits_axes(&f)) return NULL;
     f.tx.batch.size = examples(&f);
+    if (t->axis) f.tx.batch.axis = str(t->axis);
     Val *in = flag_values(&f, j->in.n), *out = flag_values(&f, j->out.n);
     bool *batched = arena_new(cx->arena, bool, j->in.n + j->out.n + 1);
     for (uint32_t i = 0; i < j->in.n && !f.tx.failed; i++) {

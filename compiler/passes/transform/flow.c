@@ -13,6 +13,7 @@ Flow *flow_of(Tx *tx) {
                            .whiles.cx = tx->cx,
                            .masked.cx = tx->cx,
                            .heavy.cx = tx->cx,
+                           .exchanging.cx = tx->cx,
                            .shielded.cx = tx->cx,
                            .loops.cx = tx->cx,
                            .pure.arena = arena};

@@ -91,9 +91,24 @@ static bool taint_programs(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *
         return false;
     return true;
 }
-/* An equation with a bit. */
+static bool is_collective(const Eqn *e, Jaxprs within) {
+    return !within.n && (param_has(e, K_axis_name) || (param_has(e, K_axes) && prim_lower[e->prim] == LOWER_EXPAND));
+}
+bool examples_exchange(Tx *tx, const Eqn *e) {
+    if (!tx->batch.axis.n) return false;
+    return names_axis(e, tx->batch.axis) || (e->params.n && !is_collective(e, eqn_jaxprs(tx->cx->arena, e)) &&
+                                             eqn_contains(&flow_of(tx)->exchanging, e, is_collective));
+}
+/* What the examples give each other: does each get something else? */
+static bool gives_each(const Eqn *e, Bits in) {
+    VmapRule *rule = vmap_rules[e->prim];
+    if (rule == vmap_pvary) return bits_some(in);
+    return rule != vmap_all_reduce && rule != vmap_all_gather && (rule != vmap_pbroadcast || !param_has(e, K_source));
+}
+/* An equation with a bit, or of a batch in which the examples exchange data. */
 static void taint_eqn(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out) {
     if (kind == TAINT_JVP && jvp_rules[e->prim] == jvp_zero) return;
+    if (kind == TAINT_VMAP && names_axis(e, tx->batch.axis) && !gives_each(e, in)) return;
     bool divided = kind != TAINT_SPLIT || split_rule(e->prim);
     if (!divided || !taint_programs(tx, kind, e, in, out)) all_results(tx, kind, e, out);
 }
@@ -123,7 +138,7 @@ Bits taint(Tx *tx, TaintKind kind, const Jaxpr *j, Bits in) {
         bool *out = arena_new(tx->cx->arena, bool, e->out.n + 1);
         if (kind == TAINT_VMAP && has_tainted_extent(tx, e))
             all_results(tx, kind, e, out);
-        else if (bits_some(from))
+        else if (bits_some(from) || (kind == TAINT_VMAP && examples_exchange(tx, e)))
             taint_eqn(tx, kind, e, from, out);
         for (uint32_t i = 0; i < e->out.n; i++) mark(tx, e->out.at[i], out[i]);
     }

@@ -80,8 +80,11 @@ typedef struct {
     bool *out_batched;   /* to be written; all are true at first */
 } Vmap;
 typedef bool VmapRule(Vmap *);
-/* The number of examples. */
+/* The number of examples, and the name of their axis; empty: it has none. */
 Dim vmap_size(const Vmap *);
+Str vmap_axis(const Vmap *);
+/* Is it a collective over this axis? */
+bool names_axis(const Eqn *, Str);
 /* The type of operand i, and of result k, of one example. */
 const ArrayType *vmap_type(const Vmap *, uint32_t i);
 const ArrayType *vmap_result_type(const Vmap *, uint32_t k);

@@ -45,6 +45,7 @@ struct Tx {
     Intern written;      /* split: programs that segments.c wrote */
     struct {             /* vmap: */
         Dim size;        /* the number of examples */
+        Str axis;        /* its name in collectives; empty: none */
         Val mask;        /* bool[size]: the examples that really are here, in a branch or loop; 0: all of them */
         ValMap lengths;  /* batched extents that were read → those of the examples (vmap_extents.c) */
         Val extent;      /* a batched one that was found */
@@ -193,6 +194,9 @@ bool transpose_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, const Val *
 /* Writes the equations of `j` to `b` for a batch of tx->batch.size examples. `in`: values for its inputs. Writes its
    results to `out`. */
 bool vmap_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, Bits batched, Val *out, bool *out_batched);
+
+/* May the equation, or one of a program within, let the examples exchange data? */
+bool examples_exchange(Tx *, const Eqn *);
 
 /* Extents that differ between the examples (vmap_extents.c).
    The value has been written: if it is batched and an extent, the map has the largest one in its place from now on. */

@@ -9,6 +9,7 @@ VmapRule *const vmap_rules[NPRIMS] = {
 
 /* ---- operands and results */
 Dim vmap_size(const Vmap *v) { return v->tx->batch.size; }
+Str vmap_axis(const Vmap *v) { return v->tx->batch.axis; }
 static const ArrayType *written_type(const Tx *tx, Val read) {
     return type_at(tx->cx->types, type_rewrite(&tx->map, val_type(tx->cx, read)));
 }
@@ -105,7 +106,7 @@ static void vmap_eqn(Tx *tx, Builder *b, const Eqn *e) {
     Arena *arena = tx->cx->arena;
     bool *batched = arena_new(arena, bool, e->in.n + 1), *out_batched = arena_new(arena, bool, e->out.n + 1);
     each(const Val, v, e->out) tx_mark(tx, *v, false);
-    bool differs = vmap_differs(tx, e), some = differs;
+    bool differs = vmap_differs(tx, e), some = differs || examples_exchange(tx, e);
     for (uint32_t i = 0; i < e->in.n; i++) some |= batched[i] = tx_marked(tx, e->in.at[i]);
     b->span = e->span, b->whole = e->whole;
     if (!some) {
