@@ -7,7 +7,7 @@ cd "$work" || exit 1
 SECONDS_EACH=1
 MORE_SECONDS=4
 KILOBYTES=300000
-BYTES=100000
+BYTES=120000
 check() {
     (
         [ "$mode" = release ] && ulimit -t $2 && ulimit -v $KILOBYTES

@@ -221,8 +221,9 @@ Buf *plan_stored(Plan *p, Body *b, Val v) {
 /* ---- costs */
 /* In additions. */
 static uint32_t own_cost(const Eqn *e) {
-    enum { COST = 4, STDLIB_COST = 20 };
+    enum { COST = 4, STDLIB_COST = 20, PROGRAM_COST = STEP_COST / 2 };
     if (prim_is(e->prim, COSTLY)) return COST;
+    if (prim_lower[e->prim] == LOWER_PROGRAM) return PROGRAM_COST;
     return prim_lower[e->prim] == LOWER_STDLIB ? STDLIB_COST : eqn_point(e);
 }
 static uint32_t total_cost(Plan *p, const Eqn *e) {
@@ -294,14 +295,27 @@ static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, ui
     return NULL;
 }
 
+/* The most values that a loop in the program keeps. */
+static uint32_t carried(const Jaxpr *j) {
+    uint32_t most = 0;
+    each(Eqn, e, j->eqns) {
+        if (e->prim != P_while) continue;
+        uint32_t inner = carried(while_of(e).body), own = e->in.n > inner ? e->in.n : inner;
+        most = own > most ? own : most;
+    }
+    return most;
+}
+
 /* ---- equations by kind */
 static void plan_point(Plan *p, Body *b, const Eqn *e) {
     Val y = e->out.at[0];
     Info *info = plan_info(p, y);
     const ArrayType *t = val_array(p->cx, y);
-    uint32_t leaves;
-    info->e = e;
-    info->cost = total_cost(p, e);
+    uint32_t leaves, cost = total_cost(p, e);
+    for (uint32_t i = 0; i < e->out.n; i++) {
+        Info *of = plan_info(p, e->out.at[i]);
+        of->e = e, of->out = i, of->cost = cost;
+    }
     latest_step(p, b, e, e->in.n, &leaves);
     bool cheap = e->prim == P_stored ? dot_reads_in_place(p, e->in.at[0]) : info->cost <= VIRTUAL_COST && leaves <= 1;
     if (p->fuse && cheap) {
@@ -314,6 +328,9 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     Ix index[MAX_RANK];
     step_at(p, s, y, index);
     join(p, b, s, e, e->in.n, index);
+    if (prim_lower[e->prim] != LOWER_PROGRAM) return;
+    uint32_t most = carried(param_jaxpr(e, K_jaxpr));
+    s->carried = most > s->carried ? most : s->carried;
 }
 static bool same_axes(Plan *p, const Step *s, const ArrayType *t, const bool *reduced) {
     uint32_t a = 0;
@@ -656,6 +673,7 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
         else
             plan_virtual(p, b, e);
         break;
+    case LOWER_PROGRAM: plan_point(p, b, e); break;
     default:
         if (all_scalar(p, e))
             plan_scalar(p, b, e);

@@ -518,7 +518,29 @@ static Reg eval_elementwise(Kernel *k, const Eqn *e, const Ix *index) {
     k->e->block = was;
     return (Reg){y, uniform, depth};
 }
+/* All results are remembered. A loop may not end for what is no element: it is not written before the loops of the
+   kernel. */
+static Reg eval_program(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+    V *x = arena_new(k->plan->arena, V, e->in.n + 1), *y = arena_new(k->plan->arena, V, e->out.n + 1);
+    bool uniform = true;
+    for (uint32_t i = 0; i < e->in.n; i++) {
+        Ix at[MAX_RANK];
+        kernel_operand(k, e, e->in.at[i], index, at);
+        Reg r = kernel_eval(k, e->in.at[i], at);
+        uniform &= r.uniform;
+        x[i] = r.v;
+    }
+    if (k->dry) return (Reg){0};
+    if (k->e->unit.ptr) em_at(k->e, e->span);
+    kernel_run(k, param_jaxpr(e, K_jaxpr), x, uniform ? 1 : k->w, y);
+    for (uint32_t i = 0; i < e->out.n; i++) {
+        bool same = uniform || (k->w > 1 && em_width(y[i]) == 1);
+        kernel_remember(k, e->out.at[i], index, (Reg){y[i], same, k->depth});
+    }
+    return kernel_eval(k, e->out.at[out], index);
+}
 static Reg eval_eqn(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+    if (prim_lower[e->prim] == LOWER_PROGRAM) return eval_program(k, e, out, index);
     if (index_rule[e->prim]) return index_rule[e->prim](k, e, out, index);
     if (eqn_reduces(e)) return reduce_unit(k, e, index);
     if (prim_lower[e->prim] == LOWER_CUM) return kernel_eval(k, e->in.at[0], index); /* along an axis of extent 1 */

@@ -118,7 +118,8 @@ static inline bool eqn_reduces(const Eqn *e) {
     return prim_lower[e->prim] == LOWER_REDUCE || prim_lower[e->prim] == LOWER_ARG;
 }
 static inline bool eqn_point(const Eqn *e) {
-    return prim_lower[e->prim] == LOWER_POINT || prim_lower[e->prim] == LOWER_STDLIB;
+    Lower how = prim_lower[e->prim];
+    return how == LOWER_POINT || how == LOWER_STDLIB || how == LOWER_PROGRAM;
 }
 /* The result of a reduction whose axes all have extent 1. */
 Reg reduce_unit(Kernel *, const Eqn *, const Ix *index);
@@ -135,8 +136,9 @@ V kernel_program(Kernel *, const Eqn *, const V *x, uint32_t w);
 V kernel_stdlib(Kernel *, const char *name, Dtype, const V *x, uint32_t n, uint32_t w);
 /* A primitive of two operands of one type. */
 V kernel_binary(Kernel *, Prim, Dtype, const V *x);
-/* A program of elementwise equations on scalars, in w lanes at once; its one result. */
-V kernel_run(Kernel *, const Jaxpr *, const V *x, uint32_t w);
+/* A program of elementwise equations and loops on scalars, in w lanes at once. An operand, and then a result, may be a scalar: it is
+   the same in all lanes. */
+void kernel_run(Kernel *, const Jaxpr *, const V *x, uint32_t w, V *out);
 V kernel_literal(Kernel *, Val, uint32_t w);
 Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
 

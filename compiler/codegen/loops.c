@@ -15,6 +15,8 @@
 
 enum { BLOCK = 256, MAX_ACCS = 2 * STEP_REDUCTIONS /* argmax has two values */, JAM = 4 };
 enum { OWN_TURNS = 48, SHARED_TURNS = 256 };
+/* A loop of a member waits for its own results: four vectors at once hide that, as long as its values fit into registers. */
+enum { LOOP_VALUES = 8 };
 
 static uint32_t pow2_floor(uint64_t n) {
     uint32_t p = 1;
@@ -30,6 +32,7 @@ static uint32_t lanes_for(const Emit *e, const Step *s) {
     uint32_t bytes = s->widest ? s->widest : 4;
     if (s->tile || s->jam) return e->target.vector_bytes / (bytes < 4 ? 4 : bytes);
     uint32_t w = 4 * e->target.vector_bytes / (bytes < 4 ? 4 : bytes);
+    if (s->carried) return s->carried > 2 * LOOP_VALUES ? w / 4 : s->carried > LOOP_VALUES ? w / 2 : w;
     return s->cost > 60 ? w / 2 : w; /* long bodies: fewer live registers */
 }
 static bool masks_ok(const Emit *e, const Step *s) {

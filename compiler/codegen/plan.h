@@ -135,9 +135,10 @@ typedef struct Step {
         Store *at;
         uint32_t n, cap;
     } stores;
-    uint32_t levels; /* stages: 1 + the largest level */
-    uint32_t cost;   /* of one element, in operations */
-    uint32_t nreads; /* values of other steps that its elementwise members read */
+    uint32_t levels;  /* stages: 1 + the largest level */
+    uint32_t cost;    /* of one element, in operations */
+    uint32_t carried; /* the most carries and constants of a loop that a member runs; 0: none does */
+    uint32_t nreads;  /* values of other steps that its elementwise members read */
     /* control flow: memory of each carry, stacked output or branch result */
     Body **bodies;
     uint32_t nbodies;

@@ -108,7 +108,10 @@ static void write_one(Kernel *k, void *user) {
     if (prim_combiner[e->prim] != P_none || program(e)) {
         Reg old = kernel_load(k, st->buf, d, to, 0);
         V x[2] = {kernel_vector(k, old), kernel_vector(k, update)};
-        update.v = program(e) ? kernel_run(k, program(e), x, k->w) : kernel_binary(k, prim_combiner[e->prim], d, x);
+        if (program(e))
+            kernel_run(k, program(e), x, k->w, &update.v);
+        else
+            update.v = kernel_binary(k, prim_combiner[e->prim], d, x);
         update.uniform = em_width(update.v) == 1 && old.uniform && update.uniform;
     }
     kernel_store(k, st->buf, d, to, update);

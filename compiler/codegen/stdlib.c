@@ -6,7 +6,8 @@
 enum { STDLIB_INLINE = 40, STDLIB_LARGE = 160, MOST_OPERANDS = 8 /* of a program */ };
 static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
     k->in_stdlib++; /* -ffast-math would fold its error terms to 0 */
-    V y = kernel_run(k, j, x, w);
+    V y;
+    kernel_run(k, j, x, w, &y);
     k->in_stdlib--;
     return y;
 }
@@ -73,60 +74,141 @@ static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32
 typedef struct {
     Kernel *k;
     V *env;
+    bool *varies; /* it is a vector; else a scalar, the same in all lanes */
+    bool *used;
     Val first;
     uint32_t w;
+    V exists; /* the lanes that have an element; NULL: all */
 } Run;
-static V run_value(const Run *r, Val v) {
-    if (val_info(r->k->plan->cx, v)->lit) return kernel_literal(r->k, v, r->w);
+static bool varies(const Run *r, Val v) { return !val_info(r->k->plan->cx, v)->lit && r->varies[v - r->first]; }
+/* The value, as a vector if `vector`. */
+static V run_value(const Run *r, Val v, bool vector) {
+    if (val_info(r->k->plan->cx, v)->lit) return kernel_literal(r->k, v, vector ? r->w : 1);
     assert(v >= r->first && r->env[v - r->first].ptr);
-    return r->env[v - r->first];
+    V x = r->env[v - r->first];
+    return vector && !varies(r, v) ? em_broadcast(r->k->e, x, r->w) : x;
 }
 static void run_bind(const Run *r, Vals to, const V *from) {
     for (uint32_t i = 0; i < to.n; i++) r->env[to.at[i] - r->first] = from[i];
 }
-static void run_values(const Run *r, Vals from, V *to) {
-    for (uint32_t i = 0; i < from.n; i++) to[i] = run_value(r, from.at[i]);
+
+/* ---- which values differ between the lanes, and which are used */
+static bool mark(const Run *r, Vals to, uint32_t i, bool yes) {
+    bool *at = &r->varies[to.at[i] - r->first], changed = yes && !*at;
+    *at |= yes;
+    return changed;
 }
+static bool mark_eqns(const Run *r, Eqns eqns);
+/* A carry that the loop counts is the same in all lanes that still run. If the others go on without it, it is so only
+   where no result says how far each lane got. */
+static bool mark_while(const Run *r, const Eqn *q) {
+    const While w = while_of(q), turn = while_turn(&w, w.cond, w.body);
+    bool changed = false, again = true;
+    for (uint32_t i = 0; i < w.cond_consts.n; i++)
+        changed |= mark(r, turn.cond_consts, i, varies(r, w.cond_consts.at[i]));
+    for (uint32_t i = 0; i < w.body_consts.n; i++)
+        changed |= mark(r, turn.body_consts, i, varies(r, w.body_consts.at[i]));
+    while (again) {
+        again = mark_eqns(r, w.cond->eqns);
+        bool masked = varies(r, w.cond->out.at[0]);
+        for (uint32_t i = 0; i < w.carry.n; i++) {
+            bool yes =
+                varies(r, w.carry.at[i]) || varies(r, turn.end.at[i]) || (masked && r->used[w.end.at[i] - r->first]);
+            again |= mark(r, turn.carry, i, yes) | mark(r, turn.tested, i, yes) | mark(r, w.end, i, yes);
+        }
+        again |= mark_eqns(r, w.body->eqns);
+        changed |= again;
+    }
+    return changed;
+}
+static bool mark_eqns(const Run *r, Eqns eqns) {
+    bool changed = false;
+    each(Eqn, q, eqns) {
+        bool yes = false;
+        if (q->prim == P_while) {
+            changed |= mark_while(r, q);
+            continue;
+        }
+        each(Val, v, q->in) yes |= varies(r, *v);
+        changed |= mark(r, q->out, 0, yes);
+    }
+    return changed;
+}
+static void use_value(void *user, Val v) {
+    const Run *r = user;
+    if (!val_info(r->k->plan->cx, v)->lit) r->used[v - r->first] = true;
+}
+static void use_all(const Run *r, const Jaxpr *j) {
+    each(Eqn, q, j->eqns) {
+        each(Val, v, q->in) use_value((void *)r, *v);
+        if (q->prim != P_while) continue;
+        use_all(r, while_of(q).cond);
+        use_all(r, while_of(q).body);
+    }
+    each(Val, v, j->out) use_value((void *)r, *v);
+}
+
+/* ---- code */
 static void run_eqns(const Run *r, Eqns eqns);
 
+/* The place of the condition among the carries, if it is one of them. */
+static uint32_t carried_condition(const Jaxpr *cond) {
+    uint32_t i = 0;
+    while (i < cond->in.n && (cond->eqns.n || cond->in.at[i] != cond->out.at[0])) i++;
+    return i;
+}
+static V run_and(const Run *r, V a, V b) { return a.ptr && b.ptr ? em_bin(r->k->e, "llvm.and", a, b) : a.ptr ? a : b; }
 /* The loop runs while the condition holds in any lane; the other lanes keep their carry. The condition is carried too,
-   as the last value: it is computed once per iteration. */
+   as the last value unless the program carries it: it is computed once per iteration. */
 static void run_while(const Run *r, const Eqn *q) {
     Emit *e = r->k->e;
     const While w = while_of(q), turn = while_turn(&w, w.cond, w.body);
     const Jaxpr *cond = w.cond, *body = w.body;
-    uint32_t n = w.carry.n;
+    uint32_t n = w.carry.n, nc = w.cond_consts.n, at = carried_condition(cond), all = n;
+    bool masked = varies(r, cond->out.at[0]);
     V *carry = arena_new(e->arena, V, q->in.n + 1), *next = arena_new(e->arena, V, n + 1);
-    run_values(r, q->in, carry);
+    for (uint32_t i = 0; i < nc; i++) carry[i] = run_value(r, w.cond_consts.at[i], varies(r, turn.cond_consts.at[i]));
     run_bind(r, turn.cond_consts, carry);
-    run_bind(r, turn.body_consts, carry + w.cond_consts.n);
-    carry += w.cond_consts.n + w.body_consts.n;
+    for (uint32_t i = 0; i < w.body_consts.n; i++)
+        carry[i] = run_value(r, w.body_consts.at[i], varies(r, turn.body_consts.at[i]));
+    run_bind(r, turn.body_consts, carry);
+    for (uint32_t i = 0; i < n; i++) carry[i] = run_value(r, w.carry.at[i], varies(r, turn.carry.at[i]));
     run_bind(r, turn.tested, carry);
-    run_eqns(r, cond->eqns);
-    carry[n] = run_value(r, cond->out.at[0]);
-    MlirType *types = arena_new(e->arena, MlirType, n + 1);
-    for (uint32_t i = 0; i <= n; i++) types[i] = mlirValueGetType(carry[i]);
+    if (at < nc || at == cond->in.n) {
+        at = all++;
+        run_eqns(r, cond->eqns);
+        carry[at] = run_value(r, cond->out.at[0], masked);
+    } else
+        at -= nc;
+    MlirType *types = arena_new(e->arena, MlirType, all + 1);
+    for (uint32_t i = 0; i < all; i++) types[i] = mlirValueGetType(carry[i]);
 
-    Scope before = em_begin(e, n + 1, types);
-    V *o = arena_new(e->arena, V, n + 2);
-    for (uint32_t i = 0; i <= n; i++) o[i + 1] = em_arg(&before, i);
-    o[0] = o[n + 1];
-    if (r->w > 1) o[0] = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &o[n + 1], 0, NULL);
-    em_op(e, "scf.condition", &(Op){0, NULL, n + 2, o, 0, NULL, 0, NULL});
+    Scope before = em_begin(e, all, types);
+    V *o = arena_new(e->arena, V, all + 2);
+    for (uint32_t i = 0; i < all; i++) o[i + 1] = em_arg(&before, i);
+    o[0] = masked || r->w == 1 ? run_and(r, o[at + 1], r->exists) : o[at + 1];
+    if (em_width(o[0]) > 1) o[0] = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &o[0], 0, NULL);
+    em_op(e, "scf.condition", &(Op){0, NULL, all + 1, o, 0, NULL, 0, NULL});
     em_end(e, &before);
 
-    Scope after = em_begin(e, n + 1, types);
-    for (uint32_t i = 0; i <= n; i++) o[i] = em_arg(&after, i);
+    Scope after = em_begin(e, all, types);
+    for (uint32_t i = 0; i < all; i++) o[i] = em_arg(&after, i);
     run_bind(r, turn.carry, o);
     run_eqns(r, body->eqns);
-    run_values(r, body->out, next);
-    for (uint32_t i = 0; i < n; i++) next[i] = em_select(e, o[n], next[i], o[i]);
-    run_bind(r, turn.tested, next);
-    run_eqns(r, cond->eqns);
-    next[n] = run_value(r, cond->out.at[0]);
-    em_op(e, "scf.yield", &(Op){0, NULL, n + 1, next, 0, NULL, 0, NULL});
+    for (uint32_t i = 0; i < n; i++) {
+        bool vector = varies(r, turn.carry.at[i]);
+        next[i] = run_value(r, turn.end.at[i], vector);
+        if (masked && vector && i != at) next[i] = em_select(e, o[at], next[i], o[i]);
+    }
+    if (at == n) {
+        run_bind(r, turn.tested, next);
+        run_eqns(r, cond->eqns);
+        next[n] = run_value(r, cond->out.at[0], masked);
+    }
+    if (masked) next[at] = run_and(r, run_and(r, o[at], r->exists), next[at]);
+    em_op(e, "scf.yield", &(Op){0, NULL, all, next, 0, NULL, 0, NULL});
     em_end(e, &after);
-    run_bind(r, q->out, em_while(e, n + 1, carry, &before, &after));
+    run_bind(r, q->out, em_while(e, all, carry, &before, &after));
 }
 static void run_eqns(const Run *r, Eqns eqns) {
     each(Eqn, q, eqns) {
@@ -134,18 +216,36 @@ static void run_eqns(const Run *r, Eqns eqns) {
             run_while(r, q);
             continue;
         }
+        bool vector = varies(r, q->out.at[0]);
         V *a = arena_new(r->k->plan->arena, V, q->in.n + 1);
-        run_values(r, q->in, a);
-        r->env[q->out.at[0] - r->first] = kernel_point(r->k, q, a, r->w);
+        for (uint32_t i = 0; i < q->in.n; i++) a[i] = run_value(r, q->in.at[i], vector);
+        r->env[q->out.at[0] - r->first] = kernel_point(r->k, q, a, vector ? r->w : 1);
     }
 }
-V kernel_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
+/* Lanes beyond the end or where nothing is loaded must not keep a loop running. Programs of stdlib always end, and may be
+   functions of their own. */
+static V lanes_that_exist(Kernel *k, uint32_t w) {
+    V guard = {NULL};
+    if (k->in_stdlib) return guard;
+    if (k->guard.v.ptr) guard = kernel_vector(k, k->guard);
+    if (k->tail.ptr) guard = guard.ptr ? em_bin(k->e, "llvm.and", guard, k->tail) : k->tail;
+    if (guard.ptr && w < em_width(guard))
+        guard = em_1(k->e, "llvm.intr.vector.reduce.or", k->e->i1, 1, &guard, 0, NULL);
+    return guard;
+}
+void kernel_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w, V *out) {
     Val first, last;
     jaxpr_range(k->plan->cx, j, &first, &last);
-    Run r = {k, arena_new(k->plan->arena, V, last - first + (size_t)1), first, w};
+    uint32_t n = last - first + 1;
+    Arena *arena = k->plan->arena;
+    Run r = {k, arena_new(arena, V, n), arena_new(arena, bool, n), arena_new(arena, bool, n), first,
+             w, lanes_that_exist(k, w)};
     run_bind(&r, j->in, x);
+    for (uint32_t i = 0; i < j->in.n; i++) mark(&r, j->in, i, w > 1 && em_width(x[i]) > 1);
+    use_all(&r, j);
+    mark_eqns(&r, j->eqns);
     run_eqns(&r, j->eqns);
-    return run_value(&r, j->out.at[0]);
+    for (uint32_t i = 0; i < j->out.n; i++) out[i] = run_value(&r, j->out.at[i], false);
 }
 V kernel_stdlib(Kernel *k, const char *name, Dtype d, const V *x, uint32_t n, uint32_t w) {
     Str file = str_format(k->plan->arena, "%s_%s", name, d == DT_f64 ? "f64" : "f32");

@@ -18,6 +18,7 @@ const uint8_t prim_lower[NPRIMS] = {
 #define SCATTER(f) LOWER_SCATTER
 #define RUNTIME LOWER_RUNTIME
 #define SPMD LOWER_SPMD
+#define PROGRAM LOWER_PROGRAM
 #define SAME LOWER_SAME
 #define STATE(f) LOWER_STATE
 #define NONE LOWER_NONE

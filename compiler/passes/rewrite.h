@@ -22,6 +22,7 @@ typedef enum {
     LOWER_SCATTER,
     LOWER_RUNTIME,
     LOWER_SPMD,
+    LOWER_PROGRAM,
     LOWER_CALL,
     LOWER_SAME,
     LOWER_STATE

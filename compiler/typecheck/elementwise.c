@@ -239,3 +239,19 @@ bool type_bitcast_convert_type(Ctx *cx, const Eqn *e, const Type *in, Type *out)
     out[0] = type_of(cx->types, d, rank, dims);
     return true;
 }
+
+/* The program, which takes and returns scalars, for each element of arrays of one shape; the other operands are scalars. */
+bool type_elementwise(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    Type *takes = arena_new(cx->arena, Type, e->in.n + 1), like = 0;
+    Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    for (unsigned i = 0; i < e->in.n; i++) {
+        const ArrayType *t = type_at(cx->types, in[i]);
+        if (t->rank) like = in[i];
+        takes[i] = type_of(cx->types, t->dtype, 0, NULL);
+    }
+    assert(like);
+    if (!want_program(cx, e, K_jaxpr, j, takes, e->in.n, e->out.n)) return false;
+    for (unsigned i = 0; i < e->out.n; i++)
+        out[i] = type_like(cx, like, type_at(cx->types, result_type(cx, j, i, 0))->dtype);
+    return true;
+}
