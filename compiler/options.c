@@ -81,6 +81,10 @@ SETS(save_temps, o->save_temps, true)
 SETS(version, version, true)
 SETS(help, help, true)
 
+TAKES(ffp_contract) {
+    r->o->no_contraction = !strcmp(v, "off");
+    return r->o->no_contraction || !strcmp(v, "on") || wrong("-ffp-contract=%s: it is on or off", v);
+}
 TAKES(threefry_partitionable) {
     bool yes = !strcasecmp(v, "true") || !strcmp(v, "1"), no = !strcasecmp(v, "false") || !strcmp(v, "0");
     r->o->threefry_original = no;

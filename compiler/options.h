@@ -98,6 +98,7 @@ struct Options {
     bool threefry_original;            /* random bits as before JAX 0.5.0 */
     bool threefry_given;               /* --threefry-partitionable says which */
     bool nested_types;                 /* --emit=types=all */
+    bool no_contraction;               /* -ffp-contract=off */
     bool debug, fast_math, debug_nans, check_bounds, check_only, no_check, passes, verify, verbose, time_report,
         save_temps;
     const char *dep_file; /* -MF, NULL: none */

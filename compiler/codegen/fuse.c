@@ -756,6 +756,8 @@ static void count_uses(Plan *p, const Jaxpr *j) {
     each(Eqn, e, j->eqns)
         each(Val, v, e->in) plan_info(p, *v)->uses++;
     each(Val, v, j->out) plan_info(p, *v)->uses++;
+    each(Eqn, e, j->eqns)
+        each(Val, v, e->in) plan_info(p, *v)->once = plan_info(p, *v)->uses == 1;
 }
 /* Does the equation overwrite operand 0? */
 static bool writes_over(const Eqn *e) {

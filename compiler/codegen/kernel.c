@@ -497,15 +497,47 @@ void kernel_operand(Kernel *k, const Eqn *e, Val x, const Ix *index, Ix *out) {
     const ArrayType *t = val_array(k->plan->cx, x), *y = val_array(k->plan->cx, e->out.at[0]);
     for (uint32_t d = 0; d < t->rank; d++) out[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
 }
+static bool is_product(const Eqn *e) { return e && (e->prim == P_mul || e->prim == P_square); }
+uint32_t kernel_contracts(const Kernel *k, const Eqn *e, const Summand x[2]) {
+    const Ctx *cx = k->plan->cx;
+    Dtype d = val_array(cx, e->out.at[0])->dtype;
+    bool sum = e->prim == P_add || e->prim == P_sub || e->prim == P_add_any;
+    if (!sum || (d != DT_f32 && d != DT_f64) || is_product(x[0].maker) == is_product(x[1].maker)) return 2;
+    if (k->in_stdlib || !k->e->target.fma || cx->options->no_contraction) return 2;
+    uint32_t at = is_product(x[1].maker);
+    return x[at].alone && val_array(cx, x[at].maker->out.at[0])->dtype == d ? at : 2;
+}
+V kernel_contracted(Kernel *k, const Eqn *e, uint32_t product, const V *x) {
+    bool minus = e->prim == P_sub;
+    V a = minus && product == 1 ? em_un(k->e, "llvm.fneg", x[0]) : x[0];
+    return em_fma(k->e, a, x[1], minus && product == 0 ? em_un(k->e, "llvm.fneg", x[2]) : x[2]);
+}
+static Summand summand(const Kernel *k, Val v) {
+    const Info *info = plan_info(k->plan, v);
+    if (val_info(k->plan->cx, v)->lit) return (Summand){0};
+    bool here = k->step && info->class == VAL_MEMBER && info->step == k->step->number && !info->buf;
+    return (Summand){info->e, info->once && (here || info->class == VAL_VIRTUAL)};
+}
 static Reg eval_elementwise(Kernel *k, const Eqn *e, const Ix *index) {
-    Reg *r = arena_new(k->plan->arena, Reg, e->in.n + 1);
-    V *x = arena_new(k->plan->arena, V, e->in.n + 1);
+    Reg *r = arena_new(k->plan->arena, Reg, e->in.n + 2);
+    V *x = arena_new(k->plan->arena, V, e->in.n + 2);
     bool uniform = true;
-    uint32_t depth = 0;
+    uint32_t depth = 0, n = 0, product = 2;
+    if (!k->dry && e->in.n == 2)
+        product = kernel_contracts(k, e, (Summand[]){summand(k, e->in.at[0]), summand(k, e->in.at[1])});
     for (uint32_t i = 0; i < e->in.n; i++) {
-        Ix at[MAX_RANK];
-        kernel_operand(k, e, e->in.at[i], index, at);
-        r[i] = kernel_eval(k, e->in.at[i], at);
+        uint32_t from = product == 1 ? 1 - i : i; /* the product's factors come first */
+        Ix at[MAX_RANK], factor[MAX_RANK];
+        kernel_operand(k, e, e->in.at[from], index, at);
+        const Eqn *p = product < 2 && from == product ? plan_info(k->plan, e->in.at[from])->e : NULL;
+        if (!p) r[n++] = kernel_eval(k, e->in.at[from], at);
+        for (uint32_t f = 0; p && f < 2; f++) {
+            Val v = p->in.at[f < p->in.n ? f : 0];
+            kernel_operand(k, p, v, at, factor);
+            r[n++] = kernel_eval(k, v, factor);
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
         uniform &= r[i].uniform;
         depth = r[i].depth > depth ? r[i].depth : depth;
     }
@@ -513,8 +545,8 @@ static Reg eval_elementwise(Kernel *k, const Eqn *e, const Ix *index) {
     uint32_t w = uniform ? 1 : k->w;
     MlirBlock was = kernel_at(k, depth);
     if (k->e->unit.ptr) em_at(k->e, e->span);
-    for (uint32_t i = 0; i < e->in.n; i++) x[i] = uniform ? r[i].v : kernel_vector(k, r[i]);
-    V y = kernel_point(k, e, x, w);
+    for (uint32_t i = 0; i < n; i++) x[i] = uniform ? r[i].v : kernel_vector(k, r[i]);
+    V y = product < 2 ? kernel_contracted(k, e, product, x) : kernel_point(k, e, x, w);
     k->e->block = was;
     return (Reg){y, uniform, depth};
 }

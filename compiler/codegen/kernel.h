@@ -134,6 +134,15 @@ V kernel_point(Kernel *, const Eqn *, const V *x, uint32_t w);
    other type, f32. */
 V kernel_program(Kernel *, const Eqn *, const V *x, uint32_t w);
 V kernel_stdlib(Kernel *, const char *name, Dtype, const V *x, uint32_t n, uint32_t w);
+/* -ffp-contract: the operand of `e` that is a product and is rounded once with the sum or difference that `e` is; 2: neither.
+   A sum of two products is not contracted: a·b − c·d stays 0 where both are equal. */
+typedef struct {
+    const Eqn *maker; /* computes the operand, or NULL */
+    bool alone;       /* its result is not in memory, and nothing else uses it */
+} Summand;
+uint32_t kernel_contracts(const Kernel *, const Eqn *e, const Summand x[2]);
+/* `e` from the factors of that product, x[0] and x[1], and the other operand, x[2]. */
+V kernel_contracted(Kernel *, const Eqn *e, uint32_t product, const V *x);
 /* A primitive of two operands of one type. */
 V kernel_binary(Kernel *, Prim, Dtype, const V *x);
 /* A program of elementwise equations and loops on scalars, in w lanes at once. An operand, and then a result, may be a scalar: it is

@@ -51,6 +51,7 @@ typedef struct {
     uint32_t level;  /* member: the stage of its step */
     uint32_t need;   /* member: the last stage that evaluates it */
     bool row;        /* member: has only the kept axes of the step */
+    bool once;       /* one operand of one equation is all that uses it */
     Buf *buf;
     Ix offset;          /* in `buf`, in elements from its start */
     const Dim *strides; /* of its axes in `buf`, in elements; NULL: dense */

@@ -74,8 +74,9 @@ static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32
 typedef struct {
     Kernel *k;
     V *env;
-    bool *varies; /* it is a vector; else a scalar, the same in all lanes */
-    bool *used;
+    bool *varies;       /* it is a vector; else a scalar, the same in all lanes */
+    uint8_t *uses;      /* at most 2 */
+    const Eqn **makers; /* what computes it, or NULL */
     Val first;
     uint32_t w;
     V exists; /* the lanes that have an element; NULL: all */
@@ -113,7 +114,7 @@ static bool mark_while(const Run *r, const Eqn *q) {
         bool masked = varies(r, w.cond->out.at[0]);
         for (uint32_t i = 0; i < w.carry.n; i++) {
             bool yes =
-                varies(r, w.carry.at[i]) || varies(r, turn.end.at[i]) || (masked && r->used[w.end.at[i] - r->first]);
+                varies(r, w.carry.at[i]) || varies(r, turn.end.at[i]) || (masked && r->uses[w.end.at[i] - r->first]);
             again |= mark(r, turn.carry, i, yes) | mark(r, turn.tested, i, yes) | mark(r, w.end, i, yes);
         }
         again |= mark_eqns(r, w.body->eqns);
@@ -134,18 +135,22 @@ static bool mark_eqns(const Run *r, Eqns eqns) {
     }
     return changed;
 }
-static void use_value(void *user, Val v) {
-    const Run *r = user;
-    if (!val_info(r->k->plan->cx, v)->lit) r->used[v - r->first] = true;
+static void use_values(const Run *r, Vals vals) {
+    each(Val, v, vals) {
+        if (val_info(r->k->plan->cx, *v)->lit) continue;
+        uint8_t *n = &r->uses[*v - r->first];
+        *n += *n < 2;
+    }
 }
 static void use_all(const Run *r, const Jaxpr *j) {
     each(Eqn, q, j->eqns) {
-        each(Val, v, q->in) use_value((void *)r, *v);
+        use_values(r, q->in);
+        each(Val, v, q->out) r->makers[*v - r->first] = q;
         if (q->prim != P_while) continue;
         use_all(r, while_of(q).cond);
         use_all(r, while_of(q).body);
     }
-    each(Val, v, j->out) use_value((void *)r, *v);
+    use_values(r, j->out);
 }
 
 /* ---- code */
@@ -210,6 +215,10 @@ static void run_while(const Run *r, const Eqn *q) {
     em_end(e, &after);
     run_bind(r, q->out, em_while(e, all, carry, &before, &after));
 }
+static Summand summand(const Run *r, Val v) {
+    if (val_info(r->k->plan->cx, v)->lit) return (Summand){0};
+    return (Summand){r->makers[v - r->first], r->uses[v - r->first] == 1};
+}
 static void run_eqns(const Run *r, Eqns eqns) {
     each(Eqn, q, eqns) {
         if (q->prim == P_while) {
@@ -217,9 +226,19 @@ static void run_eqns(const Run *r, Eqns eqns) {
             continue;
         }
         bool vector = varies(r, q->out.at[0]);
-        V *a = arena_new(r->k->plan->arena, V, q->in.n + 1);
+        V *a = arena_new(r->k->plan->arena, V, q->in.n + 2), *y = &r->env[q->out.at[0] - r->first];
+        uint32_t product = 2;
+        if (q->in.n == 2)
+            product = kernel_contracts(r->k, q, (Summand[]){summand(r, q->in.at[0]), summand(r, q->in.at[1])});
+        if (product < 2) {
+            Vals factors = summand(r, q->in.at[product]).maker->in;
+            Val x[] = {factors.at[0], factors.at[factors.n - 1], q->in.at[1 - product]};
+            for (uint32_t i = 0; i < 3; i++) a[i] = run_value(r, x[i], vector);
+            *y = kernel_contracted(r->k, q, product, a);
+            continue;
+        }
         for (uint32_t i = 0; i < q->in.n; i++) a[i] = run_value(r, q->in.at[i], vector);
-        r->env[q->out.at[0] - r->first] = kernel_point(r->k, q, a, vector ? r->w : 1);
+        *y = kernel_point(r->k, q, a, vector ? r->w : 1);
     }
 }
 /* Lanes beyond the end or where nothing is loaded must not keep a loop running. Programs of stdlib always end, and may be
@@ -238,8 +257,14 @@ void kernel_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w, V *out) {
     jaxpr_range(k->plan->cx, j, &first, &last);
     uint32_t n = last - first + 1;
     Arena *arena = k->plan->arena;
-    Run r = {k, arena_new(arena, V, n), arena_new(arena, bool, n), arena_new(arena, bool, n), first,
-             w, lanes_that_exist(k, w)};
+    Run r = {k,
+             arena_new(arena, V, n),
+             arena_new(arena, bool, n),
+             arena_new(arena, uint8_t, n),
+             arena_new(arena, const Eqn *, n),
+             first,
+             w,
+             lanes_that_exist(k, w)};
     run_bind(&r, j->in, x);
     for (uint32_t i = 0; i < j->in.n; i++) mark(&r, j->in, i, w > 1 && em_width(x[i]) > 1);
     use_all(&r, j);

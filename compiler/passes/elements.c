@@ -41,8 +41,8 @@ typedef struct {
         uint32_t n, cap;
     } length;
     uint32_t written;
-    bool test; /* a condition is being split, */
-    Val here;  /* which asks whether this is true of any element */
+    bool test;        /* a condition is being split, */
+    Val here;         /* which asks whether this is true of any element */
     const bool *used; /* by value: an equation or a program takes it */
 } Split;
 
@@ -276,9 +276,14 @@ static bool split_pad(const View *v, const Parts *x, Parts *y) {
 }
 typedef bool ViewRule(const View *, const Parts *x, Parts *y);
 static ViewRule *const view_rule[NPRIMS] = {
-    [P_broadcast_in_dim] = split_broadcast, [P_reshape] = split_reshape, [P_squeeze] = split_reshape,
-    [P_expand_dims] = split_reshape,        [P_slice] = split_slice,     [P_transpose] = split_transpose,
-    [P_rev] = split_rev,                    [P_pad] = split_pad,
+    [P_broadcast_in_dim] = split_broadcast,
+    [P_reshape] = split_reshape,
+    [P_squeeze] = split_reshape,
+    [P_expand_dims] = split_reshape,
+    [P_slice] = split_slice,
+    [P_transpose] = split_transpose,
+    [P_rev] = split_rev,
+    [P_pad] = split_pad,
 };
 static bool split_of_one(Split *s, const Eqn *e, const ArrayType *t, Parts *y) {
     const Parts *x = parts_of(s, e->in.at[0]);
@@ -676,8 +681,7 @@ static bool split_scan(Split *s, const Eqn *e) {
     Val *next = arena_new(s->cx->arena, Val, l.init.n + 1);
     bind_consts(s, turn.consts, c.consts);
     bind(s, &l, turn.carry, body.in.at);
-    if (!split_eqns(s, c.body->eqns) || !split_turn(s, &l, turn.end, &body, next))
-        return false;
+    if (!split_eqns(s, c.body->eqns) || !split_turn(s, &l, turn.end, &body, next)) return false;
     b_inner_end(&s->b, &body, l.init.n, next);
     return finish_loop(s, &l, &test, &body);
 }
