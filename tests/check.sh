@@ -53,6 +53,7 @@ all() {
     part sh tests/remat.sh "$build"
     part sh tests/reads.sh "$build"
     part sh tests/writes.sh "$build"
+    part sh tests/vmap.sh "$build"
     part sh tests/effects.sh "$build"
     part sh tests/run.sh "$build" "$mode"
     part sh tests/stack.sh "$build"

@@ -503,3 +503,12 @@ bool jvp_reduce_window(Jvp *d) {
         if (has_tangent(cx, val_type(cx, e->in.at[i]))) d->dt[i] = out.at[m++];
     return true;
 }
+
+/* ---- for a batch of examples */
+/* Operand, source, initial value. */
+bool vmap_select_and_scatter(Vmap *v) {
+    if (v->batched[2]) return vmap_expand(v);
+    Val in[3] = {vmap_operand(v, 0), vmap_operand(v, 1), v->e->in.at[2]};
+    Eqn e = vmap_axes(v, v->e);
+    return vmap_apply(v, &e, in);
+}

@@ -64,6 +64,8 @@ static const Changed changes[NPRIMS][MOST_CHANGES] = {
     [P_reduce_window_min] = WINDOWS,
     [P_select_and_gather_add] = WINDOWS,
     [P_select_and_scatter_add] = WINDOWS,
+    [P_select_and_scatter] = WINDOWS,
+    [P_windows] = {{K_axes, LATER}},
 };
 /* They repeat what the types say, or place the result on devices. */
 static const char *const repeated[] = {"array_shape",  "input_shape", "old_sizes",    "operand_shape", "operand_shapes",

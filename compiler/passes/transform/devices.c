@@ -363,7 +363,8 @@ static Value how_batched(const Devices *d, bool result, uint32_t i) {
 bool vmap_devices(Vmap *v) {
     Devices d;
     Tx *tx = v->tx;
-    if (!devices_of(tx, v->e, &d)) return false;
+    if (!devices_of(tx, v->read, &d)) return false; /* pmap: the axes of one example say how many */
+    d.e = v->e;
     for (const MeshAxis *m = d.mesh; m; m = m->outer)
         if (tx->batch.axis.n && str_eq(m->name, tx->batch.axis))
             return tx_error(tx, v->e->span, "--vmap-axis=%.*s: %s runs over an axis of this name", SF(m->name),

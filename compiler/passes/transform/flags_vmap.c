@@ -102,7 +102,7 @@ static void add_batched_result(Flag *f, Val v, bool batched, uint32_t k) {
                  f->of->text, k);
     if (f->tx.failed) return;
     if (axis != UNBATCHED && !batched) v = vmap_broadcast(&f->tx, &f->b, v);
-    flag_result(f, axis == UNBATCHED ? v : moved(&f->b, v, 0, (uint32_t)axis), k);
+    flag_result(f, axis == UNBATCHED || val_array(cx, v)->dtype == DT_tok ? v : moved(&f->b, v, 0, (uint32_t)axis), k);
 }
 Jaxpr *transform_vmap(Ctx *cx, const Jaxpr *j, const Transform *t) {
     Flag f = flag_of(cx, j, t);
@@ -113,7 +113,7 @@ Jaxpr *transform_vmap(Ctx *cx, const Jaxpr *j, const Transform *t) {
     bool *batched = arena_new(cx->arena, bool, j->in.n + j->out.n + 1);
     for (uint32_t i = 0; i < j->in.n && !f.tx.failed; i++) {
         int64_t axis = axis_of(t->axes, i);
-        batched[i] = axis != UNBATCHED;
+        batched[i] = axis != UNBATCHED && val_array(cx, j->in.at[i])->dtype != DT_tok; /* one for all examples */
         in[i] = batched[i] ? add_examples(&f, i, (uint32_t)axis)
                            : flag_input(&f, j->in.at[i], val_info(cx, j->in.at[i])->name);
         valmap_put(&f.tx.map, j->in.at[i], in[i]);

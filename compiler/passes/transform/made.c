@@ -43,11 +43,11 @@ static uint64_t place_of(Tx *tx, const Pattern *p) {
     return place;
 }
 static bool is_masked(const Eqn *e, Jaxprs within) {
-    return e->prim == P_while || e->prim == P_dynamic_update_slice || prim_lower[e->prim] == LOWER_SCATTER ||
+    return e->prim == P_while || acts(e) || e->prim == P_dynamic_update_slice || prim_lower[e->prim] == LOWER_SCATTER ||
            (e->prim == P_scan && !dim_is_const(scan_of(e).length));
 }
 bool takes_mask(Tx *tx, const Jaxpr *j) { return jaxpr_contains(&flow_of(tx)->masked, j, is_masked); }
-static bool is_shielded(const Eqn *e, Jaxprs within) { return e->in.n > 1; }
+static bool is_shielded(const Eqn *e, Jaxprs within) { return e->in.n > 1 || acts(e); }
 bool takes_shield(Tx *tx, const Jaxpr *j) { return jaxpr_contains(&flow_of(tx)->shielded, j, is_shielded); }
 static struct Made **slot_of(Tx *tx, const Builder *b, const Pattern *p) {
     Flow *f = flow_of(tx);

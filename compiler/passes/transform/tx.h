@@ -195,6 +195,8 @@ bool transpose_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, const Val *
    results to `out`. */
 bool vmap_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, Bits batched, Val *out, bool *out_batched);
 
+/* Does it print or check something, which only examples that are here do (vmap_effects.c)? */
+bool acts(const Eqn *);
 /* May the equation, or one of a program within, let the examples exchange data? */
 bool examples_exchange(Tx *, const Eqn *);
 

@@ -17,6 +17,7 @@ const ArrayType *vmap_type(const Vmap *v, uint32_t i) { return written_type(v->t
 const ArrayType *vmap_result_type(const Vmap *v, uint32_t k) { return written_type(v->tx, v->read->out.at[k]); }
 Type vmap_batched(const Tx *tx, const ArrayType *one) {
     Dim dims[MAX_RANK + 1] = {tx->batch.size};
+    if (one->dtype == DT_tok) return type_of(tx->cx->types, DT_tok, 0, NULL); /* one for all */
     assert(one->rank < MAX_RANK);
     if (one->rank) memcpy(dims + 1, one->dims, one->rank * sizeof *dims);
     return type_of(tx->cx->types, one->dtype, one->rank + 1, dims);
@@ -24,6 +25,7 @@ Type vmap_batched(const Tx *tx, const ArrayType *one) {
 Val vmap_broadcast(Tx *tx, Builder *b, Val v) {
     if (b_failed(b, v)) return VAL_FAILED;
     const ArrayType *one = b_type(b, v), *all = type_at(b_types(b), vmap_batched(tx, one));
+    if (one->dtype == DT_tok) return v;
     int64_t axes[MAX_RANK];
     for (uint32_t d = 0; d < one->rank; d++) axes[d] = d + 1;
     return b_broadcast(b, v, all->rank, all->dims, axes);
@@ -106,7 +108,7 @@ static void vmap_eqn(Tx *tx, Builder *b, const Eqn *e) {
     Arena *arena = tx->cx->arena;
     bool *batched = arena_new(arena, bool, e->in.n + 1), *out_batched = arena_new(arena, bool, e->out.n + 1);
     each(const Val, v, e->out) tx_mark(tx, *v, false);
-    bool differs = vmap_differs(tx, e), some = differs || examples_exchange(tx, e);
+    bool differs = vmap_differs(tx, e), some = differs || examples_exchange(tx, e) || (tx->batch.mask && acts(e));
     for (uint32_t i = 0; i < e->in.n; i++) some |= batched[i] = tx_marked(tx, e->in.at[i]);
     b->span = e->span, b->whole = e->whole;
     if (!some) {

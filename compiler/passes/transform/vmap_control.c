@@ -9,6 +9,7 @@ static Val both(Builder *b, Val p, Val q) { return !p ? q : !q ? p : b_and(b, p,
 Val vmap_where(Builder *b, Val p, Val old, Val new) {
     if (b_failed(b, new) || old == new) return new;
     const ArrayType *t = b_type(b, old);
+    if (t->dtype == DT_tok) return new;
     return b_select(b, b_broadcast(b, p, t->rank, t->dims, (int64_t[]){0}), old, new);
 }
 Val vmap_kept(const Vmap *v, Val old, Val new) { return vmap_where(v->b, v->tx->batch.mask, old, new); }
@@ -35,6 +36,10 @@ static Vals carry_shielded(Vmap *v, Val p, const Jaxpr *body, uint32_t first, Va
 static Val carry_kept(Vmap *v, Val p, const Jaxpr *body, uint32_t first, uint32_t i, Val old, Val new) {
     return keeps_carry(v, body, first, i) ? new : vmap_where(v->b, p, old, new);
 }
+static Val nothing_of(Builder *b, Type t) {
+    bool token = type_at(b_types(b), t)->dtype == DT_tok;
+    return token ? build_many(b, P_create_token, 0, NULL, 0, NULL, 1, &t).at[0] : b_zeros(b, t);
+}
 /* The results of what is written between b_inner and this if `some`, else `otherwise`; 0: zeros. */
 static Vals only_if(Builder *b, Val some, Inner *run, Vals out, const Val *otherwise) {
     Arena *arena = b->cx->arena;
@@ -45,7 +50,7 @@ static Vals only_if(Builder *b, Val some, Inner *run, Vals out, const Val *other
     if (b->failed) return b_failures(b, out.n);
     branches[0] = b_inner(b, 0, NULL), branches[1] = *run;
     Vals old = vals_new(arena, out.n);
-    for (uint32_t i = 0; i < out.n; i++) vals_push(&old, otherwise[i] ? otherwise[i] : b_zeros(b, types[i]));
+    for (uint32_t i = 0; i < out.n; i++) vals_push(&old, otherwise[i] ? otherwise[i] : nothing_of(b, types[i]));
     b_inner_end(b, &branches[0], old.n, old.at);
     return b_cond(b, some, 2, branches, 0, NULL);
 }
@@ -377,6 +382,10 @@ static bool cond_apart(Vmap *v, Bits in) {
         Val *cases = arena_new(arena, Val, n);
         for (uint32_t k = 0; k < n; k++) cases[k] = out[k].at[r];
         const ArrayType *t = b_type(b, cases[0]);
+        if (t->dtype == DT_tok) {
+            v->out[r] = cases[n - 1];
+            continue;
+        }
         Val which = n == 2 ? b_convert(b, index, DT_bool) : index;
         v->out[r] =
             n == 1 ? cases[0] : b_select_n(b, b_broadcast(b, which, t->rank, t->dims, (int64_t[]){0}), n, cases);
