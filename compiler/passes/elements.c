@@ -40,6 +40,7 @@ typedef struct {
         Val *at;
         uint32_t n, cap;
     } length;
+    Intern bodies; /* of the loops so far */
     uint32_t written;
     bool test;        /* a condition is being split, */
     Val here;         /* which asks whether this is true of any element */
@@ -658,14 +659,17 @@ static Val length_of(Split *s, Dim n) {
     if (p) return b_convert(&s->b, p->at[0], DT_i64);
     return intern_find(&s->lengths, &n, sizeof n, &i) ? s->length.at[i] : 0;
 }
-static void add_lengths(Split *s, const Eqn *e) {
+static void add_length(Split *s, const Eqn *e) {
     Dim n = e->prim == P_scan ? scan_of(e).length : 0;
     bool fresh = false;
     if (!dim_is_const(n) && !dim_has_bound(s->cx->types, n)) intern(&s->lengths, &n, sizeof n, &fresh);
     if (fresh) push(s->cx->arena, &s->length, b_dim(&s->b, DT_i64, n));
-    const Jaxpr *body = e->prim == P_scan ? scan_of(e).body : while_of(e).body;
-    each(const Eqn, q, body->eqns)
-        if (q->prim == P_scan || q->prim == P_while) add_lengths(s, q);
+}
+static void add_lengths(Split *s, const Eqn *e) {
+    add_length(s, e);
+    Jaxprs all = jaxprs_within(s->cx->arena, e->prim == P_scan ? scan_of(e).body : while_of(e).body);
+    each(Jaxpr *, j, all)
+        each(const Eqn, q, (*j)->eqns) add_length(s, q);
 }
 /* A scan without scanned arrays, as a while that counts. */
 static bool split_scan(Split *s, const Eqn *e) {
@@ -685,7 +689,15 @@ static bool split_scan(Split *s, const Eqn *e) {
     b_inner_end(&s->b, &body, l.init.n, next);
     return finish_loop(s, &l, &test, &body);
 }
-static bool split_loop(Split *s, const Eqn *e) { return e->prim == P_while ? split_while(s, e) : split_scan(s, e); }
+/* A program that several loops share, and that has loops itself, is not copied for each. */
+static bool split_loop(Split *s, const Eqn *e) {
+    const Jaxpr *body = e->prim == P_scan ? scan_of(e).body : while_of(e).body;
+    bool fresh, loops = false;
+    intern(&s->bodies, &body, sizeof body, &fresh);
+    each(const Eqn, q, body->eqns) loops |= q->prim == P_while || q->prim == P_scan;
+    if (++s->written > MOST_EQUATIONS || (!fresh && loops)) return false;
+    return e->prim == P_while ? split_while(s, e) : split_scan(s, e);
+}
 
 /* ---- the pass */
 typedef struct {
@@ -752,7 +764,7 @@ static bool to_elements(Elements *m, Eqns *to, const Eqn *e, uint32_t rank, cons
     Ctx *cx = m->cx;
     Split s = {.cx = cx, .rank = rank, .dims = dims, .used = m->used};
     s.b = (Builder){.cx = cx, .span = e->span, .whole = e->whole};
-    s.values.arena = s.lengths.arena = cx->arena;
+    s.values.arena = s.lengths.arena = s.bodies.arena = cx->arena;
     add_lengths(&s, e);
     List operands = {0}, results = {0};
     Parts *own = arena_new(cx->arena, Parts, e->in.n + 1);
