@@ -60,6 +60,8 @@ all() {
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases
     part "$build/tests/runner" --strict --extra -O0 tests/cases # unfused, each equation a kernel of its own
+    part "$build/tests/runner" --strict tests/batches
+    part "$build/tests/runner" --strict --extra -Dbatch=3 tests/batches
     part sh tests/symbolic.sh "$build" 0.9 0.99 tests/cases # sums of narrow floats depend on what is known of their length
     part sh tests/symbolic.sh "$build" 0.85 0.98 --transform --vjp --most 80 tests/cases
     part sh tests/normalise.sh "$build" tests/cases
@@ -71,6 +73,7 @@ all() {
     part sh tests/symbolic.sh "$build" 0.9 0.98 "$shared/cases/jax"
     part sh tests/symbolic.sh "$build" 0.85 0.98 --transform --vjp --most 560 "$shared/cases/jax"
     part "$build/tests/runner" --min-pass 0.99 "$shared/cases/jax" "$shared/cases/wild"
+    part "$build/tests/runner" --min-pass 0.99 "$shared/cases/jax-tx" "$shared/cases/tx2"
     part "$build/tests/runner" --min-pass 1 "$shared/cases/seeds" "$shared/cases/facts"
 }
 all | tee "$log"

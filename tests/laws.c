@@ -6,7 +6,8 @@
 
        NAME: LO:HI LO:HI …        where the inputs are drawn, the last pair for all that remain; then, if need be, n=4 …,
                                   `once` for a program without second derivatives, `forward` for one without transpose,
-                                  `loop` for one whose loops may be kept in other ways
+                                  `loop` for one whose loops may be kept in other ways, `single` for one without batches:
+                                  its extents would differ between examples, or JAX has no rule
        { lambda ; … }             the program, over symbols; each is 3 unless the first line says otherwise
 
    Floats are f64 and c128, in which differences are accurate. For each program, once with numbers and once with symbols:
@@ -17,6 +18,8 @@
      twice    transposing the transpose gives J again;
      hessian  --vjp --jvp is symmetric;
      loop     --vjp gives the same however its loops are kept (ways_of);
+     batch    --vmap of drawn subsets of the inputs computes for 0, 1 and 3 examples, a number or a symbol, what the program
+              does for each; so do --jvp and --vjp before it and, with sums over the examples, after it;
      symbols  a library that takes the sizes computes what one with fixed sizes does (first derivatives).
    The compiler verifies the output of every pass. Every row of prims.def that has a rule for its tangents occurs in some
    program. */
@@ -56,8 +59,9 @@ typedef struct {
         int value;
     } dims[MOST_DIMS];
     int ndims;
-    int flags; /* how many of flags_of: fewer if it has no transpose, or no second derivative */
-    bool loop; /* are there loops to be kept in other ways? */
+    int flags;   /* how many of flags_of: fewer if it has no transpose, or no second derivative */
+    bool loop;   /* are there loops to be kept in other ways? */
+    bool single; /* is it only for one example? */
 } Law;
 static bool verbose; /* what the compiler says is shown */
 static Law laws[MOST_LAWS];
@@ -72,6 +76,7 @@ static void head(Law *law, char *line) {
         char *equals = strchr(word, '='), *colon = strchr(word, ':');
         law->flags = strcmp(word, "forward") == 0 ? VJP : strcmp(word, "once") == 0 ? HESSIAN : law->flags;
         law->loop |= strcmp(word, "loop") == 0;
+        law->single |= strcmp(word, "single") == 0;
         if (equals && law->ndims < MOST_DIMS) {
             *equals = 0;
             law->dims[law->ndims].name = strdup(word);
@@ -109,6 +114,7 @@ typedef struct {
     const Law *law;
     char *why; /* empty while all is well */
     const char *dir;
+    int examples;
 } Trial;
 __attribute__((format(printf, 2, 3))) static bool wrong(Trial *t, const char *fmt, ...) {
     va_list args;
@@ -124,6 +130,7 @@ typedef struct {
     const char *flags;
 } Library;
 static int size_of_dim(const Trial *t, const char *name) {
+    if (strcmp(name, "batch") == 0) return t->examples;
     for (int i = 0; i < t->law->ndims; i++)
         if (strcmp(t->law->dims[i].name, name) == 0) return t->law->dims[i].value;
     return 3;
@@ -138,6 +145,7 @@ static bool compiled(Trial *t, const char *text, const char *flags, const Librar
         const char *dim = symbolic->program->dims[i];
         if (asprintf(&argv[n++], "-D%s=%d", dim, size_of_dim(t, dim)) < 0) abort();
     }
+    if (symbolic && strstr(flags, "--vmap") && asprintf(&argv[n++], "-Dbatch=%d", t->examples) < 0) abort();
     if (asprintf(&in, "%s/%s", t->dir, text) < 0 || asprintf(&so, "%s/f%d.so", t->dir, count++) < 0) abort();
     argv[n++] = in, argv[n++] = "-o", argv[n++] = so;
     int status = 0;
@@ -242,6 +250,7 @@ static bool same(Trial *t, const char *law, const Array *x, const Array *y, doub
 typedef struct {
     Library fixed[NFLAGS], symbolic[NFLAGS], ways[NWAYS];
     int64_t dims[MOST_DIMS];
+    int closed;    /* inputs that are constants of the program: the first */
     Arrays x, y;   /* inputs and outputs of the program */
     Arrays g, jg;  /* tangents of the float inputs, of the float outputs */
     Arrays c, jtc; /* cotangents of the float outputs, of the float inputs */
@@ -385,6 +394,130 @@ static bool law_twice(Trial *t, Laws *l) {
     for (int i = 0; i < l->jg.n; i++) same(t, "twice", &all.at[all.n - l->jg.n + i], &l->jg.at[i], 1e-10);
     return !t->why[0];
 }
+/* ---- batches: the inputs `batched`, and what is derived from them, have an axis of examples, the first */
+typedef struct {
+    int k;                     /* of flags_of */
+    bool batched[MOST_VALUES]; /* of the inputs of that program */
+    bool after;                /* is it differentiated after --vmap? */
+    char flags[256];
+} Batch;
+static void draw_input(const Trial *t, Array *a, const char *dtype, int i) {
+    int r = i < t->law->nranges ? i : t->law->nranges - 1;
+    draw(a, dtype, r < 0 ? -1 : t->law->range[r].lo, r < 0 ? 1 : t->law->range[r].hi);
+}
+static Batch batch_of(const Laws *l, int k, bool after, const bool *inputs) {
+    Batch b = {.k = k, .after = after};
+    const jaxcc_program *p = l->fixed[k].program;
+    char axes[2 * MOST_VALUES + 1] = "";
+    int next = l->x.n;
+    for (int i = 0; i < p->n_in; i++) b.batched[i] = i >= l->x.n || inputs[i]; /* cotangents always */
+    for (int i = 0; i < l->x.n && k == JVP; i++)
+        if (is_float(&l->x.at[i])) b.batched[next++] = inputs[i];
+    for (int i = 0; i < (after ? l->x.n : p->n_in); i++)
+        if (i >= l->closed) strcat(axes, b.batched[i] ? ",0" : ",_");
+    snprintf(b.flags, sizeof b.flags, after ? "--vmap=%2$s %1$s" : "%1$s --vmap=%2$s", flags_of[k], axes + 1);
+    return b;
+}
+static Array several(const Array *a, int examples) {
+    Array all = *a;
+    all.n *= (size_t)examples, all.bytes *= (size_t)examples;
+    all.data = calloc(all.bytes + 16, 1);
+    return all;
+}
+static Array example(const Array *all, int examples, int e) {
+    Array a = *all;
+    a.n /= (size_t)examples, a.bytes /= (size_t)examples;
+    a.data = (char *)all->data + (size_t)e * a.bytes;
+    return a;
+}
+/* What the program of one example computes for each; with --vjp after --vmap, cotangents of inputs that are not batched are
+   sums over the examples. */
+static bool each_example(Trial *t, const Laws *l, const Batch *b, const Arrays *in, Arrays *want) {
+    const jaxcc_program *p = l->fixed[b->k].program;
+    Arrays one = room(p->n_out, p->out), given = *in;
+    bool sums[MOST_VALUES] = {false};
+    for (int i = 0, o = l->y.n; i < l->x.n && b->after && b->k == VJP; i++)
+        if (is_float(&l->x.at[i])) sums[o++] = !b->batched[i];
+    *want = (Arrays){.n = one.n};
+    for (int o = 0; o < one.n; o++) want->at[o] = several(&one.at[o], sums[o] ? 1 : t->examples);
+    for (int e = 0; e < t->examples; e++) {
+        for (int i = 0; i < in->n; i++)
+            if (b->batched[i]) given.at[i] = example(&in->at[i], t->examples, e);
+        if (!call(t, &l->fixed[b->k], NULL, &given, &one)) return false;
+        for (int o = 0; o < one.n; o++) {
+            Array to = sums[o] ? want->at[o] : example(&want->at[o], t->examples, e);
+            for (size_t n = 0; sums[o] && n < to.n; n++) to.at[n] += one.at[o].at[n];
+            if (!sums[o]) memcpy(to.data, one.at[o].data, to.bytes);
+        }
+    }
+    return true;
+}
+static bool computes(Trial *t, const Library *library, const int64_t *dims, const Arrays *in, const Arrays *want) {
+    Arrays got = *want;
+    for (int o = 0; o < got.n; o++) got.at[o] = several(&want->at[o], 1);
+    if (!call(t, library, dims, in, &got)) return false;
+    for (int o = 0; o < got.n; o++) {
+        if (want->at[o].kind == OTHER && memcmp(got.at[o].data, want->at[o].data, want->at[o].bytes) != 0)
+            return wrong(t, "'%s' for %d: other integers", library->flags, t->examples);
+        if (!same(t, library->flags, &got.at[o], &want->at[o], 1e-10)) return false;
+    }
+    return true;
+}
+static bool law_batch(Trial *t, const Laws *l, Batch b) {
+    static const int sizes[] = {3, 1, 0};
+    Library symbolic, fixed;
+    const jaxcc_program *p = l->fixed[b.k].program;
+    if (!compiled(t, "f.jaxpr", b.flags, NULL, &symbolic)) return false;
+    int number = (int)uniform(0, 3); /* which size is a number, too */
+    for (int s = 0; s < 3 && !t->why[0]; s++) {
+        Arrays in = l->x, want;
+        int64_t dims[MOST_DIMS];
+        t->examples = sizes[s];
+        append(&in, b.k == JVP ? &l->g : &l->c, false);
+        in.n = p->n_in;
+        for (int i = 0; i < in.n; i++) {
+            if (!b.batched[i]) continue;
+            in.at[i] = several(&in.at[i], t->examples);
+            if (i < l->x.n)
+                draw_input(t, &in.at[i], p->in[i].dtype, i);
+            else
+                draw(&in.at[i], "f64", -1, 1);
+        }
+        for (int i = 0; i < symbolic.program->n_dims; i++) dims[i] = size_of_dim(t, symbolic.program->dims[i]);
+        if (!each_example(t, l, &b, &in, &want) || !computes(t, &symbolic, dims, &in, &want)) return false;
+        if (s == number &&
+            (!compiled(t, "f.jaxpr", b.flags, &l->symbolic[PLAIN], &fixed) || !computes(t, &fixed, NULL, &in, &want)))
+            return false;
+    }
+    return !t->why[0];
+}
+/* The constants of the program, which are inputs of the library, but not of --vmap. */
+static int constants(const char *text) {
+    const char *lambda = text, *next;
+    int n = 0;
+    while ((next = strstr(lambda + 1, "\n{ lambda ")))
+        lambda = next + 1; /* the last is the program, others are shared */
+    for (const char *at = lambda; *at && *at != ';'; at++) n += *at == ':';
+    return n;
+}
+/* Up to three subsets of the inputs; a program is differentiated for the first. */
+static bool law_batches(Trial *t, const Laws *l) {
+    bool first = true;
+    uint32_t inputs = (uint32_t)(l->x.n - l->closed), all = inputs < 32 ? (1u << inputs) - 1 : UINT32_MAX, last = 0;
+    for (int turn = 0; turn < 3 && all; turn++) {
+        uint32_t subset = all <= 3 ? (uint32_t)turn + 1 : 1 + (uint32_t)uniform(0, all);
+        bool batched[MOST_INPUTS] = {false};
+        if (subset > all || subset == last) break;
+        last = subset;
+        for (uint32_t i = 0; i < inputs; i++) batched[(uint32_t)l->closed + i] = subset >> i & 1;
+        if (!law_batch(t, l, batch_of(l, PLAIN, false, batched))) return false;
+        for (int k = JVP; k <= VJP && first && k < t->law->flags; k++)
+            if (!law_batch(t, l, batch_of(l, k, false, batched)) || !law_batch(t, l, batch_of(l, k, true, batched)))
+                return false;
+        first = false;
+    }
+    return true;
+}
 static bool libraries(Trial *t, Laws *l) {
     for (int k = 0; k < t->law->flags; k++)
         if ((k < NSYMBOLIC && !compiled(t, "f.jaxpr", flags_of[k], NULL, &l->symbolic[k])) ||
@@ -402,16 +535,15 @@ static void obeys(Trial *t) {
     if (!libraries(t, &l)) return;
     const jaxcc_program *p = l.fixed[PLAIN].program;
     l.x = room(p->n_in, p->in);
-    for (int i = 0; i < p->n_in; i++) {
-        int r = i < t->law->nranges ? i : t->law->nranges - 1;
-        draw(&l.x.at[i], p->in[i].dtype, r < 0 ? -1 : t->law->range[r].lo, r < 0 ? 1 : t->law->range[r].hi);
-    }
+    l.closed = constants(t->law->text);
+    for (int i = 0; i < p->n_in; i++) draw_input(t, &l.x.at[i], p->in[i].dtype, i);
     if (!run(t, &l, PLAIN, &l.x, &l.y)) return;
     l.g = like(&l.x), l.h = like(&l.x), l.c = like(&l.y);
     if (law_jvp(t, &l) && t->law->flags > VJP && law_split(t, &l) && law_adjoint(t, &l) && t->law->flags > HESSIAN &&
         law_hessian(t, &l))
         law_twice(t, &l);
     if (t->law->loop && !t->why[0]) law_loop(t, &l);
+    if (!t->law->single && !t->why[0]) law_batches(t, &l);
 }
 
 /* ---- all of them */

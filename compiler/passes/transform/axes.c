@@ -55,6 +55,12 @@ static const Changed changes[NPRIMS][MOST_CHANGES] = {
     [P_reduce_scatter] = {{K_scatter_dimension, LATER}},
     [P_unreduced_reduce_scatter] = {{K_scatter_dimension, LATER}},
     [P_all_to_all] = {{K_split_axis, LATER}, {K_concat_axis, LATER}},
+    [P_psum] = {{K_axes, LATER}},
+    [P_psum2] = {{K_axes, LATER}},
+    [P_psum_invariant] = {{K_axes, LATER}},
+    [P_unreduced_psum] = {{K_axes, LATER}},
+    [P_pmax] = {{K_axes, LATER}},
+    [P_pmin] = {{K_axes, LATER}},
     [P_top_k] = {{K_axis, LATER}},
     [P_approx_top_k] = {{K_reduction_dimension, LATER}},
     [P_reduce] = {{K_dimensions, LATER}},
@@ -85,6 +91,15 @@ static void change(const Tx *tx, Value *v, Change how) {
     } of[] = {[LATER] = {.later = true}, [WITH_0] = {.later = true, .first = 1}, [SIZE] = {.size = true, .first = 1},
               [FROM_0] = {.first = 1},   [STEP_1] = {.first = 1, .is = 1},       [PAIR_0] = {.first = 2}};
     if (v->kind == V_NONE) return;
+    if (v->kind == V_LIST) { /* numbers of axes among names of devices' axes */
+        Value *all = arena_new(tx->cx->arena, Value, v->list.n + 1);
+        for (uint32_t i = 0; i < v->list.n; i++) {
+            all[i] = v->list.at[i];
+            if (all[i].kind == V_INT) change(tx, &all[i], how);
+        }
+        v->list.at = all;
+        return;
+    }
     if (v->kind == V_INT) {
         assert(how == LATER);
         v->i += v->i >= 0;
@@ -107,6 +122,17 @@ static bool is_repeated(const Param *p) {
     bool found = false;
     for (size_t i = 0; i < sizeof repeated / sizeof *repeated; i++) found |= str_is(name, repeated[i]);
     return found;
+}
+/* Does an entry of `changes` say something of this equation? */
+bool vmap_moves_axes(const Eqn *e) {
+    bool moves = false;
+    for (const Changed *c = changes[e->prim]; c < changes[e->prim] + MOST_CHANGES && c->change; c++) {
+        const Param *p = param_has(e, c->key) ? param_find(e, c->key) : NULL;
+        moves |= p && p->value.kind == V_INTS && p->value.ints.n;
+        for (uint32_t i = 0; p && p->value.kind == V_LIST && i < p->value.list.n; i++)
+            moves |= p->value.list.at[i].kind == V_INT;
+    }
+    return moves;
 }
 Eqn vmap_axes(const Vmap *v, const Eqn *e) {
     Eqn new = *e;

@@ -202,13 +202,31 @@ bool vmap_same(Vmap *v) {
     for (uint32_t i = 0; i < v->e->out.n; i++) v->out[i] = v->e->in.at[i], v->out_batched[i] = v->batched[i];
     return true;
 }
-/* The same, but the equation stays. */
+/* The equation of those operands alone that are batched, or are not. */
+static void each_of(Vmap *v, const Eqn *like, bool batched) {
+    Eqn e = *like;
+    uint32_t n = 0;
+    e.in = vals_joined(v->tx->cx->arena, 1, &e.in);
+    for (uint32_t i = 0; i < v->e->in.n; i++)
+        if (v->batched[i] == batched) e.in.at[n++] = v->e->in.at[i];
+    e.in.n = n;
+    if (!n) return;
+    Vals out = b_eqn(v->b, &e, n, NULL);
+    for (uint32_t i = 0, k = 0; i < v->e->in.n; i++)
+        if (v->batched[i] == batched) v->out[i] = out.at[k++];
+}
+/* Result i is made of operand i alone. */
 bool vmap_each(Vmap *v) {
     const Eqn *e = v->e;
     assert(e->out.n == e->in.n);
+    memcpy(v->out_batched, v->batched, e->out.n);
+    if (vmap_moves_axes(e)) {
+        Eqn later = vmap_axes(v, e);
+        each_of(v, e, false), each_of(v, &later, true);
+        return !v->b->failed;
+    }
     Vals out = b_eqn(v->b, e, e->out.n, NULL);
     memcpy(v->out, out.at, out.n * sizeof *out.at);
-    memcpy(v->out_batched, v->batched, e->out.n);
     return !v->b->failed;
 }
 /* The EXPAND rule reads operands of one example. */
