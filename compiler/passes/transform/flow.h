@@ -31,7 +31,7 @@ typedef struct Flow {
     Effects effects;
     Memo pure;                              /* programs without effects; pure.c */
     Search whiles, loops, masked, shielded; /* made.c */
-    Search exchanging;    /* taint.c */
+    Search exchanging;                      /* taint.c */
     Search heavy;                           /* vmap_control.c */
 } Flow;
 Flow *flow_of(Tx *);
