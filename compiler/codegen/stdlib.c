@@ -6,7 +6,7 @@
 enum { STDLIB_INLINE = 40, STDLIB_LARGE = 160, MOST_OPERANDS = 8 /* of a program */ };
 static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
     k->in_stdlib++; /* -ffast-math would fold its error terms to 0 */
-    V y;
+    V y = {NULL};
     kernel_run(k, j, x, w, &y);
     k->in_stdlib--;
     return y;
