@@ -1,6 +1,6 @@
 /* The laws of derivatives, over programs of tests/laws/.
 
-       laws [--filter REGEX] [--jobs N] [--verbose] FILE...
+       laws [--filter REGEX] [--jobs N] [--brief] [--verbose] FILE...
 
    A file has blocks, which blank lines part; a line that begins with # is a comment:
 
@@ -64,6 +64,7 @@ typedef struct {
     bool single; /* is it only for one example? */
 } Law;
 static bool verbose; /* what the compiler says is shown */
+static bool brief;   /* fewer batches */
 static Law laws[MOST_LAWS];
 static int nlaws;
 
@@ -500,18 +501,18 @@ static int constants(const char *text) {
     for (const char *at = lambda; *at && *at != ';'; at++) n += *at == ':';
     return n;
 }
-/* Up to three subsets of the inputs; a program is differentiated for the first. */
+/* Up to three subsets of the inputs; a program is differentiated for the first. With --brief one, not differentiated. */
 static bool law_batches(Trial *t, const Laws *l) {
     bool first = true;
     uint32_t inputs = (uint32_t)(l->x.n - l->closed), all = inputs < 32 ? (1u << inputs) - 1 : UINT32_MAX, last = 0;
-    for (int turn = 0; turn < 3 && all; turn++) {
+    for (int turn = 0; turn < (brief ? 1 : 3) && all; turn++) {
         uint32_t subset = all <= 3 ? (uint32_t)turn + 1 : 1 + (uint32_t)uniform(0, all);
         bool batched[MOST_INPUTS] = {false};
         if (subset > all || subset == last) break;
         last = subset;
         for (uint32_t i = 0; i < inputs; i++) batched[(uint32_t)l->closed + i] = subset >> i & 1;
         if (!law_batch(t, l, batch_of(l, PLAIN, false, batched))) return false;
-        for (int k = JVP; k <= VJP && first && k < t->law->flags; k++)
+        for (int k = JVP; k <= VJP && first && !brief && k < t->law->flags; k++)
             if (!law_batch(t, l, batch_of(l, k, false, batched)) || !law_batch(t, l, batch_of(l, k, true, batched)))
                 return false;
         first = false;
@@ -618,6 +619,8 @@ int main(int argc, char **argv) {
             jobs = atoi(argv[++i]);
         else if (strcmp(argv[i], "--verbose") == 0)
             verbose = true;
+        else if (strcmp(argv[i], "--brief") == 0)
+            brief = true;
         else
             read_laws(argv[i]);
     }
