@@ -660,17 +660,19 @@ bool vmap_rng_bit_generator(Vmap *v) {
     Builder *b = v->b;
     const ArrayType *state = vmap_type(v, 0), *bits = vmap_result_type(v, 1);
     Dim shape[MAX_RANK + 1] = {vmap_size(v)};
-    Val zero = b_int(b, DT_i32, 0), starts[2] = {zero, zero};
+    Dim rows[2] = {vmap_size(v), state->dims[0]}, one[2] = {1, state->dims[0]}, none[2] = {0}, config[6] = {0, 1};
+    Val zero = b_number(b, state->dtype, 0);
     if (bits->rank) memcpy(shape + 1, bits->dims, bits->rank * sizeof *shape);
     Eqn e = vmap_axes(v, v->e);
     each(Param, p, e.params)
         if (p->key == K_shape) *p = p_dims(b, K_shape, bits->rank + 1, shape);
-    Val first = b_dynamic_slice(b, v->e->in.at[0], starts, (Dim[]){1, state->dims[0]});
+    Val padded = b_pad(b, v->e->in.at[0], zero, config); /* there may be no example */
+    Val first = b_slice(b, padded, none, one, NULL);
     e.in = (Vals){(Val[]){b_reshape(b, first, 1, state->dims)}, 1};
     e.in = vals_joined(b->cx->arena, 1, &e.in);
     Vals out = b_eqn(b, &e, 2, NULL);
-    Val row = b_reshape(b, out.at[0], 2, (Dim[]){1, state->dims[0]});
-    v->out[0] = b_dynamic_update_slice(b, v->e->in.at[0], row, starts);
+    Val number = b_iota(b, DT_i32, 2, rows, 0), other = b_gt(b, number, b_int(b, DT_i32, 0));
+    v->out[0] = b_select(b, other, b_broadcast(b, out.at[0], 2, rows, (int64_t[]){1}), v->e->in.at[0]);
     v->out[1] = out.at[1];
     return !b->failed;
 }

@@ -62,11 +62,18 @@ static const Jaxpr *followed_body(Tx *tx, const Eqn *e) {
     const Jaxpr *body = has_own_rule(e->prim) ? NULL : devices ? eqn_program(e) : eqn_body(tx->cx->arena, e, &in);
     return body && body->in.n == e->in.n ? body : NULL;
 }
+/* In a batch a loop whose condition differs ends for each example by itself: all its results do. */
 static void taint_while(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out) {
     While w = while_of(e);
     Bits body = bits_part(in, w.cond_consts.n, w.body_consts.n + w.carry.n);
     body = taint_loop(tx, kind, w.body, body, w.body_consts.n, w.carry.n);
     bits_unite(out, bits_part(body, w.body_consts.n, w.carry.n));
+    if (kind != TAINT_VMAP) return;
+    uint32_t ncond = w.cond_consts.n, n = w.tested.n;
+    bool *test = arena_new(tx->cx->arena, bool, ncond + n + 1);
+    bits_unite(test, bits_part(in, 0, ncond));
+    bits_unite(test + ncond, bits_part(body, w.body_consts.n, n));
+    if (taint(tx, kind, w.cond, (Bits){test, ncond + n}).at[0]) all_results(tx, kind, e, out);
 }
 static void taint_scan(Tx *tx, TaintKind kind, const Eqn *e, Bits in, bool *out) {
     Scan s = scan_of(e);

@@ -65,7 +65,7 @@ void vmap_extent(Tx *tx, Builder *b, Val read) {
     Val most = b_reduce(b, P_reduce_max, all, 1, (int64_t[]){0});
     if (b->failed) return;
     valmap_put(&tx->batch.lengths, read, all);
-    valmap_put(&tx->map, read, b_max(b, most, b_int(b, b_type(b, most)->dtype, 0))); /* there may be no example */
+    valmap_put(&tx->map, read, b_max(b, most, b_int(b, b_type(b, most)->dtype, 1))); /* there may be no example */
 }
 Dim vmap_dim(const Tx *tx, Dim read) {
     return type_at(tx->cx->types, type_rewrite(&tx->map, type_of(tx->cx->types, DT_bool, 1, &read)))->dims[0];
