@@ -343,6 +343,7 @@ static Vals run_branch(Vmap *v, const Jaxpr *read, const MadeVmap *m, Val own, V
     Inner run = {0};
     if (!always) some = any_of(b, tx->batch.mask), run = b_inner(b, 0, NULL);
     Vals operands = all_shielded(v, own, in, v->batched + 1);
+    assert(operands.at && in.at);
     for (uint32_t k = 0; k < nout; k++)
         if ((at = written_operand(v, k))) old[k] = operands.at[at - 1] = in.at[at - 1];
     Vals out = vmap_run(v, m, operands);
