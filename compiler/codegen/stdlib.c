@@ -7,6 +7,7 @@ enum { STDLIB_INLINE = 40, STDLIB_LARGE = 160, MOST_OPERANDS = 8 /* of a program
 static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
     k->in_stdlib++; /* -ffast-math would fold its error terms to 0 */
     V y = {NULL};
+    assert(j->out.n == 1);
     kernel_run(k, j, x, w, &y);
     k->in_stdlib--;
     return y;
@@ -231,7 +232,9 @@ static void run_eqns(const Run *r, Eqns eqns) {
         if (q->in.n == 2)
             product = kernel_contracts(r->k, q, (Summand[]){summand(r, q->in.at[0]), summand(r, q->in.at[1])});
         if (product < 2) {
-            Vals factors = summand(r, q->in.at[product]).maker->in;
+            const Eqn *maker = summand(r, q->in.at[product]).maker;
+            assert(maker);
+            Vals factors = maker->in;
             Val x[] = {factors.at[0], factors.at[factors.n - 1], q->in.at[1 - product]};
             for (uint32_t i = 0; i < 3; i++) a[i] = run_value(r, x[i], vector);
             *y = kernel_contracted(r->k, q, product, a);
@@ -279,7 +282,7 @@ V kernel_stdlib(Kernel *k, const char *name, Dtype d, const V *x, uint32_t n, ui
 V kernel_program(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     Ctx *cx = k->plan->cx;
     Dtype out = val_array(cx, e->out.at[0])->dtype, in = stdlib_dtype(cx, e->prim, out);
-    V f[MOST_OPERANDS];
+    V f[MOST_OPERANDS] = {{NULL}};
     assert(e->in.n && e->in.n <= MOST_OPERANDS);
     for (uint32_t i = 0; i < e->in.n; i++) { /* pow's exponent may be an integer */
         Reg r = kernel_convert(k, (Reg){.v = x[i]}, val_array(cx, e->in.at[i])->dtype, out);
