@@ -43,7 +43,8 @@ void jaxcc_rt_each(jaxcc_rt_heap *, Job *, int64_t n, int64_t cost);
 /* LAPACK's routine of that name ("dgetrf_"); ends the call if there is no LAPACK. */
 void (*jaxcc_rt_lapack(jaxcc_rt_heap *, const char *name))(void);
 
-enum { SMALL = 32 }; /* more rows or columns go to LAPACK */
+enum { SMALL = 32 };               /* more rows or columns go to LAPACK, */
+enum { MIDDLE = 512, BLOCK = 32 }; /* real Cholesky factors and triangular solves beyond MIDDLE: linalg_blocks.h */
 /* The counterparts of lapack.c's entries for at most SMALL rows and columns; some by element type. */
 jaxcc_rt_function jaxcc_rt_small_eig, jaxcc_rt_small_schur, jaxcc_rt_small_hessenberg;
 #define SMALL_OF(f)                                                                                                    \

@@ -35,8 +35,24 @@ static int64_t F(count)(const Job *j, int64_t block) {
     if (routine) j.lapack = jaxcc_rt_lapack(call, routine);                                                            \
     jaxcc_rt_each(call, &j, sizes[0], cost)
 #define LARGE(n, name) ((n) > SMALL ? (name) : NULL)
+#define IN_BLOCKS(n) (KIND < 2 && (n) > SMALL && (n) <= MIDDLE)
 
 /* ---- cholesky: sizes batch, n */
+#if KIND < 2
+static void F(cholesky_in_blocks)(const Job *j, T *x, uint8_t *bad, T *panel) {
+    static void (*const level[])(T *, int64_t, uint8_t *, T *) = LEVELS(cholesky_blocks);
+    level[j->level](x, j->sizes[1], bad, panel);
+}
+static void F(triangular_in_blocks)(const Job *j, const T *a, T *x) {
+    static void (*const level[])(const T *, int64_t, T *, int64_t, int64_t, int64_t, bool, bool, bool) =
+        LEVELS(solve_blocks);
+    const int64_t *s = j->sizes;
+    level[j->level](a, s[1], x, s[2], s[1], s[2], s[3], s[4], s[5]);
+}
+#else
+static void F(cholesky_in_blocks)(const Job *j, T *x, uint8_t *bad, T *panel) {}
+static void F(triangular_in_blocks)(const Job *j, const T *a, T *x) {}
+#endif
 static void F(cholesky_one)(Job *j, int64_t i, void *scratch) {
     int64_t n = j->sizes[1];
     int32_t info = 0, n32 = (int32_t)n;
@@ -45,6 +61,8 @@ static void F(cholesky_one)(Job *j, int64_t i, void *scratch) {
     memcpy(x, (const T *)j->arrays[0] + i * n * n, sizeof(T) * (size_t)(n * n));
     if (j->lapack) /* our rows are LAPACK's columns: the lower factor of A is the upper factor of Aᵀ, transposed */
         ((void (*)(const char *, int32_t *, T *, int32_t *, int32_t *, size_t))j->lapack)("U", &n32, x, &n32, &info, 1);
+    else if (IN_BLOCKS(n))
+        F(cholesky_in_blocks)(j, x, &bad, scratch);
     else
         F(cholesky)(x, n, &bad);
     if (bad || info) F(fill_nan)(x, n * n);
@@ -66,7 +84,8 @@ ENTRY(cholesky) {
         RUN_LANES(cholesky, n * n * (int64_t)sizeof(T), n * n * n);
         return;
     }
-    RUN(cholesky, 0, n * n * n, LARGE(n, P "potrf_"));
+    bool blocks = IN_BLOCKS(n);
+    RUN(cholesky, blocks ? BLOCK * n * (int64_t)sizeof(T) : 0, n * n * n, blocks ? NULL : LARGE(n, P "potrf_"));
 }
 
 /* ---- lu: sizes batch, m, n; the factors, the pivots */
@@ -115,7 +134,10 @@ static void F(triangular_one)(Job *j, int64_t i, void *scratch) {
     T *x = (T *)j->arrays[2] + i * n * r, one = 1;
     memcpy(x, (const T *)j->arrays[1] + i * n * r, sizeof(T) * (size_t)(n * r));
     if (!j->lapack) {
-        F(triangular)(a, x, n, r, s[3], s[4], s[5]);
+        if (IN_BLOCKS(n) && r >= LANES / 2)
+            F(triangular_in_blocks)(j, a, x);
+        else
+            F(triangular)(a, x, n, r, s[3], s[4], s[5]);
         return;
     }
     /* Xᵀ op(A)ᵀ = Bᵀ, as our rows are columns */
@@ -140,7 +162,7 @@ ENTRY(triangular) {
         RUN_LANES(triangular, (n + r) * n * (int64_t)sizeof(T), n * n * r);
         return;
     }
-    RUN(triangular, 0, n * n * r, LARGE(n, P "trsm_"));
+    RUN(triangular, 0, n * n * r, IN_BLOCKS(n) ? NULL : LARGE(n, P "trsm_"));
 }
 
 /* ---- geqrf: sizes batch, m, n; the reflectors, their factors */

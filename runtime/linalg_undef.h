@@ -28,5 +28,6 @@
 #undef RUN_LANES
 #undef RUN
 #undef LARGE
+#undef IN_BLOCKS
 #undef ACC
 #undef ACC_R

@@ -10,17 +10,26 @@
 #include "linalg_small.h"
 #define W LANES
 #define SUFFIX _v2
+#if KIND < 2
+#include "linalg_blocks.h"
+#endif
 #include "linalg_small.h"
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #define W LANES
 #define SUFFIX _v3
+#if KIND < 2
+#include "linalg_blocks.h"
+#endif
 #include "linalg_small.h"
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma,prefer-vector-width=512")
 #define W LANES
 #define SUFFIX _v4
+#if KIND < 2
+#include "linalg_blocks.h"
+#endif
 #include "linalg_small.h"
 #pragma GCC pop_options
 #undef N

@@ -61,6 +61,7 @@ all() {
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases
     part "$build/tests/runner" --strict --extra -O0 tests/cases # unfused, each equation a kernel of its own
+    part "$build/tests/runner" --strict tests/contract # not at -O0
     part "$build/tests/runner" --strict tests/batches
     part "$build/tests/runner" --strict --extra -Dbatch=3 tests/batches
     part sh tests/symbolic.sh "$build" 0.9 0.99 tests/cases # sums of narrow floats depend on what is known of their length

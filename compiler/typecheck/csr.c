@@ -249,9 +249,7 @@ bool type_spsolve(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     if (reorder > 3)
         return diag(cx->diags, param_at(e, K_reorder), "%s: reorder is %lld, but must be 0, 1, 2 or 3", name_of(cx, e),
                     (long long)reorder);
-    if (!want_param(cx, e, K_tol)) return false;
-    ValueKind tol = param_find(e, K_tol)->value.kind;
+    double tol;
     out[0] = type_plain(cx->types, in[3]);
-    return tol == V_FLOAT || tol == V_INT ||
-           diag(cx->diags, param_at(e, K_tol), "%s: tol is no number", name_of(cx, e));
+    return want_param(cx, e, K_tol) && want_real(cx, e, K_tol, 0, &tol);
 }

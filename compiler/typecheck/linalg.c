@@ -145,6 +145,8 @@ bool type_tridiagonal_solve(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 /* α A Aᵀ + β C */
 bool type_symmetric_product(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Matrix a, c;
+    double factor;
+    if (!want_real(cx, e, K_alpha, 1, &factor) || !want_real(cx, e, K_beta, 0, &factor)) return false;
     if (!want(cx, e, 2, 1) || !want_kind(cx, e, in, 0, OF_FLOAT) || !want_matrix(cx, e, in, 0, 2, &a) ||
         !want_square(cx, e, in, 1, &c) || !want_batch(cx, e, in, 1, &c, &a) ||
         !want_extent(cx, e, in, 1, "rows", c.m, a.m))

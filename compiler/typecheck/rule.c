@@ -117,6 +117,12 @@ bool want_length(Ctx *cx, const Eqn *e, ParamKey k, uint32_t n, uint32_t rank) {
                              param_name[k], n, entries(n), is_are(rank), rank, axes_word(rank));
 }
 
+bool want_real(Ctx *cx, const Eqn *e, ParamKey k, double otherwise, double *v) {
+    const Param *p = param_find(e, k);
+    *v = !p ? otherwise : p->value.kind == V_INT ? (double)p->value.i : p->value.f;
+    return !p || p->value.kind == V_INT || p->value.kind == V_FLOAT ||
+           diag(cx->diags, param_at(e, k), "%s: %s is no number", name_of(cx, e), param_name[k]);
+}
 bool want_int(Ctx *cx, const Eqn *e, ParamKey k, int64_t least, int64_t *n) {
     if (!want_param(cx, e, k)) return false;
     *n = param_int(e, k, 0);

@@ -64,6 +64,8 @@ bool want_param_dtype(Ctx *, const Eqn *, ParamKey, Dtype *);
 
 /* The parameter is an integer of at least `least`. */
 bool want_int(Ctx *, const Eqn *, ParamKey, int64_t least, int64_t *);
+/* The parameter is a number, integer or not; `otherwise` if it is missing. */
+bool want_real(Ctx *, const Eqn *, ParamKey, double otherwise, double *);
 /* The parameter, if given, is one of these words (ended by NULL), perhaps preceded by the name of an enum. */
 bool want_word(Ctx *, const Eqn *, ParamKey, const char *const *words);
 /* The integers in a field of the record that the parameter holds; none if the field is missing. */

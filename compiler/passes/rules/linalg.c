@@ -1,4 +1,5 @@
 /* Linear algebra: calls of runtime/linalg.c and runtime/lapack.c, with what JAX does around them. */
+#include "../../typecheck/rule.h"
 #include "matrix.h"
 
 static int64_t kind_of(Dtype d) { return d == DT_f32 ? 0 : d == DT_f64 ? 1 : d == DT_c64 ? 2 : d == DT_c128 ? 3 : -1; }
@@ -143,14 +144,13 @@ bool expand_symmetric_product(Builder *b, const Eqn *e, Val *out) {
     Matrices x = matrices(b, e->in.at[0]);
     int64_t axes[MAX_RANK], last = x.lead + 1;
     for (uint32_t i = 0; i < MAX_RANK; i++) axes[i] = i;
-    const Param *alpha = param_find(e, K_alpha), *beta = param_find(e, K_beta);
+    double alpha, beta;
     Ints batch = {axes, x.lead}, sum = {&last, 1};
     Val y =
         b_dot_general(b, e->in.at[0], e->in.at[0], (Contraction){.contracted = {sum, sum}, .batch = {batch, batch}});
-    double f = alpha && alpha->value.kind == V_FLOAT ? alpha->value.f : 1,
-           g = beta && beta->value.kind == V_FLOAT ? beta->value.f : 0;
-    y = b_mul(b, b_full_like(b, y, f), y);
-    out[0] = b_add(b, y, b_mul(b, b_full_like(b, e->in.at[1], g), e->in.at[1]));
+    if (!want_real(b->cx, e, K_alpha, 1, &alpha) || !want_real(b->cx, e, K_beta, 0, &beta)) return false;
+    y = b_mul(b, b_full_like(b, y, alpha), y);
+    out[0] = b_add(b, y, b_mul(b, b_full_like(b, e->in.at[1], beta), e->in.at[1]));
     return true;
 }
 /* In double precision for all types; a singular matrix gives NaN. The runtime chooses its own order of elimination, and
