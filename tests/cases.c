@@ -131,12 +131,12 @@ static bool all_in(const char *list, const char *text) {
     return true;
 }
 
-void cases_keep(Cases *cases, const char *pattern) {
+void cases_keep(Cases *cases, const char *pattern, bool matching) {
     regex_t regex;
     uint32_t n = 0;
     if (regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB)) exit(2);
     for (uint32_t i = 0; i < cases->n; i++)
-        if (regexec(&regex, cases->at[i].path, 0, NULL, 0) == 0) cases->at[n++] = cases->at[i];
+        if ((regexec(&regex, cases->at[i].path, 0, NULL, 0) == 0) == matching) cases->at[n++] = cases->at[i];
     cases->n = n;
     regfree(&regex);
 }

@@ -21,7 +21,7 @@ typedef struct {
    `all` those without outputs too, if nothing says that they are wrong. */
 void cases_find(Cases *, const char *dir, bool all);
 /* Keeps those whose path matches the regular expression. */
-void cases_keep(Cases *, const char *regex);
+void cases_keep(Cases *, const char *regex, bool matching); /* or only those that do not match */
 /* Marks those whose primitives are all in the file `prims`, and whose element types are all in the
    text `dtypes` (NULL: any), as `listed`; those alone are kept when `only`. */
 void cases_list(Cases *, const char *prims, const char *dtypes, bool only);

@@ -10,6 +10,7 @@
        --only            the others are not run
        --strict          what does not pass must be refused as not supported yet
        --filter REGEX    only cases whose path matches
+       --without REGEX   only cases whose path does not
        --extra FLAG      a flag for every compilation; repeatable
        --transform FLAG  S.jaxpr under FLAG gives what S.static gives under it, of S.in.npz and drawn numbers for
                          what FLAG adds; a case of which S.static does not compile so is left out
@@ -47,7 +48,7 @@ typedef struct {
 } Report;
 
 typedef struct {
-    const char *filter, *prims, *dtypes, *fail_list, *transform, *extra[16];
+    const char *filter, *without, *prims, *dtypes, *fail_list, *transform, *extra[16];
     int nextra, jobs;
     double min_pass;
     bool strict, only, roundtrip;
@@ -372,6 +373,8 @@ static bool options(Run *r, int argc, char **argv) {
         i++;
         if (strcmp(a, "--filter") == 0)
             r->filter = v;
+        else if (strcmp(a, "--without") == 0)
+            r->without = v;
         else if (strcmp(a, "--prims") == 0)
             r->prims = v;
         else if (strcmp(a, "--dtypes") == 0)
@@ -395,7 +398,8 @@ static bool options(Run *r, int argc, char **argv) {
 int main(int argc, char **argv) {
     Run r = {.jobs = (int)sysconf(_SC_NPROCESSORS_ONLN), .tmp = "/tmp/jaxcc-cases-XXXXXX"};
     if (!options(&r, argc, argv)) return fputs("usage: see tests/runner.c\n", stderr), 2;
-    if (r.filter) cases_keep(&r.cases, r.filter);
+    if (r.filter) cases_keep(&r.cases, r.filter, true);
+    if (r.without) cases_keep(&r.cases, r.without, false);
     if (r.prims) cases_list(&r.cases, r.prims, r.dtypes, r.only);
     setenv("JAXCC_NUM_THREADS", "2", 0);
     setenv("NO_COLOR", "1", 1);

@@ -482,7 +482,7 @@ int main(int argc, char **argv) {
     Tool t = {argv[first], argv[first + 1], 0, 0};
     Cases cases = {0};
     cases_find(&cases, t.from, false);
-    if (w.filter) cases_keep(&cases, w.filter);
+    if (w.filter) cases_keep(&cases, w.filter, true);
     if (w.prims) cases_list(&cases, w.prims, w.dtypes, true);
     cases_link_manifest(t.from, t.to);
     bool ok = true;

@@ -213,7 +213,8 @@ static bool find_unpadded(const View *v, const int64_t *to, int64_t *from) {
     Dims config = param_dims(v->e, K_padding_config); /* low, high, interior of each axis */
     for (uint32_t i = 0; i < v->x->rank; i++) {
         int64_t at = to[i] - config.at[3 * i], step = config.at[3 * i + 2] + 1;
-        if (at < 0 || at % step || at / step >= v->x->dims[i]) return false;
+        bool inside = at >= 0 && at % step == 0 && (!dim_is_const(v->x->dims[i]) || at / step < v->x->dims[i]);
+        if (!inside) return false;
         from[i] = at / step;
     }
     return true;
