@@ -17,6 +17,11 @@ typedef struct {
     int64_t *at;
     uint32_t n;
 } Ints;
+static inline bool ints_have(Ints list, int64_t v) {
+    for (uint32_t i = 0; i < list.n; i++)
+        if (list.at[i] == v) return true;
+    return false;
+}
 
 typedef enum { LIT_INT, LIT_FLOAT, LIT_BOOL, LIT_COMPLEX, LIT_ARRAY /* [...] */, LIT_FLOAT0, LIT_UNIT } LitKind;
 typedef struct {

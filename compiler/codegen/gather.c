@@ -25,11 +25,6 @@ static bool fills(const Eqn *e) {
     IndexMode m = index_mode(e);
     return m == MODE_FILL_OR_DROP || m == MODE_ONE_HOT;
 }
-static bool has(Ints s, int64_t v) {
-    each(int64_t, i, s)
-        if (*i == v) return true;
-    return false;
-}
 /* JAX treats the positions of such a gather as 32-bit integers if every extent fits them (slicing.py, _gather_fill,
    0.10.2). */
 static bool wraps(const Eqn *e, const ArrayType *x) {
@@ -50,9 +45,9 @@ void window_at(Plan *p, const Eqn *e, const Ix *index, Window *w) {
     bool known = index_numbers(cx, e, &n); /* checked by typecheck */
     assert(known && n.map.n <= x->rank);
     for (uint32_t d = 0; d < y->rank; d++)
-        if (!has(n.windows, d)) batch[nbatch++] = index[d];
+        if (!ints_have(n.windows, d)) batch[nbatch++] = index[d];
     for (uint32_t d = 0; d < x->rank; d++) {
-        bool whole = has(n.dropped, d) || has(n.batch, d);
+        bool whole = ints_have(n.dropped, d) || ints_have(n.batch, d);
         int64_t axis = whole ? 0 : n.windows.at[window++];
         w->operand[d] = whole ? 0 : index[axis];
         most[d] = dim_sub(cx->types, x->dims[d], whole ? 1 : y->dims[axis]);

@@ -117,10 +117,7 @@ extern IndexRule *const index_rule[NPRIMS];
 static inline bool eqn_reduces(const Eqn *e) {
     return prim_lower[e->prim] == LOWER_REDUCE || prim_lower[e->prim] == LOWER_ARG;
 }
-static inline bool eqn_point(const Eqn *e) {
-    Lower how = prim_lower[e->prim];
-    return how == LOWER_POINT || how == LOWER_STDLIB || how == LOWER_PROGRAM;
-}
+static inline bool eqn_point(const Eqn *e) { return prim_elementwise(e->prim) || prim_lower[e->prim] == LOWER_PROGRAM; }
 /* The result of a reduction whose axes all have extent 1. */
 Reg reduce_unit(Kernel *, const Eqn *, const Ix *index);
 /* Until kernel_unguard, loads happen only in the lanes where the condition holds; returns the guard to restore. */

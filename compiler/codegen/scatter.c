@@ -14,11 +14,6 @@ enum { WINDOW_BLOCK = 64 };
 static const Jaxpr *program(const Eqn *e) {
     return prim_combiner[e->prim] == P_none ? param_jaxpr(e, K_update_jaxpr) : NULL;
 }
-static bool has(Ints s, int64_t v) {
-    each(int64_t, i, s)
-        if (*i == v) return true;
-    return false;
-}
 void scatter_order(Plan *p, Step *s) {
     const ArrayType *u = val_array(p->cx, s->e->in.at[2]);
     IndexNumbers n;
@@ -26,8 +21,8 @@ void scatter_order(Plan *p, Step *s) {
     bool known = index_numbers(p->cx, s->e, &n);
     assert(known);
     for (uint32_t d = 0; d < u->rank; d++) {
-        bool ordered = !has(n.windows, d) && !has(n.index_batch, position);
-        position += !has(n.windows, d);
+        bool ordered = !ints_have(n.windows, d) && !ints_have(n.index_batch, position);
+        position += !ints_have(n.windows, d);
         if (u->dims[d] != 1) s->reduced[axis++] = ordered;
     }
 }

@@ -96,18 +96,13 @@ static Reg index_reshape(Kernel *k, const Eqn *e, uint32_t out, const Ix *index)
     for (uint32_t d = 0; d < x->rank; d++) read[order.n ? order.at[d] : d] = at[d];
     return kernel_eval(k, e->in.at[0], read);
 }
-static bool contains(Ints s, int64_t v) {
-    each(int64_t, i, s)
-        if (*i == v) return true;
-    return false;
-}
 
 static Reg index_squeeze(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Ints gone = param_ints(e, K_dimensions);
     Ix at[MAX_RANK];
     for (uint32_t d = 0, n = 0; d < x->rank; d++)
-        at[d] = contains(gone, d) || contains(gone, (int64_t)d - x->rank) ? 0 : index[n++];
+        at[d] = ints_have(gone, d) || ints_have(gone, (int64_t)d - x->rank) ? 0 : index[n++];
     return kernel_eval(k, e->in.at[0], at);
 }
 static Reg index_expand_dims(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
@@ -115,7 +110,7 @@ static Reg index_expand_dims(Kernel *k, const Eqn *e, uint32_t out, const Ix *in
     Ints made = param_ints(e, K_dimensions);
     Ix at[MAX_RANK];
     for (uint32_t d = 0, n = 0; d < y->rank; d++)
-        if (!contains(made, d) && !contains(made, (int64_t)d - y->rank)) at[n++] = index[d];
+        if (!ints_have(made, d) && !ints_have(made, (int64_t)d - y->rank)) at[n++] = index[d];
     return kernel_eval(k, e->in.at[0], at);
 }
 static Reg index_transpose(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
@@ -130,7 +125,7 @@ static Reg index_rev(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     Ix at[MAX_RANK];
     for (uint32_t d = 0; d < x->rank; d++) {
         Ix last = ix_dim(k->ix, dim_sub(types(k), x->dims[d], 1));
-        at[d] = contains(axes, d) ? ix_sub(k->ix, last, index[d]) : index[d];
+        at[d] = ints_have(axes, d) ? ix_sub(k->ix, last, index[d]) : index[d];
     }
     return kernel_eval(k, e->in.at[0], at);
 }
@@ -319,7 +314,7 @@ Reg reduce_unit(Kernel *k, const Eqn *e, const Ix *index) {
     Ints axes = param_ints(e, K_axes);
     Ix at[MAX_RANK];
     if (e->prim == P_argmax || e->prim == P_argmin) return constant(k, type_out(k, e)->dtype, 0);
-    for (uint32_t d = 0, n = 0; d < x->rank; d++) at[d] = contains(axes, d) ? 0 : index[n++];
+    for (uint32_t d = 0, n = 0; d < x->rank; d++) at[d] = ints_have(axes, d) ? 0 : index[n++];
     return kernel_eval(k, e->in.at[0], at);
 }
 

@@ -232,7 +232,7 @@ static void run_eqns(const Run *r, Eqns eqns) {
         if (q->in.n == 2)
             product = kernel_contracts(r->k, q, (Summand[]){summand(r, q->in.at[0]), summand(r, q->in.at[1])});
         if (product < 2) {
-            const Eqn *maker = summand(r, q->in.at[product]).maker;
+            const Eqn *maker = r->makers[q->in.at[product] - r->first];
             assert(maker);
             Vals factors = maker->in;
             Val x[] = {factors.at[0], factors.at[factors.n - 1], q->in.at[1 - product]};

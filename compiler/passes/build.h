@@ -135,6 +135,8 @@ Val b_reshape(Builder *, Val, uint32_t rank, const Dim *dims);
 /* v with its extents spelt as those of `like`, to which they are equal by a condition on symbols. 0 stays 0. */
 Val b_as_declared(Builder *, Val v, Val like);
 Val b_transpose(Builder *, Val, const int64_t *permutation);
+/* v's axis `from` becomes axis `to`; the others keep their order. */
+Val b_move_axis(Builder *, Val v, uint32_t from, uint32_t to);
 /* v's axis i becomes axis axes[i] of an array of these extents, the axes in any order. */
 Val b_place(Builder *, Val v, uint32_t rank, const Dim *dims, const int64_t *axes);
 Val b_slice(Builder *, Val, const Dim *start, const Dim *limit, const int64_t *strides); /* strides NULL: 1 */

@@ -20,7 +20,7 @@ Vals b_call(Builder *b, const Jaxpr *j, uint32_t n, const Val *in) {
 static bool elementwise(Arena *arena, const Jaxpr *j) {
     each(Eqn, e, j->eqns) {
         Vals in;
-        if (prim_lower[e->prim] == LOWER_POINT || prim_lower[e->prim] == LOWER_STDLIB) continue;
+        if (prim_elementwise(e->prim)) continue;
         const Jaxpr *body = eqn_body(arena, e, &in);
         if (!body || !elementwise(arena, body)) return false;
     }

@@ -22,6 +22,9 @@ const Parts *parts_of(Split *s, Val v) {
 }
 
 /* ---- the places of an array that one element has */
+bool begins_with_elements(const Split *s, const ArrayType *t) {
+    return t->rank >= s->rank && !memcmp(t->dims, s->dims, s->rank * sizeof *s->dims);
+}
 static bool is_element_axis(const Split *s, const Parts *p, uint32_t axis) {
     return p->along && axis >= p->first && axis < p->first + s->rank;
 }
@@ -62,11 +65,6 @@ Parts room_for(Split *s, Parts p, const Room *r) {
     p.at = arena_new(s->cx->arena, Val, r->size);
     p.n = r->size;
     return p;
-}
-static bool has(Ints s, int64_t v) {
-    each(int64_t, i, s)
-        if (*i == v) return true;
-    return false;
 }
 
 /* ---- equations */
@@ -115,13 +113,14 @@ static bool split_point(Split *s, const Eqn *e, const ArrayType *t, Parts *y) {
     return true;
 }
 
-/* Where an axis of the operand's elements is in the result, and at which place of the operand the result's `to` is. */
+/* An equation that only moves elements of x, or pads them. */
 typedef struct {
     Split *s;
     const Eqn *e;
     const ArrayType *x, *y;
 } View;
-typedef bool FindPlace(const View *, const int64_t *to, int64_t *from); /* false: padding */
+/* The place in the operand of the element at place `to` of the result; false: padding. */
+typedef bool FindPlace(const View *, const int64_t *to, int64_t *from);
 
 /* Gives y the parts of x that `find` says. */
 static bool split_view(const View *v, const Parts *x, Parts *y, FindPlace *find, Val padding) {
@@ -161,11 +160,9 @@ static bool split_broadcast(const View *v, const Parts *x, Parts *y) {
         for (uint32_t i = 0; i < s->rank; i++)
             if (axes.at[x->first + i] != y->first + i) return false;
     } else {
-        Room all;
-        y->along = v->y->rank >= s->rank && !memcmp(v->y->dims, s->dims, s->rank * sizeof *s->dims);
+        y->along = begins_with_elements(s, v->y);
         for (uint32_t i = 0; i < v->x->rank; i++)
             if (axes.at[i] < s->rank && v->x->dims[i] != 1) y->along = false;
-        if (!y->along && !room_of(s, v->y, y, &all)) return false;
     }
     return split_view(v, x, y, find_broadcast, 0);
 }
@@ -185,13 +182,13 @@ static bool split_slice(const View *v, const Parts *x, Parts *y) {
 }
 static bool find_reversed(const View *v, const int64_t *to, int64_t *from) {
     Ints axes = param_ints(v->e, K_dimensions);
-    for (uint32_t i = 0; i < v->x->rank; i++) from[i] = has(axes, i) ? v->x->dims[i] - 1 - to[i] : to[i];
+    for (uint32_t i = 0; i < v->x->rank; i++) from[i] = ints_have(axes, i) ? v->x->dims[i] - 1 - to[i] : to[i];
     return true;
 }
 static bool split_rev(const View *v, const Parts *x, Parts *y) {
     Ints axes = param_ints(v->e, K_dimensions);
     for (uint32_t i = 0; i < v->x->rank; i++)
-        if (is_element_axis(v->s, x, i) && has(axes, i)) return false;
+        if (is_element_axis(v->s, x, i) && ints_have(axes, i)) return false;
     return split_view(v, x, y, find_reversed, 0);
 }
 /* The same scalars in the same order: the axes of the elements stay together. */
@@ -282,7 +279,7 @@ static bool split_iota(Split *s, const Eqn *e, const ArrayType *t, Parts *y) {
     uint32_t axis = (uint32_t)param_number(e, K_dimension);
     int64_t place[COMPILED_RANK];
     Room to;
-    y->along = t->rank > s->rank && axis >= s->rank && !memcmp(t->dims, s->dims, s->rank * sizeof *s->dims);
+    y->along = axis >= s->rank && begins_with_elements(s, t);
     if (!room_of(s, t, y, &to)) return false;
     *y = room_for(s, *y, &to);
     for (uint32_t k = 0; k < to.size; k++) {
@@ -308,7 +305,7 @@ static bool split_reduce(Split *s, const Eqn *e, const ArrayType *t, Parts *y) {
     for (uint32_t k = 0; k < from.size; k++) {
         place_of(&from, k, place);
         for (uint32_t i = 0, n = 0; i < from.rank; i++)
-            if (!has(axes, i)) kept[n++] = place[i];
+            if (!ints_have(axes, i)) kept[n++] = place[i];
         Val *sum = &y->at[number_of(&to, kept)];
         *sum = *sum ? b2(&s->b, prim_combiner[e->prim], *sum, x->at[k]) : x->at[k];
         s->written++;
@@ -321,7 +318,9 @@ typedef struct {
     Room room;
     const Parts *x;
 } Factor;
-static bool role_free(const Factor *f, int64_t axis) { return !has(f->batch, axis) && !has(f->contracted, axis); }
+static bool role_free(const Factor *f, int64_t axis) {
+    return !ints_have(f->batch, axis) && !ints_have(f->contracted, axis);
+}
 /* The axis of the result that a free or batch axis of the operand becomes; `before`: free axes of the other operand that
    come first. */
 static uint32_t result_axis(const Factor *f, uint32_t axis, uint32_t before) {
@@ -349,7 +348,8 @@ static bool split_dot(Split *s, const Eqn *e, const ArrayType *t, Parts *y) {
         if (y->along && y->first != first) return false;
         y->along = true, y->first = first;
         for (uint32_t a = f[i].x->first; a < f[i].x->first + s->rank; a++)
-            if (has(f[i].contracted, a) || result_axis(&f[i], a, before[i]) != first + a - f[i].x->first) return false;
+            if (ints_have(f[i].contracted, a) || result_axis(&f[i], a, before[i]) != first + a - f[i].x->first)
+                return false;
     }
     if (!room_of(s, t, y, &to)) return false;
     *y = room_for(s, *y, &to);
@@ -360,7 +360,7 @@ static bool split_dot(Split *s, const Eqn *e, const ArrayType *t, Parts *y) {
         place_of(&to, k / terms, place);
         for (uint32_t i = 0; i < 2; i++)
             for (uint32_t a = 0; a < f[i].room.rank; a++)
-                if (!has(f[i].contracted, a)) {
+                if (!ints_have(f[i].contracted, a)) {
                     own[i][a] = place[result_axis(&f[i], a, before[i])];
                     if (own[i][a] >= f[i].room.extent[a]) return false; /* one operand has the elements, one copies */
                 }
@@ -386,17 +386,16 @@ static bool split_any(Split *s, const Eqn *e, Parts *y) {
 static bool split_eqn(Split *s, const Eqn *e) {
     if (e->prim == P_while || e->prim == P_scan) return split_element_loop(s, e);
     if (e->out.n != 1) return false;
-    Lower how = prim_lower[e->prim];
     const ArrayType *t = val_array(s->cx, e->out.at[0]);
     Parts y = {0};
-    bool done = how == LOWER_POINT || how == LOWER_STDLIB ? split_point(s, e, t, &y)
-                : view_rule[e->prim]                      ? split_of_one(s, e, t, &y)
-                : prim_is(e->prim, JOINS)                 ? split_join(s, e, t, &y)
-                : e->prim == P_reduce_or && s->test       ? split_any(s, e, &y)
-                : e->prim == P_iota                       ? split_iota(s, e, t, &y)
-                : e->prim == P_dot_general                ? split_dot(s, e, t, &y)
-                : how == LOWER_REDUCE                     ? split_reduce(s, e, t, &y)
-                                                          : false;
+    bool done = prim_elementwise(e->prim)             ? split_point(s, e, t, &y)
+                : view_rule[e->prim]                  ? split_of_one(s, e, t, &y)
+                : prim_is(e->prim, JOINS)             ? split_join(s, e, t, &y)
+                : e->prim == P_reduce_or && s->test   ? split_any(s, e, &y)
+                : e->prim == P_iota                   ? split_iota(s, e, t, &y)
+                : e->prim == P_dot_general            ? split_dot(s, e, t, &y)
+                : prim_lower[e->prim] == LOWER_REDUCE ? split_reduce(s, e, t, &y)
+                                                      : false;
     if (!done || s->b.failed || s->written > MOST_EQUATIONS) return false;
     set_parts(s, e->out.at[0], y);
     return true;

@@ -30,16 +30,12 @@ static bool spread(Split *s, const ArrayType *t, const Parts *like, Parts *p) {
     for (uint32_t i = 0; i < r.size; i++) p->at[i] = v;
     return true;
 }
-static bool begins_with_elements(const Split *s, const ArrayType *t) {
-    return t->rank >= s->rank && !memcmp(t->dims, s->dims, s->rank * sizeof *s->dims);
-}
 /* A loop being split. The carries of scalars follow each other, a counter before them if it is a scan. */
 typedef struct {
     Vals carry, end;
     Parts *parts; /* by carry: the operands', one list for each */
     List init;
     Type *types;
-    Dim length; /* of a scan */
     bool counts;
 } Loops;
 static bool open_loop(Split *s, Loops *l) {
@@ -230,7 +226,7 @@ static void add_lengths(Split *s, const Eqn *e) {
 /* A scan without scanned arrays, as a while that counts. */
 static bool split_scan(Split *s, const Eqn *e) {
     Scan c = scan_of(e), turn = scan_turn(&c, c.body);
-    Loops l = {.carry = c.carry, .end = c.end, .counts = true, .length = c.length};
+    Loops l = {.carry = c.carry, .end = c.end, .counts = true};
     if (c.xs.n || c.ys.n || !open_loop(s, &l)) return false;
     Val length = length_of(s, c.length);
     if (!length) return false;

@@ -41,6 +41,9 @@ const Parts *parts_of(Split *, Val);
 void set_parts(Split *, Val, Parts);
 Parts splat(Split *, Val);
 
+/* Are the axes of the elements its first? */
+bool begins_with_elements(const Split *, const ArrayType *);
+
 /* The places of an array that one element has. */
 typedef struct {
     uint32_t rank, size;

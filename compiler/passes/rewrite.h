@@ -28,6 +28,8 @@ typedef enum {
     LOWER_STATE
 } Lower;
 extern const uint8_t prim_lower[NPRIMS];
+/* One result for each element, from the operands' elements at the same place. */
+static inline bool prim_elementwise(Prim p) { return prim_lower[p] == LOWER_POINT || prim_lower[p] == LOWER_STDLIB; }
 /* Does it run its programs, as calls, branches, loops and programs for several devices do? Programs of other primitives
    say how elements are combined. */
 bool runs_programs(Prim);

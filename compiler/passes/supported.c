@@ -32,7 +32,7 @@ static bool scatters(const Eqn *e) {
     const Jaxpr *j = e->prim == P_scatter ? param_jaxpr(e, K_update_jaxpr) : NULL;
     if (!j) return true;
     bool ok = j->consts.n == 0;
-    each(Eqn, q, j->eqns) ok &= prim_lower[q->prim] == LOWER_POINT || prim_lower[q->prim] == LOWER_STDLIB;
+    each(Eqn, q, j->eqns) ok &= prim_elementwise(q->prim);
     return ok;
 }
 

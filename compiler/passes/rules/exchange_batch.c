@@ -123,25 +123,12 @@ bool vmap_axis_index(Vmap *v) {
 }
 
 /* ---- parts */
-/* Axis 0 becomes `to`; or axis `from` becomes 0. */
-static Val first_to(Builder *b, Val x, uint32_t to) {
-    int64_t order[MAX_RANK + 1];
-    if (b_failed(b, x)) return VAL_FAILED;
-    for (uint32_t d = 0; d < b_type(b, x)->rank; d++) order[d] = d < to ? d + 1 : d == to ? 0 : d;
-    return b_transpose(b, x, order);
-}
-static Val to_first(Builder *b, Val x, uint32_t from) {
-    int64_t order[MAX_RANK + 1] = {from};
-    if (b_failed(b, x)) return VAL_FAILED;
-    for (uint32_t d = 1; d < b_type(b, x)->rank; d++) order[d] = d <= from ? d - 1 : d;
-    return b_transpose(b, x, order);
-}
 bool vmap_all_gather(Vmap *v) {
     if (!over_examples(v)) return vmap_front(v);
     uint32_t axis = (uint32_t)param_int(v->e, K_all_gather_dimension, 0);
     if (!alone(v) || !want_examples(v, param_int(v->e, K_axis_size, 1))) return false;
     Val x = vmap_operand(v, 0);
-    v->out[0] = param_bool(v->e, K_tiled) ? vmap_folded(v, x, vmap_type(v, 0), axis) : first_to(v->b, x, axis);
+    v->out[0] = param_bool(v->e, K_tiled) ? vmap_folded(v, x, vmap_type(v, 0), axis) : b_move_axis(v->b, x, 0, axis);
     v->out_batched[0] = false;
     return !v->b->failed;
 }
@@ -150,8 +137,8 @@ bool vmap_reduce_scatter(Vmap *v) {
     uint32_t axis = (uint32_t)param_int(v->e, K_scatter_dimension, 0);
     if (!alone(v) || !want_examples(v, param_int(v->e, K_axis_size, 1))) return false;
     Val sum = total(v, 0);
-    v->out[0] =
-        param_bool(v->e, K_tiled) ? vmap_unfolded(v, sum, vmap_result_type(v, 0), axis) : to_first(v->b, sum, axis);
+    v->out[0] = param_bool(v->e, K_tiled) ? vmap_unfolded(v, sum, vmap_result_type(v, 0), axis)
+                                          : b_move_axis(v->b, sum, axis, 0);
     return !v->b->failed;
 }
 /* Example i gets part i of each: the parts' axis becomes the first, and that of the examples comes before the axis along

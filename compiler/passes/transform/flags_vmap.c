@@ -65,19 +65,6 @@ static Dim examples(Flag *f) {
         if (str_eq(cx->options->dims[i].name, name)) return cx->options->dims[i].value;
     return dim_symbol(cx->types, name);
 }
-/* v's axis `from` becomes axis `to`. */
-static Val moved(Builder *b, Val v, uint32_t from, uint32_t to) {
-    int64_t order[MAX_RANK + 1];
-    if (b_failed(b, v)) return VAL_FAILED;
-    uint32_t rank = b_type(b, v)->rank, k = 0;
-    for (uint32_t d = 0; d < rank; d++) {
-        if (d == to) order[d] = from;
-        if (d == to) continue;
-        k += k == from;
-        order[d] = k++;
-    }
-    return b_transpose(b, v, order);
-}
 /* An input of a batch along this axis. */
 static Val add_examples(Flag *f, uint32_t i, uint32_t axis) {
     Ctx *cx = f->b.cx;
@@ -88,7 +75,7 @@ static Val add_examples(Flag *f, uint32_t i, uint32_t axis) {
     Val v = val_new(cx, type_of(cx->types, one->dtype, one->rank + 1, dims), info.span);
     val_info(cx, v)->name = info.name;
     push(cx->arena, &f->in, v);
-    return moved(&f->b, v, axis, 0);
+    return b_move_axis(&f->b, v, axis, 0);
 }
 static void add_batched_result(Flag *f, Val v, bool batched, uint32_t k) {
     int64_t axis = axis_of(f->of->out_axes, k);
@@ -102,7 +89,8 @@ static void add_batched_result(Flag *f, Val v, bool batched, uint32_t k) {
                  f->of->text, k);
     if (f->tx.failed) return;
     if (axis != UNBATCHED && !batched) v = vmap_broadcast(&f->tx, &f->b, v);
-    flag_result(f, axis == UNBATCHED || val_array(cx, v)->dtype == DT_tok ? v : moved(&f->b, v, 0, (uint32_t)axis), k);
+    flag_result(
+        f, axis == UNBATCHED || val_array(cx, v)->dtype == DT_tok ? v : b_move_axis(&f->b, v, 0, (uint32_t)axis), k);
 }
 Jaxpr *transform_vmap(Ctx *cx, const Jaxpr *j, const Transform *t) {
     Flag f = flag_of(cx, j, t);

@@ -43,22 +43,16 @@ Val vmap_stretched(Vmap *v, uint32_t i, uint32_t rank) {
     return own ? x : b_expand_dims(v->b, x, rank, axes);
 }
 Val vmap_folded(Vmap *v, Val x, const ArrayType *one, uint32_t axis) {
-    int64_t order[MAX_RANK + 1];
     Dim dims[MAX_RANK];
     assert(axis < one->rank);
-    for (uint32_t d = 0; d <= one->rank; d++) order[d] = d < axis ? d + 1 : d == axis ? 0 : d;
     memcpy(dims, one->dims, one->rank * sizeof *dims);
     dims[axis] = dim_mul(b_types(v->b), vmap_size(v), dims[axis]);
-    return b_reshape(v->b, b_transpose(v->b, x, order), one->rank, dims);
+    return b_reshape(v->b, b_move_axis(v->b, x, 0, axis), one->rank, dims);
 }
 Val vmap_unfolded(Vmap *v, Val x, const ArrayType *one, uint32_t axis) {
-    int64_t order[MAX_RANK + 1];
     Dim dims[MAX_RANK + 1];
-    for (uint32_t d = 0; d <= one->rank; d++) {
-        dims[d] = d == axis ? vmap_size(v) : one->dims[d - (d > axis)];
-        order[d] = d == 0 ? axis : d <= axis ? d - 1 : d;
-    }
-    return b_transpose(v->b, b_reshape(v->b, x, one->rank + 1, dims), order);
+    for (uint32_t d = 0; d <= one->rank; d++) dims[d] = d == axis ? vmap_size(v) : one->dims[d - (d > axis)];
+    return b_move_axis(v->b, b_reshape(v->b, x, one->rank + 1, dims), axis, 0);
 }
 bool vmap_apply(Vmap *v, const Eqn *e, const Val *in) {
     Tx *tx = v->tx;
@@ -76,7 +70,6 @@ bool vmap_apply(Vmap *v, const Eqn *e, const Val *in) {
    whose derivative is a sum over all. Elementwise, the value itself is shielded, else the results. These selects are gone
    after the lowering if nothing is differentiated. */
 static bool reads_block(Prim p) { return p == P_dynamic_slice || p == P_gather || p == P_slice; }
-static bool elementwise(Prim p) { return prim_lower[p] == LOWER_POINT || prim_lower[p] == LOWER_STDLIB; }
 static bool has_shared(const Vmap *v, uint32_t i) {
     const ValInfo *x = val_info(v->tx->cx, v->e->in.at[i]);
     return !v->batched[i] && !x->lit && !x->data && has_tangent(v->tx->cx, x->type);
@@ -123,9 +116,9 @@ static void vmap_eqn(Tx *tx, Builder *b, const Eqn *e) {
     memset(out_batched, true, e->out.n);
     bool block = reads_block(e->prim), shield = wants_shield(&v) || (block && vmap_reads_updated(&v, 0));
     if (!block) shield_updated(&v, here.in);
-    if (shield && elementwise(e->prim)) shield_operands(&v, here.in, batched);
+    if (shield && prim_elementwise(e->prim)) shield_operands(&v, here.in, batched);
     tx->failed |= !(differs ? vmap_padded : vmap_rules[e->prim])(&v) || b->failed;
-    if (shield && !elementwise(e->prim) && !tx->failed) shield_results(&v);
+    if (shield && !prim_elementwise(e->prim) && !tx->failed) shield_results(&v);
     for (uint32_t k = 0; k < e->out.n && !tx->failed; k++) {
         ValInfo *info = val_info(tx->cx, v.out[k]);
         if (!info->name.n && !info->lit) info->name = val_info(tx->cx, e->out.at[k])->name;

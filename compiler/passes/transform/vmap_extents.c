@@ -338,8 +338,7 @@ static VmapRule *rule_of(Prim p) {
         [P_pad] = padded,
         [P_scan] = scanned,
     };
-    bool alone = prim_lower[p] == LOWER_POINT || prim_lower[p] == LOWER_STDLIB || vmap_rules[p] == vmap_same ||
-                 vmap_rules[p] == vmap_each;
+    bool alone = prim_elementwise(p) || vmap_rules[p] == vmap_same || vmap_rules[p] == vmap_each;
     return alone ? kept : rules[p];
 }
 bool vmap_padded(Vmap *v) {
