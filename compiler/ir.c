@@ -120,7 +120,7 @@ ParamKey param_similar(Str s) {
 
 Ctx *ctx_new(Arena *arena) {
     Ctx *cx = arena_new(arena, Ctx, 1);
-    *cx = (Ctx){.arena = arena, .diags = diags_new(arena), .types = types_new(arena)};
+    *cx = (Ctx){.arena = arena, .diags = diags_new(arena), .types = types_new(arena), .values = arena};
     val_new(cx, 0, (Span){0}); /* number 0 is none, */
     val_new(cx, 0, (Span){0}); /* the next one VAL_FAILED */
     return cx;
@@ -130,11 +130,11 @@ Val val_new(Ctx *cx, Type type, Span span) {
     uint32_t block = cx->nvals / VAL_BLOCK;
     if (cx->nvals % VAL_BLOCK == 0) {
         if ((block & (block - 1)) == 0) {
-            ValInfo **blocks = arena_new(cx->arena, ValInfo *, block ? 2 * (size_t)block : 1);
+            ValInfo **blocks = arena_new(cx->values, ValInfo *, block ? 2 * (size_t)block : 1);
             if (block) memcpy(blocks, cx->blocks, block * sizeof *blocks);
             cx->blocks = blocks;
         }
-        cx->blocks[block] = arena_new(cx->arena, ValInfo, VAL_BLOCK);
+        cx->blocks[block] = arena_new(cx->values, ValInfo, VAL_BLOCK);
     }
     cx->blocks[block][cx->nvals % VAL_BLOCK] = (ValInfo){.type = type, .span = span};
     return cx->nvals++;

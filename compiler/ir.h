@@ -200,7 +200,8 @@ typedef struct Ctx {
     Diags *diags;
     Types *types;
     const Options *options;
-    ValInfo **blocks; /* of the value table: val_info */
+    Arena *values;    /* of the value table: */
+    ValInfo **blocks; /* val_info */
     uint32_t nvals;
     bool passes;        /* passes are running: parsed text is output of passes */
     bool stdlib_passes; /* passes are running on a program of stdlib/, which must not contain calls */

@@ -27,15 +27,24 @@ static Str print(Ctx *cx, const Jaxpr *j) {
     return (Str){text.at, text.n};
 }
 
-/* Checks that the output of a pass is well typed and that its text reads back as the same program. */
-static void verify(Ctx *cx, const char *pass, Jaxpr *j) {
-    Str text = print(cx, j);
-    if (!check(cx, j)) broken(cx, pass, "an ill-typed program", text);
+/* Checks that the text of a pass's output reads back as the same program. */
+static void verify_text(Ctx *cx, const char *pass, const Jaxpr *j) {
+    Str text = print(cx, j), why;
     Jaxpr *again = parse(cx, diags_source(cx->diags, pass, text), NULL);
     if (!again || !check(cx, again)) broken(cx, pass, "a program that cannot be read again", text);
-    Str why;
     if (!jaxpr_equal(cx, j, again, &why))
         broken(cx, pass, str_format(cx->arena, "a program that reads as another (%.*s)", SF(why)).at, text);
+}
+/* Checks that the output of a pass is well typed and can be printed; what that takes is freed again. Only types and numbers
+   of values last, because types name both. */
+static void verify(Ctx *cx, const char *pass, Jaxpr *j) {
+    if (!check(cx, j)) broken(cx, pass, "an ill-typed program", print(cx, j));
+    Ctx own = *cx;
+    own.arena = arena_open();
+    own.diags = diags_new(own.arena);
+    verify_text(&own, pass, j);
+    arena_close(own.arena);
+    cx->blocks = own.blocks, cx->nvals = own.nvals;
 }
 
 bool rank_compiles(Ctx *cx, Type t, Span span) {
