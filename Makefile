@@ -34,7 +34,7 @@ LINK = $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),$(LINK.static),$(LINK.sh
 LINK.small = $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),-no-pie) -lz -ldl -lm -pthread
 
 FRONT = $(filter-out compiler/main.c,$(wildcard $(addsuffix /*.c,compiler compiler/parse compiler/typecheck compiler/passes compiler/passes/rules compiler/passes/transform)))
-BACK = $(wildcard compiler/codegen/*.c)
+BACK = $(wildcard $(addsuffix /*.c,compiler/codegen $(addprefix compiler/codegen/,plan kernels emit host target)))
 BOTH = runtime/npz.c runtime/npz_write.c runtime/float.c # of the compiler and of jaxcc-run
 RT = $(filter-out runtime/run%.c $(BOTH),$(wildcard runtime/*.c))
 FRONT_O = $(FRONT:%.c=$(B)/%.o) $(addprefix $(B)/gen/,lex.o parse.o stdlib.o rules.o) $(BOTH:%.c=$(B)/%.o)

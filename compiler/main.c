@@ -1,7 +1,7 @@
 /* jaxcc: text in, library out. */
 #include "options.h"
 #include "codegen/codegen.h"
-#include "codegen/header.h"
+#include "codegen/host/header.h"
 #include "consts.h"
 #include "crash.h"
 #include "dims.h"

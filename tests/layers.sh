@@ -21,6 +21,10 @@ layer compiler/typecheck passes codegen
 layer compiler/passes codegen
 layer compiler/passes/rules codegen
 layer compiler/passes/transform codegen
+layer compiler/codegen/emit plan kernels host target
+layer compiler/codegen/target plan kernels host
+layer compiler/codegen/kernels target
+layer compiler/codegen/plan target
 layer runtime compiler
 for file in compiler/*.[ch]; do
     [ "$file" != compiler/main.c ] || continue
@@ -37,7 +41,7 @@ found=$(grep -nE '\bK_(body_jaxpr|cond_jaxpr|branches|branch_jaxprs)\b' compiler
 found=$(grep -nE '\bK_(num_|nimplicit\b|[a-z]+_nconsts\b)' compiler/*.[chly] compiler/*/*.[chly] compiler/*/*/*.[ch] 2>/dev/null |
     grep -vE '^compiler/(control\.[ch]|typecheck/[^:]*):|K_num_keys')
 [ -z "$found" ] || fail "counts of operands outside control.c and the type rules: $found"
-for file in compiler/*.[ch] compiler/*/*.[chly] runtime/*.[ch] tests/*.c tests/*/*.c; do
+for file in compiler/*.[ch] compiler/*/*.[chly] compiler/*/*/*.[ch] runtime/*.[ch] tests/*.c tests/*/*.c; do
     [ -f "$file" ] && [ "$(wc -l <"$file")" -gt 800 ] && fail "$file has more than 800 lines"
 done
 found=$(grep -nE '[A-Za-z_]\[[0-9]{2,}\]' compiler/*.[ch] compiler/*/*.[chly] compiler/*/*/*.[ch])

@@ -3,7 +3,7 @@
        programs OUT.so NAME=FILE.jaxpr...
 
    reads all of them in one compilation, runs the passes on each, and writes OUT.so and its header OUT.h. */
-#include "codegen/header.h"
+#include "codegen/host/header.h"
 #include "passes/passes.h"
 #include "program.h"
 

@@ -1,10 +1,10 @@
 #include "codegen.h"
 #include "../options.h"
 #include "../timer.h"
-#include "call.h"
-#include "constants.h"
-#include "emit.h"
-#include "link.h"
+#include "plan/call.h"
+#include "host/constants.h"
+#include "emit/emit.h"
+#include "host/link.h"
 
 static bool linked(Ctx *cx, Emit *e, Programs programs, EmitKind kind, const Output *out) {
     Output object = {out->path, output_scratch(cx->arena, cx->diags, NULL)};

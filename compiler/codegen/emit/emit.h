@@ -1,0 +1,200 @@
+/* MLIR through its C API: types, one builder function, the few operations kernels are made of. */
+#ifndef JAXCC_EMIT_H
+#define JAXCC_EMIT_H
+#include "../../ir.h"
+#include "../codegen.h"
+#include <mlir-c/IR.h>
+
+typedef MlirValue V;
+
+/* What the target offers; from -march, -mcpu or the machine. */
+typedef struct {
+    const char *triple, *cpu, *features;
+    const char *tune;      /* the CPU whose costs count; `cpu` is only a level (x86-64-v3) */
+    uint32_t vector_bytes; /* 64: AVX-512; 32: AVX2; 16: less */
+    bool rounds, fma;      /* instructions that round to whole numbers (SSE4.1); fused products */
+    bool masks;            /* masked loads and stores of every element width (AVX-512BW) */
+    uint64_t need;         /* what the machine must have: bits of runtime/cpu.def */
+} Target;
+/* From -march, -mcpu, --target, or the machine; false after a diagnostic. */
+bool target_from_options(Ctx *, Target *);
+
+/* The data of a value, which the library carries: large ones in one block. */
+typedef struct {
+    Val v;
+    bool large;
+    uint64_t bytes, offset; /* in the block */
+} Constant;
+
+typedef struct Emit {
+    Ctx *cx;
+    Arena *arena;
+    MlirContext mlir;
+    MlirModule module;
+    MlirBlock block; /* new operations are appended here */
+    MlirLocation loc;
+    MlirType i1, i8, i16, i32, i64, i128, f16, bf16, f32, f64, ptr;
+    Target target;
+    bool for_ld;       /* the object becomes a library by GNU ld */
+    bool fast;         /* -ffast-math, for what is written now */
+    uint32_t nkernels; /* functions written so far: the number of the next */
+    uint32_t nstdlib;  /* calls of programs of stdlib so far */
+    struct Tape *tape; /* of the function being written, if it may be shared */
+    uint32_t written;  /* operations of the function being written */
+    Intern declared;
+    Intern texts;
+    Intern functions; /* printed kernels: equal ones are written once */
+    struct {
+        Str *at;
+        uint32_t n, cap;
+    } names; /* of the functions, by number */
+    Intern constant_ids;
+    struct {
+        Constant *at;
+        uint32_t n, cap;
+    } constants;                       /* those that em_constant was called for, by number */
+    uint64_t small_bytes, large_bytes; /* their sizes, in all */
+    Text messages;                     /* MLIR's diagnostics: internal errors */
+    MlirAttribute unit;                /* of debug information: the compile unit; NULL without -g */
+    MlirAttribute file;
+} Emit;
+
+static const MlirType no_type = {NULL};
+
+typedef struct {
+    const char *name;
+    MlirAttribute value;
+} Attr;
+
+/* What an operation is made of. */
+typedef struct {
+    uint32_t nresults;
+    const MlirType *results;
+    uint32_t n;
+    const V *operands;
+    uint32_t nattrs;
+    const Attr *attrs;
+    uint32_t nregions;
+    MlirRegion *regions;
+} Op;
+/* Appends one operation to e->block. */
+MlirOperation em_op(Emit *, const char *name, const Op *);
+/* One result of the type `t`. */
+V em_1(Emit *, const char *name, MlirType t, uint32_t n, const V *operands, uint32_t nattrs, const Attr *attrs);
+/* The result has the operand's type. */
+V em_un(Emit *, const char *name, V x);
+V em_bin(Emit *, const char *name, V x, V y);
+V em_cast(Emit *, const char *name, MlirType t, V x);
+V em_fma(Emit *, V a, V b, V c); /* a·b + c, one rounding */
+V em_select(Emit *, V condition, V yes, V no);
+/* `predicate`: eq ne slt sle sgt sge ult ule ugt uge */
+V em_cmpi(Emit *, const char *predicate, V x, V y);
+/* `predicate`: oeq ogt oge olt ole one une uno ord ugt … */
+V em_cmpf(Emit *, const char *predicate, V x, V y);
+
+/* Types: w = 1 is the scalar itself, else vector<w x t>. No vector has more than MAX_LANES lanes. */
+enum { MAX_LANES = 512 };
+MlirType em_vec(Emit *, MlirType t, uint32_t w);
+MlirType em_elem(V x);  /* element type of a vector, or the type itself */
+uint32_t em_width(V x); /* lanes; 1 for scalars */
+V em_broadcast(Emit *, V scalar, uint32_t w);
+/* The lanes with these numbers, those of b counted after those of a. */
+V em_shuffle(Emit *, V a, V b, uint32_t n, const int64_t *lanes);
+V em_extract(Emit *, V vector, uint32_t lane);
+V em_insert(Emit *, V scalar, V vector, uint32_t lane);
+V em_lanes(Emit *, MlirType integer, uint32_t w); /* 0, 1, 2, … */
+
+/* Constants; a splat when t is a vector type. */
+V em_int(Emit *, MlirType t, int64_t v);
+V em_float(Emit *, MlirType t, double v);
+V em_i64(Emit *, int64_t v);
+
+/* Memory. Addresses are !llvm.ptr; alignment is the element's. */
+V em_gep(Emit *, V p, V index, MlirType elem); /* &((elem *)p)[index] */
+V em_load(Emit *, MlirType t, V p, uint32_t align);
+void em_store(Emit *, V v, V p, uint32_t align);
+V em_masked_load(Emit *, MlirType vector, V p, V mask, V otherwise, uint32_t align);
+void em_masked_store(Emit *, V v, V p, V mask, uint32_t align);
+V em_gather(Emit *, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise, uint32_t align);
+
+/* Regions: begin a block, fill it (e->block is the block), end it. While an inner block is open, operations may still
+   be appended to outer ones: they come before the operation that owns the inner block. */
+typedef struct {
+    MlirBlock outer, block;
+    MlirRegion region;
+} Scope;
+Scope em_begin(Emit *, uint32_t nargs, const MlirType *args);
+void em_end(Emit *, Scope *); /* e->block is the outer one again */
+V em_arg(Scope *, uint32_t i);
+
+/* scf.for lo..hi by step with n carried values. em_for opens the body's block, whose arguments are the index (0) and
+   the carried values (1 … n); em_for_end yields `next` and sets the results. */
+typedef struct {
+    Scope scope;
+    V lo, hi, step;
+    uint32_t n;
+    const V *init;
+} For;
+For em_for(Emit *, V lo, V hi, V step, uint32_t n, const V *init);
+void em_for_end(Emit *, For *, const V *next, V *results);
+/* scf.if: em_if opens the then-block; em_else closes it with its results and opens the else-block. */
+typedef struct {
+    Scope then, otherwise;
+    V condition;
+    uint32_t n;
+} If;
+If em_if(Emit *, V condition);
+void em_else(Emit *, If *, uint32_t n, const V *yes);
+void em_if_end(Emit *, If *, const V *no, V *results);
+
+/* scf.while: `before` ended in scf.condition, `after` in scf.yield. */
+V *em_while(Emit *, uint32_t n, const V *init, Scope *before, Scope *after);
+
+/* A function, internal to the library; opens its entry block. `shared`: its operations are recorded for
+   em_shared_function. */
+typedef struct {
+    Scope scope;
+    Str name;
+    uint32_t nargs;
+    const MlirType *args;
+    MlirType result;           /* no_type: void */
+    struct Tape *tape, *outer; /* its own; the enclosing function's */
+    uint32_t written;          /* operations in the enclosing function */
+} Function;
+Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args, bool shared);
+/* Ends the function, which returns `value` (NULL: nothing), and appends it to the module. */
+MlirOperation em_function_end(Emit *, Function *, V value);
+/* em_call declares an external function once and calls it; em_call_local calls one of this module. */
+void em_declare(Emit *, const char *name, MlirType result, uint32_t n, const MlirType *args);
+V em_call_local(Emit *, Str name, MlirType result, uint32_t n, const V *args);
+V em_call(Emit *, const char *name, MlirType result, uint32_t n, const V *args);
+V em_address(Emit *, Str symbol); /* of a function or global */
+/* The address of a value's data: read-only bytes in the library, aligned to 64. */
+V em_constant(Emit *, Val);
+/* Sets the place of subsequent operations in the program, for debug information. */
+void em_at(Emit *, Span);
+V em_alloca(Emit *, int64_t bytes, uint32_t align);
+
+/* Puts a text, terminated, into read-only data; its symbol. */
+Str em_text(Emit *, Str);
+/* Drops this function if an equal one has been written before; returns the name to call. */
+Str em_shared_function(Emit *, const Function *, MlirOperation);
+
+/* ---- element types, in memory and in registers. bool: i8 and i1; floats below f32: their bits in an i16 or i8, and
+   f32 (rounded after every operation); i2 to u4: i8 in both, sign- or zero-extended after every operation in registers;
+   complex: both parts as one integer; the others are the same in both. */
+MlirType em_memory_type(Emit *, Dtype);
+MlirType em_register_type(Emit *, Dtype);
+uint32_t em_bytes(Dtype);
+uint32_t em_align(Dtype); /* of arrays: a complex number is aligned like its parts */
+V em_to_register(Emit *, Dtype, V memory);
+V em_to_memory(Emit *, Dtype, V reg);
+/* A result brought into the range of its type: floats rounded to nearest, ties to even; integers wrapped. */
+V em_round(Emit *, Dtype, V reg);
+
+Emit *emit_open(Ctx *, Target);
+void emit_close(Emit *);
+/* Verifies, lowers, optimises and writes the module: `kind` asm, llvm, mlir or obj. */
+bool emit_write(Emit *, Programs, EmitKind kind, const Output *);
+
+#endif

@@ -1,0 +1,12 @@
+/* The data of constants in modules, objects and libraries (em_constant, emit.h). */
+#ifndef JAXCC_CONSTANTS_H
+#define JAXCC_CONSTANTS_H
+#include "../emit/emit.h"
+#include <llvm-c/Core.h>
+
+/* Defines what em_constant declared; false after a diagnostic. */
+bool constants_define(Emit *, EmitKind, LLVMModuleRef);
+/* Writes the bytes of large constants into an object, archive or library; false after a diagnostic. */
+bool constants_fill(Emit *, EmitKind, const Output *);
+
+#endif

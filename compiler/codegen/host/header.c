@@ -1,0 +1,308 @@
+/* The C function that a program becomes, and the header that declares it. */
+#include "header.h"
+#include "../../cname.h"
+
+/* ---- the symbols of a program, in order of first appearance */
+
+typedef struct {
+    Ctx *cx;
+    Intern seen_dims, seen_types, seen_jaxprs;
+    struct {
+        Dim *at;
+        uint32_t n, cap;
+    } found;
+} Walk;
+
+static bool is_new(Intern *seen, const void *key, size_t n) {
+    bool fresh;
+    intern(seen, key, n, &fresh);
+    return fresh;
+}
+
+static void walk_dim(Walk *w, Dim d) {
+    if (dim_is_const(d) || !is_new(&w->seen_dims, &d, sizeof d)) return;
+    const DimExpr *e = dim_at(w->cx->types, d);
+    switch (e->kind) {
+    case DIM_SYMBOL: push(w->cx->arena, &w->found, d); break;
+    case DIM_SUM:
+        for (uint32_t i = 0; i < e->nterms; i++)
+            for (uint32_t k = 0; k < e->terms[i].natoms; k++) walk_dim(w, e->terms[i].atoms[k]);
+        break;
+    case DIM_FLOORDIV:
+    case DIM_MOD:
+    case DIM_MAX:
+    case DIM_MIN:
+        walk_dim(w, e->a);
+        walk_dim(w, e->b);
+        break;
+    default: break;
+    }
+}
+
+static void walk_vals(Walk *w, Vals vals) {
+    each(Val, v, vals) {
+        Type t = val_type(w->cx, *v);
+        if (!t || !is_new(&w->seen_types, &t, sizeof t)) continue;
+        const ArrayType *a = type_at(w->cx->types, t);
+        for (uint32_t i = 0; i < a->rank; i++) walk_dim(w, a->dims[i]);
+    }
+}
+
+static void walk_body(Walk *w, const Jaxpr *j) {
+    if (!is_new(&w->seen_jaxprs, &j, sizeof(Jaxpr *))) return;
+    walk_vals(w, j->consts);
+    walk_vals(w, j->in);
+    each(Eqn, e, j->eqns) {
+        walk_vals(w, e->in);
+        walk_vals(w, e->out);
+        each(Param, p, e->params) {
+            if (p->value.kind == V_DIM) walk_dim(w, p->value.dim);
+            if (p->value.kind == V_DIMS)
+                each(Dim, d, p->value.dims) walk_dim(w, *d);
+        }
+        Jaxprs inner = eqn_jaxprs(w->cx->arena, e);
+        for (uint32_t i = 0; i < inner.n; i++) walk_body(w, inner.at[i]);
+    }
+}
+
+Dims program_symbols(Ctx *cx, const Jaxpr *j) {
+    Walk w = {.cx = cx, .seen_dims.arena = cx->arena, .seen_types.arena = cx->arena, .seen_jaxprs.arena = cx->arena};
+    walk_vals(&w, j->consts);
+    walk_vals(&w, j->in);
+    walk_vals(&w, j->out);
+    walk_body(&w, j);
+    return (Dims){w.found.at, w.found.n};
+}
+
+/* ---- names */
+
+/* `name` as a C identifier that is not in `used`, with `_` appended until it is not. */
+static Str fresh_name(Ctx *cx, Intern *used, Str name) {
+    Text t = {.arena = cx->arena};
+    text_put(&t, cname_from(cx->arena, name));
+    while (!is_new(used, t.at, t.n)) text_put(&t, S("_"));
+    return (Str){str_c(cx->arena, (Str){t.at, t.n}), t.n};
+}
+
+static Str *parameter_names(Ctx *cx, const Signature *s) {
+    Intern used = {.arena = cx->arena};
+    intern(&used, s->name, strlen(s->name), NULL);
+    Str *names = arena_new(cx->arena, Str, s->dims.n + s->in.n + s->out.n + 1), *next = names;
+    each(Dim, d, s->dims) *next++ = fresh_name(cx, &used, dim_at(cx->types, *d)->name);
+    each(Val, v, s->in) *next++ = fresh_name(cx, &used, val_name(cx, *v));
+    for (uint32_t i = 0; i < s->out.n; i++) *next++ = fresh_name(cx, &used, str_format(cx->arena, "out%u", i));
+    return names;
+}
+
+/* ---- the signature */
+
+static bool has_parameter(Ctx *cx, Val v) {
+    return dtype_info[val_array(cx, v)->dtype].kind != DK_VOID && !val_info(cx, v)->data;
+}
+
+Signature signature_within(Ctx *cx, Dims symbols, const Jaxpr *j) {
+    Signature s = {.dims = symbols};
+    s.in.at = arena_new(cx->arena, Val, j->consts.n + j->in.n + 1);
+    s.out.at = arena_new(cx->arena, Val, j->out.n + 1);
+    s.is = arena_new(cx->arena, Str, j->out.n + 1);
+    each(Val, v, j->consts)
+        if (has_parameter(cx, *v)) s.in.at[s.in.n++] = *v;
+    each(Val, v, j->in)
+        if (has_parameter(cx, *v)) s.in.at[s.in.n++] = *v;
+    for (uint32_t i = 0; i < j->out.n; i++) {
+        if (dtype_info[val_array(cx, j->out.at[i])->dtype].kind == DK_VOID) continue;
+        if (j->out_is) s.is[s.out.n] = j->out_is[i];
+        s.out.at[s.out.n++] = j->out.at[i];
+    }
+    return s;
+}
+Signature signature_of(Ctx *cx, const char *name, const Jaxpr *j) {
+    Signature s = signature_within(cx, program_symbols(cx, j), j);
+    s.name = name;
+    s.names = parameter_names(cx, &s);
+    return s;
+}
+
+typedef struct {
+    Ctx *cx;
+    const Signature *s;
+    bool computed; /* met a bound scalar that is not an input */
+} BoundNames;
+
+static Str bound_name(const void *user, uint32_t val) {
+    const BoundNames *b = user;
+    for (uint32_t i = 0; i < b->s->in.n; i++)
+        if (b->s->in.at[i] == val) return b->s->names[b->s->dims.n + i];
+    for (uint32_t i = 0; i < b->s->out.n; i++)
+        if (b->s->out.at[i] == val) return b->s->names[b->s->dims.n + b->s->in.n + i];
+    return val_name(b->cx, val);
+}
+
+Str signature_dim_text(Ctx *cx, const Signature *s, Dim d) {
+    BoundNames names = {.cx = cx, .s = s};
+    return dim_text(cx->arena, cx->types, d, bound_name, &names);
+}
+
+static Dim note_computed(void *user, Dim atom) {
+    BoundNames *b = user;
+    const DimExpr *e = dim_at(b->cx->types, atom);
+    bool given = e->kind != DIM_BOUND;
+    for (uint32_t i = 0; i < b->s->in.n && !given; i++) given = b->s->in.at[i] == e->val;
+    b->computed |= !given;
+    return atom;
+}
+
+bool signature_computed(Ctx *cx, const Signature *s, Val out) {
+    BoundNames b = {.cx = cx, .s = s};
+    const ArrayType *t = val_array(cx, out);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (!dim_is_const(t->dims[i])) dim_substitute(cx->types, t->dims[i], note_computed, &b);
+    return b.computed;
+}
+
+/* ---- model.h */
+
+/* The text of runtime/jaxcc.h, so that a header needs no other; tests/header.sh compares the two. */
+static const char common[] =
+    "#ifndef JAXCC_H\n"
+    "#define JAXCC_H\n"
+    "#include <stdint.h>\n"
+    "#ifdef __cplusplus\n"
+    "extern \"C\" {\n"
+    "#endif\n"
+    "\n"
+    "/* What a call returns: 0, or the kind of failure, after which outputs are undefined. */\n"
+    "enum {\n"
+    "    JAXCC_OK,\n"
+    "    JAXCC_ARGUMENT,  /* NULL for an array that has elements */\n"
+    "    JAXCC_DIMENSION, /* negative, unequal where they must be equal, a divisor of zero, too large */\n"
+    "    JAXCC_MEMORY,    /* no memory for the workspace or for an output */\n"
+    "    JAXCC_CPU,       /* the library was compiled for instructions that this CPU lacks */\n"
+    "    JAXCC_CHECK,     /* --debug-nans, --check-bounds, --tape or check stopped the call, or a handler failed */\n"
+    "    JAXCC_MISSING,   /* something the program needs is not there: LAPACK, a handler */\n"
+    "    JAXCC_INTERNAL\n"
+    "};\n"
+    "\n"
+    "/* An output whose shape the program computes; release() frees what the library allocated. */\n"
+    "typedef struct jaxcc_array {\n"
+    "    void *data;\n"
+    "    int32_t rank;\n"
+    "    const int64_t *dims;\n"
+    "    void (*release)(struct jaxcc_array *);\n"
+    "} jaxcc_array;\n"
+    "\n"
+    "/* A parallel loop over [0, n): calls body on disjoint ranges that cover it, of at least `grain`\n"
+    "   each if possible, and returns when all are done. */\n"
+    "typedef void jaxcc_body(void *ctx, int64_t lo, int64_t hi);\n"
+    "typedef void jaxcc_parallel_for(void *pool, jaxcc_body *body, void *ctx, int64_t n, int64_t grain);\n"
+    "\n"
+    "/* Receives the output of debug_print: one message, without its newline. */\n"
+    "typedef void jaxcc_print(void *user, const char *text);\n"
+    "\n"
+    "/* One input or output. Extents are text: \"128\", \"b\", \"2*b + 1\". */\n"
+    "typedef struct {\n"
+    "    const char *name, *dtype;\n"
+    "    int32_t rank;\n"
+    "    const char *const *extents;\n"
+    "} jaxcc_type;\n"
+    "\n"
+    "/* The description of a program in a library. */\n"
+    "typedef struct {\n"
+    "    uint32_t version, size; /* of this struct: fields are only added */\n"
+    "    const char *name;\n"
+    "    int32_t n_dims, n_in, n_out;\n"
+    "    const char *const *dims;\n"
+    "    const jaxcc_type *in, *out;\n"
+    "    int32_t (*call)(const int64_t *dims, const void *const *in, void *const *out);\n"
+    "    const char *(*error)(void);                                 /* the thread's last failure, one line */\n"
+    "    int64_t (*workspace)(const int64_t *dims);                  /* bytes beside arrays of computed sizes */\n"
+    "    void (*set_num_threads)(int n);                             /* 0: as many as there are CPUs */\n"
+    "    void (*set_parallel_for)(jaxcc_parallel_for *, void *pool); /* NULL: the library's own */\n"
+    "    void (*set_print)(jaxcc_print *, void *user);               /* NULL: standard error */\n"
+    "} jaxcc_program;\n"
+    "\n"
+    "#ifdef __cplusplus\n"
+    "}\n"
+    "#endif\n"
+    "#endif\n";
+
+static const char *c_type(Dtype d) {
+    uint32_t bits = dtype_info[d].bits;
+    unsigned log = bits <= 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3;
+    static const char *const sint[] = {"int8_t", "int16_t", "int32_t", "int64_t"};
+    static const char *const uint[] = {"uint8_t", "uint16_t", "uint32_t", "uint64_t"};
+    switch (dtype_info[d].kind) {
+    case DK_SINT: return sint[log];
+    case DK_FLOAT: return bits == 64 ? "double" : bits == 32 ? "float" : uint[log];
+    case DK_COMPLEX: return bits == 128 ? "double" : "float";
+    case DK_KEY: return "uint32_t";
+    default: return uint[log];
+    }
+}
+
+static Str type_in(Ctx *cx, const Signature *s, Val v) {
+    BoundNames names = {.cx = cx, .s = s};
+    return type_text(cx->arena, cx->types, type_plain(cx->types, val_type(cx, v)), bound_name, &names);
+}
+
+static void put_comment(Ctx *cx, const Signature *s, Text *t) {
+    uint32_t k = 0, width = 1;
+    for (uint32_t i = 0; i < s->dims.n + s->in.n + s->out.n; i++)
+        if (s->names[i].n > width) width = s->names[i].n;
+    int w = (int)(width < 24 ? width : 24);
+    each(Dim, d, s->dims)
+        text_add(t, " * %-*s  dimension %.*s\n", w, s->names[k++].at, SF(dim_at(cx->types, *d)->name));
+    each(Val, v, s->in) text_add(t, " * %-*s  input   %.*s\n", w, s->names[k++].at, SF(type_in(cx, s, *v)));
+    for (uint32_t i = 0; i < s->out.n; i++) {
+        Val v = s->out.at[i];
+        const char *whose = signature_computed(cx, s, v) ? ", which the library allocates" : "";
+        text_add(t, " * %-*s  output  %.*s%s%.*s%s\n", w, s->names[k++].at, SF(type_in(cx, s, v)),
+                 s->is[i].n ? ", " : "", SF(s->is[i]), whose);
+    }
+}
+
+/* `between`: what separates two parameters. */
+static void put_prototype(Ctx *cx, const Signature *s, const char *between, Text *t) {
+    uint32_t k = 0;
+    const char *comma = "";
+    text_add(t, "int32_t %s(", s->name);
+    for (; k < s->dims.n; k++, comma = between) text_add(t, "%sint64_t %s", comma, s->names[k].at);
+    for (uint32_t i = 0; i < s->in.n; i++, comma = between) {
+        const char *type = c_type(val_array(cx, s->in.at[i])->dtype);
+        text_add(t, "%sconst %s *%s", comma, type, s->names[k++].at);
+    }
+    for (uint32_t i = 0; i < s->out.n; i++, comma = between) {
+        const char *type = c_type(val_array(cx, s->out.at[i])->dtype);
+        if (signature_computed(cx, s, s->out.at[i])) type = "jaxcc_array";
+        text_add(t, "%s%s *%s", comma, type, s->names[k++].at);
+    }
+    text_add(t, "%s);\n", *comma ? "" : "void");
+}
+
+static void put_program(Ctx *cx, const Program *p, Text *t) {
+    const char *name = p->name;
+    Signature s = signature_of(cx, name, p->j);
+    text_add(t, "\n/* %s\n *\n", name);
+    put_comment(cx, &s, t);
+    text_add(t,
+             " *\n * Arrays are dense, in row-major order. Returns JAXCC_OK, or what failed; then "
+             "%s_error()\n"
+             " * says why in one line, and no output is meaningful. */\n",
+             name);
+    Text line = {.arena = cx->arena};
+    put_prototype(cx, &s, ", ", &line);
+    if (line.n > 100)
+        put_prototype(cx, &s, ",\n    ", t);
+    else
+        text_put(t, (Str){line.at, line.n});
+    text_add(t, "const char *%s_error(void);\nconst jaxcc_program *%s_program(void);\n", name, name);
+}
+
+void header_text(Ctx *cx, Programs programs, Text *t) {
+    const char *name = programs.at[0].name;
+    text_put(t, str(common));
+    text_add(t, "\n#ifndef JAXCC_%s_H\n#define JAXCC_%s_H\n", name, name);
+    text_put(t, S("#ifdef __cplusplus\nextern \"C\" {\n#endif\n"));
+    each(const Program, p, programs) put_program(cx, p, t);
+    text_put(t, S("\n#ifdef __cplusplus\n}\n#endif\n#endif\n"));
+}

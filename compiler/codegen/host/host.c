@@ -1,0 +1,342 @@
+#include "host.h"
+#include "../../options.h"
+#include "../plan/call.h"
+#include "../plan/dot.h"
+#include "header.h"
+#include "part.h"
+#include "../kernels/point.h"
+#include <mlir-c/BuiltinAttributes.h>
+#include <mlir-c/BuiltinTypes.h>
+
+enum { PARALLEL_COST = 200000, INLINE_COST = 4000, INLINE_CODE = 400, CONTEXT_WORDS = 128 };
+
+/* ---- scalars */
+static Kernel *scalar_kernel(Host *h) {
+    if (!h->scalar) h->scalar = kernel_new(h->plan, h->e, &h->frame, NULL);
+    kernel_forget(h->scalar);
+    return h->scalar;
+}
+V host_scalar(Host *h, Val v) { return kernel_eval(scalar_kernel(h), v, NULL).v; }
+void host_store(Host *h, Val v, V pointer) {
+    Dtype d = val_array(h->plan->cx, v)->dtype;
+    em_store(h->e, em_to_memory(h->e, d, host_scalar(h, v)), pointer, em_bytes(d));
+}
+static Dim bytes_of(const Host *h, Val v) {
+    Types *ts = h->plan->cx->types;
+    Dim n = type_size(ts, val_type(h->plan->cx, v));
+    return dim_mul(ts, n, em_bytes(val_array(h->plan->cx, v)->dtype));
+}
+V host_bytes(Host *h, Val v) { return frame_dim(&h->frame, bytes_of(h, v)); }
+void host_copy(Host *h, V to, V from, V bytes) {
+    V o[3] = {to, from, bytes};
+    Attr a = {"isVolatile", mlirIntegerAttrGet(h->e->i1, 0)};
+    em_op(h->e, "llvm.intr.memcpy", &(Op){0, NULL, 3, o, 1, &a, 0, NULL});
+}
+void host_load(Host *h, Val v, Buf *from) {
+    Dtype d = val_array(h->plan->cx, v)->dtype;
+    V m = em_load(h->e, em_memory_type(h->e, d), frame_buffer(&h->frame, from), em_bytes(d));
+    frame_set_scalar(&h->frame, v, em_to_register(h->e, d, m));
+}
+static void scalar_step(Host *h, Step *s) {
+    for (uint32_t i = 0; i < s->e->out.n; i++) {
+        Val v = s->e->out.at[i];
+        frame_set_scalar(&h->frame, v, kernel_equation(scalar_kernel(h), s->e, i).v);
+    }
+}
+
+/* ---- C code of the runtime */
+/* jaxcc_rt_<name>(call, arrays, sizes): operands, results, and `text` if the equation has one */
+static void runtime_step(Host *h, Step *s) {
+    Emit *e = h->e;
+    const Eqn *q = s->e;
+    Dims sizes = param_dims(q, K_sizes);
+    uint32_t n = q->in.n + q->out.n;
+    const Param *text = param_find(q, K_text);
+    if (text) n++;
+    V area = host_context(h, n + sizes.n + 1), second = em_gep(e, area, em_i64(e, n), e->i64);
+    for (uint32_t i = 0; i < q->in.n + q->out.n; i++)
+        em_store(e, frame_buffer(&h->frame, s->arrays[i]), em_gep(e, area, em_i64(e, i), e->i64), 8);
+    if (text) {
+        V bytes = em_address(e, em_text(e, str_unquoted(e->arena, text->value.s)));
+        em_store(e, bytes, em_gep(e, area, em_i64(e, n - 1), e->i64), 8);
+    }
+    for (uint32_t i = 0; i < sizes.n; i++)
+        em_store(e, frame_dim(&h->frame, sizes.at[i]), em_gep(e, second, em_i64(e, i), e->i64), 8);
+    Str name = str_format(e->arena, "jaxcc_rt_%.*s", SF(param_word(q, K_name)));
+    V args[3] = {h->frame.heap, area, second};
+    em_call(e, name.at, no_type, 3, args);
+    for (uint32_t i = 0; i < q->out.n; i++)
+        if (plan_register(h->plan, q->out.at[i])) host_load(h, q->out.at[i], s->arrays[q->in.n + i]);
+}
+
+/* ---- a program for several devices, each of which runs it with its own arguments (runtime/comm.c) */
+static void spmd_step(Host *h, Step *s) {
+    Emit *e = h->e;
+    const Eqn *q = s->e;
+    const Jaxpr *j = param_jaxpr(q, K_call_jaxpr);
+    Signature sig = signature_within(e->cx, h->plan->callees->symbols, j);
+    Str name = str_format(e->arena, "%s.device_%u", h->plan->callees->name, e->nkernels++);
+    Written written = host_write(s->device, e, j, &sig, name);
+    Str run = entry_run(e, &written, true);
+    uint32_t n = q->in.n + q->out.n, nsizes = 5 + sig.dims.n + q->out.n;
+    V area = host_context(h, n + nsizes), second = em_gep(e, area, em_i64(e, n), e->i64);
+    V *size = arena_new(e->arena, V, nsizes);
+    size[0] = em_i64(e, param_int(q, K_axis_size, 1));
+    size[1] = em_i64(e, q->in.n);
+    size[2] = em_i64(e, q->out.n);
+    size[3] = frame_bytes(&h->frame, written.workspace);
+    size[4] = em_i64(e, sig.dims.n);
+    for (uint32_t i = 0; i < sig.dims.n; i++) size[5 + i] = frame_dim(&h->frame, sig.dims.at[i]);
+    for (uint32_t i = 0; i < q->out.n; i++) size[5 + sig.dims.n + i] = host_bytes(h, j->out.at[i]);
+    for (uint32_t i = 0; i < n; i++)
+        em_store(e, frame_buffer(&h->frame, s->arrays[i]), em_gep(e, area, em_i64(e, i), e->i64), 8);
+    for (uint32_t i = 0; i < nsizes; i++) em_store(e, size[i], em_gep(e, second, em_i64(e, i), e->i64), 8);
+    V args[4] = {h->frame.heap, area, second, em_address(e, run)};
+    em_call(e, "jaxcc_rt_spmd", no_type, 4, args);
+}
+
+/* ---- kernels */
+static const KernelKind *kind_of(const Step *s) {
+    return s->kind == STEP_DOT       ? &kernel_dot
+           : s->kind == STEP_CUM     ? &kernel_cumulative
+           : s->kind == STEP_SCATTER ? &kernel_scatter
+                                     : &kernel_loops;
+}
+/* Operations of the whole step, and of one unit; -1 if known only at run time. */
+static int64_t known_cost(Host *h, const Step *s) {
+    __int128 c = s->cost + 1;
+    for (uint32_t i = 0; i < s->domain.n; i++) {
+        if (!dim_is_const(s->domain.at[i])) return -1;
+        c *= s->domain.at[i];
+    }
+    if (s->kind == STEP_DOT) c *= dim_is_const(s->dot->k) ? s->dot->k + 1 : -1;
+    if (c < 0) return -1;
+    return c > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)c;
+}
+static void inline_kernel(Host *h, Step *s, const KernelKind *kind) {
+    Kernel *k = kernel_new(h->plan, h->e, &h->frame, s);
+    kind->write(k, em_i64(h->e, 0), frame_dim(&h->frame, kind->units(h->plan, s)));
+}
+/* A separate function, kernel(context, lo, hi), which is called or, if worthwhile, split over threads. Equal kernels
+   are one function. */
+static Str outline(Host *h, Step *s, Frame *f) {
+    Emit *e = h->e;
+    MlirType args[3] = {e->ptr, e->i64, e->i64};
+    Str name = str_format(e->arena, "kernel_%u", e->nkernels++);
+    Function fn = em_function(e, name, no_type, 3, args, true);
+    *f = (Frame){.plan = h->plan, .e = e, .parent = &h->frame, .entry = fn.scope.block};
+    f->context = em_arg(&fn.scope, 0);
+    f->keys.arena = e->arena;
+    Kernel *k = kernel_new(h->plan, e, f, s);
+    kind_of(s)->write(k, em_arg(&fn.scope, 1), em_arg(&fn.scope, 2));
+    MlirOperation op = em_function_end(e, &fn, (V){NULL});
+    return em_shared_function(e, &fn, op);
+}
+static V grain(Host *h, const Step *s, V units, int64_t cost) {
+    Emit *e = h->e;
+    V total;
+    if (cost >= 0)
+        total = em_i64(e, cost);
+    else {
+        total = em_i64(e, s->cost + 1);
+        for (uint32_t i = 0; i < s->domain.n; i++)
+            total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->domain.at[i]));
+        if (s->kind == STEP_DOT) total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->dot->k));
+    }
+    /* units of at least PARALLEL_COST operations */
+    V each_unit = em_bin(e, "llvm.udiv", total, em_bin(e, "llvm.intr.umax", units, em_i64(e, 1)));
+    V n = em_bin(e, "llvm.udiv", em_i64(e, PARALLEL_COST), em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
+    return em_bin(e, "llvm.intr.umax", n, em_i64(e, 1));
+}
+/* The memory for captures of kernels: one area for all, since one kernel runs at a time; replaced if it is too
+   small. */
+V host_context(Host *h, uint32_t n) {
+    Emit *e = h->e;
+    if (n <= h->room) return h->context;
+    MlirBlock was = e->block;
+    e->block = h->frame.entry;
+    h->room = n <= CONTEXT_WORDS ? CONTEXT_WORDS : 2 * n;
+    h->context = em_alloca(e, 8 * (int64_t)h->room, 8);
+    e->block = was;
+    return h->context;
+}
+static void kernel_step(Host *h, Step *s) {
+    Emit *e = h->e;
+    int64_t cost = known_cost(h, s);
+    if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT && h->inlined + s->cost < INLINE_CODE) {
+        h->inlined += s->cost + 8;
+        inline_kernel(h, s, kind_of(s));
+        return;
+    }
+    Frame inside;
+    Str name = outline(h, s, &inside);
+    V units = frame_dim(&h->frame, kind_of(s)->units(h->plan, s));
+    V context = host_context(h, inside.captures.n);
+    frame_pass(&inside, context);
+    if (cost >= 0 && cost < 2 * PARALLEL_COST) {
+        V args[3] = {context, em_i64(e, 0), units};
+        em_call_local(e, name, no_type, 3, args);
+        return;
+    }
+    V args[4] = {em_address(e, name), context, units, grain(h, s, units, cost)};
+    em_call(e, "jaxcc_rt_parallel_for", no_type, 4, args);
+}
+static bool empty(const Step *s) {
+    for (uint32_t i = 0; i < s->domain.n; i++)
+        if (s->domain.at[i] == 0 && !s->reduced[i]) return true;
+    return false;
+}
+static void host_step(Host *h, const Body *b, Step *s) {
+    switch (s->kind) {
+    case STEP_SCALAR: scalar_step(h, s); break;
+    case STEP_RUNTIME: runtime_step(h, s); break;
+    case STEP_SPMD: spmd_step(h, s); break;
+    case STEP_CALL: host_call(h, b, s); break;
+    case STEP_COND:
+    case STEP_WHILE:
+    case STEP_SCAN: host_control(h, s); break;
+    default:
+        if (!s->stores.n || empty(s)) break;
+        kernel_step(h, s);
+        if (s->parts) inline_kernel(h, s, &kernel_combine);
+        if (s->kind == STEP_SCATTER && val_array(h->plan->cx, s->e->out.at[0])->rank == 0)
+            host_load(h, s->e->out.at[0], s->stores.at[0].buf);
+    }
+}
+/* ---- memory of computed sizes */
+static void take_output(Host *h, const Alloc *a) {
+    Emit *e = h->e;
+    const ArrayType *t = val_array(h->plan->cx, a->like);
+    MlirBlock was = e->block;
+    e->block = h->frame.entry;
+    V dims = em_alloca(e, 8 * (int64_t)(t->rank + 1), 8);
+    e->block = was;
+    for (uint32_t d = 0; d < t->rank; d++)
+        em_store(e, frame_dim(&h->frame, t->dims[d]), em_gep(e, dims, em_i64(e, d), e->i64), 8);
+    V args[5] = {h->frame.heap, argument_out(e, &h->frame.arguments, a->buf->k), em_int(e, e->i32, t->rank), dims,
+                 frame_bytes(&h->frame, bytes_of(h, a->like))};
+    frame_set_out(&h->frame, a->buf->k, em_call(e, "jaxcc_rt_heap_array", e->ptr, 5, args));
+}
+/* A loop whose length is computed comes from a while. */
+static V take_rows(Host *h, const Alloc *a, V bytes) {
+    Ctx *cx = h->plan->cx;
+    const ArrayType *t = val_array(cx, a->rows);
+    LineCol at = diag_where(cx->diags, a->loop->span);
+    const char *loop = dim_has_bound(cx->types, t->dims[0]) ? "while" : prim_name[a->loop->prim];
+    const char *rows = cx->options->levels > 1 ? "rows" : "turns"; /* segments have one for many turns */
+    Str text = str_format(h->e->arena, "%s:%u:%u: %s: no memory for {0} %s of {1} bytes%.*s",
+                          diag_path(cx->diags, a->loop->span.file), at.line, at.col, loop, rows,
+                          SF(options_less_memory(h->e->arena, cx->options)));
+    Dim row = em_bytes(t->dtype);
+    for (uint32_t d = 1; d < t->rank; d++) row = dim_mul(cx->types, row, t->dims[d]);
+    V args[5] = {h->frame.heap, bytes, frame_dim(&h->frame, t->dims[0]), frame_bytes(&h->frame, row),
+                 em_address(h->e, em_text(h->e, text))};
+    return em_call(h->e, "jaxcc_rt_heap_rows", h->e->ptr, 5, args);
+}
+static void take(Host *h, const Alloc *a) {
+    if (a->buf->kind == BUF_OUT) {
+        take_output(h, a);
+        return;
+    }
+    V bytes = frame_bytes(&h->frame, a->buf->bytes);
+    V memory = a->loop ? take_rows(h, a, bytes)
+                       : em_call(h->e, "jaxcc_rt_heap_get", h->e->ptr, 2, (V[]){h->frame.heap, bytes});
+    frame_set_slot(&h->frame, a->buf, memory);
+}
+void host_put(Host *h, V memory) {
+    V args[2] = {h->frame.heap, memory};
+    em_call(h->e, "jaxcc_rt_heap_put", no_type, 2, args);
+}
+/* A computed size must not be negative. */
+static void check_size(Host *h, Val v) {
+    const ArrayType *t = val_array(h->plan->cx, v);
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (!dim_has_bound(h->plan->cx->types, t->dims[d])) continue;
+        Str text = ctx_type_text(h->plan->cx, val_type(h->plan->cx, v));
+        V args[3] = {h->frame.heap, em_address(h->e, em_text(h->e, text)), frame_dim(&h->frame, t->dims[d])};
+        em_call(h->e, "jaxcc_rt_heap_dim", no_type, 3, args);
+    }
+}
+void host_body(Host *h, Body *b) {
+    uint32_t next = 0;
+    Part part = {.open = false};
+    for (uint32_t i = 0; i <= b->steps.n; i++) {
+        for (; next < b->allocs.n && b->allocs.at[next].step == i; next++) {
+            part_next(h, b, &part);
+            if (b->allocs.at[next].like) check_size(h, b->allocs.at[next].like);
+            take(h, &b->allocs.at[next]);
+        }
+        if (i == b->steps.n) break;
+        part_next(h, b, &part);
+        host_step(h, b, b->steps.at[i]);
+    }
+    each(Alloc, a, b->allocs) {
+        part_next(h, b, &part);
+        if (a->buf->kind == BUF_HEAP && !a->kept) host_put(h, frame_slot(&h->frame, a->buf));
+    }
+    part_end(h, &part);
+}
+
+/* ---- the schedule as a function */
+void host_enter(Host *h, Scope *scope) {
+    Frame *f = &h->frame;
+    const Signature *s = h->signature;
+    uint32_t n = arguments_count(s, h->cut);
+    *f = (Frame){.plan = h->plan, .e = h->e, .entry = scope->block, .schedule = f->schedule};
+    f->keys.arena = h->e->arena;
+    f->symbols = s->dims;
+    f->arguments = arguments_open(h->e, s, h->cut, scope, 0);
+    f->workspace = em_arg(scope, n);
+    f->heap = em_arg(scope, n + 1);
+    frame_enter(f);
+}
+static void load_scalar(Host *h, Val v) {
+    plan_info(h->plan, v)->class = VAL_SCALAR;
+    if (!h->cut) frame_set_scalar(&h->frame, v, frame_scalar(&h->frame, v));
+}
+/* Loads scalar inputs and constants into registers, unless there are too many. */
+static void load_scalars(Host *h, const Jaxpr *j) {
+    each(Val, v, h->signature->in)
+        if (plan_info(h->plan, *v)->class == VAL_SCALAR) load_scalar(h, *v);
+    each(Val, c, j->consts)
+        if (plan_register(h->plan, *c) && plan_info(h->plan, *c)->buf->kind == BUF_CONST) load_scalar(h, *c);
+}
+static void store_results(Host *h, const Jaxpr *j) {
+    Part part = {.open = false};
+    for (uint32_t i = 0; i < j->out.n; i++) {
+        if (h->plan->top->out_slots[i]) continue;
+        part_next(h, h->plan->top, &part);
+        host_store(h, j->out.at[i], argument_out(h->e, &h->frame.arguments, i));
+    }
+    part_end(h, &part);
+}
+Written host_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str name) {
+    Schedule all = {.slots = arena_new(e->arena, Held, p->bufs.n + 1),
+                    .outs = arena_new(e->arena, Held, s->out.n + 1),
+                    .scalars = arena_new(e->arena, Held, p->cx->nvals + 1)};
+    Host h = {.plan = p, .e = e, .signature = s, .name = name, .cut = part_cuts(p, s)};
+    uint32_t n = arguments_count(s, h.cut);
+    MlirType *t = arena_new(e->arena, MlirType, n + 2);
+    arguments_types(e, s, h.cut, t);
+    t[n] = t[n + 1] = e->ptr;
+    Function fn = em_function(e, name, no_type, n + 2, t, false);
+    h.frame.schedule = &all;
+    host_enter(&h, &fn.scope);
+    load_scalars(&h, j);
+    for (uint32_t i = 0; i < j->out.n; i++)
+        if (p->over[i]) frame_set_slot(&h.frame, p->over[i], argument_out(e, &h.frame.arguments, i));
+    host_body(&h, p->top);
+    store_results(&h, j);
+    em_function_end(e, &fn, (V){NULL});
+    uint32_t homes = frame_homes(&h.frame);
+    return (Written){.name = name,
+                     .signature = s,
+                     .in_memory = h.cut,
+                     .homes = homes,
+                     .workspace = dim_add(p->cx->types, p->workspace, homes)};
+}
+void host_entry(Plan *p, Emit *e, const Program *program) {
+    Signature s = signature_of(e->cx, program->name, program->j);
+    Written body = host_write(p, e, program->j, &s, str_format(e->arena, "%s.body", s.name));
+    entry_write(p, program->j, e, &body);
+}

@@ -1,0 +1,61 @@
+/* The library's function: checks, workspace, and the steps of the schedule. */
+#ifndef JAXCC_HOST_H
+#define JAXCC_HOST_H
+#include "frame.h"
+#include "header.h"
+#include "../kernels/kernel.h"
+
+typedef struct {
+    Plan *plan;
+    Emit *e;
+    const Signature *signature;
+    Str name;
+    Frame frame; /* of the function being written */
+    V context;   /* captures of the kernels that it calls: `room` words */
+    uint32_t room;
+    Kernel *scalar;   /* computes scalars */
+    uint32_t inlined; /* operations of kernels inlined into the function */
+    bool cut;         /* cut into parts (part.c), whose arguments are in memory */
+    uint32_t nparts;
+} Host;
+
+/* Begins a function whose parameters are the program's arguments, the workspace and the heap. */
+void host_enter(Host *, Scope *);
+void host_body(Host *, Body *);
+/* Frees heap memory. */
+void host_put(Host *, V memory);
+void host_control(Host *, Step *); /* hostloop.c */
+/* A value of rank 0 as a register. */
+V host_scalar(Host *, Val);
+/* Writes a scalar result to memory. */
+void host_store(Host *, Val, V pointer);
+/* A scalar that others computed is a register again. */
+void host_load(Host *, Val, Buf *);
+/* Memory of n words, of use until it is asked for again: what is called finds there what it gets. */
+V host_context(Host *, uint32_t n);
+/* bytes of v's array as i64 */
+V host_bytes(Host *, Val);
+/* Copies an array. */
+void host_copy(Host *, V to, V from, V bytes);
+
+/* The schedule, written: NAME.body(the program's arguments, workspace, heap). */
+typedef struct {
+    Str name;
+    const Signature *signature;
+    bool in_memory; /* are the arguments in memory? */
+    uint32_t homes; /* bytes that it needs before the workspace */
+    Dim workspace;  /* bytes of both */
+} Written;
+/* NAME.body.run(args, heap): the same with its arguments in memory, 8 bytes each; `flat`: these are all arguments of
+   the program and the workspace. */
+Str entry_run(Emit *, const Written *, bool flat);
+/* NAME itself: checks, workspace, then the schedule; and NAME_workspace_size (entry.c). */
+void entry_write(Plan *, const Jaxpr *, Emit *, const Written *);
+/* What comes before the workspace that the schedule is given. */
+V written_past_homes(Emit *, const Written *, V workspace);
+/* The schedule of a program as a function of that name. */
+Written host_write(Plan *, Emit *, const Jaxpr *, const Signature *, Str name);
+/* All of it. */
+void host_entry(Plan *, Emit *, const Program *);
+
+#endif

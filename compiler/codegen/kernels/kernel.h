@@ -1,0 +1,175 @@
+/* Kernels: values of the program evaluated at an index, inside loops, one vector of lanes at a time. */
+#ifndef JAXCC_KERNEL_H
+#define JAXCC_KERNEL_H
+#include "../emit/emit.h"
+#include "../../passes/rewrite.h"
+#include "../plan/plan.h"
+
+/* A function being written. What it needs from the function that calls it (pointers, scalars,
+   dimensions) is captured on first use: stored by the caller into a context, loaded in the entry
+   block. */
+typedef struct Frame Frame;
+
+/* One computed value. */
+typedef struct {
+    V v;
+    bool uniform;   /* a scalar, the same for all lanes; else a vector of k->w lanes (a scalar if k->w
+                     is 1) */
+    uint32_t depth; /* of the scope it was computed in */
+} Reg;
+
+/* Scopes: a loop has two where it is done in blocks; kinds of kernels open a few more. */
+enum { MAX_DEPTH = 2 * STEP_NEST + 8 };
+typedef struct Kernel {
+    Plan *plan;
+    Emit *e;
+    Frame *frame;
+    Step *step;
+    Indices *ix;
+    uint32_t w; /* lanes */
+    Atom lane;  /* the loop they run along; 0: none */
+    /* open scopes: 0 is where the kernel starts, each loop is one more */
+    struct {
+        MlirBlock block;
+        uint32_t serial;
+    } scopes[MAX_DEPTH];
+    uint32_t depth, serial;
+    struct KernelMemo *memo;
+    Reg guard; /* loads only in lanes where this holds; v.ptr NULL: all */
+    uint32_t guard_id, nguards;
+    uint32_t tile, tile_at; /* the rows of the tile being written (0: none), and the current row */
+    uint32_t jam;           /* iterations of the step's loop `jam` that are done at once; 0: one */
+    Atom first;             /* the first of them: as they end before the loop does, its extent is smaller, and so
+                               indices of all of them have the quotients and remainders that the loop's has */
+    bool inside;            /* no padding is read here */
+    uint32_t least;         /* loads are not hoisted out of this scope */
+    V tail;                 /* mask of the lanes that exist, at the end of the lane loop; NULL: all */
+    uint32_t level;         /* the stage being written */
+    uint32_t in_stdlib;     /* how deep in programs of stdlib */
+    bool rows;              /* values over the kept axes are being stored; else values over the whole domain */
+    /* dry mode: nothing is written, only what would be read is reported */
+    bool dry;
+    void (*seen)(void *user, Val v, const Ix *index, Ix address);
+    void (*edge)(void *user, Ix index, Dim lo, Dim hi); /* NULL: edges are not reported */
+    void *user;
+} Kernel;
+
+/* ---- scopes: after a loop's block is opened (em_for), kernel_enter makes it the innermost scope and kernel_bind sets
+   the loop's index; kernel_leave comes before the block is closed. */
+void kernel_enter(Kernel *);
+void kernel_bind(Kernel *, Atom loop, V index);
+void kernel_leave(Kernel *);
+/* Puts subsequent operations into the scope of that depth (hoisting); returns the block to restore in e->block. */
+MlirBlock kernel_at(Kernel *, uint32_t depth);
+
+/* ---- values */
+/* v at an index (one Ix per axis of v). */
+Reg kernel_eval(Kernel *, Val v, const Ix *index);
+/* Result `out` of an equation, evaluated even if the plan has it stored. */
+Reg kernel_equation(Kernel *, const Eqn *, uint32_t out);
+/* Remembers that v at that index is `r` (results of reductions, accumulators of matrix products). */
+void kernel_remember(Kernel *, Val v, const Ix *index, Reg r);
+V kernel_vector(Kernel *, Reg); /* broadcast if uniform */
+/* An index as an i64, of lane 0; in all lanes, as a vector of an integer type. */
+V kernel_index(Kernel *, Ix);
+Reg kernel_index_lanes(Kernel *, Ix, MlirType integer);
+/* An element of an integer array, clamped: an i64, of lane 0; with `integer` (i64 or i32) a vector for all lanes. */
+Reg kernel_element(Kernel *, const IxValue *, const MlirType *integer);
+V kernel_dim(Kernel *, Dim);         /* i64, in the outermost scope */
+uint32_t kernel_depth(Kernel *, Ix); /* the depth of the innermost loop in the index */
+
+/* ---- memory; addresses in elements */
+V kernel_buffer(Kernel *, Buf *);
+/* `rows`: the buffer consists of rows of that many elements (0: nothing is known). */
+Reg kernel_load(Kernel *, Buf *, Dtype, Ix address, Dim rows);
+void kernel_store(Kernel *, Buf *, Dtype, Ix address, Reg);
+/* The address of v[index] in its buffer: the start of v plus the index times the strides. */
+Ix kernel_address(Kernel *, Val v, const Ix *index);
+/* Writes the step's stores at the current index of the domain whose values belong to the stage k->level; only the lanes
+   of k->tail, if it is set. */
+void kernel_stores(Kernel *);
+
+/* ---- edges (edge.c): padding is read at an index that is not in [lo, hi) */
+/* Can it be decided for all iterations of the loops at once? */
+bool edge_known(const Indices *, Ix);
+/* i1: no lane, no iteration done at once and no iteration of an unbound loop reads padding. */
+V edge_inside(Kernel *);
+
+/* The plan's kernel in dry mode, ready to evaluate values of `step` (NULL: reads of all members are reported). */
+Kernel *plan_dry(Plan *, Step *step, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+/* The index of an elementwise equation's operand: empty for a scalar, 0 along an axis of extent 1 that stretches. */
+void kernel_operand(Kernel *, const Eqn *, Val x, const Ix *index, Ix *out);
+/* In dry mode: reports an index that is used as a value, not as an address. */
+void kernel_seen_index(Kernel *, Ix);
+
+/* ---- rules by family: the `lowering` column of prims.def */
+typedef struct {
+    Dtype in, out; /* of operand 0 (select_n: of the cases) and of the result */
+    const Eqn *e;
+    Kernel *k;
+} Point;
+/* One result from registers, all of the same width. */
+typedef V PointRule(Emit *, const Point *, const V *x);
+/* Result `out` of an index operation at an index. */
+typedef Reg IndexRule(Kernel *, const Eqn *, uint32_t out, const Ix *index);
+
+extern IndexRule *const index_rule[NPRIMS];
+static inline bool eqn_reduces(const Eqn *e) {
+    return prim_lower[e->prim] == LOWER_REDUCE || prim_lower[e->prim] == LOWER_ARG;
+}
+static inline bool eqn_point(const Eqn *e) { return prim_elementwise(e->prim) || prim_lower[e->prim] == LOWER_PROGRAM; }
+/* The result of a reduction whose axes all have extent 1. */
+Reg reduce_unit(Kernel *, const Eqn *, const Ix *index);
+/* Until kernel_unguard, loads happen only in the lanes where the condition holds; returns the guard to restore. */
+Reg kernel_guard(Kernel *, Reg condition);
+void kernel_unguard(Kernel *, Reg before);
+Reg kernel_and(Kernel *, Reg, Reg);
+Reg kernel_choose(Kernel *, Reg condition, Reg yes, Reg no);
+/* One elementwise equation on registers of width w. */
+V kernel_point(Kernel *, const Eqn *, const V *x, uint32_t w);
+/* The same for an equation that is a program of stdlib/; such a program by name, on registers of f64 or, for every
+   other type, f32. */
+V kernel_program(Kernel *, const Eqn *, const V *x, uint32_t w);
+V kernel_stdlib(Kernel *, const char *name, Dtype, const V *x, uint32_t n, uint32_t w);
+/* -ffp-contract: the operand of `e` that is a product and is rounded once with the sum or difference that `e` is; 2: neither.
+   A sum of two products is not contracted: a·b − c·d stays 0 where both are equal. */
+typedef struct {
+    const Eqn *maker; /* computes the operand, or NULL */
+    bool alone;       /* its result is not in memory, and nothing else uses it */
+} Summand;
+uint32_t kernel_contracts(const Kernel *, const Eqn *e, const Summand x[2]);
+/* `e` from the factors of that product, x[0] and x[1], and the other operand, x[2]. */
+V kernel_contracted(Kernel *, const Eqn *e, uint32_t product, const V *x);
+/* A primitive of two operands of one type. */
+V kernel_binary(Kernel *, Prim, Dtype, const V *x);
+/* A program of elementwise equations and loops on scalars, in w lanes at once. An operand, and then a result, may be a scalar: it is
+   the same in all lanes. */
+void kernel_run(Kernel *, const Jaxpr *, const V *x, uint32_t w, V *out);
+V kernel_literal(Kernel *, Val, uint32_t w);
+Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
+
+/* ---- one kernel of the plan: write() computes the units [lo, hi) of its outermost range, which has units() of them */
+typedef struct {
+    Dim (*units)(Plan *, Step *);
+    void (*write)(Kernel *, V lo, V hi);
+} KernelKind;
+/* kernel_combine comes after kernel_loops where the step has parts. */
+extern const KernelKind kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_scatter;
+/* Loops over n atoms, the outermost from lo to hi, the last one with lanes if it is k->lane; `inside` writes the
+   body. */
+typedef struct {
+    const Atom *loops;
+    uint32_t n;
+    void (*inside)(Kernel *, void *user);
+    void *user;
+} Nesting;
+void kernel_nest(Kernel *, Nesting, V lo, V hi);
+/* Units of the lane loop: blocks of `block` elements. */
+void kernel_blocks(Kernel *, Atom loop, uint32_t block, V *lo, V *hi);
+Dim blocks_of(Plan *, Atom loop, uint32_t block);
+
+Kernel *kernel_new(Plan *, Emit *, Frame *, Step *);
+/* Resets the kernel to its initial state, at e->block. */
+void kernel_forget(Kernel *);
+
+#endif

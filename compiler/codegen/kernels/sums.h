@@ -1,0 +1,20 @@
+/* Sums of many terms. A partial sum in a register loses a digit each time the number of its terms grows a hundredfold,
+   so it covers one block of terms only; the sums of the blocks are added up in a wider form. */
+#ifndef JAXCC_SUMS_H
+#define JAXCC_SUMS_H
+#include "../emit/emit.h"
+
+/* The wide form of an accumulator of type d, with as many lanes: for f32 an f64; for f64 two values, a sum and its
+   accumulated rounding errors. wide_values: their number; 0: the type has no wide form. */
+enum { WIDE_VALUES = 2 };
+uint32_t wide_values(Dtype d);
+void wide_zero(Emit *, Dtype d, uint32_t w, V *wide);
+void wide_add(Emit *, Dtype d, V x, V *wide);
+V wide_value(Emit *, Dtype d, const V *wide); /* rounded to a register of d */
+
+/* Cuts a nest of loops over the terms, outermost first, into blocks: block[i] iterations of loop i, with all of the
+   loops in it, make at most `most` iterations of the innermost loop, or are a single iteration, whose inner loops are
+   cut too. block[i] = 0: the loop and those in it have no more than `most`. The loops that are cut are outermost. */
+void sum_blocks(Types *, const Dim *turns, uint32_t n, int64_t most, Dim *block);
+
+#endif

@@ -1,0 +1,174 @@
+#include "dot.h"
+#include "../kernels/gather.h"
+#include <assert.h>
+#include <stdlib.h>
+
+/* The offsets of buffers in the workspace. Steps have positions in the order they run; a buffer is live from the first
+   step that touches it to the last; buffers that a loop's body reads from outside are live during the whole loop.
+   Buffers that are never live together share memory: a released block goes to the next buffer that it is large enough
+   for, or that has the same size if sizes are known only at run time. */
+
+typedef struct {
+    Plan *p;
+    struct {
+        Buf **at;
+        uint32_t n, cap;
+    } touched; /* since the outermost open loop began; may repeat */
+    uint32_t position;
+    Body *body; /* being walked, and which of its steps */
+    uint32_t step;
+    const Eqn *loop; /* whose stacked result `rows` is touched, or NULL */
+    Val rows;
+    bool *taken; /* by number of a buffer: it has an Alloc */
+} Walk;
+
+/* For computed sizes the memory is allocated before the first step that touches it. */
+static void take(Walk *w, Buf *b) {
+    Alloc a = {.step = w->step, .buf = b, .loop = w->loop, .rows = w->rows};
+    if (w->taken[b->number]) return;
+    w->taken[b->number] = true;
+    w->p->heap = true;
+    a.kept = b->kind == BUF_HEAP && b->k;
+    if (b->kind == BUF_OUT) a.like = w->p->top->j->out.at[b->k];
+    push(w->p->arena, &w->body->allocs, a);
+}
+static void touch(Walk *w, Buf *b) {
+    if (!b) return;
+    if (b->kind == BUF_WORK && dim_has_bound(w->p->cx->types, b->bytes)) b->kind = BUF_HEAP;
+    if (b->kind == BUF_HEAP || (b->kind == BUF_OUT && w->p->computed[b->k])) take(w, b);
+    for (uint32_t i = 0; i < 3; i++) touch(w, b->behind[i]);
+    if (b->kind != BUF_WORK) return;
+    if (!b->first) b->first = w->position;
+    b->last = w->position;
+    push(w->p->arena, &w->touched, b);
+}
+static void touch_read(void *user, Val v, const Ix *index, Ix address) {
+    Walk *w = user;
+    if (v) touch(w, plan_info(w->p, v)->buf);
+}
+static void walk_body(Walk *w, Body *b);
+
+void step_reads(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
+    Ix index[MAX_RANK];
+    if (s->kind == STEP_SCALAR) plan_scalar_reads(p, s, seen, user);
+    each(Store, st, s->stores) {
+        step_at(p, s, st->v, index);
+        plan_reads(p, st->v, index, seen, user);
+        store_place(plan_dry(p, NULL, seen, user), st, index);
+    }
+    each(Val, v, s->members) {
+        const Eqn *e = plan_info(p, *v)->e;
+        const ArrayType *y = val_array(p->cx, *v);
+        bool reduces = eqn_reduces(e), opaque = !reduces && !eqn_point(e);
+        if (!opaque) step_at(p, s, reduces ? e->in.at[0] : *v, index);
+        each(Val, x, e->in) {
+            const ArrayType *t = val_array(p->cx, *x);
+            Ix at[MAX_RANK];
+            for (uint32_t d = 0; d < t->rank; d++) {
+                bool stretched = !reduces && !opaque && t->dims[d] == 1 && y->dims[d] != 1;
+                at[d] = opaque ? ix_atom(p->ix, atom_loop(p->ix, t->dims[d])) : stretched ? 0 : index[d];
+            }
+            plan_reads(p, *x, at, seen, user);
+        }
+    }
+}
+/* What a loop stacks, and the results of a cond. */
+static void touch_stacked(Walk *w, Step *s) {
+    for (uint32_t i = 0; s->nbodies && s->ys && i < s->e->out.n - s->ncarries; i++) {
+        w->loop = s->kind == STEP_SCAN ? s->e : NULL, w->rows = s->e->out.at[s->ncarries + i];
+        touch(w, s->ys[i]);
+    }
+    w->loop = NULL;
+}
+static void walk_step(Walk *w, Step *s) {
+    s->start = ++w->position;
+    step_reads(w->p, s, touch_read, w);
+    each(Store, st, s->stores) touch(w, st->buf);
+    touch(w, s->parts);
+    for (uint32_t i = 0; i < s->narrays; i++) touch(w, s->arrays[i]);
+    if (s->dot)
+        touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial),
+            touch(w, s->dot->pack_rows);
+    assert(!s->nbodies || s->e);
+    if (s->nbodies)
+        each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
+    for (uint32_t i = 0; i < s->ncarries; i++) {
+        Carry *c = &s->carries[i];
+        touch(w, c->operand), touch(w, c->a), touch(w, c->b);
+    }
+    touch_stacked(w, s);
+    uint32_t from = w->touched.n;
+    for (uint32_t i = 0; i < s->nbodies; i++) {
+        walk_body(w, s->bodies[i]);
+        w->position++;
+    }
+    s->end = w->position;
+    for (uint32_t i = from; i < w->touched.n; i++)
+        if (w->touched.at[i]->first < s->start + 1) w->touched.at[i]->last = s->end;
+    if (s->nbodies) {
+        for (uint32_t i = 0; i < s->ncarries; i++) {
+            Carry *c = &s->carries[i];
+            touch(w, c->operand), touch(w, c->a), touch(w, c->b);
+        }
+        touch_stacked(w, s);
+        each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
+    }
+}
+static void walk_body(Walk *w, Body *b) {
+    Body *outer = w->body;
+    uint32_t step = w->step;
+    w->body = b;
+    for (w->step = 0; w->step < b->steps.n; w->step++) walk_step(w, b->steps.at[w->step]);
+    w->position++;
+    each(Val, v, b->j->out)
+        if (!val_info(w->p->cx, *v)->lit) touch(w, plan_info(w->p, *v)->buf);
+    w->body = outer, w->step = step;
+}
+
+/* ---- blocks */
+typedef struct {
+    Dim bytes, offset;
+    uint32_t free_from; /* position after which it is free */
+} Block;
+static Dim rounded(Plan *p, Dim bytes) {
+    Types *ts = p->cx->types;
+    return dim_mul(ts, dim_floordiv(ts, dim_add(ts, bytes, 63), 64), 64);
+}
+static bool fits(const Block *k, Dim bytes) {
+    if (dim_is_const(k->bytes) && dim_is_const(bytes)) return k->bytes >= bytes;
+    return k->bytes == bytes;
+}
+static int by_first(const void *a, const void *b) {
+    const Buf *x = *(Buf *const *)a, *y = *(Buf *const *)b;
+    return x->first != y->first ? (x->first < y->first ? -1 : 1) : (x->number < y->number ? -1 : 1);
+}
+void plan_buffers(Plan *p) {
+    Walk w = {.p = p, .taken = arena_new(p->arena, bool, p->bufs.n + 1)};
+    struct {
+        Block *at;
+        uint32_t n, cap;
+    } blocks = {0};
+    uint32_t n = 0;
+    walk_body(&w, p->top);
+    Buf **order = arena_new(p->arena, Buf *, p->bufs.n + 1);
+    each(Buf *, b, p->bufs)
+        if ((*b)->kind == BUF_WORK && (*b)->first) order[n++] = *b;
+    qsort(order, n, sizeof *order, by_first);
+    for (uint32_t i = 0; i < n; i++) {
+        Buf *b = order[i];
+        Dim bytes = rounded(p, b->bytes);
+        Block *best = NULL;
+        each(Block, k, blocks)
+            if (k->free_from < b->first && fits(k, bytes) &&
+                (!best || (dim_is_const(k->bytes) && k->bytes < best->bytes)))
+                best = k;
+        if (!best) {
+            Block k = {.bytes = bytes, .offset = p->workspace};
+            p->workspace = dim_add(p->cx->types, p->workspace, bytes);
+            push(p->arena, &blocks, k);
+            best = &blocks.at[blocks.n - 1];
+        }
+        best->free_from = b->last;
+        b->offset = best->offset;
+    }
+}

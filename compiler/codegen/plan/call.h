@@ -1,0 +1,39 @@
+/* Called programs (those of passes/share.c, and calls that inline.c left): each is planned and written once, as a
+   function of the library. */
+#ifndef JAXCC_CALL_H
+#define JAXCC_CALL_H
+#include "../host/host.h"
+
+enum { NOT_OVER = UINT32_MAX };
+typedef struct {
+    const Jaxpr *program;
+    Signature signature; /* its dimensions are those of the whole program */
+    uint32_t *over;      /* by result: the input in whose memory it is returned, which the caller owns; or NOT_OVER */
+    bool heap;           /* it allocates memory or may end the call, and so do its callers */
+    Written written;
+} Callee;
+/* What the plans of one program share. */
+struct Callees {
+    Ctx *cx;
+    const char *name;      /* of the program */
+    uint32_t vector_bytes; /* of the target */
+    Dims symbols;          /* of the whole program: each function gets all of them */
+    Intern numbers;        /* of the programs */
+    struct {
+        Callee **at;
+        uint32_t n, cap;
+    } all; /* a program after those that it calls */
+};
+
+/* All programs called within it, including programs of devices. */
+Callees *callees_of(Ctx *, const Program *, uint32_t vector_bytes);
+/* Plans and writes them; false after a diagnostic. */
+bool callees_write(Callees *, Emit *);
+/* The program that an equation calls; NULL: it is not a call. */
+const Callee *callee_of(const Callees *, const Eqn *);
+
+/* The step of a call; its code, as a part of the body. */
+bool plan_call(Plan *, Body *, const Eqn *);
+void host_call(Host *, const Body *, Step *);
+
+#endif

@@ -1,0 +1,71 @@
+/* Matrix products: how dot_general reads its operands, and the tiles that compute it.
+
+   The sums over the contracted axes form a product A·B for every index of the other loops: rows of A, columns of B. The
+   row loop moves only in A; the column loop moves only in B, by one element, and vectors run along it. Other loops that
+   do not move in B act as more rows. */
+#ifndef JAXCC_DOT_H
+#define JAXCC_DOT_H
+#include "../emit/emit.h"
+#include "plan.h"
+
+typedef struct {
+    Buf *buf;
+    Dtype dtype;
+    Ix address; /* over the loops of the result and of the contraction */
+} DotOperand;
+typedef struct {
+    Dim extent, a, b; /* a, b: the strides in each operand */
+} DotSum;
+typedef struct Dot {
+    Dtype acc;
+    DotOperand a, b;
+    bool inner;      /* lanes run along the contraction, where both operands are contiguous */
+    bool packed;     /* B must be packed: its type is not the accumulator's, or it is */
+    bool transposed; /* contiguous along the innermost loop of the contraction, not along its
+                        columns */
+    struct {
+        DotSum *at;
+        uint32_t n;
+    } sums;   /* outermost first */
+    Dim k;    /* all terms of one sum */
+    Ix *axes; /* the result's loops when the addresses were made, by axis of the step's domain */
+    /* set by dot_schedule */
+    Atom row, column;    /* 0: none, one row or column */
+    Atom *outer, *again; /* the other loops: those that move in B, and the rest */
+    uint32_t nouter, nagain;
+    Dim rows, columns, points;   /* extents; of all `again` together */
+    uint32_t mr, w, sets;        /* a tile: mr × w */
+    Dim row_block, column_block; /* of a unit; multiples of mr and w */
+    Dim point_block;             /* of the points of `again`, in a unit */
+    Buf *pack;      /* B packed by w columns, for each unit: [unit][packed_terms][w]; NULL: read in place */
+    Buf *pack_rows; /* A packed by mr rows, for a group of tiles at a time: [unit][tile][packed_terms][mr]; NULL: read
+                       in place */
+    uint32_t group_rows; /* the rows of these tiles */
+    bool row_neighbours; /* the rows of A are at neighbouring elements */
+    Dim packed_terms;    /* all; with `partial`: of a block */
+    Buf *partial;        /* few rows or many terms, large B: sums over blocks of the terms:
+                     [unit][point][row][column]; NULL: sums stay in registers */
+    bool wide_partial;   /* these are wide forms (sums.h) */
+    uint32_t cut;        /* without `partial`: how many of the sums run in blocks … */
+    Dim *block;          /* … and their iterations; those of the innermost in elements */
+    bool several;        /* certainly more than one block */
+    Buf *wide;           /* the wide forms of a tile */
+    uint32_t k_level;
+    int64_t k_block;        /* a block: k_block iterations of the sum k_level, with all inner ones */
+    int64_t stored_columns; /* of a unit in `pack` and `partial`: whole tiles */
+    Buf *spill;             /* a tile whose rows are finished in a loop; NULL: unrolled */
+} Dot;
+
+/* Decides how the operands are read; schedules copies of those that must be copied. */
+void dot_plan(Plan *, Body *, Step *);
+/* Can an operand be read in place, once the value it is derived from is in memory? */
+bool dot_reads_in_place(Plan *, Val);
+/* The addresses of both operands over the step's loops, for collapsing them. */
+void dot_addresses(Plan *, const Step *, Ix address[2]);
+/* The number of units of a scheduled product; the number of blocks of n. */
+Dim dot_units(Plan *, const Dot *);
+Dim dot_blocks(Plan *, Dim n, Dim block);
+/* Tiles and units, once the step's loops are final. */
+void dot_schedule(Plan *, Step *);
+
+#endif

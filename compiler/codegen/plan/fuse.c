@@ -1,0 +1,786 @@
+#include "call.h"
+#include "dot.h"
+#include "../kernels/gather.h"
+#include "../kernels/point.h"
+#include <assert.h>
+
+/* Fusion: equations become members of steps. An equation joins the latest step that computes one of its operands if its
+   shape is that step's domain (or the domain's kept axes), if it reads members of that step only at their own index,
+   and if everything else it reads is computed earlier. Index operations and cheap elementwise ones are virtual:
+   computed wherever they are used. A value that another step needs is stored by the step that computes it: stores may
+   be added to earlier steps until the code is written.
+
+   The obvious way, fusing producers into each consumer, computes a value once per consumer, which is exponential in a
+   chain of diamonds. Here every value of any cost is computed by exactly one step. */
+
+enum { VIRTUAL_COST = 4, STEP_COST = 400, VIRTUAL_DEPTH = 64 };
+enum { GATHER_COST = 12, SCATTER_COST = 4, STEP_READS = 128 };
+/* The most pieces of a virtual concatenation; the most that one step writes; the most elements of these. */
+enum { MOST_PIECES = 64, STEP_PIECES = 128, SMALL_SIZE = 4096 };
+
+Buf *buf_new(Plan *p, BufKind kind, Dim bytes) {
+    Buf *b = arena_new(p->arena, Buf, 1);
+    *b = (Buf){.kind = kind, .number = p->bufs.n, .bytes = bytes};
+    push(p->arena, &p->bufs, b);
+    return b;
+}
+Buf *buf_for(Plan *p, BufKind kind, Val v) {
+    const ArrayType *t = val_array(p->cx, v);
+    Dim n = type_size(p->cx->types, val_type(p->cx, v));
+    return buf_new(p, kind, dim_mul(p->cx->types, n, em_bytes(t->dtype)));
+}
+
+/* ---- steps */
+Step *step_new(Plan *p, Body *b, StepKind kind, const Eqn *e, const ArrayType *shape) {
+    Step *s = arena_new(p->arena, Step, 1);
+    s->kind = kind, s->e = e, s->number = b->steps.n + 1;
+    uint32_t rank = shape ? shape->rank : 0;
+    s->domain.at = arena_new(p->arena, Dim, rank + 1);
+    s->axes = arena_new(p->arena, Ix, rank + 1);
+    s->reduced = arena_new(p->arena, bool, rank + 1);
+    for (uint32_t d = 0; d < rank; d++) {
+        if (shape->dims[d] == 1) continue;
+        s->axes[s->domain.n] = ix_atom(p->ix, atom_loop(p->ix, shape->dims[d]));
+        s->domain.at[s->domain.n++] = shape->dims[d];
+    }
+    push(p->arena, &b->steps, s);
+    return s;
+}
+static bool match(const Step *s, const ArrayType *t, bool row, Ix *index) {
+    uint32_t a = 0;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        index[d] = 0;
+        if (t->dims[d] == 1) continue;
+        while (row && a < s->domain.n && s->reduced[a]) a++;
+        if (a == s->domain.n || s->domain.at[a] != t->dims[d]) return false;
+        index[d] = s->axes[a++];
+    }
+    while (row && a < s->domain.n && s->reduced[a]) a++;
+    return a == s->domain.n;
+}
+bool step_index(Plan *p, const Step *s, Val v, Ix *index, bool *row) {
+    const ArrayType *t = val_array(p->cx, v);
+    *row = false;
+    if (match(s, t, false, index)) return true;
+    *row = true;
+    return s->reduces && match(s, t, true, index);
+}
+bool step_at(Plan *p, const Step *s, Val v, Ix *index) {
+    bool row, fits = step_index(p, s, v, index, &row);
+    assert(fits);
+    return row;
+}
+void step_store(Plan *p, Step *s, Val v, Buf *b, Ix offset, const Dim *strides, Dtype as) {
+    Store st = {.v = v, .buf = b, .offset = offset, .strides = strides, .as = as};
+    push(p->arena, &s->stores, st);
+}
+Ix panels_at(Plan *p, const Panels *l, Ix index) {
+    Ix block = ix_scale(p->ix, ix_div(p->ix, index, l->width), l->apart);
+    return ix_add(p->ix, block, ix_mod(p->ix, index, l->width));
+}
+Ix store_address(Plan *p, const Store *s, const Ix *index) {
+    const ArrayType *t = val_array(p->cx, s->v);
+    if (s->scatter) return scatter_address(p, s->scatter, index);
+    Ix at = s->offset;
+    Dim stride = 1;
+    for (uint32_t d = t->rank; d-- > 0;) {
+        bool cut = s->panels.width && s->panels.axis == d;
+        Ix part =
+            cut ? panels_at(p, &s->panels, index[d]) : ix_scale(p->ix, index[d], s->strides ? s->strides[d] : stride);
+        at = ix_add(p->ix, at, part);
+        stride = dim_mul(p->cx->types, stride, t->dims[d]);
+    }
+    return at;
+}
+/* The innermost body among those of the values that v reads. */
+typedef struct {
+    Plan *p;
+    Body *body, *deepest;
+} Homes;
+static void home(void *user, Val v, const Ix *index, Ix address) {
+    Homes *h = user;
+    if (!v) return;
+    const Info *info = plan_info(h->p, v);
+    Body *b = info->home && info->class == VAL_STORED ? info->home : h->body;
+    if (!h->deepest || b->depth > h->deepest->depth) h->deepest = b;
+}
+Body *plan_home(Plan *p, Body *b, Val v) {
+    const ArrayType *t = val_array(p->cx, v);
+    Homes h = {.p = p, .body = b};
+    Ix index[MAX_RANK];
+    for (uint32_t i = 0; i < t->rank; i++) index[i] = ix_atom(p->ix, atom_loop(p->ix, t->dims[i]));
+    plan_reads(p, v, index, home, &h);
+    while (h.deepest && b->depth > h.deepest->depth && !b->conditional) b = b->outer;
+    return b;
+}
+Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, const Panels *panels, Dim elements, Dtype as) {
+    const ArrayType *t = val_array(p->cx, v);
+    Dtype d = as ? as : t->dtype;
+    Buf *buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, em_bytes(d)));
+    Step *s = step_new(p, plan_home(p, b, v), STEP_LOOPS, NULL, t);
+    step_store(p, s, v, buf, 0, strides, as);
+    if (panels) s->stores.at[0].panels = *panels;
+    return buf;
+}
+
+/* ---- reads */
+void plan_reads(Plan *p, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
+    Kernel *k = plan_dry(p, NULL, seen, user);
+    kernel_eval(k, v, index);
+}
+
+/* An arbitrary index, for callers that only need to know which values are read. */
+static const Ix *any_index(Plan *p, Val v) {
+    const ArrayType *t = val_array(p->cx, v);
+    Ix *index = arena_new(p->arena, Ix, t->rank + 1);
+    for (uint32_t d = 0; d < t->rank; d++) index[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
+    return index;
+}
+
+typedef struct {
+    Plan *p;
+    Body *body;
+    Step *step;
+    bool ok, shares;
+} Probe;
+
+/* Is a value that a candidate reads available when the step runs, and read at its own index if the step computes it? */
+static void probe(void *user, Val v, const Ix *index, Ix address) {
+    Probe *q = user;
+    if (!v || !q->ok) return;
+    const Info *info = plan_info(q->p, v);
+    bool member = info->class == VAL_MEMBER && info->step == q->step->number;
+    if (!member) {
+        if (info->step >= q->step->number)
+            q->ok = false;
+        else
+            each(Store, s, q->step->stores) q->shares |= same_buf(s->buf, info->buf);
+        return;
+    }
+    Ix own[MAX_RANK];
+    bool row;
+    const ArrayType *t = val_array(q->p->cx, v);
+    bool known = step_index(q->p, q->step, v, own, &row);
+    if (!known || (t->rank && memcmp(own, index, t->rank * sizeof *own))) q->ok = false;
+}
+/* Collects the values that other steps would have to store. */
+typedef struct {
+    Plan *p;
+    Body *body;
+    uint32_t latest, nleaves;
+    Step *step; /* the reader */
+} Reads;
+static void latest(void *user, Val v, const Ix *index, Ix address) {
+    Reads *r = user;
+    if (!v) return;
+    const Info *info = plan_info(r->p, v);
+    if (info->class != VAL_SCALAR) r->nleaves++;
+    if (info->step > r->latest) r->latest = info->step;
+}
+static void store_for(void *user, Val v, const Ix *index, Ix address) {
+    Reads *r = user;
+    if (!v) return;
+    const Info *info = plan_info(r->p, v);
+    bool member = info->class == VAL_MEMBER;
+    r->nleaves += !member || info->step != r->step->number;
+    if (member && info->step != r->step->number) plan_stored(r->p, r->body, v);
+}
+static void reads_all(Plan *p, const Eqn *e, uint32_t n, void (*seen)(void *, Val, const Ix *, Ix), void *user,
+                      const Ix *index) {
+    const ArrayType *y = val_array(p->cx, e->out.at[0]);
+    Kernel *k = plan_dry(p, NULL, seen, user); /* one for all: shared values are reported once */
+    for (uint32_t i = 0; i < n; i++) {
+        const ArrayType *t = val_array(p->cx, e->in.at[i]);
+        Ix at[MAX_RANK];
+        for (uint32_t d = 0; d < t->rank; d++)
+            at[d] = index && !(y->rank == t->rank && t->dims[d] == 1 && y->dims[d] != 1) ? index[d] : 0;
+        kernel_eval(k, e->in.at[i], at);
+    }
+}
+
+Buf *plan_stored(Plan *p, Body *b, Val v) {
+    Info *info = plan_info(p, v);
+    if (info->buf) return info->buf;
+    if (info->class == VAL_MEMBER) {
+        info->buf = buf_for(p, BUF_WORK, v);
+        step_store(p, step_of(b, info), v, info->buf, 0, NULL, DT_none);
+        return info->buf;
+    }
+    /* virtual values, literals and scalars get a copy by a step of their own */
+    Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
+    Buf *buf = buf_for(p, BUF_WORK, v);
+    Ix index[MAX_RANK];
+    Reads r = {.p = p, .body = b, .step = s};
+    step_at(p, s, v, index);
+    plan_reads(p, v, index, store_for, &r);
+    step_store(p, s, v, buf, 0, NULL, DT_none);
+    if (info->class == VAL_VIRTUAL && !val_info(p->cx, v)->lit) info->buf = buf; /* kernels still compute it */
+    return buf;
+}
+
+/* ---- costs */
+/* In additions. */
+static uint32_t own_cost(const Eqn *e) {
+    enum { COST = 4, STDLIB_COST = 20, PROGRAM_COST = STEP_COST / 2 };
+    if (prim_is(e->prim, COSTLY)) return COST;
+    if (prim_lower[e->prim] == LOWER_PROGRAM) return PROGRAM_COST;
+    return prim_lower[e->prim] == LOWER_STDLIB ? STDLIB_COST : eqn_point(e);
+}
+static uint32_t total_cost(Plan *p, const Eqn *e) {
+    uint32_t c = own_cost(e);
+    each(Val, v, e->in)
+        if (!val_info(p->cx, *v)->lit) c += plan_info(p, *v)->cost;
+    return c < 100000 ? c : 100000;
+}
+
+/* The number of pieces of concatenations that evaluating a value may read; 1 if it is not virtual. */
+static uint32_t pieces_of(Plan *p, Val v) {
+    const Info *info = plan_info(p, v);
+    bool virtual = !val_info(p->cx, v)->lit && info->class == VAL_VIRTUAL;
+    return virtual && info->pieces > 1 ? info->pieces : 1;
+}
+/* The same for the result of a virtual equation. */
+static uint32_t pieces(Plan *p, const Eqn *e) {
+    uint32_t n = 0;
+    each(Val, v, e->in) {
+        uint32_t more = pieces_of(p, *v);
+        n += more > 1 || prim_is(e->prim, JOINS) ? more : 0;
+        if (n > MOST_PIECES) return MOST_PIECES + 1;
+    }
+    return n;
+}
+
+/* ---- joining */
+static bool joinable(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *shape, uint32_t nread, bool *shares) {
+    Probe q = {.p = p, .body = b, .step = s, .ok = true};
+    Ix index[MAX_RANK];
+    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return false;
+    if (s->cost > STEP_COST || s->nreads > STEP_READS) return false;
+    if (!match(s, shape, false, index) && !(s->reduces && match(s, shape, true, index))) return false;
+    reads_all(p, e, nread, probe, &q, index);
+    *shares = q.shares;
+    return q.ok;
+}
+static void join(Plan *p, Body *b, Step *s, const Eqn *e, uint32_t nread, const Ix *index) {
+    Reads r = {.p = p, .body = b, .step = s};
+    reads_all(p, e, nread, store_for, &r, index);
+    uint32_t cost = own_cost(e);
+    s->cost += cost;
+    s->nreads += r.nleaves;
+    each(Val, v, e->out) {
+        Info *info = plan_info(p, *v);
+        info->class = VAL_MEMBER;
+        info->step = s->number;
+        push(p->arena, &s->members, *v);
+    }
+}
+static uint32_t latest_step(Plan *p, Body *b, const Eqn *e, uint32_t nread, uint32_t *leaves) {
+    Reads r = {.p = p, .body = b};
+    reads_all(p, e, nread, latest, &r, NULL);
+    *leaves = r.nleaves;
+    return r.latest;
+}
+/* The step an equation of this shape joins, or a new one. */
+static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, uint32_t nread, bool reduction) {
+    uint32_t leaves, from = latest_step(p, b, e, nread, &leaves);
+    bool shares;
+    if (!p->fuse) return NULL;
+    if (from > 0 && (!reduction || b->steps.at[from - 1]->kind == STEP_LOOPS) &&
+        joinable(p, b, b->steps.at[from - 1], e, shape, nread, &shares))
+        return b->steps.at[from - 1];
+    for (uint32_t i = b->steps.n, tries = 0; i > from && tries < 6; i--, tries++) {
+        Step *s = b->steps.at[i - 1];
+        if (s->kind == STEP_LOOPS && joinable(p, b, s, e, shape, nread, &shares)) return s;
+    }
+    return NULL;
+}
+
+/* The most values that a loop in the program keeps. */
+static uint32_t carried(const Jaxpr *j) {
+    uint32_t most = 0;
+    each(Eqn, e, j->eqns) {
+        if (e->prim != P_while) continue;
+        uint32_t inner = carried(while_of(e).body), own = e->in.n > inner ? e->in.n : inner;
+        most = own > most ? own : most;
+    }
+    return most;
+}
+
+/* ---- equations by kind */
+static void plan_point(Plan *p, Body *b, const Eqn *e) {
+    Val y = e->out.at[0];
+    Info *info = plan_info(p, y);
+    const ArrayType *t = val_array(p->cx, y);
+    uint32_t leaves, cost = total_cost(p, e);
+    for (uint32_t i = 0; i < e->out.n; i++) {
+        Info *of = plan_info(p, e->out.at[i]);
+        of->e = e, of->out = i, of->cost = cost;
+    }
+    latest_step(p, b, e, e->in.n, &leaves);
+    bool cheap = e->prim == P_stored ? dot_reads_in_place(p, e->in.at[0]) : info->cost <= VIRTUAL_COST && leaves <= 1;
+    if (p->fuse && cheap) {
+        info->class = VAL_VIRTUAL;
+        info->pieces = pieces(p, e);
+        return;
+    }
+    Step *s = step_for(p, b, e, t, e->in.n, false);
+    if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t);
+    Ix index[MAX_RANK];
+    step_at(p, s, y, index);
+    join(p, b, s, e, e->in.n, index);
+    if (prim_lower[e->prim] != LOWER_PROGRAM) return;
+    uint32_t most = carried(param_jaxpr(e, K_jaxpr));
+    s->carried = most > s->carried ? most : s->carried;
+}
+static bool same_axes(Plan *p, const Step *s, const ArrayType *t, const bool *reduced) {
+    uint32_t a = 0;
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (t->dims[d] != 1 && s->reduced[a++] != reduced[d]) return false;
+    return true;
+}
+static void set_axes(Step *s, const ArrayType *t, const bool *reduced) {
+    uint32_t a = 0;
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (t->dims[d] != 1) s->reduced[a++] = reduced[d];
+    s->reduces = true;
+}
+static bool any_row(Plan *p, const Step *s) {
+    Ix index[MAX_RANK];
+    each(Val, v, s->members)
+        if (!match(s, val_array(p->cx, *v), false, index)) return true;
+    return false;
+}
+static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
+    const ArrayType *t = val_array(p->cx, e->in.at[0]);
+    Ints axes = param_ints(e, K_axes);
+    bool *reduced = arena_new(p->arena, bool, t->rank + 1);
+    each(int64_t, a, axes) reduced[*a] = true;
+    Step *s = step_for(p, b, e, t, 1, true);
+    Ix index[MAX_RANK];
+    if (s && !match(s, t, false, index)) s = NULL;
+    if (s && s->reduces && !same_axes(p, s, t, reduced)) s = NULL;
+    if (s && !s->reduces && any_row(p, s)) s = NULL;
+    if (s && s->nreductions == STEP_REDUCTIONS) s = NULL;
+    if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t);
+    set_axes(s, t, reduced);
+    match(s, t, false, index);
+    plan_info(p, e->out.at[0])->e = e;
+    Reads r = {.p = p, .body = b, .step = s};
+    plan_reads(p, e->in.at[0], index, store_for, &r);
+    s->cost += 1;
+    s->nreductions++;
+    Info *info = plan_info(p, e->out.at[0]);
+    info->class = VAL_MEMBER;
+    info->step = s->number;
+    push(p->arena, &s->members, e->out.at[0]);
+}
+/* Computes one of a long chain of virtual values, so that evaluating the last does not recurse through all. */
+static void cut_chain(Plan *p, Body *b, Val v) {
+    Info *info = plan_info(p, v);
+    Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
+    Ix index[MAX_RANK];
+    Reads r = {.p = p, .body = b, .step = s};
+    step_at(p, s, v, index);
+    plan_reads(p, v, index, store_for, &r);
+    info->class = VAL_MEMBER;
+    info->step = s->number;
+    info->depth = 0;
+    push(p->arena, &s->members, v);
+}
+static void plan_virtual(Plan *p, Body *b, const Eqn *e) {
+    uint32_t cost = total_cost(p, e), depth = 0, n = pieces(p, e);
+    bool twice = e->prim == P_gather && cost > GATHER_COST; /* both operands are evaluated: 2^n */
+    each(Val, v, e->in)
+        if (plan_info(p, *v)->depth > depth) depth = plan_info(p, *v)->depth;
+    for (uint32_t i = 0; i < e->out.n; i++) {
+        Info *info = plan_info(p, e->out.at[i]);
+        info->class = VAL_VIRTUAL;
+        info->e = e, info->out = i, info->cost = cost, info->depth = depth + 1, info->pieces = n;
+        if (info->depth > VIRTUAL_DEPTH || n > MOST_PIECES || twice) cut_chain(p, b, e->out.at[i]);
+    }
+}
+static bool all_scalar(Plan *p, const Eqn *e) {
+    each(Val, v, e->out)
+        if (!plan_register(p, *v)) return false;
+    return true;
+}
+static void plan_scalar(Plan *p, Body *b, const Eqn *e) {
+    Step *s = step_new(p, b, STEP_SCALAR, e, NULL);
+    Reads r = {.p = p, .body = b, .step = s};
+    for (uint32_t i = 0; i < e->out.n; i++) {
+        Info *info = plan_info(p, e->out.at[i]);
+        *info = (Info){.class = VAL_VIRTUAL, .e = e, .out = i, .uses = info->uses};
+        plan_reads(p, e->out.at[i], NULL, store_for, &r);
+        info->class = VAL_SCALAR;
+        info->step = s->number;
+    }
+}
+void plan_scalar_reads(Plan *p, const Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
+    each(Val, v, s->e->out) {
+        Info *info = plan_info(p, *v);
+        info->class = VAL_VIRTUAL;
+        plan_reads(p, *v, NULL, seen, user);
+        info->class = VAL_SCALAR;
+    }
+}
+static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
+    each(Val, v, e->in) {
+        Info *info = plan_info(p, *v);
+        if (info->class == VAL_MEMBER)
+            plan_stored(p, b, *v);
+        else if (info->class == VAL_VIRTUAL) {
+            const ArrayType *t = val_array(p->cx, *v);
+            Ix at[MAX_RANK];
+            for (uint32_t d = 0; d < t->rank; d++) at[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
+            Reads r = {.p = p, .body = b, .step = &(Step){.number = UINT32_MAX}};
+            plan_reads(p, *v, at, store_for, &r);
+        }
+    }
+    Step *s = step_new(p, b, kind, e, val_array(p->cx, e->out.at[0]));
+    Info *info = plan_info(p, e->out.at[0]);
+    info->e = e;
+    if (kind == STEP_DOT) {
+        b->steps.n--; /* steps scheduled by dot_plan come before */
+        dot_plan(p, b, s);
+        s->number = b->steps.n + 1;
+        push(p->arena, &b->steps, s);
+    }
+    info->class = VAL_MEMBER;
+    info->step = s->number;
+    push(p->arena, &s->members, e->out.at[0]);
+}
+Buf *plan_dense(Plan *p, Body *b, Val v) {
+    Buf *buf = plan_stored(p, b, v);
+    const Info *info = plan_info(p, v);
+    if (!same_buf(info->buf, buf) || (!info->offset && !info->strides)) return buf;
+    return plan_materialise(p, b, v, NULL, NULL, type_size(p->cx->types, val_type(p->cx, v)), DT_none);
+}
+void step_result(Plan *p, Step *s, uint32_t k, Buf *buf) {
+    Val y = s->e->out.at[k];
+    Info *info = plan_info(p, y);
+    ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
+    *info = (Info){.class = class, .e = s->e, .out = k, .step = s->number, .uses = info->uses, .buf = buf};
+}
+static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
+    bool devices = prim_lower[e->prim] == LOWER_SPMD;
+    Plan *device = devices ? plan(p->callees, param_jaxpr(e, K_call_jaxpr), NULL) : NULL;
+    if (devices && !device) return false;
+    plan_grow(p); /* values were created */
+    Buf **arrays = arena_new(p->arena, Buf *, e->in.n + e->out.n + 1);
+    for (uint32_t i = 0; i < e->in.n; i++) arrays[i] = plan_dense(p, b, e->in.at[i]);
+    Step *s = step_new(p, b, devices ? STEP_SPMD : STEP_RUNTIME, e, NULL);
+    s->arrays = arrays;
+    s->narrays = e->in.n + e->out.n;
+    s->device = device;
+    p->heap = true; /* it may end the call */
+    for (uint32_t i = 0; i < e->out.n; i++)
+        step_result(p, s, i, arrays[e->in.n + i] = buf_for(p, BUF_WORK, e->out.at[i]));
+    return true;
+}
+/* ---- y = x with some elements overwritten */
+typedef struct {
+    Plan *p;
+    const Buf *buf;
+    bool yes;
+} Touches;
+static void touches(void *user, Val v, const Ix *index, Ix address) {
+    Touches *t = user;
+    if (!v) return;
+    const Info *info = plan_info(t->p, v);
+    t->yes |= info->class != VAL_SCALAR && same_buf(info->buf, t->buf);
+}
+/* Does evaluating v read the buffer? */
+static bool reads_buffer(Plan *p, Val v, const Buf *b) {
+    Touches t = {.p = p, .buf = b};
+    plan_reads(p, v, any_index(p, v), touches, &t);
+    return t.yes;
+}
+static bool larger(Plan *p, Val a, Val b) {
+    Dim over =
+        dim_sub(p->cx->types, type_size(p->cx->types, val_type(p->cx, a)), type_size(p->cx->types, val_type(p->cx, b)));
+    return dim_is_const(over) && over > 0;
+}
+/* May x's memory become that of the result? Yes if x is not read later, and if the elements written over it are not
+   computed from it at the same time. */
+static Buf *own_memory(Plan *p, Body *b, const Eqn *e) {
+    Val x = e->in.at[0];
+    const Info *old = plan_info(p, x);
+    if (old->uses || val_info(p->cx, x)->lit || old->class == VAL_VIRTUAL) return NULL;
+    Buf *from = plan_stored(p, b, x);
+    if (old->borrowed || old->strides || old->offset) return NULL;
+    if (from->kind != BUF_WORK && !(from->kind == BUF_SLOT && from->k)) return NULL;
+    for (uint32_t i = 1; i < e->in.n; i++) {
+        Val v = e->in.at[i];
+        if (!reads_buffer(p, v, from)) continue;
+        if (plan_info(p, v)->class != VAL_VIRTUAL || larger(p, v, x)) return NULL;
+        cut_chain(p, b, v);
+        plan_stored(p, b, v);
+    }
+    from->written = true;
+    return from;
+}
+Buf *plan_copied(Plan *p, Body *b, Val x) {
+    const Info *old = plan_info(p, x);
+    Buf *buf = buf_for(p, BUF_WORK, x);
+    if (old->class == VAL_MEMBER && !val_info(p->cx, x)->lit) {
+        step_store(p, step_of(b, old), x, buf, 0, NULL, DT_none);
+        return buf;
+    }
+    Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, x));
+    Reads r = {.p = p, .body = b, .step = s};
+    plan_reads(p, x, any_index(p, x), store_for, &r);
+    step_store(p, s, x, buf, 0, NULL, DT_none);
+    return buf;
+}
+/* Memory for the result that contains x: its own or a copy. */
+static Buf *written_over(Plan *p, Body *b, const Eqn *e) {
+    Buf *own = own_memory(p, b, e);
+    return own ? own : plan_copied(p, b, e->in.at[0]);
+}
+static void plan_update(Plan *p, Body *b, const Eqn *e) {
+    Val x = e->in.at[0], update = e->in.at[1], y = e->out.at[0];
+    const ArrayType *t = val_array(p->cx, x), *u = val_array(p->cx, update);
+    Info *info = plan_info(p, y);
+    Buf *buf = written_over(p, b, e);
+    Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
+    Ix offset = 0;
+    for (uint32_t d = t->rank; d-- > 0;) {
+        Val start = e->in.at[2 + d];
+        Dim most = dim_sub(p->cx->types, t->dims[d], u->dims[d]);
+        offset = ix_add(p->ix, offset, ix_scale(p->ix, index_start(p, start, most), stride));
+        strides[d] = stride;
+        stride = dim_mul(p->cx->types, stride, t->dims[d]);
+    }
+    Step *s = step_new(p, b, STEP_LOOPS, NULL, u);
+    Reads r = {.p = p, .body = b, .step = s};
+    for (uint32_t i = 1; i < e->in.n; i++) plan_reads(p, e->in.at[i], any_index(p, e->in.at[i]), store_for, &r);
+    step_store(p, s, update, buf, offset, strides, DT_none);
+    *info = (Info){.class = VAL_STORED, .e = e, .step = s->number, .uses = info->uses, .buf = buf};
+}
+static bool plan_scatter(Plan *p, Body *b, const Eqn *e) {
+    Val y = e->out.at[0], update = e->in.at[2];
+    Info *info = plan_info(p, y);
+    Buf *buf = written_over(p, b, e);
+    Step *s = step_new(p, b, STEP_SCATTER, e, val_array(p->cx, update));
+    scatter_order(p, s);
+    s->cost = SCATTER_COST;
+    Reads r = {.p = p, .body = b, .step = s};
+    for (uint32_t i = 1; i < e->in.n; i++) plan_reads(p, e->in.at[i], any_index(p, e->in.at[i]), store_for, &r);
+    step_store(p, s, update, buf, 0, NULL, DT_none);
+    s->stores.at[0].scatter = e;
+    ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
+    *info = (Info){.class = class, .e = e, .step = s->number, .uses = info->uses, .buf = buf};
+    return true;
+}
+static bool small(Plan *p, Val v) {
+    Dim n = type_size(p->cx->types, val_type(p->cx, v));
+    return dim_is_const(n) && n <= SMALL_SIZE;
+}
+/* The step that writes a piece: one of its own or, if there are many pieces, one shared with small pieces of the same
+   shape; `from`: the number of the first step that may be shared. */
+static Step *step_for_piece(Plan *p, Body *b, Val x, bool many, uint32_t from) {
+    const ArrayType *t = val_array(p->cx, x);
+    Dim n = type_size(p->cx->types, val_type(p->cx, x));
+    uint32_t more = pieces_of(p, x);
+    Ix index[MAX_RANK];
+    for (uint32_t i = b->steps.n, tries = 0; many && small(p, x) && i >= from && tries < 16; i--, tries++) {
+        Step *s = b->steps.at[i - 1];
+        bool room = s->cost + more <= STEP_PIECES && (s->stores.n + 1) * n <= SMALL_SIZE;
+        if (room && match(s, t, false, index)) return s;
+    }
+    return step_new(p, b, STEP_LOOPS, NULL, t);
+}
+/* Each operand is written to its part of the result. */
+static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
+    Val y = e->out.at[0];
+    const ArrayType *t = val_array(p->cx, y);
+    Types *ts = p->cx->types;
+    Info *info = plan_info(p, y);
+    bool stack = e->prim == P_stack, many = pieces(p, e) > MOST_PIECES;
+    int64_t axis = param_number(e, stack ? K_axis : K_dimension);
+    uint32_t from = b->steps.n + 1;
+    Buf *buf = buf_for(p, BUF_WORK, y);
+    Dim at = 0;
+    Dim *dense = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
+    for (uint32_t d = t->rank; d-- > 0;) dense[d] = stride, stride = dim_mul(ts, stride, t->dims[d]);
+    each(Val, x, e->in) {
+        const ArrayType *xt = val_array(p->cx, *x);
+        Dim *strides = arena_new(p->arena, Dim, xt->rank + 1);
+        for (uint32_t d = 0, k = 0; d < t->rank; d++)
+            if (!stack || (int64_t)d != axis) strides[k++] = dense[d];
+        Ix offset = ix_dim(p->ix, dim_mul(ts, at, dense[axis]));
+        const Info *xi = plan_info(p, *x);
+        at = dim_add(ts, at, stack ? 1 : xt->dims[axis]);
+        if (xi->class == VAL_MEMBER && !val_info(p->cx, *x)->lit) {
+            step_store(p, step_of(b, xi), *x, buf, offset, strides, DT_none);
+            continue;
+        }
+        Step *s = step_for_piece(p, b, *x, many, from);
+        Ix index[MAX_RANK];
+        match(s, xt, false, index);
+        Reads r = {.p = p, .body = b, .step = s};
+        plan_reads(p, *x, index, store_for, &r);
+        step_store(p, s, *x, buf, offset, strides, DT_none);
+        if (many) s->cost += pieces_of(p, *x);
+    }
+    *info = (Info){.class = VAL_STORED, .e = e, .step = b->steps.n, .uses = info->uses, .buf = buf};
+}
+/* Is each operand computed by a step, which can store it directly in its place? */
+static bool all_computed(Plan *p, const Eqn *e) {
+    each(Val, v, e->in)
+        if (val_info(p->cx, *v)->lit || plan_info(p, *v)->class != VAL_MEMBER) return false;
+    return true;
+}
+
+/* Does the reduction only reduce axes of extent 1, which moves no data? */
+static bool trivial_reduction(Plan *p, const Eqn *e) {
+    const ArrayType *t = val_array(p->cx, e->in.at[0]);
+    Ints axes = param_ints(e, K_axes);
+    each(int64_t, a, axes)
+        if (t->dims[*a] != 1) return false;
+    return true;
+}
+static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
+    Lower how = prim_lower[e->prim];
+    bool joins = prim_is(e->prim, JOINS) &&
+                 (!small(p, e->out.at[0]) || pieces(p, e) > MOST_PIECES || (e->prim == P_stack && all_computed(p, e)));
+    switch (how) {
+    case LOWER_EXPAND:
+    case LOWER_SAME:
+    case LOWER_STATE:
+    case LOWER_NONE: assert(!"supported() has refused it"); return false;
+    case LOWER_COND:
+    case LOWER_WHILE:
+    case LOWER_SCAN: return plan_control(p, b, e);
+    case LOWER_CALL: return plan_call(p, b, e);
+    case LOWER_DOT: plan_dot_or_cum(p, b, e, STEP_DOT); break;
+    case LOWER_CUM:
+        if (val_array(p->cx, e->in.at[0])->dims[param_number(e, K_axis)] == 1)
+            plan_virtual(p, b, e);
+        else
+            plan_dot_or_cum(p, b, e, STEP_CUM);
+        break;
+    case LOWER_UPDATE: plan_update(p, b, e); break;
+    case LOWER_SCATTER: return plan_scatter(p, b, e);
+    case LOWER_RUNTIME:
+    case LOWER_SPMD: return plan_runtime(p, b, e);
+    case LOWER_REDUCE:
+    case LOWER_ARG:
+        if (!trivial_reduction(p, e))
+            plan_reduce(p, b, e);
+        else if (all_scalar(p, e))
+            plan_scalar(p, b, e);
+        else
+            plan_virtual(p, b, e);
+        break;
+    case LOWER_PROGRAM: plan_point(p, b, e); break;
+    default:
+        if (all_scalar(p, e))
+            plan_scalar(p, b, e);
+        else if (joins)
+            plan_join_arrays(p, b, e);
+        else if (how == LOWER_INDEX)
+            plan_virtual(p, b, e);
+        else
+            plan_point(p, b, e);
+    }
+    return true;
+}
+
+/* ---- a body: its equations, then its results, stored where they must be */
+static void release(Plan *p, Val v) {
+    Info *info = plan_info(p, v);
+    if (val_info(p->cx, v)->lit || info->uses == 0) return;
+    info->uses--;
+    if (info->uses > 0) return;
+    if (info->class == VAL_VIRTUAL && info->e)
+        each(Val, x, info->e->in) release(p, *x);
+}
+/* The value under reshapes that a step computes: the same elements in the same order. */
+static Val same_order(Plan *p, Val v) {
+    for (;;) {
+        const Info *info = plan_info(p, v);
+        if (val_info(p->cx, v)->lit || info->class != VAL_VIRTUAL || info->buf) return v;
+        bool order = param_ints(info->e, K_dimensions).n > 0;
+        bool reshape = info->e->prim == P_reshape && !order;
+        if (!reshape && info->e->prim != P_squeeze && info->e->prim != P_expand_dims) return v;
+        v = info->e->in.at[0];
+    }
+}
+/* The step that computes what a virtual value is computed from, if it may store that value as well: at its own index, and
+   of its own members or of earlier ones. */
+static Step *step_beside(Plan *p, Body *b, Val v) {
+    Reads r = {.p = p, .body = b};
+    plan_reads(p, v, any_index(p, v), latest, &r);
+    if (!p->fuse || val_info(p->cx, v)->lit || plan_info(p, v)->class != VAL_VIRTUAL || !r.latest) return NULL;
+    Step *s = b->steps.at[r.latest - 1];
+    Probe q = {.p = p, .body = b, .step = s, .ok = true};
+    Ix index[MAX_RANK];
+    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return NULL;
+    if (s->cost > STEP_COST || s->nreads > STEP_READS) return NULL;
+    if (!match(s, val_array(p->cx, v), false, index)) return NULL;
+    plan_reads(p, v, index, probe, &q);
+    return q.ok ? s : NULL;
+}
+static void result(Plan *p, Body *b, Val v, Buf *want) {
+    Val under = same_order(p, v);
+    if (!val_info(p->cx, under)->lit && plan_info(p, under)->class == VAL_MEMBER) v = under;
+    Info *info = plan_info(p, v);
+    if (val_info(p->cx, v)->lit == NULL && info->class == VAL_MEMBER && !info->buf) {
+        info->buf = want;
+        step_store(p, step_of(b, info), v, want, 0, NULL, DT_none);
+        return;
+    }
+    bool in_place = info->class == VAL_STORED && same_buf(info->buf, want->before);
+    if (in_place) return;
+    bool later = want->kind == BUF_OUT && p->computed[want->k]; /* its size is not known before v is computed */
+    bool movable = !info->borrowed && !later && info->buf && info->buf->kind == BUF_WORK && want->kind != BUF_WORK &&
+                   !info->offset && !info->strides;
+    if (movable && !info->buf->k) { /* its buffer becomes the requested one */
+        *info->buf = *want;
+        return;
+    }
+    if (info->class == VAL_MEMBER) {
+        step_store(p, step_of(b, info), v, want, 0, NULL, DT_none);
+        return;
+    }
+    Step *s = step_beside(p, b, v);
+    if (!s) s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
+    Ix index[MAX_RANK];
+    step_at(p, s, v, index);
+    Reads r = {.p = p, .body = b, .step = s};
+    plan_reads(p, v, index, store_for, &r);
+    step_store(p, s, v, want, 0, NULL, DT_none);
+}
+static void count_uses(Plan *p, const Jaxpr *j) {
+    each(Eqn, e, j->eqns)
+        each(Val, v, e->in) plan_info(p, *v)->uses++;
+    each(Val, v, j->out) plan_info(p, *v)->uses++;
+    each(Eqn, e, j->eqns)
+        each(Val, v, e->in) plan_info(p, *v)->once = plan_info(p, *v)->uses == 1;
+}
+/* Does the equation overwrite operand 0? */
+static bool writes_over(const Eqn *e) {
+    return prim_lower[e->prim] == LOWER_UPDATE || prim_lower[e->prim] == LOWER_SCATTER;
+}
+bool plan_body(Plan *p, Body *b) {
+    const Jaxpr *j = b->j;
+    count_uses(p, j);
+    each(Eqn, e, j->eqns) {
+        bool over = writes_over(e);
+        if (over)
+            each(Val, v, e->in) release(p, *v);
+        if (!plan_eqn(p, b, e)) return false;
+        bool lazy = plan_info(p, e->out.n ? e->out.at[0] : 0)->class == VAL_VIRTUAL;
+        if (!lazy && !over)
+            each(Val, v, e->in) release(p, *v);
+    }
+    for (uint32_t i = 0; i < j->out.n; i++)
+        if (b->out_slots[i])
+            result(p, b, j->out.at[i], b->out_slots[i]);
+        else if (plan_info(p, j->out.at[i])->class == VAL_MEMBER)
+            plan_stored(p, b, j->out.at[i]);
+    each(Step *, s, b->steps) schedule_step(p, b, *s);
+    plan_weigh(b);
+    return true;
+}

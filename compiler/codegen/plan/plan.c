@@ -1,0 +1,76 @@
+#include "../../options.h"
+#include "call.h"
+#include "../host/header.h"
+#include "../kernels/kernel.h"
+#include <assert.h>
+
+enum { INFO_BLOCK = 256 };
+void plan_grow(Plan *p) {
+    uint32_t need = p->cx->nvals / INFO_BLOCK + 1, n = 2 * need;
+    if (need <= p->ninfo) return;
+    Info ***at = arena_new(p->arena, Info **, n);
+    if (p->ninfo) memcpy(at, p->info, p->ninfo * sizeof *at);
+    p->info = at, p->ninfo = n;
+}
+Info *plan_info(Plan *p, Val v) {
+    assert(v / INFO_BLOCK < p->ninfo);
+    Info ***block = &p->info[v / INFO_BLOCK];
+    if (!*block) *block = arena_new(p->arena, Info *, INFO_BLOCK);
+    Info **info = &(*block)[v % INFO_BLOCK];
+    if (!*info) *info = arena_new(p->arena, Info, 1);
+    return *info;
+}
+void plan_constant(Plan *p, Val v) {
+    Info *info = plan_info(p, v);
+    info->class = VAL_STORED;
+    info->borrowed = true;
+    info->buf = buf_new(p, BUF_CONST, 0);
+    info->buf->v = v;
+}
+static Buf *argument_buf(Plan *p, BufKind kind, uint32_t k) {
+    Buf *b = buf_new(p, kind, 0);
+    b->k = k;
+    return b;
+}
+/* An input in whose memory result k is given back: it lies there, and may be written over. */
+static void given(Plan *p, const Jaxpr *j, uint32_t input, uint32_t k) {
+    p->over[k] = buf_new(p, BUF_SLOT, 0);
+    p->over[k]->k = 1;
+    *plan_info(p, j->in.at[input]) = (Info){.class = VAL_STORED, .buf = p->over[k]};
+}
+static void inputs(Plan *p, Body *b, const Signature *s) {
+    for (uint32_t i = 0; i < s->in.n; i++) {
+        Info *info = plan_info(p, s->in.at[i]);
+        bool scalar = plan_register(p, s->in.at[i]);
+        *info = (Info){.class = scalar ? VAL_SCALAR : VAL_STORED, .buf = argument_buf(p, BUF_IN, i), .borrowed = true};
+        info->home = b;
+    }
+}
+Plan *plan(Callees *cs, const Jaxpr *j, const uint32_t *over) {
+    Ctx *cx = cs->cx;
+    Plan *p = arena_new(cx->arena, Plan, 1);
+    *p = (Plan){.cx = cx, .arena = cx->arena, .ix = indices_new(cx), .callees = cs, .vector_bytes = cs->vector_bytes};
+    p->copies.cx = cx;
+    p->fuse = cx->options->opt > 0;
+    plan_grow(p);
+    Body *b = p->top = arena_new(p->arena, Body, 1);
+    Signature s = signature_within(cx, cs->symbols, j);
+    b->j = j;
+    b->out_slots = arena_new(p->arena, Buf *, j->out.n + 1);
+    each(Val, c, j->consts)
+        if (val_info(cx, *c)->data) plan_constant(p, *c);
+    inputs(p, b, &s);
+    p->computed = arena_new(p->arena, bool, j->out.n + 1);
+    for (uint32_t i = 0; i < s.out.n; i++) p->computed[i] = signature_computed(cx, &s, s.out.at[i]);
+    p->over = arena_new(p->arena, Buf *, j->out.n + 1);
+    for (uint32_t i = 0; i < j->out.n; i++)
+        if (over && over[i] != NOT_OVER)
+            given(p, j, over[i], i);
+        else if (!plan_register(p, j->out.at[i]))
+            b->out_slots[i] = argument_buf(p, BUF_OUT, i);
+    if (!plan_body(p, b)) return NULL;
+    for (uint32_t i = 0; i < j->out.n; i++)
+        if (p->over[i]) b->out_slots[i] = p->over[i];
+    plan_buffers(p);
+    return p;
+}

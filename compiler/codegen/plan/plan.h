@@ -1,0 +1,278 @@
+/* The plan of a program: the kernels, their order, and the memory of each value. */
+#ifndef JAXCC_PLAN_H
+#define JAXCC_PLAN_H
+#include "../../passes/rewrite.h"
+#include "index.h"
+#include <assert.h>
+
+/* ---- memory */
+typedef enum {
+    BUF_NONE,
+    BUF_IN,    /* argument `k` of the entry function */
+    BUF_OUT,   /* result `k` */
+    BUF_CONST, /* data of a value, in the library */
+    BUF_WORK,  /* `offset` in the workspace */
+    BUF_HEAP,  /* allocated during the call: its size is computed */
+    BUF_SLOT,  /* a pointer that a loop sets: carry, slice of a scanned array */
+    BUF_ROW    /* scratch of one row of a kernel, on its stack */
+} BufKind;
+typedef struct Buf {
+    BufKind kind;
+    uint32_t number; /* in plan->bufs */
+    uint32_t k;      /* IN, OUT: position; SLOT: 1 if it may be written in place */
+    bool written;    /* SLOT: it is written in place */
+    bool lent;       /* another value may lie here as well, after a loop of no turns: it is not written in place */
+    struct Buf *behind[3]; /* SLOT: the buffers that it may point to */
+    struct Buf *before;    /* SLOT of a carry's next value: the slot of its current one */
+    Val v;                 /* CONST: whose data */
+    Dim bytes, offset;
+    uint32_t first, last; /* WORK: live in [first, last], positions of the schedule */
+} Buf;
+/* Buffers are compared by number: one that is replaced becomes a copy of another. NULL is no buffer. */
+static inline bool same_buf(const Buf *a, const Buf *b) { return a && b && a->number == b->number; }
+
+/* ---- what is known about a value of the body */
+typedef enum {
+    VAL_UNSEEN,
+    VAL_VIRTUAL, /* computed wherever it is used */
+    VAL_SCALAR,  /* rank 0: a register of the host code */
+    VAL_MEMBER,  /* computed in a step; also stored if `buf` is set */
+    VAL_STORED   /* lies in `buf` */
+} ValClass;
+typedef struct {
+    ValClass class;
+    const Eqn *e;    /* NULL: an input of the body */
+    uint32_t out;    /* which result of e */
+    uint32_t step;   /* the step that computes it */
+    uint32_t uses;   /* uses not yet planned */
+    uint32_t cost;   /* operations for one element, starting from stored values */
+    uint32_t depth;  /* virtual: the depth of equations that evaluating it goes through */
+    uint32_t pieces; /* virtual: pieces of concatenations that evaluating it may read */
+    uint32_t level;  /* member: the stage of its step */
+    uint32_t need;   /* member: the last stage that evaluates it */
+    bool row;        /* member: has only the kept axes of the step */
+    bool once;       /* one operand of one equation is all that uses it */
+    Buf *buf;
+    Ix offset;          /* in `buf`, in elements from its start */
+    const Dim *strides; /* of its axes in `buf`, in elements; NULL: dense */
+    struct Body *home;  /* the body that a loop-invariant input comes from; NULL: this body */
+    bool borrowed;      /* an input of the body, which must not write its memory */
+} Info;
+
+/* ---- steps: the schedule of one body */
+typedef enum {
+    STEP_LOOPS,
+    STEP_DOT,
+    STEP_CUM,
+    STEP_SCATTER,
+    STEP_RUNTIME, /* a call of C code */
+    STEP_SPMD,    /* a program that runs once for each of several devices */
+    STEP_CALL,    /* a call of a program that is a function (call.c) */
+    STEP_SCALAR,
+    STEP_COND,
+    STEP_WHILE,
+    STEP_SCAN
+} StepKind;
+/* An axis in blocks of `width` neighbouring elements that begin every `apart` elements; width 0: it has one stride. */
+typedef struct {
+    uint32_t axis;
+    Dim width, apart;
+} Panels;
+typedef struct {
+    Val v; /* what is stored */
+    Buf *buf;
+    Ix offset;          /* in elements */
+    const Dim *strides; /* of v's axes in elements; NULL: dense */
+    Panels panels;      /* of an axis that has no stride */
+    const Eqn *scatter; /* v holds the updates of this scatter, which determines their places in a dense array */
+    Dtype as;           /* converted to this when stored; DT_none: not converted */
+    uint32_t level;     /* the stage that computes v */
+    bool row;
+} Store;
+typedef struct Body Body;
+typedef struct Carry Carry;
+/* Memory allocated before a step: for a HEAP buffer, freed when the body ends, or for an output. */
+typedef struct Alloc {
+    uint32_t step;
+    Buf *buf;
+    Val like;        /* OUT: the output */
+    const Eqn *loop; /* HEAP: the scan that stacks it, its result `rows`; or NULL */
+    Val rows;
+    bool kept; /* HEAP: not freed by the body, as a carry's next value */
+} Alloc;
+/* Upper bounds: reductions of a step; loops split in two; loops of a step. */
+enum { STEP_REDUCTIONS = 32, STEP_SPLITS = 16, STEP_NEST = COMPILED_RANK + STEP_SPLITS };
+typedef struct Step {
+    StepKind kind;
+    const Eqn *e; /* the equation, except for LOOPS */
+    uint32_t number;
+    /* LOOPS and those with an epilogue: a domain and its members */
+    Dims domain;   /* without axes of extent 1 */
+    bool *reduced; /* by axis of the domain: LOOPS: reduced; SCATTER: done in order */
+    bool reduces;
+    uint32_t nreductions; /* at most STEP_REDUCTIONS */
+    int64_t row_bytes;    /* of scratch rows */
+    Ix *axes;             /* the domain's axes as indices over loops */
+    Atom *kept, *red;     /* the loops, outermost first: over kept and over reduced axes; collapsed ones
+                         left out */
+    uint32_t nkept, nred; /* together at most STEP_NEST */
+    Atom lane;            /* the loop along which vectors run; 0: none */
+    Atom unrolled;        /* a short kept loop that is unrolled; 0: none */
+    Atom jam;             /* a kept loop with several iterations at once, which share loads; 0: none */
+    bool written_out;     /* the loops over reduced axes have few iterations and are unrolled */
+    struct Edge *edges;   /* where padding begins (edge.c) */
+    uint32_t nedges;
+    Atom edge_loop;             /* the innermost loop that moves an index across an edge; 0: none */
+    Atom tile;                  /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
+                  0: none */
+    uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
+    Buf *parts;                 /* accumulators of the parts of a full reduction; NULL: not split */
+    struct Dot *dot;            /* STEP_DOT: dot.c's */
+    struct {
+        Val *at;
+        uint32_t n, cap;
+    } members; /* in order */
+    struct {
+        Store *at;
+        uint32_t n, cap;
+    } stores;
+    uint32_t levels;  /* stages: 1 + the largest level */
+    uint32_t cost;    /* of one element, in operations */
+    uint32_t carried; /* the most carries and constants of a loop that a member runs; 0: none does */
+    uint32_t nreads;  /* values of other steps that its elementwise members read */
+    /* control flow: memory of each carry, stacked output or branch result */
+    Body **bodies;
+    uint32_t nbodies;
+    Buf **arrays; /* RUNTIME, SPMD, CALL: memory of the operands, then of the results, then the workspace of a CALL */
+    uint32_t narrays;
+    struct Call *call;   /* CALL: see call.c */
+    struct Plan *device; /* SPMD: the plan of the program, with a workspace of its own */
+    struct Carry *carries;
+    uint32_t ncarries;
+    Buf **xs, **ys, **xs_slots, **ys_slots; /* SCAN: whole arrays, and their part in one iteration */
+    uint32_t start, end;                    /* positions in the schedule */
+} Step;
+/* An array carried by a loop: read at `current`, written at `next`; the two swap after each iteration, using the
+   buffers a and b. In place: only `current`, which starts as a copy of the operand in a. */
+struct Carry {
+    enum {
+        CARRY_SCALAR,
+        CARRY_FIXED,
+        CARRY_IN_PLACE,
+        CARRY_SWAP,
+        CARRY_HEAP /* a new array in every iteration */
+    } kind;        /* FIXED: the body returns its input */
+    Buf *operand, *current, *next, *a, *b, *result;
+};
+struct Body {
+    const Jaxpr *j;
+    struct {
+        Step **at;
+        uint32_t n, cap;
+    } steps;
+    Buf **out_slots; /* where results must be stored; NULL for scalars */
+    struct {
+        struct Alloc *at;
+        uint32_t n, cap;
+    } allocs; /* in the order of their steps */
+    Body *outer;
+    uint32_t depth;
+    uint32_t weight;  /* estimated length of its code, in scalar equations */
+    bool conditional; /* a branch: its work must not be hoisted out of it */
+};
+typedef struct Callees Callees;
+typedef struct Plan {
+    Ctx *cx;
+    Arena *arena;
+    Indices *ix;
+    Callees *callees; /* of the compilation */
+    Info ***info;     /* by Val, in blocks, of which most are NULL in the plan of a function: plan_info */
+    uint32_t ninfo;   /* blocks */
+    ValMap copies;    /* of bodies: what stands for their values, while one is copied */
+    struct {
+        Buf **at;
+        uint32_t n, cap;
+    } bufs;
+    Body *top;
+    Buf **over; /* of a function, by result: the slot of the input whose memory it has; NULL: it has its own */
+    struct Kernel *dry;
+    Dim workspace;  /* bytes */
+    bool heap;      /* sizes are computed, or C code is called: the body runs under jaxcc_rt_heap_run */
+    bool *computed; /* by output: the library allocates it */
+    bool fuse;      /* not at -O0: each equation is a step of its own */
+    uint32_t position;
+    uint32_t vector_bytes; /* of the target */
+} Plan;
+
+/* The index of a member of `step` in terms of the domain's axes. False if its shape is neither that of the domain nor
+   that of the kept axes; *row says which. Axes of extent 1 do not count. */
+bool step_index(Plan *, const Step *, Val, Ix *index, bool *row);
+/* The same for a value known to have one of the two shapes, such as a member; returns `row`. */
+bool step_at(Plan *, const Step *, Val, Ix *index);
+/* The step of this body that computes the value. */
+static inline Step *step_of(const Body *b, const Info *info) {
+    assert(info->step > 0 && info->step <= b->steps.n);
+    return b->steps.at[info->step - 1];
+}
+/* The outermost body in which v can be computed: that before the loop, if v is loop-invariant. */
+Body *plan_home(Plan *, Body *, Val v);
+/* Schedules a copy of v before the next step of that body into a new buffer of `elements` elements, v's axes at
+   `strides`, but for the one in panels; NULL: none is. */
+Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, const Panels *, Dim elements, Dtype as);
+
+/* Scalars are registers of the host code, except for complex numbers and keys, which are in memory. */
+static inline bool plan_register(const Plan *p, Val v) {
+    const ArrayType *t = val_array(p->cx, v);
+    return t->rank == 0 && dtype_info[t->dtype].kind != DK_COMPLEX && dtype_info[t->dtype].kind != DK_KEY;
+}
+Info *plan_info(Plan *, Val);
+void plan_grow(Plan *);          /* after creating values */
+void plan_constant(Plan *, Val); /* v is data of the library */
+/* Reports what a SCALAR step reads. */
+void plan_scalar_reads(Plan *, const Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+/* The plan of a program, of one for several devices, or of a function, whose results are given back in the memory of
+   the inputs `over` (call.h); NULL after a diagnostic. */
+Plan *plan(Callees *, const Jaxpr *, const uint32_t *over);
+/* A step at the end of the body over the axes of `shape` (DOT, LOOPS, CUM). */
+Step *step_new(Plan *, Body *, StepKind, const Eqn *, const ArrayType *shape);
+Buf *buf_new(Plan *, BufKind, Dim bytes);
+Buf *buf_for(Plan *, BufKind, Val); /* of the size of v's array */
+void step_store(Plan *, Step *, Val, Buf *, Ix offset, const Dim *strides, Dtype as);
+/* The offset of element `index` of an axis in panels. */
+Ix panels_at(Plan *, const Panels *, Ix index);
+/* The address to which a store writes element `index` of its value. */
+Ix store_address(Plan *, const Store *, const Ix *index);
+/* The number of parts of a full reduction: blocks of PART_LANES elements, or iterations of its outermost loop. */
+enum { PART_LANES = 65536 };
+Dim step_parts(Plan *, const Step *);
+/* Makes sure that v is in memory; returns its buffer. */
+Buf *plan_stored(Plan *, Body *, Val v);
+/* The same, dense and from the start of the buffer. */
+Buf *plan_dense(Plan *, Body *, Val v);
+/* A new buffer with the elements of v. */
+Buf *plan_copied(Plan *, Body *, Val v);
+/* The buffer of an operand that nothing reads after `e`; NULL if it must not be written. */
+Buf *plan_owned(Plan *, Val v, const Eqn *e);
+/* Sets the buffer of result k of the step's equation. */
+void step_result(Plan *, Step *, uint32_t k, Buf *);
+/* Reports what evaluating v at an index reads: calls `seen` for every value that is not virtual. */
+void plan_reads(Plan *, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+/* Finds the edges of a step whose loops are final (edge.c). */
+void plan_edges(Plan *, Step *);
+/* Loops, lanes and stages of a step whose members are complete (schedule.c). */
+void schedule_step(Plan *, Body *, Step *);
+/* Reports what the step reads; of its members only those that are stored. */
+void step_reads(Plan *, Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+/* Sets `weight` once the steps are complete (part.c). */
+void plan_weigh(Body *);
+/* Offsets in the workspace (buffers.c). */
+void plan_buffers(Plan *);
+/* Bodies of control flow (control.c). */
+Ix index_start(Plan *, Val start, Dim most); /* a dynamic start index, clamped to [0, most]; may be a literal */
+bool plan_control(Plan *, Body *, const Eqn *);
+/* The value that v of `j` is, except for elements that are written over, and which no equation of `j` computes; 0 if
+   there is none. */
+Val plan_origin(const Callees *, const Jaxpr *j, Val v);
+bool plan_body(Plan *, Body *);
+
+#endif

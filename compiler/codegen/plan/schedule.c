@@ -1,0 +1,397 @@
+#include "dot.h"
+#include "../kernels/gather.h"
+#include "../kernels/point.h"
+
+/* The loops of a step: at first one for each axis of its domain; split if a reshape inside needs it, collapsed if all
+   reads and writes allow it; then the lane loop is chosen; then the stages: a value that needs the result of a
+   reduction over the same row belongs to the next stage, and values that a later stage needs again are recomputed or,
+   if that costs too much, kept in a scratch row. */
+
+enum {
+    SPILL_COST = 12,
+    ROW_BYTES = 16384,
+    UNROLL = 4,
+    TILE_COST = 16,
+    PARTS_FROM = 1 << 18,
+    MOST_TURNS = 64,
+    MOST_ROWS = 48 /* iterations of a single loop: longer sums are two chains, which read far apart */
+};
+
+typedef struct {
+    Plan *p;
+    Step *step;
+    struct {
+        Ix *at;
+        uint32_t n, cap;
+    } addresses, indices;
+    uint32_t level;
+    bool later; /* marks the values that stage `level` evaluates */
+} Look;
+
+static void look(void *user, Val v, const Ix *index, Ix address) {
+    Look *l = user;
+    if (!v) {
+        push(l->p->arena, &l->indices, address);
+        return;
+    }
+    if (plan_info(l->p, v)->class == VAL_SCALAR) return;
+    uint32_t bytes = dtype_info[val_array(l->p->cx, v)->dtype].bits / 8;
+    if (bytes < l->step->narrowest || !l->step->narrowest) l->step->narrowest = bytes;
+    if (bytes > l->step->widest) l->step->widest = bytes;
+    push(l->p->arena, &l->addresses, address);
+}
+Kernel *plan_dry(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
+    Kernel *k = p->dry;
+    if (!k) k = p->dry = kernel_new(p, NULL, NULL, NULL);
+    kernel_forget(k);
+    k->step = s;
+    k->seen = seen, k->user = user;
+    return k;
+}
+/* Everything the step reads and writes. */
+static void look_all(Look *l) {
+    Plan *p = l->p;
+    Step *s = l->step;
+    l->addresses.n = l->indices.n = 0;
+    Kernel *k = plan_dry(p, s, look, l);
+    Ix index[MAX_RANK];
+    each(Val, v, s->members) {
+        const Info *info = plan_info(p, *v);
+        const Eqn *e = info->e;
+        if (eqn_reduces(e)) {
+            step_at(p, s, e->in.at[0], index);
+            kernel_eval(k, e->in.at[0], index);
+        } else if (eqn_point(e)) {
+            step_at(p, s, *v, index);
+            kernel_eval(k, *v, index);
+        }
+    }
+    each(Store, st, s->stores) {
+        step_at(p, s, st->v, index);
+        kernel_eval(k, st->v, index);
+        store_place(k, st, index);
+        look(l, st->v, NULL, store_address(p, st, index));
+    }
+    k->user = NULL; /* l does not last as long as it */
+    if (s->dot) {   /* its operands */
+        Ix at[2];
+        dot_addresses(p, s, at);
+        push(p->arena, &l->addresses, at[0]);
+        push(p->arena, &l->addresses, at[1]);
+    }
+}
+
+/* ---- loops */
+static bool wants_split(Plan *p, Ix i, Atom *loop, Dim *by) {
+    const IxExpr x = *ix_at(p->ix, i);
+    for (uint32_t t = 0; t < x.n; t++) {
+        const AtomInfo a = *atom_at(p->ix, x.at[t].atom);
+        if (a.kind != ATOM_DIV && a.kind != ATOM_MOD) continue;
+        const IxExpr y = *ix_at(p->ix, a.a);
+        if (wants_split(p, a.a, loop, by)) return true;
+        for (uint32_t u = 0; u < y.n; u++) {
+            const AtomInfo q = *atom_at(p->ix, y.at[u].atom);
+            if (q.kind != ATOM_LOOP || !dim_is_const(y.at[u].coef) || y.at[u].coef < 1) continue;
+            if (dim_mod(p->cx->types, a.b, y.at[u].coef) != 0) continue;
+            Dim d = dim_floordiv(p->cx->types, a.b, y.at[u].coef);
+            if (d == 1 || d == q.extent || dim_mod(p->cx->types, q.extent, d) != 0) continue;
+            *loop = y.at[u].atom, *by = d;
+            return true;
+        }
+    }
+    return false;
+}
+static bool split_once(Look *l, Atom **loops, uint32_t *n, bool **red) {
+    Plan *p = l->p;
+    Atom loop;
+    Dim by;
+    bool found = false;
+    for (uint32_t i = 0; i < l->addresses.n && !found; i++) found = wants_split(p, l->addresses.at[i], &loop, &by);
+    for (uint32_t i = 0; i < l->indices.n && !found; i++) found = wants_split(p, l->indices.at[i], &loop, &by);
+    uint32_t at = 0;
+    while (found && at < *n && (*loops)[at] != loop) at++;
+    if (!found || at == *n) return false;
+    Atom outer = atom_loop(p->ix, dim_floordiv(p->cx->types, atom_at(p->ix, loop)->extent, by));
+    Atom inner = atom_loop(p->ix, by);
+    Ix both = ix_add(p->ix, ix_scale(p->ix, ix_atom(p->ix, outer), by), ix_atom(p->ix, inner));
+    for (uint32_t d = 0; d < l->step->domain.n; d++)
+        l->step->axes[d] = ix_substitute(p->ix, l->step->axes[d], loop, both);
+    Atom *more = arena_new(p->arena, Atom, *n + 1);
+    bool *reds = arena_new(p->arena, bool, *n + 1);
+    for (uint32_t i = 0, k = 0; i < *n; i++) {
+        reds[k] = (*red)[i];
+        if (i != at)
+            more[k++] = (*loops)[i];
+        else
+            more[k++] = outer, reds[k] = (*red)[i], more[k++] = inner;
+    }
+    *loops = more, *red = reds, *n += 1;
+    return true;
+}
+static bool collapses(const Look *l, Atom a, Atom b) {
+    const Indices *x = l->p->ix;
+    Dim extent = loop_extent(x, b);
+    for (uint32_t i = 0; i < l->addresses.n + l->indices.n; i++) {
+        Ix at = i < l->addresses.n ? l->addresses.at[i] : l->indices.at[i - l->addresses.n];
+        bool oa, ob;
+        Dim ca = ix_coef_outside(x, at, a, &oa), cb = ix_coef_outside(x, at, b, &ob);
+        if (oa || ob || ca != dim_mul(l->p->cx->types, cb, extent)) return false;
+    }
+    return true;
+}
+static void collapse(Look *l, Atom *loops, uint32_t *n) {
+    for (uint32_t i = *n; i-- > 1;)
+        if (collapses(l, loops[i - 1], loops[i])) {
+            Dim extent = dim_mul(l->p->cx->types, loop_extent(l->p->ix, loops[i - 1]), loop_extent(l->p->ix, loops[i]));
+            atom_at(l->p->ix, loops[i - 1])->into = loops[i];
+            atom_at(l->p->ix, loops[i])->run = extent;
+            atom_at(l->p->ix, loops[i])->merged = true;
+            for (uint32_t k = i; k < *n; k++) loops[k - 1] = loops[k];
+            *n -= 1;
+        }
+}
+/* How well vectors along this loop suit the reads and writes. */
+static int64_t suits(const void *user, Atom loop) {
+    const Look *l = user;
+    int64_t score = 0;
+    for (uint32_t i = 0; i < l->addresses.n; i++) {
+        bool other;
+        Dim c = ix_coef(l->p->ix, l->addresses.at[i], loop, &other);
+        score += other ? -4 : c == 1 ? 4 : c == 0 ? 1 : -4;
+    }
+    Dim extent = loop_extent(l->p->ix, loop);
+    if (dim_is_const(extent) && extent < 8) score -= 2 * (8 - extent) * (int64_t)(l->addresses.n + 1);
+    return score;
+}
+/* A short loop that selects the operand of a concatenation is unrolled: then each copy reads one operand. */
+static void choose_unrolled(Look *l) {
+    Step *s = l->step;
+    for (uint32_t i = 0; i < s->nkept && !s->unrolled; i++) {
+        Dim n = loop_extent(l->p->ix, s->kept[i]);
+        bool used = false;
+        for (uint32_t k = 0; k < l->indices.n; k++) used |= ix_uses(l->p->ix, l->indices.at[k], s->kept[i]);
+        if (used && s->kept[i] != s->lane && dim_is_const(n) && n <= UNROLL) s->unrolled = s->kept[i];
+    }
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->nkept; i++)
+        if (s->kept[i] != s->unrolled) s->kept[n++] = s->kept[i];
+    s->nkept = n;
+}
+/* A loop along which an access is contiguous that is far apart along the lanes: both run together in square tiles. */
+static void choose_tile(Look *l) {
+    Step *s = l->step;
+    const Indices *x = l->p->ix;
+    if (s->reduces || s->unrolled || !s->lane || s->cost > TILE_COST || s->widest < 4) return;
+    for (uint32_t i = 0; i < l->addresses.n; i++) {
+        bool other;
+        Dim lane = ix_coef(x, l->addresses.at[i], s->lane, &other);
+        if (other || (dim_is_const(lane) && lane >= -4 && lane <= 4)) continue;
+        for (uint32_t k = 0; k < s->nkept; k++) {
+            Dim n = loop_extent(x, s->kept[k]);
+            if (s->kept[k] == s->lane || (dim_is_const(n) && n < 16)) continue;
+            if (ix_coef(x, l->addresses.at[i], s->kept[k], &other) == 1 && !other) s->tile = s->kept[k];
+        }
+    }
+    for (uint32_t i = 0; s->tile && i + 2 < s->nkept; i++) /* next to the lane loop */
+        if (s->kept[i] == s->tile) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->tile;
+}
+
+/* Does it contain a reduction whose order matters? Then its terms may not be divided among lanes or parts. */
+static bool reduces_in_order(Plan *p, const Step *s) {
+    each(Val, v, s->members) {
+        const Eqn *e = plan_info(p, *v)->e;
+        if (eqn_reduces(e) && point_in_order(e->prim, val_array(p->cx, *v)->dtype)) return true;
+    }
+    return false;
+}
+/* Loops over reduced axes with few iterations are unrolled. If a kept loop and one of those move over the same
+   elements, as windows do, several iterations of the kept loop are done at once, which load each element once. */
+static void choose_jam(Look *l) {
+    Step *s = l->step;
+    const Indices *x = l->p->ix;
+    Dim turns = 1;
+    if (!s->reduces || !s->nred || s->red[s->nred - 1] == s->lane || s->tile || s->unrolled) return;
+    for (uint32_t i = 0; i < s->nred; i++) {
+        Dim n = loop_extent(x, s->red[i]);
+        if (!dim_is_const(n) || n < 1 || n > MOST_TURNS / turns) return;
+        turns *= n;
+    }
+    s->written_out = true;
+    for (uint32_t i = 0; i < s->nkept && turns > 1; i++) {
+        Dim extent = loop_extent(x, s->kept[i]);
+        if (s->kept[i] == s->lane || (dim_is_const(extent) && extent < 8)) continue;
+        for (uint32_t k = 0; k < l->addresses.n * s->nred; k++) {
+            bool a, b;
+            Atom red = s->red[k % s->nred];
+            Dim kept = ix_coef(x, l->addresses.at[k / s->nred], s->kept[i], &a),
+                step = ix_coef(x, l->addresses.at[k / s->nred], red, &b);
+            if (a || b || !dim_is_const(kept) || !dim_is_const(step) || kept <= 0 || step <= 0) continue;
+            if (kept % step == 0 && kept / step < loop_extent(x, red)) s->jam = s->kept[i];
+        }
+    }
+    for (uint32_t i = 0; s->jam && i + 2 < s->nkept; i++) /* next to the lane loop */
+        if (s->kept[i] == s->jam) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->jam;
+    if (!s->jam && s->nred == 1 && turns > MOST_ROWS) s->written_out = false;
+}
+
+static void find_loops(Look *l) {
+    Plan *p = l->p;
+    Step *s = l->step;
+    uint32_t n = 0;
+    Atom *loops = arena_new(p->arena, Atom, s->domain.n + 1);
+    bool *red = arena_new(p->arena, bool, s->domain.n + 1);
+    for (uint32_t d = 0; d < s->domain.n; d++) {
+        red[n] = s->reduced[d];
+        loops[n++] = ix_loop(p->ix, s->axes[d]);
+    }
+    look_all(l);
+    for (uint32_t tries = 0; tries < STEP_SPLITS && split_once(l, &loops, &n, &red); tries++) look_all(l);
+    assert(n <= STEP_NEST);
+    s->kept = arena_new(p->arena, Atom, n + 1);
+    s->red = arena_new(p->arena, Atom, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        if (red[i])
+            s->red[s->nred++] = loops[i];
+        else
+            s->kept[s->nkept++] = loops[i];
+    if (s->kind != STEP_CUM) collapse(l, s->kept, &s->nkept);
+    if (s->kind != STEP_LOOPS && s->kind != STEP_SCATTER) return;
+    collapse(l, s->red, &s->nred);
+    if (s->kind == STEP_SCATTER) {
+        scatter_schedule(p, s, suits, l);
+        return;
+    }
+    int64_t best = INT64_MIN;
+    uint32_t choices = s->nkept + (reduces_in_order(p, s) ? 0 : s->nred);
+    for (uint32_t i = 0; i < choices; i++) {
+        Atom a = i < s->nkept ? s->kept[i] : s->red[i - s->nkept];
+        int64_t score = suits(l, a);
+        if (score >= best) best = score, s->lane = a;
+    }
+    /* the lane loop is the innermost of its kind */
+    for (uint32_t i = 0; i + 1 < s->nkept; i++)
+        if (s->kept[i] == s->lane) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->lane;
+    for (uint32_t i = 0; i + 1 < s->nred; i++)
+        if (s->red[i] == s->lane) s->red[i] = s->red[i + 1], s->red[i + 1] = s->lane;
+    choose_unrolled(l);
+    choose_tile(l);
+    choose_jam(l);
+}
+
+/* ---- stages */
+typedef struct {
+    Plan *p;
+    Step *step;
+    uint32_t level, need;
+} Stage;
+static void level_of(void *user, Val v, const Ix *index, Ix address) {
+    Stage *g = user;
+    if (!v) return;
+    const Info *info = plan_info(g->p, v);
+    if (info->class == VAL_MEMBER && info->step == g->step->number && info->level > g->level) g->level = info->level;
+}
+static void need_of(void *user, Val v, const Ix *index, Ix address) {
+    Stage *g = user;
+    if (!v) return;
+    Info *info = plan_info(g->p, v);
+    if (info->class == VAL_MEMBER && info->step == g->step->number && info->need < g->need) info->need = g->need;
+}
+static void operands(Plan *p, Step *s, Val v, void (*seen)(void *, Val, const Ix *, Ix), Stage *g) {
+    const Eqn *e = plan_info(p, v)->e;
+    Ix index[MAX_RANK];
+    if (!eqn_reduces(e) && !eqn_point(e)) return;
+    Val like = eqn_reduces(e) ? e->in.at[0] : v;
+    step_at(p, s, like, index);
+    for (uint32_t i = 0; i < e->in.n; i++) {
+        const ArrayType *t = val_array(p->cx, e->in.at[i]), *y = val_array(p->cx, like);
+        Ix at[MAX_RANK];
+        for (uint32_t d = 0; d < t->rank; d++) at[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
+        plan_reads(p, e->in.at[i], at, seen, g);
+    }
+}
+static void spill(Plan *p, Step *s, Val v, Info *info) {
+    const ArrayType *t = val_array(p->cx, v);
+    Types *ts = p->cx->types;
+    bool lane_kept = s->nkept && s->lane == s->kept[s->nkept - 1];
+    Dim row = em_bytes(t->dtype);
+    Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
+    for (uint32_t a = s->domain.n, d = t->rank; d-- > 0;) {
+        if (t->dims[d] == 1) continue;
+        if (!s->reduced[--a]) continue;
+        row = dim_mul(ts, row, t->dims[d]);
+        strides[d] = stride;
+        stride = dim_mul(ts, stride, t->dims[d]);
+    }
+    if (!lane_kept && dim_is_const(row) && s->row_bytes + row <= ROW_BYTES) {
+        s->row_bytes += row;
+        info->buf = buf_new(p, BUF_ROW, row);
+        info->strides = strides;
+        step_store(p, s, v, info->buf, 0, strides, DT_none);
+        return;
+    }
+    Dim n = dim_mul(ts, type_size(ts, val_type(p->cx, v)), em_bytes(t->dtype));
+    info->buf = buf_new(p, BUF_WORK, n);
+    step_store(p, s, v, info->buf, 0, NULL, DT_none);
+}
+static void find_stages(Plan *p, Step *s) {
+    Ix index[MAX_RANK];
+    s->levels = 1;
+    each(Val, v, s->members) {
+        Stage g = {.p = p, .step = s};
+        Info *info = plan_info(p, *v);
+        info->row = step_at(p, s, *v, index);
+        operands(p, s, *v, level_of, &g);
+        bool reduction = eqn_reduces(info->e);
+        info->row |= reduction;
+        info->level = info->need = g.level + reduction;
+        if (info->level + 1 > s->levels) s->levels = info->level + 1;
+    }
+    for (uint32_t i = s->members.n; i-- > 0 && s->levels > 1;) {
+        Val v = s->members.at[i];
+        Info *info = plan_info(p, v);
+        bool reduction = eqn_reduces(info->e);
+        if (!info->buf && !info->row && info->need > info->level && info->cost >= SPILL_COST) spill(p, s, v, info);
+        Stage g = {.p = p, .step = s, .need = reduction || info->buf ? info->level - reduction : info->need};
+        operands(p, s, v, need_of, &g);
+    }
+    each(Store, st, s->stores) {
+        Stage g = {.p = p, .step = s};
+        st->row = step_at(p, s, st->v, index);
+        plan_reads(p, st->v, index, level_of, &g);
+        st->level = g.level;
+    }
+}
+Dim step_parts(Plan *p, const Step *s) {
+    Dim n = loop_extent(p->ix, s->red[0]);
+    if (s->red[0] != s->lane) return n;
+    return dim_floordiv(p->cx->types, dim_add(p->cx->types, n, PART_LANES - 1), PART_LANES);
+}
+/* A large full reduction, followed only by scalars, is done in parts. */
+static void choose_parts(Plan *p, Step *s) {
+    Types *ts = p->cx->types;
+    uint32_t words = 0;
+    Dim n = 1;
+    if (s->kind != STEP_LOOPS || !s->reduces || s->nkept || s->unrolled || !s->nred || s->levels < 2) return;
+    if (reduces_in_order(p, s)) return;
+    for (uint32_t i = 0; i < s->domain.n; i++) n = dim_mul(ts, n, s->domain.at[i]);
+    if (dim_is_const(n) && n < PARTS_FROM) return;
+    each(Store, st, s->stores)
+        if (!st->row && st->level > 0) return;
+    each(Val, v, s->members) {
+        const Info *info = plan_info(p, *v);
+        if (!eqn_reduces(info->e)) continue;
+        if (info->level != 1) return;
+        words += 1 + (prim_lower[info->e->prim] == LOWER_ARG);
+    }
+    assert(words <= 2 * STEP_REDUCTIONS);
+    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, step_parts(p, s), 8 * (Dim)words));
+}
+void schedule_step(Plan *p, Body *b, Step *s) {
+    Look l = {.p = p, .step = s};
+    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT && s->kind != STEP_CUM && s->kind != STEP_SCATTER) return;
+    find_loops(&l);
+    find_stages(p, s);
+    if (s->kind == STEP_LOOPS) plan_edges(p, s);
+    choose_parts(p, s);
+    if (s->kind == STEP_DOT) dot_schedule(p, s);
+}

@@ -1,0 +1,10 @@
+/* Libraries do not call libm where the runtime has the function: LLVM's calls of libm become calls of the runtime. */
+#ifndef JAXCC_LIBCALLS_H
+#define JAXCC_LIBCALLS_H
+#include "../emit/emit.h"
+#include <llvm-c/Core.h>
+
+/* Called on an optimised module, before code generation. */
+void libcalls_avoid(LLVMModuleRef, const Target *);
+
+#endif
