@@ -21,10 +21,7 @@ layer compiler/typecheck passes codegen
 layer compiler/passes codegen
 layer compiler/passes/rules codegen
 layer compiler/passes/transform codegen
-layer compiler/codegen/emit plan kernels host target
-layer compiler/codegen/target plan kernels host
-layer compiler/codegen/kernels target
-layer compiler/codegen/plan target
+layer compiler/codegen/emit plan kernels host
 layer runtime compiler
 for file in compiler/*.[ch]; do
     [ "$file" != compiler/main.c ] || continue

@@ -34,8 +34,8 @@ void codegen_no_memory(End *end) {
 }
 
 /* The functions that the program calls, then the program itself. */
-static bool program_write(Ctx *cx, const Target *target, Emit *e, const Program *program) {
-    Callees *callees = callees_of(cx, program, target->vector_bytes);
+static bool program_write(Ctx *cx, Emit *e, const Program *program) {
+    Callees *callees = callees_of(cx, program, e->target);
     if (!callees_write(callees, e)) return false;
     timer_stage(cx->timer, "plan");
     Plan *p = plan(callees, program->j, NULL);
@@ -51,10 +51,10 @@ static bool module_write(Emit *e, Programs programs, EmitKind kind, const Output
 bool codegen(Ctx *cx, Programs programs, EmitKind kind, const Output *out) {
     Target target;
     if (!target_from_options(cx, &target)) return false;
-    Emit *e = emit_open(cx, target);
+    Emit *e = emit_open(cx, &target);
     e->for_ld = kind == EMIT_so && !link_by_lld(cx);
     bool ok = true;
-    for (uint32_t i = 0; i < programs.n && ok; i++) ok = program_write(cx, &target, e, &programs.at[i]);
+    for (uint32_t i = 0; i < programs.n && ok; i++) ok = program_write(cx, e, &programs.at[i]);
     ok = ok && module_write(e, programs, kind, out);
     emit_close(e);
     return ok;

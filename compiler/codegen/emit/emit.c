@@ -1,4 +1,5 @@
 #include "emit.h"
+#include "../cost.h"
 #include <assert.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
@@ -171,7 +172,6 @@ V em_i64(Emit *e, int64_t v) { return em_int(e, e->i64, v); }
 
 /* LLVM's schedulers compare each store with all memory accesses around it: among many, a store counts as this many
    operations. */
-enum { STORE_LENGTH = 12 };
 V em_gep(Emit *e, V p, V index, MlirType elem) {
     int32_t dynamic = INT32_MIN;
     uint32_t w = em_width(index);

@@ -3,21 +3,10 @@
 #define JAXCC_EMIT_H
 #include "../../ir.h"
 #include "../codegen.h"
+#include "../target/target.h"
 #include <mlir-c/IR.h>
 
 typedef MlirValue V;
-
-/* What the target offers; from -march, -mcpu or the machine. */
-typedef struct {
-    const char *triple, *cpu, *features;
-    const char *tune;      /* the CPU whose costs count; `cpu` is only a level (x86-64-v3) */
-    uint32_t vector_bytes; /* 64: AVX-512; 32: AVX2; 16: less */
-    bool rounds, fma;      /* instructions that round to whole numbers (SSE4.1); fused products */
-    bool masks;            /* masked loads and stores of every element width (AVX-512BW) */
-    uint64_t need;         /* what the machine must have: bits of runtime/cpu.def */
-} Target;
-/* From -march, -mcpu, --target, or the machine; false after a diagnostic. */
-bool target_from_options(Ctx *, Target *);
 
 /* The data of a value, which the library carries: large ones in one block. */
 typedef struct {
@@ -34,7 +23,7 @@ typedef struct Emit {
     MlirBlock block; /* new operations are appended here */
     MlirLocation loc;
     MlirType i1, i8, i16, i32, i64, i128, f16, bf16, f32, f64, ptr;
-    Target target;
+    const Target *target;
     bool for_ld;       /* the object becomes a library by GNU ld */
     bool fast;         /* -ffast-math, for what is written now */
     uint32_t nkernels; /* functions written so far: the number of the next */
@@ -93,7 +82,6 @@ V em_cmpi(Emit *, const char *predicate, V x, V y);
 V em_cmpf(Emit *, const char *predicate, V x, V y);
 
 /* Types: w = 1 is the scalar itself, else vector<w x t>. No vector has more than MAX_LANES lanes. */
-enum { MAX_LANES = 512 };
 MlirType em_vec(Emit *, MlirType t, uint32_t w);
 MlirType em_elem(V x);  /* element type of a vector, or the type itself */
 uint32_t em_width(V x); /* lanes; 1 for scalars */
@@ -192,7 +180,7 @@ V em_to_memory(Emit *, Dtype, V reg);
 /* A result brought into the range of its type: floats rounded to nearest, ties to even; integers wrapped. */
 V em_round(Emit *, Dtype, V reg);
 
-Emit *emit_open(Ctx *, Target);
+Emit *emit_open(Ctx *, const Target *);
 void emit_close(Emit *);
 /* Verifies, lowers, optimises and writes the module: `kind` asm, llvm, mlir or obj. */
 bool emit_write(Emit *, Programs, EmitKind kind, const Output *);

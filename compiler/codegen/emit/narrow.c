@@ -96,14 +96,14 @@ static V encode(const Format *t, V x) {
    our libraries must not need. */
 static V from_f16(Emit *e, V m) {
     Format t = format_of(e, DT_f16, m);
-    if (e->target.fma) return em_cast(e, "llvm.fpext", t.f32, m);
+    if (e->target->fma) return em_cast(e, "llvm.fpext", t.f32, m);
     MlirType i16 = em_vec(e, e->i16, em_width(m));
     return decode(&t, em_cast(e, "llvm.zext", t.i32, em_cast(e, "llvm.bitcast", i16, m)));
 }
 static V to_f16(Emit *e, V r) {
     Format t = format_of(e, DT_f16, r);
     MlirType i16 = em_vec(e, e->i16, em_width(r)), f16 = em_vec(e, e->f16, em_width(r));
-    if (e->target.fma) return em_cast(e, "llvm.fptrunc", f16, r);
+    if (e->target->fma) return em_cast(e, "llvm.fptrunc", f16, r);
     return em_cast(e, "llvm.bitcast", f16, em_cast(e, "llvm.trunc", i16, encode(&t, r)));
 }
 

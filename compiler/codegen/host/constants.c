@@ -2,6 +2,7 @@
    x86-64's ABI, at the end of the image and addressed by 64 bits. LLVM and the linker see only a few bytes of it; at
    the very end the section gets its real size and the file the bytes, so that only the page cache holds them. */
 #include "constants.h"
+#include "../cost.h"
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +16,6 @@
 #include <unistd.h>
 
 enum {
-    LARGE_BYTES = 1 << 20, /* from this size on a constant is large, ... */
-    MOST_SMALL = 16 << 20, /* ... or when all small ones have so many bytes */
     ALIGNMENT = 64,
     STANDS_IN = 64 /* bytes of the section before it is filled */
 };

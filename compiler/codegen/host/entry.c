@@ -1,4 +1,5 @@
 #include "../../options.h"
+#include "../cost.h"
 #include "header.h"
 #include "host.h"
 #include <mlir-c/BuiltinAttributes.h>
@@ -8,8 +9,6 @@
 /* NAME.entry, which metadata.c exports as NAME: checks the arguments, gets the workspace, calls the schedule. A few
    checks form one condition; only if it holds are they made one by one, to find the one that fails. Many checks are
    divided among functions, and pointers to arrays of known extents are checked by one loop. */
-
-enum { STACK_BYTES = 8192, MOST_CHECKS = 64 };
 
 typedef struct {
     V bad; /* i1 */
@@ -215,13 +214,13 @@ static void declare_cpu(Emit *e, Str name) {
 static V cpu_check(Emit *e) {
     Str name = S("jaxcc_rt_cpu");
     declare_cpu(e, name);
-    V need = em_i64(e, (int64_t)e->target.need);
+    V need = em_i64(e, (int64_t)e->target->need);
     V have = em_load(e, e->i64, em_address(e, name), 8);
     return em_cmpi(e, "ne", em_bin(e, "llvm.and", have, need), need);
 }
 
 static void check_cpu(Checks *c) {
-    Check cpu = {cpu_check(c->e), "jaxcc_rt_fail_cpu", {em_i64(c->e, (int64_t)c->e->target.need)}, 1};
+    Check cpu = {cpu_check(c->e), "jaxcc_rt_fail_cpu", {em_i64(c->e, (int64_t)c->e->target->need)}, 1};
     add(c, cpu);
 }
 static void check_all(Checks *c, const Jaxpr *j) {

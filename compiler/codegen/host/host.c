@@ -1,14 +1,12 @@
-#include "host.h"
+#include "machine.h"
+#include "../cost.h"
 #include "../../options.h"
 #include "../plan/call.h"
-#include "../plan/dot.h"
 #include "header.h"
 #include "part.h"
 #include "../kernels/point.h"
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
-
-enum { PARALLEL_COST = 200000, INLINE_COST = 4000, INLINE_CODE = 400, CONTEXT_WORDS = 128 };
 
 /* ---- scalars */
 static Kernel *scalar_kernel(Host *h) {
@@ -95,59 +93,6 @@ static void spmd_step(Host *h, Step *s) {
     em_call(e, "jaxcc_rt_spmd", no_type, 4, args);
 }
 
-/* ---- kernels */
-static const KernelKind *kind_of(const Step *s) {
-    return s->kind == STEP_DOT       ? &kernel_dot
-           : s->kind == STEP_CUM     ? &kernel_cumulative
-           : s->kind == STEP_SCATTER ? &kernel_scatter
-                                     : &kernel_loops;
-}
-/* Operations of the whole step, and of one unit; -1 if known only at run time. */
-static int64_t known_cost(Host *h, const Step *s) {
-    __int128 c = s->cost + 1;
-    for (uint32_t i = 0; i < s->domain.n; i++) {
-        if (!dim_is_const(s->domain.at[i])) return -1;
-        c *= s->domain.at[i];
-    }
-    if (s->kind == STEP_DOT) c *= dim_is_const(s->dot->k) ? s->dot->k + 1 : -1;
-    if (c < 0) return -1;
-    return c > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)c;
-}
-static void inline_kernel(Host *h, Step *s, const KernelKind *kind) {
-    Kernel *k = kernel_new(h->plan, h->e, &h->frame, s);
-    kind->write(k, em_i64(h->e, 0), frame_dim(&h->frame, kind->units(h->plan, s)));
-}
-/* A separate function, kernel(context, lo, hi), which is called or, if worthwhile, split over threads. Equal kernels
-   are one function. */
-static Str outline(Host *h, Step *s, Frame *f) {
-    Emit *e = h->e;
-    MlirType args[3] = {e->ptr, e->i64, e->i64};
-    Str name = str_format(e->arena, "kernel_%u", e->nkernels++);
-    Function fn = em_function(e, name, no_type, 3, args, true);
-    *f = (Frame){.plan = h->plan, .e = e, .parent = &h->frame, .entry = fn.scope.block};
-    f->context = em_arg(&fn.scope, 0);
-    f->keys.arena = e->arena;
-    Kernel *k = kernel_new(h->plan, e, f, s);
-    kind_of(s)->write(k, em_arg(&fn.scope, 1), em_arg(&fn.scope, 2));
-    MlirOperation op = em_function_end(e, &fn, (V){NULL});
-    return em_shared_function(e, &fn, op);
-}
-static V grain(Host *h, const Step *s, V units, int64_t cost) {
-    Emit *e = h->e;
-    V total;
-    if (cost >= 0)
-        total = em_i64(e, cost);
-    else {
-        total = em_i64(e, s->cost + 1);
-        for (uint32_t i = 0; i < s->domain.n; i++)
-            total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->domain.at[i]));
-        if (s->kind == STEP_DOT) total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->dot->k));
-    }
-    /* units of at least PARALLEL_COST operations */
-    V each_unit = em_bin(e, "llvm.udiv", total, em_bin(e, "llvm.intr.umax", units, em_i64(e, 1)));
-    V n = em_bin(e, "llvm.udiv", em_i64(e, PARALLEL_COST), em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
-    return em_bin(e, "llvm.intr.umax", n, em_i64(e, 1));
-}
 /* The memory for captures of kernels: one area for all, since one kernel runs at a time; replaced if it is too
    small. */
 V host_context(Host *h, uint32_t n) {
@@ -159,27 +104,6 @@ V host_context(Host *h, uint32_t n) {
     h->context = em_alloca(e, 8 * (int64_t)h->room, 8);
     e->block = was;
     return h->context;
-}
-static void kernel_step(Host *h, Step *s) {
-    Emit *e = h->e;
-    int64_t cost = known_cost(h, s);
-    if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT && h->inlined + s->cost < INLINE_CODE) {
-        h->inlined += s->cost + 8;
-        inline_kernel(h, s, kind_of(s));
-        return;
-    }
-    Frame inside;
-    Str name = outline(h, s, &inside);
-    V units = frame_dim(&h->frame, kind_of(s)->units(h->plan, s));
-    V context = host_context(h, inside.captures.n);
-    frame_pass(&inside, context);
-    if (cost >= 0 && cost < 2 * PARALLEL_COST) {
-        V args[3] = {context, em_i64(e, 0), units};
-        em_call_local(e, name, no_type, 3, args);
-        return;
-    }
-    V args[4] = {em_address(e, name), context, units, grain(h, s, units, cost)};
-    em_call(e, "jaxcc_rt_parallel_for", no_type, 4, args);
 }
 static bool empty(const Step *s) {
     for (uint32_t i = 0; i < s->domain.n; i++)
@@ -197,8 +121,7 @@ static void host_step(Host *h, const Body *b, Step *s) {
     case STEP_SCAN: host_control(h, s); break;
     default:
         if (!s->stores.n || empty(s)) break;
-        kernel_step(h, s);
-        if (s->parts) inline_kernel(h, s, &kernel_combine);
+        h->e->target->machine->launch(h, s);
         if (s->kind == STEP_SCATTER && val_array(h->plan->cx, s->e->out.at[0])->rank == 0)
             host_load(h, s->e->out.at[0], s->stores.at[0].buf);
     }

@@ -1,4 +1,5 @@
 #include "part.h"
+#include "../cost.h"
 #include <mlir-c/BuiltinTypes.h>
 
 /* Control flow of the host: scf loops whose carried values are scalars and, for arrays, pointers to their current and
@@ -15,7 +16,6 @@ static void pass(Host *h, Val operand, Val input) {
 
 /* The carried values of a loop: a few are in registers, more than that in memory, where the next ones are collected
    after the current ones by code that is cut like the body. */
-enum { MOST_CARRIED = 48 };
 typedef struct {
     Host *h;
     Step *s;

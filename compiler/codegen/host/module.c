@@ -1,16 +1,12 @@
 /* The module of one compilation: opened, given its constants, lowered, optimised, written. */
-#include "../target/bitselect.h"
 #include "constants.h"
-#include "../target/libcalls.h"
-#include "../emit/emit.h"
+#include "machine.h"
 #include "../emit/lower.h"
 #include "metadata.h"
 #include "../../options.h"
 #include "../../timer.h"
 #include <llvm-c/Core.h>
 #include <llvm-c/Error.h>
-#include <llvm-c/Target.h>
-#include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
@@ -57,7 +53,7 @@ static void open_debug(Emit *e) {
                                            e->file, mlirStringAttrGet(e->mlir, ref("jaxcc " JAXCC_VERSION)), true,
                                            MlirLLVMDIEmissionKindLineTablesOnly, MlirLLVMDINameTableKindDefault, none);
 }
-Emit *emit_open(Ctx *cx, Target target) {
+Emit *emit_open(Ctx *cx, const Target *target) {
     Emit *e = arena_new(cx->arena, Emit, 1);
     timer_stage(cx->timer, "build");
     e->cx = cx;
@@ -96,6 +92,7 @@ void emit_close(Emit *e) {
 /* The state of writing a module. */
 typedef struct {
     Emit *e;
+    const Target *target;
     EmitKind kind;
     LLVMContextRef context;
     LLVMModuleRef module;
@@ -117,11 +114,6 @@ static void lower(Emit *e) {
     timer_stage(e->cx->timer, "mlir");
     emit_lower(e);
 }
-static void add_string_attribute(Writer *w, LLVMValueRef f, const char *key, const char *value) {
-    LLVMAddAttributeAtIndex(
-        f, LLVMAttributeFunctionIndex,
-        LLVMCreateStringAttribute(w->context, key, (unsigned)strlen(key), value, (unsigned)strlen(value)));
-}
 /* Functions of the runtime are hidden; ours never unwind. */
 static void set_attributes(Writer *w) {
     unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
@@ -134,37 +126,21 @@ static void set_attributes(Writer *w) {
             continue;
         }
         LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, quiet);
-        add_string_attribute(w, f, "tune-cpu", w->e->target.tune);
-        if (w->e->target.vector_bytes == 64) add_string_attribute(w, f, "prefer-vector-width", "512");
+        w->target->machine->mark(w->target, f);
     }
 }
 static void open_machine(Writer *w) {
-    const Target *t = &w->e->target;
-    static const LLVMCodeGenOptLevel level[] = {LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault, LLVMCodeGenLevelDefault,
-                                                LLVMCodeGenLevelAggressive};
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    LLVMInitializeX86AsmParser();
-    LLVMTargetRef target;
+    const Target *t = w->target;
     char *why = NULL;
-    if (LLVMGetTargetFromTriple(t->triple, &target, &why)) internal_error(w->e, "LLVM", why);
-    w->machine = LLVMCreateTargetMachine(target, t->triple, t->cpu, t->features, level[w->e->cx->options->opt],
-                                         LLVMRelocPIC, LLVMCodeModelDefault);
+    w->machine = t->machine->open(t, w->e->cx->options->opt, &why);
+    if (!w->machine) internal_error(w->e, "LLVM", why);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(w->machine);
     LLVMSetTarget(w->module, t->triple);
     LLVMSetModuleDataLayout(w->module, layout);
     LLVMDisposeTargetData(layout);
 }
-/* Kernels are already vectorized: what remains is to clean up after their construction. */
 static void optimise(Writer *w) {
-    static const char *const passes[] = {
-        NULL, "function(sroa,early-cse,simplifycfg)",
-        "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm))",
-        "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
-        "dse)"};
-    const char *list = passes[w->e->cx->options->opt];
+    const char *list = w->target->machine->passes[w->e->cx->options->opt];
     if (!list) return;
     timer_stage(w->e->cx->timer, "llvm");
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
@@ -224,12 +200,11 @@ static void writer_close(Writer *w) {
 bool emit_write(Emit *e, Programs programs, EmitKind kind, const Output *out) {
     verify(e, out);
     if (kind == EMIT_mlir) return write_mlir(e, out);
-    Writer w = {.e = e, .kind = kind};
+    Writer w = {.e = e, .target = e->target, .kind = kind};
     bool good = translate(&w, programs);
     if (good) {
         optimise(&w);
-        if (e->target.masks) bitselect_avoid(w.module);
-        libcalls_avoid(w.module, &e->target);
+        w.target->machine->amend(w.target, w.module);
         good = kind == EMIT_llvm ? write_llvm(&w, out) : write_machine_code(&w, out);
     }
     writer_close(&w);

@@ -1,17 +1,10 @@
 #include "part.h"
+#include "../cost.h"
 
 /* LLVM's time and memory grow faster than the length of a function and of its blocks. Values computed in one part and
    used in another are in words of memory before the workspace (frame.c). */
 
-enum {
-    CUT_WEIGHT = 512,   /* a program of more is cut */
-    PART_WEIGHT = 128,  /* a body of more is cut */
-    PART_WRITTEN = 800, /* operations after which a part is full */
-    CUT_ARGUMENTS = 64
-};
-
 /* Most equations of rank 0 are one instruction, most others a call; a store is a few instructions. */
-enum { STEP_WEIGHT = 8 };
 static uint32_t step_weight(const Step *s) {
     if (s->kind == STEP_SCALAR) return 1;
     uint32_t n = s->stores.n + s->narrays;

@@ -1,4 +1,5 @@
 #include "kernel.h"
+#include "../cost.h"
 #include "point.h"
 #include "sums.h"
 
@@ -7,8 +8,6 @@
    along the innermost axis, with one carry per lane along the other. `reverse` goes from the end: suffixes, and the
    carry is the first lane. The carry of a sum of floats is a wide form (sums.h): the error of a prefix is that of its
    last two additions. The carry of cumlogsumexp is a number and its rounding error. */
-
-enum { LANES = 16, OWN_TURNS = 16 };
 
 typedef struct {
     Kernel *k;
@@ -19,11 +18,6 @@ typedef struct {
     bool reverse;
 } Cum;
 
-static Atom axis_of(Kernel *k, const Eqn *e) {
-    Ix index[MAX_RANK];
-    step_at(k->plan, k->step, e->out.at[0], index);
-    return ix_loop(k->ix, index[param_number(e, K_axis)]);
-}
 static V combine(const Cum *c, V a, V b) {
     Emit *e = c->k->e;
     if (c->e->prim == P_cumlogsumexp)
@@ -139,17 +133,11 @@ static void along_lanes(Cum *c) {
     Kernel *k = c->k;
     Emit *e = k->e;
     V n = kernel_dim(k, loop_extent(k->ix, c->axis)), zero = em_i64(e, 0), carry[WIDE_VALUES] = {{NULL}};
-    bool masks = e->target.masks || (e->target.vector_bytes >= 32 && k->step->narrowest >= 4);
-    bool in_order = point_in_order(c->e->prim, c->d);
-    uint32_t w = k->w = in_order ? 1 : LANES * 4 / (em_bytes(c->d) < 4 ? 4 : em_bytes(c->d));
-    if (in_order) masks = false;
-    Dim extent = loop_extent(k->ix, c->axis);
-    if (dim_is_const(extent) && extent % w == 1)
-        masks = false; /* a constant mask of one lane: LLVM 22 stores too much */
+    uint32_t w = k->w = k->step->widths.main;
     V rest = em_bin(e, "llvm.urem", n, em_i64(e, w)), full = em_bin(e, "llvm.sub", n, rest);
     carry_start(c, 1, carry);
     chunks(c, c->reverse ? n : zero, full, carry);
-    if (!masks) {
+    if (k->step->widths.tail == 1) {
         k->w = 1;
         chunks(c, c->reverse ? rest : full, rest, carry);
         return;
@@ -186,9 +174,9 @@ static void along_axis(const Cum *c) {
     Emit *e = k->e;
     Dim extent = loop_extent(k->ix, c->axis);
     uint32_t values = carry_values(c);
-    V n = kernel_dim(k, extent), zero = em_i64(e, 0), block = em_i64(e, OWN_TURNS), none = {NULL},
+    V n = kernel_dim(k, extent), zero = em_i64(e, 0), block = em_i64(e, PREFIX_TURNS), none = {NULL},
       carry[WIDE_VALUES] = {{NULL}}, sum = point_identity(e, c->e->prim, c->d, k->w);
-    if (!widens(c) || (dim_is_const(extent) && extent <= OWN_TURNS)) {
+    if (!widens(c) || (dim_is_const(extent) && extent <= PREFIX_TURNS)) {
         carry_start(c, k->w, carry);
         if (widens(c)) carry[0] = sum;
         turns(c, (Turns){zero, n, none, carry, widens(c) ? 1 : values});
@@ -234,7 +222,7 @@ static void others(Cum *c, uint32_t i, V lo, V hi) {
         counted(c, i, lo, hi, 1);
         return;
     }
-    uint32_t w = LANES * 4 / (em_bytes(c->d) < 4 ? 4 : em_bytes(c->d));
+    uint32_t w = k->step->widths.main;
     V rest = em_bin(e, "llvm.urem", em_bin(e, "llvm.sub", hi, lo), em_i64(e, w));
     V mid = em_bin(e, "llvm.sub", hi, rest);
     counted(c, i, lo, mid, w);
@@ -245,12 +233,12 @@ static uint32_t first_other(Kernel *k, Atom axis) {
     while (i < k->step->nkept && k->step->kept[i] == axis) i++;
     return i;
 }
-static void write(Kernel *k, V lo, V hi) {
+void kernel_cumulative(Kernel *k, V lo, V hi) {
     const Eqn *e = k->step->e;
     Cum c = {.k = k, .e = e, .y = e->out.at[0], .d = val_array(k->plan->cx, e->out.at[0])->dtype};
-    c.axis = axis_of(k, e);
+    c.axis = cum_axis(k->plan, k->step);
     c.reverse = param_bool(e, K_reverse);
-    k->lane = k->step->kept[k->step->nkept - 1];
+    k->lane = k->step->lane;
     k->level = 0, k->rows = false;
     uint32_t i = first_other(k, c.axis);
     if (i < k->step->nkept)
@@ -258,9 +246,3 @@ static void write(Kernel *k, V lo, V hi) {
     else
         inner(&c, i);
 }
-static Dim units(Plan *p, Step *s) {
-    Kernel k = {.plan = p, .ix = p->ix, .step = s};
-    uint32_t i = first_other(&k, axis_of(&k, s->e));
-    return i < s->nkept ? loop_extent(p->ix, s->kept[i]) : 1;
-}
-const KernelKind kernel_cumulative = {units, write};

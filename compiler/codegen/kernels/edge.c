@@ -1,4 +1,5 @@
 #include "kernel.h"
+#include "../cost.h"
 
 /* Edges: where arrays that are read through padding end. Most points of a loop nest are inside all of them for all
    lanes and inner loops; there a kernel need not test for padding. Loops are not cut: the innermost loop that moves an
@@ -9,7 +10,6 @@ typedef struct Edge {
     Ix index;
     Dim lo, hi;
 } Edge;
-enum { MOST_EDGES = 16, LEAST_SIZE = 1024, LEAST_LANES = 32 };
 
 bool edge_known(const Indices *x, Ix i) {
     const IxExpr *e = ix_at(x, i);
@@ -36,14 +36,14 @@ void plan_edges(Plan *p, Step *s) {
     Edges e = {.p = p, .at = arena_new(p->arena, Edge, MOST_EDGES)};
     Dim size = 1;
     for (uint32_t i = 0; i < s->domain.n; i++) size = dim_mul(p->cx->types, size, s->domain.at[i]);
-    if (!p->fuse || (dim_is_const(size) && size < LEAST_SIZE)) return;
+    if (!p->fuse || (dim_is_const(size) && size < EDGE_SIZE)) return;
     plan_dry(p, s, nothing, &e)->edge = found;
     step_reads(p, s, nothing, &e);
     p->dry->edge = NULL;
     if (e.n == 0 || e.n > MOST_EDGES) return;
     Dim lanes = s->lane ? loop_extent(p->ix, s->lane) : 1;
     for (uint32_t n = 0; n < e.n; n++) /* a vector is rarely inside a short row */
-        if (ix_uses(p->ix, e.at[n].index, s->lane) && dim_is_const(lanes) && lanes < LEAST_LANES) return;
+        if (ix_uses(p->ix, e.at[n].index, s->lane) && dim_is_const(lanes) && lanes < EDGE_LANES) return;
     s->edges = e.at, s->nedges = e.n;
     for (uint32_t i = 0; i < s->nkept; i++)
         for (uint32_t n = 0; n < e.n; n++)

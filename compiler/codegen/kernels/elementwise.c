@@ -341,11 +341,7 @@ V point_combine(Emit *e, Prim reduce, Dtype d, V a, V b) {
     if (point_is_float(d) && rule == point_max) return extreme_of(e, "ogt", a, b);
     if (point_is_float(d) && rule == point_min) return extreme_of(e, "olt", a, b);
     V r = rule(e, &p, (V[]){a, b});
-    return point_in_order(reduce, d) ? em_round(e, d, r) : r;
-}
-bool point_in_order(Prim reduce, Dtype d) {
-    PointRule *rule = combine(reduce);
-    return point_is_float(d) && dtype_is_narrow(d) && (rule == point_add || rule == point_mul);
+    return prim_in_order(reduce, d) ? em_round(e, d, r) : r;
 }
 static double identity_float(Prim reduce, Dtype d) {
     switch (prim_neutral[reduce]) {

@@ -1,6 +1,7 @@
 /* Register tiles of matrix products. A tile keeps its sums in registers over the whole contraction, or over a block of
    it and then adds them to their wide forms in memory; the order of the additions depends only on the shape. */
 #include "gemm.h"
+#include "../cost.h"
 #include "point.h"
 #include "sums.h"
 #include <assert.h>
@@ -11,7 +12,7 @@
 static bool is_float(Dtype d) { return dtype_info[d].kind == DK_FLOAT; }
 
 V gemm_fma(Emit *e, Dtype acc, V x, V y, V sum) {
-    if (is_float(acc) && e->target.fma) return em_fma(e, x, y, sum);
+    if (is_float(acc) && e->target->fma) return em_fma(e, x, y, sum);
     if (is_float(acc)) return em_bin(e, "llvm.fadd", sum, em_bin(e, "llvm.fmul", x, y));
     if (acc == DT_bool) return em_bin(e, "llvm.or", sum, em_bin(e, "llvm.and", x, y));
     return em_bin(e, "llvm.add", sum, em_bin(e, "llvm.mul", x, y));
@@ -135,18 +136,16 @@ static void loop(const Tile *t, const Steps *s, V lo, V hi, uint32_t n, V *sums)
     unrolled(t, s, em_arg(&f.scope, 0), n, next);
     em_for_end(t->e, &f, next, sums);
 }
-enum { UNROLL = 4, WRITTEN_OUT = 8 };
-
 /* The innermost loop, `stride` elements per step; *done: where it stopped. */
 static V innermost(const Tile *t, StepRule *rule, uint32_t stride, V oa, V ob, uint32_t per_set, V *sums) {
     Emit *e = t->e;
     const Contraction *c = t->c;
     Dim k = c->known[c->n - 1];
     const Steps all_steps = {rule, stride, per_set, oa, ob};
-    uint32_t group = t->sets > UNROLL ? t->sets : UNROLL;
+    uint32_t group = t->sets > TERMS_AT_ONCE ? t->sets : TERMS_AT_ONCE;
     V zero = em_i64(e, 0), count = c->count[c->n - 1];
     if (dim_is_const(k)) {
-        uint32_t steps = (uint32_t)(k / stride > WRITTEN_OUT ? k / stride % group : k / stride);
+        uint32_t steps = (uint32_t)(k / stride > TERMS_WRITTEN_OUT ? k / stride % group : k / stride);
         Dim main = (k / stride - steps) * stride;
         if (main) loop(t, &all_steps, zero, em_i64(e, main), group, sums);
         unrolled(t, &all_steps, em_i64(e, main), steps, sums);

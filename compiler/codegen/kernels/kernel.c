@@ -503,7 +503,7 @@ uint32_t kernel_contracts(const Kernel *k, const Eqn *e, const Summand x[2]) {
     Dtype d = val_array(cx, e->out.at[0])->dtype;
     bool sum = e->prim == P_add || e->prim == P_sub || e->prim == P_add_any;
     if (!sum || (d != DT_f32 && d != DT_f64) || is_product(x[0].maker) == is_product(x[1].maker)) return 2;
-    if (k->in_stdlib || !k->e->target.fma || cx->options->no_contraction) return 2;
+    if (k->in_stdlib || !k->e->target->fma || cx->options->no_contraction) return 2;
     uint32_t at = is_product(x[1].maker);
     return x[at].alone && val_array(cx, x[at].maker->out.at[0])->dtype == d ? at : 2;
 }

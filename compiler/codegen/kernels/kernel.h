@@ -148,13 +148,10 @@ void kernel_run(Kernel *, const Jaxpr *, const V *x, uint32_t w, V *out);
 V kernel_literal(Kernel *, Val, uint32_t w);
 Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
 
-/* ---- one kernel of the plan: write() computes the units [lo, hi) of its outermost range, which has units() of them */
-typedef struct {
-    Dim (*units)(Plan *, Step *);
-    void (*write)(Kernel *, V lo, V hi);
-} KernelKind;
+/* ---- one kernel of the plan: computes the units [lo, hi) of the step */
+typedef void KernelRule(Kernel *, V lo, V hi);
 /* kernel_combine comes after kernel_loops where the step has parts. */
-extern const KernelKind kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_scatter;
+KernelRule kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_scatter;
 /* Loops over n atoms, the outermost from lo to hi, the last one with lanes if it is k->lane; `inside` writes the
    body. */
 typedef struct {
@@ -166,7 +163,6 @@ typedef struct {
 void kernel_nest(Kernel *, Nesting, V lo, V hi);
 /* Units of the lane loop: blocks of `block` elements. */
 void kernel_blocks(Kernel *, Atom loop, uint32_t block, V *lo, V *hi);
-Dim blocks_of(Plan *, Atom loop, uint32_t block);
 
 Kernel *kernel_new(Plan *, Emit *, Frame *, Step *);
 /* Resets the kernel to its initial state, at e->block. */

@@ -1,4 +1,5 @@
 #include "kernel.h"
+#include "../cost.h"
 #include "point.h"
 #include "sums.h"
 #include <assert.h>
@@ -6,64 +7,13 @@
 
 /* The kernel of a LOOPS step: loops over the kept axes, and for each of their points (or vector of
    points) the stages, each a loop nest over the reduced axes. Vectors run along the innermost kept or the innermost
-   reduced loop. A remainder is done by one narrower masked vector, or element by element if the target has no suitable
-   masks. Partial sums and their order depend only on extents and target: any split over threads gives the same bits.
+   reduced loop. Partial sums and their order depend only on extents and target: any split over threads gives the same bits.
 
    A sum of floats is cut into blocks of terms (sums.h). Adding n uniform terms in f32 has an error of 2.4e-8·√(n/3);
    errors of blocks average out, and so do those of lanes that are added up in the end. The worst of a million separate
    sums has five times that error, so lanes that are separate sums have shorter blocks. */
 
-enum { BLOCK = 256, MAX_ACCS = 2 * STEP_REDUCTIONS /* argmax has two values */, JAM = 4 };
-enum { OWN_TURNS = 48, SHARED_TURNS = 256 };
-/* A loop of a member waits for its own results: four vectors at once hide that, as long as its values fit into registers. */
-enum { LOOP_VALUES = 8 };
-
-static uint32_t pow2_floor(uint64_t n) {
-    uint32_t p = 1;
-    while ((uint64_t)p * 2 <= n && p < MAX_LANES) p *= 2;
-    return p;
-}
-/* A tile has as many vectors as a vector has lanes. */
-static uint32_t tile_width(const Kernel *k) {
-    return k->e->target.vector_bytes / (k->step->widest < 4 ? 4 : k->step->widest);
-}
-
-static uint32_t lanes_for(const Emit *e, const Step *s) {
-    uint32_t bytes = s->widest ? s->widest : 4;
-    if (s->tile || s->jam) return e->target.vector_bytes / (bytes < 4 ? 4 : bytes);
-    uint32_t w = 4 * e->target.vector_bytes / (bytes < 4 ? 4 : bytes);
-    if (s->carried) return s->carried > 2 * LOOP_VALUES ? w / 4 : s->carried > LOOP_VALUES ? w / 2 : w;
-    return s->cost > 60 ? w / 2 : w; /* long bodies: fewer live registers */
-}
-static bool masks_ok(const Emit *e, const Step *s) {
-    return e->target.masks || (e->target.vector_bytes >= 32 && s->narrowest >= 4);
-}
-/* Widths of the main loop (0: none) and of the remainder (0: none). */
-typedef struct {
-    uint32_t main, tail;
-    Dim divides; /* the extent, or 0 if known only at run time */
-} Widths;
-static Widths widths(Kernel *k, Atom lane) {
-    Types *ts = k->plan->cx->types;
-    Dim n = loop_extent(k->ix, lane);
-    uint32_t w = lanes_for(k->e, k->step);
-    bool masks = masks_ok(k->e, k->step);
-    if (!dim_is_const(n)) {
-        if (dim_mod(ts, n, w) == 0) return (Widths){w, 0, 0};
-        return (Widths){w, masks ? (w < 16 ? w : 16) : 1, 0};
-    }
-    if (n % w == 0) return (Widths){w, 0, n};
-    if (n > w) {
-        for (uint32_t v = w; v * 4 >= w; v /= 2)
-            if (n % v == 0) return (Widths){v, 0, n};
-        uint32_t rest = pow2_floor((uint64_t)(n % w) * 2 - 1);
-        return (Widths){w, masks ? rest : 1, n};
-    }
-    uint32_t p = pow2_floor((uint64_t)(n > 0 ? n : 1));
-    if (p == n) return (Widths){p, 0, n};
-    if (masks) return (Widths){0, p * 2, n};
-    return (Widths){p, 1, n};
-}
+enum { MAX_ACCS = 2 * STEP_REDUCTIONS /* argmax has two values */ };
 
 /* ---- reductions of one stage */
 typedef struct {
@@ -137,7 +87,7 @@ static bool product(Kernel *k, const Acc *c) {
     bool member = info->class == VAL_MEMBER && info->step == k->step->number;
     bool here = (member || info->class == VAL_VIRTUAL) && !info->buf && info->e;
     bool wide = c->in == DT_f32 || c->in == DT_f64;
-    return c->e->prim == P_reduce_sum && wide && k->e->target.fma && here && info->e->prim == P_mul;
+    return c->e->prim == P_reduce_sum && wide && k->e->target->fma && here && info->e->prim == P_mul;
 }
 static V add_product(Kernel *k, const Acc *c, const Ix *index, V sum) {
     const Eqn *e = plan_info(k->plan, c->e->in.at[0])->e;
@@ -235,7 +185,7 @@ static void nest(Nest *n, uint32_t level, V *acc);
 
 /* The number of values in the wide form of an accumulator; 0: it has none. */
 static uint32_t widens(const Acc *c) {
-    return c->e->prim == P_reduce_sum && !point_in_order(c->e->prim, c->in) ? wide_values(c->in) : 0;
+    return c->e->prim == P_reduce_sum && !prim_in_order(c->e->prim, c->in) ? wide_values(c->in) : 0;
 }
 /* Called for every accumulator with a wide form. */
 typedef void Widened(Emit *, const Acc *, V *acc, V *wide);
@@ -502,7 +452,7 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     Nest n = {.k = k, .accs = accs, .lo = lo, .hi = hi};
     n.lane_red = k->step->nred && k->step->red[k->step->nred - 1] == k->step->lane;
     accs->depth = 0;
-    if (n.lane_red) n.w = widths(k, k->step->lane);
+    if (n.lane_red) n.w = k->step->widths;
     uint32_t first = n.lane_red ? (n.w.main ? n.w.main : n.w.tail) : k->w;
     initial(k, accs, first, acc);
     if (k->step->written_out) {
@@ -602,19 +552,19 @@ static void nest_in_blocks(Kernel *k, Nesting n, V lo, V hi, uint32_t width, uin
 void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
     Atom loop = n.loops[0];
     if (loop == k->step->tile) {
-        nest_in_blocks(k, n, lo, hi, tile_width(k), &k->tile);
+        nest_in_blocks(k, n, lo, hi, k->step->rows, &k->tile);
         return;
     }
     if (loop == k->step->jam) {
-        k->first = atom_loop(k->ix, dim_sub(k->plan->cx->types, loop_extent(k->ix, loop), JAM - 1));
-        nest_in_blocks(k, n, lo, hi, JAM, &k->jam);
+        k->first = atom_loop(k->ix, dim_sub(k->plan->cx->types, loop_extent(k->ix, loop), k->step->turns - 1));
+        nest_in_blocks(k, n, lo, hi, k->step->turns, &k->jam);
         return;
     }
     if (loop != k->lane) {
         counted(k, &(Count){loop, lo, hi, 1, false}, 0, NULL, nest_next, &n);
         return;
     }
-    Widths w = widths(k, loop);
+    Widths w = k->step->widths;
     V mid = main_end(k, lo, hi, &w);
     if (w.main) counted(k, &(Count){loop, lo, mid, w.main, false}, 0, NULL, nest_next, &n);
     if (w.tail) counted(k, &(Count){loop, mid, hi, w.tail, true}, 0, NULL, nest_next, &n);
@@ -624,10 +574,6 @@ void kernel_blocks(Kernel *k, Atom loop, uint32_t block, V *lo, V *hi) {
     V n = kernel_dim(k, loop_extent(k->ix, loop)), b = em_i64(e, block);
     *lo = em_bin(e, "llvm.mul", *lo, b);
     *hi = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.mul", *hi, b), n);
-}
-Dim blocks_of(Plan *p, Atom loop, uint32_t block) {
-    Types *ts = p->cx->types;
-    return dim_floordiv(ts, dim_add(ts, loop_extent(p->ix, loop), block - 1), block);
 }
 /* ---- a full reduction: parts of the outermost loop leave their accumulators in s->parts, one word each, and
    kernel_combine combines them in the order of the parts, whichever threads computed them. */
@@ -653,7 +599,7 @@ static void write_parts(Kernel *k, V lo, V hi) {
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
 }
-static void write_combined(Kernel *k, V lo, V hi) {
+void kernel_combine(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
     Step *s = k->step;
     Accs accs;
@@ -681,13 +627,10 @@ static void write_combined(Kernel *k, V lo, V hi) {
         kernel_stores(k);
     }
 }
-static Dim one_unit(Plan *p, Step *s) { return 1; }
-const KernelKind kernel_combine = {one_unit, write_combined};
 
 static void body_inside(Kernel *k, void *user) { body(k); }
-static bool blocked(const Step *s) { return s->kept[0] == s->lane || s->kept[0] == s->tile; }
 
-static void write_loops(Kernel *k, V lo, V hi) {
+void kernel_loops(Kernel *k, V lo, V hi) {
     Step *s = k->step;
     k->lane = s->lane;
     if (s->parts) {
@@ -698,12 +641,6 @@ static void write_loops(Kernel *k, V lo, V hi) {
         body(k);
         return;
     }
-    if (blocked(s)) kernel_blocks(k, s->kept[0], BLOCK, &lo, &hi);
+    if (s->block > 1) kernel_blocks(k, s->kept[0], s->block, &lo, &hi);
     kernel_nest(k, (Nesting){s->kept, s->nkept, body_inside, NULL}, lo, hi);
 }
-static Dim units(Plan *p, Step *s) {
-    if (s->parts) return step_parts(p, s);
-    if (!s->nkept) return 1;
-    return blocked(s) ? blocks_of(p, s->kept[0], BLOCK) : loop_extent(p->ix, s->kept[0]);
-}
-const KernelKind kernel_loops = {units, write_loops};

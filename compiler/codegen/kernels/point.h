@@ -13,9 +13,6 @@ extern PointRule *const point_rule[NPRIMS];
 
 /* A rule's result rounded to its type. */
 V point_result(Emit *, Prim, Dtype, V);
-/* Is the reduction a sum or product that is rounded after every step, in the order of the elements, as XLA does with
-   narrow floats? */
-bool point_in_order(Prim reduce, Dtype);
 /* a ∘ b for a reduction or cumulative primitive, unrounded (a: the accumulator); its neutral element in w lanes. */
 V point_combine(Emit *, Prim reduce, Dtype, V a, V b);
 V point_identity(Emit *, Prim reduce, Dtype, uint32_t w);

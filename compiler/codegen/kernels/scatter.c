@@ -7,8 +7,6 @@
    Windows and batches are independent: units are batches, or parts of all windows. A window that is not inside the
    operand is dropped; with CLIP it is moved inside. */
 
-enum { WINDOW_BLOCK = 64 };
-
 /* ---- planning */
 /* Only `scatter` needs its program, if JAX prints one. */
 static const Jaxpr *program(const Eqn *e) {
@@ -156,9 +154,7 @@ static void write_batch(Kernel *k, void *user) {
     else
         write_position(k, user);
 }
-static bool in_blocks(const Step *s) { return s->nkept && s->kept[0] == s->lane; }
-
-static void write_scatter(Kernel *k, V lo, V hi) {
+void kernel_scatter(Kernel *k, V lo, V hi) {
     Step *s = k->step;
     Scattering c = {.window = own_window(k->plan, s), .lo = lo, .hi = hi};
     k->lane = s->lane;
@@ -166,12 +162,7 @@ static void write_scatter(Kernel *k, V lo, V hi) {
     if (c.batches)
         kernel_nest(k, (Nesting){s->kept, c.batches, write_batch, &c}, lo, hi);
     else {
-        if (in_blocks(s)) kernel_blocks(k, s->lane, WINDOW_BLOCK, &c.lo, &c.hi);
+        if (s->block > 1) kernel_blocks(k, s->lane, s->block, &c.lo, &c.hi);
         write_batch(k, &c);
     }
 }
-static Dim units(Plan *p, Step *s) {
-    if (!s->nkept) return 1;
-    return in_blocks(s) ? blocks_of(p, s->lane, WINDOW_BLOCK) : loop_extent(p->ix, s->kept[0]);
-}
-const KernelKind kernel_scatter = {units, write_scatter};

@@ -1,9 +1,10 @@
 /* Elementwise equations that are programs of stdlib/, run on registers. */
 #include "kernel.h"
+#include "../cost.h"
 #include "point.h"
 #include <assert.h>
 
-enum { STDLIB_INLINE = 40, STDLIB_LARGE = 160, MOST_OPERANDS = 8 /* of a program */ };
+enum { MOST_OPERANDS = 8 /* of a program */ };
 static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
     k->in_stdlib++; /* -ffast-math would fold its error terms to 0 */
     V y = {NULL};

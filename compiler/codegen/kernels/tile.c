@@ -30,7 +30,6 @@ typedef struct {
 static V plus(Unit *u, V a, V b) { return em_bin(u->e, "llvm.add", a, b); }
 static V times(Unit *u, V a, V b) { return em_bin(u->e, "llvm.mul", a, b); }
 static V num(Unit *u, int64_t n) { return em_i64(u->e, n); }
-static uint32_t lanes_of(const Unit *u) { return u->e->target.vector_bytes / em_bytes(u->dot->acc); }
 
 /* ---- finishing a tile */
 static bool holds(Dtype y, Dtype x) {
@@ -166,7 +165,7 @@ static void inner_sums(Unit *u, const Place *t, const V *rows, V *acc) {
         if (t->mask.ptr) at = em_bin(u->e, "llvm.intr.smin", at, last);
         columns[i] = element(u, u->b, c.b, times(u, at, u->column_stride));
     }
-    GemmTile tile = {rows, columns, .rows = t->n, .columns = t->w, .w = lanes_of(u), .sets = u->dot->sets};
+    GemmTile tile = {rows, columns, .rows = t->n, .columns = t->w, .w = u->dot->lanes, .sets = u->dot->sets};
     gemm_inner(u->e, &c, &tile, acc);
 }
 /* Adds earlier partial sums, or stores the sums. */
@@ -439,7 +438,7 @@ static void pack_panel(Unit *u, V at, uint32_t n, V left, void *user) {
     V before = times(u, em_bin(u->e, "llvm.sub", at, u->c0), kernel_dim(u->k, u->dot->packed_terms));
     p.to = element(u, u->pack, u->dot->acc, before);
     Dim known = p.c.known[p.c.n - 1];
-    p.n = lanes_of(u) < p.w ? lanes_of(u) : p.w;
+    p.n = u->dot->lanes < p.w ? u->dot->lanes : p.w;
     while (p.n > MOST_SQUARE || (dim_is_const(known) && p.n > known && p.n > 1)) p.n /= 2;
     (u->dot->transposed ? copy_transposed : copy_row)(u, &p);
 }
@@ -612,7 +611,7 @@ static void unit(Unit *u, V number) {
     u->partial = unit_part(u, dot->partial, number, sums, bytes);
     tiles_by_terms(u);
 }
-static void write_units(Kernel *k, V lo, V hi) {
+void kernel_dot(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
     Unit u = {.k = k, .e = e, .dot = k->step->dot, .result = k->step->e->out.at[0]};
     step_at(k->plan, k->step, u.result, u.index);
@@ -623,5 +622,3 @@ static void write_units(Kernel *k, V lo, V hi) {
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
 }
-static Dim units(Plan *p, Step *s) { return dot_units(p, s->dot); }
-const KernelKind kernel_dot = {units, write_units};

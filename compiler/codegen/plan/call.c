@@ -1,4 +1,5 @@
 #include "call.h"
+#include "../cost.h"
 #include "../host/part.h"
 #include "../../control.h"
 #include "../../options.h"
@@ -22,10 +23,10 @@ static void add_callee(Callees *cs, const Jaxpr *program) {
     *callee = (Callee){.program = program, .signature = signature_within(cs->cx, cs->symbols, program)};
     push(cs->cx->arena, &cs->all, callee);
 }
-Callees *callees_of(Ctx *cx, const Program *program, uint32_t vector_bytes) {
+Callees *callees_of(Ctx *cx, const Program *program, const Target *target) {
     const Jaxpr *j = program->j;
     Callees *cs = arena_new(cx->arena, Callees, 1);
-    *cs = (Callees){.cx = cx, .vector_bytes = vector_bytes, .symbols = program_symbols(cx, j)};
+    *cs = (Callees){.cx = cx, .target = target, .symbols = program_symbols(cx, j)};
     cs->name = program->name;
     cs->numbers.arena = cx->arena;
     Jaxprs within = jaxprs_within(cx->arena, j);
@@ -140,7 +141,6 @@ bool plan_call(Plan *p, Body *b, const Eqn *e) {
 
 /* LLVM's time is quadratic in the length of a block of loads and stores: many arguments are written by code that is cut
    like the body. */
-enum { MOST_TOGETHER = 64 };
 static void call_next(Host *h, const Body *b, const Step *s, Part *part) {
     if (s->narrays > MOST_TOGETHER) part_next(h, b, part);
 }

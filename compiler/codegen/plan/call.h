@@ -15,10 +15,10 @@ typedef struct {
 /* What the plans of one program share. */
 struct Callees {
     Ctx *cx;
-    const char *name;      /* of the program */
-    uint32_t vector_bytes; /* of the target */
-    Dims symbols;          /* of the whole program: each function gets all of them */
-    Intern numbers;        /* of the programs */
+    const Target *target;
+    const char *name; /* of the program */
+    Dims symbols;     /* of the whole program: each function gets all of them */
+    Intern numbers;   /* of the programs */
     struct {
         Callee **at;
         uint32_t n, cap;
@@ -26,7 +26,7 @@ struct Callees {
 };
 
 /* All programs called within it, including programs of devices. */
-Callees *callees_of(Ctx *, const Program *, uint32_t vector_bytes);
+Callees *callees_of(Ctx *, const Program *, const Target *);
 /* Plans and writes them; false after a diagnostic. */
 bool callees_write(Callees *, Emit *);
 /* The program that an equation calls; NULL: it is not a call. */

@@ -1,4 +1,5 @@
 #include "dot.h"
+#include "../cost.h"
 #include "../kernels/gemm.h"
 #include "../kernels/kernel.h"
 #include "../kernels/sums.h"
@@ -9,32 +10,6 @@
    contiguous: otherwise B is copied, before the loop if it is loop-invariant, unless there are few rows and both
    operands are contiguous along the contraction; then the lanes run along the contraction. With many rows and few
    columns the operands swap roles. */
-
-enum { FEW = 4, SHORT = 4, NARROW = 8, OFTEN = 16, LONG = 16, WIDE = 64, SQUARE = 4, FULL = 6, MOST_LANES = 256 };
-enum {
-    PACK_BYTES = 1 << 18,
-    BLOCK_BYTES = 1 << 19,
-    TERMS_BYTES = 1 << 18,
-    NEAR_BYTES = 1 << 10,
-    INNER_TERMS = 1 << 16,
-    SPILL_COST = 24,
-    WIDE_BLOCK = 512,
-    K_BLOCK = 64,
-    LONG_BLOCK = 256,
-    MANY_ROWS = 2048,
-    APART = 16,            /* elements between terms that do not lie apart */
-    MOST_PACKED = 1024,    /* terms of a tile's rows that are packed: they are to stay in the first cache */
-    ROW_TILES = 8,         /* tiles whose rows are packed at once */
-    PANELS = 4,            /* the fewest tiles in a unit's columns for which rows are packed */
-    PANEL_BYTES = 1 << 15, /* a smaller B stays in the first cache as it is */
-    FEW_TILES = 8,         /* so few rows are one tile */
-    FEW_ROWS = 128         /* too few to pack a large B for */
-};
-/* The number of terms added up in one register: SHARED_TERMS if lanes are added up in the end, OWN_TERMS if few
-   registers are folded, TILE_TERMS if all of them are, which pays only for more than LONG_SUM terms. More partial sums
-   than SUMMED_BLOCKS are added in wide forms. Blocks are multiples of STEPS, the iterations that the innermost loop
-   does at once. */
-enum { SHARED_TERMS = 256, OWN_TERMS = 128, TILE_TERMS = 512, LONG_SUM = 2048, SUMMED_BLOCKS = 64, STEPS = 8 };
 
 /* An equation while it is planned. Side 0 has the rows, side 1 the columns. */
 typedef struct {
@@ -190,7 +165,7 @@ static bool read_in_place(const Dotter *d, uint32_t side, DotOperand *o) {
 static uint32_t columns_lie(const Dotter *d) {
     DotOperand o;
     bool lie = d->last_column && read_in_place(d, 1, &o) && coefficient(d->p, o.address, d->last_column) == 1;
-    if (lie) return at_most(atom_at(d->p->ix, d->last_column)->extent, SHORT) ? 0 : 3;
+    if (lie) return at_most(atom_at(d->p->ix, d->last_column)->extent, DOT_SHORT) ? 0 : 3;
     return d->shared && d->last_column ? 2 : 1;
 }
 static void find_axes(Dotter *d, const Eqn *e) {
@@ -200,10 +175,10 @@ static void find_axes(Dotter *d, const Eqn *e) {
     step_at(d->p, d->step, e->out.at[0], result);
     for (uint32_t i = 0; i < summed.n; i++) d->summed[i] = atom_loop(d->p->ix, t->dims[summed.at[i]]);
     find_sides(d, e, result, false);
-    bool narrow = at_most(d->free[1], NARROW - 1) && !at_most(d->free[0], d->free[1]);
+    bool narrow = at_most(d->free[1], DOT_NARROW - 1) && !at_most(d->free[0], d->free[1]);
     uint32_t right = columns_lie(d);
     find_sides(d, e, result, true);
-    bool better = !at_most(d->free[1], NARROW - 1) && columns_lie(d) > right;
+    bool better = !at_most(d->free[1], DOT_NARROW - 1) && columns_lie(d) > right;
     if (!narrow && !better) find_sides(d, e, result, false);
 }
 
@@ -213,7 +188,7 @@ static void find_axes(Dotter *d, const Eqn *e) {
    `apart` is set when they are copied. Width 0: a copy in the order of the axes, or B itself, will do. */
 static Panels panels(const Dotter *d) {
     const ArrayType *t = type_of_side(d, 1);
-    Panels none = {0}, l = {.width = 2 * d->p->vector_bytes / em_bytes(d->dot->acc)};
+    Panels none = {0}, l = {.width = 2 * d->p->target->vector_bytes / em_bytes(d->dot->acc)};
     if (!d->last_column || at_most(d->free[0], FEW_TILES) || !l.width) return none;
     Dim elements = 1, extent = atom_at(d->p->ix, d->last_column)->extent;
     bool found = false;
@@ -316,10 +291,10 @@ static int64_t contiguous_sum(const Dotter *d, const DotOperand *o, int64_t leas
 /* Lanes along the contraction: both operands are contiguous there, if necessary after a copy of the few rows. */
 static bool plan_inner(const Dotter *d, bool in_place[2]) {
     Dot *dot = d->dot;
-    if (!in_place[1] || !at_most(d->free[0], FEW)) return false;
-    int64_t k = contiguous_sum(d, &dot->b, LONG);
+    if (!in_place[1] || !at_most(d->free[0], DOT_FEW)) return false;
+    int64_t k = contiguous_sum(d, &dot->b, DOT_LONG);
     if (k < 0) return false;
-    if (!in_place[0] || contiguous_sum(d, &dot->a, LONG) != k) {
+    if (!in_place[0] || contiguous_sum(d, &dot->a, DOT_LONG) != k) {
         if (k + 1 != d->contracted[0].n || d->contracted[0].at[k] < 0) return false;
         copy(d, 0, true, NULL, &dot->a);
     }
@@ -330,16 +305,16 @@ static bool neighbours(const Dotter *d) {
 }
 static void plan_outer(const Dotter *d, bool in_place[2]) {
     Dot *dot = d->dot;
-    bool a_often = dot->a.dtype != dot->acc && !at_most(d->free[1], WIDE);
+    bool a_often = dot->a.dtype != dot->acc && !at_most(d->free[1], DOT_WIDE);
     if (!in_place[0] || a_often) copy(d, 0, true, NULL, &dot->a);
-    bool b_often = in_place[1] && dot->b.dtype != dot->acc && !at_most(d->free[0], OFTEN);
+    bool b_often = in_place[1] && dot->b.dtype != dot->acc && !at_most(d->free[0], DOT_OFTEN);
     bool lies = in_place[1] && (!d->last_column || neighbours(d));
     bool invariant = plan_home(d->p, d->body, d->v[1]) != d->body, again = d->shared || (in_place[1] && invariant);
     bool copied = again && (b_often || !lies);
     Panels cut = invariant ? panels(d) : (Panels){0};
     if (cut.width)
         copy(d, 1, true, &cut, &dot->b);
-    else if (!copied && !lies && in_place[1] && contiguous_sum(d, &dot->b, SQUARE) >= 0)
+    else if (!copied && !lies && in_place[1] && contiguous_sum(d, &dot->b, DOT_SQUARE) >= 0)
         dot->packed = dot->transposed = true;
     else if (lies && !copied)
         dot->packed = b_often;
@@ -377,7 +352,7 @@ static bool longer(const Plan *p, Atom x, Atom than) {
 /* The longer one; one known to fill a tile is better than an unknown one. */
 static bool better_row(const Plan *p, Atom x, Atom than) {
     Dim a = loop_extent(p->ix, x), b = than ? loop_extent(p->ix, than) : 1;
-    if (dim_is_const(a) != dim_is_const(b)) return dim_is_const(a) ? a >= FULL : !(b >= FULL);
+    if (dim_is_const(a) != dim_is_const(b)) return dim_is_const(a) ? a >= DOT_FULL : !(b >= DOT_FULL);
     return longer(p, x, than);
 }
 static void find_roles(Plan *p, Step *s) {
@@ -389,7 +364,7 @@ static void find_roles(Plan *p, Step *s) {
         Dim a = coefficient(p, at[0], s->kept[i]), b = coefficient(p, at[1], s->kept[i]);
         bool columns = a == 0 && (dot->inner || dot->transposed ? b != 0 : b == 1);
         /* the last one that is long enough: the result is contiguous there */
-        bool enough = !at_most(loop_extent(p->ix, s->kept[i]), LONG - 1);
+        bool enough = !at_most(loop_extent(p->ix, s->kept[i]), DOT_LONG - 1);
         if (columns && (enough || longer(p, s->kept[i], dot->column))) dot->column = s->kept[i];
     }
     for (uint32_t i = 0; i < s->nkept; i++)
@@ -420,8 +395,8 @@ static uint32_t power_above(int64_t n) {
     return p;
 }
 /* A tile fills the registers with mr·w/lanes accumulators, a row of B and an element of A. */
-static void outer_tile(Dot *dot, uint32_t vector_bytes) {
-    uint32_t lanes = vector_bytes / em_bytes(dot->acc), registers = vector_bytes == 64 ? 32 : 16;
+static void outer_tile(Dot *dot, uint32_t registers) {
+    uint32_t lanes = dot->lanes;
     int64_t most = registers == 32 ? 8 : 6, room = registers == 32 || at_most(dot->rows, 1) ? 16 : 12;
     int64_t mr = most;
     if (at_most(dot->rows, most))
@@ -431,7 +406,7 @@ static void outer_tile(Dot *dot, uint32_t vector_bytes) {
         mr = (dot->rows + tiles - 1) / tiles;
     }
     uint32_t vectors = 1;
-    while (vectors * 2 * mr <= room && vectors * 2 * lanes <= MOST_LANES) vectors *= 2;
+    while (vectors * 2 * mr <= room && vectors * 2 * lanes <= MOST_DOT_LANES) vectors *= 2;
     dot->mr = (uint32_t)mr;
     dot->w = vectors * lanes;
     if (at_most(dot->columns, dot->w)) {
@@ -439,18 +414,17 @@ static void outer_tile(Dot *dot, uint32_t vector_bytes) {
         vectors = dot->w > lanes ? dot->w / lanes : 1;
     }
     dot->sets = 1;
-    while (dot->sets * vectors * mr < 8 && !at_most(dot->k, dot->sets * 8)) dot->sets *= 2;
+    while (dot->sets * vectors * mr < DOT_SUMS && !at_most(dot->k, dot->sets * DOT_SUMS)) dot->sets *= 2;
 }
 /* mr × w sums, each a vector along the contraction. */
-static void inner_tile(Dot *dot, uint32_t vector_bytes) {
-    uint32_t room = vector_bytes == 64 ? 16 : 8;
-    dot->mr = !at_most(dot->rows, FEW) ? FEW : dot->rows > 1 ? (uint32_t)dot->rows : 1;
+static void inner_tile(Dot *dot, uint32_t registers) {
+    uint32_t room = registers / 2;
+    dot->mr = !at_most(dot->rows, DOT_FEW) ? DOT_FEW : dot->rows > 1 ? (uint32_t)dot->rows : 1;
     dot->w = dot->mr == 1 ? 8 : room / 4 * (dot->mr == 2 ? 2 : 1);
-    uint32_t lanes = vector_bytes / em_bytes(dot->acc);
-    if (dot->w > lanes) dot->w = lanes;
+    if (dot->w > dot->lanes) dot->w = dot->lanes;
     if (at_most(dot->columns, dot->w)) dot->w = power_above(dot->columns);
     dot->sets = 1;
-    while (dot->sets * dot->w * dot->mr < 8) dot->sets *= 2;
+    while (dot->sets * dot->w * dot->mr < DOT_SUMS) dot->sets *= 2;
 }
 
 /* ---- units */
@@ -474,13 +448,13 @@ static Buf *unit_buffer(Plan *p, const Dot *dot, Dim elements, uint32_t bytes) {
 }
 /* Columns of a unit: at most `most`, a quarter of them if there are that many, in whole tiles. */
 static int64_t column_block(const Dot *dot, int64_t most) {
-    if (dim_is_const(dot->columns) && most > dot->columns / 4) most = dot->columns / 4;
+    if (dim_is_const(dot->columns) && most > dot->columns / UNIT_SHARE) most = dot->columns / UNIT_SHARE;
     return most < dot->w ? dot->w : most / dot->w * dot->w;
 }
 /* Rows of a unit: at most `most` tiles, a quarter of them if there are that many. */
 static int64_t row_block(const Dot *dot, int64_t most) {
     int64_t tiles = dim_is_const(dot->rows) ? (dot->rows + dot->mr - 1) / dot->mr : 4 * most;
-    if (most > tiles / 4) most = tiles / 4;
+    if (most > tiles / UNIT_SHARE) most = tiles / UNIT_SHARE;
     return (most < 1 ? 1 : most) * dot->mr;
 }
 /* Points of `again` that amount to about `rows` rows. */
@@ -509,10 +483,10 @@ static Dim partial_sums(Plan *p, const Dot *dot) {
 /* Cuts sums that are kept in registers into blocks. */
 static void cut_sums(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
-    uint32_t lanes = p->vector_bytes / em_bytes(dot->acc), n = dot->sums.n;
+    uint32_t lanes = dot->lanes, n = dot->sums.n;
     assert(lanes);
     uint32_t registers = dot->mr * (dot->w > lanes ? dot->w / lanes : 1);
-    bool full = !dot->inner && registers >= 8;
+    bool full = !dot->inner && registers >= DOT_SUMS;
     int64_t most = dot->inner ? SHARED_TERMS : full ? TILE_TERMS : OWN_TERMS;
     if (full && !dim_is_const(dot->k)) most *= 2;
     uint32_t stride = dot->inner ? lanes : 1;
@@ -527,7 +501,7 @@ static void cut_sums(Plan *p, Dot *dot) {
     sum_blocks(ts, turns, n, most, dot->block);
     while (dot->cut < n && dot->block[dot->cut]) dot->cut++;
     dot->several = dim_is_const(all) && all > most;
-    if (dot->cut == n) dot->block[n - 1] = round_up(dot->block[n - 1], STEPS) * stride;
+    if (dot->cut == n) dot->block[n - 1] = round_up(dot->block[n - 1], BLOCK_STEPS) * stride;
     uint32_t width = dot->inner ? dot->w * lanes : dot->w;
     if (dot->cut) dot->wide = buf_new(p, BUF_ROW, gemm_wide_bytes(dot->acc, dot->mr * width));
 }
@@ -541,16 +515,16 @@ static void find_blocks(Plan *p, Dot *dot) {
     bool big = !at_most(dim_mul(ts, dim_mul(ts, dot->k, dot->columns), bytes), PACK_BYTES);
     bool few = at_most(rows, dot->nagain ? FEW_ROWS : 2 * dot->mr), some = at_most(rows, FEW_ROWS);
     bool near = some && at_most(dot->sums.at[dot->sums.n - 1].b, NEAR_BYTES / bytes);
-    int64_t at_once = few && !dot->packed ? 2 * K_BLOCK : some && dot->sums.n == 1 ? 2 * LONG_BLOCK : LONG_SUM;
+    int64_t at_once = few && !dot->packed ? 2 * TERM_BLOCK : some && dot->sums.n == 1 ? 2 * LONG_BLOCK : LONG_SUM;
     bool blocks = big && !dot->inner && at_most(rows, MANY_ROWS) && !at_most(dot->k, at_once);
     bool streamed = blocks && !dot->packed && (few || near);
     bool pack = !streamed && !dot->inner && (dot->packed || (big && !at_most(rows, 2 * dot->mr)));
     dot->row_block = dot->rows, dot->column_block = dot->columns, dot->point_block = dot->points;
     dot->packed_terms = dot->k;
-    if (blocks) term_blocks(p, dot, few && streamed ? K_BLOCK : LONG_BLOCK);
+    if (blocks) term_blocks(p, dot, few && streamed ? TERM_BLOCK : LONG_BLOCK);
     if (dot->inner) {
-        int64_t n = dim_is_const(dot->k) ? INNER_TERMS / (dot->k + 1) : 32;
-        dot->column_block = round_up(n < 1 ? 1 : n > 1024 ? 1024 : n, dot->w);
+        int64_t n = dim_is_const(dot->k) ? INNER_TERMS / (dot->k + 1) : UNKNOWN_COLUMNS;
+        dot->column_block = round_up(n < 1 ? 1 : n > INNER_COLUMNS ? INNER_COLUMNS : n, dot->w);
     } else if (pack) {
         Dim terms = dot->packed_terms;
         int64_t most = (blocks ? TERMS_BYTES : BLOCK_BYTES) / bytes;
@@ -558,8 +532,8 @@ static void find_blocks(Plan *p, Dot *dot) {
     } else if (big) {
         dot->column_block = column_block(dot, WIDE_BLOCK);
     } else if (!at_most(rows, dot->mr)) {
-        dot->row_block = row_block(dot, 8);
-        dot->point_block = point_block(dot, 8 * dot->mr);
+        dot->row_block = row_block(dot, UNIT_TILES);
+        dot->point_block = point_block(dot, UNIT_TILES * dot->mr);
     } else {
         dot->column_block = dot->w;
     }
@@ -580,9 +554,9 @@ static void find_blocks(Plan *p, Dot *dot) {
    that lie at multiples of a power of two, would not stay in the cache. */
 static void find_row_pack(Plan *p, Dot *dot) {
     const DotSum *last = &dot->sums.at[dot->sums.n - 1];
-    bool apart = !at_most(last->a, APART) && dot->row && dot->mr > 1;
-    bool terms = dim_is_const(dot->packed_terms) && dot->packed_terms >= LONG && dot->packed_terms <= MOST_PACKED;
-    if (dot->inner || !apart || !terms || at_most(dot->column_block, PANELS * (int64_t)dot->w - 1)) return;
+    bool apart = !at_most(last->a, DOT_APART) && dot->row && dot->mr > 1;
+    bool terms = dim_is_const(dot->packed_terms) && dot->packed_terms >= DOT_LONG && dot->packed_terms <= MOST_PACKED;
+    if (dot->inner || !apart || !terms || at_most(dot->column_block, ROW_PANELS * (int64_t)dot->w - 1)) return;
     dot->row_neighbours = coefficient(p, dot->a.address, dot->row) == 1;
     dot->group_rows = ROW_TILES * dot->mr;
     dot->pack_rows = unit_buffer(p, dot, dot->group_rows * dot->packed_terms, em_bytes(dot->acc));
@@ -590,12 +564,10 @@ static void find_row_pack(Plan *p, Dot *dot) {
 void dot_schedule(Plan *p, Step *s) {
     Dot *dot = s->dot;
     find_roles(p, s);
-    if (dot->inner)
-        inner_tile(dot, p->vector_bytes);
-    else
-        outer_tile(dot, p->vector_bytes);
+    dot->lanes = p->target->vector_bytes / em_bytes(dot->acc);
+    (dot->inner ? inner_tile : outer_tile)(dot, p->target->registers);
     find_blocks(p, dot);
     find_row_pack(p, dot);
-    if (s->cost > SPILL_COST && dot->mr > 1)
+    if (s->cost > DOT_SPILL_COST && dot->mr > 1)
         dot->spill = buf_new(p, BUF_ROW, (Dim)dot->mr * dot->w * em_bytes(dot->acc));
 }

@@ -34,6 +34,7 @@ typedef struct Dot {
     Atom *outer, *again; /* the other loops: those that move in B, and the rest */
     uint32_t nouter, nagain;
     Dim rows, columns, points;   /* extents; of all `again` together */
+    uint32_t lanes;              /* sums in a vector register */
     uint32_t mr, w, sets;        /* a tile: mr × w */
     Dim row_block, column_block; /* of a unit; multiples of mr and w */
     Dim point_block;             /* of the points of `again`, in a unit */

@@ -1,4 +1,5 @@
 #include "call.h"
+#include "../cost.h"
 #include "dot.h"
 #include "../kernels/gather.h"
 #include "../kernels/point.h"
@@ -12,11 +13,6 @@
 
    The obvious way, fusing producers into each consumer, computes a value once per consumer, which is exponential in a
    chain of diamonds. Here every value of any cost is computed by exactly one step. */
-
-enum { VIRTUAL_COST = 4, STEP_COST = 400, VIRTUAL_DEPTH = 64 };
-enum { GATHER_COST = 12, SCATTER_COST = 4, STEP_READS = 128 };
-/* The most pieces of a virtual concatenation; the most that one step writes; the most elements of these. */
-enum { MOST_PIECES = 64, STEP_PIECES = 128, SMALL_SIZE = 4096 };
 
 Buf *buf_new(Plan *p, BufKind kind, Dim bytes) {
     Buf *b = arena_new(p->arena, Buf, 1);
@@ -221,8 +217,7 @@ Buf *plan_stored(Plan *p, Body *b, Val v) {
 /* ---- costs */
 /* In additions. */
 static uint32_t own_cost(const Eqn *e) {
-    enum { COST = 4, STDLIB_COST = 20, PROGRAM_COST = STEP_COST / 2 };
-    if (prim_is(e->prim, COSTLY)) return COST;
+    if (prim_is(e->prim, COSTLY)) return COSTLY_COST;
     if (prim_lower[e->prim] == LOWER_PROGRAM) return PROGRAM_COST;
     return prim_lower[e->prim] == LOWER_STDLIB ? STDLIB_COST : eqn_point(e);
 }
@@ -230,7 +225,7 @@ static uint32_t total_cost(Plan *p, const Eqn *e) {
     uint32_t c = own_cost(e);
     each(Val, v, e->in)
         if (!val_info(p->cx, *v)->lit) c += plan_info(p, *v)->cost;
-    return c < 100000 ? c : 100000;
+    return c < MOST_COST ? c : MOST_COST;
 }
 
 /* The number of pieces of concatenations that evaluating a value may read; 1 if it is not virtual. */
@@ -288,7 +283,7 @@ static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, ui
     if (from > 0 && (!reduction || b->steps.at[from - 1]->kind == STEP_LOOPS) &&
         joinable(p, b, b->steps.at[from - 1], e, shape, nread, &shares))
         return b->steps.at[from - 1];
-    for (uint32_t i = b->steps.n, tries = 0; i > from && tries < 6; i--, tries++) {
+    for (uint32_t i = b->steps.n, tries = 0; i > from && tries < JOIN_TRIES; i--, tries++) {
         Step *s = b->steps.at[i - 1];
         if (s->kind == STEP_LOOPS && joinable(p, b, s, e, shape, nread, &shares)) return s;
     }
@@ -583,7 +578,7 @@ static Step *step_for_piece(Plan *p, Body *b, Val x, bool many, uint32_t from) {
     Dim n = type_size(p->cx->types, val_type(p->cx, x));
     uint32_t more = pieces_of(p, x);
     Ix index[MAX_RANK];
-    for (uint32_t i = b->steps.n, tries = 0; many && small(p, x) && i >= from && tries < 16; i--, tries++) {
+    for (uint32_t i = b->steps.n, tries = 0; many && small(p, x) && i >= from && tries < PIECE_TRIES; i--, tries++) {
         Step *s = b->steps.at[i - 1];
         bool room = s->cost + more <= STEP_PIECES && (s->stores.n + 1) * n <= SMALL_SIZE;
         if (room && match(s, t, false, index)) return s;

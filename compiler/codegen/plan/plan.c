@@ -49,7 +49,7 @@ static void inputs(Plan *p, Body *b, const Signature *s) {
 Plan *plan(Callees *cs, const Jaxpr *j, const uint32_t *over) {
     Ctx *cx = cs->cx;
     Plan *p = arena_new(cx->arena, Plan, 1);
-    *p = (Plan){.cx = cx, .arena = cx->arena, .ix = indices_new(cx), .callees = cs, .vector_bytes = cs->vector_bytes};
+    *p = (Plan){.cx = cx, .arena = cx->arena, .ix = indices_new(cx), .callees = cs, .target = cs->target};
     p->copies.cx = cx;
     p->fuse = cx->options->opt > 0;
     plan_grow(p);

@@ -2,6 +2,9 @@
 #ifndef JAXCC_PLAN_H
 #define JAXCC_PLAN_H
 #include "../../passes/rewrite.h"
+#include "../target/target.h"
+#include "../cost.h"
+#include "../target/target.h"
 #include "index.h"
 #include <assert.h>
 
@@ -71,8 +74,14 @@ typedef enum {
     STEP_SCALAR,
     STEP_COND,
     STEP_WHILE,
-    STEP_SCAN
+    STEP_SCAN,
+    STEP_KINDS
 } StepKind;
+/* The lanes of the vectors of the main loop along an axis (0: it has none) and of its remainder: one masked vector, or 1,
+   element by element (0: it has none). */
+typedef struct {
+    uint32_t main, tail;
+} Widths;
 /* An axis in blocks of `width` neighbouring elements that begin every `apart` elements; width 0: it has one stride. */
 typedef struct {
     uint32_t axis;
@@ -126,8 +135,14 @@ typedef struct Step {
     Atom tile;                  /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
                   0: none */
     uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
-    Buf *parts;                 /* accumulators of the parts of a full reduction; NULL: not split */
-    struct Dot *dot;            /* STEP_DOT: dot.c's */
+    /* decided by the target */
+    Widths widths;   /* of `lane` */
+    uint32_t rows;   /* of a tile: the iterations of `tile` that are done at once */
+    uint32_t turns;  /* iterations of `jam` that are done at once */
+    uint32_t block;  /* iterations of the outermost kept loop in a unit */
+    Dim units;       /* independent parts of the work, which threads share */
+    Buf *parts;      /* accumulators of the parts of a full reduction; NULL: not split */
+    struct Dot *dot; /* STEP_DOT: dot.c's */
     struct {
         Val *at;
         uint32_t n, cap;
@@ -185,6 +200,7 @@ typedef struct Plan {
     Ctx *cx;
     Arena *arena;
     Indices *ix;
+    const Target *target;
     Callees *callees; /* of the compilation */
     Info ***info;     /* by Val, in blocks, of which most are NULL in the plan of a function: plan_info */
     uint32_t ninfo;   /* blocks */
@@ -201,7 +217,6 @@ typedef struct Plan {
     bool *computed; /* by output: the library allocates it */
     bool fuse;      /* not at -O0: each equation is a step of its own */
     uint32_t position;
-    uint32_t vector_bytes; /* of the target */
 } Plan;
 
 /* The index of a member of `step` in terms of the domain's axes. False if its shape is neither that of the domain nor
@@ -243,8 +258,12 @@ Ix panels_at(Plan *, const Panels *, Ix index);
 /* The address to which a store writes element `index` of its value. */
 Ix store_address(Plan *, const Store *, const Ix *index);
 /* The number of parts of a full reduction: blocks of PART_LANES elements, or iterations of its outermost loop. */
-enum { PART_LANES = 65536 };
 Dim step_parts(Plan *, const Step *);
+/* Is the reduction a sum or product that is rounded after every step, in the order of the elements, as XLA does with
+   narrow floats? */
+bool prim_in_order(Prim reduce, Dtype);
+/* CUM: the loop over the axis. */
+Atom cum_axis(Plan *, const Step *);
 /* Makes sure that v is in memory; returns its buffer. */
 Buf *plan_stored(Plan *, Body *, Val v);
 /* The same, dense and from the start of the buffer. */

@@ -1,4 +1,5 @@
 #include "dot.h"
+#include "../cost.h"
 #include "../kernels/gather.h"
 #include "../kernels/point.h"
 
@@ -6,16 +7,6 @@
    reads and writes allow it; then the lane loop is chosen; then the stages: a value that needs the result of a
    reduction over the same row belongs to the next stage, and values that a later stage needs again are recomputed or,
    if that costs too much, kept in a scratch row. */
-
-enum {
-    SPILL_COST = 12,
-    ROW_BYTES = 16384,
-    UNROLL = 4,
-    TILE_COST = 16,
-    PARTS_FROM = 1 << 18,
-    MOST_TURNS = 64,
-    MOST_ROWS = 48 /* iterations of a single loop: longer sums are two chains, which read far apart */
-};
 
 typedef struct {
     Plan *p;
@@ -160,7 +151,7 @@ static int64_t suits(const void *user, Atom loop) {
         score += other ? -4 : c == 1 ? 4 : c == 0 ? 1 : -4;
     }
     Dim extent = loop_extent(l->p->ix, loop);
-    if (dim_is_const(extent) && extent < 8) score -= 2 * (8 - extent) * (int64_t)(l->addresses.n + 1);
+    if (dim_is_const(extent) && extent < LANE_TURNS) score -= 2 * (LANE_TURNS - extent) * (int64_t)(l->addresses.n + 1);
     return score;
 }
 /* A short loop that selects the operand of a concatenation is unrolled: then each copy reads one operand. */
@@ -170,7 +161,7 @@ static void choose_unrolled(Look *l) {
         Dim n = loop_extent(l->p->ix, s->kept[i]);
         bool used = false;
         for (uint32_t k = 0; k < l->indices.n; k++) used |= ix_uses(l->p->ix, l->indices.at[k], s->kept[i]);
-        if (used && s->kept[i] != s->lane && dim_is_const(n) && n <= UNROLL) s->unrolled = s->kept[i];
+        if (used && s->kept[i] != s->lane && dim_is_const(n) && n <= UNROLLED_TURNS) s->unrolled = s->kept[i];
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->nkept; i++)
@@ -188,7 +179,7 @@ static void choose_tile(Look *l) {
         if (other || (dim_is_const(lane) && lane >= -4 && lane <= 4)) continue;
         for (uint32_t k = 0; k < s->nkept; k++) {
             Dim n = loop_extent(x, s->kept[k]);
-            if (s->kept[k] == s->lane || (dim_is_const(n) && n < 16)) continue;
+            if (s->kept[k] == s->lane || (dim_is_const(n) && n < TILE_TURNS)) continue;
             if (ix_coef(x, l->addresses.at[i], s->kept[k], &other) == 1 && !other) s->tile = s->kept[k];
         }
     }
@@ -196,11 +187,15 @@ static void choose_tile(Look *l) {
         if (s->kept[i] == s->tile) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->tile;
 }
 
+bool prim_in_order(Prim reduce, Dtype d) {
+    bool sum = prim_combiner[reduce] == P_add || prim_combiner[reduce] == P_mul;
+    return sum && dtype_info[d].kind == DK_FLOAT && dtype_is_narrow(d);
+}
 /* Does it contain a reduction whose order matters? Then its terms may not be divided among lanes or parts. */
 static bool reduces_in_order(Plan *p, const Step *s) {
     each(Val, v, s->members) {
         const Eqn *e = plan_info(p, *v)->e;
-        if (eqn_reduces(e) && point_in_order(e->prim, val_array(p->cx, *v)->dtype)) return true;
+        if (eqn_reduces(e) && prim_in_order(e->prim, val_array(p->cx, *v)->dtype)) return true;
     }
     return false;
 }
@@ -219,7 +214,7 @@ static void choose_jam(Look *l) {
     s->written_out = true;
     for (uint32_t i = 0; i < s->nkept && turns > 1; i++) {
         Dim extent = loop_extent(x, s->kept[i]);
-        if (s->kept[i] == s->lane || (dim_is_const(extent) && extent < 8)) continue;
+        if (s->kept[i] == s->lane || (dim_is_const(extent) && extent < JAM_TURNS)) continue;
         for (uint32_t k = 0; k < l->addresses.n * s->nred; k++) {
             bool a, b;
             Atom red = s->red[k % s->nred];
@@ -366,6 +361,11 @@ Dim step_parts(Plan *p, const Step *s) {
     if (s->red[0] != s->lane) return n;
     return dim_floordiv(p->cx->types, dim_add(p->cx->types, n, PART_LANES - 1), PART_LANES);
 }
+Atom cum_axis(Plan *p, const Step *s) {
+    Ix index[MAX_RANK];
+    step_at(p, s, s->e->out.at[0], index);
+    return ix_loop(p->ix, index[param_number(s->e, K_axis)]);
+}
 /* A large full reduction, followed only by scalars, is done in parts. */
 static void choose_parts(Plan *p, Step *s) {
     Types *ts = p->cx->types;
@@ -393,5 +393,5 @@ void schedule_step(Plan *p, Body *b, Step *s) {
     find_stages(p, s);
     if (s->kind == STEP_LOOPS) plan_edges(p, s);
     choose_parts(p, s);
-    if (s->kind == STEP_DOT) dot_schedule(p, s);
+    p->target->decide(p, s);
 }

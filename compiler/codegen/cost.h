@@ -1,0 +1,143 @@
+/* Costs and thresholds of plans, kernels and the host's code. Costs are in additions of one element, sizes in what is
+   said; all of them are estimates for the first and second cache of a core, or bounds on the time of LLVM. */
+#ifndef JAXCC_COST_H
+#define JAXCC_COST_H
+
+/* ---- fusion: what one element costs, and what is computed wherever it is used */
+enum {
+    COSTLY_COST = 4,              /* a primitive that is COSTLY: a division, a root */
+    STDLIB_COST = 20,             /* a program of stdlib/ */
+    STEP_COST = 400,              /* a step that costs more takes no further members */
+    PROGRAM_COST = STEP_COST / 2, /* a program with loops: two of them fill a step */
+    MOST_COST = 100000,           /* costs are not counted further */
+    VIRTUAL_COST = 4,             /* as much is computed wherever it is used, if it reads one value */
+    VIRTUAL_DEPTH = 64,           /* equations that evaluating a virtual value may recurse through */
+    GATHER_COST = 12,             /* a gather of more is computed by a step: both operands are evaluated, 2^n */
+    SCATTER_COST = 4,             /* one update */
+    STEP_READS = 128,             /* a step that reads more values of others takes no further members */
+    JOIN_TRIES = 6,               /* the latest steps that an equation tries to join */
+    MOST_PIECES = 64,             /* of a virtual concatenation */
+    STEP_PIECES = 128,            /* pieces that one step writes */
+    PIECE_TRIES = 16,             /* the latest steps that a piece tries to join */
+    SMALL_SIZE = 4096             /* elements of a small array, and of all pieces that one step writes */
+};
+
+/* ---- schedule: loops of a step */
+enum {
+    SPILL_COST = 12,      /* values of at least this are kept for a later stage, not computed again */
+    ROW_BYTES = 16384,    /* of a kernel's scratch rows, which are to stay in the first cache */
+    UNROLLED_TURNS = 4,   /* a loop that selects the operand of a concatenation is unrolled up to this */
+    TILE_COST = 16,       /* elements that cost more are not read in square tiles */
+    TILE_TURNS = 16,      /* the shortest loop that is done in tiles */
+    LANE_TURNS = 8,       /* a shorter loop suits lanes less */
+    JAM_TURNS = 8,        /* the shortest loop of which several iterations are done at once */
+    MOST_TURNS = 64,      /* iterations of reduced loops that are written out */
+    MOST_ROWS = 48,       /* iterations of a single loop: longer sums are two chains, which read far apart */
+    PARTS_FROM = 1 << 18, /* elements from which a full reduction is done in parts */
+    PART_LANES = 65536    /* elements of a part */
+};
+
+/* ---- edges of padding */
+enum {
+    MOST_EDGES = 16,  /* a step with more has one body, which tests for all */
+    EDGE_SIZE = 1024, /* a step of fewer elements has one body */
+    EDGE_LANES = 32   /* a vector is rarely inside a shorter row */
+};
+
+/* ---- vectors: what the target decides for a step */
+enum {
+    VECTORS = 4,       /* in one iteration: the loads of one hide behind the others' arithmetic */
+    LONG_COST = 60,    /* a longer body has half as many vectors: fewer live registers */
+    LOOP_VALUES = 8,   /* values of a member's loop that four vectors hold in registers */
+    WIDEST_TAIL = 16,  /* lanes of the masked remainder of an unknown extent */
+    LOOP_BLOCK = 256,  /* elements of a unit, if the outermost loop has the lanes */
+    JAM = 4,           /* iterations of a kept loop that are done at once */
+    WINDOW_BLOCK = 64, /* elements of a scatter's windows in a unit */
+    PREFIX_BYTES = 64  /* of a vector of prefixes, on every machine: their order is the same on all */
+};
+
+/* ---- sums: terms that are added in one register before its sum is added to a wide form. Adding n uniform terms in f32
+   has an error of 2.4e-8·√(n/3). */
+enum {
+    OWN_TURNS = 48,     /* each lane is a sum of its own: the worst of a million has five times that error */
+    SHARED_TURNS = 256, /* lanes are added up in the end, which averages their errors */
+    PREFIX_TURNS = 16,  /* of a prefix sum along an axis without lanes */
+    SHARED_TERMS = 256, /* matrix products: lanes are added up in the end */
+    OWN_TERMS = 128,    /* few registers are folded */
+    TILE_TERMS = 512,   /* all registers are folded, which pays only for more than LONG_SUM terms */
+    LONG_SUM = 2048,
+    SUMMED_BLOCKS = 64, /* more partial sums than this are added in wide forms */
+    BLOCK_STEPS = 8     /* blocks are multiples of what the innermost loop does at once */
+};
+
+/* ---- matrix products: how operands are read */
+enum {
+    DOT_FEW = 4,           /* rows that are read along the contraction */
+    DOT_SHORT = 4,         /* so few columns do not suit lanes */
+    DOT_NARROW = 8,        /* fewer columns than this swap roles with more rows */
+    DOT_OFTEN = 16,        /* rows from which B, of another type, is converted once */
+    DOT_WIDE = 64,         /* columns from which A, of another type, is converted once */
+    DOT_LONG = 16,         /* terms, or columns, that are long enough for lanes */
+    DOT_SQUARE = 4,        /* terms of a B that is packed by transposing */
+    DOT_APART = 16,        /* elements between terms that do not lie apart */
+    PANEL_BYTES = 1 << 15, /* a smaller B stays in the first cache as it is */
+    FEW_TILES = 8          /* rows that are one tile: B is not copied into panels for them */
+};
+/* ---- matrix products: tiles and units */
+enum {
+    DOT_FULL = 6,          /* rows that fill a tile */
+    MOST_DOT_LANES = 256,  /* of a tile */
+    DOT_SUMS = 8,          /* chains of additions that hide how long one takes */
+    DOT_SPILL_COST = 24,   /* a longer epilogue is a loop over the rows of a tile */
+    PACK_BYTES = 1 << 18,  /* a larger B is packed, or read in blocks of columns */
+    BLOCK_BYTES = 1 << 19, /* of a unit's packed columns with all terms */
+    TERMS_BYTES = 1 << 18, /* of a unit's packed columns with a block of terms */
+    NEAR_BYTES = 1 << 10,  /* between terms of a B that need not be packed for some rows */
+    INNER_TERMS = 1 << 16, /* terms of a unit whose lanes run along the contraction … */
+    INNER_COLUMNS = 1024,  /* … of at most so many columns … */
+    UNKNOWN_COLUMNS = 32,  /* … or of these, if the terms are not known */
+    WIDE_BLOCK = 512,      /* columns of a unit that reads a large B in place */
+    UNIT_TILES = 8,        /* tiles of rows in a unit that reads a small B in place */
+    UNIT_SHARE = 4,        /* a unit is at most one of so many, so that threads have work */
+    TERM_BLOCK = 64,       /* terms of a block with few rows … */
+    LONG_BLOCK = 256,      /* … and with more */
+    MANY_ROWS = 2048,      /* more rows are not done in blocks of terms */
+    FEW_ROWS = 128,        /* too few to pack a large B for */
+    MOST_PACKED = 1024,    /* terms of a tile's rows that are packed: they are to stay in the first cache */
+    ROW_TILES = 8,         /* tiles whose rows are packed at once */
+    ROW_PANELS = 4,        /* the fewest tiles in a unit's columns for which rows are packed */
+    TERMS_AT_ONCE = 4,     /* terms in one iteration of the innermost loop */
+    TERMS_WRITTEN_OUT = 8  /* so few known terms are no loop */
+};
+
+/* ---- programs of stdlib/ */
+enum {
+    STDLIB_INLINE = 40, /* uses that are inlined */
+    STDLIB_LARGE = 160  /* equations of a program that is always a function */
+};
+
+/* ---- the host: LLVM's time and memory grow faster than the length of a function, a block, a parameter list */
+enum {
+    PARALLEL_COST = 200000, /* operations of one thread's share */
+    INLINE_COST = 4000,     /* a step that costs less may be a part of the schedule's function … */
+    INLINE_CODE = 400,      /* … as long as these are this short in all */
+    INLINE_STEP = 8,        /* what one counts beside its members */
+    CONTEXT_WORDS = 128,    /* of the memory for captures; more if a kernel needs them */
+    MOST_CARRIED = 48,      /* values that a loop carries in registers */
+    MOST_TOGETHER = 64,     /* arguments of a call that are written by one block */
+    STACK_BYTES = 8192,     /* a larger workspace is on the heap */
+    MOST_CHECKS = 64,       /* of one function */
+    CUT_WEIGHT = 512,       /* a program of more equations is cut into parts */
+    PART_WEIGHT = 128,      /* a body of more is cut */
+    PART_WRITTEN = 800,     /* operations after which a part is full */
+    STORE_LENGTH = 12,      /* operations that a store counts as: LLVM's schedulers compare it with all accesses */
+    CUT_ARGUMENTS = 64,     /* a program of more has them in memory */
+    STEP_WEIGHT = 8         /* instructions of a step that is a call; one of rank 0 is one instruction */
+};
+/* ---- constants */
+enum {
+    LARGE_BYTES = 1 << 20, /* from this size on a constant is large, … */
+    MOST_SMALL = 16 << 20  /* … or when all small ones have so many bytes */
+};
+
+#endif

@@ -1,0 +1,78 @@
+#include "machine.h"
+#include "../cost.h"
+#include "../plan/dot.h"
+
+/* A cheap step is a part of the schedule's function, a larger one a function, which threads share if it is worth it. */
+
+static KernelRule *rule_of(const Host *h, const Step *s) { return h->e->target->machine->kernels[s->kind]; }
+/* Operations of the whole step, and of one unit; -1 if known only at run time. */
+static int64_t known_cost(Host *h, const Step *s) {
+    __int128 c = s->cost + 1;
+    for (uint32_t i = 0; i < s->domain.n; i++) {
+        if (!dim_is_const(s->domain.at[i])) return -1;
+        c *= s->domain.at[i];
+    }
+    if (s->kind == STEP_DOT) c *= dim_is_const(s->dot->k) ? s->dot->k + 1 : -1;
+    if (c < 0) return -1;
+    return c > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)c;
+}
+static void inline_kernel(Host *h, Step *s, KernelRule *write, Dim units) {
+    Kernel *k = kernel_new(h->plan, h->e, &h->frame, s);
+    write(k, em_i64(h->e, 0), frame_dim(&h->frame, units));
+}
+/* A separate function, kernel(context, lo, hi), which is called or, if worthwhile, split over threads. Equal kernels
+   are one function. */
+static Str outline(Host *h, Step *s, Frame *f) {
+    Emit *e = h->e;
+    MlirType args[3] = {e->ptr, e->i64, e->i64};
+    Str name = str_format(e->arena, "kernel_%u", e->nkernels++);
+    Function fn = em_function(e, name, no_type, 3, args, true);
+    *f = (Frame){.plan = h->plan, .e = e, .parent = &h->frame, .entry = fn.scope.block};
+    f->context = em_arg(&fn.scope, 0);
+    f->keys.arena = e->arena;
+    Kernel *k = kernel_new(h->plan, e, f, s);
+    rule_of(h, s)(k, em_arg(&fn.scope, 1), em_arg(&fn.scope, 2));
+    MlirOperation op = em_function_end(e, &fn, (V){NULL});
+    return em_shared_function(e, &fn, op);
+}
+static V grain(Host *h, const Step *s, V units, int64_t cost) {
+    Emit *e = h->e;
+    V total;
+    if (cost >= 0)
+        total = em_i64(e, cost);
+    else {
+        total = em_i64(e, s->cost + 1);
+        for (uint32_t i = 0; i < s->domain.n; i++)
+            total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->domain.at[i]));
+        if (s->kind == STEP_DOT) total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->dot->k));
+    }
+    /* units of at least PARALLEL_COST operations */
+    V each_unit = em_bin(e, "llvm.udiv", total, em_bin(e, "llvm.intr.umax", units, em_i64(e, 1)));
+    V n = em_bin(e, "llvm.udiv", em_i64(e, PARALLEL_COST), em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
+    return em_bin(e, "llvm.intr.umax", n, em_i64(e, 1));
+}
+static void kernel_step(Host *h, Step *s) {
+    Emit *e = h->e;
+    int64_t cost = known_cost(h, s);
+    if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT && h->inlined + s->cost < INLINE_CODE) {
+        h->inlined += s->cost + INLINE_STEP;
+        inline_kernel(h, s, rule_of(h, s), s->units);
+        return;
+    }
+    Frame inside;
+    Str name = outline(h, s, &inside);
+    V units = frame_dim(&h->frame, s->units);
+    V context = host_context(h, inside.captures.n);
+    frame_pass(&inside, context);
+    if (cost >= 0 && cost < 2 * PARALLEL_COST) {
+        V args[3] = {context, em_i64(e, 0), units};
+        em_call_local(e, name, no_type, 3, args);
+        return;
+    }
+    V args[4] = {em_address(e, name), context, units, grain(h, s, units, cost)};
+    em_call(e, "jaxcc_rt_parallel_for", no_type, 4, args);
+}
+void launch_threads(Host *h, Step *s) {
+    kernel_step(h, s);
+    if (s->parts) inline_kernel(h, s, kernel_combine, 1);
+}

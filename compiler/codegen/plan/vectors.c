@@ -1,0 +1,95 @@
+#include "vectors.h"
+#include "../cost.h"
+#include "dot.h"
+
+/* A remainder is done by one narrower masked vector, or element by element if the target has no suitable masks. */
+
+static uint32_t pow2_floor(uint64_t n) {
+    uint32_t p = 1;
+    while ((uint64_t)p * 2 <= n && p < MAX_LANES) p *= 2;
+    return p;
+}
+/* Elements of less than 4 bytes are done like those of 4, as which most are computed. */
+static uint32_t lanes_of(const Plan *p, uint32_t bytes) { return p->target->vector_bytes / (bytes < 4 ? 4 : bytes); }
+static bool has_masks(const Plan *p, const Step *s) {
+    return p->target->masks || (p->target->word_masks && s->narrowest >= 4);
+}
+
+/* ---- loops */
+static uint32_t lanes_for(const Plan *p, const Step *s) {
+    uint32_t one = lanes_of(p, s->widest ? s->widest : 4), w = VECTORS * one;
+    if (s->tile || s->jam) return one;
+    if (s->carried) return s->carried > 2 * LOOP_VALUES ? w / 4 : s->carried > LOOP_VALUES ? w / 2 : w;
+    return s->cost > LONG_COST ? w / 2 : w;
+}
+static Widths widths_known(Dim n, uint32_t w, bool masks) {
+    if (n % w == 0) return (Widths){w, 0};
+    if (n > w) {
+        for (uint32_t v = w; v * 4 >= w; v /= 2)
+            if (n % v == 0) return (Widths){v, 0};
+        uint32_t rest = pow2_floor((uint64_t)(n % w) * 2 - 1);
+        return (Widths){w, masks ? rest : 1};
+    }
+    uint32_t p = pow2_floor((uint64_t)(n > 0 ? n : 1));
+    if (p == n) return (Widths){p, 0};
+    return masks ? (Widths){0, p * 2} : (Widths){p, 1};
+}
+static Widths widths(Plan *p, const Step *s) {
+    Dim n = loop_extent(p->ix, s->lane);
+    uint32_t w = lanes_for(p, s);
+    bool masks = has_masks(p, s);
+    if (dim_is_const(n)) return widths_known(n, w, masks);
+    if (dim_mod(p->cx->types, n, w) == 0) return (Widths){w, 0};
+    return (Widths){w, masks ? (w < WIDEST_TAIL ? w : WIDEST_TAIL) : 1};
+}
+static Dim blocks_of(Plan *p, Atom loop, uint32_t block) {
+    Types *ts = p->cx->types;
+    return block == 1 ? loop_extent(p->ix, loop)
+                      : dim_floordiv(ts, dim_add(ts, loop_extent(p->ix, loop), block - 1), block);
+}
+static void units_of(Plan *p, Step *s, bool blocked, uint32_t block) {
+    s->block = blocked ? block : 1;
+    s->units = s->parts ? step_parts(p, s) : s->nkept ? blocks_of(p, s->kept[0], s->block) : 1;
+}
+static void decide_loops(Plan *p, Step *s) {
+    if (s->lane) s->widths = widths(p, s);
+    if (s->tile) s->rows = lanes_of(p, s->widest);
+    if (s->jam) s->turns = JAM;
+    units_of(p, s, s->nkept && (s->kept[0] == s->lane || s->kept[0] == s->tile), LOOP_BLOCK);
+}
+static void decide_scatter(Plan *p, Step *s) {
+    if (s->lane) s->widths = widths(p, s);
+    units_of(p, s, s->nkept && s->kept[0] == s->lane, WINDOW_BLOCK);
+}
+
+/* ---- prefixes: along the axis if that is the innermost loop; otherwise one for each lane */
+static void decide_cumulative(Plan *p, Step *s) {
+    Dtype d = val_array(p->cx, s->e->out.at[0])->dtype;
+    Atom axis = cum_axis(p, s);
+    Dim extent = loop_extent(p->ix, axis);
+    uint32_t w = PREFIX_BYTES / (em_bytes(d) < 4 ? 4 : em_bytes(d)), first = 0;
+    s->lane = s->kept[s->nkept - 1];
+    s->widths = (Widths){w, 1};
+    if (s->lane == axis) {
+        bool in_order = prim_in_order(s->e->prim, d), masks = has_masks(p, s) && !in_order;
+        if (in_order) w = 1;
+        if (dim_is_const(extent) && extent % w == 1)
+            masks = false; /* a constant mask of one lane: LLVM 22 stores too much */
+        s->widths = (Widths){w, masks ? w : 1};
+    }
+    while (first < s->nkept && s->kept[first] == axis) first++;
+    s->units = first < s->nkept ? loop_extent(p->ix, s->kept[first]) : 1;
+}
+
+void vectors_decide(Plan *p, Step *s) {
+    switch (s->kind) {
+    case STEP_LOOPS: decide_loops(p, s); break;
+    case STEP_SCATTER: decide_scatter(p, s); break;
+    case STEP_CUM: decide_cumulative(p, s); break;
+    case STEP_DOT:
+        dot_schedule(p, s);
+        s->units = dot_units(p, s->dot);
+        break;
+    default: break;
+    }
+}

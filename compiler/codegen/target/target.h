@@ -1,0 +1,31 @@
+/* What code is generated for. The plan gets the facts and decides with them; kernels read the decisions in the steps, and
+   the facts only for what one operation becomes. */
+#ifndef JAXCC_TARGET_H
+#define JAXCC_TARGET_H
+#include "../../ir.h"
+
+enum { MAX_LANES = 512 }; /* of any vector */
+struct Plan;
+struct Step;
+struct Machine;
+typedef struct Target {
+    const char *triple, *cpu, *features; /* of LLVM */
+    const char *tune;                    /* the CPU whose costs count; `cpu` is only a level (x86-64-v3) */
+    uint64_t need;                       /* what the machine must have: bits of runtime/cpu.def */
+    uint32_t vector_bytes, registers;    /* of a vector register; how many there are */
+    bool rounds, fma;                    /* instructions that round to whole numbers; fused products */
+    bool masks;                          /* masked loads and stores of every element width … */
+    bool word_masks;                     /* … of 4 bytes and more */
+    /* Lanes, tiles and units of a step whose loops and stages are known; they are stored in the step. */
+    void (*decide)(struct Plan *, struct Step *);
+    const struct Machine *machine; /* its code (host/machine.h); NULL: it is only planned for */
+} Target;
+
+/* The levels of x86-64, lowest first, without what LLVM says about them: tune, need and machine. */
+enum { X86_LEVELS = 4 };
+extern const Target x86_levels[X86_LEVELS];
+
+/* From -march, -mcpu, --target, or this machine; false after a diagnostic. */
+bool target_from_options(Ctx *, Target *);
+
+#endif
