@@ -34,10 +34,13 @@ LINK = $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),$(LINK.static),$(LINK.sh
 LINK.small = $(CFLAGS.$(MODE)) $(if $(filter release,$(MODE)),-no-pie) -lz -ldl -lm -pthread
 
 FRONT = $(filter-out compiler/main.c,$(wildcard $(addsuffix /*.c,compiler compiler/parse compiler/typecheck compiler/passes compiler/passes/rules compiler/passes/transform)))
-BACK = $(wildcard $(addsuffix /*.c,compiler/codegen $(addprefix compiler/codegen/,plan kernels emit host target)))
+# The plan and what it is made of use neither LLVM nor MLIR.
+PLAN = $(wildcard $(addprefix compiler/codegen/,plan/*.c eval/*.c target/*.c))
+BACK = $(wildcard $(addprefix compiler/codegen/,*.c emit/*.c kernels/*.c host/*.c machine/*.c))
 BOTH = runtime/npz.c runtime/npz_write.c runtime/float.c # of the compiler and of jaxcc-run
 RT = $(filter-out runtime/run%.c $(BOTH),$(wildcard runtime/*.c))
 FRONT_O = $(FRONT:%.c=$(B)/%.o) $(addprefix $(B)/gen/,lex.o parse.o stdlib.o rules.o) $(BOTH:%.c=$(B)/%.o)
+PLAN_O = $(PLAN:%.c=$(B)/%.o)
 BACK_O = $(BACK:%.c=$(B)/%.o)
 RT_O = $(RT:runtime/%.c=$(B)/rt/%.o)
 RUN_O = $(patsubst %.c,$(B)/%.o,$(wildcard runtime/run*.c) $(BOTH))
@@ -94,14 +97,15 @@ $(B)/gen/stdlib.c $(B)/gen/rules.c: Makefile | $(B)/deps
 	for f in $(filter %.jaxpr,$^); do n=$${f##*/}; echo "{\"$${n%.jaxpr}\","; sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $$f; \
 	echo ", $$(wc -c <$$f)},"; done; echo '{0, 0, 0}};'; } >$@
 $(B)/libjaxcc.a: $(FRONT_O)
+$(B)/libjaxcc_plan.a: $(PLAN_O)
 $(B)/libjaxcc_codegen.a: $(BACK_O)
 $(B)/libjaxcc_rt.a: $(RT_O)
-$(B)/libjaxcc.a $(B)/libjaxcc_codegen.a $(B)/libjaxcc_rt.a:
+$(B)/libjaxcc.a $(B)/libjaxcc_plan.a $(B)/libjaxcc_codegen.a $(B)/libjaxcc_rt.a:
 	rm -f $@; ar rcs $@ $^
-$(B)/bin/jaxcc: $(B)/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
-$(B)/tests/runner: $(RUNNER_O) $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
-$(B)/tests/programs: $(B)/tests/programs.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
-$(B)/tests/laws: $(B)/tests/laws.o $(B)/tests/divide.o $(B)/tests/as_functions/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc.a
+$(B)/bin/jaxcc: $(B)/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc_plan.a $(B)/libjaxcc.a
+$(B)/tests/runner: $(RUNNER_O) $(B)/libjaxcc_codegen.a $(B)/libjaxcc_plan.a $(B)/libjaxcc.a
+$(B)/tests/programs: $(B)/tests/programs.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc_plan.a $(B)/libjaxcc.a
+$(B)/tests/laws: $(B)/tests/laws.o $(B)/tests/divide.o $(B)/tests/as_functions/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc_plan.a $(B)/libjaxcc.a
 $(B)/bin/jaxcc $(B)/tests/runner $(B)/tests/programs $(B)/tests/laws:
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(LINK)
@@ -118,6 +122,8 @@ $(B)/tests/params: $(B)/tests/params.o $(B)/tests/cases.o $(B)/libjaxcc.a
 	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/accuracy: $(B)/tests/accuracy.o $(B)/tests/exact.o
 	$(CC) -o $@ $^ -lmpfr -lgmp $(LINK.small)
+$(B)/tests/unit/plan: $(B)/tests/unit/plan.o $(B)/libjaxcc_plan.a $(B)/libjaxcc.a
+	$(CC) -o $@ $^ -lcriterion $(LINK.small)
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libjaxcc.a $(B)/libjaxcc_rt.a
 	$(CC) -o $@ $^ -lcriterion $(LINK.small)
 $(B)/fuzz/typed: $(GEN_O)
@@ -157,8 +163,8 @@ format: $(B)/deps-tidy
 	clang-format-22 -i $$(git ls-files '*.[ch]')
 tidy: $(B)/gen/parse.h $(B)/deps-tidy
 	clang-format-22 --dry-run -Werror $$(git ls-files '*.[ch]')
-	printf '%s\n' $(FRONT) $(BACK) compiler/main.c $(RT) $(BOTH) $(wildcard runtime/run*.c) | xargs -P$(shell nproc) -I{} clang-tidy-22 --quiet {} -- $(filter-out -MMD -MP,$(CFLAGS)) \
+	printf '%s\n' $(FRONT) $(PLAN) $(BACK) compiler/main.c $(RT) $(BOTH) $(wildcard runtime/run*.c) | xargs -P$(shell nproc) -I{} clang-tidy-22 --quiet {} -- $(filter-out -MMD -MP,$(CFLAGS)) \
 	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))' '-DCMPLXF(x,y)=__builtin_complex((float)(x),(float)(y))' # glibc: for gcc alone
 clean:
 	rm -rf build
--include $(patsubst %.o,%.d,$(FRONT_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o scalar.o laws.o divide.o) $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)
+-include $(patsubst %.o,%.d,$(FRONT_O) $(PLAN_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o scalar.o laws.o divide.o) $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)

@@ -20,6 +20,12 @@ typedef struct {
 extern const DtypeInfo dtype_info[NDTYPES];
 
 extern const FloatFormat float_format[NDTYPES]; /* of the floats */
+/* The size of an element in memory; the alignment of arrays: a complex number is aligned like its parts. */
+static inline uint32_t dtype_bytes(Dtype d) { return dtype_info[d].bits / 8; }
+static inline uint32_t dtype_align(Dtype d) {
+    DtypeKind kind = dtype_info[d].kind;
+    return kind == DK_COMPLEX ? dtype_bytes(d) / 2 : kind == DK_KEY ? 4 : dtype_bytes(d);
+}
 /* Floats of less than 16 bits, integers of less than 8. */
 static inline bool dtype_is_narrow(Dtype d) {
     const DtypeInfo *t = &dtype_info[d];

@@ -1,5 +1,5 @@
 /* Operations that not every CPU has an instruction for, and whose functions in libm a host may replace: exact, in the
-   caller's rounding mode. codegen/target/libcalls.c writes the calls. */
+   caller's rounding mode. codegen/machine/libcalls.c writes the calls. */
 #include "rt.h"
 #include <math.h>
 #include <string.h>

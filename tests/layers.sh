@@ -1,5 +1,6 @@
 #!/bin/sh
-# layers.sh: includes point only leftwards, codegen → passes → typecheck → parse → compiler; LLVM and MLIR are the code generator's alone;
+# layers.sh: includes point only leftwards, codegen → passes → typecheck → parse → compiler, in codegen machine → host → kernels → emit and
+# plan; LLVM and MLIR are the code generator's alone, and not of its plans;
 # no file has more than 800 lines; bounds of arrays have names; who reads counts of operands does it by control.h.
 cd "$(dirname "$0")/.." || exit 1
 failed=0
@@ -21,8 +22,23 @@ layer compiler/typecheck passes codegen
 layer compiler/passes codegen
 layer compiler/passes/rules codegen
 layer compiler/passes/transform codegen
-layer compiler/codegen/emit plan kernels host
 layer runtime compiler
+# within FOLDER ALLOWED...: of the folders of codegen/ a file of this one includes these headers alone
+within() {
+    folder=compiler/codegen/$1
+    shift
+    found=$(grep -nE '#include "\.\./[a-z_]+/' "$folder"/*.[ch] | grep -vE "\"\.\./($(echo "$*" | tr ' ' '|'))")
+    [ -z "$found" ] || fail "$folder: $found"
+}
+within target plan/vectors.h
+within plan target/target.h eval/
+within eval plan/plan.h
+within emit target/target.h
+within kernels plan/ eval/ emit/emit.h
+within host plan/ eval/ emit/ kernels/
+within machine emit/emit.h host/machine.h
+found=$(grep -nE '#include [<"](mlir|llvm)' compiler/codegen/*.h compiler/codegen/plan/* compiler/codegen/eval/* compiler/codegen/target/*)
+[ -z "$found" ] || fail "LLVM in plans: $found"
 for file in compiler/*.[ch]; do
     [ "$file" != compiler/main.c ] || continue
     found=$(grep -nE '#include "(parse|typecheck|passes|codegen)/' "$file")

@@ -1,9 +1,8 @@
 #include "codegen.h"
 #include "../options.h"
 #include "../timer.h"
-#include "plan/call.h"
 #include "host/constants.h"
-#include "emit/emit.h"
+#include "host/host.h"
 #include "host/link.h"
 
 static bool linked(Ctx *cx, Emit *e, Programs programs, EmitKind kind, const Output *out) {

@@ -173,8 +173,6 @@ Str em_shared_function(Emit *, const Function *, MlirOperation);
    complex: both parts as one integer; the others are the same in both. */
 MlirType em_memory_type(Emit *, Dtype);
 MlirType em_register_type(Emit *, Dtype);
-uint32_t em_bytes(Dtype);
-uint32_t em_align(Dtype); /* of arrays: a complex number is aligned like its parts */
 V em_to_register(Emit *, Dtype, V memory);
 V em_to_memory(Emit *, Dtype, V reg);
 /* A result brought into the range of its type: floats rounded to nearest, ties to even; integers wrapped. */

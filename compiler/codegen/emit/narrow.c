@@ -139,11 +139,6 @@ static V extend(Emit *e, Dtype d, V x) {
 /* ---- all of them */
 static bool is_float(Dtype d) { return dtype_info[d].kind == DK_FLOAT; }
 
-uint32_t em_bytes(Dtype d) { return dtype_info[d].bits / 8; }
-uint32_t em_align(Dtype d) {
-    DtypeKind kind = dtype_info[d].kind;
-    return kind == DK_COMPLEX ? em_bytes(d) / 2 : kind == DK_KEY ? 4 : em_bytes(d);
-}
 MlirType em_memory_type(Emit *e, Dtype d) {
     switch (d) {
     case DT_f32: return e->f32;

@@ -3,7 +3,7 @@
 #ifndef JAXCC_ARGUMENTS_H
 #define JAXCC_ARGUMENTS_H
 #include "../emit/emit.h"
-#include "header.h"
+#include "../plan/interface.h"
 
 /* In memory: the first ones lie apart from the others, as NAME receives them in registers; the others lie in one array
    for each list. */

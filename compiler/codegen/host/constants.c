@@ -42,7 +42,7 @@ static Str small_name(Emit *e, Val v) { return str_format(e->arena, "constant.%u
 
 static Constant *constant_new(Emit *e, Val v) {
     Dim n = type_size(e->cx->types, val_type(e->cx, v));
-    Constant c = {.v = v, .bytes = (uint64_t)n * em_bytes(val_array(e->cx, v)->dtype)};
+    Constant c = {.v = v, .bytes = (uint64_t)n * dtype_bytes(val_array(e->cx, v)->dtype)};
     c.large = c.bytes >= LARGE_BYTES || e->small_bytes + c.bytes > MOST_SMALL;
     if (c.large) {
         if (e->large_bytes == 0) declare(e, str(block_name), mlirLLVMArrayTypeGet(e->i8, 0));

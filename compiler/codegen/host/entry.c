@@ -124,7 +124,7 @@ static void check_size(Checks *c, Val v, Str name) {
         symbolic |= !dim_is_const(t->dims[d]);
     }
     if (!symbolic) return;
-    V total = em_float(e, e->f64, em_bytes(t->dtype));
+    V total = em_float(e, e->f64, dtype_bytes(t->dtype));
     for (uint32_t d = 0; d < t->rank; d++) {
         V n = em_cast(e, "llvm.sitofp", e->f64, frame_dim(c->f, t->dims[d]));
         V negative = em_cmpf(e, "olt", n, em_float(e, e->f64, 0));

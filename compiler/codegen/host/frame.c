@@ -64,14 +64,14 @@ static V home_of(Frame *f, uint32_t function, uint32_t home) {
     return em_gep(f->e, workspace, em_i64(f->e, -(int64_t)home), f->e->i64);
 }
 static void store_at(Frame *f, V p, Dtype d, V v) {
-    em_store(f->e, d ? em_to_memory(f->e, d, v) : v, p, d ? em_bytes(d) : 8);
+    em_store(f->e, d ? em_to_memory(f->e, d, v) : v, p, d ? dtype_bytes(d) : 8);
 }
 /* `d`: the type of a scalar; DT_none: a pointer. The function that computed it stores it to memory once another
    function needs it. */
 static V held(Frame *f, Held *h, Dtype d) {
     Emit *e = f->e;
     MlirType t = d ? em_memory_type(e, d) : e->ptr;
-    uint32_t bytes = d ? em_bytes(d) : 8;
+    uint32_t bytes = d ? dtype_bytes(d) : 8;
     if (h->function == f->function) return h->v;
     if (!h->home) {
         MlirBlock was = e->block;
@@ -145,7 +145,7 @@ static V unchecked_scalar(Frame *f, V p, Dtype d) {
     em_store(e, em_i64(e, 0), none, 8);
     e->block = was;
     V null = em_cmpi(e, "eq", p, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
-    return em_load(e, em_memory_type(e, d), em_select(e, null, none, p), em_bytes(d));
+    return em_load(e, em_memory_type(e, d), em_select(e, null, none, p), dtype_bytes(d));
 }
 V frame_scalar(Frame *f, Val v) {
     Emit *e = f->e;
@@ -155,9 +155,9 @@ V frame_scalar(Frame *f, Val v) {
     if (!f->parent) { /* computed by a kernel, or an argument */
         V p = frame_buffer(f, plan_info(f->plan, v)->buf);
         if (!f->schedule) return unchecked_scalar(f, p, d);
-        return em_to_register(e, d, em_load(e, em_memory_type(e, d), p, em_bytes(d)));
+        return em_to_register(e, d, em_load(e, em_memory_type(e, d), p, dtype_bytes(d)));
     }
-    Capture *c = capture(f, CAPTURE_SCALAR, v, 0, em_memory_type(e, d), em_bytes(d));
+    Capture *c = capture(f, CAPTURE_SCALAR, v, 0, em_memory_type(e, d), dtype_bytes(d));
     MlirBlock was = e->block;
     e->block = f->entry;
     V r = em_to_register(e, d, c->inside);
@@ -270,7 +270,7 @@ void frame_pass(Frame *inside, V context) {
             em_store(e, frame_dim(f, c->symbol), slot, 8);
         else {
             Dtype d = val_array(f->plan->cx, c->number)->dtype;
-            em_store(e, em_to_memory(e, d, frame_scalar(f, c->number)), slot, em_bytes(d));
+            em_store(e, em_to_memory(e, d, frame_scalar(f, c->number)), slot, dtype_bytes(d));
         }
     }
 }

@@ -2,9 +2,8 @@
 #ifndef JAXCC_FRAME_H
 #define JAXCC_FRAME_H
 #include "arguments.h"
-#include "../plan/plan.h"
+#include "../kernels/kernel.h"
 
-typedef struct Frame Frame;
 typedef struct {
     enum { CAPTURE_BUF, CAPTURE_SCALAR, CAPTURE_SYMBOL, CAPTURE_ROW } kind;
     uint32_t number; /* of the buffer or value */
@@ -51,9 +50,6 @@ struct Frame {
     V workspace, heap;
 };
 
-V frame_buffer(Frame *, Buf *);
-V frame_scalar(Frame *, Val);
-V frame_dim(Frame *, Dim);   /* i64, written at e->block */
 V frame_bytes(Frame *, Dim); /* the same for a size; INT64_MAX if it overflows */
 /* Begins the next function of the schedule. */
 void frame_enter(Frame *);

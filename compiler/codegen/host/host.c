@@ -1,8 +1,6 @@
 #include "machine.h"
 #include "../cost.h"
 #include "../../options.h"
-#include "../plan/call.h"
-#include "header.h"
 #include "part.h"
 #include "../kernels/point.h"
 #include <mlir-c/BuiltinAttributes.h>
@@ -14,15 +12,15 @@ static Kernel *scalar_kernel(Host *h) {
     kernel_forget(h->scalar);
     return h->scalar;
 }
-V host_scalar(Host *h, Val v) { return kernel_eval(scalar_kernel(h), v, NULL).v; }
+V host_scalar(Host *h, Val v) { return reg_v(eval_value(&scalar_kernel(h)->x, v, NULL)); }
 void host_store(Host *h, Val v, V pointer) {
     Dtype d = val_array(h->plan->cx, v)->dtype;
-    em_store(h->e, em_to_memory(h->e, d, host_scalar(h, v)), pointer, em_bytes(d));
+    em_store(h->e, em_to_memory(h->e, d, host_scalar(h, v)), pointer, dtype_bytes(d));
 }
 static Dim bytes_of(const Host *h, Val v) {
     Types *ts = h->plan->cx->types;
     Dim n = type_size(ts, val_type(h->plan->cx, v));
-    return dim_mul(ts, n, em_bytes(val_array(h->plan->cx, v)->dtype));
+    return dim_mul(ts, n, dtype_bytes(val_array(h->plan->cx, v)->dtype));
 }
 V host_bytes(Host *h, Val v) { return frame_dim(&h->frame, bytes_of(h, v)); }
 void host_copy(Host *h, V to, V from, V bytes) {
@@ -32,13 +30,13 @@ void host_copy(Host *h, V to, V from, V bytes) {
 }
 void host_load(Host *h, Val v, Buf *from) {
     Dtype d = val_array(h->plan->cx, v)->dtype;
-    V m = em_load(h->e, em_memory_type(h->e, d), frame_buffer(&h->frame, from), em_bytes(d));
+    V m = em_load(h->e, em_memory_type(h->e, d), frame_buffer(&h->frame, from), dtype_bytes(d));
     frame_set_scalar(&h->frame, v, em_to_register(h->e, d, m));
 }
 static void scalar_step(Host *h, Step *s) {
     for (uint32_t i = 0; i < s->e->out.n; i++) {
         Val v = s->e->out.at[i];
-        frame_set_scalar(&h->frame, v, kernel_equation(scalar_kernel(h), s->e, i).v);
+        frame_set_scalar(&h->frame, v, reg_v(eval_equation(&scalar_kernel(h)->x, s->e, i)));
     }
 }
 
@@ -150,7 +148,7 @@ static V take_rows(Host *h, const Alloc *a, V bytes) {
     Str text = str_format(h->e->arena, "%s:%u:%u: %s: no memory for {0} %s of {1} bytes%.*s",
                           diag_path(cx->diags, a->loop->span.file), at.line, at.col, loop, rows,
                           SF(options_less_memory(h->e->arena, cx->options)));
-    Dim row = em_bytes(t->dtype);
+    Dim row = dtype_bytes(t->dtype);
     for (uint32_t d = 1; d < t->rank; d++) row = dim_mul(cx->types, row, t->dims[d]);
     V args[5] = {h->frame.heap, bytes, frame_dim(&h->frame, t->dims[0]), frame_bytes(&h->frame, row),
                  em_address(h->e, em_text(h->e, text))};

@@ -1,9 +1,8 @@
 /* The library's function: checks, workspace, and the steps of the schedule. */
 #ifndef JAXCC_HOST_H
 #define JAXCC_HOST_H
+#include "../plan/call.h"
 #include "frame.h"
-#include "header.h"
-#include "../kernels/kernel.h"
 
 typedef struct {
     Plan *plan;
@@ -24,7 +23,8 @@ void host_enter(Host *, Scope *);
 void host_body(Host *, Body *);
 /* Frees heap memory. */
 void host_put(Host *, V memory);
-void host_control(Host *, Step *); /* hostloop.c */
+void host_control(Host *, Step *);            /* hostloop.c */
+void host_call(Host *, const Body *, Step *); /* calls.c */
 /* A value of rank 0 as a register. */
 V host_scalar(Host *, Val);
 /* Writes a scalar result to memory. */
@@ -39,7 +39,7 @@ V host_bytes(Host *, Val);
 void host_copy(Host *, V to, V from, V bytes);
 
 /* The schedule, written: NAME.body(the program's arguments, workspace, heap). */
-typedef struct {
+typedef struct Written {
     Str name;
     const Signature *signature;
     bool in_memory; /* are the arguments in memory? */
@@ -55,6 +55,8 @@ void entry_write(Plan *, const Jaxpr *, Emit *, const Written *);
 V written_past_homes(Emit *, const Written *, V workspace);
 /* The schedule of a program as a function of that name. */
 Written host_write(Plan *, Emit *, const Jaxpr *, const Signature *, Str name);
+/* Plans and writes the functions that a program calls; false after a diagnostic (calls.c). */
+bool callees_write(Callees *, Emit *);
 /* All of it. */
 void host_entry(Plan *, Emit *, const Program *);
 

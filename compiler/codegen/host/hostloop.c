@@ -201,7 +201,7 @@ static void host_scan(Host *h, Step *s) {
         set_slot(h, s->xs_slots[i], p);
         Dtype d = val_array(h->plan->cx, x)->dtype;
         if (val_array(h->plan->cx, x)->rank == 0)
-            set_scalar(h, x, em_to_register(e, d, em_load(e, em_memory_type(e, d), p, em_bytes(d))));
+            set_scalar(h, x, em_to_register(e, d, em_load(e, em_memory_type(e, d), p, dtype_bytes(d))));
     }
     for (uint32_t i = 0; i < scan.ys.n; i++) set_slot(h, s->ys_slots[i], part(h, s->ys[i], turn, scan.ys.at[i]));
     host_body(h, s->bodies[0]);

@@ -4,19 +4,6 @@
 /* LLVM's time and memory grow faster than the length of a function and of its blocks. Values computed in one part and
    used in another are in words of memory before the workspace (frame.c). */
 
-/* Most equations of rank 0 are one instruction, most others a call; a store is a few instructions. */
-static uint32_t step_weight(const Step *s) {
-    if (s->kind == STEP_SCALAR) return 1;
-    uint32_t n = s->stores.n + s->narrays;
-    return n > STEP_WEIGHT ? n : STEP_WEIGHT;
-}
-void plan_weigh(Body *b) {
-    b->weight += b->j->out.n;
-    each(Step *, s, b->steps) {
-        b->weight += step_weight(*s);
-        for (uint32_t i = 0; i < (*s)->nbodies; i++) b->weight += (*s)->bodies[i]->weight;
-    }
-}
 bool part_cuts(const Plan *p, const Signature *s) {
     return p->top->weight > CUT_WEIGHT || s->dims.n + s->in.n + s->out.n > CUT_ARGUMENTS;
 }

@@ -1,7 +1,7 @@
 #include "kernel.h"
 #include "../cost.h"
 #include "point.h"
-#include "sums.h"
+#include "wide.h"
 
 /* cumsum, cumprod, cummax, cummin, cumlogsumexp along one axis. If that is the innermost one, vectors run along it: the
    prefixes of a vector take log2(w) shifts, then the carry of the previous vectors is added; otherwise vectors run
@@ -67,16 +67,16 @@ static V add(const Cum *c, V *carry, V x) {
 static V operand(const Cum *c) {
     Kernel *k = c->k;
     Ix index[MAX_RANK];
-    step_at(k->plan, k->step, c->y, index);
-    V x = kernel_vector(k, kernel_eval(k, c->e->in.at[0], index));
+    step_at(k->x.plan, k->x.step, c->y, index);
+    V x = kernel_vector(k, eval_value(&k->x, c->e->in.at[0], index));
     if (!k->tail.ptr) return x;
     return em_select(k->e, k->tail, x, point_identity(k->e, c->e->prim, c->d, k->w));
 }
 static void store(const Cum *c, V y) {
     Kernel *k = c->k;
     Ix index[MAX_RANK];
-    step_at(k->plan, k->step, c->y, index);
-    kernel_remember(k, c->y, index, (Reg){em_round(k->e, c->d, y), k->w == 1, k->depth});
+    step_at(k->x.plan, k->x.step, c->y, index);
+    eval_remember(&k->x, c->y, index, reg(em_round(k->e, c->d, y), k->w == 1, k->x.depth));
     kernel_stores(k);
 }
 /* Prefixes (suffixes) of the lanes: combined with the lanes 1, 2, 4, … before (after) them. Beyond the ends sums use
@@ -132,12 +132,12 @@ static void chunks(const Cum *c, V from, V n, V *carry) {
 static void along_lanes(Cum *c) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), zero = em_i64(e, 0), carry[WIDE_VALUES] = {{NULL}};
-    uint32_t w = k->w = k->step->widths.main;
+    V n = kernel_dim(k, loop_extent(k->x.ix, c->axis)), zero = em_i64(e, 0), carry[WIDE_VALUES] = {{NULL}};
+    uint32_t w = k->w = k->x.step->widths.main;
     V rest = em_bin(e, "llvm.urem", n, em_i64(e, w)), full = em_bin(e, "llvm.sub", n, rest);
     carry_start(c, 1, carry);
     chunks(c, c->reverse ? n : zero, full, carry);
-    if (k->step->widths.tail == 1) {
+    if (k->x.step->widths.tail == 1) {
         k->w = 1;
         chunks(c, c->reverse ? rest : full, rest, carry);
         return;
@@ -156,7 +156,7 @@ typedef struct {
 static void turns(const Cum *c, Turns t) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    V n = kernel_dim(k, loop_extent(k->ix, c->axis)), one = em_i64(e, 1), next[WIDE_VALUES] = {{NULL}};
+    V n = kernel_dim(k, loop_extent(k->x.ix, c->axis)), one = em_i64(e, 1), next[WIDE_VALUES] = {{NULL}};
     For f = em_for(e, t.lo, t.hi, one, t.n, t.carry);
     V i = em_arg(&f.scope, 0);
     if (c->reverse) i = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", n, one), i);
@@ -172,7 +172,7 @@ static void turns(const Cum *c, Turns t) {
 static void along_axis(const Cum *c) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    Dim extent = loop_extent(k->ix, c->axis);
+    Dim extent = loop_extent(k->x.ix, c->axis);
     uint32_t values = carry_values(c);
     V n = kernel_dim(k, extent), zero = em_i64(e, 0), block = em_i64(e, PREFIX_TURNS), none = {NULL},
       carry[WIDE_VALUES] = {{NULL}}, sum = point_identity(e, c->e->prim, c->d, k->w);
@@ -196,9 +196,9 @@ static void along_axis(const Cum *c) {
 static void others(Cum *c, uint32_t i, V lo, V hi);
 static void inner(Cum *c, uint32_t i) {
     Kernel *k = c->k;
-    while (i < k->step->nkept && k->step->kept[i] == c->axis) i++;
-    if (i < k->step->nkept)
-        others(c, i, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, k->step->kept[i])));
+    while (i < k->x.step->nkept && k->x.step->kept[i] == c->axis) i++;
+    if (i < k->x.step->nkept)
+        others(c, i, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->x.ix, k->x.step->kept[i])));
     else if (k->lane == c->axis)
         along_lanes(c);
     else
@@ -208,8 +208,8 @@ static void counted(Cum *c, uint32_t i, V lo, V hi, uint32_t w) {
     Kernel *k = c->k;
     For f = em_for(k->e, lo, hi, em_i64(k->e, w), 0, NULL);
     kernel_enter(k);
-    kernel_bind(k, k->step->kept[i], em_arg(&f.scope, 0));
-    k->w = k->step->kept[i] == k->lane ? w : 1;
+    kernel_bind(k, k->x.step->kept[i], em_arg(&f.scope, 0));
+    k->w = k->x.step->kept[i] == k->lane ? w : 1;
     inner(c, i + 1);
     kernel_leave(k);
     k->w = 1;
@@ -218,11 +218,11 @@ static void counted(Cum *c, uint32_t i, V lo, V hi, uint32_t w) {
 static void others(Cum *c, uint32_t i, V lo, V hi) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    if (k->step->kept[i] != k->lane) {
+    if (k->x.step->kept[i] != k->lane) {
         counted(c, i, lo, hi, 1);
         return;
     }
-    uint32_t w = k->step->widths.main;
+    uint32_t w = k->x.step->widths.main;
     V rest = em_bin(e, "llvm.urem", em_bin(e, "llvm.sub", hi, lo), em_i64(e, w));
     V mid = em_bin(e, "llvm.sub", hi, rest);
     counted(c, i, lo, mid, w);
@@ -230,18 +230,18 @@ static void others(Cum *c, uint32_t i, V lo, V hi) {
 }
 static uint32_t first_other(Kernel *k, Atom axis) {
     uint32_t i = 0;
-    while (i < k->step->nkept && k->step->kept[i] == axis) i++;
+    while (i < k->x.step->nkept && k->x.step->kept[i] == axis) i++;
     return i;
 }
 void kernel_cumulative(Kernel *k, V lo, V hi) {
-    const Eqn *e = k->step->e;
-    Cum c = {.k = k, .e = e, .y = e->out.at[0], .d = val_array(k->plan->cx, e->out.at[0])->dtype};
-    c.axis = cum_axis(k->plan, k->step);
+    const Eqn *e = k->x.step->e;
+    Cum c = {.k = k, .e = e, .y = e->out.at[0], .d = val_array(k->x.plan->cx, e->out.at[0])->dtype};
+    c.axis = cum_axis(k->x.plan, k->x.step);
     c.reverse = param_bool(e, K_reverse);
-    k->lane = k->step->lane;
-    k->level = 0, k->rows = false;
+    k->lane = k->x.step->lane;
+    k->x.level = 0, k->rows = false;
     uint32_t i = first_other(k, c.axis);
-    if (i < k->step->nkept)
+    if (i < k->x.step->nkept)
         others(&c, i, lo, hi);
     else
         inner(&c, i);

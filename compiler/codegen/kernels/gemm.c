@@ -3,7 +3,7 @@
 #include "gemm.h"
 #include "../cost.h"
 #include "point.h"
-#include "sums.h"
+#include "wide.h"
 #include <assert.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
@@ -30,8 +30,6 @@ V gemm_convert(Emit *e, Dtype from, Dtype acc, V x) {
 }
 
 /* ---- the wide forms */
-uint32_t gemm_wide_bytes(Dtype acc, uint32_t lanes) { return 8 * wide_values(acc) * lanes; }
-
 /* The address of value `i` of the wide forms of w lanes. */
 static V wide_part(Emit *e, V p, uint32_t w, uint32_t i) { return i ? em_gep(e, p, em_i64(e, i * w), e->f64) : p; }
 /* Volatile: LLVM would promote the stack memory to far more registers than there are. */
@@ -79,9 +77,9 @@ static V load(const Tile *t, Dtype d, V p, V offset, uint32_t w) {
     V at = em_gep(e, p, offset, elem), v;
     if (t->mask.ptr && w > 1) {
         V none = em_1(e, "llvm.mlir.zero", type, 0, NULL, 0, NULL);
-        v = em_masked_load(e, type, at, t->mask, none, em_bytes(d));
+        v = em_masked_load(e, type, at, t->mask, none, dtype_bytes(d));
     } else
-        v = em_load(e, type, at, em_bytes(d));
+        v = em_load(e, type, at, dtype_bytes(d));
     return gemm_convert(e, d, t->c->acc, em_to_register(e, d, v));
 }
 static V times(Emit *e, V a, V b) { return em_bin(e, "llvm.mul", a, b); }
@@ -266,7 +264,7 @@ static void contract(const Tile *t, Innermost *body, uint32_t n, V *sums) {
     if (t->c->cut) {
         any = several(t);
         If f = em_if(e, any);
-        V o[3] = {t->c->wide, em_int(e, e->i8, 0), em_i64(e, gemm_wide_bytes(acc, n * t->w))};
+        V o[3] = {t->c->wide, em_int(e, e->i8, 0), em_i64(e, wide_bytes(acc, n * t->w))};
         Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
         em_op(e, "llvm.intr.memset", &(Op){0, NULL, 3, o, 1, &fixed, 0, NULL});
         em_else(e, &f, 0, NULL);

@@ -18,7 +18,7 @@ typedef struct {
     uint32_t cut;
     Dim known_block[GEMM_LOOPS];
     V block[GEMM_LOOPS];
-    V wide;       /* memory for the wide forms of the sums: gemm_wide_bytes for a tile */
+    V wide;       /* memory for the wide forms of the sums: wide_bytes for a tile */
     bool several; /* there is more than one block for all values of unknown extents */
 } Contraction;
 
@@ -35,8 +35,6 @@ void gemm_outer(Emit *, const Contraction *, const GemmTile *, V *acc);
    whose elements are contiguous in both operands. */
 void gemm_inner(Emit *, const Contraction *, const GemmTile *, V *acc);
 
-/* The size of the wide forms of this many accumulators; 0: the type has none. */
-uint32_t gemm_wide_bytes(Dtype acc, uint32_t lanes);
 /* gemm_widen adds registers to the wide forms in memory at p, which are f64s; gemm_narrow returns x plus those. */
 void gemm_widen(Emit *, Dtype acc, V p, V x);
 V gemm_narrow(Emit *, Dtype acc, V p, V x);

@@ -2,57 +2,37 @@
 #ifndef JAXCC_KERNEL_H
 #define JAXCC_KERNEL_H
 #include "../emit/emit.h"
-#include "../../passes/rewrite.h"
-#include "../plan/plan.h"
+#include "../eval/evaluate.h"
 
 /* A function being written. What it needs from the function that calls it (pointers, scalars,
    dimensions) is captured on first use: stored by the caller into a context, loaded in the entry
-   block. */
+   block. Its own code is the host's (host/frame.c). */
 typedef struct Frame Frame;
+V frame_buffer(Frame *, Buf *);
+V frame_scalar(Frame *, Val);
+V frame_dim(Frame *, Dim); /* i64, written at e->block */
 
-/* One computed value. */
-typedef struct {
-    V v;
-    bool uniform;   /* a scalar, the same for all lanes; else a vector of k->w lanes (a scalar if k->w
-                     is 1) */
-    uint32_t depth; /* of the scope it was computed in */
-} Reg;
+/* A value of the evaluation is one of MLIR: a scalar if it is uniform or k->w is 1, else a vector of k->w lanes. */
+static inline V reg_v(Reg r) { return (V){r.v}; }
+static inline Reg reg(V v, bool uniform, uint32_t depth) { return (Reg){v.ptr, uniform, depth}; }
 
-/* Scopes: a loop has two where it is done in blocks; kinds of kernels open a few more. */
-enum { MAX_DEPTH = 2 * STEP_NEST + 8 };
 typedef struct Kernel {
-    Plan *plan;
+    Eval x;
     Emit *e;
     Frame *frame;
-    Step *step;
-    Indices *ix;
-    uint32_t w; /* lanes */
-    Atom lane;  /* the loop they run along; 0: none */
-    /* open scopes: 0 is where the kernel starts, each loop is one more */
-    struct {
-        MlirBlock block;
-        uint32_t serial;
-    } scopes[MAX_DEPTH];
-    uint32_t depth, serial;
-    struct KernelMemo *memo;
-    Reg guard; /* loads only in lanes where this holds; v.ptr NULL: all */
-    uint32_t guard_id, nguards;
-    uint32_t tile, tile_at; /* the rows of the tile being written (0: none), and the current row */
-    uint32_t jam;           /* iterations of the step's loop `jam` that are done at once; 0: one */
-    Atom first;             /* the first of them: as they end before the loop does, its extent is smaller, and so
-                               indices of all of them have the quotients and remainders that the loop's has */
-    bool inside;            /* no padding is read here */
-    uint32_t least;         /* loads are not hoisted out of this scope */
-    V tail;                 /* mask of the lanes that exist, at the end of the lane loop; NULL: all */
-    uint32_t level;         /* the stage being written */
-    uint32_t in_stdlib;     /* how deep in programs of stdlib */
-    bool rows;              /* values over the kept axes are being stored; else values over the whole domain */
-    /* dry mode: nothing is written, only what would be read is reported */
-    bool dry;
-    void (*seen)(void *user, Val v, const Ix *index, Ix address);
-    void (*edge)(void *user, Ix index, Dim lo, Dim hi); /* NULL: edges are not reported */
-    void *user;
+    MlirBlock blocks[MAX_DEPTH]; /* of the open scopes */
+    uint32_t w;                  /* lanes */
+    Atom lane;                   /* the loop they run along; 0: none */
+    uint32_t tile, tile_at;      /* the rows of the tile being written (0: none), and the current row */
+    uint32_t jam;                /* iterations of the step's loop `jam` that are done at once; 0: one */
+    Atom first;                  /* the first of them: as they end before the loop does, its extent is smaller, and so
+                                    indices of all of them have the quotients and remainders that the loop's has */
+    uint32_t least;              /* loads are not hoisted out of this scope */
+    V tail;                      /* mask of the lanes that exist, at the end of the lane loop; NULL: all */
+    uint32_t in_stdlib;          /* how deep in programs of stdlib */
+    bool rows;                   /* values over the kept axes are being stored; else values over the whole domain */
 } Kernel;
+extern const Operations kernel_operations;
 
 /* ---- scopes: after a loop's block is opened (em_for), kernel_enter makes it the innermost scope and kernel_bind sets
    the loop's index; kernel_leave comes before the block is closed. */
@@ -63,18 +43,16 @@ void kernel_leave(Kernel *);
 MlirBlock kernel_at(Kernel *, uint32_t depth);
 
 /* ---- values */
-/* v at an index (one Ix per axis of v). */
-Reg kernel_eval(Kernel *, Val v, const Ix *index);
-/* Result `out` of an equation, evaluated even if the plan has it stored. */
-Reg kernel_equation(Kernel *, const Eqn *, uint32_t out);
-/* Remembers that v at that index is `r` (results of reductions, accumulators of matrix products). */
-void kernel_remember(Kernel *, Val v, const Ix *index, Reg r);
 V kernel_vector(Kernel *, Reg); /* broadcast if uniform */
 /* An index as an i64, of lane 0; in all lanes, as a vector of an integer type. */
 V kernel_index(Kernel *, Ix);
+Reg kernel_index_reg(Kernel *, Ix);
+V kernel_lane_indices(Kernel *, Ix); /* of i32 if that holds it, else of i64 */
 Reg kernel_index_lanes(Kernel *, Ix, MlirType integer);
 /* An element of an integer array, clamped: an i64, of lane 0; with `integer` (i64 or i32) a vector for all lanes. */
 Reg kernel_element(Kernel *, const IxValue *, const MlirType *integer);
+/* Is it in [0, most]? */
+Reg kernel_in_range(Kernel *, const IxValue *, Reg element);
 V kernel_dim(Kernel *, Dim);         /* i64, in the outermost scope */
 uint32_t kernel_depth(Kernel *, Ix); /* the depth of the innermost loop in the index */
 
@@ -83,24 +61,13 @@ V kernel_buffer(Kernel *, Buf *);
 /* `rows`: the buffer consists of rows of that many elements (0: nothing is known). */
 Reg kernel_load(Kernel *, Buf *, Dtype, Ix address, Dim rows);
 void kernel_store(Kernel *, Buf *, Dtype, Ix address, Reg);
-/* The address of v[index] in its buffer: the start of v plus the index times the strides. */
-Ix kernel_address(Kernel *, Val v, const Ix *index);
 /* Writes the step's stores at the current index of the domain whose values belong to the stage k->level; only the lanes
    of k->tail, if it is set. */
 void kernel_stores(Kernel *);
 
-/* ---- edges (edge.c): padding is read at an index that is not in [lo, hi) */
-/* Can it be decided for all iterations of the loops at once? */
-bool edge_known(const Indices *, Ix);
+/* ---- edges (edge.c) */
 /* i1: no lane, no iteration done at once and no iteration of an unbound loop reads padding. */
 V edge_inside(Kernel *);
-
-/* The plan's kernel in dry mode, ready to evaluate values of `step` (NULL: reads of all members are reported). */
-Kernel *plan_dry(Plan *, Step *step, void (*seen)(void *, Val, const Ix *, Ix), void *user);
-/* The index of an elementwise equation's operand: empty for a scalar, 0 along an axis of extent 1 that stretches. */
-void kernel_operand(Kernel *, const Eqn *, Val x, const Ix *index, Ix *out);
-/* In dry mode: reports an index that is used as a value, not as an address. */
-void kernel_seen_index(Kernel *, Ix);
 
 /* ---- rules by family: the `lowering` column of prims.def */
 typedef struct {
@@ -110,21 +77,7 @@ typedef struct {
 } Point;
 /* One result from registers, all of the same width. */
 typedef V PointRule(Emit *, const Point *, const V *x);
-/* Result `out` of an index operation at an index. */
-typedef Reg IndexRule(Kernel *, const Eqn *, uint32_t out, const Ix *index);
 
-extern IndexRule *const index_rule[NPRIMS];
-static inline bool eqn_reduces(const Eqn *e) {
-    return prim_lower[e->prim] == LOWER_REDUCE || prim_lower[e->prim] == LOWER_ARG;
-}
-static inline bool eqn_point(const Eqn *e) { return prim_elementwise(e->prim) || prim_lower[e->prim] == LOWER_PROGRAM; }
-/* The result of a reduction whose axes all have extent 1. */
-Reg reduce_unit(Kernel *, const Eqn *, const Ix *index);
-/* Until kernel_unguard, loads happen only in the lanes where the condition holds; returns the guard to restore. */
-Reg kernel_guard(Kernel *, Reg condition);
-void kernel_unguard(Kernel *, Reg before);
-Reg kernel_and(Kernel *, Reg, Reg);
-Reg kernel_choose(Kernel *, Reg condition, Reg yes, Reg no);
 /* One elementwise equation on registers of width w. */
 V kernel_point(Kernel *, const Eqn *, const V *x, uint32_t w);
 /* The same for an equation that is a program of stdlib/; such a program by name, on registers of f64 or, for every

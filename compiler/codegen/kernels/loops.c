@@ -1,7 +1,6 @@
 #include "kernel.h"
-#include "../cost.h"
 #include "point.h"
-#include "sums.h"
+#include "wide.h"
 #include <assert.h>
 #include <mlir-c/BuiltinTypes.h>
 
@@ -31,17 +30,17 @@ typedef struct {
 
 static void collect(Kernel *k, Accs *a) {
     a->n = a->nv = 0;
-    each(Val, v, k->step->members) {
-        const Info *info = plan_info(k->plan, *v);
-        if (!eqn_reduces(info->e) || info->level != k->level + 1) continue;
+    each(Val, v, k->x.step->members) {
+        const Info *info = plan_info(k->x.plan, *v);
+        if (!eqn_reduces(info->e) || info->level != k->x.level + 1) continue;
         assert(a->n < STEP_REDUCTIONS);
         Acc *c = &a->at[a->n++];
         *c = (Acc){.v = *v, .e = info->e};
-        c->in = val_array(k->plan->cx, info->e->in.at[0])->dtype;
-        c->out = val_array(k->plan->cx, *v)->dtype;
+        c->in = val_array(k->x.plan->cx, info->e->in.at[0])->dtype;
+        c->out = val_array(k->x.plan->cx, *v)->dtype;
         c->arg = info->e->prim == P_argmax || info->e->prim == P_argmin;
         c->index = k->e->i64;
-        Dim n = type_size(k->plan->cx->types, val_type(k->plan->cx, info->e->in.at[0]));
+        Dim n = type_size(k->x.plan->cx->types, val_type(k->x.plan->cx, info->e->in.at[0]));
         if (dim_is_const(n) && n < INT32_MAX) c->index = k->e->i32;
         a->nv += c->arg ? 2 : 1;
     }
@@ -78,24 +77,24 @@ static void merge_arg(Emit *e, const Acc *c, V *a, const V *b) {
 }
 static Ix arg_axis(Kernel *k, const Eqn *e) {
     Ix index[MAX_RANK];
-    step_at(k->plan, k->step, e->in.at[0], index);
+    step_at(k->x.plan, k->x.step, e->in.at[0], index);
     return index[param_ints(e, K_axes).at[0]];
 }
 /* Is the term of a sum a product that is not needed itself? Then it is added without being rounded. */
 static bool product(Kernel *k, const Acc *c) {
-    const Info *info = plan_info(k->plan, c->e->in.at[0]);
-    bool member = info->class == VAL_MEMBER && info->step == k->step->number;
+    const Info *info = plan_info(k->x.plan, c->e->in.at[0]);
+    bool member = info->class == VAL_MEMBER && info->step == k->x.step->number;
     bool here = (member || info->class == VAL_VIRTUAL) && !info->buf && info->e;
     bool wide = c->in == DT_f32 || c->in == DT_f64;
     return c->e->prim == P_reduce_sum && wide && k->e->target->fma && here && info->e->prim == P_mul;
 }
 static V add_product(Kernel *k, const Acc *c, const Ix *index, V sum) {
-    const Eqn *e = plan_info(k->plan, c->e->in.at[0])->e;
+    const Eqn *e = plan_info(k->x.plan, c->e->in.at[0])->e;
     V x[2];
     for (uint32_t i = 0; i < 2; i++) {
         Ix at[MAX_RANK];
-        kernel_operand(k, e, e->in.at[i], index, at);
-        x[i] = kernel_vector(k, kernel_eval(k, e->in.at[i], at));
+        eval_operand(k->x.plan, e, e->in.at[i], index, at);
+        x[i] = kernel_vector(k, eval_value(&k->x, e->in.at[i], at));
     }
     V y = em_fma(k->e, x[0], x[1], sum);
     return k->tail.ptr ? em_select(k->e, k->tail, y, sum) : y;
@@ -108,13 +107,13 @@ static void accumulate(Kernel *k, const Accs *a, V *acc) {
     for (uint32_t i = 0; i < a->n; i++) {
         const Acc *c = &a->at[i];
         Ix index[MAX_RANK];
-        step_at(k->plan, k->step, c->e->in.at[0], index);
+        step_at(k->x.plan, k->x.step, c->e->in.at[0], index);
         if (product(k, c)) {
             *acc = add_product(k, c, index, *acc);
             acc++;
             continue;
         }
-        V x = kernel_vector(k, kernel_eval(k, c->e->in.at[0], index));
+        V x = kernel_vector(k, eval_value(&k->x, c->e->in.at[0], index));
         if (k->tail.ptr) x = em_select(e, k->tail, x, point_identity(e, c->e->prim, c->in, k->w));
         if (!c->arg) {
             *acc = point_combine(e, c->e->prim, c->in, *acc, x);
@@ -177,9 +176,7 @@ typedef struct {
     bool lane_red;
     uint32_t total, carried; /* accumulators; with the wide forms */
     V lo, hi;                /* of the outermost loop, if it is split over units */
-    Dim block[STEP_NEST];    /* of each loop, in iterations; 0: neither it nor those in it are cut */
     uint32_t cut;            /* how many loops are cut, the outermost ones */
-    bool several;            /* there is more than one block for all values of unknown extents */
 } Nest;
 static void nest(Nest *n, uint32_t level, V *acc);
 
@@ -224,26 +221,12 @@ static void apply_if(Nest *n, V condition, V *acc, Widened *rule, uint32_t value
     em_else(n->k->e, &f, values, yes);
     em_if_end(n->k->e, &f, acc, acc);
 }
-/* Chooses the loops that are cut. A part of a full reduction is itself a block. */
+/* The loops that are cut: none if no sum has a wide form. */
 static void find_blocks(Nest *n) {
-    Kernel *k = n->k;
-    Types *ts = k->plan->cx->types;
-    const Step *s = k->step;
-    Dim turns[STEP_NEST], all = 1;
     bool any = false;
     n->carried = n->total;
     for (uint32_t i = 0; i < n->accs->n; i++) any |= widens(&n->accs->at[i]) > 0;
-    if (!any || (n->lo.ptr && s->nred == 1)) return;
-    for (uint32_t i = 0; i < s->nred; i++) {
-        turns[i] = i == 0 && n->lo.ptr ? 1 : loop_extent(k->ix, s->red[i]);
-        uint32_t w = s->red[i] != k->lane ? 1 : n->w.main ? n->w.main : n->w.tail;
-        turns[i] = dim_floordiv(ts, dim_add(ts, turns[i], w - 1), w);
-        all = dim_mul(ts, all, turns[i]);
-    }
-    int64_t most = n->lane_red ? SHARED_TURNS : OWN_TURNS;
-    sum_blocks(ts, turns, s->nred, most, n->block);
-    while (n->cut < s->nred && n->block[n->cut]) n->cut++;
-    n->several = dim_is_const(all) && all > most;
+    n->cut = any ? n->k->x.step->cuts.n : 0;
 }
 
 static V tail_mask(Kernel *k, V i, V hi) {
@@ -297,7 +280,7 @@ static void leaf(Kernel *k, void *user, V *acc) { accumulate(k, ((Nest *)user)->
 /* Iterations [lo, hi) of one loop, with those in it. */
 static void span(Nest *n, uint32_t level, V lo, V hi, V *acc) {
     Kernel *k = n->k;
-    Atom loop = k->step->red[level];
+    Atom loop = k->x.step->red[level];
     if (loop != k->lane) {
         uint32_t carried = level + 1 < n->cut ? n->carried : n->total;
         counted(k, &(Count){loop, lo, hi, 1, false}, carried, acc, nest_inner, n);
@@ -310,14 +293,14 @@ static void span(Nest *n, uint32_t level, V lo, V hi, V *acc) {
 }
 /* The length of a loop's blocks, in its own steps. */
 static Dim block_of(const Nest *n, uint32_t level) {
-    uint32_t w = n->k->step->red[level] != n->k->lane ? 1 : n->w.main ? n->w.main : n->w.tail;
-    return dim_mul(n->k->plan->cx->types, n->block[level], w);
+    uint32_t w = n->k->x.step->red[level] != n->k->lane ? 1 : n->w.main ? n->w.main : n->w.tail;
+    return dim_mul(n->k->x.plan->cx->types, n->k->x.step->cuts.block[level], w);
 }
 /* An inner loop may be short and run often: then its last block has separate code, whose bounds are computed outside
    the enclosing loops. */
 static bool last_apart(const Nest *n, uint32_t level) {
-    const Step *s = n->k->step;
-    return level > 0 && level + 1 == s->nred && !dim_is_const(loop_extent(n->k->ix, s->red[level]));
+    const Step *s = n->k->x.step;
+    return level > 0 && level + 1 == s->nred && !dim_is_const(loop_extent(n->k->x.ix, s->red[level]));
 }
 /* The start of the last block of a loop of n iterations. */
 static Dim last_block(Types *ts, Dim n, Dim block) {
@@ -332,8 +315,8 @@ static void in_blocks(Nest *n, uint32_t level, V lo, V hi, V *acc) {
     V step = kernel_dim(k, block), next[MAX_CARRIED], end = hi;
     bool apart = last_apart(n, level);
     if (apart) {
-        Dim extent = loop_extent(k->ix, k->step->red[level]);
-        end = kernel_dim(k, last_block(k->plan->cx->types, extent, block));
+        Dim extent = loop_extent(k->x.ix, k->x.step->red[level]);
+        end = kernel_dim(k, last_block(k->x.plan->cx->types, extent, block));
     }
     For f = em_for(e, lo, end, step, n->carried, acc);
     kernel_enter(k);
@@ -351,11 +334,11 @@ static void in_blocks(Nest *n, uint32_t level, V lo, V hi, V *acc) {
 }
 static void nest(Nest *n, uint32_t level, V *acc) {
     Kernel *k = n->k;
-    if (level == k->step->nred) {
+    if (level == k->x.step->nred) {
         accumulate(k, n->accs, acc);
         return;
     }
-    V lo = em_i64(k->e, 0), hi = kernel_dim(k, loop_extent(k->ix, k->step->red[level]));
+    V lo = em_i64(k->e, 0), hi = kernel_dim(k, loop_extent(k->x.ix, k->x.step->red[level]));
     if (level == 0 && n->lo.ptr) lo = n->lo, hi = n->hi;
     (level < n->cut ? in_blocks : span)(n, level, lo, hi, acc);
 }
@@ -365,13 +348,13 @@ static void nest_cut(Nest *n, V *acc) {
     Emit *e = k->e;
     add_wide_forms(n, acc);
     nest(n, 0, acc);
-    if (n->several) {
+    if (k->x.step->cuts.several) {
         widened(n, acc, fold_narrow);
         return;
     }
     V any = em_int(e, e->i1, 0);
     for (uint32_t i = 0; i < n->cut; i++) {
-        V turns = kernel_dim(k, loop_extent(k->ix, k->step->red[i]));
+        V turns = kernel_dim(k, loop_extent(k->x.ix, k->x.step->red[i]));
         any = em_bin(e, "llvm.or", any, em_cmpi(e, "sgt", turns, kernel_dim(k, block_of(n, i))));
     }
     apply_if(n, any, acc, fold_narrow, n->total);
@@ -380,7 +363,7 @@ static void finish(Kernel *k, const Accs *a, const V *acc) {
     for (uint32_t i = 0; i < a->n; i++) {
         const Acc *c = &a->at[i];
         Ix index[MAX_RANK];
-        step_at(k->plan, k->step, c->v, index);
+        step_at(k->x.plan, k->x.step, c->v, index);
         V v = c->arg ? acc[1] : em_round(k->e, c->out, acc[0]);
         MlirType want = em_vec(k->e, em_register_type(k->e, c->out), em_width(v));
         if (c->arg && dtype_info[c->out].kind != DK_FLOAT) {
@@ -388,17 +371,17 @@ static void finish(Kernel *k, const Accs *a, const V *acc) {
             if (have != bits) v = em_cast(k->e, have < bits ? "llvm.zext" : "llvm.trunc", want, v);
             v = em_round(k->e, c->out, v);
         }
-        kernel_remember(k, c->v, index, (Reg){v, em_width(v) == 1, k->depth});
+        eval_remember(&k->x, c->v, index, reg(v, em_width(v) == 1, k->x.depth));
         acc += c->arg ? 2 : 1;
     }
 }
 /* Writes what is inside a loop, with the loop replaced by an index. */
 typedef void Inside(Kernel *, void *user);
 static void substituted(Kernel *k, Atom loop, Ix at, Inside *inside, void *user) {
-    Step *s = k->step;
+    Step *s = k->x.step;
     Ix *axes = s->axes;
-    s->axes = arena_new(k->plan->arena, Ix, s->domain.n + 1);
-    for (uint32_t d = 0; d < s->domain.n; d++) s->axes[d] = ix_substitute(k->ix, axes[d], loop, at);
+    s->axes = arena_new(k->x.plan->arena, Ix, s->domain.n + 1);
+    for (uint32_t d = 0; d < s->domain.n; d++) s->axes[d] = ix_substitute(k->x.ix, axes[d], loop, at);
     inside(k, user);
     s->axes = axes;
 }
@@ -429,33 +412,30 @@ static void both_halves(Kernel *k, const Turns *t) {
 }
 static void turns(Kernel *k, void *user) {
     Turns *t = user;
-    if (t->level == k->step->nred) {
+    if (t->level == k->x.step->nred) {
         if (t->half && t->done++ == t->half) first_half(k, t);
         accumulate(k, t->accs, t->acc);
         return;
     }
-    Atom loop = k->step->red[t->level++];
-    for (Dim i = 0; i < loop_extent(k->ix, loop); i++) substituted(k, loop, ix_dim(k->ix, i), turns, t);
+    Atom loop = k->x.step->red[t->level++];
+    for (Dim i = 0; i < loop_extent(k->x.ix, loop); i++) substituted(k, loop, ix_dim(k->x.ix, i), turns, t);
     t->level--;
 }
 static void write_out(Kernel *k, const Accs *accs, V *acc) {
     V first[MAX_ACCS];
-    Turns t = {.accs = accs, .acc = acc, .first = first};
-    Dim n = 1;
-    for (uint32_t i = 0; i < k->step->nred; i++) n *= loop_extent(k->ix, k->step->red[i]);
-    if (n > OWN_TURNS) t.half = n / 2;
+    Turns t = {.accs = accs, .acc = acc, .first = first, .half = k->x.step->half};
     turns(k, &t);
     if (t.half) both_halves(k, &t);
 }
 /* The values of the accumulators over all reduced axes, or over [lo, hi) of the outermost. */
 static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     Nest n = {.k = k, .accs = accs, .lo = lo, .hi = hi};
-    n.lane_red = k->step->nred && k->step->red[k->step->nred - 1] == k->step->lane;
+    n.lane_red = k->x.step->nred && k->x.step->red[k->x.step->nred - 1] == k->x.step->lane;
     accs->depth = 0;
-    if (n.lane_red) n.w = k->step->widths;
+    if (n.lane_red) n.w = k->x.step->widths;
     uint32_t first = n.lane_red ? (n.w.main ? n.w.main : n.w.tail) : k->w;
     initial(k, accs, first, acc);
-    if (k->step->written_out) {
+    if (k->x.step->written_out) {
         write_out(k, accs, acc);
         return;
     }
@@ -477,34 +457,34 @@ static void reduce_stage(Kernel *k) {
     V acc[MAX_CARRIED] = {{NULL}}, all = {NULL};
     collect(k, &accs);
     bool any = accs.n > 0;
-    each(Store, s, k->step->stores) any |= s->level == k->level && !s->row;
+    each(Store, s, k->x.step->stores) any |= s->level == k->x.level && !s->row;
     if (!any) return;
     reduce(k, &accs, all, all, acc);
     finish(k, &accs, acc);
 }
 static void stages(Kernel *k) {
-    for (uint32_t level = 0; level < k->step->levels; level++) {
-        k->level = level;
-        k->rows = k->step->reduces;
+    for (uint32_t level = 0; level < k->x.step->levels; level++) {
+        k->x.level = level;
+        k->rows = k->x.step->reduces;
         kernel_stores(k);
-        if (k->step->reduces) reduce_stage(k);
+        if (k->x.step->reduces) reduce_stage(k);
     }
 }
 
 static void all_stages(Kernel *k, void *user) { stages(k); }
 /* The stages: once for each iteration of the unrolled loop, each row of a tile, each iteration done at once. */
 static void body(Kernel *k) {
-    Step *s = k->step;
+    Step *s = k->x.step;
     if (k->tile)
         for (k->tile_at = 0; k->tile_at < k->tile; k->tile_at++)
-            substituted(k, s->tile, ix_add(k->ix, ix_atom(k->ix, s->tile), ix_dim(k->ix, k->tile_at)), all_stages,
+            substituted(k, s->tile, ix_add(k->x.ix, ix_atom(k->x.ix, s->tile), ix_dim(k->x.ix, k->tile_at)), all_stages,
                         NULL);
     else if (s->unrolled)
-        for (Dim i = 0; i < loop_extent(k->ix, s->unrolled); i++)
-            substituted(k, s->unrolled, ix_dim(k->ix, i), all_stages, NULL);
+        for (Dim i = 0; i < loop_extent(k->x.ix, s->unrolled); i++)
+            substituted(k, s->unrolled, ix_dim(k->x.ix, i), all_stages, NULL);
     else if (k->jam)
         for (uint32_t i = 0; i < k->jam; i++)
-            substituted(k, s->jam, ix_add(k->ix, ix_atom(k->ix, k->first), ix_dim(k->ix, i)), all_stages, NULL);
+            substituted(k, s->jam, ix_add(k->x.ix, ix_atom(k->x.ix, k->first), ix_dim(k->x.ix, i)), all_stages, NULL);
     else
         stages(k);
 }
@@ -512,7 +492,7 @@ static void body(Kernel *k) {
 /* ---- loops over kept axes */
 static void nest_rest(Kernel *k, Nesting n) {
     if (n.n)
-        kernel_nest(k, n, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->ix, n.loops[0])));
+        kernel_nest(k, n, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->x.ix, n.loops[0])));
     else
         n.inside(k, n.user);
 }
@@ -521,9 +501,9 @@ static void nest_at_edges(Kernel *k, Nesting n) {
     If f = em_if(k->e, edge_inside(k));
     uint32_t least = k->least;
     kernel_enter(k);
-    k->inside = true, k->least = k->depth;
+    k->x.inside = true, k->least = k->x.depth;
     nest_rest(k, n);
-    k->inside = false, k->least = least;
+    k->x.inside = false, k->least = least;
     kernel_leave(k);
     em_else(k->e, &f, 0, NULL);
     kernel_enter(k);
@@ -535,9 +515,9 @@ static void nest_next(Kernel *k, void *user, V *acc) {
     Nesting n = *(Nesting *)user;
     Atom loop = *n.loops++;
     n.n--;
-    if (k->jam && loop == k->step->jam) kernel_bind(k, k->first, kernel_index(k, ix_atom(k->ix, loop)));
-    bool main = !k->step->jam || k->jam;
-    (loop == k->step->edge_loop && main ? nest_at_edges : nest_rest)(k, n);
+    if (k->jam && loop == k->x.step->jam) kernel_bind(k, k->first, kernel_index(k, ix_atom(k->x.ix, loop)));
+    bool main = !k->x.step->jam || k->jam;
+    (loop == k->x.step->edge_loop && main ? nest_at_edges : nest_rest)(k, n);
 }
 /* `width` iterations at a time, with *now set to that, and the remainder one by one. */
 static void nest_in_blocks(Kernel *k, Nesting n, V lo, V hi, uint32_t width, uint32_t *now) {
@@ -551,39 +531,37 @@ static void nest_in_blocks(Kernel *k, Nesting n, V lo, V hi, uint32_t width, uin
 }
 void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
     Atom loop = n.loops[0];
-    if (loop == k->step->tile) {
-        nest_in_blocks(k, n, lo, hi, k->step->rows, &k->tile);
+    if (loop == k->x.step->tile) {
+        nest_in_blocks(k, n, lo, hi, k->x.step->rows, &k->tile);
         return;
     }
-    if (loop == k->step->jam) {
-        k->first = atom_loop(k->ix, dim_sub(k->plan->cx->types, loop_extent(k->ix, loop), k->step->turns - 1));
-        nest_in_blocks(k, n, lo, hi, k->step->turns, &k->jam);
+    if (loop == k->x.step->jam) {
+        k->first = atom_loop(k->x.ix, dim_sub(k->x.plan->cx->types, loop_extent(k->x.ix, loop), k->x.step->turns - 1));
+        nest_in_blocks(k, n, lo, hi, k->x.step->turns, &k->jam);
         return;
     }
     if (loop != k->lane) {
         counted(k, &(Count){loop, lo, hi, 1, false}, 0, NULL, nest_next, &n);
         return;
     }
-    Widths w = k->step->widths;
+    Widths w = k->x.step->widths;
     V mid = main_end(k, lo, hi, &w);
     if (w.main) counted(k, &(Count){loop, lo, mid, w.main, false}, 0, NULL, nest_next, &n);
     if (w.tail) counted(k, &(Count){loop, mid, hi, w.tail, true}, 0, NULL, nest_next, &n);
 }
 void kernel_blocks(Kernel *k, Atom loop, uint32_t block, V *lo, V *hi) {
     Emit *e = k->e;
-    V n = kernel_dim(k, loop_extent(k->ix, loop)), b = em_i64(e, block);
+    V n = kernel_dim(k, loop_extent(k->x.ix, loop)), b = em_i64(e, block);
     *lo = em_bin(e, "llvm.mul", *lo, b);
     *hi = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.mul", *hi, b), n);
 }
 /* ---- a full reduction: parts of the outermost loop leave their accumulators in s->parts, one word each, and
    kernel_combine combines them in the order of the parts, whichever threads computed them. */
-static Dim part_length(const Step *s) { return s->red[0] == s->lane ? PART_LANES : 1; }
-
 static void write_parts(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
-    Step *s = k->step;
+    Step *s = k->x.step;
     Accs accs;
-    V acc[MAX_CARRIED] = {{NULL}}, length = em_i64(e, part_length(s)), n = kernel_dim(k, loop_extent(k->ix, s->red[0]));
+    V acc[MAX_CARRIED] = {{NULL}}, length = em_i64(e, s->block), n = kernel_dim(k, loop_extent(k->x.ix, s->red[0]));
     V parts = kernel_buffer(k, s->parts);
     collect(k, &accs);
     For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
@@ -601,7 +579,7 @@ static void write_parts(Kernel *k, V lo, V hi) {
 }
 void kernel_combine(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
-    Step *s = k->step;
+    Step *s = k->x.step;
     Accs accs;
     V acc[MAX_CARRIED] = {{NULL}}, next[2 * MAX_ACCS] = {{NULL}}, parts = kernel_buffer(k, s->parts);
     k->lane = s->lane;
@@ -609,7 +587,7 @@ void kernel_combine(Kernel *k, V lo, V hi) {
     initial(k, &accs, 1, acc);
     Nest n = {.k = k, .accs = &accs, .total = accs.nv};
     add_wide_forms(&n, acc);
-    For f = em_for(e, em_i64(e, 0), kernel_dim(k, step_parts(k->plan, s)), em_i64(e, 1), n.carried, acc);
+    For f = em_for(e, em_i64(e, 0), kernel_dim(k, step_parts(k->x.plan, s)), em_i64(e, 1), n.carried, acc);
     V word = em_bin(e, "llvm.mul", em_arg(&f.scope, 0), em_i64(e, accs.nv));
     for (uint32_t i = 0; i < accs.nv; i++) {
         V p = em_gep(e, parts, em_bin(e, "llvm.add", word, em_i64(e, i)), e->i64);
@@ -622,8 +600,8 @@ void kernel_combine(Kernel *k, V lo, V hi) {
     em_for_end(e, &f, sums, acc);
     widened(&n, acc, narrow);
     k->rows = true;
-    for (k->level = 0; k->level < s->levels; k->level++) {
-        if (k->level == 1) finish(k, &accs, acc);
+    for (k->x.level = 0; k->x.level < s->levels; k->x.level++) {
+        if (k->x.level == 1) finish(k, &accs, acc);
         kernel_stores(k);
     }
 }
@@ -631,7 +609,7 @@ void kernel_combine(Kernel *k, V lo, V hi) {
 static void body_inside(Kernel *k, void *user) { body(k); }
 
 void kernel_loops(Kernel *k, V lo, V hi) {
-    Step *s = k->step;
+    Step *s = k->x.step;
     k->lane = s->lane;
     if (s->parts) {
         write_parts(k, lo, hi);

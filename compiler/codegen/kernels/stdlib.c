@@ -17,7 +17,7 @@ static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
 /* Computes a function of a program's operands. */
 typedef V StdlibBody(Kernel *, const char *name, const V *x, uint32_t n, uint32_t w);
 static V body_all(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
-    return stdlib_run(k, stdlib_program(k->plan->cx, name), x, w);
+    return stdlib_run(k, stdlib_program(k->x.plan->cx, name), x, w);
 }
 /* As a separate function, for operands of these types. */
 static V stdlib_function(Kernel *k, StdlibBody *body, Str symbol, const char *name, const V *x, uint32_t n,
@@ -60,7 +60,7 @@ static V body_chosen(Kernel *k, const char *name, const V *x, uint32_t n, uint32
 }
 /* Inlined while there are few uses of small programs: thousands of them would take long to compile. */
 static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
-    const Jaxpr *j = stdlib_program(k->plan->cx, name);
+    const Jaxpr *j = stdlib_program(k->x.plan->cx, name);
     bool large = j->eqns.n > STDLIB_LARGE, chosen = stdlib_fast_bound(name) > 0;
     bool many = k->e->nstdlib > STDLIB_INLINE;
     each(Eqn, q, j->eqns) large |= q->prim == P_while;
@@ -83,10 +83,10 @@ typedef struct {
     uint32_t w;
     V exists; /* the lanes that have an element; NULL: all */
 } Run;
-static bool varies(const Run *r, Val v) { return !val_info(r->k->plan->cx, v)->lit && r->varies[v - r->first]; }
+static bool varies(const Run *r, Val v) { return !val_info(r->k->x.plan->cx, v)->lit && r->varies[v - r->first]; }
 /* The value, as a vector if `vector`. */
 static V run_value(const Run *r, Val v, bool vector) {
-    if (val_info(r->k->plan->cx, v)->lit) return kernel_literal(r->k, v, vector ? r->w : 1);
+    if (val_info(r->k->x.plan->cx, v)->lit) return kernel_literal(r->k, v, vector ? r->w : 1);
     assert(v >= r->first && r->env[v - r->first].ptr);
     V x = r->env[v - r->first];
     return vector && !varies(r, v) ? em_broadcast(r->k->e, x, r->w) : x;
@@ -139,7 +139,7 @@ static bool mark_eqns(const Run *r, Eqns eqns) {
 }
 static void use_values(const Run *r, Vals vals) {
     each(Val, v, vals) {
-        if (val_info(r->k->plan->cx, *v)->lit) continue;
+        if (val_info(r->k->x.plan->cx, *v)->lit) continue;
         uint8_t *n = &r->uses[*v - r->first];
         *n += *n < 2;
     }
@@ -218,7 +218,7 @@ static void run_while(const Run *r, const Eqn *q) {
     run_bind(r, q->out, em_while(e, all, carry, &before, &after));
 }
 static Summand summand(const Run *r, Val v) {
-    if (val_info(r->k->plan->cx, v)->lit) return (Summand){0};
+    if (val_info(r->k->x.plan->cx, v)->lit) return (Summand){0};
     return (Summand){r->makers[v - r->first], r->uses[v - r->first] == 1};
 }
 static void run_eqns(const Run *r, Eqns eqns) {
@@ -228,7 +228,7 @@ static void run_eqns(const Run *r, Eqns eqns) {
             continue;
         }
         bool vector = varies(r, q->out.at[0]);
-        V *a = arena_new(r->k->plan->arena, V, q->in.n + 2), *y = &r->env[q->out.at[0] - r->first];
+        V *a = arena_new(r->k->x.plan->arena, V, q->in.n + 2), *y = &r->env[q->out.at[0] - r->first];
         uint32_t product = 2;
         if (q->in.n == 2)
             product = kernel_contracts(r->k, q, (Summand[]){summand(r, q->in.at[0]), summand(r, q->in.at[1])});
@@ -250,7 +250,7 @@ static void run_eqns(const Run *r, Eqns eqns) {
 static V lanes_that_exist(Kernel *k, uint32_t w) {
     V guard = {NULL};
     if (k->in_stdlib) return guard;
-    if (k->guard.v.ptr) guard = kernel_vector(k, k->guard);
+    if (k->x.guard.v) guard = kernel_vector(k, k->x.guard);
     if (k->tail.ptr) guard = guard.ptr ? em_bin(k->e, "llvm.and", guard, k->tail) : k->tail;
     if (guard.ptr && w < em_width(guard))
         guard = em_1(k->e, "llvm.intr.vector.reduce.or", k->e->i1, 1, &guard, 0, NULL);
@@ -258,9 +258,9 @@ static V lanes_that_exist(Kernel *k, uint32_t w) {
 }
 void kernel_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w, V *out) {
     Val first, last;
-    jaxpr_range(k->plan->cx, j, &first, &last);
+    jaxpr_range(k->x.plan->cx, j, &first, &last);
     uint32_t n = last - first + 1;
-    Arena *arena = k->plan->arena;
+    Arena *arena = k->x.plan->arena;
     Run r = {k,
              arena_new(arena, V, n),
              arena_new(arena, bool, n),
@@ -277,17 +277,17 @@ void kernel_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w, V *out) {
     for (uint32_t i = 0; i < j->out.n; i++) out[i] = run_value(&r, j->out.at[i], false);
 }
 V kernel_stdlib(Kernel *k, const char *name, Dtype d, const V *x, uint32_t n, uint32_t w) {
-    Str file = str_format(k->plan->arena, "%s_%s", name, d == DT_f64 ? "f64" : "f32");
+    Str file = str_format(k->x.plan->arena, "%s_%s", name, d == DT_f64 ? "f64" : "f32");
     return stdlib_call(k, file.at, x, n, w);
 }
 V kernel_program(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
-    Ctx *cx = k->plan->cx;
+    Ctx *cx = k->x.plan->cx;
     Dtype out = val_array(cx, e->out.at[0])->dtype, in = stdlib_dtype(cx, e->prim, out);
     V f[MOST_OPERANDS] = {{NULL}};
     assert(e->in.n && e->in.n <= MOST_OPERANDS);
     for (uint32_t i = 0; i < e->in.n; i++) { /* pow's exponent may be an integer */
-        Reg r = kernel_convert(k, (Reg){.v = x[i]}, val_array(cx, e->in.at[i])->dtype, out);
-        f[i] = kernel_convert(k, r, out, in).v;
+        Reg r = kernel_convert(k, reg(x[i], false, 0), val_array(cx, e->in.at[i])->dtype, out);
+        f[i] = reg_v(kernel_convert(k, r, out, in));
     }
     V y = kernel_stdlib(k, prim_name[e->prim], in, f, e->in.n, w);
     if (in == DT_f64 && out != DT_f64) y = em_cast(k->e, "llvm.fptrunc", em_vec(k->e, k->e->f32, w), y);

@@ -1,6 +1,7 @@
-#include "../plan/dot.h"
-#include "gemm.h"
 #include "kernel.h"
+#include "../plan/dot.h"
+#include "../plan/sums.h"
+#include "gemm.h"
 #include "point.h"
 #include <assert.h>
 #include <mlir-c/BuiltinAttributes.h>
@@ -39,21 +40,21 @@ static bool holds(Dtype y, Dtype x) {
 /* The sum in the result's type; if that does not represent all values of the operands' type, a float is first rounded
    to the latter. */
 static Reg result_of(Unit *u, Reg sum) {
-    Ctx *cx = u->k->plan->cx;
-    Dtype x = val_array(cx, u->k->step->e->in.at[0])->dtype, y = val_array(cx, u->result)->dtype;
+    Ctx *cx = u->k->x.plan->cx;
+    Dtype x = val_array(cx, u->k->x.step->e->in.at[0])->dtype, y = val_array(cx, u->result)->dtype;
     Dtype own = holds(y, x) ? y : x, acc = u->dot->acc;
     Dtype via[] = {dtype_arithmetic(own), own, y};
     for (uint32_t i = 0; i < 3; acc = via[i++]) sum = kernel_convert(u->k, sum, acc, via[i]);
-    if (!point_is_float(y)) sum.v = em_round(u->e, y, sum.v);
+    if (!point_is_float(y)) sum.v = em_round(u->e, y, reg_v(sum)).ptr;
     return sum;
 }
 static void finish_row(Unit *u, V row, V acc) {
     Kernel *k = u->k;
     kernel_enter(k);
     if (u->dot->row) kernel_bind(k, u->dot->row, row);
-    Reg sum = {acc, !u->dot->column, k->depth};
+    Reg sum = reg(acc, !u->dot->column, k->x.depth);
     sum = result_of(u, sum);
-    kernel_remember(k, u->result, u->index, sum);
+    eval_remember(&k->x, u->result, u->index, sum);
     kernel_stores(k);
     kernel_leave(k);
 }
@@ -79,10 +80,10 @@ static void finish_in_loop(Unit *u, V row, uint32_t n, V valid, const V *acc) {
     MlirType elem = em_memory_type(e, d);
     V scratch = kernel_buffer(u->k, u->dot->spill);
     for (uint32_t i = 0; i < n; i++)
-        em_store(e, em_to_memory(e, d, acc[i]), em_gep(e, scratch, num(u, (int64_t)i * w), elem), em_bytes(d));
+        em_store(e, em_to_memory(e, d, acc[i]), em_gep(e, scratch, num(u, (int64_t)i * w), elem), dtype_bytes(d));
     For f = em_for(e, num(u, 0), valid.ptr ? valid : num(u, n), num(u, 1), 0, NULL);
     V i = em_arg(&f.scope, 0), p = em_gep(e, scratch, times(u, i, num(u, w)), elem);
-    finish_row(u, plus(u, row, i), em_to_register(e, d, em_load(e, em_vec(e, elem, w), p, em_bytes(d))));
+    finish_row(u, plus(u, row, i), em_to_register(e, d, em_load(e, em_vec(e, elem, w), p, dtype_bytes(d))));
     em_for_end(e, &f, NULL, NULL);
 }
 
@@ -174,7 +175,7 @@ static void add_row(Unit *u, V at, V *acc) {
     Dtype d = u->dot->acc;
     MlirType type = em_vec(e, em_memory_type(e, d), em_width(*acc));
     if (u->dot->wide_partial) {
-        V p = element(u, u->partial, DT_f64, times(u, at, num(u, gemm_wide_bytes(d, 1) / 8)));
+        V p = element(u, u->partial, DT_f64, times(u, at, num(u, wide_bytes(d, 1) / 8)));
         if (u->last)
             *acc = gemm_narrow(e, d, p, *acc);
         else
@@ -182,8 +183,8 @@ static void add_row(Unit *u, V at, V *acc) {
         return;
     }
     V p = element(u, u->partial, d, at);
-    *acc = gemm_add(e, d, *acc, em_to_register(e, d, em_load(e, type, p, em_bytes(d))));
-    if (!u->last) em_store(e, em_to_memory(e, d, *acc), p, em_bytes(d));
+    *acc = gemm_add(e, d, *acc, em_to_register(e, d, em_load(e, type, p, dtype_bytes(d))));
+    if (!u->last) em_store(e, em_to_memory(e, d, *acc), p, dtype_bytes(d));
 }
 /* True if these were the last terms. */
 static bool add_partial(Unit *u, const Place *t, V *acc) {
@@ -305,9 +306,9 @@ static void pack_tile(Unit *u, V at, uint32_t n, V left, void *user) {
     bool vector = u->dot->row_neighbours && !t.valid.ptr;
     for (uint32_t i = 0; i < (vector ? 1 : n); i++) {
         MlirType elem = em_memory_type(e, d), type = vector ? em_vec(e, elem, n) : elem;
-        V x = em_to_register(e, d, em_load(e, type, element(u, rows[i], d, r->from), em_bytes(d)));
+        V x = em_to_register(e, d, em_load(e, type, element(u, rows[i], d, r->from), dtype_bytes(d)));
         V place = plus(u, times(u, r->term, num(u, n)), num(u, i));
-        em_store(e, em_to_memory(e, acc, gemm_convert(e, d, acc, x)), element(u, to, acc, place), em_bytes(acc));
+        em_store(e, em_to_memory(e, acc, gemm_convert(e, d, acc, x)), element(u, to, acc, place), dtype_bytes(acc));
     }
 }
 /* Rows [lo, hi): the loops over the terms are outermost, since the rows of a term share cache lines. */
@@ -360,7 +361,7 @@ static V packed_form(Unit *u, V memory) {
 static void put(Unit *u, const Panel *p, V memory, V term, V column) {
     Dtype acc = u->dot->acc;
     V at = plus(u, times(u, plus(u, p->term, term), num(u, p->w)), column);
-    em_store(u->e, packed_form(u, memory), element(u, p->to, acc, at), em_bytes(acc));
+    em_store(u->e, packed_form(u, memory), element(u, p->to, acc, at), dtype_bytes(acc));
 }
 static void copy_row(Unit *u, const Panel *p) {
     Emit *e = u->e;
@@ -369,9 +370,9 @@ static void copy_row(Unit *u, const Panel *p) {
     V at = element(u, u->b, d, plus(u, p->from, times(u, p->column, u->column_stride))), v;
     if (p->mask.ptr) {
         V none = em_1(e, "llvm.mlir.zero", t, 0, NULL, 0, NULL);
-        v = em_masked_load(e, t, at, p->mask, none, em_bytes(d));
+        v = em_masked_load(e, t, at, p->mask, none, dtype_bytes(d));
     } else
-        v = em_load(e, t, at, em_bytes(d));
+        v = em_load(e, t, at, dtype_bytes(d));
     put(u, p, v, num(u, 0), num(u, 0));
 }
 /* The start of column `i` of the panel; beyond the last column, its start. */
@@ -403,7 +404,7 @@ static void copy_square(Unit *u, const Panel *p, V k, V i) {
     V v[GEMM_TILE];
     for (uint32_t j = 0; j < p->n; j++) {
         V at = plus(u, plus(u, p->from, k), column_start(u, p, plus(u, i, num(u, j))));
-        v[j] = em_load(e, em_vec(e, em_memory_type(e, d), p->n), element(u, u->b, d, at), em_bytes(d));
+        v[j] = em_load(e, em_vec(e, em_memory_type(e, d), p->n), element(u, u->b, d, at), dtype_bytes(d));
     }
     transpose(e, v, p->n);
     for (uint32_t j = 0; j < p->n; j++) put(u, p, v[j], plus(u, k, num(u, j)), i);
@@ -411,7 +412,7 @@ static void copy_square(Unit *u, const Panel *p, V k, V i) {
 static void copy_element(Unit *u, const Panel *p, V k, V i) {
     Dtype d = u->dot->b.dtype;
     V at = element(u, u->b, d, plus(u, plus(u, p->from, k), column_start(u, p, i)));
-    put(u, p, em_load(u->e, em_memory_type(u->e, d), at, em_bytes(d)), k, i);
+    put(u, p, em_load(u->e, em_memory_type(u->e, d), at, dtype_bytes(d)), k, i);
 }
 /* All columns of the panel, terms [lo, hi), in blocks of n × n. */
 static void copy_blocks(Unit *u, const Panel *p, V lo, V hi, uint32_t n) {
@@ -480,7 +481,7 @@ static V digit(Unit *u, V *rest, Dim n, bool last) {
 /* Binds n loops to the digits of a number, the last loop fastest. */
 static void bind_digits(Unit *u, V number, const Atom *loops, uint32_t n) {
     for (uint32_t i = n; i-- > 0;)
-        kernel_bind(u->k, loops[i], digit(u, &number, loop_extent(u->k->ix, loops[i]), i == 0));
+        kernel_bind(u->k, loops[i], digit(u, &number, loop_extent(u->k->x.ix, loops[i]), i == 0));
 }
 static void block_range(Unit *u, V i, Dim extent, Dim block, V *lo, V *hi) {
     *lo = num(u, 0), *hi = kernel_dim(u->k, extent);
@@ -491,8 +492,8 @@ static void block_range(Unit *u, V i, Dim extent, Dim block, V *lo, V *hi) {
 static V operand(Unit *u, const DotOperand *o, V *row_stride, Atom row) {
     Kernel *k = u->k;
     bool other;
-    Ix at = row ? ix_substitute(k->ix, o->address, row, 0) : o->address;
-    *row_stride = row ? kernel_dim(k, ix_coef(k->ix, o->address, row, &other)) : num(u, 0);
+    Ix at = row ? ix_substitute(k->x.ix, o->address, row, 0) : o->address;
+    *row_stride = row ? kernel_dim(k, ix_coef(k->x.ix, o->address, row, &other)) : num(u, 0);
     return element(u, kernel_buffer(k, o->buf), o->dtype, kernel_index(k, at));
 }
 /* All tiles of the unit, point by point. */
@@ -513,7 +514,7 @@ static void tiles(Unit *u) {
 }
 /* The unit's part of a buffer: `n` elements of `bytes` each. */
 static V unit_part(Unit *u, Buf *b, V number, Dim n, uint32_t bytes) {
-    Dim size = dim_mul(u->k->plan->cx->types, n, bytes);
+    Dim size = dim_mul(u->k->x.plan->cx->types, n, bytes);
     V at = times(u, number, kernel_dim(u->k, size));
     return em_gep(u->e, kernel_buffer(u->k, b), at, u->e->i8);
 }
@@ -521,9 +522,9 @@ static V unit_part(Unit *u, Buf *b, V number, Dim n, uint32_t bytes) {
    block the last one has no terms. */
 static void tiles_of_block(Unit *u, V number, bool last) {
     const Dot *dot = u->dot;
-    Types *ts = u->k->plan->cx->types;
+    Types *ts = u->k->x.plan->cx->types;
     uint32_t n = dot->k_level;
-    Dim extent = dot->sums.at[n].extent, blocks = dot_blocks(u->k->plan, extent, dot->k_block);
+    Dim extent = dot->sums.at[n].extent, blocks = dot_blocks(u->k->x.plan, extent, dot->k_block);
     u->ka = u->kb = num(u, 0), u->last = last;
     for (uint32_t i = n + 1; i-- > 0;) {
         const DotSum *s = &dot->sums.at[i];
@@ -544,7 +545,7 @@ static void tiles_of_block(Unit *u, V number, bool last) {
 static void clear_partial(Unit *u) {
     Emit *e = u->e;
     const Dot *dot = u->dot;
-    uint32_t each = dot->wide_partial ? gemm_wide_bytes(dot->acc, 1) : em_bytes(dot->acc);
+    uint32_t each = dot->wide_partial ? wide_bytes(dot->acc, 1) : dtype_bytes(dot->acc);
     V bytes = num(u, dot->rows * dot->point_block * dot->stored_columns * each);
     V o[3] = {u->partial, em_int(e, e->i8, 0), bytes};
     Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
@@ -558,9 +559,9 @@ static void clear_partial(Unit *u) {
 static void tiles_by_terms(Unit *u) {
     Emit *e = u->e;
     const Dot *dot = u->dot;
-    Types *ts = u->k->plan->cx->types;
+    Types *ts = u->k->x.plan->cx->types;
     uint32_t n = dot->k_level;
-    Dim extent = dot->sums.at[n].extent, blocks = dot_blocks(u->k->plan, extent, dot->k_block);
+    Dim extent = dot->sums.at[n].extent, blocks = dot_blocks(u->k->x.plan, extent, dot->k_block);
     bool even = dim_is_const(extent) && extent % dot->k_block == 0;
     for (uint32_t i = 0; i < n; i++) blocks = dim_mul(ts, blocks, dot->sums.at[i].extent);
     u->known_terms = even ? dot->k_block : GEMM_UNKNOWN;
@@ -580,11 +581,11 @@ static void tiles_by_terms(Unit *u) {
 }
 static void unit(Unit *u, V number) {
     Kernel *k = u->k;
-    Types *ts = k->plan->cx->types;
+    Types *ts = k->x.plan->cx->types;
     const Dot *dot = u->dot;
-    Dim nrows = dot_blocks(k->plan, dot->rows, dot->row_block),
-        ncolumns = dot_blocks(k->plan, dot->columns, dot->column_block),
-        npoints = dot_blocks(k->plan, dot->points, dot->point_block);
+    Dim nrows = dot_blocks(k->x.plan, dot->rows, dot->row_block),
+        ncolumns = dot_blocks(k->x.plan, dot->columns, dot->column_block),
+        npoints = dot_blocks(k->x.plan, dot->points, dot->point_block);
     V rest = number;
     V cb = digit(u, &rest, ncolumns, nrows == 1 && npoints == 1 && !dot->nouter),
       rb = digit(u, &rest, nrows, npoints == 1 && !dot->nouter), pb = digit(u, &rest, npoints, !dot->nouter);
@@ -595,26 +596,26 @@ static void unit(Unit *u, V number) {
     u->b = operand(u, &dot->b, &u->column_stride, dot->column);
     if (dot->pack) {
         Dim elements = dim_mul(ts, dot->stored_columns, dot->packed_terms);
-        u->pack = unit_part(u, dot->pack, number, elements, em_bytes(dot->acc));
+        u->pack = unit_part(u, dot->pack, number, elements, dtype_bytes(dot->acc));
     }
     if (dot->pack_rows)
-        u->rows =
-            unit_part(u, dot->pack_rows, number, dim_mul(ts, dot->group_rows, dot->packed_terms), em_bytes(dot->acc));
+        u->rows = unit_part(u, dot->pack_rows, number, dim_mul(ts, dot->group_rows, dot->packed_terms),
+                            dtype_bytes(dot->acc));
     if (!dot->partial) {
         if (dot->pack) pack_columns(u, num(u, 0));
         tiles(u);
         return;
     }
     Dim rows = dim_mul(ts, dot->rows, dot->point_block);
-    uint32_t bytes = dot->wide_partial ? gemm_wide_bytes(dot->acc, 1) : em_bytes(dot->acc);
+    uint32_t bytes = dot->wide_partial ? wide_bytes(dot->acc, 1) : dtype_bytes(dot->acc);
     Dim sums = dim_mul(ts, dot->stored_columns, rows);
     u->partial = unit_part(u, dot->partial, number, sums, bytes);
     tiles_by_terms(u);
 }
 void kernel_dot(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
-    Unit u = {.k = k, .e = e, .dot = k->step->dot, .result = k->step->e->out.at[0]};
-    step_at(k->plan, k->step, u.result, u.index);
+    Unit u = {.k = k, .e = e, .dot = k->x.step->dot, .result = k->x.step->e->out.at[0]};
+    step_at(k->x.plan, k->x.step, u.result, u.index);
     k->lane = u.dot->column;
     For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
     kernel_enter(k);

@@ -1,5 +1,5 @@
+#include "../eval/record.h"
 #include "dot.h"
-#include "../kernels/gather.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -48,13 +48,13 @@ static void touch_read(void *user, Val v, const Ix *index, Ix address) {
 }
 static void walk_body(Walk *w, Body *b);
 
-void step_reads(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
+void step_reads(Plan *p, Step *s, Seen *seen, void *user) {
     Ix index[MAX_RANK];
     if (s->kind == STEP_SCALAR) plan_scalar_reads(p, s, seen, user);
     each(Store, st, s->stores) {
         step_at(p, s, st->v, index);
         plan_reads(p, st->v, index, seen, user);
-        store_place(plan_dry(p, NULL, seen, user), st, index);
+        record_place(record(p, NULL, seen, user), st, index);
     }
     each(Val, v, s->members) {
         const Eqn *e = plan_info(p, *v)->e;

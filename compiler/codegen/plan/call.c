@@ -1,9 +1,5 @@
 #include "call.h"
-#include "../cost.h"
-#include "../host/part.h"
 #include "../../control.h"
-#include "../../options.h"
-#include "../../timer.h"
 #include <assert.h>
 
 /* A function is NAME.function_N(symbols, operands, results, workspace, heap): arrays and scalars are pointers, its
@@ -63,7 +59,8 @@ static void find_over(const Callees *cs, Callee *c) {
 }
 /* Keeps only those that are returned in that memory: the others would be copied twice. Without them others may fail:
    then none is kept, so that there are three plans at most. */
-static Plan *planned(Callees *cs, Callee *c) {
+Plan *callee_plan(Callees *cs, Callee *c) {
+    find_over(cs, c);
     for (uint32_t round = 0;; round++) {
         Plan *p = plan(cs, c->program, c->over);
         bool all = true;
@@ -77,27 +74,7 @@ static Plan *planned(Callees *cs, Callee *c) {
         for (uint32_t k = 0; round && k < c->program->out.n; k++) c->over[k] = NOT_OVER;
     }
 }
-bool callees_write(Callees *cs, Emit *e) {
-    for (uint32_t n = 0; n < cs->all.n; n++) {
-        Callee *c = cs->all.at[n];
-        timer_stage(cs->cx->timer, "plan");
-        find_over(cs, c);
-        Plan *p = planned(cs, c);
-        if (!p) return false;
-        timer_stage(cs->cx->timer, "build");
-        Str name = str_format(e->arena, "%s.function_%u", cs->name, n);
-        c->heap = p->heap;
-        c->written = host_write(p, e, c->program, &c->signature, name);
-    }
-    return true;
-}
-
 /* ---- a call, planned */
-struct Call {
-    const Callee *callee;
-    Buf *workspace;  /* NULL: it needs none */
-    bool *registers; /* by operand: a scalar that is stored to memory before the call */
-};
 
 /* For a result that is an overwritten operand: memory that contains it and that the function may write. */
 static Buf *given(Plan *p, Body *b, const Eqn *e, uint32_t operand) {
@@ -129,71 +106,10 @@ bool plan_call(Plan *p, Body *b, const Eqn *e) {
     for (uint32_t i = 0; i < e->in.n; i++)
         if (!arrays[i]) arrays[i] = operand(p, b, e->in.at[i], &call->registers[i]);
     Step *s = step_new(p, b, STEP_CALL, e, NULL);
-    if (c->written.workspace != 0) arrays[n] = call->workspace = buf_new(p, BUF_WORK, c->written.workspace);
+    if (c->workspace != 0) arrays[n] = call->workspace = buf_new(p, BUF_WORK, c->workspace);
     s->arrays = arrays, s->narrays = n + 1;
     s->call = call;
     p->heap |= c->heap;
     for (uint32_t k = 0; k < e->out.n; k++) step_result(p, s, k, arrays[e->in.n + k]);
     return true;
-}
-
-/* ---- written */
-
-/* LLVM's time is quadratic in the length of a block of loads and stores: many arguments are written by code that is cut
-   like the body. */
-static void call_next(Host *h, const Body *b, const Step *s, Part *part) {
-    if (s->narrays > MOST_TOGETHER) part_next(h, b, part);
-}
-/* The arguments of a function that takes them from memory; their address. */
-static V write_arguments(Host *h, const Body *b, const Step *s, uint32_t n) {
-    Part part = {.open = false};
-    const Signature *sig = &s->call->callee->signature;
-    uint32_t last = frame_call_words(&h->frame, n);
-    for (uint32_t i = 0; i < n; i++) {
-        call_next(h, b, s, &part);
-        if (i < sig->dims.n)
-            frame_store(&h->frame, last - i, DT_none, frame_dim(&h->frame, sig->dims.at[i]));
-        else
-            frame_store(&h->frame, last - i, DT_none, frame_buffer(&h->frame, s->arrays[i - sig->dims.n]));
-    }
-    part_end(h, &part);
-    return frame_word(&h->frame, last);
-}
-static void store_operands(Host *h, const Body *b, const Step *s) {
-    Part part = {.open = false};
-    for (uint32_t i = 0; i < s->e->in.n; i++) {
-        if (!s->call->registers[i]) continue;
-        call_next(h, b, s, &part);
-        host_store(h, s->e->in.at[i], frame_buffer(&h->frame, s->arrays[i]));
-    }
-    part_end(h, &part);
-}
-static void load_results(Host *h, const Body *b, const Step *s) {
-    Part part = {.open = false};
-    for (uint32_t k = 0; k < s->e->out.n; k++) {
-        if (!plan_register(h->plan, s->e->out.at[k])) continue;
-        call_next(h, b, s, &part);
-        host_load(h, s->e->out.at[k], s->arrays[s->e->in.n + k]);
-    }
-    part_end(h, &part);
-}
-void host_call(Host *h, const Body *b, Step *s) {
-    Emit *e = h->e;
-    const Callee *c = s->call->callee;
-    const Signature *sig = &c->signature;
-    uint32_t n = 0, nargs = sig->dims.n + s->e->in.n + s->e->out.n;
-    V *args = arena_new(e->arena, V, nargs + ARGUMENT_BASES + 2);
-    store_operands(h, b, s);
-    if (c->written.in_memory) {
-        Arguments a = arguments_at(e, sig, write_arguments(h, b, s, nargs));
-        n = arguments_pass(&a, args);
-    } else {
-        each(Dim, d, sig->dims) args[n++] = frame_dim(&h->frame, *d);
-        for (uint32_t i = 0; i < s->e->in.n + s->e->out.n; i++) args[n++] = frame_buffer(&h->frame, s->arrays[i]);
-    }
-    V workspace = s->call->workspace ? frame_buffer(&h->frame, s->call->workspace) : h->frame.workspace;
-    args[n++] = written_past_homes(e, &c->written, workspace);
-    args[n++] = h->frame.heap;
-    em_call_local(e, c->written.name, no_type, n, args);
-    load_results(h, b, s);
 }

@@ -2,7 +2,9 @@
    function of the library. */
 #ifndef JAXCC_CALL_H
 #define JAXCC_CALL_H
-#include "../host/host.h"
+#include "../codegen.h"
+#include "plan.h"
+#include "interface.h"
 
 enum { NOT_OVER = UINT32_MAX };
 typedef struct {
@@ -10,7 +12,8 @@ typedef struct {
     Signature signature; /* its dimensions are those of the whole program */
     uint32_t *over;      /* by result: the input in whose memory it is returned, which the caller owns; or NOT_OVER */
     bool heap;           /* it allocates memory or may end the call, and so do its callers */
-    Written written;
+    Dim workspace;       /* bytes that it gets from its caller: of the plan, and what the code needs beside */
+    const struct Written *written; /* its code (host.h) */
 } Callee;
 /* What the plans of one program share. */
 struct Callees {
@@ -27,13 +30,18 @@ struct Callees {
 
 /* All programs called within it, including programs of devices. */
 Callees *callees_of(Ctx *, const Program *, const Target *);
-/* Plans and writes them; false after a diagnostic. */
-bool callees_write(Callees *, Emit *);
+/* The plan of one, whose callees have been planned and, for the workspace that they need, written; NULL after a
+   diagnostic. */
+Plan *callee_plan(Callees *, Callee *);
 /* The program that an equation calls; NULL: it is not a call. */
 const Callee *callee_of(const Callees *, const Eqn *);
 
-/* The step of a call; its code, as a part of the body. */
+/* The step of a call. */
+struct Call {
+    const Callee *callee;
+    Buf *workspace;  /* NULL: it needs none */
+    bool *registers; /* by operand: a scalar that is stored to memory before the call */
+};
 bool plan_call(Plan *, Body *, const Eqn *);
-void host_call(Host *, const Body *, Step *);
 
 #endif

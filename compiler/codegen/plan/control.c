@@ -1,6 +1,5 @@
 #include "call.h"
 #include "dot.h"
-#include "../kernels/kernel.h"
 #include <assert.h>
 
 /* Planning of cond, while and scan. A body is planned like the program itself; its inputs are the operands' memory, or
@@ -59,7 +58,7 @@ static Buf *slot(Plan *p, Buf *behind, bool writable) {
 }
 static Dim bytes_of(Plan *p, Val v) {
     Dim n = type_size(p->cx->types, val_type(p->cx, v));
-    return dim_mul(p->cx->types, n, em_bytes(val_array(p->cx, v)->dtype));
+    return dim_mul(p->cx->types, n, dtype_bytes(val_array(p->cx, v)->dtype));
 }
 static void computed(Plan *p, const Step *s, Val v, Buf *b) {
     Info *info = plan_info(p, v);

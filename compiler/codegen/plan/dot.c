@@ -1,8 +1,7 @@
 #include "dot.h"
 #include "../cost.h"
-#include "../kernels/gemm.h"
-#include "../kernels/kernel.h"
-#include "../kernels/sums.h"
+#include "../eval/record.h"
+#include "sums.h"
 #include <assert.h>
 
 /* Reading in place or copying. An operand is read in place if its elements are at an affine address of the loops; if
@@ -134,9 +133,9 @@ static Dim coefficient(const Plan *p, Ix address, Atom loop) {
 typedef struct {
     Ix address;
     uint32_t n;
-} Seen;
+} Reads;
 static void saw(void *user, Val v, const Ix *index, Ix address) {
-    Seen *s = user;
+    Reads *s = user;
     if (!index) return; /* a scalar's value: the start of a slice */
     s->address = address;
     s->n++;
@@ -152,7 +151,7 @@ static bool affine(const Indices *x, Ix i) {
 static bool read_in_place(const Dotter *d, uint32_t side, DotOperand *o) {
     Plan *p = d->p;
     Val x = leaf(p, d->v[side]);
-    Seen s = {0};
+    Reads s = {0};
     if (!x) return false;
     plan_reads(p, d->v[side], d->index[side], saw, &s);
     if (s.n != 1 || !affine(p->ix, s.address)) return false;
@@ -188,7 +187,7 @@ static void find_axes(Dotter *d, const Eqn *e) {
    `apart` is set when they are copied. Width 0: a copy in the order of the axes, or B itself, will do. */
 static Panels panels(const Dotter *d) {
     const ArrayType *t = type_of_side(d, 1);
-    Panels none = {0}, l = {.width = 2 * d->p->target->vector_bytes / em_bytes(d->dot->acc)};
+    Panels none = {0}, l = {.width = 2 * d->p->target->vector_bytes / dtype_bytes(d->dot->acc)};
     if (!d->last_column || at_most(d->free[0], FEW_TILES) || !l.width) return none;
     Dim elements = 1, extent = atom_at(d->p->ix, d->last_column)->extent;
     bool found = false;
@@ -197,7 +196,7 @@ static Panels panels(const Dotter *d) {
         if (d->index[1][a] == ix_atom(d->p->ix, d->last_column)) l.axis = a, found = true;
     }
     bool whole = dim_is_const(extent) && extent % l.width == 0 && extent > l.width;
-    return found && whole && !at_most(elements, PANEL_BYTES / em_bytes(d->dot->acc)) ? l : none;
+    return found && whole && !at_most(elements, PANEL_BYTES / dtype_bytes(d->dot->acc)) ? l : none;
 }
 /* A dense copy in the accumulator's type, with the contracted axes innermost, or the free ones; or in panels. */
 static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, Panels *l, DotOperand *o) {
@@ -491,7 +490,7 @@ static void cut_sums(Plan *p, Dot *dot) {
     if (full && !dim_is_const(dot->k)) most *= 2;
     uint32_t stride = dot->inner ? lanes : 1;
     Dim *turns = arena_new(p->arena, Dim, n), all = 1;
-    if (!gemm_wide_bytes(dot->acc, 1) || (full && at_most(dot->k, LONG_SUM))) return;
+    if (!wide_bytes(dot->acc, 1) || (full && at_most(dot->k, LONG_SUM))) return;
     most *= dot->sets;
     dot->block = arena_new(p->arena, Dim, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -503,14 +502,14 @@ static void cut_sums(Plan *p, Dot *dot) {
     dot->several = dim_is_const(all) && all > most;
     if (dot->cut == n) dot->block[n - 1] = round_up(dot->block[n - 1], BLOCK_STEPS) * stride;
     uint32_t width = dot->inner ? dot->w * lanes : dot->w;
-    if (dot->cut) dot->wide = buf_new(p, BUF_ROW, gemm_wide_bytes(dot->acc, dot->mr * width));
+    if (dot->cut) dot->wide = buf_new(p, BUF_ROW, wide_bytes(dot->acc, dot->mr * width));
 }
 /* The rows and columns of a unit, and how it reads B. A small B is read in place, and units are rows. For a large B
    units are columns, packed if there are many rows. If there are few rows or many terms, the sums run in blocks of the
    terms, which stay in the cache; with few rows, or if B's rows are near each other, even without packing them. */
 static void find_blocks(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
-    int64_t bytes = em_bytes(dot->acc);
+    int64_t bytes = dtype_bytes(dot->acc);
     Dim rows = dim_mul(ts, dot->rows, dot->points);
     bool big = !at_most(dim_mul(ts, dim_mul(ts, dot->k, dot->columns), bytes), PACK_BYTES);
     bool few = at_most(rows, dot->nagain ? FEW_ROWS : 2 * dot->mr), some = at_most(rows, FEW_ROWS);
@@ -542,7 +541,7 @@ static void find_blocks(Plan *p, Dot *dot) {
     if (dim_is_const(dot->column_block)) dot->stored_columns = round_up(dot->column_block, dot->w);
     Dim sums = dim_mul(ts, dot->stored_columns, dim_mul(ts, dot->rows, dot->point_block));
     if (blocks) {
-        uint32_t wide = gemm_wide_bytes(dot->acc, 1);
+        uint32_t wide = wide_bytes(dot->acc, 1);
         dot->wide_partial = wide && !at_most(partial_sums(p, dot), SUMMED_BLOCKS);
         dot->partial = unit_buffer(p, dot, sums, dot->wide_partial ? wide : bytes);
     } else {
@@ -559,15 +558,15 @@ static void find_row_pack(Plan *p, Dot *dot) {
     if (dot->inner || !apart || !terms || at_most(dot->column_block, ROW_PANELS * (int64_t)dot->w - 1)) return;
     dot->row_neighbours = coefficient(p, dot->a.address, dot->row) == 1;
     dot->group_rows = ROW_TILES * dot->mr;
-    dot->pack_rows = unit_buffer(p, dot, dot->group_rows * dot->packed_terms, em_bytes(dot->acc));
+    dot->pack_rows = unit_buffer(p, dot, dot->group_rows * dot->packed_terms, dtype_bytes(dot->acc));
 }
 void dot_schedule(Plan *p, Step *s) {
     Dot *dot = s->dot;
     find_roles(p, s);
-    dot->lanes = p->target->vector_bytes / em_bytes(dot->acc);
+    dot->lanes = p->target->vector_bytes / dtype_bytes(dot->acc);
     (dot->inner ? inner_tile : outer_tile)(dot, p->target->registers);
     find_blocks(p, dot);
     find_row_pack(p, dot);
     if (s->cost > DOT_SPILL_COST && dot->mr > 1)
-        dot->spill = buf_new(p, BUF_ROW, (Dim)dot->mr * dot->w * em_bytes(dot->acc));
+        dot->spill = buf_new(p, BUF_ROW, (Dim)dot->mr * dot->w * dtype_bytes(dot->acc));
 }

@@ -5,7 +5,6 @@
    do not move in B act as more rows. */
 #ifndef JAXCC_DOT_H
 #define JAXCC_DOT_H
-#include "../emit/emit.h"
 #include "plan.h"
 
 typedef struct {

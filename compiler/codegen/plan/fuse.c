@@ -1,8 +1,8 @@
 #include "call.h"
 #include "../cost.h"
+#include "../eval/record.h"
 #include "dot.h"
-#include "../kernels/gather.h"
-#include "../kernels/point.h"
+#include "scatter.h"
 #include <assert.h>
 
 /* Fusion: equations become members of steps. An equation joins the latest step that computes one of its operands if its
@@ -23,7 +23,7 @@ Buf *buf_new(Plan *p, BufKind kind, Dim bytes) {
 Buf *buf_for(Plan *p, BufKind kind, Val v) {
     const ArrayType *t = val_array(p->cx, v);
     Dim n = type_size(p->cx->types, val_type(p->cx, v));
-    return buf_new(p, kind, dim_mul(p->cx->types, n, em_bytes(t->dtype)));
+    return buf_new(p, kind, dim_mul(p->cx->types, n, dtype_bytes(t->dtype)));
 }
 
 /* ---- steps */
@@ -112,7 +112,7 @@ Body *plan_home(Plan *p, Body *b, Val v) {
 Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, const Panels *panels, Dim elements, Dtype as) {
     const ArrayType *t = val_array(p->cx, v);
     Dtype d = as ? as : t->dtype;
-    Buf *buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, em_bytes(d)));
+    Buf *buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, dtype_bytes(d)));
     Step *s = step_new(p, plan_home(p, b, v), STEP_LOOPS, NULL, t);
     step_store(p, s, v, buf, 0, strides, as);
     if (panels) s->stores.at[0].panels = *panels;
@@ -120,9 +120,8 @@ Buf *plan_materialise(Plan *p, Body *b, Val v, const Dim *strides, const Panels 
 }
 
 /* ---- reads */
-void plan_reads(Plan *p, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
-    Kernel *k = plan_dry(p, NULL, seen, user);
-    kernel_eval(k, v, index);
+void plan_reads(Plan *p, Val v, const Ix *index, Seen *seen, void *user) {
+    eval_value(record(p, NULL, seen, user), v, index);
 }
 
 /* An arbitrary index, for callers that only need to know which values are read. */
@@ -181,16 +180,15 @@ static void store_for(void *user, Val v, const Ix *index, Ix address) {
     r->nleaves += !member || info->step != r->step->number;
     if (member && info->step != r->step->number) plan_stored(r->p, r->body, v);
 }
-static void reads_all(Plan *p, const Eqn *e, uint32_t n, void (*seen)(void *, Val, const Ix *, Ix), void *user,
-                      const Ix *index) {
+static void reads_all(Plan *p, const Eqn *e, uint32_t n, Seen *seen, void *user, const Ix *index) {
     const ArrayType *y = val_array(p->cx, e->out.at[0]);
-    Kernel *k = plan_dry(p, NULL, seen, user); /* one for all: shared values are reported once */
+    Eval *x = record(p, NULL, seen, user); /* one for all: shared values are reported once */
     for (uint32_t i = 0; i < n; i++) {
         const ArrayType *t = val_array(p->cx, e->in.at[i]);
         Ix at[MAX_RANK];
         for (uint32_t d = 0; d < t->rank; d++)
             at[d] = index && !(y->rank == t->rank && t->dims[d] == 1 && y->dims[d] != 1) ? index[d] : 0;
-        kernel_eval(k, e->in.at[i], at);
+        eval_value(x, e->in.at[i], at);
     }
 }
 
@@ -410,7 +408,7 @@ static void plan_scalar(Plan *p, Body *b, const Eqn *e) {
         info->step = s->number;
     }
 }
-void plan_scalar_reads(Plan *p, const Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
+void plan_scalar_reads(Plan *p, const Step *s, Seen *seen, void *user) {
     each(Val, v, s->e->out) {
         Info *info = plan_info(p, *v);
         info->class = VAL_VIRTUAL;

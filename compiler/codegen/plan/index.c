@@ -288,6 +288,12 @@ bool ix_bounds(const Indices *x, Ix i, int64_t *lo, int64_t *hi) {
     *lo = (int64_t)l, *hi = (int64_t)h;
     return true;
 }
+bool ix_is_loops(const Indices *x, Ix i) {
+    const IxExpr *e = ix_at(x, i);
+    for (uint32_t t = 0; t < e->n; t++)
+        if (atom_at(x, e->at[t].atom)->kind != ATOM_LOOP || !dim_is_const(e->at[t].coef)) return false;
+    return true;
+}
 static Ix value_substitute(Indices *x, IxValue v, Atom loop, Ix by) {
     Ix at[MAX_RANK];
     for (uint32_t d = 0; d < v.rank; d++) at[d] = ix_substitute(x, v.at[d], loop, by);

@@ -1,7 +1,8 @@
+#include "plan.h"
 #include "../../options.h"
+#include "../cost.h"
 #include "call.h"
-#include "../host/header.h"
-#include "../kernels/kernel.h"
+#include "interface.h"
 #include <assert.h>
 
 enum { INFO_BLOCK = 256 };
@@ -27,6 +28,13 @@ void plan_constant(Plan *p, Val v) {
     info->buf = buf_new(p, BUF_CONST, 0);
     info->buf->v = v;
 }
+/* A start is clamped to [0, most]; JAX adds the extent to negative ones before it prints the equation. */
+Ix index_start(Plan *p, Val start, Dim most) {
+    const ValInfo *v = val_info(p->cx, start);
+    if (!v->lit) return ix_value(p->ix, (IxValue){.v = start, .most = most});
+    int64_t n = v->lit->negative ? 0 : (int64_t)v->lit->i;
+    return ix_dim(p->ix, dim_min(p->cx->types, n, most));
+}
 static Buf *argument_buf(Plan *p, BufKind kind, uint32_t k) {
     Buf *b = buf_new(p, kind, 0);
     b->k = k;
@@ -46,6 +54,20 @@ static void inputs(Plan *p, Body *b, const Signature *s) {
         info->home = b;
     }
 }
+/* Most equations of rank 0 are one instruction, most others a call; a store is a few instructions. */
+static uint32_t step_weight(const Step *s) {
+    if (s->kind == STEP_SCALAR) return 1;
+    uint32_t n = s->stores.n + s->narrays;
+    return n > STEP_WEIGHT ? n : STEP_WEIGHT;
+}
+void plan_weigh(Body *b) {
+    b->weight += b->j->out.n;
+    each(Step *, s, b->steps) {
+        b->weight += step_weight(*s);
+        for (uint32_t i = 0; i < (*s)->nbodies; i++) b->weight += (*s)->bodies[i]->weight;
+    }
+}
+
 Plan *plan(Callees *cs, const Jaxpr *j, const uint32_t *over) {
     Ctx *cx = cs->cx;
     Plan *p = arena_new(cx->arena, Plan, 1);

@@ -3,8 +3,6 @@
 #define JAXCC_PLAN_H
 #include "../../passes/rewrite.h"
 #include "../target/target.h"
-#include "../cost.h"
-#include "../target/target.h"
 #include "index.h"
 #include <assert.h>
 
@@ -109,6 +107,17 @@ typedef struct Alloc {
     Val rows;
     bool kept; /* HEAP: not freed by the body, as a carry's next value */
 } Alloc;
+/* Where padding begins: it is read at an index that is not in [lo, hi). */
+typedef struct {
+    Ix index;
+    Dim lo, hi;
+} Edge;
+/* Sums of many terms run in blocks (sums.h): the n outermost reduced loops are cut, into blocks of so many iterations. */
+typedef struct {
+    uint32_t n;
+    Dim *block;   /* by reduced loop */
+    bool several; /* there is more than one block for all values of unknown extents */
+} Cuts;
 /* Upper bounds: reductions of a step; loops split in two; loops of a step. */
 enum { STEP_REDUCTIONS = 32, STEP_SPLITS = 16, STEP_NEST = COMPILED_RANK + STEP_SPLITS };
 typedef struct Step {
@@ -129,20 +138,24 @@ typedef struct Step {
     Atom unrolled;        /* a short kept loop that is unrolled; 0: none */
     Atom jam;             /* a kept loop with several iterations at once, which share loads; 0: none */
     bool written_out;     /* the loops over reduced axes have few iterations and are unrolled */
-    struct Edge *edges;   /* where padding begins (edge.c) */
+    Dim half;             /* written out, longer sums are two chains: the iterations of the first; 0: one */
+    Edge *edges;          /* where padding begins (edge.c) */
     uint32_t nedges;
     Atom edge_loop;             /* the innermost loop that moves an index across an edge; 0: none */
     Atom tile;                  /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
                   0: none */
     uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
-    /* decided by the target */
-    Widths widths;   /* of `lane` */
-    uint32_t rows;   /* of a tile: the iterations of `tile` that are done at once */
-    uint32_t turns;  /* iterations of `jam` that are done at once */
-    uint32_t block;  /* iterations of the outermost kept loop in a unit */
-    Dim units;       /* independent parts of the work, which threads share */
-    Buf *parts;      /* accumulators of the parts of a full reduction; NULL: not split */
-    struct Dot *dot; /* STEP_DOT: dot.c's */
+    Buf *parts;                 /* accumulators of the parts of a full reduction; NULL: not split */
+    struct Dot *dot;            /* STEP_DOT: dot.c's */
+
+    /* decided by the target (Target.decide) */
+    Widths widths;  /* of `lane` */
+    Cuts cuts;      /* of the sums */
+    uint32_t rows;  /* of a tile: the iterations of `tile` that are done at once */
+    uint32_t turns; /* iterations of `jam` that are done at once */
+    uint32_t block; /* iterations of the outermost loop in a unit */
+    Dim units;      /* independent parts of the work, which threads share */
+
     struct {
         Val *at;
         uint32_t n, cap;
@@ -211,13 +224,21 @@ typedef struct Plan {
     } bufs;
     Body *top;
     Buf **over; /* of a function, by result: the slot of the input whose memory it has; NULL: it has its own */
-    struct Kernel *dry;
-    Dim workspace;  /* bytes */
-    bool heap;      /* sizes are computed, or C code is called: the body runs under jaxcc_rt_heap_run */
-    bool *computed; /* by output: the library allocates it */
-    bool fuse;      /* not at -O0: each equation is a step of its own */
+    struct Recorder *recorder; /* eval/record.h */
+    Dim workspace;             /* bytes */
+    bool heap;                 /* sizes are computed, or C code is called: the body runs under jaxcc_rt_heap_run */
+    bool *computed;            /* by output: the library allocates it */
+    bool fuse;                 /* not at -O0: each equation is a step of its own */
     uint32_t position;
 } Plan;
+
+/* Gets a value that is read, at which index, and its address, in elements, if it has a buffer. */
+typedef void Seen(void *user, Val v, const Ix *index, Ix address);
+
+static inline bool eqn_reduces(const Eqn *e) {
+    return prim_lower[e->prim] == LOWER_REDUCE || prim_lower[e->prim] == LOWER_ARG;
+}
+static inline bool eqn_point(const Eqn *e) { return prim_elementwise(e->prim) || prim_lower[e->prim] == LOWER_PROGRAM; }
 
 /* The index of a member of `step` in terms of the domain's axes. False if its shape is neither that of the domain nor
    that of the kept axes; *row says which. Axes of extent 1 do not count. */
@@ -244,7 +265,7 @@ Info *plan_info(Plan *, Val);
 void plan_grow(Plan *);          /* after creating values */
 void plan_constant(Plan *, Val); /* v is data of the library */
 /* Reports what a SCALAR step reads. */
-void plan_scalar_reads(Plan *, const Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+void plan_scalar_reads(Plan *, const Step *, Seen *, void *user);
 /* The plan of a program, of one for several devices, or of a function, whose results are given back in the memory of
    the inputs `over` (call.h); NULL after a diagnostic. */
 Plan *plan(Callees *, const Jaxpr *, const uint32_t *over);
@@ -275,14 +296,14 @@ Buf *plan_owned(Plan *, Val v, const Eqn *e);
 /* Sets the buffer of result k of the step's equation. */
 void step_result(Plan *, Step *, uint32_t k, Buf *);
 /* Reports what evaluating v at an index reads: calls `seen` for every value that is not virtual. */
-void plan_reads(Plan *, Val v, const Ix *index, void (*seen)(void *, Val, const Ix *, Ix), void *user);
+void plan_reads(Plan *, Val v, const Ix *index, Seen *, void *user);
 /* Finds the edges of a step whose loops are final (edge.c). */
 void plan_edges(Plan *, Step *);
 /* Loops, lanes and stages of a step whose members are complete (schedule.c). */
 void schedule_step(Plan *, Body *, Step *);
 /* Reports what the step reads; of its members only those that are stored. */
-void step_reads(Plan *, Step *, void (*seen)(void *, Val, const Ix *, Ix), void *user);
-/* Sets `weight` once the steps are complete (part.c). */
+void step_reads(Plan *, Step *, Seen *, void *user);
+/* Sets `weight` once the steps are complete. */
 void plan_weigh(Body *);
 /* Offsets in the workspace (buffers.c). */
 void plan_buffers(Plan *);

@@ -1,7 +1,7 @@
+#include "../eval/record.h"
 #include "dot.h"
+#include "scatter.h"
 #include "../cost.h"
-#include "../kernels/gather.h"
-#include "../kernels/point.h"
 
 /* The loops of a step: at first one for each axis of its domain; split if a reshape inside needs it, collapsed if all
    reads and writes allow it; then the lane loop is chosen; then the stages: a value that needs the result of a
@@ -31,40 +31,32 @@ static void look(void *user, Val v, const Ix *index, Ix address) {
     if (bytes > l->step->widest) l->step->widest = bytes;
     push(l->p->arena, &l->addresses, address);
 }
-Kernel *plan_dry(Plan *p, Step *s, void (*seen)(void *, Val, const Ix *, Ix), void *user) {
-    Kernel *k = p->dry;
-    if (!k) k = p->dry = kernel_new(p, NULL, NULL, NULL);
-    kernel_forget(k);
-    k->step = s;
-    k->seen = seen, k->user = user;
-    return k;
-}
 /* Everything the step reads and writes. */
 static void look_all(Look *l) {
     Plan *p = l->p;
     Step *s = l->step;
     l->addresses.n = l->indices.n = 0;
-    Kernel *k = plan_dry(p, s, look, l);
+    Eval *x = record(p, s, look, l);
     Ix index[MAX_RANK];
     each(Val, v, s->members) {
         const Info *info = plan_info(p, *v);
         const Eqn *e = info->e;
         if (eqn_reduces(e)) {
             step_at(p, s, e->in.at[0], index);
-            kernel_eval(k, e->in.at[0], index);
+            eval_value(x, e->in.at[0], index);
         } else if (eqn_point(e)) {
             step_at(p, s, *v, index);
-            kernel_eval(k, *v, index);
+            eval_value(x, *v, index);
         }
     }
     each(Store, st, s->stores) {
         step_at(p, s, st->v, index);
-        kernel_eval(k, st->v, index);
-        store_place(k, st, index);
+        eval_value(x, st->v, index);
+        record_place(x, st, index);
         look(l, st->v, NULL, store_address(p, st, index));
     }
-    k->user = NULL; /* l does not last as long as it */
-    if (s->dot) {   /* its operands */
+    record(p, NULL, NULL, NULL); /* l does not last as long as it */
+    if (s->dot) {                /* its operands */
         Ix at[2];
         dot_addresses(p, s, at);
         push(p->arena, &l->addresses, at[0]);
@@ -227,6 +219,7 @@ static void choose_jam(Look *l) {
     for (uint32_t i = 0; s->jam && i + 2 < s->nkept; i++) /* next to the lane loop */
         if (s->kept[i] == s->jam) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->jam;
     if (!s->jam && s->nred == 1 && turns > MOST_ROWS) s->written_out = false;
+    s->half = turns > OWN_TURNS ? turns / 2 : 0;
 }
 
 static void find_loops(Look *l) {
@@ -291,7 +284,7 @@ static void need_of(void *user, Val v, const Ix *index, Ix address) {
     Info *info = plan_info(g->p, v);
     if (info->class == VAL_MEMBER && info->step == g->step->number && info->need < g->need) info->need = g->need;
 }
-static void operands(Plan *p, Step *s, Val v, void (*seen)(void *, Val, const Ix *, Ix), Stage *g) {
+static void operands(Plan *p, Step *s, Val v, Seen *seen, Stage *g) {
     const Eqn *e = plan_info(p, v)->e;
     Ix index[MAX_RANK];
     if (!eqn_reduces(e) && !eqn_point(e)) return;
@@ -308,7 +301,7 @@ static void spill(Plan *p, Step *s, Val v, Info *info) {
     const ArrayType *t = val_array(p->cx, v);
     Types *ts = p->cx->types;
     bool lane_kept = s->nkept && s->lane == s->kept[s->nkept - 1];
-    Dim row = em_bytes(t->dtype);
+    Dim row = dtype_bytes(t->dtype);
     Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
     for (uint32_t a = s->domain.n, d = t->rank; d-- > 0;) {
         if (t->dims[d] == 1) continue;
@@ -324,7 +317,7 @@ static void spill(Plan *p, Step *s, Val v, Info *info) {
         step_store(p, s, v, info->buf, 0, strides, DT_none);
         return;
     }
-    Dim n = dim_mul(ts, type_size(ts, val_type(p->cx, v)), em_bytes(t->dtype));
+    Dim n = dim_mul(ts, type_size(ts, val_type(p->cx, v)), dtype_bytes(t->dtype));
     info->buf = buf_new(p, BUF_WORK, n);
     step_store(p, s, v, info->buf, 0, NULL, DT_none);
 }

@@ -1,6 +1,7 @@
 #include "vectors.h"
 #include "../cost.h"
 #include "dot.h"
+#include "sums.h"
 
 /* A remainder is done by one narrower masked vector, or element by element if the target has no suitable masks. */
 
@@ -49,13 +50,36 @@ static Dim blocks_of(Plan *p, Atom loop, uint32_t block) {
 }
 static void units_of(Plan *p, Step *s, bool blocked, uint32_t block) {
     s->block = blocked ? block : 1;
-    s->units = s->parts ? step_parts(p, s) : s->nkept ? blocks_of(p, s->kept[0], s->block) : 1;
+    s->units = s->nkept ? blocks_of(p, s->kept[0], s->block) : 1;
+}
+/* A part of a full reduction is itself a block. */
+static void cut_sums(Plan *p, Step *s) {
+    Types *ts = p->cx->types;
+    Dim turns[STEP_NEST], all = 1;
+    Cuts *c = &s->cuts;
+    bool lane_reduced = s->nred && s->red[s->nred - 1] == s->lane;
+    int64_t most = lane_reduced ? SHARED_TURNS : OWN_TURNS;
+    if (!s->reduces || s->written_out || (s->parts && s->nred == 1)) return;
+    for (uint32_t i = 0; i < s->nred; i++) {
+        turns[i] = i == 0 && s->parts ? 1 : loop_extent(p->ix, s->red[i]);
+        uint32_t w = s->red[i] != s->lane ? 1 : s->widths.main ? s->widths.main : s->widths.tail;
+        turns[i] = dim_floordiv(ts, dim_add(ts, turns[i], w - 1), w);
+        all = dim_mul(ts, all, turns[i]);
+    }
+    c->block = arena_new(p->arena, Dim, s->nred + 1);
+    sum_blocks(ts, turns, s->nred, most, c->block);
+    while (c->n < s->nred && c->block[c->n]) c->n++;
+    c->several = dim_is_const(all) && all > most;
 }
 static void decide_loops(Plan *p, Step *s) {
     if (s->lane) s->widths = widths(p, s);
     if (s->tile) s->rows = lanes_of(p, s->widest);
     if (s->jam) s->turns = JAM;
-    units_of(p, s, s->nkept && (s->kept[0] == s->lane || s->kept[0] == s->tile), LOOP_BLOCK);
+    cut_sums(p, s);
+    if (s->parts)
+        s->block = s->red[0] == s->lane ? PART_LANES : 1, s->units = step_parts(p, s);
+    else
+        units_of(p, s, s->nkept && (s->kept[0] == s->lane || s->kept[0] == s->tile), LOOP_BLOCK);
 }
 static void decide_scatter(Plan *p, Step *s) {
     if (s->lane) s->widths = widths(p, s);
@@ -67,7 +91,7 @@ static void decide_cumulative(Plan *p, Step *s) {
     Dtype d = val_array(p->cx, s->e->out.at[0])->dtype;
     Atom axis = cum_axis(p, s);
     Dim extent = loop_extent(p->ix, axis);
-    uint32_t w = PREFIX_BYTES / (em_bytes(d) < 4 ? 4 : em_bytes(d)), first = 0;
+    uint32_t w = PREFIX_BYTES / (dtype_bytes(d) < 4 ? 4 : dtype_bytes(d)), first = 0;
     s->lane = s->kept[s->nkept - 1];
     s->widths = (Widths){w, 1};
     if (s->lane == axis) {

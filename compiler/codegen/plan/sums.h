@@ -2,15 +2,13 @@
    so it covers one block of terms only; the sums of the blocks are added up in a wider form. */
 #ifndef JAXCC_SUMS_H
 #define JAXCC_SUMS_H
-#include "../emit/emit.h"
+#include "../../ir.h"
 
-/* The wide form of an accumulator of type d, with as many lanes: for f32 an f64; for f64 two values, a sum and its
-   accumulated rounding errors. wide_values: their number; 0: the type has no wide form. */
+/* The number of values in the wide form of an accumulator of type d: for f32 an f64; for f64 two values, a sum and its
+   accumulated rounding errors; 0: the type has no wide form. The size of the forms of this many accumulators. */
 enum { WIDE_VALUES = 2 };
 uint32_t wide_values(Dtype d);
-void wide_zero(Emit *, Dtype d, uint32_t w, V *wide);
-void wide_add(Emit *, Dtype d, V x, V *wide);
-V wide_value(Emit *, Dtype d, const V *wide); /* rounded to a register of d */
+uint32_t wide_bytes(Dtype d, uint32_t lanes);
 
 /* Cuts a nest of loops over the terms, outermost first, into blocks: block[i] iterations of loop i, with all of the
    loops in it, make at most `most` iterations of the innermost loop, or are a single iteration, whose inner loops are

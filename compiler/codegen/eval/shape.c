@@ -1,53 +1,24 @@
 #include "gather.h"
+#include <assert.h>
 
 /* Index operations: no data moves; the result at an index is an operand at another. pad and
    concatenate read under a condition: outside it nothing is loaded. */
 
-static const ArrayType *type_in(Kernel *k, const Eqn *e, uint32_t i) { return val_array(k->plan->cx, e->in.at[i]); }
-static const ArrayType *type_out(Kernel *k, const Eqn *e) { return val_array(k->plan->cx, e->out.at[0]); }
-static Types *types(Kernel *k) { return k->plan->cx->types; }
+static const ArrayType *type_in(Eval *k, const Eqn *e, uint32_t i) { return val_array(k->plan->cx, e->in.at[i]); }
+static const ArrayType *type_out(Eval *k, const Eqn *e) { return val_array(k->plan->cx, e->out.at[0]); }
+static Types *types(Eval *k) { return k->plan->cx->types; }
 
 /* ---- values made of indices */
-/* An index as a value of type d. */
-static Reg index_value(Kernel *k, Ix i, Dtype d) {
-    Emit *e = k->e;
-    const DtypeInfo *t = &dtype_info[d];
-    kernel_seen_index(k, i);
-    if (k->dry) return (Reg){0};
-    if (t->kind == DK_SINT || t->kind == DK_UINT) {
-        Reg n = kernel_index_lanes(k, i, em_register_type(e, d));
-        MlirBlock was = kernel_at(k, n.depth);
-        n.v = em_round(e, d, n.v);
-        e->block = was;
-        return n;
-    }
-    int64_t lo, hi;
-    bool fits = ix_bounds(k->ix, i, &lo, &hi) && lo > INT32_MIN && hi < INT32_MAX;
-    Reg r = kernel_index_lanes(k, i, fits ? e->i32 : e->i64);
-    MlirBlock was = kernel_at(k, r.depth);
-    MlirType to = em_vec(e, em_register_type(e, d), em_width(r.v));
-    r.v = d == DT_bool ? em_cmpi(e, "ne", r.v, em_int(e, mlirValueGetType(r.v), 0))
-                       : em_round(e, d, em_cast(e, "llvm.sitofp", to, r.v));
-    e->block = was;
-    return r;
+static Reg index_iota(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
+    return k->op->index(k, index[param_number(e, K_dimension)], type_out(k, e)->dtype);
 }
-static Reg constant(Kernel *k, Dtype d, double v) {
-    Emit *e = k->e;
-    if (k->dry) return (Reg){0};
-    MlirType t = em_register_type(e, d);
-    V c = dtype_info[d].kind == DK_FLOAT ? em_float(e, t, v) : em_int(e, t, (int64_t)v);
-    return (Reg){c, true, k->depth};
+static Reg index_empty(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
+    return k->op->constant(k, type_out(k, e)->dtype, 0);
 }
-static Reg index_iota(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
-    return index_value(k, index[param_number(e, K_dimension)], type_out(k, e)->dtype);
-}
-static Reg index_empty(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
-    return constant(k, type_out(k, e)->dtype, 0);
-}
-static Reg index_dim_as_value(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_dim_as_value(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const Param *p = param_find(e, K_dim);
     Dim d = p && p->value.kind == V_DIM ? p->value.dim : param_int(e, K_dim, 0);
-    return index_value(k, ix_dim(k->ix, d), type_out(k, e)->dtype);
+    return k->op->index(k, ix_dim(k->ix, d), type_out(k, e)->dtype);
 }
 /* Which of the listed platforms this is: the first list that names the CPU, or None. */
 static bool names_cpu(const Value *v) {
@@ -60,26 +31,26 @@ static bool names_cpu(const Value *v) {
             if (names_cpu(&v->list.at[i])) return true;
     return false;
 }
-static Reg index_platform_index(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_platform_index(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const Param *p = param_find(e, K_platforms);
     uint32_t n = 0;
     if (p && p->value.kind == V_LIST)
         while (n + 1 < p->value.list.n && !names_cpu(&p->value.list.at[n])) n++;
-    return constant(k, type_out(k, e)->dtype, n);
+    return k->op->constant(k, type_out(k, e)->dtype, n);
 }
 
 /* ---- an operand at another index */
-static Reg index_broadcast_in_dim(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_broadcast_in_dim(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
     Ints dims = param_ints(e, K_broadcast_dimensions);
     Ix at[MAX_RANK];
     for (uint32_t d = 0; d < x->rank && d < dims.n; d++)
         at[d] = x->dims[d] == 1 && y->dims[dims.at[d]] != 1 ? 0 : index[dims.at[d]];
-    return kernel_eval(k, e->in.at[0], at);
+    return eval_value(k, e->in.at[0], at);
 }
 /* From the index to the row-major position and back to the operand's axes; equal leading and trailing axes are kept.
    `dimensions` is the order in which the operand's axes are read. */
-static Reg index_reshape(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_reshape(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
     Ints order = param_ints(e, K_dimensions);
     Ix flat = 0, at[MAX_RANK], read[MAX_RANK];
@@ -94,32 +65,32 @@ static Reg index_reshape(Kernel *k, const Eqn *e, uint32_t out, const Ix *index)
         flat = ix_div(k->ix, flat, dims[d]);
     }
     for (uint32_t d = 0; d < x->rank; d++) read[order.n ? order.at[d] : d] = at[d];
-    return kernel_eval(k, e->in.at[0], read);
+    return eval_value(k, e->in.at[0], read);
 }
 
-static Reg index_squeeze(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_squeeze(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Ints gone = param_ints(e, K_dimensions);
     Ix at[MAX_RANK];
     for (uint32_t d = 0, n = 0; d < x->rank; d++)
         at[d] = ints_have(gone, d) || ints_have(gone, (int64_t)d - x->rank) ? 0 : index[n++];
-    return kernel_eval(k, e->in.at[0], at);
+    return eval_value(k, e->in.at[0], at);
 }
-static Reg index_expand_dims(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_expand_dims(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *y = type_out(k, e);
     Ints made = param_ints(e, K_dimensions);
     Ix at[MAX_RANK];
     for (uint32_t d = 0, n = 0; d < y->rank; d++)
         if (!ints_have(made, d) && !ints_have(made, (int64_t)d - y->rank)) at[n++] = index[d];
-    return kernel_eval(k, e->in.at[0], at);
+    return eval_value(k, e->in.at[0], at);
 }
-static Reg index_transpose(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_transpose(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     Ints p = param_ints(e, K_permutation);
     Ix at[MAX_RANK];
     for (uint32_t d = 0; d < p.n; d++) at[p.at[d]] = index[d];
-    return kernel_eval(k, e->in.at[0], at);
+    return eval_value(k, e->in.at[0], at);
 }
-static Reg index_rev(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_rev(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Ints axes = param_ints(e, K_dimensions);
     Ix at[MAX_RANK];
@@ -127,9 +98,9 @@ static Reg index_rev(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
         Ix last = ix_dim(k->ix, dim_sub(types(k), x->dims[d], 1));
         at[d] = ints_have(axes, d) ? ix_sub(k->ix, last, index[d]) : index[d];
     }
-    return kernel_eval(k, e->in.at[0], at);
+    return eval_value(k, e->in.at[0], at);
 }
-static Reg index_slice(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_slice(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     Dims start = param_dims(e, K_start_indices);
     Ints strides = param_ints(e, K_strides);
     Ix at[MAX_RANK];
@@ -137,9 +108,9 @@ static Reg index_slice(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
         Ix scaled = d < strides.n ? ix_scale(k->ix, index[d], strides.at[d]) : index[d];
         at[d] = ix_add(k->ix, ix_dim(k->ix, start.at[d]), scaled);
     }
-    return kernel_eval(k, e->in.at[0], at);
+    return eval_value(k, e->in.at[0], at);
 }
-static Reg index_windows(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_windows(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Ints axes = param_ints(e, K_axes), strides = param_ints(e, K_window_strides);
     Dims dilation = param_dims(e, K_window_dilation);
@@ -150,34 +121,27 @@ static Reg index_windows(Kernel *k, const Eqn *e, uint32_t out, const Ix *index)
         Ix within_window = ix_scale(k->ix, index[x->rank + i], dilation.at[i]);
         *a = ix_add(k->ix, ix_scale(k->ix, *a, strides.at[i]), within_window);
     }
-    return kernel_eval(k, e->in.at[0], at);
+    return eval_value(k, e->in.at[0], at);
 }
-/* A start is clamped to [0, most]; JAX adds the extent to negative ones before it prints the equation. */
-Ix index_start(Plan *p, Val start, Dim most) {
-    const ValInfo *v = val_info(p->cx, start);
-    if (!v->lit) return ix_value(p->ix, (IxValue){.v = start, .most = most});
-    int64_t n = v->lit->negative ? 0 : (int64_t)v->lit->i;
-    return ix_dim(p->ix, dim_min(p->cx->types, n, most));
-}
-static Reg index_dynamic_slice(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_dynamic_slice(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
     Ix at[MAX_RANK];
     for (uint32_t d = 0; d < x->rank; d++) {
         Val start = e->in.at[1 + d];
         Dim most = dim_sub(types(k), x->dims[d], y->dims[d]);
-        if (k->dry && !val_info(k->plan->cx, start)->lit) kernel_eval(k, start, NULL);
+        if (!val_info(k->plan->cx, start)->lit) k->op->place(k, &(IxValue){.v = start, .most = most});
         at[d] = ix_add(k->ix, index_start(k->plan, start, most), index[d]);
     }
-    return kernel_eval(k, e->in.at[0], at);
+    return eval_value(k, e->in.at[0], at);
 }
-static Reg index_tile(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_tile(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
     Ix at[MAX_RANK];
     for (uint32_t d = 0; d < x->rank; d++)
         at[d] = x->dims[d] == y->dims[d] ? index[d] : ix_mod(k->ix, index[d], x->dims[d]);
-    return kernel_eval(k, e->in.at[0], at);
+    return eval_value(k, e->in.at[0], at);
 }
-static Reg index_split(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_split(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Dims sizes = param_dims(e, K_sizes);
     int64_t axis = param_number(e, K_axis);
@@ -187,20 +151,20 @@ static Reg index_split(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
     for (uint32_t i = 0; i < out; i++) start = dim_add(types(k), start, sizes.at[i]);
     for (uint32_t d = 0; d < x->rank; d++) at[d] = index[d];
     at[axis] = ix_add(k->ix, index[axis], ix_dim(k->ix, start));
-    return kernel_eval(k, e->in.at[0], at);
+    return eval_value(k, e->in.at[0], at);
 }
-static Reg index_unstack(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_unstack(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     int64_t axis = param_number(e, K_axis);
     Ix at[MAX_RANK];
     for (uint32_t d = 0, n = 0; d < x->rank; d++) at[d] = d == axis ? ix_dim(k->ix, out) : index[n++];
-    return kernel_eval(k, e->in.at[0], at);
+    return eval_value(k, e->in.at[0], at);
 }
 
 /* ---- under a condition */
 /* lo ≤ i < hi, for all lanes if it can be decided now. */
 typedef enum { NEVER, ALWAYS, MAYBE } When;
-static When within(Kernel *k, Ix i, Dim lo, Dim hi) {
+static When within(Eval *k, Ix i, Dim lo, Dim hi) {
     int64_t a, b;
     if (!ix_bounds(k->ix, i, &a, &b)) {
         const IxExpr *x = ix_at(k->ix, i);
@@ -214,32 +178,8 @@ static When within(Kernel *k, Ix i, Dim lo, Dim hi) {
     if (dim_is_const(hi) && a >= hi) return NEVER;
     return dim_is_const(lo) && dim_is_const(hi) && a >= lo && b < hi ? ALWAYS : MAYBE;
 }
-static MlirType narrow_index(Kernel *k, Ix i, Dim lo, Dim hi) {
-    int64_t a, b;
-    bool fits = ix_bounds(k->ix, i, &a, &b) && a > INT32_MIN && b < INT32_MAX && dim_is_const(lo) && dim_is_const(hi) &&
-                lo > INT32_MIN && hi < INT32_MAX;
-    return fits ? k->e->i32 : k->e->i64;
-}
-static Reg compare(Kernel *k, Ix i, Dim lo, Dim hi) {
-    Emit *e = k->e;
-    kernel_seen_index(k, i);
-    if (k->dry) return (Reg){0};
-    MlirType t = narrow_index(k, i, lo, hi);
-    V bounds[2] = {kernel_dim(k, lo), kernel_dim(k, hi)};
-    Reg r = kernel_index_lanes(k, i, t);
-    MlirBlock was = kernel_at(k, r.depth);
-    uint32_t w = em_width(r.v);
-    for (uint32_t b = 0; b < 2; b++) {
-        if (mlirTypeEqual(t, e->i32)) bounds[b] = em_cast(e, "llvm.trunc", e->i32, bounds[b]);
-        bounds[b] = em_broadcast(e, bounds[b], w);
-    }
-    V above = em_cmpi(e, "sge", r.v, bounds[0]), below = em_cmpi(e, "slt", r.v, bounds[1]);
-    r.v = em_bin(e, "llvm.and", above, below);
-    e->block = was;
-    return r;
-}
 /* x at index (i - low) / (interior + 1) if that is in x and not in a gap; else the padding value. */
-static Reg index_pad(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_pad(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Dims config = param_dims(e, K_padding_config);
     Ix at[MAX_RANK];
@@ -250,30 +190,30 @@ static Reg index_pad(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
         Ix moved = ix_sub(k->ix, index[d], ix_dim(k->ix, low));
         Dim span = dim_add(types(k), dim_mul(types(k), dim_sub(types(k), x->dims[d], 1), step), 1);
         When when = within(k, moved, 0, span);
-        if (when == MAYBE && k->edge) k->edge(k->user, moved, 0, span);
-        if (when == MAYBE && k->inside && edge_known(k->ix, moved)) when = ALWAYS;
-        if (when == NEVER || x->dims[d] == 0) return kernel_eval(k, e->in.at[1], NULL);
+        if (when == MAYBE) k->op->edge(k, moved, 0, span);
+        if (when == MAYBE && k->inside && ix_is_loops(k->ix, moved)) when = ALWAYS;
+        if (when == NEVER || x->dims[d] == 0) return eval_value(k, e->in.at[1], NULL);
         at[d] = moved;
         if (when == MAYBE) {
-            Reg c = compare(k, moved, 0, span);
-            ok = any ? kernel_and(k, ok, c) : c;
+            Reg c = k->op->between(k, moved, 0, span);
+            ok = any ? k->op->both(k, ok, c) : c;
             any = true;
         }
         if (step == 1) continue;
         Ix up = ix_add(k->ix, moved, ix_scale(k->ix, ix_dim(k->ix, step), 1 << 20)); /* not negative */
         at[d] = ix_sub(k->ix, ix_div(k->ix, up, step), ix_dim(k->ix, 1 << 20));
-        Reg c = compare(k, ix_mod(k->ix, up, step), 0, 1);
-        ok = any ? kernel_and(k, ok, c) : c;
+        Reg c = k->op->between(k, ix_mod(k->ix, up, step), 0, 1);
+        ok = any ? k->op->both(k, ok, c) : c;
         any = true;
     }
-    if (!any) return kernel_eval(k, e->in.at[0], at);
-    Reg before = kernel_guard(k, ok);
-    Reg inside = kernel_eval(k, e->in.at[0], at);
-    kernel_unguard(k, before);
-    return kernel_choose(k, ok, inside, kernel_eval(k, e->in.at[1], NULL));
+    if (!any) return eval_value(k, e->in.at[0], at);
+    Reg before = eval_guard(k, ok);
+    Reg inside = eval_value(k, e->in.at[0], at);
+    eval_unguard(k, before);
+    return k->op->choose(k, ok, inside, eval_value(k, e->in.at[1], NULL));
 }
 /* The operand that contains the index; a chain of conditions if that varies. */
-static Reg join_at(Kernel *k, const Eqn *e, int64_t axis, bool stack, const Ix *index) {
+static Reg join_at(Eval *k, const Eqn *e, int64_t axis, bool stack, const Ix *index) {
     Ix at[MAX_RANK + 1];
     Reg r = {0};
     bool any = false;
@@ -289,33 +229,33 @@ static Reg join_at(Kernel *k, const Eqn *e, int64_t axis, bool stack, const Ix *
                 at[m++] = index[d];
             else if (!stack)
                 at[m++] = ix_sub(k->ix, index[d], ix_dim(k->ix, start));
-        if (when == ALWAYS) return kernel_eval(k, e->in.at[i], at);
+        if (when == ALWAYS) return eval_value(k, e->in.at[i], at);
         if (when == MAYBE) {
-            Reg c = compare(k, index[axis], start, end), before = kernel_guard(k, c);
-            Reg x = kernel_eval(k, e->in.at[i], at);
-            kernel_unguard(k, before);
-            r = any ? kernel_choose(k, c, x, r) : x;
+            Reg c = k->op->between(k, index[axis], start, end), before = eval_guard(k, c);
+            Reg x = eval_value(k, e->in.at[i], at);
+            eval_unguard(k, before);
+            r = any ? k->op->choose(k, c, x, r) : x;
             any = true;
         }
         start = end;
     }
-    return any ? r : constant(k, type_out(k, e)->dtype, 0);
+    return any ? r : k->op->constant(k, type_out(k, e)->dtype, 0);
 }
-static Reg index_concatenate(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_concatenate(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     return join_at(k, e, param_number(e, K_dimension), false, index);
 }
-static Reg index_stack(Kernel *k, const Eqn *e, uint32_t out, const Ix *index) {
+static Reg index_stack(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     return join_at(k, e, param_number(e, K_axis), true, index);
 }
 
 /* ---- reductions of axes of extent 1 */
-Reg reduce_unit(Kernel *k, const Eqn *e, const Ix *index) {
+Reg reduce_unit(Eval *k, const Eqn *e, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0);
     Ints axes = param_ints(e, K_axes);
     Ix at[MAX_RANK];
-    if (e->prim == P_argmax || e->prim == P_argmin) return constant(k, type_out(k, e)->dtype, 0);
+    if (e->prim == P_argmax || e->prim == P_argmin) return k->op->constant(k, type_out(k, e)->dtype, 0);
     for (uint32_t d = 0, n = 0; d < x->rank; d++) at[d] = ints_have(axes, d) ? 0 : index[n++];
-    return kernel_eval(k, e->in.at[0], at);
+    return eval_value(k, e->in.at[0], at);
 }
 
 /* ---- the tables of the lowering column */
@@ -323,5 +263,4 @@ Reg reduce_unit(Kernel *k, const Eqn *e, const Ix *index) {
 IndexRule *const index_rule[NPRIMS] = {
 #define PRIM(id, text, arity, type, simplify, facts, jvp, transpose, vmap, lowering) [P_##id] = lowering,
 #include "../../prims.def"
-#include <assert.h>
 };

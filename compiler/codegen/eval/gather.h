@@ -1,7 +1,7 @@
 /* Gather and scatter: windows of an operand, at positions given by an array of integers. */
 #ifndef JAXCC_GATHER_H
 #define JAXCC_GATHER_H
-#include "kernel.h"
+#include "evaluate.h"
 
 /* JAX's GatherScatterMode, in its order; MODE_NONE is that of texts older than modes. */
 typedef enum { MODE_NONE, MODE_CLIP, MODE_FILL_OR_DROP, MODE_PROMISE_IN_BOUNDS, MODE_ONE_HOT } IndexMode;
@@ -15,20 +15,9 @@ typedef struct {
 } Window;
 /* The element at an index of gather's result or scatter's updates. */
 void window_at(Plan *, const Eqn *, const Ix *index, Window *);
-/* Is the whole window inside the operand? In dry mode, reports the reads of the position. */
-Reg window_inside(Kernel *, const Window *);
+/* Is the whole window inside the operand? */
+Reg window_inside(Eval *, const Window *);
 
 IndexRule index_gather;
-
-/* ---- scatter.c */
-/* The address, in elements, to which the update at an index goes. */
-Ix scatter_address(Plan *, const Eqn *, const Ix *index);
-/* Marks the axes of the domain (the updates) along which several updates may go to one place. */
-void scatter_order(Plan *, Step *);
-/* Chooses the lane loop by `score` and orders the other kept loops: those that positions depend on come first. */
-typedef int64_t LoopScore(const void *user, Atom loop);
-void scatter_schedule(Plan *, Step *, LoopScore *, const void *user);
-/* In dry mode: reports what is read to find the place of a store. */
-void store_place(Kernel *, const Store *, const Ix *index);
 
 #endif

@@ -1,0 +1,56 @@
+#include "kernel.h"
+#include "../../options.h"
+#include "../../passes/eval.h"
+#include "point.h"
+
+/* Equations on registers. */
+
+V kernel_literal(Kernel *k, Val v, uint32_t w) {
+    Scalar s = {0};
+    scalar_of(k->x.plan->cx, v, &s);
+    MlirType t = em_vec(k->e, em_register_type(k->e, s.dtype), w);
+    return dtype_info[s.dtype].kind == DK_FLOAT ? em_float(k->e, t, scalar_float(s)) : em_int(k->e, t, scalar_int(s));
+}
+V kernel_binary(Kernel *k, Prim prim, Dtype d, const V *x) {
+    Point p = {.in = d, .out = d, .k = k};
+    k->e->fast = k->x.plan->cx->options->fast_math;
+    V y = point_rule[prim](k->e, &p, x);
+    k->e->fast = false;
+    return point_result(k->e, prim, d, y);
+}
+V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
+    Ctx *cx = k->x.plan->cx;
+    Dtype in = val_array(cx, e->in.at[e->in.n > 1 && (e->prim == P_select_n || e->prim == P_clamp)])->dtype;
+    Dtype out = val_array(cx, e->out.at[0])->dtype;
+    if (point_rule[e->prim]) {
+        Point p = {.in = in, .out = out, .e = e, .k = k};
+        k->e->fast = cx->options->fast_math && !k->in_stdlib;
+        V y = point_rule[e->prim](k->e, &p, x);
+        k->e->fast = false;
+        return point_result(k->e, e->prim, out, y);
+    }
+    return kernel_program(k, e, x, w);
+}
+
+static bool is_product(const Eqn *e) { return e && (e->prim == P_mul || e->prim == P_square); }
+uint32_t kernel_contracts(const Kernel *k, const Eqn *e, const Summand x[2]) {
+    const Ctx *cx = k->x.plan->cx;
+    Dtype d = val_array(cx, e->out.at[0])->dtype;
+    bool sum = e->prim == P_add || e->prim == P_sub || e->prim == P_add_any;
+    if (!sum || (d != DT_f32 && d != DT_f64) || is_product(x[0].maker) == is_product(x[1].maker)) return 2;
+    if (k->in_stdlib || !k->e->target->fma || cx->options->no_contraction) return 2;
+    uint32_t at = is_product(x[1].maker);
+    return x[at].alone && val_array(cx, x[at].maker->out.at[0])->dtype == d ? at : 2;
+}
+V kernel_contracted(Kernel *k, const Eqn *e, uint32_t product, const V *x) {
+    bool minus = e->prim == P_sub;
+    V a = minus && product == 1 ? em_un(k->e, "llvm.fneg", x[0]) : x[0];
+    return em_fma(k->e, a, x[1], minus && product == 0 ? em_un(k->e, "llvm.fneg", x[2]) : x[2]);
+}
+Reg kernel_convert(Kernel *k, Reg r, Dtype from, Dtype to) {
+    if (!to || to == from) return r;
+    Point p = {.in = from, .out = to, .k = k};
+    V v = reg_v(r);
+    r.v = em_round(k->e, to, point_rule[P_convert_element_type](k->e, &p, &v)).ptr;
+    return r;
+}

@@ -1,0 +1,235 @@
+#include "kernel.h"
+#include "point.h"
+#include <assert.h>
+#include <mlir-c/BuiltinAttributes.h>
+#include <mlir-c/BuiltinTypes.h>
+
+/* Loads and stores: how the address moves along the lanes decides what they are. */
+
+/* The most vectors of a tile and lanes of a vector: elements have at least 4 bytes there. */
+enum { MAX_TILE = 16 };
+_Static_assert(KEY_ROWS - MAX_TILE > KEY_DIM, "each row of a tile has a kind of key");
+
+V kernel_buffer(Kernel *k, Buf *b) {
+    uint32_t id = memo_id(&k->x, KEY_BUF, (uint64_t)b->number << 32 | UINT32_MAX, NULL, 0);
+    Reg r;
+    if (memo_get(&k->x, id, &r)) return reg_v(r);
+    MlirBlock was = kernel_at(k, 0);
+    r = reg(frame_buffer(k->frame, b), true, 0);
+    k->e->block = was;
+    return reg_v(memo_set(&k->x, id, r));
+}
+static bool written_here(Kernel *k, const Buf *b) {
+    if (!k->x.step) return false;
+    each(Store, s, k->x.step->stores)
+        if (same_buf(s->buf, b)) return true;
+    return false;
+}
+static V both(Kernel *k, V a, V b) {
+    if (!a.ptr) return b;
+    return b.ptr ? em_bin(k->e, "llvm.and", a, b) : a;
+}
+static V ones(Kernel *k, uint32_t w) { return em_int(k->e, em_vec(k->e, k->e->i1, w), 1); }
+
+/* Loads one element under a condition, by a masked load of a single lane. */
+static V load_one(Kernel *k, V p, Dtype d, V condition) {
+    Emit *e = k->e;
+    int64_t one = 1;
+    MlirType t = em_memory_type(e, d), vt = mlirVectorTypeGet(1, &one, t);
+    if (em_width(condition) > 1 || mlirTypeIsAVector(mlirValueGetType(condition)))
+        condition = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &condition, 0, NULL);
+    MlirType mt = mlirVectorTypeGet(1, &one, e->i1);
+    V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
+    V mask = em_insert(e, condition, em_1(e, "llvm.mlir.zero", mt, 0, NULL, 0, NULL), 0);
+    V loaded = em_masked_load(e, vt, p, mask, none, dtype_align(d));
+    return em_extract(e, loaded, 0);
+}
+static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
+    Emit *e = k->e;
+    V base = kernel_buffer(k, b);
+    Reg i = kernel_index_reg(k, address);
+    uint32_t depth = written_here(k, b) || k->x.guard.v ? k->x.depth : i.depth;
+    if (depth < k->least) depth = k->least;
+    MlirBlock was = kernel_at(k, depth);
+    V p = em_gep(e, base, reg_v(i), em_memory_type(e, d));
+    V m = k->x.guard.v ? load_one(k, p, d, reg_v(k->x.guard)) : em_load(e, em_memory_type(e, d), p, dtype_align(d));
+    V r = em_to_register(e, d, m);
+    e->block = was;
+    return reg(r, true, depth);
+}
+static V load_vector(Kernel *k, V p, Dtype d, V mask) {
+    Emit *e = k->e;
+    MlirType t = em_vec(e, em_memory_type(e, d), k->w);
+    if (!mask.ptr) return em_load(e, t, p, dtype_align(d));
+    V none = em_1(e, "llvm.mlir.zero", t, 0, NULL, 0, NULL);
+    return em_masked_load(e, t, p, mask, none, dtype_align(d));
+}
+static V reversed(Kernel *k, V v) {
+    int64_t lanes[MAX_LANES];
+    for (uint32_t i = 0; i < k->w; i++) lanes[i] = k->w - 1 - i;
+    return em_shuffle(k->e, v, v, k->w, lanes);
+}
+/* Lanes `rows` apart, in whole rows: the rows are loaded once, and each column is a shuffle of them. */
+static V load_column(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
+    Emit *e = k->e;
+    int64_t lanes[MAX_LANES];
+    Dim column = ix_at(k->x.ix, address)->c;
+    Ix first = ix_sub(k->x.ix, address, ix_dim(k->x.ix, column));
+    uint32_t id = memo_id(&k->x, KEY_ROWS, (uint64_t)b->number << 32 | first, NULL, 0);
+    Reg r;
+    if (!memo_get(&k->x, id, &r)) {
+        MlirType t = em_memory_type(e, d);
+        V p = em_gep(e, kernel_buffer(k, b), kernel_index(k, first), t);
+        r = memo_set(&k->x, id,
+                     reg(em_load(e, em_vec(e, t, k->w * (uint32_t)rows), p, dtype_align(d)), false, k->x.depth));
+    }
+    for (uint32_t i = 0; i < k->w; i++) lanes[i] = column + i * rows;
+    return em_shuffle(e, reg_v(r), reg_v(r), k->w, lanes);
+}
+static bool column_of_rows(Kernel *k, Ix address, Dim coef, Dim rows) {
+    const IxExpr *x = ix_at(k->x.ix, address);
+    if (rows < 2 || rows > 4 || coef != rows || k->tail.ptr || k->x.guard.v) return false;
+    for (uint32_t i = 0; i < x->n; i++)
+        if (dim_mod(k->x.plan->cx->types, x->at[i].coef, rows) != 0) return false;
+    return dim_is_const(x->c) && x->c >= 0 && x->c < rows;
+}
+/* Lanes 2 to 4 apart: everything from the first to the last is loaded and shuffled, the last vector ending with the
+   last lane, so that nothing beyond it is read. */
+static bool few_apart(const Kernel *k, Dim coef) { return dim_is_const(coef) && coef >= 2 && coef <= 4 && k->w >= 4; }
+static V load_apart(Kernel *k, Buf *b, Dtype d, Ix address, uint32_t by) {
+    Emit *e = k->e;
+    MlirType t = em_memory_type(e, d), vt = em_vec(e, t, k->w);
+    V base = kernel_buffer(k, b), at = kernel_index(k, address), v = {NULL};
+    uint32_t w = k->w, last = (w - 1) * by + 1 - w;
+    for (uint32_t i = 0; i < by; i++) {
+        int64_t lanes[MAX_LANES];
+        uint32_t from = i + 1 < by ? i * w : last;
+        V part = em_load(e, vt, em_gep(e, base, em_bin(e, "llvm.add", at, em_i64(e, from)), t), dtype_align(d));
+        for (uint32_t l = 0; l < w; l++) {
+            bool here = l * by >= (i ? i * w : 0) && l * by < (i + 1) * w;
+            lanes[l] = here ? (i ? w : 0) + l * by - from : l;
+        }
+        v = i ? em_shuffle(e, v, part, w, lanes) : em_shuffle(e, part, part, w, lanes);
+    }
+    return v;
+}
+/* w vectors, transposed: halves are exchanged at distances w/2, …, 1. */
+static void transpose(Emit *e, V *v, uint32_t w) {
+    for (uint32_t half = w / 2; half; half /= 2)
+        for (uint32_t i = 0; i < w; i++) {
+            if (i & half) continue;
+            int64_t lo[MAX_TILE], hi[MAX_TILE];
+            for (uint32_t l = 0; l < w; l++) {
+                lo[l] = l & half ? w + l - half : l;
+                hi[l] = l & half ? w + l : l + half;
+            }
+            V a = v[i], b = v[i + half];
+            v[i] = em_shuffle(e, a, b, w, lo);
+            v[i + half] = em_shuffle(e, a, b, w, hi);
+        }
+}
+/* Elements far apart along the lanes but contiguous along the tile: at its first row, all rows are loaded and
+   transposed. */
+static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
+    Emit *e = k->e;
+    MlirType t = em_memory_type(e, d);
+    Ix first = ix_sub(k->x.ix, address, ix_dim(k->x.ix, k->tile_at));
+    uint32_t ids[MAX_TILE];
+    Reg r;
+    assert(k->tile <= MAX_TILE);
+    for (uint32_t i = 0; i < k->tile; i++)
+        ids[i] = memo_id(&k->x, KEY_ROWS - 1 - i, (uint64_t)b->number << 32 | first, NULL, 0);
+    if (memo_get(&k->x, ids[k->tile_at], &r)) return reg_v(r);
+    assert(k->x.step);
+    V v[MAX_TILE], base = kernel_buffer(k, b), at = kernel_index(k, first), stride = kernel_dim(k, coef);
+    for (uint32_t i = 0; i < k->tile; i++) {
+        V row = em_bin(e, "llvm.add", at, em_bin(e, "llvm.mul", stride, em_i64(e, i)));
+        v[i] = em_load(e, em_vec(e, t, k->tile), em_gep(e, base, row, t), dtype_align(d));
+    }
+    transpose(e, v, k->tile);
+    for (uint32_t i = 0; i < k->tile; i++) memo_set(&k->x, ids[i], reg(v[i], false, k->x.depth));
+    return v[k->tile_at];
+}
+static bool tiled(Kernel *k, Ix address) {
+    bool other;
+    if (!k->tile || k->w != k->tile || k->tail.ptr || k->x.guard.v) return false;
+    assert(k->x.step);
+    return ix_coef(k->x.ix, address, k->x.step->tile, &other) == 1 && !other;
+}
+
+Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
+    Emit *e = k->e;
+    bool other;
+    if (!k->lane || !ix_uses(k->x.ix, address, k->lane)) return load_uniform(k, b, d, address);
+    if (k->w == 1) {
+        Reg r = load_uniform(k, b, d, address);
+        r.uniform = false;
+        return r;
+    }
+    Dim coef = ix_coef(k->x.ix, address, k->lane, &other);
+    V guard = k->x.guard.v ? kernel_vector(k, k->x.guard) : (V){NULL};
+    V mask = both(k, guard, k->tail), base = kernel_buffer(k, b), m;
+    MlirType t = em_memory_type(e, d);
+    if (!other && coef == 1) {
+        m = load_vector(k, em_gep(e, base, kernel_index(k, address), t), d, mask);
+    } else if (!other && coef == -1) {
+        V first = em_bin(e, "llvm.sub", kernel_index(k, address), em_i64(e, k->w - 1));
+        m = reversed(k, load_vector(k, em_gep(e, base, first, t), d, mask.ptr ? reversed(k, mask) : mask));
+    } else if (!other && column_of_rows(k, address, coef, rows)) {
+        m = load_column(k, b, d, address, rows);
+    } else if (!other && tiled(k, address)) {
+        m = load_tile(k, b, d, address, coef);
+    } else if (!other && !mask.ptr && few_apart(k, coef)) {
+        m = load_apart(k, b, d, address, (uint32_t)coef);
+    } else {
+        MlirType vt = em_vec(e, t, k->w);
+        V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
+        m = em_gather(e, vt, base, kernel_lane_indices(k, address), t, mask.ptr ? mask : ones(k, k->w), none,
+                      dtype_align(d));
+    }
+    return reg(em_to_register(e, d, m), false, k->x.depth);
+}
+void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
+    Emit *e = k->e;
+    bool other = false;
+    bool lanes = k->lane && k->w > 1 && ix_uses(k->x.ix, address, k->lane);
+    MlirType t = em_memory_type(e, d);
+    V base = kernel_buffer(k, b), i = kernel_index(k, address);
+    if (!lanes) {
+        V v = r.uniform || k->w == 1 ? reg_v(r) : em_extract(e, reg_v(r), 0);
+        em_store(e, em_to_memory(e, d, v), em_gep(e, base, i, t), dtype_align(d));
+        return;
+    }
+    V m = em_to_memory(e, d, kernel_vector(k, r));
+    Dim coef = ix_coef(k->x.ix, address, k->lane, &other);
+    if (!other && coef == 1) {
+        V p = em_gep(e, base, i, t);
+        if (k->tail.ptr)
+            em_masked_store(e, m, p, k->tail, dtype_align(d));
+        else
+            em_store(e, m, p, dtype_align(d));
+        return;
+    }
+    V p = em_gep(e, base, kernel_lane_indices(k, address), t);
+    V o[3] = {m, p, k->tail.ptr ? k->tail : ones(k, k->w)};
+    Attr a = {"alignment", mlirIntegerAttrGet(e->i32, dtype_align(d))};
+    em_op(e, "llvm.intr.masked.scatter", &(Op){0, NULL, 3, o, 1, &a, 0, NULL});
+}
+
+/* Evaluates all values first: one of them may overwrite memory that another is computed from. */
+void kernel_stores(Kernel *k) {
+    Step *step = k->x.step;
+    Reg *r = arena_new(k->x.plan->arena, Reg, step->stores.n + 1);
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < step->stores.n; i++) {
+            const Store *s = &step->stores.at[i];
+            Dtype d = val_array(k->x.plan->cx, s->v)->dtype;
+            Ix index[MAX_RANK];
+            if (s->level != k->x.level || s->row != k->rows) continue;
+            step_at(k->x.plan, step, s->v, index);
+            if (pass == 0)
+                r[i] = kernel_convert(k, eval_value(&k->x, s->v, index), d, s->as);
+            else
+                kernel_store(k, s->buf, s->as ? s->as : d, store_address(k->x.plan, s, index), r[i]);
+        }
+}

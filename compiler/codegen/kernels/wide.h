@@ -1,0 +1,11 @@
+/* The wide forms of sums (plan/sums.h) in registers, with as many lanes as the accumulator. */
+#ifndef JAXCC_WIDE_H
+#define JAXCC_WIDE_H
+#include "../emit/emit.h"
+#include "../plan/sums.h"
+
+void wide_zero(Emit *, Dtype d, uint32_t w, V *wide);
+void wide_add(Emit *, Dtype d, V x, V *wide);
+V wide_value(Emit *, Dtype d, const V *wide); /* rounded to a register of d */
+
+#endif

@@ -1,0 +1,17 @@
+/* Scatter: where updates go, and which of them are done in order. */
+#ifndef JAXCC_SCATTER_H
+#define JAXCC_SCATTER_H
+#include "../eval/gather.h"
+
+/* The address, in elements, to which the update at an index goes. */
+Ix scatter_address(Plan *, const Eqn *, const Ix *index);
+/* The window of the update at the step's own index; do its positions depend on the loop? */
+const Window *scatter_window(Plan *, const Step *);
+bool scatter_moves(Plan *, const Window *, Atom loop);
+/* Marks the axes of the domain (the updates) along which several updates may go to one place. */
+void scatter_order(Plan *, Step *);
+/* Chooses the lane loop by `score` and orders the other kept loops: those that positions depend on come first. */
+typedef int64_t LoopScore(const void *user, Atom loop);
+void scatter_schedule(Plan *, Step *, LoopScore *, const void *user);
+
+#endif

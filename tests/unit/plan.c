@@ -1,0 +1,154 @@
+/* Plans: steps, their loops and what the target decides. Links neither LLVM nor MLIR. */
+#include "codegen/eval/record.h"
+#include "codegen/plan/call.h"
+#include "codegen/plan/dot.h"
+#include "options.h"
+#include "parse/parse.h"
+#include "typecheck/check.h"
+#include <criterion/criterion.h>
+
+enum { V2 = 1, V3, V4 };
+static Arena *arena;
+static Ctx *cx;
+static Options options;
+static void open_context(void) {
+    arena = arena_open();
+    cx = ctx_new(arena);
+    options = (Options){.opt = 2, .name = "f"};
+    cx->options = &options;
+}
+static void close_context(void) { arena_close(arena); }
+TestSuite(plan, .init = open_context, .fini = close_context);
+
+static Plan *planned(const char *text, const Target *target) {
+    Jaxpr *j = parse(cx, diags_source(cx->diags, "test", str(text)), NULL);
+    cr_assert(j && check(cx, j));
+    j = passes_lower(cx, j);
+    cr_assert(j && supported(cx, j));
+    Callees *callees = callees_of(cx, &(Program){"f", j}, target);
+    each(Callee *, c, callees->all) {
+        Plan *p = callee_plan(callees, *c);
+        cr_assert(p);
+        (*c)->workspace = p->workspace;
+    }
+    Plan *p = plan(callees, j, NULL);
+    cr_assert(p);
+    return p;
+}
+/* The step of the body that has this number, counted from 0. */
+static Step *step(const Plan *p, uint32_t i) {
+    cr_assert(i < p->top->steps.n);
+    return p->top->steps.at[i];
+}
+
+Test(plan, elementwise_equations_are_one_step) {
+    Plan *p = planned("{ lambda ; a:f32[1000] b:f32[1000]. let c:f32[1000] = mul a b; d:f32[1000] = exp c;\n"
+                      "  e:f32[1000] = add d a in (e,) }",
+                      &x86_levels[V3]);
+    cr_assert_eq(p->top->steps.n, 1);
+    const Step *s = step(p, 0);
+    cr_assert_eq(s->kind, STEP_LOOPS);
+    cr_assert_eq(s->stores.n, 1);
+    cr_assert_eq(s->stores.at[0].buf->kind, BUF_OUT);
+    cr_assert_eq(s->nkept, 1);
+    cr_assert_eq(s->lane, s->kept[0]);
+    cr_assert_eq(p->workspace, 0);
+}
+
+/* A sum of rows and what is divided by it are two stages of one step; the exponentials are kept in a row. */
+Test(plan, softmax_is_one_step_of_stages) {
+    Plan *p = planned("{ lambda ; a:f32[64,100]. let b:f32[64] = reduce_max[axes=(1,)] a\n"
+                      "  c:f32[64,1] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(64,1)] b\n"
+                      "  d:f32[64,100] = sub a c; e:f32[64,100] = exp d; g:f32[64] = reduce_sum[axes=(1,)] e\n"
+                      "  h:f32[64,1] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(64,1)] g\n"
+                      "  i:f32[64,100] = div e h in (i,) }",
+                      &x86_levels[V3]);
+    cr_assert_eq(p->top->steps.n, 1);
+    const Step *s = step(p, 0);
+    cr_assert_eq(s->levels, 3);
+    cr_assert_eq(s->nreductions, 2);
+    cr_assert_eq(s->row_bytes, 400);
+    cr_assert_eq(s->lane, s->red[0]);
+    cr_assert_eq(s->units, 64);
+}
+
+/* 1003 = 31 · 32 + 11: at AVX2 32 lanes at once, the rest in one masked vector of 16; without masks one by one. */
+Test(plan, the_target_decides_widths) {
+    const char *text = "{ lambda ; a:f32[1003] b:f32[1003]. let c:f32[1003] = add a b in (c,) }";
+    static const struct {
+        uint32_t level, main, tail;
+    } want[] = {{V2, 16, 1}, {V3, 32, 16}, {V4, 64, 64}};
+    for (uint32_t i = 0; i < 3; i++) {
+        const Step *s = step(planned(text, &x86_levels[want[i].level]), 0);
+        cr_assert_eq(s->widths.main, want[i].main);
+        cr_assert_eq(s->widths.tail, want[i].tail);
+        cr_assert_eq(s->block, 256);
+        cr_assert_eq(s->units, 4);
+    }
+}
+
+Test(plan, a_product_has_a_tile_for_the_registers) {
+    const char *text = "{ lambda ; a:f32[128,128] b:f32[128,128]. let c:f32[128,128] = dot_general["
+                       "dimension_numbers=(([1], [0]), ([], []))] a b; d:f32[128,128] = tanh c in (d,) }";
+    Plan *p = planned(text, &x86_levels[V3]);
+    cr_assert_eq(p->top->steps.n, 1);
+    const Step *s = step(p, 0);
+    cr_assert_eq(s->kind, STEP_DOT);
+    cr_assert_eq(s->members.n, 2);
+    cr_assert_eq(s->dot->mr, 6);
+    cr_assert_eq(s->dot->w, 16);
+    s = step(planned(text, &x86_levels[V4]), 0);
+    cr_assert_eq(s->dot->mr, 8);
+    cr_assert_eq(s->dot->w, 32);
+}
+
+/* The next value of the first is written over the current one; the second is read elsewhere than it is written. */
+Test(plan, carries_of_a_scan) {
+    Plan *p = planned(
+        "{ lambda ; a:f32[500] b:f32[500]. let c:f32[500] d:f32[500] = scan[_split_transpose=False\n"
+        "    jaxpr={ lambda ; e:f32[500] g:f32[500]. let h:f32[500] = sin e; i:f32[500] = rev[dimensions=(0,)] g\n"
+        "    k:f32[500] = mul i h in (h, k) }\n"
+        "    length=10 linear=(False, False) num_carry=2 num_consts=0 reverse=False unroll=1] a b in (c, d) }",
+        &x86_levels[V3]);
+    const Step *s = step(p, 0);
+    cr_assert_eq(s->kind, STEP_SCAN);
+    cr_assert_eq(s->ncarries, 2);
+    cr_assert_eq(s->carries[0].kind, CARRY_IN_PLACE);
+    cr_assert_eq(s->carries[1].kind, CARRY_SWAP);
+}
+
+typedef struct {
+    Val v[4];
+    Ix address[4];
+    uint32_t n;
+} Reads;
+static void seen(void *user, Val v, const Ix *index, Ix address) {
+    Reads *r = user;
+    if (!v) return;
+    cr_assert_lt(r->n, 4);
+    r->v[r->n] = v, r->address[r->n++] = address;
+}
+/* Nothing moves: what a transposed slice reads is an address in the array itself. */
+Test(plan, what_an_index_operation_reads_is_recorded) {
+    Plan *p = planned("{ lambda ; a:f32[10,20]. let b:f32[4,20] = slice[limit_indices=(7, 20) start_indices=(3, 0)\n"
+                      "    strides=None] a; c:f32[20,4] = transpose[permutation=(1, 0)] b in (c,) }",
+                      &x86_levels[V3]);
+    const Jaxpr *j = p->top->j;
+    Ix index[2] = {ix_atom(p->ix, atom_loop(p->ix, 20)), ix_atom(p->ix, atom_loop(p->ix, 4))};
+    Reads r = {.n = 0};
+    eval_value(record(p, NULL, seen, &r), j->out.at[0], index);
+    cr_assert_eq(r.n, 1);
+    cr_assert_eq(r.v[0], j->in.at[0]);
+    Ix want = ix_add(p->ix, ix_scale(p->ix, ix_add(p->ix, ix_dim(p->ix, 3), index[1]), 20), index[0]);
+    cr_assert_eq(r.address[0], want);
+}
+
+/* Its workspace is a part of the caller's. */
+Test(plan, buffers_that_are_never_live_together_share_memory) {
+    Plan *p = planned("{ lambda ; a:f32[1000]. let b:f32[1000] = cumsum[axis=0 reverse=False] a\n"
+                      "  c:f32[1000] = cumsum[axis=0 reverse=False] b; d:f32[1000] = cumsum[axis=0 reverse=False] c\n"
+                      "  e:f32[1000] = cumsum[axis=0 reverse=False] d in (e,) }",
+                      &x86_levels[V3]);
+    cr_assert_eq(p->top->steps.n, 4);
+    cr_assert_eq(p->workspace, 2 * 4032);
+}
