@@ -1,14 +1,13 @@
-/* Costs and thresholds of plans, kernels and the host's code. Costs are in additions of one element, sizes in what is
-   said; all of them are estimates for the first and second cache of a core, or bounds on the time of LLVM. */
+/* Costs and thresholds of plans, kernels and the host's code. Costs are estimates, in additions of one element. */
 #ifndef JAXCC_COST_H
 #define JAXCC_COST_H
 
 /* ---- fusion: what one element costs, and what is computed wherever it is used */
 enum {
-    COSTLY_COST = 4,              /* a primitive that is COSTLY: a division, a root */
+    COSTLY_COST = 4,              /* a primitive that is COSTLY */
     STDLIB_COST = 20,             /* a program of stdlib/ */
     STEP_COST = 400,              /* a step that costs more takes no further members */
-    PROGRAM_COST = STEP_COST / 2, /* a program with loops: two of them fill a step */
+    PROGRAM_COST = STEP_COST / 2, /* a program with loops */
     MOST_COST = 100000,           /* costs are not counted further */
     VIRTUAL_COST = 4,             /* as much is computed wherever it is used, if it reads one value */
     VIRTUAL_DEPTH = 64,           /* equations that evaluating a virtual value may recurse through */
@@ -46,14 +45,14 @@ enum {
 
 /* ---- vectors: what the target decides for a step */
 enum {
-    VECTORS = 4,       /* in one iteration: the loads of one hide behind the others' arithmetic */
+    VECTORS = 4,       /* vectors in one iteration */
     LONG_COST = 60,    /* a longer body has half as many vectors: fewer live registers */
     LOOP_VALUES = 8,   /* values of a member's loop that four vectors hold in registers */
     WIDEST_TAIL = 16,  /* lanes of the masked remainder of an unknown extent */
     LOOP_BLOCK = 256,  /* elements of a unit, if the outermost loop has the lanes */
     JAM = 4,           /* iterations of a kept loop that are done at once */
     WINDOW_BLOCK = 64, /* elements of a scatter's windows in a unit */
-    PREFIX_BYTES = 64  /* of a vector of prefixes, on every machine: their order is the same on all */
+    PREFIX_BYTES = 64  /* of a vector of prefixes, on every machine */
 };
 
 /* ---- sums: terms that are added in one register before its sum is added to a wide form. Adding n uniform terms in f32
@@ -87,7 +86,7 @@ enum {
 enum {
     DOT_FULL = 6,          /* rows that fill a tile */
     MOST_DOT_LANES = 256,  /* of a tile */
-    DOT_SUMS = 8,          /* chains of additions that hide how long one takes */
+    DOT_SUMS = 8,          /* sums in registers: a smaller tile has several sets of partial sums */
     DOT_SPILL_COST = 24,   /* a longer epilogue is a loop over the rows of a tile */
     PACK_BYTES = 1 << 18,  /* a larger B is packed, or read in blocks of columns */
     BLOCK_BYTES = 1 << 19, /* of a unit's packed columns with all terms */
@@ -98,7 +97,7 @@ enum {
     UNKNOWN_COLUMNS = 32,  /* … or of these, if the terms are not known */
     WIDE_BLOCK = 512,      /* columns of a unit that reads a large B in place */
     UNIT_TILES = 8,        /* tiles of rows in a unit that reads a small B in place */
-    UNIT_SHARE = 4,        /* a unit is at most one of so many, so that threads have work */
+    UNIT_SHARE = 4,        /* a unit is at most a quarter of the columns or of the tiles of rows */
     TERM_BLOCK = 64,       /* terms of a block with few rows … */
     LONG_BLOCK = 256,      /* … and with more */
     MANY_ROWS = 2048,      /* more rows are not done in blocks of terms */

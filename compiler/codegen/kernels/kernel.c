@@ -83,7 +83,6 @@ Reg kernel_index_reg(Kernel *k, Ix i) {
     return memo_set(&k->x, id, sum);
 }
 V kernel_index(Kernel *k, Ix i) { return reg_v(kernel_index_reg(k, i)); }
-uint32_t kernel_depth(Kernel *k, Ix i) { return kernel_index_reg(k, i).depth; }
 
 /* Do 32 bits hold it? */
 static bool is_short(Kernel *k, Ix i) {

@@ -53,15 +53,14 @@ Reg kernel_index_lanes(Kernel *, Ix, MlirType integer);
 Reg kernel_element(Kernel *, const IxValue *, const MlirType *integer);
 /* Is it in [0, most]? */
 Reg kernel_in_range(Kernel *, const IxValue *, Reg element);
-V kernel_dim(Kernel *, Dim);         /* i64, in the outermost scope */
-uint32_t kernel_depth(Kernel *, Ix); /* the depth of the innermost loop in the index */
+V kernel_dim(Kernel *, Dim); /* i64, in the outermost scope */
 
 /* ---- memory; addresses in elements */
 V kernel_buffer(Kernel *, Buf *);
 /* `rows`: the buffer consists of rows of that many elements (0: nothing is known). */
 Reg kernel_load(Kernel *, Buf *, Dtype, Ix address, Dim rows);
 void kernel_store(Kernel *, Buf *, Dtype, Ix address, Reg);
-/* Writes the step's stores at the current index of the domain whose values belong to the stage k->level; only the lanes
+/* Writes the step's stores at the current index of the domain whose values belong to the stage k->x.level; only the lanes
    of k->tail, if it is set. */
 void kernel_stores(Kernel *);
 
