@@ -45,7 +45,7 @@ BACK_O = $(BACK:%.c=$(B)/%.o)
 RT_O = $(RT:runtime/%.c=$(B)/rt/%.o)
 RUN_O = $(patsubst %.c,$(B)/%.o,$(wildcard runtime/run*.c) $(BOTH))
 # The compiler and jaxcc-run as functions: the runner of cases forks instead of starting programs.
-RUNNER_O = $(addprefix $(B)/tests/,runner.o cases.o drawn.o $(patsubst %.c,as_functions/%.o,compiler/main.c $(wildcard runtime/run*.c)))
+RUNNER_O = $(addprefix $(B)/tests/,runner.o cases.o drawn.o loaded.o linear.o $(patsubst %.c,as_functions/%.o,compiler/main.c $(wildcard runtime/run*.c)))
 GEN_O = $(patsubst %.c,$(B)/%.o,tests/fuzz/gen.c $(wildcard tests/fuzz/make_*.c))
 UNITS = $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c))
 STDLIB = $(sort $(wildcard stdlib/*.jaxpr))

@@ -1,8 +1,6 @@
 #include "drawn.h"
-#include "../runtime/jaxcc.h"
-#include "../runtime/npz.h"
+#include "loaded.h"
 #include "type.h"
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,12 +36,9 @@ static bool draw(NpzArray *a, uint32_t number, const jaxcc_type *t, char *why, s
 bool drawn_inputs(const char *so, const char *name, const char *in, const char *out, char *why, size_t n) {
     Npz given;
     NpzError error;
-    char *symbol = NULL;
-    void *library = dlopen(so, RTLD_NOW | RTLD_LOCAL);
-    if (!library || asprintf(&symbol, "%s_program", name) < 0) return snprintf(why, n, "%.200s", dlerror()), false;
-    const jaxcc_program *(*program)(void) = (const jaxcc_program *(*)(void))dlsym(library, symbol);
-    if (!program || !npz_read(in, &given, &error)) return snprintf(why, n, "no inputs"), false;
-    const jaxcc_program *p = program();
+    Loaded l = loaded(so, name);
+    const jaxcc_program *p = l.program;
+    if (!p || !npz_read(in, &given, &error)) return snprintf(why, n, "no program, or no inputs"), false;
     NpzArray *all = calloc((size_t)p->n_in + given.n + 1, sizeof *all);
     if (!all) abort();
     if (given.n) memcpy(all, given.at, given.n * sizeof *all);
@@ -52,6 +47,6 @@ bool drawn_inputs(const char *so, const char *name, const char *in, const char *
     good = good && (npz_write(out, false, all, given.n > (uint32_t)p->n_in ? given.n : (uint32_t)p->n_in, &error) ||
                     (snprintf(why, n, "%.200s", error.text), false));
     free(all);
-    dlclose(library);
+    loaded_close(l);
     return good;
 }

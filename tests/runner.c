@@ -12,6 +12,8 @@
        --filter REGEX    only cases whose path matches
        --without REGEX   only cases whose path does not
        --extra FLAG      a flag for every compilation; repeatable
+       --fixed R         this part of the cases with --vmap again, with -D for each batch: its size in S.in.npz
+       --seed N          draws others; default 0
        --transform FLAG  S.jaxpr under FLAG gives what S.static gives under it, of S.in.npz and drawn numbers for
                          what FLAG adds; a case of which S.static does not compile so is left out
        --roundtrip       instead, every .jaxpr is printed, and what is printed is printed again: the
@@ -19,6 +21,8 @@
        --jobs N, --fail-list FILE */
 #include "cases.h"
 #include "drawn.h"
+#include "linear.h"
+#include "loaded.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -41,16 +45,19 @@ typedef enum { PASS, REFUSED, COMPILE, RUN, MISMATCH, CRASH, TIMEOUT, LEFT_OUT, 
 static const char *const outcome_name[] = {"pass",     "refused", "compile", "run",
                                            "mismatch", "crash",   "timeout", "left out"};
 
+enum { MOST_WORDS = 50, MOST_EXTRA = 16, MOST_SECONDS = 60 }; /* of S.args; --extra */
+
 /* What a case's process tells; in memory shared with it. */
 typedef struct {
     Outcome outcome;
     char why[240];
+    bool fixed; /* run again with sizes of batches */
 } Report;
 
 typedef struct {
-    const char *filter, *without, *prims, *dtypes, *fail_list, *transform, *extra[16];
-    int nextra, jobs;
-    double min_pass;
+    const char *filter, *without, *prims, *dtypes, *fail_list, *transform, *extra[MOST_EXTRA];
+    int nextra, jobs, seed;
+    double min_pass, fixed;
     bool strict, only, roundtrip;
     Cases cases;
     char tmp[64];
@@ -96,7 +103,7 @@ static int add_words(char **argv, int n, const char *path, bool line) {
     if (f) fclose(f);
     text[length] = 0;
     char *rest = strdup(text);
-    for (char *word; n < 50 && (word = strtok_r(NULL, line ? "\n" : " \t\r\n", &rest));) {
+    for (char *word; n < MOST_WORDS && (word = strtok_r(NULL, line ? "\n" : " \t\r\n", &rest));) {
         argv[n++] = word;
         if (line) break;
     }
@@ -117,22 +124,45 @@ static char *rule_beside(const Case *c, const char *rule) {
     return text;
 }
 
+/* The flags of S.args. */
+typedef struct {
+    char *at[MOST_WORDS];
+    int n;
+} Words;
+static Words words_of(const Case *c) {
+    Words w = {.n = 0};
+    w.n = add_words(w.at, 0, case_file(c, ".args"), false);
+    for (int i = 1; i < w.n; i++)
+        if (!strcmp(w.at[i - 1], "--rule")) w.at[i] = rule_beside(c, w.at[i]);
+    return w;
+}
+static bool has_flag(const Words *w, const char *flag) {
+    bool found = false;
+    for (int i = 0; i < w->n; i++) found |= strncmp(w->at[i], flag, strlen(flag)) == 0;
+    return found;
+}
+
 #define CASE_NAME "a_case" /* of the library's function */
-static int compile_case(const Run *r, const Case *c, const char *program, const char *so) {
-    char *argv[64] = {"jaxcc", (char *)program}, *text;
-    int n = add_words(argv, 2, case_file(c, ".args"), false);
-    for (int i = 3; i < n; i++)
-        if (!strcmp(argv[i - 1], "--rule")) argv[i] = rule_beside(c, argv[i]);
+/* The program becomes the library `so`, with further flags. */
+typedef struct {
+    const char *program, *so;
+    char *const *flags;
+    int n;
+} Build;
+static int compile_case(const Run *r, const Case *c, Build b) {
+    char *argv[MOST_WORDS + MOST_EXTRA + MOST_BATCHES + 8] = {"jaxcc", (char *)b.program}, *text, *sig[2] = {NULL};
+    Words words = words_of(c);
+    int n = 2;
+    for (int i = 0; i < words.n; i++) argv[n++] = words.at[i];
     if (exists(case_file(c, ".consts.npz")) && asprintf(&text, "--consts=%s", case_file(c, ".consts.npz")) > 0)
         argv[n++] = text;
-    char *sig[2] = {NULL};
     if (add_words(sig, 0, case_file(c, ".sig"), true) && asprintf(&text, "--in-type=%s", sig[0]) > 0) argv[n++] = text;
-    for (int i = 0; i < r->nextra && n < 58; i++) argv[n++] = (char *)r->extra[i];
-    if (r->transform) argv[n++] = (char *)r->transform;
+    for (int i = 0; i < r->nextra; i++) argv[n++] = (char *)r->extra[i];
+    for (int i = 0; i < b.n; i++) argv[n++] = b.flags[i];
     argv[n++] = "--name=" CASE_NAME;
     argv[n++] = "--no-header";
     argv[n++] = "-o";
-    argv[n++] = (char *)so;
+    argv[n++] = (char *)b.so;
     return jaxcc_main(n, argv);
 }
 
@@ -181,22 +211,29 @@ static void print_twice(const Run *r, const Case *c, const char *log, Report *re
     tell(report, same ? PASS : MISMATCH, same ? "" : "it prints as another program");
 }
 
+/* jaxcc-run on a program of the library; its status. */
+static int call(const char *so, const char *name, const char *in, const char *out, Report *report) {
+    tell(report, CRASH, "when it ran");
+    optind = 0; /* getopt starts anew */
+    char *argv[] = {"jaxcc-run", (char *)so, (char *)in, "--guard", "--entry", (char *)name, "-o", (char *)out, NULL};
+    int status = jaxcc_run_main(8, argv);
+    fflush(NULL);
+    return status;
+}
+
 /* The outputs of a program under the transformation; the first one's inputs are those of the other. */
 static bool transformed(const Run *r, const Case *c, const char *program, const char *out, Report *report) {
     const char *so = in_tmp(r, "case.so"), *log = in_tmp(r, "log"), *in = in_tmp(r, "in.npz");
     bool first = program != c->path;
-    int status = compile_case(r, c, program, so);
+    char *flag = (char *)r->transform;
+    int status = compile_case(r, c, (Build){program, so, &flag, 1});
     fflush(NULL);
     first_line(log, report->why, sizeof report->why);
     report->outcome = status == 3 ? CRASH : first ? LEFT_OUT : COMPILE;
     if (status) return false;
     if (first && !drawn_inputs(so, CASE_NAME, case_file(c, ".in.npz"), in, report->why, sizeof report->why))
         return false;
-    tell(report, CRASH, "when it ran");
-    optind = 0; /* getopt starts anew */
-    char *argv[] = {"jaxcc-run", (char *)so, (char *)in, "--guard", "-o", (char *)out, NULL};
-    status = jaxcc_run_main(6, argv);
-    fflush(NULL);
+    status = call(so, CASE_NAME, in, out, report);
     first_line(log, report->why, sizeof report->why);
     report->outcome = first ? LEFT_OUT : RUN;
     return status == 0;
@@ -210,55 +247,97 @@ static void agrees(const Run *r, const Case *c, Report *report) {
     tell(report, same ? PASS : MISMATCH, same ? "" : why);
 }
 
+/* The programs of --linearize, one after the other. */
+static int call_linear(const Run *r, const char *so, const char *in, const char *out, Report *report) {
+    static const char forward[] = CASE_NAME "_fwd", linear[] = CASE_NAME "_lin";
+    const char *part = in_tmp(r, "in.npz"), *given = in_tmp(r, "given.npz"), *last = in_tmp(r, "last.npz");
+    Linear l;
+    if (!linear_of(so, forward, linear, in, &l) || !linear_point(&l, in, part)) return 1;
+    int status = call(so, forward, part, given, report);
+    if (status || !linear_tangents(&l, given, in, part)) return 1;
+    status = call(so, linear, part, last, report);
+    return status || !linear_results(&l, given, last, out);
+}
+
+static bool compiles(const Run *r, const Case *c, Build b, Report *report) {
+    const char *log = in_tmp(r, "log");
+    char why[240];
+    int status = compile_case(r, c, b);
+    fflush(NULL);
+    if (status == 0) return true;
+    first_line(log, why, sizeof why);
+    bool refused = log_says(log, status == 2 ? "unknown option" : "is not supported yet");
+    tell(report, refused ? REFUSED : status == 3 ? CRASH : COMPILE, why);
+    return false;
+}
+
+/* The library gives S.out.npz of S.in.npz, or those numbered `suffix`. */
+static bool gives(const Run *r, const Case *c, const char *so, const char *suffix, Report *report) {
+    const char *log = in_tmp(r, "log"), *out = in_tmp(r, "out.npz");
+    char in_name[24], out_name[24], why[240], *words = must_fail(c);
+    snprintf(in_name, sizeof in_name, ".in%s.npz", suffix);
+    snprintf(out_name, sizeof out_name, ".out%s.npz", suffix);
+    Words flags = words_of(c);
+    const char *in = case_file(c, in_name);
+    int status =
+        has_flag(&flags, "--linearize") ? call_linear(r, so, in, out, report) : call(so, CASE_NAME, in, out, report);
+    fflush(NULL);
+    first_line(log, why, sizeof why);
+    bool good = words ? fails_well(status, words, log) : status == 0;
+    if (!good)
+        tell(report, RUN, why);
+    else if (!words && !(good = compare_files(c, out, case_file(c, out_name), why, sizeof why)))
+        tell(report, MISMATCH, why);
+    return good;
+}
+static bool gives_all(const Run *r, const Case *c, const char *so, Report *report) {
+    if (!gives(r, c, so, "", report)) return false;
+    for (char k[] = "2"; k[0] <= '9' && !must_fail(c); k[0]++) {
+        char name[16];
+        snprintf(name, sizeof name, ".in%s.npz", k);
+        if (!exists(case_file(c, name))) break;
+        if (!gives(r, c, so, k, report)) return false;
+    }
+    return true;
+}
+
+/* Is the case one of those drawn? */
+static bool drawn_case(const Run *r, const Case *c) {
+    uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)r->seed;
+    for (const char *at = c->path; *at; at++) h = (h ^ (unsigned char)*at) * 0x100000001b3u;
+    h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
+    return (double)(h >> 11) * 0x1p-53 < r->fixed;
+}
+/* With sizes of batches it gives the same. */
+static bool gives_fixed(const Run *r, const Case *c, const char *so, Report *report) {
+    Words flags = words_of(c);
+    if (!has_flag(&flags, "--vmap=") || must_fail(c) || !drawn_case(r, c)) return true;
+    const char *name = has_flag(&flags, "--linearize") ? CASE_NAME "_fwd" : CASE_NAME;
+    BatchSizes sizes = batch_sizes(so, name, case_file(c, ".in.npz"), flags.at, flags.n);
+    if (!sizes.n) return true;
+    Build b = {c->path, in_tmp(r, "fixed.so"), sizes.define, sizes.n};
+    report->fixed = true;
+    alarm(MOST_SECONDS);
+    if (compiles(r, c, b, report) && gives(r, c, b.so, "", report)) return true;
+    char why[240];
+    snprintf(why, sizeof why, "%s: %.200s", sizes.define[0], report->why);
+    tell(report, report->outcome, why);
+    return false;
+}
+
 /* In the case's own process. */
 static void one(const Run *r, const Case *c, Report *report) {
-    const char *so = in_tmp(r, "case.so"), *log = in_tmp(r, "log"), *out = in_tmp(r, "out.npz");
-    char why[240];
-    int fd = open(log, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    const char *so = in_tmp(r, "case.so");
+    int fd = open(in_tmp(r, "log"), O_CREAT | O_TRUNC | O_WRONLY, 0600);
     dup2(fd, 1);
     dup2(fd, 2);
-    if (r->roundtrip) {
-        print_twice(r, c, log, report);
-        return;
-    }
-    if (r->transform) {
+    if (r->roundtrip)
+        print_twice(r, c, in_tmp(r, "log"), report);
+    else if (r->transform)
         agrees(r, c, report);
-        return;
-    }
-    int status = compile_case(r, c, c->path, so);
-    fflush(NULL);
-    if (status) {
-        first_line(log, why, sizeof why);
-        bool refused = log_says(log, status == 2 ? "unknown option" : "is not supported yet");
-        tell(report, refused ? REFUSED : status == 3 ? CRASH : COMPILE, why);
-        return;
-    }
-    char *words = must_fail(c);
-    for (int k = 1; k < 10; k++) {
-        char in_name[16] = ".in.npz", out_name[16] = ".out.npz";
-        if (k > 1)
-            snprintf(in_name, sizeof in_name, ".in%d.npz", k), snprintf(out_name, sizeof out_name, ".out%d.npz", k);
-        if (k > 1 && !exists(case_file(c, in_name))) break;
-        tell(report, CRASH, "when it ran");
-        optind = 0; /* getopt starts anew */
-        status = jaxcc_run_main(
-            6, (char *[]){"jaxcc-run", (char *)so, (char *)case_file(c, in_name), "--guard", "-o", (char *)out, NULL});
-        fflush(NULL);
-        first_line(log, why, sizeof why);
-        if (words) {
-            tell(report, fails_well(status, words, log) ? PASS : RUN, why);
-            return;
-        }
-        if (status) {
-            tell(report, RUN, why);
-            return;
-        }
-        if (!compare_files(c, out, case_file(c, out_name), why, sizeof why)) {
-            tell(report, MISMATCH, why);
-            return;
-        }
-    }
-    tell(report, PASS, "");
+    else if (compiles(r, c, (Build){c->path, so, NULL, 0}, report) && gives_all(r, c, so, report) &&
+             gives_fixed(r, c, so, report))
+        tell(report, PASS, "");
 }
 
 static pid_t start(Run *r, uint32_t i) {
@@ -271,7 +350,7 @@ static pid_t start(Run *r, uint32_t i) {
     setrlimit(RLIMIT_AS, &some);
 #endif
     (void)some;
-    alarm(60);
+    alarm(MOST_SECONDS);
     one(r, &r->cases.at[i], &r->reports[i]);
     _exit(0);
 }
@@ -281,7 +360,7 @@ static void finish(Run *r, uint32_t i, pid_t child, int status) {
     if (WIFSIGNALED(status)) {
         bool late = WTERMSIG(status) == SIGALRM;
         char why[300];
-        snprintf(why, sizeof why, "%s %s", late ? "no answer in 60 s" : strsignal(WTERMSIG(status)), report->why);
+        snprintf(why, sizeof why, "%s %s", late ? "too late" : strsignal(WTERMSIG(status)), report->why);
         tell(report, late ? TIMEOUT : CRASH, why);
     } else if (WEXITSTATUS(status) != 0 && report->outcome == CRASH && !report->why[0])
         snprintf(report->why, sizeof report->why, "it ended with status %d", WEXITSTATUS(status));
@@ -291,7 +370,8 @@ static void finish(Run *r, uint32_t i, pid_t child, int status) {
         first_line(log, why, sizeof why);
         if (why[0]) tell(report, CRASH, why);
     }
-    static const char *const names[] = {"case.so", "log", "out.npz", "want.npz", "in.npz"};
+    static const char *const names[] = {"case.so", "log",       "out.npz",  "want.npz",
+                                        "in.npz",  "given.npz", "last.npz", "fixed.so"};
     for (unsigned k = 0; k < sizeof names / sizeof *names; k++) {
         char path[128];
         snprintf(path, sizeof path, "%s/%d-%s", r->tmp, (int)child, names[k]);
@@ -332,12 +412,13 @@ static void print_counts(const char *what, const uint32_t *count) {
 }
 
 static int summary(const Run *r, double seconds) {
-    uint32_t count[2][NOUTCOMES] = {0}, shown = 0, n = r->cases.n, judged = 0, bad = 0;
+    uint32_t count[2][NOUTCOMES] = {0}, shown = 0, n = r->cases.n, judged = 0, bad = 0, fixed = 0;
     FILE *list = r->fail_list ? fopen(r->fail_list, "w") : NULL;
     for (uint32_t i = 0; i < n; i++) {
         Outcome o = r->reports[i].outcome;
         const Case *c = &r->cases.at[i];
         count[0][o]++;
+        fixed += r->reports[i].fixed;
         if (o != LEFT_OUT && (c->listed || !r->prims)) count[1][o]++, judged++;
         bad += o > REFUSED && o != LEFT_OUT;
         if (list && o != PASS) fprintf(list, "%s\t%s\t%s\n", outcome_name[o], c->path, r->reports[i].why);
@@ -347,6 +428,7 @@ static int summary(const Run *r, double seconds) {
     if (list) fclose(list);
     print_counts("all cases", count[0]);
     if (r->prims) print_counts("cases of the listed primitives and types alone", count[1]);
+    if (r->fixed > 0) printf("with sizes of batches too: %u\n", fixed);
     bool enough = count[1][PASS] >= r->min_pass * judged;
     if (!enough) puts("FAIL cases: too few pass");
     uint32_t failed = (r->strict ? bad : 0) + !enough;
@@ -383,11 +465,15 @@ static bool options(Run *r, int argc, char **argv) {
             r->jobs = atoi(v);
         else if (strcmp(a, "--min-pass") == 0)
             r->min_pass = atof(v);
+        else if (strcmp(a, "--fixed") == 0)
+            r->fixed = atof(v);
+        else if (strcmp(a, "--seed") == 0)
+            r->seed = atoi(v);
         else if (strcmp(a, "--fail-list") == 0)
             r->fail_list = v;
         else if (strcmp(a, "--transform") == 0)
             r->transform = v;
-        else if (strcmp(a, "--extra") == 0 && r->nextra < 16)
+        else if (strcmp(a, "--extra") == 0 && r->nextra < MOST_EXTRA)
             r->extra[r->nextra++] = v;
         else
             return false;
