@@ -7,7 +7,9 @@
        NAME: LO:HI LO:HI …        where the inputs are drawn, the last pair for all that remain; then, if need be, n=4 …,
                                   `once` for a program without second derivatives, `forward` for one without transpose,
                                   `loop` for one whose loops may be kept in other ways, `single` for one without batches:
-                                  its extents would differ between examples, or JAX has no rule
+                                  its extents would differ between examples, or JAX has no rule,
+                                  `batches` for a program of which that law alone is tried, with each of its inputs alone
+                                  in a batch, each alone not, and all
        { lambda ; … }             the program, over symbols; each is 3 unless the first line says otherwise
 
    Floats are f64 and c128, in which differences are accurate. For each program, once with numbers and once with symbols:
@@ -59,9 +61,10 @@ typedef struct {
         int value;
     } dims[MOST_DIMS];
     int ndims;
-    int flags;   /* how many of flags_of: fewer if it has no transpose, or no second derivative */
-    bool loop;   /* are there loops to be kept in other ways? */
-    bool single; /* is it only for one example? */
+    int flags;    /* how many of flags_of: fewer if it has no transpose, or no second derivative */
+    bool loop;    /* are there loops to be kept in other ways? */
+    bool single;  /* is it only for one example? */
+    bool batches; /* is it only tried with batches, of each input and of all others? */
 } Law;
 static bool verbose; /* what the compiler says is shown */
 static bool brief;   /* fewer batches */
@@ -69,15 +72,21 @@ static Law laws[MOST_LAWS];
 static int nlaws;
 
 /* ---- reading */
+static const struct {
+    const char *word;
+    int flags;
+} fewer[] = {{"batches", JVP}, {"forward", VJP}, {"once", HESSIAN}};
 static void head(Law *law, char *line) {
     char *rest = strchr(line, ':');
     *rest++ = 0;
     law->name = strdup(line);
     for (char *word = strtok(rest, " \t\n"); word; word = strtok(NULL, " \t\n")) {
         char *equals = strchr(word, '='), *colon = strchr(word, ':');
-        law->flags = strcmp(word, "forward") == 0 ? VJP : strcmp(word, "once") == 0 ? HESSIAN : law->flags;
+        for (size_t i = 0; i < sizeof fewer / sizeof *fewer; i++)
+            if (strcmp(word, fewer[i].word) == 0) law->flags = fewer[i].flags;
         law->loop |= strcmp(word, "loop") == 0;
         law->single |= strcmp(word, "single") == 0;
+        law->batches |= strcmp(word, "batches") == 0;
         if (equals && law->ndims < MOST_DIMS) {
             *equals = 0;
             law->dims[law->ndims].name = strdup(word);
@@ -519,6 +528,17 @@ static bool law_batches(Trial *t, const Laws *l) {
     }
     return true;
 }
+/* Each input alone, all others and all: a subset's bit is an input. */
+static bool law_each_batched(Trial *t, const Laws *l) {
+    uint32_t inputs = (uint32_t)(l->x.n - l->closed), all = (1u << inputs) - 1;
+    for (uint32_t turn = brief ? 2 * inputs : 0; turn <= 2 * inputs && !t->why[0]; turn++) {
+        uint32_t one = turn < 2 * inputs ? 1u << turn / 2 : 0, subset = turn % 2 ? one : all & ~one;
+        bool batched[MOST_INPUTS] = {false}, again = inputs < 3 && turn % 2 == 0 && one;
+        for (uint32_t i = 0; i < inputs; i++) batched[(uint32_t)l->closed + i] = subset >> i & 1;
+        if (!again && subset) law_batch(t, l, batch_of(l, PLAIN, false, batched));
+    }
+    return !t->why[0];
+}
 static bool libraries(Trial *t, Laws *l) {
     for (int k = 0; k < t->law->flags; k++)
         if ((k < NSYMBOLIC && !compiled(t, "f.jaxpr", flags_of[k], NULL, &l->symbolic[k])) ||
@@ -540,6 +560,10 @@ static void obeys(Trial *t) {
     for (int i = 0; i < p->n_in; i++) draw_input(t, &l.x.at[i], p->in[i].dtype, i);
     if (!run(t, &l, PLAIN, &l.x, &l.y)) return;
     l.g = like(&l.x), l.h = like(&l.x), l.c = like(&l.y);
+    if (t->law->batches) {
+        law_each_batched(t, &l);
+        return;
+    }
     if (law_jvp(t, &l) && t->law->flags > VJP && law_split(t, &l) && law_adjoint(t, &l) && t->law->flags > HESSIAN &&
         law_hessian(t, &l))
         law_twice(t, &l);
