@@ -22,6 +22,17 @@ ffi_error *scaled(ffi_frame *f) {
     for (int i = 0; i < 4; i++) ((float *)y->data)[i] *= fine ? *(float *)by->value : 0;
     return fine && f->head.size == FFI_SIZE(ffi_frame, attributes) ? NULL : f->api->error_create(&error);
 }
+/* Of each row a + 10 b, and how many rows both have, in hundreds and thousands; an operand without rows has one for all. */
+ffi_error *joined(ffi_frame *f) {
+    ffi_buffer *a = f->arguments.at[0], *b = f->arguments.at[1], *y = f->results.at[0];
+    int64_t rows = y->rank > 1 ? y->dims[0] : 1, of_a = a->rank > 1 ? a->dims[0] : 0,
+            of_b = b->rank > 1 ? b->dims[0] : 0;
+    for (int64_t i = 0; i < 2 * rows; i++) {
+        float x = ((float *)a->data)[of_a > 1 ? i : i % 2], z = ((float *)b->data)[of_b > 1 ? i : i % 2];
+        ((float *)y->data)[i] = x + 10 * z + 100 * (float)of_a + 1000 * (float)of_b;
+    }
+    return NULL;
+}
 ffi_error *counted(ffi_frame *f) {
     static int32_t calls;
     *(int32_t *)((ffi_buffer *)f->results.at[0])->data = ++calls;
@@ -29,10 +40,12 @@ ffi_error *counted(ffi_frame *f) {
 }
 #else
 #include "asserted.h"
+#include "batched.h"
 #include "bounds.h"
 #include "calls.h"
 #include "checked.h"
 #include "devices.h"
+#include "each.h"
 #include "missing.h"
 #include "literals.h"
 #include "nans.h"
@@ -132,6 +145,41 @@ static void of_calls(void) {
     try("a handler that is not there",
         missing(m, &b, out, &n, &k) == JAXCC_MISSING && strstr(missing_error(), "has no 'no_such'"), missing_error());
 }
+/* Three examples: the handler sees how many of each operand, by the way that its vmap_method says. */
+static void of_batched_calls(void) {
+    typedef int32_t function(int64_t, const float *, const float *, float *, float *, float *, float *);
+    static function *const functions[] = {batched_a, batched_b, batched};
+    static const int rows[3][4][2] = {
+        {{0, 0}, {3, 3}, {3, 1}, {3, 0}}, {{0, 0}, {3, 3}, {1, 3}, {0, 3}}, {{0, 0}, {3, 3}, {3, 3}, {3, 3}}};
+    const float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {6, 5, 4, 3, 2, 1};
+    for (int k = 0; k < 3; k++) {
+        float out[4][6];
+        int wrong = functions[k](3, a, b, out[0], out[1], out[2], out[3]) != 0;
+        for (int i = 0; i < 24; i++) {
+            const int *n = rows[k][i / 6], e = i % 6;
+            float x = a[k == 1 ? e % 2 : e], z = b[k == 0 ? e % 2 : e];
+            wrong += out[i / 6][e] != x + 10 * z + 100 * (float)n[0] + 1000 * (float)n[1];
+        }
+        try("ffi_call for a batch", !wrong, batched_error());
+    }
+}
+/* Each example prints; what is the same for all is printed once. A check fails if an example's does. */
+static void of_each(void) {
+    const float a[3] = {1, 2, 3};
+    const uint8_t b[3] = {0, 0, 0}, bad[3] = {0, 0, 1};
+    float out[3];
+    each_program()->set_print(print, printed);
+    printed[0] = 0;
+    try("both differ", !each(3, a, b, out) && !strcmp(printed, "a=1.0|a=2.0|a=3.0|b=False|b=False|b=False|"), printed);
+    printed[0] = 0;
+    try("numbers differ", !each_a(3, a, b, out) && !strcmp(printed, "a=1.0|a=2.0|a=3.0|b=False|") && out[2] == -3,
+        printed);
+    printed[0] = 0;
+    try("conditions differ", !each_b(3, a, b, out) && !strcmp(printed, "a=1.0|b=False|b=False|b=False|"), printed);
+    try("check of one example",
+        each_b(3, a, bad, out) == JAXCC_CHECK && strstr(each_b_error(), "each.jaxpr:4:5: check"), each_b_error());
+    each_program()->set_print(NULL, NULL);
+}
 int main(void) {
     of_prints();
     of_nans();
@@ -140,6 +188,8 @@ int main(void) {
     of_bounds();
     of_checks();
     of_calls();
+    of_batched_calls();
+    of_each();
     printf("effects: %d passed, %d failed\n", passed, failed);
     return failed > 0;
 }

@@ -127,6 +127,22 @@ cat >calls.jaxpr <<'X'
     ] b
   in (c, d, e) }
 X
+{
+    echo '{ lambda ; a:f32[2] b:f32[2]. let'
+    for way in sequential broadcast_all expand_dims legacy_vectorized; do
+        echo "$way:f32[2] = ffi_call[attributes=() custom_call_api_version=4 has_side_effect=False input_layouts=((0,), None)"
+        echo "output_layouts=(None,) result_avals=(ShapedArray(float32[2]),) target_name=joined vmap_method=$way] a b"
+    done
+    echo 'in (sequential, broadcast_all, expand_dims, legacy_vectorized) }'
+} >batched.jaxpr
+cat >each.jaxpr <<'X'
+{ lambda ; a:f32[] b:bool[]. let
+    debug_print[fmt=a={} has_placeholders=True in_tree=PyTreeDef(((*,), {}))] a
+    debug_print[fmt=b={} has_placeholders=True in_tree=PyTreeDef(((*,), {}))] b
+    check[debug=False] b 1:i32[]
+    c:f32[] = neg a
+  in (c,) }
+X
 sed 's/scaled/missing/' calls.jaxpr >missing.jaxpr
 cc -std=c17 -Wall -shared -fPIC -DHANDLERS -I"$root" "$root/tests/effects.c" -o libhandlers.so || stop "handlers do not compile"
 compile() { jaxcc "$@" || stop "jaxcc $*"; }
@@ -138,6 +154,8 @@ compile bounds.jaxpr --check-bounds
 compile checked.jaxpr
 compile asserted.jaxpr
 compile calls.jaxpr --ffi=scaled="$work/libhandlers.so:scaled" --ffi counted="$work/libhandlers.so:counted"
+compile batched.jaxpr --vmap=0 --entry 'batched_a:--vmap=0,_' --entry 'batched_b:--vmap=_,0' --ffi=joined="$work/libhandlers.so:joined"
+compile each.jaxpr --vmap=0 --entry 'each_a:--vmap=0,_' --entry 'each_b:--vmap=_,0'
 compile missing.jaxpr --ffi=missing="$work/libhandlers.so:no_such" --ffi counted="$work/libhandlers.so:counted"
 jaxcc calls.jaxpr 2>&1 | grep -q "calls.jaxpr:2:18: error: ffi_call: no library is given for 'scaled'" || stop "an unbound ffi_call compiles"
 cc -std=c17 -Wall -I. -I"$root" "$root/tests/effects.c" ./*.so -Wl,-rpath,"$work" -o effects || stop "effects.c does not compile"
