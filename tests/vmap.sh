@@ -1,5 +1,6 @@
 #!/bin/sh
-# vmap.sh: which rows of prims.def have no rule for a batch of examples: only these.
+# vmap.sh: which rows of prims.def have no rule for a batch of examples: only these. Each of the others occurs in a program that a test runs
+# for a batch: of laws/, whose inputs are in it or not, of batches/ and cases/, of effects.sh.
 . "$(dirname "$0")/try.sh"
 cat >"$work/want" <<'X1'
 again bake custom_lin elementwise make runtime_call spmd take: written by the last passes, or not compiled at all
@@ -9,7 +10,18 @@ random_join: written after transformations
 rng_uniform spsolve: JAX has none either
 X1
 sed 's/:.*//' "$work/want" | tr ' ' '\n' | sort >"$work/names"
-sed -n 's/^PRIM(\([a-z_0-9]*\),.*, *none, *[A-Z]*\(([^)]*)\)*)$/\1/p' "$root/compiler/prims.def" | sort >"$work/got"
+sed -n 's/^PRIM(\([a-z_0-9]*\), *"\([^"]*\)".*, *\([a-z_0-9]*\), *[A-Z]*\(([^)]*)\)*)$/\1 \2 \3/p' compiler/prims.def >"$work/rows"
+awk '$3 == "none" { print $1 }' "$work/rows" | sort >"$work/got"
 same() { diff "$work/names" "$work/got"; }
 succeeds same
+
+{
+    awk 'BEGIN { RS = "" } !/single[^\n]*\n[{]/' tests/laws/*.txt
+    cat tests/batches/*.jaxpr tests/effects.sh
+    grep -l -e --vmap tests/cases/*.args | sed 's/args$/jaxpr/' | xargs cat
+    printf "%s \n" debug_callback inspect_sharding io_callback pure_callback # refused: errors/vmap-callback
+} | grep -oE '(= |^ *)[a-z_0-9]+(-[a-z]+)?[[ ]' | tr -d '=[ ' | sort -u >"$work/run"
+missing() { awk '$3 != "none" { print $2 }' "$work/rows" | sort | comm -23 - "$work/run"; }
+each_runs() { [ -z "$(missing | tee "$work/said")" ]; }
+succeeds each_runs
 finish
