@@ -50,6 +50,7 @@ ffi_error *counted(ffi_frame *f) {
 #include "literals.h"
 #include "nans.h"
 #include "prints.h"
+#include "sizes.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -180,6 +181,18 @@ static void of_each(void) {
         each_b(3, a, bad, out) == JAXCC_CHECK && strstr(each_b_error(), "each.jaxpr:4:5: check"), each_b_error());
     each_program()->set_print(NULL, NULL);
 }
+/* Of the examples whose shape is not as demanded, the message has the largest number. */
+static void of_sizes(void) {
+    const uint8_t good[3] = {1, 1, 1}, some[3] = {0, 1, 0}, none[1] = {0};
+    const int64_t n[3] = {5, 9, 7};
+    uint8_t out[3];
+    try("shapes as demanded", !sizes(3, good, n, out) && !sizes_a(3, good, n, out) && !sizes_b(3, good, n, out),
+        sizes_error());
+    try("shapes that differ", sizes(3, some, n, out) == JAXCC_CHECK && strstr(sizes_error(), "it is 7"), sizes_error());
+    try("one number", sizes_a(3, some, n, out) == JAXCC_CHECK && strstr(sizes_a_error(), "it is 5"), sizes_a_error());
+    try("one condition", sizes_b(3, none, n, out) == JAXCC_CHECK && strstr(sizes_b_error(), "it is 9"),
+        sizes_b_error());
+}
 int main(void) {
     of_prints();
     of_nans();
@@ -190,6 +203,7 @@ int main(void) {
     of_calls();
     of_batched_calls();
     of_each();
+    of_sizes();
     printf("effects: %d passed, %d failed\n", passed, failed);
     return failed > 0;
 }

@@ -143,6 +143,9 @@ cat >each.jaxpr <<'X'
     c:f32[] = neg a
   in (c,) }
 X
+cat >sizes.jaxpr <<'X'
+{ lambda ; a:bool[] b:i64[]. let shape_assertion[error_message=it is {0}] a b; c:bool[] = not a in (c,) }
+X
 sed 's/scaled/missing/' calls.jaxpr >missing.jaxpr
 cc -std=c17 -Wall -shared -fPIC -DHANDLERS -I"$root" "$root/tests/effects.c" -o libhandlers.so || stop "handlers do not compile"
 compile() { jaxcc "$@" || stop "jaxcc $*"; }
@@ -156,6 +159,7 @@ compile asserted.jaxpr
 compile calls.jaxpr --ffi=scaled="$work/libhandlers.so:scaled" --ffi counted="$work/libhandlers.so:counted"
 compile batched.jaxpr --vmap=0 --entry 'batched_a:--vmap=0,_' --entry 'batched_b:--vmap=_,0' --ffi=joined="$work/libhandlers.so:joined"
 compile each.jaxpr --vmap=0 --entry 'each_a:--vmap=0,_' --entry 'each_b:--vmap=_,0'
+compile sizes.jaxpr --vmap=0 --entry 'sizes_a:--vmap=0,_' --entry 'sizes_b:--vmap=_,0'
 compile missing.jaxpr --ffi=missing="$work/libhandlers.so:no_such" --ffi counted="$work/libhandlers.so:counted"
 jaxcc calls.jaxpr 2>&1 | grep -q "calls.jaxpr:2:18: error: ffi_call: no library is given for 'scaled'" || stop "an unbound ffi_call compiles"
 cc -std=c17 -Wall -I. -I"$root" "$root/tests/effects.c" ./*.so -Wl,-rpath,"$work" -o effects || stop "effects.c does not compile"

@@ -123,17 +123,6 @@ static bool is_repeated(const Param *p) {
     for (size_t i = 0; i < sizeof repeated / sizeof *repeated; i++) found |= str_is(name, repeated[i]);
     return found;
 }
-/* Does an entry of `changes` say something of this equation? */
-bool vmap_moves_axes(const Eqn *e) {
-    bool moves = false;
-    for (const Changed *c = changes[e->prim]; c < changes[e->prim] + MOST_CHANGES && c->change; c++) {
-        const Param *p = param_has(e, c->key) ? param_find(e, c->key) : NULL;
-        moves |= p && p->value.kind == V_INTS && p->value.ints.n;
-        for (uint32_t i = 0; p && p->value.kind == V_LIST && i < p->value.list.n; i++)
-            moves |= p->value.list.at[i].kind == V_INT;
-    }
-    return moves;
-}
 Eqn vmap_axes(const Vmap *v, const Eqn *e) {
     Eqn new = *e;
     new.params = (Params){arena_new(v->tx->cx->arena, Param, e->params.n + 1), 0};

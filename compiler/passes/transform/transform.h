@@ -106,7 +106,6 @@ bool vmap_apply(Vmap *, const Eqn *e, const Val *in);
 /* `e` with the parameters that list axes or extents (axes.c) as they are when the axis of the examples is the first, and
    without those that repeat what types say. */
 Eqn vmap_axes(const Vmap *, const Eqn *e);
-bool vmap_moves_axes(const Eqn *);
 /* Must the equation, which writes into operand 0, leave it as it is for the examples that are not really here? Then the
    new value for those that are, and the old one for the others. */
 bool vmap_keeps(const Vmap *);

@@ -181,43 +181,17 @@ bool vmap_front(Vmap *v) {
     Eqn new = vmap_axes(v, e);
     return vmap_apply(v, &new, in);
 }
-/* What follows operand 0 are extents. */
-bool vmap_shape(Vmap *v) {
-    Val *in = arena_new(v->tx->cx->arena, Val, v->e->in.n + 1);
-    memcpy(in, v->e->in.at, v->e->in.n * sizeof *in);
-    in[0] = vmap_operand(v, 0);
-    Eqn new = vmap_axes(v, v->e);
-    return vmap_apply(v, &new, in);
-}
 /* Result i is operand i, placed or ordered in a way that says nothing of a batch. */
 bool vmap_same(Vmap *v) {
     assert(v->e->out.n <= v->e->in.n);
     for (uint32_t i = 0; i < v->e->out.n; i++) v->out[i] = v->e->in.at[i], v->out_batched[i] = v->batched[i];
     return true;
 }
-/* The equation of those operands alone that are batched, or are not. */
-static void each_of(Vmap *v, const Eqn *like, bool batched) {
-    Eqn e = *like;
-    uint32_t n = 0;
-    e.in = vals_joined(v->tx->cx->arena, 1, &e.in);
-    for (uint32_t i = 0; i < v->e->in.n; i++)
-        if (v->batched[i] == batched) e.in.at[n++] = v->e->in.at[i];
-    e.in.n = n;
-    if (!n) return;
-    Vals out = b_eqn(v->b, &e, n, NULL);
-    for (uint32_t i = 0, k = 0; i < v->e->in.n; i++)
-        if (v->batched[i] == batched) v->out[i] = out.at[k++];
-}
 /* Result i is made of operand i alone. */
 bool vmap_each(Vmap *v) {
     const Eqn *e = v->e;
     assert(e->out.n == e->in.n);
     memcpy(v->out_batched, v->batched, e->out.n);
-    if (vmap_moves_axes(e)) {
-        Eqn later = vmap_axes(v, e);
-        each_of(v, e, false), each_of(v, &later, true);
-        return !v->b->failed;
-    }
     Vals out = b_eqn(v->b, e, e->out.n, NULL);
     memcpy(v->out, out.at, out.n * sizeof *out.at);
     return !v->b->failed;
