@@ -7,7 +7,7 @@ again bake custom_lin elementwise make runtime_call spmd take: written by the la
 addupdate empty_ref for for_loop free_ref freeze get new_ref pallas_call run_state swap while_loop: gone before transformations
 dim_as_value empty empty2 iota platform_index: take no array
 random_join: written after transformations
-rng_uniform spsolve: JAX has none either
+rng_uniform: JAX has none either
 X1
 sed 's/:.*//' "$work/want" | tr ' ' '\n' | sort >"$work/names"
 sed -n 's/^PRIM(\([a-z_0-9]*\), *"\([^"]*\)".*, *\([a-z_0-9]*\), *[A-Z]*\(([^)]*)\)*)$/\1 \2 \3/p' compiler/prims.def >"$work/rows"

@@ -1,6 +1,10 @@
 /* cond under jvp and transpose; split is in split_cond.c. The index is an integer: it has no tangent. */
 #include "flow.h"
 
+Val b_variable(Builder *b, Val v) {
+    bool extent = val_info(b->cx, v)->lit && !b_type(b, v)->rank;
+    return extent ? build(b, P_copy, 1, &v, 0, NULL) : v;
+}
 static Inner *inners(Tx *tx, uint32_t n) { return arena_new(tx->cx->arena, Inner, n + 1); }
 Eqn cond_like(Tx *tx, Builder *b, const Eqn *like, const Inner *branches, ValList in) {
     Cond c = cond_of(like);

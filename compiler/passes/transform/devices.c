@@ -371,7 +371,8 @@ bool vmap_devices(Vmap *v) {
                             prim_name[v->e->prim]);
     struct AxisScope *outer = axes_enter(&d);
     const Jaxpr *body = eqn_program(v->read);
-    const MadeVmap *m = made_vmap(tx, v->b, body, (Bits){v->batched, v->e->in.n}, (Bits){0}, takes_mask(tx, body));
+    const MadeVmap *m =
+        made_vmap(tx, v->b, body, (Batched){.in = {v->batched, v->e->in.n}, .masked = takes_mask(tx, body)});
     axes_leave(&d, outer);
     if (!m) return false;
     Shared in = {0}, out = {0};

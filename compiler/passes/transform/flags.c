@@ -6,7 +6,7 @@ Flag flag_of(Ctx *cx, const Jaxpr *j, const Transform *t) {
     Flag f = {.tx.cx = cx, .b = {.cx = cx, .span = j->span}, .read = j, .of = t};
     f.tx.map.cx = f.tx.tangent.cx = cx;
     f.tx.continues = (ValMap){.cx = cx, .sparse = true};
-    f.tx.batch.lengths = f.tx.continues;
+    f.tx.batch.lengths = f.tx.batch.longest = f.tx.continues;
     f.names.arena = cx->arena;
     return f;
 }

@@ -22,6 +22,7 @@ static bool along_basis(Flag *f, const Jaxpr *j, Vals others, const ArrayType *t
     batched[others.n] = true;
     g.tx.batch.size = n;
     if (f->b.failed || !vmap_into(&g.tx, &f->b, j, in, (Bits){batched, j->in.n}, out, out_batched)) return false;
+    if (!vmap_extents_agree(&g.tx, j->out, NULL, f->b.span)) return false;
     for (uint32_t k = 0; k < j->out.n; k++)
         if (!out_batched[k]) out[k] = vmap_broadcast(&g.tx, &f->b, out[k]);
     return !f->b.failed;

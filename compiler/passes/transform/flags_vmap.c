@@ -107,6 +107,7 @@ Jaxpr *transform_vmap(Ctx *cx, const Jaxpr *j, const Transform *t) {
         valmap_put(&f.tx.map, j->in.at[i], in[i]);
     }
     if (f.tx.failed || !vmap_into(&f.tx, &f.b, j, in, (Bits){batched, j->in.n}, out, batched + j->in.n)) return NULL;
+    if (!vmap_extents_agree(&f.tx, j->out, NULL, f.b.span)) return NULL;
     for (uint32_t k = 0; k < j->out.n; k++) add_batched_result(&f, out[k], batched[j->in.n + k], k);
     return flag_end(&f);
 }

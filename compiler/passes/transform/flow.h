@@ -70,6 +70,8 @@ bool split_again(Tx *, Builder *, Bits unknown, MadeSplit *);
 bool jvp_run(Jvp *, const Eqn *e, Bits dt, uint32_t group);
 /* The cond `like` of these branches, which has no results yet; `in`: the operands of all branches, without the index. */
 Eqn cond_like(Tx *, Builder *, const Eqn *like, const Inner *branches, ValList in);
+/* A literal as a variable, so that it may be an extent; any other value. */
+Val b_variable(Builder *, Val);
 /* The sums that loops carry for operands `first` and on, of those of `in`, 0: none; the equation takes them. Then they and
    cotangents are given back: `y`, for those of `in`. */
 const Val *take_sums(Transpose *, uint32_t first, Bits in);

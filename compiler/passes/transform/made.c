@@ -10,6 +10,7 @@ typedef struct {
     Bits in, ct, force; /* of inputs; transpose: of results; */
     Bits sums;          /* transpose: of inputs */
     Groups groups;
+    Bits longest_in, longest_out; /* vmap */
     bool masked, in_rule;
 } Pattern;
 struct Made {
@@ -55,13 +56,17 @@ static struct Made **slot_of(Tx *tx, const Builder *b, const Pattern *p) {
     bool fresh;
     const uint64_t fixed[] = {p->what,       (uintptr_t)p->j, (uintptr_t)b->mesh, p->groups.in[0], p->groups.in[1],
                               p->groups.out, place_of(tx, p), p->masked,          p->in_rule};
-    char *key = arena_new(arena, char, sizeof fixed + p->in.n + p->ct.n + p->force.n + p->sums.n + 4),
+    char *key = arena_new(arena, char,
+                          sizeof fixed + p->in.n + p->ct.n + p->force.n + p->sums.n + p->longest_in.n +
+                              p->longest_out.n + 6),
          *end = key + sizeof fixed;
     memcpy(key, fixed, sizeof fixed);
     end += put_bits(end, p->in);
     end += put_bits(end, p->ct);
     end += put_bits(end, p->force);
     end += put_bits(end, p->sums);
+    end += put_bits(end, p->longest_in);
+    end += put_bits(end, p->longest_out);
     uint32_t k = intern(&f->made_keys, key, (size_t)(end - key), &fresh);
     if (fresh) push(arena, &f->made, NULL);
     return &f->made.at[k];
@@ -254,35 +259,59 @@ static Val batched_like(Tx *tx, Val read, ValList *inputs) {
     push(tx->cx->arena, inputs, v);
     return v;
 }
+/* The largest extent, which comes before that of each example. */
+static void add_longest(Tx *tx, Val read, ValList *inputs) {
+    valmap_put(&tx->batch.longest, read, primal_like(tx, read, inputs));
+}
+/* Extents that a program takes or gives may be those of others that it takes or gives. */
+static bool extents_known(Tx *tx, Vals vals, Bits longest, Intern *known, Span at) {
+    for (uint32_t k = 0; k < longest.n; k++)
+        if (longest.at[k]) intern(known, &vals.at[k], sizeof(Val), NULL);
+    return vmap_extents_agree(tx, vals, known, at);
+}
+static bool batch_into(Tx *tx, Builder *b, const Pattern *p, const Val *in, Val *out, bool *batched) {
+    Intern known = {.arena = tx->cx->arena};
+    for (uint32_t k = 0; k < p->j->in.n; k++) tx_mark(tx, p->j->in.at[k], p->in.at[k]);
+    return extents_known(tx, p->j->in, p->longest_in, &known, b->span) &&
+           vmap_into(tx, b, p->j, in, p->in, out, batched) &&
+           extents_known(tx, p->j->out, p->longest_out, &known, b->span);
+}
 static bool make_vmap(Tx *tx, Builder *b, const Pattern *p, struct Made *m) {
     const Jaxpr *j = p->j;
     Inner i = b_inner(b, 0, NULL);
     Val *in = values(tx, j->in.n), *out = values(tx, j->out.n), mask = tx->batch.mask;
-    bool *batched = arena_new(tx->cx->arena, bool, j->out.n + 1);
-    ValList inputs = {0};
+    bool *batched = arena_new(tx->cx->arena, bool, j->out.n + 1),
+         *longest = arena_new(tx->cx->arena, bool, j->out.n + 1);
+    ValList inputs = {0}, results = {0};
     tx->batch.mask = 0;
     if (p->masked) {
         tx->batch.mask = val_new(tx->cx, mask_type(tx), b->span);
         push(tx->cx->arena, &inputs, tx->batch.mask);
     }
     for (uint32_t k = 0; k < j->in.n; k++)
+        if (forced(p->longest_in, k)) add_longest(tx, j->in.at[k], &inputs);
+    for (uint32_t k = 0; k < j->in.n; k++)
         in[k] = p->in.at[k] ? batched_like(tx, j->in.at[k], &inputs) : primal_like(tx, j->in.at[k], &inputs);
     i.in = list_vals(inputs);
-    if (!vmap_into(tx, b, j, in, p->in, out, batched)) return false;
+    if (!batch_into(tx, b, p, in, out, batched)) return false;
     for (uint32_t k = 0; k < j->out.n; k++) {
-        if (!forced(p->force, k) || batched[k]) continue;
-        out[k] = vmap_broadcast(tx, b, out[k]);
-        batched[k] = true;
+        if (forced(p->force, k) && !batched[k]) {
+            out[k] = vmap_broadcast(tx, b, out[k]);
+            batched[k] = true;
+        }
+        longest[k] = batched[k] && forced(p->longest_out, k);
+        if (longest[k]) push(tx->cx->arena, &results, valmap_get(&tx->map, j->out.at[k]));
     }
-    end(b, &i, j, "vmap", (ValList){.at = out, .n = j->out.n});
-    m->vmap = (MadeVmap){.program = i, .out = {batched, j->out.n}, .masked = p->masked};
+    for (uint32_t k = 0; k < j->out.n; k++) push(tx->cx->arena, &results, out[k]);
+    end(b, &i, j, "vmap", results);
+    m->vmap = (MadeVmap){i, {batched, j->out.n}, p->longest_in, {longest, j->out.n}, p->masked};
     tx->batch.mask = mask;
     return true;
 }
-const MadeVmap *made_vmap(Tx *tx, Builder *b, const Jaxpr *j, Bits in, Bits force, bool masked) {
-    Pattern p = {.what = MAKE_VMAP, .j = j, .in = in, .force = force, .masked = masked && tx->batch.mask};
-    p.in_rule = tx->batch.in_rule;
-    assert(in.n == j->in.n);
+const MadeVmap *made_vmap(Tx *tx, Builder *b, const Jaxpr *j, Batched how) {
+    Pattern p = {.what = MAKE_VMAP, .j = j, .in = how.in, .force = how.force, .masked = how.masked && tx->batch.mask};
+    p.longest_in = how.longest_in, p.longest_out = how.longest_out, p.in_rule = tx->batch.in_rule;
+    assert(how.in.n == j->in.n);
     const struct Made *m = made(tx, b, &p, make_vmap);
     return m ? &m->vmap : NULL;
 }

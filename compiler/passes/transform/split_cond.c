@@ -91,12 +91,6 @@ static void find_slots(Split *s) {
 
 /* ---- the known cond */
 
-/* A literal as a variable, so that it may be an extent. */
-static Val variable(Builder *b, Val v) {
-    bool extent = val_info(b->cx, v)->lit && !b_type(b, v)->rank;
-    return extent ? build(b, P_copy, 1, &v, 0, NULL) : v;
-}
-
 /* What a branch gives for a slot that it does not use; `y`: its results. */
 static Val nothing(Split *s, Slot *slot, ValMap *extents, Vals y) {
     Builder *b = s->s->b;
@@ -113,7 +107,7 @@ static Val nothing(Split *s, Slot *slot, ValMap *extents, Vals y) {
     const ArrayType *t = type_at(s->tx->cx->types, type);
     Val zero = b_number(b, t->dtype, 0);
     if (!slot->own || t->rank) return b_full(b, zero, t->rank, t->dims);
-    zero = variable(b, zero);
+    zero = b_variable(b, zero);
     valmap_put(extents, slot->of, zero);
     return zero;
 }
@@ -133,7 +127,7 @@ static Inner known_of(Split *s, uint32_t k) {
     Val *out = arena_new(arena, Val, branch->nknown + s->slots.n + 1), *held = out + branch->nknown;
     bool computed = false;
     each(const Slot, slot, s->slots) computed |= !slot->type;
-    for (uint32_t n = 0; n < branch->nknown; n++) out[n] = y.at[n] = computed ? variable(b, y.at[n]) : y.at[n];
+    for (uint32_t n = 0; n < branch->nknown; n++) out[n] = y.at[n] = computed ? b_variable(b, y.at[n]) : y.at[n];
     for (uint32_t n = 0; n < branch->made->nmore; n++) held[branch->slot[n]] = y.at[branch->nknown + n];
     ValMap extents = {.cx = s->tx->cx, .sparse = true};
     for (uint32_t n = 0; n < s->slots.n; n++)

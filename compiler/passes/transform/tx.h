@@ -48,6 +48,7 @@ struct Tx {
         Str axis;        /* its name in collectives; empty: none */
         Val mask;        /* bool[size]: the examples that really are here, in a branch or loop; 0: all of them */
         ValMap lengths;  /* batched extents that were read → those of the examples (vmap_extents.c) */
+        ValMap longest;  /* → the largest one, if what gives the extent gives that too */
         Val extent;      /* a batched one that was found */
         bool in_rule;    /* in the derivative rule of a custom call */
     } batch;
@@ -120,21 +121,27 @@ typedef struct {
 } MadeTranspose;
 const MadeTranspose *made_transpose(Tx *, Builder *b, const Jaxpr *, Bits linear, Bits ct, Bits force, Bits sums);
 
+/* How a program is made for a batch of examples. */
 typedef struct {
-    Inner program; /* takes the mask, if it is `masked`, then the inputs; returns the results */
-    Bits out;
+    Bits in, force;
+    Bits longest_in,
+        longest_out; /* which inputs and results are extents of others (vmap_longest); without elements: none */
+    bool masked;     /* it takes a mask if there is one here (tx->batch) */
+} Batched;
+typedef struct {
+    Inner
+        program; /* takes the mask, if it is `masked`, the largest ones of the extents of `longest_in`, and the inputs;
+                      returns the largest ones of the extents of `longest_out`, and the results */
+    Bits out, longest_in, longest_out;
     bool masked;
 } MadeVmap;
-/* For a batch of examples. It takes a mask if `masked` and if there is one here (tx->batch). */
-const MadeVmap *made_vmap(Tx *, Builder *b, const Jaxpr *, Bits in, Bits force, bool masked);
+const MadeVmap *made_vmap(Tx *, Builder *b, const Jaxpr *, Batched);
 /* Does the program need a mask where not all examples are really here: has it a loop, which need not end for the
    others? */
 bool takes_mask(Tx *, const Jaxpr *);
 /* Or may it compute something from values that differ and values that do not? */
 bool takes_shield(Tx *, const Jaxpr *);
 Type mask_type(const Tx *);
-/* The equation for one example after the other. */
-bool vmap_in_turn(Vmap *);
 /* A batched value of which the examples outside `p` make no use, though they seem to: it has no derivative there, which
    may be infinite or NaN, not 0, and must not reach what the examples share. */
 Val vmap_shielded(Tx *, Builder *, Val p, Val x);
@@ -149,8 +156,15 @@ uint32_t updated_input(Tx *, const Jaxpr *, uint32_t k);
 /* Is operand i such an array, of all examples, and read? find_updates must have been called for its program. */
 void find_updates(Tx *, const Jaxpr *);
 bool vmap_reads_updated(const Vmap *, uint32_t i);
-/* Calls the program made with these operands, after the mask if it takes one. */
-Vals vmap_run(Vmap *, const MadeVmap *, Vals in);
+/* Programs made for a batch (vmap_programs.c).
+   Which of these operands or results of an equation, which are batched, are extents of its operands or results. */
+Bits vmap_longest(Tx *, const Eqn *, Vals read, Bits batched);
+/* What the program made takes before the operands that were read as `read`. */
+Vals vmap_given(Tx *, const MadeVmap *, Vals read);
+/* Of what it gives, the results of an equation, which were read as `read`: the largest extents are noted. */
+Vals vmap_results(Tx *, const MadeVmap *, Vals read, Vals out);
+/* Calls the program made: all that it gives. */
+Vals vmap_run(Vmap *, const MadeVmap *, Vals read, Vals in);
 
 /* An equation with these operands, whose programs have these inputs and results (one of the programs, if there are
    several), as a new one: its results. Their types are those of `out` with extents that are inputs or results replaced. */
@@ -208,10 +222,10 @@ static inline Val vmap_written(const Tx *tx, Val read) {
     Val length = valmap_get(&tx->batch.lengths, read);
     return length == read ? valmap_get(&tx->map, read) : length;
 }
-/* Has a type of the equation, or a parameter, an extent that differs? Have the types of these values? Then inputs and
-   results of programs are refused. */
+/* Has a type of the equation, or a parameter, an extent that differs? Have the types of these values one, but for those
+   in `but`, which may be NULL? Then inputs and results of programs are refused. */
 bool vmap_differs(Tx *, const Eqn *);
-bool vmap_extents_agree(Tx *, Vals, Span at);
+bool vmap_extents_agree(Tx *, Vals, const Intern *but, Span at);
 VmapRule vmap_padded, vmap_scan_apart;
 /* The extent of an array read, as an extent of what is written: the largest; and that of each example, i64[size], or
    i64[] if it does not differ, 0 after an error. */

@@ -136,14 +136,12 @@ bool vmap_into(Tx *tx, Builder *b, const Jaxpr *j, const Val *in, Bits batched, 
         valmap_put(&tx->map, j->in.at[i], in[i]);
         tx_mark(tx, j->in.at[i], batched.at[i]);
     }
-    if (!tx->failed) vmap_extents_agree(tx, j->in, span);
     for (uint32_t i = 0; i < j->in.n && !tx->failed; i++) vmap_extent(tx, b, j->in.at[i]);
     for (uint32_t i = 0; i < j->eqns.n && !tx->failed; i++) vmap_eqn(tx, b, &j->eqns.at[i]);
     for (uint32_t i = 0; i < j->out.n && !tx->failed; i++) {
         out[i] = vmap_written(tx, j->out.at[i]);
         out_batched[i] = tx_marked(tx, j->out.at[i]);
     }
-    if (!tx->failed) vmap_extents_agree(tx, j->out, span);
     b->span = span, b->whole = whole;
     return !tx->failed;
 }
@@ -221,19 +219,18 @@ bool vmap_expand(Vmap *v) {
 }
 
 /* ---- calls: of the program made for a batch */
-Vals vmap_run(Vmap *v, const MadeVmap *m, Vals in) {
-    Tx *tx = v->tx;
-    Vals all = m->masked ? vals_joined(tx->cx->arena, 2, (Vals[]){{&tx->batch.mask, 1}, in}) : in;
-    return tx_call(tx, v->b, v->e, &m->program, all.n, all.at);
-}
 bool vmap_call(Vmap *v) {
     Tx *tx = v->tx;
     Vals in;
+    const Eqn *read = v->read;
     const Jaxpr *body = eqn_body(tx->cx->arena, v->e, &in);
     assert(body && body->in.n == v->e->in.n);
-    const MadeVmap *m = made_vmap(tx, v->b, body, (Bits){v->batched, v->e->in.n}, (Bits){0}, takes_shield(tx, body));
+    Batched how = {.in = {v->batched, v->e->in.n}, .masked = takes_shield(tx, body)};
+    how.longest_in = vmap_longest(tx, read, read->in, how.in);
+    how.longest_out = vmap_longest(tx, read, read->out, (Bits){v->out_batched, read->out.n});
+    const MadeVmap *m = made_vmap(tx, v->b, body, how);
     if (!m) return false;
-    Vals out = vmap_run(v, m, v->e->in);
+    Vals out = vmap_results(tx, m, read->out, vmap_run(v, m, read->in, v->e->in));
     memcpy(v->out, out.at, out.n * sizeof *out.at);
     memcpy(v->out_batched, m->out.at, m->out.n);
     return !v->b->failed;

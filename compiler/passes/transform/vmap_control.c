@@ -45,12 +45,17 @@ static Vals only_if(Builder *b, Val some, Inner *run, Vals out, const Val *other
     Arena *arena = b->cx->arena;
     Inner branches[2] = {0};
     Type *types = arena_new(arena, Type, out.n + 1);
+    ValMap extents = {.cx = b->cx, .sparse = true};
     for (uint32_t i = 0; i < out.n && !b->failed; i++) types[i] = val_type(b->cx, out.at[i]);
     b_inner_end(b, run, out.n, out.at);
     if (b->failed) return b_failures(b, out.n);
     branches[0] = b_inner(b, 0, NULL), branches[1] = *run;
     Vals old = vals_new(arena, out.n);
-    for (uint32_t i = 0; i < out.n; i++) vals_push(&old, otherwise[i] ? otherwise[i] : nothing_of(b, types[i]));
+    for (uint32_t i = 0; i < out.n; i++) {
+        Val v = otherwise[i] ? otherwise[i] : nothing_of(b, type_rewrite(&extents, types[i]));
+        if (dim_is_bound(b_types(b), out.at[i])) valmap_put(&extents, out.at[i], v = b_variable(b, v));
+        vals_push(&old, v);
+    }
     b_inner_end(b, &branches[0], old.n, old.at);
     return b_cond(b, some, 2, branches, 0, NULL);
 }
@@ -68,6 +73,17 @@ static Type row_type(const Builder *b, Val stack) {
     const ArrayType *t = b_type(b, stack);
     return type_of(b->cx->types, t->dtype, t->rank - 1, t->dims + 1);
 }
+/* Is carry i an input of the body that it gives back? */
+static bool carry_stays(const Jaxpr *body, uint32_t first, uint32_t i) {
+    return body->out.at[i] == body->in.at[first + i];
+}
+/* Of the operands of a loop, which are the inputs of the body; n of them, from `first` on, are the carry: where it
+   changes, it is no extent. */
+static Bits longest_of_loop(Vmap *v, Vals read, Bits batched, const Jaxpr *body, uint32_t first, uint32_t n) {
+    Bits longest = vmap_longest(v->tx, v->read, read, batched);
+    for (uint32_t i = 0; i < n; i++) ((bool *)longest.at)[first + i] &= carry_stays(body, first, i);
+    return longest;
+}
 bool vmap_scan(Vmap *v) {
     Tx *tx = v->tx;
     const Scan s = scan_of(v->e), read = scan_of(v->read);
@@ -75,11 +91,12 @@ bool vmap_scan(Vmap *v) {
     Bits in = taint_loop(tx, TAINT_VMAP, read.body, (Bits){v->batched, nin}, first, s.carry.n);
     bool *force = arena_new(tx->cx->arena, bool, v->e->out.n + 1);
     if (s.carry.n) memcpy(force, in.at + first, s.carry.n);
-    const MadeVmap *m = made_vmap(tx, v->b, read.body, in, (Bits){force, v->e->out.n}, takes_shield(tx, read.body));
+    Batched how = {.in = in, .force = {force, v->e->out.n}, .masked = takes_shield(tx, read.body)};
+    how.longest_in = longest_of_loop(v, v->read->in, in, read.body, first, s.carry.n);
+    const MadeVmap *m = made_vmap(tx, v->b, read.body, how);
     if (!m) return false;
-    ScanIn operands = {
-        .consts = s.consts, .carry = vals_new(tx->cx->arena, s.carry.n), .xs = vals_new(tx->cx->arena, s.xs.n)};
-    if (m->masked) operands.consts = vals_joined(tx->cx->arena, 2, (Vals[]){{&tx->batch.mask, 1}, s.consts});
+    ScanIn operands = {.carry = vals_new(tx->cx->arena, s.carry.n), .xs = vals_new(tx->cx->arena, s.xs.n)};
+    operands.consts = vals_joined(tx->cx->arena, 2, (Vals[]){vmap_given(tx, m, v->read->in), s.consts});
     for (uint32_t i = first; i < first + s.carry.n; i++)
         vals_push(&operands.carry, in.at[i] ? vmap_operand(v, i) : v->e->in.at[i]);
     for (uint32_t i = first + s.carry.n; i < nin; i++)
@@ -93,7 +110,11 @@ bool vmap_scan(Vmap *v) {
     }
     return !v->b->failed;
 }
-/* One iteration: `all` are the carry, what carries that are not batched were at the end of each example, the slices and
+/* Does carry i change, for all examples alike? */
+static bool runs_on(const Jaxpr *body, uint32_t first, Bits carry, uint32_t i) {
+    return !carry.at[i] && !carry_stays(body, first, i);
+}
+/* One iteration: `all` are the carry, what carries that run on were at the end of each example, the slices and
    the number of the iteration. */
 static Vals turn_apart(Vmap *v, const MadeVmap *m, Bits carry, Val turns, Vals all) {
     Tx *tx = v->tx;
@@ -109,12 +130,13 @@ static Vals turn_apart(Vmap *v, const MadeVmap *m, Bits carry, Val turns, Vals a
     Vals consts = all_shielded(v, p, s.consts, v->batched);
     Vals in = carry_shielded(v, p, body, first, old, carry.at);
     Vals rows = all_shielded(v, p, vals_part(all, n + ndone, nxs), v->batched + first + n);
-    Vals new = vmap_run(v, m, vals_joined(arena, 3, (Vals[]){consts, in, rows}));
+    Vals new = vmap_run(v, m, v->read->in, vals_joined(arena, 3, (Vals[]){consts, in, rows}));
     tx->batch.mask = outer;
     for (uint32_t i = 0; i < n; i++)
         vals_push(&out, carry.at[i] ? carry_kept(v, p, body, first, i, old.at[i], new.at[i]) : new.at[i]);
     for (uint32_t i = 0; i < n; i++)
-        if (!carry.at[i]) vals_push(&out, vmap_where(b, p, *done++, vmap_broadcast(tx, b, new.at[i])));
+        if (runs_on(body, first, carry, i))
+            vals_push(&out, vmap_where(b, p, *done++, vmap_broadcast(tx, b, new.at[i])));
     return vals_joined(arena, 2, (Vals[]){out, vals_part(new, n, new.n - n)});
 }
 /* Which inputs of the body are batched. Backwards, the iterations that an example does not have come first: a carry must
@@ -129,7 +151,7 @@ static Bits inputs_apart(Vmap *v) {
     return taint_loop(v->tx, TAINT_VMAP, read.body, in, first, read.carry.n);
 }
 /* Its iterations are as many as the example with the most of them has: those of an example come first, in the order of
-   the stacks, the others change nothing. Carries that are not batched run on, as those of while_apart. What is stacked by
+   the stacks, the others change nothing. Carries that are not batched run on, as in while_apart. What is stacked by
    the iterations that the example does not have is padding. */
 bool vmap_scan_apart(Vmap *v) {
     Tx *tx = v->tx;
@@ -143,13 +165,15 @@ bool vmap_scan_apart(Vmap *v) {
     bool *force = arena_new(arena, bool, v->e->out.n + 1);
     if (n) memcpy(force, carry.at, n);
     if (!outer) tx->batch.mask = val_new(tx->cx, mask_type(tx), b->span); /* that of each iteration */
-    const MadeVmap *m = made_vmap(tx, b, read.body, in, (Bits){force, v->e->out.n}, takes_shield(tx, read.body));
+    Batched made = {.in = in, .force = {force, v->e->out.n}, .masked = takes_shield(tx, read.body)};
+    made.longest_in = longest_of_loop(v, v->read->in, in, read.body, first, n);
+    const MadeVmap *m = made_vmap(tx, b, read.body, made);
     tx->batch.mask = outer;
     if (!m) return false;
     Vals start = vals_new(arena, 2 * n), xs = vals_new(arena, nxs + 1);
     for (uint32_t i = 0; i < n; i++) vals_push(&start, carry.at[i] ? vmap_operand(v, first + i) : s.carry.at[i]);
     for (uint32_t i = 0; i < n; i++)
-        if (!carry.at[i]) vals_push(&start, vmap_broadcast(tx, b, s.carry.at[i]));
+        if (runs_on(read.body, first, carry, i)) vals_push(&start, vmap_broadcast(tx, b, s.carry.at[i]));
     for (uint32_t i = 0; i < nxs; i++)
         vals_push(&xs, v->batched[first + n + i] ? exchanged(b, s.xs.at[i]) : s.xs.at[i]);
     Loop how = {vmap_dim(tx, scan_length(tx->cx, &read)), start.n, s.reverse, param_int(v->e, K_unroll, 1), NULL};
@@ -162,7 +186,10 @@ bool vmap_scan_apart(Vmap *v) {
     Vals out = turn_apart(v, m, carry, turns, turn.in), all = vals_joined(arena, 2, (Vals[]){start, xs});
     b_inner_end(b, &turn, out.n, out.at);
     out = b_scan(b, &turn, how, all.n, all.at);
-    for (uint32_t i = 0, k = n; i < n; i++) v->out[i] = out.at[carry.at[i] ? i : k++];
+    for (uint32_t i = 0, k = n; i < n; i++) {
+        v->out_batched[i] = carry.at[i] || runs_on(read.body, first, carry, i);
+        v->out[i] = runs_on(read.body, first, carry, i) ? out.at[k++] : carry.at[i] ? out.at[i] : s.carry.at[i];
+    }
     for (uint32_t k = n; k < v->e->out.n; k++) {
         Val y = out.at[start.n + k - n];
         v->out_batched[k] = m->out.at[k];
@@ -210,17 +237,18 @@ bool vmap_in_turn(Vmap *v) {
 typedef struct {
     Vmap *v;
     While now, read;
-    Bits carry; /* which carries are batched */
+    Bits carry;                /* which carries are batched */
+    Vals read_test, read_turn; /* operands of the condition, and of the body */
     const MadeVmap *cond, *body;
 } Turns;
 /* Is there another iteration, for this carry? */
 static Val another(const Turns *t, Vals carry) {
     Vals in = vals_joined(t->v->tx->cx->arena, 2, (Vals[]){t->now.cond_consts, vals_part(carry, 0, t->now.tested.n)});
-    return vmap_run(t->v, t->cond, in).at[0];
+    return vmap_run(t->v, t->cond, t->read_test, in).at[0];
 }
 static Vals next(const Turns *t, Vals consts, Vals carry) {
     Arena *arena = t->v->tx->cx->arena;
-    Vals out = vmap_run(t->v, t->body, vals_joined(arena, 2, (Vals[]){consts, carry}));
+    Vals out = vmap_run(t->v, t->body, t->read_turn, vals_joined(arena, 2, (Vals[]){consts, carry}));
     return vals_joined(arena, 1, &out);
 }
 static Vals first_carry(const Turns *t) {
@@ -247,7 +275,8 @@ static bool while_together(const Turns *t) {
     return !b->failed;
 }
 /* The carry is `p`, which examples are not done yet, then the carry, then what carries that are not batched were when each
-   example was done. Those run on in lockstep: every example that is not done has taken as many iterations. */
+   example was done, unless they stay. They run on in lockstep: every example that is not done has taken as many
+   iterations. */
 static bool while_apart(const Turns *t) {
     Vmap *v = t->v;
     Builder *b = v->b;
@@ -257,8 +286,10 @@ static bool while_apart(const Turns *t) {
     Vals carry = first_carry(t), start = vals_new(tx->cx->arena, 1 + 2 * n);
     vals_push(&start, both(b, outer, another(t, carry)));
     each(const Val, x, carry) vals_push(&start, *x);
+    const Jaxpr *body = t->read.body;
+    uint32_t first = t->read.body_consts.n;
     for (uint32_t i = 0; i < n; i++)
-        if (!t->carry.at[i]) vals_push(&start, vmap_broadcast(tx, b, carry.at[i]));
+        if (runs_on(body, first, t->carry, i)) vals_push(&start, vmap_broadcast(tx, b, carry.at[i]));
     if (b->failed) return false;
     Inner test = b_inner_like(b, start.n, start.at);
     Val any = any_of(b, test.in.at[0]);
@@ -266,8 +297,6 @@ static bool while_apart(const Turns *t) {
     Inner turn = b_inner_like(b, start.n, start.at);
     Val p = tx->batch.mask = turn.in.at[0];
     Vals consts = all_shielded(v, p, t->now.body_consts, v->batched + t->now.cond_consts.n);
-    const Jaxpr *body = t->read.body;
-    uint32_t first = t->read.body_consts.n;
     Vals old = vals_part(turn.in, 1, n);
     Vals new = next(t, consts, carry_shielded(v, p, body, first, old, t->carry.at)),
          out = vals_new(tx->cx->arena, start.n);
@@ -277,11 +306,15 @@ static bool while_apart(const Turns *t) {
     vals_push(&out, b_and(b, p, another(t, new)));
     each(const Val, x, new) vals_push(&out, *x);
     for (uint32_t i = 0; i < n; i++)
-        if (!t->carry.at[i]) vals_push(&out, vmap_where(b, p, *done++, vmap_broadcast(tx, b, new.at[i])));
+        if (runs_on(body, first, t->carry, i))
+            vals_push(&out, vmap_where(b, p, *done++, vmap_broadcast(tx, b, new.at[i])));
     tx->batch.mask = outer;
     b_inner_end(b, &turn, out.n, out.at);
     Vals end = b_while(b, &test, &turn, start.n, start.at);
-    for (uint32_t i = 0, k = 1 + n; i < n; i++) v->out[i] = t->carry.at[i] ? end.at[1 + i] : end.at[k++];
+    for (uint32_t i = 0, k = 1 + n; i < n; i++) {
+        v->out_batched[i] = t->carry.at[i] || runs_on(body, first, t->carry, i);
+        v->out[i] = runs_on(body, first, t->carry, i) ? end.at[k++] : t->carry.at[i] ? end.at[1 + i] : carry.at[i];
+    }
     return !b->failed;
 }
 static Bits tested_by(const Turns *t) {
@@ -315,9 +348,16 @@ bool vmap_while(Vmap *v) {
     if (apart && !outer) { /* the body's mask: p of each iteration */
         tx->batch.mask = val_new(tx->cx, mask_type(tx), v->b->span);
     }
-    t.body = made_vmap(tx, v->b, t.read.body, body, t.carry, takes_shield(tx, t.read.body));
+    t.read_turn = vals_part(v->read->in, ncond, nbody + n);
+    t.read_test = vals_joined(tx->cx->arena, 2, (Vals[]){t.read.cond_consts, t.read.tested});
+    Batched how = {.in = body, .force = t.carry, .masked = takes_shield(tx, t.read.body)};
+    how.longest_in = longest_of_loop(v, t.read_turn, body, t.read.body, nbody, n);
+    t.body = made_vmap(tx, v->b, t.read.body, how);
     tx->batch.mask = outer;
-    t.cond = t.body ? made_vmap(tx, v->b, t.read.cond, tested, (Bits){apart ? &every : NULL, apart}, false) : NULL;
+    if (!t.body) return false;
+    how = (Batched){.in = tested, .force = {apart ? &every : NULL, apart}};
+    how.longest_in = vmap_longest(tx, v->read, t.read_test, tested);
+    t.cond = made_vmap(tx, v->b, t.read.cond, how);
     return t.cond && (apart ? while_apart(&t) : while_together(&t));
 }
 
@@ -333,99 +373,171 @@ static uint32_t written_operand(Vmap *v, uint32_t k) {
     uint32_t at = updated_operand(v->tx, v->read, k);
     return at != NOT_UPDATED && v->batched[at] ? at : 0;
 }
-/* The results of branch `m` for the examples of `own`. */
+/* A program that returns largest extents returns those that it takes, or others: then 0. */
+static Val extent_taken(const Inner *i, Vals in, uint32_t k) {
+    const Jaxpr *j = i->j;
+    for (uint32_t n = 0; n < j->in.n; n++)
+        if (j->in.at[n] == j->out.at[k]) return n < i->captured.n ? i->captured.at[n] : in.at[n - i->captured.n];
+    return 0;
+}
+/* What branch `m` gives for the examples of `own`. */
 static Vals run_branch(Vmap *v, const Jaxpr *read, const MadeVmap *m, Val own, Vals in) {
     Tx *tx = v->tx;
     Builder *b = v->b;
-    uint32_t nout = v->e->out.n, at;
-    Val *old = arena_new(tx->cx->arena, Val, nout + 1), some = 0;
+    const Vals operands_read = vals_part(v->read->in, 1, in.n);
+    uint32_t nout = v->e->out.n, nlongest = m->program.j->out.n - nout, at;
+    Val *old = arena_new(tx->cx->arena, Val, nlongest + nout + 1), some = 0;
     bool always = tx->cx->options->branches != BRANCHES_SKIP || !jaxpr_contains(&flow_of(tx)->heavy, read, takes_long);
     Inner run = {0};
     if (!always) some = any_of(b, tx->batch.mask), run = b_inner(b, 0, NULL);
     Vals operands = all_shielded(v, own, in, v->batched + 1);
     assert(operands.at && in.at);
     for (uint32_t k = 0; k < nout; k++)
-        if ((at = written_operand(v, k))) old[k] = operands.at[at - 1] = in.at[at - 1];
-    Vals out = vmap_run(v, m, operands);
+        if ((at = written_operand(v, k))) old[nlongest + k] = operands.at[at - 1] = in.at[at - 1];
+    Vals all = vals_joined(tx->cx->arena, 2, (Vals[]){vmap_given(tx, m, operands_read), operands});
+    for (uint32_t k = 0; k < nlongest; k++) old[k] = extent_taken(&m->program, all, k);
+    Vals out = tx_call(tx, b, v->e, &m->program, all.n, all.at);
     return always ? out : only_if(b, some, &run, out, old);
+}
+/* The branches for those examples that take them. */
+typedef struct {
+    Vals *out;     /* the results of each */
+    Val **longest; /* the largest extents of these; 0: they are none */
+    Vals now;      /* the operands, with what branches have written into them */
+} Apart;
+static bool run_branches(Vmap *v, Bits in, Val index, Apart *a) {
+    Tx *tx = v->tx;
+    Builder *b = v->b;
+    Arena *arena = tx->cx->arena;
+    const Cond read = cond_of(v->read);
+    Val outer = tx->batch.mask;
+    bool *force = arena_new(arena, bool, read.out.n + 1);
+    memset(force, true, read.out.n);
+    Batched how = {.in = in, .force = {force, read.out.n}};
+    how.longest_in = vmap_longest(tx, v->read, read.in, in),
+    how.longest_out = vmap_longest(tx, v->read, read.out, how.force);
+    for (uint32_t k = 0; k < read.branches.n && !b->failed; k++) {
+        const Jaxpr *j = read.branches.at[k];
+        Val own = b_eq(b, index, b_int(b, DT_i32, k));
+        tx->batch.mask = both(b, outer, own), how.masked = takes_shield(tx, j);
+        const MadeVmap *m = made_vmap(tx, b, j, how);
+        if (m) a->out[k] = vmap_results(tx, m, read.out, run_branch(v, j, m, own, vals_part(a->now, 1, in.n)));
+        tx->batch.mask = outer;
+        if (!m) return false;
+        a->longest[k] = arena_new(arena, Val, read.out.n + 1);
+        for (uint32_t r = 0, at; r < read.out.n; r++) {
+            if (how.longest_out.at[r]) a->longest[k][r] = valmap_get(&tx->batch.longest, read.out.at[r]);
+            if ((at = written_operand(v, r)))
+                a->now.at[at] = a->out[k].at[r]; /* of other examples, other branches do */
+        }
+    }
+    return !b->failed;
+}
+/* Result r is an extent: the largest one of all branches; there may be no example. */
+static void unite_longest(Vmap *v, const Apart *a, uint32_t n, uint32_t r) {
+    Builder *b = v->b;
+    Val read = v->read->out.at[r], most = b_int(b, val_array(b->cx, read)->dtype, 1);
+    for (uint32_t k = 0; k < n; k++) most = b_max(b, most, a->longest[k][r]);
+    valmap_put(&v->tx->batch.longest, read, most);
+    valmap_put(&v->tx->map, read, most);
+}
+/* An array with more padding. */
+static Val with_padding(Builder *b, Val x, const ArrayType *t) {
+    const ArrayType *own = b_type(b, x);
+    Dim config[3 * MAX_RANK] = {0};
+    bool same = true;
+    assert(own->rank == t->rank && t->rank <= MAX_RANK);
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (own->dims[d] == t->dims[d]) continue;
+        config[3 * d + 1] = dim_sub(b_types(b), t->dims[d], own->dims[d]), same = false;
+    }
+    return same ? x : b_pad(b, x, b_number(b, t->dtype, 0), config);
+}
+/* Result r, of which each example has that of its branch. */
+static Val of_branches(Vmap *v, const Apart *a, Val index, uint32_t n, uint32_t r) {
+    Builder *b = v->b;
+    const ArrayType t = *type_at(b_types(b), vmap_batched(v->tx, vmap_result_type(v, r)));
+    Val *cases = arena_new(b->cx->arena, Val, n);
+    if (t.dtype == DT_tok) return a->out[n - 1].at[r];
+    for (uint32_t k = 0; k < n && !b->failed; k++) cases[k] = with_padding(b, a->out[k].at[r], &t);
+    Val which = n == 2 ? b_convert(b, index, DT_bool) : index;
+    return n == 1 ? cases[0] : b_select_n(b, b_broadcast(b, which, t.rank, t.dims, (int64_t[]){0}), n, cases);
 }
 /* The results of the branches, of which each example has one. */
 static bool cond_apart(Vmap *v, Bits in) {
     Tx *tx = v->tx;
     Builder *b = v->b;
     Arena *arena = tx->cx->arena;
-    const Cond read = cond_of(v->read);
-    uint32_t n = read.branches.n, nout = read.out.n;
-    Val index = v->e->in.at[0], outer = tx->batch.mask;
+    uint32_t n = cond_of(v->read).branches.n, nout = v->e->out.n;
+    Val index = v->e->in.at[0];
     Dtype d = b_type(b, index)->dtype;
     if (d == DT_bool) index = b_convert(b, index, d = DT_i32);
     index = b_clamp(b, b_int(b, d, 0), index, b_int(b, d, n - 1));
     index = b_convert(b, index, DT_i32);
-    bool *force = arena_new(arena, bool, nout + 1);
-    memset(force, true, nout);
-    Vals *out = arena_new(arena, Vals, n), now = vals_joined(arena, 1, &v->e->in);
-    for (uint32_t k = 0; k < n && !b->failed; k++) {
-        Val own = b_eq(b, index, b_int(b, DT_i32, k));
-        tx->batch.mask = both(b, outer, own);
-        const MadeVmap *m =
-            made_vmap(tx, b, read.branches.at[k], in, (Bits){force, nout}, takes_shield(tx, read.branches.at[k]));
-        if (m) out[k] = run_branch(v, read.branches.at[k], m, own, vals_part(now, 1, in.n));
-        tx->batch.mask = outer;
-        if (!m) return false;
-        for (uint32_t r = 0, at; r < nout; r++) /* which other branches write into, for other examples */
-            if ((at = written_operand(v, r))) now.at[at] = out[k].at[r];
-    }
-    for (uint32_t r = 0; r < nout && !b->failed; r++) {
-        if (written_operand(v, r)) {
-            v->out[r] = now.at[written_operand(v, r)];
-            continue;
-        }
-        Val *cases = arena_new(arena, Val, n);
-        for (uint32_t k = 0; k < n; k++) cases[k] = out[k].at[r];
-        const ArrayType *t = b_type(b, cases[0]);
-        if (t->dtype == DT_tok) {
-            v->out[r] = cases[n - 1];
-            continue;
-        }
-        Val which = n == 2 ? b_convert(b, index, DT_bool) : index;
-        v->out[r] =
-            n == 1 ? cases[0] : b_select_n(b, b_broadcast(b, which, t->rank, t->dims, (int64_t[]){0}), n, cases);
-    }
+    Apart a = {arena_new(arena, Vals, n), arena_new(arena, Val *, n), vals_joined(arena, 1, &v->e->in)};
+    if (!run_branches(v, in, index, &a)) return false;
+    for (uint32_t r = 0; r < nout; r++)
+        if (a.longest[0][r]) unite_longest(v, &a, n, r);
+    for (uint32_t r = 0; r < nout && !b->failed; r++)
+        v->out[r] = written_operand(v, r) ? a.now.at[written_operand(v, r)] : of_branches(v, &a, index, n, r);
     return !b->failed;
+}
+/* The results of the cond of batched branches, of which those are batched; the largest extents come first. */
+static void add_results(Vmap *v, Eqn *e, const MadeVmap *m, const bool *batched) {
+    Tx *tx = v->tx;
+    const Vals read = v->read->out;
+    e->out = vals_new(tx->cx->arena, 2 * read.n);
+    for (uint32_t k = 0; k < read.n; k++) {
+        if (!m->longest_out.at[k]) continue;
+        Val longest = tx_placeholder(tx, read.at[k]);
+        vals_push(&e->out, longest);
+        valmap_put(&tx->batch.longest, read.at[k], longest);
+        valmap_put(&tx->map, read.at[k], longest);
+    }
+    for (uint32_t k = 0; k < read.n; k++) {
+        Val out = tx_placeholder(tx, read.at[k]);
+        if (batched[k]) val_info(tx->cx, out)->type = vmap_batched(tx, vmap_result_type(v, k));
+        vals_push(&e->out, v->out[k] = out);
+        if (!m->longest_out.at[k]) valmap_put(&tx->map, read.at[k], out); /* types of later results may name it */
+    }
 }
 static bool cond_together(Vmap *v, Bits in) {
     Tx *tx = v->tx;
     const Cond c = cond_of(v->e), read = cond_of(v->read);
     uint32_t n = c.branches.n, nout = c.out.n;
-    bool *batched = arena_new(tx->cx->arena, bool, nout + 1), masked = false;
+    bool *batched = arena_new(tx->cx->arena, bool, nout + 1);
     Inner *branches = arena_new(tx->cx->arena, Inner, n);
+    Batched how = {.in = in, .force = {batched, nout}, .longest_in = vmap_longest(tx, v->read, read.in, in)};
     each(Jaxpr *, j, read.branches) {
         bits_unite(batched, taint(tx, TAINT_VMAP, *j, in));
-        masked |= takes_shield(tx, *j);
+        how.masked |= takes_shield(tx, *j);
     }
-    masked &= tx->batch.mask != 0;
+    how.longest_out = vmap_longest(tx, v->read, read.out, how.force);
+    const MadeVmap *m = NULL;
     for (uint32_t k = 0; k < n; k++) {
-        const MadeVmap *m = made_vmap(tx, v->b, read.branches.at[k], in, (Bits){batched, nout}, masked);
+        m = made_vmap(tx, v->b, read.branches.at[k], how);
         if (!m) return false;
         branches[k] = m->program;
     }
     ValList operands = {0};
-    if (masked) push(tx->cx->arena, &operands, tx->batch.mask);
+    each(const Val, x, vmap_given(tx, m, read.in)) push(tx->cx->arena, &operands, *x);
     each(const Val, x, c.in) push(tx->cx->arena, &operands, *x);
     Eqn e = cond_like(tx, v->b, v->e, branches, operands);
-    e.out = vals_new(tx->cx->arena, nout);
-    for (uint32_t k = 0; k < nout; k++) {
-        Val out = tx_placeholder(tx, v->read->out.at[k]);
-        if (batched[k]) val_info(tx->cx, out)->type = vmap_batched(tx, vmap_result_type(v, k));
-        vals_push(&e.out, v->out[k] = out);
-        valmap_put(&tx->map, v->read->out.at[k], out); /* types of later results may name it */
-    }
+    add_results(v, &e, m, batched);
     push(tx->cx->arena, &v->b->eqns, e);
     memcpy(v->out_batched, batched, nout);
     return !v->b->failed;
 }
+/* Has it operands or results whose extents differ? */
+static bool moves_padding(Vmap *v) {
+    bool *all = arena_new(v->tx->cx->arena, bool, v->read->out.n + 1);
+    memset(all, true, v->read->out.n);
+    return bits_some(vmap_longest(v->tx, v->read, v->read->in, (Bits){v->batched, v->read->in.n})) ||
+           bits_some(vmap_longest(v->tx, v->read, v->read->out, (Bits){all, v->read->out.n}));
+}
 bool vmap_cond(Vmap *v) {
     Bits in = {v->batched + 1, v->e->in.n - 1};
     if (!v->batched[0]) return cond_together(v, in);
-    return v->tx->cx->options->branches == BRANCHES_EACH ? vmap_in_turn(v) : cond_apart(v, in);
+    bool in_turn = v->tx->cx->options->branches == BRANCHES_EACH && !moves_padding(v);
+    return in_turn ? vmap_in_turn(v) : cond_apart(v, in);
 }

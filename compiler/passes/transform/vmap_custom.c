@@ -36,8 +36,9 @@ static bool write_custom(Custom *c, const Jaxpr *body, uint32_t n, const Param *
     Vmap *v = c->v;
     Tx *tx = v->tx;
     Arena *arena = tx->cx->arena;
-    const MadeVmap *m =
-        made_vmap(tx, v->b, body, (Bits){v->batched, v->e->in.n}, (Bits){c->out, v->e->out.n}, takes_mask(tx, body));
+    const MadeVmap *m = made_vmap(
+        tx, v->b, body,
+        (Batched){.in = {v->batched, v->e->in.n}, .force = {c->out, v->e->out.n}, .masked = takes_mask(tx, body)});
     if (!m) return false;
     Vals given = vals_part(v->e->in, 0, c->first), mask = {&tx->batch.mask, m->masked};
     Vals consts = vals_joined(arena, 3, (Vals[]){m->program.captured, mask, given});
@@ -54,7 +55,7 @@ static const MadeVmap *made_rule(Vmap *v, const Jaxpr *rule, Bits in, Bits force
     Tx *tx = v->tx;
     bool before = tx->batch.in_rule;
     tx->batch.in_rule = true;
-    const MadeVmap *m = made_vmap(tx, v->b, rule, in, force, false);
+    const MadeVmap *m = made_vmap(tx, v->b, rule, (Batched){.in = in, .force = force});
     tx->batch.in_rule = before;
     return m;
 }
@@ -140,7 +141,7 @@ bool vmap_linear_call(Vmap *v) {
     in.n = back.n = 0;
     for (uint32_t i = 0; i < own; i++) bit_push(&in, at[i]);
     for (uint32_t i = 0; i < nres + n; i++) bit_push(&in, residuals[i]);
-    const MadeVmap *m = made_vmap(tx, v->b, c.callee, in, (Bits){0}, false);
+    const MadeVmap *m = made_vmap(tx, v->b, c.callee, (Batched){.in = in});
     if (!m) return false;
     for (uint32_t i = 0; i < skipped; i++) bit_push(&back, at[own + i]);
     for (uint32_t i = 0; i < nres; i++) bit_push(&back, residuals[i]);
@@ -177,7 +178,7 @@ bool vmap_custom_linear_solve(Vmap *v) {
         memset((bool *)force.at, true, force.n);
         at += given;
         if (!j) continue;
-        const MadeVmap *m = made_vmap(tx, v->b, j, in, force, takes_mask(tx, j));
+        const MadeVmap *m = made_vmap(tx, v->b, j, (Batched){.in = in, .force = force, .masked = takes_mask(tx, j)});
         if (!m) return false;
         Vals mask = {&tx->batch.mask, m->masked};
         s.program[k] = m->program.j;

@@ -31,11 +31,20 @@ bool vmap_differs(Tx *tx, const Eqn *e) {
     each(const Val, v, e->out) type_extents(tx->cx, val_type(tx->cx, *v), note_extent, tx);
     return tx->batch.extent != 0;
 }
-/* The first of these values that has padding; 0: none has. */
-static Val with_padding(Tx *tx, Vals vals) {
+/* The first of these values that has padding along an axis whose extent is not in `but`; 0: none has. */
+typedef struct {
+    Tx *tx;
+    const Intern *but;
+} Padded;
+static void note_unknown(void *user, Val v) {
+    const Padded *p = user;
+    if (!p->but || !is_among(p->but, v)) note_extent(p->tx, v);
+}
+static Val with_padding(Tx *tx, Vals vals, const Intern *but) {
+    Padded p = {tx, but};
     tx->batch.extent = 0;
     for (uint32_t i = 0; i < vals.n; i++) {
-        type_extents(tx->cx, val_type(tx->cx, vals.at[i]), note_extent, tx);
+        type_extents(tx->cx, val_type(tx->cx, vals.at[i]), note_unknown, &p);
         if (tx->batch.extent) return vals.at[i];
     }
     return 0;
@@ -46,26 +55,31 @@ static bool refuse(Tx *tx, Span at, const char *prim, Val v) {
     return tx_error(tx, at, "%s%sthe extent '%.*s' of %.*s would differ between the examples", prim, *prim ? ": " : "",
                     SF(name), SF(type));
 }
-bool vmap_extents_agree(Tx *tx, Vals vals, Span at) {
-    Val v = with_padding(tx, vals);
+bool vmap_extents_agree(Tx *tx, Vals vals, const Intern *but, Span at) {
+    Val v = with_padding(tx, vals, but);
     return !v || refuse(tx, at, "", v);
 }
 static bool refused(const Vmap *v) {
     const Eqn *e = v->read;
-    Val x = with_padding(v->tx, e->in), y = x ? x : with_padding(v->tx, e->out);
+    Val x = with_padding(v->tx, e->in, NULL), y = x ? x : with_padding(v->tx, e->out, NULL);
     return refuse(v->tx, e->span, prim_name[e->prim], y ? y : e->out.at[0]);
 }
+/* At least 1: there may be no example. */
+static Val longest_of(Builder *b, Val all) {
+    Val most = b_reduce(b, P_reduce_max, all, 1, (int64_t[]){0});
+    return b->failed ? VAL_FAILED : b_max(b, most, b_int(b, b_type(b, most)->dtype, 1));
+}
 void vmap_extent(Tx *tx, Builder *b, Val read) {
-    Val all = valmap_get(&tx->map, read);
+    Val all = valmap_get(&tx->map, read), longest = valmap_get(&tx->batch.longest, read);
+    valmap_put(&tx->batch.longest, read, read);
     if (val_info(tx->cx, read)->lit || !dim_is_bound(b_types(b), read) || b_failed(b, all)) return;
     valmap_put(&tx->batch.lengths, read, read); /* what another batch of the program has left */
     if (!tx_marked(tx, read)) return;
     if (tx->batch.mask) /* what others of the examples only seem to run may be anything */
         all = b_select(b, tx->batch.mask, b_zeros_like(b, all), all);
-    Val most = b_reduce(b, P_reduce_max, all, 1, (int64_t[]){0});
-    if (b->failed) return;
+    if (longest == read) longest = longest_of(b, all);
     valmap_put(&tx->batch.lengths, read, all);
-    valmap_put(&tx->map, read, b_max(b, most, b_int(b, b_type(b, most)->dtype, 1))); /* there may be no example */
+    valmap_put(&tx->map, read, longest);
 }
 Dim vmap_dim(const Tx *tx, Dim read) {
     return type_at(tx->cx->types, type_rewrite(&tx->map, type_of(tx->cx->types, DT_bool, 1, &read)))->dims[0];
@@ -301,10 +315,9 @@ static bool padded(Vmap *v) {
     v->out[0] = own ? b_select(b, own, all_over(b, &t, value), x) : x;
     return !b->failed;
 }
-/* Other control flow takes or returns arrays with padding: their programs do not know the extents. */
 static bool scanned(Vmap *v) {
     const Scan s = scan_of(v->read);
-    return differs(v->tx, scan_length(v->tx->cx, &s)) ? vmap_scan_apart(v) : refused(v);
+    return differs(v->tx, scan_length(v->tx->cx, &s)) ? vmap_scan_apart(v) : vmap_scan(v);
 }
 
 static VmapRule *rule_of(Prim p) {
@@ -337,8 +350,12 @@ static VmapRule *rule_of(Prim p) {
         [P_concatenate] = concatenated,
         [P_pad] = padded,
         [P_scan] = scanned,
+        [P_while] = kept,
+        [P_cond] = kept,
     };
-    bool alone = prim_elementwise(p) || vmap_rules[p] == vmap_same || vmap_rules[p] == vmap_each;
+    VmapRule *rule = vmap_rules[p];
+    bool alone =
+        prim_elementwise(p) || rule == vmap_point || rule == vmap_same || rule == vmap_each || rule == vmap_call;
     return alone ? kept : rules[p];
 }
 bool vmap_padded(Vmap *v) {
