@@ -6,8 +6,7 @@
 
        NAME: LO:HI LO:HI …        where the inputs are drawn, the last pair for all that remain; then, if need be, n=4 …,
                                   `once` for a program without second derivatives, `forward` for one without transpose,
-                                  `loop` for one whose loops may be kept in other ways, `single` for one without batches:
-                                  its extents would differ between examples, or JAX has no rule,
+                                  `loop` for one whose loops may be kept in other ways,
                                   `batches` for a program of which that law alone is tried, with each of its inputs alone
                                   in a batch, each alone not, and all
        { lambda ; … }             the program, over symbols; each is 3 unless the first line says otherwise
@@ -63,7 +62,6 @@ typedef struct {
     int ndims;
     int flags;    /* how many of flags_of: fewer if it has no transpose, or no second derivative */
     bool loop;    /* are there loops to be kept in other ways? */
-    bool single;  /* is it only for one example? */
     bool batches; /* is it only tried with batches, of each input and of all others? */
 } Law;
 static bool verbose; /* what the compiler says is shown */
@@ -85,7 +83,6 @@ static void head(Law *law, char *line) {
         for (size_t i = 0; i < sizeof fewer / sizeof *fewer; i++)
             if (strcmp(word, fewer[i].word) == 0) law->flags = fewer[i].flags;
         law->loop |= strcmp(word, "loop") == 0;
-        law->single |= strcmp(word, "single") == 0;
         law->batches |= strcmp(word, "batches") == 0;
         if (equals && law->ndims < MOST_DIMS) {
             *equals = 0;
@@ -568,7 +565,7 @@ static void obeys(Trial *t) {
         law_hessian(t, &l))
         law_twice(t, &l);
     if (t->law->loop && !t->why[0]) law_loop(t, &l);
-    if (!t->law->single && !t->why[0]) law_batches(t, &l);
+    if (!t->why[0]) law_batches(t, &l);
 }
 
 /* ---- all of them */

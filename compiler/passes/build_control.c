@@ -138,11 +138,13 @@ Inner b_inner(Builder *b, uint32_t n, const Type *types) {
     for (uint32_t k = 0; k < n; k++) i.in.at[k] = val_new(b->cx, types[k], b->span);
     return i;
 }
-/* Writes values with the types of `like` to `to`; `within` has what stands for their extents, and then for them. */
+/* Writes values with the types of `like` to `to`; `within` has what stands for their extents, and then for them: of
+   values that are the same the first. */
 static void inputs_like(Builder *b, ValMap *within, Vals like, Val *to) {
     each(Val, v, like) {
         *to = val_new(b->cx, type_rewrite(within, val_type(b->cx, *v)), b->span);
-        valmap_put(within, *v, *to++);
+        if (valmap_get(within, *v) == *v) valmap_put(within, *v, *to);
+        to++;
     }
 }
 Inner b_inner_like(Builder *b, uint32_t n, const Val *like) {

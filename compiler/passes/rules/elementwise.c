@@ -195,6 +195,8 @@ bool transpose_pass(Transpose *t) {
         if (t->linear[i]) ct_add(t, i, t->ct[i]);
     return !t->b->failed;
 }
+/* A tangent that only seems to be used (vmap_shielded). */
+bool transpose_stop_gradient(Transpose *t) { return true; }
 /* Several operands: a barrier for the tangents that there are. */
 bool jvp_optimization_barrier(Jvp *d) {
     const Eqn *e = d->e;

@@ -159,6 +159,8 @@ bool vmap_reads_updated(const Vmap *, uint32_t i);
 /* Programs made for a batch (vmap_programs.c).
    Which of these operands or results of an equation, which are batched, are extents of its operands or results. */
 Bits vmap_longest(Tx *, const Eqn *, Vals read, Bits batched);
+/* Has the equation operands or results whose extents differ? */
+bool vmap_moves_padding(const Vmap *);
 /* What the program made takes before the operands that were read as `read`. */
 Vals vmap_given(Tx *, const MadeVmap *, Vals read);
 /* Of what it gives, the results of an equation, which were read as `read`: the largest extents are noted. */

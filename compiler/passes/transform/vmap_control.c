@@ -528,16 +528,9 @@ static bool cond_together(Vmap *v, Bits in) {
     memcpy(v->out_batched, batched, nout);
     return !v->b->failed;
 }
-/* Has it operands or results whose extents differ? */
-static bool moves_padding(Vmap *v) {
-    bool *all = arena_new(v->tx->cx->arena, bool, v->read->out.n + 1);
-    memset(all, true, v->read->out.n);
-    return bits_some(vmap_longest(v->tx, v->read, v->read->in, (Bits){v->batched, v->read->in.n})) ||
-           bits_some(vmap_longest(v->tx, v->read, v->read->out, (Bits){all, v->read->out.n}));
-}
 bool vmap_cond(Vmap *v) {
     Bits in = {v->batched + 1, v->e->in.n - 1};
     if (!v->batched[0]) return cond_together(v, in);
-    bool in_turn = v->tx->cx->options->branches == BRANCHES_EACH && !moves_padding(v);
+    bool in_turn = v->tx->cx->options->branches == BRANCHES_EACH && !vmap_moves_padding(v);
     return in_turn ? vmap_in_turn(v) : cond_apart(v, in);
 }

@@ -115,13 +115,14 @@ static bool batch_vjp(Custom *c, const Jaxpr *body) {
     Param rules[2] = {p_jaxpr(K_fwd_jaxpr, fwd->program.j), p_jaxpr(K_bwd_jaxpr, bwd)};
     return write_custom(c, body, 2, rules);
 }
-/* Without a known rule the body is what is left. */
+/* Without a known rule the body is what is left, and where rules do not take the largest extents. */
 bool vmap_custom(Vmap *v) {
     Tx *tx = v->tx;
     Custom c = {.v = v, .rule = rule_of(tx->cx, v->read), .first = v->e->in.n - rule_operands(v->e).n};
     const Jaxpr *body = eqn_program(v->read);
     c.out = arena_new(tx->cx->arena, bool, v->e->out.n + 1);
     bool carried = !tx->batch.in_rule;
+    if (vmap_moves_padding(v)) return vmap_call(v);
     if (c.rule.jvp && carried && !(c.rule.whole && c.first)) return batch_jvp(&c, body);
     if (c.rule.fwd && c.rule.bwd && carried) return batch_vjp(&c, body);
     if (!c.rule.whole) return vmap_call(v);

@@ -354,8 +354,8 @@ static VmapRule *rule_of(Prim p) {
         [P_cond] = kept,
     };
     VmapRule *rule = vmap_rules[p];
-    bool alone =
-        prim_elementwise(p) || rule == vmap_point || rule == vmap_same || rule == vmap_each || rule == vmap_call;
+    bool alone = prim_elementwise(p) || rule == vmap_point || rule == vmap_same || rule == vmap_each;
+    alone |= rule == vmap_call || rule == vmap_custom;
     return alone ? kept : rules[p];
 }
 bool vmap_padded(Vmap *v) {

@@ -12,6 +12,12 @@ Bits vmap_longest(Tx *tx, const Eqn *e, Vals read, Bits batched) {
     for (uint32_t i = 0; i < read.n; i++) at[i] = batched.at[i] && is_among(&extents, read.at[i]);
     return (Bits){at, read.n};
 }
+bool vmap_moves_padding(const Vmap *v) {
+    bool *all = arena_new(v->tx->cx->arena, bool, v->read->out.n + 1);
+    memset(all, true, v->read->out.n);
+    return bits_some(vmap_longest(v->tx, v->read, v->read->in, (Bits){v->batched, v->read->in.n})) ||
+           bits_some(vmap_longest(v->tx, v->read, v->read->out, (Bits){all, v->read->out.n}));
+}
 Vals vmap_given(Tx *tx, const MadeVmap *m, Vals read) {
     Vals given = vals_new(tx->cx->arena, read.n + 1);
     if (m->masked) vals_push(&given, tx->batch.mask);

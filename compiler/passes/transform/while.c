@@ -184,6 +184,18 @@ static bool unknown_condition(const Reverse *r) {
     bits_unite(in + n, unknown_carry(r));
     return bits_some(taint(s->tx, TAINT_SPLIT, r->w.cond, (Bits){in, n + r->w.carry.n}));
 }
+/* Of inputs for the same value, the first: types name it. */
+static Vals first_inputs(Arena *arena, Vals like, Vals in) {
+    Intern seen = {.arena = arena};
+    Vals first = vals_new(arena, like.n), out = vals_new(arena, like.n);
+    for (uint32_t i = 0; i < like.n; i++) {
+        bool fresh;
+        uint32_t k = intern(&seen, &like.at[i], sizeof(Val), &fresh);
+        if (fresh) vals_push(&first, in.at[i]);
+        vals_push(&out, first.at[k]);
+    }
+    return out;
+}
 /* --tape=bound:N: a scan of N iterations, each of which runs the body while the condition holds. Its constants are those
    of the body, then of the condition; whether the condition holds is carried first. */
 static Inner bounded_turn(const Reverse *r, Builder *b, Vals consts, Vals carry) {
@@ -191,8 +203,9 @@ static Inner bounded_turn(const Reverse *r, Builder *b, Vals consts, Vals carry)
     const While *w = &r->w;
     Vals like = vals_joined(arena, 2, (Vals[]){consts, carry});
     Inner turn = b_inner_like(b, like.n, like.at);
-    Vals body_consts = vals_part(turn.in, 0, w->body_consts.n), now = vals_part(turn.in, consts.n + 1, w->carry.n);
-    Vals cond_consts = vals_part(turn.in, w->body_consts.n, w->cond_consts.n);
+    Vals given = first_inputs(arena, consts, vals_part(turn.in, 0, consts.n));
+    Vals body_consts = vals_part(given, 0, w->body_consts.n), now = vals_part(turn.in, consts.n + 1, w->carry.n);
+    Vals cond_consts = vals_part(given, w->body_consts.n, w->cond_consts.n);
     Val go = turn.in.at[consts.n], no = b_number(b, DT_bool, 0);
     Inner stay = b_inner(b, 0, NULL);
     Vals same = vals_joined(arena, 2, (Vals[]){{&no, 1}, now});
