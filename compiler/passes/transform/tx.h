@@ -121,17 +121,18 @@ typedef struct {
 } MadeTranspose;
 const MadeTranspose *made_transpose(Tx *, Builder *b, const Jaxpr *, Bits linear, Bits ct, Bits force, Bits sums);
 
-/* How a program is made for a batch of examples. */
+/* How a program is made for a batch of examples: `in` are batched, `force` are in any case; the mask is taken if there is
+   one here (tx->batch). The largest extent of all examples comes with inputs and results that are extents (vmap_longest);
+   without elements: there are none. */
 typedef struct {
     Bits in, force;
-    Bits longest_in,
-        longest_out; /* which inputs and results are extents of others (vmap_longest); without elements: none */
-    bool masked;     /* it takes a mask if there is one here (tx->batch) */
+    Bits longest_in, longest_out;
+    bool masked;
 } Batched;
+/* The program takes the mask, if it is `masked`, the largest extents of `longest_in`, and the inputs; it returns the largest
+   extents of `longest_out`, and the results. */
 typedef struct {
-    Inner
-        program; /* takes the mask, if it is `masked`, the largest ones of the extents of `longest_in`, and the inputs;
-                      returns the largest ones of the extents of `longest_out`, and the results */
+    Inner program;
     Bits out, longest_in, longest_out;
     bool masked;
 } MadeVmap;

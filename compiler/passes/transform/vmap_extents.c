@@ -71,9 +71,9 @@ static Val longest_of(Builder *b, Val all) {
 }
 void vmap_extent(Tx *tx, Builder *b, Val read) {
     Val all = valmap_get(&tx->map, read), longest = valmap_get(&tx->batch.longest, read);
-    valmap_put(&tx->batch.longest, read, read);
     if (val_info(tx->cx, read)->lit || !dim_is_bound(b_types(b), read) || b_failed(b, all)) return;
     valmap_put(&tx->batch.lengths, read, read); /* what another batch of the program has left */
+    valmap_put(&tx->batch.longest, read, read);
     if (!tx_marked(tx, read)) return;
     if (tx->batch.mask) /* what others of the examples only seem to run may be anything */
         all = b_select(b, tx->batch.mask, b_zeros_like(b, all), all);
