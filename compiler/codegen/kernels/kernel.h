@@ -60,6 +60,15 @@ V kernel_buffer(Kernel *, Buf *);
 /* `rows`: the buffer consists of rows of that many elements (0: nothing is known). */
 Reg kernel_load(Kernel *, Buf *, Dtype, Ix address, Dim rows);
 void kernel_store(Kernel *, Buf *, Dtype, Ix address, Reg);
+/* A value to be stored. Those that lie beside each other are stored together. */
+typedef struct {
+    Buf *buf;
+    Dtype d;
+    Ix address;
+    Reg r;
+    bool done;
+} Pending;
+void kernel_store_all(Kernel *, Pending *, uint32_t n);
 /* Writes the step's stores at the current index of the domain whose values belong to the stage k->x.level; only the lanes
    of k->tail, if it is set. */
 void kernel_stores(Kernel *);

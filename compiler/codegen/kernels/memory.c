@@ -128,6 +128,52 @@ static void transpose(Emit *e, V *v, uint32_t w) {
             v[i + half] = em_shuffle(e, a, b, w, hi);
         }
 }
+/* Lanes 8 or 16 apart, at a known place of rows of so many elements, as those of an array of small matrices: as many rows
+   as that are loaded and transposed at a time, which gives all columns. */
+static bool square_rows(Kernel *k, Ix address, Dim coef) {
+    const IxExpr *x = ix_at(k->x.ix, address);
+    if ((coef != 8 && coef != 16) || k->w % (uint32_t)coef || k->tail.ptr || k->x.guard.v || k->tile) return false;
+    for (uint32_t i = 0; i < x->n; i++)
+        if (dim_mod(k->x.plan->cx->types, x->at[i].coef, coef) != 0) return false;
+    return dim_is_const(x->c) && x->c >= 0 && x->c < coef;
+}
+static V joined(Emit *e, V a, V b) {
+    int64_t lanes[MAX_LANES];
+    uint32_t n = em_width(a) + em_width(b);
+    for (uint32_t i = 0; i < n; i++) lanes[i] = i;
+    return em_shuffle(e, a, b, n, lanes);
+}
+static V part(Emit *e, V v, uint32_t from, uint32_t n) {
+    int64_t lanes[MAX_LANES];
+    for (uint32_t i = 0; i < n; i++) lanes[i] = from + i;
+    return em_shuffle(e, v, v, n, lanes);
+}
+static V joined_all(Emit *e, const V *v, uint32_t n) {
+    return n == 1 ? v[0] : joined(e, joined_all(e, v, n / 2), joined_all(e, v + n / 2, n / 2));
+}
+static V load_square(Kernel *k, Buf *b, Dtype d, Ix address, uint32_t n) {
+    Emit *e = k->e;
+    uint32_t column = (uint32_t)ix_at(k->x.ix, address)->c, groups = k->w / n, ids[MAX_TILE] = {0};
+    Ix first = ix_sub(k->x.ix, address, ix_dim(k->x.ix, column));
+    MlirType t = em_memory_type(e, d);
+    V columns[MAX_TILE][MAX_LANES / 8], rows[MAX_TILE];
+    Reg r;
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = memo_id(&k->x, KEY_ROWS - 1 - i, (uint64_t)b->number << 32 | first, NULL, 0);
+    if (memo_get(&k->x, ids[column], &r)) return reg_v(r);
+    V base = kernel_buffer(k, b), at = kernel_index(k, first);
+    for (uint32_t g = 0; g < groups; g++) {
+        for (uint32_t i = 0; i < n; i++) {
+            V row = em_gep(e, base, em_bin(e, "llvm.add", at, em_i64(e, (g * n + i) * n)), t);
+            rows[i] = em_load(e, em_vec(e, t, n), row, dtype_align(d));
+        }
+        transpose(e, rows, n);
+        for (uint32_t i = 0; i < n; i++) columns[i][g] = rows[i];
+    }
+    for (uint32_t i = 0; i < n; i++) memo_set(&k->x, ids[i], reg(joined_all(e, columns[i], groups), false, k->x.depth));
+    memo_get(&k->x, ids[column], &r);
+    return reg_v(r);
+}
 /* Elements far apart along the lanes but contiguous along the tile: at its first row, all rows are loaded and
    transposed. */
 static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
@@ -181,6 +227,8 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
         m = load_tile(k, b, d, address, coef);
     } else if (!other && !mask.ptr && few_apart(k, coef)) {
         m = load_apart(k, b, d, address, (uint32_t)coef);
+    } else if (!other && square_rows(k, address, coef)) {
+        m = load_square(k, b, d, address, (uint32_t)coef);
     } else {
         MlirType vt = em_vec(e, t, k->w);
         V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
@@ -216,20 +264,73 @@ void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
     em_op(e, "llvm.intr.masked.scatter", &(Op){0, NULL, 3, o, 1, &a, 0, NULL});
 }
 
+/* ---- stores of values whose elements lie beside each other: as many as the lanes are apart */
+/* Writes them: 2 to 4 interleaved, or 8 or 16 as rows. `first`: the address of the first. */
+static void store_beside(Kernel *k, Buf *b, Dtype d, Ix first, const Reg *r, uint32_t n) {
+    Emit *e = k->e;
+    MlirType t = em_memory_type(e, d);
+    V base = kernel_buffer(k, b), at = kernel_index(k, first), v[MAX_TILE];
+    for (uint32_t i = 0; i < n; i++) v[i] = em_to_memory(e, d, kernel_vector(k, r[i]));
+    if (n <= 4) {
+        int64_t lanes[MAX_LANES];
+        V low = joined(e, v[0], v[1]), high = n > 2 ? joined(e, v[2], v[n - 1]) : low;
+        for (uint32_t i = 0; i < n * k->w; i++) lanes[i] = i % n * k->w + i / n;
+        em_store(e, em_shuffle(e, low, high, n * k->w, lanes), em_gep(e, base, at, t), dtype_align(d));
+        return;
+    }
+    for (uint32_t g = 0; g < k->w / n; g++) {
+        V rows[MAX_TILE];
+        for (uint32_t i = 0; i < n; i++) rows[i] = part(e, v[i], g * n, n);
+        transpose(e, rows, n);
+        for (uint32_t i = 0; i < n; i++) {
+            V row = em_gep(e, base, em_bin(e, "llvm.add", at, em_i64(e, (g * n + i) * n)), t);
+            em_store(e, rows[i], row, dtype_align(d));
+        }
+    }
+}
+/* How many values lie beside each other where the lanes are `coef` apart; 0: they are stored one by one. */
+static uint32_t beside(const Kernel *k, Dim coef) {
+    bool few = coef >= 2 && coef <= 4 && coef * k->w <= MAX_LANES;
+    bool rows = (coef == 8 || coef == 16) && k->w % (uint32_t)coef == 0;
+    return k->w > 1 && !k->tail.ptr && (few || rows) ? (uint32_t)coef : 0;
+}
+/* The stores that begin with this one and lie beside each other, together; else this one alone. */
+static void store_pending(Kernel *k, Pending *all, uint32_t n, uint32_t i) {
+    bool other = true;
+    const Pending p = all[i];
+    Dim coef = k->lane ? ix_coef(k->x.ix, p.address, k->lane, &other) : 0;
+    uint32_t want = other ? 0 : beside(k, coef), found = 0, at[MAX_TILE];
+    Reg r[MAX_TILE];
+    for (uint32_t m = 0; m < n && found < want; m++) { /* they come in order */
+        bool next = !all[m].done && same_buf(all[m].buf, p.buf) && all[m].d == p.d &&
+                    all[m].address == ix_add(k->x.ix, p.address, ix_dim(k->x.ix, found));
+        if (next) r[found] = all[m].r, at[found++] = m;
+    }
+    if (!want || found < want) {
+        kernel_store(k, p.buf, p.d, p.address, p.r);
+        all[i].done = true;
+        return;
+    }
+    store_beside(k, p.buf, p.d, p.address, r, want);
+    for (uint32_t m = 0; m < want; m++) all[at[m]].done = true;
+}
+void kernel_store_all(Kernel *k, Pending *all, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (!all[i].done) store_pending(k, all, n, i);
+}
 /* Evaluates all values first: one of them may overwrite memory that another is computed from. */
 void kernel_stores(Kernel *k) {
     Step *step = k->x.step;
-    Reg *r = arena_new(k->x.plan->arena, Reg, step->stores.n + 1);
-    for (uint32_t pass = 0; pass < 2; pass++)
-        for (uint32_t i = 0; i < step->stores.n; i++) {
-            const Store *s = &step->stores.at[i];
-            Dtype d = val_array(k->x.plan->cx, s->v)->dtype;
-            Ix index[MAX_RANK];
-            if (s->level != k->x.level || s->row != k->rows) continue;
-            step_at(k->x.plan, step, s->v, index);
-            if (pass == 0)
-                r[i] = kernel_convert(k, eval_value(&k->x, s->v, index), d, s->as);
-            else
-                kernel_store(k, s->buf, s->as ? s->as : d, store_address(k->x.plan, s, index), r[i]);
-        }
+    Pending *all = arena_new(k->x.plan->arena, Pending, step->stores.n + 1);
+    uint32_t n = 0;
+    each(Store, s, step->stores) {
+        Dtype d = val_array(k->x.plan->cx, s->v)->dtype;
+        Ix index[MAX_RANK];
+        if (s->level != k->x.level || s->row != k->rows) continue;
+        step_at(k->x.plan, step, s->v, index);
+        Reg r = eval_value(&k->x, s->v, index);
+        Ix address = store_address(k->x.plan, s, index);
+        all[n++] = (Pending){s->buf, s->as ? s->as : d, address, kernel_convert(k, r, d, s->as), false};
+    }
+    kernel_store_all(k, all, n);
 }

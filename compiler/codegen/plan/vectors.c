@@ -23,10 +23,10 @@ static uint32_t lanes_for(const Plan *p, const Step *s) {
     if (s->carried) return s->carried > 2 * LOOP_VALUES ? w / 4 : s->carried > LOOP_VALUES ? w / 2 : w;
     return s->cost > LONG_COST ? w / 2 : w;
 }
-static Widths widths_known(Dim n, uint32_t w, bool masks) {
+static Widths widths_known(Dim n, uint32_t w, bool square, bool masks) {
     if (n % w == 0) return (Widths){w, 0};
     if (n > w) {
-        for (uint32_t v = w; v * 4 >= w; v /= 2)
+        for (uint32_t v = w; v * 4 >= w && !square; v /= 2)
             if (n % v == 0) return (Widths){v, 0};
         uint32_t rest = pow2_floor((uint64_t)(n % w) * 2 - 1);
         return (Widths){w, masks ? rest : 1};
@@ -39,7 +39,7 @@ static Widths widths(Plan *p, const Step *s) {
     Dim n = loop_extent(p->ix, s->lane);
     uint32_t w = lanes_for(p, s);
     bool masks = has_masks(p, s);
-    if (dim_is_const(n)) return widths_known(n, w, masks);
+    if (dim_is_const(n)) return widths_known(n, w, s->tile, masks);
     if (dim_mod(p->cx->types, n, w) == 0) return (Widths){w, 0};
     return (Widths){w, masks ? (w < WIDEST_TAIL ? w : WIDEST_TAIL) : 1};
 }
