@@ -3,7 +3,7 @@
 # for a batch: of laws/, whose inputs are in it or not, of batches/ and cases/, of effects.sh.
 . "$(dirname "$0")/try.sh"
 cat >"$work/want" <<'X1'
-again bake custom_lin elementwise make runtime_call spmd take: written by the last passes, or not compiled at all
+again bake custom_lin element elementwise make runtime_call spmd take: written by the last passes, or not compiled at all
 addupdate empty_ref for for_loop free_ref freeze get new_ref pallas_call run_state swap while_loop: gone before transformations
 dim_as_value empty empty2 iota platform_index: take no array
 random_join: written after transformations

@@ -15,17 +15,22 @@ void set_parts(Split *s, Val v, Parts p) {
     if (fresh) push(s->cx->arena, &s->parts, NULL);
     s->parts.at[i] = own;
 }
-const Parts *parts_of(Split *s, Val v) {
+const Parts *array_of(Split *s, Val v) {
     uint32_t i;
     if (val_info(s->cx, v)->lit && !intern_find(&s->values, &v, sizeof v, &i)) set_parts(s, v, splat(s, v));
     return intern_find(&s->values, &v, sizeof v, &i) ? s->parts.at[i] : NULL;
+}
+
+const Parts *parts_of(Split *s, Val v) {
+    const Parts *p = array_of(s, v);
+    return p && !p->table ? p : NULL;
 }
 
 /* ---- the places of an array that one element has */
 bool begins_with_elements(const Split *s, const ArrayType *t) {
     return t->rank >= s->rank && !memcmp(t->dims, s->dims, s->rank * sizeof *s->dims);
 }
-static bool is_element_axis(const Split *s, const Parts *p, uint32_t axis) {
+bool is_element_axis(const Split *s, const Parts *p, uint32_t axis) {
     return p->along && axis >= p->first && axis < p->first + s->rank;
 }
 bool room_of(const Split *s, const ArrayType *t, const Parts *p, Room *r) {
@@ -58,13 +63,21 @@ static uint32_t number_of(const Room *r, const int64_t *place) {
     }
     return number;
 }
-static Val part_at(const Parts *p, const Room *r, const int64_t *place) {
-    return p->at[p->splat ? 0 : number_of(r, place)];
-}
+Val part_at(const Parts *p, const Room *r, const int64_t *place) { return p->at[p->splat ? 0 : number_of(r, place)]; }
 Parts room_for(Split *s, Parts p, const Room *r) {
     p.at = arena_new(s->cx->arena, Val, r->size);
     p.n = r->size;
     return p;
+}
+
+bool spread_parts(Split *s, const ArrayType *t, const Parts *like, Parts *p) {
+    Room r;
+    if (!p->splat) return p->along == like->along && (!p->along || p->first == like->first);
+    Val v = p->at[0];
+    if (!room_of(s, t, like, &r)) return false;
+    *p = room_for(s, *like, &r);
+    for (uint32_t i = 0; i < r.size; i++) p->at[i] = v;
+    return true;
 }
 
 /* ---- equations */
@@ -383,13 +396,45 @@ static bool split_any(Split *s, const Eqn *e, Parts *y) {
     *y = splat(s, s->here = x->at[0]);
     return val_array(s->cx, e->in.at[0])->rank == s->rank;
 }
-static bool split_eqn(Split *s, const Eqn *e) {
+static PlaceRule *place_rule(const Eqn *e) {
+    return e->prim == P_dynamic_slice             ? split_dynamic_slice
+           : e->prim == P_gather                  ? split_gather
+           : e->prim == P_dynamic_update_slice    ? split_dynamic_update
+           : prim_lower[e->prim] == LOWER_SCATTER ? split_scatter
+                                                  : NULL;
+}
+/* `split`: results beside each other. */
+static bool split_apart(Split *s, const Eqn *e) {
+    uint32_t axis = (uint32_t)param_number(e, K_axis);
+    const ArrayType *xt = val_array(s->cx, e->in.at[0]);
+    const Parts *x = parts_of(s, e->in.at[0]);
+    int64_t place[COMPILED_RANK], start = 0;
+    Room from = {0}, to;
+    if (!x || is_element_axis(s, x, axis) || (!x->splat && !room_of(s, xt, x, &from))) return false;
+    each(Val, v, e->out) {
+        Parts y = {.along = x->along, .first = x->first};
+        if (x->splat || !room_of(s, val_array(s->cx, *v), &y, &to)) return false;
+        y = room_for(s, y, &to);
+        for (uint32_t k = 0; k < to.size; k++) {
+            place_of(&to, k, place);
+            place[axis] += start;
+            y.at[k] = part_at(x, &from, place);
+        }
+        start += to.extent[axis];
+        set_parts(s, *v, y);
+    }
+    return true;
+}
+bool split_element_eqn(Split *s, const Eqn *e) {
     if (e->prim == P_while || e->prim == P_scan) return split_element_loop(s, e);
+    if (e->prim == P_runtime_call) return split_linalg(s, e);
+    if (e->prim == P_split) return split_apart(s, e);
     if (e->out.n != 1) return false;
     const ArrayType *t = val_array(s->cx, e->out.at[0]);
     Parts y = {0};
     bool done = prim_elementwise(e->prim)             ? split_point(s, e, t, &y)
                 : view_rule[e->prim]                  ? split_of_one(s, e, t, &y)
+                : place_rule(e)                       ? place_rule(e)(s, e, t, &y)
                 : prim_is(e->prim, JOINS)             ? split_join(s, e, t, &y)
                 : e->prim == P_reduce_or && s->test   ? split_any(s, e, &y)
                 : e->prim == P_iota                   ? split_iota(s, e, t, &y)
@@ -402,6 +447,6 @@ static bool split_eqn(Split *s, const Eqn *e) {
 }
 bool split_elements(Split *s, Eqns eqns) {
     each(const Eqn, e, eqns)
-        if (!split_eqn(s, e)) return false;
+        if (!split_element_eqn(s, e)) return false;
     return true;
 }

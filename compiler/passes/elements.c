@@ -6,7 +6,16 @@
    It is a part of a kernel like any other elementwise equation: carries stay in registers, and each vector of elements
    takes as many turns as its own elements need. The axes of the elements are those of the carries, the leading ones where
    a carry has more: an element then has several scalars, at most MOST_PARTS, such as the coordinates of a point or a small
-   matrix. The body must be arithmetic on them, or move them between places that are known.
+   matrix. The body must be arithmetic on them, or move them between places that are known; or read and update them at
+   places that it computes, which is a choice among them. An operand with more scalars is an array that can only be read.
+   A scan reads what it scans so. What it stacks is an array for each element, which no other loop may be around:
+
+     y:f32[m,n] = elementwise[jaxpr={ lambda ; a:f32[] x:f32[m]. let
+         b:f32[] y:f32[m] = scan[…] x a
+       in (y,) }] a x      x: f32[m,n]
+
+   Factors of small matrices and solves with them are arithmetic too. Outside of loops they become such an equation together
+   with all around them that treats each matrix alone, so that a system is solved in registers.
 
    A loop that runs while any element does must leave those alone that are done, as loops of a batch do: a carry becomes
    select_n(here, carry, …) or and(here, …), where `here` is the carry that is true for elements that are not done.
@@ -15,248 +24,11 @@
 #include "elements.h"
 #include "../typecheck/rule.h"
 
-/* ---- loops */
-typedef struct {
-    Val *at;
-    uint32_t n, cap;
-} List;
-/* Parts of an array of this type as those of `like`: a splat is repeated. */
-static bool spread(Split *s, const ArrayType *t, const Parts *like, Parts *p) {
-    Room r;
-    if (!p->splat) return p->along == like->along && (!p->along || p->first == like->first);
-    Val v = p->at[0];
-    if (!room_of(s, t, like, &r)) return false;
-    *p = room_for(s, *like, &r);
-    for (uint32_t i = 0; i < r.size; i++) p->at[i] = v;
-    return true;
-}
-/* A loop being split. The carries of scalars follow each other, a counter before them if it is a scan. */
-typedef struct {
-    Vals carry, end;
-    Parts *parts; /* by carry: the operands', one list for each */
-    List init;
-    Type *types;
-    bool counts;
-} Loops;
-static bool open_loop(Split *s, Loops *l) {
-    Arena *arena = s->cx->arena;
-    l->parts = arena_new(arena, Parts, l->carry.n + 1);
-    if (l->counts) push(arena, &l->init, b_int(&s->b, DT_i64, 0));
-    for (uint32_t i = 0; i < l->carry.n; i++) {
-        const Parts *x = parts_of(s, l->carry.at[i]);
-        const ArrayType *t = val_array(s->cx, l->carry.at[i]);
-        if (!x) return false;
-        l->parts[i] = *x;
-        Parts like = {.along = t->rank > 0 && begins_with_elements(s, t)};
-        if (!spread(s, t, x->splat ? &like : x, &l->parts[i])) return false;
-        for (uint32_t k = 0; k < l->parts[i].n; k++) push(arena, &l->init, l->parts[i].at[k]);
-    }
-    l->types = arena_new(arena, Type, l->init.n + 1);
-    for (uint32_t i = 0; i < l->init.n; i++)
-        l->types[i] = type_of(s->cx->types, val_array(s->cx, l->init.at[i])->dtype, 0, NULL);
-    return true;
-}
-/* Gives the inputs or results of a program, or of the loop, these scalars. */
-static void bind(Split *s, const Loops *l, Vals to, const Val *scalars) {
-    scalars += l->counts;
-    for (uint32_t i = 0; i < to.n; i++) {
-        Parts p = l->parts[i];
-        p.at = (Val *)scalars;
-        scalars += p.n;
-        set_parts(s, to.at[i], p);
-    }
-}
-/* One without parts ends the attempt where it is used. */
-static void bind_consts(Split *s, Vals to, Vals operands) {
-    for (uint32_t i = 0; i < to.n; i++) {
-        const Parts *x = parts_of(s, operands.at[i]);
-        if (x) set_parts(s, to.at[i], *x);
-    }
-}
-/* In a program on scalars: the equation that computes v; NULL: none. */
-static const Eqn *maker(const Jaxpr *j, Val v) {
-    for (uint32_t i = j->eqns.n; i-- > 0;)
-        if (j->eqns.at[i].out.at[0] == v) return &j->eqns.at[i];
-    return NULL;
-}
-/* Is the bool v false wherever `here` is? */
-static bool implies(const Jaxpr *j, Val v, Val here) {
-    const Eqn *e = v == here ? NULL : maker(j, v);
-    return v == here || (e && e->prim == P_and && (implies(j, e->in.at[0], here) || implies(j, e->in.at[1], here)));
-}
-/* Does it count how often an element is here? */
-static bool adds_nothing(const Ctx *cx, const Jaxpr *j, const Eqn *add, Val here, Val old) {
-    const Eqn *e = maker(j, add->in.at[add->in.at[0] == old]);
-    bool both = add->in.at[0] == old || add->in.at[1] == old;
-    if (!both || !e || e->prim != P_convert_element_type) return false;
-    return (OF_INT >> dtype_info[val_array(cx, old)->dtype].kind & 1) && implies(j, e->in.at[0], here);
-}
-/* Does an element that is not here keep its carry? */
-static bool keeps(const Ctx *cx, const Jaxpr *j, Val here, Val old, Val new) {
-    const Eqn *e = maker(j, new);
-    if (new == old || (old == here && implies(j, new, here))) return true;
-    if (!e || e->prim == P_add) return e && adds_nothing(cx, j, e, here, old);
-    return e->prim == P_select_n && e->in.n == 3 && e->in.at[1] == old && implies(j, e->in.at[0], here);
-}
-/* Does an iteration leave elements that are not here alone, as far as the results of the loop are used? `j` takes the
-   carry last and returns the next one first. */
-static bool leaves(const Split *s, const Loops *l, const Jaxpr *j, Val here) {
-    uint32_t n = 0, first = j->in.n - l->init.n;
-    for (uint32_t i = 0; i < l->carry.n; i++) {
-        const Parts *p = &l->parts[i];
-        if (!p->along && s->used[l->end.at[i]]) return false;
-        for (uint32_t k = 0; k < p->n; k++, n++)
-            if (p->along && !keeps(s->cx, j, here, j->in.at[first + n], j->out.at[n])) return false;
-    }
-    return true;
-}
-/* The condition, as a scalar, and in s->here what it asks of the elements; 0: nothing. It is false where that is. */
-static bool split_test(Split *s, const Jaxpr *cond, Val *test) {
-    bool inner = s->test;
-    s->here = 0, s->test = true;
-    bool ok = split_elements(s, cond->eqns);
-    const Parts *p = parts_of(s, cond->out.at[0]);
-    s->test = inner;
-    if (!ok || !p || p->n != 1 || p->along) return false;
-    *test = p->at[0];
-    return !s->here || implies(&(Jaxpr){.eqns = s->b.eqns}, *test, s->here);
-}
-/* The results of one iteration, as scalars. */
-static bool split_turn(Split *s, const Loops *l, Vals out, const Inner *turn, Val *next) {
-    uint32_t n = 0;
-    if (l->counts) {
-        Val counter = turn->in.at[0];
-        next[n++] = b_add(&s->b, counter, b_int(&s->b, DT_i64, 1));
-    }
-    for (uint32_t i = 0; i < out.n; i++) {
-        const Parts *x = parts_of(s, out.at[i]);
-        if (!x) return false;
-        Parts p = *x;
-        if (!spread(s, val_array(s->cx, out.at[i]), &l->parts[i], &p) || p.n != l->parts[i].n) return false;
-        for (uint32_t k = 0; k < p.n; k++) next[n++] = p.at[k];
-    }
-    return !s->b.failed;
-}
-static bool finish_loop(Split *s, Loops *l, const Inner *test, const Inner *turn) {
-    Vals y = b_while(&s->b, test, turn, l->init.n, l->init.at);
-    if (s->b.failed) return false;
-    bind(s, l, l->end, y.at);
-    return true;
-}
-/* What an inner program gives for these operands, beside those that it captured. */
-static Val applied(Split *s, const Inner *program, Vals operands) {
-    Vals in = vals_joined(s->cx->arena, 2, (Vals[]){program->captured, operands});
-    return b_call(&s->b, program->j, in.n, in.at).at[0];
-}
-/* An iteration that computes itself, as the condition does, which elements are here gets this from the one before. */
-static bool carry_condition(Split *s, Loops *l, const Inner *test, const Inner *turn) {
-    Ctx *cx = s->cx;
-    uint32_t n = l->init.n;
-    Vals init = {l->init.at, n};
-    Jaxpr *j = pass_cse(cx, turn->j);
-    Val here = j->out.at[n];
-    ValMap map = {.cx = cx, .sparse = true};
-    Type *types = arena_new(cx->arena, Type, n + 1);
-    if (!leaves(s, l, j, here)) return false;
-    memcpy(types, l->types, n * sizeof *types);
-    types[n] = type_of(cx->types, DT_bool, 0, NULL);
-    push(cx->arena, &l->init, applied(s, test, init));
-    Inner more = b_inner(&s->b, n + 1, types);
-    b_inner_end(&s->b, &more, 1, &more.in.at[n]);
-    Inner body = b_inner(&s->b, n + 1, types);
-    Vals carry = vals_part(body.in, 0, n), in = vals_joined(cx->arena, 2, (Vals[]){turn->captured, carry});
-    for (uint32_t i = 0; i < in.n; i++) valmap_put(&map, j->in.at[i], in.at[i]);
-    each(const Eqn, e, j->eqns) {
-        Eqn copy = eqn_rewrite(&map, e, NULL, NULL);
-        Val y = e->out.n == 1 && e->out.at[0] == here ? body.in.at[n] : 0;
-        Vals new = y ? (Vals){&y, 1} : b_eqn(&s->b, &copy, e->out.n, NULL);
-        for (uint32_t i = 0; i < e->out.n; i++) valmap_put(&map, e->out.at[i], new.at[i]);
-    }
-    Vals next = vals_rewrite(&map, j->out);
-    next.at[n] = b_and(&s->b, body.in.at[n], applied(s, test, vals_part(next, 0, n)));
-    b_inner_end(&s->b, &body, n + 1, next.at);
-    return finish_loop(s, l, &more, &body);
-}
-static bool split_while(Split *s, const Eqn *e) {
-    While w = while_of(e), turn = while_turn(&w, w.cond, w.body);
-    Loops l = {.carry = w.carry, .end = w.end};
-    Val out;
-    if (!open_loop(s, &l)) return false;
-    uint32_t n = l.init.n, at = 0;
-    Inner test = b_inner(&s->b, n, l.types);
-    bind_consts(s, turn.cond_consts, w.cond_consts);
-    bind(s, &l, turn.tested, test.in.at);
-    if (!split_test(s, w.cond, &out)) return false;
-    bool any = s->here != 0;
-    while (at < n && test.in.at[at] != s->here) at++;
-    b_inner_end(&s->b, &test, 1, &out);
-    Inner body = b_inner(&s->b, n, l.types);
-    Val *next = arena_new(s->cx->arena, Val, n + 1);
-    if (any) next[n] = at < n ? body.in.at[at] : applied(s, &test, body.in);
-    bind_consts(s, turn.body_consts, w.body_consts);
-    bind(s, &l, turn.carry, body.in.at);
-    if (!split_elements(s, w.body->eqns) || !split_turn(s, &l, turn.end, &body, next)) return false;
-    bool again = any && at == n;
-    b_inner_end(&s->b, &body, n + again, next);
-    if (again) return carry_condition(s, &l, &test, &body);
-    return (!any || leaves(s, &l, body.j, body.j->in.at[body.captured.n + at])) && finish_loop(s, &l, &test, &body);
-}
-/* The number of iterations of a scan: a scalar of the program, or of the equations before it, which `add_lengths` has
-   written; 0: it is neither. */
-static Val length_of(Split *s, Dim n) {
-    uint32_t i;
-    if (dim_is_const(n)) return b_int(&s->b, DT_i64, n);
-    const DimExpr *x = dim_at(s->cx->types, n);
-    const Parts *p = x->kind == DIM_BOUND ? parts_of(s, x->val) : NULL;
-    if (p) return b_convert(&s->b, p->at[0], DT_i64);
-    return intern_find(&s->lengths, &n, sizeof n, &i) ? s->length.at[i] : 0;
-}
-static void add_length(Split *s, const Eqn *e) {
-    Dim n = e->prim == P_scan ? scan_of(e).length : 0;
-    bool fresh = false;
-    if (!dim_is_const(n) && !dim_has_bound(s->cx->types, n)) intern(&s->lengths, &n, sizeof n, &fresh);
-    if (fresh) push(s->cx->arena, &s->length, b_dim(&s->b, DT_i64, n));
-}
-static void add_lengths(Split *s, const Eqn *e) {
-    add_length(s, e);
-    Jaxprs all = jaxprs_within(s->cx->arena, e->prim == P_scan ? scan_of(e).body : while_of(e).body);
-    each(Jaxpr *, j, all)
-        each(const Eqn, q, (*j)->eqns) add_length(s, q);
-}
-/* A scan without scanned arrays, as a while that counts. */
-static bool split_scan(Split *s, const Eqn *e) {
-    Scan c = scan_of(e), turn = scan_turn(&c, c.body);
-    Loops l = {.carry = c.carry, .end = c.end, .counts = true};
-    if (c.xs.n || c.ys.n || !open_loop(s, &l)) return false;
-    Val length = length_of(s, c.length);
-    if (!length) return false;
-    Inner test = b_inner(&s->b, l.init.n, l.types);
-    Val more = b_lt(&s->b, test.in.at[0], length);
-    b_inner_end(&s->b, &test, 1, &more);
-    Inner body = b_inner(&s->b, l.init.n, l.types);
-    Val *next = arena_new(s->cx->arena, Val, l.init.n + 1);
-    bind_consts(s, turn.consts, c.consts);
-    bind(s, &l, turn.carry, body.in.at);
-    if (!split_elements(s, c.body->eqns) || !split_turn(s, &l, turn.end, &body, next)) return false;
-    b_inner_end(&s->b, &body, l.init.n, next);
-    return finish_loop(s, &l, &test, &body);
-}
-/* A program that several loops share, and that has loops itself, is not copied for each. */
-bool split_element_loop(Split *s, const Eqn *e) {
-    const Jaxpr *body = e->prim == P_scan ? scan_of(e).body : while_of(e).body;
-    bool fresh, loops = false;
-    intern(&s->bodies, &body, sizeof body, &fresh);
-    each(const Eqn, q, body->eqns) loops |= q->prim == P_while || q->prim == P_scan;
-    if (++s->written > MOST_EQUATIONS || (!fresh && loops)) return false;
-    return e->prim == P_while ? split_while(s, e) : split_scan(s, e);
-}
-
-/* ---- the pass */
 typedef struct {
     Ctx *cx;
     ValMap map;
     Memo memo;
-    bool *used;
+    uint32_t *uses; /* by value: how many equations and programs take it */
 } Elements;
 
 /* The most axes that the elements may have: those that the condition asks about, else those that all carries begin
@@ -284,101 +56,249 @@ static uint32_t element_axes(const Ctx *cx, const Eqn *e, const Dim **dims) {
     }
     return common_axes(cx, e->prim == P_while ? while_of(e).carry : scan_of(e).carry, dims);
 }
-/* The operands of the elementwise equation: an array with the axes of the elements, or a scalar, for each part. */
-static bool operand_parts(Split *s, Val v, Parts *p) {
-    const ArrayType *t = val_array(s->cx, v);
-    Builder *b = &s->b;
-    Room r;
+/* ---- an elementwise equation being made */
+/* An operand of the equation, or a part of one, as the program takes it. */
+typedef struct {
+    Val whole;
+    Parts parts; /* all of them, in the program */
+    uint32_t k;  /* the number of this one */
+    bool scanned;
+} Operand;
+typedef struct {
+    Elements *m;
+    Split s;
+    Inner program;
+    Intern inputs; /* values of the program that stand for operands, by number */
+    struct {
+        Operand *at;
+        uint32_t n, cap;
+    } operands;
+} Making;
+
+static void begin(Making *g, Elements *m, const Eqn *e, uint32_t rank, const Dim *dims) {
+    Ctx *cx = m->cx;
+    *g = (Making){.m = m, .inputs.arena = cx->arena};
+    g->s = (Split){.cx = cx, .rank = rank, .dims = dims, .uses = m->uses};
+    g->s.b = (Builder){.cx = cx, .span = e->span, .whole = e->whole};
+    g->s.values.arena = g->s.lengths.arena = g->s.bodies.arena = cx->arena;
+}
+/* How an operand is taken: in scalars, or if there are many, as an array that is read at computed places, after the first
+   axis of which the elements' come if it is scanned. */
+static bool operand_form(const Split *s, const ArrayType *t, bool scanned, Parts *p, Room *r) {
     *p = (Parts){.along = t->rank && begins_with_elements(s, t)};
-    if (!room_of(s, t, p, &r)) return false;
-    *p = room_for(s, *p, &r);
-    uint32_t own = p->along ? s->rank : 0; /* its leading axes stay */
-    for (uint32_t k = 0; k < r.size; k++) {
-        int64_t place[COMPILED_RANK];
-        Dim lo[COMPILED_RANK] = {0}, hi[COMPILED_RANK];
-        place_of(&r, k, place);
-        for (uint32_t i = 0; i < t->rank; i++) {
-            lo[i] = i < own ? 0 : place[i];
-            hi[i] = i < own ? t->dims[i] : place[i] + 1;
-        }
-        p->at[k] = own == t->rank ? v : b_reshape(b, b_slice(b, v, lo, hi, NULL), own, t->dims);
+    if (!scanned && room_of(s, t, p, r)) return p->n = r->size, true;
+    *p = (Parts){.n = 1, .first = scanned, .table = true};
+    p->along = t->rank >= scanned + s->rank && !memcmp(t->dims + scanned, s->dims, s->rank * sizeof *s->dims);
+    bool axes = t->rank > (p->along ? s->rank : 0);
+    for (uint32_t i = 0; i < t->rank; i++) {
+        bool empty = dim_is_const(t->dims[i]) && t->dims[i] < 1, known = !dim_has_bound(s->cx->types, t->dims[i]);
+        if (!is_element_axis(s, p, i) && (empty || !known)) return false;
     }
-    return true;
+    return axes && dtype_info[t->dtype].kind != DK_KEY;
+}
+/* The axes of a table inside the program, then those of the elements. */
+static uint32_t table_axes(const Split *s, const ArrayType *t, const Parts *p, int64_t *order, Dim *dims) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (!is_element_axis(s, p, i)) dims[n] = t->dims[i], order[n++] = i;
+    for (uint32_t i = 0; i < s->rank && p->along; i++) order[n + i] = p->first + i;
+    return n;
+}
+/* Gives an operand parts that the program takes if it uses them. One that has none ends the attempt where it is used. */
+static void take_operand(Making *g, Val v, bool scanned) {
+    Split *s = &g->s;
+    Ctx *cx = s->cx;
+    Operand o = {.whole = valmap_get(&g->m->map, v), .scanned = scanned};
+    const ArrayType *t = val_array(cx, o.whole);
+    int64_t order[COMPILED_RANK];
+    Dim dims[COMPILED_RANK];
+    Room r;
+    if (val_info(cx, o.whole)->lit) set_parts(s, v, splat(s, o.whole));
+    if (array_of(s, v) || !operand_form(s, t, scanned, &o.parts, &r)) return;
+    uint32_t rank = o.parts.table ? table_axes(s, t, &o.parts, order, dims) : 0;
+    o.parts.at = arena_new(cx->arena, Val, o.parts.n);
+    for (o.k = 0; o.k < o.parts.n; o.k++) {
+        Val input = o.parts.at[o.k] = val_new(cx, type_of(cx->types, t->dtype, rank, dims), s->b.span);
+        intern(&g->inputs, &input, sizeof input, NULL);
+        push(cx->arena, &g->operands, o);
+    }
+    set_parts(s, v, o.parts);
+}
+/* The array that the equation takes for an input of the program: with the axes of the elements last, if it has them. */
+static Val operand_value(Split *s, const Operand *o) {
+    const ArrayType *t = val_array(s->cx, o->whole);
+    Builder *b = &s->b;
+    int64_t place[COMPILED_RANK];
+    Dim lo[COMPILED_RANK] = {0}, hi[COMPILED_RANK];
+    Room r;
+    if (o->parts.table) {
+        table_axes(s, t, &o->parts, place, hi);
+        Val v = o->parts.along ? b_transpose(b, o->whole, place) : o->whole;
+        return o->scanned ? b_stored(b, v) : v;
+    }
+    uint32_t own = o->parts.along ? s->rank : 0; /* its leading axes stay */
+    if (own == t->rank) return o->whole;
+    bool fits = room_of(s, t, &o->parts, &r);
+    assert(fits);
+    place_of(&r, o->k, place);
+    for (uint32_t i = 0; i < t->rank; i++) {
+        lo[i] = i < own ? 0 : place[i];
+        hi[i] = i < own ? t->dims[i] : place[i] + 1;
+    }
+    return b_reshape(b, b_slice(b, o->whole, lo, hi, NULL), own, t->dims);
 }
 /* A result with the axes of the elements from its parts. */
 static Val whole(Split *s, const ArrayType *t, uint32_t n, const Val *parts) {
-    if (t->rank == s->rank) return parts[0];
-    Val all = build(&s->b, P_stack, n, parts, 1, (Param[]){p_int(K_axis, s->rank)});
+    uint32_t rank = val_array(s->cx, parts[0])->rank;
+    if (t->rank == rank) return parts[0];
+    Val all = build(&s->b, P_stack, n, parts, 1, (Param[]){p_int(K_axis, rank)});
     return b_reshape(&s->b, all, t->rank, t->dims);
 }
-/* Appends what the loop becomes if the elements have these axes; false if it stays. */
-static bool to_elements(Elements *m, Eqns *to, const Eqn *e, uint32_t rank, const Dim *dims) {
-    Ctx *cx = m->cx;
-    Split s = {.cx = cx, .rank = rank, .dims = dims, .used = m->used};
-    s.b = (Builder){.cx = cx, .span = e->span, .whole = e->whole};
-    s.values.arena = s.lengths.arena = s.bodies.arena = cx->arena;
-    add_lengths(&s, e);
-    List operands = {0}, results = {0};
-    Parts *own = arena_new(cx->arena, Parts, e->in.n + 1);
-    for (uint32_t i = 0; i < e->in.n; i++) {
-        Val v = valmap_get(&m->map, e->in.at[i]);
-        bool can = !val_info(cx, v)->lit && operand_parts(&s, v, &own[i]);
-        for (uint32_t k = 0; k < own[i].n && can; k++) push(cx->arena, &operands, own[i].at[k]);
-        if (!can) own[i].n = 0;
-        if (val_info(cx, v)->lit) set_parts(&s, e->in.at[i], splat(&s, v));
+/* What the program takes: operands, or scalars of the equations before it. False: no operand has the elements' axes. */
+static bool program_operands(Making *g, Vals *in) {
+    Split *s = &g->s;
+    bool along = false;
+    *in = (Vals){arena_new(s->cx->arena, Val, g->program.captured.n + 1), g->program.captured.n};
+    for (uint32_t i = 0, k; i < in->n; i++) {
+        Val v = g->program.captured.at[i];
+        bool operand = intern_find(&g->inputs, &v, sizeof v, &k);
+        along |= operand && g->operands.at[k].parts.along;
+        in->at[i] = operand ? operand_value(s, &g->operands.at[k]) : v;
     }
-    Type *types = arena_new(cx->arena, Type, operands.n + 1);
-    for (uint32_t i = 0; i < operands.n; i++)
-        types[i] = type_of(cx->types, val_array(cx, operands.at[i])->dtype, 0, NULL);
-    Inner program = b_inner(&s.b, operands.n, types);
-    for (uint32_t i = 0, n = 0; i < e->in.n; i++) {
-        if (!own[i].n) continue;
-        Parts p = own[i];
-        p.at = program.in.at + n;
-        n += p.n;
-        set_parts(&s, e->in.at[i], p);
-    }
-    if (!split_element_loop(&s, e)) return false;
-    each(const Val, v, e->out) {
-        const Parts *p = parts_of(&s, *v);
-        if (!m->used[*v]) continue;
-        if (!p->along) return false;
-        for (uint32_t k = 0; k < p->n; k++) push(cx->arena, &results, p->at[k]);
+    return along;
+}
+/* Appends the equation, whose results are those of these that something uses; false: it cannot be. */
+static bool finish(Making *g, Eqns *to, Vals out) {
+    Split *s = &g->s;
+    Ctx *cx = s->cx;
+    List results = {0};
+    Vals in;
+    uint32_t n = 0;
+    if (s->arrays && s->deepest + 2 > ELEMENT_NEST) return false;
+    each(const Val, v, out) {
+        const Parts *p = parts_of(s, *v);
+        Parts all = p ? *p : (Parts){0};
+        if (!g->m->uses[*v]) continue;
+        bool stack = p && p->along && p->first == 1 && s->whole;
+        if (!p || (!stack && !spread_parts(s, val_array(cx, *v), &(Parts){.along = true}, &all))) return false;
+        set_parts(s, *v, all);
+        for (uint32_t k = 0; k < all.n; k++) push(cx->arena, &results, all.at[k]);
     }
     if (!results.n) return false;
-    b_inner_end(&s.b, &program, results.n, results.at);
-    Vals in = vals_joined(cx->arena, 2, (Vals[]){program.captured, {operands.at, operands.n}});
-    Vals y = build_many(&s.b, P_elementwise, in.n, in.at, 1, (Param[]){p_jaxpr(K_jaxpr, program.j)}, results.n, NULL);
-    uint32_t n = 0;
-    each(const Val, v, e->out) {
-        if (!m->used[*v]) continue;
-        valmap_put(&m->map, *v, whole(&s, val_array(cx, *v), parts_of(&s, *v)->n, y.at + n));
-        n += parts_of(&s, *v)->n;
+    b_inner_end(&s->b, &g->program, results.n, results.at);
+    if (!program_operands(g, &in)) return false;
+    Param jaxpr = p_jaxpr(K_jaxpr, g->program.j);
+    Vals y = build_many(&s->b, P_elementwise, in.n, in.at, 1, &jaxpr, results.n, NULL);
+    each(const Val, v, out) {
+        if (!g->m->uses[*v]) continue;
+        valmap_put(&g->m->map, *v, whole(s, val_array(cx, *v), parts_of(s, *v)->n, y.at + n));
+        n += parts_of(s, *v)->n;
     }
-    assert(!s.b.failed && !s.b.consts.n);
-    each(const Eqn, q, s.b.eqns) push(cx->arena, to, *q);
+    assert(!s->b.failed && !s->b.consts.n);
+    each(const Eqn, q, s->b.eqns) push(cx->arena, to, *q);
     return true;
 }
 
+/* ---- the pass */
+/* Appends what the loop becomes if the elements have these axes; false if it stays. */
+static bool to_elements(Elements *m, Eqns *to, const Eqn *e, uint32_t rank, const Dim *dims) {
+    Making g;
+    Vals xs = e->prim == P_scan ? scan_of(e).xs : (Vals){0};
+    begin(&g, m, e, rank, dims);
+    g.s.whole = e;
+    split_lengths(&g.s, e);
+    g.program = b_inner(&g.s.b, 0, NULL);
+    for (uint32_t i = 0; i < e->in.n; i++) take_operand(&g, e->in.at[i], xs.n && e->in.at + i >= xs.at);
+    return split_element_loop(&g.s, e) && finish(&g, to, e->out);
+}
 static Jaxpr *elements_jaxpr(void *user, const Jaxpr *j);
-static bool elements_eqn(void *user, Eqns *to, Consts *consts, const Eqn *e) {
-    Elements *m = user;
+static void elements_eqn(Elements *m, Eqns *to, const Eqn *e) {
     bool loop = e->prim == P_while || e->prim == P_scan;
     const Dim *dims = NULL;
     for (uint32_t rank = loop ? element_axes(m->cx, e, &dims) : 0; rank > 0; rank--)
-        if (to_elements(m, to, e, rank, dims)) return true;
+        if (to_elements(m, to, e, rank, dims)) return;
     push(m->cx->arena, to, eqn_rewrite(&m->map, e, elements_jaxpr, m));
-    return true;
+}
+
+static void take(void *user, Val v) { intern(user, &v, sizeof v, NULL); }
+
+/* ---- small matrices: their equations, and those around them that treat each element alone */
+typedef struct {
+    Intern *bound;
+    bool any;
+} Depends;
+static void depends(void *user, Val v) {
+    Depends *d = user;
+    uint32_t i;
+    d->any |= intern_find(d->bound, &v, sizeof v, &i);
+}
+static void unuse(void *user, Val v) { ((Elements *)user)->uses[v]--; }
+static void use(void *user, Val v) { ((Elements *)user)->uses[v]++; }
+
+/* The equations of a program from `first` on become one, up to the first that cannot be a part of it and needs what
+   is; others before that are put before it. Returns how many these are; 0: there are none with a matrix, and `*next` is
+   the first after which it may be tried again. */
+static uint32_t to_region(Elements *m, Eqns *to, Eqns eqns, const Eqn *matrix, uint32_t *next) {
+    Ctx *cx = m->cx;
+    const ArrayType *t = val_array(cx, matrix->out.at[0]);
+    Making g;
+    Intern bound = {.arena = cx->arena};
+    Eqns inside = {0}, before = {0};
+    List out = {0};
+    uint32_t i = 0;
+    *next = eqns.n;
+    if (!linalg_batch(cx, matrix)) return 0;
+    begin(&g, m, matrix, linalg_batch(cx, matrix), t->dims);
+    g.program = b_inner(&g.s.b, 0, NULL);
+    for (; i < eqns.n; i++) {
+        const Eqn *e = &eqns.at[i];
+        Depends d = {.bound = &bound};
+        bool plain = e->prim != P_while && e->prim != P_scan;
+        for (uint32_t k = 0; plain && k < e->in.n; k++) take_operand(&g, e->in.at[k], false);
+        bool part = plain && split_element_eqn(&g.s, e), along = e->out.n > 0;
+        each(const Val, v, e->out) along &= begins_with_elements(&g.s, val_array(cx, *v));
+        if (part && along) {
+            push(cx->arena, &inside, *e);
+            each(const Val, v, e->out) take(&bound, *v), push(cx->arena, &out, *v);
+            continue;
+        }
+        eqn_takes(cx, e, depends, &d);
+        if (d.any) break;
+        push(cx->arena, &before, *e); /* what is the same for all elements may be a part of both */
+    }
+    *next = i;
+    if (matrix >= eqns.at + i) return 0;
+    each(const Eqn, e, inside) eqn_takes(cx, e, unuse, m);
+    Eqns made = {0};
+    bool done = finish(&g, &made, (Vals){out.at, out.n});
+    each(const Eqn, e, inside) eqn_takes(cx, e, use, m);
+    if (!done) return 0;
+    each(const Eqn, e, before) elements_eqn(m, to, e);
+    each(const Eqn, e, made) push(cx->arena, to, *e);
+    return i;
 }
 static Jaxpr *elements_jaxpr(void *user, const Jaxpr *j) {
     Elements *m = user;
-    return jaxpr_rewrite(&m->map, &m->memo, j, elements_eqn, m);
+    if (*memo_slot(&m->memo, j)) return *memo_slot(&m->memo, j);
+    Eqns eqns = eqns_for(m->cx, j);
+    uint32_t n = j->eqns.n, matrix = 0;
+    for (uint32_t i = 0, again = 0, next = 0; i < n;) {
+        if (matrix < i) matrix = i;
+        while (matrix < n && !is_small_linalg(&j->eqns.at[matrix])) matrix++;
+        bool tries = matrix < n && i >= again;
+        Eqns rest = {.at = j->eqns.at + i, .n = n - i};
+        uint32_t made = tries ? to_region(m, &eqns, rest, &j->eqns.at[matrix], &next) : 0;
+        if (tries) again = i + next;
+        if (!made) elements_eqn(m, &eqns, rest.at);
+        i += made ? made : 1;
+    }
+    Jaxpr *new = jaxpr_with(m->cx, j, eqns, vals_rewrite(&m->map, j->out));
+    return *memo_slot(&m->memo, j) = new;
 }
-static void use(void *user, Val v) { ((Elements *)user)->used[v] = true; }
 
 Jaxpr *pass_elements(Ctx *cx, const Jaxpr *j) {
     if (cx->stdlib_passes) return (Jaxpr *)j;
-    Elements m = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena, .used = arena_new(cx->arena, bool, cx->nvals)};
+    Elements m = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena, .uses = arena_new(cx->arena, uint32_t, cx->nvals)};
     Jaxprs all = jaxprs_within(cx->arena, j);
     each(Jaxpr *, k, all) {
         each(const Eqn, e, (*k)->eqns) eqn_takes(cx, e, use, &m);

@@ -34,6 +34,9 @@ static inline bool prim_elementwise(Prim p) { return prim_lower[p] == LOWER_POIN
    say how elements are combined. */
 bool runs_programs(Prim);
 
+/* The deepest nest of loops in the program of an elementwise equation that reads arrays or stacks. */
+enum { ELEMENT_NEST = 8 };
+
 /* For reductions, cumulative primitives and scatters: the elementwise primitive that combines two values, or P_none;
    and its neutral value (not for scatters). */
 typedef enum { NEUTRAL_ZERO, NEUTRAL_ONE, NEUTRAL_LEAST, NEUTRAL_MOST, NEUTRAL_ONES } Neutral;

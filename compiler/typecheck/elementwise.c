@@ -240,18 +240,35 @@ bool type_bitcast_convert_type(Ctx *cx, const Eqn *e, const Type *in, Type *out)
     return true;
 }
 
-/* The program, which takes and returns scalars, for each element of arrays of one shape; the other operands are scalars. */
+/* The program for each element of arrays whose last axes are those of the elements; an operand without these is the same
+   for all. */
 bool type_elementwise(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
-    Type *takes = arena_new(cx->arena, Type, e->in.n + 1), like = 0;
+    Type *takes = arena_new(cx->arena, Type, e->in.n + 1);
     Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    uint32_t rank = 0;
+    const Dim *elements = NULL;
+    assert(j->in.n == e->in.n);
     for (unsigned i = 0; i < e->in.n; i++) {
-        const ArrayType *t = type_at(cx->types, in[i]);
-        if (t->rank) like = in[i];
-        takes[i] = type_of(cx->types, t->dtype, 0, NULL);
+        const ArrayType *t = type_at(cx->types, in[i]), *own = val_array(cx, j->in.at[i]);
+        takes[i] = type_of(cx->types, t->dtype, own->rank, t->dims);
+        assert(t->rank >= own->rank);
+        if (t->rank > own->rank) rank = t->rank - own->rank, elements = t->dims + own->rank;
     }
-    assert(like);
+    assert(rank);
     if (!want_program(cx, e, K_jaxpr, j, takes, e->in.n, e->out.n)) return false;
-    for (unsigned i = 0; i < e->out.n; i++)
-        out[i] = type_like(cx, like, type_at(cx->types, result_type(cx, j, i, 0))->dtype);
+    for (unsigned i = 0; i < e->out.n; i++) {
+        const ArrayType *own = type_at(cx->types, result_type(cx, j, i, 0));
+        Dim *dims = arena_new(cx->arena, Dim, own->rank + rank);
+        if (own->rank) memcpy(dims, own->dims, own->rank * sizeof *dims);
+        memcpy(dims + own->rank, elements, rank * sizeof *dims);
+        out[i] = type_of(cx->types, own->dtype, own->rank + rank, dims);
+    }
+    return true;
+}
+/* One element of operand 0, at the place that the others say, an integer for each axis, moved inside the array. */
+bool type_element(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
+    const ArrayType *t = type_at(cx->types, in[0]);
+    assert(e->in.n == t->rank + 1);
+    out[0] = type_of(cx->types, t->dtype, 0, NULL);
     return true;
 }

@@ -167,6 +167,30 @@ bool gather_fill(Ctx *cx, const Eqn *e, double part[2]) {
     return p && p->value.kind != V_NONE && number_of(cx->arena, &p->value, part);
 }
 
+IndexMode index_mode(const Eqn *e) {
+    static const char *const names[] = {"", "CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS", "ONE_HOT"};
+    Str s = param_word(e, K_mode);
+    _Static_assert(sizeof names / sizeof *names == MODE_ONE_HOT + 1, "a name for each mode");
+    for (uint32_t i = 1; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]);
+        if (s.n >= n && !memcmp(s.at + s.n - n, names[i], n)) return (IndexMode)i;
+        if (s.n == 1 && s.at[0] == (char)('0' + i)) return (IndexMode)i;
+    }
+    return MODE_NONE;
+}
+/* Does gather replace windows that are not inside? Without a mode or with a promise XLA moves them inside. */
+bool gather_fills(const Eqn *e) {
+    IndexMode m = index_mode(e);
+    return m == MODE_FILL_OR_DROP || m == MODE_ONE_HOT;
+}
+/* JAX treats the positions of such a gather as 32-bit integers if every extent fits them (slicing.py, _gather_fill,
+   0.10.2). */
+bool index_wraps(const Eqn *e, const ArrayType *x) {
+    if (e->prim != P_gather || !gather_fills(e)) return false;
+    for (uint32_t d = 0; d < x->rank; d++)
+        if (!dim_is_const(x->dims[d]) || x->dims[d] > INT32_MAX) return false;
+    return true;
+}
 /* A number, as Python writes one, or None. */
 static bool want_fill(Ctx *cx, const Eqn *e, Dtype d) {
     double part[2];

@@ -22,4 +22,12 @@ bool index_numbers(Ctx *, const Eqn *, IndexNumbers *);
 /* The real and imaginary part of gather's fill_value; false if it is not a number. */
 bool gather_fill(Ctx *, const Eqn *, double part[2]);
 
+/* JAX's GatherScatterMode, in its order; MODE_NONE is that of texts older than modes. */
+typedef enum { MODE_NONE, MODE_CLIP, MODE_FILL_OR_DROP, MODE_PROMISE_IN_BOUNDS, MODE_ONE_HOT } IndexMode;
+IndexMode index_mode(const Eqn *);
+/* Does gather replace windows that are not inside? If not, they are moved inside. */
+bool gather_fills(const Eqn *);
+/* Does a gather from an array of this type read its positions as numbers of 32 bits with a sign? */
+bool index_wraps(const Eqn *, const ArrayType *);
+
 #endif

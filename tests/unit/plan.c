@@ -117,15 +117,16 @@ Test(plan, carries_of_a_scan) {
     cr_assert_eq(s->carries[1].kind, CARRY_SWAP);
 }
 
+enum { MOST_READS = 16 };
 typedef struct {
-    Val v[4];
-    Ix address[4];
+    Val v[MOST_READS];
+    Ix address[MOST_READS];
     uint32_t n;
 } Reads;
 static void seen(void *user, Val v, const Ix *index, Ix address) {
     Reads *r = user;
     if (!v) return;
-    cr_assert_lt(r->n, 4);
+    cr_assert_lt(r->n, MOST_READS);
     r->v[r->n] = v, r->address[r->n++] = address;
 }
 /* Nothing moves: what a transposed slice reads is an address in the array itself. */
@@ -141,6 +142,37 @@ Test(plan, what_an_index_operation_reads_is_recorded) {
     cr_assert_eq(r.v[0], j->in.at[0]);
     Ix want = ix_add(p->ix, ix_scale(p->ix, ix_add(p->ix, ix_dim(p->ix, 3), index[1]), 20), index[0]);
     cr_assert_eq(r.address[0], want);
+}
+
+/* A walk through a table: the place differs between the lanes, and what is stacked lies where the loop's turn says. */
+Test(plan, a_program_of_elements_reads_and_stacks_arrays) {
+    Plan *p =
+        planned("{ lambda ; a:f32[40] b:i32[100]. let c:i32[100] d:f32[9,100] = scan[\n"
+                "    jaxpr={ lambda ; e:f32[40] g:i32[100]. let h:i32[100,1] = reshape[dimensions=None\n"
+                "      new_sizes=(100,1)] g; i:f32[100] = gather[dimension_numbers=GatherDimensionNumbers(\n"
+                "      offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,), operand_batching_dims=(),\n"
+                "      start_indices_batching_dims=()) fill_value=None indices_are_sorted=False\n"
+                "      mode=GatherScatterMode.CLIP slice_sizes=(1,) unique_indices=False] e h\n"
+                "      j:i32[100] = convert_element_type[new_dtype=int32 weak_type=False] i in (j, i) }\n"
+                "    length=9 linear=(False, False) num_carry=1 num_consts=1 reverse=False unroll=1] a b\n"
+                "  in (c, d) }",
+                &x86_levels[V3]);
+    cr_assert_eq(p->top->steps.n, 1);
+    Step *s = step(p, 0);
+    const Jaxpr *j = p->top->j;
+    cr_assert_eq(s->kind, STEP_LOOPS);
+    Reads r = {.n = 0};
+    step_reads(p, s, seen, &r);
+    uint32_t at = 0;
+    while (at < r.n && r.v[at] != j->in.at[0]) at++;
+    cr_assert_lt(at, r.n);
+    cr_assert(ix_uses(p->ix, r.address[at], s->lane));
+    cr_assert(ix_at(p->ix, r.address[at])->data);
+    Ix index[MAX_RANK];
+    cr_assert(plan_stacks(p, s, j->out.at[1]));
+    step_at(p, s, j->out.at[1], index);
+    cr_assert_eq(index[0], plan_info(p, j->out.at[1])->turn);
+    cr_assert(!ix_uses(p->ix, index[0], s->lane));
 }
 
 /* Its workspace is a part of the caller's. */

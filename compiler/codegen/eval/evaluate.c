@@ -106,17 +106,35 @@ static Reg elementwise(Eval *x, const Eqn *e, const Ix *index) {
     }
     return x->op->point(x, e, product, r, n);
 }
-static Reg program(Eval *x, const Eqn *e, uint32_t out, const Ix *index) {
-    Reg *r = arena_new(x->plan->arena, Reg, e->in.n + 1);
+/* All results are remembered, under no condition: what is stacked is written once. */
+Reg *eval_program(Eval *x, const Eqn *e, const Ix *element) {
+    const Ctx *cx = x->plan->cx;
+    const Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    Reg *in = arena_new(x->plan->arena, Reg, e->in.n + 1), *out = arena_new(x->plan->arena, Reg, e->out.n + 1);
+    Reg guard = x->guard;
+    uint32_t id = x->guard_id, rank = program_rank(cx, e);
+    x->guard = (Reg){0}, x->guard_id = 0;
     for (uint32_t i = 0; i < e->in.n; i++) {
-        Ix at[MAX_RANK];
-        eval_operand(x->plan, e, e->in.at[i], index, at);
-        r[i] = eval_value(x, e->in.at[i], at);
+        uint32_t own = val_array(cx, j->in.at[i])->rank;
+        in[i].uniform = val_array(cx, e->in.at[i])->rank == own;
+        if (!own) in[i] = eval_value(x, e->in.at[i], element);
     }
-    return x->op->program(x, e, out, index, r);
+    x->op->program(x, e, element, in, out);
+    for (uint32_t i = 0; i < e->out.n; i++) {
+        Ix at[MAX_RANK] = {plan_info(x->plan, e->out.at[i])->turn};
+        uint32_t more = val_array(cx, e->out.at[i])->rank - rank;
+        assert(more <= 1 && more + rank <= MAX_RANK);
+        memcpy(at + more, element, rank * sizeof *at);
+        eval_remember(x, e->out.at[i], at, out[i]);
+    }
+    x->guard = guard, x->guard_id = id;
+    return out;
 }
 static Reg equation(Eval *x, const Eqn *e, uint32_t out, const Ix *index) {
-    if (prim_lower[e->prim] == LOWER_PROGRAM) return program(x, e, out, index);
+    if (prim_lower[e->prim] == LOWER_PROGRAM) {
+        uint32_t stacked = val_array(x->plan->cx, e->out.at[out])->rank - program_rank(x->plan->cx, e);
+        return eval_program(x, e, index + stacked)[out];
+    }
     if (index_rule[e->prim]) return index_rule[e->prim](x, e, out, index);
     if (eqn_reduces(e)) return reduce_unit(x, e, index);
     if (prim_lower[e->prim] == LOWER_CUM) return eval_value(x, e->in.at[0], index); /* along an axis of extent 1 */
@@ -144,7 +162,8 @@ Reg eval_value(Eval *x, Val v, const Ix *index) {
     Reg r;
     if (memo_get(x, id, &r)) return r;
     bool here = x->step && info->class == VAL_MEMBER && info->step == x->step->number;
-    if (here && x->guard_id && remembered(info->e) && known(x, v, index, rank, &r)) return r;
+    bool always = here && (remembered(info->e) || prim_lower[info->e->prim] == LOWER_PROGRAM);
+    if (always && x->guard_id && known(x, v, index, rank, &r)) return r;
     bool again = here && (!info->buf || info->level >= x->level);
     if (info->class == VAL_VIRTUAL || (again && !remembered(info->e)))
         return memo_set(x, id, equation(x, info->e, info->out, index));

@@ -20,8 +20,9 @@ typedef struct {
     uint32_t (*product)(Eval *, const Eqn *);
     /* An elementwise equation of n operands; with a product x has its two factors, then the other operand. */
     Reg (*point)(Eval *, const Eqn *, uint32_t product, const Reg *x, uint32_t n);
-    /* Result `out` of an equation that is a program with loops, at an index. */
-    Reg (*program)(Eval *, const Eqn *, uint32_t out, const Ix *index, const Reg *x);
+    /* All results of an equation that is a program with loops, at an index of its elements. Of x what is an array inside the
+       program has no value, only whether it is the same for all lanes; of y stacks have none. */
+    void (*program)(Eval *, const Eqn *, const Ix *element, const Reg *x, Reg *y);
     Reg (*constant)(Eval *, Dtype, double);
     Reg (*fill)(Eval *, const Eqn *gather); /* the value of windows that are not inside */
     Reg (*index)(Eval *, Ix, Dtype);        /* an index as a value */
@@ -34,8 +35,8 @@ typedef struct {
     void (*place)(Eval *, const IxValue *);   /* the element is a term of an index that is read at */
 } Operations;
 
-/* Scopes: a loop has two where it is done in blocks; kinds of kernels open a few more. */
-enum { MAX_DEPTH = 2 * STEP_NEST + 8 };
+/* Scopes: a loop has two where it is done in blocks; kinds of kernels and programs of elements open a few more. */
+enum { MAX_DEPTH = 2 * STEP_NEST + 8 + ELEMENT_NEST };
 struct Eval {
     const Operations *op;
     Plan *plan;
@@ -59,6 +60,8 @@ void eval_leave(Eval *);
 Reg eval_value(Eval *, Val v, const Ix *index);
 /* Result `out` of an equation, evaluated even if the plan has it stored. */
 Reg eval_equation(Eval *, const Eqn *, uint32_t out);
+/* The results of an equation that is a program, at an index of its elements; they are remembered. */
+Reg *eval_program(Eval *, const Eqn *, const Ix *element);
 /* Remembers that v at that index is `r` (results of reductions, accumulators of matrix products). */
 void eval_remember(Eval *, Val v, const Ix *index, Reg r);
 /* An element of an array that is a term of an index. */

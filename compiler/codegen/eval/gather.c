@@ -6,30 +6,6 @@
    They are clamped, so that nothing outside the operand is read; if the mode asks for it, elements outside are replaced
    afterwards. */
 
-IndexMode index_mode(const Eqn *e) {
-    static const char *const names[] = {"", "CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS", "ONE_HOT"};
-    Str s = param_word(e, K_mode);
-    _Static_assert(sizeof names / sizeof *names == MODE_ONE_HOT + 1, "a name for each mode");
-    for (uint32_t i = 1; i < sizeof names / sizeof *names; i++) {
-        size_t n = strlen(names[i]);
-        if (s.n >= n && !memcmp(s.at + s.n - n, names[i], n)) return (IndexMode)i;
-        if (s.n == 1 && s.at[0] == (char)('0' + i)) return (IndexMode)i;
-    }
-    return MODE_NONE;
-}
-/* Does gather replace windows that are not inside? Without a mode or with a promise XLA moves them inside. */
-static bool fills(const Eqn *e) {
-    IndexMode m = index_mode(e);
-    return m == MODE_FILL_OR_DROP || m == MODE_ONE_HOT;
-}
-/* JAX treats the positions of such a gather as 32-bit integers if every extent fits them (slicing.py, _gather_fill,
-   0.10.2). */
-static bool wraps(const Eqn *e, const ArrayType *x) {
-    if (e->prim != P_gather || !fills(e)) return false;
-    for (uint32_t d = 0; d < x->rank; d++)
-        if (!dim_is_const(x->dims[d]) || x->dims[d] > INT32_MAX) return false;
-    return true;
-}
 void window_at(Plan *p, const Eqn *e, const Ix *index, Window *w) {
     Ctx *cx = p->cx;
     const ArrayType *x = val_array(cx, e->in.at[0]), *indices = val_array(cx, e->in.at[1]);
@@ -56,7 +32,7 @@ void window_at(Plan *p, const Eqn *e, const Ix *index, Window *w) {
         memcpy(w->at[i], batch, nbatch * sizeof *batch);
         w->at[i][nbatch] = ix_dim(p->ix, i);
         int64_t d = n.map.at[i];
-        w->position[i] = (IxValue){e->in.at[1], indices->rank, w->at[i], most[d], wraps(e, x)};
+        w->position[i] = (IxValue){e->in.at[1], indices->rank, w->at[i], most[d], index_wraps(e, x)};
         w->operand[d] = ix_add(p->ix, w->operand[d], ix_value(p->ix, w->position[i]));
     }
 }
@@ -73,7 +49,7 @@ Reg index_gather(Eval *x, const Eqn *e, uint32_t out, const Ix *index) {
     Window w;
     window_at(x->plan, e, index, &w);
     Reg inside = {0};
-    bool some = w.n && fills(e);
+    bool some = w.n && gather_fills(e);
     for (uint32_t i = 0; i < w.n; i++) x->op->place(x, &w.position[i]);
     if (some) inside = window_inside(x, &w);
     Reg y = eval_value(x, e->in.at[0], w.operand);

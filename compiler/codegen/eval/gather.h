@@ -3,9 +3,6 @@
 #define JAXCC_GATHER_H
 #include "evaluate.h"
 
-/* JAX's GatherScatterMode, in its order; MODE_NONE is that of texts older than modes. */
-typedef enum { MODE_NONE, MODE_CLIP, MODE_FILL_OR_DROP, MODE_PROMISE_IN_BOUNDS, MODE_ONE_HOT } IndexMode;
-IndexMode index_mode(const Eqn *);
 /* Where one element of a window lies. */
 typedef struct {
     uint32_t n;                 /* entries of the position: axes of the operand that it is along */

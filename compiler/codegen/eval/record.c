@@ -1,5 +1,6 @@
 #include "record.h"
 #include "gather.h"
+#include "program.h"
 
 struct Recorder {
     Eval x;
@@ -18,7 +19,15 @@ static Reg read(Eval *x, Val v, const Ix *index) {
 }
 static uint32_t product(Eval *x, const Eqn *e) { return 2; }
 static Reg point(Eval *x, const Eqn *e, uint32_t product_, const Reg *in, uint32_t n) { return nothing; }
-static Reg program(Eval *x, const Eqn *e, uint32_t out, const Ix *index, const Reg *in) { return nothing; }
+static void program(Eval *x, const Eqn *e, const Ix *element, const Reg *in, Reg *out) {
+    const Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    if (!program_has_arrays(x->plan->cx, e)) return;
+    bool *varies = arena_new(x->plan->arena, bool, e->in.n + 1);
+    for (uint32_t i = 0; i < e->in.n; i++)
+        varies[i] = val_array(x->plan->cx, e->in.at[i])->rank > val_array(x->plan->cx, j->in.at[i])->rank;
+    Marks m = program_marks_at(x->plan, e, element, varies);
+    program_read_all(x, &m, j->eqns);
+}
 static Reg constant(Eval *x, Dtype d, double v) { return nothing; }
 static Reg fill(Eval *x, const Eqn *gather) { return nothing; }
 static void index_seen(Eval *x, Ix i) { of(x)->seen(of(x)->user, 0, NULL, i); }

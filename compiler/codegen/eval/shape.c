@@ -134,6 +134,17 @@ static Reg index_dynamic_slice(Eval *k, const Eqn *e, uint32_t out, const Ix *in
     }
     return eval_value(k, e->in.at[0], at);
 }
+static Reg index_element(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
+    const ArrayType *x = type_in(k, e, 0);
+    Ix at[MAX_RANK];
+    for (uint32_t d = 0; d < x->rank; d++) {
+        Val place = e->in.at[1 + d];
+        Dim most = dim_sub(types(k), x->dims[d], 1);
+        if (!val_info(k->plan->cx, place)->lit) k->op->place(k, &(IxValue){.v = place, .most = most});
+        at[d] = index_start(k->plan, place, most);
+    }
+    return eval_value(k, e->in.at[0], at);
+}
 static Reg index_tile(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const ArrayType *x = type_in(k, e, 0), *y = type_out(k, e);
     Ix at[MAX_RANK];

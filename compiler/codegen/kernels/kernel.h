@@ -106,6 +106,9 @@ V kernel_binary(Kernel *, Prim, Dtype, const V *x);
 /* A program of elementwise equations and loops on scalars, in w lanes at once. An operand, and then a result, may be a scalar: it is
    the same in all lanes. */
 void kernel_run(Kernel *, const Jaxpr *, const V *x, uint32_t w, V *out);
+/* The same for the program of an equation whose elements are at this index: it may read operands at computed places, and
+   writes what it stacks where the step stores it. */
+void kernel_run_at(Kernel *, const Eqn *, const Ix *element, const V *x, uint32_t w, V *out);
 V kernel_literal(Kernel *, Val, uint32_t w);
 Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
 

@@ -329,6 +329,7 @@ void kernel_stores(Kernel *k) {
         if (s->level != k->x.level || s->row != k->rows) continue;
         step_at(k->x.plan, step, s->v, index);
         Reg r = eval_value(&k->x, s->v, index);
+        if (plan_stacks(k->x.plan, step, s->v)) continue; /* it is written */
         Ix address = store_address(k->x.plan, s, index);
         all[n++] = (Pending){s->buf, s->as ? s->as : d, address, kernel_convert(k, r, d, s->as), false};
     }

@@ -58,10 +58,9 @@ static Reg point(Eval *y, const Eqn *e, uint32_t contracted, const Reg *in, uint
     k->e->block = was;
     return r;
 }
-/* All results are remembered. A loop may not end for what is no element: it is not written before the loops of the
-   kernel. */
-static Reg program(Eval *y, const Eqn *e, uint32_t out, const Ix *index, const Reg *in) {
-    Kernel *k = of(y);
+/* A loop may not end for what is no element: it is not written before the loops of the kernel. */
+static void program(Eval *eval, const Eqn *e, const Ix *element, const Reg *in, Reg *out) {
+    Kernel *k = of(eval);
     V *x = arena_new(k->x.plan->arena, V, e->in.n + 1), *all = arena_new(k->x.plan->arena, V, e->out.n + 1);
     bool uniform = true;
     for (uint32_t i = 0; i < e->in.n; i++) {
@@ -69,12 +68,11 @@ static Reg program(Eval *y, const Eqn *e, uint32_t out, const Ix *index, const R
         x[i] = reg_v(in[i]);
     }
     if (k->e->unit.ptr) em_at(k->e, e->span);
-    kernel_run(k, param_jaxpr(e, K_jaxpr), x, uniform ? 1 : k->w, all);
+    kernel_run_at(k, e, element, x, uniform ? 1 : k->w, all);
     for (uint32_t i = 0; i < e->out.n; i++) {
-        bool same = uniform || (k->w > 1 && em_width(all[i]) == 1);
-        eval_remember(y, e->out.at[i], index, reg(all[i], same, k->x.depth));
+        bool same = uniform || (k->w > 1 && all[i].ptr && em_width(all[i]) == 1);
+        out[i] = reg(all[i], same, k->x.depth);
     }
-    return eval_value(y, e->out.at[out], index);
 }
 
 /* ---- values made of indices */

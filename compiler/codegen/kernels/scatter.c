@@ -1,4 +1,5 @@
 #include "kernel.h"
+#include "../../typecheck/index.h"
 #include "../eval/gather.h"
 #include "../plan/scatter.h"
 

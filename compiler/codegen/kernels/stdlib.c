@@ -1,6 +1,7 @@
 /* Elementwise equations that are programs of stdlib/, run on registers. */
 #include "kernel.h"
 #include "../cost.h"
+#include "../eval/program.h"
 #include "point.h"
 #include <assert.h>
 
@@ -72,91 +73,107 @@ static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32
     V y = (large || many ? stdlib_all : body_all)(k, name, x, n, w);
     return chosen ? choose(k, name, y, x, n, w) : y;
 }
-/* A program being evaluated: its values, including those of its loop bodies, by number less `first`. */
+
+/* ---- running programs */
+/* A program being evaluated: its values, including those of its loop bodies, by number as in the marks. */
 typedef struct {
     Kernel *k;
-    V *env;
-    bool *varies;       /* it is a vector; else a scalar, the same in all lanes */
-    uint8_t *uses;      /* at most 2 */
-    const Eqn **makers; /* what computes it, or NULL */
-    Val first;
+    Marks m;
+    V *env; /* a vector if the value varies; else a scalar, the same in all lanes */
     uint32_t w;
     V exists; /* the lanes that have an element; NULL: all */
 } Run;
-static bool varies(const Run *r, Val v) { return !val_info(r->k->x.plan->cx, v)->lit && r->varies[v - r->first]; }
+static bool varies(const Run *r, Val v) { return program_varies(&r->m, v); }
 /* The value, as a vector if `vector`. */
 static V run_value(const Run *r, Val v, bool vector) {
     if (val_info(r->k->x.plan->cx, v)->lit) return kernel_literal(r->k, v, vector ? r->w : 1);
-    assert(v >= r->first && r->env[v - r->first].ptr);
-    V x = r->env[v - r->first];
+    assert(v >= r->m.first && r->env[v - r->m.first].ptr);
+    V x = r->env[v - r->m.first];
     return vector && !varies(r, v) ? em_broadcast(r->k->e, x, r->w) : x;
 }
 static void run_bind(const Run *r, Vals to, const V *from) {
-    for (uint32_t i = 0; i < to.n; i++) r->env[to.at[i] - r->first] = from[i];
+    for (uint32_t i = 0; i < to.n; i++) r->env[to.at[i] - r->m.first] = from[i];
+}
+/* Constants of a loop: registers, or operands that are read at computed places. */
+static void run_consts(const Run *r, Vals to, Vals from) {
+    V *x = arena_new(r->k->e->arena, V, to.n + 1);
+    for (uint32_t i = 0; i < to.n; i++)
+        if (!program_array(&r->m, from.at[i])) x[i] = run_value(r, from.at[i], varies(r, to.at[i]));
+    run_bind(r, to, x);
 }
 
-/* ---- which values differ between the lanes, and which are used */
-static bool mark(const Run *r, Vals to, uint32_t i, bool yes) {
-    bool *at = &r->varies[to.at[i] - r->first], changed = yes && !*at;
-    *at |= yes;
-    return changed;
+/* ---- arrays: read at places that the program computes, and stacked */
+static void run_enter(const Run *r) {
+    if (r->m.arrays) kernel_enter(r->k);
 }
-static bool mark_eqns(const Run *r, Eqns eqns);
-/* A carry that the loop counts is the same in all lanes that still run. If the others go on without it, it is so only
-   where no result says how far each lane got. */
-static bool mark_while(const Run *r, const Eqn *q) {
-    const While w = while_of(q), turn = while_turn(&w, w.cond, w.body);
-    bool changed = false, again = true;
-    for (uint32_t i = 0; i < w.cond_consts.n; i++)
-        changed |= mark(r, turn.cond_consts, i, varies(r, w.cond_consts.at[i]));
-    for (uint32_t i = 0; i < w.body_consts.n; i++)
-        changed |= mark(r, turn.body_consts, i, varies(r, w.body_consts.at[i]));
-    while (again) {
-        again = mark_eqns(r, w.cond->eqns);
-        bool masked = varies(r, w.cond->out.at[0]);
-        for (uint32_t i = 0; i < w.carry.n; i++) {
-            bool yes =
-                varies(r, w.carry.at[i]) || varies(r, turn.end.at[i]) || (masked && r->uses[w.end.at[i] - r->first]);
-            again |= mark(r, turn.carry, i, yes) | mark(r, turn.tested, i, yes) | mark(r, w.end, i, yes);
+static void run_leave(const Run *r) {
+    if (r->m.arrays) kernel_leave(r->k);
+}
+/* The registers of its places are what the elements of arrays that they stand for are. */
+static Reg run_read(const Run *r, const Eqn *q) {
+    Kernel *k = r->k;
+    for (uint32_t i = 1; i < q->in.n; i++) {
+        Val v = q->in.at[i];
+        if (val_info(k->x.plan->cx, v)->lit) continue;
+        bool vector = varies(r, v);
+        eval_remember(&k->x, v, NULL, reg(run_value(r, v, vector), !vector, k->x.depth));
+    }
+    return program_read(&k->x, &r->m, q);
+}
+/* The result of the whole program that v is. */
+static Val run_result(const Run *r, Val v) {
+    Vals out = param_jaxpr(r->m.e, K_jaxpr)->out;
+    uint32_t i = 0;
+    while (i < out.n && out.at[i] != v) i++;
+    assert(i < out.n);
+    return r->m.e->out.at[i];
+}
+/* Writes what a turn stacks to all places where the step stores it; `ys`: the stacks, `at`: the turn. */
+static void run_stacks(const Run *r, Vals ys, Vals turn, V at) {
+    Kernel *k = r->k;
+    Pending *all = arena_new(k->x.plan->arena, Pending, k->x.step->stores.n + 1);
+    Ix index[MAX_RANK];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < ys.n; i++) {
+        Val y = run_result(r, ys.at[i]), v = turn.at[i];
+        Dtype d = val_array(k->x.plan->cx, y)->dtype;
+        Reg x = reg(run_value(r, v, varies(r, v)), !varies(r, v), k->x.depth);
+        kernel_bind(k, ix_loop(k->x.ix, plan_info(k->x.plan, y)->turn), at);
+        each(Store, s, k->x.step->stores) {
+            if (s->v != y || s->level != k->x.level) continue;
+            step_at(k->x.plan, k->x.step, y, index);
+            Ix address = store_address(k->x.plan, s, index);
+            all[n++] = (Pending){s->buf, s->as ? s->as : d, address, kernel_convert(k, x, d, s->as), false};
         }
-        again |= mark_eqns(r, w.body->eqns);
-        changed |= again;
     }
-    return changed;
-}
-static bool mark_eqns(const Run *r, Eqns eqns) {
-    bool changed = false;
-    each(Eqn, q, eqns) {
-        bool yes = false;
-        if (q->prim == P_while) {
-            changed |= mark_while(r, q);
-            continue;
-        }
-        each(Val, v, q->in) yes |= varies(r, *v);
-        changed |= mark(r, q->out, 0, yes);
-    }
-    return changed;
-}
-static void use_values(const Run *r, Vals vals) {
-    each(Val, v, vals) {
-        if (val_info(r->k->x.plan->cx, *v)->lit) continue;
-        uint8_t *n = &r->uses[*v - r->first];
-        *n += *n < 2;
-    }
-}
-static void use_all(const Run *r, const Jaxpr *j) {
-    each(Eqn, q, j->eqns) {
-        use_values(r, q->in);
-        each(Val, v, q->out) r->makers[*v - r->first] = q;
-        if (q->prim != P_while) continue;
-        use_all(r, while_of(q).cond);
-        use_all(r, while_of(q).body);
-    }
-    use_values(r, j->out);
+    kernel_store_all(k, all, n);
 }
 
 /* ---- code */
 static void run_eqns(const Run *r, Eqns eqns);
+
+/* A loop that stacks: its turns are counted, and all lanes take all of them. */
+static void run_scan(const Run *r, const Eqn *q) {
+    Kernel *k = r->k;
+    const Scan c = scan_of(q), turn = scan_turn(&c, c.body);
+    uint32_t n = c.carry.n;
+    V *carry = arena_new(k->e->arena, V, n + 1), length = kernel_dim(k, scan_length(k->x.plan->cx, &c));
+    run_consts(r, turn.consts, c.consts);
+    for (uint32_t i = 0; i < n; i++) carry[i] = run_value(r, c.carry.at[i], varies(r, turn.carry.at[i]));
+    For f = em_for(k->e, em_i64(k->e, 0), length, em_i64(k->e, 1), n, carry);
+    run_enter(r);
+    V at = em_arg(&f.scope, 0);
+    if (c.reverse) at = em_bin(k->e, "llvm.sub", em_bin(k->e, "llvm.sub", length, em_i64(k->e, 1)), at);
+    for (uint32_t i = 0; i < n; i++) carry[i] = em_arg(&f.scope, 1 + i);
+    run_bind(r, turn.carry, carry);
+    run_eqns(r, c.body->eqns);
+    run_stacks(r, c.ys, turn.ys, at);
+    V *next = arena_new(k->e->arena, V, n + 1), *end = arena_new(k->e->arena, V, n + 1);
+    for (uint32_t i = 0; i < n; i++) next[i] = run_value(r, turn.end.at[i], varies(r, turn.carry.at[i]));
+    run_leave(r);
+    em_for_end(k->e, &f, next, end);
+    run_bind(r, c.end, end);
+}
 
 /* The place of the condition among the carries, if it is one of them. */
 static uint32_t carried_condition(const Jaxpr *cond) {
@@ -173,32 +190,34 @@ static void run_while(const Run *r, const Eqn *q) {
     const Jaxpr *cond = w.cond, *body = w.body;
     uint32_t n = w.carry.n, nc = w.cond_consts.n, at = carried_condition(cond), all = n;
     bool masked = varies(r, cond->out.at[0]);
-    V *carry = arena_new(e->arena, V, q->in.n + 1), *next = arena_new(e->arena, V, n + 1);
-    for (uint32_t i = 0; i < nc; i++) carry[i] = run_value(r, w.cond_consts.at[i], varies(r, turn.cond_consts.at[i]));
-    run_bind(r, turn.cond_consts, carry);
-    for (uint32_t i = 0; i < w.body_consts.n; i++)
-        carry[i] = run_value(r, w.body_consts.at[i], varies(r, turn.body_consts.at[i]));
-    run_bind(r, turn.body_consts, carry);
+    V *carry = arena_new(e->arena, V, n + 1), *next = arena_new(e->arena, V, n + 1);
+    run_consts(r, turn.cond_consts, w.cond_consts);
+    run_consts(r, turn.body_consts, w.body_consts);
     for (uint32_t i = 0; i < n; i++) carry[i] = run_value(r, w.carry.at[i], varies(r, turn.carry.at[i]));
     run_bind(r, turn.tested, carry);
     if (at < nc || at == cond->in.n) {
         at = all++;
+        run_enter(r); /* the same values are computed again in the loop */
         run_eqns(r, cond->eqns);
         carry[at] = run_value(r, cond->out.at[0], masked);
+        run_leave(r);
     } else
         at -= nc;
     MlirType *types = arena_new(e->arena, MlirType, all + 1);
     for (uint32_t i = 0; i < all; i++) types[i] = mlirValueGetType(carry[i]);
 
     Scope before = em_begin(e, all, types);
+    run_enter(r);
     V *o = arena_new(e->arena, V, all + 2);
     for (uint32_t i = 0; i < all; i++) o[i + 1] = em_arg(&before, i);
     o[0] = masked || r->w == 1 ? run_and(r, o[at + 1], r->exists) : o[at + 1];
     if (em_width(o[0]) > 1) o[0] = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &o[0], 0, NULL);
     em_op(e, "scf.condition", &(Op){0, NULL, all + 1, o, 0, NULL, 0, NULL});
+    run_leave(r);
     em_end(e, &before);
 
     Scope after = em_begin(e, all, types);
+    run_enter(r);
     for (uint32_t i = 0; i < all; i++) o[i] = em_arg(&after, i);
     run_bind(r, turn.carry, o);
     run_eqns(r, body->eqns);
@@ -214,26 +233,32 @@ static void run_while(const Run *r, const Eqn *q) {
     }
     if (masked) next[at] = run_and(r, run_and(r, o[at], r->exists), next[at]);
     em_op(e, "scf.yield", &(Op){0, NULL, all, next, 0, NULL, 0, NULL});
+    run_leave(r);
     em_end(e, &after);
     run_bind(r, q->out, em_while(e, all, carry, &before, &after));
 }
 static Summand summand(const Run *r, Val v) {
     if (val_info(r->k->x.plan->cx, v)->lit) return (Summand){0};
-    return (Summand){r->makers[v - r->first], r->uses[v - r->first] == 1};
+    return (Summand){r->m.makers[v - r->m.first], r->m.uses[v - r->m.first] == 1};
 }
 static void run_eqns(const Run *r, Eqns eqns) {
     each(Eqn, q, eqns) {
-        if (q->prim == P_while) {
-            run_while(r, q);
+        if (q->prim == P_while || q->prim == P_scan) {
+            (q->prim == P_while ? run_while : run_scan)(r, q);
             continue;
         }
         bool vector = varies(r, q->out.at[0]);
-        V *a = arena_new(r->k->x.plan->arena, V, q->in.n + 2), *y = &r->env[q->out.at[0] - r->first];
+        V *a = arena_new(r->k->x.plan->arena, V, q->in.n + 2), *y = &r->env[q->out.at[0] - r->m.first];
+        if (q->prim == P_element) {
+            Reg x = run_read(r, q);
+            *y = vector ? kernel_vector(r->k, x) : reg_v(x);
+            continue;
+        }
         uint32_t product = 2;
         if (q->in.n == 2)
             product = kernel_contracts(r->k, q, (Summand[]){summand(r, q->in.at[0]), summand(r, q->in.at[1])});
         if (product < 2) {
-            const Eqn *maker = r->makers[q->in.at[product] - r->first];
+            const Eqn *maker = r->m.makers[q->in.at[product] - r->m.first];
             assert(maker);
             Vals factors = maker->in;
             Val x[] = {factors.at[0], factors.at[factors.n - 1], q->in.at[1 - product]};
@@ -245,36 +270,35 @@ static void run_eqns(const Run *r, Eqns eqns) {
         *y = kernel_point(r->k, q, a, vector ? r->w : 1);
     }
 }
-/* Lanes beyond the end or where nothing is loaded must not keep a loop running. Programs of stdlib always end, and may be
-   functions of their own. */
+/* Lanes beyond the end must not keep a loop running. Programs of stdlib always end, and may be functions of their own. */
 static V lanes_that_exist(Kernel *k, uint32_t w) {
-    V guard = {NULL};
-    if (k->in_stdlib) return guard;
-    if (k->x.guard.v) guard = kernel_vector(k, k->x.guard);
-    if (k->tail.ptr) guard = guard.ptr ? em_bin(k->e, "llvm.and", guard, k->tail) : k->tail;
-    if (guard.ptr && w < em_width(guard))
-        guard = em_1(k->e, "llvm.intr.vector.reduce.or", k->e->i1, 1, &guard, 0, NULL);
-    return guard;
+    if (k->in_stdlib || !k->tail.ptr) return (V){NULL};
+    return w < em_width(k->tail) ? em_1(k->e, "llvm.intr.vector.reduce.or", k->e->i1, 1, &k->tail, 0, NULL) : k->tail;
+}
+static void run_all(Kernel *k, const Jaxpr *j, Marks m, const V *x, uint32_t w, V *out) {
+    V *env = arena_new(k->x.plan->arena, V, m.n);
+    const Run r = {k, m, env, w, lanes_that_exist(k, w)};
+    run_enter(&r);
+    run_bind(&r, j->in, x);
+    run_eqns(&r, j->eqns);
+    for (uint32_t i = 0; i < j->out.n; i++)
+        if (!val_array(k->x.plan->cx, j->out.at[i])->rank) out[i] = run_value(&r, j->out.at[i], false);
+    run_leave(&r);
 }
 void kernel_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w, V *out) {
-    Val first, last;
-    jaxpr_range(k->x.plan->cx, j, &first, &last);
-    uint32_t n = last - first + 1;
-    Arena *arena = k->x.plan->arena;
-    Run r = {k,
-             arena_new(arena, V, n),
-             arena_new(arena, bool, n),
-             arena_new(arena, uint8_t, n),
-             arena_new(arena, const Eqn *, n),
-             first,
-             w,
-             lanes_that_exist(k, w)};
-    run_bind(&r, j->in, x);
-    for (uint32_t i = 0; i < j->in.n; i++) mark(&r, j->in, i, w > 1 && em_width(x[i]) > 1);
-    use_all(&r, j);
-    mark_eqns(&r, j->eqns);
-    run_eqns(&r, j->eqns);
-    for (uint32_t i = 0; i < j->out.n; i++) out[i] = run_value(&r, j->out.at[i], false);
+    bool *varies_in = arena_new(k->x.plan->arena, bool, j->in.n + 1);
+    for (uint32_t i = 0; i < j->in.n; i++) varies_in[i] = w > 1 && em_width(x[i]) > 1;
+    run_all(k, j, program_marks(k->x.plan, j, varies_in), x, w, out);
+}
+void kernel_run_at(Kernel *k, const Eqn *e, const Ix *element, const V *x, uint32_t w, V *out) {
+    const Ctx *cx = k->x.plan->cx;
+    const Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    bool *varies_in = arena_new(k->x.plan->arena, bool, e->in.n + 1);
+    for (uint32_t i = 0; i < j->in.n; i++) {
+        uint32_t inner = val_array(cx, j->in.at[i])->rank;
+        varies_in[i] = w > 1 && (inner ? val_array(cx, e->in.at[i])->rank > inner : em_width(x[i]) > 1);
+    }
+    run_all(k, j, program_marks_at(k->x.plan, e, element, varies_in), x, w, out);
 }
 V kernel_stdlib(Kernel *k, const char *name, Dtype d, const V *x, uint32_t n, uint32_t w) {
     Str file = str_format(k->x.plan->arena, "%s_%s", name, d == DT_f64 ? "f64" : "f32");

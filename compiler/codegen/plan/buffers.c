@@ -61,6 +61,10 @@ void step_reads(Plan *p, Step *s, Seen *seen, void *user) {
         const ArrayType *y = val_array(p->cx, *v);
         bool reduces = eqn_reduces(e), opaque = !reduces && !eqn_point(e);
         if (!opaque) step_at(p, s, reduces ? e->in.at[0] : *v, index);
+        if (prim_lower[e->prim] == LOWER_PROGRAM) {
+            eval_program(record(p, NULL, seen, user), e, index + plan_info(p, *v)->stack);
+            continue;
+        }
         each(Val, x, e->in) {
             const ArrayType *t = val_array(p->cx, *x);
             Ix at[MAX_RANK];

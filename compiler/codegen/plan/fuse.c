@@ -55,11 +55,12 @@ static bool match(const Step *s, const ArrayType *t, bool row, Ix *index) {
     return a == s->domain.n;
 }
 bool step_index(Plan *p, const Step *s, Val v, Ix *index, bool *row) {
-    const ArrayType *t = val_array(p->cx, v);
+    ArrayType t = *val_array(p->cx, v);
+    if (plan_stacks(p, s, v)) *index++ = plan_info(p, v)->turn, t.dims++, t.rank--;
     *row = false;
-    if (match(s, t, false, index)) return true;
+    if (match(s, &t, false, index)) return true;
     *row = true;
-    return s->reduces && match(s, t, true, index);
+    return s->reduces && match(s, &t, true, index);
 }
 bool step_at(Plan *p, const Step *s, Val v, Ix *index) {
     bool row, fits = step_index(p, s, v, index, &row);
@@ -183,6 +184,11 @@ static void store_for(void *user, Val v, const Ix *index, Ix address) {
 static void reads_all(Plan *p, const Eqn *e, uint32_t n, Seen *seen, void *user, const Ix *index) {
     const ArrayType *y = val_array(p->cx, e->out.at[0]);
     Eval *x = record(p, NULL, seen, user); /* one for all: shared values are reported once */
+    if (prim_lower[e->prim] == LOWER_PROGRAM) {
+        Ix none[MAX_RANK] = {0};
+        eval_program(x, e, index ? index : none);
+        return;
+    }
     for (uint32_t i = 0; i < n; i++) {
         const ArrayType *t = val_array(p->cx, e->in.at[i]);
         Ix at[MAX_RANK];
@@ -288,23 +294,18 @@ static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, ui
     return NULL;
 }
 
-/* The most values that a loop in the program keeps. */
-static uint32_t carried(const Jaxpr *j) {
-    uint32_t most = 0;
-    each(Eqn, e, j->eqns) {
-        if (e->prim != P_while) continue;
-        uint32_t inner = carried(while_of(e).body), own = e->in.n > inner ? e->in.n : inner;
-        most = own > most ? own : most;
-    }
-    return most;
-}
-
 /* ---- equations by kind */
 static void plan_point(Plan *p, Body *b, const Eqn *e) {
     Val y = e->out.at[0];
     Info *info = plan_info(p, y);
-    const ArrayType *t = val_array(p->cx, y);
+    const ArrayType whole = *val_array(p->cx, y), *t = &whole;
+    ArrayType element = whole;
     uint32_t leaves, cost = total_cost(p, e);
+    if (prim_lower[e->prim] == LOWER_PROGRAM) { /* a stack has one more axis */
+        element.rank = program_rank(p->cx, e), element.dims += whole.rank - element.rank, t = &element;
+        program_stacks(p, e);
+        program_scans(p, b, e);
+    }
     for (uint32_t i = 0; i < e->out.n; i++) {
         Info *of = plan_info(p, e->out.at[i]);
         of->e = e, of->out = i, of->cost = cost;
@@ -319,10 +320,11 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     Step *s = step_for(p, b, e, t, e->in.n, false);
     if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t);
     Ix index[MAX_RANK];
-    step_at(p, s, y, index);
+    bool fits = match(s, t, false, index) || match(s, t, true, index);
+    assert(fits);
     join(p, b, s, e, e->in.n, index);
     if (prim_lower[e->prim] != LOWER_PROGRAM) return;
-    uint32_t most = carried(param_jaxpr(e, K_jaxpr));
+    uint32_t most = program_carries(param_jaxpr(e, K_jaxpr));
     s->carried = most > s->carried ? most : s->carried;
 }
 static bool same_axes(Plan *p, const Step *s, const ArrayType *t, const bool *reduced) {
@@ -367,8 +369,7 @@ static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
     info->step = s->number;
     push(p->arena, &s->members, e->out.at[0]);
 }
-/* Computes one of a long chain of virtual values, so that evaluating the last does not recurse through all. */
-static void cut_chain(Plan *p, Body *b, Val v) {
+void plan_cut(Plan *p, Body *b, Val v) {
     Info *info = plan_info(p, v);
     Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
     Ix index[MAX_RANK];
@@ -389,7 +390,7 @@ static void plan_virtual(Plan *p, Body *b, const Eqn *e) {
         Info *info = plan_info(p, e->out.at[i]);
         info->class = VAL_VIRTUAL;
         info->e = e, info->out = i, info->cost = cost, info->depth = depth + 1, info->pieces = n;
-        if (info->depth > VIRTUAL_DEPTH || n > MOST_PIECES || twice) cut_chain(p, b, e->out.at[i]);
+        if (info->depth > VIRTUAL_DEPTH || n > MOST_PIECES || twice) plan_cut(p, b, e->out.at[i]);
     }
 }
 static bool all_scalar(Plan *p, const Eqn *e) {
@@ -506,7 +507,7 @@ static Buf *own_memory(Plan *p, Body *b, const Eqn *e) {
         Val v = e->in.at[i];
         if (!reads_buffer(p, v, from)) continue;
         if (plan_info(p, v)->class != VAL_VIRTUAL || larger(p, v, x)) return NULL;
-        cut_chain(p, b, v);
+        plan_cut(p, b, v);
         plan_stored(p, b, v);
     }
     from->written = true;

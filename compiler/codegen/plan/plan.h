@@ -52,6 +52,8 @@ typedef struct {
     uint32_t level;  /* member: the stage of its step */
     uint32_t need;   /* member: the last stage that evaluates it */
     bool row;        /* member: has only the kept axes of the step */
+    bool stack;      /* member: what a loop of elements stacks; the loop writes it */
+    Ix turn;         /* stack: the index of its first axis */
     bool once;       /* one operand of one equation is all that uses it */
     Buf *buf;
     Ix offset;          /* in `buf`, in elements from its start */
@@ -240,8 +242,8 @@ static inline bool eqn_reduces(const Eqn *e) {
 }
 static inline bool eqn_point(const Eqn *e) { return prim_elementwise(e->prim) || prim_lower[e->prim] == LOWER_PROGRAM; }
 
-/* The index of a member of `step` in terms of the domain's axes. False if its shape is neither that of the domain nor
-   that of the kept axes; *row says which. Axes of extent 1 do not count. */
+/* The index of a member of `step` in terms of the domain's axes, that of a stack after the loop's turn. False if its shape
+   is neither that of the domain nor that of the kept axes; *row says which. Axes of extent 1 do not count. */
 bool step_index(Plan *, const Step *, Val, Ix *index, bool *row);
 /* The same for a value known to have one of the two shapes, such as a member; returns `row`. */
 bool step_at(Plan *, const Step *, Val, Ix *index);
@@ -262,7 +264,22 @@ static inline bool plan_register(const Plan *p, Val v) {
     return t->rank == 0 && dtype_info[t->dtype].kind != DK_COMPLEX && dtype_info[t->dtype].kind != DK_KEY;
 }
 Info *plan_info(Plan *, Val);
-void plan_grow(Plan *);          /* after creating values */
+void plan_grow(Plan *); /* after creating values */
+/* Is v what a loop of elements stacks in this step? */
+static inline bool plan_stacks(Plan *p, const Step *s, Val v) {
+    const Info *info = plan_info(p, v);
+    return info->stack && s && info->step == s->number;
+}
+/* Computes a virtual value in a step of its own: one of a long chain, so that evaluating the last does not recurse through
+   all, or one that is better read from memory. */
+void plan_cut(Plan *, Body *, Val);
+/* Elementwise programs (program.c): the most values that a loop keeps; what the results are that a loop stacks; copies of
+   what it scans. */
+uint32_t program_carries(const Jaxpr *);
+void program_stacks(Plan *, const Eqn *);
+void program_scans(Plan *, Body *, const Eqn *);
+/* The axes of the elements of an elementwise program: what its results have beyond those of the program's. */
+uint32_t program_rank(const Ctx *, const Eqn *);
 void plan_constant(Plan *, Val); /* v is data of the library */
 /* Reports what a SCALAR step reads. */
 void plan_scalar_reads(Plan *, const Step *, Seen *, void *user);

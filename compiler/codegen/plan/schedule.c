@@ -290,6 +290,10 @@ static void operands(Plan *p, Step *s, Val v, Seen *seen, Stage *g) {
     if (!eqn_reduces(e) && !eqn_point(e)) return;
     Val like = eqn_reduces(e) ? e->in.at[0] : v;
     step_at(p, s, like, index);
+    if (prim_lower[e->prim] == LOWER_PROGRAM) {
+        eval_program(record(p, NULL, seen, g), e, index + plan_info(p, v)->stack);
+        return;
+    }
     for (uint32_t i = 0; i < e->in.n; i++) {
         const ArrayType *t = val_array(p->cx, e->in.at[i]), *y = val_array(p->cx, like);
         Ix at[MAX_RANK];

@@ -1,0 +1,57 @@
+/* Programs of elements in the plan: what their loops keep, stack and scan. */
+#include "../eval/record.h"
+
+uint32_t program_rank(const Ctx *cx, const Eqn *e) {
+    return val_array(cx, e->out.at[0])->rank - val_array(cx, param_jaxpr(e, K_jaxpr)->out.at[0])->rank;
+}
+/* The most values that a loop in the program keeps. */
+uint32_t program_carries(const Jaxpr *j) {
+    uint32_t most = 0;
+    each(Eqn, e, j->eqns) {
+        if (e->prim != P_while && e->prim != P_scan) continue;
+        uint32_t inner = program_carries(e->prim == P_while ? while_of(e).body : scan_of(e).body);
+        uint32_t own = e->in.n > inner ? e->in.n : inner;
+        most = own > most ? own : most;
+    }
+    return most;
+}
+/* Stacks of a program, which its only loop writes, have the turn of the loop as their first axis. */
+void program_stacks(Plan *p, const Eqn *e) {
+    Ix turn = 0;
+    each(Val, v, e->out) {
+        const ArrayType *t = val_array(p->cx, *v);
+        Info *info = plan_info(p, *v);
+        info->stack = t->rank > program_rank(p->cx, e);
+        if (!info->stack) continue;
+        if (!turn) turn = ix_atom(p->ix, atom_loop(p->ix, t->dims[0]));
+        assert(turn); /* what is beside each other in an array is read at an index of its own */
+        info->turn = turn;
+    }
+}
+
+typedef struct {
+    Plan *p;
+    Atom lane;
+    bool apart; /* neighbours along this loop are apart in memory */
+} Neighbours;
+static void look_apart(void *user, Val v, const Ix *index, Ix address) {
+    Neighbours *n = user;
+    bool other;
+    n->apart |= v && ix_uses(n->p->ix, address, n->lane) && ix_coef(n->p->ix, address, n->lane, &other) != 1;
+}
+/* An array that a program scans is copied if the elements of one turn are not beside each other. */
+void program_scans(Plan *p, Body *b, const Eqn *e) {
+    each(Val, v, e->in) {
+        const ArrayType *t = val_array(p->cx, *v);
+        const Info *info = plan_info(p, *v);
+        if (val_info(p->cx, *v)->lit || info->class != VAL_VIRTUAL || info->e->prim != P_stored) continue;
+        Ix index[MAX_RANK];
+        for (uint32_t d = 0; d < t->rank; d++) index[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
+        uint32_t last = t->rank - 1;
+        while (last > 0 && t->dims[last] == 1) last--;
+        if (t->dims[last] == 1) continue;
+        Neighbours n = {.p = p, .lane = ix_loop(p->ix, index[last])};
+        plan_reads(p, *v, index, look_apart, &n);
+        if (n.apart) plan_cut(p, b, *v);
+    }
+}
