@@ -45,40 +45,78 @@ static void bind_consts(Split *s, Vals to, Vals operands) {
         if (x) set_parts(s, to.at[i], *x);
     }
 }
-/* In a program on scalars: the equation that computes v; NULL: none. */
-static const Eqn *maker(const Jaxpr *j, Val v) {
-    for (uint32_t i = j->eqns.n; i-- > 0;)
-        if (j->eqns.at[i].out.at[0] == v) return &j->eqns.at[i];
-    return NULL;
+/* What is known of the values of a program on scalars. */
+enum {
+    NOT_HERE = 1, /* of a bool: it is false wherever `here` is */
+    APART = 2,    /* it may differ between the elements: it depends on their carries, */
+    RUNS_ON = 4,  /* or it depends on carries that change for elements that are not here too; */
+    MIXED = 8     /* on both, and is no conjunction of bools that depend on one of them each */
+};
+typedef struct {
+    Val here;
+    Intern values;
+    struct Fact {
+        const Eqn *maker; /* the equation that computes it; NULL: none */
+        uint8_t known;
+    } *at;
+    uint32_t n, cap;
+} Facts;
+static struct Fact fact(const Facts *f, Val v) {
+    uint32_t i;
+    struct Fact of = {0};
+    if (intern_find(&f->values, &v, sizeof v, &i)) of = f->at[i];
+    of.known |= v == f->here ? NOT_HERE : 0;
+    return of;
 }
-/* Is the bool v false wherever `here` is? */
-static bool implies(const Jaxpr *j, Val v, Val here) {
-    const Eqn *e = v == here ? NULL : maker(j, v);
-    return v == here || (e && e->prim == P_and && (implies(j, e->in.at[0], here) || implies(j, e->in.at[1], here)));
+static void add_fact(Arena *arena, Facts *f, Val v, struct Fact of) {
+    bool fresh;
+    uint32_t i = intern(&f->values, &v, sizeof v, &fresh);
+    if (fresh) push(arena, f, of);
+    f->at[i] = of;
 }
+static void add_eqn_facts(Arena *arena, Facts *f, const Eqn *e) {
+    struct Fact of = {e, 0};
+    each(const Val, v, e->in) of.known |= fact(f, *v).known;
+    if (e->prim != P_and) of.known &= (uint8_t)~NOT_HERE;
+    if (e->prim != P_and && of.known & APART && of.known & RUNS_ON) of.known |= MIXED;
+    each(const Val, v, e->out) add_fact(arena, f, *v, of);
+}
+static bool implies(const Facts *f, Val v) { return fact(f, v).known & NOT_HERE; }
 /* Does it count how often an element is here? */
-static bool adds_nothing(const Ctx *cx, const Jaxpr *j, const Eqn *add, Val here, Val old) {
-    const Eqn *e = maker(j, add->in.at[add->in.at[0] == old]);
+static bool adds_nothing(const Ctx *cx, const Facts *f, const Eqn *add, Val old) {
+    const Eqn *e = fact(f, add->in.at[add->in.at[0] == old]).maker;
     bool both = add->in.at[0] == old || add->in.at[1] == old;
     if (!both || !e || e->prim != P_convert_element_type) return false;
-    return (OF_INT >> dtype_info[val_array(cx, old)->dtype].kind & 1) && implies(j, e->in.at[0], here);
+    return (OF_INT >> dtype_info[val_array(cx, old)->dtype].kind & 1) && implies(f, e->in.at[0]);
 }
 /* Does an element that is not here keep its carry? */
-static bool keeps(const Ctx *cx, const Jaxpr *j, Val here, Val old, Val new) {
-    const Eqn *e = maker(j, new);
-    if (new == old || (old == here && implies(j, new, here))) return true;
-    if (!e || e->prim == P_add) return e && adds_nothing(cx, j, e, here, old);
-    return e->prim == P_select_n && e->in.n == 3 && e->in.at[1] == old && implies(j, e->in.at[0], here);
+static bool keeps(const Ctx *cx, const Facts *f, Val old, Val new) {
+    const Eqn *e = fact(f, new).maker;
+    if (new == old || (old == f->here && implies(f, new))) return true;
+    if (!e || e->prim == P_add) return e && adds_nothing(cx, f, e, old);
+    return e->prim == P_select_n && e->in.n == 3 && e->in.at[1] == old && implies(f, e->in.at[0]);
 }
-/* Does an iteration leave elements that are not here alone, as far as the results of the loop are used? `j` takes the
-   carry last and returns the next one first. */
-static bool leaves(const Split *s, const Loops *l, const Jaxpr *j, Val here) {
+/* Does an iteration leave elements that are not here alone, as far as the results of the loop are used, and are they not
+   here again later? `j` takes the carry last and returns the next one first. */
+static bool leaves(Split *s, const Loops *l, const Jaxpr *j, Val here) {
+    Arena *arena = s->cx->arena;
+    Facts f = {.here = here, .values.arena = arena};
     uint32_t n = 0, first = j->in.n - l->init.n;
+    for (uint32_t i = 0; i < first; i++) add_fact(arena, &f, j->in.at[i], (struct Fact){NULL, APART});
+    for (uint32_t i = 0; i < l->carry.n; i++)
+        for (uint32_t k = 0; k < l->parts[i].n; k++, n++) {
+            Val v = j->in.at[first + n];
+            bool runs_on = !l->parts[i].along && j->out.at[n] != v;
+            add_fact(arena, &f, v, (struct Fact){NULL, runs_on ? RUNS_ON : APART});
+        }
+    each(const Eqn, e, j->eqns) add_eqn_facts(arena, &f, e);
+    if (fact(&f, here).known & MIXED) return false;
+    n = 0;
     for (uint32_t i = 0; i < l->carry.n; i++) {
         const Parts *p = &l->parts[i];
         if (!p->along && s->uses[l->end.at[i]]) return false;
         for (uint32_t k = 0; k < p->n; k++, n++)
-            if (p->along && !keeps(s->cx, j, here, j->in.at[first + n], j->out.at[n])) return false;
+            if (p->along && !keeps(s->cx, &f, j->in.at[first + n], j->out.at[n])) return false;
     }
     return true;
 }
@@ -91,7 +129,9 @@ static bool split_test(Split *s, const Jaxpr *cond, Val *test) {
     s->test = inner;
     if (!ok || !p || p->n != 1 || p->along) return false;
     *test = p->at[0];
-    return !s->here || implies(&(Jaxpr){.eqns = s->b.eqns}, *test, s->here);
+    Facts f = {.here = s->here, .values.arena = s->cx->arena};
+    for (uint32_t i = 0; i < s->b.eqns.n && s->here; i++) add_eqn_facts(s->cx->arena, &f, &s->b.eqns.at[i]);
+    return !s->here || implies(&f, *test);
 }
 /* The results of one iteration, as scalars. */
 static bool split_turn(Split *s, const Loops *l, Vals out, const Inner *turn, Val *next) {

@@ -20,7 +20,7 @@
    A loop that runs while any element does must leave those alone that are done, as loops of a batch do: a carry becomes
    select_n(here, carry, …) or and(here, …), where `here` is the carry that is true for elements that are not done.
    Carries without the axes of the elements, such as counters, then have another value at the end for each element:
-   nothing may use it. */
+   nothing may use it, and an element that is done may not begin again because of them. */
 #include "elements.h"
 #include "../typecheck/rule.h"
 
