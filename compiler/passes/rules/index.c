@@ -277,15 +277,15 @@ static Places blocks(Vmap *v, uint32_t rank, bool batched) {
 static Val *with_first_start(Vmap *v, uint32_t first) {
     uint32_t n = v->e->in.n - first;
     Val *starts = arena_new(v->b->cx->arena, Val, n + 1);
-    starts[0] = b_int(v->b, b_type(v->b, v->e->in.at[first])->dtype, 0);
-    memcpy(starts + 1, v->e->in.at + first, n * sizeof *starts);
+    starts[0] = b_int(v->b, n ? b_type(v->b, v->e->in.at[first])->dtype : DT_i32, 0);
+    if (n) memcpy(starts + 1, v->e->in.at + first, n * sizeof *starts);
     return starts;
 }
 bool vmap_dynamic_slice(Vmap *v) {
     Builder *b = v->b;
     const ArrayType *x = vmap_type(v, 0);
     Dim sizes[MAX_RANK + 1] = {vmap_size(v)};
-    memcpy(sizes + 1, vmap_result_type(v, 0)->dims, x->rank * sizeof *sizes);
+    if (x->rank) memcpy(sizes + 1, vmap_result_type(v, 0)->dims, x->rank * sizeof *sizes);
     if (!some_batched(v, 1)) {
         v->out[0] = b_dynamic_slice(b, v->e->in.at[0], with_first_start(v, 1), sizes);
     } else {
