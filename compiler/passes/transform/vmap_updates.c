@@ -3,12 +3,15 @@
 #include "flow.h"
 
 /* ---- which value an equation writes into */
-static bool writes(const Eqn *e) {
+static bool writes(Tx *tx, const Eqn *e) {
     static const bool are[NPRIMS] = {
         [P_dynamic_update_slice] = true, [P_scatter] = true,     [P_scatter_add] = true, [P_scatter_sub] = true,
         [P_scatter_mul] = true,          [P_scatter_min] = true, [P_scatter_max] = true,
     };
-    return are[e->prim] && !(e->prim == P_scatter && param_jaxpr(e, K_update_jaxpr));
+    if (!are[e->prim] || (e->prim == P_scatter && param_jaxpr(e, K_update_jaxpr))) return false;
+    /* no product leaves every complex number as it is: inf + 1i times 1 + 0i is inf + NaN i */
+    bool complex = dtype_info[val_array(tx->cx, e->in.at[0])->dtype].kind == DK_COMPLEX;
+    return e->prim != P_scatter_mul || !complex;
 }
 /* Where result k of an equation or program comes from: an operand or input that it is, but for what is written into it. */
 typedef struct Origin {
@@ -50,7 +53,7 @@ static Origin origin_of(Tx *tx, const Eqn *e, uint32_t k) {
     const While w = while_of(e);
     const Scan s = scan_of(e);
     Vals in;
-    if (writes(e)) return (Origin){0, true};
+    if (writes(tx, e)) return (Origin){0, true};
     if (c.branches.n) return later(origin_of_branches(tx, &c, k), 1);
     if (w.body) return later(origin_of_carry(tx, w.body, w.body_consts.n, k), w.cond_consts.n);
     if (s.body) return k < s.carry.n ? origin_of_carry(tx, s.body, s.consts.n, k) : nowhere;
@@ -122,4 +125,4 @@ static bool goes_on(Tx *tx, const Eqn *e, uint32_t i) {
 bool vmap_reads_updated(const Vmap *v, uint32_t i) {
     return v->tx->batch.mask && v->batched[i] && is_updated(v->tx, v->read->in.at[i]) && !goes_on(v->tx, v->read, i);
 }
-bool vmap_keeps(const Vmap *v) { return v->tx->batch.mask && writes(v->read) && goes_on(v->tx, v->read, 0); }
+bool vmap_keeps(const Vmap *v) { return v->tx->batch.mask && writes(v->tx, v->read) && goes_on(v->tx, v->read, 0); }
