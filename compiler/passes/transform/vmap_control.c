@@ -380,6 +380,37 @@ static Val extent_taken(const Inner *i, Vals in, uint32_t k) {
         if (j->in.at[n] == j->out.at[k]) return n < i->captured.n ? i->captured.at[n] : in.at[n - i->captured.n];
     return 0;
 }
+/* Does a branch compute something from floats that the examples share alone, whose derivative may be infinite or NaN? */
+static bool computes_shared(Vmap *v, const Jaxpr *j) {
+    Ctx *cx = v->tx->cx;
+    Intern apart = {.arena = cx->arena};
+    uint32_t k;
+    for (uint32_t i = 0; i < j->in.n; i++)
+        if (v->batched[1 + i]) intern(&apart, &j->in.at[i], sizeof(Val), NULL);
+    each(const Eqn, e, j->eqns) {
+        bool differs = false, floats = false;
+        each(const Val, x, e->in) {
+            differs |= intern_find(&apart, x, sizeof *x, &k);
+            floats |= !val_info(cx, *x)->lit && has_tangent(cx, val_type(cx, *x));
+        }
+        if (floats && !differs && jvp_rules[e->prim] != jvp_linear && jvp_rules[e->prim] != jvp_zero) return true;
+        each(const Val, y, e->out)
+            if (differs) intern(&apart, y, sizeof *y, NULL);
+    }
+    return false;
+}
+/* If no example takes the branch, what they share has no derivative there. */
+static void shield_shared(Vmap *v, Vals operands) {
+    Builder *b = v->b;
+    Val some = 0;
+    for (uint32_t i = 0; i < operands.n && !b->failed; i++) {
+        Val x = operands.at[i];
+        const ValInfo *info = val_info(b->cx, x);
+        if (v->batched[1 + i] || info->lit || info->data || !has_tangent(b->cx, info->type)) continue;
+        if (!some) some = any_of(b, v->tx->batch.mask);
+        operands.at[i] = b_select(b, some, b_stop_gradient(b, x), x);
+    }
+}
 /* What branch `m` gives for the examples of `own`. */
 static Vals run_branch(Vmap *v, const Jaxpr *read, const MadeVmap *m, Val own, Vals in) {
     Tx *tx = v->tx;
@@ -392,6 +423,7 @@ static Vals run_branch(Vmap *v, const Jaxpr *read, const MadeVmap *m, Val own, V
     if (!always) some = any_of(b, tx->batch.mask), run = b_inner(b, 0, NULL);
     Vals operands = all_shielded(v, own, in, v->batched + 1);
     assert(operands.at && in.at);
+    if (always && computes_shared(v, read)) shield_shared(v, operands);
     for (uint32_t k = 0; k < nout; k++)
         if ((at = written_operand(v, k))) old[nlongest + k] = operands.at[at - 1] = in.at[at - 1];
     Vals all = vals_joined(tx->cx->arena, 2, (Vals[]){vmap_given(tx, m, operands_read), operands});
