@@ -142,7 +142,11 @@ static bool add_transform(Reader *r, Transform t) {
                    ? wrong("--linearize must be the last transformation, but is given twice")
                    : wrong("--linearize must be the last transformation; %s comes after it", t.text);
     if (all->n) t.before = all->at[all->n - 1].text;
-    each(const Transform, before, *all) t.nth += before->kind == TRANSFORM_VMAP;
+    each(Transform, before, *all) {
+        t.nth += before->kind == TRANSFORM_VMAP;
+        before->differentiated |= t.kind != TRANSFORM_VMAP;
+    }
+    t.differentiated = t.kind == TRANSFORM_HESSIAN; /* which differentiates twice */
     push(r->arena, all, t);
     return true;
 }

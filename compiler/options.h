@@ -39,6 +39,7 @@ typedef struct {
     const char *dim;     /* of vmap: the name of the batch dimension; NULL: batch, batch2, ..., */
     const char *axis;    /* of vmap: the name of the axis in collectives; NULL: none */
     uint32_t nth;        /* by how many --vmap came before it */
+    bool differentiated; /* another one differentiates what it makes */
 } Transform;
 typedef struct {
     Transform *at;

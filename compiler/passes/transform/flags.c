@@ -7,6 +7,7 @@ Flag flag_of(Ctx *cx, const Jaxpr *j, const Transform *t) {
     f.tx.map.cx = f.tx.tangent.cx = cx;
     f.tx.continues = (ValMap){.cx = cx, .sparse = true};
     f.tx.batch.lengths = f.tx.batch.longest = f.tx.continues;
+    f.tx.batch.differentiated = t->differentiated;
     f.names.arena = cx->arena;
     return f;
 }

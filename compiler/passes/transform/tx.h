@@ -35,22 +35,23 @@ struct Tx {
         Acc *at;
         uint32_t n, cap;
     } accs;
-    ValMap continues;    /* a sum that a nested program returned → the one that it took */
-    struct Flow *flow;   /* taint.c, made.c: bits and programs made; NULL: none yet */
-    struct Loops *loops; /* scan.c: what is made for loops; NULL: none yet */
-    uint32_t depth;      /* of equations that are expanded first: at most MOST_DEPTH */
-    bool reverse;        /* what depends on tangents will be transposed */
-    bool in_loop;        /* split: in the body of a loop */
-    bool in_remat;       /* split: in a remat of the program read */
-    Intern written;      /* split: programs that segments.c wrote */
-    struct {             /* vmap: */
-        Dim size;        /* the number of examples */
-        Str axis;        /* its name in collectives; empty: none */
-        Val mask;        /* bool[size]: the examples that really are here, in a branch or loop; 0: all of them */
-        ValMap lengths;  /* batched extents that were read → those of the examples (vmap_extents.c) */
-        ValMap longest;  /* → the largest one, if what gives the extent gives that too */
-        Val extent;      /* a batched one that was found */
-        bool in_rule;    /* in the derivative rule of a custom call */
+    ValMap continues;        /* a sum that a nested program returned → the one that it took */
+    struct Flow *flow;       /* taint.c, made.c: bits and programs made; NULL: none yet */
+    struct Loops *loops;     /* scan.c: what is made for loops; NULL: none yet */
+    uint32_t depth;          /* of equations that are expanded first: at most MOST_DEPTH */
+    bool reverse;            /* what depends on tangents will be transposed */
+    bool in_loop;            /* split: in the body of a loop */
+    bool in_remat;           /* split: in a remat of the program read */
+    Intern written;          /* split: programs that segments.c wrote */
+    struct {                 /* vmap: */
+        Dim size;            /* the number of examples */
+        Str axis;            /* its name in collectives; empty: none */
+        Val mask;            /* bool[size]: the examples that really are here, in a branch or loop; 0: all of them */
+        ValMap lengths;      /* batched extents that were read → those of the examples (vmap_extents.c) */
+        ValMap longest;      /* → the largest one, if what gives the extent gives that too */
+        Val extent;          /* a batched one that was found */
+        bool in_rule;        /* in the derivative rule of a custom call */
+        bool differentiated; /* derivatives of what is written will be taken */
     } batch;
     bool failed; /* an error was reported */
 };

@@ -97,6 +97,12 @@ static void shield_results(Vmap *v) {
     for (uint32_t k = 0; k < v->e->out.n && !v->b->failed; k++)
         if (v->out_batched[k]) v->out[k] = vmap_shielded(v->tx, v->b, v->tx->batch.mask, v->out[k]);
 }
+/* The derivative of a product in one factor is the other one, by which cotangents that are 0 are multiplied. */
+static void shield_factors(Vmap *v, Vals in) {
+    Builder *b = v->b;
+    for (uint32_t i = 0; i < in.n && !b->failed; i++)
+        if (v->batched[i]) in.at[i] = vmap_where(b, v->tx->batch.mask, b_zeros_like(b, in.at[i]), in.at[i]);
+}
 static void vmap_eqn(Tx *tx, Builder *b, const Eqn *e) {
     Arena *arena = tx->cx->arena;
     bool *batched = arena_new(arena, bool, e->in.n + 1), *out_batched = arena_new(arena, bool, e->out.n + 1);
@@ -117,6 +123,7 @@ static void vmap_eqn(Tx *tx, Builder *b, const Eqn *e) {
     bool block = reads_block(e->prim), shield = wants_shield(&v) || (block && vmap_reads_updated(&v, 0));
     if (!block) shield_updated(&v, here.in);
     if (shield && prim_elementwise(e->prim)) shield_operands(&v, here.in, batched);
+    if (shield && tx->batch.differentiated && jvp_rules[e->prim] == jvp_bilinear) shield_factors(&v, here.in);
     tx->failed |= !(differs ? vmap_padded : vmap_rules[e->prim])(&v) || b->failed;
     if (shield && !prim_elementwise(e->prim) && !tx->failed) shield_results(&v);
     for (uint32_t k = 0; k < e->out.n && !tx->failed; k++) {
