@@ -147,6 +147,11 @@ Type mask_type(const Tx *);
 /* A batched value of which the examples outside `p` make no use, though they seem to: it has no derivative there, which
    may be infinite or NaN, not 0, and must not reach what the examples share. */
 Val vmap_shielded(Tx *, Builder *, Val p, Val x);
+/* The operands from `first` on that are not batched become so, and shielded: `in`, `batched`: those of v, to be written.
+   What is computed from these and others need not be shielded itself. */
+void vmap_shield(Vmap *v, uint32_t first, Vals in, bool *batched);
+/* Does it solve linear systems? */
+bool vmap_solves(Prim);
 /* Of the examples of `p` the new value, of the others the old one. */
 Val vmap_where(Builder *, Val p, Val old, Val new);
 /* Updates in place (vmap_updates.c).

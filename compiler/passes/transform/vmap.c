@@ -81,8 +81,8 @@ static bool wants_shield(const Vmap *v) {
     each(const Val, y, v->e->out) results |= has_tangent(v->tx->cx, val_type(v->tx->cx, *y));
     return v->tx->batch.mask && shared && results && !runs_programs(v->e->prim) && !vmap_keeps(v);
 }
-static void shield_operands(Vmap *v, Vals in, bool *batched) {
-    for (uint32_t i = 0; i < in.n; i++) {
+void vmap_shield(Vmap *v, uint32_t first, Vals in, bool *batched) {
+    for (uint32_t i = first; i < in.n; i++) {
         if (!has_shared(v, i)) continue;
         in.at[i] = vmap_shielded(v->tx, v->b, v->tx->batch.mask, vmap_broadcast(v->tx, v->b, in.at[i]));
         batched[i] = true;
@@ -103,6 +103,29 @@ static void shield_factors(Vmap *v, Vals in) {
     for (uint32_t i = 0; i < in.n && !b->failed; i++)
         if (v->batched[i]) in.at[i] = vmap_where(b, v->tx->batch.mask, b_zeros_like(b, in.at[i]), in.at[i]);
 }
+bool vmap_solves(Prim p) {
+    JvpRule *rule = jvp_rules[p];
+    return rule == jvp_triangular_solve || rule == jvp_tridiagonal_solve || rule == jvp_spsolve;
+}
+/* If the matrix is the same for all, solutions of right-hand sides that are zero are. */
+static void shield_solve(Vmap *v, Vals in, bool *batched) {
+    bool shared = true;
+    for (uint32_t i = 0; i + 1 < in.n; i++) shared &= !batched[i];
+    if (shared)
+        shield_factors(v, in);
+    else
+        vmap_shield(v, 0, in, batched);
+}
+static void shield_inputs(Vmap *v, Vals in, bool *batched) {
+    Prim p = v->e->prim;
+    bool products = v->tx->batch.differentiated && jvp_rules[p] == jvp_scatter_mul;
+    if (prim_elementwise(p) || products)
+        vmap_shield(v, 0, in, batched);
+    else if (v->tx->batch.differentiated && jvp_rules[p] == jvp_bilinear)
+        shield_factors(v, in);
+    else if (v->tx->batch.differentiated && vmap_solves(p))
+        shield_solve(v, in, batched);
+}
 static void vmap_eqn(Tx *tx, Builder *b, const Eqn *e) {
     Arena *arena = tx->cx->arena;
     bool *batched = arena_new(arena, bool, e->in.n + 1), *out_batched = arena_new(arena, bool, e->out.n + 1);
@@ -122,8 +145,7 @@ static void vmap_eqn(Tx *tx, Builder *b, const Eqn *e) {
     memset(out_batched, true, e->out.n);
     bool block = reads_block(e->prim), shield = wants_shield(&v) || (block && vmap_reads_updated(&v, 0));
     if (!block) shield_updated(&v, here.in);
-    if (shield && prim_elementwise(e->prim)) shield_operands(&v, here.in, batched);
-    if (shield && tx->batch.differentiated && jvp_rules[e->prim] == jvp_bilinear) shield_factors(&v, here.in);
+    if (shield) shield_inputs(&v, here.in, batched);
     tx->failed |= !(differs ? vmap_padded : vmap_rules[e->prim])(&v) || b->failed;
     if (shield && !prim_elementwise(e->prim) && !tx->failed) shield_results(&v);
     for (uint32_t k = 0; k < e->out.n && !tx->failed; k++) {

@@ -393,7 +393,8 @@ static bool computes_shared(Vmap *v, const Jaxpr *j) {
             differs |= intern_find(&apart, x, sizeof *x, &k);
             floats |= !val_info(cx, *x)->lit && has_tangent(cx, val_type(cx, *x));
         }
-        if (floats && !differs && jvp_rules[e->prim] != jvp_linear && jvp_rules[e->prim] != jvp_zero) return true;
+        JvpRule *rule = jvp_rules[e->prim];
+        if (floats && ((!differs && rule != jvp_linear && rule != jvp_zero) || vmap_solves(e->prim))) return true;
         each(const Val, y, e->out)
             if (differs) intern(&apart, y, sizeof *y, NULL);
     }

@@ -115,6 +115,10 @@ static bool batch_vjp(Custom *c, const Jaxpr *body) {
     Param rules[2] = {p_jaxpr(K_fwd_jaxpr, fwd->program.j), p_jaxpr(K_bwd_jaxpr, bwd)};
     return write_custom(c, body, 2, rules);
 }
+/* What the rule computes from operands that the examples share has no derivative where an example is not here. */
+static void shield_given(Vmap *v, uint32_t first) {
+    if (v->tx->batch.mask && v->tx->batch.differentiated) vmap_shield(v, first, v->e->in, (bool *)v->batched);
+}
 /* Without a known rule the body is what is left, and where rules do not take the largest extents. */
 bool vmap_custom(Vmap *v) {
     Tx *tx = v->tx;
@@ -123,6 +127,7 @@ bool vmap_custom(Vmap *v) {
     c.out = arena_new(tx->cx->arena, bool, v->e->out.n + 1);
     bool carried = !tx->batch.in_rule;
     if (vmap_moves_padding(v)) return vmap_call(v);
+    if (c.rule.jvp || c.rule.fwd || c.rule.whole) shield_given(v, c.first);
     if (c.rule.jvp && carried && !(c.rule.whole && c.first)) return batch_jvp(&c, body);
     if (c.rule.fwd && c.rule.bwd && carried) return batch_vjp(&c, body);
     if (!c.rule.whole) return vmap_call(v);
@@ -136,6 +141,8 @@ bool vmap_linear_call(Vmap *v) {
     Arena *arena = tx->cx->arena;
     LinearCall c = linear_call_of(v->e);
     if (!c.callee) return vmap_none(v);
+    shield_given(v, 0);
+    c = linear_call_of(v->e);
     uint32_t own = c.callee_consts.n, skipped = c.transpose_consts.n, nres = c.residuals.n, n = c.linear.n;
     const bool *at = v->batched, *residuals = at + own + skipped, *linear = residuals + nres;
     Bits in = bits_new(tx, v->e->in.n), back = bits_new(tx, v->e->in.n + v->e->out.n);
@@ -179,13 +186,14 @@ bool vmap_custom_linear_solve(Vmap *v) {
         memset((bool *)force.at, true, force.n);
         at += given;
         if (!j) continue;
-        const MadeVmap *m = made_vmap(tx, v->b, j, (Batched){.in = in, .force = force, .masked = takes_mask(tx, j)});
+        const MadeVmap *m = made_vmap(tx, v->b, j, (Batched){.in = in, .force = force, .masked = takes_shield(tx, j)});
         if (!m) return false;
         Vals mask = {&tx->batch.mask, m->masked};
         s.program[k] = m->program.j;
         s.consts[k] = vals_joined(arena, 3, (Vals[]){m->program.captured, mask, s.consts[k]});
     }
     s.b = (Vals){arena_new(arena, Val, n + 1), n};
+    shield_given(v, v->e->in.n - n);
     for (uint32_t i = 0; i < n; i++) s.b.at[i] = vmap_operand(v, v->e->in.n - n + i);
     Eqn e = linear_solve_eqn(arena, v->e, &s);
     e.out = v->e->out;
