@@ -179,14 +179,16 @@ static bool kept(Vmap *v) {
 /* An operand that is an extent is not known by its place. */
 static bool filled(Vmap *v) { return v->e->in.n > (v->e->prim == P_broadcast_in_dim) ? refused(v) : kept(v); }
 static bool dim_of_each(Vmap *v) { return (v->out[0] = vmap_length(v, param_find(v->read, K_dim)->value.dim)) != 0; }
-/* Axes up to the last one with padding stay. */
+/* Axes up to the last one with padding stay, but for those of extent 1. */
 static bool reshaped(Vmap *v) {
     const ArrayType *x = val_array(v->tx->cx, v->read->in.at[0]), *y = val_array(v->tx->cx, v->read->out.at[0]);
     bool same = !param_has(v->read, K_dimensions);
-    for (uint32_t d = 0; d < x->rank || d < y->rank; d++) {
-        same &= d < x->rank && d < y->rank && x->dims[d] == y->dims[d];
-        if (!same && ((d < x->rank && differs(v->tx, x->dims[d])) || (d < y->rank && differs(v->tx, y->dims[d]))))
-            return refused(v);
+    for (uint32_t i = 0, k = 0; i < x->rank || k < y->rank; i++, k++) {
+        while (i < x->rank && x->dims[i] == 1) i++;
+        while (k < y->rank && y->dims[k] == 1) k++;
+        Dim from = i < x->rank ? x->dims[i] : 1, to = k < y->rank ? y->dims[k] : 1;
+        same &= from == to;
+        if (!same && (differs(v->tx, from) || differs(v->tx, to))) return refused(v);
     }
     return kept(v);
 }
