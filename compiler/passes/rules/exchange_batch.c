@@ -150,7 +150,9 @@ bool vmap_all_to_all(Vmap *v) {
     uint32_t split = (uint32_t)param_int(v->e, K_split_axis, 0), concat = (uint32_t)param_int(v->e, K_concat_axis, 0);
     Dim n = vmap_size(v), part = dim_floordiv(b_types(b), x->dims[split], n);
     Dim parts = split == concat ? n : dim_floordiv(b_types(b), x->dims[split], y->dims[split]);
-    if (!alone(v) || !want_examples(v, dim_is_const(parts) ? parts : 1)) return false;
+    if (!param_bool(v->e, K_tiled)) parts = x->dims[split];
+    if (!alone(v) || (dim_is_const(parts) && !want_examples(v, parts))) return false;
+    if (!dim_is_const(n) || !dim_is_const(parts)) return refused(v, "needs a number of examples that -D fixes");
     if (dim_mul(b_types(b), part, n) != x->dims[split]) return refused(v, "needs equal parts");
     Dim dims[MAX_RANK + 2] = {n};
     int64_t order[MAX_RANK + 2] = {1 + split};
