@@ -1,6 +1,7 @@
 #!/bin/sh
-# vmap.sh: which rows of prims.def have no rule for a batch of examples: only these. Each of the others occurs in a program that a test runs
-# for a batch: of laws/, whose inputs are in it or not, of batches/ and cases/, of effects.sh.
+# vmap.sh BUILD: which rows of prims.def have no rule for a batch of examples: only these. Each of the others occurs in a program that a test
+# runs for a batch: of laws/, whose inputs are in it or not, of batches/ and cases/, of effects.sh. --check-bounds reports what an example does
+# that is here, though not the first.
 . "$(dirname "$0")/try.sh"
 cat >"$work/want" <<'X1'
 again bake custom_lin element elementwise make runtime_call spmd take: written by the last passes, or not compiled at all
@@ -16,7 +17,7 @@ same() { diff "$work/names" "$work/got"; }
 succeeds same
 
 {
-    awk 'BEGIN { RS = "" } !/single[^\n]*\n[{]/' tests/laws/*.txt
+    cat tests/laws/*.txt
     cat tests/batches/*.jaxpr tests/effects.sh
     grep -l -e --vmap tests/cases/*.args | sed 's/args$/jaxpr/' | xargs cat
     printf "%s \n" debug_callback inspect_sharding io_callback pure_callback # refused: errors/vmap-callback
@@ -24,4 +25,9 @@ succeeds same
 missing() { awk '$3 != "none" { print $2 }' "$work/rows" | sort | comm -23 - "$work/run"; }
 each_runs() { [ -z "$(missing | tee "$work/said")" ]; }
 succeeds each_runs
+printf '\223NUMPY\1\0v\0%-117s\n' "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }" >"$work/in.npy"
+printf '\1\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\374\377\377\377\377\377\377\377' >>"$work/in.npy"
+jaxcc --check-bounds --vmap=0 tests/cases/vmap-bounds-cond.jaxpr -o "$work/bounds.so"
+! jaxcc-run "$work/bounds.so" "$work/in.npy" >"$work/log" 2>&1 && grep -q 'gather indexes out of bounds' "$work/log"
+count $? "an example that is not the first indexes out of bounds"
 finish

@@ -13,8 +13,27 @@ Val vmap_where(Builder *b, Val p, Val old, Val new) {
     return b_select(b, b_broadcast(b, p, t->rank, t->dims, (int64_t[]){0}), old, new);
 }
 Val vmap_kept(const Vmap *v, Val old, Val new) { return vmap_where(v->b, v->tx->batch.mask, old, new); }
+/* Of all examples, what the first one of `p` has; zeros if there is none. */
+static Val of_first(Builder *b, Val p, Val x) {
+    const ArrayType t = *b_type(b, x);
+    Dim more[3 * MAX_RANK] = {0, 1}, sizes[MAX_RANK] = {0};
+    Val starts[MAX_RANK], n = b_dim(b, DT_i64, t.dims[0]);
+    Val here = b_select(b, p, b_full(b, n, 1, t.dims), b_iota(b, DT_i64, 1, t.dims, 0));
+    memcpy(sizes, t.dims, t.rank * sizeof *sizes);
+    sizes[0] = 1;
+    starts[0] = b_min(b, b_reduce(b, P_reduce_min, here, 1, (int64_t[]){0}), n);
+    for (uint32_t d = 1; d < t.rank; d++) starts[d] = b_int(b, DT_i64, 0);
+    x = b_pad(b, x, b_zeros(b, type_of(b_types(b), t.dtype, 0, NULL)), more);
+    return b_stretch(b, b_dynamic_slice(b, x, starts, sizes), t.rank, t.dims);
+}
+/* Where NaN or indices are checked, examples that are not here do what one does that is. */
+static bool is_watched(const Tx *tx) { return tx->cx->options->debug_nans || tx->cx->options->check_bounds; }
 Val vmap_shielded(Tx *tx, Builder *b, Val p, Val x) {
-    return has_tangent(tx->cx, val_type(tx->cx, x)) ? vmap_where(b, p, b_stop_gradient(b, x), x) : x;
+    if (b_failed(b, x)) return VAL_FAILED;
+    DtypeKind kind = dtype_info[b_type(b, x)->dtype].kind;
+    bool tangent = has_tangent(tx->cx, val_type(tx->cx, x)), keeps = kind == DK_KEY || kind == DK_VOID;
+    Val other = is_watched(tx) && !keeps ? of_first(b, p, x) : x;
+    return tangent || other != x ? vmap_where(b, p, tangent ? b_stop_gradient(b, other) : other, x) : x;
 }
 static Vals all_shielded(Vmap *v, Val p, Vals in, const bool *batched) {
     Vals out = vals_new(v->tx->cx->arena, in.n);
@@ -420,6 +439,7 @@ static Vals run_branch(Vmap *v, const Jaxpr *read, const MadeVmap *m, Val own, V
     uint32_t nout = v->e->out.n, nlongest = m->program.j->out.n - nout, at;
     Val *old = arena_new(tx->cx->arena, Val, nlongest + nout + 1), some = 0;
     bool always = tx->cx->options->branches != BRANCHES_SKIP || !jaxpr_contains(&flow_of(tx)->heavy, read, takes_long);
+    always &= !is_watched(tx);
     Inner run = {0};
     if (!always) some = any_of(b, tx->batch.mask), run = b_inner(b, 0, NULL);
     Vals operands = all_shielded(v, own, in, v->batched + 1);
