@@ -12,6 +12,7 @@ static Dim fix_atom(void *user, Dim atom) {
     const Options *o = f->cx->options;
     const DimExpr *e = dim_at(f->cx->types, atom);
     if (e->kind != DIM_SYMBOL) return atom;
+    intern(&f->cx->dim_names, e->name.at, e->name.n, NULL);
     for (uint32_t i = o->ndims; i-- > 0;) /* the last -D for a name counts */
         if (str_eq(o->dims[i].name, e->name)) {
             f->used[i] = true;
@@ -49,12 +50,34 @@ static void fix_jaxpr(Fix *f, Jaxpr *j) {
     }
 }
 
+bool dims_has(const Ctx *cx, Str name) {
+    uint32_t k;
+    return intern_find(&cx->dim_names, name.at, name.n, &k);
+}
+uint32_t dims_batch(Ctx *cx, const Transform *t) {
+    uint32_t number = 0;
+    for (uint32_t i = 0; i <= t->nth; i++) {
+        number++;
+        while (!t->dim && dims_has(cx, batch_name(cx->arena, t, number))) number++;
+    }
+    return number;
+}
 /* Will a --vmap make a dimension of this name? */
 static bool made_by(Ctx *cx, Transforms all, Str name) {
     bool made = false;
     each(const Transform, t, all)
-        made |= t->kind == TRANSFORM_VMAP && str_eq(name, batch_name(cx->arena, t, t->nth + 1));
+        made |= t->kind == TRANSFORM_VMAP && str_eq(name, batch_name(cx->arena, t, dims_batch(cx, t)));
     return made;
+}
+static bool some_vmap(Transforms all) {
+    bool some = false;
+    each(const Transform, t, all) some |= t->kind == TRANSFORM_VMAP;
+    return some;
+}
+static bool names_dims(const Options *o) {
+    bool some = o->ndims || some_vmap(o->transforms);
+    each(const LibraryEntry, entry, o->entries) some |= some_vmap(entry->transforms);
+    return some;
 }
 static bool made_by_vmap(Ctx *cx, Str name) {
     bool made = made_by(cx, cx->options->transforms, name);
@@ -63,8 +86,8 @@ static bool made_by_vmap(Ctx *cx, Str name) {
 }
 void dims_fix(Ctx *cx, Jaxpr *j, Type *in, uint32_t n) {
     const Options *o = cx->options;
-    if (o->ndims == 0) return;
-    Fix f = {cx, arena_new(cx->arena, bool, o->ndims), {.arena = cx->arena}};
+    if (!names_dims(o)) return;
+    Fix f = {cx, arena_new(cx->arena, bool, o->ndims + 1), {.arena = cx->arena}};
     for (Val v = 1; v < cx->nvals; v++) {
         ValInfo *info = val_info(cx, v);
         if (info->type) info->type = type_substitute(cx->types, info->type, fix_atom, &f);

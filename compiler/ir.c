@@ -121,6 +121,7 @@ ParamKey param_similar(Str s) {
 Ctx *ctx_new(Arena *arena) {
     Ctx *cx = arena_new(arena, Ctx, 1);
     *cx = (Ctx){.arena = arena, .diags = diags_new(arena), .types = types_new(arena), .values = arena};
+    cx->dim_names.arena = arena;
     val_new(cx, 0, (Span){0}); /* number 0 is none, */
     val_new(cx, 0, (Span){0}); /* the next one VAL_FAILED */
     return cx;

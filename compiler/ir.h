@@ -211,6 +211,7 @@ typedef struct Ctx {
     bool wide;              /* untyped literals have 64 bits, because an input of the untyped text has */
     struct AxisScope *axes; /* typecheck: the axes of meshes bound by enclosing programs */
     /* of all programs: */
+    Intern dim_names;             /* the symbols in the program read; empty if nobody asks (dims.c) */
     struct Timer *timer;          /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
     struct Stdlib *stdlib;        /* the programs of stdlib/ read so far; NULL: none */
     struct TextRules *text_rules; /* derivatives that are text, once read; NULL: not yet */

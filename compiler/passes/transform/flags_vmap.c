@@ -1,5 +1,6 @@
 /* --vmap: the axis of the examples in inputs and results. */
 #include "flags.h"
+#include "../../dims.h"
 #include "../../options.h"
 
 static void note_extent(void *used, Val v) { intern(used, &v, sizeof v, NULL); }
@@ -51,14 +52,14 @@ static void note_symbols(Ctx *cx, Symbols *s, Vals vals) {
 static Dim examples(Flag *f) {
     Ctx *cx = f->b.cx;
     Symbols s = {cx->types, {.arena = cx->arena}};
-    uint32_t k, nth = 1 + f->of->nth;
+    uint32_t k, nth = dims_batch(cx, f->of);
     Str name = batch_name(cx->arena, f->of, nth);
     note_symbols(cx, &s, f->read->consts);
     note_symbols(cx, &s, f->read->in);
     note_symbols(cx, &s, f->read->out);
     each(const Eqn, e, f->read->eqns) note_symbols(cx, &s, e->out);
     while (!f->of->dim && intern_find(&s.names, name.at, name.n, &k)) name = batch_name(cx->arena, f->of, ++nth);
-    if (intern_find(&s.names, name.at, name.n, &k))
+    if (intern_find(&s.names, name.at, name.n, &k) || dims_has(cx, name))
         tx_error(&f->tx, (Span){INPUT_FILE, 0, 0}, "--vmap-dim=%.*s: the program has a dimension of this name",
                  SF(name));
     for (uint32_t i = 0; i < cx->options->ndims; i++)
