@@ -160,15 +160,18 @@ static bool transform(Reader *r, TransformKind kind, const char *option, const c
                 return wrong("%s=%s: input %lld is listed twice", option, v, (long long)t.args.at[i]);
     return add_transform(r, t);
 }
-/* Axes between commas, or _; up to `end`. */
-static bool axes(Reader *r, const char *v, const char *end, Ints *to) {
-    *to = (Ints){arena_new(r->arena, int64_t, (size_t)(end - v) + 1), 0};
-    for (const char *c = v;; c++) {
+/* Axes between commas, or _; from `from` to `end` in the value of --vmap. */
+static bool axes(Reader *r, const char *v, const char *from, const char *end, Ints *to) {
+    *to = (Ints){arena_new(r->arena, int64_t, (size_t)(end - from) + 1), 0};
+    for (const char *c = from;; c++) {
         char *after = (char *)c + 1;
+        if (c[0] == '-' && c[1] >= '0' && c[1] <= '9')
+            return wrong("--vmap=%s: a negative axis is not allowed: axes count from the first, which is 0", v);
         errno = 0;
         to->at[to->n++] = *c == '_' ? UNBATCHED : strtoll(c, &after, 10);
         if ((*c != '_' && (*c < '0' || *c > '9')) || errno || after > end || (after < end && *after != ','))
-            return wrong("--vmap=%s: it takes an axis for each input, or _, as in --vmap=0,_,1", v);
+            return from == v ? wrong("--vmap=%s: it takes an axis for each input, or _, as in --vmap=0,_,1", v)
+                             : wrong("--vmap=%s: it takes an axis for each output, or _, as in --vmap=0:0,_,1", v);
         c = after;
         if (c == end) return true;
     }
@@ -179,9 +182,9 @@ TAKES(vmap) {
     const char *colon = strchr(v, ':');
     bool some = false;
     if (colon && strchr(colon + 1, ':')) return wrong("--vmap=%s: it takes AXES or AXES:OUTAXES", v);
-    if (!axes(r, v, colon ? colon : v + strlen(v), &t.axes)) return false;
+    if (!axes(r, v, v, colon ? colon : v + strlen(v), &t.axes)) return false;
     t.out_axes = (Ints){&first, 1};
-    if (colon && !axes(r, colon + 1, v + strlen(v), &t.out_axes)) return false;
+    if (colon && !axes(r, v, colon + 1, v + strlen(v), &t.out_axes)) return false;
     each(const int64_t, axis, t.axes) some |= *axis != UNBATCHED;
     t.dim = r->dim, t.axis = r->axis;
     r->dim = r->axis = NULL;
@@ -193,13 +196,13 @@ static bool names_vmap(const Reader *r) {
     return !r->axis || wrong("--vmap-axis=%s: no --vmap comes after it", r->axis);
 }
 TAKES(vmap_dim) {
-    if (r->dim) return names_vmap(r);
+    if (r->dim) return wrong("--vmap-dim is given twice for one --vmap: %s and %s", r->dim, v);
     if (!cname_valid(str(v))) return wrong("--vmap-dim: '%s' is not a name that C and C++ can use", v);
     r->dim = v;
     return true;
 }
 TAKES(vmap_axis) {
-    if (r->axis) return wrong("--vmap-axis=%s: no --vmap comes after it", r->axis);
+    if (r->axis) return wrong("--vmap-axis is given twice for one --vmap: %s and %s", r->axis, v);
     if (!*v) return wrong("--vmap-axis: it takes a name");
     r->axis = v;
     return true;
