@@ -47,6 +47,9 @@ RUN_O = $(patsubst %.c,$(B)/%.o,$(wildcard runtime/run*.c) $(BOTH))
 # The compiler and jaxcc-run as functions: the runner of cases forks instead of starting programs.
 RUNNER_O = $(addprefix $(B)/tests/,runner.o cases.o drawn.o loaded.o linear.o $(patsubst %.c,as_functions/%.o,compiler/main.c $(wildcard runtime/run*.c)))
 GEN_O = $(patsubst %.c,$(B)/%.o,tests/fuzz/gen.c $(wildcard tests/fuzz/make_*.c))
+# The interpreter of PTX, as what goes into a shared library too; its operations are vector code.
+PTX = $(filter-out tests/gpu/driver%,$(wildcard tests/gpu/*.c)) compiler/arena.c compiler/intern.c compiler/str.c runtime/float.c
+PTX_O = $(PTX:%.c=$(B)/ptx/%.o)
 UNITS = $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c))
 STDLIB = $(sort $(wildcard stdlib/*.jaxpr))
 RULES = $(sort $(wildcard stdlib/rules/*.jaxpr))
@@ -73,6 +76,9 @@ $(B)/%.o: %.c Makefile | $(B)/deps
 $(B)/tests/as_functions/%.o: %.c Makefile | $(B)/deps
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -Dmain=$(if $(findstring run,$*),jaxcc_run_main,jaxcc_main) -c $< -o $@
+$(B)/ptx/%.o: %.c Makefile | $(B)/deps
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden $(if $(filter release,$(MODE)),-O3) -march=x86-64-v3 -c $< -o $@
 $(B)/rt/sort.o $(B)/rt/sort_avx2.o: CFLAGS.rt += -O3 -falign-functions=64
 $(B)/rt/%.o: runtime/%.c Makefile | $(B)/deps
 	@mkdir -p $(@D)
@@ -100,7 +106,8 @@ $(B)/libjaxcc.a: $(FRONT_O)
 $(B)/libjaxcc_plan.a: $(PLAN_O)
 $(B)/libjaxcc_codegen.a: $(BACK_O)
 $(B)/libjaxcc_rt.a: $(RT_O)
-$(B)/libjaxcc.a $(B)/libjaxcc_plan.a $(B)/libjaxcc_codegen.a $(B)/libjaxcc_rt.a:
+$(B)/libptx.a: $(PTX_O)
+$(B)/libjaxcc.a $(B)/libjaxcc_plan.a $(B)/libjaxcc_codegen.a $(B)/libjaxcc_rt.a $(B)/libptx.a:
 	rm -f $@; ar rcs $@ $^
 $(B)/bin/jaxcc: $(B)/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc_plan.a $(B)/libjaxcc.a
 $(B)/tests/runner: $(RUNNER_O) $(B)/libjaxcc_codegen.a $(B)/libjaxcc_plan.a $(B)/libjaxcc.a
@@ -122,6 +129,8 @@ $(B)/tests/params: $(B)/tests/params.o $(B)/tests/cases.o $(B)/libjaxcc.a
 	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/accuracy: $(B)/tests/accuracy.o $(B)/tests/exact.o
 	$(CC) -o $@ $^ -lmpfr -lgmp $(LINK.small)
+$(B)/tests/unit/ptx_%: $(B)/tests/unit/ptx_%.o $(B)/libptx.a
+	$(CC) -o $@ $^ -lcriterion $(LINK.small)
 $(B)/tests/unit/plan: $(B)/tests/unit/plan.o $(B)/libjaxcc_plan.a $(B)/libjaxcc.a
 	$(CC) -o $@ $^ -lcriterion $(LINK.small)
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libjaxcc.a $(B)/libjaxcc_rt.a
@@ -167,4 +176,4 @@ tidy: $(B)/gen/parse.h $(B)/deps-tidy
 	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))' '-DCMPLXF(x,y)=__builtin_complex((float)(x),(float)(y))' # glibc: for gcc alone
 clean:
 	rm -rf build
--include $(patsubst %.o,%.d,$(FRONT_O) $(PLAN_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o scalar.o laws.o divide.o) $(GEN_O) $(UNITS:=.o) $(B)/compiler/main.o)
+-include $(patsubst %.o,%.d,$(FRONT_O) $(PLAN_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o scalar.o laws.o divide.o) $(GEN_O) $(PTX_O) $(UNITS:=.o) $(B)/compiler/main.o)

@@ -12,12 +12,13 @@ typedef struct {
 } PtxDim3;
 typedef struct {
     uint32_t registers16, registers32, registers64, predicates; /* as declared, before any allocation */
-    uint32_t shared_bytes, local_bytes;                         /* static shared memory of a block, local memory of a thread */
-    PtxDim3 maxntid, reqntid;                                   /* 0: not given */
+    uint32_t shared_bytes, local_bytes; /* static shared memory of a block, local memory of a thread */
+    PtxDim3 maxntid, reqntid;           /* 0: not given */
     uint32_t minnctapersm, maxnreg;
 } PtxInfo;
 
-PtxModule *ptx_load(const char *text, char *error, size_t size); /* NULL: not understood; error says what and where (line) */
+PtxModule *ptx_load(const char *text, char *error,
+                    size_t size); /* NULL: not understood; error says what and where (line) */
 void ptx_unload(PtxModule *);
 PtxFunc *ptx_function(PtxModule *, const char *name);              /* an entry; NULL: none of that name */
 uint64_t ptx_global(PtxModule *, const char *name, size_t *bytes); /* device address of a module variable, 0: none */
@@ -32,9 +33,9 @@ const char *ptx_fault(void); /* what, PTX line, function, block, thread of the l
 #define PTX_DEVICE_BIAS ((uint64_t)1 << 52)
 uint64_t ptx_alloc(size_t bytes); /* 0: no memory; its bytes are 0xA5 and count as never written */
 bool ptx_free(uint64_t device);
-void *ptx_host(uint64_t device, size_t bytes);          /* NULL: not all of it is allocated memory */
-bool ptx_written(uint64_t device, size_t bytes);        /* false: a byte of it was never written */
-void ptx_mark_written(uint64_t device, size_t bytes);   /* by copies of the driver */
+void *ptx_host(uint64_t device, size_t bytes);        /* NULL: not all of it is allocated memory */
+bool ptx_written(uint64_t device, size_t bytes);      /* false: a byte of it was never written */
+void ptx_mark_written(uint64_t device, size_t bytes); /* by copies of the driver */
 
 typedef struct {
     int races;          /* looked for in: 1 shared memory, 2 global memory, 3 both */
@@ -47,10 +48,13 @@ extern PtxOptions ptx_options;
 
 typedef struct {
     uint64_t launches, warp_instructions, lane_instructions;
-    uint64_t global_read, global_written; /* bytes: each once per launch if global races are looked for, else per access */
+    uint64_t global_read,
+        global_written; /* bytes: each once per launch if global races are looked for, else per access */
     uint64_t shared_conflicts, divergent_branches;
 } PtxCounts;
 extern PtxCounts ptx_counts;
 
+/* What a kernel's cudaGraphSetConditional calls; NULL: nothing happens. */
+extern void (*ptx_set_conditional)(uint64_t handle, uint32_t value);
 void ptx_opcodes(const PtxModule *, void (*seen)(void *, const char *name, uint32_t uses), void *);
 #endif

@@ -1,0 +1,49 @@
+/* Barriers of a block. */
+#include "lanes.h"
+#include "memory.h"
+#include "barrier.h"
+
+static void arrive(Warp *w, u32 mask, u32 number, u32 expected, u32 threads) {
+    Block *b = w->block;
+    Barrier *x = &b->barriers[number];
+    if (x->arrived == 0) x->expected = expected;
+    if (x->expected != expected)
+        fault(w, first_lane(mask), "barrier %u waits for %u threads, not for %u", number, x->expected, expected);
+    x->arrived += threads;
+    if (x->arrived > expected)
+        fault(w, first_lane(mask), "%u threads are at barrier %u, which waits for %u", x->arrived, number, expected);
+}
+/* The last one lets all go. */
+static void complete(Warp *w, u32 number) {
+    Block *b = w->block;
+    Barrier *x = &b->barriers[number];
+    if (x->arrived < x->expected) return;
+    u32 found[] = {x->holding, x->holding == x->arrived, x->holding != 0};
+    memcpy(b->reduced[number], found, sizeof found);
+    *x = (Barrier){0};
+    w->waits = 0;
+    release_barrier(b, number);
+}
+/* o: the barrier, how many threads or NO_SLOT, result and operand of a reduction. */
+void run_barrier(Warp *w, const Ins *i, u32 mask) {
+    u32 lane = first_lane(mask), number = SLOT(u32, 0)[lane];
+    bool counted = i->o[1] != NO_SLOT;
+    if (number >= MAX_BARRIERS) fault(w, lane, "barrier %u", number);
+    u32 expected = counted ? SLOT(u32, 1)[lane] : w->block->threads, here = (u32)__builtin_popcount(mask);
+    if (counted && (expected == 0 || expected % LANES)) fault(w, lane, "a barrier for %u threads", expected);
+    arrive(w, mask, number, expected, counted && i->sign ? LANES : here);
+    Barrier *x = &w->block->barriers[number];
+    if (i->kind >= BARRIER_RED) x->holding += (u32)__builtin_popcount(*SLOT(u32, 3) & mask);
+    w->waits = i->kind == BARRIER_ARRIVE ? 0 : number + 1;
+    complete(w, number);
+}
+void give_reduced(Warp *w, const Ins *i, u32 mask) {
+    if (i->kind < BARRIER_RED) return;
+    u32 lane = first_lane(mask),
+        found = w->block->reduced[((const u32 *)(w->entry.frame + i->o[0]))[lane]][i->kind - BARRIER_RED];
+    u32 *d = (u32 *)(w->entry.frame + i->o[2]);
+    if (i->kind == BARRIER_RED)
+        each_lane(l, mask) d[l] = found;
+    else
+        keep_predicate(d, found ? ALL_LANES : 0, mask);
+}

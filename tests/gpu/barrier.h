@@ -1,0 +1,8 @@
+#ifndef PTX_BARRIER_H
+#define PTX_BARRIER_H
+#include "machine.h"
+
+enum { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_RED, BARRIER_RED_AND, BARRIER_RED_OR };
+void run_barrier(Warp *, const Ins *, uint32_t mask);
+
+#endif

@@ -1,0 +1,126 @@
+/* What runs: a launch, its block, the warps of the block. */
+#ifndef PTX_MACHINE_H
+#define PTX_MACHINE_H
+#include "program.h"
+
+/* Generic addresses: windows of the spaces. Device memory is everything below. */
+#define SHARED_WINDOW ((uint64_t)1 << 60)
+#define LOCAL_WINDOW ((uint64_t)2 << 60)
+#define PARAM_WINDOW ((uint64_t)3 << 60)
+#define WINDOW_MASK ((uint64_t)15 << 60)
+
+enum {
+    MAX_THREADS = 1024,
+    MAX_WARPS = MAX_THREADS / LANES,
+    MAX_BARRIERS = 16,
+    MAX_CALLS = 24,
+    MAX_COPY_GROUPS = 64,
+    SHARED_ALIGN = 1024
+};
+
+/* Lanes at one place of a function. Groups are sorted by pc; there is one READY group at a pc at most. */
+typedef enum { LANES_READY, LANES_PARKED, LANES_AT_BARRIER } GroupState;
+typedef struct {
+    uint32_t pc, mask;
+    GroupState state;
+    uint32_t barrier;
+} Group;
+/* A function being run by lanes of a warp. */
+typedef struct Activation {
+    const PtxFunc *f;
+    uint8_t *frame;
+    uint32_t started, live, exited; /* lanes; exited: of live ones, which leave the callers too */
+    Group groups[LANES];
+    uint32_t ngroups, turn; /* turn: see run.c */
+    const uint8_t *params;  /* what ld.param reads: the same for all lanes, or of one lane after the other */
+    uint32_t params_stride, params_bytes;
+    uint8_t *calls; /* .param memory of the calls it makes, of one lane after the other */
+    uint64_t local_base;
+    struct Activation *caller;
+} Activation;
+
+/* Activations of one depth of calls, and their memory: the frame, arguments, .param memory of calls. */
+typedef struct {
+    Activation a;
+    uint8_t *memory;
+    size_t room;
+} Called;
+
+typedef struct {
+    uint64_t to, from;
+    uint32_t bytes, valid, lane;
+    const Ins *ins;
+} Copy;
+typedef struct { /* cp.async not done yet, and where the committed groups end */
+    Copy *at;
+    uint32_t n, cap;
+    uint32_t ends[MAX_COPY_GROUPS], groups;
+} Copies;
+
+typedef struct Block Block;
+struct Warp {
+    uint8_t *frame; /* of the activation that runs */
+    Activation *top;
+    Block *block;
+    const Ins *at; /* being run, for messages */
+    uint32_t index, all;
+    uint32_t syncs;                 /* warp barriers so far */
+    uint32_t carry;                 /* the condition code, a bit of each lane */
+    uint32_t depth;                 /* of calls */
+    uint32_t waits;                 /* set by a barrier's run: 1 + the barrier */
+    bool poll;                      /* set by a failed test of an mbarrier */
+    uint8_t *local, *local_written; /* of one lane after the other */
+    uint32_t local_bytes;
+    Activation entry;
+    Called *called; /* MAX_CALLS of them, if any */
+    Copies copies;
+};
+typedef struct {
+    uint32_t expected, arrived, holding; /* threads; holding: whose predicate of bar.red is true */
+} Barrier;
+typedef struct Launch Launch;
+struct Block {
+    Launch *launch;
+    uint8_t *shared, *shared_written;
+    uint32_t shared_bytes, threads, nwarps;
+    PtxDim3 id;
+    uint32_t first_epoch; /* see race.h */
+    bool atomics, acquired;
+    Barrier barriers[MAX_BARRIERS];
+    uint32_t reduced[MAX_BARRIERS][3]; /* what the last completed bar.red found: popc, and, or */
+    Warp warps[MAX_WARPS];
+};
+struct Launch {
+    PtxFunc *f;
+    PtxDim3 grid, block;
+    Arena *arena;
+    uint64_t left;         /* instructions until the limit */
+    uint64_t random, seed; /* 0: none */
+    uint32_t dynamic_bytes;
+    uint32_t first_epoch;
+    uint8_t *params;
+    Block b;
+};
+
+/* Ends the launch. `lane`: whose thread the message names. */
+__attribute__((format(printf, 3, 4), noreturn)) void fault(Warp *, uint32_t lane, const char *format, ...);
+
+static inline uint32_t first_lane(uint32_t mask) { return (uint32_t)__builtin_ctz(mask); }
+#define each_lane(l, mask)                                                                                             \
+    for (uint32_t l##_left = (mask), l; l##_left && (l = first_lane(l##_left), 1); l##_left &= l##_left - 1)
+
+/* The members are exactly the lanes that are here. */
+void check_members(Warp *, uint32_t mask, uint32_t members);
+void run_warp(Warp *); /* until it ends, waits or its time is up */
+void run_activation(Warp *, Activation *);
+void run_call(Warp *, const Ins *, uint32_t mask);
+void free_called(Warp *);
+bool warp_ready(const Warp *);
+void release_barrier(Block *, uint32_t barrier);
+uint64_t dynamic_base(const PtxFunc *);                   /* where shared memory given at the launch begins */
+uint32_t shared_total(const PtxFunc *, uint32_t dynamic); /* bytes of a block's shared memory */
+void give_reduced(Warp *, const Ins *, uint32_t mask);    /* the results of bar.red */
+/* Constants and addresses of variables to their slots. */
+void fill_frame(const Launch *, const PtxFunc *, uint8_t *frame, uint64_t local_base);
+
+#endif
