@@ -14,6 +14,8 @@ static inline u32 bits_of_f32(f32 f) {
     memcpy(&b, &f, 4);
     return b;
 }
+/* The NaN that operations give. */
+static inline f32 quiet_f32(f32 x) { return x != x ? f32_of_bits(0x7fffffff) : x; }
 static inline f32 from_bf16(u16 b) { return f32_of_bits((u32)b << 16); }
 static inline u16 to_bf16(f32 f) {
     u32 b = bits_of_f32(f);

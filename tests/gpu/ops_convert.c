@@ -25,10 +25,10 @@ FLOAT_FROM(f64)
 static inline u16 f16_of_f64(f64 x) { return to_f16(odd_f32(x)); }
 static inline u16 bf16_of_f64(f64 x) { return to_bf16(odd_f32(x)); }
 UNARY(f64_f32, f64, f32, x)
-UNARY(f32_f64, f32, f64, x)
-UNARY(f32_f16, f32, u16, from_f16(x))
+UNARY(f32_f64, f32, f64, quiet_f32((f32)x))
+UNARY(f32_f16, f32, u16, quiet_f32(from_f16(x)))
 UNARY(f64_f16, f64, u16, from_f16(x))
-UNARY(f32_bf16, f32, u16, from_bf16(x))
+UNARY(f32_bf16, f32, u16, quiet_f32(from_bf16(x)))
 UNARY(f64_bf16, f64, u16, from_bf16(x))
 UNARY(f16_f32, u16, f32, to_f16(x))
 UNARY(bf16_f32, u16, f32, to_bf16(x))
@@ -170,7 +170,7 @@ static u64 float_bits(const Conversion *c, f64 x) {
     fesetround(direction(c->rounding));
     volatile f32 f = (f32)x;
     fesetround(FE_TONEAREST);
-    return bits_of_f32((f32)flush_f64(c, f, 4));
+    return bits_of_f32(quiet_f32((f32)flush_f64(c, f, 4)));
 }
 /* An integer as f64, rounded to odd where it has too many bits; to f64 itself as asked. */
 static f64 float_of_integer(const Conversion *c, s128 v) {

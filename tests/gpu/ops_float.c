@@ -1,5 +1,5 @@
 /* Floating point of 32 and 64 bits. Results are rounded as named: to nearest, or in the direction of .rz, .rm, .rp. */
-#include "lanes.h"
+#include "narrow.h"
 #include "ops.h"
 #include <fenv.h>
 #include <math.h>
@@ -12,13 +12,6 @@ static inline f64 saturated_f64(f64 x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 #define SATURATE(x) saturated_f32(x)
 #define FLUSH_SATURATE(x) saturated_f32(flushed(x))
 
-/* NaN is canonical where the operation makes or passes one. */
-static inline f32 quiet_f32(f32 x) {
-    u32 bits = 0x7fffffff;
-    f32 nan;
-    memcpy(&nan, &bits, 4);
-    return x != x ? nan : x;
-}
 static inline f64 quiet_f64(f64 x) { return x; }
 
 /* min and max take the number beside a NaN, .NaN gives NaN; -0 is below 0. */
@@ -85,11 +78,11 @@ DEFINE_ROUNDED_OPS(f64)
 
 /* Approximations: correctly rounded here, or nearly. */
 #define DEFINE_APPROX(suffix, F)                                                                                       \
-    UNARY(ex2_##suffix, f32, f32, F(exp2f(F(x))))                                                                      \
-    UNARY(lg2_##suffix, f32, f32, F(log2f(F(x))))                                                                      \
-    UNARY(sin_##suffix, f32, f32, F(sinf(F(x))))                                                                       \
-    UNARY(cos_##suffix, f32, f32, F(cosf(F(x))))                                                                       \
-    UNARY(rsqrt_##suffix, f32, f32, F((f32)(1 / sqrt((f64)F(x)))))
+    UNARY(ex2_##suffix, f32, f32, quiet_f32(F(exp2f(F(x)))))                                                           \
+    UNARY(lg2_##suffix, f32, f32, quiet_f32(F(log2f(F(x)))))                                                           \
+    UNARY(sin_##suffix, f32, f32, quiet_f32(F(sinf(F(x)))))                                                            \
+    UNARY(cos_##suffix, f32, f32, quiet_f32(F(cosf(F(x)))))                                                            \
+    UNARY(rsqrt_##suffix, f32, f32, quiet_f32(F((f32)(1 / sqrt((f64)F(x))))))
 DEFINE_APPROX(f32, SAME)
 DEFINE_APPROX(f32_ftz, FLUSH)
 UNARY(tanh_f32, f32, f32, tanhf(x))
