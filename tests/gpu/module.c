@@ -16,8 +16,8 @@ static void initial_value(Parser *p, Symbol *s, uint32_t bytes, uint64_t at) {
         const Symbol *to = symbol_named(p, name);
         if (!to || to->space != SPACE_GLOBAL) wrong(p, "initial value '%.*s'", SF(name));
         v = to->address;
-        if (accept(p, "+")) v += number(p);
         if (generic) expect(p, ")");
+        if (accept(p, "+")) v += number(p);
     }
     uint8_t *d = ptx_host(s->address, s->bytes);
     if (at + bytes > s->bytes) wrong(p, "more initial values than '%.*s' has", SF(s->name));

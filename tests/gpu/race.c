@@ -88,6 +88,7 @@ static void write_cell(const Access *a, Touched *c) {
     if (c->others_epoch >= a->first && c->others_epoch < a->w->block->first_epoch && !a->w->block->acquired)
         race(a, "read", c->others_epoch, c->reader);
     uint16_t writer = a->me;
+    if (atomic && c->write_epoch == epoch && c->writer == a->me) return; /* it stays a plain write to others */
     if (atomic) {
         bool more = c->write_epoch == epoch && (c->writer & ~ATOMIC) != a->me;
         writer = ATOMIC | (more ? SEVERAL_WARPS : a->me);
