@@ -122,7 +122,7 @@ static void begin_warp(Warp *w) {
     PtxDim3 id = w->block->id;
     const uint32_t place[] = {id.x, id.y, id.z};
     a->started = a->live = w->all, a->exited = 0;
-    a->groups[0] = (Group){0, w->all, LANES_READY, 0}, a->ngroups = 1, a->turn = 0;
+    a->groups[0] = (Group){0, w->all, LANES_READY, 0}, a->ngroups = 1, a->turn = a->slices = 0;
     w->top = a, w->depth = 0, w->syncs = 0;
     w->copies.n = w->copies.groups = 0;
     for (uint32_t k = 0; k < 3; k++)

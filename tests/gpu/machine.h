@@ -31,7 +31,7 @@ typedef struct Activation {
     uint8_t *frame;
     uint32_t started, live, exited; /* lanes; exited: of live ones, which leave the callers too */
     Group groups[LANES];
-    uint32_t ngroups, turn; /* turn: see run.c */
+    uint32_t ngroups, turn, slices; /* turn: not the lowest group's, slices: that went by; see run.c */
     const uint8_t *params;  /* what ld.param reads: the same for all lanes, or of one lane after the other */
     uint32_t params_stride, params_bytes;
     uint8_t *calls; /* .param memory of the calls it makes, of one lane after the other */

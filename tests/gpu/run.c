@@ -45,7 +45,7 @@ static bool choose(Activation *a, Group *g) {
     for (uint32_t k = 0; k < a->ngroups; k++)
         if (a->groups[k].state == LANES_READY) ready[n++] = k;
     if (n == 0) return false;
-    uint32_t k = ready[a->turn % n];
+    uint32_t k = ready[a->turn && n > 1 ? 1 + a->turn % (n - 1) : 0];
     *g = a->groups[k];
     remove_group(a, k);
     return true;
@@ -188,7 +188,7 @@ void run_activation(Warp *w, Activation *a) {
         x->left -= n;
         if (x->left == 0)
             fault(w, first_lane(g.mask), "more than %llu instructions of warps", (unsigned long long)ptx_options.most);
-        a->turn = n == slice && a->turn == 0 ? (uint32_t)(1 + x->left % LANES) : 0;
+        a->turn = n == slice && a->turn == 0 ? ++a->slices : 0;
         if (w->depth == 0 && (n == slice || w->poll)) return;
     }
 }
