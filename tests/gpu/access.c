@@ -45,7 +45,7 @@ static Space window(u64 *address) {
     }
 }
 static bool writes(Touch how) { return how == TOUCH_WRITE || how == TOUCH_ATOMIC_WRITE; }
-static bool reads(Touch how) { return how != TOUCH_WRITE; }
+static bool reads(Touch how) { return how == TOUCH_READ || how == TOUCH_ATOMIC_READ || how == TOUCH_ATOMIC_WRITE; }
 static _Noreturn void unaligned(Warp *w, u32 lane, u64 address, u32 bytes) {
     fault(w, lane, "address %#llx is not a multiple of %u", (unsigned long long)address, bytes);
 }

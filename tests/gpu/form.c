@@ -3,6 +3,7 @@
 #include "barrier.h"
 #include "convert.h"
 #include "memory.h"
+#include "tensor.h"
 
 static const char *const spaces[] = {"global", "const", "shared",       "shared::cta", "shared::cluster",
                                      "local",  "param", "param::entry", "param::func", NULL};
@@ -268,11 +269,30 @@ static void form_hint(Parser *p, Ins *i, const Parts *x) {
 }
 
 static const FormRow forms[] = {
-    {"mov", form_mov},           {"ld", form_ld},          {"ldu", form_ld},       {"st", form_st},
-    {"atom", form_atom},         {"red", form_red},        {"cvt", form_cvt},      {"cvta", form_cvta},
-    {"isspacep", form_isspacep}, {"bra", form_bra},        {"brx", form_brx},      {"call", form_call},
-    {"ret", form_ret},           {"exit", form_exit},      {"bar", form_bar},      {"barrier", form_bar},
-    {"prefetch", form_hint},     {"prefetchu", form_hint}, {"discard", form_hint}, {"applypriority", form_hint},
+    {"mov", form_mov},
+    {"ld", form_ld},
+    {"ldu", form_ld},
+    {"st", form_st},
+    {"atom", form_atom},
+    {"red", form_red},
+    {"cvt", form_cvt},
+    {"cvta", form_cvta},
+    {"isspacep", form_isspacep},
+    {"bra", form_bra},
+    {"brx", form_brx},
+    {"call", form_call},
+    {"ret", form_ret},
+    {"exit", form_exit},
+    {"bar", form_bar},
+    {"barrier", form_bar},
+    {"prefetch", form_hint},
+    {"prefetchu", form_hint},
+    {"discard", form_hint},
+    {"applypriority", form_hint},
+    {"mma", form_mma},
+    {"ldmatrix", form_ldmatrix},
+    {"stmatrix", form_stmatrix},
+    {"cp", form_cp},
     {"setmaxnreg", form_hint},
 };
 Form *form_of(Str first) {

@@ -124,7 +124,8 @@ static void begin_warp(Warp *w) {
     a->started = a->live = w->all, a->exited = 0;
     a->groups[0] = (Group){0, w->all, LANES_READY, 0}, a->ngroups = 1, a->turn = a->slices = 0;
     w->top = a, w->depth = 0, w->syncs = 0;
-    w->copies.n = w->copies.groups = 0;
+    w->copies.n = 0;
+    memset(w->copies.groups, 0, sizeof w->copies.groups);
     for (uint32_t k = 0; k < 3; k++)
         for (uint32_t l = 0; l < LANES; l++) set_special(a->frame, SR_CTAID + k, l, place[k]);
     if (w->local) {

@@ -32,7 +32,7 @@ typedef struct Activation {
     uint32_t started, live, exited; /* lanes; exited: of live ones, which leave the callers too */
     Group groups[LANES];
     uint32_t ngroups, turn, slices; /* turn: not the lowest group's, slices: that went by; see run.c */
-    const uint8_t *params;  /* what ld.param reads: the same for all lanes, or of one lane after the other */
+    const uint8_t *params;          /* what ld.param reads: the same for all lanes, or of one lane after the other */
     uint32_t params_stride, params_bytes;
     uint8_t *calls; /* .param memory of the calls it makes, of one lane after the other */
     uint64_t local_base;
@@ -46,15 +46,15 @@ typedef struct {
     size_t room;
 } Called;
 
+/* cp.async not done yet. */
 typedef struct {
     uint64_t to, from;
-    uint32_t bytes, valid, lane;
-    const Ins *ins;
+    uint32_t bytes, valid, lane, group; /* valid: bytes that are read; group: of its lane */
 } Copy;
-typedef struct { /* cp.async not done yet, and where the committed groups end */
+typedef struct {
     Copy *at;
     uint32_t n, cap;
-    uint32_t ends[MAX_COPY_GROUPS], groups;
+    uint32_t groups[LANES]; /* committed by each lane */
 } Copies;
 
 typedef struct Block Block;

@@ -24,7 +24,7 @@ typedef struct {
 } Area;
 Area *area_find(uint64_t device, uint64_t bytes); /* NULL: not all of it is in one */
 
-typedef enum { TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC_READ, TOUCH_ATOMIC_WRITE } Touch;
+typedef enum { TOUCH_NOT, TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC_READ, TOUCH_ATOMIC_WRITE } Touch;
 /* The addresses of an operand with its offset; `room` is there to hold them. */
 const uint64_t *addresses(const Warp *, const Ins *, uint32_t slot, int64_t offset, uint64_t room[LANES]);
 /* Where `bytes` at each lane's address are; ends the launch if the program may not touch them so. True if all lanes are there and their places

@@ -131,10 +131,12 @@ static void touch(Access *a, Shadow *s, uint64_t at, uint32_t bytes) {
     }
 }
 void touch_shared(Warp *w, uint32_t lane, uint64_t at, uint32_t bytes, Touch how) {
+    if (how == TOUCH_NOT) return;
     Access a = {.w = w, .lane = lane, .how = how, .first = w->block->first_epoch, .at = at};
     if (at + bytes <= shared.size) touch(&a, &shared, at, bytes);
 }
 void touch_global(Warp *w, uint32_t lane, Area *area, uint64_t at, uint32_t bytes, Touch how) {
+    if (how == TOUCH_NOT) return;
     Access a = {
         .w = w, .lane = lane, .how = how, .global = true, .first = w->block->launch->first_epoch, .at = area->at + at};
     if (shadow_make(&area->shadow, area->bytes + WORD)) touch(&a, &area->shadow, at, bytes);
