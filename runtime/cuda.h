@@ -65,7 +65,8 @@ typedef struct {
 /* Runs a call and returns its status.
    `words`: what the body gets: n_dims numbers, n_in and n_out pointers as the caller gave them, and one more word. The
    pointers are replaced by those of the device, aligned to 256, or to 16 if the caller gave device pointers; the last
-   word becomes the address of the workspace, aligned to 256. What must be read on the host is read before.
+   word becomes the address of the workspace, aligned to 256 (NULL if that has 0 bytes). What must be read on the host
+   is read before. Behind these, n_out more words are the runtime's.
    `bytes`: of each input, each output and the workspace. An array of 0 bytes may be NULL and then stays so. An output of
    a computed size has -1: its word, a jaxcc_array *, stays as it is.
    With device pointers, which must be aligned to 16 (JAXCC_ARGUMENT), the GPU is the one that they belong to; else that
@@ -76,9 +77,9 @@ int32_t jaxcc_rt_cuda_run(const jaxcc_rt_cuda_program *, void **words, const int
  */
 void jaxcc_rt_cuda_set_stream(void *stream);
 
-/* Before jaxcc_rt_cuda_run, with device pointers: copies the bytes of an argument (at most 16) to the host, when the
-   thread's stream has come so far. Waits. NULL gives zeros. */
-int32_t jaxcc_rt_cuda_peek(const jaxcc_rt_cuda_program *, void *to, const void *from, int64_t bytes);
+/* Before jaxcc_rt_cuda_run, with device pointers: copies the bytes of argument number k, counted from the first input, to
+   the host, when the thread's stream has come so far. Waits. NULL gives zeros. */
+int32_t jaxcc_rt_cuda_peek(const jaxcc_rt_cuda_program *, int64_t k, void *to, const void *from, int64_t bytes);
 
 /* ---- what the body calls */
 
@@ -92,8 +93,8 @@ void *jaxcc_rt_cuda_constant(jaxcc_rt_heap *, int64_t number);
 
 /* Device to device; the two may be equal, but not overlap otherwise. */
 void jaxcc_rt_cuda_copy(jaxcc_rt_heap *, void *to, const void *from, int64_t bytes);
-/* n elements of `width` bytes (1, 2, 4 or 8), each the low bytes of `value`. With width 8, more than a few elements
-   need a value whose halves are equal. A scalar of the host is stored by n = 1. */
+/* n elements of `width` bytes (1, 2, 4 or 8), each the low bytes of `value`. If they are of 8 bytes, n is 1 or the halves
+   of the value are equal. A scalar of the host is stored by n = 1. */
 void jaxcc_rt_cuda_fill(jaxcc_rt_heap *, void *to, int64_t value, int64_t width, int64_t n);
 
 /* Host to device: `from` may change when this returns. */

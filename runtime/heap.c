@@ -19,6 +19,7 @@ struct jaxcc_rt_heap {
     jmp_buf end;
     int32_t status;
     jaxcc_rt_comm *comm; /* for one device of several; else NULL */
+    void *cuda;          /* the call's state on its GPU (cuda.c), or NULL */
     Block blocks;        /* a ring */
     Output *outputs;     /* allocated so far, in blocks: freed if the call fails */
 };
@@ -32,14 +33,10 @@ static _Noreturn void stop(jaxcc_rt_heap *h, int32_t status) {
     h->status = status;
     longjmp(h->end, 1);
 }
-int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args) {
-    return jaxcc_rt_device_run(body, args, NULL);
-}
-jaxcc_rt_comm *jaxcc_rt_comm_of(jaxcc_rt_heap *h) { return h->comm; }
-int32_t jaxcc_rt_device_run(void (*body)(void *args, jaxcc_rt_heap *), void *args, jaxcc_rt_comm *comm) {
-    jaxcc_rt_heap h = {.comm = comm, .blocks = {&h.blocks, &h.blocks}};
+static int32_t run(void (*body)(void *args, jaxcc_rt_heap *), void *args, jaxcc_rt_comm *comm, void *cuda) {
+    jaxcc_rt_heap h = {.comm = comm, .cuda = cuda, .blocks = {&h.blocks, &h.blocks}};
     if (!setjmp(h.end)) body(args, &h);
-    for (Output *o = h.status ? h.outputs : NULL; o; o = o->before) release(o->array);
+    for (Output *o = h.status ? h.outputs : NULL; o; o = o->before) o->array->release(o->array);
     while (h.blocks.next != &h.blocks) {
         Block *b = h.blocks.next;
         h.blocks.next = b->next;
@@ -47,6 +44,16 @@ int32_t jaxcc_rt_device_run(void (*body)(void *args, jaxcc_rt_heap *), void *arg
     }
     return h.status;
 }
+int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args) { return run(body, args, NULL, NULL); }
+int32_t jaxcc_rt_device_run(void (*body)(void *args, jaxcc_rt_heap *), void *args, jaxcc_rt_comm *comm) {
+    return run(body, args, comm, NULL);
+}
+int32_t jaxcc_rt_cuda_body(void (*body)(void *args, jaxcc_rt_heap *), void *args, void *cuda) {
+    return run(body, args, NULL, cuda);
+}
+jaxcc_rt_comm *jaxcc_rt_comm_of(jaxcc_rt_heap *h) { return h->comm; }
+void *jaxcc_rt_cuda_of(jaxcc_rt_heap *h) { return h->cuda; }
+void jaxcc_rt_heap_end(jaxcc_rt_heap *h, int32_t status) { stop(h, status); }
 void jaxcc_rt_stop(jaxcc_rt_heap *h, int32_t status, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -91,9 +98,12 @@ static _Noreturn void stop_with(jaxcc_rt_heap *h, int32_t status, const char *te
     jaxcc_rt_fail(status, "%s", filled);
     stop(h, status);
 }
+void jaxcc_rt_heap_no_rows(jaxcc_rt_heap *h, int64_t turns, int64_t row, const char *error) {
+    stop_with(h, JAXCC_MEMORY, error, 2, (void *[]){&turns, &row});
+}
 void *jaxcc_rt_heap_rows(jaxcc_rt_heap *h, int64_t bytes, int64_t turns, int64_t row, const char *error) {
     void *p = get(h, bytes);
-    if (!p) stop_with(h, JAXCC_MEMORY, error, 2, (void *[]){&turns, &row});
+    if (!p) jaxcc_rt_heap_no_rows(h, turns, row, error);
     return p;
 }
 void jaxcc_rt_heap_put(jaxcc_rt_heap *h, void *p) {
@@ -106,19 +116,23 @@ void jaxcc_rt_heap_put(jaxcc_rt_heap *h, void *p) {
 void jaxcc_rt_heap_dim(jaxcc_rt_heap *h, const char *name, int64_t value) {
     if (value < 0) stop(h, jaxcc_rt_fail_negative(name, value));
 }
-void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes) {
+void jaxcc_rt_heap_output(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, const int64_t *dims,
+                          void (*by)(jaxcc_array *)) {
     Output *output = jaxcc_rt_heap_get(h, sizeof *output);
     int64_t *own = malloc(sizeof *own * (size_t)(rank + 1));
-    void *data = NULL;
-    if (!own || bytes < 0 || posix_memalign(&data, ALIGN, (size_t)bytes + !bytes)) {
-        free(own);
-        stop(h, jaxcc_rt_fail_memory(bytes, ""));
-    }
+    if (!own) stop(h, jaxcc_rt_fail_memory(8 * (int64_t)rank, ""));
     for (int32_t i = 0; i < rank; i++) own[i] = dims[i];
-    *out = (jaxcc_array){data, rank, own, release};
+    *out = (jaxcc_array){NULL, rank, own, by};
     *output = (Output){h->outputs, out};
     h->outputs = output;
-    return data;
+}
+void *jaxcc_rt_heap_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes) {
+    jaxcc_rt_heap_output(h, out, rank, dims, release);
+    if (bytes < 0 || posix_memalign(&out->data, ALIGN, (size_t)bytes + !bytes)) {
+        out->data = NULL;
+        stop(h, jaxcc_rt_fail_memory(bytes, ""));
+    }
+    return out->data;
 }
 
 /* Ends the call with the text if the condition is true. sizes: how many numbers there are between the two. */

@@ -50,12 +50,22 @@ jaxcc_rt_comm *jaxcc_rt_comm_of(jaxcc_rt_heap *);
 /* Ends the call with this status and text; only on the thread that runs the body. */
 __attribute__((format(printf, 3, 4), cold)) _Noreturn void jaxcc_rt_stop(jaxcc_rt_heap *, int32_t status,
                                                                          const char *format, ...);
+/* The same; the thread's text says why. */
+_Noreturn void jaxcc_rt_heap_end(jaxcc_rt_heap *, int32_t status);
 /* A function for runtime_call. `arrays`: operands, then results, dense, then the equation's `text`; `sizes`: its
    sizes. */
 typedef void jaxcc_rt_function(jaxcc_rt_heap *, void *const *arrays, const int64_t *sizes);
 jaxcc_rt_function jaxcc_rt_print, jaxcc_rt_check, jaxcc_rt_ffi;
 /* Memory for an output, freed by its release(). */
 void *jaxcc_rt_heap_array(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes);
+
+/* An output whose memory is still to be had: by() frees it, which is called if the call fails. */
+void jaxcc_rt_heap_output(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const int64_t *dims,
+                          void (*by)(jaxcc_array *));
+_Noreturn void jaxcc_rt_heap_no_rows(jaxcc_rt_heap *, int64_t turns, int64_t row, const char *error);
+/* A call on a GPU: as jaxcc_rt_heap_run, with its state there (cuda.c). */
+int32_t jaxcc_rt_cuda_body(void (*body)(void *args, jaxcc_rt_heap *), void *args, void *cuda);
+void *jaxcc_rt_cuda_of(jaxcc_rt_heap *);
 
 /* Operations for which some CPUs have no instruction (math.c): as libm's functions of these names. */
 double jaxcc_rt_fmod(double, double), jaxcc_rt_fma(double, double, double);

@@ -1,0 +1,341 @@
+/* Calls on a GPU. A call's work is on one stream: with host pointers that of a lane, which the call has to itself and
+   waits for, with device pointers that of the caller. */
+#include "cuda_device.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An output of a computed size whose host memory gets its elements at the end. */
+typedef struct Late {
+    struct Late *next;
+    void *host, *device;
+    int64_t bytes;
+} Late;
+typedef struct {
+    const jaxcc_rt_cuda_program *program;
+    void **words;
+    const int64_t *bytes;
+    Device *device;
+    Loaded *loaded;
+    CUstream stream;
+    Lane *lane;          /* with device pointers NULL until something is copied */
+    Block *blocks;       /* taken for this call */
+    CUdeviceptr outputs; /* with host pointers: what is copied out at the end */
+    Late *late;
+    bool started; /* there may be work on the stream */
+} Call;
+
+static _Thread_local CUstream thread_stream;
+void jaxcc_rt_cuda_set_stream(void *stream) { thread_stream = stream; }
+
+static bool on_device(const Call *c) { return c->program->flags & JAXCC_RT_CUDA_DEVICE_POINTERS; }
+static void **inputs(const Call *c) { return c->words + c->program->n_dims; }
+static void **outputs(const Call *c) { return inputs(c) + c->program->n_in; }
+static const int64_t *output_bytes(const Call *c) { return c->bytes + c->program->n_in; }
+static int64_t n_arrays(const jaxcc_rt_cuda_program *p) { return p->n_in + p->n_out; }
+static void **workspace(const Call *c) { return outputs(c) + c->program->n_out; }
+static void **callers(const Call *c) { return workspace(c) + 1; } /* outputs as the caller gave them */
+
+static void *pointer(CUdeviceptr p) { return (void *)(uintptr_t)p; }
+static CUdeviceptr address(const void *p) { return (CUdeviceptr)(uintptr_t)p; }
+
+static Call *call_of(jaxcc_rt_heap *h) {
+    Call *c = jaxcc_rt_cuda_of(h);
+    assert(c);
+    return c;
+}
+/* Ends the body if something has failed. */
+static void must(jaxcc_rt_heap *h, int32_t status) {
+    if (status) jaxcc_rt_heap_end(h, status);
+}
+
+/* ---- the caller's pointers */
+static int32_t fail_argument(const jaxcc_rt_cuda_program *p, int64_t k, const char *what) {
+    const char *name = p->names;
+    for (; k > 0; k--) name += strcspn(name, " ") + 1;
+    return jaxcc_rt_fail(JAXCC_ARGUMENT, "argument '%.*s' %s", (int)strcspn(name, " "), name, what);
+}
+/* On which device is the array? */
+static int32_t device_of(const jaxcc_rt_cuda_program *p, int64_t k, const void *array, int *ordinal) {
+    if (address(array) % 16) return fail_argument(p, k, "is not aligned to 16 bytes");
+    CUresult r = jaxcc_rt_cuda.cuPointerGetAttribute(ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address(array));
+    if (r == CUDA_ERROR_INVALID_VALUE) return fail_argument(p, k, "is not memory of a GPU");
+    return r ? jaxcc_rt_fail(jaxcc_rt_cuda_answer_to(r)->status, "%s in cuPointerGetAttribute",
+                             jaxcc_rt_cuda_name_of(r))
+             : 0;
+}
+static int32_t device_of_arrays(const Call *c, int64_t *found) {
+    int32_t status = 0;
+    for (int64_t k = 0; k < n_arrays(c->program) && !status; k++) {
+        int ordinal = 0;
+        if (c->bytes[k] <= 0) continue;
+        status = device_of(c->program, k, inputs(c)[k], &ordinal);
+        if (!status && *found >= 0 && *found != ordinal)
+            status = fail_argument(c->program, k, "is on another GPU than the arguments before it");
+        *found = ordinal;
+    }
+    return status;
+}
+
+/* ---- memory of the call */
+static int32_t take_lane(Call *c) { return c->lane ? 0 : jaxcc_rt_cuda_lane_take(c->device, &c->lane); }
+static int32_t take_block(Call *c, int64_t bytes, const char *hint, CUdeviceptr *at) {
+    Block *b;
+    int32_t status = jaxcc_rt_cuda_block_take(c->device, bytes, c->stream, hint, &b);
+    if (status) return status;
+    b->next = c->blocks;
+    c->blocks = b;
+    *at = b->at;
+    return 0;
+}
+static Area area(void **pointers, const int64_t *bytes, int64_t n) {
+    return (Area){pointers, bytes, sizeof *pointers, sizeof *bytes, n, 0, 0};
+}
+static int64_t sum(int64_t a, int64_t b) { return a < 0 || b < 0 || a > INT64_MAX - b ? INT64_MAX : a + b; }
+
+/* The words become addresses from `at` on. */
+static void place(void **words, const int64_t *bytes, int64_t n, CUdeviceptr *at) {
+    Area a = area(words, bytes, n);
+    for (int64_t k = 0; k < n; k++) {
+        CUdeviceptr p = jaxcc_rt_cuda_area_next(&a, at);
+        if (bytes[k] > 0) words[k] = pointer(p);
+    }
+}
+/* Host pointers: one block for copies of the arrays and for the workspace. */
+static int32_t copy_arguments(Call *c) {
+    const jaxcc_rt_cuda_program *p = c->program;
+    Area in = area(inputs(c), c->bytes, p->n_in), out = area(outputs(c), output_bytes(c), p->n_out);
+    int64_t most = c->bytes[n_arrays(p)];
+    int64_t all = sum(sum(jaxcc_rt_cuda_area_bytes(in), jaxcc_rt_cuda_area_bytes(out)), most);
+    if (!all) return 0;
+    CUdeviceptr at;
+    int32_t status = take_block(c, all, p->hint, &at);
+    if (!status) status = jaxcc_rt_cuda_copy_in(c->device, c->lane, c->stream, in, at);
+    if (status) return status;
+    if (p->n_out) memcpy(callers(c), outputs(c), (size_t)p->n_out * sizeof(void *));
+    place(inputs(c), c->bytes, p->n_in, &at);
+    c->outputs = at;
+    place(outputs(c), output_bytes(c), p->n_out, &at);
+    if (most) *workspace(c) = pointer(at);
+    return 0;
+}
+static int32_t only_workspace(Call *c) {
+    int64_t bytes = c->bytes[n_arrays(c->program)];
+    CUdeviceptr at;
+    if (!bytes) return 0;
+    int32_t status = take_block(c, bytes < 0 ? INT64_MAX : bytes, c->program->hint, &at);
+    if (!status) *workspace(c) = pointer(at);
+    return status;
+}
+
+/* ---- a call */
+static int32_t begin(Call *c) {
+    int32_t status = jaxcc_rt_cuda_load(c->device, c->program->library, &c->loaded);
+    if (!status && !on_device(c)) status = take_lane(c);
+    if (status) return status;
+    c->stream = on_device(c) ? thread_stream : c->lane->stream;
+    c->started = true;
+    *workspace(c) = NULL;
+    return on_device(c) ? only_workspace(c) : copy_arguments(c);
+}
+static int32_t wait(Call *c) {
+    int32_t status = CU(c->device, cuStreamSynchronize, c->stream);
+    if (!status) jaxcc_rt_cuda_waited();
+    return status;
+}
+static int32_t copy_results(Call *c) {
+    const jaxcc_rt_cuda_program *p = c->program;
+    Area out = area(callers(c), output_bytes(c), p->n_out);
+    int32_t status = jaxcc_rt_cuda_copy_out(c->device, c->lane, c->stream, out, c->outputs);
+    for (Late *l = c->late; l && !status; l = l->next)
+        status =
+            jaxcc_rt_cuda_copy_out(c->device, c->lane, c->stream, area(&l->host, &l->bytes, 1), address(l->device));
+    return status ? status : wait(c);
+}
+static void body(void *args, jaxcc_rt_heap *h) {
+    Call *c = args;
+    c->program->body(c->words, h);
+    if (!on_device(c)) must(h, copy_results(c));
+}
+/* A call that failed waits for what it has enqueued, as its memory goes to others. */
+static void end(Call *c, int32_t status) {
+    bool good = true;
+    if (status && c->started) good = !jaxcc_rt_cuda.cuStreamSynchronize(c->stream);
+    bool idle = status ? good : !on_device(c);
+    for (Block *b = c->blocks, *next; b; b = next) {
+        next = b->next;
+        jaxcc_rt_cuda_block_give(c->device, b, c->stream, idle);
+    }
+    if (c->lane) jaxcc_rt_cuda_lane_give(c->device, c->lane, good);
+}
+int32_t jaxcc_rt_cuda_run(const jaxcc_rt_cuda_program *p, void **words, const int64_t *bytes) {
+    Call c = {.program = p, .words = words, .bytes = bytes};
+    int64_t ordinal = JAXCC_RT_CUDA_DEFAULT;
+    int32_t status = jaxcc_rt_cuda_open();
+    if (!status && on_device(&c)) status = device_of_arrays(&c, &ordinal);
+    if (!status) status = jaxcc_rt_cuda_device(ordinal, &c.device);
+    if (!status) status = jaxcc_rt_cuda_enter(c.device);
+    if (status) return status;
+    status = begin(&c);
+    if (!status) status = jaxcc_rt_cuda_body(body, &c, &c);
+    end(&c, status);
+    jaxcc_rt_cuda_leave();
+    return status;
+}
+int32_t jaxcc_rt_cuda_peek(const jaxcc_rt_cuda_program *p, int64_t k, void *to, const void *from, int64_t bytes) {
+    Device *d;
+    Lane *lane;
+    int ordinal = 0;
+    memset(to, 0, (size_t)bytes);
+    if (!from) return 0;
+    int32_t status = jaxcc_rt_cuda_open();
+    if (!status) status = device_of(p, k, from, &ordinal);
+    if (!status) status = jaxcc_rt_cuda_device(ordinal, &d);
+    if (!status) status = jaxcc_rt_cuda_enter(d);
+    if (status) return status;
+    status = jaxcc_rt_cuda_lane_take(d, &lane);
+    if (!status) {
+        status = jaxcc_rt_cuda_copy_out(d, lane, thread_stream, area(&to, &bytes, 1), address(from));
+        jaxcc_rt_cuda_lane_give(d, lane, !status);
+    }
+    jaxcc_rt_cuda_leave();
+    return status;
+}
+
+/* ---- what the body calls */
+static void fail_launch(jaxcc_rt_heap *h, const jaxcc_rt_cuda_kernel *k, CUresult r) {
+    char what[96];
+    snprintf(what, sizeof what, "the launch of kernel '%s'", k->name);
+    must(h, jaxcc_rt_cuda_failed(call_of(h)->device, r, what));
+}
+void jaxcc_rt_cuda_launch(jaxcc_rt_heap *h, int64_t kernel, const void *context, int64_t x, int64_t y, int64_t z,
+                          int64_t threads, int64_t shared) {
+    Call *c = call_of(h);
+    const jaxcc_rt_cuda_kernel *k = &c->program->library->kernels[kernel];
+    void *parameters[] = {(void *)context};
+    if (x <= 0 || y <= 0 || z <= 0) return;
+    if (x > INT32_MAX || y > UINT16_MAX || z > UINT16_MAX)
+        jaxcc_rt_stop(h, JAXCC_DIMENSION, "kernel '%s' needs more blocks than a GPU has: %lld x %lld x %lld", k->name,
+                      (long long)x, (long long)y, (long long)z);
+    jaxcc_rt_cuda_launched(k);
+    CUresult r = jaxcc_rt_cuda.cuLaunchKernel(c->loaded->functions[kernel], (unsigned)x, (unsigned)y, (unsigned)z,
+                                              (unsigned)threads, 1, 1, (unsigned)shared, c->stream,
+                                              k->context ? parameters : NULL, NULL);
+    if (r) fail_launch(h, k, r);
+}
+void *jaxcc_rt_cuda_constant(jaxcc_rt_heap *h, int64_t number) {
+    return pointer(call_of(h)->loaded->constants[number]);
+}
+void jaxcc_rt_cuda_copy(jaxcc_rt_heap *h, void *to, const void *from, int64_t bytes) {
+    Call *c = call_of(h);
+    if (bytes <= 0 || to == from) return;
+    must(h, CU(c->device, cuMemcpyDtoDAsync_v2, address(to), address(from), (size_t)bytes, c->stream));
+}
+static void fill_words(jaxcc_rt_heap *h, CUdeviceptr to, int64_t value, int64_t n) {
+    Call *c = call_of(h);
+    must(h, CU(c->device, cuMemsetD32Async, to, (uint32_t)value, (size_t)n, c->stream));
+}
+void jaxcc_rt_cuda_fill(jaxcc_rt_heap *h, void *to, int64_t value, int64_t width, int64_t n) {
+    Call *c = call_of(h);
+    CUdeviceptr at = address(to);
+    int64_t high = (int64_t)((uint64_t)value >> 32);
+    if (n <= 0) return;
+    switch (width) {
+    case 1: must(h, CU(c->device, cuMemsetD8Async, at, (unsigned char)value, (size_t)n, c->stream)); return;
+    case 2: must(h, CU(c->device, cuMemsetD16Async, at, (unsigned short)value, (size_t)n, c->stream)); return;
+    case 4: fill_words(h, at, value, n); return;
+    default:
+        if (high == (int64_t)(uint32_t)value) {
+            fill_words(h, at, value, 2 * n);
+            return;
+        }
+        assert(n == 1);
+        fill_words(h, at, value, 1);
+        fill_words(h, at + 4, high, 1);
+    }
+}
+void jaxcc_rt_cuda_upload(jaxcc_rt_heap *h, void *to, const void *from, int64_t bytes) {
+    Call *c = call_of(h);
+    void *host = (void *)from;
+    if (bytes <= 0) return;
+    must(h, take_lane(c));
+    must(h, jaxcc_rt_cuda_copy_in(c->device, c->lane, c->stream, area(&host, &bytes, 1), address(to)));
+}
+void jaxcc_rt_cuda_read(jaxcc_rt_heap *h, void *to, const void *from, int64_t bytes) {
+    Call *c = call_of(h);
+    if (bytes <= 0) return;
+    must(h, take_lane(c));
+    must(h, jaxcc_rt_cuda_copy_out(c->device, c->lane, c->stream, area(&to, &bytes, 1), address(from)));
+}
+static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+void jaxcc_rt_cuda_host(jaxcc_rt_heap *h, jaxcc_rt_function *function, void *const *arrays, const int64_t *bytes,
+                        int64_t n_in, int64_t n_out, const int64_t *sizes) {
+    int64_t n = n_in + n_out, all = aligned((n + 1) * (int64_t)sizeof(void *));
+    for (int64_t i = 0; i < n; i++) all = sum(all, bytes[i] > INT64_MAX - 64 ? INT64_MAX : aligned(bytes[i]));
+    char *memory = jaxcc_rt_heap_get(h, all), *at = memory + aligned((n + 1) * (int64_t)sizeof(void *));
+    void **host = (void **)memory;
+    for (int64_t i = 0; i < n; i++) {
+        host[i] = at;
+        at += aligned(bytes[i]);
+        if (i < n_in) jaxcc_rt_cuda_read(h, host[i], arrays[i], bytes[i]);
+    }
+    host[n] = arrays[n];
+    function(h, host, sizes);
+    for (int64_t i = n_in; i < n; i++) jaxcc_rt_cuda_upload(h, arrays[i], host[i], bytes[i]);
+    jaxcc_rt_heap_put(h, memory);
+}
+
+/* ---- memory that the call asks for */
+static int32_t get(jaxcc_rt_heap *h, int64_t bytes, CUdeviceptr *at) {
+    return take_block(call_of(h), bytes < 0 ? INT64_MAX : bytes + !bytes, "", at);
+}
+void *jaxcc_rt_cuda_get(jaxcc_rt_heap *h, int64_t bytes) {
+    CUdeviceptr at = 0;
+    must(h, get(h, bytes, &at));
+    return pointer(at);
+}
+void *jaxcc_rt_cuda_rows(jaxcc_rt_heap *h, int64_t bytes, int64_t turns, int64_t row, const char *error) {
+    CUdeviceptr at = 0;
+    int32_t status = get(h, bytes, &at);
+    if (status == JAXCC_MEMORY) jaxcc_rt_heap_no_rows(h, turns, row, error);
+    must(h, status);
+    return pointer(at);
+}
+void jaxcc_rt_cuda_put(jaxcc_rt_heap *h, void *p) {
+    Call *c = call_of(h);
+    Block **b = &c->blocks;
+    while ((*b)->at != address(p)) b = &(*b)->next;
+    Block *found = *b;
+    *b = found->next;
+    jaxcc_rt_cuda_block_give(c->device, found, c->stream, false);
+}
+/* An output of a computed size in memory of a device. */
+static void release(jaxcc_array *a) {
+    int ordinal = 0;
+    Device *d;
+    CUdeviceptr at = address(a->data);
+    free((void *)a->dims);
+    *a = (jaxcc_array){0};
+    if (!at || !jaxcc_rt_cuda_is_open()) return;
+    if (jaxcc_rt_cuda.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at)) return;
+    if (jaxcc_rt_cuda_device(ordinal, &d) || jaxcc_rt_cuda_enter(d)) return;
+    jaxcc_rt_cuda.cuCtxSynchronize();
+    jaxcc_rt_cuda.cuMemFree_v2(at);
+    jaxcc_rt_cuda_leave();
+}
+void *jaxcc_rt_cuda_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes) {
+    Call *c = call_of(h);
+    CUdeviceptr at = 0;
+    if (on_device(c)) {
+        jaxcc_rt_heap_output(h, out, rank, dims, release);
+        must(h, jaxcc_rt_cuda_alloc(c->device, bytes < 0 ? INT64_MAX : bytes + !bytes, "", &at));
+        return out->data = pointer(at);
+    }
+    void *host = jaxcc_rt_heap_array(h, out, rank, dims, bytes);
+    must(h, get(h, bytes, &at));
+    Late *l = jaxcc_rt_heap_get(h, sizeof *l);
+    *l = (Late){c->late, host, pointer(at), bytes};
+    c->late = l;
+    return pointer(at);
+}

@@ -1,0 +1,158 @@
+/* The GPUs of this process: their primary contexts, which are retained at first use and released when the library is
+   unloaded or the process ends; and what is said when one of their functions fails. */
+#include "cuda_device.h"
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DEVICES = 64 };
+static struct {
+    pthread_mutex_t lock;
+    _Atomic(Device *) at[MOST_DEVICES];
+    _Atomic int64_t preferred; /* 1 + the default's number, once it is known */
+    _Atomic int64_t calls;     /* in progress */
+    bool registered;           /* to be released at the end */
+} devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- failures */
+static _Thread_local struct {
+    const jaxcc_rt_cuda_kernel *last;
+    int64_t n; /* since the thread last waited */
+} launches;
+void jaxcc_rt_cuda_launched(const jaxcc_rt_cuda_kernel *k) {
+    launches.last = k;
+    launches.n++;
+}
+void jaxcc_rt_cuda_waited(void) { launches.n = 0; }
+
+/* The device is lost. A fault is reported by whatever is called next, so the kernel is known if there was but one. */
+static void lose(Device *d, CUresult r, const char *says) {
+    char where[160] = "";
+    if (launches.n)
+        snprintf(where, sizeof where, " in kernel '%s'%s%s%s%s", launches.last->name, launches.last->what ? " (" : "",
+                 launches.last->what ? launches.last->what : "", launches.last->what ? ")" : "",
+                 launches.n > 1 ? " or one before it" : "");
+    pthread_mutex_lock(&d->lock);
+    if (!d->failed)
+        snprintf(d->why, sizeof d->why, "GPU %d failed%s: %s%s%s", d->ordinal, where, says ? says : "",
+                 says ? ", " : "", jaxcc_rt_cuda_name_of(r));
+    d->failed = true;
+    pthread_mutex_unlock(&d->lock);
+}
+static int32_t fail_lost(const Device *d) { return jaxcc_rt_fail_text(JAXCC_INTERNAL, d->why); }
+int32_t jaxcc_rt_cuda_failed(Device *d, CUresult r, const char *function) {
+    if (!r) return 0;
+    const jaxcc_rt_cuda_answer *a = jaxcc_rt_cuda_answer_to(r);
+    if (a->sticky) {
+        lose(d, r, a->says);
+        return fail_lost(d);
+    }
+    return jaxcc_rt_fail(a->status, "GPU %d: %s%s%s in %s", d->ordinal, a->says ? a->says : "", a->says ? ", " : "",
+                         jaxcc_rt_cuda_name_of(r), function);
+}
+
+/* ---- the end. The process runs this while the driver still works, as it was registered after the driver's own; the
+   library, which may have no code of the C compiler's that does so, when it is unloaded. */
+static char registrar;
+int __cxa_atexit(void (*)(void *), void *, void *registrar);
+void __cxa_finalize(void *registrar);
+
+static void device_close(Device *d) {
+    if (!jaxcc_rt_cuda.cuCtxPushCurrent_v2(d->context)) {
+        jaxcc_rt_cuda.cuCtxSynchronize();
+        jaxcc_rt_cuda_release_blocks(d);
+        jaxcc_rt_cuda_release_lanes(d);
+        jaxcc_rt_cuda_unload(d);
+        jaxcc_rt_cuda.cuCtxPopCurrent_v2(NULL);
+    }
+    jaxcc_rt_cuda.cuDevicePrimaryCtxRelease_v2(d->number);
+    pthread_mutex_destroy(&d->lock);
+    pthread_mutex_destroy(&d->loading);
+    free(d);
+}
+static void close_all(void *nothing) {
+    (void)nothing;
+    if (!jaxcc_rt_cuda_is_open() || devices.calls) return;
+    for (int i = 0; i < MOST_DEVICES; i++) {
+        Device *d = atomic_exchange(&devices.at[i], NULL);
+        if (d) device_close(d);
+    }
+}
+__attribute__((destructor)) static void unloaded(void) { __cxa_finalize(&registrar); }
+
+/* ---- opening */
+static int32_t attributes(Device *d) {
+    int major = 0, minor = 0;
+    int32_t status = CU(d, cuDeviceGetName, d->name, sizeof d->name, d->number);
+    if (!status) status = CU(d, cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d->number);
+    if (!status) status = CU(d, cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d->number);
+    if (!status)
+        status = CU(d, cuDeviceGetAttribute, &d->most_shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                    d->number);
+    d->sm = 10 * major + minor;
+    return status;
+}
+static int32_t device_open(int ordinal, Device **out) {
+    Device *d = malloc(sizeof *d);
+    if (!d) return jaxcc_rt_fail_text(JAXCC_MEMORY, "no memory");
+    *d = (Device){.ordinal = ordinal, .lock = PTHREAD_MUTEX_INITIALIZER, .loading = PTHREAD_MUTEX_INITIALIZER};
+    int32_t status = CU(d, cuDeviceGet, &d->number, ordinal);
+    if (!status) status = attributes(d);
+    if (!status) status = CU(d, cuDevicePrimaryCtxRetain, &d->context, d->number);
+    if (status) {
+        free(d);
+        return status;
+    }
+    if (!devices.registered) devices.registered = !__cxa_atexit(close_all, NULL, &registrar);
+    *out = d;
+    return 0;
+}
+static int32_t checked_ordinal(int64_t k) {
+    int n = 0;
+    CUresult r = jaxcc_rt_cuda.cuDeviceGetCount(&n);
+    if (r) return jaxcc_rt_fail(JAXCC_MISSING, "no GPU can be found: %s", jaxcc_rt_cuda_name_of(r));
+    if (n == 0) return jaxcc_rt_fail_text(JAXCC_MISSING, "this program needs an NVIDIA GPU, but there is none");
+    if (k < 0 || k >= n || k >= MOST_DEVICES)
+        return jaxcc_rt_fail(JAXCC_MISSING, "there is no GPU %lld: there %s %d, the first is 0", (long long)k,
+                             n == 1 ? "is" : "are", n);
+    return 0;
+}
+/* JAXCC_CUDA_DEVICE, else 0. */
+static int32_t preferred(int64_t *k) {
+    const char *text = getenv("JAXCC_CUDA_DEVICE");
+    char *end = NULL;
+    *k = devices.preferred - 1;
+    if (*k >= 0) return 0;
+    *k = text && *text ? strtol(text, &end, 10) : 0;
+    if (end && *end) return jaxcc_rt_fail(JAXCC_MISSING, "JAXCC_CUDA_DEVICE is '%s', not the number of a GPU", text);
+    int32_t status = checked_ordinal(*k);
+    if (!status) devices.preferred = 1 + *k;
+    return status;
+}
+int32_t jaxcc_rt_cuda_device(int64_t k, Device **d) {
+    int32_t status = jaxcc_rt_cuda_open();
+    if (!status && k == JAXCC_RT_CUDA_DEFAULT)
+        status = preferred(&k);
+    else if (!status && (k < 0 || k >= MOST_DEVICES))
+        status = checked_ordinal(k);
+    if (status) return status;
+    *d = devices.at[k];
+    if (!*d) {
+        pthread_mutex_lock(&devices.lock);
+        *d = devices.at[k];
+        if (!*d) status = device_open((int)k, d);
+        if (!status) devices.at[k] = *d;
+        pthread_mutex_unlock(&devices.lock);
+    }
+    return status ? status : (*d)->failed ? fail_lost(*d) : 0;
+}
+int32_t jaxcc_rt_cuda_enter(Device *d) {
+    int32_t status = CU(d, cuCtxPushCurrent_v2, d->context);
+    if (!status) devices.calls++;
+    return status;
+}
+void jaxcc_rt_cuda_leave(void) {
+    devices.calls--;
+    jaxcc_rt_cuda.cuCtxPopCurrent_v2(NULL);
+}

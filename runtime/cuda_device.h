@@ -1,0 +1,103 @@
+/* The GPUs that the library uses, and what it keeps on each of them between calls. All functions but jaxcc_rt_cuda_device
+   are called with the device's context pushed; those that return an int32_t return a status, with the text set. */
+#ifndef JAXCC_CUDA_DEVICE_H
+#define JAXCC_CUDA_DEVICE_H
+#include "cuda.h"
+#include "cuda_driver.h"
+#include <pthread.h>
+#include <stdbool.h>
+
+/* Memory of the device. `done`: recorded when the block was given back; until then the stream may still use it. */
+typedef struct Block {
+    struct Block *next;
+    CUdeviceptr at;
+    int64_t bytes;
+    CUstream stream;
+    CUevent done;
+    bool pending;
+} Block;
+/* What one call at a time uses: a stream, and two pinned blocks of the host, which large arrays pass through in turn.
+   `busy`: until `done` the device may still use the block. */
+typedef struct {
+    char *at;
+    int64_t bytes;
+    CUevent done;
+    bool busy;
+} Half;
+typedef struct Lane {
+    struct Lane *next;
+    CUstream stream;
+    Half half[2];
+} Lane;
+/* The library's code and constants on one device. */
+typedef struct Loaded {
+    struct Loaded *next;    /* of the library */
+    struct Loaded *next_on; /* of the device */
+    struct Device *device;
+    jaxcc_rt_cuda_library *library;
+    CUmodule module;
+    CUdeviceptr memory, *constants;
+    CUfunction *functions;
+} Loaded;
+typedef struct Device {
+    int ordinal, sm, most_shared; /* sm: 10 * major + minor */
+    CUdevice number;
+    char name[64];
+    CUcontext context;
+    pthread_mutex_t lock, loading; /* lock: of what follows */
+    Block *blocks;
+    Lane *lanes;
+    int64_t n_blocks, n_lanes;
+    Loaded *loaded;
+    _Atomic bool failed; /* for good: why says how */
+    char why[256];
+} Device;
+
+enum { JAXCC_RT_CUDA_ALIGN = 256, JAXCC_RT_CUDA_DEFAULT = -1 };
+
+/* The device of that number, ready for calls; JAXCC_RT_CUDA_DEFAULT: the one that the environment chooses. */
+int32_t jaxcc_rt_cuda_device(int64_t ordinal, Device **);
+/* While one is in progress on any thread, the end of the process leaves everything as it is. */
+int32_t jaxcc_rt_cuda_enter(Device *);
+void jaxcc_rt_cuda_leave(void);
+
+/* 0 if r is. Else the thread's text says what failed: the function, on this device. */
+int32_t jaxcc_rt_cuda_failed(Device *, CUresult r, const char *function);
+#define CU(device, function, ...) jaxcc_rt_cuda_failed(device, jaxcc_rt_cuda.function(__VA_ARGS__), #function)
+/* For messages: a launch by this thread; it has waited for the launches. */
+void jaxcc_rt_cuda_launched(const jaxcc_rt_cuda_kernel *);
+void jaxcc_rt_cuda_waited(void);
+
+/* ---- memory (cuda_memory.c) */
+/* At least so many bytes for work on the stream. hint: as in jaxcc_rt_cuda_program. */
+int32_t jaxcc_rt_cuda_block_take(Device *, int64_t bytes, CUstream, const char *hint, Block **);
+/* idle: the device has finished all work with it; else that on the stream may be in progress. */
+void jaxcc_rt_cuda_block_give(Device *, Block *, CUstream, bool idle);
+/* Memory outside the free list. */
+int32_t jaxcc_rt_cuda_alloc(Device *, int64_t bytes, const char *hint, CUdeviceptr *);
+int32_t jaxcc_rt_cuda_lane_take(Device *, Lane **);
+/* good: its stream has come to its end. */
+void jaxcc_rt_cuda_lane_give(Device *, Lane *, bool good);
+/* Frees what the device keeps for later. */
+void jaxcc_rt_cuda_release_blocks(Device *);
+void jaxcc_rt_cuda_release_lanes(Device *);
+
+/* Arrays of the host that lie one after the other on the device, each aligned to JAXCC_RT_CUDA_ALIGN: pointers and sizes
+   are found in steps of so many bytes. A negative size counts as 0. */
+typedef struct {
+    const void *pointers, *sizes;
+    int64_t pointer_step, size_step, n;
+    int64_t k, at; /* the next byte: of which array, at which offset */
+} Area;
+int64_t jaxcc_rt_cuda_area_bytes(Area); /* INT64_MAX if that is too many */
+/* The next array's pointer on the device, of an area that begins at *at, which is moved to its end. */
+CUdeviceptr jaxcc_rt_cuda_area_next(Area *, CUdeviceptr *at);
+/* Copies: to the device, which is enqueued; from it, which waits for its end and so for all of the stream. */
+int32_t jaxcc_rt_cuda_copy_in(Device *, Lane *, CUstream, Area, CUdeviceptr to);
+int32_t jaxcc_rt_cuda_copy_out(Device *, Lane *, CUstream, Area, CUdeviceptr from);
+
+/* ---- code (cuda_module.c) */
+int32_t jaxcc_rt_cuda_load(Device *, jaxcc_rt_cuda_library *, Loaded **);
+void jaxcc_rt_cuda_unload(Device *);
+
+#endif
