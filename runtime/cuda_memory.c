@@ -227,6 +227,15 @@ int64_t jaxcc_rt_cuda_area_bytes(Area a) {
     }
     return all;
 }
+/* To the end of the last array: what is copied. */
+static int64_t area_extent(Area a) {
+    int64_t at = 0, end = 0;
+    for (; a.k < a.n; a.k++) {
+        if (area_size(&a)) end = at + area_size(&a);
+        at += aligned(area_size(&a));
+    }
+    return end;
+}
 CUdeviceptr jaxcc_rt_cuda_area_next(Area *a, CUdeviceptr *at) {
     CUdeviceptr p = *at;
     *at += (CUdeviceptr)aligned(area_size(a));
@@ -252,7 +261,7 @@ static void area_move(Area *a, char *block, int64_t n, bool in) {
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 int32_t jaxcc_rt_cuda_copy_in(Device *d, Lane *l, CUstream stream, Area a, CUdeviceptr to) {
-    int64_t all = jaxcc_rt_cuda_area_bytes(a);
+    int64_t all = area_extent(a);
     int32_t status = 0;
     for (int64_t at = 0, turn = 0; at < all && !status; at += MOST_HALF, turn++) {
         Half *h = &l->half[turn % 2];
@@ -267,7 +276,7 @@ int32_t jaxcc_rt_cuda_copy_in(Device *d, Lane *l, CUstream stream, Area a, CUdev
 }
 /* The device fills one half while the other one is emptied. */
 int32_t jaxcc_rt_cuda_copy_out(Device *d, Lane *l, CUstream stream, Area a, CUdeviceptr from) {
-    int64_t all = jaxcc_rt_cuda_area_bytes(a), turns = (all + MOST_HALF - 1) / MOST_HALF;
+    int64_t all = area_extent(a), turns = (all + MOST_HALF - 1) / MOST_HALF;
     int32_t status = 0;
     for (int64_t turn = 0; turn <= turns && !status; turn++) {
         Half *h = &l->half[turn % 2], *before = &l->half[(turn + 1) % 2];

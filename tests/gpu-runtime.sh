@@ -1,0 +1,85 @@
+#!/bin/sh
+# gpu-runtime.sh BUILD: runtime/cuda.c on the driver for tests (driver.h): results, with work done at once and only when it is waited for; each
+# function of the driver fails at each of its first three uses; what is said when there is no driver, no GPU, one that is too old.
+. "$(dirname "$0")/try.sh"
+gpu=$build/tests/gpu
+# scenario NAME [VARIABLE=VALUE...]: a child without leaks and misuses; what it says goes to said
+scenario() {
+    scenario=$1
+    shift
+    rm -f "$work/leaks" "$work/counts"
+    env LD_LIBRARY_PATH="$gpu" JAXCC_GPU_LEAKS="$work/leaks" JAXCC_GPU_COUNTS="$work/counts" "$@" \
+        timeout 120 "$gpu/runtime" "$scenario" >"$work/said" 2>&1 || { echo "$scenario $*" && cat "$work/said" && return 1; }
+    ! [ -s "$work/leaks" ] || { echo "$scenario $*" && cat "$work/leaks" "$work/said" && return 1; }
+}
+value() { tr ' ' '\n' <"$work/counts" | sed -n "/^$1\$/{n;p;}"; }
+# Once all is loaded a call allocates nothing; with device pointers an output of a computed size, and the test its arrays.
+steady() {
+    scenario many MANY=2 "$@" && few=$(value allocations) || return 1
+    scenario many MANY=12 "$@" && [ "$(value allocations)" = $((few + 20)) ]
+}
+# refused STATUS TEXT [VARIABLE=VALUE...]
+refused() {
+    want="$1 $2"
+    shift 2
+    scenario refused WANT="$want" "$@"
+}
+# Each function fails at its first, second, third use. Those that only give back may leave what they were to give back.
+fails() {
+    for n in 1 2 3; do
+        scenario "$2" "$4=$1:$n" JAXCC_GPU_LAZY="$3" && continue
+        case $1 in
+        cuMemFree* | cu*Destroy* | cuModuleUnload | *Release* | cuCtxPop* | cuEventRecord) grep -q '^leak\|not released\|not freed' "$work/leaks" && continue ;;
+        esac
+        return 1
+    done
+}
+functions=$(sed -n 's/^CUDA(\([A-Za-z0-9_]*\),.*/\1/p' runtime/cuda_driver.def)
+
+for lazy in 0 1; do
+    try "results, lazy $lazy" scenario results JAXCC_GPU_LAZY=$lazy
+    try "results, races, backwards, lazy $lazy" scenario results JAXCC_GPU_LAZY=$lazy JAXCC_GPU_RACES=3 JAXCC_GPU_ORDER=1
+    try "large, lazy $lazy" scenario large JAXCC_GPU_LAZY=$lazy
+    try "threads, lazy $lazy" scenario threads JAXCC_GPU_LAZY=$lazy
+    try "steady, lazy $lazy" steady JAXCC_GPU_LAZY=$lazy
+    try "memory, lazy $lazy" scenario memory JAXCC_GPU_MEMORY=1000000 JAXCC_GPU_LAZY=$lazy
+    try "arguments, lazy $lazy" scenario arguments JAXCC_GPU_LAZY=$lazy
+    try "fault, lazy $lazy" scenario sticky FAULT=1 JAXCC_GPU_LAZY=$lazy
+    try "fault of a call that does not wait, lazy $lazy" scenario sticky_device JAXCC_GPU_LAZY=$lazy
+    for f in $functions; do
+        try "$f fails, host pointers, lazy $lazy" fails "$f" once_host $lazy JAXCC_GPU_FAIL
+        try "$f fails, device pointers, lazy $lazy" fails "$f" once_device $lazy FAIL
+    done
+done
+for f in cuLaunchKernel cuStreamSynchronize cuMemcpyHtoDAsync_v2 cuEventSynchronize; do
+    for r in 700 716 719; do try "$f answers $r" scenario sticky JAXCC_GPU_FAIL=$f:2:$r; done
+done
+succeeds scenario sticky FAULT=1 CUDA_LAUNCH_BLOCKING=1
+succeeds scenario images
+succeeds scenario image_of_90 JAXCC_GPU_SM=90
+succeeds scenario image_of_90 JAXCC_GPU_SM=120
+succeeds scenario after_fork
+succeeds scenario second_device JAXCC_GPU_DEVICES=2 JAXCC_CUDA_DEVICE=1 JAXCC_GPU_SM=70,80
+mkdir "$work/empty"
+try "no driver" refused 6 "needs an NVIDIA GPU and its driver: libcuda.so.1" LD_LIBRARY_PATH="$work/empty"
+try "no device" refused 6 "needs an NVIDIA GPU, but there is no NVIDIA GPU (CUDA_ERROR_NO_DEVICE)" JAXCC_GPU_DEVICES=0
+try "no device of that number" refused 6 "there is no GPU 1: there is 1, the first is 0" JAXCC_CUDA_DEVICE=1
+try "no number" refused 6 "JAXCC_CUDA_DEVICE is 'x', not the number of a GPU" JAXCC_CUDA_DEVICE=x
+try "too old" refused 4 "was compiled for sm_80 and later, but GPU 0 (interpreter of sm_75) is sm_75" JAXCC_GPU_SM=75
+try "old driver" refused 6 "GPU 0: a newer driver is needed, CUDA_ERROR_UNSUPPORTED_PTX_VERSION" \
+    JAXCC_GPU_FAIL=cuModuleLoadDataEx:1:222,cuDriverGetVersion:1
+try "mismatch" refused 6 "libcuda.so.1 does not fit the kernel's driver" JAXCC_GPU_FAIL=cuInit:1:803
+# A driver without one of the functions.
+missing() {
+    echo 'int cuInit(unsigned x) { return 0; }' >"$work/old.c"
+    mkdir -p "$work/old" && cc -shared -fPIC "$work/old.c" -o "$work/old/libcuda.so.1" &&
+        refused 6 "driver is too old: libcuda.so.1 has no cuGetErrorName" LD_LIBRARY_PATH="$work/old"
+}
+succeeds missing
+# The driver for tests has all that the runtime calls.
+complete() {
+    nm -D --defined-only "$gpu/libcuda.so.1" | awk '{ print $3 }' >"$work/has"
+    for f in $functions; do grep -qx "$f" "$work/has" || { echo "no $f" && return 1; }; done
+}
+succeeds complete
+finish

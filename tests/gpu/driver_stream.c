@@ -1,0 +1,350 @@
+/* Streams and events. Work has numbers in the order in which it comes; to wait for an event is to do the work of its stream
+   up to the number at which it was recorded. */
+#include "driver.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct Event {
+    int device;
+    Stream *stream; /* where it was recorded last, or NULL */
+    uint64_t number;
+    Graph *capture; /* while the graph that it was recorded in is captured */
+    double time;    /* when that was done, in ms */
+    bool timed, pending;
+} Event;
+
+static Stream *streams; /* all, also destroyed ones */
+static uint64_t newest;
+static _Thread_local Stream *own[MOST_DEVICES]; /* the threads' default streams */
+
+/* ---- streams by handle */
+static Stream *stream_new(int device, bool blocking) {
+    Stream *s = calloc(1, sizeof *s);
+    if (!s) abort();
+    *s = (Stream){.device = device, .blocking = blocking, .last = &s->first, .next = streams};
+    streams = s;
+    return s;
+}
+static Stream *default_stream(Stream **s) {
+    if (!*s) *s = stream_new(current_device(), true);
+    return *s;
+}
+Stream *stream_of(CUstream handle, const char *name) {
+    Device *d = &devices[current_device()];
+    if ((uintptr_t)handle <= 1) return default_stream(&d->legacy);
+    if ((uintptr_t)handle == 2) return default_stream(&own[current_device()]);
+    Stream *s = handle_object(STREAM, handle);
+    if (s && s->device != current_device()) {
+        misused(0, "the stream is of device %d, the context of %d", s->device, current_device());
+        return NULL;
+    }
+    return s;
+}
+bool stream_capturing(void) {
+    for (const Stream *s = streams; s; s = s->next)
+        if (s->capture && (s->capture_mode == 0 || (s->capture_mode == 1 && s->capture_thread == (uint64_t)gettid())))
+            return true;
+    return false;
+}
+
+/* ---- work */
+void work_free(Work *w) {
+    if (w->own) free(w->host);
+    free(w->parameters);
+    if (w->exec) exec_free(w->exec);
+    free(w);
+}
+static CUresult perform(Work *w) {
+    if (devices[w->device].error) return devices[w->device].error;
+    return w->perform(w);
+}
+CUresult stream_drain(Stream *s, uint64_t until) {
+    CUresult r = devices[s->device].error;
+    while (s->first && s->first->number <= until) {
+        Work *w = s->first;
+        s->first = w->next;
+        if (!s->first) s->last = &s->first;
+        CUresult one = perform(w);
+        if (!r) r = one;
+        work_free(w);
+    }
+    return r;
+}
+CUresult stream_drain_all(int device) {
+    CUresult r = 0;
+    for (Stream *s = streams; s; s = s->next)
+        if (s->device == device) r = r ?: stream_drain(s, UINT64_MAX);
+    return r ?: devices[device].error;
+}
+bool stream_uses(const void *module) {
+    for (const Stream *s = streams; s; s = s->next)
+        for (const Work *w = s->first; w; w = w->next)
+            if (w->module == module) return true;
+    return false;
+}
+void stream_forget(int device) {
+    for (Stream *s = streams; s; s = s->next) {
+        if (s->device != device) continue;
+        while (s->first) {
+            Work *w = s->first;
+            s->first = w->next;
+            work_free(w);
+        }
+        s->last = &s->first;
+        s->dead = true;
+    }
+}
+static CUresult perform_wait(Work *w) { return stream_drain(w->waits, w->until); }
+static void enqueue(Stream *s, const Work *w) {
+    Work *one = malloc(sizeof *one);
+    if (!one) abort();
+    *one = *w;
+    one->next = NULL;
+    one->number = s->newest = ++newest;
+    one->device = s->device;
+    *s->last = one;
+    s->last = &one->next;
+}
+static void wait_stream(Stream *s, Stream *other) {
+    if (!other || other == s || !other->first) return;
+    enqueue(s, &(Work){.perform = perform_wait, .waits = other, .until = other->newest});
+}
+/* The default stream of a device waits for its blocking streams, and they for it. */
+static void wait_default(Stream *s) {
+    Stream *legacy = devices[s->device].legacy;
+    if (s != legacy) {
+        if (s->blocking) wait_stream(s, legacy);
+        return;
+    }
+    for (Stream *other = streams; other; other = other->next)
+        if (other->device == s->device && other->blocking) wait_stream(s, other);
+}
+static CUresult invalidate(Stream *s) {
+    s->invalid = true;
+    return CAPTURE_INVALIDATED;
+}
+CUresult stream_add(Stream *s, Work w) {
+    w.device = s->device;
+    if (s->capture) {
+        CUresult r = s->invalid ? CAPTURE_INVALIDATED : w.graph_type < 0 ? invalidate(s) : graph_add(s->capture, w);
+        return r;
+    }
+    if (!settings.lazy && !s->first) {
+        Work *one = malloc(sizeof *one);
+        if (!one) abort();
+        *one = w;
+        CUresult r = perform(one);
+        s->newest = ++newest;
+        work_free(one);
+        return w.perform == perform_launch && !settings.blocking ? 0 : r; /* faults show later */
+    }
+    wait_default(s);
+    enqueue(s, &w);
+    return w.perform == perform_launch && settings.blocking ? stream_drain(s, UINT64_MAX) : 0;
+}
+
+/* ---- functions of streams */
+static CUresult create(CUstream *handle, unsigned flags) {
+    if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
+    Stream *s = stream_new(current_device(), !flags);
+    s->handle = handle_new(STREAM, s->device, s);
+    *handle = s->handle;
+    return 0;
+}
+API cuStreamCreate(CUstream *handle, unsigned flags) { return done(begin(__func__, CURRENT) ?: create(handle, flags)); }
+API cuStreamCreateWithPriority(CUstream *handle, unsigned flags, int priority) {
+    return done(begin(__func__, CURRENT) ?: create(handle, flags));
+}
+/* Work that it still has is done when the device is waited for. */
+static CUresult destroy(CUstream handle) {
+    Stream *s = handle_object(STREAM, handle);
+    if (!s) return INVALID_HANDLE;
+    handle_end(handle);
+    s->dead = true;
+    return 0;
+}
+API cuStreamDestroy_v2(CUstream handle) { return done(begin(__func__, CURRENT) ?: destroy(handle)); }
+static CUresult synchronize(CUstream handle, const char *name) {
+    Stream *s = stream_of(handle, name);
+    if (!s) return INVALID_HANDLE;
+    if (s->capture) return invalidate(s), CAPTURE_UNSUPPORTED;
+    counts.waits++;
+    wait_default(s);
+    return stream_drain(s, UINT64_MAX);
+}
+API cuStreamSynchronize(CUstream handle) { return done(begin(__func__, CURRENT) ?: synchronize(handle, __func__)); }
+/* Who asks again and again will see the work done. */
+static CUresult one_step(Stream *s) {
+    if (!s->first) return devices[s->device].error;
+    CUresult r = stream_drain(s, s->first->number);
+    return r ?: CUDA_ERROR_NOT_READY;
+}
+static CUresult query(CUstream handle, const char *name) {
+    Stream *s = stream_of(handle, name);
+    return !s ? INVALID_HANDLE : s->capture ? CAPTURE_UNSUPPORTED : one_step(s);
+}
+API cuStreamQuery(CUstream handle) { return done(begin(__func__, CURRENT) ?: query(handle, __func__)); }
+static CUresult context_of(CUstream handle, CUcontext *context, const char *name) {
+    const Stream *s = stream_of(handle, name);
+    if (!s) return INVALID_HANDLE;
+    *context = devices[s->device].context;
+    return 0;
+}
+API cuStreamGetCtx(CUstream handle, CUcontext *context) {
+    return done(begin(__func__, CURRENT) ?: context_of(handle, context, __func__));
+}
+static CUresult perform_call(Work *w) { return w->call(w->host), 0; }
+static CUresult host_function(CUstream handle, HostFunction *f, void *data, const char *name) {
+    Stream *s = stream_of(handle, name);
+    if (!s) return INVALID_HANDLE;
+    return stream_add(s, (Work){.perform = perform_call, .call = f, .host = data, .graph_type = GRAPH_HOST});
+}
+API cuLaunchHostFunc(CUstream handle, HostFunction *f, void *data) {
+    return done(begin(__func__, CURRENT) ?: host_function(handle, f, data, __func__));
+}
+
+/* ---- events */
+static CUresult event_create(CUevent *handle, unsigned flags) {
+    Event *e = calloc(1, sizeof *e);
+    if (!e) abort();
+    e->device = current_device();
+    e->timed = !(flags & 2);
+    *handle = handle_new(EVENT, e->device, e);
+    return 0;
+}
+API cuEventCreate(CUevent *handle, unsigned flags) {
+    return done(begin(__func__, CURRENT) ?: event_create(handle, flags));
+}
+static CUresult event_destroy(CUevent handle) {
+    if (!handle_object(EVENT, handle)) return INVALID_HANDLE;
+    handle_end(handle);
+    return 0;
+}
+API cuEventDestroy_v2(CUevent handle) { return done(begin(__func__, CURRENT) ?: event_destroy(handle)); }
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+static CUresult perform_record(Work *w) {
+    w->event->time = now();
+    return 0;
+}
+static CUresult record(CUevent handle, CUstream stream, const char *name) {
+    Event *e = handle_object(EVENT, handle);
+    Stream *s = e ? stream_of(stream, name) : NULL;
+    if (!s) return INVALID_HANDLE;
+    e->capture = s->capture;
+    if (s->capture) return 0;
+    e->stream = s;
+    CUresult r = stream_add(s, (Work){.perform = perform_record, .event = e, .graph_type = -1});
+    e->number = s->newest;
+    return r;
+}
+API cuEventRecord(CUevent handle, CUstream stream) {
+    return done(begin(__func__, CURRENT) ?: record(handle, stream, __func__));
+}
+static bool is_done(const Event *e) { return !e->stream || !e->stream->first || e->stream->first->number > e->number; }
+static CUresult event_wait(CUevent handle) {
+    const Event *e = handle_object(EVENT, handle);
+    if (!e) return INVALID_HANDLE;
+    if (e->capture) return CAPTURED_EVENT;
+    counts.waits++;
+    return e->stream ? stream_drain(e->stream, e->number) : 0;
+}
+API cuEventSynchronize(CUevent handle) { return done(begin(__func__, CURRENT) ?: event_wait(handle)); }
+static CUresult event_query(CUevent handle) {
+    const Event *e = handle_object(EVENT, handle);
+    if (!e) return INVALID_HANDLE;
+    if (e->capture) return CAPTURED_EVENT;
+    return is_done(e) ? devices[e->device].error : one_step(e->stream);
+}
+API cuEventQuery(CUevent handle) { return done(begin(__func__, CURRENT) ?: event_query(handle)); }
+static CUresult elapsed(float *ms, CUevent a, CUevent b) {
+    const Event *x = handle_object(EVENT, a), *y = handle_object(EVENT, b);
+    if (!x || !y) return INVALID_HANDLE;
+    if (!x->timed || !y->timed || !x->stream || !y->stream) return INVALID_HANDLE;
+    if (!is_done(x) || !is_done(y)) return CUDA_ERROR_NOT_READY;
+    *ms = (float)(y->time - x->time);
+    return 0;
+}
+API cuEventElapsedTime(float *ms, CUevent a, CUevent b) { return done(begin(__func__, CURRENT) ?: elapsed(ms, a, b)); }
+API cuEventElapsedTime_v2(float *ms, CUevent a, CUevent b) {
+    return done(begin(__func__, CURRENT) ?: elapsed(ms, a, b));
+}
+static CUresult join(Stream *s, Graph *g, const Stream *from) {
+    if (s->capture) return s->capture == g ? 0 : invalidate(s);
+    s->capture = g;
+    s->capture_mode = from ? from->capture_mode : 2;
+    s->capture_thread = (uint64_t)gettid();
+    return 0;
+}
+static CUresult wait_event(CUstream stream, CUevent handle, const char *name) {
+    const Event *e = handle_object(EVENT, handle);
+    Stream *s = e ? stream_of(stream, name) : NULL;
+    if (!s) return INVALID_HANDLE;
+    if (e->capture) return join(s, e->capture, NULL);
+    if (s->capture) return invalidate(s), 905; /* STREAM_CAPTURE_ISOLATION */
+    if (is_done(e)) return 0;
+    return stream_add(s, (Work){.perform = perform_wait, .waits = e->stream, .until = e->number, .graph_type = -1});
+}
+API cuStreamWaitEvent(CUstream stream, CUevent handle, unsigned flags) {
+    return done(begin(__func__, CURRENT) ?: wait_event(stream, handle, __func__));
+}
+
+/* ---- capture */
+static CUresult capture(CUstream handle, Graph *into, int mode, const char *name) {
+    Stream *s = stream_of(handle, name);
+    if (!s) return INVALID_HANDLE;
+    if (s == devices[s->device].legacy) return CAPTURE_UNSUPPORTED;
+    if (s->capture) return CUDA_ERROR_INVALID_VALUE;
+    s->capture = into ? into : graph_new();
+    s->captured_into = into;
+    s->capture_origin = true;
+    s->invalid = false;
+    s->capture_mode = mode;
+    s->capture_thread = (uint64_t)gettid();
+    return 0;
+}
+API cuStreamBeginCapture_v2(CUstream handle, int mode) {
+    return done(begin(__func__, CURRENT) ?: capture(handle, NULL, mode, __func__));
+}
+static CUresult capture_into(CUstream handle, CUgraph graph, int mode, const char *name) {
+    Graph *g = handle_object(GRAPH, graph);
+    return g ? capture(handle, g, mode, name) : INVALID_HANDLE;
+}
+API cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode *after, const void *edges, size_t n,
+                                int mode) {
+    return done(begin(__func__, CURRENT) ?: capture_into(handle, graph, mode, __func__));
+}
+static CUresult end_capture(CUstream handle, CUgraph *graph, const char *name) {
+    Stream *s = stream_of(handle, name);
+    *graph = NULL;
+    if (!s) return INVALID_HANDLE;
+    if (!s->capture || !s->capture_origin) return CAPTURE_UNMATCHED;
+    Graph *g = s->capture;
+    bool invalid = false;
+    for (Stream *other = streams; other; other = other->next) {
+        if (other->capture != g) continue;
+        invalid |= other->invalid;
+        other->capture = NULL;
+        other->capture_origin = other->invalid = false;
+    }
+    if (invalid) return CAPTURE_INVALIDATED;
+    *graph = graph_handle(g);
+    return 0;
+}
+API cuStreamEndCapture(CUstream handle, CUgraph *graph) {
+    return done(begin(__func__, CURRENT) ?: end_capture(handle, graph, __func__));
+}
+static CUresult is_capturing(CUstream handle, int *status, const char *name) {
+    const Stream *s = stream_of(handle, name);
+    if (!s) return INVALID_HANDLE;
+    *status = !s->capture ? 0 : s->invalid ? 2 : 1;
+    return 0;
+}
+API cuStreamIsCapturing(CUstream handle, int *status) {
+    return done(begin(__func__, CURRENT) ?: is_capturing(handle, status, __func__));
+}

@@ -1,0 +1,348 @@
+/* runtime/cuda.c on the driver for tests, with kernels by hand: results, failures of each driver function at each of its
+   first uses, what is said, what is left. Each scenario is a child, with its own environment. LD_LIBRARY_PATH finds the
+   driver: runtime [SCENARIO] */
+#include "kernels.h"
+#include "../../runtime/cuda.h"
+#include "../../runtime/cuda_driver.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- a library: what the compiler would write */
+enum { AXPY, LOOKUP, COUNT, REVERSE, FAULT, N_KERNELS, N = 1000, TURNS = 5, LARGE = 5 << 20, THREADS = 256 };
+static const float table[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static const double unused[3] = {1, 2, 3};
+static const jaxcc_rt_cuda_constant_data constants[] = {{unused, sizeof unused}, {table, sizeof table}};
+static const jaxcc_rt_cuda_kernel kernels[N_KERNELS] = {
+    {"axpy", "t.jaxpr:1:20 mul", 40, 0}, {"lookup", NULL, 24, 0}, {"count", NULL, 24, 0}, {"reverse", NULL, 8, 60000},
+    {"fault", "t.jaxpr:2:5 scatter", 0, 0},
+};
+static const jaxcc_rt_cuda_image image[] = {{"sm_80", KERNELS("7.0", "sm_80"), 80, JAXCC_RT_CUDA_LATER}};
+static const jaxcc_rt_cuda_image newer[] = {{"sm_90a", KERNELS("7.8", "sm_90a"), 90, JAXCC_RT_CUDA_SAME},
+                                            {"sm_90", KERNELS("7.8", "sm_90"), 90, JAXCC_RT_CUDA_LATER}};
+static const jaxcc_rt_cuda_image newest[] = {{"sm_80", KERNELS("8.8", "sm_80"), 80, JAXCC_RT_CUDA_LATER}};
+static const jaxcc_rt_cuda_image wrong[] = {{"sm_80", ".version 7.0\n.target sm_80\nnonsense;\n", 80, 0}};
+#define LIBRARY(images)                                                                                                \
+    {NULL, images, kernels, constants, sizeof images / sizeof *images, N_KERNELS, sizeof constants / sizeof *constants}
+static jaxcc_rt_cuda_library library = LIBRARY(image), for_newer = LIBRARY(newer), for_newest = LIBRARY(newest),
+                             not_ptx = LIBRARY(wrong);
+
+/* words: n, x, y, a, out, negative, late, workspace */
+enum { W_N, W_X, W_Y, W_A, W_OUT, W_NEGATIVE, W_LATE, W_WORK, WORDS = W_WORK + 1 + 3 };
+static bool fault; /* run the kernel that fails */
+
+static void axpy(jaxcc_rt_heap *h, void *x, void *y, void *out, int64_t n, void *a) {
+    void *context[] = {x, y, out, (void *)n, a};
+    jaxcc_rt_cuda_launch(h, AXPY, context, (n + THREADS - 1) / THREADS, 1, 1, THREADS, 0);
+}
+static void negate(jaxcc_rt_heap *h, void *const *arrays, const int64_t *sizes) {
+    for (int64_t i = 0; i < sizes[0]; i++) ((float *)arrays[1])[i] = -((const float *)arrays[0])[i];
+    if (strcmp(arrays[2], "text") != 0) jaxcc_rt_stop(h, JAXCC_CHECK, "no text");
+}
+/* out = a x + y + table[i mod 16], its first 256 reversed twice; negative = -out; late = 3, then the turns of a loop */
+static void body(void *args, jaxcc_rt_heap *h) {
+    void **w = args;
+    int64_t n = (int64_t)w[W_N], bytes = 4 * n, dims[] = {2};
+    uint8_t go = 1;
+    int32_t three[] = {3, 0};
+    axpy(h, w[W_X], w[W_Y], w[W_WORK], n, w[W_A]);
+    void *lookup[] = {jaxcc_rt_cuda_constant(h, 1), w[W_WORK], (void *)n};
+    jaxcc_rt_cuda_launch(h, LOOKUP, lookup, (n + THREADS - 1) / THREADS, 1, 1, THREADS, 0);
+    for (int i = 0; i < 2 && n >= THREADS; i++) jaxcc_rt_cuda_launch(h, REVERSE, &w[W_WORK], 1, 1, 1, THREADS, 60000);
+    jaxcc_rt_cuda_launch(h, FAULT, NULL, fault ? 1 : 0, 1, 1, 1, 0);
+    jaxcc_rt_cuda_copy(h, w[W_OUT], w[W_WORK], bytes);
+    void *arrays[] = {w[W_OUT], w[W_NEGATIVE], "text"};
+    jaxcc_rt_cuda_host(h, negate, arrays, (int64_t[]){bytes, bytes}, 1, 1, &n);
+    char *state = jaxcc_rt_cuda_get(h, 300);
+    jaxcc_rt_cuda_fill(h, state, 0, 4, 1);
+    jaxcc_rt_cuda_fill(h, state + 8, 0x100000002, 8, 1);
+    jaxcc_rt_cuda_fill(h, state + 16, 1, 1, 1);
+    void *count[] = {state, state + 16, (void *)TURNS};
+    while (go) {
+        jaxcc_rt_cuda_launch(h, COUNT, count, 1, 1, 1, 1, 0);
+        jaxcc_rt_cuda_read(h, &go, state + 16, 1);
+    }
+    char *late = jaxcc_rt_cuda_array(h, w[W_LATE], 1, dims, sizeof three);
+    jaxcc_rt_cuda_upload(h, late, three, sizeof three);
+    memset(three, 0xFF, sizeof three);
+    jaxcc_rt_cuda_copy(h, late + 4, state, 4);
+    jaxcc_rt_cuda_put(h, state);
+    jaxcc_rt_cuda_put(h, jaxcc_rt_cuda_rows(h, 1000, 1, 1000, "no memory for {0} rows"));
+}
+static const jaxcc_rt_cuda_program
+    host_program = {&library, body, "x y a out negative late", "", 1, 3, 3, 0},
+    device_program = {&library, body, "x y a out negative late", "", 1, 3, 3, JAXCC_RT_CUDA_DEVICE_POINTERS};
+
+/* ---- calls of it */
+typedef struct {
+    int64_t n;
+    float *x, *y, a, *out, *negative;
+    jaxcc_array late;
+} Arrays;
+static Arrays arrays_new(int64_t n) {
+    Arrays s = {.n = n, .a = 0.5f};
+    s.x = malloc(16 * (size_t)n);
+    if (!s.x) exit(9);
+    s.y = s.x + n, s.out = s.y + n, s.negative = s.out + n;
+    for (int64_t i = 0; i < n; i++) s.x[i] = (float)(i % 1000), s.y[i] = (float)(i % 7), s.out[i] = s.negative[i] = -99;
+    return s;
+}
+static int32_t call(const jaxcc_rt_cuda_program *p, Arrays *s) {
+    int64_t b = 4 * s->n, bytes[] = {b, b, 4, b, b, -1, b};
+    void *words[WORDS] = {(void *)s->n, s->x, s->y, &s->a, s->out, s->negative, &s->late};
+    return jaxcc_rt_cuda_run(p, words, bytes);
+}
+static bool right(const Arrays *s, const float *out, const float *negative, const int32_t *late) {
+    for (int64_t i = 0; i < s->n; i++) {
+        float want = 0.5f * (float)(i % 1000) + (float)(i % 7) + table[i % 16];
+        if (out[i] != want || negative[i] != -want)
+            return printf("out[%lld] is %g and %g, not %g\n", (long long)i, out[i], negative[i], want), false;
+    }
+    if (late[0] != 3 || late[1] != TURNS) return printf("late is %d, %d\n", late[0], late[1]), false;
+    return true;
+}
+static int32_t host_call(int64_t n, bool *is_right) {
+    Arrays s = arrays_new(n);
+    int32_t status = call(&host_program, &s);
+    *is_right = !status && s.late.rank == 1 && s.late.dims[0] == 2 && right(&s, s.out, s.negative, s.late.data);
+    if (!status) s.late.release(&s.late);
+    free(s.x);
+    return status;
+}
+#define DRIVER jaxcc_rt_cuda
+static void need(CUresult r, const char *what) {
+    if (r) printf("%s: error %d\n", what, r), exit(9);
+}
+/* Uses of the driver from now on that fail, as in JAXCC_GPU_FAIL; their number is that of the runtime's in all calls. */
+static void *driver;
+static void fail_next(const char *what) {
+    void (*set)(const char *) = NULL;
+    void *f = dlsym(driver, "jaxcc_gpu_fail");
+    memcpy(&set, &f, sizeof f);
+    set(what);
+}
+/* The caller's own use of the GPU: a stream that does not block, memory, results after a wait. */
+static int32_t device_call(int64_t n, bool *is_right) {
+    CUcontext context;
+    CUstream stream;
+    CUdeviceptr memory;
+    Arrays s = arrays_new(n), d = s;
+    size_t b = 4 * (size_t)n, step = (b + 255) / 256 * 256;
+    int32_t late[2] = {0}, status = jaxcc_rt_cuda_open();
+    if (status) return free(s.x), status;
+    need(DRIVER.cuDevicePrimaryCtxRetain(&context, 0), "retain");
+    need(DRIVER.cuCtxPushCurrent_v2(context), "push");
+    need(DRIVER.cuStreamCreate(&stream, 1), "stream");
+    need(DRIVER.cuMemAlloc_v2(&memory, 4 * step + 256), "memory");
+    d.x = (float *)memory, d.y = (float *)(memory + step), d.out = (float *)(memory + 2 * step);
+    d.negative = (float *)(memory + 3 * step);
+    CUdeviceptr a = memory + 4 * step;
+    need(DRIVER.cuMemcpyHtoDAsync_v2((CUdeviceptr)d.x, s.x, b, stream), "copy");
+    need(DRIVER.cuMemcpyHtoDAsync_v2((CUdeviceptr)d.y, s.y, b, stream), "copy");
+    need(DRIVER.cuMemcpyHtoDAsync_v2(a, &s.a, 4, stream), "copy");
+    jaxcc_rt_cuda_set_stream(stream);
+    float peeked = 0;
+    fail_next(getenv("FAIL"));
+    status = jaxcc_rt_cuda_peek(&device_program, 2, &peeked, (void *)a, 4);
+    int64_t bytes[] = {(int64_t)b, (int64_t)b, 4, (int64_t)b, (int64_t)b, -1, (int64_t)b};
+    void *words[WORDS] = {(void *)n, d.x, d.y, (void *)a, d.out, d.negative, &d.late};
+    if (!status) status = jaxcc_rt_cuda_run(&device_program, words, bytes);
+    *is_right = !status;
+    fail_next(NULL);
+    if (!status) {
+        need(DRIVER.cuMemcpyDtoHAsync_v2(s.out, (CUdeviceptr)d.out, b, stream), "copy");
+        need(DRIVER.cuMemcpyDtoHAsync_v2(s.negative, (CUdeviceptr)d.negative, b, stream), "copy");
+        need(DRIVER.cuMemcpyDtoHAsync_v2(late, (CUdeviceptr)d.late.data, sizeof late, stream), "copy");
+        *is_right = peeked == s.a && right(&s, s.out, s.negative, late);
+        d.late.release(&d.late);
+    }
+    jaxcc_rt_cuda_set_stream(NULL);
+    DRIVER.cuStreamSynchronize(stream);
+    DRIVER.cuStreamDestroy_v2(stream);
+    DRIVER.cuMemFree_v2(memory);
+    DRIVER.cuCtxPopCurrent_v2(NULL);
+    DRIVER.cuDevicePrimaryCtxRelease_v2(0);
+    free(s.x);
+    return status;
+}
+
+/* ---- scenarios, in a child: 0 if all is as it should be */
+static int expect(const char *what, int32_t status, int32_t want, const char *text) {
+    if (status != want || (text && !strstr(jaxcc_rt_error(), text)))
+        return printf("%s: status %d, '%s'; not %d, '%s'\n", what, status, jaxcc_rt_error(), want, text ? text : ""), 1;
+    return 0;
+}
+static int results(void) {
+    static const int64_t sizes[] = {1, 3, N, 255, 256, 70000};
+    bool good;
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (expect("host pointers", host_call(sizes[i], &good), 0, NULL) || !good) return 1;
+        if (expect("device pointers", device_call(sizes[i], &good), 0, NULL) || !good) return 1;
+    }
+    return 0;
+}
+static int large(void) {
+    bool good;
+    return expect("large arrays", host_call(LARGE, &good), 0, NULL) || !good;
+}
+static int many(void) { /* how many calls: MANY */
+    bool good;
+    for (int i = 0; i < atoi(getenv("MANY")); i++) {
+        if (host_call(N, &good) || !good) return 1;
+        if (device_call(N, &good) || !good) return 1;
+    }
+    return 0;
+}
+static void *caller(void *failed) {
+    bool good;
+    for (int i = 0; i < 20; i++)
+        if ((i % 2 ? host_call : device_call)(N + 10 * i, &good) || !good) *(_Atomic int *)failed = 1;
+    return NULL;
+}
+static int threads(void) {
+    pthread_t at[8];
+    _Atomic int failed = 0;
+    for (int i = 0; i < 8; i++) pthread_create(&at[i], NULL, caller, (void *)&failed);
+    for (int i = 0; i < 8; i++) pthread_join(at[i], NULL);
+    return failed;
+}
+/* One function fails once: one call of four says so or does without, the others are right, as is the last. */
+static int once(int32_t (*of)(int64_t, bool *)) {
+    int failures = 0;
+    bool good;
+    for (int i = 0; i < 4; i++) {
+        int32_t status = of(N, &good);
+        if (!status && !good) return printf("call %d is wrong\n", i), 1;
+        if (!status) continue;
+        printf("call %d: %d %s\n", i, status, jaxcc_rt_error());
+        if (strlen(jaxcc_rt_error()) < 10 || strchr(jaxcc_rt_error(), '\n')) return 1;
+        if (++failures > 1 || i == 3) return 1;
+    }
+    return 0;
+}
+static int once_host(void) { return once(host_call); }
+static int once_device(void) { return once(device_call); }
+static int sticky(void) {
+    bool good;
+    fault = getenv("FAULT");
+    int32_t status = host_call(N, &good);
+    printf("%d %s\n", status, jaxcc_rt_error());
+    if (expect("a fault", status, JAXCC_INTERNAL, fault ? "GPU 0 failed in kernel '" : "GPU 0 failed")) return 1;
+    char said[256];
+    snprintf(said, sizeof said, "%s", jaxcc_rt_error());
+    fault = false;
+    return expect("after a fault", host_call(N, &good), JAXCC_INTERNAL, said);
+}
+/* With device pointers a fault shows after the call. */
+static void only_fault(void *args, jaxcc_rt_heap *h) { jaxcc_rt_cuda_launch(h, FAULT, NULL, 1, 1, 1, 1, 0); }
+static int sticky_device(void) {
+    static const jaxcc_rt_cuda_program p = {&library, only_fault, "", "", 0, 0, 0, JAXCC_RT_CUDA_DEVICE_POINTERS};
+    bool good;
+    void *words[1];
+    CUcontext context;
+    if (expect("a good call", device_call(N, &good), 0, NULL) || !good) return 1;
+    if (expect("a call that does not wait", jaxcc_rt_cuda_run(&p, words, (int64_t[]){0}), 0, NULL)) return 1;
+    DRIVER.cuDevicePrimaryCtxRetain(&context, 0);
+    DRIVER.cuCtxPushCurrent_v2(context);
+    DRIVER.cuCtxSynchronize();
+    DRIVER.cuCtxPopCurrent_v2(NULL);
+    DRIVER.cuDevicePrimaryCtxRelease_v2(0);
+    return expect("the call after it", host_call(N, &good), JAXCC_INTERNAL,
+                  "GPU 0 failed in kernel 'fault' (t.jaxpr:2:5 scatter)");
+}
+static int refused(void) {
+    bool good;
+    int32_t status = host_call(N, &good);
+    const char *want = getenv("WANT");
+    printf("%d %s\n", status, jaxcc_rt_error());
+    return expect("the call", status, atoi(want), strchr(want, ' ') + 1);
+}
+static int32_t call_library(jaxcc_rt_cuda_library *l) {
+    jaxcc_rt_cuda_program p = host_program;
+    p.library = l;
+    Arrays s = arrays_new(N);
+    int32_t status = call(&p, &s);
+    if (!status) s.late.release(&s.late);
+    free(s.x);
+    return status;
+}
+static int images(void) {
+    int failed = expect("for sm_90", call_library(&for_newer), JAXCC_CPU,
+                        "compiled for sm_90 and later, but GPU 0 (interpreter of sm_80) is sm_80");
+    failed += expect("PTX 8.8", call_library(&for_newest), JAXCC_MISSING, "newer driver than that of CUDA 12.8");
+    failed += expect("no PTX", call_library(&not_ptx), JAXCC_INTERNAL, "the driver rejects the code");
+    printf("%s\n", jaxcc_rt_error());
+    return failed + expect("for sm_80", call_library(&library), 0, NULL);
+}
+static int image_of_90(void) { return expect("for sm_90", call_library(&for_newer), 0, NULL); }
+static int arguments(void) {
+    void *words[WORDS] = {0};
+    float host[8];
+    bool good;
+    int64_t bytes[] = {4, 4, 4, 4, 4, -1, 4};
+    if (host_call(N, &good)) return 1;
+    for (int i = W_X; i <= W_NEGATIVE; i++) words[i] = host;
+    words[W_Y] = (char *)host + 4;
+    words[W_X] = (void *)(((uintptr_t)host + 15) / 16 * 16);
+    int failed = expect("host memory", jaxcc_rt_cuda_run(&device_program, words, bytes), JAXCC_ARGUMENT,
+                        "argument 'x' is not memory of a GPU");
+    bytes[0] = 0;
+    words[W_X] = NULL;
+    words[W_Y] = (void *)(((uintptr_t)host & ~(uintptr_t)15) + 8);
+    return failed + expect("alignment", jaxcc_rt_cuda_run(&device_program, words, bytes), JAXCC_ARGUMENT,
+                           "argument 'y' is not aligned to 16 bytes");
+}
+/* More memory than there is, then again what there is. */
+static int memory(void) {
+    bool good;
+    if (expect("small", host_call(N, &good), 0, NULL) || !good) return 1;
+    if (expect("too much", host_call(70000, &good), JAXCC_MEMORY, "no memory for 1400512 bytes on GPU 0")) return 1;
+    for (int64_t n = 40000; n > 30000; n -= 1000) /* only by giving back what other sizes left */
+        if (expect("tight", host_call(n, &good), 0, NULL) || !good) return 1;
+    return 0;
+}
+static int after_fork(void) {
+    bool good;
+    if (host_call(N, &good) || !good) return 1;
+    pid_t child = fork();
+    if (!child) exit(expect("in a child", host_call(N, &good), JAXCC_MISSING, "child of a process that has used it"));
+    int status;
+    waitpid(child, &status, 0);
+    return status || host_call(N, &good) || !good;
+}
+static int second_device(void) {
+    bool good;
+    return expect("GPU 1", host_call(N, &good), 0, NULL) || !good;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(void);
+} scenarios[] = {{"results", results},
+                 {"large", large},
+                 {"many", many},
+                 {"threads", threads},
+                 {"once_host", once_host},
+                 {"once_device", once_device},
+                 {"sticky", sticky},
+                 {"sticky_device", sticky_device},
+                 {"refused", refused},
+                 {"images", images},
+                 {"image_of_90", image_of_90},
+                 {"arguments", arguments},
+                 {"memory", memory},
+                 {"after_fork", after_fork},
+                 {"second_device", second_device}};
+
+int main(int argc, char **argv) {
+    driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* so that it keeps its counts, however often it is opened */
+    for (unsigned i = 0; argc > 1 && i < sizeof scenarios / sizeof *scenarios; i++)
+        if (!strcmp(argv[1], scenarios[i].name)) return scenarios[i].run();
+    fprintf(stderr, "runtime: no scenario '%s'\n", argc > 1 ? argv[1] : "");
+    return 2;
+}
