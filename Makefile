@@ -50,6 +50,8 @@ GEN_O = $(patsubst %.c,$(B)/%.o,tests/fuzz/gen.c $(wildcard tests/fuzz/make_*.c)
 # The interpreter of PTX, as what goes into a shared library too; its operations are vector code.
 PTX = $(filter-out tests/gpu/driver%,$(wildcard tests/gpu/*.c)) compiler/arena.c compiler/intern.c compiler/str.c runtime/float.c
 PTX_O = $(PTX:%.c=$(B)/ptx/%.o)
+# NVIDIA's driver for tests, which runs on it.
+DRIVER_O = $(patsubst %.c,$(B)/ptx/%.o,$(wildcard tests/gpu/driver*.c))
 UNITS = $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c))
 STDLIB = $(sort $(wildcard stdlib/*.jaxpr))
 RULES = $(sort $(wildcard stdlib/rules/*.jaxpr))
@@ -129,6 +131,11 @@ $(B)/tests/params: $(B)/tests/params.o $(B)/tests/cases.o $(B)/libjaxcc.a
 	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/accuracy: $(B)/tests/accuracy.o $(B)/tests/exact.o
 	$(CC) -o $@ $^ -lmpfr -lgmp $(LINK.small)
+$(B)/tests/gpu/libcuda.so.1: $(DRIVER_O) $(B)/libptx.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS.$(MODE)) -shared -Wl,-soname,libcuda.so.1 -o $@ $^ -lm -pthread
+$(B)/tests/gpu_%: $(B)/tests/gpu_%.o $(B)/libjaxcc_rt.a
+	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/unit/ptx_%: $(B)/tests/unit/ptx_%.o $(B)/libptx.a
 	$(CC) -o $@ $^ -lcriterion $(LINK.small)
 $(B)/tests/unit/plan: $(B)/tests/unit/plan.o $(B)/libjaxcc_plan.a $(B)/libjaxcc.a
@@ -140,7 +147,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) -fsanitize=fuzzer $(LINK.small)
 
-check: all $(addprefix $(B)/tests/,runner programs symbolic params normalise laws) $(UNITS) $(B)/deps-check
+check: all $(addprefix $(B)/tests/,runner programs symbolic params normalise laws gpu_runtime gpu_driver gpu/libcuda.so.1) $(UNITS) $(B)/deps-check
 	@sh tests/check.sh $(B) $(MODE)
 # Constants beyond 2 GiB, 8 GiB in all: some minutes, 20 GB of disk.
 check-large: all
@@ -176,4 +183,4 @@ tidy: $(B)/gen/parse.h $(B)/deps-tidy
 	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))' '-DCMPLXF(x,y)=__builtin_complex((float)(x),(float)(y))' # glibc: for gcc alone
 clean:
 	rm -rf build
--include $(patsubst %.o,%.d,$(FRONT_O) $(PLAN_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o scalar.o laws.o divide.o) $(GEN_O) $(PTX_O) $(UNITS:=.o) $(B)/compiler/main.o)
+-include $(patsubst %.o,%.d,$(FRONT_O) $(PLAN_O) $(BACK_O) $(RT_O) $(RUN_O) $(RUNNER_O) $(addprefix $(B)/tests/,symbolic.o params.o programs.o normalise.o scalar.o laws.o divide.o gpu_runtime.o gpu_driver.o) $(GEN_O) $(PTX_O) $(UNITS:=.o) $(B)/compiler/main.o)

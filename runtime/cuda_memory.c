@@ -191,6 +191,10 @@ static int32_t half_ready(Device *d, Half *h, int64_t bytes) {
     if (h->at) jaxcc_rt_cuda.cuMemFreeHost(h->at);
     *h = (Half){.done = h->done};
     CUresult r = jaxcc_rt_cuda.cuMemHostAlloc(&p, (size_t)size, 0);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+        jaxcc_rt_cuda_release_lanes(d);
+        r = jaxcc_rt_cuda.cuMemHostAlloc(&p, (size_t)size, 0);
+    }
     if (r == CUDA_ERROR_OUT_OF_MEMORY)
         return jaxcc_rt_fail(JAXCC_MEMORY, "no memory for %lld bytes that the GPU can read", (long long)size);
     status = jaxcc_rt_cuda_failed(d, r, "cuMemHostAlloc");

@@ -58,6 +58,8 @@ all() {
     part sh tests/effects.sh "$build"
     part sh tests/run.sh "$build" "$mode"
     part sh tests/stack.sh "$build"
+    part "$build/tests/gpu_driver" "$build/tests/gpu/libcuda.so.1"
+    part sh tests/gpu-runtime.sh "$build"
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases
     part "$build/tests/runner" --strict --extra -O0 tests/cases # unfused, each equation a kernel of its own
@@ -80,5 +82,5 @@ all() {
 }
 all | tee "$log"
 
-awk '/^[a-z_. ]+: [0-9]+ passed, [0-9]+ failed$/ { p += $(NF - 3); f += $(NF - 1) }
+awk '/^[a-z_. -]+: [0-9]+ passed, [0-9]+ failed$/ { p += $(NF - 3); f += $(NF - 1) }
      END { printf "%d passed, %d failed\n", p, f; exit f > 0 || p == 0 }' "$log"

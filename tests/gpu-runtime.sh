@@ -9,7 +9,7 @@ scenario() {
     shift
     rm -f "$work/leaks" "$work/counts"
     env LD_LIBRARY_PATH="$gpu" JAXCC_GPU_LEAKS="$work/leaks" JAXCC_GPU_COUNTS="$work/counts" "$@" \
-        timeout 120 "$gpu/runtime" "$scenario" >"$work/said" 2>&1 || { echo "$scenario $*" && cat "$work/said" && return 1; }
+        timeout 120 "$build/tests/gpu_runtime" "$scenario" >"$work/said" 2>&1 || { echo "$scenario $*" && cat "$work/said" && return 1; }
     ! [ -s "$work/leaks" ] || { echo "$scenario $*" && cat "$work/leaks" "$work/said" && return 1; }
 }
 value() { tr ' ' '\n' <"$work/counts" | sed -n "/^$1\$/{n;p;}"; }

@@ -70,8 +70,10 @@ int handle_device(const void *handle) {
     const Handle *h = find(handle);
     return h ? h->device : -1;
 }
-/* Functions belong to modules, nodes to graphs. */
-static bool is_counted(const Handle *h) { return h->kind != FUNCTION && h->kind != NODE; }
+/* Functions belong to modules, nodes to graphs, the default pools to nobody. */
+static bool is_counted(const Handle *h) {
+    return h->kind != FUNCTION && h->kind != NODE && (h->kind != POOL || h->device >= 0);
+}
 void handle_end(const void *handle) {
     Handle *h = find(handle);
     if (h) h->alive = false;
@@ -199,6 +201,7 @@ static CUresult init(void) {
     if (started && started != getpid()) return NOT_INITIALIZED; /* a child of a process that uses the GPU */
     if (!read) read_settings();
     read = true;
+    ptx_set_conditional = graph_set_condition;
     CUresult r = failure("cuInit");
     if (r) return r;
     if (settings.n_devices == 0) return CUDA_ERROR_NO_DEVICE;
@@ -255,7 +258,7 @@ API cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice d) {
 static void forget(int d) {
     for (size_t i = 0; i < n_handles; i++) {
         if (handles[i].device != d || !handles[i].alive) continue;
-        if (!devices[d].error && is_counted(&handles[i])) misused(0, "a %s was not released", kinds[handles[i].kind]);
+        if (!devices[d].error && is_counted(&handles[i])) misused(0, "not released: %s", kinds[handles[i].kind]);
         handles[i].alive = false;
     }
 }
@@ -375,7 +378,7 @@ static void report_leaks(FILE *f) {
     for (uint64_t i = 0; i < counts.misuses && i < MOST_SAID; i++) fprintf(f, "%s\n", said[i]);
     for (size_t i = 0; i < n_handles; i++) {
         const Handle *h = &handles[i];
-        if (h->alive && is_counted(h)) fprintf(f, "leak: a %s of device %d\n", kinds[h->kind], h->device);
+        if (h->alive && is_counted(h)) fprintf(f, "leak: %s of device %d\n", kinds[h->kind], h->device);
     }
     memory_report(f);
 }

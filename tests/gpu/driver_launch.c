@@ -246,7 +246,7 @@ CUresult launch_work(CUfunction handle, const unsigned d[6], unsigned shared, vo
 CUresult perform_launch(Work *w) {
     if (ptx_launch(w->function, w->grid, w->block, w->shared, (const void *const *)w->parameters)) return 0;
     fprintf(stderr, "libcuda: kernel %s: %s\n", w->name, ptx_fault());
-    return lost(w->device, strstr(ptx_fault(), "aligned") ? 716 : ILLEGAL_ADDRESS);
+    return lost(w->device, strstr(ptx_fault(), "not a multiple") ? 716 : ILLEGAL_ADDRESS);
 }
 static CUresult launch(CUfunction f, const unsigned d[6], unsigned shared, CUstream stream, void **parameters,
                        void **extra, const char *name) {

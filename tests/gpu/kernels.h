@@ -4,8 +4,8 @@
 
 /* VERSION and TARGET as text: "7.0", "sm_80" */
 #define KERNELS(VERSION, TARGET)                                                                                       \
-    ".version " VERSION "\n.target " TARGET "\n.address_size 64\n" KERNEL_AXPY KERNEL_LOOKUP KERNEL_COUNT              \
-    KERNEL_REVERSE KERNEL_FAULT
+    ".version " VERSION "\n.target " TARGET                                                                            \
+    "\n.address_size 64\n" KERNEL_AXPY KERNEL_LOOKUP KERNEL_COUNT KERNEL_REVERSE KERNEL_FAULT KERNEL_LOOP
 
 /* i = block * threads + thread; ends the thread if i >= n, which is in %rd9 */
 #define KERNEL_INDEX                                                                                                   \
@@ -52,5 +52,14 @@
 #define KERNEL_FAULT                                                                                                   \
     ".visible .entry fault()\n{\n" KERNEL_REGISTERS "  mov.u64 %rd1, 64;\n  mov.u32 %r1, 1;\n"                         \
     "  st.global.u32 [%rd1], %r1;\n  ret;\n}\n"
+/* {turns, most, handle}: ++*turns in s32, and sets the condition *turns < most */
+#define KERNEL_LOOP                                                                                                    \
+    ".extern .func cudaGraphSetConditional(.param .b64 a, .param .b32 b);\n"                                           \
+    ".visible .entry loop(.param .align 8 .b8 loop_param_0[24])\n{\n" KERNEL_REGISTERS                                 \
+    "  ld.param.u64 %rd1, [loop_param_0];\n  ld.param.u32 %r3, [loop_param_0+8];\n"                                    \
+    "  ld.param.u64 %rd2, [loop_param_0+16];\n  ld.global.u32 %r1, [%rd1];\n  add.s32 %r2, %r1, 1;\n"                  \
+    "  st.global.u32 [%rd1], %r2;\n  setp.lt.s32 %p1, %r2, %r3;\n  selp.u32 %r4, 1, 0, %p1;\n"                         \
+    "  {\n  .param .b64 param0;\n  st.param.b64 [param0], %rd2;\n  .param .b32 param1;\n"                              \
+    "  st.param.b32 [param1], %r4;\n  call.uni cudaGraphSetConditional, (param0, param1);\n  }\n  ret;\n}\n"
 
 #endif

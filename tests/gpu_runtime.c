@@ -1,9 +1,9 @@
 /* runtime/cuda.c on the driver for tests, with kernels by hand: results, failures of each driver function at each of its
    first uses, what is said, what is left. Each scenario is a child, with its own environment. LD_LIBRARY_PATH finds the
-   driver: runtime [SCENARIO] */
-#include "kernels.h"
-#include "../../runtime/cuda.h"
-#include "../../runtime/cuda_driver.h"
+   driver: gpu_runtime SCENARIO */
+#include "gpu/kernels.h"
+#include "../runtime/cuda.h"
+#include "../runtime/cuda_driver.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -19,7 +19,10 @@ static const float table[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 static const double unused[3] = {1, 2, 3};
 static const jaxcc_rt_cuda_constant_data constants[] = {{unused, sizeof unused}, {table, sizeof table}};
 static const jaxcc_rt_cuda_kernel kernels[N_KERNELS] = {
-    {"axpy", "t.jaxpr:1:20 mul", 40, 0}, {"lookup", NULL, 24, 0}, {"count", NULL, 24, 0}, {"reverse", NULL, 8, 60000},
+    {"axpy", "t.jaxpr:1:20 mul", 40, 0},
+    {"lookup", NULL, 24, 0},
+    {"count", NULL, 24, 0},
+    {"reverse", NULL, 8, 60000},
     {"fault", "t.jaxpr:2:5 scatter", 0, 0},
 };
 static const jaxcc_rt_cuda_image image[] = {{"sm_80", KERNELS("7.0", "sm_80"), 80, JAXCC_RT_CUDA_LATER}};
@@ -74,9 +77,9 @@ static void body(void *args, jaxcc_rt_heap *h) {
     jaxcc_rt_cuda_put(h, state);
     jaxcc_rt_cuda_put(h, jaxcc_rt_cuda_rows(h, 1000, 1, 1000, "no memory for {0} rows"));
 }
-static const jaxcc_rt_cuda_program
-    host_program = {&library, body, "x y a out negative late", "", 1, 3, 3, 0},
-    device_program = {&library, body, "x y a out negative late", "", 1, 3, 3, JAXCC_RT_CUDA_DEVICE_POINTERS};
+static const jaxcc_rt_cuda_program host_program = {&library, body, "x y a out negative late", "", 1, 3, 3, 0},
+                                   device_program = {&library, body, "x y a out negative late",    "", 1,
+                                                     3,        3,    JAXCC_RT_CUDA_DEVICE_POINTERS};
 
 /* ---- calls of it */
 typedef struct {
@@ -340,9 +343,10 @@ static const struct {
                  {"second_device", second_device}};
 
 int main(int argc, char **argv) {
-    driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* so that it keeps its counts, however often it is opened */
+    driver =
+        dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* so that it keeps its counts, however often it is opened */
     for (unsigned i = 0; argc > 1 && i < sizeof scenarios / sizeof *scenarios; i++)
         if (!strcmp(argv[1], scenarios[i].name)) return scenarios[i].run();
-    fprintf(stderr, "runtime: no scenario '%s'\n", argc > 1 ? argv[1] : "");
+    fprintf(stderr, "gpu_runtime: no scenario '%s'\n", argc > 1 ? argv[1] : "");
     return 2;
 }

@@ -1,0 +1,448 @@
+/* The driver for tests itself (gpu/driver.h), by its functions: gpu_driver LIBRARY. Each test is a child with its environment, by
+   which the driver does work at once, or only when it is waited for. */
+#include "gpu/kernels.h"
+#include "../runtime/cuda_driver.h"
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef void *Handle;
+/* CUDA_KERNEL_NODE_PARAMS_v2; CUgraphNodeParams of a condition */
+typedef struct {
+    CUfunction function;
+    unsigned dims[6], shared;
+    void **parameters, **extra, *kernel, *context;
+} KernelParams;
+typedef struct {
+    int type, reserved[3];
+    uint64_t handle;
+    int kind;
+    unsigned size;
+    Handle *bodies;
+    CUcontext context;
+    long long rest[29 - 4 + 1];
+} ConditionParams;
+
+#define MORE(X)                                                                                                        \
+    X(cuStreamBeginCapture_v2, CUstream, int)                                                                          \
+    X(cuStreamBeginCaptureToGraph, CUstream, Handle, Handle *, void *, size_t, int)                                    \
+    X(cuStreamEndCapture, CUstream, Handle *)                                                                          \
+    X(cuStreamIsCapturing, CUstream, int *)                                                                            \
+    X(cuGraphCreate, Handle *, unsigned)                                                                               \
+    X(cuGraphDestroy, Handle)                                                                                          \
+    X(cuGraphGetNodes, Handle, Handle *, size_t *)                                                                     \
+    X(cuGraphInstantiateWithFlags, Handle *, Handle, unsigned long long)                                               \
+    X(cuGraphExecDestroy, Handle)                                                                                      \
+    X(cuGraphLaunch, Handle, CUstream)                                                                                 \
+    X(cuGraphKernelNodeGetParams_v2, Handle, KernelParams *)                                                           \
+    X(cuGraphExecKernelNodeSetParams_v2, Handle, Handle, const KernelParams *)                                         \
+    X(cuGraphConditionalHandleCreate, uint64_t *, Handle, CUcontext, unsigned, unsigned)                               \
+    X(cuGraphAddNode_v2, Handle *, Handle, Handle *, void *, size_t, ConditionParams *)                                \
+    X(cuMemAllocAsync, CUdeviceptr *, size_t, CUstream)                                                                \
+    X(cuMemFreeAsync, CUdeviceptr, CUstream)                                                                           \
+    X(cuDeviceGetDefaultMemPool, Handle *, CUdevice)                                                                   \
+    X(cuMemPoolSetAttribute, Handle, int, void *)                                                                      \
+    X(cuMemPoolGetAttribute, Handle, int, void *)                                                                      \
+    X(cuDeviceCanAccessPeer, int *, CUdevice, CUdevice)                                                                \
+    X(cuCtxEnablePeerAccess, CUcontext, unsigned)                                                                      \
+    X(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream)                             \
+    X(cuMemGetInfo_v2, size_t *, size_t *)
+static struct {
+#define CUDA(name, ...) CUresult (*name)(__VA_ARGS__);
+#include "../runtime/cuda_driver.def"
+#undef CUDA
+#define DECLARE(name, ...) CUresult (*name)(__VA_ARGS__);
+    MORE(DECLARE)
+} cu;
+static void find(void *library, const char *name, void *at) {
+    void *f = dlsym(library, name);
+    if (!f) fprintf(stderr, "no %s\n", name), exit(9);
+    memcpy(at, &f, sizeof f);
+}
+
+/* ---- what the tests share */
+enum { N = 1000, ALL = 4 * N };
+static CUcontext context;
+static CUstream stream;
+static CUmodule module;
+static CUfunction axpy, count, loop, fault;
+static CUdeviceptr x, y, out, a;
+static float *pinned;
+
+#define IS(call, want) is(call, want, #call, __LINE__)
+#define OK(call) IS(call, 0)
+static void is(CUresult r, CUresult want, const char *what, int line) {
+    if (r == want) return;
+    fprintf(stderr, "line %d: %s is %d, not %d\n", line, what, r, want);
+    exit(1);
+}
+#define TRUE(condition) IS(!(condition), 0)
+
+static void start(void) {
+    float half = 0.5f;
+    OK(cu.cuInit(0));
+    OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cu.cuCtxPushCurrent_v2(context));
+    OK(cu.cuStreamCreate(&stream, 1));
+    OK(cu.cuModuleLoadDataEx(&module, KERNELS("7.0", "sm_80"), 0, NULL, NULL));
+    OK(cu.cuModuleGetFunction(&axpy, module, "axpy"));
+    OK(cu.cuModuleGetFunction(&count, module, "count"));
+    OK(cu.cuModuleGetFunction(&loop, module, "loop"));
+    OK(cu.cuModuleGetFunction(&fault, module, "fault"));
+    CUdeviceptr *arrays[] = {&x, &y, &out, &a};
+    for (int i = 0; i < 4; i++) {
+        OK(cu.cuMemAlloc_v2(arrays[i], ALL));
+        OK(cu.cuMemsetD32Async(*arrays[i], 0, N, stream));
+    }
+    OK(cu.cuMemcpyHtoDAsync_v2(a, &half, 4, stream));
+    OK(cu.cuMemHostAlloc((void **)&pinned, ALL, 0));
+    for (int i = 0; i < N; i++) pinned[i] = (float)i;
+    OK(cu.cuMemcpyHtoDAsync_v2(x, pinned, ALL, stream));
+    OK(cu.cuStreamSynchronize(stream));
+}
+static void finish(void) {
+    CUdeviceptr arrays[] = {x, y, out, a};
+    for (int i = 0; i < 4; i++) OK(cu.cuMemFree_v2(arrays[i]));
+    OK(cu.cuMemFreeHost(pinned));
+    OK(cu.cuModuleUnload(module));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+}
+/* to = a from + to */
+static CUresult add(CUdeviceptr from, CUdeviceptr to, CUstream s) {
+    uint64_t p[] = {from, to, to, N, a};
+    void *parameters[] = {p};
+    return cu.cuLaunchKernel(axpy, 4, 1, 1, 256, 1, 1, 0, s, parameters, NULL);
+}
+static float element(CUdeviceptr from, int i) { /* waits for the stream */
+    float v[1] = {-1};
+    OK(cu.cuMemcpyDtoHAsync_v2(v, from + 4 * (CUdeviceptr)i, 4, stream));
+    return v[0];
+}
+static bool lazy(void) { return getenv("JAXCC_GPU_LAZY") && *getenv("JAXCC_GPU_LAZY") == '1'; }
+
+/* ---- tests */
+static void forgotten_wait(void) {
+    OK(add(x, y, stream));
+    pinned[10] = -7;
+    OK(cu.cuMemcpyDtoHAsync_v2(pinned, y, ALL, stream));
+    TRUE(pinned[10] == (lazy() ? -7 : 5));
+    OK(cu.cuStreamSynchronize(stream));
+    TRUE(pinned[10] == 5);
+}
+static void source_changed_early(void) {
+    OK(cu.cuMemcpyHtoDAsync_v2(y, pinned, ALL, stream));
+    pinned[10] = -7;
+    TRUE(element(y, 10) == (lazy() ? -7 : 10));
+    float pageable[N] = {3};
+    OK(cu.cuMemcpyHtoDAsync_v2(y, pageable, ALL, stream));
+    pageable[0] = 4;
+    TRUE(element(y, 0) == 3); /* the driver has copied it */
+}
+static void freed_early(void) {
+    OK(add(x, y, stream));
+    OK(cu.cuMemFree_v2(y));
+    IS(cu.cuStreamSynchronize(stream), lazy() ? 700 : 0);
+    OK(cu.cuStreamDestroy_v2(stream) * !lazy());
+    if (lazy()) IS(cu.cuMemAlloc_v2(&y, ALL), 700); /* whatever is called */
+    _exit(0);
+}
+static void faults(void) {
+    OK(cu.cuLaunchKernel(fault, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    IS(cu.cuStreamSynchronize(stream), 700);
+    IS(cu.cuStreamSynchronize(stream), 700);
+    IS(cu.cuMemFree_v2(x), 700);
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    start(); /* a new context */
+    TRUE(element(x, 3) == 3);
+}
+static void events(void) {
+    CUstream other;
+    CUevent done;
+    OK(cu.cuStreamCreate(&other, 1));
+    OK(cu.cuEventCreate(&done, 2));
+    OK(cu.cuEventQuery(done));
+    OK(add(x, y, other));
+    OK(cu.cuEventRecord(done, other));
+    IS(cu.cuEventQuery(done), lazy() ? 600 : 0);
+    OK(cu.cuStreamWaitEvent(stream, done, 0));
+    OK(add(y, out, stream));
+    TRUE(element(out, 8) == 2);
+    OK(cu.cuEventQuery(done));
+    OK(add(x, y, other));
+    OK(cu.cuEventRecord(done, other));
+    while (cu.cuEventQuery(done)) continue; /* who asks often enough sees it done */
+    TRUE(element(y, 8) == 8);
+    OK(cu.cuEventDestroy_v2(done));
+    IS(cu.cuEventSynchronize(done), 400);
+    OK(cu.cuStreamDestroy_v2(other));
+}
+static void default_stream(void) {
+    CUstream blocking;
+    OK(cu.cuStreamCreate(&blocking, 0));
+    OK(add(x, y, blocking));
+    OK(add(y, out, NULL));
+    OK(add(out, x, blocking));
+    OK(cu.cuStreamSynchronize(blocking));
+    TRUE(element(x, 8) == 9);
+    OK(cu.cuStreamDestroy_v2(blocking));
+}
+static void misuses(void) {
+    CUstream s;
+    CUdeviceptr p;
+    OK(cu.cuStreamCreate(&s, 1));
+    OK(cu.cuStreamDestroy_v2(s));
+    IS(cu.cuStreamSynchronize(s), 400);
+    IS(cu.cuStreamDestroy_v2(s), 400);
+    IS(add(x, y, (CUstream)module), 400);
+    IS(cu.cuEventRecord((CUevent)stream, stream), 400);
+    OK(cu.cuMemAlloc_v2(&p, 16));
+    OK(cu.cuMemFree_v2(p));
+    IS(cu.cuMemFree_v2(p), 1);
+    IS(cu.cuMemFree_v2(x + 4), 1);
+    IS(cu.cuMemcpyDtoDAsync_v2(x, y, ALL + 1, stream), 1);
+    IS(cu.cuMemsetD32Async(x + 2, 0, 1, stream), 1);
+    IS(cu.cuMemAlloc_v2(&p, 0), 1);
+    IS(cu.cuMemAlloc_v2(&p, (size_t)1 << 40), 2);
+    IS(cu.cuLaunchKernel(axpy, 0, 1, 1, 256, 1, 1, 0, stream, (void *[]){&p}, NULL), 1);
+    IS(cu.cuLaunchKernel(axpy, 1, 1, 1, 2048, 1, 1, 0, stream, (void *[]){&p}, NULL), 1);
+    IS(cu.cuLaunchKernel(axpy, 1, 1, 1, 1, 1, 1, 50000, stream, (void *[]){&p}, NULL), 1);
+    IS(cu.cuModuleGetFunction(&loop, module, "none"), 500);
+    OK(cu.cuModuleUnload(module));
+    IS(add(x, y, stream), 400);
+    OK(cu.cuModuleLoadDataEx(&module, KERNELS("7.0", "sm_80"), 0, NULL, NULL));
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    IS(cu.cuMemAlloc_v2(&p, 16), 201);
+    OK(cu.cuCtxPushCurrent_v2(context));
+}
+static void pointers(void) {
+    int ordinal = -1, type = 0;
+    OK(cu.cuPointerGetAttribute(&ordinal, 9, x + 100));
+    OK(cu.cuPointerGetAttribute(&type, 2, x));
+    TRUE(ordinal == 0 && type == 2);
+    OK(cu.cuPointerGetAttribute(&type, 2, (CUdeviceptr)pinned));
+    TRUE(type == 1);
+    IS(cu.cuPointerGetAttribute(&type, 2, (CUdeviceptr)&type), 1);
+    IS(cu.cuPointerGetAttribute(&type, 2, x + ALL), 1);
+}
+static void pools(void) {
+    Handle pool;
+    uint64_t most = 1 << 20, got = 0;
+    CUdeviceptr p;
+    OK(cu.cuDeviceGetDefaultMemPool(&pool, 0));
+    OK(cu.cuMemPoolSetAttribute(pool, 4, &most)); /* RELEASE_THRESHOLD */
+    OK(cu.cuMemPoolGetAttribute(pool, 4, &got));
+    TRUE(got == most);
+    OK(cu.cuMemAllocAsync(&p, ALL, stream));
+    OK(cu.cuMemcpyDtoDAsync_v2(p, x, ALL, stream));
+    OK(add(p, y, stream));
+    OK(cu.cuMemFreeAsync(p, stream)); /* after the kernel */
+    TRUE(element(y, 4) == 2);
+    IS(cu.cuMemFreeAsync(p, stream), 1);
+}
+static void peers(void) {
+    CUcontext other;
+    CUdeviceptr p;
+    int can = 0;
+    size_t unused, all;
+    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK(cu.cuDeviceCanAccessPeer(&can, 0, 1));
+    TRUE(can);
+    OK(cu.cuCtxEnablePeerAccess(other, 0));
+    IS(cu.cuCtxEnablePeerAccess(other, 0), 704);
+    OK(cu.cuCtxPushCurrent_v2(other));
+    OK(cu.cuMemAlloc_v2(&p, ALL));
+    OK(cu.cuMemGetInfo_v2(&unused, &all));
+    TRUE(unused == all - ALL);
+    IS(cu.cuStreamSynchronize(stream), 400); /* of the other device */
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK(cu.cuMemcpyPeerAsync(p, other, x, context, ALL, stream));
+    OK(cu.cuMemcpyPeerAsync(y, context, p, other, ALL, stream));
+    TRUE(element(y, 9) == 9);
+    OK(cu.cuCtxPushCurrent_v2(other));
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(1));
+}
+/* y += x / 2 and out += y / 2, the second one by way of another stream */
+static void graphs(void) {
+    CUstream other;
+    CUevent fork, join;
+    Handle graph, run, nodes[4];
+    size_t n = 4;
+    int capturing = 0;
+    CUdeviceptr p;
+    OK(cu.cuStreamCreate(&other, 1));
+    OK(cu.cuEventCreate(&fork, 2));
+    OK(cu.cuEventCreate(&join, 2));
+    OK(cu.cuStreamBeginCapture_v2(stream, 1));
+    OK(add(x, y, stream));
+    OK(cu.cuEventRecord(fork, stream));
+    OK(cu.cuStreamWaitEvent(other, fork, 0));
+    OK(add(y, out, other));
+    OK(cu.cuEventRecord(join, other));
+    OK(cu.cuStreamWaitEvent(stream, join, 0));
+    IS(cu.cuMemAlloc_v2(&p, 16), 900); /* what waits is not allowed */
+    IS(cu.cuEventSynchronize(fork), 907);
+    OK(cu.cuMemsetD32Async(x, 0x3F800000, 1, stream));
+    OK(cu.cuStreamIsCapturing(stream, &capturing));
+    TRUE(capturing == 1);
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    TRUE(element(y, 8) == 0);
+    OK(cu.cuGraphInstantiateWithFlags(&run, graph, 0));
+    OK(cu.cuGraphLaunch(run, stream));
+    OK(cu.cuGraphLaunch(run, stream));
+    TRUE(element(y, 8) == 8 && element(out, 8) == 2 + 4 && element(y, 0) == 0.5f);
+    OK(cu.cuGraphGetNodes(graph, nodes, &n));
+    TRUE(n == 3);
+    KernelParams k = {.function = axpy, .dims = {4, 1, 1, 256, 1, 1}};
+    uint64_t parameters[] = {x, x, x, N, a};
+    k.parameters = (void *[]){parameters};
+    OK(cu.cuGraphExecKernelNodeSetParams_v2(run, nodes[0], &k)); /* now x += x / 2, then out += y / 2 */
+    OK(cu.cuGraphLaunch(run, stream));
+    TRUE(element(x, 8) == 12 && element(y, 8) == 8 && element(out, 8) == 10);
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuGraphLaunch(run, stream));
+    TRUE(element(x, 8) == 18);
+    OK(cu.cuGraphExecDestroy(run));
+    IS(cu.cuGraphLaunch(run, stream), 400);
+    OK(cu.cuStreamBeginCapture_v2(stream, 1));
+    IS(cu.cuStreamSynchronize(stream), 900);
+    IS(cu.cuStreamEndCapture(stream, &graph), 901);
+    OK(cu.cuStreamDestroy_v2(other));
+    OK(cu.cuEventDestroy_v2(fork));
+    OK(cu.cuEventDestroy_v2(join));
+}
+/* while (++turns < 7) x += x / 2, twice */
+static void conditions(void) {
+    Handle graph, run, node;
+    uint64_t condition;
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuGraphConditionalHandleCreate(&condition, graph, context, 1, 1));
+    ConditionParams p = {.type = 13, .handle = condition, .kind = 1, .size = 1, .context = context};
+    OK(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &p));
+    OK(cu.cuStreamBeginCaptureToGraph(stream, p.bodies[0], NULL, NULL, 0, 1));
+    uint64_t parameters[] = {y, 7, condition};
+    OK(add(x, x, stream));
+    OK(cu.cuLaunchKernel(loop, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){parameters}, NULL));
+    Handle body;
+    OK(cu.cuStreamEndCapture(stream, &body));
+    TRUE(body == p.bodies[0]);
+    OK(cu.cuGraphInstantiateWithFlags(&run, graph, 0));
+    OK(cu.cuGraphLaunch(run, stream));
+    TRUE(element(x, 64) == 64 * 17.0859375f); /* 1.5^7 */
+    OK(cu.cuGraphLaunch(run, stream));        /* one more turn, as the condition is true again */
+    TRUE(element(x, 64) == 64 * 25.62890625f);
+    OK(cu.cuGraphExecDestroy(run));
+    OK(cu.cuGraphDestroy(graph));
+}
+static void old_conditions(void) {
+    Handle graph;
+    uint64_t condition;
+    OK(cu.cuGraphCreate(&graph, 0));
+    IS(cu.cuGraphConditionalHandleCreate(&condition, graph, context, 1, 1), 801);
+    OK(cu.cuGraphDestroy(graph));
+}
+/* What is not released is reported: three lines. */
+static void leaks(void) {
+    CUdeviceptr p;
+    CUevent e;
+    OK(cu.cuMemAlloc_v2(&p, 16));
+    OK(cu.cuEventCreate(&e, 2));
+    cu.cuMemFree_v2(p + 4);
+}
+static void failures(void) {
+    CUdeviceptr p;
+    IS(cu.cuMemAlloc_v2(&p, 16), 2); /* the fifth */
+    OK(cu.cuMemAlloc_v2(&p, 16));
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuMemsetD8Async(x, 0, 1, stream));
+    IS(cu.cuMemsetD8Async(x, 0, 1, stream), 719);
+    IS(cu.cuMemsetD8Async(x, 0, 1, stream), 719); /* for good */
+    _exit(0);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+    const char *variable, *value;
+    int lines; /* of the leak report; -1: nothing is looked at */
+} tests[] = {{"forgotten_wait", forgotten_wait, NULL, NULL, 0},
+             {"source_changed_early", source_changed_early, NULL, NULL, 0},
+             {"freed_early", freed_early, NULL, NULL, -1},
+             {"faults", faults, NULL, NULL, 0},
+             {"events", events, NULL, NULL, 1},
+             {"default_stream", default_stream, NULL, NULL, 0},
+             {"misuses", misuses, NULL, NULL, 14},
+             {"pointers", pointers, NULL, NULL, 0},
+             {"pools", pools, NULL, NULL, 1},
+             {"peers", peers, "JAXCC_GPU_DEVICES", "2", 1},
+             {"graphs", graphs, NULL, NULL, 1},
+             {"conditions", conditions, NULL, NULL, 0},
+             {"old_conditions", old_conditions, "JAXCC_GPU_DRIVER", "12020", 0},
+             {"leaks", leaks, NULL, NULL, 3},
+             {"failures", failures, "JAXCC_GPU_FAIL", "cuMemAlloc_v2:5,cuMemsetD8Async:2:719", -1}};
+enum { N_TESTS = sizeof tests / sizeof *tests };
+
+static void child(const char *library, int i, bool is_lazy, const char *report) {
+    setenv("JAXCC_GPU_LAZY", is_lazy ? "1" : "0", 1);
+    setenv("JAXCC_GPU_LEAKS", report, 1);
+    if (tests[i].variable) setenv(tests[i].variable, tests[i].value, 1);
+    void *l = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (!l) fprintf(stderr, "%s\n", dlerror()), exit(9);
+#define CUDA(name, ...) find(l, #name, &cu.name);
+#include "../runtime/cuda_driver.def"
+#undef CUDA
+#define FIND(name, ...) find(l, #name, &cu.name);
+    MORE(FIND)
+    start();
+    tests[i].run();
+    finish();
+    exit(0);
+}
+static int lines(const char *path) {
+    FILE *f = fopen(path, "r");
+    int n = 0, c;
+    while (f && (c = getc(f)) != EOF) n += c == '\n';
+    if (f) fclose(f);
+    return n;
+}
+static bool passes(const char *library, int i, bool is_lazy, const char *report, const char *said) {
+    int status = 0;
+    unlink(report);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (!pid) {
+        if (!freopen(said, "w", stderr)) exit(9);
+        child(library, i, is_lazy, report);
+    }
+    waitpid(pid, &status, 0);
+    int n = lines(report);
+    if (!status && (tests[i].lines < 0 || n == tests[i].lines)) return true;
+    printf("FAIL gpu_driver: %s, lazy %d: status %#x, %d lines of leaks\n", tests[i].name, is_lazy, status, n);
+    char line[256];
+    for (int k = 0; k < 2; k++)
+        for (FILE *f = fopen(k ? report : said, "r"); f; fclose(f), f = NULL)
+            while (fgets(line, sizeof line, f)) fputs(line, stdout);
+    return false;
+}
+int main(int argc, char **argv) {
+    int passed = 0, failed = 0;
+    char report[] = "/tmp/gpu_driver.XXXXXX", said[] = "/tmp/gpu_driver.XXXXXX";
+    if (argc != 2 || close(mkstemp(report)) || close(mkstemp(said))) return 2;
+    for (int i = 0; i < 2 * N_TESTS; i++)
+        if (passes(argv[1], i / 2, i % 2, report, said))
+            passed++;
+        else
+            failed++;
+    unlink(report);
+    unlink(said);
+    printf("gpu_driver: %d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
