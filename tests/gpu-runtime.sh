@@ -36,16 +36,18 @@ fails() {
 }
 functions=$(sed -n 's/^CUDA(\([A-Za-z0-9_]*\),.*/\1/p' runtime/cuda_driver.def)
 
-for lazy in 0 1; do
+for lazy in 0 1 2; do
     try "results, lazy $lazy" scenario results JAXCC_GPU_LAZY=$lazy
     try "results, races, backwards, lazy $lazy" scenario results JAXCC_GPU_LAZY=$lazy JAXCC_GPU_RACES=3 JAXCC_GPU_ORDER=1
     try "large, lazy $lazy" scenario large JAXCC_GPU_LAZY=$lazy
     try "threads, lazy $lazy" scenario threads JAXCC_GPU_LAZY=$lazy
+    try "streams, lazy $lazy" scenario streams JAXCC_GPU_LAZY=$lazy
     try "steady, lazy $lazy" steady JAXCC_GPU_LAZY=$lazy
     try "memory, lazy $lazy" scenario memory JAXCC_GPU_MEMORY=1000000 JAXCC_GPU_LAZY=$lazy
     try "arguments, lazy $lazy" scenario arguments JAXCC_GPU_LAZY=$lazy
     try "fault, lazy $lazy" scenario sticky FAULT=1 JAXCC_GPU_LAZY=$lazy
     try "fault of a call that does not wait, lazy $lazy" scenario sticky_device JAXCC_GPU_LAZY=$lazy
+    [ $lazy -lt 2 ] || continue
     for f in $functions; do
         try "$f fails, host pointers, lazy $lazy" fails "$f" once_host $lazy JAXCC_GPU_FAIL
         try "$f fails, device pointers, lazy $lazy" fails "$f" once_device $lazy FAIL

@@ -265,6 +265,53 @@ static int refused(void) {
     printf("%d %s\n", status, jaxcc_rt_error());
     return expect("the call", status, atoi(want), strchr(want, ' ') + 1);
 }
+/* Calls on two streams of the caller, none of which waits: each has a workspace of its own until it is done. */
+static void through_workspace(void *args, jaxcc_rt_heap *h) {
+    void **w = args; /* n, a, x, y, out, workspace */
+    axpy(h, w[2], w[3], w[5], (int64_t)w[0], w[1]);
+    jaxcc_rt_cuda_copy(h, w[4], w[5], 4 * (int64_t)w[0]);
+}
+static int streams(void) {
+    enum { CALLS = 6 };
+    static const jaxcc_rt_cuda_program p = {
+        &library, through_workspace, "a x y out", "", 1, 3, 1, JAXCC_RT_CUDA_DEVICE_POINTERS};
+    CUcontext context;
+    CUstream stream[2];
+    CUdeviceptr memory, all = 4096;
+    float values[N], one = 1;
+    int failed = 0;
+    need(jaxcc_rt_cuda_open(), "open");
+    need(DRIVER.cuDevicePrimaryCtxRetain(&context, 0), "retain");
+    need(DRIVER.cuCtxPushCurrent_v2(context), "push");
+    for (int i = 0; i < 2; i++) need(DRIVER.cuStreamCreate(&stream[i], 1), "stream");
+    need(DRIVER.cuMemAlloc_v2(&memory, (2 * CALLS + 2) * all), "memory");
+    CUdeviceptr a = memory, zeros = memory + all;
+    need(DRIVER.cuMemsetD32Async(zeros, 0, N, stream[0]), "fill");
+    need(DRIVER.cuMemcpyHtoDAsync_v2(a, &one, 4, stream[0]), "copy");
+    for (int i = 0; i < CALLS; i++) {
+        for (int k = 0; k < N; k++) values[k] = (float)(k + i);
+        need(DRIVER.cuMemcpyHtoDAsync_v2(memory + (2 + 2 * (CUdeviceptr)i) * all, values, sizeof values, stream[0]),
+             "copy");
+        need(DRIVER.cuMemsetD32Async(memory + (3 + 2 * (CUdeviceptr)i) * all, 0, N, stream[0]), "fill");
+    }
+    need(DRIVER.cuStreamSynchronize(stream[0]), "wait");
+    for (int i = 0; i < CALLS; i++) {
+        CUdeviceptr x = memory + (2 + 2 * (CUdeviceptr)i) * all;
+        void *words[7] = {(void *)N, (void *)a, (void *)x, (void *)zeros, (void *)(x + all)};
+        jaxcc_rt_cuda_set_stream(stream[i % 2]);
+        failed |= expect("a call", jaxcc_rt_cuda_run(&p, words, (int64_t[]){4, 4 * N, 4 * N, 4 * N, 4 * N}), 0, NULL);
+    }
+    for (int i = 0; i < CALLS; i++) {
+        need(DRIVER.cuMemcpyDtoHAsync_v2(values, memory + (3 + 2 * (CUdeviceptr)i) * all, sizeof values, stream[i % 2]),
+             "copy");
+        for (int k = 0; k < N; k++) failed |= values[k] != (float)(k + i);
+    }
+    for (int i = 0; i < 2; i++) need(DRIVER.cuStreamDestroy_v2(stream[i]), "stream");
+    need(DRIVER.cuMemFree_v2(memory), "free");
+    need(DRIVER.cuCtxPopCurrent_v2(NULL), "pop");
+    need(DRIVER.cuDevicePrimaryCtxRelease_v2(0), "release");
+    return failed;
+}
 static int32_t call_library(jaxcc_rt_cuda_library *l) {
     jaxcc_rt_cuda_program p = host_program;
     p.library = l;
@@ -330,6 +377,7 @@ static const struct {
                  {"large", large},
                  {"many", many},
                  {"threads", threads},
+                 {"streams", streams},
                  {"once_host", once_host},
                  {"once_device", once_device},
                  {"sticky", sticky},

@@ -179,7 +179,7 @@ static long number(const char *name, long otherwise) {
 static void read_settings(void) {
     const char *sm = getenv("JAXCC_GPU_SM");
     int last = 80;
-    settings = (Settings){.lazy = number("JAXCC_GPU_LAZY", 0),
+    settings = (Settings){.lazy = (int)number("JAXCC_GPU_LAZY", 0),
                           .blocking = number("CUDA_LAUNCH_BLOCKING", 0),
                           .n_devices = (int)number("JAXCC_GPU_DEVICES", 1),
                           .version = (int)number("JAXCC_GPU_DRIVER", 12080),

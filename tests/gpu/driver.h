@@ -2,7 +2,7 @@
    no more: with JAXCC_GPU_LAZY=1 the work of a stream is done only when somebody waits for it, so that a forgotten wait, or
    memory that is given back too early, shows. Every function runs under one lock. The environment is read by cuInit:
 
-   JAXCC_GPU_LAZY=1         work is done when it is waited for; else at once
+   JAXCC_GPU_LAZY=1         work is done when it is waited for; else at once; 2: and work of the other streams in between
    JAXCC_GPU_FAIL=A:2,B:1:719   the second use of A fails with its usual error, the first of B with 719
    JAXCC_GPU_DEVICES=2      how many devices there are (1); 0: cuInit answers CUDA_ERROR_NO_DEVICE
    JAXCC_GPU_SM=80,90       compute capabilities of the devices, the last one also of the others (80)
@@ -66,7 +66,8 @@ typedef struct {
 } Device;
 extern Device devices[MOST_DEVICES];
 typedef struct {
-    bool lazy, blocking;
+    int lazy;
+    bool blocking;
     int n_devices, version;
     size_t memory; /* of a device */
 } Settings;

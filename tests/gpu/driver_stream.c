@@ -60,17 +60,32 @@ static CUresult perform(Work *w) {
     if (devices[w->device].error) return devices[w->device].error;
     return w->perform(w);
 }
+static CUresult perform_first(Stream *s) {
+    Work *w = s->first;
+    s->first = w->next;
+    if (!s->first) s->last = &s->first;
+    CUresult r = perform(w);
+    work_free(w);
+    return r;
+}
+/* Streams run at the same time: one piece of work of each of the others. */
+static void interleave(const Stream *s) {
+    static bool inside;
+    if (settings.lazy < 2 || inside) return;
+    inside = true;
+    for (Stream *other = streams; other; other = other->next)
+        if (other != s && other->device == s->device && other->first) perform_first(other);
+    inside = false;
+}
 CUresult stream_drain(Stream *s, uint64_t until) {
     CUresult r = devices[s->device].error;
     while (s->first && s->first->number <= until) {
-        Work *w = s->first;
-        s->first = w->next;
-        if (!s->first) s->last = &s->first;
-        CUresult one = perform(w);
+        interleave(s);
+        if (!s->first || s->first->number > until) break; /* another one has waited for it */
+        CUresult one = perform_first(s);
         if (!r) r = one;
-        work_free(w);
     }
-    return r;
+    return r ?: devices[s->device].error;
 }
 CUresult stream_drain_all(int device) {
     CUresult r = 0;
