@@ -59,7 +59,7 @@ all() {
     part sh tests/run.sh "$build" "$mode"
     part sh tests/stack.sh "$build"
     part "$build/tests/gpu_driver" "$build/tests/gpu/libcuda.so.1"
-    part sh tests/gpu-runtime.sh "$build"
+    part sh tests/gpu-runtime.sh "$build" "$mode"
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases
     part "$build/tests/runner" --strict --extra -O0 tests/cases # unfused, each equation a kernel of its own

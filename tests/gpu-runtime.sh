@@ -1,5 +1,5 @@
 #!/bin/sh
-# gpu-runtime.sh BUILD: runtime/cuda.c on the driver for tests (driver.h): results, with work done at once and only when it is waited for; each
+# gpu-runtime.sh BUILD MODE: runtime/cuda.c on the driver for tests (driver.h): results, with work done at once and only when it is waited for; each
 # function of the driver fails at each of its first three uses; what is said when there is no driver, no GPU, one that is too old.
 . "$(dirname "$0")/try.sh"
 gpu=$build/tests/gpu
@@ -45,6 +45,8 @@ for lazy in 0 1 2; do
     try "steady, lazy $lazy" steady JAXCC_GPU_LAZY=$lazy
     try "memory, lazy $lazy" scenario memory JAXCC_GPU_MEMORY=1000000 JAXCC_GPU_LAZY=$lazy
     try "arguments, lazy $lazy" scenario arguments JAXCC_GPU_LAZY=$lazy
+    try "devices, lazy $lazy" scenario devices JAXCC_GPU_DEVICES=2 JAXCC_GPU_LAZY=$lazy
+    try "ends, lazy $lazy" scenario ends JAXCC_GPU_LAZY=$lazy
     try "fault, lazy $lazy" scenario sticky FAULT=1 JAXCC_GPU_LAZY=$lazy
     try "fault of a call that does not wait, lazy $lazy" scenario sticky_device JAXCC_GPU_LAZY=$lazy
     [ $lazy -lt 2 ] || continue
@@ -78,6 +80,18 @@ missing() {
         refused 6 "driver is too old: libcuda.so.1 has no cuGetErrorName" LD_LIBRARY_PATH="$work/old"
 }
 succeeds missing
+# A library that is linked as the compiler does it: what it needs and exports, and that nothing is left when it is unloaded.
+unloads() {
+    case $mode in asan) flags=-fsanitize=address,undefined ;; *) flags= ;; esac
+    cc -O1 -w -fPIC -fvisibility=hidden -DLIBRARY -c tests/gpu_unload.c -o "$work/library.o" &&
+        ld -shared -z defs -z now --gc-sections --exclude-libs ALL --as-needed -o "$work/library.so" "$work/library.o" \
+            "$build/libjaxcc_rt.a" -L"$(dirname "$(cc -print-file-name=libc.so)")" -lm -lc &&
+        cc -O1 $flags tests/gpu_unload.c -o "$work/host" || return 1
+    readelf -d "$work/library.so" | grep NEEDED | grep -v -e 'libc\.so\.6' -e 'libm\.so\.6' && return 1
+    [ "$(nm -D --defined-only "$work/library.so" | awk '{ print $3 }')" = call ] || return 1
+    env LD_LIBRARY_PATH="$gpu" JAXCC_GPU_LEAKS="$work/leaks" JAXCC_GPU_LAZY=1 "$work/host" "$work/library.so" && ! [ -s "$work/leaks" ]
+}
+succeeds unloads
 # The driver for tests has all that the runtime calls.
 complete() {
     nm -D --defined-only "$gpu/libcuda.so.1" | awk '{ print $3 }' >"$work/has"

@@ -347,6 +347,64 @@ static int arguments(void) {
     return failed + expect("alignment", jaxcc_rt_cuda_run(&device_program, words, bytes), JAXCC_ARGUMENT,
                            "argument 'y' is not aligned to 16 bytes");
 }
+/* The arrays say which GPU it is, and must agree. */
+static int32_t copy_on(const int *devices, CUdeviceptr *arrays) {
+    static const jaxcc_rt_cuda_program p = {
+        &library, through_workspace, "a x y out", "", 1, 3, 1, JAXCC_RT_CUDA_DEVICE_POINTERS};
+    void *words[7] = {(void *)N};
+    for (int i = 0; i < 4; i++) words[1 + i] = (void *)arrays[devices[i]];
+    return jaxcc_rt_cuda_run(&p, words, (int64_t[]){4, 4 * N, 4 * N, 4 * N, 4 * N});
+}
+static int devices(void) {
+    CUcontext context[2];
+    CUdeviceptr arrays[2];
+    bool good;
+    need(jaxcc_rt_cuda_open(), "open");
+    for (int i = 0; i < 2; i++) {
+        need(DRIVER.cuDevicePrimaryCtxRetain(&context[i], i), "retain");
+        need(DRIVER.cuCtxPushCurrent_v2(context[i]), "push");
+        need(DRIVER.cuMemAlloc_v2(&arrays[i], 4 * N), "memory");
+        need(DRIVER.cuMemsetD32Async(arrays[i], 0, N, NULL), "fill");
+        need(DRIVER.cuCtxSynchronize(), "wait");
+    }
+    int failed = expect("device 1", copy_on((int[]){1, 1, 1, 1}, arrays), 0, NULL);
+    failed += expect("device 0", copy_on((int[]){0, 0, 0, 0}, arrays), 0, NULL);
+    failed += expect("both", copy_on((int[]){0, 0, 0, 1}, arrays), JAXCC_ARGUMENT,
+                     "argument 'out' is on another GPU than the arguments before it");
+    failed += expect("host pointers", host_call(N, &good), 0, NULL) || !good;
+    for (int i = 1; i >= 0; i--) {
+        need(DRIVER.cuCtxSynchronize(), "wait");
+        need(DRIVER.cuMemFree_v2(arrays[i]), "free");
+        need(DRIVER.cuCtxPopCurrent_v2(NULL), "pop");
+        need(DRIVER.cuDevicePrimaryCtxRelease_v2(i), "release");
+    }
+    return failed;
+}
+/* What ends the body: more blocks than there are, no memory for rows, a function of the runtime. */
+static int64_t blocks = 1, rows = 1;
+static void large_body(void *args, jaxcc_rt_heap *h) {
+    jaxcc_rt_cuda_launch(h, FAULT, NULL, 0, 1, 1, 1, 0);
+    jaxcc_rt_cuda_launch(h, FAULT, NULL, 1, blocks > 1 ? blocks : 0, 1, 1, 0);
+    jaxcc_rt_cuda_rows(h, rows * ((int64_t)1 << 40), rows, 1 << 20, "no memory for {0} rows of {1} bytes");
+    jaxcc_rt_stop(h, JAXCC_CHECK, "stopped");
+}
+static int ends(void) {
+    static const jaxcc_rt_cuda_program p = {&library, large_body, "", ": try less", 0, 0, 0, 0};
+    void *words[1];
+    blocks = 1 << 16;
+    int failed = expect("blocks", jaxcc_rt_cuda_run(&p, words, (int64_t[]){64}), JAXCC_DIMENSION,
+                        "kernel 'fault' needs more blocks than a GPU has: 1 x 65536 x 1");
+    blocks = 1;
+    rows = 3;
+    failed += expect("rows", jaxcc_rt_cuda_run(&p, words, (int64_t[]){64}), JAXCC_MEMORY,
+                     "no memory for 3 rows of 1048576 bytes");
+    rows = 0;
+    failed += expect("stop", jaxcc_rt_cuda_run(&p, words, (int64_t[]){64}), JAXCC_CHECK, "stopped");
+    failed += expect("workspace", jaxcc_rt_cuda_run(&p, words, (int64_t[]){INT64_MAX}), JAXCC_MEMORY,
+                     "no memory for 2^63 bytes or more on GPU 0: try less");
+    return failed + expect("workspace", jaxcc_rt_cuda_run(&p, words, (int64_t[]){(int64_t)1 << 50}), JAXCC_MEMORY,
+                           "no memory for 1125899906842624 bytes on GPU 0: try less");
+}
 /* More memory than there is, then again what there is. */
 static int memory(void) {
     bool good;
@@ -373,22 +431,12 @@ static int second_device(void) {
 static const struct {
     const char *name;
     int (*run)(void);
-} scenarios[] = {{"results", results},
-                 {"large", large},
-                 {"many", many},
-                 {"threads", threads},
-                 {"streams", streams},
-                 {"once_host", once_host},
-                 {"once_device", once_device},
-                 {"sticky", sticky},
-                 {"sticky_device", sticky_device},
-                 {"refused", refused},
-                 {"images", images},
-                 {"image_of_90", image_of_90},
-                 {"arguments", arguments},
-                 {"memory", memory},
-                 {"after_fork", after_fork},
-                 {"second_device", second_device}};
+} scenarios[] = {{"results", results},         {"large", large},           {"many", many},
+                 {"threads", threads},         {"streams", streams},       {"once_host", once_host},
+                 {"once_device", once_device}, {"sticky", sticky},         {"sticky_device", sticky_device},
+                 {"refused", refused},         {"images", images},         {"image_of_90", image_of_90},
+                 {"arguments", arguments},     {"devices", devices},       {"ends", ends},
+                 {"memory", memory},           {"after_fork", after_fork}, {"second_device", second_device}};
 
 int main(int argc, char **argv) {
     driver =

@@ -274,6 +274,14 @@ static CUresult release(int d) {
     return 0;
 }
 API cuDevicePrimaryCtxRelease_v2(CUdevice d) { return done(begin(__func__, STARTED) ?: check_device(d) ?: release(d)); }
+static CUresult state(int d, unsigned *flags, int *active) {
+    *flags = 0;
+    *active = devices[d].retained > 0;
+    return 0;
+}
+API cuDevicePrimaryCtxGetState(CUdevice d, unsigned *flags, int *active) {
+    return done(begin(__func__, STARTED) ?: check_device(d) ?: state(d, flags, active));
+}
 static CUresult push(CUcontext context) {
     if (!handle_object(CONTEXT, context)) return INVALID_CONTEXT;
     if (stack.n == MOST_CONTEXTS) return misused(UNKNOWN, "%d contexts are pushed", stack.n);
