@@ -35,7 +35,6 @@ static void **outputs(const Call *c) { return inputs(c) + c->program->n_in; }
 static const int64_t *output_bytes(const Call *c) { return c->bytes + c->program->n_in; }
 static int64_t n_arrays(const jaxcc_rt_cuda_program *p) { return p->n_in + p->n_out; }
 static void **workspace(const Call *c) { return outputs(c) + c->program->n_out; }
-static void **callers(const Call *c) { return workspace(c) + 1; } /* outputs as the caller gave them */
 
 static void *pointer(CUdeviceptr p) { return (void *)(uintptr_t)p; }
 static CUdeviceptr address(const void *p) { return (CUdeviceptr)(uintptr_t)p; }
@@ -112,8 +111,8 @@ static int32_t copy_arguments(Call *c) {
     CUdeviceptr at;
     int32_t status = take_block(c, all, p->hint, &at);
     if (!status) status = jaxcc_rt_cuda_copy_in(c->device, c->lane, c->stream, in, at);
+    if (!status) status = jaxcc_rt_cuda_lane_keep(c->lane, outputs(c), p->n_out);
     if (status) return status;
-    if (p->n_out) memcpy(callers(c), outputs(c), (size_t)p->n_out * sizeof(void *));
     place(inputs(c), c->bytes, p->n_in, &at);
     c->outputs = at;
     place(outputs(c), output_bytes(c), p->n_out, &at);
@@ -146,7 +145,7 @@ static int32_t wait(Call *c) {
 }
 static int32_t copy_results(Call *c) {
     const jaxcc_rt_cuda_program *p = c->program;
-    Area out = area(callers(c), output_bytes(c), p->n_out);
+    Area out = area(c->lane->outputs, output_bytes(c), p->n_out);
     int32_t status = jaxcc_rt_cuda_copy_out(c->device, c->lane, c->stream, out, c->outputs);
     for (Late *l = c->late; l && !status; l = l->next)
         status =

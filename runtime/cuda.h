@@ -66,7 +66,7 @@ typedef struct {
    `words`: what the body gets: n_dims numbers, n_in and n_out pointers as the caller gave them, and one more word. The
    pointers are replaced by those of the device, aligned to 256, or to 16 if the caller gave device pointers; the last
    word becomes the address of the workspace, aligned to 256 (NULL if that has 0 bytes). What must be read on the host
-   is read before. Behind these, n_out more words are the runtime's.
+   is read before.
    `bytes`: of each input, each output and the workspace. An array of 0 bytes may be NULL and then stays so. An output of
    a computed size has -1: its word, a jaxcc_array *, stays as it is.
    With device pointers, which must be aligned to 16 (JAXCC_ARGUMENT), the GPU is the one that they belong to; else that

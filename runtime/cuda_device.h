@@ -16,8 +16,8 @@ typedef struct Block {
     CUevent done;
     bool pending;
 } Block;
-/* What one call at a time uses: a stream, and two pinned blocks of the host, which large arrays pass through in turn.
-   `busy`: until `done` the device may still use the block. */
+/* What one call at a time uses: a stream; two pinned blocks of the host, which large arrays pass through in turn; room for
+   the pointers of its outputs. `busy`: until `done` the device may still use the block. */
 typedef struct {
     char *at;
     int64_t bytes;
@@ -28,6 +28,8 @@ typedef struct Lane {
     struct Lane *next;
     CUstream stream;
     Half half[2];
+    void **outputs;
+    int64_t n_outputs;
 } Lane;
 /* The library's code and constants on one device. */
 typedef struct Loaded {
@@ -76,6 +78,8 @@ void jaxcc_rt_cuda_block_give(Device *, Block *, CUstream, bool idle);
 /* Memory outside the free list. */
 int32_t jaxcc_rt_cuda_alloc(Device *, int64_t bytes, const char *hint, CUdeviceptr *);
 int32_t jaxcc_rt_cuda_lane_take(Device *, Lane **);
+/* Copies the pointers to the lane. */
+int32_t jaxcc_rt_cuda_lane_keep(Lane *, void *const *outputs, int64_t n);
 /* good: its stream has come to its end. */
 void jaxcc_rt_cuda_lane_give(Device *, Lane *, bool good);
 /* Frees what the device keeps for later. */

@@ -134,6 +134,7 @@ static void lane_free(Lane *l) {
         if (l->half[i].done) jaxcc_rt_cuda.cuEventDestroy_v2(l->half[i].done);
     }
     if (l->stream) jaxcc_rt_cuda.cuStreamDestroy_v2(l->stream);
+    free(l->outputs);
     free(l);
 }
 void jaxcc_rt_cuda_release_lanes(Device *d) {
@@ -163,6 +164,16 @@ int32_t jaxcc_rt_cuda_lane_take(Device *d, Lane **out) {
     else
         *out = l;
     return status;
+}
+int32_t jaxcc_rt_cuda_lane_keep(Lane *l, void *const *outputs, int64_t n) {
+    if (n > l->n_outputs) {
+        void **more = realloc(l->outputs, (size_t)n * sizeof *more);
+        if (!more) return fail_host_memory();
+        l->outputs = more;
+        l->n_outputs = n;
+    }
+    if (n) memcpy(l->outputs, outputs, (size_t)n * sizeof *outputs);
+    return 0;
 }
 void jaxcc_rt_cuda_lane_give(Device *d, Lane *l, bool good) {
     pthread_mutex_lock(&d->lock);

@@ -36,7 +36,7 @@ static jaxcc_rt_cuda_library library = LIBRARY(image), for_newer = LIBRARY(newer
                              not_ptx = LIBRARY(wrong);
 
 /* words: n, x, y, a, out, negative, late, workspace */
-enum { W_N, W_X, W_Y, W_A, W_OUT, W_NEGATIVE, W_LATE, W_WORK, WORDS = W_WORK + 1 + 3 };
+enum { W_N, W_X, W_Y, W_A, W_OUT, W_NEGATIVE, W_LATE, W_WORK, WORDS };
 static bool fault; /* run the kernel that fails */
 
 static void axpy(jaxcc_rt_heap *h, void *x, void *y, void *out, int64_t n, void *a) {
@@ -297,7 +297,7 @@ static int streams(void) {
     need(DRIVER.cuStreamSynchronize(stream[0]), "wait");
     for (int i = 0; i < CALLS; i++) {
         CUdeviceptr x = memory + (2 + 2 * (CUdeviceptr)i) * all;
-        void *words[7] = {(void *)N, (void *)a, (void *)x, (void *)zeros, (void *)(x + all)};
+        void *words[6] = {(void *)N, (void *)a, (void *)x, (void *)zeros, (void *)(x + all)};
         jaxcc_rt_cuda_set_stream(stream[i % 2]);
         failed |= expect("a call", jaxcc_rt_cuda_run(&p, words, (int64_t[]){4, 4 * N, 4 * N, 4 * N, 4 * N}), 0, NULL);
     }
@@ -351,7 +351,7 @@ static int arguments(void) {
 static int32_t copy_on(const int *devices, CUdeviceptr *arrays) {
     static const jaxcc_rt_cuda_program p = {
         &library, through_workspace, "a x y out", "", 1, 3, 1, JAXCC_RT_CUDA_DEVICE_POINTERS};
-    void *words[7] = {(void *)N};
+    void *words[6] = {(void *)N};
     for (int i = 0; i < 4; i++) words[1 + i] = (void *)arrays[devices[i]];
     return jaxcc_rt_cuda_run(&p, words, (int64_t[]){4, 4 * N, 4 * N, 4 * N, 4 * N});
 }

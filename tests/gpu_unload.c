@@ -14,7 +14,7 @@ static void body(void *args, jaxcc_rt_heap *h) {
 }
 __attribute__((visibility("default"))) int call(const float *a, const float *x, const float *y, float *out) {
     static const jaxcc_rt_cuda_program p = {&library, body, "a x y out", "", 0, 3, 1, 0};
-    void *words[6] = {(void *)a, (void *)x, (void *)y, out};
+    void *words[5] = {(void *)a, (void *)x, (void *)y, out};
     return jaxcc_rt_cuda_run(&p, words, (int64_t[]){4, 256, 256, 256, 0});
 }
 #else

@@ -158,6 +158,7 @@ typedef struct Exec Exec;
 CUresult graph_add(Graph *, Work); /* a node at its end */
 Graph *graph_new(void);
 void *graph_handle(Graph *);
+void graph_free(Graph *);
 void exec_free(Exec *);
 /* What kernels call to set the condition of a node. */
 void graph_set_condition(uint64_t handle, uint32_t value);

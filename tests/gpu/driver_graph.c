@@ -96,6 +96,10 @@ static void free_nodes(Graph *g) {
         free(n);
     }
 }
+void graph_free(Graph *g) {
+    free_nodes(g);
+    free(g);
+}
 static Exec *exec_copy(const Graph *g) {
     Exec *e = calloc(1, sizeof *e);
     if (!e) abort();
@@ -177,8 +181,7 @@ static CUresult destroy(CUgraph handle) {
     Graph *g = handle_object(GRAPH, handle);
     if (!g) return INVALID_HANDLE;
     handle_end(handle);
-    free_nodes(g);
-    free(g);
+    graph_free(g);
     return 0;
 }
 API cuGraphDestroy(CUgraph graph) { return done(begin(__func__, STARTED) ?: destroy(graph)); }

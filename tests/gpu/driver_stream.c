@@ -347,6 +347,7 @@ static CUresult end_capture(CUstream handle, CUgraph *graph, const char *name) {
         other->capture = NULL;
         other->capture_origin = other->invalid = false;
     }
+    if (invalid && !s->captured_into) graph_free(g);
     if (invalid) return CAPTURE_INVALIDATED;
     *graph = graph_handle(g);
     return 0;
