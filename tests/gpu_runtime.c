@@ -228,6 +228,18 @@ static int once(int32_t (*of)(int64_t, bool *)) {
     }
     return 0;
 }
+/* Several fail: each call is right or says so, the last one is right. */
+static int several(void) {
+    bool good;
+    int32_t status = 0;
+    for (int i = 0; i < 12; i++) {
+        int32_t (*of)(int64_t, bool *) = i % 2 ? host_call : device_call;
+        status = of(i % 3 ? N : 3 * N, &good);
+        if (!status && !good) return printf("call %d is wrong\n", i), 1;
+        if (status) printf("call %d: %d %s\n", i, status, jaxcc_rt_error());
+    }
+    return status;
+}
 static int once_host(void) { return once(host_call); }
 static int once_device(void) { return once(device_call); }
 static int sticky(void) {
@@ -431,12 +443,25 @@ static int second_device(void) {
 static const struct {
     const char *name;
     int (*run)(void);
-} scenarios[] = {{"results", results},         {"large", large},           {"many", many},
-                 {"threads", threads},         {"streams", streams},       {"once_host", once_host},
-                 {"once_device", once_device}, {"sticky", sticky},         {"sticky_device", sticky_device},
-                 {"refused", refused},         {"images", images},         {"image_of_90", image_of_90},
-                 {"arguments", arguments},     {"devices", devices},       {"ends", ends},
-                 {"memory", memory},           {"after_fork", after_fork}, {"second_device", second_device}};
+} scenarios[] = {{"results", results},
+                 {"large", large},
+                 {"many", many},
+                 {"threads", threads},
+                 {"streams", streams},
+                 {"once_host", once_host},
+                 {"several", several},
+                 {"once_device", once_device},
+                 {"sticky", sticky},
+                 {"sticky_device", sticky_device},
+                 {"refused", refused},
+                 {"images", images},
+                 {"image_of_90", image_of_90},
+                 {"arguments", arguments},
+                 {"devices", devices},
+                 {"ends", ends},
+                 {"memory", memory},
+                 {"after_fork", after_fork},
+                 {"second_device", second_device}};
 
 int main(int argc, char **argv) {
     driver =
