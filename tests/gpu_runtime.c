@@ -109,9 +109,19 @@ static bool right(const Arrays *s, const float *out, const float *negative, cons
     if (late[0] != 3 || late[1] != TURNS) return printf("late is %d, %d\n", late[0], late[1]), false;
     return true;
 }
+/* With FAIL only the runtime's uses of the driver fail, in all calls, and count; the caller's do not. */
+static void *driver;
+static void can_fail(bool on) {
+    void (*set)(const char *) = NULL;
+    void *f = getenv("FAIL") ? dlsym(driver, "jaxcc_gpu_fail") : NULL;
+    memcpy(&set, &f, sizeof f);
+    if (set) set(on ? getenv("FAIL") : NULL);
+}
 static int32_t host_call(int64_t n, bool *is_right) {
     Arrays s = arrays_new(n);
+    can_fail(true);
     int32_t status = call(&host_program, &s);
+    can_fail(false);
     *is_right = !status && s.late.rank == 1 && s.late.dims[0] == 2 && right(&s, s.out, s.negative, s.late.data);
     if (!status) s.late.release(&s.late);
     free(s.x);
@@ -120,14 +130,6 @@ static int32_t host_call(int64_t n, bool *is_right) {
 #define DRIVER jaxcc_rt_cuda
 static void need(CUresult r, const char *what) {
     if (r) printf("%s: error %d\n", what, r), exit(9);
-}
-/* Uses of the driver from now on that fail, as in JAXCC_GPU_FAIL; their number is that of the runtime's in all calls. */
-static void *driver;
-static void fail_next(const char *what) {
-    void (*set)(const char *) = NULL;
-    void *f = dlsym(driver, "jaxcc_gpu_fail");
-    memcpy(&set, &f, sizeof f);
-    set(what);
 }
 /* The caller's own use of the GPU: a stream that does not block, memory, results after a wait. */
 static int32_t device_call(int64_t n, bool *is_right) {
@@ -150,13 +152,13 @@ static int32_t device_call(int64_t n, bool *is_right) {
     need(DRIVER.cuMemcpyHtoDAsync_v2(a, &s.a, 4, stream), "copy");
     jaxcc_rt_cuda_set_stream(stream);
     float peeked = 0;
-    fail_next(getenv("FAIL"));
+    can_fail(true);
     status = jaxcc_rt_cuda_peek(&device_program, 2, &peeked, (void *)a, 4);
     int64_t bytes[] = {(int64_t)b, (int64_t)b, 4, (int64_t)b, (int64_t)b, -1, (int64_t)b};
     void *words[WORDS] = {(void *)n, d.x, d.y, (void *)a, d.out, d.negative, &d.late};
     if (!status) status = jaxcc_rt_cuda_run(&device_program, words, bytes);
     *is_right = !status;
-    fail_next(NULL);
+    can_fail(false);
     if (!status) {
         need(DRIVER.cuMemcpyDtoHAsync_v2(s.out, (CUdeviceptr)d.out, b, stream), "copy");
         need(DRIVER.cuMemcpyDtoHAsync_v2(s.negative, (CUdeviceptr)d.negative, b, stream), "copy");
@@ -234,6 +236,7 @@ static int several(void) {
     int32_t status = 0;
     for (int i = 0; i < 12; i++) {
         int32_t (*of)(int64_t, bool *) = i % 2 ? host_call : device_call;
+        if (i == 11) unsetenv("FAIL");
         status = of(i % 3 ? N : 3 * N, &good);
         if (!status && !good) return printf("call %d is wrong\n", i), 1;
         if (status) printf("call %d: %d %s\n", i, status, jaxcc_rt_error());
