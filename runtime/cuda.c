@@ -309,7 +309,7 @@ void jaxcc_rt_cuda_put(jaxcc_rt_heap *h, void *p) {
     *b = found->next;
     jaxcc_rt_cuda_block_give(c->device, found, c->stream, false);
 }
-/* An output of a computed size in memory of a device. */
+/* Of an output of a computed size in memory of a device, which work may still use. */
 static void release(jaxcc_array *a) {
     int ordinal = 0;
     Device *d;
@@ -319,8 +319,7 @@ static void release(jaxcc_array *a) {
     if (!at || !jaxcc_rt_cuda_is_open()) return;
     if (jaxcc_rt_cuda.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at)) return;
     if (jaxcc_rt_cuda_device(ordinal, &d) || jaxcc_rt_cuda_enter(d)) return;
-    jaxcc_rt_cuda.cuCtxSynchronize();
-    jaxcc_rt_cuda.cuMemFree_v2(at);
+    if (!jaxcc_rt_cuda.cuCtxSynchronize()) jaxcc_rt_cuda.cuMemFree_v2(at);
     jaxcc_rt_cuda_leave();
 }
 void *jaxcc_rt_cuda_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes) {
