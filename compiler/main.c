@@ -203,7 +203,8 @@ static bool all_supported(Ctx *cx, Programs programs) {
 
 static bool compile(Ctx *cx) {
     const Options *o = cx->options;
-    if (o->emit == EMIT_ptx) return diag_plain(cx->diags, "--emit=ptx is not supported yet");
+    if (o->emit == EMIT_ptx && !(o->target && !strncmp(o->target, "nvptx64", 7)))
+        return diag_plain(cx->diags, "--emit=ptx is for --target=nvptx64");
     Files files = read_files(cx);
     each(const char *, file, files) output_input(*file);
     Jaxpr *j = front(cx);

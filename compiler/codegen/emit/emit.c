@@ -297,6 +297,15 @@ V *em_while(Emit *e, uint32_t n, const V *init, Scope *before, Scope *after) {
     return r;
 }
 
+/* ---- modules */
+void em_device(Emit *e, bool kernels) {
+    if (e->on_device == kernels) return;
+    __typeof__(e->other) was = {e->module, e->declared, e->texts};
+    e->module = e->other.module, e->declared = e->other.declared, e->texts = e->other.texts;
+    e->other = was;
+    e->on_device = kernels;
+}
+
 /* ---- functions */
 static MlirType function_type(Emit *e, MlirType result, uint32_t n, const MlirType *args) {
     return mlirLLVMFunctionTypeGet(result.ptr ? result : mlirLLVMVoidTypeGet(e->mlir), n, args, false);

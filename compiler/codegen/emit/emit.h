@@ -21,6 +21,15 @@ typedef struct Emit {
     MlirContext mlir;
     MlirModule module;
     MlirBlock block; /* new operations are appended here */
+    struct {
+        MlirModule module;
+        Intern declared, texts;
+    } other;        /* for a device: the module that is not being written, of the kernels or of the host */
+    bool on_device; /* the kernels' module is being written */
+    struct {
+        struct Launched *at;
+        uint32_t n, cap;
+    } launched; /* kernels of a device, by number (host/device.c) */
     MlirLocation loc;
     MlirType i1, i8, i16, i32, i64, i128, f16, bf16, f32, f64, ptr;
     const Target *target;
@@ -159,6 +168,7 @@ V em_call(Emit *, const char *name, MlirType result, uint32_t n, const V *args);
 V em_address(Emit *, Str symbol); /* of a function or global */
 /* The address of a value's data: read-only bytes in the library, aligned to 64. */
 V em_constant(Emit *, Val);
+uint32_t em_constant_number(Emit *, Val); /* in e->constants */
 /* Sets the place of subsequent operations in the program, for debug information. */
 void em_at(Emit *, Span);
 V em_alloca(Emit *, int64_t bytes, uint32_t align);
@@ -177,6 +187,9 @@ V em_to_register(Emit *, Dtype, V memory);
 V em_to_memory(Emit *, Dtype, V reg);
 /* A result brought into the range of its type: floats rounded to nearest, ties to even; integers wrapped. */
 V em_round(Emit *, Dtype, V reg);
+
+/* From now on functions and declarations belong to the module of the kernels, or to that of the host. */
+void em_device(Emit *, bool kernels);
 
 Emit *emit_open(Ctx *, const Target *);
 void emit_close(Emit *);

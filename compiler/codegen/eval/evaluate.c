@@ -164,7 +164,8 @@ Reg eval_value(Eval *x, Val v, const Ix *index) {
     bool here = x->step && info->class == VAL_MEMBER && info->step == x->step->number;
     bool always = here && (remembered(info->e) || prim_lower[info->e->prim] == LOWER_PROGRAM);
     if (always && x->guard_id && known(x, v, index, rank, &r)) return r;
-    bool again = here && (!info->buf || info->level >= x->level);
+    bool every = here && info->row && x->step->grid.together; /* one thread stores it, all threads compute it */
+    bool again = here && (!info->buf || info->level >= x->level || every);
     if (info->class == VAL_VIRTUAL || (again && !remembered(info->e)))
         return memo_set(x, id, equation(x, info->e, info->out, index));
     return memo_set(x, id, x->op->read(x, v, index));

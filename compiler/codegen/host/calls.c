@@ -74,8 +74,12 @@ void host_call(Host *h, const Body *b, Step *s) {
         for (uint32_t i = 0; i < s->e->in.n + s->e->out.n; i++) args[n++] = frame_buffer(&h->frame, s->arrays[i]);
     }
     V workspace = s->call->workspace ? frame_buffer(&h->frame, s->call->workspace) : h->frame.workspace;
-    args[n++] = written_past_homes(e, c->written, workspace);
+    bool device = h->plan->target->device;
+    V given = device ? written_homes_new(e, c->written, h->frame.heap, workspace)
+                     : written_past_homes(e, c->written, workspace);
+    args[n++] = given;
     args[n++] = h->frame.heap;
     em_call_local(e, c->written->name, no_type, n, args);
+    if (device) written_homes_put(e, c->written, h->frame.heap, given);
     load_results(h, b, s);
 }

@@ -40,7 +40,7 @@ static void declare(Emit *e, Str name, MlirType type) {
 }
 static Str small_name(Emit *e, Val v) { return str_format(e->arena, "constant.%u", v); }
 
-static Constant *constant_new(Emit *e, Val v) {
+static void constant_new(Emit *e, Val v) {
     Dim n = type_size(e->cx->types, val_type(e->cx, v));
     Constant c = {.v = v, .bytes = (uint64_t)n * dtype_bytes(val_array(e->cx, v)->dtype)};
     c.large = c.bytes >= LARGE_BYTES || e->small_bytes + c.bytes > MOST_SMALL;
@@ -53,13 +53,16 @@ static Constant *constant_new(Emit *e, Val v) {
         declare(e, small_name(e, v), mlirLLVMArrayTypeGet(e->i8, (unsigned)c.bytes));
     }
     push(e->arena, &e->constants, c);
-    return &e->constants.at[e->constants.n - 1];
 }
 
-V em_constant(Emit *e, Val v) {
+uint32_t em_constant_number(Emit *e, Val v) {
     bool fresh;
     uint32_t id = intern(&e->constant_ids, &v, sizeof v, &fresh);
-    const Constant *c = fresh ? constant_new(e, v) : &e->constants.at[id];
+    if (fresh) constant_new(e, v);
+    return id;
+}
+V em_constant(Emit *e, Val v) {
+    const Constant *c = &e->constants.at[em_constant_number(e, v)];
     if (!c->large) return em_address(e, small_name(e, v));
     V block = em_address(e, str(block_name));
     return c->offset ? em_gep(e, block, em_i64(e, (int64_t)c->offset), e->i8) : block;
@@ -98,6 +101,12 @@ static void define_block(Emit *e, LLVMModuleRef m, LLVMValueRef block) {
                           ".type %s,@object\n.size %s, %d\n",
                           section, write, ALIGNMENT, block_name, STANDS_IN, block_name, block_name, STANDS_IN);
     LLVMAppendModuleInlineAsm(m, text.at, text.n);
+}
+LLVMValueRef constants_address(Emit *e, LLVMModuleRef m, const Constant *c) {
+    if (!c->large) return LLVMGetNamedGlobal(m, small_name(e, c->v).at);
+    LLVMContextRef cx = LLVMGetModuleContext(m);
+    LLVMValueRef offset = LLVMConstInt(LLVMInt64TypeInContext(cx), c->offset, 0);
+    return LLVMConstGEP2(LLVMInt8TypeInContext(cx), LLVMGetNamedGlobal(m, block_name), &offset, 1);
 }
 bool constants_define(Emit *e, EmitKind kind, LLVMModuleRef m) {
     each(Constant, c, e->constants)

@@ -4,6 +4,8 @@
 #include "../emit/emit.h"
 #include <llvm-c/Core.h>
 
+/* The address of a constant's data, before constants_define. */
+LLVMValueRef constants_address(Emit *, LLVMModuleRef, const Constant *);
 /* Defines what em_constant declared; false after a diagnostic. */
 bool constants_define(Emit *, EmitKind, LLVMModuleRef);
 /* Writes the bytes of large constants into an object, archive or library; false after a diagnostic. */

@@ -1,5 +1,6 @@
 #include "../../options.h"
 #include "../cost.h"
+#include "device.h"
 #include "header.h"
 #include "host.h"
 #include <mlir-c/BuiltinAttributes.h>
@@ -289,6 +290,16 @@ static V call_groups(Checks *c, const Arguments *a) {
 }
 
 /* ---- workspace */
+V written_homes_new(Emit *e, const Written *w, V heap, V workspace) {
+    V args[2] = {heap, em_i64(e, w->homes + 8)};
+    V given = em_gep(e, em_call(e, "jaxcc_rt_heap_get", e->ptr, 2, args), em_i64(e, w->homes), e->i8);
+    em_store(e, workspace, given, 8);
+    return given;
+}
+void written_homes_put(Emit *e, const Written *w, V heap, V given) {
+    V args[2] = {heap, em_gep(e, given, em_i64(e, -(int64_t)w->homes), e->i8)};
+    em_call(e, "jaxcc_rt_heap_put", no_type, 2, args);
+}
 V written_past_homes(Emit *e, const Written *w, V workspace) {
     return w->homes ? em_gep(e, workspace, em_i64(e, w->homes), e->i8) : workspace;
 }
@@ -311,9 +322,14 @@ Str entry_run(Emit *e, const Written *w, bool flat) {
         from = em_gep(e, from, em_i64(e, n), e->i64);
     }
     args[n] = em_load(e, e->ptr, from, 8);
-    if (flat) args[n] = written_past_homes(e, w, args[n]);
-    args[n + 1] = em_arg(&fn.scope, 1);
+    V heap = em_arg(&fn.scope, 1), workspace = args[n];
+    if (e->target->device)
+        args[n] = written_homes_new(e, w, heap, workspace);
+    else if (flat)
+        args[n] = written_past_homes(e, w, workspace);
+    args[n + 1] = heap;
     em_call_local(e, w->name, no_type, n + 2, args);
+    if (e->target->device) written_homes_put(e, w, heap, args[n]);
     em_function_end(e, &fn, (V){NULL});
     return name;
 }
@@ -346,6 +362,7 @@ static bool stacks(const Body *b) {
 }
 static V run_body(Frame *f, const Written *w) {
     Emit *e = f->e;
+    if (e->target->device) return device_run(f, w);
     if (w->workspace == 0) return run_on(f, w, em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL));
     if (dim_is_const(w->workspace) && w->workspace <= STACK_BYTES) {
         MlirBlock was = e->block;

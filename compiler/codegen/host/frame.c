@@ -118,21 +118,46 @@ V frame_slot(Frame *f, const Buf *b) {
 }
 uint32_t frame_homes(const Frame *f) { return (8 * f->schedule->homes + 63) / 64 * 64; }
 
+bool frame_waits(const Frame *f) { return f->plan->target->device && !f->parent && f->schedule; }
+V frame_load(Frame *f, Dtype d, V pointer) {
+    Emit *e = f->e;
+    if (frame_waits(f)) {
+        MlirBlock was = e->block;
+        e->block = f->entry;
+        V to = em_alloca(e, 16, 16);
+        e->block = was;
+        V args[4] = {f->heap, to, pointer, em_i64(e, dtype_bytes(d))};
+        em_call(e, "jaxcc_rt_cuda_read", no_type, 4, args);
+        pointer = to;
+    }
+    return em_to_register(e, d, em_load(e, em_memory_type(e, d), pointer, dtype_bytes(d)));
+}
+/* A constant in the device's memory. */
+static V device_constant(Frame *f, Val v) {
+    Emit *e = f->e;
+    V args[2] = {f->heap, em_i64(e, em_constant_number(e, v))};
+    return em_call(e, "jaxcc_rt_cuda_constant", e->ptr, 2, args);
+}
 V frame_buffer(Frame *f, Buf *b) {
-    if (b->kind == BUF_CONST) return em_constant(f->e, b->v);
+    bool device = f->plan->target->device;
+    if (b->kind == BUF_CONST && !device) return em_constant(f->e, b->v);
     if (b->kind == BUF_ROW) return row_scratch(f, b);
     if (f->parent) {
         Capture *c = capture(f, CAPTURE_BUF, b->number, 0, f->e->ptr, 8);
         return c->inside;
     }
     switch (b->kind) {
+    case BUF_CONST: return device_constant(f, b->v);
     case BUF_IN: return argument_in(f->e, &f->arguments, b->k);
     case BUF_OUT: {
         assert(f->schedule);
         Held *own = &f->schedule->outs[b->k];
         return own->v.ptr ? held(f, own, DT_none) : argument_out(f->e, &f->arguments, b->k);
     }
-    case BUF_WORK: return em_gep(f->e, f->workspace, frame_dim(f, b->offset), f->e->i8);
+    case BUF_WORK: {
+        V start = device ? em_load(f->e, f->e->ptr, f->workspace, 8) : f->workspace;
+        return em_gep(f->e, start, frame_dim(f, b->offset), f->e->i8);
+    }
     default: assert(b->kind == BUF_SLOT || b->kind == BUF_HEAP); return frame_slot(f, b);
     }
 }
@@ -153,9 +178,12 @@ V frame_scalar(Frame *f, Val v) {
     Held *own = !f->parent && f->schedule ? &f->schedule->scalars[v] : NULL;
     if (own && (own->v.ptr || own->home)) return held(f, own, d);
     if (!f->parent) { /* computed by a kernel, or an argument */
-        V p = frame_buffer(f, plan_info(f->plan, v)->buf);
+        Buf *b = plan_info(f->plan, v)->buf;
+        bool constant = b->kind == BUF_CONST;
+        V p = constant ? em_constant(e, b->v) : frame_buffer(f, b);
         if (!f->schedule) return unchecked_scalar(f, p, d);
-        return em_to_register(e, d, em_load(e, em_memory_type(e, d), p, dtype_bytes(d)));
+        return constant ? em_to_register(e, d, em_load(e, em_memory_type(e, d), p, dtype_bytes(d)))
+                        : frame_load(f, d, p);
     }
     Capture *c = capture(f, CAPTURE_SCALAR, v, 0, em_memory_type(e, d), dtype_bytes(d));
     MlirBlock was = e->block;

@@ -2,6 +2,7 @@
 #include "../cost.h"
 #include "../../options.h"
 #include "part.h"
+#include "device.h"
 #include "../kernels/point.h"
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
@@ -15,6 +16,10 @@ static Kernel *scalar_kernel(Host *h) {
 V host_scalar(Host *h, Val v) { return reg_v(eval_value(&scalar_kernel(h)->x, v, NULL)); }
 void host_store(Host *h, Val v, V pointer) {
     Dtype d = val_array(h->plan->cx, v)->dtype;
+    if (h->plan->target->device) {
+        device_store(h, pointer, d, host_scalar(h, v));
+        return;
+    }
     em_store(h->e, em_to_memory(h->e, d, host_scalar(h, v)), pointer, dtype_bytes(d));
 }
 static Dim bytes_of(const Host *h, Val v) {
@@ -24,14 +29,16 @@ static Dim bytes_of(const Host *h, Val v) {
 }
 V host_bytes(Host *h, Val v) { return frame_dim(&h->frame, bytes_of(h, v)); }
 void host_copy(Host *h, V to, V from, V bytes) {
+    (h->plan->target->device ? device_copy : host_copy_words)(h, to, from, bytes);
+}
+void host_copy_words(Host *h, V to, V from, V bytes) {
     V o[3] = {to, from, bytes};
     Attr a = {"isVolatile", mlirIntegerAttrGet(h->e->i1, 0)};
     em_op(h->e, "llvm.intr.memcpy", &(Op){0, NULL, 3, o, 1, &a, 0, NULL});
 }
 void host_load(Host *h, Val v, Buf *from) {
     Dtype d = val_array(h->plan->cx, v)->dtype;
-    V m = em_load(h->e, em_memory_type(h->e, d), frame_buffer(&h->frame, from), dtype_bytes(d));
-    frame_set_scalar(&h->frame, v, em_to_register(h->e, d, m));
+    frame_set_scalar(&h->frame, v, frame_load(&h->frame, d, frame_buffer(&h->frame, from)));
 }
 static void scalar_step(Host *h, Step *s) {
     for (uint32_t i = 0; i < s->e->out.n; i++) {
@@ -60,7 +67,10 @@ static void runtime_step(Host *h, Step *s) {
         em_store(e, frame_dim(&h->frame, sizes.at[i]), em_gep(e, second, em_i64(e, i), e->i64), 8);
     Str name = str_format(e->arena, "jaxcc_rt_%.*s", SF(param_word(q, K_name)));
     V args[3] = {h->frame.heap, area, second};
-    em_call(e, name.at, no_type, 3, args);
+    if (h->plan->target->device)
+        device_runtime(h, s, name, area, second);
+    else
+        em_call(e, name.at, no_type, 3, args);
     for (uint32_t i = 0; i < q->out.n; i++)
         if (plan_register(h->plan, q->out.at[i])) host_load(h, q->out.at[i], s->arrays[q->in.n + i]);
 }
@@ -120,7 +130,7 @@ static void host_step(Host *h, const Body *b, Step *s) {
     default:
         if (!s->stores.n || empty(s)) break;
         h->e->target->machine->launch(h, s);
-        if (s->kind == STEP_SCATTER && val_array(h->plan->cx, s->e->out.at[0])->rank == 0)
+        if (s->kind == STEP_SCATTER && plan_register(h->plan, s->e->out.at[0]))
             host_load(h, s->e->out.at[0], s->stores.at[0].buf);
     }
 }
@@ -136,7 +146,8 @@ static void take_output(Host *h, const Alloc *a) {
         em_store(e, frame_dim(&h->frame, t->dims[d]), em_gep(e, dims, em_i64(e, d), e->i64), 8);
     V args[5] = {h->frame.heap, argument_out(e, &h->frame.arguments, a->buf->k), em_int(e, e->i32, t->rank), dims,
                  frame_bytes(&h->frame, bytes_of(h, a->like))};
-    frame_set_out(&h->frame, a->buf->k, em_call(e, "jaxcc_rt_heap_array", e->ptr, 5, args));
+    const char *how = h->plan->target->device ? "jaxcc_rt_cuda_array" : "jaxcc_rt_heap_array";
+    frame_set_out(&h->frame, a->buf->k, em_call(e, how, e->ptr, 5, args));
 }
 /* A loop whose length is computed comes from a while. */
 static V take_rows(Host *h, const Alloc *a, V bytes) {
@@ -152,7 +163,7 @@ static V take_rows(Host *h, const Alloc *a, V bytes) {
     for (uint32_t d = 1; d < t->rank; d++) row = dim_mul(cx->types, row, t->dims[d]);
     V args[5] = {h->frame.heap, bytes, frame_dim(&h->frame, t->dims[0]), frame_bytes(&h->frame, row),
                  em_address(h->e, em_text(h->e, text))};
-    return em_call(h->e, "jaxcc_rt_heap_rows", h->e->ptr, 5, args);
+    return em_call(h->e, h->plan->target->device ? "jaxcc_rt_cuda_rows" : "jaxcc_rt_heap_rows", h->e->ptr, 5, args);
 }
 static void take(Host *h, const Alloc *a) {
     if (a->buf->kind == BUF_OUT) {
@@ -161,12 +172,13 @@ static void take(Host *h, const Alloc *a) {
     }
     V bytes = frame_bytes(&h->frame, a->buf->bytes);
     V memory = a->loop ? take_rows(h, a, bytes)
-                       : em_call(h->e, "jaxcc_rt_heap_get", h->e->ptr, 2, (V[]){h->frame.heap, bytes});
+                       : em_call(h->e, h->plan->target->device ? "jaxcc_rt_cuda_get" : "jaxcc_rt_heap_get", h->e->ptr, 2,
+                                 (V[]){h->frame.heap, bytes});
     frame_set_slot(&h->frame, a->buf, memory);
 }
 void host_put(Host *h, V memory) {
     V args[2] = {h->frame.heap, memory};
-    em_call(h->e, "jaxcc_rt_heap_put", no_type, 2, args);
+    em_call(h->e, h->plan->target->device ? "jaxcc_rt_cuda_put" : "jaxcc_rt_heap_put", no_type, 2, args);
 }
 /* A computed size must not be negative. */
 static void check_size(Host *h, Val v) {
@@ -254,7 +266,7 @@ Written host_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str nam
                      .signature = s,
                      .in_memory = h.cut,
                      .homes = homes,
-                     .workspace = dim_add(p->cx->types, p->workspace, homes)};
+                     .workspace = p->target->device ? p->workspace : dim_add(p->cx->types, p->workspace, homes)};
 }
 void host_entry(Plan *p, Emit *e, const Program *program) {
     Signature s = signature_of(e->cx, program->name, program->j);

@@ -35,8 +35,9 @@ void host_load(Host *, Val, Buf *);
 V host_context(Host *, uint32_t n);
 /* bytes of v's array as i64 */
 V host_bytes(Host *, Val);
-/* Copies an array. */
+/* Copies an array; words of the host. */
 void host_copy(Host *, V to, V from, V bytes);
+void host_copy_words(Host *, V to, V from, V bytes);
 
 /* The schedule, written: NAME.body(the program's arguments, workspace, heap). */
 typedef struct Written {
@@ -51,8 +52,12 @@ typedef struct Written {
 Str entry_run(Emit *, const Written *, bool flat);
 /* NAME itself: checks, workspace, then the schedule; and NAME_workspace_size (entry.c). */
 void entry_write(Plan *, const Jaxpr *, Emit *, const Written *);
-/* What comes before the workspace that the schedule is given. */
+/* What the schedule is given, of memory for `homes` and the workspace. */
 V written_past_homes(Emit *, const Written *, V workspace);
+/* The same for a device, where the workspace is the device's: `homes` come from the heap, and so does the word behind them,
+   which holds the workspace's address. To be given back. */
+V written_homes_new(Emit *, const Written *, V heap, V workspace);
+void written_homes_put(Emit *, const Written *, V heap, V given);
 /* The schedule of a program as a function of that name. */
 Written host_write(Plan *, Emit *, const Jaxpr *, const Signature *, Str name);
 /* Plans and writes the functions that a program calls; false after a diagnostic (calls.c). */

@@ -9,7 +9,7 @@ static V slot(Host *h, const Buf *b) { return frame_slot(&h->frame, b); }
 static void set_slot(Host *h, const Buf *b, V v) { frame_set_slot(&h->frame, b, v); }
 static void set_scalar(Host *h, Val v, V r) { frame_set_scalar(&h->frame, v, r); }
 static void pass(Host *h, Val operand, Val input) {
-    if (val_array(h->plan->cx, input)->rank == 0) set_scalar(h, input, host_scalar(h, operand));
+    if (plan_register(h->plan, input)) set_scalar(h, input, host_scalar(h, operand));
 }
 
 /* ---- carries */
@@ -138,7 +138,7 @@ static void carries_next(Carried *all, const Val *results) {
     collected(all);
     if (!all->words) return;
     V now = frame_word(&h->frame, all->last - all->words), later = frame_word(&h->frame, all->last);
-    host_copy(h, now, later, em_i64(e, 8 * (int64_t)all->words));
+    host_copy_words(h, now, later, em_i64(e, 8 * (int64_t)all->words));
 }
 static void carries_close(Carried *all, const V *results, const Val *out) {
     all->next = 0;
@@ -200,13 +200,12 @@ static void host_scan(Host *h, Step *s) {
         V p = part(h, s->xs[i], turn, x);
         set_slot(h, s->xs_slots[i], p);
         Dtype d = val_array(h->plan->cx, x)->dtype;
-        if (val_array(h->plan->cx, x)->rank == 0)
-            set_scalar(h, x, em_to_register(e, d, em_load(e, em_memory_type(e, d), p, dtype_bytes(d))));
+        if (plan_register(h->plan, x)) set_scalar(h, x, frame_load(&h->frame, d, p));
     }
     for (uint32_t i = 0; i < scan.ys.n; i++) set_slot(h, s->ys_slots[i], part(h, s->ys[i], turn, scan.ys.at[i]));
     host_body(h, s->bodies[0]);
     for (uint32_t i = 0; i < scan.ys.n; i++)
-        if (val_array(h->plan->cx, scan.ys.at[i])->rank == 0) host_store(h, scan.ys.at[i], slot(h, s->ys_slots[i]));
+        if (plan_register(h->plan, scan.ys.at[i])) host_store(h, scan.ys.at[i], slot(h, s->ys_slots[i]));
     V *results = arena_new(e->arena, V, c.n + 1);
     carries_next(&c, scan.end.at);
     em_for_end(e, &f, c.at, results);

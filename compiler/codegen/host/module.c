@@ -1,5 +1,6 @@
 /* The module of one compilation: opened, given its constants, lowered, optimised, written. */
 #include "constants.h"
+#include "device.h"
 #include "machine.h"
 #include "../emit/lower.h"
 #include "metadata.h"
@@ -66,6 +67,8 @@ Emit *emit_open(Ctx *cx, const Target *target) {
     load_dialects(e);
     e->loc = mlirLocationUnknownGet(e->mlir);
     e->module = mlirModuleCreateEmpty(e->loc);
+    e->other.declared.arena = e->other.texts.arena = cx->arena;
+    if (target->device) e->other.module = mlirModuleCreateEmpty(e->loc);
     e->block = mlirModuleGetBody(e->module);
     e->i1 = mlirIntegerTypeGet(e->mlir, 1);
     e->i8 = mlirIntegerTypeGet(e->mlir, 8);
@@ -86,6 +89,7 @@ Emit *emit_open(Ctx *cx, const Target *target) {
 }
 void emit_close(Emit *e) {
     mlirModuleDestroy(e->module);
+    if (e->target->device) mlirModuleDestroy(e->other.module);
     mlirContextDestroy(e->mlir);
 }
 
@@ -129,13 +133,15 @@ static void set_attributes(Writer *w) {
         w->target->machine->mark(w->target, f);
     }
 }
-static void open_machine(Writer *w) {
-    const Target *t = w->target;
+typedef LLVMTargetMachineRef OpenMachine(const Target *, uint32_t opt, char **why);
+static void open_machine(Writer *w, OpenMachine *open) {
     char *why = NULL;
-    w->machine = t->machine->open(t, w->e->cx->options->opt, &why);
+    w->machine = open(w->target, w->e->cx->options->opt, &why);
     if (!w->machine) internal_error(w->e, "LLVM", why);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(w->machine);
-    LLVMSetTarget(w->module, t->triple);
+    char *triple = LLVMGetTargetMachineTriple(w->machine);
+    LLVMSetTarget(w->module, triple);
+    LLVMDisposeMessage(triple);
     LLVMSetModuleDataLayout(w->module, layout);
     LLVMDisposeTargetData(layout);
 }
@@ -148,15 +154,20 @@ static void optimise(Writer *w) {
     LLVMDisposePassBuilderOptions(o);
     if (error) internal_error(w->e, "LLVM", LLVMGetErrorMessage(error));
 }
-static bool translate(Writer *w, Programs programs) {
+static void translate_module(Writer *w) {
     Emit *e = w->e;
     lower(e);
     timer_stage(e->cx->timer, "translate");
     w->context = LLVMContextCreate();
     w->module = mlirTranslateModuleToLLVMIR(mlirModuleGetOperation(e->module), w->context);
     if (!w->module) internal_error(e, "MLIR", "translation to LLVM failed");
-    open_machine(w);
+}
+static bool translate(Writer *w, Programs programs, Str ptx) {
+    Emit *e = w->e;
+    translate_module(w);
+    open_machine(w, w->target->machine->open);
     set_attributes(w);
+    if (w->target->device) device_define(e, w->module, ptx);
     if (!constants_define(e, w->kind, w->module)) return false;
     metadata_emit(e->cx, programs, w->module);
     return true;
@@ -197,11 +208,32 @@ static void writer_close(Writer *w) {
     LLVMDisposeModule(w->module);
     LLVMContextDispose(w->context);
 }
+/* The kernels of a device as PTX. */
+static Str device_code(Emit *e, const Output *out) {
+    Writer w = {.e = e, .target = e->target};
+    char *why = NULL;
+    LLVMMemoryBufferRef text = NULL;
+    em_device(e, true);
+    verify(e, out);
+    translate_module(&w);
+    open_machine(&w, w.target->machine->open_device);
+    optimise(&w);
+    timer_stage(e->cx->timer, "codegen");
+    if (LLVMTargetMachineEmitToMemoryBuffer(w.machine, w.module, LLVMAssemblyFile, &why, &text))
+        internal_error(e, "LLVM", why);
+    Str ptx = str_format(e->arena, "%.*s", (int)LLVMGetBufferSize(text), LLVMGetBufferStart(text));
+    LLVMDisposeMemoryBuffer(text);
+    writer_close(&w);
+    em_device(e, false);
+    return ptx;
+}
 bool emit_write(Emit *e, Programs programs, EmitKind kind, const Output *out) {
     verify(e, out);
     if (kind == EMIT_mlir) return write_mlir(e, out);
+    Str ptx = e->target->device ? device_code(e, out) : S("");
+    if (kind == EMIT_ptx) return output_write(e->cx->diags, out, ptx);
     Writer w = {.e = e, .target = e->target, .kind = kind};
-    bool good = translate(&w, programs);
+    bool good = translate(&w, programs, ptx);
     if (good) {
         optimise(&w);
         w.target->machine->amend(w.target, w.module);

@@ -233,13 +233,22 @@ static uint32_t first_other(Kernel *k, Atom axis) {
     while (i < k->x.step->nkept && k->x.step->kept[i] == axis) i++;
     return i;
 }
-void kernel_cumulative(Kernel *k, V lo, V hi) {
+static Cum cum_of(Kernel *k) {
     const Eqn *e = k->x.step->e;
     Cum c = {.k = k, .e = e, .y = e->out.at[0], .d = val_array(k->x.plan->cx, e->out.at[0])->dtype};
     c.axis = cum_axis(k->x.plan, k->x.step);
     c.reverse = param_bool(e, K_reverse);
     k->lane = k->x.step->lane;
     k->x.level = 0, k->rows = false;
+    return c;
+}
+/* A thread computes all prefixes at its point of the other loops. */
+void device_cumulative(Kernel *k, V lo, V hi) {
+    Cum c = cum_of(k);
+    along_axis(&c);
+}
+void kernel_cumulative(Kernel *k, V lo, V hi) {
+    Cum c = cum_of(k);
     uint32_t i = first_other(k, c.axis);
     if (i < k->x.step->nkept)
         others(&c, i, lo, hi);

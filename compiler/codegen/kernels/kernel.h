@@ -10,6 +10,9 @@
 typedef struct Frame Frame;
 V frame_buffer(Frame *, Buf *);
 V frame_scalar(Frame *, Val);
+/* A scalar in memory as a register; the host waits for one in a device's memory. */
+V frame_load(Frame *, Dtype, V pointer);
+bool frame_waits(const Frame *); /* would it? */
 V frame_dim(Frame *, Dim); /* i64, written at e->block */
 
 /* A value of the evaluation is one of MLIR: a scalar if it is uniform or k->w is 1, else a vector of k->w lanes. */
@@ -30,6 +33,14 @@ typedef struct Kernel {
     uint32_t least;              /* loads are not hoisted out of this scope */
     V tail;                      /* mask of the lanes that exist, at the end of the lane loop; NULL: all */
     uint32_t in_stdlib;          /* how deep in programs of stdlib */
+    struct {
+        uint32_t threads;        /* of a block; 0: there are none */
+        bool together;           /* they share the iterations of the lane loop */
+        V thread, number, count; /* see threads.h; NULL: not needed so far */
+        int64_t shared;          /* bytes of shared memory */
+        V scratch;               /* of it, for merging: */
+        int64_t scratch_bytes;
+    } block; /* on a device */
     bool rows;                   /* values over the kept axes are being stored; else values over the whole domain */
 } Kernel;
 extern const Operations kernel_operations;
@@ -116,6 +127,11 @@ Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
 typedef void KernelRule(Kernel *, V lo, V hi);
 /* kernel_combine comes after kernel_loops where the step has parts. */
 KernelRule kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_scatter;
+/* The same on a device for one unit, or for the point of the grid's loops that is bound (grid.h). */
+KernelRule device_loops, device_dot, device_cumulative, device_scatter;
+/* The sum of a STEP_DOT, of type `acc`, in the result's type; if that does not represent all values of the operands' type,
+   a float is first rounded to the latter. */
+Reg dot_result(Kernel *, Dtype acc, Reg sum);
 /* Loops over n atoms, the outermost from lo to hi, the last one with lanes if it is k->lane; `inside` writes the
    body. */
 typedef struct {

@@ -1,5 +1,6 @@
 #include "kernel.h"
 #include "point.h"
+#include "threads.h"
 #include "wide.h"
 #include <assert.h>
 #include <mlir-c/BuiltinTypes.h>
@@ -248,8 +249,10 @@ static void counted(Kernel *k, const Count *c, uint32_t n, V *acc, Inner *inner,
     Emit *e = k->e;
     bool lane = c->loop == k->lane;
     uint32_t was = k->w;
-    V outer = k->tail, next[MAX_CARRIED];
-    For f = em_for(e, c->lo, c->hi, em_i64(e, c->w), n, acc);
+    V outer = k->tail, next[MAX_CARRIED], lo = c->lo;
+    bool shared = lane && k->block.together;
+    if (shared) lo = em_bin(e, "llvm.add", lo, thread_number(k));
+    For f = em_for(e, lo, c->hi, em_i64(e, shared ? k->block.threads : c->w), n, acc);
     kernel_enter(k);
     if (lane) k->w = c->w;
     kernel_bind(k, c->loop, em_arg(&f.scope, 0));
@@ -293,7 +296,9 @@ static void span(Nest *n, uint32_t level, V lo, V hi, V *acc) {
 }
 /* The length of a loop's blocks, in its own steps. */
 static Dim block_of(const Nest *n, uint32_t level) {
-    uint32_t w = n->k->x.step->red[level] != n->k->lane ? 1 : n->w.main ? n->w.main : n->w.tail;
+    const Kernel *k = n->k;
+    uint32_t all = k->block.together ? k->block.threads : n->w.main ? n->w.main : n->w.tail;
+    uint32_t w = k->x.step->red[level] == k->lane ? all : 1;
     return dim_mul(n->k->x.plan->cx->types, n->k->x.step->cuts.block[level], w);
 }
 /* An inner loop may be short and run often: then its last block has separate code, whose bounds are computed outside
@@ -427,6 +432,7 @@ static void write_out(Kernel *k, const Accs *accs, V *acc) {
     turns(k, &t);
     if (t.half) both_halves(k, &t);
 }
+static void merge_threads(Emit *e, void *accs, V *x, const V *y) { merge(e, accs, x, y); }
 /* The values of the accumulators over all reduced axes, or over [lo, hi) of the outermost. */
 static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     Nest n = {.k = k, .accs = accs, .lo = lo, .hi = hi};
@@ -447,6 +453,10 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     find_blocks(&n);
     (n.cut ? nest_cut(&n, acc) : nest(&n, 0, acc));
     if (!n.lane_red) return;
+    if (k->block.together) {
+        if (accs->nv) threads_merge(k, accs->nv, acc, merge_threads, accs);
+        return;
+    }
     horizontal(k->e, accs, acc);
     if (n.total == accs->nv) return;
     horizontal(k->e, accs, acc + accs->nv);
@@ -462,11 +472,26 @@ static void reduce_stage(Kernel *k) {
     reduce(k, &accs, all, all, acc);
     finish(k, &accs, acc);
 }
+/* Where all threads have the same values, one of them writes these. */
+static If by_one_thread(Kernel *k) {
+    if (!k->block.together) return (If){0};
+    If f = em_if(k->e, em_cmpi(k->e, "eq", thread_number(k), em_i64(k->e, 0)));
+    kernel_enter(k);
+    return f;
+}
+static void by_one_thread_end(Kernel *k, If *f) {
+    if (!k->block.together) return;
+    kernel_leave(k);
+    em_else(k->e, f, 0, NULL);
+    em_if_end(k->e, f, NULL, NULL);
+}
 static void stages(Kernel *k) {
     for (uint32_t level = 0; level < k->x.step->levels; level++) {
         k->x.level = level;
         k->rows = k->x.step->reduces;
+        If one = by_one_thread(k);
         kernel_stores(k);
+        by_one_thread_end(k, &one);
         if (k->x.step->reduces) reduce_stage(k);
     }
 }
@@ -570,10 +595,12 @@ static void write_parts(Kernel *k, V lo, V hi) {
     V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, length), n);
     reduce(k, &accs, from, to, acc);
     V word = em_bin(e, "llvm.mul", part, em_i64(e, accs.nv));
+    If one = by_one_thread(k);
     for (uint32_t i = 0; i < accs.nv; i++) {
         V p = em_gep(e, parts, em_bin(e, "llvm.add", word, em_i64(e, i)), e->i64);
         em_store(e, acc[i], p, 8);
     }
+    by_one_thread_end(k, &one);
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
 }
@@ -621,4 +648,10 @@ void kernel_loops(Kernel *k, V lo, V hi) {
     }
     if (s->block > 1) kernel_blocks(k, s->kept[0], s->block, &lo, &hi);
     kernel_nest(k, (Nesting){s->kept, s->nkept, body_inside, NULL}, lo, hi);
+}
+void device_loops(Kernel *k, V lo, V hi) {
+    if (k->x.step->parts)
+        write_parts(k, lo, hi);
+    else
+        body(k);
 }

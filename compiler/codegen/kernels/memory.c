@@ -52,6 +52,11 @@ static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
     if (depth < k->least) depth = k->least;
     MlirBlock was = kernel_at(k, depth);
     V p = em_gep(e, base, reg_v(i), em_memory_type(e, d));
+    if (frame_waits(k->frame)) {
+        Reg r = reg(frame_load(k->frame, d, p), true, depth);
+        e->block = was;
+        return r;
+    }
     V m = k->x.guard.v ? load_one(k, p, d, reg_v(k->x.guard)) : em_load(e, em_memory_type(e, d), p, dtype_align(d));
     V r = em_to_register(e, d, m);
     e->block = was;

@@ -96,3 +96,8 @@ void kernel_scatter(Kernel *k, V lo, V hi) {
         write_batch(k, &c);
     }
 }
+/* A thread writes one element of each window of a batch, in the order of the positions. */
+void device_scatter(Kernel *k, V lo, V hi) {
+    Scattering c = {.window = scatter_window(k->x.plan, k->x.step), .batches = k->x.step->nkept};
+    write_batch(k, &c);
+}

@@ -37,15 +37,14 @@ static bool holds(Dtype y, Dtype x) {
     const FloatFormat *a = &float_format[x], *b = &float_format[y];
     return a->exponent <= b->exponent && a->mantissa <= b->mantissa;
 }
-/* The sum in the result's type; if that does not represent all values of the operands' type, a float is first rounded
-   to the latter. */
-static Reg result_of(Unit *u, Reg sum) {
-    Ctx *cx = u->k->x.plan->cx;
-    Dtype x = val_array(cx, u->k->x.step->e->in.at[0])->dtype, y = val_array(cx, u->result)->dtype;
-    Dtype own = holds(y, x) ? y : x, acc = u->dot->acc;
+Reg dot_result(Kernel *k, Dtype acc, Reg sum) {
+    const Ctx *cx = k->x.plan->cx;
+    const Eqn *e = k->x.step->e;
+    Dtype x = val_array(cx, e->in.at[0])->dtype, y = val_array(cx, e->out.at[0])->dtype;
+    Dtype own = holds(y, x) ? y : x;
     Dtype via[] = {dtype_arithmetic(own), own, y};
-    for (uint32_t i = 0; i < 3; acc = via[i++]) sum = kernel_convert(u->k, sum, acc, via[i]);
-    if (!point_is_float(y)) sum.v = em_round(u->e, y, reg_v(sum)).ptr;
+    for (uint32_t i = 0; i < 3; acc = via[i++]) sum = kernel_convert(k, sum, acc, via[i]);
+    if (!point_is_float(y)) sum.v = em_round(k->e, y, reg_v(sum)).ptr;
     return sum;
 }
 static void finish_row(Unit *u, V row, V acc) {
@@ -53,7 +52,7 @@ static void finish_row(Unit *u, V row, V acc) {
     kernel_enter(k);
     if (u->dot->row) kernel_bind(k, u->dot->row, row);
     Reg sum = reg(acc, !u->dot->column, k->x.depth);
-    sum = result_of(u, sum);
+    sum = dot_result(k, u->dot->acc, sum);
     eval_remember(&k->x, u->result, u->index, sum);
     kernel_stores(k);
     kernel_leave(k);

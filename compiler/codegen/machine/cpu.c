@@ -1,6 +1,7 @@
 /* CPUs of x86-64: instruction sets and cost models. Code is generated for a level (x86-64, v2, v3, v4), so that there
    are few kinds of libraries and their needs are known exactly; a CPU's name selects the level and the cost model. LLVM
    has the list of CPUs, and the features of each CPU and level. */
+#include "nvptx.h"
 #include "x86_machine.h"
 #include "../../options.h"
 #include <assert.h>
@@ -141,11 +142,12 @@ static bool x86_64_linux_gnu(const char *triple) {
 
 bool target_from_options(Ctx *cx, Target *t) {
     const Options *o = cx->options;
+    if (o->target && nvptx_triple(o->target)) return nvptx_target(cx, t);
     const char *name = o->march ? o->march : o->mcpu;
     uint64_t have = 0;
     const char *tune = name ? name : "generic";
     if (o->target && !x86_64_linux_gnu(o->target))
-        return diag_plain(cx->diags, "--target=%s is not supported yet; x86_64-linux-gnu is", o->target);
+        return diag_plain(cx->diags, "--target=%s is not supported; x86_64-linux-gnu and nvptx64 are", o->target);
     if (name) {
         if (!named_cpu(cx, str(name), &have)) return false;
     } else if (!o->target) {

@@ -1,5 +1,6 @@
 #include "call.h"
 #include "dot.h"
+#include "known.h"
 #include <assert.h>
 
 /* Planning of cond, while and scan. A body is planned like the program itself; its inputs are the operands' memory, or
@@ -24,13 +25,15 @@ static Jaxpr *fresh_copy(Plan *p, const Jaxpr *j, Span span) {
     plan_grow(p);
     return copy;
 }
-static Body *body_new(Plan *p, Body *outer, const Eqn *e, const Jaxpr *j) {
+/* Its k-th program, j. */
+static Body *body_new(Plan *p, Body *outer, const Eqn *e, uint32_t k, const Jaxpr *j) {
     Body *b = arena_new(p->arena, Body, 1);
     b->outer = outer;
     b->depth = outer->depth + 1;
     b->conditional = e->prim == P_cond;
     b->j = fresh_copy(p, j, e->span);
     b->out_slots = arena_new(p->arena, Buf *, j->out.n + 1);
+    if (b->j && p->target->device) known_mark(p, b->j, known_inputs(p, e, k));
     if (b->j)
         each(Val, c, b->j->consts) plan_constant(p, *c);
     return b->j ? b : NULL;
@@ -189,8 +192,8 @@ static void copy_over(Plan *p, Body *branch, const Choice *c) {
         }
     for (uint32_t i = from; i < branch->steps.n; i++) schedule_step(p, branch, branch->steps.at[i]);
 }
-static Body *cond_branch(Plan *p, Body *b, const Eqn *e, const Choice *c, const Jaxpr *j) {
-    Body *branch = body_new(p, b, e, j);
+static Body *cond_branch(Plan *p, Body *b, const Eqn *e, const Choice *c, uint32_t k) {
+    Body *branch = body_new(p, b, e, k, c->parts.branches.at[k]);
     if (!branch) return NULL;
     for (uint32_t i = 0; i < branch->j->in.n; i++) pass(p, b, c->parts.in.at[i], branch->j->in.at[i]);
     for (uint32_t o = 0; o < e->out.n; o++) {
@@ -212,7 +215,7 @@ static bool plan_cond(Plan *p, Body *b, const Eqn *e) {
     c.s = control_step(p, b, STEP_COND, e, branches.n);
     cond_results(p, e, &c);
     for (uint32_t k = 0; k < branches.n; k++)
-        if (!(c.s->bodies[k] = cond_branch(p, b, e, &c, branches.at[k]))) return false;
+        if (!(c.s->bodies[k] = cond_branch(p, b, e, &c, k))) return false;
     append(p, b, c.s);
     for (uint32_t i = 0; i < e->out.n; i++) computed(p, c.s, e->out.at[i], c.s->ys[i]);
     return true;
@@ -329,9 +332,9 @@ static bool resized(Plan *p, const Jaxpr *body, uint32_t first, Val input) {
 }
 static bool plan_while(Plan *p, Body *b, const Eqn *e) {
     While w = while_of(e);
-    assert(plan_register(p, w.cond->out.at[0])); /* passes/lanes.c */
+    assert(val_array(p->cx, w.cond->out.at[0])->rank == 0); /* passes/lanes.c */
     Step *s = control_step(p, b, STEP_WHILE, e, 2);
-    Body *test = s->bodies[0] = body_new(p, b, e, w.cond), *body = s->bodies[1] = body_new(p, b, e, w.body);
+    Body *test = s->bodies[0] = body_new(p, b, e, 0, w.cond), *body = s->bodies[1] = body_new(p, b, e, 1, w.body);
     if (!test || !body) return false;
     While turn = while_turn(&w, test->j, body->j);
     uint32_t nb = w.body_consts.n;
@@ -356,7 +359,7 @@ static bool plan_while(Plan *p, Body *b, const Eqn *e) {
 static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
     Scan all = scan_of(e);
     Step *s = control_step(p, b, STEP_SCAN, e, 1);
-    Body *body = s->bodies[0] = body_new(p, b, e, all.body);
+    Body *body = s->bodies[0] = body_new(p, b, e, 0, all.body);
     if (!body) return false;
     Scan turn = scan_turn(&all, body->j);
     uint32_t nc = all.carry.n, nx = all.xs.n, ny = all.ys.n;

@@ -99,7 +99,7 @@ static void find_sides(Dotter *d, const Eqn *e, const Ix *result, bool swap) {
     d->shared = nrows > 1;
 }
 /* Floats below f32 are summed as f32, integers in the result's type, modulo its range. */
-static Dtype accumulator(Dtype a, Dtype b, Dtype y) {
+Dtype dot_accumulator(Dtype a, Dtype b, Dtype y) {
     bool any = dtype_info[a].kind == DK_FLOAT || dtype_info[b].kind == DK_FLOAT || dtype_info[y].kind == DK_FLOAT;
     if (!any) return y;
     return a == DT_f64 || b == DT_f64 || y == DT_f64 ? DT_f64 : DT_f32;
@@ -326,7 +326,7 @@ void dot_plan(Plan *p, Body *b, Step *s) {
     Dotter *d = arena_new(p->arena, Dotter, 1);
     *d = (Dotter){.p = p, .body = b, .step = s, .dot = dot};
     find_axes(d, e);
-    dot->acc = accumulator(type_of_side(d, 0)->dtype, type_of_side(d, 1)->dtype, val_array(p->cx, e->out.at[0])->dtype);
+    dot->acc = dot_accumulator(type_of_side(d, 0)->dtype, type_of_side(d, 1)->dtype, val_array(p->cx, e->out.at[0])->dtype);
     bool in_place[2] = {read_in_place(d, 0, &dot->a), read_in_place(d, 1, &dot->b)};
     if ((in_place[1] && neighbours(d)) || !plan_inner(d, in_place)) plan_outer(d, in_place);
     find_sums(d);

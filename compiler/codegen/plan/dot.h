@@ -54,7 +54,32 @@ typedef struct Dot {
     int64_t k_block;        /* a block: k_block iterations of the sum k_level, with all inner ones */
     int64_t stored_columns; /* of a unit in `pack` and `partial`: whole tiles */
     Buf *spill;             /* a tile whose rows are finished in a loop; NULL: unrolled */
+    struct DeviceDot *device;
 } Dot;
+/* The same for a device (dot_device.c): operands are evaluated wherever they are read; `a`, `b` and tiles are not used. */
+enum { DOT_ROWS, DOT_COLUMNS, DOT_BATCHES, DOT_ROLES };
+typedef struct DeviceDot {
+    Atom *summed; /* a loop for each contracted axis */
+    uint32_t nsummed;
+    uint8_t *role; /* of each axis of the step's domain */
+    struct {
+        Atom at[STEP_NEST];
+        uint32_t n;
+        Dim extent; /* of all of them */
+    } loops[DOT_ROLES];
+    struct {
+        uint32_t rows, columns; /* of a tile */
+        uint32_t high, wide;    /* of a thread's part of it */
+    } tile;
+    bool along_terms[2]; /* the elements of an operand are contiguous along the innermost summed loop */
+} DeviceDot;
+/* The index of an operand (side 0 or 1) over the loops of the result and of the contraction. */
+void dot_device_index(Plan *, const Step *, uint32_t side, Ix *index);
+void dot_device_plan(Plan *, Step *);
+void dot_device_schedule(Plan *, Step *);
+Dim dot_device_units(Plan *, const Step *); /* tiles */
+/* The type in which terms of these types are added up. */
+Dtype dot_accumulator(Dtype a, Dtype b, Dtype y);
 
 /* Decides how the operands are read; schedules copies of those that must be copied. */
 void dot_plan(Plan *, Body *, Step *);

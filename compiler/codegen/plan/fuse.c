@@ -435,7 +435,10 @@ static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
     info->e = e;
     if (kind == STEP_DOT) {
         b->steps.n--; /* steps scheduled by dot_plan come before */
-        dot_plan(p, b, s);
+        if (p->target->device)
+            dot_device_plan(p, s);
+        else
+            dot_plan(p, b, s);
         s->number = b->steps.n + 1;
         push(p->arena, &b->steps, s);
     }
@@ -772,7 +775,8 @@ bool plan_body(Plan *p, Body *b) {
     for (uint32_t i = 0; i < j->out.n; i++)
         if (b->out_slots[i])
             result(p, b, j->out.at[i], b->out_slots[i]);
-        else if (plan_info(p, j->out.at[i])->class == VAL_MEMBER)
+        else if (plan_info(p, j->out.at[i])->class == VAL_MEMBER ||
+                 (p->target->device && plan_info(p, j->out.at[i])->class == VAL_VIRTUAL))
             plan_stored(p, b, j->out.at[i]);
     each(Step *, s, b->steps) schedule_step(p, b, *s);
     plan_weigh(b);

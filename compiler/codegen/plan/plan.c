@@ -2,6 +2,7 @@
 #include "../../options.h"
 #include "../cost.h"
 #include "call.h"
+#include "known.h"
 #include "interface.h"
 #include <assert.h>
 
@@ -73,8 +74,10 @@ Plan *plan(Callees *cs, const Jaxpr *j, const uint32_t *over) {
     Plan *p = arena_new(cx->arena, Plan, 1);
     *p = (Plan){.cx = cx, .arena = cx->arena, .ix = indices_new(cx), .callees = cs, .target = cs->target};
     p->copies.cx = cx;
+    p->known.keys.arena = cx->arena;
     p->fuse = cx->options->opt > 0;
     plan_grow(p);
+    if (p->target->device) known_mark_top(p, j);
     Body *b = p->top = arena_new(p->arena, Body, 1);
     Signature s = signature_within(cx, cs->symbols, j);
     b->j = j;

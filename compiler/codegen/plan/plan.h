@@ -122,6 +122,14 @@ typedef struct {
 } Cuts;
 /* Upper bounds: reductions of a step; loops split in two; loops of a step. */
 enum { STEP_REDUCTIONS = 32, STEP_SPLITS = 16, STEP_NEST = COMPILED_RANK + STEP_SPLITS };
+/* On a device: how the work is divided among blocks and threads. */
+typedef struct {
+    const Atom *loops; /* independent, collapsed: an item is a point of them; none: a unit */
+    uint32_t nloops;
+    Dim items;
+    bool together;    /* the threads of a block do an item together; else each thread does one */
+    uint32_t threads; /* of a block */
+} Grid;
 typedef struct Step {
     StepKind kind;
     const Eqn *e; /* the equation, except for LOOPS */
@@ -157,6 +165,7 @@ typedef struct Step {
     uint32_t turns; /* iterations of `jam` that are done at once */
     uint32_t block; /* iterations of the outermost loop in a unit */
     Dim units;      /* independent parts of the work, which threads share */
+    Grid grid;      /* on a device */
 
     struct {
         Val *at;
@@ -232,6 +241,15 @@ typedef struct Plan {
     bool *computed;            /* by output: the library allocates it */
     bool fuse;                 /* not at -O0: each equation is a step of its own */
     uint32_t position;
+    struct {
+        bool *at;
+        uint32_t n, cap;
+        Intern keys; /* of the programs walked, with their inputs' bits */
+        struct {
+            bool **at;
+            uint32_t n, cap;
+        } results;
+    } known; /* by Val, for a device: does the host know the scalar? (known.c) */
 } Plan;
 
 /* Gets a value that is read, at which index, and its address, in elements, if it has a buffer. */
@@ -258,9 +276,11 @@ Body *plan_home(Plan *, Body *, Val v);
    `strides`, but for the one in panels; NULL: none is. */
 Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, const Panels *, Dim elements, Dtype as);
 
-/* Scalars are registers of the host code, except for complex numbers and keys, which are in memory. */
+/* Scalars are registers of the host code, except for complex numbers and keys, which are in memory, and for those that a
+   device computes. */
 static inline bool plan_register(const Plan *p, Val v) {
     const ArrayType *t = val_array(p->cx, v);
+    if (p->target->device && !val_info(p->cx, v)->lit && (v >= p->known.n || !p->known.at[v])) return false;
     return t->rank == 0 && dtype_info[t->dtype].kind != DK_COMPLEX && dtype_info[t->dtype].kind != DK_KEY;
 }
 Info *plan_info(Plan *, Val);

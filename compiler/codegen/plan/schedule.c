@@ -55,8 +55,12 @@ static void look_all(Look *l) {
         record_place(x, st, index);
         look(l, st->v, NULL, store_address(p, st, index));
     }
+    for (uint32_t side = 0; s->dot && s->dot->device && side < 2; side++) {
+        dot_device_index(p, s, side, index);
+        eval_value(x, s->e->in.at[side], index);
+    }
     record(p, NULL, NULL, NULL); /* l does not last as long as it */
-    if (s->dot) {                /* its operands */
+    if (s->dot && !s->dot->device) { /* its operands */
         Ix at[2];
         dot_addresses(p, s, at);
         push(p->arena, &l->addresses, at[0]);
@@ -262,6 +266,7 @@ static void find_loops(Look *l) {
     for (uint32_t i = 0; i + 1 < s->nred; i++)
         if (s->red[i] == s->lane) s->red[i] = s->red[i + 1], s->red[i + 1] = s->lane;
     choose_unrolled(l);
+    if (p->target->device) return;
     choose_tile(l);
     choose_jam(l);
 }
@@ -388,7 +393,7 @@ void schedule_step(Plan *p, Body *b, Step *s) {
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT && s->kind != STEP_CUM && s->kind != STEP_SCATTER) return;
     find_loops(&l);
     find_stages(p, s);
-    if (s->kind == STEP_LOOPS) plan_edges(p, s);
+    if (s->kind == STEP_LOOPS && !p->target->device) plan_edges(p, s);
     choose_parts(p, s);
     p->target->decide(p, s);
 }

@@ -53,7 +53,7 @@ static void units_of(Plan *p, Step *s, bool blocked, uint32_t block) {
     s->units = s->nkept ? blocks_of(p, s->kept[0], s->block) : 1;
 }
 /* A part of a full reduction is itself a block. */
-static void cut_sums(Plan *p, Step *s) {
+void cut_sums(Plan *p, Step *s, uint32_t lanes) {
     Types *ts = p->cx->types;
     Dim turns[STEP_NEST], all = 1;
     Cuts *c = &s->cuts;
@@ -62,7 +62,7 @@ static void cut_sums(Plan *p, Step *s) {
     if (!s->reduces || s->written_out || (s->parts && s->nred == 1)) return;
     for (uint32_t i = 0; i < s->nred; i++) {
         turns[i] = i == 0 && s->parts ? 1 : loop_extent(p->ix, s->red[i]);
-        uint32_t w = s->red[i] != s->lane ? 1 : s->widths.main ? s->widths.main : s->widths.tail;
+        uint32_t w = s->red[i] == s->lane ? lanes : 1;
         turns[i] = dim_floordiv(ts, dim_add(ts, turns[i], w - 1), w);
         all = dim_mul(ts, all, turns[i]);
     }
@@ -75,7 +75,7 @@ static void decide_loops(Plan *p, Step *s) {
     if (s->lane) s->widths = widths(p, s);
     if (s->tile) s->rows = lanes_of(p, s->widest);
     if (s->jam) s->turns = JAM;
-    cut_sums(p, s);
+    cut_sums(p, s, s->widths.main ? s->widths.main : s->widths.tail);
     if (s->parts)
         s->block = s->red[0] == s->lane ? PART_LANES : 1, s->units = step_parts(p, s);
     else

@@ -5,5 +5,7 @@
 
 /* Target.decide */
 void vectors_decide(Plan *, Step *);
+/* Cuts the sums of a LOOPS step, of which each iteration of the lane loop adds up `lanes` elements (sums.h). */
+void cut_sums(Plan *, Step *, uint32_t lanes);
 
 #endif

@@ -8,6 +8,12 @@ enum { MAX_LANES = 512 }; /* of any vector */
 struct Plan;
 struct Step;
 struct Machine;
+/* A GPU that runs the kernels of libraries for it. */
+typedef struct {
+    const char *name; /* as LLVM calls it: "sm_90" */
+    int32_t sm;       /* 10 · major + minor */
+    int32_t runs_on;  /* which other GPUs run its code: JAXCC_RT_CUDA_… of runtime/cuda.h */
+} Device;
 typedef struct Target {
     const char *triple, *cpu, *features; /* of LLVM */
     const char *tune;                    /* the CPU whose costs count; `cpu` is only a level (x86-64-v3) */
@@ -18,6 +24,7 @@ typedef struct Target {
     bool word_masks;                     /* … of 4 bytes and more */
     /* Lanes, tiles and units of a step whose loops and stages are known; they are stored in the step. */
     void (*decide)(struct Plan *, struct Step *);
+    const Device *device;          /* what runs the kernels; NULL: the CPU itself */
     const struct Machine *machine; /* its code (host/machine.h); NULL: it is only planned for */
 } Target;
 

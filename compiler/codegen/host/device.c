@@ -1,0 +1,257 @@
+#include "device.h"
+#include "machine.h"
+#include "../../../runtime/cuda.h"
+#include "../kernels/grid.h"
+#include "../kernels/threads.h"
+#include "constants.h"
+#include <mlir-c/BuiltinAttributes.h>
+#include <mlir-c/BuiltinTypes.h>
+#include <mlir-c/Dialect/LLVM.h>
+
+static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
+static const char library_name[] = "device.library";
+
+/* ---- kernels */
+static MlirAttribute named(Emit *e, uint32_t n, const Attr *attrs) {
+    MlirNamedAttribute at[4];
+    for (uint32_t i = 0; i < n; i++)
+        at[i] = mlirNamedAttributeGet(mlirIdentifierGet(e->mlir, ref(attrs[i].name)), attrs[i].value);
+    return mlirDictionaryAttrGet(e->mlir, n, at);
+}
+static MlirAttribute text_attr(Emit *e, Str s) { return mlirStringAttrGet(e->mlir, mlirStringRefCreate(s.at, s.n)); }
+/* The function becomes a kernel, which gets `words` captured words by value. */
+static void make_kernel(Emit *e, MlirOperation fn, uint32_t words, const Grid *g) {
+    MlirType context = mlirLLVMArrayTypeGet(e->i64, words ? words : 1);
+    Attr by_value[2] = {{"llvm.byval", mlirTypeAttrGet(context)}, {"llvm.align", mlirIntegerAttrGet(e->i64, 8)}};
+    MlirAttribute args = named(e, 2, by_value);
+    MlirAttribute threads[2] = {text_attr(e, S("nvvm.reqntid")), text_attr(e, str_format(e->arena, "%u", g->threads))};
+    MlirAttribute passed = mlirArrayAttrGet(e->mlir, 2, threads);
+    mlirOperationSetAttributeByName(fn, ref("CConv"), mlirLLVMCConvAttrGet(e->mlir, MlirLLVMCConvPTX_Kernel));
+    mlirOperationSetAttributeByName(fn, ref("linkage"), mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal));
+    mlirOperationSetAttributeByName(fn, ref("arg_attrs"), mlirArrayAttrGet(e->mlir, 1, &args));
+    mlirOperationSetAttributeByName(fn, ref("passthrough"), mlirArrayAttrGet(e->mlir, 1, &passed));
+}
+/* What the kernel computes, for messages: the equation whose result it stores first. */
+static Str what(Emit *e, const Step *s) {
+    const Eqn *q = s->e ? s->e : NULL;
+    if (!q) return S("");
+    LineCol at = diag_where(e->cx->diags, q->span);
+    return str_format(e->arena, "%s at %s:%u:%u", prim_name[q->prim], diag_path(e->cx->diags, q->span.file), at.line,
+                      at.col);
+}
+/* Its number in the library's table. */
+static uint32_t written(Host *h, Step *s, KernelRule *rule, const Grid *g, Frame *f, int64_t *shared) {
+    Emit *e = h->e;
+    MlirType arg = e->ptr;
+    MlirBlock was = e->block;
+    em_device(e, true);
+    Str name = str_format(e->arena, "kernel_%u", e->nkernels++);
+    Function fn = em_function(e, name, no_type, 1, &arg, true);
+    *f = (Frame){.plan = h->plan, .e = e, .parent = &h->frame, .entry = fn.scope.block};
+    f->context = em_arg(&fn.scope, 0);
+    f->keys.arena = e->arena;
+    Kernel *k = kernel_new(h->plan, e, f, s);
+    grid_write(k, g, rule);
+    *shared = k->block.shared;
+    MlirOperation op = em_function_end(e, &fn, (V){NULL});
+    make_kernel(e, op, f->captures.n, g);
+    Str shares = em_shared_function(e, &fn, op);
+    em_device(e, false);
+    e->block = was;
+    if (str_eq(shares, name)) {
+        Launched l = {name, what(e, s), 8 * (int64_t)f->captures.n, *shared};
+        push(e->arena, &e->launched, l);
+        return e->launched.n - 1;
+    }
+    uint32_t n = 0;
+    while (!str_eq(e->launched.at[n].name, shares)) n++;
+    return n;
+}
+static void launch(Host *h, Step *s, KernelRule *rule, const Grid *g) {
+    Emit *e = h->e;
+    Frame inside;
+    int64_t shared;
+    uint32_t number = written(h, s, rule, g, &inside, &shared);
+    V context = host_context(h, inside.captures.n + 1), one = em_i64(e, 1);
+    frame_pass(&inside, context);
+    V args[8] = {h->frame.heap,
+                 em_i64(e, number),
+                 context,
+                 frame_dim(&h->frame, grid_blocks(h->plan, g)),
+                 one,
+                 one,
+                 em_i64(e, g->threads),
+                 em_i64(e, shared)};
+    em_call(e, "jaxcc_rt_cuda_launch", no_type, 8, args);
+}
+void launch_device(Host *h, Step *s) {
+    static const Grid one = {.items = 1, .threads = WARP};
+    launch(h, s, h->e->target->machine->kernels[s->kind], &s->grid);
+    if (s->parts) launch(h, s, kernel_combine, &one);
+}
+
+/* ---- memory */
+void device_copy(Host *h, V to, V from, V bytes) {
+    V args[4] = {h->frame.heap, to, from, bytes};
+    em_call(h->e, "jaxcc_rt_cuda_copy", no_type, 4, args);
+}
+void device_store(Host *h, V to, Dtype d, V scalar) {
+    Emit *e = h->e;
+    V m = em_to_memory(e, d, scalar), one = em_i64(e, 1);
+    MlirType t = mlirValueGetType(m);
+    uint32_t bits = dtype_bytes(d) * 8;
+    if (!mlirTypeIsAInteger(t)) m = em_cast(e, "llvm.bitcast", mlirIntegerTypeGet(e->mlir, bits), m);
+    if (bits < 64) m = em_cast(e, "llvm.zext", e->i64, m);
+    V args[5] = {h->frame.heap, to, m, em_i64(e, dtype_bytes(d)), one};
+    em_call(e, "jaxcc_rt_cuda_fill", no_type, 5, args);
+}
+void device_runtime(Host *h, Step *s, Str name, V arrays, V sizes) {
+    Emit *e = h->e;
+    const Eqn *q = s->e;
+    uint32_t n = q->in.n + q->out.n;
+    MlirBlock was = e->block;
+    e->block = h->frame.entry;
+    V bytes = em_alloca(e, 8 * (int64_t)(n + 1), 8);
+    e->block = was;
+    for (uint32_t i = 0; i < n; i++) {
+        Val v = i < q->in.n ? q->in.at[i] : q->out.at[i - q->in.n];
+        em_store(e, host_bytes(h, v), em_gep(e, bytes, em_i64(e, i), e->i64), 8);
+    }
+    MlirType types[3] = {e->ptr, e->ptr, e->ptr};
+    em_declare(e, name.at, no_type, 3, types);
+    V args[7] = {h->frame.heap,           em_address(e, name),      arrays, bytes, em_i64(e, q->in.n),
+                 em_i64(e, q->out.n), sizes};
+    em_call(e, "jaxcc_rt_cuda_host", no_type, 7, args);
+}
+
+/* ---- the entry */
+static void store_word(Emit *e, V base, uint32_t i, V v) { em_store(e, v, em_gep(e, base, em_i64(e, i), e->i64), 8); }
+static V stack_words(Frame *f, uint32_t n) {
+    MlirBlock was = f->e->block;
+    f->e->block = f->entry;
+    V words = em_alloca(f->e, 8 * (int64_t)(n + 1), 8);
+    f->e->block = was;
+    return words;
+}
+static void declare_library(Emit *e) {
+    bool fresh;
+    intern(&e->declared, library_name, sizeof library_name, &fresh);
+    if (!fresh) return;
+    MlirBlock was = e->block;
+    MlirRegion none = mlirRegionCreate();
+    e->block = mlirModuleGetBody(e->module);
+    Attr a[3] = {{"sym_name", mlirStringAttrGet(e->mlir, ref(library_name))},
+                 {"global_type", mlirTypeAttrGet(e->i64)},
+                 {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal)}};
+    em_op(e, "llvm.mlir.global", &(Op){0, NULL, 0, NULL, 3, a, 1, &none});
+    e->block = was;
+}
+static Str names_of(Emit *e, const Signature *s) {
+    Text t = {.arena = e->arena};
+    for (uint32_t i = 0; i < s->in.n + s->out.n; i++) {
+        if (i) text_put(&t, S(" "));
+        text_put(&t, s->names[s->dims.n + i]);
+    }
+    return (Str){t.at, t.n};
+}
+/* jaxcc_rt_cuda_program */
+static V program(Frame *f, const Written *w) {
+    Emit *e = f->e;
+    const Signature *s = w->signature;
+    declare_library(e);
+    V p = stack_words(f, 8);
+    V fields[8] = {em_address(e, str(library_name)),
+                   em_address(e, entry_run(e, w, true)),
+                   em_address(e, em_text(e, names_of(e, s))),
+                   em_address(e, em_text(e, S(""))),
+                   em_i64(e, s->dims.n),
+                   em_i64(e, s->in.n),
+                   em_i64(e, s->out.n),
+                   em_i64(e, 0)};
+    for (uint32_t i = 0; i < 8; i++) store_word(e, p, i, fields[i]);
+    return p;
+}
+static V bytes_of(Frame *f, Val v) {
+    Types *ts = f->plan->cx->types;
+    Dim n = type_size(ts, val_type(f->plan->cx, v));
+    return frame_bytes(f, dim_mul(ts, n, dtype_bytes(val_array(f->plan->cx, v)->dtype)));
+}
+V device_run(Frame *f, const Written *w) {
+    Emit *e = f->e;
+    const Signature *s = w->signature;
+    uint32_t arrays = s->in.n + s->out.n;
+    V words = stack_words(f, s->dims.n + arrays + 1), bytes = stack_words(f, arrays + 1);
+    for (uint32_t i = 0; i < s->dims.n + arrays; i++) store_word(e, words, i, argument(e, &f->arguments, i));
+    for (uint32_t i = 0; i < s->in.n; i++) store_word(e, bytes, i, bytes_of(f, s->in.at[i]));
+    for (uint32_t i = 0; i < s->out.n; i++) {
+        bool computed = f->plan->computed[i];
+        store_word(e, bytes, s->in.n + i, computed ? em_i64(e, -1) : bytes_of(f, s->out.at[i]));
+    }
+    store_word(e, bytes, arrays, frame_bytes(f, w->workspace));
+    V args[3] = {program(f, w), words, bytes};
+    return em_call(e, "jaxcc_rt_cuda_run", e->i32, 3, args);
+}
+
+/* ---- the library's tables, as runtime/cuda.h has them */
+typedef struct {
+    Emit *e;
+    LLVMModuleRef m;
+    LLVMContextRef c;
+    LLVMTypeRef i32, i64, ptr;
+} Tables;
+static LLVMValueRef data(const Tables *t, LLVMValueRef init, bool constant) {
+    LLVMValueRef g = LLVMAddGlobal(t->m, LLVMTypeOf(init), "");
+    LLVMSetInitializer(g, init);
+    LLVMSetGlobalConstant(g, constant);
+    LLVMSetLinkage(g, LLVMPrivateLinkage);
+    return g;
+}
+static LLVMValueRef string(const Tables *t, Str s) {
+    return data(t, LLVMConstStringInContext2(t->c, s.at ? s.at : "", s.n, 0), true);
+}
+static LLVMValueRef number(const Tables *t, int64_t n) { return LLVMConstInt(t->i64, (uint64_t)n, 1); }
+static LLVMValueRef row(const Tables *t, LLVMValueRef *fields, unsigned n) {
+    return LLVMConstStructInContext(t->c, fields, n, 0);
+}
+static LLVMValueRef table(const Tables *t, LLVMValueRef *rows, unsigned n) {
+    return n ? data(t, LLVMConstArray2(LLVMTypeOf(rows[0]), rows, n), true) : LLVMConstNull(t->ptr);
+}
+static LLVMValueRef kernels(const Tables *t) {
+    const Emit *e = t->e;
+    LLVMValueRef *rows = arena_new(e->arena, LLVMValueRef, e->launched.n + 1);
+    for (uint32_t i = 0; i < e->launched.n; i++) {
+        const Launched *l = &e->launched.at[i];
+        LLVMValueRef fields[] = {string(t, l->name), l->what.n ? string(t, l->what) : LLVMConstNull(t->ptr),
+                                 number(t, l->context), number(t, l->shared)};
+        rows[i] = row(t, fields, 4);
+    }
+    return table(t, rows, e->launched.n);
+}
+static LLVMValueRef constants(const Tables *t) {
+    Emit *e = t->e;
+    LLVMValueRef *rows = arena_new(e->arena, LLVMValueRef, e->constants.n + 1);
+    for (uint32_t i = 0; i < e->constants.n; i++) {
+        LLVMValueRef fields[] = {constants_address(e, t->m, &e->constants.at[i]),
+                                 number(t, (int64_t)e->constants.at[i].bytes)};
+        rows[i] = row(t, fields, 2);
+    }
+    return table(t, rows, e->constants.n);
+}
+static LLVMValueRef images(const Tables *t, Str ptx) {
+    const Device *d = t->e->target->device;
+    LLVMValueRef fields[] = {string(t, str(d->name)), string(t, ptx), LLVMConstInt(t->i32, (unsigned)d->sm, 0),
+                             LLVMConstInt(t->i32, (unsigned)d->runs_on, 0)};
+    LLVMValueRef rows[] = {row(t, fields, 4)};
+    return table(t, rows, 1);
+}
+void device_define(Emit *e, LLVMModuleRef host, Str ptx) {
+    LLVMContextRef c = LLVMGetModuleContext(host);
+    Tables t = {e, host, c, LLVMInt32TypeInContext(c), LLVMInt64TypeInContext(c), LLVMPointerTypeInContext(c, 0)};
+    LLVMValueRef declared = LLVMGetNamedGlobal(host, library_name);
+    if (!declared) return; /* no program runs */
+    LLVMValueRef fields[] = {LLVMConstNull(t.ptr), images(&t, ptx),          kernels(&t), constants(&t),
+                             number(&t, 1),        number(&t, e->launched.n), number(&t, e->constants.n)};
+    LLVMValueRef library = data(&t, row(&t, fields, 7), false);
+    LLVMReplaceAllUsesWith(declared, library);
+    LLVMDeleteGlobal(declared);
+}

@@ -1,0 +1,24 @@
+/* Host code of libraries whose kernels run on a device: calls of runtime/cuda.h. */
+#ifndef JAXCC_DEVICE_H
+#define JAXCC_DEVICE_H
+#include "host.h"
+#include <llvm-c/Core.h>
+
+/* A kernel as the library's table lists it. */
+typedef struct Launched {
+    Str name, what;
+    int64_t context, shared; /* bytes */
+} Launched;
+
+/* Copies of arrays, as host_copy, and scalars: a register stored in the device's memory, and the bits of one from there
+   in memory of the host. */
+void device_copy(Host *, V to, V from, V bytes);
+void device_store(Host *, V to, Dtype, V scalar);
+/* A call of C code of that name, which runs on the host, with the arrays of the step, then `text`. */
+void device_runtime(Host *, Step *, Str name, V arrays, V sizes);
+/* The entry's call of the schedule; its status. */
+V device_run(Frame *, const Written *);
+/* The library's tables: kernels, constants and code, once the kernels are PTX. */
+void device_define(Emit *, LLVMModuleRef host, Str ptx);
+
+#endif

@@ -1,0 +1,21 @@
+/* The threads of a block, in kernels for a GPU. */
+#ifndef JAXCC_THREADS_H
+#define JAXCC_THREADS_H
+#include "../plan/threads.h"
+#include "kernel.h"
+
+/* i64: the number of this thread in its block, of this block in the grid, of all blocks. */
+V thread_number(Kernel *);
+V block_number(Kernel *);
+V block_count(Kernel *);
+/* All threads of the block wait for each other; they must all come here. */
+void threads_meet(Kernel *);
+/* `bytes` more of the block's shared memory, aligned to 16. */
+V threads_share(Kernel *, int64_t bytes);
+enum { MAX_MERGED = 2 * STEP_REDUCTIONS };
+/* Combines n values of each thread: afterwards all threads have the same ones. Warps combine theirs in a tree, then the
+   results of the warps are combined in order. All threads must come here. */
+typedef void Merge(Emit *, void *user, V *x, const V *y); /* y into x */
+void threads_merge(Kernel *, uint32_t n, V *values, Merge *, void *user);
+
+#endif

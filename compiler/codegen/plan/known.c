@@ -1,0 +1,156 @@
+#include "known.h"
+#include <assert.h>
+
+/* A scalar that a kernel has computed lies in the device's memory: the host would have to wait for it. So only few
+   scalars are registers of the host: extents of arrays, which it needs, and integers and bools that follow from
+   literals alone, such as the counters of loops. Floats are not among them, since host and device need not round
+   alike.
+
+   As in every analysis of loops, a carry is taken to be known until an iteration shows that it is not. A program is
+   walked once for each pattern of known inputs. */
+
+/* ---- marks by value */
+static bool has(const Plan *p, Val v) {
+    return val_info(p->cx, v)->lit || (v < p->known.n && p->known.at[v]);
+}
+static void set(Plan *p, Val v, bool known) {
+    while (v >= p->known.n) push(p->arena, &p->known, false);
+    p->known.at[v] = known;
+}
+static Known of_values(const Plan *p, Vals v) {
+    Known k = {arena_new(p->arena, bool, v.n + 1), v.n};
+    for (uint32_t i = 0; i < v.n; i++) k.at[i] = has(p, v.at[i]);
+    return k;
+}
+
+/* ---- extents */
+static void mark_extents(Plan *p, Dim d) {
+    if (dim_is_const(d) || !dim_has_bound(p->cx->types, d)) return;
+    const DimExpr *x = dim_at(p->cx->types, d);
+    if (x->kind == DIM_BOUND) {
+        set(p, x->val, true);
+        return;
+    }
+    for (uint32_t i = 0; x->kind == DIM_SUM && i < x->nterms; i++)
+        for (uint32_t a = 0; a < x->terms[i].natoms; a++) mark_extents(p, x->terms[i].atoms[a]);
+    if (x->kind != DIM_SUM && x->kind != DIM_SYMBOL) mark_extents(p, x->a), mark_extents(p, x->b);
+}
+static void mark_extents_of(Plan *p, Vals vs) {
+    each(const Val, v, vs) {
+        const ArrayType *t = val_array(p->cx, *v);
+        for (uint32_t d = 0; d < t->rank; d++) mark_extents(p, t->dims[d]);
+    }
+}
+
+/* ---- equations */
+static bool whole_number(const Plan *p, Val v) {
+    const ArrayType *t = val_array(p->cx, v);
+    DtypeKind kind = dtype_info[t->dtype].kind;
+    return t->rank == 0 && (kind == DK_BOOL || kind == DK_SINT || kind == DK_UINT);
+}
+/* Does the equation compute whole numbers from known ones? */
+static bool computed(const Plan *p, const Eqn *e) {
+    Lower how = prim_lower[e->prim];
+    if (how != LOWER_POINT && how != LOWER_INDEX) return false;
+    each(const Val, v, e->in)
+        if (!whole_number(p, *v) || !has(p, *v)) return false;
+    return true;
+}
+static Known results(Plan *, const Jaxpr *, Known in);
+
+/* The inputs of a program that are extents of others. */
+static Known extents_among(Plan *p, const Jaxpr *j) {
+    each(const Val, v, j->in) set(p, *v, false);
+    mark_extents_of(p, j->in);
+    return of_values(p, j->in);
+}
+/* The constants, then the carries, then unknown operands. */
+static Known loop_inputs(Plan *p, Vals consts, Vals carry, uint32_t n) {
+    Known in = {arena_new(p->arena, bool, n + 1), n};
+    assert(consts.n + carry.n <= n);
+    for (uint32_t i = 0; i < consts.n; i++) in.at[i] = has(p, consts.at[i]);
+    for (uint32_t i = 0; i < carry.n; i++) in.at[consts.n + i] = has(p, carry.at[i]);
+    return in;
+}
+/* The inputs of a loop's body in every iteration. The host keeps extents whatever computes them. */
+static Known every_turn(Plan *p, const Jaxpr *body, Vals consts, Vals carry) {
+    Known in = loop_inputs(p, consts, carry, body->in.n), extents = extents_among(p, body);
+    for (bool changed = true; changed;) {
+        Known out = results(p, body, in);
+        changed = false;
+        for (uint32_t i = 0; i < carry.n; i++) {
+            bool *now = &in.at[consts.n + i], stays = *now && out.at[i];
+            changed |= stays != *now;
+            *now = stays;
+        }
+    }
+    for (uint32_t i = 0; i < carry.n; i++) in.at[consts.n + i] |= extents.at[consts.n + i];
+    return in;
+}
+static Known scan_inputs(Plan *p, const Eqn *e) {
+    Scan s = scan_of(e);
+    return every_turn(p, s.body, s.consts, s.carry);
+}
+static Known while_inputs(Plan *p, const Eqn *e) {
+    While w = while_of(e);
+    return every_turn(p, w.body, w.body_consts, w.carry);
+}
+Known known_inputs(Plan *p, const Eqn *e, uint32_t k) {
+    if (e->prim == P_scan) return scan_inputs(p, e);
+    if (e->prim == P_cond) return of_values(p, cond_of(e).in);
+    assert(e->prim == P_while);
+    Known body = while_inputs(p, e);
+    if (k == 1) return body;
+    While w = while_of(e);
+    Known test = loop_inputs(p, w.cond_consts, w.carry, w.cond->in.n);
+    for (uint32_t i = 0; i < w.carry.n; i++) test.at[w.cond_consts.n + i] = body.at[w.body_consts.n + i];
+    return test;
+}
+static void mark_cond(Plan *p, const Eqn *e) {
+    Cond c = cond_of(e);
+    Known in = of_values(p, c.in);
+    for (uint32_t k = 0; k < c.branches.n; k++) {
+        Known out = results(p, c.branches.at[k], in);
+        for (uint32_t o = 0; o < c.out.n; o++) set(p, c.out.at[o], (k == 0 || has(p, c.out.at[o])) && out.at[o]);
+    }
+}
+static void mark_eqn(Plan *p, const Eqn *e) {
+    bool known = computed(p, e);
+    each(const Val, v, e->out) set(p, *v, known && whole_number(p, *v));
+    if (e->prim == P_cond) {
+        mark_cond(p, e);
+        return;
+    }
+    if (e->prim != P_scan && e->prim != P_while) return;
+    bool scan = e->prim == P_scan;
+    Known in = known_inputs(p, e, 1);
+    uint32_t first = scan ? scan_of(e).consts.n : while_of(e).body_consts.n;
+    Vals carry = scan ? scan_of(e).end : while_of(e).end;
+    for (uint32_t i = 0; i < carry.n; i++) set(p, carry.at[i], in.at[first + i]);
+}
+void known_mark(Plan *p, const Jaxpr *j, Known in) {
+    assert(in.n == j->in.n);
+    each(const Val, c, j->consts) set(p, *c, whole_number(p, *c) && val_info(p->cx, *c)->data);
+    for (uint32_t i = 0; i < in.n; i++) set(p, j->in.at[i], in.at[i]);
+    mark_extents_of(p, j->in);
+    each(const Eqn, e, j->eqns) mark_eqn(p, e);
+    each(const Eqn, e, j->eqns) mark_extents_of(p, e->out);
+}
+void known_mark_top(Plan *p, const Jaxpr *j) {
+    known_mark(p, j, (Known){arena_new(p->arena, bool, j->in.n + 1), j->in.n});
+}
+
+/* ---- nested programs */
+static Known results(Plan *p, const Jaxpr *j, Known in) {
+    bool fresh;
+    char *key = arena_new(p->arena, char, sizeof j + in.n);
+    memcpy(key, &j, sizeof j);
+    for (uint32_t i = 0; i < in.n; i++) key[sizeof j + i] = (char)in.at[i];
+    uint32_t id = intern(&p->known.keys, key, sizeof j + in.n, &fresh);
+    if (!fresh) return (Known){p->known.results.at[id], j->out.n};
+    push(p->arena, &p->known.results, NULL);
+    known_mark(p, j, in);
+    Known out = of_values(p, j->out);
+    p->known.results.at[id] = out.at;
+    return out;
+}
