@@ -157,9 +157,13 @@ V point_div(Emit *e, const Point *p, const V *x) {
     return em_select(e, zero, em_int(e, point_type(q), -1), q);
 }
 
-/* fmod by the runtime, lane by lane. */
-static V slow_fmod(Emit *e, V x, V y) {
+/* On a device, where frem is not exact, fmod by a program; else by the runtime, lane by lane. */
+static V slow_fmod(Emit *e, const Point *p, V x, V y) {
     uint32_t w = em_width(x);
+    if (e->target->device) {
+        V r = kernel_stdlib(p->k, "fmod", p->in == DT_f64 ? DT_f64 : DT_f32, (V[]){x, y}, 2, w);
+        return em_bin(e, "llvm.intr.copysign", r, x);
+    }
     if (w == 1) return em_bin(e, "llvm.frem", x, y);
     For f = em_for(e, em_i64(e, 0), em_i64(e, w), em_i64(e, 1), 1, &x);
     V lane = em_arg(&f.scope, 0), so_far = em_arg(&f.scope, 1);
@@ -197,7 +201,7 @@ V point_rem(Emit *e, const Point *p, const V *x) {
     V rare, r = fast_fmod(e, x[0], x[1], &rare), result;
     V any = em_width(rare) == 1 ? rare : em_cast(e, "llvm.intr.vector.reduce.or", e->i1, rare);
     If slow = em_if(e, any);
-    V all = slow_fmod(e, x[0], x[1]);
+    V all = slow_fmod(e, p, x[0], x[1]);
     em_else(e, &slow, 1, &all);
     em_if_end(e, &slow, &r, &result);
     return result;
@@ -217,6 +221,8 @@ static V as_unsigned(Emit *e, Dtype d, V x) { return em_round(e, d == DT_i2 ? DT
 static V logical_shift(Emit *e, const Point *p, const char *op, V x, V by) {
     MlirType t = point_type(x);
     V fits = em_cmpi(e, "ult", by, em_int(e, t, dtype_info[p->in].width));
+    /* LLVM 22 drops the comparison for PTX, whose shifts have amounts of 32 bits */
+    if (e->target->device) by = em_bin(e, "llvm.intr.umin", by, em_int(e, t, (int64_t)dtype_info[p->in].width - 1));
     return em_select(e, fits, em_bin(e, op, x, by), em_int(e, t, 0));
 }
 V point_shift_left(Emit *e, const Point *p, const V *x) { return logical_shift(e, p, "llvm.shl", x[0], x[1]); }
