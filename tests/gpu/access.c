@@ -71,6 +71,15 @@ static void count_global(Touch how, u64 bytes) {
     if (writes(how)) ptx_counts.global_written += bytes;
 }
 
+/* area: NULL for shared memory */
+static void touch_one(Warp *w, u32 lane, Area *area, u64 address, u32 bytes, Touch how) {
+    u64 at[LANES];
+    at[lane] = address;
+    if (area)
+        touch_global(w, 1u << lane, area, at, bytes, how);
+    else
+        touch_shared(w, 1u << lane, at, bytes, how);
+}
 static u8 *global_place(Warp *w, u32 lane, u64 address, u32 bytes, Touch how) {
     if (ptx_options.host && address < PTX_DEVICE_BIAS) return (u8 *)address;
     Area *a = area_find(address, bytes);
@@ -80,7 +89,7 @@ static u8 *global_place(Warp *w, u32 lane, u64 address, u32 bytes, Touch how) {
     u64 at = address - PTX_DEVICE_BIAS - a->at;
     visit(w, SPACE_GLOBAL, lane, address - PTX_DEVICE_BIAS, a->written + at, bytes, how);
     if (ptx_options.races & 2)
-        touch_global(w, lane, a, at, bytes, how);
+        touch_one(w, lane, a, address, bytes, how);
     else
         count_global(how, bytes);
     return (u8 *)a->at + at;
@@ -96,7 +105,7 @@ u8 *place_of(Warp *w, Space space, u32 lane, u64 address, u32 bytes, Touch how) 
               b.constant && writes(how) ? " that may be written" : "");
     u64 at = lane * b.stride + address;
     visit(w, space, lane, address, b.written ? b.written + at : NULL, bytes, how);
-    if (space == SPACE_SHARED && ptx_options.races & 1) touch_shared(w, lane, address, bytes, how);
+    if (space == SPACE_SHARED && ptx_options.races & 1) touch_one(w, lane, NULL, address, bytes, how);
     return b.at + at;
 }
 
@@ -151,7 +160,7 @@ static bool global_places(Warp *w, u32 mask, const u64 *address, u32 bytes, Touc
     bool dense = follow(mask, address, r, bytes);
     visit_all(w, SPACE_GLOBAL, mask, address, place, (s64)((u64)a->written - a->at), bytes, how, dense);
     if (ptx_options.races & 2)
-        each_lane(l, mask) touch_global(w, l, a, address[l] - PTX_DEVICE_BIAS - a->at, bytes, how);
+        touch_global(w, mask, a, address, bytes, how);
     else
         count_global(how, (u64)__builtin_popcount(mask) * bytes);
     return dense;
@@ -165,7 +174,7 @@ static bool bank_places(Warp *w, Space space, u32 mask, const u64 *address, u32 
     if (b.written) visit_all(w, space, mask, address, place, b.written - b.at, bytes, how, false);
     if (space == SPACE_SHARED && ptx_options.races & 1) {
         count_conflicts(mask, address, bytes);
-        each_lane(l, mask) touch_shared(w, l, address[l], bytes, how);
+        touch_shared(w, mask, address, bytes, how);
     }
     return b.stride == 0 && follow(mask, address, r, bytes);
 }
@@ -186,22 +195,22 @@ bool places(Warp *w, Space space, u32 mask, const u64 *address, u32 bytes, Touch
                                   : bank_places(w, space, mask, address, bytes, how, place, r));
 }
 
-/* How often shared memory must be accessed beyond once: a bank gives one word at a time; lanes of 8 and 16 bytes go by halves and quarters. */
+/* How often shared memory must be accessed beyond once: a bank gives one word at a time. Lanes of 8 and 16 bytes go by halves and quarters, and
+   their banks together. */
 void count_conflicts(u32 mask, const u64 *address, u32 bytes) {
-    u32 together = bytes <= BANK_BYTES ? LANES : LANES * BANK_BYTES / bytes;
+    u32 unit = bytes < BANK_BYTES ? BANK_BYTES : bytes, together = BANKS * BANK_BYTES / unit;
     for (u32 first = 0; first < LANES; first += together) {
-        u64 words[BANKS][LANES];
-        u32 n[BANKS] = {0}, most = 0;
+        u64 units[BANKS][LANES], last = UINT64_MAX;
+        u8 n[BANKS] = {0}, most = 0;
         for (u32 l = first; l < first + together; l++) {
-            if (!(mask >> l & 1)) continue;
-            for (u32 k = 0; k < bytes; k += BANK_BYTES) {
-                u64 word = (address[l] + k) / BANK_BYTES;
-                u32 bank = word % BANKS, j = 0;
-                while (j < n[bank] && words[bank][j] != word) j++;
-                if (j == n[bank]) words[bank][n[bank]++] = word;
-                if (n[bank] > most) most = n[bank];
-            }
+            u64 at = address[l] / unit;
+            u32 bank = at % together, j = 0;
+            if (!(mask >> l & 1) || at == last) continue;
+            last = at;
+            while (j < n[bank] && units[bank][j] != at) j++;
+            if (j == n[bank]) units[bank][n[bank]++] = at;
+            if (n[bank] > most) most = n[bank];
         }
-        if (most > 1) ptx_counts.shared_conflicts += most - 1;
+        if (most > 1) ptx_counts.shared_conflicts += most - 1u;
     }
 }

@@ -6,7 +6,7 @@
 PtxOptions ptx_options;
 PtxCounts ptx_counts;
 
-enum { PAGE = 4096, POISON = 0xA5 };
+enum { PAGE = 4096, LARGE = 1 << 22, POISON = 0xA5 };
 static struct {
     Area *at;              /* by address */
     uint32_t n, cap, last; /* last: found last */
@@ -16,7 +16,9 @@ static struct {
 static size_t room_for(size_t bytes) { return (bytes + 2 * PAGE - 1) & ~(size_t)(PAGE - 1); }
 static void *map(size_t bytes) {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
+    if (p == MAP_FAILED) return NULL;
+    if (bytes >= LARGE) madvise(p, bytes, MADV_HUGEPAGE);
+    return p;
 }
 /* The first area that begins after this address. */
 static uint32_t after(uint64_t host) {

@@ -5,7 +5,7 @@
 
 /* Who touched a word or a byte last; see race.c. */
 typedef struct {
-    uint32_t write_epoch, read_epoch, others_epoch;
+    uint32_t write_epoch, read_epoch, others_epoch; /* others: reads before the reader's, by another block */
     uint16_t writer, reader, write_syncs, read_syncs;
 } Touched;
 typedef struct {
@@ -31,9 +31,9 @@ const uint64_t *addresses(const Warp *, const Ins *, uint32_t slot, int64_t offs
    follow each other. */
 bool places(Warp *, Space, uint32_t mask, const uint64_t *address, uint32_t bytes, Touch, uint8_t *place[LANES]);
 uint8_t *place_of(Warp *, Space, uint32_t lane, uint64_t address, uint32_t bytes, Touch);
-/* These bytes are touched by that lane: races are looked for. */
-void touch_shared(Warp *, uint32_t lane, uint64_t at, uint32_t bytes, Touch);
-void touch_global(Warp *, uint32_t lane, Area *, uint64_t at, uint32_t bytes, Touch);
+/* These bytes are touched by those lanes, at an address each: races are looked for. */
+void touch_shared(Warp *, uint32_t mask, const uint64_t *address, uint32_t bytes, Touch);
+void touch_global(Warp *, uint32_t mask, Area *, const uint64_t *address, uint32_t bytes, Touch);
 void touch_begin(Launch *); /* before its first block */
 void touch_block(Block *);
 void touch_barrier(void);

@@ -120,6 +120,7 @@ uint32_t any_operand(Parser *p, uint32_t *width) {
     uint32_t found = *width, slot;
     if (name.n == 0) wrong(p, "an operand is expected before '%.20s'", p->at);
     if (str_is(name, "_")) return sink_slot(p, *width);
+    if (str_is(name, "WARP_SZ")) return constant_slot(p, *width, LANES, NULL);
     slot = register_slot(p, name, &found);
     if (slot == NO_SLOT && name.at[0] == '%') slot = special_slot(p, name, &found);
     if (slot == NO_SLOT) return symbol_slot(p, name, *width);

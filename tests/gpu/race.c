@@ -34,12 +34,12 @@ void touch_barrier(void) { epoch++; }
 /* What one access is to the cells it touches. */
 typedef struct {
     Warp *w;
-    uint32_t lane;
-    uint16_t me;
     Touch how;
     bool global;
-    uint32_t first; /* epochs before it count for nothing */
-    uint64_t at;    /* of the cell, for messages */
+    uint32_t first, block_first; /* epochs before `first` count for nothing */
+    uint32_t lane;
+    uint16_t me, syncs;
+    uint64_t at; /* of the cell, for messages */
 } Access;
 
 static bool same_warp(const Access *a, uint16_t who) {
@@ -108,6 +108,30 @@ static void touch_cell(const Access *a, Touched *c, uint32_t bytes) {
     else
         read_cell(a, c);
 }
+/* Is what was done in that epoch ordered before this access, whoever did it? */
+static inline bool settled(const Access *a, uint32_t then) {
+    return then < a->first || (then >= a->block_first && then != epoch);
+}
+/* Most accesses: of a word that nobody else touches between barriers. False: it is not so simple. */
+static inline bool touch_simply(const Access *a, Touched *c) {
+    if (a->how == TOUCH_READ && settled(a, c->write_epoch)) {
+        if (c->read_epoch != epoch) {
+            if (a->global && c->read_epoch < a->first) ptx_counts.global_read += WORD;
+            if (c->read_epoch >= a->first) c->others_epoch = c->read_epoch;
+            c->read_epoch = epoch, c->reader = a->me, c->read_syncs = a->syncs;
+            return true;
+        }
+        return c->reader == a->me || c->reader == SEVERAL_WARPS ||
+               (c->reader == (SEVERAL | a->w->index) && c->read_syncs == a->syncs);
+    }
+    if (a->how == TOUCH_WRITE && settled(a, c->write_epoch) && settled(a, c->read_epoch) &&
+        settled(a, c->others_epoch)) {
+        if (a->global && c->write_epoch < a->first) ptx_counts.global_written += WORD;
+        c->write_epoch = epoch, c->writer = a->me, c->write_syncs = a->syncs;
+        return true;
+    }
+    return false;
+}
 static void touch_bytes(Access *a, Shadow *s, uint64_t at, uint32_t n) {
     Touched *word = &s->words[at / WORD];
     if (!(word->writer & SPLIT && word->write_epoch >= a->first)) {
@@ -116,28 +140,46 @@ static void touch_bytes(Access *a, Shadow *s, uint64_t at, uint32_t n) {
     }
     for (uint32_t k = 0; k < n; k++, a->at++) touch_cell(a, &s->bytes[at + k], 1);
 }
-static void touch(Access *a, Shadow *s, uint64_t at, uint32_t bytes) {
-    a->me = (uint16_t)(a->w->index * LANES + a->lane + 1);
+static void touch(Access *a, Shadow *s, uint32_t lane, uint64_t at, uint32_t bytes) {
+    a->lane = lane, a->me = (uint16_t)(a->w->index * LANES + lane + 1);
     if (bytes < WORD) {
         touch_bytes(a, s, at, bytes);
         return;
     }
-    for (uint32_t k = 0; k < bytes; k += WORD) {
+    for (uint32_t k = 0; k < bytes; k += WORD, a->at += WORD) {
         Touched *word = &s->words[(at + k) / WORD];
         if (word->writer & SPLIT && word->write_epoch >= a->first)
-            touch_bytes(a, s, at + k, WORD);
-        else
-            touch_cell(a, word, WORD), a->at += WORD;
+            touch_bytes(a, s, at + k, WORD), a->at -= WORD;
+        else if (!touch_simply(a, word))
+            touch_cell(a, word, WORD);
     }
 }
-void touch_shared(Warp *w, uint32_t lane, uint64_t at, uint32_t bytes, Touch how) {
-    if (how == TOUCH_NOT) return;
-    Access a = {.w = w, .lane = lane, .how = how, .first = w->block->first_epoch, .at = at};
-    if (at + bytes <= shared.size) touch(&a, &shared, at, bytes);
+/* The third lane and later ones that read the same place add nothing: it is known that several lanes of the warp read it. */
+static bool repeats(const Access *a, uint32_t mask, const uint64_t *address, uint32_t l) {
+    return a->how == TOUCH_READ && l >= 2 && address[l] == address[l - 1] && address[l] == address[l - 2] &&
+           (mask >> (l - 2) & 3) == 3;
 }
-void touch_global(Warp *w, uint32_t lane, Area *area, uint64_t at, uint32_t bytes, Touch how) {
-    if (how == TOUCH_NOT) return;
-    Access a = {
-        .w = w, .lane = lane, .how = how, .global = true, .first = w->block->launch->first_epoch, .at = area->at + at};
-    if (shadow_make(&area->shadow, area->bytes + WORD)) touch(&a, &area->shadow, at, bytes);
+void touch_shared(Warp *w, uint32_t mask, const uint64_t *at, uint32_t bytes, Touch how) {
+    uint32_t first = w->block->first_epoch;
+    Access a = {.w = w, .how = how, .first = first, .block_first = first, .syncs = (uint16_t)w->syncs};
+    if (how == TOUCH_NOT || !shared.words) return;
+    each_lane(l, mask) {
+        if (repeats(&a, mask, at, l)) continue;
+        a.at = at[l];
+        touch(&a, &shared, l, at[l], bytes);
+    }
+}
+void touch_global(Warp *w, uint32_t mask, Area *area, const uint64_t *address, uint32_t bytes, Touch how) {
+    Access a = {.w = w,
+                .how = how,
+                .global = true,
+                .first = w->block->launch->first_epoch,
+                .block_first = w->block->first_epoch,
+                .syncs = (uint16_t)w->syncs};
+    if (how == TOUCH_NOT || !shadow_make(&area->shadow, area->bytes + WORD)) return;
+    each_lane(l, mask) {
+        if (repeats(&a, mask, address, l)) continue;
+        a.at = address[l] - PTX_DEVICE_BIAS;
+        touch(&a, &area->shadow, l, a.at - area->at, bytes);
+    }
 }
