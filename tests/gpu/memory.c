@@ -6,7 +6,7 @@
 PtxOptions ptx_options;
 PtxCounts ptx_counts;
 
-enum { PAGE = 4096, LARGE = 1 << 22, POISON = 0xA5 };
+enum { PAGE = 4096, POISON = 0xA5 };
 static struct {
     Area *at;              /* by address */
     uint32_t n, cap, last; /* last: found last */
@@ -16,9 +16,7 @@ static struct {
 static size_t room_for(size_t bytes) { return (bytes + 2 * PAGE - 1) & ~(size_t)(PAGE - 1); }
 static void *map(size_t bytes) {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-    if (bytes >= LARGE) madvise(p, bytes, MADV_HUGEPAGE);
-    return p;
+    return p == MAP_FAILED ? NULL : p;
 }
 /* The first area that begins after this address. */
 static uint32_t after(uint64_t host) {
@@ -92,24 +90,47 @@ void ptx_mark_written(uint64_t device, size_t bytes) {
     if (a) memset(a->written + (device - PTX_DEVICE_BIAS - a->at), 1, bytes);
 }
 
-/* Shadows of all memory are begun anew. */
-void shadow_reset(void) {
-    for (uint32_t i = 0; i < areas.n; i++) shadow_drop(&areas.at[i].shadow);
-}
-void shadow_drop(Shadow *s) {
+/* Shadows of memory that was given back: what is in them is older than any launch to come, so that they serve as they are. */
+enum { SPARE_SHADOWS = 32 };
+static Shadow spare[SPARE_SHADOWS];
+
+static void unmap(Shadow *s) {
     if (s->words) munmap(s->words, s->size * sizeof(Touched) / 4 + PAGE);
     if (s->bytes) munmap(s->bytes, s->size * sizeof(Touched) + PAGE);
     *s = (Shadow){0};
 }
+void shadow_drop(Shadow *s) {
+    uint32_t smallest = 0;
+    for (uint32_t k = 1; k < SPARE_SHADOWS; k++)
+        if (spare[k].size < spare[smallest].size) smallest = k;
+    if (s->size > spare[smallest].size) {
+        Shadow was = spare[smallest];
+        spare[smallest] = *s, *s = was;
+    }
+    unmap(s);
+}
+void shadow_reset(void) {
+    for (uint32_t i = 0; i < areas.n; i++) unmap(&areas.at[i].shadow);
+    for (uint32_t k = 0; k < SPARE_SHADOWS; k++) unmap(&spare[k]);
+}
+static Shadow take_spare(uint64_t bytes) {
+    uint32_t best = SPARE_SHADOWS;
+    for (uint32_t k = 0; k < SPARE_SHADOWS; k++)
+        if (spare[k].size >= bytes && (best == SPARE_SHADOWS || spare[k].size < spare[best].size)) best = k;
+    if (best == SPARE_SHADOWS) return (Shadow){0};
+    Shadow s = spare[best];
+    spare[best] = (Shadow){0};
+    return s;
+}
 bool shadow_make(Shadow *s, uint64_t bytes) {
-    if (s->size >= bytes && s->words) return true;
+    if (s->words && s->size >= bytes) return true;
     shadow_drop(s);
+    *s = take_spare(bytes);
+    if (s->words) return true;
     s->size = (bytes + 3) & ~(uint64_t)3;
     s->words = map(s->size * sizeof(Touched) / 4 + PAGE);
     s->bytes = map(s->size * sizeof(Touched) + PAGE);
     if (s->words && s->bytes) return true;
-    if (s->words) munmap(s->words, s->size * sizeof(Touched) / 4 + PAGE);
-    if (s->bytes) munmap(s->bytes, s->size * sizeof(Touched) + PAGE);
-    *s = (Shadow){0};
+    unmap(s);
     return false;
 }

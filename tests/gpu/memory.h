@@ -12,9 +12,9 @@ typedef struct {
     Touched *words, *bytes; /* bytes: of words that are touched in part */
     uint64_t size;          /* bytes described */
 } Shadow;
-bool shadow_make(Shadow *, uint64_t bytes); /* false: no memory */
-void shadow_drop(Shadow *);
-void shadow_reset(void);
+bool shadow_make(Shadow *, uint64_t bytes); /* for at least so many; false: no memory */
+void shadow_drop(Shadow *);                 /* it is kept for others */
+void shadow_reset(void);                    /* all are begun anew */
 
 typedef struct {
     uint64_t at; /* on the host */

@@ -21,8 +21,8 @@ static uint32_t epoch = 1;
 
 void touch_begin(Launch *x) {
     if (epoch > LAST_EPOCH) {
-        shadow_reset();
         shadow_drop(&shared);
+        shadow_reset();
         epoch = 1;
     }
     x->first_epoch = ++epoch;
