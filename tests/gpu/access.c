@@ -195,8 +195,8 @@ bool places(Warp *w, Space space, u32 mask, const u64 *address, u32 bytes, Touch
                                   : bank_places(w, space, mask, address, bytes, how, place, r));
 }
 
-/* How often shared memory must be accessed beyond once: a bank gives one word at a time. Lanes of 8 and 16 bytes go by halves and quarters, and
-   their banks together. */
+/* How often shared memory must be accessed beyond once: a bank gives one word at a time. Lanes of 8 and 16 bytes go by
+   halves and quarters, and their banks together. */
 void count_conflicts(u32 mask, const u64 *address, u32 bytes) {
     u32 unit = bytes < BANK_BYTES ? BANK_BYTES : bytes, together = BANKS * BANK_BYTES / unit;
     for (u32 first = 0; first < LANES; first += together) {

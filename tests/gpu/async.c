@@ -1,4 +1,5 @@
-/* cp.async: a copy is done when its thread waits for it, so that a program which forgets to wait reads what was there before. */
+/* cp.async: a copy is done when its thread waits for it, so that a program which forgets to wait reads what was there
+   before. */
 #include "lanes.h"
 #include "memory.h"
 #include "tensor.h"

@@ -1,4 +1,5 @@
-/* Calls of functions, and the functions that the driver gives. The callee's lanes run to their end, and nothing else of the warp meanwhile. */
+/* Calls of functions, and the functions that the driver gives. The callee's lanes run to their end, and nothing else
+   of the warp meanwhile. */
 #include "memory.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +75,8 @@ static uint64_t read_generic(Warp *w, uint32_t lane, uint64_t address, uint32_t 
     return v;
 }
 enum { MAX_SPEC = 16 };
-/* One conversion of printf's: %…c, whose text begins at `at`; the argument is read from *from. The address behind it. */
+/* One conversion of printf's: %…c, whose text begins at `at`; the argument is read from *from. The address behind
+   it. */
 static uint64_t print_one(Warp *w, uint32_t lane, uint64_t at, uint64_t *from) {
     char spec[MAX_SPEC] = "%", c;
     uint32_t n = 1, longs = 0;

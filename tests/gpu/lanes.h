@@ -1,5 +1,5 @@
-/* How an operation is written: a function over all lanes, which the compiler turns into vector code. Lanes that are not in the mask compute
-   too, and what they compute is dropped: an expression must be defined for all operands. */
+/* How an operation is written: a function over all lanes, which the compiler turns into vector code. Lanes that are
+   not in the mask compute too, and what they compute is dropped: an expression must be defined for all operands. */
 #ifndef PTX_LANES_H
 #define PTX_LANES_H
 #include "machine.h"

@@ -29,7 +29,7 @@ typedef struct {
 typedef struct Activation {
     const PtxFunc *f;
     uint8_t *frame;
-    uint32_t started, live, exited; /* lanes; exited: of live ones, which leave the callers too */
+    uint32_t started, live, exited; /* lanes; exited: those that leave the callers too */
     Group groups[LANES];
     uint32_t ngroups, turn, slices; /* turn: not the lowest group's, slices: that went by; see run.c */
     const uint8_t *params;          /* what ld.param reads: the same for all lanes, or of one lane after the other */

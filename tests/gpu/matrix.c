@@ -1,5 +1,5 @@
-/* ldmatrix and stmatrix: matrices of 8 by 8 elements of 16 bits. Lanes 8 k to 8 k + 7 have the addresses of the rows of matrix k; lane l holds two
-   neighbours of row l / 4, or of a column with .trans. */
+/* ldmatrix and stmatrix: matrices of 8 by 8 elements of 16 bits. Lanes 8 k to 8 k + 7 have the addresses of the rows
+   of matrix k; lane l holds two neighbours of row l / 4, or of a column with .trans. */
 #include "lanes.h"
 #include "memory.h"
 #include "tensor.h"

@@ -90,7 +90,8 @@ void ptx_mark_written(uint64_t device, size_t bytes) {
     if (a) memset(a->written + (device - PTX_DEVICE_BIAS - a->at), 1, bytes);
 }
 
-/* Shadows of memory that was given back: what is in them is older than any launch to come, so that they serve as they are. */
+/* Shadows of memory that was given back: what is in them is older than any launch to come, so that they serve as they
+   are. */
 enum { SPARE_SHADOWS = 32 };
 static Shadow spare[SPARE_SHADOWS];
 

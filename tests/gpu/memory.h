@@ -27,8 +27,8 @@ Area *area_find(uint64_t device, uint64_t bytes); /* NULL: not all of it is in o
 typedef enum { TOUCH_NOT, TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC_READ, TOUCH_ATOMIC_WRITE } Touch;
 /* The addresses of an operand with its offset; `room` is there to hold them. */
 const uint64_t *addresses(const Warp *, const Ins *, uint32_t slot, int64_t offset, uint64_t room[LANES]);
-/* Where `bytes` at each lane's address are; ends the launch if the program may not touch them so. True if all lanes are there and their places
-   follow each other. */
+/* Where `bytes` at each lane's address are; ends the launch if the program may not touch them so. True if all lanes
+   are there and their places follow each other. */
 bool places(Warp *, Space, uint32_t mask, const uint64_t *address, uint32_t bytes, Touch, uint8_t *place[LANES]);
 uint8_t *place_of(Warp *, Space, uint32_t lane, uint64_t address, uint32_t bytes, Touch);
 /* These bytes are touched by those lanes, at an address each: races are looked for. */

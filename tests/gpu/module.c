@@ -79,8 +79,8 @@ void parse_variable(Parser *p, Space space, bool external) {
     if (p->f && p->nscope < MAX_SCOPE_SYMBOLS) p->scope[p->nscope++] = s;
 }
 
-/* Shared memory: what the module and its functions that are called declare has one place for all; then come the variables of an entry, and what
-   is given at the launch. */
+/* Shared memory: what the module and its functions that are called declare has one place for all; then come the
+   variables of an entry, and what is given at the launch. */
 static void need(PtxFunc *f, const Symbol *s) {
     if (s->external && s->align > f->dynamic_align) f->dynamic_align = s->align;
     if (!s->external && s->address + s->bytes > f->shared_bytes) f->shared_bytes = s->address + s->bytes;

@@ -1,5 +1,5 @@
-/* f16 and bf16, alone and in pairs: a pair of registers of 32 bits is twice as many lanes of 16. All is computed in f32, which has more than
-   twice the bits, so that rounding again does no harm; fma is rounded to odd first. */
+/* f16 and bf16, alone and in pairs: a pair of registers of 32 bits is twice as many lanes of 16. All is computed in
+   f32, which has more than twice the bits, so that rounding again does no harm; fma is rounded to odd first. */
 #include "narrow.h"
 #include "ops.h"
 #include <math.h>

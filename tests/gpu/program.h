@@ -1,6 +1,7 @@
-/* A module as the parser leaves it: functions of decoded instructions over slots of a frame.
-   A slot is a register of a whole warp: 32 lanes of its width one after the other; a predicate is one word of 32 bits. Immediates, special
-   registers and addresses of variables are slots too, filled before the function runs, so that operations know slots only. */
+/* A module as the parser leaves it: functions of decoded instructions over slots of a frame. A slot is a register of a
+   whole warp: 32 lanes of its width one after the other; a predicate is one word of 32 bits. Immediates, special
+   registers and addresses of variables are slots too, filled before the function runs, so that operations know slots
+   only. */
 #ifndef PTX_PROGRAM_H
 #define PTX_PROGRAM_H
 #include "ptx.h"
@@ -148,8 +149,8 @@ typedef enum {
 } SpecialRegister;
 enum { SPECIAL_BYTES = 4 * LANES };
 
-/* An operation whose operands are all registers. `operands`: a letter for each, destinations first: p predicate, h 16, w 32, x 64 bits;
-   '|' before an optional second destination. */
+/* An operation whose operands are all registers. `operands`: a letter for each, destinations first: p predicate, h 16,
+   w 32, x 64 bits; '|' before an optional second destination. */
 struct Row {
     const char *name;
     Run *run;

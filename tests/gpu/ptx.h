@@ -1,4 +1,5 @@
-/* An interpreter of PTX: the subset that LLVM writes, run warp by warp and checked. One launch at a time; nothing here is thread-safe. */
+/* An interpreter of PTX: the subset that LLVM writes, run warp by warp and checked. One launch at a time; nothing here
+   is thread-safe. */
 #ifndef PTX_H
 #define PTX_H
 #include <stdbool.h>

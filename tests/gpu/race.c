@@ -1,8 +1,9 @@
-/* Races: memory touched by two threads, once in writing, that nothing orders.
-   Time is counted in epochs: a number that grows with every block and with every barrier of a block. In shared memory two threads are unordered
-   in one epoch; in global memory threads of two blocks always are, unless a fence after an atomic operation took over what other blocks did.
-   Barriers of a warp order its lanes: a thread's accesses carry how many its warp has passed. Atomic operations do not race with each other.
-   What is known is kept by words; a word that is touched in part is split into its bytes for the rest of the block or launch. */
+/* Races: memory touched by two threads, once in writing, that nothing orders. Time is counted in epochs: a number that
+   grows with every block and with every barrier of a block. In shared memory two threads are unordered in one epoch; in
+   global memory threads of two blocks always are, unless a fence after an atomic operation took over what other blocks
+   did. Barriers of a warp order its lanes: a thread's accesses carry how many its warp has passed. Atomic operations do
+   not race with each other. What is known is kept by words; a word that is touched in part is split into its bytes for
+   the rest of the block or launch. */
 #include "memory.h"
 #include <stdio.h>
 
@@ -154,7 +155,8 @@ static void touch(Access *a, Shadow *s, uint32_t lane, uint64_t at, uint32_t byt
             touch_cell(a, word, WORD);
     }
 }
-/* The third lane and later ones that read the same place add nothing: it is known that several lanes of the warp read it. */
+/* The third lane and later ones that read the same place add nothing: it is known that several lanes of the warp read
+   it. */
 static bool repeats(const Access *a, uint32_t mask, const uint64_t *address, uint32_t l) {
     return a->how == TOUCH_READ && l >= 2 && address[l] == address[l - 1] && address[l] == address[l - 2] &&
            (mask >> (l - 2) & 3) == 3;

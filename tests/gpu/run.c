@@ -1,6 +1,6 @@
-/* Running a warp. Its lanes are in groups, each at one place of the program; the group at the lowest place runs until it comes to the next one,
-   which brings lanes together again after every branch that LLVM writes. Lanes at a synchronising operation are parked until all that it names
-   have come. */
+/* Running a warp. Its lanes are in groups, each at one place of the program; the group at the lowest place runs until
+   it comes to the next one, which brings lanes together again after every branch that LLVM writes. Lanes at a
+   synchronising operation are parked until all that it names have come. */
 #include "memory.h"
 #include <assert.h>
 
@@ -39,7 +39,8 @@ static uint32_t next_ready(const Activation *a, uint32_t pc) {
         if (a->groups[k].state == LANES_READY && a->groups[k].pc >= pc) return a->groups[k].pc;
     return UINT32_MAX;
 }
-/* The lowest ready group; after a slice of it, another one for a slice, so that lanes that wait for others in a loop do not wait for ever. */
+/* The lowest ready group; after a slice of it, another one for a slice, so that lanes that wait for others in a loop
+   do not wait for ever. */
 static bool choose(Activation *a, Group *g) {
     uint32_t ready[LANES], n = 0;
     for (uint32_t k = 0; k < a->ngroups; k++)

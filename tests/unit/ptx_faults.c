@@ -1,4 +1,5 @@
-/* Programs that are wrong are stopped, and the message says what and where. Those that are right beside them are not. */
+/* Programs that are wrong are stopped, and the message says what and where. Those that are right beside them are
+   not. */
 #include "ptx_kernel.h"
 
 enum { NO_LIMIT = 0, SHARED = 1, GLOBAL = 2 };

@@ -1,5 +1,5 @@
-/* Every operation of the interpreter at every type: ops.txt says what it gives for edge values. A lane for each case; once more under a predicate
-   that holds for the odd lanes. */
+/* Every operation of the interpreter at every type: ops.txt says what it gives for edge values. A lane for each case;
+   once more under a predicate that holds for the odd lanes. */
 #include "tests/gpu/ops.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@ static uint32_t failures;
 
 static const char *type_of(char c) { return c == 'h' ? "b16" : c == 'w' || c == 'p' ? "b32" : "b64"; }
 static const char *register_of(char c) { return c == 'h' ? "%h" : c == 'w' || c == 'p' ? "%w" : "%x"; }
-/* Loads each operand of a lane, runs the operation, stores the results. The last operand of NAME#N is the immediate N. */
+/* Loads each operand of a lane, runs the operation, stores the results. The last operand of NAME#N is the immediate
+   N. */
 static const char *kernel_of(const Group *g) {
     static char text[MAX_TEXT];
     uint32_t n = (uint32_t)strlen(g->letters);

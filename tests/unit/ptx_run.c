@@ -250,51 +250,51 @@ Test(ptx_run, votes_matches_and_sums_of_lanes) {
 }
 
 /* Each operation of atom and red at each type: one lane, what is left and what it gives. */
+static const struct {
+    const char *op;
+    uint64_t was, x, y, want;
+} atomics[] = {
+    {"add.u32", 0xfffffffe, 3, 0, 1},
+    {"add.s32", 5, 0xffffffff, 0, 4},
+    {"add.u64", 0xffffffffffffffff, 3, 0, 2},
+    {"add.s64", 7, 0xffffffffffffffff, 0, 6},
+    {"add.f32", 0x3f800000, 0x40000000, 0, 0x40400000},
+    {"add.f64", 0x3ff0000000000000, 0x4000000000000000, 0, 0x4008000000000000},
+    {"add.noftz.f16", 0x3c00, 0x4000, 0, 0x4200},
+    {"add.noftz.bf16", 0x3f80, 0x4000, 0, 0x4040},
+    {"add.noftz.f16x2", 0x3c003c00, 0x40003c00, 0, 0x42004000},
+    {"add.noftz.bf16x2", 0x3f803f80, 0x40003f80, 0, 0x40404000},
+    {"min.u32", 5, 0xffffffff, 0, 5},
+    {"min.s32", 5, 0xffffffff, 0, 0xffffffff},
+    {"max.u32", 5, 0xffffffff, 0, 0xffffffff},
+    {"max.s32", 5, 0xffffffff, 0, 5},
+    {"min.u64", 5, 0xffffffffffffffff, 0, 5},
+    {"min.s64", 5, 0xffffffffffffffff, 0, 0xffffffffffffffff},
+    {"max.u64", 5, 0xffffffffffffffff, 0, 0xffffffffffffffff},
+    {"max.s64", 5, 0xffffffffffffffff, 0, 5},
+    {"and.b32", 0xff0f, 0x0ff0, 0, 0x0f00},
+    {"or.b32", 0xff0f, 0x0ff0, 0, 0xffff},
+    {"xor.b32", 0xff0f, 0x0ff0, 0, 0xf0ff},
+    {"and.b64", 0xff0f00000000, 0x0ff000000000, 0, 0x0f0000000000},
+    {"or.b64", 0xff0f00000000, 0x0ff000000000, 0, 0xffff00000000},
+    {"xor.b64", 0xff0f00000000, 0x0ff000000000, 0, 0xf0ff00000000},
+    {"exch.b32", 1, 2, 0, 2},
+    {"exch.b64", 1, 0x200000000, 0, 0x200000000},
+    {"cas.b16", 4, 4, 9, 9},
+    {"cas.b32", 4, 4, 9, 9},
+    {"cas.b32", 5, 4, 9, 5},
+    {"cas.b64", 4, 4, 0x900000000, 0x900000000},
+    {"inc.u32", 4, 5, 0, 5},
+    {"inc.u32", 5, 5, 0, 0},
+    {"dec.u32", 4, 5, 0, 3},
+    {"dec.u32", 0, 5, 0, 5},
+    {"dec.u32", 7, 5, 0, 5},
+};
 Test(ptx_run, atomic_operations) {
-    static const struct {
-        const char *op;
-        uint64_t was, x, y, want;
-    } rows[] = {
-        {"add.u32", 0xfffffffe, 3, 0, 1},
-        {"add.s32", 5, 0xffffffff, 0, 4},
-        {"add.u64", 0xffffffffffffffff, 3, 0, 2},
-        {"add.s64", 7, 0xffffffffffffffff, 0, 6},
-        {"add.f32", 0x3f800000, 0x40000000, 0, 0x40400000},
-        {"add.f64", 0x3ff0000000000000, 0x4000000000000000, 0, 0x4008000000000000},
-        {"add.noftz.f16", 0x3c00, 0x4000, 0, 0x4200},
-        {"add.noftz.bf16", 0x3f80, 0x4000, 0, 0x4040},
-        {"add.noftz.f16x2", 0x3c003c00, 0x40003c00, 0, 0x42004000},
-        {"add.noftz.bf16x2", 0x3f803f80, 0x40003f80, 0, 0x40404000},
-        {"min.u32", 5, 0xffffffff, 0, 5},
-        {"min.s32", 5, 0xffffffff, 0, 0xffffffff},
-        {"max.u32", 5, 0xffffffff, 0, 0xffffffff},
-        {"max.s32", 5, 0xffffffff, 0, 5},
-        {"min.u64", 5, 0xffffffffffffffff, 0, 5},
-        {"min.s64", 5, 0xffffffffffffffff, 0, 0xffffffffffffffff},
-        {"max.u64", 5, 0xffffffffffffffff, 0, 0xffffffffffffffff},
-        {"max.s64", 5, 0xffffffffffffffff, 0, 5},
-        {"and.b32", 0xff0f, 0x0ff0, 0, 0x0f00},
-        {"or.b32", 0xff0f, 0x0ff0, 0, 0xffff},
-        {"xor.b32", 0xff0f, 0x0ff0, 0, 0xf0ff},
-        {"and.b64", 0xff0f00000000, 0x0ff000000000, 0, 0x0f0000000000},
-        {"or.b64", 0xff0f00000000, 0x0ff000000000, 0, 0xffff00000000},
-        {"xor.b64", 0xff0f00000000, 0x0ff000000000, 0, 0xf0ff00000000},
-        {"exch.b32", 1, 2, 0, 2},
-        {"exch.b64", 1, 0x200000000, 0, 0x200000000},
-        {"cas.b16", 4, 4, 9, 9},
-        {"cas.b32", 4, 4, 9, 9},
-        {"cas.b32", 5, 4, 9, 5},
-        {"cas.b64", 4, 4, 0x900000000, 0x900000000},
-        {"inc.u32", 4, 5, 0, 5},
-        {"inc.u32", 5, 5, 0, 0},
-        {"dec.u32", 4, 5, 0, 3},
-        {"dec.u32", 0, 5, 0, 5},
-        {"dec.u32", 7, 5, 0, 5},
-    };
     const char *const where[] = {".global", ".shared", ""};
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+    for (size_t k = 0; k < sizeof atomics / sizeof *atomics; k++)
         for (uint32_t s = 0; s < 3; s++) {
-            const char *op = rows[k].op;
+            const char *op = atomics[k].op;
             uint32_t bytes = strstr(op, "x2") || strstr(op, "32") ? 4 : strstr(op, "64") ? 8 : 2;
             char reg = bytes == 2 ? 'h' : bytes == 4 ? 'r' : 'x';
             bool cas = !strncmp(op, "cas", 3), red = !cas && strncmp(op, "exch", 4);
@@ -302,7 +302,7 @@ Test(ptx_run, atomic_operations) {
             if (cas) snprintf(third, sizeof third, ", $%c3", reg);
             char reds[256] = "";
             if (red) snprintf(reds, sizeof reds, "red.relaxed.gpu.global.%s [$o+32], $%c2;", op, reg);
-            uint64_t out[8] = {rows[k].was, rows[k].x, rows[k].y, 0, rows[k].was, 0, 0, 0};
+            uint64_t out[8] = {atomics[k].was, atomics[k].x, atomics[k].y, 0, atomics[k].was, 0, 0, 0};
             const char *text = format(
                 HEAD ".shared .align 8 .b64 s;\n.visible .entry k(.param .u64 out) {\n" FORMAT_BEGIN(
                     64) "ld.global.b%u $%c1, [$o]; ld.global.b%u $%c2, [$o+8]; ld.global.b%u "
@@ -313,9 +313,10 @@ Test(ptx_run, atomic_operations) {
                 8 * bytes, reg, 8 * bytes, reg, 8 * bytes, reg, 8 * bytes, reg, s == 1 ? "$x9" : "$o", where[s], op,
                 reg, reg, third, reds, 8 * bytes, reg, 8 * bytes, reg, 8 * bytes, reg, 8 * bytes, reg, s == 1 ? 5 : 6);
             RUN(text, 1, out);
-            cr_expect_eq(cut(out[5], bytes), rows[k].want, "atom%s.%s: %llx", where[s], op, (unsigned long long)out[5]);
-            cr_expect_eq(cut(out[3], bytes), rows[k].was, "atom%s.%s: the old value", where[s], op);
-            if (red) cr_expect_eq(cut(out[4], bytes), rows[k].want, "red.%s", op);
+            cr_expect_eq(cut(out[5], bytes), atomics[k].want, "atom%s.%s: %llx", where[s], op,
+                         (unsigned long long)out[5]);
+            cr_expect_eq(cut(out[3], bytes), atomics[k].was, "atom%s.%s: the old value", where[s], op);
+            if (red) cr_expect_eq(cut(out[4], bytes), atomics[k].want, "red.%s", op);
         }
 }
 Test(ptx_run, carries) {

@@ -1,5 +1,5 @@
-/* Matrices in registers of a warp against products of matrices; the places of the elements are the formulas of the PTX manual. Copies that are
-   waited for, and copies that are not. */
+/* Matrices in registers of a warp against products of matrices; the places of the elements are the formulas of the PTX
+   manual. Copies that are waited for, and copies that are not. */
 #include "ptx_kernel.h"
 #include "runtime/float.h"
 
