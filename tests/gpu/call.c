@@ -74,6 +74,9 @@ static uint64_t read_generic(Warp *w, uint32_t lane, uint64_t address, uint32_t 
     memcpy(&v, place_of(w, SPACE_GENERIC, lane, address, bytes, TOUCH_READ), bytes);
     return v;
 }
+static void print_string(Warp *w, uint32_t lane, uint64_t at) {
+    for (char c; (c = (char)read_generic(w, lane, at, 1)); at++) putchar(c);
+}
 enum { MAX_SPEC = 16 };
 /* One conversion of printf's: %…c, whose text begins at `at`; the argument is read from *from. The address behind
    it. */
@@ -95,7 +98,9 @@ static uint64_t print_one(Warp *w, uint32_t lane, uint64_t at, uint64_t *from) {
     double f;
     memcpy(&f, &v, 8);
     *from += bytes;
-    if (strchr("feEgG", c))
+    if (c == 's')
+        print_string(w, lane, v);
+    else if (strchr("fFeEgG", c))
         printf(spec, f);
     else if (bytes == 8)
         printf(spec, v);

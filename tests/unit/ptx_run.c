@@ -346,3 +346,111 @@ Test(ptx_run, carries) {
             cr_assert_eq(out[1], (uint64_t)x - (uint64_t)y);
         }
 }
+
+/* One value of lane 5 of 64 threads each; $r1: the thread. */
+Test(ptx_run, small_things) {
+    static const struct {
+        const char *body;
+        uint64_t want; /* in $x2 */
+    } rows[] = {
+        {"setp.lt.u32 $p1, $t, 40; bar.red.popc.u32 $r2, 0, $p1; cvt.u64.u32 $x2, $r2;", 40},
+        {"setp.lt.u32 $p1, $t, 40; bar.red.popc.u32 $r2, 1, 64, $p1; cvt.u64.u32 $x2, $r2;", 40},
+        {"setp.lt.u32 $p1, $t, 40; bar.red.and.pred $p2, 0, $p1; selp.b64 $x2, 1, 2, $p2;", 2},
+        {"setp.lt.u32 $p1, $t, 64; bar.red.and.pred $p2, 0, $p1; selp.b64 $x2, 1, 2, $p2;", 1},
+        {"setp.eq.u32 $p1, $t, 40; bar.red.or.pred $p2, 0, $p1; selp.b64 $x2, 1, 2, $p2;", 1},
+        {"setp.eq.u32 $p1, $t, 70; barrier.cta.red.or.pred $p2, 0, $p1; selp.b64 $x2, 1, 2, $p2;", 2},
+        {"and.b32 $r2, $t, 1; setp.eq.u32 $p1, $r2, 0; @$p1 barrier.sync 0; @!$p1 barrier.sync 0; mov.u64 $x2, 3;", 3},
+        {"mov.b64 $x2, {$r1, $r9};", 0x700000005},
+        {"mov.b64 $x3, 0x0123456789abcdef; mov.b64 {$r2, $r3}, $x3; mov.b64 $x2, {$r3, $r2};", 0x89abcdef01234567},
+        {"mov.b64 $x3, 0x0123456789abcdef; mov.b64 {$h1, $h2, $h3, $h4}, $x3; mov.b64 $x2, {$h4, $h3, $h2, $h1};",
+         0xcdef89ab45670123},
+        {"mov.b32 {$h1, $h2}, 0x12345678; mov.b32 $r2, {$h2, $h1}; cvt.u64.u32 $x2, $r2;", 0x56781234},
+        {"mov.b64 $x3, 0x0123456789abcdef; mov.b64 {_, $r3}, $x3; cvt.u64.u32 $x2, $r3;", 0x01234567},
+        {"mov.u64 $x3, s; cvta.shared.u64 $x4, $x3; cvta.to.shared.u64 $x5, $x4; sub.u64 $x2, $x5, $x3;", 0},
+        {"mov.u64 $x3, s; cvta.shared.u64 $x4, $x3; isspacep.shared $p1, $x4; selp.b64 $x2, 1, 2, $p1;", 1},
+        {"isspacep.shared $p1, $o; selp.b64 $x2, 1, 2, $p1;", 2},
+        {"isspacep.global $p1, $o; selp.b64 $x2, 1, 2, $p1;", 1},
+        {"mov.u64 $x3, m; cvta.local.u64 $x4, $x3; isspacep.local $p1, $x4; selp.b64 $x2, 1, 2, $p1;", 1},
+        {"mov.u64 $x3, m; cvta.local.u64 $x4, $x3; st.local.u64 [m], 77; ld.u64 $x2, [$x4];", 77},
+        {"mov.u32 $r2, %ntid.x; cvt.u64.u32 $x2, $r2;", 64},
+        {"mov.u32 $r2, %nctaid.x; cvt.u64.u32 $x2, $r2;", 1},
+        {"mov.u32 $r2, %nwarpid; cvt.u64.u32 $x2, $r2;", 2},
+        {"mov.u32 $r2, %warpid; cvt.u64.u32 $x2, $r2;", 0},
+        {"mov.u32 $r2, WARP_SZ; cvt.u64.u32 $x2, $r2;", 32},
+        {"mov.u32 $r2, %dynamic_smem_size; cvt.u64.u32 $x2, $r2;", 0},
+        {"mov.u64 $x2, %globaltimer;", 0},
+        {"nanosleep.u32 20; membar.cta; membar.gl; membar.sys; fence.acq_rel.cta; fence.sc.gpu; mov.u64 $x2, 1;", 1},
+        {"prefetch.global.L2 [$o]; .pragma \"nounroll\"; mov.u64 $x2, 1; // a comment\n/* and\nanother */", 1},
+        {"setp.eq.u32 $p1, $t, 5; mov.u64 $x2, 1; @$p1 mov.u64 $x2, 2;", 2},
+        {"setp.eq.u32 $p1, $t, 5; mov.u64 $x2, 1; @!$p1 mov.u64 $x2, 2;", 1},
+        {"{ .reg .b64 $x2; mov.u64 $x2, 9; } mov.u64 $x3, 4; add.u64 $x2, $x3, -1;", 3},
+        {"mov.b32 $r2, 0f40490fdb; cvt.u64.u32 $x2, $r2;", 0x40490fdb},
+        {"mov.b64 $x2, 0d400921fb54442d18;", 0x400921fb54442d18},
+        {"mov.u64 $x3, s; cvt.u32.u64 $r2, $x3; mad.lo.u32 $r2, $t, 4, $r2; st.shared.u32 [$r2], $t; ld.shared.u32 "
+         "$r3, "
+         "[$r2]; cvt.u64.u32 $x2, $r3;",
+         5},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        uint64_t out[64] = {0};
+        char text[KERNEL_TEXT];
+        snprintf(text, sizeof text, "%s%s%s",
+                 HEAD ".visible .entry k(.param .u64 out) {\n" BEGIN(
+                     8) ".shared .align 16 .b8 s[512]; .local .align 8 .b8 m[8]; mov.u32 $r1, $t; mov.u32 $r9, 7;\n",
+                 rows[k].body, " st.global.b64 [$o], $x2; ret; }");
+        RUN(text, 64, out);
+        cr_expect_eq(out[5], rows[k].want, "%s: %llx", rows[k].body, (unsigned long long)out[5]);
+    }
+}
+/* Shared memory of the module, of functions, of the entry, and what is given at the launch, do not overlap. */
+Test(ptx_run, shared_memory_has_places) {
+    const char *text =
+        HEAD ".extern .shared .align 64 .b8 d[];\n.shared .align 8 .b64 m;\n.shared .align 8 .b64 unused[100];\n"
+             ".func f() { .shared .align 8 .b64 g[2]; .reg .b64 $x<4>; mov.u64 $x1, 2; st.shared.u64 [g+8], $x1; "
+             "st.shared.u64 [m], $x1; ret; }\n"
+             ".visible .entry k(.param .u64 out) {\n" BEGIN(
+                 8) ".shared .align 16 .b64 e;\nmov.u64 $x1, 1; st.shared.u64 [e], $x1; mov.u64 $x1, 3; st.shared.u64 "
+                    "[d+24], $x1;\n"
+                    "call.uni f; ld.shared.u64 $x2, [e]; ld.shared.u64 $x3, [m]; ld.shared.u64 $x4, [d+24]; mad.lo.u64 "
+                    "$x2, $x3, 16, $x2; mad.lo.u64 $x2, $x4, 256, $x2; st.global.u64 [$o], $x2; ret; }\n"
+                    ".visible .entry none() { ret; }";
+    uint64_t out[1] = {0};
+    cr_assert(run_threads(text, 1, out, sizeof out, 32), "%s", ptx_fault());
+    cr_assert_eq(out[0], 0x321);
+    cr_assert(!run_threads(text, 1, out, sizeof out, 24));
+    PtxModule *m = loaded(text);
+    PtxInfo info;
+    ptx_func_info(ptx_function(m, "none"), &info);
+    cr_assert_eq(info.shared_bytes, 0);
+    ptx_unload(m);
+}
+static uint64_t condition[2];
+static void set_condition(uint64_t handle, uint32_t value) { condition[0] = handle, condition[1] = value; }
+Test(ptx_run, functions_of_the_driver) {
+    const char *text = HEAD
+        ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n.extern .func "
+        "cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"
+        ".global .align 1 .b8 f[17] = {37, 100, 32, 37, 103, 32, 37, 108, 108, 100, 32, 37, 115, 37, 37, 10, "
+        "0};\n.global .align 1 .b8 w[3] = {104, 105, 0};\n"
+        ".visible .entry k(.param .u64 out) {\n" BEGIN(
+            8) ".local .align 8 .b8 m[32]; st.local.u32 [m], -3; st.local.u64 [m+8], 0d3FF8000000000000; st.local.u64 "
+               "[m+16], -4;\n"
+               "mov.u64 $x1, w; st.local.u64 [m+24], $x1; mov.u64 $x2, m; cvta.local.u64 $x2, $x2; mov.u64 $x3, f;\n"
+               "{ .param .b64 a; .param .b64 b; .param .b32 q; st.param.b64 [a], $x3; st.param.b64 [b], $x2; call.uni "
+               "(q), vprintf, (a, b); }\n"
+               "{ .param .b64 a; .param .b32 b; st.param.b64 [a], 99; st.param.b32 [b], 1; call.uni "
+               "cudaGraphSetConditional, (a, b); } ret; }";
+    uint64_t out[1] = {0};
+    char printed[64] = "";
+    FILE *file = tmpfile(), *was = stdout;
+    ptx_set_conditional = set_condition;
+    stdout = file;
+    bool good = run_threads(text, 1, out, sizeof out, 0);
+    stdout = was;
+    rewind(file);
+    cr_assert(good, "%s", ptx_fault());
+    cr_assert(fgets(printed, sizeof printed, file));
+    cr_assert_str_eq(printed, "-3 1.5 -4 hi%\n");
+    cr_assert(condition[0] == 99 && condition[1] == 1);
+    fclose(file);
+}
