@@ -36,6 +36,8 @@ static Activation *begin_call(Warp *w, const PtxFunc *f, uint32_t mask) {
                         .caller = caller};
     memcpy(c->a.frame, caller->frame, SPECIAL_REGISTERS * SPECIAL_BYTES);
     fill_frame(w->block->launch, f, c->a.frame, c->a.local_base);
+    if (f->local_bytes)
+        each_lane(l, mask) memset(w->local_written + (size_t)l * w->local_bytes + c->a.local_base, 0, f->local_bytes);
     return &c->a;
 }
 static void give_arguments(const Activation *caller, const Activation *a, const Ins *i) {

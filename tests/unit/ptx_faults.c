@@ -330,6 +330,34 @@ Test(ptx_faults, memory_is_known) {
     cr_assert(!ptx_free(a + 1) && ptx_free(a) && !ptx_free(a) && !ptx_host(a, 1) && ptx_free(b));
     cr_assert_eq(ptx_alloc(SIZE_MAX / 2), 0);
 }
+/* What an earlier call left in local memory does not count as written by a later one. */
+Test(ptx_faults, local_memory_of_a_call_is_new) {
+    const char *text = HEAD
+        ".func f(.param .b32 n) { " REGISTERS ".local .align 4 .b32 m; ld.param.b32 $r1, [n]; setp.eq.u32 $p1, $r1, 0; "
+        "@$p1 st.local.b32 [m], $r1; @!$p1 ld.local.b32 $r2, [m]; ret; }\n.visible .entry k(.param .u64 out) {\n" BEGIN(
+            4) "{ .param .b32 a; st.param.b32 [a], 0; call.uni f, (a); } { .param .b32 a; st.param.b32 [a], 1; "
+               "call.uni f, (a); } ret; }";
+    uint32_t out[32] = {0};
+    cr_assert(run_threads(text, 32, out, sizeof out, 0), "%s", ptx_fault());
+    ptx_options.uninitialised = true;
+    cr_assert(!run_threads(text, 32, out, sizeof out, 0));
+    cr_assert(strstr(ptx_fault(), "f: line 5 (ld.local.b32)") && strstr(ptx_fault(), "never written"), "%s",
+              ptx_fault());
+    ptx_options.uninitialised = false;
+}
+Test(ptx_faults, memory_of_the_host_may_be_allowed) {
+    PtxModule *m = loaded(KERNEL(4, "st.global.b32 [$o], $t;"));
+    uint32_t words[32] = {9};
+    uint64_t at = (uint64_t)words;
+    const void *params[] = {&at};
+    cr_assert(!ptx_launch(ptx_function(m, "k"), (PtxDim3){1, 1, 1}, (PtxDim3){32, 1, 1}, 0, params));
+    cr_assert(strstr(ptx_fault(), "an address of the host?"));
+    ptx_options.host = true;
+    cr_assert(ptx_launch(ptx_function(m, "k"), (PtxDim3){1, 1, 1}, (PtxDim3){32, 1, 1}, 0, params), "%s", ptx_fault());
+    ptx_options.host = false;
+    for (uint32_t k = 0; k < 32; k++) cr_assert_eq(words[k], k);
+    ptx_unload(m);
+}
 /* Bytes of global memory, conflicts in shared memory, branches that part lanes. */
 Test(ptx_faults, counts) {
     uint32_t words[64];
