@@ -50,8 +50,9 @@ extern PtxOptions ptx_options;
 typedef struct {
     uint64_t launches, warp_instructions, lane_instructions;
     uint64_t global_read,
-        global_written; /* bytes: each once per launch if global races are looked for, else per access */
-    uint64_t shared_conflicts, divergent_branches;
+        global_written;        /* bytes: each once a launch if global races are looked for, else per access */
+    uint64_t shared_conflicts; /* accesses beyond one, counted if shared races are looked for */
+    uint64_t divergent_branches;
 } PtxCounts;
 extern PtxCounts ptx_counts;
 
