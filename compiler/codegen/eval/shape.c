@@ -20,22 +20,21 @@ static Reg index_dim_as_value(Eval *k, const Eqn *e, uint32_t out, const Ix *ind
     Dim d = p && p->value.kind == V_DIM ? p->value.dim : param_int(e, K_dim, 0);
     return k->op->index(k, ix_dim(k->ix, d), type_out(k, e)->dtype);
 }
-/* Which of the listed platforms this is: the first list that names the CPU, or None. */
-static bool names_cpu(const Value *v) {
+/* Which of the listed platforms this is: the first list that names it, or None. */
+static bool names_platform(const Value *v, Str platform) {
     if (v->kind == V_NONE) return true;
-    if (v->kind == V_STR || v->kind == V_WORD)
-        for (uint32_t i = 0; i + 3 <= v->s.n; i++)
-            if (!memcmp(v->s.at + i, "cpu", 3)) return true;
+    if (v->kind == V_STR || v->kind == V_WORD) return memmem(v->s.at, v->s.n, platform.at, platform.n);
     if (v->kind == V_LIST)
         for (uint32_t i = 0; i < v->list.n; i++)
-            if (names_cpu(&v->list.at[i])) return true;
+            if (names_platform(&v->list.at[i], platform)) return true;
     return false;
 }
 static Reg index_platform_index(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     const Param *p = param_find(e, K_platforms);
+    Str platform = str(k->plan->target->platform);
     uint32_t n = 0;
     if (p && p->value.kind == V_LIST)
-        while (n + 1 < p->value.list.n && !names_cpu(&p->value.list.at[n])) n++;
+        while (n + 1 < p->value.list.n && !names_platform(&p->value.list.at[n], platform)) n++;
     return k->op->constant(k, type_out(k, e)->dtype, n);
 }
 

@@ -15,6 +15,7 @@ typedef struct {
     int32_t runs_on;  /* which other GPUs run its code: JAXCC_RT_CUDA_… of runtime/cuda.h */
 } Device;
 typedef struct Target {
+    const char *platform;                /* as JAX names it */
     const char *triple, *cpu, *features; /* of LLVM */
     const char *tune;                    /* the CPU whose costs count; `cpu` is only a level (x86-64-v3) */
     uint64_t need;                       /* what the machine must have: bits of runtime/cpu.def */

@@ -3,7 +3,8 @@
 #include "../plan/vectors.h"
 
 #define X86(level, bytes, n, ...)                                                                                      \
-    {.triple = "x86_64-unknown-linux-gnu",                                                                             \
+    {.platform = "cpu",                                                                                                \
+     .triple = "x86_64-unknown-linux-gnu",                                                                             \
      .cpu = level,                                                                                                     \
      .features = "",                                                                                                   \
      .tune = level,                                                                                                    \
