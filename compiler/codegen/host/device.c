@@ -74,14 +74,9 @@ static void launch(Host *h, Step *s, KernelRule *rule, const Grid *g) {
     uint32_t number = written(h, s, rule, g, &inside, &shared);
     V context = host_context(h, inside.captures.n + 1), one = em_i64(e, 1);
     frame_pass(&inside, context);
-    V args[8] = {h->frame.heap,
-                 em_i64(e, number),
-                 context,
-                 frame_dim(&h->frame, grid_blocks(h->plan, g)),
-                 one,
-                 one,
-                 em_i64(e, g->threads),
-                 em_i64(e, shared)};
+    V args[8] = {
+        h->frame.heap, em_i64(e, number),     context,          frame_dim(&h->frame, grid_blocks(h->plan, g)), one,
+        one,           em_i64(e, g->threads), em_i64(e, shared)};
     em_call(e, "jaxcc_rt_cuda_launch", no_type, 8, args);
 }
 void launch_device(Host *h, Step *s) {
@@ -119,8 +114,7 @@ void device_runtime(Host *h, Step *s, Str name, V arrays, V sizes) {
     }
     MlirType types[3] = {e->ptr, e->ptr, e->ptr};
     em_declare(e, name.at, no_type, 3, types);
-    V args[7] = {h->frame.heap,           em_address(e, name),      arrays, bytes, em_i64(e, q->in.n),
-                 em_i64(e, q->out.n), sizes};
+    V args[7] = {h->frame.heap, em_address(e, name), arrays, bytes, em_i64(e, q->in.n), em_i64(e, q->out.n), sizes};
     em_call(e, "jaxcc_rt_cuda_host", no_type, 7, args);
 }
 
@@ -249,8 +243,9 @@ void device_define(Emit *e, LLVMModuleRef host, Str ptx) {
     Tables t = {e, host, c, LLVMInt32TypeInContext(c), LLVMInt64TypeInContext(c), LLVMPointerTypeInContext(c, 0)};
     LLVMValueRef declared = LLVMGetNamedGlobal(host, library_name);
     if (!declared) return; /* no program runs */
-    LLVMValueRef fields[] = {LLVMConstNull(t.ptr), images(&t, ptx),          kernels(&t), constants(&t),
-                             number(&t, 1),        number(&t, e->launched.n), number(&t, e->constants.n)};
+    LLVMValueRef fields[] = {
+        LLVMConstNull(t.ptr),      images(&t, ptx),           kernels(&t), constants(&t), number(&t, 1),
+        number(&t, e->launched.n), number(&t, e->constants.n)};
     LLVMValueRef library = data(&t, row(&t, fields, 7), false);
     LLVMReplaceAllUsesWith(declared, library);
     LLVMDeleteGlobal(declared);

@@ -172,8 +172,8 @@ static void take(Host *h, const Alloc *a) {
     }
     V bytes = frame_bytes(&h->frame, a->buf->bytes);
     V memory = a->loop ? take_rows(h, a, bytes)
-                       : em_call(h->e, h->plan->target->device ? "jaxcc_rt_cuda_get" : "jaxcc_rt_heap_get", h->e->ptr, 2,
-                                 (V[]){h->frame.heap, bytes});
+                       : em_call(h->e, h->plan->target->device ? "jaxcc_rt_cuda_get" : "jaxcc_rt_heap_get", h->e->ptr,
+                                 2, (V[]){h->frame.heap, bytes});
     frame_set_slot(&h->frame, a->buf, memory);
 }
 void host_put(Host *h, V memory) {

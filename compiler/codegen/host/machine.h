@@ -8,11 +8,11 @@ enum { OPT_LEVELS = 4 };
 typedef struct Machine {
     KernelRule *kernels[STEP_KINDS]; /* by the kind of the step; NULL: it has no kernel */
     void (*launch)(Host *, Step *);  /* the host's code that runs the kernel of a step */
-    LLVMTargetMachineRef (*open)(const Target *, uint32_t opt, char **why); /* NULL: `why` is set */
+    LLVMTargetMachineRef (*open)(const Target *, uint32_t opt, char **why);        /* NULL: `why` is set */
     LLVMTargetMachineRef (*open_device)(const Target *, uint32_t opt, char **why); /* of the kernels; NULL: the same */
-    const char *passes[OPT_LEVELS];                                         /* LLVM's, by -O; NULL: none */
-    void (*mark)(const Target *, LLVMValueRef function);                    /* attributes of each function */
-    void (*amend)(const Target *, LLVMModuleRef);                           /* after the passes */
+    const char *passes[OPT_LEVELS];                                                /* LLVM's, by -O; NULL: none */
+    void (*mark)(const Target *, LLVMValueRef function);                           /* attributes of each function */
+    void (*amend)(const Target *, LLVMModuleRef);                                  /* after the passes */
 } Machine;
 
 /* launch.c: in the function of the schedule, as a function, or as one that threads share. */

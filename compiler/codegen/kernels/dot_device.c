@@ -134,8 +134,7 @@ static void finish(const Product *p, V row, V column, V sum) {
     kernel_enter(k);
     bind_role(p, DOT_ROWS, row);
     bind_role(p, DOT_COLUMNS, column);
-    eval_remember(&k->x, p->step->e->out.at[0], p->result,
-                    dot_result(k, p->acc, reg(sum, true, k->x.depth)));
+    eval_remember(&k->x, p->step->e->out.at[0], p->result, dot_result(k, p->acc, reg(sum, true, k->x.depth)));
     kernel_stores(k);
     kernel_leave(k);
     em_else(e, &f, 0, NULL);

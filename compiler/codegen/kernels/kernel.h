@@ -13,7 +13,7 @@ V frame_scalar(Frame *, Val);
 /* A scalar in memory as a register; the host waits for one in a device's memory. */
 V frame_load(Frame *, Dtype, V pointer);
 bool frame_waits(const Frame *); /* would it? */
-V frame_dim(Frame *, Dim); /* i64, written at e->block */
+V frame_dim(Frame *, Dim);       /* i64, written at e->block */
 
 /* A value of the evaluation is one of MLIR: a scalar if it is uniform or k->w is 1, else a vector of k->w lanes. */
 static inline V reg_v(Reg r) { return (V){r.v}; }
@@ -40,8 +40,8 @@ typedef struct Kernel {
         int64_t shared;          /* bytes of shared memory */
         V scratch;               /* of it, for merging: */
         int64_t scratch_bytes;
-    } block; /* on a device */
-    bool rows;                   /* values over the kept axes are being stored; else values over the whole domain */
+    } block;   /* on a device */
+    bool rows; /* values over the kept axes are being stored; else values over the whole domain */
 } Kernel;
 extern const Operations kernel_operations;
 

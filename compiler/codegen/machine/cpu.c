@@ -1,7 +1,7 @@
 /* CPUs of x86-64: instruction sets and cost models. Code is generated for a level (x86-64, v2, v3, v4), so that there
    are few kinds of libraries and their needs are known exactly; a CPU's name selects the level and the cost model. LLVM
    has the list of CPUs, and the features of each CPU and level. */
-#include "nvptx.h"
+#include "nvptx_machine.h"
 #include "x86_machine.h"
 #include "../../options.h"
 #include <assert.h>
@@ -142,7 +142,11 @@ static bool x86_64_linux_gnu(const char *triple) {
 
 bool target_from_options(Ctx *cx, Target *t) {
     const Options *o = cx->options;
-    if (o->target && nvptx_triple(o->target)) return nvptx_target(cx, t);
+    if (o->target && nvptx_triple(o->target)) {
+        if (!nvptx_target(cx, t)) return false;
+        t->machine = &nvptx_machine;
+        return true;
+    }
     const char *name = o->march ? o->march : o->mcpu;
     uint64_t have = 0;
     const char *tune = name ? name : "generic";

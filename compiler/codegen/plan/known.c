@@ -10,9 +10,7 @@
    walked once for each pattern of known inputs. */
 
 /* ---- marks by value */
-static bool has(const Plan *p, Val v) {
-    return val_info(p->cx, v)->lit || (v < p->known.n && p->known.at[v]);
-}
+static bool has(const Plan *p, Val v) { return val_info(p->cx, v)->lit || (v < p->known.n && p->known.at[v]); }
 static void set(Plan *p, Val v, bool known) {
     while (v >= p->known.n) push(p->arena, &p->known, false);
     p->known.at[v] = known;

@@ -59,7 +59,7 @@ static void look_all(Look *l) {
         dot_device_index(p, s, side, index);
         eval_value(x, s->e->in.at[side], index);
     }
-    record(p, NULL, NULL, NULL); /* l does not last as long as it */
+    record(p, NULL, NULL, NULL);     /* l does not last as long as it */
     if (s->dot && !s->dot->device) { /* its operands */
         Ix at[2];
         dot_addresses(p, s, at);

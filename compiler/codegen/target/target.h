@@ -33,6 +33,11 @@ typedef struct Target {
 enum { X86_LEVELS = 4 };
 extern const Target x86_levels[X86_LEVELS];
 
+/* nvptx64, nvptx64-nvidia-cuda */
+bool nvptx_triple(const char *triple);
+/* From -march or -mcpu, sm_80 if there is none, without its machine; false after a diagnostic. */
+bool nvptx_target(Ctx *, Target *);
+
 /* From -march, -mcpu, --target, or this machine; false after a diagnostic. */
 bool target_from_options(Ctx *, Target *);
 

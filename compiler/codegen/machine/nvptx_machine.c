@@ -1,0 +1,40 @@
+#include "nvptx_machine.h"
+#include "x86_machine.h"
+#include <llvm-c/Target.h>
+
+static const Target *host_of(const Target *t) {
+    static Target host; /* any x86-64 */
+    host = x86_levels[0];
+    return &host;
+}
+static LLVMTargetMachineRef open_host(const Target *t, uint32_t opt, char **why) {
+    return x86_machine.open(host_of(t), opt, why);
+}
+static LLVMTargetMachineRef open_device(const Target *t, uint32_t opt, char **why) {
+    static const char triple[] = "nvptx64-nvidia-cuda";
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    LLVMTargetRef target;
+    if (LLVMGetTargetFromTriple(triple, &target, why)) return NULL;
+    LLVMCodeGenOptLevel level = opt == OPT_LEVELS - 1 ? LLVMCodeGenLevelAggressive : LLVMCodeGenLevelDefault;
+    return LLVMCreateTargetMachine(target, triple, t->device->name, "", level, LLVMRelocPIC, LLVMCodeModelDefault);
+}
+static void mark(const Target *t, LLVMValueRef f) { x86_machine.mark(host_of(t), f); }
+static void amend(const Target *t, LLVMModuleRef m) { x86_machine.amend(host_of(t), m); }
+
+const Machine nvptx_machine = {
+    .kernels = {[STEP_LOOPS] = device_loops,
+                [STEP_DOT] = device_dot,
+                [STEP_CUM] = device_cumulative,
+                [STEP_SCATTER] = device_scatter},
+    .launch = launch_device,
+    .open = open_host,
+    .open_device = open_device,
+    .passes = {NULL, "function(sroa,early-cse,simplifycfg)",
+               "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm))",
+               "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,dse)"},
+    .mark = mark,
+    .amend = amend,
+};
