@@ -30,7 +30,7 @@ within() {
     found=$(grep -nE '#include "\.\./[a-z_]+/' "$folder"/*.[ch] | grep -vE "\"\.\./($(echo "$*" | tr ' ' '|'))")
     [ -z "$found" ] || fail "$folder: $found"
 }
-within target plan/vectors.h
+within target plan/vectors.h plan/threads.h
 within plan target/target.h eval/
 within eval plan/plan.h
 within emit target/target.h
