@@ -57,7 +57,7 @@ STDLIB = $(sort $(wildcard stdlib/*.jaxpr))
 RULES = $(sort $(wildcard stdlib/rules/*.jaxpr))
 
 .DELETE_ON_ERROR:
-.PHONY: all check check-large bless demo bench accuracy fuzz install format tidy clean
+.PHONY: all check check-gpu check-large bless demo bench accuracy fuzz install format tidy clean
 all: $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(B)/libjaxcc_rt.a
 	@[ $(B) != build/release ] || ln -sfn release/bin build/bin
 
@@ -149,6 +149,9 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 
 check: all $(addprefix $(B)/tests/,runner programs symbolic params normalise laws gpu_runtime gpu_driver gpu/libcuda.so.1) $(UNITS) $(B)/deps-check
 	@sh tests/check.sh $(B) $(MODE)
+# All cases on the interpreter of PTX: half an hour.
+check-gpu: all $(addprefix $(B)/tests/,runner gpu/libcuda.so.1)
+	@sh tests/gpu-cases.sh $(B) 1 tests/cases $(addprefix ../shared/cases/,jax wild seeds facts)
 # Constants beyond 2 GiB, 8 GiB in all: some minutes, 20 GB of disk.
 check-large: all
 	@sh tests/large.sh $(B) $(MODE) all

@@ -12,9 +12,9 @@ enum {
     JAXCC_ARGUMENT,  /* NULL for an array that has elements */
     JAXCC_DIMENSION, /* negative, unequal where they must be equal, a divisor of zero, too large */
     JAXCC_MEMORY,    /* no memory for the workspace or for an output */
-    JAXCC_CPU,       /* the library was compiled for instructions that this CPU lacks */
+    JAXCC_CPU,       /* the library was compiled for instructions that this CPU lacks, or for later GPUs */
     JAXCC_CHECK,     /* --debug-nans, --check-bounds, --tape or check stopped the call, or a handler failed */
-    JAXCC_MISSING,   /* something the program needs is not there: LAPACK, a handler */
+    JAXCC_MISSING,   /* something the program needs is not there: LAPACK, a handler, a GPU */
     JAXCC_INTERNAL
 };
 

@@ -13,6 +13,7 @@
        --without REGEX   only cases whose path does not
        --extra FLAG      a flag for every compilation; repeatable
        --fixed R         this part of the cases with --vmap again, with -D for each batch: its size in S.in.npz
+       --part R          this part of the cases alone
        --seed N          draws others; default 0
        --transform FLAG  S.jaxpr under FLAG gives what S.static gives under it, of S.in.npz and drawn numbers for
                          what FLAG adds; a case of which S.static does not compile so is left out
@@ -57,7 +58,7 @@ typedef struct {
 typedef struct {
     const char *filter, *without, *prims, *dtypes, *fail_list, *transform, *extra[MOST_EXTRA];
     int nextra, jobs, seed;
-    double min_pass, fixed;
+    double min_pass, fixed, part;
     bool strict, only, roundtrip;
     Cases cases;
     char tmp[64];
@@ -301,17 +302,23 @@ static bool gives_all(const Run *r, const Case *c, const char *so, Report *repor
     return true;
 }
 
-/* Is the case one of those drawn? */
-static bool drawn_case(const Run *r, const Case *c) {
+/* Is the case in the part that is drawn? */
+static bool drawn_case(const Run *r, const Case *c, double part) {
     uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)r->seed;
     for (const char *at = c->path; *at; at++) h = (h ^ (unsigned char)*at) * 0x100000001b3u;
     h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
-    return (double)(h >> 11) * 0x1p-53 < r->fixed;
+    return (double)(h >> 11) * 0x1p-53 < part;
+}
+static void draw_part(Run *r) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->cases.n; i++)
+        if (drawn_case(r, &r->cases.at[i], r->part)) r->cases.at[n++] = r->cases.at[i];
+    r->cases.n = n;
 }
 /* With sizes of batches it gives the same. */
 static bool gives_fixed(const Run *r, const Case *c, const char *so, Report *report) {
     Words flags = words_of(c);
-    if (!has_flag(&flags, "--vmap=") || must_fail(c) || !drawn_case(r, c)) return true;
+    if (!has_flag(&flags, "--vmap=") || must_fail(c) || !drawn_case(r, c, r->fixed)) return true;
     const char *name = has_flag(&flags, "--linearize") ? CASE_NAME "_fwd" : CASE_NAME;
     BatchSizes sizes = batch_sizes(so, name, case_file(c, ".in.npz"), flags.at, flags.n);
     if (!sizes.n) return true;
@@ -468,6 +475,8 @@ static bool options(Run *r, int argc, char **argv) {
             r->min_pass = atof(v);
         else if (strcmp(a, "--fixed") == 0)
             r->fixed = atof(v);
+        else if (strcmp(a, "--part") == 0)
+            r->part = atof(v);
         else if (strcmp(a, "--seed") == 0)
             r->seed = atoi(v);
         else if (strcmp(a, "--fail-list") == 0)
@@ -487,6 +496,7 @@ int main(int argc, char **argv) {
     if (!options(&r, argc, argv)) return fputs("usage: see tests/runner.c\n", stderr), 2;
     if (r.filter) cases_keep(&r.cases, r.filter, true);
     if (r.without) cases_keep(&r.cases, r.without, false);
+    if (r.part > 0) draw_part(&r);
     if (r.prims) cases_list(&r.cases, r.prims, r.dtypes, r.only);
     setenv("JAXCC_NUM_THREADS", "2", 0);
     setenv("NO_COLOR", "1", 1);

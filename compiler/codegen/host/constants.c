@@ -62,7 +62,8 @@ uint32_t em_constant_number(Emit *e, Val v) {
     return id;
 }
 V em_constant(Emit *e, Val v) {
-    const Constant *c = &e->constants.at[em_constant_number(e, v)];
+    uint32_t number = em_constant_number(e, v);
+    const Constant *c = &e->constants.at[number];
     if (!c->large) return em_address(e, small_name(e, v));
     V block = em_address(e, str(block_name));
     return c->offset ? em_gep(e, block, em_i64(e, (int64_t)c->offset), e->i8) : block;

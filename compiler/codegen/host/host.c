@@ -13,7 +13,14 @@ static Kernel *scalar_kernel(Host *h) {
     kernel_forget(h->scalar);
     return h->scalar;
 }
-V host_scalar(Host *h, Val v) { return reg_v(eval_value(&scalar_kernel(h)->x, v, NULL)); }
+/* A virtual value of a device is read where it was stored: what it is computed from may be gone. */
+V host_scalar(Host *h, Val v) {
+    const Info *info = plan_info(h->plan, v);
+    bool virtual = !val_info(h->plan->cx, v)->lit && info->class == VAL_VIRTUAL;
+    if (!h->plan->target->device || !virtual || !info->buf)
+        return reg_v(eval_value(&scalar_kernel(h)->x, v, NULL));
+    return frame_load(&h->frame, val_array(h->plan->cx, v)->dtype, frame_buffer(&h->frame, info->buf));
+}
 void host_store(Host *h, Val v, V pointer) {
     Dtype d = val_array(h->plan->cx, v)->dtype;
     if (h->plan->target->device) {
