@@ -483,6 +483,13 @@ static int64_t *written_count(const Eqn *e, ParamKey key) {
         if (key != K_other && p->key == key && p->value.kind == V_INT) return &p->value.i;
     return NULL;
 }
+void count_consts(Arena *arena, Eqn *e, uint32_t n) {
+    if (e->prim != P_custom_jvp_call && e->prim != P_custom_vjp_call) return;
+    Param *to = arena_new(arena, Param, (size_t)e->params.n + 1);
+    memcpy(to, e->params.at, e->params.n * sizeof *to);
+    to[e->params.n] = (Param){.key = K_num_consts, .span = e->span, .value = {.kind = V_INT, .i = n}};
+    e->params = (Params){to, e->params.n + 1};
+}
 bool own_consts(const Eqn *e, uint32_t k, OwnConsts *own) {
     static const struct {
         Prim prim;

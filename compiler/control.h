@@ -150,6 +150,8 @@ typedef struct {
 } OwnConsts;
 /* The k-th of them; false if there are no more, or counts are missing. */
 bool own_consts(const Eqn *, uint32_t k, OwnConsts *);
+/* A custom call whose text does not say so has n constants before its operands, which its rule does not take. */
+void count_consts(Arena *, Eqn *, uint32_t n);
 /* The branches of a cond, and the first of the operands that they take. */
 Jaxprs cond_branches(const Eqn *, uint32_t *first);
 

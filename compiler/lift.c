@@ -63,7 +63,10 @@ static void lift_programs(Lift *l, Takes *around, Eqn *e) {
     for (uint32_t k = 0; own_consts(e, k, &own); k++) {
         const Takes *inner = lift(l, own.program);
         add_operands(l, around, e, own.first, inner);
-        if (own.n) *own.n += inner->n;
+        if (own.n)
+            *own.n += inner->n;
+        else if (inner->n)
+            count_consts(l->cx->arena, e, inner->n);
     }
 }
 

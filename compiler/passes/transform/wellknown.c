@@ -3,12 +3,14 @@
    after both bodies are simplified. A function of the user's that is only called `relu` has no rule here. */
 #include "rules.h"
 #include "../../consts.h"
+#include "../../lift.h"
 #include "../stdlib.h"
 #include "../../typecheck/check.h"
 
 /* Rows of rule_files are called NAME_1, NAME_2, … */
 struct WellKnown {
-    Jaxpr **at; /* by row of rule_files; NULL until used */
+    uint32_t n; /* rows of rule_files */
+    Jaxpr **at; /* two for each row of rule_files, the second with lifted constants; NULL until used */
     Memo found; /* by body, whose inputs have the types, and names: the rule, or &none */
     Memo plain; /* simplified bodies of calls, by body */
     Jaxpr none; /* stands for no rule */
@@ -18,27 +20,41 @@ static struct WellKnown *known_of(Ctx *cx) {
     uint32_t n = 0;
     while (rule_files[n].name) n++;
     cx->wellknown = arena_new(cx->arena, struct WellKnown, 1);
-    *cx->wellknown = (struct WellKnown){.at = arena_new(cx->arena, Jaxpr *, n + 1)};
+    *cx->wellknown = (struct WellKnown){.n = n, .at = arena_new(cx->arena, Jaxpr *, 2 * n + 1)};
     cx->wellknown->found.arena = cx->wellknown->plain.arena = cx->arena;
     return cx->wellknown;
 }
-static const Jaxpr *rule_text(Ctx *cx, uint32_t row) {
-    struct WellKnown *known = known_of(cx);
-    if (known->at[row]) return known->at[row];
-    Jaxpr *j = text_file_read(cx, &rule_files[row], "<stdlib>/rules");
-    DimChecks *checks = cx->dim_checks;
-    bool ok = j && check(cx, j);
-    cx->dim_checks = checks;
-    assert(ok);
-    return known->at[row] = j;
-}
-
 /* The call that a rule is for: before it there may be constants only. */
 static uint32_t pattern_of(const Jaxpr *rule) {
     uint32_t i = 0;
     while (i < rule->eqns.n && rule->eqns.at[i].prim != P_custom_jvp_call) i++;
     assert(i < rule->eqns.n);
     return i;
+}
+/* Constants inside become inputs, in the order in which the call takes them, as they do in programs without --consts.
+   False: the call does not take all of them. */
+static bool lift_constants(Ctx *cx, Jaxpr *j) {
+    uint32_t n = j->consts.n;
+    consts_lift(cx, j);
+    const Eqn *call = &j->eqns.at[pattern_of(j)];
+    uint32_t lifted = j->consts.n - n;
+    if (call->in.n - rule_operands(call).n != lifted) return false;
+    j->in = vals_joined(cx->arena, 2, (Vals[]){vals_part(call->in, 0, lifted), j->in});
+    j->consts.n = n;
+    return true;
+}
+/* The rule of a row, or of row + the number of rows: with its constants lifted. */
+static const Jaxpr *rule_text(Ctx *cx, uint32_t row) {
+    struct WellKnown *known = known_of(cx);
+    if (known->at[row]) return known->at[row];
+    uint32_t n = known->n;
+    Jaxpr *j = text_file_read(cx, &rule_files[row % n], "<stdlib>/rules");
+    DimChecks *checks = cx->dim_checks;
+    if (j && row >= n && !lift_constants(cx, j)) return known->at[row] = (Jaxpr *)rule_text(cx, row - n);
+    bool ok = j && check(cx, j);
+    cx->dim_checks = checks;
+    assert(ok);
+    return known->at[row] = j;
 }
 
 /* ---- names */
@@ -119,12 +135,19 @@ static void put_call(Eqn *call, const Eqn *e) {
     call->params = e->params;
     call->span = e->span, call->whole = e->whole;
 }
-/* Has the rule constants inside that are not the call's? Their values are not in the text. */
+/* The rule's constants, which its text does not have, are those of the call's body, if --consts gives them. */
+static void give_values(Ctx *cx, const Jaxpr *own, const Jaxpr *body) {
+    assert(own->consts.n == body->consts.n);
+    for (uint32_t i = 0; i < own->consts.n; i++)
+        if (!val_info(cx, own->consts.at[i])->data)
+            val_info(cx, own->consts.at[i])->data = val_info(cx, body->consts.at[i])->data;
+}
+/* Has the rule constants inside that are not the call's, without values? */
 static bool has_tables(Ctx *cx, const Jaxpr *rule, const Eqn *e) {
     Constants all = consts_of(cx, rule), own = consts_of(cx, eqn_program(e));
     bool among = true;
     for (uint32_t i = 0; i < all.n && among; i++) {
-        among = all.at[i].unused;
+        among = all.at[i].unused || val_info(cx, all.at[i].val)->data;
         for (uint32_t k = 0; k < own.n && !among; k++) among = all.at[i].val == own.at[k].val;
     }
     return !among;
@@ -147,6 +170,7 @@ static Jaxpr *fitting(Ctx *cx, uint32_t row, const Eqn *e, const Jaxpr *body) {
     if (!fitted) return NULL;
     const Jaxpr *own = simplified(cx, eqn_program(&fitted->eqns.at[at]));
     if (!own || !jaxpr_equal(cx, own, body, NULL)) return NULL;
+    give_values(cx, own, body);
     put_call(&fitted->eqns.at[at], e);
     return without_tables(cx, fitted, e);
 }
@@ -244,11 +268,13 @@ static Jaxpr *fitting_flat(Ctx *cx, uint32_t row, const Eqn *e, const Jaxpr *bod
     if (!fitted) return NULL;
     /* Of numbers, loops are as they were: their conditions are no arrays. */
     const Jaxpr *own = simplified(cx, eqn_program(&(f.lead.n ? fitted : raw)->eqns.at[at]));
-    return own && programs_alike(cx, own, body, f.lead) ? without_tables(cx, on_vectors(cx, fitted, at, e), e) : NULL;
+    if (!own || !programs_alike(cx, own, body, f.lead)) return NULL;
+    give_values(cx, own, body);
+    return without_tables(cx, on_vectors(cx, fitted, at, e), e);
 }
 /* Is the row for calls of this name with as many operands? */
 static bool row_for(Ctx *cx, uint32_t row, const Eqn *e) {
-    if (!row_of_name(row, rule_name(e))) return false;
+    if (!row_of_name(row % known_of(cx)->n, rule_name(e))) return false;
     const Jaxpr *rule = rule_text(cx, row);
     const Eqn *pattern = &rule->eqns.at[pattern_of(rule)];
     return same_names(pattern, e) && same_sizes(cx, rule, pattern, e);
@@ -265,7 +291,7 @@ Jaxpr *wellknown_rule(Ctx *cx, const Eqn *e) {
     found = *memo_at(&known->found, key.at, key.n);
     if (found) return found == &known->none ? NULL : found;
     for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
-        for (uint32_t i = 0; rule_files[i].name && !found; i++) {
+        for (uint32_t i = 0; i < 2 * known->n && !found; i++) {
             const Jaxpr *own = row_for(cx, i, e) ? simplified_body(cx, e) : NULL;
             found = own ? ways[way](cx, i, e, own) : NULL;
         }
