@@ -68,6 +68,16 @@ for kind in jit closed_call cond scan mixed; do
     count $? "$kind twice, --vjp"
 done
 
+# Loops around a sort, which are not split into elements: each is tried once, not once for each loop around it.
+awk 'function nest(k) {
+    if (k == 0) return "sort[dimension=0 is_stable=True num_keys=1] b"
+    return "while[body_jaxpr={ lambda ; b:f32[n]. let s:bool[n] = lt b 1.0:f32[]\n y:f32[n] = " nest(k - 1) "\n e:f32[n] = select_n s b y in (e,) } body_nconsts=0 " \
+           "cond_jaxpr={ lambda ; b:f32[n]. let s:bool[n] = lt b 1.0:f32[]\n p:bool[] = reduce_or[axes=(0,)] s in (p,) } cond_nconsts=0] b"
+}
+BEGIN { print "{ lambda ; b:f32[n]. let y:f32[n] = " nest(300) "\n in (y,) }" }' </dev/null >sorts.jaxpr
+bounded --emit=jaxpr --passes sorts.jaxpr
+count $? "loops around a sort"
+
 # Compiled: small, and right.
 BYTES=200000
 {

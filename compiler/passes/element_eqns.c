@@ -429,7 +429,7 @@ bool split_element_eqn(Split *s, const Eqn *e) {
     if (e->prim == P_while || e->prim == P_scan) return split_element_loop(s, e);
     if (e->prim == P_runtime_call) return split_linalg(s, e);
     if (e->prim == P_split) return split_apart(s, e);
-    if (e->out.n != 1) return false;
+    if (e->out.n != 1) return split_none(s);
     const ArrayType *t = val_array(s->cx, e->out.at[0]);
     Parts y = {0};
     bool done = prim_elementwise(e->prim)             ? split_point(s, e, t, &y)
@@ -440,7 +440,7 @@ bool split_element_eqn(Split *s, const Eqn *e) {
                 : e->prim == P_iota                   ? split_iota(s, e, t, &y)
                 : e->prim == P_dot_general            ? split_dot(s, e, t, &y)
                 : prim_lower[e->prim] == LOWER_REDUCE ? split_reduce(s, e, t, &y)
-                                                      : false;
+                                                      : split_none(s);
     if (!done || s->b.failed || s->written > MOST_EQUATIONS) return false;
     set_parts(s, e->out.at[0], y);
     return true;

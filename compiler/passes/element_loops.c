@@ -322,5 +322,6 @@ bool split_element_loop(Split *s, const Eqn *e) {
     if (++s->nest > s->deepest) s->deepest = s->nest;
     bool done = e->prim == P_while ? split_while(s, e) : split_scan(s, e);
     s->nest--;
+    if (!done && s->never && s->stay) intern(s->stay, &e, sizeof e, NULL);
     return done;
 }

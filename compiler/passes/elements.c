@@ -29,6 +29,7 @@ typedef struct {
     ValMap map;
     Memo memo;
     uint32_t *uses; /* by value: how many equations and programs take it */
+    Intern stay;    /* loops that are not tried again */
 } Elements;
 
 /* The most axes that the elements may have: those that the condition asks about, else those that all carries begin
@@ -205,7 +206,7 @@ static bool to_elements(Elements *m, Eqns *to, const Eqn *e, uint32_t rank, cons
     Making g;
     Vals xs = e->prim == P_scan ? scan_of(e).xs : (Vals){0};
     begin(&g, m, e, rank, dims);
-    g.s.whole = e;
+    g.s.whole = e, g.s.stay = &m->stay;
     split_lengths(&g.s, e);
     g.program = b_inner(&g.s.b, 0, NULL);
     for (uint32_t i = 0; i < e->in.n; i++) take_operand(&g, e->in.at[i], xs.n && e->in.at + i >= xs.at);
@@ -215,8 +216,11 @@ static Jaxpr *elements_jaxpr(void *user, const Jaxpr *j);
 static void elements_eqn(Elements *m, Eqns *to, const Eqn *e) {
     bool loop = e->prim == P_while || e->prim == P_scan;
     const Dim *dims = NULL;
-    for (uint32_t rank = loop ? element_axes(m->cx, e, &dims) : 0; rank > 0; rank--)
+    uint32_t k;
+    for (uint32_t rank = loop ? element_axes(m->cx, e, &dims) : 0; rank > 0; rank--) {
+        if (intern_find(&m->stay, &e, sizeof e, &k)) break;
         if (to_elements(m, to, e, rank, dims)) return;
+    }
     push(m->cx->arena, to, eqn_rewrite(&m->map, e, elements_jaxpr, m));
 }
 
@@ -300,6 +304,7 @@ Jaxpr *pass_elements(Ctx *cx, const Jaxpr *j) {
     if (cx->stdlib_passes) return (Jaxpr *)j;
     Elements m = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena, .uses = arena_new(cx->arena, uint32_t, cx->nvals)};
     Jaxprs all = jaxprs_within(cx->arena, j);
+    m.stay.arena = cx->arena;
     each(Jaxpr *, k, all) {
         each(const Eqn, e, (*k)->eqns) eqn_takes(cx, e, use, &m);
         each(const Val, v, (*k)->out) use(&m, *v);

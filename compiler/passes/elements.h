@@ -44,6 +44,8 @@ typedef struct {
     bool test;              /* a condition is being split, */
     Val here;               /* which asks whether this is true of any element */
     const uint32_t *uses;   /* by value: how many equations and programs take it */
+    bool never;             /* it stopped at an equation that is never split: */
+    Intern *stay;           /* loops with such an equation, which are not tried again; NULL: not noted */
 } Split;
 
 /* NULL: the value has none. A literal is a splat. A table has no parts: array_of gives either. */
@@ -75,6 +77,8 @@ bool spread_parts(Split *, const ArrayType *, const Parts *like, Parts *p);
 bool split_elements(Split *, Eqns);
 bool split_element_eqn(Split *, const Eqn *);
 bool split_element_loop(Split *, const Eqn *); /* element_loops.c */
+/* Of an equation that is never split: false. */
+static inline bool split_none(Split *s) { return s->never = true, false; }
 /* Before the program begins: the scalars that are lengths of the loop and of those in it. */
 void split_lengths(Split *, const Eqn *);
 /* Calls of the runtime for matrices, with so many axes of batches (element_linalg.c). */
