@@ -1,4 +1,5 @@
 #include "kernel.h"
+#include "threads.h"
 #include "point.h"
 #include <assert.h>
 #include <mlir-c/BuiltinAttributes.h>
@@ -15,7 +16,8 @@ V kernel_buffer(Kernel *k, Buf *b) {
     Reg r;
     if (memo_get(&k->x, id, &r)) return reg_v(r);
     MlirBlock was = kernel_at(k, 0);
-    r = reg(frame_buffer(k->frame, b), true, 0);
+    bool shared = b->kind == BUF_ROW && k->block.together; /* each element is written and read by one thread */
+    r = reg(shared ? threads_share(k, b->bytes) : frame_buffer(k->frame, b), true, 0);
     k->e->block = was;
     return reg_v(memo_set(&k->x, id, r));
 }
