@@ -62,6 +62,7 @@ SETS(consts, o->consts, v)
 SETS(target, o->target, v)
 SETS(march, o->march, strcmp(v, "native") ? v : NULL)
 SETS(mcpu, o->mcpu, strcmp(v, "native") ? v : NULL)
+SETS(device_pointers, o->device_pointers, true)
 SETS(g, o->debug, true)
 SETS(ffast_math, o->fast_math, true)
 SETS(fno_fast_math, o->fast_math, false)
@@ -590,6 +591,8 @@ static bool settle(Reader *r) {
     if ((o->no_check || o->passes) && o->emit != EMIT_jaxpr)
         return wrong("%s goes with --emit=jaxpr only", o->no_check ? "--no-check" : "--passes");
     if (o->debug_nans && o->fast_math) return wrong("--debug-nans finds no NaN under -ffast-math");
+    if (o->device_pointers && !(o->target && strncmp(o->target, "nvptx64", strlen("nvptx64")) == 0))
+        return wrong("--device-pointers goes with --target=nvptx64");
     if (o->no_check && o->passes) return wrong("--passes needs a checked program");
     if (o->no_check && o->transforms.n) return wrong("%s needs a checked program", o->transforms.at[0].text);
     if (o->no_check && o->entries.n) return wrong("--entry needs a checked program");

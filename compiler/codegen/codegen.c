@@ -32,6 +32,16 @@ void codegen_no_memory(End *end) {
     install_bad_alloc(told, user);
 }
 
+/* Dimensions are checked on the host, which does not read the device's memory. */
+static bool extents_are_given(Plan *p, const Program *program) {
+    if (!p->cx->options->device_pointers) return true;
+    each(const Val, v, program->j->in)
+        if (plan_register(p, *v))
+            return diag(p->cx->diags, val_info(p->cx, *v)->span,
+                        "--device-pointers: input '%.*s' is the extent of an array, which the host cannot read",
+                        SF(val_name(p->cx, *v)));
+    return true;
+}
 /* The functions that the program calls, then the program itself. */
 static bool program_write(Ctx *cx, Emit *e, const Program *program) {
     Callees *callees = callees_of(cx, program, e->target);
@@ -39,8 +49,9 @@ static bool program_write(Ctx *cx, Emit *e, const Program *program) {
     timer_stage(cx->timer, "plan");
     Plan *p = plan(callees, program->j, NULL);
     timer_stage(cx->timer, "build");
-    if (p) host_entry(p, e, program);
-    return p;
+    if (!p || !extents_are_given(p, program)) return false;
+    host_entry(p, e, program);
+    return true;
 }
 static bool module_write(Emit *e, Programs programs, EmitKind kind, const Output *out) {
     if (kind == EMIT_so || kind == EMIT_a) return linked(e->cx, e, programs, kind, out);

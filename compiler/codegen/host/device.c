@@ -1,6 +1,7 @@
 #include "device.h"
 #include "machine.h"
 #include "../../../runtime/cuda.h"
+#include "../../options.h"
 #include "../kernels/grid.h"
 #include "../kernels/threads.h"
 #include "constants.h"
@@ -161,7 +162,7 @@ static V program(Frame *f, const Written *w) {
                    em_i64(e, s->dims.n),
                    em_i64(e, s->in.n),
                    em_i64(e, s->out.n),
-                   em_i64(e, 0)};
+                   em_i64(e, e->cx->options->device_pointers ? JAXCC_RT_CUDA_DEVICE_POINTERS : 0)};
     for (uint32_t i = 0; i < 8; i++) store_word(e, p, i, fields[i]);
     return p;
 }

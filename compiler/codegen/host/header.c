@@ -1,4 +1,5 @@
 #include "header.h"
+#include "../../options.h"
 
 /* The text of runtime/jaxcc.h, so that a header needs no other; tests/header.sh compares the two. */
 static const char common[] =
@@ -129,6 +130,12 @@ static void put_program(Ctx *cx, const Program *p, Text *t) {
     else
         text_put(t, (Str){line.at, line.n});
     text_add(t, "const char *%s_error(void);\nconst jaxcc_program *%s_program(void);\n", name, name);
+    if (!cx->options->device_pointers) return;
+    text_add(t,
+             "/* The arrays are memory of the GPU, aligned to 16 bytes. The work goes to the stream (a CUstream) that\n"
+             " * this sets for the thread's calls, and a call returns before it is done. */\n"
+             "void %s_stream(void *stream);\n",
+             name);
 }
 
 void header_text(Ctx *cx, Programs programs, Text *t) {

@@ -17,8 +17,7 @@ static Kernel *scalar_kernel(Host *h) {
 V host_scalar(Host *h, Val v) {
     const Info *info = plan_info(h->plan, v);
     bool virtual = !val_info(h->plan->cx, v)->lit && info->class == VAL_VIRTUAL;
-    if (!h->plan->target->device || !virtual || !info->buf)
-        return reg_v(eval_value(&scalar_kernel(h)->x, v, NULL));
+    if (!h->plan->target->device || !virtual || !info->buf) return reg_v(eval_value(&scalar_kernel(h)->x, v, NULL));
     return frame_load(&h->frame, val_array(h->plan->cx, v)->dtype, frame_buffer(&h->frame, info->buf));
 }
 void host_store(Host *h, Val v, V pointer) {

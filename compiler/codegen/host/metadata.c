@@ -2,6 +2,7 @@
 #include "metadata.h"
 #include "arguments.h"
 #include "header.h"
+#include "../../options.h"
 #include "../../../runtime/jaxcc.h"
 #include <assert.h>
 
@@ -171,6 +172,14 @@ static LLVMValueRef define_error(const Meta *e, LLVMBuilderRef b) {
     return f;
 }
 
+/* void NAME_stream(void *): the stream of the thread's calls with device pointers */
+static void define_stream(const Meta *e, LLVMBuilderRef b) {
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->c), (LLVMTypeRef[]){e->ptr}, 1, 0);
+    LLVMValueRef f = define_visible(e, "stream", type, b), stream = LLVMGetParam(f, 0);
+    LLVMBuildCall2(b, type, named(e, "jaxcc_rt_cuda_set_stream", type), &stream, 1, "");
+    LLVMBuildRetVoid(b);
+}
+
 static LLVMValueRef program(const Meta *e, LLVMBuilderRef b) {
     const Signature *s = e->s;
     LLVMTypeRef nothing = LLVMVoidTypeInContext(e->c);
@@ -230,6 +239,7 @@ static LLVMValueRef describe(const Meta *all, LLVMBuilderRef b, const Program *p
     own.name = p->name, own.s = &s;
     export(e, "", entry(e));
     LLVMValueRef about = program(e, b);
+    if (e->cx->options->device_pointers) define_stream(e, b);
     define_visible(e, "program", LLVMFunctionType(e->ptr, NULL, 0, 0), b);
     LLVMBuildRet(b, about);
     return note(e);

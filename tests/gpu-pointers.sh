@@ -1,0 +1,28 @@
+#!/bin/sh
+# gpu-pointers.sh BUILD: --device-pointers: calls with arrays of the GPU, on the driver for tests, with work done at once and when it is waited for;
+# what the option does not go with.
+. "$(dirname "$0")/try.sh"
+cat >"$work/axpy.jaxpr" <<'X1'
+{ lambda ; a:f32[] x:f32[1000] y:f32[1000]. let
+    b:f32[1000] = mul a x
+    c:f32[1000] = add b y
+  in (c,) }
+X1
+echo '{ lambda ; n:i64[] x:f32[n]. let y:f32[n] = neg x in (y,) }' >"$work/extent.jaxpr"
+succeeds jaxcc --target=nvptx64 --device-pointers "$work/axpy.jaxpr" -o "$work/axpy.so"
+succeeds cc -Iruntime -I"$work" -I. tests/gpu_pointers.c "$work/axpy.so" -Wl,-rpath,"$work" -ldl -o "$work/pointers"
+for lazy in 0 1 2; do
+    try "lazy $lazy" env LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_LAZY=$lazy JAXCC_GPU_RACES=3 "$work/pointers"
+done
+# refused STATUS TEXT OPTION...
+refused() {
+    want=$1 text=$2
+    shift 2
+    jaxcc "$@" -o "$work/no.so" >"$work/said" 2>&1
+    [ $? = "$want" ] && grep -q "$text" "$work/said"
+}
+try "an extent" refused 1 "input 'n' is the extent of an array" --target=nvptx64 --device-pointers "$work/extent.jaxpr"
+try "for CPUs" refused 2 'goes with --target=nvptx64' --device-pointers "$work/axpy.jaxpr"
+try "an unknown GPU" refused 1 "did you mean 'sm_90'" --target=nvptx64 -march=sm_9O "$work/axpy.jaxpr"
+try "--emit=ptx for CPUs" refused 1 'is for --target=nvptx64' --emit=ptx "$work/axpy.jaxpr"
+finish

@@ -1,0 +1,55 @@
+/* gpu_pointers: calls axpy, compiled with --device-pointers, on a stream of its own with arrays of the GPU; an array that is not aligned is
+   refused. */
+#include "../runtime/cuda_driver.h"
+#include "axpy.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 1000 };
+static void *driver;
+/* Calls a function of the driver. */
+#define CU(name, ...)                                                                                                  \
+    do {                                                                                                               \
+        __typeof__(&name) f = (__typeof__(&name))dlsym(driver, #name);                                                 \
+        if (!f || f(__VA_ARGS__)) fprintf(stderr, "%s failed\n", #name), exit(1);                                      \
+    } while (0)
+#define CUDA(name, ...) CUresult name(__VA_ARGS__);
+#include "../runtime/cuda_driver.def"
+
+static CUdeviceptr array(CUstream stream, const float *from, size_t n) {
+    CUdeviceptr p;
+    CU(cuMemAlloc_v2, &p, n * sizeof *from);
+    if (from) CU(cuMemcpyHtoDAsync_v2, p, from, n * sizeof *from, stream);
+    return p;
+}
+static float *pointer(CUdeviceptr p) { return (float *)(uintptr_t)p; }
+
+int main(void) {
+    float a = 2, x[N], y[N], out[N];
+    CUdevice device;
+    CUcontext context;
+    CUstream stream;
+    for (int i = 0; i < N; i++) x[i] = (float)i, y[i] = 1;
+    driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!driver) return fprintf(stderr, "%s\n", dlerror()), 1;
+    CU(cuInit, 0);
+    CU(cuDeviceGet, &device, 0);
+    CU(cuDevicePrimaryCtxRetain, &context, device);
+    CU(cuCtxPushCurrent_v2, context);
+    CU(cuStreamCreate, &stream, 0);
+    CUdeviceptr p[] = {array(stream, &a, 1), array(stream, x, N), array(stream, y, N), array(stream, NULL, N)};
+    axpy_stream(stream);
+    if (axpy(pointer(p[0]), pointer(p[1]), pointer(p[2]), pointer(p[3])) != JAXCC_OK)
+        return fprintf(stderr, "%s\n", axpy_error()), 1;
+    CU(cuMemcpyDtoHAsync_v2, out, p[3], sizeof out, stream);
+    CU(cuStreamSynchronize, stream);
+    for (int i = 0; i < N; i++)
+        if (out[i] != 2 * x[i] + 1) return fprintf(stderr, "out[%d] is %g\n", i, out[i]), 1;
+    if (axpy(pointer(p[0]), pointer(p[1]) + 1, pointer(p[2]), pointer(p[3])) != JAXCC_ARGUMENT)
+        return fprintf(stderr, "an array that is not aligned is taken\n"), 1;
+    for (int i = 0; i < 4; i++) CU(cuMemFree_v2, p[i]);
+    CU(cuStreamDestroy_v2, stream);
+    return 0;
+}
