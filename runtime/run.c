@@ -25,6 +25,7 @@ static const char help[] =
     "  --rtol R, --atol A tolerance of --expect: |got - want| <= A + R |want|; the default depends on the type\n"
     "  --entry NAME       the function to call; the default is the first of the library\n"
     "  --threads N        the number of threads that the library may use\n"
+    "  --device N         the GPU that a library for GPUs uses\n"
     "  -D NAME=N          the value of a dimension that does not follow from the shapes of the inputs\n"
     "  --help, --version\n\n"
     "Exit status: 0 done; 1 the library or the data is at fault, or the call failed; 2 wrong usage.\n";
@@ -92,6 +93,14 @@ static bool count(const char *text, int *n) {
     return (*text && !*end && x > 0 && x < 100000) || usage("'%s' is no number of threads", text);
 }
 
+/* Libraries for GPUs read it from the environment. */
+static bool number_of_gpu(const char *text) {
+    char *end;
+    long x = strtol(text, &end, 10);
+    if (!*text || *end || x < 0 || x > INT32_MAX) return usage("'%s' is no number of a GPU", text);
+    return setenv("JAXCC_CUDA_DEVICE", text, 1) == 0;
+}
+
 /* NAME=N */
 static bool dim_option(const char *text, int64_t *value) {
     const char *equals = strchr(text, '=');
@@ -100,18 +109,14 @@ static bool dim_option(const char *text, int64_t *value) {
     return (end && end > equals + 1 && !*end) || usage("-D %s: write NAME=N", text);
 }
 
-enum { O_INFO = 256, O_BENCH, O_GUARD, O_EXPECT, O_RTOL, O_ATOL, O_ENTRY, O_THREADS, O_HELP, O_VERSION };
-static const struct option long_options[] = {{"info", no_argument, NULL, O_INFO},
-                                             {"bench", optional_argument, NULL, O_BENCH},
-                                             {"guard", no_argument, NULL, O_GUARD},
-                                             {"expect", required_argument, NULL, O_EXPECT},
-                                             {"rtol", required_argument, NULL, O_RTOL},
-                                             {"atol", required_argument, NULL, O_ATOL},
-                                             {"entry", required_argument, NULL, O_ENTRY},
-                                             {"threads", required_argument, NULL, O_THREADS},
-                                             {"help", no_argument, NULL, O_HELP},
-                                             {"version", no_argument, NULL, O_VERSION},
-                                             {NULL, 0, NULL, 0}};
+enum { O_INFO = 256, O_BENCH, O_GUARD, O_EXPECT, O_RTOL, O_ATOL, O_ENTRY, O_THREADS, O_DEVICE, O_HELP, O_VERSION };
+static const struct option long_options[] = {
+    {"info", no_argument, NULL, O_INFO},           {"bench", optional_argument, NULL, O_BENCH},
+    {"guard", no_argument, NULL, O_GUARD},         {"expect", required_argument, NULL, O_EXPECT},
+    {"rtol", required_argument, NULL, O_RTOL},     {"atol", required_argument, NULL, O_ATOL},
+    {"entry", required_argument, NULL, O_ENTRY},   {"threads", required_argument, NULL, O_THREADS},
+    {"device", required_argument, NULL, O_DEVICE}, {"help", no_argument, NULL, O_HELP},
+    {"version", no_argument, NULL, O_VERSION},     {NULL, 0, NULL, 0}};
 
 static bool read_option(Options *o, int c, char **argv) {
     int64_t value;
@@ -126,6 +131,7 @@ static bool read_option(Options *o, int c, char **argv) {
     case O_ATOL: return number(optarg, &o->atol);
     case O_ENTRY: o->entry = optarg; return true;
     case O_THREADS: return count(optarg, &o->threads);
+    case O_DEVICE: return number_of_gpu(optarg);
     case ':': return usage("'%s' needs a value", argv[optind - 1]);
     default: return usage("unknown option '%s'", argv[optind - 1]);
     }

@@ -109,8 +109,8 @@ for target in x86_64-unknown-linux-gnu x86_64-pc-linux-gnu x86_64-redhat-linux; 
     made x.so
 done
 for target in aarch64-linux-gnu x86_64 x86_64-linux-musl x86_64-linux-gnux32 x86_64-unknown-linux-android \
-    x86_64h-linux-gnu x86_64--linux-gnu x86_64-a-b-linux-gnu x86_64-w64-mingw32 linux nvptx64 nvptx64-nvidia-cuda; do
-    expect 1 "^jaxcc: error: --target=$target is not supported yet; x86_64-linux-gnu is$" m.jaxpr --target=$target -o x.so
+    x86_64h-linux-gnu x86_64--linux-gnu x86_64-a-b-linux-gnu x86_64-w64-mingw32 linux nvptx nvptx64-amd-cuda; do
+    expect 1 "^jaxcc: error: --target=$target is not supported yet; x86_64-linux-gnu and nvptx64 are$" m.jaxpr --target=$target -o x.so
     made
 done
 expect 2 "'--vjp' takes no value" m.jaxpr --vjp=0
@@ -122,8 +122,8 @@ expect 2 'input 1 is listed twice' m.jaxpr --grad=1,0,1
 expect 2 '--grad=1 needs a checked program' m.jaxpr --emit=jaxpr --no-check --grad=1
 expect 2 'no input' -o x.so
 expect 2 'unknown kind' m.jaxpr --emit=exe
-expect 1 'error: --emit=ptx is not supported yet$' m.jaxpr -o m.ptx
-expect 1 'error: --emit=ptx is not supported yet$' m.jaxpr --emit=ptx
+expect 1 'error: --emit=ptx is for --target=nvptx64$' m.jaxpr -o m.ptx
+expect 1 'error: --emit=ptx is for --target=nvptx64$' m.jaxpr --emit=ptx
 expect 1 "No such file" missing.jaxpr
 expect 1 "No such file" m.jaxpr --consts=missing.npz
 expect 1 'const0' c.jaxpr --consts="$examples/train.in.npz"

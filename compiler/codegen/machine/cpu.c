@@ -151,7 +151,7 @@ bool target_from_options(Ctx *cx, Target *t) {
     uint64_t have = 0;
     const char *tune = name ? name : "generic";
     if (o->target && !x86_64_linux_gnu(o->target))
-        return diag_plain(cx->diags, "--target=%s is not supported; x86_64-linux-gnu and nvptx64 are", o->target);
+        return diag_plain(cx->diags, "--target=%s is not supported yet; x86_64-linux-gnu and nvptx64 are", o->target);
     if (name) {
         if (!named_cpu(cx, str(name), &have)) return false;
     } else if (!o->target) {
