@@ -10,7 +10,7 @@ typedef struct Machine {
     void (*launch)(Host *, Step *);  /* the host's code that runs the kernel of a step */
     LLVMTargetMachineRef (*open)(const Target *, uint32_t opt, char **why);        /* NULL: `why` is set */
     LLVMTargetMachineRef (*open_device)(const Target *, uint32_t opt, char **why); /* of the kernels; NULL: the same */
-    const char *passes[OPT_LEVELS];                                                /* LLVM's, by -O; NULL: none */
+    const char *const *passes;                                                     /* LLVM's, by -O; NULL: none */
     void (*mark)(const Target *, LLVMValueRef function);                           /* attributes of each function */
     void (*amend)(const Target *, LLVMModuleRef);                                  /* after the passes */
 } Machine;

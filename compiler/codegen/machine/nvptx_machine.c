@@ -32,9 +32,7 @@ const Machine nvptx_machine = {
     .launch = launch_device,
     .open = open_host,
     .open_device = open_device,
-    .passes = {NULL, "function(sroa,early-cse,simplifycfg)",
-               "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm))",
-               "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,dse)"},
+    .passes = clean_up,
     .mark = mark,
     .amend = amend,
 };

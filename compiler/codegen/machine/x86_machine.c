@@ -30,7 +30,12 @@ static void amend(const Target *t, LLVMModuleRef m) {
     libcalls_avoid(m, t);
 }
 
-/* Kernels are already vectorized: what remains is to clean up after their construction. */
+const char *const clean_up[OPT_LEVELS] = {
+    NULL, "function(sroa,early-cse,simplifycfg)",
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm))",
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
+    "dse)"};
+
 const Machine x86_machine = {
     .kernels = {[STEP_LOOPS] = kernel_loops,
                 [STEP_DOT] = kernel_dot,
@@ -38,10 +43,7 @@ const Machine x86_machine = {
                 [STEP_SCATTER] = kernel_scatter},
     .launch = launch_threads,
     .open = machine,
-    .passes = {NULL, "function(sroa,early-cse,simplifycfg)",
-               "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm))",
-               "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
-               "dse)"},
+    .passes = clean_up,
     .mark = mark,
     .amend = amend,
 };
