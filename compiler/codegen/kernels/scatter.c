@@ -5,7 +5,8 @@
 
 /* Scatter: the result is in the memory of the operand or of a copy, and this kernel writes the updates over it. Loops
    over positions run in order, since two may be equal: the last one wins, sums are added in the order of the updates.
-   Windows and batches are independent: units are batches, or parts of all windows. A window that is not inside the
+   Batches are independent, and so are elements of windows, unless windows of several positions overlap: units are batches, or
+   parts of all windows. A window that is not inside the
    operand is dropped; with CLIP it is moved inside. */
 
 /* Only `scatter` needs its program, if JAX prints one. */
@@ -14,8 +15,10 @@ static const Jaxpr *program(const Eqn *e) {
 }
 typedef struct {
     const Window *window;
-    uint32_t batches; /* the number of leading kept loops, on which positions depend */
-    V lo, hi;
+    uint32_t batches;  /* the number of leading kept loops, on which positions depend */
+    const Atom *loops; /* over the elements of a window */
+    uint32_t nloops;
+    V lo, hi; /* of the first of them, if there are no batches */
 } Scattering;
 
 static void write_one(Kernel *k, void *user) {
@@ -40,14 +43,13 @@ static void write_one(Kernel *k, void *user) {
     kernel_store(k, st->buf, d, to, update);
 }
 static void write_window(Kernel *k, Scattering *c) {
-    const Step *s = k->x.step;
-    Nesting n = {s->kept + c->batches, s->nkept - c->batches, write_one, NULL};
+    Nesting n = {c->loops, c->nloops, write_one, NULL};
     V lo = c->lo, hi = c->hi;
     if (!n.n) {
         write_one(k, NULL);
         return;
     }
-    if (c->batches) lo = em_i64(k->e, 0), hi = kernel_dim(k, loop_extent(k->x.ix, n.loops[0]));
+    if (c->batches || !lo.ptr) lo = em_i64(k->e, 0), hi = kernel_dim(k, loop_extent(k->x.ix, n.loops[0]));
     kernel_nest(k, n, lo, hi);
 }
 /* Is the window inside? NULL: certainly. */
@@ -89,15 +91,22 @@ void kernel_scatter(Kernel *k, V lo, V hi) {
     Scattering c = {.window = scatter_window(k->x.plan, s), .lo = lo, .hi = hi};
     k->lane = s->lane;
     while (c.batches < s->nkept && scatter_moves(k->x.plan, c.window, s->kept[c.batches])) c.batches++;
+    c.loops = s->kept + c.batches, c.nloops = s->nkept - c.batches;
     if (c.batches)
         kernel_nest(k, (Nesting){s->kept, c.batches, write_batch, &c}, lo, hi);
     else {
         if (s->block > 1) kernel_blocks(k, s->lane, s->block, &c.lo, &c.hi);
+        if (s->block == 0) c.lo = c.hi = (V){NULL};
         write_batch(k, &c);
     }
 }
-/* A thread writes one element of each window of a batch, in the order of the positions. */
+/* A thread writes one element of each window of a batch, in the order of the positions; of windows that overlap all
+   elements. */
 void device_scatter(Kernel *k, V lo, V hi) {
-    Scattering c = {.window = scatter_window(k->x.plan, k->x.step), .batches = k->x.step->nkept};
+    const Step *s = k->x.step;
+    Atom *loops = arena_new(k->x.plan->arena, Atom, s->nkept + 1);
+    Scattering c = {.window = scatter_window(k->x.plan, s), .loops = loops};
+    for (uint32_t i = 0; i < s->nkept; i++)
+        if (scatter_overlaps(k->x.plan, s, s->kept[i])) loops[c.nloops++] = s->kept[i];
     write_batch(k, &c);
 }

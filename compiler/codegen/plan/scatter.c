@@ -36,6 +36,32 @@ bool scatter_moves(Plan *p, const Window *w, Atom loop) {
             if (ix_uses(p->ix, w->position[i].at[d], loop)) return true;
     return false;
 }
+/* Does the axis of the updates run along it, also as a part of a collapsed loop? */
+static bool runs_along(Plan *p, const Step *s, uint32_t axis, Atom loop) {
+    uint32_t domain = 0;
+    const ArrayType *u = val_array(p->cx, s->e->in.at[2]);
+    if (u->dims[axis] == 1) return false;
+    for (uint32_t d = 0; d < axis; d++) domain += u->dims[d] != 1;
+    const IxExpr *x = ix_at(p->ix, s->axes[domain]);
+    for (uint32_t t = 0; t < x->n; t++) {
+        Atom a = x->at[t].atom;
+        while (atom_at(p->ix, a)->kind == ATOM_LOOP && atom_at(p->ix, a)->into) a = atom_at(p->ix, a)->into;
+        if (a == loop) return true;
+    }
+    return false;
+}
+bool scatter_overlaps(Plan *p, const Step *s, Atom loop) {
+    const ArrayType *x = val_array(p->cx, s->e->in.at[0]);
+    IndexNumbers n;
+    bool known = index_numbers(p->cx, s->e, &n);
+    assert(known);
+    for (uint32_t d = 0, window = 0; s->nred && d < x->rank; d++) {
+        if (ints_have(n.dropped, d) || ints_have(n.batch, d)) continue;
+        int64_t axis = n.windows.at[window++];
+        if (ints_have(n.map, d) && runs_along(p, s, (uint32_t)axis, loop)) return true;
+    }
+    return false;
+}
 void scatter_schedule(Plan *p, Step *s, LoopScore *score, const void *user) {
     const Window *w = scatter_window(p, s);
     Ix index[MAX_RANK];
@@ -51,10 +77,11 @@ void scatter_schedule(Plan *p, Step *s, LoopScore *score, const void *user) {
     }
     Atom *sorted = arena_new(p->arena, Atom, s->nkept + 1);
     uint32_t n = 0;
-    for (uint32_t pass = 0; pass < 3; pass++)
+    for (uint32_t pass = 0; pass < 4; pass++)
         for (uint32_t i = 0; i < s->nkept; i++) {
             Atom a = s->kept[i];
-            if (pass == (a == s->lane ? 2u : scatter_moves(p, w, a) ? 0u : 1u)) sorted[n++] = a;
+            uint32_t own = a == s->lane ? 3 : scatter_moves(p, w, a) ? 0 : scatter_overlaps(p, s, a) ? 2 : 1;
+            if (pass == own) sorted[n++] = a;
         }
     s->kept = sorted;
 }

@@ -1,6 +1,7 @@
 #include "threads.h"
 #include "../cost.h"
 #include "dot.h"
+#include "scatter.h"
 #include "vectors.h"
 
 /* A LOOPS step whose lane loop is kept: a thread computes one point of the kept loops, all of which are collapsed, so
@@ -21,13 +22,17 @@ static bool shares_lanes(const Plan *p, const Step *s) {
     Dim n = loop_extent(p->ix, s->lane);
     return !dim_is_const(n) || n > SHORT_ROW;
 }
-/* A thread for each point of the kept loops, but `without`. */
-static void points(Plan *p, Step *s, Atom without) {
+/* Must a thread do all its iterations, in a step that is not LOOPS? */
+static bool in_order(Plan *p, const Step *s, Atom loop) {
+    return s->kind == STEP_CUM ? loop == cum_axis(p, s) : s->kind == STEP_SCATTER && scatter_overlaps(p, s, loop);
+}
+/* A thread for each point of the kept loops whose iterations are independent. */
+static void points(Plan *p, Step *s) {
     Atom *loops = arena_new(p->arena, Atom, s->nkept + 1);
     Grid *g = &s->grid;
     g->items = 1, g->loops = loops;
     for (uint32_t i = 0; i < s->nkept; i++) {
-        if (s->kept[i] == without) continue;
+        if (in_order(p, s, s->kept[i])) continue;
         loops[g->nloops++] = s->kept[i];
         g->items = dim_mul(p->cx->types, g->items, loop_extent(p->ix, s->kept[i]));
     }
@@ -37,7 +42,7 @@ static void decide_loops(Plan *p, Step *s) {
     if (s->parts)
         s->block = s->red[0] == s->lane ? PART_LANES : 1, s->grid.items = step_parts(p, s);
     else
-        points(p, s, 0);
+        points(p, s);
     s->grid.threads = threads_for(s->grid.together ? loop_extent(p->ix, s->lane) : s->grid.items);
     cut_sums(p, s, s->grid.together ? s->grid.threads : 1);
 }
@@ -54,7 +59,7 @@ void threads_decide(Plan *p, Step *s) {
     case STEP_SCATTER:
     case STEP_CUM:
         if (s->kind == STEP_CUM) s->lane = s->kept[s->nkept - 1];
-        points(p, s, s->kind == STEP_CUM ? cum_axis(p, s) : 0);
+        points(p, s);
         s->grid.threads = threads_for(s->grid.items);
         break;
     default: break;

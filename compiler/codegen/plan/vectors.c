@@ -1,6 +1,7 @@
 #include "vectors.h"
 #include "../cost.h"
 #include "dot.h"
+#include "scatter.h"
 #include "sums.h"
 
 /* A remainder is done by one narrower masked vector, or element by element if the target has no suitable masks. */
@@ -83,7 +84,10 @@ static void decide_loops(Plan *p, Step *s) {
 }
 static void decide_scatter(Plan *p, Step *s) {
     if (s->lane) s->widths = widths(p, s);
-    units_of(p, s, s->nkept && s->kept[0] == s->lane, WINDOW_BLOCK);
+    if (s->nkept && scatter_overlaps(p, s, s->kept[0]))
+        s->block = 0, s->units = 1; /* all windows */
+    else
+        units_of(p, s, s->nkept && s->kept[0] == s->lane, WINDOW_BLOCK);
 }
 
 /* ---- prefixes: along the axis if that is the innermost loop; otherwise one for each lane */
