@@ -352,11 +352,13 @@ static V run_on(Frame *f, const Written *w, V workspace) {
     return em_call(e, "jaxcc_rt_heap_run", e->i32, 2, call);
 }
 /* Does a loop keep something of each turn, as loops of derivatives in reverse do? */
-static bool stacks(const Body *b) {
+static bool stacks(Plan *p, const Body *b) {
     each(Step *const, s, b->steps) {
         if ((*s)->kind == STEP_SCAN && (*s)->e->out.n > (*s)->ncarries) return true;
+        each(const Val, v, (*s)->members)
+            if (plan_info(p, *v)->stack) return true; /* inside a kernel */
         for (uint32_t i = 0; i < (*s)->nbodies; i++)
-            if (stacks((*s)->bodies[i])) return true;
+            if (stacks(p, (*s)->bodies[i])) return true;
     }
     return false;
 }
@@ -378,7 +380,7 @@ static V run_body(Frame *f, const Written *w) {
     V ok = run_on(f, w, at), status;
     em_call(e, "jaxcc_rt_workspace_put", no_type, 1, &at);
     em_else(e, &got, 1, &ok);
-    Str hint = stacks(f->plan->top) ? options_less_memory(e->arena, e->cx->options) : S("");
+    Str hint = stacks(f->plan, f->plan->top) ? options_less_memory(e->arena, e->cx->options) : S("");
     V args[2] = {bytes, em_address(e, em_text(e, hint))};
     V failed = em_call(e, "jaxcc_rt_fail_memory", e->i32, 2, args);
     em_if_end(e, &got, &failed, &status);
