@@ -60,7 +60,7 @@ all() {
     part sh tests/stack.sh "$build"
     part "$build/tests/gpu_driver" "$build/tests/gpu/libcuda.so.1"
     part sh tests/gpu-runtime.sh "$build" "$mode"
-    part sh tests/gpu-pointers.sh "$build"
+    part sh tests/gpu-pointers.sh "$build" "$mode"
     case $mode in release) some=0.2 ;; *) some=0.02 ;; esac
     part sh tests/gpu-cases.sh "$build" $some tests/cases # all: make check-gpu
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"

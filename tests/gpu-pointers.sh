@@ -1,5 +1,5 @@
 #!/bin/sh
-# gpu-pointers.sh BUILD: --device-pointers: calls with arrays of the GPU, on the driver for tests, with work done at once and when it is waited for;
+# gpu-pointers.sh BUILD MODE: --device-pointers: calls with arrays of the GPU, on the driver for tests, with work done at once and when it is waited for;
 # what the option does not go with.
 . "$(dirname "$0")/try.sh"
 cat >"$work/axpy.jaxpr" <<'X1'
@@ -10,7 +10,8 @@ cat >"$work/axpy.jaxpr" <<'X1'
 X1
 echo '{ lambda ; n:i64[] x:f32[n]. let y:f32[n] = neg x in (y,) }' >"$work/extent.jaxpr"
 succeeds jaxcc --target=nvptx64 --device-pointers "$work/axpy.jaxpr" -o "$work/axpy.so"
-succeeds cc -Iruntime -I"$work" -I. tests/gpu_pointers.c "$work/axpy.so" -Wl,-rpath,"$work" -ldl -o "$work/pointers"
+[ "$mode" = asan ] && sanitize=-fsanitize=address,undefined || sanitize= # as the driver for tests is
+succeeds cc $sanitize -Iruntime -I"$work" -I. tests/gpu_pointers.c "$work/axpy.so" -Wl,-rpath,"$work" -ldl -o "$work/pointers"
 for lazy in 0 1 2; do
     try "lazy $lazy" env LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_LAZY=$lazy JAXCC_GPU_RACES=3 "$work/pointers"
 done

@@ -176,7 +176,8 @@ void eval_remember(Eval *x, Val v, const Ix *index, Reg r) {
 Reg eval_element(Eval *x, const IxValue *v) {
     Reg guard = x->guard;
     uint32_t id = x->guard_id;
-    if (!v->rank) x->guard = (Reg){0}, x->guard_id = 0; /* a scalar can always be read */
+    bool scalar = val_array(x->plan->cx, v->v)->rank == 0; /* so may be one of a program that differs between lanes */
+    if (scalar) x->guard = (Reg){0}, x->guard_id = 0;      /* a scalar can always be read */
     Reg r = eval_value(x, v->v, v->at);
     x->guard = guard, x->guard_id = id;
     return r;
