@@ -97,7 +97,7 @@ static V own_column(const Product *p) {
     return times(p, mod(p, thread_number(p->k), p->tile.columns / p->tile.wide), p->tile.wide);
 }
 static void multiply(const Product *p, V row, V column, V *sums) {
-    V a[MOST_SQUARE], b[MOST_SQUARE];
+    V a[MOST_SQUARE] = {{NULL}}, b[MOST_SQUARE] = {{NULL}};
     for (uint32_t t = 0; t < TERMS; t++) {
         read_part(p, 0, t, row, a);
         read_part(p, 1, t, column, b);
@@ -112,7 +112,7 @@ static void add_terms(const Product *p, V row, V column, V *sums) {
     Emit *e = p->e;
     Kernel *k = p->k;
     uint32_t n = p->tile.high * p->tile.wide;
-    V terms = kernel_dim(k, p->step->dot->k), next[MOST_SQUARE];
+    V terms = kernel_dim(k, p->step->dot->k), next[MOST_SQUARE] = {{NULL}};
     For f = em_for(e, em_i64(e, 0), terms, em_i64(e, TERMS), n, sums);
     kernel_enter(k);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);

@@ -101,7 +101,7 @@ typedef void Word(Kernel *, V place, V *word, uint32_t user);
 static void each_word(Kernel *k, V base, uint32_t n, V *values, uint32_t user, Word *rule) {
     Emit *e = k->e;
     for (uint32_t i = 0, at = 0; i < n; i++) {
-        V words[MOST_WORDS];
+        V words[MOST_WORDS] = {{NULL}};
         MlirType t = mlirValueGetType(values[i]);
         uint32_t more = words_in(e, t);
         to_words(e, values[i], words);
