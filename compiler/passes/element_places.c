@@ -157,6 +157,20 @@ static bool along(Parts *y, uint32_t i, uint32_t to) {
     y->along = true, y->first = to - i;
     return true;
 }
+static bool among_elements(const Windows *w, const Parts *p, uint32_t axis) {
+    return p->along && axis >= p->first && axis < p->first + w->s->rank;
+}
+/* An axis of the array that is one of the elements' in the windows must be one in the array: another is read at the same
+   place for all elements. */
+static bool apart_from_elements(const Windows *w, const Parts *x, const Parts *y) {
+    for (uint32_t axis = 0; axis < w->x->rank; axis++) {
+        uint32_t k = 0, to = w->window[axis];
+        while (k < w->n.batch.n && w->n.batch.at[k] != axis) k++;
+        if (k < w->n.batch.n) to = w->batch[w->n.index_batch.at[k]];
+        if (to != UINT32_MAX && among_elements(w, y, to) && !among_elements(w, x, axis)) return false;
+    }
+    return true;
+}
 /* Where the windows have the elements' axes, if the array has them as `x` does. */
 static bool windows_along(const Windows *w, const Parts *x, Parts *y) {
     for (uint32_t i = 0; i < w->s->rank && w->index->along; i++)
@@ -168,7 +182,7 @@ static bool windows_along(const Windows *w, const Parts *x, Parts *y) {
         if (!batch && (!whole || w->windows->dims[w->window[axis]] != w->x->dims[axis])) return false;
         if (!along(y, i, batch ? w->batch[w->n.index_batch.at[k]] : w->window[axis])) return false;
     }
-    return true;
+    return x->splat || apart_from_elements(w, x, y);
 }
 static bool inside(Split *s, Val start, Dim most, Val *all) {
     Builder *b = &s->b;
