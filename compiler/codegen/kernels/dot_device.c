@@ -6,9 +6,7 @@
 
 /* A block of threads computes a tile of ROWS × COLUMNS elements, of which each thread has a square of them in
    registers. The terms come in blocks: all threads together read those of both operands into shared memory, then each
-   multiplies what it needs. Indices beyond the operands are moved inside, and terms beyond the last are 0.
-
-   Long sums are cut into blocks of terms, each of which is added to a wide form. */
+   multiplies what it needs. Indices beyond the operands are moved inside, and terms beyond the last are 0. */
 
 enum { TERMS = 16, TILE_THREADS = 256, PAD = 4, MOST_SQUARE = 16 };
 typedef struct {

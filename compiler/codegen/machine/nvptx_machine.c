@@ -2,13 +2,9 @@
 #include "x86_machine.h"
 #include <llvm-c/Target.h>
 
-static const Target *host_of(const Target *t) {
-    static Target host; /* any x86-64 */
-    host = x86_levels[0];
-    return &host;
-}
+static const Target *const host = &x86_levels[0]; /* any x86-64 */
 static LLVMTargetMachineRef open_host(const Target *t, uint32_t opt, char **why) {
-    return x86_machine.open(host_of(t), opt, why);
+    return x86_machine.open(host, opt, why);
 }
 static LLVMTargetMachineRef open_device(const Target *t, uint32_t opt, char **why) {
     static const char triple[] = "nvptx64-nvidia-cuda";
@@ -21,8 +17,8 @@ static LLVMTargetMachineRef open_device(const Target *t, uint32_t opt, char **wh
     LLVMCodeGenOptLevel level = opt == OPT_LEVELS - 1 ? LLVMCodeGenLevelAggressive : LLVMCodeGenLevelDefault;
     return LLVMCreateTargetMachine(target, triple, t->device->name, "", level, LLVMRelocPIC, LLVMCodeModelDefault);
 }
-static void mark(const Target *t, LLVMValueRef f) { x86_machine.mark(host_of(t), f); }
-static void amend(const Target *t, LLVMModuleRef m) { x86_machine.amend(host_of(t), m); }
+static void mark(const Target *t, LLVMValueRef f) { x86_machine.mark(host, f); }
+static void amend(const Target *t, LLVMModuleRef m) { x86_machine.amend(host, m); }
 
 const Machine nvptx_machine = {
     .kernels = {[STEP_LOOPS] = device_loops,
