@@ -1,6 +1,7 @@
 /* Operations whose operands depend on modifiers. */
 #include "parse.h"
 #include "barrier.h"
+#include "bulk.h"
 #include "convert.h"
 #include "memory.h"
 #include "tensor.h"
@@ -293,6 +294,8 @@ static const FormRow forms[] = {
     {"ldmatrix", form_ldmatrix},
     {"stmatrix", form_stmatrix},
     {"cp", form_cp},
+    {"mbarrier", form_mbarrier},
+    {"wgmma", form_wgmma},
     {"setmaxnreg", form_hint},
 };
 Form *form_of(Str first) {

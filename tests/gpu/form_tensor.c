@@ -1,10 +1,10 @@
 /* Matrices and asynchronous copies: the forms. */
-#include "tensor.h"
+#include "bulk.h"
 #include "convert.h"
 #include <stdio.h>
 
 static void all_lanes(Ins *i, Run *run) { i->run = run, i->flow = FLOW_SYNC, i->members = NO_SLOT; }
-static Element element_of(Parser *p, const Parts *x, Str s) {
+Element element_of(Parser *p, const Parts *x, Str s) {
     for (Element e = 0; e < ELEMENTS; e++)
         if (str_is(s, element_info[e].name)) return e;
     wrong(p, "%.*s: elements of type .%.*s", SF(x->all), SF(s));
@@ -86,7 +86,9 @@ static void copy(Parser *p, Ins *i, const Parts *x) {
     i->o[2] = accept(p, ",") ? operand(p, 4) : NO_SLOT;
 }
 void form_cp(Parser *p, Ins *i, const Parts *x) {
-    if (has(x, "commit_group"))
+    if (has(x, "bulk"))
+        form_bulk(p, i, x);
+    else if (has(x, "commit_group"))
         i->run = run_cp_commit;
     else if (has(x, "wait_group"))
         i->run = run_cp_wait, i->target = small_number(p);

@@ -1,4 +1,5 @@
 /* Launches: blocks one after the other, the warps of a block in turns. */
+#include "bulk.h"
 #include "memory.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,6 +127,7 @@ static void begin_warp(Warp *w) {
     w->top = a, w->depth = 0, w->syncs = 0;
     w->copies.n = 0;
     memset(w->copies.groups, 0, sizeof w->copies.groups);
+    w->products.n = w->products.groups = 0, w->products.fenced = false;
     for (uint32_t k = 0; k < 3; k++)
         for (uint32_t l = 0; l < LANES; l++) set_special(a->frame, SR_CTAID + k, l, place[k]);
     if (w->local) {
@@ -141,6 +143,7 @@ static void begin_block(Launch *x, uint64_t number) {
     memset(b->shared_written, 0, b->shared_bytes);
     memset(b->barriers, 0, sizeof b->barriers);
     b->atomics = b->acquired = false;
+    b->nbulk = 0;
     touch_block(b);
     for (uint32_t k = 0; k < b->nwarps; k++) begin_warp(&b->warps[k]);
 }
@@ -183,6 +186,8 @@ static void run_block(Launch *x) {
         }
         if (live && !ran) stuck(b);
     }
+    bulk_end(b);
+    for (uint32_t k = 0; k < b->nwarps; k++) wgmma_end(&b->warps[k]);
 }
 static void run_blocks(Launch *x) {
     uint64_t n = (uint64_t)x->grid.x * x->grid.y * x->grid.z;
@@ -218,7 +223,9 @@ static void end_launch(Launch *x) {
     for (uint32_t k = 0; k < x->b.nwarps; k++) {
         free_called(&x->b.warps[k]);
         free(x->b.warps[k].copies.at);
+        free(x->b.warps[k].products.at);
     }
+    free(x->b.bulk);
     arena_close(x->arena);
 }
 bool ptx_launch(PtxFunc *f, PtxDim3 grid, PtxDim3 block, uint32_t shared, const void *const *params) {

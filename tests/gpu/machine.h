@@ -57,6 +57,19 @@ typedef struct {
     uint32_t groups[LANES]; /* committed by each lane */
 } Copies;
 
+/* wgmma.mma_async not done yet. */
+typedef struct {
+    const Ins *at;
+    uint64_t a, b; /* descriptors */
+    bool add;      /* to what is there */
+    uint32_t group;
+} Product;
+typedef struct {
+    Product *at;
+    uint32_t n, cap, groups; /* groups: committed */
+    bool fenced;             /* registers may be used by products */
+} Products;
+
 typedef struct Block Block;
 struct Warp {
     uint8_t *frame; /* of the activation that runs */
@@ -74,10 +87,12 @@ struct Warp {
     Activation entry;
     Called *called; /* MAX_CALLS of them, if any */
     Copies copies;
+    Products products;
 };
 typedef struct {
     uint32_t expected, arrived, holding; /* threads; holding: whose predicate of bar.red is true */
 } Barrier;
+typedef struct Bulk Bulk;
 typedef struct Launch Launch;
 struct Block {
     Launch *launch;
@@ -88,6 +103,8 @@ struct Block {
     bool atomics, acquired;
     Barrier barriers[MAX_BARRIERS];
     uint32_t reduced[MAX_BARRIERS][3]; /* what the last completed bar.red found: popc, and, or */
+    Bulk *bulk;                        /* copies that nobody has waited for yet (bulk.h) */
+    uint32_t nbulk, bulk_cap;
     Warp warps[MAX_WARPS];
 };
 struct Launch {

@@ -51,6 +51,8 @@ static u64 element_bits(Element e, f64 x, bool saturate) {
     }
 }
 
+u64 mma_bits(Element e, f64 x) { return element_bits(e, x, false); }
+
 static u32 in_register(Element e) { return 8 * element_info[e].register_bytes / element_info[e].bits; }
 u32 a_registers(const MmaShape *s) { return s->m / 8 * s->k / (4 * in_register(s->a)); }
 u32 b_registers(const MmaShape *s) { return s->k / (4 * in_register(s->b)); }
@@ -68,12 +70,12 @@ static u64 register_bits(const Warp *w, u32 slot, Element e, u32 lane) {
 typedef struct {
     f64 a[MAX_M][MAX_K], b[MAX_K][MAX_N], c[MAX_M][MAX_N];
 } Matrices;
-static void gather_a(const Warp *w, const MmaShape *s, const u32 *slots, Matrices *x) {
+void mma_rows(const Warp *w, const MmaShape *s, const u32 *slots, f64 a[MAX_M][MAX_K]) {
     u32 n = in_register(s->a), rows = s->m / 8;
     for (u32 r = 0; r < a_registers(s); r++)
         for (u32 l = 0; l < LANES; l++) {
             u64 bits = register_bits(w, slots[r], s->a, l);
-            f64 *to = &x->a[l / 4 + 8 * (r % rows)][r / rows * 4 * n + l % 4 * n];
+            f64 *to = &a[l / 4 + 8 * (r % rows)][r / rows * 4 * n + l % 4 * n];
             for (u32 k = 0; k < n; k++) to[k] = element_value(s->a, bits, k);
         }
 }
@@ -117,7 +119,7 @@ void run_mma(Warp *w, const Ins *i, u32 mask) {
               *c = b + b_registers(&s);
     Matrices x;
     whole_warp(w, mask);
-    gather_a(w, &s, a, &x);
+    mma_rows(w, &s, a, x.a);
     gather_b(w, &s, b, &x);
     gather_c(w, &s, c, &x);
     for (u32 m = 0; m < s.m; m++)

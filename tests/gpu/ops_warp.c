@@ -1,4 +1,5 @@
 /* Operations between the lanes of a warp, barriers and fences. */
+#include "bulk.h"
 #include "lanes.h"
 #include "memory.h"
 #include "ops.h"
@@ -164,10 +165,10 @@ static const Row rows[] = {
     {"fence.sc.gpu", device_fence, ""},
     {"fence.sc.sys", device_fence, ""},
     {"fence.mbarrier_init.release.cluster", nothing, ""},
-    {"fence.proxy.async", nothing, ""},
+    {"fence.proxy.async", run_fence_async, ""},
     {"fence.proxy.async.global", nothing, ""},
-    {"fence.proxy.async.shared::cta", nothing, ""},
-    {"fence.proxy.async.shared::cluster", nothing, ""},
+    {"fence.proxy.async.shared::cta", run_fence_async, ""},
+    {"fence.proxy.async.shared::cluster", run_fence_async, ""},
     {"fence.proxy.alias", nothing, ""},
     {"griddepcontrol.wait", nothing, ""},
     {"griddepcontrol.launch_dependents", nothing, ""},

@@ -38,6 +38,16 @@ void *ptx_host(uint64_t device, size_t bytes);        /* NULL: not all of it is 
 bool ptx_written(uint64_t device, size_t bytes);      /* false: a byte of it was never written */
 void ptx_mark_written(uint64_t device, size_t bytes); /* by copies of the driver */
 
+/* A tensor map, which the driver writes and cp.async.bulk.tensor reads. Innermost axis first; strides in bytes. */
+enum { PTX_MAP_BYTES = 128, PTX_MAP_RANK = 5, PTX_MAP_VALID = 0x70616d };
+typedef struct {
+    uint64_t address, extents[PTX_MAP_RANK], strides[PTX_MAP_RANK];
+    uint32_t valid;
+    uint16_t box[PTX_MAP_RANK], swizzle; /* swizzle: bytes of a row, 0, 32, 64, 128 */
+    uint8_t element_bytes, rank;
+} PtxTensorMap;
+_Static_assert(sizeof(PtxTensorMap) <= PTX_MAP_BYTES, "as large as the driver's");
+
 typedef struct {
     int races;          /* looked for in: 1 shared memory, 2 global memory, 3 both */
     int order;          /* of blocks and warps: 0 forward, 1 backward, else a seed */

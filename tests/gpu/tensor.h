@@ -24,6 +24,7 @@ extern const struct ElementInfo {
     uint32_t bits, register_bytes;
     bool integer;
 } element_info[ELEMENTS];
+Element element_of(Parser *, const Parts *, Str name); /* of that name */
 /* The k-th element of a register of 32 or 64 bits. */
 double element_value(Element, uint64_t bits, uint32_t k);
 
@@ -38,6 +39,10 @@ uint32_t mma_encoded(MmaShape);
 uint32_t a_registers(const MmaShape *);
 uint32_t b_registers(const MmaShape *);
 uint32_t c_registers(const MmaShape *, Element);
+
+/* Rows of A from the registers of a lane; the bits of a sum, rounded. */
+void mma_rows(const Warp *, const MmaShape *, const uint32_t *slots, double a[MAX_M][MAX_K]);
+uint64_t mma_bits(Element, double sum);
 
 Run run_mma, run_ldmatrix, run_stmatrix, run_cp_async, run_cp_commit, run_cp_wait;
 void whole_warp(Warp *, uint32_t mask); /* all lanes are here */

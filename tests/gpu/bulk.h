@@ -1,0 +1,36 @@
+/* What is new in sm_90: barriers in shared memory, copies of boxes of an array, products of a warpgroup. Copies and products are done when
+   they are waited for, so that who forgets to wait reads what was there before. */
+#ifndef PTX_BULK_H
+#define PTX_BULK_H
+#include "tensor.h"
+
+enum { CHUNK = 16, WARPGROUP = 4, MOST_COLUMNS = 256 };
+/* In units of 16 bytes places of a row are exchanged by the number of the row, so that columns are in all banks. */
+uint64_t swizzled(uint64_t address, uint32_t swizzle);
+
+/* mbarrier.c; o: result, address, operand */
+Run run_mbarrier_init, run_mbarrier_inval, run_mbarrier_arrive, run_mbarrier_expect, run_mbarrier_wait;
+void mbarrier_complete(Warp *, uint32_t lane, uint64_t address, uint32_t bytes); /* a copy has written them */
+
+/* bulk.c */
+Run run_bulk, run_bulk_tensor, run_fence_async;
+void bulk_finish(Warp *, uint64_t barrier); /* copies that it waits for are done */
+void bulk_end(Block *);                     /* all have been waited for */
+
+/* wgmma.c */
+typedef struct {
+    uint32_t columns;
+    Element a, b, d;
+    bool registers; /* A is there */
+    bool across[2]; /* neighbours in memory are rows of A, columns of B; else they are terms */
+    bool negative[2];
+} WgmmaShape;
+uint32_t wgmma_encoded(const WgmmaShape *);
+uint32_t wgmma_terms(const WgmmaShape *);
+uint32_t wgmma_sums(const WgmmaShape *); /* registers of D */
+Run run_wgmma, run_wgmma_fence, run_wgmma_commit, run_wgmma_wait;
+void wgmma_end(Warp *);
+
+Form form_mbarrier, form_bulk, form_wgmma;
+
+#endif
