@@ -42,15 +42,26 @@ static bool extents_are_given(Plan *p, const Program *program) {
                         SF(val_name(p->cx, *v)));
     return true;
 }
-/* The functions that the program calls, then the program itself. */
-static bool program_write(Ctx *cx, Emit *e, const Program *program) {
+/* The functions that the program calls, then the program itself, for one target. */
+static bool level_write(Ctx *cx, Emit *e, const Program *program, const Signature *s, Level *level) {
     Callees *callees = callees_of(cx, program, e->target);
     if (!callees_write(callees, e)) return false;
     timer_stage(cx->timer, "plan");
-    Plan *p = plan(callees, program->j, NULL);
+    level->plan = plan(callees, program->j, NULL);
     timer_stage(cx->timer, "build");
-    if (!p || !extents_are_given(p, program)) return false;
-    host_entry(p, e, program);
+    if (!level->plan || !extents_are_given(level->plan, program)) return false;
+    level->body = host_program(level->plan, e, program, s);
+    return true;
+}
+static bool program_write(Ctx *cx, Emit *e, const Program *program) {
+    Level levels[X86_LEVELS];
+    Signature s = signature_of(cx, program->name, program->j);
+    for (uint32_t i = 0; i < e->targets->n; i++) {
+        em_target(e, i);
+        if (!level_write(cx, e, program, &s, &levels[i])) return false;
+    }
+    em_target(e, 0);
+    entry_write(e, program->j, levels);
     return true;
 }
 static bool module_write(Emit *e, Programs programs, EmitKind kind, const Output *out) {
@@ -59,9 +70,9 @@ static bool module_write(Emit *e, Programs programs, EmitKind kind, const Output
 }
 
 bool codegen(Ctx *cx, Programs programs, EmitKind kind, const Output *out) {
-    Target target;
-    if (!target_from_options(cx, &target)) return false;
-    Emit *e = emit_open(cx, &target);
+    Targets targets;
+    if (!targets_from_options(cx, &targets)) return false;
+    Emit *e = emit_open(cx, &targets);
     e->for_ld = kind == EMIT_so && !link_by_lld(cx);
     bool ok = true;
     for (uint32_t i = 0; i < programs.n && ok; i++) ok = program_write(cx, e, &programs.at[i]);

@@ -298,6 +298,10 @@ V *em_while(Emit *e, uint32_t n, const V *init, Scope *before, Scope *after) {
 }
 
 /* ---- modules */
+void em_target(Emit *e, uint32_t number) {
+    e->target = &e->targets->at[number];
+    e->level = number ? str_format(e->arena, ".%s", e->target->cpu).at : "";
+}
 void em_device(Emit *e, bool kernels) {
     if (e->on_device == kernels) return;
     __typeof__(e->other) was = {e->module, e->declared, e->texts};
@@ -315,7 +319,10 @@ Function em_function(Emit *e, Str name, MlirType result, uint32_t nargs, const M
     f.outer = e->tape;
     f.written = e->written;
     e->tape = shared ? arena_new(e->arena, Tape, 1) : NULL;
-    if (e->tape) e->tape->numbers.arena = e->arena;
+    if (e->tape) {
+        e->tape->numbers.arena = e->arena;
+        record(e, e->target);
+    }
     e->written = 0;
     f.scope = em_begin(e, nargs, args);
     return f;
@@ -334,14 +341,16 @@ static MlirLocation function_loc(Emit *e, Str name) {
 MlirOperation em_function_end(Emit *e, Function *f, V value) {
     em_op(e, "llvm.return", &(Op){0, NULL, value.ptr ? 1 : 0, &value, 0, NULL, 0, NULL});
     e->block = mlirModuleGetBody(e->module);
-    Attr a[3] = {{"sym_name", mlirStringAttrGet(e->mlir, ref_str(f->name))},
+    Attr a[4] = {{"sym_name", mlirStringAttrGet(e->mlir, ref_str(f->name))},
                  {"function_type", mlirTypeAttrGet(function_type(e, f->result, f->nargs, f->args))},
-                 {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageInternal)}};
+                 {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageInternal)},
+                 {"target_cpu", mlirStringAttrGet(e->mlir, ref(e->target->cpu))}};
+    bool lowest = !*e->level; /* as the module is */
     f->tape = e->tape;
     e->tape = f->outer;
     MlirLocation was = e->loc;
     e->loc = function_loc(e, f->name);
-    MlirOperation op = em_op(e, "llvm.func", &(Op){0, NULL, 0, NULL, 3, a, 1, &f->scope.region});
+    MlirOperation op = em_op(e, "llvm.func", &(Op){0, NULL, 0, NULL, lowest ? 3 : 4, a, 1, &f->scope.region});
     e->loc = was;
     e->block = f->scope.outer;
     e->written = f->written;

@@ -32,13 +32,15 @@ typedef struct Emit {
     } launched; /* kernels of a device, by number (host/device.c) */
     MlirLocation loc;
     MlirType i1, i8, i16, i32, i64, i128, f16, bf16, f32, f64, ptr;
-    const Target *target;
-    bool for_ld;       /* the object becomes a library by GNU ld */
-    bool fast;         /* -ffast-math, for what is written now */
-    uint32_t nkernels; /* functions written so far: the number of the next */
-    uint32_t nstdlib;  /* calls of programs of stdlib so far */
-    struct Tape *tape; /* of the function being written, if it may be shared */
-    uint32_t written;  /* operations of the function being written */
+    const Targets *targets;
+    const Target *target;         /* what is written now is for it … */
+    const char *level;            /* … as the names of functions end; the lowest: "" */
+    bool for_ld;                  /* the object becomes a library by GNU ld */
+    bool fast;                    /* -ffast-math, for what is written now */
+    uint32_t nkernels;            /* functions written so far: the number of the next */
+    uint32_t nstdlib[X86_LEVELS]; /* calls of programs of stdlib so far, by target */
+    struct Tape *tape;            /* of the function being written, if it may be shared */
+    uint32_t written;             /* operations of the function being written */
     Intern declared;
     Intern texts;
     Intern functions; /* printed kernels: equal ones are written once */
@@ -190,8 +192,10 @@ V em_round(Emit *, Dtype, V reg);
 
 /* From now on functions and declarations belong to the module of the kernels, or to that of the host. */
 void em_device(Emit *, bool kernels);
+/* What follows is written for this target of e->targets. */
+void em_target(Emit *, uint32_t number);
 
-Emit *emit_open(Ctx *, const Target *);
+Emit *emit_open(Ctx *, const Targets *);
 void emit_close(Emit *);
 /* Verifies, lowers, optimises and writes the module: `kind` asm, llvm, mlir or obj. */
 bool emit_write(Emit *, Programs, EmitKind kind, const Output *);

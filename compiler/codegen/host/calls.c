@@ -12,7 +12,7 @@ bool callees_write(Callees *cs, Emit *e) {
         Plan *p = callee_plan(cs, c);
         if (!p) return false;
         timer_stage(cs->cx->timer, "build");
-        Str name = str_format(e->arena, "%s.function_%u", cs->name, n);
+        Str name = str_format(e->arena, "%s.function_%u%s", cs->name, n, e->level);
         c->heap = p->heap;
         Written *w = arena_new(e->arena, Written, 1);
         *w = host_write(p, e, c->program, &c->signature, name);

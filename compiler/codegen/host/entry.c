@@ -212,16 +212,17 @@ static void declare_cpu(Emit *e, Str name) {
     em_op(e, "llvm.mlir.global", &(Op){0, NULL, 0, NULL, 3, a, 1, &none});
     e->block = was;
 }
-static V cpu_check(Emit *e) {
+/* Does the CPU lack something that the target's code needs? */
+static V cpu_lacks(Emit *e, const Target *t) {
     Str name = S("jaxcc_rt_cpu");
     declare_cpu(e, name);
-    V need = em_i64(e, (int64_t)e->target->need);
+    V need = em_i64(e, (int64_t)t->need);
     V have = em_load(e, e->i64, em_address(e, name), 8);
     return em_cmpi(e, "ne", em_bin(e, "llvm.and", have, need), need);
 }
 
 static void check_cpu(Checks *c) {
-    Check cpu = {cpu_check(c->e), "jaxcc_rt_fail_cpu", {em_i64(c->e, (int64_t)c->e->target->need)}, 1};
+    Check cpu = {cpu_lacks(c->e, c->e->target), "jaxcc_rt_fail_cpu", {em_i64(c->e, (int64_t)c->e->target->need)}, 1};
     add(c, cpu);
 }
 static void check_all(Checks *c, const Jaxpr *j) {
@@ -386,40 +387,59 @@ static V run_body(Frame *f, const Written *w) {
     em_if_end(e, &got, &failed, &status);
     return status;
 }
-static Frame frame_of(Plan *p, Emit *e, const Signature *s, const Function *fn) {
-    return (Frame){.plan = p, .e = e, .entry = fn->scope.block, .symbols = s->dims};
+/* The result of the rule for the highest of the first n targets whose features the CPU has. */
+typedef V LevelRule(Frame *, const Written *);
+static V chosen(Frame *f, const Level *levels, uint32_t n, LevelRule *rule) {
+    Emit *e = f->e;
+    const Level *l = &levels[n - 1];
+    V best, result;
+    if (n > 1) {
+        If lower = em_if(e, cpu_lacks(e, &e->targets->at[n - 1]));
+        V other = chosen(f, levels, n - 1, rule);
+        em_else(e, &lower, 1, &other);
+        f->plan = l->plan;
+        best = rule(f, &l->body);
+        em_if_end(e, &lower, &best, &result);
+        return result;
+    }
+    f->plan = l->plan;
+    return rule(f, &l->body);
 }
-static void write_workspace(Plan *p, Emit *e, const Written *w) {
-    Str name = str_format(e->arena, "%s.workspace", w->signature->name);
+static Frame frame_of(const Level *l, Emit *e, const Signature *s, const Function *fn) {
+    return (Frame){.plan = l->plan, .e = e, .entry = fn->scope.block, .symbols = s->dims};
+}
+static V workspace_bytes(Frame *f, const Written *w) { return frame_bytes(f, w->workspace); }
+static void write_workspace(const Level *levels, Emit *e, const Signature *s) {
+    Str name = str_format(e->arena, "%s.workspace", s->name);
     Function fn = em_function(e, name, e->i64, 1, &e->ptr, false);
-    Frame f = frame_of(p, e, w->signature, &fn);
-    f.arguments = arguments_at(e, w->signature, em_arg(&fn.scope, 0)); /* of which it uses dimensions */
-    em_function_end(e, &fn, frame_bytes(&f, w->workspace));
+    Frame f = frame_of(levels, e, s, &fn);
+    f.arguments = arguments_at(e, s, em_arg(&fn.scope, 0)); /* of which it uses dimensions */
+    em_function_end(e, &fn, chosen(&f, levels, e->targets->n, workspace_bytes));
 }
 
 /* ---- NAME */
-static void entry_direct(Plan *p, const Jaxpr *j, Emit *e, const Written *w) {
-    const Signature *s = w->signature;
+static void entry_direct(const Level *levels, const Jaxpr *j, Emit *e) {
+    const Signature *s = levels->body.signature;
     uint32_t n = arguments_count(s, false);
     MlirType *t = arena_new(e->arena, MlirType, n + 1);
     arguments_types(e, s, false, t);
     Str name = str_format(e->arena, "%s.entry", s->name);
     Function fn = em_function(e, name, e->i32, n, t, false);
-    Frame f = frame_of(p, e, s, &fn);
+    Frame f = frame_of(levels, e, s, &fn);
     f.arguments = arguments_open(e, s, false, &fn.scope, 0);
     Checks c = {.e = e, .f = &f, .s = s, .divided.arena = e->arena, .programs.arena = e->arena};
     check_all(&c, j);
     If branch = em_if(e, any_bad(&c));
     V failed = first_failure(&c), status;
     em_else(e, &branch, 1, &failed);
-    V done = run_body(&f, w);
+    V done = chosen(&f, levels, e->targets->n, run_body);
     em_if_end(e, &branch, &done, &status);
     em_function_end(e, &fn, status);
 }
-static void entry_in_memory(Plan *p, const Jaxpr *j, Emit *e, const Written *w) {
-    const Signature *s = w->signature;
+static void entry_in_memory(const Level *levels, const Jaxpr *j, Emit *e) {
+    const Signature *s = levels->body.signature;
     Str name = arguments_checked_name(e->cx, s);
-    Frame f = {.plan = p, .e = e, .symbols = s->dims};
+    Frame f = {.plan = levels->plan, .e = e, .symbols = s->dims};
     Checks c = {
         .e = e, .f = &f, .s = s, .many = true, .name = name, .divided.arena = e->arena, .programs.arena = e->arena};
     c.names.arena = e->arena;
@@ -429,20 +449,20 @@ static void entry_in_memory(Plan *p, const Jaxpr *j, Emit *e, const Written *w) 
     MlirType t[ARGUMENT_BASES];
     uint32_t n = arguments_types(e, s, true, t);
     Function fn = em_function(e, name, e->i32, n, t, false);
-    f = frame_of(p, e, s, &fn);
+    f = frame_of(levels, e, s, &fn);
     f.arguments = arguments_open(e, s, true, &fn.scope, 0);
     V failed = call_groups(&c, &f.arguments), status;
     If branch = em_if(e, em_cmpi(e, "ne", failed, em_int(e, e->i32, 0)));
     em_else(e, &branch, 1, &failed);
-    V done = run_body(&f, w);
+    V done = chosen(&f, levels, e->targets->n, run_body);
     em_if_end(e, &branch, &done, &status);
     em_function_end(e, &fn, status);
     arguments_entry(e, s);
 }
-void entry_write(Plan *p, const Jaxpr *j, Emit *e, const Written *w) {
-    if (w->in_memory)
-        entry_in_memory(p, j, e, w);
+void entry_write(Emit *e, const Jaxpr *j, const Level *levels) {
+    if (levels->body.in_memory)
+        entry_in_memory(levels, j, e);
     else
-        entry_direct(p, j, e, w);
-    write_workspace(p, e, w);
+        entry_direct(levels, j, e);
+    write_workspace(levels, e, levels->body.signature);
 }

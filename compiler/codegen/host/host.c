@@ -274,8 +274,6 @@ Written host_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str nam
                      .homes = homes,
                      .workspace = p->target->device ? p->workspace : dim_add(p->cx->types, p->workspace, homes)};
 }
-void host_entry(Plan *p, Emit *e, const Program *program) {
-    Signature s = signature_of(e->cx, program->name, program->j);
-    Written body = host_write(p, e, program->j, &s, str_format(e->arena, "%s.body", s.name));
-    entry_write(p, program->j, e, &body);
+Written host_program(Plan *p, Emit *e, const Program *program, const Signature *s) {
+    return host_write(p, e, program->j, s, str_format(e->arena, "%s.body%s", s->name, e->level));
 }

@@ -50,8 +50,14 @@ typedef struct Written {
 /* NAME.body.run(args, heap): the same with its arguments in memory, 8 bytes each; `flat`: these are all arguments of
    the program and the workspace. */
 Str entry_run(Emit *, const Written *, bool flat);
-/* NAME itself: checks, workspace, then the schedule; and NAME_workspace_size (entry.c). */
-void entry_write(Plan *, const Jaxpr *, Emit *, const Written *);
+/* The schedule for one of the library's targets. */
+typedef struct {
+    Plan *plan;
+    Written body;
+} Level;
+/* NAME itself: checks, workspace, then the schedule; and NAME_workspace_size. Of several targets' schedules, by number as
+   in e->targets, it is the highest whose features the CPU has (entry.c). */
+void entry_write(Emit *, const Jaxpr *, const Level *);
 /* What the schedule is given, of memory for `homes` and the workspace. */
 V written_past_homes(Emit *, const Written *, V workspace);
 /* The same for a device, where the workspace is the device's: `homes` come from the heap, and so does the word behind them,
@@ -62,7 +68,7 @@ void written_homes_put(Emit *, const Written *, V heap, V given);
 Written host_write(Plan *, Emit *, const Jaxpr *, const Signature *, Str name);
 /* Plans and writes the functions that a program calls; false after a diagnostic (calls.c). */
 bool callees_write(Callees *, Emit *);
-/* All of it. */
-void host_entry(Plan *, Emit *, const Program *);
+/* The schedule of a whole program, for the target that is written. */
+Written host_program(Plan *, Emit *, const Program *, const Signature *);
 
 #endif

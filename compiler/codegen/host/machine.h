@@ -12,7 +12,7 @@ typedef struct Machine {
     LLVMTargetMachineRef (*open_device)(const Target *, uint32_t opt, char **why); /* of the kernels; NULL: the same */
     const char *const *passes;                                                     /* LLVM's, by -O; NULL: none */
     void (*mark)(const Target *, LLVMValueRef function);                           /* attributes of each function */
-    void (*amend)(const Target *, LLVMModuleRef);                                  /* after the passes */
+    void (*amend)(const Target *, LLVMValueRef function);                          /* each, after the passes */
 } Machine;
 
 /* launch.c: in the function of the schedule, as a function, or as one that threads share. */

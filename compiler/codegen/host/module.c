@@ -54,12 +54,13 @@ static void open_debug(Emit *e) {
                                            e->file, mlirStringAttrGet(e->mlir, ref("jaxcc " JAXCC_VERSION)), true,
                                            MlirLLVMDIEmissionKindLineTablesOnly, MlirLLVMDINameTableKindDefault, none);
 }
-Emit *emit_open(Ctx *cx, const Target *target) {
+Emit *emit_open(Ctx *cx, const Targets *targets) {
     Emit *e = arena_new(cx->arena, Emit, 1);
     timer_stage(cx->timer, "build");
     e->cx = cx;
     e->arena = cx->arena;
-    e->target = target;
+    e->targets = targets;
+    em_target(e, 0);
     e->messages.arena = e->declared.arena = e->texts.arena = e->functions.arena = cx->arena;
     e->constant_ids.arena = cx->arena;
     e->mlir = mlirContextCreateWithThreading(false);
@@ -68,7 +69,7 @@ Emit *emit_open(Ctx *cx, const Target *target) {
     e->loc = mlirLocationUnknownGet(e->mlir);
     e->module = mlirModuleCreateEmpty(e->loc);
     e->other.declared.arena = e->other.texts.arena = cx->arena;
-    if (target->device) e->other.module = mlirModuleCreateEmpty(e->loc);
+    if (e->target->device) e->other.module = mlirModuleCreateEmpty(e->loc);
     e->block = mlirModuleGetBody(e->module);
     e->i1 = mlirIntegerTypeGet(e->mlir, 1);
     e->i8 = mlirIntegerTypeGet(e->mlir, 8);
@@ -118,6 +119,16 @@ static void lower(Emit *e) {
     timer_stage(e->cx->timer, "mlir");
     emit_lower(e);
 }
+/* That the function's code is for. */
+static const Target *target_of(const Writer *w, LLVMValueRef f) {
+    const Targets *ts = w->e->targets;
+    LLVMAttributeRef cpu = LLVMGetStringAttributeAtIndex(f, LLVMAttributeFunctionIndex, "target-cpu", 10);
+    unsigned n;
+    const char *name = cpu ? LLVMGetStringAttributeValue(cpu, &n) : ts->at[0].cpu;
+    for (uint32_t i = 0; i < ts->n; i++)
+        if (str_is(cpu ? (Str){name, n} : str(name), ts->at[i].cpu)) return &ts->at[i];
+    return w->target;
+}
 /* Functions of the runtime are hidden; ours never unwind. */
 static void set_attributes(Writer *w) {
     unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
@@ -130,7 +141,7 @@ static void set_attributes(Writer *w) {
             continue;
         }
         LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, quiet);
-        w->target->machine->mark(w->target, f);
+        w->target->machine->mark(target_of(w, f), f);
     }
 }
 typedef LLVMTargetMachineRef OpenMachine(const Target *, uint32_t opt, char **why);
@@ -203,6 +214,10 @@ static bool write_mlir(Emit *e, const Output *out) {
     mlirOpPrintingFlagsDestroy(flags);
     return output_write(e->cx->diags, out, (Str){text.at, text.n});
 }
+static void amend(Writer *w) {
+    for (LLVMValueRef f = LLVMGetFirstFunction(w->module); f; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f)) w->target->machine->amend(target_of(w, f), f);
+}
 static void writer_close(Writer *w) {
     if (w->machine) LLVMDisposeTargetMachine(w->machine);
     LLVMDisposeModule(w->module);
@@ -236,7 +251,7 @@ bool emit_write(Emit *e, Programs programs, EmitKind kind, const Output *out) {
     bool good = translate(&w, programs, ptx);
     if (good) {
         optimise(&w);
-        w.target->machine->amend(w.target, w.module);
+        amend(&w);
         good = kind == EMIT_llvm ? write_llvm(&w, out) : write_machine_code(&w, out);
     }
     writer_close(&w);

@@ -40,7 +40,7 @@ static V stdlib_function(Kernel *k, StdlibBody *body, Str symbol, const char *na
     return em_call_local(e, symbol, t[0], n, x);
 }
 static V stdlib_all(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
-    Str symbol = str_format(k->e->arena, "stdlib.%s.%u", name, w);
+    Str symbol = str_format(k->e->arena, "stdlib.%s.%u%s", name, w, k->e->level);
     return stdlib_function(k, body_all, symbol, name, x, n, w);
 }
 /* The result y of the fast program or, if a lane exceeds its bound, that of the full program for the whole vector. */
@@ -59,17 +59,19 @@ static V choose(Kernel *k, const char *name, V y, const V *x, uint32_t n, uint32
 static V body_chosen(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
     return choose(k, name, body_all(k, name, x, n, w), x, n, w);
 }
+static uint32_t *uses_so_far(Emit *e) { return &e->nstdlib[e->target - e->targets->at]; }
 /* Inlined while there are few uses of small programs: thousands of them would take long to compile. */
 static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
     const Jaxpr *j = stdlib_program(k->x.plan->cx, name);
     bool large = j->eqns.n > STDLIB_LARGE, chosen = stdlib_fast_bound(name) > 0;
-    bool many = k->e->nstdlib > STDLIB_INLINE;
+    uint32_t *uses = uses_so_far(k->e);
+    bool many = *uses > STDLIB_INLINE;
     each(Eqn, q, j->eqns) large |= q->prim == P_while;
     if (many && chosen) {
-        Str symbol = str_format(k->e->arena, "stdlib.%s_chosen.%u", name, w);
+        Str symbol = str_format(k->e->arena, "stdlib.%s_chosen.%u%s", name, w, k->e->level);
         return stdlib_function(k, body_chosen, symbol, name, x, n, w);
     }
-    if (!large) k->e->nstdlib++;
+    if (!large) ++*uses;
     V y = (large || many ? stdlib_all : body_all)(k, name, x, n, w);
     return chosen ? choose(k, name, y, x, n, w) : y;
 }

@@ -38,9 +38,8 @@ static void in_block(LLVMBuilderRef b, LLVMBasicBlockRef block) {
             select_floats(b, i, floats);
     }
 }
-void bitselect_avoid(LLVMModuleRef m) {
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(m));
-    for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f))
-        for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k)) in_block(b, k);
+void bitselect_avoid(LLVMValueRef f) {
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(LLVMGetGlobalParent(f)));
+    for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k)) in_block(b, k);
     LLVMDisposeBuilder(b);
 }

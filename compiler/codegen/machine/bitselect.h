@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <llvm-c/Core.h>
 
-/* Called on an optimised module, before code generation. */
-void bitselect_avoid(LLVMModuleRef);
+/* Called on an optimised function, before code generation. */
+void bitselect_avoid(LLVMValueRef function);
 
 #endif

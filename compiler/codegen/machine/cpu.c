@@ -96,8 +96,8 @@ static uint64_t bits_of_list(const char *list) {
 
 /* ---- the target */
 
-/* The highest level whose features the CPU has. */
-static Target level_for(uint64_t have, const char *tune) {
+/* Adds the highest level whose features the CPU has, if it is not there. */
+static void add_level(Targets *ts, uint64_t have, const char *tune) {
     Target best = x86_levels[0];
     for (unsigned l = 0; l < X86_LEVELS; l++) {
         uint64_t need = bits_of_cpu(str(x86_levels[l].cpu));
@@ -106,7 +106,12 @@ static Target level_for(uint64_t have, const char *tune) {
         best.need = need;
     }
     best.tune = tune, best.machine = &x86_machine;
-    return best;
+    uint32_t at = ts->n;
+    while (at && ts->at[at - 1].need & ~best.need) at--;
+    if (at && ts->at[at - 1].need == best.need) return;
+    assert(ts->n < X86_LEVELS);
+    memmove(ts->at + at + 1, ts->at + at, (ts->n++ - at) * sizeof *ts->at);
+    ts->at[at] = best;
 }
 
 static char *take(Arena *a, char *message) {
@@ -140,24 +145,35 @@ static bool x86_64_linux_gnu(const char *triple) {
     return one && (!*environment || strcmp(environment, "-gnu") == 0);
 }
 
-bool target_from_options(Ctx *cx, Target *t) {
+/* NAME,NAME... */
+static bool named_cpus(Ctx *cx, const char *names, Targets *ts) {
+    for (const char *at = names; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        Str name = {at, (uint32_t)strcspn(at, ",")};
+        uint64_t have = 0;
+        if (!named_cpu(cx, name, &have)) return false;
+        add_level(ts, have, str_c(cx->arena, name));
+    }
+    return true;
+}
+static void this_cpu(Ctx *cx, Targets *ts) {
+    uint64_t have = bits_of_list(take(cx->arena, LLVMGetHostCPUFeatures()));
+    add_level(ts, have, take(cx->arena, LLVMGetHostCPUName()));
+}
+bool targets_from_options(Ctx *cx, Targets *ts) {
     const Options *o = cx->options;
+    ts->n = 0;
     if (o->target && nvptx_triple(o->target)) {
-        if (!nvptx_target(cx, t)) return false;
-        t->machine = &nvptx_machine;
+        if (!nvptx_target(cx, &ts->at[0])) return false;
+        ts->at[ts->n++].machine = &nvptx_machine;
         return true;
     }
-    const char *name = o->march ? o->march : o->mcpu;
-    uint64_t have = 0;
-    const char *tune = name ? name : "generic";
     if (o->target && !x86_64_linux_gnu(o->target))
         return diag_plain(cx->diags, "--target=%s is not supported yet; x86_64-linux-gnu and nvptx64 are", o->target);
-    if (name) {
-        if (!named_cpu(cx, str(name), &have)) return false;
-    } else if (!o->target) {
-        have = bits_of_list(take(cx->arena, LLVMGetHostCPUFeatures()));
-        tune = take(cx->arena, LLVMGetHostCPUName());
-    }
-    *t = level_for(have, tune);
+    const char *names = o->march ? o->march : o->mcpu;
+    if (names) return named_cpus(cx, names, ts);
+    if (o->target)
+        add_level(ts, 0, "generic");
+    else
+        this_cpu(cx, ts);
     return true;
 }

@@ -91,10 +91,10 @@ static void in_block(const Calls *c, LLVMBasicBlockRef block) {
     }
 }
 
-void libcalls_avoid(LLVMModuleRef m, const Target *t) {
+void libcalls_avoid(LLVMValueRef f, const Target *t) {
+    LLVMModuleRef m = LLVMGetGlobalParent(f);
     Calls c = {.module = m, .b = LLVMCreateBuilderInContext(LLVMGetModuleContext(m))};
     add_rows(&c, t);
-    for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f))
-        for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k)) in_block(&c, k);
+    for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k)) in_block(&c, k);
     LLVMDisposeBuilder(c.b);
 }

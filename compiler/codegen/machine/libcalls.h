@@ -4,7 +4,7 @@
 #include "../emit/emit.h"
 #include <llvm-c/Core.h>
 
-/* Called on an optimised module, before code generation. */
-void libcalls_avoid(LLVMModuleRef, const Target *);
+/* Called on an optimised function, before code generation. */
+void libcalls_avoid(LLVMValueRef function, const Target *);
 
 #endif

@@ -18,7 +18,7 @@ static LLVMTargetMachineRef open_device(const Target *t, uint32_t opt, char **wh
     return LLVMCreateTargetMachine(target, triple, t->device->name, "", level, LLVMRelocPIC, LLVMCodeModelDefault);
 }
 static void mark(const Target *t, LLVMValueRef f) { x86_machine.mark(host, f); }
-static void amend(const Target *t, LLVMModuleRef m) { x86_machine.amend(host, m); }
+static void amend(const Target *t, LLVMValueRef f) { x86_machine.amend(host, f); }
 
 const Machine nvptx_machine = {
     .kernels = {[STEP_LOOPS] = device_loops,

@@ -25,9 +25,9 @@ static void mark(const Target *t, LLVMValueRef f) {
     add_attribute(f, "tune-cpu", t->tune);
     if (t->vector_bytes == 64) add_attribute(f, "prefer-vector-width", "512");
 }
-static void amend(const Target *t, LLVMModuleRef m) {
-    if (t->masks) bitselect_avoid(m);
-    libcalls_avoid(m, t);
+static void amend(const Target *t, LLVMValueRef f) {
+    if (t->masks) bitselect_avoid(f);
+    libcalls_avoid(f, t);
 }
 
 const char *const clean_up[OPT_LEVELS] = {

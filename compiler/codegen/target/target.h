@@ -38,7 +38,12 @@ bool nvptx_triple(const char *triple);
 /* From -march or -mcpu, sm_80 if there is none, without its machine; false after a diagnostic. */
 bool nvptx_target(Ctx *, Target *);
 
+/* One, or several levels of x86-64, lowest first: a library has all of them and runs the highest that the CPU can. */
+typedef struct {
+    Target at[X86_LEVELS];
+    uint32_t n;
+} Targets;
 /* From -march, -mcpu, --target, or this machine; false after a diagnostic. */
-bool target_from_options(Ctx *, Target *);
+bool targets_from_options(Ctx *, Targets *);
 
 #endif
