@@ -278,7 +278,10 @@ static uint32_t to_region(Elements *m, Eqns *to, Eqns eqns, const Eqn *matrix, u
     each(const Eqn, e, inside) eqn_takes(cx, e, use, m);
     if (!done) return 0;
     each(const Eqn, e, before) elements_eqn(m, to, e);
-    each(const Eqn, e, made) push(cx->arena, to, *e);
+    each(Eqn, e, made) { /* a loop among those before may now have other results */
+        e->in = vals_rewrite(&m->map, e->in);
+        push(cx->arena, to, *e);
+    }
     return i;
 }
 static Jaxpr *elements_jaxpr(void *user, const Jaxpr *j) {
