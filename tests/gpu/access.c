@@ -82,10 +82,12 @@ static void touch_one(Warp *w, u32 lane, Area *area, u64 address, u32 bytes, Tou
 }
 static u8 *global_place(Warp *w, u32 lane, u64 address, u32 bytes, Touch how) {
     if (ptx_options.host && address < PTX_DEVICE_BIAS) return (u8 *)address;
-    Area *a = area_find(address, bytes);
+    Area *a = area_here(address, bytes);
     if (!a)
         fault(w, lane, "%u bytes at %#llx are not device memory%s", bytes, (unsigned long long)address,
-              address < PTX_DEVICE_BIAS ? " (an address of the host?)" : "");
+              address < PTX_DEVICE_BIAS   ? " (an address of the host?)"
+              : area_find(address, bytes) ? " of this device"
+                                          : "");
     u64 at = address - PTX_DEVICE_BIAS - a->at;
     visit(w, SPACE_GLOBAL, lane, address - PTX_DEVICE_BIAS, a->written + at, bytes, how);
     if (ptx_options.races & 2)
@@ -154,7 +156,7 @@ static void visit_all(Warp *w, Space space, u32 mask, const u64 *address, u8 *co
     each_lane(l, mask) visit(w, space, l, address[l], place[l] + map, bytes, how);
 }
 static bool global_places(Warp *w, u32 mask, const u64 *address, u32 bytes, Touch how, u8 *place[LANES], Range r) {
-    Area *a = r.high >= r.low ? area_find(r.low, r.high - r.low + bytes) : NULL;
+    Area *a = r.high >= r.low ? area_here(r.low, r.high - r.low + bytes) : NULL;
     if (!a) return one_by_one(w, SPACE_GLOBAL, mask, address, bytes, how, place);
     EACH_LANE place[l] = (u8 *)(address[l] - PTX_DEVICE_BIAS);
     bool dense = follow(mask, address, r, bytes);

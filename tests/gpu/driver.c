@@ -156,6 +156,7 @@ CUresult lost(int device, CUresult r) {
 CUresult begin(const char *name, int needs) {
     pthread_mutex_lock(&lock);
     function = name;
+    ptx_device = current_device();
     counts.calls++;
     if (needs == ANYTHING) return 0;
     if (started != getpid()) return NOT_INITIALIZED;
@@ -270,6 +271,7 @@ static CUresult release(int d) {
     forget(d);
     memory_forget(d);
     stream_forget(d);
+    for (int i = 0; i < MOST_DEVICES; i++) devices[d].peers[i] = devices[i].peers[d] = false;
     devices[d].error = 0;
     return 0;
 }

@@ -127,6 +127,7 @@ struct Work {
 typedef struct Stream {
     int device;
     bool blocking, dead, invalid; /* invalid: its capture failed */
+    int busy;                     /* with work that waits for another stream: what comes next may not begin */
     Work *first, **last;
     uint64_t newest;       /* number of the last work that came */
     struct Graph *capture; /* being captured into it */

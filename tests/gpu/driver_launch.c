@@ -244,6 +244,7 @@ CUresult launch_work(CUfunction handle, const unsigned d[6], unsigned shared, vo
     return 0;
 }
 CUresult perform_launch(Work *w) {
+    ptx_device = w->device;
     if (ptx_launch(w->function, w->grid, w->block, w->shared, (const void *const *)w->parameters)) return 0;
     fprintf(stderr, "libcuda: kernel %s: %s\n", w->name, ptx_fault());
     return lost(w->device, strstr(ptx_fault(), "not a multiple") ? 716 : ILLEGAL_ADDRESS);

@@ -283,8 +283,13 @@ API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t n, CUstream st
 API cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t n, CUstream stream) {
     return done(begin(__func__, CURRENT) ?: copy_out(to, from, n, stream, false, __func__));
 }
+static CUresult copy_here(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream, const char *name) {
+    if (memory_device(to, n) != memory_device(from, n))
+        return misused(CUDA_ERROR_INVALID_VALUE, "the arrays are on two devices");
+    return copy(to, from, n, stream, name);
+}
 API cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream) {
-    return done(begin(__func__, CURRENT) ?: copy(to, from, n, stream, __func__));
+    return done(begin(__func__, CURRENT) ?: copy_here(to, from, n, stream, __func__));
 }
 static CUresult legacy(void) {
     Stream *s = stream_of(NULL, "");

@@ -64,9 +64,23 @@ static CUresult perform_first(Stream *s) {
     Work *w = s->first;
     s->first = w->next;
     if (!s->first) s->last = &s->first;
+    s->busy++;
     CUresult r = perform(w);
+    s->busy--;
     work_free(w);
     return r;
+}
+/* Faults are of one device: they end what waits there, and no more. */
+static CUresult perform_wait(Work *w) {
+    CUresult r = stream_drain(w->waits, w->until);
+    return w->waits->device == w->device ? r : 0;
+}
+/* May its first work begin? Not while what came before is in progress, or what it waits for. */
+static bool can_begin(const Stream *s) {
+    const Work *w = s->first;
+    if (!w || s->busy) return false;
+    if (w->perform != perform_wait) return true;
+    return !w->waits->busy && (!w->waits->first || w->waits->first->number > w->until);
 }
 /* Streams run at the same time: one piece of work of each of the others. */
 static void interleave(const Stream *s) {
@@ -74,7 +88,7 @@ static void interleave(const Stream *s) {
     if (settings.lazy < 2 || inside) return;
     inside = true;
     for (Stream *other = streams; other; other = other->next)
-        if (other != s && other->device == s->device && other->first) perform_first(other);
+        if (other != s && can_begin(other)) perform_first(other);
     inside = false;
 }
 CUresult stream_drain(Stream *s, uint64_t until) {
@@ -111,7 +125,6 @@ void stream_forget(int device) {
         s->dead = true;
     }
 }
-static CUresult perform_wait(Work *w) { return stream_drain(w->waits, w->until); }
 static void enqueue(Stream *s, const Work *w) {
     Work *one = malloc(sizeof *one);
     if (!one) abort();

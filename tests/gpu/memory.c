@@ -5,6 +5,7 @@
 
 PtxOptions ptx_options;
 PtxCounts ptx_counts;
+int ptx_device;
 
 enum { PAGE = 4096, POISON = 0xA5 };
 static struct {
@@ -48,7 +49,7 @@ uint64_t ptx_alloc(size_t bytes) {
     uint8_t *p = map(2 * room); /* the bytes, then their map */
     if (!p) return 0;
     memset(p, POISON, bytes);
-    if (!insert_area((Area){.at = (uint64_t)p, .bytes = bytes, .written = p + room})) {
+    if (!insert_area((Area){.at = (uint64_t)p, .bytes = bytes, .device = ptx_device, .written = p + room})) {
         munmap(p, 2 * room);
         return 0;
     }
@@ -76,6 +77,10 @@ Area *area_find(uint64_t device, uint64_t bytes) {
     if (i == 0 || !holds(&areas.at[i - 1], host, bytes)) return NULL;
     areas.last = i - 1;
     return &areas.at[i - 1];
+}
+Area *area_here(uint64_t device, uint64_t bytes) {
+    Area *a = area_find(device, bytes);
+    return a && a->device == ptx_device ? a : NULL;
 }
 void *ptx_host(uint64_t device, size_t bytes) {
     if (ptx_options.host && device < PTX_DEVICE_BIAS) return (void *)device;

@@ -19,10 +19,12 @@ void shadow_reset(void);                    /* all are begun anew */
 typedef struct {
     uint64_t at; /* on the host */
     uint64_t bytes;
+    int device;
     uint8_t *written; /* a byte for each */
     Shadow shadow;
 } Area;
 Area *area_find(uint64_t device, uint64_t bytes); /* NULL: not all of it is in one */
+Area *area_here(uint64_t device, uint64_t bytes); /* the same; NULL too: it is of another device than ptx_device */
 
 typedef enum { TOUCH_NOT, TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC_READ, TOUCH_ATOMIC_WRITE } Touch;
 /* The addresses of an operand with its offset; `room` is there to hold them. */

@@ -32,6 +32,7 @@ const char *ptx_fault(void); /* what, PTX line, function, block, thread of the l
 
 /* Device memory. A device address is a host address plus 2^52: the host faults on it. */
 #define PTX_DEVICE_BIAS ((uint64_t)1 << 52)
+extern int ptx_device;            /* where memory is allocated and kernels run, which may not touch that of others */
 uint64_t ptx_alloc(size_t bytes); /* 0: no memory; its bytes are 0xA5 and count as never written */
 bool ptx_free(uint64_t device);
 void *ptx_host(uint64_t device, size_t bytes);        /* NULL: not all of it is allocated memory */
