@@ -1,18 +1,21 @@
 /* Devices as threads: each runs the program with a workspace of its own; members of a group read each other's data in
    place, between two meetings of the group. */
 #include "comm.h"
-#include "rt.h"
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- meetings: a device is in at most one at a time */
+typedef struct {
+    const jaxcc_rt_comm *comm;
+    const void *data;
+} Member;
 typedef struct Meeting {
     struct Meeting *next;
     const int64_t *members; /* memory of a device that stays until all have arrived */
     int64_t level, n, arrived, left;
-    const void **parts; /* by member */
+    Member at[];
 } Meeting;
 typedef struct {
     pthread_mutex_t lock;
@@ -30,144 +33,154 @@ static int64_t place(const jaxcc_rt_comm *c, const int64_t *members, int64_t n) 
         if (members[i] == c->device) return i;
     return 0;
 }
-/* Waits until the whole group is here, so that each other's data can be read. NULL: a device ended. */
-static Meeting *meet(jaxcc_rt_comm *c, const int64_t *members, int64_t n, const void *mine) {
-    State *s = c->state;
-    pthread_mutex_lock(&s->lock);
-    Meeting *m = s->status ? NULL : s->open;
-    while (m && (m->arrived == m->n || !same_group(m, c->level, members, n))) m = m->next;
-    if (!m && !s->status) {
-        m = malloc(sizeof *m + (size_t)n * sizeof *m->parts);
-        if (!m)
-            s->status = JAXCC_MEMORY, strcpy(s->text, "no memory");
-        else {
-            *m = (Meeting){
-                .next = s->open, .members = members, .level = c->level, .n = n, .parts = (const void **)(m + 1)};
-            s->open = m;
-        }
-    }
-    if (m) {
-        m->parts[place(c, members, n)] = mine;
-        m->arrived++;
+/* All devices end. */
+static void fail(State *s, int32_t status, const char *text) {
+    if (!s->status) {
+        s->status = status;
+        strncpy(s->text, text, sizeof s->text - 1);
     }
     pthread_cond_broadcast(&s->changed);
-    while (!s->status && m && m->arrived < n) pthread_cond_wait(&s->changed, &s->lock);
-    if (s->status) m = NULL;
+}
+static void fail_locked(State *s, int32_t status, const char *text) {
+    pthread_mutex_lock(&s->lock);
+    fail(s, status, text);
     pthread_mutex_unlock(&s->lock);
+}
+/* What comes next begins after the last marks of the other members. */
+static int32_t follow_others(jaxcc_rt_heap *call, const Meeting *m) {
+    const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
+    int32_t status = 0;
+    for (int64_t i = 0; i < m->n && !status; i++)
+        if (m->at[i].comm != c) status = c->how->follow(call, m->at[i].comm);
+    return status;
+}
+static void end_if(jaxcc_rt_heap *call, int32_t status) {
+    if (status) jaxcc_rt_heap_end(call, status);
+}
+/* The group's meeting that has not begun, if there is one; else a new one, NULL without memory. */
+static Meeting *meeting_of(State *s, const jaxcc_rt_comm *c, const int64_t *members, int64_t n) {
+    Meeting *m = s->open;
+    while (m && (m->arrived == m->n || !same_group(m, c->level, members, n))) m = m->next;
+    if (m) return m;
+    m = malloc(sizeof *m + (size_t)n * sizeof *m->at);
+    if (!m) return NULL;
+    *m = (Meeting){.next = s->open, .members = members, .level = c->level, .n = n};
+    return s->open = m;
+}
+/* Waits until the whole group is here, so that each other's data can be read. If a device has ended before, this one
+   ends; if all have come, all go on to part() with the status of what they do in between. */
+static Meeting *meet(jaxcc_rt_heap *call, const int64_t *members, int64_t n, const void *mine, int32_t *status) {
+    const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
+    State *s = c->state;
+    end_if(call, c->how->mark(call));
+    pthread_mutex_lock(&s->lock);
+    Meeting *m = s->status ? NULL : meeting_of(s, c, members, n);
+    if (m) {
+        m->at[place(c, members, n)] = (Member){c, mine};
+        m->arrived++;
+        pthread_cond_broadcast(&s->changed);
+        while (!s->status && m->arrived < n) pthread_cond_wait(&s->changed, &s->lock);
+        if (m->arrived < n) m = NULL;
+    } else {
+        fail(s, JAXCC_MEMORY, "no memory");
+    }
+    *status = s->status;
+    pthread_mutex_unlock(&s->lock);
+    if (!m) jaxcc_rt_stop(call, *status, "another device ended");
+    *status = follow_others(call, m);
     return m;
 }
-/* Waits until all have read. */
-static int32_t part(jaxcc_rt_comm *c, Meeting *m) {
-    State *s = c->state;
-    if (!m) return s->status;
+/* Waits until all members are here for the k-th time. */
+static void wait_for_all(State *s, Meeting *m, int64_t k) {
     pthread_mutex_lock(&s->lock);
     m->left++;
     pthread_cond_broadcast(&s->changed);
-    while (!s->status && m->left < m->n) pthread_cond_wait(&s->changed, &s->lock);
-    int32_t status = s->status;
-    if (!status && ++m->left == 2 * m->n) { /* the last one to leave */
-        for (Meeting **p = &s->open; *p; p = &(*p)->next)
-            if (*p == m) {
-                *p = m->next;
-                break;
-            }
+    while (m->left < k * m->n) pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+/* Waits until all have read: until then the data of each must stay, even if one has failed. Devices of several inner
+   programs also wait until they have followed each other: one of the programs may end. */
+static void part(jaxcc_rt_heap *call, Meeting *m, int32_t status) {
+    const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
+    State *s = c->state;
+    int64_t times = c->level > 1 ? 2 : 1;
+    if (!status) status = c->how->mark(call);
+    wait_for_all(s, m, 1);
+    if (!status) status = follow_others(call, m);
+    if (times == 2) wait_for_all(s, m, 2);
+    pthread_mutex_lock(&s->lock);
+    if (++m->left == (times + 1) * m->n) { /* the last one to leave */
+        Meeting **p = &s->open;
+        while (*p != m) p = &(*p)->next;
+        *p = m->next;
         free(m);
     }
     pthread_mutex_unlock(&s->lock);
-    return status;
+    end_if(call, status);
 }
-static int32_t all_gather(jaxcc_rt_comm *c, const int64_t *members, int64_t n, const void *mine, void *all,
-                          int64_t bytes) {
-    Meeting *m = meet(c, members, n, mine);
-    for (int64_t i = 0; m && i < n; i++) memcpy((char *)all + i * bytes, m->parts[i], (size_t)bytes);
-    return part(c, m);
-}
-static int32_t all_to_all(jaxcc_rt_comm *c, const int64_t *members, int64_t n, const void *mine, void *all,
-                          int64_t bytes) {
-    int64_t me = place(c, members, n);
-    Meeting *m = meet(c, members, n, mine);
-    for (int64_t i = 0; m && i < n; i++)
-        memcpy((char *)all + i * bytes, (const char *)m->parts[i] + me * bytes, (size_t)bytes);
-    return part(c, m);
-}
-static int32_t permute(jaxcc_rt_comm *c, const int64_t *members, int64_t n, int64_t from, const void *mine, void *out,
-                       int64_t bytes) {
-    Meeting *m = meet(c, members, n, mine);
-    if (m && from >= 0 && from < n)
-        memcpy(out, m->parts[from], (size_t)bytes);
-    else
-        memset(out, 0, (size_t)bytes);
-    return part(c, m);
+/* To `to`: the bytes at an offset of a member's data. */
+static int32_t get(jaxcc_rt_heap *call, void *to, const Meeting *m, int64_t member, int64_t offset, int64_t bytes) {
+    const Member *from = &m->at[member];
+    return from->comm->how->copy(call, to, from->comm, (const char *)from->data + offset, bytes);
 }
 
 /* ---- spmd */
 typedef struct {
     jaxcc_rt_comm comm;
-    void (*body)(void *args, jaxcc_rt_heap *);
-    void **args;
-    int64_t workspace;
     pthread_t thread;
 } Device;
 
 static void *device(void *user) {
     Device *d = user;
-    State *s = d->comm.state;
-    void *workspace = d->workspace ? jaxcc_rt_workspace_get(d->workspace) : NULL;
-    int32_t status;
-    if (d->workspace && !workspace)
-        status = jaxcc_rt_fail_memory(d->workspace, "");
-    else {
-        *(void **)d->args[-1] = workspace;
-        status = jaxcc_rt_device_run(d->body, d->args, &d->comm);
-    }
-    if (workspace) jaxcc_rt_workspace_put(workspace);
-    if (status) {
-        pthread_mutex_lock(&s->lock);
-        if (!s->status) {
-            s->status = status;
-            strncpy(s->text, jaxcc_rt_error(), sizeof s->text - 1);
-        }
-        pthread_cond_broadcast(&s->changed);
-        pthread_mutex_unlock(&s->lock);
-    }
+    int32_t status = d->comm.how->run(&d->comm);
+    if (status) fail_locked(d->comm.state, status, jaxcc_rt_error());
     return NULL;
 }
+/* a: an extent for each symbol, the inputs, this device's parts of the outputs */
+static void arguments(void **a, const jaxcc_rt_spmd_program *p, int64_t k) {
+    for (int64_t i = 0; i < p->n_dims; i++) memcpy(&a[i], &p->dims[i], sizeof *p->dims);
+    a += p->n_dims;
+    for (int64_t i = 0; i < p->n_in; i++) a[i] = p->arrays[i];
+    for (int64_t i = 0; i < p->n_out; i++) a[p->n_in + i] = (char *)p->arrays[p->n_in + i] + k * p->out_bytes[i];
+}
 /* The devices of a nested program are numbered consecutively across the devices of the enclosing one, so that they can
-   meet across them; all share one state. sizes: devices, inputs, outputs, bytes of workspace, how many extents,
-   the extents, bytes of each output's part. arrays: inputs, outputs. The body's arguments: extents, inputs, parts of
-   outputs, workspace. */
-void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes,
-                   void (*body)(void *args, jaxcc_rt_heap *)) {
-    int64_t n = sizes[0], nin = sizes[1], nout = sizes[2], ndims = sizes[4], each = ndims + nin + nout + 2;
-    const int64_t *dims = sizes + 5, *bytes = dims + ndims;
-    const jaxcc_rt_comm *around = jaxcc_rt_comm_of(call);
-    jaxcc_rt_comm first = {.devices = n, .level = 1};
-    State own = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}, *s = &own;
-    if (around) {
-        first =
-            (jaxcc_rt_comm){.device = around->device * n, .devices = around->devices * n, .level = around->level + 1};
-        s = around->state;
+   meet across them; all share one state. */
+static jaxcc_rt_comm first_of(const jaxcc_rt_comm *around, const jaxcc_rt_devices *how, const jaxcc_rt_spmd_program *p,
+                              State *own) {
+    jaxcc_rt_comm c = {.devices = p->devices, .level = 1, .state = own, .how = how, .program = p};
+    if (!around) return c;
+    c.device = around->device * p->devices;
+    c.devices = around->devices * p->devices;
+    c.level = around->level + 1;
+    c.state = around->state;
+    return c;
+}
+static void run_all(Device *d, void **args, jaxcc_rt_comm first) {
+    const jaxcc_rt_spmd_program *p = first.program;
+    int64_t each = p->n_dims + p->n_in + p->n_out + 1, started = 0;
+    for (; started < p->devices; started++) {
+        jaxcc_rt_comm *c = &d[started].comm;
+        *c = first;
+        c->device += started;
+        c->place = started;
+        c->args = args + started * each;
+        arguments(c->args, p, started);
+        if (pthread_create(&d[started].thread, NULL, device, &d[started])) break;
     }
-    Device *d = calloc((size_t)n, sizeof *d);
-    void **args = calloc((size_t)(n * each), sizeof *args);
-    int64_t started = 0;
-    for (int64_t i = 0; d && args && i < n; i++, started++) {
-        void **a = args + i * each + 1; /* before them: the place of the workspace */
-        d[i] = (Device){.body = body, .args = a, .workspace = sizes[3]};
-        d[i].comm = (jaxcc_rt_comm){first.device + i, first.devices, first.level, s, all_gather, all_to_all, permute};
-        for (int64_t k = 0; k < ndims; k++) memcpy(&a[k], &dims[k], sizeof *dims);
-        for (int64_t k = 0; k < nin; k++) a[ndims + k] = arrays[k];
-        for (int64_t k = 0; k < nout; k++) a[ndims + nin + k] = (char *)arrays[nin + k] + i * bytes[k];
-        a[-1] = &a[each - 2];
-        if (pthread_create(&d[i].thread, NULL, device, &d[i])) break;
-    }
-    if (started < n) { /* running devices must not wait for those that did not start */
-        pthread_mutex_lock(&s->lock);
-        if (!s->status) s->status = JAXCC_MEMORY, strcpy(s->text, "no memory for the threads of all devices");
-        pthread_cond_broadcast(&s->changed);
-        pthread_mutex_unlock(&s->lock);
-    }
+    if (started < p->devices) /* running devices must not wait for those that did not start */
+        fail_locked(first.state, JAXCC_MEMORY, "no memory for the threads of all devices");
     for (int64_t i = 0; i < started; i++) pthread_join(d[i].thread, NULL);
+}
+int32_t jaxcc_rt_spmd_run(jaxcc_rt_heap *call, const jaxcc_rt_devices *how, const jaxcc_rt_spmd_program *p) {
+    State own = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    jaxcc_rt_comm first = first_of(jaxcc_rt_comm_of(call), how, p, &own);
+    State *s = first.state;
+    Device *d = calloc((size_t)p->devices, sizeof *d);
+    void **args = calloc((size_t)(p->devices * (p->n_dims + p->n_in + p->n_out + 1)), sizeof *args);
+    if (d && args)
+        run_all(d, args, first);
+    else
+        fail_locked(s, JAXCC_MEMORY, "no memory for the threads of all devices");
     while (own.open) { /* a device ended while others met */
         Meeting *m = own.open;
         own.open = m->next;
@@ -178,7 +191,54 @@ void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *size
     pthread_mutex_lock(&s->lock);
     int32_t status = s->status; /* ends an enclosing program too */
     pthread_mutex_unlock(&s->lock);
-    if (status) jaxcc_rt_stop(call, status, "%s", s->text);
+    return status ? jaxcc_rt_fail_text(status, s->text) : 0;
+}
+jaxcc_rt_spmd_program jaxcc_rt_spmd_program_of(void *const *arrays, const int64_t *sizes,
+                                               void (*body)(void *args, jaxcc_rt_heap *)) {
+    const int64_t *dims = sizes + 5, *out_bytes = dims + sizes[4];
+    return (jaxcc_rt_spmd_program){.devices = sizes[0],
+                                   .n_in = sizes[1],
+                                   .n_out = sizes[2],
+                                   .workspace = sizes[3],
+                                   .n_dims = sizes[4],
+                                   .dims = dims,
+                                   .out_bytes = out_bytes,
+                                   .in_bytes = out_bytes + sizes[2],
+                                   .arrays = arrays,
+                                   .body = body};
+}
+
+/* ---- on the host: nothing is asynchronous */
+static int32_t host_run(jaxcc_rt_comm *c) {
+    const jaxcc_rt_spmd_program *p = c->program;
+    void *workspace = p->workspace ? jaxcc_rt_workspace_get(p->workspace) : NULL;
+    if (p->workspace && !workspace) return jaxcc_rt_fail_memory(p->workspace, "");
+    c->args[p->n_dims + p->n_in + p->n_out] = workspace;
+    int32_t status = jaxcc_rt_device_run(p->body, c->args, c);
+    if (workspace) jaxcc_rt_workspace_put(workspace);
+    return status;
+}
+static int32_t host_mark(jaxcc_rt_heap *call) { return 0; }
+static int32_t host_follow(jaxcc_rt_heap *call, const jaxcc_rt_comm *other) { return 0; }
+static int32_t host_copy(jaxcc_rt_heap *call, void *to, const jaxcc_rt_comm *owner, const void *from, int64_t bytes) {
+    memcpy(to, from, (size_t)bytes);
+    return 0;
+}
+static int32_t host_zero(jaxcc_rt_heap *call, void *to, int64_t bytes) {
+    memset(to, 0, (size_t)bytes);
+    return 0;
+}
+static int32_t host_number(jaxcc_rt_heap *call, int32_t *to, int32_t n) {
+    *to = n;
+    return 0;
+}
+
+void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes,
+                   void (*body)(void *args, jaxcc_rt_heap *)) {
+    static const jaxcc_rt_devices host = {host_run, host_mark, host_follow, host_copy, host_zero, host_number};
+    jaxcc_rt_spmd_program p = jaxcc_rt_spmd_program_of(arrays, sizes, body);
+    int32_t status = jaxcc_rt_spmd_run(call, &host, &p);
+    end_if(call, status);
 }
 
 /* ---- called by programs: sizes begin with bytes and the group */
@@ -214,31 +274,44 @@ static int64_t group(jaxcc_rt_heap *call, const int64_t *sizes, int64_t **member
     }
     return count;
 }
-static void done(jaxcc_rt_heap *call, int32_t status) {
-    if (status) jaxcc_rt_stop(call, status, "another device ended");
-}
 void jaxcc_rt_device(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
-    *(int32_t *)arrays[0] = (int32_t)jaxcc_rt_comm_of(call)->device;
+    const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
+    end_if(call, c->how->number(call, arrays[0], (int32_t)c->device));
 }
+/* The members' data, concatenated. */
 void jaxcc_rt_all_gather(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
-    jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
-    int64_t *members, me, n = group(call, sizes + 1, &members, &me);
-    done(call, c->all_gather(c, members, n, arrays[0], arrays[1], sizes[0]));
+    const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
+    char *all = arrays[1];
+    int32_t status;
+    int64_t *members, me, n = group(call, sizes + 1, &members, &me), bytes = sizes[0];
+    Meeting *m = meet(call, members, n, arrays[0], &status);
+    for (int64_t i = 0; i < n && !status; i++) status = get(call, all + i * bytes, m, i, 0, bytes);
+    part(call, m, status);
     jaxcc_rt_heap_put(call, members);
     for (int64_t each = sizes[3 + 2 * sizes[1]]; n < each; n++) /* without a member: any values of the type */
-        memcpy((char *)arrays[1] + n * sizes[0], arrays[0], (size_t)sizes[0]);
+        end_if(call, c->how->copy(call, all + n * bytes, c, arrays[0], bytes));
 }
+/* Each member's data are parts for all members; the result: the parts that they have for this device. */
 void jaxcc_rt_all_to_all(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
-    jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
-    int64_t *members, me, n = group(call, sizes + 1, &members, &me);
-    done(call, c->all_to_all(c, members, n, arrays[0], arrays[1], sizes[0]));
+    int32_t status;
+    int64_t *members, me, n = group(call, sizes + 1, &members, &me), bytes = sizes[0];
+    int64_t mine = place(jaxcc_rt_comm_of(call), members, n) * bytes;
+    Meeting *m = meet(call, members, n, arrays[0], &status);
+    for (int64_t i = 0; i < n && !status; i++) status = get(call, (char *)arrays[1] + i * bytes, m, i, mine, bytes);
+    part(call, m, status);
     jaxcc_rt_heap_put(call, members);
 }
-/* After bytes: the place from which each place receives, -1: none; then the group. */
+/* After bytes: the place from which each place receives, -1: none, which gives zeros; then the group. */
 void jaxcc_rt_permute(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
-    jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
-    const int64_t *from = sizes + 2;
+    const int64_t *from = sizes + 2, bytes = sizes[0];
+    int32_t status;
     int64_t *members, me, n = group(call, sizes + 2 + sizes[1], &members, &me);
-    done(call, c->permute(c, members, n, me < sizes[1] ? from[me] : -1, arrays[0], arrays[1], sizes[0]));
+    int64_t source = me < sizes[1] ? from[me] : -1;
+    Meeting *m = meet(call, members, n, arrays[0], &status);
+    if (!status && source >= 0 && source < n)
+        status = get(call, arrays[1], m, source, 0, bytes);
+    else if (!status)
+        status = jaxcc_rt_comm_of(call)->how->zero(call, arrays[1], bytes);
+    part(call, m, status);
     jaxcc_rt_heap_put(call, members);
 }

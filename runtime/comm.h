@@ -1,24 +1,47 @@
-/* Communication between devices. A program for several devices (spmd) runs once for each device; each has its end of a
-   communicator and exchanges data with the others only by these functions. Here devices are threads of one process. */
+/* Programs for several devices (spmd), which run once for each device, on a thread of its own. Devices exchange data only
+   by the functions at the end of comm.c. Where their data lies and how it is moved, a table says: that of comm.c itself
+   for memory of the host, that of cuda_comm.c for GPUs. */
 #ifndef JAXCC_RT_COMM_H
 #define JAXCC_RT_COMM_H
-#include <stdint.h>
+#include "rt.h"
 
-typedef struct jaxcc_rt_comm jaxcc_rt_comm;
+/* What all devices of a program run. */
+typedef struct {
+    int64_t devices, n_in, n_out, workspace, n_dims; /* workspace: bytes that a device needs */
+    const int64_t *dims, *out_bytes, *in_bytes;      /* out_bytes: of a device's part; in_bytes: for GPUs alone */
+    void *const *arrays;                             /* the whole inputs, then the whole outputs: parts by device */
+    void (*body)(void *args, jaxcc_rt_heap *);
+    void *user; /* of the table */
+} jaxcc_rt_spmd_program;
+
+/* One device. `args`: the extents, inputs, parts of outputs, workspace, which `run` sets. */
 struct jaxcc_rt_comm {
-    int64_t device, devices; /* the number of this one, and how many there are */
+    int64_t device, devices; /* its number, and how many there are */
     int64_t level;           /* nesting depth of such programs: a device of one may run an inner one on several */
+    int64_t place;           /* its number among those of its program */
     void *state;
-    /* Each function is called by all of `members` (n devices, in the order of their parts) with the same members and
-       sizes. Returns 0, or the status with which another device ended. */
-    /* all: the `bytes` of the members, concatenated. */
-    int32_t (*all_gather)(jaxcc_rt_comm *, const int64_t *members, int64_t n, const void *mine, void *all,
-                          int64_t bytes);
-    /* mine: n parts of `bytes`, the k-th for member k; all: the parts that the members have for this device. */
-    int32_t (*all_to_all)(jaxcc_rt_comm *, const int64_t *members, int64_t n, const void *mine, void *all,
-                          int64_t bytes);
-    /* out: the data of member `from`; zeros if from < 0. */
-    int32_t (*permute)(jaxcc_rt_comm *, const int64_t *members, int64_t n, int64_t from, const void *mine, void *out,
-                       int64_t bytes);
+    const struct jaxcc_rt_devices *how;
+    const jaxcc_rt_spmd_program *program;
+    void **args;
 };
+
+/* How devices run and move data; all return a status, with the text set. */
+typedef struct jaxcc_rt_devices {
+    int32_t (*run)(jaxcc_rt_comm *); /* the program, on the device's thread */
+    /* Work may be asynchronous: what this device does after it follows another one begins when that has come to its
+       last mark. */
+    int32_t (*mark)(jaxcc_rt_heap *);
+    int32_t (*follow)(jaxcc_rt_heap *, const jaxcc_rt_comm *other);
+    int32_t (*copy)(jaxcc_rt_heap *, void *to, const jaxcc_rt_comm *owner, const void *from, int64_t bytes);
+    int32_t (*zero)(jaxcc_rt_heap *, void *to, int64_t bytes);
+    int32_t (*number)(jaxcc_rt_heap *, int32_t *to, int32_t n);
+} jaxcc_rt_devices;
+
+/* Runs the program on all devices. The status of the first one that failed, with its text. */
+int32_t jaxcc_rt_spmd_run(jaxcc_rt_heap *call, const jaxcc_rt_devices *, const jaxcc_rt_spmd_program *);
+/* sizes: devices, inputs, outputs, bytes of workspace, how many extents, the extents, bytes of each output's part, and
+   for GPUs bytes of each input. arrays: inputs, outputs. */
+jaxcc_rt_spmd_program jaxcc_rt_spmd_program_of(void *const *arrays, const int64_t *sizes,
+                                               void (*body)(void *args, jaxcc_rt_heap *));
+
 #endif

@@ -56,6 +56,8 @@ _Noreturn void jaxcc_rt_heap_end(jaxcc_rt_heap *, int32_t status);
    sizes. */
 typedef void jaxcc_rt_function(jaxcc_rt_heap *, void *const *arrays, const int64_t *sizes);
 jaxcc_rt_function jaxcc_rt_print, jaxcc_rt_check, jaxcc_rt_ffi;
+/* What devices of a program for several exchange (comm.c). */
+jaxcc_rt_function jaxcc_rt_device, jaxcc_rt_all_gather, jaxcc_rt_all_to_all, jaxcc_rt_permute;
 /* Memory for an output, freed by its release(). */
 void *jaxcc_rt_heap_array(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes);
 
