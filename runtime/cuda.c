@@ -1,7 +1,6 @@
 /* Calls on a GPU. A call's work is on one stream: with host pointers that of a lane, which the call has to itself and
    waits for, with device pointers that of the caller. */
-#include "cuda_device.h"
-#include <assert.h>
+#include "cuda_call.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +11,6 @@ typedef struct Late {
     void *host, *device;
     int64_t bytes;
 } Late;
-typedef struct {
-    const jaxcc_rt_cuda_program *program;
-    void **words;
-    const int64_t *bytes;
-    Device *device;
-    Loaded *loaded;
-    CUstream stream;
-    Lane *lane;          /* with device pointers NULL until something is copied */
-    Block *blocks;       /* taken for this call */
-    CUdeviceptr outputs; /* with host pointers: what is copied out at the end */
-    Late *late;
-    bool started; /* there may be work on the stream */
-} Call;
 
 static _Thread_local CUstream thread_stream;
 void jaxcc_rt_cuda_set_stream(void *stream) { thread_stream = stream; }
@@ -35,19 +21,6 @@ static void **outputs(const Call *c) { return inputs(c) + c->program->n_in; }
 static const int64_t *output_bytes(const Call *c) { return c->bytes + c->program->n_in; }
 static int64_t n_arrays(const jaxcc_rt_cuda_program *p) { return p->n_in + p->n_out; }
 static void **workspace(const Call *c) { return outputs(c) + c->program->n_out; }
-
-static void *pointer(CUdeviceptr p) { return (void *)(uintptr_t)p; }
-static CUdeviceptr address(const void *p) { return (CUdeviceptr)(uintptr_t)p; }
-
-static Call *call_of(jaxcc_rt_heap *h) {
-    Call *c = jaxcc_rt_cuda_of(h);
-    assert(c);
-    return c;
-}
-/* Ends the body if something has failed. */
-static void must(jaxcc_rt_heap *h, int32_t status) {
-    if (status) jaxcc_rt_heap_end(h, status);
-}
 
 /* ---- the caller's pointers */
 static int32_t fail_argument(const jaxcc_rt_cuda_program *p, int64_t k, const char *what) {
@@ -78,8 +51,8 @@ static int32_t device_of_arrays(const Call *c, int64_t *found) {
 }
 
 /* ---- memory of the call */
-static int32_t take_lane(Call *c) { return c->lane ? 0 : jaxcc_rt_cuda_lane_take(c->device, &c->lane); }
-static int32_t take_block(Call *c, int64_t bytes, const char *hint, CUdeviceptr *at) {
+int32_t jaxcc_rt_cuda_take_lane(Call *c) { return c->lane ? 0 : jaxcc_rt_cuda_lane_take(c->device, &c->lane); }
+int32_t jaxcc_rt_cuda_take_block(Call *c, int64_t bytes, const char *hint, CUdeviceptr *at) {
     Block *b;
     int32_t status = jaxcc_rt_cuda_block_take(c->device, bytes, c->stream, hint, &b);
     if (status) return status;
@@ -88,13 +61,9 @@ static int32_t take_block(Call *c, int64_t bytes, const char *hint, CUdeviceptr 
     *at = b->at;
     return 0;
 }
-static Area area(void **pointers, const int64_t *bytes, int64_t n) {
-    return (Area){pointers, bytes, sizeof *pointers, sizeof *bytes, n, 0, 0};
-}
 static int64_t sum(int64_t a, int64_t b) { return a < 0 || b < 0 || a > INT64_MAX - b ? INT64_MAX : a + b; }
 
-/* The words become addresses from `at` on. */
-static void place(void **words, const int64_t *bytes, int64_t n, CUdeviceptr *at) {
+void jaxcc_rt_cuda_place(void **words, const int64_t *bytes, int64_t n, CUdeviceptr *at) {
     Area a = area(words, bytes, n);
     for (int64_t k = 0; k < n; k++) {
         CUdeviceptr p = jaxcc_rt_cuda_area_next(&a, at);
@@ -109,13 +78,13 @@ static int32_t copy_arguments(Call *c) {
     int64_t all = sum(sum(jaxcc_rt_cuda_area_bytes(in), jaxcc_rt_cuda_area_bytes(out)), most);
     if (!all) return 0;
     CUdeviceptr at;
-    int32_t status = take_block(c, all, p->hint, &at);
+    int32_t status = jaxcc_rt_cuda_take_block(c, all, p->hint, &at);
     if (!status) status = jaxcc_rt_cuda_copy_in(c->device, c->lane, c->stream, in, at);
     if (!status) status = jaxcc_rt_cuda_lane_keep(c->lane, outputs(c), p->n_out);
     if (status) return status;
-    place(inputs(c), c->bytes, p->n_in, &at);
+    jaxcc_rt_cuda_place(inputs(c), c->bytes, p->n_in, &at);
     c->outputs = at;
-    place(outputs(c), output_bytes(c), p->n_out, &at);
+    jaxcc_rt_cuda_place(outputs(c), output_bytes(c), p->n_out, &at);
     if (most) *workspace(c) = pointer(at);
     return 0;
 }
@@ -123,7 +92,7 @@ static int32_t only_workspace(Call *c) {
     int64_t bytes = c->bytes[n_arrays(c->program)];
     CUdeviceptr at;
     if (!bytes) return 0;
-    int32_t status = take_block(c, bytes < 0 ? INT64_MAX : bytes, c->program->hint, &at);
+    int32_t status = jaxcc_rt_cuda_take_block(c, bytes < 0 ? INT64_MAX : bytes, c->program->hint, &at);
     if (!status) *workspace(c) = pointer(at);
     return status;
 }
@@ -131,14 +100,14 @@ static int32_t only_workspace(Call *c) {
 /* ---- a call */
 static int32_t begin(Call *c) {
     int32_t status = jaxcc_rt_cuda_load(c->device, c->program->library, &c->loaded);
-    if (!status && !on_device(c)) status = take_lane(c);
+    if (!status && !on_device(c)) status = jaxcc_rt_cuda_take_lane(c);
     if (status) return status;
     c->stream = on_device(c) ? thread_stream : c->lane->stream;
     c->started = true;
     *workspace(c) = NULL;
     return on_device(c) ? only_workspace(c) : copy_arguments(c);
 }
-static int32_t wait(Call *c) {
+int32_t jaxcc_rt_cuda_wait(Call *c) {
     int32_t status = CU(c->device, cuStreamSynchronize, c->stream);
     if (!status) jaxcc_rt_cuda_waited();
     return status;
@@ -150,23 +119,25 @@ static int32_t copy_results(Call *c) {
     for (Late *l = c->late; l && !status; l = l->next)
         status =
             jaxcc_rt_cuda_copy_out(c->device, c->lane, c->stream, area(&l->host, &l->bytes, 1), address(l->device));
-    return status ? status : wait(c);
+    return status ? status : jaxcc_rt_cuda_wait(c);
 }
 static void body(void *args, jaxcc_rt_heap *h) {
     Call *c = args;
     c->program->body(c->words, h);
     if (!on_device(c)) must(h, copy_results(c));
 }
-/* A call that failed waits for what it has enqueued, as its memory goes to others. */
-static void end(Call *c, int32_t status) {
-    bool good = true;
-    if (status && c->started) good = !jaxcc_rt_cuda.cuStreamSynchronize(c->stream);
-    bool idle = status ? good : !on_device(c);
+void jaxcc_rt_cuda_give_back(Call *c, bool idle, bool good) {
     for (Block *b = c->blocks, *next; b; b = next) {
         next = b->next;
         jaxcc_rt_cuda_block_give(c->device, b, c->stream, idle);
     }
     if (c->lane) jaxcc_rt_cuda_lane_give(c->device, c->lane, good);
+}
+/* A call that failed waits for what it has enqueued, as its memory goes to others. */
+static void end(Call *c, int32_t status) {
+    bool good = true;
+    if (status && c->started) good = !jaxcc_rt_cuda.cuStreamSynchronize(c->stream);
+    jaxcc_rt_cuda_give_back(c, status ? good : !on_device(c), good);
 }
 int32_t jaxcc_rt_cuda_run(const jaxcc_rt_cuda_program *p, void **words, const int64_t *bytes) {
     Call c = {.program = p, .words = words, .bytes = bytes};
@@ -177,7 +148,7 @@ int32_t jaxcc_rt_cuda_run(const jaxcc_rt_cuda_program *p, void **words, const in
     if (!status) status = jaxcc_rt_cuda_enter(c.device);
     if (status) return status;
     status = begin(&c);
-    if (!status) status = jaxcc_rt_cuda_body(body, &c, &c);
+    if (!status) status = jaxcc_rt_cuda_body(body, &c, NULL, &c);
     end(&c, status);
     jaxcc_rt_cuda_leave();
     return status;
@@ -258,13 +229,13 @@ void jaxcc_rt_cuda_upload(jaxcc_rt_heap *h, void *to, const void *from, int64_t 
     Call *c = call_of(h);
     void *host = (void *)from;
     if (bytes <= 0) return;
-    must(h, take_lane(c));
+    must(h, jaxcc_rt_cuda_take_lane(c));
     must(h, jaxcc_rt_cuda_copy_in(c->device, c->lane, c->stream, area(&host, &bytes, 1), address(to)));
 }
 void jaxcc_rt_cuda_read(jaxcc_rt_heap *h, void *to, const void *from, int64_t bytes) {
     Call *c = call_of(h);
     if (bytes <= 0) return;
-    must(h, take_lane(c));
+    must(h, jaxcc_rt_cuda_take_lane(c));
     must(h, jaxcc_rt_cuda_copy_out(c->device, c->lane, c->stream, area(&to, &bytes, 1), address(from)));
 }
 static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -287,7 +258,7 @@ void jaxcc_rt_cuda_host(jaxcc_rt_heap *h, jaxcc_rt_function *function, void *con
 
 /* ---- memory that the call asks for */
 static int32_t get(jaxcc_rt_heap *h, int64_t bytes, CUdeviceptr *at) {
-    return take_block(call_of(h), bytes < 0 ? INT64_MAX : bytes + !bytes, "", at);
+    return jaxcc_rt_cuda_take_block(call_of(h), bytes < 0 ? INT64_MAX : bytes + !bytes, "", at);
 }
 void *jaxcc_rt_cuda_get(jaxcc_rt_heap *h, int64_t bytes) {
     CUdeviceptr at = 0;

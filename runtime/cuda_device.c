@@ -19,12 +19,14 @@ static struct {
 static _Thread_local struct {
     const jaxcc_rt_cuda_kernel *last;
     int64_t n; /* since the thread last waited */
+    bool among_others;
 } launches;
 void jaxcc_rt_cuda_launched(const jaxcc_rt_cuda_kernel *k) {
     launches.last = k;
     launches.n++;
 }
 void jaxcc_rt_cuda_waited(void) { launches.n = 0; }
+void jaxcc_rt_cuda_among_others(void) { launches.among_others = true; }
 
 /* The device is lost. A fault is reported by whatever is called next, so the kernel is known if there was but one. */
 static void lose(Device *d, CUresult r, const char *says) {
@@ -32,7 +34,9 @@ static void lose(Device *d, CUresult r, const char *says) {
     if (launches.n)
         snprintf(where, sizeof where, " in kernel '%s'%s%s%s%s", launches.last->name, launches.last->what ? " (" : "",
                  launches.last->what ? launches.last->what : "", launches.last->what ? ")" : "",
-                 launches.n > 1 ? " or one before it" : "");
+                 launches.among_others ? " or another one"
+                 : launches.n > 1      ? " or one before it"
+                                       : "");
     pthread_mutex_lock(&d->lock);
     if (!d->failed)
         snprintf(d->why, sizeof d->why, "GPU %d failed%s: %s%s%s", d->ordinal, where, says ? says : "",
@@ -108,12 +112,19 @@ static int32_t device_open(int ordinal, Device **out) {
     *out = d;
     return 0;
 }
-static int32_t checked_ordinal(int64_t k) {
-    int n = 0;
-    CUresult r = jaxcc_rt_cuda.cuDeviceGetCount(&n);
+int32_t jaxcc_rt_cuda_count(int *n) {
+    *n = 0;
+    CUresult r = jaxcc_rt_cuda.cuDeviceGetCount(n);
     if (r) return jaxcc_rt_fail(JAXCC_MISSING, "no GPU can be found: %s", jaxcc_rt_cuda_name_of(r));
-    if (n == 0) return jaxcc_rt_fail_text(JAXCC_MISSING, "this program needs an NVIDIA GPU, but there is none");
-    if (k < 0 || k >= n || k >= MOST_DEVICES)
+    if (*n == 0) return jaxcc_rt_fail_text(JAXCC_MISSING, "this program needs an NVIDIA GPU, but there is none");
+    if (*n > MOST_DEVICES) *n = MOST_DEVICES;
+    return 0;
+}
+static int32_t checked_ordinal(int64_t k) {
+    int n;
+    int32_t status = jaxcc_rt_cuda_count(&n);
+    if (status) return status;
+    if (k < 0 || k >= n)
         return jaxcc_rt_fail(JAXCC_MISSING, "there is no GPU %lld: there %s %d, the first is 0", (long long)k,
                              n == 1 ? "is" : "are", n);
     return 0;
@@ -146,6 +157,13 @@ int32_t jaxcc_rt_cuda_device(int64_t k, Device **d) {
         pthread_mutex_unlock(&devices.lock);
     }
     return status ? status : (*d)->failed ? fail_lost(*d) : 0;
+}
+void jaxcc_rt_cuda_reach(Device *d, const Device *other) {
+    uint64_t bit = (uint64_t)1 << other->ordinal;
+    int can = 0;
+    if (d == other || (d->peers & bit) || (atomic_fetch_or(&d->peers, bit) & bit)) return;
+    if (!jaxcc_rt_cuda.cuDeviceCanAccessPeer(&can, d->number, other->number) && can)
+        jaxcc_rt_cuda.cuCtxEnablePeerAccess(other->context, 0);
 }
 int32_t jaxcc_rt_cuda_enter(Device *d) {
     int32_t status = CU(d, cuCtxPushCurrent_v2, d->context);

@@ -17,7 +17,8 @@ typedef struct Block {
     bool pending;
 } Block;
 /* What one call at a time uses: a stream; two pinned blocks of the host, which large arrays pass through in turn; room for
-   the pointers of its outputs. `busy`: until `done` the device may still use the block. */
+   the pointers of its outputs; an event that other streams wait for, NULL until it is needed. `busy`: until `done` the
+   device may still use the block. */
 typedef struct {
     char *at;
     int64_t bytes;
@@ -28,6 +29,7 @@ typedef struct Lane {
     struct Lane *next;
     CUstream stream;
     Half half[2];
+    CUevent mark;
     void **outputs;
     int64_t n_outputs;
 } Lane;
@@ -51,7 +53,8 @@ typedef struct Device {
     Lane *lanes;
     int64_t n_blocks, n_lanes;
     Loaded *loaded;
-    _Atomic bool failed; /* for good: why says how */
+    _Atomic uint64_t peers; /* those whose memory it has asked to reach, a bit each */
+    _Atomic bool failed;    /* for good: why says how */
     char why[256];
 } Device;
 
@@ -59,6 +62,10 @@ enum { JAXCC_RT_CUDA_ALIGN = 256, JAXCC_RT_CUDA_DEFAULT = -1 };
 
 /* The device of that number, ready for calls; JAXCC_RT_CUDA_DEFAULT: the one that the environment chooses. */
 int32_t jaxcc_rt_cuda_device(int64_t ordinal, Device **);
+int32_t jaxcc_rt_cuda_count(int *); /* how many there are */
+/* The device, which is current, copies from and to the other one directly if the machine can; else the driver goes
+   through the host's memory. */
+void jaxcc_rt_cuda_reach(Device *, const Device *other);
 /* While one is in progress on any thread, the end of the process leaves everything as it is. */
 int32_t jaxcc_rt_cuda_enter(Device *);
 void jaxcc_rt_cuda_leave(void);
@@ -69,6 +76,7 @@ int32_t jaxcc_rt_cuda_failed(Device *, CUresult r, const char *function);
 /* For messages: a launch by this thread; it has waited for the launches. */
 void jaxcc_rt_cuda_launched(const jaxcc_rt_cuda_kernel *);
 void jaxcc_rt_cuda_waited(void);
+void jaxcc_rt_cuda_among_others(void); /* other threads launch kernels at the same time */
 
 /* ---- memory (cuda_memory.c) */
 /* At least so many bytes for work on the stream. hint: as in jaxcc_rt_cuda_program. */
@@ -80,6 +88,8 @@ int32_t jaxcc_rt_cuda_alloc(Device *, int64_t bytes, const char *hint, CUdevicep
 int32_t jaxcc_rt_cuda_lane_take(Device *, Lane **);
 /* Copies the pointers to the lane. */
 int32_t jaxcc_rt_cuda_lane_keep(Lane *, void *const *outputs, int64_t n);
+/* Marks how far the stream has come. */
+int32_t jaxcc_rt_cuda_lane_mark(Device *, Lane *, CUstream);
 /* good: its stream has come to its end. */
 void jaxcc_rt_cuda_lane_give(Device *, Lane *, bool good);
 /* Frees what the device keeps for later. */

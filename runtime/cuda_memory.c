@@ -133,6 +133,7 @@ static void lane_free(Lane *l) {
         if (l->half[i].at) jaxcc_rt_cuda.cuMemFreeHost(l->half[i].at);
         if (l->half[i].done) jaxcc_rt_cuda.cuEventDestroy_v2(l->half[i].done);
     }
+    if (l->mark) jaxcc_rt_cuda.cuEventDestroy_v2(l->mark);
     if (l->stream) jaxcc_rt_cuda.cuStreamDestroy_v2(l->stream);
     free(l->outputs);
     free(l);
@@ -185,6 +186,10 @@ void jaxcc_rt_cuda_lane_give(Device *d, Lane *l, bool good) {
     }
     pthread_mutex_unlock(&d->lock);
     if (!good) lane_free(l);
+}
+int32_t jaxcc_rt_cuda_lane_mark(Device *d, Lane *l, CUstream stream) {
+    int32_t status = l->mark ? 0 : CU(d, cuEventCreate, &l->mark, CU_EVENT_DISABLE_TIMING);
+    return status ? status : CU(d, cuEventRecord, l->mark, stream);
 }
 static int32_t half_wait(Device *d, Half *h) {
     if (!h->busy) return 0;

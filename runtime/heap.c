@@ -48,8 +48,8 @@ int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args)
 int32_t jaxcc_rt_device_run(void (*body)(void *args, jaxcc_rt_heap *), void *args, jaxcc_rt_comm *comm) {
     return run(body, args, comm, NULL);
 }
-int32_t jaxcc_rt_cuda_body(void (*body)(void *args, jaxcc_rt_heap *), void *args, void *cuda) {
-    return run(body, args, NULL, cuda);
+int32_t jaxcc_rt_cuda_body(void (*body)(void *args, jaxcc_rt_heap *), void *args, jaxcc_rt_comm *comm, void *cuda) {
+    return run(body, args, comm, cuda);
 }
 jaxcc_rt_comm *jaxcc_rt_comm_of(jaxcc_rt_heap *h) { return h->comm; }
 void *jaxcc_rt_cuda_of(jaxcc_rt_heap *h) { return h->cuda; }

@@ -65,8 +65,8 @@ void *jaxcc_rt_heap_array(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const
 void jaxcc_rt_heap_output(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const int64_t *dims,
                           void (*by)(jaxcc_array *));
 _Noreturn void jaxcc_rt_heap_no_rows(jaxcc_rt_heap *, int64_t turns, int64_t row, const char *error);
-/* A call on a GPU: as jaxcc_rt_heap_run, with its state there (cuda.c). */
-int32_t jaxcc_rt_cuda_body(void (*body)(void *args, jaxcc_rt_heap *), void *args, void *cuda);
+/* A call on a GPU, or one of several devices there (else NULL), with its state (cuda_call.h). */
+int32_t jaxcc_rt_cuda_body(void (*body)(void *args, jaxcc_rt_heap *), void *args, jaxcc_rt_comm *, void *cuda);
 void *jaxcc_rt_cuda_of(jaxcc_rt_heap *);
 
 /* Operations for which some CPUs have no instruction (math.c): as libm's functions of these names. */

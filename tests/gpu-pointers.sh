@@ -8,12 +8,31 @@ cat >"$work/axpy.jaxpr" <<'X1'
     c:f32[1000] = add b y
   in (c,) }
 X1
+cat >"$work/several.jaxpr" <<'X1'
+{ lambda ; x:f32[4,250]. let
+    y:f32[4,250] = xla_pmap[
+      axis_name=i
+      axis_size=4
+      call_jaxpr={ lambda ; a:f32[250]. let
+          b:f32[250] = psum[axes=('i',) axis_index_groups=None] a
+          c:f32[250] = sub b a
+        in (c,) }
+      in_axes=(0,)
+      out_axes=(0,)
+    ] x
+  in (y,) }
+X1
 echo '{ lambda ; n:i64[] x:f32[n]. let y:f32[n] = neg x in (y,) }' >"$work/extent.jaxpr"
-succeeds jaxcc --target=nvptx64 --device-pointers "$work/axpy.jaxpr" -o "$work/axpy.so"
+for name in axpy several; do
+    try "$name" jaxcc --target=nvptx64 --device-pointers "$work/$name.jaxpr" -o "$work/$name.so"
+done
 [ "$mode" = asan ] && sanitize=-fsanitize=address,undefined || sanitize= # as the driver for tests is
-succeeds cc $sanitize -Iruntime -I"$work" -I. tests/gpu_pointers.c "$work/axpy.so" -Wl,-rpath,"$work" -ldl -o "$work/pointers"
+succeeds cc $sanitize -Iruntime -I"$work" -I. tests/gpu_pointers.c "$work/axpy.so" "$work/several.so" -Wl,-rpath,"$work" -ldl -o "$work/pointers"
 for lazy in 0 1 2; do
-    try "lazy $lazy" env LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_LAZY=$lazy JAXCC_GPU_RACES=3 "$work/pointers"
+    for n in 1 3; do
+        try "lazy $lazy, GPUs: $n" env LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_LAZY=$lazy JAXCC_GPU_DEVICES=$n JAXCC_GPU_RACES=3 \
+            "$work/pointers"
+    done
 done
 # refused STATUS TEXT OPTION...
 refused() {

@@ -27,7 +27,7 @@ refused() {
 # Each function fails at its first, second, third use. Those that only give back may leave what they were to give back.
 fails() {
     for n in 1 2 3; do
-        scenario "$2" "$4=$1:$n" JAXCC_GPU_LAZY="$3" && continue
+        scenario "$2" "$4=$1:$n" JAXCC_GPU_LAZY="$3" JAXCC_GPU_DEVICES="${5:-1}" && continue
         case $1 in
         cuMemFree* | cu*Destroy* | cuModuleUnload | *Release* | cuCtxPop* | cuEventRecord) grep -q '^leak\|not released\|not freed' "$work/leaks" && continue ;;
         esac
@@ -49,10 +49,17 @@ for lazy in 0 1 2; do
     try "ends, lazy $lazy" scenario ends JAXCC_GPU_LAZY=$lazy
     try "fault, lazy $lazy" scenario sticky FAULT=1 JAXCC_GPU_LAZY=$lazy
     try "fault of a call that does not wait, lazy $lazy" scenario sticky_device JAXCC_GPU_LAZY=$lazy
+    for n in 1 2 5; do
+        try "several devices on $n, lazy $lazy" scenario spmd JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy JAXCC_GPU_RACES=3
+        try "one of several on $n stops, lazy $lazy" scenario spmd_stops JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy
+        try "a fault of one of several on $n, lazy $lazy" scenario spmd_fault JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy
+    done
     [ $lazy -lt 2 ] || continue
     for f in $functions; do
         try "$f fails, host pointers, lazy $lazy" fails "$f" once_host $lazy JAXCC_GPU_FAIL
         try "$f fails, device pointers, lazy $lazy" fails "$f" once_device $lazy FAIL
+        try "$f fails, several devices, host pointers, lazy $lazy" fails "$f" once_spmd_host $lazy JAXCC_GPU_FAIL 2
+        try "$f fails, several devices, device pointers, lazy $lazy" fails "$f" once_spmd_device $lazy FAIL 2
     done
 done
 # Some functions that fail in twelve calls, drawn with a seed; of what a caller's release() uses none, as it cannot say so.
@@ -64,6 +71,8 @@ drawn() {
 seed=1
 while [ $seed -le 30 ]; do
     try "several, seed $seed" scenario several FAIL="$(drawn $seed)" JAXCC_GPU_LAZY=$((seed % 3))
+    try "several, several devices, seed $seed" scenario several_spmd FAIL="$(drawn $seed)" JAXCC_GPU_LAZY=$((seed % 3)) \
+        JAXCC_GPU_DEVICES=$((1 + seed % 4))
     seed=$((seed + 1))
 done
 for f in cuLaunchKernel cuStreamSynchronize cuMemcpyHtoDAsync_v2 cuEventSynchronize; do

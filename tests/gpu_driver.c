@@ -47,9 +47,6 @@ typedef struct {
     X(cuDeviceGetDefaultMemPool, Handle *, CUdevice)                                                                   \
     X(cuMemPoolSetAttribute, Handle, int, void *)                                                                      \
     X(cuMemPoolGetAttribute, Handle, int, void *)                                                                      \
-    X(cuDeviceCanAccessPeer, int *, CUdevice, CUdevice)                                                                \
-    X(cuCtxEnablePeerAccess, CUcontext, unsigned)                                                                      \
-    X(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream)                             \
     X(cuMemGetInfo_v2, size_t *, size_t *)
 static struct {
 #define CUDA(name, ...) CUresult (*name)(__VA_ARGS__);

@@ -1,13 +1,14 @@
 /* gpu_pointers: calls axpy, compiled with --device-pointers, on a stream of its own with arrays of the GPU; an array that is not aligned is
-   refused. */
+   refused. Then several, a program for four devices, each of which gives the sum of what the others have. */
 #include "../runtime/cuda_driver.h"
 #include "axpy.h"
+#include "several.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 1000 };
+enum { N = 1000, DEVICES = 4, PART = N / DEVICES };
 static void *driver;
 /* Calls a function of the driver. */
 #define CU(name, ...)                                                                                                  \
@@ -49,6 +50,16 @@ int main(void) {
         if (out[i] != 2 * x[i] + 1) return fprintf(stderr, "out[%d] is %g\n", i, out[i]), 1;
     if (axpy(pointer(p[0]), pointer(p[1]) + 1, pointer(p[2]), pointer(p[3])) != JAXCC_ARGUMENT)
         return fprintf(stderr, "an array that is not aligned is taken\n"), 1;
+    several_stream(stream);
+    for (int i = 0; i < 3; i++)
+        if (several(pointer(p[1]), pointer(p[3])) != JAXCC_OK) return fprintf(stderr, "%s\n", several_error()), 1;
+    CU(cuMemcpyDtoHAsync_v2, out, p[3], sizeof out, stream);
+    CU(cuStreamSynchronize, stream);
+    for (int i = 0; i < N; i++) {
+        float sum = -x[i];
+        for (int d = 0; d < DEVICES; d++) sum += x[d * PART + i % PART];
+        if (out[i] != sum) return fprintf(stderr, "out[%d] of several is %g\n", i, out[i]), 1;
+    }
     for (int i = 0; i < 4; i++) CU(cuMemFree_v2, p[i]);
     CU(cuStreamDestroy_v2, stream);
     return 0;

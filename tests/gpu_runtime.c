@@ -2,10 +2,12 @@
    first uses, what is said, what is left. Each scenario is a child, with its own environment. LD_LIBRARY_PATH finds the
    driver: gpu_runtime SCENARIO */
 #include "gpu/kernels.h"
+#include "../runtime/comm.h"
 #include "../runtime/cuda.h"
 #include "../runtime/cuda_driver.h"
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +178,104 @@ static int32_t device_call(int64_t n, bool *is_right) {
     return status;
 }
 
+/* ---- a program for several devices: each takes its part of x, times 1.5; they gather it, and each gets that of the one
+   before it and a piece of each other's. Each has two inner devices, which gather their numbers across all. */
+enum { DEVICES = 4, PART = N / DEVICES, PIECE = 60, INNER = 2 * DEVICES };
+typedef struct {
+    float all[N], before[PART], pieces[DEVICES * PIECE];
+    int32_t number, inner[2 * INNER];
+} Gathered;
+static int failing_device = -1; /* this one stops */
+
+static void inner_body(void *args, jaxcc_rt_heap *h) {
+    void **w = args; /* part of the output, workspace */
+    jaxcc_rt_device(h, &w[1], NULL);
+    jaxcc_rt_all_gather(h, (void *[]){w[1], w[0]}, (int64_t[]){sizeof(int32_t), 1, INNER, 1, 0, 0});
+}
+static void device_body(void *args, jaxcc_rt_heap *h) {
+    void **w = args; /* x, a, part of the output, workspace */
+    char *out = w[2];
+    float *mine = w[3];
+    int64_t place = jaxcc_rt_comm_of(h)->device;
+    float *x = (float *)w[0] + place * PART;
+    axpy(h, x, x, mine, PART, w[1]);
+    if (place == failing_device) jaxcc_rt_stop(h, JAXCC_CHECK, "device %d stops", failing_device);
+    jaxcc_rt_cuda_launch(h, FAULT, NULL, fault && place == DEVICES - 1, 1, 1, 1, 0);
+    jaxcc_rt_all_gather(h, (void *[]){mine, out + offsetof(Gathered, all)}, (int64_t[]){4 * PART, 1, DEVICES, 1, 0, 0});
+    jaxcc_rt_permute(h, (void *[]){mine, out + offsetof(Gathered, before)},
+                     (int64_t[]){4 * PART, DEVICES, -1, 0, 1, 2, 1, DEVICES, 1, 0, 0});
+    jaxcc_rt_all_to_all(h, (void *[]){mine, out + offsetof(Gathered, pieces)},
+                        (int64_t[]){4 * PIECE, 1, DEVICES, 1, 0, 0});
+    jaxcc_rt_device(h, (void *[]){out + offsetof(Gathered, number)}, NULL);
+    jaxcc_rt_cuda_spmd(h, (void *[]){out + offsetof(Gathered, inner)}, (int64_t[]){2, 0, 1, 8, 0, 4 * INNER},
+                       inner_body);
+}
+static void spmd_body(void *args, jaxcc_rt_heap *h) {
+    void **w = args; /* x, a, out, workspace */
+    axpy(h, w[0], w[0], w[3], N, w[1]);
+    jaxcc_rt_cuda_spmd(h, (void *[]){w[3], w[1], w[2]},
+                       (int64_t[]){DEVICES, 2, 1, 4 * PART, 0, sizeof(Gathered), 4 * N, 4}, device_body);
+}
+static const int64_t spmd_bytes[] = {4 * N, 4, DEVICES * sizeof(Gathered), 4 * N};
+static const jaxcc_rt_cuda_program spmd_host = {&library, spmd_body, "x a out", "", 0, 2, 1, 0},
+                                   spmd_device = {&library, spmd_body, "x a out", "",
+                                                  0,        2,         1,         JAXCC_RT_CUDA_DEVICE_POINTERS};
+static float x_times_2_25(int64_t i) { return 2.25f * (float)(i % 100); }
+static bool gathered(const Gathered *g) {
+    for (int d = 0; d < DEVICES; d++, g++) {
+        bool good = g->number == d;
+        for (int i = 0; i < N; i++) good &= g->all[i] == x_times_2_25(i);
+        for (int i = 0; i < PART; i++) good &= g->before[i] == (d ? x_times_2_25((d - 1) * PART + i) : 0);
+        for (int i = 0; i < DEVICES * PIECE; i++)
+            good &= g->pieces[i] == x_times_2_25(i / PIECE * PART + d * PIECE + i % PIECE);
+        for (int i = 0; i < 2 * INNER; i++) good &= g->inner[i] == i % INNER;
+        if (!good) return printf("device %d has other results\n", d), false;
+    }
+    return true;
+}
+static Gathered results_of[DEVICES];
+static float x_of_all[N], half = 0.5f;
+static void fill_x(void) {
+    for (int i = 0; i < N; i++) x_of_all[i] = (float)(i % 100);
+    memset(results_of, 0xFF, sizeof results_of);
+}
+static int32_t spmd_host_call(int64_t n, bool *is_right) {
+    fill_x();
+    can_fail(true);
+    int32_t status = jaxcc_rt_cuda_run(&spmd_host, (void *[]){x_of_all, &half, results_of, NULL}, spmd_bytes);
+    can_fail(false);
+    *is_right = !status && gathered(results_of);
+    return status;
+}
+static int32_t spmd_device_call(int64_t n, bool *is_right) {
+    CUcontext context;
+    CUstream stream;
+    CUdeviceptr memory, a, out;
+    int32_t status = jaxcc_rt_cuda_open();
+    if (status) return status;
+    fill_x();
+    need(DRIVER.cuDevicePrimaryCtxRetain(&context, 0), "retain");
+    need(DRIVER.cuCtxPushCurrent_v2(context), "push");
+    need(DRIVER.cuStreamCreate(&stream, 1), "stream");
+    need(DRIVER.cuMemAlloc_v2(&memory, 4 * N + 16 + sizeof results_of), "memory");
+    a = memory + 4 * N, out = a + 16;
+    need(DRIVER.cuMemcpyHtoDAsync_v2(memory, x_of_all, 4 * N, stream), "copy");
+    need(DRIVER.cuMemcpyHtoDAsync_v2(a, &half, 4, stream), "copy");
+    jaxcc_rt_cuda_set_stream(stream);
+    can_fail(true);
+    status = jaxcc_rt_cuda_run(&spmd_device, (void *[]){(void *)memory, (void *)a, (void *)out, NULL}, spmd_bytes);
+    can_fail(false);
+    if (!status) need(DRIVER.cuMemcpyDtoHAsync_v2(results_of, out, sizeof results_of, stream), "copy");
+    jaxcc_rt_cuda_set_stream(NULL);
+    DRIVER.cuStreamSynchronize(stream);
+    *is_right = !status && gathered(results_of);
+    DRIVER.cuStreamDestroy_v2(stream);
+    DRIVER.cuMemFree_v2(memory);
+    DRIVER.cuCtxPopCurrent_v2(NULL);
+    DRIVER.cuDevicePrimaryCtxRelease_v2(0);
+    return status;
+}
+
 /* ---- scenarios, in a child: 0 if all is as it should be */
 static int expect(const char *what, int32_t status, int32_t want, const char *text) {
     if (status != want || (text && !strstr(jaxcc_rt_error(), text)))
@@ -231,11 +331,11 @@ static int once(int32_t (*of)(int64_t, bool *)) {
     return 0;
 }
 /* Several fail: each call is right or says so, the last one is right. */
-static int several(void) {
+static int several_of(int32_t (*host)(int64_t, bool *), int32_t (*device)(int64_t, bool *)) {
     bool good;
     int32_t status = 0;
     for (int i = 0; i < 12; i++) {
-        int32_t (*of)(int64_t, bool *) = i % 2 ? host_call : device_call;
+        int32_t (*of)(int64_t, bool *) = i % 2 ? host : device;
         if (i == 11) unsetenv("FAIL");
         status = of(i % 3 ? N : 3 * N, &good);
         if (!status && !good) return printf("call %d is wrong\n", i), 1;
@@ -243,6 +343,8 @@ static int several(void) {
     }
     return status;
 }
+static int several(void) { return several_of(host_call, device_call); }
+static int several_spmd(void) { return several_of(spmd_host_call, spmd_device_call); }
 static int once_host(void) { return once(host_call); }
 static int once_device(void) { return once(device_call); }
 static int sticky(void) {
@@ -326,6 +428,34 @@ static int streams(void) {
     need(DRIVER.cuCtxPopCurrent_v2(NULL), "pop");
     need(DRIVER.cuDevicePrimaryCtxRelease_v2(0), "release");
     return failed;
+}
+static int spmd(void) {
+    bool good;
+    for (int i = 0; i < 3; i++) {
+        if (expect("host pointers", spmd_host_call(N, &good), 0, NULL) || !good) return 1;
+        if (expect("device pointers", spmd_device_call(N, &good), 0, NULL) || !good) return 1;
+    }
+    return 0;
+}
+static int once_spmd_host(void) { return once(spmd_host_call); }
+static int once_spmd_device(void) { return once(spmd_device_call); }
+/* A device stops while others wait for it: the call says why, the next one is right. */
+static int spmd_stops(void) {
+    bool good;
+    for (failing_device = 0; failing_device < DEVICES; failing_device++) {
+        char said[40];
+        snprintf(said, sizeof said, "device %d stops", failing_device);
+        if (expect("host pointers", spmd_host_call(N, &good), JAXCC_CHECK, said)) return 1;
+        if (expect("device pointers", spmd_device_call(N, &good), JAXCC_CHECK, said)) return 1;
+    }
+    return spmd();
+}
+static int spmd_fault(void) {
+    bool good;
+    fault = true;
+    if (expect("a fault", spmd_host_call(N, &good), JAXCC_INTERNAL, "an address outside of its memory")) return 1;
+    fault = false;
+    return expect("after a fault", spmd_host_call(N, &good), JAXCC_INTERNAL, "an address outside of its memory");
 }
 static int32_t call_library(jaxcc_rt_cuda_library *l) {
     jaxcc_rt_cuda_program p = host_program;
@@ -454,6 +584,12 @@ static const struct {
                  {"once_host", once_host},
                  {"several", several},
                  {"once_device", once_device},
+                 {"spmd", spmd},
+                 {"several_spmd", several_spmd},
+                 {"once_spmd_host", once_spmd_host},
+                 {"once_spmd_device", once_spmd_device},
+                 {"spmd_stops", spmd_stops},
+                 {"spmd_fault", spmd_fault},
                  {"sticky", sticky},
                  {"sticky_device", sticky_device},
                  {"refused", refused},

@@ -14,7 +14,8 @@ typedef struct Launched {
    in memory of the host. */
 void device_copy(Host *, V to, V from, V bytes);
 void device_store(Host *, V to, Dtype, V scalar);
-/* A call of C code of that name, which runs on the host, with the arrays of the step, then `text`. */
+/* A call of C code of that name with the arrays of the step, then `text`: it runs on the host, and gets copies there
+   unless it exchanges data of several devices. */
 void device_runtime(Host *, Step *, Str name, V arrays, V sizes);
 /* The entry's call of the schedule; its status. */
 V device_run(Frame *, const Written *);

@@ -81,7 +81,8 @@ static void runtime_step(Host *h, Step *s) {
         if (plan_register(h->plan, q->out.at[i])) host_load(h, q->out.at[i], s->arrays[q->in.n + i]);
 }
 
-/* ---- a program for several devices, each of which runs it with its own arguments (runtime/comm.c) */
+/* ---- a program for several devices, each of which runs it with its own arguments (runtime/comm.c,
+   runtime/cuda_spmd.c) */
 static void spmd_step(Host *h, Step *s) {
     Emit *e = h->e;
     const Eqn *q = s->e;
@@ -90,7 +91,8 @@ static void spmd_step(Host *h, Step *s) {
     Str name = str_format(e->arena, "%s.device_%u", h->plan->callees->name, e->nkernels++);
     Written written = host_write(s->device, e, j, &sig, name);
     Str run = entry_run(e, &written, true);
-    uint32_t n = q->in.n + q->out.n, nsizes = 5 + sig.dims.n + q->out.n;
+    bool on_device = h->plan->target->device;
+    uint32_t n = q->in.n + q->out.n, nsizes = 5 + sig.dims.n + q->out.n + (on_device ? q->in.n : 0);
     V area = host_context(h, n + nsizes), second = em_gep(e, area, em_i64(e, n), e->i64);
     V *size = arena_new(e->arena, V, nsizes);
     size[0] = em_i64(e, param_int(q, K_axis_size, 1));
@@ -100,11 +102,13 @@ static void spmd_step(Host *h, Step *s) {
     size[4] = em_i64(e, sig.dims.n);
     for (uint32_t i = 0; i < sig.dims.n; i++) size[5 + i] = frame_dim(&h->frame, sig.dims.at[i]);
     for (uint32_t i = 0; i < q->out.n; i++) size[5 + sig.dims.n + i] = host_bytes(h, j->out.at[i]);
+    for (uint32_t i = 0; i < q->in.n && on_device; i++)
+        size[5 + sig.dims.n + q->out.n + i] = host_bytes(h, q->in.at[i]);
     for (uint32_t i = 0; i < n; i++)
         em_store(e, frame_buffer(&h->frame, s->arrays[i]), em_gep(e, area, em_i64(e, i), e->i64), 8);
     for (uint32_t i = 0; i < nsizes; i++) em_store(e, size[i], em_gep(e, second, em_i64(e, i), e->i64), 8);
     V args[4] = {h->frame.heap, area, second, em_address(e, run)};
-    em_call(e, "jaxcc_rt_spmd", no_type, 4, args);
+    em_call(e, on_device ? "jaxcc_rt_cuda_spmd" : "jaxcc_rt_spmd", no_type, 4, args);
 }
 
 /* The memory for captures of kernels: one area for all, since one kernel runs at a time; replaced if it is too

@@ -460,9 +460,6 @@ void step_result(Plan *p, Step *s, uint32_t k, Buf *buf) {
 }
 static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
     bool devices = prim_lower[e->prim] == LOWER_SPMD;
-    if (devices && p->target->device)
-        return diag(p->cx->diags, e->span,
-                    "a program for several devices (shard_map, pmap) is not supported yet for GPUs");
     Plan *device = devices ? plan(p->callees, param_jaxpr(e, K_call_jaxpr), NULL) : NULL;
     if (devices && !device) return false;
     plan_grow(p); /* values were created */
