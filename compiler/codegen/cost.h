@@ -109,6 +109,25 @@ enum {
     TERMS_WRITTEN_OUT = 8  /* so few known terms are no loop */
 };
 
+/* ---- GPUs: how a step is divided among blocks and threads */
+enum {
+    BLOCK_THREADS = 256,   /* of a block, if there is enough for it to do */
+    MOST_BLOCKS = 1 << 30, /* of a grid */
+    SHORT_ROW = 16,        /* no more elements of a reduced lane loop, or of prefixes, are done by one thread */
+    PREFIX_ITEMS = 4,      /* neighbouring elements that a thread of a block has at a time */
+    PART_BYTES = 16        /* of what a part of prefixes leaves */
+};
+/* Prefixes are divided into parts if there are fewer rows than `rows`, so that all of the GPU has work; a part has at least
+   `length` elements, more if there would be too many parts: each begins with what all before it give. */
+enum {
+    BLOCK_ROWS = 512, /* a block does a row … */
+    BLOCK_PART = 8192,
+    BLOCK_PARTS = 1024,
+    THREAD_ROWS = 1 << 15, /* … or a thread */
+    THREAD_PART = 64,
+    THREAD_PARTS = 128
+};
+
 /* ---- programs of stdlib/ */
 enum {
     STDLIB_INLINE = 40, /* uses that are inlined */

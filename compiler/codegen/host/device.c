@@ -82,8 +82,14 @@ static void launch(Host *h, Step *s, KernelRule *rule, const Grid *g) {
 }
 void launch_device(Host *h, Step *s) {
     static const Grid one = {.items = 1, .threads = WARP};
-    launch(h, s, h->e->target->machine->kernels[s->kind], &s->grid);
-    if (s->parts) launch(h, s, kernel_combine, &one);
+    const Machine *m = h->e->target->machine;
+    if (s->parts && m->before[s->kind]) {
+        Grid g = s->grid;
+        g.items = dim_sub(h->plan->cx->types, g.items, s->division.items);
+        launch(h, s, m->before[s->kind], &g);
+    }
+    launch(h, s, m->kernels[s->kind], &s->grid);
+    if (s->parts && m->after[s->kind]) launch(h, s, m->after[s->kind], &one);
 }
 
 /* ---- memory */

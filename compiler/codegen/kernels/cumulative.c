@@ -1,4 +1,4 @@
-#include "kernel.h"
+#include "cumulative.h"
 #include "../cost.h"
 #include "point.h"
 #include "wide.h"
@@ -9,34 +9,24 @@
    carry is the first lane. The carry of a sum of floats is a wide form (sums.h): the error of a prefix is that of its
    last two additions. The carry of cumlogsumexp is a number and its rounding error. */
 
-typedef struct {
-    Kernel *k;
-    const Eqn *e;
-    Val y;
-    Dtype d;
-    Atom axis;
-    bool reverse;
-} Cum;
-
-static V combine(const Cum *c, V a, V b) {
+V cum_combine(const Cum *c, V a, V b) {
     Emit *e = c->k->e;
     if (c->e->prim == P_cumlogsumexp)
         return em_round(e, c->d, kernel_stdlib(c->k, "logaddexp", c->d, (V[]){a, b}, 2, em_width(a)));
     return point_combine(e, c->e->prim, c->d, a, b);
 }
-/* The carry: one value, its wide form, or a logarithm and its rounding error. */
-static uint32_t widens(const Cum *c) { return c->e->prim == P_cumsum ? wide_values(c->d) : 0; }
+uint32_t cum_widens(const Cum *c) { return c->e->prim == P_cumsum ? wide_values(c->d) : 0; }
 static bool is_log(const Cum *c) { return c->e->prim == P_cumlogsumexp && wide_values(c->d); }
-static uint32_t carry_values(const Cum *c) { return is_log(c) ? 2 : widens(c) ? widens(c) : 1; }
-static void carry_start(const Cum *c, uint32_t w, V *carry) {
-    if (widens(c)) {
+uint32_t cum_values(const Cum *c) { return is_log(c) ? 2 : cum_widens(c) ? cum_widens(c) : 1; }
+void cum_start(const Cum *c, uint32_t w, V *carry) {
+    if (cum_widens(c)) {
         wide_zero(c->k->e, c->d, w, carry);
         return;
     }
     carry[0] = point_identity(c->k->e, c->e->prim, c->d, w);
     if (is_log(c)) carry[1] = em_float(c->k->e, mlirValueGetType(carry[0]), 0);
 }
-static V carry_value(const Cum *c, const V *carry) { return widens(c) ? wide_value(c->k->e, c->d, carry) : carry[0]; }
+V cum_value(const Cum *c, const V *carry) { return cum_widens(c) ? wide_value(c->k->e, c->d, carry) : carry[0]; }
 /* log(e^y + e^x), y = carry[0] + carry[1]: the greater one plus log1p(e^-|x − y|) and the previous rounding error; the
    new error is the addend less the part of it that is in the sum (Dekker's FastTwoSum). */
 static void add_log(const Cum *c, V *carry, V x) {
@@ -56,15 +46,14 @@ static void add_log(const Cum *c, V *carry, V x) {
     carry[0] = em_select(e, em_cmpf(e, "uno", d, d), infinite, sum);
     carry[1] = em_select(e, em_cmpf(e, "ord", rest, rest), rest, zero);
 }
-/* The prefix with x as its last element, from a carry that has no wide form. */
-static V add(const Cum *c, V *carry, V x) {
+V cum_add(const Cum *c, V *carry, V x) {
     if (is_log(c))
         add_log(c, carry, x);
     else
-        carry[0] = combine(c, carry[0], x);
+        carry[0] = cum_combine(c, carry[0], x);
     return carry[0];
 }
-static V operand(const Cum *c) {
+V cum_operand(const Cum *c) {
     Kernel *k = c->k;
     Ix index[MAX_RANK];
     step_at(k->x.plan, k->x.step, c->y, index);
@@ -72,7 +61,7 @@ static V operand(const Cum *c) {
     if (!k->tail.ptr) return x;
     return em_select(k->e, k->tail, x, point_identity(k->e, c->e->prim, c->d, k->w));
 }
-static void store(const Cum *c, V y) {
+void cum_store(const Cum *c, V y) {
     Kernel *k = c->k;
     Ix index[MAX_RANK];
     step_at(k->x.plan, k->x.step, c->y, index);
@@ -84,7 +73,7 @@ static void store(const Cum *c, V y) {
 static V prefixes(const Cum *c, V x) {
     Emit *e = c->k->e;
     uint32_t w = em_width(x);
-    V none = widens(c) ? em_float(e, mlirValueGetType(x), -0.0) : point_identity(e, c->e->prim, c->d, w);
+    V none = cum_widens(c) ? em_float(e, mlirValueGetType(x), -0.0) : point_identity(e, c->e->prim, c->d, w);
     for (uint32_t by = 1; by < w; by *= 2) {
         int64_t lanes[MAX_LANES];
         for (uint32_t i = 0; i < w; i++)
@@ -92,7 +81,7 @@ static V prefixes(const Cum *c, V x) {
                 lanes[i] = i + by < w ? i + by : w;
             else
                 lanes[i] = i >= by ? i - by : w;
-        x = combine(c, em_shuffle(e, x, none, w, lanes), x);
+        x = cum_combine(c, em_shuffle(e, x, none, w, lanes), x);
     }
     return x;
 }
@@ -100,26 +89,26 @@ static V prefixes(const Cum *c, V x) {
 static void chunk(const Cum *c, V base, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    uint32_t last = c->reverse ? 0 : k->w - 1, values = carry_values(c);
-    V all[WIDE_VALUES] = {carry_value(c, carry), carry[values - 1]};
+    uint32_t last = c->reverse ? 0 : k->w - 1, values = cum_values(c);
+    V all[WIDE_VALUES] = {cum_value(c, carry), carry[values - 1]};
     kernel_enter(k);
     kernel_bind(k, c->axis, base);
-    V sums = prefixes(c, operand(c)), y;
+    V sums = prefixes(c, cum_operand(c)), y;
     for (uint32_t i = 0; i < values; i++) all[i] = em_broadcast(e, all[i], k->w);
-    if (widens(c)) {
-        y = combine(c, all[0], sums);
+    if (cum_widens(c)) {
+        y = cum_combine(c, all[0], sums);
         wide_add(e, c->d, em_extract(e, sums, last), carry);
     } else {
-        y = add(c, all, sums);
+        y = cum_add(c, all, sums);
         for (uint32_t i = 0; i < values; i++) carry[i] = em_extract(e, all[i], last);
     }
-    store(c, y);
+    cum_store(c, y);
     kernel_leave(k);
 }
 /* Vectors of the elements [from, from + n); in reverse, of those before `from`. */
 static void chunks(const Cum *c, V from, V n, V *carry) {
     Emit *e = c->k->e;
-    uint32_t values = carry_values(c);
+    uint32_t values = cum_values(c);
     V w = em_i64(e, c->k->w), next[WIDE_VALUES];
     For f = em_for(e, em_i64(e, 0), n, w, values, carry);
     V i = em_arg(&f.scope, 0);
@@ -135,7 +124,7 @@ static void along_lanes(Cum *c) {
     V n = kernel_dim(k, loop_extent(k->x.ix, c->axis)), zero = em_i64(e, 0), carry[WIDE_VALUES] = {{NULL}};
     uint32_t w = k->w = k->x.step->widths.main;
     V rest = em_bin(e, "llvm.urem", n, em_i64(e, w)), full = em_bin(e, "llvm.sub", n, rest);
-    carry_start(c, 1, carry);
+    cum_start(c, 1, carry);
     chunks(c, c->reverse ? n : zero, full, carry);
     if (k->x.step->widths.tail == 1) {
         k->w = 1;
@@ -163,35 +152,42 @@ static void turns(const Cum *c, Turns t) {
     for (uint32_t v = 0; v < t.n; v++) next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
     kernel_bind(k, c->axis, i);
-    V y = add(c, next, operand(c));
-    store(c, t.before.ptr ? combine(c, t.before, y) : y);
+    V y = cum_add(c, next, cum_operand(c));
+    cum_store(c, t.before.ptr ? cum_combine(c, t.before, y) : y);
     kernel_leave(k);
     em_for_end(e, &f, next, t.carry);
 }
-/* Sums of floats: within a block, plus the wide form of everything before it. */
-static void along_axis(const Cum *c) {
+void cum_along(const Cum *c, V lo, V hi, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    Dim extent = loop_extent(k->x.ix, c->axis);
-    uint32_t values = carry_values(c);
-    V n = kernel_dim(k, extent), zero = em_i64(e, 0), block = em_i64(e, PREFIX_TURNS), none = {NULL},
-      carry[WIDE_VALUES] = {{NULL}}, sum = point_identity(e, c->e->prim, c->d, k->w);
-    if (!widens(c) || (dim_is_const(extent) && extent <= PREFIX_TURNS)) {
-        carry_start(c, k->w, carry);
-        if (widens(c)) carry[0] = sum;
-        turns(c, (Turns){zero, n, none, carry, widens(c) ? 1 : values});
+    uint32_t values = cum_values(c);
+    V block = em_i64(e, PREFIX_TURNS), none = {NULL}, sum = point_identity(e, c->e->prim, c->d, k->w);
+    if (!cum_widens(c)) {
+        turns(c, (Turns){lo, hi, none, carry, values});
         return;
     }
-    carry_start(c, k->w, carry);
-    For f = em_for(e, zero, n, block, values, carry);
+    For f = em_for(e, lo, hi, block, values, carry);
     V from = em_arg(&f.scope, 0), next[WIDE_VALUES];
-    V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, block), n);
+    V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, block), hi);
     for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
     turns(c, (Turns){from, to, wide_value(e, c->d, next), &sum, 1});
     wide_add(e, c->d, sum, next);
     kernel_leave(k);
     em_for_end(e, &f, next, carry);
+}
+void cum_row(const Cum *c) {
+    Kernel *k = c->k;
+    Emit *e = k->e;
+    Dim extent = loop_extent(k->x.ix, c->axis);
+    V n = kernel_dim(k, extent), zero = em_i64(e, 0), none = {NULL}, carry[WIDE_VALUES] = {{NULL}};
+    if (!cum_widens(c) || !dim_is_const(extent) || extent > PREFIX_TURNS) {
+        cum_start(c, k->w, carry);
+        cum_along(c, zero, n, carry);
+        return;
+    }
+    carry[0] = point_identity(e, c->e->prim, c->d, k->w);
+    turns(c, (Turns){zero, n, none, carry, 1});
 }
 static void others(Cum *c, uint32_t i, V lo, V hi);
 static void inner(Cum *c, uint32_t i) {
@@ -202,7 +198,7 @@ static void inner(Cum *c, uint32_t i) {
     else if (k->lane == c->axis)
         along_lanes(c);
     else
-        along_axis(c);
+        cum_row(c);
 }
 static void counted(Cum *c, uint32_t i, V lo, V hi, uint32_t w) {
     Kernel *k = c->k;
@@ -233,7 +229,7 @@ static uint32_t first_other(Kernel *k, Atom axis) {
     while (i < k->x.step->nkept && k->x.step->kept[i] == axis) i++;
     return i;
 }
-static Cum cum_of(Kernel *k) {
+Cum cum_of(Kernel *k) {
     const Eqn *e = k->x.step->e;
     Cum c = {.k = k, .e = e, .y = e->out.at[0], .d = val_array(k->x.plan->cx, e->out.at[0])->dtype};
     c.axis = cum_axis(k->x.plan, k->x.step);
@@ -241,11 +237,6 @@ static Cum cum_of(Kernel *k) {
     k->lane = k->x.step->lane;
     k->x.level = 0, k->rows = false;
     return c;
-}
-/* A thread computes all prefixes at its point of the other loops. */
-void device_cumulative(Kernel *k, V lo, V hi) {
-    Cum c = cum_of(k);
-    along_axis(&c);
 }
 void kernel_cumulative(Kernel *k, V lo, V hi) {
     Cum c = cum_of(k);

@@ -129,6 +129,8 @@ typedef void KernelRule(Kernel *, V lo, V hi);
 KernelRule kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_scatter;
 /* The same on a device for one unit, or for the point of the grid's loops that is bound (grid.h). */
 KernelRule device_loops, device_dot, device_cumulative, device_scatter;
+/* Reduces a part of the prefixes, before device_cumulative where the step has parts. */
+KernelRule device_cumulative_parts;
 /* The sum of a STEP_DOT, of type `acc`, in the result's type; if that does not represent all values of the operands' type,
    a float is first rounded to the latter. */
 Reg dot_result(Kernel *, Dtype acc, Reg sum);

@@ -472,19 +472,6 @@ static void reduce_stage(Kernel *k) {
     reduce(k, &accs, all, all, acc);
     finish(k, &accs, acc);
 }
-/* Where all threads have the same values, one of them writes these. */
-static If by_one_thread(Kernel *k) {
-    if (!k->block.together) return (If){0};
-    If f = em_if(k->e, em_cmpi(k->e, "eq", thread_number(k), em_i64(k->e, 0)));
-    kernel_enter(k);
-    return f;
-}
-static void by_one_thread_end(Kernel *k, If *f) {
-    if (!k->block.together) return;
-    kernel_leave(k);
-    em_else(k->e, f, 0, NULL);
-    em_if_end(k->e, f, NULL, NULL);
-}
 static void stages(Kernel *k) {
     for (uint32_t level = 0; level < k->x.step->levels; level++) {
         k->x.level = level;

@@ -90,49 +90,77 @@ static V from_words(Emit *e, MlirType t, const V *words) {
     if (bits < WORD) v = em_cast(e, "llvm.trunc", integer_of(e, bits), v);
     return mlirTypeIsAInteger(t) ? v : em_cast(e, "llvm.bitcast", t, v);
 }
-static V shuffled(Emit *e, V word, uint32_t distance) {
-    V o[4] = {em_int(e, e->i32, -1), word, em_int(e, e->i32, distance), em_int(e, e->i32, WARP - 1)};
-    return intrinsic(e, "llvm.nvvm.shfl.sync.bfly.i32", e->i32, 4, o);
+/* A value of another thread of the warp. `mode`: "bfly", the one whose number differs in the bits `by`; "up", the one
+   `by` before, or its own value if there is none; "idx", thread `by`. */
+static V shuffled(Kernel *k, const char *mode, V value, V by) {
+    Emit *e = k->e;
+    V words[MOST_WORDS] = {{NULL}};
+    MlirType t = mlirValueGetType(value);
+    Str name = str_format(e->arena, "llvm.nvvm.shfl.sync.%s.i32", mode);
+    int64_t bound = str_is(str(mode), "up") ? 0 : WARP - 1;
+    to_words(e, value, words);
+    for (uint32_t i = 0; i < words_in(e, t); i++) {
+        V o[4] = {em_int(e, e->i32, -1), words[i], by, em_int(e, e->i32, bound)};
+        words[i] = intrinsic(e, name.at, e->i32, 4, o);
+    }
+    return from_words(e, t, words);
+}
+static V shuffled_by(Kernel *k, const char *mode, V value, uint32_t by) {
+    return shuffled(k, mode, value, em_int(k->e, k->e->i32, by));
 }
 
-/* ---- merging */
-/* Called for each word of n values. */
-typedef void Word(Kernel *, V place, V *word, uint32_t user);
-static void each_word(Kernel *k, V base, uint32_t n, V *values, uint32_t user, Word *rule) {
-    Emit *e = k->e;
-    for (uint32_t i = 0, at = 0; i < n; i++) {
-        V words[MOST_WORDS] = {{NULL}};
-        MlirType t = mlirValueGetType(values[i]);
-        uint32_t more = words_in(e, t);
-        to_words(e, values[i], words);
-        for (uint32_t w = 0; w < more; w++, at++)
-            rule(k, base.ptr ? em_gep(e, base, em_i64(e, at), e->i32) : base, &words[w], user);
-        values[i] = from_words(e, t, words);
-    }
-}
-static void shuffle_word(Kernel *k, V place, V *word, uint32_t distance) { *word = shuffled(k->e, *word, distance); }
-static void store_word(Kernel *k, V place, V *word, uint32_t unused) { em_store(k->e, *word, place, WORD / 8); }
-static void load_word(Kernel *k, V place, V *word, uint32_t unused) {
-    *word = em_load(k->e, k->e->i32, place, WORD / 8);
-}
-static void merge_lanes(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
-    V other[MAX_MERGED];
-    for (uint32_t distance = WARP / 2; distance; distance /= 2) {
-        memcpy(other, values, n * sizeof *values);
-        each_word(k, (V){NULL}, n, other, distance, shuffle_word);
-        merge(k->e, user, values, other);
-    }
-}
+/* ---- shared memory for values that move between warps */
 static int64_t all_words(Kernel *k, uint32_t n, const V *values) {
     int64_t words = 0;
     for (uint32_t i = 0; i < n; i++) words += words_in(k->e, mlirValueGetType(values[i]));
     return words;
 }
-/* One merge after the other uses the same memory. */
-static V scratch_of(Kernel *k, int64_t bytes) {
+/* One use after the other has the same memory. */
+static V scratch_of(Kernel *k, int64_t words) {
+    int64_t bytes = words * (WORD / 8);
     if (bytes <= k->block.scratch_bytes) return k->block.scratch;
     k->block.scratch_bytes = bytes;
     return k->block.scratch = threads_share(k, bytes);
+}
+/* The words of n values from number `first` on. */
+static void store_values(Kernel *k, V scratch, V first, uint32_t n, const V *values) {
+    Emit *e = k->e;
+    V p = em_gep(e, scratch, first, e->i32), words[MOST_WORDS];
+    for (uint32_t i = 0, at = 0; i < n; i++) {
+        to_words(e, values[i], words);
+        for (uint32_t w = 0; w < words_in(e, mlirValueGetType(values[i])); w++)
+            em_store(e, words[w], em_gep(e, p, em_i64(e, at++), e->i32), WORD / 8);
+    }
+}
+static void load_values(Kernel *k, V scratch, V first, uint32_t n, V *values) {
+    Emit *e = k->e;
+    V p = em_gep(e, scratch, first, e->i32), words[MOST_WORDS];
+    for (uint32_t i = 0, at = 0; i < n; i++) {
+        MlirType t = mlirValueGetType(values[i]);
+        for (uint32_t w = 0; w < words_in(e, t); w++)
+            words[w] = em_load(e, e->i32, em_gep(e, p, em_i64(e, at++), e->i32), WORD / 8);
+        values[i] = from_words(e, t, words);
+    }
+}
+static V warp_number(Kernel *k) { return em_bin(k->e, "llvm.udiv", thread_number(k), em_i64(k->e, WARP)); }
+static V lane_number(Kernel *k) { return em_bin(k->e, "llvm.urem", thread_number(k), em_i64(k->e, WARP)); }
+/* One thread of each warp leaves its values for the others. */
+static void leave_values(Kernel *k, V scratch, uint32_t lane, uint32_t n, const V *values) {
+    Emit *e = k->e;
+    If f = em_if(e, em_cmpi(e, "eq", lane_number(k), em_i64(e, lane)));
+    store_values(k, scratch, em_bin(e, "llvm.mul", warp_number(k), em_i64(e, all_words(k, n, values))), n, values);
+    em_else(e, &f, 0, NULL);
+    em_if_end(e, &f, NULL, NULL);
+    threads_meet(k);
+}
+
+/* ---- merging */
+static void merge_lanes(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
+    V other[MAX_MERGED];
+    for (uint32_t distance = WARP / 2; distance; distance /= 2) {
+        for (uint32_t i = 0; i < n; i++) other[i] = shuffled_by(k, "bfly", values[i], distance);
+        merge(k->e, user, values, other);
+    }
 }
 void threads_merge(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
     Emit *e = k->e;
@@ -141,19 +169,63 @@ void threads_merge(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
     merge_lanes(k, n, values, merge, user);
     if (warps == 1) return;
     int64_t words = all_words(k, n, values);
-    V scratch = scratch_of(k, warps * words * (WORD / 8)), thread = thread_number(k), next[MAX_MERGED];
-    V warp = em_bin(e, "llvm.lshr", thread, em_i64(e, 5)), lane = em_bin(e, "llvm.and", thread, em_i64(e, WARP - 1));
-    If first = em_if(e, em_cmpi(e, "eq", lane, em_i64(e, 0)));
-    memcpy(next, values, n * sizeof *values);
-    each_word(k, em_gep(e, scratch, em_bin(e, "llvm.mul", warp, em_i64(e, words)), e->i32), n, next, 0, store_word);
-    em_else(e, &first, 0, NULL);
-    em_if_end(e, &first, NULL, NULL);
-    threads_meet(k);
+    V scratch = scratch_of(k, warps * words), next[MAX_MERGED];
+    leave_values(k, scratch, 0, n, values);
     for (uint32_t w = 0; w < warps; w++) {
         V *to = w ? next : values;
         memmove(to, values, n * sizeof *values); /* their types matter */
-        each_word(k, em_gep(e, scratch, em_i64(e, w * words), e->i32), n, to, 0, load_word);
+        load_values(k, scratch, em_i64(e, w * words), n, to);
         if (w) merge(e, user, values, next);
     }
     threads_meet(k);
+}
+
+/* ---- prefixes */
+/* The values of the first `n` lanes (a power of two) up to this one. */
+static V scan_lanes(Kernel *k, V value, uint32_t n, Merge *merge, void *user) {
+    Emit *e = k->e;
+    for (uint32_t by = 1; by < n; by *= 2) {
+        V x = shuffled_by(k, "up", value, by), first = em_cmpi(e, "ult", lane_number(k), em_i64(e, by));
+        merge(e, user, &x, &value);
+        value = em_select(e, first, value, x);
+    }
+    return value;
+}
+/* The value of thread `by` − 1 of the warp. */
+static V before(Kernel *k, V value, V by, V none) {
+    Emit *e = k->e;
+    V first = em_cmpi(e, "eq", by, em_i64(e, 0)), from = em_bin(e, "llvm.sub", by, em_i64(e, 1));
+    return em_select(e, first, none, shuffled(k, "idx", value, em_cast(e, "llvm.trunc", e->i32, from)));
+}
+V threads_prefix(Kernel *k, V value, V none, Merge *merge, void *user, V *all) {
+    Emit *e = k->e;
+    uint32_t warps = k->block.threads / WARP;
+    value = scan_lanes(k, value, WARP, merge, user);
+    V mine = before(k, value, lane_number(k), none);
+    *all = shuffled_by(k, "idx", value, WARP - 1);
+    if (warps == 1) return mine;
+    V scratch = scratch_of(k, warps * all_words(k, 1, &value)), words = em_i64(e, all_words(k, 1, &value));
+    leave_values(k, scratch, WARP - 1, 1, &value);
+    V lane = em_bin(e, "llvm.intr.umin", lane_number(k), em_i64(e, warps - 1));
+    load_values(k, scratch, em_bin(e, "llvm.mul", lane, words), 1, &value);
+    threads_meet(k);
+    value = scan_lanes(k, value, warps, merge, user);
+    V x = before(k, value, warp_number(k), none);
+    *all = shuffled_by(k, "idx", value, warps - 1);
+    merge(e, user, &x, &mine);
+    return x;
+}
+
+/* ---- where all threads have the same values */
+If by_one_thread(Kernel *k) {
+    if (!k->block.together) return (If){0};
+    If f = em_if(k->e, em_cmpi(k->e, "eq", thread_number(k), em_i64(k->e, 0)));
+    kernel_enter(k);
+    return f;
+}
+void by_one_thread_end(Kernel *k, If *f) {
+    if (!k->block.together) return;
+    kernel_leave(k);
+    em_else(k->e, f, 0, NULL);
+    em_if_end(k->e, f, NULL, NULL);
 }

@@ -17,5 +17,11 @@ enum { MAX_MERGED = 2 * STEP_REDUCTIONS };
    results of the warps are combined in order. All threads must come here. */
 typedef void Merge(Emit *, void *user, V *x, const V *y); /* y into x */
 void threads_merge(Kernel *, uint32_t n, V *values, Merge *, void *user);
+/* What the threads before this one have, combined in order, `none` for the first; *all: what all have. `none` is neutral.
+   All threads must come here. */
+V threads_prefix(Kernel *, V value, V none, Merge *, void *user, V *all);
+/* Between them is what one of the threads that do an item together does. */
+If by_one_thread(Kernel *);
+void by_one_thread_end(Kernel *, If *);
 
 #endif

@@ -3,6 +3,16 @@
 void wide_zero(Emit *e, Dtype d, uint32_t w, V *wide) {
     for (uint32_t i = 0; i < wide_values(d); i++) wide[i] = em_float(e, em_vec(e, e->f64, w), 0);
 }
+void wide_join(Emit *e, Dtype d, const V *x, V *wide) {
+    if (d == DT_f32) {
+        wide[0] = em_bin(e, "llvm.fadd", wide[0], x[0]);
+        return;
+    }
+    V sum[WIDE_VALUES] = {wide[0], em_float(e, mlirValueGetType(wide[0]), 0)};
+    wide_add(e, d, x[0], sum);
+    wide[0] = sum[0];
+    wide[1] = em_bin(e, "llvm.fadd", sum[1], em_bin(e, "llvm.fadd", wide[1], x[1]));
+}
 /* f64: adds x and, exactly, the rounding error of that addition: Knuth's TwoSum. */
 void wide_add(Emit *e, Dtype d, V x, V *wide) {
     V a = wide[0];

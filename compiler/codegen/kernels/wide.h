@@ -6,6 +6,7 @@
 
 void wide_zero(Emit *, Dtype d, uint32_t w, V *wide);
 void wide_add(Emit *, Dtype d, V x, V *wide);
-V wide_value(Emit *, Dtype d, const V *wide); /* rounded to a register of d */
+void wide_join(Emit *, Dtype d, const V *x, V *wide); /* adds another wide form; the order of the two does not matter */
+V wide_value(Emit *, Dtype d, const V *wide);         /* rounded to a register of d */
 
 #endif

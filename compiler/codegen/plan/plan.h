@@ -130,6 +130,12 @@ typedef struct {
     bool together;    /* the threads of a block do an item together; else each thread does one */
     uint32_t threads; /* of a block */
 } Grid;
+/* On a device: a long loop in parts, which are items of the grid. */
+typedef struct {
+    Atom loop;  /* over the parts, the outermost one of the grid; 0: it is not divided */
+    Dim length; /* iterations of a part */
+    Dim items;  /* of the grid, in one part */
+} Division;
 typedef struct Step {
     StepKind kind;
     const Eqn *e; /* the equation, except for LOOPS */
@@ -155,8 +161,8 @@ typedef struct Step {
     Atom tile;                  /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
                   0: none */
     uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
-    Buf *parts;                 /* accumulators of the parts of a full reduction; NULL: not split */
-    struct Dot *dot;            /* STEP_DOT: dot.c's */
+    Buf *parts;      /* accumulators of the parts of a reduction, results of those of prefixes; NULL: not split */
+    struct Dot *dot; /* STEP_DOT: dot.c's */
 
     /* decided by the target (Target.decide) */
     Widths widths;  /* of `lane` */
@@ -166,6 +172,7 @@ typedef struct Step {
     uint32_t block; /* iterations of the outermost loop in a unit */
     Dim units;      /* independent parts of the work, which threads share */
     Grid grid;      /* on a device */
+    Division division;
 
     struct {
         Val *at;

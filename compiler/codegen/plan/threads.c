@@ -6,15 +6,14 @@
 
 /* A LOOPS step whose lane loop is kept: a thread computes one point of the kept loops, all of which are collapsed, so
    that neighbouring threads are neighbours along the lane loop and their accesses are coalesced. If the lane loop is
-   reduced, a block computes one point, its threads sharing the iterations of that loop, unless it is short. Prefixes and
-   scatters: a thread for each point of the loops that are independent. Products: a block for each tile. What is left when
-   each block or thread has an item begins anew with the first one. */
-
-enum { THREADS = 256, SHORT_ROW = 16, MOST_BLOCKS = 1 << 30 };
+   reduced, a block computes one point, its threads sharing the iterations of that loop, unless it is short. Prefixes: a
+   block for each row along the lane loop, else a thread; long rows in parts. Scatters: a thread for each point of the
+   loops that are independent. Products: a block for each tile. What is left when each block or thread has an item begins
+   anew with the first one. */
 
 static uint32_t threads_for(Dim n) {
     uint32_t threads = WARP;
-    while (threads < THREADS && (!dim_is_const(n) || threads < n)) threads *= 2;
+    while (threads < BLOCK_THREADS && (!dim_is_const(n) || threads < n)) threads *= 2;
     return threads;
 }
 static bool shares_lanes(const Plan *p, const Step *s) {
@@ -46,9 +45,39 @@ static void decide_loops(Plan *p, Step *s) {
     s->grid.threads = threads_for(s->grid.together ? loop_extent(p->ix, s->lane) : s->grid.items);
     cut_sums(p, s, s->grid.together ? s->grid.threads : 1);
 }
+/* Parts of a loop of n iterations, one more loop of the grid. */
+static void divide(Plan *p, Step *s, Dim n, int64_t least, int64_t most) {
+    Types *ts = p->cx->types;
+    Grid *g = &s->grid;
+    Dim length = dim_max(ts, dim_floordiv(ts, dim_add(ts, n, most - 1), most), least);
+    Dim parts = dim_floordiv(ts, dim_add(ts, n, dim_sub(ts, length, 1)), length);
+    Atom *loops = arena_new(p->arena, Atom, g->nloops + 1);
+    s->division = (Division){atom_loop(p->ix, parts), length, g->items};
+    loops[0] = s->division.loop;
+    memcpy(loops + 1, g->loops, g->nloops * sizeof *loops);
+    g->loops = loops, g->nloops++;
+    g->items = dim_mul(p->cx->types, g->items, parts);
+}
+static void decide_prefixes(Plan *p, Step *s) {
+    Types *ts = p->cx->types;
+    Grid *g = &s->grid;
+    Atom axis = cum_axis(p, s);
+    Dim n = loop_extent(p->ix, axis);
+    Dtype d = val_array(p->cx, s->e->out.at[0])->dtype;
+    points(p, s);
+    g->threads = threads_for(g->items);
+    if (prim_in_order(s->e->prim, d) || (dim_is_const(n) && n <= SHORT_ROW)) return;
+    g->together = s->lane == axis;
+    if (g->together) g->threads = threads_for(dim_floordiv(ts, dim_add(ts, n, PREFIX_ITEMS - 1), PREFIX_ITEMS));
+    int64_t rows = g->together ? BLOCK_ROWS : THREAD_ROWS, least = g->together ? BLOCK_PART : THREAD_PART;
+    if ((dim_is_const(g->items) && g->items >= rows) || (dim_is_const(n) && n < 2 * least)) return;
+    divide(p, s, n, least, g->together ? BLOCK_PARTS : THREAD_PARTS);
+    if (!g->together) g->threads = threads_for(g->items);
+    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, PART_BYTES));
+}
 static void decide_dot(Plan *p, Step *s) {
     dot_device_schedule(p, s);
-    s->grid = (Grid){.items = dot_device_units(p, s), .together = true, .threads = THREADS};
+    s->grid = (Grid){.items = dot_device_units(p, s), .together = true, .threads = BLOCK_THREADS};
 }
 void threads_decide(Plan *p, Step *s) {
     s->widths = (Widths){1, 0};
@@ -56,9 +85,11 @@ void threads_decide(Plan *p, Step *s) {
     switch (s->kind) {
     case STEP_LOOPS: decide_loops(p, s); break;
     case STEP_DOT: decide_dot(p, s); break;
-    case STEP_SCATTER:
     case STEP_CUM:
-        if (s->kind == STEP_CUM) s->lane = s->kept[s->nkept - 1];
+        s->lane = s->kept[s->nkept - 1];
+        decide_prefixes(p, s);
+        break;
+    case STEP_SCATTER:
         points(p, s);
         s->grid.threads = threads_for(s->grid.items);
         break;
