@@ -114,15 +114,30 @@ enum {
     BLOCK_THREADS = 256,   /* of a block, if there is enough for it to do */
     MOST_BLOCKS = 1 << 30, /* of a grid */
     SHORT_ROW = 16,        /* no more elements of a reduced lane loop, or of prefixes, are done by one thread */
+    LEAST_GROUP = 8,       /* a longer one is shared by at least so many threads, … */
+    ROW_ITEMS = 8,         /* … each of which has so many elements, … */
+    WARP_ROW = 1024,       /* … which are a warp for so many elements … */
+    WARP_ROWS = 2048,      /* … of at least so many rows */
+    SHARED_ROWS = 32768,   /* bytes of the scratch rows of a block with several */
     PREFIX_ITEMS = 4,      /* neighbouring elements that a thread of a block has at a time */
     PART_BYTES = 16        /* of what a part of prefixes leaves */
 };
-/* Prefixes are divided into parts if there are fewer rows than `rows`, so that all of the GPU has work; a part has at least
-   `length` elements, more if there would be too many parts: each begins with what all before it give. */
+/* Sums of terms that lie beside those of other sums: columns. */
 enum {
-    BLOCK_ROWS = 512, /* a block does a row … */
+    MOST_COLUMNS = 1 << 16, /* from so many on each is done by one thread */
+    LEAST_COLUMNS = 8,      /* of a block */
+    CHUNK_SUMS = 8,        /* with more sums at once a thread does a column, as they would not fit into shared memory */
+    LONG_COLUMN = 64,      /* iterations of the outermost loop from which the threads of a block share it … */
+    VERY_LONG_COLUMN = 256 /* … also if the number of columns is not known */
+};
+/* Sums and prefixes are done in parts if there are fewer rows or blocks than `rows`, so that all of the GPU has work; a part
+   has at least `part` elements, more if there would be too many parts, which are combined by one block. */
+enum {
+    BLOCK_ROWS = 512, /* a block does a row, or columns … */
     BLOCK_PART = 8192,
     BLOCK_PARTS = 1024,
+    COLUMN_PART = 512,
+    COLUMN_PARTS = 256,
     THREAD_ROWS = 1 << 15, /* … or a thread */
     THREAD_PART = 64,
     THREAD_PARTS = 128

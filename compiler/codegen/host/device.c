@@ -81,15 +81,14 @@ static void launch(Host *h, Step *s, KernelRule *rule, const Grid *g) {
     em_call(e, "jaxcc_rt_cuda_launch", no_type, 8, args);
 }
 void launch_device(Host *h, Step *s) {
-    static const Grid one = {.items = 1, .threads = WARP};
     const Machine *m = h->e->target->machine;
-    if (s->parts && m->before[s->kind]) {
-        Grid g = s->grid;
-        g.items = dim_sub(h->plan->cx->types, g.items, s->division.items);
-        launch(h, s, m->before[s->kind], &g);
-    }
+    KernelRule *first = s->parts ? m->before[s->kind] : NULL, *last = s->parts ? m->after[s->kind] : NULL;
+    Grid g = s->grid;
+    g.items = dim_sub(h->plan->cx->types, g.items, s->division.items);
+    if (first) launch(h, s, first, &g);
     launch(h, s, m->kernels[s->kind], &s->grid);
-    if (s->parts && m->after[s->kind]) launch(h, s, m->after[s->kind], &one);
+    g.items = s->division.items;
+    if (last) g.loops++, g.nloops--, launch(h, s, last, &g);
 }
 
 /* ---- memory */

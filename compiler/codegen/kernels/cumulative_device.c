@@ -89,7 +89,7 @@ static void along_block(Cum *c, V lo, V hi, V *carry, WithItems *rule) {
     uint32_t values = cum_values(c);
     V next[WIDE_VALUES];
     Items t;
-    For f = em_for(e, lo, hi, em_i64(e, (int64_t)k->block.threads * PREFIX_ITEMS), values, carry);
+    For f = em_for(e, lo, hi, em_i64(e, (int64_t)k->block.group * PREFIX_ITEMS), values, carry);
     for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
     read_items(c, &t, em_arg(&f.scope, 0), hi);
@@ -158,7 +158,7 @@ static void before_part(Cum *c, V item, V *carry) {
     V part = kernel_index(k, ix_atom(k->x.ix, k->x.step->division.loop)), next[WIDE_VALUES], other[WIDE_VALUES];
     V rows = kernel_dim(k, k->x.step->division.items), first = shared ? thread_number(k) : em_i64(e, 0);
     V row = em_bin(e, "llvm.sub", item, em_bin(e, "llvm.mul", part, rows));
-    For f = em_for(e, first, part, em_i64(e, shared ? k->block.threads : 1), values, carry);
+    For f = em_for(e, first, part, em_i64(e, shared ? k->block.group : 1), values, carry);
     V at = em_bin(e, "llvm.add", em_bin(e, "llvm.mul", em_arg(&f.scope, 0), rows), row);
     for (uint32_t i = 0; i < values; i++) {
         next[i] = em_arg(&f.scope, i + 1);

@@ -13,19 +13,33 @@ static void bind_point(Kernel *k, const Grid *g, V at) {
         kernel_bind(k, g->loops[i], small ? em_cast(e, "llvm.zext", e->i64, index) : index);
     }
 }
+/* Which of the items that the block does at once is this thread's? */
+static V own_item(Kernel *k, const Grid *g) {
+    V n = em_i64(k->e, grid_at_once(g)), apart = em_i64(k->e, g->threads / grid_at_once(g));
+    return em_bin(k->e, g->chunks ? "llvm.urem" : "llvm.udiv", thread_number(k), g->chunks ? n : apart);
+}
+/* Threads that do an item together all take the same turns, as they meet: where there is no item for them they have the last
+   one, and write nothing. */
+static V common_item(Kernel *k, const Grid *g, V first, V items) {
+    Emit *e = k->e;
+    if (grid_at_once(g) == 1) return first;
+    V item = em_bin(e, "llvm.add", first, own_item(k, g));
+    k->block.exists = em_cmpi(e, "slt", item, items);
+    return em_bin(e, "llvm.intr.smin", item, em_bin(e, "llvm.sub", items, em_i64(e, 1)));
+}
 void grid_write(Kernel *k, const Grid *g, KernelRule *rule) {
     Emit *e = k->e;
     k->block.threads = g->threads;
     k->block.together = g->together;
+    k->block.group = g->group, k->block.chunks = g->chunks;
     k->lane = k->x.step->lane;
-    V first = block_number(k), all = block_count(k), threads = em_i64(e, g->threads);
-    if (!g->together) {
-        first = em_bin(e, "llvm.add", em_bin(e, "llvm.mul", first, threads), thread_number(k));
-        all = em_bin(e, "llvm.mul", all, threads);
-    }
-    For f = em_for(e, first, kernel_dim(k, g->items), all, 0, NULL);
+    V items = kernel_dim(k, g->items), at_once = em_i64(e, grid_at_once(g));
+    V first = em_bin(e, "llvm.mul", block_number(k), at_once), all = em_bin(e, "llvm.mul", block_count(k), at_once);
+    if (!g->together) first = em_bin(e, "llvm.add", first, thread_number(k));
+    For f = em_for(e, first, items, all, 0, NULL);
     kernel_enter(k);
     V item = em_arg(&f.scope, 0);
+    if (g->together) item = common_item(k, g, item, items);
     bind_point(k, g, item);
     rule(k, item, em_bin(e, "llvm.add", item, em_i64(e, 1)));
     kernel_leave(k);

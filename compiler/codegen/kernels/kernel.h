@@ -35,8 +35,11 @@ typedef struct Kernel {
     uint32_t in_stdlib;          /* how deep in programs of stdlib */
     struct {
         uint32_t threads;        /* of a block; 0: there are none */
-        bool together;           /* they share the iterations of the lane loop */
+        bool together;           /* several of them do an item together: */
+        uint32_t group, chunks;  /* as Grid has them */
+        V exists;                /* together: is there an item for this thread? If not, it has the last; NULL: yes */
         V thread, number, count; /* see threads.h; NULL: not needed so far */
+        V member;                /* its number among those that share the lane loop, or of its chunk */
         int64_t shared;          /* bytes of shared memory */
         V scratch;               /* of it, for merging: */
         int64_t scratch_bytes;
@@ -125,10 +128,10 @@ Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
 
 /* ---- one kernel of the plan: computes the units [lo, hi) of the step */
 typedef void KernelRule(Kernel *, V lo, V hi);
-/* kernel_combine comes after kernel_loops where the step has parts. */
+/* Where the step has parts, kernel_combine comes after kernel_loops, device_combine after device_loops. */
 KernelRule kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_scatter;
 /* The same on a device for one unit, or for the point of the grid's loops that is bound (grid.h). */
-KernelRule device_loops, device_dot, device_cumulative, device_scatter;
+KernelRule device_loops, device_combine, device_dot, device_cumulative, device_scatter;
 /* Reduces a part of the prefixes, before device_cumulative where the step has parts. */
 KernelRule device_cumulative_parts;
 /* The sum of a STEP_DOT, of type `acc`, in the result's type; if that does not represent all values of the operands' type,

@@ -249,10 +249,11 @@ static void counted(Kernel *k, const Count *c, uint32_t n, V *acc, Inner *inner,
     Emit *e = k->e;
     bool lane = c->loop == k->lane;
     uint32_t was = k->w;
-    V outer = k->tail, next[MAX_CARRIED], lo = c->lo;
-    bool shared = lane && k->block.together;
-    if (shared) lo = em_bin(e, "llvm.add", lo, thread_number(k));
-    For f = em_for(e, lo, c->hi, em_i64(e, shared ? k->block.threads : c->w), n, acc);
+    V outer = k->tail, next[MAX_CARRIED], lo = c->lo, hi = c->hi;
+    bool shared = lane && k->block.group > 1;
+    if (shared) lo = em_bin(e, "llvm.add", lo, member_number(k));
+    if (shared && k->block.exists.ptr) hi = em_select(e, k->block.exists, hi, lo);
+    For f = em_for(e, lo, hi, em_i64(e, shared ? k->block.group : c->w), n, acc);
     kernel_enter(k);
     if (lane) k->w = c->w;
     kernel_bind(k, c->loop, em_arg(&f.scope, 0));
@@ -297,7 +298,7 @@ static void span(Nest *n, uint32_t level, V lo, V hi, V *acc) {
 /* The length of a loop's blocks, in its own steps. */
 static Dim block_of(const Nest *n, uint32_t level) {
     const Kernel *k = n->k;
-    uint32_t all = k->block.together ? k->block.threads : n->w.main ? n->w.main : n->w.tail;
+    uint32_t all = k->block.group ? k->block.group : n->w.main ? n->w.main : n->w.tail;
     uint32_t w = k->x.step->red[level] == k->lane ? all : 1;
     return dim_mul(n->k->x.plan->cx->types, n->k->x.step->cuts.block[level], w);
 }
@@ -432,12 +433,24 @@ static void write_out(Kernel *k, const Accs *accs, V *acc) {
     turns(k, &t);
     if (t.half) both_halves(k, &t);
 }
+/* The chunk of the outermost loop that this thread has: none if there is no item for it. */
+static void own_chunk(Nest *n) {
+    Kernel *k = n->k;
+    Emit *e = k->e;
+    if (!n->lo.ptr) n->lo = em_i64(e, 0), n->hi = kernel_dim(k, loop_extent(k->x.ix, k->x.step->red[0]));
+    V turns = em_bin(e, "llvm.sub", n->hi, n->lo), chunks = em_i64(e, k->block.chunks);
+    V length = em_bin(e, "llvm.udiv", em_bin(e, "llvm.add", turns, em_i64(e, k->block.chunks - 1)), chunks);
+    n->lo = em_bin(e, "llvm.add", n->lo, em_bin(e, "llvm.mul", chunk_number(k), length));
+    n->hi = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", n->lo, length), n->hi);
+    n->hi = em_select(e, k->block.exists, n->hi, n->lo);
+}
 static void merge_threads(Emit *e, void *accs, V *x, const V *y) { merge(e, accs, x, y); }
 /* The values of the accumulators over all reduced axes, or over [lo, hi) of the outermost. */
 static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     Nest n = {.k = k, .accs = accs, .lo = lo, .hi = hi};
     n.lane_red = k->x.step->nred && k->x.step->red[k->x.step->nred - 1] == k->x.step->lane;
     accs->depth = 0;
+    if (k->block.chunks) own_chunk(&n);
     if (n.lane_red) n.w = k->x.step->widths;
     uint32_t first = n.lane_red ? (n.w.main ? n.w.main : n.w.tail) : k->w;
     initial(k, accs, first, acc);
@@ -452,11 +465,8 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     }
     find_blocks(&n);
     (n.cut ? nest_cut(&n, acc) : nest(&n, 0, acc));
-    if (!n.lane_red) return;
-    if (k->block.together) {
-        if (accs->nv) threads_merge(k, accs->nv, acc, merge_threads, accs);
-        return;
-    }
+    if (k->block.together && accs->nv) threads_merge(k, accs->nv, acc, merge_threads, accs);
+    if (!n.lane_red || k->block.together) return;
     horizontal(k->e, accs, acc);
     if (n.total == accs->nv) return;
     horizontal(k->e, accs, acc + accs->nv);
@@ -567,57 +577,82 @@ void kernel_blocks(Kernel *k, Atom loop, uint32_t block, V *lo, V *hi) {
     *lo = em_bin(e, "llvm.mul", *lo, b);
     *hi = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.mul", *hi, b), n);
 }
-/* ---- a full reduction: parts of the outermost loop leave their accumulators in s->parts, one word each, and
-   kernel_combine combines them in the order of the parts, whichever threads computed them. */
-static void write_parts(Kernel *k, V lo, V hi) {
+/* ---- parts of the outermost loop leave their accumulators in s->parts, one word each, and kernel_combine combines
+   them, on a CPU in the order of the parts, whichever threads computed them. */
+static void write_part(Kernel *k, Accs *accs, V part, V item, V length) {
     Emit *e = k->e;
-    Step *s = k->x.step;
-    Accs accs;
-    V acc[MAX_CARRIED] = {{NULL}}, length = em_i64(e, s->block), n = kernel_dim(k, loop_extent(k->x.ix, s->red[0]));
-    V parts = kernel_buffer(k, s->parts);
-    collect(k, &accs);
-    For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
-    kernel_enter(k);
-    V part = em_arg(&f.scope, 0), from = em_bin(e, "llvm.mul", part, length);
+    V n = kernel_dim(k, loop_extent(k->x.ix, k->x.step->red[0])), parts = kernel_buffer(k, k->x.step->parts);
+    V from = em_bin(e, "llvm.mul", part, length), acc[MAX_CARRIED] = {{NULL}};
     V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, length), n);
-    reduce(k, &accs, from, to, acc);
-    V word = em_bin(e, "llvm.mul", part, em_i64(e, accs.nv));
+    reduce(k, accs, from, to, acc);
+    V word = em_bin(e, "llvm.mul", item, em_i64(e, accs->nv));
     If one = by_one_thread(k);
-    for (uint32_t i = 0; i < accs.nv; i++) {
+    for (uint32_t i = 0; i < accs->nv; i++) {
         V p = em_gep(e, parts, em_bin(e, "llvm.add", word, em_i64(e, i)), e->i64);
         em_store(e, acc[i], p, 8);
     }
     by_one_thread_end(k, &one);
+}
+static void write_parts(Kernel *k, V lo, V hi) {
+    Emit *e = k->e;
+    Accs accs;
+    V length = em_i64(e, k->x.step->block);
+    collect(k, &accs);
+    For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
+    kernel_enter(k);
+    write_part(k, &accs, em_arg(&f.scope, 0), em_arg(&f.scope, 0), length);
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
 }
-void kernel_combine(Kernel *k, V lo, V hi) {
+/* Which parts a thread combines, and where they are: those of one sum are `apart` apart, the first is number `item`; NULL: they
+   are all that there is. */
+typedef struct {
+    V first, step, apart, item;
+} Share;
+static void combine_share(Kernel *k, Nest *n, const Share *t, V *acc) {
     Emit *e = k->e;
+    const Accs *accs = n->accs;
+    V parts = kernel_buffer(k, k->x.step->parts), next[2 * MAX_ACCS] = {{NULL}}, sums[MAX_CARRIED] = {{NULL}};
+    For f = em_for(e, t->first, kernel_dim(k, step_parts(k->x.plan, k->x.step)), t->step, n->carried, acc);
+    V at = em_arg(&f.scope, 0);
+    if (t->apart.ptr) at = em_bin(e, "llvm.add", em_bin(e, "llvm.mul", at, t->apart), t->item);
+    V word = em_bin(e, "llvm.mul", at, em_i64(e, accs->nv));
+    for (uint32_t i = 0; i < accs->nv; i++) {
+        V p = em_gep(e, parts, em_bin(e, "llvm.add", word, em_i64(e, i)), e->i64);
+        next[i] = em_load(e, mlirValueGetType(acc[i]), p, 8);
+    }
+    for (uint32_t i = 0; i < n->carried; i++) sums[i] = em_arg(&f.scope, i + 1);
+    merge(e, accs, sums, next);
+    widened(n, sums, fold);
+    em_for_end(e, &f, sums, acc);
+    widened(n, acc, narrow);
+}
+static void combine_parts(Kernel *k, const Share *t) {
     Step *s = k->x.step;
     Accs accs;
-    V acc[MAX_CARRIED] = {{NULL}}, next[2 * MAX_ACCS] = {{NULL}}, parts = kernel_buffer(k, s->parts);
+    V acc[MAX_CARRIED] = {{NULL}};
     k->lane = s->lane;
     collect(k, &accs);
     initial(k, &accs, 1, acc);
     Nest n = {.k = k, .accs = &accs, .total = accs.nv};
     add_wide_forms(&n, acc);
-    For f = em_for(e, em_i64(e, 0), kernel_dim(k, step_parts(k->x.plan, s)), em_i64(e, 1), n.carried, acc);
-    V word = em_bin(e, "llvm.mul", em_arg(&f.scope, 0), em_i64(e, accs.nv));
-    for (uint32_t i = 0; i < accs.nv; i++) {
-        V p = em_gep(e, parts, em_bin(e, "llvm.add", word, em_i64(e, i)), e->i64);
-        next[i] = em_load(e, mlirValueGetType(acc[i]), p, 8);
-    }
-    V sums[MAX_CARRIED] = {{NULL}};
-    for (uint32_t i = 0; i < n.carried; i++) sums[i] = em_arg(&f.scope, i + 1);
-    merge(e, &accs, sums, next);
-    widened(&n, sums, fold);
-    em_for_end(e, &f, sums, acc);
-    widened(&n, acc, narrow);
+    combine_share(k, &n, t, acc);
+    if (k->block.together) threads_merge(k, accs.nv, acc, merge_threads, &accs);
     k->rows = true;
     for (k->x.level = 0; k->x.level < s->levels; k->x.level++) {
         if (k->x.level == 1) finish(k, &accs, acc);
+        If one = by_one_thread(k);
         kernel_stores(k);
+        by_one_thread_end(k, &one);
     }
+}
+void kernel_combine(Kernel *k, V lo, V hi) {
+    combine_parts(k, &(Share){.first = em_i64(k->e, 0), .step = em_i64(k->e, 1)});
+}
+void device_combine(Kernel *k, V item, V unused) {
+    uint32_t chunks = k->block.chunks, sharing = chunks ? chunks : k->block.group;
+    V first = chunks ? chunk_number(k) : member_number(k), apart = kernel_dim(k, k->x.step->division.items);
+    combine_parts(k, &(Share){first, em_i64(k->e, sharing), apart, item});
 }
 
 static void body_inside(Kernel *k, void *user) { body(k); }
@@ -636,9 +671,13 @@ void kernel_loops(Kernel *k, V lo, V hi) {
     if (s->block > 1) kernel_blocks(k, s->kept[0], s->block, &lo, &hi);
     kernel_nest(k, (Nesting){s->kept, s->nkept, body_inside, NULL}, lo, hi);
 }
-void device_loops(Kernel *k, V lo, V hi) {
-    if (k->x.step->parts)
-        write_parts(k, lo, hi);
-    else
+void device_loops(Kernel *k, V item, V unused) {
+    const Division *d = &k->x.step->division;
+    Accs accs;
+    if (!k->x.step->parts) {
         body(k);
+        return;
+    }
+    collect(k, &accs);
+    write_part(k, &accs, kernel_index(k, ix_atom(k->x.ix, d->loop)), item, kernel_dim(k, d->length));
 }

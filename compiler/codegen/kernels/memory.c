@@ -16,8 +16,8 @@ V kernel_buffer(Kernel *k, Buf *b) {
     Reg r;
     if (memo_get(&k->x, id, &r)) return reg_v(r);
     MlirBlock was = kernel_at(k, 0);
-    bool shared = b->kind == BUF_ROW && k->block.together; /* each element is written and read by one thread */
-    r = reg(shared ? threads_share(k, b->bytes) : frame_buffer(k->frame, b), true, 0);
+    bool shared = b->kind == BUF_ROW && k->block.group > 1; /* each element is written and read by one thread */
+    r = reg(shared ? threads_row(k, b->bytes) : frame_buffer(k->frame, b), true, 0);
     k->e->block = was;
     return reg_v(memo_set(&k->x, id, r));
 }

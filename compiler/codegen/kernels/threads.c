@@ -27,6 +27,20 @@ static V special(Kernel *k, V *known, const char *name) {
 V thread_number(Kernel *k) { return special(k, &k->block.thread, "llvm.nvvm.read.ptx.sreg.tid.x"); }
 V block_number(Kernel *k) { return special(k, &k->block.number, "llvm.nvvm.read.ptx.sreg.ctaid.x"); }
 V block_count(Kernel *k) { return special(k, &k->block.count, "llvm.nvvm.read.ptx.sreg.nctaid.x"); }
+/* Written once where the kernel begins, as all that depends on the number of the thread alone. */
+static V of_thread(Kernel *k, V *known, const char *op, uint32_t n) {
+    if (known->ptr) return *known;
+    V thread = thread_number(k);
+    MlirBlock was = kernel_at(k, 0);
+    *known = em_bin(k->e, op, thread, em_i64(k->e, n));
+    k->e->block = was;
+    return *known;
+}
+V member_number(Kernel *k) {
+    if (k->block.group == k->block.threads) return thread_number(k);
+    return of_thread(k, &k->block.member, "llvm.urem", k->block.group);
+}
+V chunk_number(Kernel *k) { return of_thread(k, &k->block.member, "llvm.udiv", k->block.threads / k->block.chunks); }
 void threads_meet(Kernel *k) {
     V barrier = em_int(k->e, k->e->i32, 0);
     intrinsic(k->e, "llvm.nvvm.barrier.cta.sync.aligned.all", no_type, 1, &barrier);
@@ -59,6 +73,16 @@ V threads_share(Kernel *k, int64_t bytes) {
     e->block = was;
     k->block.shared += (bytes + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
     return p;
+}
+
+V threads_row(Kernel *k, int64_t bytes) {
+    Emit *e = k->e;
+    uint32_t rows = k->block.threads / k->block.group;
+    bytes = (bytes + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
+    V all = threads_share(k, bytes * rows);
+    if (rows == 1) return all;
+    V row = em_bin(e, "llvm.udiv", thread_number(k), em_i64(e, k->block.group));
+    return em_gep(e, all, em_bin(e, "llvm.mul", row, em_i64(e, bytes)), e->i8);
 }
 
 /* ---- words */
@@ -122,23 +146,23 @@ static V scratch_of(Kernel *k, int64_t words) {
     k->block.scratch_bytes = bytes;
     return k->block.scratch = threads_share(k, bytes);
 }
-/* The words of n values from number `first` on. */
-static void store_values(Kernel *k, V scratch, V first, uint32_t n, const V *values) {
+/* The words of n values from number `first` on, `apart` apart. */
+static void store_values(Kernel *k, V scratch, V first, uint32_t apart, uint32_t n, const V *values) {
     Emit *e = k->e;
     V p = em_gep(e, scratch, first, e->i32), words[MOST_WORDS];
     for (uint32_t i = 0, at = 0; i < n; i++) {
         to_words(e, values[i], words);
         for (uint32_t w = 0; w < words_in(e, mlirValueGetType(values[i])); w++)
-            em_store(e, words[w], em_gep(e, p, em_i64(e, at++), e->i32), WORD / 8);
+            em_store(e, words[w], em_gep(e, p, em_i64(e, at++ * apart), e->i32), WORD / 8);
     }
 }
-static void load_values(Kernel *k, V scratch, V first, uint32_t n, V *values) {
+static void load_values(Kernel *k, V scratch, V first, uint32_t apart, uint32_t n, V *values) {
     Emit *e = k->e;
     V p = em_gep(e, scratch, first, e->i32), words[MOST_WORDS];
     for (uint32_t i = 0, at = 0; i < n; i++) {
         MlirType t = mlirValueGetType(values[i]);
         for (uint32_t w = 0; w < words_in(e, t); w++)
-            words[w] = em_load(e, e->i32, em_gep(e, p, em_i64(e, at++), e->i32), WORD / 8);
+            words[w] = em_load(e, e->i32, em_gep(e, p, em_i64(e, at++ * apart), e->i32), WORD / 8);
         values[i] = from_words(e, t, words);
     }
 }
@@ -148,36 +172,63 @@ static V lane_number(Kernel *k) { return em_bin(k->e, "llvm.urem", thread_number
 static void leave_values(Kernel *k, V scratch, uint32_t lane, uint32_t n, const V *values) {
     Emit *e = k->e;
     If f = em_if(e, em_cmpi(e, "eq", lane_number(k), em_i64(e, lane)));
-    store_values(k, scratch, em_bin(e, "llvm.mul", warp_number(k), em_i64(e, all_words(k, n, values))), n, values);
+    store_values(k, scratch, em_bin(e, "llvm.mul", warp_number(k), em_i64(e, all_words(k, n, values))), 1, n, values);
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);
-    threads_meet(k);
 }
 
 /* ---- merging */
 static void merge_lanes(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
     V other[MAX_MERGED];
-    for (uint32_t distance = WARP / 2; distance; distance /= 2) {
+    uint32_t lanes = k->block.group < WARP ? k->block.group : WARP;
+    for (uint32_t distance = lanes / 2; distance; distance /= 2) {
         for (uint32_t i = 0; i < n; i++) other[i] = shuffled_by(k, "bfly", values[i], distance);
         merge(k->e, user, values, other);
     }
 }
-void threads_merge(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
+/* In order what is in shared memory: from each of `sets`, `step` words apart, the n values from word `first` on. */
+typedef struct {
+    V scratch, first;
+    uint32_t sets, apart;
+    int64_t step;
+} Sets;
+static void merge_sets(Kernel *k, const Sets *m, uint32_t n, V *values, Merge *merge, void *user) {
     Emit *e = k->e;
-    uint32_t warps = k->block.threads / WARP;
-    assert(n <= MAX_MERGED && warps);
-    merge_lanes(k, n, values, merge, user);
-    if (warps == 1) return;
-    int64_t words = all_words(k, n, values);
-    V scratch = scratch_of(k, warps * words), next[MAX_MERGED];
-    leave_values(k, scratch, 0, n, values);
-    for (uint32_t w = 0; w < warps; w++) {
-        V *to = w ? next : values;
+    V next[MAX_MERGED];
+    threads_meet(k);
+    for (uint32_t i = 0; i < m->sets; i++) {
+        V *to = i ? next : values;
         memmove(to, values, n * sizeof *values); /* their types matter */
-        load_values(k, scratch, em_i64(e, w * words), n, to);
-        if (w) merge(e, user, values, next);
+        load_values(k, m->scratch, em_bin(e, "llvm.add", m->first, em_i64(e, i * m->step)), m->apart, n, to);
+        if (i) merge(e, user, values, next);
     }
     threads_meet(k);
+}
+/* Words of neighbouring threads lie beside each other. */
+static void merge_chunks(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
+    Emit *e = k->e;
+    uint32_t chunks = k->block.chunks, items = k->block.threads / chunks;
+    int64_t words = all_words(k, n, values), step = words * items;
+    V item = em_bin(e, "llvm.urem", thread_number(k), em_i64(e, items));
+    Sets m = {scratch_of(k, chunks * step), item, chunks, items, step};
+    V own = em_bin(e, "llvm.add", em_bin(e, "llvm.mul", chunk_number(k), em_i64(e, step)), item);
+    store_values(k, m.scratch, own, items, n, values);
+    merge_sets(k, &m, n, values, merge, user);
+}
+void threads_merge(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
+    Emit *e = k->e;
+    uint32_t warps = k->block.group / WARP;
+    assert(n <= MAX_MERGED);
+    if (k->block.chunks) {
+        merge_chunks(k, n, values, merge, user);
+        return;
+    }
+    merge_lanes(k, n, values, merge, user);
+    if (warps <= 1) return;
+    int64_t words = all_words(k, n, values);
+    Sets m = {scratch_of(k, warps * words), em_i64(e, 0), warps, 1, words};
+    leave_values(k, m.scratch, 0, n, values);
+    merge_sets(k, &m, n, values, merge, user);
 }
 
 /* ---- prefixes */
@@ -199,15 +250,16 @@ static V before(Kernel *k, V value, V by, V none) {
 }
 V threads_prefix(Kernel *k, V value, V none, Merge *merge, void *user, V *all) {
     Emit *e = k->e;
-    uint32_t warps = k->block.threads / WARP;
+    uint32_t warps = k->block.group / WARP;
     value = scan_lanes(k, value, WARP, merge, user);
     V mine = before(k, value, lane_number(k), none);
     *all = shuffled_by(k, "idx", value, WARP - 1);
     if (warps == 1) return mine;
     V scratch = scratch_of(k, warps * all_words(k, 1, &value)), words = em_i64(e, all_words(k, 1, &value));
     leave_values(k, scratch, WARP - 1, 1, &value);
+    threads_meet(k);
     V lane = em_bin(e, "llvm.intr.umin", lane_number(k), em_i64(e, warps - 1));
-    load_values(k, scratch, em_bin(e, "llvm.mul", lane, words), 1, &value);
+    load_values(k, scratch, em_bin(e, "llvm.mul", lane, words), 1, 1, &value);
     threads_meet(k);
     value = scan_lanes(k, value, warps, merge, user);
     V x = before(k, value, warp_number(k), none);
@@ -219,7 +271,9 @@ V threads_prefix(Kernel *k, V value, V none, Merge *merge, void *user, V *all) {
 /* ---- where all threads have the same values */
 If by_one_thread(Kernel *k) {
     if (!k->block.together) return (If){0};
-    If f = em_if(k->e, em_cmpi(k->e, "eq", thread_number(k), em_i64(k->e, 0)));
+    V first = em_cmpi(k->e, "eq", k->block.chunks ? chunk_number(k) : member_number(k), em_i64(k->e, 0));
+    if (k->block.exists.ptr) first = em_bin(k->e, "llvm.and", first, k->block.exists);
+    If f = em_if(k->e, first);
     kernel_enter(k);
     return f;
 }

@@ -6,15 +6,20 @@
 
 /* i64: the number of this thread in its block, of this block in the grid, of all blocks. */
 V thread_number(Kernel *);
+/* Its number among the threads that share the lane loop of an item; of its chunk. */
+V member_number(Kernel *);
+V chunk_number(Kernel *);
 V block_number(Kernel *);
 V block_count(Kernel *);
 /* All threads of the block wait for each other; they must all come here. */
 void threads_meet(Kernel *);
 /* `bytes` more of the block's shared memory, aligned to 16. */
 V threads_share(Kernel *, int64_t bytes);
+/* The same for each item that the block does at once; this one's. */
+V threads_row(Kernel *, int64_t bytes);
 enum { MAX_MERGED = 2 * STEP_REDUCTIONS };
-/* Combines n values of each thread: afterwards all threads have the same ones. Warps combine theirs in a tree, then the
-   results of the warps are combined in order. All threads must come here. */
+/* Combines n values of each thread that does the same item: afterwards all of them have the same ones. Threads of a warp
+   combine theirs in a tree, then the results of the warps, or else the chunks, are combined in order. All must come here. */
 typedef void Merge(Emit *, void *user, V *x, const V *y); /* y into x */
 void threads_merge(Kernel *, uint32_t n, V *values, Merge *, void *user);
 /* What the threads before this one have, combined in order, `none` for the first; *all: what all have. `none` is neutral.

@@ -127,8 +127,13 @@ typedef struct {
     const Atom *loops; /* independent, collapsed: an item is a point of them; none: a unit */
     uint32_t nloops;
     Dim items;
-    bool together;    /* the threads of a block do an item together; else each thread does one */
+    bool together;    /* several threads of a block do an item together; else each thread does one */
     uint32_t threads; /* of a block */
+    /* together: one of the two, or the whole block does an item */
+    uint32_t group; /* neighbouring threads share the lane loop: a power of two up to a warp, or the whole block */
+    uint32_t
+        chunks; /* the outermost reduced loop is divided into so many chunks; neighbouring threads have neighbouring
+                        items, and those of one item are threads / chunks apart */
 } Grid;
 /* On a device: a long loop in parts, which are items of the grid. */
 typedef struct {
@@ -322,8 +327,12 @@ void step_store(Plan *, Step *, Val, Buf *, Ix offset, const Dim *strides, Dtype
 Ix panels_at(Plan *, const Panels *, Ix index);
 /* The address to which a store writes element `index` of its value. */
 Ix store_address(Plan *, const Store *, const Ix *index);
-/* The number of parts of a full reduction: blocks of PART_LANES elements, or iterations of its outermost loop. */
+/* The number of parts of a reduction. On a CPU: blocks of PART_LANES elements, or iterations of its outermost loop. */
 Dim step_parts(Plan *, const Step *);
+/* The accumulators that a part of the step's reductions leaves; 0: they cannot be done in parts. */
+uint32_t step_part_words(Plan *, const Step *);
+/* Does it contain a reduction whose order matters? Then its terms may not be divided among lanes or parts. */
+bool step_in_order(Plan *, const Step *);
 /* Is the reduction a sum or product that is rounded after every step, in the order of the elements, as XLA does with
    narrow floats? */
 bool prim_in_order(Prim reduce, Dtype);

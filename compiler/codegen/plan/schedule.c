@@ -187,8 +187,7 @@ bool prim_in_order(Prim reduce, Dtype d) {
     bool sum = prim_combiner[reduce] == P_add || prim_combiner[reduce] == P_mul;
     return sum && dtype_info[d].kind == DK_FLOAT && dtype_is_narrow(d);
 }
-/* Does it contain a reduction whose order matters? Then its terms may not be divided among lanes or parts. */
-static bool reduces_in_order(Plan *p, const Step *s) {
+bool step_in_order(Plan *p, const Step *s) {
     each(Val, v, s->members) {
         const Eqn *e = plan_info(p, *v)->e;
         if (eqn_reduces(e) && prim_in_order(e->prim, val_array(p->cx, *v)->dtype)) return true;
@@ -254,7 +253,7 @@ static void find_loops(Look *l) {
         return;
     }
     int64_t best = INT64_MIN;
-    uint32_t choices = s->nkept + (reduces_in_order(p, s) ? 0 : s->nred);
+    uint32_t choices = s->nkept + (step_in_order(p, s) ? 0 : s->nred);
     for (uint32_t i = 0; i < choices; i++) {
         Atom a = i < s->nkept ? s->kept[i] : s->red[i - s->nkept];
         int64_t score = suits(l, a);
@@ -359,8 +358,8 @@ static void find_stages(Plan *p, Step *s) {
     }
 }
 Dim step_parts(Plan *p, const Step *s) {
-    Dim n = loop_extent(p->ix, s->red[0]);
-    if (s->red[0] != s->lane) return n;
+    Dim n = loop_extent(p->ix, s->division.loop ? s->division.loop : s->red[0]);
+    if (s->division.loop || s->red[0] != s->lane) return n;
     return dim_floordiv(p->cx->types, dim_add(p->cx->types, n, PART_LANES - 1), PART_LANES);
 }
 Atom cum_axis(Plan *p, const Step *s) {
@@ -368,24 +367,29 @@ Atom cum_axis(Plan *p, const Step *s) {
     step_at(p, s, s->e->out.at[0], index);
     return ix_loop(p->ix, index[param_number(s->e, K_axis)]);
 }
-/* A large full reduction, followed only by scalars, is done in parts. */
-static void choose_parts(Plan *p, Step *s) {
-    Types *ts = p->cx->types;
+uint32_t step_part_words(Plan *p, const Step *s) {
     uint32_t words = 0;
-    Dim n = 1;
-    if (s->kind != STEP_LOOPS || !s->reduces || s->nkept || s->unrolled || !s->nred || s->levels < 2) return;
-    if (reduces_in_order(p, s)) return;
-    for (uint32_t i = 0; i < s->domain.n; i++) n = dim_mul(ts, n, s->domain.at[i]);
-    if (dim_is_const(n) && n < PARTS_FROM) return;
+    if (s->kind != STEP_LOOPS || !s->reduces || s->unrolled || !s->nred || s->levels < 2 || step_in_order(p, s))
+        return 0;
     each(Store, st, s->stores)
-        if (!st->row && st->level > 0) return;
+        if (!st->row && st->level > 0) return 0;
     each(Val, v, s->members) {
         const Info *info = plan_info(p, *v);
         if (!eqn_reduces(info->e)) continue;
-        if (info->level != 1) return;
+        if (info->level != 1) return 0;
         words += 1 + (prim_lower[info->e->prim] == LOWER_ARG);
     }
     assert(words <= 2 * STEP_REDUCTIONS);
+    return words;
+}
+/* A large full reduction, followed only by scalars, is done in parts. */
+static void choose_parts(Plan *p, Step *s) {
+    Types *ts = p->cx->types;
+    uint32_t words = step_part_words(p, s);
+    Dim n = 1;
+    if (!words || s->nkept || p->target->device) return;
+    for (uint32_t i = 0; i < s->domain.n; i++) n = dim_mul(ts, n, s->domain.at[i]);
+    if (dim_is_const(n) && n < PARTS_FROM) return;
     s->parts = buf_new(p, BUF_WORK, dim_mul(ts, step_parts(p, s), 8 * (Dim)words));
 }
 void schedule_step(Plan *p, Body *b, Step *s) {

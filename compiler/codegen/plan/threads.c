@@ -4,22 +4,25 @@
 #include "scatter.h"
 #include "vectors.h"
 
-/* A LOOPS step whose lane loop is kept: a thread computes one point of the kept loops, all of which are collapsed, so
-   that neighbouring threads are neighbours along the lane loop and their accesses are coalesced. If the lane loop is
-   reduced, a block computes one point, its threads sharing the iterations of that loop, unless it is short. Prefixes: a
-   block for each row along the lane loop, else a thread; long rows in parts. Scatters: a thread for each point of the
-   loops that are independent. Products: a block for each tile. What is left when each block or thread has an item begins
-   anew with the first one. */
+/* How the work of a step is divided among blocks and threads, as few extents as possible being known. A LOOPS step whose
+   lane loop is kept: a thread computes one point of the kept loops, all of which are collapsed, so that neighbouring threads
+   are neighbours along the lane loop and their accesses are coalesced; if few points reduce many terms, each thread of a
+   block sums a chunk of them. If the lane loop is reduced, a block, a warp or a part of a warp computes one point, its
+   threads sharing the iterations of that loop, unless it is short. Prefixes: a block for each row along the lane loop, else
+   a thread. Long sums and prefixes, if there are few, are done in parts. Scatters: a thread for each point of the loops that
+   are independent. Products: a block for each tile. What is left when each block or thread has an item begins anew with the
+   first one. */
 
-static uint32_t threads_for(Dim n) {
-    uint32_t threads = WARP;
+/* As many as there is work for, a power of two. */
+static uint32_t threads_for(Dim n, uint32_t least) {
+    uint32_t threads = least;
     while (threads < BLOCK_THREADS && (!dim_is_const(n) || threads < n)) threads *= 2;
     return threads;
 }
-static bool shares_lanes(const Plan *p, const Step *s) {
-    if (!s->nred || s->red[s->nred - 1] != s->lane || s->written_out) return false;
-    Dim n = loop_extent(p->ix, s->lane);
-    return !dim_is_const(n) || n > SHORT_ROW;
+/* n / by, rounded up */
+static Dim times(Plan *p, Dim n, Dim by) {
+    Types *ts = p->cx->types;
+    return dim_floordiv(ts, dim_add(ts, n, dim_sub(ts, by, 1)), by);
 }
 /* Must a thread do all its iterations, in a step that is not LOOPS? */
 static bool in_order(Plan *p, const Step *s, Atom loop) {
@@ -36,21 +39,11 @@ static void points(Plan *p, Step *s) {
         g->items = dim_mul(p->cx->types, g->items, loop_extent(p->ix, s->kept[i]));
     }
 }
-static void decide_loops(Plan *p, Step *s) {
-    s->grid.together = shares_lanes(p, s);
-    if (s->parts)
-        s->block = s->red[0] == s->lane ? PART_LANES : 1, s->grid.items = step_parts(p, s);
-    else
-        points(p, s);
-    s->grid.threads = threads_for(s->grid.together ? loop_extent(p->ix, s->lane) : s->grid.items);
-    cut_sums(p, s, s->grid.together ? s->grid.threads : 1);
-}
 /* Parts of a loop of n iterations, one more loop of the grid. */
 static void divide(Plan *p, Step *s, Dim n, int64_t least, int64_t most) {
     Types *ts = p->cx->types;
     Grid *g = &s->grid;
-    Dim length = dim_max(ts, dim_floordiv(ts, dim_add(ts, n, most - 1), most), least);
-    Dim parts = dim_floordiv(ts, dim_add(ts, n, dim_sub(ts, length, 1)), length);
+    Dim length = dim_max(ts, times(p, n, most), least), parts = times(p, n, length);
     Atom *loops = arena_new(p->arena, Atom, g->nloops + 1);
     s->division = (Division){atom_loop(p->ix, parts), length, g->items};
     loops[0] = s->division.loop;
@@ -58,6 +51,69 @@ static void divide(Plan *p, Step *s, Dim n, int64_t least, int64_t most) {
     g->loops = loops, g->nloops++;
     g->items = dim_mul(p->cx->types, g->items, parts);
 }
+/* ---- LOOPS: threads share the lane loop, if it is reduced, or chunks of the outermost reduced loop, unless those are short or
+   there are enough points for all threads */
+static bool known_from(Dim n, int64_t least) { return dim_is_const(n) && n >= least; }
+static bool known_below(Dim n, int64_t most) { return dim_is_const(n) && n < most; }
+static Dim extents(Plan *p, const Atom *loops, uint32_t n) {
+    Dim all = 1;
+    for (uint32_t i = 0; i < n; i++) all = dim_mul(p->cx->types, all, loop_extent(p->ix, loops[i]));
+    return all;
+}
+static bool shares_lanes(const Plan *p, const Step *s) {
+    if (!s->nred || s->red[s->nred - 1] != s->lane || s->written_out) return false;
+    Dim n = loop_extent(p->ix, s->lane);
+    return !dim_is_const(n) || n > SHORT_ROW;
+}
+static void share_lanes(Plan *p, Step *s) {
+    Grid *g = &s->grid;
+    Dim n = loop_extent(p->ix, s->lane);
+    bool many = !dim_is_const(g->items) || g->items >= WARP_ROWS;
+    uint32_t group = threads_for(times(p, n, ROW_ITEMS), LEAST_GROUP);
+    if (group > WARP && many && known_below(n, WARP_ROW + 1)) group = WARP;
+    g->together = true, g->group = group;
+    g->threads = group > WARP ? group : threads_for(dim_mul(p->cx->types, g->items, group), WARP);
+    while (g->threads > WARP && g->threads / group * s->row_bytes > SHARED_ROWS) g->threads /= 2;
+}
+static bool shares_chunks(Plan *p, const Step *s) {
+    Dim n = s->nred ? loop_extent(p->ix, s->red[0]) : 1, points = s->grid.items;
+    if (!s->reduces || s->written_out || s->nreductions > CHUNK_SUMS) return false;
+    if (step_in_order(p, s) || known_from(points, MOST_COLUMNS)) return false;
+    return !known_below(n, dim_is_const(points) ? LONG_COLUMN : VERY_LONG_COLUMN);
+}
+static void share_chunks(Plan *p, Step *s) {
+    Grid *g = &s->grid;
+    uint32_t columns = LEAST_COLUMNS;
+    while (columns < WARP && !known_below(g->items, columns + 1)) columns *= 2;
+    g->together = true, g->threads = BLOCK_THREADS, g->chunks = BLOCK_THREADS / columns;
+}
+/* Few sums of many terms are done in parts. */
+static void divide_sums(Plan *p, Step *s) {
+    Types *ts = p->cx->types;
+    Grid *g = &s->grid;
+    uint32_t words = step_part_words(p, s);
+    int64_t terms = g->chunks ? COLUMN_PART : BLOCK_PART, most = g->chunks ? COLUMN_PARTS : BLOCK_PARTS;
+    Dim n = loop_extent(p->ix, s->red[0]), inner = extents(p, s->red + 1, s->nred - 1);
+    int64_t least = !dim_is_const(inner) || inner >= terms ? 1 : terms / (inner ? inner : 1);
+    if (!words || known_from(grid_blocks(p, g), BLOCK_ROWS) || known_below(n, 2 * least)) return;
+    divide(p, s, n, least, most);
+    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, 8 * (Dim)words));
+}
+static void decide_loops(Plan *p, Step *s) {
+    Grid *g = &s->grid;
+    points(p, s);
+    g->threads = threads_for(g->items, WARP);
+    if (shares_lanes(p, s))
+        share_lanes(p, s);
+    else if (shares_chunks(p, s))
+        share_chunks(p, s);
+    if (g->chunks || g->group > WARP) divide_sums(p, s);
+    Dim turns = s->parts ? s->division.length : s->nred ? loop_extent(p->ix, s->red[0]) : 1;
+    if (g->chunks) turns = times(p, turns, g->chunks);
+    cut_sums(p, s, turns, g->group ? g->group : 1);
+}
+
+/* ---- prefixes */
 static void decide_prefixes(Plan *p, Step *s) {
     Types *ts = p->cx->types;
     Grid *g = &s->grid;
@@ -65,19 +121,20 @@ static void decide_prefixes(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, axis);
     Dtype d = val_array(p->cx, s->e->out.at[0])->dtype;
     points(p, s);
-    g->threads = threads_for(g->items);
+    g->threads = threads_for(g->items, WARP);
     if (prim_in_order(s->e->prim, d) || (dim_is_const(n) && n <= SHORT_ROW)) return;
     g->together = s->lane == axis;
-    if (g->together) g->threads = threads_for(dim_floordiv(ts, dim_add(ts, n, PREFIX_ITEMS - 1), PREFIX_ITEMS));
+    if (g->together) g->threads = g->group = threads_for(times(p, n, PREFIX_ITEMS), WARP);
     int64_t rows = g->together ? BLOCK_ROWS : THREAD_ROWS, least = g->together ? BLOCK_PART : THREAD_PART;
     if ((dim_is_const(g->items) && g->items >= rows) || (dim_is_const(n) && n < 2 * least)) return;
     divide(p, s, n, least, g->together ? BLOCK_PARTS : THREAD_PARTS);
-    if (!g->together) g->threads = threads_for(g->items);
+    if (!g->together) g->threads = threads_for(g->items, WARP);
     s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, PART_BYTES));
 }
 static void decide_dot(Plan *p, Step *s) {
     dot_device_schedule(p, s);
-    s->grid = (Grid){.items = dot_device_units(p, s), .together = true, .threads = BLOCK_THREADS};
+    s->grid =
+        (Grid){.items = dot_device_units(p, s), .together = true, .threads = BLOCK_THREADS, .group = BLOCK_THREADS};
 }
 void threads_decide(Plan *p, Step *s) {
     s->widths = (Widths){1, 0};
@@ -91,13 +148,17 @@ void threads_decide(Plan *p, Step *s) {
         break;
     case STEP_SCATTER:
         points(p, s);
-        s->grid.threads = threads_for(s->grid.items);
+        s->grid.threads = threads_for(s->grid.items, WARP);
         break;
     default: break;
     }
 }
+uint32_t grid_at_once(const Grid *g) {
+    if (!g->together) return g->threads;
+    return g->threads / (g->chunks ? g->chunks : g->group);
+}
 Dim grid_blocks(Plan *p, const Grid *g) {
     Types *ts = p->cx->types;
-    Dim n = g->together ? g->items : dim_floordiv(ts, dim_add(ts, g->items, g->threads - 1), g->threads);
+    Dim n = dim_floordiv(ts, dim_add(ts, g->items, grid_at_once(g) - 1), grid_at_once(g));
     return dim_min(ts, n, MOST_BLOCKS);
 }

@@ -5,7 +5,8 @@
 
 enum { WARP = 32 };
 void threads_decide(Plan *, Step *);
-/* The number of blocks to launch. */
+/* The number of items that a block does at once, and of blocks to launch. */
+uint32_t grid_at_once(const Grid *);
 Dim grid_blocks(Plan *, const Grid *);
 
 #endif

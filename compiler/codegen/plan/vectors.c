@@ -53,16 +53,15 @@ static void units_of(Plan *p, Step *s, bool blocked, uint32_t block) {
     s->block = blocked ? block : 1;
     s->units = s->nkept ? blocks_of(p, s->kept[0], s->block) : 1;
 }
-/* A part of a full reduction is itself a block. */
-void cut_sums(Plan *p, Step *s, uint32_t lanes) {
+void cut_sums(Plan *p, Step *s, Dim outermost, uint32_t lanes) {
     Types *ts = p->cx->types;
     Dim turns[STEP_NEST], all = 1;
     Cuts *c = &s->cuts;
     bool lane_reduced = s->nred && s->red[s->nred - 1] == s->lane;
     int64_t most = lane_reduced ? SHARED_TURNS : OWN_TURNS;
-    if (!s->reduces || s->written_out || (s->parts && s->nred == 1)) return;
+    if (!s->reduces || s->written_out) return;
     for (uint32_t i = 0; i < s->nred; i++) {
-        turns[i] = i == 0 && s->parts ? 1 : loop_extent(p->ix, s->red[i]);
+        turns[i] = i ? loop_extent(p->ix, s->red[i]) : outermost;
         uint32_t w = s->red[i] == s->lane ? lanes : 1;
         turns[i] = dim_floordiv(ts, dim_add(ts, turns[i], w - 1), w);
         all = dim_mul(ts, all, turns[i]);
@@ -76,7 +75,9 @@ static void decide_loops(Plan *p, Step *s) {
     if (s->lane) s->widths = widths(p, s);
     if (s->tile) s->rows = lanes_of(p, s->widest);
     if (s->jam) s->turns = JAM;
-    cut_sums(p, s, s->widths.main ? s->widths.main : s->widths.tail);
+    Dim outermost = s->nred && !s->parts ? loop_extent(p->ix, s->red[0]) : 1;
+    bool block = s->parts && s->nred == 1; /* a part of a full reduction is itself one */
+    if (!block) cut_sums(p, s, outermost, s->widths.main ? s->widths.main : s->widths.tail);
     if (s->parts)
         s->block = s->red[0] == s->lane ? PART_LANES : 1, s->units = step_parts(p, s);
     else
