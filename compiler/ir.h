@@ -22,6 +22,12 @@ static inline bool ints_have(Ints list, int64_t v) {
         if (list.at[i] == v) return true;
     return false;
 }
+/* The first place of v in the list; -1: it is not there. */
+static inline int64_t ints_find(Ints list, int64_t v) {
+    for (uint32_t i = 0; i < list.n; i++)
+        if (list.at[i] == v) return i;
+    return -1;
+}
 
 typedef enum { LIT_INT, LIT_FLOAT, LIT_BOOL, LIT_COMPLEX, LIT_ARRAY /* [...] */, LIT_FLOAT0, LIT_UNIT } LitKind;
 typedef struct {

@@ -63,7 +63,7 @@ enum {
     PREFIX_TURNS = 16,  /* of a prefix sum along an axis without lanes */
     SHARED_TERMS = 256, /* matrix products: lanes are added up in the end */
     OWN_TERMS = 128,    /* few registers are folded */
-    TILE_TERMS = 512,   /* all registers are folded, which pays only for more than LONG_SUM terms */
+    FULL_TERMS = 512,   /* all registers are folded, which pays only for more than LONG_SUM terms */
     LONG_SUM = 2048,
     SUMMED_BLOCKS = 64, /* more partial sums than this are added in wide forms */
     BLOCK_STEPS = 8     /* blocks are multiples of what the innermost loop does at once */
@@ -107,6 +107,13 @@ enum {
     ROW_PANELS = 4,        /* the fewest tiles in a unit's columns for which rows are packed */
     TERMS_AT_ONCE = 4,     /* terms in one iteration of the innermost loop */
     TERMS_WRITTEN_OUT = 8  /* so few known terms are no loop */
+};
+/* ---- matrix products on a device */
+enum {
+    TILE_LONG = 64,  /* rows or columns of a tile … */
+    TILE_SHORT = 16, /* … or of one of which there are so few */
+    TILE_SQUARE = 4, /* of a thread's part of a long one */
+    TILE_TERMS = 16  /* terms that are in shared memory at a time */
 };
 
 /* ---- GPUs: how a step is divided among blocks and threads */

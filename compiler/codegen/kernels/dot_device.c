@@ -1,5 +1,7 @@
+#include "../cost.h"
 #include "../plan/dot.h"
 #include "gemm.h"
+#include "grid.h"
 #include "point.h"
 #include "threads.h"
 #include <assert.h>
@@ -8,7 +10,7 @@
    registers. The terms come in blocks: all threads together read those of both operands into shared memory, then each
    multiplies what it needs. Indices beyond the operands are moved inside, and terms beyond the last are 0. */
 
-enum { TERMS = 16, TILE_THREADS = 256, PAD = 4, MOST_SQUARE = 16 };
+enum { TILE_THREADS = 256, PAD = 4, MOST_SQUARE = 16 };
 typedef struct {
     Kernel *k;
     Emit *e;
@@ -17,7 +19,7 @@ typedef struct {
     Dtype acc;
     __typeof__(((DeviceDot *)0)->tile) tile;
     V first[2];            /* row and column of the tile */
-    V shared[2];           /* [TERMS][rows + PAD], [TERMS][columns + PAD] */
+    V shared[2];           /* [TILE_TERMS][rows + PAD], [TILE_TERMS][columns + PAD] */
     Ix index[2][MAX_RANK]; /* of the operands */
     Ix result[MAX_RANK];
 } Product;
@@ -28,17 +30,8 @@ static V div(const Product *p, V a, int64_t n) { return em_bin(p->e, "llvm.udiv"
 static V mod(const Product *p, V a, int64_t n) { return em_bin(p->e, "llvm.urem", a, em_i64(p->e, n)); }
 
 /* ---- loops */
-/* Sets the loops, the last of which is the innermost, at their common number. */
-static void bind(const Product *p, const Atom *loops, uint32_t n, V at) {
-    Kernel *k = p->k;
-    for (uint32_t i = n; i-- > 0;) {
-        V extent = kernel_dim(k, loop_extent(k->x.ix, loops[i])), index = at;
-        if (i) index = em_bin(p->e, "llvm.urem", at, extent), at = em_bin(p->e, "llvm.udiv", at, extent);
-        kernel_bind(k, loops[i], index);
-    }
-}
 static void bind_role(const Product *p, uint32_t role, V at) {
-    bind(p, p->dot->loops[role].at, p->dot->loops[role].n, at);
+    grid_bind(p->k, p->dot->loops[role].at, p->dot->loops[role].n, p->dot->loops[role].extent, at);
 }
 static V extent_of(const Product *p, uint32_t role) { return kernel_dim(p->k, p->dot->loops[role].extent); }
 /* The last index of n, at least 0. */
@@ -60,21 +53,21 @@ static V element(const Product *p, uint32_t side, V at, V term, V terms) {
     uint32_t role = side ? DOT_COLUMNS : DOT_ROWS;
     kernel_enter(k);
     bind_role(p, role, clamped(p, at, extent_of(p, role)));
-    bind(p, p->dot->summed, p->dot->nsummed, clamped(p, term, terms));
+    grid_bind(k, p->dot->summed, p->dot->nsummed, p->step->dot->k, clamped(p, term, terms));
     Val v = p->step->e->in.at[side];
     V x = reg_v(eval_value(&k->x, v, p->index[side]));
     kernel_leave(k);
     x = gemm_convert(e, val_array(k->x.plan->cx, v)->dtype, p->acc, x);
     return em_select(e, em_cmpi(e, "slt", term, terms), x, gemm_zero(e, p->acc, 1));
 }
-/* The threads' share of an operand's next TERMS terms, into shared memory. */
+/* The threads' share of an operand's next TILE_TERMS terms, into shared memory. */
 static void stage(const Product *p, uint32_t side, V from, V terms) {
-    uint32_t length = length_of(p, side), each_thread = length * TERMS / TILE_THREADS;
+    uint32_t length = length_of(p, side), each_thread = length * TILE_TERMS / TILE_THREADS;
     bool along = p->dot->along_terms[side];
     for (uint32_t i = 0; i < each_thread; i++) {
         V number = plus(p, thread_number(p->k), em_i64(p->e, (int64_t)i * TILE_THREADS));
-        V term = along ? mod(p, number, TERMS) : div(p, number, length);
-        V at = along ? div(p, number, TERMS) : mod(p, number, length);
+        V term = along ? mod(p, number, TILE_TERMS) : div(p, number, length);
+        V at = along ? div(p, number, TILE_TERMS) : mod(p, number, length);
         V x = element(p, side, plus(p, p->first[side], at), plus(p, from, term), terms);
         em_store(p->e, em_to_memory(p->e, p->acc, x), place(p, side, term, at), dtype_bytes(p->acc));
     }
@@ -96,7 +89,7 @@ static V own_column(const Product *p) {
 }
 static void multiply(const Product *p, V row, V column, V *sums) {
     V a[MOST_SQUARE] = {{NULL}}, b[MOST_SQUARE] = {{NULL}};
-    for (uint32_t t = 0; t < TERMS; t++) {
+    for (uint32_t t = 0; t < TILE_TERMS; t++) {
         read_part(p, 0, t, row, a);
         read_part(p, 1, t, column, b);
         for (uint32_t i = 0; i < p->tile.high; i++)
@@ -111,7 +104,7 @@ static void add_terms(const Product *p, V row, V column, V *sums) {
     Kernel *k = p->k;
     uint32_t n = p->tile.high * p->tile.wide;
     V terms = kernel_dim(k, p->step->dot->k), next[MOST_SQUARE] = {{NULL}};
-    For f = em_for(e, em_i64(e, 0), terms, em_i64(e, TERMS), n, sums);
+    For f = em_for(e, em_i64(e, 0), terms, em_i64(e, TILE_TERMS), n, sums);
     kernel_enter(k);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
     for (uint32_t side = 0; side < 2; side++) stage(p, side, em_arg(&f.scope, 0), terms);
@@ -153,8 +146,7 @@ static void write_tile(const Product *p) {
 
 /* ---- units: tiles */
 static V tiles_along(const Product *p, uint32_t role, uint32_t length) {
-    Types *ts = p->k->x.plan->cx->types;
-    return kernel_dim(p->k, dim_floordiv(ts, dim_add(ts, p->dot->loops[role].extent, length - 1), length));
+    return kernel_dim(p->k, dot_blocks(p->k->x.plan, p->dot->loops[role].extent, length));
 }
 /* Neighbouring units share columns. */
 void device_dot(Kernel *k, V unit, V end) {
@@ -168,7 +160,7 @@ void device_dot(Kernel *k, V unit, V end) {
     bind_role(&p, DOT_BATCHES, em_bin(e, "llvm.udiv", rest, columns));
     for (uint32_t side = 0; side < 2; side++) {
         dot_device_index(k->x.plan, k->x.step, side, p.index[side]);
-        p.shared[side] = threads_share(k, (int64_t)TERMS * (length_of(&p, side) + PAD) * dtype_bytes(p.acc));
+        p.shared[side] = threads_share(k, (int64_t)TILE_TERMS * (length_of(&p, side) + PAD) * dtype_bytes(p.acc));
     }
     k->lane = 0, k->x.level = 0, k->rows = false;
     step_at(k->x.plan, k->x.step, k->x.step->e->out.at[0], p.result);

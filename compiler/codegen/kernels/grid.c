@@ -1,16 +1,15 @@
 #include "grid.h"
 #include "threads.h"
 
-/* Sets the indices of the loops at point number `at`. */
-static void bind_point(Kernel *k, const Grid *g, V at) {
+void grid_bind(Kernel *k, const Atom *loops, uint32_t nloops, Dim points, V at) {
     Emit *e = k->e;
-    bool small = dim_is_const(g->items) && g->items < INT32_MAX;
+    bool small = dim_is_const(points) && points < INT32_MAX;
     if (small) at = em_cast(e, "llvm.trunc", e->i32, at);
-    for (uint32_t i = g->nloops; i-- > 0;) {
-        Dim extent = loop_extent(k->x.ix, g->loops[i]);
+    for (uint32_t i = nloops; i-- > 0;) {
+        Dim extent = loop_extent(k->x.ix, loops[i]);
         V n = small ? em_int(e, e->i32, extent) : kernel_dim(k, extent), index = at;
         if (i) index = em_bin(e, "llvm.urem", at, n), at = em_bin(e, "llvm.udiv", at, n);
-        kernel_bind(k, g->loops[i], small ? em_cast(e, "llvm.zext", e->i64, index) : index);
+        kernel_bind(k, loops[i], small ? em_cast(e, "llvm.zext", e->i64, index) : index);
     }
 }
 /* Which of the items that the block does at once is this thread's? */
@@ -40,7 +39,7 @@ void grid_write(Kernel *k, const Grid *g, KernelRule *rule) {
     kernel_enter(k);
     V item = em_arg(&f.scope, 0);
     if (g->together) item = common_item(k, g, item, items);
-    bind_point(k, g, item);
+    grid_bind(k, g->loops, g->nloops, g->items, item);
     rule(k, item, em_bin(e, "llvm.add", item, em_i64(e, 1)));
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);

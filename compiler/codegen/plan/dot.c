@@ -26,12 +26,6 @@ typedef struct {
 } Dotter;
 
 static const ArrayType *type_of_side(const Dotter *d, uint32_t side) { return val_array(d->p->cx, d->v[side]); }
-static int64_t position(Ints a, uint32_t axis) {
-    for (uint32_t i = 0; i < a.n; i++)
-        if (a.at[i] == axis) return i;
-    return -1;
-}
-static bool at_most(Dim d, int64_t most) { return dim_is_const(d) && d <= most; }
 
 /* ---- the equation's axes */
 
@@ -39,7 +33,7 @@ static bool at_most(Dim d, int64_t most) { return dim_is_const(d) && d <= most; 
 static void find_index(Dotter *d, uint32_t side, const Ix *result, uint32_t first_free) {
     const ArrayType *t = type_of_side(d, side);
     for (uint32_t a = 0; a < t->rank; a++) {
-        int64_t b = position(d->batch[side], a), c = position(d->contracted[side], a);
+        int64_t b = ints_find(d->batch[side], a), c = ints_find(d->contracted[side], a);
         d->index[side][a] = b >= 0 ? result[b] : c >= 0 ? ix_atom(d->p->ix, d->summed[c]) : result[first_free++];
     }
 }
@@ -54,7 +48,7 @@ static bool strip(Dotter *d, uint32_t side) {
     Ints list = param_ints(e, e->prim == P_transpose ? K_permutation : K_broadcast_dimensions);
     Ix index[MAX_RANK];
     for (uint32_t a = 0; a < x->rank; a++) {
-        from[a] = e->prim == P_transpose ? position(list, a) : list.at[a];
+        from[a] = e->prim == P_transpose ? ints_find(list, a) : list.at[a];
         assert(from[a] >= 0);
         bool stretched = x->dims[a] == 1 && y->dims[from[a]] != 1;
         index[a] = stretched ? 0 : d->index[side][from[a]];
@@ -63,7 +57,7 @@ static bool strip(Dotter *d, uint32_t side) {
     for (uint32_t l = 0; l < 2; l++) {
         Ints *s = l ? &d->batch[side] : &d->contracted[side], was = *s;
         s->at = arena_new(d->p->arena, int64_t, was.n + 1);
-        for (uint32_t i = 0; i < was.n; i++) s->at[i] = position((Ints){from, x->rank}, was.at[i]);
+        for (uint32_t i = 0; i < was.n; i++) s->at[i] = ints_find((Ints){from, x->rank}, was.at[i]);
     }
     d->v[side] = e->in.at[0];
     return true;
@@ -164,7 +158,7 @@ static bool read_in_place(const Dotter *d, uint32_t side, DotOperand *o) {
 static uint32_t columns_lie(const Dotter *d) {
     DotOperand o;
     bool lie = d->last_column && read_in_place(d, 1, &o) && coefficient(d->p, o.address, d->last_column) == 1;
-    if (lie) return at_most(atom_at(d->p->ix, d->last_column)->extent, DOT_SHORT) ? 0 : 3;
+    if (lie) return dot_at_most(atom_at(d->p->ix, d->last_column)->extent, DOT_SHORT) ? 0 : 3;
     return d->shared && d->last_column ? 2 : 1;
 }
 static void find_axes(Dotter *d, const Eqn *e) {
@@ -174,10 +168,10 @@ static void find_axes(Dotter *d, const Eqn *e) {
     step_at(d->p, d->step, e->out.at[0], result);
     for (uint32_t i = 0; i < summed.n; i++) d->summed[i] = atom_loop(d->p->ix, t->dims[summed.at[i]]);
     find_sides(d, e, result, false);
-    bool narrow = at_most(d->free[1], DOT_NARROW - 1) && !at_most(d->free[0], d->free[1]);
+    bool narrow = dot_at_most(d->free[1], DOT_NARROW - 1) && !dot_at_most(d->free[0], d->free[1]);
     uint32_t right = columns_lie(d);
     find_sides(d, e, result, true);
-    bool better = !at_most(d->free[1], DOT_NARROW - 1) && columns_lie(d) > right;
+    bool better = !dot_at_most(d->free[1], DOT_NARROW - 1) && columns_lie(d) > right;
     if (!narrow && !better) find_sides(d, e, result, false);
 }
 
@@ -188,7 +182,7 @@ static void find_axes(Dotter *d, const Eqn *e) {
 static Panels panels(const Dotter *d) {
     const ArrayType *t = type_of_side(d, 1);
     Panels none = {0}, l = {.width = 2 * d->p->target->vector_bytes / dtype_bytes(d->dot->acc)};
-    if (!d->last_column || at_most(d->free[0], FEW_TILES) || !l.width) return none;
+    if (!d->last_column || dot_at_most(d->free[0], FEW_TILES) || !l.width) return none;
     Dim elements = 1, extent = atom_at(d->p->ix, d->last_column)->extent;
     bool found = false;
     for (uint32_t a = 0; a < t->rank; a++) {
@@ -196,7 +190,7 @@ static Panels panels(const Dotter *d) {
         if (d->index[1][a] == ix_atom(d->p->ix, d->last_column)) l.axis = a, found = true;
     }
     bool whole = dim_is_const(extent) && extent % l.width == 0 && extent > l.width;
-    return found && whole && !at_most(elements, PANEL_BYTES / dtype_bytes(d->dot->acc)) ? l : none;
+    return found && whole && !dot_at_most(elements, PANEL_BYTES / dtype_bytes(d->dot->acc)) ? l : none;
 }
 /* A dense copy in the accumulator's type, with the contracted axes innermost, or the free ones; or in panels. */
 static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, Panels *l, DotOperand *o) {
@@ -212,7 +206,7 @@ static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, Pane
             }
         else
             for (uint32_t a = t->rank; a-- > 0;)
-                if (position(d->contracted[side], a) < 0 && position(d->batch[side], a) < 0) order[n++] = a;
+                if (ints_find(d->contracted[side], a) < 0 && ints_find(d->batch[side], a) < 0) order[n++] = a;
     }
     for (uint32_t b = d->batch[side].n; b-- > 0;)
         if (d->batch[side].at[b] >= 0) order[n++] = (uint32_t)d->batch[side].at[b];
@@ -280,7 +274,7 @@ static void find_sums(const Dotter *d) {
 static int64_t contiguous_sum(const Dotter *d, const DotOperand *o, int64_t least) {
     for (uint32_t i = 0; i < d->contracted[0].n; i++)
         if (coefficient(d->p, o->address, d->summed[i]) == 1 &&
-            !at_most(atom_at(d->p->ix, d->summed[i])->extent, least - 1))
+            !dot_at_most(atom_at(d->p->ix, d->summed[i])->extent, least - 1))
             return i;
     return -1;
 }
@@ -290,7 +284,7 @@ static int64_t contiguous_sum(const Dotter *d, const DotOperand *o, int64_t leas
 /* Lanes along the contraction: both operands are contiguous there, if necessary after a copy of the few rows. */
 static bool plan_inner(const Dotter *d, bool in_place[2]) {
     Dot *dot = d->dot;
-    if (!in_place[1] || !at_most(d->free[0], DOT_FEW)) return false;
+    if (!in_place[1] || !dot_at_most(d->free[0], DOT_FEW)) return false;
     int64_t k = contiguous_sum(d, &dot->b, DOT_LONG);
     if (k < 0) return false;
     if (!in_place[0] || contiguous_sum(d, &dot->a, DOT_LONG) != k) {
@@ -304,9 +298,9 @@ static bool neighbours(const Dotter *d) {
 }
 static void plan_outer(const Dotter *d, bool in_place[2]) {
     Dot *dot = d->dot;
-    bool a_often = dot->a.dtype != dot->acc && !at_most(d->free[1], DOT_WIDE);
+    bool a_often = dot->a.dtype != dot->acc && !dot_at_most(d->free[1], DOT_WIDE);
     if (!in_place[0] || a_often) copy(d, 0, true, NULL, &dot->a);
-    bool b_often = in_place[1] && dot->b.dtype != dot->acc && !at_most(d->free[0], DOT_OFTEN);
+    bool b_often = in_place[1] && dot->b.dtype != dot->acc && !dot_at_most(d->free[0], DOT_OFTEN);
     bool lies = in_place[1] && (!d->last_column || neighbours(d));
     bool invariant = plan_home(d->p, d->body, d->v[1]) != d->body, again = d->shared || (in_place[1] && invariant);
     bool copied = again && (b_often || !lies);
@@ -364,7 +358,7 @@ static void find_roles(Plan *p, Step *s) {
         Dim a = coefficient(p, at[0], s->kept[i]), b = coefficient(p, at[1], s->kept[i]);
         bool columns = a == 0 && (dot->inner || dot->transposed ? b != 0 : b == 1);
         /* the last one that is long enough: the result is contiguous there */
-        bool enough = !at_most(loop_extent(p->ix, s->kept[i]), DOT_LONG - 1);
+        bool enough = !dot_at_most(loop_extent(p->ix, s->kept[i]), DOT_LONG - 1);
         if (columns && (enough || longer(p, s->kept[i], dot->column))) dot->column = s->kept[i];
     }
     for (uint32_t i = 0; i < s->nkept; i++)
@@ -397,11 +391,11 @@ static uint32_t power_above(int64_t n) {
 /* A tile fills the registers with mr·w/lanes accumulators, a row of B and an element of A. */
 static void outer_tile(Dot *dot, uint32_t registers) {
     uint32_t lanes = dot->lanes;
-    int64_t most = registers == 32 ? 8 : 6, room = registers == 32 || at_most(dot->rows, 1) ? 16 : 12;
+    int64_t most = registers == 32 ? 8 : 6, room = registers == 32 || dot_at_most(dot->rows, 1) ? 16 : 12;
     int64_t mr = most;
-    if (at_most(dot->rows, most))
+    if (dot_at_most(dot->rows, most))
         mr = dot->rows > 1 ? dot->rows : 1;
-    else if (at_most(dot->rows, 3 * most)) { /* tiles of nearly the same height */
+    else if (dot_at_most(dot->rows, 3 * most)) { /* tiles of nearly the same height */
         int64_t tiles = (dot->rows + most - 1) / most;
         mr = (dot->rows + tiles - 1) / tiles;
     }
@@ -409,20 +403,20 @@ static void outer_tile(Dot *dot, uint32_t registers) {
     while (vectors * 2 * mr <= room && vectors * 2 * lanes <= MOST_DOT_LANES) vectors *= 2;
     dot->mr = (uint32_t)mr;
     dot->w = vectors * lanes;
-    if (at_most(dot->columns, dot->w)) {
+    if (dot_at_most(dot->columns, dot->w)) {
         dot->w = power_above(dot->columns);
         vectors = dot->w > lanes ? dot->w / lanes : 1;
     }
     dot->sets = 1;
-    while (dot->sets * vectors * mr < DOT_SUMS && !at_most(dot->k, dot->sets * DOT_SUMS)) dot->sets *= 2;
+    while (dot->sets * vectors * mr < DOT_SUMS && !dot_at_most(dot->k, dot->sets * DOT_SUMS)) dot->sets *= 2;
 }
 /* mr × w sums, each a vector along the contraction. */
 static void inner_tile(Dot *dot, uint32_t registers) {
     uint32_t room = registers / 2;
-    dot->mr = !at_most(dot->rows, DOT_FEW) ? DOT_FEW : dot->rows > 1 ? (uint32_t)dot->rows : 1;
+    dot->mr = !dot_at_most(dot->rows, DOT_FEW) ? DOT_FEW : dot->rows > 1 ? (uint32_t)dot->rows : 1;
     dot->w = dot->mr == 1 ? 8 : room / 4 * (dot->mr == 2 ? 2 : 1);
     if (dot->w > dot->lanes) dot->w = dot->lanes;
-    if (at_most(dot->columns, dot->w)) dot->w = power_above(dot->columns);
+    if (dot_at_most(dot->columns, dot->w)) dot->w = power_above(dot->columns);
     dot->sets = 1;
     while (dot->sets * dot->w * dot->mr < DOT_SUMS) dot->sets *= 2;
 }
@@ -461,12 +455,12 @@ static int64_t row_block(const Dot *dot, int64_t most) {
 static Dim point_block(const Dot *dot, int64_t rows) {
     if (!dim_is_const(dot->rows)) return 1;
     int64_t n = dot->rows ? (rows + dot->rows - 1) / dot->rows : 1;
-    return at_most(dot->points, n) ? dot->points : n;
+    return dot_at_most(dot->points, n) ? dot->points : n;
 }
 /* Blocks of about `terms` terms. */
 static void term_blocks(Plan *p, Dot *dot, int64_t terms) {
     uint32_t level = dot->sums.n - 1;
-    while (level > 0 && at_most(dot->sums.at[level].extent, terms)) terms /= dot->sums.at[level--].extent;
+    while (level > 0 && dot_at_most(dot->sums.at[level].extent, terms)) terms /= dot->sums.at[level--].extent;
     Dim extent = dot->sums.at[level].extent;
     dot->k_level = level, dot->k_block = terms;
     for (int64_t b = 2 * terms; b > terms / 2 && dim_is_const(extent); b--) /* equal blocks */
@@ -487,11 +481,11 @@ static void cut_sums(Plan *p, Dot *dot) {
     assert(lanes);
     uint32_t registers = dot->mr * (dot->w > lanes ? dot->w / lanes : 1);
     bool full = !dot->inner && registers >= DOT_SUMS;
-    int64_t most = dot->inner ? SHARED_TERMS : full ? TILE_TERMS : OWN_TERMS;
+    int64_t most = dot->inner ? SHARED_TERMS : full ? FULL_TERMS : OWN_TERMS;
     if (full && !dim_is_const(dot->k)) most *= 2;
     uint32_t stride = dot->inner ? lanes : 1;
     Dim *turns = arena_new(p->arena, Dim, n), all = 1;
-    if (!wide_bytes(dot->acc, 1) || (full && at_most(dot->k, LONG_SUM))) return;
+    if (!wide_bytes(dot->acc, 1) || (full && dot_at_most(dot->k, LONG_SUM))) return;
     most *= dot->sets;
     dot->block = arena_new(p->arena, Dim, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -512,13 +506,13 @@ static void find_blocks(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
     int64_t bytes = dtype_bytes(dot->acc);
     Dim rows = dim_mul(ts, dot->rows, dot->points);
-    bool big = !at_most(dim_mul(ts, dim_mul(ts, dot->k, dot->columns), bytes), PACK_BYTES);
-    bool few = at_most(rows, dot->nagain ? FEW_ROWS : 2 * dot->mr), some = at_most(rows, FEW_ROWS);
-    bool near = some && at_most(dot->sums.at[dot->sums.n - 1].b, NEAR_BYTES / bytes);
+    bool big = !dot_at_most(dim_mul(ts, dim_mul(ts, dot->k, dot->columns), bytes), PACK_BYTES);
+    bool few = dot_at_most(rows, dot->nagain ? FEW_ROWS : 2 * dot->mr), some = dot_at_most(rows, FEW_ROWS);
+    bool near = some && dot_at_most(dot->sums.at[dot->sums.n - 1].b, NEAR_BYTES / bytes);
     int64_t at_once = few && !dot->packed ? 2 * TERM_BLOCK : some && dot->sums.n == 1 ? 2 * LONG_BLOCK : LONG_SUM;
-    bool blocks = big && !dot->inner && at_most(rows, MANY_ROWS) && !at_most(dot->k, at_once);
+    bool blocks = big && !dot->inner && dot_at_most(rows, MANY_ROWS) && !dot_at_most(dot->k, at_once);
     bool streamed = blocks && !dot->packed && (few || near);
-    bool pack = !streamed && !dot->inner && (dot->packed || (big && !at_most(rows, 2 * dot->mr)));
+    bool pack = !streamed && !dot->inner && (dot->packed || (big && !dot_at_most(rows, 2 * dot->mr)));
     dot->row_block = dot->rows, dot->column_block = dot->columns, dot->point_block = dot->points;
     dot->packed_terms = dot->k;
     if (blocks) term_blocks(p, dot, few && streamed ? TERM_BLOCK : LONG_BLOCK);
@@ -531,19 +525,19 @@ static void find_blocks(Plan *p, Dot *dot) {
         dot->column_block = column_block(dot, dim_is_const(terms) ? most / (terms + 1) : 4 * dot->w);
     } else if (big) {
         dot->column_block = column_block(dot, WIDE_BLOCK);
-    } else if (!at_most(rows, dot->mr)) {
+    } else if (!dot_at_most(rows, dot->mr)) {
         dot->row_block = row_block(dot, UNIT_TILES);
         dot->point_block = point_block(dot, UNIT_TILES * dot->mr);
     } else {
         dot->column_block = dot->w;
     }
-    if (at_most(dot->rows, dot->row_block)) dot->row_block = dot->rows;
-    if (at_most(dot->columns, dot->column_block)) dot->column_block = dot->columns;
+    if (dot_at_most(dot->rows, dot->row_block)) dot->row_block = dot->rows;
+    if (dot_at_most(dot->columns, dot->column_block)) dot->column_block = dot->columns;
     if (dim_is_const(dot->column_block)) dot->stored_columns = round_up(dot->column_block, dot->w);
     Dim sums = dim_mul(ts, dot->stored_columns, dim_mul(ts, dot->rows, dot->point_block));
     if (blocks) {
         uint32_t wide = wide_bytes(dot->acc, 1);
-        dot->wide_partial = wide && !at_most(partial_sums(p, dot), SUMMED_BLOCKS);
+        dot->wide_partial = wide && !dot_at_most(partial_sums(p, dot), SUMMED_BLOCKS);
         dot->partial = unit_buffer(p, dot, sums, dot->wide_partial ? wide : bytes);
     } else {
         cut_sums(p, dot);
@@ -554,9 +548,9 @@ static void find_blocks(Plan *p, Dot *dot) {
    that lie at multiples of a power of two, would not stay in the cache. */
 static void find_row_pack(Plan *p, Dot *dot) {
     const DotSum *last = &dot->sums.at[dot->sums.n - 1];
-    bool apart = !at_most(last->a, DOT_APART) && dot->row && dot->mr > 1;
+    bool apart = !dot_at_most(last->a, DOT_APART) && dot->row && dot->mr > 1;
     bool terms = dim_is_const(dot->packed_terms) && dot->packed_terms >= DOT_LONG && dot->packed_terms <= MOST_PACKED;
-    if (dot->inner || !apart || !terms || at_most(dot->column_block, ROW_PANELS * (int64_t)dot->w - 1)) return;
+    if (dot->inner || !apart || !terms || dot_at_most(dot->column_block, ROW_PANELS * (int64_t)dot->w - 1)) return;
     dot->row_neighbours = coefficient(p, dot->a.address, dot->row) == 1;
     dot->group_rows = ROW_TILES * dot->mr;
     dot->pack_rows = unit_buffer(p, dot, dot->group_rows * dot->packed_terms, dtype_bytes(dot->acc));

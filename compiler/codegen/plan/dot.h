@@ -90,6 +90,7 @@ void dot_addresses(Plan *, const Step *, Ix address[2]);
 /* The number of units of a scheduled product; the number of blocks of n. */
 Dim dot_units(Plan *, const Dot *);
 Dim dot_blocks(Plan *, Dim n, Dim block);
+static inline bool dot_at_most(Dim d, int64_t most) { return dim_is_const(d) && d <= most; }
 /* Tiles and units, once the step's loops are final. */
 void dot_schedule(Plan *, Step *);
 

@@ -1,4 +1,5 @@
 #include "dot.h"
+#include "../cost.h"
 
 /* A product on a device: blocks of threads compute tiles of rows × columns of the result. Operands are evaluated where
    they are read, at an index over the loops of the result and of the contraction, whatever lies between them and
@@ -15,18 +16,13 @@ static Side side_of(Plan *p, const Eqn *e, uint32_t side) {
     if (side) s.first_free += left->rank - v->list.at[0].ints.n - v->list.at[2].ints.n;
     return s;
 }
-static int64_t position(Ints list, uint32_t axis) {
-    for (uint32_t i = 0; i < list.n; i++)
-        if (list.at[i] == axis) return i;
-    return -1;
-}
 void dot_device_index(Plan *p, const Step *s, uint32_t side, Ix *index) {
     const ArrayType *t = val_array(p->cx, s->e->in.at[side]);
     Side of = side_of(p, s->e, side);
     Ix result[MAX_RANK];
     step_at(p, s, s->e->out.at[0], result);
     for (uint32_t a = 0; a < t->rank; a++) {
-        int64_t batch = position(of.batch, a), term = position(of.contracted, a);
+        int64_t batch = ints_find(of.batch, a), term = ints_find(of.contracted, a);
         index[a] = batch >= 0  ? result[batch]
                    : term >= 0 ? ix_atom(p->ix, s->dot->device->summed[term])
                                : result[of.first_free++];
@@ -55,20 +51,16 @@ void dot_device_plan(Plan *p, Step *s) {
 }
 
 /* ---- once the loops are final */
-static bool at_most(Dim d, int64_t most) { return dim_is_const(d) && d <= most; }
 static void choose_tile(DeviceDot *d) {
-    enum { LONG = 64, FEW = 16, SQUARE = 4 };
-    bool low = at_most(d->loops[DOT_ROWS].extent, FEW), narrow = at_most(d->loops[DOT_COLUMNS].extent, FEW);
-    d->tile.rows = low ? FEW : LONG, d->tile.high = low ? 1 : SQUARE;
-    d->tile.columns = narrow ? FEW : LONG, d->tile.wide = narrow ? 1 : SQUARE;
-}
-static Dim tiles_along(Plan *p, Dim extent, uint32_t length) {
-    return dim_floordiv(p->cx->types, dim_add(p->cx->types, extent, length - 1), length);
+    bool low = dot_at_most(d->loops[DOT_ROWS].extent, TILE_SHORT),
+         narrow = dot_at_most(d->loops[DOT_COLUMNS].extent, TILE_SHORT);
+    d->tile.rows = low ? TILE_SHORT : TILE_LONG, d->tile.high = low ? 1 : TILE_SQUARE;
+    d->tile.columns = narrow ? TILE_SHORT : TILE_LONG, d->tile.wide = narrow ? 1 : TILE_SQUARE;
 }
 Dim dot_device_units(Plan *p, const Step *s) {
     const DeviceDot *d = s->dot->device;
-    Dim rows = tiles_along(p, d->loops[DOT_ROWS].extent, d->tile.rows);
-    Dim columns = tiles_along(p, d->loops[DOT_COLUMNS].extent, d->tile.columns);
+    Dim rows = dot_blocks(p, d->loops[DOT_ROWS].extent, d->tile.rows);
+    Dim columns = dot_blocks(p, d->loops[DOT_COLUMNS].extent, d->tile.columns);
     return dim_mul(p->cx->types, dim_mul(p->cx->types, rows, columns), d->loops[DOT_BATCHES].extent);
 }
 static uint32_t role_of(const Plan *p, const Step *s, Atom loop) {

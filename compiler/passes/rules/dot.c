@@ -119,11 +119,6 @@ static Val in_groups(Builder *b, Val x, int64_t axis, Val sizes, uint32_t nprefi
     Val all = b_broadcast(b, x, 1 + t->rank, dims, same);
     return b_select(b, b_and(b, after, before), b_full_like(b, all, 0), all);
 }
-static int64_t position(Ints s, int64_t v) {
-    for (uint32_t i = 0; i < s.n; i++)
-        if (s.at[i] == v) return i;
-    return -1;
-}
 /* Each plus `by`, with `first` before them and `last` after them (-1: none). */
 static Ints moved(Builder *b, Ints s, int64_t by, int64_t first, int64_t last) {
     Ints out = {arena_new(b->cx->arena, int64_t, s.n + 3), 0};
@@ -152,7 +147,7 @@ bool expand_ragged_dot_general(Builder *b, const Eqn *e, Val *out) {
     }
     Ints free = {arena_new(b->cx->arena, int64_t, t->rank), 0};
     for (int64_t i = 0; i < t->rank; i++)
-        if (position(batch[0], i) < 0 && position(contracted[0], i) < 0) free.at[free.n++] = i;
+        if (ints_find(batch[0], i) < 0 && ints_find(contracted[0], i) < 0) free.at[free.n++] = i;
     uint32_t n = ragged_prefix(batch[0], r.where == RAGGED_FREE ? free : contracted[0], r.axis, prefix);
     if (g->rank == 1 && n) { /* the same groups everywhere */
         Dim dims[MAX_RANK];
@@ -169,7 +164,7 @@ bool expand_ragged_dot_general(Builder *b, const Eqn *e, Val *out) {
             (Contraction){.contracted = {summed[0], summed[1]}, .batch = {left, batch[1]}, .preferred = d});
         return true;
     }
-    int64_t other = contracted[1].at[position(contracted[0], r.axis)];
+    int64_t other = contracted[1].at[ints_find(contracted[0], r.axis)];
     n = ragged_prefix(batch[1], contracted[1], other, prefix);
     x[1] = in_groups(b, x[1], other, sizes, n, prefix);
     Contraction all = {.preferred = d};
@@ -207,7 +202,7 @@ typedef struct {
 static Ints free_axes(Builder *b, const Dot *a, uint32_t side, uint32_t rank) {
     Ints s = {arena_new(b->cx->arena, int64_t, rank + 1), 0};
     for (uint32_t i = 0; i < rank; i++)
-        if (position(a->contracted[side], i) < 0 && position(a->batch[side], i) < 0) s.at[s.n++] = i;
+        if (ints_find(a->contracted[side], i) < 0 && ints_find(a->batch[side], i) < 0) s.at[s.n++] = i;
     return s;
 }
 static Ints range(Builder *b, uint32_t from, uint32_t n) {
