@@ -110,10 +110,17 @@ enum {
 };
 /* ---- matrix products on a device */
 enum {
-    TILE_LONG = 64,  /* rows or columns of a tile … */
-    TILE_SHORT = 16, /* … or of one of which there are so few */
-    TILE_SQUARE = 4, /* of a thread's part of a long one */
-    TILE_TERMS = 16  /* terms that are in shared memory at a time */
+    TILE_LONG = 64,  /* rows or columns of a tile */
+    TILE_SHORT = 16, /* of one of which there are so few */
+    TILE_TERMS = 16, /* terms that are in shared memory at a time … */
+    MMA_LONG = 128,  /* the same for tensor cores */
+    MMA_SHORT = 32,
+    MMA_BYTES = 64,     /* bytes of a row's terms in shared memory */
+    MMA_TURNS = 3,      /* as many times those are there: the next ones are copied meanwhile */
+    TILE_OFTEN = 256,   /* elements of the other operand for which one is computed once, not wherever it is read */
+    MMA_BLOCKS = 2,     /* at once on a multiprocessor: 128 registers for each of 256 threads */
+    ENOUGH_TILES = 128, /* as many blocks keep a device busy: fewer tiles are made smaller, but not below … */
+    TILE_LEAST = 64
 };
 
 /* ---- GPUs: how a step is divided among blocks and threads */

@@ -103,6 +103,39 @@ Test(plan, a_product_has_a_tile_for_the_registers) {
 }
 
 /* The next value of the first is written over the current one; the second is read elsewhere than it is written. */
+/* What multiplies a product of x and y on a GPU. */
+static const DeviceDot *device_product(const char *x, const char *y, const char *z, const char *contracted) {
+    Target gpu;
+    cr_assert(nvptx_target(cx, &gpu));
+    char text[256];
+    snprintf(text, sizeof text,
+             "{ lambda ; a:%s b:%s. let c:%s = dot_general[dimension_numbers=(([%s]), ([], []))"
+             " preferred_element_type=%.*s] a b in (c,) }",
+             x, y, z, contracted, (int)strcspn(z, "["), z);
+    Plan *p = planned(text, &gpu);
+    return step(p, 0)->dot->device;
+}
+Test(plan, a_product_on_a_gpu_is_for_tensor_cores_if_these_have_its_type) {
+    const DeviceDot *d = device_product("bf16[2048,2048]", "bf16[2048,2048]", "bf16[2048,2048]", "1], [0");
+    cr_assert_eq(d->form, DOT_MMA);
+    cr_assert_eq(d->as, DT_bf16);
+    cr_assert(d->tile.rows == 128 && d->tile.columns == 128 && d->tile.terms == 32);
+    cr_assert(d->side[0].plain && d->side[0].along_terms && d->side[1].plain && !d->side[1].along_terms);
+    cr_assert_eq(device_product("f8_e4m3fn[64,64]", "i4[64,64]", "f32[64,64]", "1], [0")->as, DT_bf16);
+    cr_assert_eq(device_product("f64[64,64]", "f64[64,64]", "f64[64,64]", "1], [0")->form, DOT_MMA_F64);
+    cr_assert_eq(device_product("f32[64,64]", "bf16[64,64]", "f32[64,64]", "1], [0")->form, DOT_FMA);
+    cr_assert_eq(device_product("i8[64,64]", "i8[64,64]", "i64[64,64]", "1], [0")->form, DOT_FMA);
+}
+/* 16 bytes at multiples of 16, of what is contiguous; tensor cores read bytes along the terms alone. */
+Test(plan, operands_of_a_product_are_copied_in_pieces) {
+    const DeviceDot *d = device_product("f16[64,36]", "f16[36,64]", "f16[64,64]", "1], [0");
+    cr_assert(!d->side[0].plain && d->side[1].plain);
+    d = device_product("i8[64,64]", "i8[64,64]", "i32[64,64]", "1], [0");
+    cr_assert(d->side[0].plain && !d->side[1].plain);
+    d = device_product("f32[100,100]", "f32[100,100]", "f32[100,100]", "0], [1");
+    cr_assert(d->side[0].plain && !d->side[0].along_terms && d->side[1].plain && d->side[1].along_terms);
+}
+
 Test(plan, carries_of_a_scan) {
     Plan *p = planned(
         "{ lambda ; a:f32[500] b:f32[500]. let c:f32[500] d:f32[500] = scan[_split_transpose=False\n"

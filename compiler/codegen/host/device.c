@@ -26,11 +26,13 @@ static void make_kernel(Emit *e, MlirOperation fn, uint32_t words, const Grid *g
     Attr by_value[2] = {{"llvm.byval", mlirTypeAttrGet(context)}, {"llvm.align", mlirIntegerAttrGet(e->i64, 8)}};
     MlirAttribute args = named(e, 2, by_value);
     MlirAttribute threads[2] = {text_attr(e, S("nvvm.reqntid")), text_attr(e, str_format(e->arena, "%u", g->threads))};
-    MlirAttribute passed = mlirArrayAttrGet(e->mlir, 2, threads);
+    MlirAttribute blocks[2] = {text_attr(e, S("nvvm.minctasm")), text_attr(e, str_format(e->arena, "%u", g->blocks))};
+    MlirAttribute bounds[2] = {mlirArrayAttrGet(e->mlir, 2, threads), mlirArrayAttrGet(e->mlir, 2, blocks)};
+    MlirAttribute passed = mlirArrayAttrGet(e->mlir, g->blocks ? 2 : 1, bounds);
     mlirOperationSetAttributeByName(fn, ref("CConv"), mlirLLVMCConvAttrGet(e->mlir, MlirLLVMCConvPTX_Kernel));
     mlirOperationSetAttributeByName(fn, ref("linkage"), mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal));
     mlirOperationSetAttributeByName(fn, ref("arg_attrs"), mlirArrayAttrGet(e->mlir, 1, &args));
-    mlirOperationSetAttributeByName(fn, ref("passthrough"), mlirArrayAttrGet(e->mlir, 1, &passed));
+    mlirOperationSetAttributeByName(fn, ref("passthrough"), passed);
 }
 /* What the kernel computes, for messages: the equation whose result it stores first. */
 static Str what(Emit *e, const Step *s) {

@@ -1,118 +1,73 @@
+#include "dot_device.h"
 #include "../cost.h"
-#include "../plan/dot.h"
 #include "gemm.h"
 #include "grid.h"
-#include "point.h"
 #include "threads.h"
+#include "wide.h"
 #include <assert.h>
 
-/* A block of threads computes a tile of ROWS × COLUMNS elements, of which each thread has a square of them in
-   registers. The terms come in blocks: all threads together read those of both operands into shared memory, then each
-   multiplies what it needs. Indices beyond the operands are moved inside, and terms beyond the last are 0. */
+/* A block of threads computes a tile of rows × columns elements, in registers. The terms come in turns: while those of
+   one turn are multiplied (dot_multiply.c), the next are brought into shared memory by all threads together
+   (dot_stage.c). Indices beyond the operands are moved inside, and terms beyond the last are 0. In the end the sums go
+   through shared memory, so that neighbouring threads finish neighbouring elements, all by one piece of code. */
 
-enum { TILE_THREADS = 256, PAD = 4, MOST_SQUARE = 16 };
-typedef struct {
-    Kernel *k;
-    Emit *e;
-    const Step *step;
-    const DeviceDot *dot;
-    Dtype acc;
-    __typeof__(((DeviceDot *)0)->tile) tile;
-    V first[2];            /* row and column of the tile */
-    V shared[2];           /* [TILE_TERMS][rows + PAD], [TILE_TERMS][columns + PAD] */
-    Ix index[2][MAX_RANK]; /* of the operands */
-    Ix result[MAX_RANK];
-} Product;
-
-static V plus(const Product *p, V a, V b) { return em_bin(p->e, "llvm.add", a, b); }
-static V times(const Product *p, V a, int64_t n) { return em_bin(p->e, "llvm.mul", a, em_i64(p->e, n)); }
-static V div(const Product *p, V a, int64_t n) { return em_bin(p->e, "llvm.udiv", a, em_i64(p->e, n)); }
-static V mod(const Product *p, V a, int64_t n) { return em_bin(p->e, "llvm.urem", a, em_i64(p->e, n)); }
-
-/* ---- loops */
-static void bind_role(const Product *p, uint32_t role, V at) {
-    grid_bind(p->k, p->dot->loops[role].at, p->dot->loops[role].n, p->dot->loops[role].extent, at);
-}
 static V extent_of(const Product *p, uint32_t role) { return kernel_dim(p->k, p->dot->loops[role].extent); }
-/* The last index of n, at least 0. */
-static V clamped(const Product *p, V at, V n) {
-    V last = em_bin(p->e, "llvm.sub", n, em_i64(p->e, 1));
-    return em_bin(p->e, "llvm.intr.smin", at, last);
+
+/* ---- wide forms of the sums, in the thread's own memory */
+static V wide_at(const Product *p, V wide, uint32_t i) {
+    return em_gep(p->e, wide, em_i64(p->e, (int64_t)i * wide_values(p->acc)), p->e->f64);
+}
+static V wide_new(const Product *p, uint32_t n) {
+    Emit *e = p->e;
+    uint32_t bytes = wide_bytes(p->acc, n);
+    MlirBlock was = kernel_at(p->k, 0);
+    V wide = em_alloca(e, bytes, 8);
+    e->block = was;
+    gemm_clear(e, wide, bytes);
+    return wide;
+}
+/* After a block of terms: the sums are added to their wide forms. */
+static void widen(const Product *p, V wide, V turn, uint32_t n, V *sums) {
+    Emit *e = p->e;
+    int64_t block = p->dot->block / p->dot->tile.terms;
+    If full = em_if(e, em_cmpi(e, "eq", rest(p, turn, block), em_i64(e, block - 1)));
+    V zero[TILE_SUMS];
+    for (uint32_t i = 0; i < n; i++) {
+        gemm_widen(e, p->acc, wide_at(p, wide, i), sums[i]);
+        zero[i] = gemm_zero(e, p->acc, 1);
+    }
+    em_else(e, &full, n, zero);
+    em_if_end(e, &full, sums, sums);
 }
 
-/* ---- terms */
-static uint32_t length_of(const Product *p, uint32_t side) { return side ? p->tile.columns : p->tile.rows; }
-static V place(const Product *p, uint32_t side, V term, V at) {
-    V word = plus(p, times(p, term, length_of(p, side) + PAD), at);
-    return em_gep(p->e, p->shared[side], word, em_memory_type(p->e, p->acc));
+/* ---- the terms */
+static void bring_first(const Product *p, V turns) {
+    for (uint32_t i = 0; i + 1 < p->dot->tile.turns; i++) {
+        Held h;
+        stage_begin(p, em_i64(p->e, i), turns, &h);
+        stage_end(p, em_i64(p->e, i), &h);
+    }
 }
-/* One element of an operand, at a row or column and a term that may be beyond the last. */
-static V element(const Product *p, uint32_t side, V at, V term, V terms) {
-    Kernel *k = p->k;
+static void add_terms(const Product *p, uint32_t n, V *sums) {
     Emit *e = p->e;
-    uint32_t role = side ? DOT_COLUMNS : DOT_ROWS;
-    kernel_enter(k);
-    bind_role(p, role, clamped(p, at, extent_of(p, role)));
-    grid_bind(k, p->dot->summed, p->dot->nsummed, p->step->dot->k, clamped(p, term, terms));
-    Val v = p->step->e->in.at[side];
-    V x = reg_v(eval_value(&k->x, v, p->index[side]));
-    kernel_leave(k);
-    x = gemm_convert(e, val_array(k->x.plan->cx, v)->dtype, p->acc, x);
-    return em_select(e, em_cmpi(e, "slt", term, terms), x, gemm_zero(e, p->acc, 1));
-}
-/* The threads' share of an operand's next TILE_TERMS terms, into shared memory. */
-static void stage(const Product *p, uint32_t side, V from, V terms) {
-    uint32_t length = length_of(p, side), each_thread = length * TILE_TERMS / TILE_THREADS;
-    bool along = p->dot->along_terms[side];
-    for (uint32_t i = 0; i < each_thread; i++) {
-        V number = plus(p, thread_number(p->k), em_i64(p->e, (int64_t)i * TILE_THREADS));
-        V term = along ? mod(p, number, TILE_TERMS) : div(p, number, length);
-        V at = along ? div(p, number, TILE_TERMS) : mod(p, number, length);
-        V x = element(p, side, plus(p, p->first[side], at), plus(p, from, term), terms);
-        em_store(p->e, em_to_memory(p->e, p->acc, x), place(p, side, term, at), dtype_bytes(p->acc));
-    }
-}
-static void read_part(const Product *p, uint32_t side, uint32_t term, V first, V *to) {
-    uint32_t n = side ? p->tile.wide : p->tile.high;
-    for (uint32_t i = 0; i < n; i++) {
-        V at = place(p, side, em_i64(p->e, term), plus(p, first, em_i64(p->e, i)));
-        V m = em_load(p->e, em_memory_type(p->e, p->acc), at, dtype_bytes(p->acc));
-        to[i] = em_to_register(p->e, p->acc, m);
-    }
-}
-/* Where the thread's part begins in the tile. */
-static V own_row(const Product *p) {
-    return times(p, div(p, thread_number(p->k), p->tile.columns / p->tile.wide), p->tile.high);
-}
-static V own_column(const Product *p) {
-    return times(p, mod(p, thread_number(p->k), p->tile.columns / p->tile.wide), p->tile.wide);
-}
-static void multiply(const Product *p, V row, V column, V *sums) {
-    V a[MOST_SQUARE] = {{NULL}}, b[MOST_SQUARE] = {{NULL}};
-    for (uint32_t t = 0; t < TILE_TERMS; t++) {
-        read_part(p, 0, t, row, a);
-        read_part(p, 1, t, column, b);
-        for (uint32_t i = 0; i < p->tile.high; i++)
-            for (uint32_t j = 0; j < p->tile.wide; j++) {
-                V *sum = &sums[i * p->tile.wide + j];
-                *sum = gemm_fma(p->e, p->acc, a[i], b[j], *sum);
-            }
-    }
-}
-static void add_terms(const Product *p, V row, V column, V *sums) {
-    Emit *e = p->e;
-    Kernel *k = p->k;
-    uint32_t n = p->tile.high * p->tile.wide;
-    V terms = kernel_dim(k, p->step->dot->k), next[MOST_SQUARE] = {{NULL}};
-    For f = em_for(e, em_i64(e, 0), terms, em_i64(e, TILE_TERMS), n, sums);
-    kernel_enter(k);
+    const DeviceDot *d = p->dot;
+    V wide = d->block ? wide_new(p, n) : (V){NULL}, next[TILE_SUMS];
+    V turns = kernel_dim(p->k, dot_blocks(p->k->x.plan, p->step->dot->k, d->tile.terms));
+    bring_first(p, turns);
+    For f = em_for(e, em_i64(e, 0), turns, em_i64(e, 1), n, sums);
+    kernel_enter(p->k);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
-    for (uint32_t side = 0; side < 2; side++) stage(p, side, em_arg(&f.scope, 0), terms);
-    threads_meet(k);
-    multiply(p, row, column, next);
-    threads_meet(k);
-    kernel_leave(k);
+    V turn = em_arg(&f.scope, 0), later = plus(p, turn, em_i64(e, d->tile.turns - 1));
+    Held h;
+    stage_wait(p, false);
+    stage_begin(p, later, turns, &h);
+    product_multiply(p, stage_slot(p, turn), next);
+    stage_end(p, later, &h);
+    if (wide.ptr) widen(p, wide, turn, n, next);
+    kernel_leave(p->k);
     em_for_end(e, &f, next, sums);
+    stage_wait(p, true);
+    for (uint32_t i = 0; i < n && wide.ptr; i++) sums[i] = gemm_narrow(e, p->acc, wide_at(p, wide, i), sums[i]);
 }
 
 /* ---- results */
@@ -123,45 +78,61 @@ static void finish(const Product *p, V row, V column, V sum) {
                       em_cmpi(e, "slt", column, extent_of(p, DOT_COLUMNS)));
     If f = em_if(e, inside);
     kernel_enter(k);
-    bind_role(p, DOT_ROWS, row);
-    bind_role(p, DOT_COLUMNS, column);
-    eval_remember(&k->x, p->step->e->out.at[0], p->result, dot_result(k, p->acc, reg(sum, true, k->x.depth)));
+    for (uint32_t r = DOT_ROWS; r <= DOT_COLUMNS; r++)
+        grid_bind(k, p->dot->loops[r].at, p->dot->loops[r].n, p->dot->loops[r].extent, r == DOT_ROWS ? row : column);
+    Reg y = kernel_convert(k, reg(sum, true, k->x.depth), p->acc, p->step->dot->acc);
+    eval_remember(&k->x, p->step->e->out.at[0], p->result, dot_result(k, p->step->dot->acc, y));
     kernel_stores(k);
     kernel_leave(k);
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);
 }
+static void finish_slab(const Product *p, uint32_t slab, const V *sums) {
+    Emit *e = p->e;
+    uint32_t columns = p->dot->tile.columns;
+    slab_store(p, slab, sums);
+    threads_meet(p->k);
+    For f =
+        em_for(e, thread_number(p->k), em_i64(e, (int64_t)slab_rows(p) * columns), em_i64(e, TILE_THREADS), 0, NULL);
+    kernel_enter(p->k);
+    V row = over(p, em_arg(&f.scope, 0), columns), column = rest(p, em_arg(&f.scope, 0), columns);
+    V m = em_load(e, em_memory_type(e, p->acc), slab_at(p, row, column), dtype_bytes(p->acc));
+    finish(p, plus(p, p->first[0], slab_row(p, slab, row)), plus(p, p->first[1], column), em_to_register(e, p->acc, m));
+    kernel_leave(p->k);
+    em_for_end(e, &f, NULL, NULL);
+    threads_meet(p->k);
+}
 static void write_tile(const Product *p) {
-    V sums[MOST_SQUARE], row = own_row(p), column = own_column(p);
-    uint32_t n = p->tile.high * p->tile.wide;
-    assert(n <= MOST_SQUARE);
+    V sums[TILE_SUMS];
+    uint32_t n = product_sums(p);
+    assert(n <= TILE_SUMS);
     for (uint32_t i = 0; i < n; i++) sums[i] = gemm_zero(p->e, p->acc, 1);
-    add_terms(p, row, column, sums);
-    for (uint32_t i = 0; i < n; i++) {
-        V r = plus(p, plus(p, p->first[0], row), em_i64(p->e, i / p->tile.wide));
-        V c = plus(p, plus(p, p->first[1], column), em_i64(p->e, i % p->tile.wide));
-        finish(p, r, c, sums[i]);
-    }
+    add_terms(p, n, sums);
+    for (uint32_t i = 0; i < product_slabs(p); i++) finish_slab(p, i, sums);
 }
 
 /* ---- units: tiles */
-static V tiles_along(const Product *p, uint32_t role, uint32_t length) {
-    return kernel_dim(p->k, dot_blocks(p->k->x.plan, p->dot->loops[role].extent, length));
+static V tiles_along(const Product *p, uint32_t side) {
+    Dim extent = p->dot->loops[side ? DOT_COLUMNS : DOT_ROWS].extent;
+    return kernel_dim(p->k, dot_blocks(p->k->x.plan, extent, tile_length(p, side)));
+}
+static int64_t shared_bytes(const Product *p) {
+    int64_t terms = (staged_bytes(p, 0) + staged_bytes(p, 1)) * p->dot->tile.turns, slab = slab_bytes(p);
+    return terms > slab ? terms : slab;
 }
 /* Neighbouring units share columns. */
 void device_dot(Kernel *k, V unit, V end) {
     Emit *e = k->e;
     const DeviceDot *d = k->x.step->dot->device;
-    Product p = {.k = k, .e = e, .step = k->x.step, .dot = d, .acc = k->x.step->dot->acc, .tile = d->tile};
-    V rows = tiles_along(&p, DOT_ROWS, p.tile.rows), columns = tiles_along(&p, DOT_COLUMNS, p.tile.columns);
-    V rest = em_bin(e, "llvm.udiv", unit, rows);
-    p.first[0] = times(&p, em_bin(e, "llvm.urem", unit, rows), p.tile.rows);
-    p.first[1] = times(&p, em_bin(e, "llvm.urem", rest, columns), p.tile.columns);
-    bind_role(&p, DOT_BATCHES, em_bin(e, "llvm.udiv", rest, columns));
-    for (uint32_t side = 0; side < 2; side++) {
-        dot_device_index(k->x.plan, k->x.step, side, p.index[side]);
-        p.shared[side] = threads_share(k, (int64_t)TILE_TERMS * (length_of(&p, side) + PAD) * dtype_bytes(p.acc));
-    }
+    Product p = {.k = k, .e = e, .step = k->x.step, .dot = d, .acc = k->x.step->dot->acc};
+    if (d->form == DOT_MMA && dtype_info[d->as].kind != DK_FLOAT) p.acc = DT_i32;
+    V rows = tiles_along(&p, 0), columns = tiles_along(&p, 1), other = em_bin(e, "llvm.udiv", unit, rows);
+    p.first[0] = times(&p, em_bin(e, "llvm.urem", unit, rows), d->tile.rows);
+    p.first[1] = times(&p, em_bin(e, "llvm.urem", other, columns), d->tile.columns);
+    V batch = em_bin(e, "llvm.udiv", other, columns);
+    grid_bind(k, d->loops[DOT_BATCHES].at, d->loops[DOT_BATCHES].n, d->loops[DOT_BATCHES].extent, batch);
+    for (uint32_t side = 0; side < 2; side++) dot_device_index(k->x.plan, k->x.step, side, p.index[side]);
+    p.shared = threads_share(k, shared_bytes(&p));
     k->lane = 0, k->x.level = 0, k->rows = false;
     step_at(k->x.plan, k->x.step, k->x.step->e->out.at[0], p.result);
     write_tile(&p);

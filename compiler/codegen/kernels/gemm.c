@@ -47,6 +47,11 @@ static void wide_store(Emit *e, Dtype acc, V p, const V *wide) {
         em_op(e, "llvm.store", &(Op){0, NULL, 2, o, 2, a, 0, NULL});
     }
 }
+void gemm_clear(Emit *e, V p, int64_t bytes) {
+    V o[3] = {p, em_int(e, e->i8, 0), em_i64(e, bytes)};
+    Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
+    em_op(e, "llvm.intr.memset", &(Op){0, NULL, 3, o, 1, &fixed, 0, NULL});
+}
 void gemm_widen(Emit *e, Dtype acc, V p, V x) {
     V wide[WIDE_VALUES];
     wide_load(e, acc, p, em_width(x), wide);
@@ -264,9 +269,7 @@ static void contract(const Tile *t, Innermost *body, uint32_t n, V *sums) {
     if (t->c->cut) {
         any = several(t);
         If f = em_if(e, any);
-        V o[3] = {t->c->wide, em_int(e, e->i8, 0), em_i64(e, wide_bytes(acc, n * t->w))};
-        Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
-        em_op(e, "llvm.intr.memset", &(Op){0, NULL, 3, o, 1, &fixed, 0, NULL});
+        gemm_clear(e, t->c->wide, wide_bytes(acc, n * t->w));
         em_else(e, &f, 0, NULL);
         em_if_end(e, &f, NULL, NULL);
     }

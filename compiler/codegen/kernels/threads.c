@@ -5,7 +5,7 @@
 #include <mlir-c/Dialect/LLVM.h>
 
 /* Values move between threads as words of 32 bits. */
-enum { WORD = 32, MOST_WORDS = 4, SHARED_SPACE = 3, SHARED_ALIGN = 16 };
+enum { WORD = 32, MOST_WORDS = 4, SHARED_ALIGN = 16 };
 
 static V intrinsic(Emit *e, const char *name, MlirType t, uint32_t n, const V *operands) {
     int32_t segments[2] = {(int32_t)n, 0};
@@ -15,6 +15,9 @@ static V intrinsic(Emit *e, const char *name, MlirType t, uint32_t n, const V *o
     bool result = t.ptr != NULL;
     MlirOperation op = em_op(e, "llvm.call_intrinsic", &(Op){result, &t, n, operands, 3, a, 0, NULL});
     return result ? mlirOperationGetResult(op, 0) : (V){NULL};
+}
+V threads_intrinsic(Emit *e, const char *name, MlirType t, uint32_t n, const V *operands) {
+    return intrinsic(e, name, t, n, operands);
 }
 /* A special register, read once where the kernel begins. */
 static V special(Kernel *k, V *known, const char *name) {

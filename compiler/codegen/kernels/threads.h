@@ -4,6 +4,9 @@
 #include "../plan/threads.h"
 #include "kernel.h"
 
+/* An intrinsic of LLVM; no result if its type is none. */
+V threads_intrinsic(Emit *, const char *name, MlirType, uint32_t n, const V *operands);
+enum { GLOBAL_SPACE = 1, SHARED_SPACE = 3 }; /* of addresses */
 /* i64: the number of this thread in its block, of this block in the grid, of all blocks. */
 V thread_number(Kernel *);
 /* Its number among the threads that share the lane loop of an item; of its chunk. */

@@ -115,6 +115,9 @@ static Val under(Plan *p, Val v, bool converted) {
     return 0;
 }
 bool dot_reads_in_place(Plan *p, Val v) { return under(p, v, false) != 0; }
+bool dot_computes(Plan *p, Val v) {
+    return !val_info(p->cx, v)->lit && plan_info(p, v)->class == VAL_VIRTUAL && !under(p, v, true);
+}
 /* The same if it is in memory. */
 static Val leaf(Plan *p, Val v) {
     Val x = under(p, v, true);
@@ -142,15 +145,17 @@ static bool affine(const Indices *x, Ix i) {
     }
     return true;
 }
-static bool read_in_place(const Dotter *d, uint32_t side, DotOperand *o) {
-    Plan *p = d->p;
-    Val x = leaf(p, d->v[side]);
+Val dot_operand(Plan *p, Val v, const Ix *index, DotOperand *o) {
+    Val x = leaf(p, v);
     Reads s = {0};
-    if (!x) return false;
-    plan_reads(p, d->v[side], d->index[side], saw, &s);
-    if (s.n != 1 || !affine(p->ix, s.address)) return false;
+    if (!x) return 0;
+    plan_reads(p, v, index, saw, &s);
+    if (s.n != 1 || !affine(p->ix, s.address)) return 0;
     *o = (DotOperand){plan_info(p, x)->buf, val_array(p->cx, x)->dtype, s.address};
-    return true;
+    return x;
+}
+static bool read_in_place(const Dotter *d, uint32_t side, DotOperand *o) {
+    return dot_operand(d->p, d->v[side], d->index[side], o) != 0;
 }
 
 /* How well the columns suit lanes. 3: contiguous; 2: after copying B once; 1: B is packed again and again; 0: it is not

@@ -58,6 +58,8 @@ typedef struct Dot {
 } Dot;
 /* The same for a device (dot_device.c): operands are evaluated wherever they are read; `a`, `b` and tiles are not used. */
 enum { DOT_ROWS, DOT_COLUMNS, DOT_BATCHES, DOT_ROLES };
+/* What multiplies: each thread its own elements; or warps, by tensor cores, 16 × 8 at a time, or 8 × 8 of f64. */
+typedef enum { DOT_FMA, DOT_MMA, DOT_MMA_F64 } DotForm;
 typedef struct DeviceDot {
     Atom *summed; /* a loop for each contracted axis */
     uint32_t nsummed;
@@ -67,17 +69,27 @@ typedef struct DeviceDot {
         uint32_t n;
         Dim extent; /* of all of them */
     } loops[DOT_ROLES];
+    DotForm form;
+    Dtype as; /* of both operands while they are multiplied, which holds all their values */
     struct {
-        uint32_t rows, columns; /* of a tile */
-        uint32_t high, wide;    /* of a thread's part of it */
+        uint32_t rows, columns, terms; /* of a tile, and how many terms of it are in shared memory at a time */
+        uint32_t turns;                /* how often that is: what is multiplied and what comes next */
     } tile;
-    bool along_terms[2]; /* the elements of an operand are contiguous along the innermost summed loop */
+    struct {
+        bool along_terms; /* the elements are contiguous along the innermost summed loop */
+        bool plain; /* they are in memory as they are: what is 16 bytes and begins at a multiple of them is so there */
+        DotOperand at; /* … where */
+    } side[2];
+    uint32_t blocks; /* that a multiprocessor has registers for; 0: any number */
+    Dim block;       /* terms of a sum in a register, then added to a wide form (sums.h); 0: all */
 } DeviceDot;
 /* The index of an operand (side 0 or 1) over the loops of the result and of the contraction. */
 void dot_device_index(Plan *, const Step *, uint32_t side, Ix *index);
-void dot_device_plan(Plan *, Step *);
+void dot_device_plan(Plan *, Body *, Step *);
 void dot_device_schedule(Plan *, Step *);
 Dim dot_device_units(Plan *, const Step *); /* tiles */
+/* Is the operand v at this index one element of an array that is in memory, but for exact conversions? The array; 0: no. */
+Val dot_operand(Plan *, Val v, const Ix *index, DotOperand *);
 /* The type in which terms of these types are added up. */
 Dtype dot_accumulator(Dtype a, Dtype b, Dtype y);
 
@@ -85,6 +97,8 @@ Dtype dot_accumulator(Dtype a, Dtype b, Dtype y);
 void dot_plan(Plan *, Body *, Step *);
 /* Can an operand be read in place, once the value it is derived from is in memory? */
 bool dot_reads_in_place(Plan *, Val);
+/* Is it computed from values in memory, not only converted to a type that holds them all? */
+bool dot_computes(Plan *, Val);
 /* The addresses of both operands over the step's loops, for collapsing them. */
 void dot_addresses(Plan *, const Step *, Ix address[2]);
 /* The number of units of a scheduled product; the number of blocks of n. */

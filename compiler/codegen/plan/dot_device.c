@@ -1,5 +1,6 @@
 #include "dot.h"
 #include "../cost.h"
+#include "sums.h"
 
 /* A product on a device: blocks of threads compute tiles of rows × columns of the result. Operands are evaluated where
    they are read, at an index over the loops of the result and of the contraction, whatever lies between them and
@@ -28,11 +29,30 @@ void dot_device_index(Plan *p, const Step *s, uint32_t side, Ix *index) {
                                : result[of.first_free++];
     }
 }
-void dot_device_plan(Plan *p, Step *s) {
+/* The free elements of an operand: how often each of the other's is read, at most. */
+static Dim free_elements(Plan *p, const Eqn *e, uint32_t side) {
+    const ArrayType *t = val_array(p->cx, e->in.at[side]);
+    Side of = side_of(p, e, side);
+    Dim n = 1;
+    for (uint32_t a = 0; a < t->rank; a++)
+        if (!ints_have(of.batch, a) && !ints_have(of.contracted, a)) n = dim_mul(p->cx->types, n, t->dims[a]);
+    return n;
+}
+/* What many tiles would compute is computed once. */
+static void store_operands(Plan *p, Body *b, const Eqn *e) {
+    for (uint32_t side = 0; side < 2; side++) {
+        Val v = e->in.at[side];
+        if (!dot_computes(p, v) || dot_at_most(free_elements(p, e, !side), TILE_OFTEN)) continue;
+        plan_cut(p, b, v);
+        plan_stored(p, b, v);
+    }
+}
+void dot_device_plan(Plan *p, Body *body, Step *s) {
     const Eqn *e = s->e;
     const ArrayType *a = val_array(p->cx, e->in.at[0]), *b = val_array(p->cx, e->in.at[1]);
     const ArrayType *y = val_array(p->cx, e->out.at[0]);
     Side left = side_of(p, e, 0), right = side_of(p, e, 1);
+    store_operands(p, body, e);
     Dot *dot = s->dot = arena_new(p->arena, Dot, 1);
     DeviceDot *d = dot->device = arena_new(p->arena, DeviceDot, 1);
     dot->acc = dot_accumulator(a->dtype, b->dtype, y->dtype);
@@ -51,12 +71,6 @@ void dot_device_plan(Plan *p, Step *s) {
 }
 
 /* ---- once the loops are final */
-static void choose_tile(DeviceDot *d) {
-    bool low = dot_at_most(d->loops[DOT_ROWS].extent, TILE_SHORT),
-         narrow = dot_at_most(d->loops[DOT_COLUMNS].extent, TILE_SHORT);
-    d->tile.rows = low ? TILE_SHORT : TILE_LONG, d->tile.high = low ? 1 : TILE_SQUARE;
-    d->tile.columns = narrow ? TILE_SHORT : TILE_LONG, d->tile.wide = narrow ? 1 : TILE_SQUARE;
-}
 Dim dot_device_units(Plan *p, const Step *s) {
     const DeviceDot *d = s->dot->device;
     Dim rows = dot_blocks(p, d->loops[DOT_ROWS].extent, d->tile.rows);
@@ -79,20 +93,101 @@ static void saw(void *user, Val v, const Ix *index, Ix address) {
     bool other;
     if (v && index) s->contiguous |= ix_coef(s->p->ix, address, s->last, &other) == 1 && !other;
 }
+/* A buffer begins at a multiple of 16 bytes, unless it is, or becomes, a row of a larger one and rows are no multiples. */
+static bool begins_aligned(Plan *p, Val v) {
+    const Info *info = plan_info(p, v);
+    Types *ts = p->cx->types;
+    if (info->buf->kind == BUF_CONST || info->buf->kind == BUF_HEAP) return true;
+    if (info->buf->kind == BUF_WORK) return dim_mod(ts, info->buf->bytes, p->target->vector_bytes) == 0;
+    Dim bytes = dim_mul(ts, type_size(ts, val_type(p->cx, v)), dtype_bytes(val_array(p->cx, v)->dtype));
+    return !info->strides && !info->offset && dim_mod(ts, bytes, p->target->vector_bytes) == 0;
+}
+/* Along which loop the elements of an address are contiguous, in pieces of n of them that begin at multiples of n. */
+static bool contiguous(Plan *p, Ix address, Atom loop, uint32_t n) {
+    const IxExpr x = *ix_at(p->ix, address);
+    Types *ts = p->cx->types;
+    bool found = false;
+    for (uint32_t i = 0; i < x.n; i++) {
+        const AtomInfo *a = atom_at(p->ix, x.at[i].atom);
+        if (a->kind == ATOM_LOOP && a->into) continue; /* it is in the loop that this one became a part of */
+        bool here = x.at[i].atom == loop && x.at[i].coef == 1;
+        if (!here && dim_mod(ts, x.at[i].coef, n) != 0) return false;
+        found |= here;
+    }
+    return found && dim_mod(ts, x.c, n) == 0 && dim_mod(ts, loop_extent(p->ix, loop), n) == 0;
+}
+static void find_sides(Plan *p, const Step *s, DeviceDot *d, Dtype type[2]) {
+    for (uint32_t side = 0; side < 2; side++) {
+        Val v = s->e->in.at[side];
+        DotOperand *at = &d->side[side].at;
+        Along seen = {.p = p, .last = d->nsummed ? d->summed[d->nsummed - 1] : 0};
+        Ix index[MAX_RANK];
+        dot_device_index(p, s, side, index);
+        if (d->nsummed) plan_reads(p, v, index, saw, &seen);
+        d->side[side].along_terms = seen.contiguous;
+        Val x = dot_operand(p, v, index, at);
+        type[side] = x ? at->dtype : val_array(p->cx, v)->dtype;
+        d->side[side].plain = x && begins_aligned(p, x);
+    }
+}
+/* Are pieces of 16 bytes contiguous, and of the type that is multiplied? */
+static void find_plain(Plan *p, DeviceDot *d) {
+    uint32_t n = p->target->vector_bytes / dtype_bytes(d->as);
+    for (uint32_t side = 0; side < 2; side++) {
+        const DotOperand *at = &d->side[side].at;
+        uint32_t role = side ? DOT_COLUMNS : DOT_ROWS, loops = d->loops[role].n;
+        Atom along = d->side[side].along_terms ? d->summed[d->nsummed - 1] : loops ? d->loops[role].at[loops - 1] : 0;
+        bool plain = d->side[side].plain && at->dtype == d->as && along && contiguous(p, at->address, along, n);
+        if (d->form == DOT_MMA && dtype_bytes(d->as) == 1) plain &= d->side[side].along_terms;
+        d->side[side].plain = plain;
+    }
+}
+
+/* ---- tensor cores: types that they multiply, the smallest first */
+static bool holds(Dtype as, Dtype x) { return x == as || dtype_is_exact(x, as); }
+static void choose_form(const Step *s, DeviceDot *d, const Dtype type[2]) {
+    static const Dtype floats[] = {DT_bf16, DT_f16}, integers[] = {DT_i8, DT_u8};
+    Dtype acc = s->dot->acc;
+    d->form = DOT_FMA, d->as = acc;
+    if (acc == DT_f64) d->form = DOT_MMA_F64;
+    bool whole = dtype_info[acc].kind == DK_SINT || dtype_info[acc].kind == DK_UINT;
+    for (uint32_t i = 0; i < 2 && d->form == DOT_FMA; i++) {
+        Dtype as = acc == DT_f32 ? floats[i] : integers[i];
+        if (acc != DT_f32 && (!whole || dtype_info[acc].bits > 32)) break;
+        if (holds(as, type[0]) && holds(as, type[1])) d->form = DOT_MMA, d->as = as;
+    }
+}
+static uint32_t length(Dim extent, uint32_t most, uint32_t least) {
+    while (most > least && dot_at_most(extent, most / 2)) most /= 2;
+    return most;
+}
+static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
+    bool warps = d->form == DOT_MMA;
+    uint32_t most = warps ? MMA_LONG : TILE_LONG, least = d->form == DOT_FMA ? TILE_SHORT : MMA_SHORT;
+    d->tile.rows = length(d->loops[DOT_ROWS].extent, most, least);
+    d->tile.columns = length(d->loops[DOT_COLUMNS].extent, most, least);
+    while (dot_at_most(dot_device_units(p, s), ENOUGH_TILES - 1)) {
+        uint32_t *longer = d->tile.rows > d->tile.columns ? &d->tile.rows : &d->tile.columns;
+        if (*longer <= TILE_LEAST) break;
+        *longer /= 2;
+    }
+    d->tile.terms = warps ? MMA_BYTES / dtype_bytes(d->as) : TILE_TERMS;
+    d->tile.turns = warps ? MMA_TURNS : 2;
+}
 void dot_device_schedule(Plan *p, Step *s) {
     DeviceDot *d = s->dot->device;
+    Dtype type[2];
     for (uint32_t r = 0; r < DOT_ROLES; r++) d->loops[r].extent = 1;
     for (uint32_t i = 0; i < s->nkept; i++) {
         uint32_t r = role_of(p, s, s->kept[i]);
         d->loops[r].at[d->loops[r].n++] = s->kept[i];
         d->loops[r].extent = dim_mul(p->cx->types, d->loops[r].extent, loop_extent(p->ix, s->kept[i]));
     }
-    choose_tile(d);
-    for (uint32_t side = 0; side < 2 && d->nsummed; side++) {
-        Along seen = {.p = p, .last = d->summed[d->nsummed - 1]};
-        Ix index[MAX_RANK];
-        dot_device_index(p, s, side, index);
-        plan_reads(p, s->e->in.at[side], index, saw, &seen);
-        d->along_terms[side] = seen.contiguous;
-    }
+    find_sides(p, s, d, type);
+    choose_form(s, d, type);
+    choose_tile(p, s, d);
+    find_plain(p, d);
+    bool copied = d->side[0].plain && d->side[1].plain; /* else addresses need registers */
+    d->blocks = d->form == DOT_MMA && copied ? MMA_BLOCKS : 0;
+    if (wide_bytes(s->dot->acc, 1) && !dot_at_most(s->dot->k, LONG_SUM)) d->block = FULL_TERMS;
 }

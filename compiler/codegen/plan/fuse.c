@@ -436,7 +436,7 @@ static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
     if (kind == STEP_DOT) {
         b->steps.n--; /* steps scheduled by dot_plan come before */
         if (p->target->device)
-            dot_device_plan(p, s);
+            dot_device_plan(p, b, s);
         else
             dot_plan(p, b, s);
         s->number = b->steps.n + 1;

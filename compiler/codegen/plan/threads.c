@@ -133,8 +133,11 @@ static void decide_prefixes(Plan *p, Step *s) {
 }
 static void decide_dot(Plan *p, Step *s) {
     dot_device_schedule(p, s);
-    s->grid =
-        (Grid){.items = dot_device_units(p, s), .together = true, .threads = BLOCK_THREADS, .group = BLOCK_THREADS};
+    s->grid = (Grid){.items = dot_device_units(p, s),
+                     .together = true,
+                     .threads = BLOCK_THREADS,
+                     .group = BLOCK_THREADS,
+                     .blocks = s->dot->device->blocks};
 }
 void threads_decide(Plan *p, Step *s) {
     s->widths = (Widths){1, 0};

@@ -1,0 +1,67 @@
+/* A tile of a matrix product while its code is written: rows × columns elements of the result, computed by a block of
+   threads (dot_device.c). */
+#ifndef JAXCC_DOT_DEVICE_H
+#define JAXCC_DOT_DEVICE_H
+#include "../plan/dot.h"
+#include "kernel.h"
+
+enum { TILE_THREADS = 256, TILE_SUMS = 64 /* of a thread, at most */ };
+typedef struct {
+    Kernel *k;
+    Emit *e;
+    const Step *step;
+    const DeviceDot *dot;
+    Dtype acc;             /* of the sums while they are added up */
+    V first[2];            /* row and column of the tile */
+    V shared;              /* tile.turns times the terms of both operands, later the sums */
+    Ix index[2][MAX_RANK]; /* of the operands */
+    Ix result[MAX_RANK];
+} Product;
+
+static inline V plus(const Product *p, V a, V b) { return em_bin(p->e, "llvm.add", a, b); }
+static inline V times(const Product *p, V a, int64_t n) { return em_bin(p->e, "llvm.mul", a, em_i64(p->e, n)); }
+static inline V over(const Product *p, V a, int64_t n) { return em_bin(p->e, "llvm.udiv", a, em_i64(p->e, n)); }
+static inline V rest(const Product *p, V a, int64_t n) { return em_bin(p->e, "llvm.urem", a, em_i64(p->e, n)); }
+static inline uint32_t tile_length(const Product *p, uint32_t side) {
+    return side ? p->dot->tile.columns : p->dot->tile.rows;
+}
+
+/* ---- shared memory (dot_stage.c) */
+/* Bytes of an operand's terms of one turn. */
+int64_t staged_bytes(const Product *, uint32_t side);
+/* Are an operand's terms beside each other there? Else rows or columns are. */
+bool staged_along(const Product *, uint32_t side);
+/* The address of 16 bytes (form DOT_MMA) or of an element of an operand in the terms at `slot`, at a row or column of the
+   tile and a term. With DOT_MMA one of both is a multiple of what 16 bytes hold. */
+V staged_at(const Product *, uint32_t side, V slot, V at, V term);
+/* Where the terms of a turn are. */
+V stage_slot(const Product *, V turn);
+/* Elements of a turn that were read and are not yet in shared memory. */
+enum { HELD = 16 };
+typedef struct {
+    V x[HELD], any; /* i1: there is such a turn */
+    uint32_t n;
+} Held;
+/* Begins to bring the terms of a turn there, if there are so many turns, and ends it; terms beyond the last are 0. Between
+   both the thread may compute what does not need them. */
+void stage_begin(const Product *, V turn, V turns, Held *);
+void stage_end(const Product *, V turn, const Held *);
+/* Waits until the terms of a turn, and all threads, are there. `all`: of all turns. */
+void stage_wait(const Product *, bool all);
+
+/* ---- what multiplies, by form (dot_multiply.c) */
+uint32_t product_sums(const Product *); /* of a thread */
+/* Adds the terms at `slot`. */
+void product_multiply(const Product *, V slot, V *sums);
+/* The rows of the tile are in shared memory a slab at a time, for all threads: the number of slabs and of their rows; which row
+   of the tile a row of a slab is. */
+uint32_t product_slabs(const Product *);
+uint32_t slab_rows(const Product *);
+V slab_row(const Product *, uint32_t slab, V row);
+int64_t slab_bytes(const Product *);
+/* The address of a sum. */
+V slab_at(const Product *, V row, V column);
+/* Writes the thread's sums of a slab. */
+void slab_store(const Product *, uint32_t slab, const V *sums);
+
+#endif

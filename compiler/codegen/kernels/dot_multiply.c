@@ -1,0 +1,217 @@
+#include "../cost.h"
+#include "dot_device.h"
+#include "gemm.h"
+#include "threads.h"
+#include <assert.h>
+#include <mlir-c/BuiltinAttributes.h>
+#include <mlir-c/BuiltinTypes.h>
+#include <mlir-c/Dialect/LLVM.h>
+
+/* Who multiplies what of a tile, and where the sums are.
+
+   DOT_FMA: 16 × 16 threads, each of which has high × wide elements: up to 4 neighbours, and as many 64 further on.
+   Tensor cores: 2 × 4 warps, each of which has a half of the rows and a quarter of the columns, in parts of 16 × 8 (f64:
+   8 × 8). Of such a part lane l has the rows l / 4 (and 8 + l / 4) of the columns 2 (l % 4) and the next one. */
+
+enum {
+    THREAD_ROWS = 16, /* threads along the rows, and along the columns */
+    GROUP = 4,
+    GROUP_ROWS = GROUP * THREAD_ROWS, /* also the most rows of a slab */
+    WARP_ROWS = 2,                    /* warps along the rows */
+    WARP_COLUMNS = 4,
+    PART_ROWS = 16, /* of tensor cores */
+    PART_COLUMNS = 8,
+    PART_BYTES = 32, /* of its terms */
+    F64_ROWS = 8,
+    F64_TERMS = 4,
+    SLAB_PAD = 8, /* elements between the rows of a slab */
+    MOST_PARTS = 8,
+    PART_OPERANDS = 10 /* registers: 4 of A, 2 of B, 4 of the sums */
+};
+static bool by_threads(const Product *p) { return p->dot->form == DOT_FMA; }
+static uint32_t part_rows(const Product *p) { return p->dot->form == DOT_MMA ? PART_ROWS : F64_ROWS; }
+/* Parts of a warp along a side; elements of a thread. */
+static uint32_t parts(const Product *p, uint32_t side) {
+    if (by_threads(p)) return tile_length(p, side) / THREAD_ROWS;
+    return side ? p->dot->tile.columns / WARP_COLUMNS / PART_COLUMNS : p->dot->tile.rows / WARP_ROWS / part_rows(p);
+}
+static uint32_t part_sums(const Product *p) { return by_threads(p) ? 1 : part_rows(p) / 4; }
+uint32_t product_sums(const Product *p) { return parts(p, 0) * parts(p, 1) * part_sums(p); }
+
+static V lane(const Product *p) { return rest(p, thread_number(p->k), WARP); }
+/* Where the warp's rows or columns begin in the tile. */
+static V warp_first(const Product *p, uint32_t side) {
+    V warp = over(p, thread_number(p->k), WARP);
+    V at = side ? rest(p, warp, WARP_COLUMNS) : over(p, warp, WARP_COLUMNS);
+    return times(p, at, tile_length(p, side) / (side ? WARP_COLUMNS : WARP_ROWS));
+}
+/* The first of the thread's group of rows or columns. */
+static V thread_first(const Product *p, uint32_t side) {
+    V at = side ? rest(p, thread_number(p->k), THREAD_ROWS) : over(p, thread_number(p->k), THREAD_ROWS);
+    uint32_t n = parts(p, side);
+    return times(p, at, n < GROUP ? n : GROUP);
+}
+
+/* ---- each thread its own */
+static void read_group(const Product *p, uint32_t side, V slot, uint32_t term, V first, uint32_t n, V *to) {
+    Emit *e = p->e;
+    uint32_t bytes = dtype_bytes(p->acc);
+    MlirType t = em_memory_type(e, p->acc);
+    V m =
+        em_load(e, em_vec(e, t, n), staged_at(p, side, slot, first, em_i64(e, term)), n * bytes < 16 ? n * bytes : 16);
+    for (uint32_t i = 0; i < n; i++) to[i] = em_to_register(e, p->acc, n > 1 ? em_extract(e, m, i) : m);
+}
+static void read_own(const Product *p, uint32_t side, V slot, uint32_t term, V *to) {
+    uint32_t all = parts(p, side), n = all < GROUP ? all : GROUP;
+    V first = thread_first(p, side);
+    for (uint32_t i = 0; i < all; i += n)
+        read_group(p, side, slot, term, plus(p, first, em_i64(p->e, i / n * GROUP_ROWS)), n, to + i);
+}
+static void multiply_threads(const Product *p, V slot, V *sums) {
+    uint32_t high = parts(p, 0), wide = parts(p, 1);
+    for (uint32_t t = 0; t < p->dot->tile.terms; t++) {
+        V a[MOST_PARTS] = {{NULL}}, b[MOST_PARTS] = {{NULL}};
+        read_own(p, 0, slot, t, a);
+        read_own(p, 1, slot, t, b);
+        for (uint32_t i = 0; i < high; i++)
+            for (uint32_t j = 0; j < wide; j++)
+                sums[i * wide + j] = gemm_fma(p->e, p->acc, a[i], b[j], sums[i * wide + j]);
+    }
+}
+
+/* ---- tensor cores */
+static MlirType several(Emit *e, MlirType t, uint32_t n) {
+    MlirType all[4] = {t, t, t, t};
+    return mlirLLVMStructTypeLiteralGet(e->mlir, n, all, false);
+}
+static void take(Emit *e, V all, MlirType t, uint32_t n, V *to) {
+    for (int64_t i = 0; i < n; i++) {
+        Attr at = {"position", mlirDenseI64ArrayGet(e->mlir, 1, &i)};
+        to[i] = em_1(e, "llvm.extractvalue", t, 1, &all, 1, &at);
+    }
+}
+/* What lane l reads the address of: matrix l / 8 of four of 8 rows of 16 bytes. Those of A are two of rows for the first
+   half of the terms, then for the second; those of B two halves of the terms of columns, then of the next 8. */
+static void read_parts(const Product *p, uint32_t side, V slot, uint32_t part, uint32_t step, uint32_t n, V *to) {
+    Emit *e = p->e;
+    bool along = staged_along(p, side);
+    uint32_t half_terms = PART_BYTES / dtype_bytes(p->dot->as) / 2, first_term = 2 * step * half_terms;
+    V matrix = rest(p, over(p, lane(p), 8), 4), own = rest(p, lane(p), 8);
+    V low = rest(p, matrix, 2), high = over(p, matrix, 2);
+    V at = plus(p, warp_first(p, side), em_i64(e, part * (side ? PART_COLUMNS : PART_ROWS)));
+    at = plus(p, at, times(p, side ? high : low, 8));
+    V term = plus(p, em_i64(e, first_term), times(p, side ? low : high, half_terms));
+    V address =
+        along ? staged_at(p, side, slot, plus(p, at, own), term) : staged_at(p, side, slot, at, plus(p, term, own));
+    V shared = em_cast(e, "llvm.addrspacecast", mlirLLVMPointerTypeGet(e->mlir, SHARED_SPACE), address);
+    static const char *const name[2][2] = {
+        {"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.trans.b16.p3",
+         "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3"},
+        {"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.b16.p3", "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3"}};
+    take(e, threads_intrinsic(e, name[along][n == 4], several(e, e->i32, n), 1, &shared), e->i32, n, to);
+}
+static V word_as(const Product *p, V word) {
+    Emit *e = p->e;
+    return p->dot->as == DT_f16 ? em_cast(e, "llvm.bitcast", em_vec(e, e->f16, 2), word) : word;
+}
+static void multiply_part(const Product *p, const V *a, const V *b, V *sums) {
+    Emit *e = p->e;
+    static const char *const name[NDTYPES] = {[DT_bf16] = "llvm.nvvm.mma.m16n8k16.row.col.bf16",
+                                              [DT_f16] = "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
+                                              [DT_i8] = "llvm.nvvm.mma.m16n8k32.row.col.s8",
+                                              [DT_u8] = "llvm.nvvm.mma.m16n8k32.row.col.u8"};
+    V o[PART_OPERANDS];
+    for (uint32_t i = 0; i < 6; i++) o[i] = word_as(p, i < 4 ? a[i] : b[i - 4]);
+    memcpy(o + 6, sums, 4 * sizeof *sums);
+    MlirType t = mlirValueGetType(sums[0]);
+    take(e, threads_intrinsic(e, name[p->dot->as], several(e, t, 4), PART_OPERANDS, o), t, 4, sums);
+}
+static void multiply_warps(const Product *p, V slot, V *sums) {
+    uint32_t high = parts(p, 0), wide = parts(p, 1), steps = MMA_BYTES / PART_BYTES;
+    for (uint32_t s = 0; s < steps; s++) {
+        V a[MOST_PARTS][4] = {{{NULL}}}, b[MOST_PARTS][2] = {{{NULL}}};
+        for (uint32_t i = 0; i < high; i++) read_parts(p, 0, slot, i, s, 4, a[i]);
+        for (uint32_t j = 0; j < wide; j += 2) read_parts(p, 1, slot, j, s, wide - j > 1 ? 4 : 2, b[j]);
+        for (uint32_t i = 0; i < high; i++)
+            for (uint32_t j = 0; j < wide; j++) multiply_part(p, a[i], b[j], &sums[4 * (i * wide + j)]);
+    }
+}
+/* Lane l has row l / 4 of A and column l / 4 of B, and of both term l % 4. */
+static V read_f64(const Product *p, uint32_t side, V slot, uint32_t part, uint32_t step) {
+    V at = plus(p, plus(p, warp_first(p, side), em_i64(p->e, part * F64_ROWS)), over(p, lane(p), 4));
+    V term = plus(p, em_i64(p->e, step * F64_TERMS), rest(p, lane(p), 4));
+    return em_load(p->e, p->e->f64, staged_at(p, side, slot, at, term), 8);
+}
+static void multiply_f64(const Product *p, V slot, V *sums) {
+    Emit *e = p->e;
+    uint32_t high = parts(p, 0), wide = parts(p, 1);
+    for (uint32_t s = 0; s < p->dot->tile.terms / F64_TERMS; s++) {
+        V a[MOST_PARTS] = {{NULL}}, b[MOST_PARTS] = {{NULL}};
+        for (uint32_t i = 0; i < high; i++) a[i] = read_f64(p, 0, slot, i, s);
+        for (uint32_t j = 0; j < wide; j++) b[j] = read_f64(p, 1, slot, j, s);
+        for (uint32_t i = 0; i < high * wide; i++) {
+            V o[4] = {a[i / wide], b[i % wide], sums[2 * i], sums[2 * i + 1]};
+            V both = threads_intrinsic(e, "llvm.nvvm.mma.m8n8k4.row.col.f64", several(e, e->f64, 2), 4, o);
+            take(e, both, e->f64, 2, &sums[2 * i]);
+        }
+    }
+}
+void product_multiply(const Product *p, V slot, V *sums) {
+    static void (*const rule[])(const Product *, V, V *) = {
+        [DOT_FMA] = multiply_threads, [DOT_MMA] = multiply_warps, [DOT_MMA_F64] = multiply_f64};
+    assert(parts(p, 0) <= MOST_PARTS && parts(p, 1) <= MOST_PARTS);
+    rule[p->dot->form](p, slot, sums);
+}
+
+/* ---- slabs: of all warps the same rows, GROUP_ROWS in all */
+static uint32_t warp_rows(const Product *p) { return by_threads(p) ? 1 : WARP_ROWS; }
+uint32_t slab_rows(const Product *p) { return p->dot->tile.rows < GROUP_ROWS ? p->dot->tile.rows : GROUP_ROWS; }
+uint32_t product_slabs(const Product *p) { return p->dot->tile.rows / slab_rows(p); }
+V slab_row(const Product *p, uint32_t slab, V row) {
+    uint32_t own = slab_rows(p) / warp_rows(p);
+    V within = plus(p, rest(p, row, own), em_i64(p->e, slab * own));
+    return plus(p, times(p, over(p, row, own), p->dot->tile.rows / warp_rows(p)), within);
+}
+int64_t slab_bytes(const Product *p) {
+    return (int64_t)slab_rows(p) * (p->dot->tile.columns + SLAB_PAD) * dtype_bytes(p->acc);
+}
+V slab_at(const Product *p, V row, V column) {
+    V at = plus(p, times(p, row, p->dot->tile.columns + SLAB_PAD), column);
+    return em_gep(p->e, p->shared, at, em_memory_type(p->e, p->acc));
+}
+/* n neighbours. */
+static void store_sums(const Product *p, V row, V column, uint32_t n, const V *sums) {
+    Emit *e = p->e;
+    MlirType t = em_vec(e, em_memory_type(e, p->acc), n);
+    V v = em_1(e, "llvm.mlir.poison", t, 0, NULL, 0, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        V m = em_to_memory(e, p->acc, sums[i]);
+        v = n > 1 ? em_insert(e, m, v, i) : m;
+    }
+    uint32_t bytes = n * dtype_bytes(p->acc);
+    em_store(e, v, slab_at(p, row, column), bytes < 16 ? bytes : 16);
+}
+static void store_threads(const Product *p, uint32_t slab, const V *sums) {
+    uint32_t wide = parts(p, 1), n = wide < GROUP ? wide : GROUP, high = parts(p, 0),
+             rows = high < GROUP ? high : GROUP;
+    for (uint32_t i = 0; i < rows; i++)
+        for (uint32_t j = 0; j < wide; j += n) {
+            V row = plus(p, thread_first(p, 0), em_i64(p->e, i));
+            V column = plus(p, thread_first(p, 1), em_i64(p->e, j / n * GROUP_ROWS));
+            store_sums(p, row, column, n, &sums[(slab * rows + i) * wide + j]);
+        }
+}
+static void store_warps(const Product *p, uint32_t slab, const V *sums) {
+    uint32_t wide = parts(p, 1), own = slab_rows(p) / WARP_ROWS, high = own / part_rows(p), pairs = part_sums(p) / 2;
+    V warp = over(p, over(p, thread_number(p->k), WARP), WARP_COLUMNS);
+    V first = plus(p, times(p, warp, own), over(p, lane(p), 4)), pair = times(p, rest(p, lane(p), 4), 2);
+    for (uint32_t i = 0; i < high * wide * pairs; i++) {
+        uint32_t part = i / pairs, part_row = part / wide, half = i % pairs;
+        V row = plus(p, first, em_i64(p->e, part_row * part_rows(p) + half * 8));
+        V column = plus(p, plus(p, warp_first(p, 1), pair), em_i64(p->e, part % wide * PART_COLUMNS));
+        store_sums(p, row, column, 2, &sums[(slab * high * wide + part) * part_sums(p) + 2 * half]);
+    }
+}
+void slab_store(const Product *p, uint32_t slab, const V *sums) {
+    (by_threads(p) ? store_threads : store_warps)(p, slab, sums);
+}

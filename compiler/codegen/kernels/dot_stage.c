@@ -1,0 +1,238 @@
+#include "dot_device.h"
+#include "gemm.h"
+#include "grid.h"
+#include "threads.h"
+#include <assert.h>
+#include <mlir-c/Dialect/LLVM.h>
+
+/* The terms of a product in shared memory.
+
+   For tensor cores a row is 64 bytes of terms, or a term is a row of rows or columns: what the array has beside each
+   other is so here too, and ldmatrix brings it in order. Pieces of 16 bytes of eight rows are read at once, so those of
+   row r are exchanged by r: then they are in different banks. What is 16 bytes in memory is copied asynchronously; all
+   else is evaluated.
+
+   Else a term is a row of rows or columns, and PAD elements more. */
+
+enum { PAD = 4, PIECE = 16, BANKS_BYTES = 128, AT_ONCE = 2 };
+
+static bool by_warps(const Product *p) { return p->dot->form == DOT_MMA; }
+static uint32_t bytes_of(const Product *p) { return dtype_bytes(p->dot->as); }
+static uint32_t in_piece(const Product *p) { return PIECE / bytes_of(p); }
+bool staged_along(const Product *p, uint32_t side) {
+    return by_warps(p) && (p->dot->side[side].along_terms || bytes_of(p) == 1);
+}
+static uint32_t pitch(const Product *p, uint32_t side) {
+    if (staged_along(p, side)) return p->dot->tile.terms * bytes_of(p);
+    return (tile_length(p, side) + (by_warps(p) ? 0 : PAD)) * bytes_of(p);
+}
+int64_t staged_bytes(const Product *p, uint32_t side) {
+    return (int64_t)pitch(p, side) * (staged_along(p, side) ? tile_length(p, side) : p->dot->tile.terms);
+}
+
+/* ---- places */
+V stage_slot(const Product *p, V turn) {
+    V slot = rest(p, turn, p->dot->tile.turns);
+    return em_gep(p->e, p->shared, times(p, slot, staged_bytes(p, 0) + staged_bytes(p, 1)), p->e->i8);
+}
+V staged_at(const Product *p, uint32_t side, V slot, V at, V term) {
+    Emit *e = p->e;
+    bool along = staged_along(p, side);
+    V row = along ? at : term, column = along ? term : at;
+    uint32_t width = pitch(p, side), pieces = width / PIECE;
+    if (side) slot = em_gep(e, slot, em_i64(e, staged_bytes(p, 0)), e->i8);
+    if (!by_warps(p)) return em_gep(e, slot, plus(p, times(p, row, width), times(p, column, bytes_of(p))), e->i8);
+    uint32_t once = width < BANKS_BYTES ? BANKS_BYTES / width : 1; /* rows that are in different banks anyway */
+    V turned = rest(p, over(p, row, once), pieces < 8 ? pieces : 8);
+    V piece = em_bin(e, "llvm.xor", over(p, column, in_piece(p)), turned);
+    V byte = plus(p, times(p, piece, PIECE), times(p, rest(p, column, in_piece(p)), bytes_of(p)));
+    return em_gep(e, slot, plus(p, times(p, row, width), byte), e->i8);
+}
+
+/* ---- the share of a thread */
+/* Number `i` of its elements, or pieces of `n` elements: the row or column of the tile, the term. */
+typedef struct {
+    V at, term;
+} Where;
+static Where share(const Product *p, uint32_t side, V i, uint32_t n) {
+    bool along = p->dot->side[side].along_terms;
+    uint32_t width = (along ? p->dot->tile.terms : tile_length(p, side)) / n;
+    V number = plus(p, thread_number(p->k), times(p, i, TILE_THREADS));
+    V outer = over(p, number, width), inner = times(p, rest(p, number, width), n);
+    return along ? (Where){outer, inner} : (Where){inner, outer};
+}
+static uint32_t elements(const Product *p, uint32_t side) { return tile_length(p, side) * p->dot->tile.terms; }
+/* Are whole pieces read, by all threads? With tensor cores also by some of them. */
+static bool in_pieces(const Product *p, uint32_t side) {
+    return p->dot->side[side].plain && (by_warps(p) || elements(p, side) % (TILE_THREADS * in_piece(p)) == 0);
+}
+static uint32_t turns_of(const Product *p, uint32_t side) {
+    uint32_t all = elements(p, side) / (in_pieces(p, side) ? in_piece(p) : 1);
+    return (all + TILE_THREADS - 1) / TILE_THREADS;
+}
+
+/* ---- reading */
+/* The index `at`, or the last of which there are n from it on; all of a tile that is whole exist. */
+static V clamped(const Product *p, V at, Dim all, uint32_t n, uint32_t tile) {
+    if (dim_mod(p->k->x.plan->cx->types, all, tile) == 0) return at;
+    return em_bin(p->e, "llvm.intr.smin", at, em_bin(p->e, "llvm.sub", kernel_dim(p->k, all), em_i64(p->e, n)));
+}
+static bool all_terms(const Product *p) {
+    return dim_mod(p->k->x.plan->cx->types, p->step->dot->k, p->dot->tile.terms) == 0;
+}
+/* Sets the loops of an operand at n elements of the arrays; is the term one? */
+static V bind(const Product *p, uint32_t side, V first, Where w, uint32_t n) {
+    Kernel *k = p->k;
+    const DeviceDot *d = p->dot;
+    bool along = d->side[side].along_terms;
+    uint32_t role = side ? DOT_COLUMNS : DOT_ROWS;
+    Dim extent = d->loops[role].extent, terms = p->step->dot->k;
+    V at = clamped(p, plus(p, p->first[side], w.at), extent, along ? 1 : n, tile_length(p, side));
+    V term = plus(p, first, w.term);
+    grid_bind(k, d->loops[role].at, d->loops[role].n, extent, at);
+    grid_bind(k, d->summed, d->nsummed, terms, clamped(p, term, terms, along ? n : 1, d->tile.terms));
+    return all_terms(p) ? em_int(p->e, p->e->i1, 1) : em_cmpi(p->e, "slt", term, kernel_dim(k, terms));
+}
+static V first_term(const Product *p, V turn) { return times(p, turn, p->dot->tile.terms); }
+static V evaluated(const Product *p, uint32_t side, V first, Where w) {
+    Kernel *k = p->k;
+    Emit *e = p->e;
+    Val v = p->step->e->in.at[side];
+    kernel_enter(k);
+    V is = bind(p, side, first, w, 1), x = reg_v(eval_value(&k->x, v, p->index[side]));
+    kernel_leave(k);
+    x = gemm_convert(e, val_array(k->x.plan->cx, v)->dtype, p->dot->as, x);
+    return em_to_memory(e, p->dot->as, em_select(e, is, x, gemm_zero(e, p->dot->as, 1)));
+}
+/* The address of a piece in memory, and whether its terms are any. */
+static V piece_at(const Product *p, uint32_t side, V first, Where w, V *is) {
+    Kernel *k = p->k;
+    const DotOperand *from = &p->dot->side[side].at;
+    kernel_enter(k);
+    *is = bind(p, side, first, w, in_piece(p));
+    V at = kernel_index(k, from->address);
+    kernel_leave(k);
+    return em_gep(p->e, kernel_buffer(k, from->buf), at, em_memory_type(p->e, from->dtype));
+}
+static V piece(const Product *p, uint32_t side, V first, Where w) {
+    Emit *e = p->e;
+    MlirType t = em_vec(e, em_memory_type(e, p->dot->as), in_piece(p));
+    V is, at = piece_at(p, side, first, w, &is);
+    return em_select(e, is, em_load(e, t, at, PIECE), em_1(e, "llvm.mlir.zero", t, 0, NULL, 0, NULL));
+}
+
+/* ---- through registers */
+static void read_held(const Product *p, uint32_t side, V turn, V *to) {
+    assert(turns_of(p, side) <= HELD / 2);
+    for (uint32_t i = 0; i < turns_of(p, side); i++) {
+        Where w = share(p, side, em_i64(p->e, i), in_pieces(p, side) ? in_piece(p) : 1);
+        to[i] = (in_pieces(p, side) ? piece : evaluated)(p, side, first_term(p, turn), w);
+    }
+}
+static void write_element(const Product *p, uint32_t side, V slot, Where w, V x) {
+    em_store(p->e, x, staged_at(p, side, slot, w.at, w.term), bytes_of(p));
+}
+/* A piece of terms is divided among the rows of shared memory. */
+static void write_piece(const Product *p, uint32_t side, V slot, Where w, V x) {
+    if (!p->dot->side[side].along_terms) {
+        em_store(p->e, x, staged_at(p, side, slot, w.at, w.term), PIECE);
+        return;
+    }
+    for (uint32_t i = 0; i < in_piece(p); i++)
+        write_element(p, side, slot, (Where){w.at, plus(p, w.term, em_i64(p->e, i))}, em_extract(p->e, x, i));
+}
+static void write_held(const Product *p, uint32_t side, V turn, const V *x) {
+    for (uint32_t i = 0; i < turns_of(p, side); i++) {
+        Where w = share(p, side, em_i64(p->e, i), in_pieces(p, side) ? in_piece(p) : 1);
+        (in_pieces(p, side) ? write_piece : write_element)(p, side, stage_slot(p, turn), w, x[i]);
+    }
+}
+
+/* ---- for tensor cores */
+static V in_space(Emit *e, V pointer, uint32_t space) {
+    return em_cast(e, "llvm.addrspacecast", mlirLLVMPointerTypeGet(e->mlir, space), pointer);
+}
+static void copy_piece(const Product *p, uint32_t side, V turn, uint32_t i) {
+    Emit *e = p->e;
+    Where w = share(p, side, em_i64(e, i), in_piece(p));
+    V is, from = piece_at(p, side, first_term(p, turn), w, &is);
+    V bytes = em_select(e, is, em_int(e, e->i32, PIECE), em_int(e, e->i32, 0));
+    V o[3] = {in_space(e, staged_at(p, side, stage_slot(p, turn), w.at, w.term), SHARED_SPACE),
+              in_space(e, from, GLOBAL_SPACE), bytes};
+    threads_intrinsic(e, "llvm.nvvm.cp.async.cg.shared.global.16.s", no_type, 3, o);
+}
+static void copy_pieces(const Product *p, uint32_t side, V turn) {
+    Emit *e = p->e;
+    uint32_t all = elements(p, side) / in_piece(p);
+    for (uint32_t i = 0; i < turns_of(p, side); i++) {
+        uint32_t left = all - i * TILE_THREADS;
+        if (left >= TILE_THREADS) {
+            copy_piece(p, side, turn, i);
+            continue;
+        }
+        If some = em_if(e, em_cmpi(e, "ult", thread_number(p->k), em_i64(e, left)));
+        kernel_enter(p->k);
+        copy_piece(p, side, turn, i);
+        kernel_leave(p->k);
+        em_else(e, &some, 0, NULL);
+        em_if_end(e, &some, NULL, NULL);
+    }
+}
+/* Elements that are evaluated, AT_ONCE of them at a time. */
+static void write_evaluated(const Product *p, uint32_t side, V turn) {
+    Emit *e = p->e;
+    V x[AT_ONCE], slot = stage_slot(p, turn);
+    uint32_t all = turns_of(p, side), n = all < AT_ONCE ? all : AT_ONCE;
+    For f = em_for(e, em_i64(e, 0), em_i64(e, all), em_i64(e, n), 0, NULL);
+    kernel_enter(p->k);
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < n; i++) {
+            Where w = share(p, side, plus(p, em_arg(&f.scope, 0), em_i64(e, i)), 1);
+            if (pass)
+                write_element(p, side, slot, w, x[i]);
+            else
+                x[i] = evaluated(p, side, first_term(p, turn), w);
+        }
+    kernel_leave(p->k);
+    em_for_end(e, &f, NULL, NULL);
+}
+
+/* ---- turns */
+static bool asynchronous(const Product *p) { return by_warps(p) && (in_pieces(p, 0) || in_pieces(p, 1)); }
+static void read_turn(const Product *p, V turn, Held *h) {
+    for (uint32_t side = 0; side < 2; side++)
+        if (!by_warps(p))
+            read_held(p, side, turn, h->x + h->n), h->n += turns_of(p, side);
+        else
+            (in_pieces(p, side) ? copy_pieces : write_evaluated)(p, side, turn);
+}
+void stage_begin(const Product *p, V turn, V turns, Held *h) {
+    Emit *e = p->e;
+    V none[HELD];
+    h->n = 0;
+    h->any = em_cmpi(e, "slt", turn, turns);
+    If any = em_if(e, h->any);
+    kernel_enter(p->k);
+    read_turn(p, turn, h);
+    kernel_leave(p->k);
+    em_else(e, &any, h->n, h->x);
+    for (uint32_t i = 0; i < h->n; i++)
+        none[i] = em_1(e, "llvm.mlir.poison", mlirValueGetType(h->x[i]), 0, NULL, 0, NULL);
+    em_if_end(e, &any, none, h->x);
+    if (asynchronous(p)) threads_intrinsic(e, "llvm.nvvm.cp.async.commit.group", no_type, 0, NULL);
+}
+void stage_end(const Product *p, V turn, const Held *h) {
+    if (!h->n) return;
+    If any = em_if(p->e, h->any);
+    kernel_enter(p->k);
+    write_held(p, 0, turn, h->x);
+    write_held(p, 1, turn, h->x + turns_of(p, 0));
+    kernel_leave(p->k);
+    em_else(p->e, &any, 0, NULL);
+    em_if_end(p->e, &any, NULL, NULL);
+}
+void stage_wait(const Product *p, bool all) {
+    V left = em_int(p->e, p->e->i32, all ? 0 : p->dot->tile.turns - 2);
+    if (asynchronous(p)) threads_intrinsic(p->e, "llvm.nvvm.cp.async.wait.group", no_type, 1, &left);
+    threads_meet(p->k);
+}
