@@ -62,6 +62,7 @@ all() {
     part "$build/tests/gpu_driver" "$build/tests/gpu/libcuda.so.1"
     part sh tests/gpu-runtime.sh "$build" "$mode"
     part sh tests/gpu-pointers.sh "$build" "$mode"
+    part sh tests/gpu-waits.sh "$build"
     case $mode in release) some=0.2 ;; *) some=0.02 ;; esac
     part sh tests/gpu-cases.sh "$build" $some tests/cases # all: make check-gpu
     part sh tests/gpu-ptxas.sh "$build" 0.02 tests/cases

@@ -116,6 +116,18 @@ V frame_slot(Frame *f, const Buf *b) {
     assert(f->schedule);
     return held(f, &f->schedule->slots[b->number], DT_none);
 }
+void frame_keep(Frame *f, Val v, V r) {
+    frame_set_scalar(f, v, r);
+    push(f->e->arena, &f->schedule->read, v);
+}
+V frame_kept(Frame *f, Val v) {
+    Held *h = &f->schedule->scalars[v];
+    return h->v.ptr ? held(f, h, val_array(f->plan->cx, v)->dtype) : h->v;
+}
+uint32_t frame_nkept(const Frame *f) { return f->schedule->read.n; }
+void frame_forget(Frame *f, uint32_t n) {
+    while (f->schedule->read.n > n) f->schedule->scalars[f->schedule->read.at[--f->schedule->read.n]] = (Held){0};
+}
 uint32_t frame_homes(const Frame *f) { return (8 * f->schedule->homes + 63) / 64 * 64; }
 
 bool frame_waits(const Frame *f) { return f->plan->target->device && !f->parent && f->schedule; }
@@ -182,8 +194,10 @@ V frame_scalar(Frame *f, Val v) {
         bool constant = b->kind == BUF_CONST;
         V p = constant ? em_constant(e, b->v) : frame_buffer(f, b);
         if (!f->schedule) return unchecked_scalar(f, p, d);
-        return constant ? em_to_register(e, d, em_load(e, em_memory_type(e, d), p, dtype_bytes(d)))
-                        : frame_load(f, d, p);
+        if (constant) return em_to_register(e, d, em_load(e, em_memory_type(e, d), p, dtype_bytes(d)));
+        V r = frame_load(f, d, p);
+        if (frame_waits(f)) frame_keep(f, v, r);
+        return r;
     }
     Capture *c = capture(f, CAPTURE_SCALAR, v, 0, em_memory_type(e, d), dtype_bytes(d));
     MlirBlock was = e->block;

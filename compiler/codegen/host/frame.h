@@ -18,9 +18,13 @@ typedef struct {
 } Held;
 /* Shared by the functions of one schedule, which is a single function or cut into parts (part.c). */
 typedef struct {
-    Held *slots;    /* by buffer: the pointer set by a loop, or heap memory */
-    Held *outs;     /* by output: memory allocated by the library */
-    Held *scalars;  /* by Val */
+    Held *slots;   /* by buffer: the pointer set by a loop, or heap memory */
+    Held *outs;    /* by output: memory allocated by the library */
+    Held *scalars; /* by Val */
+    struct {
+        Val *at;
+        uint32_t n, cap;
+    } read;         /* values of a device that the host has read, in the blocks that are open: among `scalars` */
     uint32_t homes; /* words of memory before the workspace */
     uint32_t call;  /* the last one of `room` words for the arguments of calls */
     uint32_t room;
@@ -58,6 +62,13 @@ void frame_set_slot(Frame *, const Buf *, V);
 void frame_set_out(Frame *, uint32_t k, V);
 void frame_set_scalar(Frame *, Val, V);
 V frame_slot(Frame *, const Buf *);
+/* What the host has read of a device's memory it need not read again: frame_keep says that it has read the scalar,
+   frame_kept gives it (NULL: it has not). What is read in a block is forgotten when the block ends: frame_forget keeps the
+   first n. */
+void frame_keep(Frame *, Val, V);
+V frame_kept(Frame *, Val);
+uint32_t frame_nkept(const Frame *);
+void frame_forget(Frame *, uint32_t n);
 /* Reserves n consecutive words of memory; returns the number of the last one, which is the smallest. */
 uint32_t frame_words(Frame *, uint32_t n);
 /* The same for the arguments of a call: the next call has them again. */

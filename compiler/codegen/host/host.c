@@ -14,11 +14,19 @@ static Kernel *scalar_kernel(Host *h) {
     return h->scalar;
 }
 /* A virtual value of a device is read where it was stored: what it is computed from may be gone. */
-V host_scalar(Host *h, Val v) {
+static V read_scalar(Host *h, Val v) {
     const Info *info = plan_info(h->plan, v);
-    bool virtual = !val_info(h->plan->cx, v)->lit && info->class == VAL_VIRTUAL;
-    if (!h->plan->target->device || !virtual || !info->buf) return reg_v(eval_value(&scalar_kernel(h)->x, v, NULL));
+    bool stored = info->class == VAL_VIRTUAL && info->buf;
+    if (!stored) return reg_v(eval_value(&scalar_kernel(h)->x, v, NULL));
     return frame_load(&h->frame, val_array(h->plan->cx, v)->dtype, frame_buffer(&h->frame, info->buf));
+}
+V host_scalar(Host *h, Val v) {
+    if (!h->plan->target->device || plan_register(h->plan, v)) return reg_v(eval_value(&scalar_kernel(h)->x, v, NULL));
+    V r = frame_kept(&h->frame, v);
+    if (r.ptr) return r;
+    r = read_scalar(h, v);
+    frame_keep(&h->frame, v, r);
+    return r;
 }
 void host_store(Host *h, Val v, V pointer) {
     Dtype d = val_array(h->plan->cx, v)->dtype;

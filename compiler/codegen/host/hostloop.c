@@ -8,8 +8,15 @@
 static V slot(Host *h, const Buf *b) { return frame_slot(&h->frame, b); }
 static void set_slot(Host *h, const Buf *b, V v) { frame_set_slot(&h->frame, b, v); }
 static void set_scalar(Host *h, Val v, V r) { frame_set_scalar(&h->frame, v, r); }
+/* An input of a body is its operand: a register, or a value that the host may have read. */
 static void pass(Host *h, Val operand, Val input) {
-    if (plan_register(h->plan, input)) set_scalar(h, input, host_scalar(h, operand));
+    if (plan_register(h->plan, input)) {
+        set_scalar(h, input, host_scalar(h, operand));
+        return;
+    }
+    bool lit = val_info(h->plan->cx, operand)->lit;
+    V known = h->plan->target->device && !lit ? frame_kept(&h->frame, operand) : (V){NULL};
+    if (known.ptr) frame_keep(&h->frame, input, known);
 }
 
 /* ---- carries */
@@ -161,6 +168,7 @@ static void host_while(Host *h, Step *s) {
     V *init = c.at;
     MlirType *types = arena_new(e->arena, MlirType, n + 1);
     for (uint32_t i = 0; i < n; i++) types[i] = mlirValueGetType(init[i]);
+    uint32_t kept = frame_nkept(&h->frame);
     Scope before = em_begin(e, n, types);
     carries_bind(&c, &before, 0, turn.tested.at);
     host_body(h, s->bodies[0]);
@@ -169,6 +177,7 @@ static void host_while(Host *h, Step *s) {
     for (uint32_t i = 0; i < n; i++) o[i + 1] = em_arg(&before, i);
     em_op(e, "scf.condition", &(Op){0, NULL, n + 1, o, 0, NULL, 0, NULL});
     em_end(e, &before);
+    frame_forget(&h->frame, kept);
     Scope after = em_begin(e, n, types);
     carries_bind(&c, &after, 0, turn.carry.at);
     host_body(h, s->bodies[1]);
@@ -176,6 +185,7 @@ static void host_while(Host *h, Step *s) {
     carries_next(&c, turn.end.at);
     em_op(e, "scf.yield", &(Op){0, NULL, n, c.at, 0, NULL, 0, NULL});
     em_end(e, &after);
+    frame_forget(&h->frame, kept);
     carries_close(&c, em_while(e, n, init, &before, &after), w.end.at);
 }
 
@@ -191,6 +201,7 @@ static void host_scan(Host *h, Step *s) {
     Carried c = carried_new(h, s, s->bodies[0]);
     carries_open(&c, all.carry.at);
     V length = frame_dim(&h->frame, scan_length(h->plan->cx, &all)), one = em_i64(e, 1);
+    uint32_t kept = frame_nkept(&h->frame);
     For f = em_for(e, em_i64(e, 0), length, one, c.n, c.at);
     V turn = em_arg(&f.scope, 0);
     if (all.reverse) turn = em_bin(e, "llvm.sub", em_bin(e, "llvm.sub", length, one), turn);
@@ -209,6 +220,7 @@ static void host_scan(Host *h, Step *s) {
     V *results = arena_new(e->arena, V, c.n + 1);
     carries_next(&c, scan.end.at);
     em_for_end(e, &f, c.at, results);
+    frame_forget(&h->frame, kept);
     carries_close(&c, results, all.end.at);
 }
 
@@ -234,6 +246,7 @@ static void branch(Host *h, Step *s, const Choice *c, uint32_t k, V *results) {
     If i = {0};
     bool last = k + 1 == s->nbodies;
     if (!last) i = em_if(e, chosen(h, c, k));
+    uint32_t kept = frame_nkept(&h->frame);
     for (uint32_t n = 0; n < b->j->in.n; n++) pass(h, c->parts.in.at[n], b->j->in.at[n]);
     host_body(h, b);
     uint32_t n = 0;
@@ -242,10 +255,13 @@ static void branch(Host *h, Step *s, const Choice *c, uint32_t k, V *results) {
             results[n++] = host_scalar(h, b->j->out.at[o]);
         else if (sized(s, o))
             results[n++] = slot(h, b->out_slots[o]);
+    frame_forget(&h->frame, kept);
     if (last) return;
     V *no = arena_new(e->arena, V, n + 1);
     em_else(e, &i, n, results);
+    kept = frame_nkept(&h->frame);
     branch(h, s, c, k + 1, no);
+    frame_forget(&h->frame, kept);
     em_if_end(e, &i, no, results);
 }
 static void host_cond(Host *h, Step *s) {

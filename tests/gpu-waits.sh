@@ -1,0 +1,23 @@
+#!/bin/sh
+# gpu-waits.sh BUILD: how often the host waits for the device in a call of a case, apart from what a call without control flow
+# waits for, which is measured first.
+. "$(dirname "$0")/try.sh"
+# count CASE: calls it on the driver for tests; sets $n to the waits.
+count_waits() {
+    case=tests/cases/$1
+    rm -f "$work/counts"
+    jaxcc --target=nvptx64 "$case.jaxpr" -o "$work/case.so" >"$work/log" 2>&1 &&
+        LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_COUNTS="$work/counts" \
+            jaxcc-run "$work/case.so" "$case.in.npz" --expect "$case.out.npz" >"$work/said" 2>&1 &&
+        n=$(tr ' ' '\n' <"$work/counts" | sed -n '/^waits$/{n;p;}')
+}
+# waits CASE N
+waits() {
+    count_waits "$1" && [ $((n - plain)) = "$2" ] && return
+    echo "$1: $((n - plain)) waits, not $2" >>"$work/said"
+    return 1
+}
+count_waits index-gather_batch && plain=$n || stop "a case without control flow"
+succeeds waits reads-twice 13 # one for the predicate of two branches, the others in the loops
+succeeds waits reads-branch 7 # one for the index of a branch in a branch
+finish
