@@ -18,6 +18,15 @@ waits() {
     return 1
 }
 count_waits index-gather_batch && plain=$n || stop "a case without control flow"
-succeeds waits reads-twice 13 # one for the predicate of two branches, the others in the loops
-succeeds waits reads-branch 7 # one for the index of a branch in a branch
+# Turns of a while are enqueued 1, 2, 4, … at a time: the host waits once for each of these.
+succeeds waits turns-none 1
+succeeds waits turns-one 2
+succeeds waits turns-many 4
+succeeds waits turns-swap 5
+succeeds waits turns-places 6 # 1 + 2 + 4 + 8 + 16 + 32 turns
+succeeds waits turns-batched 5
+succeeds waits turns-scans 2
+succeeds waits turns-in-scan 16
+succeeds waits reads-twice 7 # one for the predicate of two branches, the others in the loops
+succeeds waits reads-branch 4 # one for the index of a branch in a branch
 finish

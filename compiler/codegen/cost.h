@@ -181,6 +181,12 @@ enum {
     CUT_ARGUMENTS = 64,     /* a program of more has them in memory */
     STEP_WEIGHT = 8         /* instructions of a step that is a call; one of rank 0 is one instruction */
 };
+/* ---- loops and branches of a device: kernels test whether they run where the host would have to wait */
+enum {
+    GUARDED_LAUNCHES = 256, /* kernels that are enqueued before the host reads whether a loop goes on, at most … */
+    GUARDED_TURNS = 32,     /* … or turns */
+    GUARDED_BYTES = 1 << 22 /* of carries that a turn copies: copying more takes longer than to wait */
+};
 /* ---- constants */
 enum {
     LARGE_BYTES = 1 << 20, /* from this size on a constant is large, … */

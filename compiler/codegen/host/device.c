@@ -42,6 +42,29 @@ static Str what(Emit *e, const Step *s) {
     return str_format(e->arena, "%s at %s:%u:%u", prim_name[q->prim], diag_path(e->cx->diags, q->span.file), at.line,
                       at.col);
 }
+/* Does what decides choose this branch? */
+static V chosen(Emit *e, Frame *f, const Guard *g) {
+    V m = em_load(e, em_memory_type(e, g->dtype), frame_buffer(f, g->buf), dtype_bytes(g->dtype));
+    V index = em_to_register(e, g->dtype, m), branch = em_int(e, mlirValueGetType(index), g->branch);
+    bool boolean = g->dtype == DT_bool;
+    return em_cmpi(e, boolean ? "eq" : g->branch == 0 ? "sle" : g->branch == g->last ? "sge" : "eq", index, branch);
+}
+static uint32_t depth(const Guard *g) { return g ? 1 + depth(g->outer) : 0; }
+/* What is inside is done if all guards allow it; the outer ones are tested first, as the inner ones may not be computed. */
+static If *guards_open(Emit *e, Frame *f, const Guard *g) {
+    uint32_t n = depth(g);
+    If *at = arena_new(e->arena, If, n + 1);
+    const Guard **all = arena_new(e->arena, const Guard *, n + 1);
+    for (uint32_t i = n; i-- > 0; g = g->outer) all[i] = g;
+    for (uint32_t i = 0; i < n; i++) at[i] = em_if(e, chosen(e, f, all[i]));
+    return at;
+}
+static void guards_close(Emit *e, const Guard *g, If *at) {
+    for (uint32_t i = depth(g); i-- > 0;) {
+        em_else(e, &at[i], 0, NULL);
+        em_if_end(e, &at[i], NULL, NULL);
+    }
+}
 /* Its number in the library's table. */
 static uint32_t written(Host *h, Step *s, KernelRule *rule, const Grid *g, Frame *f, int64_t *shared) {
     Emit *e = h->e;
@@ -53,9 +76,11 @@ static uint32_t written(Host *h, Step *s, KernelRule *rule, const Grid *g, Frame
     *f = (Frame){.plan = h->plan, .e = e, .parent = &h->frame, .entry = fn.scope.block};
     f->context = em_arg(&fn.scope, 0);
     f->keys.arena = e->arena;
+    If *guards = guards_open(e, f, h->guard);
     Kernel *k = kernel_new(h->plan, e, f, s);
     grid_write(k, g, rule);
     *shared = k->block.shared;
+    guards_close(e, h->guard, guards);
     MlirOperation op = em_function_end(e, &fn, (V){NULL});
     make_kernel(e, op, f->captures.n, g);
     Str shares = em_shared_function(e, &fn, op);

@@ -4,13 +4,22 @@
 #include "../plan/call.h"
 #include "frame.h"
 
+/* On a device: what the kernels that are written test before they do anything, and before it what is around: the branch
+   of a cond whose index is in `buf`, or turns of a while as long as its predicate is. */
+typedef struct Guard {
+    const struct Guard *outer;
+    Buf *buf;
+    Dtype dtype;
+    uint32_t branch, last; /* the number of the branch, and of the last one */
+} Guard;
 typedef struct {
     Plan *plan;
     Emit *e;
     const Signature *signature;
     Str name;
-    Frame frame; /* of the function being written */
-    V context;   /* captures of the kernels that it calls: `room` words */
+    Frame frame;        /* of the function being written */
+    const Guard *guard; /* NULL: they run */
+    V context;          /* captures of the kernels that it calls: `room` words */
     uint32_t room;
     Kernel *scalar;   /* computes scalars */
     uint32_t inlined; /* operations of kernels inlined into the function */

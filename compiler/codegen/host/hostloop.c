@@ -83,11 +83,12 @@ static void carries_open(Carried *all, const Val *operands) {
         }
         V from = frame_buffer(&h->frame, c->operand);
         if (c->kind == CARRY_FIXED) set_slot(h, c->current, from);
-        if (c->kind == CARRY_IN_PLACE) {
+        if (c->kind == CARRY_IN_PLACE || c->kind == CARRY_COPIED) {
             V a = frame_buffer(&h->frame, c->a);
             if (!same_buf(c->a, c->operand)) host_copy(h, a, from, host_bytes(h, operands[i]));
             set_slot(h, c->current, a);
         }
+        if (c->kind == CARRY_COPIED) set_slot(h, c->next, frame_buffer(&h->frame, c->b));
         if (c->kind == CARRY_HEAP) put(all, false, DT_none, from);
         if (c->kind != CARRY_SWAP) continue;
         if (c->current->written) {
@@ -100,10 +101,8 @@ static void carries_open(Carried *all, const Val *operands) {
     }
     collected(all);
 }
-/* The block's arguments become the body's inputs. */
-static void carries_bind(Carried *all, Scope *scope, uint32_t first, const Val *inputs) {
-    V *from = arena_new(all->h->e->arena, V, all->n + 1);
-    for (uint32_t i = 0; i < all->n; i++) from[i] = em_arg(scope, first + i);
+/* Registers, or what is in memory, become the body's inputs. */
+static void carries_bind_to(Carried *all, const V *from, const Val *inputs) {
     all->next = 0;
     for (uint32_t i = 0; i < all->s->ncarries; i++) {
         Carry *c = &all->s->carries[i];
@@ -111,6 +110,12 @@ static void carries_bind(Carried *all, Scope *scope, uint32_t first, const Val *
         if (c->kind == CARRY_HEAP || c->kind == CARRY_SWAP) get_slot(all, from, c->current);
         if (c->kind == CARRY_SWAP) get_slot(all, from, c->next);
     }
+}
+/* The block's arguments become the body's inputs. */
+static void carries_bind(Carried *all, Scope *scope, uint32_t first, const Val *inputs) {
+    V *from = arena_new(all->h->e->arena, V, all->n + 1);
+    for (uint32_t i = 0; i < all->n; i++) from[i] = em_arg(scope, first + i);
+    carries_bind_to(all, from, inputs);
 }
 /* Frees the array of the previous iteration, unless it is the loop's operand. */
 static void put_current(Host *h, const Carry *c) {
@@ -157,11 +162,52 @@ static void carries_close(Carried *all, const V *results, const Val *out) {
     }
 }
 
+/* ---- while */
+
+/* A turn whose kernels run if the loop still goes on. */
+static void guarded_turn(Host *h, Step *s) {
+    Val predicate = s->bodies[0]->j->out.at[0];
+    Guard guard = {h->guard, s->decides, val_array(h->plan->cx, predicate)->dtype, 1, 1};
+    host_body(h, s->bodies[0]);
+    h->guard = &guard;
+    host_body(h, s->bodies[1]);
+    h->guard = guard.outer;
+}
+/* One turn is enqueued, then two, four, …; after each of these the host reads whether the loop goes on. */
+static void host_turns(Host *h, Step *s, const While *w, const While *turn) {
+    Emit *e = h->e;
+    V one = em_i64(e, 1), n = one, go[2];
+    Carried c = carried_new(h, s, s->bodies[1]);
+    carries_open(&c, w->carry.at);
+    carries_bind_to(&c, c.at, turn->tested.at);
+    carries_bind_to(&c, c.at, turn->carry.at);
+    uint32_t kept = frame_nkept(&h->frame);
+    Scope before = em_begin(e, 1, &e->i64);
+    n = em_arg(&before, 0);
+    For f = em_for(e, em_i64(e, 0), n, one, 0, NULL);
+    guarded_turn(h, s);
+    em_for_end(e, &f, NULL, NULL);
+    frame_forget(&h->frame, kept);
+    go[0] = frame_load(&h->frame, DT_bool, frame_buffer(&h->frame, s->decides));
+    go[1] = em_bin(e, "llvm.intr.umin", em_bin(e, "llvm.add", n, n), em_i64(e, s->at_once));
+    em_op(e, "scf.condition", &(Op){0, NULL, 2, go, 0, NULL, 0, NULL});
+    em_end(e, &before);
+    Scope after = em_begin(e, 1, &e->i64);
+    n = em_arg(&after, 0);
+    em_op(e, "scf.yield", &(Op){0, NULL, 1, &n, 0, NULL, 0, NULL});
+    em_end(e, &after);
+    em_while(e, 1, &one, &before, &after);
+    carries_close(&c, c.at, w->end.at);
+}
 static void host_while(Host *h, Step *s) {
     Emit *e = h->e;
     const While w = while_of(s->e), turn = while_turn(&w, s->bodies[0]->j, s->bodies[1]->j);
     for (uint32_t i = 0; i < w.cond_consts.n; i++) pass(h, w.cond_consts.at[i], turn.cond_consts.at[i]);
     for (uint32_t i = 0; i < w.body_consts.n; i++) pass(h, w.body_consts.at[i], turn.body_consts.at[i]);
+    if (s->decides) {
+        host_turns(h, s, &w, &turn);
+        return;
+    }
     Carried c = carried_new(h, s, s->bodies[1]);
     uint32_t n = c.n;
     carries_open(&c, w.carry.at);

@@ -76,8 +76,13 @@ void step_reads(Plan *p, Step *s, Seen *seen, void *user) {
         }
     }
 }
-/* What a loop stacks, and the results of a cond. */
-static void touch_stacked(Walk *w, Step *s) {
+/* What is there before a step with bodies and after it: carries, what a loop stacks, the results of a cond, what decides. */
+static void touch_around(Walk *w, Step *s) {
+    for (uint32_t i = 0; i < s->ncarries; i++) {
+        const Carry *c = &s->carries[i];
+        touch(w, c->operand), touch(w, c->a), touch(w, c->b);
+    }
+    touch(w, s->decides);
     for (uint32_t i = 0; s->nbodies && s->ys && i < s->e->out.n - s->ncarries; i++) {
         w->loop = s->kind == STEP_SCAN ? s->e : NULL, w->rows = s->e->out.at[s->ncarries + i];
         touch(w, s->ys[i]);
@@ -96,11 +101,7 @@ static void walk_step(Walk *w, Step *s) {
     assert(!s->nbodies || s->e);
     if (s->nbodies)
         each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
-    for (uint32_t i = 0; i < s->ncarries; i++) {
-        Carry *c = &s->carries[i];
-        touch(w, c->operand), touch(w, c->a), touch(w, c->b);
-    }
-    touch_stacked(w, s);
+    touch_around(w, s);
     uint32_t from = w->touched.n;
     for (uint32_t i = 0; i < s->nbodies; i++) {
         walk_body(w, s->bodies[i]);
@@ -110,11 +111,7 @@ static void walk_step(Walk *w, Step *s) {
     for (uint32_t i = from; i < w->touched.n; i++)
         if (w->touched.at[i]->first < s->start + 1) w->touched.at[i]->last = s->end;
     if (s->nbodies) {
-        for (uint32_t i = 0; i < s->ncarries; i++) {
-            Carry *c = &s->carries[i];
-            touch(w, c->operand), touch(w, c->a), touch(w, c->b);
-        }
-        touch_stacked(w, s);
+        touch_around(w, s);
         each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
     }
 }

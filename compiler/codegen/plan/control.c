@@ -1,5 +1,6 @@
 #include "call.h"
 #include "dot.h"
+#include "guard.h"
 #include "known.h"
 #include <assert.h>
 
@@ -246,7 +247,7 @@ static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand
     body->out_slots[out] = c->next;
 }
 /* May the next value overwrite the current one? Yes if every step that reads the current one runs before the step that
-   writes, or is that step and reads each element exactly where it writes it. */
+   writes, or is that step, computes each element for itself and reads each exactly where it writes it. */
 typedef struct {
     Plan *p;
     const Buf *current; /* the slot of the current value */
@@ -265,7 +266,8 @@ static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
     const Info *made = plan_info(p, out);
     if (val_info(p->cx, out)->lit || made->class != VAL_MEMBER || !same_buf(made->buf, c->next)) return false;
     Step *w = step_of(body, made);
-    if ((w->kind != STEP_LOOPS && w->kind != STEP_DOT) || w->levels > 1 || w->reduces) return false;
+    bool each = (w->kind == STEP_LOOPS || w->kind == STEP_DOT) && w->levels <= 1 && !w->reduces;
+    if (!each && !p->target->device) return false;
     if (w->dot && (same_buf(w->dot->a.buf, c->current) || same_buf(w->dot->b.buf, c->current))) return false;
     Aliases a = {.p = p, .current = c->current, .ok = true};
     each(Store, st, w->stores)
@@ -276,7 +278,7 @@ static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
         }
     for (uint32_t i = made->step - 1; i < body->steps.n && a.ok; i++) {
         Step *s = body->steps.at[i];
-        a.writer = s == w;
+        a.writer = s == w && each;
         a.reads = false;
         step_reads(p, s, aliases, &a);
         if (s->nbodies || s->dot)
@@ -285,9 +287,27 @@ static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
                 a.reads |= s != w && same_buf(info->buf, a.current);
             }
         for (uint32_t k = 0; k < s->narrays; k++) a.reads |= same_buf(s->arrays[k], a.current);
-        if (a.reads && s != w) return false;
+        if (a.reads && (s != w || !each)) return false;
     }
     return a.ok;
+}
+/* Of the carries whose next value is not computed in the memory of the current one. */
+static Dim copied_bytes(Plan *p, const Step *s, Body *body) {
+    Dim all = 0;
+    for (uint32_t i = 0; i < s->ncarries; i++) {
+        const Carry *c = &s->carries[i];
+        Val out = body->j->out.at[i];
+        if (c->kind != CARRY_SWAP || same_buf(plan_info(p, out)->buf, c->current)) continue;
+        if (!may_overwrite(p, body, c, out)) all = dim_add(p->cx->types, all, bytes_of(p, out));
+    }
+    return all;
+}
+/* The current value stays where it is, in memory of the loop's own, which is that of the result. */
+static void carry_stays(Plan *p, const Eqn *e, Carry *c, Val operand, Val result) {
+    c->a = plan_owned(p, operand, e) ? c->operand : buf_new(p, BUF_WORK, bytes_of(p, operand));
+    c->operand->written |= same_buf(c->a, c->operand);
+    c->current->behind[0] = c->a;
+    plan_info(p, result)->buf = c->a;
 }
 static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, Val result, Body *body, uint32_t out) {
     computed(p, s, result, NULL);
@@ -308,10 +328,13 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
     if (may_overwrite(p, body, c, body->j->out.at[out])) *made->buf = *c->next = *c->current;
     if (same_buf(made->buf, c->current)) {
         c->kind = CARRY_IN_PLACE;
-        c->a = plan_owned(p, operand, e) ? c->operand : buf_new(p, BUF_WORK, bytes_of(p, operand));
-        c->operand->written |= same_buf(c->a, c->operand);
-        c->current->behind[0] = c->a;
-        info->buf = c->a;
+        carry_stays(p, e, c, operand, result);
+        return;
+    }
+    if (s->decides) {
+        c->kind = CARRY_COPIED;
+        carry_stays(p, e, c, operand, result);
+        c->b = c->next->behind[0] = buf_new(p, BUF_WORK, bytes_of(p, operand));
         return;
     }
     c->a = buf_new(p, BUF_WORK, bytes_of(p, operand));
@@ -336,6 +359,7 @@ static bool plan_while(Plan *p, Body *b, const Eqn *e) {
     Step *s = control_step(p, b, STEP_WHILE, e, 2);
     Body *test = s->bodies[0] = body_new(p, b, e, 0, w.cond), *body = s->bodies[1] = body_new(p, b, e, 1, w.body);
     if (!test || !body) return false;
+    if (p->target->device && known_guarded(p, e)) test->out_slots[0] = buf_for(p, BUF_WORK, test->j->out.at[0]);
     While turn = while_turn(&w, test->j, body->j);
     uint32_t nb = w.body_consts.n;
     s->ncarries = w.carry.n;
@@ -352,8 +376,10 @@ static bool plan_while(Plan *p, Body *b, const Eqn *e) {
     }
     if (!plan_body(p, test) || !plan_body(p, body)) return false;
     append(p, b, s);
+    if (test->out_slots[0]) guard_turns(p, s, copied_bytes(p, s, body));
     for (uint32_t i = 0; i < s->ncarries; i++)
         carry_close(p, e, s, &s->carries[i], w.carry.at[i], w.end.at[i], body, i);
+    if (s->decides) guard_copies(p, s);
     return true;
 }
 static bool plan_scan(Plan *p, Body *b, const Eqn *e) {

@@ -89,20 +89,67 @@ static Known scan_inputs(Plan *p, const Eqn *e) {
     Scan s = scan_of(e);
     return every_turn(p, s.body, s.consts, s.carry);
 }
-static Known while_inputs(Plan *p, const Eqn *e) {
+static Known test_inputs(Plan *p, const While *w, Known body) {
+    Known test = loop_inputs(p, w->cond_consts, w->carry, w->cond->in.n);
+    for (uint32_t i = 0; i < w->carry.n; i++) test.at[w->cond_consts.n + i] = body.at[w->body_consts.n + i];
+    return test;
+}
+
+/* ---- what goes on without the host */
+static bool sized(const Plan *p, Vals vs) {
+    each(const Val, v, vs)
+        if (dim_has_bound(p->cx->types, type_size(p->cx->types, val_type(p->cx, *v)))) return true;
+    return false;
+}
+static bool by_kernels(Plan *, const Jaxpr *);
+static bool eqn_by_kernels(Plan *p, const Eqn *e) {
+    static const bool host[] = {[LOWER_WHILE] = true, [LOWER_RUNTIME] = true, [LOWER_SPMD] = true, [LOWER_CALL] = true};
+    Lower how = prim_lower[e->prim];
+    if ((how < sizeof host / sizeof *host && host[how]) || sized(p, e->out)) return false;
+    if (e->prim == P_scan) return by_kernels(p, scan_of(e).body);
+    if (e->prim != P_cond) return true;
+    Cond c = cond_of(e);
+    each(Jaxpr *, j, c.branches)
+        if (!by_kernels(p, *j)) return false;
+    return true;
+}
+static bool by_kernels(Plan *p, const Jaxpr *j) {
+    bool fresh, all = !sized(p, j->in);
+    uint32_t id = intern(&p->known.programs, &j, sizeof j, &fresh);
+    if (!fresh) return p->known.by_kernels.at[id];
+    push(p->arena, &p->known.by_kernels, false);
+    each(const Eqn, e, j->eqns) all = all && eqn_by_kernels(p, e);
+    return p->known.by_kernels.at[id] = all;
+}
+static bool turns_guarded(Plan *p, const While *w, Known body) {
+    if (w->resizes || !by_kernels(p, w->cond) || !by_kernels(p, w->body)) return false;
+    Val predicate = w->cond->out.at[0];
+    return !val_info(p->cx, predicate)->lit && !results(p, w->cond, test_inputs(p, w, body)).at[0];
+}
+static Known while_inputs(Plan *p, const Eqn *e, bool *guarded) {
     While w = while_of(e);
-    return every_turn(p, w.body, w.body_consts, w.carry);
+    uint32_t first = w.body_consts.n;
+    Known in = every_turn(p, w.body, w.body_consts, w.carry);
+    *guarded = turns_guarded(p, &w, in);
+    for (uint32_t i = 0; i < w.carry.n && *guarded; i++)
+        in.at[first + i] &= w.body->out.at[i] == w.body->in.at[first + i];
+    return in;
+}
+bool known_guarded(Plan *p, const Eqn *e) {
+    bool guarded;
+    assert(e->prim == P_while);
+    while_inputs(p, e, &guarded);
+    return guarded;
 }
 Known known_inputs(Plan *p, const Eqn *e, uint32_t k) {
+    bool guarded;
     if (e->prim == P_scan) return scan_inputs(p, e);
     if (e->prim == P_cond) return of_values(p, cond_of(e).in);
     assert(e->prim == P_while);
-    Known body = while_inputs(p, e);
+    Known body = while_inputs(p, e, &guarded);
     if (k == 1) return body;
-    While w = while_of(e);
-    Known test = loop_inputs(p, w.cond_consts, w.carry, w.cond->in.n);
-    for (uint32_t i = 0; i < w.carry.n; i++) test.at[w.cond_consts.n + i] = body.at[w.body_consts.n + i];
-    return test;
+    const While w = while_of(e);
+    return test_inputs(p, &w, body);
 }
 static void mark_cond(Plan *p, const Eqn *e) {
     Cond c = cond_of(e);

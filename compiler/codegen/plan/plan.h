@@ -201,17 +201,21 @@ typedef struct Step {
     struct Plan *device; /* SPMD: the plan of the program, with a workspace of its own */
     struct Carry *carries;
     uint32_t ncarries;
+    Buf *decides; /* COND, WHILE on a device: the index or predicate, if the kernels of the bodies test it (guard.h) */
+    uint32_t at_once;                       /* a WHILE of which so many turns are enqueued at once, at most */
     Buf **xs, **ys, **xs_slots, **ys_slots; /* SCAN: whole arrays, and their part in one iteration */
     uint32_t start, end;                    /* positions in the schedule */
 } Step;
 /* An array carried by a loop: read at `current`, written at `next`; the two swap after each iteration, using the
-   buffers a and b. In place: only `current`, which starts as a copy of the operand in a. */
+   buffers a and b. In place: only `current`, which starts as a copy of the operand in a. Copied: the same, and `next`
+   is b, from where a step at the end of the body copies it. */
 struct Carry {
     enum {
         CARRY_SCALAR,
         CARRY_FIXED,
         CARRY_IN_PLACE,
         CARRY_SWAP,
+        CARRY_COPIED,
         CARRY_HEAP /* a new array in every iteration */
     } kind;        /* FIXED: the body returns its input */
     Buf *operand, *current, *next, *a, *b, *result;
@@ -258,6 +262,11 @@ typedef struct Plan {
         bool *at;
         uint32_t n, cap;
         Intern keys; /* of the programs walked, with their inputs' bits */
+        Intern programs;
+        struct {
+            bool *at;
+            uint32_t n, cap;
+        } by_kernels; /* of these programs: kernels do all of it */
         struct {
             bool **at;
             uint32_t n, cap;

@@ -1,0 +1,76 @@
+#include "guard.h"
+#include "../cost.h"
+
+/* What decides how a while or a cond goes on is computed by a kernel, and the host would have to wait for it. If kernels do
+   all that the bodies do, they begin by testing it, and the host enqueues them whether they will run or not. It enqueues
+   several turns of a while before it reads whether that goes on; turns after its end change nothing. So carries stay
+   where they are, and what the loop changes is unknown to the host. The predicate of a while is computed by every turn, also
+   after the end: then from the same values as before. */
+
+/* The kernels that a body launches; `loops`: it may have loops, whose copies of operands are not kernels. */
+static int64_t body_launches(const Plan *p, const Body *b, bool loops);
+static int64_t bodies_launches(const Plan *p, const Step *s, bool loops) {
+    int64_t n = 0;
+    for (uint32_t i = 0; i < s->nbodies && n <= GUARDED_LAUNCHES; i++) n += body_launches(p, s->bodies[i], loops);
+    return n;
+}
+static int64_t scan_launches(const Plan *p, const Step *s) {
+    Scan scan = scan_of(s->e);
+    Dim turns = scan_length(p->cx, &scan);
+    if (!dim_is_const(turns) || turns > GUARDED_LAUNCHES) return GUARDED_LAUNCHES + 1;
+    return turns * bodies_launches(p, s, true);
+}
+static int64_t step_launches(const Plan *p, const Step *s, bool loops) {
+    static const bool kernel[STEP_KINDS] = {
+        [STEP_LOOPS] = true, [STEP_DOT] = true, [STEP_CUM] = true, [STEP_SCATTER] = true};
+    if (kernel[s->kind]) return s->parts ? 2 : 1;
+    if (s->kind == STEP_SCALAR) return 0;
+    if (s->kind == STEP_SCAN && loops) return scan_launches(p, s);
+    return GUARDED_LAUNCHES + 1;
+}
+static int64_t body_launches(const Plan *p, const Body *b, bool loops) {
+    int64_t n = 0;
+    for (uint32_t i = 0; i < b->steps.n && n <= GUARDED_LAUNCHES; i++) n += step_launches(p, b->steps.at[i], loops);
+    return n;
+}
+
+/* A scalar in a register is the same in every turn, and arrays keep their size. */
+static bool carries_stay(const Step *s) {
+    While w = while_of(s->e), turn = while_turn(&w, s->bodies[0]->j, s->bodies[1]->j);
+    for (uint32_t i = 0; i < s->ncarries; i++) {
+        if (s->carries[i].kind == CARRY_HEAP) return false;
+        if (s->carries[i].kind == CARRY_SCALAR && turn.end.at[i] != turn.carry.at[i]) return false;
+    }
+    return true;
+}
+void guard_turns(Plan *p, Step *s, Dim copied) {
+    int64_t launches = bodies_launches(p, s, true);
+    if (!carries_stay(s) || (dim_is_const(copied) && copied > GUARDED_BYTES)) return;
+    int64_t turns = GUARDED_LAUNCHES / (launches ? launches : 1);
+    if (turns < 2) return;
+    s->decides = s->bodies[0]->out_slots[0];
+    s->at_once = turns < GUARDED_TURNS ? (uint32_t)turns : GUARDED_TURNS;
+}
+
+/* Values of one shape are copied by one step; first_new: the first step that is one. */
+static Step *copying_step(Plan *p, Body *b, Val v, uint32_t first_new) {
+    const ArrayType *t = val_array(p->cx, v);
+    for (uint32_t i = first_new; i < b->steps.n; i++) {
+        const ArrayType *other = val_array(p->cx, b->steps.at[i]->stores.at[0].v);
+        if (t->rank == other->rank && !memcmp(t->dims, other->dims, t->rank * sizeof *t->dims)) return b->steps.at[i];
+    }
+    return step_new(p, b, STEP_LOOPS, NULL, t);
+}
+void guard_copies(Plan *p, Step *s) {
+    Body *b = s->bodies[1];
+    uint32_t first = b->steps.n;
+    for (uint32_t i = 0; i < s->ncarries; i++) {
+        const Carry *c = &s->carries[i];
+        if (c->kind != CARRY_COPIED) continue;
+        Val out = b->j->out.at[i], next = val_new(p->cx, val_type(p->cx, out), val_info(p->cx, out)->span);
+        plan_grow(p);
+        *plan_info(p, next) = (Info){.class = VAL_STORED, .buf = c->next, .borrowed = true};
+        step_store(p, copying_step(p, b, next, first), next, c->current, 0, NULL, DT_none);
+    }
+    for (uint32_t i = first; i < b->steps.n; i++) schedule_step(p, b, b->steps.at[i]);
+}

@@ -1,0 +1,12 @@
+/* Loops and branches of a device that go on without the host. */
+#ifndef JAXCC_GUARD_H
+#define JAXCC_GUARD_H
+#include "plan.h"
+
+/* A while whose predicate is stored for its kernels: sets `decides` and `at_once` if they can test it and it is worth it.
+   `copied`: bytes of the carries whose next values cannot be computed in their memory. */
+void guard_turns(Plan *, Step *, Dim copied);
+/* Copies the next values of COPIED carries at the end of the body. */
+void guard_copies(Plan *, Step *);
+
+#endif
