@@ -185,6 +185,7 @@ enum {
 enum {
     GUARDED_LAUNCHES = 256, /* kernels that are enqueued before the host reads whether a loop goes on, at most … */
     GUARDED_TURNS = 32,     /* … or turns */
+    GUARDED_BRANCHES = 32,  /* kernels of all branches that are enqueued although one branch runs */
     GUARDED_BYTES = 1 << 22 /* of carries that a turn copies: copying more takes longer than to wait */
 };
 /* ---- constants */

@@ -310,11 +310,27 @@ static void branch(Host *h, Step *s, const Choice *c, uint32_t k, V *results) {
     frame_forget(&h->frame, kept);
     em_if_end(e, &i, no, results);
 }
+/* All branches, whose kernels run if theirs is chosen. */
+static void guarded_branches(Host *h, Step *s, const Cond *c) {
+    Guard guard = {h->guard, s->decides, val_array(h->plan->cx, c->index.at[0])->dtype, 0, s->nbodies - 1};
+    for (uint32_t k = 0; k < s->nbodies; k++) {
+        const Jaxpr *j = s->bodies[k]->j;
+        for (uint32_t n = 0; n < j->in.n; n++) pass(h, c->in.at[n], j->in.at[n]);
+        guard.branch = k;
+        h->guard = &guard;
+        host_body(h, s->bodies[k]);
+    }
+    h->guard = guard.outer;
+}
 static void host_cond(Host *h, Step *s) {
     Choice c = {.parts = cond_of(s->e)};
     Vals out = c.parts.out;
     for (uint32_t o = 0; o < out.n; o++)
         if (s->ys_slots[o] && !sized(s, o)) set_slot(h, s->ys_slots[o], frame_buffer(&h->frame, s->ys[o]));
+    if (s->decides) {
+        guarded_branches(h, s, &c.parts);
+        return;
+    }
     V *results = arena_new(h->e->arena, V, out.n + 1);
     if (!c.parts.bools) c.index = host_scalar(h, c.parts.index.at[0]);
     branch(h, s, &c, 0, results);

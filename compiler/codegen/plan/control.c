@@ -99,6 +99,13 @@ static bool bound_to(Plan *p, Val v, const Val *among, uint32_t n) {
             if (t->dims[d] == dim_bound(p->cx->types, among[i])) return true;
     return false;
 }
+/* Memory of a loop in that body. In a branch of a device it stays the loop's: what the host copies there, whether the branch
+   runs or not, must not be the memory of a result. */
+static Buf *loop_buf(Plan *p, const Body *b, Val v) {
+    Buf *own = buf_new(p, BUF_WORK, bytes_of(p, v));
+    own->k = p->target->device && b->conditional && !dim_has_bound(p->cx->types, own->bytes);
+    return own;
+}
 /* ---- overwritten memory */
 
 Buf *plan_owned(Plan *p, Val v, const Eqn *e) {
@@ -214,10 +221,12 @@ static bool plan_cond(Plan *p, Body *b, const Eqn *e) {
     Choice c = {.parts = cond_of(e)};
     Jaxprs branches = c.parts.branches;
     c.s = control_step(p, b, STEP_COND, e, branches.n);
+    Buf *index = p->target->device && known_guarded(p, e) ? plan_dense(p, b, c.parts.index.at[0]) : NULL;
     cond_results(p, e, &c);
     for (uint32_t k = 0; k < branches.n; k++)
         if (!(c.s->bodies[k] = cond_branch(p, b, e, &c, k))) return false;
     append(p, b, c.s);
+    if (index) guard_branches(p, c.s, index);
     for (uint32_t i = 0; i < e->out.n; i++) computed(p, c.s, e->out.at[i], c.s->ys[i]);
     return true;
 }
@@ -303,8 +312,8 @@ static Dim copied_bytes(Plan *p, const Step *s, Body *body) {
     return all;
 }
 /* The current value stays where it is, in memory of the loop's own, which is that of the result. */
-static void carry_stays(Plan *p, const Eqn *e, Carry *c, Val operand, Val result) {
-    c->a = plan_owned(p, operand, e) ? c->operand : buf_new(p, BUF_WORK, bytes_of(p, operand));
+static void carry_stays(Plan *p, const Body *outer, const Eqn *e, Carry *c, Val operand, Val result) {
+    c->a = plan_owned(p, operand, e) ? c->operand : loop_buf(p, outer, operand);
     c->operand->written |= same_buf(c->a, c->operand);
     c->current->behind[0] = c->a;
     plan_info(p, result)->buf = c->a;
@@ -328,17 +337,17 @@ static void carry_close(Plan *p, const Eqn *e, Step *s, Carry *c, Val operand, V
     if (may_overwrite(p, body, c, body->j->out.at[out])) *made->buf = *c->next = *c->current;
     if (same_buf(made->buf, c->current)) {
         c->kind = CARRY_IN_PLACE;
-        carry_stays(p, e, c, operand, result);
+        carry_stays(p, body->outer, e, c, operand, result);
         return;
     }
     if (s->decides) {
         c->kind = CARRY_COPIED;
-        carry_stays(p, e, c, operand, result);
-        c->b = c->next->behind[0] = buf_new(p, BUF_WORK, bytes_of(p, operand));
+        carry_stays(p, body->outer, e, c, operand, result);
+        c->b = c->next->behind[0] = loop_buf(p, body->outer, operand);
         return;
     }
-    c->a = buf_new(p, BUF_WORK, bytes_of(p, operand));
-    c->b = buf_new(p, BUF_WORK, bytes_of(p, operand));
+    c->a = loop_buf(p, body->outer, operand);
+    c->b = loop_buf(p, body->outer, operand);
     c->result = slot(p, c->operand, false);
     Buf *slots[3] = {c->current, c->next, c->result};
     for (uint32_t i = 0; i < 3; i++)
@@ -403,7 +412,7 @@ static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
             (Info){.class = plan_register(p, x) ? VAL_SCALAR : VAL_STORED, .buf = s->xs_slots[i], .borrowed = true};
     }
     for (uint32_t i = 0; i < ny; i++) {
-        s->ys[i] = buf_new(p, BUF_WORK, bytes_of(p, all.ys.at[i]));
+        s->ys[i] = loop_buf(p, b, all.ys.at[i]);
         s->ys_slots[i] = slot(p, s->ys[i], false);
         if (!plan_register(p, turn.ys.at[i])) body->out_slots[nc + i] = s->ys_slots[i];
     }

@@ -7,31 +7,44 @@
    where they are, and what the loop changes is unknown to the host. The predicate of a while is computed by every turn, also
    after the end: then from the same values as before. */
 
-/* The kernels that a body launches; `loops`: it may have loops, whose copies of operands are not kernels. */
-static int64_t body_launches(const Plan *p, const Body *b, bool loops);
-static int64_t bodies_launches(const Plan *p, const Step *s, bool loops) {
+/* The kernels that a body launches, at most. */
+static int64_t body_launches(const Plan *p, const Body *b);
+static int64_t bodies_launches(const Plan *p, const Step *s) {
     int64_t n = 0;
-    for (uint32_t i = 0; i < s->nbodies && n <= GUARDED_LAUNCHES; i++) n += body_launches(p, s->bodies[i], loops);
+    for (uint32_t i = 0; i < s->nbodies && n <= GUARDED_LAUNCHES; i++) n += body_launches(p, s->bodies[i]);
     return n;
 }
 static int64_t scan_launches(const Plan *p, const Step *s) {
     Scan scan = scan_of(s->e);
     Dim turns = scan_length(p->cx, &scan);
     if (!dim_is_const(turns) || turns > GUARDED_LAUNCHES) return GUARDED_LAUNCHES + 1;
-    return turns * bodies_launches(p, s, true);
+    return turns * bodies_launches(p, s);
 }
-static int64_t step_launches(const Plan *p, const Step *s, bool loops) {
+static int64_t cond_launches(const Plan *p, const Step *s) {
+    Vals index = cond_of(s->e).index;
+    bool known = true;
+    each(Val, v, index) known = known && plan_register(p, *v);
+    return known || s->decides ? bodies_launches(p, s) : GUARDED_LAUNCHES + 1;
+}
+static int64_t step_launches(const Plan *p, const Step *s) {
     static const bool kernel[STEP_KINDS] = {
         [STEP_LOOPS] = true, [STEP_DOT] = true, [STEP_CUM] = true, [STEP_SCATTER] = true};
     if (kernel[s->kind]) return s->parts ? 2 : 1;
     if (s->kind == STEP_SCALAR) return 0;
-    if (s->kind == STEP_SCAN && loops) return scan_launches(p, s);
+    if (s->kind == STEP_SCAN) return scan_launches(p, s);
+    if (s->kind == STEP_COND) return cond_launches(p, s);
     return GUARDED_LAUNCHES + 1;
 }
-static int64_t body_launches(const Plan *p, const Body *b, bool loops) {
+static int64_t body_launches(const Plan *p, const Body *b) {
     int64_t n = 0;
-    for (uint32_t i = 0; i < b->steps.n && n <= GUARDED_LAUNCHES; i++) n += step_launches(p, b->steps.at[i], loops);
+    for (uint32_t i = 0; i < b->steps.n && n <= GUARDED_LAUNCHES; i++) n += step_launches(p, b->steps.at[i]);
     return n;
+}
+void guard_branches(Plan *p, Step *s, Buf *index) {
+    Vals out = s->e->out;
+    each(Val, v, out)
+        if (plan_register(p, *v)) return;
+    if (bodies_launches(p, s) <= GUARDED_BRANCHES) s->decides = index;
 }
 
 /* A scalar in a register is the same in every turn, and arrays keep their size. */
@@ -44,7 +57,7 @@ static bool carries_stay(const Step *s) {
     return true;
 }
 void guard_turns(Plan *p, Step *s, Dim copied) {
-    int64_t launches = bodies_launches(p, s, true);
+    int64_t launches = bodies_launches(p, s);
     if (!carries_stay(s) || (dim_is_const(copied) && copied > GUARDED_BYTES)) return;
     int64_t turns = GUARDED_LAUNCHES / (launches ? launches : 1);
     if (turns < 2) return;

@@ -6,6 +6,8 @@
 /* A while whose predicate is stored for its kernels: sets `decides` and `at_once` if they can test it and it is worth it.
    `copied`: bytes of the carries whose next values cannot be computed in their memory. */
 void guard_turns(Plan *, Step *, Dim copied);
+/* The same for a cond whose index is there. */
+void guard_branches(Plan *, Step *, Buf *index);
 /* Copies the next values of COPIED carries at the end of the body. */
 void guard_copies(Plan *, Step *);
 

@@ -126,6 +126,10 @@ static bool turns_guarded(Plan *p, const While *w, Known body) {
     Val predicate = w->cond->out.at[0];
     return !val_info(p->cx, predicate)->lit && !results(p, w->cond, test_inputs(p, w, body)).at[0];
 }
+static bool branches_guarded(Plan *p, const Eqn *e) {
+    Cond c = cond_of(e);
+    return !c.bools && !has(p, c.index.at[0]) && eqn_by_kernels(p, e);
+}
 static Known while_inputs(Plan *p, const Eqn *e, bool *guarded) {
     While w = while_of(e);
     uint32_t first = w.body_consts.n;
@@ -137,6 +141,7 @@ static Known while_inputs(Plan *p, const Eqn *e, bool *guarded) {
 }
 bool known_guarded(Plan *p, const Eqn *e) {
     bool guarded;
+    if (e->prim == P_cond) return branches_guarded(p, e);
     assert(e->prim == P_while);
     while_inputs(p, e, &guarded);
     return guarded;
@@ -154,6 +159,7 @@ Known known_inputs(Plan *p, const Eqn *e, uint32_t k) {
 static void mark_cond(Plan *p, const Eqn *e) {
     Cond c = cond_of(e);
     Known in = of_values(p, c.in);
+    if (branches_guarded(p, e)) return;
     for (uint32_t k = 0; k < c.branches.n; k++) {
         Known out = results(p, c.branches.at[k], in);
         for (uint32_t o = 0; o < c.out.n; o++) set(p, c.out.at[o], (k == 0 || has(p, c.out.at[o])) && out.at[o]);
