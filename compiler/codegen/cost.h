@@ -125,16 +125,16 @@ enum {
 
 /* ---- GPUs: how a step is divided among blocks and threads */
 enum {
-    BLOCK_THREADS = 256,   /* of a block, if there is enough for it to do */
-    MOST_BLOCKS = 1 << 30, /* of a grid */
-    SHORT_ROW = 16,        /* no more elements of a reduced lane loop, or of prefixes, are done by one thread */
-    LEAST_GROUP = 8,       /* a longer one is shared by at least so many threads, … */
-    ROW_ITEMS = 8,         /* … each of which has so many elements, … */
-    WARP_ROW = 1024,       /* … which are a warp for so many elements … */
-    WARP_ROWS = 2048,      /* … of at least so many rows */
-    SHARED_ROWS = 32768,   /* bytes of the scratch rows of a block with several */
-    PREFIX_ITEMS = 4,      /* neighbouring elements that a thread of a block has at a time */
-    PART_BYTES = 16        /* of what a part of prefixes leaves */
+    BLOCK_THREADS = 256,    /* of a block, if there is enough for it to do */
+    MOST_BLOCKS = 1 << 30,  /* of a grid */
+    SHORT_ROW = 16,         /* no more elements of a reduced lane loop, or of prefixes, are done by one thread */
+    LEAST_GROUP = 8,        /* a longer one is shared by at least so many threads, … */
+    ROW_ITEMS = 8,          /* … each of which has so many elements, … */
+    WARP_ROW = 1024,        /* … which are a warp for so many elements … */
+    LEAST_WARP_ROWS = 2048, /* … of at least so many rows */
+    SHARED_ROWS = 32768,    /* bytes of the scratch rows of a block with several */
+    PREFIX_ITEMS = 4,       /* neighbouring elements that a thread of a block has at a time */
+    PREFIX_PART = 16        /* of what a part of prefixes leaves */
 };
 /* Sums of terms that lie beside those of other sums: columns. */
 enum {
@@ -152,7 +152,7 @@ enum {
     BLOCK_PARTS = 1024,
     COLUMN_PART = 512,
     COLUMN_PARTS = 256,
-    THREAD_ROWS = 1 << 15, /* … or a thread */
+    MOST_THREAD_ROWS = 1 << 15, /* … or a thread */
     THREAD_PART = 64,
     THREAD_PARTS = 128
 };

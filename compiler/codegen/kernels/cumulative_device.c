@@ -111,7 +111,7 @@ static void along_thread(const Cum *c, V lo, V hi, V *carry) {
     em_for_end(e, &f, next, carry);
 }
 
-/* ---- parts: each leaves one value, or the wide form of a sum, in PART_BYTES */
+/* ---- parts: each leaves one value, or the wide form of a sum, in PREFIX_PART */
 static uint32_t part_values(const Cum *c) { return cum_widens(c) ? cum_widens(c) : 1; }
 static void join(Emit *e, void *user, V *x, const V *y) {
     const Cum *c = user;
@@ -123,7 +123,7 @@ static void join(Emit *e, void *user, V *x, const V *y) {
 static V part_word(const Cum *c, V item, uint32_t value) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    V at = em_bin(e, "llvm.add", em_bin(e, "llvm.mul", item, em_i64(e, PART_BYTES)), em_i64(e, 8 * value));
+    V at = em_bin(e, "llvm.add", em_bin(e, "llvm.mul", item, em_i64(e, PREFIX_PART)), em_i64(e, 8 * value));
     return em_gep(e, kernel_buffer(k, k->x.step->parts), at, e->i8);
 }
 static void part_range(const Cum *c, V *lo, V *hi) {

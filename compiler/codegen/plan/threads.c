@@ -68,7 +68,7 @@ static bool shares_lanes(const Plan *p, const Step *s) {
 static void share_lanes(Plan *p, Step *s) {
     Grid *g = &s->grid;
     Dim n = loop_extent(p->ix, s->lane);
-    bool many = !dim_is_const(g->items) || g->items >= WARP_ROWS;
+    bool many = !dim_is_const(g->items) || g->items >= LEAST_WARP_ROWS;
     uint32_t group = threads_for(times(p, n, ROW_ITEMS), LEAST_GROUP);
     if (group > WARP && many && known_below(n, WARP_ROW + 1)) group = WARP;
     g->together = true, g->group = group;
@@ -125,11 +125,11 @@ static void decide_prefixes(Plan *p, Step *s) {
     if (prim_in_order(s->e->prim, d) || (dim_is_const(n) && n <= SHORT_ROW)) return;
     g->together = s->lane == axis;
     if (g->together) g->threads = g->group = threads_for(times(p, n, PREFIX_ITEMS), WARP);
-    int64_t rows = g->together ? BLOCK_ROWS : THREAD_ROWS, least = g->together ? BLOCK_PART : THREAD_PART;
+    int64_t rows = g->together ? BLOCK_ROWS : MOST_THREAD_ROWS, least = g->together ? BLOCK_PART : THREAD_PART;
     if ((dim_is_const(g->items) && g->items >= rows) || (dim_is_const(n) && n < 2 * least)) return;
     divide(p, s, n, least, g->together ? BLOCK_PARTS : THREAD_PARTS);
     if (!g->together) g->threads = threads_for(g->items, WARP);
-    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, PART_BYTES));
+    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, PREFIX_PART));
 }
 static void decide_dot(Plan *p, Step *s) {
     dot_device_schedule(p, s);
