@@ -38,14 +38,16 @@ FRONT = $(filter-out compiler/main.c,$(wildcard $(addsuffix /*.c,compiler compil
 PLAN = $(wildcard $(addprefix compiler/codegen/,plan/*.c eval/*.c target/*.c))
 BACK = $(wildcard $(addprefix compiler/codegen/,*.c emit/*.c kernels/*.c host/*.c machine/*.c))
 BOTH = runtime/npz.c runtime/npz_write.c runtime/float.c # of the compiler and of jaxcc-run
+SOLVED = runtime/extent.c # of jaxcc-run and of libraries
 RT = $(filter-out runtime/run%.c $(BOTH),$(wildcard runtime/*.c))
 FRONT_O = $(FRONT:%.c=$(B)/%.o) $(addprefix $(B)/gen/,lex.o parse.o stdlib.o rules.o) $(BOTH:%.c=$(B)/%.o)
 PLAN_O = $(PLAN:%.c=$(B)/%.o)
 BACK_O = $(BACK:%.c=$(B)/%.o)
 RT_O = $(RT:runtime/%.c=$(B)/rt/%.o)
-RUN_O = $(patsubst %.c,$(B)/%.o,$(wildcard runtime/run*.c) $(BOTH))
+RUN_O = $(patsubst %.c,$(B)/%.o,$(wildcard runtime/run*.c) $(BOTH) $(SOLVED))
 # The compiler and jaxcc-run as functions: the runner of cases forks instead of starting programs.
-RUNNER_O = $(addprefix $(B)/tests/,runner.o cases.o drawn.o loaded.o linear.o $(patsubst %.c,as_functions/%.o,compiler/main.c $(wildcard runtime/run*.c)))
+RUNNER_O = $(addprefix $(B)/tests/,runner.o cases.o drawn.o loaded.o linear.o $(patsubst %.c,as_functions/%.o,compiler/main.c $(wildcard runtime/run*.c))) \
+	$(SOLVED:%.c=$(B)/%.o)
 GEN_O = $(patsubst %.c,$(B)/%.o,tests/fuzz/gen.c $(wildcard tests/fuzz/make_*.c))
 # The interpreter of PTX, as what goes into a shared library too; its operations are vector code.
 PTX = $(filter-out tests/gpu/driver%,$(wildcard tests/gpu/*.c)) compiler/arena.c compiler/intern.c compiler/str.c runtime/float.c

@@ -220,7 +220,7 @@ static bool read_inputs(const Options *o, const jaxcc_program *p, Inputs *x) {
 
 /* ---- dimensions */
 
-static bool set_dims(const Options *o, const jaxcc_program *p, Variables *v) {
+static bool set_dims(const Options *o, const jaxcc_program *p, jaxcc_rt_variables *v) {
     for (int i = 0; i < o->n_dims; i++) {
         const char *text = o->dims[i];
         size_t n = (size_t)(strchr(text, '=') - text);
@@ -234,16 +234,16 @@ static bool set_dims(const Options *o, const jaxcc_program *p, Variables *v) {
 }
 
 /* The program's dimensions; the inputs that are integer scalars too, where there are inputs. */
-static bool variables_new(const Options *o, const jaxcc_program *p, const Inputs *x, Variables *v) {
+static bool variables_new(const Options *o, const jaxcc_program *p, const Inputs *x, jaxcc_rt_variables *v) {
     size_t most = (size_t)p->n_dims + (size_t)p->n_in;
-    *v = (Variables){run_alloc(most, sizeof *v->at), 0};
+    *v = (jaxcc_rt_variables){run_alloc(most, sizeof *v->at), 0};
     for (int32_t i = 0; i < p->n_dims; i++) {
         assert((size_t)v->n < most);
         v->at[v->n++].name = p->dims[i];
     }
     for (int32_t i = 0; x && i < x->n; i++)
         if (p->in[i].rank == 0 && strchr("iu", x->in[i]->kind) && strchr("iu", p->in[i].dtype[0]))
-            v->at[v->n++] = (Variable){p->in[i].name, true, (int64_t)element(x->in[i], p->in[i].dtype, 0, 0)};
+            v->at[v->n++] = (jaxcc_rt_variable){p->in[i].name, true, (int64_t)element(x->in[i], p->in[i].dtype, 0, 0)};
     return set_dims(o, p, v);
 }
 
@@ -269,7 +269,7 @@ static bool count_bytes(NpzArray *a, const jaxcc_type *t) {
     return true;
 }
 
-static bool output_new(Call *c, int32_t i, const Variables *v) {
+static bool output_new(Call *c, int32_t i, const jaxcc_rt_variables *v) {
     const jaxcc_type *t = &c->p->out[i];
     const NpzType *numpy = npz_type(t->dtype);
     NpzArray *a = &c->arrays[i];
@@ -289,7 +289,7 @@ static bool output_new(Call *c, int32_t i, const Variables *v) {
     return true;
 }
 
-static bool call_new(const jaxcc_program *p, const Inputs *x, const Variables *v, Call *c) {
+static bool call_new(const jaxcc_program *p, const Inputs *x, const jaxcc_rt_variables *v, Call *c) {
     size_t n_out = (size_t)p->n_out;
     *c = (Call){.p = p};
     c->dims = run_alloc((size_t)p->n_dims, sizeof *c->dims);
@@ -359,7 +359,7 @@ static void info_types(const char *what, int32_t n, const jaxcc_type *t) {
 }
 
 static bool info(const Options *o, const jaxcc_program *p) {
-    Variables v;
+    jaxcc_rt_variables v;
     if (!variables_new(o, p, NULL, &v)) return false;
     int64_t *dims = run_alloc(v.n, sizeof *dims);
     printf("%s\n", p->name);
@@ -466,7 +466,7 @@ static bool deliver(const Options *o, const Call *c) {
     return true;
 }
 
-static bool run_with(const Options *o, const jaxcc_program *p, const Inputs *x, Variables *v) {
+static bool run_with(const Options *o, const jaxcc_program *p, const Inputs *x, jaxcc_rt_variables *v) {
     Call c;
     if (o->output && ends_with(o->output, ".npy") && p->n_out != 1)
         return run_error("%s has %d outputs; write an .npz", p->name, p->n_out);
@@ -492,7 +492,7 @@ static bool run_with(const Options *o, const jaxcc_program *p, const Inputs *x, 
 
 static bool run_program(const Options *o, const jaxcc_program *p) {
     Inputs x = {0};
-    Variables v = {0};
+    jaxcc_rt_variables v = {0};
     bool good = read_inputs(o, p, &x) && variables_new(o, p, &x, &v) && run_with(o, p, &x, &v);
     for (int i = 0; x.files && i < o->n_files; i++) npz_free(&x.files[i]);
     free(x.files);

@@ -1,6 +1,7 @@
 /* The parts of jaxcc-run. */
 #ifndef JAXCC_RUN_H
 #define JAXCC_RUN_H
+#include "extent.h"
 #include "jaxcc.h"
 #include "npz.h"
 #include <stddef.h>
@@ -35,33 +36,11 @@ void report_faults(void);
    the write. */
 void end_cleanly(void);
 
-/* ---- run_dims.c: extents are text over dimensions and integer scalar inputs */
-typedef struct {
-    const char *name;
-    bool known;
-    int64_t value;
-} Variable;
-typedef struct {
-    Variable *at; /* the program's dimensions, then the inputs that are integer scalars */
-    uint32_t n;
-} Variables;
-typedef enum {
-    EXTENT_KNOWN,   /* c */
-    EXTENT_LINEAR,  /* c + k · variable, k ≠ 0 */
-    EXTENT_OTHER,   /* depends on unknown variables in another way */
-    EXTENT_FOREIGN, /* has a name that is not a variable: the program computes it */
-    EXTENT_WRONG    /* not an expression, or it overflows 64 bits, or divides by zero */
-} ExtentKind;
-typedef struct {
-    ExtentKind kind;
-    int64_t c, k;
-    uint32_t variable;
-} Extent;
-Extent extent_of(const Variables *, const char *text);
+/* ---- run_dims.c */
 /* Solves for the dimensions, given the inputs' shapes, and checks all extents; false after an error. */
-bool dims_solve(const jaxcc_program *, const NpzArray *const *in, Variables *);
+bool dims_solve(const jaxcc_program *, const NpzArray *const *in, jaxcc_rt_variables *);
 /* The extents of one type; false after an error, or if the program computes one (`computed`). */
-bool dims_of(const jaxcc_type *, const Variables *, int64_t *dims, bool *computed);
+bool dims_of(const jaxcc_type *, const jaxcc_rt_variables *, int64_t *dims, bool *computed);
 
 /* ---- run_guard.c */
 /* Calls with arrays of its own, placed against unreadable pages; results are copied to `out`. */

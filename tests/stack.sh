@@ -9,6 +9,9 @@ cat $files | awk -v limit=24576 '
     BEGIN { # how deep what calls itself goes: axes; axes; the entries of a dict, by the text of a program
         deep["runtime/print.c:visit"] = deep["runtime/print.c:rows"] = 32
         deep["runtime/ffi.c:attributes"] = 8
+        # parentheses in the text of an extent
+        split("sum product power primary", read)
+        for (i in read) deep["runtime/extent.c:read_" read[i]] = 24
     }
     # node: { title: "NAME" label: "NAME\nFILE:LINE:COL\nN bytes (static)" }
     /^node:/ {
