@@ -197,7 +197,7 @@ static bool lower(Ctx *cx, Functions *f) {
 }
 static bool all_supported(Ctx *cx, Programs programs) {
     bool good = true;
-    each(const Program, p, programs) good &= supported(cx, p->j);
+    each(const Program, p, programs) good &= supported(cx, p->j) && codegen_interface(cx, p);
     return good;
 }
 

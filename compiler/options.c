@@ -63,6 +63,7 @@ SETS(target, o->target, v)
 SETS(march, o->march, strcmp(v, "native") ? v : NULL)
 SETS(mcpu, o->mcpu, strcmp(v, "native") ? v : NULL)
 SETS(device_pointers, o->device_pointers, true)
+SETS(dlpack, o->dlpack, true)
 SETS(g, o->debug, true)
 SETS(ffast_math, o->fast_math, true)
 SETS(fno_fast_math, o->fast_math, false)
@@ -541,12 +542,20 @@ static bool settle_deps(Reader *r, Str stem, bool to_file) {
 /* What the library exports for a function has no other meaning. */
 static bool settle_name(Reader *r, const char *name, bool library, bool entry, Intern *exported) {
     const char *remedy = entry ? "write another one in --entry" : "--name gives another";
-    static const char *const suffixes[] = {"", "_error", "_program"};
+    const struct {
+        const char *suffix;
+        bool exported;
+    } symbols[] = {{"", true},
+                   {"_error", true},
+                   {"_program", true},
+                   {"_stream", r->o->device_pointers},
+                   {"_dlpack", r->o->dlpack}};
     if ((library || r->o->emit == EMIT_header) && reserved(name))
         return wrong("no library can export the name '%s'; %s", name, remedy);
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         bool fresh;
-        Str symbol = str_format(r->arena, "%s%s", name, suffixes[i]);
+        if (!symbols[i].exported) continue;
+        Str symbol = str_format(r->arena, "%s%s", name, symbols[i].suffix);
         intern(exported, symbol.at, symbol.n, &fresh);
         if (!fresh) return wrong("two functions of the library would export the name '%.*s'", SF(symbol));
     }

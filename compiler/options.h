@@ -101,6 +101,7 @@ struct Options {
     bool nested_types;                 /* --emit=types=all */
     bool no_contraction;               /* -ffp-contract=off */
     bool device_pointers;              /* arrays are memory of the GPU */
+    bool dlpack;                       /* the library has NAME_dlpack */
     bool debug, fast_math, debug_nans, check_bounds, check_only, no_check, passes, verify, verbose, time_report,
         save_temps;
     const char *dep_file; /* -MF, NULL: none */

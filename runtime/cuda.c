@@ -31,11 +31,8 @@ static int32_t fail_argument(const jaxcc_rt_cuda_program *p, int64_t k, const ch
 /* On which device is the array? */
 static int32_t device_of(const jaxcc_rt_cuda_program *p, int64_t k, const void *array, int *ordinal) {
     if (address(array) % 16) return fail_argument(p, k, "is not aligned to 16 bytes");
-    CUresult r = jaxcc_rt_cuda.cuPointerGetAttribute(ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address(array));
-    if (r == CUDA_ERROR_INVALID_VALUE) return fail_argument(p, k, "is not memory of a GPU");
-    return r ? jaxcc_rt_fail(jaxcc_rt_cuda_answer_to(r)->status, "%s in cuPointerGetAttribute",
-                             jaxcc_rt_cuda_name_of(r))
-             : 0;
+    int32_t status = jaxcc_rt_cuda_gpu_of(array, ordinal);
+    return !status && *ordinal < 0 ? fail_argument(p, k, "is not memory of a GPU") : status;
 }
 static int32_t device_of_arrays(const Call *c, int64_t *found) {
     int32_t status = 0;

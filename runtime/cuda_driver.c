@@ -56,6 +56,14 @@ const char *jaxcc_rt_cuda_name_of(CUresult r) {
     return name ? name : "an unknown error";
 }
 
+int32_t jaxcc_rt_cuda_gpu_of(const void *p, int *ordinal) {
+    CUresult r =
+        jaxcc_rt_cuda.cuPointerGetAttribute(ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, (CUdeviceptr)(uintptr_t)p);
+    if (r) *ordinal = -1;
+    if (!r || r == CUDA_ERROR_INVALID_VALUE) return 0;
+    return jaxcc_rt_fail(jaxcc_rt_cuda_answer_to(r)->status, "%s in cuPointerGetAttribute", jaxcc_rt_cuda_name_of(r));
+}
+
 /* ---- opening */
 static const struct {
     const char *name;

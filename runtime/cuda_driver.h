@@ -45,6 +45,9 @@ int32_t jaxcc_rt_cuda_open(void);
 /* Can the driver be called, which a child cannot do whose parent has used it? */
 int jaxcc_rt_cuda_is_open(void);
 
+/* The number of the GPU whose memory this is, -1 if it is not memory of one; a status. */
+int32_t jaxcc_rt_cuda_gpu_of(const void *, int *ordinal);
+
 /* How a failure of the driver is answered. */
 typedef struct {
     CUresult error;

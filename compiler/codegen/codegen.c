@@ -32,6 +32,17 @@ void codegen_no_memory(End *end) {
     install_bad_alloc(told, user);
 }
 
+bool codegen_interface(Ctx *cx, const Program *p) {
+    if (!cx->options->dlpack) return true;
+    Signature s = signature_of(cx, p->name, p->j);
+    for (uint32_t i = 0; i < s.out.n; i++)
+        if (signature_computed(cx, &s, s.out.at[i]))
+            return diag(cx->diags, val_info(cx, s.out.at[i])->span,
+                        "--dlpack: the program computes an extent of output %u, for which no caller can have memory",
+                        i);
+    return true;
+}
+
 /* Dimensions are checked on the host, which does not read the device's memory. */
 static bool extents_are_given(Plan *p, const Program *program) {
     if (!p->cx->options->device_pointers) return true;

@@ -16,8 +16,11 @@ typedef struct {
 
 /* Compiles programs of different names, whose calls are inlined, to one library, which shares their constants and equal
    code, and writes `kind` (so … mlir) to `out`; false after a diagnostic. The caller makes sure that what the programs
-   export, NAME, NAME_error and NAME_program, has different names: `f` and `f_error` cannot be in one library. */
+   export, NAME, NAME_error, NAME_program and so on, has different names: `f` and `f_error` cannot be in one library. */
 bool codegen(Ctx *, Programs, EmitKind, const Output *out);
+
+/* Can the program have the interface that the options ask for? False after a diagnostic. */
+bool codegen_interface(Ctx *, const Program *);
 
 /* `end` is called when LLVM or the C++ library runs out of memory. */
 void codegen_no_memory(void (*end)(void));

@@ -65,6 +65,108 @@ static const char common[] =
     "#endif\n"
     "#endif\n";
 
+/* That of runtime/dlpack.h. */
+static const char dlpack[] =
+    "/* The tensors of DLPack, as in version 1.1 of its header, which may be included before this text or after it. "
+    "*/\n"
+    "#ifndef DLPACK_DLPACK_H_\n"
+    "#define DLPACK_DLPACK_H_\n"
+    "#define DLPACK_MAJOR_VERSION 1\n"
+    "#define DLPACK_MINOR_VERSION 1\n"
+    "#include <stddef.h>\n"
+    "#include <stdint.h>\n"
+    "#ifdef __cplusplus\n"
+    "extern \"C\" {\n"
+    "typedef enum : int32_t {\n"
+    "#else\n"
+    "typedef enum {\n"
+    "#endif\n"
+    "    kDLCPU = 1,\n"
+    "    kDLCUDA = 2,\n"
+    "    kDLCUDAHost = 3,\n"
+    "    kDLOpenCL = 4,\n"
+    "    kDLVulkan = 7,\n"
+    "    kDLMetal = 8,\n"
+    "    kDLVPI = 9,\n"
+    "    kDLROCM = 10,\n"
+    "    kDLROCMHost = 11,\n"
+    "    kDLExtDev = 12,\n"
+    "    kDLCUDAManaged = 13,\n"
+    "    kDLOneAPI = 14,\n"
+    "    kDLWebGPU = 15,\n"
+    "    kDLHexagon = 16,\n"
+    "    kDLMAIA = 17,\n"
+    "    kDLTrn = 18\n"
+    "} DLDeviceType;\n"
+    "\n"
+    "typedef enum {\n"
+    "    kDLInt = 0,\n"
+    "    kDLUInt = 1,\n"
+    "    kDLFloat = 2,\n"
+    "    kDLOpaqueHandle = 3,\n"
+    "    kDLBfloat = 4,\n"
+    "    kDLComplex = 5,\n"
+    "    kDLBool = 6,\n"
+    "    kDLFloat8_e3m4 = 7,\n"
+    "    kDLFloat8_e4m3 = 8,\n"
+    "    kDLFloat8_e4m3b11fnuz = 9,\n"
+    "    kDLFloat8_e4m3fn = 10,\n"
+    "    kDLFloat8_e4m3fnuz = 11,\n"
+    "    kDLFloat8_e5m2 = 12,\n"
+    "    kDLFloat8_e5m2fnuz = 13,\n"
+    "    kDLFloat8_e8m0fnu = 14,\n"
+    "    kDLFloat6_e2m3fn = 15,\n"
+    "    kDLFloat6_e3m2fn = 16,\n"
+    "    kDLFloat4_e2m1fn = 17\n"
+    "} DLDataTypeCode;\n"
+    "\n"
+    "typedef struct {\n"
+    "    DLDeviceType device_type;\n"
+    "    int32_t device_id;\n"
+    "} DLDevice;\n"
+    "\n"
+    "typedef struct {\n"
+    "    uint8_t code, bits; /* code: a DLDataTypeCode */\n"
+    "    uint16_t lanes;\n"
+    "} DLDataType;\n"
+    "\n"
+    "/* An array that begins at data + byte_offset. Strides are in elements; NULL: dense, in row-major order. */\n"
+    "typedef struct {\n"
+    "    void *data;\n"
+    "    DLDevice device;\n"
+    "    int32_t ndim;\n"
+    "    DLDataType dtype;\n"
+    "    int64_t *shape, *strides;\n"
+    "    uint64_t byte_offset;\n"
+    "} DLTensor;\n"
+    "\n"
+    "/* Tensors that know how to give back their memory. */\n"
+    "typedef struct DLManagedTensor {\n"
+    "    DLTensor dl_tensor;\n"
+    "    void *manager_ctx;\n"
+    "    void (*deleter)(struct DLManagedTensor *self);\n"
+    "} DLManagedTensor;\n"
+    "\n"
+    "typedef struct {\n"
+    "    uint32_t major, minor;\n"
+    "} DLPackVersion;\n"
+    "\n"
+    "#define DLPACK_FLAG_BITMASK_READ_ONLY (1UL << 0UL)\n"
+    "#define DLPACK_FLAG_BITMASK_IS_COPIED (1UL << 1UL)\n"
+    "#define DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED (1UL << 2UL)\n"
+    "struct DLManagedTensorVersioned {\n"
+    "    DLPackVersion version;\n"
+    "    void *manager_ctx;\n"
+    "    void (*deleter)(struct DLManagedTensorVersioned *self);\n"
+    "    uint64_t flags;\n"
+    "    DLTensor dl_tensor;\n"
+    "};\n"
+    "\n"
+    "#ifdef __cplusplus\n"
+    "}\n"
+    "#endif\n"
+    "#endif\n";
+
 static const char *c_type(Dtype d) {
     uint32_t bits = dtype_info[d].bits;
     unsigned log = bits <= 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3;
@@ -130,6 +232,13 @@ static void put_program(Ctx *cx, const Program *p, Text *t) {
     else
         text_put(t, (Str){line.at, line.n});
     text_add(t, "const char *%s_error(void);\nconst jaxcc_program *%s_program(void);\n", name, name);
+    if (cx->options->dlpack)
+        text_add(
+            t,
+            "/* The same with tensors of DLPack, one for each input and each output, whose types, shapes and strides\n"
+            " * are checked. Dimensions follow from the shapes. */\n"
+            "int32_t %s_dlpack(DLTensor *const *in, DLTensor *const *out);\n",
+            name);
     if (!cx->options->device_pointers) return;
     text_add(t,
              "/* The arrays are memory of the GPU, aligned to 16 bytes. The work goes to the stream (a CUstream) that\n"
@@ -141,6 +250,7 @@ static void put_program(Ctx *cx, const Program *p, Text *t) {
 void header_text(Ctx *cx, Programs programs, Text *t) {
     const char *name = programs.at[0].name;
     text_put(t, str(common));
+    if (cx->options->dlpack) text_add(t, "\n%s", dlpack);
     text_add(t, "\n#ifndef JAXCC_%s_H\n#define JAXCC_%s_H\n", name, name);
     text_put(t, S("#ifdef __cplusplus\nextern \"C\" {\n#endif\n"));
     each(const Program, p, programs) put_program(cx, p, t);

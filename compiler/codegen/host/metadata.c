@@ -180,6 +180,15 @@ static void define_stream(const Meta *e, LLVMBuilderRef b) {
     LLVMBuildRetVoid(b);
 }
 
+/* int32_t NAME_dlpack(in, out): calls the program that `about` describes */
+static void define_dlpack(const Meta *e, LLVMBuilderRef b, LLVMValueRef about) {
+    LLVMTypeRef type = LLVMFunctionType(e->i32, (LLVMTypeRef[]){e->ptr, e->ptr}, 2, 0);
+    LLVMTypeRef callee = LLVMFunctionType(e->i32, (LLVMTypeRef[]){e->ptr, e->ptr, e->ptr}, 3, 0);
+    LLVMValueRef f = define_visible(e, "dlpack", type, b), args[] = {about, LLVMGetParam(f, 0), LLVMGetParam(f, 1)};
+    const char *by = e->cx->options->device_pointers ? "jaxcc_rt_dlpack_cuda" : "jaxcc_rt_dlpack";
+    LLVMBuildRet(b, LLVMBuildCall2(b, callee, named(e, by, callee), args, 3, ""));
+}
+
 static LLVMValueRef program(const Meta *e, LLVMBuilderRef b) {
     const Signature *s = e->s;
     LLVMTypeRef nothing = LLVMVoidTypeInContext(e->c);
@@ -240,6 +249,7 @@ static LLVMValueRef describe(const Meta *all, LLVMBuilderRef b, const Program *p
     export(e, "", entry(e));
     LLVMValueRef about = program(e, b);
     if (e->cx->options->device_pointers) define_stream(e, b);
+    if (e->cx->options->dlpack) define_dlpack(e, b, about);
     define_visible(e, "program", LLVMFunctionType(e->ptr, NULL, 0, 0), b);
     LLVMBuildRet(b, about);
     return note(e);
