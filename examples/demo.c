@@ -3,14 +3,13 @@
 #include "classify.h"
 #include "moons.h"
 #include "recurrence.h"
+#include "spirals.h"
 #include "train.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum { N = 96, H = 32 };
 
 static double now(void) {
     struct timespec t;
@@ -23,26 +22,6 @@ static void must(int32_t status, const char *error) {
     if (status == 0) return;
     fprintf(stderr, "status %d: %s\n", (int)status, error);
     exit(1);
-}
-
-/* Numbers between −scale and scale. */
-static void fill(float *x, size_t n, float scale) {
-    static uint32_t state = 1;
-    for (size_t i = 0; i < n; i++) {
-        state = state * 1664525u + 1013904223u;
-        x[i] = scale * ((float)(state >> 8) / 8388608.0f - 1.0f);
-    }
-}
-
-/* N points on three spiral arms in the plane, and the arm of each as a one-hot row. */
-static float points[N][2], arms[N][3];
-static void spirals(void) {
-    for (int k = 0; k < N; k++) {
-        float r = 0.1f + 0.9f * (float)k / N, angle = 4 * r + 2.0943951f * (float)(k % 3);
-        points[k][0] = r * cosf(angle);
-        points[k][1] = r * sinf(angle);
-        arms[k][k % 3] = 1;
-    }
 }
 
 static int right_ones(float p[N][3]) {

@@ -98,4 +98,10 @@ for file in examples/*.jaxpr; do
     try "$file" computes "${name%.jaxpr}"
 done
 try "the network trained by its library's gradient" env -u MAKEFLAGS make --no-print-directory -C examples BIN="$build/bin" OUT="$work/examples"
+[ "$mode" = asan ] && sanitize=' -fsanitize=address,undefined' || sanitize= # as the driver for tests is
+on_gpu() {
+    env -u MAKEFLAGS LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_LAZY=1 JAXCC_GPU_LEAKS="$work/leaks" \
+        make --no-print-directory -C examples gpu BIN="$build/bin" OUT="$work/examples" CC="cc$sanitize" && ! [ -s "$work/leaks" ]
+}
+try "the network trained on a GPU" on_gpu
 finish
