@@ -98,10 +98,23 @@ for file in examples/*.jaxpr; do
     try "$file" computes "${name%.jaxpr}"
 done
 try "the network trained by its library's gradient" env -u MAKEFLAGS make --no-print-directory -C examples BIN="$build/bin" OUT="$work/examples"
+example_on_gpu() {
+    cd "$work" && jaxcc --target=nvptx64 axpy.jaxpr -o axpy.so && cc$sanitize main.c axpy.so -Wl,-rpath,. -o main &&
+        [ "$(LD_LIBRARY_PATH="$build/tests/gpu" ./main)" = '3 5 7 9' ] && jaxcc --target=nvptx64 -march=sm_90 --emit=ptx axpy.jaxpr | grep '^.target sm_90$'
+}
+# Every GPU that -march knows is in the manual.
+gpus() {
+    mandoc -Tascii man/jaxcc.1 | col -b >"$work/manual" || return 1
+    for name in $(grep -o '"sm_[0-9a]*"' compiler/codegen/target/nvptx.c | tr -d '"'); do
+        grep -q "\b$name\b" "$work/manual" || return 1
+    done
+}
 [ "$mode" = asan ] && sanitize=' -fsanitize=address,undefined' || sanitize= # as the driver for tests is
 on_gpu() {
     env -u MAKEFLAGS LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_LAZY=1 JAXCC_GPU_LEAKS="$work/leaks" \
         make --no-print-directory -C examples gpu BIN="$build/bin" OUT="$work/examples" CC="cc$sanitize" && ! [ -s "$work/leaks" ]
 }
+try "the example of README.md on a GPU" example_on_gpu
 try "the network trained on a GPU" on_gpu
+try "GPUs in man/jaxcc.1" gpus
 finish
