@@ -110,17 +110,18 @@ enum {
 };
 /* ---- matrix products on a device */
 enum {
-    TILE_LONG = 64,  /* rows or columns of a tile */
-    TILE_SHORT = 16, /* of one of which there are so few */
-    TILE_TERMS = 16, /* terms that are in shared memory at a time … */
-    MMA_LONG = 128,  /* the same for tensor cores */
-    MMA_SHORT = 32,
-    MMA_BYTES = 64,     /* bytes of a row's terms in shared memory */
+    TILE_LONG = 128, /* rows or columns of a tile, */
+    TILE_LEAST = 64, /* of elements of more than TILE_WORD bytes, or if the tiles were too few, */
+    MMA_SHORT = 32,  /* if there are so few, for tensor cores, */
+    TILE_SHORT = 16, /* or not */
+    TILE_WORD = 4,
+    ENOUGH_TILES = 128, /* as many blocks keep a device busy */
+    TILE_TERMS = 16,    /* terms that are in shared memory at a time, */
+    LONG_TERMS = 8,     /* of a tile that is long both ways, */
+    MMA_BYTES = 64,     /* bytes of a row's terms for tensor cores */
     MMA_TURNS = 3,      /* as many times those are there: the next ones are copied meanwhile */
     TILE_OFTEN = 256,   /* elements of the other operand for which one is computed once, not wherever it is read */
-    MMA_BLOCKS = 2,     /* at once on a multiprocessor: 128 registers for each of 256 threads */
-    ENOUGH_TILES = 128, /* as many blocks keep a device busy: fewer tiles are made smaller, but not below … */
-    TILE_LEAST = 64
+    TILE_BLOCKS = 2     /* at once on a multiprocessor: 128 registers for each of 256 threads */
 };
 
 /* ---- GPUs: how a step is divided among blocks and threads */

@@ -11,35 +11,6 @@
    (dot_stage.c). Indices beyond the operands are moved inside, and terms beyond the last are 0. In the end the sums go
    through shared memory, so that neighbouring threads finish neighbouring elements, all by one piece of code. */
 
-static V extent_of(const Product *p, uint32_t role) { return kernel_dim(p->k, p->dot->loops[role].extent); }
-
-/* ---- wide forms of the sums, in the thread's own memory */
-static V wide_at(const Product *p, V wide, uint32_t i) {
-    return em_gep(p->e, wide, em_i64(p->e, (int64_t)i * wide_values(p->acc)), p->e->f64);
-}
-static V wide_new(const Product *p, uint32_t n) {
-    Emit *e = p->e;
-    uint32_t bytes = wide_bytes(p->acc, n);
-    MlirBlock was = kernel_at(p->k, 0);
-    V wide = em_alloca(e, bytes, 8);
-    e->block = was;
-    gemm_clear(e, wide, bytes);
-    return wide;
-}
-/* After a block of terms: the sums are added to their wide forms. */
-static void widen(const Product *p, V wide, V turn, uint32_t n, V *sums) {
-    Emit *e = p->e;
-    int64_t block = p->dot->block / p->dot->tile.terms;
-    If full = em_if(e, em_cmpi(e, "eq", rest(p, turn, block), em_i64(e, block - 1)));
-    V zero[TILE_SUMS];
-    for (uint32_t i = 0; i < n; i++) {
-        gemm_widen(e, p->acc, wide_at(p, wide, i), sums[i]);
-        zero[i] = gemm_zero(e, p->acc, 1);
-    }
-    em_else(e, &full, n, zero);
-    em_if_end(e, &full, sums, sums);
-}
-
 /* ---- the terms */
 static void bring_first(const Product *p, V turns) {
     for (uint32_t i = 0; i + 1 < p->dot->tile.turns; i++) {
@@ -48,29 +19,59 @@ static void bring_first(const Product *p, V turns) {
         stage_end(p, em_i64(p->e, i), &h);
     }
 }
-static void add_terms(const Product *p, uint32_t n, V *sums) {
+/* Those of the turns [from, to), of `turns`. */
+static void add_turns(const Product *p, V from, V to, V turns, uint32_t n, V *sums) {
     Emit *e = p->e;
-    const DeviceDot *d = p->dot;
-    V wide = d->block ? wide_new(p, n) : (V){NULL}, next[TILE_SUMS];
-    V turns = kernel_dim(p->k, dot_blocks(p->k->x.plan, p->step->dot->k, d->tile.terms));
-    bring_first(p, turns);
-    For f = em_for(e, em_i64(e, 0), turns, em_i64(e, 1), n, sums);
+    V next[TILE_SUMS];
+    For f = em_for(e, from, to, em_i64(e, 1), n, sums);
     kernel_enter(p->k);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
-    V turn = em_arg(&f.scope, 0), later = plus(p, turn, em_i64(e, d->tile.turns - 1));
+    V turn = em_arg(&f.scope, 0), later = plus(p, turn, em_i64(e, p->dot->tile.turns - 1));
     Held h;
     stage_wait(p, false);
     stage_begin(p, later, turns, &h);
     product_multiply(p, stage_slot(p, turn), next);
     stage_end(p, later, &h);
-    if (wide.ptr) widen(p, wide, turn, n, next);
     kernel_leave(p->k);
     em_for_end(e, &f, next, sums);
+}
+static void clear(const Product *p, uint32_t n, V *sums) {
+    for (uint32_t i = 0; i < n; i++) sums[i] = gemm_zero(p->e, p->acc, 1);
+}
+/* Blocks of them; their sums are added to wide forms in the thread's own memory. */
+static void add_blocks(const Product *p, V turns, uint32_t n, V *sums) {
+    Emit *e = p->e;
+    V block = em_i64(e, p->dot->block / p->dot->tile.terms), at[TILE_SUMS];
+    uint32_t bytes = wide_bytes(p->acc, n);
+    MlirBlock was = kernel_at(p->k, 0);
+    V wide = em_alloca(e, bytes, 8);
+    e->block = was;
+    for (uint32_t i = 0; i < n; i++) at[i] = em_gep(e, wide, em_i64(e, (int64_t)i * wide_values(p->acc)), e->f64);
+    gemm_clear(e, wide, bytes);
+    For f = em_for(e, em_i64(e, 0), turns, block, 0, NULL);
+    kernel_enter(p->k);
+    clear(p, n, sums);
+    V from = em_arg(&f.scope, 0), to = em_bin(e, "llvm.intr.smin", plus(p, from, block), turns);
+    add_turns(p, from, to, turns, n, sums);
+    for (uint32_t i = 0; i < n; i++) gemm_widen(e, p->acc, at[i], sums[i]);
+    kernel_leave(p->k);
+    em_for_end(e, &f, NULL, NULL);
+    clear(p, n, sums);
+    for (uint32_t i = 0; i < n; i++) sums[i] = gemm_narrow(e, p->acc, at[i], sums[i]);
+}
+static void add_terms(const Product *p, uint32_t n, V *sums) {
+    V turns = kernel_dim(p->k, dot_blocks(p->k->x.plan, p->step->dot->k, p->dot->tile.terms));
+    bring_first(p, turns);
+    clear(p, n, sums);
+    if (p->dot->block)
+        add_blocks(p, turns, n, sums);
+    else
+        add_turns(p, em_i64(p->e, 0), turns, turns, n, sums);
     stage_wait(p, true);
-    for (uint32_t i = 0; i < n && wide.ptr; i++) sums[i] = gemm_narrow(e, p->acc, wide_at(p, wide, i), sums[i]);
 }
 
 /* ---- results */
+static V extent_of(const Product *p, uint32_t role) { return kernel_dim(p->k, p->dot->loops[role].extent); }
 static void finish(const Product *p, V row, V column, V sum) {
     Kernel *k = p->k;
     Emit *e = p->e;
@@ -106,7 +107,6 @@ static void write_tile(const Product *p) {
     V sums[TILE_SUMS];
     uint32_t n = product_sums(p);
     assert(n <= TILE_SUMS);
-    for (uint32_t i = 0; i < n; i++) sums[i] = gemm_zero(p->e, p->acc, 1);
     add_terms(p, n, sums);
     for (uint32_t i = 0; i < product_slabs(p); i++) finish_slab(p, i, sums);
 }

@@ -26,21 +26,27 @@ static V common_item(Kernel *k, const Grid *g, V first, V items) {
     k->block.exists = em_cmpi(e, "slt", item, items);
     return em_bin(e, "llvm.intr.smin", item, em_bin(e, "llvm.sub", items, em_i64(e, 1)));
 }
+static void write_item(Kernel *k, const Grid *g, KernelRule *rule, V item) {
+    kernel_enter(k);
+    if (g->together && !g->once) item = common_item(k, g, item, kernel_dim(k, g->items));
+    grid_bind(k, g->loops, g->nloops, g->items, item);
+    rule(k, item, em_bin(k->e, "llvm.add", item, em_i64(k->e, 1)));
+    kernel_leave(k);
+}
 void grid_write(Kernel *k, const Grid *g, KernelRule *rule) {
     Emit *e = k->e;
     k->block.threads = g->threads;
     k->block.together = g->together;
     k->block.group = g->group, k->block.chunks = g->chunks;
     k->lane = k->x.step->lane;
-    V items = kernel_dim(k, g->items), at_once = em_i64(e, grid_at_once(g));
+    if (g->once) {
+        write_item(k, g, rule, block_number(k));
+        return;
+    }
+    V at_once = em_i64(e, grid_at_once(g));
     V first = em_bin(e, "llvm.mul", block_number(k), at_once), all = em_bin(e, "llvm.mul", block_count(k), at_once);
     if (!g->together) first = em_bin(e, "llvm.add", first, thread_number(k));
-    For f = em_for(e, first, items, all, 0, NULL);
-    kernel_enter(k);
-    V item = em_arg(&f.scope, 0);
-    if (g->together) item = common_item(k, g, item, items);
-    grid_bind(k, g->loops, g->nloops, g->items, item);
-    rule(k, item, em_bin(e, "llvm.add", item, em_i64(e, 1)));
-    kernel_leave(k);
+    For f = em_for(e, first, kernel_dim(k, g->items), all, 0, NULL);
+    write_item(k, g, rule, em_arg(&f.scope, 0));
     em_for_end(e, &f, NULL, NULL);
 }

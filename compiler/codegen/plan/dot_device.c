@@ -163,7 +163,8 @@ static uint32_t length(Dim extent, uint32_t most, uint32_t least) {
 }
 static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
     bool warps = d->form == DOT_MMA;
-    uint32_t most = warps ? MMA_LONG : TILE_LONG, least = d->form == DOT_FMA ? TILE_SHORT : MMA_SHORT;
+    uint32_t most = dtype_bytes(d->as) > TILE_WORD ? TILE_LEAST : TILE_LONG;
+    uint32_t least = d->form == DOT_FMA ? TILE_SHORT : MMA_SHORT;
     d->tile.rows = length(d->loops[DOT_ROWS].extent, most, least);
     d->tile.columns = length(d->loops[DOT_COLUMNS].extent, most, least);
     while (dot_at_most(dot_device_units(p, s), ENOUGH_TILES - 1)) {
@@ -171,7 +172,8 @@ static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
         if (*longer <= TILE_LEAST) break;
         *longer /= 2;
     }
-    d->tile.terms = warps ? MMA_BYTES / dtype_bytes(d->as) : TILE_TERMS;
+    bool longest = d->tile.rows == TILE_LONG && d->tile.columns == TILE_LONG;
+    d->tile.terms = warps ? MMA_BYTES / dtype_bytes(d->as) : longest ? LONG_TERMS : TILE_TERMS;
     d->tile.turns = warps ? MMA_TURNS : 2;
 }
 void dot_device_schedule(Plan *p, Step *s) {
@@ -188,6 +190,6 @@ void dot_device_schedule(Plan *p, Step *s) {
     choose_tile(p, s, d);
     find_plain(p, d);
     bool copied = d->side[0].plain && d->side[1].plain; /* else addresses need registers */
-    d->blocks = d->form == DOT_MMA && copied ? MMA_BLOCKS : 0;
+    d->blocks = d->form != DOT_MMA_F64 && copied ? TILE_BLOCKS : 0;
     if (wide_bytes(s->dot->acc, 1) && !dot_at_most(s->dot->k, LONG_SUM)) d->block = FULL_TERMS;
 }

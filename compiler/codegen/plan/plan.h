@@ -135,6 +135,7 @@ typedef struct {
         chunks; /* the outermost reduced loop is divided into so many chunks; neighbouring threads have neighbouring
                         items, and those of one item are threads / chunks apart */
     uint32_t blocks; /* that a multiprocessor has registers for; 0: any number */
+    bool once;       /* there is a block for each item */
 } Grid;
 /* On a device: a long loop in parts, which are items of the grid. */
 typedef struct {

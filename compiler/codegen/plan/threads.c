@@ -138,6 +138,7 @@ static void decide_dot(Plan *p, Step *s) {
                      .threads = BLOCK_THREADS,
                      .group = BLOCK_THREADS,
                      .blocks = s->dot->device->blocks};
+    s->grid.once = dim_is_const(s->grid.items) && s->grid.items <= MOST_BLOCKS;
 }
 void threads_decide(Plan *p, Step *s) {
     s->widths = (Widths){1, 0};
