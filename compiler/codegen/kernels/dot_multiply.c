@@ -14,14 +14,14 @@
    8 × 8). Of such a part lane l has the rows l / 4 (and 8 + l / 4) of the columns 2 (l % 4) and the next one. */
 
 enum {
-    THREAD_ROWS = 16, /* threads along the rows, and along the columns */
+    SIDE_THREADS = 16, /* threads along the rows, and along the columns */
     GROUP = 4,
-    GROUP_ROWS = GROUP * THREAD_ROWS, /* also the most rows of a slab */
-    WARP_ROWS = 2,                    /* warps along the rows */
-    WARP_COLUMNS = 4,
+    GROUP_ROWS = GROUP * SIDE_THREADS, /* also the most rows of a slab */
+    WARPS_HIGH = 2,                    /* warps along the rows */
+    WARPS_WIDE = 4,
     PART_ROWS = 16, /* of tensor cores */
     PART_COLUMNS = 8,
-    PART_BYTES = 32, /* of its terms */
+    TERM_BYTES = 32, /* of its terms */
     F64_ROWS = 8,
     F64_TERMS = 4,
     SLAB_PAD = 8, /* elements between the rows of a slab */
@@ -32,8 +32,8 @@ static bool by_threads(const Product *p) { return p->dot->form == DOT_FMA; }
 static uint32_t part_rows(const Product *p) { return p->dot->form == DOT_MMA ? PART_ROWS : F64_ROWS; }
 /* Parts of a warp along a side; elements of a thread. */
 static uint32_t parts(const Product *p, uint32_t side) {
-    if (by_threads(p)) return tile_length(p, side) / THREAD_ROWS;
-    return side ? p->dot->tile.columns / WARP_COLUMNS / PART_COLUMNS : p->dot->tile.rows / WARP_ROWS / part_rows(p);
+    if (by_threads(p)) return tile_length(p, side) / SIDE_THREADS;
+    return side ? p->dot->tile.columns / WARPS_WIDE / PART_COLUMNS : p->dot->tile.rows / WARPS_HIGH / part_rows(p);
 }
 static uint32_t part_sums(const Product *p) { return by_threads(p) ? 1 : part_rows(p) / 4; }
 uint32_t product_sums(const Product *p) { return parts(p, 0) * parts(p, 1) * part_sums(p); }
@@ -42,12 +42,12 @@ static V lane(const Product *p) { return rest(p, thread_number(p->k), WARP); }
 /* Where the warp's rows or columns begin in the tile. */
 static V warp_first(const Product *p, uint32_t side) {
     V warp = over(p, thread_number(p->k), WARP);
-    V at = side ? rest(p, warp, WARP_COLUMNS) : over(p, warp, WARP_COLUMNS);
-    return times(p, at, tile_length(p, side) / (side ? WARP_COLUMNS : WARP_ROWS));
+    V at = side ? rest(p, warp, WARPS_WIDE) : over(p, warp, WARPS_WIDE);
+    return times(p, at, tile_length(p, side) / (side ? WARPS_WIDE : WARPS_HIGH));
 }
 /* The first of the thread's group of rows or columns. */
 static V thread_first(const Product *p, uint32_t side) {
-    V at = side ? rest(p, thread_number(p->k), THREAD_ROWS) : over(p, thread_number(p->k), THREAD_ROWS);
+    V at = side ? rest(p, thread_number(p->k), SIDE_THREADS) : over(p, thread_number(p->k), SIDE_THREADS);
     uint32_t n = parts(p, side);
     return times(p, at, n < GROUP ? n : GROUP);
 }
@@ -95,7 +95,7 @@ static void take(Emit *e, V all, MlirType t, uint32_t n, V *to) {
 static void read_parts(const Product *p, uint32_t side, V slot, uint32_t part, uint32_t step, uint32_t n, V *to) {
     Emit *e = p->e;
     bool along = staged_along(p, side);
-    uint32_t half_terms = PART_BYTES / dtype_bytes(p->dot->as) / 2, first_term = 2 * step * half_terms;
+    uint32_t half_terms = TERM_BYTES / dtype_bytes(p->dot->as) / 2, first_term = 2 * step * half_terms;
     V matrix = rest(p, over(p, lane(p), 8), 4), own = rest(p, lane(p), 8);
     V low = rest(p, matrix, 2), high = over(p, matrix, 2);
     V at = plus(p, warp_first(p, side), em_i64(e, part * (side ? PART_COLUMNS : PART_ROWS)));
@@ -127,7 +127,7 @@ static void multiply_part(const Product *p, const V *a, const V *b, V *sums) {
     take(e, threads_intrinsic(e, name[p->dot->as], several(e, t, 4), PART_OPERANDS, o), t, 4, sums);
 }
 static void multiply_warps(const Product *p, V slot, V *sums) {
-    uint32_t high = parts(p, 0), wide = parts(p, 1), steps = MMA_BYTES / PART_BYTES;
+    uint32_t high = parts(p, 0), wide = parts(p, 1), steps = MMA_BYTES / TERM_BYTES;
     for (uint32_t s = 0; s < steps; s++) {
         V a[MOST_PARTS][4] = {{{NULL}}}, b[MOST_PARTS][2] = {{{NULL}}};
         for (uint32_t i = 0; i < high; i++) read_parts(p, 0, slot, i, s, 4, a[i]);
@@ -164,7 +164,7 @@ void product_multiply(const Product *p, V slot, V *sums) {
 }
 
 /* ---- slabs: of all warps the same rows, GROUP_ROWS in all */
-static uint32_t warp_rows(const Product *p) { return by_threads(p) ? 1 : WARP_ROWS; }
+static uint32_t warp_rows(const Product *p) { return by_threads(p) ? 1 : WARPS_HIGH; }
 uint32_t slab_rows(const Product *p) { return p->dot->tile.rows < GROUP_ROWS ? p->dot->tile.rows : GROUP_ROWS; }
 uint32_t product_slabs(const Product *p) { return p->dot->tile.rows / slab_rows(p); }
 V slab_row(const Product *p, uint32_t slab, V row) {
@@ -202,8 +202,8 @@ static void store_threads(const Product *p, uint32_t slab, const V *sums) {
         }
 }
 static void store_warps(const Product *p, uint32_t slab, const V *sums) {
-    uint32_t wide = parts(p, 1), own = slab_rows(p) / WARP_ROWS, high = own / part_rows(p), pairs = part_sums(p) / 2;
-    V warp = over(p, over(p, thread_number(p->k), WARP), WARP_COLUMNS);
+    uint32_t wide = parts(p, 1), own = slab_rows(p) / WARPS_HIGH, high = own / part_rows(p), pairs = part_sums(p) / 2;
+    V warp = over(p, over(p, thread_number(p->k), WARP), WARPS_WIDE);
     V first = plus(p, times(p, warp, own), over(p, lane(p), 4)), pair = times(p, rest(p, lane(p), 4), 2);
     for (uint32_t i = 0; i < high * wide * pairs; i++) {
         uint32_t part = i / pairs, part_row = part / wide, half = i % pairs;
