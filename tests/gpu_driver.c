@@ -267,6 +267,35 @@ static void peers(void) {
     OK(cu.cuCtxPopCurrent_v2(NULL));
     OK(cu.cuDevicePrimaryCtxRelease_v2(1));
 }
+/* Devices share nothing. */
+static void another_device(void) {
+    CUcontext other;
+    CUdeviceptr p;
+    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK(cu.cuCtxPushCurrent_v2(other));
+    OK(cu.cuMemAlloc_v2(&p, ALL));
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    IS(cu.cuMemcpyDtoDAsync_v2(y, p, ALL, stream), 1);
+    OK(cu.cuMemcpyPeerAsync(p, other, x, context, ALL, stream));
+    OK(add(p, y, stream));
+    IS(cu.cuStreamSynchronize(stream), 700);
+    _exit(0);
+}
+/* What comes after a wait is not done while that is waited for, though streams take turns. */
+static void turns(void) {
+    enum { ONE = 0x3F800000 }; /* 1.0f */
+    CUstream other;
+    CUevent e;
+    OK(cu.cuStreamCreate(&other, 1));
+    OK(cu.cuEventCreate(&e, 2));
+    for (CUdeviceptr i = 0; i < 10; i++) OK(cu.cuMemsetD32Async(x + 4 * i, ONE, 1, other));
+    OK(cu.cuEventRecord(e, other));
+    OK(cu.cuStreamWaitEvent(stream, e, 0));
+    OK(add(x, y, stream));
+    TRUE(element(y, 9) == 0.5f);
+    OK(cu.cuEventDestroy_v2(e));
+    OK(cu.cuStreamDestroy_v2(other));
+}
 /* y += x / 2 and out += y / 2, the second one by way of another stream */
 static void graphs(void) {
     CUstream other;
@@ -380,6 +409,8 @@ static const struct {
              {"pointers", pointers, NULL, NULL, 0},
              {"pools", pools, NULL, NULL, 1},
              {"peers", peers, "JAXCC_GPU_DEVICES", "2", 1},
+             {"another_device", another_device, "JAXCC_GPU_DEVICES", "2", -1},
+             {"turns", turns, "JAXCC_GPU_LAZY", "2", 0},
              {"graphs", graphs, NULL, NULL, 1},
              {"conditions", conditions, NULL, NULL, 0},
              {"old_conditions", old_conditions, "JAXCC_GPU_DRIVER", "12020", 0},
