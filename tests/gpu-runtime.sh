@@ -13,10 +13,12 @@ scenario() {
     ! [ -s "$work/leaks" ] || { echo "$scenario $*" && cat "$work/leaks" "$work/said" && return 1; }
 }
 value() { tr ' ' '\n' <"$work/counts" | sed -n "/^$1\$/{n;p;}"; }
-# Once all is loaded a call allocates nothing; with device pointers an output of a computed size, and the test its arrays.
+# steady SCENARIO ITS: once all is loaded a call allocates nothing; with device pointers the test its arrays, and an output of a computed size: ITS.
 steady() {
-    scenario many MANY=2 "$@" && few=$(value allocations) || return 1
-    scenario many MANY=12 "$@" && [ "$(value allocations)" = $((few + 20)) ]
+    of=$1 its=$2
+    shift 2
+    scenario "$of" MANY=2 "$@" && few=$(value allocations) || return 1
+    scenario "$of" MANY=12 "$@" && [ "$(value allocations)" = $((few + 10 * its)) ]
 }
 # refused STATUS TEXT [VARIABLE=VALUE...]
 refused() {
@@ -42,7 +44,7 @@ for lazy in 0 1 2; do
     try "large, lazy $lazy" scenario large JAXCC_GPU_LAZY=$lazy
     try "threads, lazy $lazy" scenario threads JAXCC_GPU_LAZY=$lazy
     try "streams, lazy $lazy" scenario streams JAXCC_GPU_LAZY=$lazy
-    try "steady, lazy $lazy" steady JAXCC_GPU_LAZY=$lazy
+    try "steady, lazy $lazy" steady many 2 JAXCC_GPU_LAZY=$lazy
     try "memory, lazy $lazy" scenario memory JAXCC_GPU_MEMORY=1000000 JAXCC_GPU_LAZY=$lazy
     try "arguments, lazy $lazy" scenario arguments JAXCC_GPU_LAZY=$lazy
     try "devices, lazy $lazy" scenario devices JAXCC_GPU_DEVICES=2 JAXCC_GPU_LAZY=$lazy
@@ -51,6 +53,8 @@ for lazy in 0 1 2; do
     try "fault of a call that does not wait, lazy $lazy" scenario sticky_device JAXCC_GPU_LAZY=$lazy
     for n in 1 2 5; do
         try "several devices on $n, lazy $lazy" scenario spmd JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy JAXCC_GPU_RACES=3
+        try "several devices on $n, threads, lazy $lazy" scenario threads_spmd JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy
+        try "several devices on $n, steady, lazy $lazy" steady many_spmd 1 JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy
         try "one of several on $n stops, lazy $lazy" scenario spmd_stops JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy
         try "a fault of one of several on $n, lazy $lazy" scenario spmd_fault JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy
     done

@@ -233,8 +233,8 @@ static bool gathered(const Gathered *g) {
     }
     return true;
 }
-static Gathered results_of[DEVICES];
-static float x_of_all[N], half = 0.5f;
+static _Thread_local Gathered results_of[DEVICES];
+static _Thread_local float x_of_all[N], half = 0.5f;
 static void fill_x(void) {
     for (int i = 0; i < N; i++) x_of_all[i] = (float)(i % 100);
     memset(results_of, 0xFF, sizeof results_of);
@@ -295,27 +295,39 @@ static int large(void) {
     bool good;
     return expect("large arrays", host_call(LARGE, &good), 0, NULL) || !good;
 }
-static int many(void) { /* how many calls: MANY */
+/* How many calls: MANY. */
+static int many_of(int32_t (*host)(int64_t, bool *), int32_t (*device)(int64_t, bool *)) {
     bool good;
     for (int i = 0; i < atoi(getenv("MANY")); i++) {
-        if (host_call(N, &good) || !good) return 1;
-        if (device_call(N, &good) || !good) return 1;
+        if (host(N, &good) || !good) return 1;
+        if (device(N, &good) || !good) return 1;
     }
     return 0;
 }
+static int many(void) { return many_of(host_call, device_call); }
+static int many_spmd(void) { return many_of(spmd_host_call, spmd_device_call); }
 static void *caller(void *failed) {
     bool good;
     for (int i = 0; i < 20; i++)
         if ((i % 2 ? host_call : device_call)(N + 10 * i, &good) || !good) *(_Atomic int *)failed = 1;
     return NULL;
 }
-static int threads(void) {
-    pthread_t at[8];
+static void *spmd_caller(void *failed) {
+    bool good;
+    for (int i = 0; i < 4; i++)
+        if ((i % 2 ? spmd_host_call : spmd_device_call)(N, &good) || !good) *(_Atomic int *)failed = 1;
+    return NULL;
+}
+static int threads_of(void *(*of)(void *failed)) {
+    enum { CALLERS = 8 };
+    pthread_t at[CALLERS];
     _Atomic int failed = 0;
-    for (int i = 0; i < 8; i++) pthread_create(&at[i], NULL, caller, (void *)&failed);
-    for (int i = 0; i < 8; i++) pthread_join(at[i], NULL);
+    for (int i = 0; i < CALLERS; i++) pthread_create(&at[i], NULL, of, (void *)&failed);
+    for (int i = 0; i < CALLERS; i++) pthread_join(at[i], NULL);
     return failed;
 }
+static int threads(void) { return threads_of(caller); }
+static int threads_spmd(void) { return threads_of(spmd_caller); }
 /* One function fails once: one call of four says so or does without, the others are right, as is the last. */
 static int once(int32_t (*of)(int64_t, bool *)) {
     int failures = 0;
@@ -586,6 +598,8 @@ static const struct {
                  {"once_device", once_device},
                  {"spmd", spmd},
                  {"several_spmd", several_spmd},
+                 {"many_spmd", many_spmd},
+                 {"threads_spmd", threads_spmd},
                  {"once_spmd_host", once_spmd_host},
                  {"once_spmd_device", once_spmd_device},
                  {"spmd_stops", spmd_stops},
