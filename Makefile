@@ -136,6 +136,10 @@ $(B)/tests/accuracy: $(B)/tests/accuracy.o $(B)/tests/exact.o
 $(B)/tests/gpu/libcuda.so.1: $(DRIVER_O) $(B)/libptx.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS.$(MODE)) -shared -Wl,-soname,libcuda.so.1 -o $@ $^ -lm -pthread
+# cuSOLVER for tests, apart: who does not look for it there computes on the host.
+$(B)/tests/gpu/solver/libcusolver.so.12: tests/cusolver.c runtime/cuda_driver.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,libcusolver.so.12 -o $@ $< -ldl
 $(B)/tests/gpu_%: $(B)/tests/gpu_%.o $(B)/libjaxcc_rt.a
 	$(CC) -o $@ $^ $(LINK.small)
 $(B)/tests/unit/ptx_%: $(B)/tests/unit/ptx_%.o $(B)/libptx.a
@@ -149,7 +153,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) -fsanitize=fuzzer $(LINK.small)
 
-check: all $(addprefix $(B)/tests/,runner programs symbolic params normalise laws gpu_runtime gpu_driver gpu/libcuda.so.1) $(UNITS) $(B)/deps-check
+check: all $(addprefix $(B)/tests/,runner programs symbolic params normalise laws gpu_runtime gpu_driver gpu/libcuda.so.1 gpu/solver/libcusolver.so.12) $(UNITS) $(B)/deps-check
 	@sh tests/check.sh $(B) $(MODE)
 # All cases on the interpreter of PTX: half an hour.
 check-gpu: all $(addprefix $(B)/tests/,runner gpu/libcuda.so.1)

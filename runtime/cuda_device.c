@@ -77,13 +77,15 @@ static void device_close(Device *d) {
 }
 static void close_all(void *nothing) {
     (void)nothing;
-    if (!jaxcc_rt_cuda_is_open() || devices.calls) return;
+    if (!jaxcc_rt_cuda_idle()) return;
     for (int i = 0; i < MOST_DEVICES; i++) {
         Device *d = atomic_exchange(&devices.at[i], NULL);
         if (d) device_close(d);
     }
 }
 __attribute__((destructor)) static void unloaded(void) { __cxa_finalize(&registrar); }
+bool jaxcc_rt_cuda_idle(void) { return jaxcc_rt_cuda_is_open() && !devices.calls; }
+bool jaxcc_rt_cuda_at_end(void (*f)(void *)) { return !__cxa_atexit(f, NULL, &registrar); }
 
 /* ---- opening */
 static int32_t attributes(Device *d) {
@@ -108,7 +110,7 @@ static int32_t device_open(int ordinal, Device **out) {
         free(d);
         return status;
     }
-    if (!devices.registered) devices.registered = !__cxa_atexit(close_all, NULL, &registrar);
+    if (!devices.registered) devices.registered = jaxcc_rt_cuda_at_end(close_all);
     *out = d;
     return 0;
 }

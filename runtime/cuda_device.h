@@ -32,6 +32,8 @@ typedef struct Lane {
     CUevent mark;
     void **outputs;
     int64_t n_outputs;
+    void *solver; /* of cuda_solver.c; NULL until it is needed */
+    void (*solver_end)(void *);
 } Lane;
 /* The library's code and constants on one device. */
 typedef struct Loaded {
@@ -69,6 +71,11 @@ void jaxcc_rt_cuda_reach(Device *, const Device *other);
 /* While one is in progress on any thread, the end of the process leaves everything as it is. */
 int32_t jaxcc_rt_cuda_enter(Device *);
 void jaxcc_rt_cuda_leave(void);
+bool jaxcc_rt_cuda_idle(void); /* none is, and the driver works */
+/* Is called at the end of the process, or when the library is unloaded, before the devices end. */
+bool jaxcc_rt_cuda_at_end(void (*)(void *));
+/* Of a call: the device, a lane and the stream. */
+void jaxcc_rt_cuda_where(jaxcc_rt_heap *, Device **, Lane **, CUstream *);
 
 /* 0 if r is. Else the thread's text says what failed: the function, on this device. */
 int32_t jaxcc_rt_cuda_failed(Device *, CUresult r, const char *function);

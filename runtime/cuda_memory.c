@@ -128,6 +128,7 @@ void jaxcc_rt_cuda_block_give(Device *d, Block *b, CUstream stream, bool idle) {
 /* ---- lanes */
 static void lane_free(Lane *l) {
     if (l->stream) jaxcc_rt_cuda.cuStreamSynchronize(l->stream);
+    if (l->solver) l->solver_end(l->solver);
     for (int i = 0; i < 2; i++) {
         if (l->half[i].busy) jaxcc_rt_cuda.cuEventSynchronize(l->half[i].done);
         if (l->half[i].at) jaxcc_rt_cuda.cuMemFreeHost(l->half[i].at);

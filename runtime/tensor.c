@@ -195,6 +195,7 @@ static int32_t check_tensors(const Call *c, const jaxcc_rt_memory *m) {
 static int64_t integer(const char *dtype, const void *at) {
     int bits = atoi(dtype + 1), above = 64 - bits;
     uint64_t x = 0;
+    assert(at);
     memcpy(&x, at, bits < 8 ? 1 : (size_t)bits / 8);
     x <<= above;
     return *dtype == 'i' ? (int64_t)x >> above : (int64_t)(x >> above);

@@ -64,6 +64,7 @@ all() {
     part sh tests/gpu-pointers.sh "$build" "$mode"
     part sh tests/gpu-waits.sh "$build"
     part sh tests/dlpack.sh "$build" "$mode"
+    part sh tests/gpu-solver.sh "$build" "$mode"
     case $mode in release) some=0.2 ;; *) some=0.02 ;; esac
     part sh tests/gpu-cases.sh "$build" $some tests/cases # all: make check-gpu
     part sh tests/gpu-ptxas.sh "$build" 0.02 tests/cases

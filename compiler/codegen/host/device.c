@@ -141,6 +141,17 @@ static bool takes_arrays_there(Str name) {
         if (str_eq(name, str(names[i]))) return true;
     return false;
 }
+/* What runs the function of that name: of the host, or of the device if it has large matrices (runtime/cuda_solver.h). */
+static Str runtime_by(Arena *arena, Str name) {
+    static const char *const solved[] = {"cholesky_", "lu_", "geqrf_", "orgqr_", "triangular_", "eigh", "svd"};
+    static const char *const types[] = {"f32", "f64", "c64", "c128", ""};
+    Str rest = {name.at + strlen("jaxcc_rt_"), name.n - (uint32_t)strlen("jaxcc_rt_")};
+    for (size_t i = 0; i < sizeof solved / sizeof *solved; i++)
+        for (size_t k = 0; k < sizeof types / sizeof *types; k++)
+            if (str_is(rest, str_format(arena, "%s%s", solved[i], types[k]).at))
+                return str_format(arena, "jaxcc_rt_cuda_%.*s", SF(rest));
+    return S("jaxcc_rt_cuda_host");
+}
 void device_runtime(Host *h, Step *s, Str name, V arrays, V sizes) {
     Emit *e = h->e;
     if (takes_arrays_there(name)) {
@@ -161,7 +172,7 @@ void device_runtime(Host *h, Step *s, Str name, V arrays, V sizes) {
     MlirType types[3] = {e->ptr, e->ptr, e->ptr};
     em_declare(e, name.at, no_type, 3, types);
     V args[7] = {h->frame.heap, em_address(e, name), arrays, bytes, em_i64(e, q->in.n), em_i64(e, q->out.n), sizes};
-    em_call(e, "jaxcc_rt_cuda_host", no_type, 7, args);
+    em_call(e, runtime_by(e->arena, name).at, no_type, 7, args);
 }
 
 /* ---- the entry */
