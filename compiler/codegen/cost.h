@@ -134,6 +134,9 @@ enum {
     WARP_ROW = 1024,        /* … which are a warp for so many elements … */
     LEAST_WARP_ROWS = 2048, /* … of at least so many rows */
     SHARED_ROWS = 32768,    /* bytes of the scratch rows of a block with several */
+    DEVICE_ALIGN = 16,      /* bytes of the widest access; every array and buffer begins at a multiple of them */
+    RUN_COST = 160,         /* the most that a thread does at once for such accesses … */
+    RUN_POINTS = 1 << 14,   /* … of at least so many elements */
     PREFIX_ITEMS = 4,       /* neighbouring elements that a thread of a block has at a time */
     PREFIX_PART = 16        /* of what a part of prefixes leaves */
 };

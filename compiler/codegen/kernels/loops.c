@@ -671,11 +671,63 @@ void kernel_loops(Kernel *k, V lo, V hi) {
     if (s->block > 1) kernel_blocks(k, s->kept[0], s->block, &lo, &hi);
     kernel_nest(k, (Nesting){s->kept, s->nkept, body_inside, NULL}, lo, hi);
 }
+/* ---- runs on a device: all values, then all stores, so that LLVM makes wide accesses of those of neighbouring elements */
+typedef struct {
+    Pending *all; /* by store, then by iteration */
+    uint32_t i, n;
+} Run;
+static void evaluate(Kernel *k, void *user) {
+    Run *r = user;
+    r->n = kernel_pending(k, r->all + r->i, k->x.step->run);
+}
+static void whole_run(Kernel *k) {
+    Step *s = k->x.step;
+    Indices *x = k->x.ix;
+    Run r = {arena_new(k->x.plan->arena, Pending, s->run * (s->stores.n + 1)), 0, 0};
+    for (; r.i < s->run; r.i++) {
+        Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, r.i));
+        substituted(k, s->lane, at, evaluate, &r);
+    }
+    kernel_store_all(k, r.all, r.n * s->run);
+}
+/* The iterations from `first` to the end, fewer than a run. */
+static void rest_of_run(Kernel *k, V first, V n) {
+    Emit *e = k->e;
+    For f = em_for(e, first, n, em_i64(e, 1), 0, NULL);
+    kernel_enter(k);
+    kernel_bind(k, k->x.step->lane, em_arg(&f.scope, 0));
+    kernel_stores(k);
+    kernel_leave(k);
+    em_for_end(e, &f, NULL, NULL);
+}
+static void one_run(Kernel *k) {
+    Emit *e = k->e;
+    Step *s = k->x.step;
+    Dim n = loop_extent(k->x.ix, s->lane);
+    if (dim_mod(k->x.plan->cx->types, n, s->run) == 0) {
+        whole_run(k);
+        return;
+    }
+    V run = em_i64(e, s->run), first = em_bin(e, "llvm.mul", kernel_index(k, ix_atom(k->x.ix, s->runs)), run);
+    uint32_t least = k->least;
+    If f = em_if(e, em_cmpi(e, "sle", em_bin(e, "llvm.add", first, run), kernel_dim(k, n)));
+    kernel_enter(k);
+    k->least = k->x.depth;
+    whole_run(k);
+    k->least = least;
+    kernel_leave(k);
+    em_else(e, &f, 0, NULL);
+    kernel_enter(k);
+    rest_of_run(k, first, kernel_dim(k, n));
+    kernel_leave(k);
+    em_if_end(e, &f, NULL, NULL);
+}
+
 void device_loops(Kernel *k, V item, V unused) {
     const Division *d = &k->x.step->division;
     Accs accs;
     if (!k->x.step->parts) {
-        body(k);
+        (k->x.step->run ? one_run : body)(k);
         return;
     }
     collect(k, &accs);

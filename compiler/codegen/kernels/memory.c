@@ -59,7 +59,8 @@ static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
         e->block = was;
         return r;
     }
-    V m = k->x.guard.v ? load_one(k, p, d, reg_v(k->x.guard)) : em_load(e, em_memory_type(e, d), p, dtype_align(d));
+    V m = k->x.guard.v ? load_one(k, p, d, reg_v(k->x.guard))
+                       : em_load(e, em_memory_type(e, d), p, address_align(k->x.plan, b, d, address));
     V r = em_to_register(e, d, m);
     e->block = was;
     return reg(r, true, depth);
@@ -252,7 +253,7 @@ void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
     V base = kernel_buffer(k, b), i = kernel_index(k, address);
     if (!lanes) {
         V v = r.uniform || k->w == 1 ? reg_v(r) : em_extract(e, reg_v(r), 0);
-        em_store(e, em_to_memory(e, d, v), em_gep(e, base, i, t), dtype_align(d));
+        em_store(e, em_to_memory(e, d, v), em_gep(e, base, i, t), address_align(k->x.plan, b, d, address));
         return;
     }
     V m = em_to_memory(e, d, kernel_vector(k, r));
@@ -325,10 +326,8 @@ void kernel_store_all(Kernel *k, Pending *all, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (!all[i].done) store_pending(k, all, n, i);
 }
-/* Evaluates all values first: one of them may overwrite memory that another is computed from. */
-void kernel_stores(Kernel *k) {
+uint32_t kernel_pending(Kernel *k, Pending *all, uint32_t apart) {
     Step *step = k->x.step;
-    Pending *all = arena_new(k->x.plan->arena, Pending, step->stores.n + 1);
     uint32_t n = 0;
     each(Store, s, step->stores) {
         Dtype d = val_array(k->x.plan->cx, s->v)->dtype;
@@ -338,7 +337,12 @@ void kernel_stores(Kernel *k) {
         Reg r = eval_value(&k->x, s->v, index);
         if (plan_stacks(k->x.plan, step, s->v)) continue; /* it is written */
         Ix address = store_address(k->x.plan, s, index);
-        all[n++] = (Pending){s->buf, s->as ? s->as : d, address, kernel_convert(k, r, d, s->as), false};
+        all[apart * n++] = (Pending){s->buf, s->as ? s->as : d, address, kernel_convert(k, r, d, s->as), false};
     }
-    kernel_store_all(k, all, n);
+    return n;
+}
+/* Evaluates all values first: one of them may overwrite memory that another is computed from. */
+void kernel_stores(Kernel *k) {
+    Pending *all = arena_new(k->x.plan->arena, Pending, k->x.step->stores.n + 1);
+    kernel_store_all(k, all, kernel_pending(k, all, 1));
 }

@@ -1,3 +1,4 @@
+#include "../cost.h"
 #include "../eval/record.h"
 #include "dot.h"
 #include <assert.h>
@@ -124,6 +125,30 @@ static void walk_body(Walk *w, Body *b) {
     each(Val, v, b->j->out)
         if (!val_info(w->p->cx, *v)->lit) touch(w, plan_info(w->p, *v)->buf);
     w->body = outer, w->step = step;
+}
+
+/* Does it begin where memory is aligned? */
+static bool is_aligned(const Plan *p, const Buf *b) {
+    switch (b->kind) {
+    case BUF_CONST:
+    case BUF_WORK:
+    case BUF_HEAP: return true;
+    case BUF_IN:
+    case BUF_OUT: return !p->function;
+    default: return false;
+    }
+}
+static bool is_multiple(Plan *p, Ix address, Dim n) {
+    const IxExpr *x = ix_at(p->ix, address);
+    bool all = dim_mod(p->cx->types, x->c, n) == 0;
+    for (uint32_t i = 0; i < x->n; i++) all &= dim_mod(p->cx->types, x->at[i].coef, n) == 0;
+    return all;
+}
+uint32_t address_align(Plan *p, const Buf *b, Dtype d, Ix address) {
+    uint32_t element = dtype_align(d), bytes = dtype_bytes(d), align = DEVICE_ALIGN;
+    if (!p->target->device || !is_aligned(p, b)) return element;
+    while (align > element && !is_multiple(p, address, align / bytes)) align /= 2;
+    return align;
 }
 
 /* ---- blocks */

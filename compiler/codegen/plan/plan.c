@@ -76,6 +76,7 @@ Plan *plan(Callees *cs, const Jaxpr *j, const uint32_t *over) {
     p->copies.cx = cx;
     p->known.keys.arena = p->known.programs.arena = cx->arena;
     p->fuse = cx->options->opt > 0;
+    p->function = over;
     plan_grow(p);
     if (p->target->device) known_mark_top(p, j);
     Body *b = p->top = arena_new(p->arena, Body, 1);

@@ -180,6 +180,8 @@ typedef struct Step {
     Dim units;      /* independent parts of the work, which threads share */
     Grid grid;      /* on a device */
     Division division;
+    uint32_t run; /* on a device: neighbouring iterations of `lane` that a thread does at once; 0: one */
+    Atom runs;    /* the loop of the grid over them */
 
     struct {
         Val *at;
@@ -257,6 +259,7 @@ typedef struct Plan {
     Dim workspace;             /* bytes */
     bool heap;                 /* sizes are computed, or C code is called: the body runs under jaxcc_rt_heap_run */
     bool *computed;            /* by output: the library allocates it */
+    bool function;             /* called by the program, with arrays at any place */
     bool fuse;                 /* not at -O0: each equation is a step of its own */
     uint32_t position;
     struct {
@@ -349,6 +352,8 @@ bool step_in_order(Plan *, const Step *);
 bool prim_in_order(Prim reduce, Dtype);
 /* CUM: the loop over the axis. */
 Atom cum_axis(Plan *, const Step *);
+/* The bytes of which a place in memory is known to be a multiple, from those of an element up to DEVICE_ALIGN. */
+uint32_t address_align(Plan *, const Buf *, Dtype, Ix address);
 /* Makes sure that v is in memory; returns its buffer. */
 Buf *plan_stored(Plan *, Body *, Val v);
 /* The same, dense and from the start of the buffer. */

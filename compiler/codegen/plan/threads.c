@@ -1,5 +1,6 @@
 #include "threads.h"
 #include "../cost.h"
+#include "../eval/record.h"
 #include "dot.h"
 #include "scatter.h"
 #include "vectors.h"
@@ -99,9 +100,56 @@ static void divide_sums(Plan *p, Step *s) {
     divide(p, s, n, least, most);
     s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, 8 * (Dim)words));
 }
+/* ---- runs: a thread has neighbouring elements that wide accesses read and write */
+typedef struct {
+    Plan *p;
+    const Step *step;
+    bool apart; /* an element is elsewhere than beside its neighbour's, or an array begins anywhere */
+    uint32_t widest;
+} Run;
+static void place(Run *r, const Buf *b, Dtype d, Ix address) {
+    bool other;
+    Dim apart = ix_coef(r->p->ix, address, r->step->lane, &other);
+    r->apart |= other || (apart != 0 && apart != 1) || (apart && address_align(r->p, b, d, 0) < DEVICE_ALIGN);
+    if (apart && dtype_bytes(d) > r->widest) r->widest = dtype_bytes(d);
+}
+static void read_place(void *user, Val v, const Ix *index, Ix address) {
+    Run *r = user;
+    const Info *info = v ? plan_info(r->p, v) : NULL; /* not an index that is a value */
+    if (v && info->class != VAL_SCALAR) place(r, info->buf, val_array(r->p->cx, v)->dtype, address);
+}
+static void find_places(Run *r) {
+    Plan *p = r->p;
+    Step *s = (Step *)r->step;
+    Eval *x = record(p, s, read_place, r);
+    each(Store, st, s->stores) {
+        Ix index[MAX_RANK];
+        step_at(p, s, st->v, index);
+        eval_value(x, st->v, index);
+        record_place(x, st, index);
+        place(r, st->buf, st->as ? st->as : val_array(p->cx, st->v)->dtype, store_address(p, st, index));
+    }
+    record(p, NULL, NULL, NULL); /* r does not last as long as it */
+}
+static void choose_run(Plan *p, Step *s) {
+    Grid *g = &s->grid;
+    Run r = {.p = p, .step = s};
+    if (s->reduces || s->carried || !s->nkept || s->lane != s->kept[s->nkept - 1]) return;
+    if (known_below(g->items, RUN_POINTS)) return;
+    find_places(&r);
+    uint32_t run = r.widest && !r.apart ? DEVICE_ALIGN / r.widest : 1;
+    while (run > 1 && run * s->cost > RUN_COST) run /= 2;
+    Dim n = loop_extent(p->ix, s->lane);
+    if (run <= 1 || (s->nkept > 1 && dim_mod(p->cx->types, n, run) != 0)) return;
+    Atom *loops = arena_new(p->arena, Atom, g->nloops);
+    memcpy(loops, g->loops, g->nloops * sizeof *loops);
+    s->run = run, s->runs = loops[g->nloops - 1] = atom_loop(p->ix, times(p, n, run));
+    g->loops = loops, g->items = extents(p, loops, g->nloops);
+}
 static void decide_loops(Plan *p, Step *s) {
     Grid *g = &s->grid;
     points(p, s);
+    choose_run(p, s);
     g->threads = threads_for(g->items, WARP);
     if (shares_lanes(p, s))
         share_lanes(p, s);
