@@ -237,7 +237,7 @@ void jaxcc_rt_cuda_read(jaxcc_rt_heap *h, void *to, const void *from, int64_t by
 }
 void jaxcc_rt_cuda_where(jaxcc_rt_heap *h, Device **device, Lane **lane, CUstream *stream) {
     Call *c = call_of(h);
-    must(h, take_lane(c));
+    must(h, jaxcc_rt_cuda_take_lane(c));
     *device = c->device, *lane = c->lane, *stream = c->stream;
 }
 static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
