@@ -235,11 +235,6 @@ void jaxcc_rt_cuda_read(jaxcc_rt_heap *h, void *to, const void *from, int64_t by
     must(h, jaxcc_rt_cuda_take_lane(c));
     must(h, jaxcc_rt_cuda_copy_out(c->device, c->lane, c->stream, area(&to, &bytes, 1), address(from)));
 }
-void jaxcc_rt_cuda_where(jaxcc_rt_heap *h, Device **device, Lane **lane, CUstream *stream) {
-    Call *c = call_of(h);
-    must(h, jaxcc_rt_cuda_take_lane(c));
-    *device = c->device, *lane = c->lane, *stream = c->stream;
-}
 static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 void jaxcc_rt_cuda_host(jaxcc_rt_heap *h, jaxcc_rt_function *function, void *const *arrays, const int64_t *bytes,
                         int64_t n_in, int64_t n_out, const int64_t *sizes) {

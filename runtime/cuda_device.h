@@ -74,8 +74,6 @@ void jaxcc_rt_cuda_leave(void);
 bool jaxcc_rt_cuda_idle(void); /* none is, and the driver works */
 /* Is called at the end of the process, or when the library is unloaded, before the devices end. */
 bool jaxcc_rt_cuda_at_end(void (*)(void *));
-/* Of a call: the device, a lane and the stream. */
-void jaxcc_rt_cuda_where(jaxcc_rt_heap *, Device **, Lane **, CUstream *);
 
 /* 0 if r is. Else the thread's text says what failed: the function, on this device. */
 int32_t jaxcc_rt_cuda_failed(Device *, CUresult r, const char *function);

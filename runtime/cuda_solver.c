@@ -2,7 +2,7 @@
    and meaning; our rows are their columns. What a function says of a matrix, `info`, is read by the host, so that a lane's
    handles have no work when the call gives it back. */
 #include "cuda_solver.h"
-#include "cuda_device.h"
+#include "cuda_call.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -301,17 +301,15 @@ static bool suits(const Solution *a, const int64_t *sizes) {
 }
 /* False: by the host. */
 static bool solved(jaxcc_rt_heap *h, const Solution *a, int kind, void *const *arrays, const int64_t *sizes) {
-    Lane *lane;
-    Device *device;
-    CUstream stream;
+    Call *c = call_of(h);
     if (!suits(a, sizes)) return false;
-    jaxcc_rt_cuda_where(h, &device, &lane, &stream);
-    Work w = {.h = h, .s = solver_of(lane, device), .arrays = arrays, .sizes = sizes, .kind = kind};
+    must(h, jaxcc_rt_cuda_take_lane(c));
+    Work w = {.h = h, .s = solver_of(c->lane, c->device), .arrays = arrays, .sizes = sizes, .kind = kind};
     if (!w.s) return false;
     w.real_bytes = kind % 2 ? 8 : 4;
     w.bytes = kind < C64 ? w.real_bytes : 2 * w.real_bytes;
-    check(&w, "cusolverDnSetStream", find("cusolverDnSetStream")(w.s->solver, stream), ALLOC_FAILED);
-    check(&w, "cublasSetStream", find("cublasSetStream_v2")(w.s->blas, stream), ALLOC_FAILED_BLAS);
+    check(&w, "cusolverDnSetStream", find("cusolverDnSetStream")(w.s->solver, c->stream), ALLOC_FAILED);
+    check(&w, "cublasSetStream", find("cublasSetStream_v2")(w.s->blas, c->stream), ALLOC_FAILED_BLAS);
     int64_t bytes = sizes[0] * (int64_t)sizeof(int32_t);
     w.info = jaxcc_rt_cuda_get(h, bytes);
     jaxcc_rt_cuda_fill(h, w.info, 0, sizeof(int32_t), sizes[0]);

@@ -139,16 +139,17 @@ full() {
 }
 # expected [VARIABLE=VALUE...]: the last program, on a GPU with cuSOLVER, gives the numbers of the host
 expected() {
-    env LD_LIBRARY_PATH="$gpu/solver:$gpu" JAXCC_SOLVER_LOG="$work/used" JAXCC_GPU_LAZY=1 "$@" \
+    env LD_LIBRARY_PATH="$gpu/solver:$gpu" JAXCC_SOLVER_LOG="$work/used" JAXCC_GPU_LEAKS="$work/leaks" JAXCC_GPU_LAZY=1 "$@" \
         jaxcc-run "$work/gpu.so" --rtol "$tolerance" --atol "$tolerance" --expect "$work/want.npz"
 }
+clean() { ! grep left "$work/used" && ! [ -s "$work/leaks" ]; }
 # agrees NAME OUTPUTS FUNCTION: a program of these outputs gives on a GPU what it gives on the host, by this function of cuSOLVER
 agrees() {
     program "$1" "$2" >"$work/$1.jaxpr"
     jaxcc -w "$work/$1.jaxpr" -o "$work/cpu.so" && jaxcc-run "$work/cpu.so" -o "$work/want.npz" &&
         jaxcc -w --target=nvptx64 "$work/$1.jaxpr" -o "$work/gpu.so" || return 1
     rm -f "$work/used"
-    expected && ! grep -q left "$work/used" && grep "$3" "$work/used"
+    expected && clean && grep "$3" "$work/used"
 }
 for type in f32 f64 c64 c128; do
     case $type in
@@ -175,13 +176,13 @@ done
 # The last program: cuSOLVER does not start; an error of it; what does not fit is said.
 without() {
     rm -f "$work/used"
-    expected JAXCC_SOLVER_FAIL="$1:1" && [ "$(grep -c . "$work/used")" = "$2" ]
+    expected JAXCC_SOLVER_FAIL="$1:1" && clean && [ "$(grep -c . "$work/used")" = "$2" ]
 }
 try "without cuSOLVER" without cusolverDnCreate 1
 try "without cuBLAS" without cublasCreate 2
 refused() {
     expected JAXCC_SOLVER_FAIL="$1" >"$work/said" 2>&1
-    grep "$2" "$work/said"
+    grep "$2" "$work/said" && clean
 }
 try "an error" refused trsm:13 "status 7: GPU 0: cuBLAS' trsm failed with status 13"
 try "no memory" refused trsm:3 "status 3: GPU 0: cuBLAS' trsm failed with status 3"
