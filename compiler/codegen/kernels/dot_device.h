@@ -34,6 +34,8 @@ bool staged_along(const Product *, uint32_t side);
 /* The address of 16 bytes (form DOT_MMA) or of an element of an operand in the terms at `slot`, at a row or column of the
    tile and a term. With DOT_MMA one of both is a multiple of what 16 bytes hold. */
 V staged_at(const Product *, uint32_t side, V slot, V at, V term);
+/* Bytes of a line there, whose pieces of 16 bytes are exchanged by its number. */
+uint32_t staged_line(const Product *, uint32_t side);
 /* Where the terms of a turn are. */
 V stage_slot(const Product *, V turn);
 /* Elements of a turn that were read and are not yet in shared memory. */
@@ -53,6 +55,8 @@ void stage_wait(const Product *, bool all);
 uint32_t product_sums(const Product *); /* of a thread */
 /* Adds the terms at `slot`. */
 void product_multiply(const Product *, V slot, V *sums);
+/* The same by warpgroups; n: the number of sums (dot_warpgroup.c). */
+void product_warpgroups(const Product *, V slot, uint32_t n, V *sums);
 /* The rows of the tile are in shared memory a slab at a time, for all threads: the number of slabs and of their rows; which row
    of the tile a row of a slab is. */
 uint32_t product_slabs(const Product *);

@@ -11,15 +11,14 @@
 
    DOT_FMA: 16 × 16 threads, each of which has high × wide elements: up to 4 neighbours, and as many 64 further on.
    Tensor cores: 2 × 4 warps, each of which has a half of the rows and a quarter of the columns, in parts of 16 × 8 (f64:
-   8 × 8). Of such a part lane l has the rows l / 4 (and 8 + l / 4) of the columns 2 (l % 4) and the next one. */
+   8 × 8). Of such a part lane l has the rows l / 4 (and 8 + l / 4) of the columns 2 (l % 4) and the next one. Warpgroups:
+   4 warps have 64 rows, and if these are all, a half of the columns (dot_warpgroup.c). */
 
 enum {
     SIDE_THREADS = 16, /* threads along the rows, and along the columns */
     GROUP = 4,
     GROUP_ROWS = GROUP * SIDE_THREADS, /* also the most rows of a slab */
-    WARPS_HIGH = 2,                    /* warps along the rows */
-    WARPS_WIDE = 4,
-    PART_ROWS = 16, /* of tensor cores */
+    PART_ROWS = 16,                    /* of tensor cores */
     PART_COLUMNS = 8,
     TERM_BYTES = 32, /* of its terms */
     F64_ROWS = 8,
@@ -29,21 +28,28 @@ enum {
     PART_OPERANDS = 10 /* registers: 4 of A, 2 of B, 4 of the sums */
 };
 static bool by_threads(const Product *p) { return p->dot->form == DOT_FMA; }
+static uint32_t warps(const Product *p, uint32_t side) {
+    uint32_t all = TILE_THREADS / WARP, high = p->dot->warpgroups ? p->dot->tile.rows / PART_ROWS : 2;
+    return side ? all / high : high;
+}
 static uint32_t part_rows(const Product *p) { return p->dot->form == DOT_MMA ? PART_ROWS : F64_ROWS; }
 /* Parts of a warp along a side; elements of a thread. */
 static uint32_t parts(const Product *p, uint32_t side) {
     if (by_threads(p)) return tile_length(p, side) / SIDE_THREADS;
-    return side ? p->dot->tile.columns / WARPS_WIDE / PART_COLUMNS : p->dot->tile.rows / WARPS_HIGH / part_rows(p);
+    return tile_length(p, side) / warps(p, side) / (side ? PART_COLUMNS : part_rows(p));
 }
 static uint32_t part_sums(const Product *p) { return by_threads(p) ? 1 : part_rows(p) / 4; }
 uint32_t product_sums(const Product *p) { return parts(p, 0) * parts(p, 1) * part_sums(p); }
 
 static V lane(const Product *p) { return rest(p, thread_number(p->k), WARP); }
-/* Where the warp's rows or columns begin in the tile. */
-static V warp_first(const Product *p, uint32_t side) {
+/* Which rows or columns are the warp's; where they begin in the tile. */
+static V warp_number(const Product *p, uint32_t side) {
     V warp = over(p, thread_number(p->k), WARP);
-    V at = side ? rest(p, warp, WARPS_WIDE) : over(p, warp, WARPS_WIDE);
-    return times(p, at, tile_length(p, side) / (side ? WARPS_WIDE : WARPS_HIGH));
+    uint32_t n = warps(p, p->dot->warpgroups ? 0 : 1);
+    return (side == 1) == p->dot->warpgroups ? over(p, warp, n) : rest(p, warp, n);
+}
+static V warp_first(const Product *p, uint32_t side) {
+    return times(p, warp_number(p, side), tile_length(p, side) / warps(p, side));
 }
 /* The first of the thread's group of rows or columns. */
 static V thread_first(const Product *p, uint32_t side) {
@@ -159,13 +165,20 @@ static void multiply_f64(const Product *p, V slot, V *sums) {
 void product_multiply(const Product *p, V slot, V *sums) {
     static void (*const rule[])(const Product *, V, V *) = {
         [DOT_FMA] = multiply_threads, [DOT_MMA] = multiply_warps, [DOT_MMA_F64] = multiply_f64};
+    if (p->dot->warpgroups) {
+        product_warpgroups(p, slot, product_sums(p), sums);
+        return;
+    }
     assert(parts(p, 0) <= MOST_PARTS && parts(p, 1) <= MOST_PARTS);
     rule[p->dot->form](p, slot, sums);
 }
 
-/* ---- slabs: of all warps the same rows, GROUP_ROWS in all */
-static uint32_t warp_rows(const Product *p) { return by_threads(p) ? 1 : WARPS_HIGH; }
-uint32_t slab_rows(const Product *p) { return p->dot->tile.rows < GROUP_ROWS ? p->dot->tile.rows : GROUP_ROWS; }
+/* ---- slabs: of all warps the same rows, GROUP_ROWS in all, or the whole tile */
+static uint32_t warp_rows(const Product *p) { return by_threads(p) ? 1 : warps(p, 0); }
+uint32_t slab_rows(const Product *p) {
+    bool whole = p->dot->warpgroups || p->dot->tile.rows < GROUP_ROWS;
+    return whole ? p->dot->tile.rows : GROUP_ROWS;
+}
 uint32_t product_slabs(const Product *p) { return p->dot->tile.rows / slab_rows(p); }
 V slab_row(const Product *p, uint32_t slab, V row) {
     uint32_t own = slab_rows(p) / warp_rows(p);
@@ -202,9 +215,8 @@ static void store_threads(const Product *p, uint32_t slab, const V *sums) {
         }
 }
 static void store_warps(const Product *p, uint32_t slab, const V *sums) {
-    uint32_t wide = parts(p, 1), own = slab_rows(p) / WARPS_HIGH, high = own / part_rows(p), pairs = part_sums(p) / 2;
-    V warp = over(p, over(p, thread_number(p->k), WARP), WARPS_WIDE);
-    V first = plus(p, times(p, warp, own), over(p, lane(p), 4)), pair = times(p, rest(p, lane(p), 4), 2);
+    uint32_t wide = parts(p, 1), own = slab_rows(p) / warps(p, 0), high = own / part_rows(p), pairs = part_sums(p) / 2;
+    V first = plus(p, times(p, warp_number(p, 0), own), over(p, lane(p), 4)), pair = times(p, rest(p, lane(p), 4), 2);
     for (uint32_t i = 0; i < high * wide * pairs; i++) {
         uint32_t part = i / pairs, part_row = part / wide, half = i % pairs;
         V row = plus(p, first, em_i64(p->e, part_row * part_rows(p) + half * 8));

@@ -12,6 +12,9 @@
    row r are exchanged by r: then they are in different banks. What is 16 bytes in memory is copied asynchronously; all
    else is evaluated.
 
+   Warpgroups read the same, from lines of at most BANKS_BYTES: a term's row is divided into such lines, each with those of
+   all other terms behind it.
+
    Else a term is a row of rows or columns, and PAD elements more. */
 
 enum { PAD = 4, PIECE = 16, BANKS_BYTES = 128, AT_ONCE = 2 };
@@ -31,6 +34,10 @@ int64_t staged_bytes(const Product *p, uint32_t side) {
 }
 
 /* ---- places */
+uint32_t staged_line(const Product *p, uint32_t side) {
+    uint32_t width = pitch(p, side);
+    return p->dot->warpgroups && width > BANKS_BYTES ? BANKS_BYTES : width;
+}
 V stage_slot(const Product *p, V turn) {
     V slot = rest(p, turn, p->dot->tile.turns);
     return em_gep(p->e, p->shared, times(p, slot, staged_bytes(p, 0) + staged_bytes(p, 1)), p->e->i8);
@@ -39,9 +46,14 @@ V staged_at(const Product *p, uint32_t side, V slot, V at, V term) {
     Emit *e = p->e;
     bool along = staged_along(p, side);
     V row = along ? at : term, column = along ? term : at;
-    uint32_t width = pitch(p, side), pieces = width / PIECE;
+    uint32_t width = staged_line(p, side), pieces = width / PIECE;
     if (side) slot = em_gep(e, slot, em_i64(e, staged_bytes(p, 0)), e->i8);
     if (!by_warps(p)) return em_gep(e, slot, plus(p, times(p, row, width), times(p, column, bytes_of(p))), e->i8);
+    if (width < pitch(p, side)) {
+        V line = over(p, column, width / bytes_of(p));
+        slot = em_gep(e, slot, times(p, line, (int64_t)width * p->dot->tile.terms), e->i8);
+        column = rest(p, column, width / bytes_of(p));
+    }
     uint32_t once = width < BANKS_BYTES ? BANKS_BYTES / width : 1; /* rows that are in different banks anyway */
     V turned = rest(p, over(p, row, once), pieces < 8 ? pieces : 8);
     V piece = em_bin(e, "llvm.xor", over(p, column, in_piece(p)), turned);
@@ -234,5 +246,6 @@ void stage_end(const Product *p, V turn, const Held *h) {
 void stage_wait(const Product *p, bool all) {
     V left = em_int(p->e, p->e->i32, all ? 0 : p->dot->tile.turns - 2);
     if (asynchronous(p)) threads_intrinsic(p->e, "llvm.nvvm.cp.async.wait.group", no_type, 1, &left);
+    if (p->dot->warpgroups) threads_intrinsic(p->e, "llvm.nvvm.fence.proxy.async.shared_cta", no_type, 0, NULL);
     threads_meet(p->k);
 }

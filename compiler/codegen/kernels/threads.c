@@ -5,7 +5,7 @@
 #include <mlir-c/Dialect/LLVM.h>
 
 /* Values move between threads as words of 32 bits. */
-enum { WORD = 32, MOST_WORDS = 4, SHARED_ALIGN = 16 };
+enum { WORD = 32, MOST_WORDS = 4, SHARED_ALIGN = 16, SHARED_BASE = 1024 }; /* SHARED_BASE: warpgroups need it */
 
 static V intrinsic(Emit *e, const char *name, MlirType t, uint32_t n, const V *operands) {
     int32_t segments[2] = {(int32_t)n, 0};
@@ -62,7 +62,7 @@ static void declare_shared(Emit *e) {
                  {"global_type", mlirTypeAttrGet(mlirLLVMArrayTypeGet(e->i8, 0))},
                  {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal)},
                  {"addr_space", mlirIntegerAttrGet(e->i32, SHARED_SPACE)},
-                 {"alignment", mlirIntegerAttrGet(e->i64, SHARED_ALIGN)}};
+                 {"alignment", mlirIntegerAttrGet(e->i64, SHARED_BASE)}};
     em_op(e, "llvm.mlir.global", &(Op){0, NULL, 0, NULL, 5, a, 1, &none});
     e->block = was;
 }

@@ -58,6 +58,7 @@ typedef struct Dot {
 } Dot;
 /* The same for a device (dot_device.c): operands are evaluated wherever they are read; `a`, `b` and tiles are not used. */
 enum { DOT_ROWS, DOT_COLUMNS, DOT_BATCHES, DOT_ROLES };
+enum { WARPGROUP_ROWS = 64 }; /* that a warpgroup multiplies at once */
 /* What multiplies: each thread its own elements; or warps, by tensor cores, 16 × 8 at a time, or 8 × 8 of f64. */
 typedef enum { DOT_FMA, DOT_MMA, DOT_MMA_F64 } DotForm;
 typedef struct DeviceDot {
@@ -70,7 +71,8 @@ typedef struct DeviceDot {
         Dim extent; /* of all of them */
     } loops[DOT_ROLES];
     DotForm form;
-    Dtype as; /* of both operands while they are multiplied, which holds all their values */
+    bool warpgroups; /* DOT_MMA: four warps multiply together, from shared memory */
+    Dtype as;        /* of both operands while they are multiplied, which holds all their values */
     struct {
         uint32_t rows, columns, terms; /* of a tile, and how many terms of it are in shared memory at a time */
         uint32_t turns;                /* how often that is: what is multiplied and what comes next */

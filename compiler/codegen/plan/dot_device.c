@@ -188,6 +188,7 @@ void dot_device_schedule(Plan *p, Step *s) {
     find_sides(p, s, d, type);
     choose_form(s, d, type);
     choose_tile(p, s, d);
+    d->warpgroups = p->target->device->warpgroups && d->form == DOT_MMA && d->tile.rows >= WARPGROUP_ROWS;
     find_plain(p, d);
     bool copied = d->side[0].plain && d->side[1].plain; /* else addresses need registers */
     d->blocks = d->form != DOT_MMA_F64 && copied ? TILE_BLOCKS : 0;
