@@ -43,6 +43,11 @@ enum {
     EDGE_LANES = 32   /* a vector is rarely inside a shorter row */
 };
 
+/* ---- devices */
+enum {
+    SCATTER_FEW = 8 /* positions: so few updates that replace what is there are done in order */
+};
+
 /* ---- vectors: what the target decides for a step */
 enum {
     VECTORS = 4,       /* vectors in one iteration */

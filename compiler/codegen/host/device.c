@@ -107,11 +107,20 @@ static void launch(Host *h, Step *s, KernelRule *rule, const Grid *g) {
         one,           em_i64(e, g->threads), em_i64(e, shared)};
     em_call(e, "jaxcc_rt_cuda_launch", no_type, 8, args);
 }
+static void claim(Host *h, Step *s) {
+    Emit *e = h->e;
+    V zero = em_i64(e, 0), bytes = em_i64(e, dtype_bytes(s->claims.as));
+    V args[5] = {h->frame.heap, frame_buffer(&h->frame, s->claims.buf), zero, bytes,
+                 frame_dim(&h->frame, s->claims.places)};
+    em_call(e, "jaxcc_rt_cuda_fill", no_type, 5, args);
+    launch(h, s, device_claim, &s->claims.grid);
+}
 void launch_device(Host *h, Step *s) {
     const Machine *m = h->e->target->machine;
     KernelRule *first = s->parts ? m->before[s->kind] : NULL, *last = s->parts ? m->after[s->kind] : NULL;
     Grid g = s->grid;
     g.items = dim_sub(h->plan->cx->types, g.items, s->division.items);
+    if (s->claims.buf) claim(h, s);
     if (first) launch(h, s, first, &g);
     launch(h, s, m->kernels[s->kind], &s->grid);
     g.items = s->division.items;

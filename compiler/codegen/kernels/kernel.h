@@ -136,6 +136,8 @@ KernelRule kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_s
 KernelRule device_loops, device_combine, device_dot, device_cumulative, device_scatter;
 /* Reduces a part of the prefixes, before device_cumulative where the step has parts. */
 KernelRule device_cumulative_parts;
+/* Before device_scatter, if it needs claims. */
+KernelRule device_claim;
 /* The sum of a STEP_DOT, of type `acc`, in the result's type; if that does not represent all values of the operands' type,
    a float is first rounded to the latter. */
 Reg dot_result(Kernel *, Dtype acc, Reg sum);

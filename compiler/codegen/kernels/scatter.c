@@ -2,6 +2,7 @@
 #include "../../typecheck/index.h"
 #include "../eval/gather.h"
 #include "../plan/scatter.h"
+#include "atomic.h"
 
 /* Scatter: the result is in the memory of the operand or of a copy, and this kernel writes the updates over it. Loops
    over positions run in order, since two may be equal: the last one wins, sums are added in the order of the updates.
@@ -30,6 +31,11 @@ static void write_one(Kernel *k, void *user) {
     step_at(k->x.plan, s, st->v, index);
     Ix to = scatter_address(k->x.plan, e, index);
     Reg update = eval_value(&k->x, st->v, index);
+    if (s->meeting == MEET_ATOMIC) {
+        V place = em_gep(k->e, kernel_buffer(k, st->buf), kernel_index(k, to), em_memory_type(k->e, d));
+        atomic_combine(k, prim_combiner[e->prim], d, place, reg_v(update));
+        return;
+    }
     if (prim_combiner[e->prim] != P_none || program(e)) {
         Reg old = kernel_load(k, st->buf, d, to, 0);
         V x[2] = {kernel_vector(k, old), kernel_vector(k, update)};
@@ -64,19 +70,22 @@ static V placed(Kernel *k, const Eqn *e, const Window *w) {
     }
     return all;
 }
-static void write_position(Kernel *k, void *user) {
-    Scattering *c = user;
-    V ok = placed(k, k->x.step->e, c->window);
-    if (!ok.ptr) {
-        write_window(k, c);
+typedef void Inside(Kernel *, Scattering *);
+static void only_if(Kernel *k, V condition, Inside *inside, Scattering *c) {
+    if (!condition.ptr) {
+        inside(k, c);
         return;
     }
-    If i = em_if(k->e, ok);
+    If i = em_if(k->e, condition);
     kernel_enter(k);
-    write_window(k, c);
+    inside(k, c);
     kernel_leave(k);
     em_else(k->e, &i, 0, NULL);
     em_if_end(k->e, &i, NULL, NULL);
+}
+static void write_position(Kernel *k, void *user) {
+    Scattering *c = user;
+    only_if(k, placed(k, k->x.step->e, c->window), write_window, c);
 }
 static void write_batch(Kernel *k, void *user) {
     const Step *s = k->x.step;
@@ -100,12 +109,43 @@ void kernel_scatter(Kernel *k, V lo, V hi) {
         write_batch(k, &c);
     }
 }
-/* A thread writes one element of each window of a batch, in the order of the positions; of windows that overlap all
-   elements. */
+
+/* ---- on a device */
+static V claim(Kernel *k, const Scattering *c, MlirType t) {
+    Plan *p = k->x.plan;
+    const Step *s = k->x.step;
+    return em_gep(k->e, kernel_buffer(k, s->claims.buf), kernel_index(k, scatter_place(p, s, c->window)), t);
+}
+/* 1 + the number of the position */
+static V claimant(Kernel *k, MlirType t) {
+    V number = kernel_index(k, ix_add(k->x.ix, scatter_number(k->x.plan, k->x.step), ix_dim(k->x.ix, 1)));
+    return mlirTypeEqual(t, k->e->i64) ? number : em_cast(k->e, "llvm.trunc", t, number);
+}
+static void claim_place(Kernel *k, Scattering *c) {
+    Dtype d = k->x.step->claims.as;
+    MlirType t = em_memory_type(k->e, d);
+    atomic_combine(k, P_max, d, claim(k, c, t), claimant(k, t));
+}
+static void write_if_last(Kernel *k, Scattering *c) {
+    Dtype d = k->x.step->claims.as;
+    MlirType t = em_memory_type(k->e, d);
+    V last = em_load(k->e, t, claim(k, c, t), dtype_bytes(d));
+    only_if(k, em_cmpi(k->e, "eq", last, claimant(k, t)), write_window, c);
+}
+void device_claim(Kernel *k, V lo, V hi) {
+    Scattering c = {.window = scatter_window(k->x.plan, k->x.step)};
+    only_if(k, placed(k, k->x.step->e, c.window), claim_place, &c);
+}
+/* A thread writes one element of a window, or of each window of a batch, in the order of the positions; of windows that
+   overlap all elements. */
 void device_scatter(Kernel *k, V lo, V hi) {
     const Step *s = k->x.step;
     Atom *loops = arena_new(k->x.plan->arena, Atom, s->nkept + 1);
     Scattering c = {.window = scatter_window(k->x.plan, s), .loops = loops};
+    if (s->meeting != MEET_IN_ORDER) {
+        only_if(k, placed(k, s->e, c.window), s->meeting == MEET_LAST ? write_if_last : write_window, &c);
+        return;
+    }
     for (uint32_t i = 0; i < s->nkept; i++)
         if (scatter_overlaps(k->x.plan, s, s->kept[i])) loops[c.nloops++] = s->kept[i];
     write_batch(k, &c);

@@ -94,7 +94,7 @@ static void walk_step(Walk *w, Step *s) {
     s->start = ++w->position;
     step_reads(w->p, s, touch_read, w);
     each(Store, st, s->stores) touch(w, st->buf);
-    touch(w, s->parts);
+    touch(w, s->parts), touch(w, s->claims.buf);
     for (uint32_t i = 0; i < s->narrays; i++) touch(w, s->arrays[i]);
     if (s->dot)
         touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial),

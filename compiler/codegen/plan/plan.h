@@ -143,6 +143,13 @@ typedef struct {
     Dim length; /* iterations of a part */
     Dim items;  /* of the grid, in one part */
 } Division;
+/* On a device: updates of a scatter that meet in one place. */
+typedef enum {
+    MEET_IN_ORDER, /* a thread does all that may meet */
+    MEET_NEVER,
+    MEET_ATOMIC, /* they are combined in any order, with the same result */
+    MEET_LAST    /* the last one is found before it is written: it has claimed the place */
+} Meeting;
 typedef struct Step {
     StepKind kind;
     const Eqn *e; /* the equation, except for LOOPS */
@@ -182,6 +189,13 @@ typedef struct Step {
     Division division;
     uint32_t run; /* on a device: neighbouring iterations of `lane` that a thread does at once; 0: one */
     Atom runs;    /* the loop of the grid over them */
+    Meeting meeting;
+    struct {
+        Buf *buf; /* by place: 1 + the number of the last position that is there; NULL: not needed */
+        Dtype as;
+        Dim places;
+        Grid grid;
+    } claims; /* MEET_LAST */
 
     struct {
         Val *at;

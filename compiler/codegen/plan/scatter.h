@@ -12,6 +12,11 @@ bool scatter_moves(Plan *, const Window *, Atom loop);
 bool scatter_overlaps(Plan *, const Step *, Atom loop);
 /* Marks the axes of the domain (the updates) along which several updates may go to one place. */
 void scatter_order(Plan *, Step *);
+/* On a device: how updates meet, and the grid, but for its threads. */
+void scatter_decide(Plan *, Step *);
+/* The number of the position that the loops are at; of the place that it claims. */
+Ix scatter_number(Plan *, const Step *);
+Ix scatter_place(Plan *, const Step *, const Window *);
 /* Chooses the lane loop by `score` and orders the other kept loops: those that positions depend on come first, those of
    windows that overlap last. */
 typedef int64_t LoopScore(const void *user, Atom loop);

@@ -27,7 +27,7 @@ static Dim times(Plan *p, Dim n, Dim by) {
 }
 /* Must a thread do all its iterations, in a step that is not LOOPS? */
 static bool in_order(Plan *p, const Step *s, Atom loop) {
-    return s->kind == STEP_CUM ? loop == cum_axis(p, s) : s->kind == STEP_SCATTER && scatter_overlaps(p, s, loop);
+    return s->kind == STEP_CUM && loop == cum_axis(p, s);
 }
 /* A thread for each point of the kept loops whose iterations are independent. */
 static void points(Plan *p, Step *s) {
@@ -199,8 +199,9 @@ void threads_decide(Plan *p, Step *s) {
         decide_prefixes(p, s);
         break;
     case STEP_SCATTER:
-        points(p, s);
+        scatter_decide(p, s);
         s->grid.threads = threads_for(s->grid.items, WARP);
+        s->claims.grid.threads = threads_for(s->claims.grid.items, WARP);
         break;
     default: break;
     }
