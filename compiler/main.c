@@ -203,7 +203,7 @@ static bool all_supported(Ctx *cx, Programs programs) {
 
 static bool compile(Ctx *cx) {
     const Options *o = cx->options;
-    if (o->emit == EMIT_ptx && !(o->target && !strncmp(o->target, "nvptx64", strlen("nvptx64"))))
+    if (o->emit == EMIT_ptx && !options_for_device(o))
         return diag_plain(cx->diags, "--emit=ptx is for --target=nvptx64");
     Files files = read_files(cx);
     each(const char *, file, files) output_input(*file);

@@ -584,6 +584,10 @@ static bool in_reverse(const Transforms *all) {
     each(const Transform, t, *all) found |= t->kind != TRANSFORM_JVP;
     return found;
 }
+bool options_for_device(const Options *o) {
+    static const char gpu[] = "nvptx64";
+    return o->target && !strncmp(o->target, gpu, strlen(gpu));
+}
 Str options_less_memory(Arena *arena, const Options *o) {
     bool reverse = in_reverse(&o->transforms);
     each(const LibraryEntry, e, o->entries) reverse |= in_reverse(&e->transforms);

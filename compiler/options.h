@@ -108,6 +108,8 @@ struct Options {
     bool phony_deps;      /* -MP */
 };
 
+/* Is the code for GPUs (--target=nvptx64 or one of its other names)? */
+bool options_for_device(const Options *);
 /* What takes less memory for what loops keep for the backward part, after a message: "; see --remat=sqrt". Empty if
    nothing does, or if no function is a derivative in reverse. */
 Str options_less_memory(Arena *, const Options *);

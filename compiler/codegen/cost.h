@@ -45,7 +45,10 @@ enum {
 
 /* ---- devices */
 enum {
-    SCATTER_FEW = 8 /* positions: so few updates that replace what is there are done in order */
+    SCATTER_FEW = 8,  /* positions: so few updates that replace what is there are done in order */
+    SORT_TILE = 4096, /* elements that a block sorts in shared memory */
+    SORT_LEAST = 32,  /* fewer are sorted as so many; threads */
+    SORT_EACH = 8     /* elements of a thread */
 };
 
 /* ---- vectors: what the target decides for a step */

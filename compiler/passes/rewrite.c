@@ -17,6 +17,7 @@ const uint8_t prim_lower[NPRIMS] = {
 #define EXPAND(f) LOWER_EXPAND
 #define SCATTER(f) LOWER_SCATTER
 #define RUNTIME LOWER_RUNTIME
+#define SORT LOWER_SORT
 #define SPMD LOWER_SPMD
 #define PROGRAM LOWER_PROGRAM
 #define SAME LOWER_SAME

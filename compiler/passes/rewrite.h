@@ -21,6 +21,7 @@ typedef enum {
     LOWER_EXPAND,
     LOWER_SCATTER,
     LOWER_RUNTIME,
+    LOWER_SORT,
     LOWER_SPMD,
     LOWER_PROGRAM,
     LOWER_CALL,

@@ -4,6 +4,7 @@
 #include "../../options.h"
 #include "../kernels/grid.h"
 #include "../kernels/threads.h"
+#include "../plan/sort.h"
 #include "constants.h"
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
@@ -115,6 +116,36 @@ static void claim(Host *h, Step *s) {
     em_call(e, "jaxcc_rt_cuda_fill", no_type, 5, args);
     launch(h, s, device_claim, &s->claims.grid);
 }
+/* Merges runs of keys, twice as long each time. */
+static void merge(Host *h, Step *s, Sort *so) {
+    enum { RUN, FROM, TO = FROM + 2, ALL = TO + 2 };
+    Emit *e = h->e;
+    V n = frame_dim(&h->frame, so->n), at[ALL], next[ALL], last;
+    MlirType types[ALL];
+    at[RUN] = em_i64(e, so->tile);
+    for (uint32_t i = 0; i < 2; i++) {
+        at[FROM + i] = frame_buffer(&h->frame, i ? so->places[0] : so->keys[0]);
+        at[TO + i] = frame_buffer(&h->frame, i ? so->places[1] : so->keys[1]);
+    }
+    for (uint32_t i = 0; i < ALL; i++) types[i] = mlirValueGetType(at[i]);
+    Scope before = em_begin(e, ALL, types), after;
+    V go[ALL + 1] = {em_cmpi(e, "slt", em_arg(&before, RUN), n)};
+    for (uint32_t i = 0; i < ALL; i++) go[i + 1] = em_arg(&before, i);
+    em_op(e, "scf.condition", &(Op){0, NULL, ALL + 1, go, 0, NULL, 0, NULL});
+    em_end(e, &before);
+    after = em_begin(e, ALL, types);
+    frame_set_scalar(&h->frame, so->run, em_arg(&after, RUN));
+    for (uint32_t i = 0; i < 2; i++) {
+        frame_set_slot(&h->frame, so->from[i], next[TO + i] = em_arg(&after, FROM + i));
+        frame_set_slot(&h->frame, so->to[i], next[FROM + i] = em_arg(&after, TO + i));
+    }
+    launch(h, s, device_merge, &s->grid);
+    next[RUN] = em_bin(e, "llvm.add", em_arg(&after, RUN), em_arg(&after, RUN));
+    em_op(e, "scf.yield", &(Op){0, NULL, ALL, next, 0, NULL, 0, NULL});
+    em_end(e, &after);
+    last = em_while(e, ALL, at, &before, &after)[FROM + 1];
+    device_copy(h, frame_buffer(&h->frame, so->places[0]), last, host_bytes(h, s->e->out.at[0]));
+}
 void launch_device(Host *h, Step *s) {
     const Machine *m = h->e->target->machine;
     KernelRule *first = s->parts ? m->before[s->kind] : NULL, *last = s->parts ? m->after[s->kind] : NULL;
@@ -124,6 +155,7 @@ void launch_device(Host *h, Step *s) {
     if (first) launch(h, s, first, &g);
     launch(h, s, m->kernels[s->kind], &s->grid);
     g.items = s->division.items;
+    if (s->sort && s->sort->keys[0]) merge(h, s, s->sort);
     if (last) g.loops++, g.nloops--, launch(h, s, last, &g);
 }
 

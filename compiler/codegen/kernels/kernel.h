@@ -133,11 +133,11 @@ typedef void KernelRule(Kernel *, V lo, V hi);
 /* Where the step has parts, kernel_combine comes after kernel_loops, device_combine after device_loops. */
 KernelRule kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_scatter;
 /* The same on a device for one unit, or for the point of the grid's loops that is bound (grid.h). */
-KernelRule device_loops, device_combine, device_dot, device_cumulative, device_scatter;
+KernelRule device_loops, device_combine, device_dot, device_cumulative, device_scatter, device_sort;
 /* Reduces a part of the prefixes, before device_cumulative where the step has parts. */
 KernelRule device_cumulative_parts;
-/* Before device_scatter, if it needs claims. */
-KernelRule device_claim;
+/* Before device_scatter, if it needs claims; after device_sort, once for each length of runs. */
+KernelRule device_claim, device_merge;
 /* The sum of a STEP_DOT, of type `acc`, in the result's type; if that does not represent all values of the operands' type,
    a float is first rounded to the latter. */
 Reg dot_result(Kernel *, Dtype acc, Reg sum);

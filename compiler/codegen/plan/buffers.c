@@ -1,6 +1,7 @@
 #include "../cost.h"
 #include "../eval/record.h"
 #include "dot.h"
+#include "sort.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -96,6 +97,7 @@ static void walk_step(Walk *w, Step *s) {
     each(Store, st, s->stores) touch(w, st->buf);
     touch(w, s->parts), touch(w, s->claims.buf);
     for (uint32_t i = 0; i < s->narrays; i++) touch(w, s->arrays[i]);
+    for (uint32_t i = 0; s->sort && i < 2; i++) touch(w, s->sort->keys[i]), touch(w, s->sort->places[i]);
     if (s->dot)
         touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial),
             touch(w, s->dot->pack_rows);

@@ -3,6 +3,7 @@
 #include "../eval/record.h"
 #include "dot.h"
 #include "scatter.h"
+#include "sort.h"
 #include <assert.h>
 
 /* Fusion: equations become members of steps. An equation joins the latest step that computes one of its operands if its
@@ -180,6 +181,10 @@ static void store_for(void *user, Val v, const Ix *index, Ix address) {
     bool member = info->class == VAL_MEMBER;
     r->nleaves += !member || info->step != r->step->number;
     if (member && info->step != r->step->number) plan_stored(r->p, r->body, v);
+}
+void step_evaluates(Plan *p, Body *b, Step *s, Val v) {
+    Reads r = {.p = p, .body = b, .step = s};
+    plan_reads(p, v, any_index(p, v), store_for, &r);
 }
 static void reads_all(Plan *p, const Eqn *e, uint32_t n, Seen *seen, void *user, const Ix *index) {
     const ArrayType *y = val_array(p->cx, e->out.at[0]);
@@ -524,8 +529,7 @@ Buf *plan_copied(Plan *p, Body *b, Val x) {
         return buf;
     }
     Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, x));
-    Reads r = {.p = p, .body = b, .step = s};
-    plan_reads(p, x, any_index(p, x), store_for, &r);
+    step_evaluates(p, b, s, x);
     step_store(p, s, x, buf, 0, NULL, DT_none);
     return buf;
 }
@@ -549,8 +553,7 @@ static void plan_update(Plan *p, Body *b, const Eqn *e) {
         stride = dim_mul(p->cx->types, stride, t->dims[d]);
     }
     Step *s = step_new(p, b, STEP_LOOPS, NULL, u);
-    Reads r = {.p = p, .body = b, .step = s};
-    for (uint32_t i = 1; i < e->in.n; i++) plan_reads(p, e->in.at[i], any_index(p, e->in.at[i]), store_for, &r);
+    for (uint32_t i = 1; i < e->in.n; i++) step_evaluates(p, b, s, e->in.at[i]);
     step_store(p, s, update, buf, offset, strides, DT_none);
     *info = (Info){.class = VAL_STORED, .e = e, .step = s->number, .uses = info->uses, .buf = buf};
 }
@@ -561,8 +564,7 @@ static bool plan_scatter(Plan *p, Body *b, const Eqn *e) {
     Step *s = step_new(p, b, STEP_SCATTER, e, val_array(p->cx, update));
     scatter_order(p, s);
     s->cost = SCATTER_COST;
-    Reads r = {.p = p, .body = b, .step = s};
-    for (uint32_t i = 1; i < e->in.n; i++) plan_reads(p, e->in.at[i], any_index(p, e->in.at[i]), store_for, &r);
+    for (uint32_t i = 1; i < e->in.n; i++) step_evaluates(p, b, s, e->in.at[i]);
     step_store(p, s, update, buf, 0, NULL, DT_none);
     s->stores.at[0].scatter = e;
     ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
@@ -659,6 +661,7 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
         break;
     case LOWER_UPDATE: plan_update(p, b, e); break;
     case LOWER_SCATTER: return plan_scatter(p, b, e);
+    case LOWER_SORT: plan_sort(p, b, e); break;
     case LOWER_RUNTIME:
     case LOWER_SPMD: return plan_runtime(p, b, e);
     case LOWER_REDUCE:

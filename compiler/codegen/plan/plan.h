@@ -68,6 +68,7 @@ typedef enum {
     STEP_DOT,
     STEP_CUM,
     STEP_SCATTER,
+    STEP_SORT,    /* on a device */
     STEP_RUNTIME, /* a call of C code */
     STEP_SPMD,    /* a program that runs once for each of several devices */
     STEP_CALL,    /* a call of a program that is a function (call.c) */
@@ -175,8 +176,9 @@ typedef struct Step {
     Atom tile;                  /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
                   0: none */
     uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
-    Buf *parts;      /* accumulators of the parts of a reduction, results of those of prefixes; NULL: not split */
-    struct Dot *dot; /* STEP_DOT: dot.c's */
+    Buf *parts;        /* accumulators of the parts of a reduction, results of those of prefixes; NULL: not split */
+    struct Dot *dot;   /* STEP_DOT: dot.c's */
+    struct Sort *sort; /* STEP_SORT: sort.c's */
 
     /* decided by the target (Target.decide) */
     Widths widths;  /* of `lane` */
@@ -376,6 +378,8 @@ Buf *plan_dense(Plan *, Body *, Val v);
 Buf *plan_copied(Plan *, Body *, Val v);
 /* The buffer of an operand that nothing reads after `e`; NULL if it must not be written. */
 Buf *plan_owned(Plan *, Val v, const Eqn *e);
+/* The step will evaluate v: what other steps compute of it is stored. */
+void step_evaluates(Plan *, Body *, Step *, Val v);
 /* Sets the buffer of result k of the step's equation. */
 void step_result(Plan *, Step *, uint32_t k, Buf *);
 /* Reports what evaluating v at an index reads: calls `seen` for every value that is not virtual. */

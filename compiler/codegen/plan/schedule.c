@@ -394,7 +394,9 @@ static void choose_parts(Plan *p, Step *s) {
 }
 void schedule_step(Plan *p, Body *b, Step *s) {
     Look l = {.p = p, .step = s};
-    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT && s->kind != STEP_CUM && s->kind != STEP_SCATTER) return;
+    static const bool has_loops[STEP_KINDS] = {
+        [STEP_LOOPS] = true, [STEP_DOT] = true, [STEP_CUM] = true, [STEP_SCATTER] = true, [STEP_SORT] = true};
+    if (!has_loops[s->kind]) return;
     find_loops(&l);
     find_stages(p, s);
     if (s->kind == STEP_LOOPS && !p->target->device) plan_edges(p, s);

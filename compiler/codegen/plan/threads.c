@@ -3,6 +3,7 @@
 #include "../eval/record.h"
 #include "dot.h"
 #include "scatter.h"
+#include "sort.h"
 #include "vectors.h"
 
 /* How the work of a step is divided among blocks and threads, as few extents as possible being known. A LOOPS step whose
@@ -26,9 +27,7 @@ static Dim times(Plan *p, Dim n, Dim by) {
     return dim_floordiv(ts, dim_add(ts, n, dim_sub(ts, by, 1)), by);
 }
 /* Must a thread do all its iterations, in a step that is not LOOPS? */
-static bool in_order(Plan *p, const Step *s, Atom loop) {
-    return s->kind == STEP_CUM && loop == cum_axis(p, s);
-}
+static bool in_order(Plan *p, const Step *s, Atom loop) { return s->kind == STEP_CUM && loop == cum_axis(p, s); }
 /* A thread for each point of the kept loops whose iterations are independent. */
 static void points(Plan *p, Step *s) {
     Atom *loops = arena_new(p->arena, Atom, s->nkept + 1);
@@ -194,6 +193,7 @@ void threads_decide(Plan *p, Step *s) {
     switch (s->kind) {
     case STEP_LOOPS: decide_loops(p, s); break;
     case STEP_DOT: decide_dot(p, s); break;
+    case STEP_SORT: sort_decide(p, s); break;
     case STEP_CUM:
         s->lane = s->kept[s->nkept - 1];
         decide_prefixes(p, s);

@@ -1,10 +1,12 @@
-/* Sorting and the first elements of an order: calls of runtime/sort.c, along the last axis of arrays. */
+/* Sorting and the first elements of an order, along the last axis of arrays: calls of runtime/sort.c; on a device,
+   positions of keys in order. */
 #include "../../../runtime/sort.h"
 #include "../transform/transform.h"
 #include <math.h>
 
 /* The bits of infinity: exponents of `exponent` ones above `mantissa` zeros. */
 static int64_t infinity(int exponent, int mantissa) { return (((int64_t)1 << exponent) - 1) << mantissa; }
+static Dim bytes_of(Dtype d) { return dtype_info[d].bits / 8; }
 static int64_t order_of(Dtype d) {
     switch (d) {
     case DT_bf16: return infinity(8, 7);
@@ -49,6 +51,74 @@ static Val from_last(Builder *b, Val x, int64_t axis) {
     return b_transpose(b, x, p);
 }
 
+/* ---- reading at positions */
+/* The elements of v at these positions along the axis, which are inside and differ. */
+static Val take_along(Builder *b, Val v, Val positions, int64_t axis) {
+    if (b_failed(b, v) || b_failed(b, positions)) return VAL_FAILED;
+    const ArrayType *t = b_type(b, positions);
+    int64_t last = t->rank, others[MAX_RANK];
+    Dim sizes[MAX_RANK];
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < t->rank; a++) {
+        sizes[a] = 1;
+        if (a != axis) others[n++] = a;
+    }
+    Places at = {.mode = S("GatherScatterMode.PROMISE_IN_BOUNDS"), .unique = true};
+    at.n = (IndexNumbers){.dropped = {&axis, 1}, .map = {&axis, 1}, .batch = {others, n}, .index_batch = {others, n}};
+    return b_gather(b, v, b_expand_dims(b, positions, 1, &last), sizes, at);
+}
+/* ---- keys on a device: unsigned integers of 4 or 8 bytes, in the order of runtime/keys.h */
+static Val full(Builder *b, Val like, int64_t value) {
+    if (b_failed(b, like)) return VAL_FAILED;
+    const ArrayType *t = b_type(b, like);
+    return b_full(b, b_int(b, t->dtype, value), t->rank, t->dims);
+}
+/* The bits of a float as an integer that is in the same order. */
+static Val float_key(Builder *b, Val bits, int64_t order) {
+    int64_t most = dtype_limit(b_type(b, bits)->dtype, true);
+    Val magnitudes = full(b, bits, most), zero = full(b, bits, 0);
+    Val key = b_select(b, b_lt(b, bits, zero), bits, b_xor(b, bits, magnitudes));
+    if (order == ORDER_TOTAL) return key;
+    key = b_select(b, b_eq(b, b_and(b, bits, magnitudes), zero), key, zero);
+    Val nan = b_gt(b, b_and(b, bits, magnitudes), full(b, bits, order));
+    return b_select(b, nan, key, magnitudes);
+}
+static Val key_of(Builder *b, Val x, int64_t order, bool flip) {
+    static const Dtype whole[] = {[1] = DT_i8, [2] = DT_i16, [4] = DT_i32, [8] = DT_i64};
+    if (b_failed(b, x)) return VAL_FAILED;
+    Dtype d = b_type(b, x)->dtype;
+    bool wide = bytes_of(d) > 4;
+    Dtype key = wide ? DT_u64 : DT_u32, with_sign = wide ? DT_i64 : DT_i32;
+    if (order == ORDER_UNSIGNED) {
+        x = b_convert(b, x, key);
+    } else {
+        x = b_bitcast(b, x, whole[bytes_of(d)]);
+        if (order != ORDER_SIGNED) x = float_key(b, x, order);
+        x = b_convert(b, x, with_sign);
+        x = b_bitcast(b, b_xor(b, x, full(b, x, dtype_limit(with_sign, false))), key);
+    }
+    return flip ? b_not(b, x) : x;
+}
+/* The positions, u32, of the elements along the last axis in the order of n keys; equal ones stay in their order. */
+static Val positions_by(Builder *b, uint32_t n, const Val *x, const int64_t *order, bool flip) {
+    Val at = 0;
+    for (uint32_t i = n; i-- > 0;) {
+        Val key = key_of(b, x[i], order[i], flip);
+        if (b->failed) return VAL_FAILED;
+        const ArrayType *t = b_type(b, key);
+        int64_t last = t->rank - 1;
+        if (at) key = take_along(b, key, at, last);
+        Type type = type_of(b_types(b), DT_u32, t->rank, t->dims);
+        Val next = build_many(b, P_sort_positions, 1, &key, 0, NULL, 1, &type).at[0];
+        at = at ? take_along(b, at, next, last) : next;
+    }
+    return at;
+}
+static bool too_long(Builder *b, const Eqn *e, Dim n) {
+    if (!options_for_device(b->cx->options) || !dim_is_const(n) || n <= UINT32_MAX) return false;
+    return !diag(b->cx->diags, e->span, "%s: an axis of %lld elements is too long", prim_name[e->prim], (long long)n);
+}
+
 /* ---- scratch memory: a slot for each of the threads that may take groups of rows */
 enum { MOST_SLOTS = 16 };
 typedef struct {
@@ -67,7 +137,6 @@ static Scratch scratch_for(Builder *b, const ArrayType *t, int64_t axis, Dim key
     s.type = type_of(ts, DT_u8, 2, (Dim[]){s.slots, slot});
     return s;
 }
-static Dim bytes_of(Dtype d) { return dtype_info[d].bits / 8; }
 static bool no_elements(const ArrayType *t) {
     for (uint32_t i = 0; i < t->rank; i++)
         if (t->dims[i] == 0) return true;
@@ -98,6 +167,16 @@ static List real_operands(Builder *b, const Eqn *e, uint32_t *keys) {
     if (given >= e->in.n) *keys = l.n;
     return l;
 }
+static void sort_on_device(Builder *b, uint32_t n, Val *x, uint32_t keys, int64_t axis) {
+    int64_t *order = arena_new(b->cx->arena, int64_t, keys + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i < keys) order[i] = order_of(b_type(b, x[i])->dtype);
+        x[i] = to_last(b, x[i], axis);
+    }
+    Val at = positions_by(b, keys, x, order, false);
+    for (uint32_t i = 0; i < n && !b->failed; i++)
+        x[i] = from_last(b, take_along(b, x[i], at, b_type(b, at)->rank - 1), axis);
+}
 static void call_sort(Builder *b, uint32_t n, Val *x, uint32_t keys, int64_t axis) {
     const ArrayType *t = b_type(b, x[0]);
     Dim *sizes = arena_new(b->cx->arena, Dim, 6 + 2 * n), bytes = 0;
@@ -123,6 +202,7 @@ bool expand_sort(Builder *b, const Eqn *e, Val *out) {
         return true;
     }
     uint32_t keys, extra = 0;
+    if (too_long(b, e, b_type(b, e->in.at[0])->dims[axis])) return false;
     List l = real_operands(b, e, &keys);
     /* keys of other types go before the operands */
     Val *x = arena_new(b->cx->arena, Val, 2 * l.n);
@@ -131,7 +211,7 @@ bool expand_sort(Builder *b, const Eqn *e, Val *out) {
         for (extra = 0; extra < keys; extra++) x[extra] = ordered(b, l.at[extra]);
     memcpy(x + extra, l.at, l.n * sizeof *x);
     if (b->failed) return false;
-    call_sort(b, extra + l.n, x, keys, axis);
+    (options_for_device(b->cx->options) ? sort_on_device : call_sort)(b, extra + l.n, x, keys, axis);
     for (uint32_t i = 0, k = extra; i < e->in.n; i++) {
         bool complex = dtype_info[b_type(b, e->in.at[i])->dtype].kind == DK_COMPLEX;
         out[i] = complex ? b_complex(b, x[k], x[k + 1]) : x[k];
@@ -165,6 +245,13 @@ static bool first(Builder *b, const Eqn *e, Val *out, int64_t axis, Dim k, bool 
     Dtype d = t->dtype;
     int64_t order = order_of(d);
     if (total && order > ORDER_TOTAL) order = ORDER_TOTAL;
+    if (options_for_device(b->cx->options)) {
+        if (too_long(b, e, t->dims[rank - 1])) return false;
+        Val at = b_slice_axis(b, positions_by(b, 1, &x, &order, largest), rank - 1, 0, k);
+        out[0] = b_convert(b, from_last(b, take_along(b, x, at, rank - 1), axis), given);
+        out[1] = from_last(b, b_convert(b, at, DT_i32), axis);
+        return !b->failed;
+    }
     Scratch s = scratch_for(b, t, rank - 1, bytes_of(d), true);
     Dim sizes[8] = {s.rows, t->dims[rank - 1], s.slots, s.slot, k, largest, bytes_of(d), order};
     Type types[3] = {type_with(b, x, d, rank - 1, k), type_with(b, x, DT_i32, rank - 1, k), s.type};
@@ -189,21 +276,6 @@ bool expand_approx_top_k(Builder *b, const Eqn *e, Val *out) {
 }
 
 /* ---- derivatives: tangents are read at the positions of the elements */
-/* The elements of v at these positions along the axis, which are inside and differ. */
-static Val take_along(Builder *b, Val v, Val positions, int64_t axis) {
-    if (b_failed(b, v) || b_failed(b, positions)) return VAL_FAILED;
-    const ArrayType *t = b_type(b, positions);
-    int64_t last = t->rank, others[MAX_RANK];
-    Dim sizes[MAX_RANK];
-    uint32_t n = 0;
-    for (uint32_t a = 0; a < t->rank; a++) {
-        sizes[a] = 1;
-        if (a != axis) others[n++] = a;
-    }
-    Places at = {.mode = S("GatherScatterMode.PROMISE_IN_BOUNDS"), .unique = true};
-    at.n = (IndexNumbers){.dropped = {&axis, 1}, .map = {&axis, 1}, .batch = {others, n}, .index_batch = {others, n}};
-    return b_gather(b, v, b_expand_dims(b, positions, 1, &last), sizes, at);
-}
 /* The positions are those of an iota that is sorted with the operands. */
 bool jvp_sort(Jvp *d) {
     Builder *b = d->b;

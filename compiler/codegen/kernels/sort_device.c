@@ -1,0 +1,237 @@
+#include "../cost.h"
+#include "../plan/sort.h"
+#include "grid.h"
+#include "threads.h"
+#include <mlir-c/BuiltinAttributes.h>
+
+/* Keys and the places that they come from are in shared memory, a tile of both. Sorted runs are merged by rank: an element
+   goes to the place that is the number of elements before it in both runs. An element of the first run is before equal
+   ones of the second, so that the order is stable. */
+
+typedef struct {
+    Kernel *k;
+    Emit *e;
+    Sort *so;
+    MlirType key;
+    uint32_t each, digits; /* elements of a thread; the tile is 2^digits */
+    V thread;              /* i32, as all numbers of elements in the tile */
+    V keys, places;        /* shared memory */
+    V row, first, n;       /* i64: the row's and the tile's first element; the row's length */
+} Sorting;
+/* One element of a thread while runs are merged. */
+typedef struct {
+    V at, key, place;
+    V from, n;      /* the run that it is merged with */
+    V second;       /* i1: that run is the first one */
+    V before, base; /* how many of that run are before it; its place without them */
+} Element;
+
+static V i32(const Sorting *o, int64_t n) { return em_int(o->e, o->e->i32, n); }
+static V add(const Sorting *o, V a, V b) { return em_bin(o->e, "llvm.add", a, b); }
+static V sub(const Sorting *o, V a, V b) { return em_bin(o->e, "llvm.sub", a, b); }
+static V least(const Sorting *o, V a, V b) { return em_bin(o->e, "llvm.intr.smin", a, b); }
+static V most(const Sorting *o, V a, V b) { return em_bin(o->e, "llvm.intr.smax", a, b); }
+static V narrowed(const Sorting *o, V wide) { return em_cast(o->e, "llvm.trunc", o->e->i32, wide); }
+static V widened(const Sorting *o, V narrow) { return em_cast(o->e, "llvm.zext", o->e->i64, narrow); }
+static V less(const Sorting *o, V a, V b) { return em_cmpi(o->e, "slt", a, b); }
+
+static V key_at(const Sorting *o, V base, V i) {
+    return em_load(o->e, o->key, em_gep(o->e, base, i, o->key), dtype_bytes(o->so->key));
+}
+static V place_at(const Sorting *o, V base, V i) {
+    return em_load(o->e, o->e->i32, em_gep(o->e, base, i, o->e->i32), dtype_bytes(DT_i32));
+}
+static void put(const Sorting *o, V keys, V places, V i, const Element *x) {
+    if (keys.ptr) em_store(o->e, x->key, em_gep(o->e, keys, i, o->key), dtype_bytes(o->so->key));
+    em_store(o->e, x->place, em_gep(o->e, places, i, o->e->i32), dtype_bytes(DT_i32));
+}
+static void put_if(const Sorting *o, V condition, V keys, V places, V i, const Element *x) {
+    If f = em_if(o->e, condition);
+    put(o, keys, places, i, x);
+    em_else(o->e, &f, 0, NULL);
+    em_if_end(o->e, &f, NULL, NULL);
+}
+static Sorting open_tile(Kernel *k, V item) {
+    Emit *e = k->e;
+    Sort *so = k->x.step->sort;
+    Sorting o = {.k = k, .e = e, .so = so, .key = em_memory_type(e, so->key), .n = kernel_dim(k, so->n)};
+    V tiles = kernel_dim(k, sort_tiles(k->x.plan, so));
+    o.each = so->tile / k->block.threads;
+    while (1u << o.digits < so->tile) o.digits++;
+    o.thread = narrowed(&o, thread_number(k));
+    o.keys = threads_share(k, (int64_t)so->tile * dtype_bytes(so->key));
+    o.places = threads_share(k, (int64_t)so->tile * dtype_bytes(DT_i32));
+    o.row = em_bin(e, "llvm.mul", em_bin(e, "llvm.udiv", item, tiles), o.n);
+    o.first = em_bin(e, "llvm.mul", em_bin(e, "llvm.urem", item, tiles), em_i64(e, so->tile));
+    return o;
+}
+static V own(const Sorting *o, uint32_t i) { return add(o, o->thread, i32(o, (int64_t)i * o->k->block.threads)); }
+
+/* ---- ranks */
+/* Of the runs in shared memory, of at most 2^(turns - 1) elements: how many come before each element. */
+static void count_before(const Sorting *o, V turns, Element *x) {
+    Emit *e = o->e;
+    V count[SORT_EACH], next[SORT_EACH];
+    for (uint32_t i = 0; i < o->each; i++) count[i] = i32(o, 0);
+    For f = em_for(e, em_i64(e, 0), widened(o, turns), em_i64(e, 1), o->each, count);
+    V digit = sub(o, sub(o, turns, i32(o, 1)), narrowed(o, em_arg(&f.scope, 0))),
+      step = em_bin(e, "llvm.shl", i32(o, 1), digit);
+    for (uint32_t i = 0; i < o->each; i++) {
+        V so_far = em_arg(&f.scope, i + 1), more = add(o, so_far, step),
+          last = sub(o, add(o, x[i].from, more), i32(o, 1));
+        V inside = em_cmpi(e, "sle", more, x[i].n), other = key_at(o, o->keys, em_select(e, inside, last, i32(o, 0)));
+        V equal = em_bin(e, "llvm.and", em_cmpi(e, "eq", other, x[i].key), x[i].second);
+        V first = em_bin(e, "llvm.or", em_cmpi(e, "ult", other, x[i].key), equal);
+        next[i] = em_select(e, em_bin(e, "llvm.and", inside, first), more, so_far);
+    }
+    em_for_end(e, &f, next, count);
+    for (uint32_t i = 0; i < o->each; i++) x[i].before = count[i];
+}
+static void read_own(const Sorting *o, Element *x) {
+    for (uint32_t i = 0; i < o->each; i++) {
+        x[i].at = own(o, i);
+        x[i].key = key_at(o, o->keys, x[i].at), x[i].place = place_at(o, o->places, x[i].at);
+    }
+}
+
+/* ---- tiles */
+static void bind_element(const Sorting *o, V at) {
+    const Grid *all = &o->so->elements;
+    grid_bind(o->k, all->loops, all->nloops, all->items, at);
+}
+/* Elements behind the row are the greatest, and come last. */
+static void stage(const Sorting *o, V count) {
+    Kernel *k = o->k;
+    Emit *e = o->e;
+    Val v = k->x.step->e->in.at[0];
+    Ix index[MAX_RANK];
+    step_at(k->x.plan, k->x.step, v, index);
+    for (uint32_t i = 0; i < o->each; i++) {
+        V at = own(o, i), inside = less(o, at, count);
+        V place = add(o, o->first, widened(o, least(o, at, sub(o, count, i32(o, 1)))));
+        kernel_enter(k);
+        bind_element(o, add(o, o->row, place));
+        V key = em_to_memory(e, o->so->key, reg_v(eval_value(&k->x, v, index)));
+        kernel_leave(k);
+        Element x = {.key = em_select(e, inside, key, em_int(e, o->key, -1)), .place = narrowed(o, place)};
+        put(o, o->keys, o->places, at, &x);
+    }
+}
+/* Merges runs of 2^digit elements. */
+static void merge_in_tile(const Sorting *o, V digit) {
+    Emit *e = o->e;
+    V one = i32(o, 1), length = em_bin(e, "llvm.shl", one, digit), ones = sub(o, length, one);
+    Element x[SORT_EACH];
+    threads_meet(o->k);
+    read_own(o, x);
+    for (uint32_t i = 0; i < o->each; i++) {
+        V run = em_bin(e, "llvm.lshr", x[i].at, digit), odd = em_bin(e, "llvm.and", run, one);
+        x[i].from = em_bin(e, "llvm.shl", em_bin(e, "llvm.xor", run, one), digit), x[i].n = length;
+        x[i].second = em_cmpi(e, "ne", odd, i32(o, 0));
+        V pair = em_bin(e, "llvm.shl", em_bin(e, "llvm.xor", run, odd), digit);
+        x[i].base = em_bin(e, "llvm.or", pair, em_bin(e, "llvm.and", x[i].at, ones));
+    }
+    count_before(o, add(o, digit, one), x);
+    threads_meet(o->k);
+    for (uint32_t i = 0; i < o->each; i++) put(o, o->keys, o->places, add(o, x[i].base, x[i].before), &x[i]);
+}
+/* The digits of the last of so many elements. */
+static V digits_of(const Sorting *o, V count) {
+    V last = sub(o, count, i32(o, 1));
+    Attr a = {"is_zero_poison", mlirIntegerAttrGet(o->e->i1, 0)};
+    return sub(o, i32(o, 32), em_1(o->e, "llvm.intr.ctlz", o->e->i32, 1, &last, 1, &a));
+}
+void device_sort(Kernel *k, V item, V end) {
+    Emit *e = k->e;
+    Sorting o = open_tile(k, item);
+    V count = narrowed(&o, least(&o, sub(&o, o.n, o.first), em_i64(e, o.so->tile)));
+    stage(&o, count);
+    For f = em_for(e, em_i64(e, 0), widened(&o, digits_of(&o, count)), em_i64(e, 1), 0, NULL);
+    merge_in_tile(&o, narrowed(&o, em_arg(&f.scope, 0)));
+    em_for_end(e, &f, NULL, NULL);
+    threads_meet(k);
+    V keys = o.so->keys[0] ? kernel_buffer(k, o.so->keys[0]) : (V){NULL}, places = kernel_buffer(k, o.so->places[0]);
+    Element x[SORT_EACH];
+    read_own(&o, x);
+    for (uint32_t i = 0; i < o.each; i++) {
+        V to = add(&o, add(&o, o.row, o.first), widened(&o, x[i].at));
+        put_if(&o, less(&o, x[i].at, count), keys, places, to, &x[i]);
+    }
+    threads_meet(k);
+}
+
+/* ---- runs of tiles */
+/* Two neighbouring runs of a row, in memory; i64. */
+typedef struct {
+    V keys;   /* of the row */
+    V a, b;   /* where they begin … */
+    V na, nb; /* … and how long they are */
+} Runs;
+/* How many of the first `d` of both are of the first one. */
+static V split(const Sorting *o, const Runs *r, V d) {
+    Emit *e = o->e;
+    V one = em_i64(e, 1), init[2] = {most(o, sub(o, d, r->nb), em_i64(e, 0)), least(o, d, r->na)}, next[2];
+    MlirType types[2] = {e->i64, e->i64};
+    Scope before = em_begin(e, 2, types);
+    V lo = em_arg(&before, 0), hi = em_arg(&before, 1);
+    em_op(e, "scf.condition", &(Op){0, NULL, 3, (V[]){less(o, lo, hi), lo, hi}, 0, NULL, 0, NULL});
+    em_end(e, &before);
+    Scope after = em_begin(e, 2, types);
+    lo = em_arg(&after, 0), hi = em_arg(&after, 1);
+    V middle = em_bin(e, "llvm.lshr", add(o, lo, hi), one), other = sub(o, sub(o, d, one), middle);
+    V a = key_at(o, r->keys, add(o, r->a, middle)), b = key_at(o, r->keys, add(o, r->b, other));
+    V first = em_cmpi(e, "ule", a, b);
+    next[0] = em_select(e, first, add(o, middle, one), lo), next[1] = em_select(e, first, hi, middle);
+    em_op(e, "scf.yield", &(Op){0, NULL, 2, next, 0, NULL, 0, NULL});
+    em_end(e, &after);
+    return em_while(e, 2, init, &before, &after)[0];
+}
+static Runs runs_of(const Sorting *o) {
+    Emit *e = o->e;
+    V run = frame_scalar(o->k->frame, o->so->run), zero = em_i64(e, 0);
+    V pair = em_bin(e, "llvm.mul", run, em_i64(e, 2));
+    Runs r = {.keys = em_gep(e, kernel_buffer(o->k, o->so->from[0]), o->row, o->key)};
+    r.a = em_bin(e, "llvm.mul", em_bin(e, "llvm.udiv", o->first, pair), pair);
+    r.na = least(o, run, sub(o, o->n, r.a)), r.b = add(o, r.a, r.na);
+    r.nb = most(o, zero, least(o, run, sub(o, o->n, r.b)));
+    return r;
+}
+/* The thread's elements of the tile: those of the first run, then those of the second. */
+static void stage_runs(const Sorting *o, const Runs *r, V a, V b, V na, V count) {
+    Emit *e = o->e;
+    V places = em_gep(e, kernel_buffer(o->k, o->so->from[1]), o->row, e->i32);
+    for (uint32_t i = 0; i < o->each; i++) {
+        V at = own(o, i), inside = least(o, at, sub(o, count, i32(o, 1)));
+        V in_b = add(o, add(o, r->b, b), widened(o, most(o, sub(o, inside, na), i32(o, 0))));
+        V in_a = add(o, add(o, r->a, a), widened(o, inside));
+        V from = em_select(e, less(o, inside, na), in_a, in_b);
+        Element x = {.key = key_at(o, r->keys, from), .place = place_at(o, places, from)};
+        put(o, o->keys, o->places, at, &x);
+    }
+}
+/* Writes a tile of what two runs become. */
+void device_merge(Kernel *k, V item, V end) {
+    Emit *e = k->e;
+    Sorting o = open_tile(k, item);
+    Runs r = runs_of(&o);
+    V from = sub(&o, o.first, r.a), to = least(&o, add(&o, from, em_i64(e, o.so->tile)), add(&o, r.na, r.nb));
+    V a = split(&o, &r, from), end_a = split(&o, &r, to), na = narrowed(&o, sub(&o, end_a, a));
+    V count = narrowed(&o, sub(&o, to, from)), zero = i32(&o, 0);
+    Element x[SORT_EACH];
+    stage_runs(&o, &r, a, sub(&o, from, a), na, count);
+    threads_meet(k);
+    read_own(&o, x);
+    for (uint32_t i = 0; i < o.each; i++) {
+        V first = less(&o, x[i].at, na);
+        x[i].second = em_bin(e, "llvm.xor", first, em_int(e, e->i1, 1));
+        x[i].from = em_select(e, first, na, zero), x[i].n = em_select(e, first, sub(&o, count, na), na);
+        x[i].base = em_select(e, first, x[i].at, sub(&o, x[i].at, na));
+    }
+    count_before(&o, i32(&o, o.digits + 1), x);
+    V keys = kernel_buffer(k, o.so->to[0]), places = kernel_buffer(k, o.so->to[1]);
+    for (uint32_t i = 0; i < o.each; i++) {
+        V place = widened(&o, add(&o, x[i].base, x[i].before));
+        put_if(&o, less(&o, x[i].at, count), keys, places, add(&o, add(&o, o.row, o.first), place), &x[i]);
+    }
+    threads_meet(k);
+}
