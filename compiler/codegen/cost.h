@@ -45,7 +45,7 @@ enum {
 
 /* ---- devices */
 enum {
-    SCATTER_FEW = 8,  /* positions: so few updates that replace what is there are done in order */
+    SCATTER_FEW = 32, /* positions: so few are done in order, if the order matters */
     SORT_TILE = 4096, /* elements that a block sorts in shared memory */
     SORT_LEAST = 32,  /* fewer are sorted as so many; threads */
     SORT_EACH = 8     /* elements of a thread */

@@ -120,7 +120,7 @@ static void claim(Host *h, Step *s) {
 static void merge(Host *h, Step *s, Sort *so) {
     enum { RUN, FROM, TO = FROM + 2, ALL = TO + 2 };
     Emit *e = h->e;
-    V n = frame_dim(&h->frame, so->n), at[ALL], next[ALL], last;
+    V n = frame_dim(&h->frame, so->n), at[ALL], next[ALL];
     MlirType types[ALL];
     at[RUN] = em_i64(e, so->tile);
     for (uint32_t i = 0; i < 2; i++) {
@@ -139,12 +139,18 @@ static void merge(Host *h, Step *s, Sort *so) {
         frame_set_slot(&h->frame, so->from[i], next[TO + i] = em_arg(&after, FROM + i));
         frame_set_slot(&h->frame, so->to[i], next[FROM + i] = em_arg(&after, TO + i));
     }
-    launch(h, s, device_merge, &s->grid);
+    launch(h, s, device_merge, &so->grid);
     next[RUN] = em_bin(e, "llvm.add", em_arg(&after, RUN), em_arg(&after, RUN));
     em_op(e, "scf.yield", &(Op){0, NULL, ALL, next, 0, NULL, 0, NULL});
     em_end(e, &after);
-    last = em_while(e, ALL, at, &before, &after)[FROM + 1];
-    device_copy(h, frame_buffer(&h->frame, so->places[0]), last, host_bytes(h, s->e->out.at[0]));
+    const V *last = em_while(e, ALL, at, &before, &after) + FROM;
+    device_copy(h, frame_buffer(&h->frame, so->places[0]), last[1], frame_bytes(&h->frame, so->places[0]->bytes));
+    if (so->kept)
+        device_copy(h, frame_buffer(&h->frame, so->keys[0]), last[0], frame_bytes(&h->frame, so->keys[0]->bytes));
+}
+static void sort(Host *h, Step *s) {
+    launch(h, s, device_sort, &s->sort->grid);
+    if (s->sort->from[0]) merge(h, s, s->sort);
 }
 void launch_device(Host *h, Step *s) {
     const Machine *m = h->e->target->machine;
@@ -152,10 +158,11 @@ void launch_device(Host *h, Step *s) {
     Grid g = s->grid;
     g.items = dim_sub(h->plan->cx->types, g.items, s->division.items);
     if (s->claims.buf) claim(h, s);
+    if (s->sort) sort(h, s);
+    if (s->kind == STEP_SORT) return;
     if (first) launch(h, s, first, &g);
     launch(h, s, m->kernels[s->kind], &s->grid);
     g.items = s->division.items;
-    if (s->sort && s->sort->keys[0]) merge(h, s, s->sort);
     if (last) g.loops++, g.nloops--, launch(h, s, last, &g);
 }
 

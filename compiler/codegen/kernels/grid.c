@@ -29,7 +29,7 @@ static V common_item(Kernel *k, const Grid *g, V first, V items) {
 static void write_item(Kernel *k, const Grid *g, KernelRule *rule, V item) {
     kernel_enter(k);
     if (g->together && !g->once) item = common_item(k, g, item, kernel_dim(k, g->items));
-    grid_bind(k, g->loops, g->nloops, g->items, item);
+    grid_bind_point(k, g, item);
     rule(k, item, em_bin(k->e, "llvm.add", item, em_i64(k->e, 1)));
     kernel_leave(k);
 }

@@ -133,11 +133,13 @@ typedef void KernelRule(Kernel *, V lo, V hi);
 /* Where the step has parts, kernel_combine comes after kernel_loops, device_combine after device_loops. */
 KernelRule kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_scatter;
 /* The same on a device for one unit, or for the point of the grid's loops that is bound (grid.h). */
-KernelRule device_loops, device_combine, device_dot, device_cumulative, device_scatter, device_sort;
+KernelRule device_loops, device_combine, device_dot, device_cumulative, device_scatter;
 /* Reduces a part of the prefixes, before device_cumulative where the step has parts. */
 KernelRule device_cumulative_parts;
-/* Before device_scatter, if it needs claims; after device_sort, once for each length of runs. */
-KernelRule device_claim, device_merge;
+/* Before device_scatter, if it needs claims. The tiles of a sort, then runs, once for each length. */
+KernelRule device_claim, device_sort, device_merge;
+/* The place of a scatter's position, as the keys that are sorted. */
+V scatter_key(Kernel *, Dtype key);
 /* The sum of a STEP_DOT, of type `acc`, in the result's type; if that does not represent all values of the operands' type,
    a float is first rounded to the latter. */
 Reg dot_result(Kernel *, Dtype acc, Reg sum);

@@ -95,23 +95,24 @@ static void read_own(const Sorting *o, Element *x) {
 }
 
 /* ---- tiles */
-static void bind_element(const Sorting *o, V at) {
-    const Grid *all = &o->so->elements;
-    grid_bind(o->k, all->loops, all->nloops, all->items, at);
+static V key_of(const Sorting *o) {
+    Kernel *k = o->k;
+    if (k->x.step->kind == STEP_SCATTER) return scatter_key(k, o->so->key);
+    Val v = k->x.step->e->in.at[0];
+    Ix index[MAX_RANK];
+    step_at(k->x.plan, k->x.step, v, index);
+    return em_to_memory(o->e, o->so->key, reg_v(eval_value(&k->x, v, index)));
 }
 /* Elements behind the row are the greatest, and come last. */
 static void stage(const Sorting *o, V count) {
     Kernel *k = o->k;
     Emit *e = o->e;
-    Val v = k->x.step->e->in.at[0];
-    Ix index[MAX_RANK];
-    step_at(k->x.plan, k->x.step, v, index);
     for (uint32_t i = 0; i < o->each; i++) {
         V at = own(o, i), inside = less(o, at, count);
         V place = add(o, o->first, widened(o, least(o, at, sub(o, count, i32(o, 1)))));
         kernel_enter(k);
-        bind_element(o, add(o, o->row, place));
-        V key = em_to_memory(e, o->so->key, reg_v(eval_value(&k->x, v, index)));
+        grid_bind_point(k, &o->so->elements, add(o, o->row, place));
+        V key = key_of(o);
         kernel_leave(k);
         Element x = {.key = em_select(e, inside, key, em_int(e, o->key, -1)), .place = narrowed(o, place)};
         put(o, o->keys, o->places, at, &x);

@@ -29,6 +29,7 @@ static int64_t cond_launches(const Plan *p, const Step *s) {
 static int64_t step_launches(const Plan *p, const Step *s) {
     static const bool kernel[STEP_KINDS] = {
         [STEP_LOOPS] = true, [STEP_DOT] = true, [STEP_CUM] = true, [STEP_SCATTER] = true};
+    if (s->sort) return GUARDED_LAUNCHES + 1; /* as many as the rows are long */
     if (kernel[s->kind]) return s->parts || s->claims.buf ? 2 : 1;
     if (s->kind == STEP_SCALAR) return 0;
     if (s->kind == STEP_SCAN) return scan_launches(p, s);

@@ -149,7 +149,8 @@ typedef enum {
     MEET_IN_ORDER, /* a thread does all that may meet */
     MEET_NEVER,
     MEET_ATOMIC, /* they are combined in any order, with the same result */
-    MEET_LAST    /* the last one is found before it is written: it has claimed the place */
+    MEET_LAST,   /* the last one is found before it is written: it has claimed the place */
+    MEET_SORTED  /* positions are sorted by place: a thread does all of one place, in their order */
 } Meeting;
 typedef struct Step {
     StepKind kind;
@@ -178,7 +179,7 @@ typedef struct Step {
     uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
     Buf *parts;        /* accumulators of the parts of a reduction, results of those of prefixes; NULL: not split */
     struct Dot *dot;   /* STEP_DOT: dot.c's */
-    struct Sort *sort; /* STEP_SORT: sort.c's */
+    struct Sort *sort; /* STEP_SORT, MEET_SORTED: sort.c's */
 
     /* decided by the target (Target.decide) */
     Widths widths;  /* of `lane` */

@@ -1,10 +1,11 @@
 #include "scatter.h"
+#include "sort.h"
 #include "../../typecheck/index.h"
 #include "../cost.h"
 
 /* A scatter on a device. Batches and elements of windows that do not overlap are independent of each other. Positions are
    too if all differ, or if the updates that meet can be combined in any order; if they replace each other, the last
-   one of each place is found first. Else a thread does all positions. */
+   one of each place is found first. Else they are sorted by place, or if they are few, a thread does all of them. */
 
 static Dim positions(Plan *p, const Step *s) {
     Dim n = 1;
@@ -29,30 +30,41 @@ static Meeting meeting_of(Plan *p, const Step *s) {
     Prim how = prim_combiner[e->prim];
     Dim n = positions(p, s);
     if (param_bool(e, K_unique_indices) && index_mode(e) != MODE_CLIP) return MEET_NEVER;
-    bool any_order = commutes(how, val_array(p->cx, e->in.at[0])->dtype) && has_words(p, e->in.at[0]);
-    if (how != P_none) return any_order ? MEET_ATOMIC : MEET_IN_ORDER;
-    if (param_jaxpr(e, K_update_jaxpr) || (dim_is_const(n) && n <= SCATTER_FEW)) return MEET_IN_ORDER;
-    return MEET_LAST;
+    if (how != P_none && commutes(how, val_array(p->cx, e->in.at[0])->dtype) && has_words(p, e->in.at[0]))
+        return MEET_ATOMIC;
+    if (dim_is_const(n) && n <= SCATTER_FEW) return MEET_IN_ORDER;
+    return how == P_none && !param_jaxpr(e, K_update_jaxpr) ? MEET_LAST : MEET_SORTED;
 }
 static void add(Plan *p, Grid *g, Atom *loops, Atom loop) {
     g->loops = loops;
     loops[g->nloops++] = loop;
     g->items = dim_mul(p->cx->types, g->items, loop_extent(p->ix, loop));
 }
-/* Neighbouring threads are neighbours in windows, then in positions, then in batches. `claiming`: for the elements of
-   windows that places are told apart by. */
-static Grid grid_of(Plan *p, const Step *s, bool claiming) {
+/* The elements that places are told apart by: positions of all batches, and elements of windows that may overlap. */
+static Grid elements_of(Plan *p, const Step *s) {
     const Window *w = scatter_window(p, s);
     Atom *loops = arena_new(p->arena, Atom, s->nkept + s->nred + 1);
-    bool in_order = s->meeting == MEET_IN_ORDER;
     Grid g = {.items = 1};
     for (uint32_t i = 0; i < s->nkept; i++)
         if (scatter_moves(p, w, s->kept[i])) add(p, &g, loops, s->kept[i]);
-    for (uint32_t i = 0; i < s->nred && !in_order; i++) add(p, &g, loops, s->red[i]);
+    for (uint32_t i = 0; i < s->nred; i++) add(p, &g, loops, s->red[i]);
+    for (uint32_t i = 0; i < s->nkept; i++)
+        if (!scatter_moves(p, w, s->kept[i]) && scatter_overlaps(p, s, s->kept[i])) add(p, &g, loops, s->kept[i]);
+    return g;
+}
+/* Neighbouring threads are neighbours in windows, then in positions, then in batches. */
+static Grid grid_of(Plan *p, const Step *s) {
+    const Window *w = scatter_window(p, s);
+    Atom *loops = arena_new(p->arena, Atom, s->nkept + s->nred + 1);
+    bool sorted = s->meeting == MEET_SORTED, in_order = s->meeting == MEET_IN_ORDER;
+    Grid g = {.items = 1};
+    for (uint32_t i = 0; i < s->nkept && !sorted; i++)
+        if (scatter_moves(p, w, s->kept[i])) add(p, &g, loops, s->kept[i]);
+    for (uint32_t i = 0; i < s->nred && !sorted && !in_order; i++) add(p, &g, loops, s->red[i]);
+    if (sorted) add(p, &g, loops, s->sort->slot);
     for (uint32_t i = 0; i < s->nkept; i++) {
-        bool overlaps = scatter_overlaps(p, s, s->kept[i]);
-        if (scatter_moves(p, w, s->kept[i])) continue;
-        if (claiming ? overlaps : !in_order || !overlaps) add(p, &g, loops, s->kept[i]);
+        bool alone = (sorted || in_order) && scatter_overlaps(p, s, s->kept[i]);
+        if (!scatter_moves(p, w, s->kept[i]) && !alone) add(p, &g, loops, s->kept[i]);
     }
     return g;
 }
@@ -77,22 +89,32 @@ Ix scatter_number(Plan *p, const Step *s) {
         at = ix_add(p->ix, ix_scale(p->ix, at, loop_extent(p->ix, s->red[i])), ix_atom(p->ix, s->red[i]));
     return at;
 }
-static void plan_claims(Plan *p, Step *s) {
+static Dim places_of(Plan *p, const Step *s) {
     const ArrayType *x = val_array(p->cx, s->e->in.at[0]);
-    Dim n = positions(p, s);
-    IndexNumbers numbers;
-    bool known = index_numbers(p->cx, s->e, &numbers);
-    assert(known);
-    s->claims.places = 1;
+    IndexNumbers n;
+    Dim places = 1;
+    if (!index_numbers(p->cx, s->e, &n)) return places;
     for (uint32_t d = 0; d < x->rank; d++)
-        if (tells_apart(&numbers, d)) s->claims.places = dim_mul(p->cx->types, s->claims.places, x->dims[d]);
-    s->claims.as = dim_is_const(n) && n < INT32_MAX ? DT_u32 : DT_u64;
-    s->claims.grid = grid_of(p, s, true);
+        if (tells_apart(&n, d)) places = dim_mul(p->cx->types, places, x->dims[d]);
+    return places;
+}
+static Dtype number_for(Dim most) { return dim_is_const(most) && most < UINT32_MAX ? DT_u32 : DT_u64; }
+static void plan_claims(Plan *p, Step *s) {
+    s->claims.places = places_of(p, s);
+    s->claims.as = number_for(positions(p, s));
+    s->claims.grid = elements_of(p, s);
     s->claims.buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, s->claims.places, dtype_bytes(s->claims.as)));
+}
+static void plan_sorted(Plan *p, Step *s) {
+    Grid all = elements_of(p, s);
+    s->sort = sort_new(p, 1, all.items, number_for(places_of(p, s)), true, s->e->span);
+    s->sort->slot = atom_loop(p->ix, all.items);
+    sort_decide(p, s->sort, all.loops, all.nloops);
 }
 void scatter_decide(Plan *p, Step *s) {
     s->meeting = meeting_of(p, s);
-    s->grid = grid_of(p, s, false);
     s->claims.grid.items = 1;
     if (s->meeting == MEET_LAST) plan_claims(p, s);
+    if (s->meeting == MEET_SORTED) plan_sorted(p, s);
+    s->grid = grid_of(p, s);
 }

@@ -3,18 +3,25 @@
 #define JAXCC_PLAN_SORT_H
 #include "plan.h"
 
-/* A block sorts a tile of each row; then runs of tiles, which are sorted, are merged two by two until a run is a row. */
+/* A block sorts a tile of each row; then runs of tiles, which are sorted, are merged two by two until a run is a row.
+   The keys are the operand of a STEP_SORT, or the places of a scatter's positions, all ones if they are not inside. */
 typedef struct Sort {
     Dim rows, n;              /* the keys are [rows, n] */
     Dtype key;                /* u32 or u64 */
+    bool kept;                /* sorted keys are needed, in keys[0] */
     uint32_t tile;            /* elements, a power of two */
-    Buf *keys[2], *places[2]; /* of runs, sorted; places[0]: the result; the others: NULL if a row is one tile */
-    Buf *from[2], *to[2];     /* SLOTs: keys and places before and after merging */
+    Buf *keys[2], *places[2]; /* of runs, sorted; places[0]: the result; NULL if they are not needed */
+    Buf *from[2], *to[2];     /* SLOTs: keys and places before and after merging; NULL if a row is one tile */
     Val run;                  /* the length of the runs to be merged */
-    Grid elements;            /* all keys in their order */
+    Grid elements;            /* all keys in their order, by the loops of the step */
+    Grid grid;                /* tiles */
+    Atom slot;                /* of a scatter: the loop over its sorted positions */
 } Sort;
 void plan_sort(Plan *, Body *, const Eqn *);
-void sort_decide(Plan *, Step *);
+/* Rows of n keys; `kept`: they are needed after sorting. */
+Sort *sort_new(Plan *, Dim rows, Dim n, Dtype key, bool kept, Span);
+/* Sets the grids; the loops over all elements. */
+void sort_decide(Plan *, Sort *, const Atom *loops, uint32_t n);
 /* The tiles of a row. */
 Dim sort_tiles(Plan *, const Sort *);
 

@@ -193,7 +193,7 @@ void threads_decide(Plan *p, Step *s) {
     switch (s->kind) {
     case STEP_LOOPS: decide_loops(p, s); break;
     case STEP_DOT: decide_dot(p, s); break;
-    case STEP_SORT: sort_decide(p, s); break;
+    case STEP_SORT: sort_decide(p, s->sort, s->kept, s->nkept); break;
     case STEP_CUM:
         s->lane = s->kept[s->nkept - 1];
         decide_prefixes(p, s);
