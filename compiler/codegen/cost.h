@@ -48,7 +48,9 @@ enum {
     SCATTER_FEW = 32, /* positions: so few are done in order, if the order matters */
     SORT_TILE = 4096, /* elements that a block sorts in shared memory */
     SORT_LEAST = 32,  /* fewer are sorted as so many; threads */
-    SORT_EACH = 8     /* elements of a thread */
+    SORT_EACH = 8,    /* elements of a thread */
+    SLOT_PART = 256,  /* updates of one place that a thread does, one after the other, if others can do the rest … */
+    SLOTS_AT_ONCE = 4 /* … which are read at the same time */
 };
 
 /* ---- vectors: what the target decides for a step */

@@ -151,6 +151,7 @@ static void merge(Host *h, Step *s, Sort *so) {
 static void sort(Host *h, Step *s) {
     launch(h, s, device_sort, &s->sort->grid);
     if (s->sort->from[0]) merge(h, s, s->sort);
+    if (s->sort->parts) launch(h, s, device_parts, &s->sort->part_grid);
 }
 void launch_device(Host *h, Step *s) {
     const Machine *m = h->e->target->machine;

@@ -136,8 +136,9 @@ KernelRule kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_s
 KernelRule device_loops, device_combine, device_dot, device_cumulative, device_scatter;
 /* Reduces a part of the prefixes, before device_cumulative where the step has parts. */
 KernelRule device_cumulative_parts;
-/* Before device_scatter, if it needs claims. The tiles of a sort, then runs, once for each length. */
-KernelRule device_claim, device_sort, device_merge;
+/* Before device_scatter, if it needs claims; if positions are sorted and there are parts. The tiles of a sort, then runs,
+   once for each length. */
+KernelRule device_claim, device_parts, device_sort, device_merge;
 /* The place of a scatter's position, as the keys that are sorted. */
 V scatter_key(Kernel *, Dtype key);
 /* The sum of a STEP_DOT, of type `acc`, in the result's type; if that does not represent all values of the operands' type,

@@ -2,9 +2,8 @@
 #include "../../typecheck/index.h"
 #include "../eval/gather.h"
 #include "../plan/scatter.h"
-#include "../plan/sort.h"
 #include "atomic.h"
-#include "grid.h"
+#include "scatter.h"
 
 /* Scatter: the result is in the memory of the operand or of a copy, and this kernel writes the updates over it. Loops
    over positions run in order, since two may be equal: the last one wins, sums are added in the order of the updates.
@@ -24,8 +23,7 @@ typedef struct {
     V lo, hi; /* of the first of them, if there are no batches */
 } Scattering;
 
-/* An element and an update of it. */
-static V combined(Kernel *k, Dtype d, V old, V update) {
+V scatter_combined(Kernel *k, Dtype d, V old, V update) {
     const Eqn *e = k->x.step->e;
     V x[2] = {old, update}, y = update;
     if (program(e))
@@ -50,7 +48,7 @@ static void write_one(Kernel *k, void *user) {
     }
     if (prim_combiner[e->prim] != P_none || program(e)) {
         Reg old = kernel_load(k, st->buf, d, to, 0);
-        V y = combined(k, d, kernel_vector(k, old), kernel_vector(k, update));
+        V y = scatter_combined(k, d, kernel_vector(k, old), kernel_vector(k, update));
         update = reg(y, em_width(y) == 1 && old.uniform && update.uniform, update.depth);
     }
     kernel_store(k, st->buf, d, to, update);
@@ -65,8 +63,7 @@ static void write_window(Kernel *k, Scattering *c) {
     if (c->batches || !lo.ptr) lo = em_i64(k->e, 0), hi = kernel_dim(k, loop_extent(k->x.ix, n.loops[0]));
     kernel_nest(k, n, lo, hi);
 }
-/* Is the window inside? NULL: certainly. */
-static V placed(Kernel *k, const Eqn *e, const Window *w) {
+V scatter_placed(Kernel *k, const Eqn *e, const Window *w) {
     if (index_mode(e) != MODE_CLIP) return w->n ? reg_v(window_inside(&k->x, w)) : (V){NULL};
     V all = {NULL};
     for (uint32_t i = 0; i < w->n; i++) {
@@ -92,7 +89,7 @@ static void only_if(Kernel *k, V condition, Inside *inside, Scattering *c) {
 }
 static void write_position(Kernel *k, void *user) {
     Scattering *c = user;
-    only_if(k, placed(k, k->x.step->e, c->window), write_window, c);
+    only_if(k, scatter_placed(k, k->x.step->e, c->window), write_window, c);
 }
 static void write_batch(Kernel *k, void *user) {
     const Step *s = k->x.step;
@@ -141,92 +138,8 @@ static void write_if_last(Kernel *k, Scattering *c) {
 }
 void device_claim(Kernel *k, V lo, V hi) {
     Scattering c = {.window = scatter_window(k->x.plan, k->x.step)};
-    only_if(k, placed(k, k->x.step->e, c.window), claim_place, &c);
+    only_if(k, scatter_placed(k, k->x.step->e, c.window), claim_place, &c);
 }
-/* ---- sorted positions */
-V scatter_key(Kernel *k, Dtype key) {
-    Emit *e = k->e;
-    const Step *s = k->x.step;
-    const Window *w = scatter_window(k->x.plan, s);
-    MlirType t = em_memory_type(e, key);
-    V ok = placed(k, s->e, w), place = kernel_index(k, scatter_place(k->x.plan, s, w));
-    if (!mlirTypeEqual(t, e->i64)) place = em_cast(e, "llvm.trunc", t, place);
-    return ok.ptr ? em_select(e, ok, place, em_int(e, t, -1)) : place;
-}
-static V sorted_key(Kernel *k, V slot) {
-    const Sort *so = k->x.step->sort;
-    MlirType t = em_memory_type(k->e, so->key);
-    return em_load(k->e, t, em_gep(k->e, kernel_buffer(k, so->keys[0]), slot, t), dtype_bytes(so->key));
-}
-/* Sets the loops to the position in this slot. */
-static void bind_slot(Kernel *k, V slot) {
-    Emit *e = k->e;
-    const Sort *so = k->x.step->sort;
-    V position = em_load(e, e->i32, em_gep(e, kernel_buffer(k, so->places[0]), slot, e->i32), dtype_bytes(DT_u32));
-    grid_bind_point(k, &so->elements, em_cast(e, "llvm.zext", e->i64, position));
-}
-/* Another slot of the same place? */
-static V goes_on(Kernel *k, V slot, V key) {
-    Emit *e = k->e;
-    V n = kernel_dim(k, k->x.step->sort->n), last = em_bin(e, "llvm.sub", n, em_i64(e, 1));
-    V same = em_cmpi(e, "eq", sorted_key(k, em_bin(e, "llvm.intr.smin", slot, last)), key);
-    return em_bin(e, "llvm.and", em_cmpi(e, "slt", slot, n), same);
-}
-/* All updates of the place of this slot, the first of them, one after the other. */
-static V all_updates(Kernel *k, V slot, V key, Dtype d, V old) {
-    Emit *e = k->e;
-    const Step *s = k->x.step;
-    V init[2] = {slot, old}, next[2];
-    MlirType types[2] = {e->i64, mlirValueGetType(old)};
-    Ix index[MAX_RANK];
-    step_at(k->x.plan, s, s->stores.at[0].v, index);
-    Scope before = em_begin(e, 2, types);
-    kernel_enter(k);
-    V go = goes_on(k, em_arg(&before, 0), key);
-    em_op(e, "scf.condition", &(Op){0, NULL, 3, (V[]){go, em_arg(&before, 0), em_arg(&before, 1)}, 0, NULL, 0, NULL});
-    kernel_leave(k);
-    em_end(e, &before);
-    Scope after = em_begin(e, 2, types);
-    kernel_enter(k);
-    bind_slot(k, em_arg(&after, 0));
-    next[0] = em_bin(e, "llvm.add", em_arg(&after, 0), em_i64(e, 1));
-    next[1] = combined(k, d, em_arg(&after, 1), reg_v(eval_value(&k->x, s->stores.at[0].v, index)));
-    em_op(e, "scf.yield", &(Op){0, NULL, 2, next, 0, NULL, 0, NULL});
-    kernel_leave(k);
-    em_end(e, &after);
-    return em_while(e, 2, init, &before, &after)[1];
-}
-/* Where the position in this slot goes. */
-static V address_of(Kernel *k, V slot, Dtype d) {
-    const Step *s = k->x.step;
-    const Store *st = &s->stores.at[0];
-    Ix index[MAX_RANK];
-    step_at(k->x.plan, s, st->v, index);
-    kernel_enter(k);
-    bind_slot(k, slot);
-    V to = kernel_index(k, scatter_address(k->x.plan, s->e, index));
-    kernel_leave(k);
-    return em_gep(k->e, kernel_buffer(k, st->buf), to, em_memory_type(k->e, d));
-}
-static void write_place(Kernel *k, Scattering *c) {
-    Emit *e = k->e;
-    Dtype d = val_array(k->x.plan->cx, k->x.step->stores.at[0].v)->dtype;
-    V slot = kernel_index(k, ix_atom(k->x.ix, k->x.step->sort->slot)), to = address_of(k, slot, d);
-    V old = em_to_register(e, d, em_load(e, em_memory_type(e, d), to, dtype_align(d)));
-    V new = all_updates(k, slot, sorted_key(k, slot), d, old);
-    em_store(e, em_to_memory(e, d, new), to, dtype_align(d));
-}
-/* Writes the place of the slot if that is the first of its slots, and the position inside. */
-static void write_slot(Kernel *k, Scattering *c) {
-    Emit *e = k->e;
-    V slot = kernel_index(k, ix_atom(k->x.ix, k->x.step->sort->slot)), one = em_i64(e, 1);
-    V before = em_bin(e, "llvm.intr.smax", em_bin(e, "llvm.sub", slot, one), em_i64(e, 0));
-    V key = sorted_key(k, slot), other = em_cmpi(e, "ne", sorted_key(k, before), key);
-    V first = em_bin(e, "llvm.or", other, em_cmpi(e, "eq", slot, em_i64(e, 0)));
-    V inside = em_cmpi(e, "ne", key, em_int(e, mlirValueGetType(key), -1));
-    only_if(k, em_bin(e, "llvm.and", first, inside), write_place, c);
-}
-
 /* A thread writes one element of a window, or of each window of a batch, in the order of the positions; of windows that
    overlap all elements. */
 void device_scatter(Kernel *k, V lo, V hi) {
@@ -234,11 +147,11 @@ void device_scatter(Kernel *k, V lo, V hi) {
     Atom *loops = arena_new(k->x.plan->arena, Atom, s->nkept + 1);
     Scattering c = {.window = scatter_window(k->x.plan, s), .loops = loops};
     if (s->meeting == MEET_SORTED) {
-        write_slot(k, &c);
+        scatter_slot(k);
         return;
     }
     if (s->meeting != MEET_IN_ORDER) {
-        only_if(k, placed(k, s->e, c.window), s->meeting == MEET_LAST ? write_if_last : write_window, &c);
+        only_if(k, scatter_placed(k, s->e, c.window), s->meeting == MEET_LAST ? write_if_last : write_window, &c);
         return;
     }
     for (uint32_t i = 0; i < s->nkept; i++)

@@ -105,6 +105,20 @@ static void plan_claims(Plan *p, Step *s) {
     s->claims.grid = elements_of(p, s);
     s->claims.buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, s->claims.places, dtype_bytes(s->claims.as)));
 }
+/* Updates that can be combined among themselves are done in parts, by part and by element of windows. */
+static void plan_parts(Plan *p, Step *s) {
+    Types *ts = p->cx->types;
+    Sort *so = s->sort;
+    Dim n = dim_floordiv(ts, dim_add(ts, so->n, SLOT_PART - 1), SLOT_PART);
+    Dtype d = val_array(p->cx, s->e->in.at[0])->dtype;
+    if (prim_combiner[s->e->prim] == P_none || (dim_is_const(n) && n <= 1)) return;
+    Atom *loops = arena_new(p->arena, Atom, s->grid.nloops + 1);
+    so->part = atom_loop(p->ix, n);
+    so->part_grid = (Grid){.items = 1};
+    add(p, &so->part_grid, loops, so->part);
+    for (uint32_t i = 1; i < s->grid.nloops; i++) add(p, &so->part_grid, loops, s->grid.loops[i]);
+    so->parts = buf_new(p, BUF_WORK, dim_mul(ts, so->part_grid.items, dtype_bytes(d)));
+}
 static void plan_sorted(Plan *p, Step *s) {
     Grid all = elements_of(p, s);
     s->sort = sort_new(p, 1, all.items, number_for(places_of(p, s)), true, s->e->span);
@@ -117,4 +131,5 @@ void scatter_decide(Plan *p, Step *s) {
     if (s->meeting == MEET_LAST) plan_claims(p, s);
     if (s->meeting == MEET_SORTED) plan_sorted(p, s);
     s->grid = grid_of(p, s);
+    if (s->meeting == MEET_SORTED) plan_parts(p, s);
 }

@@ -15,7 +15,11 @@ typedef struct Sort {
     Val run;                  /* the length of the runs to be merged */
     Grid elements;            /* all keys in their order, by the loops of the step */
     Grid grid;                /* tiles */
-    Atom slot;                /* of a scatter: the loop over its sorted positions */
+    /* Of a scatter: */
+    Atom slot;      /* the loop over its sorted positions */
+    Buf *parts;     /* results of parts of the updates of one place; NULL: there are none */
+    Atom part;      /* the loop over them */
+    Grid part_grid; /* but for its threads */
 } Sort;
 void plan_sort(Plan *, Body *, const Eqn *);
 /* Rows of n keys; `kept`: they are needed after sorting. */

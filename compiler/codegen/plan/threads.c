@@ -202,6 +202,7 @@ void threads_decide(Plan *p, Step *s) {
         scatter_decide(p, s);
         s->grid.threads = threads_for(s->grid.items, WARP);
         s->claims.grid.threads = threads_for(s->claims.grid.items, WARP);
+        if (s->sort) s->sort->part_grid.threads = threads_for(s->sort->part_grid.items, WARP);
         break;
     default: break;
     }

@@ -1,0 +1,14 @@
+/* What kernels of scatters have in common. */
+#ifndef JAXCC_KERNELS_SCATTER_H
+#define JAXCC_KERNELS_SCATTER_H
+#include "../eval/gather.h"
+#include "kernel.h"
+
+/* An element after an update of it. */
+V scatter_combined(Kernel *, Dtype, V old, V update);
+/* Is the window inside? NULL: certainly. */
+V scatter_placed(Kernel *, const Eqn *, const Window *);
+/* On a device: the updates of a place, if the slot that is bound is the first one of the place. */
+void scatter_slot(Kernel *);
+
+#endif
