@@ -12,6 +12,8 @@ bool scatter_moves(Plan *, const Window *, Atom loop);
 bool scatter_overlaps(Plan *, const Step *, Atom loop);
 /* Marks the axes of the domain (the updates) along which several updates may go to one place. */
 void scatter_order(Plan *, Step *);
+/* Do all positions certainly differ? */
+bool scatter_apart(Plan *, const Step *);
 /* On a device: how updates meet, and the grid, but for its threads. */
 void scatter_decide(Plan *, Step *);
 /* The number of the position that the loops are at; of the place that it claims. */

@@ -29,7 +29,7 @@ static Meeting meeting_of(Plan *p, const Step *s) {
     const Eqn *e = s->e;
     Prim how = prim_combiner[e->prim];
     Dim n = positions(p, s);
-    if (param_bool(e, K_unique_indices) && index_mode(e) != MODE_CLIP) return MEET_NEVER;
+    if ((param_bool(e, K_unique_indices) && index_mode(e) != MODE_CLIP) || scatter_apart(p, s)) return MEET_NEVER;
     if (how != P_none && commutes(how, val_array(p->cx, e->in.at[0])->dtype) && has_words(p, e->in.at[0]))
         return MEET_ATOMIC;
     if (dim_is_const(n) && n <= SCATTER_FEW) return MEET_IN_ORDER;
