@@ -99,12 +99,23 @@ static Val key_of(Builder *b, Val x, int64_t order, bool flip) {
     }
     return flip ? b_not(b, x) : x;
 }
+static bool is_short(Builder *b, Val key) { return !b_failed(b, key) && b_type(b, key)->dtype == DT_u32; }
+/* The last key of n, *used: or one that is as the last two. */
+static Val last_key(Builder *b, uint32_t n, const Val *x, const int64_t *order, bool flip, uint32_t *used) {
+    Val low = key_of(b, x[n - 1], order[n - 1], flip);
+    Val high = n > 1 && is_short(b, low) ? key_of(b, x[n - 2], order[n - 2], flip) : low;
+    *used = 1;
+    if (high == low || !is_short(b, high)) return low;
+    *used = 2;
+    high = b_convert(b, high, DT_u64);
+    return b_or(b, b_shift_left(b, high, full(b, high, 32)), b_convert(b, low, DT_u64));
+}
 /* The positions, u32, of the elements along the last axis in the order of n keys; equal ones stay in their order. */
 static Val positions_by(Builder *b, uint32_t n, const Val *x, const int64_t *order, bool flip) {
     Val at = 0;
-    for (uint32_t i = n; i-- > 0;) {
-        Val key = key_of(b, x[i], order[i], flip);
-        if (b->failed) return VAL_FAILED;
+    for (uint32_t used; n; n -= used) {
+        Val key = last_key(b, n, x, order, flip, &used);
+        if (b_failed(b, key)) return VAL_FAILED;
         const ArrayType *t = b_type(b, key);
         int64_t last = t->rank - 1;
         if (at) key = take_along(b, key, at, last);
