@@ -46,6 +46,7 @@ enum {
 /* ---- devices */
 enum {
     SCATTER_FEW = 32, /* positions: so few are done in order, if the order matters */
+    CLAIMS_EACH = 16, /* places for each position, at most, that are worth an array of claims */
     SORT_TILE = 4096, /* elements that a block sorts in shared memory */
     SORT_LEAST = 32,  /* fewer are sorted as so many; threads */
     SORT_EACH = 8,    /* elements of a thread */

@@ -12,6 +12,19 @@ static Dim positions(Plan *p, const Step *s) {
     for (uint32_t i = 0; i < s->nred; i++) n = dim_mul(p->cx->types, n, loop_extent(p->ix, s->red[i]));
     return n;
 }
+/* Along an axis that is neither indexed nor a batch's, windows begin at 0: elements that differ there never meet. */
+static bool tells_apart(const IndexNumbers *n, uint32_t axis) {
+    return ints_have(n->map, axis) || ints_have(n->batch, axis);
+}
+static Dim places_of(Plan *p, const Step *s) {
+    const ArrayType *x = val_array(p->cx, s->e->in.at[0]);
+    IndexNumbers n;
+    Dim places = 1;
+    if (!index_numbers(p->cx, s->e, &n)) return places;
+    for (uint32_t d = 0; d < x->rank; d++)
+        if (tells_apart(&n, d)) places = dim_mul(p->cx->types, places, x->dims[d]);
+    return places;
+}
 /* Does the order of the updates not matter for the bits of the result? */
 static bool commutes(Prim how, Dtype d) {
     DtypeKind kind = dtype_info[d].kind;
@@ -25,6 +38,11 @@ static bool has_words(Plan *p, Val v) {
     uint32_t bytes = dtype_bytes(val_array(p->cx, v)->dtype);
     return bytes >= WORD_BYTES || (dim_is_const(n) && n * bytes % WORD_BYTES == 0);
 }
+/* An array of claims is not much longer than the updates. */
+static bool claims_pay(Plan *p, const Step *s, Dim positions_done) {
+    Dim places = places_of(p, s), n = positions_done;
+    return !dim_is_const(places) || !dim_is_const(n) || places / CLAIMS_EACH <= n;
+}
 static Meeting meeting_of(Plan *p, const Step *s) {
     const Eqn *e = s->e;
     Prim how = prim_combiner[e->prim];
@@ -33,7 +51,7 @@ static Meeting meeting_of(Plan *p, const Step *s) {
     if (how != P_none && commutes(how, val_array(p->cx, e->in.at[0])->dtype) && has_words(p, e->in.at[0]))
         return MEET_ATOMIC;
     if (dim_is_const(n) && n <= SCATTER_FEW) return MEET_IN_ORDER;
-    return how == P_none && !param_jaxpr(e, K_update_jaxpr) ? MEET_LAST : MEET_SORTED;
+    return how == P_none && !param_jaxpr(e, K_update_jaxpr) && claims_pay(p, s, n) ? MEET_LAST : MEET_SORTED;
 }
 static void add(Plan *p, Grid *g, Atom *loops, Atom loop) {
     g->loops = loops;
@@ -70,10 +88,6 @@ static Grid grid_of(Plan *p, const Step *s) {
 }
 
 /* ---- claims */
-/* Along an axis that is neither indexed nor a batch's, windows begin at 0: elements that differ there never meet. */
-static bool tells_apart(const IndexNumbers *n, uint32_t axis) {
-    return ints_have(n->map, axis) || ints_have(n->batch, axis);
-}
 Ix scatter_place(Plan *p, const Step *s, const Window *w) {
     const ArrayType *x = val_array(p->cx, s->e->in.at[0]);
     IndexNumbers n;
@@ -88,15 +102,6 @@ Ix scatter_number(Plan *p, const Step *s) {
     for (uint32_t i = 0; i < s->nred; i++)
         at = ix_add(p->ix, ix_scale(p->ix, at, loop_extent(p->ix, s->red[i])), ix_atom(p->ix, s->red[i]));
     return at;
-}
-static Dim places_of(Plan *p, const Step *s) {
-    const ArrayType *x = val_array(p->cx, s->e->in.at[0]);
-    IndexNumbers n;
-    Dim places = 1;
-    if (!index_numbers(p->cx, s->e, &n)) return places;
-    for (uint32_t d = 0; d < x->rank; d++)
-        if (tells_apart(&n, d)) places = dim_mul(p->cx->types, places, x->dims[d]);
-    return places;
 }
 static Dtype number_for(Dim most) { return dim_is_const(most) && most < UINT32_MAX ? DT_u32 : DT_u64; }
 static void plan_claims(Plan *p, Step *s) {
