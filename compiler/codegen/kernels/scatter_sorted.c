@@ -56,7 +56,8 @@ static V has_key(const Place *p, V slot) {
 static void bind_slot(const Place *p, V slot) {
     Emit *e = p->e;
     V from = em_gep(e, kernel_buffer(p->k, p->so->places[0]), slot, e->i32);
-    grid_bind_point(p->k, &p->so->elements, em_cast(e, "llvm.zext", e->i64, em_load(e, e->i32, from, dtype_bytes(DT_u32))));
+    grid_bind_point(p->k, &p->so->elements,
+                    em_cast(e, "llvm.zext", e->i64, em_load(e, e->i32, from, dtype_bytes(DT_u32))));
 }
 static V update_of(const Place *p, V slot) {
     Kernel *k = p->k;
