@@ -45,11 +45,13 @@ enum {
 
 /* ---- devices */
 enum {
-    SCATTER_FEW = 32, /* positions: so few are done in order, if the order matters */
-    CLAIMS_EACH = 16, /* places for each position, at most, that are worth an array of claims */
-    SORT_TILE = 4096, /* elements that a block sorts in shared memory */
-    SORT_LEAST = 32,  /* fewer are sorted as so many; threads */
-    SORT_EACH = 8,    /* elements of a thread */
+    SCATTER_FEW = 32,       /* positions: so few are done in order, if the order matters */
+    SHARED_PLACES = 4096,   /* elements of an array that blocks have copies of, if there are so many updates … */
+    SHARED_UPDATES = 16384, /* … that each block does as many */
+    CLAIMS_EACH = 16,       /* places for each position, at most, that are worth an array of claims */
+    SORT_TILE = 4096,       /* elements that a block sorts in shared memory */
+    SORT_LEAST = 32,        /* fewer are sorted as so many; threads */
+    SORT_EACH = 8,          /* elements of a thread */
     SLOT_PART = 256,  /* updates of one place that a thread does, one after the other, if others can do the rest … */
     SLOTS_AT_ONCE = 4 /* … which are read at the same time */
 };

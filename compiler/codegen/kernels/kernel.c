@@ -19,6 +19,16 @@ void kernel_enter(Kernel *k) {
     k->blocks[k->x.depth] = k->e->block;
 }
 void kernel_leave(Kernel *k) { eval_leave(&k->x); }
+If kernel_if(Kernel *k, V condition) {
+    If i = em_if(k->e, condition);
+    kernel_enter(k);
+    return i;
+}
+void kernel_if_end(Kernel *k, If *i) {
+    kernel_leave(k);
+    em_else(k->e, i, 0, NULL);
+    em_if_end(k->e, i, NULL, NULL);
+}
 void kernel_bind(Kernel *k, Atom loop, V index) {
     Ix i = ix_atom(k->x.ix, loop);
     if (!i) return;

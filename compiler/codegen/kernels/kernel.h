@@ -53,6 +53,9 @@ extern const Operations kernel_operations;
 void kernel_enter(Kernel *);
 void kernel_bind(Kernel *, Atom loop, V index);
 void kernel_leave(Kernel *);
+/* What is written between the two is done only if the condition, i1, is true. */
+If kernel_if(Kernel *, V condition);
+void kernel_if_end(Kernel *, If *);
 /* Puts subsequent operations into the scope of that depth (hoisting); returns the block to restore in e->block. */
 MlirBlock kernel_at(Kernel *, uint32_t depth);
 

@@ -80,12 +80,9 @@ static void only_if(Kernel *k, V condition, Inside *inside, Scattering *c) {
         inside(k, c);
         return;
     }
-    If i = em_if(k->e, condition);
-    kernel_enter(k);
+    If i = kernel_if(k, condition);
     inside(k, c);
-    kernel_leave(k);
-    em_else(k->e, &i, 0, NULL);
-    em_if_end(k->e, &i, NULL, NULL);
+    kernel_if_end(k, &i);
 }
 static void write_position(Kernel *k, void *user) {
     Scattering *c = user;
@@ -146,8 +143,8 @@ void device_scatter(Kernel *k, V lo, V hi) {
     const Step *s = k->x.step;
     Atom *loops = arena_new(k->x.plan->arena, Atom, s->nkept + 1);
     Scattering c = {.window = scatter_window(k->x.plan, s), .loops = loops};
-    if (s->meeting == MEET_SORTED) {
-        scatter_slot(k);
+    if (s->meeting == MEET_SORTED || s->meeting == MEET_SHARED) {
+        (s->meeting == MEET_SORTED ? scatter_slot : scatter_shared)(k, lo);
         return;
     }
     if (s->meeting != MEET_IN_ORDER) {

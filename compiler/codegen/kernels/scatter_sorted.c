@@ -104,17 +104,6 @@ static V do_part(const Place *p, V slot, V old) {
     do_slots(p, 1, x);
     return x[1];
 }
-/* Opens a branch and a scope. */
-static If enter_if(const Place *p, V condition) {
-    If i = em_if(p->e, condition);
-    kernel_enter(p->k);
-    return i;
-}
-static void leave_if(const Place *p, If *i) {
-    kernel_leave(p->k);
-    em_else(p->e, i, 0, NULL);
-    em_if_end(p->e, i, NULL, NULL);
-}
 
 /* ---- parts */
 /* Where the result of a part is: of each element of a window, by the number of SLOT_PART slots in which it begins. */
@@ -160,10 +149,10 @@ void device_parts(Kernel *k, V lo, V hi) {
     V skipped = em_bin(e, "llvm.urem", em_bin(e, "llvm.sub", part, into), part);
     V from = em_bin(e, "llvm.add", slot, skipped);
     p.end = plus(&p, from, SLOT_PART);
-    If i = enter_if(&p, both(&p, em_cmpi(e, "ne", from, first), has_key(&p, from)));
+    If i = kernel_if(k, both(&p, em_cmpi(e, "ne", from, first), has_key(&p, from)));
     V result = do_part(&p, plus(&p, from, 1), update_of(&p, from));
     em_store(e, em_to_memory(e, p.d, result), result_at(&p, number), dtype_align(p.d));
-    leave_if(&p, &i);
+    kernel_if_end(k, &i);
 }
 /* x after the results of all parts but the first one, which begins in this slot. */
 static V add_parts(const Place *p, V slot, V x) {
@@ -202,17 +191,17 @@ static V address_of(const Place *p, V slot) {
     kernel_leave(k);
     return em_gep(p->e, kernel_buffer(k, st->buf), to, em_memory_type(p->e, p->d));
 }
-void scatter_slot(Kernel *k) {
+void scatter_slot(Kernel *k, V item) {
     Emit *e = k->e;
     Place p = place_new(k);
     V slot = kernel_index(k, ix_atom(k->x.ix, p.so->slot)), zero = em_i64(e, 0);
     p.key = key_at(&p, slot), p.end = p.so->parts ? plus(&p, slot, SLOT_PART) : slots_of(&p);
     V before = em_bin(e, "llvm.intr.smax", plus(&p, slot, -1), zero);
     V other = em_bin(e, "llvm.or", em_cmpi(e, "eq", slot, zero), em_cmpi(e, "ne", key_at(&p, before), p.key));
-    If i = enter_if(&p, both(&p, other, has_key(&p, slot)));
+    If i = kernel_if(k, both(&p, other, has_key(&p, slot)));
     V to = address_of(&p, slot), x = em_to_register(e, p.d, em_load(e, em_memory_type(e, p.d), to, dtype_align(p.d)));
     x = do_part(&p, slot, x);
     if (p.so->parts) x = add_parts(&p, slot, x);
     em_store(e, em_to_memory(e, p.d, x), to, dtype_align(p.d));
-    leave_if(&p, &i);
+    kernel_if_end(k, &i);
 }

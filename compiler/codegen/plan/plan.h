@@ -149,6 +149,7 @@ typedef enum {
     MEET_IN_ORDER, /* a thread does all that may meet */
     MEET_NEVER,
     MEET_ATOMIC, /* they are combined in any order, with the same result */
+    MEET_SHARED, /* the same, of a block at first in shared memory */
     MEET_LAST,   /* the last one is found before it is written: it has claimed the place */
     MEET_SORTED  /* positions are sorted by place: a thread does all of one place, in their order */
 } Meeting;
@@ -193,6 +194,7 @@ typedef struct Step {
     uint32_t run; /* on a device: neighbouring iterations of `lane` that a thread does at once; 0: one */
     Atom runs;    /* the loop of the grid over them */
     Meeting meeting;
+    Grid updates; /* MEET_SHARED: of which an item of the grid is a part */
     struct {
         Buf *buf; /* by place: 1 + the number of the last position that is there; NULL: not needed */
         Dtype as;

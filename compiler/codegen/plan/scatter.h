@@ -16,6 +16,8 @@ void scatter_order(Plan *, Step *);
 bool scatter_apart(Plan *, const Step *);
 /* On a device: how updates meet, and the grid, but for its threads. */
 void scatter_decide(Plan *, Step *);
+/* The reduction that combines so, if blocks may do it in shared memory; else P_none. */
+Prim scatter_reduction(Prim how);
 /* The number of the position that the loops are at; of the place that it claims. */
 Ix scatter_number(Plan *, const Step *);
 Ix scatter_place(Plan *, const Step *, const Window *);

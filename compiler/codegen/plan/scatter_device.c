@@ -31,6 +31,24 @@ static bool commutes(Prim how, Dtype d) {
     bool extreme = how == P_min || how == P_max;
     return kind == DK_BOOL || kind == DK_SINT || kind == DK_UINT || (kind == DK_FLOAT && extreme);
 }
+Prim scatter_reduction(Prim how) {
+    static const struct {
+        Prim how, reduce;
+    } reductions[] = {{P_add, P_reduce_sum}, {P_min, P_reduce_min}, {P_max, P_reduce_max}};
+    for (uint32_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
+        if (reductions[i].how == how) return reductions[i].reduce;
+    return P_none;
+}
+/* Are there many updates of few whole numbers? */
+static bool shared_pays(Plan *p, const Step *s) {
+    Val x = s->e->in.at[0];
+    Dim places = type_size(p->cx->types, val_type(p->cx, x));
+    Dim n = type_size(p->cx->types, val_type(p->cx, s->e->in.at[2]));
+    const DtypeInfo *t = &dtype_info[val_array(p->cx, x)->dtype];
+    bool whole = (t->kind == DK_SINT || t->kind == DK_UINT) && t->bits >= 32;
+    bool many = dim_is_const(n) && n >= 2 * SHARED_UPDATES && dim_is_const(places) && places <= SHARED_PLACES;
+    return whole && many && scatter_reduction(prim_combiner[s->e->prim]) != P_none;
+}
 /* Atomic operations are of words: does the array consist of them? */
 static bool has_words(Plan *p, Val v) {
     enum { WORD_BYTES = 4 };
@@ -49,7 +67,7 @@ static Meeting meeting_of(Plan *p, const Step *s) {
     Dim n = positions(p, s);
     if ((param_bool(e, K_unique_indices) && index_mode(e) != MODE_CLIP) || scatter_apart(p, s)) return MEET_NEVER;
     if (how != P_none && commutes(how, val_array(p->cx, e->in.at[0])->dtype) && has_words(p, e->in.at[0]))
-        return MEET_ATOMIC;
+        return shared_pays(p, s) ? MEET_SHARED : MEET_ATOMIC;
     if (dim_is_const(n) && n <= SCATTER_FEW) return MEET_IN_ORDER;
     return how == P_none && !param_jaxpr(e, K_update_jaxpr) && claims_pay(p, s, n) ? MEET_LAST : MEET_SORTED;
 }
@@ -130,11 +148,18 @@ static void plan_sorted(Plan *p, Step *s) {
     s->sort->slot = atom_loop(p->ix, all.items);
     sort_decide(p, s->sort, all.loops, all.nloops);
 }
+static void plan_shared(Plan *p, Step *s) {
+    enum { THREADS = 256 };
+    Dim n = dim_floordiv(p->cx->types, dim_add(p->cx->types, s->grid.items, SHARED_UPDATES - 1), SHARED_UPDATES);
+    s->updates = s->grid;
+    s->grid = (Grid){.items = n, .together = true, .threads = THREADS, .group = THREADS};
+}
 void scatter_decide(Plan *p, Step *s) {
     s->meeting = meeting_of(p, s);
     s->claims.grid.items = 1;
     if (s->meeting == MEET_LAST) plan_claims(p, s);
     if (s->meeting == MEET_SORTED) plan_sorted(p, s);
     s->grid = grid_of(p, s);
+    if (s->meeting == MEET_SHARED) plan_shared(p, s);
     if (s->meeting == MEET_SORTED) plan_parts(p, s);
 }

@@ -200,7 +200,7 @@ void threads_decide(Plan *p, Step *s) {
         break;
     case STEP_SCATTER:
         scatter_decide(p, s);
-        s->grid.threads = threads_for(s->grid.items, WARP);
+        if (!s->grid.together) s->grid.threads = threads_for(s->grid.items, WARP);
         s->claims.grid.threads = threads_for(s->claims.grid.items, WARP);
         if (s->sort) s->sort->part_grid.threads = threads_for(s->sort->part_grid.items, WARP);
         break;
