@@ -1,4 +1,5 @@
 #include "guard.h"
+#include "sort.h"
 #include "../cost.h"
 
 /* What decides how a while or a cond goes on is computed by a kernel, and the host would have to wait for it. If kernels do
@@ -28,9 +29,9 @@ static int64_t cond_launches(const Plan *p, const Step *s) {
 }
 static int64_t step_launches(const Plan *p, const Step *s) {
     static const bool kernel[STEP_KINDS] = {
-        [STEP_LOOPS] = true, [STEP_DOT] = true, [STEP_CUM] = true, [STEP_SCATTER] = true};
-    if (s->sort) return GUARDED_LAUNCHES + 1; /* as many as the rows are long */
-    if (kernel[s->kind]) return s->parts || s->claims.buf ? 2 : 1;
+        [STEP_LOOPS] = true, [STEP_DOT] = true, [STEP_CUM] = true, [STEP_SCATTER] = true, [STEP_SORT] = true};
+    if (s->sort && s->sort->from[0]) return GUARDED_LAUNCHES + 1; /* as many as its rows are long */
+    if (kernel[s->kind]) return s->parts || s->claims.buf || s->sort ? 2 : 1;
     if (s->kind == STEP_SCALAR) return 0;
     if (s->kind == STEP_SCAN) return scan_launches(p, s);
     if (s->kind == STEP_COND) return cond_launches(p, s);
