@@ -45,7 +45,7 @@ enum {
 
 /* ---- devices */
 enum {
-    SCATTER_FEW = 32,       /* positions: so few are done in order, if the order matters */
+    SCATTER_FEW = 32,       /* updates: so few are done in order, if the order matters */
     SHARED_PLACES = 4096,   /* elements of an array that blocks have copies of, if there are so many updates … */
     SHARED_UPDATES = 16384, /* … that each block does as many */
     CLAIMS_EACH = 16,       /* places for each position, at most, that are worth an array of claims */

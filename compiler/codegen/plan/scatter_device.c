@@ -57,19 +57,25 @@ static bool has_words(Plan *p, Val v) {
     return bytes >= WORD_BYTES || (dim_is_const(n) && n * bytes % WORD_BYTES == 0);
 }
 /* An array of claims is not much longer than the updates. */
-static bool claims_pay(Plan *p, const Step *s, Dim positions_done) {
-    Dim places = places_of(p, s), n = positions_done;
+static bool claims_pay(Plan *p, const Step *s) {
+    Dim places = places_of(p, s), n = positions(p, s);
     return !dim_is_const(places) || !dim_is_const(n) || places / CLAIMS_EACH <= n;
+}
+/* Does one thread do few updates, in order? */
+static bool few_in_order(Plan *p, const Step *s) {
+    Dim n = positions(p, s);
+    for (uint32_t i = 0; i < s->nkept; i++)
+        if (scatter_overlaps(p, s, s->kept[i])) n = dim_mul(p->cx->types, n, loop_extent(p->ix, s->kept[i]));
+    return dim_is_const(n) && n <= SCATTER_FEW;
 }
 static Meeting meeting_of(Plan *p, const Step *s) {
     const Eqn *e = s->e;
     Prim how = prim_combiner[e->prim];
-    Dim n = positions(p, s);
     if ((param_bool(e, K_unique_indices) && index_mode(e) != MODE_CLIP) || scatter_apart(p, s)) return MEET_NEVER;
     if (how != P_none && commutes(how, val_array(p->cx, e->in.at[0])->dtype) && has_words(p, e->in.at[0]))
         return shared_pays(p, s) ? MEET_SHARED : MEET_ATOMIC;
-    if (dim_is_const(n) && n <= SCATTER_FEW) return MEET_IN_ORDER;
-    return how == P_none && !param_jaxpr(e, K_update_jaxpr) && claims_pay(p, s, n) ? MEET_LAST : MEET_SORTED;
+    if (few_in_order(p, s)) return MEET_IN_ORDER;
+    return how == P_none && !param_jaxpr(e, K_update_jaxpr) && claims_pay(p, s) ? MEET_LAST : MEET_SORTED;
 }
 static void add(Plan *p, Grid *g, Atom *loops, Atom loop) {
     g->loops = loops;
