@@ -278,14 +278,17 @@ void jaxcc_rt_device(jaxcc_rt_heap *call, void *const *arrays, const int64_t *si
     const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
     end_if(call, c->how->number(call, arrays[0], (int32_t)c->device));
 }
-/* The members' data, concatenated. */
+/* The members' data, concatenated. Each device begins with its own, so that they do not all read from the same one. */
 void jaxcc_rt_all_gather(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
     char *all = arrays[1];
     int32_t status;
     int64_t *members, me, n = group(call, sizes + 1, &members, &me), bytes = sizes[0];
     Meeting *m = meet(call, members, n, arrays[0], &status);
-    for (int64_t i = 0; i < n && !status; i++) status = get(call, all + i * bytes, m, i, 0, bytes);
+    for (int64_t k = 0; k < n && !status; k++) {
+        int64_t i = (me + k) % n;
+        status = get(call, all + i * bytes, m, i, 0, bytes);
+    }
     part(call, m, status);
     jaxcc_rt_heap_put(call, members);
     for (int64_t each = sizes[3 + 2 * sizes[1]]; n < each; n++) /* without a member: any values of the type */
@@ -295,9 +298,11 @@ void jaxcc_rt_all_gather(jaxcc_rt_heap *call, void *const *arrays, const int64_t
 void jaxcc_rt_all_to_all(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     int32_t status;
     int64_t *members, me, n = group(call, sizes + 1, &members, &me), bytes = sizes[0];
-    int64_t mine = place(jaxcc_rt_comm_of(call), members, n) * bytes;
     Meeting *m = meet(call, members, n, arrays[0], &status);
-    for (int64_t i = 0; i < n && !status; i++) status = get(call, (char *)arrays[1] + i * bytes, m, i, mine, bytes);
+    for (int64_t k = 0; k < n && !status; k++) {
+        int64_t i = (me + k) % n;
+        status = get(call, (char *)arrays[1] + i * bytes, m, i, me * bytes, bytes);
+    }
     part(call, m, status);
     jaxcc_rt_heap_put(call, members);
 }
