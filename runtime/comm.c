@@ -228,14 +228,10 @@ static int32_t host_zero(jaxcc_rt_heap *call, void *to, int64_t bytes) {
     memset(to, 0, (size_t)bytes);
     return 0;
 }
-static int32_t host_number(jaxcc_rt_heap *call, int32_t *to, int32_t n) {
-    *to = n;
-    return 0;
-}
 
 void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes,
                    void (*body)(void *args, jaxcc_rt_heap *)) {
-    static const jaxcc_rt_devices host = {host_run, host_mark, host_follow, host_copy, host_zero, host_number};
+    static const jaxcc_rt_devices host = {host_run, host_mark, host_follow, host_copy, host_zero};
     jaxcc_rt_spmd_program p = jaxcc_rt_spmd_program_of(arrays, sizes, body);
     int32_t status = jaxcc_rt_spmd_run(call, &host, &p);
     end_if(call, status);
@@ -275,9 +271,9 @@ static int64_t group(jaxcc_rt_heap *call, const int64_t *sizes, int64_t **member
     return count;
 }
 void jaxcc_rt_device(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
-    const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
-    end_if(call, c->how->number(call, arrays[0], (int32_t)c->device));
+    *(int32_t *)arrays[0] = jaxcc_rt_device_number(call);
 }
+int32_t jaxcc_rt_device_number(jaxcc_rt_heap *call) { return (int32_t)jaxcc_rt_comm_of(call)->device; }
 /* The members' data, concatenated. Each device begins with its own, so that they do not all read from the same one. */
 void jaxcc_rt_all_gather(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);

@@ -34,7 +34,6 @@ typedef struct jaxcc_rt_devices {
     int32_t (*follow)(jaxcc_rt_heap *, const jaxcc_rt_comm *other);
     int32_t (*copy)(jaxcc_rt_heap *, void *to, const jaxcc_rt_comm *owner, const void *from, int64_t bytes);
     int32_t (*zero)(jaxcc_rt_heap *, void *to, int64_t bytes);
-    int32_t (*number)(jaxcc_rt_heap *, int32_t *to, int32_t n);
 } jaxcc_rt_devices;
 
 /* Runs the program on all devices. The status of the first one that failed, with its text. */

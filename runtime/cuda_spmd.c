@@ -49,10 +49,6 @@ static int32_t zero(jaxcc_rt_heap *h, void *to, int64_t bytes) {
     Call *c = call_of(h);
     return bytes > 0 ? CU(c->device, cuMemsetD8Async, address(to), 0, (size_t)bytes, c->stream) : 0;
 }
-static int32_t number(jaxcc_rt_heap *h, int32_t *to, int32_t n) {
-    Call *c = call_of(h);
-    return CU(c->device, cuMemsetD32Async, address(to), (uint32_t)n, 1, c->stream);
-}
 
 /* ---- one device */
 /* The bytes of the arrays that the device needs a copy of: inputs on another GPU, and parts of outputs that its kernels
@@ -156,7 +152,7 @@ static void end(Members *m, int32_t status) {
 }
 void jaxcc_rt_cuda_spmd(jaxcc_rt_heap *h, void *const *arrays, const int64_t *sizes,
                         void (*program)(void *args, jaxcc_rt_heap *)) {
-    static const jaxcc_rt_devices gpus = {run, mark, follow, copy, zero, number};
+    static const jaxcc_rt_devices gpus = {run, mark, follow, copy, zero};
     jaxcc_rt_spmd_program p = jaxcc_rt_spmd_program_of(arrays, sizes, program);
     int n;
     must(h, jaxcc_rt_cuda_take_lane(call_of(h)));

@@ -58,6 +58,7 @@ typedef void jaxcc_rt_function(jaxcc_rt_heap *, void *const *arrays, const int64
 jaxcc_rt_function jaxcc_rt_print, jaxcc_rt_check, jaxcc_rt_ffi;
 /* What devices of a program for several exchange (comm.c). */
 jaxcc_rt_function jaxcc_rt_device, jaxcc_rt_all_gather, jaxcc_rt_all_to_all, jaxcc_rt_permute;
+int32_t jaxcc_rt_device_number(jaxcc_rt_heap *); /* for code whose arrays are not on the host */
 /* Memory for an output, freed by its release(). */
 void *jaxcc_rt_heap_array(jaxcc_rt_heap *, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes);
 

@@ -189,14 +189,14 @@ static int failing_device = -1; /* this one stops */
 
 static void inner_body(void *args, jaxcc_rt_heap *h) {
     void **w = args; /* part of the output, workspace */
-    jaxcc_rt_device(h, &w[1], NULL);
+    jaxcc_rt_cuda_fill(h, w[1], jaxcc_rt_device_number(h), 4, 1);
     jaxcc_rt_all_gather(h, (void *[]){w[1], w[0]}, (int64_t[]){sizeof(int32_t), 1, INNER, 1, 0, 0});
 }
 static void device_body(void *args, jaxcc_rt_heap *h) {
     void **w = args; /* x, a, part of the output, workspace */
     char *out = w[2];
     float *mine = w[3];
-    int64_t place = jaxcc_rt_comm_of(h)->device;
+    int64_t place = jaxcc_rt_device_number(h);
     float *x = (float *)w[0] + place * PART;
     axpy(h, x, x, mine, PART, w[1]);
     if (place == failing_device) jaxcc_rt_stop(h, JAXCC_CHECK, "device %d stops", failing_device);
@@ -206,7 +206,7 @@ static void device_body(void *args, jaxcc_rt_heap *h) {
                      (int64_t[]){4 * PART, DEVICES, -1, 0, 1, 2, 1, DEVICES, 1, 0, 0});
     jaxcc_rt_all_to_all(h, (void *[]){mine, out + offsetof(Gathered, pieces)},
                         (int64_t[]){4 * PIECE, 1, DEVICES, 1, 0, 0});
-    jaxcc_rt_device(h, (void *[]){out + offsetof(Gathered, number)}, NULL);
+    jaxcc_rt_cuda_fill(h, out + offsetof(Gathered, number), place, 4, 1);
     jaxcc_rt_cuda_spmd(h, (void *[]){out + offsetof(Gathered, inner)}, (int64_t[]){2, 0, 1, 8, 0, 4 * INNER},
                        inner_body);
 }

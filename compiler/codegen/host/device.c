@@ -4,6 +4,7 @@
 #include "../../options.h"
 #include "../kernels/grid.h"
 #include "../kernels/threads.h"
+#include "../plan/known.h"
 #include "../plan/sort.h"
 #include "constants.h"
 #include <mlir-c/BuiltinAttributes.h>
@@ -182,10 +183,14 @@ void device_store(Host *h, V to, Dtype d, V scalar) {
     V args[5] = {h->frame.heap, to, m, em_i64(e, dtype_bytes(d)), one};
     em_call(e, "jaxcc_rt_cuda_fill", no_type, 5, args);
 }
+bool device_number(Host *h, const Eqn *q) {
+    if (!h->plan->target->device || !known_device_number(q)) return false;
+    frame_set_scalar(&h->frame, q->out.at[0], em_call(h->e, "jaxcc_rt_device_number", h->e->i32, 1, &h->frame.heap));
+    return true;
+}
 /* Functions of comm.c, which take arrays where the devices have them. */
 static bool takes_arrays_there(Str name) {
-    static const char *const names[] = {"jaxcc_rt_device", "jaxcc_rt_all_gather", "jaxcc_rt_all_to_all",
-                                        "jaxcc_rt_permute"};
+    static const char *const names[] = {"jaxcc_rt_all_gather", "jaxcc_rt_all_to_all", "jaxcc_rt_permute"};
     for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
         if (str_eq(name, str(names[i]))) return true;
     return false;

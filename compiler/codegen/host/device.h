@@ -14,6 +14,9 @@ typedef struct Launched {
    in memory of the host. */
 void device_copy(Host *, V to, V from, V bytes);
 void device_store(Host *, V to, Dtype, V scalar);
+/* On devices, for the equation that gives the number of the device, among those of a program for several: the host has
+   it. False for other equations, and for other targets. */
+bool device_number(Host *, const Eqn *);
 /* A call of C code of that name with the arrays of the step, then `text`: it runs on the host, and gets copies there
    unless it exchanges data of several devices. */
 void device_runtime(Host *, Step *, Str name, V arrays, V sizes);

@@ -139,7 +139,9 @@ static bool empty(const Step *s) {
 static void host_step(Host *h, const Body *b, Step *s) {
     switch (s->kind) {
     case STEP_SCALAR: scalar_step(h, s); break;
-    case STEP_RUNTIME: runtime_step(h, s); break;
+    case STEP_RUNTIME:
+        if (!device_number(h, s->e)) runtime_step(h, s);
+        break;
     case STEP_SPMD: spmd_step(h, s); break;
     case STEP_CALL: host_call(h, b, s); break;
     case STEP_COND:

@@ -2,6 +2,7 @@
 #include "../cost.h"
 #include "../eval/record.h"
 #include "dot.h"
+#include "known.h"
 #include "scatter.h"
 #include "sort.h"
 #include <assert.h>
@@ -463,7 +464,13 @@ void step_result(Plan *p, Step *s, uint32_t k, Buf *buf) {
     ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
     *info = (Info){.class = class, .e = s->e, .out = k, .step = s->number, .uses = info->uses, .buf = buf};
 }
+/* A number that the host has. */
+static bool plan_device_number(Plan *p, Body *b, const Eqn *e) {
+    step_result(p, step_new(p, b, STEP_RUNTIME, e, NULL), 0, NULL);
+    return true;
+}
 static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
+    if (p->target->device && known_device_number(e)) return plan_device_number(p, b, e);
     bool devices = prim_lower[e->prim] == LOWER_SPMD;
     Plan *device = devices ? plan(p->callees, param_jaxpr(e, K_call_jaxpr), NULL) : NULL;
     if (devices && !device) return false;

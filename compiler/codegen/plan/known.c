@@ -3,7 +3,7 @@
 
 /* A scalar that a kernel has computed lies in the device's memory: the host would have to wait for it. So only few
    scalars are registers of the host: extents of arrays, which it needs, and integers and bools that follow from
-   literals alone, such as the counters of loops. Floats are not among them, since host and device need not round
+   literals alone, such as the counters of loops, or from the number of the device among several. Floats are not among them, since host and device need not round
    alike.
 
    As in every analysis of loops, a carry is taken to be known until an iteration shows that it is not. A program is
@@ -165,8 +165,11 @@ static void mark_cond(Plan *p, const Eqn *e) {
         for (uint32_t o = 0; o < c.out.n; o++) set(p, c.out.at[o], (k == 0 || has(p, c.out.at[o])) && out.at[o]);
     }
 }
+bool known_device_number(const Eqn *e) {
+    return e->prim == P_runtime_call && str_eq(param_word(e, K_name), S("device"));
+}
 static void mark_eqn(Plan *p, const Eqn *e) {
-    bool known = computed(p, e);
+    bool known = computed(p, e) || known_device_number(e);
     each(const Val, v, e->out) set(p, *v, known && whole_number(p, *v));
     if (e->prim == P_cond) {
         mark_cond(p, e);

@@ -10,10 +10,13 @@ typedef struct {
 } Known;
 
 /* Marks what the host knows of a program whose inputs are known or not, its constants included: the extents of its
-   arrays, and integers and bools computed from literals and from what is known. */
+   arrays, the number of the device among several, and integers and bools computed from literals and from what is
+   known. */
 void known_mark(Plan *, const Jaxpr *, Known in);
 /* The same for inputs of which only extents are known. */
 void known_mark_top(Plan *, const Jaxpr *);
+/* Does the equation give the number of the device? */
+bool known_device_number(const Eqn *);
 /* Which inputs of the k-th program of a cond, while or scan are known; at those of a while: the condition, the body. */
 Known known_inputs(Plan *, const Eqn *, uint32_t k);
 
