@@ -161,8 +161,8 @@ enum {
     LONG_COLUMN = 64,      /* iterations of the outermost loop from which the threads of a block share it … */
     VERY_LONG_COLUMN = 256 /* … also if the number of columns is not known */
 };
-/* Sums and prefixes are done in parts if there are fewer rows or blocks than `rows`, so that all of the GPU has work; a part
-   has at least `part` elements, more if there would be too many parts, which are combined by one block. */
+/* Sums and prefixes are done in parts if there are fewer rows or blocks than `rows`, so that all of the GPU has work;
+   a part has at least `part` elements, more if there would be too many parts, which are combined by one block. */
 enum {
     BLOCK_ROWS = 512, /* a block does a row, or columns … */
     BLOCK_PART = 8192,

@@ -26,8 +26,8 @@ V cum_value(const Cum *, const V *carry);
 /* The prefix with x as its last element, from a carry that has no wide form. */
 V cum_add(const Cum *, V *carry, V x);
 
-/* The elements [lo, hi), one after the other, and the carry after them. Sums of floats: within a block, plus the wide form
-   of everything before it. */
+/* The elements [lo, hi), one after the other, and the carry after them. Sums of floats: within a block, plus the wide
+   form of everything before it. */
 void cum_along(const Cum *, V lo, V hi, V *carry);
 void cum_row(const Cum *); /* all elements */
 

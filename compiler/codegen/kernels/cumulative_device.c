@@ -4,11 +4,11 @@
 #include "threads.h"
 #include "wide.h"
 
-/* Prefixes on a device. Where neighbouring threads are neighbours beside the axis, or rows are short, a thread takes the
-   elements of a row one after the other. Else a block takes PREFIX_ITEMS neighbouring ones for each thread at a time: a
-   thread combines its own, the threads' results are scanned, and the carry goes along the row. Long rows are divided into
-   parts: one kernel reduces each, a second one begins each with what all parts before it give. Elements are counted in
-   the order of the prefixes. */
+/* Prefixes on a device. Where neighbouring threads are neighbours beside the axis, or rows are short, a thread takes
+   the elements of a row one after the other. Else a block takes PREFIX_ITEMS neighbouring ones for each thread at a
+   time: a thread combines its own, the threads' results are scanned, and the carry goes along the row. Long rows are
+   divided into parts: one kernel reduces each, a second one begins each with what all parts before it give. Elements
+   are counted in the order of the prefixes. */
 
 /* Takes one more element, or a result of several, into the carry. */
 static void take(const Cum *c, V *carry, V x) {
@@ -87,7 +87,7 @@ static void along_block(Cum *c, V lo, V hi, V *carry, WithItems *rule) {
     Kernel *k = c->k;
     Emit *e = k->e;
     uint32_t values = cum_values(c);
-    V next[WIDE_VALUES];
+    V next[WIDE_VALUES] = {{NULL}};
     Items t;
     For f = em_for(e, lo, hi, em_i64(e, (int64_t)k->block.group * PREFIX_ITEMS), values, carry);
     for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
@@ -101,7 +101,7 @@ static void along_thread(const Cum *c, V lo, V hi, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;
     uint32_t values = cum_values(c);
-    V next[WIDE_VALUES];
+    V next[WIDE_VALUES] = {{NULL}};
     For f = em_for(e, lo, hi, em_i64(e, 1), values, carry);
     for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
@@ -155,7 +155,8 @@ static void before_part(Cum *c, V item, V *carry) {
     Emit *e = k->e;
     uint32_t values = part_values(c);
     bool shared = k->block.together;
-    V part = kernel_index(k, ix_atom(k->x.ix, k->x.step->division.loop)), next[WIDE_VALUES], other[WIDE_VALUES];
+    V part = kernel_index(k, ix_atom(k->x.ix, k->x.step->division.loop)), next[WIDE_VALUES] = {{NULL}},
+      other[WIDE_VALUES] = {{NULL}};
     V rows = kernel_dim(k, k->x.step->division.items), first = shared ? thread_number(k) : em_i64(e, 0);
     V row = em_bin(e, "llvm.sub", item, em_bin(e, "llvm.mul", part, rows));
     For f = em_for(e, first, part, em_i64(e, shared ? k->block.group : 1), values, carry);

@@ -17,8 +17,8 @@ static V own_item(Kernel *k, const Grid *g) {
     V n = em_i64(k->e, grid_at_once(g)), apart = em_i64(k->e, g->threads / grid_at_once(g));
     return em_bin(k->e, g->chunks ? "llvm.urem" : "llvm.udiv", thread_number(k), g->chunks ? n : apart);
 }
-/* Threads that do an item together all take the same turns, as they meet: where there is no item for them they have the last
-   one, and write nothing. */
+/* Threads that do an item together all take the same turns, as they meet: where there is no item for them they have
+   the last one, and write nothing. */
 static V common_item(Kernel *k, const Grid *g, V first, V items) {
     Emit *e = k->e;
     if (grid_at_once(g) == 1) return first;

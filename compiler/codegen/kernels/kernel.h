@@ -86,7 +86,8 @@ typedef struct {
     bool done;
 } Pending;
 void kernel_store_all(Kernel *, Pending *, uint32_t n);
-/* The values at the current index of the domain that belong to the stage k->x.level, into all[0], all[apart], …; how many. */
+/* The values at the current index of the domain that belong to the stage k->x.level, into all[0], all[apart], …; how
+   many. */
 uint32_t kernel_pending(Kernel *, Pending *all, uint32_t apart);
 /* Writes the step's stores at the current index of the domain whose values belong to the stage k->x.level; only the lanes
    of k->tail, if it is set. */

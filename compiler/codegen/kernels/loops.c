@@ -604,8 +604,8 @@ static void write_parts(Kernel *k, V lo, V hi) {
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
 }
-/* Which parts a thread combines, and where they are: those of one sum are `apart` apart, the first is number `item`; NULL: they
-   are all that there is. */
+/* Which parts a thread combines, and where they are: those of one sum are `apart` apart, the first is number `item`;
+   NULL: they are all that there is. */
 typedef struct {
     V first, step, apart, item;
 } Share;
@@ -671,7 +671,8 @@ void kernel_loops(Kernel *k, V lo, V hi) {
     if (s->block > 1) kernel_blocks(k, s->kept[0], s->block, &lo, &hi);
     kernel_nest(k, (Nesting){s->kept, s->nkept, body_inside, NULL}, lo, hi);
 }
-/* ---- runs on a device: all values, then all stores, so that LLVM makes wide accesses of those of neighbouring elements */
+/* ---- runs on a device: all values, then all stores, so that LLVM makes wide accesses of those of neighbouring
+   elements */
 typedef struct {
     Pending *all; /* by store, then by iteration */
     uint32_t i, n;

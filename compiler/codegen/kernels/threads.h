@@ -21,12 +21,13 @@ V threads_share(Kernel *, int64_t bytes);
 /* The same for each item that the block does at once; this one's. */
 V threads_row(Kernel *, int64_t bytes);
 enum { MAX_MERGED = 2 * STEP_REDUCTIONS };
-/* Combines n values of each thread that does the same item: afterwards all of them have the same ones. Threads of a warp
-   combine theirs in a tree, then the results of the warps, or else the chunks, are combined in order. All must come here. */
+/* Combines n values of each thread that does the same item: afterwards all of them have the same ones. Threads of a
+   warp combine theirs in a tree, then the results of the warps, or else the chunks, are combined in order. All must
+   come here. */
 typedef void Merge(Emit *, void *user, V *x, const V *y); /* y into x */
 void threads_merge(Kernel *, uint32_t n, V *values, Merge *, void *user);
-/* What the threads before this one have, combined in order, `none` for the first; *all: what all have. `none` is neutral.
-   All threads must come here. */
+/* What the threads before this one have, combined in order, `none` for the first; *all: what all have. `none` is
+   neutral. All threads must come here. */
 V threads_prefix(Kernel *, V value, V none, Merge *, void *user, V *all);
 /* Between them is what one of the threads that do an item together does. */
 If by_one_thread(Kernel *);

@@ -6,14 +6,14 @@
 #include "sort.h"
 #include "vectors.h"
 
-/* How the work of a step is divided among blocks and threads, as few extents as possible being known. A LOOPS step whose
-   lane loop is kept: a thread computes one point of the kept loops, all of which are collapsed, so that neighbouring threads
-   are neighbours along the lane loop and their accesses are coalesced; if few points reduce many terms, each thread of a
-   block sums a chunk of them. If the lane loop is reduced, a block, a warp or a part of a warp computes one point, its
-   threads sharing the iterations of that loop, unless it is short. Prefixes: a block for each row along the lane loop, else
-   a thread. Long sums and prefixes, if there are few, are done in parts. Scatters: a thread for each point of the loops that
-   are independent. Products: a block for each tile. What is left when each block or thread has an item begins anew with the
-   first one. */
+/* How the work of a step is divided among blocks and threads. A LOOPS step whose lane loop is kept: a thread computes
+   one point of the kept loops, all of which are collapsed, so that neighbouring threads are neighbours along the lane
+   loop and their accesses are coalesced; if few points reduce many terms, each thread of a block sums a chunk of them.
+   If the lane loop is reduced, a block, a warp or a part of a warp computes one point, its threads sharing the
+   iterations of that loop, unless it is short. Prefixes: a block for each row along the lane loop, else a thread. Long
+   sums and prefixes, if there are few, are done in parts. Scatters: a thread for each point of the loops that are
+   independent. Products: a block for each tile. What is left when each block or thread has an item begins anew with
+   the first one. */
 
 /* As many as there is work for, a power of two. */
 static uint32_t threads_for(Dim n, uint32_t least) {
@@ -51,8 +51,8 @@ static void divide(Plan *p, Step *s, Dim n, int64_t least, int64_t most) {
     g->loops = loops, g->nloops++;
     g->items = dim_mul(p->cx->types, g->items, parts);
 }
-/* ---- LOOPS: threads share the lane loop, if it is reduced, or chunks of the outermost reduced loop, unless those are short or
-   there are enough points for all threads */
+/* ---- LOOPS: threads share the lane loop, if it is reduced, or chunks of the outermost reduced loop, unless those are
+   short or there are enough points for all threads */
 static bool known_from(Dim n, int64_t least) { return dim_is_const(n) && n >= least; }
 static bool known_below(Dim n, int64_t most) { return dim_is_const(n) && n < most; }
 static Dim extents(Plan *p, const Atom *loops, uint32_t n) {

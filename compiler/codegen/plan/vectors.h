@@ -5,8 +5,8 @@
 
 /* Target.decide */
 void vectors_decide(Plan *, Step *);
-/* Cuts the sums of a LOOPS step (sums.h): a sum has `outermost` iterations of the outermost reduced loop, and each iteration
-   of the lane loop adds up `lanes` elements. */
+/* Cuts the sums of a LOOPS step (sums.h): a sum has `outermost` iterations of the outermost reduced loop, and each
+   iteration of the lane loop adds up `lanes` elements. */
 void cut_sums(Plan *, Step *, Dim outermost, uint32_t lanes);
 
 #endif
