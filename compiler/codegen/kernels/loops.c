@@ -493,7 +493,82 @@ static void stages(Kernel *k) {
     }
 }
 
-static void all_stages(Kernel *k, void *user) { stages(k); }
+/* ---- runs on a device: all values, then all stores, so that LLVM makes wide accesses of those of neighbouring
+   elements */
+typedef struct {
+    Pending *all; /* by store, then by iteration */
+    uint32_t i, n;
+} Run;
+/* The elements of the runs that a thread does at once. */
+static uint32_t run_elements(const Step *s) { return s->run * s->run_turns; }
+static void evaluate(Kernel *k, void *user) {
+    Run *r = user;
+    r->n = kernel_pending(k, r->all + r->i, run_elements(k->x.step));
+}
+static void whole_runs(Kernel *k) {
+    Step *s = k->x.step;
+    Indices *x = k->x.ix;
+    Run r = {arena_new(k->x.plan->arena, Pending, run_elements(s) * (s->stores.n + 1)), 0, 0};
+    for (; r.i < run_elements(s); r.i++) {
+        Dim place = (Dim)(r.i / s->run) * s->grid.threads * s->run + r.i % s->run;
+        Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, place));
+        substituted(k, s->lane, at, evaluate, &r);
+    }
+    kernel_store_all(k, r.all, r.n * run_elements(s));
+}
+/* The same one by one, as far as there are any. */
+static void single_elements(Kernel *k, V first, V n) {
+    Emit *e = k->e;
+    V run = em_i64(e, k->x.step->run), apart = em_i64(e, (int64_t)k->x.step->grid.threads * k->x.step->run);
+    V end = em_bin(e, "llvm.add", first, em_bin(e, "llvm.mul", apart, em_i64(e, k->x.step->run_turns)));
+    For f = em_for(e, first, em_bin(e, "llvm.intr.smin", end, n), apart, 0, NULL);
+    kernel_enter(k);
+    V from = em_arg(&f.scope, 0), to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, run), n);
+    For g = em_for(e, from, to, em_i64(e, 1), 0, NULL);
+    kernel_enter(k);
+    kernel_bind(k, k->x.step->lane, em_arg(&g.scope, 0));
+    kernel_stores(k);
+    kernel_leave(k);
+    em_for_end(e, &g, NULL, NULL);
+    kernel_leave(k);
+    em_for_end(e, &f, NULL, NULL);
+}
+/* A block has run_turns times its threads' runs: neighbouring threads have neighbouring ones. */
+static void bind_run(Kernel *k) {
+    Emit *e = k->e;
+    const Step *s = k->x.step;
+    V item = kernel_index(k, ix_atom(k->x.ix, s->grid.loops[s->grid.nloops - 1])), n = em_i64(e, s->grid.threads);
+    if (s->run_turns == 1) return;
+    V block = em_bin(e, "llvm.udiv", item, n), more = em_i64(e, (int64_t)s->grid.threads * (s->run_turns - 1));
+    kernel_bind(k, s->runs, em_bin(e, "llvm.add", item, em_bin(e, "llvm.mul", block, more)));
+}
+static void runs(Kernel *k) {
+    Emit *e = k->e;
+    Step *s = k->x.step;
+    Dim n = loop_extent(k->x.ix, s->lane), all = (Dim)s->run * (s->run_turns > 1 ? s->run_turns * s->grid.threads : 1);
+    bind_run(k);
+    if (dim_mod(k->x.plan->cx->types, n, all) == 0) {
+        whole_runs(k);
+        return;
+    }
+    int64_t last = (int64_t)s->run * ((s->run_turns - 1) * s->grid.threads + 1);
+    V run = em_i64(e, s->run), first = em_bin(e, "llvm.mul", kernel_index(k, ix_atom(k->x.ix, s->runs)), run);
+    uint32_t least = k->least;
+    If f = em_if(e, em_cmpi(e, "sle", em_bin(e, "llvm.add", first, em_i64(e, last)), kernel_dim(k, n)));
+    kernel_enter(k);
+    k->least = k->x.depth;
+    whole_runs(k);
+    k->least = least;
+    kernel_leave(k);
+    em_else(e, &f, 0, NULL);
+    kernel_enter(k);
+    single_elements(k, first, kernel_dim(k, n));
+    kernel_leave(k);
+    em_if_end(e, &f, NULL, NULL);
+}
+
+static void point(Kernel *k) { (k->x.step->run ? runs : stages)(k); }
+static void all_stages(Kernel *k, void *user) { point(k); }
 /* The stages: once for each iteration of the unrolled loop, each row of a tile, each iteration done at once. */
 static void body(Kernel *k) {
     Step *s = k->x.step;
@@ -508,7 +583,7 @@ static void body(Kernel *k) {
         for (uint32_t i = 0; i < k->jam; i++)
             substituted(k, s->jam, ix_add(k->x.ix, ix_atom(k->x.ix, k->first), ix_dim(k->x.ix, i)), all_stages, NULL);
     else
-        stages(k);
+        point(k);
 }
 
 /* ---- loops over kept axes */
@@ -671,64 +746,11 @@ void kernel_loops(Kernel *k, V lo, V hi) {
     if (s->block > 1) kernel_blocks(k, s->kept[0], s->block, &lo, &hi);
     kernel_nest(k, (Nesting){s->kept, s->nkept, body_inside, NULL}, lo, hi);
 }
-/* ---- runs on a device: all values, then all stores, so that LLVM makes wide accesses of those of neighbouring
-   elements */
-typedef struct {
-    Pending *all; /* by store, then by iteration */
-    uint32_t i, n;
-} Run;
-static void evaluate(Kernel *k, void *user) {
-    Run *r = user;
-    r->n = kernel_pending(k, r->all + r->i, k->x.step->run);
-}
-static void whole_run(Kernel *k) {
-    Step *s = k->x.step;
-    Indices *x = k->x.ix;
-    Run r = {arena_new(k->x.plan->arena, Pending, s->run * (s->stores.n + 1)), 0, 0};
-    for (; r.i < s->run; r.i++) {
-        Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, r.i));
-        substituted(k, s->lane, at, evaluate, &r);
-    }
-    kernel_store_all(k, r.all, r.n * s->run);
-}
-/* The iterations from `first` to the end, fewer than a run. */
-static void rest_of_run(Kernel *k, V first, V n) {
-    Emit *e = k->e;
-    For f = em_for(e, first, n, em_i64(e, 1), 0, NULL);
-    kernel_enter(k);
-    kernel_bind(k, k->x.step->lane, em_arg(&f.scope, 0));
-    kernel_stores(k);
-    kernel_leave(k);
-    em_for_end(e, &f, NULL, NULL);
-}
-static void one_run(Kernel *k) {
-    Emit *e = k->e;
-    Step *s = k->x.step;
-    Dim n = loop_extent(k->x.ix, s->lane);
-    if (dim_mod(k->x.plan->cx->types, n, s->run) == 0) {
-        whole_run(k);
-        return;
-    }
-    V run = em_i64(e, s->run), first = em_bin(e, "llvm.mul", kernel_index(k, ix_atom(k->x.ix, s->runs)), run);
-    uint32_t least = k->least;
-    If f = em_if(e, em_cmpi(e, "sle", em_bin(e, "llvm.add", first, run), kernel_dim(k, n)));
-    kernel_enter(k);
-    k->least = k->x.depth;
-    whole_run(k);
-    k->least = least;
-    kernel_leave(k);
-    em_else(e, &f, 0, NULL);
-    kernel_enter(k);
-    rest_of_run(k, first, kernel_dim(k, n));
-    kernel_leave(k);
-    em_if_end(e, &f, NULL, NULL);
-}
-
 void device_loops(Kernel *k, V item, V unused) {
     const Division *d = &k->x.step->division;
     Accs accs;
     if (!k->x.step->parts) {
-        (k->x.step->run ? one_run : body)(k);
+        body(k);
         return;
     }
     collect(k, &accs);

@@ -130,6 +130,11 @@ static void find_places(Run *r) {
     }
     record(p, NULL, NULL, NULL); /* r does not last as long as it */
 }
+/* Are twice as many runs at once cheap, and still enough for all threads? */
+static bool more_runs(const Step *s, Dim n) {
+    uint32_t elements = 2 * s->run_turns * s->run;
+    return elements * s->cost <= CHEAP_RUN && !known_below(n, (int64_t)elements * RUN_THREADS);
+}
 static void choose_run(Plan *p, Step *s) {
     Grid *g = &s->grid;
     Run r = {.p = p, .step = s};
@@ -142,7 +147,12 @@ static void choose_run(Plan *p, Step *s) {
     if (run <= 1 || (s->nkept > 1 && dim_mod(p->cx->types, n, run) != 0)) return;
     Atom *loops = arena_new(p->arena, Atom, g->nloops);
     memcpy(loops, g->loops, g->nloops * sizeof *loops);
-    s->run = run, s->runs = loops[g->nloops - 1] = atom_loop(p->ix, times(p, n, run));
+    s->run = run, s->run_turns = 1, s->runs = loops[g->nloops - 1] = atom_loop(p->ix, times(p, n, run));
+    while (s->nkept == 1 && s->run_turns < RUN_TURNS && more_runs(s, n)) s->run_turns *= 2;
+    if (s->run_turns > 1) {
+        Dim blocks = times(p, loop_extent(p->ix, s->runs), (Dim)s->run_turns * BLOCK_THREADS);
+        loops[0] = atom_loop(p->ix, dim_mul(p->cx->types, blocks, BLOCK_THREADS));
+    }
     g->loops = loops, g->items = extents(p, loops, g->nloops);
 }
 static void decide_loops(Plan *p, Step *s) {
