@@ -126,6 +126,15 @@ Test(plan, a_product_on_a_gpu_is_for_tensor_cores_if_these_have_its_type) {
     cr_assert_eq(device_product("f32[64,64]", "bf16[64,64]", "f32[64,64]", "1], [0")->form, DOT_FMA);
     cr_assert_eq(device_product("i8[64,64]", "i8[64,64]", "i64[64,64]", "1], [0")->form, DOT_FMA);
 }
+Test(plan, long_sums_of_few_tiles_on_a_gpu_are_done_in_parts) {
+    const DeviceDot *d = device_product("f32[32,32768]", "f32[32768,32]", "f32[32,32]", "1], [0");
+    cr_assert_eq(d->parts, 64);
+    cr_assert_eq(d->part_turns * d->tile.terms, 512);
+    cr_assert_eq(d->block, 0);
+    d = device_product("f32[2048,4096]", "f32[4096,2048]", "f32[2048,2048]", "1], [0");
+    cr_assert_eq(d->parts, 1);
+    cr_assert_eq(d->block, 512);
+}
 /* 16 bytes at multiples of 16, of what is contiguous; tensor cores read bytes along the terms alone. */
 Test(plan, operands_of_a_product_are_copied_in_pieces) {
     const DeviceDot *d = device_product("f16[64,36]", "f16[36,64]", "f16[64,64]", "1], [0");

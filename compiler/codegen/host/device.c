@@ -165,7 +165,8 @@ void launch_device(Host *h, Step *s) {
     if (first) launch(h, s, first, &g);
     launch(h, s, m->kernels[s->kind], &s->grid);
     g.items = s->division.items;
-    if (last) g.loops++, g.nloops--, launch(h, s, last, &g);
+    if (g.nloops) g.loops++, g.nloops--;
+    if (last) launch(h, s, last, &g);
 }
 
 /* ---- memory */

@@ -12,14 +12,15 @@
    through shared memory, so that neighbouring threads finish neighbouring elements, all by one piece of code. */
 
 /* ---- the terms */
-static void bring_first(const Product *p, V turns) {
+static void bring_first(const Product *p, V from, V turns) {
     for (uint32_t i = 0; i + 1 < p->dot->tile.turns; i++) {
         Held h;
-        stage_begin(p, em_i64(p->e, i), turns, &h);
-        stage_end(p, em_i64(p->e, i), &h);
+        V turn = plus(p, from, em_i64(p->e, i));
+        stage_begin(p, turn, turns, &h);
+        stage_end(p, turn, &h);
     }
 }
-/* Those of the turns [from, to), of `turns`. */
+/* Those of the turns [from, to); there are none after `turns`. */
 static void add_turns(const Product *p, V from, V to, V turns, uint32_t n, V *sums) {
     Emit *e = p->e;
     V next[TILE_SUMS];
@@ -39,7 +40,7 @@ static void clear(const Product *p, uint32_t n, V *sums) {
     for (uint32_t i = 0; i < n; i++) sums[i] = gemm_zero(p->e, p->acc, 1);
 }
 /* Blocks of them; their sums are added to wide forms in the thread's own memory. */
-static void add_blocks(const Product *p, V turns, uint32_t n, V *sums) {
+static void add_blocks(const Product *p, V first, V turns, uint32_t n, V *sums) {
     Emit *e = p->e;
     V block = em_i64(e, p->dot->block / p->dot->tile.terms), at[TILE_SUMS];
     uint32_t bytes = wide_bytes(p->acc, n);
@@ -48,7 +49,7 @@ static void add_blocks(const Product *p, V turns, uint32_t n, V *sums) {
     e->block = was;
     for (uint32_t i = 0; i < n; i++) at[i] = em_gep(e, wide, em_i64(e, (int64_t)i * wide_values(p->acc)), e->f64);
     gemm_clear(e, wide, bytes);
-    For f = em_for(e, em_i64(e, 0), turns, block, 0, NULL);
+    For f = em_for(e, first, turns, block, 0, NULL);
     kernel_enter(p->k);
     clear(p, n, sums);
     V from = em_arg(&f.scope, 0), to = em_bin(e, "llvm.intr.smin", plus(p, from, block), turns);
@@ -60,18 +61,38 @@ static void add_blocks(const Product *p, V turns, uint32_t n, V *sums) {
     for (uint32_t i = 0; i < n; i++) sums[i] = gemm_narrow(e, p->acc, at[i], sums[i]);
 }
 static void add_terms(const Product *p, uint32_t n, V *sums) {
-    V turns = kernel_dim(p->k, dot_blocks(p->k->x.plan, p->step->dot->k, p->dot->tile.terms));
-    bring_first(p, turns);
+    V turns = kernel_dim(p->k, dot_blocks(p->k->x.plan, p->step->dot->k, p->dot->tile.terms)), from = em_i64(p->e, 0);
+    if (p->part.ptr) {
+        from = times(p, p->part, p->dot->part_turns);
+        turns = em_bin(p->e, "llvm.intr.smin", turns, plus(p, from, em_i64(p->e, p->dot->part_turns)));
+    }
+    bring_first(p, from, turns);
     clear(p, n, sums);
     if (p->dot->block)
-        add_blocks(p, turns, n, sums);
+        add_blocks(p, from, turns, n, sums);
     else
-        add_turns(p, em_i64(p->e, 0), turns, turns, n, sums);
+        add_turns(p, from, turns, turns, n, sums);
     stage_wait(p, true);
 }
 
 /* ---- results */
 static V extent_of(const Product *p, uint32_t role) { return kernel_dim(p->k, p->dot->loops[role].extent); }
+/* The address of a sum of a part. */
+static V part_at(const Product *p, V part, V row, V column) {
+    Emit *e = p->e;
+    V at = plus(p, em_bin(e, "llvm.mul", part, extent_of(p, DOT_BATCHES)), p->batch);
+    at = plus(p, em_bin(e, "llvm.mul", at, extent_of(p, DOT_ROWS)), row);
+    at = plus(p, em_bin(e, "llvm.mul", at, extent_of(p, DOT_COLUMNS)), column);
+    return em_gep(e, kernel_buffer(p->k, p->step->parts), at, em_memory_type(e, p->acc));
+}
+static void store(const Product *p, V row, V column, V sum) {
+    Kernel *k = p->k;
+    for (uint32_t r = DOT_ROWS; r <= DOT_COLUMNS; r++)
+        grid_bind(k, p->dot->loops[r].at, p->dot->loops[r].n, p->dot->loops[r].extent, r == DOT_ROWS ? row : column);
+    Reg y = kernel_convert(k, reg(sum, true, k->x.depth), p->acc, p->step->dot->acc);
+    eval_remember(&k->x, p->step->e->out.at[0], p->result, dot_result(k, p->step->dot->acc, y));
+    kernel_stores(k);
+}
 static void finish(const Product *p, V row, V column, V sum) {
     Kernel *k = p->k;
     Emit *e = p->e;
@@ -79,11 +100,10 @@ static void finish(const Product *p, V row, V column, V sum) {
                       em_cmpi(e, "slt", column, extent_of(p, DOT_COLUMNS)));
     If f = em_if(e, inside);
     kernel_enter(k);
-    for (uint32_t r = DOT_ROWS; r <= DOT_COLUMNS; r++)
-        grid_bind(k, p->dot->loops[r].at, p->dot->loops[r].n, p->dot->loops[r].extent, r == DOT_ROWS ? row : column);
-    Reg y = kernel_convert(k, reg(sum, true, k->x.depth), p->acc, p->step->dot->acc);
-    eval_remember(&k->x, p->step->e->out.at[0], p->result, dot_result(k, p->step->dot->acc, y));
-    kernel_stores(k);
+    if (p->part.ptr)
+        em_store(e, em_to_memory(e, p->acc, sum), part_at(p, p->part, row, column), dtype_bytes(p->acc));
+    else
+        store(p, row, column, sum);
     kernel_leave(k);
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);
@@ -120,20 +140,66 @@ static int64_t shared_bytes(const Product *p) {
     int64_t terms = (staged_bytes(p, 0) + staged_bytes(p, 1)) * p->dot->tile.turns, slab = slab_bytes(p);
     return terms > slab ? terms : slab;
 }
+static Product product(Kernel *k) {
+    Step *s = k->x.step;
+    Product p = {.k = k, .e = k->e, .step = s, .dot = s->dot->device, .acc = s->dot->device->sums};
+    k->lane = 0, k->x.level = 0, k->rows = false;
+    step_at(k->x.plan, s, s->e->out.at[0], p.result);
+    return p;
+}
+static void bind_batch(Product *p, V batch) {
+    p->batch = batch;
+    grid_bind(p->k, p->dot->loops[DOT_BATCHES].at, p->dot->loops[DOT_BATCHES].n, p->dot->loops[DOT_BATCHES].extent,
+              batch);
+}
 /* Neighbouring units share columns. */
 void device_dot(Kernel *k, V unit, V end) {
     Emit *e = k->e;
-    const DeviceDot *d = k->x.step->dot->device;
-    Product p = {.k = k, .e = e, .step = k->x.step, .dot = d, .acc = k->x.step->dot->acc};
-    if (d->form == DOT_MMA && dtype_info[d->as].kind != DK_FLOAT) p.acc = DT_i32;
+    Product p = product(k);
     V rows = tiles_along(&p, 0), columns = tiles_along(&p, 1), other = em_bin(e, "llvm.udiv", unit, rows);
-    p.first[0] = times(&p, em_bin(e, "llvm.urem", unit, rows), d->tile.rows);
-    p.first[1] = times(&p, em_bin(e, "llvm.urem", other, columns), d->tile.columns);
-    V batch = em_bin(e, "llvm.udiv", other, columns);
-    grid_bind(k, d->loops[DOT_BATCHES].at, d->loops[DOT_BATCHES].n, d->loops[DOT_BATCHES].extent, batch);
+    p.first[0] = times(&p, em_bin(e, "llvm.urem", unit, rows), p.dot->tile.rows);
+    p.first[1] = times(&p, em_bin(e, "llvm.urem", other, columns), p.dot->tile.columns);
+    V batch = em_bin(e, "llvm.udiv", other, columns), batches = extent_of(&p, DOT_BATCHES);
+    if (k->x.step->parts)
+        p.part = em_bin(e, "llvm.udiv", batch, batches), batch = em_bin(e, "llvm.urem", batch, batches);
+    bind_batch(&p, batch);
     for (uint32_t side = 0; side < 2; side++) dot_device_index(k->x.plan, k->x.step, side, p.index[side]);
     p.shared = threads_share(k, shared_bytes(&p));
-    k->lane = 0, k->x.level = 0, k->rows = false;
-    step_at(k->x.plan, k->x.step, k->x.step->e->out.at[0], p.result);
     write_tile(&p);
+}
+
+/* ---- parts */
+/* The sum of an element's parts, in order. */
+static V combined(const Product *p, V row, V column) {
+    Emit *e = p->e;
+    uint32_t wide = wide_values(p->acc), n = wide ? wide : 1;
+    V sums[WIDE_VALUES] = {gemm_zero(e, p->acc, 1)}, next[WIDE_VALUES];
+    if (wide) wide_zero(e, p->acc, 1, sums);
+    For f = em_for(e, em_i64(e, 0), em_i64(e, p->dot->parts), em_i64(e, 1), n, sums);
+    kernel_enter(p->k);
+    for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
+    V at = part_at(p, em_arg(&f.scope, 0), row, column);
+    V x = em_to_register(e, p->acc, em_load(e, em_memory_type(e, p->acc), at, dtype_bytes(p->acc)));
+    if (wide)
+        wide_add(e, p->acc, x, next);
+    else
+        next[0] = gemm_add(e, p->acc, next[0], x);
+    kernel_leave(p->k);
+    em_for_end(e, &f, next, sums);
+    return wide ? wide_value(e, p->acc, sums) : sums[0];
+}
+/* A unit is an element for each thread. */
+void device_dot_combine(Kernel *k, V unit, V end) {
+    Emit *e = k->e;
+    Product p = product(k);
+    V at = plus(&p, times(&p, unit, TILE_THREADS), thread_number(k)), columns = extent_of(&p, DOT_COLUMNS);
+    If f = em_if(e, em_cmpi(e, "slt", at, kernel_dim(k, dot_device_elements(k->x.plan, p.dot))));
+    kernel_enter(k);
+    V other = em_bin(e, "llvm.udiv", at, columns), rows = extent_of(&p, DOT_ROWS);
+    V row = em_bin(e, "llvm.urem", other, rows), column = em_bin(e, "llvm.urem", at, columns);
+    bind_batch(&p, em_bin(e, "llvm.udiv", other, rows));
+    store(&p, row, column, combined(&p, row, column));
+    kernel_leave(k);
+    em_else(e, &f, 0, NULL);
+    em_if_end(e, &f, NULL, NULL);
 }

@@ -13,6 +13,7 @@ typedef struct {
     const DeviceDot *dot;
     Dtype acc;             /* of the sums while they are added up */
     V first[2];            /* row and column of the tile */
+    V batch, part;         /* part.ptr NULL: all terms */
     V shared;              /* tile.turns times the terms of both operands, later the sums */
     Ix index[2][MAX_RANK]; /* of the operands */
     Ix result[MAX_RANK];

@@ -26,7 +26,7 @@ const Machine nvptx_machine = {
                 [STEP_CUM] = device_cumulative,
                 [STEP_SCATTER] = device_scatter},
     .before = {[STEP_CUM] = device_cumulative_parts},
-    .after = {[STEP_LOOPS] = device_combine},
+    .after = {[STEP_LOOPS] = device_combine, [STEP_DOT] = device_dot_combine},
     .launch = launch_device,
     .open = open_host,
     .open_device = open_device,

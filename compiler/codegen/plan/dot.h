@@ -73,6 +73,7 @@ typedef struct DeviceDot {
     DotForm form;
     bool warpgroups; /* DOT_MMA: four warps multiply together, from shared memory */
     Dtype as;        /* of both operands while they are multiplied, which holds all their values */
+    Dtype sums;      /* of the sums while they are added up */
     struct {
         uint32_t rows, columns, terms; /* of a tile, and how many terms of it are in shared memory at a time */
         uint32_t turns;                /* how often that is: what is multiplied and what comes next */
@@ -83,13 +84,16 @@ typedef struct DeviceDot {
         DotOperand at; /* … where */
     } side[2];
     uint32_t blocks; /* that a multiprocessor has registers for; 0: any number */
-    Dim block;       /* terms of a sum in a register, then added to a wide form (sums.h); 0: all */
+    uint32_t parts;  /* of the terms, which tiles add up apart: [part][batch][row][column] in the step's `parts` … */
+    uint32_t part_turns; /* … and how often a part brings terms into shared memory */
+    Dim block;           /* terms of a sum in a register, then added to a wide form (sums.h); 0: all */
 } DeviceDot;
 /* The index of an operand (side 0 or 1) over the loops of the result and of the contraction. */
 void dot_device_index(Plan *, const Step *, uint32_t side, Ix *index);
 void dot_device_plan(Plan *, Body *, Step *);
 void dot_device_schedule(Plan *, Step *);
-Dim dot_device_units(Plan *, const Step *); /* tiles */
+Dim dot_device_units(Plan *, const Step *);         /* tiles, of each part */
+Dim dot_device_elements(Plan *, const DeviceDot *); /* of the result */
 /* Is the operand v at this index one element of an array that is in memory, but for exact conversions? The array; 0: no. */
 Val dot_operand(Plan *, Val v, const Ix *index, DotOperand *);
 /* The type in which terms of these types are added up. */

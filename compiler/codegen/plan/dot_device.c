@@ -71,12 +71,19 @@ void dot_device_plan(Plan *p, Body *body, Step *s) {
 }
 
 /* ---- once the loops are final */
-Dim dot_device_units(Plan *p, const Step *s) {
+Dim dot_device_elements(Plan *p, const DeviceDot *d) {
+    Types *ts = p->cx->types;
+    return dim_mul(ts, dim_mul(ts, d->loops[DOT_BATCHES].extent, d->loops[DOT_ROWS].extent),
+                   d->loops[DOT_COLUMNS].extent);
+}
+/* Tiles of one part. */
+static Dim tiles(Plan *p, const Step *s) {
     const DeviceDot *d = s->dot->device;
     Dim rows = dot_blocks(p, d->loops[DOT_ROWS].extent, d->tile.rows);
     Dim columns = dot_blocks(p, d->loops[DOT_COLUMNS].extent, d->tile.columns);
     return dim_mul(p->cx->types, dim_mul(p->cx->types, rows, columns), d->loops[DOT_BATCHES].extent);
 }
+Dim dot_device_units(Plan *p, const Step *s) { return dim_mul(p->cx->types, tiles(p, s), s->dot->device->parts); }
 static uint32_t role_of(const Plan *p, const Step *s, Atom loop) {
     uint32_t d = 0;
     while (d < s->domain.n && !ix_uses(p->ix, s->axes[d], loop)) d++;
@@ -167,7 +174,7 @@ static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
     uint32_t least = d->form == DOT_FMA ? TILE_SHORT : MMA_SHORT;
     d->tile.rows = length(d->loops[DOT_ROWS].extent, most, least);
     d->tile.columns = length(d->loops[DOT_COLUMNS].extent, most, least);
-    while (dot_at_most(dot_device_units(p, s), ENOUGH_TILES - 1)) {
+    while (dot_at_most(tiles(p, s), ENOUGH_TILES - 1)) {
         uint32_t *longer = d->tile.rows > d->tile.columns ? &d->tile.rows : &d->tile.columns;
         if (*longer <= TILE_LEAST) break;
         *longer /= 2;
@@ -175,6 +182,19 @@ static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
     bool longest = d->tile.rows == TILE_LONG && d->tile.columns == TILE_LONG;
     d->tile.terms = warps ? MMA_BYTES / dtype_bytes(d->as) : longest ? LONG_TERMS : TILE_TERMS;
     d->tile.turns = warps ? MMA_TURNS : 2;
+}
+/* Long sums of few tiles are done in parts, as many as there are blocks to keep busy. */
+static void choose_parts(Plan *p, Step *s, DeviceDot *d) {
+    Dim n = tiles(p, s), k = s->dot->k;
+    d->parts = 1;
+    if (!dot_at_most(n, ENOUGH_TILES / 2) || n == 0 || !dim_is_const(k) || k < 2 * PART_TERMS) return;
+    int64_t most = k / PART_TERMS, wanted = ENOUGH_TILES / n, turns = (k + d->tile.terms - 1) / d->tile.terms;
+    int64_t parts = wanted < most ? wanted : most;
+    d->part_turns = (uint32_t)((turns + parts - 1) / parts);
+    d->parts = (uint32_t)((turns + d->part_turns - 1) / d->part_turns);
+    if (d->parts == 1) return;
+    Dim elements = dim_mul(p->cx->types, dot_device_elements(p, d), d->parts);
+    s->parts = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, dtype_bytes(d->sums)));
 }
 void dot_device_schedule(Plan *p, Step *s) {
     DeviceDot *d = s->dot->device;
@@ -189,8 +209,11 @@ void dot_device_schedule(Plan *p, Step *s) {
     choose_form(s, d, type);
     choose_tile(p, s, d);
     d->warpgroups = p->target->device->warpgroups && d->form == DOT_MMA && d->tile.rows >= WARPGROUP_ROWS;
+    d->sums = d->form == DOT_MMA && dtype_info[d->as].kind != DK_FLOAT ? DT_i32 : s->dot->acc;
     find_plain(p, d);
+    choose_parts(p, s, d);
     bool copied = d->side[0].plain && d->side[1].plain; /* else addresses need registers */
     d->blocks = d->form != DOT_MMA_F64 && copied ? TILE_BLOCKS : 0;
-    if (wide_bytes(s->dot->acc, 1) && !dot_at_most(s->dot->k, LONG_SUM)) d->block = FULL_TERMS;
+    Dim terms = d->parts > 1 ? (Dim)d->part_turns * d->tile.terms : s->dot->k;
+    if (wide_bytes(s->dot->acc, 1) && !dot_at_most(terms, LONG_SUM)) d->block = FULL_TERMS;
 }

@@ -195,6 +195,7 @@ static void decide_dot(Plan *p, Step *s) {
                      .threads = BLOCK_THREADS,
                      .group = BLOCK_THREADS,
                      .blocks = s->dot->device->blocks};
+    if (s->parts) s->division.items = dot_blocks(p, dot_device_elements(p, s->dot->device), BLOCK_THREADS);
     s->grid.once = dim_is_const(s->grid.items) && s->grid.items <= MOST_BLOCKS;
 }
 void threads_decide(Plan *p, Step *s) {
