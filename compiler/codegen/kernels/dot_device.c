@@ -152,14 +152,23 @@ static void bind_batch(Product *p, V batch) {
     grid_bind(p->k, p->dot->loops[DOT_BATCHES].at, p->dot->loops[DOT_BATCHES].n, p->dot->loops[DOT_BATCHES].extent,
               batch);
 }
-/* Neighbouring units share columns. */
+/* The row and column of tile number `at`. What is computed at the same time is near each other both ways, so that it shares
+   what it reads: tiles are numbered in bands of TILE_BAND rows, column by column. */
+static void find_tile(Product *p, V at, V rows, V columns) {
+    Emit *e = p->e;
+    V band = times(p, columns, TILE_BAND), first = times(p, em_bin(e, "llvm.udiv", at, band), TILE_BAND);
+    V high = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.sub", rows, first), em_i64(e, TILE_BAND));
+    V within = em_bin(e, "llvm.urem", at, band);
+    V row = plus(p, first, em_bin(e, "llvm.urem", within, high)), column = em_bin(e, "llvm.udiv", within, high);
+    p->first[0] = times(p, row, p->dot->tile.rows);
+    p->first[1] = times(p, column, p->dot->tile.columns);
+}
 void device_dot(Kernel *k, V unit, V end) {
     Emit *e = k->e;
     Product p = product(k);
-    V rows = tiles_along(&p, 0), columns = tiles_along(&p, 1), other = em_bin(e, "llvm.udiv", unit, rows);
-    p.first[0] = times(&p, em_bin(e, "llvm.urem", unit, rows), p.dot->tile.rows);
-    p.first[1] = times(&p, em_bin(e, "llvm.urem", other, columns), p.dot->tile.columns);
-    V batch = em_bin(e, "llvm.udiv", other, columns), batches = extent_of(&p, DOT_BATCHES);
+    V rows = tiles_along(&p, 0), columns = tiles_along(&p, 1), tiles = em_bin(e, "llvm.mul", rows, columns);
+    find_tile(&p, em_bin(e, "llvm.urem", unit, tiles), rows, columns);
+    V batch = em_bin(e, "llvm.udiv", unit, tiles), batches = extent_of(&p, DOT_BATCHES);
     if (k->x.step->parts)
         p.part = em_bin(e, "llvm.udiv", batch, batches), batch = em_bin(e, "llvm.urem", batch, batches);
     bind_batch(&p, batch);

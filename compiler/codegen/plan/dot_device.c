@@ -212,8 +212,8 @@ void dot_device_schedule(Plan *p, Step *s) {
     d->sums = d->form == DOT_MMA && dtype_info[d->as].kind != DK_FLOAT ? DT_i32 : s->dot->acc;
     find_plain(p, d);
     choose_parts(p, s, d);
-    bool copied = d->side[0].plain && d->side[1].plain; /* else addresses need registers */
-    d->blocks = d->form != DOT_MMA_F64 && copied ? TILE_BLOCKS : 0;
+    bool copied = d->side[0].plain && d->side[1].plain; /* else what is read needs registers */
+    d->blocks = copied || d->form == DOT_MMA ? TILE_BLOCKS : 1;
     Dim terms = d->parts > 1 ? (Dim)d->part_turns * d->tile.terms : s->dot->k;
     if (wide_bytes(s->dot->acc, 1) && !dot_at_most(terms, LONG_SUM)) d->block = FULL_TERMS;
 }
