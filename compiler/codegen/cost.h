@@ -129,6 +129,7 @@ enum {
     TILE_SHORT = 16, /* or not */
     TILE_WORD = 4,
     ENOUGH_TILES = 128, /* as many blocks keep a device busy */
+    TILE_RUN = 4,       /* neighbouring elements of the result that a thread finishes at once */
     TILE_BAND = 8,      /* rows of tiles that are computed together */
     TILE_TERMS = 16,    /* terms that are in shared memory at a time, */
     LONG_TERMS = 8,     /* of a tile that is long both ways, */

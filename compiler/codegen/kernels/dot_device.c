@@ -85,40 +85,71 @@ static V part_at(const Product *p, V part, V row, V column) {
     at = plus(p, em_bin(e, "llvm.mul", at, extent_of(p, DOT_COLUMNS)), column);
     return em_gep(e, kernel_buffer(p->k, p->step->parts), at, em_memory_type(e, p->acc));
 }
-static void store(const Product *p, V row, V column, V sum) {
-    Kernel *k = p->k;
-    for (uint32_t r = DOT_ROWS; r <= DOT_COLUMNS; r++)
-        grid_bind(k, p->dot->loops[r].at, p->dot->loops[r].n, p->dot->loops[r].extent, r == DOT_ROWS ? row : column);
-    Reg y = kernel_convert(k, reg(sum, true, k->x.depth), p->acc, p->step->dot->acc);
-    eval_remember(&k->x, p->step->e->out.at[0], p->result, dot_result(k, p->step->dot->acc, y));
-    kernel_stores(k);
+/* Elements of a row of the result, whose columns begin at a multiple of their number. */
+typedef struct {
+    const Product *p;
+    const V *sums;
+    Pending *all; /* by store, then by element */
+    uint32_t i, n;
+} Run;
+static void evaluate(Kernel *k, void *user) {
+    Run *r = user;
+    const Product *p = r->p;
+    Dtype acc = p->step->dot->acc;
+    Ix at[MAX_RANK];
+    step_at(k->x.plan, p->step, p->step->e->out.at[0], at);
+    Reg y = kernel_convert(k, reg(r->sums[r->i], true, k->x.depth), p->acc, acc);
+    eval_remember(&k->x, p->step->e->out.at[0], at, dot_result(k, acc, y));
+    r->n = kernel_pending(k, r->all + r->i, p->run);
 }
-static void finish(const Product *p, V row, V column, V sum) {
+static void store(const Product *p, V row, V column, const V *sums) {
+    Kernel *k = p->k;
+    Indices *x = k->x.ix;
+    DotLoops rows = p->dot->loops[DOT_ROWS], columns = p->dot->loops[DOT_COLUMNS];
+    Run r = {p, sums, arena_new(k->x.plan->arena, Pending, p->run * (p->step->stores.n + 1)), 0, 0};
+    Atom last = columns.n ? columns.at[columns.n - 1] : 0;
+    if (p->run > 1) columns.at[columns.n - 1] = p->dot->runs;
+    grid_bind(k, rows.at, rows.n, rows.extent, row);
+    grid_bind(k, columns.at, columns.n, columns.extent, over(p, column, p->run));
+    if (p->run == 1) evaluate(k, &r);
+    for (; p->run > 1 && r.i < p->run; r.i++) {
+        Ix at = ix_add(x, ix_scale(x, ix_atom(x, p->dot->runs), p->run), ix_dim(x, r.i));
+        kernel_substituted(k, last, at, evaluate, &r);
+    }
+    kernel_store_all(k, r.all, r.n * p->run);
+}
+static uint32_t run_align(const Product *p) {
+    uint32_t bytes = p->run * dtype_bytes(p->acc);
+    return bytes < DEVICE_ALIGN ? bytes : DEVICE_ALIGN;
+}
+static void finish(const Product *p, V row, V column, V run) {
     Kernel *k = p->k;
     Emit *e = p->e;
     V inside = em_bin(e, "llvm.and", em_cmpi(e, "slt", row, extent_of(p, DOT_ROWS)),
                       em_cmpi(e, "slt", column, extent_of(p, DOT_COLUMNS)));
+    V sums[TILE_RUN];
+    for (uint32_t i = 0; i < p->run; i++) sums[i] = em_to_register(e, p->acc, p->run > 1 ? em_extract(e, run, i) : run);
     If f = em_if(e, inside);
     kernel_enter(k);
     if (p->part.ptr)
-        em_store(e, em_to_memory(e, p->acc, sum), part_at(p, p->part, row, column), dtype_bytes(p->acc));
+        em_store(e, run, part_at(p, p->part, row, column), run_align(p));
     else
-        store(p, row, column, sum);
+        store(p, row, column, sums);
     kernel_leave(k);
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);
 }
 static void finish_slab(const Product *p, uint32_t slab, const V *sums) {
     Emit *e = p->e;
-    uint32_t columns = p->dot->tile.columns;
+    uint32_t runs = p->dot->tile.columns / p->run;
     slab_store(p, slab, sums);
     threads_meet(p->k);
-    For f =
-        em_for(e, thread_number(p->k), em_i64(e, (int64_t)slab_rows(p) * columns), em_i64(e, TILE_THREADS), 0, NULL);
+    For f = em_for(e, thread_number(p->k), em_i64(e, (int64_t)slab_rows(p) * runs), em_i64(e, TILE_THREADS), 0, NULL);
     kernel_enter(p->k);
-    V row = over(p, em_arg(&f.scope, 0), columns), column = rest(p, em_arg(&f.scope, 0), columns);
-    V m = em_load(e, em_memory_type(e, p->acc), slab_at(p, row, column), dtype_bytes(p->acc));
-    finish(p, plus(p, p->first[0], slab_row(p, slab, row)), plus(p, p->first[1], column), em_to_register(e, p->acc, m));
+    V row = over(p, em_arg(&f.scope, 0), runs), column = times(p, rest(p, em_arg(&f.scope, 0), runs), p->run);
+    MlirType t = em_vec(e, em_memory_type(e, p->acc), p->run);
+    V run = em_load(e, t, slab_at(p, row, column), run_align(p));
+    finish(p, plus(p, p->first[0], slab_row(p, slab, row)), plus(p, p->first[1], column), run);
     kernel_leave(p->k);
     em_for_end(e, &f, NULL, NULL);
     threads_meet(p->k);
@@ -143,8 +174,8 @@ static int64_t shared_bytes(const Product *p) {
 static Product product(Kernel *k) {
     Step *s = k->x.step;
     Product p = {.k = k, .e = k->e, .step = s, .dot = s->dot->device, .acc = s->dot->device->sums};
+    p.run = s->dot->device->run;
     k->lane = 0, k->x.level = 0, k->rows = false;
-    step_at(k->x.plan, s, s->e->out.at[0], p.result);
     return p;
 }
 static void bind_batch(Product *p, V batch) {
@@ -201,13 +232,15 @@ static V combined(const Product *p, V row, V column) {
 void device_dot_combine(Kernel *k, V unit, V end) {
     Emit *e = k->e;
     Product p = product(k);
+    p.run = 1;
     V at = plus(&p, times(&p, unit, TILE_THREADS), thread_number(k)), columns = extent_of(&p, DOT_COLUMNS);
     If f = em_if(e, em_cmpi(e, "slt", at, kernel_dim(k, dot_device_elements(k->x.plan, p.dot))));
     kernel_enter(k);
     V other = em_bin(e, "llvm.udiv", at, columns), rows = extent_of(&p, DOT_ROWS);
     V row = em_bin(e, "llvm.urem", other, rows), column = em_bin(e, "llvm.urem", at, columns);
     bind_batch(&p, em_bin(e, "llvm.udiv", other, rows));
-    store(&p, row, column, combined(&p, row, column));
+    V sum = combined(&p, row, column);
+    store(&p, row, column, &sum);
     kernel_leave(k);
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);

@@ -16,7 +16,7 @@ typedef struct {
     V batch, part;         /* part.ptr NULL: all terms */
     V shared;              /* tile.turns times the terms of both operands, later the sums */
     Ix index[2][MAX_RANK]; /* of the operands */
-    Ix result[MAX_RANK];
+    uint32_t run;          /* columns that a thread finishes at once */
 } Product;
 
 static inline V plus(const Product *p, V a, V b) { return em_bin(p->e, "llvm.add", a, b); }

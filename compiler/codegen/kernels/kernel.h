@@ -157,6 +157,9 @@ typedef struct {
     void *user;
 } Nesting;
 void kernel_nest(Kernel *, Nesting, V lo, V hi);
+/* Writes what is inside a loop, with the loop replaced by an index. */
+typedef void Inside(Kernel *, void *user);
+void kernel_substituted(Kernel *, Atom loop, Ix at, Inside *, void *user);
 /* Units of the lane loop: blocks of `block` elements. */
 void kernel_blocks(Kernel *, Atom loop, uint32_t block, V *lo, V *hi);
 

@@ -381,9 +381,7 @@ static void finish(Kernel *k, const Accs *a, const V *acc) {
         acc += c->arg ? 2 : 1;
     }
 }
-/* Writes what is inside a loop, with the loop replaced by an index. */
-typedef void Inside(Kernel *, void *user);
-static void substituted(Kernel *k, Atom loop, Ix at, Inside *inside, void *user) {
+void kernel_substituted(Kernel *k, Atom loop, Ix at, Inside *inside, void *user) {
     Step *s = k->x.step;
     Ix *axes = s->axes;
     s->axes = arena_new(k->x.plan->arena, Ix, s->domain.n + 1);
@@ -424,7 +422,7 @@ static void turns(Kernel *k, void *user) {
         return;
     }
     Atom loop = k->x.step->red[t->level++];
-    for (Dim i = 0; i < loop_extent(k->x.ix, loop); i++) substituted(k, loop, ix_dim(k->x.ix, i), turns, t);
+    for (Dim i = 0; i < loop_extent(k->x.ix, loop); i++) kernel_substituted(k, loop, ix_dim(k->x.ix, i), turns, t);
     t->level--;
 }
 static void write_out(Kernel *k, const Accs *accs, V *acc) {
@@ -512,7 +510,7 @@ static void whole_runs(Kernel *k) {
     for (; r.i < run_elements(s); r.i++) {
         Dim place = (Dim)(r.i / s->run) * s->grid.threads * s->run + r.i % s->run;
         Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, place));
-        substituted(k, s->lane, at, evaluate, &r);
+        kernel_substituted(k, s->lane, at, evaluate, &r);
     }
     kernel_store_all(k, r.all, r.n * run_elements(s));
 }
@@ -574,14 +572,15 @@ static void body(Kernel *k) {
     Step *s = k->x.step;
     if (k->tile)
         for (k->tile_at = 0; k->tile_at < k->tile; k->tile_at++)
-            substituted(k, s->tile, ix_add(k->x.ix, ix_atom(k->x.ix, s->tile), ix_dim(k->x.ix, k->tile_at)), all_stages,
-                        NULL);
+            kernel_substituted(k, s->tile, ix_add(k->x.ix, ix_atom(k->x.ix, s->tile), ix_dim(k->x.ix, k->tile_at)),
+                               all_stages, NULL);
     else if (s->unrolled)
         for (Dim i = 0; i < loop_extent(k->x.ix, s->unrolled); i++)
-            substituted(k, s->unrolled, ix_dim(k->x.ix, i), all_stages, NULL);
+            kernel_substituted(k, s->unrolled, ix_dim(k->x.ix, i), all_stages, NULL);
     else if (k->jam)
         for (uint32_t i = 0; i < k->jam; i++)
-            substituted(k, s->jam, ix_add(k->x.ix, ix_atom(k->x.ix, k->first), ix_dim(k->x.ix, i)), all_stages, NULL);
+            kernel_substituted(k, s->jam, ix_add(k->x.ix, ix_atom(k->x.ix, k->first), ix_dim(k->x.ix, i)), all_stages,
+                               NULL);
     else
         point(k);
 }

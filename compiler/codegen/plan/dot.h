@@ -61,15 +61,16 @@ enum { DOT_ROWS, DOT_COLUMNS, DOT_BATCHES, DOT_ROLES };
 enum { WARPGROUP_ROWS = 64 }; /* that a warpgroup multiplies at once */
 /* What multiplies: each thread its own elements; or warps, by tensor cores, 16 × 8 at a time, or 8 × 8 of f64. */
 typedef enum { DOT_FMA, DOT_MMA, DOT_MMA_F64 } DotForm;
+typedef struct {
+    Atom at[STEP_NEST];
+    uint32_t n;
+    Dim extent; /* of all of them */
+} DotLoops;
 typedef struct DeviceDot {
     Atom *summed; /* a loop for each contracted axis */
     uint32_t nsummed;
     uint8_t *role; /* of each axis of the step's domain */
-    struct {
-        Atom at[STEP_NEST];
-        uint32_t n;
-        Dim extent; /* of all of them */
-    } loops[DOT_ROLES];
+    DotLoops loops[DOT_ROLES];
     DotForm form;
     bool warpgroups; /* DOT_MMA: four warps multiply together, from shared memory */
     Dtype as;        /* of both operands while they are multiplied, which holds all their values */
@@ -84,6 +85,8 @@ typedef struct DeviceDot {
         DotOperand at; /* … where */
     } side[2];
     uint32_t blocks; /* that a multiprocessor has registers for; 0: any number */
+    uint32_t run;    /* neighbouring columns of the result that a thread finishes at once */
+    Atom runs;       /* the last loop of the columns, over runs */
     uint32_t parts;  /* of the terms, which tiles add up apart: [part][batch][row][column] in the step's `parts` … */
     uint32_t part_turns; /* … and how often a part brings terms into shared memory */
     Dim block;           /* terms of a sum in a register, then added to a wide form (sums.h); 0: all */

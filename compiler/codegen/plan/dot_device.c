@@ -183,6 +183,15 @@ static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
     d->tile.terms = warps ? MMA_BYTES / dtype_bytes(d->as) : longest ? LONG_TERMS : TILE_TERMS;
     d->tile.turns = warps ? MMA_TURNS : 2;
 }
+/* Wide accesses write the elements of a run, if all runs are whole. */
+static void choose_run(Plan *p, const Step *s, DeviceDot *d) {
+    uint32_t n = d->loops[DOT_COLUMNS].n;
+    Dim extent = n ? loop_extent(p->ix, d->loops[DOT_COLUMNS].at[n - 1]) : 1;
+    d->run = 1;
+    if (s->carried || TILE_RUN * s->cost > RUN_COST || dim_mod(p->cx->types, extent, TILE_RUN) != 0) return;
+    d->run = TILE_RUN;
+    d->runs = atom_loop(p->ix, dim_floordiv(p->cx->types, extent, TILE_RUN));
+}
 /* Long sums of few tiles are done in parts, as many as there are blocks to keep busy. */
 static void choose_parts(Plan *p, Step *s, DeviceDot *d) {
     Dim n = tiles(p, s), k = s->dot->k;
@@ -211,6 +220,7 @@ void dot_device_schedule(Plan *p, Step *s) {
     d->warpgroups = p->target->device->warpgroups && d->form == DOT_MMA && d->tile.rows >= WARPGROUP_ROWS;
     d->sums = d->form == DOT_MMA && dtype_info[d->as].kind != DK_FLOAT ? DT_i32 : s->dot->acc;
     find_plain(p, d);
+    choose_run(p, s, d);
     choose_parts(p, s, d);
     bool copied = d->side[0].plain && d->side[1].plain; /* else what is read needs registers */
     d->blocks = copied || d->form == DOT_MMA ? TILE_BLOCKS : 1;
