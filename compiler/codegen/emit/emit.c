@@ -414,13 +414,25 @@ Str em_text(Emit *e, Str s) {
     e->block = was;
     return name;
 }
-Str em_shared_function(Emit *e, const Function *f, MlirOperation op) {
+uint32_t em_shared_function(Emit *e, const Function *f, MlirOperation op) {
     bool fresh;
     uint32_t id = intern(&e->functions, f->tape->words.at, f->tape->words.n * sizeof *f->tape->words.at, &fresh);
-    if (fresh) {
+    if (fresh)
         push(e->arena, &e->names, f->name);
-        return f->name;
-    }
-    mlirOperationDestroy(op);
-    return e->names.at[id];
+    else
+        mlirOperationDestroy(op);
+    return id;
+}
+void em_declare_word(Emit *e, Str name) {
+    bool fresh;
+    intern(&e->declared, name.at, name.n, &fresh);
+    if (!fresh) return;
+    MlirBlock was = e->block;
+    MlirRegion none = mlirRegionCreate();
+    e->block = mlirModuleGetBody(e->module);
+    Attr a[3] = {{"sym_name", mlirStringAttrGet(e->mlir, ref_str(name))},
+                 {"global_type", mlirTypeAttrGet(e->i64)},
+                 {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal)}};
+    em_op(e, "llvm.mlir.global", &(Op){0, NULL, 0, NULL, 3, a, 1, &none});
+    e->block = was;
 }

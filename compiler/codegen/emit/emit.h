@@ -168,6 +168,8 @@ void em_declare(Emit *, const char *name, MlirType result, uint32_t n, const Mli
 V em_call_local(Emit *, Str name, MlirType result, uint32_t n, const V *args);
 V em_call(Emit *, const char *name, MlirType result, uint32_t n, const V *args);
 V em_address(Emit *, Str symbol); /* of a function or global */
+/* Declares a word of data, defined elsewhere, once. */
+void em_declare_word(Emit *, Str name);
 /* The address of a value's data: read-only bytes in the library, aligned to 64. */
 V em_constant(Emit *, Val);
 uint32_t em_constant_number(Emit *, Val); /* in e->constants */
@@ -177,8 +179,8 @@ V em_alloca(Emit *, int64_t bytes, uint32_t align);
 
 /* Puts a text, terminated, into read-only data; its symbol. */
 Str em_text(Emit *, Str);
-/* Drops this function if an equal one has been written before; returns the name to call. */
-Str em_shared_function(Emit *, const Function *, MlirOperation);
+/* Drops this function if an equal one has been written before; returns its number in e->names. */
+uint32_t em_shared_function(Emit *, const Function *, MlirOperation);
 
 /* ---- element types, in memory and in registers. bool: i8 and i1; floats below f32: their bits in an i16 or i8, and
    f32 (rounded after every operation); i2 to u4: i8 in both, sign- or zero-extended after every operation in registers;

@@ -13,6 +13,14 @@
 
 static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
 static const char library_name[] = "device.library";
+static V stack_words(Frame *f, uint32_t n) {
+    MlirBlock was = f->e->block;
+    f->e->block = f->entry;
+    V words = em_alloca(f->e, 8 * (int64_t)(n + 1), 8);
+    f->e->block = was;
+    return words;
+}
+static void store_word(Emit *e, V base, uint32_t i, V v) { em_store(e, v, em_gep(e, base, em_i64(e, i), e->i64), 8); }
 
 /* ---- kernels */
 static MlirAttribute named(Emit *e, uint32_t n, const Attr *attrs) {
@@ -85,17 +93,15 @@ static uint32_t written(Host *h, Step *s, KernelRule *rule, const Grid *g, Frame
     guards_close(e, h->guard, guards);
     MlirOperation op = em_function_end(e, &fn, (V){NULL});
     make_kernel(e, op, f->captures.n, g);
-    Str shares = em_shared_function(e, &fn, op);
+    uint32_t number = em_shared_function(e, &fn, op);
     em_device(e, false);
     e->block = was;
-    if (str_eq(shares, name)) {
+    if (number == e->launched.n) {
         Launched l = {name, what(e, s), 8 * (int64_t)f->captures.n, *shared};
         push(e->arena, &e->launched, l);
-        return e->launched.n - 1;
     }
-    uint32_t n = 0;
-    while (!str_eq(e->launched.at[n].name, shares)) n++;
-    return n;
+    assert(number < e->launched.n); /* the only functions that are shared */
+    return number;
 }
 static void launch(Host *h, Step *s, KernelRule *rule, const Grid *g) {
     Emit *e = h->e;
@@ -216,14 +222,9 @@ void device_runtime(Host *h, Step *s, Str name, V arrays, V sizes) {
     }
     const Eqn *q = s->e;
     uint32_t n = q->in.n + q->out.n;
-    MlirBlock was = e->block;
-    e->block = h->frame.entry;
-    V bytes = em_alloca(e, 8 * (int64_t)(n + 1), 8);
-    e->block = was;
-    for (uint32_t i = 0; i < n; i++) {
-        Val v = i < q->in.n ? q->in.at[i] : q->out.at[i - q->in.n];
-        em_store(e, host_bytes(h, v), em_gep(e, bytes, em_i64(e, i), e->i64), 8);
-    }
+    V bytes = stack_words(&h->frame, n);
+    for (uint32_t i = 0; i < n; i++)
+        store_word(e, bytes, i, host_bytes(h, i < q->in.n ? q->in.at[i] : q->out.at[i - q->in.n]));
     MlirType types[3] = {e->ptr, e->ptr, e->ptr};
     em_declare(e, name.at, no_type, 3, types);
     V args[7] = {h->frame.heap, em_address(e, name), arrays, bytes, em_i64(e, q->in.n), em_i64(e, q->out.n), sizes};
@@ -231,27 +232,6 @@ void device_runtime(Host *h, Step *s, Str name, V arrays, V sizes) {
 }
 
 /* ---- the entry */
-static void store_word(Emit *e, V base, uint32_t i, V v) { em_store(e, v, em_gep(e, base, em_i64(e, i), e->i64), 8); }
-static V stack_words(Frame *f, uint32_t n) {
-    MlirBlock was = f->e->block;
-    f->e->block = f->entry;
-    V words = em_alloca(f->e, 8 * (int64_t)(n + 1), 8);
-    f->e->block = was;
-    return words;
-}
-static void declare_library(Emit *e) {
-    bool fresh;
-    intern(&e->declared, library_name, sizeof library_name, &fresh);
-    if (!fresh) return;
-    MlirBlock was = e->block;
-    MlirRegion none = mlirRegionCreate();
-    e->block = mlirModuleGetBody(e->module);
-    Attr a[3] = {{"sym_name", mlirStringAttrGet(e->mlir, ref(library_name))},
-                 {"global_type", mlirTypeAttrGet(e->i64)},
-                 {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal)}};
-    em_op(e, "llvm.mlir.global", &(Op){0, NULL, 0, NULL, 3, a, 1, &none});
-    e->block = was;
-}
 static Str names_of(Emit *e, const Signature *s) {
     Text t = {.arena = e->arena};
     for (uint32_t i = 0; i < s->in.n + s->out.n; i++) {
@@ -264,7 +244,7 @@ static Str names_of(Emit *e, const Signature *s) {
 static V program(Frame *f, const Written *w) {
     Emit *e = f->e;
     const Signature *s = w->signature;
-    declare_library(e);
+    em_declare_word(e, str(library_name));
     V p = stack_words(f, 8);
     V fields[8] = {em_address(e, str(library_name)),
                    em_address(e, entry_run(e, w, true)),
@@ -277,11 +257,7 @@ static V program(Frame *f, const Written *w) {
     for (uint32_t i = 0; i < 8; i++) store_word(e, p, i, fields[i]);
     return p;
 }
-static V bytes_of(Frame *f, Val v) {
-    Types *ts = f->plan->cx->types;
-    Dim n = type_size(ts, val_type(f->plan->cx, v));
-    return frame_bytes(f, dim_mul(ts, n, dtype_bytes(val_array(f->plan->cx, v)->dtype)));
-}
+static V bytes_of(Frame *f, Val v) { return frame_bytes(f, plan_bytes(f->plan, v)); }
 V device_run(Frame *f, const Written *w) {
     Emit *e = f->e;
     const Signature *s = w->signature;

@@ -10,8 +10,7 @@ typedef struct Launched {
     int64_t context, shared; /* bytes */
 } Launched;
 
-/* Copies of arrays, as host_copy, and scalars: a register stored in the device's memory, and the bits of one from there
-   in memory of the host. */
+/* Copies of arrays, as host_copy; a register stored in the device's memory. */
 void device_copy(Host *, V to, V from, V bytes);
 void device_store(Host *, V to, Dtype, V scalar);
 /* On devices, for the equation that gives the number of the device, among those of a program for several: the host has

@@ -199,23 +199,10 @@ static V first_failure(Checks *c) {
     }
     return status;
 }
-static void declare_cpu(Emit *e, Str name) {
-    bool fresh;
-    intern(&e->declared, name.at, name.n, &fresh);
-    if (!fresh) return;
-    MlirBlock was = e->block;
-    MlirRegion none = mlirRegionCreate();
-    e->block = mlirModuleGetBody(e->module);
-    Attr a[3] = {{"sym_name", mlirStringAttrGet(e->mlir, mlirStringRefCreate(name.at, name.n))},
-                 {"global_type", mlirTypeAttrGet(e->i64)},
-                 {"linkage", mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal)}};
-    em_op(e, "llvm.mlir.global", &(Op){0, NULL, 0, NULL, 3, a, 1, &none});
-    e->block = was;
-}
 /* Does the CPU lack something that the target's code needs? */
 static V cpu_lacks(Emit *e, const Target *t) {
     Str name = S("jaxcc_rt_cpu");
-    declare_cpu(e, name);
+    em_declare_word(e, name);
     V need = em_i64(e, (int64_t)t->need);
     V have = em_load(e, e->i64, em_address(e, name), 8);
     return em_cmpi(e, "ne", em_bin(e, "llvm.and", have, need), need);

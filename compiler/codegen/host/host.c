@@ -36,12 +36,7 @@ void host_store(Host *h, Val v, V pointer) {
     }
     em_store(h->e, em_to_memory(h->e, d, host_scalar(h, v)), pointer, dtype_bytes(d));
 }
-static Dim bytes_of(const Host *h, Val v) {
-    Types *ts = h->plan->cx->types;
-    Dim n = type_size(ts, val_type(h->plan->cx, v));
-    return dim_mul(ts, n, dtype_bytes(val_array(h->plan->cx, v)->dtype));
-}
-V host_bytes(Host *h, Val v) { return frame_dim(&h->frame, bytes_of(h, v)); }
+V host_bytes(Host *h, Val v) { return frame_dim(&h->frame, plan_bytes(h->plan, v)); }
 void host_copy(Host *h, V to, V from, V bytes) {
     (h->plan->target->device ? device_copy : host_copy_words)(h, to, from, bytes);
 }
@@ -165,7 +160,7 @@ static void take_output(Host *h, const Alloc *a) {
     for (uint32_t d = 0; d < t->rank; d++)
         em_store(e, frame_dim(&h->frame, t->dims[d]), em_gep(e, dims, em_i64(e, d), e->i64), 8);
     V args[5] = {h->frame.heap, argument_out(e, &h->frame.arguments, a->buf->k), em_int(e, e->i32, t->rank), dims,
-                 frame_bytes(&h->frame, bytes_of(h, a->like))};
+                 frame_bytes(&h->frame, plan_bytes(h->plan, a->like))};
     const char *how = h->plan->target->device ? "jaxcc_rt_cuda_array" : "jaxcc_rt_heap_array";
     frame_set_out(&h->frame, a->buf->k, em_call(e, how, e->ptr, 5, args));
 }

@@ -33,7 +33,8 @@ static Str outline(Host *h, Step *s, Frame *f) {
     Kernel *k = kernel_new(h->plan, e, f, s);
     rule_of(h, s)(k, em_arg(&fn.scope, 1), em_arg(&fn.scope, 2));
     MlirOperation op = em_function_end(e, &fn, (V){NULL});
-    return em_shared_function(e, &fn, op);
+    uint32_t number = em_shared_function(e, &fn, op);
+    return e->names.at[number];
 }
 static V grain(Host *h, const Step *s, V units, int64_t cost) {
     Emit *e = h->e;

@@ -60,10 +60,6 @@ static Buf *slot(Plan *p, Buf *behind, bool writable) {
     b->behind[0] = behind;
     return b;
 }
-static Dim bytes_of(Plan *p, Val v) {
-    Dim n = type_size(p->cx->types, val_type(p->cx, v));
-    return dim_mul(p->cx->types, n, dtype_bytes(val_array(p->cx, v)->dtype));
-}
 static void computed(Plan *p, const Step *s, Val v, Buf *b) {
     Info *info = plan_info(p, v);
     info->class = plan_register(p, v) ? VAL_SCALAR : VAL_STORED;
@@ -87,7 +83,7 @@ static void append(Plan *p, Body *b, Step *s) {
 
 /* Heap memory for v, allocated where v is computed; its receiver frees it. */
 static Buf *heap(Plan *p, Val v) {
-    Buf *b = buf_new(p, BUF_HEAP, bytes_of(p, v));
+    Buf *b = buf_for(p, BUF_HEAP, v);
     b->k = 1;
     return b;
 }
@@ -102,7 +98,7 @@ static bool bound_to(Plan *p, Val v, const Val *among, uint32_t n) {
 /* Memory of a loop in that body. In a branch of a device it stays the loop's: what the host copies there, whether the branch
    runs or not, must not be the memory of a result. */
 static Buf *loop_buf(Plan *p, const Body *b, Val v) {
-    Buf *own = buf_new(p, BUF_WORK, bytes_of(p, v));
+    Buf *own = buf_for(p, BUF_WORK, v);
     own->k = p->target->device && b->conditional && !dim_has_bound(p->cx->types, own->bytes);
     return own;
 }
@@ -159,7 +155,7 @@ static Val written_over(Plan *p, const Cond *c, uint32_t o) {
         found = i;
     }
     Val operand = c->in.at[found];
-    return dim_has_bound(p->cx->types, bytes_of(p, operand)) ? 0 : operand;
+    return dim_has_bound(p->cx->types, plan_bytes(p, operand)) ? 0 : operand;
 }
 typedef struct {
     Step *s;
@@ -180,7 +176,7 @@ static void cond_results(Plan *p, const Eqn *e, Choice *c) {
             if (c->over[i] == over) memory = NULL;
         c->over[o] = memory ? over : 0;
         if (memory) memory->written = true;
-        s->ys[o] = memory ? memory : sized ? slot(p, NULL, false) : buf_new(p, BUF_WORK, bytes_of(p, e->out.at[o]));
+        s->ys[o] = memory ? memory : sized ? slot(p, NULL, false) : buf_for(p, BUF_WORK, e->out.at[o]);
         s->ys_slots[o] = sized ? s->ys[o] : slot(p, s->ys[o], memory != NULL);
     }
 }
@@ -307,7 +303,7 @@ static Dim copied_bytes(Plan *p, const Step *s, Body *body) {
         const Carry *c = &s->carries[i];
         Val out = body->j->out.at[i];
         if (c->kind != CARRY_SWAP || same_buf(plan_info(p, out)->buf, c->current)) continue;
-        if (!may_overwrite(p, body, c, out)) all = dim_add(p->cx->types, all, bytes_of(p, out));
+        if (!may_overwrite(p, body, c, out)) all = dim_add(p->cx->types, all, plan_bytes(p, out));
     }
     return all;
 }

@@ -22,11 +22,11 @@ Buf *buf_new(Plan *p, BufKind kind, Dim bytes) {
     push(p->arena, &p->bufs, b);
     return b;
 }
-Buf *buf_for(Plan *p, BufKind kind, Val v) {
-    const ArrayType *t = val_array(p->cx, v);
+Dim plan_bytes(const Plan *p, Val v) {
     Dim n = type_size(p->cx->types, val_type(p->cx, v));
-    return buf_new(p, kind, dim_mul(p->cx->types, n, dtype_bytes(t->dtype)));
+    return dim_mul(p->cx->types, n, dtype_bytes(val_array(p->cx, v)->dtype));
 }
+Buf *buf_for(Plan *p, BufKind kind, Val v) { return buf_new(p, kind, plan_bytes(p, v)); }
 
 /* ---- steps */
 Step *step_new(Plan *p, Body *b, StepKind kind, const Eqn *e, const ArrayType *shape) {

@@ -354,6 +354,7 @@ void plan_scalar_reads(Plan *, const Step *, Seen *, void *user);
 Plan *plan(Callees *, const Jaxpr *, const uint32_t *over);
 /* A step at the end of the body over the axes of `shape` (DOT, LOOPS, CUM). */
 Step *step_new(Plan *, Body *, StepKind, const Eqn *, const ArrayType *shape);
+Dim plan_bytes(const Plan *, Val); /* of v's array */
 Buf *buf_new(Plan *, BufKind, Dim bytes);
 Buf *buf_for(Plan *, BufKind, Val); /* of the size of v's array */
 void step_store(Plan *, Step *, Val, Buf *, Ix offset, const Dim *strides, Dtype as);

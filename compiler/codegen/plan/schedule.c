@@ -325,8 +325,7 @@ static void spill(Plan *p, Step *s, Val v, Info *info) {
         step_store(p, s, v, info->buf, 0, strides, DT_none);
         return;
     }
-    Dim n = dim_mul(ts, type_size(ts, val_type(p->cx, v)), dtype_bytes(t->dtype));
-    info->buf = buf_new(p, BUF_WORK, n);
+    info->buf = buf_for(p, BUF_WORK, v);
     step_store(p, s, v, info->buf, 0, NULL, DT_none);
 }
 static void find_stages(Plan *p, Step *s) {
