@@ -102,7 +102,7 @@ static int32_t begin(Call *c) {
     c->stream = on_device(c) ? thread_stream : c->lane->stream;
     c->started = true;
     *workspace(c) = NULL;
-    return on_device(c) ? only_workspace(c) : copy_arguments(c);
+    return 0;
 }
 int32_t jaxcc_rt_cuda_wait(Call *c) {
     int32_t status = CU(c->device, cuStreamSynchronize, c->stream);
@@ -122,6 +122,46 @@ static void body(void *args, jaxcc_rt_heap *h) {
     Call *c = args;
     c->program->body(c->words, h);
     if (!on_device(c)) must(h, copy_results(c));
+}
+static int32_t enqueue(Call *c) {
+    int32_t status = on_device(c) ? only_workspace(c) : copy_arguments(c);
+    return status ? status : jaxcc_rt_cuda_body(body, c, NULL, c);
+}
+/* The body's work is recorded on a stream where it does not run. */
+static int32_t record(Call *c, CUgraph *graph) {
+    CUstream stream = c->stream;
+    int32_t status = CU(c->device, cuStreamBeginCapture_v2, c->lane->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    if (status) return status;
+    c->stream = c->lane->stream;
+    status = jaxcc_rt_cuda_body(body, c, NULL, c);
+    int32_t ended = CU(c->device, cuStreamEndCapture, c->stream, graph);
+    c->stream = stream;
+    return status ? status : ended;
+}
+static int32_t make_graph(Call *c, Graph *g) {
+    const jaxcc_rt_cuda_program *p = c->program;
+    int64_t bytes = c->bytes[n_arrays(p)];
+    CUgraph graph = NULL;
+    int32_t status = jaxcc_rt_cuda_take_lane(c);
+    if (!status && bytes) status = jaxcc_rt_cuda_block_take(c->device, bytes, c->stream, p->hint, &g->workspace);
+    if (status) return status;
+    if (bytes) *workspace(c) = pointer(g->workspace->at);
+    status = record(c, &graph);
+    if (!status) status = CU(c->device, cuGraphInstantiateWithFlags, &g->run, graph, 0);
+    if (graph) jaxcc_rt_cuda.cuGraphDestroy(graph);
+    g->last = c->last;
+    return status;
+}
+/* What cannot be recorded is enqueued as it is. */
+static int32_t enqueue_graph(Call *c) {
+    Graph *g = jaxcc_rt_cuda_graph_take(c->device, c->program, c->words);
+    bool made = g && (g->run || !make_graph(c, g));
+    int32_t status = made ? jaxcc_rt_cuda_graph_launch(c->device, g, c->stream) : enqueue(c);
+    if (g && made && !status)
+        jaxcc_rt_cuda_graph_give(c->device, g);
+    else if (g)
+        jaxcc_rt_cuda_graph_drop(c->device, g);
+    return status;
 }
 void jaxcc_rt_cuda_give_back(Call *c, bool idle, bool good) {
     for (Block *b = c->blocks, *next; b; b = next) {
@@ -145,7 +185,7 @@ int32_t jaxcc_rt_cuda_run(const jaxcc_rt_cuda_program *p, void **words, const in
     if (!status) status = jaxcc_rt_cuda_enter(c.device);
     if (status) return status;
     status = begin(&c);
-    if (!status) status = jaxcc_rt_cuda_body(body, &c, NULL, &c);
+    if (!status) status = on_device(&c) && p->flags & JAXCC_RT_CUDA_GRAPH ? enqueue_graph(&c) : enqueue(&c);
     end(&c, status);
     jaxcc_rt_cuda_leave();
     return status;
@@ -185,7 +225,7 @@ void jaxcc_rt_cuda_launch(jaxcc_rt_heap *h, int64_t kernel, const void *context,
     if (x > INT32_MAX || y > UINT16_MAX || z > UINT16_MAX)
         jaxcc_rt_stop(h, JAXCC_DIMENSION, "kernel '%s' needs more blocks than a GPU has: %lld x %lld x %lld", k->name,
                       (long long)x, (long long)y, (long long)z);
-    jaxcc_rt_cuda_launched(k);
+    jaxcc_rt_cuda_launched(c->last = k);
     CUresult r = jaxcc_rt_cuda.cuLaunchKernel(c->loaded->functions[kernel], (unsigned)x, (unsigned)y, (unsigned)z,
                                               (unsigned)threads, 1, 1, (unsigned)shared, c->stream,
                                               k->context ? parameters : NULL, NULL);

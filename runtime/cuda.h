@@ -51,7 +51,9 @@ typedef struct {
 
 /* ---- calls */
 enum {
-    JAXCC_RT_CUDA_DEVICE_POINTERS = 1 /* arrays are memory of the device; the call does not wait for its end */
+    JAXCC_RT_CUDA_DEVICE_POINTERS = 1, /* arrays are memory of the device; the call does not wait for its end */
+    JAXCC_RT_CUDA_GRAPH = 2            /* the body only launches, copies and fills, and so for all calls whose words are
+                                          equal: with device pointers its work is kept as a graph */
 };
 typedef struct {
     jaxcc_rt_cuda_library *library;

@@ -17,6 +17,7 @@ typedef struct Call {
     Block *blocks;                    /* taken for this call */
     CUdeviceptr outputs;              /* with host pointers: what is copied out at the end */
     struct Late *late;                /* outputs of computed sizes */
+    const jaxcc_rt_cuda_kernel *last; /* launched */
     bool started;                     /* there may be work on the stream */
     bool good;                        /* of one device of several: its stream has come to its end */
     struct Call *whole;               /* the call that it is a part of; NULL: it is a call */

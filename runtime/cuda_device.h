@@ -45,6 +45,16 @@ typedef struct Loaded {
     CUdeviceptr memory, *constants;
     CUfunction *functions;
 } Loaded;
+/* What calls with these words enqueue. */
+typedef struct Graph {
+    struct Graph *next;
+    void (*body)(void *words, jaxcc_rt_heap *);
+    CUgraphExec run;                  /* NULL: it has not been recorded */
+    Block *workspace;                 /* that it uses, or NULL */
+    const jaxcc_rt_cuda_kernel *last; /* that it launches, or NULL */
+    size_t bytes;                     /* of the words: dimensions, inputs and outputs */
+    void *words[];
+} Graph;
 typedef struct Device {
     int ordinal, sm, most_shared; /* sm: 10 * major + minor */
     CUdevice number;
@@ -53,7 +63,8 @@ typedef struct Device {
     pthread_mutex_t lock, loading; /* lock: of what follows */
     Block *blocks;
     Lane *lanes;
-    int64_t n_blocks, n_lanes;
+    Graph *graphs;
+    int64_t n_blocks, n_lanes, n_graphs;
     Loaded *loaded;
     _Atomic uint64_t peers; /* those whose memory it has asked to reach, a bit each */
     _Atomic bool failed;    /* for good: why says how */
@@ -88,6 +99,9 @@ void jaxcc_rt_cuda_among_others(void); /* other threads launch kernels at the sa
 int32_t jaxcc_rt_cuda_block_take(Device *, int64_t bytes, CUstream, const char *hint, Block **);
 /* idle: the device has finished all work with it; else that on the stream may be in progress. */
 void jaxcc_rt_cuda_block_give(Device *, Block *, CUstream, bool idle);
+/* The first half of that, for a block that is kept, and the second. */
+void jaxcc_rt_cuda_block_used(Block *, CUstream, bool idle);
+void jaxcc_rt_cuda_block_put(Device *, Block *);
 /* Memory outside the free list. */
 int32_t jaxcc_rt_cuda_alloc(Device *, int64_t bytes, const char *hint, CUdeviceptr *);
 int32_t jaxcc_rt_cuda_lane_take(Device *, Lane **);
@@ -97,7 +111,7 @@ int32_t jaxcc_rt_cuda_lane_keep(Lane *, void *const *outputs, int64_t n);
 int32_t jaxcc_rt_cuda_lane_mark(Device *, Lane *, CUstream);
 /* good: its stream has come to its end. */
 void jaxcc_rt_cuda_lane_give(Device *, Lane *, bool good);
-/* Frees what the device keeps for later. */
+/* Frees what the device keeps for later; the blocks with the graphs, which have some of them. */
 void jaxcc_rt_cuda_release_blocks(Device *);
 void jaxcc_rt_cuda_release_lanes(Device *);
 
@@ -114,6 +128,15 @@ CUdeviceptr jaxcc_rt_cuda_area_next(Area *, CUdeviceptr *at);
 /* Copies: to the device, which is enqueued; from it, which waits for its end and so for all of the stream. */
 int32_t jaxcc_rt_cuda_copy_in(Device *, Lane *, CUstream, Area, CUdeviceptr to);
 int32_t jaxcc_rt_cuda_copy_out(Device *, Lane *, CUstream, Area, CUdeviceptr from);
+
+/* ---- graphs (cuda_graph.c) */
+/* That of a call with these words, to be recorded if `run` is NULL. NULL: it is the first such call, or another one has it. */
+Graph *jaxcc_rt_cuda_graph_take(Device *, const jaxcc_rt_cuda_program *, void *const *words);
+int32_t jaxcc_rt_cuda_graph_launch(Device *, Graph *, CUstream);
+/* Back for the next call, or not to be used again. */
+void jaxcc_rt_cuda_graph_give(Device *, Graph *);
+void jaxcc_rt_cuda_graph_drop(Device *, Graph *);
+void jaxcc_rt_cuda_release_graphs(Device *);
 
 /* ---- code (cuda_module.c) */
 int32_t jaxcc_rt_cuda_load(Device *, jaxcc_rt_cuda_library *, Loaded **);

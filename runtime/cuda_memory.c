@@ -33,6 +33,7 @@ static void blocks_free(Block *list) {
     }
 }
 void jaxcc_rt_cuda_release_blocks(Device *d) {
+    jaxcc_rt_cuda_release_graphs(d);
     pthread_mutex_lock(&d->lock);
     Block *all = d->blocks;
     d->blocks = NULL;
@@ -106,10 +107,12 @@ int32_t jaxcc_rt_cuda_block_take(Device *d, int64_t bytes, CUstream stream, cons
     *out = b;
     return 0;
 }
-void jaxcc_rt_cuda_block_give(Device *d, Block *b, CUstream stream, bool idle) {
+void jaxcc_rt_cuda_block_used(Block *b, CUstream stream, bool idle) {
     b->stream = stream;
     b->pending = !idle && !jaxcc_rt_cuda.cuEventRecord(b->done, stream);
     if (!idle && !b->pending) jaxcc_rt_cuda.cuStreamSynchronize(stream);
+}
+void jaxcc_rt_cuda_block_put(Device *d, Block *b) {
     Block *old = NULL;
     pthread_mutex_lock(&d->lock);
     b->next = d->blocks;
@@ -123,6 +126,10 @@ void jaxcc_rt_cuda_block_give(Device *d, Block *b, CUstream stream, bool idle) {
     }
     pthread_mutex_unlock(&d->lock);
     block_free(old);
+}
+void jaxcc_rt_cuda_block_give(Device *d, Block *b, CUstream stream, bool idle) {
+    jaxcc_rt_cuda_block_used(b, stream, idle);
+    jaxcc_rt_cuda_block_put(d, b);
 }
 
 /* ---- lanes */

@@ -34,6 +34,27 @@ for lazy in 0 1 2; do
             "$work/pointers"
     done
 done
+# The same by many kernels, which the second call records as a graph: three of the four calls launch it.
+mkdir "$work/graph"
+cat >"$work/graph/axpy.jaxpr" <<'X2'
+let turn = { lambda ; a:f32[1000]. let b:f32[1000] = rev[dimensions=(0,)] a in (b,) } in
+{ lambda ; a:f32[] x:f32[1000] y:f32[1000]. let
+    b:f32[1000] = mul a x
+    c:f32[1000] = scan[jaxpr=turn length=10 linear=(False,) num_carry=1 num_consts=0 reverse=False unroll=1] b
+    d:f32[1000] = add c y
+  in (d,) }
+X2
+succeeds jaxcc --target=nvptx64 --device-pointers "$work/graph/axpy.jaxpr" -o "$work/graph/axpy.so"
+succeeds cc $sanitize -Iruntime -I"$work/graph" -I"$work" -I. tests/gpu_pointers.c "$work/graph/axpy.so" "$work/several.so" \
+    -Wl,-rpath,"$work/graph:$work" -ldl -o "$work/graph/pointers"
+graphs() {
+    rm -f "$work/counts" "$work/leaks"
+    env LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_LAZY="$1" JAXCC_GPU_RACES=3 JAXCC_GPU_COUNTS="$work/counts" "$work/graph/pointers" &&
+        grep -q ' graphs 3 ' "$work/counts"
+}
+for lazy in 0 1 2; do
+    try "graphs, lazy $lazy" graphs $lazy
+done
 # refused STATUS TEXT OPTION...
 refused() {
     want=$1 text=$2

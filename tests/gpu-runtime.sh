@@ -20,6 +20,11 @@ steady() {
     scenario "$of" MANY=2 "$@" && few=$(value allocations) || return 1
     scenario "$of" MANY=12 "$@" && [ "$(value allocations)" = $((few + 10 * its)) ]
 }
+# Calls that come again allocate nothing, and all but the first launch a graph.
+steady_graph() {
+    scenario graph_many MANY=2 "$@" && few=$(value allocations) && [ "$(value graphs)" = 1 ] || return 1
+    scenario graph_many MANY=12 "$@" && [ "$(value allocations)" = "$few" ] && [ "$(value graphs)" = 11 ]
+}
 # refused STATUS TEXT [VARIABLE=VALUE...]
 refused() {
     want="$1 $2"
@@ -49,6 +54,10 @@ for lazy in 0 1 2; do
     try "arguments, lazy $lazy" scenario arguments JAXCC_GPU_LAZY=$lazy
     try "devices, lazy $lazy" scenario devices JAXCC_GPU_DEVICES=2 JAXCC_GPU_LAZY=$lazy
     try "ends, lazy $lazy" scenario ends JAXCC_GPU_LAZY=$lazy
+    try "graphs, lazy $lazy" scenario graphs JAXCC_GPU_LAZY=$lazy
+    try "graphs, steady, lazy $lazy" steady_graph JAXCC_GPU_LAZY=$lazy
+    try "graphs, threads, lazy $lazy" scenario graph_threads JAXCC_GPU_LAZY=$lazy
+    try "graphs, memory, lazy $lazy" scenario graph_memory JAXCC_GPU_MEMORY=1000000 JAXCC_GPU_LAZY=$lazy
     try "fault, lazy $lazy" scenario sticky FAULT=1 JAXCC_GPU_LAZY=$lazy
     try "fault of a call that does not wait, lazy $lazy" scenario sticky_device JAXCC_GPU_LAZY=$lazy
     for n in 1 2 5; do
@@ -64,6 +73,7 @@ for lazy in 0 1 2; do
         try "$f fails, device pointers, lazy $lazy" fails "$f" once_device $lazy FAIL
         try "$f fails, several devices, host pointers, lazy $lazy" fails "$f" once_spmd_host $lazy JAXCC_GPU_FAIL 2
         try "$f fails, several devices, device pointers, lazy $lazy" fails "$f" once_spmd_device $lazy FAIL 2
+        try "$f fails, graphs, lazy $lazy" fails "$f" once_graph $lazy FAIL
     done
 done
 # Some functions that fail in twelve calls, drawn with a seed; of what a caller's release() uses none, as it cannot say so.

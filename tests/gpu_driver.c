@@ -28,16 +28,10 @@ typedef struct {
 } ConditionParams;
 
 #define MORE(X)                                                                                                        \
-    X(cuStreamBeginCapture_v2, CUstream, int)                                                                          \
     X(cuStreamBeginCaptureToGraph, CUstream, Handle, Handle *, void *, size_t, int)                                    \
-    X(cuStreamEndCapture, CUstream, Handle *)                                                                          \
     X(cuStreamIsCapturing, CUstream, int *)                                                                            \
-    X(cuGraphCreate, Handle *, unsigned)                                                                               \
-    X(cuGraphDestroy, Handle)                                                                                          \
+    X(cuGraphCreate, CUgraph *, unsigned)                                                                              \
     X(cuGraphGetNodes, Handle, Handle *, size_t *)                                                                     \
-    X(cuGraphInstantiateWithFlags, Handle *, Handle, unsigned long long)                                               \
-    X(cuGraphExecDestroy, Handle)                                                                                      \
-    X(cuGraphLaunch, Handle, CUstream)                                                                                 \
     X(cuGraphKernelNodeGetParams_v2, Handle, KernelParams *)                                                           \
     X(cuGraphExecKernelNodeSetParams_v2, Handle, Handle, const KernelParams *)                                         \
     X(cuGraphConditionalHandleCreate, uint64_t *, Handle, CUcontext, unsigned, unsigned)                               \
@@ -300,7 +294,9 @@ static void turns(void) {
 static void graphs(void) {
     CUstream other;
     CUevent fork, join;
-    Handle graph, run, nodes[4];
+    CUgraph graph;
+    CUgraphExec run;
+    Handle nodes[4];
     size_t n = 4;
     int capturing = 0;
     CUdeviceptr p;
@@ -347,7 +343,9 @@ static void graphs(void) {
 }
 /* while (++turns < 7) x += x / 2, twice */
 static void conditions(void) {
-    Handle graph, run, node;
+    CUgraph graph;
+    CUgraphExec run;
+    Handle node;
     uint64_t condition;
     OK(cu.cuGraphCreate(&graph, 0));
     OK(cu.cuGraphConditionalHandleCreate(&condition, graph, context, 1, 1));
@@ -357,7 +355,7 @@ static void conditions(void) {
     uint64_t parameters[] = {y, 7, condition};
     OK(add(x, x, stream));
     OK(cu.cuLaunchKernel(loop, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){parameters}, NULL));
-    Handle body;
+    CUgraph body;
     OK(cu.cuStreamEndCapture(stream, &body));
     TRUE(body == p.bodies[0]);
     OK(cu.cuGraphInstantiateWithFlags(&run, graph, 0));
@@ -369,7 +367,7 @@ static void conditions(void) {
     OK(cu.cuGraphDestroy(graph));
 }
 static void old_conditions(void) {
-    Handle graph;
+    CUgraph graph;
     uint64_t condition;
     OK(cu.cuGraphCreate(&graph, 0));
     IS(cu.cuGraphConditionalHandleCreate(&condition, graph, context, 1, 1), 801);

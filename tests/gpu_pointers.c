@@ -1,4 +1,4 @@
-/* gpu_pointers: calls axpy, compiled with --device-pointers, on a stream of its own with arrays of the GPU; an array that is not aligned is
+/* gpu_pointers: calls axpy, compiled with --device-pointers, four times on a stream of its own with arrays of the GPU; an array that is not aligned is
    refused. Then several, a program for four devices, each of which gives the sum of what the others have. */
 #include "../runtime/cuda_driver.h"
 #include "axpy.h"
@@ -42,12 +42,15 @@ int main(void) {
     CU(cuStreamCreate, &stream, 0);
     CUdeviceptr p[] = {array(stream, &a, 1), array(stream, x, N), array(stream, y, N), array(stream, NULL, N)};
     axpy_stream(stream);
-    if (axpy(pointer(p[0]), pointer(p[1]), pointer(p[2]), pointer(p[3])) != JAXCC_OK)
-        return fprintf(stderr, "%s\n", axpy_error()), 1;
-    CU(cuMemcpyDtoHAsync_v2, out, p[3], sizeof out, stream);
-    CU(cuStreamSynchronize, stream);
-    for (int i = 0; i < N; i++)
-        if (out[i] != 2 * x[i] + 1) return fprintf(stderr, "out[%d] is %g\n", i, out[i]), 1;
+    for (int call = 0; call < 4; call++) {
+        CU(cuMemsetD8Async, p[3], 0xFF, sizeof out, stream);
+        if (axpy(pointer(p[0]), pointer(p[1]), pointer(p[2]), pointer(p[3])) != JAXCC_OK)
+            return fprintf(stderr, "%s\n", axpy_error()), 1;
+        CU(cuMemcpyDtoHAsync_v2, out, p[3], sizeof out, stream);
+        CU(cuStreamSynchronize, stream);
+        for (int i = 0; i < N; i++)
+            if (out[i] != 2 * x[i] + 1) return fprintf(stderr, "out[%d] is %g\n", i, out[i]), 1;
+    }
     if (axpy(pointer(p[0]), pointer(p[1]) + 1, pointer(p[2]), pointer(p[3])) != JAXCC_ARGUMENT)
         return fprintf(stderr, "an array that is not aligned is taken\n"), 1;
     several_stream(stream);

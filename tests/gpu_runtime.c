@@ -585,6 +585,153 @@ static int second_device(void) {
     return expect("GPU 1", host_call(N, &good), 0, NULL) || !good;
 }
 
+/* ---- graphs: calls with the same pointers come again */
+enum { SETS = 20, SET_BYTES = 3 * 4096, CHAIN_WORDS = 6 };
+/* n, a, x, y, out, workspace: work = a x + y, but 0 first; out = a work + y + table; work = out; out = a x + work */
+static void chain(void *args, jaxcc_rt_heap *h) {
+    void **w = args;
+    int64_t n = (int64_t)w[0];
+    axpy(h, w[2], w[3], w[5], n, w[1]);
+    jaxcc_rt_cuda_fill(h, w[5], 0, 4, 1);
+    axpy(h, w[5], w[3], w[4], n, w[1]);
+    void *lookup[] = {jaxcc_rt_cuda_constant(h, 1), w[4], (void *)n};
+    jaxcc_rt_cuda_launch(h, LOOKUP, lookup, (n + THREADS - 1) / THREADS, 1, 1, THREADS, 0);
+    jaxcc_rt_cuda_copy(h, w[5], w[4], 4 * n);
+    axpy(h, w[2], w[5], w[4], n, w[1]);
+}
+static float chained(int64_t i, int set) {
+    float x = (float)(i % 1000 + set), y = (float)(i % 7), work = i ? 0.5f * x + y : 0;
+    return 0.5f * x + (0.5f * work + y + table[i % 16]);
+}
+/* The caller's own: two streams and, after `a`, the x, y and out of each set. */
+static struct {
+    CUcontext context;
+    CUstream stream[2];
+    CUdeviceptr memory;
+} own;
+static CUdeviceptr set_at(int set, int array) {
+    return own.memory + 4096 + (CUdeviceptr)(set * SET_BYTES + array * 4096);
+}
+static void own_open(void) {
+    float values[N], by = 0.5f;
+    need(jaxcc_rt_cuda_open(), "open");
+    need(DRIVER.cuDevicePrimaryCtxRetain(&own.context, 0), "retain");
+    need(DRIVER.cuCtxPushCurrent_v2(own.context), "push");
+    for (int i = 0; i < 2; i++) need(DRIVER.cuStreamCreate(&own.stream[i], 1), "stream");
+    need(DRIVER.cuMemAlloc_v2(&own.memory, 4096 + SETS * SET_BYTES), "memory");
+    need(DRIVER.cuMemcpyHtoDAsync_v2(own.memory, &by, 4, own.stream[0]), "copy");
+    for (int set = 0; set < SETS; set++)
+        for (int array = 0; array < 2; array++) {
+            for (int i = 0; i < N; i++) values[i] = (float)(array ? i % 7 : i % 1000 + set);
+            need(DRIVER.cuMemcpyHtoDAsync_v2(set_at(set, array), values, sizeof values, own.stream[0]), "copy");
+        }
+    need(DRIVER.cuStreamSynchronize(own.stream[0]), "wait");
+}
+static void own_close(void) {
+    jaxcc_rt_cuda_set_stream(NULL);
+    for (int i = 0; i < 2; i++) need(DRIVER.cuStreamSynchronize(own.stream[i]), "wait");
+    for (int i = 0; i < 2; i++) need(DRIVER.cuStreamDestroy_v2(own.stream[i]), "stream");
+    need(DRIVER.cuMemFree_v2(own.memory), "free");
+    need(DRIVER.cuCtxPopCurrent_v2(NULL), "pop");
+    need(DRIVER.cuDevicePrimaryCtxRelease_v2(0), "release");
+}
+static const jaxcc_rt_cuda_program chain_program = {
+    &library, chain, "a x y out", "", 1, 3, 1, JAXCC_RT_CUDA_DEVICE_POINTERS | JAXCC_RT_CUDA_GRAPH};
+static int32_t chain_call(int set, int stream, int64_t n) {
+    void *words[CHAIN_WORDS] = {(void *)n, (void *)own.memory, (void *)set_at(set, 0), (void *)set_at(set, 1),
+                                (void *)set_at(set, 2)};
+    jaxcc_rt_cuda_set_stream(own.stream[stream]);
+    can_fail(true);
+    int32_t status = jaxcc_rt_cuda_run(&chain_program, words, (int64_t[]){4, 4 * n, 4 * n, 4 * n, 4 * n});
+    can_fail(false);
+    return status;
+}
+/* The result of a call; then nothing is there. */
+static bool chain_right(int set, int stream, int64_t n) {
+    float out[N];
+    need(DRIVER.cuMemcpyDtoHAsync_v2(out, set_at(set, 2), sizeof out, own.stream[stream]), "copy");
+    need(DRIVER.cuMemsetD8Async(set_at(set, 2), 0xFF, sizeof out, own.stream[stream]), "fill");
+    for (int64_t i = 0; i < n; i++)
+        if (out[i] != chained(i, set))
+            return printf("out[%lld] of set %d is %g, not %g\n", (long long)i, set, out[i], chained(i, set)), false;
+    return true;
+}
+/* Each set three times: as it is, recorded, and launched again; another n is another graph. */
+static int32_t chain_calls(int64_t n, bool *good) {
+    int32_t status = 0;
+    *good = true;
+    for (int i = 0; i < 6 && !status; i++) {
+        status = chain_call(i % 2, 0, n - i / 2 % 2);
+        if (!status) status = chain_call(i % 2, 0, n);
+        *good = !status && *good && chain_right(i % 2, 0, n);
+    }
+    need(DRIVER.cuStreamSynchronize(own.stream[0]), "wait");
+    return status;
+}
+static int once_graph(void) {
+    own_open();
+    int failed = once(chain_calls);
+    own_close();
+    return failed;
+}
+/* More sets than there are graphs, and two streams that do not wait for each other, where the second one has the graph of
+   the first. */
+static int graphs(void) {
+    int failed = 0;
+    own_open();
+    for (int turn = 0; turn < 3; turn++)
+        for (int set = 0; set < SETS; set++) failed |= chain_call(set, 0, N) || !chain_right(set, 0, N);
+    for (int turn = 0; turn < 3; turn++)
+        for (int set = 0; set < 3; set++) failed |= chain_call(set, 1, N) || !chain_right(set, 1, N);
+    failed |= chain_call(1, 0, N) || chain_call(1, 1, N) || chain_call(1, 0, N);
+    need(DRIVER.cuStreamSynchronize(own.stream[1]), "wait");
+    failed |= !chain_right(1, 0, N);
+    own_close();
+    return failed;
+}
+/* How many calls of one set: MANY. */
+static int graph_many(void) {
+    int failed = 0;
+    own_open();
+    for (int i = 0; i < atoi(getenv("MANY")); i++) failed |= chain_call(0, 0, N) != 0;
+    failed |= !chain_right(0, 0, N);
+    own_close();
+    return failed;
+}
+static void *graph_caller(void *number) {
+    int k = (int)(intptr_t)number, failed = 0;
+    need(DRIVER.cuCtxPushCurrent_v2(own.context), "push");
+    for (int i = 0; i < 20; i++) failed |= chain_call(k / 2, k % 2, N) != 0;
+    need(DRIVER.cuStreamSynchronize(own.stream[k % 2]), "wait");
+    need(DRIVER.cuCtxPopCurrent_v2(NULL), "pop");
+    return (void *)(intptr_t)failed;
+}
+/* Two threads for each set, on different streams. */
+static int graph_threads(void) {
+    enum { CALLERS = 8 };
+    pthread_t at[CALLERS];
+    void *one;
+    int failed = 0;
+    own_open();
+    for (intptr_t i = 0; i < CALLERS; i++) pthread_create(&at[i], NULL, graph_caller, (void *)i);
+    for (int i = 0; i < CALLERS; i++) pthread_join(at[i], &one), failed |= one != NULL;
+    for (int set = 0; set < CALLERS / 2; set++) failed |= !chain_right(set, 0, N);
+    own_close();
+    return failed;
+}
+/* The memory that graphs keep is there for other calls. */
+static int graph_memory(void) {
+    bool good;
+    int failed = 0;
+    own_open();
+    for (int i = 0; i < 2 * SETS; i++) failed |= chain_call(i % SETS, 0, N) != 0;
+    for (int i = 0; i < 2 * SETS; i++) failed |= chain_call(i / 2, 0, N) != 0;
+    failed |= expect("a large call", host_call(36000, &good), 0, NULL) || !good;
+    failed |= chain_call(0, 0, N) || chain_call(0, 0, N) || !chain_right(0, 0, N);
+    own_close();
+    return failed;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
@@ -612,6 +759,11 @@ static const struct {
                  {"arguments", arguments},
                  {"devices", devices},
                  {"ends", ends},
+                 {"graphs", graphs},
+                 {"graph_many", graph_many},
+                 {"graph_threads", graph_threads},
+                 {"graph_memory", graph_memory},
+                 {"once_graph", once_graph},
                  {"memory", memory},
                  {"after_fork", after_fork},
                  {"second_device", second_device}};

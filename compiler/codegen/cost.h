@@ -211,6 +211,11 @@ enum {
     GUARDED_BRANCHES = 32,  /* kernels of all branches that are enqueued although one branch runs */
     GUARDED_BYTES = 1 << 22 /* of carries that a turn copies: copying more takes longer than to wait */
 };
+/* ---- graphs: kernels of a call that are enqueued as one */
+enum {
+    GRAPH_LAUNCHES = 8,  /* fewer are enqueued one by one */
+    MOST_LAUNCHES = 4096 /* kernels are not counted further */
+};
 /* ---- constants */
 enum {
     LARGE_BYTES = 1 << 20, /* from this size on a constant is large, … */

@@ -22,9 +22,7 @@
 #include <stdio.h>
 
 #define API __attribute__((visibility("default"))) CUresult
-typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
-typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUmemPool_st *CUmemoryPool;
 typedef void HostFunction(void *);
 
@@ -160,6 +158,7 @@ CUresult graph_add(Graph *, Work); /* a node at its end */
 Graph *graph_new(void);
 void *graph_handle(Graph *);
 void graph_free(Graph *);
+CUresult graph_destroy(CUgraph);
 void exec_free(Exec *);
 /* What kernels call to set the condition of a node. */
 void graph_set_condition(uint64_t handle, uint32_t value);

@@ -177,14 +177,14 @@ void graph_set_condition(uint64_t handle, uint32_t value) {
 /* ---- making graphs */
 static CUresult create(CUgraph *graph) { return *graph = graph_handle(graph_new()), 0; }
 API cuGraphCreate(CUgraph *graph, unsigned flags) { return done(begin(__func__, STARTED) ?: create(graph)); }
-static CUresult destroy(CUgraph handle) {
+CUresult graph_destroy(CUgraph handle) {
     Graph *g = handle_object(GRAPH, handle);
     if (!g) return INVALID_HANDLE;
     handle_end(handle);
     graph_free(g);
     return 0;
 }
-API cuGraphDestroy(CUgraph graph) { return done(begin(__func__, STARTED) ?: destroy(graph)); }
+API cuGraphDestroy(CUgraph graph) { return done(begin(__func__, STARTED) ?: graph_destroy(graph)); }
 static CUresult list(CUgraph handle, CUgraphNode *nodes, size_t *n) {
     const Graph *g = handle_object(GRAPH, handle);
     if (!g) return INVALID_HANDLE;

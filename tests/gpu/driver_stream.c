@@ -365,8 +365,11 @@ static CUresult end_capture(CUstream handle, CUgraph *graph, const char *name) {
     *graph = graph_handle(g);
     return 0;
 }
+/* It ends, also if this fails. */
 API cuStreamEndCapture(CUstream handle, CUgraph *graph) {
-    return done(begin(__func__, CURRENT) ?: end_capture(handle, graph, __func__));
+    CUresult r = begin(__func__, CURRENT), ended = end_capture(handle, graph, __func__);
+    if (r && *graph) graph_destroy(*graph), *graph = NULL;
+    return done(r ?: ended);
 }
 static CUresult is_capturing(CUstream handle, int *status, const char *name) {
     const Stream *s = stream_of(handle, name);

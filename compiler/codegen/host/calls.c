@@ -1,6 +1,7 @@
 #include "host.h"
 #include "../../timer.h"
 #include "../cost.h"
+#include "../plan/guard.h"
 #include "part.h"
 
 /* Functions of the library and their calls, as plan/call.c has planned them. */
@@ -14,6 +15,7 @@ bool callees_write(Callees *cs, Emit *e) {
         timer_stage(cs->cx->timer, "build");
         Str name = str_format(e->arena, "%s.function_%u%s", cs->name, n, e->level);
         c->heap = p->heap;
+        if (p->target->device) c->launches = guard_launches(p);
         Written *w = arena_new(e->arena, Written, 1);
         *w = host_write(p, e, c->program, &c->signature, name);
         c->written = w, c->workspace = w->workspace;

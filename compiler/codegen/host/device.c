@@ -2,6 +2,8 @@
 #include "machine.h"
 #include "../../../runtime/cuda.h"
 #include "../../options.h"
+#include "../cost.h"
+#include "../plan/guard.h"
 #include "../kernels/grid.h"
 #include "../kernels/threads.h"
 #include "../plan/known.h"
@@ -240,6 +242,12 @@ static Str names_of(Emit *e, const Signature *s) {
     }
     return (Str){t.at, t.n};
 }
+static int64_t flags(const Plan *p) {
+    int64_t launches = guard_launches(p);
+    bool graph = launches >= GRAPH_LAUNCHES && launches <= MOST_LAUNCHES;
+    if (!p->cx->options->device_pointers) return 0;
+    return JAXCC_RT_CUDA_DEVICE_POINTERS | (graph ? JAXCC_RT_CUDA_GRAPH : 0);
+}
 /* jaxcc_rt_cuda_program */
 static V program(Frame *f, const Written *w) {
     Emit *e = f->e;
@@ -253,7 +261,7 @@ static V program(Frame *f, const Written *w) {
                    em_i64(e, s->dims.n),
                    em_i64(e, s->in.n),
                    em_i64(e, s->out.n),
-                   em_i64(e, e->cx->options->device_pointers ? JAXCC_RT_CUDA_DEVICE_POINTERS : 0)};
+                   em_i64(e, flags(f->plan))};
     for (uint32_t i = 0; i < 8; i++) store_word(e, p, i, fields[i]);
     return p;
 }

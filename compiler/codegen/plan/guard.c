@@ -1,6 +1,7 @@
 #include "guard.h"
 #include "sort.h"
 #include "../cost.h"
+#include "call.h"
 
 /* What decides how a while or a cond goes on is computed by a kernel, and the host would have to wait for it. If kernels do
    all that the bodies do, they begin by testing it, and the host enqueues them whether they will run or not. It enqueues
@@ -8,45 +9,47 @@
    where they are, and what the loop changes is unknown to the host. The predicate of a while is computed by every turn, also
    after the end: then from the same values as before. */
 
-/* The kernels that a body launches, at most. */
-static int64_t body_launches(const Plan *p, const Body *b);
-static int64_t bodies_launches(const Plan *p, const Step *s) {
+/* The kernels that a body launches, at most; more than MOST_LAUNCHES if the host waits for the device, or does something
+   itself. `calls`: functions may be called, whose kernels test nothing. */
+static int64_t body_launches(const Plan *p, const Body *b, bool calls);
+static int64_t bodies_launches(const Plan *p, const Step *s, bool calls) {
     int64_t n = 0;
-    for (uint32_t i = 0; i < s->nbodies && n <= GUARDED_LAUNCHES; i++) n += body_launches(p, s->bodies[i]);
+    for (uint32_t i = 0; i < s->nbodies && n <= MOST_LAUNCHES; i++) n += body_launches(p, s->bodies[i], calls);
     return n;
 }
-static int64_t scan_launches(const Plan *p, const Step *s) {
+static int64_t scan_launches(const Plan *p, const Step *s, bool calls) {
     Scan scan = scan_of(s->e);
     Dim turns = scan_length(p->cx, &scan);
-    if (!dim_is_const(turns) || turns > GUARDED_LAUNCHES) return GUARDED_LAUNCHES + 1;
-    return turns * bodies_launches(p, s);
+    if (!dim_is_const(turns) || turns > MOST_LAUNCHES) return MOST_LAUNCHES + 1;
+    return turns * bodies_launches(p, s, calls);
 }
-static int64_t cond_launches(const Plan *p, const Step *s) {
+static int64_t cond_launches(const Plan *p, const Step *s, bool calls) {
     Vals index = cond_of(s->e).index;
     bool known = true;
     each(Val, v, index) known = known && plan_register(p, *v);
-    return known || s->decides ? bodies_launches(p, s) : GUARDED_LAUNCHES + 1;
+    return known || s->decides ? bodies_launches(p, s, calls) : MOST_LAUNCHES + 1;
 }
-static int64_t step_launches(const Plan *p, const Step *s) {
+static int64_t step_launches(const Plan *p, const Step *s, bool calls) {
     static const bool kernel[STEP_KINDS] = {
         [STEP_LOOPS] = true, [STEP_DOT] = true, [STEP_CUM] = true, [STEP_SCATTER] = true, [STEP_SORT] = true};
     if (s->sort && s->sort->from[0]) return GUARDED_LAUNCHES + 1; /* as many as its rows are long */
     if (kernel[s->kind]) return s->parts || s->claims.buf || s->sort ? 2 : 1;
     if (s->kind == STEP_SCALAR) return 0;
-    if (s->kind == STEP_SCAN) return scan_launches(p, s);
-    if (s->kind == STEP_COND) return cond_launches(p, s);
-    return GUARDED_LAUNCHES + 1;
+    if (s->kind == STEP_SCAN) return scan_launches(p, s, calls);
+    if (s->kind == STEP_COND) return cond_launches(p, s, calls);
+    return s->kind == STEP_CALL && calls ? s->call->callee->launches : MOST_LAUNCHES + 1;
 }
-static int64_t body_launches(const Plan *p, const Body *b) {
+static int64_t body_launches(const Plan *p, const Body *b, bool calls) {
     int64_t n = 0;
-    for (uint32_t i = 0; i < b->steps.n && n <= GUARDED_LAUNCHES; i++) n += step_launches(p, b->steps.at[i]);
+    for (uint32_t i = 0; i < b->steps.n && n <= MOST_LAUNCHES; i++) n += step_launches(p, b->steps.at[i], calls);
     return n;
 }
+int64_t guard_launches(const Plan *p) { return p->heap ? MOST_LAUNCHES + 1 : body_launches(p, p->top, true); }
 void guard_branches(Plan *p, Step *s, Buf *index) {
     Vals out = s->e->out;
     each(Val, v, out)
         if (plan_register(p, *v)) return;
-    if (bodies_launches(p, s) <= GUARDED_BRANCHES) s->decides = index;
+    if (bodies_launches(p, s, false) <= GUARDED_BRANCHES) s->decides = index;
 }
 
 /* A scalar in a register is the same in every turn, and arrays keep their size. */
@@ -59,7 +62,7 @@ static bool carries_stay(const Step *s) {
     return true;
 }
 void guard_turns(Plan *p, Step *s, Dim copied) {
-    int64_t launches = bodies_launches(p, s);
+    int64_t launches = bodies_launches(p, s, false);
     if (!carries_stay(s) || (dim_is_const(copied) && copied > GUARDED_BYTES)) return;
     int64_t turns = GUARDED_LAUNCHES / (launches ? launches : 1);
     if (turns < 2) return;

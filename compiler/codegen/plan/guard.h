@@ -3,6 +3,8 @@
 #define JAXCC_GUARD_H
 #include "plan.h"
 
+/* The kernels that a program launches, at most; more than MOST_LAUNCHES if it needs anything of the host. */
+int64_t guard_launches(const Plan *);
 /* A while whose predicate is stored for its kernels: sets `decides` and `at_once` if they can test it and it is worth it.
    `copied`: bytes of the carries whose next values cannot be computed in their memory. */
 void guard_turns(Plan *, Step *, Dim copied);

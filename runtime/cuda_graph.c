@@ -1,0 +1,75 @@
+/* Graphs: the work of a call with device pointers that needs nothing of the host, kept so that it is enqueued at once. It is
+   recorded when a call comes again with the same dimensions and pointers, and launched by each one that follows. A graph has
+   a workspace of its own; one call at a time has the graph, and the device runs its launches one after the other. */
+#include "cuda_device.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_GRAPHS = 16 }; /* on a device, with those that are not recorded yet */
+
+void jaxcc_rt_cuda_graph_drop(Device *d, Graph *g) {
+    if (g->run) jaxcc_rt_cuda.cuGraphExecDestroy(g->run);
+    if (g->workspace) jaxcc_rt_cuda_block_put(d, g->workspace);
+    free(g);
+}
+void jaxcc_rt_cuda_graph_give(Device *d, Graph *g) {
+    Graph *old = NULL;
+    pthread_mutex_lock(&d->lock);
+    g->next = d->graphs;
+    d->graphs = g;
+    if (++d->n_graphs > MOST_GRAPHS) {
+        Graph **last = &d->graphs;
+        while ((*last)->next) last = &(*last)->next;
+        old = *last;
+        *last = NULL;
+        d->n_graphs--;
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (old) jaxcc_rt_cuda_graph_drop(d, old);
+}
+void jaxcc_rt_cuda_release_graphs(Device *d) {
+    pthread_mutex_lock(&d->lock);
+    Graph *all = d->graphs;
+    d->graphs = NULL;
+    d->n_graphs = 0;
+    pthread_mutex_unlock(&d->lock);
+    for (Graph *next; all; all = next) {
+        next = all->next;
+        jaxcc_rt_cuda_graph_drop(d, all);
+    }
+}
+static Graph *find(Device *d, const jaxcc_rt_cuda_program *p, const void *words, size_t bytes) {
+    pthread_mutex_lock(&d->lock);
+    Graph **at = &d->graphs;
+    while (*at && ((*at)->body != p->body || (*at)->bytes != bytes || memcmp((*at)->words, words, bytes) != 0))
+        at = &(*at)->next;
+    Graph *found = *at;
+    if (found) {
+        *at = found->next;
+        d->n_graphs--;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return found;
+}
+Graph *jaxcc_rt_cuda_graph_take(Device *d, const jaxcc_rt_cuda_program *p, void *const *words) {
+    size_t bytes = (size_t)(p->n_dims + p->n_in + p->n_out) * sizeof *words;
+    Graph *g = find(d, p, words, bytes);
+    if (g) return g;
+    g = calloc(1, sizeof *g + bytes);
+    if (!g) return NULL;
+    g->body = p->body;
+    g->bytes = bytes;
+    if (bytes) memcpy(g->words, words, bytes);
+    jaxcc_rt_cuda_graph_give(d, g);
+    return NULL;
+}
+/* Whoever had the workspace last may have used it on another stream. */
+int32_t jaxcc_rt_cuda_graph_launch(Device *d, Graph *g, CUstream stream) {
+    Block *b = g->workspace;
+    int32_t status = b && b->pending && b->stream != stream ? CU(d, cuStreamWaitEvent, stream, b->done, 0) : 0;
+    if (status) return status;
+    for (int i = 0; i < 2 && g->last; i++) jaxcc_rt_cuda_launched(g->last); /* it is not the only one */
+    status = CU(d, cuGraphLaunch, g->run, stream);
+    if (!status && b) jaxcc_rt_cuda_block_used(b, stream, false);
+    return status;
+}
