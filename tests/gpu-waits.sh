@@ -27,6 +27,7 @@ succeeds waits turns-places 6 # 1 + 2 + 4 + 8 + 16 + 32 turns
 succeeds waits turns-batched 5
 succeeds waits turns-scans 2
 succeeds waits turns-in-scan 16
+succeeds waits turns-long 3 # cut into functions
 # Kernels of all branches are enqueued, in loops too.
 succeeds waits turns-branches 5
 succeeds waits turns-loops 5
@@ -38,4 +39,5 @@ succeeds waits choice-loops 0
 succeeds waits choice-over 0
 succeeds waits reads-twice 7 # one for the predicate of two branches, the others in the loops
 succeeds waits reads-branch 4 # one for the index of a branch in a branch
+succeeds waits reads-long 10
 finish

@@ -74,8 +74,8 @@ V scatter_placed(Kernel *k, const Eqn *e, const Window *w) {
     }
     return all;
 }
-typedef void Inside(Kernel *, Scattering *);
-static void only_if(Kernel *k, V condition, Inside *inside, Scattering *c) {
+typedef void Written(Kernel *, Scattering *);
+static void only_if(Kernel *k, V condition, Written *inside, Scattering *c) {
     if (!condition.ptr) {
         inside(k, c);
         return;
