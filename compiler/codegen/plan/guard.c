@@ -70,12 +70,14 @@ void guard_turns(Plan *p, Step *s, Dim copied) {
     s->at_once = turns < GUARDED_TURNS ? (uint32_t)turns : GUARDED_TURNS;
 }
 
-/* Values of one shape are copied by one step; first_new: the first step that is one. */
-static Step *copying_step(Plan *p, Body *b, Val v, uint32_t first_new) {
+/* Values of one shape are copied by one step, if the latest ones include it; `first`: the first step that copies. */
+static Step *copying_step(Plan *p, Body *b, Val v, uint32_t first) {
     const ArrayType *t = val_array(p->cx, v);
-    for (uint32_t i = first_new; i < b->steps.n; i++) {
-        const ArrayType *other = val_array(p->cx, b->steps.at[i]->stores.at[0].v);
-        if (t->rank == other->rank && !memcmp(t->dims, other->dims, t->rank * sizeof *t->dims)) return b->steps.at[i];
+    for (uint32_t i = b->steps.n, tries = 0; i > first && tries < JOIN_TRIES; i--, tries++) {
+        Step *s = b->steps.at[i - 1];
+        const ArrayType *other = val_array(p->cx, s->stores.at[0].v);
+        bool same = t->rank == other->rank && !memcmp(t->dims, other->dims, t->rank * sizeof *t->dims);
+        if (same && s->stores.n < STEP_READS) return s;
     }
     return step_new(p, b, STEP_LOOPS, NULL, t);
 }
