@@ -29,19 +29,14 @@ static bool comes_from(Chain *s, const Eqn *e, uint32_t axis, uint32_t *from) {
             if (axes.at[*from] == axis) return x->dims[*from] == y->dims[axis];
         return false;
     }
-    uint32_t n = 0, m = 0;
-    for (uint32_t d = 0; d < axis; d++) n += y->dims[d] != 1;
-    for (uint32_t d = 0; d < x->rank; d++) {
-        if (x->dims[d] == 1) continue;
-        if (m++ == n) *from = d;
-    }
     for (uint32_t d = 0, k = 0; d < y->rank; d++) {
         if (y->dims[d] == 1) continue;
         while (k < x->rank && x->dims[k] == 1) k++;
-        if (k == x->rank || x->dims[k++] != y->dims[d]) return false;
-        m--;
+        if (k == x->rank || x->dims[k] != y->dims[d]) return false;
+        if (d == axis) *from = k;
+        k++;
     }
-    return m == 0;
+    return true;
 }
 static bool is_view(Prim p) {
     return p == P_broadcast_in_dim || p == P_reshape || p == P_expand_dims || p == P_squeeze;
@@ -60,6 +55,8 @@ static bool tells_select(Chain *s, const Eqn *e, uint32_t axis) {
 /* Does the type hold all numbers along the axis? */
 static bool holds(Chain *s, Val v, uint32_t axis) {
     const ArrayType *t = val_array(s->p->cx, v);
+    DtypeKind kind = dtype_info[t->dtype].kind;
+    if (kind != DK_SINT && kind != DK_UINT) return false;
     if (dtype_bytes(t->dtype) >= 4) return true;
     return dim_is_const(t->dims[axis]) && t->dims[axis] - 1 <= dtype_limit(t->dtype, true);
 }
