@@ -101,22 +101,28 @@ Dtype dot_accumulator(Dtype a, Dtype b, Dtype y) {
 
 /* ---- reading in place */
 
-/* The non-virtual value under index operations and, if `converted`, exact conversions; 0: something is computed. */
+/* The operand of a virtual value that is an index operation or, if `converted`, an exact conversion; 0: it is something else. */
+static Val viewed(Plan *p, Val v, bool converted) {
+    const Eqn *e = plan_info(p, v)->e;
+    bool exact = converted && e->prim == P_convert_element_type &&
+                 dtype_is_exact(val_array(p->cx, e->in.at[0])->dtype, val_array(p->cx, v)->dtype);
+    return exact || prim_is(e->prim, VIEW) ? e->in.at[0] : 0;
+}
+static bool is_virtual(Plan *p, Val v) {
+    return v && !val_info(p->cx, v)->lit && plan_info(p, v)->class == VAL_VIRTUAL;
+}
+/* The non-virtual value under them; 0: something is computed. */
 static Val under(Plan *p, Val v, bool converted) {
-    for (uint32_t depth = 0; depth < 100; depth++) {
-        if (val_info(p->cx, v)->lit) return 0;
-        const Info *info = plan_info(p, v);
-        if (info->class != VAL_VIRTUAL) return info->class != VAL_SCALAR ? v : 0;
-        bool exact = converted && info->e->prim == P_convert_element_type &&
-                     dtype_is_exact(val_array(p->cx, info->e->in.at[0])->dtype, val_array(p->cx, v)->dtype);
-        if (!exact && !prim_is(info->e->prim, VIEW)) return 0;
-        v = info->e->in.at[0];
-    }
-    return 0;
+    for (uint32_t depth = 0; depth < 100 && is_virtual(p, v); depth++) v = viewed(p, v, converted);
+    return v && !val_info(p->cx, v)->lit && !is_virtual(p, v) && plan_info(p, v)->class != VAL_SCALAR ? v : 0;
 }
 bool dot_reads_in_place(Plan *p, Val v) { return under(p, v, false) != 0; }
-bool dot_computes(Plan *p, Val v) {
-    return !val_info(p->cx, v)->lit && plan_info(p, v)->class == VAL_VIRTUAL && !under(p, v, true);
+Val dot_computed(Plan *p, Val v, bool *windows) {
+    for (Val x = v; is_virtual(p, v) && x; v = x ? x : v) {
+        *windows |= plan_info(p, v)->e->prim == P_windows;
+        x = viewed(p, v, true);
+    }
+    return is_virtual(p, v) ? v : 0;
 }
 /* The same if it is in memory. */
 static Val leaf(Plan *p, Val v) {

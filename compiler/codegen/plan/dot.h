@@ -106,8 +106,9 @@ Dtype dot_accumulator(Dtype a, Dtype b, Dtype y);
 void dot_plan(Plan *, Body *, Step *);
 /* Can an operand be read in place, once the value it is derived from is in memory? */
 bool dot_reads_in_place(Plan *, Val);
-/* Is it computed from values in memory, not only converted to a type that holds them all? */
-bool dot_computes(Plan *, Val);
+/* The value that is computed wherever v is read, of which v is a view or exact conversion; 0: none is. *windows: set if
+   each of its elements is read for several of v. */
+Val dot_computed(Plan *, Val v, bool *windows);
 /* The addresses of both operands over the step's loops, for collapsing them. */
 void dot_addresses(Plan *, const Step *, Ix address[2]);
 /* The number of units of a scheduled product; the number of blocks of n. */

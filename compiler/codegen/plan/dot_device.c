@@ -41,8 +41,9 @@ static Dim free_elements(Plan *p, const Eqn *e, uint32_t side) {
 /* What many tiles would compute is computed once. */
 static void store_operands(Plan *p, Body *b, const Eqn *e) {
     for (uint32_t side = 0; side < 2; side++) {
-        Val v = e->in.at[side];
-        if (!dot_computes(p, v) || dot_at_most(free_elements(p, e, !side), TILE_OFTEN)) continue;
+        bool often = !dot_at_most(free_elements(p, e, !side), TILE_OFTEN);
+        Val v = dot_computed(p, e->in.at[side], &often);
+        if (!v || !often) continue;
         plan_cut(p, b, v);
         plan_stored(p, b, v);
     }

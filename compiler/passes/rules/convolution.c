@@ -5,6 +5,7 @@
 #include "some.h"
 #include "../transform/transform.h"
 #include "window.h"
+#include "../../options.h"
 #include "../../typecheck/rule.h"
 
 /* Every axis has a name. */
@@ -125,7 +126,8 @@ static void left(Conv *c, const Eqn *e) {
     }
     Dtype d = float_format[t->dtype].special == FLOAT_POWER ? DT_f32 : t->dtype; /* has a zero, which padding is */
     x->v = b_spread_out(b, b_convert(b, x->v, d), &w, b_number(b, d, 0));
-    if (often) x->v = b_convert(b, x->v, summed_as(c->dtype));
+    bool tensor_cores = options_for_device(b->cx->options); /* they read narrow types */
+    if (often && !tensor_cores) x->v = b_convert(b, x->v, summed_as(c->dtype));
     bool read_through = c->apart && !gaps && dim_is_const(positions) && positions <= MOST_READS;
     if (!read_through) x->v = b_stored(b, x->v);
     x->v = b_windows(b, x->v, &w, c->space, c->lhs.at + 2);
