@@ -510,7 +510,7 @@ static void whole_runs(Kernel *k) {
     for (; r.i < run_elements(s); r.i++) {
         Dim place = (Dim)(r.i / s->run) * s->grid.threads * s->run + r.i % s->run;
         Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, place));
-        kernel_substituted(k, s->lane, at, evaluate, &r);
+        kernel_substituted(k, s->run_loop, at, evaluate, &r);
     }
     kernel_store_all(k, r.all, r.n * run_elements(s));
 }
@@ -524,7 +524,7 @@ static void single_elements(Kernel *k, V first, V n) {
     V from = em_arg(&f.scope, 0), to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, run), n);
     For g = em_for(e, from, to, em_i64(e, 1), 0, NULL);
     kernel_enter(k);
-    kernel_bind(k, k->x.step->lane, em_arg(&g.scope, 0));
+    kernel_bind(k, k->x.step->run_loop, em_arg(&g.scope, 0));
     kernel_stores(k);
     kernel_leave(k);
     em_for_end(e, &g, NULL, NULL);
@@ -543,7 +543,8 @@ static void bind_run(Kernel *k) {
 static void runs(Kernel *k) {
     Emit *e = k->e;
     Step *s = k->x.step;
-    Dim n = loop_extent(k->x.ix, s->lane), all = (Dim)s->run * (s->run_turns > 1 ? s->run_turns * s->grid.threads : 1);
+    Dim n = loop_extent(k->x.ix, s->run_loop),
+        all = (Dim)s->run * (s->run_turns > 1 ? s->run_turns * s->grid.threads : 1);
     bind_run(k);
     if (dim_mod(k->x.plan->cx->types, n, all) == 0) {
         whole_runs(k);

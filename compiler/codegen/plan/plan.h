@@ -191,8 +191,9 @@ typedef struct Step {
     Dim units;      /* independent parts of the work, which threads share */
     Grid grid;      /* on a device */
     Division division;
-    uint32_t run;       /* on a device: neighbouring iterations of `lane` that a thread does at once; 0: one */
+    uint32_t run;       /* on a device: neighbouring iterations of `run_loop` that a thread does at once; 0: one */
     uint32_t run_turns; /* such runs at once, as many apart as a block has threads */
+    Atom run_loop;      /* the lane loop or, for accesses that are apart along that, another kept loop */
     Atom runs;          /* a loop over runs */
     Meeting meeting;
     Grid updates; /* MEET_SHARED: of which an item of the grid is a part */

@@ -99,18 +99,30 @@ static void divide_sums(Plan *p, Step *s) {
     divide(p, s, n, least, most);
     s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, 8 * (Dim)words));
 }
-/* ---- runs: a thread has neighbouring elements that wide accesses read and write */
+/* ---- runs: a thread has neighbouring elements that wide accesses read and write: along the lane loop, or if some are
+   apart along that and beside each other along another loop, as in a transpose, along the latter */
 typedef struct {
     Plan *p;
     const Step *step;
-    bool apart; /* an element is elsewhere than beside its neighbour's, or an array begins anywhere */
-    uint32_t widest;
+    bool apart;           /* an element is elsewhere than beside its neighbour's, or an array begins anywhere */
+    Atom across;          /* the other loop; 0: there is none */
+    uint32_t widest, far; /* bytes of the elements beside each other along the lane loop, along the other */
 } Run;
+static void place_across(Run *r, Dtype d, Ix address) {
+    for (uint32_t i = 0; i < r->step->nkept; i++) {
+        bool other;
+        if (r->step->kept[i] == r->step->lane || ix_coef(r->p->ix, address, r->step->kept[i], &other) != 1 || other)
+            continue;
+        r->across = r->step->kept[i];
+        if (dtype_bytes(d) > r->far) r->far = dtype_bytes(d);
+    }
+}
 static void place(Run *r, const Buf *b, Dtype d, Ix address) {
     bool other;
     Dim apart = ix_coef(r->p->ix, address, r->step->lane, &other);
     r->apart |= other || (apart != 0 && apart != 1) || (apart && address_align(r->p, b, d, 0) < DEVICE_ALIGN);
     if (apart && dtype_bytes(d) > r->widest) r->widest = dtype_bytes(d);
+    if (apart != 0 && apart != 1 && !other) place_across(r, d, address);
 }
 static void read_place(void *user, Val v, const Ix *index, Ix address) {
     Run *r = user;
@@ -130,6 +142,12 @@ static void find_places(Run *r) {
     }
     record(p, NULL, NULL, NULL); /* r does not last as long as it */
 }
+static uint32_t length_of(const Run *r, uint32_t cost) {
+    uint32_t bytes = r->apart ? r->far : r->widest, run = bytes ? (r->apart ? SECTOR_BYTES : DEVICE_ALIGN) / bytes : 1;
+    if (r->apart && run > MOST_ACROSS) run = MOST_ACROSS;
+    while (run > 1 && run * cost > RUN_COST) run /= 2;
+    return run;
+}
 /* Are twice as many runs at once cheap, and still enough for all threads? */
 static bool more_runs(const Step *s, Dim n) {
     uint32_t elements = 2 * s->run_turns * s->run;
@@ -141,13 +159,15 @@ static void choose_run(Plan *p, Step *s) {
     if (s->reduces || s->carried || !s->nkept || s->lane != s->kept[s->nkept - 1]) return;
     if (known_below(g->items, RUN_POINTS)) return;
     find_places(&r);
-    uint32_t run = r.widest && !r.apart ? DEVICE_ALIGN / r.widest : 1;
-    while (run > 1 && run * s->cost > RUN_COST) run /= 2;
-    Dim n = loop_extent(p->ix, s->lane);
-    if (run <= 1 || (s->nkept > 1 && dim_mod(p->cx->types, n, run) != 0)) return;
+    Atom loop = r.apart ? r.across : s->lane;
+    uint32_t run = loop ? length_of(&r, s->cost) : 1;
+    if (run <= 1) return;
+    Dim n = loop_extent(p->ix, loop);
+    bool rows = s->nkept > 1 && !r.apart; /* then all have to be aligned */
+    if (known_below(n, run) || (rows && dim_mod(p->cx->types, n, run) != 0)) return;
+    s->run = run, s->run_turns = 1, s->run_loop = loop, s->runs = atom_loop(p->ix, times(p, n, run));
     Atom *loops = arena_new(p->arena, Atom, g->nloops);
-    memcpy(loops, g->loops, g->nloops * sizeof *loops);
-    s->run = run, s->run_turns = 1, s->runs = loops[g->nloops - 1] = atom_loop(p->ix, times(p, n, run));
+    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == loop ? s->runs : g->loops[i];
     while (s->nkept == 1 && s->run_turns < RUN_TURNS && more_runs(s, n)) s->run_turns *= 2;
     if (s->run_turns > 1) {
         Dim blocks = times(p, loop_extent(p->ix, s->runs), (Dim)s->run_turns * BLOCK_THREADS);
