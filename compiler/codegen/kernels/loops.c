@@ -501,7 +501,9 @@ typedef struct {
 static uint32_t run_elements(const Step *s) { return s->run * s->run_turns; }
 static void evaluate(Kernel *k, void *user) {
     Run *r = user;
+    k->in_run = 1 + r->i % k->x.step->run;
     r->n = kernel_pending(k, r->all + r->i, run_elements(k->x.step));
+    k->in_run = 0;
 }
 static void whole_runs(Kernel *k) {
     Step *s = k->x.step;

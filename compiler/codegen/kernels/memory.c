@@ -1,4 +1,5 @@
 #include "kernel.h"
+#include "../cost.h"
 #include "threads.h"
 #include "point.h"
 #include <assert.h>
@@ -46,6 +47,12 @@ static V load_one(Kernel *k, V p, Dtype d, V condition) {
     V loaded = em_masked_load(e, vt, p, mask, none, dtype_align(d));
     return em_extract(e, loaded, 0);
 }
+/* LLVM joins loads that lie beside each other, and reads what is missing to a power of two where the first one is aligned.
+   So only those that begin a vector of a run, all of which is there, say how they are aligned. */
+static uint32_t load_align(Kernel *k, const Buf *b, Dtype d, Ix address) {
+    bool begins = k->in_run && (k->in_run - 1) * dtype_bytes(d) % DEVICE_ALIGN == 0;
+    return begins ? address_align(k->x.plan, b, d, address) : dtype_align(d);
+}
 static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
     Emit *e = k->e;
     V base = kernel_buffer(k, b);
@@ -60,7 +67,7 @@ static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
         return r;
     }
     V m = k->x.guard.v ? load_one(k, p, d, reg_v(k->x.guard))
-                       : em_load(e, em_memory_type(e, d), p, address_align(k->x.plan, b, d, address));
+                       : em_load(e, em_memory_type(e, d), p, load_align(k, b, d, address));
     V r = em_to_register(e, d, m);
     e->block = was;
     return reg(r, true, depth);
