@@ -199,7 +199,9 @@ static Reg index_pad(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
         Dim low = config.at[3 * d], step = dim_add(types(k), config.at[3 * d + 2], 1);
         Ix moved = ix_sub(k->ix, index[d], ix_dim(k->ix, low));
         Dim span = dim_add(types(k), dim_mul(types(k), dim_sub(types(k), x->dims[d], 1), step), 1);
-        When when = within(k, moved, 0, span);
+        bool padded = low != 0 || config.at[3 * d + 1] != 0 ||
+                      step != 1; /* else the loop may be one that others became a part of */
+        When when = padded ? within(k, moved, 0, span) : ALWAYS;
         if (when == MAYBE) k->op->edge(k, moved, 0, span);
         if (when == MAYBE && k->inside && ix_is_loops(k->ix, moved)) when = ALWAYS;
         if (when == NEVER || x->dims[d] == 0) return eval_value(k, e->in.at[1], NULL);

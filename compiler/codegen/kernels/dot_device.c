@@ -100,7 +100,9 @@ static void evaluate(Kernel *k, void *user) {
     step_at(k->x.plan, p->step, p->step->e->out.at[0], at);
     Reg y = kernel_convert(k, reg(r->sums[r->i], true, k->x.depth), p->acc, acc);
     eval_remember(&k->x, p->step->e->out.at[0], at, dot_result(k, acc, y));
+    k->in_run = 1 + r->i;
     r->n = kernel_pending(k, r->all + r->i, p->run);
+    k->in_run = 0;
 }
 static void store(const Product *p, V row, V column, const V *sums) {
     Kernel *k = p->k;

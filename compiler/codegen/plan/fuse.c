@@ -31,7 +31,7 @@ Buf *buf_for(Plan *p, BufKind kind, Val v) { return buf_new(p, kind, plan_bytes(
 /* ---- steps */
 Step *step_new(Plan *p, Body *b, StepKind kind, const Eqn *e, const ArrayType *shape) {
     Step *s = arena_new(p->arena, Step, 1);
-    s->kind = kind, s->e = e, s->number = b->steps.n + 1;
+    s->kind = kind, s->e = e, s->body = b, s->number = b->steps.n + 1;
     uint32_t rank = shape ? shape->rank : 0;
     s->domain.at = arena_new(p->arena, Dim, rank + 1);
     s->axes = arena_new(p->arena, Ix, rank + 1);
@@ -384,6 +384,7 @@ void plan_cut(Plan *p, Body *b, Val v) {
     plan_reads(p, v, index, store_for, &r);
     info->class = VAL_MEMBER;
     info->step = s->number;
+    info->cut = b;
     info->depth = 0;
     push(p->arena, &s->members, v);
 }

@@ -60,6 +60,7 @@ typedef struct {
     const Dim *strides; /* of its axes in `buf`, in elements; NULL: dense */
     struct Body *home;  /* the body that a loop-invariant input comes from; NULL: this body */
     bool borrowed;      /* an input of the body, which must not write its memory */
+    struct Body *cut;   /* a member of a step of this body that earlier steps compute themselves; NULL: it is none */
 } Info;
 
 /* ---- steps: the schedule of one body */
@@ -156,7 +157,8 @@ typedef enum {
 typedef struct Step {
     StepKind kind;
     const Eqn *e; /* the equation, except for LOOPS */
-    uint32_t number;
+    struct Body *body;
+    uint32_t number; /* in the body */
     /* LOOPS and those with an epilogue: a domain and its members */
     Dims domain;   /* without axes of extent 1 */
     bool *reduced; /* by axis of the domain: LOOPS: reduced; SCATTER: done in order */
