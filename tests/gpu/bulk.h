@@ -9,7 +9,8 @@ enum { CHUNK = 16, WARPGROUP = 4, MOST_COLUMNS = 256 };
 uint64_t swizzled(uint64_t address, uint32_t swizzle);
 
 /* mbarrier.c; o: result, address, operand */
-Run run_mbarrier_init, run_mbarrier_inval, run_mbarrier_arrive, run_mbarrier_expect, run_mbarrier_wait;
+enum { MBARRIER_ARRIVE, MBARRIER_BOTH, MBARRIER_EXPECT };
+Run run_mbarrier_init, run_mbarrier_inval, run_mbarrier_arrive, run_mbarrier_wait;
 void mbarrier_complete(Warp *, uint32_t lane, uint64_t address, uint32_t bytes); /* a copy has written them */
 
 /* bulk.c */

@@ -11,11 +11,11 @@ static void begins_with(Parser *p, const Parts *x, bool known) {
 }
 /* ---- mbarrier */
 static void arrive(Parser *p, Ins *i, const Parts *x) {
-    i->run = run_mbarrier_arrive, i->kind = has(x, "expect_tx");
+    i->run = run_mbarrier_arrive, i->kind = has(x, "expect_tx") ? MBARRIER_BOTH : MBARRIER_ARRIVE;
     i->o[0] = accept(p, "_") ? sink_slot(p, 8) : operand(p, 8);
     expect(p, ",");
     shared_address(p, i, x, &i->o[1], &i->offset);
-    begins_with(p, x, !i->kind || peek(p) == ',');
+    begins_with(p, x, i->kind == MBARRIER_ARRIVE || peek(p) == ',');
     i->o[2] = accept(p, ",") ? operand(p, 4) : constant_slot(p, 4, 1, NULL);
 }
 /* mbarrier.try_wait.parity.shared.b64 p, [barrier], parity[, hint] */
@@ -44,9 +44,10 @@ void form_mbarrier(Parser *p, Ins *i, const Parts *x) {
         wait(p, i, x);
     else if (has(x, "init"))
         at_barrier(p, i, x, run_mbarrier_init, true);
-    else if (has(x, "expect_tx"))
-        at_barrier(p, i, x, run_mbarrier_expect, true);
-    else {
+    else if (has(x, "expect_tx")) {
+        i->kind = MBARRIER_EXPECT, i->o[0] = sink_slot(p, 8);
+        at_barrier(p, i, x, run_mbarrier_arrive, true);
+    } else {
         begins_with(p, x, has(x, "inval"));
         at_barrier(p, i, x, run_mbarrier_inval, false);
     }

@@ -42,29 +42,20 @@ void run_mbarrier_inval(Warp *w, const Ins *i, u32 mask) {
         memset(p, 0, sizeof m);
     }
 }
-/* kind: also expect the operand's bytes; o[2] is then the bytes, else the number of arrivals. */
+/* The operand is the number of arrivals, or of bytes that are expected besides one arrival, or without any. */
 void run_mbarrier_arrive(Warp *w, const Ins *i, u32 mask) {
     u64 room[LANES];
     const u64 *a = addresses(w, i, i->o[1], i->offset, room);
     each_lane(l, mask) {
         Mbarrier m;
         u8 *p = barrier_at(w, i->space, l, a[l], TOUCH_ATOMIC_WRITE, &m);
-        u32 operand = SLOT(u32, 2)[l], n = i->kind ? 1 : operand;
+        u32 operand = SLOT(u32, 2)[l], n = i->kind == MBARRIER_ARRIVE ? operand : i->kind == MBARRIER_BOTH;
         memcpy(&SLOT(u64, 0)[l], &m, sizeof m);
-        if (n == 0 || n > m.pending) fault(w, l, "%u arrivals at an mbarrier that expects %u", n, (u32)m.pending);
-        if (i->kind) m.bytes += operand;
+        if (n > m.pending || (n == 0 && i->kind != MBARRIER_EXPECT))
+            fault(w, l, "%u arrivals at an mbarrier that expects %u", n, (u32)m.pending);
+        if (i->kind != MBARRIER_ARRIVE) m.bytes += operand;
         m.pending -= n;
         settle(&m);
-        memcpy(p, &m, sizeof m);
-    }
-}
-void run_mbarrier_expect(Warp *w, const Ins *i, u32 mask) {
-    u64 room[LANES];
-    const u64 *a = addresses(w, i, i->o[1], i->offset, room);
-    each_lane(l, mask) {
-        Mbarrier m;
-        u8 *p = barrier_at(w, i->space, l, a[l], TOUCH_ATOMIC_WRITE, &m);
-        m.bytes += SLOT(u32, 2)[l];
         memcpy(p, &m, sizeof m);
     }
 }
