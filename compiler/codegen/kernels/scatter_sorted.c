@@ -35,7 +35,7 @@ V scatter_key(Kernel *k, Dtype key) {
     const Step *s = k->x.step;
     const Window *w = scatter_window(k->x.plan, s);
     MlirType t = em_memory_type(e, key);
-    V ok = scatter_placed(k, s->e, w), place = kernel_index(k, scatter_place(k->x.plan, s, w));
+    V ok = scatter_placed(k, s->e, w), place = kernel_index(k, scatter_sorted_place(k->x.plan, s));
     if (!mlirTypeEqual(t, e->i64)) place = em_cast(e, "llvm.trunc", t, place);
     return ok.ptr ? em_select(e, ok, place, em_int(e, t, -1)) : place;
 }

@@ -121,6 +121,17 @@ Ix scatter_place(Plan *p, const Step *s, const Window *w) {
         if (tells_apart(&n, d)) at = ix_add(p->ix, ix_scale(p->ix, at, x->dims[d]), w->operand[d]);
     return at;
 }
+/* Windows that overlap are told apart by element, so it is an address; loops of elements that are done together are at 0. */
+Ix scatter_sorted_place(Plan *p, const Step *s) {
+    const Window *w = scatter_window(p, s);
+    Ix index[MAX_RANK];
+    step_at(p, s, s->e->in.at[2], index);
+    Ix at = scatter_address(p, s->e, index);
+    for (uint32_t i = 0; i < s->nkept; i++)
+        if (!scatter_moves(p, w, s->kept[i]) && !scatter_overlaps(p, s, s->kept[i]))
+            at = ix_substitute(p->ix, at, s->kept[i], ix_dim(p->ix, 0));
+    return at;
+}
 Ix scatter_number(Plan *p, const Step *s) {
     Ix at = 0;
     for (uint32_t i = 0; i < s->nred; i++)
@@ -150,7 +161,8 @@ static void plan_parts(Plan *p, Step *s) {
 }
 static void plan_sorted(Plan *p, Step *s) {
     Grid all = elements_of(p, s);
-    s->sort = sort_new(p, 1, all.items, number_for(places_of(p, s)), true, s->e->span);
+    Dim places = type_size(p->cx->types, val_type(p->cx, s->e->in.at[0]));
+    s->sort = sort_new(p, 1, all.items, number_for(places), true, s->e->span);
     s->sort->slot = atom_loop(p->ix, all.items);
     sort_decide(p, s->sort, all.loops, all.nloops);
 }
