@@ -4,6 +4,7 @@
 #include "parse/parse.h"
 #include "typecheck/check.h"
 #include "crash.h"
+#include "compiler/options.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <signal.h>
@@ -13,7 +14,9 @@ static Arena *arena;
 static Ctx *cx;
 static Builder b;
 static void open_builder(void) {
+    static const Options defaults;
     cx = ctx_new(arena = arena_open());
+    cx->options = &defaults;
     cx->dim_checks = arena_new(arena, DimChecks, 1);
     diags_source(cx->diags, "text", S(""));
     b = (Builder){.cx = cx};
