@@ -1,6 +1,6 @@
 /* Programs for several devices (spmd), which run once for each device, on a thread of its own. Devices exchange data only
    by the functions at the end of comm.c. Where their data lies and how it is moved, a table says: that of comm.c itself
-   for memory of the host, that of cuda_comm.c for GPUs. */
+   for memory of the host, that of cuda_spmd.c for GPUs. */
 #ifndef JAXCC_RT_COMM_H
 #define JAXCC_RT_COMM_H
 #include "rt.h"

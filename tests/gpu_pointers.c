@@ -1,5 +1,6 @@
-/* gpu_pointers: calls axpy, compiled with --device-pointers, four times on a stream of its own with arrays of the GPU; an array that is not aligned is
-   refused. Then several, a program for four devices, each of which gives the sum of what the others have. */
+/* gpu_pointers: calls axpy, compiled with --device-pointers, four times on a stream of its own with arrays of the GPU;
+   an array that is not aligned is refused. Then several, a program for four devices, each of which gives the sum of
+   what the others have. */
 #include "../runtime/cuda_driver.h"
 #include "axpy.h"
 #include "several.h"

@@ -1,5 +1,5 @@
-/* What is new in sm_90: barriers in shared memory, copies of boxes of an array, products of a warpgroup. Copies and products are done when
-   they are waited for, so that who forgets to wait reads what was there before. */
+/* What is new in sm_90: barriers in shared memory, copies of boxes of an array, products of a warpgroup. Copies and
+   products are done when they are waited for, so that who forgets to wait reads what was there before. */
 #ifndef PTX_BULK_H
 #define PTX_BULK_H
 #include "tensor.h"

@@ -1,5 +1,6 @@
-/* mbarrier: a barrier in shared memory. A phase ends when all that it expects have arrived and all bytes that it expects are written; then
-   the next one begins. A phase that ends orders all before it and all after it, as a barrier of the block does. */
+/* mbarrier: a barrier in shared memory. A phase ends when all that it expects have arrived and all bytes that it
+   expects are written; then the next one begins. A phase that ends orders all before it and all after it, as a barrier
+   of the block does. */
 #include "bulk.h"
 #include "lanes.h"
 #include "memory.h"

@@ -1,7 +1,8 @@
-/* wgmma.mma_async: D = A B + D of four warps, 64 by N. Warp w of them has the rows from 16 w on: register r of lane l begins at row l / 4 +
-   8 (r / 2 % 2), column 8 (r / 4) + 2 (l % 4). B is in shared memory, A there or in registers, as mma.sync has it. The descriptor of a
-   matrix: its address, two distances between groups of its core matrices (8 rows of 16 bytes), and how its places are exchanged (swizzled).
-   Layouts: PTX ISA, "Matrices in shared memory for wgmma". */
+/* wgmma.mma_async: D = A B + D of four warps, 64 by N. Warp w of them has the rows from 16 w on: register r of lane l
+   begins at row l / 4 + 8 (r / 2 % 2), column 8 (r / 4) + 2 (l % 4). B is in shared memory, A there or in registers,
+   as mma.sync has it. The descriptor of a matrix: its address, two distances between groups of its core matrices (8
+   rows of 16 bytes), and how its places are exchanged (swizzled). Layouts: PTX ISA, "Matrices in shared memory for
+   wgmma". */
 #include "bulk.h"
 #include "lanes.h"
 #include "memory.h"

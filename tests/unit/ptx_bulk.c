@@ -1,5 +1,5 @@
-/* Barriers in memory, copies of boxes, products of a warpgroup. The places of elements in shared memory are counted here from the manual's
-   core matrices: 8 rows of 16 bytes. */
+/* Barriers in memory, copies of boxes, products of a warpgroup. The places of elements in shared memory are counted
+   here from the manual's core matrices: 8 rows of 16 bytes. */
 #include "ptx_kernel.h"
 #include "runtime/float.h"
 

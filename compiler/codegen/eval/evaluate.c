@@ -154,11 +154,6 @@ static bool known(Eval *x, Val v, const Ix *index, uint32_t rank, Reg *r) {
     x->guard_id = guard;
     return yes;
 }
-/* Is the value computed wherever it is used, as far as the step is concerned? */
-static bool is_virtual(const Eval *x, const Info *info) {
-    bool earlier = info->cut && x->step && x->step->body == info->cut && x->step->number < info->step;
-    return info->class == VAL_VIRTUAL || earlier;
-}
 Reg eval_value(Eval *x, Val v, const Ix *index) {
     const ValInfo *vi = val_info(x->plan->cx, v);
     if (vi->lit) return x->op->literal(x, v);
@@ -171,7 +166,7 @@ Reg eval_value(Eval *x, Val v, const Ix *index) {
     if (always && x->guard_id && known(x, v, index, rank, &r)) return r;
     bool every = here && info->row && x->step->grid.together; /* one thread stores it, all threads compute it */
     bool again = here && (!info->buf || info->level >= x->level || every);
-    if (is_virtual(x, info) || (again && !remembered(info->e)))
+    if (info_virtual(info, x->step) || (again && !remembered(info->e)))
         return memo_set(x, id, equation(x, info->e, info->out, index));
     return memo_set(x, id, x->op->read(x, v, index));
 }

@@ -54,8 +54,9 @@ static Str what(Emit *e, const Step *s) {
     return str_format(e->arena, "%s at %s:%u:%u", prim_name[q->prim], diag_path(e->cx->diags, q->span.file), at.line,
                       at.col);
 }
-/* Does what decides choose this branch? */
+/* Does what decides choose this branch? The only one is always chosen. */
 static V chosen(Emit *e, Frame *f, const Guard *g) {
+    if (g->last == 0) return em_int(e, e->i1, 1);
     V m = em_load(e, em_memory_type(e, g->dtype), frame_buffer(f, g->buf), dtype_bytes(g->dtype));
     V index = em_to_register(e, g->dtype, m), branch = em_int(e, mlirValueGetType(index), g->branch);
     bool boolean = g->dtype == DT_bool;

@@ -5,13 +5,14 @@
 #include <mlir-c/BuiltinTypes.h>
 #include <mlir-c/Dialect/LLVM.h>
 
-/* wgmma: a warpgroup of 128 threads multiplies 64 rows by columns of the tile, 32 bytes of terms at a time, both of which are
-   in shared memory. There are two: each has 64 rows, or if there are no more, a half of the columns. A descriptor says where: bits 0 to 13 the address, 16 to 29 and 32 to 45 two distances, all in units
-   of 16 bytes, 62 and 63 how pieces of a line are exchanged. (PTX ISA, asynchronous warpgroup level matrix instructions.)
+/* wgmma: a warpgroup of 128 threads multiplies 64 rows by columns of the tile, 32 bytes of terms at a time, both of
+   which are in shared memory. There are two: each has 64 rows, or if there are no more, a half of the columns. A
+   descriptor says where: bits 0 to 13 the address, 16 to 29 and 32 to 45 two distances, all in units of 16 bytes, 62
+   and 63 how pieces of a line are exchanged. (PTX ISA, asynchronous warpgroup level matrix instructions.)
 
-   Where terms are beside each other, a line has those of a row; eight lines are `stride` apart from the next eight. Else a
-   line has rows, `leading` apart from the next ones; and eight lines, of as many terms, `stride` apart from the next. LLVM
-   has no intrinsic for it, so it is written as PTX. */
+   Where terms are beside each other, a line has those of a row; eight lines are `stride` apart from the next eight.
+   Else a line has rows, `leading` apart from the next ones; and eight lines, of as many terms, `stride` apart from the
+   next. LLVM has no intrinsic for it, so it is written as PTX. */
 
 enum { GROUP_THREADS = 128, STEP_BYTES = 32, UNIT = 16, EIGHT = 8, SWIZZLE_AT = 62 };
 

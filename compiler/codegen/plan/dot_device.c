@@ -134,6 +134,7 @@ static void find_sides(Plan *p, const Step *s, DeviceDot *d, Dtype type[2]) {
         if (d->nsummed) plan_reads(p, v, index, saw, &seen);
         d->side[side].along_terms = seen.contiguous;
         Val x = dot_operand(p, v, index, at);
+        if (x && info_virtual(plan_info(p, x), s)) x = 0; /* it is written later */
         type[side] = x ? at->dtype : val_array(p->cx, v)->dtype;
         d->side[side].plain = x && begins_aligned(p, x);
     }

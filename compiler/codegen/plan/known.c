@@ -3,8 +3,8 @@
 
 /* A scalar that a kernel has computed lies in the device's memory: the host would have to wait for it. So only few
    scalars are registers of the host: extents of arrays, which it needs, and integers and bools that follow from
-   literals alone, such as the counters of loops, or from the number of the device among several. Floats are not among them, since host and device need not round
-   alike.
+   literals alone, such as the counters of loops, or from the number of the device among several. Floats are not among
+   them, since host and device need not round alike.
 
    As in every analysis of loops, a carry is taken to be known until an iteration shows that it is not. A program is
    walked once for each pattern of known inputs. */

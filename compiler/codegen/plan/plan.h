@@ -232,6 +232,11 @@ typedef struct Step {
     Buf **xs, **ys, **xs_slots, **ys_slots; /* SCAN: whole arrays, and their part in one iteration */
     uint32_t start, end;                    /* positions in the schedule */
 } Step;
+/* Is the value computed wherever it is used, as far as this step is concerned? NULL: of no step. */
+static inline bool info_virtual(const Info *i, const Step *s) {
+    bool earlier = i->cut && s && s->body == i->cut && s->number < i->step;
+    return i->class == VAL_VIRTUAL || earlier;
+}
 /* An array carried by a loop: read at `current`, written at `next`; the two swap after each iteration, using the
    buffers a and b. In place: only `current`, which starts as a copy of the operand in a. Copied: the same, and `next`
    is b, from where a step at the end of the body copies it. */

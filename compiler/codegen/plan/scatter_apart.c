@@ -41,17 +41,6 @@ static bool comes_from(Chain *s, const Eqn *e, uint32_t axis, uint32_t *from) {
 static bool is_view(Prim p) {
     return p == P_broadcast_in_dim || p == P_reshape || p == P_expand_dims || p == P_squeeze;
 }
-/* Is it certainly not negative? */
-static bool counts(Chain *s, Val v) {
-    const Eqn *e = maker(s, v);
-    return e && (e->prim == P_iota || (is_view(e->prim) && counts(s, e->in.at[0])));
-}
-/* JAX adds the extent to what is negative. */
-static bool tells_select(Chain *s, const Eqn *e, uint32_t axis) {
-    const Eqn *test = maker(s, e->in.at[0]);
-    bool never = test && test->prim == P_lt && is_zero(s, test->in.at[1]) && counts(s, test->in.at[0]);
-    return never && tells(s, e->in.at[1], axis);
-}
 /* Does the type hold all numbers along the axis? */
 static bool holds(Chain *s, Val v, uint32_t axis) {
     const ArrayType *t = val_array(s->p->cx, v);
@@ -59,6 +48,18 @@ static bool holds(Chain *s, Val v, uint32_t axis) {
     if (kind != DK_SINT && kind != DK_UINT) return false;
     if (dtype_bytes(t->dtype) >= 4) return true;
     return dim_is_const(t->dims[axis]) && t->dims[axis] - 1 <= dtype_limit(t->dtype, true);
+}
+/* Is it certainly not negative? */
+static bool counts(Chain *s, Val v) {
+    const Eqn *e = maker(s, v);
+    if (e && e->prim == P_iota) return holds(s, v, (uint32_t)param_number(e, K_dimension));
+    return e && is_view(e->prim) && counts(s, e->in.at[0]);
+}
+/* JAX adds the extent to what is negative. */
+static bool tells_select(Chain *s, const Eqn *e, uint32_t axis) {
+    const Eqn *test = maker(s, e->in.at[0]);
+    bool never = test && test->prim == P_lt && is_zero(s, test->in.at[1]) && counts(s, test->in.at[0]);
+    return never && tells(s, e->in.at[1], axis);
 }
 /* Do elements of v at different places along the axis differ, wherever they are along others? */
 static bool tells(Chain *s, Val v, uint32_t axis) {
