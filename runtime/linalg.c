@@ -1,4 +1,5 @@
-/* Matrices of up to SMALL rows and columns, W of a batch at a time in vectors; and functions that never need LAPACK. */
+/* Linear algebra of our own: matrices of up to SMALL rows and columns, W of a batch at a time in vectors; larger ones, one
+   after the other, in blocks. */
 #pragma GCC optimize("O3", "cx-limited-range", "no-math-errno")
 #include "linalg.h"
 
@@ -17,29 +18,21 @@ static inline double abs_c128(c128 x) {
 /* By element type; LANES of them fill a vector of AVX-512. */
 #define KIND 0
 #define V f32
-#define P "s"
-#define Q "or"
 #define LANES 16
 #include "linalg_widths.h"
 
 #define KIND 1
 #define V f64
-#define P "d"
-#define Q "or"
 #define LANES 8
 #include "linalg_widths.h"
 
 #define KIND 2
 #define V c64
-#define P "c"
-#define Q "un"
 #define LANES 8
 #include "linalg_widths.h"
 
 #define KIND 3
 #define V c128
-#define P "z"
-#define Q "un"
 #define LANES 4
 #include "linalg_widths.h"
 

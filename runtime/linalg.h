@@ -1,5 +1,5 @@
-/* Linear algebra that programs call (runtime_call): batches of dense row-major matrices. linalg.c and eigen.c compute
-   small ones; larger ones go to LAPACK, which is loaded when it is first needed. */
+/* Linear algebra that programs call (runtime_call): batches of dense row-major matrices. Eigenvalues and the like
+   of large ones are LAPACK's, which is loaded when it is first needed. */
 #ifndef JAXCC_RT_LINALG_H
 #define JAXCC_RT_LINALG_H
 #include "rt.h"
@@ -43,8 +43,19 @@ void jaxcc_rt_each(jaxcc_rt_heap *, Job *, int64_t n, int64_t cost);
 /* LAPACK's routine of that name ("dgetrf_"); ends the call if there is no LAPACK. */
 void (*jaxcc_rt_lapack(jaxcc_rt_heap *, const char *name))(void);
 
-enum { SMALL = 32 };               /* more rows or columns go to LAPACK, */
-enum { MIDDLE = 512, BLOCK = 32 }; /* real Cholesky factors and triangular solves beyond MIDDLE: linalg_blocks.h */
+enum {
+    SMALL = 32
+}; /* eigenvalues and the like of more rows or columns are LAPACK's, factors and solves linalg_blocks.h's */
+/* linalg_blocks.h: what is packed for one product, in numbers; rows and columns of what is not divided further. */
+enum { TERMS_AT_ONCE = 256, ROWS_AT_ONCE = 96, COLUMNS_AT_ONCE = 1024, TILE_MOST = 512 };
+enum { BASE = 32, COLUMNS_OF_LU = 16, SOLVED_AT_ONCE = 128, COPIED_AT_ONCE = 8, REFLECTORS = 32, UPPER_ROWS = 96 };
+#define OUTLINED __attribute__((noinline)) /* keeps the frames of functions that call themselves small */
+static inline int64_t jaxcc_rt_least(int64_t x, int64_t y) { return x < y ? x : y; }
+/* Elements of `room` for a factorization of m × n, or a solve of m rows with n right-hand sides. */
+static inline int64_t jaxcc_rt_room(int64_t m, int64_t n) {
+    int64_t terms = jaxcc_rt_least(m > n ? m : n, TERMS_AT_ONCE), packed = 2 * ROWS_AT_ONCE + COLUMNS_AT_ONCE;
+    return TILE_MOST + terms * jaxcc_rt_least(packed, m + n + 2 * ROWS_AT_ONCE) + REFLECTORS * (m + n) + BASE * BASE;
+}
 /* The counterparts of lapack.c's entries for at most SMALL rows and columns; some by element type. */
 jaxcc_rt_function jaxcc_rt_small_eig, jaxcc_rt_small_schur, jaxcc_rt_small_hessenberg;
 #define SMALL_OF(f)                                                                                                    \

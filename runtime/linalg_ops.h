@@ -1,12 +1,8 @@
-/* Functions for runtime_call, for one element type: KIND, T and R as in linalg_small.h, V its name, P, S and Q its
-   letters in LAPACK's names ("z"; "sy" or "he"; "or" or "un"), LANES the number of matrices in a vector. */
+/* Functions for runtime_call, for one element type: KIND, T and R as in linalg_small.h, V its name,
+   LANES the number of matrices in a vector. */
 #define F(f) J1(f##_, V) /* cholesky_f32 */
 #define ENTRY(f) void J1(jaxcc_rt_##f##_, V)(jaxcc_rt_heap * call, void *const *arrays, const int64_t *sizes)
 
-static void F(transposed)(T *to, const T *from, int64_t m, int64_t n) {
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++) to[j * m + i] = from[i * n + j];
-}
 static void F(fill_nan)(T *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] = (T)__builtin_nan("") + (KIND > 1 ? (T)(__builtin_nan("") * 1.0i) : (T)0);
 }
@@ -30,42 +26,24 @@ static int64_t F(count)(const Job *j, int64_t block) {
 #define RUN_LANES(f, bytes, cost)                                                                                      \
     Job j = {.arrays = arrays, .sizes = sizes, .scratch = (bytes) * LANES, .one = F(f##_lanes)};                       \
     jaxcc_rt_each(call, &j, (sizes[0] + LANES - 1) / LANES, (cost) * LANES / 4)
-#define RUN(f, bytes, cost, routine)                                                                                   \
+#define RUN(f, bytes, cost)                                                                                            \
     Job j = {.arrays = arrays, .sizes = sizes, .scratch = bytes, .one = F(f##_one)};                                   \
-    if (routine) j.lapack = jaxcc_rt_lapack(call, routine);                                                            \
     jaxcc_rt_each(call, &j, sizes[0], cost)
-#define LARGE(n, name) ((n) > SMALL ? (name) : NULL)
-#define IN_BLOCKS(n) (KIND < 2 && (n) > SMALL && (n) <= MIDDLE)
+/* What linalg_blocks.h needs of scratch. */
+#define ROOM(m, n) ((m) > SMALL || (n) > SMALL ? jaxcc_rt_room(m, n) * (int64_t)sizeof(T) : 0)
 
 /* ---- cholesky: sizes batch, n */
-#if KIND < 2
-static void F(cholesky_in_blocks)(const Job *j, T *x, uint8_t *bad, T *panel) {
-    static void (*const level[])(T *, int64_t, uint8_t *, T *) = LEVELS(cholesky_blocks);
-    level[j->level](x, j->sizes[1], bad, panel);
-}
-static void F(triangular_in_blocks)(const Job *j, const T *a, T *x) {
-    static void (*const level[])(const T *, int64_t, T *, int64_t, int64_t, int64_t, bool, bool, bool) =
-        LEVELS(solve_blocks);
-    const int64_t *s = j->sizes;
-    level[j->level](a, s[1], x, s[2], s[1], s[2], s[3], s[4], s[5]);
-}
-#else
-static void F(cholesky_in_blocks)(const Job *j, T *x, uint8_t *bad, T *panel) {}
-static void F(triangular_in_blocks)(const Job *j, const T *a, T *x) {}
-#endif
 static void F(cholesky_one)(Job *j, int64_t i, void *scratch) {
+    static void (*const level[])(T *, int64_t, uint8_t *, T *) = LEVELS(cholesky_blocks);
     int64_t n = j->sizes[1];
-    int32_t info = 0, n32 = (int32_t)n;
     uint8_t bad = 0;
     T *x = (T *)j->arrays[1] + i * n * n;
     memcpy(x, (const T *)j->arrays[0] + i * n * n, sizeof(T) * (size_t)(n * n));
-    if (j->lapack) /* our rows are LAPACK's columns: the lower factor of A is the upper factor of Aᵀ, transposed */
-        ((void (*)(const char *, int32_t *, T *, int32_t *, int32_t *, size_t))j->lapack)("U", &n32, x, &n32, &info, 1);
-    else if (IN_BLOCKS(n))
-        F(cholesky_in_blocks)(j, x, &bad, scratch);
+    if (n > SMALL)
+        level[j->level](x, n, &bad, scratch);
     else
         F(cholesky)(x, n, &bad);
-    if (bad || info) F(fill_nan)(x, n * n);
+    if (bad) F(fill_nan)(x, n * n);
 }
 static void F(cholesky_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(T *, int64_t, uint8_t *) = LEVELS(cholesky);
@@ -84,27 +62,20 @@ ENTRY(cholesky) {
         RUN_LANES(cholesky, n * n * (int64_t)sizeof(T), n * n * n);
         return;
     }
-    bool blocks = IN_BLOCKS(n);
-    RUN(cholesky, blocks ? BLOCK * n * (int64_t)sizeof(T) : 0, n * n * n, blocks ? NULL : LARGE(n, P "potrf_"));
+    RUN(cholesky, ROOM(n, n), n * n * n);
 }
 
 /* ---- lu: sizes batch, m, n; the factors, the pivots */
 static void F(lu_one)(Job *j, int64_t i, void *scratch) {
     int64_t m = j->sizes[1], n = j->sizes[2], k = m < n ? m : n;
+    static void (*const level[])(T *, int64_t, int64_t, int32_t *, T *) = LEVELS(lu_blocks);
     T *x = (T *)j->arrays[1] + i * m * n;
-    const T *a = (const T *)j->arrays[0] + i * m * n;
-    int32_t *pivots = (int32_t *)j->arrays[2] + i * k, info = 0, m32 = (int32_t)m, n32 = (int32_t)n;
-    if (!j->lapack) {
-        memcpy(x, a, sizeof(T) * (size_t)(m * n));
+    int32_t *pivots = (int32_t *)j->arrays[2] + i * k;
+    memcpy(x, (const T *)j->arrays[0] + i * m * n, sizeof(T) * (size_t)(m * n));
+    if (m > SMALL || n > SMALL)
+        level[j->level](x, m, n, pivots, scratch);
+    else
         F(lu)(x, m, n, pivots);
-        return;
-    }
-    F(transposed)(scratch, a, m, n);
-    ((void (*)(int32_t *, int32_t *, T *, int32_t *, int32_t *, int32_t *))j->lapack)(&m32, &n32, scratch, &m32, pivots,
-                                                                                      &info);
-    F(transposed)(x, scratch, n, m);
-    for (int64_t p = 0; p < k; p++) pivots[p]--;
-    if (info < 0) F(fill_nan)(x, m * n);
 }
 static void F(lu_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(T *, int64_t, int64_t, int32_t *) = LEVELS(lu);
@@ -123,7 +94,7 @@ ENTRY(lu) {
         RUN_LANES(lu, m * n * (int64_t)sizeof(T) + most * (int64_t)sizeof(int32_t), m * n * n);
         return;
     }
-    RUN(lu, m * n * (int64_t)sizeof(T), m * n * n, LARGE(most, P "getrf_"));
+    RUN(lu, ROOM(m, n), m * n * n);
 }
 
 /* ---- triangular: sizes batch, n, r, lower, transposed, unit */
@@ -131,20 +102,14 @@ static void F(triangular_one)(Job *j, int64_t i, void *scratch) {
     const int64_t *s = j->sizes;
     int64_t n = s[1], r = s[2];
     const T *a = (const T *)j->arrays[0] + i * n * n;
-    T *x = (T *)j->arrays[2] + i * n * r, one = 1;
+    static void (*const level[])(const T *, int64_t, T *, int64_t, int64_t, int64_t, bool, bool, bool, T *) =
+        LEVELS(solve_blocks);
+    T *x = (T *)j->arrays[2] + i * n * r;
     memcpy(x, (const T *)j->arrays[1] + i * n * r, sizeof(T) * (size_t)(n * r));
-    if (!j->lapack) {
-        if (IN_BLOCKS(n) && r >= LANES / 2)
-            F(triangular_in_blocks)(j, a, x);
-        else
-            F(triangular)(a, x, n, r, s[3], s[4], s[5]);
-        return;
-    }
-    /* Xᵀ op(A)ᵀ = Bᵀ, as our rows are columns */
-    int32_t n32 = (int32_t)n, r32 = (int32_t)r;
-    ((void (*)(const char *, const char *, const char *, const char *, int32_t *, int32_t *, T *, const T *, int32_t *,
-               T *, int32_t *, size_t, size_t, size_t, size_t))j->lapack)(
-        "R", s[3] ? "U" : "L", s[4] ? "T" : "N", s[5] ? "U" : "N", &r32, &n32, &one, a, &n32, x, &r32, 1, 1, 1, 1);
+    if (n > SMALL)
+        level[j->level](a, n, x, r, n, r, s[3], s[4], s[5], scratch);
+    else
+        F(triangular)(a, x, n, r, s[3], s[4], s[5]);
 }
 static void F(triangular_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(const T *, T *, int64_t, int64_t, bool, bool, bool) = LEVELS(triangular);
@@ -162,25 +127,19 @@ ENTRY(triangular) {
         RUN_LANES(triangular, (n + r) * n * (int64_t)sizeof(T), n * n * r);
         return;
     }
-    RUN(triangular, 0, n * n * r, IN_BLOCKS(n) ? NULL : LARGE(n, P "trsm_"));
+    RUN(triangular, ROOM(n, r), n * n * r);
 }
 
 /* ---- geqrf: sizes batch, m, n; the reflectors, their factors */
 static void F(geqrf_one)(Job *j, int64_t i, void *scratch) {
     int64_t m = j->sizes[1], n = j->sizes[2], k = m < n ? m : n;
+    static void (*const level[])(T *, int64_t, int64_t, T *, T *) = LEVELS(qr_blocks);
     T *x = (T *)j->arrays[1] + i * m * n, *taus = (T *)j->arrays[2] + i * k;
-    const T *a = (const T *)j->arrays[0] + i * m * n;
-    if (!j->lapack) {
-        memcpy(x, a, sizeof(T) * (size_t)(m * n));
+    memcpy(x, (const T *)j->arrays[0] + i * m * n, sizeof(T) * (size_t)(m * n));
+    if (m > SMALL || n > SMALL)
+        level[j->level](x, m, n, taus, scratch);
+    else
         F(geqrf)(x, m, n, taus);
-        return;
-    }
-    int32_t m32 = (int32_t)m, n32 = (int32_t)n, info, room = 64 * n32;
-    T *at = scratch;
-    F(transposed)(at, a, m, n);
-    ((void (*)(int32_t *, int32_t *, T *, int32_t *, T *, T *, int32_t *, int32_t *))j->lapack)(
-        &m32, &n32, at, &m32, taus, at + m * n, &room, &info);
-    F(transposed)(x, at, n, m);
 }
 static void F(geqrf_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(T *, int64_t, int64_t, T *) = LEVELS(geqrf);
@@ -197,24 +156,20 @@ ENTRY(geqrf) {
         RUN_LANES(geqrf, (m * n + most) * (int64_t)sizeof(T), 2 * m * n * n);
         return;
     }
-    RUN(geqrf, (m * n + 64 * n) * (int64_t)sizeof(T), 2 * m * n * n, LARGE(most, P "geqrf_"));
+    RUN(geqrf, ROOM(m, n), 2 * m * n * n);
 }
 
 /* ---- orgqr: sizes batch, m, n, k; reflectors and factors → the product's first n columns */
 static void F(orgqr_one)(Job *j, int64_t i, void *scratch) {
     int64_t m = j->sizes[1], n = j->sizes[2], k = j->sizes[3];
-    T *x = (T *)j->arrays[2] + i * m * n, *at = scratch;
-    const T *a = (const T *)j->arrays[0] + i * m * n, *taus = (const T *)j->arrays[1] + i * k;
-    if (!j->lapack) {
-        memcpy(x, a, sizeof(T) * (size_t)(m * n));
+    static void (*const level[])(T *, int64_t, int64_t, int64_t, const T *, T *) = LEVELS(q_blocks);
+    T *x = (T *)j->arrays[2] + i * m * n;
+    const T *taus = (const T *)j->arrays[1] + i * k;
+    memcpy(x, (const T *)j->arrays[0] + i * m * n, sizeof(T) * (size_t)(m * n));
+    if (m > SMALL)
+        level[j->level](x, m, n, k, taus, scratch);
+    else
         F(orgqr)(x, m, n, k, taus);
-        return;
-    }
-    int32_t m32 = (int32_t)m, n32 = (int32_t)n, k32 = (int32_t)k, info, room = 64 * n32;
-    F(transposed)(at, a, m, n);
-    ((void (*)(int32_t *, int32_t *, int32_t *, T *, int32_t *, const T *, T *, int32_t *, int32_t *))j->lapack)(
-        &m32, &n32, &k32, at, &m32, taus, at + m * n, &room, &info);
-    F(transposed)(x, at, n, m);
 }
 static void F(orgqr_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(T *, int64_t, int64_t, int64_t, const T *) = LEVELS(orgqr);
@@ -231,7 +186,7 @@ ENTRY(orgqr) {
         RUN_LANES(orgqr, (m * n + sizes[3]) * (int64_t)sizeof(T), 2 * m * n * n);
         return;
     }
-    RUN(orgqr, (m * n + 64 * n) * (int64_t)sizeof(T), 2 * m * n * n, LARGE(m, P Q "gqr_"));
+    RUN(orgqr, ROOM(m, n), 2 * m * n * n);
 }
 
 /* ---- ormqr: sizes batch, m (rows of the reflectors), n (their columns), k, r, left, transposed: Q C, C is m × r, or C
@@ -259,7 +214,7 @@ static void F(ormqr_one)(Job *j, int64_t i, void *scratch) {
         }
     }
 }
-ENTRY(ormqr) { RUN(ormqr, 0, 4 * sizes[1] * sizes[3] * sizes[4], NULL); }
+ENTRY(ormqr) { RUN(ormqr, 0, 4 * sizes[1] * sizes[3] * sizes[4]); }
 
 /* ---- gtsv: sizes batch, n, r, perturb: elimination with row swaps; a singular matrix gives NaN, or with `perturb` its
    zero pivots become the smallest that its size allows */
@@ -316,7 +271,7 @@ static void F(gtsv_one)(Job *j, int64_t i, void *scratch) {
             x[k * r + c] = DIV(v, d[k]);
         }
 }
-ENTRY(gtsv) { RUN(gtsv, 4 * (sizes[1] + 1) * (int64_t)sizeof(T), 10 * sizes[1] * sizes[2], NULL); }
+ENTRY(gtsv) { RUN(gtsv, 4 * (sizes[1] + 1) * (int64_t)sizeof(T), 10 * sizes[1] * sizes[2]); }
 
 #if KIND < 2
 /* ---- cholesky_update: sizes batch, n; the upper factor of RᵀR + z zᵀ by plane rotations */
@@ -338,7 +293,7 @@ static void F(update_one)(Job *j, int64_t i, void *scratch) {
         }
     }
 }
-ENTRY(cholesky_update) { RUN(update, (sizes[1] + 1) * (int64_t)sizeof(T), 4 * sizes[1] * sizes[1], NULL); }
+ENTRY(cholesky_update) { RUN(update, (sizes[1] + 1) * (int64_t)sizeof(T), 4 * sizes[1] * sizes[1]); }
 #endif
 
 #include "linalg_values.h"

@@ -88,7 +88,12 @@ static void N(reflect)(const T *a, int64_t lda, int64_t j, const T *tau, T *c, i
 /* The reflector I - tau·v·vᴴ whose conjugate zeroes column j of A (ld) below row i0, rows up to m - 1: v in the place
    of the zeros, the norm with its sign at i0; tau[l] and its conjugate `turned`. */
 static void N(reflector)(T *a, int64_t ld, int64_t i0, int64_t j, int64_t m, T *tau, T *turned) {
-    R most[W], sum[W], by[W];
+#if W == 1 /* of any length */
+    ACC_R sum[W];
+#else
+    R sum[W];
+#endif
+    R most[W], by[W];
     T scale[W];
     LANES_L most[l] = 0, sum[l] = 0;
     for (int64_t i = i0 + 1; i < m; i++) LANES_L {
@@ -105,7 +110,7 @@ static void N(reflector)(T *a, int64_t ld, int64_t i0, int64_t j, int64_t m, T *
     LANES_L {
         bool none = most[l] == 0;
         T alpha = AT(a, i0, j, ld)[l] * by[l];
-        R norm = SQRT(sum[l]), beta = RE(alpha) < 0 || (RE(alpha) == 0 && SIGNBIT(RE(alpha))) ? norm : -norm;
+        R norm = SQRT((R)sum[l]), beta = RE(alpha) < 0 || (RE(alpha) == 0 && SIGNBIT(RE(alpha))) ? norm : -norm;
         tau[l] = none ? (T)0 : (beta - alpha) / (none ? 1 : beta);
         turned[l] = CONJ(tau[l]);
         scale[l] = none ? (T)1 : DIV((T)1, none ? (T)1 : alpha - beta);

@@ -16,8 +16,6 @@
 #undef NORM2
 #undef KIND
 #undef V
-#undef P
-#undef Q
 #undef LANES
 #undef J1
 #undef J2
@@ -27,7 +25,6 @@
 #undef IN_LANES
 #undef RUN_LANES
 #undef RUN
-#undef LARGE
-#undef IN_BLOCKS
+#undef ROOM
 #undef ACC
 #undef ACC_R

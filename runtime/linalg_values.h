@@ -128,7 +128,7 @@ ENTRY(small_eigh) {
         RUN_LANES(eigh, bytes, cost);
         return;
     }
-    RUN(eigh, bytes, cost, NULL);
+    RUN(eigh, bytes, cost);
 }
 
 /* ---- svd: sizes batch, kind, m, n, vectors (0 none, 1 min(m, n), 2 all); values, u, vt */
@@ -205,7 +205,7 @@ ENTRY(small_svd) {
         RUN_LANES(svd, bytes, cost);
         return;
     }
-    RUN(svd, bytes, cost, NULL);
+    RUN(svd, bytes, cost);
 }
 
 /* ---- geqp3: sizes batch, kind, m, n; matrix and pivots → reflectors, pivots from 1, factors */
@@ -250,7 +250,7 @@ ENTRY(small_geqp3) {
         RUN_LANES(pivoted, bytes, 4 * m * n * n);
         return;
     }
-    RUN(pivoted, bytes, 4 * m * n * n, NULL);
+    RUN(pivoted, bytes, 4 * m * n * n);
 }
 
 /* ---- tridiagonal: sizes batch, kind, n, lower; the reflectors, the diagonal, the subdiagonal, the factors. The upper
@@ -287,5 +287,5 @@ ENTRY(small_tridiagonal) {
         RUN_LANES(reduced, bytes, 4 * n * n * n);
         return;
     }
-    RUN(reduced, bytes, 4 * n * n * n, NULL);
+    RUN(reduced, bytes, 4 * n * n * n);
 }

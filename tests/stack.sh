@@ -9,6 +9,11 @@ cat $files | awk -v limit=24576 '
     BEGIN { # how deep what calls itself goes: axes; axes; the entries of a dict, by the text of a program
         deep["runtime/print.c:visit"] = deep["runtime/print.c:rows"] = 32
         deep["runtime/ffi.c:attributes"] = 8
+        # halves of up to 2^21 rows or columns, until they have BASE or COLUMNS_OF_LU
+        split("f32 f64 c64 c128", type)
+        split("solve cholesky_upper lu_halves", halved)
+        for (i in type) for (k in halved) for (l = 2; l <= 4; l++)
+            deep["runtime/linalg.c:" halved[k] "_" type[i] "_v" l] = 17
         # parentheses in the text of an extent
         split("sum product power primary", read)
         for (i in read) deep["runtime/extent.c:read_" read[i]] = 24
@@ -25,17 +30,19 @@ cat $files | awk -v limit=24576 '
     }
     /^edge:/ { split($0, part, "\""); calls[part[2]] = calls[part[2]] part[4] "\n" }
     function fault(what) { print "FAIL stack: " what; failed++ }
+    # 0: not listed. gcc adds suffixes to the names of copies with fewer parameters.
+    function depth(f) { sub(/[.](isra|constprop|part).*/, "", f); return deep[f] }
     # Bytes of the longest chain of calls from f; of libc 8192 where it may print or ask the system.
     function chain(f,    n, to, i, most, here) {
         if (f == "__indirect_call") return 0
         if (!(f in frame)) return f ~ /^(mem|str[a-z]*$)/ ? 512 : 8192
         if (f in known) return known[f]
-        if (f in open) { if (!(f in deep)) fault(f " calls itself"); return 0 }
+        if (f in open) { if (!depth(f)) fault(f " calls itself"); return 0 }
         open[f]
         n = split(calls[f], to, "\n")
         for (i = 1; i < n; i++) { here = chain(to[i]); if (here > most) most = here }
         delete open[f]
-        return known[f] = frame[f] * (f in deep ? deep[f] : 1) + most
+        return known[f] = frame[f] * (depth(f) ? depth(f) : 1) + most
     }
     END {
         for (f in frame) { bytes = chain(f); if (bytes > worst) { worst = bytes; who = f } }
