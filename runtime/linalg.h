@@ -40,18 +40,24 @@ struct Job {
 };
 /* `cost`: operations of one iteration, for the split over threads. */
 void jaxcc_rt_each(jaxcc_rt_heap *, Job *, int64_t n, int64_t cost);
-/* LAPACK's routine of that name ("dgetrf_"); ends the call if there is no LAPACK. */
+/* LAPACK's routine of that name ("dsyevd_"); ends the call if there is no LAPACK. */
 void (*jaxcc_rt_lapack(jaxcc_rt_heap *, const char *name))(void);
 
-enum {
-    SMALL = 32
-}; /* eigenvalues and the like of more rows or columns are LAPACK's, factors and solves linalg_blocks.h's */
-/* linalg_blocks.h: what is packed for one product, in numbers; rows and columns of what is not divided further. */
+/* Eigenvalues and the like of more rows or columns are LAPACK's, factors and solves linalg_blocks.h's. */
+enum { SMALL = 32 };
+/* linalg_blocks.h: what is packed for one product, and the most numbers of a tile of it; */
 enum { TERMS_AT_ONCE = 256, ROWS_AT_ONCE = 96, COLUMNS_AT_ONCE = 1024, TILE_MOST = 512 };
-enum { BASE = 32, COLUMNS_OF_LU = 16, SOLVED_AT_ONCE = 128, COPIED_AT_ONCE = 8, REFLECTORS = 32, UPPER_ROWS = 96 };
+/* rows or columns of what is not divided further, columns of a panel of QR; */
+enum { BASE = 32, COLUMNS_OF_LU = 16, REFLECTORS = 32 };
+/* right-hand sides solved, rows of a triangle updated and a triangle's rows copied at once, to stay in the caches. */
+enum { SOLVED_AT_ONCE = 128, UPPER_ROWS = 96, COPIED_AT_ONCE = 8 };
 #define OUTLINED __attribute__((noinline)) /* keeps the frames of functions that call themselves small */
 static inline int64_t jaxcc_rt_least(int64_t x, int64_t y) { return x < y ? x : y; }
-/* Elements of `room` for a factorization of m × n, or a solve of m rows with n right-hand sides. */
+/* Half of n, rounded up to a multiple of `unit`. */
+static inline int64_t jaxcc_rt_half(int64_t n, int64_t unit) { return (n / 2 + unit - 1) / unit * unit; }
+/* Elements of `room` for a factorization of m × n, or a solve of m rows with n right-hand sides: a tile, the packed
+   operands of a product, QR's V and W (or LU's panel, or one column), its T (or the base of a Cholesky factor). */
+_Static_assert(COLUMNS_OF_LU <= REFLECTORS && REFLECTORS <= BASE, "room");
 static inline int64_t jaxcc_rt_room(int64_t m, int64_t n) {
     int64_t terms = jaxcc_rt_least(m > n ? m : n, TERMS_AT_ONCE), packed = 2 * ROWS_AT_ONCE + COLUMNS_AT_ONCE;
     return TILE_MOST + terms * jaxcc_rt_least(packed, m + n + 2 * ROWS_AT_ONCE) + REFLECTORS * (m + n) + BASE * BASE;

@@ -1,5 +1,5 @@
-/* Cholesky factors, LU factors, QR factors and triangular solves of one matrix of any size, on halves until they have at
-   most BASE rows or columns; nearly all work is in `update`. Included for each element type and kind of CPU, with
+/* Factors and triangular solves of one matrix of any size: Cholesky, LU and solves on halves, until they have at most
+   BASE rows, or COLUMNS_OF_LU columns; QR by panels of REFLECTORS columns. Nearly all work is in `update`. Included for each element type and kind of CPU, with
    N(name) and WIDE, the bytes of a vector. `room`: memory for jaxcc_rt_room elements. Toledo, SIAM J. Matrix Anal. Appl.
    18 (1997): LU on halves; Schreiber and Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989): products of reflectors; Goto
    and van de Geijn, ACM TOMS 34 (2008): panels. */
@@ -17,6 +17,7 @@ enum {
     N(VECTORS) = KIND < 2 ? 2 : 1,
     N(COLUMNS) = N(VECTORS) * N(LANES_OF),
 };
+_Static_assert(N(ROWS) * N(COLUMNS) <= TILE_MOST, "room for a tile");
 
 /* op(A), element (i, k) at at[i·row + k·column], conjugated. */
 typedef struct {
@@ -111,6 +112,16 @@ static OUTLINED void N(update)(T *c, int64_t ldc, N(View) a, const T *b, int64_t
     }
 }
 
+/* The m × n panel `a` as columns of m numbers one after the other, and back. */
+static void N(to_columns)(T *columns, const T *a, int64_t lda, int64_t m, int64_t n) {
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t c = 0; c < n; c++) columns[c * m + i] = a[i * lda + c];
+}
+static void N(from_columns)(T *a, int64_t lda, const T *columns, int64_t m, int64_t n) {
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t c = 0; c < n; c++) a[i * lda + c] = columns[c * m + i];
+}
+
 /* ---- triangular solves */
 /* At most BASE rows of B: one after the other. */
 static OUTLINED void N(solve_base)(N(View) a, bool down, bool unit, T *b, int64_t ldb, int64_t n, int64_t r) {
@@ -151,7 +162,7 @@ static void N(solve)(N(View) a, bool down, bool unit, T *b, int64_t ldb, int64_t
             N(solve_base)(a, down, unit, b + c, ldb, n, jaxcc_rt_least(r - c, SOLVED_AT_ONCE));
         return;
     }
-    int64_t half = (n / 2 + BASE - 1) / BASE * BASE, rest = n - half;
+    int64_t half = jaxcc_rt_half(n, BASE), rest = n - half;
     T *low = b + half * ldb;
     if (down) {
         N(solve)(a, down, unit, b, ldb, half, r, room);
@@ -179,18 +190,18 @@ static T N(dot)(const T *x, const T *y, int64_t n, bool conj) {
     for (; k < n; k++) s += (conj ? CONJ(x[k]) : x[k]) * y[k];
     return s;
 }
-/* The same for one column, x: by dot products with rows of op(A), or by multiples of its columns where these are what is
+/* As `solve` for one column, x, and an op that conjugates nothing: by dot products with rows of op(A), or by multiples of its columns where these are what is
    contiguous. */
 static void N(solve_column)(N(View) a, bool down, bool unit, T *x, int64_t n) {
     bool by_rows = a.column == 1;
     for (int64_t step = 0; step < n; step++) {
         int64_t i = down ? step : n - 1 - step, from = down != by_rows ? i + 1 : 0, to = down != by_rows ? n : i;
         T d = *N(part)(a, i, i).at;
-        if (by_rows) x[i] -= N(dot)(N(part)(a, i, from).at, x + from, to - from, a.conj);
-        if (!unit) x[i] = DIV(x[i], a.conj ? CONJ(d) : d);
+        if (by_rows) x[i] -= N(dot)(N(part)(a, i, from).at, x + from, to - from, false);
+        if (!unit) x[i] = DIV(x[i], d);
         if (by_rows) continue;
         const T *column = N(part)(a, 0, i).at, f = x[i];
-        for (int64_t k = from; k < to; k++) x[k] -= (a.conj ? CONJ(column[k]) : column[k]) * f;
+        for (int64_t k = from; k < to; k++) x[k] -= column[k] * f;
     }
 }
 /* As N(triangular) for one matrix, rows of A lda and of B ldb apart. */
@@ -239,7 +250,7 @@ static void N(cholesky_upper)(T *a, int64_t lda, int64_t n, uint8_t *bad, T *roo
         N(cholesky_base)(a, lda, n, bad, room);
         return;
     }
-    int64_t half = (n / 2 + BASE - 1) / BASE * BASE, rest = n - half;
+    int64_t half = jaxcc_rt_half(n, BASE), rest = n - half;
     T *right = a + half, *low = right + half * lda;
     N(cholesky_upper)(a, lda, half, bad, room);
     N(solve)((N(View)){a, 1, lda, KIND > 1}, true, false, right, lda, half, rest, room);
@@ -281,13 +292,12 @@ static int64_t N(largest)(const T *x, int64_t n) {
     while (at < n && SIZE1(x[at]) != most[0]) at++;
     return at < n ? at : 0; /* only NaN */
 }
-/* At most BASE columns, which are copied to `p`, one after the other. */
+/* At most COLUMNS_OF_LU columns, which are copied to `p`, one after the other. */
 static OUTLINED void N(lu_base)(T *a, int64_t lda, int64_t m, int64_t n, int32_t *pivots, T *p) {
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t c = 0; c < n; c++) p[c * m + i] = a[i * lda + c];
+    N(to_columns)(p, a, lda, m, n);
     for (int64_t j = 0; j < m && j < n; j++) {
         T *x = p + j * m;
-        int64_t at = j + N(largest)(x + j, m - j);
+        int64_t at = SIZE1(x[j]) == SIZE1(x[j]) ? j + N(largest)(x + j, m - j) : j; /* NaN stay in place */
         pivots[j] = (int32_t)at;
         if (at != j)
             for (int64_t c = 0; c < n; c++) {
@@ -302,8 +312,7 @@ static OUTLINED void N(lu_base)(T *a, int64_t lda, int64_t m, int64_t n, int32_t
             for (int64_t i = j + 1; i < m; i++) y[i] -= x[i] * f;
         }
     }
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t c = 0; c < n; c++) a[i * lda + c] = p[c * m + i];
+    N(from_columns)(a, lda, p, m, n);
 }
 static void N(swap_rows)(T *a, int64_t lda, int64_t n, const int32_t *pivots, int64_t count) {
     for (int64_t k = 0; k < count; k++) {
@@ -320,7 +329,7 @@ static void N(lu_halves)(T *a, int64_t lda, int64_t m, int64_t n, int32_t *pivot
         N(lu_base)(a, lda, m, n, pivots, room);
         return;
     }
-    int64_t half = k <= COLUMNS_OF_LU ? k : (k / 2 + COLUMNS_OF_LU - 1) / COLUMNS_OF_LU * COLUMNS_OF_LU;
+    int64_t half = k <= COLUMNS_OF_LU ? k : jaxcc_rt_half(k, COLUMNS_OF_LU);
     T *right = a + half, *low = a + half * lda;
     N(lu_halves)(a, lda, m, half, pivots, room);
     N(swap_rows)(right, lda, n - half, pivots, half);
@@ -343,7 +352,7 @@ typedef struct {
     int64_t m, count;
 } N(Reflectors);
 static N(Reflectors) N(reflectors)(T *room, int64_t m, int64_t n, int64_t count) {
-    T *v = room + BASE * BASE, *w = v + REFLECTORS * m;
+    T *v = room + REFLECTORS * REFLECTORS, *w = v + REFLECTORS * m;
     return (N(Reflectors)){v, room, w, w + REFLECTORS * n, m, count};
 }
 /* T from V and the factors, of which count are not 0. */
@@ -385,8 +394,7 @@ static void N(qr_blocks)(T *a, int64_t m, int64_t n, T *taus, T *room) {
     for (int64_t j0 = 0; j0 < k; j0 += REFLECTORS) {
         T *corner = a + j0 * (n + 1);
         const N(Reflectors) h = N(reflectors)(room, m - j0, n, jaxcc_rt_least(k - j0, REFLECTORS));
-        for (int64_t i = 0; i < h.m; i++)
-            for (int64_t c = 0; c < h.count; c++) h.v[c * h.m + i] = corner[i * n + c];
+        N(to_columns)(h.v, corner, n, h.m, h.count);
         for (int64_t j = 0; j < h.count; j++) {
             T *x = h.v + j * h.m, turned, beta;
             PLAIN(reflector)(x, 1, j, 0, h.m, &taus[j0 + j], &turned);
@@ -397,8 +405,7 @@ static void N(qr_blocks)(T *a, int64_t m, int64_t n, T *taus, T *room) {
             }
             x[j] = beta;
         }
-        for (int64_t i = 0; i < h.m; i++)
-            for (int64_t c = 0; c < h.count; c++) corner[i * n + c] = h.v[c * h.m + i];
+        N(from_columns)(corner, n, h.v, h.m, h.count);
         for (int64_t c = 0; c < h.count; c++)
             for (int64_t i = 0; i <= c; i++) h.v[c * h.m + i] = i == c;
         N(join_reflectors)(&h, taus + j0);

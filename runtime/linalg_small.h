@@ -88,7 +88,7 @@ static void N(reflect)(const T *a, int64_t lda, int64_t j, const T *tau, T *c, i
 /* The reflector I - tau·v·vᴴ whose conjugate zeroes column j of A (ld) below row i0, rows up to m - 1: v in the place
    of the zeros, the norm with its sign at i0; tau[l] and its conjugate `turned`. */
 static void N(reflector)(T *a, int64_t ld, int64_t i0, int64_t j, int64_t m, T *tau, T *turned) {
-#if W == 1 /* of any length */
+#if W == 1 /* one matrix may have any number of rows: its sums are in double precision */
     ACC_R sum[W];
 #else
     R sum[W];
@@ -108,7 +108,7 @@ static void N(reflector)(T *a, int64_t ld, int64_t i0, int64_t j, int64_t m, T *
     }
     for (int64_t i = i0; i < m; i++) LANES_L sum[l] += NORM2(AT(a, i, j, ld)[l] * by[l]);
     LANES_L {
-        bool none = most[l] == 0;
+        bool none = most[l] == 0 && sum[l] == sum[l]; /* not where NaN are below */
         T alpha = AT(a, i0, j, ld)[l] * by[l];
         R norm = SQRT((R)sum[l]), beta = RE(alpha) < 0 || (RE(alpha) == 0 && SIGNBIT(RE(alpha))) ? norm : -norm;
         tau[l] = none ? (T)0 : (beta - alpha) / (none ? 1 : beta);

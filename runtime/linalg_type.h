@@ -7,8 +7,8 @@
 #define SIGNBIT __builtin_signbitf
 #define FABS __builtin_fabsf
 #define EPS 0x1p-23f
-#define FAR 0x1p40f    /* numbers in 1/FAR … FAR can be squared, */
-#define SHIFT 0x1p100f /* others after multiplying or dividing by SHIFT */
+#define FAR 0x1p40f   /* numbers in 1/FAR … FAR can be squared, */
+#define SHIFT 0x1p90f /* others after multiplying or dividing by SHIFT */
 #else
 #define R double
 #define SQRT __builtin_sqrt
@@ -16,7 +16,7 @@
 #define FABS __builtin_fabs
 #define EPS 0x1p-52
 #define FAR 0x1p300
-#define SHIFT 0x1p800
+#define SHIFT 0x1p700
 #endif
 #if KIND < 2
 #define T R

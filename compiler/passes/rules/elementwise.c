@@ -73,12 +73,13 @@ bool transpose_div(Transpose *t) {
     add_unstretched(t, 0, b_div(t->b, t->ct[0], t->e->in.at[1]));
     return !t->b->failed;
 }
-/* Of complex numbers the divisor's part is JAX's -(g x) y^-2: at infinities and zeros of y, it is not what the quotient
-   would give. */
+/* The divisor's part is JAX's -(g x) y^-2 of complex numbers, whose infinities and NaN differ, and of floats with few
+   bits of exponent, for which x / y overflows often. */
 bool jvp_div(Jvp *d) {
     Builder *b = d->b;
     Val x = d->e->in.at[0], y = d->e->in.at[1], sum = 0;
-    if (dtype_info[b_type(b, y)->dtype].kind != DK_COMPLEX) return jvp_text(d);
+    Dtype type = b_type(b, y)->dtype;
+    if (type == DT_f32 || type == DT_f64 || type == DT_bf16) return jvp_text(d);
     jvp_result(d, 0);
     if (d->t[0]) sum = stretched(d, b_div(b, d->t[0], y));
     if (d->t[1]) sum = tx_sum(b, sum, stretched(d, b_mul(b, b_mul(b, b_neg(b, d->t[1]), x), b_integer_pow(b, y, -2))));
