@@ -257,7 +257,7 @@ static void N(cholesky_upper)(T *a, int64_t lda, int64_t n, uint8_t *bad, T *roo
     N(update_upper)(low, lda, right, lda, rest, half, room);
     N(cholesky_upper)(low, lda, rest, bad, room);
 }
-/* Copies the lower triangle's conjugates to the upper one, or if `back` from there, with zeros in their place. */
+/* Copies the lower triangle's conjugates to the upper one, or if `back` from there. */
 static void N(copy_triangle)(T *a, int64_t n, bool back) {
     for (int64_t i0 = 0; i0 < n; i0 += COPIED_AT_ONCE)
         for (int64_t c0 = 0; c0 <= i0; c0 += COPIED_AT_ONCE)
@@ -265,16 +265,18 @@ static void N(copy_triangle)(T *a, int64_t n, bool back) {
                 for (int64_t c = c0; c < i && c < c0 + COPIED_AT_ONCE; c++) {
                     T *low = &a[i * n + c], *high = &a[c * n + i];
                     if (back)
-                        *low = CONJ(*high), *high = 0;
+                        *low = CONJ(*high);
                     else
                         *high = CONJ(*low);
                 }
 }
-/* As N(cholesky) for one matrix, with zeros above the factor. */
-static void N(cholesky_blocks)(T *a, int64_t n, uint8_t *bad, T *room) {
+/* As N(cholesky) for one matrix, `given`, of which the upper triangle stays as it is. */
+static void N(cholesky_blocks)(T *a, const T *given, int64_t n, uint8_t *bad, T *room) {
     N(copy_triangle)(a, n, false);
     N(cholesky_upper)(a, n, n, bad, room);
     N(copy_triangle)(a, n, true);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(a + i * (n + 1) + 1, given + i * (n + 1) + 1, sizeof(T) * (size_t)(n - 1 - i));
 }
 
 /* ---- LU */

@@ -34,13 +34,14 @@ static int64_t F(count)(const Job *j, int64_t block) {
 
 /* ---- cholesky: sizes batch, n */
 static void F(cholesky_one)(Job *j, int64_t i, void *scratch) {
-    static void (*const level[])(T *, int64_t, uint8_t *, T *) = LEVELS(cholesky_blocks);
+    static void (*const level[])(T *, const T *, int64_t, uint8_t *, T *) = LEVELS(cholesky_blocks);
     int64_t n = j->sizes[1];
     uint8_t bad = 0;
     T *x = (T *)j->arrays[1] + i * n * n;
-    memcpy(x, (const T *)j->arrays[0] + i * n * n, sizeof(T) * (size_t)(n * n));
+    const T *a = (const T *)j->arrays[0] + i * n * n;
+    memcpy(x, a, sizeof(T) * (size_t)(n * n));
     if (n > SMALL)
-        level[j->level](x, n, &bad, scratch);
+        level[j->level](x, a, n, &bad, scratch);
     else
         F(cholesky)(x, n, &bad);
     if (bad) F(fill_nan)(x, n * n);

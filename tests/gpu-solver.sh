@@ -68,10 +68,14 @@ cholesky() {
     matrix a 130 130 && positive s a
     echo "    c:$type[130,130] = cholesky s"
 }
+# The second is not close to a singular matrix only with ones added to its diagonal.
 lu() {
     matrix a 150 130 && matrix b 129 140
-    echo "    c:$type[150,130] d:i32[130] e:i32[150] = lu a
-    f:$type[129,140] g:i32[129] h:i32[129] = lu b"
+    echo "    p:bool[129,140] = eq bi bj
+    q:$type[129,140] = convert_element_type[new_dtype=$element weak_type=False] p
+    r:$type[129,140] = add b q
+    c:$type[150,130] d:i32[130] e:i32[150] = lu a
+    f:$type[129,140] g:i32[129] h:i32[129] = lu r"
 }
 qr() {
     matrix a 150 130 && matrix b 64 128
