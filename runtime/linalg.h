@@ -43,14 +43,27 @@ void jaxcc_rt_each(jaxcc_rt_heap *, Job *, int64_t n, int64_t cost);
 /* LAPACK's routine of that name ("dsyevd_"); ends the call if there is no LAPACK. */
 void (*jaxcc_rt_lapack(jaxcc_rt_heap *, const char *name))(void);
 
+/* Memory of linalg_blocks.h for one matrix, and if threads may share its work, where one of them without memory says so. */
+typedef struct {
+    void *at;
+    bool *failed;
+} Room;
+/* Batches are shared by matrices. */
+static inline Room jaxcc_rt_job_room(Job *j, void *scratch) {
+    return (Room){scratch, j->sizes[0] == 1 ? &j->failed : NULL};
+}
+
 /* Eigenvalues and the like of more rows or columns are LAPACK's, factors and solves linalg_blocks.h's. */
 enum { SMALL = 32 };
 /* linalg_blocks.h: what is packed for one product, and the most numbers of a tile of it; */
 enum { TERMS_AT_ONCE = 256, ROWS_AT_ONCE = 96, COLUMNS_AT_ONCE = 1024, TILE_MOST = 512 };
 /* rows or columns of what is not divided further, columns of a panel of QR; */
 enum { BASE = 32, COLUMNS_OF_LU = 16, REFLECTORS = 32 };
-/* right-hand sides solved, rows of a triangle updated and a triangle's rows copied at once, to stay in the caches. */
-enum { SOLVED_AT_ONCE = 128, UPPER_ROWS = 96, COPIED_AT_ONCE = 8 };
+/* vectors of a row that stay in registers, rows and columns of a triangle that are turned at once; */
+enum { AT_ONCE = 4, COPIED_AT_ONCE = 16 };
+/* rows or columns of a product and columns of a solve that a thread does at least, multiples of those of tiles, and the
+   products of numbers from which threads are worth their start (about 40 us of one). */
+enum { PIECE_ROWS = ROWS_AT_ONCE, PIECE_COLUMNS = 256, WORK_OF_THREADS = 1 << 22 };
 #define OUTLINED __attribute__((noinline)) /* keeps the frames of functions that call themselves small */
 static inline int64_t jaxcc_rt_least(int64_t x, int64_t y) { return x < y ? x : y; }
 /* Half of n, rounded up to a multiple of `unit`. */

@@ -1,8 +1,9 @@
 /* Factors and triangular solves of one matrix of any size: Cholesky, LU and solves on halves, until they have at most
-   BASE rows, or COLUMNS_OF_LU columns; QR by panels of REFLECTORS columns. Nearly all work is in `update`. Included for each element type and kind of CPU, with
-   N(name) and WIDE, the bytes of a vector. `room`: memory for jaxcc_rt_room elements. Toledo, SIAM J. Matrix Anal. Appl.
-   18 (1997): LU on halves; Schreiber and Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989): products of reflectors; Goto
-   and van de Geijn, ACM TOMS 34 (2008): panels. */
+   BASE rows, or COLUMNS_OF_LU columns; QR by panels of REFLECTORS columns. Nearly all work is in `subtract`. Included
+   for each element type and kind of CPU, with N(name) and WIDE, the bytes of a vector. Threads change no bit: each
+   element's sum has the same terms in the same order. Toledo, SIAM J. Matrix Anal. Appl. 18 (1997): LU on halves;
+   Schreiber and Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989): products of reflectors; Goto and van de Geijn, ACM TOMS
+   34 (2008): panels. */
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=fast") /* products and sums by one instruction */
 typedef R N(vec) __attribute__((vector_size(WIDE), aligned(sizeof(R)), may_alias));
@@ -60,56 +61,116 @@ static OUTLINED void N(multiply)(const R *restrict a, const R *restrict b, int64
             tile[2 * (i * N(COLUMNS) + c)] = re[i][c], tile[2 * (i * N(COLUMNS) + c) + 1] = im[i][c];
 #endif
 }
-/* `count` ≤ `all` numbers, `step` apart, of each of n terms, `next` apart, zeros after them. */
+/* `count` ≤ `all` numbers, `step` apart, of each of n terms, `next` apart, zeros after them. Reads along what is
+   contiguous: rows of a large matrix fall into the same sets of a cache. */
 static void N(put)(R *to, const T *from, int64_t step, int64_t next, int64_t count, int64_t all, int64_t n, bool conj) {
     const R sign = conj ? -1 : 1;
-    for (int64_t k = 0; k < n; k++, from += next, to += N(PARTS) * all) {
-        if (step == 1 && count == all && N(PARTS) == 1) {
-            memcpy(to, from, sizeof(T) * (size_t)all);
-            continue;
-        }
-        for (int64_t i = 0; i < all; i++) {
-            to[i] = i < count ? RE(from[i * step]) : 0;
-            if (N(PARTS) == 2) to[all + i] = i < count ? sign * IM(from[i * step]) : 0;
-        }
+    const int64_t apart = N(PARTS) * all;
+    if (step == 1 && count == all && N(PARTS) == 1) {
+        for (int64_t k = 0; k < n; k++) memcpy(to + k * all, from + k * next, sizeof(T) * (size_t)all);
+        return;
     }
+    if (count < all) memset(to, 0, sizeof(R) * (size_t)(apart * n));
+    int64_t outer = step == 1 ? n : count, inner = step == 1 ? count : n;
+    for (int64_t x = 0; x < outer; x++)
+        for (int64_t y = 0; y < inner; y++) {
+            int64_t k = step == 1 ? x : y, i = step == 1 ? y : x;
+            T v = from[i * step + k * next];
+            to[k * apart + i] = RE(v);
+            if (N(PARTS) == 2) to[k * apart + all + i] = sign * IM(v);
+        }
 }
 
-/* C -= op(A) B, C m × n with rows ldc apart, n terms of B's rows, ldb apart. */
-static OUTLINED void N(update)(T *c, int64_t ldc, N(View) a, const T *b, int64_t ldb, int64_t m, int64_t n,
-                               int64_t terms, T *room) {
-    const int64_t p = N(PARTS), tile_size = p * N(ROWS) * N(COLUMNS);
-    R *tile = (R *)room, *packed_a = tile + tile_size;
-    if (m <= 0 || n <= 0) return;
-    for (int64_t k0 = 0; k0 < terms; k0 += TERMS_AT_ONCE) {
-        int64_t kn = jaxcc_rt_least(terms - k0, TERMS_AT_ONCE), most = jaxcc_rt_least(m, ROWS_AT_ONCE) + N(ROWS) - 1;
-        R *packed_b = packed_a + p * kn * (most - most % N(ROWS));
-        for (int64_t c0 = 0; c0 < n; c0 += COLUMNS_AT_ONCE) {
-            int64_t cn = jaxcc_rt_least(n - c0, COLUMNS_AT_ONCE);
-            for (int64_t x = 0; x < cn; x += N(COLUMNS))
-                N(put)(packed_b + p * x * kn, b + k0 * ldb + c0 + x, 1, ldb, jaxcc_rt_least(cn - x, N(COLUMNS)),
-                       N(COLUMNS), kn, false);
-            for (int64_t r0 = 0; r0 < m; r0 += ROWS_AT_ONCE) {
-                int64_t rn = jaxcc_rt_least(m - r0, ROWS_AT_ONCE);
-                for (int64_t y = 0; y < rn; y += N(ROWS))
-                    N(put)(packed_a + p * y * kn, N(part)(a, r0 + y, k0).at, a.row, a.column,
-                           jaxcc_rt_least(rn - y, N(ROWS)), N(ROWS), kn, a.conj);
-                for (int64_t x = 0; x < cn; x += N(COLUMNS))
-                    for (int64_t y = 0; y < rn; y += N(ROWS)) {
-                        N(multiply)(packed_a + p * y * kn, packed_b + p * x * kn, kn, tile);
-                        int64_t columns = jaxcc_rt_least(cn - x, N(COLUMNS)), rows = jaxcc_rt_least(rn - y, N(ROWS));
-                        for (int64_t i = 0; i < rows; i++) {
-                            T *to = c + (r0 + y + i) * ldc + c0 + x;
-                            const T *from = (const T *)tile + i * N(COLUMNS);
-                            if (columns == N(COLUMNS))
-                                for (int64_t e = 0; e < N(COLUMNS); e++) to[e] -= from[e];
-                            else
-                                for (int64_t e = 0; e < columns; e++) to[e] -= from[e];
-                        }
-                    }
+/* C -= op(A) B: C is m × n, its rows ldc, B's ldb apart. */
+typedef struct {
+    T *c;
+    int64_t ldc;
+    N(View) a;
+    const T *b;
+    int64_t ldb, m, n, terms;
+} N(Product);
+/* Rows [row, row + m) and columns [column, column + n) of C, as far as there are. */
+static N(Product) N(block)(N(Product) p, int64_t row, int64_t column, int64_t m, int64_t n) {
+    p.c += row * p.ldc + column, p.a = N(part)(p.a, row, 0), p.b += column;
+    p.m = jaxcc_rt_least(p.m - row, m), p.n = jaxcc_rt_least(p.n - column, n);
+    return p;
+}
+/* C -= tile, of which m rows and n columns are C's. */
+static inline void N(subtract_tile)(T *c, int64_t ldc, const T *tile, int64_t m, int64_t n) {
+    for (int64_t i = 0; i < m; i++, c += ldc, tile += N(COLUMNS))
+        if (n == N(COLUMNS))
+            for (int64_t e = 0; e < N(COLUMNS); e++) c[e] -= tile[e];
+        else
+            for (int64_t e = 0; e < n; e++) c[e] -= tile[e];
+}
+/* From packed operands, of `terms` terms. */
+static OUTLINED void N(subtract_packed)(const N(Product) * p, const R *a, const R *b, int64_t terms, R *tile) {
+    for (int64_t x = 0; x < p->n; x += N(COLUMNS))
+        for (int64_t y = 0; y < p->m; y += N(ROWS)) {
+            for (int64_t i = 0; i < N(ROWS); i++) /* what is needed after the product */
+                for (int64_t e = 0; e < N(COLUMNS); e += 64 / (int64_t)sizeof(T))
+                    __builtin_prefetch(p->c + (y + i) * p->ldc + x + e, 1);
+            N(multiply)(a + N(PARTS) * y * terms, b + N(PARTS) * x * terms, terms, tile);
+            N(subtract_tile)(p->c + y * p->ldc + x, p->ldc, (const T *)tile, jaxcc_rt_least(p->m - y, N(ROWS)),
+                             jaxcc_rt_least(p->n - x, N(COLUMNS)));
+        }
+}
+/* On one thread. */
+static OUTLINED void N(subtract_here)(N(Product) p, R *tile) {
+    R *packed_a = tile + N(PARTS) * N(ROWS) * N(COLUMNS);
+    for (int64_t k = 0; k < p.terms; k += TERMS_AT_ONCE) {
+        int64_t n = jaxcc_rt_least(p.terms - k, TERMS_AT_ONCE), most = jaxcc_rt_least(p.m, ROWS_AT_ONCE) + N(ROWS) - 1;
+        R *packed_b = packed_a + N(PARTS) * n * (most - most % N(ROWS));
+        for (int64_t column = 0; column < p.n; column += COLUMNS_AT_ONCE) {
+            N(Product) slab = N(block)(p, 0, column, p.m, COLUMNS_AT_ONCE);
+            for (int64_t x = 0; x < slab.n; x += N(COLUMNS))
+                N(put)(packed_b + N(PARTS) * x * n, slab.b + k * p.ldb + x, 1, p.ldb,
+                       jaxcc_rt_least(slab.n - x, N(COLUMNS)), N(COLUMNS), n, false);
+            for (int64_t row = 0; row < p.m; row += ROWS_AT_ONCE) {
+                N(Product) at = N(block)(slab, row, 0, ROWS_AT_ONCE, slab.n);
+                for (int64_t y = 0; y < at.m; y += N(ROWS))
+                    N(put)(packed_a + N(PARTS) * y * n, N(part)(at.a, y, k).at, at.a.row, at.a.column,
+                           jaxcc_rt_least(at.m - y, N(ROWS)), N(ROWS), n, at.a.conj);
+                N(subtract_packed)(&at, packed_a, packed_b, n, tile);
             }
         }
     }
+}
+/* In pieces: of a whole matrix some rows, or if it has few, some columns; of an upper triangle rows from the diagonal on. */
+typedef struct {
+    const N(Product) * p;
+    bool upper;
+    bool *failed;
+} N(Pieces);
+static int64_t N(pieces)(const N(Pieces) * s) {
+    bool rows = s->upper || s->p->m > ROWS_AT_ONCE;
+    return ((rows ? s->p->m : s->p->n) - 1) / (rows ? PIECE_ROWS : PIECE_COLUMNS) + 1;
+}
+static N(Product) N(piece)(const N(Pieces) * s, int64_t lo, int64_t hi) {
+    int64_t row = lo * PIECE_ROWS, rows = (hi - lo) * PIECE_ROWS;
+    if (s->upper) return N(block)(*s->p, row, row, rows, s->p->n);
+    if (s->p->m > ROWS_AT_ONCE) return N(block)(*s->p, row, 0, rows, s->p->n);
+    return N(block)(*s->p, 0, lo * PIECE_COLUMNS, s->p->m, (hi - lo) * PIECE_COLUMNS);
+}
+static void N(subtract_pieces)(const N(Pieces) * s, int64_t lo, int64_t hi, T *room) {
+    int64_t step = s->upper ? 1 : hi - lo;
+    for (; lo < hi; lo += step) N(subtract_here)(N(piece)(s, lo, lo + step), (R *)room);
+}
+static void N(subtract_some)(void *pieces, int64_t lo, int64_t hi) {
+    const N(Pieces) *s = pieces;
+    T *room = jaxcc_rt_workspace_get(jaxcc_rt_room(s->p->m, s->p->n) * (int64_t)sizeof(T));
+    if (room)
+        N(subtract_pieces)(s, lo, hi, room), jaxcc_rt_workspace_put(room);
+    else
+        *s->failed = true;
+}
+static OUTLINED void N(subtract)(const N(Product) * p, bool upper, Room room) {
+    N(Pieces) s = {p, upper, room.failed};
+    if (p->m <= 0 || p->n <= 0) return;
+    if (room.failed && p->m * p->n * p->terms >= WORK_OF_THREADS)
+        jaxcc_rt_parallel_for(N(subtract_some), &s, N(pieces)(&s), 1);
+    else
+        N(subtract_pieces)(&s, 0, N(pieces)(&s), room.at);
 }
 
 /* The m × n panel `a` as columns of m numbers one after the other, and back. */
@@ -123,75 +184,137 @@ static void N(from_columns)(T *a, int64_t lda, const T *columns, int64_t m, int6
 }
 
 /* ---- triangular solves */
-/* At most BASE rows of B: one after the other. */
-static OUTLINED void N(solve_base)(N(View) a, bool down, bool unit, T *b, int64_t ldb, int64_t n, int64_t r) {
+/* X in the place of B (n × r), op(A) X = B; op(A) is lower triangular if `down`. */
+typedef struct {
+    N(View) a;
+    bool down, unit;
+    T *b;
+    int64_t ldb, n, r;
+    bool *failed;
+} N(Solve);
+/* At most BASE rows, one after the other, and at most SOLVED columns; copies of op(A), its rows BASE apart, and of B, its
+   rows SOLVED apart, are in the nearest cache. */
+enum { N(SOLVED) = AT_ONCE * N(LANES_OF) / N(PARTS) };
+/* x -= Σ f[k·next] b[k], rows of B ld apart, for k in [lo, hi) and some vectors of the rows. */
+static inline __attribute__((always_inline)) void N(row)(T *x, const T *f, int64_t next, const T *b, int64_t ld,
+                                                         int64_t lo, int64_t hi, int vectors) {
 #if KIND < 2
-    for (; r >= N(COLUMNS); r -= N(COLUMNS), b += N(COLUMNS)) /* the sums of two vectors in registers */
-        for (int64_t step = 0; step < n; step++) {
-            int64_t i = down ? step : n - 1 - step, from = down ? 0 : i + 1, to = down ? i : n;
-            N(vec) *x = (N(vec) *)(b + i * ldb), left = x[0], right = x[1];
-            for (int64_t k = from; k < to; k++) {
-                const N(vec) *y = (const N(vec) *)(b + k * ldb);
-                T f = *N(part)(a, i, k).at;
-                left -= f * y[0], right -= f * y[1];
-            }
-            T d = *N(part)(a, i, i).at;
-            if (!unit) left /= d, right /= d;
-            x[0] = left, x[1] = right;
-        }
+    N(vec) sum[AT_ONCE], *at = (N(vec) *)x;
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) sum[v] = at[v];
+    for (int64_t k = lo; k < hi; k++) {
+        const N(vec) *y = (const N(vec) *)(b + k * ld);
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) sum[v] -= f[k * next] * y[v];
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) at[v] = sum[v];
+#else
+    for (int64_t k = lo; k < hi; k++)
+        for (int64_t c = 0; c < vectors * N(LANES_OF) / 2; c++) x[c] -= f[k * next] * b[k * ld + c];
 #endif
-    for (int64_t step = 0; step < n && r; step++) {
-        int64_t i = down ? step : n - 1 - step, from = down ? 0 : i + 1, to = down ? i : n;
-        T *x = b + i * ldb;
-        for (int64_t k = from; k < to; k++) {
-            T f = *N(part)(a, i, k).at;
-            const T *y = b + k * ldb;
-            if (a.conj) f = CONJ(f);
-            for (int64_t c = 0; c < r; c++) x[c] -= f * y[c];
-        }
-        if (unit) continue;
-        T d = *N(part)(a, i, i).at;
-        if (a.conj) d = CONJ(d);
-        for (int64_t c = 0; c < r; c++) x[c] = DIV(x[c], d);
+}
+static OUTLINED void N(solve_columns)(const N(Solve) * s, const T *restrict a, T *restrict b, T *from, int64_t count) {
+    size_t bytes = sizeof(T) * (size_t)count;
+    for (int64_t i = 0; i < s->n; i++) {
+        if (count < N(SOLVED)) memset(b + i * N(SOLVED), 0, sizeof(T) * N(SOLVED));
+        memcpy(b + i * N(SOLVED), from + i * s->ldb, bytes);
+    }
+    for (int64_t step = 0; step < s->n; step++) {
+        int64_t i = s->down ? step : s->n - 1 - step, lo = s->down ? 0 : i + 1, hi = s->down ? i : s->n;
+        T *x = b + i * N(SOLVED);
+        if (count > N(LANES_OF) / N(PARTS))
+            N(row)(x, a + i * BASE, 1, b, N(SOLVED), lo, hi, AT_ONCE);
+        else
+            N(row)(x, a + i * BASE, 1, b, N(SOLVED), lo, hi, 1);
+        for (int64_t c = 0; c < count && !s->unit; c++) x[c] = DIV(x[c], a[i * BASE + i]);
+        memcpy(from + i * s->ldb, x, bytes);
     }
 }
-/* X in the place of B (n × r), op(A) X = B; op(A) is lower triangular if `down`. */
-static void N(solve)(N(View) a, bool down, bool unit, T *b, int64_t ldb, int64_t n, int64_t r, T *room) {
-    if (n <= BASE) {
-        for (int64_t c = 0; c < r; c += SOLVED_AT_ONCE)
-            N(solve_base)(a, down, unit, b + c, ldb, n, jaxcc_rt_least(r - c, SOLVED_AT_ONCE));
+static OUTLINED void N(solve_base)(const N(Solve) * s, T *room) {
+    T *a = room, *b = a + BASE * BASE;
+    for (int64_t i = 0; i < s->n; i++)
+        for (int64_t k = 0; k < s->n; k++) {
+            T v = *N(part)(s->a, i, k).at;
+            a[i * BASE + k] = s->a.conj ? CONJ(v) : v;
+        }
+    for (int64_t c = 0; c < s->r; c += N(SOLVED))
+        N(solve_columns)(s, a, b, s->b + c, jaxcc_rt_least(s->r - c, N(SOLVED)));
+}
+/* Of rows [row, row + n). */
+static N(Solve) N(solve_rows)(N(Solve) s, int64_t row, int64_t n) {
+    s.a = N(part)(s.a, row, row), s.b += row * s.ldb, s.n = n;
+    return s;
+}
+static void N(solve_here)(const N(Solve) * s, Room room) {
+    if (s->n <= BASE) {
+        N(solve_base)(s, room.at);
         return;
     }
-    int64_t half = jaxcc_rt_half(n, BASE), rest = n - half;
-    T *low = b + half * ldb;
-    if (down) {
-        N(solve)(a, down, unit, b, ldb, half, r, room);
-        N(update)(low, ldb, N(part)(a, half, 0), b, ldb, rest, r, half, room);
-    }
-    N(solve)(N(part)(a, half, half), down, unit, low, ldb, rest, r, room);
-    if (!down) {
-        N(update)(b, ldb, N(part)(a, 0, half), low, ldb, half, r, rest, room);
-        N(solve)(a, down, unit, b, ldb, half, r, room);
-    }
+    int64_t half = jaxcc_rt_half(s->n, BASE), rest = s->n - half;
+    int64_t first = s->down ? 0 : half, then = half - first, solved = s->down ? half : rest;
+    N(Solve) known = N(solve_rows)(*s, first, solved), open = N(solve_rows)(*s, then, s->n - solved);
+    N(solve_here)(&known, room);
+    N(subtract)(&(N(Product)){open.b, s->ldb, N(part)(s->a, then, first), known.b, s->ldb, open.n, s->r, solved}, false,
+                room);
+    N(solve_here)(&open, room);
 }
+static void N(solve_some)(void *solve, int64_t lo, int64_t hi) {
+    N(Solve) s = *(const N(Solve) *)solve;
+    s.b += lo * PIECE_COLUMNS, s.r = jaxcc_rt_least(s.r - lo * PIECE_COLUMNS, (hi - lo) * PIECE_COLUMNS);
+    T *room = jaxcc_rt_workspace_get(jaxcc_rt_room(s.n, s.r) * (int64_t)sizeof(T));
+    if (room)
+        N(solve_here)(&s, (Room){room, NULL}), jaxcc_rt_workspace_put(room);
+    else
+        *s.failed = true;
+}
+static OUTLINED void N(solve)(const N(Solve) * s, Room room) {
+    N(Solve) parts = *s;
+    parts.failed = room.failed;
+    if (room.failed && s->r >= 2 * PIECE_COLUMNS && s->n * s->n * s->r >= WORK_OF_THREADS)
+        jaxcc_rt_parallel_for(N(solve_some), &parts, (s->r - 1) / PIECE_COLUMNS + 1, 1);
+    else
+        N(solve_here)(s, room);
+}
+#if KIND > 1
+/* Real parts in the place of imaginary ones. */
+static N(vec) N(swapped)(N(vec) x) {
+    N(vec) y;
+#pragma GCC unroll 16
+    for (int i = 0; i < N(LANES_OF); i++) y[i] = x[i ^ 1];
+    return y;
+}
+#endif
 /* Σ conj?(x) y of n numbers. */
 static T N(dot)(const T *x, const T *y, int64_t n, bool conj) {
+    enum { SUMS = 4, ONE = N(LANES_OF) / N(PARTS) };
+    const N(vec) *u = (const N(vec) *)x, *v = (const N(vec) *)y;
     T s = 0;
     int64_t k = 0;
+    N(vec) sum[SUMS] = {0};
 #if KIND < 2
-    N(vec) sum[4] = {0};
-    for (; k + 4 * N(LANES_OF) <= n; k += 4 * N(LANES_OF))
-        for (int v = 0; v < 4; v++)
-            sum[v] += *(const N(vec) *)(x + k + v * N(LANES_OF)) * *(const N(vec) *)(y + k + v * N(LANES_OF));
-    for (; k + N(LANES_OF) <= n; k += N(LANES_OF)) sum[0] += *(const N(vec) *)(x + k) * *(const N(vec) *)(y + k);
+    for (; k + SUMS * ONE <= n; k += SUMS * ONE, u += SUMS, v += SUMS)
+        for (int i = 0; i < SUMS; i++) sum[i] += u[i] * v[i];
+    for (; k + ONE <= n; k += ONE) sum[0] += *u++ * *v++;
     sum[0] += sum[1] + sum[2] + sum[3];
-    for (int l = 0; l < N(LANES_OF); l++) s += sum[0][l];
+    for (int l = 0; l < ONE; l++) s += sum[0][l];
+#else
+    /* sum[0]: products of real and of imaginary parts, sum[1]: of one with the other; sum[2], sum[3] as these */
+    for (; k + 2 * ONE <= n; k += 2 * ONE, u += 2, v += 2)
+        for (int i = 0; i < 2; i++) sum[2 * i] += u[i] * v[i], sum[2 * i + 1] += u[i] * N(swapped)(v[i]);
+    sum[0] += sum[2], sum[1] += sum[3];
+    R re = 0, im = 0;
+    for (int l = 0; l < N(LANES_OF); l += 2) {
+        re += conj ? sum[0][l] + sum[0][l + 1] : sum[0][l] - sum[0][l + 1];
+        im += conj ? sum[1][l] - sum[1][l + 1] : sum[1][l] + sum[1][l + 1];
+    }
+    __real__ s = re, __imag__ s = im;
 #endif
     for (; k < n; k++) s += (conj ? CONJ(x[k]) : x[k]) * y[k];
     return s;
 }
-/* As `solve` for one column, x, and an op that conjugates nothing: by dot products with rows of op(A), or by multiples of its columns where these are what is
-   contiguous. */
+/* As `solve` for one column, x, and an op that conjugates nothing: by dot products with rows of op(A), or by multiples
+   of its columns where these are what is contiguous. */
 static void N(solve_column)(N(View) a, bool down, bool unit, T *x, int64_t n) {
     bool by_rows = a.column == 1;
     for (int64_t step = 0; step < n; step++) {
@@ -206,30 +329,32 @@ static void N(solve_column)(N(View) a, bool down, bool unit, T *x, int64_t n) {
 }
 /* As N(triangular) for one matrix, rows of A lda and of B ldb apart. */
 static void N(solve_blocks)(const T *a, int64_t lda, T *b, int64_t ldb, int64_t n, int64_t r, bool lower,
-                            bool transposed, bool unit, T *room) {
+                            bool transposed, bool unit, Room room) {
     N(View) view = {a, transposed ? 1 : lda, transposed ? lda : 1, false};
     if (r >= N(LANES_OF) / 2) {
-        N(solve)(view, lower != transposed, unit, b, ldb, n, r, room);
+        N(solve)(&(N(Solve)){view, lower != transposed, unit, b, ldb, n, r, NULL}, room);
         return;
     }
+    T *x = room.at;
     for (int64_t c = 0; c < r; c++) {
-        for (int64_t i = 0; i < n; i++) room[i] = b[i * ldb + c];
-        N(solve_column)(view, lower != transposed, unit, room, n);
-        for (int64_t i = 0; i < n; i++) b[i * ldb + c] = room[i];
+        for (int64_t i = 0; i < n; i++) x[i] = b[i * ldb + c];
+        N(solve_column)(view, lower != transposed, unit, x, n);
+        for (int64_t i = 0; i < n; i++) b[i * ldb + c] = x[i];
     }
 }
 
 /* ---- Cholesky: U in the upper triangle, Uᴴ U = A */
+enum { N(GROUP) = N(SOLVED) / 2 < BASE ? N(SOLVED) / 2 : BASE }; /* columns at once */
+_Static_assert(BASE % N(GROUP) == 0, "whole groups");
 static OUTLINED void N(cholesky_base)(T *a, int64_t lda, int64_t n, uint8_t *bad, T *u) {
     for (int64_t i = 0; i < BASE; i++)
         for (int64_t c = 0; c < BASE; c++) u[i * BASE + c] = i < n && c < n && c >= i ? a[i * lda + c] : 0;
     for (int64_t j = 0; j < n; j++) {
-        T *x = u + j * BASE;
-        int64_t from = j & -16;
-        for (int64_t k = 0; k < j; k++) {
-            const T *y = u + k * BASE, f = CONJ(y[j]);
-            for (int64_t c = from; c < BASE; c++) x[c] -= f * y[c];
-        }
+        T *x = u + j * BASE, f[BASE];
+        int64_t from = j - j % N(GROUP);
+        for (int64_t k = 0; k < j; k++) f[k] = CONJ(u[k * BASE + j]);
+        for (int64_t c = from; c < BASE; c += N(GROUP))
+            N(row)(x + c, f, 1, u + c, BASE, 0, j, N(GROUP) * N(PARTS) / N(LANES_OF));
         R d = RE(x[j]);
         *bad |= !(d > 0);
         d = SQRT(d);
@@ -239,42 +364,43 @@ static OUTLINED void N(cholesky_base)(T *a, int64_t lda, int64_t n, uint8_t *bad
     for (int64_t i = 0; i < n; i++)
         for (int64_t c = i; c < n; c++) a[i * lda + c] = u[i * BASE + c];
 }
-/* The upper triangle of C -= Uᴴ U. */
-static void N(update_upper)(T *c, int64_t ldc, const T *u, int64_t ldu, int64_t n, int64_t terms, T *room) {
-    for (int64_t from = 0; from < n; from += UPPER_ROWS)
-        N(update)(c + from * (ldc + 1), ldc, (N(View)){u + from, 1, ldu, KIND > 1}, u + from, ldu,
-                  jaxcc_rt_least(n - from, UPPER_ROWS), n - from, terms, room);
-}
-static void N(cholesky_upper)(T *a, int64_t lda, int64_t n, uint8_t *bad, T *room) {
+static void N(cholesky_upper)(T *a, int64_t lda, int64_t n, uint8_t *bad, Room room) {
     if (n <= BASE) {
-        N(cholesky_base)(a, lda, n, bad, room);
+        N(cholesky_base)(a, lda, n, bad, room.at);
         return;
     }
     int64_t half = jaxcc_rt_half(n, BASE), rest = n - half;
     T *right = a + half, *low = right + half * lda;
     N(cholesky_upper)(a, lda, half, bad, room);
-    N(solve)((N(View)){a, 1, lda, KIND > 1}, true, false, right, lda, half, rest, room);
-    N(update_upper)(low, lda, right, lda, rest, half, room);
+    N(solve)(&(N(Solve)){{a, 1, lda, KIND > 1}, true, false, right, lda, half, rest, NULL}, room);
+    N(subtract)(&(N(Product)){low, lda, {right, 1, lda, KIND > 1}, right, lda, rest, rest, half}, true, room);
     N(cholesky_upper)(low, lda, rest, bad, room);
 }
-/* Copies the lower triangle's conjugates to the upper one, or if `back` from there. */
-static void N(copy_triangle)(T *a, int64_t n, bool back) {
-    for (int64_t i0 = 0; i0 < n; i0 += COPIED_AT_ONCE)
-        for (int64_t c0 = 0; c0 <= i0; c0 += COPIED_AT_ONCE)
-            for (int64_t i = i0; i < n && i < i0 + COPIED_AT_ONCE; i++)
-                for (int64_t c = c0; c < i && c < c0 + COPIED_AT_ONCE; c++) {
-                    T *low = &a[i * n + c], *high = &a[c * n + i];
-                    if (back)
-                        *low = CONJ(*high);
-                    else
-                        *high = CONJ(*low);
-                }
+/* The conjugate transpose of m × n ≤ COPIED_AT_ONCE² numbers: whole lines of the caches are read and written. */
+static void N(turn_block)(T *to, const T *from, int64_t ld, int64_t m, int64_t n) {
+    T turned[COPIED_AT_ONCE][COPIED_AT_ONCE];
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t c = 0; c < n; c++) turned[c][i] = CONJ(from[i * ld + c]);
+    for (int64_t c = 0; c < n; c++) memcpy(to + c * ld, turned[c], sizeof(T) * (size_t)m);
+}
+/* The upper triangle's conjugates go to the lower one of `to`, or if `up` the lower's to the upper; what is on the
+   other side of the diagonal in its blocks changes too. */
+static void N(turn_triangle)(T *to, const T *from, int64_t n, bool up) {
+    for (int64_t i = 0; i < n; i += COPIED_AT_ONCE)
+        for (int64_t c = 0; c <= i; c += COPIED_AT_ONCE) {
+            int64_t low = i * n + c, high = c * n + i;
+            int64_t rows = jaxcc_rt_least(n - i, COPIED_AT_ONCE), columns = jaxcc_rt_least(n - c, COPIED_AT_ONCE);
+            if (up)
+                N(turn_block)(to + high, from + low, n, rows, columns);
+            else
+                N(turn_block)(to + low, from + high, n, columns, rows);
+        }
 }
 /* As N(cholesky) for one matrix, `given`, of which the upper triangle stays as it is. */
-static void N(cholesky_blocks)(T *a, const T *given, int64_t n, uint8_t *bad, T *room) {
-    N(copy_triangle)(a, n, false);
+static void N(cholesky_blocks)(T *a, const T *given, int64_t n, uint8_t *bad, Room room) {
+    N(turn_triangle)(a, given, n, true);
     N(cholesky_upper)(a, n, n, bad, room);
-    N(copy_triangle)(a, n, true);
+    N(turn_triangle)(a, a, n, false);
     for (int64_t i = 0; i < n; i++)
         memcpy(a + i * (n + 1) + 1, given + i * (n + 1) + 1, sizeof(T) * (size_t)(n - 1 - i));
 }
@@ -299,7 +425,7 @@ static OUTLINED void N(lu_base)(T *a, int64_t lda, int64_t m, int64_t n, int32_t
     N(to_columns)(p, a, lda, m, n);
     for (int64_t j = 0; j < m && j < n; j++) {
         T *x = p + j * m;
-        int64_t at = SIZE1(x[j]) == SIZE1(x[j]) ? j + N(largest)(x + j, m - j) : j; /* NaN stay in place */
+        int64_t at = __builtin_isnan(SIZE1(x[j])) ? j : j + N(largest)(x + j, m - j); /* NaN stay in place */
         pivots[j] = (int32_t)at;
         if (at != j)
             for (int64_t c = 0; c < n; c++) {
@@ -316,7 +442,7 @@ static OUTLINED void N(lu_base)(T *a, int64_t lda, int64_t m, int64_t n, int32_t
     }
     N(from_columns)(a, lda, p, m, n);
 }
-static void N(swap_rows)(T *a, int64_t lda, int64_t n, const int32_t *pivots, int64_t count) {
+static OUTLINED void N(swap_rows)(T *a, int64_t lda, int64_t n, const int32_t *pivots, int64_t count) {
     for (int64_t k = 0; k < count; k++) {
         T *x = a + k * lda, *y = a + pivots[k] * lda;
         for (int64_t c = 0; x != y && c < n; c++) {
@@ -325,37 +451,36 @@ static void N(swap_rows)(T *a, int64_t lda, int64_t n, const int32_t *pivots, in
         }
     }
 }
-static void N(lu_halves)(T *a, int64_t lda, int64_t m, int64_t n, int32_t *pivots, T *room) {
+/* As N(lu) for one matrix, rows lda apart. */
+static void N(lu_blocks)(T *a, int64_t lda, int64_t m, int64_t n, int32_t *pivots, Room room) {
     int64_t k = jaxcc_rt_least(m, n);
     if (n <= COLUMNS_OF_LU) {
-        N(lu_base)(a, lda, m, n, pivots, room);
+        N(lu_base)(a, lda, m, n, pivots, room.at);
         return;
     }
     int64_t half = k <= COLUMNS_OF_LU ? k : jaxcc_rt_half(k, COLUMNS_OF_LU);
     T *right = a + half, *low = a + half * lda;
-    N(lu_halves)(a, lda, m, half, pivots, room);
+    N(lu_blocks)(a, lda, m, half, pivots, room);
     N(swap_rows)(right, lda, n - half, pivots, half);
-    N(solve)((N(View)){a, lda, 1, false}, true, true, right, lda, half, n - half, room);
+    N(solve)(&(N(Solve)){{a, lda, 1, false}, true, true, right, lda, half, n - half, NULL}, room);
     if (m == half) return;
-    N(update)(right + half * lda, lda, (N(View)){low, lda, 1, false}, right, lda, m - half, n - half, half, room);
-    N(lu_halves)(right + half * lda, lda, m - half, n - half, pivots + half, room);
+    N(Product) p = {right + half * lda, lda, {low, lda, 1, false}, right, lda, m - half, n - half, half};
+    N(subtract)(&p, false, room);
+    N(lu_blocks)(right + half * lda, lda, m - half, n - half, pivots + half, room);
     N(swap_rows)(low, lda, half, pivots + half, k - half);
     for (int64_t i = half; i < k; i++) pivots[i] += (int32_t)half;
 }
-/* As N(lu) for one matrix. */
-static void N(lu_blocks)(T *a, int64_t m, int64_t n, int32_t *pivots, T *room) {
-    N(lu_halves)(a, n, m, n, pivots, room);
-}
 
 /* ---- QR, REFLECTORS at a time: I - V T Vᴴ for the product of the reflectors in the columns of V */
-/* Room: V, its columns of m numbers one after the other, with ones and zeros above the reflectors; T; W; the rest. */
+/* V, its columns of m numbers one after the other, with ones and zeros above the reflectors; T; W. */
 typedef struct {
-    T *v, *t, *w, *room;
+    T *v, *t, *w;
+    Room room; /* the rest */
     int64_t m, count;
 } N(Reflectors);
-static N(Reflectors) N(reflectors)(T *room, int64_t m, int64_t n, int64_t count) {
-    T *v = room + REFLECTORS * REFLECTORS, *w = v + REFLECTORS * m;
-    return (N(Reflectors)){v, room, w, w + REFLECTORS * n, m, count};
+static N(Reflectors) N(reflectors)(Room room, int64_t m, int64_t n, int64_t count) {
+    T *t = room.at, *v = t + REFLECTORS * REFLECTORS, *w = v + REFLECTORS * m;
+    return (N(Reflectors)){v, t, w, {w + REFLECTORS * n, room.failed}, m, count};
 }
 /* T from V and the factors, of which count are not 0. */
 static void N(join_reflectors)(const N(Reflectors) * h, const T *taus) {
@@ -376,7 +501,8 @@ static void N(apply_reflectors)(const N(Reflectors) * h, bool turned, T *c, int6
     if (n <= 0) return;
     int64_t count = h->count;
     memset(h->w, 0, sizeof(T) * (size_t)(count * n));
-    N(update)(h->w, n, (N(View)){h->v, h->m, 1, KIND > 1}, c, ldc, count, n, h->m, h->room); /* -Vᴴ C */
+    N(Product) p = {h->w, n, {h->v, h->m, 1, KIND > 1}, c, ldc, count, n, h->m};
+    N(subtract)(&p, false, h->room);               /* -Vᴴ C */
     for (int64_t step = 0; step < count; step++) { /* W = -op(T) W, rows of T in the order that reads old rows of W */
         int64_t i = turned ? count - 1 - step : step, from = turned ? 0 : i + 1, to = turned ? i : count;
         T *x = h->w + i * n, f = h->t[i * (REFLECTORS + 1)];
@@ -388,10 +514,10 @@ static void N(apply_reflectors)(const N(Reflectors) * h, bool turned, T *c, int6
             for (int64_t e = 0; e < n; e++) x[e] -= g * y[e];
         }
     }
-    N(update)(c, ldc, (N(View)){h->v, 1, h->m, false}, h->w, n, h->m, n, count, h->room);
+    N(subtract)(&(N(Product)){c, ldc, {h->v, 1, h->m, false}, h->w, n, h->m, n, count}, false, h->room);
 }
 /* As N(geqrf) for one matrix. */
-static void N(qr_blocks)(T *a, int64_t m, int64_t n, T *taus, T *room) {
+static void N(qr_blocks)(T *a, int64_t m, int64_t n, T *taus, Room room) {
     int64_t k = jaxcc_rt_least(m, n);
     for (int64_t j0 = 0; j0 < k; j0 += REFLECTORS) {
         T *corner = a + j0 * (n + 1);
@@ -415,7 +541,7 @@ static void N(qr_blocks)(T *a, int64_t m, int64_t n, T *taus, T *room) {
     }
 }
 /* As N(orgqr) for one matrix. */
-static void N(q_blocks)(T *a, int64_t m, int64_t n, int64_t k, const T *taus, T *room) {
+static void N(q_blocks)(T *a, int64_t m, int64_t n, int64_t k, const T *taus, Room room) {
     for (int64_t i = 0; i < m; i++)
         for (int64_t c = k; c < n; c++) a[i * n + c] = i == c;
     for (int64_t j0 = (k - 1) / REFLECTORS * REFLECTORS; k > 0 && j0 >= 0; j0 -= REFLECTORS) {

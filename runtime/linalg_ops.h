@@ -34,16 +34,17 @@ static int64_t F(count)(const Job *j, int64_t block) {
 
 /* ---- cholesky: sizes batch, n */
 static void F(cholesky_one)(Job *j, int64_t i, void *scratch) {
-    static void (*const level[])(T *, const T *, int64_t, uint8_t *, T *) = LEVELS(cholesky_blocks);
+    static void (*const level[])(T *, const T *, int64_t, uint8_t *, Room) = LEVELS(cholesky_blocks);
     int64_t n = j->sizes[1];
     uint8_t bad = 0;
     T *x = (T *)j->arrays[1] + i * n * n;
     const T *a = (const T *)j->arrays[0] + i * n * n;
-    memcpy(x, a, sizeof(T) * (size_t)(n * n));
-    if (n > SMALL)
-        level[j->level](x, a, n, &bad, scratch);
-    else
+    if (n > SMALL) {
+        level[j->level](x, a, n, &bad, jaxcc_rt_job_room(j, scratch));
+    } else {
+        memcpy(x, a, sizeof(T) * (size_t)(n * n));
         F(cholesky)(x, n, &bad);
+    }
     if (bad) F(fill_nan)(x, n * n);
 }
 static void F(cholesky_lanes)(Job *j, int64_t block, void *scratch) {
@@ -68,19 +69,19 @@ ENTRY(cholesky) {
 
 /* ---- lu: sizes batch, m, n; the factors, the pivots */
 static void F(lu_one)(Job *j, int64_t i, void *scratch) {
-    int64_t m = j->sizes[1], n = j->sizes[2], k = m < n ? m : n;
-    static void (*const level[])(T *, int64_t, int64_t, int32_t *, T *) = LEVELS(lu_blocks);
+    int64_t m = j->sizes[1], n = j->sizes[2], k = jaxcc_rt_least(m, n);
+    static void (*const level[])(T *, int64_t, int64_t, int64_t, int32_t *, Room) = LEVELS(lu_blocks);
     T *x = (T *)j->arrays[1] + i * m * n;
     int32_t *pivots = (int32_t *)j->arrays[2] + i * k;
     memcpy(x, (const T *)j->arrays[0] + i * m * n, sizeof(T) * (size_t)(m * n));
     if (m > SMALL || n > SMALL)
-        level[j->level](x, m, n, pivots, scratch);
+        level[j->level](x, n, m, n, pivots, jaxcc_rt_job_room(j, scratch));
     else
         F(lu)(x, m, n, pivots);
 }
 static void F(lu_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(T *, int64_t, int64_t, int32_t *) = LEVELS(lu);
-    int64_t m = j->sizes[1], n = j->sizes[2], k = m < n ? m : n, count = F(count)(j, block);
+    int64_t m = j->sizes[1], n = j->sizes[2], k = jaxcc_rt_least(m, n), count = F(count)(j, block);
     T *x = scratch;
     int32_t *pivots = (int32_t *)(x + m * n * LANES), *out = (int32_t *)j->arrays[2] + block * LANES * k;
     F(pack)(x, (const T *)j->arrays[0] + block * LANES * m * n, m * n, count);
@@ -103,12 +104,12 @@ static void F(triangular_one)(Job *j, int64_t i, void *scratch) {
     const int64_t *s = j->sizes;
     int64_t n = s[1], r = s[2];
     const T *a = (const T *)j->arrays[0] + i * n * n;
-    static void (*const level[])(const T *, int64_t, T *, int64_t, int64_t, int64_t, bool, bool, bool, T *) =
+    static void (*const level[])(const T *, int64_t, T *, int64_t, int64_t, int64_t, bool, bool, bool, Room) =
         LEVELS(solve_blocks);
     T *x = (T *)j->arrays[2] + i * n * r;
     memcpy(x, (const T *)j->arrays[1] + i * n * r, sizeof(T) * (size_t)(n * r));
     if (n > SMALL)
-        level[j->level](a, n, x, r, n, r, s[3], s[4], s[5], scratch);
+        level[j->level](a, n, x, r, n, r, s[3], s[4], s[5], jaxcc_rt_job_room(j, scratch));
     else
         F(triangular)(a, x, n, r, s[3], s[4], s[5]);
 }
@@ -133,18 +134,18 @@ ENTRY(triangular) {
 
 /* ---- geqrf: sizes batch, m, n; the reflectors, their factors */
 static void F(geqrf_one)(Job *j, int64_t i, void *scratch) {
-    int64_t m = j->sizes[1], n = j->sizes[2], k = m < n ? m : n;
-    static void (*const level[])(T *, int64_t, int64_t, T *, T *) = LEVELS(qr_blocks);
+    int64_t m = j->sizes[1], n = j->sizes[2], k = jaxcc_rt_least(m, n);
+    static void (*const level[])(T *, int64_t, int64_t, T *, Room) = LEVELS(qr_blocks);
     T *x = (T *)j->arrays[1] + i * m * n, *taus = (T *)j->arrays[2] + i * k;
     memcpy(x, (const T *)j->arrays[0] + i * m * n, sizeof(T) * (size_t)(m * n));
     if (m > SMALL || n > SMALL)
-        level[j->level](x, m, n, taus, scratch);
+        level[j->level](x, m, n, taus, jaxcc_rt_job_room(j, scratch));
     else
         F(geqrf)(x, m, n, taus);
 }
 static void F(geqrf_lanes)(Job *j, int64_t block, void *scratch) {
     static void (*const level[])(T *, int64_t, int64_t, T *) = LEVELS(geqrf);
-    int64_t m = j->sizes[1], n = j->sizes[2], k = m < n ? m : n, count = F(count)(j, block);
+    int64_t m = j->sizes[1], n = j->sizes[2], k = jaxcc_rt_least(m, n), count = F(count)(j, block);
     T *x = scratch, *taus = x + m * n * LANES;
     F(pack)(x, (const T *)j->arrays[0] + block * LANES * m * n, m * n, count);
     level[j->level](x, m, n, taus);
@@ -163,12 +164,12 @@ ENTRY(geqrf) {
 /* ---- orgqr: sizes batch, m, n, k; reflectors and factors → the product's first n columns */
 static void F(orgqr_one)(Job *j, int64_t i, void *scratch) {
     int64_t m = j->sizes[1], n = j->sizes[2], k = j->sizes[3];
-    static void (*const level[])(T *, int64_t, int64_t, int64_t, const T *, T *) = LEVELS(q_blocks);
+    static void (*const level[])(T *, int64_t, int64_t, int64_t, const T *, Room) = LEVELS(q_blocks);
     T *x = (T *)j->arrays[2] + i * m * n;
     const T *taus = (const T *)j->arrays[1] + i * k;
     memcpy(x, (const T *)j->arrays[0] + i * m * n, sizeof(T) * (size_t)(m * n));
     if (m > SMALL)
-        level[j->level](x, m, n, k, taus, scratch);
+        level[j->level](x, m, n, k, taus, jaxcc_rt_job_room(j, scratch));
     else
         F(orgqr)(x, m, n, k, taus);
 }

@@ -108,7 +108,7 @@ static void N(reflector)(T *a, int64_t ld, int64_t i0, int64_t j, int64_t m, T *
     }
     for (int64_t i = i0; i < m; i++) LANES_L sum[l] += NORM2(AT(a, i, j, ld)[l] * by[l]);
     LANES_L {
-        bool none = most[l] == 0 && sum[l] == sum[l]; /* not where NaN are below */
+        bool none = most[l] == 0 && !__builtin_isnan(sum[l]); /* not where NaN are below */
         T alpha = AT(a, i0, j, ld)[l] * by[l];
         R norm = SQRT((R)sum[l]), beta = RE(alpha) < 0 || (RE(alpha) == 0 && SIGNBIT(RE(alpha))) ? norm : -norm;
         tau[l] = none ? (T)0 : (beta - alpha) / (none ? 1 : beta);
