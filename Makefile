@@ -106,6 +106,7 @@ $(B)/gen/stdlib.c $(B)/gen/rules.c: Makefile | $(B)/deps
 	@{ echo '#include "compiler/passes/stdlib.h"'; echo 'const TextFile $(TABLE)[] = {'; \
 	for f in $(filter %.jaxpr,$^); do n=$${f##*/}; echo "{\"$${n%.jaxpr}\","; sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $$f; \
 	echo ", $$(wc -c <$$f)},"; done; echo '{0, 0, 0}};'; } >$@
+$(B)/compiler/codegen/report.o: compiler/codegen/report.html
 $(B)/libjaxcc.a: $(FRONT_O)
 $(B)/libjaxcc_plan.a: $(PLAN_O)
 $(B)/libjaxcc_codegen.a: $(BACK_O)

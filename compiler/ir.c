@@ -158,6 +158,7 @@ Str val_name(const Ctx *cx, Val v) {
 static Str name_of(const void *cx, uint32_t val) { return val_name(cx, val); }
 
 Str ctx_type_text(const Ctx *cx, Type t) { return type_text(cx->arena, cx->types, t, name_of, cx); }
+Str ctx_dim_text(const Ctx *cx, Dim d) { return dim_text(cx->arena, cx->types, d, name_of, cx); }
 
 /* ---- parameters */
 

@@ -218,6 +218,7 @@ typedef struct Ctx {
     struct AxisScope *axes; /* typecheck: the axes of meshes bound by enclosing programs */
     /* of all programs: */
     Intern dim_names;             /* the symbols in the program read; empty if nobody asks (dims.c) */
+    struct Report *report;        /* --report: what the plans of the library are; NULL: off */
     struct Timer *timer;          /* -ftime-report: timer_stage(cx->timer, "mlir"); NULL: off */
     struct Stdlib *stdlib;        /* the programs of stdlib/ read so far; NULL: none */
     struct TextRules *text_rules; /* derivatives that are text, once read; NULL: not yet */
@@ -245,6 +246,7 @@ static inline bool all_scalars(const Ctx *cx, Vals vs) {
 Str val_name(const Ctx *, Val);
 /* The type as text for messages. */
 Str ctx_type_text(const Ctx *, Type);
+Str ctx_dim_text(const Ctx *, Dim);
 
 /* ---- parameters of an equation: NULL or the neutral value if it has no parameter of that key */
 const Param *param_find(const Eqn *, ParamKey);

@@ -79,6 +79,7 @@ SETS(MF, o->dep_file, v)
 SETS(w, no_warnings, true)
 SETS(v, o->verbose, true)
 SETS(ftime_report, o->time_report, true)
+SETS(report, o->report, v)
 SETS(save_temps, o->save_temps, true)
 SETS(version, version, true)
 SETS(help, help, true)
@@ -596,6 +597,18 @@ Str options_less_memory(Arena *arena, const Options *o) {
                          : str_format(arena, "; see --remat=levels:%lld", (long long)o->levels + 1);
 }
 
+static bool ends(const char *path, const char *suffix) {
+    size_t n = strlen(path), k = strlen(suffix);
+    return n > k && !strcmp(path + n - k, suffix);
+}
+bool options_report_page(const Options *o) { return o->report && ends(o->report, ".html"); }
+static bool settle_report(const Options *o) {
+    bool code = o->emit != EMIT_jaxpr && o->emit != EMIT_types && o->emit != EMIT_header && !o->check_only;
+    if (o->report && !code)
+        return wrong("--report goes with what is compiled, which %s ends before", o->check_only ? "--check" : "--emit");
+    if (!o->report || options_report_page(o) || ends(o->report, ".json")) return true;
+    return wrong("--report=%s: the file is called FILE.html or FILE.json", o->report);
+}
 static bool settle(Reader *r) {
     Options *o = r->o;
     bool text;
@@ -611,6 +624,7 @@ static bool settle(Reader *r) {
     if (o->no_check && o->entries.n) return wrong("--entry needs a checked program");
     bool library = o->emit == EMIT_so || o->emit == EMIT_a || o->emit == EMIT_obj, to_file = file_is_regular(o->output);
     Str stem = path_stem(str(o->output));
+    if (!settle_report(o)) return false;
     if (library && !r->no_header && (r->header || to_file))
         o->header = r->header ? r->header : str_format(r->arena, "%.*s.h", SF(stem)).at;
     if (!settle_deps(r, stem, to_file)) return false;

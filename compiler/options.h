@@ -73,6 +73,7 @@ struct Options {
     EmitKind emit;
     const char *name;   /* of the C function; a C identifier */
     const char *header; /* path, or NULL: none */
+    const char *report; /* --report: path, .html or .json; or NULL */
     const char *in_type, *consts;
     struct {
         Str name;
@@ -110,6 +111,8 @@ struct Options {
 
 /* Is the code for GPUs (--target=nvptx64 or one of its other names)? */
 bool options_for_device(const Options *);
+/* Is --report a page? Else it is JSON. */
+bool options_report_page(const Options *);
 /* What takes less memory for what loops keep for the backward part, after a message: "; see --remat=sqrt". Empty if
    nothing does, or if no function is a derivative in reverse. */
 Str options_less_memory(Arena *, const Options *);

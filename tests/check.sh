@@ -53,6 +53,7 @@ all() {
     part sh tests/programs.sh "$build"
     part sh tests/entries.sh "$build"
     part sh tests/remat.sh "$build"
+    part sh tests/report.sh "$build"
     part sh tests/reads.sh "$build"
     part sh tests/writes.sh "$build"
     part sh tests/vmap.sh "$build"

@@ -4,6 +4,8 @@
 #include "host/constants.h"
 #include "host/host.h"
 #include "host/link.h"
+#include "plan/report.h"
+#include "report.h"
 
 static bool linked(Ctx *cx, Emit *e, Programs programs, EmitKind kind, const Output *out) {
     Output object = {out->path, output_scratch(cx->arena, cx->diags, NULL)};
@@ -60,6 +62,7 @@ static bool level_write(Ctx *cx, Emit *e, const Program *program, const Signatur
     timer_stage(cx->timer, "plan");
     level->plan = plan(callees, program->j, NULL);
     timer_stage(cx->timer, "build");
+    if (level->plan && cx->report) report_plan(cx->report, level->plan, str(program->name));
     if (!level->plan || !extents_are_given(level->plan, program)) return false;
     level->body = host_program(level->plan, e, program, s);
     return true;
@@ -83,11 +86,12 @@ static bool module_write(Emit *e, Programs programs, EmitKind kind, const Output
 bool codegen(Ctx *cx, Programs programs, EmitKind kind, const Output *out) {
     Targets targets;
     if (!targets_from_options(cx, &targets)) return false;
+    if (cx->options->report) cx->report = report_new(cx->arena);
     Emit *e = emit_open(cx, &targets);
     e->for_ld = kind == EMIT_so && !link_by_lld(cx);
     bool ok = true;
     for (uint32_t i = 0; i < programs.n && ok; i++) ok = program_write(cx, e, &programs.at[i]);
-    ok = ok && module_write(e, programs, kind, out);
+    ok = ok && module_write(e, programs, kind, out) && (kind != cx->options->emit || report_write(cx, programs));
     emit_close(e);
     return ok;
 }

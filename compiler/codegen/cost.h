@@ -56,6 +56,21 @@ enum {
     SLOTS_AT_ONCE = 4 /* … which are read at the same time */
 };
 
+/* ---- reports: a nominal machine. A thread of a CPU: its clock, and bytes per ns from the nearest caches, the last one
+   and memory, as measured on one of Zen 4; a GPU: operations and bytes per ns, as an H100 of NVIDIA's data sheet. */
+enum {
+    NOMINAL_MHZ = 3500,
+    CACHE_BYTES = 1 << 20,
+    CACHE_RATE = 118,
+    LAST_CACHE_BYTES = 1 << 24,
+    LAST_CACHE_RATE = 93,
+    MEMORY_RATE = 16,
+    DEVICE_OPERATIONS = 67000,
+    DEVICE_PRODUCTS = 990000, /* on tensor cores, of 16-bit numbers */
+    DEVICE_RATE = 3350,
+    LAUNCH_NS = 2500
+};
+
 /* ---- vectors: what the target decides for a step */
 enum {
     VECTORS = 4,       /* vectors in one iteration */

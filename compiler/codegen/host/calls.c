@@ -2,6 +2,7 @@
 #include "../../timer.h"
 #include "../cost.h"
 #include "../plan/guard.h"
+#include "../plan/report.h"
 #include "part.h"
 
 /* Functions of the library and their calls, as plan/call.c has planned them. */
@@ -13,11 +14,12 @@ bool callees_write(Callees *cs, Emit *e) {
         Plan *p = callee_plan(cs, c);
         if (!p) return false;
         timer_stage(cs->cx->timer, "build");
-        Str name = str_format(e->arena, "%s.function_%u%s", cs->name, n, e->level);
+        Str name = callee_name(cs, c), of_level = str_format(e->arena, "%.*s%s", SF(name), e->level);
+        if (cs->cx->report) report_plan(cs->cx->report, p, name);
         c->heap = p->heap;
         if (p->target->device) c->launches = guard_launches(p);
         Written *w = arena_new(e->arena, Written, 1);
-        *w = host_write(p, e, c->program, &c->signature, name);
+        *w = host_write(p, e, c->program, &c->signature, of_level);
         c->written = w, c->workspace = w->workspace;
     }
     return true;

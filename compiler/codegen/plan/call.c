@@ -16,8 +16,12 @@ static void add_callee(Callees *cs, const Jaxpr *program) {
     intern(&cs->numbers, &program, sizeof program, &fresh);
     if (!fresh) return;
     Callee *callee = arena_new(cs->cx->arena, Callee, 1);
-    *callee = (Callee){.program = program, .signature = signature_within(cs->cx, cs->symbols, program)};
+    *callee =
+        (Callee){.number = cs->all.n, .program = program, .signature = signature_within(cs->cx, cs->symbols, program)};
     push(cs->cx->arena, &cs->all, callee);
+}
+Str callee_name(const Callees *cs, const Callee *c) {
+    return str_format(cs->cx->arena, "%s.function_%u", cs->name, c->number);
 }
 Callees *callees_of(Ctx *cx, const Program *program, const Target *target) {
     const Jaxpr *j = program->j;

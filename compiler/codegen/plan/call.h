@@ -8,6 +8,7 @@
 
 enum { NOT_OVER = UINT32_MAX };
 typedef struct {
+    uint32_t number;
     const Jaxpr *program;
     Signature signature; /* its dimensions are those of the whole program */
     uint32_t *over;      /* by result: the input in whose memory it is returned, which the caller owns; or NOT_OVER */
@@ -31,6 +32,8 @@ struct Callees {
 
 /* All programs called within it, including programs of devices. */
 Callees *callees_of(Ctx *, const Program *, const Target *);
+/* NAME.function_N */
+Str callee_name(const Callees *, const Callee *);
 /* The plan of one, whose callees have been planned and, for the workspace that they need, written; NULL after a
    diagnostic. */
 Plan *callee_plan(Callees *, Callee *);

@@ -139,27 +139,24 @@ typedef struct {
     Plan *p;
     Body *body;
     Step *step;
-    bool ok, shares;
+    Apart apart; /* APART_NOT: it can */
 } Probe;
 
 /* Is a value that a candidate reads available when the step runs, and read at its own index if the step computes it? */
 static void probe(void *user, Val v, const Ix *index, Ix address) {
     Probe *q = user;
-    if (!v || !q->ok) return;
+    if (!v || q->apart) return;
     const Info *info = plan_info(q->p, v);
     bool member = info->class == VAL_MEMBER && info->step == q->step->number;
     if (!member) {
-        if (info->step >= q->step->number)
-            q->ok = false;
-        else
-            each(Store, s, q->step->stores) q->shares |= same_buf(s->buf, info->buf);
+        if (info->step >= q->step->number) q->apart = APART_LATER;
         return;
     }
     Ix own[MAX_RANK];
     bool row;
     const ArrayType *t = val_array(q->p->cx, v);
     bool known = step_index(q->p, q->step, v, own, &row);
-    if (!known || (t->rank && memcmp(own, index, t->rank * sizeof *own))) q->ok = false;
+    if (!known || (t->rank && memcmp(own, index, t->rank * sizeof *own))) q->apart = APART_INDEX;
 }
 /* Collects the values that other steps would have to store. */
 typedef struct {
@@ -256,15 +253,15 @@ static uint32_t pieces(Plan *p, const Eqn *e) {
 }
 
 /* ---- joining */
-static bool joinable(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *shape, uint32_t nread, bool *shares) {
-    Probe q = {.p = p, .body = b, .step = s, .ok = true};
+/* APART_NOT: the equation may join the step. */
+static Apart apart(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *shape, uint32_t nread) {
+    Probe q = {.p = p, .body = b, .step = s};
     Ix index[MAX_RANK];
-    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return false;
-    if (s->cost > STEP_COST || s->nreads > STEP_READS) return false;
-    if (!match(s, shape, false, index) && !(s->reduces && match(s, shape, true, index))) return false;
+    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return APART_KIND;
+    if (s->cost > STEP_COST || s->nreads > STEP_READS) return APART_LONG;
+    if (!match(s, shape, false, index) && !(s->reduces && match(s, shape, true, index))) return APART_SHAPE;
     reads_all(p, e, nread, probe, &q, index);
-    *shares = q.shares;
-    return q.ok;
+    return q.apart;
 }
 static void join(Plan *p, Body *b, Step *s, const Eqn *e, uint32_t nread, const Ix *index) {
     Reads r = {.p = p, .body = b, .step = s};
@@ -285,17 +282,20 @@ static uint32_t latest_step(Plan *p, Body *b, const Eqn *e, uint32_t nread, uint
     *leaves = r.nleaves;
     return r.latest;
 }
-/* The step an equation of this shape joins, or a new one. */
-static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, uint32_t nread, bool reduction) {
+/* The step an equation of this shape joins; NULL: none, and why. */
+static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, uint32_t nread, bool reduction,
+                      Begun *begun) {
     uint32_t leaves, from = latest_step(p, b, e, nread, &leaves);
-    bool shares;
+    *begun = (Begun){APART_NOT, from};
     if (!p->fuse) return NULL;
-    if (from > 0 && (!reduction || b->steps.at[from - 1]->kind == STEP_LOOPS) &&
-        joinable(p, b, b->steps.at[from - 1], e, shape, nread, &shares))
-        return b->steps.at[from - 1];
+    if (from > 0) {
+        Step *s = b->steps.at[from - 1];
+        begun->why = reduction && s->kind != STEP_LOOPS ? APART_KIND : apart(p, b, s, e, shape, nread);
+        if (!begun->why) return s;
+    }
     for (uint32_t i = b->steps.n, tries = 0; i > from && tries < JOIN_TRIES; i--, tries++) {
         Step *s = b->steps.at[i - 1];
-        if (s->kind == STEP_LOOPS && joinable(p, b, s, e, shape, nread, &shares)) return s;
+        if (s->kind == STEP_LOOPS && !apart(p, b, s, e, shape, nread)) return s;
     }
     return NULL;
 }
@@ -323,8 +323,9 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
         info->pieces = pieces(p, e);
         return;
     }
-    Step *s = step_for(p, b, e, t, e->in.n, false);
-    if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t);
+    Begun begun;
+    Step *s = step_for(p, b, e, t, e->in.n, false, &begun);
+    if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t), s->begun = begun;
     Ix index[MAX_RANK];
     bool fits = match(s, t, false, index) || match(s, t, true, index);
     assert(fits);
@@ -351,18 +352,21 @@ static bool any_row(Plan *p, const Step *s) {
         if (!match(s, val_array(p->cx, *v), false, index)) return true;
     return false;
 }
+static bool reduces_in(Plan *p, const Step *s, const ArrayType *t, const bool *reduced) {
+    Ix index[MAX_RANK];
+    return match(s, t, false, index) && (s->reduces ? same_axes(p, s, t, reduced) : !any_row(p, s)) &&
+           s->nreductions < STEP_REDUCTIONS;
+}
 static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
     const ArrayType *t = val_array(p->cx, e->in.at[0]);
     Ints axes = param_ints(e, K_axes);
     bool *reduced = arena_new(p->arena, bool, t->rank + 1);
     each(int64_t, a, axes) reduced[*a] = true;
-    Step *s = step_for(p, b, e, t, 1, true);
+    Begun begun;
+    Step *s = step_for(p, b, e, t, 1, true, &begun);
     Ix index[MAX_RANK];
-    if (s && !match(s, t, false, index)) s = NULL;
-    if (s && s->reduces && !same_axes(p, s, t, reduced)) s = NULL;
-    if (s && !s->reduces && any_row(p, s)) s = NULL;
-    if (s && s->nreductions == STEP_REDUCTIONS) s = NULL;
-    if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t);
+    if (s && !reduces_in(p, s, t, reduced)) begun = (Begun){APART_REDUCTION, s->number}, s = NULL;
+    if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t), s->begun = begun;
     set_axes(s, t, reduced);
     match(s, t, false, index);
     plan_info(p, e->out.at[0])->e = e;
@@ -722,13 +726,13 @@ static Step *step_beside(Plan *p, Body *b, Val v) {
     plan_reads(p, v, any_index(p, v), latest, &r);
     if (!p->fuse || val_info(p->cx, v)->lit || plan_info(p, v)->class != VAL_VIRTUAL || !r.latest) return NULL;
     Step *s = b->steps.at[r.latest - 1];
-    Probe q = {.p = p, .body = b, .step = s, .ok = true};
+    Probe q = {.p = p, .body = b, .step = s};
     Ix index[MAX_RANK];
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return NULL;
     if (s->cost > STEP_COST || s->nreads > STEP_READS) return NULL;
     if (!match(s, val_array(p->cx, v), false, index)) return NULL;
     plan_reads(p, v, index, probe, &q);
-    return q.ok ? s : NULL;
+    return q.apart ? NULL : s;
 }
 static void result(Plan *p, Body *b, Val v, Buf *want) {
     Val under = same_order(p, v);

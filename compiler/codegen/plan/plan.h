@@ -154,11 +154,27 @@ typedef enum {
     MEET_LAST,   /* the last one is found before it is written: it has claimed the place */
     MEET_SORTED  /* positions are sorted by place: a thread does all of one place, in their order */
 } Meeting;
+/* Why an equation did not join the latest step that computes what it reads. */
+typedef enum {
+    APART_NOT,       /* it was not tried: there is no such step, or the equation always has a step of its own */
+    APART_KIND,      /* that step takes no members, or as a product no reductions */
+    APART_LONG,      /* it has enough members */
+    APART_SHAPE,     /* the shapes differ */
+    APART_LATER,     /* something else that is read is computed after it */
+    APART_INDEX,     /* its members are read at other elements than those computed at the time */
+    APART_REDUCTION, /* it reduces other axes, or as many as one step may */
+    APARTS
+} Apart;
+typedef struct {
+    Apart why;
+    uint32_t step; /* the one that it did not join; 0: there is none */
+} Begun;
 typedef struct Step {
     StepKind kind;
     const Eqn *e; /* the equation, except for LOOPS */
     struct Body *body;
     uint32_t number; /* in the body */
+    Begun begun;     /* why it was begun */
     /* LOOPS and those with an epilogue: a domain and its members */
     Dims domain;   /* without axes of extent 1 */
     bool *reduced; /* by axis of the domain: LOOPS: reduced; SCATTER: done in order */

@@ -1,0 +1,79 @@
+#!/bin/sh
+# report.sh BUILD: --report: what the JSON says of a program, on a CPU and a GPU; the page contains the same.
+. "$(dirname "$0")/try.sh"
+cd "$work" || exit 1
+cat >m.jaxpr <<'TEXT'
+{ lambda ; a:f32[64,256] b:f32[256,128] c:f32[64,b] d:f32[64,256]. let
+    e:f32[64,256] = mul a d
+    f:f32[64] = reduce_sum[axes=(1,)] e
+    g:f32[64,128] = dot_general[dimension_numbers=(([1], [0]), ([], []))] a b
+    h:f32[64,128] = tanh g
+    i:f32[64,b] = exp c
+    j:f32[64,b] k:f32[] = scan[_split_transpose=False jaxpr={ lambda ; l:f32[64,b] m:f32[]. let
+          n:f32[64,b] = sin l
+          o:f32[] = reduce_sum[axes=(0, 1)] n
+        in (n, o) } length=7 linear=(False, False) num_carry=2 num_consts=0 reverse=False unroll=1] i 2.0:f32[]
+  in (f, h, j, k) }
+TEXT
+report() { jaxcc m.jaxpr -o m.so "$@"; }
+# has TEXT: the JSON contains it.
+has() { grep -q -F -e "$1" m.json || { cat m.json; return 1; }; }
+succeeds report -march=x86-64-v3 --report=m.json
+succeeds has '"program":"m.jaxpr","level":2'
+succeeds has '"dimensions":["b"]'
+# sums of products of 64 × 256 numbers, in one kernel; both operands are read once, 64 sums are written
+try 'a reduction and what it reduces are a kernel' has '"kind":"loops"'
+try 'operations of a reduction' has '"operations":32768,"bytes":131328,'
+try 'lines of equations' has '{"primitive":"mul","type":"f32[64,256]","line":2,"column":21}'
+# 2 · 64 · 256 · 128, and 20 for each tanh
+try 'operations of a product' has '"operations":4358144,'
+try 'bytes of a product' has '"bytes":229376,'
+try 'what a product writes' has '"to":"output 1"'
+try 'symbolic sizes' has '"operations":"1280*b"'
+try 'no time for symbolic sizes' has '"nanoseconds":null,"bound":null'
+try 'turns of a loop' has '"turns":7,"bodies":[[{"number":"'
+try 'nominal memory' has '"machine":{"launch":0,"memory":[[1048576,118],'
+# Brackets match, outside strings.
+balanced() {
+    sed 's/"[^"]*"//g' m.json | tr -d '\n' | awk '{
+        n = split($0, c, "")
+        for (i = 1; i <= n; i++)
+            if (c[i] ~ /[[{]/) open[++d] = c[i]
+            else if (c[i] == "]" || c[i] == "}") { if (d < 1 || open[d--] != (c[i] == "]" ? "[" : "{")) bad = 1 }
+            else if (c[i] == "," && c[i + 1] ~ /[],}]/) bad = 1
+        exit bad || d
+    }'
+}
+succeeds balanced
+try 'a level each' report -march=x86-64-v2,x86-64-v4 --report=m.json
+two() { [ "$(grep -o '"cpu":"x86-64-v[24]"' m.json | tr '\n' ' ')" = '"cpu":"x86-64-v2" "cpu":"x86-64-v4" ' ]; }
+succeeds two
+try 'a GPU' report --target=nvptx64 -march=sm_90 --report=m.json
+try 'the GPU is named' has '"cpu":"sm_90"'
+try 'threads' has '"threads":'
+succeeds balanced
+# The page: the JSON is in it, and nothing that is elsewhere.
+page() {
+    report -march=x86-64-v3 --report=m.json && report -march=x86-64-v3 --report=m.html && grep -q '"plans":\[{"name":"m"' m.html &&
+        ! grep -q '@REPORT@' m.html && [ "$(grep -c 'https\?://' m.html)" = "$(grep -c 'http://www.w3.org/2000/svg' m.html)" ] &&
+        [ "$(grep '^<script type="application/json"' m.html | sed 's/^[^>]*>//; s/<[^<]*$//')" = "$(cat m.json)" ]
+}
+succeeds page
+# A text that would end the script of the page does not.
+strange() {
+    { echo '# </script><b>'; cat m.jaxpr; } >s.jaxpr
+    jaxcc s.jaxpr -o s.so --report=s.html && ! grep -q '</script><b>' s.html
+}
+succeeds strange
+fails() {
+    words=$1 status=$2
+    shift 2
+    rm -f m.so m.txt
+    "$@" >"$work/said" 2>&1
+    [ $? = "$status" ] && grep -q -e "$words" "$work/said" && [ ! -e m.so ]
+}
+try 'the suffix' fails 'FILE.html or FILE.json' 2 report --report=m.txt
+try '--check' fails 'which --check ends before' 2 report --check --report=m.json
+try '--emit=jaxpr' fails 'which --emit ends before' 2 report --emit=jaxpr --report=m.json
+try 'a folder that is not there' fails 'none/m.json' 1 report --report=none/m.json
+finish
