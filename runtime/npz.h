@@ -3,6 +3,7 @@
 #define JAXCC_NPZ_H
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { NPZ_RANK = 64 };
 /* Where the elements lie: in memory, in a mapping of their own, or in the mapped file itself. */
@@ -42,7 +43,9 @@ const NpzArray *npz_find(const Npz *, const char *name);
 /* Writes an .npz (stored) or, for one array, an .npy file; a regular file is written under a temporary name, then
    renamed. */
 bool npz_write(const char *path, bool npy, const NpzArray *, uint32_t n, NpzError *);
-/* Removes the unfinished file of npz_write; for signal handlers. */
+/* The same for anything: `write` returns false if it fails. */
+bool npz_write_file(const char *path, bool (*write)(FILE *, const void *user), const void *user, NpzError *);
+/* Removes the unfinished file of these; for signal handlers. */
 void npz_abandon(void);
 
 /* How numpy represents the elements of a jaxpr's dtype. */

@@ -128,15 +128,23 @@ static void put_npz(Sink *s, const NpzArray *at, uint32_t n, Written *done) {
 
 /* ---- files */
 
-static bool write_to(FILE *f, bool npy, const NpzArray *at, uint32_t n) {
-    Written *done = calloc(n + 1, sizeof *done);
+typedef struct {
+    bool npy;
+    const NpzArray *at;
+    uint32_t n;
+} Arrays;
+static bool put_arrays(FILE *f, const void *arrays) {
+    const Arrays *a = arrays;
+    Written *done = calloc(a->n + 1, sizeof *done);
     Sink s = {.f = f};
-    if (done && npy) put_npy(&s, at);
-    if (done && !npy) put_npz(&s, at, n, done);
-    bool good = done && !ferror(f);
-    if (fclose(f)) good = false;
+    if (done && a->npy) put_npy(&s, a->at);
+    if (done && !a->npy) put_npz(&s, a->at, a->n, done);
     free(done);
-    return good;
+    return done;
+}
+static bool write_to(FILE *f, bool (*write)(FILE *, const void *), const void *user) {
+    bool good = write(f, user) && !ferror(f);
+    return !fclose(f) && good;
 }
 
 /* The name of the unfinished file, for signal handlers; changed while signals are blocked. */
@@ -179,11 +187,11 @@ static char *create(const char *path, FILE **f) {
     return NULL;
 }
 
-static bool write_beside(const char *path, bool npy, const NpzArray *at, uint32_t n) {
+static bool write_beside(const char *path, bool (*write)(FILE *, const void *), const void *user) {
     FILE *f;
     char *name = create(path, &f);
     if (!name) return false;
-    bool good = write_to(f, npy, at, n);
+    bool good = write_to(f, write, user);
     sigset_t old = hold_signals();
     good = good && !rename(name, path);
     if (good)
@@ -195,11 +203,14 @@ static bool write_beside(const char *path, bool npy, const NpzArray *at, uint32_
     return good;
 }
 
-bool npz_write(const char *path, bool npy, const NpzArray *at, uint32_t n, NpzError *e) {
+bool npz_write_file(const char *path, bool (*write)(FILE *, const void *), const void *user, NpzError *e) {
     struct stat st;
     bool direct = !stat(path, &st) && !S_ISREG(st.st_mode);
     FILE *f = direct ? fopen(path, "wb") : NULL;
-    bool good = direct ? f && write_to(f, npy, at, n) : write_beside(path, npy, at, n);
+    bool good = direct ? f && write_to(f, write, user) : write_beside(path, write, user);
     if (!good) snprintf(e->text, sizeof e->text, "cannot write '%.200s': %s", path, strerror(errno));
     return good;
+}
+bool npz_write(const char *path, bool npy, const NpzArray *at, uint32_t n, NpzError *e) {
+    return npz_write_file(path, put_arrays, &(Arrays){npy, at, n}, e);
 }

@@ -19,6 +19,8 @@ static const char help[] =
     "  -o OUT.npz         write the outputs out0, out1, ... (a single one: also OUT.npy) instead of printing them\n"
     "  --info             print name, inputs, outputs, dimensions and workspace\n"
     "  --bench[=SECONDS]  call repeatedly (for one second) and print the time of a call\n"
+    "  --profile FILE     with --bench: write to FILE.json where the time goes, by kernels, for the page of jaxcc "
+    "--report\n"
     "  --guard            place arrays against unreadable memory and call with a stack of 80 KiB, so that a library\n"
     "                     that accesses memory outside them ends with an error\n"
     "  --expect OUT.npz   compare the outputs with those in OUT.npz\n"
@@ -53,7 +55,7 @@ void *run_alloc(size_t n, size_t size) {
 /* ---- the command line */
 
 typedef struct {
-    const char *library, *output, *expect, *entry;
+    const char *library, *output, *expect, *entry, *profile;
     char **files;
     int n_files;
     char **dims; /* texts of -D */
@@ -109,14 +111,33 @@ static bool dim_option(const char *text, int64_t *value) {
     return (end && end > equals + 1 && !*end) || usage("-D %s: write NAME=N", text);
 }
 
-enum { O_INFO = 256, O_BENCH, O_GUARD, O_EXPECT, O_RTOL, O_ATOL, O_ENTRY, O_THREADS, O_DEVICE, O_HELP, O_VERSION };
-static const struct option long_options[] = {
-    {"info", no_argument, NULL, O_INFO},           {"bench", optional_argument, NULL, O_BENCH},
-    {"guard", no_argument, NULL, O_GUARD},         {"expect", required_argument, NULL, O_EXPECT},
-    {"rtol", required_argument, NULL, O_RTOL},     {"atol", required_argument, NULL, O_ATOL},
-    {"entry", required_argument, NULL, O_ENTRY},   {"threads", required_argument, NULL, O_THREADS},
-    {"device", required_argument, NULL, O_DEVICE}, {"help", no_argument, NULL, O_HELP},
-    {"version", no_argument, NULL, O_VERSION},     {NULL, 0, NULL, 0}};
+enum {
+    O_INFO = 256,
+    O_BENCH,
+    O_PROFILE,
+    O_GUARD,
+    O_EXPECT,
+    O_RTOL,
+    O_ATOL,
+    O_ENTRY,
+    O_THREADS,
+    O_DEVICE,
+    O_HELP,
+    O_VERSION
+};
+static const struct option long_options[] = {{"info", no_argument, NULL, O_INFO},
+                                             {"bench", optional_argument, NULL, O_BENCH},
+                                             {"profile", required_argument, NULL, O_PROFILE},
+                                             {"guard", no_argument, NULL, O_GUARD},
+                                             {"expect", required_argument, NULL, O_EXPECT},
+                                             {"rtol", required_argument, NULL, O_RTOL},
+                                             {"atol", required_argument, NULL, O_ATOL},
+                                             {"entry", required_argument, NULL, O_ENTRY},
+                                             {"threads", required_argument, NULL, O_THREADS},
+                                             {"device", required_argument, NULL, O_DEVICE},
+                                             {"help", no_argument, NULL, O_HELP},
+                                             {"version", no_argument, NULL, O_VERSION},
+                                             {NULL, 0, NULL, 0}};
 
 static bool read_option(Options *o, int c, char **argv) {
     int64_t value;
@@ -125,6 +146,7 @@ static bool read_option(Options *o, int c, char **argv) {
     case 'D': o->dims[o->n_dims++] = optarg; return dim_option(optarg, &value);
     case O_INFO: return o->info = true;
     case O_BENCH: o->bench = true; return !optarg || number(optarg, &o->seconds);
+    case O_PROFILE: o->profile = optarg; return true;
     case O_GUARD: return o->guard = true;
     case O_EXPECT: o->expect = optarg; return true;
     case O_RTOL: return number(optarg, &o->rtol);
@@ -145,6 +167,7 @@ static int read_options(int argc, char **argv, Options *o) {
         if (!read_option(o, c, argv)) return USAGE;
     }
     if (optind == argc) return usage("%s", "no library given"), USAGE;
+    if (o->profile && !o->bench) return usage("%s goes with --bench", "--profile"), USAGE;
     o->library = argv[optind++];
     o->files = argv + optind;
     o->n_files = argc - optind;
@@ -423,14 +446,16 @@ static bool bench(const Options *o, Call *c) {
         t = sample(c, calls);
     }
     int n = 0;
+    if (o->profile && !profile_begin()) t = -1;
     for (double end = now() + o->seconds; t >= 0 && n < SAMPLES && (n < 3 || now() < end); n++)
         times[n] = t = sample(c, calls);
     qsort(times, (size_t)n, sizeof *times, by_value);
     if (t >= 0)
         printf("%s: %s a call (median; least %s; %d sample%s of %ld)\n", c->p->name, time_text(times[n / 2], median),
                time_text(times[0], least), n, plural(n), calls);
+    bool good = t >= 0 && (!o->profile || profile_end(o->profile, o->library, c->p, times[n / 2]));
     free(times);
-    return t >= 0;
+    return good;
 }
 
 /* ---- --expect */

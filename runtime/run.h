@@ -46,6 +46,12 @@ bool dims_of(const jaxcc_type *, const jaxcc_rt_variables *, int64_t *dims, bool
 /* Calls with arrays of its own, placed against unreadable pages; results are copied to `out`. */
 bool run_guarded(const jaxcc_program *, const int64_t *dims, const NpzArray *const *in, NpzArray *out);
 
+/* ---- run_profile.c: where a program's time goes, by a clock that interrupts this thread */
+bool profile_begin(void);
+/* Writes { "program", "nanoseconds" of a call, "samples", "symbols": { "kernel_0": nanoseconds of a call } } to the file;
+   what is not code of the library is listed by the name of its file. */
+bool profile_end(const char *file, const char *library, const jaxcc_program *, double seconds);
+
 /* ---- run_stack.c */
 /* Calls on a small stack; false after an error, or if the call used more stack than a library may. */
 bool run_on_stack(const jaxcc_program *, const int64_t *dims, const void *const *in, void *const *out);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# report.sh BUILD: --report: what the JSON says of a program, on a CPU and a GPU; the page contains the same.
+# report.sh BUILD: --report: what the JSON says of a program, on a CPU and a GPU; the page contains the same; the times that jaxcc-run adds.
 . "$(dirname "$0")/try.sh"
 cd "$work" || exit 1
 cat >m.jaxpr <<'TEXT'
@@ -59,6 +59,22 @@ page() {
         [ "$(grep '^<script type="application/json"' m.html | sed 's/^[^>]*>//; s/<[^<]*$//')" = "$(cat m.json)" ]
 }
 succeeds page
+# Measured times: nearly all samples are in kernels, whose names the report has.
+measured() {
+    echo '{ lambda ; a:f32[512,512] b:f32[512,512]. let c:f32[512,512] = dot_general[dimension_numbers=(([1], [0]), ([], []))] a b
+        d:f32[512,512] = tanh c
+        e:f32[512] = reduce_sum[axes=(0,)] d in (e,) }' >p.jaxpr
+    echo '{ lambda ; . let a:f32[512,512] = broadcast_in_dim[broadcast_dimensions=() shape=(512, 512) sharding=None] 0.1:f32[] in (a, a) }' >ones.jaxpr
+    jaxcc p.jaxpr -o p.so --report=p.json && jaxcc ones.jaxpr -o ones.so && jaxcc-run ones.so -o in.npz &&
+        jaxcc-run --bench=0.5 --threads 1 --profile profile.json p.so in.npz || return 1
+    symbol=$(sed 's/.*"kind":"product","symbol":"\([^"]*\)".*/\1/' p.json)
+    sed 's/.*"nanoseconds":\([0-9.]*\),.*"'"$symbol"'":\([0-9.]*\).*/\1 \2/' profile.json | awk '{ print; exit !($2 > 0.5 * $1 && $2 <= $1) }'
+}
+succeeds measured
+profiled_without() { jaxcc-run --profile x.json m.so; [ $? = 2 ] && [ ! -e x.json ]; }
+try '--profile without --bench' profiled_without
+unwritable() { jaxcc-run --bench=0.01 --profile none/x.json p.so in.npz; [ $? = 1 ]; }
+try 'a profile that cannot be written' unwritable
 # A text that would end the script of the page does not.
 strange() {
     { echo '# </script><b>'; cat m.jaxpr; } >s.jaxpr

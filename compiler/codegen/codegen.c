@@ -62,9 +62,9 @@ static bool level_write(Ctx *cx, Emit *e, const Program *program, const Signatur
     timer_stage(cx->timer, "plan");
     level->plan = plan(callees, program->j, NULL);
     timer_stage(cx->timer, "build");
-    if (level->plan && cx->report) report_plan(cx->report, level->plan, str(program->name));
     if (!level->plan || !extents_are_given(level->plan, program)) return false;
     level->body = host_program(level->plan, e, program, s);
+    if (cx->report) report_plan(cx->report, level->plan, str(program->name));
     return true;
 }
 static bool program_write(Ctx *cx, Emit *e, const Program *program) {

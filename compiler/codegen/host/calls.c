@@ -15,12 +15,12 @@ bool callees_write(Callees *cs, Emit *e) {
         if (!p) return false;
         timer_stage(cs->cx->timer, "build");
         Str name = callee_name(cs, c), of_level = str_format(e->arena, "%.*s%s", SF(name), e->level);
-        if (cs->cx->report) report_plan(cs->cx->report, p, name);
         c->heap = p->heap;
         if (p->target->device) c->launches = guard_launches(p);
         Written *w = arena_new(e->arena, Written, 1);
         *w = host_write(p, e, c->program, &c->signature, of_level);
         c->written = w, c->workspace = w->workspace;
+        if (cs->cx->report) report_plan(cs->cx->report, p, name);
     }
     return true;
 }

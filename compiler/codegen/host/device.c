@@ -104,6 +104,7 @@ static uint32_t written(Host *h, Step *s, KernelRule *rule, const Grid *g, Frame
         push(e->arena, &e->launched, l);
     }
     assert(number < e->launched.n); /* the only functions that are shared */
+    s->symbol = e->launched.at[number].name;
     return number;
 }
 static void launch(Host *h, Step *s, KernelRule *rule, const Grid *g) {

@@ -175,6 +175,7 @@ typedef struct Step {
     struct Body *body;
     uint32_t number; /* in the body */
     Begun begun;     /* why it was begun */
+    Str symbol;      /* of its code, once that is written; empty: it is a part of the schedule's */
     /* LOOPS and those with an epilogue: a domain and its members */
     Dims domain;   /* without axes of extent 1 */
     bool *reduced; /* by axis of the domain: LOOPS: reduced; SCATTER: done in order */

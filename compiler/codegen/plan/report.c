@@ -308,6 +308,7 @@ static void put_step(Writer *outer, const Step *s) {
     put_string(&w, "number", number);
     put_string(&w, "kind", str(kinds[s->kind]));
     if (s->kind == STEP_CALL) put_string(&w, "calls", callee_name(w.p->callees, s->call->callee));
+    if (s->symbol.n) put_string(&w, "symbol", s->symbol);
     put_count(&w, "first", s->start), put_count(&w, "last", s->end);
     put_equations(&w), put_reads(&w), put_writes(&w);
     if (!s->narrays && !s->nbodies) put_dim(&w, "operations", w.operations);

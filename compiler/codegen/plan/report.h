@@ -13,6 +13,7 @@
      kernels    in the order they run:
        number      "3"; of the step 2 in a body of step 3: "3.2", in another branch "3b.2"
        kind        loops, product, prefixes, scatter, sort, runtime, devices, call, scalar, cond, while, scan
+       symbol      of its code, which equal kernels share; missing: it is a part of the function's
        first, last positions
        turns       how often its bodies run; null: that is known during the call
        equations   { primitive, type, line, column, again }; again: it is computed wherever it is read
