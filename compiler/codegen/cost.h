@@ -149,7 +149,8 @@ enum {
     TILE_TERMS = 16,    /* terms that are in shared memory at a time, */
     LONG_TERMS = 8,     /* of a tile that is long both ways, */
     MMA_BYTES = 64,     /* bytes of a row's terms for tensor cores */
-    MMA_TURNS = 3,      /* as many times those are there: the next ones are copied meanwhile */
+    MMA_TURNS = 3,      /* as many times those are there: the next ones are copied meanwhile … */
+    GROUP_TURNS = 4,    /* … and with warpgroups the last ones are still multiplied */
     PART_TERMS = 512,   /* of few tiles each adds up at least so many terms, in parts that are combined */
     TILE_OFTEN = 256,   /* elements of the other operand for which one is computed once, not wherever it is read */
     TILE_BLOCKS = 2     /* at once on a multiprocessor: 128 registers for each of 256 threads */

@@ -13,7 +13,7 @@
 
 /* ---- the terms */
 static void bring_first(const Product *p, V from, V turns) {
-    for (uint32_t i = 0; i + 1 < p->dot->tile.turns; i++) {
+    for (uint32_t i = 0; i < stage_ahead(p); i++) {
         Held h;
         V turn = plus(p, from, em_i64(p->e, i));
         stage_begin(p, turn, turns, &h);
@@ -27,7 +27,7 @@ static void add_turns(const Product *p, V from, V to, V turns, uint32_t n, V *su
     For f = em_for(e, from, to, em_i64(e, 1), n, sums);
     kernel_enter(p->k);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
-    V turn = em_arg(&f.scope, 0), later = plus(p, turn, em_i64(e, p->dot->tile.turns - 1));
+    V turn = em_arg(&f.scope, 0), later = plus(p, turn, em_i64(e, stage_ahead(p)));
     Held h;
     stage_wait(p, false);
     stage_begin(p, later, turns, &h);
@@ -35,6 +35,7 @@ static void add_turns(const Product *p, V from, V to, V turns, uint32_t n, V *su
     stage_end(p, later, &h);
     kernel_leave(p->k);
     em_for_end(e, &f, next, sums);
+    product_end(p, sums);
 }
 static void clear(const Product *p, uint32_t n, V *sums) {
     for (uint32_t i = 0; i < n; i++) sums[i] = gemm_zero(p->e, p->acc, 1);

@@ -37,6 +37,8 @@ bool staged_along(const Product *, uint32_t side);
 V staged_at(const Product *, uint32_t side, V slot, V at, V term);
 /* Bytes of a line there, whose pieces of 16 bytes are exchanged by its number. */
 uint32_t staged_line(const Product *, uint32_t side);
+/* How many turns are on their way while one is multiplied. */
+uint32_t stage_ahead(const Product *);
 /* Where the terms of a turn are. */
 V stage_slot(const Product *, V turn);
 /* Elements of a turn that were read and are not yet in shared memory. */
@@ -54,10 +56,12 @@ void stage_wait(const Product *, bool all);
 
 /* ---- what multiplies, by form (dot_multiply.c) */
 uint32_t product_sums(const Product *); /* of a thread */
-/* Adds the terms at `slot`. */
+/* Adds the terms at `slot`, which may be replaced when the next ones have been added; product_end: the sums are there. */
 void product_multiply(const Product *, V slot, V *sums);
+void product_end(const Product *, V *sums);
 /* The same by warpgroups; n: the number of sums (dot_warpgroup.c). */
 void product_warpgroups(const Product *, V slot, uint32_t n, V *sums);
+void product_warpgroups_end(const Product *, uint32_t n, V *sums);
 /* The rows of the tile are in shared memory a slab at a time, for all threads: the number of slabs and of their rows; which row
    of the tile a row of a slab is. */
 uint32_t product_slabs(const Product *);

@@ -172,6 +172,9 @@ void product_multiply(const Product *p, V slot, V *sums) {
     assert(parts(p, 0) <= MOST_PARTS && parts(p, 1) <= MOST_PARTS);
     rule[p->dot->form](p, slot, sums);
 }
+void product_end(const Product *p, V *sums) {
+    if (p->dot->warpgroups) product_warpgroups_end(p, product_sums(p), sums);
+}
 
 /* ---- slabs: of all warps the same rows, GROUP_ROWS in all, or the whole tile */
 static uint32_t warp_rows(const Product *p) { return by_threads(p) ? 1 : warps(p, 0); }

@@ -38,6 +38,7 @@ uint32_t staged_line(const Product *p, uint32_t side) {
     uint32_t width = pitch(p, side);
     return p->dot->warpgroups && width > BANKS_BYTES ? BANKS_BYTES : width;
 }
+uint32_t stage_ahead(const Product *p) { return p->dot->tile.turns - (p->dot->warpgroups ? 2 : 1); }
 V stage_slot(const Product *p, V turn) {
     V slot = rest(p, turn, p->dot->tile.turns);
     return em_gep(p->e, p->shared, times(p, slot, staged_bytes(p, 0) + staged_bytes(p, 1)), p->e->i8);
@@ -244,7 +245,7 @@ void stage_end(const Product *p, V turn, const Held *h) {
     em_if_end(p->e, &any, NULL, NULL);
 }
 void stage_wait(const Product *p, bool all) {
-    V left = em_int(p->e, p->e->i32, all ? 0 : p->dot->tile.turns - 2);
+    V left = em_int(p->e, p->e->i32, all ? 0 : stage_ahead(p) - 1);
     if (asynchronous(p)) threads_intrinsic(p->e, "llvm.nvvm.cp.async.wait.group", no_type, 1, &left);
     if (p->dot->warpgroups) threads_intrinsic(p->e, "llvm.nvvm.fence.proxy.async.shared_cta", no_type, 0, NULL);
     threads_meet(p->k);

@@ -12,9 +12,11 @@
 
    Where terms are beside each other, a line has those of a row; eight lines are `stride` apart from the next eight.
    Else a line has rows, `leading` apart from the next ones; and eight lines, of as many terms, `stride` apart from the
-   next. LLVM has no intrinsic for it, so it is written as PTX. */
+   next. LLVM has no intrinsic for it, so it is written as PTX.
 
-enum { GROUP_THREADS = 128, STEP_BYTES = 32, UNIT = 16, EIGHT = 8, SWIZZLE_AT = 62 };
+   While the products of one turn are done those of the one before it end: its terms may be replaced only then. */
+
+enum { GROUP_THREADS = 128, STEP_BYTES = 32, UNIT = 16, EIGHT = 8, SWIZZLE_AT = 62, MOST_OPERANDS = 2 };
 
 static uint32_t bytes_of(const Product *p) { return dtype_bytes(p->dot->as); }
 /* Of a warpgroup. */
@@ -61,26 +63,26 @@ static MlirAttribute instruction(const Product *p, uint32_t n) {
     text_put(&t, S(";"));
     return mlirStringAttrGet(e->mlir, mlirStringRefCreate(t.at, t.n));
 }
-/* The registers of the sums are results and operands. */
-static MlirAttribute constraints(const Product *p, uint32_t n) {
+/* The registers of the sums are results and operands, before `more` others of 64 bits. */
+static MlirAttribute constraints(const Product *p, uint32_t n, uint32_t more) {
     Emit *e = p->e;
     Text t = {.arena = e->arena};
     for (uint32_t i = 0; i < n; i++) text_put(&t, str(p->acc == DT_f32 ? "=f," : "=r,"));
     for (uint32_t i = 0; i < n; i++) text_put(&t, str_format(e->arena, "%u,", i));
-    text_put(&t, S("l,l"));
+    for (uint32_t i = 0; i < more; i++) text_put(&t, S("l,"));
+    text_put(&t, S("~{memory}"));
     return mlirStringAttrGet(e->mlir, mlirStringRefCreate(t.at, t.n));
 }
-static void multiply(const Product *p, V a, V b, uint32_t n, V *sums) {
+static void write_ptx(const Product *p, MlirAttribute text, uint32_t more, const V *operands, uint32_t n, V *sums) {
     Emit *e = p->e;
-    V o[TILE_SUMS + 2];
+    V o[TILE_SUMS + MOST_OPERANDS];
     MlirType types[TILE_SUMS];
     for (uint32_t i = 0; i < n; i++) types[i] = mlirValueGetType(o[i] = sums[i]);
-    o[n] = a, o[n + 1] = b;
+    for (uint32_t i = 0; i < more; i++) o[n + i] = operands[i];
     MlirType all = mlirLLVMStructTypeLiteralGet(e->mlir, n, types, false);
-    Attr attrs[3] = {{"asm_string", instruction(p, n)},
-                     {"constraints", constraints(p, n)},
-                     {"has_side_effects", mlirUnitAttrGet(e->mlir)}};
-    V r = em_1(e, "llvm.inline_asm", all, n + 2, o, 3, attrs);
+    Attr attrs[3] = {
+        {"asm_string", text}, {"constraints", constraints(p, n, more)}, {"has_side_effects", mlirUnitAttrGet(e->mlir)}};
+    V r = em_1(e, "llvm.inline_asm", all, n + more, o, 3, attrs);
     for (int64_t i = 0; i < n; i++) {
         Attr at = {"position", mlirDenseI64ArrayGet(e->mlir, 1, &i)};
         sums[i] = em_1(e, "llvm.extractvalue", types[i], 1, &r, 1, &at);
@@ -89,11 +91,18 @@ static void multiply(const Product *p, V a, V b, uint32_t n, V *sums) {
 void product_warpgroups(const Product *p, V slot, uint32_t n, V *sums) {
     Emit *e = p->e;
     bool halves = p->dot->tile.rows == WARPGROUP_ROWS; /* of the columns */
-    V zero = em_i64(e, 0), group = over(p, thread_number(p->k), GROUP_THREADS);
+    V zero = em_i64(e, 0), pending = em_i64(e, 1), group = over(p, thread_number(p->k), GROUP_THREADS);
     V row = halves ? zero : times(p, group, WARPGROUP_ROWS), column = halves ? times(p, group, columns_of(p)) : zero;
     threads_intrinsic(e, "llvm.nvvm.wgmma.fence.sync.aligned", no_type, 0, NULL);
-    for (uint32_t step = 0; step < p->dot->tile.terms * bytes_of(p) / STEP_BYTES; step++)
-        multiply(p, descriptor(p, 0, slot, row, step), descriptor(p, 1, slot, column, step), n, sums);
+    for (uint32_t step = 0; step < p->dot->tile.terms * bytes_of(p) / STEP_BYTES; step++) {
+        V o[MOST_OPERANDS] = {descriptor(p, 0, slot, row, step), descriptor(p, 1, slot, column, step)};
+        write_ptx(p, instruction(p, n), MOST_OPERANDS, o, n, sums);
+    }
     threads_intrinsic(e, "llvm.nvvm.wgmma.commit_group.sync.aligned", no_type, 0, NULL);
-    threads_intrinsic(e, "llvm.nvvm.wgmma.wait_group.sync.aligned", no_type, 1, &zero);
+    threads_intrinsic(e, "llvm.nvvm.wgmma.wait_group.sync.aligned", no_type, 1, &pending);
+}
+/* The sums are operands, so that nothing reads them before. */
+void product_warpgroups_end(const Product *p, uint32_t n, V *sums) {
+    MlirStringRef text = mlirStringRefCreateFromCString("wgmma.wait_group.sync.aligned 0;");
+    write_ptx(p, mlirStringAttrGet(p->e->mlir, text), 0, NULL, n, sums);
 }

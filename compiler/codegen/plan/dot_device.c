@@ -220,6 +220,7 @@ void dot_device_schedule(Plan *p, Step *s) {
     choose_form(s, d, type);
     choose_tile(p, s, d);
     d->warpgroups = p->target->device->warpgroups && d->form == DOT_MMA && d->tile.rows >= WARPGROUP_ROWS;
+    if (d->warpgroups) d->tile.turns = GROUP_TURNS;
     d->sums = d->form == DOT_MMA && dtype_info[d->as].kind != DK_FLOAT ? DT_i32 : s->dot->acc;
     find_plain(p, d);
     choose_run(p, s, d);
