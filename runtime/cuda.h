@@ -90,6 +90,15 @@ int32_t jaxcc_rt_cuda_peek(const jaxcc_rt_cuda_program *, int64_t k, void *to, c
 void jaxcc_rt_cuda_launch(jaxcc_rt_heap *, int64_t kernel, const void *context, int64_t x, int64_t y, int64_t z,
                           int64_t threads, int64_t shared);
 
+/* A tensor map of an array, 128 bytes, for the context of a kernel that copies boxes of it: lines of boxes have their
+   pieces of 16 bytes exchanged as products of warpgroups read them. Axes: the innermost first, whose stride is 1; in
+   elements of 1 or 2 bytes. */
+typedef struct {
+    int64_t extent, stride, box; /* box: extent of a box */
+} jaxcc_rt_cuda_axis;
+void jaxcc_rt_cuda_map(jaxcc_rt_heap *, void *to, const void *array, const jaxcc_rt_cuda_axis *axes, int64_t rank,
+                       int64_t bytes);
+
 /* The library's constant of that number, on the device. */
 void *jaxcc_rt_cuda_constant(jaxcc_rt_heap *, int64_t number);
 

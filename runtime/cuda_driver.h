@@ -38,6 +38,7 @@ enum {
 
 typedef struct {
 #define CUDA(name, ...) CUresult (*name)(__VA_ARGS__);
+#define CUDA_12 CUDA /* NULL: the driver does not have it */
 #include "cuda_driver.def"
 #undef CUDA
 } jaxcc_rt_cuda_driver;

@@ -8,6 +8,8 @@ shift 2
 export LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_RACES=3 JAXCC_GPU_UNINITIALISED=1 JAXCC_GPU_SM=90
 "$build/tests/runner" --part "$part" --strict --extra --target=nvptx64 --extra -march=sm_90 "$@" || exit
 JAXCC_GPU_ORDER=1 "$build/tests/runner" --part "$part" --seed 1 --strict --extra --target=nvptx64 --extra -march=sm_80 "$@" || exit
-"$build/tests/runner" --filter '/dot-tiles' --strict --extra --target=nvptx64 --extra -march=sm_90a tests/cases || exit
+for order in 0 1; do
+    JAXCC_GPU_ORDER=$order "$build/tests/runner" --filter '/dot-(tiles|boxes)' --strict --extra --target=nvptx64 --extra -march=sm_90a tests/cases || exit
+done
 several=$(grep -lE 'pmap|shard_map' tests/cases/*.jaxpr | sed 's|.*/||; s/[.]jaxpr$//' | paste -sd'|')
 JAXCC_GPU_DEVICES=3 JAXCC_GPU_LAZY=2 "$build/tests/runner" --filter "/($several)[.]jaxpr" --strict --extra --target=nvptx64 tests/cases

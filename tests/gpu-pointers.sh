@@ -47,14 +47,59 @@ X2
 succeeds jaxcc --target=nvptx64 --device-pointers "$work/graph/axpy.jaxpr" -o "$work/graph/axpy.so"
 succeeds cc $sanitize -Iruntime -I"$work/graph" -I"$work" -I. tests/gpu_pointers.c "$work/graph/axpy.so" "$work/several.so" \
     -Wl,-rpath,"$work/graph:$work" -ldl -o "$work/graph/pointers"
+# graphs LAZY FOLDER
 graphs() {
     rm -f "$work/counts" "$work/leaks"
-    env LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_LAZY="$1" JAXCC_GPU_RACES=3 JAXCC_GPU_COUNTS="$work/counts" "$work/graph/pointers" &&
+    env LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_LAZY="$1" JAXCC_GPU_RACES=3 JAXCC_GPU_COUNTS="$work/counts" "$work/$2/pointers" &&
         grep -q ' graphs 3 ' "$work/counts"
 }
 for lazy in 0 1 2; do
-    try "graphs, lazy $lazy" graphs $lazy
+    try "graphs, lazy $lazy" graphs $lazy graph
 done
+# A product whose operands come as boxes among them: its kernel gets tensor maps of arrays of the workspace.
+mkdir "$work/boxes" "$work/old"
+cat >"$work/boxes/axpy.jaxpr" <<'X3'
+let turn = { lambda ; a:f16[1000] b:f16[64]. let
+    c:f16[1000] = rev[dimensions=(0,)] a
+    d:f16[64] = rev[dimensions=(0,)] b
+  in (c, d) } in
+{ lambda ; a:f32[] x:f32[1000] y:f32[1000]. let
+    b:f16[1000] = convert_element_type[new_dtype=float16 weak_type=False] x
+    c:i32[64] = iota[dimension=0 dtype=int32 shape=(64,) sharding=None]
+    d:i32[64] = rem c 9:i32[]
+    e:bool[64] = eq d 0:i32[]
+    f:f16[64] = convert_element_type[new_dtype=float16 weak_type=False] e
+    g:f16[1000] h:f16[64] = scan[jaxpr=turn length=10 linear=(False, False) num_carry=2 num_consts=0 reverse=False unroll=1] b f
+    i:f16[125,8] = reshape[dimensions=None new_sizes=(125, 8) sharding=None] g
+    j:f16[8,8] = reshape[dimensions=None new_sizes=(8, 8) sharding=None] h
+    k:f32[125,8] = dot_general[dimension_numbers=(([1], [0]), ([], [])) preferred_element_type=float32] i j
+    l:f32[1000] = reshape[dimensions=None new_sizes=(1000,) sharding=None] k
+    m:f32[1000] = mul a l
+    n:f32[1000] = add m y
+  in (n,) }
+X3
+set -- --target=nvptx64 -march=sm_90a "$work/boxes/axpy.jaxpr"
+export JAXCC_GPU_SM=90
+succeeds jaxcc "$@" --emit=ptx -o "$work/boxes/axpy.ptx"
+succeeds grep -q cp.async.bulk.tensor.2d "$work/boxes/axpy.ptx"
+succeeds jaxcc "$@" --device-pointers -o "$work/boxes/axpy.so"
+succeeds cc $sanitize -Iruntime -I"$work/boxes" -I"$work" -I. tests/gpu_pointers.c "$work/boxes/axpy.so" "$work/several.so" \
+    -Wl,-rpath,"$work/boxes:$work" -ldl -o "$work/boxes/pointers"
+for lazy in 0 2; do
+    try "graphs with boxes, lazy $lazy" graphs $lazy boxes
+done
+# The same with host pointers and no inputs, where the driver does not make a map, or has no function for that.
+sed 's/^{ lambda ; a.*/{ lambda ; . let x:f32[1000] = iota[dimension=0 dtype=float32 shape=(1000,) sharding=None]/; s/mul a/mul 2.0:f32[]/; s/m y$/m 1.0:f32[]/' \
+    "$work/boxes/axpy.jaxpr" >"$work/boxes/none.jaxpr"
+succeeds jaxcc --target=nvptx64 -march=sm_90a "$work/boxes/none.jaxpr" -o "$work/boxes/none.so"
+sed 's/cuTensorMapEncodeTiled/cuTensorMapEncodeOther/g' "$build/tests/gpu/libcuda.so.1" >"$work/old/libcuda.so.1"
+# fails TEXT DRIVER [FAILURE]
+fails() {
+    ! env LD_LIBRARY_PATH="$2" JAXCC_GPU_FAIL="$3" jaxcc-run "$work/boxes/none.so" >"$work/said" 2>&1 && grep -q "$1" "$work/said"
+}
+succeeds env LD_LIBRARY_PATH="$build/tests/gpu" jaxcc-run "$work/boxes/none.so"
+succeeds fails 'CUDA_ERROR_INVALID_VALUE in cuTensorMapEncodeTiled' "$build/tests/gpu" cuTensorMapEncodeTiled:2:1
+succeeds fails 'libcuda.so.1 has no cuTensorMapEncodeTiled' "$work/old"
 # refused STATUS TEXT OPTION...
 refused() {
     want=$1 text=$2

@@ -143,17 +143,19 @@ enum {
     MMA_SHORT = 32,  /* if there are so few, for tensor cores, */
     TILE_SHORT = 16, /* or not */
     TILE_WORD = 4,
-    ENOUGH_TILES = 128, /* as many blocks keep a device busy */
-    TILE_RUN = 4,       /* neighbouring elements of the result that a thread finishes at once */
-    TILE_BAND = 8,      /* rows of tiles that are computed together */
-    TILE_TERMS = 16,    /* terms that are in shared memory at a time, */
-    LONG_TERMS = 8,     /* of a tile that is long both ways, */
-    MMA_BYTES = 64,     /* bytes of a row's terms for tensor cores */
-    MMA_TURNS = 3,      /* as many times those are there: the next ones are copied meanwhile … */
-    GROUP_TURNS = 4,    /* … and with warpgroups the last ones are still multiplied */
-    PART_TERMS = 512,   /* of few tiles each adds up at least so many terms, in parts that are combined */
-    TILE_OFTEN = 256,   /* elements of the other operand for which one is computed once, not wherever it is read */
-    TILE_BLOCKS = 2     /* at once on a multiprocessor: 128 registers for each of 256 threads */
+    ENOUGH_TILES = 128,    /* as many blocks keep a device busy */
+    TILE_RUN = 4,          /* neighbouring elements of the result that a thread finishes at once */
+    TILE_BAND = 8,         /* rows of tiles that are computed together */
+    TILE_TERMS = 16,       /* terms that are in shared memory at a time, */
+    LONG_TERMS = 8,        /* of a tile that is long both ways, */
+    MMA_BYTES = 64,        /* bytes of a row's terms for tensor cores */
+    MMA_TURNS = 3,         /* as many times those are there: the next ones are copied meanwhile … */
+    GROUP_TURNS = 4,       /* … and with warpgroups the last ones are still multiplied */
+    RING_TURNS = 6,        /* the same for terms that come as boxes, if they have … */
+    RING_BYTES = 96 << 10, /* … no more bytes, so that there is room for two blocks */
+    PART_TERMS = 512,      /* of few tiles each adds up at least so many terms, in parts that are combined */
+    TILE_OFTEN = 256,      /* elements of the other operand for which one is computed once, not wherever it is read */
+    TILE_BLOCKS = 2        /* at once on a multiprocessor: 128 registers for each of 256 threads */
 };
 
 /* ---- GPUs: how a step is divided among blocks and threads */

@@ -3,6 +3,7 @@
 #include "../../../runtime/cuda.h"
 #include "../../options.h"
 #include "../cost.h"
+#include "../plan/dot.h"
 #include "../plan/guard.h"
 #include "../kernels/grid.h"
 #include "../kernels/threads.h"
@@ -32,10 +33,17 @@ static MlirAttribute named(Emit *e, uint32_t n, const Attr *attrs) {
     return mlirDictionaryAttrGet(e->mlir, n, at);
 }
 static MlirAttribute text_attr(Emit *e, Str s) { return mlirStringAttrGet(e->mlir, mlirStringRefCreate(s.at, s.n)); }
-/* The function becomes a kernel, which gets `words` captured words by value. */
-static void make_kernel(Emit *e, MlirOperation fn, uint32_t words, const Grid *g) {
+/* Words of tensor maps, which come before captured words. */
+enum { OPERANDS = 2, MAP_WORDS = 16, MAP_ALIGN = 64, AXIS_WORDS = sizeof(jaxcc_rt_cuda_axis) / 8 };
+static uint32_t map_words(const Host *h, const Step *s, KernelRule *rule) {
+    bool product = s->kind == STEP_DOT && rule == h->e->target->machine->kernels[STEP_DOT];
+    return product && s->dot->device->boxed ? OPERANDS * MAP_WORDS : 0;
+}
+/* The function becomes a kernel, which gets so many words by value, the first of which may be tensor maps. */
+static void make_kernel(Emit *e, MlirOperation fn, uint32_t words, bool maps, const Grid *g) {
     MlirType context = mlirLLVMArrayTypeGet(e->i64, words ? words : 1);
-    Attr by_value[2] = {{"llvm.byval", mlirTypeAttrGet(context)}, {"llvm.align", mlirIntegerAttrGet(e->i64, 8)}};
+    Attr by_value[2] = {{"llvm.byval", mlirTypeAttrGet(context)},
+                        {"llvm.align", mlirIntegerAttrGet(e->i64, maps ? MAP_ALIGN : 8)}};
     MlirAttribute args = named(e, 2, by_value);
     MlirAttribute threads[2] = {text_attr(e, S("nvvm.reqntid")), text_attr(e, str_format(e->arena, "%u", g->threads))};
     MlirAttribute blocks[2] = {text_attr(e, S("nvvm.minctasm")), text_attr(e, str_format(e->arena, "%u", g->blocks))};
@@ -87,33 +95,54 @@ static uint32_t written(Host *h, Step *s, KernelRule *rule, const Grid *g, Frame
     Str name = str_format(e->arena, "kernel_%u", e->nkernels++);
     Function fn = em_function(e, name, no_type, 1, &arg, true);
     *f = (Frame){.plan = h->plan, .e = e, .parent = &h->frame, .entry = fn.scope.block};
-    f->context = em_arg(&fn.scope, 0);
+    uint32_t maps = map_words(h, s, rule);
+    f->context = maps ? em_gep(e, em_arg(&fn.scope, 0), em_i64(e, maps), e->i64) : em_arg(&fn.scope, 0);
     f->keys.arena = e->arena;
     If *guards = guards_open(e, f, h->guard);
     Kernel *k = kernel_new(h->plan, e, f, s);
+    if (maps) k->block.maps = em_arg(&fn.scope, 0);
     grid_write(k, g, rule);
     *shared = k->block.shared;
     guards_close(e, h->guard, guards);
     MlirOperation op = em_function_end(e, &fn, (V){NULL});
-    make_kernel(e, op, f->captures.n, g);
+    make_kernel(e, op, maps + f->captures.n, maps, g);
     uint32_t number = em_shared_function(e, &fn, op);
     em_device(e, false);
     e->block = was;
     if (number == e->launched.n) {
-        Launched l = {name, what(e, s), 8 * (int64_t)f->captures.n, *shared};
+        Launched l = {name, what(e, s), 8 * (int64_t)(maps + f->captures.n), *shared};
         push(e->arena, &e->launched, l);
     }
     assert(number < e->launched.n); /* the only functions that are shared */
     s->symbol = e->launched.at[number].name;
     return number;
 }
+/* The map of an operand of a product; `axes`: room for them. */
+static void pass_map(Host *h, const DeviceDot *d, uint32_t side, V map, V axes) {
+    Emit *e = h->e;
+    const DotBox *b = &d->side[side].box;
+    for (uint32_t i = 0; i < b->rank; i++) {
+        store_word(e, axes, AXIS_WORDS * i, frame_dim(&h->frame, b->axis[i].extent));
+        store_word(e, axes, AXIS_WORDS * i + 1, frame_dim(&h->frame, b->axis[i].stride));
+        store_word(e, axes, AXIS_WORDS * i + 2, em_i64(e, b->axis[i].box));
+    }
+    V offset = frame_dim(&h->frame, b->offset), bytes = em_i64(e, dtype_bytes(d->as));
+    V array = em_gep(e, frame_buffer(&h->frame, d->side[side].at.buf), em_bin(e, "llvm.mul", offset, bytes), e->i8);
+    V args[6] = {h->frame.heap, map, array, axes, em_i64(e, b->rank), bytes};
+    em_call(e, "jaxcc_rt_cuda_map", no_type, 6, args);
+}
 static void launch(Host *h, Step *s, KernelRule *rule, const Grid *g) {
     Emit *e = h->e;
     Frame inside;
     int64_t shared;
     uint32_t number = written(h, s, rule, g, &inside, &shared);
-    V context = host_context(h, inside.captures.n + 1), one = em_i64(e, 1);
-    frame_pass(&inside, context);
+    uint32_t maps = map_words(h, s, rule), words = maps + inside.captures.n;
+    V context = host_context(h, words + (maps ? BOX_RANK * AXIS_WORDS : 1)), one = em_i64(e, 1);
+    V rest = maps ? em_gep(e, context, em_i64(e, maps), e->i64) : context;
+    for (uint32_t i = 0; i * MAP_WORDS < maps; i++)
+        pass_map(h, s->dot->device, i, em_gep(e, context, em_i64(e, i * MAP_WORDS), e->i64),
+                 em_gep(e, context, em_i64(e, words), e->i64));
+    frame_pass(&inside, rest);
     V args[8] = {
         h->frame.heap, em_i64(e, number),     context,          frame_dim(&h->frame, grid_blocks(h->plan, g)), one,
         one,           em_i64(e, g->threads), em_i64(e, shared)};

@@ -223,6 +223,18 @@ static void writer_close(Writer *w) {
     LLVMDisposeModule(w->module);
     LLVMContextDispose(w->context);
 }
+/* Kernels that have tensor maps in their parameter, which is aligned for that, pass the address of it on: it is not to be
+   copied. */
+static void keep_maps(Writer *w) {
+    static const char constant[] = "nvvm.grid_constant";
+    enum { FIRST = 1, ALIGN = 64 };
+    unsigned align = LLVMGetEnumAttributeKindForName("align", 5);
+    LLVMAttributeRef keep = LLVMCreateStringAttribute(w->context, constant, sizeof constant - 1, "", 0);
+    for (LLVMValueRef f = LLVMGetFirstFunction(w->module); f; f = LLVMGetNextFunction(f)) {
+        LLVMAttributeRef a = LLVMCountParams(f) ? LLVMGetEnumAttributeAtIndex(f, FIRST, align) : NULL;
+        if (a && LLVMGetEnumAttributeValue(a) == ALIGN) LLVMAddAttributeAtIndex(f, FIRST, keep);
+    }
+}
 /* The kernels of a device as PTX. */
 static Str device_code(Emit *e, const Output *out) {
     Writer w = {.e = e, .target = e->target};
@@ -231,6 +243,7 @@ static Str device_code(Emit *e, const Output *out) {
     em_device(e, true);
     verify(e, out);
     translate_module(&w);
+    keep_maps(&w);
     open_machine(&w, w.target->machine->open_device);
     optimise(&w);
     timer_stage(e->cx->timer, "codegen");

@@ -12,13 +12,31 @@
    through shared memory, so that neighbouring threads finish neighbouring elements, all by one piece of code. */
 
 /* ---- the terms */
-static void bring_first(const Product *p, V from, V turns) {
+static void bring_first(const Product *p, V turns) {
+    if (p->dot->boxed) {
+        ring_open(p, turns);
+        return;
+    }
     for (uint32_t i = 0; i < stage_ahead(p); i++) {
         Held h;
-        V turn = plus(p, from, em_i64(p->e, i));
+        V turn = plus(p, p->from, em_i64(p->e, i));
         stage_begin(p, turn, turns, &h);
         stage_end(p, turn, &h);
     }
+}
+/* Those of a turn. */
+static void add_staged(const Product *p, V turn, V turns, V *sums) {
+    V later = plus(p, turn, em_i64(p->e, stage_ahead(p)));
+    Held h;
+    stage_wait(p, false);
+    stage_begin(p, later, turns, &h);
+    product_multiply(p, stage_slot(p, turn), sums);
+    stage_end(p, later, &h);
+}
+static void add_boxes(const Product *p, V turn, V turns, V *sums) {
+    ring_wait(p, turn);
+    product_multiply(p, stage_slot(p, turn), sums);
+    ring_turn(p, turn, turns);
 }
 /* Those of the turns [from, to); there are none after `turns`. */
 static void add_turns(const Product *p, V from, V to, V turns, uint32_t n, V *sums) {
@@ -27,12 +45,7 @@ static void add_turns(const Product *p, V from, V to, V turns, uint32_t n, V *su
     For f = em_for(e, from, to, em_i64(e, 1), n, sums);
     kernel_enter(p->k);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
-    V turn = em_arg(&f.scope, 0), later = plus(p, turn, em_i64(e, stage_ahead(p)));
-    Held h;
-    stage_wait(p, false);
-    stage_begin(p, later, turns, &h);
-    product_multiply(p, stage_slot(p, turn), next);
-    stage_end(p, later, &h);
+    (p->dot->boxed ? add_boxes : add_staged)(p, em_arg(&f.scope, 0), turns, next);
     kernel_leave(p->k);
     em_for_end(e, &f, next, sums);
     product_end(p, sums);
@@ -41,7 +54,7 @@ static void clear(const Product *p, uint32_t n, V *sums) {
     for (uint32_t i = 0; i < n; i++) sums[i] = gemm_zero(p->e, p->acc, 1);
 }
 /* Blocks of them; their sums are added to wide forms in the thread's own memory. */
-static void add_blocks(const Product *p, V first, V turns, uint32_t n, V *sums) {
+static void add_blocks(const Product *p, V turns, uint32_t n, V *sums) {
     Emit *e = p->e;
     V block = em_i64(e, p->dot->block / p->dot->tile.terms), at[TILE_SUMS];
     uint32_t bytes = wide_bytes(p->acc, n);
@@ -50,7 +63,7 @@ static void add_blocks(const Product *p, V first, V turns, uint32_t n, V *sums) 
     e->block = was;
     for (uint32_t i = 0; i < n; i++) at[i] = em_gep(e, wide, em_i64(e, (int64_t)i * wide_values(p->acc)), e->f64);
     gemm_clear(e, wide, bytes);
-    For f = em_for(e, first, turns, block, 0, NULL);
+    For f = em_for(e, p->from, turns, block, 0, NULL);
     kernel_enter(p->k);
     clear(p, n, sums);
     V from = em_arg(&f.scope, 0), to = em_bin(e, "llvm.intr.smin", plus(p, from, block), turns);
@@ -61,19 +74,23 @@ static void add_blocks(const Product *p, V first, V turns, uint32_t n, V *sums) 
     clear(p, n, sums);
     for (uint32_t i = 0; i < n; i++) sums[i] = gemm_narrow(e, p->acc, at[i], sums[i]);
 }
-static void add_terms(const Product *p, uint32_t n, V *sums) {
-    V turns = kernel_dim(p->k, dot_blocks(p->k->x.plan, p->step->dot->k, p->dot->tile.terms)), from = em_i64(p->e, 0);
+static void add_terms(Product *p, uint32_t n, V *sums) {
+    V turns = kernel_dim(p->k, dot_blocks(p->k->x.plan, p->step->dot->k, p->dot->tile.terms));
+    p->from = em_i64(p->e, 0);
     if (p->part.ptr) {
-        from = times(p, p->part, p->dot->part_turns);
-        turns = em_bin(p->e, "llvm.intr.smin", turns, plus(p, from, em_i64(p->e, p->dot->part_turns)));
+        p->from = times(p, p->part, p->dot->part_turns);
+        turns = em_bin(p->e, "llvm.intr.smin", turns, plus(p, p->from, em_i64(p->e, p->dot->part_turns)));
     }
-    bring_first(p, from, turns);
+    bring_first(p, turns);
     clear(p, n, sums);
     if (p->dot->block)
-        add_blocks(p, from, turns, n, sums);
+        add_blocks(p, turns, n, sums);
     else
-        add_turns(p, from, turns, turns, n, sums);
-    stage_wait(p, true);
+        add_turns(p, p->from, turns, turns, n, sums);
+    if (p->dot->boxed)
+        ring_close(p);
+    else
+        stage_wait(p, true);
 }
 
 /* ---- results */
@@ -157,7 +174,7 @@ static void finish_slab(const Product *p, uint32_t slab, const V *sums) {
     em_for_end(e, &f, NULL, NULL);
     threads_meet(p->k);
 }
-static void write_tile(const Product *p) {
+static void write_tile(Product *p) {
     V sums[TILE_SUMS];
     uint32_t n = product_sums(p);
     assert(n <= TILE_SUMS);
@@ -208,6 +225,7 @@ void device_dot(Kernel *k, V unit, V end) {
     bind_batch(&p, batch);
     for (uint32_t side = 0; side < 2; side++) dot_device_index(k->x.plan, k->x.step, side, p.index[side]);
     p.shared = threads_share(k, shared_bytes(&p));
+    if (p.dot->boxed) p.barriers = threads_share(k, ring_bytes(&p));
     write_tile(&p);
 }
 

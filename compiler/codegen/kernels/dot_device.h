@@ -14,6 +14,8 @@ typedef struct {
     Dtype acc;             /* of the sums while they are added up */
     V first[2];            /* row and column of the tile */
     V batch, part;         /* part.ptr NULL: all terms */
+    V from;                /* the first turn */
+    V barriers;            /* of the ring, if terms come as boxes (dot_ring.c) */
     V shared;              /* tile.turns times the terms of both operands, later the sums */
     Ix index[2][MAX_RANK]; /* of the operands */
     uint32_t run;          /* columns that a thread finishes at once */
@@ -53,6 +55,16 @@ void stage_begin(const Product *, V turn, V turns, Held *);
 void stage_end(const Product *, V turn, const Held *);
 /* Waits until the terms of a turn, and all threads, are there. `all`: of all turns. */
 void stage_wait(const Product *, bool all);
+
+/* ---- terms that come as boxes (dot_ring.c) */
+int64_t ring_bytes(const Product *); /* of its barriers */
+/* Begins to bring the first terms. Then for each turn: waits until its terms are there; after the products of a turn were
+   begun and those of the one before have ended, begins to bring the terms that come next in place of the latter. */
+void ring_open(const Product *, V turns);
+void ring_wait(const Product *, V turn);
+void ring_turn(const Product *, V turn, V turns);
+/* All have been waited for: there may be another tile, and other things in the places. */
+void ring_close(const Product *);
 
 /* ---- what multiplies, by form (dot_multiply.c) */
 uint32_t product_sums(const Product *); /* of a thread */

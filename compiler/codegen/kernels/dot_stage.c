@@ -40,7 +40,7 @@ uint32_t staged_line(const Product *p, uint32_t side) {
 }
 uint32_t stage_ahead(const Product *p) { return p->dot->tile.turns - (p->dot->warpgroups ? 2 : 1); }
 V stage_slot(const Product *p, V turn) {
-    V slot = rest(p, turn, p->dot->tile.turns);
+    V slot = rest(p, em_bin(p->e, "llvm.sub", turn, p->from), p->dot->tile.turns);
     return em_gep(p->e, p->shared, times(p, slot, staged_bytes(p, 0) + staged_bytes(p, 1)), p->e->i8);
 }
 V staged_at(const Product *p, uint32_t side, V slot, V at, V term) {

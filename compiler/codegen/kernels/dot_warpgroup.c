@@ -76,7 +76,7 @@ static MlirAttribute constraints(const Product *p, uint32_t n, uint32_t more) {
 static void write_ptx(const Product *p, MlirAttribute text, uint32_t more, const V *operands, uint32_t n, V *sums) {
     Emit *e = p->e;
     V o[TILE_SUMS + MOST_OPERANDS];
-    MlirType types[TILE_SUMS];
+    MlirType types[TILE_SUMS] = {{NULL}};
     for (uint32_t i = 0; i < n; i++) types[i] = mlirValueGetType(o[i] = sums[i]);
     for (uint32_t i = 0; i < more; i++) o[n + i] = operands[i];
     MlirType all = mlirLLVMStructTypeLiteralGet(e->mlir, n, types, false);

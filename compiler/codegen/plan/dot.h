@@ -66,6 +66,19 @@ typedef struct {
     uint32_t n;
     Dim extent; /* of all of them */
 } DotLoops;
+/* An operand as an array of which boxes are copied (dot_box.c): its axes, the innermost first, in elements. The first two
+   are terms and rows or columns; a box has one element of each other axis, at the index `at`. */
+enum { BOX_RANK = 5 /* at most */, BOX_LINE = 128 /* bytes of its innermost axis, at most */ };
+typedef struct {
+    Dim extent, stride;
+    uint32_t box; /* extent of a box */
+    Ix at;
+} BoxAxis;
+typedef struct {
+    BoxAxis axis[BOX_RANK];
+    uint32_t rank;
+    Dim offset; /* of the array in its buffer */
+} DotBox;
 typedef struct DeviceDot {
     Atom *summed; /* a loop for each contracted axis */
     uint32_t nsummed;
@@ -73,6 +86,7 @@ typedef struct DeviceDot {
     DotLoops loops[DOT_ROLES];
     DotForm form;
     bool warpgroups; /* DOT_MMA: four warps multiply together, from shared memory */
+    bool boxed;      /* warpgroups: the terms come as boxes of both arrays */
     Dtype as;        /* of both operands while they are multiplied, which holds all their values */
     Dtype sums;      /* of the sums while they are added up */
     struct {
@@ -83,6 +97,7 @@ typedef struct DeviceDot {
         bool along_terms; /* the elements are contiguous along the innermost summed loop */
         bool plain; /* they are in memory as they are: what is 16 bytes and begins at a multiple of them is so there */
         DotOperand at; /* … where */
+        DotBox box;    /* boxed: the same as an array */
     } side[2];
     uint32_t blocks; /* that a multiprocessor has registers for; 0: any number */
     uint32_t run;    /* neighbouring columns of the result that a thread finishes at once */
@@ -97,6 +112,8 @@ void dot_device_plan(Plan *, Body *, Step *);
 void dot_device_schedule(Plan *, Step *);
 Dim dot_device_units(Plan *, const Step *);         /* tiles, of each part */
 Dim dot_device_elements(Plan *, const DeviceDot *); /* of the result */
+/* Sets `boxed`, and then boxes and the turns of the tile, which is otherwise known. */
+void dot_box_plan(Plan *, const Step *, DeviceDot *);
 /* Is the operand v at this index one element of an array that is in memory, but for exact conversions? The array; 0: no. */
 Val dot_operand(Plan *, Val v, const Ix *index, DotOperand *);
 /* The type in which terms of these types are added up. */

@@ -223,6 +223,7 @@ void dot_device_schedule(Plan *p, Step *s) {
     if (d->warpgroups) d->tile.turns = GROUP_TURNS;
     d->sums = d->form == DOT_MMA && dtype_info[d->as].kind != DK_FLOAT ? DT_i32 : s->dot->acc;
     find_plain(p, d);
+    dot_box_plan(p, s, d);
     choose_run(p, s, d);
     choose_parts(p, s, d);
     bool copied = d->side[0].plain && d->side[1].plain; /* else what is read needs registers */
