@@ -8,9 +8,10 @@ enum { CHUNK = 16, WARPGROUP = 4, MOST_COLUMNS = 256 };
 /* In units of 16 bytes places of a row are exchanged by the number of the row, so that columns are in all banks. */
 uint64_t swizzled(uint64_t address, uint32_t swizzle);
 
-/* mbarrier.c; o: result, address, operand */
+/* mbarrier.c; o: result, address, operand; kinds of set and arrive */
+enum { MBARRIER_INIT, MBARRIER_INVAL };
 enum { MBARRIER_ARRIVE, MBARRIER_BOTH, MBARRIER_EXPECT };
-Run run_mbarrier_init, run_mbarrier_inval, run_mbarrier_arrive, run_mbarrier_wait;
+Run run_mbarrier_set, run_mbarrier_arrive, run_mbarrier_wait;
 void mbarrier_complete(Warp *, uint32_t lane, uint64_t address, uint32_t bytes); /* a copy has written them */
 
 /* bulk.c */

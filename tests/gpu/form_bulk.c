@@ -43,13 +43,13 @@ void form_mbarrier(Parser *p, Ins *i, const Parts *x) {
     else if (has(x, "try_wait") || has(x, "test_wait"))
         wait(p, i, x);
     else if (has(x, "init"))
-        at_barrier(p, i, x, run_mbarrier_init, true);
+        i->kind = MBARRIER_INIT, at_barrier(p, i, x, run_mbarrier_set, true);
     else if (has(x, "expect_tx")) {
         i->kind = MBARRIER_EXPECT, i->o[0] = sink_slot(p, 8);
         at_barrier(p, i, x, run_mbarrier_arrive, true);
     } else {
         begins_with(p, x, has(x, "inval"));
-        at_barrier(p, i, x, run_mbarrier_inval, false);
+        i->kind = MBARRIER_INVAL, at_barrier(p, i, x, run_mbarrier_set, false);
     }
 }
 

@@ -24,23 +24,19 @@ static void settle(Mbarrier *m) {
     m->phase ^= 1, m->pending = m->expected;
     touch_barrier();
 }
-void run_mbarrier_init(Warp *w, const Ins *i, u32 mask) {
-    u64 room[LANES];
-    const u64 *a = addresses(w, i, i->o[1], i->offset, room);
-    each_lane(l, mask) {
-        u32 n = SLOT(u32, 2)[l];
-        if (n == 0 || n > MOST_ARRIVALS) fault(w, l, "an mbarrier for %u arrivals", n);
-        Mbarrier m = {.expected = n, .pending = n, .valid = VALID};
-        memcpy(place_of(w, i->space, l, a[l], sizeof m, TOUCH_WRITE), &m, sizeof m);
-    }
-}
-void run_mbarrier_inval(Warp *w, const Ins *i, u32 mask) {
+/* A new barrier, for so many arrivals, or the end of one. */
+void run_mbarrier_set(Warp *w, const Ins *i, u32 mask) {
     u64 room[LANES];
     const u64 *a = addresses(w, i, i->o[1], i->offset, room);
     each_lane(l, mask) {
         Mbarrier m;
-        u8 *p = barrier_at(w, i->space, l, a[l], TOUCH_WRITE, &m);
-        memset(p, 0, sizeof m);
+        bool init = i->kind == MBARRIER_INIT;
+        u32 n = init ? SLOT(u32, 2)[l] : 1;
+        if (n == 0 || n > MOST_ARRIVALS) fault(w, l, "an mbarrier for %u arrivals", n);
+        u8 *p = init ? place_of(w, i->space, l, a[l], sizeof m, TOUCH_WRITE)
+                     : barrier_at(w, i->space, l, a[l], TOUCH_WRITE, &m);
+        m = init ? (Mbarrier){.expected = n, .pending = n, .valid = VALID} : (Mbarrier){0};
+        memcpy(p, &m, sizeof m);
     }
 }
 /* The operand is the number of arrivals, or of bytes that are expected besides one arrival, or without any. */
