@@ -134,12 +134,18 @@ static Dim coefficient(const Plan *p, Ix address, Atom loop) {
     return ix_coef(p->ix, address, loop, &other);
 }
 typedef struct {
+    Plan *p;
+    Val array;
     Ix address;
     uint32_t n;
 } Reads;
+/* The start of a slice: a scalar's value, on a device that of an array without axes. */
+static bool is_start(const Reads *s, Val v) {
+    return s->p->target->device && v && v != s->array && val_array(s->p->cx, v)->rank == 0;
+}
 static void saw(void *user, Val v, const Ix *index, Ix address) {
     Reads *s = user;
-    if (!index) return; /* a scalar's value: the start of a slice */
+    if (!index || is_start(s, v)) return;
     s->address = address;
     s->n++;
 }
@@ -153,7 +159,7 @@ static bool affine(const Indices *x, Ix i) {
 }
 Val dot_operand(Plan *p, Val v, const Ix *index, DotOperand *o) {
     Val x = leaf(p, v);
-    Reads s = {0};
+    Reads s = {.p = p, .array = x};
     if (!x) return 0;
     plan_reads(p, v, index, saw, &s);
     if (s.n != 1 || !affine(p->ix, s.address)) return 0;
