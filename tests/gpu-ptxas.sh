@@ -1,6 +1,7 @@
 #!/bin/sh
 # gpu-ptxas.sh BUILD PART DIR...: where NVIDIA's ptxas is installed, it assembles the PTX of a part of the programs of the folders (all: 1) for each
-# of three chips; a table says how many kernels there are, the most registers of one, and how many spill registers to memory.
+# of four chips, for sm_90a of those with products; a table says how many kernels there are, the most registers of one, and how many spill
+# registers to memory.
 if [ "$1" = --one ]; then # --one JAXCC CHIP FILE FLAGS: a line for each kernel: registers, bytes that are spilled, file
     ptx=$(mktemp) log=$(mktemp)
     trap 'rm -f "$ptx" "$log"' EXIT
@@ -24,13 +25,14 @@ trap 'rm -f "$found"' EXIT
 programs() { # file and flags of the part
     for folder; do
         find "$folder" -name '*.jaxpr' | sort | awk -v part="$part" 'int(NR * part) != int((NR - 1) * part)' | while read -r file; do
+            [ "$chip" != sm_90a ] || grep -q dot_general "$file" || continue
             flags=$(awk -F'\t' -v stem="$(basename "$file" .jaxpr)" '$1 == stem { print $5; exit }' "$(dirname "$file")/MANIFEST.tsv" 2>/dev/null)
             printf '%s\0%s\0' "$file" "${flags:--}"
         done
     done
 }
 passed=0 failed=0
-for chip in sm_80 sm_90 sm_100; do
+for chip in sm_80 sm_90 sm_90a sm_100; do
     programs "$@" | xargs -0 -n 2 -P "$(nproc)" sh "$0" --one "$build/bin/jaxcc" $chip >"$found"
     grep FAIL "$found"
     awk -v chip=$chip '!/FAIL/ { n++; if ($1 > most) { most = $1; where = $3 } if ($2) { spilling++; print "    " $2 " bytes are spilled: " $3 } }
