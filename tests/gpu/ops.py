@@ -80,6 +80,8 @@ for n in (16, 32, 64):
                 into = edges(n)[10]
                 mask = u(((1 << k) - 1) << q, n) if q < n else 0
                 line(f"bfi.b{n}", c * 3 + "ww", (a, into, pos, length), (into & ~mask) | (u(a << q, n) & mask))
+for a, b, _ in triples(32):
+    for name, f in ("min", min), ("max", max): line(f"{name}.relu.s32", "www", (a, b), max(f(s(a, 32), s(b, 32)), 0))
 for a, b in pairs(32):
     line("add.sat.s32", "www", (a, b), u(max(min(s(a, 32) + s(b, 32), 2**31 - 1), -2**31), 32))
     line("sub.sat.s32", "www", (a, b), u(max(min(s(a, 32) - s(b, 32), 2**31 - 1), -2**31), 32))

@@ -21,6 +21,9 @@
 DEFINE(16)
 DEFINE(32)
 DEFINE(64)
+static s32 positive(s32 x) { return x > 0 ? x : 0; }
+BINARY(min_relu_s32, s32, s32, s32, positive(x < y ? x : y))
+BINARY(max_relu_s32, s32, s32, s32, positive(x > y ? x : y))
 
 /* The upper half of products, and products of twice the width. */
 #define DEFINE_WIDE(W, W2)                                                                                             \
@@ -128,6 +131,8 @@ static const Row rows[] = {
     {"sad.s32", sad_s32, "wwww"},
     {"add.u16x2", add_16x2, "www"},
     {"add.s16x2", add_16x2, "www"},
+    {"min.relu.s32", min_relu_s32, "www"},
+    {"max.relu.s32", max_relu_s32, "www"},
     {"min.s16x2", min_s16x2, "www"},
     {"max.s16x2", max_s16x2, "www"},
     {"min.u16x2", min_u16x2, "www"},
