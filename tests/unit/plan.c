@@ -103,17 +103,20 @@ Test(plan, a_product_has_a_tile_for_the_registers) {
 }
 
 /* The next value of the first is written over the current one; the second is read elsewhere than it is written. */
-/* What multiplies a product of x and y on a GPU. */
-static const DeviceDot *device_product(const char *x, const char *y, const char *z, const char *contracted) {
+/* The product that is the program's first step on a GPU. */
+static const DeviceDot *first_product(const char *text) {
     Target gpu;
     cr_assert(nvptx_target(cx, &gpu));
+    return step(planned(text, &gpu), 0)->dot->device;
+}
+/* What multiplies a product of x and y there. */
+static const DeviceDot *device_product(const char *x, const char *y, const char *z, const char *contracted) {
     char text[256];
     snprintf(text, sizeof text,
              "{ lambda ; a:%s b:%s. let c:%s = dot_general[dimension_numbers=(([%s]), ([], []))"
              " preferred_element_type=%.*s] a b in (c,) }",
              x, y, z, contracted, (int)strcspn(z, "["), z);
-    Plan *p = planned(text, &gpu);
-    return step(p, 0)->dot->device;
+    return first_product(text);
 }
 Test(plan, a_product_on_a_gpu_is_for_tensor_cores_if_these_have_its_type) {
     const DeviceDot *d = device_product("bf16[2048,2048]", "bf16[2048,2048]", "bf16[2048,2048]", "1], [0");
@@ -143,6 +146,26 @@ Test(plan, operands_of_a_product_are_copied_in_pieces) {
     cr_assert(d->side[0].plain && !d->side[1].plain);
     d = device_product("f32[100,100]", "f32[100,100]", "f32[100,100]", "0], [1");
     cr_assert(d->side[0].plain && !d->side[0].along_terms && d->side[1].plain && d->side[1].along_terms);
+}
+static bool is_axis(BoxAxis a, Dim extent, Dim stride, uint32_t box) {
+    return a.extent == extent && a.stride == stride && a.box == box;
+}
+/* On sm_90a what is copied in pieces comes as boxes; their lines are 128 bytes, or fewer if the tile has fewer. */
+Test(plan, operands_of_a_product_are_boxes) {
+    options.march = "sm_90a";
+    const DeviceDot *d = device_product("bf16[2000,2048]", "bf16[2048,1024]", "f32[2000,1024]", "1], [0");
+    cr_assert(d->boxed && d->tile.terms == 64 && d->tile.turns == 3);
+    cr_assert(is_axis(d->side[0].box.axis[0], 2048, 1, 64) && is_axis(d->side[0].box.axis[1], 2000, 2048, 128));
+    cr_assert(is_axis(d->side[1].box.axis[0], 1024, 1, 64) && is_axis(d->side[1].box.axis[1], 2048, 1024, 64));
+    d = first_product("{ lambda ; a:f16[2,300,3,40] b:f16[2,100,3,40]. let c:f32[2,3,300,100] = dot_general["
+                      "dimension_numbers=(([3], [3]), ([0, 2], [0, 2])) preferred_element_type=float32] a b in (c,) }");
+    const DotBox *b = &d->side[0].box;
+    cr_assert(d->boxed && b->rank == 4 && is_axis(b->axis[1], 300, 120, d->tile.rows));
+    cr_assert(is_axis(b->axis[2], 2, 36000, 1) && is_axis(b->axis[3], 3, 40, 1));
+    cr_assert(device_product("i8[64,64]", "i8[64,64]", "i32[64,64]", "1], [1")->boxed);
+    cr_assert(!device_product("i8[64,64]", "i8[64,64]", "i32[64,64]", "1], [0")->boxed);
+    cr_assert(!device_product("f16[64,36]", "f16[36,64]", "f16[64,64]", "1], [0")->boxed);
+    cr_assert(!device_product("f16[32,64]", "f16[64,64]", "f16[32,64]", "1], [0")->boxed);
 }
 
 Test(plan, carries_of_a_scan) {
