@@ -1,4 +1,5 @@
 #include "dot_device.h"
+#include "grid.h"
 #include "threads.h"
 #include <mlir-c/Dialect/LLVM.h>
 
@@ -47,19 +48,31 @@ static void wait(const Product *p, Which which, V turn) {
 }
 
 /* ---- asking */
-/* Line number `line` of an operand's box for the turn, which is that many rows or columns further. */
+/* Where the box begins of an operand's line that is so many rows or columns further. */
+static void begin_box(const Product *p, uint32_t side, V row, V term, V *at) {
+    Kernel *k = p->k;
+    const DeviceDot *d = p->dot;
+    const DotBox *b = &d->side[side].box;
+    const DotLoops *own = &d->loops[side ? DOT_COLUMNS : DOT_ROWS];
+    bool along = d->side[side].along_terms;
+    kernel_enter(k);
+    grid_bind(k, own->at, own->n, own->extent, row);
+    grid_bind(k, d->summed, d->nsummed, p->step->dot->k, term);
+    for (uint32_t i = 0; i < b->rank; i++) {
+        bool counted = i < 2 && !b->axis[i].at;
+        at[i] = word(p, counted ? (along == (i == 0) ? term : row) : kernel_index(k, b->axis[i].at));
+    }
+    kernel_leave(k);
+}
 static void copy_line(const Product *p, uint32_t side, V turn, uint32_t line) {
     enum { BEFORE = 3, AFTER = 5 }; /* operands */
     Emit *e = p->e;
     const DotBox *b = &p->dot->side[side].box;
-    bool along = p->dot->side[side].along_terms;
-    V row = plus(p, p->first[side], em_i64(e, (int64_t)line * b->axis[0].box)),
-      term = times(p, turn, p->dot->tile.terms);
-    V to = staged_at(p, side, stage_slot(p, turn), em_i64(e, (int64_t)line * b->axis[0].box), em_i64(e, 0));
+    V further = em_i64(e, (int64_t)line * b->axis[0].box);
+    V to = staged_at(p, side, stage_slot(p, turn), further, em_i64(e, 0));
     V o[BEFORE + BOX_RANK + AFTER] = {in_space(p, to, CLUSTER_SPACE), barrier_of(p, FULL, turn),
                                       em_gep(e, p->k->block.maps, em_i64(e, (int64_t)side * MAP_BYTES), e->i8)};
-    o[BEFORE] = word(p, along ? term : row), o[BEFORE + 1] = word(p, along ? row : term);
-    for (uint32_t i = 2; i < b->rank; i++) o[BEFORE + i] = word(p, kernel_index(p->k, b->axis[i].at));
+    begin_box(p, side, plus(p, p->first[side], further), times(p, turn, p->dot->tile.terms), o + BEFORE);
     V *none = o + BEFORE + b->rank; /* masks and policies */
     none[0] = em_int(e, e->i16, 0), none[1] = em_i64(e, 0), none[2] = none[3] = em_int(e, e->i1, 0);
     none[4] = em_int(e, e->i32, 0);

@@ -67,7 +67,8 @@ typedef struct {
     Dim extent; /* of all of them */
 } DotLoops;
 /* An operand as an array of which boxes are copied (dot_box.c): its axes, the innermost first, in elements. The first two
-   are terms and rows or columns; a box has one element of each other axis, at the index `at`. */
+   are terms and rows or columns; a box has one element of each other axis. `at` is where a box begins; 0: at its first term,
+   row or column, counted over all loops. */
 enum { BOX_RANK = 5 /* at most */, BOX_LINE = 128 /* bytes of its innermost axis, at most */ };
 typedef struct {
     Dim extent, stride;

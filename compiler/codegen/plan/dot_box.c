@@ -3,32 +3,58 @@
 
 /* Where both operands of a product by warpgroups are arrays in memory, the terms of a turn are boxes of these arrays: a tensor
    map says where an array is, its axes, and the size of a box, and one thread has boxes copied that begin at given indices.
-   What is outside of the array is 0. Terms, and rows or columns, are an axis each; every other loop is an axis of which
-   a box has one element, as is an element of an array that the address depends on. */
+   What is outside of the array is 0. Terms, and rows or columns, are an axis each. Loops of which a box never has more than
+   one iteration are axes too, as are elements of arrays that the address depends on: batches, the start of a slice, and outer
+   loops of terms, rows or columns, if boxes divide the inner ones. */
 
 enum { MOST_EXTENT = INT32_MAX }; /* indices are of 32 bits */
 
-/* The distance of neighbours along these loops, if all of them together are one axis, else 0. */
-static Dim distance(const Plan *p, Ix address, const Atom *loops, uint32_t n) {
-    Dim first = 0, next = 0;
-    for (uint32_t i = n; i-- > 0;) {
-        bool other;
-        Dim coef = ix_coef(p->ix, address, loops[i], &other);
-        if (other || (i + 1 < n && coef != next)) return 0;
-        if (i + 1 == n) first = coef;
-        next = dim_mul(p->cx->types, coef, loop_extent(p->ix, loops[i]));
-    }
-    return first;
-}
 static bool among(Atom a, const Atom *loops, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (loops[i] == a) return true;
     return false;
 }
+static bool fits(const Plan *p, Dim extent, Dim stride) {
+    bool few = !dim_is_const(extent) || extent <= MOST_EXTENT;
+    return few && stride != 0 && dim_at_most(p->cx->types, 0, stride, true) == 1; /* it is 0 where an extent is */
+}
 static bool add_axis(const Plan *p, DotBox *b, Dim extent, Dim stride, Ix at) {
-    bool fits = (!dim_is_const(extent) || extent <= MOST_EXTENT) && stride != 0; /* it is 0 where an extent is */
-    if (!fits || b->rank == BOX_RANK || dim_at_most(p->cx->types, 0, stride, true) != 1) return false;
+    if (b->rank == BOX_RANK || !fits(p, extent, stride)) return false;
     b->axis[b->rank++] = (BoxAxis){extent, stride, 1, at};
+    return true;
+}
+/* The last of n loops, with those before it that continue it, as an axis; how many there are, 0 if one of them also occurs
+   inside an atom. */
+static uint32_t joined(const Plan *p, Ix address, const Atom *loops, uint32_t n, BoxAxis *a) {
+    Dim next = 0;
+    uint32_t found = 0;
+    *a = (BoxAxis){.extent = 1};
+    for (; found < n; found++) {
+        Atom loop = loops[n - 1 - found];
+        bool other;
+        Dim coef = ix_coef(p->ix, address, loop, &other);
+        if (other) return 0;
+        if (found && coef != next) break;
+        if (!found) a->stride = coef;
+        a->at = ix_add(p->ix, a->at, ix_scale(p->ix, ix_atom(p->ix, loop), a->extent));
+        a->extent = dim_mul(p->cx->types, a->extent, loop_extent(p->ix, loop));
+        next = dim_mul(p->cx->types, a->stride, a->extent);
+    }
+    return found;
+}
+/* Loops as the axis `main`, of which a box has `length` iterations, and further ones. */
+static bool add_loops(const Plan *p, DotBox *b, uint32_t main, Ix address, const Atom *loops, uint32_t n,
+                      uint32_t length) {
+    BoxAxis a;
+    uint32_t done = joined(p, address, loops, n, &a);
+    if (!done || !fits(p, a.extent, a.stride)) return false;
+    b->axis[main] = a;
+    if (done == n) b->axis[main].at = 0;
+    if (done < n && dim_mod(p->cx->types, a.extent, length) != 0) return false;
+    for (n -= done; n > 0; n -= done) {
+        done = joined(p, address, loops, n, &a);
+        if (!done || (a.stride != 0 && !add_axis(p, b, a.extent, a.stride, a.at))) return false;
+    }
     return true;
 }
 /* The other atoms of the address. */
@@ -45,33 +71,32 @@ static bool add_others(Plan *p, const DeviceDot *d, const DotLoops *own, DotBox 
     b->offset = x.c;
     return true;
 }
-static bool find_box(Plan *p, const Step *s, const DeviceDot *d, uint32_t side, DotBox *b) {
+static bool find_box(Plan *p, const DeviceDot *d, uint32_t side, uint32_t terms, DotBox *b) {
     const DotLoops *own = &d->loops[side ? DOT_COLUMNS : DOT_ROWS];
     Ix address = d->side[side].at.address;
     bool along = d->side[side].along_terms;
-    Dim terms = distance(p, address, d->summed, d->nsummed), rows = distance(p, address, own->at, own->n);
-    Dim inner = along ? terms : rows, outer = along ? rows : terms;
-    Dim extent[2] = {along ? s->dot->k : own->extent, along ? own->extent : s->dot->k};
-    *b = (DotBox){0};
+    *b = (DotBox){.rank = 2};
+    bool good = add_loops(p, b, !along, address, d->summed, d->nsummed, terms) &&
+                add_loops(p, b, along, address, own->at, own->n, side ? d->tile.columns : d->tile.rows) &&
+                add_others(p, d, own, b, address);
     /* lines do not overlap, as those of windows do */
-    if (inner != 1 || dim_at_most(p->cx->types, extent[0], outer, true) != 1) return false;
-    return add_axis(p, b, extent[0], inner, 0) && add_axis(p, b, extent[1], outer, 0) &&
-           add_others(p, d, own, b, address);
+    return good && b->axis[0].stride == 1 && dim_at_most(p->cx->types, b->axis[0].extent, b->axis[1].stride, true) == 1;
 }
 static uint32_t at_most(uint32_t n, uint32_t most) { return n < most ? n : most; }
 void dot_box_plan(Plan *p, const Step *s, DeviceDot *d) {
     uint32_t bytes = dtype_bytes(d->as), line = BOX_LINE / bytes;
+    uint32_t terms = dot_at_most(s->dot->k, d->tile.terms) ? d->tile.terms : line;
     d->boxed = d->warpgroups;
     for (uint32_t side = 0; side < 2 && d->boxed; side++)
-        d->boxed = d->side[side].plain && find_box(p, s, d, side, &d->side[side].box);
+        d->boxed = d->side[side].plain && find_box(p, d, side, terms, &d->side[side].box);
     if (!d->boxed) return;
-    if (!dot_at_most(s->dot->k, d->tile.terms)) d->tile.terms = line;
+    d->tile.terms = terms;
     for (uint32_t side = 0; side < 2; side++) {
         bool along = d->side[side].along_terms;
         BoxAxis *axis = d->side[side].box.axis;
         uint32_t length = side ? d->tile.columns : d->tile.rows;
-        axis[0].box = at_most(along ? d->tile.terms : length, line);
-        axis[1].box = along ? length : d->tile.terms;
+        axis[0].box = at_most(along ? terms : length, line);
+        axis[1].box = along ? length : terms;
     }
-    d->tile.turns = at_most(RING_BYTES / ((d->tile.rows + d->tile.columns) * d->tile.terms * bytes), RING_TURNS);
+    d->tile.turns = at_most(RING_BYTES / ((d->tile.rows + d->tile.columns) * terms * bytes), RING_TURNS);
 }
