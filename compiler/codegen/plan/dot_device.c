@@ -17,15 +17,22 @@ static Side side_of(Plan *p, const Eqn *e, uint32_t side) {
     if (side) s.first_free += left->rank - v->list.at[0].ints.n - v->list.at[2].ints.n;
     return s;
 }
+/* The loop of contracted axis i: those of the left operand are nested as its axes, so that the innermost is contiguous there
+   if any is. */
+static uint32_t nested(Ints contracted, uint32_t i) {
+    uint32_t n = 0;
+    each(int64_t, a, contracted) n += *a < contracted.at[i];
+    return n;
+}
 void dot_device_index(Plan *p, const Step *s, uint32_t side, Ix *index) {
     const ArrayType *t = val_array(p->cx, s->e->in.at[side]);
-    Side of = side_of(p, s->e, side);
+    Side of = side_of(p, s->e, side), left = side_of(p, s->e, 0);
     Ix result[MAX_RANK];
     step_at(p, s, s->e->out.at[0], result);
     for (uint32_t a = 0; a < t->rank; a++) {
         int64_t batch = ints_find(of.batch, a), term = ints_find(of.contracted, a);
         index[a] = batch >= 0  ? result[batch]
-                   : term >= 0 ? ix_atom(p->ix, s->dot->device->summed[term])
+                   : term >= 0 ? ix_atom(p->ix, s->dot->device->summed[nested(left.contracted, (uint32_t)term)])
                                : result[of.first_free++];
     }
 }
@@ -61,7 +68,7 @@ void dot_device_plan(Plan *p, Body *body, Step *s) {
     d->summed = arena_new(p->arena, Atom, d->nsummed + 1);
     dot->k = 1;
     for (uint32_t i = 0; i < d->nsummed; i++) {
-        d->summed[i] = atom_loop(p->ix, a->dims[left.contracted.at[i]]);
+        d->summed[nested(left.contracted, i)] = atom_loop(p->ix, a->dims[left.contracted.at[i]]);
         dot->k = dim_mul(p->cx->types, dot->k, a->dims[left.contracted.at[i]]);
     }
     d->role = arena_new(p->arena, uint8_t, s->domain.n + 1);
