@@ -23,16 +23,21 @@ static bool add_axis(const Plan *p, DotBox *b, Dim extent, Dim stride, Ix at) {
     b->axis[b->rank++] = (BoxAxis){extent, stride, 1, at};
     return true;
 }
-/* The last of n loops, with those before it that continue it, as an axis; how many there are, 0 if one of them also occurs
-   inside an atom. */
-static uint32_t joined(const Plan *p, Ix address, const Atom *loops, uint32_t n, BoxAxis *a) {
+typedef struct {
+    Ix address;
+    const Atom *at; /* loops that it depends on, the outermost first */
+    uint32_t n;
+} Loops;
+/* The last loop, with those before it that continue it, as an axis; how many there are, 0 if one of them also occurs inside
+   an atom. */
+static uint32_t joined(const Plan *p, Loops l, BoxAxis *a) {
     Dim next = 0;
     uint32_t found = 0;
     *a = (BoxAxis){.extent = 1};
-    for (; found < n; found++) {
-        Atom loop = loops[n - 1 - found];
+    for (; found < l.n; found++) {
+        Atom loop = l.at[l.n - 1 - found];
         bool other;
-        Dim coef = ix_coef(p->ix, address, loop, &other);
+        Dim coef = ix_coef(p->ix, l.address, loop, &other);
         if (other) return 0;
         if (found && coef != next) break;
         if (!found) a->stride = coef;
@@ -43,16 +48,15 @@ static uint32_t joined(const Plan *p, Ix address, const Atom *loops, uint32_t n,
     return found;
 }
 /* Loops as the axis `main`, of which a box has `length` iterations, and further ones. */
-static bool add_loops(const Plan *p, DotBox *b, uint32_t main, Ix address, const Atom *loops, uint32_t n,
-                      uint32_t length) {
+static bool add_loops(const Plan *p, DotBox *b, uint32_t main, Loops l, uint32_t length) {
     BoxAxis a;
-    uint32_t done = joined(p, address, loops, n, &a);
+    uint32_t done = joined(p, l, &a);
     if (!done || !fits(p, a.extent, a.stride)) return false;
     b->axis[main] = a;
-    if (done == n) b->axis[main].at = 0;
-    if (done < n && dim_mod(p->cx->types, a.extent, length) != 0) return false;
-    for (n -= done; n > 0; n -= done) {
-        done = joined(p, address, loops, n, &a);
+    if (done == l.n) b->axis[main].at = 0;
+    if (done < l.n && dim_mod(p->cx->types, a.extent, length) != 0) return false;
+    for (l.n -= done; l.n > 0; l.n -= done) {
+        done = joined(p, l, &a);
         if (!done || (a.stride != 0 && !add_axis(p, b, a.extent, a.stride, a.at))) return false;
     }
     return true;
@@ -76,8 +80,9 @@ static bool find_box(Plan *p, const DeviceDot *d, uint32_t side, uint32_t terms,
     Ix address = d->side[side].at.address;
     bool along = d->side[side].along_terms;
     *b = (DotBox){.rank = 2};
-    bool good = add_loops(p, b, !along, address, d->summed, d->nsummed, terms) &&
-                add_loops(p, b, along, address, own->at, own->n, side ? d->tile.columns : d->tile.rows) &&
+    Loops summed = {address, d->summed, d->nsummed}, rows = {address, own->at, own->n};
+    bool good = add_loops(p, b, !along, summed, terms) &&
+                add_loops(p, b, along, rows, side ? d->tile.columns : d->tile.rows) &&
                 add_others(p, d, own, b, address);
     /* lines do not overlap, as those of windows do */
     return good && b->axis[0].stride == 1 && dim_at_most(p->cx->types, b->axis[0].extent, b->axis[1].stride, true) == 1;
