@@ -150,7 +150,9 @@ typedef enum {
     USES_KEY = 1 << 8,   /* uses up its random key */
     INTERNAL = 1 << 9,   /* written only by passes: it trusts its operands */
     REMAT = 1 << 10,     /* a call whose program derivatives compute again */
-    PLAIN_CALL = 1 << 11 /* does nothing but run its one program, so that it may run another, and names no operand or
+    ODD = 1 << 11,       /* of -x it is what it is of x, with the other sign */
+    EVEN = 1 << 12,      /* of -x it is what it is of x */
+    PLAIN_CALL = 1 << 13 /* does nothing but run its one program, so that it may run another, and names no operand or
                             result by its number; of other calls, parameters say how the program may be called,
                             replaced or divided */
 } Fact;
