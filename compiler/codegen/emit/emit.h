@@ -91,6 +91,14 @@ V em_select(Emit *, V condition, V yes, V no);
 V em_cmpi(Emit *, const char *predicate, V x, V y);
 /* `predicate`: oeq ogt oge olt ole one une uno ord ugt … */
 V em_cmpf(Emit *, const char *predicate, V x, V y);
+/* Numbers of one integer type, with a sign: the smaller and the larger of two, and is the first one smaller? Of i1: both. */
+static inline V em_add(Emit *e, V x, V y) { return em_bin(e, "llvm.add", x, y); }
+static inline V em_sub(Emit *e, V x, V y) { return em_bin(e, "llvm.sub", x, y); }
+static inline V em_mul(Emit *e, V x, V y) { return em_bin(e, "llvm.mul", x, y); }
+static inline V em_least(Emit *e, V x, V y) { return em_bin(e, "llvm.intr.smin", x, y); }
+static inline V em_most(Emit *e, V x, V y) { return em_bin(e, "llvm.intr.smax", x, y); }
+static inline V em_less(Emit *e, V x, V y) { return em_cmpi(e, "slt", x, y); }
+static inline V em_both(Emit *e, V x, V y) { return em_bin(e, "llvm.and", x, y); }
 
 /* Types: w = 1 is the scalar itself, else vector<w x t>. No vector has more than MAX_LANES lanes. */
 MlirType em_vec(Emit *, MlirType t, uint32_t w);

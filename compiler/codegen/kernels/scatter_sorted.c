@@ -3,6 +3,7 @@
 #include "../plan/sort.h"
 #include "grid.h"
 #include "scatter.h"
+#include "search.h"
 
 /* Positions of a scatter on a device, sorted by place: a slot has the number of a position, and its key. The thread of the
    first slot of a place does the updates of its slots, one after the other; if they are more than SLOT_PART and the
@@ -19,10 +20,7 @@ typedef struct {
     bool parted; /* updates are combined among themselves */
 } Place;
 
-static V plus(const Place *p, V a, int64_t n) { return em_bin(p->e, "llvm.add", a, em_i64(p->e, n)); }
-static V least(const Place *p, V a, V b) { return em_bin(p->e, "llvm.intr.smin", a, b); }
-static V both(const Place *p, V a, V b) { return em_bin(p->e, "llvm.and", a, b); }
-static V less(const Place *p, V a, V b) { return em_cmpi(p->e, "slt", a, b); }
+static V behind(const Place *p, V a, int64_t n) { return em_add(p->e, a, em_i64(p->e, n)); }
 static MlirType key_type(const Place *p) { return em_memory_type(p->e, p->so->key); }
 static V slots_of(const Place *p) { return kernel_dim(p->k, p->so->n); }
 static Place place_new(Kernel *k) {
@@ -42,7 +40,7 @@ V scatter_key(Kernel *k, Dtype key) {
 /* That of the last slot, if there are fewer. */
 static V key_at(const Place *p, V slot) {
     Kernel *k = p->k;
-    V at = least(p, slot, plus(p, slots_of(p), -1));
+    V at = em_least(p->e, slot, behind(p, slots_of(p), -1));
     V from = em_gep(p->e, kernel_buffer(k, p->so->keys[0]), at, key_type(p));
     return em_load(p->e, key_type(p), from, dtype_bytes(p->so->key));
 }
@@ -50,7 +48,7 @@ static V key_at(const Place *p, V slot) {
 static V has_key(const Place *p, V slot) {
     V same = em_cmpi(p->e, "eq", key_at(p, slot), p->key);
     V inside = em_cmpi(p->e, "ne", p->key, em_int(p->e, key_type(p), -1));
-    return both(p, both(p, less(p, slot, slots_of(p)), inside), same);
+    return em_both(p->e, em_both(p->e, em_less(p->e, slot, slots_of(p)), inside), same);
 }
 /* Sets the loops to the position in this slot. */
 static void bind_slot(const Place *p, V slot) {
@@ -84,14 +82,14 @@ static void do_slots(const Place *p, uint32_t n, V *x) {
     V next[2], updates[SLOTS_AT_ONCE];
     Scope before = em_begin(e, 2, types);
     kernel_enter(k);
-    V at = em_arg(&before, 0), last = plus(p, at, n - 1), go = both(p, less(p, last, p->end), has_key(p, last));
+    V at = em_arg(&before, 0), last = behind(p, at, n - 1), go = em_both(e, em_less(e, last, p->end), has_key(p, last));
     em_op(e, "scf.condition", &(Op){0, NULL, 3, (V[]){go, at, em_arg(&before, 1)}, 0, NULL, 0, NULL});
     kernel_leave(k);
     em_end(e, &before);
     Scope after = em_begin(e, 2, types);
     kernel_enter(k);
-    at = em_arg(&after, 0), next[0] = plus(p, at, n), next[1] = em_arg(&after, 1);
-    for (uint32_t i = 0; i < n; i++) updates[i] = update_of(p, plus(p, at, i));
+    at = em_arg(&after, 0), next[0] = behind(p, at, n), next[1] = em_arg(&after, 1);
+    for (uint32_t i = 0; i < n; i++) updates[i] = update_of(p, behind(p, at, i));
     for (uint32_t i = 0; i < n; i++) next[1] = combined(p, next[1], updates[i]);
     em_op(e, "scf.yield", &(Op){0, NULL, 2, next, 0, NULL, 0, NULL});
     kernel_leave(k);
@@ -116,41 +114,29 @@ static V result_at(const Place *p, V number) {
         at = ix_add(ix, ix_scale(ix, at, loop_extent(ix, g->loops[i])), ix_atom(ix, g->loops[i]));
         window = dim_mul(p->k->x.plan->cx->types, window, loop_extent(ix, g->loops[i]));
     }
-    V row = em_bin(p->e, "llvm.mul", number, kernel_dim(p->k, window));
-    V i = em_bin(p->e, "llvm.add", row, kernel_index(p->k, at));
+    V row = em_mul(p->e, number, kernel_dim(p->k, window));
+    V i = em_add(p->e, row, kernel_index(p->k, at));
     return em_gep(p->e, kernel_buffer(p->k, p->so->parts), i, em_memory_type(p->e, p->d));
 }
-/* The first slot that has the key, which `slot` has. */
-static V first_slot(const Place *p, V slot) {
-    Emit *e = p->e;
-    MlirType types[2] = {e->i64, e->i64};
-    V init[2] = {em_i64(e, 0), slot}, next[2];
-    Scope before = em_begin(e, 2, types);
-    V lo = em_arg(&before, 0), hi = em_arg(&before, 1);
-    em_op(e, "scf.condition", &(Op){0, NULL, 3, (V[]){less(p, lo, hi), lo, hi}, 0, NULL, 0, NULL});
-    em_end(e, &before);
-    Scope after = em_begin(e, 2, types);
-    lo = em_arg(&after, 0), hi = em_arg(&after, 1);
-    V middle = em_bin(e, "llvm.lshr", em_bin(e, "llvm.add", lo, hi), em_i64(e, 1));
-    V earlier = em_cmpi(e, "ult", key_at(p, middle), p->key);
-    next[0] = em_select(e, earlier, plus(p, middle, 1), lo), next[1] = em_select(e, earlier, hi, middle);
-    em_op(e, "scf.yield", &(Op){0, NULL, 2, next, 0, NULL, 0, NULL});
-    em_end(e, &after);
-    return em_while(e, 2, init, &before, &after)[0];
+static V is_earlier(const void *p, V slot) {
+    const Place *of = p;
+    return em_cmpi(of->e, "ult", key_at(of, slot), of->key);
 }
+/* The first slot that has the key, which `slot` has. */
+static V first_slot(const Place *p, V slot) { return search_first(p->e, em_i64(p->e, 0), slot, is_earlier, p); }
 /* The part that begins in these SLOT_PART slots, if it is not the first one of its place. */
 void device_parts(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
     Place p = place_new(k);
     V number = kernel_index(k, ix_atom(k->x.ix, p.so->part)), part = em_i64(e, SLOT_PART);
-    V slot = em_bin(e, "llvm.mul", number, part);
+    V slot = em_mul(e, number, part);
     p.parted = true, p.key = key_at(&p, slot);
-    V first = first_slot(&p, slot), into = em_bin(e, "llvm.urem", em_bin(e, "llvm.sub", slot, first), part);
-    V skipped = em_bin(e, "llvm.urem", em_bin(e, "llvm.sub", part, into), part);
-    V from = em_bin(e, "llvm.add", slot, skipped);
-    p.end = plus(&p, from, SLOT_PART);
-    If i = kernel_if(k, both(&p, em_cmpi(e, "ne", from, first), has_key(&p, from)));
-    V result = do_part(&p, plus(&p, from, 1), update_of(&p, from));
+    V first = first_slot(&p, slot), into = em_bin(e, "llvm.urem", em_sub(e, slot, first), part);
+    V skipped = em_bin(e, "llvm.urem", em_sub(e, part, into), part);
+    V from = em_add(e, slot, skipped);
+    p.end = behind(&p, from, SLOT_PART);
+    If i = kernel_if(k, em_both(e, em_cmpi(e, "ne", from, first), has_key(&p, from)));
+    V result = do_part(&p, behind(&p, from, 1), update_of(&p, from));
     em_store(e, em_to_memory(e, p.d, result), result_at(&p, number), dtype_align(p.d));
     kernel_if_end(k, &i);
 }
@@ -159,7 +145,7 @@ static V add_parts(const Place *p, V slot, V x) {
     Emit *e = p->e;
     Kernel *k = p->k;
     MlirType types[2] = {e->i64, mlirValueGetType(x)};
-    V init[2] = {plus(p, slot, SLOT_PART), x}, next[2];
+    V init[2] = {behind(p, slot, SLOT_PART), x}, next[2];
     Scope before = em_begin(e, 2, types);
     kernel_enter(k);
     V at = em_arg(&before, 0);
@@ -171,7 +157,7 @@ static V add_parts(const Place *p, V slot, V x) {
     at = em_arg(&after, 0);
     V from = result_at(p, em_bin(e, "llvm.udiv", at, em_i64(e, SLOT_PART)));
     V result = em_to_register(e, p->d, em_load(e, em_memory_type(e, p->d), from, dtype_align(p->d)));
-    next[0] = plus(p, at, SLOT_PART), next[1] = scatter_combined(k, p->d, em_arg(&after, 1), result);
+    next[0] = behind(p, at, SLOT_PART), next[1] = scatter_combined(k, p->d, em_arg(&after, 1), result);
     em_op(e, "scf.yield", &(Op){0, NULL, 2, next, 0, NULL, 0, NULL});
     kernel_leave(k);
     em_end(e, &after);
@@ -195,10 +181,10 @@ void scatter_slot(Kernel *k, V item) {
     Emit *e = k->e;
     Place p = place_new(k);
     V slot = kernel_index(k, ix_atom(k->x.ix, p.so->slot)), zero = em_i64(e, 0);
-    p.key = key_at(&p, slot), p.end = p.so->parts ? plus(&p, slot, SLOT_PART) : slots_of(&p);
-    V before = em_bin(e, "llvm.intr.smax", plus(&p, slot, -1), zero);
+    p.key = key_at(&p, slot), p.end = p.so->parts ? behind(&p, slot, SLOT_PART) : slots_of(&p);
+    V before = em_most(e, behind(&p, slot, -1), zero);
     V other = em_bin(e, "llvm.or", em_cmpi(e, "eq", slot, zero), em_cmpi(e, "ne", key_at(&p, before), p.key));
-    If i = kernel_if(k, both(&p, other, has_key(&p, slot)));
+    If i = kernel_if(k, em_both(e, other, has_key(&p, slot)));
     V to = address_of(&p, slot), x = em_to_register(e, p.d, em_load(e, em_memory_type(e, p.d), to, dtype_align(p.d)));
     x = do_part(&p, slot, x);
     if (p.so->parts) x = add_parts(&p, slot, x);

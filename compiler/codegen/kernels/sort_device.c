@@ -1,6 +1,7 @@
 #include "../cost.h"
 #include "../plan/sort.h"
 #include "grid.h"
+#include "search.h"
 #include "threads.h"
 #include <mlir-c/BuiltinAttributes.h>
 
@@ -27,13 +28,8 @@ typedef struct {
 } Element;
 
 static V i32(const Sorting *o, int64_t n) { return em_int(o->e, o->e->i32, n); }
-static V add(const Sorting *o, V a, V b) { return em_bin(o->e, "llvm.add", a, b); }
-static V sub(const Sorting *o, V a, V b) { return em_bin(o->e, "llvm.sub", a, b); }
-static V least(const Sorting *o, V a, V b) { return em_bin(o->e, "llvm.intr.smin", a, b); }
-static V most(const Sorting *o, V a, V b) { return em_bin(o->e, "llvm.intr.smax", a, b); }
 static V narrowed(const Sorting *o, V wide) { return em_cast(o->e, "llvm.trunc", o->e->i32, wide); }
 static V widened(const Sorting *o, V narrow) { return em_cast(o->e, "llvm.zext", o->e->i64, narrow); }
-static V less(const Sorting *o, V a, V b) { return em_cmpi(o->e, "slt", a, b); }
 
 static V key_at(const Sorting *o, V base, V i) {
     return em_load(o->e, o->key, em_gep(o->e, base, i, o->key), dtype_bytes(o->so->key));
@@ -61,11 +57,11 @@ static Sorting open_tile(Kernel *k, V item) {
     o.thread = narrowed(&o, thread_number(k));
     o.keys = threads_share(k, (int64_t)so->tile * dtype_bytes(so->key));
     o.places = threads_share(k, (int64_t)so->tile * dtype_bytes(DT_i32));
-    o.row = em_bin(e, "llvm.mul", em_bin(e, "llvm.udiv", item, tiles), o.n);
-    o.first = em_bin(e, "llvm.mul", em_bin(e, "llvm.urem", item, tiles), em_i64(e, so->tile));
+    o.row = em_mul(e, em_bin(e, "llvm.udiv", item, tiles), o.n);
+    o.first = em_mul(e, em_bin(e, "llvm.urem", item, tiles), em_i64(e, so->tile));
     return o;
 }
-static V own(const Sorting *o, uint32_t i) { return add(o, o->thread, i32(o, (int64_t)i * o->k->block.threads)); }
+static V own(const Sorting *o, uint32_t i) { return em_add(o->e, o->thread, i32(o, (int64_t)i * o->k->block.threads)); }
 
 /* ---- ranks */
 /* Of the runs in shared memory, of at most 2^(turns - 1) elements: how many come before each element. */
@@ -74,15 +70,15 @@ static void count_before(const Sorting *o, V turns, Element *x) {
     V count[SORT_EACH], next[SORT_EACH];
     for (uint32_t i = 0; i < o->each; i++) count[i] = i32(o, 0);
     For f = em_for(e, em_i64(e, 0), widened(o, turns), em_i64(e, 1), o->each, count);
-    V digit = sub(o, sub(o, turns, i32(o, 1)), narrowed(o, em_arg(&f.scope, 0))),
+    V digit = em_sub(e, em_sub(e, turns, i32(o, 1)), narrowed(o, em_arg(&f.scope, 0))),
       step = em_bin(e, "llvm.shl", i32(o, 1), digit);
     for (uint32_t i = 0; i < o->each; i++) {
-        V so_far = em_arg(&f.scope, i + 1), more = add(o, so_far, step),
-          last = sub(o, add(o, x[i].from, more), i32(o, 1));
+        V so_far = em_arg(&f.scope, i + 1), more = em_add(e, so_far, step),
+          last = em_sub(e, em_add(e, x[i].from, more), i32(o, 1));
         V inside = em_cmpi(e, "sle", more, x[i].n), other = key_at(o, o->keys, em_select(e, inside, last, i32(o, 0)));
-        V equal = em_bin(e, "llvm.and", em_cmpi(e, "eq", other, x[i].key), x[i].second);
+        V equal = em_both(e, em_cmpi(e, "eq", other, x[i].key), x[i].second);
         V first = em_bin(e, "llvm.or", em_cmpi(e, "ult", other, x[i].key), equal);
-        next[i] = em_select(e, em_bin(e, "llvm.and", inside, first), more, so_far);
+        next[i] = em_select(e, em_both(e, inside, first), more, so_far);
     }
     em_for_end(e, &f, next, count);
     for (uint32_t i = 0; i < o->each; i++) x[i].before = count[i];
@@ -108,10 +104,10 @@ static void stage(const Sorting *o, V count) {
     Kernel *k = o->k;
     Emit *e = o->e;
     for (uint32_t i = 0; i < o->each; i++) {
-        V at = own(o, i), inside = less(o, at, count);
-        V place = add(o, o->first, widened(o, least(o, at, sub(o, count, i32(o, 1)))));
+        V at = own(o, i), inside = em_less(e, at, count);
+        V place = em_add(e, o->first, widened(o, em_least(e, at, em_sub(e, count, i32(o, 1)))));
         kernel_enter(k);
-        grid_bind_point(k, &o->so->elements, add(o, o->row, place));
+        grid_bind_point(k, &o->so->elements, em_add(e, o->row, place));
         V key = key_of(o);
         kernel_leave(k);
         Element x = {.key = em_select(e, inside, key, em_int(e, o->key, -1)), .place = narrowed(o, place)};
@@ -121,31 +117,31 @@ static void stage(const Sorting *o, V count) {
 /* Merges runs of 2^digit elements. */
 static void merge_in_tile(const Sorting *o, V digit) {
     Emit *e = o->e;
-    V one = i32(o, 1), length = em_bin(e, "llvm.shl", one, digit), ones = sub(o, length, one);
+    V one = i32(o, 1), length = em_bin(e, "llvm.shl", one, digit), ones = em_sub(e, length, one);
     Element x[SORT_EACH];
     threads_meet(o->k);
     read_own(o, x);
     for (uint32_t i = 0; i < o->each; i++) {
-        V run = em_bin(e, "llvm.lshr", x[i].at, digit), odd = em_bin(e, "llvm.and", run, one);
+        V run = em_bin(e, "llvm.lshr", x[i].at, digit), odd = em_both(e, run, one);
         x[i].from = em_bin(e, "llvm.shl", em_bin(e, "llvm.xor", run, one), digit), x[i].n = length;
         x[i].second = em_cmpi(e, "ne", odd, i32(o, 0));
         V pair = em_bin(e, "llvm.shl", em_bin(e, "llvm.xor", run, odd), digit);
-        x[i].base = em_bin(e, "llvm.or", pair, em_bin(e, "llvm.and", x[i].at, ones));
+        x[i].base = em_bin(e, "llvm.or", pair, em_both(e, x[i].at, ones));
     }
-    count_before(o, add(o, digit, one), x);
+    count_before(o, em_add(e, digit, one), x);
     threads_meet(o->k);
-    for (uint32_t i = 0; i < o->each; i++) put(o, o->keys, o->places, add(o, x[i].base, x[i].before), &x[i]);
+    for (uint32_t i = 0; i < o->each; i++) put(o, o->keys, o->places, em_add(e, x[i].base, x[i].before), &x[i]);
 }
 /* The digits of the last of so many elements. */
 static V digits_of(const Sorting *o, V count) {
-    V last = sub(o, count, i32(o, 1));
+    V last = em_sub(o->e, count, i32(o, 1));
     Attr a = {"is_zero_poison", mlirIntegerAttrGet(o->e->i1, 0)};
-    return sub(o, i32(o, 32), em_1(o->e, "llvm.intr.ctlz", o->e->i32, 1, &last, 1, &a));
+    return em_sub(o->e, i32(o, 32), em_1(o->e, "llvm.intr.ctlz", o->e->i32, 1, &last, 1, &a));
 }
 void device_sort(Kernel *k, V item, V end) {
     Emit *e = k->e;
     Sorting o = open_tile(k, item);
-    V count = narrowed(&o, least(&o, sub(&o, o.n, o.first), em_i64(e, o.so->tile)));
+    V count = narrowed(&o, em_least(e, em_sub(e, o.n, o.first), em_i64(e, o.so->tile)));
     stage(&o, count);
     For f = em_for(e, em_i64(e, 0), widened(&o, digits_of(&o, count)), em_i64(e, 1), 0, NULL);
     merge_in_tile(&o, narrowed(&o, em_arg(&f.scope, 0)));
@@ -155,8 +151,8 @@ void device_sort(Kernel *k, V item, V end) {
     Element x[SORT_EACH];
     read_own(&o, x);
     for (uint32_t i = 0; i < o.each; i++) {
-        V to = add(&o, add(&o, o.row, o.first), widened(&o, x[i].at));
-        put_if(&o, less(&o, x[i].at, count), keys, places, to, &x[i]);
+        V to = em_add(e, em_add(e, o.row, o.first), widened(&o, x[i].at));
+        put_if(&o, em_less(e, x[i].at, count), keys, places, to, &x[i]);
     }
     threads_meet(k);
 }
@@ -168,33 +164,33 @@ typedef struct {
     V a, b;   /* where they begin … */
     V na, nb; /* … and how long they are */
 } Runs;
+typedef struct {
+    const Sorting *o;
+    const Runs *r;
+    V d;
+} Split;
+/* Is element `a` of the first run one of the first `d` of both? */
+static V is_within(const void *user, V a) {
+    const Split *s = user;
+    const Sorting *o = s->o;
+    V b = em_sub(o->e, em_sub(o->e, s->d, em_i64(o->e, 1)), a);
+    V first = key_at(o, s->r->keys, em_add(o->e, s->r->a, a)), second = key_at(o, s->r->keys, em_add(o->e, s->r->b, b));
+    return em_cmpi(o->e, "ule", first, second);
+}
 /* How many of the first `d` of both are of the first one. */
 static V split(const Sorting *o, const Runs *r, V d) {
-    Emit *e = o->e;
-    V one = em_i64(e, 1), init[2] = {most(o, sub(o, d, r->nb), em_i64(e, 0)), least(o, d, r->na)}, next[2];
-    MlirType types[2] = {e->i64, e->i64};
-    Scope before = em_begin(e, 2, types);
-    V lo = em_arg(&before, 0), hi = em_arg(&before, 1);
-    em_op(e, "scf.condition", &(Op){0, NULL, 3, (V[]){less(o, lo, hi), lo, hi}, 0, NULL, 0, NULL});
-    em_end(e, &before);
-    Scope after = em_begin(e, 2, types);
-    lo = em_arg(&after, 0), hi = em_arg(&after, 1);
-    V middle = em_bin(e, "llvm.lshr", add(o, lo, hi), one), other = sub(o, sub(o, d, one), middle);
-    V a = key_at(o, r->keys, add(o, r->a, middle)), b = key_at(o, r->keys, add(o, r->b, other));
-    V first = em_cmpi(e, "ule", a, b);
-    next[0] = em_select(e, first, add(o, middle, one), lo), next[1] = em_select(e, first, hi, middle);
-    em_op(e, "scf.yield", &(Op){0, NULL, 2, next, 0, NULL, 0, NULL});
-    em_end(e, &after);
-    return em_while(e, 2, init, &before, &after)[0];
+    Split s = {o, r, d};
+    V least = em_most(o->e, em_sub(o->e, d, r->nb), em_i64(o->e, 0));
+    return search_first(o->e, least, em_least(o->e, d, r->na), is_within, &s);
 }
 static Runs runs_of(const Sorting *o) {
     Emit *e = o->e;
     V run = frame_scalar(o->k->frame, o->so->run), zero = em_i64(e, 0);
-    V pair = em_bin(e, "llvm.mul", run, em_i64(e, 2));
+    V pair = em_mul(e, run, em_i64(e, 2));
     Runs r = {.keys = em_gep(e, kernel_buffer(o->k, o->so->from[0]), o->row, o->key)};
-    r.a = em_bin(e, "llvm.mul", em_bin(e, "llvm.udiv", o->first, pair), pair);
-    r.na = least(o, run, sub(o, o->n, r.a)), r.b = add(o, r.a, r.na);
-    r.nb = most(o, zero, least(o, run, sub(o, o->n, r.b)));
+    r.a = em_mul(e, em_bin(e, "llvm.udiv", o->first, pair), pair);
+    r.na = em_least(e, run, em_sub(e, o->n, r.a)), r.b = em_add(e, r.a, r.na);
+    r.nb = em_most(e, zero, em_least(e, run, em_sub(e, o->n, r.b)));
     return r;
 }
 /* The thread's elements of the tile: those of the first run, then those of the second. */
@@ -202,10 +198,10 @@ static void stage_runs(const Sorting *o, const Runs *r, V a, V b, V na, V count)
     Emit *e = o->e;
     V places = em_gep(e, kernel_buffer(o->k, o->so->from[1]), o->row, e->i32);
     for (uint32_t i = 0; i < o->each; i++) {
-        V at = own(o, i), inside = least(o, at, sub(o, count, i32(o, 1)));
-        V in_b = add(o, add(o, r->b, b), widened(o, most(o, sub(o, inside, na), i32(o, 0))));
-        V in_a = add(o, add(o, r->a, a), widened(o, inside));
-        V from = em_select(e, less(o, inside, na), in_a, in_b);
+        V at = own(o, i), inside = em_least(e, at, em_sub(e, count, i32(o, 1)));
+        V in_b = em_add(e, em_add(e, r->b, b), widened(o, em_most(e, em_sub(e, inside, na), i32(o, 0))));
+        V in_a = em_add(e, em_add(e, r->a, a), widened(o, inside));
+        V from = em_select(e, em_less(e, inside, na), in_a, in_b);
         Element x = {.key = key_at(o, r->keys, from), .place = place_at(o, places, from)};
         put(o, o->keys, o->places, at, &x);
     }
@@ -215,24 +211,24 @@ void device_merge(Kernel *k, V item, V end) {
     Emit *e = k->e;
     Sorting o = open_tile(k, item);
     Runs r = runs_of(&o);
-    V from = sub(&o, o.first, r.a), to = least(&o, add(&o, from, em_i64(e, o.so->tile)), add(&o, r.na, r.nb));
-    V a = split(&o, &r, from), end_a = split(&o, &r, to), na = narrowed(&o, sub(&o, end_a, a));
-    V count = narrowed(&o, sub(&o, to, from)), zero = i32(&o, 0);
+    V from = em_sub(e, o.first, r.a), to = em_least(e, em_add(e, from, em_i64(e, o.so->tile)), em_add(e, r.na, r.nb));
+    V a = split(&o, &r, from), end_a = split(&o, &r, to), na = narrowed(&o, em_sub(e, end_a, a));
+    V count = narrowed(&o, em_sub(e, to, from)), zero = i32(&o, 0);
     Element x[SORT_EACH];
-    stage_runs(&o, &r, a, sub(&o, from, a), na, count);
+    stage_runs(&o, &r, a, em_sub(e, from, a), na, count);
     threads_meet(k);
     read_own(&o, x);
     for (uint32_t i = 0; i < o.each; i++) {
-        V first = less(&o, x[i].at, na);
+        V first = em_less(e, x[i].at, na);
         x[i].second = em_bin(e, "llvm.xor", first, em_int(e, e->i1, 1));
-        x[i].from = em_select(e, first, na, zero), x[i].n = em_select(e, first, sub(&o, count, na), na);
-        x[i].base = em_select(e, first, x[i].at, sub(&o, x[i].at, na));
+        x[i].from = em_select(e, first, na, zero), x[i].n = em_select(e, first, em_sub(e, count, na), na);
+        x[i].base = em_select(e, first, x[i].at, em_sub(e, x[i].at, na));
     }
     count_before(&o, i32(&o, o.digits + 1), x);
     V keys = kernel_buffer(k, o.so->to[0]), places = kernel_buffer(k, o.so->to[1]);
     for (uint32_t i = 0; i < o.each; i++) {
-        V place = widened(&o, add(&o, x[i].base, x[i].before));
-        put_if(&o, less(&o, x[i].at, count), keys, places, add(&o, add(&o, o.row, o.first), place), &x[i]);
+        V place = widened(&o, em_add(e, x[i].base, x[i].before));
+        put_if(&o, em_less(e, x[i].at, count), keys, places, em_add(e, em_add(e, o.row, o.first), place), &x[i]);
     }
     threads_meet(k);
 }
