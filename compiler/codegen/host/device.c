@@ -188,9 +188,42 @@ static void merge(Host *h, Step *s, Sort *so) {
     if (so->kept)
         device_copy(h, frame_buffer(&h->frame, so->keys[0]), last[0], frame_bytes(&h->frame, so->keys[0]->bytes));
 }
+static void set_slot(Frame *f, Buf *slot, Buf *b) {
+    if (b) frame_set_slot(f, slot, frame_buffer(f, b));
+}
+/* A pass for each digit; the last one leaves its result in places[0]. */
+static void sort_by_digits(Host *h, Step *s, const Sort *so) {
+    for (uint32_t pass = 0; pass < so->passes; pass++) {
+        bool first = pass == 0, last = pass + 1 == so->passes;
+        uint32_t to = (so->passes - pass - 1) % 2;
+        KernelRule *moves[2] = {first ? device_move_first : device_move, first ? device_move_only : device_move_last};
+        frame_set_scalar(&h->frame, so->shift, em_i64(h->e, (int64_t)pass * SORT_DIGIT));
+        set_slot(&h->frame, so->from[0], so->keys[!to]), set_slot(&h->frame, so->from[1], so->places[!to]);
+        set_slot(&h->frame, so->to[0], so->keys[to]), set_slot(&h->frame, so->to[1], so->places[to]);
+        launch(h, s, first ? device_count_first : device_count, &so->grid);
+        launch(h, s, device_count_before, &so->digits);
+        launch(h, s, moves[last && !so->kept], &so->grid);
+    }
+}
+static void sort_by_merging(Host *h, Step *s, Sort *so) {
+    launch(h, s, device_sort, &so->grid);
+    if (so->from[0]) merge(h, s, so);
+}
 static void sort(Host *h, Step *s) {
-    launch(h, s, device_sort, &s->sort->grid);
-    if (s->sort->from[0]) merge(h, s, s->sort);
+    Emit *e = h->e;
+    Sort *so = s->sort;
+    if (so->by_digits && dim_is_const(so->n)) {
+        sort_by_digits(h, s, so);
+    } else if (so->by_digits) {
+        V n = frame_dim(&h->frame, so->n);
+        If longer = em_if(e, em_cmpi(e, "sge", n, em_i64(e, so->by_digits)));
+        sort_by_digits(h, s, so);
+        em_else(e, &longer, 0, NULL);
+        sort_by_merging(h, s, so);
+        em_if_end(e, &longer, NULL, NULL);
+    } else {
+        sort_by_merging(h, s, so);
+    }
     if (s->sort->parts) launch(h, s, device_parts, &s->sort->part_grid);
 }
 void launch_device(Host *h, Step *s) {

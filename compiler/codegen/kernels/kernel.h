@@ -145,6 +145,10 @@ KernelRule device_cumulative_parts;
 /* Before device_scatter, if it needs claims; if positions are sorted and there are parts. The tiles of a sort, then runs,
    once for each length. */
 KernelRule device_claim, device_parts, device_sort, device_merge;
+/* Or by digits of keys, in each pass: the counts of the tiles, what tiles before have, and the elements are moved; the first
+   pass, those between, the last one and the only one, of which both do not store keys. */
+KernelRule device_count_first, device_count, device_count_before;
+KernelRule device_move_first, device_move, device_move_last, device_move_only;
 /* The place of a scatter's position, as the keys that are sorted. */
 V scatter_key(Kernel *, Dtype key);
 /* The sum of a STEP_DOT, of type `acc`, in the result's type; if that does not represent all values of the operands' type,

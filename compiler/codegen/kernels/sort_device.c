@@ -1,5 +1,5 @@
+#include "sort_device.h"
 #include "../cost.h"
-#include "../plan/sort.h"
 #include "grid.h"
 #include "search.h"
 #include "threads.h"
@@ -9,88 +9,51 @@
    goes to the place that is the number of elements before it in both runs. An element of the first run is before equal
    ones of the second, so that the order is stable. */
 
-typedef struct {
-    Kernel *k;
-    Emit *e;
-    Sort *so;
-    MlirType key;
-    uint32_t each, digits; /* elements of a thread; the tile is 2^digits */
-    V thread;              /* i32, as all numbers of elements in the tile */
-    V keys, places;        /* shared memory */
-    V row, first, n;       /* i64: the row's and the tile's first element; the row's length */
-} Sorting;
 /* One element of a thread while runs are merged. */
 typedef struct {
-    V at, key, place;
+    Keyed x;
+    V at;
     V from, n;      /* the run that it is merged with */
     V second;       /* i1: that run is the first one */
     V before, base; /* how many of that run are before it; its place without them */
 } Element;
 
-static V i32(const Sorting *o, int64_t n) { return em_int(o->e, o->e->i32, n); }
-static V narrowed(const Sorting *o, V wide) { return em_cast(o->e, "llvm.trunc", o->e->i32, wide); }
-static V widened(const Sorting *o, V narrow) { return em_cast(o->e, "llvm.zext", o->e->i64, narrow); }
-
-static V key_at(const Sorting *o, V base, V i) {
-    return em_load(o->e, o->key, em_gep(o->e, base, i, o->key), dtype_bytes(o->so->key));
+V sort_key_at(const Sorting *o, V keys, V i) {
+    return em_load(o->e, o->key, em_gep(o->e, keys, i, o->key), dtype_bytes(o->so->key));
 }
-static V place_at(const Sorting *o, V base, V i) {
-    return em_load(o->e, o->e->i32, em_gep(o->e, base, i, o->e->i32), dtype_bytes(DT_i32));
+V sort_word_at(const Sorting *o, V words, V i) {
+    return em_load(o->e, o->e->i32, em_gep(o->e, words, i, o->e->i32), dtype_bytes(DT_u32));
 }
-static void put(const Sorting *o, V keys, V places, V i, const Element *x) {
-    if (keys.ptr) em_store(o->e, x->key, em_gep(o->e, keys, i, o->key), dtype_bytes(o->so->key));
-    em_store(o->e, x->place, em_gep(o->e, places, i, o->e->i32), dtype_bytes(DT_i32));
+void sort_put(const Sorting *o, V keys, V places, V i, Keyed x) {
+    if (keys.ptr) em_store(o->e, x.key, em_gep(o->e, keys, i, o->key), dtype_bytes(o->so->key));
+    em_store(o->e, x.place, em_gep(o->e, places, i, o->e->i32), dtype_bytes(DT_u32));
 }
-static void put_if(const Sorting *o, V condition, V keys, V places, V i, const Element *x) {
+void sort_put_if(const Sorting *o, V condition, V keys, V places, V i, Keyed x) {
     If f = em_if(o->e, condition);
-    put(o, keys, places, i, x);
+    sort_put(o, keys, places, i, x);
     em_else(o->e, &f, 0, NULL);
     em_if_end(o->e, &f, NULL, NULL);
 }
-static Sorting open_tile(Kernel *k, V item) {
+Sorting sorting_of(Kernel *k, V item) {
     Emit *e = k->e;
-    Sort *so = k->x.step->sort;
+    const Sort *so = k->x.step->sort;
     Sorting o = {.k = k, .e = e, .so = so, .key = em_memory_type(e, so->key), .n = kernel_dim(k, so->n)};
-    V tiles = kernel_dim(k, sort_tiles(k->x.plan, so));
+    V tile = em_i64(e, so->tile);
+    o.tiles = kernel_dim(k, sort_tiles(k->x.plan, so));
     o.each = so->tile / k->block.threads;
-    while (1u << o.digits < so->tile) o.digits++;
-    o.thread = narrowed(&o, thread_number(k));
-    o.keys = threads_share(k, (int64_t)so->tile * dtype_bytes(so->key));
-    o.places = threads_share(k, (int64_t)so->tile * dtype_bytes(DT_i32));
-    o.row = em_mul(e, em_bin(e, "llvm.udiv", item, tiles), o.n);
-    o.first = em_mul(e, em_bin(e, "llvm.urem", item, tiles), em_i64(e, so->tile));
+    o.thread = sort_narrowed(&o, thread_number(k));
+    o.number = em_bin(e, "llvm.udiv", item, o.tiles), o.tile = em_bin(e, "llvm.urem", item, o.tiles);
+    o.row = em_mul(e, o.number, o.n), o.first = em_mul(e, o.tile, tile);
+    o.count = sort_narrowed(&o, em_least(e, em_sub(e, o.n, o.first), tile));
     return o;
 }
-static V own(const Sorting *o, uint32_t i) { return em_add(o->e, o->thread, i32(o, (int64_t)i * o->k->block.threads)); }
-
-/* ---- ranks */
-/* Of the runs in shared memory, of at most 2^(turns - 1) elements: how many come before each element. */
-static void count_before(const Sorting *o, V turns, Element *x) {
-    Emit *e = o->e;
-    V count[SORT_EACH], next[SORT_EACH];
-    for (uint32_t i = 0; i < o->each; i++) count[i] = i32(o, 0);
-    For f = em_for(e, em_i64(e, 0), widened(o, turns), em_i64(e, 1), o->each, count);
-    V digit = em_sub(e, em_sub(e, turns, i32(o, 1)), narrowed(o, em_arg(&f.scope, 0))),
-      step = em_bin(e, "llvm.shl", i32(o, 1), digit);
-    for (uint32_t i = 0; i < o->each; i++) {
-        V so_far = em_arg(&f.scope, i + 1), more = em_add(e, so_far, step),
-          last = em_sub(e, em_add(e, x[i].from, more), i32(o, 1));
-        V inside = em_cmpi(e, "sle", more, x[i].n), other = key_at(o, o->keys, em_select(e, inside, last, i32(o, 0)));
-        V equal = em_both(e, em_cmpi(e, "eq", other, x[i].key), x[i].second);
-        V first = em_bin(e, "llvm.or", em_cmpi(e, "ult", other, x[i].key), equal);
-        next[i] = em_select(e, em_both(e, inside, first), more, so_far);
-    }
-    em_for_end(e, &f, next, count);
-    for (uint32_t i = 0; i < o->each; i++) x[i].before = count[i];
+void sorting_share(Sorting *o) {
+    o->keys = threads_share(o->k, (int64_t)o->so->tile * dtype_bytes(o->so->key));
+    o->places = threads_share(o->k, (int64_t)o->so->tile * dtype_bytes(DT_u32));
 }
-static void read_own(const Sorting *o, Element *x) {
-    for (uint32_t i = 0; i < o->each; i++) {
-        x[i].at = own(o, i);
-        x[i].key = key_at(o, o->keys, x[i].at), x[i].place = place_at(o, o->places, x[i].at);
-    }
+V sort_own(const Sorting *o, uint32_t i) {
+    return em_add(o->e, o->thread, sort_i32(o, (int64_t)i * o->k->block.threads));
 }
-
-/* ---- tiles */
 static V key_of(const Sorting *o) {
     Kernel *k = o->k;
     if (k->x.step->kind == STEP_SCATTER) return scatter_key(k, o->so->key);
@@ -99,60 +62,89 @@ static V key_of(const Sorting *o) {
     step_at(k->x.plan, k->x.step, v, index);
     return em_to_memory(o->e, o->so->key, reg_v(eval_value(&k->x, v, index)));
 }
-/* Elements behind the row are the greatest, and come last. */
-static void stage(const Sorting *o, V count) {
+Keyed sort_given(const Sorting *o, V at) {
     Kernel *k = o->k;
     Emit *e = o->e;
+    V last = em_sub(e, o->count, sort_i32(o, 1));
+    V place = em_add(e, o->first, sort_widened(o, em_least(e, at, last)));
+    kernel_enter(k);
+    grid_bind_point(k, &o->so->elements, em_add(e, o->row, place));
+    V key = key_of(o);
+    kernel_leave(k);
+    return (Keyed){em_select(e, em_less(e, at, o->count), key, em_int(e, o->key, -1)), sort_narrowed(o, place)};
+}
+
+/* ---- ranks */
+/* Of the runs in shared memory, of at most 2^(turns - 1) elements: how many come before each element. */
+static void count_before(const Sorting *o, V turns, Element *x) {
+    Emit *e = o->e;
+    V count[SORT_EACH], next[SORT_EACH];
+    for (uint32_t i = 0; i < o->each; i++) count[i] = sort_i32(o, 0);
+    For f = em_for(e, em_i64(e, 0), sort_widened(o, turns), em_i64(e, 1), o->each, count);
+    V digit = em_sub(e, em_sub(e, turns, sort_i32(o, 1)), sort_narrowed(o, em_arg(&f.scope, 0))),
+      step = em_bin(e, "llvm.shl", sort_i32(o, 1), digit);
     for (uint32_t i = 0; i < o->each; i++) {
-        V at = own(o, i), inside = em_less(e, at, count);
-        V place = em_add(e, o->first, widened(o, em_least(e, at, em_sub(e, count, i32(o, 1)))));
-        kernel_enter(k);
-        grid_bind_point(k, &o->so->elements, em_add(e, o->row, place));
-        V key = key_of(o);
-        kernel_leave(k);
-        Element x = {.key = em_select(e, inside, key, em_int(e, o->key, -1)), .place = narrowed(o, place)};
-        put(o, o->keys, o->places, at, &x);
+        V so_far = em_arg(&f.scope, i + 1), more = em_add(e, so_far, step),
+          last = em_sub(e, em_add(e, x[i].from, more), sort_i32(o, 1));
+        V inside = em_cmpi(e, "sle", more, x[i].n),
+          other = sort_key_at(o, o->keys, em_select(e, inside, last, sort_i32(o, 0)));
+        V equal = em_both(e, em_cmpi(e, "eq", other, x[i].x.key), x[i].second);
+        V first = em_bin(e, "llvm.or", em_cmpi(e, "ult", other, x[i].x.key), equal);
+        next[i] = em_select(e, em_both(e, inside, first), more, so_far);
+    }
+    em_for_end(e, &f, next, count);
+    for (uint32_t i = 0; i < o->each; i++) x[i].before = count[i];
+}
+static void read_own(const Sorting *o, Element *x) {
+    for (uint32_t i = 0; i < o->each; i++) {
+        x[i].at = sort_own(o, i);
+        x[i].x.key = sort_key_at(o, o->keys, x[i].at), x[i].x.place = sort_word_at(o, o->places, x[i].at);
     }
 }
+
+/* ---- tiles */
 /* Merges runs of 2^digit elements. */
 static void merge_in_tile(const Sorting *o, V digit) {
     Emit *e = o->e;
-    V one = i32(o, 1), length = em_bin(e, "llvm.shl", one, digit), ones = em_sub(e, length, one);
+    V one = sort_i32(o, 1), length = em_bin(e, "llvm.shl", one, digit), ones = em_sub(e, length, one);
     Element x[SORT_EACH];
     threads_meet(o->k);
     read_own(o, x);
     for (uint32_t i = 0; i < o->each; i++) {
         V run = em_bin(e, "llvm.lshr", x[i].at, digit), odd = em_both(e, run, one);
         x[i].from = em_bin(e, "llvm.shl", em_bin(e, "llvm.xor", run, one), digit), x[i].n = length;
-        x[i].second = em_cmpi(e, "ne", odd, i32(o, 0));
+        x[i].second = em_cmpi(e, "ne", odd, sort_i32(o, 0));
         V pair = em_bin(e, "llvm.shl", em_bin(e, "llvm.xor", run, odd), digit);
         x[i].base = em_bin(e, "llvm.or", pair, em_both(e, x[i].at, ones));
     }
     count_before(o, em_add(e, digit, one), x);
     threads_meet(o->k);
-    for (uint32_t i = 0; i < o->each; i++) put(o, o->keys, o->places, em_add(e, x[i].base, x[i].before), &x[i]);
+    for (uint32_t i = 0; i < o->each; i++) sort_put(o, o->keys, o->places, em_add(e, x[i].base, x[i].before), x[i].x);
 }
 /* The digits of the last of so many elements. */
 static V digits_of(const Sorting *o, V count) {
-    V last = em_sub(o->e, count, i32(o, 1));
+    V last = em_sub(o->e, count, sort_i32(o, 1));
     Attr a = {"is_zero_poison", mlirIntegerAttrGet(o->e->i1, 0)};
-    return em_sub(o->e, i32(o, 32), em_1(o->e, "llvm.intr.ctlz", o->e->i32, 1, &last, 1, &a));
+    return em_sub(o->e, sort_i32(o, 32), em_1(o->e, "llvm.intr.ctlz", o->e->i32, 1, &last, 1, &a));
 }
 void device_sort(Kernel *k, V item, V end) {
     Emit *e = k->e;
-    Sorting o = open_tile(k, item);
-    V count = narrowed(&o, em_least(e, em_sub(e, o.n, o.first), em_i64(e, o.so->tile)));
-    stage(&o, count);
-    For f = em_for(e, em_i64(e, 0), widened(&o, digits_of(&o, count)), em_i64(e, 1), 0, NULL);
-    merge_in_tile(&o, narrowed(&o, em_arg(&f.scope, 0)));
+    Sorting o = sorting_of(k, item);
+    sorting_share(&o);
+    for (uint32_t i = 0; i < o.each; i++) {
+        V at = sort_own(&o, i);
+        sort_put(&o, o.keys, o.places, at, sort_given(&o, at));
+    }
+    For f = em_for(e, em_i64(e, 0), sort_widened(&o, digits_of(&o, o.count)), em_i64(e, 1), 0, NULL);
+    merge_in_tile(&o, sort_narrowed(&o, em_arg(&f.scope, 0)));
     em_for_end(e, &f, NULL, NULL);
     threads_meet(k);
     V keys = o.so->keys[0] ? kernel_buffer(k, o.so->keys[0]) : (V){NULL}, places = kernel_buffer(k, o.so->places[0]);
     Element x[SORT_EACH];
     read_own(&o, x);
     for (uint32_t i = 0; i < o.each; i++) {
-        V to = em_add(e, em_add(e, o.row, o.first), widened(&o, x[i].at));
-        put_if(&o, em_less(e, x[i].at, count), keys, places, to, &x[i]);
+        V to = em_add(e, em_add(e, o.row, o.first), sort_widened(&o, x[i].at));
+        sort_put_if(&o, em_less(e, x[i].at, o.count), keys, places, to, x[i].x);
     }
     threads_meet(k);
 }
@@ -174,7 +166,8 @@ static V is_within(const void *user, V a) {
     const Split *s = user;
     const Sorting *o = s->o;
     V b = em_sub(o->e, em_sub(o->e, s->d, em_i64(o->e, 1)), a);
-    V first = key_at(o, s->r->keys, em_add(o->e, s->r->a, a)), second = key_at(o, s->r->keys, em_add(o->e, s->r->b, b));
+    V first = sort_key_at(o, s->r->keys, em_add(o->e, s->r->a, a)),
+      second = sort_key_at(o, s->r->keys, em_add(o->e, s->r->b, b));
     return em_cmpi(o->e, "ule", first, second);
 }
 /* How many of the first `d` of both are of the first one. */
@@ -198,22 +191,24 @@ static void stage_runs(const Sorting *o, const Runs *r, V a, V b, V na, V count)
     Emit *e = o->e;
     V places = em_gep(e, kernel_buffer(o->k, o->so->from[1]), o->row, e->i32);
     for (uint32_t i = 0; i < o->each; i++) {
-        V at = own(o, i), inside = em_least(e, at, em_sub(e, count, i32(o, 1)));
-        V in_b = em_add(e, em_add(e, r->b, b), widened(o, em_most(e, em_sub(e, inside, na), i32(o, 0))));
-        V in_a = em_add(e, em_add(e, r->a, a), widened(o, inside));
+        V at = sort_own(o, i), inside = em_least(e, at, em_sub(e, count, sort_i32(o, 1)));
+        V in_b = em_add(e, em_add(e, r->b, b), sort_widened(o, em_most(e, em_sub(e, inside, na), sort_i32(o, 0))));
+        V in_a = em_add(e, em_add(e, r->a, a), sort_widened(o, inside));
         V from = em_select(e, em_less(e, inside, na), in_a, in_b);
-        Element x = {.key = key_at(o, r->keys, from), .place = place_at(o, places, from)};
-        put(o, o->keys, o->places, at, &x);
+        sort_put(o, o->keys, o->places, at, (Keyed){sort_key_at(o, r->keys, from), sort_word_at(o, places, from)});
     }
 }
 /* Writes a tile of what two runs become. */
 void device_merge(Kernel *k, V item, V end) {
     Emit *e = k->e;
-    Sorting o = open_tile(k, item);
+    Sorting o = sorting_of(k, item);
+    sorting_share(&o);
     Runs r = runs_of(&o);
     V from = em_sub(e, o.first, r.a), to = em_least(e, em_add(e, from, em_i64(e, o.so->tile)), em_add(e, r.na, r.nb));
-    V a = split(&o, &r, from), end_a = split(&o, &r, to), na = narrowed(&o, em_sub(e, end_a, a));
-    V count = narrowed(&o, em_sub(e, to, from)), zero = i32(&o, 0);
+    V a = split(&o, &r, from), end_a = split(&o, &r, to), na = sort_narrowed(&o, em_sub(e, end_a, a));
+    V count = sort_narrowed(&o, em_sub(e, to, from)), zero = sort_i32(&o, 0);
+    uint32_t turns = 1;
+    while (1u << turns <= o.so->tile) turns++;
     Element x[SORT_EACH];
     stage_runs(&o, &r, a, em_sub(e, from, a), na, count);
     threads_meet(k);
@@ -224,11 +219,11 @@ void device_merge(Kernel *k, V item, V end) {
         x[i].from = em_select(e, first, na, zero), x[i].n = em_select(e, first, em_sub(e, count, na), na);
         x[i].base = em_select(e, first, x[i].at, em_sub(e, x[i].at, na));
     }
-    count_before(&o, i32(&o, o.digits + 1), x);
+    count_before(&o, sort_i32(&o, turns), x);
     V keys = kernel_buffer(k, o.so->to[0]), places = kernel_buffer(k, o.so->to[1]);
     for (uint32_t i = 0; i < o.each; i++) {
-        V place = widened(&o, em_add(e, x[i].base, x[i].before));
-        put_if(&o, em_less(e, x[i].at, count), keys, places, em_add(e, em_add(e, o.row, o.first), place), &x[i]);
+        V place = sort_widened(&o, em_add(e, x[i].base, x[i].before));
+        sort_put_if(&o, em_less(e, x[i].at, count), keys, places, em_add(e, em_add(e, o.row, o.first), place), x[i].x);
     }
     threads_meet(k);
 }

@@ -98,7 +98,7 @@ static void walk_step(Walk *w, Step *s) {
     touch(w, s->parts), touch(w, s->claims.buf);
     for (uint32_t i = 0; i < s->narrays; i++) touch(w, s->arrays[i]);
     for (uint32_t i = 0; s->sort && i < 2; i++) touch(w, s->sort->keys[i]), touch(w, s->sort->places[i]);
-    if (s->sort) touch(w, s->sort->parts);
+    if (s->sort) touch(w, s->sort->parts), touch(w, s->sort->counts), touch(w, s->sort->sums);
     if (s->dot)
         touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial),
             touch(w, s->dot->pack_rows);

@@ -159,10 +159,16 @@ static void plan_parts(Plan *p, Step *s) {
     for (uint32_t i = 1; i < s->grid.nloops; i++) add(p, &so->part_grid, loops, s->grid.loops[i]);
     so->parts = buf_new(p, BUF_WORK, dim_mul(ts, so->part_grid.items, dtype_bytes(d)));
 }
+/* As many as numbers below `most` have, and one more, of ones. */
+static uint32_t bits_for(Dim most) {
+    uint32_t bits = 1;
+    while (bits < 64 && (!dim_is_const(most) || most >> bits)) bits++;
+    return bits;
+}
 static void plan_sorted(Plan *p, Step *s) {
     Grid all = elements_of(p, s);
     Dim places = type_size(p->cx->types, val_type(p->cx, s->e->in.at[0]));
-    s->sort = sort_new(p, 1, all.items, number_for(places), true, s->e->span);
+    s->sort = sort_new(p, 1, all.items, bits_for(places), true, s->e->span);
     s->sort->slot = atom_loop(p->ix, all.items);
     sort_decide(p, s->sort, all.loops, all.nloops);
 }

@@ -1,5 +1,6 @@
 #include "sort.h"
 #include "../cost.h"
+#include "threads.h"
 
 static uint32_t tile_for(Dim n) {
     uint32_t tile = SORT_LEAST;
@@ -9,20 +10,66 @@ static uint32_t tile_for(Dim n) {
 Dim sort_tiles(Plan *p, const Sort *so) {
     return dim_floordiv(p->cx->types, dim_add(p->cx->types, so->n, so->tile - 1), so->tile);
 }
-Sort *sort_new(Plan *p, Dim rows, Dim n, Dtype key, bool kept, Span span) {
+static Dtype key_for(uint32_t bits) { return bits <= 8 ? DT_u8 : bits <= 16 ? DT_u16 : bits <= 32 ? DT_u32 : DT_u64; }
+
+/* ---- merging or by digits: a kernel takes as long as its memory or its instructions take, whichever is more; costs are in
+   bytes that memory moves meanwhile */
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static double merging_cost(const Sort *so, double elements, int64_t n) {
+    int64_t key = dtype_bytes(so->key), place = dtype_bytes(DT_u32), turns = 0;
+    while (so->tile << turns < n) turns++;
+    double each = (double)(larger(2 * key + place, SORT_SORTED) + turns * larger(2 * (key + place), SORT_MERGED));
+    return elements * each + (double)(1 + turns) * SORT_LAUNCH;
+}
+static double digits_cost(const Sort *so, double elements) {
+    int64_t key = dtype_bytes(so->key), place = dtype_bytes(DT_u32);
+    double each = (double)so->passes * (double)larger(key + 2 * (key + place), SORT_MOVED);
+    return elements * each + (double)(3 * so->passes) * SORT_LAUNCH;
+}
+static bool digits_pay(const Sort *so, int64_t n) {
+    double elements = (double)n * (dim_is_const(so->rows) ? (double)so->rows : 1);
+    return n > so->tile && digits_cost(so, elements) < merging_cost(so, elements, n);
+}
+static int64_t by_digits_from(const Sort *so) {
+    if (dim_is_const(so->n)) return digits_pay(so, so->n) ? so->n : 0;
+    for (int64_t n = so->tile; n < UINT32_MAX; n *= 2)
+        if (digits_pay(so, n)) return n;
+    return 0;
+}
+
+/* ---- memory */
+static void plan_digits(Plan *p, Sort *so, Span span) {
+    enum { DIGITS = 1 << SORT_DIGIT };
     Types *ts = p->cx->types;
-    Sort *so = arena_new(p->arena, Sort, 1);
-    *so = (Sort){.rows = rows, .n = n, .key = key, .kept = kept, .tile = tile_for(n)};
-    bool one_tile = dim_is_const(n) && n <= so->tile;
-    Dim all = dim_mul(ts, rows, n), bytes = dim_mul(ts, all, dtype_bytes(key));
-    so->places[0] = buf_new(p, BUF_WORK, dim_mul(ts, all, dtype_bytes(DT_u32)));
-    if (kept || !one_tile) so->keys[0] = buf_new(p, BUF_WORK, bytes);
-    if (one_tile) return so;
-    so->places[1] = buf_new(p, BUF_WORK, dim_mul(ts, all, dtype_bytes(DT_u32)));
-    so->keys[1] = buf_new(p, BUF_WORK, bytes);
+    Dim n = dim_mul(ts, so->rows, DIGITS);
+    so->digits = (Grid){.items = n, .threads = BLOCK_THREADS, .group = WARP, .together = true};
+    so->counts = buf_new(p, BUF_WORK, dim_mul(ts, dim_mul(ts, n, sort_tiles(p, so)), dtype_bytes(DT_u32)));
+    so->sums = buf_new(p, BUF_WORK, dim_mul(ts, n, dtype_bytes(DT_u32)));
+    so->shift = val_new(p->cx, type_of(ts, DT_i64, 0, NULL), span);
+}
+/* The memory that is needed if rows may be longer than a tile: each pass goes from one to the other. */
+static void plan_passes(Plan *p, Sort *so, Span span) {
+    Types *ts = p->cx->types;
+    bool merges = !so->by_digits || !dim_is_const(so->n);
+    Dim all = dim_mul(ts, so->rows, so->n), keys = dim_mul(ts, all, dtype_bytes(so->key));
+    if (merges || so->passes > 2) so->keys[0] = buf_new(p, BUF_WORK, keys);
+    if (merges || so->passes > 1) so->keys[1] = buf_new(p, BUF_WORK, keys);
+    if (merges || so->passes > 1) so->places[1] = buf_new(p, BUF_WORK, dim_mul(ts, all, dtype_bytes(DT_u32)));
     for (uint32_t i = 0; i < 2; i++) so->from[i] = buf_new(p, BUF_SLOT, 0), so->to[i] = buf_new(p, BUF_SLOT, 0);
     so->run = val_new(p->cx, type_of(ts, DT_i64, 0, NULL), span);
+    if (so->by_digits) plan_digits(p, so, span);
     plan_grow(p);
+}
+Sort *sort_new(Plan *p, Dim rows, Dim n, uint32_t bits, bool kept, Span span) {
+    Types *ts = p->cx->types;
+    Sort *so = arena_new(p->arena, Sort, 1);
+    *so = (Sort){.rows = rows, .n = n, .key = key_for(bits), .kept = kept, .tile = tile_for(n)};
+    so->passes = (bits + SORT_DIGIT - 1) / SORT_DIGIT;
+    so->by_digits = by_digits_from(so);
+    Dim all = dim_mul(ts, rows, n);
+    so->places[0] = buf_new(p, BUF_WORK, dim_mul(ts, all, dtype_bytes(DT_u32)));
+    if (!dim_is_const(n) || n > so->tile) plan_passes(p, so, span);
+    if (kept && !so->keys[0]) so->keys[0] = buf_new(p, BUF_WORK, dim_mul(ts, all, dtype_bytes(so->key)));
     return so;
 }
 void plan_sort(Plan *p, Body *b, const Eqn *e) {
@@ -31,7 +78,8 @@ void plan_sort(Plan *p, Body *b, const Eqn *e) {
     Dim rows = 1;
     for (uint32_t d = 0; d + 1 < t->rank; d++) rows = dim_mul(p->cx->types, rows, t->dims[d]);
     step_evaluates(p, b, s, e->in.at[0]);
-    s->sort = sort_new(p, rows, t->dims[t->rank - 1], t->dtype, false, e->span);
+    uint32_t bits = (uint32_t)param_int(e, K_bit_width, 0);
+    s->sort = sort_new(p, rows, t->dims[t->rank - 1], bits, false, e->span);
     step_store(p, s, e->in.at[0], s->sort->places[0], 0, NULL, DT_none);
     step_result(p, s, 0, s->sort->places[0]);
 }

@@ -3,18 +3,24 @@
 #define JAXCC_PLAN_SORT_H
 #include "plan.h"
 
-/* A block sorts a tile of each row; then runs of tiles, which are sorted, are merged two by two until a run is a row.
+/* A block sorts a tile of each row; then runs of tiles, which are sorted, are merged two by two until a run is a row. Longer
+   rows are sorted by digits of the keys, the lowest first; each pass is stable.
    The keys are the operand of a STEP_SORT, or the places of a scatter's positions, all ones if they are not inside. */
 typedef struct Sort {
     Dim rows, n;              /* the keys are [rows, n] */
-    Dtype key;                /* u32 or u64 */
+    Dtype key;                /* u8 to u64 */
+    uint32_t passes;          /* digits by which keys differ, from the lowest on */
     bool kept;                /* sorted keys are needed, in keys[0] */
     uint32_t tile;            /* elements, a power of two */
-    Buf *keys[2], *places[2]; /* of runs, sorted; places[0]: the result; NULL if they are not needed */
-    Buf *from[2], *to[2];     /* SLOTs: keys and places before and after merging; NULL if a row is one tile */
-    Val run;                  /* the length of the runs to be merged */
+    int64_t by_digits;        /* from this length on rows are sorted so; 0: none is */
+    Buf *keys[2], *places[2]; /* sorted, in part; places[0]: the result; NULL if they are not needed */
+    Buf *from[2], *to[2];     /* SLOTs: keys and places before and after merging or a pass; NULL if a row is one tile */
+    Val run;                  /* the length of the runs to be merged … */
+    Val shift;                /* … or the first bit of the pass's digit */
+    Buf *counts, *sums;       /* elements with a digit of each tile, of each row; NULL: not by digits */
     Grid elements;            /* all keys in their order, by the loops of the step */
     Grid grid;                /* tiles */
+    Grid digits;              /* of rows */
     /* Of a scatter: */
     Atom slot;      /* the loop over its sorted positions */
     Buf *parts;     /* results of parts of the updates of one place; NULL: there are none */
@@ -22,8 +28,8 @@ typedef struct Sort {
     Grid part_grid; /* but for its threads */
 } Sort;
 void plan_sort(Plan *, Body *, const Eqn *);
-/* Rows of n keys; `kept`: they are needed after sorting. */
-Sort *sort_new(Plan *, Dim rows, Dim n, Dtype key, bool kept, Span);
+/* Rows of n keys; so many low bits have their order; `kept`: they are needed after sorting. */
+Sort *sort_new(Plan *, Dim rows, Dim n, uint32_t bits, bool kept, Span);
 /* Sets the grids; the loops over all elements. */
 void sort_decide(Plan *, Sort *, const Atom *loops, uint32_t n);
 /* The tiles of a row. */

@@ -67,7 +67,7 @@ static Val take_along(Builder *b, Val v, Val positions, int64_t axis) {
     at.n = (IndexNumbers){.dropped = {&axis, 1}, .map = {&axis, 1}, .batch = {others, n}, .index_batch = {others, n}};
     return b_gather(b, v, b_expand_dims(b, positions, 1, &last), sizes, at);
 }
-/* ---- keys on a device: unsigned integers of 4 or 8 bytes, in the order of runtime/keys.h */
+/* ---- keys on a device: unsigned integers in the order of runtime/keys.h */
 static Val full(Builder *b, Val like, int64_t value) {
     if (b_failed(b, like)) return VAL_FAILED;
     const ArrayType *t = b_type(b, like);
@@ -83,44 +83,50 @@ static Val float_key(Builder *b, Val bits, int64_t order) {
     Val nan = b_gt(b, b_and(b, bits, magnitudes), full(b, bits, order));
     return b_select(b, nan, key, magnitudes);
 }
+static Dtype key_type(uint32_t bits) { return bits <= 8 ? DT_u8 : bits <= 16 ? DT_u16 : bits <= 32 ? DT_u32 : DT_u64; }
 static Val key_of(Builder *b, Val x, int64_t order, bool flip) {
     static const Dtype whole[] = {[1] = DT_i8, [2] = DT_i16, [4] = DT_i32, [8] = DT_i64};
     if (b_failed(b, x)) return VAL_FAILED;
-    Dtype d = b_type(b, x)->dtype;
-    bool wide = bytes_of(d) > 4;
-    Dtype key = wide ? DT_u64 : DT_u32, with_sign = wide ? DT_i64 : DT_i32;
+    Dtype d = b_type(b, x)->dtype, with_sign = whole[bytes_of(d)], key = key_type(8 * (uint32_t)bytes_of(d));
     if (order == ORDER_UNSIGNED) {
         x = b_convert(b, x, key);
     } else {
-        x = b_bitcast(b, x, whole[bytes_of(d)]);
+        x = b_bitcast(b, x, with_sign);
         if (order != ORDER_SIGNED) x = float_key(b, x, order);
-        x = b_convert(b, x, with_sign);
         x = b_bitcast(b, b_xor(b, x, full(b, x, dtype_limit(with_sign, false))), key);
     }
     return flip ? b_not(b, x) : x;
 }
-static bool is_short(Builder *b, Val key) { return !b_failed(b, key) && b_type(b, key)->dtype == DT_u32; }
-/* The last key of n, *used: or one that is as the last two. */
-static Val last_key(Builder *b, uint32_t n, const Val *x, const int64_t *order, bool flip, uint32_t *used) {
-    Val low = key_of(b, x[n - 1], order[n - 1], flip);
-    Val high = n > 1 && is_short(b, low) ? key_of(b, x[n - 2], order[n - 2], flip) : low;
-    *used = 1;
-    if (high == low || !is_short(b, high)) return low;
-    *used = 2;
-    high = b_convert(b, high, DT_u64);
-    return b_or(b, b_shift_left(b, high, full(b, high, 32)), b_convert(b, low, DT_u64));
+static uint32_t bits_of(Builder *b, Val key) { return b->failed ? 0 : dtype_info[b_type(b, key)->dtype].bits; }
+/* The last key of n, and before it as many others as 64 bits hold; *used: how many, *bits: of the key. */
+static Val last_keys(Builder *b, uint32_t n, const Val *x, const int64_t *order, bool flip, uint32_t *used,
+                     uint32_t *bits) {
+    Val key = key_of(b, x[n - 1], order[n - 1], flip);
+    *bits = bits_of(b, key);
+    for (*used = 1; *used < n && !b->failed; ++*used) {
+        uint32_t at = n - 1 - *used;
+        Val high = key_of(b, x[at], order[at], flip);
+        uint32_t more = bits_of(b, high);
+        if (*bits + more > 64) break;
+        Dtype both = key_type(*bits + more);
+        high = b_convert(b, high, both);
+        key = b_or(b, b_shift_left(b, high, full(b, high, *bits)), b_convert(b, key, both));
+        *bits += more;
+    }
+    return key;
 }
 /* The positions, u32, of the elements along the last axis in the order of n keys; equal ones stay in their order. */
 static Val positions_by(Builder *b, uint32_t n, const Val *x, const int64_t *order, bool flip) {
     Val at = 0;
-    for (uint32_t used; n; n -= used) {
-        Val key = last_key(b, n, x, order, flip, &used);
+    for (uint32_t used, bits; n; n -= used) {
+        Val key = last_keys(b, n, x, order, flip, &used, &bits);
         if (b_failed(b, key)) return VAL_FAILED;
         const ArrayType *t = b_type(b, key);
         int64_t last = t->rank - 1;
         if (at) key = take_along(b, key, at, last);
         Type type = type_of(b_types(b), DT_u32, t->rank, t->dims);
-        Val next = build_many(b, P_sort_positions, 1, &key, 0, NULL, 1, &type).at[0];
+        Param p = p_int(K_bit_width, bits);
+        Val next = build_many(b, P_sort_positions, 1, &key, 1, &p, 1, &type).at[0];
         at = at ? take_along(b, at, next, last) : next;
     }
     return at;

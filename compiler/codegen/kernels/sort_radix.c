@@ -1,0 +1,256 @@
+#include "../cost.h"
+#include "atomic.h"
+#include "sort_device.h"
+#include "threads.h"
+
+/* Long rows are sorted by digits of their keys, the lowest first. In a pass one kernel counts how many elements of each
+   tile have each digit; a second one adds up what the tiles before have; a third one moves the elements, those of one
+   digit in their order. The first pass evaluates the keys, the last one need not store them.
+
+   Before it moves its elements a tile sorts them in shared memory. A warp has neighbouring elements, 32 at a time; its
+   lanes with the same digit find each other by votes. So nothing depends on the order of threads. */
+
+enum { DIGITS = 1 << SORT_DIGIT, COUNT_BYTES = 4, MOST_WARPS = SORT_TILE / SORT_EACH / WARP };
+typedef struct {
+    Sorting o;
+    bool first; /* pass */
+    uint32_t warps;
+    V lane, warp;                         /* i32 */
+    V digit, own;                         /* i32: each thread has a digit; i1: no thread before it has the same */
+    V counts;                             /* shared memory, [warps, DIGITS]: elements of the warp with the digit */
+    Keyed x[SORT_EACH];                   /* elements of the thread … */
+    V digits[SORT_EACH], rank[SORT_EACH]; /* … i32: their digits; how many of the warp are before with the same */
+} Radix;
+
+static V i32(const Radix *r, int64_t n) { return sort_i32(&r->o, n); }
+static void store_word(const Radix *r, V word, V words, V i) {
+    em_store(r->o.e, word, em_gep(r->o.e, words, i, r->o.e->i32), COUNT_BYTES);
+}
+static Radix radix_of(Kernel *k, V item, bool first) {
+    Emit *e = k->e;
+    Radix r = {.o = sorting_of(k, item), .first = first, .warps = k->block.threads / WARP};
+    r.lane = em_bin(e, "llvm.urem", r.o.thread, i32(&r, WARP)),
+    r.warp = em_bin(e, "llvm.udiv", r.o.thread, i32(&r, WARP));
+    r.digit = em_bin(e, "llvm.urem", r.o.thread, i32(&r, DIGITS)), r.own = em_less(e, r.o.thread, i32(&r, DIGITS));
+    return r;
+}
+/* The digit of this pass. */
+static V digit_of(const Radix *r, V key) {
+    const Sorting *o = &r->o;
+    Emit *e = o->e;
+    V shift = frame_scalar(o->k->frame, o->so->shift);
+    uint32_t bytes = dtype_bytes(o->so->key);
+    if (bytes < 8) key = bytes == 4 ? key : em_cast(e, "llvm.zext", e->i32, key), shift = sort_narrowed(o, shift);
+    V low = em_both(e, em_bin(e, "llvm.lshr", key, shift), em_int(e, mlirValueGetType(key), DIGITS - 1));
+    return bytes < 8 ? low : sort_narrowed(o, low);
+}
+
+/* ---- elements and their ranks */
+static V place_of(const Radix *r, uint32_t i) {
+    Emit *e = r->o.e;
+    V first = em_mul(e, r->warp, i32(r, (int64_t)WARP * r->o.each));
+    return em_add(e, em_add(e, first, i32(r, (int64_t)WARP * i)), r->lane);
+}
+/* Behind the row are keys of ones, which come last. */
+static void read_keys(Radix *r) {
+    const Sorting *o = &r->o;
+    Emit *e = o->e;
+    for (uint32_t i = 0; i < o->each; i++) {
+        V at = place_of(r, i);
+        if (r->first) {
+            r->x[i] = sort_given(o, at);
+        } else {
+            V inside = em_least(e, at, em_sub(e, o->count, i32(r, 1)));
+            V from = em_add(e, em_add(e, o->row, o->first), sort_widened(o, inside));
+            V key = sort_key_at(o, kernel_buffer(o->k, o->so->from[0]), from);
+            r->x[i].key = em_select(e, em_less(e, at, o->count), key, em_int(e, o->key, -1));
+            r->x[i].place = from; /* where it is */
+        }
+        r->digits[i] = digit_of(r, r->x[i].key);
+    }
+}
+static void clear_counts(const Radix *r) {
+    uint32_t threads = r->o.k->block.threads, each = r->warps * DIGITS / threads;
+    for (uint32_t i = 0; i < each; i++)
+        store_word(r, i32(r, 0), r->counts, em_add(r->o.e, r->o.thread, i32(r, (int64_t)i * threads)));
+    threads_meet(r->o.k);
+}
+/* A bit for each lane of the warp with this digit. */
+static V lanes_with(const Radix *r, V digit) {
+    Emit *e = r->o.e;
+    V lanes = i32(r, -1), other = em_bin(e, "llvm.xor", digit, lanes);
+    for (uint32_t bit = 0; bit < SORT_DIGIT; bit++) {
+        V top = em_bin(e, "llvm.shl", other, i32(r, 31 - bit)), clear = em_bin(e, "llvm.ashr", top, i32(r, 31));
+        V set = em_cmpi(e, "sge", top, i32(r, 0));
+        V votes = threads_intrinsic(e, "llvm.nvvm.vote.ballot.sync", e->i32, 2, (V[]){i32(r, -1), set});
+        lanes = em_both(e, lanes, em_bin(e, "llvm.xor", votes, clear));
+    }
+    return lanes;
+}
+static void warp_meets(const Radix *r) {
+    V all = i32(r, -1);
+    threads_intrinsic(r->o.e, "llvm.nvvm.bar.warp.sync", no_type, 1, &all);
+}
+static V count_at(const Radix *r, V warp, V digit) {
+    return em_add(r->o.e, em_mul(r->o.e, warp, i32(r, DIGITS)), digit);
+}
+static void rank_elements(Radix *r) {
+    Emit *e = r->o.e;
+    V before = em_sub(e, em_bin(e, "llvm.shl", i32(r, 1), r->lane), i32(r, 1));
+    clear_counts(r);
+    for (uint32_t i = 0; i < r->o.each; i++) {
+        V lanes = lanes_with(r, r->digits[i]), earlier = em_un(e, "llvm.intr.ctpop", em_both(e, lanes, before));
+        V at = count_at(r, r->warp, r->digits[i]), n = sort_word_at(&r->o, r->counts, at);
+        warp_meets(r);
+        If first = em_if(e, em_cmpi(e, "eq", earlier, i32(r, 0)));
+        store_word(r, em_add(e, n, em_un(e, "llvm.intr.ctpop", lanes)), r->counts, at);
+        em_else(e, &first, 0, NULL);
+        em_if_end(e, &first, NULL, NULL);
+        warp_meets(r);
+        r->rank[i] = em_add(e, n, earlier);
+    }
+    threads_meet(r->o.k);
+}
+
+/* ---- counts: of the row's tiles, [rows, DIGITS, tiles]; of whole rows, [rows, DIGITS] */
+static V row_digit(const Radix *r) {
+    Emit *e = r->o.e;
+    return em_add(e, em_mul(e, r->o.number, em_i64(e, DIGITS)), sort_widened(&r->o, r->digit));
+}
+static V tile_digit(const Radix *r) { return em_add(r->o.e, em_mul(r->o.e, row_digit(r), r->o.tiles), r->o.tile); }
+/* The elements of the tile with the thread's digit; of_warp: of each warp. */
+static V add_warps(const Radix *r, V *of_warp) {
+    V all = i32(r, 0);
+    for (uint32_t w = 0; w < r->warps; w++) {
+        of_warp[w] = sort_word_at(&r->o, r->counts, count_at(r, i32(r, w), r->digit));
+        all = em_add(r->o.e, all, of_warp[w]);
+    }
+    return all;
+}
+static void count_tile(Kernel *k, V item, bool first) {
+    Emit *e = k->e;
+    Radix r = radix_of(k, item, first);
+    V counts = threads_share(k, DIGITS * COUNT_BYTES), last = em_cmpi(e, "eq", r.digit, i32(&r, DIGITS - 1));
+    read_keys(&r);
+    If clears = kernel_if(k, r.own);
+    store_word(&r, i32(&r, 0), counts, r.digit);
+    kernel_if_end(k, &clears);
+    threads_meet(k);
+    for (uint32_t i = 0; i < r.o.each; i++)
+        atomic_combine(k, P_add, DT_u32, em_gep(e, counts, r.digits[i], e->i32), i32(&r, 1));
+    threads_meet(k);
+    V behind = em_sub(e, i32(&r, r.o.so->tile), r.o.count), n = sort_word_at(&r.o, counts, r.digit);
+    If own = kernel_if(k, r.own);
+    n = em_sub(e, n, em_select(e, last, behind, i32(&r, 0)));
+    store_word(&r, n, kernel_buffer(k, r.o.so->counts), tile_digit(&r));
+    kernel_if_end(k, &own);
+    threads_meet(k);
+}
+void device_count_first(Kernel *k, V item, V end) { count_tile(k, item, true); }
+void device_count(Kernel *k, V item, V end) { count_tile(k, item, false); }
+
+static void add_to(Emit *e, void *user, V *x, const V *y) { x[0] = em_add(e, x[0], y[0]); }
+/* Tiles for each lane of a warp. */
+static uint32_t tiles_at_once(Dim tiles) {
+    uint32_t each = SORT_TILES;
+    while (each > 1 && dim_is_const(tiles) && (Dim)each / 2 * WARP >= tiles)
+        each
+            /= 2;
+    return each;
+}
+/* A warp replaces the counts of a digit in a row's tiles by what the tiles before have, and leaves their sum. */
+void device_count_before(Kernel *k, V item, V end) {
+    Emit *e = k->e;
+    const Sort *so = k->x.step->sort;
+    uint32_t each = tiles_at_once(sort_tiles(k->x.plan, so));
+    V tiles = kernel_dim(k, sort_tiles(k->x.plan, so)), zero = em_int(e, e->i32, 0), all;
+    V counts = em_gep(e, kernel_buffer(k, so->counts), em_mul(e, item, tiles), e->i32);
+    V n[SORT_TILES], to[SORT_TILES], inside[SORT_TILES];
+    For f = em_for(e, em_i64(e, 0), tiles, em_i64(e, (int64_t)each * WARP), 1, &zero);
+    V sum = em_arg(&f.scope, 1);
+    kernel_enter(k);
+    for (uint32_t i = 0; i < each; i++) {
+        V at = em_add(e, em_add(e, em_arg(&f.scope, 0), em_i64(e, (int64_t)i * WARP)), member_number(k));
+        inside[i] = em_less(e, at, tiles), to[i] = em_gep(e, counts, at, e->i32);
+        If some = em_if(e, inside[i]);
+        V count = em_load(e, e->i32, to[i], COUNT_BYTES);
+        em_else(e, &some, 1, &count);
+        em_if_end(e, &some, &zero, &n[i]);
+    }
+    for (uint32_t i = 0; i < each; i++) {
+        V before = em_add(e, sum, threads_prefix(k, n[i], zero, add_to, NULL, &all));
+        If some = em_if(e, inside[i]);
+        em_store(e, before, to[i], COUNT_BYTES);
+        em_else(e, &some, 0, NULL);
+        em_if_end(e, &some, NULL, NULL);
+        sum = em_add(e, sum, all);
+    }
+    kernel_leave(k);
+    V row;
+    em_for_end(e, &f, &sum, &row);
+    If one = by_one_thread(k);
+    em_store(e, row, em_gep(e, kernel_buffer(k, so->sums), item, e->i32), COUNT_BYTES);
+    by_one_thread_end(k, &one);
+}
+
+/* ---- moving */
+/* Of a number that each digit has: its sum for all digits below the thread's one. */
+static V below(const Radix *r, V n) {
+    V all, zero = i32(r, 0);
+    return threads_prefix(r->o.k, em_select(r->o.e, r->own, n, zero), zero, add_to, NULL, &all);
+}
+/* Afterwards counts has where in the sorted tile the warp's elements of a digit begin. Returns shared memory: by digit, what
+   is added to a place in the sorted tile to give that in the row. */
+static V find_places(const Radix *r) {
+    const Sorting *o = &r->o;
+    Emit *e = o->e;
+    Kernel *k = o->k;
+    V of_warp[MOST_WARPS], apart = threads_share(k, DIGITS * COUNT_BYTES);
+    V first = below(r, add_warps(r, of_warp));
+    V in_row = below(r, sort_word_at(o, kernel_buffer(k, o->so->sums), row_digit(r)));
+    V in_tiles = sort_word_at(o, kernel_buffer(k, o->so->counts), tile_digit(r));
+    If own = kernel_if(k, r->own);
+    store_word(r, em_sub(e, em_add(e, in_row, in_tiles), first), apart, r->digit);
+    for (uint32_t w = 0; w < r->warps; w++) {
+        store_word(r, first, r->counts, count_at(r, i32(r, w), r->digit));
+        first = em_add(e, first, of_warp[w]);
+    }
+    kernel_if_end(k, &own);
+    threads_meet(k);
+    return apart;
+}
+/* In shared memory the tile is sorted, so that neighbours go to neighbouring places. */
+static void sort_tile(const Radix *r) {
+    const Sorting *o = &r->o;
+    Emit *e = o->e;
+    for (uint32_t i = 0; i < o->each; i++) {
+        V start = sort_word_at(o, r->counts, count_at(r, r->warp, r->digits[i]));
+        Keyed x = r->x[i];
+        if (!r->first) x.place = sort_word_at(o, kernel_buffer(o->k, o->so->from[1]), x.place);
+        sort_put(o, o->keys, o->places, em_add(e, start, r->rank[i]), x);
+    }
+    threads_meet(o->k);
+}
+static void move(Kernel *k, V item, bool first, bool with_keys) {
+    Emit *e = k->e;
+    Radix r = radix_of(k, item, first);
+    const Sorting *o = &r.o;
+    sorting_share(&r.o);
+    r.counts = threads_share(k, (int64_t)r.warps * DIGITS * COUNT_BYTES);
+    read_keys(&r);
+    rank_elements(&r);
+    V apart = find_places(&r);
+    sort_tile(&r);
+    V keys = with_keys ? kernel_buffer(k, o->so->to[0]) : (V){NULL}, places = kernel_buffer(k, o->so->to[1]);
+    for (uint32_t i = 0; i < o->each; i++) {
+        V at = sort_own(o, i);
+        Keyed x = {sort_key_at(o, o->keys, at), sort_word_at(o, o->places, at)};
+        V to = em_add(e, at, sort_word_at(o, apart, digit_of(&r, x.key)));
+        sort_put_if(o, em_less(e, at, o->count), keys, places, em_add(e, o->row, sort_widened(o, to)), x);
+    }
+    threads_meet(k);
+}
+void device_move_first(Kernel *k, V item, V end) { move(k, item, true, true); }
+void device_move(Kernel *k, V item, V end) { move(k, item, false, true); }
+void device_move_last(Kernel *k, V item, V end) { move(k, item, false, false); }
+void device_move_only(Kernel *k, V item, V end) { move(k, item, true, false); }
