@@ -231,6 +231,10 @@ void jaxcc_rt_cuda_launch(jaxcc_rt_heap *h, int64_t kernel, const void *context,
                                               k->context ? parameters : NULL, NULL);
     if (r) fail_launch(h, k, r);
 }
+void jaxcc_rt_cuda_sortable(jaxcc_rt_heap *h, const char *what, int64_t n) {
+    if (n > UINT32_MAX)
+        jaxcc_rt_stop(h, JAXCC_DIMENSION, "%s: %lld elements are too many to be sorted on a GPU", what, (long long)n);
+}
 void *jaxcc_rt_cuda_constant(jaxcc_rt_heap *h, int64_t number) {
     return pointer(call_of(h)->loaded->constants[number]);
 }

@@ -99,6 +99,9 @@ typedef struct {
 void jaxcc_rt_cuda_map(jaxcc_rt_heap *, void *to, const void *array, const jaxcc_rt_cuda_axis *axes, int64_t rank,
                        int64_t bytes);
 
+/* Ends the call unless rows of n elements can be sorted there: their places are numbers of 32 bits. `what` sorts them. */
+void jaxcc_rt_cuda_sortable(jaxcc_rt_heap *, const char *what, int64_t n);
+
 /* The library's constant of that number, on the device. */
 void *jaxcc_rt_cuda_constant(jaxcc_rt_heap *, int64_t number);
 

@@ -111,4 +111,15 @@ try "an extent" refused 1 "input 'n' is the extent of an array" --target=nvptx64
 try "for CPUs" refused 2 'goes with --target=nvptx64' --device-pointers "$work/axpy.jaxpr"
 try "an unknown GPU" refused 1 "did you mean 'sm_90'" --target=nvptx64 -march=sm_9O "$work/axpy.jaxpr"
 try "--emit=ptx for CPUs" refused 1 'is for --target=nvptx64' --emit=ptx "$work/axpy.jaxpr"
+cat >"$work/updates.jaxpr" <<'EOF'
+{ lambda ; a:f32[9] b:i32[]. let
+    c:i32[4294967296,1] = broadcast_in_dim[broadcast_dimensions=() shape=(4294967296,1)] b
+    d:f32[4294967296] = broadcast_in_dim[broadcast_dimensions=() shape=(4294967296,)] 2.0:f32[]
+    e:f32[9] = scatter-add[
+      dimension_numbers=ScatterDimensionNumbers(update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,), operand_batching_dims=(), scatter_indices_batching_dims=())
+      indices_are_sorted=False mode=GatherScatterMode.FILL_OR_DROP unique_indices=False update_consts=() update_jaxpr=None
+    ] a c d
+  in (e,) }
+EOF
+try "too many updates" refused 1 'scatter-add: 4294967296 elements are too many to be sorted' --target=nvptx64 "$work/updates.jaxpr"
 finish

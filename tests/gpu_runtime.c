@@ -537,11 +537,12 @@ static int devices(void) {
     }
     return failed;
 }
-/* What ends the body: more blocks than there are, no memory for rows, a function of the runtime. */
-static int64_t blocks = 1, rows = 1;
+/* What ends the body: more blocks than there are, more elements than can be sorted, no memory for rows, a function of the runtime. */
+static int64_t blocks = 1, rows = 1, sorted = UINT32_MAX;
 static void large_body(void *args, jaxcc_rt_heap *h) {
     jaxcc_rt_cuda_launch(h, FAULT, NULL, 0, 1, 1, 1, 0);
     jaxcc_rt_cuda_launch(h, FAULT, NULL, 1, blocks > 1 ? blocks : 0, 1, 1, 0);
+    jaxcc_rt_cuda_sortable(h, "sort", sorted);
     jaxcc_rt_cuda_rows(h, rows * ((int64_t)1 << 40), rows, 1 << 20, "no memory for {0} rows of {1} bytes");
     jaxcc_rt_stop(h, JAXCC_CHECK, "stopped");
 }
@@ -552,6 +553,10 @@ static int ends(void) {
     int failed = expect("blocks", jaxcc_rt_cuda_run(&p, words, (int64_t[]){64}), JAXCC_DIMENSION,
                         "kernel 'fault' needs more blocks than a GPU has: 1 x 65536 x 1");
     blocks = 1;
+    sorted++;
+    failed += expect("sorted", jaxcc_rt_cuda_run(&p, words, (int64_t[]){64}), JAXCC_DIMENSION,
+                     "sort: 4294967296 elements are too many to be sorted on a GPU");
+    sorted--;
     rows = 3;
     failed += expect("rows", jaxcc_rt_cuda_run(&p, words, (int64_t[]){64}), JAXCC_MEMORY,
                      "no memory for 3 rows of 1048576 bytes");

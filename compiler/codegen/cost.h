@@ -54,10 +54,10 @@ enum {
     SORT_EACH = 8,          /* elements of a thread */
     SORT_DIGIT = 8,         /* bits of the keys by which a pass sorts long rows */
     SORT_TILES = 8,         /* tiles whose elements with a digit a thread adds up at once */
-    SORT_SORTED = 132,      /* bytes that memory moves while an element is sorted in a tile: 44 instructions of a warp, … */
-    SORT_MERGED = 28,       /* … is merged, 9, … */
-    SORT_MOVED = 15,        /* … or goes through a pass, 5, … */
-    SORT_LAUNCH = 1 << 22,  /* … and while a kernel begins */
+    SORT_SORTED = 132, /* bytes that memory moves while an element is sorted in a tile: 44 instructions of a warp, … */
+    SORT_MERGED = 28,  /* … is merged, 9, … */
+    SORT_MOVED = 15,   /* … or goes through a pass, 5, … */
+    SORT_LAUNCH = 1 << 22, /* … and while a kernel begins */
     SLOT_PART = 256,  /* updates of one place that a thread does, one after the other, if others can do the rest … */
     SLOTS_AT_ONCE = 4 /* … which are read at the same time */
 };

@@ -209,9 +209,16 @@ static void sort_by_merging(Host *h, Step *s, Sort *so) {
     launch(h, s, device_sort, &so->grid);
     if (so->from[0]) merge(h, s, so);
 }
+static void check_sort(Host *h, const Step *s) {
+    Emit *e = h->e;
+    if (dim_is_const(s->sort->n)) return;
+    V args[3] = {h->frame.heap, em_address(e, em_text(e, what(e, s))), frame_dim(&h->frame, s->sort->n)};
+    em_call(e, "jaxcc_rt_cuda_sortable", no_type, 3, args);
+}
 static void sort(Host *h, Step *s) {
     Emit *e = h->e;
     Sort *so = s->sort;
+    check_sort(h, s);
     if (so->by_digits && dim_is_const(so->n)) {
         sort_by_digits(h, s, so);
     } else if (so->by_digits) {

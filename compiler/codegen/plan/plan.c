@@ -94,7 +94,7 @@ Plan *plan(Callees *cs, const Jaxpr *j, const uint32_t *over) {
             given(p, j, over[i], i);
         else if (!plan_register(p, j->out.at[i]))
             b->out_slots[i] = argument_buf(p, BUF_OUT, i);
-    if (!plan_body(p, b)) return NULL;
+    if (!plan_body(p, b) || p->failed) return NULL;
     for (uint32_t i = 0; i < j->out.n; i++)
         if (p->over[i]) b->out_slots[i] = p->over[i];
     plan_buffers(p);

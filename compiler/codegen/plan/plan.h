@@ -305,6 +305,7 @@ typedef struct Plan {
     bool heap;                 /* sizes are computed, or C code is called: the body runs under jaxcc_rt_heap_run */
     bool *computed;            /* by output: the library allocates it */
     bool function;             /* called by the program, with arrays at any place */
+    bool failed;               /* a diagnostic was given while a step was scheduled */
     bool fuse;                 /* not at -O0: each equation is a step of its own */
     uint32_t position;
     struct {

@@ -168,7 +168,7 @@ static uint32_t bits_for(Dim most) {
 static void plan_sorted(Plan *p, Step *s) {
     Grid all = elements_of(p, s);
     Dim places = type_size(p->cx->types, val_type(p->cx, s->e->in.at[0]));
-    s->sort = sort_new(p, 1, all.items, bits_for(places), true, s->e->span);
+    s->sort = sort_new(p, 1, all.items, bits_for(places), true, s->e);
     s->sort->slot = atom_loop(p->ix, all.items);
     sort_decide(p, s->sort, all.loops, all.nloops);
 }

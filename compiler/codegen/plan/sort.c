@@ -17,7 +17,7 @@ static Dtype key_for(uint32_t bits) { return bits <= 8 ? DT_u8 : bits <= 16 ? DT
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static double merging_cost(const Sort *so, double elements, int64_t n) {
     int64_t key = dtype_bytes(so->key), place = dtype_bytes(DT_u32), turns = 0;
-    while (so->tile << turns < n) turns++;
+    while ((int64_t)so->tile << turns < n) turns++;
     double each = (double)(larger(2 * key + place, SORT_SORTED) + turns * larger(2 * (key + place), SORT_MERGED));
     return elements * each + (double)(1 + turns) * SORT_LAUNCH;
 }
@@ -60,15 +60,23 @@ static void plan_passes(Plan *p, Sort *so, Span span) {
     if (so->by_digits) plan_digits(p, so, span);
     plan_grow(p);
 }
-Sort *sort_new(Plan *p, Dim rows, Dim n, uint32_t bits, bool kept, Span span) {
+/* Places are numbers of 32 bits. */
+static void check_length(Plan *p, Dim n, const Eqn *e) {
+    if (!dim_is_const(n) || n <= UINT32_MAX) return;
+    diag(p->cx->diags, e->span, "%s: %lld elements are too many to be sorted on a GPU", prim_name[e->prim],
+         (long long)n);
+    p->failed = true;
+}
+Sort *sort_new(Plan *p, Dim rows, Dim n, uint32_t bits, bool kept, const Eqn *e) {
     Types *ts = p->cx->types;
     Sort *so = arena_new(p->arena, Sort, 1);
     *so = (Sort){.rows = rows, .n = n, .key = key_for(bits), .kept = kept, .tile = tile_for(n)};
     so->passes = (bits + SORT_DIGIT - 1) / SORT_DIGIT;
     so->by_digits = by_digits_from(so);
+    check_length(p, n, e);
     Dim all = dim_mul(ts, rows, n);
     so->places[0] = buf_new(p, BUF_WORK, dim_mul(ts, all, dtype_bytes(DT_u32)));
-    if (!dim_is_const(n) || n > so->tile) plan_passes(p, so, span);
+    if (!dim_is_const(n) || n > so->tile) plan_passes(p, so, e->span);
     if (kept && !so->keys[0]) so->keys[0] = buf_new(p, BUF_WORK, dim_mul(ts, all, dtype_bytes(so->key)));
     return so;
 }
@@ -79,7 +87,7 @@ void plan_sort(Plan *p, Body *b, const Eqn *e) {
     for (uint32_t d = 0; d + 1 < t->rank; d++) rows = dim_mul(p->cx->types, rows, t->dims[d]);
     step_evaluates(p, b, s, e->in.at[0]);
     uint32_t bits = (uint32_t)param_int(e, K_bit_width, 0);
-    s->sort = sort_new(p, rows, t->dims[t->rank - 1], bits, false, e->span);
+    s->sort = sort_new(p, rows, t->dims[t->rank - 1], bits, false, e);
     step_store(p, s, e->in.at[0], s->sort->places[0], 0, NULL, DT_none);
     step_result(p, s, 0, s->sort->places[0]);
 }

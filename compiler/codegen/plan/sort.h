@@ -29,7 +29,7 @@ typedef struct Sort {
 } Sort;
 void plan_sort(Plan *, Body *, const Eqn *);
 /* Rows of n keys; so many low bits have their order; `kept`: they are needed after sorting. */
-Sort *sort_new(Plan *, Dim rows, Dim n, uint32_t bits, bool kept, Span);
+Sort *sort_new(Plan *, Dim rows, Dim n, uint32_t bits, bool kept, const Eqn *);
 /* Sets the grids; the loops over all elements. */
 void sort_decide(Plan *, Sort *, const Atom *loops, uint32_t n);
 /* The tiles of a row. */
