@@ -29,10 +29,15 @@ static int64_t cond_launches(const Plan *p, const Step *s, bool calls) {
     each(Val, v, index) known = known && plan_register(p, *v);
     return known || s->decides ? bodies_launches(p, s, calls) : MOST_LAUNCHES + 1;
 }
+/* Merging copies, and has as many launches as its rows are long. */
+static int64_t sort_launches(const Sort *so) {
+    enum { OTHERS = 2 }; /* of a scatter: parts, the updates */
+    return so->by_digits && dim_is_const(so->n) ? 3 * so->passes + OTHERS : GUARDED_LAUNCHES + 1;
+}
 static int64_t step_launches(const Plan *p, const Step *s, bool calls) {
     static const bool kernel[STEP_KINDS] = {
         [STEP_LOOPS] = true, [STEP_DOT] = true, [STEP_CUM] = true, [STEP_SCATTER] = true, [STEP_SORT] = true};
-    if (s->sort && s->sort->from[0]) return GUARDED_LAUNCHES + 1; /* as many as its rows are long */
+    if (s->sort && s->sort->from[0]) return sort_launches(s->sort);
     if (kernel[s->kind]) return s->parts ? 3 : s->claims.buf || s->sort ? 2 : 1;
     if (s->kind == STEP_SCALAR) return 0;
     if (s->kind == STEP_SCAN) return scan_launches(p, s, calls);
