@@ -19,14 +19,14 @@ static void bring_first(const Product *p, V turns) {
     }
     for (uint32_t i = 0; i < stage_ahead(p); i++) {
         Held h;
-        V turn = plus(p, p->from, em_i64(p->e, i));
+        V turn = em_add(p->e, p->from, em_i64(p->e, i));
         stage_begin(p, turn, turns, &h);
         stage_end(p, turn, &h);
     }
 }
 /* Those of a turn. */
 static void add_staged(const Product *p, V turn, V turns, V *sums) {
-    V later = plus(p, turn, em_i64(p->e, stage_ahead(p)));
+    V later = em_add(p->e, turn, em_i64(p->e, stage_ahead(p)));
     Held h;
     stage_wait(p, false);
     stage_begin(p, later, turns, &h);
@@ -66,7 +66,7 @@ static void add_blocks(const Product *p, V turns, uint32_t n, V *sums) {
     For f = em_for(e, p->from, turns, block, 0, NULL);
     kernel_enter(p->k);
     clear(p, n, sums);
-    V from = em_arg(&f.scope, 0), to = em_bin(e, "llvm.intr.smin", plus(p, from, block), turns);
+    V from = em_arg(&f.scope, 0), to = em_bin(e, "llvm.intr.smin", em_add(p->e, from, block), turns);
     add_turns(p, from, to, turns, n, sums);
     for (uint32_t i = 0; i < n; i++) gemm_widen(e, p->acc, at[i], sums[i]);
     kernel_leave(p->k);
@@ -79,7 +79,7 @@ static void add_terms(Product *p, uint32_t n, V *sums) {
     p->from = em_i64(p->e, 0);
     if (p->part.ptr) {
         p->from = times(p, p->part, p->dot->part_turns);
-        turns = em_bin(p->e, "llvm.intr.smin", turns, plus(p, p->from, em_i64(p->e, p->dot->part_turns)));
+        turns = em_bin(p->e, "llvm.intr.smin", turns, em_add(p->e, p->from, em_i64(p->e, p->dot->part_turns)));
     }
     bring_first(p, turns);
     clear(p, n, sums);
@@ -98,9 +98,9 @@ static V extent_of(const Product *p, uint32_t role) { return kernel_dim(p->k, p-
 /* The address of a sum of a part. */
 static V part_at(const Product *p, V part, V row, V column) {
     Emit *e = p->e;
-    V at = plus(p, em_bin(e, "llvm.mul", part, extent_of(p, DOT_BATCHES)), p->batch);
-    at = plus(p, em_bin(e, "llvm.mul", at, extent_of(p, DOT_ROWS)), row);
-    at = plus(p, em_bin(e, "llvm.mul", at, extent_of(p, DOT_COLUMNS)), column);
+    V at = em_add(p->e, em_bin(e, "llvm.mul", part, extent_of(p, DOT_BATCHES)), p->batch);
+    at = em_add(p->e, em_bin(e, "llvm.mul", at, extent_of(p, DOT_ROWS)), row);
+    at = em_add(p->e, em_bin(e, "llvm.mul", at, extent_of(p, DOT_COLUMNS)), column);
     return em_gep(e, kernel_buffer(p->k, p->step->parts), at, em_memory_type(e, p->acc));
 }
 /* Elements of a row of the result, whose columns begin at a multiple of their number. */
@@ -169,7 +169,7 @@ static void finish_slab(const Product *p, uint32_t slab, const V *sums) {
     V row = over(p, em_arg(&f.scope, 0), runs), column = times(p, rest(p, em_arg(&f.scope, 0), runs), p->run);
     MlirType t = em_vec(e, em_memory_type(e, p->acc), p->run);
     V run = em_load(e, t, slab_at(p, row, column), run_align(p));
-    finish(p, plus(p, p->first[0], slab_row(p, slab, row)), plus(p, p->first[1], column), run);
+    finish(p, em_add(p->e, p->first[0], slab_row(p, slab, row)), em_add(p->e, p->first[1], column), run);
     kernel_leave(p->k);
     em_for_end(e, &f, NULL, NULL);
     threads_meet(p->k);
@@ -210,7 +210,7 @@ static void find_tile(Product *p, V at, V rows, V columns) {
     V band = times(p, columns, TILE_BAND), first = times(p, em_bin(e, "llvm.udiv", at, band), TILE_BAND);
     V high = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.sub", rows, first), em_i64(e, TILE_BAND));
     V within = em_bin(e, "llvm.urem", at, band);
-    V row = plus(p, first, em_bin(e, "llvm.urem", within, high)), column = em_bin(e, "llvm.udiv", within, high);
+    V row = em_add(p->e, first, em_bin(e, "llvm.urem", within, high)), column = em_bin(e, "llvm.udiv", within, high);
     p->first[0] = times(p, row, p->dot->tile.rows);
     p->first[1] = times(p, column, p->dot->tile.columns);
 }
@@ -254,7 +254,7 @@ void device_dot_combine(Kernel *k, V unit, V end) {
     Emit *e = k->e;
     Product p = product(k);
     p.run = 1;
-    V at = plus(&p, times(&p, unit, TILE_THREADS), thread_number(k)), columns = extent_of(&p, DOT_COLUMNS);
+    V at = em_add(p.e, times(&p, unit, TILE_THREADS), thread_number(k)), columns = extent_of(&p, DOT_COLUMNS);
     If f = em_if(e, em_cmpi(e, "slt", at, kernel_dim(k, dot_device_elements(k->x.plan, p.dot))));
     kernel_enter(k);
     V other = em_bin(e, "llvm.udiv", at, columns), rows = extent_of(&p, DOT_ROWS);

@@ -21,8 +21,7 @@ typedef struct {
     uint32_t run;          /* columns that a thread finishes at once */
 } Product;
 
-static inline V plus(const Product *p, V a, V b) { return em_bin(p->e, "llvm.add", a, b); }
-static inline V times(const Product *p, V a, int64_t n) { return em_bin(p->e, "llvm.mul", a, em_i64(p->e, n)); }
+static inline V times(const Product *p, V a, int64_t n) { return em_mul(p->e, a, em_i64(p->e, n)); }
 static inline V over(const Product *p, V a, int64_t n) { return em_bin(p->e, "llvm.udiv", a, em_i64(p->e, n)); }
 static inline V rest(const Product *p, V a, int64_t n) { return em_bin(p->e, "llvm.urem", a, em_i64(p->e, n)); }
 static inline uint32_t tile_length(const Product *p, uint32_t side) {

@@ -71,7 +71,7 @@ static void read_own(const Product *p, uint32_t side, V slot, uint32_t term, V *
     uint32_t all = parts(p, side), n = all < GROUP ? all : GROUP;
     V first = thread_first(p, side);
     for (uint32_t i = 0; i < all; i += n)
-        read_group(p, side, slot, term, plus(p, first, em_i64(p->e, i / n * GROUP_ROWS)), n, to + i);
+        read_group(p, side, slot, term, em_add(p->e, first, em_i64(p->e, i / n * GROUP_ROWS)), n, to + i);
 }
 static void multiply_threads(const Product *p, V slot, V *sums) {
     uint32_t high = parts(p, 0), wide = parts(p, 1);
@@ -104,11 +104,11 @@ static void read_parts(const Product *p, uint32_t side, V slot, uint32_t part, u
     uint32_t half_terms = TERM_BYTES / dtype_bytes(p->dot->as) / 2, first_term = 2 * step * half_terms;
     V matrix = rest(p, over(p, lane(p), 8), 4), own = rest(p, lane(p), 8);
     V low = rest(p, matrix, 2), high = over(p, matrix, 2);
-    V at = plus(p, warp_first(p, side), em_i64(e, part * (side ? PART_COLUMNS : PART_ROWS)));
-    at = plus(p, at, times(p, side ? high : low, 8));
-    V term = plus(p, em_i64(e, first_term), times(p, side ? low : high, half_terms));
-    V address =
-        along ? staged_at(p, side, slot, plus(p, at, own), term) : staged_at(p, side, slot, at, plus(p, term, own));
+    V at = em_add(p->e, warp_first(p, side), em_i64(e, part * (side ? PART_COLUMNS : PART_ROWS)));
+    at = em_add(p->e, at, times(p, side ? high : low, 8));
+    V term = em_add(p->e, em_i64(e, first_term), times(p, side ? low : high, half_terms));
+    V address = along ? staged_at(p, side, slot, em_add(p->e, at, own), term)
+                      : staged_at(p, side, slot, at, em_add(p->e, term, own));
     V shared = em_cast(e, "llvm.addrspacecast", mlirLLVMPointerTypeGet(e->mlir, SHARED_SPACE), address);
     static const char *const name[2][2] = {
         {"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.trans.b16.p3",
@@ -144,8 +144,8 @@ static void multiply_warps(const Product *p, V slot, V *sums) {
 }
 /* Lane l has row l / 4 of A and column l / 4 of B, and of both term l % 4. */
 static V read_f64(const Product *p, uint32_t side, V slot, uint32_t part, uint32_t step) {
-    V at = plus(p, plus(p, warp_first(p, side), em_i64(p->e, part * F64_ROWS)), over(p, lane(p), 4));
-    V term = plus(p, em_i64(p->e, step * F64_TERMS), rest(p, lane(p), 4));
+    V at = em_add(p->e, em_add(p->e, warp_first(p, side), em_i64(p->e, part * F64_ROWS)), over(p, lane(p), 4));
+    V term = em_add(p->e, em_i64(p->e, step * F64_TERMS), rest(p, lane(p), 4));
     return em_load(p->e, p->e->f64, staged_at(p, side, slot, at, term), 8);
 }
 static void multiply_f64(const Product *p, V slot, V *sums) {
@@ -185,14 +185,14 @@ uint32_t slab_rows(const Product *p) {
 uint32_t product_slabs(const Product *p) { return p->dot->tile.rows / slab_rows(p); }
 V slab_row(const Product *p, uint32_t slab, V row) {
     uint32_t own = slab_rows(p) / warp_rows(p);
-    V within = plus(p, rest(p, row, own), em_i64(p->e, slab * own));
-    return plus(p, times(p, over(p, row, own), p->dot->tile.rows / warp_rows(p)), within);
+    V within = em_add(p->e, rest(p, row, own), em_i64(p->e, slab * own));
+    return em_add(p->e, times(p, over(p, row, own), p->dot->tile.rows / warp_rows(p)), within);
 }
 int64_t slab_bytes(const Product *p) {
     return (int64_t)slab_rows(p) * (p->dot->tile.columns + SLAB_PAD) * dtype_bytes(p->acc);
 }
 V slab_at(const Product *p, V row, V column) {
-    V at = plus(p, times(p, row, p->dot->tile.columns + SLAB_PAD), column);
+    V at = em_add(p->e, times(p, row, p->dot->tile.columns + SLAB_PAD), column);
     return em_gep(p->e, p->shared, at, em_memory_type(p->e, p->acc));
 }
 /* n neighbours. */
@@ -212,18 +212,19 @@ static void store_threads(const Product *p, uint32_t slab, const V *sums) {
              rows = high < GROUP ? high : GROUP;
     for (uint32_t i = 0; i < rows; i++)
         for (uint32_t j = 0; j < wide; j += n) {
-            V row = plus(p, thread_first(p, 0), em_i64(p->e, i));
-            V column = plus(p, thread_first(p, 1), em_i64(p->e, j / n * GROUP_ROWS));
+            V row = em_add(p->e, thread_first(p, 0), em_i64(p->e, i));
+            V column = em_add(p->e, thread_first(p, 1), em_i64(p->e, j / n * GROUP_ROWS));
             store_sums(p, row, column, n, &sums[(slab * rows + i) * wide + j]);
         }
 }
 static void store_warps(const Product *p, uint32_t slab, const V *sums) {
     uint32_t wide = parts(p, 1), own = slab_rows(p) / warps(p, 0), high = own / part_rows(p), pairs = part_sums(p) / 2;
-    V first = plus(p, times(p, warp_number(p, 0), own), over(p, lane(p), 4)), pair = times(p, rest(p, lane(p), 4), 2);
+    V first = em_add(p->e, times(p, warp_number(p, 0), own), over(p, lane(p), 4)),
+      pair = times(p, rest(p, lane(p), 4), 2);
     for (uint32_t i = 0; i < high * wide * pairs; i++) {
         uint32_t part = i / pairs, part_row = part / wide, half = i % pairs;
-        V row = plus(p, first, em_i64(p->e, part_row * part_rows(p) + half * 8));
-        V column = plus(p, plus(p, warp_first(p, 1), pair), em_i64(p->e, part % wide * PART_COLUMNS));
+        V row = em_add(p->e, first, em_i64(p->e, part_row * part_rows(p) + half * 8));
+        V column = em_add(p->e, em_add(p->e, warp_first(p, 1), pair), em_i64(p->e, part % wide * PART_COLUMNS));
         store_sums(p, row, column, 2, &sums[(slab * high * wide + part) * part_sums(p) + 2 * half]);
     }
 }

@@ -22,7 +22,7 @@ static V in_space(const Product *p, V pointer, uint32_t space) {
 static V word(const Product *p, V index) { return em_cast(p->e, "llvm.trunc", p->e->i32, index); }
 static V since(const Product *p, V turn) { return em_bin(p->e, "llvm.sub", turn, p->from); }
 static V barrier(const Product *p, Which which, V place) {
-    V at = plus(p, place, em_i64(p->e, (int64_t)which * places(p)));
+    V at = em_add(p->e, place, em_i64(p->e, (int64_t)which * places(p)));
     return in_space(p, em_gep(p->e, p->barriers, at, p->e->i64), SHARED_SPACE);
 }
 static V barrier_of(const Product *p, Which which, V turn) {
@@ -72,7 +72,7 @@ static void copy_line(const Product *p, uint32_t side, V turn, uint32_t line) {
     V to = staged_at(p, side, stage_slot(p, turn), further, em_i64(e, 0));
     V o[BEFORE + BOX_RANK + AFTER] = {in_space(p, to, CLUSTER_SPACE), barrier_of(p, FULL, turn),
                                       em_gep(e, p->k->block.maps, em_i64(e, (int64_t)side * MAP_BYTES), e->i8)};
-    begin_box(p, side, plus(p, p->first[side], further), times(p, turn, p->dot->tile.terms), o + BEFORE);
+    begin_box(p, side, em_add(p->e, p->first[side], further), times(p, turn, p->dot->tile.terms), o + BEFORE);
     V *none = o + BEFORE + b->rank; /* masks and policies */
     none[0] = em_int(e, e->i16, 0), none[1] = em_i64(e, 0), none[2] = none[3] = em_int(e, e->i1, 0);
     none[4] = em_int(e, e->i32, 0);
@@ -115,13 +115,13 @@ void ring_open(const Product *p, V turns) {
     threads_intrinsic(e, "llvm.nvvm.fence.proxy.async.shared_cta", no_type, 0, NULL);
     threads_meet(p->k);
     If asks = kernel_if(p->k, one_of(p, TILE_THREADS));
-    for (uint32_t i = 0; i < places(p); i++) ask_if(p, plus(p, p->from, em_i64(e, i)), turns);
+    for (uint32_t i = 0; i < places(p); i++) ask_if(p, em_add(p->e, p->from, em_i64(e, i)), turns);
     kernel_if_end(p->k, &asks);
 }
 void ring_wait(const Product *p, V turn) { wait(p, FULL, turn); }
 void ring_turn(const Product *p, V turn, V turns) {
     Emit *e = p->e;
-    V before = em_bin(e, "llvm.sub", turn, em_i64(e, 1)), next = plus(p, before, em_i64(e, places(p)));
+    V before = em_bin(e, "llvm.sub", turn, em_i64(e, 1)), next = em_add(p->e, before, em_i64(e, places(p)));
     V o[2] = {barrier_of(p, EMPTY, before), em_int(e, e->i32, 1)};
     If any = kernel_if(p->k, em_cmpi(e, "sgt", turn, p->from));
     If warp = kernel_if(p->k, one_of(p, WARP));

@@ -49,7 +49,7 @@ V staged_at(const Product *p, uint32_t side, V slot, V at, V term) {
     V row = along ? at : term, column = along ? term : at;
     uint32_t width = staged_line(p, side), pieces = width / PIECE;
     if (side) slot = em_gep(e, slot, em_i64(e, staged_bytes(p, 0)), e->i8);
-    if (!by_warps(p)) return em_gep(e, slot, plus(p, times(p, row, width), times(p, column, bytes_of(p))), e->i8);
+    if (!by_warps(p)) return em_gep(e, slot, em_add(p->e, times(p, row, width), times(p, column, bytes_of(p))), e->i8);
     if (width < pitch(p, side)) {
         V line = over(p, column, width / bytes_of(p));
         slot = em_gep(e, slot, times(p, line, (int64_t)width * p->dot->tile.terms), e->i8);
@@ -58,8 +58,8 @@ V staged_at(const Product *p, uint32_t side, V slot, V at, V term) {
     uint32_t once = width < BANKS_BYTES ? BANKS_BYTES / width : 1; /* rows that are in different banks anyway */
     V turned = rest(p, over(p, row, once), pieces < 8 ? pieces : 8);
     V piece = em_bin(e, "llvm.xor", over(p, column, in_piece(p)), turned);
-    V byte = plus(p, times(p, piece, PIECE), times(p, rest(p, column, in_piece(p)), bytes_of(p)));
-    return em_gep(e, slot, plus(p, times(p, row, width), byte), e->i8);
+    V byte = em_add(p->e, times(p, piece, PIECE), times(p, rest(p, column, in_piece(p)), bytes_of(p)));
+    return em_gep(e, slot, em_add(p->e, times(p, row, width), byte), e->i8);
 }
 
 /* ---- the share of a thread */
@@ -70,7 +70,7 @@ typedef struct {
 static Where share(const Product *p, uint32_t side, V i, uint32_t n) {
     bool along = p->dot->side[side].along_terms;
     uint32_t width = (along ? p->dot->tile.terms : tile_length(p, side)) / n;
-    V number = plus(p, thread_number(p->k), times(p, i, TILE_THREADS));
+    V number = em_add(p->e, thread_number(p->k), times(p, i, TILE_THREADS));
     V outer = over(p, number, width), inner = times(p, rest(p, number, width), n);
     return along ? (Where){outer, inner} : (Where){inner, outer};
 }
@@ -100,8 +100,8 @@ static V bind(const Product *p, uint32_t side, V first, Where w, uint32_t n) {
     bool along = d->side[side].along_terms;
     uint32_t role = side ? DOT_COLUMNS : DOT_ROWS;
     Dim extent = d->loops[role].extent, terms = p->step->dot->k;
-    V at = clamped(p, plus(p, p->first[side], w.at), extent, along ? 1 : n, tile_length(p, side));
-    V term = plus(p, first, w.term);
+    V at = clamped(p, em_add(p->e, p->first[side], w.at), extent, along ? 1 : n, tile_length(p, side));
+    V term = em_add(p->e, first, w.term);
     grid_bind(k, d->loops[role].at, d->loops[role].n, extent, at);
     grid_bind(k, d->summed, d->nsummed, terms, clamped(p, term, terms, along ? n : 1, d->tile.terms));
     return all_terms(p) ? em_int(p->e, p->e->i1, 1) : em_cmpi(p->e, "slt", term, kernel_dim(k, terms));
@@ -152,7 +152,7 @@ static void write_piece(const Product *p, uint32_t side, V slot, Where w, V x) {
         return;
     }
     for (uint32_t i = 0; i < in_piece(p); i++)
-        write_element(p, side, slot, (Where){w.at, plus(p, w.term, em_i64(p->e, i))}, em_extract(p->e, x, i));
+        write_element(p, side, slot, (Where){w.at, em_add(p->e, w.term, em_i64(p->e, i))}, em_extract(p->e, x, i));
 }
 static void write_held(const Product *p, uint32_t side, V turn, const V *x) {
     for (uint32_t i = 0; i < turns_of(p, side); i++) {
@@ -200,7 +200,7 @@ static void write_evaluated(const Product *p, uint32_t side, V turn) {
     kernel_enter(p->k);
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < n; i++) {
-            Where w = share(p, side, plus(p, em_arg(&f.scope, 0), em_i64(e, i)), 1);
+            Where w = share(p, side, em_add(p->e, em_arg(&f.scope, 0), em_i64(e, i)), 1);
             if (pass)
                 write_element(p, side, slot, w, x[i]);
             else

@@ -39,7 +39,7 @@ static V descriptor(const Product *p, uint32_t side, V slot, V first, uint32_t s
     V at = staged_at(p, side, slot, first, staged_along(p, side) ? zero : term);
     V shared = em_cast(e, "llvm.addrspacecast", mlirLLVMPointerTypeGet(e->mlir, SHARED_SPACE), at);
     V address = em_cast(e, "llvm.ptrtoint", e->i64, shared);
-    if (staged_along(p, side)) address = plus(p, address, em_i64(e, (int64_t)step * STEP_BYTES));
+    if (staged_along(p, side)) address = em_add(p->e, address, em_i64(e, (int64_t)step * STEP_BYTES));
     V unit = shifted(p, shifted(p, address, "llvm.lshr", 4), "llvm.and", 0x3fff);
     return shifted(p, unit, "llvm.or", layout(p, side));
 }

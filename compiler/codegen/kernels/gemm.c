@@ -87,8 +87,6 @@ static V load(const Tile *t, Dtype d, V p, V offset, uint32_t w) {
         v = em_load(e, type, at, dtype_bytes(d));
     return gemm_convert(e, d, t->c->acc, em_to_register(e, d, v));
 }
-static V times(Emit *e, V a, V b) { return em_bin(e, "llvm.mul", a, b); }
-static V plus(Emit *e, V a, V b) { return em_bin(e, "llvm.add", a, b); }
 
 /* One step of the contraction, at offsets oa and ob from the rows and columns; `sums` has rows·columns registers. */
 typedef void StepRule(const Tile *, V oa, V ob, V *sums);
@@ -126,8 +124,8 @@ static void unrolled(const Tile *t, const Steps *s, V from, uint32_t n, V *sums)
     const Contraction *c = t->c;
     uint32_t l = c->n - 1;
     for (uint32_t u = 0; u < n; u++) {
-        V k = u ? plus(e, from, em_i64(e, u * s->stride)) : from;
-        V a = plus(e, s->oa, times(e, k, c->sa[l])), b = plus(e, s->ob, times(e, k, c->sb[l]));
+        V k = u ? em_add(e, from, em_i64(e, u * s->stride)) : from;
+        V a = em_add(e, s->oa, em_mul(e, k, c->sa[l])), b = em_add(e, s->ob, em_mul(e, k, c->sb[l]));
         s->rule(t, a, b, sums + u % t->sets * s->per_set);
     }
 }
@@ -201,8 +199,8 @@ static void in_range(const Tile *t, Range r, Innermost *body, V *sums, uint32_t 
     block.block[l] = (V){NULL};
     part.c = &block;
     part.whole |= l + 1 == block.n && dim_is_const(r.known) && r.known % t->w == 0;
-    nest(&part, l, body, plus(e, r.oa, times(e, r.from, block.sa[l])), plus(e, r.ob, times(e, r.from, block.sb[l])),
-         sums, n);
+    nest(&part, l, body, em_add(e, r.oa, em_mul(e, r.from, block.sa[l])),
+         em_add(e, r.ob, em_mul(e, r.from, block.sb[l])), sums, n);
 }
 /* The blocks of a cut loop; the last one stays in the registers. */
 static void in_blocks(const Tile *t, Range r, Innermost *body, V *sums, uint32_t n) {
@@ -216,7 +214,7 @@ static void in_blocks(const Tile *t, Range r, Innermost *body, V *sums, uint32_t
         last = em_bin(e, "llvm.sub", before, em_bin(e, "llvm.srem", before, step));
     }
     For f = em_for(e, em_i64(e, 0), last, step, n, sums);
-    V to = plus(e, em_arg(&f.scope, 0), step);
+    V to = em_add(e, em_arg(&f.scope, 0), step);
     r.from = em_arg(&f.scope, 0);
     r.count = step, r.known = size;
     if (!apart && !even) {
@@ -248,7 +246,8 @@ static void nest(const Tile *t, uint32_t level, Innermost *body, V oa, V ob, V *
     For f = em_for(e, em_i64(e, 0), c->count[level], em_i64(e, 1), n, sums);
     V next[GEMM_SUMS], k = em_arg(&f.scope, 0);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
-    nest(t, level + 1, body, plus(e, oa, times(e, k, c->sa[level])), plus(e, ob, times(e, k, c->sb[level])), next, n);
+    nest(t, level + 1, body, em_add(e, oa, em_mul(e, k, c->sa[level])), em_add(e, ob, em_mul(e, k, c->sb[level])), next,
+         n);
     em_for_end(e, &f, next, sums);
 }
 /* Is there more than one block? */
@@ -323,7 +322,7 @@ static void inner_body(const Tile *t, V oa, V ob, V *sums, uint32_t n) {
     V n32 = em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, left), t->w);
     Tile rest = *t;
     rest.mask = em_cmpi(e, "slt", em_lanes(e, e->i32, t->w), n32);
-    inner_step(&rest, plus(e, oa, done), plus(e, ob, done), sums);
+    inner_step(&rest, em_add(e, oa, done), em_add(e, ob, done), sums);
 }
 void gemm_inner(Emit *e, const Contraction *c, const GemmTile *tile, V *acc) {
     Tile t = {.e = e, .c = c, .a = tile->a, .b = tile->b, .rows = tile->rows, .columns = tile->columns};
