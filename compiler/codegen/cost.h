@@ -53,6 +53,7 @@ enum {
     SORT_LEAST = 32,        /* fewer are sorted as so many; threads */
     SORT_EACH = 8,          /* elements of a thread */
     SORT_DIGIT = 8,         /* bits of the keys by which a pass sorts long rows */
+    SORT_BLOCKS = 2,        /* at once on a multiprocessor: 64 registers for each of 512 threads */
     SORT_TILES = 8,         /* tiles whose elements with a digit a thread adds up at once */
     SORT_SORTED = 132, /* bytes that memory moves while an element is sorted in a tile: 44 instructions of a warp, … */
     SORT_MERGED = 28,  /* … is merged, 9, … */

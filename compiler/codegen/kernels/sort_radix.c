@@ -10,7 +10,7 @@
    Before it moves its elements a tile sorts them in shared memory. A warp has neighbouring elements, 32 at a time; its
    lanes with the same digit find each other by votes. So nothing depends on the order of threads. */
 
-enum { DIGITS = 1 << SORT_DIGIT, COUNT_BYTES = 4, MOST_WARPS = SORT_TILE / SORT_EACH / WARP };
+enum { DIGITS = 1 << SORT_DIGIT, COUNT_BYTES = 4 };
 typedef struct {
     Sorting o;
     bool first; /* pass */
@@ -118,15 +118,6 @@ static V row_digit(const Radix *r) {
     return em_add(e, em_mul(e, r->o.number, em_i64(e, DIGITS)), sort_widened(&r->o, r->digit));
 }
 static V tile_digit(const Radix *r) { return em_add(r->o.e, em_mul(r->o.e, row_digit(r), r->o.tiles), r->o.tile); }
-/* The elements of the tile with the thread's digit; of_warp: of each warp. */
-static V add_warps(const Radix *r, V *of_warp) {
-    V all = i32(r, 0);
-    for (uint32_t w = 0; w < r->warps; w++) {
-        of_warp[w] = sort_word_at(&r->o, r->counts, count_at(r, i32(r, w), r->digit));
-        all = em_add(r->o.e, all, of_warp[w]);
-    }
-    return all;
-}
 static void count_tile(Kernel *k, V item, bool first) {
     Emit *e = k->e;
     Radix r = radix_of(k, item, first);
@@ -199,21 +190,25 @@ static V below(const Radix *r, V n) {
     V all, zero = i32(r, 0);
     return threads_prefix(r->o.k, em_select(r->o.e, r->own, n, zero), zero, add_to, NULL, &all);
 }
+static V of_warp(const Radix *r, uint32_t warp) {
+    return sort_word_at(&r->o, r->counts, count_at(r, i32(r, warp), r->digit));
+}
 /* Afterwards counts has where in the sorted tile the warp's elements of a digit begin. Returns shared memory: by digit, what
    is added to a place in the sorted tile to give that in the row. */
 static V find_places(const Radix *r) {
     const Sorting *o = &r->o;
     Emit *e = o->e;
     Kernel *k = o->k;
-    V of_warp[MOST_WARPS], apart = threads_share(k, DIGITS * COUNT_BYTES);
-    V first = below(r, add_warps(r, of_warp));
-    V in_row = below(r, sort_word_at(o, kernel_buffer(k, o->so->sums), row_digit(r)));
+    V apart = threads_share(k, DIGITS * COUNT_BYTES), in_tile = of_warp(r, 0);
+    for (uint32_t w = 1; w < r->warps; w++) in_tile = em_add(e, in_tile, of_warp(r, w));
+    V first = below(r, in_tile), in_row = below(r, sort_word_at(o, kernel_buffer(k, o->so->sums), row_digit(r)));
     V in_tiles = sort_word_at(o, kernel_buffer(k, o->so->counts), tile_digit(r));
     If own = kernel_if(k, r->own);
     store_word(r, em_sub(e, em_add(e, in_row, in_tiles), first), apart, r->digit);
-    for (uint32_t w = 0; w < r->warps; w++) {
+    for (uint32_t w = 0; w < r->warps; w++) { /* read again, as registers are few */
+        V n = of_warp(r, w);
         store_word(r, first, r->counts, count_at(r, i32(r, w), r->digit));
-        first = em_add(e, first, of_warp[w]);
+        first = em_add(e, first, n);
     }
     kernel_if_end(k, &own);
     threads_meet(k);

@@ -97,4 +97,5 @@ void sort_decide(Plan *p, Sort *so, const Atom *loops, uint32_t n) {
     so->elements = (Grid){.loops = loops, .nloops = n, .items = dim_mul(ts, so->rows, so->n)};
     so->grid = (Grid){.items = dim_mul(ts, so->rows, sort_tiles(p, so)), .together = true};
     so->grid.threads = so->grid.group = threads < SORT_LEAST ? SORT_LEAST : threads;
+    if (so->by_digits) so->grid.blocks = SORT_BLOCKS;
 }
