@@ -2,6 +2,7 @@
 #include "atomic.h"
 #include "sort_device.h"
 #include "threads.h"
+#include <assert.h>
 
 /* Long rows are sorted by digits of their keys, the lowest first. In a pass one kernel counts how many elements of each
    tile have each digit; a second one adds up what the tiles before have; a third one moves the elements, those of one
@@ -29,9 +30,10 @@ static void store_word(const Radix *r, V word, V words, V i) {
 static Radix radix_of(Kernel *k, V item, bool first) {
     Emit *e = k->e;
     Radix r = {.o = sorting_of(k, item), .first = first, .warps = k->block.threads / WARP};
-    r.lane = em_bin(e, "llvm.urem", r.o.thread, i32(&r, WARP)),
-    r.warp = em_bin(e, "llvm.udiv", r.o.thread, i32(&r, WARP));
-    r.digit = em_bin(e, "llvm.urem", r.o.thread, i32(&r, DIGITS)), r.own = em_less(e, r.o.thread, i32(&r, DIGITS));
+    V warp = i32(&r, WARP), digits = i32(&r, DIGITS);
+    assert(k->block.threads >= DIGITS);
+    r.lane = em_bin(e, "llvm.urem", r.o.thread, warp), r.warp = em_bin(e, "llvm.udiv", r.o.thread, warp);
+    r.digit = em_bin(e, "llvm.urem", r.o.thread, digits), r.own = em_less(e, r.o.thread, digits);
     return r;
 }
 /* The digit of this pass. */
@@ -141,43 +143,51 @@ void device_count_first(Kernel *k, V item, V end) { count_tile(k, item, true); }
 void device_count(Kernel *k, V item, V end) { count_tile(k, item, false); }
 
 static void add_to(Emit *e, void *user, V *x, const V *y) { x[0] = em_add(e, x[0], y[0]); }
-/* Tiles for each lane of a warp. */
+/* So many tiles a lane of the warp has at once … */
 static uint32_t tiles_at_once(Dim tiles) {
-    uint32_t each = SORT_TILES;
-    while (each > 1 && dim_is_const(tiles) && (Dim)each / 2 * WARP >= tiles)
-        each
-            /= 2;
-    return each;
+    uint32_t n = SORT_TILES;
+    while (n > 1 && dim_is_const(tiles) && (Dim)n / 2 * WARP >= tiles) n /= 2;
+    return n;
+}
+/* … of which one is */
+typedef struct {
+    V inside, place, count;
+} TileCount;
+static TileCount tile_count(Kernel *k, V counts, V tile, V tiles) {
+    Emit *e = k->e;
+    TileCount t = {.inside = em_less(e, tile, tiles), .place = em_gep(e, counts, tile, e->i32)};
+    V zero = em_int(e, e->i32, 0);
+    If some = em_if(e, t.inside);
+    V count = em_load(e, e->i32, t.place, COUNT_BYTES);
+    em_else(e, &some, 1, &count);
+    em_if_end(e, &some, &zero, &t.count);
+    return t;
+}
+/* *sum: what the tiles before all of the warp's have. */
+static void add_before(Kernel *k, const TileCount *t, V *sum) {
+    Emit *e = k->e;
+    V all, before = em_add(e, *sum, threads_prefix(k, t->count, em_int(e, e->i32, 0), add_to, NULL, &all));
+    If some = em_if(e, t->inside);
+    em_store(e, before, t->place, COUNT_BYTES);
+    em_else(e, &some, 0, NULL);
+    em_if_end(e, &some, NULL, NULL);
+    *sum = em_add(e, *sum, all);
 }
 /* A warp replaces the counts of a digit in a row's tiles by what the tiles before have, and leaves their sum. */
 void device_count_before(Kernel *k, V item, V end) {
     Emit *e = k->e;
     const Sort *so = k->x.step->sort;
-    uint32_t each = tiles_at_once(sort_tiles(k->x.plan, so));
-    V tiles = kernel_dim(k, sort_tiles(k->x.plan, so)), zero = em_int(e, e->i32, 0), all;
+    uint32_t n = tiles_at_once(sort_tiles(k->x.plan, so));
+    V tiles = kernel_dim(k, sort_tiles(k->x.plan, so)), zero = em_int(e, e->i32, 0), row;
     V counts = em_gep(e, kernel_buffer(k, so->counts), em_mul(e, item, tiles), e->i32);
-    V n[SORT_TILES], to[SORT_TILES], inside[SORT_TILES];
-    For f = em_for(e, em_i64(e, 0), tiles, em_i64(e, (int64_t)each * WARP), 1, &zero);
-    V sum = em_arg(&f.scope, 1);
+    TileCount t[SORT_TILES];
+    For f = em_for(e, em_i64(e, 0), tiles, em_i64(e, (int64_t)n * WARP), 1, &zero);
+    V first = em_add(e, em_arg(&f.scope, 0), member_number(k)), sum = em_arg(&f.scope, 1);
     kernel_enter(k);
-    for (uint32_t i = 0; i < each; i++) {
-        V at = em_add(e, em_add(e, em_arg(&f.scope, 0), em_i64(e, (int64_t)i * WARP)), member_number(k));
-        inside[i] = em_less(e, at, tiles), to[i] = em_gep(e, counts, at, e->i32);
-        If some = em_if(e, inside[i]);
-        V count = em_load(e, e->i32, to[i], COUNT_BYTES);
-        em_else(e, &some, 1, &count);
-        em_if_end(e, &some, &zero, &n[i]);
-    }
-    for (uint32_t i = 0; i < each; i++) {
-        V before = em_add(e, sum, threads_prefix(k, n[i], zero, add_to, NULL, &all));
-        If some = em_if(e, inside[i]);
-        em_store(e, before, to[i], COUNT_BYTES);
-        em_else(e, &some, 0, NULL);
-        em_if_end(e, &some, NULL, NULL);
-        sum = em_add(e, sum, all);
-    }
+    for (uint32_t i = 0; i < n; i++)
+        t[i] = tile_count(k, counts, em_add(e, first, em_i64(e, (int64_t)i * WARP)), tiles);
+    for (uint32_t i = 0; i < n; i++) add_before(k, &t[i], &sum);
     kernel_leave(k);
-    V row;
     em_for_end(e, &f, &sum, &row);
     If one = by_one_thread(k);
     em_store(e, row, em_gep(e, kernel_buffer(k, so->sums), item, e->i32), COUNT_BYTES);
