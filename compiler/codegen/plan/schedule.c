@@ -305,6 +305,32 @@ static void operands(Plan *p, Step *s, Val v, Seen *seen, Stage *g) {
         plan_reads(p, e->in.at[i], at, seen, g);
     }
 }
+/* Were loops collapsed over axes that have one of the other kind between them? Then these axes are not in the order of the
+   domain in memory. */
+static bool collapsed_across(Plan *p, const Step *s) {
+    for (uint32_t a = 0; a < s->domain.n; a++) {
+        const IxExpr x = *ix_at(p->ix, s->axes[a]);
+        for (uint32_t i = 0; i < x.n; i++) {
+            Atom into = atom_at(p->ix, x.at[i].atom)->into;
+            for (uint32_t b = a + 1, other = 0; into && b < s->domain.n; b++) {
+                if (other && ix_uses(p->ix, s->axes[b], into)) return true;
+                other |= s->reduced[b] != s->reduced[a];
+            }
+        }
+    }
+    return false;
+}
+/* The strides of v, of the domain's shape, with the axes that are reduced, or are not, innermost. */
+static const Dim *strides_apart(Plan *p, const Step *s, Val v, bool reduced) {
+    const ArrayType *t = val_array(p->cx, v);
+    Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t a = s->domain.n, d = t->rank; d-- > 0;) {
+            if (t->dims[d] == 1 || (s->reduced[--a] == reduced) != (pass == 0)) continue;
+            strides[d] = stride, stride = dim_mul(p->cx->types, stride, t->dims[d]);
+        }
+    return strides;
+}
 static void spill(Plan *p, Step *s, Val v, Info *info) {
     const ArrayType *t = val_array(p->cx, v);
     Types *ts = p->cx->types;
@@ -326,7 +352,8 @@ static void spill(Plan *p, Step *s, Val v, Info *info) {
         return;
     }
     info->buf = buf_for(p, BUF_WORK, v);
-    step_store(p, s, v, info->buf, 0, NULL, DT_none);
+    if (collapsed_across(p, s)) info->strides = strides_apart(p, s, v, !lane_kept);
+    step_store(p, s, v, info->buf, 0, info->strides, DT_none);
 }
 static void find_stages(Plan *p, Step *s) {
     Ix index[MAX_RANK];
