@@ -165,6 +165,15 @@ enum {
     TILE_BLOCKS = 2        /* at once on a multiprocessor: 128 registers for each of 256 threads */
 };
 
+/* ---- softmax(q · k) · v on a device: a block has a tile of the rows of q and streams tiles of the keys */
+enum {
+    ATTENTION_FEW = 16,         /* fewer rows are done by three kernels, which divide the keys too */
+    ATTENTION_SHORT = 256,      /* so few keys are done by few blocks … */
+    ATTENTION_BLOCKS = 32,      /* … and more by at least so many; else three kernels divide them among more blocks */
+    ATTENTION_COLUMNS = 256,    /* of v, at most, for tensor cores; half as many else */
+    ATTENTION_BYTES = 99 * 1024 /* of shared memory that every GPU has */
+};
+
 /* ---- GPUs: how a step is divided among blocks and threads */
 enum {
     BLOCK_THREADS = 256,    /* of a block, if there is enough for it to do */

@@ -75,8 +75,7 @@ static void add_blocks(const Product *p, V turns, uint32_t n, V *sums) {
     for (uint32_t i = 0; i < n; i++) sums[i] = gemm_narrow(e, p->acc, at[i], sums[i]);
 }
 static void add_terms(Product *p, uint32_t n, V *sums) {
-    V turns = kernel_dim(p->k, dot_blocks(p->k->x.plan, p->step->dot->k, p->dot->tile.terms));
-    p->from = em_i64(p->e, 0);
+    V turns = kernel_dim(p->k, dot_blocks(p->k->x.plan, p->dot->k, p->dot->tile.terms));
     if (p->part.ptr) {
         p->from = times(p, p->part, p->dot->part_turns);
         turns = em_bin(p->e, "llvm.intr.smin", turns, em_add(p->e, p->from, em_i64(p->e, p->dot->part_turns)));
@@ -117,7 +116,7 @@ static void evaluate(Kernel *k, void *user) {
     Ix at[MAX_RANK];
     step_at(k->x.plan, p->step, p->step->e->out.at[0], at);
     Reg y = kernel_convert(k, reg(r->sums[r->i], true, k->x.depth), p->acc, acc);
-    eval_remember(&k->x, p->step->e->out.at[0], at, dot_result(k, acc, y));
+    eval_remember(&k->x, p->step->e->out.at[0], at, dot_result(k, p->dot->e, acc, y));
     k->in_run = 1 + r->i;
     r->n = kernel_pending(k, r->all + r->i, p->run);
     k->in_run = 0;
@@ -166,7 +165,8 @@ static void finish_slab(const Product *p, uint32_t slab, const V *sums) {
     threads_meet(p->k);
     For f = em_for(e, thread_number(p->k), em_i64(e, (int64_t)slab_rows(p) * runs), em_i64(e, TILE_THREADS), 0, NULL);
     kernel_enter(p->k);
-    V row = over(p, em_arg(&f.scope, 0), runs), column = times(p, rest(p, em_arg(&f.scope, 0), runs), p->run);
+    V at = em_arg(&f.scope, 0), row = over(p, at, runs), column = times(p, rest(p, at, runs), p->run);
+    if (p->dot->across) row = rest(p, at, slab_rows(p)), column = over(p, at, slab_rows(p));
     MlirType t = em_vec(e, em_memory_type(e, p->acc), p->run);
     V run = em_load(e, t, slab_at(p, row, column), run_align(p));
     finish(p, em_add(p->e, p->first[0], slab_row(p, slab, row)), em_add(p->e, p->first[1], column), run);
@@ -174,12 +174,15 @@ static void finish_slab(const Product *p, uint32_t slab, const V *sums) {
     em_for_end(e, &f, NULL, NULL);
     threads_meet(p->k);
 }
+void product_finish(const Product *p, const V *sums) {
+    for (uint32_t i = 0; i < product_slabs(p); i++) finish_slab(p, i, sums);
+}
 static void write_tile(Product *p) {
     V sums[TILE_SUMS];
     uint32_t n = product_sums(p);
     assert(n <= TILE_SUMS);
     add_terms(p, n, sums);
-    for (uint32_t i = 0; i < product_slabs(p); i++) finish_slab(p, i, sums);
+    product_finish(p, sums);
 }
 
 /* ---- units: tiles */
@@ -214,7 +217,7 @@ static void find_tile(Product *p, V at, V rows, V columns) {
     p->first[0] = times(p, row, p->dot->tile.rows);
     p->first[1] = times(p, column, p->dot->tile.columns);
 }
-void device_dot(Kernel *k, V unit, V end) {
+Product product_of(Kernel *k, V unit) {
     Emit *e = k->e;
     Product p = product(k);
     V rows = tiles_along(&p, 0), columns = tiles_along(&p, 1), tiles = em_bin(e, "llvm.mul", rows, columns);
@@ -222,8 +225,17 @@ void device_dot(Kernel *k, V unit, V end) {
     V batch = em_bin(e, "llvm.udiv", unit, tiles), batches = extent_of(&p, DOT_BATCHES);
     if (k->x.step->parts)
         p.part = em_bin(e, "llvm.udiv", batch, batches), batch = em_bin(e, "llvm.urem", batch, batches);
+    p.from = em_i64(e, 0);
     bind_batch(&p, batch);
     for (uint32_t side = 0; side < 2; side++) dot_device_index(k->x.plan, k->x.step, side, p.index[side]);
+    return p;
+}
+void device_dot(Kernel *k, V unit, V end) {
+    if (k->x.step->dot->device->attention) {
+        device_attention(k, unit, end);
+        return;
+    }
+    Product p = product_of(k, unit);
     p.shared = threads_share(k, shared_bytes(&p));
     if (p.dot->boxed) p.barriers = threads_share(k, ring_bytes(&p));
     write_tile(&p);

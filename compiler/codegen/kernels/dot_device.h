@@ -55,6 +55,10 @@ void stage_end(const Product *, V turn, const Held *);
 /* Waits until the terms of a turn, and all threads, are there. `all`: of all turns. */
 void stage_wait(const Product *, bool all);
 
+/* Brings the terms of one operand there, by asynchronous copies or at once. */
+void stage_side(const Product *, uint32_t side, V turn);
+bool stage_asynchronous(const Product *, uint32_t side);
+
 /* ---- terms that come as boxes (dot_ring.c) */
 int64_t ring_bytes(const Product *); /* of its barriers */
 /* Begins to bring the first terms. Then for each turn: waits until its terms are there; after the products of a turn were
@@ -66,7 +70,8 @@ void ring_turn(const Product *, V turn, V turns);
 void ring_close(const Product *);
 
 /* ---- what multiplies, by form (dot_multiply.c) */
-uint32_t product_sums(const Product *); /* of a thread */
+uint32_t product_sums(const Product *);       /* of a thread */
+V product_row(const Product *, uint32_t sum); /* of the tile, in which the thread's sum of that number is */
 /* Adds the terms at `slot`, which may be replaced when the next ones have been added; product_end: the sums are there. */
 void product_multiply(const Product *, V slot, V *sums);
 void product_end(const Product *, V *sums);
@@ -83,5 +88,13 @@ int64_t slab_bytes(const Product *);
 V slab_at(const Product *, V row, V column);
 /* Writes the thread's sums of a slab. */
 void slab_store(const Product *, uint32_t slab, const V *sums);
+
+/* ---- the tile (dot_device.c) */
+/* Number `unit` of the tiles: its rows and columns, and the batch, which is bound. */
+Product product_of(Kernel *, V unit);
+/* Stores the elements of the tile; n sums of each thread. */
+void product_finish(const Product *, const V *sums);
+/* A unit is a tile of the second product, with all terms of both (attention.c). */
+KernelRule device_attention;
 
 #endif

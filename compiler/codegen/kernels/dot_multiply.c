@@ -23,7 +23,6 @@ enum {
     TERM_BYTES = 32, /* of its terms */
     F64_ROWS = 8,
     F64_TERMS = 4,
-    SLAB_PAD = 8, /* elements between the rows of a slab */
     MOST_PARTS = 8,
     PART_OPERANDS = 10 /* registers: 4 of A, 2 of B, 4 of the sums */
 };
@@ -174,6 +173,13 @@ void product_multiply(const Product *p, V slot, V *sums) {
 }
 void product_end(const Product *p, V *sums) {
     if (p->dot->warpgroups) product_warpgroups_end(p, product_sums(p), sums);
+}
+
+V product_row(const Product *p, uint32_t sum) {
+    uint32_t part = sum / part_sums(p) / parts(p, 1), high = parts(p, 0), n = high < GROUP ? high : GROUP;
+    if (by_threads(p)) return em_add(p->e, thread_first(p, 0), em_i64(p->e, part / n * GROUP_ROWS + part % n));
+    V first = em_add(p->e, warp_first(p, 0), over(p, lane(p), 4));
+    return em_add(p->e, first, em_i64(p->e, part * part_rows(p) + sum % part_sums(p) / 2 * 8));
 }
 
 /* ---- slabs: of all warps the same rows, GROUP_ROWS in all, or the whole tile */

@@ -15,9 +15,9 @@
    Warpgroups read the same, from lines of at most BANKS_BYTES: a term's row is divided into such lines, each with those of
    all other terms behind it.
 
-   Else a term is a row of rows or columns, and PAD elements more. */
+   Else a term is a row of rows or columns, and TILE_PAD elements more. */
 
-enum { PAD = 4, PIECE = 16, BANKS_BYTES = 128, AT_ONCE = 2 };
+enum { PIECE = 16, BANKS_BYTES = 128, AT_ONCE = 2 };
 
 static bool by_warps(const Product *p) { return p->dot->form == DOT_MMA; }
 static uint32_t bytes_of(const Product *p) { return dtype_bytes(p->dot->as); }
@@ -27,7 +27,7 @@ bool staged_along(const Product *p, uint32_t side) {
 }
 static uint32_t pitch(const Product *p, uint32_t side) {
     if (staged_along(p, side)) return p->dot->tile.terms * bytes_of(p);
-    return (tile_length(p, side) + (by_warps(p) ? 0 : PAD)) * bytes_of(p);
+    return (tile_length(p, side) + (by_warps(p) ? 0 : TILE_PAD)) * bytes_of(p);
 }
 int64_t staged_bytes(const Product *p, uint32_t side) {
     return (int64_t)pitch(p, side) * (staged_along(p, side) ? tile_length(p, side) : p->dot->tile.terms);
@@ -90,27 +90,29 @@ static V clamped(const Product *p, V at, Dim all, uint32_t n, uint32_t tile) {
     if (dim_mod(p->k->x.plan->cx->types, all, tile) == 0) return at;
     return em_bin(p->e, "llvm.intr.smin", at, em_bin(p->e, "llvm.sub", kernel_dim(p->k, all), em_i64(p->e, n)));
 }
-static bool all_terms(const Product *p) {
-    return dim_mod(p->k->x.plan->cx->types, p->step->dot->k, p->dot->tile.terms) == 0;
+/* Terms that are brought whether they exist or not: of one turn, in attention those of a tile of keys. */
+static uint32_t terms_at_once(const Product *p) {
+    return p->dot->tile.terms * (p->dot->attention ? p->dot->tile.turns : 1);
 }
+static bool all_terms(const Product *p) { return dim_mod(p->k->x.plan->cx->types, p->dot->k, terms_at_once(p)) == 0; }
 /* Sets the loops of an operand at n elements of the arrays; is the term one? */
 static V bind(const Product *p, uint32_t side, V first, Where w, uint32_t n) {
     Kernel *k = p->k;
     const DeviceDot *d = p->dot;
     bool along = d->side[side].along_terms;
     uint32_t role = side ? DOT_COLUMNS : DOT_ROWS;
-    Dim extent = d->loops[role].extent, terms = p->step->dot->k;
+    Dim extent = d->loops[role].extent, terms = d->k;
     V at = clamped(p, em_add(p->e, p->first[side], w.at), extent, along ? 1 : n, tile_length(p, side));
     V term = em_add(p->e, first, w.term);
     grid_bind(k, d->loops[role].at, d->loops[role].n, extent, at);
-    grid_bind(k, d->summed, d->nsummed, terms, clamped(p, term, terms, along ? n : 1, d->tile.terms));
+    grid_bind(k, d->summed, d->nsummed, terms, clamped(p, term, terms, along ? n : 1, terms_at_once(p)));
     return all_terms(p) ? em_int(p->e, p->e->i1, 1) : em_cmpi(p->e, "slt", term, kernel_dim(k, terms));
 }
 static V first_term(const Product *p, V turn) { return times(p, turn, p->dot->tile.terms); }
 static V evaluated(const Product *p, uint32_t side, V first, Where w) {
     Kernel *k = p->k;
     Emit *e = p->e;
-    Val v = p->step->e->in.at[side];
+    Val v = dot_device_operand(p->dot, side);
     kernel_enter(k);
     V is = bind(p, side, first, w, 1), x = reg_v(eval_value(&k->x, v, p->index[side]));
     kernel_leave(k);
@@ -244,6 +246,16 @@ void stage_end(const Product *p, V turn, const Held *h) {
     em_else(p->e, &any, 0, NULL);
     em_if_end(p->e, &any, NULL, NULL);
 }
+void stage_side(const Product *p, uint32_t side, V turn) {
+    V held[HELD];
+    if (by_warps(p)) {
+        (in_pieces(p, side) ? copy_pieces : write_evaluated)(p, side, turn);
+        return;
+    }
+    read_held(p, side, turn, held);
+    write_held(p, side, turn, held);
+}
+bool stage_asynchronous(const Product *p, uint32_t side) { return by_warps(p) && in_pieces(p, side); }
 void stage_wait(const Product *p, bool all) {
     V left = em_int(p->e, p->e->i32, all ? 0 : stage_ahead(p) - 1);
     if (asynchronous(p)) threads_intrinsic(p->e, "llvm.nvvm.cp.async.wait.group", no_type, 1, &left);

@@ -151,9 +151,9 @@ KernelRule device_count_first, device_count, device_count_before;
 KernelRule device_move_first, device_move, device_move_last, device_move_only;
 /* The place of a scatter's position, as the keys that are sorted. */
 V scatter_key(Kernel *, Dtype key);
-/* The sum of a STEP_DOT, of type `acc`, in the result's type; if that does not represent all values of the operands' type,
+/* The sum of a product, of type `acc`, in the result's type; if that does not represent all values of the operands' type,
    a float is first rounded to the latter. */
-Reg dot_result(Kernel *, Dtype acc, Reg sum);
+Reg dot_result(Kernel *, const Eqn *, Dtype acc, Reg sum);
 /* Loops over n atoms, the outermost from lo to hi, the last one with lanes if it is k->lane; `inside` writes the
    body. */
 typedef struct {

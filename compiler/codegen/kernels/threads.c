@@ -181,9 +181,8 @@ static void leave_values(Kernel *k, V scratch, uint32_t lane, uint32_t n, const 
 }
 
 /* ---- merging */
-static void merge_lanes(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
+void threads_merge_lanes(Kernel *k, uint32_t lanes, uint32_t n, V *values, Merge *merge, void *user) {
     V other[MAX_MERGED];
-    uint32_t lanes = k->block.group < WARP ? k->block.group : WARP;
     for (uint32_t distance = lanes / 2; distance; distance /= 2) {
         for (uint32_t i = 0; i < n; i++) other[i] = shuffled_by(k, "bfly", values[i], distance);
         merge(k->e, user, values, other);
@@ -226,7 +225,7 @@ void threads_merge(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
         merge_chunks(k, n, values, merge, user);
         return;
     }
-    merge_lanes(k, n, values, merge, user);
+    threads_merge_lanes(k, k->block.group < WARP ? k->block.group : WARP, n, values, merge, user);
     if (warps <= 1) return;
     int64_t words = all_words(k, n, values);
     Sets m = {scratch_of(k, warps * words), em_i64(e, 0), warps, 1, words};

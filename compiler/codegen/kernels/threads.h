@@ -26,6 +26,8 @@ enum { MAX_MERGED = 2 * STEP_REDUCTIONS };
    come here. */
 typedef void Merge(Emit *, void *user, V *x, const V *y); /* y into x */
 void threads_merge(Kernel *, uint32_t n, V *values, Merge *, void *user);
+/* The same for that many neighbouring threads, a power of two up to a warp. */
+void threads_merge_lanes(Kernel *, uint32_t lanes, uint32_t n, V *values, Merge *, void *user);
 /* What the threads before this one have, combined in order, `none` for the first; *all: what all have. `none` is
    neutral. All threads must come here. */
 V threads_prefix(Kernel *, V value, V none, Merge *, void *user, V *all);

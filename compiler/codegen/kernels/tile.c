@@ -37,9 +37,8 @@ static bool holds(Dtype y, Dtype x) {
     const FloatFormat *a = &float_format[x], *b = &float_format[y];
     return a->exponent <= b->exponent && a->mantissa <= b->mantissa;
 }
-Reg dot_result(Kernel *k, Dtype acc, Reg sum) {
+Reg dot_result(Kernel *k, const Eqn *e, Dtype acc, Reg sum) {
     const Ctx *cx = k->x.plan->cx;
-    const Eqn *e = k->x.step->e;
     Dtype x = val_array(cx, e->in.at[0])->dtype, y = val_array(cx, e->out.at[0])->dtype;
     Dtype own = holds(y, x) ? y : x;
     Dtype via[] = {dtype_arithmetic(own), own, y};
@@ -52,7 +51,7 @@ static void finish_row(Unit *u, V row, V acc) {
     kernel_enter(k);
     if (u->dot->row) kernel_bind(k, u->dot->row, row);
     Reg sum = reg(acc, !u->dot->column, k->x.depth);
-    sum = dot_result(k, u->dot->acc, sum);
+    sum = dot_result(k, k->x.step->e, u->dot->acc, sum);
     eval_remember(&k->x, u->result, u->index, sum);
     kernel_stores(k);
     kernel_leave(k);

@@ -1,6 +1,6 @@
 #include "../cost.h"
 #include "../eval/record.h"
-#include "dot.h"
+#include "attention.h"
 #include "sort.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -77,6 +77,8 @@ void step_reads(Plan *p, Step *s, Seen *seen, void *user) {
             plan_reads(p, *x, at, seen, user);
         }
     }
+    const DeviceDot *d = s->dot ? s->dot->device : NULL;
+    if (d && d->attention) attention_reads(p, d->attention, seen, user);
 }
 /* What is there before a step with bodies and after it: carries, what a loop stacks, the results of a cond, what decides. */
 static void touch_around(Walk *w, Step *s) {

@@ -58,6 +58,8 @@ typedef struct Dot {
 } Dot;
 /* The same for a device (dot_device.c): operands are evaluated wherever they are read; `a`, `b` and tiles are not used. */
 enum { DOT_ROWS, DOT_COLUMNS, DOT_BATCHES, DOT_ROLES };
+/* Elements between the rows of terms in shared memory, if threads multiply; between those of sums. */
+enum { TILE_PAD = 4, SLAB_PAD = 8 };
 enum { WARPGROUP_ROWS = 64 }; /* that a warpgroup multiplies at once */
 /* What multiplies: each thread its own elements; or warps, by tensor cores, 16 × 8 at a time, or 8 × 8 of f64. */
 typedef enum { DOT_FMA, DOT_MMA, DOT_MMA_F64 } DotForm;
@@ -84,6 +86,9 @@ typedef struct DeviceDot {
     Atom *summed; /* a loop for each contracted axis */
     uint32_t nsummed;
     uint8_t *role; /* of each axis of the step's domain */
+    const Eqn *e;
+    bool swapped; /* the rows are those of its right operand */
+    Dim k;        /* all terms of one sum */
     DotLoops loops[DOT_ROLES];
     DotForm form;
     bool warpgroups; /* DOT_MMA: four warps multiply together, from shared memory */
@@ -103,14 +108,28 @@ typedef struct DeviceDot {
     uint32_t blocks; /* that a multiprocessor has registers for; 0: any number */
     uint32_t run;    /* neighbouring columns of the result that a thread finishes at once */
     Atom runs;       /* the last loop of the columns, over runs */
+    bool across;     /* neighbouring threads finish elements of neighbouring rows, not columns */
     uint32_t parts;  /* of the terms, which tiles add up apart: [part][batch][row][column] in the step's `parts` … */
-    uint32_t part_turns; /* … and how often a part brings terms into shared memory */
-    Dim block;           /* terms of a sum in a register, then added to a wide form (sums.h); 0: all */
+    uint32_t part_turns;         /* … and how often a part brings terms into shared memory */
+    Dim block;                   /* terms of a sum in a register, then added to a wide form (sums.h); 0: all */
+    struct Attention *attention; /* the rows' operand is a softmax of another product (attention.h); NULL: it is not */
 } DeviceDot;
-/* The index of an operand (side 0 or 1) over the loops of the result and of the contraction. */
+/* The operand of side 0, which has the rows, or 1, which has the columns. */
+static inline Val dot_device_operand(const DeviceDot *d, uint32_t side) { return d->e->in.at[side ^ d->swapped]; }
+/* The index of an operand over the loops of the result and of the contraction; the same where the result is at an index. */
 void dot_device_index(Plan *, const Step *, uint32_t side, Ix *index);
+void dot_device_index_at(Plan *, const DeviceDot *, uint32_t side, const Ix *result, Ix *index);
+/* The number in `summed` of the loop of contracted axis i. */
+uint32_t dot_device_nested(Plan *, const Eqn *, uint32_t i);
 void dot_device_plan(Plan *, Body *, Step *);
 void dot_device_schedule(Plan *, Step *);
+/* How the operands at these indices are read, and what multiplies them. */
+/* Which elements of the result are finished by one thread, and by its neighbours. */
+void dot_device_run(Plan *, const Step *, DeviceDot *);
+void dot_device_form(Plan *, const Step *, DeviceDot *, Ix at[2][MAX_RANK]);
+/* Is v the transpose of a product, whose neighbours along the rows or columns of a tile are beside each other in it? Then the
+   product's step stores it. */
+bool dot_device_transposed(Plan *, Body *, Val v, Buf *to);
 Dim dot_device_units(Plan *, const Step *);         /* tiles, of each part */
 Dim dot_device_elements(Plan *, const DeviceDot *); /* of the result */
 /* Sets `boxed`, and then boxes and the turns of the tile, which is otherwise known. */

@@ -1,4 +1,4 @@
-#include "dot.h"
+#include "attention.h"
 #include "../cost.h"
 #include "sums.h"
 
@@ -19,22 +19,26 @@ static Side side_of(Plan *p, const Eqn *e, uint32_t side) {
 }
 /* The loop of contracted axis i: those of the left operand are nested as its axes, so that the innermost is contiguous there
    if any is. */
-static uint32_t nested(Ints contracted, uint32_t i) {
+uint32_t dot_device_nested(Plan *p, const Eqn *e, uint32_t i) {
+    Ints contracted = side_of(p, e, 0).contracted;
     uint32_t n = 0;
     each(int64_t, a, contracted) n += *a < contracted.at[i];
     return n;
 }
-void dot_device_index(Plan *p, const Step *s, uint32_t side, Ix *index) {
-    const ArrayType *t = val_array(p->cx, s->e->in.at[side]);
-    Side of = side_of(p, s->e, side), left = side_of(p, s->e, 0);
-    Ix result[MAX_RANK];
-    step_at(p, s, s->e->out.at[0], result);
+void dot_device_index_at(Plan *p, const DeviceDot *d, uint32_t side, const Ix *result, Ix *index) {
+    const ArrayType *t = val_array(p->cx, dot_device_operand(d, side));
+    Side of = side_of(p, d->e, side ^ d->swapped);
     for (uint32_t a = 0; a < t->rank; a++) {
         int64_t batch = ints_find(of.batch, a), term = ints_find(of.contracted, a);
         index[a] = batch >= 0  ? result[batch]
-                   : term >= 0 ? ix_atom(p->ix, s->dot->device->summed[nested(left.contracted, (uint32_t)term)])
+                   : term >= 0 ? ix_atom(p->ix, d->summed[dot_device_nested(p, d->e, (uint32_t)term)])
                                : result[of.first_free++];
     }
+}
+void dot_device_index(Plan *p, const Step *s, uint32_t side, Ix *index) {
+    Ix result[MAX_RANK];
+    step_at(p, s, s->e->out.at[0], result);
+    dot_device_index_at(p, s->dot->device, side, result, index);
 }
 /* The free elements of an operand: how often each of the other's is read, at most. */
 static Dim free_elements(Plan *p, const Eqn *e, uint32_t side) {
@@ -60,22 +64,61 @@ void dot_device_plan(Plan *p, Body *body, Step *s) {
     const ArrayType *a = val_array(p->cx, e->in.at[0]), *b = val_array(p->cx, e->in.at[1]);
     const ArrayType *y = val_array(p->cx, e->out.at[0]);
     Side left = side_of(p, e, 0), right = side_of(p, e, 1);
-    store_operands(p, body, e);
+    Attention *attention = attention_of(p, e);
+    if (!attention) store_operands(p, body, e);
     Dot *dot = s->dot = arena_new(p->arena, Dot, 1);
     DeviceDot *d = dot->device = arena_new(p->arena, DeviceDot, 1);
+    d->e = e, d->attention = attention, d->swapped = attention && attention->side;
     dot->acc = dot_accumulator(a->dtype, b->dtype, y->dtype);
     d->nsummed = left.contracted.n;
     d->summed = arena_new(p->arena, Atom, d->nsummed + 1);
     dot->k = 1;
     for (uint32_t i = 0; i < d->nsummed; i++) {
-        d->summed[nested(left.contracted, i)] = atom_loop(p->ix, a->dims[left.contracted.at[i]]);
+        d->summed[dot_device_nested(p, e, i)] = atom_loop(p->ix, a->dims[left.contracted.at[i]]);
         dot->k = dim_mul(p->cx->types, dot->k, a->dims[left.contracted.at[i]]);
     }
+    d->k = dot->k;
     d->role = arena_new(p->arena, uint8_t, s->domain.n + 1);
     for (uint32_t axis = 0, n = 0; axis < y->rank; axis++) {
         if (y->dims[axis] == 1) continue;
-        d->role[n++] = axis < left.batch.n ? DOT_BATCHES : axis < right.first_free ? DOT_ROWS : DOT_COLUMNS;
+        bool column = axis >= right.first_free;
+        d->role[n++] = axis < left.batch.n ? DOT_BATCHES : column != d->swapped ? DOT_COLUMNS : DOT_ROWS;
     }
+    if (attention) attention_plan(p, body, s);
+}
+
+/* ---- a transposed result */
+/* Is the axis of the result the last one of its rows or columns? */
+static bool last_axis(Plan *p, const Step *s, uint32_t axis) {
+    const ArrayType *y = val_array(p->cx, s->e->out.at[0]);
+    const uint8_t *role = s->dot->device->role;
+    uint32_t at = 0;
+    for (uint32_t d = 0; d < axis; d++) at += y->dims[d] != 1;
+    return role[at] != DOT_BATCHES && (at + 1 == s->domain.n || role[at + 1] != role[at]);
+}
+/* The strides of the operand's axes where its transpose is dense, and the axis along which that is contiguous; -1: none. */
+static int64_t transposed(Plan *p, const Eqn *e, Dim *strides) {
+    const ArrayType *t = val_array(p->cx, e->out.at[0]);
+    Ints from = param_ints(e, K_permutation);
+    Dim stride = 1;
+    int64_t last = -1;
+    for (uint32_t d = t->rank; d-- > 0;) {
+        if (last < 0 && t->dims[d] != 1) last = from.at[d];
+        strides[from.at[d]] = stride, stride = dim_mul(p->cx->types, stride, t->dims[d]);
+    }
+    return last;
+}
+bool dot_device_transposed(Plan *p, Body *b, Val v, Buf *to) {
+    const Eqn *e = val_info(p->cx, v)->lit ? NULL : plan_info(p, v)->e;
+    if (!p->fuse || !p->target->device || !e || e->prim != P_transpose || plan_info(p, v)->buf) return false;
+    Val x = e->in.at[0];
+    if (val_info(p->cx, x)->lit || plan_info(p, x)->class != VAL_MEMBER) return false;
+    Step *s = step_of(b, plan_info(p, x));
+    Dim *strides = arena_new(p->arena, Dim, val_array(p->cx, v)->rank + 1);
+    int64_t last = transposed(p, e, strides);
+    if (s->kind != STEP_DOT || last < 0 || !last_axis(p, s, (uint32_t)last)) return false;
+    step_store(p, s, x, to, 0, strides, DT_none);
+    return true;
 }
 
 /* ---- once the loops are final */
@@ -131,16 +174,14 @@ static bool contiguous(Plan *p, Ix address, Atom loop, uint32_t n) {
     }
     return found && dim_mod(ts, x.c, n) == 0 && dim_mod(ts, loop_extent(p->ix, loop), n) == 0;
 }
-static void find_sides(Plan *p, const Step *s, DeviceDot *d, Dtype type[2]) {
+static void find_sides(Plan *p, const Step *s, DeviceDot *d, Ix index[2][MAX_RANK], Dtype type[2]) {
     for (uint32_t side = 0; side < 2; side++) {
-        Val v = s->e->in.at[side];
+        Val v = dot_device_operand(d, side);
         DotOperand *at = &d->side[side].at;
         Along seen = {.p = p, .last = d->nsummed ? d->summed[d->nsummed - 1] : 0};
-        Ix index[MAX_RANK];
-        dot_device_index(p, s, side, index);
-        if (d->nsummed) plan_reads(p, v, index, saw, &seen);
+        if (d->nsummed) plan_reads(p, v, index[side], saw, &seen);
         d->side[side].along_terms = seen.contiguous;
-        Val x = dot_operand(p, v, index, at);
+        Val x = dot_operand(p, v, index[side], at);
         if (x && info_virtual(plan_info(p, x), s)) x = 0; /* it is written later */
         type[side] = x ? at->dtype : val_array(p->cx, v)->dtype;
         d->side[side].plain = x && begins_aligned(p, x);
@@ -161,9 +202,8 @@ static void find_plain(Plan *p, DeviceDot *d) {
 
 /* ---- tensor cores: types that they multiply, the smallest first */
 static bool holds(Dtype as, Dtype x) { return x == as || dtype_is_exact(x, as); }
-static void choose_form(const Step *s, DeviceDot *d, const Dtype type[2]) {
+static void choose_form(DeviceDot *d, Dtype acc, const Dtype type[2]) {
     static const Dtype floats[] = {DT_bf16, DT_f16}, integers[] = {DT_i8, DT_u8};
-    Dtype acc = s->dot->acc;
     d->form = DOT_FMA, d->as = acc;
     if (acc == DT_f64) d->form = DOT_MMA_F64;
     bool whole = dtype_info[acc].kind == DK_SINT || dtype_info[acc].kind == DK_UINT;
@@ -192,12 +232,29 @@ static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
     d->tile.terms = warps ? MMA_BYTES / dtype_bytes(d->as) : longest ? LONG_TERMS : TILE_TERMS;
     d->tile.turns = warps ? MMA_TURNS : 2;
 }
+/* Are the elements of a column beside each other where they are stored, and those of a row apart? */
+static bool stores_across(Plan *p, const Step *s, const DeviceDot *d) {
+    const DotLoops *rows = &d->loops[DOT_ROWS], *columns = &d->loops[DOT_COLUMNS];
+    if (!rows->n || !columns->n) return false;
+    each(Store, st, s->stores) {
+        Ix index[MAX_RANK];
+        bool a, b;
+        step_at(p, s, st->v, index);
+        Ix at = store_address(p, st, index);
+        Dim row = ix_coef(p->ix, at, rows->at[rows->n - 1], &a),
+            column = ix_coef(p->ix, at, columns->at[columns->n - 1], &b);
+        if (row == 1 && column != 1 && !a && !b) return true;
+    }
+    return false;
+}
 /* Wide accesses write the elements of a run, if all runs are whole. */
-static void choose_run(Plan *p, const Step *s, DeviceDot *d) {
+void dot_device_run(Plan *p, const Step *s, DeviceDot *d) {
     uint32_t n = d->loops[DOT_COLUMNS].n;
     Dim extent = n ? loop_extent(p->ix, d->loops[DOT_COLUMNS].at[n - 1]) : 1;
     d->run = 1;
-    if (s->carried || TILE_RUN * s->cost > RUN_COST || dim_mod(p->cx->types, extent, TILE_RUN) != 0) return;
+    d->across = stores_across(p, s, d);
+    if (d->across || s->carried || TILE_RUN * s->cost > RUN_COST || dim_mod(p->cx->types, extent, TILE_RUN) != 0)
+        return;
     d->run = TILE_RUN;
     d->runs = atom_loop(p->ix, dim_floordiv(p->cx->types, extent, TILE_RUN));
 }
@@ -214,27 +271,40 @@ static void choose_parts(Plan *p, Step *s, DeviceDot *d) {
     Dim elements = dim_mul(p->cx->types, dot_device_elements(p, d), d->parts);
     s->parts = buf_new(p, BUF_WORK, dim_mul(p->cx->types, elements, dtype_bytes(d->sums)));
 }
+void dot_device_form(Plan *p, const Step *s, DeviceDot *d, Ix at[2][MAX_RANK]) {
+    Dtype type[2], of[2];
+    for (uint32_t side = 0; side < 2; side++) of[side] = val_array(p->cx, dot_device_operand(d, side))->dtype;
+    Dtype acc = dot_accumulator(of[0], of[1], val_array(p->cx, d->e->out.at[0])->dtype);
+    find_sides(p, s, d, at, type);
+    choose_form(d, acc, type);
+    d->sums = d->form == DOT_MMA && dtype_info[d->as].kind != DK_FLOAT ? DT_i32 : acc;
+    find_plain(p, d);
+}
+static void schedule_product(Plan *p, Step *s, DeviceDot *d) {
+    Ix at[2][MAX_RANK];
+    for (uint32_t side = 0; side < 2; side++) dot_device_index(p, s, side, at[side]);
+    dot_device_form(p, s, d, at);
+    choose_tile(p, s, d);
+    d->warpgroups = p->target->device->warpgroups && d->form == DOT_MMA && d->tile.rows >= WARPGROUP_ROWS;
+    if (d->warpgroups) d->tile.turns = GROUP_TURNS;
+    dot_box_plan(p, s, d);
+    dot_device_run(p, s, d);
+    choose_parts(p, s, d);
+    bool copied = d->side[0].plain && d->side[1].plain; /* else what is read needs registers */
+    d->blocks = copied || d->form == DOT_MMA ? TILE_BLOCKS : 1;
+    Dim terms = d->parts > 1 ? (Dim)d->part_turns * d->tile.terms : s->dot->k;
+    if (wide_bytes(s->dot->acc, 1) && !dot_at_most(terms, LONG_SUM)) d->block = FULL_TERMS;
+}
 void dot_device_schedule(Plan *p, Step *s) {
     DeviceDot *d = s->dot->device;
-    Dtype type[2];
     for (uint32_t r = 0; r < DOT_ROLES; r++) d->loops[r].extent = 1;
     for (uint32_t i = 0; i < s->nkept; i++) {
         uint32_t r = role_of(p, s, s->kept[i]);
         d->loops[r].at[d->loops[r].n++] = s->kept[i];
         d->loops[r].extent = dim_mul(p->cx->types, d->loops[r].extent, loop_extent(p->ix, s->kept[i]));
     }
-    find_sides(p, s, d, type);
-    choose_form(s, d, type);
-    choose_tile(p, s, d);
-    d->warpgroups = p->target->device->warpgroups && d->form == DOT_MMA && d->tile.rows >= WARPGROUP_ROWS;
-    if (d->warpgroups) d->tile.turns = GROUP_TURNS;
-    d->sums = d->form == DOT_MMA && dtype_info[d->as].kind != DK_FLOAT ? DT_i32 : s->dot->acc;
-    find_plain(p, d);
-    dot_box_plan(p, s, d);
-    choose_run(p, s, d);
-    choose_parts(p, s, d);
-    bool copied = d->side[0].plain && d->side[1].plain; /* else what is read needs registers */
-    d->blocks = copied || d->form == DOT_MMA ? TILE_BLOCKS : 1;
-    Dim terms = d->parts > 1 ? (Dim)d->part_turns * d->tile.terms : s->dot->k;
-    if (wide_bytes(s->dot->acc, 1) && !dot_at_most(terms, LONG_SUM)) d->block = FULL_TERMS;
+    if (d->attention)
+        attention_schedule(p, s);
+    else
+        schedule_product(p, s, d);
 }

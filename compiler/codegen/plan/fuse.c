@@ -1,7 +1,7 @@
 #include "call.h"
 #include "../cost.h"
 #include "../eval/record.h"
-#include "dot.h"
+#include "attention.h"
 #include "known.h"
 #include "scatter.h"
 #include "sort.h"
@@ -176,7 +176,7 @@ static void store_for(void *user, Val v, const Ix *index, Ix address) {
     Reads *r = user;
     if (!v) return;
     const Info *info = plan_info(r->p, v);
-    bool member = info->class == VAL_MEMBER;
+    bool member = info->class == VAL_MEMBER && !info->attention;
     r->nleaves += !member || info->step != r->step->number;
     if (member && info->step != r->step->number) plan_stored(r->p, r->body, v);
 }
@@ -452,6 +452,7 @@ static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
             dot_plan(p, b, s);
         s->number = b->steps.n + 1;
         push(p->arena, &b->steps, s);
+        if (s->dot->device && s->dot->device->attention) attention_own(p, s);
     }
     info->class = VAL_MEMBER;
     info->step = s->number;
@@ -652,6 +653,7 @@ static bool trivial_reduction(Plan *p, const Eqn *e) {
     return true;
 }
 static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
+    if (e->out.n && plan_info(p, e->out.at[0])->attention) return true;
     Lower how = prim_lower[e->prim];
     bool joins = prim_is(e->prim, JOINS) &&
                  (!small(p, e->out.at[0]) || pieces(p, e) > MOST_PIECES || (e->prim == P_stack && all_computed(p, e)));
@@ -705,7 +707,7 @@ static void release(Plan *p, Val v) {
     if (val_info(p->cx, v)->lit || info->uses == 0) return;
     info->uses--;
     if (info->uses > 0) return;
-    if (info->class == VAL_VIRTUAL && info->e)
+    if ((info->class == VAL_VIRTUAL || info->attention) && info->e)
         each(Val, x, info->e->in) release(p, *x);
 }
 /* The value under reshapes that a step computes: the same elements in the same order. */
@@ -756,6 +758,7 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
         step_store(p, step_of(b, info), v, want, 0, NULL, DT_none);
         return;
     }
+    if (dot_device_transposed(p, b, same_order(p, v), want)) return;
     Step *s = step_beside(p, b, v);
     if (!s) s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
     Ix index[MAX_RANK];
@@ -778,12 +781,14 @@ static bool writes_over(const Eqn *e) {
 bool plan_body(Plan *p, Body *b) {
     const Jaxpr *j = b->j;
     count_uses(p, j);
+    if (p->target->device && p->fuse) attention_find(p, j);
     each(Eqn, e, j->eqns) {
         bool over = writes_over(e);
         if (over)
             each(Val, v, e->in) release(p, *v);
         if (!plan_eqn(p, b, e)) return false;
-        bool lazy = plan_info(p, e->out.n ? e->out.at[0] : 0)->class == VAL_VIRTUAL;
+        const Info *info = plan_info(p, e->out.n ? e->out.at[0] : 0);
+        bool lazy = info->class == VAL_VIRTUAL || info->attention;
         if (!lazy && !over)
             each(Val, v, e->in) release(p, *v);
     }

@@ -56,11 +56,12 @@ typedef struct {
     Ix turn;         /* stack: the index of its first axis */
     bool once;       /* one operand of one equation is all that uses it */
     Buf *buf;
-    Ix offset;          /* in `buf`, in elements from its start */
-    const Dim *strides; /* of its axes in `buf`, in elements; NULL: dense */
-    struct Body *home;  /* the body that a loop-invariant input comes from; NULL: this body */
-    bool borrowed;      /* an input of the body, which must not write its memory */
-    struct Body *cut;   /* a member of a step of this body that earlier steps compute themselves; NULL: it is none */
+    Ix offset;                   /* in `buf`, in elements from its start */
+    const Dim *strides;          /* of its axes in `buf`, in elements; NULL: dense */
+    struct Body *home;           /* the body that a loop-invariant input comes from; NULL: this body */
+    bool borrowed;               /* an input of the body, which must not write its memory */
+    struct Attention *attention; /* whose step alone computes it, between its products; NULL: none */
+    struct Body *cut; /* a member of a step of this body that earlier steps compute themselves; NULL: it is none */
 } Info;
 
 /* ---- steps: the schedule of one body */

@@ -1,5 +1,5 @@
 #include "../eval/record.h"
-#include "dot.h"
+#include "attention.h"
 #include "scatter.h"
 #include "../cost.h"
 
@@ -36,8 +36,10 @@ static void look_all(Look *l) {
     Plan *p = l->p;
     Step *s = l->step;
     l->addresses.n = l->indices.n = 0;
+    const Attention *a = s->dot && s->dot->device ? s->dot->device->attention : NULL;
+    Ix index[MAX_RANK], scores[2][MAX_RANK];
+    if (a) attention_operands(p, s, scores);
     Eval *x = record(p, s, look, l);
-    Ix index[MAX_RANK];
     each(Val, v, s->members) {
         const Info *info = plan_info(p, *v);
         const Eqn *e = info->e;
@@ -57,8 +59,9 @@ static void look_all(Look *l) {
     }
     for (uint32_t side = 0; s->dot && s->dot->device && side < 2; side++) {
         dot_device_index(p, s, side, index);
-        eval_value(x, s->e->in.at[side], index);
+        eval_value(x, dot_device_operand(s->dot->device, side), index);
     }
+    for (uint32_t side = 0; a && side < 2; side++) eval_value(x, dot_device_operand(a->dot, side), scores[side]);
     record(p, NULL, NULL, NULL);     /* l does not last as long as it */
     if (s->dot && !s->dot->device) { /* its operands */
         Ix at[2];

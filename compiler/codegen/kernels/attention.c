@@ -1,0 +1,379 @@
+#include "../plan/attention.h"
+#include "../cost.h"
+#include "dot_device.h"
+#include "gemm.h"
+#include "grid.h"
+#include "point.h"
+#include "threads.h"
+#include <assert.h>
+#include <math.h>
+
+/* Attention: a block has a tile of rows of the result, and the rows of q stay in shared memory. For each tile of keys in
+   turn: the first product's sums go through shared memory; ROW_THREADS neighbouring threads have a row there, evaluate
+   the scores, and then their weights, relative to the largest score so far, where the second product reads them. What
+   was added up before is multiplied by a factor if that maximum has grown. The next keys come while weights are
+   computed, the values of v while scores are.
+
+   A row whose scores so far are all −∞ has weights 0. If that is so in the end, its result is what the formula gives for
+   one such score. */
+
+enum { ROWS_AT_ONCE = MMA_SHORT, ROW_THREADS = TILE_THREADS / ROWS_AT_ONCE, MOST_PASSES = 2, AT_ONCE = 4 };
+/* What a thread carries from tile to tile: the maxima and the sums, f64, of its rows; its sums of the second product. */
+typedef struct {
+    V max[MOST_PASSES], sum[MOST_PASSES], result[TILE_SUMS];
+} State;
+typedef struct {
+    Kernel *k;
+    Emit *e;
+    const Attention *a;
+    AttentionIndex at;
+    Product first, second;
+    Product scores;         /* the first, whose sums are at `shared` */
+    V factors;              /* f32, for each row of the tile */
+    uint32_t passes, nsums; /* rows of a thread; sums of the second product */
+    uint32_t keys;          /* of a tile */
+    V from;                 /* the first key of the tile */
+    V member;               /* which of the threads of a row */
+} Attend;
+
+/* ---- terms in shared memory */
+static void bring(const Attend *t, const Product *p, uint32_t side, V from) {
+    For f = em_for(t->e, em_i64(t->e, 0), em_i64(t->e, p->dot->tile.turns), em_i64(t->e, 1), 0, NULL);
+    kernel_enter(t->k);
+    stage_side(p, side, em_add(p->e, from, em_arg(&f.scope, 0)));
+    kernel_leave(t->k);
+    em_for_end(t->e, &f, NULL, NULL);
+}
+static void bring_keys(const Attend *t, V from) {
+    Product p = t->first;
+    p.first[1] = from;
+    bring(t, &p, 1, em_i64(t->e, 0));
+}
+static bool asynchronous(const Attend *t) {
+    return stage_asynchronous(&t->first, 0) || stage_asynchronous(&t->first, 1) || stage_asynchronous(&t->second, 1);
+}
+static void commit(const Attend *t) {
+    if (asynchronous(t)) threads_intrinsic(t->e, "llvm.nvvm.cp.async.commit.group", no_type, 0, NULL);
+}
+/* Waits for all threads, and for what they brought, but for the latest `left` groups. */
+static void meet(const Attend *t, uint32_t left) {
+    V n = em_int(t->e, t->e->i32, left);
+    if (asynchronous(t)) threads_intrinsic(t->e, "llvm.nvvm.cp.async.wait.group", no_type, 1, &n);
+    threads_meet(t->k);
+}
+/* Adds the products of all terms that are there. */
+static void multiply(const Attend *t, const Product *p, uint32_t n, V *sums) {
+    V next[TILE_SUMS];
+    For f = em_for(t->e, em_i64(t->e, 0), em_i64(t->e, p->dot->tile.turns), em_i64(t->e, 1), n, sums);
+    kernel_enter(t->k);
+    for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
+    product_multiply(p, stage_slot(p, em_arg(&f.scope, 0)), next);
+    kernel_leave(t->k);
+    em_for_end(t->e, &f, next, sums);
+}
+
+/* ---- values */
+static V f32(const Attend *t, double x) { return em_float(t->e, t->e->f32, x); }
+static Dtype dtype_of(const Attend *t, Val v) { return val_array(t->k->x.plan->cx, v)->dtype; }
+static void remember(const Attend *t, Val v, const Ix *index, V x) {
+    eval_remember(&t->k->x, v, index, reg(x, true, t->k->x.depth));
+}
+static V value(const Attend *t, Val v, const Ix *index) { return reg_v(eval_value(&t->k->x, v, index)); }
+static V minus_infinity(const Attend *t, V x) { return em_cmpf(t->e, "oeq", x, f32(t, -INFINITY)); }
+static void merge_max(Emit *e, void *user, V *x, const V *y) {
+    x[0] = point_combine(e, P_reduce_max, *(Dtype *)user, x[0], y[0]);
+}
+static void merge_sum(Emit *e, void *user, V *x, const V *y) { x[0] = em_bin(e, "llvm.fadd", x[0], y[0]); }
+/* What is subtracted from the scores of a row whose maximum is `max`. */
+static V shift(const Attend *t, V max) {
+    kernel_enter(t->k);
+    remember(t, t->a->max->out.at[0], t->at.max, max);
+    V x = value(t, t->a->difference->in.at[1], t->at.shift);
+    kernel_leave(t->k);
+    return x;
+}
+/* By what weights relative to the maximum `old` are multiplied to be relative to `new`. */
+static V factor(const Attend *t, V old, V new) {
+    V by = em_bin(t->e, "llvm.fsub", shift(t, old), shift(t, new));
+    by = kernel_stdlib(t->k, "exp", DT_f32, &by, 1, 1);
+    return em_select(t->e, minus_infinity(t, old), f32(t, 1), by);
+}
+
+/* ---- rows: those of pass i are ROWS_AT_ONCE apart */
+static V row_of(const Attend *t, uint32_t pass) {
+    return em_add(t->e, over(&t->second, thread_number(t->k), ROW_THREADS), em_i64(t->e, pass * ROWS_AT_ONCE));
+}
+/* Rows beyond the last are that one again. */
+static void open_row(const Attend *t, V row) {
+    const DotLoops *rows = &t->second.dot->loops[DOT_ROWS];
+    Emit *e = t->e;
+    kernel_enter(t->k);
+    V last = em_bin(e, "llvm.sub", kernel_dim(t->k, rows->extent), em_i64(e, 1));
+    row = em_bin(e, "llvm.intr.smin", em_add(t->e, t->second.first[0], row), last);
+    grid_bind(t->k, rows->at, rows->n, rows->extent, row);
+}
+static V factor_at(const Attend *t, V row) { return em_gep(t->e, t->factors, row, t->e->f32); }
+static void leave_factor(const Attend *t, V row, V x) {
+    If first = kernel_if(t->k, em_cmpi(t->e, "eq", t->member, em_i64(t->e, 0)));
+    em_store(t->e, x, factor_at(t, row), 4);
+    kernel_if_end(t->k, &first);
+}
+/* The factor of each of the thread's sums; several of them are in a row. */
+static void read_factors(const Attend *t, V *to) {
+    for (uint32_t i = 0; i < t->nsums; i++)
+        to[i] = em_load(t->e, t->e->f32, factor_at(t, product_row(&t->second, i)), 4);
+}
+
+/* ---- elements of a row: AT_ONCE of a thread at a time */
+typedef V Element(const Attend *, V row, V column, V x, V carried);
+static V each_element(const Attend *t, V row, V start, Element *rule) {
+    Emit *e = t->e;
+    uint32_t n = t->keys / ROW_THREADS;
+    For f = em_for(e, em_i64(e, 0), em_i64(e, n), em_i64(e, AT_ONCE), 1, &start);
+    kernel_enter(t->k);
+    V carried = em_arg(&f.scope, 1), x[AT_ONCE], column[AT_ONCE];
+    for (uint32_t i = 0; i < AT_ONCE; i++) {
+        V number = em_add(t->e, em_arg(&f.scope, 0), em_i64(e, i));
+        column[i] = em_add(t->e, times(&t->first, number, ROW_THREADS), t->member);
+        x[i] = em_load(e, e->f32, slab_at(&t->scores, row, column[i]), 4);
+    }
+    for (uint32_t i = 0; i < AT_ONCE; i++) {
+        kernel_enter(t->k);
+        carried = rule(t, row, column[i], x[i], carried);
+        kernel_leave(t->k);
+    }
+    kernel_leave(t->k);
+    em_for_end(e, &f, &carried, &start);
+    return start;
+}
+/* The score made of the product's sum; the larger one. Keys beyond the last have the score −∞. */
+static V element_score(const Attend *t, V row, V column, V sum, V largest) {
+    Emit *e = t->e;
+    Kernel *k = t->k;
+    const Eqn *scores = t->a->scores;
+    V all = kernel_dim(k, t->second.dot->k), key = em_add(t->e, t->from, column);
+    kernel_bind(k, t->a->key, em_bin(e, "llvm.intr.smin", key, em_bin(e, "llvm.sub", all, em_i64(e, 1))));
+    Reg x = dot_result(k, scores, DT_f32, reg(sum, true, k->x.depth));
+    eval_remember(&k->x, scores->out.at[0], t->at.scores, x);
+    V score = value(t, t->a->score, t->at.score);
+    if (dim_mod(k->x.plan->cx->types, t->second.dot->k, t->keys) != 0)
+        score = em_select(e, em_cmpi(e, "slt", key, all), score, f32(t, -INFINITY));
+    em_store(e, score, slab_at(&t->scores, row, column), 4);
+    return point_combine(e, P_reduce_max, dtype_of(t, t->a->score), largest, score);
+}
+static V weight_of(const Attend *t, V score) {
+    remember(t, t->a->score, t->at.score, score);
+    return value(t, t->a->sum->in.at[0], t->at.summed);
+}
+/* The weight, where the second product reads it; the sum. */
+static V element_weight(const Attend *t, V row, V column, V score, V sum) {
+    Emit *e = t->e;
+    const Product *p = &t->second;
+    Dtype d = dtype_of(t, dot_device_operand(p->dot, 0));
+    V max = value(t, t->a->max->out.at[0], t->at.max);
+    V weight = em_select(e, minus_infinity(t, max), f32(t, 0), weight_of(t, score));
+    V x = reg_v(kernel_convert(t->k, reg(weight, true, t->k->x.depth), DT_f32, d));
+    x = em_to_memory(e, p->dot->as, gemm_convert(e, d, p->dot->as, x));
+    V slot = stage_slot(p, over(p, column, p->dot->tile.terms)), term = rest(p, column, p->dot->tile.terms);
+    em_store(e, x, staged_at(p, 0, slot, row, term), dtype_bytes(p->dot->as));
+    return em_bin(e, "llvm.fadd", sum, weight);
+}
+static V add_f64(const Attend *t, V x, V by, V more) {
+    Emit *e = t->e;
+    V sum[] = {x, em_cast(e, "llvm.fpext", e->f64, by), em_cast(e, "llvm.fpext", e->f64, more)};
+    return em_fma(e, sum[0], sum[1], sum[2]);
+}
+static void weigh(const Attend *t, uint32_t pass, State *s) {
+    Dtype d = dtype_of(t, t->a->score);
+    V row = row_of(t, pass), old = s->max[pass];
+    open_row(t, row);
+    V largest = each_element(t, row, f32(t, -INFINITY), element_score);
+    threads_merge_lanes(t->k, ROW_THREADS, 1, &largest, merge_max, &d);
+    V max = point_combine(t->e, P_reduce_max, d, old, largest), by = factor(t, old, max);
+    leave_factor(t, row, by);
+    remember(t, t->a->max->out.at[0], t->at.max, max);
+    V sum = each_element(t, row, f32(t, 0), element_weight);
+    threads_merge_lanes(t->k, ROW_THREADS, 1, &sum, merge_sum, NULL);
+    s->max[pass] = max, s->sum[pass] = add_f64(t, s->sum[pass], by, sum);
+    kernel_leave(t->k);
+}
+
+/* ---- tiles of keys */
+static void add_keys(Attend *t, V tile, V tiles, State *s) {
+    Emit *e = t->e;
+    V sums[TILE_SUMS], factors[TILE_SUMS], next = em_add(t->e, tile, em_i64(e, 1));
+    uint32_t n = product_sums(&t->first);
+    t->from = times(&t->first, tile, t->keys);
+    meet(t, 0);
+    bring(t, &t->second, 1, times(&t->second, tile, t->second.dot->tile.turns));
+    commit(t);
+    for (uint32_t i = 0; i < n; i++) sums[i] = gemm_zero(e, DT_f32, 1);
+    multiply(t, &t->first, n, sums);
+    slab_store(&t->scores, 0, sums);
+    threads_meet(t->k);
+    If more = kernel_if(t->k, em_cmpi(e, "slt", next, tiles));
+    bring_keys(t, times(&t->first, next, t->keys));
+    kernel_if_end(t->k, &more);
+    commit(t);
+    for (uint32_t i = 0; i < t->passes; i++) weigh(t, i, s);
+    meet(t, 1);
+    read_factors(t, factors);
+    for (uint32_t i = 0; i < t->nsums; i++) s->result[i] = em_bin(e, "llvm.fmul", s->result[i], factors[i]);
+    multiply(t, &t->second, t->nsums, s->result);
+}
+enum { MOST_STATE = 2 * MOST_PASSES + TILE_SUMS };
+static uint32_t pack(const Attend *t, const State *s, bool result, V *to) {
+    memcpy(to, s->max, t->passes * sizeof *to);
+    memcpy(to + t->passes, s->sum, t->passes * sizeof *to);
+    if (result) memcpy(to + 2 * t->passes, s->result, t->nsums * sizeof *to);
+    return 2 * t->passes + (result ? t->nsums : 0);
+}
+static void unpack(const Attend *t, const V *from, bool result, State *s) {
+    memcpy(s->max, from, t->passes * sizeof *from);
+    memcpy(s->sum, from + t->passes, t->passes * sizeof *from);
+    if (result) memcpy(s->result, from + 2 * t->passes, t->nsums * sizeof *from);
+}
+/* A loop that carries the state; with or without the sums of the second product. */
+static For loop(Attend *t, V from, V to, uint32_t step, bool result, State *s) {
+    V all[MOST_STATE];
+    uint32_t n = pack(t, s, result, all);
+    V *kept = arena_new(t->e->arena, V, n);
+    memcpy(kept, all, n * sizeof *all);
+    For f = em_for(t->e, from, to, em_i64(t->e, step), n, kept);
+    kernel_enter(t->k);
+    for (uint32_t i = 0; i < n; i++) all[i] = em_arg(&f.scope, i + 1);
+    unpack(t, all, result, s);
+    return f;
+}
+static void loop_end(Attend *t, For *f, bool result, State *s) {
+    V next[MOST_STATE], all[MOST_STATE];
+    pack(t, s, result, next);
+    kernel_leave(t->k);
+    em_for_end(t->e, f, next, all);
+    unpack(t, all, result, s);
+}
+static void add_tiles(Attend *t, V from, V to, V tiles, State *s) {
+    For f = loop(t, from, to, 1, true, s);
+    add_keys(t, em_arg(&f.scope, 0), tiles, s);
+    loop_end(t, &f, true, s);
+}
+static void clear(const Attend *t, State *s) {
+    for (uint32_t i = 0; i < t->nsums; i++) s->result[i] = gemm_zero(t->e, DT_f32, 1);
+}
+/* The factors from the maxima `old` on. */
+static void leave_factors(const Attend *t, const V *old, const State *s) {
+    for (uint32_t i = 0; i < t->passes; i++) {
+        V row = row_of(t, i);
+        open_row(t, row);
+        leave_factor(t, row, factor(t, old[i], s->max[i]));
+        kernel_leave(t->k);
+    }
+}
+/* Blocks of tiles; their sums are added to wide forms in the thread's own memory. */
+static void add_blocks(Attend *t, V tiles, State *s) {
+    Emit *e = t->e;
+    MlirBlock was = kernel_at(t->k, 0);
+    V wide = em_alloca(e, 8 * (int64_t)t->nsums, 8), factors[TILE_SUMS], old[MOST_PASSES];
+    e->block = was;
+    gemm_clear(e, wide, 8 * (int64_t)t->nsums);
+    For f = loop(t, em_i64(e, 0), tiles, t->a->block, false, s);
+    V from = em_arg(&f.scope, 0), to = em_add(t->e, from, em_i64(e, t->a->block));
+    memcpy(old, s->max, sizeof old);
+    clear(t, s);
+    add_tiles(t, from, em_bin(e, "llvm.intr.smin", to, tiles), tiles, s);
+    threads_meet(t->k);
+    leave_factors(t, old, s);
+    threads_meet(t->k);
+    read_factors(t, factors);
+    for (uint32_t i = 0; i < t->nsums; i++) {
+        V at = em_gep(e, wide, em_i64(e, i), e->f64);
+        em_store(e, add_f64(t, em_load(e, e->f64, at, 8), factors[i], s->result[i]), at, 8);
+    }
+    loop_end(t, &f, false, s);
+    for (uint32_t i = 0; i < t->nsums; i++) {
+        V x = em_load(e, e->f64, em_gep(e, wide, em_i64(e, i), e->f64), 8);
+        s->result[i] = em_cast(e, "llvm.fptrunc", e->f32, x);
+    }
+}
+
+/* ---- results */
+/* What the results of a row are divided or multiplied by. */
+static V last_factor(const Attend *t, V max, V sum) {
+    Emit *e = t->e;
+    V none = minus_infinity(t, max);
+    remember(t, t->a->max->out.at[0], t->at.max, max);
+    V one = weight_of(t, max), all = em_select(e, none, one, em_cast(e, "llvm.fptrunc", e->f32, sum));
+    remember(t, t->a->sum->out.at[0], t->at.sum, all);
+    V by = value(t, attention_by(t->a), t->at.by);
+    by = em_select(e, none, em_bin(e, "llvm.fadd", by, one), by);
+    V any = em_cmpi(e, "slt", em_i64(e, 0), kernel_dim(t->k, t->second.dot->k)); /* else the sum of no products is 0 */
+    return em_select(e, any, by, f32(t, 1));
+}
+static void scale(const Attend *t, State *s) {
+    const char *op = t->a->share->prim == P_div ? "llvm.fdiv" : "llvm.fmul";
+    V by[TILE_SUMS];
+    threads_meet(t->k);
+    for (uint32_t i = 0; i < t->passes; i++) {
+        V row = row_of(t, i);
+        open_row(t, row);
+        leave_factor(t, row, last_factor(t, s->max[i], s->sum[i]));
+        kernel_leave(t->k);
+    }
+    threads_meet(t->k);
+    read_factors(t, by);
+    for (uint32_t i = 0; i < t->nsums; i++) s->result[i] = em_bin(t->e, op, s->result[i], by[i]);
+    threads_meet(t->k);
+}
+
+/* ---- units */
+static int64_t terms_bytes(const Product *p) { return (staged_bytes(p, 0) + staged_bytes(p, 1)) * p->dot->tile.turns; }
+/* Shared memory: the terms of both products, the scores, the factors; in the end the result. */
+static void share(Attend *t) {
+    Emit *e = t->e;
+    int64_t at[] = {terms_bytes(&t->first), terms_bytes(&t->second), slab_bytes(&t->first),
+                    (int64_t)t->first.dot->tile.rows * 4};
+    int64_t all = at[0] + at[1] + at[2] + at[3], result = slab_bytes(&t->second);
+    assert(all <= ATTENTION_BYTES && result <= ATTENTION_BYTES);
+    t->first.shared = threads_share(t->k, all > result ? all : result);
+    t->second.shared = em_gep(e, t->first.shared, em_i64(e, at[0]), e->i8);
+    t->scores = t->first;
+    t->scores.shared = em_gep(e, t->second.shared, em_i64(e, at[1]), e->i8);
+    t->factors = em_gep(e, t->scores.shared, em_i64(e, at[2]), e->i8);
+}
+static Attend attend(Kernel *k, V unit) {
+    Plan *p = k->x.plan;
+    const DeviceDot *d = k->x.step->dot->device;
+    Attend t = {.k = k, .e = k->e, .a = d->attention, .second = product_of(k, unit)};
+    attention_at(p, k->x.step, &t.at);
+    t.first = t.second;
+    t.first.dot = t.a->dot, t.first.acc = t.a->dot->sums;
+    attention_operands(p, k->x.step, t.first.index);
+    t.keys = t.a->dot->tile.columns;
+    t.passes = d->tile.rows / ROWS_AT_ONCE;
+    t.nsums = product_sums(&t.second);
+    assert(t.passes >= 1 && t.passes <= MOST_PASSES && t.nsums <= TILE_SUMS && t.keys % (ROW_THREADS * AT_ONCE) == 0);
+    t.member = rest(&t.first, thread_number(k), ROW_THREADS);
+    share(&t);
+    return t;
+}
+void device_attention(Kernel *k, V unit, V end) {
+    Emit *e = k->e;
+    Attend t = attend(k, unit);
+    State s;
+    V zero = em_i64(e, 0), tiles = kernel_dim(k, dot_blocks(k->x.plan, t.second.dot->k, t.keys));
+    bring(&t, &t.first, 0, zero);
+    If any = kernel_if(k, em_cmpi(e, "slt", zero, tiles));
+    bring_keys(&t, zero);
+    kernel_if_end(k, &any);
+    commit(&t);
+    for (uint32_t i = 0; i < t.passes; i++) s.max[i] = f32(&t, -INFINITY), s.sum[i] = em_float(e, e->f64, 0);
+    clear(&t, &s);
+    if (t.a->block)
+        add_blocks(&t, tiles, &s);
+    else
+        add_tiles(&t, zero, tiles, tiles, &s);
+    scale(&t, &s);
+    Product result = t.second;
+    result.shared = t.first.shared;
+    product_finish(&result, s.result);
+}
