@@ -85,8 +85,15 @@ static uint64_t operations_within(const Ctx *cx, const Jaxpr *j) {
     each(const Eqn, e, j->eqns) n += operations(cx, e);
     return n;
 }
+/* Of one sum of a product. */
+static Dim terms(const Writer *w, const Eqn *e) {
+    Ints contracted = param_find(e, K_dimension_numbers)->value.list.at[0].ints;
+    Dim n = 1;
+    each(const int64_t, axis, contracted) n = times(w, n, val_array(w->p->cx, e->in.at[0])->dims[*axis]);
+    return n;
+}
 static Dim operations_of(Writer *w, const Eqn *e) {
-    if (w->step->dot && e == w->step->e) return times(w, times(w, 2, elements(w, e->out.at[0])), w->step->dot->k);
+    if (e->prim == P_dot_general) return times(w, times(w, 2, elements(w, e->out.at[0])), terms(w, e));
     if (!e->out.n) return 0;
     Val of = eqn_reduces(e) ? e->in.at[0] : e->out.at[0];
     return times(w, elements(w, of), (Dim)operations(w->p->cx, e));
@@ -109,25 +116,27 @@ static bool first(Writer *w, Val v) {
     r->seen.at[v] = r->step;
     return yes;
 }
-/* The equations of virtual values that evaluating v computes. */
-static void put_again(Writer *w, Val v) {
+/* The equations that evaluating v computes: of virtual values, and of attention's between its products. */
+static void put_within(Writer *w, Val v) {
     const ValInfo *value = val_info(w->p->cx, v);
     const Info *info = plan_info(w->p, v);
-    if (value->lit || !info->e || !info_virtual(info, w->step) || !first(w, v)) return;
-    each(const Val, x, info->e->in) put_again(w, *x);
-    put_equation(w, info->e, true);
+    bool own = info->class == VAL_MEMBER && info->step == w->step->number && !info->home;
+    if (value->lit || !info->e || !(own || info_virtual(info, w->step)) || !first(w, v)) return;
+    each(const Val, x, info->e->in) put_within(w, *x);
+    put_equation(w, info->e, !own && !info->attention);
 }
 static void put_equations(Writer *w) {
     const Step *s = w->step;
     w->report->step++;
     open_list(w, "equations", "[");
     if (s->e && !s->members.n) put_equation(w, s->e, false);
+    each(const Val, v, s->members) (void)first(w, *v);
     each(const Val, v, s->members) {
         const Eqn *e = plan_info(w->p, *v)->e;
-        each(const Val, x, e->in) put_again(w, *x);
+        each(const Val, x, e->in) put_within(w, *x);
         if (plan_info(w->p, *v)->out == 0) put_equation(w, e, false);
     }
-    each(const Store, st, s->stores) put_again(w, st->v);
+    each(const Store, st, s->stores) put_within(w, st->v);
     close_list(w, "]");
 }
 
