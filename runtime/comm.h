@@ -8,7 +8,7 @@
 /* What all devices of a program run. */
 typedef struct {
     int64_t devices, n_in, n_out, workspace, n_dims; /* workspace: bytes that a device needs */
-    const int64_t *dims, *out_bytes, *in_bytes;      /* out_bytes: of a device's part; in_bytes: for GPUs alone */
+    const int64_t *dims, *out_bytes, *in_bytes;      /* of a device's parts; in_bytes: for GPUs alone */
     void *const *arrays;                             /* the whole inputs, then the whole outputs: parts by device */
     void (*body)(void *args, jaxcc_rt_heap *);
     void *user; /* of the table */
@@ -39,7 +39,7 @@ typedef struct jaxcc_rt_devices {
 /* Runs the program on all devices. The status of the first one that failed, with its text. */
 int32_t jaxcc_rt_spmd_run(jaxcc_rt_heap *call, const jaxcc_rt_devices *, const jaxcc_rt_spmd_program *);
 /* sizes: devices, inputs, outputs, bytes of workspace, how many extents, the extents, bytes of each output's part, and
-   for GPUs bytes of each input. arrays: inputs, outputs. */
+   for GPUs what jaxcc_rt_cuda_spmd says of the inputs. arrays: inputs, outputs. */
 jaxcc_rt_spmd_program jaxcc_rt_spmd_program_of(void *const *arrays, const int64_t *sizes,
                                                void (*body)(void *args, jaxcc_rt_heap *));
 

@@ -120,8 +120,9 @@ void jaxcc_rt_cuda_read(jaxcc_rt_heap *, void *to, const void *from, int64_t byt
 void jaxcc_rt_cuda_host(jaxcc_rt_heap *, jaxcc_rt_function *, void *const *arrays, const int64_t *bytes, int64_t n_in,
                         int64_t n_out, const int64_t *sizes);
 
-/* A program for several devices (comm.h), as jaxcc_rt_spmd: arrays lie on this GPU; sizes end with the bytes of each
-   input. Device number d runs on GPU (g + d) modulo the number of GPUs, where g is that of the call, on a thread and a
+/* A program for several devices (comm.h), as jaxcc_rt_spmd: arrays lie on this GPU. sizes end with the bytes that a device
+   gets of each input; the number of axes of the mesh of devices, and their extents, the slowest first; for each input, for
+   each axis, by how many bytes the parts along it follow each other (0: all get the same). Device number d runs on GPU (g + d) modulo the number of GPUs, where g is that of the call, on a thread and a
    stream of its own; a GPU may so run several. Waits. What devices exchange, jaxcc_rt_all_gather and the like of
    comm.c do, with arrays on their GPUs. */
 void jaxcc_rt_cuda_spmd(jaxcc_rt_heap *, void *const *arrays, const int64_t *sizes,

@@ -2,7 +2,7 @@
    program has ended, and its thread waits for its end. In between the streams wait for each other at marks, which are
    events; an event is waited for after it was recorded, so that no order of the threads makes a circle.
 
-   Operands and results lie on the GPU of the call. Devices there use them in place; others have copies. */
+   Operands and results lie on the GPU of the call. Devices there use their parts in place; others have copies. */
 #include "comm.h"
 #include "cuda_call.h"
 #include <stdatomic.h>
@@ -51,16 +51,29 @@ static int32_t zero(jaxcc_rt_heap *h, void *to, int64_t bytes) {
 }
 
 /* ---- one device */
-/* The bytes of the arrays that the device needs a copy of: inputs on another GPU, and parts of outputs that its kernels
-   cannot write where they are to be; 0 for others. */
+/* The device's part of an input, on the GPU of the call. */
+static void *input(const jaxcc_rt_comm *comm, int64_t i) {
+    const jaxcc_rt_spmd_program *p = comm->program;
+    const int64_t *mesh = p->in_bytes + p->n_in, axes = *mesh, *step = mesh + 1 + axes + i * axes;
+    int64_t place = comm->place, at = 0;
+    for (int64_t k = axes; k-- > 0;) {
+        at += place % mesh[1 + k] * step[k];
+        place /= mesh[1 + k];
+    }
+    return (char *)p->arrays[i] + at;
+}
+/* The bytes of the arrays that the device needs a copy of: parts on another GPU, or where its kernels cannot use them; 0
+   for others. */
 static int64_t *copied(jaxcc_rt_heap *h, const jaxcc_rt_comm *comm) {
     const jaxcc_rt_spmd_program *p = comm->program;
     bool away = call_of(h)->device != members_of(comm)->around->device;
     int64_t *bytes = jaxcc_rt_heap_get(h, (p->n_in + p->n_out) * (int64_t)sizeof *bytes);
     void **arrays = comm->args + p->n_dims;
-    for (int64_t i = 0; i < p->n_in; i++) bytes[i] = away ? p->in_bytes[i] : 0;
-    for (int64_t i = p->n_in; i < p->n_in + p->n_out; i++)
-        bytes[i] = away || address(arrays[i]) % ALIGNED ? p->out_bytes[i - p->n_in] : 0;
+    for (int64_t i = 0; i < p->n_in; i++) arrays[i] = input(comm, i);
+    for (int64_t i = 0; i < p->n_in + p->n_out; i++) {
+        bool needed = away || address(arrays[i]) % ALIGNED;
+        bytes[i] = !needed ? 0 : i < p->n_in ? p->in_bytes[i] : p->out_bytes[i - p->n_in];
+    }
     return bytes;
 }
 /* Gives the device its workspace and its copies, of the inputs with what is in them. */
@@ -76,7 +89,7 @@ static void take(jaxcc_rt_heap *h, const jaxcc_rt_comm *comm, const int64_t *byt
     jaxcc_rt_cuda_place(arrays, bytes, n, &at);
     arrays[n] = p->workspace ? pointer(at) : NULL;
     for (int64_t i = 0; i < p->n_in; i++)
-        must(h, move(h, c->device, arrays[i], members_of(comm)->around->device, p->arrays[i], bytes[i]));
+        must(h, move(h, c->device, arrays[i], members_of(comm)->around->device, input(comm, i), bytes[i]));
 }
 static void give_results(jaxcc_rt_heap *h, const jaxcc_rt_comm *comm, const int64_t *bytes) {
     const jaxcc_rt_spmd_program *p = comm->program;

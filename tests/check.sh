@@ -64,6 +64,7 @@ all() {
     part sh tests/gpu-runtime.sh "$build" "$mode"
     part sh tests/gpu-pointers.sh "$build" "$mode"
     part sh tests/gpu-waits.sh "$build"
+    part sh tests/gpu-copies.sh "$build"
     part sh tests/dlpack.sh "$build" "$mode"
     part sh tests/gpu-solver.sh "$build" "$mode"
     case $mode in release) some=0.2 ;; *) some=0.02 ;; esac

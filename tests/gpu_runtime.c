@@ -193,12 +193,11 @@ static void inner_body(void *args, jaxcc_rt_heap *h) {
     jaxcc_rt_all_gather(h, (void *[]){w[1], w[0]}, (int64_t[]){sizeof(int32_t), 1, INNER, 1, 0, 0});
 }
 static void device_body(void *args, jaxcc_rt_heap *h) {
-    void **w = args; /* x, a, part of the output, workspace */
+    void **w = args; /* part of x, a, part of the output, workspace */
     char *out = w[2];
     float *mine = w[3];
     int64_t place = jaxcc_rt_device_number(h);
-    float *x = (float *)w[0] + place * PART;
-    axpy(h, x, x, mine, PART, w[1]);
+    axpy(h, w[0], w[0], mine, PART, w[1]);
     if (place == failing_device) jaxcc_rt_stop(h, JAXCC_CHECK, "device %d stops", failing_device);
     jaxcc_rt_cuda_launch(h, FAULT, NULL, fault && place == DEVICES - 1, 1, 1, 1, 0);
     jaxcc_rt_all_gather(h, (void *[]){mine, out + offsetof(Gathered, all)}, (int64_t[]){4 * PART, 1, DEVICES, 1, 0, 0});
@@ -207,14 +206,15 @@ static void device_body(void *args, jaxcc_rt_heap *h) {
     jaxcc_rt_all_to_all(h, (void *[]){mine, out + offsetof(Gathered, pieces)},
                         (int64_t[]){4 * PIECE, 1, DEVICES, 1, 0, 0});
     jaxcc_rt_cuda_fill(h, out + offsetof(Gathered, number), place, 4, 1);
-    jaxcc_rt_cuda_spmd(h, (void *[]){out + offsetof(Gathered, inner)}, (int64_t[]){2, 0, 1, 8, 0, 4 * INNER},
+    jaxcc_rt_cuda_spmd(h, (void *[]){out + offsetof(Gathered, inner)}, (int64_t[]){2, 0, 1, 8, 0, 4 * INNER, 0},
                        inner_body);
 }
 static void spmd_body(void *args, jaxcc_rt_heap *h) {
     void **w = args; /* x, a, out, workspace */
     axpy(h, w[0], w[0], w[3], N, w[1]);
     jaxcc_rt_cuda_spmd(h, (void *[]){w[3], w[1], w[2]},
-                       (int64_t[]){DEVICES, 2, 1, 4 * PART, 0, sizeof(Gathered), 4 * N, 4}, device_body);
+                       (int64_t[]){DEVICES, 2, 1, 4 * PART, 0, sizeof(Gathered), 4 * PART, 4, 1, DEVICES, 4 * PART, 0},
+                       device_body);
 }
 static const int64_t spmd_bytes[] = {4 * N, 4, DEVICES * sizeof(Gathered), 4 * N};
 static const jaxcc_rt_cuda_program spmd_host = {&library, spmd_body, "x a out", "", 0, 2, 1, 0},

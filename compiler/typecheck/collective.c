@@ -380,13 +380,32 @@ static Type whole(Ctx *cx, const Eqn *e, uint32_t i, Dim size, Type t) {
     return type_of(cx->types, x->dtype, x->rank + 1, dims);
 }
 
-/* What passes turn both into: the program runs once on each device, on the whole operands; each result has a new first
-   axis for the devices. */
+/* Of an operand with an axis in front for each extent of the mesh, `sizes`, which is of that extent or 1: the part that
+   one device gets. Others are whole. */
+static bool spmd_part(Ctx *cx, const Eqn *e, unsigned i, Type in, Type takes, Type *out) {
+    Dims mesh = param_dims(e, K_sizes);
+    const ArrayType *x = type_at(cx->types, in);
+    *out = in;
+    if (x->rank == type_at(cx->types, takes)->rank) return true;
+    for (uint32_t k = 0; k < mesh.n; k++)
+        if (k >= x->rank || (x->dims[k] != 1 && x->dims[k] != mesh.at[k]))
+            return diag(cx->diags, operand_at(cx, e, i), "%s: operand %u is %s, which devices cannot share",
+                        name_of(cx, e), i, type_c(cx, in));
+    *out = type_of(cx->types, x->dtype, x->rank - mesh.n, x->dims + mesh.n);
+    return true;
+}
+/* What passes turn both into: the program runs once on each device, on its parts of the operands or on the whole; each
+   result has a new first axis for the devices. */
 bool type_spmd(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     int64_t devices;
     if (!want_param(cx, e, K_call_jaxpr) || !want_int(cx, e, K_axis_size, 1, &devices)) return false;
     Jaxpr *j = param_jaxpr(e, K_call_jaxpr);
-    if (!want_results(cx, e, j->out.n) || !want_program(cx, e, K_call_jaxpr, j, in, e->in.n, j->out.n)) return false;
+    Type *takes = arena_new(cx->arena, Type, e->in.n + 1);
+    for (unsigned i = 0; i < e->in.n; i++) {
+        takes[i] = in[i];
+        if (i < j->in.n && !spmd_part(cx, e, i, in[i], val_type(cx, j->in.at[i]), &takes[i])) return false;
+    }
+    if (!want_results(cx, e, j->out.n) || !want_program(cx, e, K_call_jaxpr, j, takes, e->in.n, j->out.n)) return false;
     for (uint32_t i = 0; i < j->out.n; i++) {
         Type t = result_type(cx, j, i, 0);
         const ArrayType *x = type_at(cx->types, t);

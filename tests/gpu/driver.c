@@ -414,6 +414,8 @@ static void report_counts(FILE *f) {
                 {"divergent_branches", ptx_counts.divergent_branches}};
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
         fprintf(f, "%s%s %llu", i ? " " : "", rows[i].name, (unsigned long long)rows[i].value);
+    for (int i = 0; i < settings.n_devices; i++)
+        fprintf(f, " received_%d %llu", i, (unsigned long long)counts.received[i]);
     fprintf(f, "\n");
 }
 __attribute__((destructor)) static void at_end(void) {

@@ -73,6 +73,7 @@ extern Settings settings;
 typedef struct {
     uint64_t calls, waits, to_device, to_host, on_device; /* on_device: bytes copied within the device or filled */
     uint64_t graphs, allocations, peak, misuses;
+    uint64_t received[MOST_DEVICES]; /* bytes that a device got from others */
 } Counts;
 extern Counts counts;
 

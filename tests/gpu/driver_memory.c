@@ -309,6 +309,7 @@ static CUresult peer_copy(CUdeviceptr to, CUcontext a, CUdeviceptr from, CUconte
     if (!handle_object(CONTEXT, a) || !handle_object(CONTEXT, b)) return INVALID_CONTEXT;
     if (memory_device(to, n) != handle_device(a) || memory_device(from, n) != handle_device(b))
         return misused(CUDA_ERROR_INVALID_VALUE, "an array is on another device than its context");
+    if (handle_device(a) != handle_device(b)) counts.received[handle_device(a)] += n;
     return copy(to, from, n, stream, name);
 }
 API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext a, CUdeviceptr from, CUcontext b, size_t n, CUstream stream) {

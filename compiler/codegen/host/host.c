@@ -86,6 +86,36 @@ static void runtime_step(Host *h, Step *s) {
 
 /* ---- a program for several devices, each of which runs it with its own arguments (runtime/comm.c,
    runtime/cuda_spmd.c) */
+typedef struct {
+    V *at;
+    uint32_t n;
+} Words;
+static void put(Words *to, V v) { to->at[to->n++] = v; }
+/* What devices with memory of their own get of the operands: bytes of each part; the extents of the mesh; for each operand
+   and each axis of the mesh by how many bytes the parts along it follow each other, 0: all get the same. */
+static void put_parts(Host *h, Words *to, const Eqn *q, const Jaxpr *j) {
+    Emit *e = h->e;
+    Dims mesh = param_dims(q, K_sizes);
+    for (uint32_t i = 0; i < q->in.n; i++) put(to, host_bytes(h, j->in.at[i]));
+    put(to, em_i64(e, mesh.n));
+    for (uint32_t k = 0; k < mesh.n; k++) put(to, em_i64(e, mesh.at[k]));
+    for (uint32_t i = 0; i < q->in.n; i++) {
+        const ArrayType *t = val_array(e->cx, q->in.at[i]);
+        bool cut = t->rank > val_array(e->cx, j->in.at[i])->rank;
+        V bytes = host_bytes(h, j->in.at[i]), *step = to->at + to->n;
+        int64_t parts = 1;
+        for (uint32_t k = mesh.n; k-- > 0;) {
+            bool shared = cut && t->dims[k] > 1;
+            step[k] = shared ? em_bin(e, "llvm.mul", bytes, em_i64(e, parts)) : em_i64(e, 0);
+            if (shared) parts *= t->dims[k];
+        }
+        to->n += mesh.n;
+    }
+}
+static uint32_t parts_words(const Eqn *q) {
+    uint32_t axes = param_dims(q, K_sizes).n;
+    return q->in.n + 1 + axes + q->in.n * axes;
+}
 static void spmd_step(Host *h, Step *s) {
     Emit *e = h->e;
     const Eqn *q = s->e;
@@ -95,21 +125,20 @@ static void spmd_step(Host *h, Step *s) {
     Written written = host_write(s->device, e, j, &sig, name);
     Str run = entry_run(e, &written, true);
     bool on_device = h->plan->target->device;
-    uint32_t n = q->in.n + q->out.n, nsizes = 5 + sig.dims.n + q->out.n + (on_device ? q->in.n : 0);
+    uint32_t n = q->in.n + q->out.n, nsizes = 5 + sig.dims.n + q->out.n + (on_device ? parts_words(q) : 0);
     V area = host_context(h, n + nsizes), second = em_gep(e, area, em_i64(e, n), e->i64);
-    V *size = arena_new(e->arena, V, nsizes);
-    size[0] = em_i64(e, param_int(q, K_axis_size, 1));
-    size[1] = em_i64(e, q->in.n);
-    size[2] = em_i64(e, q->out.n);
-    size[3] = frame_bytes(&h->frame, written.workspace);
-    size[4] = em_i64(e, sig.dims.n);
-    for (uint32_t i = 0; i < sig.dims.n; i++) size[5 + i] = frame_dim(&h->frame, sig.dims.at[i]);
-    for (uint32_t i = 0; i < q->out.n; i++) size[5 + sig.dims.n + i] = host_bytes(h, j->out.at[i]);
-    for (uint32_t i = 0; i < q->in.n && on_device; i++)
-        size[5 + sig.dims.n + q->out.n + i] = host_bytes(h, q->in.at[i]);
+    Words sizes = {arena_new(e->arena, V, nsizes), 0};
+    put(&sizes, em_i64(e, param_int(q, K_axis_size, 1)));
+    put(&sizes, em_i64(e, q->in.n));
+    put(&sizes, em_i64(e, q->out.n));
+    put(&sizes, frame_bytes(&h->frame, written.workspace));
+    put(&sizes, em_i64(e, sig.dims.n));
+    for (uint32_t i = 0; i < sig.dims.n; i++) put(&sizes, frame_dim(&h->frame, sig.dims.at[i]));
+    for (uint32_t i = 0; i < q->out.n; i++) put(&sizes, host_bytes(h, j->out.at[i]));
+    if (on_device) put_parts(h, &sizes, q, j);
     for (uint32_t i = 0; i < n; i++)
         em_store(e, frame_buffer(&h->frame, s->arrays[i]), em_gep(e, area, em_i64(e, i), e->i64), 8);
-    for (uint32_t i = 0; i < nsizes; i++) em_store(e, size[i], em_gep(e, second, em_i64(e, i), e->i64), 8);
+    for (uint32_t i = 0; i < nsizes; i++) em_store(e, sizes.at[i], em_gep(e, second, em_i64(e, i), e->i64), 8);
     V args[4] = {h->frame.heap, area, second, em_address(e, run)};
     em_call(e, on_device ? "jaxcc_rt_cuda_spmd" : "jaxcc_rt_spmd", no_type, 4, args);
 }

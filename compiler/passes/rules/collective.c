@@ -1,9 +1,10 @@
 /* Programs for several devices. shard_map and pmap become `spmd`: every device gets the whole operands, takes its
-   parts, and returns its parts of the results, which are stored device by device. Collectives become calls of
-   runtime/comm.c that exchange whole arrays, and arithmetic on the received arrays: sums are in the order of the
-   devices. A nested program for several devices runs on each device of the enclosing one; its axes are then the
-   fastest. */
+   parts, and returns its parts of the results, which are stored device by device. For GPUs, which have memory of their
+   own, operands are cut before: each gets its parts alone. Collectives become calls of runtime/comm.c that exchange
+   whole arrays, and arithmetic on the received arrays: sums are in the order of the devices. A nested program for
+   several devices runs on each device of the enclosing one; its axes are then the fastest. */
 #include "../../control.h"
+#include "../../options.h"
 #include "../build.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -406,14 +407,63 @@ static bool own_part(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i,
     }
     return true;
 }
+/* The axes of the mesh, the slowest first; how many. */
+static uint32_t own_mesh(const MeshAxis *mesh, const MeshAxis *axes[MAX_MESH]) {
+    uint32_t n = 0;
+    for (const MeshAxis *m = mesh; m && m->region == mesh->region && n < MAX_MESH; m = m->outer) axes[n++] = m;
+    return n;
+}
+/* An array that is cut along the axes that devices share: [devices of axis 0, …, devices of axis d, part of it, …]. */
+typedef struct {
+    Dim dims[MAX_RANK + MAX_MESH];
+    int64_t place[MAX_MESH], part[MAX_RANK]; /* of each axis of the mesh, -1: not shared; of each part */
+    uint32_t n;
+    bool any, even; /* something is shared; known to be of equal parts */
+} Cuts;
+static bool cuts_of(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i, const ArrayType *t, Cuts *c) {
+    const MeshAxis *axes[MAX_MESH];
+    uint32_t n = own_mesh(mesh, axes);
+    *c = (Cuts){.even = n + t->rank <= COMPILED_RANK};
+    for (uint32_t k = 0; k < n; k++) c->place[k] = -1;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        Group g;
+        if (!shares(b, e, mesh, spec_at(e, K_in_specs, i), d, &g)) return false;
+        for (uint32_t a = 0; a < g.naxes; a++, c->any = true)
+            for (uint32_t k = 0; k < n; k++)
+                if (axes[k] == g.axes[a]) c->place[k] = c->n, c->dims[c->n++] = axes[k]->extent;
+        Dim part = dim_floordiv(b_types(b), t->dims[d], g.n);
+        c->even &= dim_mul(b_types(b), part, g.n) == t->dims[d];
+        c->part[d] = c->n, c->dims[c->n++] = part;
+    }
+    return true;
+}
+/* A whole operand → [an axis for each of the mesh, part…]: those that share none of its axes have extent 1, as all their
+   devices get the same. It stays whole if all devices get all of it; so does one that may not have equal parts. */
+static bool shards(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i, Val *v, bool *cut) {
+    const MeshAxis *axes[MAX_MESH];
+    const ArrayType *t = b_type(b, *v);
+    Cuts c;
+    if (!cuts_of(b, e, mesh, i, t, &c)) return false;
+    *cut = c.any && c.even;
+    if (!*cut) return true;
+    int64_t order[MAX_RANK + MAX_MESH];
+    Dim dims[MAX_RANK + MAX_MESH];
+    uint32_t n = own_mesh(mesh, axes), rank = t->rank, at = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        dims[k] = c.place[k] < 0 ? 1 : axes[k]->extent;
+        if (c.place[k] >= 0) order[at++] = c.place[k];
+    }
+    for (uint32_t d = 0; d < rank; d++) dims[n + d] = c.dims[c.part[d]], order[at++] = c.part[d];
+    *v = b_reshape(b, b_transpose(b, b_reshape(b, *v, c.n, c.dims), order), n + rank, dims);
+    return !b->failed;
+}
 /* [devices, part…] → the whole: axes of the mesh come before the axes they share; if devices have the same, the first
    one's. */
 static bool whole(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i, Val *v) {
     const Value *spec = spec_at(e, K_out_specs, i);
     const MeshAxis *axes[MAX_MESH];
     Dim dims[MAX_RANK + MAX_MESH];
-    uint32_t n = 0, rank = b_type(b, *v)->rank - 1;
-    for (const MeshAxis *m = mesh; m && m->region == mesh->region && n < MAX_MESH; m = m->outer) axes[n++] = m;
+    uint32_t n = own_mesh(mesh, axes), rank = b_type(b, *v)->rank - 1;
     if (n + rank > MAX_RANK) return diag(b->cx->diags, e->span, "shard_map: more than %d axes", MAX_RANK);
     for (uint32_t k = 0; k < n; k++) dims[k] = axes[k]->extent; /* bound last: the slowest comes first */
     memcpy(dims + n, b_type(b, *v)->dims + 1, rank * sizeof *dims);
@@ -438,16 +488,39 @@ static bool whole(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i, Va
     *v = b_reshape(b, b_transpose(b, *v, order), rank, final);
     return true;
 }
-/* The program for one device: whole operands in, of plain types. */
-static Inner whole_operands(Builder *b, const Eqn *e) {
-    Type *types = arena_new(b->cx->arena, Type, e->in.n + 1);
-    for (uint32_t i = 0; i < e->in.n; i++) types[i] = type_plain(b_types(b), val_type(b->cx, e->in.at[i]));
-    return b_inner(b, e->in.n, types);
+/* The operands of a spmd, and how the program for one device gets them: cut by the first axes of the operand, or
+   whole. */
+typedef struct {
+    Vals in;
+    bool *cut;
+    Inner inner;
+} Operands;
+static Operands operands(Builder *b, const Eqn *e) {
+    Vals in = {arena_copy(b->cx->arena, e->in.at, (e->in.n + 1) * sizeof *e->in.at), e->in.n};
+    return (Operands){.in = in, .cut = arena_new(b->cx->arena, bool, e->in.n + 1)};
 }
-static Vals spmd(Builder *b, int64_t devices, Inner *inner, Vals results, Vals in) {
-    Param p[2] = {p_int(K_axis_size, devices), p_jaxpr(K_call_jaxpr, b_inner_end(b, inner, results.n, results.at))};
-    Vals all = vals_joined(b->cx->arena, 2, (Vals[]){inner->captured, in});
-    return build_many(b, P_spmd, all.n, all.at, 2, p, results.n, NULL);
+/* The program for one device: operands of plain types in, without the first `axes` if they are cut. */
+static void operands_begin(Builder *b, Operands *o, uint32_t axes) {
+    Type *types = arena_new(b->cx->arena, Type, o->in.n + 1);
+    for (uint32_t i = 0; i < o->in.n; i++) {
+        const ArrayType *t = b_type(b, o->in.at[i]);
+        types[i] = type_plain(b_types(b), val_type(b->cx, o->in.at[i]));
+        if (o->cut[i]) types[i] = type_of(b_types(b), t->dtype, t->rank - axes, t->dims + axes);
+    }
+    o->inner = b_inner(b, o->in.n, types);
+}
+static Vals spmd(Builder *b, const MeshAxis *mesh, Operands *o, Vals results) {
+    const MeshAxis *axes[MAX_MESH];
+    Dim extents[MAX_MESH];
+    uint32_t n = own_mesh(mesh, axes);
+    bool any = false;
+    for (uint32_t k = 0; k < n; k++) extents[k] = axes[k]->extent;
+    for (uint32_t i = 0; i < o->in.n; i++) any |= o->cut[i];
+    Param p[3] = {p_int(K_axis_size, devices_of(mesh)),
+                  p_jaxpr(K_call_jaxpr, b_inner_end(b, &o->inner, results.n, results.at)),
+                  p_dims(b, K_sizes, n, extents)};
+    Vals all = vals_joined(b->cx->arena, 2, (Vals[]){o->inner.captured, o->in});
+    return build_many(b, P_spmd, all.n, all.at, any ? 3 : 2, p, results.n, NULL);
 }
 /* Do the parts have the types that the program takes? Unreadable specs leave this open. */
 static bool takes(Builder *b, const Eqn *e, const Jaxpr *j, const Val *parts) {
@@ -462,17 +535,20 @@ static bool takes(Builder *b, const Eqn *e, const Jaxpr *j, const Val *parts) {
 }
 bool expand_shard_map(Builder *b, const Eqn *e, Val *out) {
     const Jaxpr *j = param_jaxpr(e, K_jaxpr);
-    const MeshAxis *mesh = mesh_of(b->cx, e, b->mesh);
-    Inner inner = whole_operands(b, e);
+    const MeshAxis *mesh = mesh_of(b->cx, e, b->mesh), *axes[MAX_MESH];
+    Operands o = operands(b, e);
+    for (uint32_t i = 0; i < e->in.n && options_for_device(b->cx->options); i++)
+        if (!shards(b, e, mesh, i, &o.in.at[i], &o.cut[i])) return false;
+    operands_begin(b, &o, own_mesh(mesh, axes));
     Val *parts = arena_new(b->cx->arena, Val, e->in.n + 1), device = device_number(b);
     for (uint32_t i = 0; i < e->in.n; i++) {
-        parts[i] = inner.in.at[i];
-        if (!own_part(b, e, mesh, i, device, &parts[i])) return false;
+        parts[i] = o.inner.in.at[i];
+        if (!o.cut[i] && !own_part(b, e, mesh, i, device, &parts[i])) return false;
     }
     if (!takes(b, e, j, parts)) return false;
     Vals results = b_call(b, j, e->in.n, parts);
     if (b->failed) return false;
-    Vals v = spmd(b, devices_of(mesh), &inner, results, e->in);
+    Vals v = spmd(b, mesh, &o, results);
     for (uint32_t i = 0; i < e->out.n && !b->failed; i++) {
         out[i] = v.at[i];
         if (!whole(b, e, mesh, i, &out[i])) return false;
@@ -497,37 +573,48 @@ static Dim pmap_size(const Ctx *cx, const Eqn *e) {
     }
     return size;
 }
+/* Element number `device` along the axis. */
+static Val own_element(Builder *b, Val v, int64_t axis, Val device) {
+    const ArrayType *t = b_type(b, v);
+    Dim dims[MAX_RANK];
+    Val starts[MAX_RANK];
+    memcpy(dims, t->dims, t->rank * sizeof *dims);
+    dims[axis] = 1;
+    for (uint32_t k = 0; k < t->rank; k++) starts[k] = k == axis ? device : b_int(b, DT_i32, 0);
+    return without_axis(b, b_dynamic_slice(b, v, starts, dims), axis);
+}
 bool expand_xla_pmap(Builder *b, const Eqn *e, Val *out) {
     const Jaxpr *j = param_jaxpr(e, K_call_jaxpr);
     Dim size = pmap_size(b->cx, e);
     if (!dim_is_const(size) || size < 1)
         return diag(b->cx->diags, e->span, "xla_pmap: the number of devices must be known");
-    Inner inner = whole_operands(b, e);
-    Group all = {.axes = {mesh_of(b->cx, e, b->mesh)}, .naxes = 1};
+    const MeshAxis *mesh = mesh_of(b->cx, e, b->mesh);
+    Operands o = operands(b, e);
+    int64_t *axis = arena_new(b->cx->arena, int64_t, e->in.n + 1);
+    bool *has = arena_new(b->cx->arena, bool, e->in.n + 1);
+    for (uint32_t i = 0; i < e->in.n && !b->failed; i++) {
+        has[i] = mapped(e, in_key(e), i, &axis[i]);
+        if (axis[i] < 0) axis[i] += b_type(b, o.in.at[i])->rank;
+        o.cut[i] = has[i] && options_for_device(b->cx->options);
+        if (o.cut[i]) o.in.at[i] = moved(b, o.in.at[i], axis[i], 0);
+    }
+    if (b->failed) return false;
+    operands_begin(b, &o, 1);
+    Group all = {.axes = {mesh}, .naxes = 1};
     Val *parts = arena_new(b->cx->arena, Val, e->in.n + 1), device = place(b, device_number(b), &all);
     for (uint32_t i = 0; i < e->in.n && !b->failed; i++) {
-        int64_t axis;
-        Val v = parts[i] = inner.in.at[i];
-        const ArrayType *t = b_type(b, v);
-        if (!mapped(e, in_key(e), i, &axis)) continue;
-        if (axis < 0) axis += t->rank;
-        Dim dims[MAX_RANK];
-        memcpy(dims, t->dims, t->rank * sizeof *dims);
-        dims[axis] = 1;
-        Val starts[MAX_RANK];
-        for (uint32_t k = 0; k < t->rank; k++) starts[k] = k == axis ? device : b_int(b, DT_i32, 0);
-        v = b_dynamic_slice(b, v, starts, dims);
-        parts[i] = without_axis(b, v, axis);
+        parts[i] = o.inner.in.at[i];
+        if (has[i] && !o.cut[i]) parts[i] = own_element(b, parts[i], axis[i], device);
     }
     if (!takes(b, e, j, parts)) return false;
     Vals results = b_call(b, j, e->in.n, parts);
     if (b->failed) return false;
-    Vals v = spmd(b, size, &inner, results, e->in);
+    Vals v = spmd(b, mesh, &o, results);
     for (uint32_t i = 0; i < e->out.n && !b->failed; i++) {
-        int64_t axis;
-        bool every = mapped(e, K_out_axes, i, &axis);
-        if (axis < 0) axis += b_type(b, v.at[i])->rank;
-        out[i] = every ? moved(b, v.at[i], 0, axis) : without_axis(b, b_slice_axis(b, v.at[i], 0, 0, 1), 0);
+        int64_t to;
+        bool every = mapped(e, K_out_axes, i, &to);
+        if (to < 0) to += b_type(b, v.at[i])->rank;
+        out[i] = every ? moved(b, v.at[i], 0, to) : without_axis(b, b_slice_axis(b, v.at[i], 0, 0, 1), 0);
     }
     return true;
 }

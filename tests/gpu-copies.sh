@@ -1,0 +1,25 @@
+#!/bin/sh
+# gpu-copies.sh BUILD: how many bytes each GPU gets from others in programs for several: parts of the operands and what devices exchange, and on the
+# first GPU, where operands and results lie, parts of the results.
+. "$(dirname "$0")/try.sh"
+# received GPU
+received() { tr ' ' '\n' <"$work/counts" | sed -n "/^received_$1\$/{n;p;}"; }
+# copies CASE GPUS FIRST OTHERS: bytes that the first GPU and that each other one gets; the results are right.
+copies() {
+    case=tests/cases/$1
+    rm -f "$work/counts"
+    jaxcc --target=nvptx64 "$case.jaxpr" -o "$work/case.so" &&
+        LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_DEVICES="$2" JAXCC_GPU_COUNTS="$work/counts" \
+            jaxcc-run "$work/case.so" "$case.in.npz" --expect "$case.out.npz" || return 1
+    cat "$work/counts"
+    [ "$(received 0)" = "$3" ] || return 1
+    k=1
+    while [ $k -lt "$2" ]; do
+        [ "$(received $k)" = "$4" ] || return 1
+        k=$((k + 1))
+    done
+}
+# Parts of 24, 48, 5, 24 and 4 bytes, and numbers of three others; results of 101 bytes of each.
+try "shards" copies collective-shards 8 $((3 * 4 + 7 * 101)) $((105 + 3 * 4))
+try "one GPU" copies collective-shards 1 0 0
+finish
