@@ -21,5 +21,9 @@ copies() {
 }
 # Parts of 24, 48, 5, 24 and 4 bytes, and numbers of three others; results of 101 bytes of each.
 try "shards" copies collective-shards 8 $((3 * 4 + 7 * 101)) $((105 + 3 * 4))
+# Of arrays of 262144 bytes and more three quarters twice, which may end with zeros; one of these is cut up once, then summed and its least elements
+# taken. Of a small array three times all, and a number. Results of 610 bytes of each.
+large=$((6 * 65540 + 2 * 6 * 70000 + 9 * 65536))
+try "sums of large arrays" copies collective-parts 4 $((large + 3 * 4000 + 3 * 610)) $((large + 3 * 4000 + 4))
 try "one GPU" copies collective-shards 1 0 0
 finish

@@ -470,28 +470,6 @@ void step_result(Plan *p, Step *s, uint32_t k, Buf *buf) {
     ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
     *info = (Info){.class = class, .e = s->e, .out = k, .step = s->number, .uses = info->uses, .buf = buf};
 }
-/* A number that the host has. */
-static bool plan_device_number(Plan *p, Body *b, const Eqn *e) {
-    step_result(p, step_new(p, b, STEP_RUNTIME, e, NULL), 0, NULL);
-    return true;
-}
-static bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
-    if (p->target->device && known_device_number(e)) return plan_device_number(p, b, e);
-    bool devices = prim_lower[e->prim] == LOWER_SPMD;
-    Plan *device = devices ? plan(p->callees, param_jaxpr(e, K_call_jaxpr), NULL) : NULL;
-    if (devices && !device) return false;
-    plan_grow(p); /* values were created */
-    Buf **arrays = arena_new(p->arena, Buf *, e->in.n + e->out.n + 1);
-    for (uint32_t i = 0; i < e->in.n; i++) arrays[i] = plan_dense(p, b, e->in.at[i]);
-    Step *s = step_new(p, b, devices ? STEP_SPMD : STEP_RUNTIME, e, NULL);
-    s->arrays = arrays;
-    s->narrays = e->in.n + e->out.n;
-    s->device = device;
-    p->heap = true; /* it may end the call */
-    for (uint32_t i = 0; i < e->out.n; i++)
-        step_result(p, s, i, arrays[e->in.n + i] = buf_for(p, BUF_WORK, e->out.at[i]));
-    return true;
-}
 /* ---- y = x with some elements overwritten */
 typedef struct {
     Plan *p;
@@ -710,17 +688,6 @@ static void release(Plan *p, Val v) {
     if ((info->class == VAL_VIRTUAL || info->attention) && info->e)
         each(Val, x, info->e->in) release(p, *x);
 }
-/* The value under reshapes that a step computes: the same elements in the same order. */
-static Val same_order(Plan *p, Val v) {
-    for (;;) {
-        const Info *info = plan_info(p, v);
-        if (val_info(p->cx, v)->lit || info->class != VAL_VIRTUAL || info->buf) return v;
-        bool order = param_ints(info->e, K_dimensions).n > 0;
-        bool reshape = info->e->prim == P_reshape && !order;
-        if (!reshape && info->e->prim != P_squeeze && info->e->prim != P_expand_dims) return v;
-        v = info->e->in.at[0];
-    }
-}
 /* The step that computes what a virtual value is computed from, if it may store that value as well: at its own index, and
    of its own members or of earlier ones. */
 static Step *step_beside(Plan *p, Body *b, Val v) {
@@ -737,8 +704,9 @@ static Step *step_beside(Plan *p, Body *b, Val v) {
     return q.apart ? NULL : s;
 }
 static void result(Plan *p, Body *b, Val v, Buf *want) {
-    Val under = same_order(p, v);
-    if (!val_info(p->cx, under)->lit && plan_info(p, under)->class == VAL_MEMBER) v = under;
+    Val under = plan_same_order(p, v);
+    ValClass class = val_info(p->cx, under)->lit ? VAL_VIRTUAL : plan_info(p, under)->class;
+    if (class == VAL_MEMBER || (class == VAL_STORED && p->target->device)) v = under;
     Info *info = plan_info(p, v);
     if (val_info(p->cx, v)->lit == NULL && info->class == VAL_MEMBER && !info->buf) {
         info->buf = want;

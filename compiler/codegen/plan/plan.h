@@ -406,6 +406,10 @@ uint32_t address_align(Plan *, const Buf *, Dtype, Ix address);
 Buf *plan_stored(Plan *, Body *, Val v);
 /* The same, dense and from the start of the buffer. */
 Buf *plan_dense(Plan *, Body *, Val v);
+/* The value under reshapes that a step computes: the same elements in the same order. */
+Val plan_same_order(Plan *, Val v);
+/* RUNTIME, SPMD (runtime.c). */
+bool plan_runtime(Plan *, Body *, const Eqn *);
 /* A new buffer with the elements of v. */
 Buf *plan_copied(Plan *, Body *, Val v);
 /* The buffer of an operand that nothing reads after `e`; NULL if it must not be written. */

@@ -237,20 +237,49 @@ static Val total(Builder *b, const Group *g, Val v) {
     for (int64_t i = 1; i < g->n; i++) sum = b_add(b, sum, b_slice_axis(b, v, 0, i, i + 1));
     return without_axis(b, b_convert(b, sum, d), 0);
 }
+/* An array of so many bytes is summed in parts, if there are more than two devices and their memory is not shared: each
+   adds up its part, then they gather the parts. So a device gets 2 (n - 1) / n times the array instead of n - 1 times it;
+   in return the devices meet twice. */
+enum { LEAST_IN_PARTS = 256 << 10 };
+static bool in_parts(Builder *b, const Group *g, Val v) {
+    if (b->failed || !options_for_device(b->cx->options) || g->n <= 2 || g->uneven) return false;
+    Dim bytes = bytes_of(b, v);
+    return dim_is_const(bytes) && bytes >= LEAST_IN_PARTS;
+}
+/* The members' values of this device's part; the last parts may end with zeros behind the array. */
+static Val own_parts(Builder *b, const Group *g, Val v) {
+    const ArrayType *t = b_type(b, v);
+    Dim n = type_size(b_types(b), val_type(b->cx, v)), part = (n + g->n - 1) / g->n, over = part * g->n - n;
+    Val flat = b_reshape(b, v, 1, &n), zero = b_zeros(b, type_of(b_types(b), t->dtype, 0, NULL));
+    if (over) flat = b_pad(b, flat, zero, (Dim[]){0, over, 0});
+    return exchanged(b, g, b_reshape(b, flat, 2, (Dim[]){g->n, part}), true);
+}
+static Val gathered(Builder *b, const Group *g, Val part, const ArrayType *whole) {
+    if (b->failed) return VAL_FAILED;
+    Dim n = 1, all = g->n * b_type(b, part)->dims[0];
+    for (uint32_t i = 0; i < whole->rank; i++) n *= whole->dims[i];
+    Val flat = b_slice_axis(b, b_reshape(b, exchanged(b, g, part, false), 1, &all), 0, 0, n);
+    return b_reshape(b, flat, whole->rank, whole->dims);
+}
+/* One value of those that the members have, along the first axis. */
+static Val combined(Builder *b, const Eqn *e, const Group *g, Val v) {
+    int64_t first = 0;
+    bool sum = reduction(e->prim) == P_reduce_sum;
+    if (g->uneven && sum) v = only_members(b, g, v);
+    return sum ? total(b, g, v) : b_reduce(b, reduction(e->prim), v, 1, &first);
+}
 static bool all_reduce(Builder *b, const Eqn *e, Val *out) {
     Group g;
-    int64_t axes[MAX_RANK], first = 0;
+    int64_t axes[MAX_RANK];
     uint32_t n = own_axes(e, axes);
     if (!group_of(b, e, &g)) return false;
     for (uint32_t i = 0; i < e->in.n; i++) {
         Dtype d = b_type(b, e->in.at[i])->dtype;
         Val v = b_reduce(b, reduction(e->prim), e->in.at[i], n, axes);
-        if (g.n > 1) {
-            v = exchanged(b, &g, v, false);
-            bool sum = reduction(e->prim) == P_reduce_sum;
-            if (g.uneven && sum) v = only_members(b, &g, v);
-            v = sum ? total(b, &g, v) : b_reduce(b, reduction(e->prim), v, 1, &first);
-        }
+        if (g.n > 1 && in_parts(b, &g, v))
+            v = gathered(b, &g, combined(b, e, &g, own_parts(b, &g, v)), b_type(b, v));
+        else if (g.n > 1)
+            v = combined(b, e, &g, exchanged(b, &g, v, false));
         out[i] = b_convert(b, v, d);
     }
     return true;
