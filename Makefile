@@ -137,7 +137,10 @@ $(B)/tests/accuracy: $(B)/tests/accuracy.o $(B)/tests/exact.o
 $(B)/tests/gpu/libcuda.so.1: $(DRIVER_O) $(B)/libptx.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS.$(MODE)) -shared -Wl,-soname,libcuda.so.1 -o $@ $^ -lm -pthread
-# cuSOLVER for tests, apart: who does not look for it there computes on the host.
+# NCCL and cuSOLVER for tests, apart: who does not look for them there does without.
+$(B)/tests/gpu/nccl/libnccl.so.2: tests/nccl.c runtime/cuda_driver.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,libnccl.so.2 -o $@ $< -ldl
 $(B)/tests/gpu/solver/libcusolver.so.12: tests/cusolver.c runtime/cuda_driver.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,libcusolver.so.12 -o $@ $< -ldl
@@ -154,10 +157,10 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libjaxcc.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) -fsanitize=fuzzer $(LINK.small)
 
-check: all $(addprefix $(B)/tests/,runner programs symbolic params normalise laws gpu_runtime gpu_driver gpu/libcuda.so.1 gpu/solver/libcusolver.so.12) $(UNITS) $(B)/deps-check
+check: all $(addprefix $(B)/tests/,runner programs symbolic params normalise laws gpu_runtime gpu_driver gpu/libcuda.so.1 gpu/solver/libcusolver.so.12 gpu/nccl/libnccl.so.2) $(UNITS) $(B)/deps-check
 	@sh tests/check.sh $(B) $(MODE)
 # All cases on the interpreter of PTX: half an hour.
-check-gpu: all $(addprefix $(B)/tests/,runner gpu/libcuda.so.1)
+check-gpu: all $(addprefix $(B)/tests/,runner gpu/libcuda.so.1 gpu/nccl/libnccl.so.2)
 	@sh tests/gpu-cases.sh $(B) 1 tests/cases $(addprefix ../shared/cases/,jax wild seeds facts)
 	@sh tests/gpu-ptxas.sh $(B) 1 tests/cases examples
 # Constants beyond 2 GiB, 8 GiB in all: some minutes, 20 GB of disk.

@@ -7,15 +7,13 @@
 #include <string.h>
 
 /* ---- meetings: a device is in at most one at a time */
-typedef struct {
-    const jaxcc_rt_comm *comm;
-    const void *data;
-} Member;
 typedef struct Meeting {
     struct Meeting *next;
     const int64_t *members; /* memory of a device that stays until all have arrived */
     int64_t level, n, arrived, left;
-    Member at[];
+    bool ready, done; /* the members may go on; the data were moved for all of them */
+    int32_t status;   /* of what was done for all of them */
+    jaxcc_rt_member at[];
 } Meeting;
 typedef struct {
     pthread_mutex_t lock;
@@ -67,27 +65,40 @@ static Meeting *meeting_of(State *s, const jaxcc_rt_comm *c, const int64_t *memb
     *m = (Meeting){.next = s->open, .members = members, .level = c->level, .n = n};
     return s->open = m;
 }
+/* By the last one to arrive: what is done for all at once. */
+static void all_here(jaxcc_rt_heap *call, State *s, Meeting *m, jaxcc_rt_exchange x) {
+    const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
+    if (c->how->together) {
+        pthread_mutex_unlock(&s->lock);
+        x.members = m->at;
+        m->status = c->how->together(call, &x, &m->done);
+        pthread_mutex_lock(&s->lock);
+    }
+    if (m->status) fail(s, m->status, jaxcc_rt_error());
+    m->ready = true;
+}
 /* Waits until the whole group is here, so that each other's data can be read. If a device has ended before, this one
    ends; if all have come, all go on to part() with the status of what they do in between. */
-static Meeting *meet(jaxcc_rt_heap *call, const int64_t *members, int64_t n, const void *mine, int32_t *status) {
-    const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
+static Meeting *meet(jaxcc_rt_heap *call, const int64_t *members, jaxcc_rt_exchange x, jaxcc_rt_member mine,
+                     int32_t *status) {
+    const jaxcc_rt_comm *c = mine.comm;
     State *s = c->state;
     end_if(call, c->how->mark(call));
     pthread_mutex_lock(&s->lock);
-    Meeting *m = s->status ? NULL : meeting_of(s, c, members, n);
+    Meeting *m = s->status ? NULL : meeting_of(s, c, members, x.n);
     if (m) {
-        m->at[place(c, members, n)] = (Member){c, mine};
-        m->arrived++;
+        m->at[place(c, members, x.n)] = mine;
+        if (++m->arrived == x.n) all_here(call, s, m, x);
         pthread_cond_broadcast(&s->changed);
-        while (!s->status && m->arrived < n) pthread_cond_wait(&s->changed, &s->lock);
-        if (m->arrived < n) m = NULL;
+        while (m->arrived < x.n ? !s->status : !m->ready) pthread_cond_wait(&s->changed, &s->lock);
+        if (m->arrived < x.n) m = NULL;
     } else {
         fail(s, JAXCC_MEMORY, "no memory");
     }
     *status = s->status;
     pthread_mutex_unlock(&s->lock);
     if (!m) jaxcc_rt_stop(call, *status, "another device ended");
-    *status = follow_others(call, m);
+    *status = m->status || m->done ? m->status : follow_others(call, m);
     return m;
 }
 /* Waits until all members are here for the k-th time. */
@@ -99,14 +110,15 @@ static void wait_for_all(State *s, Meeting *m, int64_t k) {
     pthread_mutex_unlock(&s->lock);
 }
 /* Waits until all have read: until then the data of each must stay, even if one has failed. Devices of several inner
-   programs also wait until they have followed each other: one of the programs may end. */
+   programs also wait until they have followed each other: one of the programs may end. What was moved for all at once
+   stays until then without that. */
 static void part(jaxcc_rt_heap *call, Meeting *m, int32_t status) {
     const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
     State *s = c->state;
-    int64_t times = c->level > 1 ? 2 : 1;
-    if (!status) status = c->how->mark(call);
-    wait_for_all(s, m, 1);
-    if (!status) status = follow_others(call, m);
+    int64_t times = m->done ? 0 : c->level > 1 ? 2 : 1;
+    if (!status && times) status = c->how->mark(call);
+    if (times) wait_for_all(s, m, 1);
+    if (!status && times) status = follow_others(call, m);
     if (times == 2) wait_for_all(s, m, 2);
     pthread_mutex_lock(&s->lock);
     if (++m->left == (times + 1) * m->n) { /* the last one to leave */
@@ -118,10 +130,39 @@ static void part(jaxcc_rt_heap *call, Meeting *m, int32_t status) {
     pthread_mutex_unlock(&s->lock);
     end_if(call, status);
 }
-/* To `to`: the bytes at an offset of a member's data. */
-static int32_t get(jaxcc_rt_heap *call, void *to, const Meeting *m, int64_t member, int64_t offset, int64_t bytes) {
-    const Member *from = &m->at[member];
-    return from->comm->how->copy(call, to, from->comm, (const char *)from->data + offset, bytes);
+
+/* ---- exchanges */
+int64_t jaxcc_rt_exchange_pieces(const jaxcc_rt_exchange *x) { return x->kind == JAXCC_RT_PERMUTE ? 1 : x->n; }
+jaxcc_rt_piece jaxcc_rt_exchange_piece(const jaxcc_rt_exchange *x, int64_t me, int64_t k) {
+    if (x->kind != JAXCC_RT_PERMUTE) return (jaxcc_rt_piece){k, x->kind == JAXCC_RT_PARTS ? me * x->bytes : 0};
+    int64_t from = me < x->n_from ? x->from[me] : -1;
+    return (jaxcc_rt_piece){from < x->n ? from : -1, 0};
+}
+/* The members' pieces for this device, which begins with its own, so that they do not all read from the same one. */
+static int32_t get_pieces(jaxcc_rt_heap *call, const jaxcc_rt_exchange *x, const Meeting *m, int64_t me) {
+    const jaxcc_rt_devices *how = m->at[me].comm->how;
+    int64_t n = jaxcc_rt_exchange_pieces(x);
+    int32_t status = 0;
+    for (int64_t i = 0; i < n && !status; i++) {
+        int64_t k = (me + i) % n;
+        jaxcc_rt_piece p = jaxcc_rt_exchange_piece(x, me, k);
+        const jaxcc_rt_member *from = p.member < 0 ? NULL : &m->at[p.member];
+        char *to = (char *)m->at[me].result + k * x->bytes;
+        if (!from)
+            status = how->zero(call, to, x->bytes);
+        else if (!m->done)
+            status = how->copy(call, to, from->comm, (const char *)from->data + p.offset, x->bytes);
+    }
+    return status;
+}
+/* arrays: the device's data, its result. */
+static void exchange(jaxcc_rt_heap *call, const int64_t *members, int64_t me, jaxcc_rt_exchange x,
+                     void *const *arrays) {
+    int32_t status;
+    jaxcc_rt_member mine = {jaxcc_rt_comm_of(call), arrays[0], arrays[1]};
+    Meeting *m = meet(call, members, x, mine, &status);
+    if (!status) status = get_pieces(call, &x, m, me);
+    part(call, m, status);
 }
 
 /* ---- spmd */
@@ -231,7 +272,7 @@ static int32_t host_zero(jaxcc_rt_heap *call, void *to, int64_t bytes) {
 
 void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes,
                    void (*body)(void *args, jaxcc_rt_heap *)) {
-    static const jaxcc_rt_devices host = {host_run, host_mark, host_follow, host_copy, host_zero};
+    static const jaxcc_rt_devices host = {host_run, host_mark, host_follow, host_copy, host_zero, NULL};
     jaxcc_rt_spmd_program p = jaxcc_rt_spmd_program_of(arrays, sizes, body);
     int32_t status = jaxcc_rt_spmd_run(call, &host, &p);
     end_if(call, status);
@@ -274,45 +315,25 @@ void jaxcc_rt_device(jaxcc_rt_heap *call, void *const *arrays, const int64_t *si
     *(int32_t *)arrays[0] = jaxcc_rt_device_number(call);
 }
 int32_t jaxcc_rt_device_number(jaxcc_rt_heap *call) { return (int32_t)jaxcc_rt_comm_of(call)->device; }
-/* The members' data, concatenated. Each device begins with its own, so that they do not all read from the same one. */
+/* The members' data, concatenated. */
 void jaxcc_rt_all_gather(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
     const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
-    char *all = arrays[1];
-    int32_t status;
     int64_t *members, me, n = group(call, sizes + 1, &members, &me), bytes = sizes[0];
-    Meeting *m = meet(call, members, n, arrays[0], &status);
-    for (int64_t k = 0; k < n && !status; k++) {
-        int64_t i = (me + k) % n;
-        status = get(call, all + i * bytes, m, i, 0, bytes);
-    }
-    part(call, m, status);
+    exchange(call, members, me, (jaxcc_rt_exchange){.kind = JAXCC_RT_GATHER, .n = n, .bytes = bytes}, arrays);
     jaxcc_rt_heap_put(call, members);
     for (int64_t each = sizes[3 + 2 * sizes[1]]; n < each; n++) /* without a member: any values of the type */
-        end_if(call, c->how->copy(call, all + n * bytes, c, arrays[0], bytes));
+        end_if(call, c->how->copy(call, (char *)arrays[1] + n * bytes, c, arrays[0], bytes));
 }
 /* Each member's data are parts for all members; the result: the parts that they have for this device. */
 void jaxcc_rt_all_to_all(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
-    int32_t status;
-    int64_t *members, me, n = group(call, sizes + 1, &members, &me), bytes = sizes[0];
-    Meeting *m = meet(call, members, n, arrays[0], &status);
-    for (int64_t k = 0; k < n && !status; k++) {
-        int64_t i = (me + k) % n;
-        status = get(call, (char *)arrays[1] + i * bytes, m, i, me * bytes, bytes);
-    }
-    part(call, m, status);
+    int64_t *members, me, n = group(call, sizes + 1, &members, &me);
+    exchange(call, members, me, (jaxcc_rt_exchange){.kind = JAXCC_RT_PARTS, .n = n, .bytes = sizes[0]}, arrays);
     jaxcc_rt_heap_put(call, members);
 }
 /* After bytes: the place from which each place receives, -1: none, which gives zeros; then the group. */
 void jaxcc_rt_permute(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes) {
-    const int64_t *from = sizes + 2, bytes = sizes[0];
-    int32_t status;
     int64_t *members, me, n = group(call, sizes + 2 + sizes[1], &members, &me);
-    int64_t source = me < sizes[1] ? from[me] : -1;
-    Meeting *m = meet(call, members, n, arrays[0], &status);
-    if (!status && source >= 0 && source < n)
-        status = get(call, arrays[1], m, source, 0, bytes);
-    else if (!status)
-        status = jaxcc_rt_comm_of(call)->how->zero(call, arrays[1], bytes);
-    part(call, m, status);
+    jaxcc_rt_exchange x = {.kind = JAXCC_RT_PERMUTE, .n = n, .bytes = sizes[0], .from = sizes + 2, .n_from = sizes[1]};
+    exchange(call, members, me, x, arrays);
     jaxcc_rt_heap_put(call, members);
 }

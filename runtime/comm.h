@@ -4,6 +4,7 @@
 #ifndef JAXCC_RT_COMM_H
 #define JAXCC_RT_COMM_H
 #include "rt.h"
+#include <stdbool.h>
 
 /* What all devices of a program run. */
 typedef struct {
@@ -25,6 +26,31 @@ struct jaxcc_rt_comm {
     void **args;
 };
 
+/* What the members of a group exchange. Each gets pieces of the same number of bytes, one after the other. */
+typedef enum {
+    JAXCC_RT_GATHER, /* the data of each member, in order */
+    JAXCC_RT_PARTS,  /* data are a piece for each member */
+    JAXCC_RT_PERMUTE /* the data of one member, or zeros */
+} jaxcc_rt_exchange_kind;
+typedef struct {
+    const jaxcc_rt_comm *comm;
+    const void *data;
+    void *result;
+} jaxcc_rt_member;
+typedef struct {
+    jaxcc_rt_exchange_kind kind;
+    int64_t n, bytes;    /* members; of a piece */
+    const int64_t *from; /* PERMUTE: of each of `n_from` places the member whose data it gets, -1: none */
+    int64_t n_from;
+    const jaxcc_rt_member *members;
+} jaxcc_rt_exchange;
+/* Piece k of what member `me` gets: whose it is, -1: zeros; where it begins in the data of that one. */
+typedef struct {
+    int64_t member, offset;
+} jaxcc_rt_piece;
+int64_t jaxcc_rt_exchange_pieces(const jaxcc_rt_exchange *);
+jaxcc_rt_piece jaxcc_rt_exchange_piece(const jaxcc_rt_exchange *, int64_t me, int64_t k);
+
 /* How devices run and move data; all return a status, with the text set. */
 typedef struct jaxcc_rt_devices {
     int32_t (*run)(jaxcc_rt_comm *); /* the program, on the device's thread */
@@ -34,6 +60,9 @@ typedef struct jaxcc_rt_devices {
     int32_t (*follow)(jaxcc_rt_heap *, const jaxcc_rt_comm *other);
     int32_t (*copy)(jaxcc_rt_heap *, void *to, const jaxcc_rt_comm *owner, const void *from, int64_t bytes);
     int32_t (*zero)(jaxcc_rt_heap *, void *to, int64_t bytes);
+    /* NULL, or: moves the pieces of all members but zeros, when each of them has come to what it does next; sets `done`
+       to false, and does nothing, if it cannot. One of the members calls it while the others wait. */
+    int32_t (*together)(jaxcc_rt_heap *, const jaxcc_rt_exchange *, bool *done);
 } jaxcc_rt_devices;
 
 /* Runs the program on all devices. The status of the first one that failed, with its text. */

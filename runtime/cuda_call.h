@@ -39,6 +39,8 @@ static inline Area area(void **pointers, const int64_t *bytes, int64_t n) {
     return (Area){pointers, bytes, sizeof *pointers, sizeof *bytes, n, 0, 0};
 }
 
+/* What one device of a program for several does. */
+const Call *jaxcc_rt_cuda_member(const jaxcc_rt_comm *);
 /* A lane, if the call has none. */
 int32_t jaxcc_rt_cuda_take_lane(Call *);
 int32_t jaxcc_rt_cuda_take_block(Call *, int64_t bytes, const char *hint, CUdeviceptr *);

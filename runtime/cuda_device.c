@@ -176,3 +176,7 @@ void jaxcc_rt_cuda_leave(void) {
     devices.calls--;
     jaxcc_rt_cuda.cuCtxPopCurrent_v2(NULL);
 }
+int32_t jaxcc_rt_cuda_visit(Device *d) { return CU(d, cuCtxPushCurrent_v2, d->context); }
+void jaxcc_rt_cuda_back(CUcontext own) {
+    if (jaxcc_rt_cuda.cuCtxPopCurrent_v2(NULL)) jaxcc_rt_cuda.cuCtxPushCurrent_v2(own);
+}

@@ -3,8 +3,7 @@
    events; an event is waited for after it was recorded, so that no order of the threads makes a circle.
 
    Operands and results lie on the GPU of the call. Devices there use their parts in place; others have copies. */
-#include "comm.h"
-#include "cuda_call.h"
+#include "cuda_nccl.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -20,6 +19,7 @@ typedef struct Members {
 
 static Members *members_of(const jaxcc_rt_comm *c) { return c->program->user; }
 static Call *member(const jaxcc_rt_comm *c) { return &members_of(c)->at[c->place]; }
+const Call *jaxcc_rt_cuda_member(const jaxcc_rt_comm *c) { return member(c); }
 static Call *whole(Call *c) { return c->whole ? c->whole : c; }
 
 /* ---- moving data */
@@ -130,6 +130,7 @@ static int32_t run(jaxcc_rt_comm *comm) {
     else if (c->stream)
         c->good = !jaxcc_rt_cuda.cuStreamSynchronize(c->stream);
     if (!status) c->good = true;
+    if (c->device->failed) jaxcc_rt_nccl_lost(c->device);
     jaxcc_rt_cuda_leave();
     return status;
 }
@@ -139,7 +140,7 @@ static void give_back_one(Call *c, CUcontext around) {
     if (!c->lane) return;
     bool other = c->device->context != around && !jaxcc_rt_cuda.cuCtxPushCurrent_v2(c->device->context);
     jaxcc_rt_cuda_give_back(c, c->good, c->good);
-    if (other && jaxcc_rt_cuda.cuCtxPopCurrent_v2(NULL)) jaxcc_rt_cuda.cuCtxPushCurrent_v2(around);
+    if (other) jaxcc_rt_cuda_back(around);
 }
 static void give_back(Members *m) {
     CUcontext around = m->around->device->context;
@@ -165,7 +166,7 @@ static void end(Members *m, int32_t status) {
 }
 void jaxcc_rt_cuda_spmd(jaxcc_rt_heap *h, void *const *arrays, const int64_t *sizes,
                         void (*program)(void *args, jaxcc_rt_heap *)) {
-    static const jaxcc_rt_devices gpus = {run, mark, follow, copy, zero};
+    static const jaxcc_rt_devices gpus = {run, mark, follow, copy, zero, jaxcc_rt_nccl_exchange};
     jaxcc_rt_spmd_program p = jaxcc_rt_spmd_program_of(arrays, sizes, program);
     int n;
     must(h, jaxcc_rt_cuda_take_lane(call_of(h)));

@@ -1,7 +1,7 @@
 #!/bin/sh
 # gpu-cases.sh BUILD PART DIR...: a part of the cases (all: 1) compiled for a GPU and run by the interpreter of PTX, which looks for races, reads of
 # memory never written and accesses out of bounds; those of tests/cases once more with blocks and warps in another order, and all programs for
-# several devices there on three GPUs, whose streams take turns, and products by warpgroups.
+# several devices there on three GPUs, whose streams take turns, and on sixteen with NCCL, and products by warpgroups.
 cd "$(dirname "$0")/.." || exit 1
 build=$1 part=$2
 shift 2
@@ -12,4 +12,7 @@ for order in 0 1; do
     JAXCC_GPU_ORDER=$order "$build/tests/runner" --filter '/dot-(tiles|boxes)' --strict --extra --target=nvptx64 --extra -march=sm_90a tests/cases || exit
 done
 several=$(grep -lE 'pmap|shard_map' tests/cases/*.jaxpr | sed 's|.*/||; s/[.]jaxpr$//' | paste -sd'|')
-JAXCC_GPU_DEVICES=3 JAXCC_GPU_LAZY=2 "$build/tests/runner" --filter "/($several)[.]jaxpr" --strict --extra --target=nvptx64 tests/cases
+JAXCC_GPU_DEVICES=3 JAXCC_GPU_LAZY=2 "$build/tests/runner" --filter "/($several)[.]jaxpr" --strict --extra --target=nvptx64 tests/cases || exit
+# By NCCL.
+LD_LIBRARY_PATH=$build/tests/gpu/nccl:$LD_LIBRARY_PATH JAXCC_GPU_DEVICES=16 JAXCC_GPU_LAZY=1 "$build/tests/runner" --filter "/($several)[.]jaxpr" --strict \
+    --extra --target=nvptx64 tests/cases

@@ -1,6 +1,6 @@
 #!/bin/sh
 # gpu-copies.sh BUILD: how many bytes each GPU gets from others in programs for several: parts of the operands and what devices exchange, and on the
-# first GPU, where operands and results lie, parts of the results.
+# first GPU, where operands and results lie, parts of the results. NCCL, which moves them, changes no bit.
 . "$(dirname "$0")/try.sh"
 # received GPU
 received() { tr ' ' '\n' <"$work/counts" | sed -n "/^received_$1\$/{n;p;}"; }
@@ -26,4 +26,15 @@ try "shards" copies collective-shards 8 $((3 * 4 + 7 * 101)) $((105 + 3 * 4))
 large=$((6 * 65540 + 2 * 6 * 70000 + 9 * 65536))
 try "sums of large arrays" copies collective-parts 4 $((large + 3 * 4000 + 3 * 610)) $((large + 3 * 4000 + 4))
 try "one GPU" copies collective-shards 1 0 0
+# same CASE GPUS: with NCCL the results have the same bits.
+same() {
+    case=tests/cases/$1
+    jaxcc --target=nvptx64 "$case.jaxpr" -o "$work/case.so" || return 1
+    for by in none libnccl.so.2; do
+        LD_LIBRARY_PATH="$build/tests/gpu/nccl:$build/tests/gpu" JAXCC_GPU_DEVICES="$2" JAXCC_NCCL=$by JAXCC_NCCL_LOG="$work/$by" \
+            jaxcc-run "$work/case.so" "$case.in.npz" -o "$work/$by.npz" || return 1
+    done
+    grep -q ncclRecv "$work/libnccl.so.2" && ! [ -e "$work/none" ] && cmp "$work/none.npz" "$work/libnccl.so.2.npz"
+}
+try "sums by NCCL" same collective-parts 4
 finish

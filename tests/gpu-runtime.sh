@@ -3,13 +3,15 @@
 # function of the driver fails at each of its first three uses; what is said when there is no driver, no GPU, one that is too old.
 . "$(dirname "$0")/try.sh"
 gpu=$build/tests/gpu
+libraries=$gpu # where they are looked for
 # scenario NAME [VARIABLE=VALUE...]: a child without leaks and misuses; what it says goes to said
 scenario() {
     scenario=$1
     shift
-    rm -f "$work/leaks" "$work/counts"
-    env LD_LIBRARY_PATH="$gpu" JAXCC_GPU_LEAKS="$work/leaks" JAXCC_GPU_COUNTS="$work/counts" "$@" \
+    rm -f "$work/leaks" "$work/counts" "$work/nccl"
+    env LD_LIBRARY_PATH="$libraries" JAXCC_GPU_LEAKS="$work/leaks" JAXCC_GPU_COUNTS="$work/counts" JAXCC_NCCL_LOG="$work/nccl" "$@" \
         timeout 120 "$build/tests/gpu_runtime" "$scenario" >"$work/said" 2>&1 || { echo "$scenario $*" && cat "$work/said" && return 1; }
+    ! grep -s left "$work/nccl" >>"$work/leaks"
     ! [ -s "$work/leaks" ] || { echo "$scenario $*" && cat "$work/leaks" "$work/said" && return 1; }
 }
 value() { tr ' ' '\n' <"$work/counts" | sed -n "/^$1\$/{n;p;}"; }
@@ -76,6 +78,41 @@ for lazy in 0 1 2; do
         try "$f fails, graphs, lazy $lazy" fails "$f" once_graph $lazy FAIL
     done
 done
+# The same for programs for several devices with NCCL, on 8 GPUs: what it moves is right, each of its functions may fail, and each of the driver's.
+# Without it, if it does not start or is not wanted, GPUs copy.
+libraries=$gpu/nccl:$gpu
+with_nccl() { scenario "$@" && grep -q ncclAllGather "$work/nccl"; }
+# without_nccl CALLS VARIABLE=VALUE...: after so many calls of it
+without_nccl() {
+    calls=$1
+    shift
+    scenario spmd JAXCC_GPU_DEVICES=8 "$@" && [ "$(cat "$work/nccl" 2>/dev/null | grep -c .)" = "$calls" ]
+}
+nccl_fails() { fails "$1" "$2" 1 JAXCC_NCCL_FAIL 8 && { [ "$3" = silent ] || grep "7 $1 failed: unhandled system error" "$work/said"; }; }
+for lazy in 0 1 2; do
+    for n in 4 8; do
+        try "NCCL on $n, lazy $lazy" with_nccl spmd JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy JAXCC_GPU_RACES=3
+        try "NCCL on $n, threads, lazy $lazy" with_nccl threads_spmd JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy
+        try "NCCL on $n, steady, lazy $lazy" steady many_spmd 1 JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy
+        try "NCCL on $n, one stops, lazy $lazy" with_nccl spmd_stops JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy
+        try "NCCL on $n, a fault, lazy $lazy" scenario spmd_fault JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy
+    done
+done
+for f in ncclGroupStart ncclGroupEnd ncclAllGather ncclSend ncclRecv; do
+    try "$f fails, host pointers" nccl_fails "$f" once_spmd_host said
+    try "$f fails, device pointers" nccl_fails "$f" once_spmd_device said
+done
+try "ncclCommDestroy fails" nccl_fails ncclCommDestroy once_spmd_host silent
+for f in $functions; do
+    try "$f fails, NCCL, host pointers" fails "$f" once_spmd_host 1 JAXCC_GPU_FAIL 8
+    try "$f fails, NCCL, device pointers" fails "$f" once_spmd_device 1 FAIL 8
+done
+try "NCCL does not start" without_nccl 1 JAXCC_NCCL_FAIL=ncclCommInitAll:1
+try "NCCL is not wanted" without_nccl 0 JAXCC_NCCL=none
+try "several devices on each GPU" without_nccl 0 JAXCC_GPU_DEVICES=3
+libraries=$gpu
+try "another NCCL" with_nccl spmd JAXCC_GPU_DEVICES=8 JAXCC_NCCL="$gpu/nccl/libnccl.so.2"
+
 # Some functions that fail in twelve calls, drawn with a seed; of what a caller's release() uses none, as it cannot say so.
 drawn() {
     echo "$functions" | grep -v -e Destroy -e Free -e Release -e Unload -e Ctx -e Init -e Pointer | awk -v seed="$1" '

@@ -1,0 +1,12 @@
+/* What GPUs exchange, moved by NCCL. */
+#ifndef JAXCC_CUDA_NCCL_H
+#define JAXCC_CUDA_NCCL_H
+#include "comm.h"
+#include "cuda_call.h"
+
+/* `together` of jaxcc_rt_devices: false in `done` if there is no NCCL, or if two of the members are on the same GPU. */
+int32_t jaxcc_rt_nccl_exchange(jaxcc_rt_heap *, const jaxcc_rt_exchange *, bool *done);
+/* Others no longer wait for what a GPU that has failed was to give them. */
+void jaxcc_rt_nccl_lost(const Device *);
+
+#endif
