@@ -6,28 +6,8 @@
 #include <string.h>
 
 #ifdef GPU
-#include "../runtime/cuda_driver.h"
-#include <dlfcn.h>
-/* Calls a function of the driver. */
-#define CU(name, ...)                                                                                                  \
-    do {                                                                                                               \
-        __typeof__(&name) f = (__typeof__(&name))dlsym(driver, #name);                                                 \
-        if (!f || f(__VA_ARGS__)) fprintf(stderr, "%s failed\n", #name), exit(1);                                      \
-    } while (0)
-#define CUDA(name, ...) CUresult name(__VA_ARGS__);
-#include "../runtime/cuda_driver.def"
-static void *driver;
-
-static void begin(void) {
-    CUdevice device;
-    CUcontext context;
-    driver = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!driver) fprintf(stderr, "%s\n", dlerror()), exit(1);
-    CU(cuInit, 0);
-    CU(cuDeviceGet, &device, 0);
-    CU(cuDevicePrimaryCtxRetain, &context, device);
-    CU(cuCtxPushCurrent_v2, context);
-}
+#include "gpu/open.h"
+static void begin(void) { gpu_open(); }
 static char *array(size_t n) {
     CUdeviceptr p;
     CU(cuMemAlloc_v2, &p, n);

@@ -1,24 +1,11 @@
 /* gpu_pointers: calls axpy, compiled with --device-pointers, four times on a stream of its own with arrays of the GPU;
    an array that is not aligned is refused. Then several, a program for four devices, each of which gives the sum of
    what the others have. */
-#include "../runtime/cuda_driver.h"
+#include "gpu/open.h"
 #include "axpy.h"
 #include "several.h"
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { N = 1000, DEVICES = 4, PART = N / DEVICES };
-static void *driver;
-/* Calls a function of the driver. */
-#define CU(name, ...)                                                                                                  \
-    do {                                                                                                               \
-        __typeof__(&name) f = (__typeof__(&name))dlsym(driver, #name);                                                 \
-        if (!f || f(__VA_ARGS__)) fprintf(stderr, "%s failed\n", #name), exit(1);                                      \
-    } while (0)
-#define CUDA(name, ...) CUresult name(__VA_ARGS__);
-#include "../runtime/cuda_driver.def"
 
 static CUdeviceptr array(CUstream stream, const float *from, size_t n) {
     CUdeviceptr p;
@@ -30,16 +17,9 @@ static float *pointer(CUdeviceptr p) { return (float *)(uintptr_t)p; }
 
 int main(void) {
     float a = 2, x[N], y[N], out[N];
-    CUdevice device;
-    CUcontext context;
     CUstream stream;
     for (int i = 0; i < N; i++) x[i] = (float)i, y[i] = 1;
-    driver = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!driver) return fprintf(stderr, "%s\n", dlerror()), 1;
-    CU(cuInit, 0);
-    CU(cuDeviceGet, &device, 0);
-    CU(cuDevicePrimaryCtxRetain, &context, device);
-    CU(cuCtxPushCurrent_v2, context);
+    gpu_open();
     CU(cuStreamCreate, &stream, 0);
     CUdeviceptr p[] = {array(stream, &a, 1), array(stream, x, N), array(stream, y, N), array(stream, NULL, N)};
     axpy_stream(stream);
