@@ -392,6 +392,34 @@ static void failures(void) {
     _exit(0);
 }
 
+/* Arrays of 300 and of 88 bytes at multiples of 256: what is between them need not be written, all else must. */
+static CUdeviceptr two_arrays(size_t first, size_t second) {
+    CUdeviceptr p;
+    OK(cu.cuMemAlloc_v2(&p, ALL));
+    OK(cu.cuMemsetD8Async(p, 0, first, stream));
+    OK(cu.cuMemsetD8Async(p + 512, 0, second, stream));
+    return p;
+}
+static void written(void) {
+    char to[ALL];
+    CUdeviceptr p = two_arrays(300, 88);
+    OK(cu.cuMemcpyDtoHAsync_v2(to, p, 600, stream));
+    OK(cu.cuMemcpyDtoHAsync_v2(to, p + 100, 200, stream));
+    OK(cu.cuMemFree_v2(p));
+}
+static void not_written(CUdeviceptr p) {
+    char to[ALL];
+    IS(cu.cuMemcpyDtoHAsync_v2(to, p, 600, stream), 700);
+    _exit(0);
+}
+static void end_not_written(void) { not_written(two_arrays(300, 87)); }
+static void array_not_written(void) { not_written(two_arrays(256, 88)); } /* all that is in the next 256 bytes */
+static void hole_not_written(void) {
+    CUdeviceptr p = two_arrays(200, 88);
+    OK(cu.cuMemsetD8Async(p + 201, 0, 99, stream));
+    not_written(p);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -413,6 +441,10 @@ static const struct {
              {"conditions", conditions, NULL, NULL, 0},
              {"old_conditions", old_conditions, "JAXCC_GPU_DRIVER", "12020", 0},
              {"leaks", leaks, NULL, NULL, 3},
+             {"written", written, "JAXCC_GPU_UNINITIALISED", "1", 0},
+             {"end_not_written", end_not_written, "JAXCC_GPU_UNINITIALISED", "1", -1},
+             {"array_not_written", array_not_written, "JAXCC_GPU_UNINITIALISED", "1", -1},
+             {"hole_not_written", hole_not_written, "JAXCC_GPU_UNINITIALISED", "1", -1},
              {"failures", failures, "JAXCC_GPU_FAIL", "cuMemAlloc_v2:5,cuMemsetD8Async:2:719", -1}};
 enum { N_TESTS = sizeof tests / sizeof *tests };
 

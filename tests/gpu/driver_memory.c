@@ -216,13 +216,28 @@ static CUresult perform_in(Work *w) {
     ptx_mark_written(w->to, w->n);
     return 0;
 }
+/* What is copied to the host was written, but what arrays that are copied together have behind them: the next one begins
+   at a multiple of ALIGN, and the last one ends with the copy. */
+enum { ALIGN = 256 };
+static CUresult check_written(const Work *w) {
+    for (size_t at = 0, n; at < w->n && ptx_options.uninitialised; at += n) {
+        n = ALIGN - (w->from + at) % ALIGN;
+        bool last = w->n - at <= n;
+        if (last) n = w->n - at;
+        size_t there = ptx_run(w->from + at, n, true);
+        if (there == n || (there && !last && ptx_run(w->from + at + there, n - there, false) == n - there)) continue;
+        misused(0, "byte %zu of %zu was never written", at + there, w->n);
+        return lost(w->device, ILLEGAL_ADDRESS);
+    }
+    return 0;
+}
 static CUresult perform_out(Work *w) {
     const void *from = reach(w, w->from, w->n);
     if (!from) return ILLEGAL_ADDRESS;
     if (!w->own && w->graph_type < 0 && !memory_pinned(w->host, w->n))
         return misused(CUDA_ERROR_INVALID_VALUE, "pinned memory was freed before it was copied to");
     memcpy(w->host, from, w->n);
-    return 0;
+    return check_written(w);
 }
 static CUresult perform_copy(Work *w) {
     void *to = reach(w, w->to, w->n);

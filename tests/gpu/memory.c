@@ -86,10 +86,13 @@ void *ptx_host(uint64_t device, size_t bytes) {
     if (ptx_options.host && device < PTX_DEVICE_BIAS) return (void *)device;
     return area_find(device, bytes) ? (void *)(device - PTX_DEVICE_BIAS) : NULL;
 }
-bool ptx_written(uint64_t device, size_t bytes) {
+size_t ptx_run(uint64_t device, size_t bytes, bool written) {
     const Area *a = area_find(device, bytes);
-    return !a || !memchr(a->written + (device - PTX_DEVICE_BIAS - a->at), 0, bytes);
+    if (!a) return written ? bytes : 0;
+    const uint8_t *at = a->written + (device - PTX_DEVICE_BIAS - a->at), *end = memchr(at, !written, bytes);
+    return end ? (size_t)(end - at) : bytes;
 }
+bool ptx_written(uint64_t device, size_t bytes) { return ptx_run(device, bytes, true) == bytes; }
 void ptx_mark_written(uint64_t device, size_t bytes) {
     const Area *a = area_find(device, bytes);
     if (a) memset(a->written + (device - PTX_DEVICE_BIAS - a->at), 1, bytes);

@@ -35,9 +35,10 @@ const char *ptx_fault(void); /* what, PTX line, function, block, thread of the l
 extern int ptx_device;            /* where memory is allocated and kernels run, which may not touch that of others */
 uint64_t ptx_alloc(size_t bytes); /* 0: no memory; its bytes are 0xA5 and count as never written */
 bool ptx_free(uint64_t device);
-void *ptx_host(uint64_t device, size_t bytes);        /* NULL: not all of it is allocated memory */
-bool ptx_written(uint64_t device, size_t bytes);      /* false: a byte of it was never written */
-void ptx_mark_written(uint64_t device, size_t bytes); /* by copies of the driver */
+void *ptx_host(uint64_t device, size_t bytes);               /* NULL: not all of it is allocated memory */
+bool ptx_written(uint64_t device, size_t bytes);             /* false: a byte of it was never written */
+size_t ptx_run(uint64_t device, size_t bytes, bool written); /* how many from there on are written, or are not */
+void ptx_mark_written(uint64_t device, size_t bytes);        /* by copies of the driver */
 
 /* A tensor map, which the driver writes and cp.async.bulk.tensor reads. Innermost axis first; strides in bytes. */
 enum { PTX_MAP_BYTES = 128, PTX_MAP_RANK = 5, PTX_MAP_VALID = 0x70616d };
