@@ -726,7 +726,7 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
         step_store(p, step_of(b, info), v, want, 0, NULL, DT_none);
         return;
     }
-    if (dot_device_transposed(p, b, same_order(p, v), want)) return;
+    if (dot_device_transposed(p, b, plan_same_order(p, v), want)) return;
     Step *s = step_beside(p, b, v);
     if (!s) s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
     Ix index[MAX_RANK];
