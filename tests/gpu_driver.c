@@ -29,6 +29,9 @@ typedef struct {
 
 #define MORE(X)                                                                                                        \
     X(cuStreamBeginCaptureToGraph, CUstream, Handle, Handle *, void *, size_t, int)                                    \
+    X(cuStreamGetCaptureInfo_v3, CUstream, int *, uint64_t *, CUgraph *, Handle **, void **, size_t *)                 \
+    X(cuStreamUpdateCaptureDependencies_v2, CUstream, Handle *, void *, size_t, unsigned)                              \
+    X(cuLaunchHostFunc, CUstream, void (*)(void *), void *)                                                            \
     X(cuStreamIsCapturing, CUstream, int *)                                                                            \
     X(cuGraphCreate, CUgraph *, unsigned)                                                                              \
     X(cuGraphGetNodes, Handle, Handle *, size_t *)                                                                     \
@@ -82,7 +85,6 @@ static void start(void) {
     OK(cu.cuModuleLoadDataEx(&module, KERNELS("7.0", "sm_80"), 0, NULL, NULL));
     OK(cu.cuModuleGetFunction(&axpy, module, "axpy"));
     OK(cu.cuModuleGetFunction(&count, module, "count"));
-    OK(cu.cuModuleGetFunction(&loop, module, "loop"));
     OK(cu.cuModuleGetFunction(&fault, module, "fault"));
     CUdeviceptr *arrays[] = {&x, &y, &out, &a};
     for (int i = 0; i < 4; i++) {
@@ -341,36 +343,187 @@ static void graphs(void) {
     OK(cu.cuEventDestroy_v2(fork));
     OK(cu.cuEventDestroy_v2(join));
 }
+/* A graph with a node for a loop, whose body is to be made. */
+typedef struct {
+    CUmodule module;
+    CUgraph graph, body;
+    uint64_t condition;
+    Handle node;
+} Loop;
+static void loop_open(Loop *l) {
+    OK(cu.cuModuleLoadDataEx(&l->module, KERNELS_LOOP, 0, NULL, NULL));
+    OK(cu.cuModuleGetFunction(&loop, l->module, "loop"));
+    OK(cu.cuGraphCreate(&l->graph, 0));
+    OK(cu.cuGraphConditionalHandleCreate(&l->condition, l->graph, context, 1, 1));
+    ConditionParams p = {.type = 13, .handle = l->condition, .kind = 1, .size = 1, .context = context};
+    OK(cu.cuGraphAddNode_v2(&l->node, l->graph, NULL, NULL, 0, &p));
+    l->body = p.bodies[0];
+}
+static void loop_close(Loop *l) {
+    OK(cu.cuGraphDestroy(l->graph));
+    OK(cu.cuModuleUnload(l->module));
+}
+/* Sets the condition to ++turns < most, turns at y. */
+static CUresult turn(CUstream s, uint64_t most, uint64_t condition) {
+    uint64_t parameters[] = {y, most, condition};
+    return cu.cuLaunchKernel(loop, 1, 1, 1, 1, 1, 1, 0, s, (void *[]){parameters}, NULL);
+}
 /* while (++turns < 7) x += x / 2, twice */
 static void conditions(void) {
-    CUgraph graph;
-    CUgraphExec run;
-    Handle node;
-    uint64_t condition;
-    OK(cu.cuGraphCreate(&graph, 0));
-    OK(cu.cuGraphConditionalHandleCreate(&condition, graph, context, 1, 1));
-    ConditionParams p = {.type = 13, .handle = condition, .kind = 1, .size = 1, .context = context};
-    OK(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &p));
-    OK(cu.cuStreamBeginCaptureToGraph(stream, p.bodies[0], NULL, NULL, 0, 1));
-    uint64_t parameters[] = {y, 7, condition};
-    OK(add(x, x, stream));
-    OK(cu.cuLaunchKernel(loop, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){parameters}, NULL));
+    Loop l;
     CUgraph body;
+    CUgraphExec run;
+    loop_open(&l);
+    OK(cu.cuStreamBeginCaptureToGraph(stream, l.body, NULL, NULL, 0, 1));
+    OK(add(x, x, stream));
+    OK(turn(stream, 7, l.condition));
     OK(cu.cuStreamEndCapture(stream, &body));
-    TRUE(body == p.bodies[0]);
-    OK(cu.cuGraphInstantiateWithFlags(&run, graph, 0));
+    TRUE(body == l.body);
+    OK(cu.cuGraphInstantiateWithFlags(&run, l.graph, 0));
     OK(cu.cuGraphLaunch(run, stream));
     TRUE(element(x, 64) == 64 * 17.0859375f); /* 1.5^7 */
     OK(cu.cuGraphLaunch(run, stream));        /* one more turn, as the condition is true again */
     TRUE(element(x, 64) == 64 * 25.62890625f);
     OK(cu.cuGraphExecDestroy(run));
+    loop_close(&l);
+}
+/* The loop is a part of what is captured: x += x / 2; while (++turns < 4) x += x / 2; out = x / 2 */
+static void captured_conditions(void) {
+    Loop l;
+    CUstream other;
+    CUgraph graph, body;
+    CUgraphExec run;
+    Handle *nodes, node;
+    int status = 0;
+    size_t n = 9;
+    loop_open(&l);
+    OK(cu.cuStreamCreate(&other, 1));
+    OK(cu.cuStreamGetCaptureInfo_v3(stream, &status, NULL, &graph, &nodes, NULL, &n));
+    TRUE(status == 0 && n == 9);
+    IS(cu.cuStreamUpdateCaptureDependencies_v2(stream, &l.node, NULL, 1, 1), 401);
+    OK(cu.cuStreamBeginCapture_v2(stream, 1));
+    OK(cu.cuStreamGetCaptureInfo_v3(stream, &status, NULL, &graph, &nodes, NULL, &n));
+    TRUE(status == 1 && n == 0);
+    OK(add(x, x, stream));
+    OK(cu.cuGraphConditionalHandleCreate(&l.condition, graph, context, 1, 1));
+    OK(cu.cuStreamGetCaptureInfo_v3(stream, &status, NULL, &graph, &nodes, NULL, &n));
+    TRUE(n == 1);
+    ConditionParams p = {.type = 13, .handle = l.condition, .kind = 1, .size = 1, .context = context};
+    OK(cu.cuGraphAddNode_v2(&node, graph, nodes, NULL, n, &p));
+    OK(cu.cuStreamUpdateCaptureDependencies_v2(stream, &node, NULL, 1, 1));
+    OK(cu.cuStreamBeginCaptureToGraph(other, p.bodies[0], NULL, NULL, 0, 1));
+    OK(add(x, x, other));
+    OK(turn(other, 4, l.condition));
+    OK(cu.cuStreamEndCapture(other, &body));
+    OK(add(x, out, stream));
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK(cu.cuGraphInstantiateWithFlags(&run, graph, 0));
     OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuGraphLaunch(run, stream));
+    TRUE(element(x, 64) == 64 * 7.59375f && element(out, 64) == 32 * 7.59375f); /* 1.5^5 */
+    OK(cu.cuGraphExecDestroy(run));
+    OK(cu.cuStreamDestroy_v2(other));
+    loop_close(&l);
+}
+/* A loop in the body of a loop: while (++turns < 9) { x += x / 2; while (++turns < 3) x += x / 2; } */
+static void nested_conditions(void) {
+    Loop l;
+    CUgraph body;
+    CUgraphExec run;
+    Handle *nodes, node;
+    uint64_t inner;
+    int status;
+    size_t n;
+    CUstream other;
+    loop_open(&l);
+    OK(cu.cuStreamCreate(&other, 1));
+    OK(cu.cuStreamBeginCaptureToGraph(stream, l.body, NULL, NULL, 0, 1));
+    OK(add(x, x, stream));
+    OK(cu.cuGraphConditionalHandleCreate(&inner, l.body, context, 0, 1));
+    OK(turn(stream, 3, inner));
+    OK(cu.cuStreamGetCaptureInfo_v3(stream, &status, NULL, &body, &nodes, NULL, &n));
+    TRUE(body == l.body && n == 1);
+    ConditionParams p = {.type = 13, .handle = inner, .kind = 1, .size = 1, .context = context};
+    OK(cu.cuGraphAddNode_v2(&node, body, nodes, NULL, n, &p));
+    OK(cu.cuStreamUpdateCaptureDependencies_v2(stream, &node, NULL, 1, 1));
+    OK(cu.cuStreamBeginCaptureToGraph(other, p.bodies[0], NULL, NULL, 0, 1));
+    OK(add(x, x, other));
+    OK(turn(other, 3, inner));
+    OK(cu.cuStreamEndCapture(other, &body));
+    OK(turn(stream, 9, l.condition));
+    OK(cu.cuStreamEndCapture(stream, &body));
+    OK(cu.cuGraphInstantiateWithFlags(&run, l.graph, 0));
+    OK(cu.cuGraphLaunch(run, stream));
+    /* turns: 1, 2, 3 | 4, 5 | 6, 7 | 8, 9: 4 turns and 2 of the inner loop */
+    TRUE(element(x, 64) == 64 * 11.390625f);
+    OK(cu.cuGraphExecDestroy(run));
+    OK(cu.cuStreamDestroy_v2(other));
+    loop_close(&l);
+}
+static void nothing(void *data) {}
+/* Each line is one misuse: 10. */
+static void wrong_conditions(void) {
+    Loop l;
+    CUgraph body, other;
+    CUgraphExec run;
+    Handle node, *nodes;
+    uint64_t condition;
+    int status;
+    size_t n;
+    loop_open(&l);
+    ConditionParams p = {.type = 13, .handle = l.condition, .kind = 1, .size = 1, .context = context}, q = p;
+    IS(cu.cuGraphAddNode_v2(&node, l.graph, &l.node, NULL, 1, &p), 1); /* of two nodes */
+    OK(cu.cuGraphCreate(&other, 0));
+    IS(cu.cuGraphAddNode_v2(&node, other, NULL, NULL, 0, &p), 1); /* of another graph */
+    OK(cu.cuGraphConditionalHandleCreate(&condition, other, context, 1, 1));
+    IS(cu.cuGraphInstantiateWithFlags(&run, other, 0), 1); /* of no node */
+    OK(cu.cuGraphDestroy(other));
+    OK(cu.cuGraphConditionalHandleCreate(&condition, l.graph, context, 1, 1));
+    p.handle = q.handle = condition;
+    IS(cu.cuGraphAddNode_v2(&node, l.graph, NULL, NULL, 0, &p), 1); /* beside the other one */
+    q.rest[3] = 1;
+    IS(cu.cuGraphAddNode_v2(&node, l.graph, &l.node, NULL, 1, &q), 1); /* with more parameters */
+    OK(cu.cuGraphAddNode_v2(&node, l.graph, &l.node, NULL, 1, &p));
+    IS(cu.cuGraphDestroy(l.body), 1); /* what is the node's */
+    OK(turn(stream, 7, l.condition)); /* not in the graph */
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamBeginCaptureToGraph(stream, l.body, NULL, NULL, 0, 1));
+    OK(cu.cuLaunchHostFunc(stream, nothing, NULL));
+    OK(cu.cuStreamEndCapture(stream, &body));
+    IS(cu.cuGraphInstantiateWithFlags(&run, l.graph, 0), 1); /* the host */
+    loop_close(&l);
+    OK(cu.cuModuleLoadDataEx(&l.module, KERNELS_LOOP, 0, NULL, NULL));
+    OK(cu.cuStreamBeginCapture_v2(stream, 1));
+    OK(cu.cuStreamGetCaptureInfo_v3(stream, &status, NULL, &other, &nodes, NULL, &n));
+    OK(cu.cuGraphConditionalHandleCreate(&condition, other, context, 1, 1));
+    p = (ConditionParams){.type = 13, .handle = condition, .kind = 1, .size = 1, .context = context};
+    OK(cu.cuGraphAddNode_v2(&node, other, NULL, NULL, 0, &p));
+    OK(add(x, x, stream));                     /* does not follow the node, ... */
+    OK(cu.cuStreamEndCapture(stream, &other)); /* ... and so does nothing */
+    OK(cu.cuGraphDestroy(other));
+    OK(cu.cuModuleUnload(l.module));
+}
+/* Before CUDA 12.8 a body without nodes hangs. */
+static void empty_body(void) {
+    Loop l;
+    CUgraphExec run;
+    loop_open(&l);
+    IS(cu.cuGraphInstantiateWithFlags(&run, l.graph, 0), 1);
+    loop_close(&l);
 }
 static void old_conditions(void) {
     CUgraph graph;
     uint64_t condition;
+    Handle *nodes;
+    int status;
+    size_t n;
+    CUmodule m;
+    IS(cu.cuModuleLoadDataEx(&m, KERNELS_LOOP, 0, NULL, NULL), 218);
     OK(cu.cuGraphCreate(&graph, 0));
     IS(cu.cuGraphConditionalHandleCreate(&condition, graph, context, 1, 1), 801);
+    IS(cu.cuStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, 1), 801);
+    IS(cu.cuStreamGetCaptureInfo_v3(stream, &status, NULL, &graph, &nodes, NULL, &n), 801);
+    IS(cu.cuStreamUpdateCaptureDependencies_v2(stream, NULL, NULL, 1, 1), 801);
     OK(cu.cuGraphDestroy(graph));
 }
 /* What is not released is reported: three lines. */
@@ -439,6 +592,10 @@ static const struct {
              {"turns", turns, "JAXCC_GPU_LAZY", "2", 0},
              {"graphs", graphs, NULL, NULL, 1},
              {"conditions", conditions, NULL, NULL, 0},
+             {"captured_conditions", captured_conditions, NULL, NULL, 0},
+             {"nested_conditions", nested_conditions, NULL, NULL, 0},
+             {"wrong_conditions", wrong_conditions, NULL, NULL, 10},
+             {"empty_body", empty_body, "JAXCC_GPU_DRIVER", "12040", 1},
              {"old_conditions", old_conditions, "JAXCC_GPU_DRIVER", "12020", 0},
              {"leaks", leaks, NULL, NULL, 3},
              {"written", written, "JAXCC_GPU_UNINITIALISED", "1", 0},

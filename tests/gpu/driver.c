@@ -350,6 +350,7 @@ static const struct {
              {218, "CUDA_ERROR_INVALID_PTX"},
              {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
              {400, "CUDA_ERROR_INVALID_HANDLE"},
+             {401, "CUDA_ERROR_ILLEGAL_STATE"},
              {500, "CUDA_ERROR_NOT_FOUND"},
              {600, "CUDA_ERROR_NOT_READY"},
              {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},

@@ -22,7 +22,6 @@
 #include <stdio.h>
 
 #define API __attribute__((visibility("default"))) CUresult
-typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUmemPool_st *CUmemoryPool;
 typedef void HostFunction(void *);
 
@@ -33,6 +32,7 @@ enum {
     INVALID_CONTEXT = 201,
     NO_BINARY = 209,
     INVALID_HANDLE = 400,
+    ILLEGAL_STATE = 401,
     NOT_FOUND = 500,
     ILLEGAL_ADDRESS = 700,
     PEER_ALREADY = 704,
@@ -46,6 +46,7 @@ enum {
     UNKNOWN = 999
 };
 enum { MOST_DEVICES = 16, GRAPH_KERNEL = 0, GRAPH_COPY = 1, GRAPH_FILL = 2, GRAPH_HOST = 3, GRAPH_CONDITIONAL = 13 };
+enum { CONDITIONS_SINCE = 12030 }; /* the version of CUDA that has conditions of graphs and captures into them */
 
 /* ---- driver.c */
 typedef enum { CONTEXT = 1, MODULE, FUNCTION, STREAM, EVENT, GRAPH, NODE, EXEC, POOL } Kind;
@@ -143,6 +144,7 @@ CUresult stream_drain_all(int device);
 void stream_forget(int device);
 bool stream_uses(const void *module); /* in work that is not done */
 bool stream_capturing(void);          /* so that calls which may wait are refused on this thread */
+bool stream_captures(const struct Graph *);
 void work_free(Work *);
 
 /* ---- driver_launch.c */
@@ -160,6 +162,10 @@ Graph *graph_new(void);
 void *graph_handle(Graph *);
 void graph_free(Graph *);
 CUresult graph_destroy(CUgraph);
+/* The node that what is captured next follows, or NULL; now this one; the capture ends. */
+CUgraphNode graph_end(const Graph *);
+CUresult graph_follow(Graph *, CUgraphNode);
+void graph_captured(Graph *);
 void exec_free(Exec *);
 /* What kernels call to set the condition of a node. */
 void graph_set_condition(uint64_t handle, uint32_t value);

@@ -10,7 +10,7 @@ typedef struct {
     void **parameters, **extra;
     void *kernel, *context;
 } KernelParams;
-enum { COND_IF, COND_WHILE, COND_SWITCH };
+enum { COND_IF, COND_WHILE, COND_SWITCH, MOST_BODIES = 64 };
 /* CUDA_CONDITIONAL_NODE_PARAMS */
 typedef struct {
     uint64_t handle;
@@ -45,17 +45,24 @@ typedef struct Node {
 struct Graph {
     Node *first, **last;
     CUgraph handle;
+    const Graph *around; /* of a body: the graph with its node */
+    const Node *end;     /* what is captured next follows it */
+    const Node *beside;  /* a node that was added while the graph is captured, and that nothing follows yet */
 };
 struct Exec {
     Graph graph;
 };
 typedef struct {
+    const Graph *graph; /* that it was made for, until that is destroyed */
+    int device;
     uint32_t value, initial;
-    bool reset; /* by each launch */
+    int running; /* graphs with its node */
+    bool reset;  /* by each launch */
+    bool used;   /* by a node */
 } Condition;
-enum { MOST_CONDITIONS = 4096, MOST_TURNS = 1 << 20 };
-static Condition conditions[MOST_CONDITIONS];
-static uint64_t n_conditions;
+enum { MOST_TURNS = 1 << 20 };
+static Condition *conditions;
+static uint64_t n_conditions, conditions_room;
 
 Graph *graph_new(void) {
     Graph *g = calloc(1, sizeof *g);
@@ -77,7 +84,11 @@ static Node *add_node(Graph *g, int type, Work w) {
     g->last = &n->next;
     return n;
 }
-CUresult graph_add(Graph *g, Work w) { return add_node(g, w.graph_type, w), 0; }
+CUresult graph_add(Graph *g, Work w) {
+    if (g->beside) misused(0, "what is captured does not follow the node that was added to the graph");
+    g->end = add_node(g, w.graph_type, w);
+    return 0;
+}
 
 /* ---- copies, of graphs with all that is in them */
 static void copy_nodes(Graph *to, const Graph *from);
@@ -85,9 +96,8 @@ static void free_nodes(Graph *g) {
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         for (unsigned i = 0; i < n->n_bodies; i++) {
-            free_nodes(n->bodies[i]);
             if (n->bodies[i]->handle) handle_end(n->bodies[i]->handle);
-            free(n->bodies[i]);
+            graph_free(n->bodies[i]);
         }
         if (n->handle) handle_end(n->handle);
         if (n->work.exec) exec_free(n->work.exec);
@@ -97,6 +107,8 @@ static void free_nodes(Graph *g) {
     }
 }
 void graph_free(Graph *g) {
+    for (uint64_t i = 0; i < n_conditions; i++)
+        if (conditions[i].graph == g) conditions[i].graph = NULL;
     free_nodes(g);
     free(g);
 }
@@ -155,23 +167,29 @@ static CUresult run(Graph *g, int device) {
     }
     return 0;
 }
-static void reset_conditions(const Graph *g) {
+/* Its conditions may be set from now on, or no more. */
+static void conditions_run(const Graph *g, int by) {
     for (const Node *n = g->first; n; n = n->next) {
         if (n->type != GRAPH_CONDITIONAL) continue;
         Condition *c = &conditions[n->condition - 1];
-        if (c->reset) c->value = c->initial;
-        for (unsigned i = 0; i < n->n_bodies; i++) reset_conditions(n->bodies[i]);
+        c->running += by;
+        if (c->reset && by > 0) c->value = c->initial;
+        for (unsigned i = 0; i < n->n_bodies; i++) conditions_run(n->bodies[i], by);
     }
 }
 static CUresult perform_graph(Work *w) {
-    reset_conditions(&w->exec->graph);
-    return run(&w->exec->graph, w->device);
+    conditions_run(&w->exec->graph, 1);
+    CUresult r = run(&w->exec->graph, w->device);
+    conditions_run(&w->exec->graph, -1);
+    return r;
 }
 void graph_set_condition(uint64_t handle, uint32_t value) {
-    if (handle > 0 && handle <= n_conditions)
-        conditions[handle - 1].value = value;
-    else
+    if (handle == 0 || handle > n_conditions)
         misused(0, "a kernel sets the condition %llx, which is none", (unsigned long long)handle);
+    else if (!conditions[handle - 1].running)
+        misused(0, "a kernel sets the condition %llx, whose graph is not running", (unsigned long long)handle);
+    else
+        conditions[handle - 1].value = value;
 }
 
 /* ---- making graphs */
@@ -180,6 +198,7 @@ API cuGraphCreate(CUgraph *graph, unsigned flags) { return done(begin(__func__, 
 CUresult graph_destroy(CUgraph handle) {
     Graph *g = handle_object(GRAPH, handle);
     if (!g) return INVALID_HANDLE;
+    if (g->around) return misused(CUDA_ERROR_INVALID_VALUE, "the graph is the body of a node");
     handle_end(handle);
     graph_free(g);
     return 0;
@@ -220,6 +239,7 @@ static CUresult add_kernel(CUgraphNode *node, CUgraph handle, const KernelParams
     CUresult r = launch_work(k->function, k->dims, k->shared, k->parameters, k->extra, &w);
     if (r) return r;
     Node *n = add_node(g, GRAPH_KERNEL, w);
+    g->end = n;
     n->kernel = *k;
     *node = n->handle;
     return 0;
@@ -244,29 +264,59 @@ API cuGraphKernelNodeSetParams_v2(CUgraphNode node, const KernelParams *k) {
 }
 
 /* ---- conditions */
-static CUresult condition_new(uint64_t *handle, CUgraph graph, unsigned initial, unsigned flags) {
-    if (!handle_object(GRAPH, graph)) return INVALID_HANDLE;
-    if (settings.version < 12030) return NOT_SUPPORTED;
-    if (n_conditions == MOST_CONDITIONS) return CUDA_ERROR_OUT_OF_MEMORY;
-    conditions[n_conditions] = (Condition){initial, initial, flags & 1};
+static CUresult condition_new(uint64_t *handle, CUgraph graph, CUcontext context, unsigned initial, unsigned flags) {
+    const Graph *g = handle_object(GRAPH, graph);
+    if (!g || !handle_object(CONTEXT, context)) return INVALID_HANDLE;
+    if (settings.version < CONDITIONS_SINCE) return NOT_SUPPORTED;
+    if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
+    if (n_conditions == conditions_room) {
+        conditions_room = conditions_room ? 2 * conditions_room : 64;
+        conditions = realloc(conditions, conditions_room * sizeof *conditions);
+        if (!conditions) abort();
+    }
+    conditions[n_conditions] = (Condition){
+        .graph = g, .device = handle_device(context), .value = initial, .initial = initial, .reset = flags & 1};
     *handle = ++n_conditions;
     return 0;
 }
 API cuGraphConditionalHandleCreate(uint64_t *handle, CUgraph graph, CUcontext context, unsigned initial,
                                    unsigned flags) {
-    return done(begin(__func__, CURRENT) ?: condition_new(handle, graph, initial, flags));
+    return done(begin(__func__, CURRENT) ?: condition_new(handle, graph, context, initial, flags));
 }
 /* The version of CUDA that has it: IF 12.3, WHILE 12.4, else branches and SWITCH 12.8. */
 static int since(const ConditionParams *c) {
     return c->type == COND_SWITCH || (c->type == COND_IF && c->size > 1) ? 12080
            : c->type == COND_WHILE                                       ? 12040
-                                                                         : 12030;
+                                                                         : CONDITIONS_SINCE;
+}
+/* Is it of this graph, or of one around it, and of no node yet? */
+static CUresult check_condition(const Graph *g, const ConditionParams *p) {
+    Condition *c = p->handle && p->handle <= n_conditions ? &conditions[p->handle - 1] : NULL;
+    if (!c || !p->size || p->size > MOST_BODIES || !handle_object(CONTEXT, p->context)) return CUDA_ERROR_INVALID_VALUE;
+    while (g && g != c->graph) g = g->around;
+    if (!g) return misused(CUDA_ERROR_INVALID_VALUE, "the condition was made for another graph");
+    if (c->used) return misused(CUDA_ERROR_INVALID_VALUE, "the condition has a node");
+    if (c->device != handle_device(p->context))
+        return misused(CUDA_ERROR_INVALID_VALUE, "the condition is of device %d, the node of %d", c->device,
+                       handle_device(p->context));
+    return 0;
+}
+/* The graph's nodes run one after the other: a new one follows the last of them. */
+static CUresult check_order(const Graph *g, const CUgraphNode *after, size_t n) {
+    const Node *last = g->end;
+    for (size_t i = 0; i < n; i++) {
+        const Node *one = handle_object(NODE, after[i]);
+        if (!one) return INVALID_HANDLE;
+        if (one == last) last = NULL;
+    }
+    return last ? misused(CUDA_ERROR_INVALID_VALUE, "the node does not follow what is in the graph") : 0;
 }
 static CUresult add_condition(CUgraphNode *node, Graph *g, ConditionParams *c) {
-    static CUgraph bodies[64];
-    if (settings.version < since(c)) return NOT_SUPPORTED;
-    if (!c->handle || c->handle > n_conditions || !c->size || c->size > 64) return CUDA_ERROR_INVALID_VALUE;
+    static CUgraph bodies[MOST_BODIES];
+    CUresult r = settings.version < since(c) ? NOT_SUPPORTED : check_condition(g, c);
+    if (r) return r;
     Node *n = add_node(g, GRAPH_CONDITIONAL, (Work){.perform = NULL});
+    conditions[c->handle - 1].used = true;
     n->condition = c->handle;
     n->condition_type = c->type;
     n->n_bodies = c->size;
@@ -274,31 +324,82 @@ static CUresult add_condition(CUgraphNode *node, Graph *g, ConditionParams *c) {
     if (!n->bodies) abort();
     for (unsigned i = 0; i < c->size; i++) {
         n->bodies[i] = graph_new();
+        n->bodies[i]->around = g;
         bodies[i] = graph_handle(n->bodies[i]);
     }
     c->bodies = bodies;
     *node = n->handle;
+    if (stream_captures(g))
+        g->beside = n;
+    else
+        g->end = n;
     return 0;
 }
-static CUresult add_any(CUgraphNode *node, CUgraph handle, NodeParams *p) {
+/* What is not of the node's type must be zero. */
+static bool rest_is_zero(const NodeParams *p, size_t used) {
+    const char *at = (const char *)&p->of, *end = (const char *)(p + 1);
+    bool zero = !p->reserved[0] && !p->reserved[1] && !p->reserved[2];
+    for (at += used; at < end; at++) zero = zero && !*at;
+    return zero;
+}
+static CUresult add_any(CUgraphNode *node, CUgraph handle, const CUgraphNode *after, size_t n, NodeParams *p) {
     Graph *g = handle_object(GRAPH, handle);
     if (!g) return INVALID_HANDLE;
     if (p->type == GRAPH_KERNEL) return add_kernel(node, handle, &p->of.kernel);
-    if (p->type == GRAPH_CONDITIONAL) return add_condition(node, g, &p->of.condition);
-    return NOT_SUPPORTED;
+    if (p->type != GRAPH_CONDITIONAL) return NOT_SUPPORTED;
+    if (!rest_is_zero(p, sizeof p->of.condition))
+        return misused(CUDA_ERROR_INVALID_VALUE, "what follows the parameters is not zero");
+    return check_order(g, after, n) ?: add_condition(node, g, &p->of.condition);
 }
 API cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n, NodeParams *p) {
-    return done(begin(__func__, CURRENT) ?: add_any(node, graph, p));
+    return done(begin(__func__, CURRENT) ?: add_any(node, graph, after, n, p));
 }
 API cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, const void *edges, size_t n,
                       NodeParams *p) {
-    return done(begin(__func__, CURRENT) ?: add_any(node, graph, p));
+    return done(begin(__func__, CURRENT) ?: add_any(node, graph, after, n, p));
+}
+CUgraphNode graph_end(const Graph *g) { return g->end ? g->end->handle : NULL; }
+CUresult graph_follow(Graph *g, CUgraphNode handle) {
+    const Node *n = handle_object(NODE, handle);
+    if (!n) return INVALID_HANDLE;
+    g->end = n;
+    if (g->beside == n) g->beside = NULL;
+    return 0;
+}
+void graph_captured(Graph *g) {
+    if (g->beside) misused(0, "nothing follows the node that was added to the graph");
+    g->beside = NULL;
+}
+
+/* What a body may hold. */
+static CUresult check_body(const Graph *g) {
+    if (!g->first && settings.version < 12080)
+        return misused(CUDA_ERROR_INVALID_VALUE, "a body without nodes hangs before CUDA 12.8");
+    for (const Node *n = g->first; n; n = n->next) {
+        if (n->type == GRAPH_HOST) return misused(CUDA_ERROR_INVALID_VALUE, "a body calls a function of the host");
+        for (unsigned i = 0; i < n->n_bodies; i++) {
+            CUresult r = check_body(n->bodies[i]);
+            if (r) return r;
+        }
+    }
+    return 0;
+}
+static CUresult check_graph(const Graph *g) {
+    if (stream_captures(g)) return misused(CUDA_ERROR_INVALID_VALUE, "the graph is still captured");
+    for (uint64_t i = 0; i < n_conditions; i++)
+        if (conditions[i].graph == g && !conditions[i].used)
+            return misused(CUDA_ERROR_INVALID_VALUE, "a condition of the graph has no node");
+    CUresult r = 0;
+    for (const Node *n = g->first; n && !r; n = n->next)
+        for (unsigned i = 0; i < n->n_bodies && !r; i++) r = check_body(n->bodies[i]);
+    return r;
 }
 
 /* ---- graphs that can run */
 static CUresult instantiate(CUgraphExec *handle, CUgraph graph) {
     const Graph *g = handle_object(GRAPH, graph);
-    if (!g) return INVALID_HANDLE;
+    CUresult r = g ? check_graph(g) : INVALID_HANDLE;
+    if (r) return r;
     *handle = handle_new(EXEC, current_device(), exec_copy(g));
     return 0;
 }

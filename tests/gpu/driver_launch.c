@@ -44,6 +44,10 @@ static CUresult check_target(const char *text, int device, char *log, size_t siz
                  version / 10, version % 10, versions[i].ptx / 10, versions[i].ptx % 10);
         return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     }
+    if (settings.version < CONDITIONS_SINCE && strstr(text, "cudaGraphSetConditional")) {
+        snprintf(log, size, "ptxas fatal : Unresolved extern function 'cudaGraphSetConditional'");
+        return CUDA_ERROR_INVALID_PTX;
+    }
     if (target <= devices[device].sm) return 0;
     snprintf(log, size,
              "ptxas fatal : SM version specified by .target is higher than default SM version assumed: sm_%d", target);

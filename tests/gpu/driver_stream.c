@@ -48,6 +48,11 @@ bool stream_capturing(void) {
             return true;
     return false;
 }
+bool stream_captures(const Graph *g) {
+    for (const Stream *s = streams; s; s = s->next)
+        if (s->capture == g) return true;
+    return false;
+}
 
 /* ---- work */
 void work_free(Work *w) {
@@ -323,6 +328,7 @@ API cuStreamWaitEvent(CUstream stream, CUevent handle, unsigned flags) {
 }
 
 /* ---- capture */
+enum { CAPTURE_ACTIVE = 1, CAPTURE_SET = 1 };
 static CUresult capture(CUstream handle, Graph *into, int mode, const char *name) {
     Stream *s = stream_of(handle, name);
     if (!s) return INVALID_HANDLE;
@@ -341,6 +347,7 @@ API cuStreamBeginCapture_v2(CUstream handle, int mode) {
 }
 static CUresult capture_into(CUstream handle, CUgraph graph, int mode, const char *name) {
     Graph *g = handle_object(GRAPH, graph);
+    if (settings.version < CONDITIONS_SINCE) return NOT_SUPPORTED;
     return g ? capture(handle, g, mode, name) : INVALID_HANDLE;
 }
 API cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode *after, const void *edges, size_t n,
@@ -360,6 +367,7 @@ static CUresult end_capture(CUstream handle, CUgraph *graph, const char *name) {
         other->capture = NULL;
         other->capture_origin = other->invalid = false;
     }
+    graph_captured(g);
     if (invalid && !s->captured_into) graph_free(g);
     if (invalid) return CAPTURE_INVALIDATED;
     *graph = graph_handle(g);
@@ -370,6 +378,36 @@ API cuStreamEndCapture(CUstream handle, CUgraph *graph) {
     CUresult r = begin(__func__, CURRENT), ended = end_capture(handle, graph, __func__);
     if (r && *graph) graph_destroy(*graph), *graph = NULL;
     return done(r ?: ended);
+}
+static CUresult capture_info(CUstream handle, int *status, CUgraph *graph, const CUgraphNode **nodes, size_t *n,
+                             const char *name) {
+    static CUgraphNode last;
+    Stream *s = stream_of(handle, name);
+    if (!s) return INVALID_HANDLE;
+    if (settings.version < CONDITIONS_SINCE) return NOT_SUPPORTED;
+    *status = !s->capture ? 0 : s->invalid ? 2 : CAPTURE_ACTIVE;
+    if (*status != CAPTURE_ACTIVE) return 0;
+    last = graph_end(s->capture);
+    if (graph) *graph = graph_handle(s->capture);
+    if (nodes) *nodes = &last;
+    if (n) *n = last ? 1 : 0;
+    return 0;
+}
+API cuStreamGetCaptureInfo_v3(CUstream handle, int *status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
+                              const void **edges, size_t *n) {
+    return done(begin(__func__, CURRENT) ?: capture_info(handle, status, graph, nodes, n, __func__));
+}
+static CUresult update_capture(CUstream handle, const CUgraphNode *nodes, size_t n, unsigned flags, const char *name) {
+    Stream *s = stream_of(handle, name);
+    if (!s) return INVALID_HANDLE;
+    if (settings.version < CONDITIONS_SINCE) return NOT_SUPPORTED;
+    if (!s->capture) return ILLEGAL_STATE;
+    if (n != 1 || flags > CAPTURE_SET) return CUDA_ERROR_INVALID_VALUE;
+    return graph_follow(s->capture, nodes[0]);
+}
+API cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode *nodes, const void *edges, size_t n,
+                                         unsigned flags) {
+    return done(begin(__func__, CURRENT) ?: update_capture(handle, nodes, n, flags, __func__));
 }
 static CUresult is_capturing(CUstream handle, int *status, const char *name) {
     const Stream *s = stream_of(handle, name);

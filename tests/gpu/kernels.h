@@ -5,7 +5,9 @@
 /* VERSION and TARGET as text: "7.0", "sm_80" */
 #define KERNELS(VERSION, TARGET)                                                                                       \
     ".version " VERSION "\n.target " TARGET                                                                            \
-    "\n.address_size 64\n" KERNEL_AXPY KERNEL_LOOKUP KERNEL_COUNT KERNEL_REVERSE KERNEL_FAULT KERNEL_LOOP
+    "\n.address_size 64\n" KERNEL_AXPY KERNEL_LOOKUP KERNEL_COUNT KERNEL_REVERSE KERNEL_FAULT
+/* One that sets a condition, for drivers that have them. */
+#define KERNELS_LOOP ".version 7.0\n.target sm_80\n.address_size 64\n" KERNEL_LOOP
 
 /* i = block * threads + thread; ends the thread if i >= n, which is in %rd9 */
 #define KERNEL_INDEX                                                                                                   \
