@@ -133,9 +133,12 @@ static int32_t record(Call *c, CUgraph *graph) {
     int32_t status = CU(c->device, cuStreamBeginCapture_v2, c->lane->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     if (status) return status;
     c->stream = c->lane->stream;
+    c->recording = true;
     status = jaxcc_rt_cuda_body(body, c, NULL, c);
     int32_t ended = CU(c->device, cuStreamEndCapture, c->stream, graph);
     c->stream = stream;
+    c->recording = false;
+    c->noted = 0;
     return status ? status : ended;
 }
 static int32_t make_graph(Call *c, Graph *g) {
@@ -154,14 +157,21 @@ static int32_t make_graph(Call *c, Graph *g) {
 }
 /* What cannot be recorded is enqueued as it is. */
 static int32_t enqueue_graph(Call *c) {
-    Graph *g = jaxcc_rt_cuda_graph_take(c->device, c->program, c->words);
+    Graphs *all = &c->device->calls;
+    size_t bytes = (size_t)(c->program->n_dims + n_arrays(c->program)) * sizeof *c->words;
+    Graph *g = jaxcc_rt_cuda_graph_take(c->device, all, c->program, c->words, bytes, false);
     bool made = g && (g->run || !make_graph(c, g));
     int32_t status = made ? jaxcc_rt_cuda_graph_launch(c->device, g, c->stream) : enqueue(c);
     if (g && made && !status)
-        jaxcc_rt_cuda_graph_give(c->device, g);
+        jaxcc_rt_cuda_graph_give(c->device, all, g);
     else if (g)
         jaxcc_rt_cuda_graph_drop(c->device, g);
     return status;
+}
+static bool as_graph(Call *c) {
+    int64_t flags = c->program->flags;
+    if (!on_device(c) || !(flags & JAXCC_RT_CUDA_GRAPH)) return false;
+    return !(flags & JAXCC_RT_CUDA_LOOPS) || jaxcc_rt_cuda_loops_ready(c);
 }
 void jaxcc_rt_cuda_give_back(Call *c, bool idle, bool good) {
     for (Block *b = c->blocks, *next; b; b = next) {
@@ -185,7 +195,7 @@ int32_t jaxcc_rt_cuda_run(const jaxcc_rt_cuda_program *p, void **words, const in
     if (!status) status = jaxcc_rt_cuda_enter(c.device);
     if (status) return status;
     status = begin(&c);
-    if (!status) status = on_device(&c) && p->flags & JAXCC_RT_CUDA_GRAPH ? enqueue_graph(&c) : enqueue(&c);
+    if (!status) status = as_graph(&c) ? enqueue_graph(&c) : enqueue(&c);
     end(&c, status);
     jaxcc_rt_cuda_leave();
     return status;
@@ -211,70 +221,17 @@ int32_t jaxcc_rt_cuda_peek(const jaxcc_rt_cuda_program *p, int64_t k, void *to, 
 }
 
 /* ---- what the body calls */
-static void fail_launch(jaxcc_rt_heap *h, const jaxcc_rt_cuda_kernel *k, CUresult r) {
-    char what[96];
-    snprintf(what, sizeof what, "the launch of kernel '%s'", k->name);
-    must(h, jaxcc_rt_cuda_failed(call_of(h)->device, r, what));
-}
-void jaxcc_rt_cuda_launch(jaxcc_rt_heap *h, int64_t kernel, const void *context, int64_t x, int64_t y, int64_t z,
-                          int64_t threads, int64_t shared) {
-    Call *c = call_of(h);
-    const jaxcc_rt_cuda_kernel *k = &c->program->library->kernels[kernel];
-    void *parameters[] = {(void *)context};
-    if (x <= 0 || y <= 0 || z <= 0) return;
-    if (x > INT32_MAX || y > UINT16_MAX || z > UINT16_MAX)
-        jaxcc_rt_stop(h, JAXCC_DIMENSION, "kernel '%s' needs more blocks than a GPU has: %lld x %lld x %lld", k->name,
-                      (long long)x, (long long)y, (long long)z);
-    jaxcc_rt_cuda_launched(c->last = k);
-    CUresult r = jaxcc_rt_cuda.cuLaunchKernel(c->loaded->functions[kernel], (unsigned)x, (unsigned)y, (unsigned)z,
-                                              (unsigned)threads, 1, 1, (unsigned)shared, c->stream,
-                                              k->context ? parameters : NULL, NULL);
-    if (r) fail_launch(h, k, r);
-}
-void jaxcc_rt_cuda_sortable(jaxcc_rt_heap *h, const char *what, int64_t n) {
-    if (n > UINT32_MAX)
-        jaxcc_rt_stop(h, JAXCC_DIMENSION, "%s: %lld elements are too many to be sorted on a GPU", what, (long long)n);
-}
-void *jaxcc_rt_cuda_constant(jaxcc_rt_heap *h, int64_t number) {
-    return pointer(call_of(h)->loaded->constants[number]);
-}
-void jaxcc_rt_cuda_copy(jaxcc_rt_heap *h, void *to, const void *from, int64_t bytes) {
-    Call *c = call_of(h);
-    if (bytes <= 0 || to == from) return;
-    must(h, CU(c->device, cuMemcpyDtoDAsync_v2, address(to), address(from), (size_t)bytes, c->stream));
-}
-static void fill_words(jaxcc_rt_heap *h, CUdeviceptr to, int64_t value, int64_t n) {
-    Call *c = call_of(h);
-    must(h, CU(c->device, cuMemsetD32Async, to, (uint32_t)value, (size_t)n, c->stream));
-}
-void jaxcc_rt_cuda_fill(jaxcc_rt_heap *h, void *to, int64_t value, int64_t width, int64_t n) {
-    Call *c = call_of(h);
-    CUdeviceptr at = address(to);
-    int64_t high = (int64_t)((uint64_t)value >> 32);
-    if (n <= 0) return;
-    switch (width) {
-    case 1: must(h, CU(c->device, cuMemsetD8Async, at, (unsigned char)value, (size_t)n, c->stream)); return;
-    case 2: must(h, CU(c->device, cuMemsetD16Async, at, (unsigned short)value, (size_t)n, c->stream)); return;
-    case 4: fill_words(h, at, value, n); return;
-    default:
-        if (high == (int64_t)(uint32_t)value) {
-            fill_words(h, at, value, 2 * n);
-            return;
-        }
-        assert(n == 1);
-        fill_words(h, at, value, 1);
-        fill_words(h, at + 4, high, 1);
-    }
-}
 void jaxcc_rt_cuda_upload(jaxcc_rt_heap *h, void *to, const void *from, int64_t bytes) {
     Call *c = call_of(h);
     void *host = (void *)from;
+    assert(!c->noted);
     if (bytes <= 0) return;
     must(h, jaxcc_rt_cuda_take_lane(c));
     must(h, jaxcc_rt_cuda_copy_in(c->device, c->lane, c->stream, area(&host, &bytes, 1), address(to)));
 }
 void jaxcc_rt_cuda_read(jaxcc_rt_heap *h, void *to, const void *from, int64_t bytes) {
     Call *c = call_of(h);
+    assert(!c->noted);
     if (bytes <= 0) return;
     must(h, jaxcc_rt_cuda_take_lane(c));
     must(h, jaxcc_rt_cuda_copy_out(c->device, c->lane, c->stream, area(&to, &bytes, 1), address(from)));

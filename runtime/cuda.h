@@ -52,6 +52,7 @@ typedef struct {
 /* ---- calls */
 enum {
     JAXCC_RT_CUDA_DEVICE_POINTERS = 1, /* arrays are memory of the device; the call does not wait for its end */
+    JAXCC_RT_CUDA_LOOPS = 4,           /* the body calls jaxcc_rt_cuda_turns */
     JAXCC_RT_CUDA_GRAPH = 2            /* the body only launches, copies and fills, and so for all calls whose words are
                                           equal: with device pointers its work is kept as a graph */
 };
@@ -101,6 +102,13 @@ void jaxcc_rt_cuda_map(jaxcc_rt_heap *, void *to, const void *array, const jaxcc
 
 /* Ends the call unless rows of n elements can be sorted there: their places are numbers of 32 bits. `what` sorts them. */
 void jaxcc_rt_cuda_sortable(jaxcc_rt_heap *, const char *what, int64_t n);
+
+/* A loop that a predicate in memory of the device ends, a byte that its test computes. The body enqueues the test and calls
+   this with turns = 0; then, as long as the result is not 0, as many turns as it says, each the work of a turn and the
+   test, and calls this with their number. At most `most` turns follow each other so, which must change nothing when the
+   predicate is false. They launch, copy and fill only, the same in each turn. Waits now and then, or never: the turn
+   need not be enqueued. */
+int64_t jaxcc_rt_cuda_turns(jaxcc_rt_heap *, const void *predicate, int64_t turns, int64_t most);
 
 /* The library's constant of that number, on the device. */
 void *jaxcc_rt_cuda_constant(jaxcc_rt_heap *, int64_t number);

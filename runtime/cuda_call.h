@@ -18,6 +18,8 @@ typedef struct Call {
     CUdeviceptr outputs;              /* with host pointers: what is copied out at the end */
     struct Late *late;                /* outputs of computed sizes */
     const jaxcc_rt_cuda_kernel *last; /* launched */
+    int64_t noted;                    /* bytes of notes; 0: work is enqueued */
+    bool recording;                   /* as a graph */
     bool started;                     /* there may be work on the stream */
     bool good;                        /* of one device of several: its stream has come to its end */
     struct Call *whole;               /* the call that it is a part of; NULL: it is a call */
@@ -41,6 +43,26 @@ static inline Area area(void **pointers, const int64_t *bytes, int64_t n) {
 
 /* What one device of a program for several does. */
 const Call *jaxcc_rt_cuda_member(const jaxcc_rt_comm *);
+/* What the body does to the device (cuda_task.c). `bytes`: of what is behind it, a kernel's parameter, a turn. */
+typedef struct {
+    enum { TASK_LAUNCH, TASK_COPY, TASK_FILL, TASK_LOOP } kind;
+    int32_t unused; /* 0: notes are compared byte by byte */
+    int64_t bytes;
+    const jaxcc_rt_cuda_kernel *kernel;
+    CUfunction function;
+    int64_t x, y, z, threads, shared;
+    CUdeviceptr to, from; /* from: also the address of a loop's predicate */
+    int64_t n, value, width;
+} Task;
+/* From now on work is noted: that of a turn of a loop. */
+void jaxcc_rt_cuda_note_loop(jaxcc_rt_heap *, const void *predicate);
+/* No more: the loop with the notes of its turn, which stay until there are others; their bytes in all. */
+const Task *jaxcc_rt_cuda_noted(Call *, int64_t *bytes);
+/* Does on the stream what is noted of the turn. */
+int32_t jaxcc_rt_cuda_do_turn(Call *, const Task *loop, CUstream);
+/* Can loops be recorded on the call's device (cuda_loop.c)? */
+bool jaxcc_rt_cuda_loops_ready(Call *);
+
 /* A lane, if the call has none. */
 int32_t jaxcc_rt_cuda_take_lane(Call *);
 int32_t jaxcc_rt_cuda_take_block(Call *, int64_t bytes, const char *hint, CUdeviceptr *);

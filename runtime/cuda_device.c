@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEVICES = 64 };
+enum { MOST_DEVICES = 64, MOST_CALLS = 16, MOST_LOOPS = 64 }; /* graphs: of calls, of loops */
 static struct {
     pthread_mutex_t lock;
     _Atomic(Device *) at[MOST_DEVICES];
@@ -102,7 +102,11 @@ static int32_t attributes(Device *d) {
 static int32_t device_open(int ordinal, Device **out) {
     Device *d = malloc(sizeof *d);
     if (!d) return jaxcc_rt_fail_text(JAXCC_MEMORY, "no memory");
-    *d = (Device){.ordinal = ordinal, .lock = PTHREAD_MUTEX_INITIALIZER, .loading = PTHREAD_MUTEX_INITIALIZER};
+    *d = (Device){.ordinal = ordinal,
+                  .lock = PTHREAD_MUTEX_INITIALIZER,
+                  .loading = PTHREAD_MUTEX_INITIALIZER,
+                  .calls.most = MOST_CALLS,
+                  .loops.most = MOST_LOOPS};
     int32_t status = CU(d, cuDeviceGet, &d->number, ordinal);
     if (!status) status = attributes(d);
     if (!status) status = CU(d, cuDevicePrimaryCtxRetain, &d->context, d->number);

@@ -16,6 +16,7 @@ typedef struct Block {
     CUevent done;
     bool pending;
 } Block;
+enum { JAXCC_RT_CUDA_NESTED = 1 }; /* loops in loops that are recorded */
 /* What one call at a time uses: a stream; two pinned blocks of the host, which large arrays pass through in turn; room for
    the pointers of its outputs; an event that other streams wait for, NULL until it is needed. `busy`: until `done` the
    device may still use the block. */
@@ -30,6 +31,9 @@ typedef struct Lane {
     CUstream stream;
     Half half[2];
     CUevent mark;
+    CUstream inner[JAXCC_RT_CUDA_NESTED]; /* where turns of loops are recorded; NULL until they are needed */
+    char *notes;                          /* of such a turn (cuda_task.c) */
+    int64_t notes_room;
     void **outputs;
     int64_t n_outputs;
     void *solver; /* of cuda_solver.c; NULL until it is needed */
@@ -45,16 +49,20 @@ typedef struct Loaded {
     CUdeviceptr memory, *constants;
     CUfunction *functions;
 } Loaded;
-/* What calls with these words enqueue. */
+/* What calls with these words enqueue, or a loop with this turn. */
 typedef struct Graph {
     struct Graph *next;
-    void (*body)(void *words, jaxcc_rt_heap *);
-    CUgraphExec run;                  /* NULL: it has not been recorded */
-    Block *workspace;                 /* that it uses, or NULL */
-    const jaxcc_rt_cuda_kernel *last; /* that it launches, or NULL */
-    size_t bytes;                     /* of the words: dimensions, inputs and outputs */
+    void (*body)(void *words, jaxcc_rt_heap *); /* of the program */
+    CUgraphExec run;                            /* NULL: it has not been recorded */
+    Block *workspace;                           /* that it uses, or NULL */
+    const jaxcc_rt_cuda_kernel *last;           /* that it launches, or NULL */
+    size_t bytes;                               /* of the words: dimensions, inputs and outputs; notes of the turn */
     void *words[];
 } Graph;
+typedef struct {
+    Graph *first;
+    int64_t n, most; /* with those that are not recorded yet */
+} Graphs;
 typedef struct Device {
     int ordinal, sm, most_shared; /* sm: 10 * major + minor */
     CUdevice number;
@@ -63,11 +71,14 @@ typedef struct Device {
     pthread_mutex_t lock, loading; /* lock: of what follows */
     Block *blocks;
     Lane *lanes;
-    Graph *graphs;
-    int64_t n_blocks, n_lanes, n_graphs;
+    Graphs calls, loops;
+    int64_t n_blocks, n_lanes;
     Loaded *loaded;
-    _Atomic uint64_t peers; /* those whose memory it has asked to reach, a bit each */
-    _Atomic bool failed;    /* for good: why says how */
+    CUmodule conditions; /* sets the conditions of loops; NULL until one is recorded */
+    CUfunction set_condition;
+    _Atomic int loops_failed; /* to be recorded: after some no more are tried */
+    _Atomic uint64_t peers;   /* those whose memory it has asked to reach, a bit each */
+    _Atomic bool failed;      /* for good: why says how */
     char why[256];
 } Device;
 
@@ -109,6 +120,10 @@ void jaxcc_rt_cuda_block_put(Device *, Block *);
 int32_t jaxcc_rt_cuda_alloc(Device *, int64_t bytes, const char *hint, CUdeviceptr *);
 int32_t jaxcc_rt_cuda_lane_take(Device *, Lane **);
 /* Copies the pointers to the lane. */
+/* Makes the streams where turns of loops are recorded. */
+int32_t jaxcc_rt_cuda_lane_inner(Device *, Lane *);
+/* Room for so many bytes of notes, with those that are there. */
+int32_t jaxcc_rt_cuda_lane_notes(Lane *, int64_t bytes);
 int32_t jaxcc_rt_cuda_lane_keep(Lane *, void *const *outputs, int64_t n);
 /* Marks how far the stream has come. */
 int32_t jaxcc_rt_cuda_lane_mark(Device *, Lane *, CUstream);
@@ -133,11 +148,13 @@ int32_t jaxcc_rt_cuda_copy_in(Device *, Lane *, CUstream, Area, CUdeviceptr to);
 int32_t jaxcc_rt_cuda_copy_out(Device *, Lane *, CUstream, Area, CUdeviceptr from);
 
 /* ---- graphs (cuda_graph.c) */
-/* That of a call with these words, to be recorded if `run` is NULL. NULL: it is the first such call, or another one has it. */
-Graph *jaxcc_rt_cuda_graph_take(Device *, const jaxcc_rt_cuda_program *, void *const *words);
+/* That of a call with these words, to be recorded if `run` is NULL. NULL: it is the first such call, or another one has
+   it; `at_once`: also the first one gets it, if there is room for more. */
+Graph *jaxcc_rt_cuda_graph_take(Device *, Graphs *, const jaxcc_rt_cuda_program *, const void *words, size_t bytes,
+                                bool at_once);
 int32_t jaxcc_rt_cuda_graph_launch(Device *, Graph *, CUstream);
 /* Back for the next call, or not to be used again. */
-void jaxcc_rt_cuda_graph_give(Device *, Graph *);
+void jaxcc_rt_cuda_graph_give(Device *, Graphs *, Graph *);
 void jaxcc_rt_cuda_graph_drop(Device *, Graph *);
 void jaxcc_rt_cuda_release_graphs(Device *);
 

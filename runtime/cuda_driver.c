@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -68,17 +69,18 @@ int32_t jaxcc_rt_cuda_gpu_of(const void *p, int *ordinal) {
 static const struct {
     const char *name;
     size_t at; /* in the driver's struct */
-    int later; /* older drivers do not have it */
+    bool in_all_drivers;
 } functions[] = {
-#define CUDA(name, ...) {#name, offsetof(jaxcc_rt_cuda_driver, name), 0},
-#define CUDA_12(name, ...) {#name, offsetof(jaxcc_rt_cuda_driver, name), 1},
+#define CUDA(name, ...) {#name, offsetof(jaxcc_rt_cuda_driver, name), true},
+#define CUDA_12(name, ...) {#name, offsetof(jaxcc_rt_cuda_driver, name), false},
+#define CUDA_LOOPS(name, ...) {#name, offsetof(jaxcc_rt_cuda_driver, name), false},
 #include "cuda_driver.def"
 #undef CUDA
 };
 static int32_t find_functions(void *library) {
     for (unsigned i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *f = dlsym(library, functions[i].name);
-        if (!f && !functions[i].later)
+        if (!f && functions[i].in_all_drivers)
             return jaxcc_rt_fail(JAXCC_MISSING, "NVIDIA's driver is too old: libcuda.so.1 has no %s",
                                  functions[i].name);
         memcpy((char *)&jaxcc_rt_cuda + functions[i].at, &f, sizeof f);

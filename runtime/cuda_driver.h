@@ -22,7 +22,8 @@ enum {
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_INVALID_PTX = 218,
     CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
-    CUDA_ERROR_NOT_READY = 600
+    CUDA_ERROR_NOT_READY = 600,
+    CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901
 };
 enum {
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
@@ -34,8 +35,25 @@ enum {
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
     CU_STREAM_NON_BLOCKING = 1,
     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+    CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
+    CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
+    CU_GRAPH_COND_ASSIGN_DEFAULT = 1,
+    CU_GRAPH_COND_TYPE_WHILE = 1,
+    CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
     CU_EVENT_DISABLE_TIMING = 2
 };
+
+/* CUgraphNodeParams of a node with a condition */
+typedef struct {
+    int32_t type, reserved[3];
+    uint64_t condition;
+    int32_t kind;
+    uint32_t n_bodies;
+    CUgraph *bodies; /* the driver's */
+    CUcontext context;
+    int64_t rest[26]; /* 0 */
+} jaxcc_rt_cuda_node;
+_Static_assert(sizeof(jaxcc_rt_cuda_node) == 256, "CUgraphNodeParams has 256 bytes");
 
 typedef struct {
 #define CUDA(name, ...) CUresult (*name)(__VA_ARGS__);

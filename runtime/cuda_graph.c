@@ -5,62 +5,69 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_GRAPHS = 16 }; /* on a device, with those that are not recorded yet */
-
 void jaxcc_rt_cuda_graph_drop(Device *d, Graph *g) {
     if (g->run) jaxcc_rt_cuda.cuGraphExecDestroy(g->run);
     if (g->workspace) jaxcc_rt_cuda_block_put(d, g->workspace);
     free(g);
 }
-void jaxcc_rt_cuda_graph_give(Device *d, Graph *g) {
+void jaxcc_rt_cuda_graph_give(Device *d, Graphs *all, Graph *g) {
     Graph *old = NULL;
     pthread_mutex_lock(&d->lock);
-    g->next = d->graphs;
-    d->graphs = g;
-    if (++d->n_graphs > MOST_GRAPHS) {
-        Graph **last = &d->graphs;
+    g->next = all->first;
+    all->first = g;
+    if (++all->n > all->most) {
+        Graph **last = &all->first;
         while ((*last)->next) last = &(*last)->next;
         old = *last;
         *last = NULL;
-        d->n_graphs--;
+        all->n--;
     }
     pthread_mutex_unlock(&d->lock);
     if (old) jaxcc_rt_cuda_graph_drop(d, old);
 }
-void jaxcc_rt_cuda_release_graphs(Device *d) {
+static void release(Device *d, Graphs *all) {
     pthread_mutex_lock(&d->lock);
-    Graph *all = d->graphs;
-    d->graphs = NULL;
-    d->n_graphs = 0;
+    Graph *g = all->first;
+    all->first = NULL;
+    all->n = 0;
     pthread_mutex_unlock(&d->lock);
-    for (Graph *next; all; all = next) {
-        next = all->next;
-        jaxcc_rt_cuda_graph_drop(d, all);
+    for (Graph *next; g; g = next) {
+        next = g->next;
+        jaxcc_rt_cuda_graph_drop(d, g);
     }
 }
-static Graph *find(Device *d, const jaxcc_rt_cuda_program *p, const void *words, size_t bytes) {
+void jaxcc_rt_cuda_release_graphs(Device *d) {
+    release(d, &d->calls);
+    release(d, &d->loops);
+}
+/* full: there is no room for one more. */
+static Graph *find(Device *d, Graphs *all, const jaxcc_rt_cuda_program *p, const void *words, size_t bytes,
+                   bool *full) {
     pthread_mutex_lock(&d->lock);
-    Graph **at = &d->graphs;
+    Graph **at = &all->first;
     while (*at && ((*at)->body != p->body || (*at)->bytes != bytes || memcmp((*at)->words, words, bytes) != 0))
         at = &(*at)->next;
     Graph *found = *at;
     if (found) {
         *at = found->next;
-        d->n_graphs--;
+        all->n--;
     }
+    *full = all->n >= all->most;
     pthread_mutex_unlock(&d->lock);
     return found;
 }
-Graph *jaxcc_rt_cuda_graph_take(Device *d, const jaxcc_rt_cuda_program *p, void *const *words) {
-    size_t bytes = (size_t)(p->n_dims + p->n_in + p->n_out) * sizeof *words;
-    Graph *g = find(d, p, words, bytes);
+Graph *jaxcc_rt_cuda_graph_take(Device *d, Graphs *all, const jaxcc_rt_cuda_program *p, const void *words, size_t bytes,
+                                bool at_once) {
+    bool full;
+    Graph *g = find(d, all, p, words, bytes, &full);
     if (g) return g;
     g = calloc(1, sizeof *g + bytes);
     if (!g) return NULL;
     g->body = p->body;
     g->bytes = bytes;
     if (bytes) memcpy(g->words, words, bytes);
-    jaxcc_rt_cuda_graph_give(d, g);
+    if (at_once && !full) return g;
+    jaxcc_rt_cuda_graph_give(d, all, g);
     return NULL;
 }
 /* Whoever had the workspace last may have used it on another stream. */

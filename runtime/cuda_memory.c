@@ -142,7 +142,10 @@ static void lane_free(Lane *l) {
         if (l->half[i].done) jaxcc_rt_cuda.cuEventDestroy_v2(l->half[i].done);
     }
     if (l->mark) jaxcc_rt_cuda.cuEventDestroy_v2(l->mark);
+    for (int i = 0; i < JAXCC_RT_CUDA_NESTED; i++)
+        if (l->inner[i]) jaxcc_rt_cuda.cuStreamDestroy_v2(l->inner[i]);
     if (l->stream) jaxcc_rt_cuda.cuStreamDestroy_v2(l->stream);
+    free(l->notes);
     free(l->outputs);
     free(l);
 }
@@ -173,6 +176,22 @@ int32_t jaxcc_rt_cuda_lane_take(Device *d, Lane **out) {
     else
         *out = l;
     return status;
+}
+int32_t jaxcc_rt_cuda_lane_inner(Device *d, Lane *l) {
+    int32_t status = 0;
+    for (int i = 0; i < JAXCC_RT_CUDA_NESTED && !status; i++)
+        if (!l->inner[i]) status = CU(d, cuStreamCreate, &l->inner[i], CU_STREAM_NON_BLOCKING);
+    return status;
+}
+int32_t jaxcc_rt_cuda_lane_notes(Lane *l, int64_t bytes) {
+    enum { LEAST = 4096 };
+    if (bytes <= l->notes_room) return 0;
+    int64_t room = bytes < LEAST ? LEAST : 2 * bytes;
+    char *more = realloc(l->notes, (size_t)room);
+    if (!more) return fail_host_memory();
+    l->notes = more;
+    l->notes_room = room;
+    return 0;
 }
 int32_t jaxcc_rt_cuda_lane_keep(Lane *l, void *const *outputs, int64_t n) {
     if (n > l->n_outputs) {

@@ -153,4 +153,5 @@ void jaxcc_rt_cuda_unload(Device *d) {
         loaded_free(l);
     }
     d->loaded = NULL;
+    if (d->conditions) jaxcc_rt_cuda.cuModuleUnload(d->conditions);
 }

@@ -11,34 +11,21 @@
 #include <unistd.h>
 
 typedef void *Handle;
-/* CUDA_KERNEL_NODE_PARAMS_v2; CUgraphNodeParams of a condition */
+/* CUDA_KERNEL_NODE_PARAMS_v2 */
 typedef struct {
     CUfunction function;
     unsigned dims[6], shared;
     void **parameters, **extra, *kernel, *context;
 } KernelParams;
-typedef struct {
-    int type, reserved[3];
-    uint64_t handle;
-    int kind;
-    unsigned size;
-    Handle *bodies;
-    CUcontext context;
-    long long rest[29 - 4 + 1];
-} ConditionParams;
+typedef jaxcc_rt_cuda_node ConditionParams;
 
 #define MORE(X)                                                                                                        \
-    X(cuStreamBeginCaptureToGraph, CUstream, Handle, Handle *, void *, size_t, int)                                    \
-    X(cuStreamGetCaptureInfo_v3, CUstream, int *, uint64_t *, CUgraph *, Handle **, void **, size_t *)                 \
-    X(cuStreamUpdateCaptureDependencies_v2, CUstream, Handle *, void *, size_t, unsigned)                              \
     X(cuLaunchHostFunc, CUstream, void (*)(void *), void *)                                                            \
     X(cuStreamIsCapturing, CUstream, int *)                                                                            \
     X(cuGraphCreate, CUgraph *, unsigned)                                                                              \
     X(cuGraphGetNodes, Handle, Handle *, size_t *)                                                                     \
     X(cuGraphKernelNodeGetParams_v2, Handle, KernelParams *)                                                           \
     X(cuGraphExecKernelNodeSetParams_v2, Handle, Handle, const KernelParams *)                                         \
-    X(cuGraphConditionalHandleCreate, uint64_t *, Handle, CUcontext, unsigned, unsigned)                               \
-    X(cuGraphAddNode_v2, Handle *, Handle, Handle *, void *, size_t, ConditionParams *)                                \
     X(cuMemAllocAsync, CUdeviceptr *, size_t, CUstream)                                                                \
     X(cuMemFreeAsync, CUdeviceptr, CUstream)                                                                           \
     X(cuDeviceGetDefaultMemPool, Handle *, CUdevice)                                                                   \
@@ -348,14 +335,14 @@ typedef struct {
     CUmodule module;
     CUgraph graph, body;
     uint64_t condition;
-    Handle node;
+    CUgraphNode node;
 } Loop;
 static void loop_open(Loop *l) {
     OK(cu.cuModuleLoadDataEx(&l->module, KERNELS_LOOP, 0, NULL, NULL));
     OK(cu.cuModuleGetFunction(&loop, l->module, "loop"));
     OK(cu.cuGraphCreate(&l->graph, 0));
     OK(cu.cuGraphConditionalHandleCreate(&l->condition, l->graph, context, 1, 1));
-    ConditionParams p = {.type = 13, .handle = l->condition, .kind = 1, .size = 1, .context = context};
+    ConditionParams p = {.type = 13, .condition = l->condition, .kind = 1, .n_bodies = 1, .context = context};
     OK(cu.cuGraphAddNode_v2(&l->node, l->graph, NULL, NULL, 0, &p));
     l->body = p.bodies[0];
 }
@@ -393,7 +380,8 @@ static void captured_conditions(void) {
     CUstream other;
     CUgraph graph, body;
     CUgraphExec run;
-    Handle *nodes, node;
+    const CUgraphNode *nodes;
+    CUgraphNode node;
     int status = 0;
     size_t n = 9;
     loop_open(&l);
@@ -408,7 +396,7 @@ static void captured_conditions(void) {
     OK(cu.cuGraphConditionalHandleCreate(&l.condition, graph, context, 1, 1));
     OK(cu.cuStreamGetCaptureInfo_v3(stream, &status, NULL, &graph, &nodes, NULL, &n));
     TRUE(n == 1);
-    ConditionParams p = {.type = 13, .handle = l.condition, .kind = 1, .size = 1, .context = context};
+    ConditionParams p = {.type = 13, .condition = l.condition, .kind = 1, .n_bodies = 1, .context = context};
     OK(cu.cuGraphAddNode_v2(&node, graph, nodes, NULL, n, &p));
     OK(cu.cuStreamUpdateCaptureDependencies_v2(stream, &node, NULL, 1, 1));
     OK(cu.cuStreamBeginCaptureToGraph(other, p.bodies[0], NULL, NULL, 0, 1));
@@ -430,7 +418,8 @@ static void nested_conditions(void) {
     Loop l;
     CUgraph body;
     CUgraphExec run;
-    Handle *nodes, node;
+    const CUgraphNode *nodes;
+    CUgraphNode node;
     uint64_t inner;
     int status;
     size_t n;
@@ -443,7 +432,7 @@ static void nested_conditions(void) {
     OK(turn(stream, 3, inner));
     OK(cu.cuStreamGetCaptureInfo_v3(stream, &status, NULL, &body, &nodes, NULL, &n));
     TRUE(body == l.body && n == 1);
-    ConditionParams p = {.type = 13, .handle = inner, .kind = 1, .size = 1, .context = context};
+    ConditionParams p = {.type = 13, .condition = inner, .kind = 1, .n_bodies = 1, .context = context};
     OK(cu.cuGraphAddNode_v2(&node, body, nodes, NULL, n, &p));
     OK(cu.cuStreamUpdateCaptureDependencies_v2(stream, &node, NULL, 1, 1));
     OK(cu.cuStreamBeginCaptureToGraph(other, p.bodies[0], NULL, NULL, 0, 1));
@@ -466,12 +455,13 @@ static void wrong_conditions(void) {
     Loop l;
     CUgraph body, other;
     CUgraphExec run;
-    Handle node, *nodes;
+    const CUgraphNode *nodes;
+    CUgraphNode node;
     uint64_t condition;
     int status;
     size_t n;
     loop_open(&l);
-    ConditionParams p = {.type = 13, .handle = l.condition, .kind = 1, .size = 1, .context = context}, q = p;
+    ConditionParams p = {.type = 13, .condition = l.condition, .kind = 1, .n_bodies = 1, .context = context}, q = p;
     IS(cu.cuGraphAddNode_v2(&node, l.graph, &l.node, NULL, 1, &p), 1); /* of two nodes */
     OK(cu.cuGraphCreate(&other, 0));
     IS(cu.cuGraphAddNode_v2(&node, other, NULL, NULL, 0, &p), 1); /* of another graph */
@@ -479,7 +469,7 @@ static void wrong_conditions(void) {
     IS(cu.cuGraphInstantiateWithFlags(&run, other, 0), 1); /* of no node */
     OK(cu.cuGraphDestroy(other));
     OK(cu.cuGraphConditionalHandleCreate(&condition, l.graph, context, 1, 1));
-    p.handle = q.handle = condition;
+    p.condition = q.condition = condition;
     IS(cu.cuGraphAddNode_v2(&node, l.graph, NULL, NULL, 0, &p), 1); /* beside the other one */
     q.rest[3] = 1;
     IS(cu.cuGraphAddNode_v2(&node, l.graph, &l.node, NULL, 1, &q), 1); /* with more parameters */
@@ -496,7 +486,7 @@ static void wrong_conditions(void) {
     OK(cu.cuStreamBeginCapture_v2(stream, 1));
     OK(cu.cuStreamGetCaptureInfo_v3(stream, &status, NULL, &other, &nodes, NULL, &n));
     OK(cu.cuGraphConditionalHandleCreate(&condition, other, context, 1, 1));
-    p = (ConditionParams){.type = 13, .handle = condition, .kind = 1, .size = 1, .context = context};
+    p = (ConditionParams){.type = 13, .condition = condition, .kind = 1, .n_bodies = 1, .context = context};
     OK(cu.cuGraphAddNode_v2(&node, other, NULL, NULL, 0, &p));
     OK(add(x, x, stream));                     /* does not follow the node, ... */
     OK(cu.cuStreamEndCapture(stream, &other)); /* ... and so does nothing */
@@ -514,7 +504,7 @@ static void empty_body(void) {
 static void old_conditions(void) {
     CUgraph graph;
     uint64_t condition;
-    Handle *nodes;
+    const CUgraphNode *nodes;
     int status;
     size_t n;
     CUmodule m;

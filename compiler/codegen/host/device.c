@@ -263,6 +263,11 @@ void device_store(Host *h, V to, Dtype d, V scalar) {
     V args[5] = {h->frame.heap, to, m, em_i64(e, dtype_bytes(d)), one};
     em_call(e, "jaxcc_rt_cuda_fill", no_type, 5, args);
 }
+V device_turns(Host *h, const Step *s, V turns) {
+    Emit *e = h->e;
+    V args[4] = {h->frame.heap, frame_buffer(&h->frame, s->decides), turns, em_i64(e, s->at_once)};
+    return em_call(e, "jaxcc_rt_cuda_turns", e->i64, 4, args);
+}
 bool device_number(Host *h, const Eqn *q) {
     if (!h->plan->target->device || !known_device_number(q)) return false;
     frame_set_scalar(&h->frame, q->out.at[0], em_call(h->e, "jaxcc_rt_device_number", h->e->i32, 1, &h->frame.heap));
@@ -317,7 +322,8 @@ static int64_t flags(const Plan *p) {
     int64_t launches = guard_launches(p);
     bool graph = launches >= GRAPH_LAUNCHES && launches <= MOST_LAUNCHES;
     if (!p->cx->options->device_pointers) return 0;
-    return JAXCC_RT_CUDA_DEVICE_POINTERS | (graph ? JAXCC_RT_CUDA_GRAPH : 0);
+    return JAXCC_RT_CUDA_DEVICE_POINTERS | (graph ? JAXCC_RT_CUDA_GRAPH : 0) |
+           (guard_loops(p, p->top) ? JAXCC_RT_CUDA_LOOPS : 0);
 }
 /* jaxcc_rt_cuda_program */
 static V program(Frame *f, const Written *w) {

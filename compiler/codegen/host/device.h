@@ -13,6 +13,8 @@ typedef struct Launched {
 /* Copies of arrays, as host_copy; a register stored in the device's memory. */
 void device_copy(Host *, V to, V from, V bytes);
 void device_store(Host *, V to, Dtype, V scalar);
+/* How many turns of a while come next, after `turns` of them: 0 at its end. */
+V device_turns(Host *, const Step *, V turns);
 /* On devices, for the equation that gives the number of the device, among those of a program for several: the host has
    it. False for other equations, and for other targets. */
 bool device_number(Host *, const Eqn *);

@@ -1,3 +1,4 @@
+#include "device.h"
 #include "part.h"
 #include "../cost.h"
 #include <mlir-c/BuiltinTypes.h>
@@ -164,19 +165,18 @@ static void carries_close(Carried *all, const V *results, const Val *out) {
 
 /* ---- while */
 
-/* A turn whose kernels run if the loop still goes on. */
-static void guarded_turn(Host *h, Step *s) {
+/* What a turn does before the test; its kernels run if the loop still goes on. */
+static void guarded_body(Host *h, Step *s) {
     Val predicate = s->bodies[0]->j->out.at[0];
     Guard guard = {h->guard, s->decides, val_array(h->plan->cx, predicate)->dtype, 1, 1};
-    host_body(h, s->bodies[0]);
     h->guard = &guard;
     host_body(h, s->bodies[1]);
     h->guard = guard.outer;
 }
-/* One turn is enqueued, then two, four, …; after each of these the host reads whether the loop goes on. */
+/* The test, then as many turns as the runtime says, each of them the body and the test. */
 static void host_turns(Host *h, Step *s, const While *w, const While *turn) {
     Emit *e = h->e;
-    V one = em_i64(e, 1), n = one, go[2];
+    V zero = em_i64(e, 0), one = em_i64(e, 1), n, go[2];
     Carried c = carried_new(h, s, s->bodies[1]);
     carries_open(&c, w->carry.at);
     carries_bind_to(&c, c.at, turn->tested.at);
@@ -184,19 +184,24 @@ static void host_turns(Host *h, Step *s, const While *w, const While *turn) {
     uint32_t kept = frame_nkept(&h->frame);
     Scope before = em_begin(e, 1, &e->i64);
     n = em_arg(&before, 0);
-    For f = em_for(e, em_i64(e, 0), n, one, 0, NULL);
-    guarded_turn(h, s);
+    For f = em_for(e, zero, em_bin(e, "llvm.intr.umax", n, one), one, 0, NULL);
+    If begun = em_if(e, em_cmpi(e, "ne", n, zero));
+    guarded_body(h, s);
+    frame_forget(&h->frame, kept);
+    em_else(e, &begun, 0, NULL);
+    em_if_end(e, &begun, NULL, NULL);
+    host_body(h, s->bodies[0]);
     em_for_end(e, &f, NULL, NULL);
     frame_forget(&h->frame, kept);
-    go[0] = frame_load(&h->frame, DT_bool, frame_buffer(&h->frame, s->decides));
-    go[1] = em_bin(e, "llvm.intr.umin", em_bin(e, "llvm.add", n, n), em_i64(e, s->at_once));
+    go[1] = device_turns(h, s, n);
+    go[0] = em_cmpi(e, "ne", go[1], zero);
     em_op(e, "scf.condition", &(Op){0, NULL, 2, go, 0, NULL, 0, NULL});
     em_end(e, &before);
     Scope after = em_begin(e, 1, &e->i64);
     n = em_arg(&after, 0);
     em_op(e, "scf.yield", &(Op){0, NULL, 1, &n, 0, NULL, 0, NULL});
     em_end(e, &after);
-    em_while(e, 1, &one, &before, &after);
+    em_while(e, 1, &zero, &before, &after);
     carries_close(&c, c.at, w->end.at);
 }
 static void host_while(Host *h, Step *s) {

@@ -10,7 +10,7 @@
    after the end: then from the same values as before. */
 
 /* The kernels that a body launches, at most; more than MOST_LAUNCHES if the host waits for the device, or does something
-   itself. `calls`: functions may be called, whose kernels test nothing. */
+   itself. `calls`: functions may be called and loops may follow, whose kernels do not test what is around them. */
 static int64_t body_launches(const Plan *p, const Body *b, bool calls);
 static int64_t bodies_launches(const Plan *p, const Step *s, bool calls) {
     int64_t n = 0;
@@ -42,12 +42,24 @@ static int64_t step_launches(const Plan *p, const Step *s, bool calls) {
     if (s->kind == STEP_SCALAR) return 0;
     if (s->kind == STEP_SCAN) return scan_launches(p, s, calls);
     if (s->kind == STEP_COND) return cond_launches(p, s, calls);
+    if (s->kind == STEP_WHILE && s->decides && calls) return GRAPH_LAUNCHES + bodies_launches(p, s, calls);
     return s->kind == STEP_CALL && calls ? s->call->callee->launches : MOST_LAUNCHES + 1;
 }
 static int64_t body_launches(const Plan *p, const Body *b, bool calls) {
     int64_t n = 0;
     for (uint32_t i = 0; i < b->steps.n && n <= MOST_LAUNCHES; i++) n += step_launches(p, b->steps.at[i], calls);
     return n;
+}
+static bool loops(const Plan *p, const Step *s) {
+    if (s->kind == STEP_CALL) return s->call->callee->loops;
+    bool any = s->kind == STEP_WHILE && s->decides;
+    for (uint32_t i = 0; i < s->nbodies && !any; i++) any = guard_loops(p, s->bodies[i]);
+    return any;
+}
+bool guard_loops(const Plan *p, const Body *b) {
+    bool any = false;
+    for (uint32_t i = 0; i < b->steps.n && !any; i++) any = loops(p, b->steps.at[i]);
+    return any;
 }
 int64_t guard_launches(const Plan *p) { return p->heap ? MOST_LAUNCHES + 1 : body_launches(p, p->top, true); }
 void guard_branches(Plan *p, Step *s, Buf *index) {
