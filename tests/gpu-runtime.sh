@@ -27,6 +27,20 @@ steady_graph() {
     scenario graph_many MANY=2 "$@" && few=$(value allocations) && [ "$(value graphs)" = 1 ] || return 1
     scenario graph_many MANY=12 "$@" && [ "$(value allocations)" = "$few" ] && [ "$(value graphs)" = 11 ]
 }
+# So do calls with a loop, which is a graph in the first call, with few graphs made; with an older driver it is enqueued.
+steady_loops() {
+    scenario graph_many LOOPS=1 MANY=2 "$@" && few=$(value allocations) && [ "$(value graphs)" = 2 ] && waits=$(value waits) || return 1
+    scenario graph_many LOOPS=1 MANY=12 "$@" && [ "$(value allocations)" = "$few" ] && [ "$(value graphs)" = 12 ] || return 1
+    [ "$(value instantiated)" = 2 ] && [ "$(value waits)" = "$waits" ] || return 1
+    scenario graph_many LOOPS=1 MANY=12 JAXCC_GPU_DRIVER=12020 "$@" && [ "$(value graphs)" = 0 ]
+}
+# Loops of calls with host pointers are made once.
+one_loop() {
+    scenario host_many MANY=2 "$@" && few=$(value instantiated) && [ "$(value graphs)" = 4 ] || return 1
+    scenario host_many MANY=6 "$@" && [ "$(value instantiated)" = "$few" ] && [ "$(value graphs)" = 12 ]
+}
+# More loops than are kept: those that do not come again are made while there is room.
+many_loops() { scenario many_loops "$@" && [ "$(value instantiated)" = 64 ]; }
 # refused STATUS TEXT [VARIABLE=VALUE...]
 refused() {
     want="$1 $2"
@@ -43,7 +57,7 @@ fails() {
         return 1
     done
 }
-functions=$(sed -n 's/^CUDA(\([A-Za-z0-9_]*\),.*/\1/p' runtime/cuda_driver.def)
+functions=$(sed -n 's/^CUDA[A-Z_]*(\([A-Za-z0-9_]*\),.*/\1/p' runtime/cuda_driver.def)
 
 for lazy in 0 1 2; do
     try "results, lazy $lazy" scenario results JAXCC_GPU_LAZY=$lazy
@@ -59,6 +73,12 @@ for lazy in 0 1 2; do
     try "graphs, lazy $lazy" scenario graphs JAXCC_GPU_LAZY=$lazy
     try "graphs, steady, lazy $lazy" steady_graph JAXCC_GPU_LAZY=$lazy
     try "graphs, threads, lazy $lazy" scenario graph_threads JAXCC_GPU_LAZY=$lazy
+    try "loops, lazy $lazy" scenario graphs LOOPS=1 JAXCC_GPU_LAZY=$lazy
+    try "loops, steady, lazy $lazy" steady_loops JAXCC_GPU_LAZY=$lazy
+    try "loops, made once, lazy $lazy" one_loop JAXCC_GPU_LAZY=$lazy
+    try "loops, threads, lazy $lazy" scenario graph_threads LOOPS=1 JAXCC_GPU_LAZY=$lazy
+    try "loops of an older driver, lazy $lazy" scenario results JAXCC_GPU_LAZY=$lazy JAXCC_GPU_DRIVER=12020
+    try "many loops, lazy $lazy" many_loops JAXCC_GPU_LAZY=$lazy
     try "graphs, memory, lazy $lazy" scenario graph_memory JAXCC_GPU_MEMORY=1000000 JAXCC_GPU_LAZY=$lazy
     try "fault, lazy $lazy" scenario sticky FAULT=1 JAXCC_GPU_LAZY=$lazy
     try "fault of a call that does not wait, lazy $lazy" scenario sticky_device JAXCC_GPU_LAZY=$lazy
@@ -76,6 +96,7 @@ for lazy in 0 1 2; do
         try "$f fails, several devices, host pointers, lazy $lazy" fails "$f" once_spmd_host $lazy JAXCC_GPU_FAIL 2
         try "$f fails, several devices, device pointers, lazy $lazy" fails "$f" once_spmd_device $lazy FAIL 2
         try "$f fails, graphs, lazy $lazy" fails "$f" once_graph $lazy FAIL
+        try "$f fails, graphs with loops, lazy $lazy" fails "$f" once_loop $lazy FAIL
     done
 done
 # The same for programs for several devices with NCCL, on 8 GPUs: what it moves is right, each of its functions may fail, and each of the driver's.

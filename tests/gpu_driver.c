@@ -488,8 +488,9 @@ static void wrong_conditions(void) {
     OK(cu.cuGraphConditionalHandleCreate(&condition, other, context, 1, 1));
     p = (ConditionParams){.type = 13, .condition = condition, .kind = 1, .n_bodies = 1, .context = context};
     OK(cu.cuGraphAddNode_v2(&node, other, NULL, NULL, 0, &p));
-    OK(add(x, x, stream));                     /* does not follow the node, ... */
-    OK(cu.cuStreamEndCapture(stream, &other)); /* ... and so does nothing */
+    OK(add(x, x, stream)); /* does not follow the node, ... */
+    OK(cu.cuStreamEndCapture(stream, &other));
+    IS(cu.cuGraphInstantiateWithFlags(&run, other, 0), 1); /* ... and so does nothing */
     OK(cu.cuGraphDestroy(other));
     OK(cu.cuModuleUnload(l.module));
 }

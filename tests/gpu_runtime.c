@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* ---- a library: what the compiler would write */
-enum { AXPY, LOOKUP, COUNT, REVERSE, FAULT, N_KERNELS, N = 1000, TURNS = 5, LARGE = 5 << 20, THREADS = 256 };
+enum { AXPY, LOOKUP, COUNT, REVERSE, FAULT, TURN, N_KERNELS, N = 1000, TURNS = 5, LARGE = 5 << 20, THREADS = 256 };
 static const float table[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 static const double unused[3] = {1, 2, 3};
 static const jaxcc_rt_cuda_constant_data constants[] = {{unused, sizeof unused}, {table, sizeof table}};
@@ -26,6 +26,7 @@ static const jaxcc_rt_cuda_kernel kernels[N_KERNELS] = {
     {"count", NULL, 24, 0},
     {"reverse", NULL, 8, 60000},
     {"fault", "t.jaxpr:2:5 scatter", 0, 0},
+    {"turn", NULL, 32, 0},
 };
 static const jaxcc_rt_cuda_image image[] = {{"sm_80", KERNELS("7.0", "sm_80"), 80, JAXCC_RT_CUDA_LATER}};
 static const jaxcc_rt_cuda_image newer[] = {{"sm_90a", KERNELS("7.8", "sm_90a"), 90, JAXCC_RT_CUDA_SAME},
@@ -49,7 +50,23 @@ static void negate(jaxcc_rt_heap *h, void *const *arrays, const int64_t *sizes) 
     for (int64_t i = 0; i < sizes[0]; i++) ((float *)arrays[1])[i] = -((const float *)arrays[0])[i];
     if (strcmp(arrays[2], "text") != 0) jaxcc_rt_stop(h, JAXCC_CHECK, "no text");
 }
-/* out = a x + y + table[i mod 16], its first 256 reversed twice; negative = -out; late = 3, then the turns of a loop */
+/* Counts *turns, which is followed by memory of the loop's own, 64 bytes in all, up to `end`. */
+static void count_turns(jaxcc_rt_heap *h, char *turns, int64_t end) {
+    enum { MOST = 4 };
+    char *go = turns + 16;
+    void *test[] = {turns, go, (void *)end, 0}, *turn[] = {turns, go, (void *)end, (void *)1};
+    jaxcc_rt_cuda_fill(h, go, 0, 1, 1);
+    for (int64_t n = 0, begun = 0; !begun || n; begun = 1) {
+        for (int64_t i = 0; i < (n ? n : 1); i++) {
+            if (n) jaxcc_rt_cuda_launch(h, TURN, turn, 1, 1, 1, 1, 0);
+            if (n) jaxcc_rt_cuda_fill(h, turns + 32, 0x100000002, 8, 1);
+            if (n) jaxcc_rt_cuda_copy(h, turns + 48, turns + 32, 8);
+            jaxcc_rt_cuda_launch(h, TURN, test, 1, 1, 1, 1, 0);
+        }
+        n = jaxcc_rt_cuda_turns(h, go, n, MOST);
+    }
+}
+/* out = a x + y + table[i mod 16], its first 256 reversed twice; negative = -out; late = 3, then the turns of two loops */
 static void body(void *args, jaxcc_rt_heap *h) {
     void **w = args;
     int64_t n = (int64_t)w[W_N], bytes = 4 * n, dims[] = {2};
@@ -72,6 +89,7 @@ static void body(void *args, jaxcc_rt_heap *h) {
         jaxcc_rt_cuda_launch(h, COUNT, count, 1, 1, 1, 1, 0);
         jaxcc_rt_cuda_read(h, &go, state + 16, 1);
     }
+    count_turns(h, state, 2 * TURNS);
     char *late = jaxcc_rt_cuda_array(h, w[W_LATE], 1, dims, sizeof three);
     jaxcc_rt_cuda_upload(h, late, three, sizeof three);
     memset(three, 0xFF, sizeof three);
@@ -108,7 +126,7 @@ static bool right(const Arrays *s, const float *out, const float *negative, cons
         if (out[i] != want || negative[i] != -want)
             return printf("out[%lld] is %g and %g, not %g\n", (long long)i, out[i], negative[i], want), false;
     }
-    if (late[0] != 3 || late[1] != TURNS) return printf("late is %d, %d\n", late[0], late[1]), false;
+    if (late[0] != 3 || late[1] != 2 * TURNS) return printf("late is %d, %d\n", late[0], late[1]), false;
     return true;
 }
 /* With FAIL only the runtime's uses of the driver fail, in all calls, and count; the caller's do not. */
@@ -305,6 +323,7 @@ static int many_of(int32_t (*host)(int64_t, bool *), int32_t (*device)(int64_t, 
     return 0;
 }
 static int many(void) { return many_of(host_call, device_call); }
+static int host_many(void) { return many_of(host_call, host_call); }
 static int many_spmd(void) { return many_of(spmd_host_call, spmd_device_call); }
 static void *caller(void *failed) {
     bool good;
@@ -591,7 +610,7 @@ static int second_device(void) {
 }
 
 /* ---- graphs: calls with the same pointers come again */
-enum { SETS = 20, SET_BYTES = 3 * 4096, CHAIN_WORDS = 6 };
+enum { SETS = 20, SET_BYTES = 3 * 4096, CHAIN_WORDS = 6, CHAIN_STATE = 8192 };
 /* n, a, x, y, out, workspace: work = a x + y, but 0 first; out = a work + y + table; work = out; out = a x + work */
 static void chain(void *args, jaxcc_rt_heap *h) {
     void **w = args;
@@ -603,6 +622,15 @@ static void chain(void *args, jaxcc_rt_heap *h) {
     jaxcc_rt_cuda_launch(h, LOOKUP, lookup, (n + THREADS - 1) / THREADS, 1, 1, THREADS, 0);
     jaxcc_rt_cuda_copy(h, w[5], w[4], 4 * n);
     axpy(h, w[2], w[5], w[4], n, w[1]);
+}
+/* The same, and out[0] becomes the turns of a loop. */
+static void chain_and_loop(void *args, jaxcc_rt_heap *h) {
+    void **w = args;
+    char *turns = (char *)w[5] + CHAIN_STATE;
+    chain(args, h);
+    jaxcc_rt_cuda_fill(h, turns, 0, 4, 1);
+    count_turns(h, turns, TURNS);
+    jaxcc_rt_cuda_copy(h, w[4], turns, 4);
 }
 static float chained(int64_t i, int set) {
     float x = (float)(i % 1000 + set), y = (float)(i % 7), work = i ? 0.5f * x + y : 0;
@@ -642,12 +670,19 @@ static void own_close(void) {
 }
 static const jaxcc_rt_cuda_program chain_program = {
     &library, chain, "a x y out", "", 1, 3, 1, JAXCC_RT_CUDA_DEVICE_POINTERS | JAXCC_RT_CUDA_GRAPH};
+static const jaxcc_rt_cuda_program loop_program = {
+    &library,    chain_and_loop,
+    "a x y out", "",
+    1,           3,
+    1,           JAXCC_RT_CUDA_DEVICE_POINTERS | JAXCC_RT_CUDA_GRAPH | JAXCC_RT_CUDA_LOOPS};
+static bool loops(void) { return getenv("LOOPS"); }
 static int32_t chain_call(int set, int stream, int64_t n) {
     void *words[CHAIN_WORDS] = {(void *)n, (void *)own.memory, (void *)set_at(set, 0), (void *)set_at(set, 1),
                                 (void *)set_at(set, 2)};
     jaxcc_rt_cuda_set_stream(own.stream[stream]);
     can_fail(true);
-    int32_t status = jaxcc_rt_cuda_run(&chain_program, words, (int64_t[]){4, 4 * n, 4 * n, 4 * n, 4 * n});
+    int32_t status = jaxcc_rt_cuda_run(loops() ? &loop_program : &chain_program, words,
+                                       (int64_t[]){4, 4 * n, 4 * n, 4 * n, loops() ? CHAIN_STATE + 64 : 4 * n});
     can_fail(false);
     return status;
 }
@@ -656,7 +691,10 @@ static bool chain_right(int set, int stream, int64_t n) {
     float out[N];
     need(DRIVER.cuMemcpyDtoHAsync_v2(out, set_at(set, 2), sizeof out, own.stream[stream]), "copy");
     need(DRIVER.cuMemsetD8Async(set_at(set, 2), 0xFF, sizeof out, own.stream[stream]), "fill");
-    for (int64_t i = 0; i < n; i++)
+    int32_t turns = 0;
+    memcpy(&turns, out, sizeof turns);
+    if (loops() && turns != TURNS) return printf("%d turns, not %d\n", turns, TURNS), false;
+    for (int64_t i = loops(); i < n; i++)
         if (out[i] != chained(i, set))
             return printf("out[%lld] of set %d is %g, not %g\n", (long long)i, set, out[i], chained(i, set)), false;
     return true;
@@ -677,6 +715,34 @@ static int once_graph(void) {
     own_open();
     int failed = once(chain_calls);
     own_close();
+    return failed;
+}
+static int once_loop(void) {
+    setenv("LOOPS", "1", 1);
+    return once_graph();
+}
+/* One call has many loops with memory of their own. */
+enum { MANY_LOOPS = 100, LOOP_BYTES = 64 };
+static void many_body(void *args, jaxcc_rt_heap *h) {
+    void **w = args; /* out, workspace */
+    for (int64_t i = 0; i < MANY_LOOPS; i++) {
+        char *turns = (char *)w[1] + i * LOOP_BYTES;
+        jaxcc_rt_cuda_fill(h, turns, 0, 4, 1);
+        count_turns(h, turns, i % TURNS);
+        jaxcc_rt_cuda_copy(h, (int32_t *)w[0] + i, turns, 4);
+    }
+}
+static int many_loops(void) {
+    static const jaxcc_rt_cuda_program p = {&library, many_body, "out", "", 0, 0, 1, 0};
+    int32_t out[MANY_LOOPS];
+    int failed = 0;
+    for (int call = 0; call < 3; call++) {
+        void *words[] = {out, NULL};
+        memset(out, 0xFF, sizeof out);
+        failed +=
+            expect("a call", jaxcc_rt_cuda_run(&p, words, (int64_t[]){sizeof out, MANY_LOOPS * LOOP_BYTES}), 0, NULL);
+        for (int i = 0; i < MANY_LOOPS; i++) failed += out[i] != i % TURNS;
+    }
     return failed;
 }
 /* More sets than there are graphs, and two streams that do not wait for each other, where the second one has the graph of
@@ -769,6 +835,9 @@ static const struct {
                  {"graph_threads", graph_threads},
                  {"graph_memory", graph_memory},
                  {"once_graph", once_graph},
+                 {"once_loop", once_loop},
+                 {"host_many", host_many},
+                 {"many_loops", many_loops},
                  {"memory", memory},
                  {"after_fork", after_fork},
                  {"second_device", second_device}};

@@ -404,6 +404,7 @@ static void report_counts(FILE *f) {
                 {"to_host", counts.to_host},
                 {"on_device", counts.on_device},
                 {"graphs", counts.graphs},
+                {"instantiated", counts.instantiated},
                 {"allocations", counts.allocations},
                 {"peak", counts.peak},
                 {"misuses", counts.misuses},

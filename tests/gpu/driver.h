@@ -73,7 +73,7 @@ typedef struct {
 extern Settings settings;
 typedef struct {
     uint64_t calls, waits, to_device, to_host, on_device; /* on_device: bytes copied within the device or filled */
-    uint64_t graphs, allocations, peak, misuses;
+    uint64_t graphs, instantiated, allocations, peak, misuses;
     uint64_t received[MOST_DEVICES]; /* bytes that a device got from others */
 } Counts;
 extern Counts counts;
@@ -162,10 +162,9 @@ Graph *graph_new(void);
 void *graph_handle(Graph *);
 void graph_free(Graph *);
 CUresult graph_destroy(CUgraph);
-/* The node that what is captured next follows, or NULL; now this one; the capture ends. */
+/* The node that what is captured next follows, or NULL; now this one. */
 CUgraphNode graph_end(const Graph *);
 CUresult graph_follow(Graph *, CUgraphNode);
-void graph_captured(Graph *);
 void exec_free(Exec *);
 /* What kernels call to set the condition of a node. */
 void graph_set_condition(uint64_t handle, uint32_t value);

@@ -366,19 +366,21 @@ CUresult graph_follow(Graph *g, CUgraphNode handle) {
     if (g->beside == n) g->beside = NULL;
     return 0;
 }
-void graph_captured(Graph *g) {
-    if (g->beside) misused(0, "nothing follows the node that was added to the graph");
-    g->beside = NULL;
-}
 
+static CUresult check_followed(const Graph *g) {
+    return g->beside ? misused(CUDA_ERROR_INVALID_VALUE, "nothing follows a node that was added during the capture")
+                     : 0;
+}
 /* What a body may hold. */
 static CUresult check_body(const Graph *g) {
+    CUresult r = check_followed(g);
+    if (r) return r;
     if (!g->first && settings.version < 12080)
         return misused(CUDA_ERROR_INVALID_VALUE, "a body without nodes hangs before CUDA 12.8");
     for (const Node *n = g->first; n; n = n->next) {
         if (n->type == GRAPH_HOST) return misused(CUDA_ERROR_INVALID_VALUE, "a body calls a function of the host");
         for (unsigned i = 0; i < n->n_bodies; i++) {
-            CUresult r = check_body(n->bodies[i]);
+            r = check_body(n->bodies[i]);
             if (r) return r;
         }
     }
@@ -389,7 +391,7 @@ static CUresult check_graph(const Graph *g) {
     for (uint64_t i = 0; i < n_conditions; i++)
         if (conditions[i].graph == g && !conditions[i].used)
             return misused(CUDA_ERROR_INVALID_VALUE, "a condition of the graph has no node");
-    CUresult r = 0;
+    CUresult r = check_followed(g);
     for (const Node *n = g->first; n && !r; n = n->next)
         for (unsigned i = 0; i < n->n_bodies && !r; i++) r = check_body(n->bodies[i]);
     return r;
@@ -401,6 +403,7 @@ static CUresult instantiate(CUgraphExec *handle, CUgraph graph) {
     CUresult r = g ? check_graph(g) : INVALID_HANDLE;
     if (r) return r;
     *handle = handle_new(EXEC, current_device(), exec_copy(g));
+    counts.instantiated++;
     return 0;
 }
 API cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {

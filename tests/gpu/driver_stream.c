@@ -354,7 +354,7 @@ API cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNod
                                 int mode) {
     return done(begin(__func__, CURRENT) ?: capture_into(handle, graph, mode, __func__));
 }
-static CUresult end_capture(CUstream handle, CUgraph *graph, const char *name) {
+static CUresult end_capture(CUstream handle, CUgraph *graph, bool *new, const char *name) {
     Stream *s = stream_of(handle, name);
     *graph = NULL;
     if (!s) return INVALID_HANDLE;
@@ -367,16 +367,17 @@ static CUresult end_capture(CUstream handle, CUgraph *graph, const char *name) {
         other->capture = NULL;
         other->capture_origin = other->invalid = false;
     }
-    graph_captured(g);
-    if (invalid && !s->captured_into) graph_free(g);
+    *new = !s->captured_into;
+    if (invalid && *new) graph_free(g);
     if (invalid) return CAPTURE_INVALIDATED;
     *graph = graph_handle(g);
     return 0;
 }
 /* It ends, also if this fails. */
 API cuStreamEndCapture(CUstream handle, CUgraph *graph) {
-    CUresult r = begin(__func__, CURRENT), ended = end_capture(handle, graph, __func__);
-    if (r && *graph) graph_destroy(*graph), *graph = NULL;
+    bool new = false;
+    CUresult r = begin(__func__, CURRENT), ended = end_capture(handle, graph, &new, __func__);
+    if (r && new && *graph) graph_destroy(*graph), *graph = NULL;
     return done(r ?: ended);
 }
 static CUresult capture_info(CUstream handle, int *status, CUgraph *graph, const CUgraphNode **nodes, size_t *n,

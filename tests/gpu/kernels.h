@@ -5,7 +5,7 @@
 /* VERSION and TARGET as text: "7.0", "sm_80" */
 #define KERNELS(VERSION, TARGET)                                                                                       \
     ".version " VERSION "\n.target " TARGET                                                                            \
-    "\n.address_size 64\n" KERNEL_AXPY KERNEL_LOOKUP KERNEL_COUNT KERNEL_REVERSE KERNEL_FAULT
+    "\n.address_size 64\n" KERNEL_AXPY KERNEL_LOOKUP KERNEL_COUNT KERNEL_REVERSE KERNEL_FAULT KERNEL_TURN
 /* One that sets a condition, for drivers that have them. */
 #define KERNELS_LOOP ".version 7.0\n.target sm_80\n.address_size 64\n" KERNEL_LOOP
 
@@ -54,6 +54,14 @@
 #define KERNEL_FAULT                                                                                                   \
     ".visible .entry fault()\n{\n" KERNEL_REGISTERS "  mov.u64 %rd1, 64;\n  mov.u32 %r1, 1;\n"                         \
     "  st.global.u32 [%rd1], %r1;\n  ret;\n}\n"
+/* {turns, go, most, by}: *turns += by in s32 if *go, then *go = *turns < most in u8; by one thread */
+#define KERNEL_TURN                                                                                                    \
+    ".visible .entry turn(.param .align 8 .b8 turn_param_0[32])\n{\n" KERNEL_REGISTERS                                 \
+    "  ld.param.u64 %rd1, [turn_param_0];\n  ld.param.u64 %rd2, [turn_param_0+8];\n"                                   \
+    "  ld.param.u32 %r3, [turn_param_0+16];\n  ld.param.u32 %r5, [turn_param_0+24];\n"                                 \
+    "  ld.global.u32 %r1, [%rd1];\n  ld.global.u8 %r6, [%rd2];\n  mul.lo.s32 %r5, %r5, %r6;\n"                         \
+    "  add.s32 %r2, %r1, %r5;\n  st.global.u32 [%rd1], %r2;\n  setp.lt.s32 %p1, %r2, %r3;\n"                           \
+    "  selp.u32 %r4, 1, 0, %p1;\n  st.global.u8 [%rd2], %r4;\n  ret;\n}\n"
 /* {turns, most, handle}: ++*turns in s32, and sets the condition *turns < most */
 #define KERNEL_LOOP                                                                                                    \
     ".extern .func cudaGraphSetConditional(.param .b64 a, .param .b32 b);\n"                                           \
