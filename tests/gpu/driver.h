@@ -6,7 +6,7 @@
    JAXCC_GPU_FAIL=A:2,B:1:719   the second use of A fails with its usual error, the first of B with 719
    JAXCC_GPU_DEVICES=2      how many devices there are (1); 0: cuInit answers CUDA_ERROR_NO_DEVICE
    JAXCC_GPU_SM=80,90       compute capabilities of the devices, the last one also of the others (80)
-   JAXCC_GPU_DRIVER=12080   the driver's version
+   JAXCC_GPU_DRIVER=12080   the driver's version: before 12030 graphs have no conditions
    JAXCC_GPU_MEMORY=BYTES   of each device (8 GiB)
    JAXCC_GPU_LEAKS=FILE     at the end a line is appended for all that was misused or not released
    JAXCC_GPU_COUNTS=FILE    at the end a line of counts is appended: name value name value ...

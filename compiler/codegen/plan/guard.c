@@ -6,7 +6,8 @@
 /* What decides how a while or a cond goes on is computed by a kernel, and the host would have to wait for it. If kernels do
    all that the bodies do, they begin by testing it, and the host enqueues them whether they will run or not. It enqueues
    several turns of a while before it reads whether that goes on; turns after its end change nothing. So carries stay
-   where they are, and what the loop changes is unknown to the host. The predicate of a while is computed by every turn, also
+   where they are, and what the loop changes is unknown to the host. For newer drivers the runtime makes a graph of a turn,
+   for which nothing else is needed. The predicate of a while is computed by every turn, also
    after the end: then from the same values as before. */
 
 /* The kernels that a body launches, at most; more than MOST_LAUNCHES if the host waits for the device, or does something
