@@ -138,7 +138,7 @@ static int32_t record(Call *c, CUgraph *graph) {
     int32_t ended = CU(c->device, cuStreamEndCapture, c->stream, graph);
     c->stream = stream;
     c->recording = false;
-    c->noted = 0;
+    c->open = c->recorded = 0;
     return status ? status : ended;
 }
 static int32_t make_graph(Call *c, Graph *g) {
@@ -224,14 +224,14 @@ int32_t jaxcc_rt_cuda_peek(const jaxcc_rt_cuda_program *p, int64_t k, void *to, 
 void jaxcc_rt_cuda_upload(jaxcc_rt_heap *h, void *to, const void *from, int64_t bytes) {
     Call *c = call_of(h);
     void *host = (void *)from;
-    assert(!c->noted);
+    assert(!c->open);
     if (bytes <= 0) return;
     must(h, jaxcc_rt_cuda_take_lane(c));
     must(h, jaxcc_rt_cuda_copy_in(c->device, c->lane, c->stream, area(&host, &bytes, 1), address(to)));
 }
 void jaxcc_rt_cuda_read(jaxcc_rt_heap *h, void *to, const void *from, int64_t bytes) {
     Call *c = call_of(h);
-    assert(!c->noted);
+    assert(!c->open);
     if (bytes <= 0) return;
     must(h, jaxcc_rt_cuda_take_lane(c));
     must(h, jaxcc_rt_cuda_copy_out(c->device, c->lane, c->stream, area(&to, &bytes, 1), address(from)));

@@ -27,6 +27,7 @@ typedef struct {
     int32_t runs_on;
 } jaxcc_rt_cuda_image;
 
+enum { JAXCC_RT_CUDA_NESTED = 4 };     /* loops in loops that call jaxcc_rt_cuda_turns, at most */
 enum { JAXCC_RT_CUDA_CONTEXT = 4096 }; /* bytes of a kernel's parameter, at most */
 typedef struct {
     const char *name; /* of the .entry; takes one parameter by value, or none if `context` is 0 */
@@ -105,9 +106,9 @@ void jaxcc_rt_cuda_sortable(jaxcc_rt_heap *, const char *what, int64_t n);
 
 /* A loop that a predicate in memory of the device ends, a byte that its test computes. The body enqueues the test and calls
    this with turns = 0; then, as long as the result is not 0, as many turns as it says, each the work of a turn and the
-   test, and calls this with their number. At most `most` turns follow each other so, which must change nothing when the
-   predicate is false. They launch, copy and fill only, the same in each turn. Waits now and then, or never: the turn
-   need not be enqueued. */
+   test, and calls this with their number. At most `most` turns follow each other so; if that is more than 1, turns must
+   change nothing when the predicate is false, else they are only asked for when it is true. They launch, copy and fill
+   only, the same in each turn, and may have such loops. Waits now and then, or never: the turn need not be enqueued. */
 int64_t jaxcc_rt_cuda_turns(jaxcc_rt_heap *, const void *predicate, int64_t turns, int64_t most);
 
 /* The library's constant of that number, on the device. */

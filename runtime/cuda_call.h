@@ -13,17 +13,19 @@ typedef struct Call {
     Device *device;
     Loaded *loaded;
     CUstream stream;
-    Lane *lane;                       /* with device pointers NULL until something is copied */
-    Block *blocks;                    /* taken for this call */
-    CUdeviceptr outputs;              /* with host pointers: what is copied out at the end */
-    struct Late *late;                /* outputs of computed sizes */
-    const jaxcc_rt_cuda_kernel *last; /* launched */
-    int64_t noted;                    /* bytes of notes; 0: work is enqueued */
-    bool recording;                   /* as a graph */
-    bool started;                     /* there may be work on the stream */
-    bool good;                        /* of one device of several: its stream has come to its end */
-    struct Call *whole;               /* the call that it is a part of; NULL: it is a call */
-    _Atomic(struct Members *) failed; /* of a call: devices of inner programs, to be given back at the end */
+    Lane *lane;                          /* with device pointers NULL until something is copied */
+    Block *blocks;                       /* taken for this call */
+    CUdeviceptr outputs;                 /* with host pointers: what is copied out at the end */
+    struct Late *late;                   /* outputs of computed sizes */
+    const jaxcc_rt_cuda_kernel *last;    /* launched */
+    int64_t noted;                       /* bytes of notes */
+    int open, recorded;                  /* loops that are being noted, and recorded; 0: work is enqueued */
+    int64_t loops[JAXCC_RT_CUDA_NESTED]; /* their notes: where they begin */
+    bool recording;                      /* as a graph */
+    bool started;                        /* there may be work on the stream */
+    bool good;                           /* of one device of several: its stream has come to its end */
+    struct Call *whole;                  /* the call that it is a part of; NULL: it is a call */
+    _Atomic(struct Members *) failed;    /* of a call: devices of inner programs, to be given back at the end */
 } Call;
 
 static inline Call *call_of(jaxcc_rt_heap *h) {
@@ -54,12 +56,15 @@ typedef struct {
     CUdeviceptr to, from; /* from: also the address of a loop's predicate */
     int64_t n, value, width;
 } Task;
-/* From now on work is noted: that of a turn of a loop. */
+/* From now on tasks are noted: those of a turn of a loop. */
 void jaxcc_rt_cuda_note_loop(jaxcc_rt_heap *, const void *predicate);
-/* No more: the loop with the notes of its turn, which stay until there are others; their bytes in all. */
+/* The turn ends. The loop with its notes, which stay until there are others, and their bytes in all; NULL: it is in the
+   turn of another one. */
 const Task *jaxcc_rt_cuda_noted(Call *, int64_t *bytes);
 /* Does on the stream what is noted of the turn. */
 int32_t jaxcc_rt_cuda_do_turn(Call *, const Task *loop, CUstream);
+/* Records the loop on the stream. */
+int32_t jaxcc_rt_cuda_record_loop(Call *, const Task *loop, const void *, CUstream);
 /* Can loops be recorded on the call's device (cuda_loop.c)? */
 bool jaxcc_rt_cuda_loops_ready(Call *);
 

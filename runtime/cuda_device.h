@@ -16,7 +16,6 @@ typedef struct Block {
     CUevent done;
     bool pending;
 } Block;
-enum { JAXCC_RT_CUDA_NESTED = 1 }; /* loops in loops that are recorded */
 /* What one call at a time uses: a stream; two pinned blocks of the host, which large arrays pass through in turn; room for
    the pointers of its outputs; an event that other streams wait for, NULL until it is needed. `busy`: until `done` the
    device may still use the block. */

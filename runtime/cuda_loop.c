@@ -1,8 +1,9 @@
 /* Loops whose predicate a kernel computes. Where the driver has nodes with conditions (CUDA 12.4), a loop is a graph with
    one: the body of the program calls what enqueues a turn once, and what that would enqueue is noted. The graph sets the
    condition from the predicate and has the node, whose own graph is the turn and the condition set again; so the host
-   never waits. It is kept for loops with the same notes. While a call is recorded as a graph, the node goes into that.
-   With other drivers, and when something fails, the host enqueues turns and reads the predicate now and then. */
+   never waits. A loop in the turn is a node there. The graph is kept for loops with the same notes. While a call is
+   recorded as a graph, the node goes into that. With other drivers, and when something fails, the host enqueues turns
+   and reads the predicate now and then. */
 #include "cuda_call.h"
 
 enum { LOOPS_SINCE = 12040, MOST_FAILED = 4 };
@@ -71,12 +72,12 @@ static int32_t add_node(Call *c, uint64_t condition, CUstream s, CUgraph *body) 
     return CU(c->device, cuStreamUpdateCaptureDependencies_v2, s, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 }
 /* The node with its body is recorded on the stream, the body on a stream of its own. */
-static int32_t record(Call *c, const Task *loop, CUstream s) {
+int32_t jaxcc_rt_cuda_record_loop(Call *c, const Task *loop, const void *turn, CUstream s) {
     CUgraph graph, body;
     const CUgraphNode *last;
     size_t n;
     uint64_t condition = 0;
-    CUstream inner = c->lane->inner[0];
+    CUstream inner = c->lane->inner[c->recorded];
     int32_t status = recorded(c, s, &graph, &last, &n);
     if (!status)
         status = CU(c->device, cuGraphConditionalHandleCreate, &condition, graph, c->device->context, 0,
@@ -87,7 +88,9 @@ static int32_t record(Call *c, const Task *loop, CUstream s) {
         status =
             CU(c->device, cuStreamBeginCaptureToGraph, inner, body, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     if (status) return status;
+    c->recorded++;
     status = jaxcc_rt_cuda_do_turn(c, loop, inner);
+    c->recorded--;
     if (!status) status = set_condition(c, condition, loop->from, inner);
     int32_t ended = CU(c->device, cuStreamEndCapture, inner, &body);
     return status ? status : ended;
@@ -97,7 +100,7 @@ static int32_t make_graph(Call *c, const Task *loop, Graph *g) {
     CUstream s = c->lane->stream;
     int32_t status = CU(c->device, cuStreamBeginCapture_v2, s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     if (status) return status;
-    status = record(c, loop, s);
+    status = jaxcc_rt_cuda_record_loop(c, loop, loop + 1, s);
     int32_t ended = CU(c->device, cuStreamEndCapture, s, &graph);
     if (!status) status = ended;
     if (!status) status = CU(c->device, cuGraphInstantiateWithFlags, &g->run, graph, 0);
@@ -112,7 +115,7 @@ static bool launch(jaxcc_rt_heap *h, const Task *loop, int64_t bytes) {
     Call *c = call_of(h);
     Graphs *all = &c->device->loops;
     if (c->recording) {
-        must(h, record(c, loop, c->stream));
+        must(h, jaxcc_rt_cuda_record_loop(c, loop, loop + 1, c->stream));
         return true;
     }
     Graph *g = jaxcc_rt_cuda_graph_take(c->device, all, c->program, loop, (size_t)bytes, true);
@@ -131,18 +134,18 @@ static bool launch(jaxcc_rt_heap *h, const Task *loop, int64_t bytes) {
 int64_t jaxcc_rt_cuda_turns(jaxcc_rt_heap *h, const void *predicate, int64_t turns, int64_t most) {
     Call *c = call_of(h);
     uint8_t go = 0;
-    if (turns == 0 && jaxcc_rt_cuda_loops_ready(c)) {
+    if (turns == 0 && (c->open || jaxcc_rt_cuda_loops_ready(c))) {
         jaxcc_rt_cuda_note_loop(h, predicate);
         return 1;
     }
-    if (c->recording && !c->noted) jaxcc_rt_stop(h, JAXCC_INTERNAL, "the loop cannot be recorded");
-    if (c->noted) {
+    if (c->recording && !c->open) jaxcc_rt_stop(h, JAXCC_INTERNAL, "the loop cannot be recorded");
+    if (c->open) {
         int64_t bytes = 0;
         const Task *loop = jaxcc_rt_cuda_noted(c, &bytes);
-        if (launch(h, loop, bytes)) return 0;
+        if (!loop || launch(h, loop, bytes)) return 0;
         turns = 0;
     }
-    if (turns == 0) return 1;
+    if (turns == 0 && most > 1) return 1;
     jaxcc_rt_cuda_read(h, &go, predicate, 1);
-    return !go ? 0 : 2 * turns < most ? 2 * turns : most;
+    return !go ? 0 : turns == 0 ? 1 : 2 * turns < most ? 2 * turns : most;
 }

@@ -36,7 +36,8 @@ static int32_t fill(Call *c, const Task *w, const void *context, CUstream s) {
         return status ? status : fill_words(c, w->to + 4, high, 1, s);
     }
 }
-static Do *const doing[] = {[TASK_LAUNCH] = launch, [TASK_COPY] = copy, [TASK_FILL] = fill};
+static Do *const doing[] = {
+    [TASK_LAUNCH] = launch, [TASK_COPY] = copy, [TASK_FILL] = fill, [TASK_LOOP] = jaxcc_rt_cuda_record_loop};
 
 /* ---- notes */
 static Task *note(jaxcc_rt_heap *h, const Task *w, const void *context) {
@@ -50,15 +51,18 @@ static Task *note(jaxcc_rt_heap *h, const Task *w, const void *context) {
     return to;
 }
 void jaxcc_rt_cuda_note_loop(jaxcc_rt_heap *h, const void *predicate) {
-    assert(!call_of(h)->noted);
+    Call *c = call_of(h);
+    assert(c->open < JAXCC_RT_CUDA_NESTED);
+    if (!c->open) c->noted = 0;
+    c->loops[c->open++] = c->noted;
     note(h, &(Task){.kind = TASK_LOOP, .from = address(predicate)}, NULL);
 }
 const Task *jaxcc_rt_cuda_noted(Call *c, int64_t *bytes) {
-    Task *loop = (Task *)c->lane->notes;
+    int64_t at = c->loops[--c->open];
+    Task *loop = (Task *)(c->lane->notes + at);
+    loop->bytes = c->noted - at - (int64_t)sizeof *loop;
     *bytes = c->noted;
-    loop->bytes = c->noted - (int64_t)sizeof *loop;
-    c->noted = 0;
-    return loop;
+    return c->open ? NULL : loop;
 }
 int32_t jaxcc_rt_cuda_do_turn(Call *c, const Task *loop, CUstream s) {
     const char *at = (const char *)(loop + 1), *end = at + loop->bytes;
@@ -75,7 +79,7 @@ int32_t jaxcc_rt_cuda_do_turn(Call *c, const Task *loop, CUstream s) {
 /* ---- what the body calls */
 static void add(jaxcc_rt_heap *h, const Task *w, const void *context) {
     Call *c = call_of(h);
-    if (c->noted) {
+    if (c->open) {
         note(h, w, context);
         return;
     }

@@ -32,6 +32,10 @@ succeeds waits turns-batched 0 5
 succeeds waits turns-scans 0 2
 succeeds waits turns-in-scan 0 15
 succeeds waits turns-long 0 2 # cut into functions
+# Loops in loops are nodes in nodes; else the host waits in every turn of the outer one.
+succeeds waits turns-nested 0 42
+succeeds waits turns-newton 0 37
+succeeds waits turns-deep 0 367
 # Kernels of all branches are enqueued, in loops too.
 succeeds waits turns-branches 0 5
 succeeds waits turns-loops 0 5

@@ -33,8 +33,10 @@ static void axpy(jaxcc_rt_heap *h, void *x, void *y, void *out, int64_t n, void 
     void *context[] = {x, y, out, (void *)n, a};
     jaxcc_rt_cuda_launch(h, AXPY, context, (n + THREADS - 1) / THREADS, 1, 1, THREADS, 0);
 }
-/* Counts *turns, which is followed by memory of the loop's own, 64 bytes in all, up to `end`. */
-static void count_turns(jaxcc_rt_heap *h, char *turns, int64_t end) {
+/* Counts *turns, which is followed by memory of the loop's own, LOOP_BYTES in all, up to `end`. In each turn a loop, whose
+   memory follows, counts to `inner`, if that is not 0. */
+enum { LOOP_BYTES = 64 };
+static void count_turns(jaxcc_rt_heap *h, char *turns, int64_t end, int64_t inner) {
     enum { MOST = 4 };
     char *go = turns + 16;
     void *test[] = {turns, go, (void *)end, 0}, *turn[] = {turns, go, (void *)end, (void *)1};
@@ -44,9 +46,11 @@ static void count_turns(jaxcc_rt_heap *h, char *turns, int64_t end) {
             if (n) jaxcc_rt_cuda_launch(h, TURN, turn, 1, 1, 1, 1, 0);
             if (n) jaxcc_rt_cuda_fill(h, turns + 32, 0x100000002, 8, 1);
             if (n) jaxcc_rt_cuda_copy(h, turns + 48, turns + 32, 8);
+            if (n && inner) jaxcc_rt_cuda_fill(h, turns + LOOP_BYTES, 0, 4, 1);
+            if (n && inner) count_turns(h, turns + LOOP_BYTES, inner, 0);
             jaxcc_rt_cuda_launch(h, TURN, test, 1, 1, 1, 1, 0);
         }
-        n = jaxcc_rt_cuda_turns(h, go, n, MOST);
+        n = jaxcc_rt_cuda_turns(h, go, n, inner ? 1 : MOST);
     }
 }
 
@@ -58,12 +62,12 @@ static void negate(jaxcc_rt_heap *h, void *const *arrays, const int64_t *sizes) 
     for (int64_t i = 0; i < sizes[0]; i++) ((float *)arrays[1])[i] = -((const float *)arrays[0])[i];
     if (strcmp(arrays[2], "text") != 0) jaxcc_rt_stop(h, JAXCC_CHECK, "no text");
 }
-/* out = a x + y + table[i mod 16], its first 256 reversed twice; negative = -out; late = 3, then the turns of two loops */
+/* out = a x + y + table[i mod 16], its first 256 reversed twice; negative = -out; late = 3, then the turns of two loops and of one in the second */
 static void body(void *args, jaxcc_rt_heap *h) {
     void **w = args;
-    int64_t n = (int64_t)w[W_N], bytes = 4 * n, dims[] = {2};
+    int64_t n = (int64_t)w[W_N], bytes = 4 * n, dims[] = {3};
     uint8_t go = 1;
-    int32_t three[] = {3, 0};
+    int32_t three[] = {3, 0, 0};
     axpy(h, w[W_X], w[W_Y], w[W_WORK], n, w[W_A]);
     void *lookup[] = {jaxcc_rt_cuda_constant(h, 1), w[W_WORK], (void *)n};
     jaxcc_rt_cuda_launch(h, LOOKUP, lookup, (n + THREADS - 1) / THREADS, 1, 1, THREADS, 0);
@@ -81,11 +85,12 @@ static void body(void *args, jaxcc_rt_heap *h) {
         jaxcc_rt_cuda_launch(h, COUNT, count, 1, 1, 1, 1, 0);
         jaxcc_rt_cuda_read(h, &go, state + 16, 1);
     }
-    count_turns(h, state, 2 * TURNS);
+    count_turns(h, state, 2 * TURNS, TURNS);
     char *late = jaxcc_rt_cuda_array(h, w[W_LATE], 1, dims, sizeof three);
     jaxcc_rt_cuda_upload(h, late, three, sizeof three);
     memset(three, 0xFF, sizeof three);
     jaxcc_rt_cuda_copy(h, late + 4, state, 4);
+    jaxcc_rt_cuda_copy(h, late + 8, state + LOOP_BYTES, 4);
     jaxcc_rt_cuda_put(h, state);
     jaxcc_rt_cuda_put(h, jaxcc_rt_cuda_rows(h, 1000, 1, 1000, "no memory for {0} rows"));
 }

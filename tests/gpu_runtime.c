@@ -39,7 +39,8 @@ static bool right(const Arrays *s, const float *out, const float *negative, cons
         if (out[i] != want || negative[i] != -want)
             return printf("out[%lld] is %g and %g, not %g\n", (long long)i, out[i], negative[i], want), false;
     }
-    if (late[0] != 3 || late[1] != 2 * TURNS) return printf("late is %d, %d\n", late[0], late[1]), false;
+    if (late[0] != 3 || late[1] != 2 * TURNS || late[2] != TURNS)
+        return printf("late is %d, %d, %d\n", late[0], late[1], late[2]), false;
     return true;
 }
 /* With FAIL only the runtime's uses of the driver fail, in all calls, and count; the caller's do not. */
@@ -55,7 +56,7 @@ static int32_t host_call(int64_t n, bool *is_right) {
     can_fail(true);
     int32_t status = call(&host_program, &s);
     can_fail(false);
-    *is_right = !status && s.late.rank == 1 && s.late.dims[0] == 2 && right(&s, s.out, s.negative, s.late.data);
+    *is_right = !status && s.late.rank == 1 && s.late.dims[0] == 3 && right(&s, s.out, s.negative, s.late.data);
     if (!status) s.late.release(&s.late);
     free(s.x);
     return status;
@@ -71,7 +72,7 @@ static int32_t device_call(int64_t n, bool *is_right) {
     CUdeviceptr memory;
     Arrays s = arrays_new(n), d = s;
     size_t b = 4 * (size_t)n, step = (b + 255) / 256 * 256;
-    int32_t late[2] = {0}, status = jaxcc_rt_cuda_open();
+    int32_t late[3] = {0}, status = jaxcc_rt_cuda_open();
     if (status) return free(s.x), status;
     need(DRIVER.cuDevicePrimaryCtxRetain(&context, 0), "retain");
     need(DRIVER.cuCtxPushCurrent_v2(context), "push");
@@ -542,7 +543,7 @@ static void chain_and_loop(void *args, jaxcc_rt_heap *h) {
     char *turns = (char *)w[5] + CHAIN_STATE;
     chain(args, h);
     jaxcc_rt_cuda_fill(h, turns, 0, 4, 1);
-    count_turns(h, turns, TURNS);
+    count_turns(h, turns, TURNS, 0);
     jaxcc_rt_cuda_copy(h, w[4], turns, 4);
 }
 static float chained(int64_t i, int set) {
@@ -635,13 +636,13 @@ static int once_loop(void) {
     return once_graph();
 }
 /* One call has many loops with memory of their own. */
-enum { MANY_LOOPS = 100, LOOP_BYTES = 64 };
+enum { MANY_LOOPS = 100 };
 static void many_body(void *args, jaxcc_rt_heap *h) {
     void **w = args; /* out, workspace */
     for (int64_t i = 0; i < MANY_LOOPS; i++) {
         char *turns = (char *)w[1] + i * LOOP_BYTES;
         jaxcc_rt_cuda_fill(h, turns, 0, 4, 1);
-        count_turns(h, turns, i % TURNS);
+        count_turns(h, turns, i % TURNS, 0);
         jaxcc_rt_cuda_copy(h, (int32_t *)w[0] + i, turns, 4);
     }
 }

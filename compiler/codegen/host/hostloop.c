@@ -165,11 +165,12 @@ static void carries_close(Carried *all, const V *results, const Val *out) {
 
 /* ---- while */
 
-/* What a turn does before the test; its kernels run if the loop still goes on. */
+/* What a turn does before the test. Its kernels run if the loop still goes on, which is known if turns are enqueued one
+   at a time. */
 static void guarded_body(Host *h, Step *s) {
     Val predicate = s->bodies[0]->j->out.at[0];
     Guard guard = {h->guard, s->decides, val_array(h->plan->cx, predicate)->dtype, 1, 1};
-    h->guard = &guard;
+    if (s->at_once > 1) h->guard = &guard;
     host_body(h, s->bodies[1]);
     h->guard = guard.outer;
 }

@@ -1,14 +1,15 @@
 #include "guard.h"
 #include "sort.h"
+#include "../../../runtime/cuda.h"
 #include "../cost.h"
 #include "call.h"
 
 /* What decides how a while or a cond goes on is computed by a kernel, and the host would have to wait for it. If kernels do
    all that the bodies do, they begin by testing it, and the host enqueues them whether they will run or not. It enqueues
    several turns of a while before it reads whether that goes on; turns after its end change nothing. So carries stay
-   where they are, and what the loop changes is unknown to the host. For newer drivers the runtime makes a graph of a turn,
-   for which nothing else is needed. The predicate of a while is computed by every turn, also
-   after the end: then from the same values as before. */
+   where they are, and what the loop changes is unknown to the host. For newer drivers the runtime makes a graph of a
+   turn, in which loops of the turn are nodes; that needs no test in the kernels. The predicate of a while is computed by
+   every turn, also after the end: then from the same values as before. */
 
 /* The kernels that a body launches, at most; more than MOST_LAUNCHES if the host waits for the device, or does something
    itself. `calls`: functions may be called and loops may follow, whose kernels do not test what is around them. */
@@ -79,13 +80,26 @@ static bool carries_stay(const Step *s) {
     }
     return true;
 }
+/* How deep loops are nested in the body; more than can be if the host must follow one of them. */
+static uint32_t loops_deep(const Body *b) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < b->steps.n; i++) {
+        const Step *s = b->steps.at[i];
+        uint32_t deep = s->kind == STEP_WHILE;
+        if (s->kind == STEP_WHILE && !s->decides) return JAXCC_RT_CUDA_NESTED;
+        if (s->kind == STEP_WHILE || s->kind == STEP_SCAN) deep += loops_deep(s->bodies[s->nbodies - 1]);
+        most = deep > most ? deep : most;
+    }
+    return most;
+}
+/* Turns of a loop with loops, or with many kernels, are enqueued one at a time, as the host knows that they are to run. */
 void guard_turns(Plan *p, Step *s, Dim copied) {
-    int64_t launches = bodies_launches(p, s, false);
+    uint32_t deep = loops_deep(s->bodies[1]);
+    int64_t launches = bodies_launches(p, s, deep > 0), turns = GUARDED_LAUNCHES / (launches ? launches : 1);
     if (!carries_stay(s) || (dim_is_const(copied) && copied > GUARDED_BYTES)) return;
-    int64_t turns = GUARDED_LAUNCHES / (launches ? launches : 1);
-    if (turns < 2) return;
+    if (launches > MOST_LAUNCHES || 1 + deep > JAXCC_RT_CUDA_NESTED) return;
     s->decides = s->bodies[0]->out_slots[0];
-    s->at_once = turns < GUARDED_TURNS ? (uint32_t)turns : GUARDED_TURNS;
+    s->at_once = turns < 2 || deep ? 1 : turns < GUARDED_TURNS ? (uint32_t)turns : GUARDED_TURNS;
 }
 
 /* Values of one shape are copied by one step, if the latest ones include it; `first`: the first step that copies. */

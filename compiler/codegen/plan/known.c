@@ -55,6 +55,13 @@ static bool computed(const Plan *p, const Eqn *e) {
     return true;
 }
 static Known results(Plan *, const Jaxpr *, Known in);
+/* The program and which of its inputs are known, as sizeof j + in.n bytes. */
+static char *pattern(Plan *p, const Jaxpr *j, Known in) {
+    char *key = arena_new(p->arena, char, sizeof j + in.n);
+    memcpy(key, &j, sizeof j);
+    for (uint32_t i = 0; i < in.n; i++) key[sizeof j + i] = (char)in.at[i];
+    return key;
+}
 
 /* The inputs of a program that are extents of others. */
 static Known extents_among(Plan *p, const Jaxpr *j) {
@@ -101,43 +108,67 @@ static bool sized(const Plan *p, Vals vs) {
         if (dim_has_bound(p->cx->types, type_size(p->cx->types, val_type(p->cx, *v)))) return true;
     return false;
 }
-static bool by_kernels(Plan *, const Jaxpr *);
-static bool eqn_by_kernels(Plan *p, const Eqn *e) {
+/* loops: those that go on without the host may be among them. */
+static bool by_kernels(Plan *, const Jaxpr *, bool loops);
+static bool loop_by_kernels(Plan *p, const Eqn *e) {
+    While w = while_of(e);
+    return !w.resizes && by_kernels(p, w.cond, false) && by_kernels(p, w.body, true);
+}
+static bool eqn_by_kernels(Plan *p, const Eqn *e, bool loops) {
     static const bool host[] = {[LOWER_WHILE] = true, [LOWER_RUNTIME] = true, [LOWER_SPMD] = true, [LOWER_CALL] = true};
     Lower how = prim_lower[e->prim];
-    if ((how < sizeof host / sizeof *host && host[how]) || sized(p, e->out)) return false;
-    if (e->prim == P_scan) return by_kernels(p, scan_of(e).body);
+    if (sized(p, e->out)) return false;
+    if (e->prim == P_while && loops) return loop_by_kernels(p, e);
+    if (how < sizeof host / sizeof *host && host[how]) return false;
+    if (e->prim == P_scan) return by_kernels(p, scan_of(e).body, loops);
     if (e->prim != P_cond) return true;
     Cond c = cond_of(e);
     each(Jaxpr *, j, c.branches)
-        if (!by_kernels(p, *j)) return false;
+        if (!by_kernels(p, *j, false)) return false;
     return true;
 }
-static bool by_kernels(Plan *p, const Jaxpr *j) {
+static bool by_kernels(Plan *p, const Jaxpr *j, bool loops) {
     bool fresh, all = !sized(p, j->in);
-    uint32_t id = intern(&p->known.programs, &j, sizeof j, &fresh);
+    uintptr_t key[2] = {(uintptr_t)j, loops};
+    uint32_t id = intern(&p->known.programs, key, sizeof key, &fresh);
     if (!fresh) return p->known.by_kernels.at[id];
     push(p->arena, &p->known.by_kernels, false);
-    each(const Eqn, e, j->eqns) all = all && eqn_by_kernels(p, e);
+    each(const Eqn, e, j->eqns) all = all && eqn_by_kernels(p, e, loops);
     return p->known.by_kernels.at[id] = all;
 }
 static bool turns_guarded(Plan *p, const While *w, Known body) {
-    if (w->resizes || !by_kernels(p, w->cond) || !by_kernels(p, w->body)) return false;
+    if (w->resizes || !by_kernels(p, w->cond, false) || !by_kernels(p, w->body, true)) return false;
     Val predicate = w->cond->out.at[0];
     return !val_info(p->cx, predicate)->lit && !results(p, w->cond, test_inputs(p, w, body)).at[0];
 }
 static bool branches_guarded(Plan *p, const Eqn *e) {
     Cond c = cond_of(e);
-    return !c.bools && !has(p, c.index.at[0]) && eqn_by_kernels(p, e);
+    return !c.bools && !has(p, c.index.at[0]) && eqn_by_kernels(p, e, false);
 }
+static bool loops_guarded(Plan *, const Jaxpr *, Known in);
 static Known while_inputs(Plan *p, const Eqn *e, bool *guarded) {
     While w = while_of(e);
     uint32_t first = w.body_consts.n;
-    Known in = every_turn(p, w.body, w.body_consts, w.carry);
-    *guarded = turns_guarded(p, &w, in);
-    for (uint32_t i = 0; i < w.carry.n && *guarded; i++)
-        in.at[first + i] &= w.body->out.at[i] == w.body->in.at[first + i];
-    return in;
+    Known in = every_turn(p, w.body, w.body_consts, w.carry), stays = {arena_new(p->arena, bool, in.n + 1), in.n};
+    memcpy(stays.at, in.at, in.n);
+    for (uint32_t i = 0; i < w.carry.n; i++) stays.at[first + i] &= w.body->out.at[i] == w.body->in.at[first + i];
+    *guarded = turns_guarded(p, &w, in) && loops_guarded(p, w.body, stays);
+    return *guarded ? stays : in;
+}
+/* Do all loops of the program go on without the host, if these inputs are known? */
+static bool loops_guarded(Plan *p, const Jaxpr *j, Known in) {
+    bool fresh, all = true;
+    if (by_kernels(p, j, false)) return true; /* it has none */
+    uint32_t id = intern(&p->known.loops, pattern(p, j, in), sizeof j + in.n, &fresh);
+    if (!fresh) return p->known.loops_guarded.at[id];
+    push(p->arena, &p->known.loops_guarded, false);
+    known_mark(p, j, in);
+    for (uint32_t i = 0; i < j->eqns.n && all; i++) {
+        const Eqn *e = &j->eqns.at[i];
+        if (e->prim == P_while) while_inputs(p, e, &all);
+        if (e->prim == P_scan) all = loops_guarded(p, scan_of(e).body, scan_inputs(p, e));
+    }
+    return p->known.loops_guarded.at[id] = all;
 }
 bool known_guarded(Plan *p, const Eqn *e) {
     bool guarded;
@@ -197,10 +228,7 @@ void known_mark_top(Plan *p, const Jaxpr *j) {
 /* ---- nested programs */
 static Known results(Plan *p, const Jaxpr *j, Known in) {
     bool fresh;
-    char *key = arena_new(p->arena, char, sizeof j + in.n);
-    memcpy(key, &j, sizeof j);
-    for (uint32_t i = 0; i < in.n; i++) key[sizeof j + i] = (char)in.at[i];
-    uint32_t id = intern(&p->known.keys, key, sizeof j + in.n, &fresh);
+    uint32_t id = intern(&p->known.keys, pattern(p, j, in), sizeof j + in.n, &fresh);
     if (!fresh) return (Known){p->known.results.at[id], j->out.n};
     push(p->arena, &p->known.results, NULL);
     known_mark(p, j, in);

@@ -74,7 +74,7 @@ Plan *plan(Callees *cs, const Jaxpr *j, const uint32_t *over) {
     Plan *p = arena_new(cx->arena, Plan, 1);
     *p = (Plan){.cx = cx, .arena = cx->arena, .ix = indices_new(cx), .callees = cs, .target = cs->target};
     p->copies.cx = cx;
-    p->known.keys.arena = p->known.programs.arena = cx->arena;
+    p->known.keys.arena = p->known.programs.arena = p->known.loops.arena = cx->arena;
     p->fuse = cx->options->opt > 0;
     p->function = over;
     plan_grow(p);

@@ -313,11 +313,11 @@ typedef struct Plan {
         bool *at;
         uint32_t n, cap;
         Intern keys; /* of the programs walked, with their inputs' bits */
-        Intern programs;
+        Intern programs, loops;
         struct {
             bool *at;
             uint32_t n, cap;
-        } by_kernels; /* of these programs: kernels do all of it */
+        } by_kernels, loops_guarded; /* of these programs: kernels do all of it; loops there go on without the host */
         struct {
             bool **at;
             uint32_t n, cap;
