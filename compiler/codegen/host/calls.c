@@ -16,7 +16,7 @@ bool callees_write(Callees *cs, Emit *e) {
         timer_stage(cs->cx->timer, "build");
         Str name = callee_name(cs, c), of_level = str_format(e->arena, "%.*s%s", SF(name), e->level);
         c->heap = p->heap;
-        if (p->target->device) c->launches = guard_launches(p), c->loops = guard_loops(p, p->top);
+        if (p->target->device) c->launches = guard_launches(p), c->loops = guard_loops(p->top);
         Written *w = arena_new(e->arena, Written, 1);
         *w = host_write(p, e, c->program, &c->signature, of_level);
         c->written = w, c->workspace = w->workspace;

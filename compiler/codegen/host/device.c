@@ -323,7 +323,7 @@ static int64_t flags(const Plan *p) {
     bool graph = launches >= GRAPH_LAUNCHES && launches <= MOST_LAUNCHES;
     if (!p->cx->options->device_pointers) return 0;
     return JAXCC_RT_CUDA_DEVICE_POINTERS | (graph ? JAXCC_RT_CUDA_GRAPH : 0) |
-           (guard_loops(p, p->top) ? JAXCC_RT_CUDA_LOOPS : 0);
+           (guard_loops(p->top) ? JAXCC_RT_CUDA_LOOPS : 0);
 }
 /* jaxcc_rt_cuda_program */
 static V program(Frame *f, const Written *w) {

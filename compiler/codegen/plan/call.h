@@ -13,7 +13,7 @@ typedef struct {
     Signature signature; /* its dimensions are those of the whole program */
     uint32_t *over;      /* by result: the input in whose memory it is returned, which the caller owns; or NOT_OVER */
     int64_t launches;    /* on a device: guard_launches */
-    bool loops;          /* guard_loops */
+    uint32_t loops;      /* guard_loops */
     bool heap;           /* it allocates memory or may end the call, and so do its callers */
     Dim workspace;       /* bytes that it gets from its caller: of the plan, and what the code needs beside */
     const struct Written *written; /* its code (host.h) */

@@ -52,16 +52,17 @@ static int64_t body_launches(const Plan *p, const Body *b, bool calls) {
     for (uint32_t i = 0; i < b->steps.n && n <= MOST_LAUNCHES; i++) n += step_launches(p, b->steps.at[i], calls);
     return n;
 }
-static bool loops(const Plan *p, const Step *s) {
-    if (s->kind == STEP_CALL) return s->call->callee->loops;
-    bool any = s->kind == STEP_WHILE && s->decides;
-    for (uint32_t i = 0; i < s->nbodies && !any; i++) any = guard_loops(p, s->bodies[i]);
-    return any;
-}
-bool guard_loops(const Plan *p, const Body *b) {
-    bool any = false;
-    for (uint32_t i = 0; i < b->steps.n && !any; i++) any = loops(p, b->steps.at[i]);
-    return any;
+static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+uint32_t guard_loops(const Body *b) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < b->steps.n; i++) {
+        const Step *s = b->steps.at[i];
+        uint32_t deep = s->kind == STEP_CALL ? s->call->callee->loops : 0;
+        if (s->kind == STEP_WHILE && !s->decides) return JAXCC_RT_CUDA_NESTED;
+        for (uint32_t k = 0; k < s->nbodies; k++) deep = larger(deep, guard_loops(s->bodies[k]));
+        most = larger(most, deep + (s->kind == STEP_WHILE));
+    }
+    return most;
 }
 int64_t guard_launches(const Plan *p) { return p->heap ? MOST_LAUNCHES + 1 : body_launches(p, p->top, true); }
 void guard_branches(Plan *p, Step *s, Buf *index) {
@@ -80,26 +81,15 @@ static bool carries_stay(const Step *s) {
     }
     return true;
 }
-/* How deep loops are nested in the body; more than can be if the host must follow one of them. */
-static uint32_t loops_deep(const Body *b) {
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < b->steps.n; i++) {
-        const Step *s = b->steps.at[i];
-        uint32_t deep = s->kind == STEP_WHILE;
-        if (s->kind == STEP_WHILE && !s->decides) return JAXCC_RT_CUDA_NESTED;
-        if (s->kind == STEP_WHILE || s->kind == STEP_SCAN) deep += loops_deep(s->bodies[s->nbodies - 1]);
-        most = deep > most ? deep : most;
-    }
-    return most;
-}
-/* Turns of a loop with loops, or with many kernels, are enqueued one at a time, as the host knows that they are to run. */
+/* Turns of a loop with loops or calls, or with many kernels, are enqueued one at a time, as the host knows that they are
+   to run. */
 void guard_turns(Plan *p, Step *s, Dim copied) {
-    uint32_t deep = loops_deep(s->bodies[1]);
-    int64_t launches = bodies_launches(p, s, deep > 0), turns = GUARDED_LAUNCHES / (launches ? launches : 1);
+    int64_t launches = bodies_launches(p, s, false), turns = GUARDED_LAUNCHES / (launches ? launches : 1);
     if (!carries_stay(s) || (dim_is_const(copied) && copied > GUARDED_BYTES)) return;
-    if (launches > MOST_LAUNCHES || 1 + deep > JAXCC_RT_CUDA_NESTED) return;
+    if (launches > MOST_LAUNCHES && bodies_launches(p, s, true) > MOST_LAUNCHES) return;
+    if (guard_loops(s->bodies[1]) >= JAXCC_RT_CUDA_NESTED) return;
     s->decides = s->bodies[0]->out_slots[0];
-    s->at_once = turns < 2 || deep ? 1 : turns < GUARDED_TURNS ? (uint32_t)turns : GUARDED_TURNS;
+    s->at_once = turns < 2 ? 1 : turns < GUARDED_TURNS ? (uint32_t)turns : GUARDED_TURNS;
 }
 
 /* Values of one shape are copied by one step, if the latest ones include it; `first`: the first step that copies. */

@@ -5,8 +5,8 @@
 
 /* The kernels that a program launches, at most; more than MOST_LAUNCHES if it needs anything of the host. */
 int64_t guard_launches(const Plan *);
-/* Is there a while among them whose predicate kernels test? The host waits for it with drivers that do not record it. */
-bool guard_loops(const Plan *, const Body *);
+/* How deep loops are nested whose predicates the runtime tests; JAXCC_RT_CUDA_NESTED if the host does so for one. */
+uint32_t guard_loops(const Body *);
 /* A while whose predicate is stored for its kernels: sets `decides` and `at_once` if they can test it and it is worth it.
    `copied`: bytes of the carries whose next values cannot be computed in their memory. */
 void guard_turns(Plan *, Step *, Dim copied);

@@ -1,4 +1,6 @@
 #include "known.h"
+#include "../cost.h"
+#include "call.h"
 #include <assert.h>
 
 /* A scalar that a kernel has computed lies in the device's memory: the host would have to wait for it. So only few
@@ -108,7 +110,7 @@ static bool sized(const Plan *p, Vals vs) {
         if (dim_has_bound(p->cx->types, type_size(p->cx->types, val_type(p->cx, *v)))) return true;
     return false;
 }
-/* loops: those that go on without the host may be among them. */
+/* loops: those that go on without the host may be among them, and calls of functions that do so. */
 static bool by_kernels(Plan *, const Jaxpr *, bool loops);
 static bool loop_by_kernels(Plan *p, const Eqn *e) {
     While w = while_of(e);
@@ -119,6 +121,7 @@ static bool eqn_by_kernels(Plan *p, const Eqn *e, bool loops) {
     Lower how = prim_lower[e->prim];
     if (sized(p, e->out)) return false;
     if (e->prim == P_while && loops) return loop_by_kernels(p, e);
+    if (how == LOWER_CALL && loops) return callee_of(p->callees, e)->launches <= MOST_LAUNCHES;
     if (how < sizeof host / sizeof *host && host[how]) return false;
     if (e->prim == P_scan) return by_kernels(p, scan_of(e).body, loops);
     if (e->prim != P_cond) return true;
