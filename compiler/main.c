@@ -120,11 +120,12 @@ static Files read_files(const Ctx *cx) {
    each of these files but the program, so that make does not stop if one has been removed. */
 static bool write_deps(Ctx *cx) {
     const Options *o = cx->options;
-    const char *made[] = {o->output, o->header};
+    const char *made[] = {o->output, o->header, o->report};
     Files from = read_files(cx);
     Text text = {.arena = cx->arena};
     put_name(&text, made[0]);
-    if (made[1]) text_put(&text, S(" ")), put_name(&text, made[1]);
+    for (uint32_t i = 1; i < sizeof made / sizeof *made; i++)
+        if (made[i]) text_put(&text, S(" ")), put_name(&text, made[i]);
     text_put(&text, S(":"));
     for (uint32_t i = 0; i < from.n; i++)
         if (strcmp(from.at[i], "-") != 0) text_put(&text, S(" ")), put_name(&text, from.at[i]);

@@ -36,7 +36,7 @@ struct Job {
     void (*one)(Job *, int64_t i, void *scratch);
     int level;            /* of vectors: SSE2, AVX2, AVX-512 */
     void (*lapack)(void); /* the routine that `one` calls; NULL: none */
-    bool failed;          /* out of memory */
+    _Atomic bool failed;  /* out of memory */
 };
 /* `cost`: operations of one iteration, for the split over threads. */
 void jaxcc_rt_each(jaxcc_rt_heap *, Job *, int64_t n, int64_t cost);
@@ -46,7 +46,7 @@ void (*jaxcc_rt_lapack(jaxcc_rt_heap *, const char *name))(void);
 /* Memory of linalg_blocks.h for one matrix, and if threads may share its work, where one of them without memory says so. */
 typedef struct {
     void *at;
-    bool *failed;
+    _Atomic bool *failed;
 } Room;
 /* Batches are shared by matrices. */
 static inline Room jaxcc_rt_job_room(Job *j, void *scratch) {
@@ -68,12 +68,18 @@ enum { PIECE_ROWS = ROWS_AT_ONCE, PIECE_COLUMNS = 256, WORK_OF_THREADS = 1 << 22
 static inline int64_t jaxcc_rt_least(int64_t x, int64_t y) { return x < y ? x : y; }
 /* Half of n, rounded up to a multiple of `unit`. */
 static inline int64_t jaxcc_rt_half(int64_t n, int64_t unit) { return (n / 2 + unit - 1) / unit * unit; }
+/* Elements of what is packed for a product, and of a tile: m × n results of so many terms, rounded up to whole tiles. */
+static inline int64_t jaxcc_rt_product_room(int64_t m, int64_t n, int64_t terms) {
+    enum { ROUNDED = 64 };
+    int64_t both = jaxcc_rt_least(m, ROWS_AT_ONCE) + jaxcc_rt_least(n, COLUMNS_AT_ONCE) + ROUNDED;
+    return TILE_MOST + jaxcc_rt_least(terms, TERMS_AT_ONCE) * both;
+}
 /* Elements of `room` for a factorization of m × n, or a solve of m rows with n right-hand sides: a tile, the packed
    operands of a product, QR's V and W (or LU's panel, or one column), its T (or the base of a Cholesky factor). */
 _Static_assert(COLUMNS_OF_LU <= REFLECTORS && REFLECTORS <= BASE, "room");
 static inline int64_t jaxcc_rt_room(int64_t m, int64_t n) {
-    int64_t terms = jaxcc_rt_least(m > n ? m : n, TERMS_AT_ONCE), packed = 2 * ROWS_AT_ONCE + COLUMNS_AT_ONCE;
-    return TILE_MOST + terms * jaxcc_rt_least(packed, m + n + 2 * ROWS_AT_ONCE) + REFLECTORS * (m + n) + BASE * BASE;
+    int64_t most = m > n ? m : n;
+    return jaxcc_rt_product_room(most, most, most) + REFLECTORS * (m + n) + BASE * BASE;
 }
 /* The counterparts of lapack.c's entries for at most SMALL rows and columns; some by element type. */
 jaxcc_rt_function jaxcc_rt_small_eig, jaxcc_rt_small_schur, jaxcc_rt_small_hessenberg;

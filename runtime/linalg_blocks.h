@@ -140,7 +140,7 @@ static OUTLINED void N(subtract_here)(N(Product) p, R *tile) {
 typedef struct {
     const N(Product) * p;
     bool upper;
-    bool *failed;
+    _Atomic bool *failed;
 } N(Pieces);
 static int64_t N(pieces)(const N(Pieces) * s) {
     bool rows = s->upper || s->p->m > ROWS_AT_ONCE;
@@ -158,7 +158,7 @@ static void N(subtract_pieces)(const N(Pieces) * s, int64_t lo, int64_t hi, T *r
 }
 static void N(subtract_some)(void *pieces, int64_t lo, int64_t hi) {
     const N(Pieces) *s = pieces;
-    T *room = jaxcc_rt_workspace_get(jaxcc_rt_room(s->p->m, s->p->n) * (int64_t)sizeof(T));
+    T *room = jaxcc_rt_workspace_get(jaxcc_rt_product_room(s->p->m, s->p->n, s->p->terms) * (int64_t)sizeof(T));
     if (room)
         N(subtract_pieces)(s, lo, hi, room), jaxcc_rt_workspace_put(room);
     else
@@ -190,7 +190,7 @@ typedef struct {
     bool down, unit;
     T *b;
     int64_t ldb, n, r;
-    bool *failed;
+    _Atomic bool *failed;
 } N(Solve);
 /* At most BASE rows, one after the other, and at most SOLVED columns; copies of op(A), its rows BASE apart, and of B, its
    rows SOLVED apart, are in the nearest cache. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -160,6 +161,17 @@ static bool read_option(Options *o, int c, char **argv) {
     }
 }
 
+/* Is it none of the files that are read? */
+static bool profile_is_apart(const Options *o) {
+    struct stat a, b;
+    if (stat(o->profile, &a)) return true;
+    for (int i = -1; i < o->n_files; i++) {
+        const char *other = i < 0 ? o->library : o->files[i];
+        if (!stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+            return usage("--profile: '%s' is read, and would be overwritten", other);
+    }
+    return true;
+}
 /* Returns -1 to go on, or the exit status. */
 static int read_options(int argc, char **argv, Options *o) {
     *o = (Options){.seconds = 1, .rtol = -1, .atol = -1, .dims = run_alloc((size_t)argc, sizeof(char *))};
@@ -168,10 +180,11 @@ static int read_options(int argc, char **argv, Options *o) {
         if (!read_option(o, c, argv)) return USAGE;
     }
     if (optind == argc) return usage("%s", "no library given"), USAGE;
-    if (o->profile && !o->bench) return usage("%s goes with --bench", "--profile"), USAGE;
     o->library = argv[optind++];
     o->files = argv + optind;
     o->n_files = argc - optind;
+    if (o->profile && !o->bench) return usage("%s goes with --bench", "--profile"), USAGE;
+    if (o->profile && !profile_is_apart(o)) return USAGE;
     return -1;
 }
 

@@ -48,8 +48,8 @@ bool run_guarded(const jaxcc_program *, const int64_t *dims, const NpzArray *con
 
 /* ---- run_profile.c: where a program's time goes, by a clock that interrupts this thread */
 bool profile_begin(void);
-/* Writes { "program", "nanoseconds" of a call, "samples", "symbols": { "kernel_0": nanoseconds of a call } } to the file;
-   what is not code of the library is listed by the name of its file. */
+/* Writes { "program", "nanoseconds" of a call, "samples", "symbols": { "kernel_0": nanoseconds of a call },
+   "files": { … } } to the file: the functions of the library, and other files. */
 bool profile_end(const char *file, const char *library, const jaxcc_program *, double seconds);
 
 /* ---- run_stack.c */

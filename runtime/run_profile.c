@@ -25,7 +25,7 @@ static void interrupted(int number, siginfo_t *info, void *context) {
 
 bool profile_begin(void) {
     struct sigaction action = {.sa_sigaction = interrupted, .sa_flags = SA_SIGINFO | SA_RESTART};
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF};
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF, ._sigev_un._tid = gettid()};
     struct itimerspec each = {{0, INTERVAL}, {0, INTERVAL}};
     samples = run_alloc(MOST, sizeof *samples);
     count = 0;
@@ -99,51 +99,80 @@ static Place *place_of(Places *p, uint32_t n, uint64_t at) {
     }
     return lo && at - p->at[lo - 1].at < p->at[lo - 1].n ? &p->at[lo - 1] : NULL;
 }
-/* Another file, by its name; the first `n` places are of the library. */
-static Place *other_file(Places *p, uint32_t n, const char *path) {
-    const char *slash = path ? strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path ? path : "unknown";
-    for (uint32_t i = n; i < p->n; i++)
-        if (!strcmp(p->at[i].name, name)) return &p->at[i];
-    return add(p, (Place){name, 0, 0, 0});
+static uint64_t address_of(const void *at) {
+    uint64_t n;
+    memcpy(&n, &at, sizeof n);
+    return n;
 }
-static void find_samples(Places *p, const void *base) {
-    uint32_t n = p->n;
-    for (uint32_t i = 0; i < count; i++) {
+/* Another file, by its name. */
+static Place *other_file(Places *files, const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path ? path : "unknown";
+    for (uint32_t i = 0; i < files->n; i++)
+        if (!strcmp(files->at[i].name, name)) return &files->at[i];
+    return add(files, (Place){name, 0, 0, 0});
+}
+static int by_number(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+/* Each address is looked up once. */
+static void find_samples(Places *symbols, Places *files, const void *base) {
+    qsort(samples, count, sizeof *samples, by_number);
+    for (uint32_t i = 0, same; i < count; i += same) {
+        for (same = 1; i + same < count && samples[i + same] == samples[i]; same++) continue;
         Dl_info info = {0};
         void *at;
         memcpy(&at, &samples[i], sizeof at);
         bool found = dladdr(at, &info);
-        Place *place = found && info.dli_fbase == base ? place_of(p, n, samples[i] - (uint64_t)base) : NULL;
-        if (!place) place = other_file(p, n, found ? info.dli_fname : NULL);
-        place->samples++;
+        bool own = found && info.dli_fbase == base;
+        Place *place = own ? place_of(symbols, symbols->n, samples[i] - address_of(base)) : NULL;
+        if (!place) place = other_file(files, found ? info.dli_fname : NULL);
+        place->samples += same;
     }
+}
+static int by_name(const void *a, const void *b) { return strcmp(((const Place *)a)->name, ((const Place *)b)->name); }
+/* Local functions of one name are counted together. */
+static void join_names(Places *p) {
+    qsort(p->at, p->n, sizeof *p->at, by_name);
+    for (uint32_t i = 1; i < p->n; i++)
+        if (!strcmp(p->at[i].name, p->at[i - 1].name))
+            p->at[i].samples += p->at[i - 1].samples, p->at[i - 1].samples = 0;
 }
 
 /* ---- the file */
 typedef struct {
-    const Places *places;
+    const Places *symbols, *files;
     const char *program;
     double ns;
 } Profile;
 static void put_name(FILE *f, const char *c) {
     fputc('"', f);
-    for (; *c; c++)
-        fprintf(f, (unsigned char)*c < 0x20 || *c == '"' || *c == '\\' ? "\\u%04x" : "%c", (unsigned char)*c);
+    for (; *c; c++) {
+        unsigned char x = (unsigned char)*c;
+        if (x >= 0x80)
+            fputs("\\ufffd", f);
+        else
+            fprintf(f, x < 0x20 || x == '"' || x == '\\' ? "\\u%04x" : "%c", x);
+    }
     fputc('"', f);
+}
+static void put_places(FILE *f, const char *name, const Places *p, double ns) {
+    const char *comma = "";
+    fprintf(f, ",\"%s\":{", name);
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (!p->at[i].samples) continue;
+        fputs(comma, f), put_name(f, p->at[i].name);
+        fprintf(f, ":%.1f", ns * p->at[i].samples / count);
+        comma = ",";
+    }
+    fputs("}", f);
 }
 static bool put_profile(FILE *f, const void *profile) {
     const Profile *p = profile;
-    const char *comma = "";
     fputs("{\"program\":", f), put_name(f, p->program);
-    fprintf(f, ",\"nanoseconds\":%.1f,\"samples\":%u,\"symbols\":{", p->ns, count);
-    for (uint32_t i = 0; i < p->places->n; i++) {
-        const Place *at = &p->places->at[i];
-        if (!at->samples) continue;
-        fputs(comma, f), put_name(f, at->name);
-        fprintf(f, ":%.1f", p->ns * at->samples / count);
-        comma = ",";
-    }
-    return fputs("}}\n", f) >= 0;
+    fprintf(f, ",\"nanoseconds\":%.1f,\"samples\":%u", p->ns, count);
+    put_places(f, "symbols", p->symbols, p->ns), put_places(f, "files", p->files, p->ns);
+    return fputs("}\n", f) >= 0;
 }
 bool profile_end(const char *file, const char *library, const jaxcc_program *program, double seconds) {
     timer_delete(clock_of_samples);
@@ -157,14 +186,14 @@ bool profile_end(const char *file, const char *library, const jaxcc_program *pro
     if (fd >= 0 && !fstat(fd, &st) && st.st_size) map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (fd >= 0) close(fd);
     if (map == MAP_FAILED || !dladdr(call, &info)) return run_error("cannot read '%s' again", library);
-    Places places = {map, (uint64_t)st.st_size, NULL, 0, 0};
-    bool good = elf_check(library, map, places.bytes);
+    Places symbols = {map, (uint64_t)st.st_size, NULL, 0, 0}, files = {0};
+    bool good = elf_check(library, map, symbols.bytes);
     if (good) {
-        read_symbols(&places), find_samples(&places, info.dli_fbase);
-        good = npz_write_file(file, put_profile, &(Profile){&places, program->name, 1e9 * seconds}, &e) ||
+        read_symbols(&symbols), find_samples(&symbols, &files, info.dli_fbase), join_names(&symbols);
+        good = npz_write_file(file, put_profile, &(Profile){&symbols, &files, program->name, 1e9 * seconds}, &e) ||
                run_error("%s", e.text);
     }
     munmap(map, (size_t)st.st_size);
-    free(places.at), free(samples);
+    free(symbols.at), free(files.at), free(samples);
     return good;
 }

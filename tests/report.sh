@@ -19,10 +19,13 @@ report() { jaxcc m.jaxpr -o m.so "$@"; }
 # has TEXT: the JSON contains it.
 has() { grep -q -F -e "$1" m.json || { cat m.json; return 1; }; }
 succeeds report -march=x86-64-v3 --report=m.json
-succeeds has '"program":"m.jaxpr","level":2'
+succeeds has '"program":"m.jaxpr","name":"m","level":2'
 succeeds has '"dimensions":["b"]'
 # sums of products of 64 × 256 numbers, in one kernel; both operands are read once, 64 sums are written
-try 'a reduction and what it reduces are a kernel' has '"kind":"loops"'
+try 'a reduction and what it reduces are a kernel' has '"number":"1","kind":"loops","symbol":"kernel_0","first":1,"last":1,"equations":[{"primitive":"mul"'
+try 'and the next kernel is a product' has '"number":"2","kind":"product"'
+try 'the workspace' has '"buffers":[{"value":"i","offset":0,"bytes":"256*b","first":3,'
+try 'where it was written' has '"value":"j","type":"f32[64,b]","bytes":"256*b","from":"4"'
 try 'operations of a reduction' has '"operations":32768,"bytes":131328,'
 try 'lines of equations' has '{"primitive":"mul","type":"f32[64,256]","line":2,"column":21}'
 # 2 · 64 · 256 · 128, and 20 for each tanh
@@ -59,6 +62,27 @@ page() {
         [ "$(grep '^<script type="application/json"' m.html | sed 's/^[^>]*>//; s/<[^<]*$//')" = "$(cat m.json)" ]
 }
 succeeds page
+# What does not join, what is computed again, C code; the dimensions of all functions; functions and devices have plans of their own.
+cat >n.jaxpr <<'TEXT'
+{ lambda ; a:f32[64,64]. let
+    b:f32[64,64] = mul a 2.0:f32[]
+    c:f32[64,64] = cholesky[symmetrize_input=False] b
+    d:f32[64] = reduce_max[axes=(0,)] a
+    e:f32[1,64] = reshape[dimensions=None new_sizes=(1, 64) sharding=None] d
+    f:f32[64,64] = sub c e
+    g:f32[64] = reduce_sum[axes=(1,)] f
+  in (c, g) }
+TEXT
+in_n() { grep -q -F -e "$1" n.json || { cat n.json; return 1; }; }
+succeeds jaxcc n.jaxpr -o n.so -MD --entry 'x:--vmap=0' --report=n.json
+try 'computed where it is read' in_n '{"primitive":"mul","type":"f32[64,64]","line":2,"column":20,"again":true}'
+try 'what C code reads' in_n '"kind":"runtime"'
+try 'from a kernel that only copies' in_n '"reads":[{"value":"b","type":"f32[64,64]","bytes":16384,"from":"1"}]'
+try 'dimensions of another function' in_n '"dimensions":["batch"]'
+try '-MD names it' grep -q '^n.so n.h n.json:' n.d
+succeeds jaxcc "$root/tests/cases/collective-pmap.jaxpr" -o p.so --report=n.json
+try 'devices' in_n '"kind":"devices","calls":"collective_pmap.device_'
+try 'their plan' in_n '{"name":"collective_pmap.device_'
 # Measured times: nearly all samples are in kernels, whose names the report has.
 measured() {
     echo '{ lambda ; a:f32[512,512] b:f32[512,512]. let c:f32[512,512] = dot_general[dimension_numbers=(([1], [0]), ([], []))] a b
@@ -73,6 +97,12 @@ measured() {
 succeeds measured
 profiled_without() { jaxcc-run --profile x.json m.so; [ $? = 2 ] && [ ! -e x.json ]; }
 try '--profile without --bench' profiled_without
+over() {
+    cp p.so q.so
+    jaxcc-run --bench=0.01 --profile q.so q.so in.npz
+    [ $? = 2 ] && cmp p.so q.so
+}
+try 'a profile over the library' over
 unwritable() { jaxcc-run --bench=0.01 --profile none/x.json p.so in.npz; [ $? = 1 ]; }
 try 'a profile that cannot be written' unwritable
 # A text that would end the script of the page does not.

@@ -86,12 +86,12 @@ static bool module_write(Emit *e, Programs programs, EmitKind kind, const Output
 bool codegen(Ctx *cx, Programs programs, EmitKind kind, const Output *out) {
     Targets targets;
     if (!targets_from_options(cx, &targets)) return false;
-    if (cx->options->report) cx->report = report_new(cx->arena);
+    cx->report = cx->options->report && kind == cx->options->emit ? report_new(cx->arena) : NULL;
     Emit *e = emit_open(cx, &targets);
     e->for_ld = kind == EMIT_so && !link_by_lld(cx);
     bool ok = true;
     for (uint32_t i = 0; i < programs.n && ok; i++) ok = program_write(cx, e, &programs.at[i]);
-    ok = ok && module_write(e, programs, kind, out) && (kind != cx->options->emit || report_write(cx, programs));
+    ok = ok && module_write(e, programs, kind, out) && report_write(cx, programs);
     emit_close(e);
     return ok;
 }

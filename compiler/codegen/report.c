@@ -16,13 +16,21 @@ static void put_data(Ctx *cx, Programs programs, Text *to) {
     const Options *o = cx->options;
     text_put(to, S("{\"jaxcc\":\"" JAXCC_VERSION "\",\"program\":"));
     report_string(to, str(diag_path(cx->diags, INPUT_FILE)));
+    text_put(to, S(",\"name\":"));
+    report_string(to, str(programs.at[0].name));
     text_add(to, ",\"level\":%d,\"text\":", o->opt);
     report_string(to, diags_text(cx->diags, INPUT_FILE));
     text_put(to, S(",\"dimensions\":["));
-    Dims symbols = program_symbols(cx, programs.at[0].j);
-    each(const Dim, d, symbols) {
-        text_put(to, d > symbols.at ? S(",") : S(""));
-        report_string(to, ctx_dim_text(cx, *d));
+    Intern seen = {.arena = cx->arena};
+    each(const Program, p, programs) {
+        Dims symbols = program_symbols(cx, p->j);
+        each(const Dim, d, symbols) {
+            bool fresh;
+            uint32_t n = intern(&seen, d, sizeof *d, &fresh);
+            if (!fresh) continue;
+            text_put(to, n ? S(",") : S(""));
+            report_string(to, ctx_dim_text(cx, *d));
+        }
     }
     text_put(to, S("],\"plans\":"));
     text_put(to, (Str){cx->report->plans.at, cx->report->plans.n});

@@ -1,5 +1,6 @@
 #include "machine.h"
 #include "../cost.h"
+#include "../plan/report.h"
 #include "../../options.h"
 #include "part.h"
 #include "device.h"
@@ -124,6 +125,8 @@ static void spmd_step(Host *h, Step *s) {
     Str name = str_format(e->arena, "%s.device_%u", h->plan->callees->name, e->nkernels++);
     Written written = host_write(s->device, e, j, &sig, name);
     Str run = entry_run(e, &written, true);
+    s->symbol = name;
+    if (e->cx->report) report_plan(e->cx->report, s->device, name);
     bool on_device = h->plan->target->device;
     uint32_t n = q->in.n + q->out.n, nsizes = 5 + sig.dims.n + q->out.n + (on_device ? parts_words(q) : 0);
     V area = host_context(h, n + nsizes), second = em_gep(e, area, em_i64(e, n), e->i64);

@@ -22,19 +22,38 @@ typedef struct {
         uint32_t n, cap;
     } reads;
     Dim operations, bytes;
-    const Val **stored; /* by number of a buffer: what was written there first */
+    struct Stored *stored; /* by number of a buffer */
 } Writer;
 
+/* What is written to a buffer first, and by which kernel. */
+struct Stored {
+    const Val *at;
+    Str by;
+};
 static Dim add(const Writer *w, Dim a, Dim b) { return dim_add(w->p->cx->types, a, b); }
 static Dim times(const Writer *w, Dim a, Dim b) { return dim_mul(w->p->cx->types, a, b); }
 static Dim elements(const Writer *w, Val v) { return type_size(w->p->cx->types, val_type(w->p->cx, v)); }
 
 /* ---- JSON */
+/* The bytes that belong to the one at i, in UTF-8; 0: none, or they are no character. */
+static uint32_t utf8_follow(Str s, uint32_t i) {
+    unsigned char c = (unsigned char)s.at[i];
+    uint32_t n = c >= 0xf0 && c < 0xf5 ? 3 : c >= 0xe0 ? 2 : c >= 0xc2 ? 1 : 0;
+    if (c >= 0xf5 || n >= s.n - i) return 0;
+    for (uint32_t k = 1; k <= n; k++)
+        if (((unsigned char)s.at[i + k] & 0xc0) != 0x80) return 0;
+    return n;
+}
 void report_string(Text *t, Str s) {
     text_put(t, S("\""));
     for (uint32_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.at[i];
-        if (c < 0x20 || c == '"' || c == '\\' || c == '<') /* `<`: a page may contain it */
+        uint32_t more = utf8_follow(s, i);
+        if (c >= 0x80 && !more)
+            text_put(t, S("\\ufffd"));
+        else if (more)
+            text_put(t, (Str){s.at + i, 1 + more}), i += more;
+        else if (c < 0x20 || c == '"' || c == '\\' || c == '<') /* `<`: a page may contain it */
             text_add(t, "\\u%04x", c);
         else
             text_put(t, (Str){s.at + i, 1});
@@ -57,7 +76,9 @@ static void put_count(Writer *w, const char *name, uint64_t n) {
     key(w, name), text_add(w->out, "%llu", (unsigned long long)n);
 }
 static void put_dim(Writer *w, const char *name, Dim d) {
-    if (dim_is_const(d))
+    if (d == DIM_TOO_LARGE)
+        put_null(w, name);
+    else if (dim_is_const(d))
         key(w, name), text_add(w->out, "%lld", (long long)d);
     else
         put_string(w, name, ctx_dim_text(w->p->cx, d));
@@ -69,6 +90,7 @@ static void put_value(Writer *w, Val v, Dim bytes) {
 }
 
 /* ---- equations */
+enum { MOST_OPERATIONS = 1 << 30 }; /* of one element */
 static uint64_t operations_within(const Ctx *, const Jaxpr *);
 /* Operations for one element of an equation's result, or of what it reduces; loops of an element count as one turn. */
 static uint64_t operations(const Ctx *cx, const Eqn *e) {
@@ -77,13 +99,14 @@ static uint64_t operations(const Ctx *cx, const Eqn *e) {
     case LOWER_PROGRAM: return operations_within(cx, param_jaxpr(e, K_jaxpr));
     case LOWER_WHILE: return operations_within(cx, while_of(e).cond) + operations_within(cx, while_of(e).body);
     case LOWER_SCAN: return operations_within(cx, scan_of(e).body);
+    case LOWER_CUM: return 1;
     default: return eqn_point(e) || eqn_reduces(e);
     }
 }
 static uint64_t operations_within(const Ctx *cx, const Jaxpr *j) {
     uint64_t n = 0;
     each(const Eqn, e, j->eqns) n += operations(cx, e);
-    return n;
+    return n < MOST_OPERATIONS ? n : MOST_OPERATIONS;
 }
 /* Of one sum of a product. */
 static Dim terms(const Writer *w, const Eqn *e) {
@@ -95,6 +118,7 @@ static Dim terms(const Writer *w, const Eqn *e) {
 static Dim operations_of(Writer *w, const Eqn *e) {
     if (e->prim == P_dot_general) return times(w, times(w, 2, elements(w, e->out.at[0])), terms(w, e));
     if (!e->out.n) return 0;
+    if (prim_lower[e->prim] == LOWER_SCATTER) return e->prim == P_scatter ? 0 : elements(w, e->in.at[2]);
     Val of = eqn_reduces(e) ? e->in.at[0] : e->out.at[0];
     return times(w, elements(w, of), (Dim)operations(w->p->cx, e));
 }
@@ -111,9 +135,9 @@ static void put_equation(Writer *w, const Eqn *e, bool again) {
 /* Is it the first time for this step? */
 static bool first(Writer *w, Val v) {
     Report *r = w->report;
-    while (r->seen.n <= v) push(r->plans.arena, &r->seen, 0);
-    bool yes = r->seen.at[v] != r->step;
-    r->seen.at[v] = r->step;
+    while (r->seen.n <= v) push(r->plans.arena, &r->seen, (Stamp){0});
+    bool yes = r->seen.at[v].step != r->step;
+    r->seen.at[v].step = r->step;
     return yes;
 }
 /* The equations that evaluating v computes: of virtual values, and of attention's between its products. */
@@ -147,26 +171,25 @@ static void saw(void *user, Val v, const Ix *index, Ix address) {
     const Info *info = plan_info(w->p, v);
     if (info->class == VAL_MEMBER && info->step == w->step->number && !info->home) return;
     if (first(w, v)) {
+        w->report->seen.at[v].read = w->reads.n;
         push(w->p->arena, &w->reads, ((Read){v, 0}));
-        w->reads.at[w->reads.n - 1].times = 1;
-        return;
     }
-    each(Read, r, w->reads)
-        if (r->v == v) r->times++;
+    w->reads.at[w->report->seen.at[v].read].times++;
 }
 /* A part of the array, if the step's points read fewer elements than it has. */
 static Dim bytes_read(const Writer *w, const Read *r) {
     Dim all = plan_bytes(w->p, r->v), n = r->times * (Dim)dtype_bytes(val_array(w->p->cx, r->v)->dtype);
-    if (w->step->kind != STEP_LOOPS) return all;
+    if (w->step->kind != STEP_LOOPS || w->step->carried) return all; /* a loop of elements reads more than its points */
     for (uint32_t d = 0; d < w->step->domain.n; d++) n = times(w, n, w->step->domain.at[d]);
     return dim_is_const(all) && dim_is_const(n) && n < all ? n : all;
 }
+static Str step_number(const Writer *w, uint32_t n) { return str_format(w->p->arena, "%.*s%u", SF(w->path), n); }
 static Str origin(const Writer *w, Val v) {
     const Info *info = plan_info(w->p, v);
     if (info->buf && info->buf->kind == BUF_IN) return S("input");
     if (info->buf && info->buf->kind == BUF_CONST) return S("constant");
-    if (info->home || !info->step) return S("outside");
-    return str_format(w->p->arena, "%.*s%u", SF(w->path), info->step);
+    if (info->buf && w->stored[info->buf->number].at) return w->stored[info->buf->number].by;
+    return info->home || !info->step ? S("outside") : step_number(w, info->step);
 }
 static void put_reads(Writer *w) {
     const Step *s = w->step;
@@ -187,7 +210,7 @@ static void put_reads(Writer *w) {
 }
 static void put_write(Writer *w, const Val *at, const Buf *to, Dtype as) {
     Val v = *at;
-    if (to && !w->stored[to->number]) w->stored[to->number] = at;
+    if (to && !w->stored[to->number].at) w->stored[to->number] = (struct Stored){at, step_number(w, w->step->number)};
     Dim bytes = times(w, elements(w, v), dtype_bytes(as ? as : val_array(w->p->cx, v)->dtype));
     open_list(w, NULL, "{");
     put_value(w, v, bytes);
@@ -242,7 +265,8 @@ static void put_machine(Writer *w) {
     close_list(w, "]"), close_list(w, "}");
 }
 static void put_time(Writer *w) {
-    bool known = dim_is_const(w->operations) && dim_is_const(w->bytes);
+    bool small = w->operations != DIM_TOO_LARGE && w->bytes != DIM_TOO_LARGE;
+    bool known = small && dim_is_const(w->operations) && dim_is_const(w->bytes);
     if (w->step->nbodies || w->step->narrays) return; /* other code does the work */
     key(w, "rate");
     text_add(w->out, "%.1f", operation_rate(w));
@@ -263,7 +287,7 @@ static const char *const kinds[STEP_KINDS] = {
     [STEP_LOOPS] = "loops",   [STEP_DOT] = "product",     [STEP_CUM] = "prefixes", [STEP_SCATTER] = "scatter",
     [STEP_SORT] = "sort",     [STEP_RUNTIME] = "runtime", [STEP_SPMD] = "devices", [STEP_CALL] = "call",
     [STEP_SCALAR] = "scalar", [STEP_COND] = "cond",       [STEP_WHILE] = "while",  [STEP_SCAN] = "scan"};
-static const char *const reasons[APARTS] = {[APART_KIND] = "that one takes no such members",
+static const char *const reasons[APARTS] = {[APART_KIND] = "kernels of that kind take no such equations",
                                             [APART_LONG] = "that one has enough members",
                                             [APART_SHAPE] = "the shapes differ",
                                             [APART_LATER] = "something else that it reads is computed later",
@@ -290,7 +314,7 @@ static void put_apart(Writer *w) {
     const Begun *b = &w->step->begun;
     if (!reasons[b->why]) return;
     put_string(w, "apart", str(reasons[b->why]));
-    put_string(w, "beside", str_format(w->p->arena, "%.*s%u", SF(w->path), b->step));
+    put_string(w, "beside", step_number(w, b->step));
 }
 static void put_body(Writer *, const Body *, Str path);
 static void put_bodies(Writer *w, Str number) {
@@ -311,13 +335,14 @@ static void put_bodies(Writer *w, Str number) {
 }
 static void put_step(Writer *outer, const Step *s) {
     Writer w = *outer;
-    Str number = str_format(w.p->arena, "%.*s%u", SF(w.path), s->number);
+    Str number = step_number(&w, s->number);
     w.step = s, w.operations = w.bytes = 0;
     open_list(&w, NULL, "{");
     put_string(&w, "number", number);
     put_string(&w, "kind", str(kinds[s->kind]));
+    bool calls = s->kind == STEP_CALL || s->kind == STEP_SPMD;
     if (s->kind == STEP_CALL) put_string(&w, "calls", callee_name(w.p->callees, s->call->callee));
-    if (s->symbol.n) put_string(&w, "symbol", s->symbol);
+    if (s->symbol.n) put_string(&w, calls ? "calls" : "symbol", s->symbol);
     put_count(&w, "first", s->start), put_count(&w, "last", s->end);
     put_equations(&w), put_reads(&w), put_writes(&w);
     if (!s->narrays && !s->nbodies) put_dim(&w, "operations", w.operations);
@@ -341,7 +366,8 @@ static void put_buffers(Writer *w) {
         const Buf *b = *buf;
         if (b->kind != BUF_WORK || !b->first) continue;
         open_list(w, NULL, "{");
-        if (w->stored[b->number]) put_string(w, "value", val_name(w->p->cx, *w->stored[b->number]));
+        const Val *first = w->stored[b->number].at;
+        if (first) put_string(w, "value", val_name(w->p->cx, *first));
         put_dim(w, "offset", b->offset), put_dim(w, "bytes", b->bytes);
         put_count(w, "first", b->first), put_count(w, "last", b->last);
         close_list(w, "}");
@@ -356,7 +382,7 @@ Report *report_new(Arena *arena) {
 }
 void report_plan(Report *r, Plan *p, Str name) {
     Writer w = {.report = r, .p = p, .out = &r->plans};
-    w.stored = arena_new(p->arena, const Val *, p->bufs.n + 1);
+    w.stored = arena_new(p->arena, struct Stored, p->bufs.n + 1);
     open_list(&w, NULL, "{");
     put_string(&w, "name", name);
     put_string(&w, "cpu", str(p->target->device ? p->target->device->name : p->target->cpu));

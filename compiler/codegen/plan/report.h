@@ -12,6 +12,7 @@
      buffers    of the workspace: { value, offset, bytes, first, last }, live in the positions [first, last]
      kernels    in the order they run:
        number      "3"; of the step 2 in a body of step 3: "3.2", in another branch "3b.2"
+       calls       of a call, or of a program for several devices: the name of its plan
        kind        loops, product, prefixes, scatter, sort, runtime, devices, call, scalar, cond, while, scan
        symbol      of its code, which equal kernels share; missing: it is a part of the function's
        first, last positions
@@ -31,14 +32,19 @@
        apart       why it is not a part of the kernel `beside`; null: nothing to say
        bodies      of a loop, a cond: their kernels
 
-   Numbers that depend on symbolic dimensions are strings, as "4*b". */
+   Numbers that depend on symbolic dimensions are strings, as "4*b"; those of more than 63 bits are null. The members are
+   described for users in man/jaxcc.1. */
+/* Of a value: the last step in which its equation was, or it was read, and then which of the step's reads it is. */
+typedef struct {
+    uint32_t step, read;
+} Stamp;
 typedef struct Report {
     Text plans;
     uint32_t step; /* the steps written so far */
     struct {
-        uint32_t *at;
+        Stamp *at;
         uint32_t n, cap;
-    } seen; /* by Val: the last of these that its equation, or the value as what is read, was seen in */
+    } seen; /* by Val */
 } Report;
 Report *report_new(Arena *);
 void report_plan(Report *, Plan *, Str name);
