@@ -312,7 +312,7 @@ static CUresult check_order(const Graph *g, const CUgraphNode *after, size_t n) 
     return last ? misused(CUDA_ERROR_INVALID_VALUE, "the node does not follow what is in the graph") : 0;
 }
 static CUresult add_condition(CUgraphNode *node, Graph *g, ConditionParams *c) {
-    static CUgraph bodies[MOST_BODIES];
+    static _Thread_local CUgraph bodies[MOST_BODIES]; /* the caller reads it before its next call */
     CUresult r = settings.version < since(c) ? NOT_SUPPORTED : check_condition(g, c);
     if (r) return r;
     Node *n = add_node(g, GRAPH_CONDITIONAL, (Work){.perform = NULL});

@@ -382,7 +382,7 @@ API cuStreamEndCapture(CUstream handle, CUgraph *graph) {
 }
 static CUresult capture_info(CUstream handle, int *status, CUgraph *graph, const CUgraphNode **nodes, size_t *n,
                              const char *name) {
-    static CUgraphNode last;
+    static _Thread_local CUgraphNode last; /* the caller reads it before its next call */
     Stream *s = stream_of(handle, name);
     if (!s) return INVALID_HANDLE;
     if (settings.version < CONDITIONS_SINCE) return NOT_SUPPORTED;
