@@ -525,7 +525,8 @@ typedef struct {
     Inner inner;
 } Operands;
 static Operands operands(Builder *b, const Eqn *e) {
-    Vals in = {arena_copy(b->cx->arena, e->in.at, (e->in.n + 1) * sizeof *e->in.at), e->in.n};
+    Vals in = {arena_new(b->cx->arena, Val, e->in.n + 1), e->in.n};
+    for (uint32_t i = 0; i < in.n; i++) in.at[i] = e->in.at[i];
     return (Operands){.in = in, .cut = arena_new(b->cx->arena, bool, e->in.n + 1)};
 }
 /* The program for one device: operands of plain types in, without the first `axes` if they are cut. */
