@@ -344,14 +344,7 @@ static bool fits(Plan *p, Attention *a) {
     if (!used_alone(w) || !open_shares(p, a, &s) || !worth(p, &s) || !suits(p, a, &s)) return false;
     DeviceDot *d = a->dot = arena_new(p->arena, DeviceDot, 1);
     d->e = a->scores;
-    const ArrayType *t = val_array(p->cx, a->scores->in.at[0]);
-    Ints terms = param_find(a->scores, K_dimension_numbers)->value.list.at[0].ints;
-    d->nsummed = terms.n, d->k = 1;
-    d->summed = arena_new(p->arena, Atom, terms.n + 1);
-    for (uint32_t i = 0; i < terms.n; i++) {
-        d->summed[dot_device_nested(p, d->e, i)] = atom_loop(p->ix, t->dims[terms.at[i]]);
-        d->k = dim_mul(p->cx->types, d->k, t->dims[terms.at[i]]);
-    }
+    dot_device_terms(p, d);
     mark(p, w, a);
     if (attention_index(p, a, s.at, &x) && depend_well(p, a, &x) && find_rows(p, a, &s, &x)) return true;
     a->dot = NULL;

@@ -119,8 +119,8 @@ static inline Val dot_device_operand(const DeviceDot *d, uint32_t side) { return
 /* The index of an operand over the loops of the result and of the contraction; the same where the result is at an index. */
 void dot_device_index(Plan *, const Step *, uint32_t side, Ix *index);
 void dot_device_index_at(Plan *, const DeviceDot *, uint32_t side, const Ix *result, Ix *index);
-/* The number in `summed` of the loop of contracted axis i. */
-uint32_t dot_device_nested(Plan *, const Eqn *, uint32_t i);
+/* Makes the loops over the contracted axes of its equation. */
+void dot_device_terms(Plan *, DeviceDot *);
 void dot_device_plan(Plan *, Body *, Step *);
 void dot_device_schedule(Plan *, Step *);
 /* How the operands at these indices are read, and what multiplies them. */

@@ -19,11 +19,21 @@ static Side side_of(Plan *p, const Eqn *e, uint32_t side) {
 }
 /* The loop of contracted axis i: those of the left operand are nested as its axes, so that the innermost is contiguous there
    if any is. */
-uint32_t dot_device_nested(Plan *p, const Eqn *e, uint32_t i) {
+static uint32_t nested(Plan *p, const Eqn *e, uint32_t i) {
     Ints contracted = side_of(p, e, 0).contracted;
     uint32_t n = 0;
     each(int64_t, a, contracted) n += *a < contracted.at[i];
     return n;
+}
+void dot_device_terms(Plan *p, DeviceDot *d) {
+    const ArrayType *t = val_array(p->cx, d->e->in.at[0]);
+    Ints contracted = side_of(p, d->e, 0).contracted;
+    d->nsummed = contracted.n, d->k = 1;
+    d->summed = arena_new(p->arena, Atom, d->nsummed + 1);
+    for (uint32_t i = 0; i < d->nsummed; i++) {
+        d->summed[nested(p, d->e, i)] = atom_loop(p->ix, t->dims[contracted.at[i]]);
+        d->k = dim_mul(p->cx->types, d->k, t->dims[contracted.at[i]]);
+    }
 }
 void dot_device_index_at(Plan *p, const DeviceDot *d, uint32_t side, const Ix *result, Ix *index) {
     const ArrayType *t = val_array(p->cx, dot_device_operand(d, side));
@@ -31,7 +41,7 @@ void dot_device_index_at(Plan *p, const DeviceDot *d, uint32_t side, const Ix *r
     for (uint32_t a = 0; a < t->rank; a++) {
         int64_t batch = ints_find(of.batch, a), term = ints_find(of.contracted, a);
         index[a] = batch >= 0  ? result[batch]
-                   : term >= 0 ? ix_atom(p->ix, d->summed[dot_device_nested(p, d->e, (uint32_t)term)])
+                   : term >= 0 ? ix_atom(p->ix, d->summed[nested(p, d->e, (uint32_t)term)])
                                : result[of.first_free++];
     }
 }
@@ -70,14 +80,8 @@ void dot_device_plan(Plan *p, Body *body, Step *s) {
     DeviceDot *d = dot->device = arena_new(p->arena, DeviceDot, 1);
     d->e = e, d->attention = attention, d->swapped = attention && attention->side;
     dot->acc = dot_accumulator(a->dtype, b->dtype, y->dtype);
-    d->nsummed = left.contracted.n;
-    d->summed = arena_new(p->arena, Atom, d->nsummed + 1);
-    dot->k = 1;
-    for (uint32_t i = 0; i < d->nsummed; i++) {
-        d->summed[dot_device_nested(p, e, i)] = atom_loop(p->ix, a->dims[left.contracted.at[i]]);
-        dot->k = dim_mul(p->cx->types, dot->k, a->dims[left.contracted.at[i]]);
-    }
-    d->k = dot->k;
+    dot_device_terms(p, d);
+    dot->k = d->k;
     d->role = arena_new(p->arena, uint8_t, s->domain.n + 1);
     for (uint32_t axis = 0, n = 0; axis < y->rank; axis++) {
         if (y->dims[axis] == 1) continue;
