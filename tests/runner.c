@@ -46,7 +46,12 @@ typedef enum { PASS, REFUSED, COMPILE, RUN, MISMATCH, CRASH, TIMEOUT, LEFT_OUT, 
 static const char *const outcome_name[] = {"pass",     "refused", "compile", "run",
                                            "mismatch", "crash",   "timeout", "left out"};
 
-enum { MOST_WORDS = 50, MOST_EXTRA = 16, MOST_SECONDS = 60 }; /* of S.args; --extra */
+enum { MOST_WORDS = 50, MOST_EXTRA = 16, MOST_LINES = 60 }; /* of S.args; --extra; shown of the log of a crash */
+#ifdef __SANITIZE_ADDRESS__
+enum { MOST_SECONDS = 300 };
+#else
+enum { MOST_SECONDS = 60 };
+#endif
 
 /* What a case's process tells; in memory shared with it. */
 typedef struct {
@@ -362,6 +367,16 @@ static pid_t start(Run *r, uint32_t i) {
     _exit(0);
 }
 
+/* What a crash left in its log: a sanitizer's report is more than a line. */
+static void show(const char *path, const char *log) {
+    char line[2048];
+    FILE *f = fopen(log, "r");
+    printf("CRASH %s\n", path);
+    for (int n = 0; f && n < MOST_LINES && fgets(line, sizeof line, f); n++) printf("    %s", line);
+    if (f) fclose(f);
+    fflush(stdout); /* what is kept here would be written by every child too */
+}
+
 static void finish(Run *r, uint32_t i, pid_t child, int status) {
     Report *report = &r->reports[i];
     if (WIFSIGNALED(status)) {
@@ -376,6 +391,7 @@ static void finish(Run *r, uint32_t i, pid_t child, int status) {
         snprintf(log, sizeof log, "%s/%d-log", r->tmp, (int)child);
         first_line(log, why, sizeof why);
         if (why[0]) tell(report, CRASH, why);
+        show(r->cases.at[i].path, log);
     }
     static const char *const names[] = {"case.so", "log",       "out.npz",  "want.npz",
                                         "in.npz",  "given.npz", "last.npz", "fixed.so"};
