@@ -206,6 +206,10 @@ Dtype param_dtype(const Eqn *e, ParamKey key) {
     return v ? (Dtype)v->i : DT_none;
 }
 
+Str value_name(const Value *v) {
+    bool quoted = v->kind == V_STR && v->s.n >= 2;
+    return quoted ? (Str){v->s.at + 1, v->s.n - 2} : v->s;
+}
 Str param_word(const Eqn *e, ParamKey key) {
     const Value *v = value_of(e, key, V_WORD);
     return v ? v->s : S("");

@@ -263,6 +263,8 @@ Ints param_ints(const Eqn *, ParamKey);
 Dims param_dims(const Eqn *, ParamKey);
 Dtype param_dtype(const Eqn *, ParamKey); /* DT_none */
 Str param_word(const Eqn *, ParamKey);
+/* A word, or a string without its quotes: the name of an axis. */
+Str value_name(const Value *);
 bool rounds_to_even(const Eqn *); /* rounding_method: 1, RoundingMethod.TO_NEAREST_EVEN */
 Jaxpr *param_jaxpr(const Eqn *, ParamKey);
 typedef struct {

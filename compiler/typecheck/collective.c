@@ -9,15 +9,6 @@ struct AxisScope {
     struct AxisScope *outer;
 };
 
-/* 'x' or x */
-static Str bare(const Value *v) {
-    Str s = v->s;
-    bool quoted = v->kind == V_STR && s.n >= 2;
-    return quoted ? (Str){s.at + 1, s.n - 2} : s;
-}
-
-static bool same(Str a, Str b) { return a.n == b.n && memcmp(a.at, b.at, a.n) == 0; }
-
 void axis_bind(Ctx *cx, Str name, int64_t size) {
     struct AxisScope *s = arena_new(cx->arena, struct AxisScope, 1);
     *s = (struct AxisScope){name, size, cx->axes};
@@ -26,7 +17,7 @@ void axis_bind(Ctx *cx, Str name, int64_t size) {
 
 static const struct AxisScope *bound(const Ctx *cx, Str name) {
     const struct AxisScope *s = cx->axes;
-    while (s && !same(s->name, name)) s = s->outer;
+    while (s && !str_eq(s->name, name)) s = s->outer;
     return s;
 }
 
@@ -34,10 +25,10 @@ static const struct AxisScope *bound(const Ctx *cx, Str name) {
 
 static bool one_axis(Ctx *cx, const Eqn *e, ParamKey k, const Value *v, int64_t *size) {
     if (v->kind != V_STR && v->kind != V_WORD) return true; /* an axis of the array */
-    const struct AxisScope *s = bound(cx, bare(v));
+    const struct AxisScope *s = bound(cx, value_name(v));
     if (!s)
         return diag(cx->diags, param_at(e, k), "%s: no mesh and no --vmap-axis binds '%.*s'", name_of(cx, e),
-                    SF(bare(v)));
+                    SF(value_name(v)));
     *size = *size && s->size && s->size <= INT32_MAX / *size ? *size * s->size : 0;
     return true;
 }
@@ -271,7 +262,7 @@ bool type_all_to_all(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
 static int64_t shares(const Ctx *cx, const Value *v) {
     int64_t n = 1;
     if (v->kind == V_STR) {
-        const struct AxisScope *s = bound(cx, bare(v));
+        const struct AxisScope *s = bound(cx, value_name(v));
         return s ? s->size : 0;
     }
     for (uint32_t i = 0; v->kind == V_LIST && i < v->list.n; i++) {
@@ -279,6 +270,18 @@ static int64_t shares(const Ctx *cx, const Value *v) {
         n = k && n && n <= INT32_MAX / k ? n * k : 0;
     }
     return n;
+}
+
+static uint32_t times_named(const Value *v, Str axis) {
+    uint32_t n = v->kind == V_STR && str_eq(value_name(v), axis);
+    for (uint32_t i = 0; v->kind == V_LIST && i < v->list.n; i++) n += times_named(&v->list.at[i], axis);
+    return n;
+}
+/* An axis of the mesh in `v` that the spec names more than once; NULL: none. */
+static const Value *named_twice(const Value *spec, const Value *v) {
+    const Value *found = v->kind == V_STR && times_named(spec, value_name(v)) > 1 ? v : NULL;
+    for (uint32_t i = 0; v->kind == V_LIST && i < v->list.n && !found; i++) found = named_twice(spec, &v->list.at[i]);
+    return found;
 }
 
 /* One device's part of `whole`, or with `join` the whole of a part; 0: the spec does not say. */
@@ -291,6 +294,10 @@ static bool shard(Ctx *cx, const Eqn *e, ParamKey k, uint32_t i, bool join, Type
     if (spec->list.n > x->rank)
         return diag(cx->diags, p->span, "%s: %s[%u] has %u %s, but the array is %s", name_of(cx, e), param_name[k], i,
                     spec->list.n, entries(spec->list.n), type_c(cx, t));
+    const Value *twice = named_twice(spec, spec);
+    if (twice)
+        return diag(cx->diags, p->span, "%s: %s[%u] names axis '%.*s' twice", name_of(cx, e), param_name[k], i,
+                    SF(value_name(twice)));
     Dim *dims = dims_copy(cx, x);
     for (uint32_t a = 0; a < spec->list.n; a++) {
         int64_t n = shares(cx, &spec->list.at[a]);
@@ -312,7 +319,7 @@ static void bind_mesh(Ctx *cx, const Value *v) {
     for (uint32_t i = 0; v->kind == V_LIST && i < v->list.n; i++) {
         const Value *a = &v->list.at[i];
         if (a->kind == V_PAIR && a->list.n == 2 && a->list.at[0].kind == V_STR)
-            axis_bind(cx, bare(&a->list.at[0]), a->list.at[1].kind == V_INT ? a->list.at[1].i : 0);
+            axis_bind(cx, value_name(&a->list.at[0]), a->list.at[1].kind == V_INT ? a->list.at[1].i : 0);
     }
 }
 
@@ -430,7 +437,7 @@ bool type_xla_pmap(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     bool known = size != -1;
     struct AxisScope *outer = cx->axes;
     const Param *name = param_find(e, K_axis_name);
-    if (name) axis_bind(cx, bare(&name->value), known && dim_is_const(size) ? size : 0);
+    if (name) axis_bind(cx, value_name(&name->value), known && dim_is_const(size) ? size : 0);
     bool ok = want_results(cx, e, j->out.n) && want_program(cx, e, K_call_jaxpr, j, takes, e->in.n, j->out.n);
     cx->axes = outer;
     if (ok && !known) return type_declared(cx, e, in, out);

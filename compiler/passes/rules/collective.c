@@ -12,15 +12,8 @@
 enum { MAX_MESH = 8, MAX_SIZES = 512, MAX_GROUP = 2 * MAX_MESH + 3 + MAX_SIZES, MAX_MEMBERS = 4096 };
 
 /* ---- the mesh */
-/* 'x' or x */
-static Str bare(const Value *v) {
-    Str s = v->s;
-    bool quoted = v->kind == V_STR && s.n >= 2;
-    return quoted ? (Str){s.at + 1, s.n - 2} : s;
-}
-static bool same(Str a, Str b) { return a.n == b.n && memcmp(a.at, b.at, a.n) == 0; }
 static bool names(const Value *v, Str name) {
-    if (v->kind == V_STR || v->kind == V_WORD) return same(bare(v), name);
+    if (v->kind == V_STR || v->kind == V_WORD) return str_eq(value_name(v), name);
     for (uint32_t i = 0; v->kind == V_LIST && i < v->list.n; i++)
         if (names(&v->list.at[i], name)) return true;
     return false;
@@ -45,7 +38,7 @@ static const MeshAxis *spread(Ctx *cx, const MeshAxis *m, int64_t n) {
 static int64_t mesh_axis(const Eqn *e, const Value *mesh, uint32_t i, Str *name) {
     const Value *v = &mesh->list.at[i];
     if (v->kind != V_PAIR || v->list.n != 2 || v->list.at[0].kind != V_STR || v->list.at[1].kind != V_INT) return 0;
-    *name = bare(&v->list.at[0]);
+    *name = value_name(&v->list.at[0]);
     return manual(e, *name) ? v->list.at[1].i : 0;
 }
 static Dim pmap_size(const Ctx *cx, const Eqn *e);
@@ -57,7 +50,7 @@ const MeshAxis *mesh_of(Ctx *cx, const Eqn *e, const MeshAxis *outer) {
         int64_t devices = dim_is_const(n) ? n : 0;
         uint32_t at = 0;
         for (const MeshAxis *m = outer; m; m = m->outer) at = m->at < at ? at : m->at + 1;
-        return bind(cx, axis ? bare(&axis->value) : S(""), devices, 1, at, region, spread(cx, outer, devices));
+        return bind(cx, axis ? value_name(&axis->value) : S(""), devices, 1, at, region, spread(cx, outer, devices));
     }
     if (e->prim != P_shard_map) return outer;
     uint32_t n = mesh && mesh->value.kind == V_LIST ? mesh->value.list.n : 0;
@@ -74,7 +67,7 @@ const MeshAxis *mesh_of(Ctx *cx, const Eqn *e, const MeshAxis *outer) {
     return m == around ? bind(cx, S(""), 1, 1, 0, region, around) : m;
 }
 static const MeshAxis *axis_named(const MeshAxis *m, Str name) {
-    while (m && !same(m->name, name)) m = m->outer;
+    while (m && !str_eq(m->name, name)) m = m->outer;
     return m;
 }
 static int64_t devices_of(const MeshAxis *m) {
@@ -98,10 +91,10 @@ static bool add_axis(Builder *b, const Eqn *e, Group *g, const Value *v) {
         return true;
     }
     if (v->kind != V_STR && v->kind != V_WORD) return true; /* an axis of the array */
-    const MeshAxis *a = axis_named(b->mesh, bare(v));
+    const MeshAxis *a = axis_named(b->mesh, value_name(v));
     if (!a)
         return diag(b->cx->diags, e->span, "%s: no mesh and no --vmap-axis binds '%.*s'", prim_name[e->prim],
-                    SF(bare(v)));
+                    SF(value_name(v)));
     if (g->naxes == MAX_MESH) return diag(b->cx->diags, e->span, "%s: more than %d axes", prim_name[e->prim], MAX_MESH);
     g->axes[g->naxes++] = a;
     g->n *= a->extent;
@@ -436,10 +429,19 @@ static bool own_part(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i,
     }
     return true;
 }
+static uint32_t rank_of(const MeshAxis *mesh) {
+    uint32_t n = 0;
+    for (const MeshAxis *m = mesh; m && m->region == mesh->region; m = m->outer) n++;
+    return n;
+}
 /* The axes of the mesh, the slowest first; how many. */
 static uint32_t own_mesh(const MeshAxis *mesh, const MeshAxis *axes[MAX_MESH]) {
-    uint32_t n = 0;
-    for (const MeshAxis *m = mesh; m && m->region == mesh->region && n < MAX_MESH; m = m->outer) axes[n++] = m;
+    uint32_t n = rank_of(mesh);
+    assert(n <= MAX_MESH); /* expand_shard_map */
+    for (uint32_t k = 0; k < n; k++, mesh = mesh->outer) {
+        assert(mesh);
+        axes[k] = mesh;
+    }
     return n;
 }
 /* An array that is cut along the axes that devices share: [devices of axis 0, …, devices of axis d, part of it, …]. */
@@ -566,6 +568,8 @@ static bool takes(Builder *b, const Eqn *e, const Jaxpr *j, const Val *parts) {
 bool expand_shard_map(Builder *b, const Eqn *e, Val *out) {
     const Jaxpr *j = param_jaxpr(e, K_jaxpr);
     const MeshAxis *mesh = mesh_of(b->cx, e, b->mesh), *axes[MAX_MESH];
+    if (rank_of(mesh) > MAX_MESH)
+        return diag(b->cx->diags, e->span, "shard_map: a mesh of more than %d axes is not supported yet", MAX_MESH);
     Operands o = operands(b, e);
     for (uint32_t i = 0; i < e->in.n && options_for_device(b->cx->options); i++)
         if (!shards(b, e, mesh, i, &o.in.at[i], &o.cut[i])) return false;
@@ -633,6 +637,7 @@ bool expand_xla_pmap(Builder *b, const Eqn *e, Val *out) {
     Group all = {.axes = {mesh}, .naxes = 1};
     Val *parts = arena_new(b->cx->arena, Val, e->in.n + 1), device = place(b, device_number(b), &all);
     for (uint32_t i = 0; i < e->in.n && !b->failed; i++) {
+        assert(o.inner.in.at);
         parts[i] = o.inner.in.at[i];
         if (has[i] && !o.cut[i]) parts[i] = own_element(b, parts[i], axis[i], device);
     }
