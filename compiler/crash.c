@@ -25,6 +25,7 @@ const char *__asan_default_options(void) { return "exitcode=3:handle_abort=1"; }
 const char *__ubsan_default_options(void);
 const char *__ubsan_default_options(void) { return "exitcode=3:print_stacktrace=1"; }
 void crash_report(void) {}
+void crash_thread(void) {}
 int crash_on_stack(int (*run)(void *), void *user) { return run(user); }
 #else
 /* Running out of memory may also show as a fault or an abort. */
@@ -42,10 +43,13 @@ static void caught(int signal) {
     _exit(3);
 }
 
-void crash_report(void) {
+void crash_thread(void) {
     size_t size = 64 << 10; /* a stack of its own: the usual one may have overflowed */
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at != MAP_FAILED) sigaltstack(&(stack_t){.ss_sp = at, .ss_size = size}, NULL);
+}
+void crash_report(void) {
+    crash_thread();
     struct sigaction action = {.sa_handler = caught, .sa_flags = SA_ONSTACK | SA_RESETHAND};
     const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &action, NULL);
@@ -66,19 +70,19 @@ static void enter(unsigned high, unsigned low) {
 
 int crash_on_stack(int (*run)(void *), void *user) {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= STACK_BYTES) return run(user);
+    if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= MAIN_STACK) return run(user);
     char *at =
-        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+        mmap(NULL, MAIN_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     ucontext_t here, there;
     if (at == MAP_FAILED || getcontext(&there)) crash_no_memory();
     mprotect(at, GUARD_BYTES, PROT_NONE); /* overflowing the stack is a fault */
-    there.uc_stack = (stack_t){.ss_sp = at, .ss_size = STACK_BYTES};
+    there.uc_stack = (stack_t){.ss_sp = at, .ss_size = MAIN_STACK};
     there.uc_link = &here;
     Call call = {run, user, 0};
     uintptr_t p = (uintptr_t)&call;
     makecontext(&there, (void (*)(void))enter, 2, (unsigned)(p >> 32), (unsigned)p);
     if (swapcontext(&here, &there)) crash_no_memory();
-    munmap(at, STACK_BYTES);
+    munmap(at, MAIN_STACK);
     return call.result;
 }
 #endif

@@ -4,10 +4,12 @@
 #define JAXCC_CRASH_H
 
 void crash_report(void);
+/* For another thread, which calls it first. */
+void crash_thread(void);
 _Noreturn void crash_no_memory(void);
 
 /* Calls run(user) with as much stack as nested programs may take: on a stack of its own if `ulimit -s` gives less. */
-enum { STACK_BYTES = 8 << 20, GUARD_BYTES = 1 << 16 };
+enum { MAIN_STACK = 8 << 20, GUARD_BYTES = 1 << 16 };
 int crash_on_stack(int (*run)(void *), void *user);
 
 #endif

@@ -7,12 +7,17 @@
 #include "plan/report.h"
 #include "report.h"
 
-static bool linked(Ctx *cx, Emit *e, Programs programs, EmitKind kind, const Output *out) {
+static bool library_write(Ctx *cx, Emit *e, Programs programs, const Output *out) {
+    Objects objects;
+    if (!emit_objects(e, programs, out, &objects)) return false;
+    timer_stage(cx->timer, "link");
+    return link_so(cx, &objects, out) && constants_fill(e, EMIT_so, out);
+}
+static bool archive_write(Ctx *cx, Emit *e, Programs programs, const Output *out) {
     Output object = {out->path, output_scratch(cx->arena, cx->diags, NULL)};
     if (!object.to || !emit_write(e, programs, EMIT_obj, &object)) return false;
     timer_stage(cx->timer, "link");
-    return (kind == EMIT_so ? link_so(cx, object.to, out) : link_archive(cx, programs.at[0].name, object.to, out)) &&
-           constants_fill(e, kind, out);
+    return link_archive(cx, programs.at[0].name, object.to, out) && constants_fill(e, EMIT_a, out);
 }
 
 /* Both lack a C interface: std::set_new_handler, llvm::install_bad_alloc_error_handler. */
@@ -79,7 +84,8 @@ static bool program_write(Ctx *cx, Emit *e, const Program *program) {
     return true;
 }
 static bool module_write(Emit *e, Programs programs, EmitKind kind, const Output *out) {
-    if (kind == EMIT_so || kind == EMIT_a) return linked(e->cx, e, programs, kind, out);
+    if (kind == EMIT_so) return library_write(e->cx, e, programs, out);
+    if (kind == EMIT_a) return archive_write(e->cx, e, programs, out);
     return emit_write(e, programs, kind, out) && (kind != EMIT_obj || constants_fill(e, kind, out));
 }
 

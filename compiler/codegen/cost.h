@@ -252,6 +252,11 @@ enum {
     GRAPH_LAUNCHES = 8,  /* fewer are enqueued one by one */
     MOST_LAUNCHES = 4096 /* kernels are not counted further */
 };
+/* ---- objects of one library */
+enum {
+    SHARD_LENGTH = 3000, /* instructions of LLVM of one at least: 50 ms */
+    MOST_SHARDS = 8
+};
 /* ---- constants */
 enum {
     LARGE_BYTES = 1 << 20, /* from this size on a constant is large, … */

@@ -3,6 +3,7 @@
 #define JAXCC_EMIT_H
 #include "../../ir.h"
 #include "../codegen.h"
+#include "../cost.h"
 #include "../target/target.h"
 #include <mlir-c/IR.h>
 
@@ -207,7 +208,13 @@ void em_target(Emit *, uint32_t number);
 
 Emit *emit_open(Ctx *, const Targets *);
 void emit_close(Emit *);
-/* Verifies, lowers, optimises and writes the module: `kind` asm, llvm, mlir or obj. */
+/* Verifies, lowers, optimises and writes the module: `kind` asm, llvm, mlir, ptx or obj. */
 bool emit_write(Emit *, Programs, EmitKind kind, const Output *);
+/* Object files for a shared library, under temporary names: a long module becomes several. */
+typedef struct {
+    uint32_t n;
+    const char *at[MOST_SHARDS];
+} Objects;
+bool emit_objects(Emit *, Programs, const Output *library, Objects *);
 
 #endif

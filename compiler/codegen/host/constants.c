@@ -74,9 +74,9 @@ static LLVMValueRef bytes_of(const Emit *e, LLVMModuleRef m, const Constant *c) 
     LLVMTypeRef byte = LLVMInt8TypeInContext(LLVMGetModuleContext(m));
     return LLVMConstDataArray(byte, c->bytes ? val_info(e->cx, c->v)->data : "", c->bytes);
 }
-static void define(LLVMValueRef global, LLVMValueRef value) {
+static void define(LLVMValueRef global, LLVMValueRef value, bool shared) {
     LLVMSetInitializer(global, value);
-    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMSetLinkage(global, shared ? LLVMExternalLinkage : LLVMPrivateLinkage);
     LLVMSetAlignment(global, ALIGNMENT);
 }
 /* The block in text output: each constant, and the padding to the next. */
@@ -92,15 +92,21 @@ static LLVMValueRef whole_block(const Emit *e, LLVMModuleRef m) {
     }
     return LLVMConstStructInContext(cx, parts, n, true);
 }
-/* LLVM must not know the placeholder for the bytes, so the assembler defines it. */
-static void define_block(Emit *e, LLVMModuleRef m, LLVMValueRef block) {
-    const char *section = e->for_ld ? linked_name : section_name, *write = e->for_ld ? "w" : "";
+static const char *section_of(const Emit *e) { return e->for_ld ? linked_name : section_name; }
+void constants_declare(Emit *e, LLVMModuleRef m) {
+    if (!e->large_bytes) return;
+    LLVMValueRef block = LLVMGetNamedGlobal(m, block_name);
     LLVMSetVisibility(block, LLVMHiddenVisibility);
-    LLVMSetSection(block, section);
+    LLVMSetSection(block, section_of(e));
+}
+/* LLVM must not know the placeholder for the bytes, so the assembler defines it. */
+static void define_block(Emit *e, LLVMModuleRef m, bool shared) {
+    const char *global = shared ? str_format(e->arena, ".globl %s\n.hidden %s\n", block_name, block_name).at : "";
     Str text = str_format(e->arena,
-                          ".section %s,\"al%s\",@progbits\n.balign %d\n%s:\n.zero %d\n"
+                          ".section %s,\"al%s\",@progbits\n.balign %d\n%s%s:\n.zero %d\n"
                           ".type %s,@object\n.size %s, %d\n",
-                          section, write, ALIGNMENT, block_name, STANDS_IN, block_name, block_name, STANDS_IN);
+                          section_of(e), e->for_ld ? "w" : "", ALIGNMENT, global, block_name, STANDS_IN, block_name,
+                          block_name, STANDS_IN);
     LLVMAppendModuleInlineAsm(m, text.at, text.n);
 }
 LLVMValueRef constants_address(Emit *e, LLVMModuleRef m, const Constant *c) {
@@ -109,16 +115,16 @@ LLVMValueRef constants_address(Emit *e, LLVMModuleRef m, const Constant *c) {
     LLVMValueRef offset = LLVMConstInt(LLVMInt64TypeInContext(cx), c->offset, 0);
     return LLVMConstGEP2(LLVMInt8TypeInContext(cx), LLVMGetNamedGlobal(m, block_name), &offset, 1);
 }
-bool constants_define(Emit *e, EmitKind kind, LLVMModuleRef m) {
+bool constants_define(Emit *e, EmitKind kind, LLVMModuleRef m, bool shared) {
     each(Constant, c, e->constants)
-        if (!c->large) define(LLVMGetNamedGlobal(m, small_name(e, c->v).at), bytes_of(e, m, c));
+        if (!c->large) define(LLVMGetNamedGlobal(m, small_name(e, c->v).at), bytes_of(e, m, c), shared);
     if (!e->large_bytes) return true;
     LLVMValueRef block = LLVMGetNamedGlobal(m, block_name);
-    if (kind == EMIT_obj) return define_block(e, m, block), true;
+    if (kind == EMIT_obj) return define_block(e, m, shared), true;
     if (e->large_bytes > MOST_TEXT)
         return diag_plain(e->cx->diags, "%" PRIu64 " bytes of constants are too many for text", e->large_bytes);
     LLVMValueRef data = whole_block(e, m), whole = LLVMAddGlobal(m, LLVMTypeOf(data), "");
-    define(whole, data);
+    define(whole, data, false);
     LLVMSetGlobalConstant(whole, true);
     LLVMSetSection(whole, section_name);
     LLVMReplaceAllUsesWith(block, whole);

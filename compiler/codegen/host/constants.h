@@ -6,8 +6,10 @@
 
 /* The address of a constant's data, before constants_define. */
 LLVMValueRef constants_address(Emit *, LLVMModuleRef, const Constant *);
-/* Defines what em_constant declared; false after a diagnostic. */
-bool constants_define(Emit *, EmitKind, LLVMModuleRef);
+/* Says where the large ones will be in an object. */
+void constants_declare(Emit *, LLVMModuleRef);
+/* Defines what em_constant declared; false after a diagnostic. `shared`: other objects of the library refer to it. */
+bool constants_define(Emit *, EmitKind, LLVMModuleRef, bool shared);
 /* Writes the bytes of large constants into an object, archive or library; false after a diagnostic. */
 bool constants_fill(Emit *, EmitKind, const Output *);
 

@@ -182,7 +182,7 @@ static const char *lld_script(Ctx *cx) {
     return script.to && output_write(cx->diags, &script, text) ? script.to : NULL;
 }
 
-bool link_so(Ctx *cx, const char *object, const Output *out) {
+bool link_so(Ctx *cx, const Objects *objects, const Output *out) {
     const char *runtime = runtime_archive(cx);
     if (!runtime) return false;
     const char *tool = find_linker(cx);
@@ -190,7 +190,9 @@ bool link_so(Ctx *cx, const char *object, const Output *out) {
     Args a = {0};
     arg(cx, &a, tool);
     linker_options(cx, &a, tool, base_name(out->path));
-    args(cx, &a, (const char *const[]){"-o", out->to, object, runtime, "-lm", "-lc", NULL});
+    args(cx, &a, (const char *const[]){"-o", out->to, NULL});
+    for (uint32_t i = 0; i < objects->n; i++) arg(cx, &a, objects->at[i]);
+    args(cx, &a, (const char *const[]){runtime, "-lm", "-lc", NULL});
     if (is_lld(tool)) {
         const char *script = lld_script(cx);
         if (!script) return false;

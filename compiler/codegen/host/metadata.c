@@ -122,9 +122,10 @@ static LLVMValueRef define_visible(const Meta *e, const char *suffix, LLVMTypeRe
     return f;
 }
 
-static LLVMValueRef entry(const Meta *e) {
-    return LLVMGetNamedFunction(e->m, str_format(e->cx->arena, "%s.entry", e->name).at);
+LLVMValueRef metadata_entry(Ctx *cx, LLVMModuleRef m, const char *name) {
+    return LLVMGetNamedFunction(m, str_format(cx->arena, "%s.entry", name).at);
 }
+static LLVMValueRef entry(const Meta *e) { return metadata_entry(e->cx, e->m, e->name); }
 
 /* Calls NAME with its arguments taken from arrays. */
 static LLVMValueRef call_directly(const Meta *e, LLVMBuilderRef b, LLVMValueRef f) {

@@ -8,5 +8,7 @@
    them. The module defines NAME.entry and NAME.workspace. The code defined here runs on every CPU of the
    architecture. */
 void metadata_emit(Ctx *, Programs, LLVMModuleRef);
+/* The function of the module that a program of this name is. */
+LLVMValueRef metadata_entry(Ctx *, LLVMModuleRef, const char *name);
 
 #endif

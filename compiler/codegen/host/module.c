@@ -4,11 +4,10 @@
 #include "machine.h"
 #include "../emit/lower.h"
 #include "metadata.h"
+#include "shards.h"
 #include "../../options.h"
 #include "../../timer.h"
-#include <llvm-c/Core.h>
-#include <llvm-c/Error.h>
-#include <llvm-c/Transforms/PassBuilder.h>
+#include <assert.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 #include <mlir-c/Diagnostics.h>
@@ -16,8 +15,6 @@
 #include <mlir-c/Dialect/SCF.h>
 #include <mlir-c/RegisterEverything.h>
 #include <mlir-c/Target/LLVMIR.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static MlirStringRef ref(const char *s) { return mlirStringRefCreateFromCString(s); }
 
@@ -32,12 +29,6 @@ static MlirLogicalResult message(MlirDiagnostic d, void *user) {
     text_put(&e->messages, S("\n"));
     return mlirLogicalResultSuccess();
 }
-_Noreturn static void internal_error(Emit *e, const char *stage, const char *why) {
-    fprintf(stderr, "jaxcc: internal error: %s: %s\n%.*s", stage, why, (int)e->messages.n,
-            e->messages.at ? e->messages.at : "");
-    exit(3);
-}
-
 /* ---- opening */
 static void load_dialects(Emit *e) {
     MlirDialectHandle handles[] = {mlirGetDialectHandle__llvm__(), mlirGetDialectHandle__scf__()};
@@ -94,16 +85,6 @@ void emit_close(Emit *e) {
     mlirContextDestroy(e->mlir);
 }
 
-/* The state of writing a module. */
-typedef struct {
-    Emit *e;
-    const Target *target;
-    EmitKind kind;
-    LLVMContextRef context;
-    LLVMModuleRef module;
-    LLVMTargetMachineRef machine;
-} Writer;
-
 /* ---- MLIR → LLVM */
 static bool write_mlir(Emit *, const Output *);
 
@@ -113,57 +94,11 @@ static void verify(Emit *e, const Output *out) {
     if (mlirOperationVerify(mlirModuleGetOperation(e->module))) return;
     const char *path = str_format(e->arena, "%s.mlir", out->path).at;
     if (e->cx->options->save_temps) write_mlir(e, &(Output){path, path});
-    internal_error(e, "MLIR", "what was built is not valid");
+    writer_failed(e, "MLIR", "what was built is not valid");
 }
 static void lower(Emit *e) {
     timer_stage(e->cx->timer, "mlir");
     emit_lower(e);
-}
-/* That the function's code is for. */
-static const Target *target_of(const Writer *w, LLVMValueRef f) {
-    const Targets *ts = w->e->targets;
-    LLVMAttributeRef cpu = LLVMGetStringAttributeAtIndex(f, LLVMAttributeFunctionIndex, "target-cpu", 10);
-    unsigned n;
-    const char *name = cpu ? LLVMGetStringAttributeValue(cpu, &n) : ts->at[0].cpu;
-    for (uint32_t i = 0; i < ts->n; i++)
-        if (str_is(cpu ? (Str){name, n} : str(name), ts->at[i].cpu)) return &ts->at[i];
-    return w->target;
-}
-/* Functions of the runtime are hidden; ours never unwind. */
-static void set_attributes(Writer *w) {
-    unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
-    LLVMAttributeRef quiet = LLVMCreateEnumAttribute(w->context, nounwind, 0);
-    for (LLVMValueRef f = LLVMGetFirstFunction(w->module); f; f = LLVMGetNextFunction(f)) {
-        size_t n;
-        const char *name = LLVMGetValueName2(f, &n);
-        if (LLVMIsDeclaration(f)) {
-            if (!strncmp(name, "jaxcc_rt_", 9)) LLVMSetVisibility(f, LLVMHiddenVisibility);
-            continue;
-        }
-        LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, quiet);
-        w->target->machine->mark(target_of(w, f), f);
-    }
-}
-typedef LLVMTargetMachineRef OpenMachine(const Target *, uint32_t opt, char **why);
-static void open_machine(Writer *w, OpenMachine *open) {
-    char *why = NULL;
-    w->machine = open(w->target, w->e->cx->options->opt, &why);
-    if (!w->machine) internal_error(w->e, "LLVM", why);
-    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(w->machine);
-    char *triple = LLVMGetTargetMachineTriple(w->machine);
-    LLVMSetTarget(w->module, triple);
-    LLVMDisposeMessage(triple);
-    LLVMSetModuleDataLayout(w->module, layout);
-    LLVMDisposeTargetData(layout);
-}
-static void optimise(Writer *w) {
-    const char *list = w->target->machine->passes[w->e->cx->options->opt];
-    if (!list) return;
-    timer_stage(w->e->cx->timer, "llvm");
-    LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(w->module, list, w->machine, o);
-    LLVMDisposePassBuilderOptions(o);
-    if (error) internal_error(w->e, "LLVM", LLVMGetErrorMessage(error));
 }
 static void translate_module(Writer *w) {
     Emit *e = w->e;
@@ -171,35 +106,30 @@ static void translate_module(Writer *w) {
     timer_stage(e->cx->timer, "translate");
     w->context = LLVMContextCreate();
     w->module = mlirTranslateModuleToLLVMIR(mlirModuleGetOperation(e->module), w->context);
-    if (!w->module) internal_error(e, "MLIR", "translation to LLVM failed");
+    if (!w->module) writer_failed(e, "MLIR", "translation to LLVM failed");
 }
-static bool translate(Writer *w, Programs programs, Str ptx) {
+/* Temporary files for n objects. */
+static bool open_objects(Emit *e, uint32_t n, Objects *objects) {
+    for (; objects->n < n; objects->n++)
+        if (!(objects->at[objects->n] = output_scratch(e->arena, e->cx->diags, NULL))) return false;
+    return true;
+}
+static bool translate(Writer *w, Programs programs, EmitKind kind, Str ptx, Objects *objects, Shards **shards) {
     Emit *e = w->e;
     translate_module(w);
-    open_machine(w, w->target->machine->open);
-    set_attributes(w);
+    writer_machine(w, w->target->machine->open);
+    writer_mark(w);
+    uint32_t n = objects ? shards_of(w, programs) : 1;
+    if (objects && !open_objects(e, n, objects)) return false;
+    if (kind == EMIT_obj) constants_declare(e, w->module);
+    if (n > 1) *shards = shards_start(w, programs, n);
     if (w->target->device) device_define(e, w->module, ptx);
-    if (!constants_define(e, w->kind, w->module)) return false;
+    if (!constants_define(e, kind, w->module, n > 1)) return false;
     metadata_emit(e->cx, programs, w->module);
     return true;
 }
 
 /* ---- LLVM → bytes */
-static bool write_machine_code(Writer *w, const Output *out) {
-    Ctx *cx = w->e->cx;
-    char *why = NULL;
-    LLVMMemoryBufferRef bytes = NULL;
-    timer_stage(cx->timer, "codegen");
-    LLVMCodeGenFileType type = w->kind == EMIT_asm ? LLVMAssemblyFile : LLVMObjectFile;
-    if (LLVMTargetMachineEmitToMemoryBuffer(w->machine, w->module, type, &why, &bytes))
-        internal_error(w->e, "LLVM", why);
-    size_t n = LLVMGetBufferSize(bytes);
-    timer_stage(cx->timer, "write");
-    bool good = n <= UINT32_MAX ? output_write(cx->diags, out, (Str){LLVMGetBufferStart(bytes), (uint32_t)n})
-                                : diag_plain(cx->diags, "the library is larger than 4 GiB");
-    LLVMDisposeMemoryBuffer(bytes);
-    return good;
-}
 static bool write_llvm(Writer *w, const Output *out) {
     char *text = LLVMPrintModuleToString(w->module);
     bool good = output_write(w->e->cx->diags, out, str(text));
@@ -213,15 +143,6 @@ static bool write_mlir(Emit *e, const Output *out) {
     mlirOperationPrintWithFlags(mlirModuleGetOperation(e->module), flags, append, &text);
     mlirOpPrintingFlagsDestroy(flags);
     return output_write(e->cx->diags, out, (Str){text.at, text.n});
-}
-static void amend(Writer *w) {
-    for (LLVMValueRef f = LLVMGetFirstFunction(w->module); f; f = LLVMGetNextFunction(f))
-        if (!LLVMIsDeclaration(f)) w->target->machine->amend(target_of(w, f), f);
-}
-static void writer_close(Writer *w) {
-    if (w->machine) LLVMDisposeTargetMachine(w->machine);
-    LLVMDisposeModule(w->module);
-    LLVMContextDispose(w->context);
 }
 /* Kernels that have tensor maps in their parameter, which is aligned for that, pass the address of it on: it is not to be
    copied. */
@@ -238,35 +159,53 @@ static void keep_maps(Writer *w) {
 /* The kernels of a device as PTX. */
 static Str device_code(Emit *e, const Output *out) {
     Writer w = {.e = e, .target = e->target};
-    char *why = NULL;
-    LLVMMemoryBufferRef text = NULL;
     em_device(e, true);
     verify(e, out);
     translate_module(&w);
     keep_maps(&w);
-    open_machine(&w, w.target->machine->open_device);
-    optimise(&w);
+    writer_machine(&w, w.target->machine->open_device);
+    timer_stage(e->cx->timer, "llvm");
+    writer_optimise(&w);
     timer_stage(e->cx->timer, "codegen");
-    if (LLVMTargetMachineEmitToMemoryBuffer(w.machine, w.module, LLVMAssemblyFile, &why, &text))
-        internal_error(e, "LLVM", why);
+    LLVMMemoryBufferRef text = writer_code(&w, LLVMAssemblyFile);
     Str ptx = str_format(e->arena, "%.*s", (int)LLVMGetBufferSize(text), LLVMGetBufferStart(text));
     LLVMDisposeMemoryBuffer(text);
     writer_close(&w);
     em_device(e, false);
     return ptx;
 }
-bool emit_write(Emit *e, Programs programs, EmitKind kind, const Output *out) {
+/* As LLVM's text, assembly or an object; what is in other objects is in `shards`. */
+static bool write_module(Writer *w, EmitKind kind, Shards *shards, const Output *out) {
+    writer_optimise(w);
+    writer_amend(w);
+    if (kind == EMIT_llvm) return write_llvm(w, out);
+    timer_stage(w->e->cx->timer, "codegen");
+    LLVMMemoryBufferRef code = writer_code(w, kind == EMIT_asm ? LLVMAssemblyFile : LLVMObjectFile);
+    if (shards) shards_wait(shards);
+    timer_stage(w->e->cx->timer, "write");
+    bool good = writer_write(w->e, code, out);
+    LLVMDisposeMemoryBuffer(code);
+    return good;
+}
+static bool emit(Emit *e, Programs programs, EmitKind kind, const Output *out, Objects *objects) {
     verify(e, out);
     if (kind == EMIT_mlir) return write_mlir(e, out);
     Str ptx = e->target->device ? device_code(e, out) : S("");
     if (kind == EMIT_ptx) return output_write(e->cx->diags, out, ptx);
-    Writer w = {.e = e, .target = e->target, .kind = kind};
-    bool good = translate(&w, programs, ptx);
-    if (good) {
-        optimise(&w);
-        amend(&w);
-        good = kind == EMIT_llvm ? write_llvm(&w, out) : write_machine_code(&w, out);
-    }
+    Writer w = {.e = e, .target = e->target};
+    Shards *shards = NULL;
+    bool good = translate(&w, programs, kind, ptx, objects, &shards);
+    assert(good || !shards); /* which would still be made */
+    timer_stage(e->cx->timer, "llvm");
+    good = good && write_module(&w, kind, shards, out) && (!shards || shards_write(shards, objects->at));
     writer_close(&w);
     return good;
+}
+bool emit_write(Emit *e, Programs programs, EmitKind kind, const Output *out) {
+    return emit(e, programs, kind, out, NULL);
+}
+bool emit_objects(Emit *e, Programs programs, const Output *library, Objects *objects) {
+    Output first = {library->path, output_scratch(e->arena, e->cx->diags, NULL)};
+    *objects = (Objects){1, {first.to}};
+    return first.to && emit(e, programs, EMIT_obj, &first, objects);
 }
