@@ -95,11 +95,23 @@ static int32_t only_workspace(Call *c) {
 }
 
 /* ---- a call */
+/* A graph that runs later would use memory that belongs to other calls by then. */
+static int32_t not_captured(const Call *c) {
+    int capturing = 0;
+    int32_t status = CU(c->device, cuStreamIsCapturing, c->stream, &capturing);
+    if (status || !capturing) return status;
+    return jaxcc_rt_fail_text(JAXCC_ARGUMENT, "the stream is being captured: a call cannot become part of a graph");
+}
 static int32_t begin(Call *c) {
     int32_t status = jaxcc_rt_cuda_load(c->device, c->program->library, &c->loaded);
     if (!status && !on_device(c)) status = jaxcc_rt_cuda_take_lane(c);
     if (status) return status;
     c->stream = on_device(c) ? thread_stream : c->lane->stream;
+    if (on_device(c)) {
+        jaxcc_rt_cuda_among_others();
+        status = not_captured(c);
+    }
+    if (status) return status;
     c->started = true;
     *workspace(c) = NULL;
     return 0;

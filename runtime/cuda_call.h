@@ -37,6 +37,7 @@ static inline Call *call_of(jaxcc_rt_heap *h) {
 static inline void must(jaxcc_rt_heap *h, int32_t status) {
     if (status) jaxcc_rt_heap_end(h, status);
 }
+/* NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses as integers */
 static inline void *pointer(CUdeviceptr p) { return (void *)(uintptr_t)p; }
 static inline CUdeviceptr address(const void *p) { return (CUdeviceptr)(uintptr_t)p; }
 static inline Area area(void **pointers, const int64_t *bytes, int64_t n) {

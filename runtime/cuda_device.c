@@ -1,6 +1,7 @@
 /* The GPUs of this process: their primary contexts, which are retained at first use and released when the library is
    unloaded or the process ends; and what is said when one of their functions fails. */
 #include "cuda_device.h"
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,6 +131,7 @@ static int32_t checked_ordinal(int64_t k) {
     int n;
     int32_t status = jaxcc_rt_cuda_count(&n);
     if (status) return status;
+    if (n > MOST_DEVICES) n = MOST_DEVICES;
     if (k < 0 || k >= n)
         return jaxcc_rt_fail(JAXCC_MISSING, "there is no GPU %lld: there %s %d, the first is 0", (long long)k,
                              n == 1 ? "is" : "are", n);
@@ -154,6 +156,7 @@ int32_t jaxcc_rt_cuda_device(int64_t k, Device **d) {
     else if (!status && (k < 0 || k >= MOST_DEVICES))
         status = checked_ordinal(k);
     if (status) return status;
+    assert(0 <= k && k < MOST_DEVICES);
     *d = devices.at[k];
     if (!*d) {
         pthread_mutex_lock(&devices.lock);
@@ -162,7 +165,9 @@ int32_t jaxcc_rt_cuda_device(int64_t k, Device **d) {
         if (!status) devices.at[k] = *d;
         pthread_mutex_unlock(&devices.lock);
     }
-    return status ? status : (*d)->failed ? fail_lost(*d) : 0;
+    if (status) return status;
+    assert(*d);
+    return (*d)->failed ? fail_lost(*d) : 0;
 }
 void jaxcc_rt_cuda_reach(Device *d, const Device *other) {
     uint64_t bit = (uint64_t)1 << other->ordinal;

@@ -72,6 +72,7 @@ typedef struct Device {
     Lane *lanes;
     Graphs calls, loops;
     int64_t n_blocks, n_lanes;
+    int64_t n_taken, most_taken; /* blocks in use, now and at most so far */
     Loaded *loaded;
     CUmodule conditions; /* sets the conditions of loops; NULL until one is recorded */
     CUfunction set_condition;

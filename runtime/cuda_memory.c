@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BLOCKS = 32, MOST_LANES = 64 };
+enum { MOST_BLOCKS = 32, MOST_LANES = 64 }; /* in the lists; as many blocks as were in use at once are always kept */
 #define LEAST_HALF ((int64_t)64 << 10)
 #define MOST_HALF ((int64_t)8 << 20)
 #define WASTE ((int64_t)1 << 20) /* a block may be larger than what is asked for, by this and ... */
@@ -95,7 +95,7 @@ static Block *block_find(Device *d, int64_t bytes, CUstream stream) {
     pthread_mutex_unlock(&d->lock);
     return found;
 }
-int32_t jaxcc_rt_cuda_block_take(Device *d, int64_t bytes, CUstream stream, const char *hint, Block **out) {
+static int32_t block_any(Device *d, int64_t bytes, CUstream stream, const char *hint, Block **out) {
     Block *b = block_find(d, bytes, stream);
     if (!b) return block_new(d, bytes, hint, out);
     /* A handle may stand for another stream than it did: for a new one, or for one of this thread. */
@@ -105,6 +105,14 @@ int32_t jaxcc_rt_cuda_block_take(Device *d, int64_t bytes, CUstream stream, cons
         return status;
     }
     *out = b;
+    return 0;
+}
+int32_t jaxcc_rt_cuda_block_take(Device *d, int64_t bytes, CUstream stream, const char *hint, Block **out) {
+    int32_t status = block_any(d, bytes, stream, hint, out);
+    if (status) return status;
+    pthread_mutex_lock(&d->lock);
+    if (++d->n_taken > d->most_taken) d->most_taken = d->n_taken;
+    pthread_mutex_unlock(&d->lock);
     return 0;
 }
 void jaxcc_rt_cuda_block_used(Block *b, CUstream stream, bool idle) {
@@ -117,7 +125,9 @@ void jaxcc_rt_cuda_block_put(Device *d, Block *b) {
     pthread_mutex_lock(&d->lock);
     b->next = d->blocks;
     d->blocks = b;
-    if (++d->n_blocks > MOST_BLOCKS) {
+    d->n_taken--;
+    d->n_blocks++;
+    if (d->n_blocks > MOST_BLOCKS && d->n_blocks > d->most_taken) {
         Block **last = &d->blocks;
         while ((*last)->next) last = &(*last)->next;
         old = *last;

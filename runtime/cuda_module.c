@@ -45,14 +45,19 @@ static int32_t fail_code(Device *d, CUresult r, char *log) {
     return jaxcc_rt_fail(a->status, "GPU %d: the driver rejects the code, %s: %s", d->ordinal, jaxcc_rt_cuda_name_of(r),
                          log);
 }
-static int32_t load_code(Loaded *l, const jaxcc_rt_cuda_image *image) {
-    char log[LOG_BYTES] = "";
+static CUresult load_image(Loaded *l, const jaxcc_rt_cuda_image *image, char log[LOG_BYTES]) {
     int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    /* The driver replaces the size by what it wrote. NOLINTNEXTLINE(performance-no-int-to-ptr) */
     void *values[] = {log, (void *)(uintptr_t)(LOG_BYTES - 1)};
-    CUresult r = jaxcc_rt_cuda.cuModuleLoadDataEx(&l->module, image->data, 2, options, values);
+    memset(log, 0, LOG_BYTES);
+    return jaxcc_rt_cuda.cuModuleLoadDataEx(&l->module, image->data, 2, options, values);
+}
+static int32_t load_code(Loaded *l, const jaxcc_rt_cuda_image *image) {
+    char log[LOG_BYTES];
+    CUresult r = load_image(l, image, log);
     if (r == CUDA_ERROR_OUT_OF_MEMORY) {
         jaxcc_rt_cuda_release_blocks(l->device);
-        r = jaxcc_rt_cuda.cuModuleLoadDataEx(&l->module, image->data, 2, options, values);
+        r = load_image(l, image, log);
     }
     return r ? fail_code(l->device, r, log) : 0;
 }

@@ -21,7 +21,6 @@ typedef jaxcc_rt_cuda_node ConditionParams;
 
 #define MORE(X)                                                                                                        \
     X(cuLaunchHostFunc, CUstream, void (*)(void *), void *)                                                            \
-    X(cuStreamIsCapturing, CUstream, int *)                                                                            \
     X(cuGraphCreate, CUgraph *, unsigned)                                                                              \
     X(cuGraphGetNodes, Handle, Handle *, size_t *)                                                                     \
     X(cuGraphKernelNodeGetParams_v2, Handle, KernelParams *)                                                           \

@@ -320,6 +320,34 @@ static int sticky_device(void) {
     return expect("the call after it", host_call(N, &good), JAXCC_INTERNAL,
                   "GPU 0 failed in kernel 'fault' (t.jaxpr:2:5 scatter)");
 }
+/* A call on a stream that is being captured is refused, and the capture goes on. */
+static void no_work(void *args, jaxcc_rt_heap *h) { (void)args, (void)h; }
+static int captured(void) {
+    static const jaxcc_rt_cuda_program p = {&library, no_work, "", "", 0, 0, 0, JAXCC_RT_CUDA_DEVICE_POINTERS};
+    enum { THREAD_LOCAL = 1 };
+    CUcontext context;
+    CUstream stream;
+    CUgraph graph = NULL;
+    void *words[1];
+    int failed = 0;
+    need(jaxcc_rt_cuda_open(), "open");
+    need(DRIVER.cuDevicePrimaryCtxRetain(&context, 0), "retain");
+    need(DRIVER.cuCtxPushCurrent_v2(context), "push");
+    need(DRIVER.cuStreamCreate(&stream, 1), "stream");
+    jaxcc_rt_cuda_set_stream(stream);
+    failed |= expect("a call", jaxcc_rt_cuda_run(&p, words, (int64_t[]){0}), 0, NULL);
+    need(DRIVER.cuStreamBeginCapture_v2(stream, THREAD_LOCAL), "begin");
+    failed |= expect("a captured call", jaxcc_rt_cuda_run(&p, words, (int64_t[]){0}), JAXCC_ARGUMENT,
+                     "the stream is being captured");
+    need(DRIVER.cuStreamEndCapture(stream, &graph), "end");
+    need(DRIVER.cuGraphDestroy(graph), "graph");
+    failed |= expect("the call after it", jaxcc_rt_cuda_run(&p, words, (int64_t[]){0}), 0, NULL);
+    need(DRIVER.cuStreamSynchronize(stream), "wait");
+    need(DRIVER.cuStreamDestroy_v2(stream), "stream");
+    DRIVER.cuCtxPopCurrent_v2(NULL);
+    DRIVER.cuDevicePrimaryCtxRelease_v2(0);
+    return failed;
+}
 static int refused(void) {
     bool good;
     int32_t status = host_call(N, &good);
@@ -738,6 +766,7 @@ static const struct {
                  {"spmd_fault", spmd_fault},
                  {"sticky", sticky},
                  {"sticky_device", sticky_device},
+                 {"captured", captured},
                  {"refused", refused},
                  {"images", images},
                  {"image_of_90", image_of_90},
