@@ -35,7 +35,7 @@ void gemm_outer(Emit *, const Contraction *, const GemmTile *, V *acc);
    whose elements are contiguous in both operands. */
 void gemm_inner(Emit *, const Contraction *, const GemmTile *, V *acc);
 
-/* The bytes at p become 0. */
+/* The bytes at p, of f64s, become 0. */
 void gemm_clear(Emit *, V p, int64_t bytes);
 /* gemm_widen adds registers to the wide forms in memory at p, which are f64s; gemm_narrow returns x plus those. */
 void gemm_widen(Emit *, Dtype acc, V p, V x);

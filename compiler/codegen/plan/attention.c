@@ -23,7 +23,7 @@ static Val under(Plan *p, Val v, bool converted) {
     for (uint32_t n = 0; n < MOST_INNER; n++) {
         const Eqn *e = maker(p, v);
         bool conversion = converted && e && e->prim == P_convert_element_type && floats(p, e);
-        if (!is_view(e) && !conversion) break;
+        if (!e || (!is_view(e) && !conversion)) break;
         v = e->in.at[0];
     }
     return v;
@@ -387,7 +387,8 @@ static void store_computed(Plan *p, Body *b, Step *s, Val v, bool often) {
 }
 void attention_plan(Plan *p, Body *b, Step *s) {
     DeviceDot *d = s->dot->device;
-    bool often = !dot_at_most(extent_of(p, d->e, d->swapped, true), TILE_OFTEN);
+    uint32_t side = d->swapped;
+    bool often = !dot_at_most(extent_of(p, d->e, side, true), TILE_OFTEN);
     store_computed(p, b, s, dot_device_operand(d, 1), often);
     store_computed(p, b, s, dot_device_operand(d->attention->dot, 1), often);
     store_computed(p, b, s, dot_device_operand(d->attention->dot, 0), false);
@@ -443,7 +444,7 @@ void attention_schedule(Plan *p, Step *s) {
     set_tile(a->dot, t.rows, t.keys, t.terms);
     set_tile(d, t.rows, (uint32_t)t.columns, t.keys);
     d->side[0].along_terms = d->form == DOT_MMA, d->side[0].plain = false;
-    if (!dot_at_most(d->k, LONG_SUM)) a->block = FULL_TERMS / t.keys;
+    a->block = dot_device_block(d, d->k) / t.keys;
     dot_device_run(p, s, d);
     d->blocks = t.columns > TILE_LONG ? 1 : TILE_BLOCKS;
 }
