@@ -3,16 +3,23 @@
 cd "$(dirname "$0")/.." || exit 1
 build=$1 mode=$2
 log=$(mktemp)
-trap 'rm -f "$log" "$log.part"' EXIT
+trap 'rm -f "$log" "$log".*' EXIT
 export NO_COLOR=1
 shared=../shared
 
 # A part that fails without saying how many counts as one.
 part() {
-    "$@" >"$log.part" 2>&1
+    file=$(mktemp "$log.XXXXXX")
+    "$@" >"$file" 2>&1
     status=$?
-    cat "$log.part"
-    [ $status = 0 ] || grep -q '[1-9][0-9]* failed$' "$log.part" || echo "${2##*/}: 0 passed, 1 failed"
+    cat "$file"
+    [ $status = 0 ] || grep -q '[1-9][0-9]* failed$' "$file" || echo "${2##*/}: 0 passed, 1 failed"
+}
+# A long part that keeps one core busy, beside those that keep another one busy; what it says comes with `aside_end`.
+aside() { part "$@" >"$log.aside" & }
+aside_end() {
+    wait
+    cat "$log.aside"
 }
 # The last line of Criterion, as ours.
 unit() {
@@ -33,6 +40,7 @@ all() {
     part sh tests/rules.sh "$build"
     case $mode in release) brief= ;; *) brief=--brief ;; esac # compiling takes 20 times as long
     part "$build/tests/laws" $brief tests/laws/*.txt
+    aside sh tests/gpu-runtime.sh "$build" "$mode"
     part sh tests/golden.sh "$build"
     part sh tests/errors.sh "$build"
     part "$build/tests/params" tests/cases tests/golden
@@ -61,12 +69,12 @@ all() {
     part sh tests/run.sh "$build" "$mode"
     part sh tests/stack.sh "$build"
     part "$build/tests/gpu_driver" "$build/tests/gpu/libcuda.so.1"
-    part sh tests/gpu-runtime.sh "$build" "$mode"
     part sh tests/gpu-pointers.sh "$build" "$mode"
     part sh tests/gpu-waits.sh "$build"
     part sh tests/gpu-copies.sh "$build"
     part sh tests/dlpack.sh "$build" "$mode"
     part sh tests/gpu-solver.sh "$build" "$mode"
+    aside_end
     case $mode in release) some=0.2 ;; *) some=0.02 ;; esac
     part sh tests/gpu-cases.sh "$build" $some tests/cases # all: make check-gpu
     part sh tests/gpu-ptxas.sh "$build" 0.02 tests/cases
