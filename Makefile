@@ -9,7 +9,7 @@ MAKEFLAGS += -j$(shell nproc) --no-print-directory
 
 PACKAGES = gcc g++ libc6-dev binutils lld flex bison libmlir-22-dev mlir-22-tools llvm-22-dev uthash-dev zlib1g-dev libzstd-dev
 PACKAGES.accuracy = libmpfr-dev
-PACKAGES.tidy = clang-format-22 clang-tidy-22
+PACKAGES.tidy = clang-format-22 clang-tidy-22 libclang-rt-22-dev # with the headers of sanitizers
 PACKAGES.check = liblapack3 libcriterion-dev valgrind mandoc bsdextrautils
 CFLAGS.release = -O2 -fno-pie -ffunction-sections
 CFLAGS.debug = -O0 -g -DJAXCC_VERIFY=1

@@ -64,7 +64,6 @@ static OUTLINED void N(multiply)(const R *restrict a, const R *restrict b, int64
 /* `count` ≤ `all` numbers, `step` apart, of each of n terms, `next` apart, zeros after them. Reads along what is
    contiguous: rows of a large matrix fall into the same sets of a cache. */
 static void N(put)(R *to, const T *from, int64_t step, int64_t next, int64_t count, int64_t all, int64_t n, bool conj) {
-    const R sign = conj ? -1 : 1;
     const int64_t apart = N(PARTS) * all;
     if (step == 1 && count == all && N(PARTS) == 1) {
         for (int64_t k = 0; k < n; k++) memcpy(to + k * all, from + k * next, sizeof(T) * (size_t)all);
@@ -77,7 +76,7 @@ static void N(put)(R *to, const T *from, int64_t step, int64_t next, int64_t cou
             int64_t k = step == 1 ? x : y, i = step == 1 ? y : x;
             T v = from[i * step + k * next];
             to[k * apart + i] = RE(v);
-            if (N(PARTS) == 2) to[k * apart + all + i] = sign * IM(v);
+            if (N(PARTS) == 2) to[k * apart + all + i] = conj ? -IM(v) : IM(v);
         }
 }
 
@@ -327,19 +326,18 @@ static void N(solve_column)(N(View) a, bool down, bool unit, T *x, int64_t n) {
         for (int64_t k = from; k < to; k++) x[k] -= column[k] * f;
     }
 }
-/* As N(triangular) for one matrix, rows of A lda and of B ldb apart. */
-static void N(solve_blocks)(const T *a, int64_t lda, T *b, int64_t ldb, int64_t n, int64_t r, bool lower,
-                            bool transposed, bool unit, Room room) {
-    N(View) view = {a, transposed ? 1 : lda, transposed ? lda : 1, false};
+/* As N(triangular) for one matrix. */
+static void N(solve_blocks)(const T *a, T *b, int64_t n, int64_t r, bool lower, bool transposed, bool unit, Room room) {
+    N(View) view = {a, transposed ? 1 : n, transposed ? n : 1, false};
     if (r >= N(LANES_OF) / 2) {
-        N(solve)(&(N(Solve)){view, lower != transposed, unit, b, ldb, n, r, NULL}, room);
+        N(solve)(&(N(Solve)){view, lower != transposed, unit, b, r, n, r, NULL}, room);
         return;
     }
     T *x = room.at;
     for (int64_t c = 0; c < r; c++) {
-        for (int64_t i = 0; i < n; i++) x[i] = b[i * ldb + c];
+        for (int64_t i = 0; i < n; i++) x[i] = b[i * r + c];
         N(solve_column)(view, lower != transposed, unit, x, n);
-        for (int64_t i = 0; i < n; i++) b[i * ldb + c] = x[i];
+        for (int64_t i = 0; i < n; i++) b[i * r + c] = x[i];
     }
 }
 

@@ -104,12 +104,11 @@ static void F(triangular_one)(Job *j, int64_t i, void *scratch) {
     const int64_t *s = j->sizes;
     int64_t n = s[1], r = s[2];
     const T *a = (const T *)j->arrays[0] + i * n * n;
-    static void (*const level[])(const T *, int64_t, T *, int64_t, int64_t, int64_t, bool, bool, bool, Room) =
-        LEVELS(solve_blocks);
+    static void (*const level[])(const T *, T *, int64_t, int64_t, bool, bool, bool, Room) = LEVELS(solve_blocks);
     T *x = (T *)j->arrays[2] + i * n * r;
     memcpy(x, (const T *)j->arrays[1] + i * n * r, sizeof(T) * (size_t)(n * r));
     if (n > SMALL)
-        level[j->level](a, n, x, r, n, r, s[3], s[4], s[5], jaxcc_rt_job_room(j, scratch));
+        level[j->level](a, x, n, r, s[3], s[4], s[5], jaxcc_rt_job_room(j, scratch));
     else
         F(triangular)(a, x, n, r, s[3], s[4], s[5]);
 }

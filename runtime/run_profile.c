@@ -85,7 +85,7 @@ static void read_symbols(Places *p) {
         if (section(p, &e, i, &table) && table.sh_type == SHT_SYMTAB && section(p, &e, table.sh_link, &names) &&
             names.sh_type == SHT_STRTAB)
             add_symbols(p, &table, &names);
-    qsort(p->at, p->n, sizeof *p->at, by_address);
+    if (p->n) qsort(p->at, p->n, sizeof *p->at, by_address);
 }
 /* The last place of the first n that begins at or before `at`; NULL: it is in none. */
 static Place *place_of(Places *p, uint32_t n, uint64_t at) {
@@ -133,6 +133,7 @@ static void find_samples(Places *symbols, Places *files, const void *base) {
 static int by_name(const void *a, const void *b) { return strcmp(((const Place *)a)->name, ((const Place *)b)->name); }
 /* Local functions of one name are counted together. */
 static void join_names(Places *p) {
+    if (!p->n) return;
     qsort(p->at, p->n, sizeof *p->at, by_name);
     for (uint32_t i = 1; i < p->n; i++)
         if (!strcmp(p->at[i].name, p->at[i - 1].name))

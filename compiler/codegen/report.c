@@ -40,7 +40,7 @@ bool report_write(Ctx *cx, Programs programs) {
     if (!cx->report) return true;
     Text text = {.arena = cx->arena};
     if (options_report_page(cx->options)) {
-        Str page = {report_page, (uint32_t)(report_page_end - report_page)};
+        Str page = {report_page, (uint32_t)((uintptr_t)report_page_end - (uintptr_t)report_page)};
         const char *at = memmem(page.at, page.n, marker, sizeof marker - 1);
         assert(at);
         text_put(&text, (Str){page.at, (uint32_t)(at - page.at)});

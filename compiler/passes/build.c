@@ -229,9 +229,10 @@ Val b_transpose(Builder *b, Val v, const int64_t *permutation) {
     return build(b, P_transpose, 1, &v, 1, (Param[]){p_ints(b, K_permutation, n, permutation)});
 }
 Val b_move_axis(Builder *b, Val v, uint32_t from, uint32_t to) {
-    int64_t order[MAX_RANK + 1];
+    int64_t order[MAX_RANK + 1] = {0};
     if (b_failed(b, v)) return VAL_FAILED;
     uint32_t rank = b_type(b, v)->rank, k = 0;
+    assert(from < rank && to < rank);
     for (uint32_t d = 0; d < rank; d++) {
         if (d == to) order[d] = from;
         if (d == to) continue;

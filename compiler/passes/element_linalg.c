@@ -133,7 +133,7 @@ bool split_linalg(Split *s, const Eqn *e) {
     Parts in[2], out[2];
     Room r;
     if (row == NCALLS) return split_none(s);
-    assert(e->in.n <= 2 && e->out.n <= 2);
+    assert(e->in.n && e->in.n <= 2 && e->out.n && e->out.n <= 2);
     for (uint32_t i = 0; i < e->in.n; i++) {
         const Parts *x = parts_of(s, e->in.at[i]);
         in[i] = x ? *x : (Parts){0};

@@ -64,7 +64,10 @@ typedef struct {
 static struct Fact fact(const Facts *f, Val v) {
     uint32_t i;
     struct Fact of = {0};
-    if (intern_find(&f->values, &v, sizeof v, &i)) of = f->at[i];
+    if (intern_find(&f->values, &v, sizeof v, &i)) {
+        assert(f->at && i < f->n);
+        of = f->at[i];
+    }
     of.known |= v == f->here ? NOT_HERE : 0;
     return of;
 }
@@ -137,6 +140,7 @@ static bool split_test(Split *s, const Jaxpr *cond, Val *test) {
 static bool split_turn(Split *s, const Loops *l, Vals out, const Inner *turn, Val *next) {
     uint32_t n = 0;
     if (l->counts) {
+        assert(next);
         Val counter = turn->in.at[0];
         next[n++] = b_add(&s->b, counter, b_int(&s->b, DT_i64, 1));
     }
@@ -145,6 +149,7 @@ static bool split_turn(Split *s, const Loops *l, Vals out, const Inner *turn, Va
         if (!x) return false;
         Parts p = *x;
         if (!spread_parts(s, val_array(s->cx, out.at[i]), &l->parts[i], &p) || p.n != l->parts[i].n) return false;
+        assert(next || !p.n);
         for (uint32_t k = 0; k < p.n; k++) next[n++] = p.at[k];
     }
     return !s->b.failed;

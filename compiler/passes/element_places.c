@@ -326,6 +326,7 @@ bool split_scatter(Split *s, const Eqn *e, const ArrayType *t, Parts *y) {
     bool drops = index_mode(e) != MODE_CLIP;
     if (!new || !x || (prim_combiner[e->prim] == P_none && param_jaxpr(e, K_update_jaxpr))) return false;
     if (!windows_of(s, e, u, &w) || !windows_along(&w, x, &updates) || !x->along) return false;
+    assert(w.x->rank == t->rank);
     if (!new->splat && (new->along != updates.along || new->first != updates.first)) return false;
     if (!own_parts(s, e->in.at[0], y) || !room_of(s, t, y, &to) || !room_of(s, u, &updates, &from)) return false;
     for (uint32_t k = 0; k < from.size; k++) {

@@ -89,7 +89,7 @@ static void eqn_signs(Signs *s, Scope *scope, Eqns *to, Eqn e) {
         is = earlier(s, scope, &e);
     }
     if (is.v) learn(s, e.out.at[0], is);
-    bool function = prim_is(e.prim, ODD | EVEN);
+    bool function = (prim_is(e.prim, ODD) || prim_is(e.prim, EVEN));
     if (is.v && function && !is.negative) {
         valmap_put(&s->map, e.out.at[0], is.v);
         return;

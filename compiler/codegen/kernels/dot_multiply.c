@@ -29,6 +29,7 @@ enum {
 static bool by_threads(const Product *p) { return p->dot->form == DOT_FMA; }
 static uint32_t warps(const Product *p, uint32_t side) {
     uint32_t all = TILE_THREADS / WARP, high = p->dot->warpgroups ? p->dot->tile.rows / PART_ROWS : 2;
+    assert(high);
     return side ? all / high : high;
 }
 static uint32_t part_rows(const Product *p) { return p->dot->form == DOT_MMA ? PART_ROWS : F64_ROWS; }

@@ -195,20 +195,20 @@ static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
     Emit *e = k->e;
     MlirType t = em_memory_type(e, d);
     Ix first = ix_sub(k->x.ix, address, ix_dim(k->x.ix, k->tile_at));
-    uint32_t ids[MAX_TILE];
+    uint32_t ids[MAX_TILE], n = k->tile;
     Reg r;
-    assert(k->tile <= MAX_TILE);
-    for (uint32_t i = 0; i < k->tile; i++)
+    assert(n && n <= MAX_TILE);
+    for (uint32_t i = 0; i < n; i++)
         ids[i] = memo_id(&k->x, KEY_ROWS - 1 - i, (uint64_t)b->number << 32 | first, NULL, 0);
     if (memo_get(&k->x, ids[k->tile_at], &r)) return reg_v(r);
     assert(k->x.step);
     V v[MAX_TILE], base = kernel_buffer(k, b), at = kernel_index(k, first), stride = kernel_dim(k, coef);
-    for (uint32_t i = 0; i < k->tile; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         V row = em_bin(e, "llvm.add", at, em_bin(e, "llvm.mul", stride, em_i64(e, i)));
-        v[i] = em_load(e, em_vec(e, t, k->tile), em_gep(e, base, row, t), dtype_align(d));
+        v[i] = em_load(e, em_vec(e, t, n), em_gep(e, base, row, t), dtype_align(d));
     }
-    transpose(e, v, k->tile);
-    for (uint32_t i = 0; i < k->tile; i++) memo_set(&k->x, ids[i], reg(v[i], false, k->x.depth));
+    transpose(e, v, n);
+    for (uint32_t i = 0; i < n; i++) memo_set(&k->x, ids[i], reg(v[i], false, k->x.depth));
     return v[k->tile_at];
 }
 static bool tiled(Kernel *k, Ix address) {

@@ -422,6 +422,7 @@ static void copy_blocks(Unit *u, const Panel *p, V lo, V hi, uint32_t n) {
     em_for_end(e, &fk, NULL, NULL);
 }
 static void copy_transposed(Unit *u, const Panel *p) {
+    assert(p->n);
     V all = p->c.count[p->c.n - 1], left = em_bin(u->e, "llvm.urem", all, num(u, p->n));
     V whole = em_bin(u->e, "llvm.sub", all, left);
     Dim known = p->c.known[p->c.n - 1];

@@ -46,6 +46,7 @@ void program_scans(Plan *p, Body *b, const Eqn *e) {
         const Info *info = plan_info(p, *v);
         if (val_info(p->cx, *v)->lit || info->class != VAL_VIRTUAL || info->e->prim != P_stored) continue;
         Ix index[MAX_RANK];
+        assert(t->rank); /* it is scanned */
         for (uint32_t d = 0; d < t->rank; d++) index[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
         uint32_t last = t->rank - 1;
         while (last > 0 && t->dims[last] == 1) last--;

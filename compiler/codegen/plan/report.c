@@ -242,25 +242,31 @@ static double operation_rate(const Writer *w) {
 typedef struct {
     int64_t bytes, rate;
 } Level;
-static const Level cpu_memory[] = {{CACHE_BYTES, CACHE_RATE},
-                                   {LAST_CACHE_BYTES, LAST_CACHE_RATE},
-                                   {INT64_MAX, MEMORY_RATE}},
-                   device_memory[] = {{INT64_MAX, DEVICE_RATE}};
-static const Level *memory_of(const Plan *p) { return p->target->device ? device_memory : cpu_memory; }
+enum { CPU_LEVELS = 3, DEVICE_LEVELS = 1 };
+static const Level cpu_memory[CPU_LEVELS] = {{CACHE_BYTES, CACHE_RATE},
+                                             {LAST_CACHE_BYTES, LAST_CACHE_RATE},
+                                             {INT64_MAX, MEMORY_RATE}},
+                   device_memory[DEVICE_LEVELS] = {{INT64_MAX, DEVICE_RATE}};
+static const Level *memory_of(const Plan *p, uint32_t *n) {
+    *n = p->target->device ? DEVICE_LEVELS : CPU_LEVELS;
+    return p->target->device ? device_memory : cpu_memory;
+}
 static int64_t byte_rate(const Writer *w, Dim bytes) {
-    const Level *l = memory_of(w->p);
-    while (bytes > l->bytes) l++;
-    return l->rate;
+    uint32_t n, i = 0;
+    const Level *l = memory_of(w->p, &n);
+    while (i + 1 < n && bytes > l[i].bytes) i++;
+    return l[i].rate;
 }
 static void put_machine(Writer *w) {
+    uint32_t n;
+    const Level *l = memory_of(w->p, &n);
     open_list(w, "machine", "{");
     put_count(w, "launch", w->p->target->device ? LAUNCH_NS : 0);
     open_list(w, "memory", "[");
-    for (const Level *l = memory_of(w->p);; l++) {
+    for (uint32_t i = 0; i < n; i++) {
         open_list(w, NULL, "[");
-        put_count(w, NULL, (uint64_t)l->bytes), put_count(w, NULL, (uint64_t)l->rate);
+        put_count(w, NULL, (uint64_t)l[i].bytes), put_count(w, NULL, (uint64_t)l[i].rate);
         close_list(w, "]");
-        if (l->bytes == INT64_MAX) break;
     }
     close_list(w, "]"), close_list(w, "}");
 }

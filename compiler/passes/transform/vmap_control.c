@@ -572,6 +572,7 @@ static bool cond_together(Vmap *v, Bits in) {
         if (!m) return false;
         branches[k] = m->program;
     }
+    assert(m); /* a cond has branches */
     ValList operands = {0};
     each(const Val, x, vmap_given(tx, m, read.in)) push(tx->cx->arena, &operands, *x);
     each(const Val, x, c.in) push(tx->cx->arena, &operands, *x);
