@@ -92,8 +92,8 @@ all() {
     for cases in jax wild facts seeds; do # transformed programs, Catalyst, Pallas, old texts
         part sh tests/normalise.sh "$build" "$shared/cases/$cases"
     done
-    part sh tests/symbolic.sh "$build" 0.9 0.98 "$shared/cases/jax"
-    part sh tests/symbolic.sh "$build" 0.85 0.98 --transform --vjp --most 560 "$shared/cases/jax"
+    part sh tests/symbolic.sh "$build" 0.9 0.98 --most 1200 "$shared/cases/jax"
+    part sh tests/symbolic.sh "$build" 0.85 0.98 --transform --vjp --most 280 "$shared/cases/jax"
     part "$build/tests/runner" --min-pass 0.99 "$shared/cases/jax" "$shared/cases/wild"
     part "$build/tests/runner" --min-pass 0.99 --fixed "${FIXED:-0.1}" "$shared/cases/jax-tx" "$shared/cases/tx2"
     part "$build/tests/runner" --min-pass 1 "$shared/cases/seeds" "$shared/cases/facts"

@@ -475,7 +475,7 @@ static bool law_batch(Trial *t, const Laws *l, Batch b) {
     Library symbolic, fixed;
     const jaxcc_program *p = l->fixed[b.k].program;
     if (!compiled(t, "f.jaxpr", b.flags, NULL, &symbolic)) return false;
-    int number = (int)uniform(0, 3); /* which size is a number, too */
+    int number = (int)uniform(0, 6); /* which size is a number, too, or none */
     for (int s = 0; s < 3 && !t->why[0]; s++) {
         Arrays in = l->x, want;
         int64_t dims[MOST_DIMS];

@@ -133,6 +133,7 @@ Reg *eval_program(Eval *x, const Eqn *e, const Ix *element) {
 static Reg equation(Eval *x, const Eqn *e, uint32_t out, const Ix *index) {
     if (prim_lower[e->prim] == LOWER_PROGRAM) {
         uint32_t stacked = val_array(x->plan->cx, e->out.at[out])->rank - program_rank(x->plan->cx, e);
+        assert(index || !stacked);
         return eval_program(x, e, index + stacked)[out];
     }
     if (index_rule[e->prim]) return index_rule[e->prim](x, e, out, index);

@@ -13,7 +13,9 @@ static bool mark_consts(const Marks *m, Vals to, Vals from) {
     bool changed = false;
     for (uint32_t i = 0; i < to.n; i++) {
         changed |= mark(m, to, i, program_varies(m, from.at[i]));
-        if (program_array(m, from.at[i])) m->arrays[to.at[i] - m->first] = program_array(m, from.at[i]);
+        uint32_t array = program_array(m, from.at[i]);
+        assert(!array || m->arrays);
+        if (array) m->arrays[to.at[i] - m->first] = array;
     }
     return changed;
 }
@@ -108,7 +110,10 @@ Marks program_marks_at(Plan *p, const Eqn *e, const Ix *element, const bool *inp
     Marks m = marks_new(p, j, program_has_arrays(p->cx, e));
     m.e = e, m.element = element, m.rank = program_rank(p->cx, e);
     for (uint32_t i = 0; i < j->in.n; i++)
-        if (val_array(p->cx, j->in.at[i])->rank) m.arrays[j->in.at[i] - m.first] = i + 1;
+        if (val_array(p->cx, j->in.at[i])->rank) {
+            assert(m.arrays);
+            m.arrays[j->in.at[i] - m.first] = i + 1;
+        }
     mark_all(&m, j, inputs);
     return m;
 }

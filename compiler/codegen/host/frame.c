@@ -102,7 +102,10 @@ void frame_slot_at(Frame *f, const Buf *b, uint32_t word) {
 void frame_scalar_at(Frame *f, Val v, uint32_t word) {
     f->schedule->scalars[v] = (Held){.function = NO_FUNCTION, .home = word};
 }
-static void hold(Frame *f, Held *h, V v) { *h = (Held){.v = v, .function = f->function}; }
+static void hold(Frame *f, Held *h, V v) {
+    assert(h);
+    *h = (Held){.v = v, .function = f->function};
+}
 
 void frame_enter(Frame *f) {
     assert(f->schedule);
