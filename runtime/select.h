@@ -4,15 +4,18 @@
    An element that comes before the current k-th is a candidate. For small k the best are kept sorted, each candidate
    being inserted in its place; for larger k candidates are collected until the room is full, then cut to k. */
 typedef struct {
-    R *record, worst; /* room for twice `room` records; the current k-th, once there are k */
+    R *record, worst; /* room for twice `room` records; the current k-th, or the largest record until there are k */
     int64_t k, room, found;
 } N(Best);
 
+/* Of k sorted records the last one gives way to r, which precedes it; no branch depends on where r belongs. */
 static void N(put)(N(Best) * b, R r) {
-    int64_t i = b->found < b->k ? b->found++ : b->k - 1;
-    for (; i > 0 && r < b->record[i - 1]; i--) b->record[i] = b->record[i - 1];
-    b->record[i] = r;
-    if (b->found == b->k) b->worst = b->record[b->k - 1];
+    for (int64_t i = b->k - 1; i > 0; i--) {
+        R before = b->record[i - 1], here = before > r ? before : r;
+        b->record[i] = here < b->record[i] ? here : b->record[i];
+    }
+    b->record[0] = r < b->record[0] ? r : b->record[0];
+    b->worst = b->record[b->k - 1];
 }
 /* Moves the k smallest of n distinct records to the front: Hoare's selection with branchless partitioning. */
 static void N(least)(R *a, int64_t n, int64_t k) {
@@ -45,27 +48,46 @@ static void N(cut)(N(Best) * b) {
     for (int64_t i = 1; i < b->k; i++)
         if (b->record[i] > b->worst) b->worst = b->record[i];
 }
+/* The candidates among the keys of STRIDE elements from `first` on. */
+static void N(keep)(N(Best) * b, const KEY *key, int64_t first) {
+    KEY worst = (KEY)(b->worst >> LOW);
+    for (int64_t j = 0; j < STRIDE; j++) {
+        if (key[j] > worst) continue;
+        R r = (R)key[j] << LOW | (R)(first + j);
+        if (r > b->worst) continue;
+        N(put)(b, r);
+        worst = (KEY)(b->worst >> LOW);
+    }
+}
+static void N(append)(N(Best) * b, const KEY *key, int64_t first) {
+    for (int64_t j = 0; j < STRIDE; j++) {
+        R r = (R)key[j] << LOW | (R)(first + j);
+        b->record[b->found] = r;
+        b->found += r < b->worst;
+    }
+    if (b->found + STRIDE > b->room) N(cut)(b);
+}
+/* The same among CHUNK keys. Those after the last element are the largest: as k elements came before, none is a candidate. */
+static void N(collect)(N(Best) * b, const KEY *key, int64_t first) {
+    for (int64_t c = 0; c < CHUNK; c += STRIDE) {
+        KEY worst = (KEY)(b->worst >> LOW), any = 0;
+        for (int j = 0; j < STRIDE; j++) any |= key[c + j] <= worst;
+        if (any) (b->k > FEW ? N(append) : N(keep))(b, key + c, first + c);
+    }
+}
 /* The positions of the first k ≤ n / 4; `scratch`: room for twice 2k + 2 STRIDE records. */
 static void N(select)(const char *x, int64_t n, Kind kind, bool largest, int64_t k, void *scratch, uint32_t *at) {
     N(Best) b = {scratch, (R) ~(R)0, k, 2 * k + 2 * STRIDE, 0};
-    KEY key[CHUNK];
-    for (int64_t i = 0; i < n; i += STRIDE) {
-        int64_t left = n - i < CHUNK ? n - i : CHUNK, c = i % CHUNK;
-        if (c == 0) width[kind.bytes].keys(key, x + i * kind.bytes, left, kind.order, largest);
-        if (c == 0 && left < CHUNK) memset(key + left, 0xff, sizeof key - (size_t)left * sizeof *key);
-        KEY worst = (KEY)(b.worst >> LOW), any = 0;
-        for (int j = 0; j < STRIDE; j++) any |= key[c + j] <= worst;
-        if (!any) continue;
-        for (int j = 0; j < STRIDE && i + j < n; j++) {
-            R r = (R)key[c + j] << LOW | (R)(i + j);
-            if (k > FEW) {
-                b.record[b.found] = r;
-                b.found += r < b.worst;
-            } else if (r < b.worst) {
-                N(put)(&b, r);
-            }
-        }
-        if (b.found + STRIDE > b.room) N(cut)(&b);
+    for (int64_t i = 0; i < k && k <= FEW; i++) b.record[i] = b.worst;
+    int64_t (*after)(const void *, int64_t, uint64_t, int64_t, bool) = width[kind.bytes].after;
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        KEY key[CHUNK];
+        if (after) i += after(x + i * kind.bytes, n - i, (KEY)(b.worst >> LOW), kind.order, largest);
+        const char *from = x + i * kind.bytes;
+        int64_t left = n - i < CHUNK ? n - i : CHUNK;
+        width[kind.bytes].keys(key, from, left, kind.order, largest);
+        if (left < CHUNK) memset(key + left, 0xff, sizeof key - (size_t)left * sizeof *key);
+        N(collect)(&b, key, i);
     }
     R *sorted = b.record;
     if (k > FEW) {

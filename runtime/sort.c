@@ -16,7 +16,7 @@ jaxcc_rt_function jaxcc_rt_sort_narrow, jaxcc_rt_top_k_narrow, jaxcc_rt_sort_avx
 #define NAME(f) f##_narrow
 #endif
 
-enum { DIGIT = 11, BLOCK = 32768, MOST_BLOCKS = 16, STRIDE = 16, CHUNK = 1024, FEW = 32 };
+enum { DIGIT = 11, BLOCK = 32768, MOST_BLOCKS = 16, STRIDE = 16, CHUNK = 32, FEW = 32 };
 typedef unsigned __int128 uint128_t;
 
 /* A pass over one digit: moves records from `from` to `to`. */
@@ -80,10 +80,14 @@ static bool no_lanes(void *a, int64_t rows, int64_t n) { return false; }
 #define N(f) f##_u16
 #include "keys.h"
 #define U uint32_t
+#define SIGNED int32_t
+#define FLOAT float
 #define KEY uint32_t
 #define N(f) f##_u32
 #include "keys.h"
 #define U uint64_t
+#define SIGNED int64_t
+#define FLOAT double
 #define KEY uint64_t
 #define N(f) f##_u64
 #include "keys.h"
@@ -92,10 +96,11 @@ static const struct {
     bool (*keys)(void *to, const void *x, int64_t n, int64_t order, bool flip);
     void (*values)(void *to, const void *keys, int64_t n, int64_t order);
     void (*restore)(void *to, const void *x, int64_t n, int64_t order);
-} width[] = {[1] = {keys_u8, values_u8, restore_u8},
-             [2] = {keys_u16, values_u16, restore_u16},
-             [4] = {keys_u32, values_u32, restore_u32},
-             [8] = {keys_u64, values_u64, restore_u64}};
+    int64_t (*after)(const void *x, int64_t n, uint64_t key, int64_t order, bool flip); /* NULL: 0 */
+} width[] = {[1] = {keys_u8, values_u8, restore_u8, NULL},
+             [2] = {keys_u16, values_u16, restore_u16, NULL},
+             [4] = {keys_u32, values_u32, restore_u32, after_u32},
+             [8] = {keys_u64, values_u64, restore_u64, after_u64}};
 typedef struct {
     int64_t bytes, order;
 } Kind;
