@@ -356,6 +356,10 @@ MlirOperation em_function_end(Emit *e, Function *f, V value) {
     e->written = f->written;
     return op;
 }
+void em_inline(Emit *e, MlirOperation function) {
+    MlirAttribute always = mlirStringAttrGet(e->mlir, ref("alwaysinline"));
+    mlirOperationSetAttributeByName(function, ref("passthrough"), mlirArrayAttrGet(e->mlir, 1, &always));
+}
 static MlirAttribute symbol(Emit *e, Str name) { return mlirFlatSymbolRefAttrGet(e->mlir, ref_str(name)); }
 void em_declare(Emit *e, const char *name, MlirType result, uint32_t n, const MlirType *args) {
     bool fresh;
@@ -369,20 +373,24 @@ void em_declare(Emit *e, const char *name, MlirType result, uint32_t n, const Ml
     em_op(e, "llvm.func", &(Op){0, NULL, 0, NULL, 2, a, 1, &empty});
     e->block = was;
 }
-static V call(Emit *e, Str name, MlirType result, uint32_t n, const V *args) {
+static V call(Emit *e, Str name, MlirType result, uint32_t n, const V *args, bool last) {
     int32_t segments[2] = {(int32_t)n, 0};
-    Attr a[3] = {{"callee", symbol(e, name)},
+    Attr a[4] = {{"callee", symbol(e, name)},
                  {"operandSegmentSizes", mlirDenseI32ArrayGet(e->mlir, 2, segments)},
                  {"op_bundle_sizes", mlirDenseI32ArrayGet(e->mlir, 0, NULL)}};
-    MlirOperation op = em_op(e, "llvm.call", &(Op){result.ptr ? 1 : 0, &result, n, args, 3, a, 0, NULL});
+    if (last) a[3] = (Attr){"TailCallKind", mlirAttributeParseGet(e->mlir, ref("#llvm.tailcallkind<tail>"))};
+    MlirOperation op = em_op(e, "llvm.call", &(Op){result.ptr ? 1 : 0, &result, n, args, last ? 4 : 3, a, 0, NULL});
     return result.ptr ? mlirOperationGetResult(op, 0) : (V){NULL};
 }
 V em_call(Emit *e, const char *name, MlirType result, uint32_t n, const V *args) {
     em_declare(e, name, result, n, types_of(e, n, args));
-    return call(e, str(name), result, n, args);
+    return call(e, str(name), result, n, args, false);
 }
 V em_call_local(Emit *e, Str name, MlirType result, uint32_t n, const V *args) {
-    return call(e, name, result, n, args);
+    return call(e, name, result, n, args, false);
+}
+V em_call_last(Emit *e, Str name, MlirType result, uint32_t n, const V *args) {
+    return call(e, name, result, n, args, true);
 }
 V em_address(Emit *e, Str name) {
     Attr a = {"global_name", symbol(e, name)};

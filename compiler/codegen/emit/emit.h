@@ -172,9 +172,13 @@ typedef struct {
 Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const MlirType *args, bool shared);
 /* Ends the function, which returns `value` (NULL: nothing), and appends it to the module. */
 MlirOperation em_function_end(Emit *, Function *, V value);
-/* em_call declares an external function once and calls it; em_call_local calls one of this module. */
+/* LLVM writes the function where it is called. */
+void em_inline(Emit *, MlirOperation function);
+/* em_call declares an external function once and calls it; em_call_local calls one of this module, and so does em_call_last,
+   whose result is returned at once. */
 void em_declare(Emit *, const char *name, MlirType result, uint32_t n, const MlirType *args);
 V em_call_local(Emit *, Str name, MlirType result, uint32_t n, const V *args);
+V em_call_last(Emit *, Str name, MlirType result, uint32_t n, const V *args);
 V em_call(Emit *, const char *name, MlirType result, uint32_t n, const V *args);
 V em_address(Emit *, Str symbol); /* of a function or global */
 /* Declares a word of data, defined elsewhere, once. */

@@ -8,8 +8,8 @@
 #include <mlir-c/Dialect/LLVM.h>
 
 /* NAME.entry, which metadata.c exports as NAME: checks the arguments, gets the workspace, calls the schedule. A few
-   checks form one condition; only if it holds are they made one by one, to find the one that fails. Many checks are
-   divided among functions, and pointers to arrays of known extents are checked by one loop. */
+   checks form one condition; only if it holds are they made one by one, by a function of its own, to find the one that
+   fails. Many checks are divided among functions, and pointers to arrays of known extents are checked by one loop. */
 
 typedef struct {
     V bad; /* i1 */
@@ -327,6 +327,7 @@ static V run_on(Frame *f, const Written *w, V workspace) {
     uint32_t n = arguments_pass(&f->arguments, args);
     args[n++] = written_past_homes(e, w, workspace);
     if (!f->plan->heap) {
+        if (!w->calls && e->targets->n == 1) em_inline(e, w->function);
         args[n] = em_1(e, "llvm.mlir.zero", e->ptr, 0, NULL, 0, NULL);
         em_call_local(e, w->name, no_type, n + 1, args);
         return em_int(e, e->i32, 0);
@@ -405,21 +406,39 @@ static void write_workspace(const Level *levels, Emit *e, const Signature *s) {
 }
 
 /* ---- NAME */
+static Checks checks_of(const Level *levels, const Jaxpr *j, Frame *f) {
+    Emit *e = f->e;
+    Checks c = {.e = e, .f = f, .s = levels->body.signature, .divided.arena = e->arena, .programs.arena = e->arena};
+    check_all(&c, j);
+    return c;
+}
+/* NAME.refused says what is wrong with the arguments: apart, so that calls with right ones need no registers for it. */
+static Str entry_refused(const Level *levels, const Jaxpr *j, Emit *e, uint32_t n, const MlirType *t) {
+    const Signature *s = levels->body.signature;
+    Str name = str_format(e->arena, "%s.refused", s->name);
+    Function fn = em_function(e, name, e->i32, n, t, false);
+    Frame f = frame_of(levels, e, s, &fn);
+    f.arguments = arguments_open(e, s, false, &fn.scope, 0);
+    Checks c = checks_of(levels, j, &f);
+    em_function_end(e, &fn, first_failure(&c));
+    return name;
+}
 static void entry_direct(const Level *levels, const Jaxpr *j, Emit *e) {
     const Signature *s = levels->body.signature;
     uint32_t n = arguments_count(s, false);
     MlirType *t = arena_new(e->arena, MlirType, n + 1);
+    V *args = arena_new(e->arena, V, n + 1), done;
     arguments_types(e, s, false, t);
-    Str name = str_format(e->arena, "%s.entry", s->name);
+    Str refused = entry_refused(levels, j, e, n, t), name = str_format(e->arena, "%s.entry", s->name);
     Function fn = em_function(e, name, e->i32, n, t, false);
     Frame f = frame_of(levels, e, s, &fn);
     f.arguments = arguments_open(e, s, false, &fn.scope, 0);
-    Checks c = {.e = e, .f = &f, .s = s, .divided.arena = e->arena, .programs.arena = e->arena};
-    check_all(&c, j);
+    Checks c = checks_of(levels, j, &f);
     If branch = em_if(e, any_bad(&c));
-    V failed = first_failure(&c), status;
+    arguments_pass(&f.arguments, args);
+    V failed = em_call_last(e, refused, e->i32, n, args), status;
     em_else(e, &branch, 1, &failed);
-    V done = chosen(&f, levels, e->targets->n, run_body);
+    done = chosen(&f, levels, e->targets->n, run_body);
     em_if_end(e, &branch, &done, &status);
     em_function_end(e, &fn, status);
 }

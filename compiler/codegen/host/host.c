@@ -307,11 +307,13 @@ Written host_write(Plan *p, Emit *e, const Jaxpr *j, const Signature *s, Str nam
         if (p->over[i]) frame_set_slot(&h.frame, p->over[i], argument_out(e, &h.frame.arguments, i));
     host_body(&h, p->top);
     store_results(&h, j);
-    em_function_end(e, &fn, (V){NULL});
+    MlirOperation function = em_function_end(e, &fn, (V){NULL});
     uint32_t homes = frame_homes(&h.frame);
     return (Written){.name = name,
+                     .function = function,
                      .signature = s,
                      .in_memory = h.cut,
+                     .calls = h.calls,
                      .homes = homes,
                      .workspace = p->target->device ? p->workspace : dim_add(p->cx->types, p->workspace, homes)};
 }

@@ -23,6 +23,7 @@ typedef struct {
     uint32_t room;
     Kernel *scalar;   /* computes scalars */
     uint32_t inlined; /* operations of kernels inlined into the function */
+    bool calls;       /* are there kernels that are functions of their own? */
     bool cut;         /* cut into parts (part.c), whose arguments are in memory */
     uint32_t nparts;
 } Host;
@@ -51,8 +52,10 @@ void host_copy_words(Host *, V to, V from, V bytes);
 /* The schedule, written: NAME.body(the program's arguments, workspace, heap). */
 typedef struct Written {
     Str name;
+    MlirOperation function;
     const Signature *signature;
     bool in_memory; /* are the arguments in memory? */
+    bool calls;     /* does it call kernels? */
     uint32_t homes; /* bytes that it needs before the workspace */
     Dim workspace;  /* bytes of both */
 } Written;

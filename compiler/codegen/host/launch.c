@@ -61,6 +61,7 @@ static void kernel_step(Host *h, Step *s) {
         return;
     }
     Frame inside;
+    h->calls = true;
     Str name = s->symbol = outline(h, s, &inside);
     V units = frame_dim(&h->frame, s->units);
     V context = host_context(h, inside.captures.n);

@@ -31,9 +31,9 @@ static void amend(const Target *t, LLVMValueRef f) {
 }
 
 const char *const clean_up[OPT_LEVELS] = {
-    NULL, "function(sroa,early-cse,simplifycfg)",
-    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm))",
-    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
+    NULL, "always-inline,function(sroa,early-cse,simplifycfg)",
+    "always-inline,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm))",
+    "always-inline,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
     "dse)"};
 
 const Machine x86_machine = {
