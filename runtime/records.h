@@ -55,6 +55,25 @@ static void F(count)(void *ctx, int64_t lo, int64_t hi) {
         for (int64_t i = block_at(d, k); i < block_at(d, k + 1); i++) count[(uint32_t)(a[i] >> shift) & d->mask]++;
     }
 }
+/* Tables of counts of so many digits, from the one at `shift` on, of a row that is one block. */
+ALWAYS void F(count_some)(const Digits *d, uint32_t (*count)[1 << DIGIT], int shift, int width, int digits) {
+    const R *a = d->from;
+    uint32_t mask = d->mask;
+    for (int p = 0; p < digits; p++) memset(count[p], 0, (mask + 1) * sizeof **count);
+    for (int64_t i = 0, n = d->n; i < n; i++)
+        for (int p = 0; p < digits; p++) count[p][(uint32_t)(a[i] >> (LOW + shift + p * width)) & mask]++;
+}
+static void F(count_all)(const Digits *d, int width, int digits) {
+    for (int p = 0; p < digits; p += 3) {
+        uint32_t (*count)[1 << DIGIT] = d->count + p;
+        int shift = d->shift + p * width;
+        switch (digits - p) {
+        case 1: F(count_some)(d, count, shift, width, 1); break;
+        case 2: F(count_some)(d, count, shift, width, 2); break;
+        default: F(count_some)(d, count, shift, width, 3);
+        }
+    }
+}
 static void F(move)(void *ctx, int64_t lo, int64_t hi) {
     Digits *d = ctx;
     const R *a = d->from;
@@ -75,9 +94,11 @@ static R *F(by_counts)(Digits *d) {
     if (!differs) return d->from;
     int low = __builtin_ctzll(differs), bits = 64 - __builtin_clzll(differs) - low, most = d->n < 4096 ? 8 : DIGIT;
     int digits = (bits + most - 1) / most, width = (bits + digits - 1) / digits;
-    d->mask = (1u << width) - 1;
-    for (d->shift = low; d->shift < low + bits; d->shift += width) {
-        jaxcc_rt_parallel_for(F(count), d, d->blocks, 1);
+    d->mask = (1u << width) - 1, d->shift = low;
+    if (d->at_once) F(count_all)(d, width, digits);
+    for (int p = 0; p < digits; p++, d->shift += width) {
+        if (d->at_once && p) d->count++;
+        if (!d->at_once) jaxcc_rt_parallel_for(F(count), d, d->blocks, 1);
         places(d);
         jaxcc_rt_parallel_for(F(move), d, d->blocks, 1);
         void *t = d->from;
@@ -85,11 +106,12 @@ static R *F(by_counts)(Digits *d) {
     }
     return d->from;
 }
-/* The counts of one block are on the stack, those of several in a workspace; without memory the row is one block. */
+/* Without memory for more tables of counts the row is one block, whose digits are counted one after the other. */
 static R *F(by_digits)(R *a, R *b, int64_t n, int64_t blocks) {
     uint32_t one[1][1 << DIGIT];
-    void *many = blocks > 1 ? jaxcc_rt_workspace_get(blocks * (int64_t)sizeof *one) : NULL;
+    void *many = jaxcc_rt_workspace_get((blocks > 1 ? blocks : MOST_DIGITS) * (int64_t)sizeof *one);
     Digits d = {.from = a, .to = b, .n = n, .blocks = many ? blocks : 1, .count = many ? many : one};
+    d.at_once = many && blocks == 1;
     R *sorted = F(by_counts)(&d);
     if (many) jaxcc_rt_workspace_put(many);
     return sorted;

@@ -9,6 +9,8 @@
    thread; else on the pool, in ranges [lo, hi) where lo is a multiple of grain. */
 void jaxcc_rt_parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain);
 void jaxcc_rt_set_num_threads(int n);
+/* Is it known that jaxcc_rt_parallel_for has the calling thread alone? */
+_Bool jaxcc_rt_alone(void);
 void jaxcc_rt_set_parallel_for(jaxcc_parallel_for *, void *pool);
 void jaxcc_rt_set_print(jaxcc_print *, void *user);
 

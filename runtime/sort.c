@@ -16,7 +16,8 @@ jaxcc_rt_function jaxcc_rt_sort_narrow, jaxcc_rt_top_k_narrow, jaxcc_rt_sort_avx
 #define NAME(f) f##_narrow
 #endif
 
-enum { DIGIT = 11, BLOCK = 32768, MOST_BLOCKS = 16, STRIDE = 16, CHUNK = 32, FEW = 32 };
+#define ALWAYS static inline __attribute__((always_inline))
+enum { DIGIT = 11, BLOCK = 32768, MOST_BLOCKS = 16, MOST_DIGITS = 8, STRIDE = 16, CHUNK = 32, FEW = 32 };
 typedef unsigned __int128 uint128_t;
 
 /* A pass over one digit: moves records from `from` to `to`. */
@@ -26,7 +27,8 @@ typedef struct {
     int shift;
     uint32_t mask;
     uint64_t differs[MOST_BLOCKS];
-    uint32_t (*count)[1 << DIGIT]; /* of each block */
+    uint32_t (*count)[1 << DIGIT]; /* of each block; or, if they are counted at once, of each digit of one block */
+    bool at_once;
 } Digits;
 static int64_t block_at(const Digits *d, int64_t k) { return d->n * k / d->blocks; }
 /* Turns counts into the starting places of the blocks' records: by digit, then by block. */
@@ -70,7 +72,6 @@ static bool no_lanes(void *a, int64_t rows, int64_t n) { return false; }
 #include "records.h"
 
 /* ---- keys */
-#define ALWAYS static inline __attribute__((always_inline))
 #define U uint8_t
 #define KEY uint32_t
 #define N(f) f##_u8
@@ -163,7 +164,8 @@ static void each_group(jaxcc_rt_heap *call, const char *what, Rows *s, const int
     if (s->n > UINT32_MAX)
         jaxcc_rt_stop(call, JAXCC_DIMENSION, "%s: an axis of %lld elements is too long", what, (long long)s->n);
     s->groups = s->n <= SHORT ? (s->rows + GROUP - 1) / GROUP : s->rows;
-    s->blocks = s->groups > 1 || s->n < 2 * BLOCK ? 1 : s->n / BLOCK < MOST_BLOCKS ? s->n / BLOCK : MOST_BLOCKS;
+    bool whole = s->groups > 1 || s->n < 2 * BLOCK || jaxcc_rt_alone();
+    s->blocks = whole ? 1 : s->n / BLOCK < MOST_BLOCKS ? s->n / BLOCK : MOST_BLOCKS;
     jaxcc_rt_parallel_for(some_slots, s, s->slots, s->rows * s->n < BLOCK || s->groups == 1 ? s->slots : 1);
 }
 

@@ -181,6 +181,8 @@ static bool alone(void) {
            atomic_load_explicit(&pool.wanted, memory_order_relaxed) == jaxcc_rt_threads_wanted;
 }
 
+bool jaxcc_rt_alone(void) { return !jaxcc_rt_host_for && alone(); }
+
 static void run(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
     int64_t pieces = (int64_t)pool.threads * CHUNKS_PER_THREAD;
     int64_t grains = (n - 1) / grain + 1, chunk = (grains - 1) / pieces + 1;
