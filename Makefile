@@ -44,6 +44,7 @@ FRONT_O = $(FRONT:%.c=$(B)/%.o) $(addprefix $(B)/gen/,lex.o parse.o stdlib.o rul
 PLAN_O = $(PLAN:%.c=$(B)/%.o)
 BACK_O = $(BACK:%.c=$(B)/%.o)
 RT_O = $(RT:runtime/%.c=$(B)/rt/%.o)
+STUBS = $(B)/libc.stub.so $(B)/libm.stub.so
 RUN_O = $(patsubst %.c,$(B)/%.o,$(wildcard runtime/run*.c) $(BOTH) $(SOLVED))
 # The compiler and jaxcc-run as functions: the runner of cases forks instead of starting programs.
 RUNNER_O = $(addprefix $(B)/tests/,runner.o cases.o drawn.o loaded.o linear.o $(patsubst %.c,as_functions/%.o,compiler/main.c $(wildcard runtime/run*.c))) \
@@ -60,7 +61,7 @@ RULES = $(sort $(wildcard stdlib/rules/*.jaxpr))
 
 .DELETE_ON_ERROR:
 .PHONY: all check check-gpu check-large bless demo bench accuracy fuzz install format tidy clean
-all: $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(B)/libjaxcc_rt.a
+all: $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(STUBS)
 	@[ $(B) != build/release ] || ln -sfn release/bin build/bin
 
 $(B)/deps: Makefile
@@ -114,6 +115,11 @@ $(B)/libjaxcc_rt.a: $(RT_O)
 $(B)/libptx.a: $(PTX_O)
 $(B)/libjaxcc.a $(B)/libjaxcc_plan.a $(B)/libjaxcc_codegen.a $(B)/libjaxcc_rt.a $(B)/libptx.a:
 	rm -f $@; ar rcs $@ $^
+# Of libc, what the runtime uses and what LLVM writes calls of.
+$(B)/libc.stub.so: $(B)/libjaxcc_rt.a runtime/stub.sh
+	sh runtime/stub.sh libc.so.6 $@ $(CC) $$(nm -u $< | sed -n 's/^ *U //p') bcmp memcmp memcpy memmove memset
+$(B)/libm.stub.so: runtime/stub.sh | $(B)/deps
+	sh runtime/stub.sh libm.so.6 $@ $(CC)
 $(B)/bin/jaxcc: $(B)/compiler/main.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc_plan.a $(B)/libjaxcc.a
 $(B)/tests/runner: $(RUNNER_O) $(B)/libjaxcc_codegen.a $(B)/libjaxcc_plan.a $(B)/libjaxcc.a
 $(B)/tests/programs: $(B)/tests/programs.o $(B)/libjaxcc_codegen.a $(B)/libjaxcc_plan.a $(B)/libjaxcc.a
@@ -186,7 +192,7 @@ endif
 install: all
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/jaxcc include share/man/man1)
 	install $(B)/bin/jaxcc $(B)/bin/jaxcc-run $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(B)/libjaxcc_rt.a $(DESTDIR)$(PREFIX)/lib/jaxcc
+	install -m 644 $(B)/libjaxcc_rt.a $(STUBS) $(DESTDIR)$(PREFIX)/lib/jaxcc
 	install -m 644 runtime/jaxcc.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 format: $(B)/deps-tidy

@@ -19,6 +19,14 @@ needs_little() {
     readelf -d "$work/$1.so" | grep NEEDED | grep -v -e 'libc\.so\.6' -e 'libm\.so\.6' && return 1
     [ "$(stat -c %s "$work/$1.so")" -lt 65536 ]
 }
+# Linked with stubs, it needs the same functions of the same versions as with the system's libraries.
+stubs() {
+    mkdir -p "$work/bare/bin" && cp "$build/bin/jaxcc" "$work/bare/bin" && cp "$build/libjaxcc_rt.a" "$work/bare" || return 1
+    "$work/bare/bin/jaxcc" -v examples/recurrence.jaxpr -o "$work/bare.so" >"$work/command" 2>&1 && grep -e ' -lm -lc$' "$work/command" || return 1
+    jaxcc -v examples/recurrence.jaxpr -o "$work/stubs.so" >"$work/command" 2>&1 && grep 'libc\.stub\.so$' "$work/command" || return 1
+    for so in bare stubs; do objdump -T "$work/$so.so" | grep UND | sort >"$work/$so.needs" && readelf -d "$work/$so.so" | grep NEEDED >>"$work/$so.needs"; done
+    grep GLIBC_ "$work/bare.needs" && cmp "$work/bare.needs" "$work/stubs.needs"
+}
 exports() {
     nm -D --defined-only "$work/$1.so" | awk '{ print $3 }' | grep -v -x -e "$1" -e "$1_error" -e "$1_program" && return 1
     return 0
@@ -155,5 +163,6 @@ compile attention && try "concurrent calls, and calls after fork" at_once
 try "LAPACK is loaded where it is needed" lapack
 try "the workspace of huge arrays" workspace
 try "many outputs of computed sizes" computed_outputs
+try "stubs of libc and libm" stubs
 try "nothing is left behind" leaves_nothing
 finish
