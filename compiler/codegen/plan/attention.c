@@ -139,11 +139,12 @@ static bool within(Plan *p, Val from, const Ix *at, Val v, Ix *out) {
     info->class = was;
     return f.times && f.same;
 }
-/* The index of a reduction's operand, with the keys along the reduced axis. */
-static void along(Plan *p, const Eqn *reduce, const Ix *row, Atom key, Ix *out) {
-    uint32_t rank = val_array(p->cx, reduce->in.at[0])->rank;
+/* The index of a reduction's operand, with the keys along the reduced axis; false: that has others too. */
+static bool along(Plan *p, const Eqn *reduce, const Ix *row, Atom key, Ix *out) {
+    const ArrayType *t = val_array(p->cx, reduce->in.at[0]);
     int64_t axis = param_ints(reduce, K_axes).at[0];
-    for (uint32_t d = 0; d < rank; d++) out[d] = (int64_t)d == axis ? ix_atom(p->ix, key) : *row++;
+    for (uint32_t d = 0; d < t->rank; d++) out[d] = (int64_t)d == axis ? ix_atom(p->ix, key) : *row++;
+    return t->dims[axis] == loop_extent(p->ix, key);
 }
 static bool same_index(Plan *p, Val v, const Ix *x, const Ix *y) {
     uint32_t rank = val_array(p->cx, v)->rank;
@@ -157,7 +158,7 @@ bool attention_index(Plan *p, const Attention *a, const Ix *share, AttentionInde
     eval_operand(p, a->share, a->share->in.at[a->weighted], at, other);
     if (!within(p, a->share->in.at[a->weighted], other, weight, x->weight)) return false;
     if (!within(p, attention_by(a), x->by, a->sum->out.at[0], x->sum)) return false;
-    along(p, a->sum, x->sum, a->key, x->summed);
+    if (!along(p, a->sum, x->sum, a->key, x->summed)) return false;
     if (!within(p, a->sum->in.at[0], x->summed, weight, other) || !same_index(p, weight, x->weight, other))
         return false;
     if (!within(p, a->weight->in.at[0], x->weight, a->difference->out.at[0], at)) return false;
@@ -165,7 +166,7 @@ bool attention_index(Plan *p, const Attention *a, const Ix *share, AttentionInde
     eval_operand(p, a->difference, a->difference->in.at[0], at, other);
     if (!within(p, a->difference->in.at[0], other, a->score, x->score)) return false;
     if (!within(p, a->difference->in.at[1], x->shift, a->max->out.at[0], x->max)) return false;
-    along(p, a->max, x->max, a->key, at);
+    if (!along(p, a->max, x->max, a->key, at)) return false;
     if (!within(p, a->max->in.at[0], at, a->score, other) || !same_index(p, a->score, x->score, other)) return false;
     return within(p, a->score, x->score, a->scores->out.at[0], x->scores);
 }
