@@ -65,3 +65,6 @@ static void complete(Warp *w, u32 mask, u32 pending, bool all) {
 }
 /* target: how many groups may be pending; kind: wait for all. */
 void run_cp_wait(Warp *w, const Ins *i, u32 mask) { complete(w, mask, i->target, i->kind); }
+void copies_end(Warp *w) {
+    if (w->copies.n) fault(w, w->copies.at[0].lane, "the block ends, and nobody has waited for a copy");
+}

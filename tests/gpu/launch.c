@@ -187,7 +187,7 @@ static void run_block(Launch *x) {
         if (live && !ran) stuck(b);
     }
     bulk_end(b);
-    for (uint32_t k = 0; k < b->nwarps; k++) wgmma_end(&b->warps[k]);
+    for (uint32_t k = 0; k < b->nwarps; k++) copies_end(&b->warps[k]), wgmma_end(&b->warps[k]);
 }
 static void run_blocks(Launch *x) {
     uint64_t n = (uint64_t)x->grid.x * x->grid.y * x->grid.z;

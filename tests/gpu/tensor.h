@@ -45,6 +45,7 @@ void mma_rows(const Warp *, const MmaShape *, const uint32_t *slots, double a[MA
 uint64_t mma_bits(Element, double sum);
 
 Run run_mma, run_ldmatrix, run_stmatrix, run_cp_async, run_cp_commit, run_cp_wait;
+void copies_end(Warp *);                /* all have been waited for */
 void whole_warp(Warp *, uint32_t mask); /* all lanes are here */
 
 Form form_mma, form_ldmatrix, form_stmatrix, form_cp;

@@ -231,7 +231,8 @@ Test(ptx_tensor, a_lane_holds_neighbours) {
 #define COPY                                                                                                           \
     ".shared .align 16 .b8 s[1024]; mov.u64 $x1, s; mad.wide.u32 $x2, $t, 16, $x1; mov.u32 $r9, 7; st.shared.v4.b32 "  \
     "[$x2], {$r9, $r9, $r9, $r9};\n"
-#define READ "ld.shared.v4.b32 {$r1, $r2, $r3, $r4}, [$x2]; st.global.v4.b32 [$o], {$r1, $r2, $r3, $r4};"
+#define READ                                                                                                           \
+    "ld.shared.v4.b32 {$r1, $r2, $r3, $r4}, [$x2]; st.global.v4.b32 [$o], {$r1, $r2, $r3, $r4}; cp.async.wait_all;"
 static const struct {
     const char *body;
     uint32_t want[4]; /* of lane 1, whose words are 4 5 6 7 */
@@ -273,6 +274,13 @@ Test(ptx_tensor, copies_are_done_when_they_are_waited_for) {
             cr_expect_eq(data[1][j], copies[k].want[j], "%s: %u, not %u", copies[k].body, data[1][j],
                          copies[k].want[j]);
     }
+}
+Test(ptx_tensor, copies_must_be_waited_for) {
+    uint32_t data[WARP][4] = {{0}};
+    cr_assert_not(run_threads(HEAD ".visible .entry k(.param .u64 out) {\n" BEGIN(16) COPY
+                              "cp.async.cg.shared.global [$x2], [$o], 16; cp.async.commit_group; ret; }",
+                              WARP, data, sizeof data, 0));
+    cr_assert(strstr(ptx_fault(), "nobody has waited for a copy"), "%s", ptx_fault());
 }
 /* What a copy writes races as a store where it is waited for. */
 Test(ptx_tensor, copies_race) {
