@@ -12,7 +12,8 @@
    turn: the first product's sums go through shared memory; ROW_THREADS neighbouring threads have a row there, evaluate
    the scores, and then their weights, relative to the largest score so far, where the second product reads them. What
    was added up before is multiplied by a factor if that maximum has grown. The next keys come while weights are
-   computed, the values of v while scores are.
+   computed, the values of v while scores are. Only in the end come weights relative to what the program subtracts, so
+   that they are at most 1 until then, whatever that is.
 
    A row whose scores so far are all −∞ has weights 0. If that is so in the end, its result is what the formula gives for
    one such score. */
@@ -84,17 +85,9 @@ static void merge_max(Emit *e, void *user, V *x, const V *y) {
     x[0] = point_combine(e, P_reduce_max, *(Dtype *)user, x[0], y[0]);
 }
 static void merge_sum(Emit *e, void *user, V *x, const V *y) { x[0] = em_bin(e, "llvm.fadd", x[0], y[0]); }
-/* What is subtracted from the scores of a row whose maximum is `max`. */
-static V shift(const Attend *t, V max) {
-    kernel_enter(t->k);
-    remember(t, t->a->max->out.at[0], t->at.max, max);
-    V x = value(t, t->a->difference->in.at[1], t->at.shift);
-    kernel_leave(t->k);
-    return x;
-}
 /* By what weights relative to the maximum `old` are multiplied to be relative to `new`. */
 static V factor(const Attend *t, V old, V new) {
-    V by = em_bin(t->e, "llvm.fsub", shift(t, old), shift(t, new));
+    V by = em_bin(t->e, "llvm.fsub", old, new);
     by = kernel_stdlib(t->k, "exp", DT_f32, &by, 1, 1);
     return em_select(t->e, minus_infinity(t, old), f32(t, 1), by);
 }
@@ -161,17 +154,14 @@ static V element_score(const Attend *t, V row, V column, V sum, V largest) {
     em_store(e, score, slab_at(&t->scores, row, column), 4);
     return point_combine(e, P_reduce_max, dtype_of(t, t->a->score), largest, score);
 }
-static V weight_of(const Attend *t, V score) {
-    remember(t, t->a->score, t->at.score, score);
-    return value(t, t->a->sum->in.at[0], t->at.summed);
-}
 /* The weight, where the second product reads it; the sum. */
 static V element_weight(const Attend *t, V row, V column, V score, V sum) {
     Emit *e = t->e;
     const Product *p = &t->second;
     Dtype d = dtype_of(t, dot_device_operand(p->dot, 0));
     V max = value(t, t->a->max->out.at[0], t->at.max);
-    V weight = em_select(e, minus_infinity(t, max), f32(t, 0), weight_of(t, score));
+    remember(t, t->a->difference->out.at[0], t->at.difference, em_bin(e, "llvm.fsub", score, max));
+    V weight = em_select(e, minus_infinity(t, max), f32(t, 0), value(t, t->a->sum->in.at[0], t->at.summed));
     V x = reg_v(kernel_convert(t->k, reg(weight, true, t->k->x.depth), DT_f32, d));
     x = em_to_memory(e, p->dot->as, gemm_convert(e, d, p->dot->as, x));
     V slot = stage_slot(p, over(p, column, p->dot->tile.terms)), term = rest(p, column, p->dot->tile.terms);
@@ -302,10 +292,13 @@ static V last_factor(const Attend *t, V max, V sum) {
     Emit *e = t->e;
     V none = minus_infinity(t, max);
     remember(t, t->a->max->out.at[0], t->at.max, max);
-    V one = weight_of(t, max), all = em_select(e, none, one, em_cast(e, "llvm.fptrunc", e->f32, sum));
-    remember(t, t->a->sum->out.at[0], t->at.sum, all);
+    remember(t, t->a->score, t->at.score, max);
+    V one = value(t, t->a->sum->in.at[0], t->at.summed); /* the weight of the largest score in the program */
+    V all = em_bin(e, "llvm.fmul", em_cast(e, "llvm.fptrunc", e->f32, sum), one);
+    remember(t, t->a->sum->out.at[0], t->at.sum, em_select(e, none, one, all));
     V by = value(t, attention_by(t->a), t->at.by);
-    by = em_select(e, none, em_bin(e, "llvm.fadd", by, one), by);
+    const char *op = t->a->share->prim == P_div ? "llvm.fdiv" : "llvm.fmul";
+    by = em_select(e, none, em_bin(e, "llvm.fadd", by, one), em_bin(e, op, by, one));
     V any = em_cmpi(e, "slt", em_i64(e, 0), kernel_dim(t->k, t->second.dot->k)); /* else the sum of no products is 0 */
     return em_select(e, any, by, f32(t, 1));
 }

@@ -161,9 +161,9 @@ bool attention_index(Plan *p, const Attention *a, const Ix *share, AttentionInde
     if (!along(p, a->sum, x->sum, a->key, x->summed)) return false;
     if (!within(p, a->sum->in.at[0], x->summed, weight, other) || !same_index(p, weight, x->weight, other))
         return false;
-    if (!within(p, a->weight->in.at[0], x->weight, a->difference->out.at[0], at)) return false;
-    eval_operand(p, a->difference, a->difference->in.at[1], at, x->shift);
-    eval_operand(p, a->difference, a->difference->in.at[0], at, other);
+    if (!within(p, a->weight->in.at[0], x->weight, a->difference->out.at[0], x->difference)) return false;
+    eval_operand(p, a->difference, a->difference->in.at[1], x->difference, x->shift);
+    eval_operand(p, a->difference, a->difference->in.at[0], x->difference, other);
     if (!within(p, a->difference->in.at[0], other, a->score, x->score)) return false;
     if (!within(p, a->difference->in.at[1], x->shift, a->max->out.at[0], x->max)) return false;
     if (!along(p, a->max, x->max, a->key, at)) return false;

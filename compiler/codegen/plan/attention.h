@@ -24,9 +24,10 @@ typedef struct Attention {
 static inline Val attention_by(const Attention *a) { return a->share->in.at[!a->weighted]; }
 /* The index of each value that a point of rows and keys needs. */
 typedef struct {
-    Ix scores[MAX_RANK], score[MAX_RANK];  /* the result of the first product, and what is made of it */
-    Ix max[MAX_RANK], sum[MAX_RANK];       /* over the rows alone */
-    Ix shift[MAX_RANK], by[MAX_RANK];      /* the other operands of `difference` and `share` */
+    Ix scores[MAX_RANK], score[MAX_RANK]; /* the result of the first product, and what is made of it */
+    Ix max[MAX_RANK], sum[MAX_RANK];      /* over the rows alone */
+    Ix shift[MAX_RANK], by[MAX_RANK];     /* the other operands of `difference` and `share` */
+    Ix difference[MAX_RANK];
     Ix weight[MAX_RANK], summed[MAX_RANK]; /* `weight`, the operand of `sum` */
 } AttentionIndex;
 /* Finds those of a body; info->attention of what is between the products says so. */
