@@ -25,12 +25,14 @@ typedef struct {
 static void *call(void *user) {
     OnStack *s = user;
     char here = 0, *end = &here;
-    sigaltstack(&(stack_t){.ss_sp = s->faults, .ss_size = FAULTS}, NULL);
+    stack_t before; /* a sanitizer has one of its own, and unmaps the one that it finds at the end of the thread */
+    sigaltstack(&(stack_t){.ss_sp = s->faults, .ss_size = FAULTS}, &before);
     s->status = s->p->call(s->dims, s->in, s->out);
     if (s->status) snprintf(s->error, sizeof s->error, "%s", s->p->error());
     const char *lowest = s->stack;
     while (lowest < end && !*lowest) lowest++;
     s->used = (size_t)(end - lowest);
+    sigaltstack(&before, NULL);
     return NULL;
 }
 
