@@ -115,15 +115,21 @@ V point_integer_pow(Emit *e, const Point *p, const V *x) {
 }
 
 /* ---- division */
-/* A constant, or the broadcast of one. */
-static bool is_constant(V x) {
-    if (!mlirValueIsAOpResult(x)) return false;
+/* The value of an integer that is a constant, or the broadcast of one; 0: it is not known, or 0. */
+static int64_t known_integer(V x) {
+    if (!mlirValueIsAOpResult(x)) return 0;
     MlirOperation op = mlirOpResultGetOwner(x);
     MlirStringRef name = mlirIdentifierStr(mlirOperationGetName(op));
     Str s = {name.data, (uint32_t)name.length};
-    if (str_is(s, "llvm.shufflevector")) return is_constant(mlirOperationGetOperand(op, 0));
-    if (str_is(s, "llvm.insertelement")) return is_constant(mlirOperationGetOperand(op, 1));
-    return str_is(s, "llvm.mlir.constant");
+    if (str_is(s, "llvm.shufflevector")) return known_integer(mlirOperationGetOperand(op, 0));
+    if (str_is(s, "llvm.insertelement")) return known_integer(mlirOperationGetOperand(op, 1));
+    if (!str_is(s, "llvm.mlir.constant")) return 0;
+    MlirAttribute value = mlirOperationGetAttributeByName(op, mlirStringRefCreateFromCString("value"));
+    if (mlirAttributeIsADenseElements(value)) {
+        if (!mlirDenseElementsAttrIsSplat(value)) return 0;
+        value = mlirDenseElementsAttrGetSplatValue(value);
+    }
+    return mlirIntegerAttrGetValueInt(value);
 }
 /* Truncated a / b, where b is not 0 and the quotient fits. There are no vector instructions: up to 32 bits, floats of
    more than twice as many bits give it exactly (a/b is at least 1/b below the next integer, which is more than half an
@@ -131,7 +137,7 @@ static bool is_constant(V x) {
 static V raw_quotient(Emit *e, const Point *p, V a, V b) {
     bool has_sign = point_is_signed(p->in);
     uint32_t w = em_width(a), bits = bits_of(a);
-    if (w == 1 || bits == 64 || is_constant(b)) return em_bin(e, has_sign ? "llvm.sdiv" : "llvm.udiv", a, b);
+    if (w == 1 || bits == 64 || known_integer(b)) return em_bin(e, has_sign ? "llvm.sdiv" : "llvm.udiv", a, b);
     MlirType f = em_vec(e, bits <= 16 ? e->f32 : e->f64, w);
     const char *to = has_sign ? "llvm.sitofp" : "llvm.uitofp";
     V q = em_bin(e, "llvm.fdiv", em_cast(e, to, f, a), em_cast(e, to, f, b));
@@ -141,6 +147,11 @@ static V raw_quotient(Emit *e, const Point *p, V a, V b) {
    is added again. Sums keep the conditions in lanes of a's width, which selections would not. */
 static V guarded_quotient(Emit *e, const Point *p, V a, V b, V *zero) {
     MlirType t = point_type(a);
+    int64_t known = known_integer(b);
+    if (known && known != -1) {
+        *zero = em_int(e, em_vec(e, e->i1, em_width(a)), 0);
+        return raw_quotient(e, p, a, b);
+    }
     *zero = em_cmpi(e, "eq", b, em_int(e, t, 0));
     V divisor = em_bin(e, "llvm.add", b, em_cast(e, "llvm.zext", t, *zero));
     if (!point_is_signed(p->in)) return raw_quotient(e, p, a, divisor);
