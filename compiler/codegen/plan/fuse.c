@@ -310,7 +310,6 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     if (prim_lower[e->prim] == LOWER_PROGRAM) { /* a stack has one more axis */
         element.rank = program_rank(p->cx, e), element.dims += whole.rank - element.rank, t = &element;
         program_stacks(p, e);
-        program_scans(p, b, e);
     }
     for (uint32_t i = 0; i < e->out.n; i++) {
         Info *of = plan_info(p, e->out.at[i]);
@@ -675,6 +674,7 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
             plan_virtual(p, b, e);
         else
             plan_point(p, b, e);
+        if (e->prim == P_stored) program_stored(p, b, e);
     }
     return true;
 }

@@ -370,7 +370,7 @@ void plan_cut(Plan *, Body *, Val);
    what it scans. */
 uint32_t program_carries(const Jaxpr *);
 void program_stacks(Plan *, const Eqn *);
-void program_scans(Plan *, Body *, const Eqn *);
+void program_stored(Plan *, Body *, const Eqn *);
 /* The axes of the elements of an elementwise program: what its results have beyond those of the program's. */
 uint32_t program_rank(const Ctx *, const Eqn *);
 void plan_constant(Plan *, Val); /* v is data of the library */

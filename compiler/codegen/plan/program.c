@@ -39,20 +39,17 @@ static void look_apart(void *user, Val v, const Ix *index, Ix address) {
     bool other;
     n->apart |= v && ix_uses(n->p->ix, address, n->lane) && ix_coef(n->p->ix, address, n->lane, &other) != 1;
 }
-/* An array that a program scans is copied if the elements of one turn are not beside each other. */
-void program_scans(Plan *p, Body *b, const Eqn *e) {
-    each(Val, v, e->in) {
-        const ArrayType *t = val_array(p->cx, *v);
-        const Info *info = plan_info(p, *v);
-        if (val_info(p->cx, *v)->lit || info->class != VAL_VIRTUAL || info->e->prim != P_stored) continue;
-        Ix index[MAX_RANK];
-        assert(t->rank); /* it is scanned */
-        for (uint32_t d = 0; d < t->rank; d++) index[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
-        uint32_t last = t->rank - 1;
-        while (last > 0 && t->dims[last] == 1) last--;
-        if (t->dims[last] == 1) continue;
-        Neighbours n = {.p = p, .lane = ix_loop(p->ix, index[last])};
-        plan_reads(p, *v, index, look_apart, &n);
-        if (n.apart) plan_cut(p, b, *v);
-    }
+/* An array that is `stored` is copied if the elements along its last axis are not beside each other. */
+void program_stored(Plan *p, Body *b, const Eqn *e) {
+    Val v = e->out.at[0];
+    const ArrayType *t = val_array(p->cx, v);
+    Ix index[MAX_RANK];
+    uint32_t last = t->rank;
+    if (plan_info(p, v)->class != VAL_VIRTUAL) return;
+    while (last > 0 && t->dims[last - 1] == 1) last--;
+    if (!last) return;
+    for (uint32_t d = 0; d < t->rank; d++) index[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
+    Neighbours n = {.p = p, .lane = ix_loop(p->ix, index[last - 1])};
+    plan_reads(p, v, index, look_apart, &n);
+    if (n.apart) plan_cut(p, b, v);
 }

@@ -1,0 +1,191 @@
+/* Where arrays lie, before they are planned.
+
+   A concatenation that is only padded or reversed becomes one of padded or reversed operands:
+
+     y = concatenate(a, b)                 w = concatenate(full v, a, b, full v)      along the axis that is padded,
+     w = pad(y, v)                becomes  w = concatenate(pad(a, v), pad(b, v))      along another;
+     w = rev(y)                            w = concatenate(rev(b), rev(a))
+
+   A large concatenation is written to memory, operand by operand: so each element is written once, to its place in w.
+
+   A reduction over a short innermost axis, of what is computed from smaller arrays that are broadcast, has it outermost:
+
+     d = sub(x[:, None], y[None])          d = sub(xt[:, :, None], yt[:, None]), where xt and yt are x and y transposed
+     r = reduce_sum(d * d, -1)    becomes  r = reduce_sum(d * d, 0)
+
+   The lanes of vectors then run along the results, not along the terms of one of them. */
+#include "simplify.h"
+
+/* ---- concatenations */
+
+/* Elements from which on a concatenation is written operand by operand; the most operands that are rewritten. */
+enum { LEAST_JOINED = 4096, MOST_JOINED = 16 };
+
+static bool is_large(Ctx *cx, Val v) {
+    Dim n = type_size(cx->types, val_type(cx, v));
+    return !dim_is_const(n) || n > LEAST_JOINED;
+}
+static Val reversed(Builder *b, const Eqn *e, const Eqn *join) {
+    Ints axes = param_ints(e, K_dimensions);
+    int64_t along = param_number(join, K_dimension);
+    uint32_t n = join->in.n;
+    bool turns = false;
+    Val pieces[MOST_JOINED];
+    each(const int64_t, a, axes) turns |= *a == along;
+    for (uint32_t i = 0; i < n; i++) pieces[turns ? n - 1 - i : i] = b_rev(b, join->in.at[i], axes.n, axes.at);
+    return b_concatenate(b, n, pieces, along);
+}
+/* `extent` elements of padding along the axis of the concatenation. */
+static Val padding(Builder *b, const Eqn *e, int64_t along, Dim extent) {
+    const ArrayType *t = val_array(b->cx, e->out.at[0]);
+    Dim dims[MAX_RANK];
+    assert(t->rank <= MAX_RANK);
+    memcpy(dims, t->dims, t->rank * sizeof *dims);
+    dims[along] = extent;
+    return b_full(b, e->in.at[1], t->rank, dims);
+}
+static Val padded(Builder *b, const Eqn *e, const Eqn *join) {
+    Dims config = param_dims(e, K_padding_config);
+    int64_t along = param_number(join, K_dimension);
+    Dim inside[3 * MAX_RANK], *axis = inside + 3 * along, low = config.at[3 * along], high = config.at[3 * along + 1];
+    Val pieces[MOST_JOINED + 2];
+    uint32_t n = 0;
+    bool others = false;
+    if (config.at[3 * along + 2] != 0 || !dim_is_const(low) || !dim_is_const(high) || low < 0 || high < 0) return 0;
+    memcpy(inside, config.at, config.n * sizeof *inside);
+    axis[0] = axis[1] = 0;
+    for (uint32_t i = 0; i < config.n; i++) others |= inside[i] != 0;
+    if (low) pieces[n++] = padding(b, e, along, low);
+    each(const Val, v, join->in) pieces[n++] = others ? b_pad(b, *v, e->in.at[1], inside) : *v;
+    if (high) pieces[n++] = padding(b, e, along, high);
+    return b_concatenate(b, n, pieces, along);
+}
+static Val moved_join(const Defs *d, Builder *b, const Eqn *e) {
+    Val y = e->in.at[0];
+    const Eqn *join = def_by(d, y, P_concatenate);
+    if (!join || join->in.n > MOST_JOINED || d->uses.at[y] != 1 || !is_large(d->cx, y)) return 0;
+    return e->prim == P_rev ? reversed(b, e, join) : padded(b, e, join);
+}
+
+/* ---- reductions of a short axis */
+
+/* The longest axis; the results and the lanes from which on it pays; how many times smaller the arrays are that are copied. */
+enum { MOST_SHORT = 32, LEAST_RESULTS = 4096, LEAST_LANES = 16, COPIED_PART = 8, MOST_NODES = 32, MOST_VISITS = 128 };
+typedef struct {
+    const Defs *d;
+    Builder *b;
+    const ArrayType *domain; /* of what is reduced */
+    Dim size;
+    struct { /* values that have the axis outermost now */
+        Val from, to;
+        uint32_t uses; /* by others of them and by the reduction */
+    } node[MOST_NODES];
+    struct { /* copies of arrays */
+        Val of, to;
+        uint32_t axis;
+    } copy[MOST_NODES];
+    uint32_t n, ncopies, visits;
+} Turn;
+
+static Val turned(Turn *t, Val v);
+/* Is it much smaller than the domain? With unknown extents: has it fewer axes? */
+static bool is_part(const Turn *t, Val v) {
+    const ArrayType *x = val_array(t->b->cx, v);
+    Dim n = type_size(t->b->cx->types, val_type(t->b->cx, v));
+    uint32_t axes = 0;
+    if (dim_is_const(n) && dim_is_const(t->size)) return n <= t->size / COPIED_PART;
+    for (uint32_t i = 0; i < x->rank; i++) axes += x->dims[i] != 1;
+    return axes < t->domain->rank;
+}
+/* A copy of the array, which is small, with its axis `axis` outermost. */
+static Val copied(Turn *t, Val x, uint32_t axis) {
+    uint32_t i = 0;
+    while (i < t->ncopies && (t->copy[i].of != x || t->copy[i].axis != axis)) i++;
+    if (i < t->ncopies) return t->copy[i].to;
+    if (i == MOST_NODES || !is_part(t, x)) return 0;
+    t->copy[i].of = x, t->copy[i].axis = axis, t->ncopies++;
+    return t->copy[i].to = b_stored(t->b, b_move_axis(t->b, x, axis, 0));
+}
+static Val turned_broadcast(Turn *t, const Eqn *e) {
+    const ArrayType *y = val_array(t->b->cx, e->out.at[0]);
+    Ints axes = param_ints(e, K_broadcast_dimensions);
+    Dim dims[MAX_RANK];
+    int64_t to[MAX_RANK], last = (int64_t)y->rank - 1;
+    Val x = e->in.at[0];
+    uint32_t own = axes.n;
+    if (e->in.n != 1) return 0;
+    for (uint32_t i = 0; i < y->rank; i++) dims[(i + 1) % y->rank] = y->dims[i];
+    for (uint32_t i = 0; i < axes.n; i++)
+        if (axes.at[i] == last) own = i;
+    bool has = own < axes.n;
+    if (has && !(x = copied(t, x, own))) return 0;
+    if (has) to[0] = 0;
+    for (uint32_t i = 0, k = has; i < axes.n; i++)
+        if (i != own) to[k++] = axes.at[i] + 1;
+    return b_broadcast(t->b, x, y->rank, dims, to);
+}
+static Val turned_eqn(Turn *t, const Eqn *e) {
+    Val in[MOST_NODES];
+    if (e->in.n > MOST_NODES || e->out.n != 1) return 0;
+    for (uint32_t i = 0; i < e->in.n; i++)
+        if (!(in[i] = turned(t, e->in.at[i]))) return 0;
+    return build(t->b, e->prim, e->in.n, in, e->params.n, e->params.at);
+}
+/* 0: it cannot be. */
+static Val turned(Turn *t, Val v) {
+    const ArrayType *x = val_array(t->b->cx, v);
+    const Eqn *e = def_of(t->d, v);
+    uint32_t k = 0;
+    if (!x->rank) return v;
+    if (t->visits++ >= MOST_VISITS) return 0;
+    while (k < t->n && t->node[k].from != v) k++;
+    if (k < t->n) return t->node[k].uses++, t->node[k].to;
+    Val to = !e                              ? 0
+             : e->prim == P_broadcast_in_dim ? turned_broadcast(t, e)
+             : prim_elementwise(e->prim)     ? turned_eqn(t, e)
+                                             : 0;
+    if (!to) to = copied(t, v, x->rank - 1);
+    if (!to || t->n == MOST_NODES) return 0;
+    t->node[t->n].from = v, t->node[t->n].to = to, t->node[t->n++].uses = 1;
+    return to;
+}
+static Val turned_reduction(const Defs *d, Builder *b, const Eqn *e) {
+    const ArrayType *x = val_array(d->cx, e->in.at[0]);
+    Ints axes = param_ints(e, K_axes);
+    uint32_t last = x->rank - 1;
+    if (x->rank < 3 || axes.n != 1 || axes.at[0] != last || !dim_is_const(x->dims[last])) return 0;
+    Dim size = type_size(d->cx->types, val_type(d->cx, e->in.at[0])), k = x->dims[last], lanes = x->dims[last - 1];
+    bool few = (dim_is_const(lanes) && lanes < LEAST_LANES) || (dim_is_const(size) && size < LEAST_RESULTS * k);
+    if (k < 2 || k > MOST_SHORT || few) return 0;
+    Turn t = {.d = d, .b = b, .domain = x, .size = size};
+    Val v = turned(&t, e->in.at[0]);
+    if (!v) return 0;
+    for (uint32_t i = 0; i < t.n; i++)
+        if (t.node[i].uses != d->uses.at[t.node[i].from] && def_of(d, t.node[i].from)) return 0;
+    return b_reduce(b, e->prim, v, 1, (int64_t[]){0});
+}
+
+/* ---- the pass */
+static Rewrite *const rules[NPRIMS] = {
+    [P_rev] = moved_join,
+    [P_pad] = moved_join,
+    [P_reduce_sum] = turned_reduction,
+    [P_reduce_max] = turned_reduction,
+    [P_reduce_min] = turned_reduction,
+    [P_reduce_prod] = turned_reduction,
+};
+static Val rewrite(const Defs *d, Builder *b, const Eqn *e) { return rules[e->prim] ? rules[e->prim](d, b, e) : 0; }
+
+static bool has_some(Ctx *cx, const Jaxpr *j) {
+    Jaxprs all = jaxprs_within(cx->arena, j);
+    each(Jaxpr *, k, all)
+        each(const Eqn, e, (*k)->eqns)
+            if (rules[e->prim]) return true;
+    return false;
+}
+/* What the rules replace is dropped. */
+Jaxpr *pass_layout(Ctx *cx, const Jaxpr *j) {
+    if (!has_some(cx, j)) return jaxpr_with(cx, j, j->eqns, j->out);
+    Jaxpr *new = fold_with(cx, j, rewrite);
+    return new ? pass_dce(cx, new) : NULL;
+}
