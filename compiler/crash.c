@@ -1,6 +1,8 @@
 #include "crash.h"
 #include "output.h"
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +14,14 @@ static void say(const char *text) {
     if (write(2, text, strlen(text)) < 0) _exit(3);
 }
 
+void crash_once(void) {
+    static atomic_flag taken = ATOMIC_FLAG_INIT;
+    static _Thread_local bool here;
+    while (!here && atomic_flag_test_and_set(&taken)) pause();
+    here = true;
+}
 void crash_no_memory(void) {
+    crash_once();
     output_remove();
     say("jaxcc: error: out of memory\n");
     _exit(1);
@@ -36,6 +45,7 @@ static int exhausted(void) {
 
 static void caught(int signal) {
     if (signal != SIGFPE && signal != SIGILL && exhausted()) crash_no_memory();
+    crash_once();
     output_remove();
     say("jaxcc: internal error: ");
     say(signal == SIGABRT ? "abort" : signal == SIGFPE ? "arithmetic fault" : "memory fault");

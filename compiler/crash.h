@@ -6,6 +6,8 @@
 void crash_report(void);
 /* For another thread, which calls it first. */
 void crash_thread(void);
+/* Of several threads that end the compilation, the first one goes on; the others stay here. */
+void crash_once(void);
 _Noreturn void crash_no_memory(void);
 
 /* Calls run(user) with as much stack as nested programs may take: on a stack of its own if `ulimit -s` gives less. */

@@ -73,6 +73,21 @@ awk "$chain"'BEGIN { n = 20000; print "{ lambda ; v0:f32[]. let"; chain(n); prin
     printf "%.9g\n", value(0, n) >"scalars.want" }' >scalars.jaxpr
 holds scalars
 
+# A long program is made as several objects, by as many threads as there are CPUs: the library has the same bytes on one CPU, also with code
+# for two levels, with lines, and unoptimised, and exports its interface alone.
+awk "$chain"'BEGIN { n = 8000; print "{ lambda ; v0:f32[]. let"; chain(n); print "in (v" n ",) }"
+    printf "%.9g\n", value(0, n) >"shards.want" }' >shards.jaxpr
+holds shards
+objects() { jaxcc -v "$@" shards.jaxpr -o shards.so 2>&1 | tr ' ' '\n' | grep -c '/jaxcc-[0-9]*-[0-9]*\.tmp$'; }
+several() {
+    for options in -O0 -O2 '-O3 -g' '-march=x86-64-v3,x86-64-v4'; do
+        [ "$(objects $options)" -gt 2 ] && mv shards.so all.so || return 1 # one more is the library
+        taskset -c 0 jaxcc $options shards.jaxpr -o shards.so && cmp shards.so all.so || return 1
+        [ "$(nm -D --defined-only shards.so | awk '{ print $3 }' | tr '\n' ' ')" = 'shards shards_error shards_program ' ] || return 1
+    done
+}
+try "several objects of one library, on one CPU and on all" several
+
 # Integers, comparisons and choices; every value of the first half is read in the second one.
 awk 'BEGIN { n = 4000; print "{ lambda ; x:i32[] a0:i32[]. let"; a[0] = 1
     for (i = 0; i < n; i++) {

@@ -58,24 +58,29 @@ static int longer(const void *x, const void *y) {
     const Piece *a = x, *b = y;
     return a->length != b->length ? (a->length < b->length ? 1 : -1) : (a->place > b->place) - (a->place < b->place);
 }
-/* The library's symbols are other names of these: they are in the same object. */
-static bool is_entry(const Writer *w, Programs programs, LLVMValueRef f) {
-    for (uint32_t i = 0; i < programs.n; i++)
-        if (metadata_entry(w->e->cx, w->module, programs.at[i].name) == f) return true;
-    return false;
+static void put(const Writer *w, LLVMValueRef f, uint32_t object) {
+    char number = (char)('0' + object);
+    LLVMAttributeRef a = LLVMCreateStringAttribute(w->context, mark, sizeof mark - 1, &number, 1);
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, a);
+}
+/* The library's symbols are other names of the entries, which are in the same object. */
+static void put_entries(const Writer *w, Programs programs) {
+    for (uint32_t i = 0; i < programs.n; i++) put(w, metadata_entry(w->e->cx, w->module, programs.at[i].name), 0);
+}
+static bool is_put(LLVMValueRef f) {
+    return LLVMGetStringAttributeAtIndex(f, LLVMAttributeFunctionIndex, mark, sizeof mark - 1);
 }
 /* The longest first, each to the object that is shortest. */
 static void share_out(const Writer *w, Programs programs, Pieces p, uint32_t n) {
     uint64_t length[MOST_SHARDS] = {0};
+    put_entries(w, programs);
     qsort(p.at, p.n, sizeof *p.at, longer);
     for (const Piece *piece = p.at; piece < p.at + p.n; piece++) {
         uint32_t least = 0;
-        for (uint32_t i = 1; i < n && !is_entry(w, programs, piece->f); i++)
+        for (uint32_t i = 1; i < n && !is_put(piece->f); i++)
             if (length[i] < length[least]) least = i;
         length[least] += piece->length;
-        char number = (char)('0' + least);
-        LLVMAttributeRef a = LLVMCreateStringAttribute(w->context, mark, sizeof mark - 1, &number, 1);
-        LLVMAddAttributeAtIndex(piece->f, LLVMAttributeFunctionIndex, a);
+        if (!is_put(piece->f)) put(w, piece->f, least);
     }
 }
 static uint32_t number_of(LLVMValueRef f) {

@@ -1,14 +1,17 @@
 #include "writer.h"
+#include "../../crash.h"
 #include "../../options.h"
 #include <llvm-c/Error.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 _Noreturn void writer_failed(const Emit *e, const char *stage, const char *why) {
+    crash_once();
+    output_remove();
     fprintf(stderr, "jaxcc: internal error: %s: %s\n%.*s", stage, why, (int)e->messages.n,
             e->messages.at ? e->messages.at : "");
-    exit(3);
+    _exit(3); /* other threads may be at work, under whom exit() would end LLVM */
 }
 
 /* That the function's code is for. */
