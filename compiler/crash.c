@@ -60,7 +60,7 @@ void crash_thread(void) {
 }
 void crash_report(void) {
     crash_thread();
-    struct sigaction action = {.sa_handler = caught, .sa_flags = SA_ONSTACK | SA_RESETHAND};
+    struct sigaction action = {.sa_handler = caught, .sa_flags = SA_ONSTACK};
     const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &action, NULL);
 }
