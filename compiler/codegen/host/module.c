@@ -197,7 +197,7 @@ static bool emit(Emit *e, Programs programs, EmitKind kind, const Output *out, O
     bool good = translate(&w, programs, kind, ptx, objects, &shards);
     assert(good || !shards); /* which would still be made */
     timer_stage(e->cx->timer, "llvm");
-    good = good && write_module(&w, kind, shards, out) && (!shards || shards_write(shards, objects->at));
+    good = good && write_module(&w, kind, shards, out) && (!shards || shards_write(shards, out->path, objects->at));
     writer_close(&w);
     return good;
 }

@@ -6,8 +6,8 @@
 #include <llvm-c/BitWriter.h>
 #include <assert.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static const char mark[] = "jaxcc-shard"; /* attribute of a function: the number of its object */
 
@@ -106,6 +106,7 @@ uint32_t shards_of(const Writer *w, Programs programs) {
         if (is_public(programs, LLVMGetValueName2(g, &length))) return 1;
     for (const Piece *piece = p.at; piece < p.at + p.n; piece++)
         if (is_public(programs, LLVMGetValueName2(piece->f, &length))) return 1;
+    if (n > p.n) n = p.n;
     return n < 2 ? 1 : n < MOST_SHARDS ? (uint32_t)n : MOST_SHARDS;
 }
 
@@ -165,8 +166,12 @@ static void *work_apart(void *shards) {
 
 /* ---- all */
 
+static int cpus_to_use(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+}
 static void start_threads(Shards *s) {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t cpus = (uint32_t)cpus_to_use();
     pthread_attr_t a;
     if (pthread_attr_init(&a)) return;
     bool good = pthread_attr_setstacksize(&a, MAIN_STACK) == 0;
@@ -195,10 +200,10 @@ void shards_wait(Shards *s) {
     for (uint32_t i = 0; i < s->nthreads; i++) pthread_join(s->threads[i], NULL);
     LLVMDisposeMemoryBuffer(s->module);
 }
-bool shards_write(Shards *s, const char *const *files) {
+bool shards_write(Shards *s, const char *path, const char *const *files) {
     bool good = true;
     for (uint32_t i = 1; i < s->n; i++) {
-        good = good && writer_write(s->e, s->at[i].object, &(Output){files[i], files[i]});
+        good = good && writer_write(s->e, s->at[i].object, &(Output){path, files[i]});
         LLVMDisposeMemoryBuffer(s->at[i].object);
     }
     return good;

@@ -13,7 +13,7 @@ uint32_t shards_of(const Writer *, Programs);
 Shards *shards_start(Writer *, Programs, uint32_t n);
 /* Until all are made. */
 void shards_wait(Shards *);
-/* Writes objects 1 … n − 1 to files of these names; false after a diagnostic. */
-bool shards_write(Shards *, const char *const *files);
+/* Writes objects 1 … n − 1 of the library `path` to files of these names; false after a diagnostic. */
+bool shards_write(Shards *, const char *path, const char *const *files);
 
 #endif
