@@ -77,6 +77,13 @@ static void count_uses(Fold *f, const Jaxpr *j) {
     }
 }
 
+/* Nothing takes the results of `e` any more, and of its operands what it was the last to take. */
+static void unuse(Fold *f, const Eqn *e) {
+    each(const Val, x, e->in) {
+        const Eqn *maker = --*uses_of(f, *x) == 0 ? def_of(&f->defs, *x) : NULL;
+        if (maker && maker->out.n == 1) unuse(f, maker);
+    }
+}
 /* What `rewrite` writes for `e`, folded in turn; 0: nothing. */
 static Val rewritten(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
     enum { MOST_DEPTH = 16 };
@@ -87,6 +94,7 @@ static Val rewritten(Fold *f, Eqns *to, Consts *consts, const Eqn *e) {
     if (!v || f->failed) return 0;
     each(const Eqn, new, b.eqns)
         each(const Val, x, new->in) ++*uses_of(f, *x);
+    unuse(f, e);
     f->depth++;
     fold_eqns(f, to, consts, b.eqns);
     f->depth--;

@@ -6,7 +6,11 @@
      w = pad(y, v)                becomes  w = concatenate(pad(a, v), pad(b, v))      along another;
      w = rev(y)                            w = concatenate(rev(b), rev(a))
 
-   A large concatenation is written to memory, operand by operand: so each element is written once, to its place in w.
+   A large concatenation is written to memory, operand by operand: so each element is written once, to its place in w. What
+   is computed from one is computed operand by operand, too: a stencil over rolls has a part inside and thin ones at its edges.
+
+     y = concatenate(a[1:], a[:1])         w = concatenate(add(a[1:], x[:-1]), add(a[:1], x[-1:]))
+     w = add(y, x)                becomes
 
    A reduction over a short innermost axis, of what is computed from smaller arrays that are broadcast, has it outermost:
 
@@ -19,7 +23,9 @@
 /* ---- concatenations */
 
 /* Elements from which on a concatenation is written operand by operand; the most operands that are rewritten. */
-enum { LEAST_JOINED = 4096, MOST_JOINED = 16 };
+enum { LEAST_JOINED = 4096, MOST_JOINED = 16, MOST_OPERANDS = 8, MOST_CUT = 128 };
+/* Operands along the innermost axis: of at least so many elements, or at most this part of all. */
+enum { LEAST_LONG = 64, THIN_PART = 16 };
 
 static bool is_large(Ctx *cx, Val v) {
     Dim n = type_size(cx->types, val_type(cx, v));
@@ -60,11 +66,112 @@ static Val padded(Builder *b, const Eqn *e, const Eqn *join) {
     if (high) pieces[n++] = padding(b, e, along, high);
     return b_concatenate(b, n, pieces, along);
 }
+/* The concatenation that v is, if it is large and nothing is computed again where its operands are used in its place. */
+static const Eqn *join_of(const Defs *d, Val v) {
+    const Eqn *join = def_by(d, v, P_concatenate);
+    if (!join || join->in.n > MOST_JOINED || !is_large(d->cx, v)) return NULL;
+    if (d->uses.at[v] == 1) return join;
+    each(const Val, x, join->in) {
+        const Eqn *e = def_of(d, *x);
+        if (e && !prim_is(e->prim, VIEW)) return NULL;
+    }
+    return join;
+}
 static Val moved_join(const Defs *d, Builder *b, const Eqn *e) {
-    Val y = e->in.at[0];
-    const Eqn *join = def_by(d, y, P_concatenate);
-    if (!join || join->in.n > MOST_JOINED || d->uses.at[y] != 1 || !is_large(d->cx, y)) return 0;
+    const Eqn *join = join_of(d, e->in.at[0]);
+    if (!join || d->uses.at[e->in.at[0]] != 1) return 0;
     return e->prim == P_rev ? reversed(b, e, join) : padded(b, e, join);
+}
+/* Is each operand long along the axis, or thin? Of what is neither, the vectors would be cut. */
+static bool is_even(const Defs *d, const Eqn *join) {
+    int64_t along = param_number(join, K_dimension);
+    const ArrayType *y = val_array(d->cx, join->out.at[0]);
+    if (along + 1 != y->rank) return true;
+    each(const Val, v, join->in) {
+        Dim n = val_array(d->cx, *v)->dims[along];
+        bool thin = dim_is_const(n) && dim_is_const(y->dims[along]) && n * THIN_PART <= y->dims[along];
+        if (!thin && dim_is_const(n) && n < LEAST_LONG) return false;
+    }
+    return true;
+}
+/* Elements [lo, hi) along an axis, of what is computed where it is used: of all that it is computed from. */
+typedef struct {
+    const Defs *d;
+    Builder *b;
+    int64_t axis;
+    uint32_t visits;
+} Cut;
+static Val cut(Cut *c, Val v, Dim lo, Dim hi);
+static Val cut_eqn(Cut *c, const Eqn *e, Dim lo, Dim hi) {
+    Val in[MOST_OPERANDS];
+    for (uint32_t i = 0; i < e->in.n; i++) in[i] = cut(c, e->in.at[i], lo, hi);
+    return build(c->b, e->prim, e->in.n, in, e->params.n, e->params.at);
+}
+/* 0: the extents are not known. */
+static Val cut_join(Cut *c, const Eqn *join, Dim lo, Dim hi) {
+    int64_t along = param_number(join, K_dimension);
+    Val pieces[MOST_JOINED];
+    uint32_t n = 0;
+    if (along == c->axis && (!dim_is_const(lo) || !dim_is_const(hi))) return 0;
+    each(const Val, v, join->in) {
+        Dim extent = val_array(c->d->cx, *v)->dims[along];
+        if (along != c->axis) {
+            pieces[n++] = cut(c, *v, lo, hi);
+            continue;
+        }
+        if (!dim_is_const(extent)) return 0;
+        if (lo < extent && hi > 0) pieces[n++] = cut(c, *v, lo < 0 ? 0 : lo, hi > extent ? extent : hi);
+        lo -= extent, hi -= extent;
+    }
+    return n ? b_concatenate(c->b, n, pieces, along) : 0;
+}
+static Val cut(Cut *c, Val v, Dim lo, Dim hi) {
+    const ArrayType *t = val_array(c->d->cx, v);
+    const Eqn *e = def_of(c->d, v), *join = join_of(c->d, v);
+    bool here = e && prim_elementwise(e->prim) && e->out.n == 1 && e->in.n <= MOST_OPERANDS && c->d->uses.at[v] == 1;
+    if (!t->rank || t->dims[c->axis] == 1) return v;
+    if (here && c->visits++ < MOST_CUT) return cut_eqn(c, e, lo, hi);
+    Val joined = join && c->visits++ < MOST_CUT ? cut_join(c, join, lo, hi) : 0;
+    return joined ? joined : b_slice_axis(c->b, v, c->axis, lo, hi);
+}
+static Val split(const Defs *d, Builder *b, const Eqn *e) {
+    const Eqn *join = NULL;
+    Val pieces[MOST_JOINED], in[MOST_OPERANDS];
+    Dim lo = 0;
+    if (e->in.n > MOST_OPERANDS || e->out.n != 1) return 0;
+    for (uint32_t i = 0; i < e->in.n && !join; i++) join = join_of(d, e->in.at[i]);
+    if (!join || !is_even(d, join)) return 0;
+    int64_t along = param_number(join, K_dimension);
+    Cut c = {.d = d, .b = b, .axis = along};
+    for (uint32_t k = 0; k < join->in.n; k++) {
+        Dim extent = val_array(d->cx, join->in.at[k])->dims[along], hi = dim_add(b_types(b), lo, extent);
+        for (uint32_t i = 0; i < e->in.n; i++)
+            in[i] = e->in.at[i] == join->out.at[0] ? join->in.at[k] : cut(&c, e->in.at[i], lo, hi);
+        pieces[k] = build(b, e->prim, e->in.n, in, e->params.n, e->params.at);
+        lo = hi;
+    }
+    return b_concatenate(b, join->in.n, pieces, along);
+}
+/* A slice of a concatenation: of each operand that it has elements of. */
+static Val sliced(const Defs *d, Builder *b, const Eqn *e) {
+    const Eqn *join = join_of(d, e->in.at[0]);
+    if (!join || param_ints(e, K_strides).n) return 0;
+    Dims from = param_dims(e, K_start_indices), to = param_dims(e, K_limit_indices);
+    int64_t along = param_number(join, K_dimension);
+    Dim start[MAX_RANK], limit[MAX_RANK], at = 0;
+    Val pieces[MOST_JOINED];
+    uint32_t n = 0;
+    memcpy(start, from.at, from.n * sizeof *start);
+    memcpy(limit, to.at, to.n * sizeof *limit);
+    each(const Val, v, join->in) {
+        Dim extent = val_array(d->cx, *v)->dims[along];
+        if (!dim_is_const(extent) || !dim_is_const(from.at[along]) || !dim_is_const(to.at[along])) return 0;
+        Dim lo = from.at[along] - at, hi = to.at[along] - at;
+        start[along] = lo < 0 ? 0 : lo, limit[along] = hi > extent ? extent : hi;
+        at += extent;
+        if (start[along] < limit[along]) pieces[n++] = b_slice(b, *v, start, limit, NULL);
+    }
+    return n ? b_concatenate(b, n, pieces, along) : 0;
 }
 
 /* ---- reductions of a short axis */
@@ -169,18 +276,22 @@ static Val turned_reduction(const Defs *d, Builder *b, const Eqn *e) {
 static Rewrite *const rules[NPRIMS] = {
     [P_rev] = moved_join,
     [P_pad] = moved_join,
+    [P_slice] = sliced,
     [P_reduce_sum] = turned_reduction,
     [P_reduce_max] = turned_reduction,
     [P_reduce_min] = turned_reduction,
     [P_reduce_prod] = turned_reduction,
 };
-static Val rewrite(const Defs *d, Builder *b, const Eqn *e) { return rules[e->prim] ? rules[e->prim](d, b, e) : 0; }
+static Val rewrite(const Defs *d, Builder *b, const Eqn *e) {
+    if (prim_elementwise(e->prim)) return split(d, b, e);
+    return rules[e->prim] ? rules[e->prim](d, b, e) : 0;
+}
 
 static bool has_some(Ctx *cx, const Jaxpr *j) {
     Jaxprs all = jaxprs_within(cx->arena, j);
     each(Jaxpr *, k, all)
         each(const Eqn, e, (*k)->eqns)
-            if (rules[e->prim]) return true;
+            if (rules[e->prim] || e->prim == P_concatenate) return true;
     return false;
 }
 /* What the rules replace is dropped. */

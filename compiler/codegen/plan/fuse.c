@@ -581,38 +581,32 @@ static Step *step_for_piece(Plan *p, Body *b, Val x, bool many, uint32_t from) {
 }
 /* Each operand is written to its part of the result. */
 static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
-    Val y = e->out.at[0];
-    const ArrayType *t = val_array(p->cx, y);
-    Types *ts = p->cx->types;
-    Info *info = plan_info(p, y);
-    bool stack = e->prim == P_stack, many = pieces(p, e) > MOST_PIECES;
-    int64_t axis = param_number(e, stack ? K_axis : K_dimension);
+    Info *info = plan_info(p, e->out.at[0]);
+    bool many = pieces(p, e) > MOST_PIECES, inside = info->into;
     uint32_t from = b->steps.n + 1;
-    Buf *buf = buf_for(p, BUF_WORK, y);
+    Joined home = plan_join(p, e);
     Dim at = 0;
-    Dim *dense = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
-    for (uint32_t d = t->rank; d-- > 0;) dense[d] = stride, stride = dim_mul(ts, stride, t->dims[d]);
-    each(Val, x, e->in) {
-        const ArrayType *xt = val_array(p->cx, *x);
-        Dim *strides = arena_new(p->arena, Dim, xt->rank + 1);
-        for (uint32_t d = 0, k = 0; d < t->rank; d++)
-            if (!stack || (int64_t)d != axis) strides[k++] = dense[d];
-        Ix offset = ix_dim(p->ix, dim_mul(ts, at, dense[axis]));
-        const Info *xi = plan_info(p, *x);
-        at = dim_add(ts, at, stack ? 1 : xt->dims[axis]);
-        if (xi->class == VAL_MEMBER && !val_info(p->cx, *x)->lit) {
-            step_store(p, step_of(b, xi), *x, buf, offset, strides, DT_none);
+    for (uint32_t k = 0; k < e->in.n; k++) {
+        Val x = e->in.at[k];
+        const Info *xi = plan_info(p, x);
+        bool literal = val_info(p->cx, x)->lit;
+        Joined part = plan_part(p, e, k, &at, home);
+        if (!literal && xi->class == VAL_STORED && xi->buf == part.buf && xi->strides && xi->offset == part.offset)
+            continue;
+        if (!literal && xi->class == VAL_MEMBER) {
+            step_store(p, step_of(b, xi), x, part.buf, part.offset, part.strides, DT_none);
             continue;
         }
-        Step *s = step_for_piece(p, b, *x, many, from);
+        Step *s = step_for_piece(p, b, x, many, from);
         Ix index[MAX_RANK];
-        match(s, xt, false, index);
+        match(s, val_array(p->cx, x), false, index);
         Reads r = {.p = p, .body = b, .step = s};
-        plan_reads(p, *x, index, store_for, &r);
-        step_store(p, s, *x, buf, offset, strides, DT_none);
-        if (many) s->cost += pieces_of(p, *x);
+        plan_reads(p, x, index, store_for, &r);
+        step_store(p, s, x, part.buf, part.offset, part.strides, DT_none);
+        if (many) s->cost += pieces_of(p, x);
     }
-    *info = (Info){.class = VAL_STORED, .e = e, .step = b->steps.n, .uses = info->uses, .buf = buf};
+    *info = (Info){.class = VAL_STORED, .e = e, .step = b->steps.n, .uses = info->uses, .buf = home.buf};
+    if (inside) info->offset = home.offset, info->strides = home.strides;
 }
 /* Is each operand computed by a step, which can store it directly in its place? */
 static bool all_computed(Plan *p, const Eqn *e) {
@@ -739,8 +733,13 @@ static void count_uses(Plan *p, const Jaxpr *j) {
     each(Eqn, e, j->eqns)
         each(Val, v, e->in) plan_info(p, *v)->uses++;
     each(Val, v, j->out) plan_info(p, *v)->uses++;
-    each(Eqn, e, j->eqns)
-        each(Val, v, e->in) plan_info(p, *v)->once = plan_info(p, *v)->uses == 1;
+    each(Eqn, e, j->eqns) {
+        bool joins = prim_is(e->prim, JOINS) && !small(p, e->out.at[0]);
+        each(Val, v, e->in) {
+            plan_info(p, *v)->once = plan_info(p, *v)->uses == 1;
+            if (joins && !val_info(p->cx, *v)->lit) plan_info(p, *v)->into = e;
+        }
+    }
 }
 /* Does the equation overwrite operand 0? */
 static bool writes_over(const Eqn *e) {

@@ -55,6 +55,7 @@ typedef struct {
     bool stack;      /* member: what a loop of elements stacks; the loop writes it */
     Ix turn;         /* stack: the index of its first axis */
     bool once;       /* one operand of one equation is all that uses it */
+    const Eqn *into; /* joins it and other arrays to a large one; NULL: none does */
     Buf *buf;
     Ix offset;                   /* in `buf`, in elements from its start */
     const Dim *strides;          /* of its axes in `buf`, in elements; NULL: dense */
@@ -363,6 +364,15 @@ static inline bool plan_stacks(Plan *p, const Step *s, Val v) {
     const Info *info = plan_info(p, v);
     return info->stack && s && info->step == s->number;
 }
+/* Where the result of an equation that joins arrays is written: a buffer of its own, or its part of another such result. */
+typedef struct {
+    Buf *buf;
+    Ix offset;
+    Dim *strides;
+} Joined;
+Joined plan_join(Plan *, const Eqn *);
+/* The part of the result of such an equation that operand k is; *at: where it begins along the axis, then where it ends. */
+Joined plan_part(Plan *, const Eqn *, uint32_t k, Dim *at, Joined whole);
 /* Computes a virtual value in a step of its own: one of a long chain, so that evaluating the last does not recurse through
    all, or one that is better read from memory. */
 void plan_cut(Plan *, Body *, Val);

@@ -1,0 +1,36 @@
+/* Places of arrays that are joined: concatenate and stack. */
+#include "plan.h"
+
+/* Along the axis: 1 of what is stacked. */
+static Dim extent_of(Plan *p, const Eqn *e, Val v) {
+    return e->prim == P_stack ? 1 : val_array(p->cx, v)->dims[param_number(e, K_dimension)];
+}
+Joined plan_part(Plan *p, const Eqn *e, uint32_t k, Dim *at, Joined whole) {
+    Types *ts = p->cx->types;
+    const ArrayType *t = val_array(p->cx, e->out.at[0]);
+    bool stack = e->prim == P_stack;
+    uint32_t axis = (uint32_t)param_number(e, stack ? K_axis : K_dimension);
+    Joined part = {whole.buf, whole.offset, arena_new(p->arena, Dim, t->rank + 1)};
+    part.offset = ix_add(p->ix, whole.offset, ix_dim(p->ix, dim_mul(ts, *at, whole.strides[axis])));
+    *at = dim_add(ts, *at, extent_of(p, e, e->in.at[k]));
+    for (uint32_t d = 0, n = 0; d < t->rank; d++)
+        if (!stack || d != axis) part.strides[n++] = whole.strides[d];
+    return part;
+}
+Joined plan_join(Plan *p, const Eqn *e) {
+    Val y = e->out.at[0];
+    Info *info = plan_info(p, y);
+    const ArrayType *t = val_array(p->cx, y);
+    if (info->into) {
+        const Eqn *into = info->into;
+        uint32_t k = 0;
+        Dim at = 0;
+        for (; into->in.at[k] != y; k++) at = dim_add(p->cx->types, at, extent_of(p, into, into->in.at[k]));
+        return plan_part(p, into, k, &at, plan_join(p, into));
+    }
+    if (!info->buf) info->buf = buf_for(p, BUF_WORK, y);
+    Joined home = {info->buf, 0, arena_new(p->arena, Dim, t->rank + 1)};
+    Dim stride = 1;
+    for (uint32_t d = t->rank; d-- > 0;) home.strides[d] = stride, stride = dim_mul(p->cx->types, stride, t->dims[d]);
+    return home;
+}
