@@ -18,10 +18,20 @@ static bool has_masks(const Plan *p, const Step *s) {
 }
 
 /* ---- loops */
+/* Are the terms of each sum far apart, but those of neighbouring sums beside each other? The more of them are read in a row,
+   the faster memory is. */
+static bool sums_columns(const Plan *p, const Step *s, uint32_t w) {
+    Dim n = loop_extent(p->ix, s->lane);
+    return s->nred && s->red[s->nred - 1] != s->lane && s->levels <= 2 && s->cost <= COLUMN_COST && dim_is_const(n) &&
+           n >= 2 * w;
+}
 static uint32_t lanes_for(const Plan *p, const Step *s) {
     uint32_t one = lanes_of(p, s->widest ? s->widest : 4), w = VECTORS * one;
     if (s->tile || s->jam) return one;
     if (s->carried) return s->carried > 2 * LOOP_VALUES ? w / 4 : s->carried > LOOP_VALUES ? w / 2 : w;
+    uint32_t columns =
+        COLUMN_VECTORS * one < MAX_LANES / 2 ? COLUMN_VECTORS * one : MAX_LANES / 2; /* strides take twice that */
+    if (sums_columns(p, s, columns)) return columns;
     return s->cost > LONG_COST ? w / 2 : w;
 }
 static Widths widths_known(Dim n, uint32_t w, bool square, bool masks) {
