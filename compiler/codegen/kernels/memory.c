@@ -103,7 +103,8 @@ static V load_column(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
 }
 static bool column_of_rows(Kernel *k, Ix address, Dim coef, Dim rows) {
     const IxExpr *x = ix_at(k->x.ix, address);
-    if (rows < 2 || rows > 4 || coef != rows || k->tail.ptr || k->x.guard.v) return false;
+    if (rows < 2 || rows > 4 || rows * k->w > MAX_LANES) return false;
+    if (coef != rows || k->tail.ptr || k->x.guard.v) return false;
     for (uint32_t i = 0; i < x->n; i++)
         if (dim_mod(k->x.plan->cx->types, x->at[i].coef, rows) != 0) return false;
     return dim_is_const(x->c) && x->c >= 0 && x->c < rows;
