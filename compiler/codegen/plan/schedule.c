@@ -291,21 +291,21 @@ static void need_of(void *user, Val v, const Ix *index, Ix address) {
     Info *info = plan_info(g->p, v);
     if (info->class == VAL_MEMBER && info->step == g->step->number && info->need < g->need) info->need = g->need;
 }
-static void operands(Plan *p, Step *s, Val v, Seen *seen, Stage *g) {
+static void operands(Plan *p, Step *s, Val v, Seen *seen, void *user) {
     const Eqn *e = plan_info(p, v)->e;
     Ix index[MAX_RANK];
     if (!eqn_reduces(e) && !eqn_point(e)) return;
     Val like = eqn_reduces(e) ? e->in.at[0] : v;
     step_at(p, s, like, index);
     if (prim_lower[e->prim] == LOWER_PROGRAM) {
-        eval_program(record(p, NULL, seen, g), e, index + plan_info(p, v)->stack);
+        eval_program(record(p, NULL, seen, user), e, index + plan_info(p, v)->stack);
         return;
     }
     for (uint32_t i = 0; i < e->in.n; i++) {
         const ArrayType *t = val_array(p->cx, e->in.at[i]), *y = val_array(p->cx, like);
         Ix at[MAX_RANK];
         for (uint32_t d = 0; d < t->rank; d++) at[d] = t->dims[d] == 1 && y->dims[d] != 1 ? 0 : index[d];
-        plan_reads(p, e->in.at[i], at, seen, g);
+        plan_reads(p, e->in.at[i], at, seen, user);
     }
 }
 /* Were loops collapsed over axes that have one of the other kind between them? Then these axes are not in the order of the
@@ -334,6 +334,47 @@ static const Dim *strides_apart(Plan *p, const Step *s, Val v, bool reduced) {
         }
     return strides;
 }
+/* Does a later stage read v at another index than that of the result, or not for the result `only`? */
+typedef struct {
+    Plan *p;
+    Val v;
+    const Ix *index; /* NULL: at none */
+    bool elsewhere;
+} Readers;
+static void reads_elsewhere(void *user, Val v, const Ix *index, Ix address) {
+    Readers *r = user;
+    if (v != r->v) return;
+    uint32_t rank = val_array(r->p->cx, v)->rank;
+    r->elsewhere |= !r->index || memcmp(index, r->index, rank * sizeof *index) != 0;
+}
+static bool reads_besides(Plan *p, Step *s, Val v, const Store *only, const Ix *index) {
+    Readers r = {p, v, NULL, false};
+    Ix at[MAX_RANK];
+    each(Val, m, s->members) {
+        const Info *info = plan_info(p, *m);
+        bool now = eqn_reduces(info->e) && info->level == plan_info(p, v)->level + 1; /* in the stage that computes v */
+        r.index = *m == only->v ? index : NULL;
+        if (*m != v && !now) operands(p, s, *m, reads_elsewhere, &r);
+    }
+    each(Store, st, s->stores) {
+        step_at(p, s, st->v, at);
+        r.index = st == only ? index : NULL;
+        plan_reads(p, st->v, at, reads_elsewhere, &r);
+    }
+    return r.elsewhere;
+}
+/* The memory of a result of the step that alone is computed from v later, element by element: v may lie there until then. */
+static Buf *result_over(Plan *p, Step *s, Val v) {
+    Ix index[MAX_RANK];
+    each(Store, st, s->stores) {
+        bool dense = !st->scatter && !st->offset && !st->strides && !st->panels.width && st->as == DT_none;
+        if (!dense || st->v == v || val_type(p->cx, st->v) != val_type(p->cx, v)) continue;
+        if (st->buf->kind != BUF_OUT && st->buf->kind != BUF_WORK) continue;
+        step_at(p, s, v, index);
+        if (!reads_besides(p, s, v, st, index)) return st->buf;
+    }
+    return NULL;
+}
 static void spill(Plan *p, Step *s, Val v, Info *info) {
     const ArrayType *t = val_array(p->cx, v);
     Types *ts = p->cx->types;
@@ -354,8 +395,9 @@ static void spill(Plan *p, Step *s, Val v, Info *info) {
         step_store(p, s, v, info->buf, 0, strides, DT_none);
         return;
     }
-    info->buf = buf_for(p, BUF_WORK, v);
-    if (collapsed_across(p, s)) info->strides = strides_apart(p, s, v, !lane_kept);
+    Buf *over = lane_kept ? result_over(p, s, v) : NULL;
+    info->buf = over ? over : buf_for(p, BUF_WORK, v);
+    if (!over && collapsed_across(p, s)) info->strides = strides_apart(p, s, v, !lane_kept);
     step_store(p, s, v, info->buf, 0, info->strides, DT_none);
 }
 static void find_stages(Plan *p, Step *s) {
