@@ -260,6 +260,7 @@ static const struct {
     {P_dot_general, K_precision}, {P_dot_general, K_out_sharding},      {P_dot_general, K_preferred_element_type},
 };
 
+static bool is_dot(Prim p) { return p == P_dot_general || p == P_dot_words; }
 /* A shape without axes is given by the type, unless operands are extents of it. */
 static bool broadcast_prints(const Ctx *cx, const Eqn *e, const Param *q) {
     const Value *v = &q->value;
@@ -420,7 +421,7 @@ static void put_param(Printer *p, const Eqn *e, const Param *q, uint32_t indent)
         put_padding(p, v->dims, 3);
     } else if (v->kind == V_DIMS && param_kind[q->key] == PK_PAIRS) {
         put_padding(p, v->dims, 2);
-    } else if (e->prim == P_dot_general && q->key == K_dimension_numbers && v->kind == V_LIST && v->list.n == 4) {
+    } else if (is_dot(e->prim) && q->key == K_dimension_numbers && v->kind == V_LIST && v->list.n == 4) {
         text_put(p->out, S("(("));
         for (uint32_t i = 0; i < 4; i++) {
             put_ints(p, v->list.at[i].ints, false, '[');

@@ -39,6 +39,21 @@ void codegen_no_memory(End *end) {
     install_bad_alloc(told, user);
 }
 
+bool codegen_words(Ctx *cx) {
+    Targets targets;
+    return targets_from_options(cx, &targets) && targets.n == 1 && targets.at[0].words;
+}
+/* What the programs use of the machine beyond its level. */
+static bool uses_words(Ctx *cx, Programs programs) {
+    for (uint32_t i = 0; i < programs.n; i++) {
+        Jaxprs all = jaxprs_within(cx->arena, programs.at[i].j);
+        each(Jaxpr *, k, all)
+            each(const Eqn, e, (*k)->eqns)
+                if (e->prim == P_dot_words) return true;
+    }
+    return false;
+}
+
 bool codegen_interface(Ctx *cx, const Program *p) {
     if (!cx->options->dlpack) return true;
     Signature s = signature_of(cx, p->name, p->j);
@@ -92,6 +107,7 @@ static bool module_write(Emit *e, Programs programs, EmitKind kind, const Output
 bool codegen(Ctx *cx, Programs programs, EmitKind kind, const Output *out) {
     Targets targets;
     if (!targets_from_options(cx, &targets)) return false;
+    if (uses_words(cx, programs)) target_words(&targets.at[0]);
     cx->report = cx->options->report && kind == cx->options->emit ? report_new(cx->arena) : NULL;
     Emit *e = emit_open(cx, &targets);
     e->for_ld = kind == EMIT_so && !link_by_lld(cx);

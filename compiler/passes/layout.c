@@ -272,6 +272,86 @@ static Val turned_reduction(const Defs *d, Builder *b, const Eqn *e) {
     return b_reduce(b, e->prim, v, 1, (int64_t[]){0});
 }
 
+/* ---- products of bytes */
+
+/* The least rows, columns and terms; bytes of a word, and the signs of all. */
+enum { LEAST_WORDS = 16, WORD = 4, SIGNS_OF_BYTES = -0x7f7f7f80 };
+/* Words of neighbours along the axis, the first in the lowest bits; `flip`: of bytes whose sign is inverted. */
+static Val words_of(Builder *b, Val v, uint32_t axis, bool flip) {
+    const ArrayType *t = val_array(b->cx, v);
+    Dim config[3 * MAX_RANK] = {0}, start[MAX_RANK] = {0}, limit[MAX_RANK], rest = t->dims[axis] % WORD;
+    int64_t strides[MAX_RANK];
+    Val word = 0;
+    config[3 * axis + 1] = rest ? WORD - rest : 0;
+    v = b_pad(b, b_bitcast(b, v, DT_u8), b_int(b, DT_u8, 0), config);
+    memcpy(limit, val_array(b->cx, v)->dims, t->rank * sizeof *limit);
+    for (uint32_t i = 0; i < t->rank; i++) strides[i] = i == axis ? WORD : 1;
+    for (uint32_t i = 0; i < WORD; i++) {
+        start[axis] = i;
+        Val byte = b_convert(b, b_slice(b, v, start, limit, strides), DT_i32);
+        if (i) byte = b_shift_left(b, byte, b_int(b, DT_i32, 8 * i));
+        word = i ? b_or(b, word, byte) : byte;
+    }
+    return b_stored(b, flip ? b_xor(b, word, b_int(b, DT_i32, SIGNS_OF_BYTES)) : word);
+}
+static bool is_byte(Dtype d) { return d == DT_i8 || d == DT_u8; }
+/* The words of what v is a view or an exact conversion of, seen in the same way; 0: these are not bytes. *of: their type. */
+static Val words_under(const Defs *d, Builder *b, Val v, uint32_t axis, bool flip, Dtype *of) {
+    const Eqn *e = def_of(d, v);
+    *of = val_array(b->cx, v)->dtype;
+    if (is_byte(*of)) return words_of(b, v, axis, flip && *of == DT_i8);
+    if (!e || e->in.n != 1) return 0;
+    const ArrayType *x = val_array(b->cx, e->in.at[0]);
+    bool exact = e->prim == P_convert_element_type && dtype_is_exact(x->dtype, *of);
+    if (exact || e->prim == P_stored) return words_under(d, b, e->in.at[0], axis, flip, of);
+    if (e->prim == P_transpose) axis = (uint32_t)param_ints(e, K_permutation).at[axis];
+    bool windows = e->prim == P_windows && axis < x->rank && ints_find(param_ints(e, K_axes), axis) < 0;
+    if (e->prim != P_transpose && !windows) return 0;
+    Val words = words_under(d, b, e->in.at[0], axis, flip, of);
+    return words ? build(b, e->prim, 1, &words, e->params.n, e->params.at) : 0;
+}
+static bool is_long(const Defs *d, Val v, Ints contracted, Ints batch) {
+    const ArrayType *t = val_array(d->cx, v);
+    Dim free = 1;
+    for (uint32_t a = 0; a < t->rank; a++) {
+        if (!dim_is_const(t->dims[a])) return false;
+        if (ints_find(contracted, a) < 0 && ints_find(batch, a) < 0) free *= t->dims[a];
+    }
+    return free >= LEAST_WORDS && t->dims[contracted.at[contracted.n - 1]] >= LEAST_WORDS;
+}
+/* The sums of the right operand over the contracted axes, for all rows of the product. */
+static Val column_sums(Builder *b, Val right, Ints contracted, Ints batch, const ArrayType *product) {
+    Val sums = b_reduce(b, P_reduce_sum, b_convert(b, right, DT_i32), contracted.n, contracted.at);
+    uint32_t rank = val_array(b->cx, right)->rank, free = product->rank - (rank - contracted.n - batch.n), n = 0;
+    int64_t to[MAX_RANK];
+    for (uint32_t a = 0; a < rank; a++) {
+        int64_t at = ints_find(batch, a);
+        if (ints_find(contracted, a) < 0) to[n++] = at >= 0 ? at : free++;
+    }
+    return b_broadcast(b, sums, product->rank, product->dims, to);
+}
+/* Products of four bytes at a time, along the last contracted axis. Signed bytes of the left operand become unsigned ones by
+   adding 128, so that 128 times the sums of the right one are too much. */
+static Val worded(const Defs *d, Builder *b, const Eqn *e) {
+    const Value *lists = param_find(e, K_dimension_numbers)->value.list.at;
+    Val words[2];
+    Dtype of[2];
+    if (!d->cx->words || !lists[0].ints.n || val_array(d->cx, e->out.at[0])->dtype != DT_i32) return 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        Ints contracted = lists[i].ints;
+        if (!is_long(d, e->in.at[i], contracted, lists[2 + i].ints)) return 0;
+        uint32_t axis = (uint32_t)contracted.at[contracted.n - 1];
+        words[i] = words_under(d, b, e->in.at[i], axis, i == 0, &of[i]);
+        if (!words[i]) return 0;
+    }
+    if (of[1] != DT_i8) return 0;
+    Param p[2] = {*param_find(e, K_dimension_numbers), p_dtype(K_preferred_element_type, DT_i32)};
+    Val v = build(b, P_dot_words, 2, words, 2, p);
+    if (of[0] == DT_u8) return v;
+    Val sums = column_sums(b, e->in.at[1], lists[1].ints, lists[3].ints, val_array(d->cx, v));
+    return b_sub(b, v, b_mul(b, sums, b_int(b, DT_i32, 128)));
+}
+
 /* ---- the pass */
 static Rewrite *const rules[NPRIMS] = {
     [P_rev] = moved_join,
@@ -281,6 +361,7 @@ static Rewrite *const rules[NPRIMS] = {
     [P_reduce_max] = turned_reduction,
     [P_reduce_min] = turned_reduction,
     [P_reduce_prod] = turned_reduction,
+    [P_dot_general] = worded,
 };
 static Val rewrite(const Defs *d, Builder *b, const Eqn *e) {
     if (prim_elementwise(e->prim)) return split(d, b, e);

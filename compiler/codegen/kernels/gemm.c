@@ -90,6 +90,53 @@ static V load(const Tile *t, Dtype d, V p, V offset, uint32_t w) {
     return gemm_convert(e, d, t->c->acc, em_to_register(e, d, v));
 }
 
+/* ---- words */
+enum { WORDS = 16 }; /* of a vector */
+/* Lanes [from, from + n) of v, of which the first is repeated after the last. */
+static V lanes_of(Emit *e, V v, uint32_t from, uint32_t n) {
+    int64_t lanes[MAX_LANES];
+    uint32_t w = em_width(v);
+    if (w == 1) return em_broadcast(e, v, n);
+    for (uint32_t l = 0; l < n; l++) lanes[l] = from + l < w ? from + l : 0;
+    return em_shuffle(e, v, v, n, lanes);
+}
+static V joined(Emit *e, V a, V b) {
+    int64_t lanes[MAX_LANES];
+    uint32_t n = em_width(a) + em_width(b);
+    for (uint32_t l = 0; l < n; l++) lanes[l] = l;
+    return em_shuffle(e, a, b, n, lanes);
+}
+/* The products of the bytes of each word, added to `sum`: of one vector. */
+static V dot_vector(Emit *e, V unsigned_bytes, V signed_bytes, V sum) {
+    MlirType t = em_vec(e, e->i8, 4 * WORDS);
+    V o[3] = {sum, em_cast(e, "llvm.bitcast", t, unsigned_bytes), em_cast(e, "llvm.bitcast", t, signed_bytes)};
+    int32_t segments[2] = {3, 0};
+    MlirStringRef name = mlirStringRefCreateFromCString("llvm.x86.avx512.vpdpbusd.512");
+    Attr a[3] = {{"intrin", mlirStringAttrGet(e->mlir, name)},
+                 {"operandSegmentSizes", mlirDenseI32ArrayGet(e->mlir, 2, segments)},
+                 {"op_bundle_sizes", mlirDenseI32ArrayGet(e->mlir, 0, NULL)}};
+    return em_1(e, "llvm.call_intrinsic", em_vec(e, e->i32, WORDS), 3, o, 3, a);
+}
+static V dot_words(Emit *e, V unsigned_bytes, V signed_bytes, V sum) {
+    uint32_t w = em_width(sum), parts = w > WORDS ? w / WORDS : 1;
+    V part[MAX_LANES / WORDS];
+    assert(e->target->words);
+    for (uint32_t i = 0; i < parts; i++) {
+        uint32_t from = i * WORDS;
+        part[i] = dot_vector(e, lanes_of(e, unsigned_bytes, from, WORDS), lanes_of(e, signed_bytes, from, WORDS),
+                             lanes_of(e, sum, from, WORDS));
+    }
+    for (; parts > 1; parts /= 2)
+        for (uint32_t i = 0; i < parts / 2; i++) part[i] = joined(e, part[2 * i], part[2 * i + 1]);
+    return w == 1 ? em_extract(e, part[0], 0) : w < WORDS ? lanes_of(e, part[0], 0, w) : part[0];
+}
+/* x of A times y of B, added to `sum`. */
+static V term(const Tile *t, V x, V y, V sum) {
+    const Contraction *c = t->c;
+    if (!c->words) return gemm_fma(t->e, c->acc, x, y, sum);
+    return c->swapped ? dot_words(t->e, y, x, sum) : dot_words(t->e, x, y, sum);
+}
+
 /* One step of the contraction, at offsets oa and ob from the rows and columns; `sums` has rows·columns registers. */
 typedef void StepRule(const Tile *, V oa, V ob, V *sums);
 
@@ -97,7 +144,7 @@ static void outer_step(const Tile *t, V oa, V ob, V *sums) {
     V y = load(t, t->c->b, t->b[0], ob, t->w);
     for (uint32_t r = 0; r < t->rows; r++) {
         V x = em_broadcast(t->e, load(t, t->c->a, t->a[r], oa, 1), t->w);
-        sums[r] = gemm_fma(t->e, t->c->acc, x, y, sums[r]);
+        sums[r] = term(t, x, y, sums[r]);
     }
 }
 static void inner_step(const Tile *t, V oa, V ob, V *sums) {
@@ -107,7 +154,7 @@ static void inner_step(const Tile *t, V oa, V ob, V *sums) {
         V x = load(t, t->c->a, t->a[r], oa, t->w);
         for (uint32_t i = 0; i < t->columns; i++) {
             V *s = &sums[r * t->columns + i];
-            *s = gemm_fma(t->e, t->c->acc, x, y[i], *s);
+            *s = term(t, x, y[i], *s);
         }
     }
 }

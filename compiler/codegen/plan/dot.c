@@ -71,6 +71,7 @@ static bool moves(const Dotter *d, uint32_t side, Ix axis) {
 static void find_sides(Dotter *d, const Eqn *e, const Ix *result, bool swap) {
     const Value *v = &param_find(e, K_dimension_numbers)->value;
     const ArrayType *t = val_array(d->p->cx, e->in.at[0]), *y = val_array(d->p->cx, e->out.at[0]);
+    d->dot->swapped = swap;
     uint32_t nbatch = v->list.at[2].ints.n, left = t->rank - v->list.at[0].ints.n - nbatch;
     for (uint32_t s = 0; s < 2; s++) {
         uint32_t from = s ^ swap;
@@ -337,6 +338,7 @@ void dot_plan(Plan *p, Body *b, Step *s) {
     Dotter *d = arena_new(p->arena, Dotter, 1);
     *d = (Dotter){.p = p, .body = b, .step = s, .dot = dot};
     find_axes(d, e);
+    dot->words = e->prim == P_dot_words;
     dot->acc =
         dot_accumulator(type_of_side(d, 0)->dtype, type_of_side(d, 1)->dtype, val_array(p->cx, e->out.at[0])->dtype);
     bool in_place[2] = {read_in_place(d, 0, &dot->a), read_in_place(d, 1, &dot->b)};

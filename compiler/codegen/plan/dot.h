@@ -18,6 +18,8 @@ typedef struct {
 typedef struct Dot {
     Dtype acc;
     DotOperand a, b;
+    bool words;      /* of four bytes each are the operands: unsigned ones of the left, signed ones of the right */
+    bool swapped;    /* A is the right operand */
     bool inner;      /* lanes run along the contraction, where both operands are contiguous */
     bool packed;     /* B must be packed: its type is not the accumulator's, or it is */
     bool transposed; /* contiguous along the innermost loop of the contraction, not along its

@@ -24,6 +24,7 @@ typedef struct Target {
     bool rounds, fma;                    /* instructions that round to whole numbers; fused products */
     bool masks;                          /* masked loads and stores of every element width … */
     bool word_masks;                     /* … of 4 bytes and more */
+    bool words;                          /* dot products of the bytes of words, which code uses after target_words */
     /* Lanes, tiles and units of a step whose loops and stages are known; they are stored in the step. */
     void (*decide)(struct Plan *, struct Step *);
     const Device *device;          /* what runs the kernels; NULL: the CPU itself */
@@ -33,6 +34,9 @@ typedef struct Target {
 /* The levels of x86-64, lowest first, without what LLVM says about them: tune, need and machine. */
 enum { X86_LEVELS = 4 };
 extern const Target x86_levels[X86_LEVELS];
+
+/* Code for the target may use the dot products of words, which its CPU needs then. */
+void target_words(Target *);
 
 /* nvptx64, nvptx64-nvidia-cuda */
 bool nvptx_triple(const char *triple);
