@@ -76,7 +76,7 @@ all() {
     part sh tests/gpu-solver.sh "$build" "$mode"
     aside_end
     case $mode in release) some=0.2 ;; *) some=0.02 ;; esac
-    part sh tests/gpu-cases.sh "$build" $some tests/cases # all: make check-gpu
+    part sh tests/gpu-cases.sh "$build" $some # all: make check-gpu
     part sh tests/gpu-ptxas.sh "$build" 0.02 tests/cases
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases
