@@ -48,4 +48,5 @@ succeeds waits choice-over 0 0
 succeeds waits reads-twice 1 7 # one for the predicate of two branches, the others in the loops
 succeeds waits reads-branch 1 4 # one for the index of a branch in a branch
 succeeds waits reads-long 1 10
+succeeds waits scan-length 1 1 # the length
 finish

@@ -41,6 +41,13 @@ static void mark_extents_of(Plan *p, Vals vs) {
         for (uint32_t d = 0; d < t->rank; d++) mark_extents(p, t->dims[d]);
     }
 }
+/* Lengths of loops, paddings and the like. */
+static void mark_extents_within(Plan *p, Params params) {
+    each(const Param, q, params) {
+        if (q->value.kind == V_DIM) mark_extents(p, q->value.dim);
+        for (uint32_t i = 0; q->value.kind == V_DIMS && i < q->value.dims.n; i++) mark_extents(p, q->value.dims.at[i]);
+    }
+}
 
 /* ---- equations */
 static bool whole_number(const Plan *p, Val v) {
@@ -222,7 +229,7 @@ void known_mark(Plan *p, const Jaxpr *j, Known in) {
     for (uint32_t i = 0; i < in.n; i++) set(p, j->in.at[i], in.at[i]);
     mark_extents_of(p, j->in);
     each(const Eqn, e, j->eqns) mark_eqn(p, e);
-    each(const Eqn, e, j->eqns) mark_extents_of(p, e->out);
+    each(const Eqn, e, j->eqns) mark_extents_of(p, e->out), mark_extents_within(p, e->params);
 }
 void known_mark_top(Plan *p, const Jaxpr *j) {
     known_mark(p, j, (Known){arena_new(p->arena, bool, j->in.n + 1), j->in.n});
