@@ -17,7 +17,8 @@
      d = sub(x[:, None], y[None])          d = sub(xt[:, :, None], yt[:, None]), where xt and yt are x and y transposed
      r = reduce_sum(d * d, -1)    becomes  r = reduce_sum(d * d, 0)
 
-   The lanes of vectors then run along the results, not along the terms of one of them. */
+   The lanes of vectors then run along the results, not along the terms of one of them. A transposed product of matrices is
+   the product of the operands in the other order. */
 #include "simplify.h"
 
 /* ---- concatenations */
@@ -174,18 +175,20 @@ static Val sliced(const Defs *d, Builder *b, const Eqn *e) {
     return n ? b_concatenate(b, n, pieces, along) : 0;
 }
 
-/* ---- reductions of a short axis */
+/* ---- short axes */
 
 /* The longest axis; the results and the lanes from which on it pays; how many times smaller the arrays are that are copied. */
 enum { MOST_SHORT = 32, LEAST_RESULTS = 4096, LEAST_LANES = 16, COPIED_PART = 8, MOST_NODES = 32, MOST_VISITS = 128 };
+enum { MOST_PLANES = 4 }; /* of pixels that vectors take apart (kernels/memory.c) */
 typedef struct {
     const Defs *d;
     Builder *b;
-    const ArrayType *domain; /* of what is reduced */
+    uint32_t place;          /* of the innermost axis, from now on */
+    const ArrayType *domain; /* of what is reduced; NULL: arrays are read where they lie, not copied */
     Dim size;
-    struct { /* values that have the axis outermost now */
+    struct { /* values whose axis is there */
         Val from, to;
-        uint32_t uses; /* by others of them and by the reduction */
+        uint32_t uses; /* by others of them and by the result */
     } node[MOST_NODES];
     struct { /* copies of arrays */
         Val of, to;
@@ -204,14 +207,15 @@ static bool is_part(const Turn *t, Val v) {
     for (uint32_t i = 0; i < x->rank; i++) axes += x->dims[i] != 1;
     return axes < t->domain->rank;
 }
-/* A copy of the array, which is small, with its axis `axis` outermost. */
-static Val copied(Turn *t, Val x, uint32_t axis) {
+/* The array with its axis `axis` at `place`, or a copy of it, if it is small. */
+static Val moved(Turn *t, Val x, uint32_t axis, uint32_t place) {
     uint32_t i = 0;
+    if (!t->domain) return b_move_axis(t->b, x, axis, place);
     while (i < t->ncopies && (t->copy[i].of != x || t->copy[i].axis != axis)) i++;
     if (i < t->ncopies) return t->copy[i].to;
     if (i == MOST_NODES || !is_part(t, x)) return 0;
     t->copy[i].of = x, t->copy[i].axis = axis, t->ncopies++;
-    return t->copy[i].to = b_stored(t->b, b_move_axis(t->b, x, axis, 0));
+    return t->copy[i].to = b_stored(t->b, b_move_axis(t->b, x, axis, place));
 }
 static Val turned_broadcast(Turn *t, const Eqn *e) {
     const ArrayType *y = val_array(t->b->cx, e->out.at[0]);
@@ -219,16 +223,20 @@ static Val turned_broadcast(Turn *t, const Eqn *e) {
     Dim dims[MAX_RANK];
     int64_t to[MAX_RANK], last = (int64_t)y->rank - 1;
     Val x = e->in.at[0];
-    uint32_t own = axes.n;
+    uint32_t own = axes.n, before = 0;
     if (e->in.n != 1) return 0;
-    for (uint32_t i = 0; i < y->rank; i++) dims[(i + 1) % y->rank] = y->dims[i];
-    for (uint32_t i = 0; i < axes.n; i++)
+    for (uint32_t i = 0; i < y->rank; i++) dims[i] = y->dims[i < t->place ? i : i == t->place ? last : i - 1];
+    for (uint32_t i = 0; i < axes.n; i++) {
         if (axes.at[i] == last) own = i;
+        before += axes.at[i] < t->place && axes.at[i] != last;
+    }
     bool has = own < axes.n;
-    if (has && !(x = copied(t, x, own))) return 0;
-    if (has) to[0] = 0;
-    for (uint32_t i = 0, k = has; i < axes.n; i++)
-        if (i != own) to[k++] = axes.at[i] + 1;
+    if (has && !(x = moved(t, x, own, before))) return 0;
+    if (has) to[before] = t->place;
+    for (uint32_t i = 0, k = 0; i < axes.n; i++) {
+        k += has && k == before;
+        if (i != own) to[k++] = axes.at[i] < t->place ? axes.at[i] : axes.at[i] + 1;
+    }
     return b_broadcast(t->b, x, y->rank, dims, to);
 }
 static Val turned_eqn(Turn *t, const Eqn *e) {
@@ -251,9 +259,16 @@ static Val turned(Turn *t, Val v) {
              : e->prim == P_broadcast_in_dim ? turned_broadcast(t, e)
              : prim_elementwise(e->prim)     ? turned_eqn(t, e)
                                              : 0;
-    if (!to) to = copied(t, v, x->rank - 1);
+    if (!to) to = moved(t, v, x->rank - 1, t->place);
     if (!to || t->n == MOST_NODES) return 0;
     t->node[t->n].from = v, t->node[t->n].to = to, t->node[t->n++].uses = 1;
+    return to;
+}
+/* The same if nothing of it is computed twice, for others too. */
+static Val turned_all(Turn *t, Val v) {
+    Val to = turned(t, v);
+    for (uint32_t i = 0; to && i < t->n; i++)
+        if (t->node[i].uses != t->d->uses.at[t->node[i].from] && def_of(t->d, t->node[i].from)) return 0;
     return to;
 }
 static Val turned_reduction(const Defs *d, Builder *b, const Eqn *e) {
@@ -265,11 +280,56 @@ static Val turned_reduction(const Defs *d, Builder *b, const Eqn *e) {
     bool few = (dim_is_const(lanes) && lanes < LEAST_LANES) || (dim_is_const(size) && size < LEAST_RESULTS * k);
     if (k < 2 || k > MOST_SHORT || few) return 0;
     Turn t = {.d = d, .b = b, .domain = x, .size = size};
-    Val v = turned(&t, e->in.at[0]);
-    if (!v) return 0;
-    for (uint32_t i = 0; i < t.n; i++)
-        if (t.node[i].uses != d->uses.at[t.node[i].from] && def_of(d, t.node[i].from)) return 0;
-    return b_reduce(b, e->prim, v, 1, (int64_t[]){0});
+    Val v = turned_all(&t, e->in.at[0]);
+    return v ? b_reduce(b, e->prim, v, 1, (int64_t[]){0}) : 0;
+}
+/* The place of the innermost axis, which is short, and the others follow in their order; 0: it is another permutation. */
+static bool moves_innermost(const ArrayType *x, Ints permutation, uint32_t *place) {
+    uint32_t last = x->rank - 1, n = 0;
+    if (x->rank < 2 || !dim_is_const(x->dims[last]) || x->dims[last] > MOST_PLANES) return false;
+    for (uint32_t i = 0; i <= last; i++) {
+        if (permutation.at[i] == last)
+            *place = i;
+        else if (permutation.at[i] != n++)
+            return false;
+    }
+    return *place < last;
+}
+/* Of what is computed of pixels, each plane is computed where it lies. */
+static Val turned_transpose(const Defs *d, Builder *b, const Eqn *e) {
+    Val x = e->in.at[0];
+    const Eqn *made = def_of(d, x);
+    Turn t = {.d = d, .b = b};
+    if (!made || !prim_elementwise(made->prim) || !is_large(d->cx, x)) return 0;
+    return moves_innermost(val_array(d->cx, x), param_ints(e, K_permutation), &t.place) ? turned_all(&t, x) : 0;
+}
+
+/* ---- transposed products */
+
+/* The axes of each operand's results change places: so do the operands. */
+static bool swaps_operands(const Defs *d, const Eqn *product, Ints permutation) {
+    const Value *lists = param_find(product, K_dimension_numbers)->value.list.at;
+    uint32_t batch = lists[2].ints.n, left = val_array(d->cx, product->in.at[0])->rank - batch - lists[0].ints.n;
+    uint32_t n = permutation.n, right = n - batch - left;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t from = i < batch ? i : i < batch + right ? i + left : i - right;
+        if (permutation.at[i] != from) return false;
+    }
+    return left && right;
+}
+/* Derivatives of products are transposed products. */
+static Val transposed_product(const Defs *d, Builder *b, const Eqn *e) {
+    const Eqn *product = def_by(d, e->in.at[0], P_dot_general);
+    const ArrayType *t = val_array(d->cx, e->out.at[0]);
+    Dim lanes = t->dims[t->rank - 1];
+    if (!product || d->uses.at[e->in.at[0]] != 1 || !swaps_operands(d, product, param_ints(e, K_permutation))) return 0;
+    if (dtype_info[t->dtype].kind != DK_FLOAT || (dim_is_const(lanes) && lanes < LEAST_LANES)) return 0;
+    const Value *lists = param_find(product, K_dimension_numbers)->value.list.at;
+    Contraction c = {.contracted = {lists[1].ints, lists[0].ints},
+                     .batch = {lists[3].ints, lists[2].ints},
+                     .preferred = t->dtype,
+                     .precision = param_find(product, K_precision)};
+    return b_dot_general(b, product->in.at[1], product->in.at[0], c);
 }
 
 /* ---- products of bytes */
@@ -353,10 +413,15 @@ static Val worded(const Defs *d, Builder *b, const Eqn *e) {
 }
 
 /* ---- the pass */
+static Val transposed(const Defs *d, Builder *b, const Eqn *e) {
+    Val v = transposed_product(d, b, e);
+    return v ? v : turned_transpose(d, b, e);
+}
 static Rewrite *const rules[NPRIMS] = {
     [P_rev] = moved_join,
     [P_pad] = moved_join,
     [P_slice] = sliced,
+    [P_transpose] = transposed,
     [P_reduce_sum] = turned_reduction,
     [P_reduce_max] = turned_reduction,
     [P_reduce_min] = turned_reduction,

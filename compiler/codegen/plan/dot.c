@@ -171,11 +171,12 @@ static bool read_in_place(const Dotter *d, uint32_t side, DotOperand *o) {
     return dot_operand(d->p, d->v[side], d->index[side], o) != 0;
 }
 
-/* How well the columns suit lanes. 3: contiguous; 2: after copying B once; 1: B is packed again and again; 0: it is not
-   packed, though they are few. */
+/* How well the columns suit lanes. 3: contiguous, in a copy of what is computed, too; 2: after copying B once; 1: B is
+   packed again and again; 0: it is not packed, though they are few. */
 static uint32_t columns_lie(const Dotter *d) {
     DotOperand o;
-    bool lie = d->last_column && read_in_place(d, 1, &o) && coefficient(d->p, o.address, d->last_column) == 1;
+    bool copied = !read_in_place(d, 1, &o);
+    bool lie = d->last_column && (copied || coefficient(d->p, o.address, d->last_column) == 1);
     if (lie) return dot_at_most(atom_at(d->p->ix, d->last_column)->extent, DOT_SHORT) ? 0 : 3;
     return d->shared && d->last_column ? 2 : 1;
 }
