@@ -491,30 +491,35 @@ static void stages(Kernel *k) {
     }
 }
 
-/* ---- runs on a device: all values, then all stores, so that LLVM makes wide accesses of those of neighbouring
-   elements */
+/* ---- runs: all values, then all stores; on a device LLVM makes wide accesses of those of neighbouring elements, else those
+   that lie beside each other are stored together */
 typedef struct {
-    Pending *all; /* by store, then by iteration */
-    uint32_t i, n;
+    Pending *all;   /* by store, then by iteration */
+    uint32_t i, of; /* the iteration */
+    uint32_t n;     /* stores of one */
 } Run;
 /* The elements of the runs that a thread does at once. */
 static uint32_t run_elements(const Step *s) { return s->run * s->run_turns; }
 static void evaluate(Kernel *k, void *user) {
     Run *r = user;
-    k->in_run = 1 + r->i % k->x.step->run;
-    r->n = kernel_pending(k, r->all + r->i, run_elements(k->x.step));
+    k->in_run = k->x.step->run ? 1 + r->i % k->x.step->run : 0;
+    r->n = kernel_pending(k, r->all + r->i, r->of);
     k->in_run = 0;
+}
+static Run run_of(const Kernel *k, uint32_t elements) {
+    Pending *all = arena_new(k->x.plan->arena, Pending, elements * (k->x.step->stores.n + 1));
+    return (Run){all, 0, elements, 0};
 }
 static void whole_runs(Kernel *k) {
     Step *s = k->x.step;
     Indices *x = k->x.ix;
-    Run r = {arena_new(k->x.plan->arena, Pending, run_elements(s) * (s->stores.n + 1)), 0, 0};
-    for (; r.i < run_elements(s); r.i++) {
+    Run r = run_of(k, run_elements(s));
+    for (; r.i < r.of; r.i++) {
         Dim place = (Dim)(r.i / s->run) * s->grid.threads * s->run + r.i % s->run;
         Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, place));
         kernel_substituted(k, s->run_loop, at, evaluate, &r);
     }
-    kernel_store_all(k, r.all, r.n * run_elements(s));
+    kernel_store_all(k, r.all, r.n * r.of);
 }
 /* The same one by one, as far as there are any. */
 static void single_elements(Kernel *k, V first, V n) {
@@ -568,6 +573,15 @@ static void runs(Kernel *k) {
     em_if_end(e, &f, NULL, NULL);
 }
 
+static void whole_turns(Kernel *k) {
+    Step *s = k->x.step;
+    Run r = run_of(k, (uint32_t)loop_extent(k->x.ix, s->unrolled));
+    assert(!s->reduces && s->levels == 1);
+    k->x.level = 0, k->rows = false;
+    for (; r.i < r.of; r.i++) kernel_substituted(k, s->unrolled, ix_dim(k->x.ix, r.i), evaluate, &r);
+    kernel_store_all(k, r.all, r.n * r.of);
+}
+
 static void point(Kernel *k) { (k->x.step->run ? runs : stages)(k); }
 static void all_stages(Kernel *k, void *user) { point(k); }
 /* The stages: once for each iteration of the unrolled loop, each row of a tile, each iteration done at once. */
@@ -577,6 +591,8 @@ static void body(Kernel *k) {
         for (k->tile_at = 0; k->tile_at < k->tile; k->tile_at++)
             kernel_substituted(k, s->tile, ix_add(k->x.ix, ix_atom(k->x.ix, s->tile), ix_dim(k->x.ix, k->tile_at)),
                                all_stages, NULL);
+    else if (s->interleaved)
+        whole_turns(k);
     else if (s->unrolled)
         for (Dim i = 0; i < loop_extent(k->x.ix, s->unrolled); i++)
             kernel_substituted(k, s->unrolled, ix_dim(k->x.ix, i), all_stages, NULL);

@@ -190,6 +190,7 @@ typedef struct Step {
     uint32_t nkept, nred; /* together at most STEP_NEST */
     Atom lane;            /* the loop along which vectors run; 0: none */
     Atom unrolled;        /* a short kept loop that is unrolled; 0: none */
+    bool interleaved;     /* the elements of all its iterations are stored together */
     Atom jam;             /* a kept loop with several iterations at once, which share loads; 0: none */
     bool written_out;     /* the loops over reduced axes have few iterations and are unrolled */
     Dim half;             /* written out, longer sums are two chains: the iterations of the first; 0: one */

@@ -153,14 +153,30 @@ static int64_t suits(const void *user, Atom loop) {
     if (dim_is_const(extent) && extent < LANE_TURNS) score -= 2 * (LANE_TURNS - extent) * (int64_t)(l->addresses.n + 1);
     return score;
 }
-/* A short loop that selects the operand of a concatenation is unrolled: then each copy reads one operand. */
+/* Does a store write the elements of this loop beside each other, and the lanes as far apart as they are many? */
+static bool interleaves(const Look *l, Atom loop, Dim n) {
+    const Step *s = l->step;
+    bool other, found = false;
+    each(const Store, st, s->stores) {
+        Ix index[MAX_RANK];
+        step_at(l->p, s, st->v, index);
+        Ix at = store_address(l->p, st, index);
+        if (ix_coef(l->p->ix, at, s->lane, &other) != n || other) continue;
+        found |= ix_coef(l->p->ix, at, loop, &other) == 1 && !other;
+    }
+    return found;
+}
+/* A short loop that selects the operand of a concatenation is unrolled: then each copy reads one operand; and one whose
+   elements can be stored together. */
 static void choose_unrolled(Look *l) {
     Step *s = l->step;
     for (uint32_t i = 0; i < s->nkept && !s->unrolled; i++) {
         Dim n = loop_extent(l->p->ix, s->kept[i]);
         bool used = false;
         for (uint32_t k = 0; k < l->indices.n; k++) used |= ix_uses(l->p->ix, l->indices.at[k], s->kept[i]);
-        if (used && s->kept[i] != s->lane && dim_is_const(n) && n <= UNROLLED_TURNS) s->unrolled = s->kept[i];
+        if (s->kept[i] == s->lane || !dim_is_const(n) || n > UNROLLED_TURNS) continue;
+        s->interleaved = !l->p->target->device && s->lane && !s->reduces && interleaves(l, s->kept[i], n);
+        if (used || s->interleaved) s->unrolled = s->kept[i];
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->nkept; i++)
@@ -171,7 +187,7 @@ static void choose_unrolled(Look *l) {
 static void choose_tile(Look *l) {
     Step *s = l->step;
     const Indices *x = l->p->ix;
-    if (s->reduces || s->unrolled || !s->lane || s->cost > TILE_COST || s->widest < 4) return;
+    if (s->reduces || s->unrolled || !s->lane || s->cost > TILE_COST) return;
     for (uint32_t i = 0; i < l->addresses.n; i++) {
         bool other;
         Dim lane = ix_coef(x, l->addresses.at[i], s->lane, &other);
