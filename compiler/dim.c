@@ -446,6 +446,15 @@ Dim dim_dilated(Types *ts, Dim n, Dim step) {
 
 /* ---- questions */
 
+void dim_bounds(const Types *ts, Dim d, BoundSeen *seen, void *user) {
+    if (dim_is_const(d)) return;
+    const DimExpr *e = dim_at(ts, d);
+    if (e->kind == DIM_BOUND) seen(user, e->val);
+    if (e->kind >= DIM_FLOORDIV && e->kind <= DIM_MIN)
+        dim_bounds(ts, e->a, seen, user), dim_bounds(ts, e->b, seen, user);
+    for (uint32_t i = 0; e->kind == DIM_SUM && i < e->nterms; i++)
+        for (uint32_t j = 0; j < e->terms[i].natoms; j++) dim_bounds(ts, e->terms[i].atoms[j], seen, user);
+}
 bool dim_has_bound(const Types *ts, Dim d) {
     if (dim_is_const(d)) return false;
     const DimExpr *e = dim_at(ts, d);

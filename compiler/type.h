@@ -142,6 +142,9 @@ Dim dim_substitute(Types *, Dim, DimMap *, void *user);
 Type type_substitute(Types *, Type, DimMap *, void *user);
 /* Does a bound scalar occur in it? */
 bool dim_has_bound(const Types *, Dim);
+/* Calls `seen` for each scalar that the dimension follows from. */
+typedef void BoundSeen(void *user, uint32_t val);
+void dim_bounds(const Types *, Dim, BoundSeen *seen, void *user);
 /* More than any array can have: the result of arithmetic that overflows 64 bits. */
 #define DIM_TOO_LARGE INT64_MAX
 /* Are they equal? 1: for all values, 0: for no values (without `zero`: for none where no symbol is 0), -1: it depends.

@@ -276,8 +276,19 @@ static void join(Plan *p, Body *b, Step *s, const Eqn *e, uint32_t nread, const 
         push(p->arena, &s->members, *v);
     }
 }
+static void latest_bound(void *user, uint32_t val) { latest(user, val, NULL, 0); }
+/* The step of the last scalar that extents follow from, of all that the equation goes through. */
+static uint32_t after(Plan *p, const Eqn *e) {
+    Reads r = {.p = p};
+    plan_bounds(p, e, latest_bound, &r);
+    each(const Val, v, e->in) {
+        bool virtual = !val_info(p->cx, *v)->lit && plan_info(p, *v)->class == VAL_VIRTUAL;
+        if (virtual && plan_info(p, *v)->after > r.latest) r.latest = plan_info(p, *v)->after;
+    }
+    return r.latest;
+}
 static uint32_t latest_step(Plan *p, Body *b, const Eqn *e, uint32_t nread, uint32_t *leaves) {
-    Reads r = {.p = p, .body = b};
+    Reads r = {.p = p, .body = b, .latest = after(p, e)};
     reads_all(p, e, nread, latest, &r, NULL);
     *leaves = r.nleaves;
     return r.latest;
@@ -754,6 +765,7 @@ bool plan_body(Plan *p, Body *b) {
         if (over)
             each(Val, v, e->in) release(p, *v);
         if (!plan_eqn(p, b, e)) return false;
+        each(const Val, v, e->out) plan_info(p, *v)->after = after(p, e);
         const Info *info = plan_info(p, e->out.n ? e->out.at[0] : 0);
         bool lazy = info->class == VAL_VIRTUAL || info->attention;
         if (!lazy && !over)

@@ -24,28 +24,12 @@ static Known of_values(const Plan *p, Vals v) {
 }
 
 /* ---- extents */
-static void mark_extents(Plan *p, Dim d) {
-    if (dim_is_const(d) || !dim_has_bound(p->cx->types, d)) return;
-    const DimExpr *x = dim_at(p->cx->types, d);
-    if (x->kind == DIM_BOUND) {
-        set(p, x->val, true);
-        return;
-    }
-    for (uint32_t i = 0; x->kind == DIM_SUM && i < x->nterms; i++)
-        for (uint32_t a = 0; a < x->terms[i].natoms; a++) mark_extents(p, x->terms[i].atoms[a]);
-    if (x->kind != DIM_SUM && x->kind != DIM_SYMBOL) mark_extents(p, x->a), mark_extents(p, x->b);
-}
+static void mark_bound(void *user, uint32_t v) { set(user, v, true); }
+static void mark_extents(Plan *p, Dim d) { dim_bounds(p->cx->types, d, mark_bound, p); }
 static void mark_extents_of(Plan *p, Vals vs) {
     each(const Val, v, vs) {
         const ArrayType *t = val_array(p->cx, *v);
         for (uint32_t d = 0; d < t->rank; d++) mark_extents(p, t->dims[d]);
-    }
-}
-/* Lengths of loops, paddings and the like. */
-static void mark_extents_within(Plan *p, Params params) {
-    each(const Param, q, params) {
-        if (q->value.kind == V_DIM) mark_extents(p, q->value.dim);
-        for (uint32_t i = 0; q->value.kind == V_DIMS && i < q->value.dims.n; i++) mark_extents(p, q->value.dims.at[i]);
     }
 }
 
@@ -229,7 +213,7 @@ void known_mark(Plan *p, const Jaxpr *j, Known in) {
     for (uint32_t i = 0; i < in.n; i++) set(p, j->in.at[i], in.at[i]);
     mark_extents_of(p, j->in);
     each(const Eqn, e, j->eqns) mark_eqn(p, e);
-    each(const Eqn, e, j->eqns) mark_extents_of(p, e->out), mark_extents_within(p, e->params);
+    each(const Eqn, e, j->eqns) mark_extents_of(p, e->out), plan_bounds(p, e, mark_bound, p);
 }
 void known_mark_top(Plan *p, const Jaxpr *j) {
     known_mark(p, j, (Known){arena_new(p->arena, bool, j->in.n + 1), j->in.n});

@@ -22,6 +22,14 @@ Info *plan_info(Plan *p, Val v) {
     if (!*info) *info = arena_new(p->arena, Info, 1);
     return *info;
 }
+void plan_bounds(const Plan *p, const Eqn *e, BoundSeen *seen, void *user) {
+    each(const Param, q, e->params) {
+        const Value *v = &q->value;
+        if (v->kind == V_DIM) dim_bounds(p->cx->types, v->dim, seen, user);
+        for (uint32_t i = 0; v->kind == V_DIMS && i < v->dims.n; i++)
+            dim_bounds(p->cx->types, v->dims.at[i], seen, user);
+    }
+}
 void plan_constant(Plan *p, Val v) {
     Info *info = plan_info(p, v);
     info->class = VAL_STORED;

@@ -49,6 +49,8 @@ typedef struct {
     uint32_t cost;   /* operations for one element, starting from stored values */
     uint32_t depth;  /* virtual: the depth of equations that evaluating it goes through */
     uint32_t pieces; /* virtual: pieces of concatenations that evaluating it may read */
+    uint32_t
+        after; /* virtual: the step of the last scalar that extents follow from, of all that evaluating it goes through */
     uint32_t level;  /* member: the stage of its step */
     uint32_t need;   /* member: the last stage that evaluates it */
     bool row;        /* member: has only the kept axes of the step */
@@ -359,6 +361,8 @@ static inline bool plan_register(const Plan *p, Val v) {
     return t->rank == 0 && dtype_info[t->dtype].kind != DK_COMPLEX && dtype_info[t->dtype].kind != DK_KEY;
 }
 Info *plan_info(Plan *, Val);
+/* The scalars that the equation's extents, lengths and paddings follow from. */
+void plan_bounds(const Plan *, const Eqn *, BoundSeen *, void *user);
 void plan_grow(Plan *); /* after creating values */
 /* Is v what a loop of elements stacks in this step? */
 static inline bool plan_stacks(Plan *p, const Step *s, Val v) {
