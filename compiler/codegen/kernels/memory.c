@@ -8,7 +8,7 @@
 
 /* Loads and stores: how the address moves along the lanes decides what they are. */
 
-/* The most vectors of a tile and lanes of a vector: elements have at least 4 bytes there. */
+/* The most vectors of a tile, and lanes of one of them: the words of a vector. */
 enum { MAX_TILE = 16 };
 _Static_assert(KEY_ROWS - MAX_TILE > KEY_DIM, "each row of a tile has a kind of key");
 
