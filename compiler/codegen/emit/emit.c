@@ -139,6 +139,12 @@ V em_insert(Emit *e, V scalar, V vector, uint32_t lane) {
     V o[3] = {vector, scalar, em_i64(e, lane)};
     return em_1(e, "llvm.insertelement", mlirValueGetType(vector), 3, o, 0, NULL);
 }
+V em_joined(Emit *e, V a, V b) {
+    int64_t lanes[MAX_LANES];
+    uint32_t n = em_width(a) + em_width(b);
+    for (uint32_t l = 0; l < n; l++) lanes[l] = l;
+    return em_shuffle(e, a, b, n, lanes);
+}
 V em_broadcast(Emit *e, V scalar, uint32_t w) {
     if (w == 1) return scalar;
     int64_t zeros[MAX_LANES] = {0};

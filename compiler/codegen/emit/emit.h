@@ -108,6 +108,8 @@ uint32_t em_width(V x); /* lanes; 1 for scalars */
 V em_broadcast(Emit *, V scalar, uint32_t w);
 /* The lanes with these numbers, those of b counted after those of a. */
 V em_shuffle(Emit *, V a, V b, uint32_t n, const int64_t *lanes);
+/* The lanes of a, then those of b. */
+V em_joined(Emit *, V a, V b);
 V em_extract(Emit *, V vector, uint32_t lane);
 V em_insert(Emit *, V scalar, V vector, uint32_t lane);
 V em_lanes(Emit *, MlirType integer, uint32_t w); /* 0, 1, 2, … */

@@ -100,12 +100,6 @@ static V lanes_of(Emit *e, V v, uint32_t from, uint32_t n) {
     for (uint32_t l = 0; l < n; l++) lanes[l] = from + l < w ? from + l : 0;
     return em_shuffle(e, v, v, n, lanes);
 }
-static V joined(Emit *e, V a, V b) {
-    int64_t lanes[MAX_LANES];
-    uint32_t n = em_width(a) + em_width(b);
-    for (uint32_t l = 0; l < n; l++) lanes[l] = l;
-    return em_shuffle(e, a, b, n, lanes);
-}
 /* The products of the bytes of each word, added to `sum`: of one vector. */
 static V dot_vector(Emit *e, V unsigned_bytes, V signed_bytes, V sum) {
     MlirType t = em_vec(e, e->i8, 4 * WORDS);
@@ -127,7 +121,7 @@ static V dot_words(Emit *e, V unsigned_bytes, V signed_bytes, V sum) {
                              lanes_of(e, sum, from, WORDS));
     }
     for (; parts > 1; parts /= 2)
-        for (uint32_t i = 0; i < parts / 2; i++) part[i] = joined(e, part[2 * i], part[2 * i + 1]);
+        for (uint32_t i = 0; i < parts / 2; i++) part[i] = em_joined(e, part[2 * i], part[2 * i + 1]);
     return w == 1 ? em_extract(e, part[0], 0) : w < WORDS ? lanes_of(e, part[0], 0, w) : part[0];
 }
 /* x of A times y of B, added to `sum`. */

@@ -153,19 +153,13 @@ static bool square_rows(Kernel *k, Ix address, Dim coef) {
         if (dim_mod(k->x.plan->cx->types, x->at[i].coef, coef) != 0) return false;
     return dim_is_const(x->c) && x->c >= 0 && x->c < coef;
 }
-static V joined(Emit *e, V a, V b) {
-    int64_t lanes[MAX_LANES];
-    uint32_t n = em_width(a) + em_width(b);
-    for (uint32_t i = 0; i < n; i++) lanes[i] = i;
-    return em_shuffle(e, a, b, n, lanes);
-}
 static V part(Emit *e, V v, uint32_t from, uint32_t n) {
     int64_t lanes[MAX_LANES];
     for (uint32_t i = 0; i < n; i++) lanes[i] = from + i;
     return em_shuffle(e, v, v, n, lanes);
 }
 static V joined_all(Emit *e, const V *v, uint32_t n) {
-    return n == 1 ? v[0] : joined(e, joined_all(e, v, n / 2), joined_all(e, v + n / 2, n / 2));
+    return n == 1 ? v[0] : em_joined(e, joined_all(e, v, n / 2), joined_all(e, v + n / 2, n / 2));
 }
 static V load_square(Kernel *k, Buf *b, Dtype d, Ix address, uint32_t n) {
     Emit *e = k->e;
@@ -289,7 +283,7 @@ static void store_beside(Kernel *k, Buf *b, Dtype d, Ix first, const Reg *r, uin
     for (uint32_t i = 0; i < n; i++) v[i] = em_to_memory(e, d, kernel_vector(k, r[i]));
     if (n <= 4) {
         int64_t lanes[MAX_LANES];
-        V low = joined(e, v[0], v[1]), high = n > 2 ? joined(e, v[2], v[n - 1]) : low;
+        V low = em_joined(e, v[0], v[1]), high = n > 2 ? em_joined(e, v[2], v[n - 1]) : low;
         for (uint32_t i = 0; i < n * k->w; i++) lanes[i] = i % n * k->w + i / n;
         em_store(e, em_shuffle(e, low, high, n * k->w, lanes), em_gep(e, base, at, t), dtype_align(d));
         return;
