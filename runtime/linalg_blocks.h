@@ -213,6 +213,19 @@ static inline __attribute__((always_inline)) void N(row)(T *x, const T *f, int64
         for (int64_t c = 0; c < vectors * N(LANES_OF) / 2; c++) x[c] -= f[k * next] * b[k * ld + c];
 #endif
 }
+/* By a pivot: complex numbers by multiplication by its reciprocal, as in LAPACK; those of floats in f64. */
+static void N(divide)(T *x, int64_t n, T pivot) {
+#if KIND < 2
+    for (int64_t i = 0; i < n; i++) x[i] /= pivot;
+#elif KIND == 2
+    c128 f = div_c128(1, pivot);
+    for (int64_t i = 0; i < n; i++) x[i] = (T)((c128)x[i] * f);
+#else
+    bool normal = SIZE1(pivot) > 0x1p-900 && SIZE1(pivot) < 0x1p900;
+    T f = normal ? DIV((T)1, pivot) : 0;
+    for (int64_t i = 0; i < n; i++) x[i] = normal ? x[i] * f : DIV(x[i], pivot);
+#endif
+}
 static OUTLINED void N(solve_columns)(const N(Solve) * s, const T *restrict a, T *restrict b, T *from, int64_t count) {
     size_t bytes = sizeof(T) * (size_t)count;
     for (int64_t i = 0; i < s->n; i++) {
@@ -226,7 +239,7 @@ static OUTLINED void N(solve_columns)(const N(Solve) * s, const T *restrict a, T
             N(row)(x, a + i * BASE, 1, b, N(SOLVED), lo, hi, AT_ONCE);
         else
             N(row)(x, a + i * BASE, 1, b, N(SOLVED), lo, hi, 1);
-        for (int64_t c = 0; c < count && !s->unit; c++) x[c] = DIV(x[c], a[i * BASE + i]);
+        if (!s->unit) N(divide)(x, count, a[i * BASE + i]);
         memcpy(from + i * s->ldb, x, bytes);
     }
 }
@@ -431,8 +444,7 @@ static OUTLINED void N(lu_base)(T *a, int64_t lda, int64_t m, int64_t n, int32_t
                 p[c * m + j] = p[c * m + at], p[c * m + at] = t;
             }
         T d = x[j];
-        if (SIZE1(d) != 0) /* LAPACK continues after a zero pivot */
-            for (int64_t i = j + 1; i < m; i++) x[i] = DIV(x[i], d);
+        if (SIZE1(d) != 0) N(divide)(x + j + 1, m - j - 1, d); /* LAPACK continues after a zero pivot */
         for (int64_t c = j + 1; c < n; c++) {
             T *y = p + c * m, f = y[j];
             for (int64_t i = j + 1; i < m; i++) y[i] -= x[i] * f;
