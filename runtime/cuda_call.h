@@ -25,6 +25,8 @@ typedef struct Call {
     bool started;                        /* there may be work on the stream */
     bool good;                           /* of one device of several: its stream has come to its end */
     struct Call *whole;                  /* the call that it is a part of; NULL: it is a call */
+    uint64_t cliques;                    /* of cuda_nccl.c, that it has used */
+    bool without_nccl;                   /* a whole call: GPUs copy */
     _Atomic(struct Members *) failed;    /* of a call: devices of inner programs, to be given back at the end */
 } Call;
 
@@ -45,7 +47,7 @@ static inline Area area(void **pointers, const int64_t *bytes, int64_t n) {
 }
 
 /* What one device of a program for several does. */
-const Call *jaxcc_rt_cuda_member(const jaxcc_rt_comm *);
+Call *jaxcc_rt_cuda_member(const jaxcc_rt_comm *);
 /* What the body does to the device (cuda_task.c). `bytes`: of what is behind it, a kernel's parameter, a turn. */
 typedef struct {
     enum { TASK_LAUNCH, TASK_COPY, TASK_FILL, TASK_LOOP } kind;

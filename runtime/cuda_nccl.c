@@ -4,7 +4,8 @@
 
    The last member of a group to arrive enqueues the exchange on the streams of all, in one group of calls: none is left
    waiting for another that ends before it has come. Kernels of NCCL wait for each other across GPUs, so that all GPUs must
-   run them in the same order: on each GPU an exchange begins after the one that was enqueued before it. */
+   run them in the same order: under one lock an exchange is enqueued on all GPUs, and on each it begins after the one
+   that was enqueued before it. That holds within a library, not between two. */
 #include "cuda_nccl.h"
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 /* ---- the library */
 typedef struct ncclComm *ncclComm_t;
-enum { BYTES = 0 }; /* ncclInt8 */
+enum { BYTES = 0, INVALID_ARGUMENT = 4, INVALID_USAGE = 5 }; /* ncclInt8; ncclResult_t */
 static struct {
 #define NCCL(name, ...) int (*name)(__VA_ARGS__);
 #include "cuda_nccl.def"
@@ -28,20 +29,24 @@ static const struct {
 #undef NCCL
     {"ncclGetErrorString", offsetof(__typeof__(nccl), ncclGetErrorString)}};
 
-/* A communicator for each of these GPUs, which are its ranks. */
+/* A communicator for each of these GPUs, which are its ranks. An aborted one ends what its communicators had begun, also
+   for other calls: it stays until each call that has used it knows. */
 enum { MOST_GPUS = 64, MOST_CLIQUES = 64 };
-typedef struct Clique {
-    struct Clique *next;
+typedef struct {
+    int64_t n;     /* 0: there is none */
+    int64_t users; /* devices of calls that exchange by it and have not ended */
+    uint64_t last; /* use, by number */
+    bool aborted;
     Device *by; /* any of them */
-    int64_t n;
     int gpus[MOST_GPUS];
     ncclComm_t comms[MOST_GPUS];
 } Clique;
 static struct {
     pthread_mutex_t lock;
     bool searched, usable, registered;
-    Clique *cliques;
-    int64_t n_cliques;
+    Clique cliques[MOST_CLIQUES]; /* a bit of Call.cliques each */
+    uint64_t uses;
+    int failed, without; /* starts, one after the other; calls that do without before the next one */
     struct {
         Device *device;
         CUevent last; /* recorded after the exchange that was enqueued last, or NULL */
@@ -69,63 +74,117 @@ static int32_t check(int result, const char *function) {
 #define CALL(function, ...) check(nccl.function(__VA_ARGS__), #function)
 
 /* ---- cliques. NCCL may leave another context than it found: its functions are called with one pushed for them alone. */
-static void clique_end(Clique *q, int (*end)(ncclComm_t)) {
-    Clique **at = &all.cliques;
-    while (*at != q) at = &(*at)->next;
-    *at = q->next;
-    all.n_cliques--;
+static void end_comms(const Clique *q, int (*end)(ncclComm_t)) {
     bool apart = !jaxcc_rt_cuda.cuCtxPushCurrent_v2(q->by->context);
     for (int64_t i = 0; i < q->n; i++) end(q->comms[i]);
     if (apart) jaxcc_rt_cuda.cuCtxPopCurrent_v2(NULL);
-    free(q);
+}
+static void clique_destroy(Clique *q) {
+    if (!q->aborted) end_comms(q, nccl.ncclCommDestroy);
+    q->n = 0;
+}
+static void clique_abort(Clique *q) {
+    if (!q->aborted) end_comms(q, nccl.ncclCommAbort);
+    q->aborted = true;
+    if (!q->users) q->n = 0;
 }
 /* Before the devices end. */
 static void end_all(void *nothing) {
     (void)nothing;
     if (!jaxcc_rt_cuda_idle()) return;
-    while (all.cliques) clique_end(all.cliques, nccl.ncclCommDestroy);
+    for (int i = 0; i < MOST_CLIQUES; i++)
+        if (all.cliques[i].n) clique_destroy(&all.cliques[i]);
     for (int i = 0; i < MOST_GPUS; i++) {
         if (!all.on[i].last || jaxcc_rt_cuda_enter(all.on[i].device)) continue;
         jaxcc_rt_cuda.cuEventDestroy_v2(all.on[i].last);
         jaxcc_rt_cuda_leave();
     }
 }
-static Clique *clique_new(Device *by, int64_t n, const int *gpus) {
-    if (all.n_cliques == MOST_CLIQUES || !usable()) return NULL;
-    Clique *q = calloc(1, sizeof *q);
+/* A free place, else that of the clique which nobody uses, and which was used longest ago; NULL: all are used. */
+static Clique *clique_place(void) {
+    Clique *best = NULL;
+    for (Clique *q = all.cliques; q < all.cliques + MOST_CLIQUES; q++) {
+        if (!q->n) return q;
+        if (!q->users && (!best || q->last < best->last)) best = q;
+    }
+    if (best) clique_destroy(best);
+    return best;
+}
+/* It does not start, for lack of memory or of something else that may be there later: this call does without, and as it
+   goes on so, twice as many as the last time. */
+static void not_started(Call *whole) {
+    enum { MOST_DOUBLED = 10 };
+    whole->without_nccl = true;
+    all.without = (1 << all.failed) - 1;
+    if (all.failed < MOST_DOUBLED) all.failed++;
+}
+static Clique *clique_new(Device *by, Call *whole, int64_t n, const int *gpus) {
+    if (all.without) {
+        all.without--;
+        whole->without_nccl = true;
+        return NULL;
+    }
+    Clique *q = clique_place();
     if (!q) return NULL;
-    q->by = by;
-    q->n = n;
+    *q = (Clique){.by = by};
     memcpy(q->gpus, gpus, (size_t)n * sizeof *gpus);
-    if (nccl.ncclCommInitAll(q->comms, (int)n, q->gpus)) {
-        free(q);
-        all.usable = false;
+    int r = nccl.ncclCommInitAll(q->comms, (int)n, q->gpus);
+    if (r == INVALID_ARGUMENT || r == INVALID_USAGE) all.usable = false; /* it will never be what we need */
+    if (r) {
+        not_started(whole);
         return NULL;
     }
     if (!all.registered) all.registered = jaxcc_rt_cuda_at_end(end_all);
-    q->next = all.cliques;
-    all.n_cliques++;
-    return all.cliques = q;
+    all.failed = 0;
+    q->n = n;
+    return q;
 }
 /* NULL: there is no NCCL for these. */
-static Clique *clique_of(Device *own, int64_t n, const int *gpus) {
-    for (Clique *q = all.cliques; q; q = q->next)
-        if (q->n == n && !memcmp(q->gpus, gpus, (size_t)n * sizeof *gpus)) return q;
-    return clique_new(own, n, gpus);
+static Clique *clique_of(Device *own, Call *whole, int64_t n, const int *gpus) {
+    if (whole->without_nccl || !usable()) return NULL;
+    Clique *q = all.cliques, *end = q + MOST_CLIQUES;
+    while (q < end && (q->n != n || q->aborted || memcmp(q->gpus, gpus, (size_t)n * sizeof *gpus) != 0)) q++;
+    return q < end ? q : clique_new(own, whole, n, gpus);
 }
 void jaxcc_rt_nccl_lost(const Device *d) {
     pthread_mutex_lock(&all.lock);
-    for (Clique *q = all.cliques, *next; q; q = next) {
+    for (Clique *q = all.cliques; q < all.cliques + MOST_CLIQUES; q++) {
         bool has = false;
-        next = q->next;
         for (int64_t i = 0; i < q->n; i++) has |= q->gpus[i] == d->ordinal;
-        if (has) clique_end(q, nccl.ncclCommAbort);
+        if (has) clique_abort(q);
     }
     pthread_mutex_unlock(&all.lock);
 }
 
+/* ---- who uses them */
+static uint64_t bit_of(const Clique *q) { return (uint64_t)1 << (q - all.cliques); }
+static void use(Clique *q, Call *c) {
+    if (c->cliques & bit_of(q)) return;
+    c->cliques |= bit_of(q);
+    q->users++;
+}
+static bool aborted(const Call *c) {
+    bool any = false;
+    for (const Clique *q = all.cliques; q < all.cliques + MOST_CLIQUES; q++)
+        any |= c->cliques & bit_of(q) && q->aborted;
+    return any;
+}
+static int32_t fail_aborted(void) {
+    return jaxcc_rt_fail_text(JAXCC_INTERNAL, "what GPUs exchange by NCCL was aborted: it has failed in another call");
+}
+int32_t jaxcc_rt_nccl_leave(Call *c, int32_t status) {
+    if (!c->cliques) return status;
+    pthread_mutex_lock(&all.lock);
+    bool bad = aborted(c);
+    for (Clique *q = all.cliques; q < all.cliques + MOST_CLIQUES; q++)
+        if (c->cliques & bit_of(q) && --q->users == 0 && q->aborted) q->n = 0;
+    c->cliques = 0;
+    pthread_mutex_unlock(&all.lock);
+    return bad && !status ? fail_aborted() : status;
+}
+
 /* ---- exchanges */
-static const Call *call_at(const jaxcc_rt_exchange *x, int64_t i) { return jaxcc_rt_cuda_member(x->members[i].comm); }
+static Call *call_at(const jaxcc_rt_exchange *x, int64_t i) { return jaxcc_rt_cuda_member(x->members[i].comm); }
 static bool on_different(const jaxcc_rt_exchange *x, int *gpus) {
     uint64_t seen = 0;
     if (x->n < 2 || x->n > MOST_GPUS || x->bytes <= 0) return false;
@@ -190,11 +249,25 @@ static int32_t enqueue_apart(Device *own, const Clique *q, const jaxcc_rt_exchan
     jaxcc_rt_cuda_back(own->context);
     return status;
 }
-static Clique *clique_apart(Device *own, int64_t n, const int *gpus) {
-    if (jaxcc_rt_cuda_visit(own)) return NULL;
-    Clique *q = clique_of(own, n, gpus);
-    jaxcc_rt_cuda_back(own->context);
+static Clique *clique_apart(Call *own, int64_t n, const int *gpus) {
+    if (jaxcc_rt_cuda_visit(own->device)) return NULL;
+    Clique *q = clique_of(own->device, own->whole, n, gpus);
+    jaxcc_rt_cuda_back(own->device->context);
     return q;
+}
+static int32_t exchange_by(Device *own, Clique *q, const jaxcc_rt_exchange *x) {
+    int32_t status = 0;
+    q->last = ++all.uses;
+    for (int64_t i = 0; i < x->n; i++) {
+        if (aborted(call_at(x, i))) status = fail_aborted();
+        use(q, call_at(x, i));
+    }
+    if (status) return status;
+    status = for_all(own, x, begin_after);
+    if (!status) status = enqueue_apart(own, q, x);
+    if (!status) status = for_all(own, x, record);
+    if (status) clique_abort(q);
+    return status;
 }
 int32_t jaxcc_rt_nccl_exchange(jaxcc_rt_heap *h, const jaxcc_rt_exchange *x, bool *done) {
     int gpus[MOST_GPUS];
@@ -202,15 +275,10 @@ int32_t jaxcc_rt_nccl_exchange(jaxcc_rt_heap *h, const jaxcc_rt_exchange *x, boo
     *done = false;
     if (!on_different(x, gpus)) return 0;
     pthread_mutex_lock(&all.lock);
-    Device *own = call_of(h)->device;
+    Call *own = call_of(h);
     Clique *q = clique_apart(own, x->n, gpus);
-    if (q) {
-        status = for_all(own, x, begin_after);
-        if (!status) status = enqueue_apart(own, q, x);
-        if (!status) status = for_all(own, x, record);
-        if (status) clique_end(q, nccl.ncclCommAbort);
-        *done = !status;
-    }
+    if (q) status = exchange_by(own->device, q, x);
+    *done = q && !status;
     pthread_mutex_unlock(&all.lock);
     return status;
 }

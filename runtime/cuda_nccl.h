@@ -8,5 +8,8 @@
 int32_t jaxcc_rt_nccl_exchange(jaxcc_rt_heap *, const jaxcc_rt_exchange *, bool *done);
 /* Others no longer wait for what a GPU that has failed was to give them. */
 void jaxcc_rt_nccl_lost(const Device *);
+/* A device of a program for several has waited for its work, and exchanges no more. `status`: how it has ended; the result
+   is another one if what it exchanged has not come, as another call has failed. */
+int32_t jaxcc_rt_nccl_leave(Call *, int32_t status);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct Members {
 
 static Members *members_of(const jaxcc_rt_comm *c) { return c->program->user; }
 static Call *member(const jaxcc_rt_comm *c) { return &members_of(c)->at[c->place]; }
-const Call *jaxcc_rt_cuda_member(const jaxcc_rt_comm *c) { return member(c); }
+Call *jaxcc_rt_cuda_member(const jaxcc_rt_comm *c) { return member(c); }
 static Call *whole(Call *c) { return c->whole ? c->whole : c; }
 
 /* ---- moving data */
@@ -131,6 +131,7 @@ static int32_t run(jaxcc_rt_comm *comm) {
         c->good = !jaxcc_rt_cuda.cuStreamSynchronize(c->stream);
     if (!status) c->good = true;
     if (c->device->failed) jaxcc_rt_nccl_lost(c->device);
+    status = jaxcc_rt_nccl_leave(c, status);
     jaxcc_rt_cuda_leave();
     return status;
 }

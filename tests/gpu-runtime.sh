@@ -129,7 +129,19 @@ for f in $functions; do
     try "$f fails, NCCL, host pointers" fails "$f" once_spmd_host 1 JAXCC_GPU_FAIL 8
     try "$f fails, NCCL, device pointers" fails "$f" once_spmd_device 1 FAIL 8
 done
-try "NCCL does not start" without_nccl 1 JAXCC_NCCL_FAIL=ncclCommInitAll:1
+# NCCL does not start: that call does without, the next one does not.
+starts() {
+    scenario spmd JAXCC_GPU_DEVICES=8 JAXCC_NCCL_FAIL="ncclCommInitAll:$1" && [ "$(grep -c ncclCommInitAll "$work/nccl")" = "$2" ] &&
+        [ "$(grep -c ncclAllGather "$work/nccl")" = "$3" ]
+}
+try "NCCL does not start, once" starts 1 3 60
+try "NCCL does not start, the second time" starts 2 3 64
+try "NCCL does not start: the first, second and fourth call try" starts 0 3 0
+try "NCCL is not what we need" without_nccl 1 JAXCC_NCCL_FAIL=ncclCommInitAll:1:5
+try "an exchange that ends those of another call" scenario nccl_aborted JAXCC_GPU_DEVICES=8 JAXCC_NCCL_FAIL=ncclGroupStart:2
+# More groups of GPUs than communicators are kept for: the oldest ones end.
+many_groups() { scenario meshes JAXCC_GPU_DEVICES=8 JAXCC_GPU_LAZY=1 && [ "$(grep -c ncclAllGather "$work/nccl")" = 1600 ]; }
+try "many groups" many_groups
 try "NCCL is not wanted" without_nccl 0 JAXCC_NCCL=none
 try "several devices on each GPU" without_nccl 0 JAXCC_GPU_DEVICES=3
 libraries=$gpu

@@ -4,7 +4,7 @@
    call. Of the environment:
 
    JAXCC_NCCL_LOG=FILE    a line for each function that is called, and for each communicator that is left at the end
-   JAXCC_NCCL_FAIL=A:2    the second use of function A fails */
+   JAXCC_NCCL_FAIL=A:2:5  the second use of function A answers 5; 2 if nothing is said; the 0th: all */
 #include "runtime/cuda_driver.h"
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -63,7 +63,9 @@ static int begin(const char *name) {
     const char *fail = getenv("JAXCC_NCCL_FAIL"), *colon = fail ? strchr(fail, ':') : NULL;
     say(name);
     if (!colon || strlen(name) != (size_t)(colon - fail) || memcmp(name, fail, strlen(name)) != 0) return 0;
-    return ++calls == atoi(colon + 1) ? SYSTEM_ERROR : 0;
+    const char *answer = strchr(colon + 1, ':');
+    if (atoi(colon + 1) && ++calls != atoi(colon + 1)) return 0;
+    return answer ? atoi(answer + 1) : SYSTEM_ERROR;
 }
 static int enter(const Comm *c) { return DRIVER(cuCtxPushCurrent_v2, c->context); }
 static void leave(void) { DRIVER(cuCtxPopCurrent_v2, NULL); }
