@@ -27,8 +27,22 @@ typedef struct Call {
     struct Call *whole;                  /* the call that it is a part of; NULL: it is a call */
     uint64_t cliques;                    /* of cuda_nccl.c, that it has used */
     bool without_nccl;                   /* a whole call: GPUs copy */
+    bool without_solver;                 /* the host computes */
     _Atomic(struct Members *) failed;    /* of a call: devices of inner programs, to be given back at the end */
 } Call;
+
+/* Starts of a library that may fail, for lack of memory or of something else that may be there later, and that take time. */
+typedef struct {
+    int failed;  /* one after the other */
+    int without; /* calls that do not try before the next one does */
+} Tries;
+static inline bool try_now(Tries *t) { return !t->without || !t->without--; }
+/* The next call tries; if it fails too, twice as many as before do without. */
+static inline void tried(Tries *t, bool good) {
+    enum { MOST_DOUBLED = 10 };
+    t->without = good ? 0 : (1 << t->failed) - 1;
+    t->failed = good ? 0 : t->failed < MOST_DOUBLED ? t->failed + 1 : MOST_DOUBLED;
+}
 
 static inline Call *call_of(jaxcc_rt_heap *h) {
     Call *c = jaxcc_rt_cuda_of(h);

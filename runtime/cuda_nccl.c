@@ -46,7 +46,7 @@ static struct {
     bool searched, usable, registered;
     Clique cliques[MOST_CLIQUES]; /* a bit of Call.cliques each */
     uint64_t uses;
-    int failed, without; /* starts, one after the other; calls that do without before the next one */
+    Tries starts;
     struct {
         Device *device;
         CUevent last; /* recorded after the exchange that was enqueued last, or NULL */
@@ -110,32 +110,17 @@ static Clique *clique_place(void) {
     if (best) clique_destroy(best);
     return best;
 }
-/* It does not start, for lack of memory or of something else that may be there later: this call does without, and as it
-   goes on so, twice as many as the last time. */
-static void not_started(Call *whole) {
-    enum { MOST_DOUBLED = 10 };
-    whole->without_nccl = true;
-    all.without = (1 << all.failed) - 1;
-    if (all.failed < MOST_DOUBLED) all.failed++;
-}
-static Clique *clique_new(Device *by, Call *whole, int64_t n, const int *gpus) {
-    if (all.without) {
-        all.without--;
-        whole->without_nccl = true;
-        return NULL;
-    }
-    Clique *q = clique_place();
+/* NULL: the call does without. */
+static Clique *clique_new(Device *by, int64_t n, const int *gpus) {
+    Clique *q = try_now(&all.starts) ? clique_place() : NULL;
     if (!q) return NULL;
     *q = (Clique){.by = by};
     memcpy(q->gpus, gpus, (size_t)n * sizeof *gpus);
     int r = nccl.ncclCommInitAll(q->comms, (int)n, q->gpus);
+    tried(&all.starts, !r);
     if (r == INVALID_ARGUMENT || r == INVALID_USAGE) all.usable = false; /* it will never be what we need */
-    if (r) {
-        not_started(whole);
-        return NULL;
-    }
+    if (r) return NULL;
     if (!all.registered) all.registered = jaxcc_rt_cuda_at_end(end_all);
-    all.failed = 0;
     q->n = n;
     return q;
 }
@@ -144,7 +129,9 @@ static Clique *clique_of(Device *own, Call *whole, int64_t n, const int *gpus) {
     if (whole->without_nccl || !usable()) return NULL;
     Clique *q = all.cliques, *end = q + MOST_CLIQUES;
     while (q < end && (q->n != n || q->aborted || memcmp(q->gpus, gpus, (size_t)n * sizeof *gpus) != 0)) q++;
-    return q < end ? q : clique_new(own, whole, n, gpus);
+    if (q == end) q = clique_new(own, n, gpus);
+    whole->without_nccl = !q;
+    return q;
 }
 void jaxcc_rt_nccl_lost(const Device *d) {
     pthread_mutex_lock(&all.lock);

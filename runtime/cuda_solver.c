@@ -18,7 +18,9 @@ typedef struct Solver {
 static struct {
     pthread_mutex_t lock;
     void *library; /* libcusolver, which depends on libcublas */
-    bool searched, unusable, registered;
+    bool searched, registered;
+    uint64_t unfit; /* for these GPUs, a bit each */
+    Tries starts;
     Solver *all;
 } solvers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -66,15 +68,25 @@ static void end_all(void *nothing) {
         jaxcc_rt_cuda_leave();
     }
 }
-/* NULL: the libraries cannot be used. */
+enum { ALLOC_FAILED = 2, ALLOC_FAILED_BLAS = 3 }; /* cusolverStatus_t, cublasStatus_t */
+enum { ARCH_MISMATCH = 4, NOT_SUPPORTED = 9, ARCH_MISMATCH_BLAS = 8, NOT_SUPPORTED_BLAS = 15 }; /* the same */
+/* Makes the handles, or none. */
+static bool start(Solver *s) {
+    int solver = find("cusolverDnCreate")(&s->solver), blas = solver ? 0 : find("cublasCreate_v2")(&s->blas);
+    if (solver == ARCH_MISMATCH || solver == NOT_SUPPORTED || blas == ARCH_MISMATCH_BLAS || blas == NOT_SUPPORTED_BLAS)
+        solvers.unfit |= (uint64_t)1 << s->device->ordinal;
+    if (solver || blas) drop_handles(s);
+    return !solver && !blas;
+}
+/* NULL: this call does without. */
 static Solver *solver_new(Device *d) {
     Solver *s = calloc(1, sizeof *s);
     if (!s) return NULL;
     s->device = d;
-    if (find("cusolverDnCreate")(&s->solver) || find("cublasCreate_v2")(&s->blas)) {
-        drop_handles(s);
+    bool good = start(s);
+    tried(&solvers.starts, good);
+    if (!good) {
         free(s);
-        solvers.unusable = true;
         return NULL;
     }
     if (!solvers.registered) solvers.registered = jaxcc_rt_cuda_at_end(end_all);
@@ -82,9 +94,13 @@ static Solver *solver_new(Device *d) {
     return solvers.all = s;
 }
 /* That of the call's lane. */
-static Solver *solver_of(Lane *l, Device *d) {
+static Solver *solver_of(Call *c) {
+    Lane *l = c->lane;
     pthread_mutex_lock(&solvers.lock);
-    if (!l->solver && !solvers.unusable && search() && (l->solver = solver_new(d))) l->solver_end = solver_end;
+    bool fit = !(solvers.unfit >> c->device->ordinal & 1) && !c->without_solver && search();
+    if (!l->solver && fit && try_now(&solvers.starts)) l->solver = solver_new(c->device);
+    if (l->solver) l->solver_end = solver_end;
+    c->without_solver = !l->solver;
     pthread_mutex_unlock(&solvers.lock);
     return l->solver;
 }
@@ -102,10 +118,9 @@ typedef struct {
     int lwork;
     int32_t *info; /* on the device, one for each matrix */
 } Work;
-enum { LOWER, UPPER };                            /* cublasFillMode_t */
-enum { PLAIN, TRANSPOSED };                       /* cublasOperation_t */
-enum { RIGHT = 1, VECTORS = 1 };                  /* cublasSideMode_t, cusolverEigMode_t */
-enum { ALLOC_FAILED_BLAS = 3, ALLOC_FAILED = 2 }; /* cublasStatus_t, cusolverStatus_t */
+enum { LOWER, UPPER };           /* cublasFillMode_t */
+enum { PLAIN, TRANSPOSED };      /* cublasOperation_t */
+enum { RIGHT = 1, VECTORS = 1 }; /* cublasSideMode_t, cusolverEigMode_t */
 
 static Routine *routine(const Work *w, const char *format, const char *of_real, const char *of_complex) {
     char name[40];
@@ -304,7 +319,7 @@ static bool solved(jaxcc_rt_heap *h, const Solution *a, int kind, void *const *a
     Call *c = call_of(h);
     if (!suits(a, sizes)) return false;
     must(h, jaxcc_rt_cuda_take_lane(c));
-    Work w = {.h = h, .s = solver_of(c->lane, c->device), .arrays = arrays, .sizes = sizes, .kind = kind};
+    Work w = {.h = h, .s = solver_of(c), .arrays = arrays, .sizes = sizes, .kind = kind};
     if (!w.s) return false;
     w.real_bytes = kind % 2 ? 8 : 4;
     w.bytes = kind < C64 ? w.real_bytes : 2 * w.real_bytes;

@@ -2,7 +2,7 @@
    libcuda.so.1. It checks its arguments: an answer other than 0 is NVIDIA's. Of the environment:
 
    JAXCC_SOLVER_LOG=FILE    a line for each function that has computed, and for each handle that is left at the end
-   JAXCC_SOLVER_FAIL=A:7    the function whose name contains A answers 7 */
+   JAXCC_SOLVER_FAIL=A:7:1  the function whose name contains A answers 7, in its first use; without :1 in all */
 #include "runtime/cuda_driver.h"
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -45,11 +45,13 @@ static void say(const char *what) {
 static int begin(const Handle *h, const char *name) {
     const char *fail = getenv("JAXCC_SOLVER_FAIL"), *colon = fail ? strchr(fail, ':') : NULL;
     char part[40];
+    static int calls;
     if (h && (h->magic != MAGIC || !h->streamed)) return NOT_INITIALIZED;
     say(name);
     if (!colon) return 0;
     snprintf(part, sizeof part, "%.*s", (int)(colon - fail), fail);
-    return strstr(name, part) ? atoi(colon + 1) : 0;
+    const char *at = strchr(colon + 1, ':');
+    return strstr(name, part) && (!at || ++calls == atoi(at + 1)) ? atoi(colon + 1) : 0;
 }
 
 /* ---- memory of the device: a copy of it, which is written back and freed */

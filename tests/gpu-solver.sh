@@ -212,11 +212,14 @@ ends() {
     cat >"$work/ends.c" <<'X1'
 #include "factor.h"
 #include <stdlib.h>
-int main(void) {
+int main(int n, char **arguments) {
     static double a[2][128][128], d[2 * 128];
     for (int i = 0; i < 128; i++) a[0][i][i] = a[1][i][i] = 1;
-    int status = factor(a[0][0], (void *)d);
-    return status || !((char *)d)[0] || !((char *)d)[1];
+    for (; n > 0; n--) {
+        int status = factor(a[0][0], (void *)d);
+        if (status || !((char *)d)[0] || !((char *)d)[1]) return 1;
+    }
+    return 0;
 }
 X1
     rm -f "$work/used"
@@ -224,4 +227,15 @@ X1
         LD_LIBRARY_PATH="$gpu/solver:$gpu" JAXCC_SOLVER_LOG="$work/used" "$work/ends" && grep potrf "$work/used" && ! grep left "$work/used"
 }
 try "the end of the process" ends
+# starts STATUS FUNCTION USES STARTS CALLS: of three calls so many are by cuSOLVER, which so often has been started, if a start answers this
+starts() {
+    rm -f "$work/used"
+    LD_LIBRARY_PATH="$gpu/solver:$gpu" JAXCC_SOLVER_LOG="$work/used" JAXCC_SOLVER_FAIL="$2:$1$3" "$work/ends" twice again || return 1
+    [ "$(grep -c "$2" "$work/used")" = "$4" ] && [ "$(grep -c 'potrf$' "$work/used")" = $((2 * $5)) ] && ! grep left "$work/used"
+}
+try "cuSOLVER has no memory, once" starts 2 cusolverDnCreate :1 2 2
+try "cuBLAS has no memory, once" starts 3 cublasCreate :1 2 2
+try "cuSOLVER is of another GPU" starts 4 cusolverDnCreate "" 1 0
+try "cuBLAS is of another GPU" starts 8 cublasCreate "" 1 0
+try "cuSOLVER does not start" starts 1 cusolverDnCreate "" 2 0
 finish
