@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- meetings: a device is in at most one at a time */
 typedef struct Meeting {
@@ -65,6 +66,23 @@ static Meeting *meeting_of(State *s, const jaxcc_rt_comm *c, const int64_t *memb
     *m = (Meeting){.next = s->open, .members = members, .level = c->level, .n = n};
     return s->open = m;
 }
+/* Until something changes. If what this device has begun fails meanwhile, all devices end. */
+static void wait_for_change(jaxcc_rt_heap *call, State *s) {
+    enum { PERIOD = 20 * 1000 * 1000, SECOND = 1000 * 1000 * 1000 }; /* ns */
+    const jaxcc_rt_devices *how = jaxcc_rt_comm_of(call)->how;
+    struct timespec until;
+    if (!how->watch || clock_gettime(CLOCK_REALTIME, &until)) {
+        pthread_cond_wait(&s->changed, &s->lock);
+        return;
+    }
+    until.tv_nsec += PERIOD;
+    if (until.tv_nsec >= SECOND) until.tv_nsec -= SECOND, until.tv_sec++;
+    if (!pthread_cond_timedwait(&s->changed, &s->lock, &until)) return;
+    pthread_mutex_unlock(&s->lock);
+    int32_t status = how->watch(call);
+    pthread_mutex_lock(&s->lock);
+    if (status) fail(s, status, jaxcc_rt_error());
+}
 /* By the last one to arrive: what is done for all at once. */
 static void all_here(jaxcc_rt_heap *call, State *s, Meeting *m, jaxcc_rt_exchange x) {
     const jaxcc_rt_comm *c = jaxcc_rt_comm_of(call);
@@ -90,7 +108,7 @@ static Meeting *meet(jaxcc_rt_heap *call, const int64_t *members, jaxcc_rt_excha
         m->at[place(c, members, x.n)] = mine;
         if (++m->arrived == x.n) all_here(call, s, m, x);
         pthread_cond_broadcast(&s->changed);
-        while (m->arrived < x.n ? !s->status : !m->ready) pthread_cond_wait(&s->changed, &s->lock);
+        while (m->arrived < x.n ? !s->status : !m->ready) wait_for_change(call, s);
         if (m->arrived < x.n) m = NULL;
     } else {
         fail(s, JAXCC_MEMORY, "no memory");
@@ -102,11 +120,11 @@ static Meeting *meet(jaxcc_rt_heap *call, const int64_t *members, jaxcc_rt_excha
     return m;
 }
 /* Waits until all members are here for the k-th time. */
-static void wait_for_all(State *s, Meeting *m, int64_t k) {
+static void wait_for_all(jaxcc_rt_heap *call, State *s, Meeting *m, int64_t k) {
     pthread_mutex_lock(&s->lock);
     m->left++;
     pthread_cond_broadcast(&s->changed);
-    while (m->left < k * m->n) pthread_cond_wait(&s->changed, &s->lock);
+    while (m->left < k * m->n) wait_for_change(call, s);
     pthread_mutex_unlock(&s->lock);
 }
 /* Waits until all have read: until then the data of each must stay, even if one has failed. Devices of several inner
@@ -117,9 +135,9 @@ static void part(jaxcc_rt_heap *call, Meeting *m, int32_t status) {
     State *s = c->state;
     int64_t times = m->done ? 0 : c->level > 1 ? 2 : 1;
     if (!status && times) status = c->how->mark(call);
-    if (times) wait_for_all(s, m, 1);
+    if (times) wait_for_all(call, s, m, 1);
     if (!status && times) status = follow_others(call, m);
-    if (times == 2) wait_for_all(s, m, 2);
+    if (times == 2) wait_for_all(call, s, m, 2);
     pthread_mutex_lock(&s->lock);
     if (++m->left == (times + 1) * m->n) { /* the last one to leave */
         Meeting **p = &s->open;
@@ -272,7 +290,7 @@ static int32_t host_zero(jaxcc_rt_heap *call, void *to, int64_t bytes) {
 
 void jaxcc_rt_spmd(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes,
                    void (*body)(void *args, jaxcc_rt_heap *)) {
-    static const jaxcc_rt_devices host = {host_run, host_mark, host_follow, host_copy, host_zero, NULL};
+    static const jaxcc_rt_devices host = {host_run, host_mark, host_follow, host_copy, host_zero, NULL, NULL};
     jaxcc_rt_spmd_program p = jaxcc_rt_spmd_program_of(arrays, sizes, body);
     int32_t status = jaxcc_rt_spmd_run(call, &host, &p);
     end_if(call, status);

@@ -63,6 +63,9 @@ typedef struct jaxcc_rt_devices {
     /* NULL, or: moves the pieces of all members but zeros, when each of them has come to what it does next; sets `done`
        to false, and does nothing, if it cannot. One of the members calls it while the others wait. */
     int32_t (*together)(jaxcc_rt_heap *, const jaxcc_rt_exchange *, bool *done);
+    /* NULL, or: what this device has begun has failed. It is asked now and then while the device waits for others, which
+       may wait for what it has begun. */
+    int32_t (*watch)(jaxcc_rt_heap *);
 } jaxcc_rt_devices;
 
 /* Runs the program on all devices. The status of the first one that failed, with its text. */

@@ -50,6 +50,15 @@ static int32_t zero(jaxcc_rt_heap *h, void *to, int64_t bytes) {
     return bytes > 0 ? CU(c->device, cuMemsetD8Async, address(to), 0, (size_t)bytes, c->stream) : 0;
 }
 
+/* A GPU that is lost tells only who asks, and what other GPUs exchange with it by NCCL does not end by itself. */
+static int32_t watch(jaxcc_rt_heap *h) {
+    const Call *c = call_of(h);
+    CUresult r = jaxcc_rt_cuda.cuEventQuery(c->lane->mark);
+    int32_t status = r == CUDA_ERROR_NOT_READY ? 0 : jaxcc_rt_cuda_failed(c->device, r, "cuEventQuery");
+    if (c->device->failed) jaxcc_rt_nccl_lost(c->device);
+    return status;
+}
+
 /* ---- one device */
 /* The device's part of an input, on the GPU of the call. */
 static void *input(const jaxcc_rt_comm *comm, int64_t i) {
@@ -167,7 +176,7 @@ static void end(Members *m, int32_t status) {
 }
 void jaxcc_rt_cuda_spmd(jaxcc_rt_heap *h, void *const *arrays, const int64_t *sizes,
                         void (*program)(void *args, jaxcc_rt_heap *)) {
-    static const jaxcc_rt_devices gpus = {run, mark, follow, copy, zero, jaxcc_rt_nccl_exchange};
+    static const jaxcc_rt_devices gpus = {run, mark, follow, copy, zero, jaxcc_rt_nccl_exchange, watch};
     jaxcc_rt_spmd_program p = jaxcc_rt_spmd_program_of(arrays, sizes, program);
     int n;
     must(h, jaxcc_rt_cuda_take_lane(call_of(h)));

@@ -142,9 +142,11 @@ try "an exchange that ends those of another call" scenario nccl_aborted JAXCC_GP
 # More groups of GPUs than communicators are kept for: the oldest ones end.
 many_groups() { scenario meshes JAXCC_GPU_DEVICES=8 JAXCC_GPU_LAZY=1 && [ "$(grep -c ncclAllGather "$work/nccl")" = 1600 ]; }
 try "many groups" many_groups
+try "a GPU is lost while its thread waits, NCCL" scenario lost_while_waiting JAXCC_GPU_DEVICES=4 JAXCC_GPU_LAZY=1
 try "NCCL is not wanted" without_nccl 0 JAXCC_NCCL=none
 try "several devices on each GPU" without_nccl 0 JAXCC_GPU_DEVICES=3
 libraries=$gpu
+try "a GPU is lost while its thread waits" scenario lost_while_waiting JAXCC_GPU_DEVICES=4 JAXCC_GPU_LAZY=1
 try "another NCCL" with_nccl spmd JAXCC_GPU_DEVICES=8 JAXCC_NCCL="$gpu/nccl/libnccl.so.2"
 
 # Some functions that fail in twelve calls, drawn with a seed; of what a caller's release() uses none, as it cannot say so.

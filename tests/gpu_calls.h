@@ -3,6 +3,7 @@
 #define GPU_CALLS_H
 #include "gpu_library.h"
 #include "../runtime/comm.h"
+#include "../runtime/cuda_device.h"
 #include "../runtime/cuda_driver.h"
 #include <dlfcn.h>
 #include <stddef.h>
@@ -116,6 +117,7 @@ typedef struct {
 } Gathered;
 static int failing_device = -1;              /* this one stops */
 static void (*in_device_0)(jaxcc_rt_heap *); /* is called once, between its exchanges */
+static bool fault_later;                     /* the kernel that fails comes after the first exchange */
 
 static void inner_body(void *args, jaxcc_rt_heap *h) {
     void **w = args; /* part of the output, workspace */
@@ -129,10 +131,11 @@ static void device_body(void *args, jaxcc_rt_heap *h) {
     int64_t place = jaxcc_rt_device_number(h);
     axpy(h, w[0], w[0], mine, PART, w[1]);
     if (place == failing_device) jaxcc_rt_stop(h, JAXCC_CHECK, "device %d stops", failing_device);
-    jaxcc_rt_cuda_launch(h, FAULT, NULL, fault && place == DEVICES - 1, 1, 1, 1, 0);
+    jaxcc_rt_cuda_launch(h, FAULT, NULL, fault && !fault_later && place == DEVICES - 1, 1, 1, 1, 0);
     jaxcc_rt_all_gather(h, (void *[]){mine, out + offsetof(Gathered, all)}, (int64_t[]){4 * PART, 1, DEVICES, 1, 0, 0});
+    jaxcc_rt_cuda_launch(h, FAULT, NULL, fault && fault_later && place == DEVICES - 1, 1, 1, 1, 0);
     void (*once)(jaxcc_rt_heap *) = place == 0 ? in_device_0 : NULL;
-    if (place == 0) in_device_0 = NULL;
+    if (once) in_device_0 = NULL;
     if (once) once(h);
     jaxcc_rt_permute(h, (void *[]){mine, out + offsetof(Gathered, before)},
                      (int64_t[]){4 * PART, DEVICES, -1, 0, 1, 2, 1, DEVICES, 1, 0, 0});

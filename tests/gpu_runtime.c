@@ -246,6 +246,30 @@ static int nccl_aborted(void) {
     failed += expect("the other one", other_status, JAXCC_INTERNAL, NULL);
     return failed || expect("the next one", spmd_host_call(N, &good), 0, NULL) || !good;
 }
+/* The last device's GPU fails while its thread waits for the others, of which one goes on only when that is known, as it
+   would if it waited for what the GPU was to give it. */
+static bool known;
+static void lose_a_gpu(jaxcc_rt_heap *h) {
+    enum { MS = 1000, MOST = 5000 };
+    CUcontext context;
+    Device *d;
+    (void)h;
+    usleep(50 * MS); /* the others come to the next meeting */
+    if (!DRIVER.cuDevicePrimaryCtxRetain(&context, DEVICES - 1) && !DRIVER.cuCtxPushCurrent_v2(context)) {
+        DRIVER.cuCtxSynchronize();
+        DRIVER.cuCtxPopCurrent_v2(NULL);
+    }
+    for (int i = 0; i < MOST && !known; i++, usleep(MS)) known = jaxcc_rt_cuda_device(DEVICES - 1, &d);
+}
+static int lost_while_waiting(void) {
+    bool good;
+    fault = fault_later = true;
+    in_device_0 = lose_a_gpu;
+    int failed = expect("the call", spmd_host_call(N, &good), JAXCC_INTERNAL, "GPU 3 failed");
+    DRIVER.cuDevicePrimaryCtxRelease_v2(DEVICES - 1);
+    if (!known) printf("nobody knows that the GPU has failed\n");
+    return failed || !known;
+}
 /* Calls on more and more groups of GPUs, ORDERS at a time: each device gives its number, and gets those of its group. */
 enum { ORDERS = 5, MESHES = 20, ALL = 2 * DEVICES };
 static int64_t first_order;
@@ -618,6 +642,7 @@ static const struct {
                  {"once_spmd_device", once_spmd_device},
                  {"spmd_stops", spmd_stops},
                  {"spmd_fault", spmd_fault},
+                 {"lost_while_waiting", lost_while_waiting},
                  {"nccl_aborted", nccl_aborted},
                  {"meshes", meshes},
                  {"sticky", sticky},
