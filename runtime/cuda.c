@@ -167,17 +167,19 @@ static int32_t make_graph(Call *c, Graph *g) {
     g->last = c->last;
     return status;
 }
-/* What cannot be recorded is enqueued as it is. */
+/* What cannot be recorded is enqueued as it is, as are later calls with these words unless there was no memory. */
 static int32_t enqueue_graph(Call *c) {
     Graphs *all = &c->device->calls;
     size_t bytes = (size_t)(c->program->n_dims + n_arrays(c->program)) * sizeof *c->words;
     Graph *g = jaxcc_rt_cuda_graph_take(c->device, all, c->program, c->words, bytes, false);
-    bool made = g && (g->run || !make_graph(c, g));
-    int32_t status = made ? jaxcc_rt_cuda_graph_launch(c->device, g, c->stream) : enqueue(c);
-    if (g && made && !status)
-        jaxcc_rt_cuda_graph_give(c->device, all, g);
-    else if (g)
+    int32_t made = g && !g->run ? make_graph(c, g) : 0;
+    int32_t status = g && !made ? jaxcc_rt_cuda_graph_launch(c->device, g, c->stream) : enqueue(c);
+    if (g && made && made != JAXCC_MEMORY && !status)
+        jaxcc_rt_cuda_graph_failed(c->device, all, g);
+    else if (g && (made || status))
         jaxcc_rt_cuda_graph_drop(c->device, g);
+    else if (g)
+        jaxcc_rt_cuda_graph_give(c->device, all, g);
     return status;
 }
 static bool as_graph(Call *c) {

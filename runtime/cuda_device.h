@@ -53,6 +53,7 @@ typedef struct Graph {
     struct Graph *next;
     void (*body)(void *words, jaxcc_rt_heap *); /* of the program */
     CUgraphExec run;                            /* NULL: it has not been recorded */
+    int failed;                                 /* attempts to do so */
     Block *workspace;                           /* that it uses, or NULL */
     const jaxcc_rt_cuda_kernel *last;           /* that it launches, or NULL */
     size_t bytes;                               /* of the words: dimensions, inputs and outputs; notes of the turn */
@@ -148,14 +149,17 @@ int32_t jaxcc_rt_cuda_copy_in(Device *, Lane *, CUstream, Area, CUdeviceptr to);
 int32_t jaxcc_rt_cuda_copy_out(Device *, Lane *, CUstream, Area, CUdeviceptr from);
 
 /* ---- graphs (cuda_graph.c) */
-/* That of a call with these words, to be recorded if `run` is NULL. NULL: it is the first such call, or another one has
-   it; `at_once`: also the first one gets it, if there is room for more. */
+/* That of a call with these words, to be recorded if `run` is NULL. NULL: it is the first such call, another one has it,
+   or what calls with these words do cannot be recorded; `at_once`: also the first one gets it, if there is room for
+   more. */
 Graph *jaxcc_rt_cuda_graph_take(Device *, Graphs *, const jaxcc_rt_cuda_program *, const void *words, size_t bytes,
                                 bool at_once);
 int32_t jaxcc_rt_cuda_graph_launch(Device *, Graph *, CUstream);
 /* Back for the next call, or not to be used again. */
 void jaxcc_rt_cuda_graph_give(Device *, Graphs *, Graph *);
 void jaxcc_rt_cuda_graph_drop(Device *, Graph *);
+/* Back after an attempt to record it, so that there are few. */
+void jaxcc_rt_cuda_graph_failed(Device *, Graphs *, Graph *);
 void jaxcc_rt_cuda_release_graphs(Device *);
 
 /* ---- code (cuda_module.c) */

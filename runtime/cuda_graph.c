@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_FAILED = 2 }; /* attempts to record a graph: another thread may be the reason for one */
+
 void jaxcc_rt_cuda_graph_drop(Device *d, Graph *g) {
     if (g->run) jaxcc_rt_cuda.cuGraphExecDestroy(g->run);
     if (g->workspace) jaxcc_rt_cuda_block_put(d, g->workspace);
@@ -24,6 +26,14 @@ void jaxcc_rt_cuda_graph_give(Device *d, Graphs *all, Graph *g) {
     }
     pthread_mutex_unlock(&d->lock);
     if (old) jaxcc_rt_cuda_graph_drop(d, old);
+}
+void jaxcc_rt_cuda_graph_failed(Device *d, Graphs *all, Graph *g) {
+    if (g->run) jaxcc_rt_cuda.cuGraphExecDestroy(g->run);
+    if (g->workspace) jaxcc_rt_cuda_block_put(d, g->workspace);
+    g->run = NULL;
+    g->workspace = NULL;
+    g->failed++;
+    jaxcc_rt_cuda_graph_give(d, all, g);
 }
 static void release(Device *d, Graphs *all) {
     pthread_mutex_lock(&d->lock);
@@ -60,6 +70,10 @@ Graph *jaxcc_rt_cuda_graph_take(Device *d, Graphs *all, const jaxcc_rt_cuda_prog
                                 bool at_once) {
     bool full;
     Graph *g = find(d, all, p, words, bytes, &full);
+    if (g && g->failed >= MOST_FAILED) {
+        jaxcc_rt_cuda_graph_give(d, all, g);
+        return NULL;
+    }
     if (g) return g;
     g = calloc(1, sizeof *g + bytes);
     if (!g) return NULL;
@@ -70,10 +84,10 @@ Graph *jaxcc_rt_cuda_graph_take(Device *d, Graphs *all, const jaxcc_rt_cuda_prog
     jaxcc_rt_cuda_graph_give(d, all, g);
     return NULL;
 }
-/* Whoever had the workspace last may have used it on another stream. */
+/* Whoever had the workspace last may have used it on another stream, also if that had the same handle. */
 int32_t jaxcc_rt_cuda_graph_launch(Device *d, Graph *g, CUstream stream) {
     Block *b = g->workspace;
-    int32_t status = b && b->pending && b->stream != stream ? CU(d, cuStreamWaitEvent, stream, b->done, 0) : 0;
+    int32_t status = b && b->pending ? CU(d, cuStreamWaitEvent, stream, b->done, 0) : 0;
     if (status) return status;
     for (int i = 0; i < 2 && g->last; i++) jaxcc_rt_cuda_launched(g->last); /* it is not the only one */
     status = CU(d, cuGraphLaunch, g->run, stream);

@@ -27,6 +27,10 @@ steady_graph() {
     scenario graph_many MANY=2 "$@" && few=$(value allocations) && [ "$(value graphs)" = 1 ] || return 1
     scenario graph_many MANY=12 "$@" && [ "$(value allocations)" = "$few" ] && [ "$(value graphs)" = 11 ]
 }
+# What cannot be recorded is tried twice.
+not_recorded() {
+    scenario graph_many MANY=12 FAIL="$1:0" JAXCC_GPU_LAZY=1 && [ "$(value graphs)" = 0 ] && [ "$(value captures)" = "$2" ]
+}
 # So do calls with a loop, which is a graph in the first call, with few graphs made; with an older driver it is enqueued.
 steady_loops() {
     scenario graph_many LOOPS=1 MANY=2 "$@" && few=$(value allocations) && [ "$(value graphs)" = 2 ] && waits=$(value waits) || return 1
@@ -100,6 +104,9 @@ for lazy in 0 1 2; do
         try "$f fails, graphs with loops, lazy $lazy" fails "$f" once_loop $lazy FAIL
     done
 done
+for f in cuStreamEndCapture cuGraphInstantiateWithFlags; do try "$f always fails" not_recorded $f 2; done
+try "streams do not begin captures" not_recorded cuStreamBeginCapture_v2 0
+try "a handle of a stream is used again" scenario graph_reused JAXCC_GPU_REUSE=1 JAXCC_GPU_LAZY=1
 # The same for programs for several devices with NCCL, on 8 GPUs: what it moves is right, each of its functions may fail, and each of the driver's.
 # Without it, if it does not start or is not wanted, GPUs copy.
 libraries=$gpu/nccl:$gpu

@@ -589,6 +589,25 @@ static int graph_many(void) {
     own_close();
     return failed;
 }
+/* A stream ends while a graph is to run there, and another one has its handle: what is launched there waits for the former. */
+static int graph_reused(void) {
+    CUstream before;
+    float out[N];
+    own_open();
+    before = own.stream[0];
+    int failed = chain_call(0, 0, N) || chain_call(0, 0, N) || chain_call(0, 0, N);
+    need(DRIVER.cuStreamDestroy_v2(before), "stream");
+    need(DRIVER.cuStreamCreate(&own.stream[0], 1), "stream");
+    if (own.stream[0] != before) return printf("the handle is another one\n"), 1;
+    failed |= chain_call(0, 0, N) || !chain_right(0, 0, N);
+    need(DRIVER.cuStreamSynchronize(own.stream[0]), "wait");
+    need(DRIVER.cuCtxSynchronize(), "wait");
+    need(DRIVER.cuMemcpyDtoHAsync_v2(out, set_at(0, 2), sizeof out, own.stream[0]), "copy");
+    need(DRIVER.cuStreamSynchronize(own.stream[0]), "wait");
+    for (unsigned i = 0; i < sizeof out; i++) failed |= ((unsigned char *)out)[i] != 0xFF; /* since chain_right */
+    own_close();
+    return failed;
+}
 static void *graph_caller(void *number) {
     int k = (int)(intptr_t)number, failed = 0;
     need(DRIVER.cuCtxPushCurrent_v2(own.context), "push");
@@ -657,6 +676,7 @@ static const struct {
                  {"graphs", graphs},
                  {"graph_many", graph_many},
                  {"graph_threads", graph_threads},
+                 {"graph_reused", graph_reused},
                  {"graph_memory", graph_memory},
                  {"once_graph", once_graph},
                  {"once_loop", once_loop},

@@ -57,6 +57,13 @@ void *handle_new(Kind kind, int device, void *object) {
     handles[n_handles] = (Handle){kind, device, true, object};
     return handle_of(n_handles++);
 }
+void *handle_again(Kind kind, int device, void *object) {
+    size_t i = 0;
+    while (i < n_handles && (handles[i].kind != kind || handles[i].alive)) i++;
+    if (i == n_handles || !settings.reuse) return handle_new(kind, device, object);
+    handles[i] = (Handle){kind, device, true, object};
+    return handle_of(i);
+}
 void *handle_object(Kind kind, const void *handle) {
     const Handle *h = find(handle);
     if (h && h->kind == kind && h->alive) return h->object;
@@ -137,7 +144,8 @@ __attribute__((visibility("default"))) void jaxcc_gpu_fail(const char *text) {
 }
 static CUresult failure(const char *name) {
     for (int i = 0; i < n_failures && failing; i++)
-        if (!strcmp(failures[i].name, name) && ++failures[i].calls == failures[i].at) return failures[i].error;
+        if (!strcmp(failures[i].name, name) && (!failures[i].at || ++failures[i].calls == failures[i].at))
+            return failures[i].error;
     return 0;
 }
 static bool is_sticky(CUresult r) { return r == 214 || r == 226 || (r >= 700 && r <= 721 && r != 701 && r != 704); }
@@ -182,6 +190,7 @@ static void read_settings(void) {
     int last = 80;
     settings = (Settings){.lazy = (int)number("JAXCC_GPU_LAZY", 0),
                           .blocking = number("CUDA_LAUNCH_BLOCKING", 0),
+                          .reuse = number("JAXCC_GPU_REUSE", 0),
                           .n_devices = (int)number("JAXCC_GPU_DEVICES", 1),
                           .version = (int)number("JAXCC_GPU_DRIVER", 12080),
                           .memory = (size_t)number("JAXCC_GPU_MEMORY", (long)8 << 30)};
@@ -405,6 +414,7 @@ static void report_counts(FILE *f) {
                 {"on_device", counts.on_device},
                 {"graphs", counts.graphs},
                 {"instantiated", counts.instantiated},
+                {"captures", counts.captures},
                 {"allocations", counts.allocations},
                 {"peak", counts.peak},
                 {"misuses", counts.misuses},

@@ -3,17 +3,19 @@
    memory that is given back too early, shows. Every function runs under one lock. The environment is read by cuInit:
 
    JAXCC_GPU_LAZY=1         work is done when it is waited for; else at once; 2: and work of the other streams in between
-   JAXCC_GPU_FAIL=A:2,B:1:719   the second use of A fails with its usual error, the first of B with 719
+   JAXCC_GPU_FAIL=A:2,B:1:719   the second use of A fails with its usual error, the first of B with 719; the 0th: all
    JAXCC_GPU_DEVICES=2      how many devices there are (1); 0: cuInit answers CUDA_ERROR_NO_DEVICE
    JAXCC_GPU_SM=80,90       compute capabilities of the devices, the last one also of the others (80)
    JAXCC_GPU_DRIVER=12080   the driver's version: before 12030 graphs have no conditions
+   JAXCC_GPU_REUSE=1        a new stream has the handle of one that was destroyed
    JAXCC_GPU_MEMORY=BYTES   of each device (8 GiB)
    JAXCC_GPU_LEAKS=FILE     at the end a line is appended for all that was misused or not released
    JAXCC_GPU_COUNTS=FILE    at the end a line of counts is appended: name value name value ...
    JAXCC_GPU_RACES, _ORDER, _HOST, _UNINITIALISED, _MOST   the interpreter's options (ptx.h)
    CUDA_LAUNCH_BLOCKING=1   as NVIDIA's: each launch waits, and answers with its fault
 
-   Handles are numbers in a table that forgets nothing: the use of one that was released is an error, with a message. */
+   Handles are numbers in a table that forgets nothing: the use of one that was released is an error, with a message, unless
+   it is used again. */
 #ifndef DRIVER_H
 #define DRIVER_H
 #include "ptx.h"
@@ -55,6 +57,8 @@ void *handle_new(Kind, int device, void *object);
 void *handle_object(Kind, const void *handle);
 int handle_device(const void *handle);
 void handle_end(const void *handle);
+/* With JAXCC_GPU_REUSE a handle of the kind that is none any more, else a new one. */
+void *handle_again(Kind, int device, void *object);
 
 typedef struct {
     int retained, error, sm;  /* of the primary context; error: what every call answers */
@@ -66,14 +70,14 @@ typedef struct {
 extern Device devices[MOST_DEVICES];
 typedef struct {
     int lazy;
-    bool blocking;
+    bool blocking, reuse;
     int n_devices, version;
     size_t memory; /* of a device */
 } Settings;
 extern Settings settings;
 typedef struct {
     uint64_t calls, waits, to_device, to_host, on_device; /* on_device: bytes copied within the device or filled */
-    uint64_t graphs, instantiated, allocations, peak, misuses;
+    uint64_t graphs, instantiated, captures, allocations, peak, misuses;
     uint64_t received[MOST_DEVICES]; /* bytes that a device got from others */
 } Counts;
 extern Counts counts;

@@ -182,7 +182,7 @@ CUresult stream_add(Stream *s, Work w) {
 static CUresult create(CUstream *handle, unsigned flags) {
     if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
     Stream *s = stream_new(current_device(), !flags);
-    s->handle = handle_new(STREAM, s->device, s);
+    s->handle = handle_again(STREAM, s->device, s);
     *handle = s->handle;
     return 0;
 }
@@ -334,6 +334,7 @@ static CUresult capture(CUstream handle, Graph *into, int mode, const char *name
     if (!s) return INVALID_HANDLE;
     if (s == devices[s->device].legacy) return CAPTURE_UNSUPPORTED;
     if (s->capture) return CUDA_ERROR_INVALID_VALUE;
+    counts.captures++;
     s->capture = into ? into : graph_new();
     s->captured_into = into;
     s->capture_origin = true;
