@@ -184,7 +184,7 @@ static int32_t enqueue_graph(Call *c) {
 }
 static bool as_graph(Call *c) {
     int64_t flags = c->program->flags;
-    if (!on_device(c) || !(flags & JAXCC_RT_CUDA_GRAPH)) return false;
+    if (!on_device(c) || !(flags & JAXCC_RT_CUDA_GRAPH) || !jaxcc_rt_cuda_has(JAXCC_RT_CUDA_OF_GRAPHS)) return false;
     return !(flags & JAXCC_RT_CUDA_LOOPS) || jaxcc_rt_cuda_loops_ready(c);
 }
 void jaxcc_rt_cuda_give_back(Call *c, bool idle, bool good) {

@@ -69,20 +69,25 @@ int32_t jaxcc_rt_cuda_gpu_of(const void *p, int *ordinal) {
 static const struct {
     const char *name;
     size_t at; /* in the driver's struct */
-    bool in_all_drivers;
+    jaxcc_rt_cuda_part part;
 } functions[] = {
-#define CUDA(name, ...) {#name, offsetof(jaxcc_rt_cuda_driver, name), true},
-#define CUDA_12(name, ...) {#name, offsetof(jaxcc_rt_cuda_driver, name), false},
-#define CUDA_LOOPS(name, ...) {#name, offsetof(jaxcc_rt_cuda_driver, name), false},
+#define FUNCTION(name, part) {#name, offsetof(jaxcc_rt_cuda_driver, name), part},
+#define CUDA(name, ...) FUNCTION(name, JAXCC_RT_CUDA_OF_ALL)
+#define CUDA_MAPS(name, ...) FUNCTION(name, JAXCC_RT_CUDA_OF_MAPS)
+#define CUDA_GRAPHS(name, ...) FUNCTION(name, JAXCC_RT_CUDA_OF_GRAPHS)
+#define CUDA_LOOPS(name, ...) FUNCTION(name, JAXCC_RT_CUDA_OF_LOOPS)
 #include "cuda_driver.def"
-#undef CUDA
 };
+static unsigned missing; /* parts, a bit each */
+int jaxcc_rt_cuda_has(jaxcc_rt_cuda_part part) { return !(missing >> part & 1); }
 static int32_t find_functions(void *library) {
+    missing = 0;
     for (unsigned i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *f = dlsym(library, functions[i].name);
-        if (!f && functions[i].in_all_drivers)
+        if (!f && functions[i].part == JAXCC_RT_CUDA_OF_ALL)
             return jaxcc_rt_fail(JAXCC_MISSING, "NVIDIA's driver is too old: libcuda.so.1 has no %s",
                                  functions[i].name);
+        if (!f) missing |= 1U << functions[i].part;
         memcpy((char *)&jaxcc_rt_cuda + functions[i].at, &f, sizeof f);
     }
     return 0;

@@ -57,14 +57,20 @@ _Static_assert(sizeof(jaxcc_rt_cuda_node) == 256, "CUgraphNodeParams has 256 byt
 
 typedef struct {
 #define CUDA(name, ...) CUresult (*name)(__VA_ARGS__);
-#define CUDA_12 CUDA /* NULL: the driver does not have it */
 #include "cuda_driver.def"
-#undef CUDA
 } jaxcc_rt_cuda_driver;
 extern jaxcc_rt_cuda_driver jaxcc_rt_cuda;
 
 /* Opens the driver if nobody has; a status. */
 int32_t jaxcc_rt_cuda_open(void);
+/* Has the driver that was opened all functions of cuda_driver.def that are for this? */
+typedef enum {
+    JAXCC_RT_CUDA_OF_ALL,
+    JAXCC_RT_CUDA_OF_MAPS,
+    JAXCC_RT_CUDA_OF_GRAPHS,
+    JAXCC_RT_CUDA_OF_LOOPS
+} jaxcc_rt_cuda_part;
+int jaxcc_rt_cuda_has(jaxcc_rt_cuda_part);
 /* Can the driver be called, which a child cannot do whose parent has used it? */
 int jaxcc_rt_cuda_is_open(void);
 

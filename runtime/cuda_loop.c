@@ -19,17 +19,10 @@ static const char code[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
                            "  {\n  .param .b64 param0;\n  st.param.b64 [param0], %rd1;\n"
                            "  .param .b32 param1;\n  st.param.b32 [param1], %r2;\n"
                            "  call.uni cudaGraphSetConditional, (param0, param1);\n  }\n  ret;\n}\n";
-static bool has_functions(void) {
-#define CUDA(name, ...)
-#define CUDA_LOOPS(name, ...) &&jaxcc_rt_cuda.name
-    return true
-#include "cuda_driver.def"
-        ;
-#undef CUDA
-}
 static bool load(Device *d) {
     int version = 0;
-    if (!has_functions() || CU(d, cuDriverGetVersion, &version) || version < LOOPS_SINCE) return false;
+    bool has = jaxcc_rt_cuda_has(JAXCC_RT_CUDA_OF_GRAPHS) && jaxcc_rt_cuda_has(JAXCC_RT_CUDA_OF_LOOPS);
+    if (!has || CU(d, cuDriverGetVersion, &version) || version < LOOPS_SINCE) return false;
     return !CU(d, cuModuleLoadDataEx, &d->conditions, code, 0, NULL, NULL) &&
            !CU(d, cuModuleGetFunction, &d->set_condition, d->conditions, "set_condition");
 }

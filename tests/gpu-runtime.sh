@@ -194,6 +194,13 @@ missing() {
         refused 6 "driver is too old: libcuda.so.1 has no cuGetErrorName" LD_LIBRARY_PATH="$work/old"
 }
 succeeds missing
+# One without a function that only graphs need, or only loops in them: there it has another name.
+without_graphs() {
+    mkdir -p "$work/$1" && sed "s/$1/$(echo "$1" | tr a-z b-za)/g" "$gpu/libcuda.so.1" >"$work/$1/libcuda.so.1" && libraries=$work/$1 || return 1
+    scenario results && scenario graph_many MANY=4 && [ "$(value graphs)" = "$2" ] && scenario graph_many LOOPS=1 MANY=4 && [ "$(value graphs)" = 0 ]
+}
+for f in cuStreamBeginCapture_v2 cuGraphInstantiateWithFlags cuGraphExecDestroy; do try "a driver without $f" without_graphs $f 0; done
+try "a driver without conditions" without_graphs cuGraphConditionalHandleCreate 3
 # A library that is linked as the compiler does it: what it needs and exports, and that nothing is left when it is unloaded.
 unloads() {
     case $mode in asan) flags=-fsanitize=address,undefined ;; *) flags= ;; esac
