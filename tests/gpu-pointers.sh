@@ -58,6 +58,14 @@ graphs() {
 for lazy in 0 1 2; do
     try "graphs, lazy $lazy" graphs $lazy 3 graph
 done
+# The words that kernels are given are compared: a scalar of fewer bytes is behind a store of 0 to the whole word.
+words() {
+    jaxcc -w --target=nvptx64 --emit=mlir "tests/cases/$1.jaxpr" -o "$work/words.mlir" && awk '
+        $1 == "llvm.store" && $(NF - 1) ~ /^(i8|i16|i32|f16|bf16|f32),$/ { n++; if (whole != $3) exit 1 }
+        { whole = $1 == "llvm.store" && $(NF - 1) == "i64," ? $3 : "" }
+        END { if (!n) exit 1 }' "$work/words.mlir"
+}
+for case in choice-loops collective-diverge attention_cached; do try "words of parameters, $case" words $case; done
 # The same by a loop that ends when the device says so: a graph of the first call, a node of the others'. An older driver has none.
 cat >"$work/graph/axpy.jaxpr" <<'X2'
 { lambda ; a:f32[] x:f32[1000] y:f32[1000]. let

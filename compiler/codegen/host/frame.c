@@ -302,13 +302,22 @@ V frame_bytes(Frame *f, Dim d) {
     return em_select(e, wrapped, em_i64(e, INT64_MAX), n);
 }
 
+/* Bytes of the capture's word that are used. */
+static uint32_t capture_bytes(const Frame *f, const Capture *c) {
+    if (c->kind == CAPTURE_ROW) return 0;
+    return c->kind == CAPTURE_SCALAR ? dtype_bytes(val_array(f->plan->cx, c->number)->dtype) : 8;
+}
+/* The runtime compares what launches on a device are given: there the rest of a word is 0. */
 void frame_pass(Frame *inside, V context) {
     Emit *e = inside->e;
     Frame *f = inside->parent;
     for (uint32_t i = 0; i < inside->captures.n; i++) {
         const Capture *c = &inside->captures.at[i];
-        if (c->kind == CAPTURE_ROW) continue;
+        bool whole = !f->plan->target->device || capture_bytes(f, c) >= 8;
+        if (c->kind == CAPTURE_ROW && whole) continue;
         V slot = em_gep(e, context, em_i64(e, i), e->i64);
+        if (!whole) em_store(e, em_i64(e, 0), slot, 8);
+        if (c->kind == CAPTURE_ROW) continue;
         if (c->kind == CAPTURE_BUF)
             em_store(e, frame_buffer(f, f->plan->bufs.at[c->number]), slot, 8);
         else if (c->kind == CAPTURE_SYMBOL)
