@@ -107,10 +107,7 @@ static int32_t begin(Call *c) {
     if (!status && !on_device(c)) status = jaxcc_rt_cuda_take_lane(c);
     if (status) return status;
     c->stream = on_device(c) ? thread_stream : c->lane->stream;
-    if (on_device(c)) {
-        jaxcc_rt_cuda_among_others();
-        status = not_captured(c);
-    }
+    if (on_device(c)) status = not_captured(c);
     if (status) return status;
     c->started = true;
     *workspace(c) = NULL;

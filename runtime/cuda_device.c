@@ -17,27 +17,17 @@ static struct {
 } devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- failures */
-static _Thread_local struct {
-    const jaxcc_rt_cuda_kernel *last;
-    int64_t n; /* since the thread last waited */
-    bool among_others;
-} launches;
-void jaxcc_rt_cuda_launched(const jaxcc_rt_cuda_kernel *k) {
-    launches.last = k;
-    launches.n++;
-}
-void jaxcc_rt_cuda_waited(void) { launches.n = 0; }
-void jaxcc_rt_cuda_among_others(void) { launches.among_others = true; }
+static _Thread_local const jaxcc_rt_cuda_kernel *last; /* that this thread has launched since it last waited, or NULL */
+void jaxcc_rt_cuda_launched(const jaxcc_rt_cuda_kernel *k) { last = k; }
+void jaxcc_rt_cuda_waited(void) { last = NULL; }
 
-/* The device is lost. A fault is reported by whatever is called next, so the kernel is known if there was but one. */
+/* The device is lost. A fault is reported by whatever is called next, on any thread: the last kernel says where the work
+   had come to, not that it is to blame. */
 static void lose(Device *d, CUresult r, const char *says) {
-    char where[160] = "";
-    if (launches.n)
-        snprintf(where, sizeof where, " in kernel '%s'%s%s%s%s", launches.last->name, launches.last->what ? " (" : "",
-                 launches.last->what ? launches.last->what : "", launches.last->what ? ")" : "",
-                 launches.among_others ? " or another one"
-                 : launches.n > 1      ? " or one before it"
-                                       : "");
+    char where[176] = "";
+    if (last)
+        snprintf(where, sizeof where, " in kernel '%.50s'%s%.60s%s or in one before or beside it", last->name,
+                 last->what ? " (" : "", last->what ? last->what : "", last->what ? ")" : "");
     pthread_mutex_lock(&d->lock);
     if (!d->failed)
         snprintf(d->why, sizeof d->why, "GPU %d failed%s: %s%s%s", d->ordinal, where, says ? says : "",

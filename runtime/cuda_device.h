@@ -107,7 +107,6 @@ int32_t jaxcc_rt_cuda_failed(Device *, CUresult r, const char *function);
 /* For messages: a launch by this thread; it has waited for the launches. */
 void jaxcc_rt_cuda_launched(const jaxcc_rt_cuda_kernel *);
 void jaxcc_rt_cuda_waited(void);
-void jaxcc_rt_cuda_among_others(void); /* other threads launch kernels at the same time */
 
 /* ---- memory (cuda_memory.c) */
 /* At least so many bytes for work on the stream. hint: as in jaxcc_rt_cuda_program. */

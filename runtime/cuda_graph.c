@@ -89,7 +89,7 @@ int32_t jaxcc_rt_cuda_graph_launch(Device *d, Graph *g, CUstream stream) {
     Block *b = g->workspace;
     int32_t status = b && b->pending ? CU(d, cuStreamWaitEvent, stream, b->done, 0) : 0;
     if (status) return status;
-    for (int i = 0; i < 2 && g->last; i++) jaxcc_rt_cuda_launched(g->last); /* it is not the only one */
+    if (g->last) jaxcc_rt_cuda_launched(g->last);
     status = CU(d, cuGraphLaunch, g->run, stream);
     if (!status && b) jaxcc_rt_cuda_block_used(b, stream, false);
     return status;

@@ -128,7 +128,6 @@ static int32_t run(jaxcc_rt_comm *comm) {
     const Members *m = members_of(comm);
     Call *c = member(comm);
     int64_t gpu = (whole(m->around)->device->ordinal + comm->device) % m->gpus;
-    jaxcc_rt_cuda_among_others();
     int32_t status = jaxcc_rt_cuda_device(gpu, &c->device);
     if (!status) status = jaxcc_rt_cuda_enter(c->device);
     if (status) return status;

@@ -86,6 +86,7 @@ for lazy in 0 1 2; do
     try "graphs, memory, lazy $lazy" scenario graph_memory JAXCC_GPU_MEMORY=1000000 JAXCC_GPU_LAZY=$lazy
     try "fault, lazy $lazy" scenario sticky FAULT=1 JAXCC_GPU_LAZY=$lazy
     try "fault of a call that does not wait, lazy $lazy" scenario sticky_device JAXCC_GPU_LAZY=$lazy
+    try "fault of another call, lazy $lazy" scenario innocent JAXCC_GPU_LAZY=$lazy
     try "captured stream, lazy $lazy" scenario captured JAXCC_GPU_LAZY=$lazy
     for n in 1 2 5; do
         try "several devices on $n, lazy $lazy" scenario spmd JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy JAXCC_GPU_RACES=3

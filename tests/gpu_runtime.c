@@ -105,22 +105,49 @@ static int sticky(void) {
     fault = false;
     return expect("after a fault", host_call(N, &good), JAXCC_INTERNAL, said);
 }
+static void wait_for(int gpu) {
+    CUcontext context;
+    DRIVER.cuDevicePrimaryCtxRetain(&context, gpu);
+    DRIVER.cuCtxPushCurrent_v2(context);
+    DRIVER.cuCtxSynchronize();
+    DRIVER.cuCtxPopCurrent_v2(NULL);
+    DRIVER.cuDevicePrimaryCtxRelease_v2(gpu);
+}
 /* With device pointers a fault shows after the call. */
 static void only_fault(void *args, jaxcc_rt_heap *h) { jaxcc_rt_cuda_launch(h, FAULT, NULL, 1, 1, 1, 1, 0); }
 static int sticky_device(void) {
     static const jaxcc_rt_cuda_program p = {&library, only_fault, "", "", 0, 0, 0, JAXCC_RT_CUDA_DEVICE_POINTERS};
     bool good;
     void *words[1];
-    CUcontext context;
     if (expect("a good call", device_call(N, &good), 0, NULL) || !good) return 1;
     if (expect("a call that does not wait", jaxcc_rt_cuda_run(&p, words, (int64_t[]){0}), 0, NULL)) return 1;
-    DRIVER.cuDevicePrimaryCtxRetain(&context, 0);
-    DRIVER.cuCtxPushCurrent_v2(context);
-    DRIVER.cuCtxSynchronize();
-    DRIVER.cuCtxPopCurrent_v2(NULL);
-    DRIVER.cuDevicePrimaryCtxRelease_v2(0);
+    wait_for(0);
     return expect("the call after it", host_call(N, &good), JAXCC_INTERNAL,
-                  "GPU 0 failed in kernel 'fault' (t.jaxpr:2:5 scatter)");
+                  "GPU 0 failed in kernel 'fault' (t.jaxpr:2:5 scatter) or in one before or beside it: an address");
+}
+/* A kernel of another thread fails, and this one has launched but one that does not: it is not said to be the one. */
+static void *faulty_caller(void *nothing) {
+    static const jaxcc_rt_cuda_program p = {&library, only_fault, "", "", 0, 0, 0, JAXCC_RT_CUDA_DEVICE_POINTERS};
+    void *words[1];
+    (void)nothing;
+    jaxcc_rt_cuda_run(&p, words, (int64_t[]){0});
+    wait_for(0);
+    return NULL;
+}
+static void only_axpy(void *args, jaxcc_rt_heap *h) {
+    void **w = args; /* a, x, out, workspace */
+    pthread_t other;
+    axpy(h, w[1], w[1], w[2], N, w[0]);
+    pthread_create(&other, NULL, faulty_caller, NULL);
+    pthread_join(other, NULL);
+}
+static int innocent(void) {
+    static const jaxcc_rt_cuda_program p = {&library, only_axpy, "a x out", "", 0, 2, 1, 0};
+    static float x[N], out[N];
+    void *words[] = {&half, x, out, NULL};
+    int32_t status = jaxcc_rt_cuda_run(&p, words, (int64_t[]){4, sizeof x, sizeof out, 0});
+    return expect("a call beside a fault", status, JAXCC_INTERNAL,
+                  "GPU 0 failed in kernel 'axpy' (t.jaxpr:1:20 mul) or in one before or beside it: an address");
 }
 /* A call on a stream that is being captured is refused, and the capture goes on. */
 static void no_work(void *args, jaxcc_rt_heap *h) { (void)args, (void)h; }
@@ -251,14 +278,10 @@ static int nccl_aborted(void) {
 static bool known;
 static void lose_a_gpu(jaxcc_rt_heap *h) {
     enum { MS = 1000, MOST = 5000 };
-    CUcontext context;
     Device *d;
     (void)h;
     usleep(50 * MS); /* the others come to the next meeting */
-    if (!DRIVER.cuDevicePrimaryCtxRetain(&context, DEVICES - 1) && !DRIVER.cuCtxPushCurrent_v2(context)) {
-        DRIVER.cuCtxSynchronize();
-        DRIVER.cuCtxPopCurrent_v2(NULL);
-    }
+    wait_for(DEVICES - 1);
     for (int i = 0; i < MOST && !known; i++, usleep(MS)) known = jaxcc_rt_cuda_device(DEVICES - 1, &d);
 }
 static int lost_while_waiting(void) {
@@ -266,7 +289,6 @@ static int lost_while_waiting(void) {
     fault = fault_later = true;
     in_device_0 = lose_a_gpu;
     int failed = expect("the call", spmd_host_call(N, &good), JAXCC_INTERNAL, "GPU 3 failed");
-    DRIVER.cuDevicePrimaryCtxRelease_v2(DEVICES - 1);
     if (!known) printf("nobody knows that the GPU has failed\n");
     return failed || !known;
 }
@@ -666,6 +688,7 @@ static const struct {
                  {"meshes", meshes},
                  {"sticky", sticky},
                  {"sticky_device", sticky_device},
+                 {"innocent", innocent},
                  {"captured", captured},
                  {"refused", refused},
                  {"images", images},
