@@ -59,7 +59,7 @@ static void device_close(Device *d) {
         jaxcc_rt_cuda_release_blocks(d);
         jaxcc_rt_cuda_release_lanes(d);
         jaxcc_rt_cuda_unload(d);
-        jaxcc_rt_cuda.cuCtxPopCurrent_v2(NULL);
+        jaxcc_rt_cuda_back();
     }
     jaxcc_rt_cuda.cuDevicePrimaryCtxRelease_v2(d->number);
     pthread_mutex_destroy(&d->lock);
@@ -173,9 +173,11 @@ int32_t jaxcc_rt_cuda_enter(Device *d) {
 }
 void jaxcc_rt_cuda_leave(void) {
     devices.calls--;
-    jaxcc_rt_cuda.cuCtxPopCurrent_v2(NULL);
+    jaxcc_rt_cuda_back();
 }
 int32_t jaxcc_rt_cuda_visit(Device *d) { return CU(d, cuCtxPushCurrent_v2, d->context); }
-void jaxcc_rt_cuda_back(CUcontext own) {
-    if (jaxcc_rt_cuda.cuCtxPopCurrent_v2(NULL)) jaxcc_rt_cuda.cuCtxPushCurrent_v2(own);
+/* The driver may answer with an error of earlier work. It says which context it was if it has popped it. */
+void jaxcc_rt_cuda_back(void) {
+    CUcontext popped = NULL;
+    if (jaxcc_rt_cuda.cuCtxPopCurrent_v2(&popped) && !popped) jaxcc_rt_cuda.cuCtxPopCurrent_v2(NULL);
 }

@@ -94,9 +94,9 @@ void jaxcc_rt_cuda_reach(Device *, const Device *other);
 /* While one is in progress on any thread, the end of the process leaves everything as it is. */
 int32_t jaxcc_rt_cuda_enter(Device *);
 void jaxcc_rt_cuda_leave(void);
-/* From a device that stays the thread's own, whose context is `own`, to another one, and back. */
+/* From a device that stays the thread's own to another one, and back. */
 int32_t jaxcc_rt_cuda_visit(Device *);
-void jaxcc_rt_cuda_back(CUcontext own);
+void jaxcc_rt_cuda_back(void);
 bool jaxcc_rt_cuda_idle(void); /* none is, and the driver works */
 /* Is called at the end of the process, or when the library is unloaded, before the devices end. */
 bool jaxcc_rt_cuda_at_end(void (*)(void *));

@@ -77,7 +77,7 @@ static int32_t check(int result, const char *function) {
 static void end_comms(const Clique *q, int (*end)(ncclComm_t)) {
     bool apart = !jaxcc_rt_cuda.cuCtxPushCurrent_v2(q->by->context);
     for (int64_t i = 0; i < q->n; i++) end(q->comms[i]);
-    if (apart) jaxcc_rt_cuda.cuCtxPopCurrent_v2(NULL);
+    if (apart) jaxcc_rt_cuda_back();
 }
 static void clique_destroy(Clique *q) {
     if (!q->aborted) end_comms(q, nccl.ncclCommDestroy);
@@ -218,14 +218,14 @@ static int32_t record(Device *d, CUstream stream) {
     int32_t status = *last ? 0 : CU(d, cuEventCreate, last, CU_EVENT_DISABLE_TIMING);
     return status ? status : CU(d, cuEventRecord, *last, stream);
 }
-static int32_t for_all(const Device *own, const jaxcc_rt_exchange *x, int32_t (*what)(Device *, CUstream)) {
+static int32_t for_all(const jaxcc_rt_exchange *x, int32_t (*what)(Device *, CUstream)) {
     int32_t status = 0;
     for (int64_t i = 0; i < x->n && !status; i++) {
         const Call *c = call_at(x, i);
         status = jaxcc_rt_cuda_visit(c->device);
         if (status) break;
         status = what(c->device, c->stream);
-        jaxcc_rt_cuda_back(own->context);
+        jaxcc_rt_cuda_back();
     }
     return status;
 }
@@ -233,13 +233,13 @@ static int32_t enqueue_apart(Device *own, const Clique *q, const jaxcc_rt_exchan
     int32_t status = jaxcc_rt_cuda_visit(own);
     if (status) return status;
     status = enqueue(q, x);
-    jaxcc_rt_cuda_back(own->context);
+    jaxcc_rt_cuda_back();
     return status;
 }
 static Clique *clique_apart(Call *own, int64_t n, const int *gpus) {
     if (jaxcc_rt_cuda_visit(own->device)) return NULL;
     Clique *q = clique_of(own->device, own->whole, n, gpus);
-    jaxcc_rt_cuda_back(own->device->context);
+    jaxcc_rt_cuda_back();
     return q;
 }
 static int32_t exchange_by(Device *own, Clique *q, const jaxcc_rt_exchange *x) {
@@ -250,9 +250,9 @@ static int32_t exchange_by(Device *own, Clique *q, const jaxcc_rt_exchange *x) {
         use(q, call_at(x, i));
     }
     if (status) return status;
-    status = for_all(own, x, begin_after);
+    status = for_all(x, begin_after);
     if (!status) status = enqueue_apart(own, q, x);
-    if (!status) status = for_all(own, x, record);
+    if (!status) status = for_all(x, record);
     if (status) clique_abort(q);
     return status;
 }

@@ -149,7 +149,7 @@ static void give_back_one(Call *c, CUcontext around) {
     if (!c->lane) return;
     bool other = c->device->context != around && !jaxcc_rt_cuda.cuCtxPushCurrent_v2(c->device->context);
     jaxcc_rt_cuda_give_back(c, c->good, c->good);
-    if (other) jaxcc_rt_cuda_back(around);
+    if (other) jaxcc_rt_cuda_back();
 }
 static void give_back(Members *m) {
     CUcontext around = m->around->device->context;

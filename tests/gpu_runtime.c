@@ -63,12 +63,22 @@ static int threads_of(void *(*of)(void *failed)) {
 }
 static int threads(void) { return threads_of(caller); }
 static int threads_spmd(void) { return threads_of(spmd_caller); }
+/* A call leaves the contexts of the thread as they were: none. */
+static bool context_left(void) {
+    CUresult (*get)(CUcontext *);
+    CUcontext context = NULL;
+    void *f = dlsym(driver, "cuCtxGetCurrent");
+    memcpy(&get, &f, sizeof f);
+    return !get(&context) && context;
+}
 /* One function fails once: one call of four says so or does without, the others are right, as is the last. */
 static int once(int32_t (*of)(int64_t, bool *)) {
     int failures = 0;
     bool good;
     for (int i = 0; i < 4; i++) {
+        bool before = context_left();
         int32_t status = of(N, &good);
+        if (context_left() != before) return printf("call %d leaves another context\n", i), 1;
         if (!status && !good) return printf("call %d is wrong\n", i), 1;
         if (!status) continue;
         printf("call %d: %d %s\n", i, status, jaxcc_rt_error());
