@@ -64,18 +64,29 @@ static void need(CUresult r, const char *what) {
     if (r) printf("%s: error %d\n", what, r), exit(9);
 }
 /* The caller's own use of the GPU: a stream that does not block, memory, results after a wait. */
-static int32_t device_call(int64_t n, bool *is_right) {
+static void begin_stream(CUstream *stream, CUdeviceptr *memory, size_t bytes) {
     CUcontext context;
+    need(DRIVER.cuDevicePrimaryCtxRetain(&context, 0), "retain");
+    need(DRIVER.cuCtxPushCurrent_v2(context), "push");
+    need(DRIVER.cuStreamCreate(stream, 1), "stream");
+    need(DRIVER.cuMemAlloc_v2(memory, bytes), "memory");
+}
+static void end_stream(CUstream stream, CUdeviceptr memory) {
+    jaxcc_rt_cuda_set_stream(NULL);
+    DRIVER.cuStreamSynchronize(stream);
+    DRIVER.cuStreamDestroy_v2(stream);
+    DRIVER.cuMemFree_v2(memory);
+    DRIVER.cuCtxPopCurrent_v2(NULL);
+    DRIVER.cuDevicePrimaryCtxRelease_v2(0);
+}
+static int32_t device_call(int64_t n, bool *is_right) {
     CUstream stream;
     CUdeviceptr memory;
     Arrays s = arrays_new(n), d = s;
     size_t b = 4 * (size_t)n, step = (b + 255) / 256 * 256;
     int32_t late[3] = {0}, status = jaxcc_rt_cuda_open();
     if (status) return free(s.x), status;
-    need(DRIVER.cuDevicePrimaryCtxRetain(&context, 0), "retain");
-    need(DRIVER.cuCtxPushCurrent_v2(context), "push");
-    need(DRIVER.cuStreamCreate(&stream, 1), "stream");
-    need(DRIVER.cuMemAlloc_v2(&memory, 4 * step + 256), "memory");
+    begin_stream(&stream, &memory, 4 * step + 256);
     d.x = (float *)memory, d.y = (float *)(memory + step), d.out = (float *)(memory + 2 * step);
     d.negative = (float *)(memory + 3 * step);
     CUdeviceptr a = memory + 4 * step;
@@ -98,12 +109,7 @@ static int32_t device_call(int64_t n, bool *is_right) {
         *is_right = peeked == s.a && right(&s, s.out, s.negative, late);
         d.late.release(&d.late);
     }
-    jaxcc_rt_cuda_set_stream(NULL);
-    DRIVER.cuStreamSynchronize(stream);
-    DRIVER.cuStreamDestroy_v2(stream);
-    DRIVER.cuMemFree_v2(memory);
-    DRIVER.cuCtxPopCurrent_v2(NULL);
-    DRIVER.cuDevicePrimaryCtxRelease_v2(0);
+    end_stream(stream, memory);
     free(s.x);
     return status;
 }
@@ -184,16 +190,12 @@ static int32_t spmd_host_call(int64_t n, bool *is_right) {
     return status;
 }
 static int32_t spmd_device_call(int64_t n, bool *is_right) {
-    CUcontext context;
     CUstream stream;
     CUdeviceptr memory, a, out;
     int32_t status = jaxcc_rt_cuda_open();
     if (status) return status;
     fill_x();
-    need(DRIVER.cuDevicePrimaryCtxRetain(&context, 0), "retain");
-    need(DRIVER.cuCtxPushCurrent_v2(context), "push");
-    need(DRIVER.cuStreamCreate(&stream, 1), "stream");
-    need(DRIVER.cuMemAlloc_v2(&memory, 4 * N + 16 + sizeof results_of), "memory");
+    begin_stream(&stream, &memory, 4 * N + 16 + sizeof results_of);
     a = memory + 4 * N, out = a + 16;
     need(DRIVER.cuMemcpyHtoDAsync_v2(memory, x_of_all, 4 * N, stream), "copy");
     need(DRIVER.cuMemcpyHtoDAsync_v2(a, &half, 4, stream), "copy");
@@ -202,13 +204,8 @@ static int32_t spmd_device_call(int64_t n, bool *is_right) {
     status = jaxcc_rt_cuda_run(&spmd_device, (void *[]){(void *)memory, (void *)a, (void *)out, NULL}, spmd_bytes);
     can_fail(false);
     if (!status) need(DRIVER.cuMemcpyDtoHAsync_v2(results_of, out, sizeof results_of, stream), "copy");
-    jaxcc_rt_cuda_set_stream(NULL);
-    DRIVER.cuStreamSynchronize(stream);
+    end_stream(stream, memory);
     *is_right = !status && gathered(results_of);
-    DRIVER.cuStreamDestroy_v2(stream);
-    DRIVER.cuMemFree_v2(memory);
-    DRIVER.cuCtxPopCurrent_v2(NULL);
-    DRIVER.cuDevicePrimaryCtxRelease_v2(0);
     return status;
 }
 
