@@ -296,3 +296,10 @@ Jaxprs jaxprs_within(Arena *arena, const Jaxpr *j) {
     find_within(&w, j);
     return (Jaxprs){w.found.at, w.found.n};
 }
+bool jaxpr_uses(Arena *a, const Jaxpr *j, Prim prim) {
+    Jaxprs all = jaxprs_within(a, j);
+    each(Jaxpr *, k, all)
+        each(const Eqn, e, (*k)->eqns)
+            if (e->prim == prim) return true;
+    return false;
+}

@@ -283,6 +283,8 @@ Jaxprs value_jaxprs(Arena *, const Value *);
 Jaxprs eqn_jaxprs(Arena *, const Eqn *);
 /* The program and all that its equations hold, at any depth, each once: a program comes after those within it. */
 Jaxprs jaxprs_within(Arena *, const Jaxpr *);
+/* Is there such an equation in any of them? */
+bool jaxpr_uses(Arena *, const Jaxpr *, Prim);
 extern const ParamKind param_kind[NPARAMS];
 extern const char *const param_name[NPARAMS];
 /* A kind of value in words; is this value of the kind? An example of a parameter's value: "(0, 1)". */

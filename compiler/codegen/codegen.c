@@ -45,12 +45,8 @@ bool codegen_words(Ctx *cx) {
 }
 /* What the programs use of the machine beyond its level. */
 static bool uses_words(Ctx *cx, Programs programs) {
-    for (uint32_t i = 0; i < programs.n; i++) {
-        Jaxprs all = jaxprs_within(cx->arena, programs.at[i].j);
-        each(Jaxpr *, k, all)
-            each(const Eqn, e, (*k)->eqns)
-                if (e->prim == P_dot_words) return true;
-    }
+    for (uint32_t i = 0; i < programs.n; i++)
+        if (jaxpr_uses(cx->arena, programs.at[i].j, P_dot_words)) return true;
     return false;
 }
 

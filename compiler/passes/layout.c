@@ -200,12 +200,9 @@ typedef struct {
 static Val turned(Turn *t, Val v);
 /* Is it much smaller than the domain? With unknown extents: has it fewer axes? */
 static bool is_part(const Turn *t, Val v) {
-    const ArrayType *x = val_array(t->b->cx, v);
     Dim n = type_size(t->b->cx->types, val_type(t->b->cx, v));
-    uint32_t axes = 0;
     if (dim_is_const(n) && dim_is_const(t->size)) return n <= t->size / COPIED_PART;
-    for (uint32_t i = 0; i < x->rank; i++) axes += x->dims[i] != 1;
-    return axes < t->domain->rank;
+    return long_axes(val_array(t->b->cx, v)) < t->domain->rank;
 }
 /* The array with its axis `axis` at `place`, or a copy of it, if it is small. */
 static Val moved(Turn *t, Val x, uint32_t axis, uint32_t place) {
@@ -283,7 +280,7 @@ static Val turned_reduction(const Defs *d, Builder *b, const Eqn *e) {
     Val v = turned_all(&t, e->in.at[0]);
     return v ? b_reduce(b, e->prim, v, 1, (int64_t[]){0}) : 0;
 }
-/* The place of the innermost axis, which is short, and the others follow in their order; 0: it is another permutation. */
+/* Does only the innermost axis, which is short, change its place? */
 static bool moves_innermost(const ArrayType *x, Ints permutation, uint32_t *place) {
     uint32_t last = x->rank - 1, n = 0;
     if (x->rank < 2 || !dim_is_const(x->dims[last]) || x->dims[last] > MOST_PLANES) return false;

@@ -14,13 +14,9 @@
 enum { MOST_EXPONENT_F32 = 120, MOST_EXPONENT_F64 = 1000 };
 
 static bool is_smaller(Ctx *cx, Val v, Val than) {
-    const ArrayType *x = val_array(cx, v), *y = val_array(cx, than);
     Dim n = type_size(cx->types, val_type(cx, v)), m = type_size(cx->types, val_type(cx, than));
-    uint32_t axes = 0;
     if (dim_is_const(n) && dim_is_const(m)) return n < m;
-    for (uint32_t a = 0; a < y->rank; a++) axes += y->dims[a] != 1;
-    for (uint32_t a = 0; a < x->rank; a++) axes -= x->dims[a] != 1;
-    return axes > 0;
+    return long_axes(val_array(cx, v)) < long_axes(val_array(cx, than));
 }
 static Val reciprocal(Builder *b, Val v) { return b_div(b, b_full_like(b, v, 1), v); }
 /* The reciprocals of a divisor's elements; 0: they are as many as the quotients. */
@@ -52,13 +48,6 @@ static Val rewrite(const Defs *d, Builder *b, const Eqn *e) {
     Val r = is_smaller(d->cx, e->in.at[0], quotient) ? 0 : number(b, type, scalar_float(s));
     return r ? b_mul(b, e->in.at[0], r) : 0;
 }
-static bool has_division(Ctx *cx, const Jaxpr *j) {
-    Jaxprs all = jaxprs_within(cx->arena, j);
-    each(Jaxpr *, k, all)
-        each(const Eqn, e, (*k)->eqns)
-            if (e->prim == P_div) return true;
-    return false;
-}
 Jaxpr *pass_reciprocals(Ctx *cx, const Jaxpr *j) {
-    return has_division(cx, j) ? fold_with(cx, j, rewrite) : jaxpr_with(cx, j, j->eqns, j->out);
+    return jaxpr_uses(cx->arena, j, P_div) ? fold_with(cx, j, rewrite) : jaxpr_with(cx, j, j->eqns, j->out);
 }

@@ -24,6 +24,12 @@ bool is_splat(const Defs *d, Val v, Scalar *s) {
     return scalar_of(d->cx, e && e->in.n == 1 ? e->in.at[0] : v, s);
 }
 
+uint32_t long_axes(const ArrayType *t) {
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < t->rank; a++) n += t->dims[a] != 1;
+    return n;
+}
+
 /* Is every element of `v` equal to `x`, including the sign of zero? */
 static bool is_number(const Defs *d, Val v, double x) {
     Scalar s;

@@ -18,6 +18,8 @@ const Eqn *def_of(const Defs *, Val);
 const Eqn *def_by(const Defs *, Val, Prim p);
 /* The literal whose value every element of `v` has; false if there is none. */
 bool is_splat(const Defs *, Val, Scalar *);
+/* Axes whose extent is not known to be 1. */
+uint32_t long_axes(const ArrayType *);
 
 /* A value equal to the only result of `e`, or 0. May change *e, which is a copy, into a simpler equation with the same
    result. */

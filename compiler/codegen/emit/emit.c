@@ -139,6 +139,12 @@ V em_insert(Emit *e, V scalar, V vector, uint32_t lane) {
     V o[3] = {vector, scalar, em_i64(e, lane)};
     return em_1(e, "llvm.insertelement", mlirValueGetType(vector), 3, o, 0, NULL);
 }
+V em_part(Emit *e, V v, uint32_t from, uint32_t n) {
+    int64_t lanes[MAX_LANES];
+    uint32_t w = em_width(v);
+    for (uint32_t l = 0; l < n; l++) lanes[l] = from + l < w ? from + l : 0;
+    return em_shuffle(e, v, v, n, lanes);
+}
 V em_joined(Emit *e, V a, V b) {
     int64_t lanes[MAX_LANES];
     uint32_t n = em_width(a) + em_width(b);

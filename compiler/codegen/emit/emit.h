@@ -108,6 +108,8 @@ uint32_t em_width(V x); /* lanes; 1 for scalars */
 V em_broadcast(Emit *, V scalar, uint32_t w);
 /* The lanes with these numbers, those of b counted after those of a. */
 V em_shuffle(Emit *, V a, V b, uint32_t n, const int64_t *lanes);
+/* Lanes [from, from + n) of a vector; the first of all in the place of those that it has not. */
+V em_part(Emit *, V vector, uint32_t from, uint32_t n);
 /* The lanes of a, then those of b. */
 V em_joined(Emit *, V a, V b);
 V em_extract(Emit *, V vector, uint32_t lane);

@@ -92,13 +92,8 @@ static V load(const Tile *t, Dtype d, V p, V offset, uint32_t w) {
 
 /* ---- words */
 enum { WORDS = 16 }; /* of a vector */
-/* Lanes [from, from + n) of v, of which the first is repeated after the last. */
 static V lanes_of(Emit *e, V v, uint32_t from, uint32_t n) {
-    int64_t lanes[MAX_LANES];
-    uint32_t w = em_width(v);
-    if (w == 1) return em_broadcast(e, v, n);
-    for (uint32_t l = 0; l < n; l++) lanes[l] = from + l < w ? from + l : 0;
-    return em_shuffle(e, v, v, n, lanes);
+    return em_width(v) == 1 ? em_broadcast(e, v, n) : em_part(e, v, from, n);
 }
 /* The products of the bytes of each word, added to `sum`: of one vector. */
 static V dot_vector(Emit *e, V unsigned_bytes, V signed_bytes, V sum) {

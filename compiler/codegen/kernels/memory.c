@@ -153,11 +153,6 @@ static bool square_rows(Kernel *k, Ix address, Dim coef) {
         if (dim_mod(k->x.plan->cx->types, x->at[i].coef, coef) != 0) return false;
     return dim_is_const(x->c) && x->c >= 0 && x->c < coef;
 }
-static V part(Emit *e, V v, uint32_t from, uint32_t n) {
-    int64_t lanes[MAX_LANES];
-    for (uint32_t i = 0; i < n; i++) lanes[i] = from + i;
-    return em_shuffle(e, v, v, n, lanes);
-}
 static V joined_all(Emit *e, const V *v, uint32_t n) {
     return n == 1 ? v[0] : em_joined(e, joined_all(e, v, n / 2), joined_all(e, v + n / 2, n / 2));
 }
@@ -290,7 +285,7 @@ static void store_beside(Kernel *k, Buf *b, Dtype d, Ix first, const Reg *r, uin
     }
     for (uint32_t g = 0; g < k->w / n; g++) {
         V rows[MAX_TILE];
-        for (uint32_t i = 0; i < n; i++) rows[i] = part(e, v[i], g * n, n);
+        for (uint32_t i = 0; i < n; i++) rows[i] = em_part(e, v[i], g * n, n);
         transpose(e, rows, n);
         for (uint32_t i = 0; i < n; i++) {
             V row = em_gep(e, base, em_bin(e, "llvm.add", at, em_i64(e, (g * n + i) * n)), t);
