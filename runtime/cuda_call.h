@@ -36,7 +36,11 @@ typedef struct {
     int failed;  /* one after the other */
     int without; /* calls that do not try before the next one does */
 } Tries;
-static inline bool try_now(Tries *t) { return !t->without || !t->without--; }
+static inline bool try_now(Tries *t) {
+    if (!t->without) return true;
+    t->without--;
+    return false;
+}
 /* The next call tries; if it fails too, twice as many as before do without. */
 static inline void tried(Tries *t, bool good) {
     enum { MOST_DOUBLED = 10 };

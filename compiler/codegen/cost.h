@@ -82,6 +82,7 @@ enum {
 enum {
     VECTORS = 4,         /* vectors in one iteration */
     LONG_COST = 60,      /* a longer body has half as many vectors: fewer live registers */
+    MANY_STORES = 12,    /* and so has one that stores so many values, which are live together */
     COLUMN_VECTORS = 16, /* in one iteration of a sum of columns … */
     COLUMN_COST = 8,     /* … whose body is no longer than this: 4096 × 512 f32 in 388 us instead of 576 */
     LOOP_VALUES = 8,     /* values of a member's loop that four vectors hold in registers */

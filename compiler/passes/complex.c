@@ -170,9 +170,40 @@ static Pair pair_get(Split *s, Val v) {
 }
 /* The parts of a value in memory. */
 static Pair loaded(Split *s, Val v) { return (Pair){b_real(&s->b, v), b_imag(&s->b, v)}; }
+/* The equation that computes `v`, if it is one of those written so far in this program. */
+static const Eqn *made_by(Split *s, Val v) {
+    for (uint32_t i = s->b.eqns.n; i-- > 0;)
+        if (s->b.eqns.at[i].out.n == 1 && s->b.eqns.at[i].out.at[0] == v) return &s->b.eqns.at[i];
+    return NULL;
+}
+/* Complex numbers from their parts. Where the parts are concatenations, so are these, of complex numbers: whoever
+   computes what is concatenated then stores it as complex numbers, without a copy. */
+static Val complex_of(Split *s, Pair p) {
+    Builder *b = &s->b;
+    const Eqn *re = made_by(s, p.re), *im = made_by(s, p.im);
+    const ArrayType *t = b_type(b, p.re);
+    if (re && im && re->prim == P_reshape && im->prim == P_reshape) {
+        Pair before = {re->in.at[0], im->in.at[0]};
+        if (val_type(b->cx, before.re) == val_type(b->cx, before.im))
+            return b_reshape(b, complex_of(s, before), t->rank, t->dims);
+    }
+    bool stack = re && re->prim == P_stack;
+    ParamKey key = stack ? K_axis : K_dimension;
+    if (!re || !im || re->prim != im->prim || (!stack && re->prim != P_concatenate) || re->in.n != im->in.n ||
+        param_number(re, key) != param_number(im, key))
+        return b_complex(b, p.re, p.im);
+    Val *in = arena_new(b->cx->arena, Val, re->in.n);
+    for (uint32_t i = 0; i < re->in.n; i++) {
+        if (val_type(b->cx, re->in.at[i]) != val_type(b->cx, im->in.at[i])) return b_complex(b, p.re, p.im);
+        in[i] = b_complex(b, re->in.at[i], im->in.at[i]);
+    }
+    Param axis = p_int(key, param_number(re, key));
+    return build(b, re->prim, re->in.n, in, 1, &axis);
+}
 /* A complex value with the type of `like`, to be stored. */
 static Val joined(Split *s, Val like, Pair p) {
-    if (!is_key(s->b.cx, like)) return b_complex(&s->b, p.re, p.im);
+    if (s->b.failed) return VAL_FAILED;
+    if (!is_key(s->b.cx, like)) return complex_of(s, p);
     Param which = p_impl(val_array(s->b.cx, like)->dtype);
     return build(&s->b, P_random_join, 2, (Val[]){p.re, p.im}, 1, &which);
 }

@@ -175,8 +175,8 @@ static void start_threads(Shards *s) {
     pthread_attr_t a;
     if (pthread_attr_init(&a)) return;
     bool good = pthread_attr_setstacksize(&a, MAIN_STACK) == 0;
-    while (good && s->nthreads + 1 < s->n && s->nthreads + 1 < cpus)
-        if ((good = pthread_create(&s->threads[s->nthreads], &a, work_apart, s) == 0)) s->nthreads++;
+    for (uint32_t i = 0; good && i < MOST_SHARDS - 1 && i + 1 < s->n && i + 1 < cpus; i++)
+        if ((good = pthread_create(&s->threads[i], &a, work_apart, s) == 0)) s->nthreads++;
     pthread_attr_destroy(&a);
 }
 Shards *shards_start(Writer *w, Programs programs, uint32_t n) {

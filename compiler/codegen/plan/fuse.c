@@ -336,7 +336,7 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     Begun begun;
     Step *s = step_for(p, b, e, t, e->in.n, false, &begun);
     if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t), s->begun = begun;
-    Ix index[MAX_RANK];
+    Ix index[MAX_RANK] = {0};
     bool fits = match(s, t, false, index) || match(s, t, true, index);
     assert(fits);
     join(p, b, s, e, e->in.n, index);
@@ -711,7 +711,7 @@ static Step *step_beside(Plan *p, Body *b, Val v) {
 static void result(Plan *p, Body *b, Val v, Buf *want) {
     Val under = plan_same_order(p, v);
     ValClass class = val_info(p->cx, under)->lit ? VAL_VIRTUAL : plan_info(p, under)->class;
-    if (class == VAL_MEMBER || (class == VAL_STORED && p->target->device)) v = under;
+    if (class == VAL_MEMBER || class == VAL_STORED) v = under;
     Info *info = plan_info(p, v);
     if (val_info(p->cx, v)->lit == NULL && info->class == VAL_MEMBER && !info->buf) {
         info->buf = want;

@@ -32,7 +32,7 @@ static uint32_t lanes_for(const Plan *p, const Step *s) {
     uint32_t columns =
         COLUMN_VECTORS * one < MAX_LANES / 2 ? COLUMN_VECTORS * one : MAX_LANES / 2; /* strides take twice that */
     if (sums_columns(p, s, columns)) return columns;
-    return s->cost > LONG_COST ? w / 2 : w;
+    return s->cost > LONG_COST || s->stores.n >= MANY_STORES ? w / 2 : w;
 }
 static Widths widths_known(Dim n, uint32_t w, bool square, bool masks) {
     if (n % w == 0) return (Widths){w, 0};
