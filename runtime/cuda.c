@@ -205,9 +205,11 @@ int32_t jaxcc_rt_cuda_run(const jaxcc_rt_cuda_program *p, void **words, const in
     if (!status) status = jaxcc_rt_cuda_device(ordinal, &c.device);
     if (!status) status = jaxcc_rt_cuda_enter(c.device);
     if (status) return status;
+    jaxcc_rt_cuda_free_unfreed(c.device);
     status = begin(&c);
     if (!status) status = as_graph(&c) ? enqueue_graph(&c) : enqueue(&c);
     end(&c, status);
+    if (status) jaxcc_rt_cuda_free_unfreed(c.device);
     jaxcc_rt_cuda_leave();
     return status;
 }
@@ -299,7 +301,7 @@ static void release(jaxcc_array *a) {
     if (!at || !jaxcc_rt_cuda_is_open()) return;
     if (jaxcc_rt_cuda.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at)) return;
     if (jaxcc_rt_cuda_device(ordinal, &d) || jaxcc_rt_cuda_enter(d)) return;
-    if (!jaxcc_rt_cuda.cuCtxSynchronize()) jaxcc_rt_cuda.cuMemFree_v2(at);
+    jaxcc_rt_cuda_free(d, at);
     jaxcc_rt_cuda_leave();
 }
 void *jaxcc_rt_cuda_array(jaxcc_rt_heap *h, jaxcc_array *out, int32_t rank, const int64_t *dims, int64_t bytes) {

@@ -53,13 +53,25 @@ static char registrar;
 int __cxa_atexit(void (*)(void *), void *, void *registrar);
 void __cxa_finalize(void *registrar);
 
+/* Waits for all work; false: not to be done. cuCtxSynchronize would end what anybody captures on a stream, to free memory
+   does so on blocking ones alone. */
+static bool wait_for_all(void) {
+    int capturing = 0;
+    CUdeviceptr some;
+    if (jaxcc_rt_cuda.cuStreamIsCapturing(NULL, &capturing) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return false;
+    if (!jaxcc_rt_cuda.cuMemAlloc_v2(&some, 1)) jaxcc_rt_cuda.cuMemFree_v2(some);
+    return true;
+}
 static void device_close(Device *d) {
-    if (!jaxcc_rt_cuda.cuCtxPushCurrent_v2(d->context)) {
-        jaxcc_rt_cuda.cuCtxSynchronize();
-        jaxcc_rt_cuda_release_blocks(d);
-        jaxcc_rt_cuda_release_lanes(d);
-        jaxcc_rt_cuda_unload(d);
-        jaxcc_rt_cuda_back();
+    if (!jaxcc_rt_cuda_enter(d)) {
+        bool ended = wait_for_all();
+        if (ended) {
+            jaxcc_rt_cuda_release_blocks(d);
+            jaxcc_rt_cuda_release_lanes(d);
+            jaxcc_rt_cuda_unload(d);
+        }
+        jaxcc_rt_cuda_leave();
+        if (!ended) return; /* all is left as it is */
     }
     jaxcc_rt_cuda.cuDevicePrimaryCtxRelease_v2(d->number);
     pthread_mutex_destroy(&d->lock);
@@ -166,15 +178,31 @@ void jaxcc_rt_cuda_reach(Device *d, const Device *other) {
     if (!jaxcc_rt_cuda.cuDeviceCanAccessPeer(&can, d->number, other->number) && can)
         jaxcc_rt_cuda.cuCtxEnablePeerAccess(other->context, 0);
 }
+/* Streams that others capture have nothing to do with what calls do: the thread's mode says so. */
+static _Thread_local struct {
+    int depth; /* calls that it has entered */
+    int mode;  /* before the first of them */
+} thread;
 int32_t jaxcc_rt_cuda_enter(Device *d) {
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     int32_t status = CU(d, cuCtxPushCurrent_v2, d->context);
-    if (!status) devices.calls++;
-    return status;
+    if (status) return status;
+    if (!thread.depth) status = CU(d, cuThreadExchangeStreamCaptureMode, &mode);
+    if (status) {
+        jaxcc_rt_cuda_back();
+        return status;
+    }
+    if (!thread.depth++) thread.mode = mode;
+    devices.calls++;
+    return 0;
 }
 void jaxcc_rt_cuda_leave(void) {
+    int mode = thread.mode;
+    if (!--thread.depth) jaxcc_rt_cuda.cuThreadExchangeStreamCaptureMode(&mode);
     devices.calls--;
     jaxcc_rt_cuda_back();
 }
+bool jaxcc_rt_cuda_in_call(void) { return thread.depth > 1; }
 int32_t jaxcc_rt_cuda_visit(Device *d) { return CU(d, cuCtxPushCurrent_v2, d->context); }
 /* The driver may answer with an error of earlier work. It says which context it was if it has popped it. */
 void jaxcc_rt_cuda_back(void) {

@@ -69,7 +69,7 @@ typedef struct Device {
     char name[64];
     CUcontext context;
     pthread_mutex_t lock, loading; /* lock: of what follows */
-    Block *blocks;
+    Block *blocks, *unfreed;       /* unfreed: to be freed when nobody captures a stream */
     Lane *lanes;
     Graphs calls, loops;
     int64_t n_blocks, n_lanes;
@@ -91,9 +91,11 @@ int32_t jaxcc_rt_cuda_count(int *); /* how many there are */
 /* The device, which is current, copies from and to the other one directly if the machine can; else the driver goes
    through the host's memory. */
 void jaxcc_rt_cuda_reach(Device *, const Device *other);
-/* While one is in progress on any thread, the end of the process leaves everything as it is. */
+/* While one is in progress on any thread, the end of the process leaves everything as it is. In between the thread may do
+   what might wait while others capture streams. */
 int32_t jaxcc_rt_cuda_enter(Device *);
 void jaxcc_rt_cuda_leave(void);
+bool jaxcc_rt_cuda_in_call(void); /* this thread, before it entered the last time */
 /* From a device that stays the thread's own to another one, and back. */
 int32_t jaxcc_rt_cuda_visit(Device *);
 void jaxcc_rt_cuda_back(void);
@@ -118,6 +120,10 @@ void jaxcc_rt_cuda_block_used(Block *, CUstream, bool idle);
 void jaxcc_rt_cuda_block_put(Device *, Block *);
 /* Memory outside the free list. */
 int32_t jaxcc_rt_cuda_alloc(Device *, int64_t bytes, const char *hint, CUdeviceptr *);
+/* Frees it, as soon as that is possible: work of any stream may use it, for which the driver waits. */
+void jaxcc_rt_cuda_free(Device *, CUdeviceptr);
+/* What was not possible. */
+void jaxcc_rt_cuda_free_unfreed(Device *);
 int32_t jaxcc_rt_cuda_lane_take(Device *, Lane **);
 /* Copies the pointers to the lane. */
 /* Makes the streams where turns of loops are recorded. */

@@ -18,20 +18,58 @@ static int32_t fail_memory(const Device *d, int64_t bytes, const char *hint) {
 }
 static int32_t fail_host_memory(void) { return jaxcc_rt_fail_text(JAXCC_MEMORY, "no memory"); }
 
-/* ---- blocks */
-static void block_free(Block *b) {
+/* ---- freeing, which waits for the device. It ends what is captured on streams that CUDA's default stream waits for, whoever
+   captures them: until that has ended, memory is kept. What is captured on others does not mind, as the thread's mode says
+   (jaxcc_rt_cuda_enter). */
+static bool free_now(CUdeviceptr at) {
+    int capturing = 0;
+    if (jaxcc_rt_cuda.cuStreamIsCapturing(NULL, &capturing)) return false;
+    CUresult r = jaxcc_rt_cuda.cuMemFree_v2(at);
+    return r != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && r != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+}
+static void keep(Device *d, Block *b) {
+    pthread_mutex_lock(&d->lock);
+    b->next = d->unfreed;
+    d->unfreed = b;
+    pthread_mutex_unlock(&d->lock);
+}
+static void block_free(Device *d, Block *b) {
     if (!b) return;
     if (b->pending) jaxcc_rt_cuda.cuEventSynchronize(b->done);
     if (b->done) jaxcc_rt_cuda.cuEventDestroy_v2(b->done);
-    if (b->at) jaxcc_rt_cuda.cuMemFree_v2(b->at);
-    free(b);
+    b->pending = false;
+    b->done = NULL;
+    if (!b->at || free_now(b->at))
+        free(b);
+    else
+        keep(d, b);
 }
-static void blocks_free(Block *list) {
+static void blocks_free(Device *d, Block *list) {
     for (Block *next; list; list = next) {
         next = list->next;
-        block_free(list);
+        block_free(d, list);
     }
 }
+void jaxcc_rt_cuda_free_unfreed(Device *d) {
+    pthread_mutex_lock(&d->lock);
+    Block *all = d->unfreed;
+    d->unfreed = NULL;
+    pthread_mutex_unlock(&d->lock);
+    blocks_free(d, all);
+}
+/* A call that fails waits for its work after it has released its outputs. */
+void jaxcc_rt_cuda_free(Device *d, CUdeviceptr at) {
+    Block *b = calloc(1, sizeof *b);
+    if (!b) {
+        free_now(at);
+        return;
+    }
+    b->at = at;
+    keep(d, b);
+    if (!jaxcc_rt_cuda_in_call()) jaxcc_rt_cuda_free_unfreed(d);
+}
+
+/* ---- blocks */
 void jaxcc_rt_cuda_release_blocks(Device *d) {
     jaxcc_rt_cuda_release_graphs(d);
     pthread_mutex_lock(&d->lock);
@@ -39,7 +77,8 @@ void jaxcc_rt_cuda_release_blocks(Device *d) {
     d->blocks = NULL;
     d->n_blocks = 0;
     pthread_mutex_unlock(&d->lock);
-    blocks_free(all);
+    blocks_free(d, all);
+    jaxcc_rt_cuda_free_unfreed(d);
 }
 int32_t jaxcc_rt_cuda_alloc(Device *d, int64_t bytes, const char *hint, CUdeviceptr *at) {
     if (bytes > MOST_BYTES) return fail_memory(d, bytes, hint);
@@ -69,7 +108,7 @@ static int32_t block_new(Device *d, int64_t bytes, const char *hint, Block **out
     }
     if (!status) status = CU(d, cuEventCreate, &b->done, CU_EVENT_DISABLE_TIMING);
     if (status) {
-        block_free(b);
+        block_free(d, b);
         return status;
     }
     *out = b;
@@ -101,7 +140,7 @@ static int32_t block_any(Device *d, int64_t bytes, CUstream stream, const char *
     /* A handle may stand for another stream than it did: for a new one, or for one of this thread. */
     int32_t status = b->pending ? CU(d, cuStreamWaitEvent, stream, b->done, 0) : 0;
     if (status) {
-        block_free(b);
+        block_free(d, b);
         return status;
     }
     *out = b;
@@ -135,7 +174,7 @@ void jaxcc_rt_cuda_block_put(Device *d, Block *b) {
         d->n_blocks--;
     }
     pthread_mutex_unlock(&d->lock);
-    block_free(old);
+    block_free(d, old);
 }
 void jaxcc_rt_cuda_block_give(Device *d, Block *b, CUstream stream, bool idle) {
     jaxcc_rt_cuda_block_used(b, stream, idle);

@@ -97,7 +97,7 @@ static int32_t copy_constants(Loaded *l) {
 
 /* ---- loading */
 static void loaded_free(Loaded *l) {
-    if (l->memory) jaxcc_rt_cuda.cuMemFree_v2(l->memory);
+    if (l->memory) jaxcc_rt_cuda_free(l->device, l->memory);
     if (l->module) jaxcc_rt_cuda.cuModuleUnload(l->module);
     free(l);
 }

@@ -88,6 +88,9 @@ for lazy in 0 1 2; do
     try "fault of a call that does not wait, lazy $lazy" scenario sticky_device JAXCC_GPU_LAZY=$lazy
     try "fault of another call, lazy $lazy" scenario innocent JAXCC_GPU_LAZY=$lazy
     try "captured stream, lazy $lazy" scenario captured JAXCC_GPU_LAZY=$lazy
+    try "beside captures, lazy $lazy" scenario beside_captures JAXCC_GPU_LAZY=$lazy
+    try "released during captures, lazy $lazy" scenario released_at_last JAXCC_GPU_LAZY=$lazy
+    for flags in 0 1; do try "the end during a capture, lazy $lazy" scenario end_beside_capture FLAGS=$flags JAXCC_GPU_LAZY=$lazy; done
     for n in 1 2 5; do
         try "several devices on $n, lazy $lazy" scenario spmd JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy JAXCC_GPU_RACES=3
         try "several devices on $n, threads, lazy $lazy" scenario threads_spmd JAXCC_GPU_DEVICES=$n JAXCC_GPU_LAZY=$lazy

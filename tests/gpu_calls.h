@@ -63,6 +63,13 @@ static int32_t host_call(int64_t n, bool *is_right) {
 static void need(CUresult r, const char *what) {
     if (r) printf("%s: error %d\n", what, r), exit(9);
 }
+/* What the runtime does not use. */
+static CUresult synchronize(void) {
+    CUresult (*f)(void);
+    void *found = dlsym(driver, "cuCtxSynchronize");
+    memcpy(&f, &found, sizeof f);
+    return f();
+}
 /* The caller's own use of the GPU: a stream that does not block, memory, results after a wait. */
 static void begin_stream(CUstream *stream, CUdeviceptr *memory, size_t bytes) {
     CUcontext context;

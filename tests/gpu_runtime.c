@@ -1,7 +1,7 @@
 /* runtime/cuda.c on the driver for tests, with kernels by hand: results, failures of each driver function at each of its
    first uses, what is said, what is left. Each scenario is a child, with its own environment. LD_LIBRARY_PATH finds the
    driver: gpu_runtime SCENARIO */
-#include "gpu_calls.h"
+#include "gpu_captures.h"
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -119,7 +119,7 @@ static void wait_for(int gpu) {
     CUcontext context;
     DRIVER.cuDevicePrimaryCtxRetain(&context, gpu);
     DRIVER.cuCtxPushCurrent_v2(context);
-    DRIVER.cuCtxSynchronize();
+    synchronize();
     DRIVER.cuCtxPopCurrent_v2(NULL);
     DRIVER.cuDevicePrimaryCtxRelease_v2(gpu);
 }
@@ -160,10 +160,8 @@ static int innocent(void) {
                   "GPU 0 failed in kernel 'axpy' (t.jaxpr:1:20 mul) or in one before or beside it: an address");
 }
 /* A call on a stream that is being captured is refused, and the capture goes on. */
-static void no_work(void *args, jaxcc_rt_heap *h) { (void)args, (void)h; }
 static int captured(void) {
-    static const jaxcc_rt_cuda_program p = {&library, no_work, "", "", 0, 0, 0, JAXCC_RT_CUDA_DEVICE_POINTERS};
-    enum { THREAD_LOCAL = 1 };
+    const jaxcc_rt_cuda_program p = no_program;
     CUcontext context;
     CUstream stream;
     CUgraph graph = NULL;
@@ -393,7 +391,7 @@ static int devices(void) {
         need(DRIVER.cuCtxPushCurrent_v2(context[i]), "push");
         need(DRIVER.cuMemAlloc_v2(&arrays[i], 4 * N), "memory");
         need(DRIVER.cuMemsetD32Async(arrays[i], 0, N, NULL), "fill");
-        need(DRIVER.cuCtxSynchronize(), "wait");
+        need(synchronize(), "wait");
     }
     int failed = expect("device 1", copy_on((int[]){1, 1, 1, 1}, arrays), 0, NULL);
     failed += expect("device 0", copy_on((int[]){0, 0, 0, 0}, arrays), 0, NULL);
@@ -401,7 +399,7 @@ static int devices(void) {
                      "argument 'out' is on another GPU than the arguments before it");
     failed += expect("host pointers", host_call(N, &good), 0, NULL) || !good;
     for (int i = 1; i >= 0; i--) {
-        need(DRIVER.cuCtxSynchronize(), "wait");
+        need(synchronize(), "wait");
         need(DRIVER.cuMemFree_v2(arrays[i]), "free");
         need(DRIVER.cuCtxPopCurrent_v2(NULL), "pop");
         need(DRIVER.cuDevicePrimaryCtxRelease_v2(i), "release");
@@ -633,7 +631,7 @@ static int graph_reused(void) {
     if (own.stream[0] != before) return printf("the handle is another one\n"), 1;
     failed |= chain_call(0, 0, N) || !chain_right(0, 0, N);
     need(DRIVER.cuStreamSynchronize(own.stream[0]), "wait");
-    need(DRIVER.cuCtxSynchronize(), "wait");
+    need(synchronize(), "wait");
     need(DRIVER.cuMemcpyDtoHAsync_v2(out, set_at(0, 2), sizeof out, own.stream[0]), "copy");
     need(DRIVER.cuStreamSynchronize(own.stream[0]), "wait");
     for (unsigned i = 0; i < sizeof out; i++) failed |= ((unsigned char *)out)[i] != 0xFF; /* since chain_right */
@@ -700,6 +698,9 @@ static const struct {
                  {"sticky_device", sticky_device},
                  {"innocent", innocent},
                  {"captured", captured},
+                 {"beside_captures", beside_captures},
+                 {"released_at_last", released_at_last},
+                 {"end_beside_capture", end_beside_capture},
                  {"refused", refused},
                  {"images", images},
                  {"image_of_90", image_of_90},

@@ -319,7 +319,8 @@ API cuCtxGetCurrent(CUcontext *context) {
 }
 API cuCtxGetDevice(CUdevice *d) { return done(begin(__func__, CURRENT) ?: give(d, current_device())); }
 static CUresult synchronize(void) {
-    if (stream_capturing()) return CAPTURE_UNSUPPORTED;
+    CUresult r = stream_waits(current_device());
+    if (r) return r;
     counts.waits++;
     return stream_drain_all(current_device());
 }
@@ -378,6 +379,7 @@ static const struct {
              {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
              {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
              {903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED"},
+             {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"},
              {907, "CUDA_ERROR_CAPTURED_EVENT"},
              {999, "CUDA_ERROR_UNKNOWN"}};
 static CUresult error_name(CUresult r, const char **name) {

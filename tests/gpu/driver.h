@@ -44,6 +44,7 @@ enum {
     CAPTURE_UNSUPPORTED = 900,
     CAPTURE_INVALIDATED = 901,
     CAPTURE_UNMATCHED = 903,
+    CAPTURE_IMPLICIT = 906,
     CAPTURED_EVENT = 907,
     UNKNOWN = 999
 };
@@ -147,8 +148,12 @@ CUresult stream_drain(Stream *, uint64_t until);
 CUresult stream_drain_all(int device);
 void stream_forget(int device);
 bool stream_uses(const void *module); /* in work that is not done */
-bool stream_capturing(void);          /* so that calls which may wait are refused on this thread */
 bool stream_captures(const struct Graph *);
+/* What a call answers during captures, which are invalid if that is not 0: one that may wait, if the thread's mode and
+   theirs forbid it; one that waits for the device, or for its blocking streams, whatever the modes are. */
+CUresult stream_unsafe(void);
+CUresult stream_waits(int device);
+CUresult stream_waits_blocking(int device);
 void work_free(Work *);
 
 /* ---- driver_launch.c */

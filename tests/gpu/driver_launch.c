@@ -106,7 +106,7 @@ static CUresult unload(CUmodule handle) {
     free(m);
     return 0;
 }
-API cuModuleUnload(CUmodule m) { return done(begin(__func__, CURRENT) ?: unload(m)); }
+API cuModuleUnload(CUmodule m) { return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: unload(m)); }
 static CUresult function(CUfunction *handle, CUmodule module, const char *name) {
     Module *m = handle_object(MODULE, module);
     if (!m) return INVALID_HANDLE;

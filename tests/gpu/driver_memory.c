@@ -70,10 +70,8 @@ static CUresult allocate(CUdeviceptr *at, size_t bytes) {
     if (d->used > counts.peak) counts.peak = d->used;
     return 0;
 }
-/* Calls that wait for the device, or might. */
-static CUresult uncaptured(void) { return stream_capturing() ? CAPTURE_UNSUPPORTED : 0; }
 API cuMemAlloc_v2(CUdeviceptr *at, size_t bytes) {
-    return done(begin(__func__, CURRENT) ?: uncaptured() ?: allocate(at, bytes));
+    return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: allocate(at, bytes));
 }
 API cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags) {
     return done(begin(__func__, CURRENT) ?: NOT_SUPPORTED);
@@ -84,8 +82,15 @@ CUresult memory_free(CUdeviceptr at) {
     drop(a);
     return 0;
 }
-/* The driver would wait for the device; here work that still uses the memory finds it gone. */
-API cuMemFree_v2(CUdeviceptr at) { return done(begin(__func__, CURRENT) ?: uncaptured() ?: at ? memory_free(at) : 0); }
+/* As NVIDIA's guide says, work on all streams of the device ends before. Nothing says that it is not waited for by the
+   default stream. Work that comes later finds the memory gone. */
+static CUresult wait_and_free(CUdeviceptr at) {
+    int device = current_device();
+    return stream_waits_blocking(device) ?: stream_drain_all(device) ?: memory_free(at);
+}
+API cuMemFree_v2(CUdeviceptr at) {
+    return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: at ? wait_and_free(at) : 0);
+}
 static CUresult pin(void **at, size_t bytes) {
     if (!bytes) return misused(CUDA_ERROR_INVALID_VALUE, "0 bytes are asked for");
     *at = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
@@ -95,10 +100,10 @@ static CUresult pin(void **at, size_t bytes) {
     return 0;
 }
 API cuMemHostAlloc(void **at, size_t bytes, unsigned flags) {
-    return done(begin(__func__, CURRENT) ?: uncaptured() ?: pin(at, bytes));
+    return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: pin(at, bytes));
 }
 API cuMemAllocHost_v2(void **at, size_t bytes) {
-    return done(begin(__func__, CURRENT) ?: uncaptured() ?: pin(at, bytes));
+    return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: pin(at, bytes));
 }
 static CUresult unpin(void *at) {
     Array *a = find((uint64_t)at, 1, true);
@@ -106,7 +111,7 @@ static CUresult unpin(void *at) {
     drop(a);
     return 0;
 }
-API cuMemFreeHost(void *at) { return done(begin(__func__, CURRENT) ?: uncaptured() ?: unpin(at)); }
+API cuMemFreeHost(void *at) { return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: unpin(at)); }
 static CUresult sizes(size_t *unused, size_t *all) {
     *all = settings.memory;
     *unused = settings.memory - devices[current_device()].used;
@@ -311,13 +316,13 @@ static CUresult legacy(void) {
     return s ? wait_for(s) : INVALID_HANDLE;
 }
 API cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t n) {
-    return done(begin(__func__, CURRENT) ?: uncaptured() ?: copy_in(to, from, n, NULL, __func__) ?: legacy());
+    return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: copy_in(to, from, n, NULL, __func__) ?: legacy());
 }
 API cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t n) {
-    return done(begin(__func__, CURRENT) ?: uncaptured() ?: copy_out(to, from, n, NULL, true, __func__));
+    return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: copy_out(to, from, n, NULL, true, __func__));
 }
 API cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t n) {
-    return done(begin(__func__, CURRENT) ?: uncaptured() ?: copy(to, from, n, NULL, __func__));
+    return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: copy(to, from, n, NULL, __func__));
 }
 static CUresult peer_copy(CUdeviceptr to, CUcontext a, CUdeviceptr from, CUcontext b, size_t n, CUstream stream,
                           const char *name) {
@@ -374,10 +379,10 @@ FILL_ROWS(cuMemsetD2D8Async, unsigned char, 1)
 FILL_ROWS(cuMemsetD2D16Async, unsigned short, 2)
 FILL_ROWS(cuMemsetD2D32Async, unsigned, 4)
 API cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t n) {
-    return done(begin(__func__, CURRENT) ?: uncaptured() ?: fill(to, value, 1, n, 0, 1, NULL, __func__));
+    return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: fill(to, value, 1, n, 0, 1, NULL, __func__));
 }
 API cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t n) {
-    return done(begin(__func__, CURRENT) ?: uncaptured() ?: fill(to, value, 4, n, 0, 1, NULL, __func__));
+    return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: fill(to, value, 4, n, 0, 1, NULL, __func__));
 }
 
 /* ---- whose memory is it? */

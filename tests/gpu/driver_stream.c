@@ -42,12 +42,34 @@ Stream *stream_of(CUstream handle, const char *name) {
     }
     return s;
 }
-bool stream_capturing(void) {
-    for (const Stream *s = streams; s; s = s->next)
-        if (s->capture && (s->capture_mode == 0 || (s->capture_mode == 1 && s->capture_thread == (uint64_t)gettid())))
-            return true;
-    return false;
+/* ---- what captures forbid. The thread's mode: */
+static _Thread_local enum { GLOBAL, THREAD_LOCAL, RELAXED } thread_mode;
+static bool forbids_unsafe(const Stream *s) {
+    bool own_thread = s->capture_thread == (uint64_t)gettid();
+    if (thread_mode == RELAXED || s->capture_mode == RELAXED) return false;
+    return own_thread || (thread_mode == GLOBAL && s->capture_mode == GLOBAL);
 }
+static bool any(const Stream *s) { return true; }
+static bool is_blocking(const Stream *s) { return s->blocking; }
+static CUresult conflict(int device, bool (*with)(const Stream *), CUresult r) {
+    bool found = false;
+    for (Stream *s = streams; s; s = s->next) {
+        if (!s->capture || (device >= 0 && s->device != device) || !with(s)) continue;
+        found = s->invalid = true;
+    }
+    return found ? r : 0;
+}
+CUresult stream_unsafe(void) { return conflict(-1, forbids_unsafe, CAPTURE_UNSUPPORTED); }
+CUresult stream_waits(int device) { return conflict(device, any, CAPTURE_UNSUPPORTED); }
+CUresult stream_waits_blocking(int device) { return conflict(device, is_blocking, CAPTURE_IMPLICIT); }
+static CUresult exchange_mode(int *mode) {
+    int before = (int)thread_mode;
+    if (*mode < GLOBAL || *mode > RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    thread_mode = *mode;
+    *mode = before;
+    return 0;
+}
+API cuThreadExchangeStreamCaptureMode(int *mode) { return done(begin(__func__, STARTED) ?: exchange_mode(mode)); }
 bool stream_captures(const Graph *g) {
     for (const Stream *s = streams; s; s = s->next)
         if (s->capture == g) return true;
@@ -164,6 +186,8 @@ CUresult stream_add(Stream *s, Work w) {
         CUresult r = s->invalid ? CAPTURE_INVALIDATED : w.graph_type < 0 ? invalidate(s) : graph_add(s->capture, w);
         return r;
     }
+    CUresult refused = s == devices[s->device].legacy ? stream_waits_blocking(s->device) : 0;
+    if (refused) return refused;
     if (!settings.lazy && !s->first) {
         Work *one = malloc(sizeof *one);
         if (!one) abort();
@@ -203,11 +227,15 @@ static CUresult synchronize(CUstream handle, const char *name) {
     Stream *s = stream_of(handle, name);
     if (!s) return INVALID_HANDLE;
     if (s->capture) return invalidate(s), CAPTURE_UNSUPPORTED;
+    CUresult r = s == devices[s->device].legacy ? stream_waits_blocking(s->device) : 0;
+    if (r) return r;
     counts.waits++;
     wait_default(s);
     return stream_drain(s, UINT64_MAX);
 }
-API cuStreamSynchronize(CUstream handle) { return done(begin(__func__, CURRENT) ?: synchronize(handle, __func__)); }
+API cuStreamSynchronize(CUstream handle) {
+    return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: synchronize(handle, __func__));
+}
 /* Who asks again and again will see the work done. */
 static CUresult one_step(Stream *s) {
     if (!s->first) return devices[s->device].error;
@@ -218,7 +246,9 @@ static CUresult query(CUstream handle, const char *name) {
     Stream *s = stream_of(handle, name);
     return !s ? INVALID_HANDLE : s->capture ? CAPTURE_UNSUPPORTED : one_step(s);
 }
-API cuStreamQuery(CUstream handle) { return done(begin(__func__, CURRENT) ?: query(handle, __func__)); }
+API cuStreamQuery(CUstream handle) {
+    return done(begin(__func__, CURRENT) ?: stream_unsafe() ?: query(handle, __func__));
+}
 static CUresult context_of(CUstream handle, CUcontext *context, const char *name) {
     const Stream *s = stream_of(handle, name);
     if (!s) return INVALID_HANDLE;
@@ -284,6 +314,8 @@ static CUresult event_wait(CUevent handle) {
     const Event *e = handle_object(EVENT, handle);
     if (!e) return INVALID_HANDLE;
     if (e->capture) return CAPTURED_EVENT;
+    CUresult r = stream_unsafe();
+    if (r) return r;
     counts.waits++;
     return e->stream ? stream_drain(e->stream, e->number) : 0;
 }
@@ -292,6 +324,8 @@ static CUresult event_query(CUevent handle) {
     const Event *e = handle_object(EVENT, handle);
     if (!e) return INVALID_HANDLE;
     if (e->capture) return CAPTURED_EVENT;
+    CUresult r = stream_unsafe();
+    if (r) return r;
     return is_done(e) ? devices[e->device].error : one_step(e->stream);
 }
 API cuEventQuery(CUevent handle) { return done(begin(__func__, CURRENT) ?: event_query(handle)); }
@@ -414,6 +448,8 @@ API cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode *nodes, co
 static CUresult is_capturing(CUstream handle, int *status, const char *name) {
     const Stream *s = stream_of(handle, name);
     if (!s) return INVALID_HANDLE;
+    for (const Stream *other = s == devices[s->device].legacy ? streams : NULL; other; other = other->next)
+        if (other->device == s->device && other->blocking && other->capture) return CAPTURE_IMPLICIT;
     *status = !s->capture ? 0 : s->invalid ? 2 : 1;
     return 0;
 }
