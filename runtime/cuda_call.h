@@ -28,6 +28,7 @@ typedef struct Call {
     uint64_t cliques;                    /* of cuda_nccl.c, that it has used */
     bool without_nccl;                   /* a whole call: GPUs copy */
     bool without_solver;                 /* the host computes */
+    bool without_loops;                  /* the host enqueues their turns */
     _Atomic(struct Members *) failed;    /* of a call: devices of inner programs, to be given back at the end */
 } Call;
 

@@ -19,21 +19,28 @@ static const char code[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
                            "  {\n  .param .b64 param0;\n  st.param.b64 [param0], %rd1;\n"
                            "  .param .b32 param1;\n  st.param.b32 [param1], %r2;\n"
                            "  call.uni cudaGraphSetConditional, (param0, param1);\n  }\n  ret;\n}\n";
-static bool load(Device *d) {
+static int32_t load(Device *d) {
     int version = 0;
     bool has = jaxcc_rt_cuda_has(JAXCC_RT_CUDA_OF_GRAPHS) && jaxcc_rt_cuda_has(JAXCC_RT_CUDA_OF_LOOPS);
-    if (!has || CU(d, cuDriverGetVersion, &version) || version < LOOPS_SINCE) return false;
-    return !CU(d, cuModuleLoadDataEx, &d->conditions, code, 0, NULL, NULL) &&
-           !CU(d, cuModuleGetFunction, &d->set_condition, d->conditions, "set_condition");
+    if (!has || CU(d, cuDriverGetVersion, &version) || version < LOOPS_SINCE) return JAXCC_MISSING;
+    int32_t status = d->conditions ? 0 : CU(d, cuModuleLoadDataEx, &d->conditions, code, 0, NULL, NULL);
+    return status ? status : CU(d, cuModuleGetFunction, &d->set_condition, d->conditions, "set_condition");
+}
+/* Without memory this call does without loops, and a later one tries again; what else fails does so again. */
+static void failed(Call *c, int32_t status, int by) {
+    if (status == JAXCC_MEMORY)
+        c->without_loops = true;
+    else
+        c->device->loops_failed += by;
 }
 bool jaxcc_rt_cuda_loops_ready(Call *c) {
     Device *d = c->device;
-    if (d->loops_failed >= MOST_FAILED) return false;
+    if (c->without_loops || d->loops_failed >= MOST_FAILED) return false;
     pthread_mutex_lock(&d->loading);
-    if (!d->set_condition && !load(d)) d->loops_failed = MOST_FAILED;
-    bool loaded = d->set_condition;
+    int32_t status = d->set_condition ? 0 : load(d);
     pthread_mutex_unlock(&d->loading);
-    return loaded && !jaxcc_rt_cuda_take_lane(c) && !jaxcc_rt_cuda_lane_inner(d, c->lane);
+    if (status) failed(c, status, MOST_FAILED);
+    return !status && !jaxcc_rt_cuda_take_lane(c) && !jaxcc_rt_cuda_lane_inner(d, c->lane);
 }
 
 /* ---- recording */
@@ -113,15 +120,15 @@ static bool launch(jaxcc_rt_heap *h, const Task *loop, int64_t bytes) {
     }
     Graph *g = jaxcc_rt_cuda_graph_take(c->device, all, c->program, loop, (size_t)bytes, true);
     if (!g) return false;
-    int32_t status = 0;
-    bool made = g->run || !make_graph(c, loop, g);
-    if (!made) c->device->loops_failed++;
+    int32_t status = g->run ? 0 : make_graph(c, loop, g);
+    bool made = !status;
+    if (!made) failed(c, status, 1);
     if (made) status = jaxcc_rt_cuda_graph_launch(c->device, g, c->stream);
     if (made && !status)
         jaxcc_rt_cuda_graph_give(c->device, all, g);
     else
         jaxcc_rt_cuda_graph_drop(c->device, g);
-    must(h, status);
+    if (made) must(h, status);
     return made;
 }
 int64_t jaxcc_rt_cuda_turns(jaxcc_rt_heap *h, const void *predicate, int64_t turns, int64_t most) {

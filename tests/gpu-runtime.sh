@@ -109,6 +109,22 @@ for lazy in 0 1 2; do
     done
 done
 for f in cuStreamEndCapture cuGraphInstantiateWithFlags; do try "$f always fails" not_recorded $f 2; done
+# graphs_of GRAPHS CAPTURES SCENARIO [VARIABLE=VALUE...]: so many are launched, after so many captures. failures FUNCTION ERROR: its first six uses fail.
+graphs_of() {
+    graphs=$1 captures=$2
+    shift 2
+    scenario "$@" && [ "$(value graphs)" = "$graphs" ] && [ "$(value captures)" = "$captures" ]
+}
+failures() { for i in 1 2 3 4 5 6; do printf '%s:1:%s,' "$1" "$2"; done; }
+# Eight calls with a loop in a loop: what has no memory is tried once in each call, what else fails four times in all.
+instantiate=cuGraphInstantiateWithFlags
+try "no memory for loops" graphs_of 2 24 host_many MANY=4 JAXCC_GPU_FAIL="$(failures $instantiate 2)"
+try "loops fail" graphs_of 0 9 host_many MANY=4 JAXCC_GPU_FAIL="$(failures $instantiate 999)"
+try "no memory for the code of loops" graphs_of 7 6 host_many MANY=4 JAXCC_GPU_FAIL=cuModuleLoadDataEx:2:2
+try "no memory for the kernel of loops" graphs_of 7 6 host_many MANY=4 JAXCC_GPU_FAIL=cuModuleGetFunction:7:2
+try "no code of loops" graphs_of 0 0 host_many MANY=4 JAXCC_GPU_FAIL=cuModuleLoadDataEx:2:218
+try "no memory for many loops, once a call" graphs_of 0 6 many_loops JAXCC_GPU_FAIL=$instantiate:0:2
+try "no memory for graphs with loops" graphs_of 8 16 graph_many LOOPS=1 MANY=12 FAIL="$(failures $instantiate 2)"
 try "streams do not begin captures" not_recorded cuStreamBeginCapture_v2 0
 try "a handle of a stream is used again" scenario graph_reused JAXCC_GPU_REUSE=1 JAXCC_GPU_LAZY=1
 # The same for programs for several devices with NCCL, on 8 GPUs: what it moves is right, each of its functions may fail, and each of the driver's.
