@@ -29,6 +29,7 @@ void run_barrier(Warp *w, const Ins *i, u32 mask) {
     u32 lane = first_lane(mask), number = SLOT(u32, 0)[lane];
     bool counted = i->o[1] != NO_SLOT;
     if (number >= MAX_BARRIERS) fault(w, lane, "barrier %u", number);
+    w->block->failed_tests = 0;
     u32 expected = counted ? SLOT(u32, 1)[lane] : w->block->threads, here = (u32)__builtin_popcount(mask);
     if (counted && (expected == 0 || expected % LANES)) fault(w, lane, "a barrier for %u threads", expected);
     arrive(w, mask, number, expected, counted && i->sign ? LANES : here);

@@ -124,7 +124,7 @@ static void begin_warp(Warp *w) {
     const uint32_t place[] = {id.x, id.y, id.z};
     a->started = a->live = w->all, a->exited = 0;
     a->groups[0] = (Group){0, w->all, LANES_READY, 0}, a->ngroups = 1, a->turn = a->slices = 0;
-    w->top = a, w->depth = 0, w->syncs = 0;
+    w->top = a, w->depth = 0, w->syncs = 0, w->busy = 0;
     w->copies.n = 0;
     memset(w->copies.groups, 0, sizeof w->copies.groups);
     w->products.n = w->products.groups = 0, w->products.fenced = false;
@@ -143,7 +143,7 @@ static void begin_block(Launch *x, uint64_t number) {
     memset(b->shared_written, 0, b->shared_bytes);
     memset(b->barriers, 0, sizeof b->barriers);
     b->atomics = b->acquired = false;
-    b->nbulk = 0;
+    b->nbulk = b->failed_tests = 0;
     touch_block(b);
     for (uint32_t k = 0; k < b->nwarps; k++) begin_warp(&b->warps[k]);
 }

@@ -82,6 +82,7 @@ struct Warp {
     uint32_t depth;                 /* of calls */
     uint32_t waits;                 /* set by a barrier's run: 1 + the barrier */
     bool poll;                      /* set by a failed test of an mbarrier */
+    uint32_t busy;                  /* instructions since the last failed test */
     uint8_t *local, *local_written; /* of one lane after the other */
     uint32_t local_bytes;
     Activation entry;
@@ -105,6 +106,7 @@ struct Block {
     uint32_t reduced[MAX_BARRIERS][3]; /* what the last completed bar.red found: popc, and, or */
     Bulk *bulk;                        /* copies that nobody has waited for yet (bulk.h) */
     uint32_t nbulk, bulk_cap;
+    uint32_t failed_tests; /* of mbarriers, since something else happened that others may wait for */
     Warp warps[MAX_WARPS];
 };
 struct Launch {

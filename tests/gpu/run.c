@@ -39,8 +39,8 @@ static uint32_t next_ready(const Activation *a, uint32_t pc) {
         if (a->groups[k].state == LANES_READY && a->groups[k].pc >= pc) return a->groups[k].pc;
     return UINT32_MAX;
 }
-/* The lowest ready group; after a slice of it, another one for a slice, so that lanes that wait for others in a loop
-   do not wait for ever. */
+/* The lowest ready group; after a slice of it, or a failed test of an mbarrier, another one for a slice, so that lanes
+   that wait for others in a loop do not wait for ever. */
 static bool choose(Activation *a, Group *g) {
     uint32_t ready[LANES], n = 0;
     for (uint32_t k = 0; k < a->ngroups; k++)
@@ -90,6 +90,7 @@ static bool choose_target(Cursor *c, const Ins *i, uint32_t m) {
     return c->mask ? go(c, c->pc + 1) : false;
 }
 static bool end_lanes(Cursor *c, const Ins *i, uint32_t m) {
+    c->w->block->failed_tests = 0;
     c->a->live &= ~m, c->mask &= ~m;
     if (i->flow == FLOW_EXIT) c->a->exited |= m;
     return c->mask ? go(c, c->pc + 1) : false;
@@ -180,6 +181,11 @@ static uint64_t random_of(Launch *x) { /* splitmix64 */
 static uint64_t slice_of(Launch *x) {
     return x->random ? SHORTEST_SLICE + random_of(x) % (16 * SHORTEST_SLICE) : SLICE;
 }
+/* A warp that runs for long without a failed test does not only wait. */
+static void count_work(Warp *w, uint64_t instructions) {
+    w->busy += (uint32_t)instructions;
+    if (w->busy >= SLICE) w->busy = w->block->failed_tests = 0;
+}
 void run_activation(Warp *w, Activation *a) {
     Launch *x = w->block->launch;
     Group g;
@@ -189,7 +195,8 @@ void run_activation(Warp *w, Activation *a) {
         x->left -= n;
         if (x->left == 0)
             fault(w, first_lane(g.mask), "more than %llu instructions of warps", (unsigned long long)ptx_options.most);
-        a->turn = n == slice && a->turn == 0 ? ++a->slices : 0;
+        a->turn = (n == slice || w->poll) && a->turn == 0 ? ++a->slices : 0;
+        count_work(w, n);
         if (w->depth == 0 && (n == slice || w->poll)) return;
     }
 }

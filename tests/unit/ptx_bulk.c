@@ -213,6 +213,22 @@ static const struct {
     {BARRIER AFTER LOAD "STORE: st.shared.b32 [$x3], $t; setp.ne.u32 $p4, $t, 32; @$p4 bra DONE; "
                         "mbarrier.inval.shared.b64 [$x1]; mbarrier.arrive.shared.b64 $x4, [$x1]; DONE:",
      "there is no mbarrier"},
+    /* nobody goes on: the arrivals are too few, the phase is another one, who should arrive waits at a barrier */
+    {BARRIER AFTER LOAD "STORE: st.shared.b32 [$x3], $t; setp.ne.u32 $p4, $t, 32; @$p4 mbarrier.arrive.shared.b64 $x4, "
+                        "[$x1];",
+     "waits for 1 arrivals and 0 bytes"},
+    {BARRIER AFTER LOAD "STORE: st.shared.b32 [$x3], $t; mbarrier.arrive.shared.b64 $x4, [$x1]; MORE: "
+                        "mbarrier.test_wait.parity.shared.b64 $p4, [$x1], 1; nanosleep.u32 20; @!$p4 bra MORE;\n"
+                        "REST: mbarrier.test_wait.shared.b64 $p4, [$x1], $x4; @!$p4 bra REST; "
+                        "LAST: mbarrier.try_wait.parity.shared.b64 $p4, [$x1], 1; @!$p4 bra LAST;",
+     "deadlock"},
+    {BARRIER AFTER LOAD "STORE: bar.sync 1, 64; st.shared.b32 [$x3], $t; mbarrier.arrive.shared.b64 $x4, [$x1];",
+     "deadlock"},
+    /* lanes of one warp wait for others of it, which are behind them in the program */
+    {BARRIER AFTER LOAD "STORE: st.shared.b32 [$x3], $t; setp.lt.u32 $p4, $t, 40; @$p4 bra OTHERS; "
+                        "mbarrier.arrive.shared.b64 $x4, [$x1]; MORE: mbarrier.try_wait.parity.shared.b64 $p4, [$x1], "
+                        "0; @!$p4 bra MORE; bra DONE; OTHERS: mbarrier.arrive.shared.b64 $x4, [$x1]; DONE:",
+     NULL},
 };
 Test(ptx_bulk, barriers_in_memory) {
     for (size_t k = 0; k < sizeof barriers / sizeof *barriers; k++) {
