@@ -588,6 +588,54 @@ static void hole_not_written(void) {
     not_written(p);
 }
 
+/* Tensor maps that a GPU cannot use are refused: each row changes one thing of a map that is taken. */
+typedef struct {
+    int type, interleave, swizzle, promotion, fill;
+    unsigned rank, box[5], steps[5];
+    uint64_t offset, extents[5], strides[4];
+} Map;
+static const Map good_map = {1, 0, 3, 2, 0, 3, {64, 256, 1}, {1, 1, 1}, 0, {100, 300, 5}, {208, 62400}};
+static void encode(const Map *m, CUresult want, int line) {
+    static _Alignas(64) uint64_t map[16];
+    CUresult r =
+        cu.cuTensorMapEncodeTiled(map, m->type, m->rank, (void *)(uintptr_t)(x + m->offset), m->extents, m->strides,
+                                  m->box, m->steps, m->interleave, m->swizzle, m->promotion, m->fill);
+    is(r, want, "cuTensorMapEncodeTiled", line);
+}
+#define MAP(change, want)                                                                                              \
+    {                                                                                                                  \
+        Map m = good_map;                                                                                              \
+        m.change;                                                                                                      \
+        encode(&m, want, __LINE__);                                                                                    \
+    }
+/* The comment of a row says why, where its numbers do not. */
+static void tensor_maps(void) {
+    enum { INVALID = CUDA_ERROR_INVALID_VALUE, NOT_SUPPORTED = 801 };
+    MAP(rank = 3, 0) MAP(rank = 1, 0) MAP(rank = 0, INVALID) MAP(rank = 6, INVALID);
+    MAP(type = 0, 0) MAP(type = 13, INVALID) MAP(type = -1, INVALID);
+    MAP(type = 2, INVALID); /* 256 bytes are more than are swizzled */
+    MAP(offset = 16, 0) MAP(offset = 8, INVALID);
+    MAP(box[0] = 8, 0)
+    MAP(box[0] = 4, INVALID) MAP(box[0] = 60, INVALID) MAP(box[0] = 72, INVALID) MAP(box[0] = 0, INVALID);
+    MAP(box[1] = 1, 0) MAP(box[1] = 0, INVALID) MAP(box[1] = 257, INVALID) MAP(box[2] = 65537, INVALID);
+    MAP(swizzle = 0, 0)
+    MAP(swizzle = 1, INVALID) MAP(swizzle = 2, INVALID) MAP(swizzle = 4, INVALID) MAP(swizzle = -1, INVALID);
+    MAP(strides[0] = 216, INVALID) MAP(strides[1] = 62408, INVALID);
+    MAP(strides[1] = ((uint64_t)1 << 40) - 16, 0) MAP(strides[1] = (uint64_t)1 << 40, INVALID);
+    MAP(extents[0] = 1, 0) MAP(extents[0] = 0, INVALID) MAP(extents[2] = 0, INVALID);
+    MAP(extents[1] = (uint64_t)1 << 32, 0) MAP(extents[1] = ((uint64_t)1 << 32) + 1, INVALID);
+    MAP(steps[0] = 0, INVALID) MAP(steps[2] = 9, INVALID) MAP(steps[1] = 8, NOT_SUPPORTED);
+    MAP(interleave = 3, INVALID) MAP(interleave = 1, NOT_SUPPORTED);
+    MAP(promotion = 3, 0) MAP(promotion = 4, INVALID) MAP(promotion = -1, INVALID);
+    MAP(fill = 2, INVALID) MAP(fill = 1, NOT_SUPPORTED);
+    Map m = good_map;
+    static _Alignas(64) uint64_t map[17];
+    void *array = (void *)(uintptr_t)x;
+    IS(cu.cuTensorMapEncodeTiled(map + 1, 1, 3, array, m.extents, m.strides, m.box, m.steps, 0, 3, 2, 0), INVALID);
+    IS(cu.cuTensorMapEncodeTiled(NULL, 1, 3, array, m.extents, m.strides, m.box, m.steps, 0, 3, 2, 0), INVALID);
+    IS(cu.cuTensorMapEncodeTiled(map, 1, 3, array, NULL, m.strides, m.box, m.steps, 0, 3, 2, 0), INVALID);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -605,6 +653,7 @@ static const struct {
              {"peers", peers, "JAXCC_GPU_DEVICES", "2", 1},
              {"another_device", another_device, "JAXCC_GPU_DEVICES", "2", -1},
              {"turns", turns, "JAXCC_GPU_LAZY", "2", 0},
+             {"tensor_maps", tensor_maps, NULL, NULL, -1},
              {"graphs", graphs, NULL, NULL, 1},
              {"conditions", conditions, NULL, NULL, 0},
              {"captured_conditions", captured_conditions, NULL, NULL, 0},

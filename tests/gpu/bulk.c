@@ -10,7 +10,7 @@ enum { SEEN_BY_ALL = 3 };
 
 struct Bulk {
     Warp *w;
-    u32 lane, bytes;
+    u32 lane, bytes, phase; /* phase: of the barrier */
     u64 to, from, barrier;
     PtxTensorMap map; /* rank 0: `bytes` from `from` */
     s32 at[PTX_MAP_RANK];
@@ -39,6 +39,7 @@ static void ask(Warp *w, Bulk b) {
         place_of(w, SPACE_SHARED, b.lane, b.to + at, CHUNK, TOUCH_NOT);
         if (ptx_options.races & 1) touch_shared(w, 1u << b.lane, address, CHUNK, TOUCH_WRITE);
     }
+    b.phase = mbarrier_copy(w, b.lane, b.barrier);
     add(w, b);
 }
 /* o: to, from, barrier, each with its offset; then bytes, or a list of coordinates. */
@@ -53,7 +54,8 @@ void run_bulk(Warp *w, const Ins *i, u32 mask) {
     each_lane(l, mask) {
         Bulk b = bulk_of(w, i, l);
         b.bytes = SLOT(u32, 3)[l];
-        if (b.bytes % CHUNK || b.from % CHUNK) fault(w, l, "a copy of %u bytes, not of a multiple of 16", b.bytes);
+        if (b.bytes % CHUNK) fault(w, l, "a copy of %u bytes, not of a multiple of 16", b.bytes);
+        if (b.from % CHUNK) fault(w, l, "a copy from address %#llx, not a multiple of 16", (unsigned long long)b.from);
         ask(w, b);
     }
 }
@@ -119,6 +121,11 @@ static void copy_box(const Bulk *b) {
             copy_chunk(b, chunk_to(b, (u64)y * line + at), row, b->at[0] + (s64)(at / m->element_bytes), inside);
     }
 }
+bool bulk_waits(const Block *x, u64 barrier) {
+    for (u32 k = 0; k < x->nbulk; k++)
+        if (x->bulk[k].barrier == barrier) return true;
+    return false;
+}
 void bulk_finish(Warp *w, u64 barrier) {
     Block *x = w->block;
     u32 kept = 0;
@@ -132,7 +139,7 @@ void bulk_finish(Warp *w, u64 barrier) {
             copy_box(&b);
         else
             copy_bytes(&b);
-        mbarrier_complete(b.w, b.lane, barrier, b.bytes);
+        mbarrier_complete(b.w, b.lane, barrier, b.bytes, b.phase);
     }
     x->nbulk = kept;
 }
@@ -142,6 +149,7 @@ void bulk_end(Block *x) {
 /* fence.proxy.async: what threads have written to shared memory is seen by copies and products. */
 void run_fence_async(Warp *w, const Ins *i, u32 mask) {
     Block *b = w->block;
+    mbarriers_fence(w, mask, true);
     for (u32 k = 0; k < b->shared_bytes; k++)
         if (b->shared_written[k]) b->shared_written[k] = SEEN_BY_ALL;
 }

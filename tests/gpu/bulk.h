@@ -12,12 +12,17 @@ uint64_t swizzled(uint64_t address, uint32_t swizzle);
 enum { MBARRIER_INIT, MBARRIER_INVAL };
 enum { MBARRIER_ARRIVE, MBARRIER_BOTH, MBARRIER_EXPECT };
 Run run_mbarrier_set, run_mbarrier_arrive, run_mbarrier_wait;
-void mbarrier_complete(Warp *, uint32_t lane, uint64_t address, uint32_t bytes); /* a copy has written them */
+Run run_fence_mbarrier;
+void mbarriers_fence(Warp *, uint32_t mask, bool others);        /* others: barriers that other threads began too */
+uint32_t mbarrier_copy(Warp *, uint32_t lane, uint64_t address); /* a copy is asked for: which phase waits for it */
+void mbarrier_complete(Warp *, uint32_t lane, uint64_t address, uint32_t bytes, uint32_t phase); /* it is done */
+void mbarriers_end(Block *);
 
 /* bulk.c */
 Run run_bulk, run_bulk_tensor, run_fence_async;
-void bulk_finish(Warp *, uint64_t barrier); /* copies that it waits for are done */
-void bulk_end(Block *);                     /* all have been waited for */
+bool bulk_waits(const Block *, uint64_t barrier); /* is there a copy that it waits for? */
+void bulk_finish(Warp *, uint64_t barrier);       /* copies that it waits for are done */
+void bulk_end(Block *);                           /* all have been waited for */
 
 /* wgmma.c */
 typedef struct {

@@ -143,7 +143,7 @@ static void begin_block(Launch *x, uint64_t number) {
     memset(b->shared_written, 0, b->shared_bytes);
     memset(b->barriers, 0, sizeof b->barriers);
     b->atomics = b->acquired = false;
-    b->nbulk = b->failed_tests = 0;
+    b->nbulk = b->mbarriers.n = b->meets = b->failed_tests = 0;
     touch_block(b);
     for (uint32_t k = 0; k < b->nwarps; k++) begin_warp(&b->warps[k]);
 }
@@ -187,6 +187,7 @@ static void run_block(Launch *x) {
         if (live && !ran) stuck(b);
     }
     bulk_end(b);
+    mbarriers_end(b);
     for (uint32_t k = 0; k < b->nwarps; k++) copies_end(&b->warps[k]), wgmma_end(&b->warps[k]);
 }
 static void run_blocks(Launch *x) {
@@ -226,6 +227,7 @@ static void end_launch(Launch *x) {
         free(x->b.warps[k].products.at);
     }
     free(x->b.bulk);
+    free(x->b.mbarriers.at);
     arena_close(x->arena);
 }
 bool ptx_launch(PtxFunc *f, PtxDim3 grid, PtxDim3 block, uint32_t shared, const void *const *params) {

@@ -94,6 +94,7 @@ typedef struct {
     uint32_t expected, arrived, holding; /* threads; holding: whose predicate of bar.red is true */
 } Barrier;
 typedef struct Bulk Bulk;
+typedef struct Mbarrier Mbarrier;
 typedef struct Launch Launch;
 struct Block {
     Launch *launch;
@@ -106,6 +107,11 @@ struct Block {
     uint32_t reduced[MAX_BARRIERS][3]; /* what the last completed bar.red found: popc, and, or */
     Bulk *bulk;                        /* copies that nobody has waited for yet (bulk.h) */
     uint32_t nbulk, bulk_cap;
+    struct {
+        Mbarrier *at;
+        uint32_t n, cap;
+    } mbarriers;           /* mbarrier.c */
+    uint32_t meets;        /* barriers that were completed */
     uint32_t failed_tests; /* of mbarriers, since something else happened that others may wait for */
     Warp warps[MAX_WARPS];
 };

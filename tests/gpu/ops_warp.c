@@ -164,7 +164,7 @@ static const Row rows[] = {
     {"fence.sc.cluster", nothing, ""},
     {"fence.sc.gpu", device_fence, ""},
     {"fence.sc.sys", device_fence, ""},
-    {"fence.mbarrier_init.release.cluster", nothing, ""},
+    {"fence.mbarrier_init.release.cluster", run_fence_mbarrier, ""},
     {"fence.proxy.async", run_fence_async, ""},
     {"fence.proxy.async.global", nothing, ""},
     {"fence.proxy.async.shared::cta", run_fence_async, ""},

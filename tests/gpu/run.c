@@ -210,6 +210,7 @@ bool warp_ready(const Warp *w) { return next_ready(&w->entry, 0) != UINT32_MAX; 
 /* The lanes that wait at this barrier of the block go on behind it. */
 void release_barrier(Block *b, uint32_t number) {
     touch_barrier();
+    b->meets++;
     for (uint32_t k = 0; k < b->nwarps; k++) {
         Activation *a = &b->warps[k].entry;
         for (uint32_t j = 0; j < a->ngroups;) {

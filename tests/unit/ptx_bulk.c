@@ -318,3 +318,21 @@ Test(ptx_bulk, boxes_must_be_waited_for) {
     cr_assert(strstr(ptx_fault(), "there is no tensor map"), "%s", ptx_fault());
     ptx_free(array);
 }
+/* A box begins at a multiple of 128 bytes, in shared memory. */
+Test(ptx_bulk, places_of_boxes) {
+    static const struct {
+        const char *offset, *says;
+    } places[] = {{"+0", NULL}, {"+64", "a box at 0x"}, {"+16", "a box at 0x"}, {"+128", "of shared memory"}};
+    uint64_t array = box_array();
+    for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
+        char text[KERNEL_TEXT], *at;
+        uint16_t got[BOX / 2];
+        strcpy(text, HEAD BOX_KERNEL);
+        at = strstr(text, "[$x3], [$x2") + strlen("[$x3");
+        sprintf(at, "%s%s%s", places[k].offset, strstr(HEAD BOX_KERNEL, "], [$x2"), BOX_WAIT BOX_OUT);
+        bool good = run_box(text, box_map(array, 0), 0, 0, got);
+        cr_assert_eq(good, !places[k].says, "%s: %s", places[k].offset, ptx_fault());
+        if (!good) cr_assert(strstr(ptx_fault(), places[k].says), "%s", ptx_fault());
+    }
+    ptx_free(array);
+}

@@ -1,0 +1,97 @@
+/* What is asynchronous since sm_90, used rightly and wrongly. A row is the body of a kernel of 64 threads, whose
+   thread 0 begins a barrier in memory and asks for a copy that all wait for; and what is said of it. */
+#include "ptx_kernel.h"
+
+enum { THREADS = 64, WORDS = 1024 };
+typedef struct {
+    const char *body, *says; /* says: the fault, or NULL */
+} Row;
+
+/* $x1: two barriers; $x2: shared memory, $x3: a word of each thread in it; $x9: the array; $p1: is this thread 0? */
+#define PLACES                                                                                                         \
+    ".shared .align 8 .b64 b[2]; .shared .align 128 .b8 s[1024]; mov.u64 $x1, b; mov.u64 $x2, s; mad.wide.u32 $x3, "   \
+    "$t, 4, $x2; ld.param.u64 $x9, [out]; setp.eq.u32 $p1, $t, 0; mov.b32 $r9, 0;\n"
+#define FENCE "@$p1 fence.mbarrier_init.release.cluster; "
+#define OPEN "@$p1 mbarrier.init.shared.b64 [$x1], 1; " FENCE "bar.sync 0;\n"
+#define EXPECT(bytes) "@$p1 mbarrier.arrive.expect_tx.shared.b64 _, [$x1], " bytes ";\n"
+#define COPY_OF(to, from, bytes)                                                                                       \
+    "@$p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [" to "], [" from "], " bytes ", [$x1];\n"
+#define COPY COPY_OF("$x2", "$x9", "256")
+#define WAIT "W: mbarrier.try_wait.parity.shared.b64 $p3, [$x1], 0; @!$p3 bra W;\n"
+#define READ "ld.shared.b32 $r1, [$x3]; st.global.b32 [$o], $r1;\n"
+
+static bool run_row(const char *body, int order) {
+    static uint32_t words[WORDS];
+    char text[KERNEL_TEXT];
+    for (uint32_t k = 0; k < WORDS; k++) words[k] = 100 + k;
+    snprintf(text, sizeof text, "%s%sret; }", HEAD ".visible .entry k(.param .u64 out) {\n" BEGIN(4) PLACES, body);
+    ptx_options = (PtxOptions){.races = 3, .uninitialised = true, .order = order};
+    bool good = run_threads(text, THREADS, words, sizeof words, 0);
+    ptx_options = (PtxOptions){0};
+    for (uint32_t k = 0; good && k < WORDS; k++) cr_assert_eq(words[k], 100 + k, "%s\nword %u: %u", body, k, words[k]);
+    return good;
+}
+static void try_rows(const Row *rows, size_t n) {
+    for (size_t k = 0; k < n; k++)
+        for (int order = 0; order < 2; order++) {
+            bool good = run_row(rows[k].body, order);
+            cr_expect(good == !rows[k].says && (good || strstr(ptx_fault(), rows[k].says)), "%s\norder %d: %s",
+                      rows[k].body, order, good ? "nothing is found" : ptx_fault());
+        }
+}
+#define TRY(rows) try_rows(rows, sizeof rows / sizeof *rows)
+
+/* ---- the bytes that a phase expects, and the life of a barrier */
+#define INIT(n) "@$p1 mbarrier.init.shared.b64 [$x1], " n "; "
+static const Row phases[] = {
+    {OPEN EXPECT("256") COPY WAIT READ, NULL},
+    {OPEN "@$p1 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$x1], 256;\n" COPY
+          "@$p1 mbarrier.arrive.shared.b64 _, [$x1];\n" WAIT READ,
+     NULL},
+    {OPEN COPY EXPECT("256") WAIT READ, NULL},
+    {OPEN EXPECT("128") COPY WAIT, "128 bytes more than the mbarrier"},
+    {OPEN EXPECT("512") COPY WAIT, "deadlock: the mbarrier at 0 waits for 0 arrivals and 256 bytes"},
+    {OPEN EXPECT("256") COPY COPY_OF("$x2+256", "$x9", "256") WAIT, "256 bytes more than a phase"},
+    {OPEN EXPECT("256"), "the block ends, and the mbarrier at 0 expects 256 bytes"},
+    {OPEN EXPECT("1048576"), "an mbarrier that expects 1048576 bytes"},
+    {OPEN "@$p1 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$x1], 1048575;\n" EXPECT("16"),
+     "an mbarrier that expects 1048591 bytes"},
+    {OPEN EXPECT("256") "@$p1 mbarrier.arrive.shared.b64 _, [$x1];", "1 arrivals at an mbarrier that expects 0"},
+    {INIT("0"), "an mbarrier for 0 arrivals"},
+    {INIT("1048576"), "an mbarrier for 1048576 arrivals"},
+    {INIT("1048575"), NULL},
+    {"@$p1 mbarrier.init.shared.b64 [$x1+4], 1;", "is not a multiple of 8"},
+    /* it lives until it is ended */
+    {INIT("1") INIT("1"), "an mbarrier is at 0 already"},
+    {INIT("1") "@$p1 mbarrier.inval.shared.b64 [$x1]; " INIT("1"), NULL},
+    {INIT("1") "@$p1 mbarrier.init.shared.b64 [$x1+8], 1; ", NULL},
+    {INIT("1") "@$p1 mbarrier.inval.shared.b64 [$x1]; @$p1 mbarrier.inval.shared.b64 [$x1];", "there is no mbarrier"},
+    {OPEN EXPECT("256") "@$p1 mbarrier.inval.shared.b64 [$x1];", "it ends, and the mbarrier at 0 expects 256 bytes"},
+    {OPEN EXPECT("256") COPY "@$p1 mbarrier.inval.shared.b64 [$x1];", "ends before a copy that it waits for"},
+    {OPEN EXPECT("256") COPY INIT("1"), "an mbarrier is at 0 already"},
+    {OPEN EXPECT("256") COPY WAIT READ "bar.sync 0; @$p1 mbarrier.inval.shared.b64 [$x1];", NULL},
+    {OPEN "@$p1 st.shared.b32 [$x1+4], $r9;\n" EXPECT("256") COPY WAIT, "the mbarrier at 0 was written to"},
+    {OPEN EXPECT("256") COPY WAIT READ "bar.sync 0; @$p1 mbarrier.inval.shared.b64 [$x1]; @$p1 st.shared.b32 [$x1], "
+                                       "$r9;",
+     NULL},
+    /* a copy sees it behind a fence */
+    {INIT("1") "bar.sync 0;\n" EXPECT("256") COPY WAIT, "no fence shows the mbarrier"},
+    {INIT("1") "@$p1 fence.proxy.async.shared::cta; bar.sync 0;\n" EXPECT("256") COPY WAIT READ, NULL},
+    {INIT("1") "bar.sync 0; fence.proxy.async;\n" EXPECT("256") COPY WAIT READ, NULL},
+    {INIT("1") "@!$p1 fence.proxy.async; bar.sync 0;\n" EXPECT("256") COPY WAIT, "no fence shows the mbarrier"},
+    {INIT("1") "bar.sync 0; @!$p1 fence.mbarrier_init.release.cluster; bar.sync 0;\n" EXPECT("256") COPY WAIT,
+     "no fence shows the mbarrier"},
+};
+Test(ptx_async, phases) { TRY(phases); }
+
+/* ---- where bytes are copied from and to */
+static const Row copies[] = {
+    {OPEN EXPECT("256") COPY_OF("$x2", "$x9", "16") COPY_OF("$x2+16", "$x9+16", "240") WAIT READ, NULL},
+    {OPEN EXPECT("256") COPY_OF("$x2", "$x9", "8") WAIT, "a copy of 8 bytes, not of a multiple of 16"},
+    {OPEN EXPECT("256") COPY_OF("$x2", "$x9+8", "256") WAIT, "a copy from address 0x"},
+    {OPEN EXPECT("256") COPY_OF("$x2+8", "$x9", "256") WAIT, "is not a multiple of 16"},
+    {OPEN EXPECT("256") COPY_OF("$x2+784", "$x9", "256") WAIT, "shared memory"},
+    {OPEN EXPECT("256") COPY_OF("$x2", "$x9+4080", "256") WAIT, "are not device memory"},
+    {OPEN EXPECT("256") COPY, "nobody has waited for a copy"},
+};
+Test(ptx_async, places_of_copies) { TRY(copies); }
