@@ -1,5 +1,5 @@
 /* cp.async: a copy is done when its thread waits for it, so that a program which forgets to wait reads what was there
-   before. */
+   before. Nobody may touch what it writes until then. */
 #include "lanes.h"
 #include "memory.h"
 #include "tensor.h"
@@ -29,6 +29,7 @@ void run_cp_async(Warp *w, const Ins *i, u32 mask) {
         if (from[l] & (i->bytes - 1u))
             fault(w, l, "address %#llx is not a multiple of %u", (unsigned long long)from[l], i->bytes);
         if (valid) place_of(w, SPACE_GLOBAL, l, from[l], 1, TOUCH_NOT);
+        if (ptx_options.races & 1) touch_asked(w, l, to[l], i->bytes);
         add_copy(w, l, (Copy){to[l], from[l], i->bytes, valid, l, NOT_COMMITTED});
     }
 }
@@ -40,7 +41,9 @@ void run_cp_commit(Warp *w, const Ins *i, u32 mask) {
     each_lane(l, mask) w->copies.groups[l]++;
 }
 static void do_copy(Warp *w, const Copy *c) {
-    u8 *to = place_of(w, SPACE_SHARED, c->lane, c->to, c->bytes, TOUCH_WRITE);
+    u8 *to = w->block->shared + c->to;
+    if (ptx_options.races & 1) touch_copied(w, c->lane, c->to, c->bytes);
+    memset(w->block->shared_written + c->to, 1, c->bytes);
     memset(to, 0, c->bytes);
     for (u32 at = 0, piece; at < c->valid; at += piece) { /* pieces that are aligned */
         u32 left = c->valid - at;

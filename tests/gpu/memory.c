@@ -103,7 +103,7 @@ void ptx_mark_written(uint64_t device, size_t bytes) {
 enum { SPARE_SHADOWS = 32 };
 static Shadow spare[SPARE_SHADOWS];
 
-static void unmap(Shadow *s) {
+void shadow_forget(Shadow *s) {
     if (s->words) munmap(s->words, s->size * sizeof(Touched) / 4 + PAGE);
     if (s->bytes) munmap(s->bytes, s->size * sizeof(Touched) + PAGE);
     *s = (Shadow){0};
@@ -116,11 +116,11 @@ void shadow_drop(Shadow *s) {
         Shadow was = spare[smallest];
         spare[smallest] = *s, *s = was;
     }
-    unmap(s);
+    shadow_forget(s);
 }
 void shadow_reset(void) {
-    for (uint32_t i = 0; i < areas.n; i++) unmap(&areas.at[i].shadow);
-    for (uint32_t k = 0; k < SPARE_SHADOWS; k++) unmap(&spare[k]);
+    for (uint32_t i = 0; i < areas.n; i++) shadow_forget(&areas.at[i].shadow);
+    for (uint32_t k = 0; k < SPARE_SHADOWS; k++) shadow_forget(&spare[k]);
 }
 static Shadow take_spare(uint64_t bytes) {
     uint32_t best = SPARE_SHADOWS;
@@ -140,6 +140,6 @@ bool shadow_make(Shadow *s, uint64_t bytes) {
     s->words = map(s->size * sizeof(Touched) / 4 + PAGE);
     s->bytes = map(s->size * sizeof(Touched) + PAGE);
     if (s->words && s->bytes) return true;
-    unmap(s);
+    shadow_forget(s);
     return false;
 }

@@ -3,7 +3,8 @@
    global memory threads of two blocks always are, unless a fence after an atomic operation took over what other blocks
    did. Barriers of a warp order its lanes: a thread's accesses carry how many its warp has passed. Atomic operations do
    not race with each other. What is known is kept by words; a word that is touched in part is split into its bytes for
-   the rest of the block or launch. */
+   the rest of the block or launch. What a copy writes that its thread has not waited for is of a time that no barrier
+   reaches: whoever touches it races. */
 #include "memory.h"
 #include <stdio.h>
 
@@ -16,9 +17,11 @@ enum {
     WORD = 4
 };
 #define LAST_EPOCH (UINT32_MAX - (1u << 30))
+#define IN_FLIGHT UINT32_MAX
 
 static Shadow shared;
 static uint32_t epoch = 1;
+static uint32_t flying; /* words of shared memory that copies are to write */
 
 void touch_begin(Launch *x) {
     if (epoch > LAST_EPOCH) {
@@ -26,6 +29,7 @@ void touch_begin(Launch *x) {
         shadow_reset();
         epoch = 1;
     }
+    if (flying) shadow_forget(&shared), flying = 0; /* a launch was ended by a fault */
     x->first_epoch = ++epoch;
     if (ptx_options.races & 1) shadow_make(&shared, x->b.shared_bytes + WORD);
 }
@@ -52,13 +56,15 @@ static bool same_warp(const Access *a, uint16_t who) {
 static bool unordered(const Access *a, uint32_t then, uint16_t who, uint16_t syncs) {
     if (then < a->first) return false;
     if (then < a->w->block->first_epoch) return !a->w->block->acquired;
+    if (then == IN_FLIGHT) return true;
     if (then != epoch || (who & (SEVERAL | THREAD_MASK)) == a->me) return false;
     return !same_warp(a, who) || syncs == (uint16_t)a->w->syncs;
 }
 static const char *name_of(const Access *a, uint32_t then, uint16_t who, char text[64]) {
     if (then < a->w->block->first_epoch) return "another block";
     if (who & SEVERAL) return "several threads";
-    snprintf(text, 64, "thread %u of this block", (who & THREAD_MASK) - 1u);
+    snprintf(text, 64, "%sthread %u of this block", then == IN_FLIGHT ? "a copy, not waited for, of " : "",
+             (who & THREAD_MASK) - 1u);
     return text;
 }
 static void race(const Access *a, const char *was, uint32_t then, uint16_t who) {
@@ -111,7 +117,7 @@ static void touch_cell(const Access *a, Touched *c, uint32_t bytes) {
 }
 /* Is what was done in that epoch ordered before this access, whoever did it? */
 static inline bool settled(const Access *a, uint32_t then) {
-    return then < a->first || (then >= a->block_first && then != epoch);
+    return then < a->first || (then >= a->block_first && then < epoch);
 }
 /* Most accesses: of a word that nobody else touches between barriers. False: it is not so simple. */
 static inline bool touch_simply(const Access *a, Touched *c) {
@@ -184,4 +190,28 @@ void touch_global(Warp *w, uint32_t mask, Area *area, const uint64_t *address, u
         a.at = address[l] - PTX_DEVICE_BIAS;
         touch(&a, &area->shadow, l, a.at - area->at, bytes);
     }
+}
+static void touch_stamp(Warp *w, uint32_t lane, uint64_t at, uint32_t bytes, uint32_t when) {
+    for (uint32_t k = 0; k < bytes; k += WORD) {
+        Touched *word = &shared.words[(at + k) / WORD], *cell = word;
+        bool split = word->writer & SPLIT && word->write_epoch >= w->block->first_epoch;
+        if (split) cell = &shared.bytes[at + k];
+        for (uint32_t j = 0; j < (split ? WORD : 1); j++) {
+            cell[j].write_epoch = when, cell[j].write_syncs = (uint16_t)w->syncs;
+            cell[j].writer = (uint16_t)(w->index * LANES + lane + 1);
+        }
+    }
+}
+/* A copy of the lane to shared memory is asked for: it may write from now on. Words, all of them. */
+void touch_asked(Warp *w, uint32_t lane, uint64_t at, uint32_t bytes) {
+    uint64_t address[LANES];
+    address[lane] = at;
+    touch_shared(w, 1u << lane, address, bytes, TOUCH_WRITE);
+    touch_stamp(w, lane, at, bytes, IN_FLIGHT);
+    flying += bytes / WORD;
+}
+/* It was waited for, by its thread. */
+void touch_copied(Warp *w, uint32_t lane, uint64_t at, uint32_t bytes) {
+    touch_stamp(w, lane, at, bytes, epoch);
+    flying -= bytes / WORD;
 }

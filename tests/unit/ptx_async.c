@@ -95,3 +95,29 @@ static const Row copies[] = {
     {OPEN EXPECT("256") COPY, "nobody has waited for a copy"},
 };
 Test(ptx_async, places_of_copies) { TRY(copies); }
+
+/* ---- copies of 16 bytes by each thread; $x4: where its own goes, $x5: where that of the other warp's thread goes */
+#define PIECES                                                                                                         \
+    "mad.wide.u32 $x4, $t, 16, $x2; mad.wide.u32 $x6, $t, 16, $x9; xor.b32 $r2, $t, 32; mad.wide.u32 $x5, $r2, 16, "   \
+    "$x2; st.shared.v4.b32 [$x4], {$r9, $r9, $r9, $r9}; bar.sync 0;\n"
+#define PIECE PIECES "cp.async.cg.shared.global [$x4], [$x6], 16; cp.async.commit_group;\n"
+#define DONE "cp.async.wait_group 0;\n"
+#define OWN "ld.shared.b32 $r1, [$x4+12];\n"
+#define OTHER "ld.shared.b32 $r1, [$x5+12];\n"
+static const Row pieces[] = {
+    {PIECE DONE OWN, NULL},
+    {PIECE DONE "bar.sync 0;\n" OTHER, NULL},
+    {PIECE DONE OTHER "bar.sync 0;", "race: shared byte"},
+    {PIECE OWN DONE, "written by a copy, not waited for, of thread"},
+    {PIECE "bar.sync 0;\n" OTHER "bar.sync 0;\n" DONE, "written by a copy, not waited for"},
+    {PIECE "cp.async.wait_group 1;\n" OWN DONE, "written by a copy, not waited for"},
+    {PIECE "setp.ne.u32 $p2, $t, 40; @$p2 " DONE "bar.sync 0;\n" OTHER DONE, "race: shared byte"},
+    {PIECE "bar.sync 0; st.shared.b8 [$x5+3], 1; bar.sync 0;\n" DONE, "written by a copy, not waited for"},
+    {PIECE "cp.async.ca.shared.global [$x4+8], [$x6], 8;\n", "written by a copy, not waited for"},
+    {PIECE DONE "cp.async.ca.shared.global [$x4+8], [$x6], 8; cp.async.wait_all;\n", NULL},
+    {PIECES "ld.shared.b32 $r1, [$x5]; cp.async.ca.shared.global [$x4], [$x6], 4; cp.async.wait_all;",
+     "race: shared byte"},
+    {PIECES "st.shared.b8 [$x4+1], 1; bar.sync 0;\n" PIECE DONE "bar.sync 0;\n" OTHER, NULL},
+    {PIECE, "nobody has waited for a copy"},
+};
+Test(ptx_async, copies_by_threads) { TRY(pieces); }
