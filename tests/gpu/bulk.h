@@ -4,7 +4,7 @@
 #define PTX_BULK_H
 #include "tensor.h"
 
-enum { CHUNK = 16, WARPGROUP = 4, MOST_COLUMNS = 256 };
+enum { CHUNK = 16, MOST_COLUMNS = 256 };
 /* In units of 16 bytes places of a row are exchanged by the number of the row, so that columns are in all banks. */
 uint64_t swizzled(uint64_t address, uint32_t swizzle);
 
@@ -37,6 +37,14 @@ uint32_t wgmma_terms(const WgmmaShape *);
 uint32_t wgmma_sums(const WgmmaShape *); /* registers of D */
 Run run_wgmma, run_wgmma_fence, run_wgmma_commit, run_wgmma_wait;
 void wgmma_end(Warp *);
+
+/* products.c: what may be done while products are not done */
+void product_begins(Warp *, const Product *);
+void product_ends(Warp *, const Product *);
+void products_fence(Warp *);
+void products_reset(Warp *);
+void products_end(Warp *);
+uint32_t product_registers(const Product *); /* of its list: those of D and of A */
 
 Form form_mbarrier, form_bulk, form_wgmma;
 

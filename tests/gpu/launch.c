@@ -86,7 +86,7 @@ static void fill_special(Launch *x, Warp *w, uint32_t l) {
     for (uint32_t k = 0; k < SPECIAL_REGISTERS; k++) set_special(w->frame, k, l, values[k]);
 }
 
-static void *room(Launch *x, size_t bytes, size_t align) {
+void *launch_room(Launch *x, size_t bytes, size_t align) {
     void *p = aligned_alloc(align, (bytes + 2 * align - 1) & ~(align - 1));
     if (!p) abort();
     arena_adopt(x->arena, p);
@@ -99,11 +99,11 @@ static void make_warp(Launch *x, uint32_t k) {
     *w = (Warp){.block = &x->b, .index = k, .top = &w->entry, .local_bytes = f->stack_bytes};
     w->all = left >= LANES ? ALL_LANES : (1u << left) - 1;
     w->entry = (Activation){.f = f, .params = x->params, .params_bytes = f->param_bytes};
-    w->entry.frame = w->frame = room(x, f->frame_bytes, SLOT_ALIGN);
-    w->entry.calls = room(x, (size_t)LANES * f->call_bytes, SLOT_ALIGN);
+    w->entry.frame = w->frame = launch_room(x, f->frame_bytes, SLOT_ALIGN);
+    w->entry.calls = launch_room(x, (size_t)LANES * f->call_bytes, SLOT_ALIGN);
     if (f->stack_bytes) {
-        w->local = room(x, (size_t)LANES * f->stack_bytes, SLOT_ALIGN);
-        w->local_written = room(x, (size_t)LANES * f->stack_bytes, SLOT_ALIGN);
+        w->local = launch_room(x, (size_t)LANES * f->stack_bytes, SLOT_ALIGN);
+        w->local_written = launch_room(x, (size_t)LANES * f->stack_bytes, SLOT_ALIGN);
     }
     fill_frame(x, f, w->frame, 0);
     for (uint32_t l = 0; l < LANES; l++) fill_special(x, w, l);
@@ -114,8 +114,8 @@ static void make_block(Launch *x) {
     b->threads = x->block.x * x->block.y * x->block.z;
     b->nwarps = (b->threads + LANES - 1) / LANES;
     b->shared_bytes = shared_total(x->f, x->dynamic_bytes);
-    b->shared = room(x, b->shared_bytes, SHARED_ALIGN);
-    b->shared_written = room(x, b->shared_bytes, SLOT_ALIGN);
+    b->shared = launch_room(x, b->shared_bytes, SHARED_ALIGN);
+    b->shared_written = launch_room(x, b->shared_bytes, SLOT_ALIGN);
     for (uint32_t k = 0; k < b->nwarps; k++) make_warp(x, k);
 }
 static void begin_warp(Warp *w) {
@@ -127,7 +127,7 @@ static void begin_warp(Warp *w) {
     w->top = a, w->depth = 0, w->syncs = 0, w->busy = 0;
     w->copies.n = 0;
     memset(w->copies.groups, 0, sizeof w->copies.groups);
-    w->products.n = w->products.groups = 0, w->products.fenced = false;
+    products_reset(w);
     for (uint32_t k = 0; k < 3; k++)
         for (uint32_t l = 0; l < LANES; l++) set_special(a->frame, SR_CTAID + k, l, place[k]);
     if (w->local) {
@@ -144,6 +144,7 @@ static void begin_block(Launch *x, uint64_t number) {
     memset(b->barriers, 0, sizeof b->barriers);
     b->atomics = b->acquired = false;
     b->nbulk = b->mbarriers.n = b->meets = b->failed_tests = 0;
+    for (uint32_t k = 0; k < MAX_WARPS / WARPGROUP; k++) b->warpgroups[k].n = 0;
     touch_block(b);
     for (uint32_t k = 0; k < b->nwarps; k++) begin_warp(&b->warps[k]);
 }
@@ -226,6 +227,7 @@ static void end_launch(Launch *x) {
         free(x->b.warps[k].copies.at);
         free(x->b.warps[k].products.at);
     }
+    for (uint32_t k = 0; k < MAX_WARPS / WARPGROUP; k++) free(x->b.warpgroups[k].at);
     free(x->b.bulk);
     free(x->b.mbarriers.at);
     arena_close(x->arena);

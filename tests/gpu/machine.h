@@ -11,6 +11,7 @@
 
 enum {
     MAX_THREADS = 1024,
+    WARPGROUP = 4,
     MAX_WARPS = MAX_THREADS / LANES,
     MAX_BARRIERS = 16,
     MAX_CALLS = 24,
@@ -68,7 +69,15 @@ typedef struct {
     Product *at;
     uint32_t n, cap, groups; /* groups: committed */
     bool fenced;             /* registers may be used by products */
+    uint32_t begun;          /* since the block began */
+    uint8_t *used;           /* of each slot: how many products that are not done use it */
+    uint8_t *kept;           /* registers of products as they were at the fence, one after the other */
 } Products;
+/* The products of four warps: all of them begin the same ones. */
+typedef struct {
+    Product *at;
+    uint32_t n, cap;
+} Warpgroup;
 
 typedef struct Block Block;
 struct Warp {
@@ -105,7 +114,11 @@ struct Block {
     bool atomics, acquired;
     Barrier barriers[MAX_BARRIERS];
     uint32_t reduced[MAX_BARRIERS][3]; /* what the last completed bar.red found: popc, and, or */
-    Bulk *bulk;                        /* copies that nobody has waited for yet (bulk.h) */
+    Warpgroup warpgroups[MAX_WARPS / WARPGROUP];
+    struct {
+        uint32_t *at, n, *number; /* slots that products use; by slot: which of them */
+    } accumulators;
+    Bulk *bulk; /* copies that nobody has waited for yet (bulk.h) */
     uint32_t nbulk, bulk_cap;
     struct {
         Mbarrier *at;
@@ -140,6 +153,8 @@ void run_warp(Warp *); /* until it ends, waits or its time is up */
 void run_activation(Warp *, Activation *);
 void run_call(Warp *, const Ins *, uint32_t mask);
 void free_called(Warp *);
+void check_registers(Warp *, const Ins *);               /* products that are not done do not use them */
+void *launch_room(Launch *, size_t bytes, size_t align); /* until its end */
 bool warp_ready(const Warp *);
 void release_barrier(Block *, uint32_t barrier);
 uint64_t dynamic_base(const PtxFunc *);                   /* where shared memory given at the launch begins */

@@ -143,7 +143,7 @@ static Step *const steps[] = {
 };
 
 /* At most `budget` instructions; how many. */
-static uint64_t run_group(Cursor *c, uint64_t budget) {
+static inline __attribute__((always_inline)) uint64_t run_loop(Cursor *c, uint64_t budget, bool products) {
     const Ins *code = c->a->f->code.at;
     Warp *w = c->w;
     uint64_t n = 0, lanes = 0;
@@ -156,6 +156,7 @@ static uint64_t run_group(Cursor *c, uint64_t budget) {
             m &= i->negated ? ~p : p;
         }
         w->at = i;
+        if (products && m) check_registers(w, i);
         n++;
         lanes += (uint32_t)__builtin_popcount(m);
         if (i->flow == FLOW_NEXT) {
@@ -164,12 +165,17 @@ static uint64_t run_group(Cursor *c, uint64_t budget) {
         } else if (!steps[i->flow](c, i, m)) {
             c->mask = 0;
             break;
-        }
+        } else if (products != (w->products.n != 0))
+            break;
     }
     put_ready(c->a, c->pc, c->mask);
     ptx_counts.warp_instructions += n;
     ptx_counts.lane_instructions += lanes;
     return n;
+}
+/* Products that are not done make the loop another one, so that others go on without looking for them. */
+static uint64_t run_group(Cursor *c, uint64_t budget) {
+    return c->w->products.n ? run_loop(c, budget, true) : run_loop(c, budget, false);
 }
 static uint64_t random_of(Launch *x) { /* splitmix64 */
     uint64_t z = x->random += 0x9e3779b97f4a7c15;

@@ -1,6 +1,7 @@
 /* wgmma.mma_async: D = A B + D of four warps, 64 by N. Warp w of them has the rows from 16 w on: register r of lane l
    begins at row l / 4 + 8 (r / 2 % 2), column 8 (r / 4) + 2 (l % 4). B is in shared memory, A there or in registers,
-   as mma.sync has it. The descriptor of a matrix: its address, two distances between groups of its core matrices (8
+   as mma.sync has it. What a product reads in shared memory is checked where it begins, and read where it is waited
+   for. The descriptor of a matrix: its address, two distances between groups of its core matrices (8
    rows of 16 bytes), and how its places are exchanged (swizzled). Layouts: PTX ISA, "Matrices in shared memory for
    wgmma". */
 #include "bulk.h"
@@ -44,11 +45,20 @@ static void check_visible(Warp *w, u64 at, u32 bytes) {
                   written[k] ? "written by a thread, and no fence.proxy.async is between" : "never written");
 }
 static f64 element_at(Warp *w, const Operand *o, u32 r, u32 k) {
-    u32 bytes = element_info[o->element].bits / 8;
-    u64 at = place_in(o, r, k), bits = 0;
-    memcpy(&bits, place_of(w, SPACE_SHARED, 0, at, bytes, TOUCH_READ), bytes);
-    check_visible(w, at, bytes);
+    u64 bits = 0;
+    memcpy(&bits, w->block->shared + place_in(o, r, k), element_info[o->element].bits / 8);
     return element_value(o->element, bits, 0);
+}
+/* Rows of A from `first` on, or columns of B, are in shared memory, and what copies or threads have written there may
+   be read. */
+static void check_operand(Warp *w, const Operand *o, u32 first, u32 rows, u32 terms) {
+    u32 t = CHUNK * 8 / element_info[o->element].bits, chunks = o->across ? rows / t : terms / t;
+    for (u32 line = 0; line < (o->across ? terms : rows); line++)
+        for (u32 c = 0; c < chunks; c++) {
+            u64 at = o->across ? place_in(o, first + c * t, line) : place_in(o, first + line, c * t);
+            place_of(w, SPACE_SHARED, 0, at, CHUNK, TOUCH_READ);
+            check_visible(w, at, CHUNK);
+        }
 }
 
 /* ---- one product */
@@ -101,11 +111,21 @@ static void add_sum(Warp *w, const Product *p, const WgmmaShape *s, const Factor
 static void multiply(Warp *w, const Product *p) {
     static Factors f;
     WgmmaShape s = decoded(p->at->target);
-    w->at = p->at;
     read_a(w, p, &s, &f);
     read_b(w, p, &s, &f);
     for (u32 e = 0; e < s.columns / 2; e++)
         for (u32 l = 0; l < LANES; l++) add_sum(w, p, &s, &f, e, l);
+}
+uint32_t product_registers(const Product *p) {
+    WgmmaShape s = decoded(p->at->target);
+    MmaShape a = {.m = ROWS, .k = wgmma_terms(&s), .a = s.a};
+    return wgmma_sums(&s) + (s.registers ? a_registers(&a) : 0);
+}
+static void check_operands(Warp *w, const Product *p) {
+    WgmmaShape s = decoded(p->at->target);
+    Operand a = operand_of(w, p->a, s.across[0], s.a), b = operand_of(w, p->b, s.across[1], s.b);
+    if (!s.registers) check_operand(w, &a, w->index % WARPGROUP * ROWS, ROWS, wgmma_terms(&s));
+    check_operand(w, &b, 0, s.columns, wgmma_terms(&s));
 }
 
 /* ---- instructions */
@@ -122,11 +142,18 @@ void run_wgmma(Warp *w, const Ins *i, u32 mask) {
         if (!more) fault(w, 0, "no memory for products");
         x->at = more;
     }
-    x->at[x->n++] = (Product){i, SLOT(u64, 0)[0], SLOT(u64, 1)[0], *SLOT(u32, 2) & 1, NOT_COMMITTED};
+    Product p = {i, SLOT(u64, 0)[0], SLOT(u64, 1)[0], *SLOT(u32, 2) & 1, NOT_COMMITTED};
+    for (u32 l = 1; l < LANES; l++)
+        if (SLOT(u64, 0)[l] != p.a || SLOT(u64, 1)[l] != p.b || (*SLOT(u32, 2) >> l & 1) != p.add)
+            fault(w, l, "lanes differ in the operands of a product");
+    product_begins(w, &p);
+    check_operands(w, &p);
+    x->at[x->n++] = p;
 }
 void run_wgmma_fence(Warp *w, const Ins *i, u32 mask) {
     whole_warp(w, mask);
     w->products.fenced = true;
+    products_fence(w);
 }
 void run_wgmma_commit(Warp *w, const Ins *i, u32 mask) {
     Products *x = &w->products;
@@ -143,14 +170,15 @@ void run_wgmma_wait(Warp *w, const Ins *i, u32 mask) {
     for (u32 k = 0; k < x->n; k++) {
         Product p = x->at[k];
         if (p.group != NOT_COMMITTED && x->groups > i->target && p.group < x->groups - i->target)
-            multiply(w, &p);
+            multiply(w, &p), product_ends(w, &p);
         else
             x->at[kept++] = p;
     }
-    x->n = kept, w->at = i;
+    x->n = kept;
     if (!kept) x->fenced = false;
 }
 void wgmma_end(Warp *w) {
+    products_end(w);
     if (!w->products.n) return;
     w->at = w->products.at[0].at;
     fault(w, 0, "nobody has waited for this product");

@@ -2,14 +2,14 @@
    thread 0 begins a barrier in memory and asks for a copy that all wait for; and what is said of it. */
 #include "ptx_kernel.h"
 
-enum { THREADS = 64, WORDS = 1024 };
+enum { THREADS = 64, GROUP = 128, WORDS = 1024 };
 typedef struct {
     const char *body, *says; /* says: the fault, or NULL */
 } Row;
 
 /* $x1: two barriers; $x2: shared memory, $x3: a word of each thread in it; $x9: the array; $p1: is this thread 0? */
 #define PLACES                                                                                                         \
-    ".shared .align 8 .b64 b[2]; .shared .align 128 .b8 s[1024]; mov.u64 $x1, b; mov.u64 $x2, s; mad.wide.u32 $x3, "   \
+    ".shared .align 8 .b64 b[2]; .shared .align 1024 .b8 s[4096]; mov.u64 $x1, b; mov.u64 $x2, s; mad.wide.u32 $x3, "  \
     "$t, 4, $x2; ld.param.u64 $x9, [out]; setp.eq.u32 $p1, $t, 0; mov.b32 $r9, 0;\n"
 #define FENCE "@$p1 fence.mbarrier_init.release.cluster; "
 #define OPEN "@$p1 mbarrier.init.shared.b64 [$x1], 1; " FENCE "bar.sync 0;\n"
@@ -20,26 +20,26 @@ typedef struct {
 #define WAIT "W: mbarrier.try_wait.parity.shared.b64 $p3, [$x1], 0; @!$p3 bra W;\n"
 #define READ "ld.shared.b32 $r1, [$x3]; st.global.b32 [$o], $r1;\n"
 
-static bool run_row(const char *body, int order) {
+static bool run_row(const char *body, uint32_t threads, int order) {
     static uint32_t words[WORDS];
     char text[KERNEL_TEXT];
     for (uint32_t k = 0; k < WORDS; k++) words[k] = 100 + k;
     snprintf(text, sizeof text, "%s%sret; }", HEAD ".visible .entry k(.param .u64 out) {\n" BEGIN(4) PLACES, body);
     ptx_options = (PtxOptions){.races = 3, .uninitialised = true, .order = order};
-    bool good = run_threads(text, THREADS, words, sizeof words, 0);
+    bool good = run_threads(text, threads, words, sizeof words, 0);
     ptx_options = (PtxOptions){0};
     for (uint32_t k = 0; good && k < WORDS; k++) cr_assert_eq(words[k], 100 + k, "%s\nword %u: %u", body, k, words[k]);
     return good;
 }
-static void try_rows(const Row *rows, size_t n) {
+static void try_rows(const Row *rows, size_t n, uint32_t threads) {
     for (size_t k = 0; k < n; k++)
         for (int order = 0; order < 2; order++) {
-            bool good = run_row(rows[k].body, order);
+            bool good = run_row(rows[k].body, threads, order);
             cr_expect(good == !rows[k].says && (good || strstr(ptx_fault(), rows[k].says)), "%s\norder %d: %s",
                       rows[k].body, order, good ? "nothing is found" : ptx_fault());
         }
 }
-#define TRY(rows) try_rows(rows, sizeof rows / sizeof *rows)
+#define TRY(rows, threads) try_rows(rows, sizeof rows / sizeof *rows, threads)
 
 /* ---- the bytes that a phase expects, and the life of a barrier */
 #define INIT(n) "@$p1 mbarrier.init.shared.b64 [$x1], " n "; "
@@ -82,7 +82,7 @@ static const Row phases[] = {
     {INIT("1") "bar.sync 0; @!$p1 fence.mbarrier_init.release.cluster; bar.sync 0;\n" EXPECT("256") COPY WAIT,
      "no fence shows the mbarrier"},
 };
-Test(ptx_async, phases) { TRY(phases); }
+Test(ptx_async, phases) { TRY(phases, THREADS); }
 
 /* ---- where bytes are copied from and to */
 static const Row copies[] = {
@@ -90,11 +90,11 @@ static const Row copies[] = {
     {OPEN EXPECT("256") COPY_OF("$x2", "$x9", "8") WAIT, "a copy of 8 bytes, not of a multiple of 16"},
     {OPEN EXPECT("256") COPY_OF("$x2", "$x9+8", "256") WAIT, "a copy from address 0x"},
     {OPEN EXPECT("256") COPY_OF("$x2+8", "$x9", "256") WAIT, "is not a multiple of 16"},
-    {OPEN EXPECT("256") COPY_OF("$x2+784", "$x9", "256") WAIT, "shared memory"},
+    {OPEN EXPECT("256") COPY_OF("$x2+3856", "$x9", "256") WAIT, "shared memory"},
     {OPEN EXPECT("256") COPY_OF("$x2", "$x9+4080", "256") WAIT, "are not device memory"},
     {OPEN EXPECT("256") COPY, "nobody has waited for a copy"},
 };
-Test(ptx_async, places_of_copies) { TRY(copies); }
+Test(ptx_async, places_of_copies) { TRY(copies, THREADS); }
 
 /* ---- copies of 16 bytes by each thread; $x4: where its own goes, $x5: where that of the other warp's thread goes */
 #define PIECES                                                                                                         \
@@ -120,4 +120,66 @@ static const Row pieces[] = {
     {PIECES "st.shared.b8 [$x4+1], 1; bar.sync 0;\n" PIECE DONE "bar.sync 0;\n" OTHER, NULL},
     {PIECE, "nobody has waited for a copy"},
 };
-Test(ptx_async, copies_by_threads) { TRY(pieces); }
+Test(ptx_async, copies_by_threads) { TRY(pieces, THREADS); }
+
+/* ---- products of a warpgroup: of 64 rows and 8 columns, whose terms are zeros; $x6, $x7: the descriptors */
+#define MATRICES                                                                                                       \
+    "mad.wide.u32 $x4, $t, 16, $x2; st.shared.v4.b32 [$x4], {$r9, $r9, $r9, $r9}; setp.lt.u32 $p2, $t, 16; @$p2 "      \
+    "st.shared.v4.b32 [$x4+2048], {$r9, $r9, $r9, $r9}; fence.proxy.async.shared::cta; bar.sync 0;\n"
+#define DESCRIPTORS                                                                                                    \
+    "shr.u64 $x6, $x2, 4; or.b64 $x6, $x6, 0x0000000800400000; add.u64 $x7, $x2, 2048; shr.u64 $x7, $x7, 4; "          \
+    "or.b64 $x7, $x7, 0x0000000800080000; mov.b32 $r1, 0; mov.b32 $r2, 0; mov.b32 $r3, 0; mov.b32 $r4, 0; "            \
+    "mov.b32 $r5, 0; mov.b32 $r6, 0; mov.b32 $r7, 0; mov.b32 $r8, 0; setp.eq.u32 $p4, $t, $t;\n"
+#define MULTIPLY MATRICES DESCRIPTORS "wgmma.fence.sync.aligned;\n"
+#define PRODUCT(sums) "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 " sums ", $x6, $x7, $p4, 1, 1, 0, 0;\n"
+#define FIRST PRODUCT("{$r1, $r2, $r3, $r4}")
+#define SECOND PRODUCT("{$r5, $r6, $r7, $r8}")
+#define COMMIT "wgmma.commit_group.sync.aligned;\n"
+#define PENDING(n) "wgmma.wait_group.sync.aligned " n ";\n"
+static const Row products[] = {
+    {MULTIPLY FIRST COMMIT PENDING("0") "mov.b32 $r1, $r2;\n", NULL},
+    {MULTIPLY FIRST COMMIT "mov.b32 $r5, $r2;\n" PENDING("0"), "a register is used by the product"},
+    {MULTIPLY FIRST COMMIT "mov.b32 $r3, $r5;\n" PENDING("0"), "a register is used by the product"},
+    {MULTIPLY FIRST COMMIT "st.global.v2.b32 [$o], {$r9, $r4};\n" PENDING("0"), "a register is used by the product"},
+    {MULTIPLY FIRST COMMIT "@!$p4 mov.b32 $r3, $r5; mov.b32 $r6, $r7;\n" PENDING("0"), NULL},
+    {MULTIPLY FIRST FIRST COMMIT FIRST COMMIT PENDING("0"), NULL},
+    {MULTIPLY FIRST PRODUCT("{$r2, $r1, $r3, $r4}") COMMIT PENDING("0"), "a register is used by the product"},
+    {MULTIPLY FIRST
+     "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {$r1, $r2, $r3, $r4}, $x6, $x7, $p4;\n" COMMIT PENDING("0"),
+     "a register is used by the product"},
+    {MULTIPLY FIRST COMMIT SECOND COMMIT PENDING("1") "mov.b32 $r9, $r1;\n" PENDING("0"), NULL},
+    {MULTIPLY FIRST COMMIT SECOND COMMIT PENDING("1") "mov.b32 $r9, $r5;\n" PENDING("0"),
+     "a register is used by the product"},
+    {MULTIPLY FIRST COMMIT, "nobody has waited for this product"},
+    /* fences */
+    {MULTIPLY "mov.b32 $r2, 7;\n" FIRST COMMIT PENDING("0"), "a register of the product was written since"},
+    {MULTIPLY "mov.b32 $r2, 7; wgmma.fence.sync.aligned;\n" FIRST COMMIT PENDING("0"), NULL},
+    {MULTIPLY FIRST COMMIT SECOND COMMIT PENDING("1") "mov.b32 $r1, 7;\n" FIRST COMMIT PENDING("0"),
+     "a register of the product was written since"},
+    {MULTIPLY FIRST COMMIT SECOND COMMIT PENDING(
+         "1") "mov.b32 $r1, 7; wgmma.fence.sync.aligned;\n" FIRST COMMIT PENDING("0"),
+     NULL},
+    {MULTIPLY FIRST COMMIT PENDING("0") FIRST COMMIT PENDING("0"), "no wgmma.fence"},
+    {MATRICES DESCRIPTORS FIRST COMMIT PENDING("0"), "no wgmma.fence"},
+    /* matrices */
+    {MULTIPLY "or.b64 $x7, $x7, 0x3fff;\n" FIRST COMMIT PENDING("0"), "of shared memory"},
+    {MULTIPLY "add.u64 $x6, $x6, 0x20000000;\n" FIRST COMMIT PENDING("0"), "of shared memory"},
+    {MULTIPLY "add.u64 $x7, $x7, 1;\n" FIRST COMMIT PENDING("0"), "never written"},
+    /* a part of a warpgroup */
+    {MULTIPLY "setp.ge.u32 $p2, $t, 96; @$p2 bra E;\n" FIRST COMMIT PENDING("0") "E:",
+     "has not come to this product, others have"},
+    {MULTIPLY "setp.ge.u32 $p2, $t, 96; @$p2 bra E;\n" FIRST "E:" FIRST COMMIT PENDING("0"), "of the warpgroup"},
+    {MULTIPLY "setp.eq.u32 $p2, $t, 40; @$p2 bra E;\n" FIRST "E:" COMMIT PENDING("0"), "lanes that do not come"},
+    {MULTIPLY "setp.eq.u32 $p2, $t, 40;\n@!$p2 " FIRST COMMIT PENDING("0"), "lanes differ in the predicate"},
+    {MULTIPLY "setp.eq.u32 $p4, $t, 40;\n" FIRST COMMIT PENDING("0"), "lanes differ in the operands"},
+    {MULTIPLY "shr.u32 $r9, $t, 5; cvt.u64.u32 $x8, $r9; shl.b64 $x8, $x8, 32; add.u64 $x7, $x7, $x8;\n" FIRST COMMIT
+         PENDING("0"),
+     "warps of the warpgroup differ in the operands"},
+};
+Test(ptx_async, products) { TRY(products, GROUP); }
+Test(ptx_async, incomplete_warpgroups) {
+    for (uint32_t warps = 1; warps <= 3; warps++) {
+        cr_assert_not(run_row(MULTIPLY FIRST COMMIT PENDING("0"), 32 * warps, 0));
+        cr_assert(strstr(ptx_fault(), format("a product of a warpgroup that has %u warps", warps)), "%s", ptx_fault());
+    }
+}

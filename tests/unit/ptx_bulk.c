@@ -169,9 +169,9 @@ static const struct {
     {"fence.proxy.async.shared::cta; ", "", "no fence.proxy.async is between"},
     {"bar.sync 0;", "", "race: shared byte"},
     {"wgmma.fence.sync.aligned;", "", "no wgmma.fence"},
-    {"wgmma.wait_group.sync.aligned 0;", "", "nobody has waited for this product"},
-    {"wgmma.wait_group.sync.aligned 0;", "wgmma.wait_group.sync.aligned 1;", "nobody has waited for this product"},
-    {"wgmma.commit_group.sync.aligned;", "", "nobody has waited for this product"},
+    {"wgmma.wait_group.sync.aligned 0;", "", "is used by the product"},
+    {"wgmma.wait_group.sync.aligned 0;", "wgmma.wait_group.sync.aligned 1;", "is used by the product"},
+    {"wgmma.commit_group.sync.aligned;", "", "is used by the product"},
 };
 Test(ptx_bulk, mistakes_with_products) {
     for (size_t k = 0; k < sizeof mistakes / sizeof *mistakes; k++) {
