@@ -36,17 +36,20 @@ static uint32_t lanes_for(const Plan *p, const Step *s) {
 }
 /* Extents of a few vectors, on targets whose masks are words that take instructions to make and are slow to store by: at
    most one vector has a mask. `one`: its lanes. */
-static Widths widths_short(Dim n, uint32_t one) {
-    if (n % one == 0) return (Widths){one, 0};
+static Widths widths_short(Dim n, uint32_t one, bool sums) {
+    uint32_t w = n < one ? one / 2 : one;
+    if (n % w == 0) return (Widths){w, 0};
     if (n % (one / 2) == 0) return (Widths){one / 2, 0};
-    return (Widths){one, pow2_floor((uint64_t)(n % one) * 2 - 1)};
+    bool masked = sums || n % w == w - 1;
+    return (Widths){w, masked ? pow2_floor((uint64_t)(n % w) * 2 - 1) : 1};
 }
 /* Sums have masks for what they read alone, and several vectors at a time do more for them. */
 static bool short_of_masks(const Plan *p, const Step *s, Dim n, uint32_t w) {
     uint32_t one = lanes_of(p, s->widest ? s->widest : 4);
     bool slow = has_masks(p, s) && !p->target->masks && !s->tile && w > one;
-    if (!slow || !dim_is_const(n) || n <= one || n % w == 0 || pow2_floor((uint64_t)n) == n) return false;
-    return n < w || (!s->reduces && n < SHORT_EXTENT && pow2_floor((uint64_t)(n % w) * 2 - 1) > one);
+    if (!slow || !dim_is_const(n) || n % w == 0 || pow2_floor((uint64_t)n) == n) return false;
+    if (s->reduces) return n > one && n < w;
+    return n > one / 2 && (n < w || (n < SHORT_EXTENT && pow2_floor((uint64_t)(n % w) * 2 - 1) > one));
 }
 static Widths widths_known(Dim n, uint32_t w, bool square, bool masks) {
     if (n % w == 0) return (Widths){w, 0};
@@ -64,7 +67,7 @@ static Widths widths(Plan *p, const Step *s) {
     Dim n = loop_extent(p->ix, s->lane);
     uint32_t w = lanes_for(p, s);
     bool masks = has_masks(p, s);
-    if (short_of_masks(p, s, n, w)) return widths_short(n, lanes_of(p, s->widest ? s->widest : 4));
+    if (short_of_masks(p, s, n, w)) return widths_short(n, lanes_of(p, s->widest ? s->widest : 4), s->reduces);
     if (dim_is_const(n)) return widths_known(n, w, s->tile, masks);
     if (dim_mod(p->cx->types, n, w) == 0) return (Widths){w, 0};
     return (Widths){w, masks ? (w < WIDEST_TAIL ? w : WIDEST_TAIL) : 1};
