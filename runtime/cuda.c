@@ -113,8 +113,10 @@ static int32_t begin(Call *c) {
     *workspace(c) = NULL;
     return 0;
 }
+static int32_t be_patient(Call *c) { return c->patience ? c->patience(c) : 0; }
 int32_t jaxcc_rt_cuda_wait(Call *c) {
-    int32_t status = CU(c->device, cuStreamSynchronize, c->stream);
+    int32_t status = be_patient(c);
+    if (!status) status = CU(c->device, cuStreamSynchronize, c->stream);
     if (!status) jaxcc_rt_cuda_waited();
     return status;
 }
@@ -240,6 +242,7 @@ void jaxcc_rt_cuda_upload(jaxcc_rt_heap *h, void *to, const void *from, int64_t 
     assert(!c->open);
     if (bytes <= 0) return;
     must(h, jaxcc_rt_cuda_take_lane(c));
+    if (c->lane->half[0].busy || c->lane->half[1].busy) must(h, be_patient(c));
     must(h, jaxcc_rt_cuda_copy_in(c->device, c->lane, c->stream, area(&host, &bytes, 1), address(to)));
 }
 void jaxcc_rt_cuda_read(jaxcc_rt_heap *h, void *to, const void *from, int64_t bytes) {
@@ -247,6 +250,7 @@ void jaxcc_rt_cuda_read(jaxcc_rt_heap *h, void *to, const void *from, int64_t by
     assert(!c->open);
     if (bytes <= 0) return;
     must(h, jaxcc_rt_cuda_take_lane(c));
+    must(h, be_patient(c));
     must(h, jaxcc_rt_cuda_copy_out(c->device, c->lane, c->stream, area(&to, &bytes, 1), address(from)));
 }
 static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }

@@ -26,6 +26,7 @@ typedef struct Call {
     bool good;                           /* of one device of several: its stream has come to its end */
     struct Call *whole;                  /* the call that it is a part of; NULL: it is a call */
     uint64_t cliques;                    /* of cuda_nccl.c, that it has used */
+    int32_t (*patience)(struct Call *);  /* waits for its stream, which may not come to its end by itself; or NULL */
     bool without_nccl;                   /* a whole call: GPUs copy */
     bool without_solver;                 /* the host computes */
     bool without_loops;                  /* the host enqueues their turns */

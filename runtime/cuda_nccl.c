@@ -5,29 +5,37 @@
    The last member of a group to arrive enqueues the exchange on the streams of all, in one group of calls: none is left
    waiting for another that ends before it has come. Kernels of NCCL wait for each other across GPUs, so that all GPUs must
    run them in the same order: under one lock an exchange is enqueued on all GPUs, and on each it begins after the one
-   that was enqueued before it. That holds within a library, not between two. */
+   that was enqueued before it. That holds within a library, not between two.
+
+   What fails while kernels of NCCL run, a link or a process, NCCL tells only who asks; the kernels would wait for ever. Who
+   waits for them asks now and then, and ends them all by aborting their communicators. */
 #include "cuda_nccl.h"
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- the library */
 typedef struct ncclComm *ncclComm_t;
-enum { BYTES = 0, INVALID_ARGUMENT = 4, INVALID_USAGE = 5 }; /* ncclInt8; ncclResult_t */
+enum { BYTES = 0, INVALID_ARGUMENT = 4, INVALID_USAGE = 5, IN_PROGRESS = 7 }; /* ncclInt8; ncclResult_t */
 static struct {
 #define NCCL(name, ...) int (*name)(__VA_ARGS__);
 #include "cuda_nccl.def"
 #undef NCCL
     const char *(*ncclGetErrorString)(int);
+    int (*ncclCommGetAsyncError)(ncclComm_t, int *result); /* NULL: NCCL is too old */
 } nccl;
 static const struct {
     const char *name;
     size_t at; /* in the struct */
+    bool optional;
 } functions[] = {
-#define NCCL(name, ...) {#name, offsetof(__typeof__(nccl), name)},
+#define NCCL(name, ...) {#name, offsetof(__typeof__(nccl), name), false},
 #include "cuda_nccl.def"
 #undef NCCL
-    {"ncclGetErrorString", offsetof(__typeof__(nccl), ncclGetErrorString)}};
+    {"ncclGetErrorString", offsetof(__typeof__(nccl), ncclGetErrorString), false},
+    {"ncclCommGetAsyncError", offsetof(__typeof__(nccl), ncclCommGetAsyncError), true}};
 
 /* A communicator for each of these GPUs, which are its ranks. An aborted one ends what its communicators had begun, also
    for other calls: it stays until each call that has used it knows. */
@@ -37,7 +45,9 @@ typedef struct {
     int64_t users; /* devices of calls that exchange by it and have not ended */
     uint64_t last; /* use, by number */
     bool aborted;
-    Device *by; /* any of them */
+    int error;          /* why, if a kernel of NCCL has failed */
+    const Device *lost; /* why, if it is */
+    Device *by;         /* any of them */
     int gpus[MOST_GPUS];
     ncclComm_t comms[MOST_GPUS];
 } Clique;
@@ -58,7 +68,7 @@ static bool search(void) {
     void *library = dlopen(chosen && *chosen ? chosen : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     for (unsigned i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *f = library ? dlsym(library, functions[i].name) : NULL;
-        if (!f) return false;
+        if (!f && (!library || !functions[i].optional)) return false;
         memcpy((char *)&nccl + functions[i].at, &f, sizeof f);
     }
     return true;
@@ -138,36 +148,84 @@ void jaxcc_rt_nccl_lost(const Device *d) {
     for (Clique *q = all.cliques; q < all.cliques + MOST_CLIQUES; q++) {
         bool has = false;
         for (int64_t i = 0; i < q->n; i++) has |= q->gpus[i] == d->ordinal;
+        if (has && !q->aborted) q->lost = d;
         if (has) clique_abort(q);
     }
     pthread_mutex_unlock(&all.lock);
 }
 
-/* ---- who uses them */
 static uint64_t bit_of(const Clique *q) { return (uint64_t)1 << (q - all.cliques); }
+static const Clique *aborted(const Call *c) {
+    for (const Clique *q = all.cliques; q < all.cliques + MOST_CLIQUES; q++)
+        if (c->cliques & bit_of(q) && q->aborted) return q;
+    return NULL;
+}
+static int32_t fail_aborted(const Clique *q) {
+    if (q->lost) return jaxcc_rt_fail_text(JAXCC_INTERNAL, q->lost->why);
+    if (q->error)
+        return jaxcc_rt_fail(JAXCC_INTERNAL, "what GPUs exchange by NCCL has failed: %s",
+                             nccl.ncclGetErrorString(q->error));
+    return jaxcc_rt_fail_text(JAXCC_INTERNAL, "what GPUs exchange by NCCL was aborted: it has failed in another call");
+}
+
+/* ---- failures of kernels */
+static void ask(Clique *q) {
+    for (int64_t i = 0; i < q->n && !q->aborted; i++) {
+        int error = 0;
+        if (nccl.ncclCommGetAsyncError(q->comms[i], &error) || !error || error == IN_PROGRESS) continue;
+        q->error = error;
+        clique_abort(q);
+    }
+}
+int32_t jaxcc_rt_nccl_check(const Call *c) {
+    pthread_mutex_lock(&all.lock);
+    for (Clique *q = all.cliques; q < all.cliques + MOST_CLIQUES && nccl.ncclCommGetAsyncError; q++)
+        if (c->cliques & bit_of(q)) ask(q);
+    const Clique *bad = aborted(c);
+    int32_t status = bad ? fail_aborted(bad) : 0;
+    pthread_mutex_unlock(&all.lock);
+    return status;
+}
+/* Until its stream has come so far, or what it exchanges has failed. */
+static int32_t wait(Call *c) {
+    enum { AT_ONCE = 1000, PERIOD = 50 * 1000 }; /* times; ns */
+    int32_t status = jaxcc_rt_cuda_lane_mark(c->device, c->lane, c->stream);
+    CUresult r = 0;
+    for (int turn = 0; !status && (r = jaxcc_rt_cuda.cuEventQuery(c->lane->mark)) == CUDA_ERROR_NOT_READY; turn++) {
+        if (turn < AT_ONCE) {
+            sched_yield();
+            continue;
+        }
+        status = jaxcc_rt_nccl_check(c);
+        if (!status) nanosleep(&(struct timespec){.tv_nsec = PERIOD}, NULL);
+    }
+    if (status) return status;
+    return r ? jaxcc_rt_cuda_failed(c->device, r, "cuEventQuery") : jaxcc_rt_nccl_check(c);
+}
+
+/* ---- who uses them */
 static void use(Clique *q, Call *c) {
     if (c->cliques & bit_of(q)) return;
     c->cliques |= bit_of(q);
+    if (nccl.ncclCommGetAsyncError) c->patience = wait;
     q->users++;
 }
-static bool aborted(const Call *c) {
-    bool any = false;
-    for (const Clique *q = all.cliques; q < all.cliques + MOST_CLIQUES; q++)
-        any |= c->cliques & bit_of(q) && q->aborted;
-    return any;
-}
-static int32_t fail_aborted(void) {
-    return jaxcc_rt_fail_text(JAXCC_INTERNAL, "what GPUs exchange by NCCL was aborted: it has failed in another call");
+void jaxcc_rt_nccl_join(Call *c, const Call *around) {
+    pthread_mutex_lock(&all.lock);
+    for (Clique *q = all.cliques; q < all.cliques + MOST_CLIQUES; q++)
+        if (around->cliques & bit_of(q)) use(q, c);
+    pthread_mutex_unlock(&all.lock);
 }
 int32_t jaxcc_rt_nccl_leave(Call *c, int32_t status) {
     if (!c->cliques) return status;
     pthread_mutex_lock(&all.lock);
-    bool bad = aborted(c);
+    const Clique *bad = aborted(c);
+    if (bad && !status) status = fail_aborted(bad);
     for (Clique *q = all.cliques; q < all.cliques + MOST_CLIQUES; q++)
         if (c->cliques & bit_of(q) && --q->users == 0 && q->aborted) q->n = 0;
     c->cliques = 0;
     pthread_mutex_unlock(&all.lock);
-    return bad && !status ? fail_aborted() : status;
+    return status;
 }
 
 /* ---- exchanges */
@@ -246,7 +304,8 @@ static int32_t exchange_by(Device *own, Clique *q, const jaxcc_rt_exchange *x) {
     int32_t status = 0;
     q->last = ++all.uses;
     for (int64_t i = 0; i < x->n; i++) {
-        if (aborted(call_at(x, i))) status = fail_aborted();
+        const Clique *bad = aborted(call_at(x, i));
+        if (bad) status = fail_aborted(bad);
         use(q, call_at(x, i));
     }
     if (status) return status;

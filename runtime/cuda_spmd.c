@@ -6,6 +6,7 @@
 #include "cuda_nccl.h"
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ALIGNED = 16 }; /* as kernels expect arrays */
 
@@ -56,7 +57,7 @@ static int32_t watch(jaxcc_rt_heap *h) {
     CUresult r = jaxcc_rt_cuda.cuEventQuery(c->lane->mark);
     int32_t status = r == CUDA_ERROR_NOT_READY ? 0 : jaxcc_rt_cuda_failed(c->device, r, "cuEventQuery");
     if (c->device->failed) jaxcc_rt_nccl_lost(c->device);
-    return status;
+    return status ? status : jaxcc_rt_nccl_check(c);
 }
 
 /* ---- one device */
@@ -122,7 +123,16 @@ static int32_t begin(Call *c, const Members *m) {
     int32_t status = jaxcc_rt_cuda_load(c->device, c->program->library, &c->loaded);
     if (!status) status = jaxcc_rt_cuda_take_lane(c);
     if (!status) c->stream = c->lane->stream;
+    jaxcc_rt_nccl_join(c, m->around);
     return status;
+}
+/* It has failed, and its text says why. Has its stream come to its end? */
+static bool ends(Call *c, int32_t status) {
+    char text[256] = "";
+    strncpy(text, jaxcc_rt_error(), sizeof text - 1);
+    bool good = c->stream && (jaxcc_rt_cuda_wait(c), !jaxcc_rt_cuda.cuStreamSynchronize(c->stream));
+    jaxcc_rt_fail_text(status, text);
+    return good;
 }
 static int32_t run(jaxcc_rt_comm *comm) {
     const Members *m = members_of(comm);
@@ -133,11 +143,8 @@ static int32_t run(jaxcc_rt_comm *comm) {
     if (status) return status;
     status = begin(c, m);
     if (!status) status = jaxcc_rt_cuda_body(body, comm, comm, c);
-    if (!status)
-        status = jaxcc_rt_cuda_wait(c);
-    else if (c->stream)
-        c->good = !jaxcc_rt_cuda.cuStreamSynchronize(c->stream);
-    if (!status) c->good = true;
+    if (!status) status = jaxcc_rt_cuda_wait(c);
+    c->good = !status || ends(c, status);
     if (c->device->failed) jaxcc_rt_nccl_lost(c->device);
     status = jaxcc_rt_nccl_leave(c, status);
     jaxcc_rt_cuda_leave();

@@ -166,6 +166,19 @@ try "NCCL does not start, the second time" starts 2 3 64
 try "NCCL does not start: the first, second and fourth call try" starts 0 3 0
 try "NCCL is not what we need" without_nccl 1 JAXCC_NCCL_FAIL=ncclCommInitAll:1:5
 try "an exchange that ends those of another call" scenario nccl_aborted JAXCC_GPU_DEVICES=8 JAXCC_NCCL_FAIL=ncclGroupStart:2
+# Kernels of the exchange of that number do not end.
+lost() { scenario nccl_lost JAXCC_NCCL_LOST="$1:6" CALL=$((($1 + 3) / 4)) JAXCC_GPU_DEVICES=8 "$2" ${3+"$3"} && grep -q ncclCommAbort "$work/nccl"; }
+for lazy in 0 1 2; do
+    for n in 1 2 3 4 5 8; do try "NCCL fails in exchange $n, lazy $lazy" lost $n JAXCC_GPU_LAZY=$lazy; done
+    try "NCCL fails before a device reads, lazy $lazy" lost 1 JAXCC_GPU_LAZY=$lazy IN=read
+    try "NCCL fails while devices meet, lazy $lazy" lost 1 JAXCC_GPU_LAZY=$lazy IN=meet
+    try "NCCL fails and a device stops, lazy $lazy" lost 1 JAXCC_GPU_LAZY=$lazy IN=stop
+done
+old_nccl() {
+    mkdir -p "$work/old_nccl" && sed 's/ncclCommGetAsyncError/ncclCommGetOtherError/g' "$gpu/nccl/libnccl.so.2" >"$work/old_nccl/libnccl.so.2" &&
+        libraries=$work/old_nccl:$gpu && with_nccl spmd JAXCC_GPU_DEVICES=8 JAXCC_GPU_LAZY=1
+}
+try "an NCCL that tells of no failures" old_nccl
 # More groups of GPUs than communicators are kept for: the oldest ones end.
 many_groups() { scenario meshes JAXCC_GPU_DEVICES=8 JAXCC_GPU_LAZY=1 && [ "$(grep -c ncclAllGather "$work/nccl")" = 1600 ]; }
 try "many groups" many_groups

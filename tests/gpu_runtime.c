@@ -268,7 +268,7 @@ static int spmd_fault(void) {
     return expect("after a fault", spmd_host_call(N, &good), JAXCC_INTERNAL, "an address outside of its memory");
 }
 /* While a call is between its exchanges, that of another call on the same GPUs fails: both say so, the next one is right. */
-static int32_t other_status;
+static int32_t other_status, read_it;
 static void another_call(jaxcc_rt_heap *h) {
     bool good;
     (void)h;
@@ -281,9 +281,43 @@ static int nccl_aborted(void) {
     failed += expect("the other one", other_status, JAXCC_INTERNAL, NULL);
     return failed || expect("the next one", spmd_host_call(N, &good), 0, NULL) || !good;
 }
+/* Kernels of an exchange do not end: the call says why, the next one is right. Who waits for them: all devices at their end,
+   or one that reads (IN=read), or those that meet while one does something else (IN=meet), or all as one stops (IN=stop). */
+static bool known;
+static void read_one(jaxcc_rt_heap *h) {
+    int32_t one = 0;
+    void *there = jaxcc_rt_cuda_get(h, sizeof one);
+    jaxcc_rt_cuda_fill(h, there, 1, 4, 1);
+    jaxcc_rt_cuda_read(h, &one, there, sizeof one);
+    read_it = one;
+}
+static void until_known(jaxcc_rt_heap *h) {
+    enum { MS = 1000, MOST = 5000 };
+    bool (*holds)(void);
+    void *f = dlsym(dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD), "jaxcc_nccl_holds");
+    (void)h;
+    memcpy(&holds, &f, sizeof f);
+    for (int i = 0; i < MOST && holds(); i++) usleep(MS);
+    known = !holds();
+}
+static void stop_it(jaxcc_rt_heap *h) { jaxcc_rt_stop(h, JAXCC_CHECK, "stopped"); }
+static int nccl_lost(void) {
+    bool good;
+    const char *in = getenv("IN");
+    in_device_0 = !in ? NULL : !strcmp(in, "read") ? read_one : !strcmp(in, "stop") ? stop_it : until_known;
+    for (int i = 1; i < atoi(getenv("CALL")); i++)
+        if (expect("a call before", spmd_host_call(N, &good), 0, NULL) || !good) return 1;
+    int32_t status = spmd_host_call(N, &good);
+    bool stopped = in && !strcmp(in, "stop") && status == JAXCC_CHECK; /* before anybody knows */
+    int failed = stopped ? expect("the call", status, JAXCC_CHECK, "stopped")
+                         : expect("the call", status, JAXCC_INTERNAL,
+                                  "what GPUs exchange by NCCL has failed: remote process exited or there was");
+    if (read_it) failed = printf("what was not there has been read\n");
+    if (in && !strcmp(in, "meet") && !known) failed = printf("nobody has asked\n");
+    return failed || expect("the next one", spmd_host_call(N, &good), 0, NULL) || !good;
+}
 /* The last device's GPU fails while its thread waits for the others, of which one goes on only when that is known, as it
    would if it waited for what the GPU was to give it. */
-static bool known;
 static void lose_a_gpu(jaxcc_rt_heap *h) {
     enum { MS = 1000, MOST = 5000 };
     Device *d;
@@ -693,6 +727,7 @@ static const struct {
                  {"spmd_fault", spmd_fault},
                  {"lost_while_waiting", lost_while_waiting},
                  {"nccl_aborted", nccl_aborted},
+                 {"nccl_lost", nccl_lost},
                  {"meshes", meshes},
                  {"sticky", sticky},
                  {"sticky_device", sticky_device},

@@ -4,7 +4,8 @@
    call. Of the environment:
 
    JAXCC_NCCL_LOG=FILE    a line for each function that is called, and for each communicator that is left at the end
-   JAXCC_NCCL_FAIL=A:2:5  the second use of function A answers 5; 2 if nothing is said; the 0th: all */
+   JAXCC_NCCL_FAIL=A:2:5  the second use of function A answers 5; 2 if nothing is said; the 0th: all
+   JAXCC_NCCL_LOST=2:6    the kernels of the second group do not end, and its communicators tell who asks of error 6 */
 #include "runtime/cuda_driver.h"
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -39,6 +40,8 @@ static struct {
     Op ops[MOST_OPS];
 } group; /* one thread at a time calls */
 static int left;
+static volatile bool held;        /* the lost kernels, ... */
+static const Clique *lost_clique; /* until a communicator of this is aborted */
 
 #pragma GCC diagnostic ignored "-Wstrict-prototypes"
 typedef int Routine();
@@ -101,6 +104,7 @@ int ncclCommInitAll(Comm **comms, int n, const int *devices) {
 int ncclCommAbort(Comm *c) {
     if (!c->clique) return INVALID_ARGUMENT;
     say("ncclCommAbort");
+    if (c->clique == lost_clique) held = false;
     end(c);
     return 0;
 }
@@ -111,9 +115,25 @@ int ncclCommDestroy(Comm *c) {
     end(c);
     return answer;
 }
+static const char *lost(void) {
+    const char *text = getenv("JAXCC_NCCL_LOST");
+    return text ? text : "0:0";
+}
+int ncclCommGetAsyncError(Comm *c, int *error) {
+    if (!c->clique) return INVALID_ARGUMENT;
+    *error = held && c->clique == lost_clique ? atoi(strchr(lost(), ':') + 1) : 0;
+    return 0;
+}
+/* For tests. */
+bool jaxcc_nccl_holds(void) { return held; }
 const char *ncclGetErrorString(int r) {
-    static const char *const names[] = {"no error",       "unhandled cuda error", "unhandled system error",
-                                        "internal error", "invalid argument",     "invalid usage"};
+    static const char *const names[] = {"no error",
+                                        "unhandled cuda error",
+                                        "unhandled system error",
+                                        "internal error",
+                                        "invalid argument",
+                                        "invalid usage",
+                                        "remote process exited or there was a network error"};
     return names[r];
 }
 __attribute__((destructor)) static void at_end(void) {
@@ -191,9 +211,20 @@ static int gather(const Op *r) {
     }
     return answer;
 }
+static int hold(const Op *o) {
+    int r = enter(o->comm);
+    if (r) return r;
+    r = of("jaxcc_gpu_hold")(o->stream, &held);
+    leave();
+    return r;
+}
 int ncclGroupEnd(void) {
+    static int groups;
     int answer = begin("ncclGroupEnd");
     if (--group.depth) return answer;
+    bool now = ++groups == atoi(lost());
+    if (now) held = true, lost_clique = group.ops[0].comm->clique;
+    for (int i = 0; i < group.n && !answer && now; i++) answer = hold(&group.ops[i]) ? CUDA_FAILED : 0;
     for (int i = 0; i < group.n && !answer; i++) {
         Op *o = &group.ops[i];
         if (o->kind != SEND) answer = o->kind == GATHER ? gather(o) : receive(o);

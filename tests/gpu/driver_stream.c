@@ -102,10 +102,25 @@ static CUresult perform_wait(Work *w) {
     CUresult r = stream_drain(w->waits, w->until);
     return w->waits->device == w->device ? r : 0;
 }
+/* ---- work that ends when somebody says so, for tests: *held is false */
+static int n_held;
+static CUresult perform_held(Work *w) {
+    n_held--;
+    if (!*(volatile bool *)w->host) return 0;
+    return lost(w->device, misused(702, "it waits for what does not come"));
+}
+static bool is_held(const Work *w, uint64_t until) {
+    for (; n_held && w && w->number <= until; w = w->next)
+        if (w->perform == perform_held   ? *(volatile bool *)w->host
+            : w->perform == perform_wait ? is_held(w->waits->first, w->until)
+                                         : false)
+            return true;
+    return false;
+}
 /* May its first work begin? Not while what came before is in progress, or what it waits for. */
 static bool can_begin(const Stream *s) {
     const Work *w = s->first;
-    if (!w || s->busy) return false;
+    if (!w || s->busy || is_held(w, w->number)) return false;
     if (w->perform != perform_wait) return true;
     return !w->waits->busy && (!w->waits->first || w->waits->first->number > w->until);
 }
@@ -188,7 +203,7 @@ CUresult stream_add(Stream *s, Work w) {
     }
     CUresult refused = s == devices[s->device].legacy ? stream_waits_blocking(s->device) : 0;
     if (refused) return refused;
-    if (!settings.lazy && !s->first) {
+    if (!settings.lazy && !s->first && !is_held(&w, 0)) {
         Work *one = malloc(sizeof *one);
         if (!one) abort();
         *one = w;
@@ -239,6 +254,7 @@ API cuStreamSynchronize(CUstream handle) {
 /* Who asks again and again will see the work done. */
 static CUresult one_step(Stream *s) {
     if (!s->first) return devices[s->device].error;
+    if (is_held(s->first, s->first->number)) return CUDA_ERROR_NOT_READY;
     CUresult r = stream_drain(s, s->first->number);
     return r ?: CUDA_ERROR_NOT_READY;
 }
@@ -266,6 +282,15 @@ static CUresult host_function(CUstream handle, HostFunction *f, void *data, cons
 }
 API cuLaunchHostFunc(CUstream handle, HostFunction *f, void *data) {
     return done(begin(__func__, CURRENT) ?: host_function(handle, f, data, __func__));
+}
+
+static CUresult hold(CUstream handle, volatile bool *held) {
+    Stream *s = stream_of(handle, "jaxcc_gpu_hold");
+    n_held += s != NULL;
+    return s ? stream_add(s, (Work){.perform = perform_held, .host = (void *)held, .graph_type = -1}) : INVALID_HANDLE;
+}
+API jaxcc_gpu_hold(CUstream handle, volatile bool *held) {
+    return done(begin(__func__, CURRENT) ?: hold(handle, held));
 }
 
 /* ---- events */
