@@ -95,10 +95,15 @@ static int32_t only_workspace(Call *c) {
 }
 
 /* ---- a call */
-/* A graph that runs later would use memory that belongs to other calls by then. */
-static int32_t not_captured(const Call *c) {
+/* A graph that runs later would use memory that belongs to other calls by then. CUDA's default stream would wait for what is
+   captured on others. */
+static int32_t not_captured(Device *d, CUstream stream) {
     int capturing = 0;
-    int32_t status = CU(c->device, cuStreamIsCapturing, c->stream, &capturing);
+    CUresult r = jaxcc_rt_cuda.cuStreamIsCapturing(stream, &capturing);
+    if (r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return jaxcc_rt_fail_text(JAXCC_ARGUMENT, "CUDA's default stream waits for one that is being captured: "
+                                                  "calls need another one");
+    int32_t status = jaxcc_rt_cuda_failed(d, r, "cuStreamIsCapturing");
     if (status || !capturing) return status;
     return jaxcc_rt_fail_text(JAXCC_ARGUMENT, "the stream is being captured: a call cannot become part of a graph");
 }
@@ -107,7 +112,7 @@ static int32_t begin(Call *c) {
     if (!status && !on_device(c)) status = jaxcc_rt_cuda_take_lane(c);
     if (status) return status;
     c->stream = on_device(c) ? thread_stream : c->lane->stream;
-    if (on_device(c)) status = not_captured(c);
+    if (on_device(c)) status = not_captured(c->device, c->stream);
     if (status) return status;
     c->started = true;
     *workspace(c) = NULL;
@@ -226,7 +231,8 @@ int32_t jaxcc_rt_cuda_peek(const jaxcc_rt_cuda_program *p, int64_t k, void *to, 
     if (!status) status = jaxcc_rt_cuda_device(ordinal, &d);
     if (!status) status = jaxcc_rt_cuda_enter(d);
     if (status) return status;
-    status = jaxcc_rt_cuda_lane_take(d, &lane);
+    status = not_captured(d, thread_stream);
+    if (!status) status = jaxcc_rt_cuda_lane_take(d, &lane);
     if (!status) {
         status = jaxcc_rt_cuda_copy_out(d, lane, thread_stream, area(&to, &bytes, 1), address(from));
         jaxcc_rt_cuda_lane_give(d, lane, !status);

@@ -59,6 +59,11 @@ static int32_t host_call(int64_t n, bool *is_right) {
     free(s.x);
     return status;
 }
+static int expect(const char *what, int32_t status, int32_t want, const char *text) {
+    if (status != want || (text && !strstr(jaxcc_rt_error(), text)))
+        return printf("%s: status %d, '%s'; not %d, '%s'\n", what, status, jaxcc_rt_error(), want, text ? text : ""), 1;
+    return 0;
+}
 #define DRIVER jaxcc_rt_cuda
 static void need(CUresult r, const char *what) {
     if (r) printf("%s: error %d\n", what, r), exit(9);

@@ -145,4 +145,36 @@ static int end_beside_capture(void) {
     return failed;
 }
 
+/* A call on a stream that is being captured is refused, also where it would read a scalar before, and so is one on CUDA's
+   default stream while that waits for a stream that is being captured; the captures go on. */
+static int refused_on(CUstream stream, const char *text) {
+    float scalar;
+    jaxcc_rt_cuda_set_stream(stream);
+    return expect("a call", jaxcc_rt_cuda_run(&no_program, (void *[1]){0}, (int64_t[]){0}), JAXCC_ARGUMENT, text) |
+           expect("a scalar", jaxcc_rt_cuda_peek(&device_program, 2, &scalar, (void *)capture.array, 4), JAXCC_ARGUMENT,
+                  text);
+}
+static int captured(void) {
+    jaxcc_array late;
+    int failed = 0;
+    capture_open();
+    for (int mode = 0; mode < MODES; mode++) {
+        jaxcc_rt_cuda_set_stream(capture.calls);
+        if (expect("a call before", late_call(&late), 0, NULL)) return 1;
+        late.release(&late);
+        capture_begin(NON_BLOCKING, mode);
+        failed |= refused_on(capture.stream, "the stream is being captured");
+        failed |= !capture_end();
+        capture_begin(BLOCKING, mode);
+        failed |= refused_on(NULL, "CUDA's default stream waits for one that is being captured");
+        failed |= refused_on(capture.stream, "the stream is being captured");
+        failed |= !capture_end();
+        jaxcc_rt_cuda_set_stream(NULL);
+        if (expect("a call after it", late_call(&late), 0, NULL)) return 1;
+        late.release(&late);
+    }
+    capture_close();
+    return failed;
+}
+
 #endif

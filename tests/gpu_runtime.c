@@ -11,11 +11,6 @@
 #include <unistd.h>
 
 /* ---- scenarios, in a child: 0 if all is as it should be */
-static int expect(const char *what, int32_t status, int32_t want, const char *text) {
-    if (status != want || (text && !strstr(jaxcc_rt_error(), text)))
-        return printf("%s: status %d, '%s'; not %d, '%s'\n", what, status, jaxcc_rt_error(), want, text ? text : ""), 1;
-    return 0;
-}
 static int results(void) {
     static const int64_t sizes[] = {1, 3, N, 255, 256, 70000};
     bool good;
@@ -158,32 +153,6 @@ static int innocent(void) {
     int32_t status = jaxcc_rt_cuda_run(&p, words, (int64_t[]){4, sizeof x, sizeof out, 0});
     return expect("a call beside a fault", status, JAXCC_INTERNAL,
                   "GPU 0 failed in kernel 'axpy' (t.jaxpr:1:20 mul) or in one before or beside it: an address");
-}
-/* A call on a stream that is being captured is refused, and the capture goes on. */
-static int captured(void) {
-    const jaxcc_rt_cuda_program p = no_program;
-    CUcontext context;
-    CUstream stream;
-    CUgraph graph = NULL;
-    void *words[1];
-    int failed = 0;
-    need(jaxcc_rt_cuda_open(), "open");
-    need(DRIVER.cuDevicePrimaryCtxRetain(&context, 0), "retain");
-    need(DRIVER.cuCtxPushCurrent_v2(context), "push");
-    need(DRIVER.cuStreamCreate(&stream, 1), "stream");
-    jaxcc_rt_cuda_set_stream(stream);
-    failed |= expect("a call", jaxcc_rt_cuda_run(&p, words, (int64_t[]){0}), 0, NULL);
-    need(DRIVER.cuStreamBeginCapture_v2(stream, THREAD_LOCAL), "begin");
-    failed |= expect("a captured call", jaxcc_rt_cuda_run(&p, words, (int64_t[]){0}), JAXCC_ARGUMENT,
-                     "the stream is being captured");
-    need(DRIVER.cuStreamEndCapture(stream, &graph), "end");
-    need(DRIVER.cuGraphDestroy(graph), "graph");
-    failed |= expect("the call after it", jaxcc_rt_cuda_run(&p, words, (int64_t[]){0}), 0, NULL);
-    need(DRIVER.cuStreamSynchronize(stream), "wait");
-    need(DRIVER.cuStreamDestroy_v2(stream), "stream");
-    DRIVER.cuCtxPopCurrent_v2(NULL);
-    DRIVER.cuDevicePrimaryCtxRelease_v2(0);
-    return failed;
 }
 static int refused(void) {
     bool good;
