@@ -89,14 +89,24 @@ static void end_comms(const Clique *q, int (*end)(ncclComm_t)) {
     for (int64_t i = 0; i < q->n; i++) end(q->comms[i]);
     if (apart) jaxcc_rt_cuda_back();
 }
-static void clique_destroy(Clique *q) {
-    if (!q->aborted) end_comms(q, nccl.ncclCommDestroy);
-    q->n = 0;
-}
 static void clique_abort(Clique *q) {
     if (!q->aborted) end_comms(q, nccl.ncclCommAbort);
     q->aborted = true;
     if (!q->users) q->n = 0;
+}
+/* Has a kernel of it failed? */
+static void ask(Clique *q) {
+    for (int64_t i = 0; i < q->n && !q->aborted && nccl.ncclCommGetAsyncError; i++) {
+        int error = 0;
+        if (nccl.ncclCommGetAsyncError(q->comms[i], &error) || !error || error == IN_PROGRESS) continue;
+        q->error = error;
+        clique_abort(q);
+    }
+}
+static void clique_destroy(Clique *q) {
+    ask(q); /* what has failed may not end otherwise */
+    if (!q->aborted) end_comms(q, nccl.ncclCommDestroy);
+    q->n = 0;
 }
 /* Before the devices end. */
 static void end_all(void *nothing) {
@@ -139,7 +149,8 @@ static Clique *clique_of(Device *own, Call *whole, int64_t n, const int *gpus) {
     if (whole->without_nccl || !usable()) return NULL;
     Clique *q = all.cliques, *end = q + MOST_CLIQUES;
     while (q < end && (q->n != n || q->aborted || memcmp(q->gpus, gpus, (size_t)n * sizeof *gpus) != 0)) q++;
-    if (q == end) q = clique_new(own, n, gpus);
+    if (q < end) ask(q);
+    if (q == end || q->aborted) q = clique_new(own, n, gpus);
     whole->without_nccl = !q;
     return q;
 }
@@ -169,17 +180,9 @@ static int32_t fail_aborted(const Clique *q) {
 }
 
 /* ---- failures of kernels */
-static void ask(Clique *q) {
-    for (int64_t i = 0; i < q->n && !q->aborted; i++) {
-        int error = 0;
-        if (nccl.ncclCommGetAsyncError(q->comms[i], &error) || !error || error == IN_PROGRESS) continue;
-        q->error = error;
-        clique_abort(q);
-    }
-}
 int32_t jaxcc_rt_nccl_check(const Call *c) {
     pthread_mutex_lock(&all.lock);
-    for (Clique *q = all.cliques; q < all.cliques + MOST_CLIQUES && nccl.ncclCommGetAsyncError; q++)
+    for (Clique *q = all.cliques; q < all.cliques + MOST_CLIQUES; q++)
         if (c->cliques & bit_of(q)) ask(q);
     const Clique *bad = aborted(c);
     int32_t status = bad ? fail_aborted(bad) : 0;

@@ -174,6 +174,10 @@ for lazy in 0 1 2; do
     try "NCCL fails while devices meet, lazy $lazy" lost 1 JAXCC_GPU_LAZY=$lazy IN=meet
     try "NCCL fails and a device stops, lazy $lazy" lost 1 JAXCC_GPU_LAZY=$lazy IN=stop
 done
+lost_between() {
+    with_nccl nccl_lost_between JAXCC_NCCL_LOST=0:6 JAXCC_GPU_DEVICES=8 && [ "$(grep -c ncclCommInitAll "$work/nccl")" = 4 ] && ! grep ncclCommDestroy "$work/nccl"
+}
+try "NCCL fails between calls" lost_between
 old_nccl() {
     mkdir -p "$work/old_nccl" && sed 's/ncclCommGetAsyncError/ncclCommGetOtherError/g' "$gpu/nccl/libnccl.so.2" >"$work/old_nccl/libnccl.so.2" &&
         libraries=$work/old_nccl:$gpu && with_nccl spmd JAXCC_GPU_DEVICES=8 JAXCC_GPU_LAZY=1

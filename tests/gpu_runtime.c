@@ -253,6 +253,7 @@ static int nccl_aborted(void) {
 /* Kernels of an exchange do not end: the call says why, the next one is right. Who waits for them: all devices at their end,
    or one that reads (IN=read), or those that meet while one does something else (IN=meet), or all as one stops (IN=stop). */
 static bool known;
+static void *of_nccl(const char *name) { return dlsym(dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD), name); }
 static void read_one(jaxcc_rt_heap *h) {
     int32_t one = 0;
     void *there = jaxcc_rt_cuda_get(h, sizeof one);
@@ -263,7 +264,7 @@ static void read_one(jaxcc_rt_heap *h) {
 static void until_known(jaxcc_rt_heap *h) {
     enum { MS = 1000, MOST = 5000 };
     bool (*holds)(void);
-    void *f = dlsym(dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD), "jaxcc_nccl_holds");
+    void *f = of_nccl("jaxcc_nccl_holds");
     (void)h;
     memcpy(&holds, &f, sizeof f);
     for (int i = 0; i < MOST && holds(); i++) usleep(MS);
@@ -284,6 +285,18 @@ static int nccl_lost(void) {
     if (read_it) failed = printf("what was not there has been read\n");
     if (in && !strcmp(in, "meet") && !known) failed = printf("nobody has asked\n");
     return failed || expect("the next one", spmd_host_call(N, &good), 0, NULL) || !good;
+}
+/* It fails between calls, and after the last one: no call minds. */
+static int nccl_lost_between(void) {
+    bool good;
+    void (*lose)(void);
+    for (int i = 0; i < 2; i++) {
+        if (expect("a call", spmd_host_call(N, &good), 0, NULL) || !good) return 1;
+        void *f = of_nccl("jaxcc_nccl_lose");
+        memcpy(&lose, &f, sizeof f);
+        lose();
+    }
+    return 0;
 }
 /* The last device's GPU fails while its thread waits for the others, of which one goes on only when that is known, as it
    would if it waited for what the GPU was to give it. */
@@ -697,6 +710,7 @@ static const struct {
                  {"lost_while_waiting", lost_while_waiting},
                  {"nccl_aborted", nccl_aborted},
                  {"nccl_lost", nccl_lost},
+                 {"nccl_lost_between", nccl_lost_between},
                  {"meshes", meshes},
                  {"sticky", sticky},
                  {"sticky_device", sticky_device},

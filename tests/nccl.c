@@ -5,7 +5,8 @@
 
    JAXCC_NCCL_LOG=FILE    a line for each function that is called, and for each communicator that is left at the end
    JAXCC_NCCL_FAIL=A:2:5  the second use of function A answers 5; 2 if nothing is said; the 0th: all
-   JAXCC_NCCL_LOST=2:6    the kernels of the second group do not end, and its communicators tell who asks of error 6 */
+   JAXCC_NCCL_LOST=2:6    the kernels of the second group do not end, and its communicators tell who asks of error 6; the 0th:
+                          those that jaxcc_nccl_lose() is for tell of it */
 #include "runtime/cuda_driver.h"
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -21,7 +22,7 @@ typedef struct {
     CUcontext context;
 } Comm;
 struct Clique {
-    int n, alive;
+    int n, alive, number;
     Comm ranks[];
 };
 typedef enum { SEND, RECEIVE, GATHER } Kind;
@@ -38,10 +39,10 @@ typedef struct {
 static struct {
     int depth, n;
     Op ops[MOST_OPS];
-} group; /* one thread at a time calls */
-static int left;
-static volatile bool held;        /* the lost kernels, ... */
-static const Clique *lost_clique; /* until a communicator of this is aborted */
+} group;                            /* one thread at a time calls */
+static int left, made, lost_before; /* lost_before: cliques up to that number have failed */
+static volatile bool held;          /* the lost kernels, ... */
+static const Clique *lost_clique;   /* until a communicator of this is aborted */
 
 #pragma GCC diagnostic ignored "-Wstrict-prototypes"
 typedef int Routine();
@@ -89,6 +90,7 @@ int ncclCommInitAll(Comm **comms, int n, const int *devices) {
             if (devices[i] == devices[k]) return INVALID_USAGE;
     Clique *q = calloc(1, sizeof *q + (size_t)n * sizeof *q->ranks);
     q->n = n;
+    q->number = ++made;
     for (int i = 0; i < n && !answer; i++) {
         Comm *c = comms[i] = &q->ranks[i];
         *c = (Comm){q, i, devices[i], NULL};
@@ -121,10 +123,12 @@ static const char *lost(void) {
 }
 int ncclCommGetAsyncError(Comm *c, int *error) {
     if (!c->clique) return INVALID_ARGUMENT;
-    *error = held && c->clique == lost_clique ? atoi(strchr(lost(), ':') + 1) : 0;
+    bool failed = c->clique->number <= lost_before || (held && c->clique == lost_clique);
+    *error = failed ? atoi(strchr(lost(), ':') + 1) : 0;
     return 0;
 }
-/* For tests. */
+/* For tests: all that there are fail. */
+void jaxcc_nccl_lose(void) { lost_before = made; }
 bool jaxcc_nccl_holds(void) { return held; }
 const char *ncclGetErrorString(int r) {
     static const char *const names[] = {"no error",
