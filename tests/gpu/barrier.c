@@ -1,7 +1,7 @@
 /* Barriers of a block. */
 #include "lanes.h"
-#include "memory.h"
 #include "barrier.h"
+#include "race.h"
 
 static void arrive(Warp *w, u32 mask, u32 number, u32 expected, u32 threads) {
     Block *b = w->block;
@@ -13,16 +13,18 @@ static void arrive(Warp *w, u32 mask, u32 number, u32 expected, u32 threads) {
     if (x->arrived > expected)
         fault(w, first_lane(mask), "%u threads are at barrier %u, which waits for %u", x->arrived, number, expected);
 }
-/* The last one lets all go. */
-static void complete(Warp *w, u32 number) {
+/* The last one lets all go; the mask: who of this warp comes to wait. */
+static void complete(Warp *w, u32 mask, u32 number) {
     Block *b = w->block;
     Barrier *x = &b->barriers[number];
     if (x->arrived < x->expected) return;
     u32 found[] = {x->holding, x->holding == x->arrived, x->holding != 0};
     memcpy(b->reduced[number], found, sizeof found);
+    bool all = x->waiting == b->threads;
     *x = (Barrier){0};
     w->waits = 0;
-    release_barrier(b, number);
+    if (clocks_on && !all) clocks_leave(w, mask, number);
+    release_barrier(b, number, all);
 }
 /* o: the barrier, how many threads or NO_SLOT, result and operand of a reduction. */
 void run_barrier(Warp *w, const Ins *i, u32 mask) {
@@ -35,8 +37,13 @@ void run_barrier(Warp *w, const Ins *i, u32 mask) {
     arrive(w, mask, number, expected, counted && i->sign ? LANES : here);
     Barrier *x = &w->block->barriers[number];
     if (i->kind >= BARRIER_RED) x->holding += (u32)__builtin_popcount(*SLOT(u32, 3) & mask);
-    w->waits = i->kind == BARRIER_ARRIVE ? 0 : number + 1;
-    complete(w, number);
+    if (clocks_on) clocks_meet(w, mask, number);
+    if (i->kind == BARRIER_ARRIVE)
+        mask = 0;
+    else
+        x->waiting += here;
+    w->waits = mask ? number + 1 : 0;
+    complete(w, mask, number);
 }
 void give_reduced(Warp *w, const Ins *i, u32 mask) {
     if (i->kind < BARRIER_RED) return;

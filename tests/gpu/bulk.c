@@ -1,7 +1,7 @@
 /* cp.async.bulk and cp.async.bulk.tensor: bytes, or a box of an array, to shared memory. */
 #include "bulk.h"
 #include "lanes.h"
-#include "memory.h"
+#include "race.h"
 #include <stdlib.h>
 
 enum { MAP_ALIGN = 64, BOX_ALIGN = 128 };
@@ -33,13 +33,13 @@ static void add(Warp *w, Bulk b) {
 /* From now on nobody may touch what is written, until it is waited for. */
 static void ask(Warp *w, Bulk b) {
     if (b.to % BOX_ALIGN && b.map.rank) fault(w, b.lane, "a box at %#llx of shared memory", (unsigned long long)b.to);
-    for (u32 at = 0; at < b.bytes; at += CHUNK) {
-        u64 address[LANES];
-        address[b.lane] = b.to + at;
-        place_of(w, SPACE_SHARED, b.lane, b.to + at, CHUNK, TOUCH_NOT);
-        if (ptx_options.races & 1) touch_shared(w, 1u << b.lane, address, CHUNK, TOUCH_WRITE);
-    }
     b.phase = mbarrier_copy(w, b.lane, b.barrier);
+    u32 barrier = mbarrier_number(w, b.lane, b.barrier);
+    for (u32 at = 0; at < b.bytes; at += CHUNK) {
+        u64 to = swizzled(b.to + at, b.map.swizzle);
+        place_of(w, SPACE_SHARED, b.lane, to, CHUNK, TOUCH_NOT);
+        if (ptx_options.races & 1) touched_box(w, b.lane, barrier, to, CHUNK);
+    }
     add(w, b);
 }
 /* o: to, from, barrier, each with its offset; then bytes, or a list of coordinates. */
@@ -89,9 +89,8 @@ void run_bulk_tensor(Warp *w, const Ins *i, u32 mask) {
 static u8 *chunk_to(const Bulk *b, u64 offset) {
     Warp *w = b->w;
     u64 at = swizzled(b->to + offset, b->map.swizzle);
-    u8 *p = place_of(w, SPACE_SHARED, b->lane, at, CHUNK, TOUCH_WRITE);
     memset(w->block->shared_written + at, SEEN_BY_ALL, CHUNK);
-    return p;
+    return w->block->shared + at;
 }
 static void copy_bytes(const Bulk *b) {
     for (u32 at = 0; at < b->bytes; at += CHUNK)
@@ -135,10 +134,12 @@ void bulk_finish(Warp *w, u64 barrier) {
             x->bulk[kept++] = b;
             continue;
         }
+        if (clocks_on) race_as = 1 + clocks_copies(mbarrier_number(b.w, b.lane, barrier));
         if (b.map.rank)
             copy_box(&b);
         else
             copy_bytes(&b);
+        race_as = 0;
         mbarrier_complete(b.w, b.lane, barrier, b.bytes, b.phase);
     }
     x->nbulk = kept;
@@ -150,6 +151,7 @@ void bulk_end(Block *x) {
 void run_fence_async(Warp *w, const Ins *i, u32 mask) {
     Block *b = w->block;
     mbarriers_fence(w, mask, true);
+    if (clocks_on) clocks_fence(w, mask);
     for (u32 k = 0; k < b->shared_bytes; k++)
         if (b->shared_written[k]) b->shared_written[k] = SEEN_BY_ALL;
 }

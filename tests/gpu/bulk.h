@@ -13,8 +13,9 @@ enum { MBARRIER_INIT, MBARRIER_INVAL };
 enum { MBARRIER_ARRIVE, MBARRIER_BOTH, MBARRIER_EXPECT };
 Run run_mbarrier_set, run_mbarrier_arrive, run_mbarrier_wait;
 Run run_fence_mbarrier;
-void mbarriers_fence(Warp *, uint32_t mask, bool others);        /* others: barriers that other threads began too */
-uint32_t mbarrier_copy(Warp *, uint32_t lane, uint64_t address); /* a copy is asked for: which phase waits for it */
+void mbarriers_fence(Warp *, uint32_t mask, bool others);          /* others: barriers that other threads began too */
+uint32_t mbarrier_number(Warp *, uint32_t lane, uint64_t address); /* in the block */
+uint32_t mbarrier_copy(Warp *, uint32_t lane, uint64_t address);   /* a copy is asked for: which phase waits for it */
 void mbarrier_complete(Warp *, uint32_t lane, uint64_t address, uint32_t bytes, uint32_t phase); /* it is done */
 void mbarriers_end(Block *);
 

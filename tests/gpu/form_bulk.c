@@ -36,7 +36,8 @@ static void at_barrier(Parser *p, Ins *i, const Parts *x, Run *run, bool operand
     i->o[2] = operand(p, 4);
 }
 void form_mbarrier(Parser *p, Ins *i, const Parts *x) {
-    i->space = (uint8_t)space_of(x);
+    i->space = (uint8_t)space_of(x), i->order = has(x, "relaxed") ? ORDER_RELAXED : ORDER_WEAK;
+    p->f->clocks = true;
     begins_with(p, x, x->n > 2 && has(x, "b64"));
     if (has(x, "arrive"))
         arrive(p, i, x);
@@ -72,6 +73,7 @@ static void box(Parser *p, Ins *i) {
 }
 void form_bulk(Parser *p, Ins *i, const Parts *x) {
     bool tensor = has(x, "tensor");
+    p->f->clocks = true;
     begins_with(p, x,
                 has(x, "mbarrier::complete_tx::bytes") && has(x, "global") && !has(x, "im2col") &&
                     !has(x, "multicast::cluster"));
@@ -136,6 +138,7 @@ static void mma_async(Parser *p, Ins *i, const Parts *x) {
 }
 void form_wgmma(Parser *p, Ins *i, const Parts *x) {
     i->flow = FLOW_SYNC, i->members = NO_SLOT;
+    p->f->clocks = true;
     begins_with(p, x, has(x, "sync") && has(x, "aligned"));
     if (has(x, "mma_async"))
         mma_async(p, i, x);

@@ -230,6 +230,7 @@ static void end_launch(Launch *x) {
     for (uint32_t k = 0; k < MAX_WARPS / WARPGROUP; k++) free(x->b.warpgroups[k].at);
     free(x->b.bulk);
     free(x->b.mbarriers.at);
+    touch_end();
     arena_close(x->arena);
 }
 bool ptx_launch(PtxFunc *f, PtxDim3 grid, PtxDim3 block, uint32_t shared, const void *const *params) {

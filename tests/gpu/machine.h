@@ -63,7 +63,7 @@ typedef struct {
     const Ins *at;
     uint64_t a, b; /* descriptors */
     bool add;      /* to what is there */
-    uint32_t group;
+    uint32_t group, when;
 } Product;
 typedef struct {
     Product *at;
@@ -100,7 +100,7 @@ struct Warp {
     Products products;
 };
 typedef struct {
-    uint32_t expected, arrived, holding; /* threads; holding: whose predicate of bar.red is true */
+    uint32_t expected, arrived, waiting, holding; /* threads; holding: whose predicate of bar.red is true */
 } Barrier;
 typedef struct Bulk Bulk;
 typedef struct Mbarrier Mbarrier;
@@ -156,10 +156,10 @@ void free_called(Warp *);
 void check_registers(Warp *, const Ins *);               /* products that are not done do not use them */
 void *launch_room(Launch *, size_t bytes, size_t align); /* until its end */
 bool warp_ready(const Warp *);
-void release_barrier(Block *, uint32_t barrier);
-uint64_t dynamic_base(const PtxFunc *);                   /* where shared memory given at the launch begins */
-uint32_t shared_total(const PtxFunc *, uint32_t dynamic); /* bytes of a block's shared memory */
-void give_reduced(Warp *, const Ins *, uint32_t mask);    /* the results of bar.red */
+void release_barrier(Block *, uint32_t barrier, bool all); /* all: all threads of the block wait there */
+uint64_t dynamic_base(const PtxFunc *);                    /* where shared memory given at the launch begins */
+uint32_t shared_total(const PtxFunc *, uint32_t dynamic);  /* bytes of a block's shared memory */
+void give_reduced(Warp *, const Ins *, uint32_t mask);     /* the results of bar.red */
 /* Constants and addresses of variables to their slots. */
 void fill_frame(const Launch *, const PtxFunc *, uint8_t *frame, uint64_t local_base);
 

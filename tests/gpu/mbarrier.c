@@ -1,9 +1,9 @@
 /* mbarrier: a barrier in shared memory. A phase ends when all that it expects have arrived and all bytes that it
-   expects are written; then the next one begins. A phase that ends orders all before it and all after it, as a barrier
-   of the block does. The block knows which of them live and what they hold, so that nothing else may write there. */
+   expects are written; then the next one begins. What threads did before they arrived is ordered before what those do
+   who have waited for the phase (clocks.c). The block knows which of them live and what they hold, so that nothing else may write there. */
 #include "bulk.h"
 #include "lanes.h"
-#include "memory.h"
+#include "race.h"
 #include <stdlib.h>
 
 enum { VALID = 1, MOST_ARRIVALS = (1 << 20) - 1, MOST_BYTES = (1 << 20) - 1, MOST_FAILED_TESTS = 1 << 16 };
@@ -18,7 +18,8 @@ struct Mbarrier {
     Word word;   /* what memory must hold; not valid: it is no more */
     u32 phases;  /* that have ended */
     u32 thread;  /* that began it */
-    u32 meets;   /* barriers of the block before it began */
+    u32 when;    /* it began */
+    u32 meets;   /* barriers of the block before that */
     bool fenced; /* copies may see it */
 };
 
@@ -32,6 +33,7 @@ static Mbarrier *room_for(Warp *w, u32 lane) {
     Block *b = w->block;
     for (u32 k = 0; k < b->mbarriers.n; k++)
         if (!b->mbarriers.at[k].word.valid) return &b->mbarriers.at[k];
+    if (b->mbarriers.n == MOST_MBARRIERS) fault(w, lane, "more than %d mbarriers", MOST_MBARRIERS);
     if (b->mbarriers.n == b->mbarriers.cap) {
         u32 cap = b->mbarriers.cap ? 2 * b->mbarriers.cap : 16;
         Mbarrier *more = realloc(b->mbarriers.at, cap * sizeof *more);
@@ -50,6 +52,7 @@ static Mbarrier *barrier_at(Warp *w, Space space, u32 lane, u64 address, Touch h
     if (place) *place = p;
     return x;
 }
+static u32 index_of(const Block *b, const Mbarrier *x) { return (u32)(x - b->mbarriers.at); }
 static void keep_word(const Mbarrier *x, u8 *place) { memcpy(place, &x->word, sizeof x->word); }
 static void settle(Warp *w, u32 lane, Mbarrier *x) {
     Word *m = &x->word;
@@ -59,7 +62,10 @@ static void settle(Warp *w, u32 lane, Mbarrier *x) {
               (unsigned long long)x->address);
     if (m->pending || m->bytes) return;
     m->phase ^= 1, m->pending = m->expected, x->phases++;
-    touch_barrier();
+    if (clocks_on)
+        clocks_phase(index_of(w->block, x));
+    else
+        touch_barrier();
 }
 static void check_bytes(Warp *w, u32 lane, const Mbarrier *x, const char *what) {
     if (!x->word.bytes) return;
@@ -76,8 +82,10 @@ static void begin(Warp *w, Space space, u32 l, u64 address, u32 n) {
     *x = (Mbarrier){.address = address,
                     .word = {.expected = n, .pending = n, .valid = VALID},
                     .thread = w->index * LANES + l,
+                    .when = race_epoch,
                     .meets = w->block->meets};
     keep_word(x, p);
+    if (clocks_on) clocks_open(index_of(w->block, x));
 }
 static void end(Warp *w, Space space, u32 l, u64 address) {
     u8 *p;
@@ -101,14 +109,14 @@ void run_mbarrier_set(Warp *w, const Ins *i, u32 mask) {
 void mbarriers_end(Block *b) {
     for (u32 k = 0; k < b->mbarriers.n; k++) check_bytes(&b->warps[0], 0, &b->mbarriers.at[k], "the block ends");
 }
-/* A fence shows a new barrier to copies: of the thread that began it, or of one that a barrier of the block orders
-   behind. */
+/* A fence shows a new barrier to copies: of the thread that began it, or of one that is ordered behind. Without vector
+   clocks that is whoever comes behind some barrier of the block. */
 void mbarriers_fence(Warp *w, u32 mask, bool others) {
     Block *b = w->block;
     for (u32 k = 0; k < b->mbarriers.n; k++) {
         Mbarrier *x = &b->mbarriers.at[k];
         bool own = x->thread / LANES == w->index && mask >> x->thread % LANES & 1;
-        if (own || (others && x->meets < b->meets)) x->fenced = true;
+        if (own || (others && !clocks_on && x->meets < b->meets)) x->fenced = true;
     }
 }
 void run_fence_mbarrier(Warp *w, const Ins *i, u32 mask) { mbarriers_fence(w, mask, false); }
@@ -129,14 +137,22 @@ void run_mbarrier_arrive(Warp *w, const Ins *i, u32 mask) {
         if (bytes > MOST_BYTES || x->word.bytes + (s64)bytes > MOST_BYTES)
             fault(w, l, "an mbarrier that expects %lld bytes", (long long)(x->word.bytes + (s64)bytes));
         x->word.bytes += bytes, x->word.pending -= n;
+        if (clocks_on && n && i->order != ORDER_RELAXED) clocks_arrive(w, l, index_of(w->block, x));
         settle(w, l, x);
         keep_word(x, p);
     }
+    race_epoch += clocks_on;
 }
 /* The phase that waits for a copy which is asked for now. */
+u32 mbarrier_number(Warp *w, u32 lane, u64 address) {
+    return index_of(w->block, barrier_at(w, SPACE_SHARED, lane, address, TOUCH_NOT, NULL));
+}
 u32 mbarrier_copy(Warp *w, u32 lane, u64 address) {
     const Mbarrier *x = barrier_at(w, SPACE_SHARED, lane, address, TOUCH_ATOMIC_READ, NULL);
-    if (!x->fenced) fault(w, lane, "no fence shows the mbarrier at %#llx to copies", (unsigned long long)address);
+    View v = {0};
+    if (clocks_on) v = clocks_view(w, lane);
+    if (!x->fenced && !(clocks_on && clocks_shown(&v, x->thread, x->when)))
+        fault(w, lane, "no fence shows the mbarrier at %#llx to copies", (unsigned long long)address);
     return x->phases;
 }
 void mbarrier_complete(Warp *w, u32 lane, u64 address, u32 bytes, u32 phase) {
@@ -147,6 +163,7 @@ void mbarrier_complete(Warp *w, u32 lane, u64 address, u32 bytes, u32 phase) {
               (unsigned long long)address);
     if (x->word.bytes < (s64)bytes - MOST_BYTES) fault(w, lane, "an mbarrier misses more than %d bytes", MOST_BYTES);
     x->word.bytes -= bytes;
+    if (clocks_on) clocks_copied(index_of(w->block, x));
     settle(w, lane, x);
     keep_word(x, p);
 }
@@ -171,7 +188,9 @@ void run_mbarrier_wait(Warp *w, const Ins *i, u32 mask) {
         const Mbarrier *x = barrier_at(w, i->space, l, a[l], TOUCH_ATOMIC_READ, NULL);
         if (!i->kind) memcpy(&then, &SLOT(u64, 2)[l], sizeof then);
         u32 phase = i->kind ? SLOT(u32, 2)[l] & 1 : (u32)then.phase;
-        if (x->word.phase != phase) ended |= 1u << l;
+        if (x->word.phase == phase) continue;
+        ended |= 1u << l;
+        if (clocks_on && i->order != ORDER_RELAXED) clocks_wait(w, l, index_of(w->block, x));
     }
     keep_predicate(SLOT(u32, 0), ended, mask);
     w->poll = ended != mask;

@@ -40,6 +40,7 @@ void touch_global(Warp *, uint32_t mask, Area *, const uint64_t *address, uint32
 void touch_asked(Warp *, uint32_t lane, uint64_t at, uint32_t bytes); /* in shared memory */
 void touch_copied(Warp *, uint32_t lane, uint64_t at, uint32_t bytes);
 void touch_begin(Launch *); /* before its first block */
+void touch_end(void);
 void touch_block(Block *);
 void touch_barrier(void);
 void count_conflicts(uint32_t mask, const uint64_t *address, uint32_t bytes);

@@ -103,6 +103,7 @@ static void gather_needs(PtxModule *m, PtxFunc *f) {
         PtxFunc *g = m->functions.at[*c];
         bool recursive = g->visited && g->stack_bytes == 0;
         if (!g->visited) gather_needs(m, g);
+        f->clocks |= g->clocks;
         if (g->shared_bytes > f->shared_bytes) f->shared_bytes = g->shared_bytes;
         if (g->dynamic_align > f->dynamic_align) f->dynamic_align = g->dynamic_align;
         uint32_t stack = recursive ? RECURSION_STACK : g->stack_bytes;

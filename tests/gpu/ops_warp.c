@@ -3,6 +3,7 @@
 #include "lanes.h"
 #include "memory.h"
 #include "ops.h"
+#include "race.h"
 
 void check_members(Warp *w, u32 mask, u32 members) {
     u32 away = members & w->top->live & ~mask, uninvited = mask & ~members;
@@ -115,6 +116,7 @@ REDUX(redux_max_s32, s32, x > y ? x : y)
 static void warp_sync(Warp *w, const Ins *i, u32 mask) {
     check_named(w, i, mask);
     w->syncs++;
+    if (clocks_on) clocks_warp_sync(w, mask);
 }
 static void nothing(Warp *w, const Ins *i, u32 mask) {}
 /* After an atomic operation, a fence that other blocks see takes over what they did before theirs. */

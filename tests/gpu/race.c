@@ -4,9 +4,11 @@
    did. Barriers of a warp order its lanes: a thread's accesses carry how many its warp has passed. Atomic operations do
    not race with each other. What is known is kept by words; a word that is touched in part is split into its bytes for
    the rest of the block or launch. What a copy writes that its thread has not waited for is of a time that no barrier
-   reaches: whoever touches it races. */
-#include "memory.h"
+   reaches: whoever touches it races. Where more orders threads than barriers of the block, shared memory is for
+   touched.c, and what one thread did in global memory is known by clocks.c. */
+#include "race.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
     THREAD_MASK = 0x0fff,
@@ -17,24 +19,36 @@ enum {
     WORD = 4
 };
 #define LAST_EPOCH (UINT32_MAX - (1u << 30))
-#define IN_FLIGHT UINT32_MAX
 
 static Shadow shared;
-static uint32_t epoch = 1;
+uint32_t race_epoch = 1, race_floor = 1, race_phase = 1, race_as;
 static uint32_t flying; /* words of shared memory that copies are to write */
 
+/* A barrier of all threads is complete. */
+void touch_barrier(void) { race_floor = race_phase = ++race_epoch; }
 void touch_begin(Launch *x) {
-    if (epoch > LAST_EPOCH) {
+    if (race_epoch > LAST_EPOCH) {
         shadow_drop(&shared);
         shadow_reset();
-        epoch = 1;
+        race_epoch = 1;
     }
     if (flying) shadow_forget(&shared), flying = 0; /* a launch was ended by a fault */
-    x->first_epoch = ++epoch;
-    if (ptx_options.races & 1) shadow_make(&shared, x->b.shared_bytes + WORD);
+    race_as = 0;
+    touch_barrier();
+    x->first_epoch = race_epoch;
+    clocks_on = x->f->clocks && ptx_options.races;
+    if (clocks_on && (!clocks_begin(x) || !touched_begin(x))) abort();
+    if (ptx_options.races & 1 && !clocks_on) shadow_make(&shared, x->b.shared_bytes + WORD);
 }
-void touch_block(Block *b) { b->first_epoch = ++epoch; }
-void touch_barrier(void) { epoch++; }
+void touch_end(void) {
+    if (clocks_on) clocks_end(), touched_end();
+    clocks_on = false;
+}
+void touch_block(Block *b) {
+    touch_barrier();
+    b->first_epoch = race_epoch;
+    if (clocks_on) touched_block(b);
+}
 
 /* What one access is to the cells it touches. */
 typedef struct {
@@ -52,23 +66,30 @@ static bool same_warp(const Access *a, uint16_t who) {
     if (id == THREAD_MASK) return false;
     return who & SEVERAL ? id == a->w->index : (id - 1u) / LANES == a->w->index;
 }
+/* With vector clocks: of several threads it is enough that any phase or barrier has ended since. */
+static bool known(const Access *a, uint32_t then, uint16_t who) {
+    View v = clocks_view(a->w, a->lane);
+    return who & SEVERAL ? then < race_phase : clocks_ordered(&v, (who & THREAD_MASK) - 1u, then);
+}
 /* Is something done in that epoch by others unordered with this access? */
 static bool unordered(const Access *a, uint32_t then, uint16_t who, uint16_t syncs) {
     if (then < a->first) return false;
     if (then < a->w->block->first_epoch) return !a->w->block->acquired;
     if (then == IN_FLIGHT) return true;
-    if (then != epoch || (who & (SEVERAL | THREAD_MASK)) == a->me) return false;
+    if (then < race_floor || (who & (SEVERAL | THREAD_MASK)) == a->me) return false;
+    if (clocks_on && known(a, then, who)) return false;
     return !same_warp(a, who) || syncs == (uint16_t)a->w->syncs;
 }
-static const char *name_of(const Access *a, uint32_t then, uint16_t who, char text[64]) {
+static const char *name_of(const Access *a, uint32_t then, uint16_t who, char text[CLOCKS_NAME]) {
     if (then < a->w->block->first_epoch) return "another block";
     if (who & SEVERAL) return "several threads";
-    snprintf(text, 64, "%sthread %u of this block", then == IN_FLIGHT ? "a copy, not waited for, of " : "",
+    if (clocks_on) return clocks_name((who & THREAD_MASK) - 1u, then, text);
+    snprintf(text, CLOCKS_NAME, "%sthread %u of this block", then == IN_FLIGHT ? "a copy, not waited for, of " : "",
              (who & THREAD_MASK) - 1u);
     return text;
 }
 static void race(const Access *a, const char *was, uint32_t then, uint16_t who) {
-    char text[64];
+    char text[CLOCKS_NAME];
     fault(a->w, a->lane, "race: %s byte %#llx was %s by %s, and no barrier is between", a->global ? "global" : "shared",
           (unsigned long long)a->at, was, name_of(a, then, who, text));
 }
@@ -78,14 +99,14 @@ static void read_cell(const Access *a, Touched *c) {
         race(a, "written", c->write_epoch, c->writer);
     if (atomic) return;
     uint16_t syncs = (uint16_t)a->w->syncs, reader = a->me;
-    if (c->read_epoch == epoch) {
+    if (c->read_epoch >= race_floor) {
         if (c->reader != a->me && !same_warp(a, c->reader))
             reader = SEVERAL_WARPS;
         else if (c->reader != a->me && c->read_syncs == syncs)
             reader = (uint16_t)(SEVERAL | a->w->index);
     } else if (c->read_epoch >= a->first)
         c->others_epoch = c->read_epoch;
-    c->read_epoch = epoch, c->reader = reader, c->read_syncs = syncs;
+    c->read_epoch = race_epoch, c->reader = reader, c->read_syncs = syncs;
 }
 static void write_cell(const Access *a, Touched *c) {
     bool atomic = a->how == TOUCH_ATOMIC_WRITE;
@@ -95,12 +116,12 @@ static void write_cell(const Access *a, Touched *c) {
     if (c->others_epoch >= a->first && c->others_epoch < a->w->block->first_epoch && !a->w->block->acquired)
         race(a, "read", c->others_epoch, c->reader);
     uint16_t writer = a->me;
-    if (atomic && c->write_epoch == epoch && c->writer == a->me) return; /* it stays a plain write to others */
+    if (atomic && c->write_epoch >= race_floor && c->writer == a->me) return; /* it stays a plain write to others */
     if (atomic) {
-        bool more = c->write_epoch == epoch && (c->writer & ~ATOMIC) != a->me;
+        bool more = c->write_epoch >= race_floor && (c->writer & ~ATOMIC) != a->me;
         writer = ATOMIC | (more ? SEVERAL_WARPS : a->me);
     }
-    c->write_epoch = epoch, c->writer = writer, c->write_syncs = (uint16_t)a->w->syncs;
+    c->write_epoch = race_epoch, c->writer = writer, c->write_syncs = (uint16_t)a->w->syncs;
 }
 /* Bytes of global memory count once in a launch. */
 static void count_bytes(const Access *a, const Touched *c, uint32_t bytes) {
@@ -117,15 +138,15 @@ static void touch_cell(const Access *a, Touched *c, uint32_t bytes) {
 }
 /* Is what was done in that epoch ordered before this access, whoever did it? */
 static inline bool settled(const Access *a, uint32_t then) {
-    return then < a->first || (then >= a->block_first && then < epoch);
+    return then < a->first || (then >= a->block_first && then < race_floor);
 }
 /* Most accesses: of a word that nobody else touches between barriers. False: it is not so simple. */
 static inline bool touch_simply(const Access *a, Touched *c) {
     if (a->how == TOUCH_READ && settled(a, c->write_epoch)) {
-        if (c->read_epoch != epoch) {
+        if (c->read_epoch < race_floor) {
             if (a->global && c->read_epoch < a->first) ptx_counts.global_read += WORD;
             if (c->read_epoch >= a->first) c->others_epoch = c->read_epoch;
-            c->read_epoch = epoch, c->reader = a->me, c->read_syncs = a->syncs;
+            c->read_epoch = race_epoch, c->reader = a->me, c->read_syncs = a->syncs;
             return true;
         }
         return c->reader == a->me || c->reader == SEVERAL_WARPS ||
@@ -134,7 +155,7 @@ static inline bool touch_simply(const Access *a, Touched *c) {
     if (a->how == TOUCH_WRITE && settled(a, c->write_epoch) && settled(a, c->read_epoch) &&
         settled(a, c->others_epoch)) {
         if (a->global && c->write_epoch < a->first) ptx_counts.global_written += WORD;
-        c->write_epoch = epoch, c->writer = a->me, c->write_syncs = a->syncs;
+        c->write_epoch = race_epoch, c->writer = a->me, c->write_syncs = a->syncs;
         return true;
     }
     return false;
@@ -143,12 +164,12 @@ static void touch_bytes(Access *a, Shadow *s, uint64_t at, uint32_t n) {
     Touched *word = &s->words[at / WORD];
     if (!(word->writer & SPLIT && word->write_epoch >= a->first)) {
         for (uint32_t k = 0; k < WORD; k++) s->bytes[(at & ~(uint64_t)(WORD - 1)) + k] = *word;
-        *word = (Touched){.writer = SPLIT, .write_epoch = epoch};
+        *word = (Touched){.writer = SPLIT, .write_epoch = race_epoch};
     }
     for (uint32_t k = 0; k < n; k++, a->at++) touch_cell(a, &s->bytes[at + k], 1);
 }
 static void touch(Access *a, Shadow *s, uint32_t lane, uint64_t at, uint32_t bytes) {
-    a->lane = lane, a->me = (uint16_t)(a->w->index * LANES + lane + 1);
+    a->lane = lane, a->me = (uint16_t)(race_as ? race_as : a->w->index * LANES + lane + 1);
     if (bytes < WORD) {
         touch_bytes(a, s, at, bytes);
         return;
@@ -169,6 +190,10 @@ static bool repeats(const Access *a, uint32_t mask, const uint64_t *address, uin
 }
 void touch_shared(Warp *w, uint32_t mask, const uint64_t *at, uint32_t bytes, Touch how) {
     uint32_t first = w->block->first_epoch;
+    if (how != TOUCH_NOT && clocks_on) {
+        touched_access(w, mask, at, bytes, how);
+        return;
+    }
     Access a = {.w = w, .how = how, .first = first, .block_first = first, .syncs = (uint16_t)w->syncs};
     if (how == TOUCH_NOT || !shared.words) return;
     each_lane(l, mask) {
@@ -205,6 +230,10 @@ static void touch_stamp(Warp *w, uint32_t lane, uint64_t at, uint32_t bytes, uin
 /* A copy of the lane to shared memory is asked for: it may write from now on. Words, all of them. */
 void touch_asked(Warp *w, uint32_t lane, uint64_t at, uint32_t bytes) {
     uint64_t address[LANES];
+    if (clocks_on) {
+        touched_asked(w, lane, at, bytes);
+        return;
+    }
     address[lane] = at;
     touch_shared(w, 1u << lane, address, bytes, TOUCH_WRITE);
     touch_stamp(w, lane, at, bytes, IN_FLIGHT);
@@ -212,6 +241,10 @@ void touch_asked(Warp *w, uint32_t lane, uint64_t at, uint32_t bytes) {
 }
 /* It was waited for, by its thread. */
 void touch_copied(Warp *w, uint32_t lane, uint64_t at, uint32_t bytes) {
-    touch_stamp(w, lane, at, bytes, epoch);
+    if (clocks_on) {
+        touched_copied(w, lane, at, bytes);
+        return;
+    }
+    touch_stamp(w, lane, at, bytes, race_epoch);
     flying -= bytes / WORD;
 }

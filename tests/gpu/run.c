@@ -1,7 +1,7 @@
 /* Running a warp. Its lanes are in groups, each at one place of the program; the group at the lowest place runs until
    it comes to the next one, which brings lanes together again after every branch that LLVM writes. Lanes at a
    synchronising operation are parked until all that it names have come. */
-#include "memory.h"
+#include "race.h"
 #include <assert.h>
 
 enum { SLICE = 1 << 16, SHORTEST_SLICE = 64 }; /* instructions before others have their turn */
@@ -214,8 +214,8 @@ void run_warp(Warp *w) {
 bool warp_ready(const Warp *w) { return next_ready(&w->entry, 0) != UINT32_MAX; }
 
 /* The lanes that wait at this barrier of the block go on behind it. */
-void release_barrier(Block *b, uint32_t number) {
-    touch_barrier();
+void release_barrier(Block *b, uint32_t number, bool all) {
+    if (!clocks_on) touch_barrier();
     b->meets++;
     for (uint32_t k = 0; k < b->nwarps; k++) {
         Activation *a = &b->warps[k].entry;
@@ -226,9 +226,11 @@ void release_barrier(Block *b, uint32_t number) {
                 continue;
             }
             remove_group(a, j);
+            if (clocks_on && !all) clocks_leave(&b->warps[k], g.mask, number);
             give_reduced(&b->warps[k], &a->f->code.at[g.pc], g.mask);
             put_ready(a, g.pc + 1, g.mask);
             j = 0;
         }
     }
+    if (clocks_on) clocks_met(number, all);
 }

@@ -6,7 +6,7 @@
    wgmma". */
 #include "bulk.h"
 #include "lanes.h"
-#include "memory.h"
+#include "race.h"
 #include <stdlib.h>
 
 enum { ROWS = 16, CORE = 8, GROUP_ROWS = 64 };
@@ -51,13 +51,14 @@ static f64 element_at(Warp *w, const Operand *o, u32 r, u32 k) {
 }
 /* Rows of A from `first` on, or columns of B, are in shared memory, and what copies or threads have written there may
    be read. */
-static void check_operand(Warp *w, const Operand *o, u32 first, u32 rows, u32 terms) {
+static void check_operand(Warp *w, const View *v, const Operand *o, u32 first, u32 rows, u32 terms) {
     u32 t = CHUNK * 8 / element_info[o->element].bits, chunks = o->across ? rows / t : terms / t;
     for (u32 line = 0; line < (o->across ? terms : rows); line++)
         for (u32 c = 0; c < chunks; c++) {
             u64 at = o->across ? place_in(o, first + c * t, line) : place_in(o, first + line, c * t);
-            place_of(w, SPACE_SHARED, 0, at, CHUNK, TOUCH_READ);
+            place_of(w, SPACE_SHARED, 0, at, CHUNK, TOUCH_NOT);
             check_visible(w, at, CHUNK);
+            if (v) touched_factor(w, v, at, CHUNK);
         }
 }
 
@@ -124,8 +125,10 @@ uint32_t product_registers(const Product *p) {
 static void check_operands(Warp *w, const Product *p) {
     WgmmaShape s = decoded(p->at->target);
     Operand a = operand_of(w, p->a, s.across[0], s.a), b = operand_of(w, p->b, s.across[1], s.b);
-    if (!s.registers) check_operand(w, &a, w->index % WARPGROUP * ROWS, ROWS, wgmma_terms(&s));
-    check_operand(w, &b, 0, s.columns, wgmma_terms(&s));
+    View view, *v = NULL;
+    if (ptx_options.races & 1) view = clocks_warp_view(w), v = &view;
+    if (!s.registers) check_operand(w, v, &a, w->index % WARPGROUP * ROWS, ROWS, wgmma_terms(&s));
+    check_operand(w, v, &b, 0, s.columns, wgmma_terms(&s));
 }
 
 /* ---- instructions */
@@ -142,7 +145,7 @@ void run_wgmma(Warp *w, const Ins *i, u32 mask) {
         if (!more) fault(w, 0, "no memory for products");
         x->at = more;
     }
-    Product p = {i, SLOT(u64, 0)[0], SLOT(u64, 1)[0], *SLOT(u32, 2) & 1, NOT_COMMITTED};
+    Product p = {i, SLOT(u64, 0)[0], SLOT(u64, 1)[0], *SLOT(u32, 2) & 1, NOT_COMMITTED, race_epoch};
     for (u32 l = 1; l < LANES; l++)
         if (SLOT(u64, 0)[l] != p.a || SLOT(u64, 1)[l] != p.b || (*SLOT(u32, 2) >> l & 1) != p.add)
             fault(w, l, "lanes differ in the operands of a product");
@@ -160,7 +163,12 @@ void run_wgmma_commit(Warp *w, const Ins *i, u32 mask) {
     whole_warp(w, mask);
     for (u32 k = 0; k < x->n; k++)
         if (x->at[k].group == NOT_COMMITTED) x->at[k].group = x->groups;
-    x->groups++;
+    x->groups++, race_epoch += clocks_on;
+}
+static void end_product(Warp *w, const Product *p) {
+    multiply(w, p);
+    product_ends(w, p);
+    if (clocks_on) clocks_products_done(w, p->when);
 }
 /* target: how many groups may be pending */
 void run_wgmma_wait(Warp *w, const Ins *i, u32 mask) {
@@ -170,7 +178,7 @@ void run_wgmma_wait(Warp *w, const Ins *i, u32 mask) {
     for (u32 k = 0; k < x->n; k++) {
         Product p = x->at[k];
         if (p.group != NOT_COMMITTED && x->groups > i->target && p.group < x->groups - i->target)
-            multiply(w, &p), product_ends(w, &p);
+            end_product(w, &p);
         else
             x->at[kept++] = p;
     }

@@ -183,3 +183,114 @@ Test(ptx_async, incomplete_warpgroups) {
         cr_assert(strstr(ptx_fault(), format("a product of a warpgroup that has %u warps", warps)), "%s", ptx_fault());
     }
 }
+
+/* ---- who is ordered by a barrier in memory: the second warp stores what the first one loads; $x5: the other's word */
+#define BEGIN_OF_TWO(arrivals)                                                                                         \
+    "st.shared.b32 [$x3], $r9; xor.b32 $r2, $t, 32; mad.wide.u32 $x5, $r2, 4, $x2; @$p1 mbarrier.init.shared.b64 "     \
+    "[$x1], " arrivals "; bar.sync 0; setp.ge.u32 $p2, $t, 32; @$p2 bra SECOND;\n"
+#define LOAD "ld.shared.b32 $r1, [$x5];\n"
+#define SECOND_WARP "bra END;\nSECOND: "
+#define STORE "st.shared.b32 [$x3], $t;\n"
+#define ARRIVE "mbarrier.arrive.shared.b64 _, [$x1];\n"
+#define WAIT_OF(parity) "V: mbarrier.try_wait.parity.shared.b64 $p3, [$x1], " parity "; @!$p3 bra V;\n"
+#define END "END:"
+#define UNTIL_END SECOND_WARP STORE ARRIVE END
+#define SIGNAL "bar.arrive 1, 64;\n" /* the second warp goes on: behind the first, not before it */
+#define SIGNALLED "bar.sync 1, 64;\n"
+#define GLOBAL_LOAD "ld.global.b32 $r1, [$o+128];\n"
+#define GLOBAL_STORE "add.u32 $r1, $t, 100; st.global.b32 [$o], $r1;\n"
+#define RELAXED(what) "mbarrier." what ".relaxed.cta.shared::cta.b64 "
+static const Row orders[] = {
+    {BEGIN_OF_TWO("32") WAIT LOAD UNTIL_END, NULL},
+    {BEGIN_OF_TWO("32") LOAD WAIT UNTIL_END, "race: shared byte"},
+    {BEGIN_OF_TWO("32") WAIT LOAD SECOND_WARP ARRIVE STORE END, "race: shared byte"},
+    {BEGIN_OF_TWO("32") WAIT LOAD SECOND_WARP STORE RELAXED("arrive") "_, [$x1];" END, "race: shared byte"},
+    {BEGIN_OF_TWO("32") "W: " RELAXED("try_wait.parity") "$p3, [$x1], 0; @!$p3 bra W;" LOAD UNTIL_END,
+     "race: shared byte"},
+    /* that a phase with the other parity has ended says nothing */
+    {BEGIN_OF_TWO("32") WAIT_OF("1") SIGNAL LOAD SECOND_WARP SIGNALLED STORE ARRIVE END, "race: shared byte"},
+    {BEGIN_OF_TWO("32") WAIT SIGNAL WAIT_OF("1") LOAD SECOND_WARP ARRIVE SIGNALLED STORE ARRIVE END, NULL},
+    {BEGIN_OF_TWO("32") WAIT SIGNAL LOAD SECOND_WARP ARRIVE SIGNALLED STORE ARRIVE END, "race: shared byte"},
+    /* an arrival is of one thread, and so is a wait */
+    {BEGIN_OF_TWO("1") WAIT LOAD SECOND_WARP STORE "setp.eq.u32 $p4, $t, 40;\n@$p4 " ARRIVE END, "race: shared byte"},
+    {BEGIN_OF_TWO("1") WAIT LOAD SECOND_WARP STORE "bar.warp.sync -1; setp.eq.u32 $p4, $t, 40;\n@$p4 " ARRIVE END,
+     NULL},
+    {BEGIN_OF_TWO("32") "@!$p1 bra PAST;\n" WAIT "PAST: " LOAD UNTIL_END, "race: shared byte"},
+    {BEGIN_OF_TWO("32") "@!$p1 bra PAST;\n" WAIT "PAST: bar.warp.sync -1;\n" LOAD UNTIL_END, NULL},
+    /* barriers of some threads of the block */
+    {BEGIN_OF_TWO("32") SIGNALLED LOAD SECOND_WARP STORE ARRIVE SIGNALLED END, NULL},
+    {BEGIN_OF_TWO("32") SIGNALLED LOAD SECOND_WARP SIGNAL STORE ARRIVE END, "race: shared byte"},
+    {BEGIN_OF_TWO("32") SIGNALLED LOAD SECOND_WARP STORE SIGNAL ARRIVE END, NULL},
+    {BEGIN_OF_TWO("32") SIGNAL LOAD SECOND_WARP STORE SIGNALLED ARRIVE END, "race: shared byte"},
+    /* the same in global memory */
+    {BEGIN_OF_TWO("32") WAIT GLOBAL_LOAD SECOND_WARP GLOBAL_STORE ARRIVE END, NULL},
+    {BEGIN_OF_TWO("32") WAIT GLOBAL_LOAD SECOND_WARP ARRIVE GLOBAL_STORE END, "race: global byte"},
+};
+Test(ptx_async, order_by_barriers_in_memory) { TRY(orders, THREADS); }
+/* What one thread knows of another it passes on: the third warp stores, the second waits for it, the first for that. */
+#define BEGIN_OF_THREE                                                                                                 \
+    "st.shared.b32 [$x3], $r9; mov.b32 $r2, 32; @$p1 mbarrier.init.shared.b64 [$x1], $r2; @$p1 "                       \
+    "mbarrier.init.shared.b64 [$x1+8], $r2; bar.sync 0; setp.ge.u32 $p2, $t, 64; @$p2 bra THIRD; setp.ge.u32 $p2, "    \
+    "$t, 32; @$p2 bra SECOND;\nU: mbarrier.try_wait.parity.shared.b64 $p3, [$x1+8], 0; @!$p3 bra U; ld.shared.b32 "    \
+    "$r1, [$x3+256]; bra END;\nSECOND: "
+#define THIRD_WARP "mbarrier.arrive.shared.b64 _, [$x1+8]; bra END;\nTHIRD: "
+static const Row chains[] = {
+    {BEGIN_OF_THREE WAIT THIRD_WARP STORE ARRIVE END, NULL},
+    {BEGIN_OF_THREE THIRD_WARP STORE ARRIVE END, "race: shared byte"},
+    {BEGIN_OF_THREE WAIT_OF("1") SIGNAL THIRD_WARP SIGNALLED STORE ARRIVE END, "race: shared byte"},
+};
+Test(ptx_async, order_by_several_barriers) { TRY(chains, 96); }
+
+/* ---- copies and products against threads */
+#define ASK EXPECT("256") COPY
+#define FILL "st.shared.b32 [$x3], $r9;\n"
+#define SHOW "fence.proxy.async.shared::cta;\n"
+#define MEET "bar.sync 0;\n"
+#define SOME(condition) "setp." condition ";\n@$p2 "
+static const Row against_copies[] = {
+    {FILL SHOW OPEN ASK WAIT READ, NULL},
+    {FILL SHOW OPEN ASK READ WAIT, "race: shared byte"},
+    {FILL SHOW OPEN ASK "setp.lt.u32 $p2, $t, 32; @$p2 bra PAST;\n" WAIT "PAST:" READ, "race: shared byte"},
+    {FILL SHOW OPEN ASK FILL WAIT, "race: shared byte"},
+    {FILL SHOW OPEN ASK MEET READ WAIT, "race: shared byte"},
+    {FILL SHOW OPEN ASK COPY_OF("$x2+128", "$x9", "256") WAIT, "race: shared byte"},
+    /* once more to the same place, behind those who have read, or not */
+    {OPEN ASK WAIT "ld.shared.b32 $r1, [$x3];\n" ASK WAIT_OF("1"), "race: shared byte"},
+    {OPEN ASK WAIT "ld.shared.b32 $r1, [$x3];\n" MEET ASK WAIT_OF("1") READ, NULL},
+    /* a fence of who wrote, or of who knows of it */
+    {FILL OPEN ASK WAIT, "no fence.proxy.async is between"},
+    {FILL OPEN SHOW ASK WAIT READ, NULL},
+    {FILL SOME("lt.u32 $p2, $t, 32") SHOW OPEN ASK WAIT, "was written by thread 32, and no fence.proxy.async"},
+    {FILL SOME("ge.u32 $p2, $t, 32") SHOW OPEN ASK WAIT, "was written by thread 0, and no fence.proxy.async"},
+    {FILL MEET "@$p1 " SHOW OPEN ASK WAIT READ, NULL},
+    {FILL MEET SOME("eq.u32 $p2, $t, 50") SHOW OPEN ASK WAIT READ, NULL},
+    {FILL MEET OPEN SOME("eq.u32 $p2, $t, 50") SHOW ASK WAIT READ, "no fence.proxy.async is between"},
+    /* so it is for the barrier */
+    {INIT("1") MEET SOME("eq.u32 $p2, $t, 50") SHOW ASK WAIT, "no fence shows the mbarrier"},
+    {INIT("1") MEET SOME("eq.u32 $p2, $t, 50") SHOW MEET ASK WAIT READ, NULL},
+    {INIT("1") SOME("eq.u32 $p2, $t, 50") SHOW MEET ASK WAIT READ, "no fence shows the mbarrier"},
+};
+Test(ptx_async, copies_against_threads) { TRY(against_copies, THREADS); }
+
+#define OVERWRITE(at) "@$p1 st.shared.b32 [$x2+" at "], $r9;\n"
+#define MULTIPLIED FIRST COMMIT PENDING("0")
+static const Row against_products[] = {
+    {MULTIPLY MULTIPLIED OVERWRITE("0"), NULL},
+    {MULTIPLY FIRST COMMIT OVERWRITE("0") PENDING("0"), "was read by a product of warp 0"},
+    {MULTIPLY FIRST COMMIT MEET OVERWRITE("0") PENDING("0"), "was read by a product of warp 0"},
+    {MULTIPLY FIRST COMMIT SECOND COMMIT PENDING("1") OVERWRITE("0") PENDING("0"), "was read by a product of warp 0"},
+    {MULTIPLY MULTIPLIED OVERWRITE("2048") "@$p1 " SHOW, "race: shared byte"},
+    {MULTIPLY MULTIPLIED MEET OVERWRITE("2048"), NULL},
+    {MULTIPLY OVERWRITE("2048") MEET MULTIPLIED, "no fence.proxy.async is between"},
+    {MULTIPLY OVERWRITE("2048") "@$p1 " SHOW MEET MULTIPLIED, NULL},
+    {MULTIPLY OVERWRITE("2048") "@!$p1 " SHOW MEET MULTIPLIED, "no fence.proxy.async is between"},
+    {MULTIPLY OVERWRITE("2048") MEET SHOW MULTIPLIED, NULL},
+    {MULTIPLY OVERWRITE("2048") MEET SOME("lt.u32 $p2, $t, 32") SHOW MULTIPLIED, "no fence.proxy.async is between"},
+    {OPEN MULTIPLY MULTIPLIED ASK WAIT, NULL},
+    {OPEN MULTIPLY MULTIPLIED EXPECT("256") COPY_OF("$x2+256", "$x9", "256") WAIT, "race: shared byte"},
+    {OPEN MULTIPLY MULTIPLIED MEET EXPECT("256") COPY_OF("$x2+256", "$x9", "256") WAIT, NULL},
+    {OPEN MULTIPLY FIRST COMMIT MEET ASK PENDING("0") WAIT, "was read by a product of warp"},
+    {OPEN MULTIPLY MEET ASK MULTIPLIED WAIT, "race: shared byte"},
+    {OPEN MULTIPLY MEET ASK WAIT MULTIPLIED, NULL},
+};
+Test(ptx_async, products_against_threads) { TRY(against_products, GROUP); }

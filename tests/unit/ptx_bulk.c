@@ -167,7 +167,7 @@ static const struct {
     const char *was, *instead, *says;
 } mistakes[] = {
     {"fence.proxy.async.shared::cta; ", "", "no fence.proxy.async is between"},
-    {"bar.sync 0;", "", "race: shared byte"},
+    {"bar.sync 0;", "", "was never written"},
     {"wgmma.fence.sync.aligned;", "", "no wgmma.fence"},
     {"wgmma.wait_group.sync.aligned 0;", "", "is used by the product"},
     {"wgmma.wait_group.sync.aligned 0;", "wgmma.wait_group.sync.aligned 1;", "is used by the product"},
@@ -205,7 +205,7 @@ static const struct {
 } barriers[] = {
     {BARRIER AFTER LOAD "STORE: st.shared.b32 [$x3], $t; mbarrier.arrive.shared.b64 $x4, [$x1];", NULL},
     {BARRIER AFTER LOAD "STORE: st.shared.b32 [$x3], $t; mbarrier.arrive.shared.b64 _, [$x1], 1;", NULL},
-    {BARRIER LOAD "STORE: st.shared.b32 [$x3], $t; mbarrier.arrive.shared.b64 $x4, [$x1];", "never written"},
+    {BARRIER LOAD "STORE: st.shared.b32 [$x3], $t; mbarrier.arrive.shared.b64 $x4, [$x1];", "race: shared byte"},
     {BARRIER AFTER LOAD "STORE: mbarrier.arrive.shared.b64 $x4, [$x1]; st.shared.b32 [$x3], $t;", "race: shared byte"},
     {BARRIER AFTER LOAD "STORE: st.shared.b32 [$x3], $t; mbarrier.arrive.shared.b64 $x4, [$x1]; "
                         "mbarrier.arrive.shared.b64 $x4, [$x1], 33;",
