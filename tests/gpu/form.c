@@ -262,6 +262,7 @@ static void form_bar(Parser *p, Ins *i, const Parts *x) {
         if (i->kind >= BARRIER_RED) expect(p, ","), more = operand(p, 1);
     }
     if (i->kind >= BARRIER_RED) i->o[3] = more;
+    p->f->clocks |= i->o[1] != NO_SLOT; /* it may be for some threads only */
 }
 /* Asks for nothing that shows: prefetch, policies of caches. */
 static void form_hint(Parser *p, Ins *i, const Parts *x) {

@@ -72,6 +72,7 @@ typedef struct {
     uint32_t begun;          /* since the block began */
     uint8_t *used;           /* of each slot: how many products that are not done use it */
     uint8_t *kept;           /* registers of products as they were at the fence, one after the other */
+    uint8_t *touched;        /* of each slot: is it a register of products that an instruction used since the fence? */
 } Products;
 /* The products of four warps: all of them begin the same ones. */
 typedef struct {

@@ -1,5 +1,5 @@
 /* What may be done while products of a warpgroup are not done: nobody touches their registers, but products of the same
-   shape that add to the same ones; what threads write to registers comes before a wgmma.fence; and all four warps begin
+   shape that add to the same ones; a wgmma.fence is between what threads do with registers and products; and all four warps begin
    the same products. */
 #include "bulk.h"
 #include "lanes.h"
@@ -63,12 +63,16 @@ static void make_room(Warp *w) {
     if (!b->accumulators.at) find_accumulators(b);
     if (w->products.used) return;
     w->products.used = launch_room(b->launch, slots, SLOT_ALIGN);
+    w->products.touched = launch_room(b->launch, slots, SLOT_ALIGN);
     w->products.kept = launch_room(b->launch, b->accumulators.n * (size_t)REGISTER_BYTES, SLOT_ALIGN);
     memset(w->products.used, 0, slots);
+    memset(w->products.touched, 0, slots);
 }
 void products_reset(Warp *w) {
     w->products.n = w->products.groups = w->products.begun = 0, w->products.fenced = false;
-    if (w->products.used) memset(w->products.used, 0, w->entry.f->frame_bytes / SLOT_ALIGN + 1);
+    if (!w->products.used) return;
+    memset(w->products.used, 0, w->entry.f->frame_bytes / SLOT_ALIGN + 1);
+    memset(w->products.touched, 0, w->entry.f->frame_bytes / SLOT_ALIGN + 1);
 }
 static _Noreturn void in_use(Warp *w) {
     fault(w, 0, "a register is used by the product of line %u, which is not waited for", w->products.at[0].at->line);
@@ -77,6 +81,7 @@ void products_fence(Warp *w) {
     make_room(w);
     for (u32 k = 0; k < w->block->accumulators.n; k++)
         memcpy(w->products.kept + k * (size_t)REGISTER_BYTES, w->frame + w->block->accumulators.at[k], REGISTER_BYTES);
+    memset(w->products.touched, 0, w->entry.f->frame_bytes / SLOT_ALIGN + 1);
 }
 /* Products that are not done may have these sums, if all are the same and in the same order. */
 static bool adds_to_same(const Warp *w, const Product *p) {
@@ -94,6 +99,8 @@ void product_begins(Warp *w, const Product *p) {
     for (u32 k = 0; k < product_registers(p); k++) {
         u8 *used = &w->products.used[slots[k] / SLOT_ALIGN];
         if (*used && !(same && k < p->at->n)) in_use(w);
+        if (!*used && w->products.touched[slots[k] / SLOT_ALIGN])
+            fault(w, 0, "a register of the product was used since the wgmma.fence");
         if (!*used && memcmp(kept_at(w, slots[k]), w->frame + slots[k], REGISTER_BYTES))
             fault(w, 0, "a register of the product was written since the wgmma.fence");
     }
@@ -106,11 +113,15 @@ void product_ends(Warp *w, const Product *p) {
         memcpy(kept_at(w, slots[k]), w->frame + slots[k], REGISTER_BYTES);
     }
 }
+static void check_slot(Warp *w, u32 slot) {
+    if (w->products.used[slot / SLOT_ALIGN]) in_use(w);
+    if (w->block->accumulators.number[slot / SLOT_ALIGN]) w->products.touched[slot / SLOT_ALIGN] = 1;
+}
 /* An instruction while products are not done. */
 void check_registers(Warp *w, const Ins *i) {
     if (w->depth || i->run == run_wgmma) return;
     for (u32 k = 0; k < MAX_OPERANDS; k++)
-        if (i->o[k] != NO_SLOT && w->products.used[i->o[k] / SLOT_ALIGN]) in_use(w);
+        if (i->o[k] != NO_SLOT) check_slot(w, i->o[k]);
     for (u32 k = 0; k < i->n && i->flow != FLOW_CALL && i->flow != FLOW_SWITCH; k++)
-        if (w->products.used[w->entry.f->lists.at[i->list + k] / SLOT_ALIGN]) in_use(w);
+        check_slot(w, w->entry.f->lists.at[i->list + k]);
 }

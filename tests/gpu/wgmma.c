@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 enum { ROWS = 16, CORE = 8, GROUP_ROWS = 64 };
+#define UNUSED_BITS 0x3ff1c000c000c000
 typedef struct {
     u64 start, leading, stride; /* bytes */
     u32 swizzle;
@@ -19,6 +20,7 @@ typedef struct {
 static Operand operand_of(Warp *w, u64 descriptor, bool across, Element e) {
     static const u32 swizzles[] = {0, 128, 64, 32};
     if (descriptor >> 49 & 7) fault(w, 0, "a descriptor with a base offset");
+    if (descriptor & UNUSED_BITS) fault(w, 0, "a descriptor %#llx with unknown bits", (unsigned long long)descriptor);
     return (Operand){(descriptor & 0x3fff) << 4,
                      (descriptor >> 16 & 0x3fff) << 4,
                      (descriptor >> 32 & 0x3fff) << 4,

@@ -155,9 +155,14 @@ static const Row products[] = {
     {MULTIPLY "mov.b32 $r2, 7;\n" FIRST COMMIT PENDING("0"), "a register of the product was written since"},
     {MULTIPLY "mov.b32 $r2, 7; wgmma.fence.sync.aligned;\n" FIRST COMMIT PENDING("0"), NULL},
     {MULTIPLY FIRST COMMIT SECOND COMMIT PENDING("1") "mov.b32 $r1, 7;\n" FIRST COMMIT PENDING("0"),
-     "a register of the product was written since"},
+     "a register of the product was used since"},
     {MULTIPLY FIRST COMMIT SECOND COMMIT PENDING(
          "1") "mov.b32 $r1, 7; wgmma.fence.sync.aligned;\n" FIRST COMMIT PENDING("0"),
+     NULL},
+    {MULTIPLY FIRST COMMIT SECOND COMMIT PENDING("1") "mov.b32 $r9, $r1;\n" FIRST COMMIT PENDING("0"),
+     "a register of the product was used since"},
+    {MULTIPLY FIRST COMMIT SECOND COMMIT PENDING(
+         "1") "mov.b32 $r9, $r1; wgmma.fence.sync.aligned;\n" FIRST COMMIT PENDING("0"),
      NULL},
     {MULTIPLY FIRST COMMIT PENDING("0") FIRST COMMIT PENDING("0"), "no wgmma.fence"},
     {MATRICES DESCRIPTORS FIRST COMMIT PENDING("0"), "no wgmma.fence"},
@@ -165,6 +170,8 @@ static const Row products[] = {
     {MULTIPLY "or.b64 $x7, $x7, 0x3fff;\n" FIRST COMMIT PENDING("0"), "of shared memory"},
     {MULTIPLY "add.u64 $x6, $x6, 0x20000000;\n" FIRST COMMIT PENDING("0"), "of shared memory"},
     {MULTIPLY "add.u64 $x7, $x7, 1;\n" FIRST COMMIT PENDING("0"), "never written"},
+    {MULTIPLY "or.b64 $x7, $x7, 0x4000;\n" FIRST COMMIT PENDING("0"), "with unknown bits"},
+    {MULTIPLY "or.b64 $x6, $x6, 0x0002000000000000;\n" FIRST COMMIT PENDING("0"), "a base offset"},
     /* a part of a warpgroup */
     {MULTIPLY "setp.ge.u32 $p2, $t, 96; @$p2 bra E;\n" FIRST COMMIT PENDING("0") "E:",
      "has not come to this product, others have"},
@@ -226,6 +233,16 @@ static const Row orders[] = {
     {BEGIN_OF_TWO("32") WAIT GLOBAL_LOAD SECOND_WARP GLOBAL_STORE ARRIVE END, NULL},
     {BEGIN_OF_TWO("32") WAIT GLOBAL_LOAD SECOND_WARP ARRIVE GLOBAL_STORE END, "race: global byte"},
 };
+/* The same without any in memory: the third warp is at none of the barriers. */
+static const Row parts[] = {
+    {"st.shared.b32 [$x3], $r9; bar.sync 0;\n" STORE "setp.ge.u32 $p2, $t, 64; @$p2 bra END;\n" SIGNALLED
+     "ld.shared.b32 $r1, [$x2+252];\n" END,
+     NULL},
+    {"st.shared.b32 [$x3], $r9; bar.sync 0;\n" STORE "setp.ge.u32 $p2, $t, 64; @$p2 bra END;\n" SIGNALLED
+     "ld.shared.b32 $r1, [$x2+256];\n" END,
+     "race: shared byte"},
+};
+Test(ptx_async, order_by_barriers_of_some_threads) { TRY(parts, 96); }
 Test(ptx_async, order_by_barriers_in_memory) { TRY(orders, THREADS); }
 /* What one thread knows of another it passes on: the third warp stores, the second waits for it, the first for that. */
 #define BEGIN_OF_THREE                                                                                                 \
