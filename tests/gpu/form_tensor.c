@@ -43,6 +43,7 @@ void form_mma(Parser *p, Ins *i, const Parts *x) {
     matrix_registers(p, x, s.b, b_registers(&s));
     expect(p, ",");
     matrix_registers(p, x, s.c, c_registers(&s, s.c));
+    i->n = p->f->lists.n - i->list;
 }
 
 static const char *const counts[] = {"x1", "x2", "x4", NULL};

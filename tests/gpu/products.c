@@ -119,9 +119,8 @@ static void check_slot(Warp *w, u32 slot) {
 }
 /* An instruction while products are not done. */
 void check_registers(Warp *w, const Ins *i) {
-    if (w->depth || i->run == run_wgmma) return;
+    if (w->depth || i->run == run_wgmma || i->flow == FLOW_CALL || i->flow == FLOW_SWITCH) return;
     for (u32 k = 0; k < MAX_OPERANDS; k++)
         if (i->o[k] != NO_SLOT) check_slot(w, i->o[k]);
-    for (u32 k = 0; k < i->n && i->flow != FLOW_CALL && i->flow != FLOW_SWITCH; k++)
-        check_slot(w, w->entry.f->lists.at[i->list + k]);
+    for (u32 k = 0; k < i->n; k++) check_slot(w, w->entry.f->lists.at[i->list + k]);
 }

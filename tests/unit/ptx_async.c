@@ -141,6 +141,14 @@ static const Row products[] = {
     {MULTIPLY FIRST COMMIT "mov.b32 $r5, $r2;\n" PENDING("0"), "a register is used by the product"},
     {MULTIPLY FIRST COMMIT "mov.b32 $r3, $r5;\n" PENDING("0"), "a register is used by the product"},
     {MULTIPLY FIRST COMMIT "st.global.v2.b32 [$o], {$r9, $r4};\n" PENDING("0"), "a register is used by the product"},
+    {MULTIPLY FIRST COMMIT
+     "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {$r5, $r6, $r7, $r8}, {$r9, $r9}, {$r2}, "
+     "{$r5, $r6, $r7, $r8};\n" PENDING("0"),
+     "a register is used by the product"},
+    {MULTIPLY FIRST COMMIT
+     "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {$r5, $r6, $r7, $r8}, {$r9, $r9}, {$r9}, "
+     "{$r5, $r6, $r7, $r8};\n" PENDING("0"),
+     NULL},
     {MULTIPLY FIRST COMMIT "@!$p4 mov.b32 $r3, $r5; mov.b32 $r6, $r7;\n" PENDING("0"), NULL},
     {MULTIPLY FIRST FIRST COMMIT FIRST COMMIT PENDING("0"), NULL},
     {MULTIPLY FIRST PRODUCT("{$r2, $r1, $r3, $r4}") COMMIT PENDING("0"), "a register is used by the product"},
