@@ -29,9 +29,9 @@ void run_cp_async(Warp *w, const Ins *i, u32 mask) {
         if (from[l] & (i->bytes - 1u))
             fault(w, l, "address %#llx is not a multiple of %u", (unsigned long long)from[l], i->bytes);
         if (valid) place_of(w, SPACE_GLOBAL, l, from[l], 1, TOUCH_NOT);
-        if (ptx_options.races & 1) touch_asked(w, l, to[l], i->bytes);
         add_copy(w, l, (Copy){to[l], from[l], i->bytes, valid, l, NOT_COMMITTED});
     }
+    if (ptx_options.races & 1) touch_asked(w, mask, to, i->bytes);
 }
 void run_cp_commit(Warp *w, const Ins *i, u32 mask) {
     for (u32 k = 0; k < w->copies.n; k++) {

@@ -37,7 +37,7 @@ uint8_t *place_of(Warp *, Space, uint32_t lane, uint64_t address, uint32_t bytes
 /* These bytes are touched by those lanes, at an address each: races are looked for. */
 void touch_shared(Warp *, uint32_t mask, const uint64_t *address, uint32_t bytes, Touch);
 void touch_global(Warp *, uint32_t mask, Area *, const uint64_t *address, uint32_t bytes, Touch);
-void touch_asked(Warp *, uint32_t lane, uint64_t at, uint32_t bytes); /* in shared memory */
+void touch_asked(Warp *, uint32_t mask, const uint64_t *at, uint32_t bytes); /* in shared memory */
 void touch_copied(Warp *, uint32_t lane, uint64_t at, uint32_t bytes);
 void touch_begin(Launch *); /* before its first block */
 void touch_end(void);

@@ -50,6 +50,8 @@ void touch_block(Block *b) {
     if (clocks_on) touched_block(b);
 }
 
+#define INLINED inline __attribute__((always_inline)) /* most of the time of a launch is spent here */
+
 /* What one access is to the cells it touches. */
 typedef struct {
     Warp *w;
@@ -67,12 +69,12 @@ static bool same_warp(const Access *a, uint16_t who) {
     return who & SEVERAL ? id == a->w->index : (id - 1u) / LANES == a->w->index;
 }
 /* With vector clocks: of several threads it is enough that any phase or barrier has ended since. */
-static bool known(const Access *a, uint32_t then, uint16_t who) {
+static __attribute__((noinline)) bool known(const Access *a, uint32_t then, uint16_t who) {
     View v = clocks_view(a->w, a->lane);
     return who & SEVERAL ? then < race_phase : clocks_ordered(&v, (who & THREAD_MASK) - 1u, then);
 }
 /* Is something done in that epoch by others unordered with this access? */
-static bool unordered(const Access *a, uint32_t then, uint16_t who, uint16_t syncs) {
+static INLINED bool unordered(const Access *a, uint32_t then, uint16_t who, uint16_t syncs) {
     if (then < a->first) return false;
     if (then < a->w->block->first_epoch) return !a->w->block->acquired;
     if (then == IN_FLIGHT) return true;
@@ -88,12 +90,12 @@ static const char *name_of(const Access *a, uint32_t then, uint16_t who, char te
              (who & THREAD_MASK) - 1u);
     return text;
 }
-static void race(const Access *a, const char *was, uint32_t then, uint16_t who) {
+static _Noreturn void race(const Access *a, const char *was, uint32_t then, uint16_t who) {
     char text[CLOCKS_NAME];
     fault(a->w, a->lane, "race: %s byte %#llx was %s by %s, and no barrier is between", a->global ? "global" : "shared",
           (unsigned long long)a->at, was, name_of(a, then, who, text));
 }
-static void read_cell(const Access *a, Touched *c) {
+static INLINED void read_cell(const Access *a, Touched *c) {
     bool atomic = a->how == TOUCH_ATOMIC_READ;
     if (!(atomic && c->writer & ATOMIC) && unordered(a, c->write_epoch, c->writer, c->write_syncs))
         race(a, "written", c->write_epoch, c->writer);
@@ -108,7 +110,7 @@ static void read_cell(const Access *a, Touched *c) {
         c->others_epoch = c->read_epoch;
     c->read_epoch = race_epoch, c->reader = reader, c->read_syncs = syncs;
 }
-static void write_cell(const Access *a, Touched *c) {
+static INLINED void write_cell(const Access *a, Touched *c) {
     bool atomic = a->how == TOUCH_ATOMIC_WRITE;
     if (!(atomic && c->writer & ATOMIC) && unordered(a, c->write_epoch, c->writer, c->write_syncs))
         race(a, "written", c->write_epoch, c->writer);
@@ -129,7 +131,7 @@ static void count_bytes(const Access *a, const Touched *c, uint32_t bytes) {
     if ((write ? c->write_epoch : c->read_epoch) < a->first)
         *(write ? &ptx_counts.global_written : &ptx_counts.global_read) += bytes;
 }
-static void touch_cell(const Access *a, Touched *c, uint32_t bytes) {
+static INLINED void touch_cell(const Access *a, Touched *c, uint32_t bytes) {
     if (a->global) count_bytes(a, c, bytes);
     if (a->how == TOUCH_WRITE || a->how == TOUCH_ATOMIC_WRITE)
         write_cell(a, c);
@@ -216,28 +218,25 @@ void touch_global(Warp *w, uint32_t mask, Area *area, const uint64_t *address, u
         touch(&a, &area->shadow, l, a.at - area->at, bytes);
     }
 }
-static void touch_stamp(Warp *w, uint32_t lane, uint64_t at, uint32_t bytes, uint32_t when) {
-    for (uint32_t k = 0; k < bytes; k += WORD) {
-        Touched *word = &shared.words[(at + k) / WORD], *cell = word;
-        bool split = word->writer & SPLIT && word->write_epoch >= w->block->first_epoch;
-        if (split) cell = &shared.bytes[at + k];
-        for (uint32_t j = 0; j < (split ? WORD : 1); j++) {
-            cell[j].write_epoch = when, cell[j].write_syncs = (uint16_t)w->syncs;
-            cell[j].writer = (uint16_t)(w->index * LANES + lane + 1);
-        }
+static void touch_stamp(const Warp *w, uint32_t lane, uint64_t at, uint32_t bytes, uint32_t when) {
+    uint32_t first = w->block->first_epoch;
+    uint16_t syncs = (uint16_t)w->syncs, writer = (uint16_t)(w->index * LANES + lane + 1);
+    Touched *word = &shared.words[at / WORD], *byte = &shared.bytes[at];
+    for (uint32_t k = 0; k < bytes / WORD; k++) {
+        bool split = word[k].writer & SPLIT && word[k].write_epoch >= first;
+        Touched *cell = split ? byte + k * WORD : word + k, *end = cell + (split ? WORD : 1);
+        for (; cell < end; cell++) cell->write_epoch = when, cell->writer = writer, cell->write_syncs = syncs;
     }
 }
-/* A copy of the lane to shared memory is asked for: it may write from now on. Words, all of them. */
-void touch_asked(Warp *w, uint32_t lane, uint64_t at, uint32_t bytes) {
-    uint64_t address[LANES];
+/* Copies of lanes to shared memory are asked for: they may write from now on. Words, all of them. */
+void touch_asked(Warp *w, uint32_t mask, const uint64_t *at, uint32_t bytes) {
     if (clocks_on) {
-        touched_asked(w, lane, at, bytes);
+        touched_asked(w, mask, at, bytes);
         return;
     }
-    address[lane] = at;
-    touch_shared(w, 1u << lane, address, bytes, TOUCH_WRITE);
-    touch_stamp(w, lane, at, bytes, IN_FLIGHT);
-    flying += bytes / WORD;
+    touch_shared(w, mask, at, bytes, TOUCH_WRITE);
+    each_lane(l, mask) touch_stamp(w, l, at[l], bytes, IN_FLIGHT);
+    flying += bytes / WORD * (uint32_t)__builtin_popcount(mask);
 }
 /* It was waited for, by its thread. */
 void touch_copied(Warp *w, uint32_t lane, uint64_t at, uint32_t bytes) {

@@ -46,7 +46,7 @@ bool touched_begin(Launch *);
 void touched_block(const Block *);
 void touched_end(void);
 void touched_access(Warp *, uint32_t mask, const uint64_t *at, uint32_t bytes, Touch);
-void touched_asked(Warp *, uint32_t lane, uint64_t at, uint32_t bytes);
+void touched_asked(Warp *, uint32_t mask, const uint64_t *at, uint32_t bytes);
 void touched_copied(Warp *, uint32_t lane, uint64_t at, uint32_t bytes);
 /* A copy that a mbarrier waits for is to write, a product to read. */
 void touched_box(Warp *, uint32_t lane, uint32_t mbarrier, uint64_t at, uint32_t bytes);

@@ -144,11 +144,9 @@ static void stamp(u64 at, u32 bytes, u32 by, u32 when) {
         c->write = (LastWrite){when, (u16)by, false};
     }
 }
-void touched_asked(Warp *w, u32 lane, u64 at, u32 bytes) {
-    u64 address[LANES];
-    address[lane] = at;
-    touched_access(w, 1u << lane, address, bytes, TOUCH_WRITE);
-    stamp(at, bytes, w->index * LANES + lane, IN_FLIGHT);
+void touched_asked(Warp *w, u32 mask, const u64 *at, u32 bytes) {
+    touched_access(w, mask, at, bytes, TOUCH_WRITE);
+    each_lane(l, mask) stamp(at[l], bytes, w->index * LANES + l, IN_FLIGHT);
 }
 void touched_copied(Warp *w, u32 lane, u64 at, u32 bytes) { stamp(at, bytes, w->index * LANES + lane, race_epoch); }
 void touched_box(Warp *w, u32 lane, u32 mbarrier, u64 at, u32 bytes) {
