@@ -176,13 +176,15 @@ static const Eqn *made_by(Split *s, Val v) {
         if (s->b.eqns.at[i].out.n == 1 && s->b.eqns.at[i].out.at[0] == v) return &s->b.eqns.at[i];
     return NULL;
 }
+/* Does it keep the elements in their order? */
+static bool only_reshapes(const Eqn *e) { return e->prim == P_reshape && param_ints(e, K_dimensions).n == 0; }
 /* Complex numbers from their parts. Where the parts are concatenations, so are these, of complex numbers: whoever
    computes what is concatenated then stores it as complex numbers, without a copy. */
 static Val complex_of(Split *s, Pair p) {
     Builder *b = &s->b;
     const Eqn *re = made_by(s, p.re), *im = made_by(s, p.im);
     const ArrayType *t = b_type(b, p.re);
-    if (re && im && re->prim == P_reshape && im->prim == P_reshape) {
+    if (re && im && only_reshapes(re) && only_reshapes(im)) {
         Pair before = {re->in.at[0], im->in.at[0]};
         if (val_type(b->cx, before.re) == val_type(b->cx, before.im))
             return b_reshape(b, complex_of(s, before), t->rank, t->dims);

@@ -711,7 +711,8 @@ static Step *step_beside(Plan *p, Body *b, Val v) {
 static void result(Plan *p, Body *b, Val v, Buf *want) {
     Val under = plan_same_order(p, v);
     ValClass class = val_info(p->cx, under)->lit ? VAL_VIRTUAL : plan_info(p, under)->class;
-    if (class == VAL_MEMBER || class == VAL_STORED) v = under;
+    bool stays = class == VAL_STORED && same_buf(plan_info(p, under)->buf, want->before); /* and v is not where it is */
+    if (class == VAL_MEMBER || (class == VAL_STORED && !stays)) v = under;
     Info *info = plan_info(p, v);
     if (val_info(p->cx, v)->lit == NULL && info->class == VAL_MEMBER && !info->buf) {
         info->buf = want;

@@ -39,7 +39,7 @@ static uint32_t lanes_for(const Plan *p, const Step *s) {
 static Widths widths_short(Dim n, uint32_t one, bool sums) {
     uint32_t w = n < one ? one / 2 : one;
     if (n % w == 0) return (Widths){w, 0};
-    if (n % (one / 2) == 0) return (Widths){one / 2, 0};
+    if (one > 2 && n % (one / 2) == 0) return (Widths){one / 2, 0};
     bool masked = sums || n % w == w - 1;
     return (Widths){w, masked ? pow2_floor((uint64_t)(n % w) * 2 - 1) : 1};
 }
