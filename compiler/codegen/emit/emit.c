@@ -372,6 +372,17 @@ void em_inline(Emit *e, MlirOperation function) {
     MlirAttribute always = mlirStringAttrGet(e->mlir, ref("alwaysinline"));
     mlirOperationSetAttributeByName(function, ref("passthrough"), mlirArrayAttrGet(e->mlir, 1, &always));
 }
+void em_for_any_cpu(Emit *e, MlirOperation function) {
+    enum { KEYS = 2 };
+    const char *const keys[KEYS][2] = {{"target-cpu", "x86-64"}, {"target-features", ""}};
+    MlirAttribute pairs[KEYS];
+    for (uint32_t i = 0; i < KEYS; i++) {
+        MlirAttribute pair[2] = {mlirStringAttrGet(e->mlir, ref(keys[i][0])),
+                                 mlirStringAttrGet(e->mlir, ref(keys[i][1]))};
+        pairs[i] = mlirArrayAttrGet(e->mlir, 2, pair);
+    }
+    mlirOperationSetAttributeByName(function, ref("passthrough"), mlirArrayAttrGet(e->mlir, KEYS, pairs));
+}
 static MlirAttribute symbol(Emit *e, Str name) { return mlirFlatSymbolRefAttrGet(e->mlir, ref_str(name)); }
 void em_declare(Emit *e, const char *name, MlirType result, uint32_t n, const MlirType *args) {
     bool fresh;

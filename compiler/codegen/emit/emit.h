@@ -178,6 +178,8 @@ Function em_function(Emit *, Str name, MlirType result, uint32_t nargs, const Ml
 MlirOperation em_function_end(Emit *, Function *, V value);
 /* LLVM writes the function where it is called. */
 void em_inline(Emit *, MlirOperation function);
+/* The function's code is for every x86-64. */
+void em_for_any_cpu(Emit *, MlirOperation function);
 /* em_call declares an external function once and calls it; em_call_local calls one of this module, and so does em_call_last,
    whose result is returned at once. */
 void em_declare(Emit *, const char *name, MlirType result, uint32_t n, const MlirType *args);

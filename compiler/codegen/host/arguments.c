@@ -59,7 +59,7 @@ static MlirAttribute by_value(Emit *e, uint32_t n) {
     return mlirAttributeParseGet(e->mlir, mlirStringRefCreate(text.at, text.n));
 }
 Str arguments_checked_name(Ctx *cx, const Signature *s) { return str_format(cx->arena, "%s.checked", s->name); }
-void arguments_entry(Emit *e, const Signature *s) {
+MlirOperation arguments_entry(Emit *e, const Signature *s) {
     uint32_t n = total(s), first = n < FIRST_ARGUMENTS ? n : FIRST_ARGUMENTS, params = first + (n > first);
     Str name = str_format(e->arena, "%s.entry", s->name);
     MlirType t[FIRST_ARGUMENTS + 1];
@@ -82,4 +82,5 @@ void arguments_entry(Emit *e, const Signature *s) {
     MlirOperation op = em_function_end(e, &fn, status);
     mlirOperationSetAttributeByName(op, mlirStringRefCreateFromCString("arg_attrs"),
                                     mlirArrayAttrGet(e->mlir, params, attrs));
+    return op;
 }

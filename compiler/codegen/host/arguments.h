@@ -33,6 +33,6 @@ V arguments_behind(Emit *, const Signature *, V p);
 
 /* Where arguments lie in memory, NAME.entry passes their addresses on to the function with this name. */
 Str arguments_checked_name(Ctx *, const Signature *);
-void arguments_entry(Emit *, const Signature *);
+MlirOperation arguments_entry(Emit *, const Signature *);
 
 #endif

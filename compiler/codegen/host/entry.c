@@ -7,9 +7,10 @@
 #include <mlir-c/BuiltinTypes.h>
 #include <mlir-c/Dialect/LLVM.h>
 
-/* NAME.entry, which metadata.c exports as NAME: checks the arguments, gets the workspace, calls the schedule. A few
-   checks form one condition; only if it holds are they made one by one, by a function of its own, to find the one that
-   fails. Many checks are divided among functions, and pointers to arrays of known extents are checked by one loop. */
+/* NAME.entry, which metadata.c exports as NAME: if the CPU can run the code, checks the arguments, gets the workspace,
+   calls the schedule. A few checks form one condition; only if it holds are they made one by one, by a function of its
+   own, to find the one that fails. Many checks are divided among functions, and pointers to arrays of known extents are
+   checked by one loop. */
 
 typedef struct {
     V bad; /* i1 */
@@ -207,14 +208,22 @@ static V cpu_lacks(Emit *e, const Target *t) {
     V have = em_load(e, e->i64, em_address(e, name), 8);
     return em_cmpi(e, "ne", em_bin(e, "llvm.and", have, need), need);
 }
-
-static void check_cpu(Checks *c) {
-    Check cpu = {cpu_lacks(c->e, c->e->target), "jaxcc_rt_fail_cpu", {em_i64(c->e, (int64_t)c->e->target->need)}, 1};
-    add(c, cpu);
+/* Calls `able` if the CPU can run it: apart and for any CPU, since LLVM computes ahead of a check what it likes. */
+static void guard(Emit *e, Str name, Str able, uint32_t n, const MlirType *t) {
+    Function fn = em_function(e, name, e->i32, n, t, false);
+    V *args = arena_new(e->arena, V, n + 1), need = em_i64(e, (int64_t)e->target->need), status;
+    for (uint32_t i = 0; i < n; i++) args[i] = em_arg(&fn.scope, i);
+    If branch = em_if(e, cpu_lacks(e, e->target));
+    V failed = em_call(e, "jaxcc_rt_fail_cpu", e->i32, 1, &need);
+    em_else(e, &branch, 1, &failed);
+    V done = em_call_last(e, able, e->i32, n, args);
+    em_if_end(e, &branch, &done, &status);
+    em_for_any_cpu(e, em_function_end(e, &fn, status));
 }
+static Str able_name(Emit *e, Str name) { return str_format(e->arena, "%.*s.able", SF(name)); }
+
 static void check_all(Checks *c, const Jaxpr *j) {
     const Signature *s = c->s;
-    check_cpu(c);
     check_dims(c, j->dim_checks);
     check_program(c, j);
     for (uint32_t i = s->dims.n; i < s->dims.n + s->in.n + s->out.n; i++) {
@@ -224,8 +233,8 @@ static void check_all(Checks *c, const Jaxpr *j) {
     if (c->names.n) add(c, pointers(c));
 }
 static V any_bad(Checks *c) {
-    V bad = c->all.at[0].bad;
-    for (uint32_t i = 1; i < c->all.n; i++) bad = em_bin(c->e, "llvm.or", bad, c->all.at[i].bad);
+    V bad = em_int(c->e, c->e->i1, 0);
+    for (uint32_t i = 0; i < c->all.n; i++) bad = em_bin(c->e, "llvm.or", bad, c->all.at[i].bad);
     return bad;
 }
 
@@ -402,7 +411,7 @@ static void write_workspace(const Level *levels, Emit *e, const Signature *s) {
     Function fn = em_function(e, name, e->i64, 1, &e->ptr, false);
     Frame f = frame_of(levels, e, s, &fn);
     f.arguments = arguments_at(e, s, em_arg(&fn.scope, 0)); /* of which it uses dimensions */
-    em_function_end(e, &fn, chosen(&f, levels, e->targets->n, workspace_bytes));
+    em_for_any_cpu(e, em_function_end(e, &fn, chosen(&f, levels, e->targets->n, workspace_bytes)));
 }
 
 /* ---- NAME */
@@ -430,7 +439,7 @@ static void entry_direct(const Level *levels, const Jaxpr *j, Emit *e) {
     V *args = arena_new(e->arena, V, n + 1), done;
     arguments_types(e, s, false, t);
     Str refused = entry_refused(levels, j, e, n, t), name = str_format(e->arena, "%s.entry", s->name);
-    Function fn = em_function(e, name, e->i32, n, t, false);
+    Function fn = em_function(e, able_name(e, name), e->i32, n, t, false);
     Frame f = frame_of(levels, e, s, &fn);
     f.arguments = arguments_open(e, s, false, &fn.scope, 0);
     Checks c = checks_of(levels, j, &f);
@@ -441,6 +450,7 @@ static void entry_direct(const Level *levels, const Jaxpr *j, Emit *e) {
     done = chosen(&f, levels, e->targets->n, run_body);
     em_if_end(e, &branch, &done, &status);
     em_function_end(e, &fn, status);
+    guard(e, name, able_name(e, name), n, t);
 }
 static void entry_in_memory(const Level *levels, const Jaxpr *j, Emit *e) {
     const Signature *s = levels->body.signature;
@@ -454,7 +464,7 @@ static void entry_in_memory(const Level *levels, const Jaxpr *j, Emit *e) {
     group_close(&c);
     MlirType t[ARGUMENT_BASES];
     uint32_t n = arguments_types(e, s, true, t);
-    Function fn = em_function(e, name, e->i32, n, t, false);
+    Function fn = em_function(e, able_name(e, name), e->i32, n, t, false);
     f = frame_of(levels, e, s, &fn);
     f.arguments = arguments_open(e, s, true, &fn.scope, 0);
     V failed = call_groups(&c, &f.arguments), status;
@@ -463,7 +473,8 @@ static void entry_in_memory(const Level *levels, const Jaxpr *j, Emit *e) {
     V done = chosen(&f, levels, e->targets->n, run_body);
     em_if_end(e, &branch, &done, &status);
     em_function_end(e, &fn, status);
-    arguments_entry(e, s);
+    guard(e, name, able_name(e, name), n, t);
+    em_for_any_cpu(e, arguments_entry(e, s));
 }
 void entry_write(Emit *e, const Jaxpr *j, const Level *levels) {
     if (levels->body.in_memory)
