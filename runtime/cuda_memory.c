@@ -23,8 +23,9 @@ static int32_t fail_host_memory(void) { return jaxcc_rt_fail_text(JAXCC_MEMORY, 
    (jaxcc_rt_cuda_enter). */
 static bool free_now(CUdeviceptr at) {
     int capturing = 0;
-    if (jaxcc_rt_cuda.cuStreamIsCapturing(NULL, &capturing)) return false;
-    CUresult r = jaxcc_rt_cuda.cuMemFree_v2(at);
+    CUresult r = jaxcc_rt_cuda.cuStreamIsCapturing(NULL, &capturing);
+    if (r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return false;
+    r = jaxcc_rt_cuda.cuMemFree_v2(at); /* a device that has failed frees nothing any more */
     return r != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && r != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 static void keep(Device *d, Block *b) {
