@@ -13,6 +13,8 @@ static uint32_t pow2_floor(uint64_t n) {
 }
 /* Elements of less than 4 bytes are done like those of 4, as which most are computed. */
 static uint32_t lanes_of(const Plan *p, uint32_t bytes) { return p->target->vector_bytes / (bytes < 4 ? 4 : bytes); }
+/* Lanes of one vector. */
+static uint32_t vector_of(const Plan *p, const Step *s) { return lanes_of(p, s->widest ? s->widest : 4); }
 static bool has_masks(const Plan *p, const Step *s) {
     return p->target->masks || (p->target->word_masks && s->narrowest >= 4);
 }
@@ -26,7 +28,7 @@ static bool sums_columns(const Plan *p, const Step *s, uint32_t w) {
            n >= 2 * w;
 }
 static uint32_t lanes_for(const Plan *p, const Step *s) {
-    uint32_t one = lanes_of(p, s->widest ? s->widest : 4), w = VECTORS * one;
+    uint32_t one = vector_of(p, s), w = VECTORS * one;
     if (s->tile || s->jam) return one;
     if (s->carried) return s->carried > 2 * LOOP_VALUES ? w / 4 : s->carried > LOOP_VALUES ? w / 2 : w;
     uint32_t columns =
@@ -45,7 +47,7 @@ static Widths widths_short(Dim n, uint32_t one, bool sums) {
 }
 /* Sums have masks for what they read alone, and several vectors at a time do more for them. */
 static bool short_of_masks(const Plan *p, const Step *s, Dim n, uint32_t w) {
-    uint32_t one = lanes_of(p, s->widest ? s->widest : 4);
+    uint32_t one = vector_of(p, s);
     bool slow = has_masks(p, s) && !p->target->masks && !s->tile && w > one;
     if (!slow || !dim_is_const(n) || n % w == 0 || pow2_floor((uint64_t)n) == n) return false;
     if (s->reduces) return n > one && n < w;
@@ -67,7 +69,7 @@ static Widths widths(Plan *p, const Step *s) {
     Dim n = loop_extent(p->ix, s->lane);
     uint32_t w = lanes_for(p, s);
     bool masks = has_masks(p, s);
-    if (short_of_masks(p, s, n, w)) return widths_short(n, lanes_of(p, s->widest ? s->widest : 4), s->reduces);
+    if (short_of_masks(p, s, n, w)) return widths_short(n, vector_of(p, s), s->reduces);
     if (dim_is_const(n)) return widths_known(n, w, s->tile, masks);
     if (dim_mod(p->cx->types, n, w) == 0) return (Widths){w, 0};
     return (Widths){w, masks ? (w < WIDEST_TAIL ? w : WIDEST_TAIL) : 1};
