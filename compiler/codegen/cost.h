@@ -18,6 +18,7 @@ enum {
     MOST_PIECES = 64,             /* of a virtual concatenation */
     STEP_PIECES = 128,            /* pieces that one step writes */
     PIECE_TRIES = 16,             /* the latest steps that a piece tries to join */
+    MOST_BESIDE = 16,             /* pieces whose elements lie beside each other: one step writes them */
     SMALL_SIZE = 4096             /* elements of a small array, and of all pieces that one step writes */
 };
 

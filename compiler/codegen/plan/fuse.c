@@ -576,16 +576,33 @@ static bool small(Plan *p, Val v) {
     Dim n = type_size(p->cx->types, val_type(p->cx, v));
     return dim_is_const(n) && n <= SMALL_SIZE;
 }
-/* The step that writes a piece: one of its own or, if there are many pieces, one shared with small pieces of the same
-   shape; `from`: the number of the first step that may be shared. */
-static Step *step_for_piece(Plan *p, Body *b, Val x, bool many, uint32_t from) {
+/* May the step store the value, at its own index, of its own members or of what earlier ones compute? */
+static bool may_store(Plan *p, Body *b, Step *s, Val v) {
+    Probe q = {.p = p, .body = b, .step = s};
+    Ix index[MAX_RANK];
+    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return false;
+    if (s->cost > STEP_COST || s->nreads > STEP_READS) return false;
+    if (!match(s, val_array(p->cx, v), false, index)) return false;
+    plan_reads(p, v, index, probe, &q);
+    return !q.apart;
+}
+/* The step that computes one of the operands, if there is such a step. */
+static Step *step_of_operand(Plan *p, Body *b, const Eqn *e) {
+    each(Val, v, e->in)
+        if (!val_info(p->cx, *v)->lit && plan_info(p, *v)->class == VAL_MEMBER) return step_of(b, plan_info(p, *v));
+    return NULL;
+}
+/* The step that writes a piece: one of its own or one shared with pieces of the same shape, if their elements lie beside
+   each other, or if there are many small ones; `from`: the number of the first step that may be shared. */
+static Step *step_for_piece(Plan *p, Body *b, Val x, bool beside, uint32_t from) {
     const ArrayType *t = val_array(p->cx, x);
     Dim n = type_size(p->cx->types, val_type(p->cx, x));
     uint32_t more = pieces_of(p, x);
     Ix index[MAX_RANK];
-    for (uint32_t i = b->steps.n, tries = 0; many && small(p, x) && i >= from && tries < PIECE_TRIES; i--, tries++) {
+    for (uint32_t i = b->steps.n, tries = 0; (beside || small(p, x)) && i >= from && tries < PIECE_TRIES;
+         i--, tries++) {
         Step *s = b->steps.at[i - 1];
-        bool room = s->cost + more <= STEP_PIECES && (s->stores.n + 1) * n <= SMALL_SIZE;
+        bool room = s->cost + more <= STEP_PIECES && (beside || (s->stores.n + 1) * n <= SMALL_SIZE);
         if (room && match(s, t, false, index)) return s;
     }
     return step_new(p, b, STEP_LOOPS, NULL, t);
@@ -593,8 +610,9 @@ static Step *step_for_piece(Plan *p, Body *b, Val x, bool many, uint32_t from) {
 /* Each operand is written to its part of the result. */
 static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
     Info *info = plan_info(p, e->out.at[0]);
-    bool many = pieces(p, e) > MOST_PIECES, inside = info->into;
-    uint32_t from = b->steps.n + 1;
+    bool beside = joined_beside(p, e), shared = beside || pieces(p, e) > MOST_PIECES, inside = info->into;
+    uint32_t from = shared ? b->steps.n + 1 : UINT32_MAX;
+    Step *computes = beside && p->fuse ? step_of_operand(p, b, e) : NULL;
     Joined home = plan_join(p, e);
     Dim at = 0;
     for (uint32_t k = 0; k < e->in.n; k++) {
@@ -608,13 +626,13 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
             step_store(p, step_of(b, xi), x, part.buf, part.offset, part.strides, DT_none);
             continue;
         }
-        Step *s = step_for_piece(p, b, x, many, from);
+        Step *s = computes && may_store(p, b, computes, x) ? computes : step_for_piece(p, b, x, beside, from);
         Ix index[MAX_RANK];
         match(s, val_array(p->cx, x), false, index);
         Reads r = {.p = p, .body = b, .step = s};
         plan_reads(p, x, index, store_for, &r);
         step_store(p, s, x, part.buf, part.offset, part.strides, DT_none);
-        if (many) s->cost += pieces_of(p, x);
+        if (shared) s->cost += pieces_of(p, x);
     }
     *info = (Info){.class = VAL_STORED, .e = e, .step = b->steps.n, .uses = info->uses, .buf = home.buf};
     if (inside) info->offset = home.offset, info->strides = home.strides;
@@ -700,13 +718,7 @@ static Step *step_beside(Plan *p, Body *b, Val v) {
     plan_reads(p, v, any_index(p, v), latest, &r);
     if (!p->fuse || val_info(p->cx, v)->lit || plan_info(p, v)->class != VAL_VIRTUAL || !r.latest) return NULL;
     Step *s = b->steps.at[r.latest - 1];
-    Probe q = {.p = p, .body = b, .step = s};
-    Ix index[MAX_RANK];
-    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return NULL;
-    if (s->cost > STEP_COST || s->nreads > STEP_READS) return NULL;
-    if (!match(s, val_array(p->cx, v), false, index)) return NULL;
-    plan_reads(p, v, index, probe, &q);
-    return q.apart ? NULL : s;
+    return may_store(p, b, s, v) ? s : NULL;
 }
 static void result(Plan *p, Body *b, Val v, Buf *want) {
     Val under = plan_same_order(p, v);

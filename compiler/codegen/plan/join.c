@@ -1,4 +1,5 @@
 /* Places of arrays that are joined: concatenate and stack. */
+#include "../cost.h"
 #include "plan.h"
 
 /* Along the axis: 1 of what is stacked. */
@@ -33,4 +34,11 @@ Joined plan_join(Plan *p, const Eqn *e) {
     Dim stride = 1;
     for (uint32_t d = t->rank; d-- > 0;) home.strides[d] = stride, stride = dim_mul(p->cx->types, stride, t->dims[d]);
     return home;
+}
+bool joined_beside(Plan *p, const Eqn *e) {
+    const ArrayType *t = val_array(p->cx, e->out.at[0]);
+    uint32_t axis = (uint32_t)param_number(e, e->prim == P_stack ? K_axis : K_dimension);
+    each(Val, v, e->in)
+        if (extent_of(p, e, *v) != 1) return false;
+    return axis + 1 == t->rank && e->in.n <= MOST_BESIDE;
 }

@@ -378,6 +378,8 @@ typedef struct {
 Joined plan_join(Plan *, const Eqn *);
 /* The part of the result of such an equation that operand k is; *at: where it begins along the axis, then where it ends. */
 Joined plan_part(Plan *, const Eqn *, uint32_t k, Dim *at, Joined whole);
+/* Does it join single elements, at most MOST_BESIDE, which a step can store together? */
+bool joined_beside(Plan *, const Eqn *);
 /* Computes a virtual value in a step of its own: one of a long chain, so that evaluating the last does not recurse through
    all, or one that is better read from memory. */
 void plan_cut(Plan *, Body *, Val);
