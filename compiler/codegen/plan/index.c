@@ -80,6 +80,24 @@ Ix ix_atom(Indices *x, Atom a) {
     IxTerm t = {.atom = a, .coef = 1};
     return make(x, 0, &t, 1);
 }
+/* The sum; c (d ⌊a / d⌋ + a mod d) in it is c a. */
+static Ix sum_of(Indices *x, Dim c, IxTerm *t, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        const AtomInfo *mod = atom_at(x, t[i].atom);
+        if (mod->kind != ATOM_MOD) continue;
+        Dim want = dim_mul(x->cx->types, t[i].coef, mod->b);
+        for (uint32_t k = 0; k < n; k++) {
+            const AtomInfo *div = atom_at(x, t[k].atom);
+            if (div->kind != ATOM_DIV || div->a != mod->a || div->b != mod->b || t[k].coef != want) continue;
+            Ix both = ix_scale(x, mod->a, t[i].coef);
+            uint32_t rest = 0;
+            for (uint32_t j = 0; j < n; j++)
+                if (j != i && j != k) t[rest++] = t[j];
+            return ix_add(x, make(x, c, t, rest), both);
+        }
+    }
+    return make(x, c, t, n);
+}
 Ix ix_add(Indices *x, Ix a, Ix b) {
     if (!a || !b) return a ? a : b;
     Types *ts = x->cx->types;
@@ -97,7 +115,7 @@ Ix ix_add(Indices *x, Ix a, Ix b) {
             if (t[n].coef != 0) n++;
         }
     }
-    return make(x, dim_add(ts, p.c, q.c), t, n);
+    return sum_of(x, dim_add(ts, p.c, q.c), t, n);
 }
 Ix ix_scale(Indices *x, Ix a, Dim k) {
     if (k == 1 || !a) return a;

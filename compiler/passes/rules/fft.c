@@ -19,6 +19,7 @@
 
 enum { MOST_RADIX = 16, WRITTEN_OUT = 13, BY_MATRIX = 61 }; /* primes up to these */
 enum { MOST_FACTORS = 64 };
+enum { MANY_ROWS = 16, SHORT_ROW = 8 };
 
 /* ---- arithmetic of pairs */
 static Val add(Builder *b, Val x, Val y) { return b_add(b, x, y); }
@@ -302,6 +303,17 @@ static Pair transform(Builder *b, Pair z, Axis a) {
     }
     return reshaped(b, z, 3, (Dim[]){a.outer, a.n, a.inner});
 }
+/* X_k, 0 < k < h, of `transform_real`. */
+static Pair inner_results(Builder *b, Pair z, Axis a) {
+    int64_t n = a.n, h = n / 2;
+    Dim most[3] = {a.outer, h - 1, a.inner};
+    Number *w = arena_new(b->cx->arena, Number, h);
+    for (int64_t k = 1; k < h; k++) w[k - 1] = number_product(root(k, n), (Number){0, -0.5});
+    z = sliced(b, z, 1, 1, h);
+    Pair other = conjugate(b, reversed(b, z, 1)), sum = plus(b, z, other);
+    Pair turn = spread(b, table(b, shape(b, z)->dtype, 1, &most[1], w), 3, most, (int64_t[]){1});
+    return plus(b, (Pair){times(b, sum.re, 0.5), times(b, sum.im, 0.5)}, product(b, minus(b, z, other), turn));
+}
 /* Of real numbers x, n // 2 + 1 results. An even number of them are the parts of half as many complex ones z, z_k =
    x_2k + i x_(2k+1), whose transform Z gives
        X_k = (Z_k + conj Z_(h-k)) / 2 - i w_n^k (Z_k - conj Z_(h-k)) / 2,   h = n / 2, Z_h = Z_0. */
@@ -312,16 +324,15 @@ static Pair transform_real(Builder *b, Val x, Axis a) {
         Pair z = transform(b, (Pair){x, b_full_like(b, x, 0)}, a);
         return sliced(b, z, 1, 0, h + 1);
     }
-    Dim pairs[4] = {a.outer, h, 2, a.inner}, half[3] = {a.outer, h, a.inner}, most[3] = {a.outer, h + 1, a.inner};
+    Dim pairs[4] = {a.outer, h, 2, a.inner}, half[3] = {a.outer, h, a.inner};
     x = b_reshape(b, x, 4, pairs);
     Pair z = reshaped(b, (Pair){b_slice_axis(b, x, 2, 0, 1), b_slice_axis(b, x, 2, 1, 2)}, 3, half);
     z = transform(b, z, (Axis){a.outer, h, a.inner});
-    z = joined(b, P_concatenate, K_dimension, 1, 2, (Pair[]){z, sliced(b, z, 1, 0, 1)});
-    Number *w = arena_new(b->cx->arena, Number, h + 1);
-    for (int64_t k = 0; k <= h; k++) w[k] = number_product(root(k, n), (Number){0, -0.5});
-    Pair other = conjugate(b, reversed(b, z, 1)), sum = plus(b, z, other);
-    Pair turn = spread(b, table(b, shape(b, z)->dtype, 1, &most[1], w), 3, most, (int64_t[]){1});
-    return plus(b, (Pair){times(b, sum.re, 0.5), times(b, sum.im, 0.5)}, product(b, minus(b, z, other), turn));
+    Pair first = sliced(b, z, 1, 0, 1), inner = h > 1 ? inner_results(b, z, a) : first;
+    Val none = b_full_like(b, first.re, 0);
+    Pair least = {add(b, first.re, first.im), none}, last = {sub(b, first.re, first.im), none};
+    return h > 1 ? joined(b, P_concatenate, K_dimension, 1, 3, (Pair[]){least, inner, last})
+                 : joined(b, P_concatenate, K_dimension, 1, 2, (Pair[]){least, last});
 }
 /* The inverse, times n, of n // 2 + 1 numbers; the imaginary part of the first is ignored, and for even n that of the
    last. */
@@ -350,6 +361,35 @@ static Val invert_real(Builder *b, Pair z, Axis a) {
     z = reshaped(b, z, 4, pairs);
     Val x = b_concatenate(b, 2, (Val[]){z.re, z.im}, 2);
     return b_reshape(b, x, 3, (Dim[]){a.outer, n, a.inner});
+}
+
+/* ---- transforms side by side */
+/* Do lanes go better along `outer` than along q'? They do if q' is short in some pass, or if the last pass reads apart what
+   is neither interleaved by few nor a square of vectors, which moving the axis costs less than. */
+static bool side_by_side(const Builder *b, Axis a, int64_t n) {
+    int64_t r[MOST_FACTORS], Q = n;
+    uint32_t passes = radices(n, r);
+    if (options_for_device(b->cx->options) || a.inner != 1 || !dim_is_const(a.outer) || a.outer < MANY_ROWS ||
+        passes < 2)
+        return false;
+    for (uint32_t i = 0; i + 1 < passes; i++) {
+        Q /= r[i];
+        if (i > 0 && Q < SHORT_ROW) return true;
+    }
+    int64_t last = r[passes - 1];
+    return last > 4 && last != 8 && last != 16;
+}
+static Val moved(Builder *b, Val x, Dim rows, Dim columns) {
+    return b_transpose(b, b_reshape(b, x, 2, (Dim[]){rows, columns}), (int64_t[]){1, 0});
+}
+static Pair transform_rows(Builder *b, Val x, Axis a) {
+    int64_t n = a.n;
+    if (!side_by_side(b, a, n % 2 ? n : n / 2))
+        return transform_real(b, b_reshape(b, x, 3, (Dim[]){a.outer, n, a.inner}), a);
+    Axis beside = {1, n, a.outer};
+    x = b_stored(b, moved(b, x, a.outer, n));
+    Pair z = transform_real(b, b_reshape(b, x, 3, (Dim[]){1, n, a.outer}), beside);
+    return (Pair){moved(b, z.re, n / 2 + 1, a.outer), moved(b, z.im, n / 2 + 1, a.outer)};
 }
 
 /* ---- the primitive */
@@ -409,7 +449,7 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     Pair z;
     if (kind == RFFT) {
         Axis a = axis_of(b, rank, dims, last, dims[last]);
-        z = transform_real(b, b_reshape(b, x, 3, (Dim[]){a.outer, a.n, a.inner}), a);
+        z = transform_rows(b, x, a);
         dims[last] = to->dims[last];
     } else {
         z = (Pair){b_real(b, x), b_imag(b, x)};
