@@ -37,7 +37,9 @@ typedef struct {
 static void look_apart(void *user, Val v, const Ix *index, Ix address) {
     Neighbours *n = user;
     bool other;
-    n->apart |= v && ix_uses(n->p->ix, address, n->lane) && ix_coef(n->p->ix, address, n->lane, &other) != 1;
+    if (!v) return;
+    address = eval_address(n->p, v, index); /* what a step computes has its place in memory only when it is cut */
+    n->apart |= ix_uses(n->p->ix, address, n->lane) && ix_coef(n->p->ix, address, n->lane, &other) != 1;
 }
 /* An array that is `stored` is copied if the elements along its last axis are not beside each other. */
 void program_stored(Plan *p, Body *b, const Eqn *e) {

@@ -391,6 +391,23 @@ static Pair transform_rows(Builder *b, Val x, Axis a) {
     Pair z = transform_real(b, b_reshape(b, x, 3, (Dim[]){1, n, a.outer}), beside);
     return (Pair){moved(b, z.re, n / 2 + 1, a.outer), moved(b, z.im, n / 2 + 1, a.outer)};
 }
+/* The same of complex numbers: their parts first lie apart, then move as squares of vectors; [1, n, rows]. */
+static Pair apart(Builder *b, Pair z, Dim rows, Dim n) {
+    z = (Pair){moved(b, b_stored(b, z.re), rows, n), moved(b, b_stored(b, z.im), rows, n)};
+    return reshaped(b, (Pair){b_stored(b, z.re), b_stored(b, z.im)}, 3, (Dim[]){1, n, rows});
+}
+static Pair transform_axis(Builder *b, Pair z, Axis a) {
+    if (!side_by_side(b, a, a.n)) return transform(b, reshaped(b, z, 3, (Dim[]){a.outer, a.n, a.inner}), a);
+    z = transform(b, apart(b, z, a.outer, a.n), (Axis){1, a.n, a.outer});
+    return (Pair){moved(b, z.re, a.n, a.outer), moved(b, z.im, a.n, a.outer)};
+}
+static Val invert_rows(Builder *b, Pair z, Axis a) {
+    int64_t n = a.n, given = n / 2 + 1;
+    if (!side_by_side(b, a, n % 2 ? n : n / 2))
+        return invert_real(b, reshaped(b, z, 3, (Dim[]){a.outer, given, a.inner}), a);
+    Val x = invert_real(b, apart(b, z, a.outer, given), (Axis){1, n, a.outer});
+    return moved(b, x, n, a.outer);
+}
 
 /* ---- the primitive */
 typedef enum { FFT, IFFT, RFFT, IRFFT } Kind;
@@ -457,14 +474,12 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     if (inverse) z = swapped((Pair){times(b, z.re, 1 / size), times(b, z.im, 1 / size)});
     for (uint32_t axis = kind == RFFT || kind == IRFFT ? last : rank; axis-- > first;) {
         Axis a = axis_of(b, rank, dims, axis, dims[axis]);
-        z = transform(b, reshaped(b, z, 3, (Dim[]){a.outer, a.n, a.inner}), a);
+        z = transform_axis(b, z, a);
     }
     if (inverse) z = swapped(z);
     if (kind == IRFFT) {
-        Axis a = axis_of(b, rank, dims, last, lengths.at[lengths.n - 1]),
-             spectrum = axis_of(b, rank, dims, last, dims[last]);
-        z = reshaped(b, z, 3, (Dim[]){spectrum.outer, spectrum.n, spectrum.inner});
-        out[0] = b_reshape(b, invert_real(b, z, a), to->rank, to->dims);
+        Axis a = axis_of(b, rank, dims, last, lengths.at[lengths.n - 1]);
+        out[0] = b_reshape(b, invert_rows(b, z, a), to->rank, to->dims);
         return true;
     }
     z = reshaped(b, z, to->rank, to->dims);
