@@ -325,6 +325,43 @@ static Val conv_of(Builder *b, const Eqn *e, Dtype d) {
             e->params.at[i].key == K_preferred_element_type ? p_dtype(K_preferred_element_type, d) : e->params.at[i];
     return build(b, P_conv_general_dilated, 2, in, e->params.n, params);
 }
+
+/* ---- strides along the last axis in memory, which lanes would read apart: they go along the features, moved to the end */
+static bool reads_apart(const Conv *c, const Eqn *e) {
+    Dim stride[MAX_RANK], base[MAX_RANK];
+    bool apart = false, gaps = false;
+    int64_t last = c->space + 1;
+    read_extents(e, K_window_strides, c->space, 1, stride);
+    read_extents(e, K_lhs_dilation, c->space, 1, base);
+    for (uint32_t i = 0; i < c->space; i++) apart |= c->lhs.at[2 + i] == last && stride[i] != 1, gaps |= base[i] != 1;
+    return apart && !gaps && !c->examples && c->features * c->batches == 1 && !options_for_device(c->b->cx->options);
+}
+static Ints spec_of(Builder *b, uint32_t space, int64_t first, int64_t second, int64_t from) {
+    Ints s = {arena_new(b->cx->arena, int64_t, space + 2), space + 2};
+    s.at[0] = first, s.at[1] = second;
+    for (uint32_t i = 0; i < space; i++) s.at[2 + i] = from + i;
+    return s;
+}
+static Val features_last(Conv *c, const Eqn *e) {
+    Builder *b = c->b;
+    static const char *const fields[] = {"lhs_spec", "rhs_spec", "out_spec"};
+    uint32_t n = c->space;
+    int64_t x[MAX_RANK], y[MAX_RANK], back[MAX_RANK];
+    x[0] = c->lhs.at[0], x[n + 1] = c->lhs.at[1];
+    y[n] = c->rhs.at[1], y[n + 1] = c->rhs.at[0];
+    back[c->out.at[0]] = 0, back[c->out.at[1]] = n + 1;
+    for (uint32_t i = 0; i < n; i++)
+        x[1 + i] = c->lhs.at[2 + i], y[i] = c->rhs.at[2 + i], back[c->out.at[2 + i]] = 1 + i;
+    Val in[2] = {b_transpose(b, e->in.at[0], x), b_transpose(b, e->in.at[1], y)};
+    Ints of_x = spec_of(b, n, 0, n + 1, 1), of_y = spec_of(b, n, n + 1, n, 0);
+    Param *params = arena_new(b->cx->arena, Param, e->params.n + 1);
+    for (uint32_t i = 0; i < e->params.n; i++) {
+        params[i] = e->params.at[i];
+        if (params[i].key == K_dimension_numbers)
+            params[i] = p_record(b, K_dimension_numbers, "ConvDimensionNumbers", 3, fields, (Ints[]){of_x, of_y, of_x});
+    }
+    return b_transpose(b, build(b, P_conv_general_dilated, 2, in, e->params.n, params), back);
+}
 bool expand_conv_general_dilated(Builder *b, const Eqn *e, Val *out) {
     Conv *c = arena_new(b->cx->arena, Conv, 1);
     Phases p;
@@ -337,6 +374,10 @@ bool expand_conv_general_dilated(Builder *b, const Eqn *e, Val *out) {
     }
     if (find_phases(c, e, &p)) {
         out[0] = by_phases(c, e, &p);
+        return true;
+    }
+    if (reads_apart(c, e)) {
+        out[0] = features_last(c, e);
         return true;
     }
     left(c, e);
