@@ -232,7 +232,12 @@ void em_masked_store(Emit *e, V v, V p, V mask, uint32_t align) {
 V em_gather(Emit *e, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise, uint32_t align) {
     Attr a = {"alignment", i32_attr(e, align)};
     V o[3] = {em_gep(e, p, indices, elem), mask, otherwise};
-    return em_1(e, "llvm.intr.masked.gather", vector, 3, o, 1, &a);
+    bool two = pairs(e, vector) && em_width(indices) == 2; /* which LLVM 22 divides by zero on, where more are well */
+    if (!two) return em_1(e, "llvm.intr.masked.gather", vector, 3, o, 1, &a);
+    MlirType t = halves_type(e, vector);
+    V second = em_bin(e, "llvm.and", em_lanes(e, e->i64, 2 * em_width(indices)), em_int(e, t, 1));
+    o[0] = em_gep(e, twice_each(e, o[0]), second, e->i64), o[1] = twice_each(e, mask), o[2] = halves(e, otherwise);
+    return em_cast(e, "llvm.bitcast", vector, em_1(e, "llvm.intr.masked.gather", t, 3, o, 1, &a));
 }
 V em_alloca(Emit *e, int64_t bytes, uint32_t align) {
     Attr a[2] = {{"elem_type", mlirTypeAttrGet(e->i8)}, {"alignment", i64_attr(e, align)}};

@@ -581,19 +581,21 @@ static bool may_store(Plan *p, Body *b, Step *s, Val v) {
     Probe q = {.p = p, .body = b, .step = s};
     Ix index[MAX_RANK];
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return false;
+    if (!val_info(p->cx, v)->lit && plan_info(p, v)->after >= s->number) return false; /* its extents come later */
     if (s->cost > STEP_COST || s->nreads > STEP_READS) return false;
     if (!match(s, val_array(p->cx, v), false, index)) return false;
     plan_reads(p, v, index, probe, &q);
     return !q.apart;
 }
-/* The step that computes one of the operands, if there is such a step. */
+/* The step that computes the first operand of those that steps compute. */
 static Step *step_of_operand(Plan *p, Body *b, const Eqn *e) {
     each(Val, v, e->in)
         if (!val_info(p->cx, *v)->lit && plan_info(p, *v)->class == VAL_MEMBER) return step_of(b, plan_info(p, *v));
     return NULL;
 }
-/* The step that writes a piece: one of its own or one shared with pieces of the same shape, if their elements lie beside
-   each other, or if there are many small ones; `from`: the number of the first step that may be shared. */
+/* The step that writes a piece: one of its own or one shared with pieces of the same shape, if their elements lie
+   `beside` each other, or if there are many small ones; `from`: the number of the first step that may be shared,
+   UINT32_MAX if none may. */
 static Step *step_for_piece(Plan *p, Body *b, Val x, bool beside, uint32_t from) {
     const ArrayType *t = val_array(p->cx, x);
     Dim n = type_size(p->cx->types, val_type(p->cx, x));

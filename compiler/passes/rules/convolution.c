@@ -1,7 +1,7 @@
 /* Convolutions become matrix products of windows of the left operand with the right one, over the features and the
    positions in the window. Groups are batch axes. The axes of the result are in the order of the equation, without a
-   transpose: axes for which that is impossible are batch axes too, along which the operand without them is
-   broadcast. */
+   transpose but where strides would set lanes apart (features_last): axes for which that is impossible are batch axes
+   too, along which the operand without them is broadcast. */
 #include "some.h"
 #include "../transform/transform.h"
 #include "window.h"
@@ -221,6 +221,17 @@ static Val depthwise(Conv *c) {
     return rounded(c, y);
 }
 
+/* A convolution of these operands with the equation's parameters but for some. */
+static Val conv_with(Builder *b, const Eqn *e, const Val *in, uint32_t n, const Param *with) {
+    Param *params = arena_new(b->cx->arena, Param, e->params.n + 1);
+    for (uint32_t i = 0; i < e->params.n; i++) {
+        params[i] = e->params.at[i];
+        for (uint32_t k = 0; k < n; k++)
+            if (with[k].key == params[i].key) params[i] = with[k];
+    }
+    return build(b, P_conv_general_dilated, 2, in, e->params.n, params);
+}
+
 /* ---- gaps between the elements of the left operand. Along an axis with gaps of d - 1 the results r, r + d, r + 2d, …
    are a convolution of the operand as it is with the elements k, k + d, … of the right one, where k = low - r modulo d:
    so nothing is multiplied by zeros in the gaps. Each such phase is an equation of its own. */
@@ -276,13 +287,9 @@ static Val phase(Conv *c, const Eqn *e, const Phases *p, const int64_t *offset) 
     }
     if (none) return b_full(b, b_number(b, z->dtype, 0), z->rank, dims);
     Val in[2] = {e->in.at[0], b_slice(b, e->in.at[1], start, y->dims, stride)};
-    Param *params = arena_new(b->cx->arena, Param, e->params.n + 1);
-    for (uint32_t i = 0; i < e->params.n; i++) {
-        params[i] = e->params.at[i];
-        if (params[i].key == K_lhs_dilation) params[i] = p_ints(b, K_lhs_dilation, c->space, p->base);
-        if (params[i].key == K_padding) params[i].value.dims = p_dims(b, K_padding, 2 * c->space, padding).value.dims;
-    }
-    return build(b, P_conv_general_dilated, 2, in, e->params.n, params);
+    Param with[2] = {p_ints(b, K_lhs_dilation, c->space, p->base), *param_find(e, K_padding)};
+    with[1].value.dims = p_dims(b, K_padding, 2 * c->space, padding).value.dims;
+    return conv_with(b, e, in, 2, with);
 }
 /* [phases, …], parts of the axes → the whole axes. */
 static Val interleave(Conv *c, const Phases *p, Val v, uint32_t rank, const Dim *wanted) {
@@ -319,27 +326,32 @@ static Val by_phases(Conv *c, const Eqn *e, const Phases *p) {
 /* The same equation of other element types. */
 static Val conv_of(Builder *b, const Eqn *e, Dtype d) {
     Val in[2] = {b_convert(b, e->in.at[0], d), b_convert(b, e->in.at[1], d)};
-    Param *params = arena_new(b->cx->arena, Param, e->params.n + 1);
-    for (uint32_t i = 0; i < e->params.n; i++)
-        params[i] =
-            e->params.at[i].key == K_preferred_element_type ? p_dtype(K_preferred_element_type, d) : e->params.at[i];
-    return build(b, P_conv_general_dilated, 2, in, e->params.n, params);
+    return conv_with(b, e, in, 1, (Param[]){p_dtype(K_preferred_element_type, d)});
 }
 
-/* ---- strides along the last axis in memory, which lanes would read apart: they go along the features, moved to the end */
+/* ---- strides along the last axis in memory, which lanes would read apart: they go along the features instead, which
+   are moved to the end */
+enum { FEW_FEATURES = 8 }; /* fewer do not fill a vector */
 static bool reads_apart(const Conv *c, const Eqn *e) {
     Dim stride[MAX_RANK], base[MAX_RANK];
-    bool apart = false, gaps = false;
+    const ArrayType *y = b_type(c->b, e->in.at[1]);
+    Dim results = y->dims[c->rhs.at[0]];
+    bool apart = false, gaps = false, windows = false;
     int64_t last = c->space + 1;
     read_extents(e, K_window_strides, c->space, 1, stride);
     read_extents(e, K_lhs_dilation, c->space, 1, base);
-    for (uint32_t i = 0; i < c->space; i++) apart |= c->lhs.at[2 + i] == last && stride[i] != 1, gaps |= base[i] != 1;
+    for (uint32_t i = 0; i < c->space; i++) {
+        apart |= c->lhs.at[2 + i] == last && stride[i] != 1, gaps |= base[i] != 1;
+        windows |= y->dims[c->rhs.at[2 + i]] != 1;
+    }
+    if (!windows || !dim_is_const(results) || results < FEW_FEATURES) return false;
     return apart && !gaps && !c->examples && c->features * c->batches == 1 && !options_for_device(c->b->cx->options);
 }
-static Ints spec_of(Builder *b, uint32_t space, int64_t first, int64_t second, int64_t from) {
+/* The axes of batch and features, or results and features, and the first of the spatial ones. */
+static Ints spec_of(Builder *b, uint32_t space, int64_t batch, int64_t feature, int64_t spatial) {
     Ints s = {arena_new(b->cx->arena, int64_t, space + 2), space + 2};
-    s.at[0] = first, s.at[1] = second;
-    for (uint32_t i = 0; i < space; i++) s.at[2 + i] = from + i;
+    s.at[0] = batch, s.at[1] = feature;
+    for (uint32_t i = 0; i < space; i++) s.at[2 + i] = spatial + i;
     return s;
 }
 static Val features_last(Conv *c, const Eqn *e) {
@@ -354,13 +366,8 @@ static Val features_last(Conv *c, const Eqn *e) {
         x[1 + i] = c->lhs.at[2 + i], y[i] = c->rhs.at[2 + i], back[c->out.at[2 + i]] = 1 + i;
     Val in[2] = {b_transpose(b, e->in.at[0], x), b_transpose(b, e->in.at[1], y)};
     Ints of_x = spec_of(b, n, 0, n + 1, 1), of_y = spec_of(b, n, n + 1, n, 0);
-    Param *params = arena_new(b->cx->arena, Param, e->params.n + 1);
-    for (uint32_t i = 0; i < e->params.n; i++) {
-        params[i] = e->params.at[i];
-        if (params[i].key == K_dimension_numbers)
-            params[i] = p_record(b, K_dimension_numbers, "ConvDimensionNumbers", 3, fields, (Ints[]){of_x, of_y, of_x});
-    }
-    return b_transpose(b, build(b, P_conv_general_dilated, 2, in, e->params.n, params), back);
+    Param numbers = p_record(b, K_dimension_numbers, "ConvDimensionNumbers", 3, fields, (Ints[]){of_x, of_y, of_x});
+    return b_transpose(b, conv_with(b, e, in, 1, &numbers), back);
 }
 bool expand_conv_general_dilated(Builder *b, const Eqn *e, Val *out) {
     Conv *c = arena_new(b->cx->arena, Conv, 1);

@@ -19,7 +19,6 @@
 
 enum { MOST_RADIX = 16, WRITTEN_OUT = 13, BY_MATRIX = 61 }; /* primes up to these */
 enum { MOST_FACTORS = 64 };
-enum { MANY_ROWS = 16, SHORT_ROW = 8 };
 
 /* ---- arithmetic of pairs */
 static Val add(Builder *b, Val x, Val y) { return b_add(b, x, y); }
@@ -316,7 +315,8 @@ static Pair inner_results(Builder *b, Pair z, Axis a) {
 }
 /* Of real numbers x, n // 2 + 1 results. An even number of them are the parts of half as many complex ones z, z_k =
    x_2k + i x_(2k+1), whose transform Z gives
-       X_k = (Z_k + conj Z_(h-k)) / 2 - i w_n^k (Z_k - conj Z_(h-k)) / 2,   h = n / 2, Z_h = Z_0. */
+       X_k = (Z_k + conj Z_(h-k)) / 2 - i w_n^k (Z_k - conj Z_(h-k)) / 2,   h = n / 2, 0 < k < h;
+   X_0 and X_h are the sum and the difference of the parts of Z_0. */
 static Pair transform_real(Builder *b, Val x, Axis a) {
     int64_t n = a.n, h = n / 2;
     if (b->failed) return (Pair){VAL_FAILED, VAL_FAILED};
@@ -328,11 +328,13 @@ static Pair transform_real(Builder *b, Val x, Axis a) {
     x = b_reshape(b, x, 4, pairs);
     Pair z = reshaped(b, (Pair){b_slice_axis(b, x, 2, 0, 1), b_slice_axis(b, x, 2, 1, 2)}, 3, half);
     z = transform(b, z, (Axis){a.outer, h, a.inner});
-    Pair first = sliced(b, z, 1, 0, 1), inner = h > 1 ? inner_results(b, z, a) : first;
+    Pair first = sliced(b, z, 1, 0, 1), part[3];
     Val none = b_full_like(b, first.re, 0);
-    Pair least = {add(b, first.re, first.im), none}, last = {sub(b, first.re, first.im), none};
-    return h > 1 ? joined(b, P_concatenate, K_dimension, 1, 3, (Pair[]){least, inner, last})
-                 : joined(b, P_concatenate, K_dimension, 1, 2, (Pair[]){least, last});
+    uint32_t parts = 0;
+    part[parts++] = (Pair){add(b, first.re, first.im), none};
+    if (h > 1) part[parts++] = inner_results(b, z, a);
+    part[parts++] = (Pair){sub(b, first.re, first.im), none};
+    return joined(b, P_concatenate, K_dimension, 1, parts, part);
 }
 /* The inverse, times n, of n // 2 + 1 numbers; the imaginary part of the first is ignored, and for even n that of the
    last. */
@@ -363,50 +365,53 @@ static Val invert_real(Builder *b, Pair z, Axis a) {
     return b_reshape(b, x, 3, (Dim[]){a.outer, n, a.inner});
 }
 
-/* ---- transforms side by side */
-/* Do lanes go better along `outer` than along q'? They do if q' is short in some pass, or if the last pass reads apart what
-   is neither interleaved by few nor a square of vectors, which moving the axis costs less than. */
+/* ---- rows side by side: [rows, n] is moved to [n, rows], where every pass has whole vectors */
+enum { MANY_ROWS = 16, SHORT_ROW = 8, MOVED_BYTES = 1 << 18 };
+static bool in_few_vectors(int64_t apart) { return apart <= 4 || apart == 8 || apart == 16; }
+/* Is moving worth it? It is if q' is short in a pass between the first and the last, or if the last, which reads
+   elements r apart, does not read them as whole vectors. */
 static bool side_by_side(const Builder *b, Axis a, int64_t n) {
     int64_t r[MOST_FACTORS], Q = n;
     uint32_t passes = radices(n, r);
-    if (options_for_device(b->cx->options) || a.inner != 1 || !dim_is_const(a.outer) || a.outer < MANY_ROWS ||
-        passes < 2)
-        return false;
+    bool rows = a.inner == 1 && dim_is_const(a.outer) && a.outer >= MANY_ROWS;
+    if (options_for_device(b->cx->options) || !rows || passes < 2) return false;
     for (uint32_t i = 0; i + 1 < passes; i++) {
         Q /= r[i];
         if (i > 0 && Q < SHORT_ROW) return true;
     }
-    int64_t last = r[passes - 1];
-    return last > 4 && last != 8 && last != 16;
+    return !in_few_vectors(r[passes - 1]);
 }
 static Val moved(Builder *b, Val x, Dim rows, Dim columns) {
     return b_transpose(b, b_reshape(b, x, 2, (Dim[]){rows, columns}), (int64_t[]){1, 0});
 }
+static Pair in_place(Builder *b, Pair z, Axis a, int64_t n) { return reshaped(b, z, 3, (Dim[]){a.outer, n, a.inner}); }
 static Pair transform_rows(Builder *b, Val x, Axis a) {
     int64_t n = a.n;
     if (!side_by_side(b, a, n % 2 ? n : n / 2))
         return transform_real(b, b_reshape(b, x, 3, (Dim[]){a.outer, n, a.inner}), a);
-    Axis beside = {1, n, a.outer};
-    x = b_stored(b, moved(b, x, a.outer, n));
-    Pair z = transform_real(b, b_reshape(b, x, 3, (Dim[]){1, n, a.outer}), beside);
+    x = b_reshape(b, b_stored(b, moved(b, x, a.outer, n)), 3, (Dim[]){1, n, a.outer});
+    Pair z = transform_real(b, x, (Axis){1, n, a.outer});
     return (Pair){moved(b, z.re, n / 2 + 1, a.outer), moved(b, z.im, n / 2 + 1, a.outer)};
 }
-/* The same of complex numbers: their parts first lie apart, then move as squares of vectors; [1, n, rows]. */
+/* Are the parts of complex numbers, which are stored before they are moved, small enough for that? */
+static bool near(Builder *b, Pair z, Axis a, int64_t n) {
+    int64_t bytes = dtype_bytes(shape(b, z)->dtype);
+    return dim_is_const(a.outer) && a.outer <= MOVED_BYTES / bytes / n;
+}
 static Pair apart(Builder *b, Pair z, Dim rows, Dim n) {
     z = (Pair){moved(b, b_stored(b, z.re), rows, n), moved(b, b_stored(b, z.im), rows, n)};
     return reshaped(b, (Pair){b_stored(b, z.re), b_stored(b, z.im)}, 3, (Dim[]){1, n, rows});
 }
 static Pair transform_axis(Builder *b, Pair z, Axis a) {
-    if (!side_by_side(b, a, a.n)) return transform(b, reshaped(b, z, 3, (Dim[]){a.outer, a.n, a.inner}), a);
+    if (!side_by_side(b, a, a.n) || !near(b, z, a, a.n)) return transform(b, in_place(b, z, a, a.n), a);
     z = transform(b, apart(b, z, a.outer, a.n), (Axis){1, a.n, a.outer});
     return (Pair){moved(b, z.re, a.n, a.outer), moved(b, z.im, a.n, a.outer)};
 }
 static Val invert_rows(Builder *b, Pair z, Axis a) {
     int64_t n = a.n, given = n / 2 + 1;
-    if (!side_by_side(b, a, n % 2 ? n : n / 2))
-        return invert_real(b, reshaped(b, z, 3, (Dim[]){a.outer, given, a.inner}), a);
-    Val x = invert_real(b, apart(b, z, a.outer, given), (Axis){1, n, a.outer});
-    return moved(b, x, n, a.outer);
+    if (!side_by_side(b, a, n % 2 ? n : n / 2) || !near(b, z, a, given))
+        return invert_real(b, in_place(b, z, a, given), a);
+    return moved(b, invert_real(b, apart(b, z, a.outer, given), (Axis){1, n, a.outer}), n, a.outer);
 }
 
 /* ---- the primitive */
