@@ -282,8 +282,10 @@ static uint32_t after(Plan *p, const Eqn *e) {
     Reads r = {.p = p};
     plan_bounds(p, e, latest_bound, &r);
     each(const Val, v, e->in) {
-        bool virtual = !val_info(p->cx, *v)->lit && plan_info(p, *v)->class == VAL_VIRTUAL;
-        if (virtual && plan_info(p, *v)->after > r.latest) r.latest = plan_info(p, *v)->after;
+        if (val_info(p->cx, *v)->lit) continue;
+        const Info *info = plan_info(p, *v);
+        uint32_t needs = info->class == VAL_VIRTUAL ? info->after : info->class == VAL_SCALAR ? info->step : 0;
+        if (needs > r.latest) r.latest = needs;
     }
     return r.latest;
 }
@@ -580,9 +582,8 @@ static bool small(Plan *p, Val v) {
 static bool may_store(Plan *p, Body *b, Step *s, Val v) {
     Probe q = {.p = p, .body = b, .step = s};
     Ix index[MAX_RANK];
-    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return false;
+    if ((s->kind != STEP_LOOPS && s->kind != STEP_DOT) || s->cost > STEP_COST || s->nreads > STEP_READS) return false;
     if (!val_info(p->cx, v)->lit && plan_info(p, v)->after >= s->number) return false; /* its extents come later */
-    if (s->cost > STEP_COST || s->nreads > STEP_READS) return false;
     if (!match(s, val_array(p->cx, v), false, index)) return false;
     plan_reads(p, v, index, probe, &q);
     return !q.apart;
