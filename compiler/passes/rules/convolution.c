@@ -72,6 +72,10 @@ static void arrange(Conv *c, Named *v, uint32_t n, const uint8_t *names) {
 }
 
 /* ---- the operands */
+static const char *const spec_names[] = {"lhs_spec", "rhs_spec", "out_spec"};
+static Param dimension_numbers(Builder *b, const Ints *specs) {
+    return p_record(b, K_dimension_numbers, "ConvDimensionNumbers", 3, spec_names, specs);
+}
 static bool read_conv(Conv *c, const Eqn *e) {
     Builder *b = c->b;
     const ParamKey k = K_dimension_numbers;
@@ -287,8 +291,7 @@ static Val phase(Conv *c, const Eqn *e, const Phases *p, const int64_t *offset) 
     }
     if (none) return b_full(b, b_number(b, z->dtype, 0), z->rank, dims);
     Val in[2] = {e->in.at[0], b_slice(b, e->in.at[1], start, y->dims, stride)};
-    Param with[2] = {p_ints(b, K_lhs_dilation, c->space, p->base), *param_find(e, K_padding)};
-    with[1].value.dims = p_dims(b, K_padding, 2 * c->space, padding).value.dims;
+    Param with[2] = {p_ints(b, K_lhs_dilation, c->space, p->base), p_dims(b, K_padding, 2 * c->space, padding)};
     return conv_with(b, e, in, 2, with);
 }
 /* [phases, …], parts of the axes → the whole axes. */
@@ -356,7 +359,6 @@ static Ints spec_of(Builder *b, uint32_t space, int64_t batch, int64_t feature, 
 }
 static Val features_last(Conv *c, const Eqn *e) {
     Builder *b = c->b;
-    static const char *const fields[] = {"lhs_spec", "rhs_spec", "out_spec"};
     uint32_t n = c->space;
     int64_t x[MAX_RANK], y[MAX_RANK], back[MAX_RANK];
     x[0] = c->lhs.at[0], x[n + 1] = c->lhs.at[1];
@@ -366,7 +368,7 @@ static Val features_last(Conv *c, const Eqn *e) {
         x[1 + i] = c->lhs.at[2 + i], y[i] = c->rhs.at[2 + i], back[c->out.at[2 + i]] = 1 + i;
     Val in[2] = {b_transpose(b, e->in.at[0], x), b_transpose(b, e->in.at[1], y)};
     Ints of_x = spec_of(b, n, 0, n + 1, 1), of_y = spec_of(b, n, n + 1, n, 0);
-    Param numbers = p_record(b, K_dimension_numbers, "ConvDimensionNumbers", 3, fields, (Ints[]){of_x, of_y, of_x});
+    Param numbers = dimension_numbers(b, (Ints[]){of_x, of_y, of_x});
     return b_transpose(b, conv_with(b, e, in, 1, &numbers), back);
 }
 bool expand_conv_general_dilated(Builder *b, const Eqn *e, Val *out) {
@@ -461,10 +463,8 @@ typedef struct {
 } ConvParams;
 static Val convolve(const ConvBack *c, Val x, Val y, const ConvParams *p) {
     Builder *b = c->b;
-    static const char *const fields[] = {"lhs_spec", "rhs_spec", "out_spec"};
     Param params[CONV_PARAMS] = {
-        p_int(K_batch_group_count, p->batches),
-        p_record(b, K_dimension_numbers, "ConvDimensionNumbers", 3, fields, (Ints[]){p->lhs, p->rhs, p->out}),
+        p_int(K_batch_group_count, p->batches), dimension_numbers(b, (Ints[]){p->lhs, p->rhs, p->out}),
         p_int(K_feature_group_count, p->features), p_ints(b, K_lhs_dilation, c->space, p->base),
         p_dims(b, K_padding, 2 * c->space, p->padding)};
     static const ParamKey kept[] = {K_batching_dims, K_precision, K_preferred_element_type};
@@ -535,14 +535,12 @@ static Ints spec_later(Vmap *v, const char *field) {
 /* Both operands have examples of their own: an axis before those of the specs. */
 static bool conv_of_each(Vmap *v) {
     Builder *b = v->b;
-    static const char *const fields[] = {"lhs_spec", "rhs_spec", "out_spec"};
     Eqn e = vmap_axes(v, v->e);
     Param *params = arena_new(b->cx->arena, Param, e.params.n + 1), *to = params;
     Ints specs[3];
-    for (uint32_t i = 0; i < 3; i++) specs[i] = spec_later(v, fields[i]);
+    for (uint32_t i = 0; i < 3; i++) specs[i] = spec_later(v, spec_names[i]);
     each(const Param, p, e.params)
-        if (p->key != K_batching_dims)
-            *to++ = p->key == K_dimension_numbers ? p_record(b, p->key, "ConvDimensionNumbers", 3, fields, specs) : *p;
+        if (p->key != K_batching_dims) *to++ = p->key == K_dimension_numbers ? dimension_numbers(b, specs) : *p;
     *to++ = p_int(K_batching_dims, 1 + param_int(v->e, K_batching_dims, 0));
     e.params = (Params){params, (uint32_t)(to - params)};
     return vmap_apply(v, &e, (Val[]){vmap_operand(v, 0), vmap_operand(v, 1)});

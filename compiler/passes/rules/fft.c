@@ -162,6 +162,7 @@ static Pair transform(Builder *b, Pair z, Axis a);
 static Pair reshaped(Builder *b, Pair z, uint32_t rank, const Dim *dims) {
     return (Pair){b_reshape(b, z.re, rank, dims), b_reshape(b, z.im, rank, dims)};
 }
+static Pair in_place(Builder *b, Pair z, Axis a, int64_t n) { return reshaped(b, z, 3, (Dim[]){a.outer, n, a.inner}); }
 static Pair sliced(Builder *b, Pair z, int64_t axis, int64_t lo, int64_t hi) {
     return (Pair){b_slice_axis(b, z.re, axis, lo, hi), b_slice_axis(b, z.im, axis, lo, hi)};
 }
@@ -300,8 +301,10 @@ static Pair transform(Builder *b, Pair z, Axis a) {
         z = (r[i] <= MOST_RADIX ? written_out : large_prime)(b, reshaped(b, z, 4, all), all, P, r[i]);
         P *= r[i];
     }
-    return reshaped(b, z, 3, (Dim[]){a.outer, a.n, a.inner});
+    return in_place(b, z, a, a.n);
 }
+/* Of the complex numbers that n real ones are transformed as. */
+static int64_t complex_length(int64_t n) { return n % 2 ? n : n / 2; }
 /* X_k, 0 < k < h, of `transform_real`. */
 static Pair inner_results(Builder *b, Pair z, Axis a) {
     int64_t n = a.n, h = n / 2;
@@ -384,32 +387,32 @@ static bool side_by_side(const Builder *b, Axis a, int64_t n) {
 static Val moved(Builder *b, Val x, Dim rows, Dim columns) {
     return b_transpose(b, b_reshape(b, x, 2, (Dim[]){rows, columns}), (int64_t[]){1, 0});
 }
-static Pair in_place(Builder *b, Pair z, Axis a, int64_t n) { return reshaped(b, z, 3, (Dim[]){a.outer, n, a.inner}); }
+static Pair both_moved(Builder *b, Pair z, Dim rows, Dim columns) {
+    return (Pair){moved(b, z.re, rows, columns), moved(b, z.im, rows, columns)};
+}
+static Pair both_stored(Builder *b, Pair z) { return (Pair){b_stored(b, z.re), b_stored(b, z.im)}; }
 static Pair transform_rows(Builder *b, Val x, Axis a) {
     int64_t n = a.n;
-    if (!side_by_side(b, a, n % 2 ? n : n / 2))
+    if (!side_by_side(b, a, complex_length(n)))
         return transform_real(b, b_reshape(b, x, 3, (Dim[]){a.outer, n, a.inner}), a);
     x = b_reshape(b, b_stored(b, moved(b, x, a.outer, n)), 3, (Dim[]){1, n, a.outer});
-    Pair z = transform_real(b, x, (Axis){1, n, a.outer});
-    return (Pair){moved(b, z.re, n / 2 + 1, a.outer), moved(b, z.im, n / 2 + 1, a.outer)};
+    return both_moved(b, transform_real(b, x, (Axis){1, n, a.outer}), n / 2 + 1, a.outer);
 }
 /* Are the parts of complex numbers, which are stored before they are moved, small enough for that? */
 static bool near(Builder *b, Pair z, Axis a, int64_t n) {
-    int64_t bytes = dtype_bytes(shape(b, z)->dtype);
-    return dim_is_const(a.outer) && a.outer <= MOVED_BYTES / bytes / n;
+    return a.outer <= MOVED_BYTES / (int64_t)dtype_bytes(shape(b, z)->dtype) / n;
 }
 static Pair apart(Builder *b, Pair z, Dim rows, Dim n) {
-    z = (Pair){moved(b, b_stored(b, z.re), rows, n), moved(b, b_stored(b, z.im), rows, n)};
-    return reshaped(b, (Pair){b_stored(b, z.re), b_stored(b, z.im)}, 3, (Dim[]){1, n, rows});
+    z = both_stored(b, both_moved(b, both_stored(b, z), rows, n));
+    return reshaped(b, z, 3, (Dim[]){1, n, rows});
 }
 static Pair transform_axis(Builder *b, Pair z, Axis a) {
     if (!side_by_side(b, a, a.n) || !near(b, z, a, a.n)) return transform(b, in_place(b, z, a, a.n), a);
-    z = transform(b, apart(b, z, a.outer, a.n), (Axis){1, a.n, a.outer});
-    return (Pair){moved(b, z.re, a.n, a.outer), moved(b, z.im, a.n, a.outer)};
+    return both_moved(b, transform(b, apart(b, z, a.outer, a.n), (Axis){1, a.n, a.outer}), a.n, a.outer);
 }
 static Val invert_rows(Builder *b, Pair z, Axis a) {
     int64_t n = a.n, given = n / 2 + 1;
-    if (!side_by_side(b, a, n % 2 ? n : n / 2) || !near(b, z, a, given))
+    if (!side_by_side(b, a, complex_length(n)) || !near(b, z, a, given))
         return invert_real(b, in_place(b, z, a, given), a);
     return moved(b, invert_real(b, apart(b, z, a.outer, given), (Axis){1, n, a.outer}), n, a.outer);
 }
