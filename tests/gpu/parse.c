@@ -147,6 +147,31 @@ static void resolve(Parser *p) {
         f->code.at[r->at].list = t->at, f->code.at[r->at].n = t->n;
     }
 }
+/* ptxas (CUDA 13.0) does not store the low bits of a wider register that a floating-point operation computed, as PTX
+   says: it converts the number to an integer. */
+static bool is_store(Parser *p, const Ins *i) {
+    return str_is(parts_of(p, p->m->opcodes.at[i->opcode].name).at[0], "st");
+}
+static bool computes_float(Parser *p, const Ins *i) {
+    Parts x = parts_of(p, p->m->opcodes.at[i->opcode].name);
+    uint32_t type = str_is(x.at[0], "cvt") ? 2 : 1; /* from the end */
+    const TypeInfo *t = x.n > type ? type_info(x.at[x.n - type]) : NULL;
+    return t && strchr("fg2", t->kind) && !str_is(x.at[0], "ld");
+}
+static void check_stored(Parser *p, const Ins *store, uint32_t slot) {
+    each(Ins, i, p->f->code) {
+        if (i->o[0] != slot || is_store(p, i) || !computes_float(p, i)) continue;
+        p->line = store->line;
+        wrong(p, "ptxas would convert the floating-point number of line %u to an integer of %u bits", i->line,
+              8 * store->bytes);
+    }
+}
+static void check_stores(Parser *p) {
+    each(Ins, i, p->f->code) {
+        if (i->bytes >= i->width || !is_store(p, i)) continue;
+        for (uint32_t k = 0; k < i->n; k++) check_stored(p, i, p->f->lists.at[i->list + k]);
+    }
+}
 void parse_body(Parser *p) {
     PtxFunc *f = p->f;
     p->nclasses = 0, p->call_at = 0;
@@ -159,6 +184,7 @@ void parse_body(Parser *p) {
     opcode_of(p, S("ret"), &end.opcode);
     push(p->m->arena, &f->code, end);
     resolve(p);
+    check_stores(p);
     f->defined = true;
 }
 

@@ -281,6 +281,10 @@ Test(ptx_faults, texts_that_are_not_understood) {
         {".entry k() { ret; }\n.entry k() { ret; }", "line 2: function 'k' is defined twice"},
         {".global .b32 g[2] = {1, 2, 3};", "more initial values than 'g' has"},
         {"entry", "'.' is expected"},
+        {".entry k() {\n.reg .b64 $x<4>;\nadd.rn.f64 $x1, $x2, $x3;\nst.global.b32 [0], $x1; }",
+         "line 4: ptxas would convert the floating-point number of line 3 to an integer of 32 bits"},
+        {".entry k() {\n.reg .b32 $r<4>;\nadd.rn.f32 $r1, $r2, $r3;\nst.global.v2.b16 [0], {$r2, $r1}; }",
+         "line 4: ptxas would convert the floating-point number of line 3 to an integer of 16 bits"},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         char error[ERROR_TEXT] = "";

@@ -4,6 +4,7 @@
 #include "machine.h"
 #include "../emit/lower.h"
 #include "metadata.h"
+#include "ptx.h"
 #include "shards.h"
 #include "../../options.h"
 #include "../../timer.h"
@@ -168,7 +169,7 @@ static Str device_code(Emit *e, const Output *out) {
     writer_optimise(&w);
     timer_stage(e->cx->timer, "codegen");
     LLVMMemoryBufferRef text = writer_code(&w, LLVMAssemblyFile);
-    Str ptx = str_format(e->arena, "%.*s", (int)LLVMGetBufferSize(text), LLVMGetBufferStart(text));
+    Str ptx = ptx_with_narrow_stores(e->arena, (Str){LLVMGetBufferStart(text), (uint32_t)LLVMGetBufferSize(text)});
     LLVMDisposeMemoryBuffer(text);
     writer_close(&w);
     em_device(e, false);
