@@ -117,9 +117,15 @@ static V to_bf16(Emit *e, V r) {
     V high = op(&t, "llvm.lshr", bits_of(&t, r), 16);
     return em_cast(e, "llvm.trunc", em_vec(e, e->i16, em_width(r)), high);
 }
-/* Round to nearest even at bit 16: add 0x7fff and the lowest kept bit; NaN stays a (quiet) NaN. */
+/* Round to nearest even at bit 16: add 0x7fff and the lowest kept bit; NaN stays a (quiet) NaN. Devices have an
+   instruction for it. */
 static V round_bf16(Emit *e, V x) {
     Format t = format_of(e, DT_bf16, x);
+    uint32_t w = em_width(x);
+    if (e->target->device) {
+        V rounded = em_cast(e, "llvm.fptrunc", em_vec(e, mlirBF16TypeGet(e->mlir), w), x);
+        return from_bf16(e, em_cast(e, "llvm.bitcast", em_vec(e, e->i16, w), rounded));
+    }
     V bits = bits_of(&t, x);
     V odd = op(&t, "llvm.and", op(&t, "llvm.lshr", bits, 16), 1);
     V up = em_bin(e, "llvm.add", bits, op(&t, "llvm.add", odd, 0x7fff));
