@@ -115,22 +115,82 @@ static Val last_keys(Builder *b, uint32_t n, const Val *x, const int64_t *order,
     }
     return key;
 }
-/* The positions, u32, of the elements along the last axis in the order of n keys; equal ones stay in their order. */
+/* The positions, u32, of the elements along the last axis in the order of keys of so many bits; equal ones stay in their
+   order. */
+static Val sorted_positions(Builder *b, Val key, uint32_t bits) {
+    if (b_failed(b, key)) return VAL_FAILED;
+    const ArrayType *t = b_type(b, key);
+    Type type = type_of(b_types(b), DT_u32, t->rank, t->dims);
+    Param p = p_int(K_bit_width, bits);
+    return build_many(b, P_sort_positions, 1, &key, 1, &p, 1, &type).at[0];
+}
+/* The same, in the order of n keys. */
 static Val positions_by(Builder *b, uint32_t n, const Val *x, const int64_t *order, bool flip) {
     Val at = 0;
     for (uint32_t used, bits; n; n -= used) {
         Val key = last_keys(b, n, x, order, flip, &used, &bits);
         if (b_failed(b, key)) return VAL_FAILED;
-        const ArrayType *t = b_type(b, key);
-        int64_t last = t->rank - 1;
+        int64_t last = b_type(b, key)->rank - 1;
         if (at) key = take_along(b, key, at, last);
-        Type type = type_of(b_types(b), DT_u32, t->rank, t->dims);
-        Param p = p_int(K_bit_width, bits);
-        Val next = build_many(b, P_sort_positions, 1, &key, 1, &p, 1, &type).at[0];
+        Val next = sorted_positions(b, key, bits);
         at = at ? take_along(b, at, next, last) : next;
     }
     return at;
 }
+
+/* ---- the first k of many on a device: in groups of neighbours, the first k are in the k groups whose first elements come
+   first; of groups whose first elements are equal, in the earlier ones. So all are read once, and few are sorted. */
+enum {
+    FEW = 4,         /* groups and elements of k groups are at most this part of all that sorting would sort */
+    SORTED = 1 << 10 /* as many are sorted by one kernel, while groups take ten */
+};
+static int64_t group_for(Dim n, Dim k) { /* elements; 0: sorting is as good */
+    if (!dim_is_const(n) || !dim_is_const(k) || n <= SORTED) return 0;
+    int64_t group = 1;
+    while (group * group < n / k) group *= 2;
+    return n / group + group * k <= n / FEW ? group : 0;
+}
+/* The elements of an array […, n] at […, k] groups of neighbours: their positions, […, k group]. */
+static Val positions_in(Builder *b, Val groups, int64_t group) {
+    if (b_failed(b, groups)) return VAL_FAILED;
+    const ArrayType *t = b_type(b, groups);
+    int64_t axes[MAX_RANK];
+    Dim dims[MAX_RANK];
+    for (uint32_t i = 0; i < t->rank; i++) axes[i] = i, dims[i] = t->dims[i];
+    dims[t->rank] = group;
+    Val begin = b_broadcast(b, b_mul(b, groups, full(b, groups, group)), t->rank + 1, dims, axes);
+    Val at = b_add(b, begin, b_iota(b, DT_u32, t->rank + 1, dims, t->rank));
+    dims[t->rank - 1] = dim_mul(b_types(b), t->dims[t->rank - 1], group);
+    return b_reshape(b, at, t->rank, dims);
+}
+/* The first key of each group of an array whose last axis groups divide. */
+static Val first_keys(Builder *b, Val key, int64_t group) {
+    const ArrayType *t = b_type(b, key);
+    Dim dims[MAX_RANK];
+    memcpy(dims, t->dims, t->rank * sizeof *dims);
+    dims[t->rank - 1] = t->dims[t->rank - 1] / group, dims[t->rank] = group;
+    return b_reduce(b, P_reduce_min, b_reshape(b, key, t->rank + 1, dims), 1, (int64_t[]){t->rank});
+}
+/* With elements that come after all others, so that groups divide the last axis. */
+static Val whole_groups(Builder *b, Val key, int64_t group) {
+    const ArrayType *t = b_type(b, key);
+    Dim config[3 * MAX_RANK] = {0}, n = t->dims[t->rank - 1];
+    config[3 * (t->rank - 1) + 1] = (n + group - 1) / group * group - n;
+    return b_pad(b, key, b_int(b, t->dtype, dtype_limit(t->dtype, true)), config);
+}
+static Val first_positions(Builder *b, Val key, Dim k) {
+    if (b_failed(b, key)) return VAL_FAILED;
+    uint32_t bits = bits_of(b, key), last = b_type(b, key)->rank - 1;
+    int64_t group = last + 1 < COMPILED_RANK ? group_for(b_type(b, key)->dims[last], k) : 0;
+    if (!group) return b_slice_axis(b, sorted_positions(b, key, bits), last, 0, k);
+    key = whole_groups(b, key, group);
+    Val groups = first_positions(b, first_keys(b, key, group), k);
+    groups = take_along(b, groups, sorted_positions(b, groups, dtype_info[DT_u32].bits), last);
+    Val at = positions_in(b, groups, group);
+    Val of = b_slice_axis(b, sorted_positions(b, take_along(b, key, at, last), bits), last, 0, k);
+    return take_along(b, at, of, last);
+}
+
 static bool too_long(Builder *b, const Eqn *e, Dim n) {
     if (!options_for_device(b->cx->options) || !dim_is_const(n) || n <= UINT32_MAX) return false;
     return !diag(b->cx->diags, e->span, "%s: an axis of %lld elements is too long", prim_name[e->prim], (long long)n);
@@ -264,7 +324,7 @@ static bool first(Builder *b, const Eqn *e, Val *out, int64_t axis, Dim k, bool 
     if (total && order > ORDER_TOTAL) order = ORDER_TOTAL;
     if (options_for_device(b->cx->options)) {
         if (too_long(b, e, t->dims[rank - 1])) return false;
-        Val at = b_slice_axis(b, positions_by(b, 1, &x, &order, largest), rank - 1, 0, k);
+        Val at = first_positions(b, key_of(b, x, order, largest), k);
         out[0] = b_convert(b, from_last(b, take_along(b, x, at, rank - 1), axis), given);
         out[1] = from_last(b, b_convert(b, at, DT_i32), axis);
         return !b->failed;
