@@ -55,6 +55,16 @@ try 'a GPU' report --target=nvptx64 -march=sm_90 --report=m.json
 try 'the GPU is named' has '"cpu":"sm_90"'
 try 'threads' has '"threads":'
 succeeds balanced
+# 64 columns of 4096 terms: a thread has 4 of them, so that 16 have a row; 32 parts of 128 rows are a block each. Another kernel goes on.
+echo '{ lambda ; a:f32[4096,64]. let
+    b:f32[64] = reduce_sum[axes=(0,) out_sharding=None] a
+    c:f32[1,64] = reshape[dimensions=None new_sizes=(1, 64) sharding=None] b
+    d:f32[4096,64] = div a c
+  in (d,) }' >c.jaxpr
+try 'few columns' jaxcc c.jaxpr -o c.so --target=nvptx64 -march=sm_90 --report=m.json
+try 'what reads their sums and terms is another kernel' has '"apart":"rows that are so few are reduced in parts, before it"'
+try 'which reads the terms again' has '{"value":"a","type":"f32[4096,64]","bytes":1048576,"from":"input"},{"value":"b","type":"f32[64]","bytes":256,"from":"1"}'
+try 'blocks of the sums' has '"threads":256,"blocks":32'
 # The page: the JSON is in it, and nothing that is elsewhere.
 page() {
     report -march=x86-64-v3 --report=m.json && report -march=x86-64-v3 --report=m.html && grep -q '"plans":\[{"name":"m"' m.html &&

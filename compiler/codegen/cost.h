@@ -190,6 +190,9 @@ enum {
     ROW_ITEMS = 8,          /* … each of which has so many elements, … */
     WARP_ROW = 1024,        /* … which are a warp for so many elements … */
     LEAST_WARP_ROWS = 2048, /* … of at least so many rows */
+    APART_BLOCKS = 128,     /* blocks with rows of their own that leave much of a GPU idle, … */
+    APART_TERMS = 1 << 16,  /* … if each has so many terms in all: 12 us at 20 GB/s, where a kernel begins in 3 … */
+    APART_COLUMNS = 32,     /* … of so many columns */
     SHARED_ROWS = 32768,    /* bytes of the scratch rows of a block with several */
     DEVICE_ALIGN = 16,      /* bytes of the widest access; every array and buffer begins at a multiple of them */
     RUN_COST = 160,         /* the most that a thread does at once for such accesses … */
@@ -199,6 +202,9 @@ enum {
     RUN_TURNS = 4,          /* so many runs are in flight in a thread … */
     CHEAP_RUN = 64,         /* … if what it does costs no more than this … */
     RUN_THREADS = 1 << 17,  /* … and there are still so many threads */
+    TERMS_READ = 8,         /* terms of a sum, or parts of it, that a thread reads at once, … */
+    TERMS_HELD = 16,        /* … of all its sums no more than so many, for which 64 registers are enough, … */
+    TERMS_COST = 160,       /* … and the most that it does for them */
     PREFIX_ITEMS = 4,       /* neighbouring elements that a thread of a block has at a time */
     PREFIX_PART = 16        /* of what a part of prefixes leaves */
 };
@@ -217,7 +223,9 @@ enum {
     BLOCK_PART = 8192,
     BLOCK_PARTS = 1024,
     COLUMN_PART = 512,
-    COLUMN_PARTS = 256,
+    COLUMN_PARTS = 512,
+    COLUMN_BLOCKS = 1024,       /* enough for 132 multiprocessors: each has 4 at once, of 64 registers a thread */
+    COLUMN_SHORTER = 4,         /* parts may be so much shorter for them */
     MOST_THREAD_ROWS = 1 << 15, /* … or a thread */
     THREAD_PART = 64,
     THREAD_PARTS = 128

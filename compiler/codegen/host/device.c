@@ -245,6 +245,7 @@ void launch_device(Host *h, Step *s) {
     launch(h, s, m->kernels[s->kind], &s->grid);
     g.items = s->division.items;
     if (g.nloops) g.loops++, g.nloops--;
+    if (g.chunks) g.chunks = s->division.chunks;
     if (last) launch(h, s, last, &g);
 }
 

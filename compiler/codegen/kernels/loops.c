@@ -1,7 +1,9 @@
+#include "accumulators.h"
 #include "kernel.h"
 #include "point.h"
 #include "threads.h"
 #include "wide.h"
+#include "../cost.h"
 #include <assert.h>
 #include <mlir-c/BuiltinTypes.h>
 
@@ -13,68 +15,35 @@
    errors of blocks average out, and so do those of lanes that are added up in the end. The worst of a million separate
    sums has five times that error, so lanes that are separate sums have shorter blocks. */
 
-enum { MAX_ACCS = 2 * STEP_REDUCTIONS /* argmax has two values */ };
-
 /* ---- reductions of one stage */
-typedef struct {
-    Val v;
-    const Eqn *e;
-    Dtype in, out;
-    bool arg;
-    MlirType index; /* ARG: type of positions */
-} Acc;
-typedef struct {
-    Acc at[STEP_REDUCTIONS];
-    uint32_t n, nv; /* nv: carried values for one width */
-    uint32_t depth;
-} Accs;
-
-static void collect(Kernel *k, Accs *a) {
-    a->n = a->nv = 0;
-    each(Val, v, k->x.step->members) {
-        const Info *info = plan_info(k->x.plan, *v);
-        if (!eqn_reduces(info->e) || info->level != k->x.level + 1) continue;
-        assert(a->n < STEP_REDUCTIONS);
-        Acc *c = &a->at[a->n++];
-        *c = (Acc){.v = *v, .e = info->e};
-        c->in = val_array(k->x.plan->cx, info->e->in.at[0])->dtype;
-        c->out = val_array(k->x.plan->cx, *v)->dtype;
-        c->arg = info->e->prim == P_argmax || info->e->prim == P_argmin;
-        c->index = k->e->i64;
-        Dim n = type_size(k->x.plan->cx->types, val_type(k->x.plan->cx, info->e->in.at[0]));
-        if (dim_is_const(n) && n < INT32_MAX) c->index = k->e->i32;
-        a->nv += c->arg ? 2 : 1;
+/* What is evaluated between the two is of one of the columns that a thread has. */
+static Ix *column_begin(Kernel *k, uint32_t column) {
+    Step *s = k->x.step;
+    Indices *x = k->x.ix;
+    Ix *axes = s->axes;
+    if (!s->columns) return axes;
+    Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->columns), ix_dim(x, column));
+    s->axes = arena_new(k->x.plan->arena, Ix, s->domain.n + 1);
+    for (uint32_t d = 0; d < s->domain.n; d++) s->axes[d] = ix_substitute(x, axes[d], s->lane, at);
+    k->in_run = 1 + column;
+    return axes;
+}
+static void column_end(Kernel *k, Ix *axes) { k->x.step->axes = axes, k->in_run = 0; }
+static uint32_t columns_of(const Step *s) { return s->columns ? s->columns : 1; }
+/* What all of them store, from all[0], all[apart], … on: how much. */
+static uint32_t pending_of_columns(Kernel *k, Pending *all, uint32_t apart) {
+    uint32_t n = columns_of(k->x.step), stores = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        Ix *axes = column_begin(k, i);
+        stores = kernel_pending(k, all + i * apart, n * apart);
+        column_end(k, axes);
     }
+    return n * stores;
 }
-static void initial(Kernel *k, const Accs *a, uint32_t w, V *out) {
-    for (uint32_t i = 0; i < a->n; i++) {
-        *out++ = point_identity(k->e, a->at[i].e->prim, a->at[i].in, w);
-        if (a->at[i].arg) *out++ = em_int(k->e, em_vec(k->e, a->at[i].index, w), 0);
-    }
-}
-static bool is_float(Dtype d) { return dtype_info[d].kind == DK_FLOAT; }
-/* y before x: strictly better, or the first NaN. */
-static V better(Emit *e, Prim p, Dtype d, V y, V x) {
-    bool max = p == P_argmax;
-    if (!is_float(d)) {
-        bool s = dtype_info[d].kind == DK_SINT;
-        return em_cmpi(e, max ? (s ? "sgt" : "ugt") : (s ? "slt" : "ult"), y, x);
-    }
-    V more = em_cmpf(e, max ? "ogt" : "olt", y, x);
-    V nan = em_bin(e, "llvm.and", em_cmpf(e, "uno", y, y), em_cmpf(e, "ord", x, x));
-    return em_bin(e, "llvm.or", more, nan);
-}
-static V equally(Emit *e, Dtype d, V y, V x) {
-    if (!is_float(d)) return em_cmpi(e, "eq", y, x);
-    V nans = em_bin(e, "llvm.and", em_cmpf(e, "uno", y, y), em_cmpf(e, "uno", x, x));
-    return em_bin(e, "llvm.or", em_cmpf(e, "oeq", y, x), nans);
-}
-/* The better of two (value, position) pairs in any order. */
-static void merge_arg(Emit *e, const Acc *c, V *a, const V *b) {
-    V before = em_bin(e, "llvm.and", equally(e, c->in, b[0], a[0]), em_cmpi(e, "slt", b[1], a[1]));
-    V take = em_bin(e, "llvm.or", better(e, c->e->prim, c->in, b[0], a[0]), before);
-    a[0] = em_select(e, take, b[0], a[0]);
-    a[1] = em_select(e, take, b[1], a[1]);
+static void store_columns(Kernel *k) {
+    const Step *s = k->x.step;
+    Pending *all = arena_new(k->x.plan->arena, Pending, columns_of(s) * (s->stores.n + 1));
+    kernel_store_all(k, all, pending_of_columns(k, all, 1));
 }
 static Ix arg_axis(Kernel *k, const Eqn *e) {
     Ix index[MAX_RANK];
@@ -89,82 +58,55 @@ static bool product(Kernel *k, const Acc *c) {
     bool wide = c->in == DT_f32 || c->in == DT_f64;
     return c->e->prim == P_reduce_sum && wide && k->e->target->fma && here && info->e->prim == P_mul;
 }
-static V add_product(Kernel *k, const Acc *c, const Ix *index, V sum) {
+static void factors(Kernel *k, const Acc *c, const Ix *index, Reg *x) {
     const Eqn *e = plan_info(k->x.plan, c->e->in.at[0])->e;
-    V x[2];
     for (uint32_t i = 0; i < 2; i++) {
         Ix at[MAX_RANK];
         eval_operand(k->x.plan, e, e->in.at[i], index, at);
-        x[i] = kernel_vector(k, eval_value(&k->x, e->in.at[i], at));
+        x[i] = eval_value(&k->x, e->in.at[i], at);
     }
+}
+static V add_product(Kernel *k, const Acc *c, const Ix *index, V sum) {
+    Reg r[2];
+    factors(k, c, index, r);
+    V x[2] = {kernel_vector(k, r[0]), kernel_vector(k, r[1])};
     V y = em_fma(k->e, x[0], x[1], sum);
     return k->tail.ptr ? em_select(k->e, k->tail, y, sum) : y;
 }
-/* One step of the innermost loop: stores, and the next values of the accumulators. */
-static void accumulate(Kernel *k, const Accs *a, V *acc) {
+/* The next values of one accumulator. */
+static void add_term(Kernel *k, const Acc *c, V *acc) {
     Emit *e = k->e;
+    Ix index[MAX_RANK];
+    step_at(k->x.plan, k->x.step, c->e->in.at[0], index);
+    if (product(k, c)) {
+        *acc = add_product(k, c, index, *acc);
+        return;
+    }
+    V x = kernel_vector(k, eval_value(&k->x, c->e->in.at[0], index));
+    if (k->tail.ptr) x = em_select(e, k->tail, x, point_identity(e, c->e->prim, c->in, k->w));
+    if (!c->arg) {
+        *acc = point_combine(e, c->e->prim, c->in, *acc, x);
+        return;
+    }
+    V at = kernel_vector(k, kernel_index_lanes(k, arg_axis(k, c->e), c->index));
+    V take = acc_better(e, c->e->prim, c->in, x, acc[0]);
+    acc[0] = em_select(e, take, x, acc[0]);
+    acc[1] = em_select(e, take, at, acc[1]);
+}
+static void add_terms(Kernel *k, const Accs *a, V *acc) {
+    for (uint32_t i = 0; i < a->n; i++) {
+        Ix *axes = column_begin(k, a->at[i].column);
+        add_term(k, &a->at[i], acc);
+        column_end(k, axes);
+        acc += a->at[i].arg ? 2 : 1;
+    }
+}
+/* One step of the innermost loop. */
+static void accumulate(Kernel *k, const Accs *a, V *acc) {
     k->rows = false;
-    kernel_stores(k);
-    for (uint32_t i = 0; i < a->n; i++) {
-        const Acc *c = &a->at[i];
-        Ix index[MAX_RANK];
-        step_at(k->x.plan, k->x.step, c->e->in.at[0], index);
-        if (product(k, c)) {
-            *acc = add_product(k, c, index, *acc);
-            acc++;
-            continue;
-        }
-        V x = kernel_vector(k, eval_value(&k->x, c->e->in.at[0], index));
-        if (k->tail.ptr) x = em_select(e, k->tail, x, point_identity(e, c->e->prim, c->in, k->w));
-        if (!c->arg) {
-            *acc = point_combine(e, c->e->prim, c->in, *acc, x);
-            acc++;
-            continue;
-        }
-        V at = kernel_vector(k, kernel_index_lanes(k, arg_axis(k, c->e), c->index));
-        V take = better(e, c->e->prim, c->in, x, acc[0]);
-        acc[0] = em_select(e, take, x, acc[0]);
-        acc[1] = em_select(e, take, at, acc[1]);
-        acc += 2;
-    }
+    store_columns(k);
+    add_terms(k, a, acc);
 }
-static void halve(Emit *e, V v, V *lo, V *hi) {
-    int64_t lanes[MAX_LANES];
-    uint32_t w = em_width(v) / 2;
-    for (uint32_t i = 0; i < 2 * w; i++) lanes[i] = i;
-    *lo = em_shuffle(e, v, v, w, lanes);
-    *hi = em_shuffle(e, v, v, w, lanes + w);
-    if (w == 1) *lo = em_extract(e, *lo, 0), *hi = em_extract(e, *hi, 0);
-}
-/* Combines all lanes into one, by halves. */
-static void horizontal(Emit *e, const Accs *a, V *acc) {
-    for (uint32_t i = 0; i < a->n; i++) {
-        const Acc *c = &a->at[i];
-        while (em_width(acc[0]) > 1) {
-            V lo[2] = {acc[0]}, hi[2] = {acc[0]};
-            halve(e, acc[0], &lo[0], &hi[0]);
-            if (c->arg)
-                halve(e, acc[1], &lo[1], &hi[1]), merge_arg(e, c, lo, hi), acc[1] = lo[1];
-            else
-                lo[0] = point_combine(e, c->e->prim, c->in, lo[0], hi[0]);
-            acc[0] = lo[0];
-        }
-        acc += c->arg ? 2 : 1;
-    }
-}
-
-/* Combines two sets of scalars into the first. */
-static void merge(Emit *e, const Accs *a, V *x, const V *y) {
-    for (uint32_t i = 0; i < a->n; i++) {
-        const Acc *c = &a->at[i];
-        if (c->arg)
-            merge_arg(e, c, x, y);
-        else
-            x[0] = point_combine(e, c->e->prim, c->in, x[0], y[0]);
-        x += c->arg ? 2 : 1, y += c->arg ? 2 : 1;
-    }
-}
-
 /* ---- loop nests over reduced axes. acc: nv values of the main width, then nv of the remainder's width; then, if sums
    are cut, their wide forms in the same order. */
 enum { MAX_CARRIED = 4 * MAX_ACCS };
@@ -273,6 +215,12 @@ static V main_end(Kernel *k, V lo, V hi, const Widths *w) {
     V rest = em_bin(e, "llvm.urem", em_bin(e, "llvm.sub", hi, lo), em_i64(e, w->main));
     return em_bin(e, "llvm.sub", hi, rest);
 }
+/* Where as many whole steps of `by` end as there are, if any. */
+static V whole_end(Kernel *k, V lo, V hi, uint32_t by) {
+    Emit *e = k->e;
+    V turns = em_bin(e, "llvm.intr.smax", em_bin(e, "llvm.sub", hi, lo), em_i64(e, 0));
+    return em_bin(e, "llvm.sub", em_bin(e, "llvm.add", lo, turns), em_bin(e, "llvm.urem", turns, em_i64(e, by)));
+}
 static void nest_inner(Kernel *k, void *user, V *acc) {
     Nest *n = user;
     n->accs->depth++;
@@ -281,13 +229,61 @@ static void nest_inner(Kernel *k, void *user, V *acc) {
 }
 static void leaf(Kernel *k, void *user, V *acc) { accumulate(k, ((Nest *)user)->accs, acc); }
 
+/* Several iterations of the innermost loop: what all of them add is evaluated before the first adds or stores anything, so
+   that memory is asked for it at the same time. That comes first in the code too: ptxas moves few loads across additions. */
+typedef struct {
+    const Accs *accs;
+    V *acc;
+    Pending *all; /* by store, then by iteration */
+    uint32_t i, of, stores;
+} Several;
+static void evaluate_one(Kernel *k, void *user) {
+    Several *t = user;
+    t->stores = pending_of_columns(k, t->all + t->i, t->of);
+    for (uint32_t i = 0; i < t->accs->n; i++) {
+        const Acc *c = &t->accs->at[i];
+        Ix index[MAX_RANK], *axes = column_begin(k, c->column);
+        Reg x[2];
+        step_at(k->x.plan, k->x.step, c->e->in.at[0], index);
+        if (product(k, c))
+            factors(k, c, index, x);
+        else
+            eval_value(&k->x, c->e->in.at[0], index);
+        column_end(k, axes);
+    }
+}
+static void add_one(Kernel *k, void *user) {
+    Several *t = user;
+    add_terms(k, t->accs, t->acc);
+}
+static void several(Kernel *k, void *user, V *acc) {
+    Nest *n = user;
+    const Step *s = k->x.step;
+    Indices *x = k->x.ix;
+    Atom loop = s->red[s->nred - 1];
+    Atom first = atom_loop(x, dim_sub(k->x.plan->cx->types, loop_extent(x, loop), s->terms - 1));
+    Pending *all = arena_new(k->x.plan->arena, Pending, s->terms * columns_of(s) * (s->stores.n + 1));
+    Several t = {.accs = n->accs, .acc = acc, .all = all, .of = s->terms};
+    kernel_bind(k, first, kernel_index(k, ix_atom(x, loop)));
+    k->rows = false;
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (t.i = 0; t.i < t.of; t.i++) {
+            Ix at = ix_add(x, ix_atom(x, first), ix_dim(x, t.i));
+            kernel_substituted(k, loop, at, pass ? add_one : evaluate_one, &t);
+        }
+    kernel_store_all(k, all, t.stores * t.of);
+}
+
 /* Iterations [lo, hi) of one loop, with those in it. */
 static void span(Nest *n, uint32_t level, V lo, V hi, V *acc) {
     Kernel *k = n->k;
     Atom loop = k->x.step->red[level];
     if (loop != k->lane) {
         uint32_t carried = level + 1 < n->cut ? n->carried : n->total;
-        counted(k, &(Count){loop, lo, hi, 1, false}, carried, acc, nest_inner, n);
+        uint32_t terms = level + 1 == k->x.step->nred ? k->x.step->terms : 0;
+        V from = terms > 1 ? whole_end(k, lo, hi, terms) : lo;
+        if (terms > 1) counted(k, &(Count){loop, lo, from, terms, false}, carried, acc, several, n);
+        counted(k, &(Count){loop, from, hi, 1, false}, carried, acc, nest_inner, n);
         return;
     }
     V mid = main_end(k, lo, hi, &n->w);
@@ -368,7 +364,7 @@ static void nest_cut(Nest *n, V *acc) {
 static void finish(Kernel *k, const Accs *a, const V *acc) {
     for (uint32_t i = 0; i < a->n; i++) {
         const Acc *c = &a->at[i];
-        Ix index[MAX_RANK];
+        Ix index[MAX_RANK], *axes = column_begin(k, c->column);
         step_at(k->x.plan, k->x.step, c->v, index);
         V v = c->arg ? acc[1] : em_round(k->e, c->out, acc[0]);
         MlirType want = em_vec(k->e, em_register_type(k->e, c->out), em_width(v));
@@ -378,6 +374,7 @@ static void finish(Kernel *k, const Accs *a, const V *acc) {
             v = em_round(k->e, c->out, v);
         }
         eval_remember(&k->x, c->v, index, reg(v, em_width(v) == 1, k->x.depth));
+        column_end(k, axes);
         acc += c->arg ? 2 : 1;
     }
 }
@@ -442,7 +439,7 @@ static void own_chunk(Nest *n) {
     n->hi = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", n->lo, length), n->hi);
     n->hi = em_select(e, k->block.exists, n->hi, n->lo);
 }
-static void merge_threads(Emit *e, void *accs, V *x, const V *y) { merge(e, accs, x, y); }
+static void merge_threads(Emit *e, void *accs, V *x, const V *y) { accs_merge(e, accs, x, y); }
 /* The values of the accumulators over all reduced axes, or over [lo, hi) of the outermost. */
 static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     Nest n = {.k = k, .accs = accs, .lo = lo, .hi = hi};
@@ -451,29 +448,29 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     if (k->block.chunks) own_chunk(&n);
     if (n.lane_red) n.w = k->x.step->widths;
     uint32_t first = n.lane_red ? (n.w.main ? n.w.main : n.w.tail) : k->w;
-    initial(k, accs, first, acc);
+    accs_initial(k, accs, first, acc);
     if (k->x.step->written_out) {
         write_out(k, accs, acc);
         return;
     }
     n.total = accs->nv;
     if (n.lane_red && n.w.main && n.w.tail) {
-        initial(k, accs, n.w.tail, acc + accs->nv);
+        accs_initial(k, accs, n.w.tail, acc + accs->nv);
         n.total = 2 * accs->nv;
     }
     find_blocks(&n);
     (n.cut ? nest_cut(&n, acc) : nest(&n, 0, acc));
     if (k->block.together && accs->nv) threads_merge(k, accs->nv, acc, merge_threads, accs);
     if (!n.lane_red || k->block.together) return;
-    horizontal(k->e, accs, acc);
+    accs_horizontal(k->e, accs, acc);
     if (n.total == accs->nv) return;
-    horizontal(k->e, accs, acc + accs->nv);
-    merge(k->e, accs, acc, acc + accs->nv);
+    accs_horizontal(k->e, accs, acc + accs->nv);
+    accs_merge(k->e, accs, acc, acc + accs->nv);
 }
 static void reduce_stage(Kernel *k) {
     Accs accs;
     V acc[MAX_CARRIED] = {{NULL}}, all = {NULL};
-    collect(k, &accs);
+    accs_collect(k, &accs);
     bool any = accs.n > 0;
     each(Store, s, k->x.step->stores) any |= s->level == k->x.level && !s->row;
     if (!any) return;
@@ -485,7 +482,7 @@ static void stages(Kernel *k) {
         k->x.level = level;
         k->rows = k->x.step->reduces;
         If one = by_one_thread(k);
-        kernel_stores(k);
+        store_columns(k);
         by_one_thread_end(k, &one);
         if (k->x.step->reduces) reduce_stage(k);
     }
@@ -690,7 +687,7 @@ static void write_parts(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
     Accs accs;
     V length = em_i64(e, k->x.step->block);
-    collect(k, &accs);
+    accs_collect(k, &accs);
     For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
     kernel_enter(k);
     write_part(k, &accs, em_arg(&f.scope, 0), em_arg(&f.scope, 0), length);
@@ -702,22 +699,45 @@ static void write_parts(Kernel *k, V lo, V hi) {
 typedef struct {
     V first, step, apart, item;
 } Share;
-static void combine_share(Kernel *k, Nest *n, const Share *t, V *acc) {
+/* The accumulators of part number `at`. */
+static void load_part(Kernel *k, uint32_t n, const Share *t, V at, V *values) {
     Emit *e = k->e;
-    const Accs *accs = n->accs;
-    V parts = kernel_buffer(k, k->x.step->parts), next[2 * MAX_ACCS] = {{NULL}}, sums[MAX_CARRIED] = {{NULL}};
-    For f = em_for(e, t->first, kernel_dim(k, step_parts(k->x.plan, k->x.step)), t->step, n->carried, acc);
-    V at = em_arg(&f.scope, 0);
+    V parts = kernel_buffer(k, k->x.step->parts);
     if (t->apart.ptr) at = em_bin(e, "llvm.add", em_bin(e, "llvm.mul", at, t->apart), t->item);
-    V word = em_bin(e, "llvm.mul", at, em_i64(e, accs->nv));
-    for (uint32_t i = 0; i < accs->nv; i++) {
+    V word = em_bin(e, "llvm.mul", at, em_i64(e, n));
+    for (uint32_t i = 0; i < n; i++) {
         V p = em_gep(e, parts, em_bin(e, "llvm.add", word, em_i64(e, i)), e->i64);
-        next[i] = em_load(e, mlirValueGetType(acc[i]), p, 8);
+        values[i] = em_load(e, mlirValueGetType(values[i]), p, 8);
+    }
+}
+/* Those from `from` on, `n` of them in each turn. */
+static void combine_turns(Kernel *k, const Nest *n, const Share *t, V from, V to, uint32_t turns, V *acc) {
+    Emit *e = k->e;
+    V sums[MAX_CARRIED] = {{NULL}}, next[TERMS_READ][2 * MAX_ACCS];
+    For f = em_for(e, from, to, em_bin(e, "llvm.mul", t->step, em_i64(e, turns)), n->carried, acc);
+    for (uint32_t i = 0; i < turns; i++) {
+        memcpy(next[i], acc, n->accs->nv * sizeof *acc); /* their types matter */
+        V more = em_bin(e, "llvm.mul", t->step, em_i64(e, i));
+        load_part(k, n->accs->nv, t, em_bin(e, "llvm.add", em_arg(&f.scope, 0), more), next[i]);
     }
     for (uint32_t i = 0; i < n->carried; i++) sums[i] = em_arg(&f.scope, i + 1);
-    merge(e, accs, sums, next);
-    widened(n, sums, fold);
+    for (uint32_t i = 0; i < turns; i++) accs_merge(e, n->accs, sums, next[i]), widened(n, sums, fold);
     em_for_end(e, &f, sums, acc);
+}
+static void combine_share(Kernel *k, Nest *n, const Share *t, V *acc) {
+    Emit *e = k->e;
+    V from = t->first, to = kernel_dim(k, step_parts(k->x.plan, k->x.step));
+    if (k->block.together) {
+        uint32_t at_once = TERMS_READ;
+        while (at_once > 1 && at_once * n->accs->nv > TERMS_HELD) at_once /= 2;
+        V turns = em_bin(e, "llvm.sub", em_bin(e, "llvm.add", to, t->step), em_bin(e, "llvm.add", from, em_i64(e, 1)));
+        V own = em_bin(e, "llvm.udiv", em_bin(e, "llvm.intr.smax", turns, em_i64(e, 0)), t->step);
+        V end = em_bin(e, "llvm.mul", whole_end(k, em_i64(e, 0), own, at_once), t->step);
+        end = em_bin(e, "llvm.add", from, end);
+        combine_turns(k, n, t, from, end, at_once, acc);
+        from = end;
+    }
+    combine_turns(k, n, t, from, to, 1, acc);
     widened(n, acc, narrow);
 }
 static void combine_parts(Kernel *k, const Share *t) {
@@ -725,8 +745,8 @@ static void combine_parts(Kernel *k, const Share *t) {
     Accs accs;
     V acc[MAX_CARRIED] = {{NULL}};
     k->lane = s->lane;
-    collect(k, &accs);
-    initial(k, &accs, 1, acc);
+    accs_collect(k, &accs);
+    accs_initial(k, &accs, 1, acc);
     Nest n = {.k = k, .accs = &accs, .total = accs.nv};
     add_wide_forms(&n, acc);
     combine_share(k, &n, t, acc);
@@ -735,7 +755,7 @@ static void combine_parts(Kernel *k, const Share *t) {
     for (k->x.level = 0; k->x.level < s->levels; k->x.level++) {
         if (k->x.level == 1) finish(k, &accs, acc);
         If one = by_one_thread(k);
-        kernel_stores(k);
+        store_columns(k);
         by_one_thread_end(k, &one);
     }
 }
@@ -771,6 +791,6 @@ void device_loops(Kernel *k, V item, V unused) {
         body(k);
         return;
     }
-    collect(k, &accs);
+    accs_collect(k, &accs);
     write_part(k, &accs, kernel_index(k, ix_atom(k->x.ix, d->loop)), item, kernel_dim(k, d->length));
 }

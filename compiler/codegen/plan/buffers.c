@@ -10,6 +10,18 @@
    Buffers that are never live together share memory: a released block goes to the next buffer that it is large enough
    for, or that has the same size if sizes are known only at run time. */
 
+Buf *buf_new(Plan *p, BufKind kind, Dim bytes) {
+    Buf *b = arena_new(p->arena, Buf, 1);
+    *b = (Buf){.kind = kind, .number = p->bufs.n, .bytes = bytes};
+    push(p->arena, &p->bufs, b);
+    return b;
+}
+Dim plan_bytes(const Plan *p, Val v) {
+    Dim n = type_size(p->cx->types, val_type(p->cx, v));
+    return dim_mul(p->cx->types, n, dtype_bytes(val_array(p->cx, v)->dtype));
+}
+Buf *buf_for(Plan *p, BufKind kind, Val v) { return buf_new(p, kind, plan_bytes(p, v)); }
+
 typedef struct {
     Plan *p;
     struct {

@@ -3,6 +3,7 @@
 #include "../eval/record.h"
 #include "attention.h"
 #include "known.h"
+#include "rows.h"
 #include "scatter.h"
 #include "sort.h"
 #include <assert.h>
@@ -15,18 +16,6 @@
 
    The obvious way, fusing producers into each consumer, computes a value once per consumer, which is exponential in a
    chain of diamonds. Here every value of any cost is computed by exactly one step. */
-
-Buf *buf_new(Plan *p, BufKind kind, Dim bytes) {
-    Buf *b = arena_new(p->arena, Buf, 1);
-    *b = (Buf){.kind = kind, .number = p->bufs.n, .bytes = bytes};
-    push(p->arena, &p->bufs, b);
-    return b;
-}
-Dim plan_bytes(const Plan *p, Val v) {
-    Dim n = type_size(p->cx->types, val_type(p->cx, v));
-    return dim_mul(p->cx->types, n, dtype_bytes(val_array(p->cx, v)->dtype));
-}
-Buf *buf_for(Plan *p, BufKind kind, Val v) { return buf_new(p, kind, plan_bytes(p, v)); }
 
 /* ---- steps */
 Step *step_new(Plan *p, Body *b, StepKind kind, const Eqn *e, const ArrayType *shape) {
@@ -139,6 +128,7 @@ typedef struct {
     Plan *p;
     Body *body;
     Step *step;
+    bool terms;  /* it is over the whole domain of a step whose rows are apart */
     Apart apart; /* APART_NOT: it can */
 } Probe;
 
@@ -157,6 +147,7 @@ static void probe(void *user, Val v, const Ix *index, Ix address) {
     const ArrayType *t = val_array(q->p->cx, v);
     bool known = step_index(q->p, q->step, v, own, &row);
     if (!known || (t->rank && memcmp(own, index, t->rank * sizeof *own))) q->apart = APART_INDEX;
+    if (known && row && q->terms) q->apart = APART_ROWS;
 }
 /* Collects the values that other steps would have to store. */
 typedef struct {
@@ -169,7 +160,7 @@ static void latest(void *user, Val v, const Ix *index, Ix address) {
     Reads *r = user;
     if (!v) return;
     const Info *info = plan_info(r->p, v);
-    if (info->class != VAL_SCALAR) r->nleaves++;
+    r->nleaves += info->class != VAL_SCALAR && !rows_result(r->p, r->body, v);
     if (info->step > r->latest) r->latest = info->step;
 }
 static void store_for(void *user, Val v, const Ix *index, Ix address) {
@@ -259,7 +250,9 @@ static Apart apart(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *sha
     Ix index[MAX_RANK];
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return APART_KIND;
     if (s->cost > STEP_COST || s->nreads > STEP_READS) return APART_LONG;
-    if (!match(s, shape, false, index) && !(s->reduces && match(s, shape, true, index))) return APART_SHAPE;
+    bool whole = match(s, shape, false, index);
+    if (!whole && !(s->reduces && match(s, shape, true, index))) return APART_SHAPE;
+    q.terms = whole && rows_apart(p, s);
     reads_all(p, e, nread, probe, &q, index);
     return q.apart;
 }

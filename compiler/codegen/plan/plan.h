@@ -145,9 +145,10 @@ typedef struct {
 } Grid;
 /* On a device: a long loop in parts, which are items of the grid. */
 typedef struct {
-    Atom loop;  /* over the parts, the outermost one of the grid; 0: it is not divided */
-    Dim length; /* iterations of a part */
-    Dim items;  /* of the grid, in one part */
+    Atom loop;       /* over the parts, the outermost one of the grid; 0: it is not divided */
+    Dim length;      /* iterations of a part */
+    Dim items;       /* of the grid, in one part */
+    uint32_t chunks; /* of the parts, if threads of a block have chunks of columns: Grid's when they are combined */
 } Division;
 /* On a device: updates of a scatter that meet in one place. */
 typedef enum {
@@ -166,6 +167,7 @@ typedef enum {
     APART_SHAPE,     /* the shapes differ */
     APART_LATER,     /* something else that is read is computed after it */
     APART_INDEX,     /* its members are read at other elements than those computed at the time */
+    APART_ROWS,      /* it reads results of few long rows together with what they are reduced from */
     APART_REDUCTION, /* it reduces other axes, or as many as one step may */
     APARTS
 } Apart;
@@ -215,6 +217,9 @@ typedef struct Step {
     Dim units;      /* independent parts of the work, which threads share */
     Grid grid;      /* on a device */
     Division division;
+    uint32_t
+        columns; /* on a device: neighbouring sums that a thread adds up, along the lane loop; 0: one. The grid has `runs` */
+    uint32_t terms;     /* on a device: iterations of the innermost reduced loop whose terms are read at once; 0: one */
     uint32_t run;       /* on a device: neighbouring iterations of `run_loop` that a thread does at once; 0: one */
     uint32_t run_turns; /* such runs at once, as many apart as a block has threads */
     Atom run_loop;      /* the lane loop or, for accesses that are apart along that, another kept loop */

@@ -301,6 +301,7 @@ static const char *const reasons[APARTS] = {[APART_KIND] = "kernels of that kind
                                             [APART_LATER] = "something else that it reads is computed later",
                                             [APART_INDEX] =
                                                 "it reads other elements than those that are computed at the time",
+                                            [APART_ROWS] = "rows that are so few are reduced in parts, before it",
                                             [APART_REDUCTION] = "it reduces other axes, or one more than a kernel may"};
 
 static void put_work(Writer *w) {

@@ -45,7 +45,7 @@ static void divide(Plan *p, Step *s, Dim n, int64_t least, int64_t most) {
     Grid *g = &s->grid;
     Dim length = dim_max(ts, times(p, n, most), least), parts = times(p, n, length);
     Atom *loops = arena_new(p->arena, Atom, g->nloops + 1);
-    s->division = (Division){atom_loop(p->ix, parts), length, g->items};
+    s->division = (Division){.loop = atom_loop(p->ix, parts), .length = length, .items = g->items};
     loops[0] = s->division.loop;
     memcpy(loops + 1, g->loops, g->nloops * sizeof *loops);
     g->loops = loops, g->nloops++;
@@ -91,12 +91,19 @@ static void share_chunks(Plan *p, Step *s) {
 static void divide_sums(Plan *p, Step *s) {
     Types *ts = p->cx->types;
     Grid *g = &s->grid;
-    uint32_t words = step_part_words(p, s);
+    uint32_t words = step_part_words(p, s) * (s->columns ? s->columns : 1);
     int64_t terms = g->chunks ? COLUMN_PART : BLOCK_PART, most = g->chunks ? COLUMN_PARTS : BLOCK_PARTS;
     Dim n = loop_extent(p->ix, s->red[0]), inner = extents(p, s->red + 1, s->nred - 1);
     int64_t least = !dim_is_const(inner) || inner >= terms ? 1 : terms / (inner ? inner : 1);
-    if (!words || known_from(grid_blocks(p, g), BLOCK_ROWS) || known_below(n, 2 * least)) return;
+    Dim blocks = grid_blocks(p, g);
+    if (!words || known_from(blocks, BLOCK_ROWS) || known_below(n, 2 * least)) return;
+    if (g->chunks && dim_is_const(blocks) &&
+        blocks > 0) { /* shorter parts, but no more blocks than keep a device busy */
+        int64_t enough = (COLUMN_BLOCKS + blocks - 1) / blocks;
+        most = enough < most ? enough : most, least = (least + COLUMN_SHORTER - 1) / COLUMN_SHORTER;
+    }
     divide(p, s, n, least, most);
+    s->division.chunks = BLOCK_THREADS / LEAST_COLUMNS;
     s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, 8 * (Dim)words));
 }
 /* ---- runs: a thread has neighbouring elements that wide accesses read and write: along the lane loop, or if some are
@@ -175,6 +182,36 @@ static void choose_run(Plan *p, Step *s) {
     }
     g->loops = loops, g->items = extents(p, loops, g->nloops);
 }
+/* Neighbouring sums of one thread, for wide accesses. */
+static void choose_columns(Plan *p, Step *s) {
+    Grid *g = &s->grid;
+    Dim n = loop_extent(p->ix, s->lane);
+    Run r = {.p = p, .step = s};
+    if (!s->nkept || s->lane != s->kept[s->nkept - 1] || s->carried || s->unrolled) return;
+    find_places(&r);
+    uint32_t columns = r.apart ? 1 : length_of(&r, s->cost);
+    while (columns > 1 && columns * s->nreductions > CHUNK_SUMS) columns /= 2;
+    if (columns <= 1 || known_below(n, (int64_t)columns * LEAST_COLUMNS)) return;
+    if (dim_mod(p->cx->types, n, columns) != 0) return;
+    s->columns = columns, s->runs = atom_loop(p->ix, dim_floordiv(p->cx->types, n, columns));
+    Atom *loops = arena_new(p->arena, Atom, g->nloops);
+    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == s->lane ? s->runs : g->loops[i];
+    g->loops = loops, g->items = extents(p, loops, g->nloops);
+}
+/* Terms are read several at a time if their loop is the thread's own: blocks of terms are then whole numbers of turns. */
+static void choose_terms(Plan *p, Step *s, Dim outermost) {
+    Dim n = s->nred > 1 ? loop_extent(p->ix, s->red[s->nred - 1]) : outermost;
+    if (!s->reduces || !s->nred || s->red[s->nred - 1] == s->lane || s->written_out || s->carried) return;
+    uint32_t terms = TERMS_READ;
+    uint32_t columns = s->columns ? s->columns : 1;
+    while (terms > 1 && columns * terms > TERMS_HELD) terms /= 2;
+    while (terms > 1 && (columns * terms * s->cost > TERMS_COST || known_below(n, terms))) terms /= 2;
+    s->terms = terms;
+}
+static void whole_blocks(Step *s) {
+    Dim *last = s->cuts.n == s->nred && s->nred ? &s->cuts.block[s->nred - 1] : NULL;
+    if (s->terms > 1 && last && dim_is_const(*last)) *last = (*last + s->terms - 1) / s->terms * s->terms;
+}
 static void decide_loops(Plan *p, Step *s) {
     Grid *g = &s->grid;
     points(p, s);
@@ -182,12 +219,16 @@ static void decide_loops(Plan *p, Step *s) {
     g->threads = threads_for(g->items, WARP);
     if (shares_lanes(p, s))
         share_lanes(p, s);
-    else if (shares_chunks(p, s))
+    else if (shares_chunks(p, s)) {
+        choose_columns(p, s);
         share_chunks(p, s);
+    }
     if (g->chunks || g->group > WARP) divide_sums(p, s);
     Dim turns = s->parts ? s->division.length : s->nred ? loop_extent(p->ix, s->red[0]) : 1;
     if (g->chunks) turns = times(p, turns, g->chunks);
+    choose_terms(p, s, turns);
     cut_sums(p, s, turns, g->group ? g->group : 1);
+    whole_blocks(s);
 }
 
 /* ---- prefixes */

@@ -1,0 +1,24 @@
+#include "../cost.h"
+#include "rows.h"
+
+bool rows_apart(Plan *p, const Step *s) {
+    Types *ts = p->cx->types;
+    Dim rows = 1, terms = 1;
+    if (!p->target->device || !s->reduces || s->kind != STEP_LOOPS) return false;
+    for (uint32_t d = 0; d < s->domain.n; d++) {
+        Dim *n = s->reduced[d] ? &terms : &rows;
+        *n = dim_mul(ts, *n, s->domain.at[d]);
+    }
+    bool columns = s->domain.n && !s->reduced[s->domain.n - 1];
+    Dim most = columns ? APART_BLOCKS * APART_COLUMNS : FEW_ROWS,
+        least = columns ? APART_TERMS / APART_COLUMNS : APART_TERMS;
+    return dim_is_const(rows) && rows <= most && (!dim_is_const(terms) || terms >= least);
+}
+bool rows_result(Plan *p, Body *b, Val v) {
+    const Info *info = plan_info(p, v);
+    if (!b || val_info(p->cx, v)->lit || info->class != VAL_MEMBER || info->attention) return false;
+    const Step *s = b->steps.at[info->step - 1];
+    Ix index[MAX_RANK];
+    bool row;
+    return rows_apart(p, s) && step_index(p, s, v, index, &row) && row;
+}
