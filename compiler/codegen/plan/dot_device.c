@@ -221,20 +221,26 @@ static uint32_t length(Dim extent, uint32_t most, uint32_t least) {
     while (most > least && dot_at_most(extent, most / 2)) most /= 2;
     return most;
 }
+/* Is a tile so short one way that memory takes longer to bring its terms than tensor cores to multiply them? */
+static bool streams(const DeviceDot *d) {
+    bool is_short = d->tile.rows == MMA_SHORT || d->tile.columns == MMA_SHORT;
+    return d->form == DOT_MMA && is_short && d->side[0].plain && d->side[1].plain;
+}
+static int64_t enough_tiles(const DeviceDot *d) { return streams(d) ? STREAM_TILES : ENOUGH_TILES; }
 static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
     bool warps = d->form == DOT_MMA;
     uint32_t most = dtype_bytes(d->as) > TILE_WORD ? TILE_LEAST : TILE_LONG;
     uint32_t least = d->form == DOT_FMA ? TILE_SHORT : MMA_SHORT;
     d->tile.rows = length(d->loops[DOT_ROWS].extent, most, least);
     d->tile.columns = length(d->loops[DOT_COLUMNS].extent, most, least);
-    while (dot_at_most(tiles(p, s), ENOUGH_TILES - 1)) {
+    while (dot_at_most(tiles(p, s), enough_tiles(d) - 1)) {
         uint32_t *longer = d->tile.rows > d->tile.columns ? &d->tile.rows : &d->tile.columns;
         if (*longer <= TILE_LEAST) break;
         *longer /= 2;
     }
     bool longest = d->tile.rows == TILE_LONG && d->tile.columns == TILE_LONG;
     d->tile.terms = warps ? MMA_BYTES / dtype_bytes(d->as) : longest ? LONG_TERMS : TILE_TERMS;
-    d->tile.turns = warps ? MMA_TURNS : 2;
+    d->tile.turns = streams(d) ? STREAM_TURNS : warps ? MMA_TURNS : 2;
 }
 /* Are the elements of a column beside each other where they are stored, and those of a row apart? */
 static bool stores_across(Plan *p, const Step *s, const DeviceDot *d) {
@@ -266,8 +272,8 @@ void dot_device_run(Plan *p, const Step *s, DeviceDot *d) {
 static void choose_parts(Plan *p, Step *s, DeviceDot *d) {
     Dim n = tiles(p, s), k = s->dot->k;
     d->parts = 1;
-    if (!dot_at_most(n, ENOUGH_TILES / 2) || n == 0 || !dim_is_const(k) || k < 2 * PART_TERMS) return;
-    int64_t most = k / PART_TERMS, wanted = ENOUGH_TILES / n, turns = (k + d->tile.terms - 1) / d->tile.terms;
+    if (!dot_at_most(n, enough_tiles(d) / 2) || n == 0 || !dim_is_const(k) || k < 2 * PART_TERMS) return;
+    int64_t most = k / PART_TERMS, wanted = enough_tiles(d) / n, turns = (k + d->tile.terms - 1) / d->tile.terms;
     int64_t parts = wanted < most ? wanted : most;
     d->part_turns = (uint32_t)((turns + parts - 1) / parts);
     d->parts = (uint32_t)((turns + d->part_turns - 1) / d->part_turns);
