@@ -164,8 +164,9 @@ enum {
     LONG_TERMS = 8,        /* of a tile that is long both ways, */
     MMA_BYTES = 64,        /* bytes of a row's terms for tensor cores */
     MMA_TURNS = 3,         /* as many times those are there: the next ones are copied meanwhile … */
-    STREAM_TILES = 256,    /* twice as many tiles if they are short one way, and … */
-    STREAM_TURNS = 8,      /* … the terms of more turns: 56 KB on the way, where 16 took twice as long as memory */
+    STREAM_TILES = 256,    /* twice as many tiles if they are short one way, … */
+    STREAM_BYTES = 128,    /* … of as many bytes of a row's terms, … */
+    STREAM_TURNS = 5,      /* … more often: 64 KB are on the way to a multiprocessor; 16 took twice as long */
     GROUP_TURNS = 4,       /* … and with warpgroups the last ones are still multiplied */
     RING_TURNS = 6,        /* the same for terms that come as boxes, if they have … */
     RING_BYTES = 96 << 10, /* … no more bytes, so that there is room for two blocks */

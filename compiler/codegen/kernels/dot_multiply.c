@@ -133,7 +133,7 @@ static void multiply_part(const Product *p, const V *a, const V *b, V *sums) {
     take(e, threads_intrinsic(e, name[p->dot->as], several(e, t, 4), PART_OPERANDS, o), t, 4, sums);
 }
 static void multiply_warps(const Product *p, V slot, V *sums) {
-    uint32_t high = parts(p, 0), wide = parts(p, 1), steps = MMA_BYTES / TERM_BYTES;
+    uint32_t high = parts(p, 0), wide = parts(p, 1), steps = p->dot->tile.terms * dtype_bytes(p->dot->as) / TERM_BYTES;
     for (uint32_t s = 0; s < steps; s++) {
         V a[MOST_PARTS][4] = {{{NULL}}}, b[MOST_PARTS][2] = {{{NULL}}};
         for (uint32_t i = 0; i < high; i++) read_parts(p, 0, slot, i, s, 4, a[i]);

@@ -7,7 +7,7 @@
 
 /* The terms of a product in shared memory.
 
-   For tensor cores a row is 64 bytes of terms, or a term is a row of rows or columns: what the array has beside each
+   For tensor cores a row is 64 or 128 bytes of terms, or a term is a row of rows or columns: what the array has beside each
    other is so here too, and ldmatrix brings it in order. Pieces of 16 bytes of eight rows are read at once, so those of
    row r are exchanged by r: then they are in different banks. What is 16 bytes in memory is copied asynchronously; all
    else is evaluated.
@@ -167,10 +167,17 @@ static void write_held(const Product *p, uint32_t side, V turn, const V *x) {
 static V in_space(Emit *e, V pointer, uint32_t space) {
     return em_cast(e, "llvm.addrspacecast", mlirLLVMPointerTypeGet(e->mlir, space), pointer);
 }
+/* Is there such a row or column? What a tile has beyond the last one is not read in its place. */
+static V any_of_tile(const Product *p, uint32_t side, Where w) {
+    Dim all = p->dot->loops[side ? DOT_COLUMNS : DOT_ROWS].extent;
+    if (dim_mod(p->k->x.plan->cx->types, all, tile_length(p, side)) == 0) return em_int(p->e, p->e->i1, 1);
+    return em_cmpi(p->e, "slt", em_add(p->e, p->first[side], w.at), kernel_dim(p->k, all));
+}
 static void copy_piece(const Product *p, uint32_t side, V turn, uint32_t i) {
     Emit *e = p->e;
     Where w = share(p, side, em_i64(e, i), in_piece(p));
     V is, from = piece_at(p, side, first_term(p, turn), w, &is);
+    is = em_bin(e, "llvm.and", is, any_of_tile(p, side, w));
     V bytes = em_select(e, is, em_int(e, e->i32, PIECE), em_int(e, e->i32, 0));
     V o[3] = {in_space(e, staged_at(p, side, stage_slot(p, turn), w.at, w.term), SHARED_SPACE),
               in_space(e, from, GLOBAL_SPACE), bytes};

@@ -240,7 +240,10 @@ static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
     }
     bool longest = d->tile.rows == TILE_LONG && d->tile.columns == TILE_LONG;
     d->tile.terms = warps ? MMA_BYTES / dtype_bytes(d->as) : longest ? LONG_TERMS : TILE_TERMS;
-    d->tile.turns = streams(d) ? STREAM_TURNS : warps ? MMA_TURNS : 2;
+    d->tile.turns = warps ? MMA_TURNS : 2;
+    if (!streams(d)) return;
+    if (!dot_at_most(s->dot->k, d->tile.terms)) d->tile.terms *= STREAM_BYTES / MMA_BYTES;
+    d->tile.turns = STREAM_TURNS;
 }
 /* Are the elements of a column beside each other where they are stored, and those of a row apart? */
 static bool stores_across(Plan *p, const Step *s, const DeviceDot *d) {
