@@ -65,6 +65,10 @@ try 'few columns' jaxcc c.jaxpr -o c.so --target=nvptx64 -march=sm_90 --report=m
 try 'what reads their sums and terms is another kernel' has '"apart":"rows that are so few are reduced in parts, before it"'
 try 'which reads the terms again' has '{"value":"a","type":"f32[4096,64]","bytes":1048576,"from":"input"},{"value":"b","type":"f32[64]","bytes":256,"from":"1"}'
 try 'blocks of the sums' has '"threads":256,"blocks":32'
+# 2^20 rows of 32 terms: 8 threads have 4 rows, so that each reads 16 terms at once; 128 rows are a block.
+echo '{ lambda ; a:f32[1048576,32]. let b:f32[1048576] = reduce_sum[axes=(1,) out_sharding=None] a in (b,) }' >c.jaxpr
+try 'short rows' jaxcc c.jaxpr -o c.so --target=nvptx64 -march=sm_90 --report=m.json
+try 'several rows of a thread' has '"threads":256,"blocks":8192'
 # The page: the JSON is in it, and nothing that is elsewhere.
 page() {
     report -march=x86-64-v3 --report=m.json && report -march=x86-64-v3 --report=m.html && grep -q '"plans":\[{"name":"m"' m.html &&

@@ -205,7 +205,8 @@ enum {
     RUN_TURNS = 4,          /* so many runs are in flight in a thread … */
     CHEAP_RUN = 64,         /* … if what it does costs no more than this … */
     RUN_THREADS = 1 << 17,  /* … and there are still so many threads */
-    TERMS_READ = 8,         /* terms of a sum, or parts of it, that a thread reads at once, … */
+    PARTS_READ = 4,         /* parts of a sum that a thread reads at once, … */
+    TERMS_READ = 8,         /* … or terms, … */
     TERMS_HELD = 16,        /* … of all its sums no more than so many, for which 64 registers are enough, … */
     TERMS_COST = 160,       /* … and the most that it does for them */
     PREFIX_ITEMS = 4,       /* neighbouring elements that a thread of a block has at a time */

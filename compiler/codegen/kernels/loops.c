@@ -24,8 +24,8 @@ static Ix *column_begin(Kernel *k, uint32_t column) {
     if (!s->columns) return axes;
     Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->columns), ix_dim(x, column));
     s->axes = arena_new(k->x.plan->arena, Ix, s->domain.n + 1);
-    for (uint32_t d = 0; d < s->domain.n; d++) s->axes[d] = ix_substitute(x, axes[d], s->lane, at);
-    k->in_run = 1 + column;
+    for (uint32_t d = 0; d < s->domain.n; d++) s->axes[d] = ix_substitute(x, axes[d], s->run_loop, at);
+    if (s->run_loop == s->lane) k->in_run = 1 + column;
     return axes;
 }
 static void column_end(Kernel *k, Ix *axes) { k->x.step->axes = axes, k->in_run = 0; }
@@ -713,7 +713,7 @@ static void load_part(Kernel *k, uint32_t n, const Share *t, V at, V *values) {
 /* Those from `from` on, `n` of them in each turn. */
 static void combine_turns(Kernel *k, const Nest *n, const Share *t, V from, V to, uint32_t turns, V *acc) {
     Emit *e = k->e;
-    V sums[MAX_CARRIED] = {{NULL}}, next[TERMS_READ][2 * MAX_ACCS];
+    V sums[MAX_CARRIED] = {{NULL}}, next[PARTS_READ][2 * MAX_ACCS];
     For f = em_for(e, from, to, em_bin(e, "llvm.mul", t->step, em_i64(e, turns)), n->carried, acc);
     for (uint32_t i = 0; i < turns; i++) {
         memcpy(next[i], acc, n->accs->nv * sizeof *acc); /* their types matter */
@@ -728,7 +728,7 @@ static void combine_share(Kernel *k, Nest *n, const Share *t, V *acc) {
     Emit *e = k->e;
     V from = t->first, to = kernel_dim(k, step_parts(k->x.plan, k->x.step));
     if (k->block.together) {
-        uint32_t at_once = TERMS_READ;
+        uint32_t at_once = PARTS_READ;
         while (at_once > 1 && at_once * n->accs->nv > TERMS_HELD) at_once /= 2;
         V turns = em_bin(e, "llvm.sub", em_bin(e, "llvm.add", to, t->step), em_bin(e, "llvm.add", from, em_i64(e, 1)));
         V own = em_bin(e, "llvm.udiv", em_bin(e, "llvm.intr.smax", turns, em_i64(e, 0)), t->step);

@@ -182,9 +182,17 @@ static void choose_run(Plan *p, Step *s) {
     }
     g->loops = loops, g->items = extents(p, loops, g->nloops);
 }
+/* A thread, or those that share an item, has n neighbouring ones. */
+static void share_columns(Plan *p, Step *s, Atom loop, uint32_t n) {
+    Grid *g = &s->grid;
+    s->columns = n, s->run_loop = loop;
+    s->runs = atom_loop(p->ix, dim_floordiv(p->cx->types, loop_extent(p->ix, loop), n));
+    Atom *loops = arena_new(p->arena, Atom, g->nloops);
+    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == loop ? s->runs : g->loops[i];
+    g->loops = loops, g->items = extents(p, loops, g->nloops);
+}
 /* Neighbouring sums of one thread, for wide accesses. */
 static void choose_columns(Plan *p, Step *s) {
-    Grid *g = &s->grid;
     Dim n = loop_extent(p->ix, s->lane);
     Run r = {.p = p, .step = s};
     if (!s->nkept || s->lane != s->kept[s->nkept - 1] || s->carried || s->unrolled) return;
@@ -193,10 +201,21 @@ static void choose_columns(Plan *p, Step *s) {
     while (columns > 1 && columns * s->nreductions > CHUNK_SUMS) columns /= 2;
     if (columns <= 1 || known_below(n, (int64_t)columns * LEAST_COLUMNS)) return;
     if (dim_mod(p->cx->types, n, columns) != 0) return;
-    s->columns = columns, s->runs = atom_loop(p->ix, dim_floordiv(p->cx->types, n, columns));
-    Atom *loops = arena_new(p->arena, Atom, g->nloops);
-    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == s->lane ? s->runs : g->loops[i];
-    g->loops = loops, g->items = extents(p, loops, g->nloops);
+    share_columns(p, s, s->lane, columns);
+}
+/* The same for rows of few iterations, so that memory is asked for more at a time. */
+static void choose_rows(Plan *p, Step *s) {
+    const Grid *g = &s->grid;
+    Dim n = loop_extent(p->ix, s->lane);
+    uint32_t rows = 1;
+    if (!s->nkept || s->nred != 1 || s->carried || s->unrolled || !dim_is_const(n) || !step_part_words(p, s)) return;
+    int64_t each = (n + g->group - 1) / g->group, most = TERMS_HELD / each;
+    Dim all = loop_extent(p->ix, s->kept[s->nkept - 1]);
+    while (2 * rows <= most && 2 * rows * s->nreductions <= CHUNK_SUMS && 2 * rows * s->cost * each <= TERMS_COST &&
+           known_from(g->items, (int64_t)2 * rows * RUN_THREADS / g->group) &&
+           dim_mod(p->cx->types, all, 2 * rows) == 0)
+        rows *= 2;
+    if (rows > 1) share_columns(p, s, s->kept[s->nkept - 1], rows);
 }
 /* Terms are read several at a time if their loop is the thread's own: blocks of terms are then whole numbers of turns. */
 static void choose_terms(Plan *p, Step *s, Dim outermost) {
@@ -217,9 +236,10 @@ static void decide_loops(Plan *p, Step *s) {
     points(p, s);
     choose_run(p, s);
     g->threads = threads_for(g->items, WARP);
-    if (shares_lanes(p, s))
+    if (shares_lanes(p, s)) {
         share_lanes(p, s);
-    else if (shares_chunks(p, s)) {
+        choose_rows(p, s);
+    } else if (shares_chunks(p, s)) {
         choose_columns(p, s);
         share_chunks(p, s);
     }
