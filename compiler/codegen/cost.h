@@ -105,10 +105,11 @@ enum {
     OWN_TERMS = 128,    /* few registers are folded */
     FULL_TERMS = 512,   /* all registers are folded, which pays only for more than LONG_SUM terms */
     LONG_SUM = 2048,
-    NARROW_TERMS = 4096, /* of the tensor cores' products of f16, bf16 or f8, which were rounded by more … */
-    NARROW_SUM = 8192,   /* … and fold their registers into memory; only for more than these */
-    SUMMED_BLOCKS = 64,  /* more partial sums than this are added in wide forms */
-    BLOCK_STEPS = 8      /* blocks are multiples of what the innermost loop does at once */
+    DEVICE_TERMS =
+        4096,           /* on a device, where folding every 512 terms takes 30 % of an f32 product's time: the wide … */
+    DEVICE_SUM = 8192,  /* … forms are in memory, and their addresses take registers; only for more than these */
+    SUMMED_BLOCKS = 64, /* more partial sums than this are added in wide forms */
+    BLOCK_STEPS = 8     /* blocks are multiples of what the innermost loop does at once */
 };
 
 /* ---- matrix products: how operands are read */

@@ -445,7 +445,7 @@ void attention_schedule(Plan *p, Step *s) {
     set_tile(a->dot, t.rows, t.keys, t.terms);
     set_tile(d, t.rows, (uint32_t)t.columns, t.keys);
     d->side[0].along_terms = d->form == DOT_MMA, d->side[0].plain = false;
-    a->block = dot_device_block(d, d->k) / t.keys;
+    a->block = dot_device_block(d->k) / t.keys;
     dot_device_run(p, s, d);
     d->blocks = t.columns > TILE_LONG ? 1 : TILE_BLOCKS;
 }

@@ -128,7 +128,7 @@ void dot_device_schedule(Plan *, Step *);
 /* Which elements of the result are finished by one thread, and by its neighbours. */
 void dot_device_run(Plan *, const Step *, DeviceDot *);
 /* How many of the terms are added in registers before their sum is added to a wide form; 0: all. */
-uint32_t dot_device_block(const DeviceDot *, Dim terms);
+uint32_t dot_device_block(Dim terms);
 /* How the operands at these indices are read, and what multiplies them. */
 void dot_device_form(Plan *, const Step *, DeviceDot *, Ix at[2][MAX_RANK]);
 /* Is v the transpose of a product, whose neighbours along the rows or columns of a tile are beside each other in it? Then the

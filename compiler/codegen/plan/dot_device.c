@@ -293,11 +293,7 @@ void dot_device_form(Plan *p, const Step *s, DeviceDot *d, Ix at[2][MAX_RANK]) {
     d->sums = d->form == DOT_MMA && dtype_info[d->as].kind != DK_FLOAT ? DT_i32 : acc;
     find_plain(p, d);
 }
-uint32_t dot_device_block(const DeviceDot *d, Dim terms) {
-    bool narrow = d->form == DOT_MMA && dtype_bytes(d->as) < 4;
-    if (dot_at_most(terms, narrow ? NARROW_SUM : LONG_SUM)) return 0;
-    return narrow ? NARROW_TERMS : FULL_TERMS;
-}
+uint32_t dot_device_block(Dim terms) { return dot_at_most(terms, DEVICE_SUM) ? 0 : DEVICE_TERMS; }
 static void schedule_product(Plan *p, Step *s, DeviceDot *d) {
     Ix at[2][MAX_RANK];
     for (uint32_t side = 0; side < 2; side++) dot_device_index(p, s, side, at[side]);
@@ -311,7 +307,7 @@ static void schedule_product(Plan *p, Step *s, DeviceDot *d) {
     bool copied = d->side[0].plain && d->side[1].plain; /* else what is read needs registers */
     d->blocks = copied || d->form == DOT_MMA ? TILE_BLOCKS : 1;
     Dim terms = d->parts > 1 ? (Dim)d->part_turns * d->tile.terms : s->dot->k;
-    if (wide_bytes(s->dot->acc, 1)) d->block = dot_device_block(d, terms);
+    if (wide_bytes(s->dot->acc, 1)) d->block = dot_device_block(terms);
 }
 void dot_device_schedule(Plan *p, Step *s) {
     DeviceDot *d = s->dot->device;
