@@ -154,13 +154,15 @@ enum {
 /* ---- matrix products on a device */
 enum {
     TILE_LONG = 128, /* rows or columns of a tile, */
+    TILE_WIDE = 256, /* columns for tensor cores that have enough to do: it reads a quarter less for each product, */
     TILE_LEAST = 64, /* of elements of more than TILE_WORD bytes, or if the tiles were too few, */
     MMA_SHORT = 32,  /* if there are so few, for tensor cores, */
     TILE_SHORT = 16, /* or not */
     TILE_WORD = 4,
     ENOUGH_TILES = 128,    /* as many blocks keep a device busy */
     TILE_RUN = 4,          /* neighbouring elements of the result that a thread finishes at once */
-    TILE_BAND = 8,         /* rows of tiles that are computed together */
+    TILE_BAND = 8,         /* rows of tiles that are computed together, … */
+    WIDE_BAND = 16,        /* … of wide ones, so that those of 132 multiprocessors are about square */
     TILE_TERMS = 16,       /* terms that are in shared memory at a time, */
     LONG_TERMS = 8,        /* of a tile that is long both ways, */
     MMA_BYTES = 64,        /* bytes of a row's terms for tensor cores */
@@ -170,7 +172,8 @@ enum {
     STREAM_TURNS = 5,      /* … more often: 64 KB are on the way to a multiprocessor; 16 took twice as long */
     GROUP_TURNS = 4,       /* … and with warpgroups the last ones are still multiplied */
     RING_TURNS = 6,        /* the same for terms that come as boxes, if they have … */
-    RING_BYTES = 96 << 10, /* … no more bytes, so that there is room for two blocks */
+    RING_BYTES = 96 << 10, /* … no more bytes, so that there is room for TILE_BLOCKS blocks */
+    WIDE_TURNS = 4,        /* of a wide tile, which is alone on its multiprocessor */
     PART_TERMS = 512,      /* of few tiles each adds up at least so many terms, in parts that are combined */
     TILE_OFTEN = 256,      /* elements of the other operand for which one is computed once, not wherever it is read */
     TILE_BLOCKS = 2        /* at once on a multiprocessor: 128 registers for each of 256 threads */

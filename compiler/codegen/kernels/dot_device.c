@@ -207,11 +207,12 @@ static void bind_batch(Product *p, V batch) {
               batch);
 }
 /* The row and column of tile number `at`. What is computed at the same time is near each other both ways, so that it shares
-   what it reads: tiles are numbered in bands of TILE_BAND rows, column by column. */
+   what it reads: tiles are numbered in bands of rows, column by column. */
 static void find_tile(Product *p, V at, V rows, V columns) {
     Emit *e = p->e;
-    V band = times(p, columns, TILE_BAND), first = times(p, em_bin(e, "llvm.udiv", at, band), TILE_BAND);
-    V high = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.sub", rows, first), em_i64(e, TILE_BAND));
+    uint32_t most = p->dot->tile.columns < TILE_WIDE ? TILE_BAND : WIDE_BAND;
+    V band = times(p, columns, most), first = times(p, em_bin(e, "llvm.udiv", at, band), most);
+    V high = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.sub", rows, first), em_i64(e, most));
     V within = em_bin(e, "llvm.urem", at, band);
     V row = em_add(p->e, first, em_bin(e, "llvm.urem", within, high)), column = em_bin(e, "llvm.udiv", within, high);
     p->first[0] = times(p, row, p->dot->tile.rows);

@@ -5,7 +5,7 @@
 #include "../plan/dot.h"
 #include "kernel.h"
 
-enum { TILE_THREADS = 256, TILE_SUMS = 64 /* of a thread, at most */ };
+enum { TILE_THREADS = 256, TILE_SUMS = 128 /* of a thread, at most */ };
 typedef struct {
     Kernel *k;
     Emit *e;

@@ -103,5 +103,6 @@ void dot_box_plan(Plan *p, const Step *s, DeviceDot *d) {
         axis[0].box = at_most(along ? terms : length, line);
         axis[1].box = along ? length : terms;
     }
-    d->tile.turns = at_most(RING_BYTES / ((d->tile.rows + d->tile.columns) * terms * bytes), RING_TURNS);
+    uint32_t room = d->tile.columns < TILE_WIDE ? RING_BYTES : TILE_BLOCKS * RING_BYTES;
+    d->tile.turns = at_most(room / ((d->tile.rows + d->tile.columns) * terms * bytes), RING_TURNS);
 }

@@ -227,6 +227,18 @@ static bool streams(const DeviceDot *d) {
     return d->form == DOT_MMA && is_short && d->side[0].plain && d->side[1].plain;
 }
 static int64_t enough_tiles(const DeviceDot *d) { return streams(d) ? STREAM_TILES : ENOUGH_TILES; }
+/* A wide tile has all registers of a multiprocessor: nothing is evaluated there while its products wait, so both operands are
+   copied. Columns that it would have in vain are few. */
+static void widen(Plan *p, const Step *s, DeviceDot *d) {
+    Dim extent = d->loops[DOT_COLUMNS].extent;
+    if (!d->side[0].plain || !d->side[1].plain) return;
+    if (dim_is_const(extent) && 8 * (-extent & (TILE_WIDE - 1)) > extent) return;
+    d->tile.columns = TILE_WIDE;
+    if (dot_at_most(tiles(p, s), ENOUGH_TILES - 1))
+        d->tile.columns = TILE_LONG;
+    else
+        d->tile.turns = WIDE_TURNS;
+}
 static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
     bool warps = d->form == DOT_MMA;
     uint32_t most = dtype_bytes(d->as) > TILE_WORD ? TILE_LEAST : TILE_LONG;
@@ -241,6 +253,7 @@ static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
     bool longest = d->tile.rows == TILE_LONG && d->tile.columns == TILE_LONG;
     d->tile.terms = warps ? MMA_BYTES / dtype_bytes(d->as) : longest ? LONG_TERMS : TILE_TERMS;
     d->tile.turns = warps ? MMA_TURNS : 2;
+    if (warps && longest) widen(p, s, d);
     if (!streams(d)) return;
     if (!dot_at_most(s->dot->k, d->tile.terms)) d->tile.terms *= STREAM_BYTES / MMA_BYTES;
     d->tile.turns = STREAM_TURNS;
@@ -305,7 +318,8 @@ static void schedule_product(Plan *p, Step *s, DeviceDot *d) {
     dot_device_run(p, s, d);
     choose_parts(p, s, d);
     bool copied = d->side[0].plain && d->side[1].plain; /* else what is read needs registers */
-    d->blocks = copied || d->form == DOT_MMA ? TILE_BLOCKS : 1;
+    bool several = copied || d->form == DOT_MMA;
+    d->blocks = several && d->tile.columns < TILE_WIDE ? TILE_BLOCKS : 1;
     Dim terms = d->parts > 1 ? (Dim)d->part_turns * d->tile.terms : s->dot->k;
     if (wide_bytes(s->dot->acc, 1)) d->block = dot_device_block(terms);
 }
