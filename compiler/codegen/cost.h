@@ -160,7 +160,8 @@ enum {
     TILE_SHORT = 16, /* or not */
     TILE_WORD = 4,
     ENOUGH_TILES = 128,    /* as many blocks keep a device busy */
-    TILE_RUN = 4,          /* neighbouring elements of the result that a thread finishes at once */
+    TILE_RUN = 4,          /* neighbouring elements of the result that a thread finishes at once: a run, … */
+    FINISH_RUNS = 4,       /* … of which so many leave together */
     TILE_BAND = 8,         /* rows of tiles that are computed together, … */
     WIDE_BAND = 16,        /* … of wide ones, so that those of 132 multiprocessors are about square */
     TILE_TERMS = 16,       /* terms that are in shared memory at a time, */

@@ -141,11 +141,21 @@ static uint32_t run_align(const Product *p) {
     uint32_t bytes = p->run * dtype_bytes(p->acc);
     return bytes < DEVICE_ALIGN ? bytes : DEVICE_ALIGN;
 }
+/* Does the element exist? All of a tile that is whole do. */
+static V within(const Product *p, V row, V column) {
+    V at[2] = {row, column}, inside = em_int(p->e, p->e->i1, 1);
+    for (uint32_t side = 0; side < 2; side++) {
+        uint32_t role = side ? DOT_COLUMNS : DOT_ROWS;
+        Dim extent = p->dot->loops[role].extent;
+        if (dim_mod(p->k->x.plan->cx->types, extent, tile_length(p, side)) == 0) continue;
+        inside = em_bin(p->e, "llvm.and", inside, em_cmpi(p->e, "slt", at[side], extent_of(p, role)));
+    }
+    return inside;
+}
 static void finish(const Product *p, V row, V column, V run) {
     Kernel *k = p->k;
     Emit *e = p->e;
-    V inside = em_bin(e, "llvm.and", em_cmpi(e, "slt", row, extent_of(p, DOT_ROWS)),
-                      em_cmpi(e, "slt", column, extent_of(p, DOT_COLUMNS)));
+    V inside = within(p, row, column);
     V sums[TILE_RUN];
     for (uint32_t i = 0; i < p->run; i++) sums[i] = em_to_register(e, p->acc, p->run > 1 ? em_extract(e, run, i) : run);
     If f = em_if(e, inside);
@@ -158,18 +168,31 @@ static void finish(const Product *p, V row, V column, V run) {
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);
 }
+/* How many runs of a slab a thread finishes at the same time: the results of cheap ones leave together. */
+static uint32_t runs_at_once(const Product *p, uint32_t runs) {
+    uint32_t n = FINISH_RUNS;
+    while (n > 1 && (n * p->run * p->step->cost > RUN_COST || runs % (n * TILE_THREADS) != 0)) n /= 2;
+    return n;
+}
 static void finish_slab(const Product *p, uint32_t slab, const V *sums) {
     Emit *e = p->e;
-    uint32_t runs = p->dot->tile.columns / p->run;
+    uint32_t runs = p->dot->tile.columns / p->run, all = slab_rows(p) * runs, n = runs_at_once(p, all);
+    V row[FINISH_RUNS], column[FINISH_RUNS], run[FINISH_RUNS];
+    MlirType t = em_vec(e, em_memory_type(e, p->acc), p->run);
     slab_store(p, slab, sums);
     threads_meet(p->k);
-    For f = em_for(e, thread_number(p->k), em_i64(e, (int64_t)slab_rows(p) * runs), em_i64(e, TILE_THREADS), 0, NULL);
+    For f = em_for(e, thread_number(p->k), em_i64(e, all), em_i64(e, (int64_t)n * TILE_THREADS), 0, NULL);
     kernel_enter(p->k);
-    V at = em_arg(&f.scope, 0), row = over(p, at, runs), column = times(p, rest(p, at, runs), p->run);
-    if (p->dot->across) row = rest(p, at, slab_rows(p)), column = over(p, at, slab_rows(p));
-    MlirType t = em_vec(e, em_memory_type(e, p->acc), p->run);
-    V run = em_load(e, t, slab_at(p, row, column), run_align(p));
-    finish(p, em_add(p->e, p->first[0], slab_row(p, slab, row)), em_add(p->e, p->first[1], column), run);
+    for (uint32_t i = 0; i < n; i++) {
+        V at = em_add(e, em_arg(&f.scope, 0), em_i64(e, (int64_t)i * TILE_THREADS));
+        row[i] = over(p, at, runs), column[i] = times(p, rest(p, at, runs), p->run);
+        if (p->dot->across) row[i] = rest(p, at, slab_rows(p)), column[i] = over(p, at, slab_rows(p));
+        run[i] = em_load(e, t, slab_at(p, row[i], column[i]), run_align(p));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        V at = em_add(e, p->first[0], slab_row(p, slab, row[i]));
+        finish(p, at, em_add(e, p->first[1], column[i]), run[i]);
+    }
     kernel_leave(p->k);
     em_for_end(e, &f, NULL, NULL);
     threads_meet(p->k);

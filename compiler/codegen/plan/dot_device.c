@@ -315,6 +315,7 @@ static void schedule_product(Plan *p, Step *s, DeviceDot *d) {
     d->warpgroups = p->target->device->warpgroups && d->form == DOT_MMA && d->tile.rows >= WARPGROUP_ROWS;
     if (d->warpgroups) d->tile.turns = GROUP_TURNS;
     dot_box_plan(p, s, d);
+    if (d->warpgroups && !d->boxed && d->tile.columns == TILE_WIDE) d->tile.terms = BOX_LINE / dtype_bytes(d->as);
     dot_device_run(p, s, d);
     choose_parts(p, s, d);
     bool copied = d->side[0].plain && d->side[1].plain; /* else what is read needs registers */
