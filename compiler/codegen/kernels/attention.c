@@ -129,30 +129,39 @@ static void read_factors(const Attend *t, V *to) {
         to[i] = em_load(t->e, t->e->f32, factor_at(t, product_row(&t->second, i)), 4);
 }
 
-/* ---- elements of a row: AT_ONCE of a thread at a time */
-typedef V Element(const Attend *, V row, V column, V x, V carried);
-static V each_element(const Attend *t, V row, V start, Element *rule) {
+/* ---- elements of a row: a thread has pairs of neighbours, AT_ONCE elements at a time */
+/* What is stored of an element; it adds to what is carried. */
+typedef V Element(const Attend *, V row, V column, V x, V *carried);
+typedef void Pair(const Attend *, V row, V column, const V *x);
+static V pair_of(Emit *e, const V *x) {
+    V both = em_1(e, "llvm.mlir.poison", em_vec(e, mlirValueGetType(x[0]), 2), 0, NULL, 0, NULL);
+    return em_insert(e, x[1], em_insert(e, x[0], both, 0), 1);
+}
+static V each_element(const Attend *t, V row, V start, Element *rule, Pair *store) {
     Emit *e = t->e;
     uint32_t n = t->keys / ROW_THREADS;
     For f = em_for(e, em_i64(e, 0), em_i64(e, n), em_i64(e, AT_ONCE), 1, &start);
     kernel_enter(t->k);
     V carried = em_arg(&f.scope, 1), x[AT_ONCE], column[AT_ONCE];
-    for (uint32_t i = 0; i < AT_ONCE; i++) {
-        V number = em_add(t->e, em_arg(&f.scope, 0), em_i64(e, i));
-        column[i] = em_add(t->e, times(&t->first, number, ROW_THREADS), t->member);
-        x[i] = em_load(e, e->f32, slab_at(&t->scores, row, column[i]), 4);
+    for (uint32_t i = 0; i < AT_ONCE; i += 2) {
+        V first = em_add(e, times(&t->first, em_arg(&f.scope, 0), ROW_THREADS), em_i64(e, (int64_t)i * ROW_THREADS));
+        column[i] = em_add(e, first, times(&t->first, t->member, 2));
+        column[i + 1] = em_add(e, column[i], em_i64(e, 1));
+        V both = em_load(e, em_vec(e, e->f32, 2), slab_at(&t->scores, row, column[i]), 8);
+        for (uint32_t j = 0; j < 2; j++) x[i + j] = em_extract(e, both, j);
     }
     for (uint32_t i = 0; i < AT_ONCE; i++) {
         kernel_enter(t->k);
-        carried = rule(t, row, column[i], x[i], carried);
+        x[i] = rule(t, row, column[i], x[i], &carried);
         kernel_leave(t->k);
+        if (i % 2) store(t, row, column[i - 1], &x[i - 1]);
     }
     kernel_leave(t->k);
     em_for_end(e, &f, &carried, &start);
     return start;
 }
 /* The score made of the product's sum; the larger one. Keys beyond the last have the score −∞. */
-static V element_score(const Attend *t, V row, V column, V sum, V largest) {
+static V element_score(const Attend *t, V row, V column, V sum, V *largest) {
     Emit *e = t->e;
     Kernel *k = t->k;
     const Eqn *scores = t->a->scores;
@@ -163,11 +172,14 @@ static V element_score(const Attend *t, V row, V column, V sum, V largest) {
     V score = value(t, t->a->score, t->at.score);
     if (dim_mod(k->x.plan->cx->types, t->second.dot->k, t->keys) != 0)
         score = em_select(e, em_cmpi(e, "slt", key, all), score, f32(t, -INFINITY));
-    em_store(e, score, slab_at(&t->scores, row, column), 4);
-    return point_combine(e, P_reduce_max, dtype_of(t, t->a->score), largest, score);
+    *largest = point_combine(e, P_reduce_max, dtype_of(t, t->a->score), *largest, score);
+    return score;
 }
-/* The weight, where the second product reads it; the sum. */
-static V element_weight(const Attend *t, V row, V column, V score, V sum) {
+static void store_scores(const Attend *t, V row, V column, const V *x) {
+    em_store(t->e, pair_of(t->e, x), slab_at(&t->scores, row, column), 8);
+}
+/* The weight as the second product reads it; the sum. */
+static V element_weight(const Attend *t, V row, V column, V score, V *sum) {
     Emit *e = t->e;
     const Product *p = &t->second;
     Dtype d = dtype_of(t, dot_device_operand(p->dot, 0));
@@ -177,10 +189,18 @@ static V element_weight(const Attend *t, V row, V column, V score, V sum) {
     remember(t, weighed, t->at.weight, point_result(e, P_exp, dtype_of(t, weighed), by));
     V weight = em_select(e, minus_infinity(t, max), f32(t, 0), value(t, t->a->sum->in.at[0], t->at.summed));
     V x = reg_v(kernel_convert(t->k, reg(weight, true, t->k->x.depth), DT_f32, d));
-    x = em_to_memory(e, p->dot->as, gemm_convert(e, d, p->dot->as, x));
-    V slot = stage_slot(p, over(p, column, p->dot->tile.terms)), term = rest(p, column, p->dot->tile.terms);
-    em_store(e, x, staged_at(p, 0, slot, row, term), dtype_bytes(p->dot->as));
-    return em_bin(e, "llvm.fadd", sum, weight);
+    *sum = em_bin(e, "llvm.fadd", *sum, weight);
+    return em_to_memory(e, p->dot->as, gemm_convert(e, d, p->dot->as, x));
+}
+static void store_weights(const Attend *t, V row, V column, const V *x) {
+    const Product *p = &t->second;
+    uint32_t bytes = dtype_bytes(p->dot->as), apart = staged_along(p, 0) ? 1 : 2;
+    for (uint32_t i = 0; i < apart; i++) {
+        V at = em_add(t->e, column, em_i64(t->e, i));
+        V slot = stage_slot(p, over(p, at, p->dot->tile.terms)), term = rest(p, at, p->dot->tile.terms);
+        V to = staged_at(p, 0, slot, row, term);
+        em_store(t->e, apart == 1 ? pair_of(t->e, x) : x[i], to, apart == 1 ? 2 * bytes : bytes);
+    }
 }
 static V add_f64(const Attend *t, V x, V by, V more) {
     Emit *e = t->e;
@@ -191,12 +211,12 @@ static void weigh(const Attend *t, uint32_t pass, State *s) {
     Dtype d = dtype_of(t, t->a->score);
     V row = row_of(t, pass), old = s->max[pass];
     open_row(t, row);
-    V largest = each_element(t, row, f32(t, -INFINITY), element_score);
+    V largest = each_element(t, row, f32(t, -INFINITY), element_score, store_scores);
     threads_merge_lanes(t->k, ROW_THREADS, 1, &largest, merge_max, &d);
     V max = point_combine(t->e, P_reduce_max, d, old, largest), by = factor(t, old, max);
     leave_factor(t, row, by);
     remember(t, t->a->max->out.at[0], t->at.max, max);
-    V sum = each_element(t, row, f32(t, 0), element_weight);
+    V sum = each_element(t, row, f32(t, 0), element_weight, store_weights);
     threads_merge_lanes(t->k, ROW_THREADS, 1, &sum, merge_sum, NULL);
     s->max[pass] = max, s->sum[pass] = add_f64(t, s->sum[pass], by, sum);
     kernel_leave(t->k);
