@@ -228,11 +228,20 @@ static void read_turn(const Product *p, V turn, Held *h) {
         else
             (in_pieces(p, side) ? copy_pieces : write_evaluated)(p, side, turn);
 }
+/* Are there terms for certain? Then threads that read into registers do the last turn again in place of one after it: behind a
+   condition, ptxas would read only after most of the products, with nothing left to do until the terms come. */
+static bool reads_always(const Product *p) {
+    return !by_warps(p) && dim_at_most(p->k->x.plan->cx->types, 1, p->dot->k, true) == 1;
+}
 void stage_begin(const Product *p, V turn, V turns, Held *h) {
     Emit *e = p->e;
     V none[HELD];
     h->n = 0;
     h->any = em_cmpi(e, "slt", turn, turns);
+    if (reads_always(p)) {
+        read_turn(p, em_bin(e, "llvm.intr.smin", turn, em_bin(e, "llvm.sub", turns, em_i64(e, 1))), h);
+        return;
+    }
     If any = em_if(e, h->any);
     kernel_enter(p->k);
     read_turn(p, turn, h);
@@ -245,13 +254,12 @@ void stage_begin(const Product *p, V turn, V turns, Held *h) {
 }
 void stage_end(const Product *p, V turn, const Held *h) {
     if (!h->n) return;
-    If any = em_if(p->e, h->any);
-    kernel_enter(p->k);
+    bool always = reads_always(p);
+    If any = {0};
+    if (!always) any = kernel_if(p->k, h->any);
     write_held(p, 0, turn, h->x);
     write_held(p, 1, turn, h->x + turns_of(p, 0));
-    kernel_leave(p->k);
-    em_else(p->e, &any, 0, NULL);
-    em_if_end(p->e, &any, NULL, NULL);
+    if (!always) kernel_if_end(p->k, &any);
 }
 void stage_side(const Product *p, uint32_t side, V turn) {
     V held[HELD];
