@@ -148,9 +148,48 @@ static V read_f64(const Product *p, uint32_t side, V slot, uint32_t part, uint32
     V term = em_add(p->e, em_i64(p->e, step * F64_TERMS), rest(p, lane(p), 4));
     return em_load(p->e, p->e->f64, staged_at(p, side, slot, at, term), 8);
 }
+/* 16 × 8 of as many terms as a tile has in shared memory, which LLVM has no intrinsic for: two parts of the rows. */
+enum { LONG_STEPS = TILE_TERMS / F64_TERMS, LONG_OPERANDS = 3 * LONG_STEPS + 4 };
+static bool multiplies_long(const Product *p) {
+    return p->k->x.plan->target->device->sm >= 90 && p->dot->tile.terms == TILE_TERMS && parts(p, 0) % 2 == 0;
+}
+static void multiply_long(const Product *p, const V *operands, V *low, V *high) {
+    static const char text[] = "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {$0, $1, $2, $3}, {$4, $5, $6, $7, "
+                               "$8, $9, $10, $11}, {$12, $13, $14, $15}, {$16, $17, $18, $19};";
+    Emit *e = p->e;
+    V o[LONG_OPERANDS], r[4];
+    memcpy(o, operands, 3 * LONG_STEPS * sizeof *o);
+    memcpy(o + 3 * LONG_STEPS, low, 2 * sizeof *o);
+    memcpy(o + 3 * LONG_STEPS + 2, high, 2 * sizeof *o);
+    Attr attrs[3] = {{"asm_string", mlirStringAttrGet(e->mlir, mlirStringRefCreateFromCString(text))},
+                     {"constraints", mlirStringAttrGet(e->mlir, mlirStringRefCreateFromCString(
+                                                                    "=d,=d,=d,=d,d,d,d,d,d,d,d,d,d,d,d,d,0,1,2,3"))},
+                     {"has_side_effects", mlirUnitAttrGet(e->mlir)}}; /* so that all lanes of the warp are there */
+    take(e, em_1(e, "llvm.inline_asm", several(e, e->f64, 4), LONG_OPERANDS, o, 3, attrs), e->f64, 4, r);
+    memcpy(low, r, 2 * sizeof *r);
+    memcpy(high, r + 2, 2 * sizeof *r);
+}
+static void multiply_f64_long(const Product *p, V slot, V *sums) {
+    uint32_t high = parts(p, 0) / 2, wide = parts(p, 1);
+    V a[MOST_PARTS / 2][2 * LONG_STEPS] = {{{NULL}}}, b[MOST_PARTS][LONG_STEPS] = {{{NULL}}};
+    for (uint32_t s = 0; s < LONG_STEPS; s++) {
+        for (uint32_t i = 0; i < 2 * high; i++) a[i / 2][2 * s + i % 2] = read_f64(p, 0, slot, i, s);
+        for (uint32_t j = 0; j < wide; j++) b[j][s] = read_f64(p, 1, slot, j, s);
+    }
+    for (uint32_t i = 0; i < high * wide; i++) {
+        V o[3 * LONG_STEPS], *low = &sums[2 * (i / wide * 2 * wide + i % wide)];
+        memcpy(o, a[i / wide], sizeof a[0]);
+        memcpy(o + 2 * LONG_STEPS, b[i % wide], sizeof b[0]);
+        multiply_long(p, o, low, low + 2 * wide);
+    }
+}
 static void multiply_f64(const Product *p, V slot, V *sums) {
     Emit *e = p->e;
     uint32_t high = parts(p, 0), wide = parts(p, 1);
+    if (multiplies_long(p)) {
+        multiply_f64_long(p, slot, sums);
+        return;
+    }
     for (uint32_t s = 0; s < p->dot->tile.terms / F64_TERMS; s++) {
         V a[MOST_PARTS] = {{NULL}}, b[MOST_PARTS] = {{NULL}};
         for (uint32_t i = 0; i < high; i++) a[i] = read_f64(p, 0, slot, i, s);
