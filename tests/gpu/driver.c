@@ -239,14 +239,21 @@ API cuDeviceTotalMem_v2(size_t *bytes, CUdevice d) {
     *bytes = settings.memory;
     return done(r);
 }
+unsigned most_shared(int device) {
+    int sm = devices[device].sm;
+    if (sm == 80 || sm == 87) return 163 << 10;
+    return sm >= 90 && sm < 120 ? 227 << 10 : 99 << 10;
+}
 static CUresult attribute(int *value, int which, int d) {
+    enum { SM_SHARED = 81, BLOCK_SHARED = 97, RESERVED = 1 << 10 };
     static const struct {
         int which, value;
-    } table[] = {{1, 1024},   {2, 1024},  {3, 1024},     {4, 64},      {5, INT32_MAX}, {6, 65535},
-                 {7, 65535},  {8, 49152}, {9, 65536},    {10, 32},     {12, 65536},    {16, 4},
-                 {31, 1},     {32, 0},    {38, 4 << 20}, {39, 2048},   {41, 1},        {81, 166912},
-                 {82, 65536}, {83, 1},    {95, 1},       {97, 166912}, {106, 32},      {115, 1}};
+    } table[] = {{1, 1024},  {2, 1024},   {3, 1024},   {4, 64}, {5, INT32_MAX}, {6, 65535}, {7, 65535},    {8, 49152},
+                 {9, 65536}, {10, 32},    {12, 65536}, {16, 4}, {31, 1},        {32, 0},    {38, 4 << 20}, {39, 2048},
+                 {41, 1},    {82, 65536}, {83, 1},     {95, 1}, {106, 32},      {115, 1}};
     *value = which == 75 ? devices[d].sm / 10 : which == 76 ? devices[d].sm % 10 : 0;
+    if (which == SM_SHARED) *value = (int)most_shared(d) + RESERVED;
+    if (which == BLOCK_SHARED) *value = (int)most_shared(d);
     for (unsigned i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].which == which) *value = table[i].value;
     return 0;

@@ -69,6 +69,7 @@ typedef struct {
     struct Stream *legacy;    /* the default stream */
 } Device;
 extern Device devices[MOST_DEVICES];
+unsigned most_shared(int device); /* bytes that a block may have */
 typedef struct {
     int lazy;
     bool blocking, reuse;

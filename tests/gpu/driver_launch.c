@@ -138,14 +138,15 @@ API cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule m, const char 
 }
 
 /* ---- functions */
-enum { MAX_THREADS, SHARED, CONSTANT, LOCAL, REGISTERS, MAX_DYNAMIC = 8, MOST_SHARED = 166912, MOST_THREADS = 1024 };
+enum { MAX_THREADS, SHARED, CONSTANT, LOCAL, REGISTERS, MAX_DYNAMIC = 8, MOST_THREADS = 1024 };
 static CUresult set_attribute(CUfunction handle, int which, int value) {
     Function *f = handle_object(FUNCTION, handle);
     PtxInfo info;
     if (!f) return INVALID_HANDLE;
     if (which != MAX_DYNAMIC) return 0; /* carve-outs and the like */
     ptx_func_info(f->ptx, &info);
-    if (value < 0 || value + info.shared_bytes > MOST_SHARED) return CUDA_ERROR_INVALID_VALUE;
+    if (value < 0 || (unsigned)value + info.shared_bytes > most_shared(handle_device(handle)))
+        return CUDA_ERROR_INVALID_VALUE;
     f->most_shared = (unsigned)value;
     return 0;
 }
