@@ -3,7 +3,7 @@
 #include "../eval/record.h"
 #include "attention.h"
 #include "known.h"
-#include "rows.h"
+#include "apart.h"
 #include "scatter.h"
 #include "sort.h"
 #include <assert.h>
@@ -160,7 +160,7 @@ static void latest(void *user, Val v, const Ix *index, Ix address) {
     Reads *r = user;
     if (!v) return;
     const Info *info = plan_info(r->p, v);
-    r->nleaves += info->class != VAL_SCALAR && !rows_result(r->p, r->body, v);
+    r->nleaves += info->class != VAL_SCALAR && !apart_result(r->p, r->body, v);
     if (info->step > r->latest) r->latest = info->step;
 }
 static void store_for(void *user, Val v, const Ix *index, Ix address) {
@@ -252,7 +252,7 @@ static Apart apart(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *sha
     if (s->cost > STEP_COST || s->nreads > STEP_READS) return APART_LONG;
     bool whole = match(s, shape, false, index);
     if (!whole && !(s->reduces && match(s, shape, true, index))) return APART_SHAPE;
-    q.terms = whole && rows_apart(p, s);
+    q.terms = whole && apart_step(p, s);
     reads_all(p, e, nread, probe, &q, index);
     return q.apart;
 }

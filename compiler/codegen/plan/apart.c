@@ -1,7 +1,7 @@
 #include "../cost.h"
-#include "rows.h"
+#include "apart.h"
 
-bool rows_apart(Plan *p, const Step *s) {
+bool apart_step(Plan *p, const Step *s) {
     Types *ts = p->cx->types;
     Dim rows = 1, terms = 1;
     if (!p->target->device || !s->reduces || s->kind != STEP_LOOPS) return false;
@@ -14,11 +14,11 @@ bool rows_apart(Plan *p, const Step *s) {
         least = columns ? APART_TERMS / APART_COLUMNS : APART_TERMS;
     return dim_is_const(rows) && rows <= most && (!dim_is_const(terms) || terms >= least);
 }
-bool rows_result(Plan *p, Body *b, Val v) {
+bool apart_result(Plan *p, Body *b, Val v) {
     const Info *info = plan_info(p, v);
     if (!b || val_info(p->cx, v)->lit || info->class != VAL_MEMBER || info->attention) return false;
     const Step *s = b->steps.at[info->step - 1];
     Ix index[MAX_RANK];
     bool row;
-    return rows_apart(p, s) && step_index(p, s, v, index, &row) && row;
+    return apart_step(p, s) && step_index(p, s, v, index, &row) && row;
 }
