@@ -201,6 +201,10 @@ enum {
     APART_BLOCKS = 128,     /* blocks with rows of their own that leave much of a GPU idle, … */
     APART_TERMS = 1 << 16,  /* … if each has so many terms in all: 12 us at 20 GB/s, where a kernel begins in 3 … */
     APART_COLUMNS = 32,     /* … of so many columns */
+    HELD_WORDS = 32,        /* of a row that a thread has in registers for several stages … */
+    HELD_EACH = 8,          /* … or half as many, if it can be more threads and there are many rows … */
+    HELD_THREADS = 1024,    /* … at most, of which each may have 64 registers … */
+    HELD_COST = 4096,       /* … and what is written out for all of its elements */
     SHARED_ROWS = 32768,    /* bytes of the scratch rows of a block with several */
     DEVICE_ALIGN = 16,      /* bytes of the widest access; every array and buffer begins at a multiple of them */
     RUN_COST = 160,         /* the most that a thread does at once for such accesses … */

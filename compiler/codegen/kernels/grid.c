@@ -23,6 +23,7 @@ static V common_item(Kernel *k, const Grid *g, V first, V items) {
     Emit *e = k->e;
     if (grid_at_once(g) == 1) return first;
     V item = em_bin(e, "llvm.add", first, own_item(k, g));
+    if (dim_mod(k->x.plan->cx->types, g->items, grid_at_once(g)) == 0) return item; /* there is one for all of them */
     k->block.exists = em_cmpi(e, "slt", item, items);
     return em_bin(e, "llvm.intr.smin", item, em_bin(e, "llvm.sub", items, em_i64(e, 1)));
 }

@@ -1,6 +1,7 @@
 #include "accumulators.h"
 #include "kernel.h"
 #include "point.h"
+#include "rows.h"
 #include "threads.h"
 #include "wide.h"
 #include "../cost.h"
@@ -437,9 +438,10 @@ static void own_chunk(Nest *n) {
     V length = em_bin(e, "llvm.udiv", em_bin(e, "llvm.add", turns, em_i64(e, k->block.chunks - 1)), chunks);
     n->lo = em_bin(e, "llvm.add", n->lo, em_bin(e, "llvm.mul", chunk_number(k), length));
     n->hi = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", n->lo, length), n->hi);
-    n->hi = em_select(e, k->block.exists, n->hi, n->lo);
+    if (k->block.exists.ptr) n->hi = em_select(e, k->block.exists, n->hi, n->lo);
 }
 static void merge_threads(Emit *e, void *accs, V *x, const V *y) { accs_merge(e, accs, x, y); }
+static void held_terms(Kernel *k, void *accs, V *acc) { add_terms(k, accs, acc); }
 /* The values of the accumulators over all reduced axes, or over [lo, hi) of the outermost. */
 static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     Nest n = {.k = k, .accs = accs, .lo = lo, .hi = hi};
@@ -459,7 +461,10 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
         n.total = 2 * accs->nv;
     }
     find_blocks(&n);
-    (n.cut ? nest_cut(&n, acc) : nest(&n, 0, acc));
+    if (k->x.step->held.turns)
+        rows_held(k, acc, held_terms, accs);
+    else
+        (n.cut ? nest_cut(&n, acc) : nest(&n, 0, acc));
     if (k->block.together && accs->nv) threads_merge(k, accs->nv, acc, merge_threads, accs);
     if (!n.lane_red || k->block.together) return;
     accs_horizontal(k->e, accs, acc);
@@ -478,6 +483,7 @@ static void reduce_stage(Kernel *k) {
     finish(k, &accs, acc);
 }
 static void stages(Kernel *k) {
+    if (k->x.step->held.turns) rows_bind(k);
     for (uint32_t level = 0; level < k->x.step->levels; level++) {
         k->x.level = level;
         k->rows = k->x.step->reduces;

@@ -150,6 +150,13 @@ typedef struct {
     Dim items;       /* of the grid, in one part */
     uint32_t chunks; /* of the parts, if threads of a block have chunks of columns: Grid's when they are combined */
 } Division;
+/* On a device: what a thread has of a row that several threads share, if that is known and in its registers: `turns` runs
+   of `run` neighbouring elements, as many apart as the group's threads have together; the last one may not exist for all
+   of them. */
+typedef struct {
+    uint32_t run, turns, group; /* turns 0: a loop goes along the row */
+    Atom first, last;           /* the number of the first run; of the last one, or that of the row if there is none */
+} HeldRow;
 /* On a device: updates of a scatter that meet in one place. */
 typedef enum {
     MEET_IN_ORDER, /* a thread does all that may meet */
@@ -219,6 +226,7 @@ typedef struct Step {
     Division division;
     uint32_t columns;   /* on a device: neighbouring sums that a thread has along `run_loop`; 0: one */
     uint32_t terms;     /* on a device: iterations of the innermost reduced loop whose terms are read at once; 0: one */
+    HeldRow held;
     uint32_t run;       /* on a device: neighbouring iterations of `run_loop` that a thread does at once; 0: one */
     uint32_t run_turns; /* such runs at once, as many apart as a block has threads */
     Atom run_loop;      /* the lane loop or, for accesses that are apart along that, another kept loop */

@@ -1,5 +1,6 @@
 #include "../eval/record.h"
 #include "attention.h"
+#include "rows.h"
 #include "scatter.h"
 #include "../cost.h"
 
@@ -416,6 +417,15 @@ static void spill(Plan *p, Step *s, Val v, Info *info) {
     if (!over && collapsed_across(p, s)) info->strides = strides_apart(p, s, v, !lane_kept);
     step_store(p, s, v, info->buf, 0, info->strides, DT_none);
 }
+static void find_store_levels(Plan *p, Step *s) {
+    Ix index[MAX_RANK];
+    each(Store, st, s->stores) {
+        Stage g = {.p = p, .step = s};
+        st->row = step_at(p, s, st->v, index);
+        plan_reads(p, st->v, index, level_of, &g);
+        st->level = g.level;
+    }
+}
 static void find_stages(Plan *p, Step *s) {
     Ix index[MAX_RANK];
     s->levels = 1;
@@ -429,20 +439,20 @@ static void find_stages(Plan *p, Step *s) {
         info->level = info->need = g.level + reduction;
         if (info->level + 1 > s->levels) s->levels = info->level + 1;
     }
+    if (p->target->device) {
+        find_store_levels(p, s);
+        rows_decide(p, s);
+    }
     for (uint32_t i = s->members.n; i-- > 0 && s->levels > 1;) {
         Val v = s->members.at[i];
         Info *info = plan_info(p, v);
         bool reduction = eqn_reduces(info->e);
-        if (!info->buf && !info->row && info->need > info->level && info->cost >= SPILL_COST) spill(p, s, v, info);
+        bool again = !info->buf && !info->row && info->need > info->level && info->cost >= SPILL_COST;
+        if (again && !s->held.turns) spill(p, s, v, info);
         Stage g = {.p = p, .step = s, .need = reduction || info->buf ? info->level - reduction : info->need};
         operands(p, s, v, need_of, &g);
     }
-    each(Store, st, s->stores) {
-        Stage g = {.p = p, .step = s};
-        st->row = step_at(p, s, st->v, index);
-        plan_reads(p, st->v, index, level_of, &g);
-        st->level = g.level;
-    }
+    find_store_levels(p, s);
 }
 Dim step_parts(Plan *p, const Step *s) {
     Dim n = loop_extent(p->ix, s->division.loop ? s->division.loop : s->red[0]);

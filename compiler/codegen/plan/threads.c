@@ -60,7 +60,7 @@ static Dim extents(Plan *p, const Atom *loops, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) all = dim_mul(p->cx->types, all, loop_extent(p->ix, loops[i]));
     return all;
 }
-static bool shares_lanes(const Plan *p, const Step *s) {
+bool threads_share_lanes(const Plan *p, const Step *s) {
     if (!s->nred || s->red[s->nred - 1] != s->lane || s->written_out) return false;
     Dim n = loop_extent(p->ix, s->lane);
     return !dim_is_const(n) || n > SHORT_ROW;
@@ -71,6 +71,7 @@ static void share_lanes(Plan *p, Step *s) {
     bool many = !dim_is_const(g->items) || g->items >= LEAST_WARP_ROWS;
     uint32_t group = threads_for(times(p, n, ROW_ITEMS), LEAST_GROUP);
     if (group > WARP && many && known_below(n, WARP_ROW + 1)) group = WARP;
+    if (s->held.turns) group = s->held.group;
     g->together = true, g->group = group;
     g->threads = group > WARP ? group : threads_for(dim_mul(p->cx->types, g->items, group), WARP);
     while (g->threads > WARP && g->threads / group * s->row_bytes > SHARED_ROWS) g->threads /= 2;
@@ -236,7 +237,7 @@ static void decide_loops(Plan *p, Step *s) {
     points(p, s);
     choose_run(p, s);
     g->threads = threads_for(g->items, WARP);
-    if (shares_lanes(p, s)) {
+    if (threads_share_lanes(p, s)) {
         share_lanes(p, s);
         choose_rows(p, s);
     } else if (shares_chunks(p, s)) {

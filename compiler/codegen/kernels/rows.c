@@ -1,0 +1,78 @@
+#include "rows.h"
+#include "threads.h"
+
+/* All elements of a thread are evaluated in the scope of the stages, where they are remembered: a later stage has them in
+   registers. A thread without a last run has that of the row instead, which no sum counts and which it does not store. */
+
+static bool last_may_lack(const Kernel *k) {
+    const HeldRow *h = &k->x.step->held;
+    return loop_extent(k->x.ix, k->x.step->lane) % ((Dim)h->group * h->run) != 0;
+}
+/* The number in the row of the thread's last run, if it has one. */
+static V last_run(Kernel *k) {
+    const HeldRow *h = &k->x.step->held;
+    return em_bin(k->e, "llvm.add", member_number(k), em_i64(k->e, (int64_t)h->group * (h->turns - 1)));
+}
+static V runs_in_row(Kernel *k) { return em_i64(k->e, loop_extent(k->x.ix, k->x.step->lane) / k->x.step->held.run); }
+void rows_bind(Kernel *k) {
+    const HeldRow *h = &k->x.step->held;
+    kernel_bind(k, h->first, member_number(k));
+    if (!last_may_lack(k)) return;
+    V end = em_bin(k->e, "llvm.sub", runs_in_row(k), em_i64(k->e, 1));
+    kernel_bind(k, h->last, em_bin(k->e, "llvm.intr.umin", last_run(k), end));
+}
+
+/* ---- one stage */
+typedef struct {
+    RowTerms *terms;
+    void *user;
+    V *acc;
+    Pending *all;      /* by store, then by element */
+    uint32_t i, of, n; /* the element; stores of one */
+} Stage;
+static void element(Kernel *k, void *user) {
+    Stage *g = user;
+    k->in_run = 1 + g->i % k->x.step->held.run;
+    g->n = kernel_pending(k, g->all + g->i, g->of);
+    g->terms(k, g->user, g->acc);
+    k->in_run = 0;
+}
+/* The elements of the runs from the first one on. */
+static void elements(Kernel *k, Stage *g, Atom first, uint32_t runs) {
+    const HeldRow *h = &k->x.step->held;
+    Indices *x = k->x.ix;
+    g->of = runs * h->run;
+    g->all = arena_new(k->x.plan->arena, Pending, g->of * (k->x.step->stores.n + 1));
+    for (g->i = 0; g->i < g->of; g->i++) {
+        Dim place = (Dim)(g->i / h->run) * h->group * h->run + g->i % h->run;
+        Ix at = ix_add(x, ix_scale(x, ix_atom(x, first), h->run), ix_dim(x, place));
+        kernel_substituted(k, k->x.step->lane, at, element, g);
+    }
+}
+static void store_if(Kernel *k, const Stage *g, V condition) {
+    if (!g->n) return;
+    if (!condition.ptr) {
+        kernel_store_all(k, g->all, g->n * g->of);
+        return;
+    }
+    If f = kernel_if(k, condition);
+    kernel_store_all(k, g->all, g->n * g->of);
+    kernel_if_end(k, &f);
+}
+void rows_held(Kernel *k, V *acc, RowTerms *terms, void *user) {
+    const HeldRow *h = &k->x.step->held;
+    bool may_lack = last_may_lack(k);
+    Stage all = {.terms = terms, .user = user, .acc = acc}, last = all;
+    V exists = k->block.exists, has = exists;
+    k->rows = false;
+    elements(k, &all, h->first, h->turns - may_lack);
+    if (may_lack) {
+        V tail = k->tail;
+        k->tail = em_cmpi(k->e, "ult", last_run(k), runs_in_row(k));
+        has = exists.ptr ? em_bin(k->e, "llvm.and", exists, k->tail) : k->tail;
+        elements(k, &last, h->last, 1);
+        k->tail = tail;
+    }
+    store_if(k, &all, exists);
+    if (may_lack) store_if(k, &last, has);
+}

@@ -1,0 +1,9 @@
+/* Rows of a step whose lane loop is reduced, on a GPU: what each thread has of one. */
+#ifndef JAXCC_PLAN_ROWS_H
+#define JAXCC_PLAN_ROWS_H
+#include "plan.h"
+
+/* Decides s->held if several stages read its elements, whose levels must be known. */
+void rows_decide(Plan *, Step *);
+
+#endif
