@@ -205,21 +205,23 @@ enum {
     HELD_EACH = 8,          /* … or half as many, if it can be more threads and there are many rows … */
     HELD_THREADS = 1024,    /* … at most, of which each may have 64 registers … */
     HELD_COST = 4096,       /* … and what is written out for all of its elements */
-    SHARED_ROWS = 32768,    /* bytes of the scratch rows of a block with several */
-    DEVICE_ALIGN = 16,      /* bytes of the widest access; every array and buffer begins at a multiple of them */
-    RUN_COST = 160,         /* the most that a thread does at once for such accesses … */
-    RUN_POINTS = 1 << 14,   /* … of at least so many elements */
-    SECTOR_BYTES = 32,      /* that memory gives at once: a run of accesses that are apart along the lane loop … */
-    MOST_ACROSS = 8,        /* … and its most elements */
-    RUN_TURNS = 4,          /* so many runs are in flight in a thread … */
-    CHEAP_RUN = 64,         /* … if what it does costs no more than this … */
-    RUN_THREADS = 1 << 17,  /* … and there are still so many threads */
-    PARTS_READ = 4,         /* parts of a sum that a thread reads at once, … */
-    TERMS_READ = 8,         /* … or terms, … */
-    TERMS_HELD = 16,        /* … of all its sums no more than so many, for which 64 registers are enough, … */
-    TERMS_COST = 160,       /* … and the most that it does for them */
-    PREFIX_ITEMS = 4,       /* neighbouring elements that a thread of a block has at a time */
-    PREFIX_PART = 16        /* of what a part of prefixes leaves */
+    HELD_TURNS = 2,         /* runs of a thread in one iteration of the loop over the rest of a long row */
+    AGAIN_COST = 48,       /* in the time in which memory takes 4 bytes and gives them back so much is computed again */
+    SHARED_ROWS = 32768,   /* bytes of the scratch rows of a block with several */
+    DEVICE_ALIGN = 16,     /* bytes of the widest access; every array and buffer begins at a multiple of them */
+    RUN_COST = 160,        /* the most that a thread does at once for such accesses … */
+    RUN_POINTS = 1 << 14,  /* … of at least so many elements */
+    SECTOR_BYTES = 32,     /* that memory gives at once: a run of accesses that are apart along the lane loop … */
+    MOST_ACROSS = 8,       /* … and its most elements */
+    RUN_TURNS = 4,         /* so many runs are in flight in a thread … */
+    CHEAP_RUN = 64,        /* … if what it does costs no more than this … */
+    RUN_THREADS = 1 << 17, /* … and there are still so many threads */
+    PARTS_READ = 4,        /* parts of a sum that a thread reads at once, … */
+    TERMS_READ = 8,        /* … or terms, … */
+    TERMS_HELD = 16,       /* … of all its sums no more than so many, for which 64 registers are enough, … */
+    TERMS_COST = 160,      /* … and the most that it does for them */
+    PREFIX_ITEMS = 4,      /* neighbouring elements that a thread of a block has at a time */
+    PREFIX_PART = 16       /* of what a part of prefixes leaves */
 };
 /* Sums of terms that lie beside those of other sums: columns. */
 enum {
@@ -246,7 +248,8 @@ enum {
 
 /* ---- programs of stdlib/ */
 enum {
-    STDLIB_INLINE = 40, /* uses that are inlined */
+    STDLIB_INLINE = 40, /* uses that are inlined, … */
+    STDLIB_ROWS = 1024, /* … and on a device, where rows are written out and a call keeps accesses apart */
     STDLIB_LARGE = 160  /* equations of a program that is always a function */
 };
 

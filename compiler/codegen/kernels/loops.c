@@ -462,7 +462,7 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     }
     find_blocks(&n);
     if (k->x.step->held.turns)
-        rows_held(k, acc, held_terms, accs);
+        rows_held(k, accs->nv, acc, held_terms, accs);
     else
         (n.cut ? nest_cut(&n, acc) : nest(&n, 0, acc));
     if (k->block.together && accs->nv) threads_merge(k, accs->nv, acc, merge_threads, accs);

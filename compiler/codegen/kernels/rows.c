@@ -1,4 +1,5 @@
 #include "rows.h"
+#include "../cost.h"
 #include "threads.h"
 
 /* All elements of a thread are evaluated in the scope of the stages, where they are remembered: a later stage has them in
@@ -6,7 +7,7 @@
 
 static bool last_may_lack(const Kernel *k) {
     const HeldRow *h = &k->x.step->held;
-    return loop_extent(k->x.ix, k->x.step->lane) % ((Dim)h->group * h->run) != 0;
+    return !h->rest && loop_extent(k->x.ix, k->x.step->lane) % ((Dim)h->group * h->run) != 0;
 }
 /* The number in the row of the thread's last run, if it has one. */
 static V last_run(Kernel *k) {
@@ -37,7 +38,7 @@ static void element(Kernel *k, void *user) {
     g->terms(k, g->user, g->acc);
     k->in_run = 0;
 }
-/* The elements of the runs from the first one on. */
+/* The elements of so many runs from the first one on. */
 static void elements(Kernel *k, Stage *g, Atom first, uint32_t runs) {
     const HeldRow *h = &k->x.step->held;
     Indices *x = k->x.ix;
@@ -59,7 +60,36 @@ static void store_if(Kernel *k, const Stage *g, V condition) {
     kernel_store_all(k, g->all, g->n * g->of);
     kernel_if_end(k, &f);
 }
-void rows_held(Kernel *k, V *acc, RowTerms *terms, void *user) {
+/* Turns of the loop over what is not in registers. */
+static void rest_of_row(Kernel *k, uint32_t n, V *acc, RowTerms *terms, void *user) {
+    Emit *e = k->e;
+    const HeldRow *h = &k->x.step->held;
+    V step = em_i64(e, (int64_t)h->group * HELD_TURNS), next[MAX_HELD];
+    Dim at_once = (Dim)h->group * h->run * HELD_TURNS, length = loop_extent(k->x.ix, k->x.step->lane);
+    Dim end = h->rest + (length - h->rest) / at_once * at_once;
+    For f = em_for(e, em_i64(e, h->rest / h->run), em_i64(e, end / h->run), step, n, acc);
+    kernel_enter(k);
+    kernel_bind(k, h->last, em_bin(e, "llvm.add", em_arg(&f.scope, 0), member_number(k)));
+    for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
+    Stage part = {.terms = terms, .user = user, .acc = next};
+    elements(k, &part, h->last, HELD_TURNS);
+    store_if(k, &part, k->block.exists);
+    kernel_leave(k);
+    em_for_end(e, &f, next, acc);
+    if (end == length) return;
+    V first = em_bin(e, "llvm.add", em_i64(e, end), member_number(k));
+    For g = em_for(e, first, em_i64(e, length), em_i64(e, h->group), n, acc);
+    kernel_enter(k);
+    kernel_bind(k, k->x.step->lane, em_arg(&g.scope, 0));
+    for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&g.scope, i + 1);
+    Stage one = {.terms = terms, .user = user, .acc = next, .of = 1};
+    one.all = arena_new(k->x.plan->arena, Pending, k->x.step->stores.n + 1);
+    element(k, &one);
+    store_if(k, &one, k->block.exists);
+    kernel_leave(k);
+    em_for_end(e, &g, next, acc);
+}
+void rows_held(Kernel *k, uint32_t n, V *acc, RowTerms *terms, void *user) {
     const HeldRow *h = &k->x.step->held;
     bool may_lack = last_may_lack(k);
     Stage all = {.terms = terms, .user = user, .acc = acc}, last = all;
@@ -75,4 +105,5 @@ void rows_held(Kernel *k, V *acc, RowTerms *terms, void *user) {
     }
     store_if(k, &all, exists);
     if (may_lack) store_if(k, &last, has);
+    if (h->rest) rest_of_row(k, n, acc, terms, user);
 }

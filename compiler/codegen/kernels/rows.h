@@ -5,8 +5,9 @@
 
 /* Before the first stage, in the scope of all of them. */
 void rows_bind(Kernel *);
-/* One stage: each element's terms into the accumulators, then what it stores. */
+/* One stage: each element's terms into the n accumulators, then what it stores. */
+enum { MAX_HELD = 2 * STEP_REDUCTIONS };
 typedef void RowTerms(Kernel *, void *user, V *acc);
-void rows_held(Kernel *, V *acc, RowTerms *, void *user);
+void rows_held(Kernel *, uint32_t n, V *acc, RowTerms *, void *user);
 
 #endif

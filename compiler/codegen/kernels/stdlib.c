@@ -65,7 +65,7 @@ static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32
     const Jaxpr *j = stdlib_program(k->x.plan->cx, name);
     bool large = j->eqns.n > STDLIB_LARGE, chosen = stdlib_fast_bound(name) > 0;
     uint32_t *uses = uses_so_far(k->e);
-    bool many = *uses > STDLIB_INLINE;
+    bool many = *uses > (k->x.plan->target->device ? STDLIB_ROWS : STDLIB_INLINE);
     each(Eqn, q, j->eqns) large |= q->prim == P_while;
     if (many && chosen) {
         Str symbol = str_format(k->e->arena, "stdlib.%s_chosen.%u%s", name, w, k->e->level);

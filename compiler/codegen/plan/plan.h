@@ -155,6 +155,7 @@ typedef struct {
    of them. */
 typedef struct {
     uint32_t run, turns, group; /* turns 0: a loop goes along the row */
+    Dim rest;                   /* the elements from here on are too many: each stage reads them; 0: there are none */
     Atom first, last;           /* the number of the first run; of the last one, or that of the row if there is none */
 } HeldRow;
 /* On a device: updates of a scatter that meet in one place. */

@@ -5,7 +5,7 @@
 
 /* Rows that several stages read, as in a softmax: maximum, sum, quotients. If the extent is known and a thread's share
    fits into its registers, all of that is written out, in runs for wide accesses: then what one stage has read or
-   computed is there for the later ones. */
+   computed is there for the later ones. Of a longer row that is cheap to compute again a part is there. */
 
 enum { MOST_READS = 16 }; /* that are told apart */
 typedef struct {
@@ -75,13 +75,13 @@ static uint32_t run_of(const Row *r, Dim n, uint32_t most) {
     while (run > 1 && (run > most || n % run != 0)) run /= 2;
     return run ? run : 1;
 }
-/* The threads for a row, of which each has at most `most` elements; 0: they are too many. */
+/* The threads for a row, of which each has at most `most` elements in registers. */
 static uint32_t group_of(Dim n, uint32_t most, bool many) {
     uint32_t group = LEAST_GROUP, each = many && most > HELD_EACH ? most / 2 : most < ROW_ITEMS ? most : ROW_ITEMS;
     while (group < WARP && (Dim)group * ROW_ITEMS < n) group *= 2;
     if (many && n <= (Dim)WARP * most) return group;
     while (group < HELD_THREADS && (Dim)group * each < n) group *= 2;
-    return n <= (Dim)group * most ? group : 0;
+    return group;
 }
 void rows_decide(Plan *p, Step *s) {
     Row r = {.p = p, .step = s};
@@ -93,9 +93,13 @@ void rows_decide(Plan *p, Step *s) {
     uint32_t most = HELD_WORDS / (r.words ? r.words : 1), cheap = HELD_COST / (s->cost ? s->cost : 1);
     if (cheap < most) most = cheap;
     uint32_t run = run_of(&r, n, most), group = group_of(n, most, !dim_is_const(rows) || rows >= LEAST_WARP_ROWS);
-    if (!most || !group) return;
+    bool rest = n > (Dim)group * most;
+    bool long_sums = n > (Dim)group * SHARED_TURNS; /* which are to be cut */
+    if (!most || long_sums || (rest && s->cost > AGAIN_COST)) return;
     int64_t at_once = (int64_t)group * run;
-    s->held = (HeldRow){.run = run, .turns = (uint32_t)((n + at_once - 1) / at_once), .group = group};
-    s->held.first = atom_loop(p->ix, group);
+    s->held =
+        (HeldRow){.run = run, .turns = rest ? most / run : (uint32_t)((n + at_once - 1) / at_once), .group = group};
+    if (rest) s->held.rest = at_once * s->held.turns;
+    s->held.first = atom_loop(p->ix, n / run);
     s->held.last = atom_loop(p->ix, n / run);
 }

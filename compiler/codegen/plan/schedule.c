@@ -412,6 +412,7 @@ static void spill(Plan *p, Step *s, Val v, Info *info) {
         step_store(p, s, v, info->buf, 0, strides, DT_none);
         return;
     }
+    if (p->target->device && !lane_kept && info->cost <= AGAIN_COST) return; /* it is computed again */
     Buf *over = lane_kept ? result_over(p, s, v) : NULL;
     info->buf = over ? over : buf_for(p, BUF_WORK, v);
     if (!over && collapsed_across(p, s)) info->strides = strides_apart(p, s, v, !lane_kept);
