@@ -1,6 +1,7 @@
 #include "kernel.h"
 #include "../../options.h"
 #include "../../passes/eval.h"
+#include "approximate.h"
 #include "point.h"
 
 /* Equations on registers. */
@@ -22,10 +23,12 @@ V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     Ctx *cx = k->x.plan->cx;
     Dtype in = val_array(cx, e->in.at[e->in.n > 1 && (e->prim == P_select_n || e->prim == P_clamp)])->dtype;
     Dtype out = val_array(cx, e->out.at[0])->dtype;
+    V y = approximate(k, e->prim, out, x);
+    if (y.ptr) return point_result(k->e, e->prim, out, y);
     if (point_rule[e->prim]) {
         Point p = {.in = in, .out = out, .e = e, .k = k};
         k->e->fast = cx->options->fast_math && !k->in_stdlib;
-        V y = point_rule[e->prim](k->e, &p, x);
+        y = point_rule[e->prim](k->e, &p, x);
         k->e->fast = false;
         return point_result(k->e, e->prim, out, y);
     }
