@@ -119,6 +119,14 @@ succeeds cc $sanitize -Iruntime -I"$work/boxes" -I"$work" -I. tests/gpu_pointers
 for lazy in 0 2; do
     try "graphs with boxes, lazy $lazy" graphs $lazy 3 boxes
 done
+# A row that several stages read is loaded once, 16 bytes at a time; the gradient of a loss that takes one element of each row is one kernel.
+loaded_once() {
+    ptx=$work/$1.ptx
+    jaxcc --target=nvptx64 -march=sm_90 --emit=ptx "tests/cases/$1.jaxpr" -o "$ptx" && [ "$(grep -c '^\.visible \.entry' "$ptx")" = "$2" ] &&
+        [ "$(grep -c 'ld\.global\.v4' "$ptx")" = "$3" ] && [ "$(grep -c 'ld\.global\.b' "$ptx")" = "$4" ]
+}
+try "a softmax of rows" loaded_once rows-held_once 1 2 0
+try "the gradient of a loss" loaded_once scatter-one-each_gradient 1 2 1
 # The same with host pointers and no inputs, where the driver does not make a map, or has no function for that.
 sed 's/^{ lambda ; a.*/{ lambda ; . let x:f32[1000] = iota[dimension=0 dtype=float32 shape=(1000,) sharding=None]/; s/mul a/mul 2.0:f32[]/; s/m y$/m 1.0:f32[]/' \
     "$work/boxes/axpy.jaxpr" >"$work/boxes/none.jaxpr"

@@ -7,15 +7,13 @@
    fits into its registers, all of that is written out, in runs for wide accesses: then what one stage has read or
    computed is there for the later ones. Of a longer row that is cheap to compute again a part is there. */
 
-enum { MOST_READS = 16 }; /* that are told apart */
 typedef struct {
     Plan *p;
     const Step *step;
-    bool apart;           /* an element is elsewhere than beside its neighbour's, or an array begins anywhere */
-    uint32_t widest;      /* bytes of the elements that lie beside each other */
-    bool kept;            /* what is read now is of use to a later stage */
-    Ix reads[MOST_READS]; /* addresses of what is kept */
-    uint32_t nreads, words;
+    bool apart;      /* an element is elsewhere than beside its neighbour's, or an array begins anywhere */
+    uint32_t widest; /* bytes of the elements that lie beside each other */
+    bool kept;       /* what is read now is of use to a later stage */
+    uint32_t words;  /* of what is kept of an element */
 } Row;
 
 static void place(Row *r, const Buf *b, Dtype d, Ix address) {
@@ -25,20 +23,13 @@ static void place(Row *r, const Buf *b, Dtype d, Ix address) {
     r->apart |= other || apart != 1 || address_align(r->p, b, d, 0) < DEVICE_ALIGN;
     if (dtype_bytes(d) > r->widest) r->widest = dtype_bytes(d);
 }
-/* Of several arrays at the same address one is counted: it is an estimate. */
-static void keep(Row *r, Dtype d, Ix address) {
-    for (uint32_t i = 0; i < r->nreads; i++)
-        if (r->reads[i] == address) return;
-    if (r->nreads < MOST_READS) r->reads[r->nreads++] = address;
-    r->words += (dtype_bytes(d) + 3) / 4;
-}
 static void read_place(void *user, Val v, const Ix *index, Ix address) {
     Row *r = user;
     const Info *info = v ? plan_info(r->p, v) : NULL; /* not an index that is a value */
     if (!v || info->class == VAL_SCALAR || !ix_uses(r->p->ix, address, r->step->lane)) return;
     Dtype d = val_array(r->p->cx, v)->dtype;
     place(r, info->buf, d, address);
-    if (r->kept) keep(r, d, address);
+    if (r->kept) r->words += (dtype_bytes(d) + 3) / 4; /* each is reported once */
 }
 /* What reductions read is kept; what only results need is read when these are stored. */
 static void find_places(Row *r) {
