@@ -505,7 +505,7 @@ typedef struct {
 static uint32_t run_elements(const Step *s) { return s->run * s->run_turns; }
 static void evaluate(Kernel *k, void *user) {
     Run *r = user;
-    k->in_run = k->x.step->run ? 1 + r->i % k->x.step->run : 0;
+    k->in_run = k->x.step->run && !k->x.step->narrow_run ? 1 + r->i % k->x.step->run : 0;
     r->n = kernel_pending(k, r->all + r->i, r->of);
     k->in_run = 0;
 }
@@ -525,19 +525,28 @@ static void whole_runs(Kernel *k) {
     kernel_store_all(k, r.all, r.n * r.of);
 }
 /* The same one by one, as far as there are any. */
-static void single_elements(Kernel *k, V first, V n) {
+static void single_run(Kernel *k, V from, V n) {
     Emit *e = k->e;
-    V run = em_i64(e, k->x.step->run), apart = em_i64(e, (int64_t)k->x.step->grid.threads * k->x.step->run);
-    V end = em_bin(e, "llvm.add", first, em_bin(e, "llvm.mul", apart, em_i64(e, k->x.step->run_turns)));
-    For f = em_for(e, first, em_bin(e, "llvm.intr.smin", end, n), apart, 0, NULL);
+    V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, em_i64(e, k->x.step->run)), n);
+    For f = em_for(e, from, to, em_i64(e, 1), 0, NULL);
     kernel_enter(k);
-    V from = em_arg(&f.scope, 0), to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, run), n);
-    For g = em_for(e, from, to, em_i64(e, 1), 0, NULL);
-    kernel_enter(k);
-    kernel_bind(k, k->x.step->run_loop, em_arg(&g.scope, 0));
+    kernel_bind(k, k->x.step->run_loop, em_arg(&f.scope, 0));
     kernel_stores(k);
     kernel_leave(k);
-    em_for_end(e, &g, NULL, NULL);
+    em_for_end(e, &f, NULL, NULL);
+}
+static void single_elements(Kernel *k, V first, V n) {
+    Emit *e = k->e;
+    const Step *s = k->x.step;
+    if (s->run_turns == 1) {
+        single_run(k, first, n);
+        return;
+    }
+    V apart = em_i64(e, (int64_t)s->grid.threads * s->run);
+    V end = em_bin(e, "llvm.add", first, em_bin(e, "llvm.mul", apart, em_i64(e, s->run_turns)));
+    For f = em_for(e, first, em_bin(e, "llvm.intr.smin", end, n), apart, 0, NULL);
+    kernel_enter(k);
+    single_run(k, em_arg(&f.scope, 0), n);
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
 }

@@ -230,6 +230,7 @@ typedef struct Step {
     HeldRow held;
     uint32_t run;       /* on a device: neighbouring iterations of `run_loop` that a thread does at once; 0: one */
     uint32_t run_turns; /* such runs at once, as many apart as a block has threads */
+    bool narrow_run;    /* their elements do not lie beside each other */
     Atom run_loop;      /* the lane loop or, for accesses that are apart along that, another kept loop */
     Atom runs;          /* a loop over runs */
     Meeting meeting;

@@ -161,18 +161,9 @@ static bool more_runs(const Step *s, Dim n) {
     uint32_t elements = 2 * s->run_turns * s->run;
     return elements * s->cost <= CHEAP_RUN && !known_below(n, (int64_t)elements * RUN_THREADS);
 }
-static void choose_run(Plan *p, Step *s) {
+static void set_run(Plan *p, Step *s, Atom loop, uint32_t run) {
     Grid *g = &s->grid;
-    Run r = {.p = p, .step = s};
-    if (s->reduces || s->carried || !s->nkept || s->lane != s->kept[s->nkept - 1]) return;
-    if (known_below(g->items, RUN_POINTS)) return;
-    find_places(&r);
-    Atom loop = r.apart ? r.across : s->lane;
-    uint32_t run = loop ? length_of(&r, s->cost) : 1;
-    if (run <= 1) return;
     Dim n = loop_extent(p->ix, loop);
-    bool rows = s->nkept > 1 && !r.apart; /* then all have to be aligned */
-    if (known_below(n, run) || (rows && dim_mod(p->cx->types, n, run) != 0)) return;
     s->run = run, s->run_turns = 1, s->run_loop = loop, s->runs = atom_loop(p->ix, times(p, n, run));
     Atom *loops = arena_new(p->arena, Atom, g->nloops);
     for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == loop ? s->runs : g->loops[i];
@@ -182,6 +173,34 @@ static void choose_run(Plan *p, Step *s) {
         loops[0] = atom_loop(p->ix, dim_mul(p->cx->types, blocks, BLOCK_THREADS));
     }
     g->loops = loops, g->items = extents(p, loops, g->nloops);
+}
+/* Accesses that are not wide: a thread has elements of the same place in neighbouring rows or, of the only row, as far apart
+   as a block has threads, so that several are in flight, and what neighbouring rows read in common is read once. */
+static void choose_rows(Plan *p, Step *s) {
+    bool one = s->nkept == 1;
+    Atom loop = s->kept[one ? 0 : s->nkept - 2];
+    uint32_t rows = RUN_TURNS;
+    while (rows > 1 && (rows * s->cost > CHEAP_RUN || known_below(s->grid.items, (int64_t)rows * RUN_THREADS)))
+        rows /= 2;
+    bool narrow = known_below(loop_extent(p->ix, s->lane), WARP); /* a warp's accesses would be apart */
+    if (rows <= 1 || narrow || known_below(loop_extent(p->ix, loop), rows)) return;
+    set_run(p, s, loop, one ? 1 : rows);
+    s->narrow_run = true;
+}
+static void choose_run(Plan *p, Step *s) {
+    Grid *g = &s->grid;
+    Run r = {.p = p, .step = s};
+    if (s->reduces || s->carried || !s->nkept || s->lane != s->kept[s->nkept - 1]) return;
+    if (known_below(g->items, RUN_POINTS)) return;
+    find_places(&r);
+    Atom loop = r.apart ? r.across : s->lane;
+    uint32_t run = loop ? length_of(&r, s->cost) : 1;
+    Dim n = loop ? loop_extent(p->ix, loop) : 1;
+    bool rows = s->nkept > 1 && !r.apart; /* then all have to be aligned */
+    if (run <= 1 || known_below(n, run) || (rows && dim_mod(p->cx->types, n, run) != 0))
+        choose_rows(p, s);
+    else
+        set_run(p, s, loop, run);
 }
 /* A thread, or those that share an item, has n neighbouring ones. */
 static void share_columns(Plan *p, Step *s, Atom loop, uint32_t n) {
@@ -205,7 +224,7 @@ static void choose_columns(Plan *p, Step *s) {
     share_columns(p, s, s->lane, columns);
 }
 /* The same for rows of few iterations, so that memory is asked for more at a time. */
-static void choose_rows(Plan *p, Step *s) {
+static void choose_sums(Plan *p, Step *s) {
     const Grid *g = &s->grid;
     Dim n = loop_extent(p->ix, s->lane);
     uint32_t rows = 1;
@@ -239,7 +258,7 @@ static void decide_loops(Plan *p, Step *s) {
     g->threads = threads_for(g->items, WARP);
     if (threads_share_lanes(p, s)) {
         share_lanes(p, s);
-        choose_rows(p, s);
+        choose_sums(p, s);
     } else if (shares_chunks(p, s)) {
         choose_columns(p, s);
         share_chunks(p, s);
