@@ -220,6 +220,7 @@ enum {
     TERMS_READ = 8,        /* … or terms, … */
     TERMS_HELD = 16,       /* … of all its sums no more than so many, for which 64 registers are enough, … */
     TERMS_COST = 160,      /* … and the most that it does for them */
+    WINDOW_TERMS = 64,     /* the most of neighbouring windows that a thread adds up */
     PREFIX_ITEMS = 4,      /* neighbouring elements that a thread of a block has at a time */
     PREFIX_PART = 16       /* of what a part of prefixes leaves */
 };

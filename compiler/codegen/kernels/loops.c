@@ -505,7 +505,11 @@ typedef struct {
 static uint32_t run_elements(const Step *s) { return s->run * s->run_turns; }
 static void evaluate(Kernel *k, void *user) {
     Run *r = user;
-    k->in_run = k->x.step->run && !k->x.step->narrow_run ? 1 + r->i % k->x.step->run : 0;
+    const Step *s = k->x.step;
+    k->in_run = s->run && !s->narrow_run ? 1 + r->i % s->run : 0;
+    k->x.level = 0;
+    if (s->reduces) reduce_stage(k), k->x.level = 1; /* only sums are stored */
+    k->rows = s->reduces;
     r->n = kernel_pending(k, r->all + r->i, r->of);
     k->in_run = 0;
 }
@@ -531,7 +535,7 @@ static void single_run(Kernel *k, V from, V n) {
     For f = em_for(e, from, to, em_i64(e, 1), 0, NULL);
     kernel_enter(k);
     kernel_bind(k, k->x.step->run_loop, em_arg(&f.scope, 0));
-    kernel_stores(k);
+    stages(k);
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
 }

@@ -239,7 +239,7 @@ static void choose_jam(Look *l) {
             if (kept % step == 0 && kept / step < loop_extent(x, red)) s->jam = s->kept[i];
         }
     }
-    for (uint32_t i = 0; s->jam && i + 2 < s->nkept; i++) /* next to the lane loop */
+    for (uint32_t i = 0; s->jam && i + 2 < s->nkept && !l->p->target->device; i++) /* next to the lane loop */
         if (s->kept[i] == s->jam) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->jam;
     if (!s->jam && s->nred == 1 && turns > MOST_ROWS) s->written_out = false;
     s->half = turns > OWN_TURNS ? turns / 2 : 0;
@@ -285,8 +285,7 @@ static void find_loops(Look *l) {
     for (uint32_t i = 0; i + 1 < s->nred; i++)
         if (s->red[i] == s->lane) s->red[i] = s->red[i + 1], s->red[i + 1] = s->lane;
     choose_unrolled(l);
-    if (p->target->device) return;
-    choose_tile(l);
+    if (!p->target->device) choose_tile(l);
     choose_jam(l);
 }
 

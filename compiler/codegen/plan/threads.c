@@ -176,21 +176,29 @@ static void set_run(Plan *p, Step *s, Atom loop, uint32_t run) {
 }
 /* Accesses that are not wide: a thread has elements of the same place in neighbouring rows or, of the only row, as far apart
    as a block has threads, so that several are in flight, and what neighbouring rows read in common is read once. */
-static void choose_rows(Plan *p, Step *s) {
-    bool one = s->nkept == 1;
-    Atom loop = s->kept[one ? 0 : s->nkept - 2];
+static void set_rows(Plan *p, Step *s, Atom loop, Dim cost, int64_t most) {
     uint32_t rows = RUN_TURNS;
-    while (rows > 1 && (rows * s->cost > CHEAP_RUN || known_below(s->grid.items, (int64_t)rows * RUN_THREADS)))
-        rows /= 2;
+    while (rows > 1 && (rows * cost > most || known_below(s->grid.items, (int64_t)rows * RUN_THREADS))) rows /= 2;
     bool narrow = known_below(loop_extent(p->ix, s->lane), WARP); /* a warp's accesses would be apart */
     if (rows <= 1 || narrow || known_below(loop_extent(p->ix, loop), rows)) return;
-    set_run(p, s, loop, one ? 1 : rows);
+    set_run(p, s, loop, s->nkept == 1 ? 1 : rows);
     s->narrow_run = true;
+}
+static void choose_rows(Plan *p, Step *s) {
+    set_rows(p, s, s->kept[s->nkept > 1 ? s->nkept - 2 : 0], s->cost, CHEAP_RUN);
+}
+/* Windows that overlap. */
+static void choose_windows(Plan *p, Step *s) {
+    bool stored_last = s->levels == 2;
+    each(Store, st, s->stores) stored_last &= st->level == 1;
+    if (s->jam && stored_last) set_rows(p, s, s->jam, extents(p, s->red, s->nred), WINDOW_TERMS);
+    if (!s->run) s->written_out = false, s->half = 0;
+    s->jam = 0;
 }
 static void choose_run(Plan *p, Step *s) {
     Grid *g = &s->grid;
     Run r = {.p = p, .step = s};
-    if (s->reduces || s->carried || !s->nkept || s->lane != s->kept[s->nkept - 1]) return;
+    if (s->carried || !s->nkept || s->lane != s->kept[s->nkept - 1]) return;
     if (known_below(g->items, RUN_POINTS)) return;
     find_places(&r);
     Atom loop = r.apart ? r.across : s->lane;
@@ -254,7 +262,7 @@ static void whole_blocks(Step *s) {
 static void decide_loops(Plan *p, Step *s) {
     Grid *g = &s->grid;
     points(p, s);
-    choose_run(p, s);
+    (s->reduces ? choose_windows : choose_run)(p, s);
     g->threads = threads_for(g->items, WARP);
     if (threads_share_lanes(p, s)) {
         share_lanes(p, s);
