@@ -11,6 +11,8 @@ static V unary(Kernel *k, const char *name, V x) { return threads_intrinsic(k->e
 static V constant(Kernel *k, double v) { return em_float(k->e, k->e->f32, v); }
 static V times(Kernel *k, V x, double by) { return em_bin(k->e, "llvm.fmul", x, constant(k, by)); }
 static V exp2_of(Kernel *k, V x) { return unary(k, "llvm.nvvm.ex2.approx.f32", x); }
+/* Without subnormal numbers: one instruction, not four. */
+static V normal_exp2(Kernel *k, V x) { return unary(k, "llvm.nvvm.ex2.approx.ftz.f32", x); }
 
 typedef V Rule(Kernel *, const V *x);
 static V quotient(Kernel *k, const V *x) { return threads_intrinsic(k->e, "llvm.nvvm.div.full", k->e->f32, 2, x); }
@@ -19,14 +21,24 @@ static V power_of_e(Kernel *k, const V *x) { return exp2_of(k, times(k, x[0], LO
 static V tangent(Kernel *k, const V *x) {
     Emit *e = k->e;
     V size = em_un(e, "llvm.intr.fabs", x[0]), one = constant(k, 1), square = em_bin(e, "llvm.fmul", size, size);
-    V t = exp2_of(k, times(k, size, -2 * LOG2_E));
+    V t = normal_exp2(k, times(k, size, -2 * LOG2_E));
     V ends = unary(k, "llvm.nvvm.rcp.approx.ftz.f", em_bin(e, "llvm.fadd", one, t));
     V far = em_bin(e, "llvm.fmul", em_bin(e, "llvm.fsub", one, t), ends);
     V near = em_fma(e, em_bin(e, "llvm.fmul", square, size), constant(k, -1.0 / 3), size);
     V small = em_cmpf(e, "olt", size, constant(k, 1.0 / 32));
     return em_bin(e, "llvm.intr.copysign", em_select(e, small, near, far), x[0]);
 }
-static Rule *const rule[NPRIMS] = {[P_div] = quotient, [P_exp] = power_of_e, [P_tanh] = tangent};
+static V power_of_two(Kernel *k, const V *x) { return exp2_of(k, x[0]); }
+/* 1 / (1 + e^-x), or e^x / (1 + e^x) for negative x. */
+static V logistic(Kernel *k, const V *x) {
+    Emit *e = k->e;
+    V one = constant(k, 1), power = exp2_of(k, times(k, em_un(e, "llvm.intr.fabs", x[0]), -LOG2_E));
+    V above = em_select(e, em_cmpf(e, "olt", x[0], constant(k, 0)), power, one);
+    return em_bin(e, "llvm.fmul", above, unary(k, "llvm.nvvm.rcp.approx.ftz.f", em_bin(e, "llvm.fadd", power, one)));
+}
+static V inverse_root(Kernel *k, const V *x) { return unary(k, "llvm.nvvm.rsqrt.approx.f", x[0]); }
+static Rule *const rule[NPRIMS] = {[P_div] = quotient,      [P_exp] = power_of_e, [P_exp2] = power_of_two,
+                                   [P_logistic] = logistic, [P_tanh] = tangent,   [P_rsqrt] = inverse_root};
 
 V approximate(Kernel *k, Prim prim, Dtype d, const V *x) {
     bool narrow = dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits <= 16;
