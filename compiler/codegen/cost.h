@@ -160,7 +160,8 @@ enum {
     TILE_SHORT = 16, /* or not */
     TILE_WORD = 4,
     ENOUGH_TILES = 128,    /* as many blocks keep a device busy */
-    TILE_RUN = 4,          /* neighbouring elements of the result that a thread finishes at once: a run, … */
+    TILE_RUN = 4,          /* neighbouring elements of the result that a thread finishes at once: a run … */
+    TILE_RUN_COST = 160,   /* … if that costs no more, … */
     FINISH_RUNS = 4,       /* … of which so many leave together */
     TILE_BAND = 8,         /* rows of tiles that are computed together, … */
     WIDE_BAND = 16,        /* … of wide ones, so that those of 132 multiprocessors are about square */
@@ -209,7 +210,7 @@ enum {
     AGAIN_COST = 48,       /* in the time in which memory takes 4 bytes and gives them back so much is computed again */
     SHARED_ROWS = 32768,   /* bytes of the scratch rows of a block with several */
     DEVICE_ALIGN = 16,     /* bytes of the widest access; every array and buffer begins at a multiple of them */
-    RUN_COST = 160,        /* the most that a thread does at once for such accesses … */
+    RUN_COST = 640,        /* the most that a thread does at once for such accesses … */
     RUN_POINTS = 1 << 14,  /* … of at least so many elements */
     SECTOR_BYTES = 32,     /* that memory gives at once: a run of accesses that are apart along the lane loop … */
     MOST_ACROSS = 8,       /* … and its most elements */

@@ -42,7 +42,12 @@ static Rule *const rule[NPRIMS] = {[P_div] = quotient,      [P_exp] = power_of_e
 
 V approximate(Kernel *k, Prim prim, Dtype d, const V *x) {
     bool narrow = dtype_info[d].kind == DK_FLOAT && dtype_info[d].bits <= 16;
-    if (!k->x.plan->target->device || !narrow || !rule[prim]) return (V){NULL};
+    if (!k->e->target->device || !narrow || !rule[prim]) return (V){NULL};
     assert(k->w == 1);
     return rule[prim](k, x);
+}
+/* One step of Newton's: what NVIDIA's division does after its tests. */
+V normal_inverse(Emit *e, V x) {
+    V y = threads_intrinsic(e, "llvm.nvvm.rcp.approx.ftz.f", e->f32, 1, &x), one = em_float(e, e->f32, 1);
+    return em_fma(e, y, em_fma(e, em_un(e, "llvm.fneg", x), y, one), y);
 }

@@ -1,3 +1,4 @@
+#include "approximate.h"
 #include "point.h"
 #include <math.h>
 #include <mlir-c/BuiltinAttributes.h>
@@ -163,6 +164,7 @@ static V guarded_quotient(Emit *e, const Point *p, V a, V b, V *zero) {
 }
 /* Integers: x / 0 has all bits set, the smallest one / -1 is itself. */
 V point_div(Emit *e, const Point *p, const V *x) {
+    if (point_is_float(p->in) && p->k && p->k->normal_divisors) return normal_inverse(e, x[1]);
     if (point_is_float(p->in)) return em_bin(e, "llvm.fdiv", x[0], x[1]);
     V zero, q = guarded_quotient(e, p, x[0], x[1], &zero);
     return em_select(e, zero, em_int(e, point_type(q), -1), q);

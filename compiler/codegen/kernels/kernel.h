@@ -33,6 +33,7 @@ typedef struct Kernel {
     uint32_t least;              /* loads are not hoisted out of this scope */
     V tail;                      /* mask of the lanes that exist, at the end of the lane loop; NULL: all */
     uint32_t in_stdlib;          /* how deep in programs of stdlib */
+    bool normal_divisors;        /* what is divided there is 1, and divisors and quotients are normal numbers */
     struct {
         uint32_t threads;        /* of a block; 0: there are none */
         bool together;           /* several of them do an item together: */

@@ -2,6 +2,7 @@
 #include "kernel.h"
 #include "point.h"
 #include "rows.h"
+#include "runs.h"
 #include "threads.h"
 #include "wide.h"
 #include "../cost.h"
@@ -472,7 +473,7 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     accs_horizontal(k->e, accs, acc + accs->nv);
     accs_merge(k->e, accs, acc, acc + accs->nv);
 }
-static void reduce_stage(Kernel *k) {
+void loops_reduce(Kernel *k) {
     Accs accs;
     V acc[MAX_CARRIED] = {{NULL}}, all = {NULL};
     accs_collect(k, &accs);
@@ -482,7 +483,7 @@ static void reduce_stage(Kernel *k) {
     reduce(k, &accs, all, all, acc);
     finish(k, &accs, acc);
 }
-static void stages(Kernel *k) {
+void loops_stages(Kernel *k) {
     if (k->x.step->held.turns) rows_bind(k);
     for (uint32_t level = 0; level < k->x.step->levels; level++) {
         k->x.level = level;
@@ -490,115 +491,11 @@ static void stages(Kernel *k) {
         If one = by_one_thread(k);
         store_columns(k);
         by_one_thread_end(k, &one);
-        if (k->x.step->reduces) reduce_stage(k);
+        if (k->x.step->reduces) loops_reduce(k);
     }
 }
 
-/* ---- runs: all values, then all stores; on a device LLVM makes wide accesses of those of neighbouring elements, else those
-   that lie beside each other are stored together */
-typedef struct {
-    Pending *all;   /* by store, then by iteration */
-    uint32_t i, of; /* the iteration */
-    uint32_t n;     /* stores of one */
-} Run;
-/* The elements of the runs that a thread does at once. */
-static uint32_t run_elements(const Step *s) { return s->run * s->run_turns; }
-static void evaluate(Kernel *k, void *user) {
-    Run *r = user;
-    const Step *s = k->x.step;
-    k->in_run = s->run && !s->narrow_run ? 1 + r->i % s->run : 0;
-    k->x.level = 0;
-    if (s->reduces) reduce_stage(k), k->x.level = 1; /* only sums are stored */
-    k->rows = s->reduces;
-    r->n = kernel_pending(k, r->all + r->i, r->of);
-    k->in_run = 0;
-}
-static Run run_of(const Kernel *k, uint32_t elements) {
-    Pending *all = arena_new(k->x.plan->arena, Pending, elements * (k->x.step->stores.n + 1));
-    return (Run){all, 0, elements, 0};
-}
-static void whole_runs(Kernel *k) {
-    Step *s = k->x.step;
-    Indices *x = k->x.ix;
-    Run r = run_of(k, run_elements(s));
-    for (; r.i < r.of; r.i++) {
-        Dim place = (Dim)(r.i / s->run) * s->grid.threads * s->run + r.i % s->run;
-        Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, place));
-        kernel_substituted(k, s->run_loop, at, evaluate, &r);
-    }
-    kernel_store_all(k, r.all, r.n * r.of);
-}
-/* The same one by one, as far as there are any. */
-static void single_run(Kernel *k, V from, V n) {
-    Emit *e = k->e;
-    V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, em_i64(e, k->x.step->run)), n);
-    For f = em_for(e, from, to, em_i64(e, 1), 0, NULL);
-    kernel_enter(k);
-    kernel_bind(k, k->x.step->run_loop, em_arg(&f.scope, 0));
-    stages(k);
-    kernel_leave(k);
-    em_for_end(e, &f, NULL, NULL);
-}
-static void single_elements(Kernel *k, V first, V n) {
-    Emit *e = k->e;
-    const Step *s = k->x.step;
-    if (s->run_turns == 1) {
-        single_run(k, first, n);
-        return;
-    }
-    V apart = em_i64(e, (int64_t)s->grid.threads * s->run);
-    V end = em_bin(e, "llvm.add", first, em_bin(e, "llvm.mul", apart, em_i64(e, s->run_turns)));
-    For f = em_for(e, first, em_bin(e, "llvm.intr.smin", end, n), apart, 0, NULL);
-    kernel_enter(k);
-    single_run(k, em_arg(&f.scope, 0), n);
-    kernel_leave(k);
-    em_for_end(e, &f, NULL, NULL);
-}
-/* A block has run_turns times its threads' runs: neighbouring threads have neighbouring ones. */
-static void bind_run(Kernel *k) {
-    Emit *e = k->e;
-    const Step *s = k->x.step;
-    V item = kernel_index(k, ix_atom(k->x.ix, s->grid.loops[s->grid.nloops - 1])), n = em_i64(e, s->grid.threads);
-    if (s->run_turns == 1) return;
-    V block = em_bin(e, "llvm.udiv", item, n), more = em_i64(e, (int64_t)s->grid.threads * (s->run_turns - 1));
-    kernel_bind(k, s->runs, em_bin(e, "llvm.add", item, em_bin(e, "llvm.mul", block, more)));
-}
-static void runs(Kernel *k) {
-    Emit *e = k->e;
-    Step *s = k->x.step;
-    Dim n = loop_extent(k->x.ix, s->run_loop),
-        all = (Dim)s->run * (s->run_turns > 1 ? s->run_turns * s->grid.threads : 1);
-    bind_run(k);
-    if (dim_mod(k->x.plan->cx->types, n, all) == 0) {
-        whole_runs(k);
-        return;
-    }
-    int64_t last = (int64_t)s->run * ((s->run_turns - 1) * s->grid.threads + 1);
-    V run = em_i64(e, s->run), first = em_bin(e, "llvm.mul", kernel_index(k, ix_atom(k->x.ix, s->runs)), run);
-    uint32_t least = k->least;
-    If f = em_if(e, em_cmpi(e, "sle", em_bin(e, "llvm.add", first, em_i64(e, last)), kernel_dim(k, n)));
-    kernel_enter(k);
-    k->least = k->x.depth;
-    whole_runs(k);
-    k->least = least;
-    kernel_leave(k);
-    em_else(e, &f, 0, NULL);
-    kernel_enter(k);
-    single_elements(k, first, kernel_dim(k, n));
-    kernel_leave(k);
-    em_if_end(e, &f, NULL, NULL);
-}
-
-static void whole_turns(Kernel *k) {
-    Step *s = k->x.step;
-    Run r = run_of(k, (uint32_t)loop_extent(k->x.ix, s->unrolled));
-    assert(!s->reduces && s->levels == 1);
-    k->x.level = 0, k->rows = false;
-    for (; r.i < r.of; r.i++) kernel_substituted(k, s->unrolled, ix_dim(k->x.ix, r.i), evaluate, &r);
-    kernel_store_all(k, r.all, r.n * r.of);
-}
-
-static void point(Kernel *k) { (k->x.step->run ? runs : stages)(k); }
+static void point(Kernel *k) { (k->x.step->run ? kernel_runs : loops_stages)(k); }
 static void all_stages(Kernel *k, void *user) { point(k); }
 /* The stages: once for each iteration of the unrolled loop, each row of a tile, each iteration done at once. */
 static void body(Kernel *k) {
@@ -608,7 +505,7 @@ static void body(Kernel *k) {
             kernel_substituted(k, s->tile, ix_add(k->x.ix, ix_atom(k->x.ix, s->tile), ix_dim(k->x.ix, k->tile_at)),
                                all_stages, NULL);
     else if (s->interleaved)
-        whole_turns(k);
+        kernel_turns(k);
     else if (s->unrolled)
         for (Dim i = 0; i < loop_extent(k->x.ix, s->unrolled); i++)
             kernel_substituted(k, s->unrolled, ix_dim(k->x.ix, i), all_stages, NULL);

@@ -17,8 +17,16 @@ static V stdlib_run(Kernel *k, const Jaxpr *j, const V *x, uint32_t w) {
 
 /* Computes a function of a program's operands. */
 typedef V StdlibBody(Kernel *, const char *name, const V *x, uint32_t n, uint32_t w);
+/* Programs that divide 1 alone, by numbers that are not small, and not so large that the quotients are. */
+static const char *const inverting[] = {"tanh_f32", "logistic_f32"};
 static V body_all(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
-    return stdlib_run(k, stdlib_program(k->x.plan->cx, name), x, w);
+    bool was = k->normal_divisors;
+    k->normal_divisors = false;
+    for (uint32_t i = 0; i < sizeof inverting / sizeof *inverting; i++)
+        k->normal_divisors |= k->e->target->device && str_is(str(name), inverting[i]);
+    V y = stdlib_run(k, stdlib_program(k->x.plan->cx, name), x, w);
+    k->normal_divisors = was;
+    return y;
 }
 /* As a separate function, for operands of these types. */
 static V stdlib_function(Kernel *k, StdlibBody *body, Str symbol, const char *name, const V *x, uint32_t n,
@@ -71,7 +79,7 @@ static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32
         Str symbol = str_format(k->e->arena, "stdlib.%s_chosen.%u%s", name, w, k->e->level);
         return stdlib_function(k, body_chosen, symbol, name, x, n, w);
     }
-    if (!large) ++*uses;
+    if (!large && k->in_run <= 1) ++*uses; /* once for a run */
     V y = (large || many ? stdlib_all : body_all)(k, name, x, n, w);
     return chosen ? choose(k, name, y, x, n, w) : y;
 }

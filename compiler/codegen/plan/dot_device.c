@@ -279,7 +279,7 @@ void dot_device_run(Plan *p, const Step *s, DeviceDot *d) {
     Dim extent = n ? loop_extent(p->ix, d->loops[DOT_COLUMNS].at[n - 1]) : 1;
     d->run = 1;
     d->across = stores_across(p, s, d);
-    if (d->across || s->carried || TILE_RUN * s->cost > RUN_COST || dim_mod(p->cx->types, extent, TILE_RUN) != 0)
+    if (d->across || s->carried || TILE_RUN * s->cost > TILE_RUN_COST || dim_mod(p->cx->types, extent, TILE_RUN) != 0)
         return;
     d->run = TILE_RUN;
     d->runs = atom_loop(p->ix, dim_floordiv(p->cx->types, extent, TILE_RUN));
