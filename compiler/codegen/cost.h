@@ -213,7 +213,7 @@ enum {
     RUN_COST = 640,        /* the most that a thread does at once for such accesses … */
     RUN_POINTS = 1 << 14,  /* … of at least so many elements */
     SECTOR_BYTES = 32,     /* that memory gives at once: a run of accesses that are apart along the lane loop … */
-    MOST_ACROSS = 8,       /* … and its most elements */
+    MOST_ACROSS = 32,      /* … and its most elements */
     RUN_TURNS = 4,         /* so many runs are in flight in a thread … */
     CHEAP_RUN = 64,        /* … if what it does costs no more than this … */
     RUN_THREADS = 1 << 17, /* … and there are still so many threads */

@@ -203,6 +203,7 @@ static void choose_run(Plan *p, Step *s) {
     find_places(&r);
     Atom loop = r.apart ? r.across : s->lane;
     uint32_t run = loop ? length_of(&r, s->cost) : 1;
+    while (r.apart && run > 1 && known_below(g->items, (int64_t)run * RUN_THREADS)) run /= 2;
     Dim n = loop ? loop_extent(p->ix, loop) : 1;
     bool rows = s->nkept > 1 && !r.apart; /* then all have to be aligned */
     if (run <= 1 || known_below(n, run) || (rows && dim_mod(p->cx->types, n, run) != 0))
