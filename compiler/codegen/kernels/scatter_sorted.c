@@ -8,7 +8,9 @@
 /* Positions of a scatter on a device, sorted by place: a slot has the number of a position, and its key. The thread of the
    first slot of a place does the updates of its slots, one after the other; if they are more than SLOT_PART and the
    updates can be combined among themselves, only the first of these, then the results of the following parts,
-   which other threads have computed. */
+   which other threads have computed. A thread has one element of the windows, or a run of them. */
+
+enum { MOST_RUN = DEVICE_ALIGN, STATE = 1 + MOST_RUN /* a slot, and what its elements are combined with */ };
 
 typedef struct {
     Kernel *k;
@@ -16,6 +18,7 @@ typedef struct {
     const Step *s;
     const Sort *so;
     Dtype d;     /* of the elements */
+    uint32_t n;  /* of a run */
     V key, end;  /* of the place; where the part ends at the latest */
     bool parted; /* updates are combined among themselves */
 } Place;
@@ -26,7 +29,7 @@ static V slots_of(const Place *p) { return kernel_dim(p->k, p->so->n); }
 static Place place_new(Kernel *k) {
     const Step *s = k->x.step;
     Dtype d = val_array(k->x.plan->cx, s->stores.at[0].v)->dtype;
-    return (Place){.k = k, .e = k->e, .s = s, .so = s->sort, .d = d};
+    return (Place){.k = k, .e = k->e, .s = s, .so = s->sort, .d = d, .n = s->run ? s->run : 1};
 }
 V scatter_key(Kernel *k, Dtype key) {
     Emit *e = k->e;
@@ -57,50 +60,80 @@ static void bind_slot(const Place *p, V slot) {
     grid_bind_point(p->k, &p->so->elements,
                     em_cast(e, "llvm.zext", e->i64, em_load(e, e->i32, from, dtype_bytes(DT_u32))));
 }
-static V update_of(const Place *p, V slot) {
+/* For each element of the run. */
+static void each_element(const Place *p, Inside *inside, void *user) {
     Kernel *k = p->k;
-    Val v = p->s->stores.at[0].v;
+    Indices *x = k->x.ix;
+    if (!p->s->run) {
+        inside(k, user);
+        return;
+    }
+    for (uint32_t i = 0; i < p->n; i++) {
+        Ix at = ix_add(x, ix_scale(x, ix_atom(x, p->s->runs), p->n), ix_dim(x, i));
+        k->in_run = 1 + i;
+        kernel_substituted(k, p->s->run_loop, at, inside, user);
+    }
+    k->in_run = 0;
+}
+static void add_update(Kernel *k, void *user) {
+    V **next = user;
+    Val v = k->x.step->stores.at[0].v;
     Ix index[MAX_RANK];
-    step_at(k->x.plan, p->s, v, index);
-    kernel_enter(k);
+    step_at(k->x.plan, k->x.step, v, index);
+    *(*next)++ = reg_v(eval_value(&k->x, v, index));
+}
+static void updates_of(const Place *p, V slot, V *out) {
+    kernel_enter(p->k);
     bind_slot(p, slot);
-    V update = reg_v(eval_value(&k->x, v, index));
-    kernel_leave(k);
-    return update;
+    each_element(p, add_update, &out);
+    kernel_leave(p->k);
 }
 static V combined(const Place *p, V old, V update) {
     if (!p->parted) return scatter_combined(p->k, p->d, old, update);
     Prim how = prim_combiner[p->s->e->prim];
     return kernel_binary(p->k, how == P_sub ? P_add : how, p->d, (V[]){old, update});
 }
-/* The updates of the place from a slot on, `n` at once: x is the slot and what they are combined with, and becomes the
-   next slot and the result. */
-static void do_slots(const Place *p, uint32_t n, V *x) {
+/* A loop over slots as long as `go` gives a condition for one: x is the slot and what its elements are combined with. */
+typedef V Go(const Place *, V slot, uint32_t n);
+typedef void Turn(const Place *, uint32_t n, V *x);
+static void over_slots(const Place *p, Go *go, Turn *turn, uint32_t n, V *x) {
     Emit *e = p->e;
     Kernel *k = p->k;
-    MlirType types[2] = {e->i64, mlirValueGetType(x[1])};
-    V next[2], updates[SLOTS_AT_ONCE];
-    Scope before = em_begin(e, 2, types);
+    uint32_t all = 1 + p->n;
+    MlirType types[STATE] = {e->i64};
+    V o[1 + STATE], next[STATE];
+    for (uint32_t i = 1; i < all; i++) types[i] = mlirValueGetType(x[i]);
+    Scope before = em_begin(e, all, types);
     kernel_enter(k);
-    V at = em_arg(&before, 0), last = behind(p, at, n - 1), go = em_both(e, em_less(e, last, p->end), has_key(p, last));
-    em_op(e, "scf.condition", &(Op){0, NULL, 3, (V[]){go, at, em_arg(&before, 1)}, 0, NULL, 0, NULL});
+    for (uint32_t i = 0; i < all; i++) o[1 + i] = em_arg(&before, i);
+    o[0] = go(p, o[1], n);
+    em_op(e, "scf.condition", &(Op){0, NULL, 1 + all, o, 0, NULL, 0, NULL});
     kernel_leave(k);
     em_end(e, &before);
-    Scope after = em_begin(e, 2, types);
+    Scope after = em_begin(e, all, types);
     kernel_enter(k);
-    at = em_arg(&after, 0), next[0] = behind(p, at, n), next[1] = em_arg(&after, 1);
-    for (uint32_t i = 0; i < n; i++) updates[i] = update_of(p, behind(p, at, i));
-    for (uint32_t i = 0; i < n; i++) next[1] = combined(p, next[1], updates[i]);
-    em_op(e, "scf.yield", &(Op){0, NULL, 2, next, 0, NULL, 0, NULL});
+    for (uint32_t i = 0; i < all; i++) next[i] = em_arg(&after, i);
+    turn(p, n, next);
+    em_op(e, "scf.yield", &(Op){0, NULL, all, next, 0, NULL, 0, NULL});
     kernel_leave(k);
     em_end(e, &after);
-    memcpy(x, em_while(e, 2, x, &before, &after), 2 * sizeof *x);
+    memcpy(x, em_while(e, all, x, &before, &after), all * sizeof *x);
 }
-static V do_part(const Place *p, V slot, V old) {
-    V x[2] = {slot, old};
-    do_slots(p, SLOTS_AT_ONCE, x);
-    do_slots(p, 1, x);
-    return x[1];
+static V has_slots(const Place *p, V slot, uint32_t n) {
+    V last = behind(p, slot, n - 1);
+    return em_both(p->e, em_less(p->e, last, p->end), has_key(p, last));
+}
+static void do_slots(const Place *p, uint32_t n, V *x) {
+    V updates[SLOTS_AT_ONCE][MOST_RUN];
+    for (uint32_t i = 0; i < n; i++) updates_of(p, behind(p, x[0], i), updates[i]);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < p->n; j++) x[1 + j] = combined(p, x[1 + j], updates[i][j]);
+    x[0] = behind(p, x[0], n);
+}
+/* The updates of the place from a slot on. */
+static void do_part(const Place *p, V *x) {
+    over_slots(p, has_slots, do_slots, SLOTS_AT_ONCE, x);
+    over_slots(p, has_slots, do_slots, 1, x);
 }
 
 /* ---- parts */
@@ -116,8 +149,25 @@ static V result_at(const Place *p, V number) {
     }
     V row = em_mul(p->e, number, kernel_dim(p->k, window));
     V i = em_add(p->e, row, kernel_index(p->k, at));
+    i = em_mul(p->e, i, em_i64(p->e, p->n));
     return em_gep(p->e, kernel_buffer(p->k, p->so->parts), i, em_memory_type(p->e, p->d));
 }
+/* The elements of a run, which lie beside each other; `align`: where the first one does. */
+static void load_run(const Place *p, V from, uint32_t align, V *x) {
+    MlirType t = em_memory_type(p->e, p->d);
+    for (uint32_t i = 0; i < p->n; i++) {
+        V at = i ? em_gep(p->e, from, em_i64(p->e, i), t) : from;
+        x[i] = em_to_register(p->e, p->d, em_load(p->e, t, at, i ? dtype_align(p->d) : align));
+    }
+}
+static void store_run(const Place *p, V to, uint32_t align, const V *x) {
+    MlirType t = em_memory_type(p->e, p->d);
+    for (uint32_t i = 0; i < p->n; i++) {
+        V at = i ? em_gep(p->e, to, em_i64(p->e, i), t) : to;
+        em_store(p->e, em_to_memory(p->e, p->d, x[i]), at, i ? dtype_align(p->d) : align);
+    }
+}
+static uint32_t result_align(const Place *p) { return p->s->run ? DEVICE_ALIGN : dtype_align(p->d); }
 static V is_earlier(const void *p, V slot) {
     const Place *of = p;
     return em_cmpi(of->e, "ult", key_at(of, slot), of->key);
@@ -136,46 +186,44 @@ void device_parts(Kernel *k, V lo, V hi) {
     V from = em_add(e, slot, skipped);
     p.end = behind(&p, from, SLOT_PART);
     If i = kernel_if(k, em_both(e, em_cmpi(e, "ne", from, first), has_key(&p, from)));
-    V result = do_part(&p, behind(&p, from, 1), update_of(&p, from));
-    em_store(e, em_to_memory(e, p.d, result), result_at(&p, number), dtype_align(p.d));
+    V x[STATE] = {behind(&p, from, 1)};
+    updates_of(&p, from, x + 1);
+    do_part(&p, x);
+    store_run(&p, result_at(&p, number), result_align(&p), x + 1);
     kernel_if_end(k, &i);
 }
-/* x after the results of all parts but the first one, which begins in this slot. */
-static V add_parts(const Place *p, V slot, V x) {
-    Emit *e = p->e;
-    Kernel *k = p->k;
-    MlirType types[2] = {e->i64, mlirValueGetType(x)};
-    V init[2] = {behind(p, slot, SLOT_PART), x}, next[2];
-    Scope before = em_begin(e, 2, types);
-    kernel_enter(k);
-    V at = em_arg(&before, 0);
-    em_op(e, "scf.condition", &(Op){0, NULL, 3, (V[]){has_key(p, at), at, em_arg(&before, 1)}, 0, NULL, 0, NULL});
-    kernel_leave(k);
-    em_end(e, &before);
-    Scope after = em_begin(e, 2, types);
-    kernel_enter(k);
-    at = em_arg(&after, 0);
-    V from = result_at(p, em_bin(e, "llvm.udiv", at, em_i64(e, SLOT_PART)));
-    V result = em_to_register(e, p->d, em_load(e, em_memory_type(e, p->d), from, dtype_align(p->d)));
-    next[0] = behind(p, at, SLOT_PART), next[1] = scatter_combined(k, p->d, em_arg(&after, 1), result);
-    em_op(e, "scf.yield", &(Op){0, NULL, 2, next, 0, NULL, 0, NULL});
-    kernel_leave(k);
-    em_end(e, &after);
-    return em_while(e, 2, init, &before, &after)[1];
+static V has_slot(const Place *p, V slot, uint32_t n) { return has_key(p, slot); }
+static void add_part(const Place *p, uint32_t n, V *x) {
+    V results[MOST_RUN], from = result_at(p, em_bin(p->e, "llvm.udiv", x[0], em_i64(p->e, SLOT_PART)));
+    load_run(p, from, result_align(p), results);
+    for (uint32_t i = 0; i < p->n; i++) x[1 + i] = scatter_combined(p->k, p->d, x[1 + i], results[i]);
+    x[0] = behind(p, x[0], SLOT_PART);
 }
 
 /* ---- places */
-/* Where the position in this slot goes. */
-static V address_of(const Place *p, V slot) {
-    Kernel *k = p->k;
-    const Store *st = &p->s->stores.at[0];
+/* Where the first element of the position in this slot goes; how it is aligned. */
+typedef struct {
+    V at;
+    uint32_t align;
+} Goal;
+static void find_goal(Kernel *k, void *user) {
+    Goal *g = user;
+    const Store *st = &k->x.step->stores.at[0];
+    Dtype d = val_array(k->x.plan->cx, st->v)->dtype;
     Ix index[MAX_RANK];
-    step_at(k->x.plan, p->s, st->v, index);
-    kernel_enter(k);
+    if (k->in_run > 1) return;
+    step_at(k->x.plan, k->x.step, st->v, index);
+    Ix to = scatter_address(k->x.plan, k->x.step->e, index);
+    g->at = em_gep(k->e, kernel_buffer(k, st->buf), kernel_index(k, to), em_memory_type(k->e, d));
+    g->align = k->in_run ? address_align(k->x.plan, st->buf, d, to) : dtype_align(d);
+}
+static Goal goal_of(const Place *p, V slot) {
+    Goal g = {.align = 1};
+    kernel_enter(p->k);
     bind_slot(p, slot);
-    V to = kernel_index(k, scatter_address(k->x.plan, p->s->e, index));
-    kernel_leave(k);
-    return em_gep(p->e, kernel_buffer(k, st->buf), to, em_memory_type(p->e, p->d));
+    each_element(p, find_goal, &g);
+    kernel_leave(p->k);
+    return g;
 }
 void scatter_slot(Kernel *k, V item) {
     Emit *e = k->e;
@@ -185,9 +233,12 @@ void scatter_slot(Kernel *k, V item) {
     V before = em_most(e, behind(&p, slot, -1), zero);
     V other = em_bin(e, "llvm.or", em_cmpi(e, "eq", slot, zero), em_cmpi(e, "ne", key_at(&p, before), p.key));
     If i = kernel_if(k, em_both(e, other, has_key(&p, slot)));
-    V to = address_of(&p, slot), x = em_to_register(e, p.d, em_load(e, em_memory_type(e, p.d), to, dtype_align(p.d)));
-    x = do_part(&p, slot, x);
-    if (p.so->parts) x = add_parts(&p, slot, x);
-    em_store(e, em_to_memory(e, p.d, x), to, dtype_align(p.d));
+    Goal to = goal_of(&p, slot);
+    V x[STATE] = {slot};
+    load_run(&p, to.at, to.align, x + 1);
+    do_part(&p, x);
+    x[0] = behind(&p, slot, SLOT_PART);
+    if (p.so->parts) over_slots(&p, has_slot, add_part, 1, x);
+    store_run(&p, to.at, to.align, x + 1);
     kernel_if_end(k, &i);
 }

@@ -145,6 +145,24 @@ static void plan_claims(Plan *p, Step *s) {
     s->claims.grid = elements_of(p, s);
     s->claims.buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, s->claims.places, dtype_bytes(s->claims.as)));
 }
+/* A thread has neighbouring elements of the windows, if they lie beside each other: what it finds out about its place holds for
+   all of them. */
+static void choose_elements(Plan *p, Step *s) {
+    Types *ts = p->cx->types;
+    Grid *g = &s->grid;
+    Atom loop = g->loops[g->nloops - 1], *loops = arena_new(p->arena, Atom, g->nloops);
+    Dim n = loop_extent(p->ix, loop), run = DEVICE_ALIGN / dtype_bytes(val_array(p->cx, s->e->in.at[0])->dtype);
+    Ix index[MAX_RANK];
+    bool other;
+    if (g->nloops < 2 || run < 2 || dim_mod(ts, n, run) != 0 || run * s->cost > RUN_COST) return;
+    if (dim_is_const(g->items) && g->items < run * RUN_THREADS) return;
+    step_at(p, s, s->e->in.at[2], index);
+    if (ix_coef(p->ix, scatter_address(p, s->e, index), loop, &other) != 1 || other) return;
+    s->run = (uint32_t)run, s->run_turns = 1, s->run_loop = loop, s->runs = atom_loop(p->ix, dim_floordiv(ts, n, run));
+    memcpy(loops, g->loops, g->nloops * sizeof *loops);
+    loops[g->nloops - 1] = s->runs;
+    g->loops = loops, g->items = dim_floordiv(ts, g->items, run);
+}
 /* Updates that can be combined among themselves are done in parts, by part and by element of windows. */
 static void plan_parts(Plan *p, Step *s) {
     Types *ts = p->cx->types;
@@ -157,7 +175,7 @@ static void plan_parts(Plan *p, Step *s) {
     so->part_grid = (Grid){.items = 1};
     add(p, &so->part_grid, loops, so->part);
     for (uint32_t i = 1; i < s->grid.nloops; i++) add(p, &so->part_grid, loops, s->grid.loops[i]);
-    so->parts = buf_new(p, BUF_WORK, dim_mul(ts, so->part_grid.items, dtype_bytes(d)));
+    so->parts = buf_new(p, BUF_WORK, dim_mul(ts, so->part_grid.items, dtype_bytes(d) * (s->run ? s->run : 1)));
 }
 /* As many as numbers below `most` have, and one more, of ones. */
 static uint32_t bits_for(Dim most) {
@@ -185,5 +203,7 @@ void scatter_decide(Plan *p, Step *s) {
     if (s->meeting == MEET_SORTED) plan_sorted(p, s);
     s->grid = grid_of(p, s);
     if (s->meeting == MEET_SHARED) plan_shared(p, s);
-    if (s->meeting == MEET_SORTED) plan_parts(p, s);
+    if (s->meeting != MEET_SORTED) return;
+    choose_elements(p, s);
+    plan_parts(p, s);
 }
