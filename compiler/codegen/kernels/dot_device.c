@@ -171,7 +171,7 @@ static void finish(const Product *p, V row, V column, V run) {
 /* How many runs of a slab a thread finishes at the same time: the results of cheap ones leave together. */
 static uint32_t runs_at_once(const Product *p, uint32_t runs) {
     uint32_t n = FINISH_RUNS;
-    while (n > 1 && (n * p->run * p->step->cost > RUN_COST || runs % (n * TILE_THREADS) != 0)) n /= 2;
+    while (n > 1 && (n * p->run * p->step->cost > TILE_RUN_COST || runs % (n * TILE_THREADS) != 0)) n /= 2;
     return n;
 }
 static void finish_slab(const Product *p, uint32_t slab, const V *sums) {
