@@ -251,7 +251,7 @@ enum {
 /* ---- programs of stdlib/ */
 enum {
     STDLIB_INLINE = 40, /* uses that are inlined, … */
-    STDLIB_ROWS = 1024, /* … and on a device, where rows are written out and a call keeps accesses apart */
+    STDLIB_ROWS = 1024, /* … and in kernels of many elements on a device */
     STDLIB_LARGE = 160  /* equations of a program that is always a function */
 };
 

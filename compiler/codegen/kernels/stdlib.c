@@ -68,12 +68,20 @@ static V body_chosen(Kernel *k, const char *name, const V *x, uint32_t n, uint32
     return choose(k, name, body_all(k, name, x, n, w), x, n, w);
 }
 static uint32_t *uses_so_far(Emit *e) { return &e->nstdlib[e->target - e->targets->at]; }
-/* Inlined while there are few uses of small programs: thousands of them would take long to compile. */
+/* How many are inlined: thousands of them would take long to compile. On a device, a call in a kernel of many elements
+   keeps accesses apart. */
+static uint32_t most_inlined(const Kernel *k) {
+    const Step *s = k->x.step;
+    if (!k->x.plan->target->device || !s) return STDLIB_INLINE;
+    Dim n = 1;
+    for (uint32_t d = 0; d < s->domain.n; d++) n = dim_mul(k->x.plan->cx->types, n, s->domain.at[d]);
+    return dim_is_const(n) && n < RUN_POINTS ? STDLIB_INLINE : STDLIB_ROWS;
+}
 static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
     const Jaxpr *j = stdlib_program(k->x.plan->cx, name);
     bool large = j->eqns.n > STDLIB_LARGE, chosen = stdlib_fast_bound(name) > 0;
     uint32_t *uses = uses_so_far(k->e);
-    bool many = *uses > (k->x.plan->target->device ? STDLIB_ROWS : STDLIB_INLINE);
+    bool many = *uses > most_inlined(k);
     each(Eqn, q, j->eqns) large |= q->prim == P_while;
     if (many && chosen) {
         Str symbol = str_format(k->e->arena, "stdlib.%s_chosen.%u%s", name, w, k->e->level);
