@@ -243,11 +243,13 @@ static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
     bool warps = d->form == DOT_MMA;
     uint32_t most = dtype_bytes(d->as) > TILE_WORD ? TILE_LEAST : TILE_LONG;
     uint32_t least = d->form == DOT_FMA ? TILE_SHORT : MMA_SHORT;
+    /* sums that are too short for parts */
+    uint32_t smaller = d->form == DOT_FMA && dot_at_most(s->dot->k, 2 * PART_TERMS) ? TILE_SHORT : TILE_LEAST;
     d->tile.rows = length(d->loops[DOT_ROWS].extent, most, least);
     d->tile.columns = length(d->loops[DOT_COLUMNS].extent, most, least);
     while (dot_at_most(tiles(p, s), enough_tiles(d) - 1)) {
         uint32_t *longer = d->tile.rows > d->tile.columns ? &d->tile.rows : &d->tile.columns;
-        if (*longer <= TILE_LEAST) break;
+        if (*longer <= smaller) break;
         *longer /= 2;
     }
     bool longest = d->tile.rows == TILE_LONG && d->tile.columns == TILE_LONG;

@@ -69,7 +69,9 @@ static void share_lanes(Plan *p, Step *s) {
     Grid *g = &s->grid;
     Dim n = loop_extent(p->ix, s->lane);
     bool many = !dim_is_const(g->items) || g->items >= LEAST_WARP_ROWS;
-    uint32_t group = threads_for(times(p, n, ROW_ITEMS), LEAST_GROUP);
+    uint32_t group = threads_for(times(p, extents(p, s->red, s->nred), ROW_ITEMS), LEAST_GROUP);
+    uint32_t most = threads_for(n, LEAST_GROUP);
+    if (group > most) group = most;
     if (group > WARP && many && known_below(n, WARP_ROW + 1)) group = WARP;
     if (s->held.turns) group = s->held.group;
     g->together = true, g->group = group;

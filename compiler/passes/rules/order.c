@@ -163,13 +163,13 @@ static Val positions_in(Builder *b, Val groups, int64_t group) {
     dims[t->rank - 1] = dim_mul(b_types(b), t->dims[t->rank - 1], group);
     return b_reshape(b, at, t->rank, dims);
 }
-/* The first key of each group of an array whose last axis groups divide. */
-static Val first_keys(Builder *b, Val key, int64_t group) {
-    const ArrayType *t = b_type(b, key);
+/* Its last axis as groups, which divide it. */
+static Val grouped(Builder *b, Val v, int64_t group) {
+    const ArrayType *t = b_type(b, v);
     Dim dims[MAX_RANK];
     memcpy(dims, t->dims, t->rank * sizeof *dims);
     dims[t->rank - 1] = t->dims[t->rank - 1] / group, dims[t->rank] = group;
-    return b_reduce(b, P_reduce_min, b_reshape(b, key, t->rank + 1, dims), 1, (int64_t[]){t->rank});
+    return b_reshape(b, v, t->rank + 1, dims);
 }
 /* With elements that come after all others, so that groups divide the last axis. */
 static Val whole_groups(Builder *b, Val key, int64_t group) {
@@ -178,17 +178,22 @@ static Val whole_groups(Builder *b, Val key, int64_t group) {
     config[3 * (t->rank - 1) + 1] = (n + group - 1) / group * group - n;
     return b_pad(b, key, b_int(b, t->dtype, dtype_limit(t->dtype, true)), config);
 }
-static Val first_positions(Builder *b, Val key, Dim k) {
+/* Of x, whose keys are computed again where only few are read. */
+static Val first_positions(Builder *b, Val x, int64_t order, bool flip, Dim k) {
+    Val key = key_of(b, x, order, flip);
     if (b_failed(b, key)) return VAL_FAILED;
     uint32_t bits = bits_of(b, key), last = b_type(b, key)->rank - 1;
-    int64_t group = last + 1 < COMPILED_RANK ? group_for(b_type(b, key)->dims[last], k) : 0;
+    Dim n = b_type(b, key)->dims[last];
+    int64_t group = last + 1 < COMPILED_RANK ? group_for(n, k) : 0;
     if (!group) return b_slice_axis(b, sorted_positions(b, key, bits), last, 0, k);
-    key = whole_groups(b, key, group);
-    Val groups = first_positions(b, first_keys(b, key, group), k);
+    Val all = n % group ? grouped(b, whole_groups(b, key, group), group) : key_of(b, grouped(b, x, group), order, flip);
+    Val firsts = b_reduce(b, P_reduce_min, all, 1, (int64_t[]){last + 1});
+    Val groups = first_positions(b, firsts, ORDER_UNSIGNED, false, k);
     groups = take_along(b, groups, sorted_positions(b, groups, dtype_info[DT_u32].bits), last);
-    Val at = positions_in(b, groups, group);
-    Val of = b_slice_axis(b, sorted_positions(b, take_along(b, key, at, last), bits), last, 0, k);
-    return take_along(b, at, of, last);
+    Val at = positions_in(b, groups, group), end = full(b, at, n - 1);
+    key = key_of(b, take_along(b, x, b_min(b, at, end), last), order, flip);
+    if (n % group) key = b_select(b, b_gt(b, at, end), key, full(b, key, dtype_limit(b_type(b, key)->dtype, true)));
+    return take_along(b, at, b_slice_axis(b, sorted_positions(b, key, bits), last, 0, k), last);
 }
 
 static bool too_long(Builder *b, const Eqn *e, Dim n) {
@@ -324,7 +329,7 @@ static bool first(Builder *b, const Eqn *e, Val *out, int64_t axis, Dim k, bool 
     if (total && order > ORDER_TOTAL) order = ORDER_TOTAL;
     if (options_for_device(b->cx->options)) {
         if (too_long(b, e, t->dims[rank - 1])) return false;
-        Val at = first_positions(b, key_of(b, x, order, largest), k);
+        Val at = first_positions(b, x, order, largest, k);
         out[0] = b_convert(b, from_last(b, take_along(b, x, at, rank - 1), axis), given);
         out[1] = from_last(b, b_convert(b, at, DT_i32), axis);
         return !b->failed;
