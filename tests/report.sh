@@ -69,6 +69,19 @@ try 'blocks of the sums' has '"threads":256,"blocks":32'
 echo '{ lambda ; a:f32[1048576,32]. let b:f32[1048576] = reduce_sum[axes=(1,) out_sharding=None] a in (b,) }' >c.jaxpr
 try 'short rows' jaxcc c.jaxpr -o c.so --target=nvptx64 -march=sm_90 --report=m.json
 try 'several rows of a thread' has '"threads":256,"blocks":8192'
+# The 254 rows of a window that is reduced as a whole are 16 parts.
+echo '{ lambda ; a:f32[256,256]. let
+    b:f32[254,254] = slice[limit_indices=(255, 255) start_indices=(1, 1) strides=None] a
+    c:f32[] = reduce_max[axes=(0, 1) out_sharding=None] b
+  in (c,) }' >c.jaxpr
+try 'a window' jaxcc c.jaxpr -o c.so --target=nvptx64 -march=sm_90 --report=m.json
+try 'parts of it' has '"threads":256,"blocks":16'
+# Sums of 256 terms are too short for parts; tiles of 16 x 32 keep more of the GPU busy.
+echo '{ lambda ; a:f32[64,256] b:f32[256,1024]. let
+    c:f32[64,1024] = dot_general[dimension_numbers=(([1], [0]), ([], [])) precision=None preferred_element_type=float32] a b
+  in (c,) }' >c.jaxpr
+try 'a short product' jaxcc c.jaxpr -o c.so --target=nvptx64 -march=sm_90 --report=m.json
+try 'small tiles of it' has '"threads":256,"blocks":128'
 # The page: the JSON is in it, and nothing that is elsewhere.
 page() {
     report -march=x86-64-v3 --report=m.json && report -march=x86-64-v3 --report=m.html && grep -q '"plans":\[{"name":"m"' m.html &&
