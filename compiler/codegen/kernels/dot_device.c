@@ -38,6 +38,36 @@ static void add_boxes(const Product *p, V turn, V turns, V *sums) {
     product_multiply(p, stage_slot(p, turn), sums);
     ring_turn(p, turn, turns);
 }
+/* Those of a turn, of which the first step has been read; afterwards that of the next turn. */
+static void add_read(const Product *p, V turn, V turns, V *sums, V *read) {
+    Emit *e = p->e;
+    V last = em_bin(e, "llvm.sub", turns, em_i64(e, 1)), after = em_add(e, turn, em_i64(e, 1)), next[MOST_READ];
+    Held none;
+    product_multiply_read(p, stage_slot(p, turn), read, sums);
+    stage_wait(p, false);
+    stage_begin(p, em_add(e, turn, em_i64(e, p->dot->tile.turns)), turns, &none);
+    product_read(p, stage_slot(p, em_bin(e, "llvm.intr.smin", after, last)), next);
+    product_multiply_last(p, read, sums);
+    memcpy(read, next, product_reads(p) * sizeof *read);
+}
+/* The first step is read before the loop. */
+static void add_turns_read(const Product *p, V turns, uint32_t n, V *sums) {
+    Emit *e = p->e;
+    uint32_t all = n + product_reads(p);
+    V first[TILE_SUMS + MOST_READ], next[TILE_SUMS + MOST_READ];
+    Held none;
+    stage_wait(p, false);
+    stage_begin(p, em_add(e, p->from, em_i64(e, stage_ahead(p))), turns, &none);
+    memcpy(first, sums, n * sizeof *sums);
+    product_read(p, stage_slot(p, p->from), first + n);
+    For f = em_for(e, p->from, turns, em_i64(e, 1), all, first);
+    kernel_enter(p->k);
+    for (uint32_t i = 0; i < all; i++) next[i] = em_arg(&f.scope, i + 1);
+    add_read(p, em_arg(&f.scope, 0), turns, next, next + n);
+    kernel_leave(p->k);
+    em_for_end(e, &f, next, first);
+    memcpy(sums, first, n * sizeof *sums);
+}
 /* Those of the turns [from, to); there are none after `turns`. */
 static void add_turns(const Product *p, V from, V to, V turns, uint32_t n, V *sums) {
     Emit *e = p->e;
@@ -84,6 +114,8 @@ static void add_terms(Product *p, uint32_t n, V *sums) {
     clear(p, n, sums);
     if (p->dot->block)
         add_blocks(p, turns, n, sums);
+    else if (product_reads(p))
+        add_turns_read(p, turns, n, sums);
     else
         add_turns(p, p->from, turns, turns, n, sums);
     if (p->dot->boxed)

@@ -5,7 +5,8 @@
 #include "../plan/dot.h"
 #include "kernel.h"
 
-enum { TILE_THREADS = 256, TILE_SUMS = 128 /* of a thread, at most */ };
+/* Of a thread, at most: sums; registers that it has read of a step of the terms. */
+enum { TILE_THREADS = 256, TILE_SUMS = 128, MOST_READ = 48 };
 typedef struct {
     Kernel *k;
     Emit *e;
@@ -75,6 +76,13 @@ V product_row(const Product *, uint32_t sum); /* of the tile, in which the threa
 /* Adds the terms at `slot`, which may be replaced when the next ones have been added; product_end: the sums are there. */
 void product_multiply(const Product *, V slot, V *sums);
 void product_end(const Product *, V *sums);
+/* The same in steps, so that the first of the next turn is read while the last is multiplied. How many registers are read of a
+   step; 0: not so. product_read: of the first step at `slot`; product_multiply_read: all steps but the last, which is
+   `read` afterwards; product_multiply_last: that one. */
+uint32_t product_reads(const Product *);
+void product_read(const Product *, V slot, V *read);
+void product_multiply_read(const Product *, V slot, V *read, V *sums);
+void product_multiply_last(const Product *, const V *read, V *sums);
 /* The same by warpgroups; n: the number of sums (dot_warpgroup.c). */
 void product_warpgroups(const Product *, V slot, uint32_t n, V *sums);
 void product_warpgroups_end(const Product *, uint32_t n, V *sums);

@@ -132,16 +132,43 @@ static void multiply_part(const Product *p, const V *a, const V *b, V *sums) {
     MlirType t = mlirValueGetType(sums[0]);
     take(e, threads_intrinsic(e, name[p->dot->as], several(e, t, 4), PART_OPERANDS, o), t, 4, sums);
 }
+static uint32_t warp_steps(const Product *p) { return p->dot->tile.terms * dtype_bytes(p->dot->as) / TERM_BYTES; }
+/* The registers of a step: four of each part of the rows, then two of each of the columns. */
+static void read_step(const Product *p, V slot, uint32_t step, V *to) {
+    uint32_t high = parts(p, 0), wide = parts(p, 1);
+    for (uint32_t i = 0; i < high; i++) read_parts(p, 0, slot, i, step, 4, to + 4 * i);
+    to += 4 * high;
+    for (uint32_t j = 0; j < wide; j += 2) read_parts(p, 1, slot, j, step, wide - j > 1 ? 4 : 2, to + 2 * j);
+}
+static void multiply_step(const Product *p, const V *read, V *sums) {
+    uint32_t high = parts(p, 0), wide = parts(p, 1);
+    for (uint32_t i = 0; i < high; i++)
+        for (uint32_t j = 0; j < wide; j++)
+            multiply_part(p, read + 4 * i, read + 4 * high + 2 * j, &sums[4 * (i * wide + j)]);
+}
 static void multiply_warps(const Product *p, V slot, V *sums) {
-    uint32_t high = parts(p, 0), wide = parts(p, 1), steps = p->dot->tile.terms * dtype_bytes(p->dot->as) / TERM_BYTES;
-    for (uint32_t s = 0; s < steps; s++) {
-        V a[MOST_PARTS][4] = {{{NULL}}}, b[MOST_PARTS][2] = {{{NULL}}};
-        for (uint32_t i = 0; i < high; i++) read_parts(p, 0, slot, i, s, 4, a[i]);
-        for (uint32_t j = 0; j < wide; j += 2) read_parts(p, 1, slot, j, s, wide - j > 1 ? 4 : 2, b[j]);
-        for (uint32_t i = 0; i < high; i++)
-            for (uint32_t j = 0; j < wide; j++) multiply_part(p, a[i], b[j], &sums[4 * (i * wide + j)]);
+    for (uint32_t s = 0; s < warp_steps(p); s++) {
+        V read[MOST_READ];
+        read_step(p, slot, s, read);
+        multiply_step(p, read, sums);
     }
 }
+uint32_t product_reads(const Product *p) {
+    const DeviceDot *d = p->dot;
+    bool copied = d->side[0].plain && d->side[1].plain, some = dim_is_const(d->k) && d->k > 0;
+    if (d->form != DOT_MMA || d->warpgroups || d->boxed || d->block || !copied || !some) return 0;
+    return d->tile.columns == TILE_WIDE ? 4 * parts(p, 0) + 2 * parts(p, 1) : 0;
+}
+void product_read(const Product *p, V slot, V *read) { read_step(p, slot, 0, read); }
+void product_multiply_read(const Product *p, V slot, V *read, V *sums) {
+    V next[MOST_READ];
+    for (uint32_t s = 1; s < warp_steps(p); s++) {
+        read_step(p, slot, s, next);
+        multiply_step(p, read, sums);
+        memcpy(read, next, product_reads(p) * sizeof *read);
+    }
+}
+void product_multiply_last(const Product *p, const V *read, V *sums) { multiply_step(p, read, sums); }
 /* Lane l has row l / 4 of A and column l / 4 of B, and of both term l % 4. */
 static V read_f64(const Product *p, uint32_t side, V slot, uint32_t part, uint32_t step) {
     V at = em_add(p->e, em_add(p->e, warp_first(p, side), em_i64(p->e, part * F64_ROWS)), over(p, lane(p), 4));
