@@ -213,6 +213,24 @@ succeeds scenario sticky FAULT=1 CUDA_LAUNCH_BLOCKING=1
 succeeds scenario images
 succeeds scenario image_of_90 JAXCC_GPU_SM=90
 succeeds scenario image_of_90 JAXCC_GPU_SM=120
+# Products whose operands stream have room in the shared memory of any GPU, whichever they are compiled for.
+echo '{ lambda ; . let
+    a:bf16[32,40] = iota[dimension=1 dtype=bfloat16 shape=(32, 40) sharding=None]
+    b:bf16[40,32768] = iota[dimension=0 dtype=bfloat16 shape=(40, 32768) sharding=None]
+    c:bf16[32,40] = cumsum[axis=0 reverse=False] a
+    d:bf16[40,32768] = cumsum[axis=0 reverse=False] b
+    e:f32[32,32768] = dot_general[
+      dimension_numbers=(([1], [0]), ([], []))
+      preferred_element_type=float32
+    ] c d
+    f:f32[] = reduce_max[axes=(0, 1) out_sharding=None] e
+  in (f,) }' >"$work/streamed.jaxpr"
+streamed() {
+    jaxcc --target=nvptx64 -march="$1" "$work/streamed.jaxpr" -o "$work/streamed.so" &&
+        LD_LIBRARY_PATH="$gpu" JAXCC_GPU_SM="$2" jaxcc-run "$work/streamed.so" >"$work/said" 2>&1
+}
+try "a streamed product on sm_86" streamed sm_80 86
+try "a streamed product on sm_120" streamed sm_90 120
 succeeds scenario after_fork
 succeeds scenario second_device JAXCC_GPU_DEVICES=2 JAXCC_CUDA_DEVICE=1 JAXCC_GPU_SM=70,80
 mkdir "$work/empty"

@@ -172,6 +172,7 @@ enum {
     STREAM_TILES = 256,    /* twice as many tiles if they are short one way, … */
     STREAM_BYTES = 128,    /* … of as many bytes of a row's terms, … */
     STREAM_TURNS = 5,      /* … more often: 64 KB are on the way to a multiprocessor; 16 took twice as long */
+    ROOM_BYTES = 99 << 10, /* shared memory of a block on any GPU: sm_86, sm_89 and sm_120 run code for others too */
     GROUP_TURNS = 4,       /* … and with warpgroups the last ones are still multiplied */
     RING_TURNS = 6,        /* the same for terms that come as boxes, if they have … */
     RING_BYTES = 96 << 10, /* … no more bytes, so that there is room for TILE_BLOCKS blocks */

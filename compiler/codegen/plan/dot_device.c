@@ -258,7 +258,8 @@ static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
     if (warps && longest) widen(p, s, d);
     if (!streams(d)) return;
     if (!dot_at_most(s->dot->k, d->tile.terms)) d->tile.terms *= STREAM_BYTES / MMA_BYTES;
-    d->tile.turns = STREAM_TURNS;
+    uint32_t room = ROOM_BYTES / ((d->tile.rows + d->tile.columns) * d->tile.terms * dtype_bytes(d->as));
+    d->tile.turns = room < STREAM_TURNS ? room : STREAM_TURNS;
 }
 /* Are the elements of a column beside each other where they are stored, and those of a row apart? */
 static bool stores_across(Plan *p, const Step *s, const DeviceDot *d) {
