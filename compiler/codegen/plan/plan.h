@@ -225,8 +225,8 @@ typedef struct Step {
     Dim units;      /* independent parts of the work, which threads share */
     Grid grid;      /* on a device */
     Division division;
-    uint32_t columns;   /* on a device: neighbouring sums that a thread has along `run_loop`; 0: one */
-    uint32_t terms;     /* on a device: iterations of the innermost reduced loop whose terms are read at once; 0: one */
+    uint32_t columns; /* on a device: neighbouring sums that a thread has along `run_loop`; 0: one */
+    uint32_t terms;   /* on a device: iterations of the innermost reduced loop whose terms are read at once; 0: one */
     HeldRow held;
     uint32_t run;       /* on a device: neighbouring iterations of `run_loop` that a thread does at once; 0: one */
     uint32_t run_turns; /* such runs at once, as many apart as a block has threads */
