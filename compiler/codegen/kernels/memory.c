@@ -1,3 +1,4 @@
+#include "../plan/dot.h"
 #include "kernel.h"
 #include "../cost.h"
 #include "threads.h"
@@ -47,11 +48,19 @@ static V load_one(Kernel *k, V p, Dtype d, V condition) {
     V loaded = em_masked_load(e, vt, p, mask, none, dtype_align(d));
     return em_extract(e, loaded, 0);
 }
+/* Does a thread's run go along the address? Else it is of one of a few elements, which may be the last of the array. */
+static bool along_run(const Kernel *k, Ix address) {
+    const Step *s = k->x.step;
+    const Atom runs[] = {s->runs, s->held.first, s->held.last, s->dot && s->dot->device ? s->dot->device->runs : 0};
+    bool any = false;
+    for (uint32_t i = 0; i < sizeof runs / sizeof *runs; i++) any |= runs[i] && ix_uses(k->x.ix, address, runs[i]);
+    return any;
+}
 /* LLVM joins loads that lie beside each other, and reads what is missing to a power of two where the first one is aligned.
    So only those that begin a vector of a run, all of which is there, say how they are aligned. */
 static uint32_t load_align(Kernel *k, const Buf *b, Dtype d, Ix address) {
     bool begins = k->in_run && (k->in_run - 1) * dtype_bytes(d) % DEVICE_ALIGN == 0;
-    return begins ? address_align(k->x.plan, b, d, address) : dtype_align(d);
+    return begins && along_run(k, address) ? address_align(k->x.plan, b, d, address) : dtype_align(d);
 }
 static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
     Emit *e = k->e;
