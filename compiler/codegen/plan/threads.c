@@ -100,8 +100,8 @@ static void divide_sums(Plan *p, Step *s) {
     int64_t least = !dim_is_const(inner) || inner >= terms ? 1 : terms / (inner ? inner : 1);
     Dim blocks = grid_blocks(p, g);
     if (!words || known_from(blocks, BLOCK_ROWS) || known_below(n, 2 * least)) return;
-    if (g->chunks && dim_is_const(blocks) &&
-        blocks > 0) { /* shorter parts, but no more blocks than keep a device busy */
+    if (g->chunks && dim_is_const(blocks) && blocks > 0) {
+        /* shorter parts, but no more blocks than keep a device busy */
         int64_t enough = (COLUMN_BLOCKS + blocks - 1) / blocks;
         most = enough < most ? enough : most, least = (least + COLUMN_SHORTER - 1) / COLUMN_SHORTER;
     }
@@ -163,12 +163,18 @@ static bool more_runs(const Step *s, Dim n) {
     uint32_t elements = 2 * s->run_turns * s->run;
     return elements * s->cost <= CHEAP_RUN && !known_below(n, (int64_t)elements * RUN_THREADS);
 }
+/* The loops of the grid, one of which goes over its runs. */
+static Atom *with_runs(Plan *p, const Step *s, Atom loop) {
+    const Grid *g = &s->grid;
+    Atom *loops = arena_new(p->arena, Atom, g->nloops);
+    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == loop ? s->runs : g->loops[i];
+    return loops;
+}
 static void set_run(Plan *p, Step *s, Atom loop, uint32_t run) {
     Grid *g = &s->grid;
     Dim n = loop_extent(p->ix, loop);
     s->run = run, s->run_turns = 1, s->run_loop = loop, s->runs = atom_loop(p->ix, times(p, n, run));
-    Atom *loops = arena_new(p->arena, Atom, g->nloops);
-    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == loop ? s->runs : g->loops[i];
+    Atom *loops = with_runs(p, s, loop);
     while (s->nkept == 1 && s->run_turns < RUN_TURNS && more_runs(s, n)) s->run_turns *= 2;
     if (s->run_turns > 1) {
         Dim blocks = times(p, loop_extent(p->ix, s->runs), (Dim)s->run_turns * BLOCK_THREADS);
@@ -218,9 +224,7 @@ static void share_columns(Plan *p, Step *s, Atom loop, uint32_t n) {
     Grid *g = &s->grid;
     s->columns = n, s->run_loop = loop;
     s->runs = atom_loop(p->ix, dim_floordiv(p->cx->types, loop_extent(p->ix, loop), n));
-    Atom *loops = arena_new(p->arena, Atom, g->nloops);
-    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == loop ? s->runs : g->loops[i];
-    g->loops = loops, g->items = extents(p, loops, g->nloops);
+    g->loops = with_runs(p, s, loop), g->items = extents(p, g->loops, g->nloops);
 }
 /* Neighbouring sums of one thread, for wide accesses. */
 static void choose_columns(Plan *p, Step *s) {
