@@ -100,5 +100,12 @@ all() {
 }
 all | tee "$log"
 
-awk '/^[a-z_. -]+: [0-9]+ passed, [0-9]+ failed$/ { p += $(NF - 3); f += $(NF - 1) }
-     END { printf "%d passed, %d failed\n", p, f; exit f > 0 || p == 0 }' "$log"
+# What parts with failures said comes again at the end: the last lines of each.
+awk -v most=40 '
+    { said[++n] = $0 }
+    /^[a-z_. -]+: [0-9]+ passed, [0-9]+ failed$/ {
+        p += $(NF - 3); f += $(NF - 1)
+        if ($(NF - 1) > 0) for (i = n > most ? n - most + 1 : 1; i <= n; i++) print said[i]
+        n = 0
+    }
+    END { printf "%d passed, %d failed\n", p, f; exit f > 0 || p == 0 }' "$log"

@@ -101,15 +101,15 @@ static void gather_needs(PtxModule *m, PtxFunc *f) {
     }
     each(const uint32_t, c, f->calls) {
         PtxFunc *g = m->functions.at[*c];
-        bool recursive = g->visited && g->stack_bytes == 0;
         if (!g->visited) gather_needs(m, g);
         f->clocks |= g->clocks;
         if (g->shared_bytes > f->shared_bytes) f->shared_bytes = g->shared_bytes;
         if (g->dynamic_align > f->dynamic_align) f->dynamic_align = g->dynamic_align;
-        uint32_t stack = recursive ? RECURSION_STACK : g->stack_bytes;
+        uint32_t stack = g->gathered ? g->stack_bytes : RECURSION_STACK; /* not yet: it is being gathered */
         if (stack > deepest) deepest = stack;
     }
     f->stack_bytes = (uint32_t)aligned(f->local_bytes, STACK_ALIGN) + deepest;
+    f->gathered = true;
 }
 void finish_module(Parser *p) {
     PtxModule *m = p->m;

@@ -100,8 +100,9 @@ struct PtxFunc {
     struct {
         const Symbol **at;
         uint32_t n, cap;
-    } uses;               /* variables in shared memory that it does not declare */
-    bool visited, clocks; /* clocks: threads are ordered by barriers in memory and products (race.h) */
+    } uses;                 /* variables in shared memory that it does not declare */
+    bool visited, gathered; /* gather_needs has begun, has ended */
+    bool clocks;            /* threads are ordered by barriers in memory and products (race.h) */
     PtxInfo info;
 };
 typedef struct Row Row;
