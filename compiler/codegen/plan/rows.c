@@ -1,6 +1,6 @@
 #include "rows.h"
 #include "../cost.h"
-#include "../eval/record.h"
+#include "places.h"
 #include "threads.h"
 
 /* Rows that several stages read, as in a softmax: maximum, sum, quotients. If the extent is known and a thread's share
@@ -10,48 +10,14 @@
 typedef struct {
     Plan *p;
     const Step *step;
-    bool apart;      /* an element is elsewhere than beside its neighbour's, or an array begins anywhere */
-    uint32_t widest; /* bytes of the elements that lie beside each other */
-    bool kept;       /* what is read now is of use to a later stage */
-    uint32_t words;  /* of what is kept of an element */
+    Neighbours lanes;
+    uint32_t words; /* of what reductions read of an element: it is kept */
 } Row;
 
-static void place(Row *r, const Buf *b, Dtype d, Ix address) {
-    bool other;
-    Dim apart = ix_coef(r->p->ix, address, r->step->lane, &other);
-    if (!other && apart == 0) return;
-    r->apart |= other || apart != 1 || address_align(r->p, b, d, 0) < DEVICE_ALIGN;
-    if (dtype_bytes(d) > r->widest) r->widest = dtype_bytes(d);
-}
-static void read_place(void *user, Val v, const Ix *index, Ix address) {
+static void add(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
     Row *r = user;
-    const Info *info = v ? plan_info(r->p, v) : NULL; /* not an index that is a value */
-    if (!v || info->class == VAL_SCALAR || !ix_uses(r->p->ix, address, r->step->lane)) return;
-    Dtype d = val_array(r->p->cx, v)->dtype;
-    place(r, info->buf, d, address);
-    if (r->kept) r->words += (dtype_bytes(d) + 3) / 4; /* each is reported once */
-}
-/* What reductions read is kept; what only results need is read when these are stored. */
-static void find_places(Row *r) {
-    Plan *p = r->p;
-    Step *s = (Step *)r->step;
-    Eval *x = record(p, s, read_place, r);
-    Ix index[MAX_RANK];
-    r->kept = true;
-    each(Val, v, s->members) {
-        const Eqn *e = plan_info(p, *v)->e;
-        if (!eqn_reduces(e)) continue;
-        step_at(p, s, e->in.at[0], index);
-        eval_value(x, e->in.at[0], index);
-    }
-    r->kept = false;
-    each(Store, st, s->stores) {
-        bool row = step_at(p, s, st->v, index);
-        eval_value(x, st->v, index);
-        record_place(x, st, index);
-        if (!row) place(r, st->buf, st->as ? st->as : val_array(p->cx, st->v)->dtype, store_address(p, st, index));
-    }
-    record(p, NULL, NULL, NULL); /* r does not last as long as it */
+    neighbours_add(r->p, r->step, &r->lanes, b, d, address);
+    if (kind == PLACE_TERM && ix_uses(r->p->ix, address, r->step->lane)) r->words += (dtype_bytes(d) + 3) / 4;
 }
 /* Is a row read by more than one stage? */
 static bool read_again(Plan *p, const Step *s) {
@@ -62,7 +28,7 @@ static bool read_again(Plan *p, const Step *s) {
 }
 /* Neighbouring elements that lie beside each other in each row. */
 static uint32_t run_of(const Row *r, Dim n, uint32_t most) {
-    uint32_t run = r->apart || !r->widest ? 1 : DEVICE_ALIGN / r->widest;
+    uint32_t run = r->lanes.apart || !r->lanes.widest ? 1 : DEVICE_ALIGN / r->lanes.widest;
     while (run > 1 && (run > most || n % run != 0)) run /= 2;
     return run ? run : 1;
 }
@@ -80,7 +46,7 @@ void rows_decide(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, s->lane), rows = 1;
     if (!dim_is_const(n) || !read_again(p, s)) return;
     for (uint32_t i = 0; i < s->nkept; i++) rows = dim_mul(p->cx->types, rows, loop_extent(p->ix, s->kept[i]));
-    find_places(&r);
+    step_places(p, s, true, add, &r);
     uint32_t most = HELD_WORDS / (r.words ? r.words : 1), cheap = HELD_COST / (s->cost ? s->cost : 1);
     if (cheap < most) most = cheap;
     uint32_t run = run_of(&r, n, most), group = group_of(n, most, !dim_is_const(rows) || rows >= LEAST_WARP_ROWS);

@@ -1,7 +1,7 @@
 #include "threads.h"
 #include "../cost.h"
-#include "../eval/record.h"
 #include "dot.h"
+#include "places.h"
 #include "scatter.h"
 #include "sort.h"
 #include "vectors.h"
@@ -114,11 +114,11 @@ static void divide_sums(Plan *p, Step *s) {
 typedef struct {
     Plan *p;
     const Step *step;
-    bool apart;           /* an element is elsewhere than beside its neighbour's, or an array begins anywhere */
-    Atom across;          /* the other loop; 0: there is none */
-    uint32_t widest, far; /* bytes of the elements beside each other along the lane loop, along the other */
+    Neighbours lanes;
+    Atom across;  /* the other loop; 0: there is none */
+    uint32_t far; /* bytes of the elements beside each other along it */
 } Run;
-static void place_across(Run *r, Dtype d, Ix address) {
+static void add_across(Run *r, Dtype d, Ix address) {
     for (uint32_t i = 0; i < r->step->nkept; i++) {
         bool other;
         if (r->step->kept[i] == r->step->lane || ix_coef(r->p->ix, address, r->step->kept[i], &other) != 1 || other)
@@ -127,34 +127,15 @@ static void place_across(Run *r, Dtype d, Ix address) {
         if (dtype_bytes(d) > r->far) r->far = dtype_bytes(d);
     }
 }
-static void place(Run *r, const Buf *b, Dtype d, Ix address) {
-    bool other;
-    Dim apart = ix_coef(r->p->ix, address, r->step->lane, &other);
-    r->apart |= other || (apart != 0 && apart != 1) || (apart && address_align(r->p, b, d, 0) < DEVICE_ALIGN);
-    if (apart && dtype_bytes(d) > r->widest) r->widest = dtype_bytes(d);
-    if (apart != 0 && apart != 1 && !other) place_across(r, d, address);
-}
-static void read_place(void *user, Val v, const Ix *index, Ix address) {
+static void add(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
     Run *r = user;
-    const Info *info = v ? plan_info(r->p, v) : NULL; /* not an index that is a value */
-    if (v && info->class != VAL_SCALAR) place(r, info->buf, val_array(r->p->cx, v)->dtype, address);
-}
-static void find_places(Run *r) {
-    Plan *p = r->p;
-    Step *s = (Step *)r->step;
-    Eval *x = record(p, s, read_place, r);
-    each(Store, st, s->stores) {
-        Ix index[MAX_RANK];
-        step_at(p, s, st->v, index);
-        eval_value(x, st->v, index);
-        record_place(x, st, index);
-        place(r, st->buf, st->as ? st->as : val_array(p->cx, st->v)->dtype, store_address(p, st, index));
-    }
-    record(p, NULL, NULL, NULL); /* r does not last as long as it */
+    Dim moves = neighbours_add(r->p, r->step, &r->lanes, b, d, address);
+    if (moves != 0 && moves != 1) add_across(r, d, address);
 }
 static uint32_t length_of(const Run *r, uint32_t cost) {
-    uint32_t bytes = r->apart ? r->far : r->widest, run = bytes ? (r->apart ? SECTOR_BYTES : DEVICE_ALIGN) / bytes : 1;
-    if (r->apart && run > MOST_ACROSS) run = MOST_ACROSS;
+    uint32_t bytes = r->lanes.apart ? r->far : r->lanes.widest,
+             run = bytes ? (r->lanes.apart ? SECTOR_BYTES : DEVICE_ALIGN) / bytes : 1;
+    if (r->lanes.apart && run > MOST_ACROSS) run = MOST_ACROSS;
     while (run > 1 && run * cost > RUN_COST) run /= 2;
     return run;
 }
@@ -208,12 +189,12 @@ static void choose_run(Plan *p, Step *s) {
     Run r = {.p = p, .step = s};
     if (s->carried || !s->nkept || s->lane != s->kept[s->nkept - 1]) return;
     if (known_below(g->items, RUN_POINTS)) return;
-    find_places(&r);
-    Atom loop = r.apart ? r.across : s->lane;
+    step_places(p, s, false, add, &r);
+    Atom loop = r.lanes.apart ? r.across : s->lane;
     uint32_t run = loop ? length_of(&r, s->cost) : 1;
-    while (r.apart && run > 1 && known_below(g->items, (int64_t)run * RUN_THREADS)) run /= 2;
+    while (r.lanes.apart && run > 1 && known_below(g->items, (int64_t)run * RUN_THREADS)) run /= 2;
     Dim n = loop ? loop_extent(p->ix, loop) : 1;
-    bool rows = s->nkept > 1 && !r.apart; /* then all have to be aligned */
+    bool rows = s->nkept > 1 && !r.lanes.apart; /* then all have to be aligned */
     if (run <= 1 || known_below(n, run) || (rows && dim_mod(p->cx->types, n, run) != 0))
         choose_rows(p, s);
     else
@@ -231,8 +212,8 @@ static void choose_columns(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, s->lane);
     Run r = {.p = p, .step = s};
     if (!s->nkept || s->lane != s->kept[s->nkept - 1] || s->carried || s->unrolled) return;
-    find_places(&r);
-    uint32_t columns = r.apart ? 1 : length_of(&r, s->cost);
+    step_places(p, s, false, add, &r);
+    uint32_t columns = r.lanes.apart ? 1 : length_of(&r, s->cost);
     while (columns > 1 && columns * s->nreductions > CHUNK_SUMS) columns /= 2;
     if (columns <= 1 || known_below(n, (int64_t)columns * LEAST_COLUMNS)) return;
     if (dim_mod(p->cx->types, n, columns) != 0) return;
