@@ -184,6 +184,8 @@ static Val complex_of(Split *s, Pair p) {
     Builder *b = &s->b;
     const Eqn *re = made_by(s, p.re), *im = made_by(s, p.im);
     const ArrayType *t = b_type(b, p.re);
+    bool whole = re && im && re->prim == P_real && im->prim == P_imag;
+    if (whole && re->in.at[0] == im->in.at[0]) return re->in.at[0];
     if (re && im && only_reshapes(re) && only_reshapes(im)) {
         Pair before = {re->in.at[0], im->in.at[0]};
         if (val_type(b->cx, before.re) == val_type(b->cx, before.im))
@@ -314,8 +316,8 @@ static void eqn_nested(Split *s, const Eqn *e, const Eqn *new) {
 }
 
 /* ---- programs */
-static Jaxpr *split_nested(void *user, const Jaxpr *j);
-static Jaxpr *split_combining(Split *s, const Jaxpr *j);
+static Jaxpr *split_nested(void *user, const Jaxpr *j); /* parts side by side among its inputs and results */
+static Jaxpr *split_main(void *user, const Jaxpr *j);   /* these are complex numbers */
 
 /* The combining program takes complex numbers apart and puts them together itself. */
 static void eqn_updated(Split *s, const Eqn *e) {
@@ -330,13 +332,33 @@ static void eqn_updated(Split *s, const Eqn *e) {
         s->b.failed = !diag(s->b.cx->diags, e->span, "%s of complex numbers needs update_jaxpr", prim_name[e->prim]);
     if (s->b.failed) return;
     new.prim = P_scatter;
-    new.params.at[new.params.n++] = p_jaxpr(K_update_jaxpr, split_combining(s, program));
+    new.params.at[new.params.n++] = p_jaxpr(K_update_jaxpr, split_main(s, program));
     eqn_memory(s, &new);
+}
+/* Are slices of a scan complex that are so long that they are in memory anyway, and nothing else of it? Then they stay
+   complex numbers, so that stacked arrays are neither taken apart nor put together. */
+enum { LONG_SLICE = 1024 };
+static bool long_slices(Ctx *cx, Vals slices) {
+    each(const Val, v, slices) {
+        Dim n = 1;
+        if (!is_complex(cx, *v)) continue;
+        const ArrayType *t = val_array(cx, *v);
+        for (uint32_t i = 1; i < t->rank; i++) n = dim_mul(cx->types, n, t->dims[i]);
+        if (is_key(cx, *v) || !dim_is_const(n) || n < LONG_SLICE) return false;
+    }
+    return true;
+}
+static bool scans_memory(Ctx *cx, const Eqn *e) {
+    if (e->prim != P_scan) return false;
+    Scan x = scan_of(e);
+    if (complex_among(cx, x.consts, 0, x.consts.n) || complex_among(cx, x.carry, 0, x.carry.n)) return false;
+    return long_slices(cx, x.xs) && long_slices(cx, x.ys);
 }
 static void split_eqn(Split *s, const Eqn *e) {
     Ctx *cx = s->b.cx;
-    Eqn new = eqn_rewrite(&s->map, e, split_nested, s);
     bool any = complex_among(cx, e->in, 0, e->in.n) || complex_among(cx, e->out, 0, e->out.n);
+    bool memory = any && scans_memory(cx, e);
+    Eqn new = eqn_rewrite(&s->map, e, memory ? split_main : split_nested, s);
     s->b.span = e->span;
     if (s->b.failed) return;
     if (!any) {
@@ -349,7 +371,12 @@ static void split_eqn(Split *s, const Eqn *e) {
     case EACH: eqn_each(s, &old); break;
     case POINTS: eqn_pair(s, &old, true); break;
     case WHOLE: eqn_pair(s, &old, false); break;
-    case NESTED: eqn_nested(s, e, &new); break;
+    case NESTED:
+        if (memory)
+            eqn_memory(s, &old);
+        else
+            eqn_nested(s, e, &new);
+        break;
     case MEMORY: eqn_memory(s, &old); break;
     case UPDATED: eqn_updated(s, e); break;
     case REFUSED:
@@ -396,7 +423,7 @@ static Jaxpr *split_once(Split *s, const Jaxpr *j, bool nested) {
     return *memo_at(&s->memo, key, sizeof key) = new;
 }
 static Jaxpr *split_nested(void *user, const Jaxpr *j) { return split_once(user, j, true); }
-static Jaxpr *split_combining(Split *s, const Jaxpr *j) { return split_once(s, j, false); }
+static Jaxpr *split_main(void *user, const Jaxpr *j) { return split_once(user, j, false); }
 Jaxpr *pass_complex(Ctx *cx, const Jaxpr *j) {
     Split s = {.b.cx = cx, .map.cx = cx, .memo.arena = cx->arena};
     Jaxpr *new = split(&s, j, false);

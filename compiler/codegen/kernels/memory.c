@@ -308,12 +308,25 @@ static uint32_t beside(const Kernel *k, Dim coef) {
     bool rows = (coef == 8 || coef == 16) && k->w % (uint32_t)coef == 0;
     return k->w > 1 && !k->tail.ptr && (few || rows) ? (uint32_t)coef : 0;
 }
+/* Elements of the rows of a tile that lie beside each other, far apart along the lanes: transposed. */
+static void store_tile(Kernel *k, Buf *b, Dtype d, Ix first, Dim coef, const Reg *r) {
+    Emit *e = k->e;
+    MlirType t = em_memory_type(e, d);
+    V base = kernel_buffer(k, b), at = kernel_index(k, first), stride = kernel_dim(k, coef), v[MAX_TILE];
+    for (uint32_t i = 0; i < k->tile; i++) v[i] = em_to_memory(e, d, kernel_vector(k, r[i]));
+    transpose(e, v, k->tile);
+    for (uint32_t i = 0; i < k->tile; i++) {
+        V row = em_bin(e, "llvm.add", at, em_bin(e, "llvm.mul", stride, em_i64(e, i)));
+        em_store(e, v[i], em_gep(e, base, row, t), dtype_align(d));
+    }
+}
 /* The stores that begin with this one and lie beside each other, together; else this one alone. */
 static void store_pending(Kernel *k, Pending *all, uint32_t n, uint32_t i) {
     bool other = true;
     const Pending p = all[i];
     Dim coef = k->lane ? ix_coef(k->x.ix, p.address, k->lane, &other) : 0;
-    uint32_t want = other ? 0 : beside(k, coef), found = 0, at[MAX_TILE];
+    bool rows = !other && coef != 0 && tiled(k, p.address);
+    uint32_t want = other ? 0 : rows ? k->tile : beside(k, coef), found = 0, at[MAX_TILE];
     Reg r[MAX_TILE];
     for (uint32_t m = 0; m < n && found < want; m++) { /* they come in order */
         bool next = !all[m].done && same_buf(all[m].buf, p.buf) && all[m].d == p.d &&
@@ -325,7 +338,10 @@ static void store_pending(Kernel *k, Pending *all, uint32_t n, uint32_t i) {
         all[i].done = true;
         return;
     }
-    store_beside(k, p.buf, p.d, p.address, r, want);
+    if (rows)
+        store_tile(k, p.buf, p.d, p.address, coef, r);
+    else
+        store_beside(k, p.buf, p.d, p.address, r, want);
     for (uint32_t m = 0; m < want; m++) all[at[m]].done = true;
 }
 void kernel_store_all(Kernel *k, Pending *all, uint32_t n) {

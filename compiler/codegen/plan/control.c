@@ -67,13 +67,18 @@ static void computed(Plan *p, const Step *s, Val v, Buf *b) {
     info->step = s->number;
     info->buf = plan_register(p, v) ? NULL : b;
 }
+static bool sliced(const Eqn *e, const Val *v) {
+    Vals xs = e->prim == P_scan ? scan_of(e).xs : (Vals){0};
+    return v >= xs.at && v < xs.at + xs.n;
+}
 /* Scalar operands are in registers by now; operands that a step needs in memory are stored before it. */
 static Step *control_step(Plan *p, Body *b, StepKind kind, const Eqn *e, uint32_t nbodies) {
     Step *s = arena_new(p->arena, Step, 1);
     *s = (Step){.kind = kind, .e = e, .nbodies = nbodies};
     s->bodies = arena_new(p->arena, Body *, nbodies + 1);
     each(Val, v, e->in)
-        if (!plan_register(p, *v) || plan_info(p, *v)->class == VAL_MEMBER) plan_stored(p, b, *v);
+        if (!plan_register(p, *v) || plan_info(p, *v)->class == VAL_MEMBER)
+            (sliced(e, v) ? plan_reshaped : plan_stored)(p, b, *v);
     return s;
 }
 static void append(Plan *p, Body *b, Step *s) {
@@ -402,7 +407,7 @@ static bool plan_scan(Plan *p, Body *b, const Eqn *e) {
     for (uint32_t i = 0; i < nc; i++) carry_open(p, b, e, &s->carries[i], all.carry.at[i], turn.carry.at[i], body, i);
     for (uint32_t i = 0; i < nx; i++) {
         Val x = turn.xs.at[i];
-        s->xs[i] = plan_stored(p, b, all.xs.at[i]);
+        s->xs[i] = plan_reshaped(p, b, all.xs.at[i]);
         s->xs_slots[i] = slot(p, s->xs[i], false);
         *plan_info(p, x) =
             (Info){.class = plan_register(p, x) ? VAL_SCALAR : VAL_STORED, .buf = s->xs_slots[i], .borrowed = true};

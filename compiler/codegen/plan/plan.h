@@ -439,6 +439,8 @@ Buf *plan_stored(Plan *, Body *, Val v);
 Buf *plan_dense(Plan *, Body *, Val v);
 /* The value under reshapes that a step computes: the same elements in the same order. */
 Val plan_same_order(Plan *, Val v);
+/* Its elements in order: a reshape of what is in memory so is not copied. */
+Buf *plan_reshaped(Plan *, Body *, Val);
 /* RUNTIME, SPMD (runtime.c). */
 bool plan_runtime(Plan *, Body *, const Eqn *);
 /* A new buffer with the elements of v. */

@@ -18,11 +18,10 @@ Val plan_same_order(Plan *p, Val v) {
         v = info->e->in.at[0];
     }
 }
-/* An operand in memory, which a device does not copy to reshape it. */
-static Buf *runtime_operand(Plan *p, Body *b, Val v) {
+Buf *plan_reshaped(Plan *p, Body *b, Val v) {
     Val under = plan_same_order(p, v);
     bool memory = !val_info(p->cx, under)->lit && !plan_register(p, under) && plan_info(p, under)->class != VAL_VIRTUAL;
-    return plan_dense(p, b, p->target->device && memory ? under : v);
+    return plan_dense(p, b, memory ? under : v);
 }
 bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
     if (p->target->device && known_device_number(e)) return plan_device_number(p, b, e);
@@ -31,7 +30,7 @@ bool plan_runtime(Plan *p, Body *b, const Eqn *e) {
     if (devices && !device) return false;
     plan_grow(p); /* values were created */
     Buf **arrays = arena_new(p->arena, Buf *, e->in.n + e->out.n + 1);
-    for (uint32_t i = 0; i < e->in.n; i++) arrays[i] = runtime_operand(p, b, e->in.at[i]);
+    for (uint32_t i = 0; i < e->in.n; i++) arrays[i] = plan_reshaped(p, b, e->in.at[i]);
     Step *s = step_new(p, b, devices ? STEP_SPMD : STEP_RUNTIME, e, NULL);
     s->arrays = arrays;
     s->narrays = e->in.n + e->out.n;

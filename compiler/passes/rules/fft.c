@@ -369,52 +369,62 @@ static Val invert_real(Builder *b, Pair z, Axis a) {
 }
 
 /* ---- rows side by side: [rows, n] is moved to [n, rows], where every pass has whole vectors */
-enum { MANY_ROWS = 16, SHORT_ROW = 8, MOVED_BYTES = 1 << 18 };
+enum { MANY_ROWS = 16, MOST_GROUP = 64, SHORT_ROW = 8, LONG_ROW = 256 };
 static bool in_few_vectors(int64_t apart) { return apart <= 4 || apart == 8 || apart == 16; }
-/* Is moving worth it? It is if q' is short in a pass between the first and the last, or if the last, which reads
-   elements r apart, does not read them as whole vectors. */
-static bool side_by_side(const Builder *b, Axis a, int64_t n) {
+/* Is moving worth it? It is if q' is short in a pass before the last, or if the last, which reads elements r apart, does not
+   read them as whole vectors; for a real transform, which has pairs of rows before or after, even with one pass. */
+static bool side_by_side(const Builder *b, Axis a, int64_t n, bool real) {
     int64_t r[MOST_FACTORS], Q = n;
     uint32_t passes = radices(n, r);
     bool rows = a.inner == 1 && dim_is_const(a.outer) && a.outer >= MANY_ROWS;
-    if (options_for_device(b->cx->options) || !rows || passes < 2) return false;
+    if (options_for_device(b->cx->options) || !rows || passes == 0) return false;
+    if (passes == 1) return real && n > 2;
     for (uint32_t i = 0; i + 1 < passes; i++) {
         Q /= r[i];
-        if (i > 0 && Q < SHORT_ROW) return true;
+        if (Q < SHORT_ROW) return true;
     }
     return !in_few_vectors(r[passes - 1]);
 }
-static Val moved(Builder *b, Val x, Dim rows, Dim columns) {
-    return b_transpose(b, b_reshape(b, x, 2, (Dim[]){rows, columns}), (int64_t[]){1, 0});
+/* Rows move in groups of as many as this, so that what a pass reads of one lies near. */
+static Dim group_of(Dim rows) {
+    for (Dim group = MOST_GROUP; group >= MANY_ROWS; group -= MANY_ROWS)
+        if (rows % group == 0) return group;
+    return rows;
 }
-static Pair both_moved(Builder *b, Pair z, Dim rows, Dim columns) {
-    return (Pair){moved(b, z.re, rows, columns), moved(b, z.im, rows, columns)};
+static Axis moved_axis(Axis a, int64_t n) {
+    Dim group = group_of(a.outer);
+    return (Axis){a.outer / group, n, group};
 }
-static Pair both_stored(Builder *b, Pair z) { return (Pair){b_stored(b, z.re), b_stored(b, z.im)}; }
+static Val moved(Builder *b, Val x, Dim groups, Dim rows, Dim columns) {
+    return b_transpose(b, b_reshape(b, x, 3, (Dim[]){groups, rows, columns}), (int64_t[]){0, 2, 1});
+}
+static Val moved_there(Builder *b, Val x, Axis to) { return moved(b, x, to.outer, to.inner, to.n); }
+static Val moved_back(Builder *b, Val x, Axis from, Dim n) { return moved(b, x, from.outer, n, from.inner); }
+static Pair both_back(Builder *b, Pair z, Axis from, Dim n) {
+    return (Pair){moved_back(b, z.re, from, n), moved_back(b, z.im, from, n)};
+}
 static Pair transform_rows(Builder *b, Val x, Axis a) {
     int64_t n = a.n;
-    if (!side_by_side(b, a, complex_length(n)))
+    if (!side_by_side(b, a, complex_length(n), true))
         return transform_real(b, b_reshape(b, x, 3, (Dim[]){a.outer, n, a.inner}), a);
-    x = b_reshape(b, b_stored(b, moved(b, x, a.outer, n)), 3, (Dim[]){1, n, a.outer});
-    return both_moved(b, transform_real(b, x, (Axis){1, n, a.outer}), n / 2 + 1, a.outer);
+    Axis to = moved_axis(a, n);
+    return both_back(b, transform_real(b, b_stored(b, moved_there(b, x, to)), to), to, n / 2 + 1);
 }
-/* Are the parts of complex numbers, which are stored before they are moved, small enough for that? */
-static bool near(Builder *b, Pair z, Axis a, int64_t n) {
-    return a.outer <= MOVED_BYTES / (int64_t)dtype_bytes(shape(b, z)->dtype) / n;
-}
-static Pair apart(Builder *b, Pair z, Dim rows, Dim n) {
-    z = both_stored(b, both_moved(b, both_stored(b, z), rows, n));
-    return reshaped(b, z, 3, (Dim[]){1, n, rows});
+/* Long rows lie in many pages: their parts are stored in order first. */
+static Pair both_there(Builder *b, Pair z, Axis to) {
+    if (to.n > LONG_ROW) z = (Pair){b_stored(b, z.re), b_stored(b, z.im)};
+    return (Pair){b_stored(b, moved_there(b, z.re, to)), b_stored(b, moved_there(b, z.im, to))};
 }
 static Pair transform_axis(Builder *b, Pair z, Axis a) {
-    if (!side_by_side(b, a, a.n) || !near(b, z, a, a.n)) return transform(b, in_place(b, z, a, a.n), a);
-    return both_moved(b, transform(b, apart(b, z, a.outer, a.n), (Axis){1, a.n, a.outer}), a.n, a.outer);
+    if (!side_by_side(b, a, a.n, false)) return transform(b, in_place(b, z, a, a.n), a);
+    Axis to = moved_axis(a, a.n);
+    return both_back(b, transform(b, both_there(b, z, to), to), to, a.n);
 }
 static Val invert_rows(Builder *b, Pair z, Axis a) {
     int64_t n = a.n, given = n / 2 + 1;
-    if (!side_by_side(b, a, complex_length(n)) || !near(b, z, a, given))
-        return invert_real(b, in_place(b, z, a, given), a);
-    return moved(b, invert_real(b, apart(b, z, a.outer, given), (Axis){1, n, a.outer}), n, a.outer);
+    if (!side_by_side(b, a, complex_length(n), true)) return invert_real(b, in_place(b, z, a, given), a);
+    Axis to = moved_axis(a, n);
+    return moved_back(b, invert_real(b, both_there(b, z, moved_axis(a, given)), to), to, n);
 }
 
 /* ---- the primitive */
@@ -447,6 +457,38 @@ static Val by_runtime(Builder *b, const Eqn *e, Kind kind) {
     Type type = val_type(b->cx, e->out.at[0]);
     return b_runtime(b, "fft", 4 + lengths.n, sizes, 1, e->in.at, 1, &type).at[0];
 }
+/* If there are more bytes than this, groups of rows go through all passes one after the other, each within the nearer
+   caches: those of GROUP_BYTES, or if the rows cannot be divided so, down to a GROUP_SHARE-th of it. */
+enum { MOST_TOGETHER = 1 << 20, GROUP_BYTES = 1 << 17, GROUP_SHARE = 4 };
+static Dim rows_of(Builder *b, const ArrayType *t) {
+    Dim rows = 1;
+    for (uint32_t i = 0; i + 1 < t->rank; i++) rows = dim_mul(b_types(b), rows, t->dims[i]);
+    return rows;
+}
+static int64_t row_bytes(const ArrayType *t) {
+    Dim n = t->dims[t->rank - 1];
+    return dim_is_const(n) ? n * (int64_t)dtype_bytes(t->dtype) : 0;
+}
+/* The rows of such a group; 0: there are no groups. */
+static Dim rows_together(Builder *b, const ArrayType *from, const ArrayType *to, uint32_t axes) {
+    Dim rows = rows_of(b, from);
+    int64_t bytes = row_bytes(from) > row_bytes(to) ? row_bytes(from) : row_bytes(to);
+    if (axes != 1 || options_for_device(b->cx->options) || !dim_is_const(rows) || !bytes) return 0;
+    if (rows <= MOST_TOGETHER / bytes) return 0;
+    Dim most = GROUP_BYTES / bytes, group = most < rows ? most : rows;
+    while (group > 1 && rows % group != 0) group--;
+    return GROUP_SHARE * group >= most ? group : 0;
+}
+static Val in_groups(Builder *b, const Eqn *e, Dim group) {
+    const ArrayType *from = b_type(b, e->in.at[0]), *to = b_type(b, e->out.at[0]);
+    Dim n = from->dims[from->rank - 1], groups = rows_of(b, from) / group;
+    Val x = b_reshape(b, e->in.at[0], 3, (Dim[]){groups, group, n});
+    Type part = type_of(b_types(b), from->dtype, 2, (Dim[]){group, n});
+    Inner turn = b_inner(b, 1, &part);
+    Val y = build(b, P_fft, 1, turn.in.at, e->params.n, e->params.at);
+    b_inner_end(b, &turn, 1, &y);
+    return b_reshape(b, b_scan(b, &turn, (Loop){.length = groups}, 1, &x).at[0], to->rank, to->dims);
+}
 bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     Val x = e->in.at[0];
     const ArrayType *from = b_type(b, x), *to = b_type(b, e->out.at[0]);
@@ -468,6 +510,11 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
             return true;
         }
         size *= (double)*n;
+    }
+    Dim group = rows_together(b, from, to, lengths.n);
+    if (group) {
+        out[0] = in_groups(b, e, group);
+        return true;
     }
     x = b_reshape(b, x, rank, dims); /* a symbol may equal a length only by a condition */
     bool inverse = kind == IFFT || kind == IRFFT;
