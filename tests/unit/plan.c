@@ -122,7 +122,7 @@ Test(plan, a_product_on_a_gpu_is_for_tensor_cores_if_these_have_its_type) {
     const DeviceDot *d = device_product("bf16[2048,2048]", "bf16[2048,2048]", "bf16[2048,2048]", "1], [0");
     cr_assert_eq(d->form, DOT_MMA);
     cr_assert_eq(d->as, DT_bf16);
-    cr_assert(d->tile.rows == 128 && d->tile.columns == 128 && d->tile.terms == 32);
+    cr_assert(d->tile.rows == 128 && d->tile.columns == 256 && d->tile.terms == 32);
     cr_assert(d->side[0].plain && d->side[0].along_terms && d->side[1].plain && !d->side[1].along_terms);
     cr_assert_eq(device_product("f8_e4m3fn[64,64]", "i4[64,64]", "f32[64,64]", "1], [0")->as, DT_bf16);
     cr_assert_eq(device_product("f64[64,64]", "f64[64,64]", "f64[64,64]", "1], [0")->form, DOT_MMA_F64);
@@ -131,12 +131,12 @@ Test(plan, a_product_on_a_gpu_is_for_tensor_cores_if_these_have_its_type) {
 }
 Test(plan, long_sums_of_few_tiles_on_a_gpu_are_done_in_parts) {
     const DeviceDot *d = device_product("f32[32,32768]", "f32[32768,32]", "f32[32,32]", "1], [0");
-    cr_assert_eq(d->parts, 64);
-    cr_assert_eq(d->part_turns * d->tile.terms, 512);
+    cr_assert_eq(d->parts, 128);
+    cr_assert_eq(d->part_turns * d->tile.terms, 256);
     cr_assert_eq(d->block, 0);
-    d = device_product("f32[2048,4096]", "f32[4096,2048]", "f32[2048,2048]", "1], [0");
+    d = device_product("f32[2048,16384]", "f32[16384,2048]", "f32[2048,2048]", "1], [0");
     cr_assert_eq(d->parts, 1);
-    cr_assert_eq(d->block, 512);
+    cr_assert_eq(d->block, 4096);
 }
 /* 16 bytes at multiples of 16, of what is contiguous; tensor cores read bytes along the terms alone. */
 Test(plan, operands_of_a_product_are_copied_in_pieces) {
