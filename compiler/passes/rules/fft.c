@@ -385,14 +385,11 @@ static bool side_by_side(const Builder *b, Axis a, int64_t n, bool real) {
     }
     return !in_few_vectors(r[passes - 1]);
 }
-/* Rows move in groups of as many as this, so that what a pass reads of one lies near. */
-static Dim group_of(Dim rows) {
-    for (Dim group = MOST_GROUP; group >= MANY_ROWS; group -= MANY_ROWS)
-        if (rows % group == 0) return group;
-    return rows;
-}
+/* Rows move in groups, so that what a pass reads lies near: of many if they are short, else of those that fill vectors. */
 static Axis moved_axis(Axis a, int64_t n) {
-    Dim group = group_of(a.outer);
+    Dim group = n > LONG_ROW ? MANY_ROWS : MOST_GROUP;
+    while (group >= MANY_ROWS && a.outer % group != 0) group -= MANY_ROWS;
+    if (group < MANY_ROWS) group = a.outer;
     return (Axis){a.outer / group, n, group};
 }
 static Val moved(Builder *b, Val x, Dim groups, Dim rows, Dim columns) {
@@ -424,7 +421,8 @@ static Val invert_rows(Builder *b, Pair z, Axis a) {
     int64_t n = a.n, given = n / 2 + 1;
     if (!side_by_side(b, a, complex_length(n), true)) return invert_real(b, in_place(b, z, a, given), a);
     Axis to = moved_axis(a, n);
-    return moved_back(b, invert_real(b, both_there(b, z, moved_axis(a, given)), to), to, n);
+    z = both_there(b, z, (Axis){to.outer, given, to.inner});
+    return moved_back(b, invert_real(b, z, to), to, n);
 }
 
 /* ---- the primitive */
@@ -459,7 +457,7 @@ static Val by_runtime(Builder *b, const Eqn *e, Kind kind) {
 }
 /* If there are more bytes than this, groups of rows go through all passes one after the other, each within the nearer
    caches: those of GROUP_BYTES, or if the rows cannot be divided so, down to a GROUP_SHARE-th of it. */
-enum { MOST_TOGETHER = 1 << 20, GROUP_BYTES = 1 << 17, GROUP_SHARE = 4 };
+enum { MOST_TOGETHER = 1 << 22, GROUP_BYTES = 1 << 18, GROUP_SHARE = 4 };
 static Dim rows_of(Builder *b, const ArrayType *t) {
     Dim rows = 1;
     for (uint32_t i = 0; i + 1 < t->rank; i++) rows = dim_mul(b_types(b), rows, t->dims[i]);
