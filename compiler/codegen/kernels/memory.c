@@ -210,6 +210,28 @@ static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
     for (uint32_t i = 0; i < n; i++) memo_set(&k->x, ids[i], reg(v[i], false, k->x.depth));
     return v[k->tile_at];
 }
+/* Lanes at a known distance are read and written one by one where a CPU has no scatter: its addresses would be extracted
+   from vectors. */
+static bool one_by_one(const Kernel *k) { return !k->x.plan->target->masks && !k->tail.ptr && !k->x.guard.v; }
+static V lane_address(Kernel *k, V base, MlirType t, V at, V stride, uint32_t lane) {
+    return em_gep(k->e, base, em_add(k->e, at, em_bin(k->e, "llvm.mul", stride, em_i64(k->e, lane))), t);
+}
+static V load_lanes(Kernel *k, V base, Dtype d, Ix address, Dim coef) {
+    Emit *e = k->e;
+    MlirType t = em_memory_type(e, d);
+    V at = kernel_index(k, address), stride = kernel_dim(k, coef);
+    V v = em_1(e, "llvm.mlir.zero", em_vec(e, t, k->w), 0, NULL, 0, NULL);
+    for (uint32_t l = 0; l < k->w; l++)
+        v = em_insert(e, em_load(e, t, lane_address(k, base, t, at, stride, l), dtype_align(d)), v, l);
+    return v;
+}
+static void store_lanes(Kernel *k, V base, Dtype d, V v, Ix address, Dim coef) {
+    Emit *e = k->e;
+    MlirType t = em_memory_type(e, d);
+    V at = kernel_index(k, address), stride = kernel_dim(k, coef);
+    for (uint32_t l = 0; l < k->w; l++)
+        em_store(e, em_extract(e, v, l), lane_address(k, base, t, at, stride, l), dtype_align(d));
+}
 static bool tiled(Kernel *k, Ix address) {
     bool other;
     if (!k->tile || k->w != k->tile || k->tail.ptr || k->x.guard.v) return false;
@@ -243,6 +265,8 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
         m = load_apart(k, b, d, address, (uint32_t)coef);
     } else if (!other && square_rows(k, address, coef)) {
         m = load_square(k, b, d, address, (uint32_t)coef);
+    } else if (!other && one_by_one(k)) {
+        m = load_lanes(k, base, d, address, coef);
     } else {
         MlirType vt = em_vec(e, t, k->w);
         V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
@@ -270,6 +294,10 @@ void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
             em_masked_store(e, m, p, k->tail, dtype_align(d));
         else
             em_store(e, m, p, dtype_align(d));
+        return;
+    }
+    if (!other && one_by_one(k)) {
+        store_lanes(k, base, d, m, address, coef);
         return;
     }
     V p = em_gep(e, base, kernel_lane_indices(k, address), t);
