@@ -92,13 +92,14 @@ void step_reads(Plan *p, Step *s, Seen *seen, void *user) {
     const DeviceDot *d = s->dot ? s->dot->device : NULL;
     if (d && d->attention) attention_reads(p, d->attention, seen, user);
 }
-/* What is there before a step with bodies and after it: carries, what a loop stacks, the results of a cond, what decides. */
+/* What is there before a step with bodies and after it: carries, what a loop slices and stacks, the results of a cond, what decides. */
 static void touch_around(Walk *w, Step *s) {
     for (uint32_t i = 0; i < s->ncarries; i++) {
         const Carry *c = &s->carries[i];
         touch(w, c->operand), touch(w, c->a), touch(w, c->b);
     }
     touch(w, s->decides);
+    for (uint32_t i = 0; i < step_slices(s); i++) touch(w, s->xs[i]);
     for (uint32_t i = 0; s->nbodies && s->ys && i < s->e->out.n - s->ncarries; i++) {
         w->loop = s->kind == STEP_SCAN ? s->e : NULL, w->rows = s->e->out.at[s->ncarries + i];
         touch(w, s->ys[i]);

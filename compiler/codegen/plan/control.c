@@ -67,6 +67,7 @@ static void computed(Plan *p, const Step *s, Val v, Buf *b) {
     info->step = s->number;
     info->buf = plan_register(p, v) ? NULL : b;
 }
+uint32_t step_slices(const Step *s) { return s->kind == STEP_SCAN ? scan_of(s->e).xs.n : 0; }
 static bool sliced(const Eqn *e, const Val *v) {
     Vals xs = e->prim == P_scan ? scan_of(e).xs : (Vals){0};
     return v >= xs.at && v < xs.at + xs.n;
@@ -77,8 +78,7 @@ static Step *control_step(Plan *p, Body *b, StepKind kind, const Eqn *e, uint32_
     *s = (Step){.kind = kind, .e = e, .nbodies = nbodies};
     s->bodies = arena_new(p->arena, Body *, nbodies + 1);
     each(Val, v, e->in)
-        if (!plan_register(p, *v) || plan_info(p, *v)->class == VAL_MEMBER)
-            (sliced(e, v) ? plan_reshaped : plan_stored)(p, b, *v);
+        if (!sliced(e, v) && (!plan_register(p, *v) || plan_info(p, *v)->class == VAL_MEMBER)) plan_stored(p, b, *v);
     return s;
 }
 static void append(Plan *p, Body *b, Step *s) {
@@ -240,7 +240,7 @@ static void carry_open(Plan *p, Body *outer, const Eqn *e, Carry *c, Val operand
         in->class = VAL_SCALAR;
         return;
     }
-    c->operand = plan_stored(p, outer, operand);
+    c->operand = plan_dense(p, outer, operand);
     c->current = slot(p, c->operand, true);
     in->class = VAL_STORED;
     in->buf = c->current;
@@ -297,6 +297,7 @@ static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
                 a.reads |= s != w && same_buf(info->buf, a.current);
             }
         for (uint32_t k = 0; k < s->narrays; k++) a.reads |= same_buf(s->arrays[k], a.current);
+        for (uint32_t k = 0; k < step_slices(s); k++) a.reads |= same_buf(s->xs[k], a.current);
         if (a.reads && (s != w || !each)) return false;
     }
     return a.ok;

@@ -439,8 +439,8 @@ Buf *plan_stored(Plan *, Body *, Val v);
 Buf *plan_dense(Plan *, Body *, Val v);
 /* The value under reshapes that a step computes: the same elements in the same order. */
 Val plan_same_order(Plan *, Val v);
-/* Its elements in order: a reshape of what is in memory so is not copied. */
-Buf *plan_reshaped(Plan *, Body *, Val);
+/* A dense buffer with v's elements in order; a reshape of an array in memory has that memory. */
+Buf *plan_reshaped(Plan *, Body *, Val v);
 /* RUNTIME, SPMD (runtime.c). */
 bool plan_runtime(Plan *, Body *, const Eqn *);
 /* A new buffer with the elements of v. */
@@ -457,6 +457,8 @@ void plan_reads(Plan *, Val v, const Ix *index, Seen *, void *user);
 void plan_edges(Plan *, Step *);
 /* Loops, lanes and stages of a step whose members are complete (schedule.c). */
 void schedule_step(Plan *, Body *, Step *);
+/* SCAN: how many arrays are sliced. */
+uint32_t step_slices(const Step *);
 /* Reports what the step reads; of its members only those that are stored. */
 void step_reads(Plan *, Step *, Seen *, void *user);
 /* Sets `weight` once the steps are complete. */
