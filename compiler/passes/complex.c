@@ -316,8 +316,8 @@ static void eqn_nested(Split *s, const Eqn *e, const Eqn *new) {
 }
 
 /* ---- programs */
-static Jaxpr *split_nested(void *user, const Jaxpr *j); /* parts side by side among its inputs and results */
-static Jaxpr *split_main(void *user, const Jaxpr *j);   /* these are complex numbers */
+static Jaxpr *split_nested(void *user, const Jaxpr *j); /* inputs and results are parts, side by side */
+static Jaxpr *split_whole(void *user, const Jaxpr *j);  /* inputs and results are complex numbers in memory */
 
 /* The combining program takes complex numbers apart and puts them together itself. */
 static void eqn_updated(Split *s, const Eqn *e) {
@@ -332,11 +332,11 @@ static void eqn_updated(Split *s, const Eqn *e) {
         s->b.failed = !diag(s->b.cx->diags, e->span, "%s of complex numbers needs update_jaxpr", prim_name[e->prim]);
     if (s->b.failed) return;
     new.prim = P_scatter;
-    new.params.at[new.params.n++] = p_jaxpr(K_update_jaxpr, split_main(s, program));
+    new.params.at[new.params.n++] = p_jaxpr(K_update_jaxpr, split_whole(s, program));
     eqn_memory(s, &new);
 }
-/* Are slices of a scan complex that are so long that they are in memory anyway, and nothing else of it? Then they stay
-   complex numbers, so that stacked arrays are neither taken apart nor put together. */
+/* Are the only complex values of a scan, keys apart, slices so long that they lie in memory anyway? Then they stay complex
+   numbers, so that stacked arrays are neither taken apart nor put together. */
 enum { LONG_SLICE = 1024 };
 static bool long_slices(Ctx *cx, Vals slices) {
     each(const Val, v, slices) {
@@ -358,7 +358,7 @@ static void split_eqn(Split *s, const Eqn *e) {
     Ctx *cx = s->b.cx;
     bool any = complex_among(cx, e->in, 0, e->in.n) || complex_among(cx, e->out, 0, e->out.n);
     bool memory = any && scans_memory(cx, e);
-    Eqn new = eqn_rewrite(&s->map, e, memory ? split_main : split_nested, s);
+    Eqn new = eqn_rewrite(&s->map, e, memory ? split_whole : split_nested, s);
     s->b.span = e->span;
     if (s->b.failed) return;
     if (!any) {
@@ -423,7 +423,7 @@ static Jaxpr *split_once(Split *s, const Jaxpr *j, bool nested) {
     return *memo_at(&s->memo, key, sizeof key) = new;
 }
 static Jaxpr *split_nested(void *user, const Jaxpr *j) { return split_once(user, j, true); }
-static Jaxpr *split_main(void *user, const Jaxpr *j) { return split_once(user, j, false); }
+static Jaxpr *split_whole(void *user, const Jaxpr *j) { return split_once(user, j, false); }
 Jaxpr *pass_complex(Ctx *cx, const Jaxpr *j) {
     Split s = {.b.cx = cx, .map.cx = cx, .memo.arena = cx->arena};
     Jaxpr *new = split(&s, j, false);

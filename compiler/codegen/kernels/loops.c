@@ -508,7 +508,7 @@ static void evaluate_row(Kernel *k, void *user) {
 }
 static void tile_rows(Kernel *k) {
     const Step *s = k->x.step;
-    assert(!s->reduces && s->levels == 1);
+    assert(!s->reduces && s->levels == 1 && !s->run && !s->held.turns && !s->columns);
     Tile t = {.all = arena_new(k->x.plan->arena, Pending, k->tile * (s->stores.n + 1))};
     k->x.level = 0, k->rows = false;
     for (k->tile_at = 0; k->tile_at < k->tile; k->tile_at++)

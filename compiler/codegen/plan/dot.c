@@ -190,7 +190,7 @@ static void find_axes(Dotter *d, const Eqn *e) {
     bool narrow = dot_at_most(d->free[1], DOT_NARROW - 1) && !dot_at_most(d->free[0], d->free[1]);
     uint32_t right = columns_lie(d);
     find_sides(d, e, result, true);
-    /* with swapped roles lanes lie apart in the result: that is dearer than to copy B once */
+    /* with swapped roles lanes lie apart in the result, which is dearer than copying B once (2) */
     bool better = right < 2 && !dot_at_most(d->free[1], DOT_NARROW - 1) && columns_lie(d) > right;
     if (!narrow && !better) find_sides(d, e, result, false);
 }

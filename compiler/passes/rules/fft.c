@@ -456,7 +456,7 @@ static Val by_runtime(Builder *b, const Eqn *e, Kind kind) {
     return b_runtime(b, "fft", 4 + lengths.n, sizes, 1, e->in.at, 1, &type).at[0];
 }
 /* If there are more bytes than this, groups of rows go through all passes one after the other, each within the nearer
-   caches: those of GROUP_BYTES, or if the rows cannot be divided so, down to a GROUP_SHARE-th of it. */
+   caches, where threads share little work at a time: those of GROUP_BYTES, or if the rows cannot be divided so, down to a GROUP_SHARE-th of it. */
 enum { MOST_TOGETHER = 1 << 22, GROUP_BYTES = 1 << 18, GROUP_SHARE = 4 };
 static Dim rows_of(Builder *b, const ArrayType *t) {
     Dim rows = 1;
