@@ -425,7 +425,7 @@ static void turns(Kernel *k, void *user) {
     t->level--;
 }
 static void write_out(Kernel *k, const Accs *accs, V *acc) {
-    V first[MAX_ACCS];
+    V first[MAX_ACCS] = {{NULL}};
     Turns t = {.accs = accs, .acc = acc, .first = first, .half = k->x.step->half};
     turns(k, &t);
     if (t.half) both_halves(k, &t);
