@@ -156,6 +156,7 @@ static Val positions_in(Builder *b, Val groups, int64_t group) {
     const ArrayType *t = b_type(b, groups);
     int64_t axes[MAX_RANK];
     Dim dims[MAX_RANK];
+    assert(t->rank && t->rank < MAX_RANK);
     for (uint32_t i = 0; i < t->rank; i++) axes[i] = i, dims[i] = t->dims[i];
     dims[t->rank] = group;
     Val begin = b_broadcast(b, b_mul(b, groups, full(b, groups, group)), t->rank + 1, dims, axes);
@@ -167,6 +168,7 @@ static Val positions_in(Builder *b, Val groups, int64_t group) {
 static Val grouped(Builder *b, Val v, int64_t group) {
     const ArrayType *t = b_type(b, v);
     Dim dims[MAX_RANK];
+    assert(t->rank && t->rank < MAX_RANK);
     memcpy(dims, t->dims, t->rank * sizeof *dims);
     dims[t->rank - 1] = t->dims[t->rank - 1] / group, dims[t->rank] = group;
     return b_reshape(b, v, t->rank + 1, dims);
