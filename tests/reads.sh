@@ -110,7 +110,7 @@ grows() { # SHAPE OPTION
         [ $n = few ] && program "$1" 10000 >$n.jaxpr || program "$1" 300000 >$n.jaxpr
         jaxcc --vjp "$2" --name=$n $n.jaxpr -o $n.so || return
     done
-    cc -O1 time.c few.so many.so -Wl,-rpath,. -o time && thrice timeout 100 ./time
+    cc -O1 time.c few.so many.so -Wl,-rpath,. -o time && timeout 100 ./time
 }
 for shape in plain cond while scan; do
     for option in --remat=none --remat=sqrt --remat=levels:3; do succeeds grows $shape $option; done

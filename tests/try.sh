@@ -30,9 +30,7 @@ try() {
     ) >"$work/log" 2>&1
     count $? "$1"
 }
-# thrice COMMAND...: what is to end within a time, which a busy machine may take from it: up to three tries.
-thrice() { "$@" || "$@" || "$@"; }
-# succeeds COMMAND...: the same as try, called as it is written.
+# succeeds COMMAND...: the same, called as it is written.
 succeeds() { try "$*" "$@"; }
 # The line that check.sh adds up.
 finish() {

@@ -122,7 +122,7 @@ grows() { # SHAPE OPTION
         [ $n = few ] && program "$1" 10000 >$n.jaxpr || program "$1" 300000 >$n.jaxpr
         jaxcc "$2" --name=$n $n.jaxpr -o $n.so || return
     done
-    cc -O1 time.c few.so many.so -Wl,-rpath,. -o time && thrice timeout 100 ./time
+    cc -O1 time.c few.so many.so -Wl,-rpath,. -o time && timeout 100 ./time
 }
 for shape in together apart scatter scatter-add scatter-mul cond scan while; do succeeds grows $shape --vmap=0; done
 succeeds grows together --vmap=_,0

@@ -367,16 +367,11 @@ static void split_eqn(Split *s, const Eqn *e) {
     }
     Eqn old = new; /* its operands are those of e, which pairs replace */
     old.in = e->in;
-    switch (rules[e->prim].how) {
+    switch (memory ? MEMORY : rules[e->prim].how) {
     case EACH: eqn_each(s, &old); break;
     case POINTS: eqn_pair(s, &old, true); break;
     case WHOLE: eqn_pair(s, &old, false); break;
-    case NESTED:
-        if (memory)
-            eqn_memory(s, &old);
-        else
-            eqn_nested(s, e, &new);
-        break;
+    case NESTED: eqn_nested(s, e, &new); break;
     case MEMORY: eqn_memory(s, &old); break;
     case UPDATED: eqn_updated(s, e); break;
     case REFUSED:

@@ -188,6 +188,9 @@ static V load_square(Kernel *k, Buf *b, Dtype d, Ix address, uint32_t n) {
     memo_get(&k->x, ids[column], &r);
     return reg_v(r);
 }
+static V lane_address(Kernel *k, V base, MlirType t, V at, V stride, uint32_t lane) {
+    return em_gep(k->e, base, em_add(k->e, at, em_bin(k->e, "llvm.mul", stride, em_i64(k->e, lane))), t);
+}
 /* Elements far apart along the lanes but contiguous along the tile: at its first row, all rows are loaded and
    transposed. */
 static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
@@ -203,19 +206,15 @@ static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
     assert(k->x.step);
     V v[MAX_TILE], base = kernel_buffer(k, b), at = kernel_index(k, first), stride = kernel_dim(k, coef);
     for (uint32_t i = 0; i < n; i++) {
-        V row = em_bin(e, "llvm.add", at, em_bin(e, "llvm.mul", stride, em_i64(e, i)));
-        v[i] = em_load(e, em_vec(e, t, n), em_gep(e, base, row, t), dtype_align(d));
+        v[i] = em_load(e, em_vec(e, t, n), lane_address(k, base, t, at, stride, i), dtype_align(d));
     }
     transpose(e, v, n);
     for (uint32_t i = 0; i < n; i++) memo_set(&k->x, ids[i], reg(v[i], false, k->x.depth));
     return v[k->tile_at];
 }
-/* Lanes at a known distance are read and written one by one on CPUs without masks, with neither tail nor guard: they have no
-   scatter, whose addresses would be extracted from vectors, and their gather is no faster (fft_64k 350 us, so 316). */
+/* Lanes at a known distance are read and written one by one on CPUs without masks, with neither tail nor guard: they have
+   no scatter, whose addresses would be extracted from vectors, and their gather is no faster (fft_64k 350 us, so 316). */
 static bool one_by_one(const Kernel *k) { return !k->x.plan->target->masks && !k->tail.ptr && !k->x.guard.v; }
-static V lane_address(Kernel *k, V base, MlirType t, V at, V stride, uint32_t lane) {
-    return em_gep(k->e, base, em_add(k->e, at, em_bin(k->e, "llvm.mul", stride, em_i64(k->e, lane))), t);
-}
 static V load_lanes(Kernel *k, V base, Dtype d, Ix address, Dim coef) {
     Emit *e = k->e;
     MlirType t = em_memory_type(e, d);
@@ -344,8 +343,7 @@ static void store_tile(Kernel *k, Buf *b, Dtype d, Ix first, Dim coef, const Reg
     for (uint32_t i = 0; i < k->tile; i++) v[i] = em_to_memory(e, d, kernel_vector(k, r[i]));
     transpose(e, v, k->tile);
     for (uint32_t i = 0; i < k->tile; i++) {
-        V row = em_bin(e, "llvm.add", at, em_bin(e, "llvm.mul", stride, em_i64(e, i)));
-        em_store(e, v[i], em_gep(e, base, row, t), dtype_align(d));
+        em_store(e, v[i], lane_address(k, base, t, at, stride, i), dtype_align(d));
     }
 }
 /* The stores that begin with this one and lie beside each other, together; else this one alone. */

@@ -92,7 +92,8 @@ void step_reads(Plan *p, Step *s, Seen *seen, void *user) {
     const DeviceDot *d = s->dot ? s->dot->device : NULL;
     if (d && d->attention) attention_reads(p, d->attention, seen, user);
 }
-/* What is there before a step with bodies and after it: carries, what a loop slices and stacks, the results of a cond, what decides. */
+/* What is there before a step with bodies and after it: carries, what a loop slices and stacks, the results of a cond,
+   what decides. */
 static void touch_around(Walk *w, Step *s) {
     for (uint32_t i = 0; i < s->ncarries; i++) {
         const Carry *c = &s->carries[i];

@@ -456,13 +456,10 @@ static Val by_runtime(Builder *b, const Eqn *e, Kind kind) {
     return b_runtime(b, "fft", 4 + lengths.n, sizes, 1, e->in.at, 1, &type).at[0];
 }
 /* If there are more bytes than this, groups of rows go through all passes one after the other, each within the nearer
-   caches, where threads share little work at a time: those of GROUP_BYTES, or if the rows cannot be divided so, down to a GROUP_SHARE-th of it. */
+   caches, where threads share little work at a time: those of GROUP_BYTES, or if the rows cannot be divided so, down to
+   a GROUP_SHARE-th of it. */
 enum { MOST_TOGETHER = 1 << 22, GROUP_BYTES = 1 << 18, GROUP_SHARE = 4 };
-static Dim rows_of(Builder *b, const ArrayType *t) {
-    Dim rows = 1;
-    for (uint32_t i = 0; i + 1 < t->rank; i++) rows = dim_mul(b_types(b), rows, t->dims[i]);
-    return rows;
-}
+static Dim rows_of(Builder *b, const ArrayType *t) { return axis_of(b, t->rank, t->dims, t->rank - 1, 0).outer; }
 static int64_t row_bytes(const ArrayType *t) {
     Dim n = t->dims[t->rank - 1];
     return dim_is_const(n) ? n * (int64_t)dtype_bytes(t->dtype) : 0;
