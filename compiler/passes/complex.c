@@ -367,7 +367,7 @@ static void split_eqn(Split *s, const Eqn *e) {
     }
     Eqn old = new; /* its operands are those of e, which pairs replace */
     old.in = e->in;
-    switch (memory ? MEMORY : rules[e->prim].how) {
+    switch ((How)(memory ? MEMORY : rules[e->prim].how)) {
     case EACH: eqn_each(s, &old); break;
     case POINTS: eqn_pair(s, &old, true); break;
     case WHOLE: eqn_pair(s, &old, false); break;
