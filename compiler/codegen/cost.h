@@ -30,18 +30,21 @@ enum {
     TILE_COST = 16,       /* elements that cost more are not read in square tiles */
     TILE_TURNS = 16,      /* the shortest loop that is done in tiles */
     LANE_TURNS = 8,       /* a shorter loop suits lanes less */
+    SHORT_TERMS = 4,      /* vectors: sums of fewer that do not fill them */
     JAM_TURNS = 8,        /* the shortest loop of which several iterations are done at once */
-    MOST_TURNS = 64,      /* iterations of reduced loops that are written out */
+    MOST_TURNS = 64,      /* iterations of reduced loops that are written out, … */
+    WRITTEN_COST = 128,   /* … and what they cost: a softmax of 6 compiles in 58 ms instead of 253 */
     MOST_ROWS = 48,       /* iterations of a single loop: longer sums are two chains, which read far apart */
     PARTS_FROM = 1 << 18, /* elements from which a full reduction is done in parts */
     PART_LANES = 65536    /* elements of a part */
 };
 
-/* ---- edges of padding */
+/* ---- edges of padding and of concatenations */
 enum {
     MOST_EDGES = 16,  /* a step with more has one body, which tests for all */
     EDGE_SIZE = 1024, /* a step of fewer elements has one body */
-    EDGE_LANES = 32   /* a vector is rarely inside a shorter row */
+    EDGE_LANES = 32,  /* a vector is rarely inside a shorter row */
+    EDGE_PART = 8     /* of a concatenation, the most that may lie outside of its longest operand */
 };
 
 /* ---- devices */

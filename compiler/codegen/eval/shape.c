@@ -1,4 +1,5 @@
 #include "gather.h"
+#include "../cost.h"
 #include <assert.h>
 
 /* Index operations: no data moves; the result at an index is an operand at another. pad and
@@ -224,6 +225,10 @@ static Reg index_pad(Eval *k, const Eqn *e, uint32_t out, const Ix *index) {
     eval_unguard(k, before);
     return k->op->choose(k, ok, inside, eval_value(k, e->in.at[1], NULL));
 }
+/* Does nearly all of the result come from an operand of this extent? The rest is at its edges then, as padding is. */
+static bool is_most(const ArrayType *y, int64_t axis, Dim n) {
+    return dim_is_const(n) && dim_is_const(y->dims[axis]) && n > y->dims[axis] - y->dims[axis] / EDGE_PART;
+}
 /* The operand that contains the index; a chain of conditions if that varies. */
 static Reg join_at(Eval *k, const Eqn *e, int64_t axis, bool stack, const Ix *index) {
     Ix at[MAX_RANK + 1];
@@ -241,6 +246,10 @@ static Reg join_at(Eval *k, const Eqn *e, int64_t axis, bool stack, const Ix *in
                 at[m++] = index[d];
             else if (!stack)
                 at[m++] = ix_sub(k->ix, index[d], ix_dim(k->ix, start));
+        if (when == MAYBE && is_most(type_out(k, e), axis, n)) {
+            k->op->edge(k, index[axis], start, end);
+            if (k->inside && ix_is_loops(k->ix, index[axis])) return eval_value(k, e->in.at[i], at);
+        }
         if (when == ALWAYS) return eval_value(k, e->in.at[i], at);
         if (when == MAYBE) {
             Reg c = k->op->between(k, index[axis], start, end), before = eval_guard(k, c);

@@ -3,6 +3,26 @@
 #include <mlir-c/BuiltinTypes.h>
 #include <assert.h>
 
+/* Where masks are vectors of words, a loop that carries vectors of i1 would have a register for each lane. */
+static MlirType mask_type(const Kernel *k, const Acc *c) {
+    const Target *t = k->x.plan->target;
+    if (c->arg || c->in != DT_bool || t->device || t->masks) return (MlirType){NULL};
+    const Emit *e = k->e;
+    uint32_t bytes = k->x.step->widest;
+    return bytes <= 1 ? e->i8 : bytes == 2 ? e->i16 : bytes <= 4 ? e->i32 : e->i64;
+}
+V acc_mask(Emit *e, const Acc *c, V x) {
+    uint32_t w = em_width(x);
+    return c->mask.ptr && w > 1 ? em_cast(e, "llvm.sext", em_vec(e, c->mask, w), x) : x;
+}
+void accs_booleans(Emit *e, const Accs *a, V *acc) {
+    for (uint32_t i = 0; i < a->n; i++) {
+        V *x = acc;
+        acc += a->at[i].arg ? 2 : 1;
+        if (a->at[i].mask.ptr && em_width(*x) > 1)
+            *x = em_cmpi(e, "ne", *x, em_int(e, mlirValueGetType(*x), 0));
+    }
+}
 void accs_collect(Kernel *k, Accs *a) {
     a->n = a->nv = 0;
     each(Val, v, k->x.step->members) {
@@ -14,6 +34,7 @@ void accs_collect(Kernel *k, Accs *a) {
         c->out = val_array(k->x.plan->cx, *v)->dtype;
         c->arg = info->e->prim == P_argmax || info->e->prim == P_argmin;
         c->index = k->e->i64;
+        c->mask = mask_type(k, c);
         Dim n = type_size(k->x.plan->cx->types, val_type(k->x.plan->cx, info->e->in.at[0]));
         if (dim_is_const(n) && n < INT32_MAX) c->index = k->e->i32;
         for (uint32_t i = 1; i < k->x.step->columns; i++) a->at[a->n] = *first, a->at[a->n++].column = i;
@@ -23,7 +44,7 @@ void accs_collect(Kernel *k, Accs *a) {
 }
 void accs_initial(Kernel *k, const Accs *a, uint32_t w, V *out) {
     for (uint32_t i = 0; i < a->n; i++) {
-        *out++ = point_identity(k->e, a->at[i].e->prim, a->at[i].in, w);
+        *out++ = acc_mask(k->e, &a->at[i], point_identity(k->e, a->at[i].e->prim, a->at[i].in, w));
         if (a->at[i].arg) *out++ = em_int(k->e, em_vec(k->e, a->at[i].index, w), 0);
     }
 }

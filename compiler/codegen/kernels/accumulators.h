@@ -11,6 +11,7 @@ typedef struct {
     Dtype in, out;
     bool arg;
     MlirType index;  /* ARG: type of positions */
+    MlirType mask;   /* of a vector's booleans while they are accumulated, all bits equal; NULL: they stay i1 */
     uint32_t column; /* of those that a thread has beside each other: Step.columns */
 } Acc;
 typedef struct {
@@ -21,6 +22,9 @@ typedef struct {
 
 void accs_collect(Kernel *, Accs *);
 void accs_initial(Kernel *, const Accs *, uint32_t w, V *out);
+/* A vector of booleans as the accumulator has them, and back as i1. */
+V acc_mask(Emit *, const Acc *, V x);
+void accs_booleans(Emit *, const Accs *, V *acc);
 /* y before x: strictly better, or the first NaN. */
 V acc_better(Emit *, Prim, Dtype, V y, V x);
 /* Combines all lanes into one, by halves. */

@@ -51,12 +51,26 @@ V point_mul(Emit *e, const Point *p, const V *x) {
     }
     return product(e, &(Point){.in = to, .out = to}, y);
 }
-/* NaN wins; -0 < +0. */
+/* NaN wins; -0 < +0. On CPUs, LLVM has branches for two scalars: instructions that have the second operand where the first is
+   not better are NaN of both orders where one is NaN, and differ otherwise in the signs of zeros at most. */
+static V extremum_of(Emit *e, const Point *p, const V *x, bool max, ByKind op) {
+    MlirType type = point_type(x[0]);
+    bool f32 = mlirTypeEqual(type, e->f32), f64 = mlirTypeEqual(type, e->f64);
+    if (e->target->device || (!f32 && !f64)) return binary(e, p, x, op);
+    const char *better = max ? "ogt" : "olt";
+    V one = em_select(e, em_cmpf(e, better, x[0], x[1]), x[0], x[1]), nan = em_cmpf(e, "uno", x[0], x[1]);
+    V other = em_select(e, em_cmpf(e, better, x[1], x[0]), x[1], x[0]);
+    MlirType bits = f32 ? e->i32 : e->i64;
+    V both = em_bin(e, max ? "llvm.and" : "llvm.or", em_cast(e, "llvm.bitcast", bits, one),
+                    em_cast(e, "llvm.bitcast", bits, other));
+    if (max) both = em_bin(e, "llvm.or", both, em_cast(e, "llvm.sext", bits, nan));
+    return em_cast(e, "llvm.bitcast", type, both);
+}
 V point_max(Emit *e, const Point *p, const V *x) {
-    return binary(e, p, x, (ByKind){"llvm.or", "llvm.intr.smax", "llvm.intr.umax", "llvm.intr.maximum"});
+    return extremum_of(e, p, x, true, (ByKind){"llvm.or", "llvm.intr.smax", "llvm.intr.umax", "llvm.intr.maximum"});
 }
 V point_min(Emit *e, const Point *p, const V *x) {
-    return binary(e, p, x, (ByKind){"llvm.and", "llvm.intr.smin", "llvm.intr.umin", "llvm.intr.minimum"});
+    return extremum_of(e, p, x, false, (ByKind){"llvm.and", "llvm.intr.smin", "llvm.intr.umin", "llvm.intr.minimum"});
 }
 V point_clamp(Emit *e, const Point *p, const V *x) {
     V above[2] = {x[1], x[0]};

@@ -87,7 +87,7 @@ static void add_term(Kernel *k, const Acc *c, V *acc) {
     V x = kernel_vector(k, eval_value(&k->x, c->e->in.at[0], index));
     if (k->tail.ptr) x = em_select(e, k->tail, x, point_identity(e, c->e->prim, c->in, k->w));
     if (!c->arg) {
-        *acc = point_combine(e, c->e->prim, c->in, *acc, x);
+        *acc = point_combine(e, c->e->prim, c->in, *acc, acc_mask(e, c, x));
         return;
     }
     V at = kernel_vector(k, kernel_index_lanes(k, arg_axis(k, c->e), c->index));
@@ -454,6 +454,7 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     accs_initial(k, accs, first, acc);
     if (k->x.step->written_out) {
         write_out(k, accs, acc);
+        accs_booleans(k->e, accs, acc);
         return;
     }
     n.total = accs->nv;
@@ -466,6 +467,8 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
         rows_held(k, accs->nv, acc, held_terms, accs);
     else
         (n.cut ? nest_cut(&n, acc) : nest(&n, 0, acc));
+    accs_booleans(k->e, accs, acc);
+    if (n.total > accs->nv) accs_booleans(k->e, accs, acc + accs->nv);
     if (k->block.together && accs->nv) threads_merge(k, accs->nv, acc, merge_threads, accs);
     if (!n.lane_red || k->block.together) return;
     accs_horizontal(k->e, accs, acc);

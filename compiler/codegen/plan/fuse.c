@@ -577,7 +577,9 @@ static bool may_store(Plan *p, Body *b, Step *s, Val v) {
     Ix index[MAX_RANK];
     if ((s->kind != STEP_LOOPS && s->kind != STEP_DOT) || s->cost > STEP_COST || s->nreads > STEP_READS) return false;
     if (!val_info(p->cx, v)->lit && plan_info(p, v)->after >= s->number) return false; /* its extents come later */
-    if (!match(s, val_array(p->cx, v), false, index)) return false;
+    bool whole = match(s, val_array(p->cx, v), false, index);
+    if (!whole && !(s->reduces && match(s, val_array(p->cx, v), true, index))) return false;
+    q.terms = whole && apart_step(p, s);
     plan_reads(p, v, index, probe, &q);
     return !q.apart;
 }
@@ -603,6 +605,15 @@ static Step *step_for_piece(Plan *p, Body *b, Val x, bool beside, uint32_t from)
     }
     return step_new(p, b, STEP_LOOPS, NULL, t);
 }
+/* The step that computes what a virtual value is computed from, if it may store that value as well: at its own index, and
+   of its own members or of earlier ones. */
+static Step *step_beside(Plan *p, Body *b, Val v) {
+    Reads r = {.p = p, .body = b};
+    plan_reads(p, v, any_index(p, v), latest, &r);
+    if (!p->fuse || val_info(p->cx, v)->lit || plan_info(p, v)->class != VAL_VIRTUAL || !r.latest) return NULL;
+    Step *s = b->steps.at[r.latest - 1];
+    return may_store(p, b, s, v) ? s : NULL;
+}
 /* Each operand is written to its part of the result. */
 static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
     Info *info = plan_info(p, e->out.at[0]);
@@ -622,7 +633,8 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
             step_store(p, step_of(b, xi), x, part.buf, part.offset, part.strides, DT_none);
             continue;
         }
-        Step *s = computes && may_store(p, b, computes, x) ? computes : step_for_piece(p, b, x, beside, from);
+        Step *s = computes && may_store(p, b, computes, x) ? computes : step_beside(p, b, x);
+        if (!s) s = step_for_piece(p, b, x, beside, from);
         Ix index[MAX_RANK];
         match(s, val_array(p->cx, x), false, index);
         Reads r = {.p = p, .body = b, .step = s};
@@ -706,15 +718,6 @@ static void release(Plan *p, Val v) {
     if (info->uses > 0) return;
     if ((info->class == VAL_VIRTUAL || info->attention) && info->e)
         each(Val, x, info->e->in) release(p, *x);
-}
-/* The step that computes what a virtual value is computed from, if it may store that value as well: at its own index, and
-   of its own members or of earlier ones. */
-static Step *step_beside(Plan *p, Body *b, Val v) {
-    Reads r = {.p = p, .body = b};
-    plan_reads(p, v, any_index(p, v), latest, &r);
-    if (!p->fuse || val_info(p->cx, v)->lit || plan_info(p, v)->class != VAL_VIRTUAL || !r.latest) return NULL;
-    Step *s = b->steps.at[r.latest - 1];
-    return may_store(p, b, s, v) ? s : NULL;
 }
 static void result(Plan *p, Body *b, Val v, Buf *want) {
     Val under = plan_same_order(p, v);

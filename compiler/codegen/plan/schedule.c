@@ -141,10 +141,21 @@ static void collapse(Look *l, Atom *loops, uint32_t *n) {
             *n -= 1;
         }
 }
+/* Are the sums so short that vectors along them have many idle lanes, and is so much computed that this counts more than
+   reads and writes that lie apart? */
+static bool short_terms(const Look *l, Atom loop) {
+    const Step *s = l->step;
+    Dim n = loop_extent(l->p->ix, loop), lanes = l->p->target->vector_bytes / 4;
+    bool reduced = false;
+    for (uint32_t i = 0; i < s->nred; i++) reduced |= s->red[i] == loop;
+    if (l->p->target->device || !reduced || !s->nkept || s->cost < SPILL_COST || !dim_is_const(n)) return false;
+    return n < 2 * lanes || (n % lanes != 0 && n < SHORT_TERMS * lanes);
+}
 /* How well vectors along this loop suit the reads and writes. */
 static int64_t suits(const void *user, Atom loop) {
     const Look *l = user;
     int64_t score = 0;
+    if (short_terms(l, loop)) return INT64_MIN;
     for (uint32_t i = 0; i < l->addresses.n; i++) {
         bool other;
         Dim c = ix_coef(l->p->ix, l->addresses.at[i], loop, &other);
@@ -226,7 +237,8 @@ static void choose_jam(Look *l) {
         if (!dim_is_const(n) || n < 1 || n > MOST_TURNS / turns) return;
         turns *= n;
     }
-    s->written_out = true;
+    s->written_out = l->p->target->device || turns * s->cost <= WRITTEN_COST;
+    if (!s->written_out) return;
     for (uint32_t i = 0; i < s->nkept && turns > 1; i++) {
         Dim extent = loop_extent(x, s->kept[i]);
         if (s->kept[i] == s->lane || (dim_is_const(extent) && extent < JAM_TURNS)) continue;

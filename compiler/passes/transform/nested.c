@@ -1,7 +1,7 @@
 /* What nested programs need not compute. Results that are known outside become operands of the equation, earlier results
    or literals, so that dce drops them; carries that never change become constants of their loop; what is the same in
-   each turn of a scan is computed before it, unless it is so cheap that it is better fused than stored; a call of one
-   equation becomes it.
+   each turn of a loop is computed before it, unless it is so cheap that it is better fused than stored, or takes much more
+   memory than what it is computed from; a call of one equation becomes it.
 
    A body that several equations run stays shared: it gets other inputs only if all of them divide its inputs alike.
    Programs of custom rules stay as they are. */
@@ -169,30 +169,70 @@ static Eqn while_fixed(Nested *n, Eqns *to, const Eqn *e, While w) {
 
 /* ---- equations that are the same in each turn */
 
+enum { FEW_ELEMENTS = 1 << 16 }; /* are stored even if they are computed from less */
+/* Values that are the same in each turn, but literals, and the largest constant of the loop that each is computed from. */
+typedef struct {
+    Intern numbers;
+    struct {
+        Val *at;
+        uint32_t n, cap;
+    } from;
+} Same;
+static void same_put(Ctx *cx, Same *s, Val v, Val from) {
+    bool fresh;
+    intern(&s->numbers, &v, sizeof v, &fresh);
+    if (fresh) push(cx->arena, &s->from, from);
+}
+static bool is_larger(Ctx *cx, Val v, Val than) {
+    Dim n = type_size(cx->types, val_type(cx, v)), m = type_size(cx->types, val_type(cx, than));
+    return dim_is_const(n) && dim_is_const(m) ? n > m
+                                              : long_axes(val_array(cx, v)) > long_axes(val_array(cx, than));
+}
+/* *from: the largest constant that operands are computed from; 0: they are literals. False: not all are the same. */
+static bool all_same(Ctx *cx, const Same *s, Vals in, Val *from) {
+    *from = 0;
+    each(const Val, v, in) {
+        uint32_t number;
+        if (val_info(cx, *v)->lit) continue;
+        if (!intern_find(&s->numbers, v, sizeof *v, &number)) return false;
+        Val one = s->from.at[number];
+        if (one && (!*from || is_larger(cx, one, *from))) *from = one;
+    }
+    return true;
+}
+static bool takes_memory(Ctx *cx, Vals out, Val from) {
+    each(const Val, v, out) {
+        Dim n = type_size(cx->types, val_type(cx, *v));
+        bool few = dim_is_const(n) && n <= FEW_ELEMENTS;
+        if (!few && (!from || is_larger(cx, *v, from))) return true;
+    }
+    return false;
+}
 typedef struct {
     bool *moves, *copied; /* by equation: its results come from outside; it is computed outside */
     uint32_t nmoved;      /* results that come from outside */
 } Invariant;
-/* `runs`: the loop is known to have an iteration. */
+/* May the equation run outside of the loop, its operands permitting? `runs`: the loop is known to have an iteration. */
+static bool may_move(Nested *n, const Eqn *e, bool runs) {
+    bool extents = names_extents(n->cx, e->out);
+    eqn_extents(n->cx, e, see_extent, &extents);
+    each(const Val, v, e->out) extents |= is_extent(n->cx, *v);
+    return !extents && !eqn_has_effects(&n->effects, e) && (runs || eqn_runs_anywhere(&n->endless, e));
+}
 static Invariant invariants_of(Nested *n, const Jaxpr *body, uint32_t consts, bool runs) {
     Ctx *cx = n->cx;
     Arena *arena = cx->arena;
     Invariant x = {arena_new(arena, bool, body->eqns.n + 1), arena_new(arena, bool, body->eqns.n + 1), 0};
-    Intern same = {.arena = arena}; /* values that are the same in each turn, but literals */
+    Same same = {.numbers.arena = arena};
     Intern needed = {.arena = arena};
-    for (uint32_t i = 0; i < consts; i++) intern(&same, &body->in.at[i], sizeof(Val), NULL);
+    for (uint32_t i = 0; i < consts; i++) same_put(cx, &same, body->in.at[i], body->in.at[i]);
     for (uint32_t i = 0; i < body->eqns.n; i++) {
         const Eqn *e = &body->eqns.at[i];
-        bool all = !names_extents(cx, e->out) && !eqn_has_effects(&n->effects, e), extents = false;
-        eqn_extents(cx, e, see_extent, &extents);
-        all = all && !extents && (runs || eqn_runs_anywhere(&n->endless, e));
-        for (uint32_t k = 0; k < e->in.n && all; k++)
-            all = val_info(cx, e->in.at[k])->lit || intern_find(&same, &e->in.at[k], sizeof(Val), &(uint32_t){0});
-        each(const Val, v, e->out) all &= !is_extent(cx, *v);
-        if (!all) continue;
-        each(const Val, v, e->out) intern(&same, v, sizeof *v, NULL);
+        Val from;
+        if (!may_move(n, e, runs) || !all_same(cx, &same, e->in, &from)) continue;
+        each(const Val, v, e->out) same_put(cx, &same, *v, from);
         x.copied[i] = true;
-        if (eqn_cheap(e) || all_scalars(cx, e->out)) continue;
+        if (eqn_cheap(e) || all_scalars(cx, e->out) || takes_memory(cx, e->out, from)) continue;
         x.moves[i] = true;
         x.nmoved += e->out.n;
     }
@@ -206,19 +246,23 @@ static Invariant invariants_of(Nested *n, const Jaxpr *body, uint32_t consts, bo
     }
     return x;
 }
-/* The scan with its invariant equations before it, in `to`. */
-static Eqn scan_invariants(Nested *n, Eqns *to, const Eqn *e, Scan s) {
+/* What becomes of a loop: its body with more inputs after the constants, and their values outside. */
+typedef struct {
+    Jaxpr *body;
+    Vals outer;
+} Moved;
+/* Writes the invariant equations of a body, whose first inputs are these constants, to `to`. No body: there are none. */
+static Moved invariants(Nested *n, Eqns *to, Jaxpr *body, Vals consts, bool runs) {
     Ctx *cx = n->cx;
     Arena *arena = cx->arena;
-    Scan turn = scan_turn(&s, s.body);
-    Invariant x = invariants_of(n, s.body, s.consts.n, scan_runs(cx, &s));
-    if (!x.nmoved) return *e;
+    Invariant x = invariants_of(n, body, consts.n, runs);
+    if (!x.nmoved) return (Moved){0};
     ValMap outside = {.cx = cx, .sparse = true};
     Vals inner = {arena_new(arena, Val, x.nmoved), 0}, outer = {arena_new(arena, Val, x.nmoved), 0};
     Eqns rest = {0};
-    for (uint32_t i = 0; i < s.consts.n; i++) valmap_put(&outside, turn.consts.at[i], s.consts.at[i]);
-    for (uint32_t i = 0; i < s.body->eqns.n; i++) {
-        const Eqn *old = &s.body->eqns.at[i];
+    for (uint32_t i = 0; i < consts.n; i++) valmap_put(&outside, body->in.at[i], consts.at[i]);
+    for (uint32_t i = 0; i < body->eqns.n; i++) {
+        const Eqn *old = &body->eqns.at[i];
         if (!x.moves[i]) push(arena, &rest, *old);
         if (!x.copied[i]) continue;
         Eqn new = eqn_rewrite(&outside, old, NULL, NULL);
@@ -230,10 +274,23 @@ static Eqn scan_invariants(Nested *n, Eqns *to, const Eqn *e, Scan s) {
         }
         push(arena, to, new);
     }
-    Vals in[] = {turn.consts, inner, turn.carry, turn.xs};
-    s.body = with_inputs(n, s.body, rest, vals_joined(arena, 4, in), s.body->out);
-    s.consts = vals_joined(arena, 2, (Vals[]){s.consts, outer});
-    return scan_eqn(arena, e, &s);
+    Vals in[] = {vals_part(body->in, 0, consts.n), inner,
+                 vals_part(body->in, consts.n, body->in.n - consts.n)};
+    return (Moved){with_inputs(n, body, rest, vals_joined(arena, 3, in), body->out), outer};
+}
+static Eqn scan_invariants(Nested *n, Eqns *to, const Eqn *e, Scan s) {
+    Moved m = invariants(n, to, s.body, s.consts, scan_runs(n->cx, &s));
+    if (!m.body) return *e;
+    s.body = m.body;
+    s.consts = vals_joined(n->cx->arena, 2, (Vals[]){s.consts, m.outer});
+    return scan_eqn(n->cx->arena, e, &s);
+}
+static Eqn while_invariants(Nested *n, Eqns *to, const Eqn *e, While w) {
+    Moved m = w.resizes ? (Moved){0} : invariants(n, to, w.body, w.body_consts, false);
+    if (!m.body) return *e;
+    w.body = m.body;
+    w.body_consts = vals_joined(n->cx->arena, 2, (Vals[]){w.body_consts, m.outer});
+    return while_eqn(n->cx->arena, e, &w);
 }
 
 /* ---- the program */
@@ -250,7 +307,9 @@ static Eqn loop_left(Nested *n, Eqns *to, const Eqn *read, Eqn e) {
         return scan_invariants(n, to, &e, scan_of(&e));
     }
     bool alike = w.body && divided_alike(n, before.body) && divided_alike(n, before.cond);
-    return alike && !names_extents(cx, w.body->in) ? while_fixed(n, to, &e, w) : e;
+    if (!alike || names_extents(cx, w.body->in)) return e;
+    e = while_fixed(n, to, &e, w);
+    return while_invariants(n, to, &e, while_of(&e));
 }
 static bool is_small(const Eqn *e, const Jaxpr *body) { return body->eqns.n <= 1 && !prim_is(e->prim, REMAT); }
 static bool nested_eqn(void *user, Eqns *to, Consts *consts, const Eqn *e);
@@ -283,4 +342,8 @@ Jaxpr *tidy_nested(Ctx *cx, const Jaxpr *j) {
     n.memo.arena = n.loops.arena = n.numbers.arena = cx->arena;
     divide(&n, j, (Division){0});
     return nested_jaxpr(&n, j);
+}
+Jaxpr *pass_nested(Ctx *cx, const Jaxpr *j) {
+    bool loops = jaxpr_uses(cx->arena, j, P_scan) || jaxpr_uses(cx->arena, j, P_while);
+    return loops ? tidy_nested(cx, j) : jaxpr_with(cx, j, j->eqns, j->out);
 }
