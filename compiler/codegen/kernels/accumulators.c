@@ -19,8 +19,7 @@ void accs_booleans(Emit *e, const Accs *a, V *acc) {
     for (uint32_t i = 0; i < a->n; i++) {
         V *x = acc;
         acc += a->at[i].arg ? 2 : 1;
-        if (a->at[i].mask.ptr && em_width(*x) > 1)
-            *x = em_cmpi(e, "ne", *x, em_int(e, mlirValueGetType(*x), 0));
+        if (a->at[i].mask.ptr && em_width(*x) > 1) *x = em_cmpi(e, "ne", *x, em_int(e, mlirValueGetType(*x), 0));
     }
 }
 void accs_collect(Kernel *k, Accs *a) {

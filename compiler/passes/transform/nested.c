@@ -185,8 +185,7 @@ static void same_put(Ctx *cx, Same *s, Val v, Val from) {
 }
 static bool is_larger(Ctx *cx, Val v, Val than) {
     Dim n = type_size(cx->types, val_type(cx, v)), m = type_size(cx->types, val_type(cx, than));
-    return dim_is_const(n) && dim_is_const(m) ? n > m
-                                              : long_axes(val_array(cx, v)) > long_axes(val_array(cx, than));
+    return dim_is_const(n) && dim_is_const(m) ? n > m : long_axes(val_array(cx, v)) > long_axes(val_array(cx, than));
 }
 /* *from: the largest constant that operands are computed from; 0: they are literals. False: not all are the same. */
 static bool all_same(Ctx *cx, const Same *s, Vals in, Val *from) {
@@ -274,8 +273,7 @@ static Moved invariants(Nested *n, Eqns *to, Jaxpr *body, Vals consts, bool runs
         }
         push(arena, to, new);
     }
-    Vals in[] = {vals_part(body->in, 0, consts.n), inner,
-                 vals_part(body->in, consts.n, body->in.n - consts.n)};
+    Vals in[] = {vals_part(body->in, 0, consts.n), inner, vals_part(body->in, consts.n, body->in.n - consts.n)};
     return (Moved){with_inputs(n, body, rest, vals_joined(arena, 3, in), body->out), outer};
 }
 static Eqn scan_invariants(Nested *n, Eqns *to, const Eqn *e, Scan s) {
