@@ -214,7 +214,7 @@ typedef struct Ctx {
     bool passes;        /* passes are running: parsed text is output of passes */
     bool stdlib_passes; /* passes are running on a program of stdlib/, which must not contain calls */
     bool verify;        /* after every pass typecheck, print, read back and compare */
-    bool words;         /* the machine has dot products of the bytes of words (dot_words) */
+    uint32_t words;     /* bytes that a word of a product of bytes holds: 4 (dot_words), 2 (dot_halves); 0: none */
     /* of the program that is typechecked or rewritten now: */
     DimChecks *dim_checks;  /* where type rules add conditions; NULL: there is no program */
     bool wide;              /* untyped literals have 64 bits, because an input of the untyped text has */

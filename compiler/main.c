@@ -192,7 +192,7 @@ static bool all_functions(Ctx *cx, Functions *to, const Jaxpr *j) {
 }
 /* Lowers the functions. */
 static bool lower(Ctx *cx, Functions *f) {
-    cx->words = compiles(cx->options) && codegen_words(cx);
+    cx->words = compiles(cx->options) ? codegen_words(cx) : 0;
     each(Program, p, *f)
         if (!(p->j = passes_lower(cx, p->j)) || diag_errors(cx->diags)) return false;
     return true;

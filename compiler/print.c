@@ -260,7 +260,7 @@ static const struct {
     {P_dot_general, K_precision}, {P_dot_general, K_out_sharding},      {P_dot_general, K_preferred_element_type},
 };
 
-static bool is_dot(Prim p) { return p == P_dot_general || p == P_dot_words; }
+static bool is_dot(Prim p) { return p == P_dot_general || p == P_dot_words || p == P_dot_halves; }
 /* A shape without axes is given by the type, unless operands are extents of it. */
 static bool broadcast_prints(const Ctx *cx, const Eqn *e, const Param *q) {
     const Value *v = &q->value;

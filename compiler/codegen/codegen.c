@@ -39,9 +39,10 @@ void codegen_no_memory(End *end) {
     install_bad_alloc(told, user);
 }
 
-bool codegen_words(Ctx *cx) {
+uint32_t codegen_words(Ctx *cx) {
     Targets targets;
-    return targets_from_options(cx, &targets) && targets.n == 1 && targets.at[0].words;
+    if (!targets_from_options(cx, &targets) || targets.at[0].device) return 0;
+    return targets.n == 1 && targets.at[0].words ? 4 : 2;
 }
 /* What the programs use of the machine beyond its level. */
 static bool uses_words(Ctx *cx, Programs programs) {

@@ -19,8 +19,9 @@ typedef struct {
    export, NAME, NAME_error, NAME_program and so on, has different names: `f` and `f_error` cannot be in one library. */
 bool codegen(Ctx *, Programs, EmitKind, const Output *out);
 
-/* Has the machine that code is generated for dot products of words? */
-bool codegen_words(Ctx *);
+/* Bytes of the words that products of bytes are computed by on the machine that code is generated for; 0: there are no such
+   instructions. */
+uint32_t codegen_words(Ctx *);
 
 /* Can the program have the interface that the options ask for? False after a diagnostic. */
 bool codegen_interface(Ctx *, const Program *);

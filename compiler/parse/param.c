@@ -370,7 +370,7 @@ void param_add(Parser *p, Prim prim, uint32_t key, uint32_t mark) {
         param.value = text_value(p, V_TEXT, (Span){p->file, span.at + span.n + 1, 0});
     p->values.n = mark;
     if (param_kind[param.key] != PK_TYPED) numpy_ints(&param.value);
-    if (param.key == K_dimension_numbers && (prim == P_dot_general || prim == P_dot_words))
+    if (param.key == K_dimension_numbers && (prim == P_dot_general || prim == P_dot_words || prim == P_dot_halves))
         to_dotdims(p, &param.value);
     else
         to_kind(p, param_kind[param.key], &param.value);

@@ -331,23 +331,27 @@ static Val transposed_product(const Defs *d, Builder *b, const Eqn *e) {
 
 /* ---- products of bytes */
 
-/* The least rows, columns and terms; bytes of a word, and the signs of all. */
-enum { LEAST_WORDS = 16, WORD = 4, SIGNS_OF_BYTES = -0x7f7f7f80 };
-/* Words of neighbours along the axis, the first in the lowest bits; `flip`: of bytes whose sign is inverted. */
+/* The least rows, columns and terms; bytes of a word, and the signs of all; bits of a half. */
+enum { LEAST_WORDS = 16, WORD = 4, SIGNS_OF_BYTES = -0x7f7f7f80, HALF = 16 };
+/* Words of neighbours along the axis, the first in the lowest bits: four bytes, or two halves with the values of bytes.
+   `flip`: of bytes whose sign is inverted. */
 static Val words_of(Builder *b, Val v, uint32_t axis, bool flip) {
     const ArrayType *t = val_array(b->cx, v);
-    Dim config[3 * MAX_RANK] = {0}, start[MAX_RANK] = {0}, limit[MAX_RANK], rest = t->dims[axis] % WORD;
+    uint32_t n = b->cx->words, bits = 8 * WORD / n;
+    Dtype d = n == WORD ? DT_u8 : t->dtype;
+    Dim config[3 * MAX_RANK] = {0}, start[MAX_RANK] = {0}, limit[MAX_RANK], rest = t->dims[axis] % n;
     int64_t strides[MAX_RANK];
     Val word = 0;
-    config[3 * axis + 1] = rest ? WORD - rest : 0;
-    v = b_pad(b, b_bitcast(b, v, DT_u8), b_int(b, DT_u8, 0), config);
+    config[3 * axis + 1] = rest ? n - rest : 0;
+    v = b_pad(b, b_bitcast(b, v, d), b_int(b, d, 0), config);
     memcpy(limit, val_array(b->cx, v)->dims, t->rank * sizeof *limit);
-    for (uint32_t i = 0; i < t->rank; i++) strides[i] = i == axis ? WORD : 1;
-    for (uint32_t i = 0; i < WORD; i++) {
+    for (uint32_t i = 0; i < t->rank; i++) strides[i] = i == axis ? n : 1;
+    for (uint32_t i = 0; i < n; i++) {
         start[axis] = i;
-        Val byte = b_convert(b, b_slice(b, v, start, limit, strides), DT_i32);
-        if (i) byte = b_shift_left(b, byte, b_int(b, DT_i32, 8 * i));
-        word = i ? b_or(b, word, byte) : byte;
+        Val part = b_convert(b, b_slice(b, v, start, limit, strides), DT_i32);
+        if (i) part = b_shift_left(b, part, b_int(b, DT_i32, bits * i));
+        if (!i && bits == HALF) part = b_and(b, part, b_int(b, DT_i32, (1 << HALF) - 1));
+        word = i ? b_or(b, word, part) : part;
     }
     return b_stored(b, flip ? b_xor(b, word, b_int(b, DT_i32, SIGNS_OF_BYTES)) : word);
 }
@@ -387,8 +391,9 @@ static Val column_sums(Builder *b, Val right, Ints contracted, Ints batch, const
     }
     return b_broadcast(b, sums, product->rank, product->dims, to);
 }
-/* Products of four bytes at a time, along the last contracted axis. Signed bytes of the left operand become unsigned ones by
-   adding 128, so that 128 times the sums of the right one are too much. */
+/* Products of the bytes of words, along the last contracted axis. Of two, which have 16 bits each, all are exact. Of four,
+   signed bytes of the left operand become unsigned ones by adding 128, so that 128 times the sums of the right one are too
+   much. */
 static Val worded(const Defs *d, Builder *b, const Eqn *e) {
     const Value *lists = param_find(e, K_dimension_numbers)->value.list.at;
     Val words[2];
@@ -398,13 +403,13 @@ static Val worded(const Defs *d, Builder *b, const Eqn *e) {
         Ints contracted = lists[i].ints;
         if (!is_long(d, e->in.at[i], contracted, lists[2 + i].ints)) return 0;
         uint32_t axis = (uint32_t)contracted.at[contracted.n - 1];
-        words[i] = words_under(d, b, e->in.at[i], axis, i == 0, &of[i]);
+        words[i] = words_under(d, b, e->in.at[i], axis, i == 0 && d->cx->words == WORD, &of[i]);
         if (!words[i]) return 0;
     }
-    if (of[1] != DT_i8) return 0;
+    if (d->cx->words == WORD && of[1] != DT_i8) return 0;
     Param p[2] = {*param_find(e, K_dimension_numbers), p_dtype(K_preferred_element_type, DT_i32)};
-    Val v = build(b, P_dot_words, 2, words, 2, p);
-    if (of[0] == DT_u8) return v;
+    Val v = build(b, d->cx->words == WORD ? P_dot_words : P_dot_halves, 2, words, 2, p);
+    if (of[0] == DT_u8 || d->cx->words != WORD) return v;
     Val sums = column_sums(b, e->in.at[1], lists[1].ints, lists[3].ints, val_array(d->cx, v));
     return b_sub(b, v, b_mul(b, sums, b_int(b, DT_i32, 128)));
 }

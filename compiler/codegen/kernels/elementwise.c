@@ -364,8 +364,10 @@ V point_result(Emit *e, Prim prim, Dtype d, V y) {
 static PointRule *combine(Prim reduce) { return point_rule[prim_combiner[reduce]]; }
 /* NaN wins; of -0 and +0 either may: the path from a to the result is one maximum and one selection, whereas the exact
    order of zeros takes twice as long. A GPU has an instruction for f32. */
-static V extreme_of(Emit *e, bool max, V a, V b) {
+static V extreme_of(Emit *e, const Point *p, bool max, V a, V b) {
     const char *better = max ? "ogt" : "olt";
+    if (!e->target->device && em_width(a) == 1)
+        return max ? point_max(e, p, (V[]){a, b}) : point_min(e, p, (V[]){a, b});
     if (e->target->device && mlirTypeEqual(mlirValueGetType(a), e->f32))
         return em_bin(e, max ? "llvm.intr.maximum" : "llvm.intr.minimum", a, b);
     V best = em_select(e, em_cmpf(e, better, b, a), b, a);
@@ -374,8 +376,8 @@ static V extreme_of(Emit *e, bool max, V a, V b) {
 V point_combine(Emit *e, Prim reduce, Dtype d, V a, V b) {
     Point p = {.in = d, .out = d};
     PointRule *rule = combine(reduce);
-    if (point_is_float(d) && rule == point_max) return extreme_of(e, true, a, b);
-    if (point_is_float(d) && rule == point_min) return extreme_of(e, false, a, b);
+    if (point_is_float(d) && rule == point_max) return extreme_of(e, &p, true, a, b);
+    if (point_is_float(d) && rule == point_min) return extreme_of(e, &p, false, a, b);
     V r = rule(e, &p, (V[]){a, b});
     return prim_in_order(reduce, d) ? em_round(e, d, r) : r;
 }

@@ -91,39 +91,54 @@ static V load(const Tile *t, Dtype d, V p, V offset, uint32_t w) {
 }
 
 /* ---- words */
-enum { WORDS = 16 }; /* of a vector */
 static V lanes_of(Emit *e, V v, uint32_t from, uint32_t n) {
     return em_width(v) == 1 ? em_broadcast(e, v, n) : em_part(e, v, from, n);
 }
-/* The products of the bytes of each word, added to `sum`: of one vector. */
-static V dot_vector(Emit *e, V unsigned_bytes, V signed_bytes, V sum) {
-    MlirType t = em_vec(e, e->i8, 4 * WORDS);
-    V o[3] = {sum, em_cast(e, "llvm.bitcast", t, unsigned_bytes), em_cast(e, "llvm.bitcast", t, signed_bytes)};
-    int32_t segments[2] = {3, 0};
-    MlirStringRef name = mlirStringRefCreateFromCString("llvm.x86.avx512.vpdpbusd.512");
-    Attr a[3] = {{"intrin", mlirStringAttrGet(e->mlir, name)},
+/* An instruction on whole vectors, with i32 results. */
+static V instruction(Emit *e, const char *name, uint32_t n, const V *o, uint32_t words) {
+    int32_t segments[2] = {(int32_t)n, 0};
+    Attr a[3] = {{"intrin", mlirStringAttrGet(e->mlir, mlirStringRefCreateFromCString(name))},
                  {"operandSegmentSizes", mlirDenseI32ArrayGet(e->mlir, 2, segments)},
                  {"op_bundle_sizes", mlirDenseI32ArrayGet(e->mlir, 0, NULL)}};
-    return em_1(e, "llvm.call_intrinsic", em_vec(e, e->i32, WORDS), 3, o, 3, a);
+    return em_1(e, "llvm.call_intrinsic", em_vec(e, e->i32, words), n, o, 3, a);
 }
-static V dot_words(Emit *e, V unsigned_bytes, V signed_bytes, V sum) {
-    uint32_t w = em_width(sum), parts = w > WORDS ? w / WORDS : 1;
-    V part[MAX_LANES / WORDS];
-    assert(e->target->words);
+/* The products of the parts of each word, added to `sum`: of one vector. */
+typedef V VectorRule(Emit *, V x, V y, V sum);
+/* Unsigned bytes by signed ones. */
+static V bytes_vector(Emit *e, V x, V y, V sum) {
+    uint32_t words = em_width(sum);
+    MlirType t = em_vec(e, e->i8, 4 * words);
+    V o[3] = {sum, em_cast(e, "llvm.bitcast", t, x), em_cast(e, "llvm.bitcast", t, y)};
+    return instruction(e, "llvm.x86.avx512.vpdpbusd.512", 3, o, words);
+}
+/* Signed halves. */
+static V halves_vector(Emit *e, V x, V y, V sum) {
+    uint32_t words = em_width(sum);
+    MlirType t = em_vec(e, e->i16, 2 * words);
+    V o[2] = {em_cast(e, "llvm.bitcast", t, x), em_cast(e, "llvm.bitcast", t, y)};
+    const char *name = words == 16  ? "llvm.x86.avx512.pmaddw.d.512"
+                       : words == 8 ? "llvm.x86.avx2.pmadd.wd"
+                                    : "llvm.x86.sse2.pmadd.wd";
+    return em_bin(e, "llvm.add", instruction(e, name, 2, o, words), sum);
+}
+static V dot_parts(Emit *e, VectorRule *rule, V x, V y, V sum) {
+    uint32_t words = e->target->vector_bytes / 4, w = em_width(sum), parts = w > words ? w / words : 1;
+    V part[MAX_LANES];
     for (uint32_t i = 0; i < parts; i++) {
-        uint32_t from = i * WORDS;
-        part[i] = dot_vector(e, lanes_of(e, unsigned_bytes, from, WORDS), lanes_of(e, signed_bytes, from, WORDS),
-                             lanes_of(e, sum, from, WORDS));
+        uint32_t from = i * words;
+        part[i] = rule(e, lanes_of(e, x, from, words), lanes_of(e, y, from, words), lanes_of(e, sum, from, words));
     }
     for (; parts > 1; parts /= 2)
         for (uint32_t i = 0; i < parts / 2; i++) part[i] = em_joined(e, part[2 * i], part[2 * i + 1]);
-    return w == 1 ? em_extract(e, part[0], 0) : w < WORDS ? lanes_of(e, part[0], 0, w) : part[0];
+    return w == 1 ? em_extract(e, part[0], 0) : w < words ? lanes_of(e, part[0], 0, w) : part[0];
 }
 /* x of A times y of B, added to `sum`. */
 static V term(const Tile *t, V x, V y, V sum) {
     const Contraction *c = t->c;
+    if (c->halves) return dot_parts(t->e, halves_vector, x, y, sum);
     if (!c->words) return gemm_fma(t->e, c->acc, x, y, sum);
-    return c->swapped ? dot_words(t->e, y, x, sum) : dot_words(t->e, x, y, sum);
+    assert(t->e->target->words);
+    return c->swapped ? dot_parts(t->e, bytes_vector, y, x, sum) : dot_parts(t->e, bytes_vector, x, y, sum);
 }
 
 /* One step of the contraction, at offsets oa and ob from the rows and columns; `sums` has rows·columns registers. */

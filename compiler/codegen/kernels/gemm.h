@@ -12,6 +12,7 @@ enum { GEMM_LOOPS = 32, GEMM_TILE = 64, GEMM_SUMS = 4 * GEMM_TILE };
 typedef struct {
     Dtype a, b;   /* of the elements in memory */
     Dtype acc;    /* of the sums; bool: and for products, or for sums */
+    bool halves;  /* each element is two signed numbers of 16 bits */
     bool words;   /* each element is four bytes, unsigned ones of A and signed ones of B … */
     bool swapped; /* … or the other way round */
     uint32_t n;

@@ -91,7 +91,7 @@ _Static_assert((int)GEMM_LOOPS >= COMPILED_RANK, "a loop for each axis that is c
 static Contraction contraction(Unit *u, uint32_t n, uint32_t w) {
     const Dot *dot = u->dot;
     Contraction c = {.a = n ? dot->acc : dot->a.dtype, .b = w ? dot->acc : dot->b.dtype, .acc = dot->acc};
-    c.words = dot->words, c.swapped = dot->swapped;
+    c.words = dot->words, c.halves = dot->halves, c.swapped = dot->swapped;
     V terms = num(u, 1);
     c.n = dot->sums.n;
     assert(c.n <= GEMM_LOOPS);

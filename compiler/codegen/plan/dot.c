@@ -340,7 +340,7 @@ void dot_plan(Plan *p, Body *b, Step *s) {
     Dotter *d = arena_new(p->arena, Dotter, 1);
     *d = (Dotter){.p = p, .body = b, .step = s, .dot = dot};
     find_axes(d, e);
-    dot->words = e->prim == P_dot_words;
+    dot->words = e->prim == P_dot_words, dot->halves = e->prim == P_dot_halves;
     dot->acc =
         dot_accumulator(type_of_side(d, 0)->dtype, type_of_side(d, 1)->dtype, val_array(p->cx, e->out.at[0])->dtype);
     bool in_place[2] = {read_in_place(d, 0, &dot->a), read_in_place(d, 1, &dot->b)};

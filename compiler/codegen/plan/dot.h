@@ -18,6 +18,7 @@ typedef struct {
 typedef struct Dot {
     Dtype acc;
     DotOperand a, b;
+    bool halves;     /* of two numbers of 16 bits are the operands */
     bool words;      /* of four bytes each are the operands: unsigned ones of the left, signed ones of the right */
     bool swapped;    /* A is the right operand */
     bool inner;      /* lanes run along the contraction, where both operands are contiguous */

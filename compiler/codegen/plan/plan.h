@@ -204,6 +204,7 @@ typedef struct Step {
     Atom unrolled;        /* a short kept loop that is unrolled; 0: none */
     bool interleaved;     /* the elements of all its iterations are stored together */
     Atom jam;             /* a kept loop with several iterations at once, which share loads; 0: none */
+    bool apart;           /* lanes read or write elements that do not lie beside each other */
     bool written_out;     /* the loops over reduced axes have few iterations and are unrolled */
     Dim half;             /* written out, longer sums are two chains: the iterations of the first; 0: one */
     Edge *edges;          /* where padding begins (edge.c) */
@@ -250,10 +251,11 @@ typedef struct Step {
         Store *at;
         uint32_t n, cap;
     } stores;
-    uint32_t levels;  /* stages: 1 + the largest level */
-    uint32_t cost;    /* of one element, in operations */
-    uint32_t carried; /* the most carries and constants of a loop that a member runs; 0: none does */
-    uint32_t nreads;  /* values of other steps that its elementwise members read */
+    uint32_t levels;   /* stages: 1 + the largest level */
+    uint32_t cost;     /* of one element, in operations */
+    uint32_t row_cost; /* of what is computed once for all terms that are reduced; a part of `cost` */
+    uint32_t carried;  /* the most carries and constants of a loop that a member runs; 0: none does */
+    uint32_t nreads;   /* values of other steps that its elementwise members read */
     /* control flow: memory of each carry, stacked output or branch result */
     Body **bodies;
     uint32_t nbodies;

@@ -116,9 +116,8 @@ static Dim terms(const Writer *w, const Eqn *e) {
     return n;
 }
 static Dim operations_of(Writer *w, const Eqn *e) {
-    bool words = e->prim == P_dot_words; /* of four terms */
-    if (words || e->prim == P_dot_general)
-        return times(w, times(w, words ? 8 : 2, elements(w, e->out.at[0])), terms(w, e));
+    uint32_t in_word = e->prim == P_dot_words ? 4 : e->prim == P_dot_halves ? 2 : e->prim == P_dot_general;
+    if (in_word) return times(w, times(w, 2 * in_word, elements(w, e->out.at[0])), terms(w, e));
     if (!e->out.n) return 0;
     if (prim_lower[e->prim] == LOWER_SCATTER) return e->prim == P_scatter ? 0 : elements(w, e->in.at[2]);
     Val of = eqn_reduces(e) ? e->in.at[0] : e->out.at[0];

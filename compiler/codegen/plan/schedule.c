@@ -146,9 +146,9 @@ static void collapse(Look *l, Atom *loops, uint32_t *n) {
 static bool short_terms(const Look *l, Atom loop) {
     const Step *s = l->step;
     Dim n = loop_extent(l->p->ix, loop), lanes = l->p->target->vector_bytes / 4;
-    bool reduced = false;
-    for (uint32_t i = 0; i < s->nred; i++) reduced |= s->red[i] == loop;
+    bool reduced = s->nred == 1 && s->red[0] == loop;
     if (l->p->target->device || !reduced || !s->nkept || s->cost < SPILL_COST || !dim_is_const(n)) return false;
+    if (s->row_cost >= SPILL_COST && n <= ROW_TERMS * s->row_cost) return true;
     return n < 2 * lanes || (n % lanes != 0 && n < SHORT_TERMS * lanes);
 }
 /* How well vectors along this loop suit the reads and writes. */
@@ -164,6 +164,15 @@ static int64_t suits(const void *user, Atom loop) {
     Dim extent = loop_extent(l->p->ix, loop);
     if (dim_is_const(extent) && extent < LANE_TURNS) score -= 2 * (LANE_TURNS - extent) * (int64_t)(l->addresses.n + 1);
     return score;
+}
+/* Does a vector read or write elements that do not lie beside each other? */
+static bool lanes_apart(const Look *l) {
+    bool other, apart = false;
+    for (uint32_t i = 0; i < l->addresses.n; i++) {
+        Dim c = ix_coef(l->p->ix, l->addresses.at[i], l->step->lane, &other);
+        apart |= other || (c != 0 && c != 1);
+    }
+    return apart;
 }
 /* Does a store write the elements of this loop beside each other, and the lanes as far apart as they are many? */
 static bool interleaves(const Look *l, Atom loop, Dim n) {
@@ -296,6 +305,7 @@ static void find_loops(Look *l) {
         if (s->kept[i] == s->lane) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->lane;
     for (uint32_t i = 0; i + 1 < s->nred; i++)
         if (s->red[i] == s->lane) s->red[i] = s->red[i + 1], s->red[i + 1] = s->lane;
+    s->apart = lanes_apart(l);
     choose_unrolled(l);
     if (!p->target->device) choose_tile(l);
     choose_jam(l);

@@ -24,8 +24,8 @@ static bool has_masks(const Plan *p, const Step *s) {
    the faster memory is. */
 static bool sums_columns(const Plan *p, const Step *s, uint32_t w) {
     Dim n = loop_extent(p->ix, s->lane);
-    return s->nred && s->red[s->nred - 1] != s->lane && s->levels <= 2 && s->cost <= COLUMN_COST && dim_is_const(n) &&
-           n >= 2 * w;
+    return s->nred && s->red[s->nred - 1] != s->lane && !s->apart && s->levels <= 2 && s->cost <= COLUMN_COST &&
+           dim_is_const(n) && n >= 2 * w;
 }
 static uint32_t lanes_for(const Plan *p, const Step *s) {
     uint32_t one = vector_of(p, s), w = VECTORS * one;
@@ -38,19 +38,24 @@ static uint32_t lanes_for(const Plan *p, const Step *s) {
 }
 /* Extents of a few vectors, on targets whose masks are words that take instructions to make and are slow to store by: at
    most one vector has a mask. `one`: its lanes. */
-static Widths widths_short(Dim n, uint32_t one, bool sums) {
+static Widths widths_short(Dim n, uint32_t one, bool sums, bool costly) {
     uint32_t w = n < one ? one / 2 : one;
     if (n % w == 0) return (Widths){w, 0};
-    if (one > 2 && n % (one / 2) == 0) return (Widths){one / 2, 0};
+    if (one > 2 && n % (one / 2) == 0) return costly && n > one ? (Widths){one, one / 2} : (Widths){one / 2, 0};
     bool masked = sums || n % w == w - 1;
     return (Widths){w, masked ? pow2_floor((uint64_t)(n % w) * 2 - 1) : 1};
+}
+static bool stores_terms(const Step *s) {
+    each(const Store, st, s->stores)
+        if (!st->row) return true;
+    return false;
 }
 /* Sums have masks for what they read alone, and several vectors at a time do more for them. */
 static bool short_of_masks(const Plan *p, const Step *s, Dim n, uint32_t w) {
     uint32_t one = vector_of(p, s);
     bool slow = has_masks(p, s) && !p->target->masks && !s->tile && w > one;
     if (!slow || !dim_is_const(n) || n % w == 0 || pow2_floor((uint64_t)n) == n) return false;
-    if (s->reduces) return n > one && n < w;
+    if (s->reduces && (!stores_terms(s) || n < w)) return n > one && n < w;
     return n > one / 2 && (n < w || (n < SHORT_EXTENT && pow2_floor((uint64_t)(n % w) * 2 - 1) > one));
 }
 static Widths widths_known(Dim n, uint32_t w, bool square, bool masks) {
@@ -69,7 +74,7 @@ static Widths widths(Plan *p, const Step *s) {
     Dim n = loop_extent(p->ix, s->lane);
     uint32_t w = lanes_for(p, s);
     bool masks = has_masks(p, s);
-    if (short_of_masks(p, s, n, w)) return widths_short(n, vector_of(p, s), s->reduces);
+    if (short_of_masks(p, s, n, w)) return widths_short(n, vector_of(p, s), s->reduces, s->cost >= SPILL_COST);
     if (dim_is_const(n)) return widths_known(n, w, s->tile, masks);
     if (dim_mod(p->cx->types, n, w) == 0) return (Widths){w, 0};
     return (Widths){w, masks ? (w < WIDEST_TAIL ? w : WIDEST_TAIL) : 1};
