@@ -58,9 +58,11 @@ static bool short_of_masks(const Plan *p, const Step *s, Dim n, uint32_t w) {
     if (s->reduces && (!stores_terms(s) || n < w)) return n > one && n < w;
     return n > one / 2 && (n < w || (n < SHORT_EXTENT && pow2_floor((uint64_t)(n % w) * 2 - 1) > one));
 }
-static Widths widths_known(Dim n, uint32_t w, bool square, bool masks) {
+/* `costly`: one vector at a time would wait for long chains of operations. */
+static Widths widths_known(Dim n, uint32_t w, bool square, bool masks, bool costly) {
     if (n % w == 0) return (Widths){w, 0};
     if (n > w) {
+        if (costly && !square && pow2_floor((uint64_t)(n % w)) == n % w) return (Widths){w, (uint32_t)(n % w)};
         for (uint32_t v = w; v * 4 >= w && !square; v /= 2)
             if (n % v == 0) return (Widths){v, 0};
         uint32_t rest = pow2_floor((uint64_t)(n % w) * 2 - 1);
@@ -75,7 +77,7 @@ static Widths widths(Plan *p, const Step *s) {
     uint32_t w = lanes_for(p, s);
     bool masks = has_masks(p, s);
     if (short_of_masks(p, s, n, w)) return widths_short(n, vector_of(p, s), s->reduces, s->cost >= SPILL_COST);
-    if (dim_is_const(n)) return widths_known(n, w, s->tile, masks);
+    if (dim_is_const(n)) return widths_known(n, w, s->tile, masks, s->cost >= SPILL_COST);
     if (dim_mod(p->cx->types, n, w) == 0) return (Widths){w, 0};
     return (Widths){w, masks ? (w < WIDEST_TAIL ? w : WIDEST_TAIL) : 1};
 }
