@@ -11,6 +11,7 @@
 typedef struct {
     uint32_t prim, consts, carry; /* P_none: not always alike */
     uint32_t body;                /* of a condition: 1 + the number of the body that it belongs to */
+    uint32_t runs;                /* a scan is known to have an iteration */
 } Division;
 typedef struct {
     Ctx *cx;
@@ -41,11 +42,11 @@ static void divide(Nested *n, const Jaxpr *j, Division d) {
         While w = while_of(e);
         Jaxprs inner = e->params.n ? eqn_jaxprs(n->cx->arena, e) : (Jaxprs){0};
         if (s.body) {
-            divide(n, s.body, (Division){P_scan, s.consts.n, s.carry.n, 0});
+            divide(n, s.body, (Division){P_scan, s.consts.n, s.carry.n, 0, scan_runs(n->cx, &s)});
         } else if (w.body) {
-            divide(n, w.body, (Division){P_while, w.body_consts.n, w.carry.n, 0});
+            divide(n, w.body, (Division){P_while, w.body_consts.n, w.carry.n, 0, 0});
             uint32_t body = intern(&n->numbers, &w.body, sizeof w.body, NULL);
-            divide(n, w.cond, (Division){P_while, w.cond_consts.n, w.carry.n, 1 + body});
+            divide(n, w.cond, (Division){P_while, w.cond_consts.n, w.carry.n, 1 + body, 0});
         } else {
             each(Jaxpr *, k, inner) divide(n, *k, (Division){0});
         }
