@@ -224,6 +224,18 @@ static V load_lanes(Kernel *k, V base, Dtype d, Ix address, Dim coef) {
         v = em_insert(e, em_load(e, t, lane_address(k, base, t, at, stride, l), dtype_align(d)), v, l);
     return v;
 }
+/* Lanes at any places, which are inside the array: LLVM would compute vectors of addresses (interp 1940 us, so 1520). */
+static V gather_lanes(Kernel *k, V base, Dtype d, Ix address) {
+    Emit *e = k->e;
+    MlirType t = em_memory_type(e, d);
+    V at = kernel_lane_indices(k, address), v = em_1(e, "llvm.mlir.zero", em_vec(e, t, k->w), 0, NULL, 0, NULL);
+    for (uint32_t l = 0; l < k->w; l++) {
+        V one = em_extract(e, at, l);
+        if (mlirTypeEqual(mlirValueGetType(one), e->i32)) one = em_cast(e, "llvm.zext", e->i64, one);
+        v = em_insert(e, em_load(e, t, em_gep(e, base, one, t), dtype_align(d)), v, l);
+    }
+    return v;
+}
 static void store_lanes(Kernel *k, V base, Dtype d, V v, Ix address, Dim coef) {
     Emit *e = k->e;
     MlirType t = em_memory_type(e, d);
@@ -266,6 +278,8 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
         m = load_square(k, b, d, address, (uint32_t)coef);
     } else if (!other && one_by_one(k)) {
         m = load_lanes(k, base, d, address, coef);
+    } else if (one_by_one(k)) {
+        m = gather_lanes(k, base, d, address);
     } else {
         MlirType vt = em_vec(e, t, k->w);
         V none = em_1(e, "llvm.mlir.zero", vt, 0, NULL, 0, NULL);
