@@ -62,7 +62,7 @@ static bool short_of_masks(const Plan *p, const Step *s, Dim n, uint32_t w) {
 static Widths widths_known(Dim n, uint32_t w, bool square, bool masks, bool costly) {
     if (n % w == 0) return (Widths){w, 0};
     if (n > w) {
-        if (costly && !square && pow2_floor((uint64_t)(n % w)) == n % w) return (Widths){w, (uint32_t)(n % w)};
+        if (costly && masks && !square && pow2_floor((uint64_t)(n % w)) == n % w) return (Widths){w, (uint32_t)(n % w)};
         for (uint32_t v = w; v * 4 >= w && !square; v /= 2)
             if (n % v == 0) return (Widths){v, 0};
         uint32_t rest = pow2_floor((uint64_t)(n % w) * 2 - 1);
