@@ -13,6 +13,12 @@ bounded() {
         timeout $SECONDS_EACH jaxcc -Wno-all "$@"
     ) >log 2>&1
 }
+within_a_second() {
+    (
+        [ "$mode" != release ] || ulimit -t 1 # of processor time
+        bounded "$@"
+    )
+}
 DEPTH=60
 programs() { grep -o '{ lambda' "$1" | wc -l; }
 # After the passes there are so many programs: one for each that loops and branches hold, one for each function that they call, and one
@@ -35,11 +41,8 @@ MOST_TIMES=40
 equations() { grep -c ' = ' "$1"; }
 for kind in jit closed_call cond scan while; do
     awk -f "$root/tests/nested.awk" -v kind=$kind -v n=$DEPTH | sed 's/= \(add\|sub\) a e$/= mul a a/' >derived.jaxpr
-    (
-        [ "$mode" != release ] || ulimit -t 1
-        bounded --jvp --jvp --jvp --jvp --jvp --emit=jaxpr derived.jaxpr -o out
-    ) && bounded --emit=jaxpr derived.jaxpr -o primal && [ "$(equations out)" -gt "$(equations primal)" ] &&
-        [ "$(equations out)" -le $((MOST_TIMES * $(equations primal))) ]
+    within_a_second --jvp --jvp --jvp --jvp --jvp --emit=jaxpr derived.jaxpr -o out && bounded --emit=jaxpr derived.jaxpr -o primal &&
+        [ "$(equations out)" -gt "$(equations primal)" ] && [ "$(equations out)" -le $((MOST_TIMES * $(equations primal))) ]
     count $? "$kind, five times --jvp"
 done
 # In reverse: the residuals of one level are those of the level below and a few.
@@ -54,10 +57,8 @@ for kind in jit cond; do
         }
         printf "{ lambda ; a:f32[8] i:i32[]. let b:f32[8] = jit[name=f jaxpr=f%d] a i in (b,) }\n", n
     }' >derived.jaxpr
-    (
-        [ "$mode" != release ] || ulimit -t 1
-        bounded --vjp --vjp --emit=jaxpr derived.jaxpr -o out
-    ) && bounded --emit=jaxpr derived.jaxpr -o primal && [ "$(equations out)" -le $((MOST_TIMES * $(equations primal))) ]
+    within_a_second --vjp --vjp --emit=jaxpr derived.jaxpr -o out && bounded --emit=jaxpr derived.jaxpr -o primal &&
+        [ "$(equations out)" -le $((MOST_TIMES * $(equations primal))) ]
     count $? "$kind, --vjp --vjp"
 done
 # In reverse, where a level runs the one below twice: residuals of all copies are too many, so that they are computed again.

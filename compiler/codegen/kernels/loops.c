@@ -500,32 +500,13 @@ void loops_stages(Kernel *k) {
 
 static void point(Kernel *k) { (k->x.step->run ? kernel_runs : loops_stages)(k); }
 static void all_stages(Kernel *k, void *user) { point(k); }
-/* The rows of a tile: all are evaluated before any is stored, as they may be stored transposed. */
-typedef struct {
-    Pending *all; /* by store, then by row */
-    uint32_t stores;
-} Tile;
-static void evaluate_row(Kernel *k, void *user) {
-    Tile *t = user;
-    t->stores = kernel_pending(k, t->all + k->tile_at, k->tile);
-}
-static void tile_rows(Kernel *k) {
-    const Step *s = k->x.step;
-    assert(!s->reduces && s->levels == 1 && !s->run && !s->held.turns && !s->columns);
-    Tile t = {.all = arena_new(k->x.plan->arena, Pending, k->tile * (s->stores.n + 1))};
-    k->x.level = 0, k->rows = false;
-    for (k->tile_at = 0; k->tile_at < k->tile; k->tile_at++)
-        kernel_substituted(k, s->tile, ix_add(k->x.ix, ix_atom(k->x.ix, s->tile), ix_dim(k->x.ix, k->tile_at)),
-                           evaluate_row, &t);
-    kernel_store_all(k, t.all, t.stores * k->tile);
-}
 /* The stages: once for each iteration of the unrolled loop, each row of a tile, each iteration done at once. */
 static void body(Kernel *k) {
     Step *s = k->x.step;
     if (k->tile)
-        tile_rows(k);
+        kernel_turns(k, s->tile, ix_atom(k->x.ix, s->tile), k->tile);
     else if (s->interleaved)
-        kernel_turns(k);
+        kernel_turns(k, s->unrolled, 0, (uint32_t)loop_extent(k->x.ix, s->unrolled));
     else if (s->unrolled)
         for (Dim i = 0; i < loop_extent(k->x.ix, s->unrolled); i++)
             kernel_substituted(k, s->unrolled, ix_dim(k->x.ix, i), all_stages, NULL);

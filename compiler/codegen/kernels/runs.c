@@ -131,11 +131,13 @@ void kernel_runs(Kernel *k) {
     em_if_end(e, &f, NULL, NULL);
 }
 
-void kernel_turns(Kernel *k) {
-    Step *s = k->x.step;
-    Run r = run_of(k, (uint32_t)loop_extent(k->x.ix, s->unrolled));
-    assert(!s->reduces && s->levels == 1);
-    k->x.level = 0, k->rows = false;
-    for (; r.i < r.of; r.i++) kernel_substituted(k, s->unrolled, ix_dim(k->x.ix, r.i), evaluate, &r);
+void kernel_turns(Kernel *k, Atom loop, Ix first, uint32_t n) {
+    const Step *s = k->x.step;
+    Run r = run_of(k, n);
+    assert(!s->reduces && s->levels == 1 && !s->run && !s->held.turns && !s->columns);
+    for (; r.i < r.of; r.i++) {
+        if (k->tile) k->tile_at = r.i;
+        kernel_substituted(k, loop, ix_add(k->x.ix, first, ix_dim(k->x.ix, r.i)), evaluate, &r);
+    }
     kernel_store_all(k, r.all, r.n * r.of);
 }

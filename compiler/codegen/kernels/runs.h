@@ -3,9 +3,11 @@
 #define JAXCC_RUNS_H
 #include "kernel.h"
 
-/* A thread's runs of the step; all iterations of its unrolled loop. */
+/* A thread's runs of the step. */
 void kernel_runs(Kernel *);
-void kernel_turns(Kernel *);
+/* n iterations of a loop that is not reduced, from this index on: those of the unrolled loop, or the rows of a tile, which
+   may be stored transposed. */
+void kernel_turns(Kernel *, Atom loop, Ix first, uint32_t n);
 
 /* loops.c: the stages of the step at the current index; the reductions of stage k->x.level + 1. */
 void loops_stages(Kernel *);

@@ -100,7 +100,7 @@ static void touch_around(Walk *w, Step *s) {
         touch(w, c->operand), touch(w, c->a), touch(w, c->b);
     }
     touch(w, s->decides);
-    for (uint32_t i = 0; i < step_slices(s); i++) touch(w, s->xs[i]);
+    for (uint32_t i = 0, n = step_slices(s); i < n; i++) touch(w, s->xs[i]);
     for (uint32_t i = 0; s->nbodies && s->ys && i < s->e->out.n - s->ncarries; i++) {
         w->loop = s->kind == STEP_SCAN ? s->e : NULL, w->rows = s->e->out.at[s->ncarries + i];
         touch(w, s->ys[i]);

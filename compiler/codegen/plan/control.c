@@ -297,7 +297,7 @@ static bool may_overwrite(Plan *p, Body *body, const Carry *c, Val out) {
                 a.reads |= s != w && same_buf(info->buf, a.current);
             }
         for (uint32_t k = 0; k < s->narrays; k++) a.reads |= same_buf(s->arrays[k], a.current);
-        for (uint32_t k = 0; k < step_slices(s); k++) a.reads |= same_buf(s->xs[k], a.current);
+        for (uint32_t k = 0, n = step_slices(s); k < n; k++) a.reads |= same_buf(s->xs[k], a.current);
         if (a.reads && (s != w || !each)) return false;
     }
     return a.ok;

@@ -183,16 +183,16 @@ static Pair reversed(Builder *b, Pair z, int64_t axis) {
     return (Pair){b_rev(b, z.re, 1, &axis), b_rev(b, z.im, 1, &axis)};
 }
 
-/* The largest divisor of n up to MOST_RADIX. */
-static int64_t divisor(int64_t n) {
-    int64_t r = MOST_RADIX;
-    while (n % r) r--;
-    return r;
+/* The largest divisor of n that is at most `most` and a multiple of `unit`; 0: there is none. */
+static int64_t divisor(int64_t n, int64_t most, int64_t unit) {
+    int64_t d = most - most % unit;
+    while (d > 0 && n % d) d -= unit;
+    return d;
 }
 /* The number of passes for n, whose prime factors are small. */
 static uint32_t passes_of(int64_t n) {
     uint32_t count = 0;
-    for (; n > 1; count++) n /= divisor(n);
+    for (; n > 1; count++) n /= divisor(n, MOST_RADIX, 1);
     return count;
 }
 /* The radices, from the first pass to the last: primes above WRITTEN_OUT, then as few others as possible, of like
@@ -209,7 +209,7 @@ static uint32_t radices(int64_t n, int64_t *r) {
     }
     while (n > 1) {
         uint32_t left = passes_of(n);
-        int64_t best = divisor(n);
+        int64_t best = divisor(n, MOST_RADIX, 1);
         for (int64_t k = best; k > 1; k--)
             if (n % k == 0 && pow((double)k, left) >= (double)n * 0.999 && passes_of(n / k) < left) best = k;
         r[count++] = best, n /= best;
@@ -387,9 +387,8 @@ static bool side_by_side(const Builder *b, Axis a, int64_t n, bool real) {
 }
 /* Rows move in groups, so that what a pass reads lies near: of many if they are short, else of those that fill vectors. */
 static Axis moved_axis(Axis a, int64_t n) {
-    Dim group = n > LONG_ROW ? MANY_ROWS : MOST_GROUP;
-    while (group >= MANY_ROWS && a.outer % group != 0) group -= MANY_ROWS;
-    if (group < MANY_ROWS) group = a.outer;
+    Dim group = divisor(a.outer, n > LONG_ROW ? MANY_ROWS : MOST_GROUP, MANY_ROWS);
+    if (!group) group = a.outer;
     return (Axis){a.outer / group, n, group};
 }
 static Val moved(Builder *b, Val x, Dim groups, Dim rows, Dim columns) {
@@ -470,8 +469,7 @@ static Dim rows_together(Builder *b, const ArrayType *from, const ArrayType *to,
     int64_t bytes = row_bytes(from) > row_bytes(to) ? row_bytes(from) : row_bytes(to);
     if (axes != 1 || options_for_device(b->cx->options) || !dim_is_const(rows) || !bytes) return 0;
     if (rows <= MOST_TOGETHER / bytes) return 0;
-    Dim most = GROUP_BYTES / bytes, group = most < rows ? most : rows;
-    while (group > 1 && rows % group != 0) group--;
+    Dim most = GROUP_BYTES / bytes, group = divisor(rows, most, 1);
     return GROUP_SHARE * group >= most ? group : 0;
 }
 static Val in_groups(Builder *b, const Eqn *e, Dim group) {
