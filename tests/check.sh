@@ -54,6 +54,7 @@ all() {
     part sh tests/libraries.sh "$build" "$mode"
     part sh tests/interpose.sh "$build"
     part sh tests/levels.sh "$build"
+    part sh tests/loops.sh "$build"
     part sh tests/long.sh "$build" "$mode"
     part sh tests/nested.sh "$build" "$mode"
     part sh tests/shared.sh "$build" "$mode"

@@ -68,7 +68,8 @@ static bool may_be_fast(const char *name) {
            !strcmp(name, "llvm.fdiv");
 }
 V em_bin(Emit *e, const char *name, V x, V y) {
-    V o[2] = {x, y};
+    V o[2] = {x, y}, folded;
+    if (em_folded(e, name, x, y, &folded)) return folded;
     if (!e->fast || !may_be_fast(name)) return em_1(e, name, mlirValueGetType(x), 2, o, 0, NULL);
     Attr a = {"fastmathFlags", mlirAttributeParseGet(e->mlir, ref("#llvm.fastmath<fast>"))};
     return em_1(e, name, mlirValueGetType(x), 2, o, 1, &a);

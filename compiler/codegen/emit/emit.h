@@ -85,6 +85,9 @@ V em_1(Emit *, const char *name, MlirType t, uint32_t n, const V *operands, uint
 /* The result has the operand's type. */
 V em_un(Emit *, const char *name, V x);
 V em_bin(Emit *, const char *name, V x, V y);
+/* fold.c: is it an integer constant? The result of em_bin, if it is a constant or an operand. */
+bool em_known(V, int64_t *value);
+bool em_folded(Emit *, const char *name, V x, V y, V *result);
 V em_cast(Emit *, const char *name, MlirType t, V x);
 V em_fma(Emit *, V a, V b, V c); /* a·b + c, one rounding */
 V em_select(Emit *, V condition, V yes, V no);

@@ -77,17 +77,43 @@ static V *lower_region(Emit *e, MlirBlock b, uint32_t *n) {
     return v;
 }
 
+static void replace_arguments(MlirBlock b, uint32_t n, const V *by) {
+    for (uint32_t i = n; i-- > 0;) {
+        mlirValueReplaceAllUsesOfWith(mlirBlockGetArgument(b, i), by[i]);
+        mlirBlockEraseArgument(b, i);
+    }
+}
+
 /* ---- a rule per operation: lowers the operation at the end of `now`; returns the block for what follows */
+typedef enum { NO_TURN, ONE_TURN, TURNS } Turns;
+static Turns turns_of(const V *bounds) {
+    int64_t lo, hi, step;
+    if (!em_known(bounds[0], &lo) || !em_known(bounds[1], &hi)) return TURNS;
+    if (lo >= hi) return NO_TURN;
+    return em_known(bounds[2], &step) && (uint64_t)hi - (uint64_t)lo <= (uint64_t)step ? ONE_TURN : TURNS;
+}
+/* LLVM would find it out too, but its analyses of loops take longer than all else. */
+static MlirBlock lower_once(Emit *e, MlirOperation op, uint32_t n, const V *values, MlirBlock now) {
+    uint32_t yields;
+    MlirBlock body = take_block(op, 0, now);
+    replace_arguments(body, n, values);
+    branch(e, (Jump){body, 0, NULL});
+    V *next = lower_region(e, body, &yields);
+    MlirBlock rest = block_after(e, e->block, 0, NULL);
+    branch(e, (Jump){rest, 0, NULL});
+    replace_results(op, next);
+    return rest;
+}
 static MlirBlock lower_for(Emit *e, MlirOperation op, MlirBlock now) {
     uint32_t n, yields;
     V *in = operands(e, op, 0, &n), hi = in[1], step = in[2];
+    Turns turns = turns_of(in);
     in[2] = in[0], n -= 2; /* the index, then the carried values */
+    if (turns == NO_TURN) return replace_results(op, in + 3), now;
+    if (turns == ONE_TURN) return lower_once(e, op, n, in + 2, now);
     MlirBlock header = block_after(e, now, n, in + 2), body = take_block(op, 0, header);
     V *args = arguments(e, header);
-    for (uint32_t i = n; i-- > 0;) {
-        mlirValueReplaceAllUsesOfWith(mlirBlockGetArgument(body, i), args[i]);
-        mlirBlockEraseArgument(body, i);
-    }
+    replace_arguments(body, n, args);
     branch(e, (Jump){header, n, in + 2});
     V *next = lower_region(e, body, &yields);
     V *again = arena_new(e->arena, V, yields + 1);

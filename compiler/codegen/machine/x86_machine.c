@@ -1,6 +1,8 @@
 #include "x86_machine.h"
 #include "bitselect.h"
 #include "libcalls.h"
+#include "loadmask.h"
+#include "opaque.h"
 #include <llvm-c/Target.h>
 
 static LLVMTargetMachineRef machine(const Target *t, uint32_t opt, char **why) {
@@ -26,13 +28,17 @@ static void mark(const Target *t, LLVMValueRef f) {
     if (t->vector_bytes == 64) add_attribute(f, "prefer-vector-width", "512");
 }
 static void amend(const Target *t, LLVMValueRef f) {
-    if (t->masks) bitselect_avoid(f);
+    if (t->masks)
+        bitselect_avoid(f);
+    else
+        loadmask_avoid(f);
     libcalls_avoid(f, t);
+    opaque_hide(f);
 }
 
 const char *const clean_up[OPT_LEVELS] = {
     NULL, "always-inline,function(sroa,early-cse,simplifycfg)",
-    "always-inline,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm))",
+    "always-inline,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse)",
     "always-inline,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
     "dse)"};
 
