@@ -457,7 +457,7 @@ static Val by_runtime(Builder *b, const Eqn *e, Kind kind) {
 /* If there are more bytes than this, groups of rows go through all passes one after the other, each within the nearer
    caches, where threads share little work at a time: those of GROUP_BYTES, or if the rows cannot be divided so, down to
    a GROUP_SHARE-th of it. */
-enum { MOST_TOGETHER = 1 << 22, GROUP_BYTES = 1 << 18, GROUP_SHARE = 4 };
+enum { MOST_TOGETHER = 1 << 21, GROUP_BYTES = 1 << 18, GROUP_SHARE = 4 };
 static Dim rows_of(Builder *b, const ArrayType *t) { return axis_of(b, t->rank, t->dims, t->rank - 1, 0).outer; }
 static int64_t row_bytes(const ArrayType *t) {
     Dim n = t->dims[t->rank - 1];
