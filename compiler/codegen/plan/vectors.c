@@ -20,12 +20,24 @@ static bool has_masks(const Plan *p, const Step *s) {
 }
 
 /* ---- loops */
-/* Are the terms of each sum far apart, but those of neighbouring sums beside each other? The more of them are read in a row,
-   the faster memory is. */
+static bool stores_terms(const Step *s) {
+    each(const Store, st, s->stores)
+        if (!st->row) return true;
+    return false;
+}
+static bool sums_far(const Plan *p, const Step *s) {
+    Dim bytes = s->widest;
+    for (uint32_t i = 0; i < s->nkept; i++) bytes = dim_mul(p->cx->types, bytes, loop_extent(p->ix, s->kept[i]));
+    for (uint32_t i = 0; i < s->nred; i++) bytes = dim_mul(p->cx->types, bytes, loop_extent(p->ix, s->red[i]));
+    return dim_is_const(bytes) && bytes >= FAR_BYTES;
+}
+/* Are the terms of each sum far apart, but those of neighbouring sums beside each other? The more of them are read in a
+   row, the faster memory is: this counts if little is computed with them, or if they are read and written several
+   times. */
 static bool sums_columns(const Plan *p, const Step *s, uint32_t w) {
     Dim n = loop_extent(p->ix, s->lane);
-    return s->nred && s->red[s->nred - 1] != s->lane && !s->apart && s->levels <= 2 && s->cost <= COLUMN_COST &&
-           dim_is_const(n) && n >= 2 * w;
+    if (!s->nred || s->red[s->nred - 1] == s->lane || s->apart || !dim_is_const(n) || n < 2 * w) return false;
+    return (s->levels <= 2 && s->cost <= COLUMN_COST) || (s->levels > 1 && stores_terms(s) && sums_far(p, s));
 }
 static uint32_t lanes_for(const Plan *p, const Step *s) {
     uint32_t one = vector_of(p, s), w = VECTORS * one;
@@ -44,11 +56,6 @@ static Widths widths_short(Dim n, uint32_t one, bool sums, bool costly) {
     if (one > 2 && n % (one / 2) == 0) return costly && n > one ? (Widths){one, one / 2} : (Widths){one / 2, 0};
     bool masked = sums || n % w == w - 1;
     return (Widths){w, masked ? pow2_floor((uint64_t)(n % w) * 2 - 1) : 1};
-}
-static bool stores_terms(const Step *s) {
-    each(const Store, st, s->stores)
-        if (!st->row) return true;
-    return false;
 }
 /* Sums have masks for what they read alone, and several vectors at a time do more for them. */
 static bool short_of_masks(const Plan *p, const Step *s, Dim n, uint32_t w) {
