@@ -90,15 +90,15 @@ enum {
     MANY_STORES = 12,    /* and so has one that stores so many values, which are live together */
     COLUMN_VECTORS = 16, /* in one iteration of a sum of columns … */
     COLUMN_COST = 8,     /* … whose body is no longer than this: 4096 × 512 f32 in 388 us instead of 576 … */
-    FAR_BYTES =
-        1 << 20, /* … or with so many bytes and several stages: softmax over 2048 rows of 2048 in 5.5 ms, not 10 */
-    SHORT_EXTENT = 128, /* fewer are done by single vectors where masks are slow: a pad to 30 in 39 us, not 84 */
-    LOOP_VALUES = 8,    /* values of a member's loop that four vectors hold in registers */
-    WIDEST_TAIL = 16,   /* lanes of the masked remainder of an unknown extent */
-    LOOP_BLOCK = 256,   /* elements of a unit, if the outermost loop has the lanes */
-    JAM = 4,            /* iterations of a kept loop that are done at once */
-    WINDOW_BLOCK = 64,  /* elements of a scatter's windows in a unit */
-    PREFIX_BYTES = 64   /* of a vector of prefixes, on every machine */
+    FAR_BYTES = 1 << 20, /* … or that reads so much in several stages: softmax of 2048 columns in 5.5 ms, not 10 */
+    SHORT_EXTENT = 128,  /* fewer are done by single vectors where masks are slow: a pad to 30 in 39 us, not 84 */
+    STRIP_BYTES = 256, /* that a tile writes to a row at a time: a transpose of 2048 rows of 2048 in 4.3 ms, not 7.5 */
+    LOOP_VALUES = 8,   /* values of a member's loop that four vectors hold in registers */
+    WIDEST_TAIL = 16,  /* lanes of the masked remainder of an unknown extent */
+    LOOP_BLOCK = 256,  /* elements of a unit, if the outermost loop has the lanes */
+    JAM = 4,           /* iterations of a kept loop that are done at once */
+    WINDOW_BLOCK = 64, /* elements of a scatter's windows in a unit */
+    PREFIX_BYTES = 64  /* of a vector of prefixes, on every machine */
 };
 
 /* ---- sums: terms that are added in one register before its sum is added to a wide form. Adding n uniform terms in f32

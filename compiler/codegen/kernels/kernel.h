@@ -27,6 +27,7 @@ typedef struct Kernel {
     uint32_t w;                  /* lanes */
     Atom lane;                   /* the loop they run along; 0: none */
     uint32_t tile, tile_at;      /* the rows of the tile being written (0: none), and the current row */
+    V strip_from, strip_to;      /* what the lane loop goes through within a tile's; NULL: all */
     uint32_t jam;                /* iterations of the step's loop `jam` that are done at once; 0: one */
     Atom first;                  /* the first of them: as they end before the loop does, its extent is smaller, and so
                                     indices of all of them have the quotients and remainders that the loop's has */

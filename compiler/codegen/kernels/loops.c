@@ -558,10 +558,23 @@ static void nest_in_blocks(Kernel *k, Nesting n, V lo, V hi, uint32_t width, uin
     *now = 0;
     counted(k, &(Count){loop, mid, hi, 1, false}, 0, NULL, nest_next, &n);
 }
+static void nest_in_tiles(Kernel *k, Nesting n, V lo, V hi) { nest_in_blocks(k, n, lo, hi, k->x.step->rows, &k->tile); }
+/* Whole cache lines are written to each row before the next, and few rows are read at a time, in order. */
+static void nest_in_strips(Kernel *k, Nesting n, V lo, V hi) {
+    Emit *e = k->e;
+    V all = kernel_dim(k, loop_extent(k->x.ix, k->lane)), length = em_i64(e, k->x.step->strip);
+    For f = em_for(e, em_i64(e, 0), all, length, 0, NULL);
+    kernel_enter(k);
+    k->strip_from = em_arg(&f.scope, 0), k->strip_to = em_least(e, em_add(e, k->strip_from, length), all);
+    nest_in_tiles(k, n, lo, hi);
+    k->strip_from = k->strip_to = (V){NULL};
+    kernel_leave(k);
+    em_for_end(e, &f, NULL, NULL);
+}
 void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
     Atom loop = n.loops[0];
     if (loop == k->x.step->tile) {
-        nest_in_blocks(k, n, lo, hi, k->x.step->rows, &k->tile);
+        (k->x.step->strip && n.n > 1 && n.loops[1] == k->lane ? nest_in_strips : nest_in_tiles)(k, n, lo, hi);
         return;
     }
     if (loop == k->x.step->jam) {
@@ -574,6 +587,7 @@ void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
         return;
     }
     Widths w = k->x.step->widths;
+    if (k->strip_from.ptr) lo = k->strip_from, hi = k->strip_to;
     V mid = main_end(k, lo, hi, &w);
     if (w.main) counted(k, &(Count){loop, lo, mid, w.main, false}, 0, NULL, nest_next, &n);
     if (w.tail) counted(k, &(Count){loop, mid, hi, w.tail, true}, 0, NULL, nest_next, &n);

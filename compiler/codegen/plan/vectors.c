@@ -115,9 +115,14 @@ void cut_sums(Plan *p, Step *s, Dim outermost, uint32_t lanes) {
     while (c->n < s->nred && c->block[c->n]) c->n++;
     c->several = dim_is_const(all) && all > most;
 }
+static uint32_t strip_of(Plan *p, const Step *s) {
+    uint32_t strip = STRIP_BYTES / s->widest;
+    Dim n = loop_extent(p->ix, s->lane);
+    return dim_is_const(n) && n <= strip ? 0 : strip;
+}
 static void decide_loops(Plan *p, Step *s) {
     if (s->lane) s->widths = widths(p, s);
-    if (s->tile) s->rows = lanes_of(p, s->widest);
+    if (s->tile) s->rows = lanes_of(p, s->widest), s->strip = strip_of(p, s);
     if (s->jam) s->turns = JAM;
     Dim outermost = s->nred && !s->parts ? loop_extent(p->ix, s->red[0]) : 1;
     bool block = s->parts && s->nred == 1; /* a part of a full reduction is itself one */
