@@ -1,5 +1,5 @@
 #!/bin/sh
-# loops.sh BUILD: the loops in emitted code: none for a single iteration, and of which LLVM's strength reduction sees the index.
+# loops.sh BUILD: the loops in emitted code: none for a single iteration, of which LLVM's strength reduction sees the index, and masks of loads.
 . "$(dirname "$0")/try.sh"
 cd "$work" || exit 1
 # emits NAME LOOPS HIDDEN: that many loops in the text of LLVM, and so many indices that are hidden.
@@ -20,6 +20,26 @@ cat >rows.jaxpr <<'X'
     z:f32[24,200] = add x b
   in (z,) }
 X
+# The mask of a load is integers as wide as its lanes, or LLVM 22 may load what has none: outside the array, which --guard finds.
+cat >back.jaxpr <<'X'
+{ lambda ; a:f32[50]. let
+    b:f32[64] = pad[padding_config=((3, 11, 0),)] a 0.0:f32[]
+    c:f32[8,8] = reshape[dimensions=None new_sizes=(8, 8) sharding=None] b
+    d:f32[8,8] = rev[dimensions=(1,)] c
+    e:f32[8,16] = pad[padding_config=((0, 0, 0), (8, 0, 0))] d 1.0:f32[]
+  in (e,) }
+X
+masked() {
+    jaxcc back.jaxpr -march=x86-64-v3 --emit=llvm -o back.ll && grep -q 'shufflevector <16 x i32>' back.ll &&
+        grep -q 'icmp slt <16 x i32>' back.ll && grep -q '@llvm.masked.load.v16f32' back.ll
+}
+inside() {
+    grep -q avx2 /proc/cpuinfo || return 0
+    case=$root/tests/cases/windows-sum-long
+    jaxcc $case.jaxpr -march=x86-64-v3 -o windows.so && jaxcc-run --guard --expect $case.out.npz windows.so $case.in.npz
+}
+try "masks of loads are integers" masked
+try "masked loads are inside the array" inside
 try "one iteration is no loop" emits once 0 0
 try "the index of an innermost loop is seen" emits one 1 0
 try "the index of a loop around another is hidden" emits rows 2 1

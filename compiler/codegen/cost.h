@@ -31,6 +31,7 @@ enum {
     TILE_TURNS = 16,      /* the shortest loop that is done in tiles */
     LANE_TURNS = 8,       /* a shorter loop suits lanes less */
     SHORT_TERMS = 4,      /* vectors: sums of fewer that do not fill them */
+    TERMS_EACH = 8,       /* reads of terms for one of their sum, at least: two sums of each row in 18 us, not 640 */
     ROW_TERMS = 2,        /* terms whose sum costs as much as an operation on it without lanes */
     JAM_TURNS = 8,        /* the shortest loop of which several iterations are done at once */
     MOST_TURNS = 64,      /* iterations of reduced loops that are written out, … */

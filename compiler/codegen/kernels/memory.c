@@ -224,14 +224,15 @@ static V load_lanes(Kernel *k, V base, Dtype d, Ix address, Dim coef) {
         v = em_insert(e, em_load(e, t, lane_address(k, base, t, at, stride, l), dtype_align(d)), v, l);
     return v;
 }
-/* Lanes at any places, which are inside the array: LLVM would compute vectors of addresses (interp 1940 us, so 1520). */
+/* Lanes at any places, which are inside the array: LLVM would compute vectors of addresses (interpolation takes 1520 us
+   so, not 1940). */
 static V gather_lanes(Kernel *k, V base, Dtype d, Ix address) {
     Emit *e = k->e;
     MlirType t = em_memory_type(e, d);
     V at = kernel_lane_indices(k, address), v = em_1(e, "llvm.mlir.zero", em_vec(e, t, k->w), 0, NULL, 0, NULL);
     for (uint32_t l = 0; l < k->w; l++) {
         V one = em_extract(e, at, l);
-        if (mlirTypeEqual(mlirValueGetType(one), e->i32)) one = em_cast(e, "llvm.zext", e->i64, one);
+        if (mlirTypeEqual(mlirValueGetType(one), e->i32)) one = em_cast(e, "llvm.sext", e->i64, one);
         v = em_insert(e, em_load(e, t, em_gep(e, base, one, t), dtype_align(d)), v, l);
     }
     return v;

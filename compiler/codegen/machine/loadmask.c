@@ -1,30 +1,41 @@
 #include "loadmask.h"
-#include <stdbool.h>
-#include <string.h>
+#include "../target/target.h"
+#include <assert.h>
 
 /* Of a mask of more lanes than a register has, as of (c and a constant), LLVM 22 may find out late that a register's lanes
    are all false, and then loads all of them: outside the array, or into lanes that should have another value. It does
    not if the mask is computed in lanes as wide as those that are loaded. */
 
-enum { MOST_DEPTH = 4 };
+enum { MOST_DEPTH = 8 };
 
-static LLVMValueRef signs(LLVMBuilderRef b, LLVMValueRef mask, LLVMTypeRef lanes, int depth) {
-    LLVMOpcode op = LLVMIsAInstruction(mask) && depth < MOST_DEPTH ? LLVMGetInstructionOpcode(mask) : 0;
-    LLVMValueRef at[2];
-    switch ((int)op) {
-    case LLVMAnd:
-    case LLVMOr:
-    case LLVMXor:
-        for (unsigned i = 0; i < 2; i++) at[i] = signs(b, LLVMGetOperand(mask, i), lanes, depth + 1);
-        return LLVMBuildBinOp(b, op, at[0], at[1], "");
-    case LLVMSelect:
-        for (unsigned i = 0; i < 2; i++) at[i] = signs(b, LLVMGetOperand(mask, i + 1), lanes, depth + 1);
-        return LLVMBuildSelect(b, LLVMGetOperand(mask, 0), at[0], at[1], "");
-    default: return LLVMBuildSExt(b, mask, lanes, "");
-    }
+static LLVMTypeRef lanes_of(LLVMValueRef mask, LLVMTypeRef lane) {
+    return LLVMVectorType(lane, LLVMGetVectorSize(LLVMTypeOf(mask)));
 }
-/* Integers as wide as the lanes; NULL: the machine has no such masks, and LLVM loads lane by lane. */
-static LLVMTypeRef lanes_like(LLVMTypeRef vector) {
+static LLVMValueRef places_of(LLVMValueRef shuffle) {
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(LLVMGetTypeContext(LLVMTypeOf(shuffle)));
+    LLVMValueRef at[MAX_LANES];
+    unsigned n = LLVMGetNumMaskElements(shuffle);
+    assert(n <= MAX_LANES);
+    for (unsigned i = 0; i < n; i++) {
+        int place = LLVMGetMaskValue(shuffle, i);
+        at[i] = place == LLVMGetUndefMaskElem() ? LLVMGetPoison(i32) : LLVMConstInt(i32, (unsigned)place, 0);
+    }
+    return LLVMConstVector(at, n);
+}
+/* The mask as integers, -1 for true. */
+static LLVMValueRef signs(LLVMBuilderRef b, LLVMValueRef mask, LLVMTypeRef lane, int depth) {
+    LLVMOpcode op = LLVMIsAInstruction(mask) && depth < MOST_DEPTH ? LLVMGetInstructionOpcode(mask) : 0;
+    unsigned first = op == LLVMSelect;
+    LLVMValueRef at[2];
+    if (op != LLVMAnd && op != LLVMOr && op != LLVMXor && op != LLVMSelect && op != LLVMShuffleVector)
+        return LLVMBuildSExt(b, mask, lanes_of(mask, lane), "");
+    for (unsigned i = 0; i < 2; i++) at[i] = signs(b, LLVMGetOperand(mask, first + i), lane, depth + 1);
+    if (op == LLVMSelect) return LLVMBuildSelect(b, LLVMGetOperand(mask, 0), at[0], at[1], "");
+    if (op == LLVMShuffleVector) return LLVMBuildShuffleVector(b, at[0], at[1], places_of(mask), "");
+    return LLVMBuildBinOp(b, op, at[0], at[1], "");
+}
+/* An integer as wide as a lane; NULL: the machine has no such masks, and LLVM loads lane by lane. */
+static LLVMTypeRef integer_like(LLVMTypeRef vector) {
     LLVMContextRef cx = LLVMGetTypeContext(vector);
     LLVMTypeRef lane = LLVMGetElementType(vector);
     LLVMTypeKind kind = LLVMGetTypeKind(lane);
@@ -32,7 +43,7 @@ static LLVMTypeRef lanes_like(LLVMTypeRef vector) {
                     : kind == LLVMDoubleTypeKind  ? 64
                     : kind == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(lane)
                                                   : 0;
-    return bits == 32 || bits == 64 ? LLVMVectorType(LLVMIntTypeInContext(cx, bits), LLVMGetVectorSize(vector)) : NULL;
+    return bits == 32 || bits == 64 ? LLVMIntTypeInContext(cx, bits) : NULL;
 }
 static bool is_masked_load(LLVMValueRef i) {
     static const char name[] = "llvm.masked.load";
@@ -43,11 +54,11 @@ static void in_block(LLVMBuilderRef b, LLVMBasicBlockRef block) {
     enum { MASK = 1 }; /* the operands are the address, the mask and what other lanes have */
     for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) {
         if (!is_masked_load(i) || LLVMIsConstant(LLVMGetOperand(i, MASK))) continue;
-        LLVMTypeRef lanes = lanes_like(LLVMTypeOf(i));
-        if (!lanes) continue;
+        LLVMTypeRef lane = integer_like(LLVMTypeOf(i));
+        if (!lane) continue;
         LLVMPositionBuilderBefore(b, i);
-        LLVMValueRef x = signs(b, LLVMGetOperand(i, MASK), lanes, 0);
-        LLVMSetOperand(i, MASK, LLVMBuildICmp(b, LLVMIntSLT, x, LLVMConstNull(lanes), ""));
+        LLVMValueRef x = signs(b, LLVMGetOperand(i, MASK), lane, 0);
+        LLVMSetOperand(i, MASK, LLVMBuildICmp(b, LLVMIntSLT, x, LLVMConstNull(LLVMTypeOf(x)), ""));
     }
 }
 void loadmask_avoid(LLVMValueRef f) {

@@ -1,4 +1,4 @@
-/* A workaround for masked loads that LLVM 22 selects wrongly for AVX2. */
+/* A workaround: for AVX2, LLVM 22 loads all lanes where it finds out late that no lane of a register exists. */
 #ifndef JAXCC_LOADMASK_H
 #define JAXCC_LOADMASK_H
 #include <llvm-c/Core.h>

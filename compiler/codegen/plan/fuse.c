@@ -45,13 +45,17 @@ static bool match(const Step *s, const ArrayType *t, bool row, Ix *index) {
     while (row && a < s->domain.n && s->reduced[a]) a++;
     return a == s->domain.n;
 }
+/* Has the step an element of this shape for each of its domain or, if it reduces, for each row? */
+static bool fits(const Step *s, const ArrayType *t, Ix *index, bool *row) {
+    *row = false;
+    if (match(s, t, false, index)) return true;
+    *row = true;
+    return s->reduces && match(s, t, true, index);
+}
 bool step_index(Plan *p, const Step *s, Val v, Ix *index, bool *row) {
     ArrayType t = *val_array(p->cx, v);
     if (plan_stacks(p, s, v)) *index++ = plan_info(p, v)->turn, t.dims++, t.rank--;
-    *row = false;
-    if (match(s, &t, false, index)) return true;
-    *row = true;
-    return s->reduces && match(s, &t, true, index);
+    return fits(s, &t, index, row);
 }
 bool step_at(Plan *p, const Step *s, Val v, Ix *index) {
     bool row, fits = step_index(p, s, v, index, &row);
@@ -250,9 +254,9 @@ static Apart apart(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *sha
     Ix index[MAX_RANK];
     if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return APART_KIND;
     if (s->cost > STEP_COST || s->nreads > STEP_READS) return APART_LONG;
-    bool whole = match(s, shape, false, index);
-    if (!whole && !(s->reduces && match(s, shape, true, index))) return APART_SHAPE;
-    q.terms = whole && apart_step(p, s);
+    bool row;
+    if (!fits(s, shape, index, &row)) return APART_SHAPE;
+    q.terms = !row && apart_step(p, s);
     reads_all(p, e, nread, probe, &q, index);
     return q.apart;
 }
@@ -578,9 +582,9 @@ static bool may_store(Plan *p, Body *b, Step *s, Val v) {
     Ix index[MAX_RANK];
     if ((s->kind != STEP_LOOPS && s->kind != STEP_DOT) || s->cost > STEP_COST || s->nreads > STEP_READS) return false;
     if (!val_info(p->cx, v)->lit && plan_info(p, v)->after >= s->number) return false; /* its extents come later */
-    bool whole = match(s, val_array(p->cx, v), false, index);
-    if (!whole && !(s->reduces && match(s, val_array(p->cx, v), true, index))) return false;
-    q.terms = whole && apart_step(p, s);
+    bool row;
+    if (!fits(s, val_array(p->cx, v), index, &row)) return false;
+    q.terms = !row && apart_step(p, s);
     plan_reads(p, v, index, probe, &q);
     return !q.apart;
 }
@@ -637,7 +641,7 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
         Step *s = computes && may_store(p, b, computes, x) ? computes : step_beside(p, b, x);
         if (!s) s = step_for_piece(p, b, x, beside, from);
         Ix index[MAX_RANK];
-        match(s, val_array(p->cx, x), false, index);
+        step_at(p, s, x, index);
         Reads r = {.p = p, .body = b, .step = s};
         plan_reads(p, x, index, store_for, &r);
         step_store(p, s, x, part.buf, part.offset, part.strides, DT_none);

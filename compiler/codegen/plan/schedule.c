@@ -151,7 +151,12 @@ static bool short_terms(const Look *l, Atom loop) {
     if (s->row_cost >= SPILL_COST && n <= ROW_TERMS * s->row_cost) return true;
     return n < 2 * lanes || (n % lanes != 0 && n < SHORT_TERMS * lanes);
 }
-/* How well vectors along this loop suit the reads and writes. */
+static bool is_of_terms(const Look *l, Ix address) {
+    bool uses = false;
+    for (uint32_t i = 0; i < l->step->nred; i++) uses |= ix_uses(l->p->ix, address, l->step->red[i]);
+    return uses;
+}
+/* How well vectors along this loop suit the reads and writes. Those of terms occur more often than those of sums. */
 static int64_t suits(const void *user, Atom loop) {
     const Look *l = user;
     int64_t score = 0;
@@ -159,7 +164,8 @@ static int64_t suits(const void *user, Atom loop) {
     for (uint32_t i = 0; i < l->addresses.n; i++) {
         bool other;
         Dim c = ix_coef(l->p->ix, l->addresses.at[i], loop, &other);
-        score += other ? -4 : c == 1 ? 4 : c == 0 ? 1 : -4;
+        int64_t apart = is_of_terms(l, l->addresses.at[i]) ? -4 * TERMS_EACH : -4;
+        score += other ? apart : c == 1 ? 4 : c == 0 ? 1 : apart;
     }
     Dim extent = loop_extent(l->p->ix, loop);
     if (dim_is_const(extent) && extent < LANE_TURNS) score -= 2 * (LANE_TURNS - extent) * (int64_t)(l->addresses.n + 1);

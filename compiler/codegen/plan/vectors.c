@@ -3,6 +3,7 @@
 #include "dot.h"
 #include "scatter.h"
 #include "sums.h"
+#include <assert.h>
 
 /* A remainder is done by one narrower masked vector, or element by element if the target has no suitable masks. */
 
@@ -36,7 +37,8 @@ static bool sums_far(const Plan *p, const Step *s) {
    times. */
 static bool sums_columns(const Plan *p, const Step *s, uint32_t w) {
     Dim n = loop_extent(p->ix, s->lane);
-    if (!s->nred || s->red[s->nred - 1] == s->lane || s->apart || !dim_is_const(n) || n < 2 * w) return false;
+    if (s->kind != STEP_LOOPS || !s->nred || s->red[s->nred - 1] == s->lane || s->apart) return false;
+    if (!dim_is_const(n) || n < 2 * w) return false;
     return (s->levels <= 2 && s->cost <= COLUMN_COST) || (s->levels > 1 && stores_terms(s) && sums_far(p, s));
 }
 static uint32_t lanes_for(const Plan *p, const Step *s) {
@@ -94,6 +96,8 @@ static Dim blocks_of(Plan *p, Atom loop, uint32_t block) {
                       : dim_floordiv(ts, dim_add(ts, loop_extent(p->ix, loop), block - 1), block);
 }
 static void units_of(Plan *p, Step *s, bool blocked, uint32_t block) {
+    assert(!blocked || s->kept[0] != s->lane || !s->widths.main ||
+           block % s->widths.main == 0); /* units overlap else */
     s->block = blocked ? block : 1;
     s->units = s->nkept ? blocks_of(p, s->kept[0], s->block) : 1;
 }
