@@ -157,6 +157,10 @@ static void values_text(const jaxcc_rt_variables *v, const char *extent, char *t
                                   (long long)v->at[i].value);
 }
 
+static bool is_number(const char *text) {
+    while ('0' <= *text && *text <= '9') text++;
+    return !*text;
+}
 bool jaxcc_rt_extent_differs(const jaxcc_rt_variables *v, const jaxcc_type *t, int32_t k, int64_t is, char *why,
                              size_t room) {
     const char *text = t->extents[k];
@@ -168,7 +172,8 @@ bool jaxcc_rt_extent_differs(const jaxcc_rt_variables *v, const jaxcc_type *t, i
     else if (x.kind != EXTENT_KNOWN)
         snprintf(why, room, "extent %d, '%s', cannot be computed", k, text);
     else {
-        int n = snprintf(why, room, "extent %d, '%s', is %lld", k, text, (long long)x.c);
+        int n = is_number(text) ? snprintf(why, room, "extent %d must be %s", k, text)
+                                : snprintf(why, room, "extent %d, '%s', is %lld", k, text, (long long)x.c);
         if (n > 0 && (size_t)n < room) values_text(v, text, why + n, room - (size_t)n);
     }
     return true;

@@ -161,16 +161,17 @@ static bool read_option(Options *o, int c, char **argv) {
     }
 }
 
-/* Is it none of the files that are read? */
-static bool profile_is_apart(const Options *o) {
-    struct stat a, b;
-    if (stat(o->profile, &a)) return true;
-    for (int i = -1; i < o->n_files; i++) {
-        const char *other = i < 0 ? o->library : o->files[i];
-        if (!stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-            return usage("--profile: '%s' is read, and would be overwritten", other);
-    }
-    return true;
+static bool is_file(const char *path, const struct stat *is) {
+    struct stat of;
+    return path && !stat(path, &of) && of.st_dev == is->st_dev && of.st_ino == is->st_ino;
+}
+/* Is what is written none of the files that are read? */
+static bool is_apart(const Options *o, const char *written) {
+    struct stat is;
+    if (!written || stat(written, &is)) return true;
+    bool apart = !is_file(o->library, &is) && !is_file(o->expect, &is);
+    for (int i = 0; i < o->n_files; i++) apart &= !is_file(o->files[i], &is);
+    return apart || usage("'%s' is read, and would be overwritten", written);
 }
 /* Returns -1 to go on, or the exit status. */
 static int read_options(int argc, char **argv, Options *o) {
@@ -184,7 +185,7 @@ static int read_options(int argc, char **argv, Options *o) {
     o->files = argv + optind;
     o->n_files = argc - optind;
     if (o->profile && !o->bench) return usage("%s goes with --bench", "--profile"), USAGE;
-    if (o->profile && !profile_is_apart(o)) return USAGE;
+    if (!is_apart(o, o->output) || !is_apart(o, o->profile)) return USAGE;
     return -1;
 }
 

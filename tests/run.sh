@@ -171,6 +171,7 @@ expect 2 'no library' --info
 expect 2 'unknown option' --none model.so
 expect 2 'write NAME=N' -D b model.so
 expect 2 'needs a value' model.so -o
+expect 2 "'in.npz' is read, and would be overwritten" model.so in.npz -o in.npz
 expect 2 'no number' --rtol x model.so
 
 finish
