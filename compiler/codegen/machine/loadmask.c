@@ -24,7 +24,7 @@ static LLVMValueRef places_of(LLVMValueRef shuffle) {
 }
 /* The mask as integers, -1 for true. */
 static LLVMValueRef signs(LLVMBuilderRef b, LLVMValueRef mask, LLVMTypeRef lane, int depth) {
-    LLVMOpcode op = LLVMIsAInstruction(mask) && depth < MOST_DEPTH ? LLVMGetInstructionOpcode(mask) : 0;
+    int op = LLVMIsAInstruction(mask) && depth < MOST_DEPTH ? (int)LLVMGetInstructionOpcode(mask) : 0;
     unsigned first = op == LLVMSelect;
     LLVMValueRef at[2];
     if (op != LLVMAnd && op != LLVMOr && op != LLVMXor && op != LLVMSelect && op != LLVMShuffleVector)
@@ -32,7 +32,7 @@ static LLVMValueRef signs(LLVMBuilderRef b, LLVMValueRef mask, LLVMTypeRef lane,
     for (unsigned i = 0; i < 2; i++) at[i] = signs(b, LLVMGetOperand(mask, first + i), lane, depth + 1);
     if (op == LLVMSelect) return LLVMBuildSelect(b, LLVMGetOperand(mask, 0), at[0], at[1], "");
     if (op == LLVMShuffleVector) return LLVMBuildShuffleVector(b, at[0], at[1], places_of(mask), "");
-    return LLVMBuildBinOp(b, op, at[0], at[1], "");
+    return LLVMBuildBinOp(b, (LLVMOpcode)op, at[0], at[1], "");
 }
 /* An integer as wide as a lane; NULL: the machine has no such masks, and LLVM loads lane by lane. */
 static LLVMTypeRef integer_like(LLVMTypeRef vector) {
