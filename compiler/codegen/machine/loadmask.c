@@ -1,5 +1,5 @@
 #include "loadmask.h"
-#include "../target/target.h"
+#include "../emit/emit.h"
 #include <assert.h>
 
 /* Of a mask of more lanes than a register has, as of (c and a constant), LLVM 22 may find out late that a register's lanes
