@@ -215,27 +215,41 @@ static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
 /* Lanes at a known distance are read and written one by one on CPUs without masks, with neither tail nor guard: they have
    no scatter, whose addresses would be extracted from vectors, and their gather is no faster (fft_64k 350 us, so 316). */
 static bool one_by_one(const Kernel *k) { return !k->x.plan->target->masks && !k->tail.ptr && !k->x.guard.v; }
-static V load_lanes(Kernel *k, V base, Dtype d, Ix address, Dim coef) {
+/* Puts the element at p into lane l of v, which has those before. Elements of 128 bits are pairs of words: LLVM 22 dies on
+   vectors of two of them. */
+static V with_lane(Kernel *k, V v, uint32_t l, V p, Dtype d) {
     Emit *e = k->e;
     MlirType t = em_memory_type(e, d);
-    V at = kernel_index(k, address), stride = kernel_dim(k, coef);
-    V v = em_1(e, "llvm.mlir.zero", em_vec(e, t, k->w), 0, NULL, 0, NULL);
-    for (uint32_t l = 0; l < k->w; l++)
-        v = em_insert(e, em_load(e, t, lane_address(k, base, t, at, stride, l), dtype_align(d)), v, l);
+    uint32_t words = mlirTypeEqual(t, e->i128) ? 2 : 1;
+    if (words == 2) t = e->i64;
+    if (!l) v = em_1(e, "llvm.mlir.zero", em_vec(e, t, words * k->w), 0, NULL, 0, NULL);
+    for (uint32_t i = 0; i < words; i++) {
+        V at = i ? em_gep(e, p, em_i64(e, i), t) : p;
+        v = em_insert(e, em_load(e, t, at, dtype_align(d) / words), v, words * l + i);
+    }
     return v;
+}
+static V all_lanes(Kernel *k, V v, Dtype d) {
+    MlirType t = em_vec(k->e, em_memory_type(k->e, d), k->w);
+    return mlirTypeEqual(mlirValueGetType(v), t) ? v : em_cast(k->e, "llvm.bitcast", t, v);
+}
+static V load_lanes(Kernel *k, V base, Dtype d, Ix address, Dim coef) {
+    MlirType t = em_memory_type(k->e, d);
+    V at = kernel_index(k, address), stride = kernel_dim(k, coef), v = {NULL};
+    for (uint32_t l = 0; l < k->w; l++) v = with_lane(k, v, l, lane_address(k, base, t, at, stride, l), d);
+    return all_lanes(k, v, d);
 }
 /* Lanes at any places, which are inside the array: LLVM would compute vectors of addresses (interpolation takes 1520 us
    so, not 1940). */
 static V gather_lanes(Kernel *k, V base, Dtype d, Ix address) {
     Emit *e = k->e;
-    MlirType t = em_memory_type(e, d);
-    V at = kernel_lane_indices(k, address), v = em_1(e, "llvm.mlir.zero", em_vec(e, t, k->w), 0, NULL, 0, NULL);
+    V at = kernel_lane_indices(k, address), v = {NULL};
     for (uint32_t l = 0; l < k->w; l++) {
         V one = em_extract(e, at, l);
         if (mlirTypeEqual(mlirValueGetType(one), e->i32)) one = em_cast(e, "llvm.sext", e->i64, one);
-        v = em_insert(e, em_load(e, t, em_gep(e, base, one, t), dtype_align(d)), v, l);
+        v = with_lane(k, v, l, em_gep(e, base, one, em_memory_type(e, d)), d);
     }
-    return v;
+    return all_lanes(k, v, d);
 }
 static void store_lanes(Kernel *k, V base, Dtype d, V v, Ix address, Dim coef) {
     Emit *e = k->e;
