@@ -45,15 +45,14 @@ static LLVMTypeRef integer_like(LLVMTypeRef vector) {
                                                   : 0;
     return bits == 32 || bits == 64 ? LLVMIntTypeInContext(cx, bits) : NULL;
 }
-static bool is_masked_load(LLVMValueRef i) {
-    static const char name[] = "llvm.masked.load";
-    if (LLVMGetInstructionOpcode(i) != LLVMCall || !LLVMIsAFunction(LLVMGetCalledValue(i))) return false;
-    return LLVMGetIntrinsicID(LLVMGetCalledValue(i)) == LLVMLookupIntrinsicID(name, sizeof name - 1);
+static bool calls(LLVMValueRef i, unsigned intrinsic) {
+    return LLVMGetInstructionOpcode(i) == LLVMCall && LLVMIsAFunction(LLVMGetCalledValue(i)) &&
+           LLVMGetIntrinsicID(LLVMGetCalledValue(i)) == intrinsic;
 }
-static void in_block(LLVMBuilderRef b, LLVMBasicBlockRef block) {
+static void in_block(LLVMBuilderRef b, LLVMBasicBlockRef block, unsigned masked_load) {
     enum { MASK = 1 }; /* the operands are the address, the mask and what other lanes have */
     for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) {
-        if (!is_masked_load(i) || LLVMIsConstant(LLVMGetOperand(i, MASK))) continue;
+        if (!calls(i, masked_load) || LLVMIsConstant(LLVMGetOperand(i, MASK))) continue;
         LLVMTypeRef lane = integer_like(LLVMTypeOf(i));
         if (!lane) continue;
         LLVMPositionBuilderBefore(b, i);
@@ -62,7 +61,8 @@ static void in_block(LLVMBuilderRef b, LLVMBasicBlockRef block) {
     }
 }
 void loadmask_avoid(LLVMValueRef f) {
+    unsigned masked_load = LLVMLookupIntrinsicID("llvm.masked.load", sizeof "llvm.masked.load" - 1);
     LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(LLVMGetGlobalParent(f)));
-    for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k)) in_block(b, k);
+    for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k)) in_block(b, k, masked_load);
     LLVMDisposeBuilder(b);
 }

@@ -336,8 +336,8 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     Step *s = step_for(p, b, e, t, e->in.n, false, &begun);
     if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t), s->begun = begun;
     Ix index[MAX_RANK] = {0};
-    bool term = match(s, t, false, index), row = !term && match(s, t, true, index);
-    assert(term || row);
+    bool row, found = fits(s, t, index, &row);
+    assert(found);
     join(p, b, s, e, e->in.n, index);
     if (row) s->row_cost += own_cost(e);
     if (prim_lower[e->prim] != LOWER_PROGRAM) return;
