@@ -92,8 +92,7 @@ static Turns turns_of(const V *bounds) {
     if (lo >= hi) return NO_TURN;
     return em_known(bounds[2], &step) && (uint64_t)hi - (uint64_t)lo <= (uint64_t)step ? ONE_TURN : TURNS;
 }
-/* LLVM would find it out too, but its analyses of loops take longer than all else. Not on GPUs: what wgmma adds to must be
-   in registers before its fence, as values of a loop are and constants are not. */
+/* LLVM would find it out too, but its analyses of loops take longer than all else. */
 static MlirBlock lower_once(Emit *e, MlirOperation op, uint32_t n, const V *values, MlirBlock now) {
     uint32_t yields;
     MlirBlock body = take_block(op, 0, now);
@@ -111,7 +110,7 @@ static MlirBlock lower_for(Emit *e, MlirOperation op, MlirBlock now) {
     Turns turns = turns_of(in);
     in[2] = in[0], n -= 2; /* the index, then the carried values */
     if (turns == NO_TURN) return replace_results(op, in + 3), now;
-    if (turns == ONE_TURN && !e->target->device) return lower_once(e, op, n, in + 2, now);
+    if (turns == ONE_TURN) return lower_once(e, op, n, in + 2, now);
     MlirBlock header = block_after(e, now, n, in + 2), body = take_block(op, 0, header);
     V *args = arguments(e, header);
     replace_arguments(body, n, args);

@@ -88,12 +88,17 @@ static void write_ptx(const Product *p, MlirAttribute text, uint32_t more, const
         sums[i] = em_1(e, "llvm.extractvalue", types[i], 1, &r, 1, &at);
     }
 }
+/* An instruction that the sums are operands and results of: they are in registers before it and read after it. */
+static void order_sums(const Product *p, const char *ptx, uint32_t n, V *sums) {
+    MlirStringRef text = mlirStringRefCreateFromCString(ptx);
+    write_ptx(p, mlirStringAttrGet(p->e->mlir, text), 0, NULL, n, sums);
+}
 void product_warpgroups(const Product *p, V slot, uint32_t n, V *sums) {
     Emit *e = p->e;
     bool halves = p->dot->tile.rows == WARPGROUP_ROWS; /* of the columns */
     V zero = em_i64(e, 0), pending = em_i64(e, 1), group = over(p, thread_number(p->k), GROUP_THREADS);
     V row = halves ? zero : times(p, group, WARPGROUP_ROWS), column = halves ? times(p, group, columns_of(p)) : zero;
-    threads_intrinsic(e, "llvm.nvvm.wgmma.fence.sync.aligned", no_type, 0, NULL);
+    order_sums(p, "wgmma.fence.sync.aligned;", n, sums);
     for (uint32_t step = 0; step < p->dot->tile.terms * bytes_of(p) / STEP_BYTES; step++) {
         V o[MOST_OPERANDS] = {descriptor(p, 0, slot, row, step), descriptor(p, 1, slot, column, step)};
         write_ptx(p, instruction(p, n), MOST_OPERANDS, o, n, sums);
@@ -101,8 +106,6 @@ void product_warpgroups(const Product *p, V slot, uint32_t n, V *sums) {
     threads_intrinsic(e, "llvm.nvvm.wgmma.commit_group.sync.aligned", no_type, 0, NULL);
     threads_intrinsic(e, "llvm.nvvm.wgmma.wait_group.sync.aligned", no_type, 1, &pending);
 }
-/* The sums are operands, so that nothing reads them before. */
 void product_warpgroups_end(const Product *p, uint32_t n, V *sums) {
-    MlirStringRef text = mlirStringRefCreateFromCString("wgmma.wait_group.sync.aligned 0;");
-    write_ptx(p, mlirStringAttrGet(p->e->mlir, text), 0, NULL, n, sums);
+    order_sums(p, "wgmma.wait_group.sync.aligned 0;", n, sums);
 }
