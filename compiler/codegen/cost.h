@@ -148,7 +148,11 @@ enum {
     WIDE_BLOCK = 512,      /* columns of a unit that reads a large B in place */
     UNIT_TILES = 8,        /* tiles of rows in a unit that reads a small B in place */
     UNIT_SHARE = 4,        /* a unit is at most a quarter of the columns or of the tiles of rows */
-    TERM_BLOCK = 64,       /* terms of a block with few rows … */
+    LINE_TERMS = 8,        /* terms of a block with one or two tiles of rows: that many rows of B, side by side, … */
+    LINE_COLUMNS = 1024,   /* … with so many columns, … */
+    LINE_SHARE = 8,        /* … or an eighth if that is more: 4 × 2048 by 2048 × 2048 in 0.9 ms, not 2.7; … */
+    LINE_BYTES = 1 << 23,  /* … for one row only with a larger B: 0.5 ms, not 0.8; in the cache long sums are better */
+    TERM_BLOCK = 64,       /* terms of a block with few rows, of one array or of many … */
     LONG_BLOCK = 256,      /* … and with more */
     MANY_ROWS = 2048,      /* more rows are not done in blocks of terms */
     FEW_ROWS = 128,        /* too few to pack a large B for */

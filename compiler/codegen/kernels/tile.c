@@ -1,3 +1,4 @@
+#include "../cost.h"
 #include "kernel.h"
 #include "../plan/dot.h"
 #include "../plan/sums.h"
@@ -16,6 +17,7 @@ typedef struct {
     const Dot *dot;
     V a, b;          /* addresses at the unit's outer index, of row 0, column 0 */
     V pack, partial; /* of the unit's packed columns, of its partial sums; ptr NULL: none */
+    V folded, fold;  /* of their wide forms, ptr NULL: none; i1: the block's sums go there */
     V rows, group;   /* of the packed rows of a group of tiles, its first row; rows.ptr NULL: none */
     V row_stride, column_stride;
     V ka, kb, terms; /* with partial sums: the offsets in A and B and the number of the current terms */
@@ -168,37 +170,51 @@ static void inner_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     GemmTile tile = {rows, columns, .rows = t->n, .columns = t->w, .w = u->dot->lanes, .sets = u->dot->sets};
     gemm_inner(u->e, &c, &tile, acc);
 }
-/* Adds earlier partial sums, or stores the sums. */
-static void add_row(Unit *u, V at, V *acc) {
-    Emit *e = u->e;
-    Dtype d = u->dot->acc;
-    MlirType type = em_vec(e, em_memory_type(e, d), em_width(*acc));
-    if (u->dot->wide_partial) {
-        V p = element(u, u->partial, DT_f64, times(u, at, num(u, wide_bytes(d, 1) / 8)));
-        if (u->last)
-            *acc = gemm_narrow(e, d, p, *acc);
-        else
-            gemm_widen(e, d, p, *acc);
-        return;
-    }
-    V p = element(u, u->partial, d, at);
-    *acc = gemm_add(e, d, *acc, em_to_register(e, d, em_load(e, type, p, dtype_bytes(d))));
-    if (!u->last) em_store(e, em_to_memory(e, d, *acc), p, dtype_bytes(d));
+/* The elements of partial sums where the rows of a tile begin. */
+static void partial_rows(Unit *u, const Place *t, V *at) {
+    V column = em_bin(u->e, "llvm.sub", t->column, u->c0);
+    V first = plus(u, times(u, u->point, kernel_dim(u->k, u->dot->rows)), t->row);
+    for (uint32_t i = 0; i < t->n; i++)
+        at[i] = plus(u, times(u, plus(u, first, num(u, i)), num(u, u->dot->stored_columns)), column);
 }
-/* True if these were the last terms. */
+static V wide_form(Unit *u, V at) {
+    return element(u, u->folded, DT_f64, times(u, at, num(u, wide_bytes(u->dot->acc, 1) / 8)));
+}
+static void store_partial(Unit *u, V at, V sum) {
+    Dtype d = u->dot->acc;
+    em_store(u->e, em_to_memory(u->e, d, sum), element(u, u->partial, d, at), dtype_bytes(d));
+}
+/* Stores the sums of n rows, or adds them to their wide forms. */
+static void keep_partial(Unit *u, uint32_t n, const V *at, const V *sum) {
+    Dtype d = u->dot->acc;
+    If f;
+    if (u->folded.ptr) {
+        f = em_if(u->e, u->fold);
+        for (uint32_t i = 0; i < n; i++) {
+            gemm_widen(u->e, d, wide_form(u, at[i]), sum[i]);
+            store_partial(u, at[i], gemm_zero(u->e, d, em_width(sum[i])));
+        }
+        em_else(u->e, &f, 0, NULL);
+    }
+    for (uint32_t i = 0; i < n; i++) store_partial(u, at[i], sum[i]);
+    if (u->folded.ptr) em_if_end(u->e, &f, NULL, NULL);
+}
+/* Adds earlier partial sums, and keeps the sums if terms are left; true if these were the last. */
 static bool add_partial(Unit *u, const Place *t, V *acc) {
     Emit *e = u->e;
+    Dtype d = u->dot->acc;
     bool asks = u->last && u->several.ptr;
     If f;
-    V sum[GEMM_TILE];
-    memcpy(sum, acc, t->n * sizeof *acc);
+    V sum[GEMM_TILE], at[GEMM_TILE];
     if (asks) f = em_if(e, u->several);
-    V column = em_bin(e, "llvm.sub", t->column, u->c0);
-    V first = plus(u, times(u, u->point, kernel_dim(u->k, u->dot->rows)), t->row);
+    partial_rows(u, t, at);
     for (uint32_t i = 0; i < t->n; i++) {
-        V row = times(u, plus(u, first, num(u, i)), num(u, u->dot->stored_columns));
-        add_row(u, plus(u, row, column), &sum[i]);
+        MlirType type = em_vec(e, em_memory_type(e, d), em_width(acc[i]));
+        V before = em_load(e, type, element(u, u->partial, d, at[i]), dtype_bytes(d));
+        sum[i] = gemm_add(e, d, acc[i], em_to_register(e, d, before));
+        if (u->last && u->folded.ptr) sum[i] = gemm_narrow(e, d, wide_form(u, at[i]), sum[i]);
     }
+    if (!u->last) keep_partial(u, t->n, at, sum);
     if (asks) {
         em_else(e, &f, t->n, sum);
         em_if_end(e, &f, acc, acc);
@@ -518,6 +534,12 @@ static V unit_part(Unit *u, Buf *b, V number, Dim n, uint32_t bytes) {
     V at = times(u, number, kernel_dim(u->k, size));
     return em_gep(u->e, kernel_buffer(u->k, b), at, u->e->i8);
 }
+/* The terms of a block, if that is known: all blocks but those at the end of a loop are whole. */
+static Dim terms_of_block(const Dot *dot, bool last) {
+    Dim extent = dot->sums.at[dot->k_level].extent, rest = dim_is_const(extent) ? extent % dot->k_block : GEMM_UNKNOWN;
+    if (dot->k_level) return rest == 0 ? dot->k_block : GEMM_UNKNOWN;
+    return !last || rest == 0 ? dot->k_block : rest;
+}
 /* The tiles with the terms of one block, number `number` of all, the blocks of the innermost loop fastest. Without any
    block the last one has no terms. */
 static void tiles_of_block(Unit *u, V number, bool last) {
@@ -525,7 +547,7 @@ static void tiles_of_block(Unit *u, V number, bool last) {
     Types *ts = u->k->x.plan->cx->types;
     uint32_t n = dot->k_level;
     Dim extent = dot->sums.at[n].extent, blocks = dot_blocks(u->k->x.plan, extent, dot->k_block);
-    u->ka = u->kb = num(u, 0), u->last = last;
+    u->ka = u->kb = num(u, 0), u->last = last, u->known_terms = terms_of_block(dot, last);
     for (uint32_t i = n + 1; i-- > 0;) {
         const DotSum *s = &dot->sums.at[i];
         V at = digit(u, &number, dim_max(ts, i == n ? blocks : s->extent, 1), i == 0);
@@ -542,29 +564,26 @@ static void tiles_of_block(Unit *u, V number, bool last) {
     if (dot->pack) pack_columns(u, u->kb);
     tiles(u);
 }
+static void clear(Unit *u, V p, uint32_t each) {
+    V o[3] = {p, em_int(u->e, u->e->i8, 0), num(u, u->dot->rows * u->dot->point_block * u->dot->stored_columns * each)};
+    Attr fixed = {"isVolatile", mlirIntegerAttrGet(u->e->i1, 0)};
+    em_op(u->e, "llvm.intr.memset", &(Op){0, NULL, 3, o, 1, &fixed, 0, NULL});
+}
 static void clear_partial(Unit *u) {
-    Emit *e = u->e;
-    const Dot *dot = u->dot;
-    uint32_t each = dot->wide_partial ? wide_bytes(dot->acc, 1) : dtype_bytes(dot->acc);
-    V bytes = num(u, dot->rows * dot->point_block * dot->stored_columns * each);
-    V o[3] = {u->partial, em_int(e, e->i8, 0), bytes};
-    Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
     If f;
-    if (u->several.ptr) f = em_if(e, u->several);
-    em_op(e, "llvm.intr.memset", &(Op){0, NULL, 3, o, 1, &fixed, 0, NULL});
+    if (u->several.ptr) f = em_if(u->e, u->several);
+    clear(u, u->partial, dtype_bytes(u->dot->acc));
+    if (u->folded.ptr) clear(u, u->folded, wide_bytes(u->dot->acc, 1));
     if (!u->several.ptr) return;
-    em_else(e, &f, 0, NULL);
-    em_if_end(e, &f, NULL, NULL);
+    em_else(u->e, &f, 0, NULL);
+    em_if_end(u->e, &f, NULL, NULL);
 }
 static void tiles_by_terms(Unit *u) {
     Emit *e = u->e;
     const Dot *dot = u->dot;
     Types *ts = u->k->x.plan->cx->types;
-    uint32_t n = dot->k_level;
-    Dim extent = dot->sums.at[n].extent, blocks = dot_blocks(u->k->x.plan, extent, dot->k_block);
-    bool even = dim_is_const(extent) && extent % dot->k_block == 0;
-    for (uint32_t i = 0; i < n; i++) blocks = dim_mul(ts, blocks, dot->sums.at[i].extent);
-    u->known_terms = even ? dot->k_block : GEMM_UNKNOWN;
+    Dim blocks = dot_blocks(u->k->x.plan, dot->sums.at[dot->k_level].extent, dot->k_block);
+    for (uint32_t i = 0; i < dot->k_level; i++) blocks = dim_mul(ts, blocks, dot->sums.at[i].extent);
     V last = em_bin(e, "llvm.sub", kernel_dim(u->k, blocks), num(u, 1));
     if (!dim_is_const(blocks)) {
         u->any = em_cmpi(e, "sge", last, num(u, 0));
@@ -573,8 +592,10 @@ static void tiles_by_terms(Unit *u) {
     }
     clear_partial(u);
     For f = em_for(e, num(u, 0), last, num(u, 1), 0, NULL);
+    V number = em_arg(&f.scope, 0), place = em_bin(e, "llvm.urem", number, num(u, SUMMED_BLOCKS));
     kernel_enter(u->k);
-    tiles_of_block(u, em_arg(&f.scope, 0), false);
+    u->fold = em_cmpi(e, "eq", place, num(u, SUMMED_BLOCKS - 1));
+    tiles_of_block(u, number, false);
     kernel_leave(u->k);
     em_for_end(e, &f, NULL, NULL);
     tiles_of_block(u, last, true);
@@ -607,9 +628,9 @@ static void unit(Unit *u, V number) {
         return;
     }
     Dim rows = dim_mul(ts, dot->rows, dot->point_block);
-    uint32_t bytes = dot->wide_partial ? wide_bytes(dot->acc, 1) : dtype_bytes(dot->acc);
     Dim sums = dim_mul(ts, dot->stored_columns, rows);
-    u->partial = unit_part(u, dot->partial, number, sums, bytes);
+    u->partial = unit_part(u, dot->partial, number, sums, dtype_bytes(dot->acc));
+    if (dot->folded) u->folded = unit_part(u, dot->folded, number, sums, wide_bytes(dot->acc, 1));
     tiles_by_terms(u);
 }
 void kernel_dot(Kernel *k, V lo, V hi) {

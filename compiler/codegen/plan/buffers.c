@@ -117,7 +117,7 @@ static void walk_step(Walk *w, Step *s) {
     if (s->sort) touch(w, s->sort->parts), touch(w, s->sort->counts), touch(w, s->sort->sums);
     if (s->dot)
         touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial),
-            touch(w, s->dot->pack_rows);
+            touch(w, s->dot->folded), touch(w, s->dot->pack_rows);
     assert(!s->nbodies || s->e);
     if (s->nbodies)
         each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);

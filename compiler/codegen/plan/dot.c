@@ -408,10 +408,19 @@ static uint32_t power_above(int64_t n) {
     while (p < n) p *= 2;
     return p;
 }
+static Dim bytes_of_columns(Plan *p, const Dot *dot) {
+    return dim_mul(p->cx->types, dim_mul(p->cx->types, dot->k, dot->columns), dtype_bytes(dot->acc));
+}
+/* One row, and a B that the caches do not hold. */
+static bool is_streamed_row(Plan *p, const Dot *dot) {
+    return dot_at_most(dot->rows, 1) && dot_at_most(dot->points, 1) &&
+           !dot_at_most(bytes_of_columns(p, dot), LINE_BYTES);
+}
 /* A tile fills the registers with mr·w/lanes accumulators, a row of B and an element of A. */
-static void outer_tile(Dot *dot, uint32_t registers) {
-    uint32_t lanes = dot->lanes;
-    int64_t most = registers == 32 ? 8 : 6, room = registers == 32 || dot_at_most(dot->rows, 1) ? 16 : 12;
+static void outer_tile(Plan *p, Dot *dot) {
+    uint32_t lanes = dot->lanes, registers = p->target->registers;
+    int64_t most = registers == 32 ? 8 : 6, room = registers == 32 ? 16 : 12;
+    if (dot_at_most(dot->rows, 1)) room = is_streamed_row(p, dot) ? 8 : 16;
     int64_t mr = most;
     if (dot_at_most(dot->rows, most))
         mr = dot->rows > 1 ? dot->rows : 1;
@@ -431,8 +440,8 @@ static void outer_tile(Dot *dot, uint32_t registers) {
     while (dot->sets * vectors * mr < DOT_SUMS && !dot_at_most(dot->k, dot->sets * DOT_SUMS)) dot->sets *= 2;
 }
 /* mr × w sums, each a vector along the contraction. */
-static void inner_tile(Dot *dot, uint32_t registers) {
-    uint32_t room = registers / 2;
+static void inner_tile(Plan *p, Dot *dot) {
+    uint32_t room = p->target->registers / 2;
     dot->mr = !dot_at_most(dot->rows, DOT_FEW) ? DOT_FEW : dot->rows > 1 ? (uint32_t)dot->rows : 1;
     dot->w = dot->mr == 1 ? 8 : room / 4 * (dot->mr == 2 ? 2 : 1);
     if (dot->w > dot->lanes) dot->w = dot->lanes;
@@ -464,6 +473,14 @@ static Buf *unit_buffer(Plan *p, const Dot *dot, Dim elements, uint32_t bytes) {
 static int64_t column_block(const Dot *dot, int64_t most) {
     if (dim_is_const(dot->columns) && most > dot->columns / UNIT_SHARE) most = dot->columns / UNIT_SHARE;
     return most < dot->w ? dot->w : most / dot->w * dot->w;
+}
+/* Columns of a unit whose rows of B are read one after another: long runs of memory, but work for several threads. */
+static int64_t streamed_columns(const Dot *dot) {
+    bool known = dim_is_const(dot->columns);
+    int64_t n = known ? dot->columns / LINE_SHARE : LINE_COLUMNS;
+    if (n < LINE_COLUMNS) n = LINE_COLUMNS;
+    if (known && n > dot->columns / 2) n = dot->columns / 2;
+    return n < dot->w ? dot->w : round_up(n, dot->w);
 }
 /* Rows of a unit: at most `most` tiles, a quarter of them if there are that many. */
 static int64_t row_block(const Dot *dot, int64_t most) {
@@ -526,7 +543,7 @@ static void find_blocks(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
     int64_t bytes = dtype_bytes(dot->acc);
     Dim rows = dim_mul(ts, dot->rows, dot->points);
-    bool big = !dot_at_most(dim_mul(ts, dim_mul(ts, dot->k, dot->columns), bytes), PACK_BYTES);
+    bool big = !dot_at_most(bytes_of_columns(p, dot), PACK_BYTES);
     bool few = dot_at_most(rows, dot->nagain ? FEW_ROWS : 2 * dot->mr), some = dot_at_most(rows, FEW_ROWS);
     bool near = some && dot_at_most(dot->sums.at[dot->sums.n - 1].b, NEAR_BYTES / bytes);
     int64_t at_once = few && !dot->packed ? 2 * TERM_BLOCK : some && dot->sums.n == 1 ? 2 * LONG_BLOCK : LONG_SUM;
@@ -535,7 +552,9 @@ static void find_blocks(Plan *p, Dot *dot) {
     bool pack = !streamed && !dot->inner && (dot->packed || (big && !dot_at_most(rows, 2 * dot->mr)));
     dot->row_block = dot->rows, dot->column_block = dot->columns, dot->point_block = dot->points;
     dot->packed_terms = dot->k;
-    if (blocks) term_blocks(p, dot, few && streamed ? TERM_BLOCK : LONG_BLOCK);
+    bool lines =
+        streamed && few && dot_at_most(rows, 2 * dot->mr) && (!dot_at_most(rows, 1) || is_streamed_row(p, dot));
+    if (blocks) term_blocks(p, dot, lines ? LINE_TERMS : few && streamed ? TERM_BLOCK : LONG_BLOCK);
     if (dot->inner) {
         int64_t n = dim_is_const(dot->k) ? INNER_TERMS / (dot->k + 1) : UNKNOWN_COLUMNS;
         dot->column_block = round_up(n < 1 ? 1 : n > INNER_COLUMNS ? INNER_COLUMNS : n, dot->w);
@@ -544,7 +563,7 @@ static void find_blocks(Plan *p, Dot *dot) {
         int64_t most = (blocks ? TERMS_BYTES : BLOCK_BYTES) / bytes;
         dot->column_block = column_block(dot, dim_is_const(terms) ? most / (terms + 1) : 4 * dot->w);
     } else if (big) {
-        dot->column_block = column_block(dot, WIDE_BLOCK);
+        dot->column_block = lines && dot_at_most(rows, dot->mr) ? streamed_columns(dot) : column_block(dot, WIDE_BLOCK);
     } else if (!dot_at_most(rows, dot->mr)) {
         dot->row_block = row_block(dot, UNIT_TILES);
         dot->point_block = point_block(dot, UNIT_TILES * dot->mr);
@@ -557,8 +576,8 @@ static void find_blocks(Plan *p, Dot *dot) {
     Dim sums = dim_mul(ts, dot->stored_columns, dim_mul(ts, dot->rows, dot->point_block));
     if (blocks) {
         uint32_t wide = wide_bytes(dot->acc, 1);
-        dot->wide_partial = wide && !dot_at_most(partial_sums(p, dot), SUMMED_BLOCKS);
-        dot->partial = unit_buffer(p, dot, sums, dot->wide_partial ? wide : bytes);
+        dot->partial = unit_buffer(p, dot, sums, (uint32_t)bytes);
+        if (wide && !dot_at_most(partial_sums(p, dot), SUMMED_BLOCKS)) dot->folded = unit_buffer(p, dot, sums, wide);
     } else {
         cut_sums(p, dot);
     }
@@ -579,7 +598,7 @@ void dot_schedule(Plan *p, Step *s) {
     Dot *dot = s->dot;
     find_roles(p, s);
     dot->lanes = p->target->vector_bytes / dtype_bytes(dot->acc);
-    (dot->inner ? inner_tile : outer_tile)(dot, p->target->registers);
+    (dot->inner ? inner_tile : outer_tile)(p, dot);
     find_blocks(p, dot);
     find_row_pack(p, dot);
     if (s->cost > DOT_SPILL_COST && dot->mr > 1)

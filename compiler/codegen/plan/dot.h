@@ -48,11 +48,12 @@ typedef struct Dot {
     Dim packed_terms;    /* all; with `partial`: of a block */
     Buf *partial;        /* few rows or many terms, large B: sums over blocks of the terms:
                      [unit][point][row][column]; NULL: sums stay in registers */
-    bool wide_partial;   /* these are wide forms (sums.h) */
-    uint32_t cut;        /* without `partial`: how many of the sums run in blocks … */
-    Dim *block;          /* … and their iterations; those of the innermost in elements */
-    bool several;        /* certainly more than one block */
-    Buf *wide;           /* the wide forms of a tile */
+    Buf *folded;  /* their wide forms (sums.h), to which they are added every SUMMED_BLOCKS blocks; NULL: there are
+                            no more blocks */
+    uint32_t cut; /* without `partial`: how many of the sums run in blocks … */
+    Dim *block;   /* … and their iterations; those of the innermost in elements */
+    bool several; /* certainly more than one block */
+    Buf *wide;    /* the wide forms of a tile */
     uint32_t k_level;
     int64_t k_block;        /* a block: k_block iterations of the sum k_level, with all inner ones */
     int64_t stored_columns; /* of a unit in `pack` and `partial`: whole tiles */
