@@ -1,6 +1,8 @@
 #include "runs.h"
 #include "../cost.h"
 #include "../eval/record.h"
+#include "loops.h"
+#include "reduce.h"
 #include <assert.h>
 
 /* All values, then all stores: on a device LLVM makes wide accesses of those of neighbouring elements, else those that lie beside
@@ -45,7 +47,7 @@ static void evaluate(Kernel *k, void *user) {
     const Step *s = k->x.step;
     enter_run(k, r);
     k->x.level = 0;
-    if (s->reduces) loops_reduce(k), k->x.level = 1; /* only sums are stored */
+    if (s->reduces) reduce_stage(k), k->x.level = 1; /* only sums are stored */
     k->rows = s->reduces;
     r->n = kernel_pending(k, r->all + r->i, r->of);
     k->in_run = 0;

@@ -9,8 +9,4 @@ void kernel_runs(Kernel *);
    may be stored transposed. */
 void kernel_turns(Kernel *, Atom loop, Ix first, uint32_t n);
 
-/* loops.c: the stages of the step at the current index; the reductions of stage k->x.level + 1. */
-void loops_stages(Kernel *);
-void loops_reduce(Kernel *);
-
 #endif

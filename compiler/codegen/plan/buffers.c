@@ -111,7 +111,7 @@ static void walk_step(Walk *w, Step *s) {
     s->start = ++w->position;
     step_reads(w->p, s, touch_read, w);
     each(Store, st, s->stores) touch(w, st->buf);
-    touch(w, s->parts), touch(w, s->claims.buf);
+    touch(w, s->parts), touch(w, s->lines), touch(w, s->claims.buf);
     for (uint32_t i = 0; i < s->narrays; i++) touch(w, s->arrays[i]);
     for (uint32_t i = 0; s->sort && i < 2; i++) touch(w, s->sort->keys[i]), touch(w, s->sort->places[i]);
     if (s->sort) touch(w, s->sort->parts), touch(w, s->sort->counts), touch(w, s->sort->sums);

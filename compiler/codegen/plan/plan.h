@@ -222,6 +222,7 @@ typedef struct Step {
     Cuts cuts;      /* of the sums */
     uint32_t rows;  /* of a tile: the iterations of `tile` that are done at once */
     uint32_t strip; /* of the lane loop, for each of which `tile` runs once; 0: it runs once */
+    Buf *lines;     /* sums of columns, a few rows of terms at a time: their accumulators (kernels/reduce.c) */
     uint32_t turns; /* iterations of `jam` that are done at once */
     uint32_t block; /* iterations of the outermost loop in a unit */
     Dim units;      /* independent parts of the work, which threads share */

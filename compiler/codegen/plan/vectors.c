@@ -38,15 +38,64 @@ static bool sums_far(const Plan *p, const Step *s) {
 static bool sums_columns(const Plan *p, const Step *s, uint32_t w) {
     Dim n = loop_extent(p->ix, s->lane);
     if (s->kind != STEP_LOOPS || !s->nred || s->red[s->nred - 1] == s->lane || s->apart) return false;
-    if (!dim_is_const(n) || n < 2 * w) return false;
+    if (!dim_is_const(n) || n < w) return false;
     return (s->levels <= 2 && s->cost <= COLUMN_COST) || (s->levels > 1 && stores_terms(s) && sums_far(p, s));
 }
-static uint32_t lanes_for(const Plan *p, const Step *s) {
+/* Lanes that do not exceed the columns, if that leaves `least`: two passes over a row's halves read every line twice. */
+static uint32_t lanes_within(const Plan *p, const Step *s, uint32_t w, uint32_t least) {
+    Dim n = loop_extent(p->ix, s->lane);
+    while (dim_is_const(n) && n < w && w > least) w /= 2;
+    return w;
+}
+static uint32_t column_lanes(const Plan *p, const Step *s, uint32_t one) {
+    uint32_t w =
+        COLUMN_VECTORS * one < MAX_LANES / 2 ? COLUMN_VECTORS * one : MAX_LANES / 2; /* strides take twice that */
+    return lanes_within(p, s, w, VECTORS * one);
+}
+/* Can accumulators of all members be in memory? */
+static bool accumulators_lie(Plan *p, const Step *s) {
+    each(const Val, v, s->members) {
+        const Eqn *e = plan_info(p, *v)->e;
+        if (!eqn_reduces(e)) continue;
+        const DtypeInfo *d = &dtype_info[val_array(p->cx, e->in.at[0])->dtype];
+        if (d->bits < 32 || d->kind == DK_COMPLEX || e->prim == P_argmax || e->prim == P_argmin) return false;
+    }
+    return true;
+}
+/* Does each of the terms lie at an address of its own? */
+typedef struct {
+    Plan *p;
+    const Step *s;
+    bool found;
+} TermReads;
+static void saw_read(void *user, Val v, const Ix *index, Ix address) {
+    TermReads *t = user;
+    t->found |= ix_uses(t->p->ix, address, t->s->lane) && ix_uses(t->p->ix, address, t->s->red[0]);
+}
+static bool reads_terms(Plan *p, Step *s) {
+    TermReads t = {p, s, false};
+    step_reads(p, s, saw_read, &t);
+    return t.found;
+}
+/* Sums of columns of a large array, in one stage: a few rows of terms at a time, from end to end, so that memory is read in
+   order; their accumulators are in memory. Not if all columns are in registers at once. */
+static bool sums_lines(Plan *p, Step *s) {
+    Dim n = loop_extent(p->ix, s->lane), terms = s->nred ? loop_extent(p->ix, s->red[0]) : 1;
+    bool plain = s->nred == 1 && s->nkept == 1 && s->kept[0] == s->lane && s->levels == 2 && s->cost <= COLUMN_COST;
+    if (s->kind != STEP_LOOPS || !plain || s->apart || s->edge_loop || s->unrolled || s->written_out || s->parts)
+        return false;
+    if (stores_terms(s) || !dim_is_const(n) || !dim_is_const(terms) || terms < LINE_LEAST) return false;
+    uint32_t w = column_lanes(p, s, vector_of(p, s));
+    Dim bytes = n * terms * s->widest;
+    if (n == w || n < LINE_LEAST || bytes < (n % w ? FAR_BYTES : LINE_BYTES)) return false;
+    return accumulators_lie(p, s) && reads_terms(p, s);
+}
+static uint32_t lanes_for(Plan *p, Step *s) {
     uint32_t one = vector_of(p, s), w = VECTORS * one;
     if (s->tile || s->jam) return one;
     if (s->carried) return s->carried > 2 * LOOP_VALUES ? w / 4 : s->carried > LOOP_VALUES ? w / 2 : w;
-    uint32_t columns =
-        COLUMN_VECTORS * one < MAX_LANES / 2 ? COLUMN_VECTORS * one : MAX_LANES / 2; /* strides take twice that */
+    if (sums_lines(p, s)) return lanes_within(p, s, LINE_VECTORS * one, one);
+    uint32_t columns = column_lanes(p, s, one);
     if (sums_columns(p, s, columns)) return columns;
     return s->cost > LONG_COST || s->stores.n >= MANY_STORES ? w / 2 : w;
 }
@@ -81,7 +130,7 @@ static Widths widths_known(Dim n, uint32_t w, bool square, bool masks, bool cost
     if (p == n) return (Widths){p, 0};
     return masks ? (Widths){0, p * 2} : (Widths){p, 1};
 }
-static Widths widths(Plan *p, const Step *s) {
+static Widths widths(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, s->lane);
     uint32_t w = lanes_for(p, s);
     bool masks = has_masks(p, s);
@@ -119,6 +168,13 @@ void cut_sums(Plan *p, Step *s, Dim outermost, uint32_t lanes) {
     while (c->n < s->nred && c->block[c->n]) c->n++;
     c->several = dim_is_const(all) && all > most;
 }
+/* The columns of a unit: long runs of memory, but work for several threads. */
+static void decide_lines(Plan *p, Step *s) {
+    Dim n = loop_extent(p->ix, s->lane), w = LINE_VECTORS * vector_of(p, s), block = n < 2 * LOOP_BLOCK ? n : n / 2;
+    if (block > LINE_COLUMNS) block = LINE_COLUMNS;
+    s->lines = buf_new(p, BUF_WORK, (n + MAX_LANES) * 8 * (1 + WIDE_VALUES) * s->nreductions);
+    units_of(p, s, true, (uint32_t)((block + w - 1) / w * w));
+}
 static uint32_t strip_of(Plan *p, const Step *s) {
     uint32_t strip = STRIP_BYTES / s->widest;
     Dim n = loop_extent(p->ix, s->lane);
@@ -133,6 +189,8 @@ static void decide_loops(Plan *p, Step *s) {
     if (!block) cut_sums(p, s, outermost, s->widths.main ? s->widths.main : s->widths.tail);
     if (s->parts)
         s->block = s->red[0] == s->lane ? PART_LANES : 1, s->units = step_parts(p, s);
+    else if (s->lane && sums_lines(p, s))
+        decide_lines(p, s);
     else
         units_of(p, s, s->nkept && (s->kept[0] == s->lane || s->kept[0] == s->tile), LOOP_BLOCK);
 }
