@@ -453,12 +453,16 @@ static Val by_runtime(Builder *b, const Eqn *e, Kind kind) {
     return b_runtime(b, "fft", 4 + lengths.n, sizes, 1, e->in.at, 1, &type).at[0];
 }
 /* If there are more bytes than this, groups of rows go through all passes one after the other, each within the nearer
-   caches, where threads share little work at a time: those of GROUP_BYTES (half of it is as fast at one thread,
-   but leaves no work for a second), or if the rows cannot be divided so, down to a GROUP_SHARE-th of it. */
+   caches, where threads share little work at a time: those of GROUP_BYTES (half of it is as fast at one thread, but leaves
+   no work for a second), or if the rows cannot be divided so, down to a GROUP_SHARE-th of it. With several axes, what is
+   transformed together stands for a row: 16 real arrays of 256 x 256 take 2.1 ms so, not 3.2. */
 enum { MOST_TOGETHER = 1 << 21, GROUP_BYTES = 1 << 17, GROUP_SHARE = 8 };
-static Dim rows_of(Builder *b, const ArrayType *t) { return axis_of(b, t->rank, t->dims, t->rank - 1, 0).outer; }
-static int64_t row_bytes(const ArrayType *t) {
-    Dim n = t->dims[t->rank - 1];
+static Dim rows_of(Builder *b, const ArrayType *t, uint32_t axes) {
+    return axis_of(b, t->rank, t->dims, t->rank - axes, 0).outer;
+}
+static int64_t row_bytes(Builder *b, const ArrayType *t, uint32_t axes) {
+    Dim n = 1;
+    for (uint32_t i = t->rank - axes; i < t->rank; i++) n = dim_mul(b_types(b), n, t->dims[i]);
     return dim_is_const(n) ? n * (int64_t)dtype_bytes(t->dtype) : 0;
 }
 /* Rows that are moved: whole groups of MANY_ROWS, which may have GROUP_MOST bytes, or else at least as many rows. 1000
@@ -471,29 +475,94 @@ static Dim moved_together(Dim rows, int64_t bytes) {
     if (group < MANY_ROWS) group = divisor(rows, 2 * most, 1);
     return group < MANY_ROWS ? 0 : group;
 }
+/* The bytes of a row before or after, whichever are more; 0: they are not known, or a device does all rows at once. */
+static int64_t more_bytes(Builder *b, const Eqn *e, uint32_t axes) {
+    int64_t from = row_bytes(b, b_type(b, e->in.at[0]), axes), to = row_bytes(b, b_type(b, e->out.at[0]), axes);
+    return options_for_device(b->cx->options) || !from || !to ? 0 : from > to ? from : to;
+}
 /* The rows of such a group; 0: there are no groups. */
 static Dim rows_together(Builder *b, const Eqn *e, Kind kind) {
-    const ArrayType *from = b_type(b, e->in.at[0]), *to = b_type(b, e->out.at[0]);
     Dims lengths = param_dims(e, K_fft_lengths);
-    Dim rows = rows_of(b, from), group = 0;
-    int64_t bytes = row_bytes(from) > row_bytes(to) ? row_bytes(from) : row_bytes(to);
-    if (lengths.n != 1 || options_for_device(b->cx->options) || !dim_is_const(rows) || !bytes) return 0;
-    if (rows <= MOST_TOGETHER / bytes) return 0;
+    Dim rows = rows_of(b, b_type(b, e->in.at[0]), lengths.n), group = 0;
+    int64_t bytes = more_bytes(b, e, lengths.n);
+    if (!dim_is_const(rows) || rows == 1 || !bytes || rows <= MOST_TOGETHER / bytes) return 0;
     bool real = kind == RFFT || kind == IRFFT;
     int64_t most = GROUP_BYTES / bytes, n = real ? complex_length(lengths.at[0]) : lengths.at[0];
-    if (side_by_side(b, (Axis){rows, n, 1}, n, real)) group = moved_together(rows, bytes);
+    if (lengths.n > 1 && !most) return 1;
+    if (lengths.n == 1 && side_by_side(b, (Axis){rows, n, 1}, n, real)) group = moved_together(rows, bytes);
     if (!group) group = divisor(rows, most, 1);
     return GROUP_SHARE * group >= most ? group : 0;
 }
 static Val in_groups(Builder *b, const Eqn *e, Dim group) {
     const ArrayType *from = b_type(b, e->in.at[0]), *to = b_type(b, e->out.at[0]);
-    Dim n = from->dims[from->rank - 1], groups = rows_of(b, from) / group;
-    Val x = b_reshape(b, e->in.at[0], 3, (Dim[]){groups, group, n});
-    Type part = type_of(b_types(b), from->dtype, 2, (Dim[]){group, n});
+    uint32_t axes = param_dims(e, K_fft_lengths).n, more = group > 1 ? 2 : 1;
+    Dim dims[MAX_RANK + 2] = {rows_of(b, from, axes) / group, group};
+    memcpy(dims + more, from->dims + from->rank - axes, axes * sizeof *dims);
+    Val x = b_reshape(b, e->in.at[0], axes + more, dims);
+    Type part = type_of(b_types(b), from->dtype, axes + more - 1, dims + 1);
     Inner turn = b_inner(b, 1, &part);
     Val y = build(b, P_fft, 1, turn.in.at, e->params.n, e->params.at);
     b_inner_end(b, &turn, 1, &y);
-    return b_reshape(b, b_scan(b, &turn, (Loop){.length = groups}, 1, &x).at[0], to->rank, to->dims);
+    return b_reshape(b, b_scan(b, &turn, (Loop){.length = dims[0]}, 1, &x).at[0], to->rank, to->dims);
+}
+
+/* ---- several axes of one large array. Along the first, n = r m, the transforms of every r-th are all but the pass of
+   radix r: with those along the other axes they are done one after the other, within the nearer caches. So memory is
+   read and written twice, not by each pass: a real array of 1024 x 1024 takes 2.9 ms, not 3.8. */
+enum { LEAST_STEPS = 4 };
+/* How many parts there are; 0: it is not done so. */
+static int64_t steps_of(Builder *b, const Eqn *e, Kind kind) {
+    Dims lengths = param_dims(e, K_fft_lengths);
+    bool one = b_type(b, e->in.at[0])->rank == lengths.n && lengths.n > 1;
+    if (!one || kind == IRFFT || more_bytes(b, e, lengths.n) <= MOST_TOGETHER) return 0;
+    int64_t r = divisor(lengths.at[0], MOST_RADIX, 1);
+    return r < LEAST_STEPS || r == lengths.at[0] ? 0 : r;
+}
+/* x[at], x[at + r], … */
+static Val every(Builder *b, Val x, int64_t r, Val at) {
+    const ArrayType *t = b_type(b, x);
+    Val starts[MAX_RANK];
+    Dim sizes[MAX_RANK], first[MAX_RANK] = {0};
+    int64_t strides[MAX_RANK];
+    for (uint32_t i = 0; i < t->rank; i++) {
+        starts[i] = i ? b_number(b, DT_i32, 0) : at;
+        sizes[i] = i ? t->dims[i] : t->dims[0] - r + 1, strides[i] = i ? 1 : r;
+    }
+    return b_slice(b, b_dynamic_slice(b, x, starts, sizes), first, sizes, strides);
+}
+/* The transforms of the r parts, [r, m, inner]. */
+static Pair parts_of(Builder *b, const Eqn *e, Kind kind, int64_t r, const Dim *all) {
+    Dims lengths = param_dims(e, K_fft_lengths);
+    Dim shorter[MAX_RANK];
+    memcpy(shorter, lengths.at, lengths.n * sizeof *shorter);
+    shorter[0] /= r;
+    Val at = b_iota(b, DT_i32, 1, &all[0], 0);
+    Type i32 = type_of(b_types(b), DT_i32, 0, NULL);
+    Inner turn = b_inner(b, 1, &i32);
+    Val x = every(b, e->in.at[0], r, turn.in.at[0]);
+    Param params[2] = {p_dims(b, K_fft_lengths, lengths.n, shorter), *param_find(e, K_fft_type)};
+    Val y = build(b, P_fft, 1, &x, 2, params);
+    Pair z = reshaped(b, (Pair){b_real(b, y), b_imag(b, y)}, 2, &all[1]);
+    if (kind == IFFT) z = swapped((Pair){times(b, z.re, 1 / (double)r), times(b, z.im, 1 / (double)r)});
+    b_inner_end(b, &turn, 2, (Val[]){z.re, z.im});
+    Vals parts = b_scan(b, &turn, (Loop){.length = r}, 1, &at);
+    return (Pair){parts.at[0], parts.at[1]};
+}
+static Val in_steps(Builder *b, const Eqn *e, Kind kind, int64_t r) {
+    const ArrayType *to = b_type(b, e->out.at[0]);
+    Dim all[3] = {r, to->dims[0] / r, axis_of(b, to->rank, to->dims, 0, 0).inner};
+    Pair z = parts_of(b, e, kind, r, all), w = roots(b, shape(b, z)->dtype, r, 1, all[1], false);
+    Pair x[MOST_RADIX], y[MOST_RADIX];
+    for (int64_t j = 0; j < r; j++) {
+        x[j] = reshaped(b, sliced(b, z, 0, j, j + 1), 2, &all[1]);
+        if (j == 0) continue;
+        Pair row = reshaped(b, sliced(b, w, 0, j - 1, j), 1, &all[1]);
+        x[j] = product(b, x[j], spread(b, row, 2, &all[1], (int64_t[]){0}));
+    }
+    sums(b, r, x, 1, y);
+    z = reshaped(b, joined(b, P_stack, K_axis, 0, (uint32_t)r, y), to->rank, to->dims);
+    if (kind == IFFT) z = swapped(z);
+    return b_complex(b, z.re, z.im);
 }
 bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     Val x = e->in.at[0];
@@ -520,6 +589,11 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
     Dim group = rows_together(b, e, kind);
     if (group) {
         out[0] = in_groups(b, e, group);
+        return true;
+    }
+    int64_t steps = steps_of(b, e, kind);
+    if (steps) {
+        out[0] = in_steps(b, e, kind, steps);
         return true;
     }
     x = b_reshape(b, x, rank, dims); /* a symbol may equal a length only by a condition */
