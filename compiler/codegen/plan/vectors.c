@@ -68,9 +68,10 @@ static bool fill_a_place(Plan *p, Step *s) {
     step_places(p, s, false, add_line, &l);
     return l.full;
 }
-/* One vector of results where registers hold at least half of them, but less of w lanes: 64 rows of 1000, by radix 10, are
-   transformed 1.15 times as fast, those with radix 16 are not. But whole cache lines where many have one place in the cache: what is
-   left of them would be gone before the next iteration. A transform of 512 × 512 takes 1.0 ms so, not 1.3. */
+/* One vector of results where registers hold at least half of them, but less of w lanes: 64 rows of 1000, by radix
+   10, are transformed 1.15 times as fast, those with radix 16 are not. But whole cache lines where many have one
+   place in the cache: what is left of them would be gone before the next iteration. A transform of 512 × 512 takes
+   1.0 ms so, not 1.3. */
 static uint32_t lanes_held(Plan *p, Step *s, uint32_t w) {
     uint32_t bytes = 0, narrowest = UINT32_MAX, held = HELD_TIMES * p->target->vector_bytes * p->target->registers;
     each(Store, st, s->stores) {

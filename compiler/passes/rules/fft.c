@@ -371,8 +371,9 @@ static Val invert_real(Builder *b, Pair z, Axis a) {
 /* ---- rows side by side: [rows, n] is moved to [n, rows], where every pass has whole vectors */
 enum { MANY_ROWS = 16, SHORT_ROW = 8 };
 static bool in_few_vectors(int64_t apart) { return apart <= 4 || apart == 8 || apart == 16; }
-/* Is moving worth it? It is if q' is short in a pass before the last, or if the last, which reads elements r apart, does not
-   read them as whole vectors; for a real transform, which has pairs of rows before or after, even with one pass. */
+/* Is moving worth it? It is if q' is short in a pass before the last, or if the last, which reads elements r apart,
+   does not read them as whole vectors; for a real transform, which has pairs of rows before or after, even with one
+   pass. */
 static bool side_by_side(const Builder *b, Axis a, int64_t n, bool real) {
     int64_t r[MOST_FACTORS], Q = n;
     uint32_t passes = radices(n, r);
@@ -385,8 +386,8 @@ static bool side_by_side(const Builder *b, Axis a, int64_t n, bool real) {
     }
     return !in_few_vectors(r[passes - 1]);
 }
-/* Rows move in groups that fill a cache line, so that what a pass reads lies near: 16,384 rows of 250 are 1.4 times as fast
-   as in groups of 64. */
+/* Rows move in groups that fill a cache line, so that what a pass reads lies near: 16,384 rows of 250 are 1.4 times
+   as fast as in groups of 64. */
 static Axis moved_axis(Axis a, int64_t n) {
     Dim group = a.outer % MANY_ROWS ? a.outer : MANY_ROWS;
     return (Axis){a.outer / group, n, group};
@@ -453,9 +454,10 @@ static Val by_runtime(Builder *b, const Eqn *e, Kind kind) {
     return b_runtime(b, "fft", 4 + lengths.n, sizes, 1, e->in.at, 1, &type).at[0];
 }
 /* If there are more bytes than this, groups of rows go through all passes one after the other, each within the nearer
-   caches, where threads share little work at a time: those of GROUP_BYTES (half of it is as fast at one thread, but is no
-   more than one thread's share by PARALLEL_COST), or if the rows cannot be divided so, down to a GROUP_SHARE-th of it. With several axes, what is
-   transformed together stands for a row: 16 real arrays of 256 x 256 take 2.1 ms so, not 3.2. */
+   caches, where threads share little work at a time: those of GROUP_BYTES (half of it is as fast at one thread, but
+   is no more than one thread's share by PARALLEL_COST), or if the rows cannot be divided so, down to a GROUP_SHARE-th
+   of it. With several axes, what is transformed together stands for a row: 16 real arrays of 256 x 256 take 2.1 ms
+   so, not 3.2. */
 enum { MOST_TOGETHER = 1 << 21, GROUP_BYTES = 1 << 17, GROUP_SHARE = 8 };
 static Dim rows_of(Builder *b, const ArrayType *t, uint32_t axes) {
     return axis_of(b, t->rank, t->dims, t->rank - axes, 0).outer;
