@@ -89,6 +89,10 @@ enum {
     VECTORS = 4,         /* vectors in one iteration */
     LONG_COST = 60,      /* a longer body has half as many vectors: fewer live registers */
     MANY_STORES = 12,    /* and so has one that stores so many values, which are live together */
+    HELD_TIMES = 2,      /* how often registers are filled by results that are best computed as one vector of each */
+    CACHE_LINE = 64,     /* bytes of a line of the first cache, … */
+    CACHE_PAGE = 4096,   /* … of which those as far apart have one place, … */
+    CACHE_WAYS = 8,      /* … where so many stay */
     COLUMN_VECTORS = 16, /* in one iteration of a sum of columns … */
     COLUMN_COST = 8,     /* … whose body is no longer than this: 4096 × 512 f32 in 388 us instead of 576 … */
     FAR_BYTES = 1 << 20, /* … or that reads so much in several stages: softmax of 2048 columns in 5.5 ms, not 10 */
