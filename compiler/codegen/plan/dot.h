@@ -45,6 +45,7 @@ typedef struct Dot {
                        in place */
     uint32_t group_rows; /* the rows of these tiles */
     bool row_neighbours; /* the rows of A are at neighbouring elements */
+    bool rows_meet;      /* an element of A is one of several rows, some terms later, as in windows */
     Dim packed_terms;    /* all; with `partial`: of a block */
     Buf *partial;        /* few rows or many terms, large B: sums over blocks of the terms:
                      [unit][point][row][column]; NULL: sums stay in registers */
