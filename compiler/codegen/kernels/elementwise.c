@@ -370,8 +370,11 @@ static V extreme_of(Emit *e, const Point *p, bool max, V a, V b) {
         return max ? point_max(e, p, (V[]){a, b}) : point_min(e, p, (V[]){a, b});
     if (e->target->device && mlirTypeEqual(mlirValueGetType(a), e->f32))
         return em_bin(e, max ? "llvm.intr.maximum" : "llvm.intr.minimum", a, b);
-    V best = em_select(e, em_cmpf(e, better, b, a), b, a);
-    return em_select(e, em_cmpf(e, "uno", b, b), b, best);
+    MlirType type = mlirValueGetType(a), bits = mlirTypeEqual(em_elem(a), e->f64) ? e->i64 : e->i32;
+    bits = em_vec(e, bits, em_width(a));
+    V best = em_cast(e, "llvm.bitcast", bits, em_select(e, em_cmpf(e, better, b, a), b, a));
+    V nan = em_cast(e, "llvm.sext", bits, em_cmpf(e, "uno", b, b));
+    return em_cast(e, "llvm.bitcast", type, em_bin(e, "llvm.or", best, nan));
 }
 V point_combine(Emit *e, Prim reduce, Dtype d, V a, V b) {
     Point p = {.in = d, .out = d};
