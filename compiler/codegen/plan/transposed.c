@@ -70,7 +70,7 @@ const Dim *strides_as_read(Plan *p, const Step *s, Val v) {
         order[at] = a;
     }
     if (order[last] == last || !lies_along(s, order[last]) || !(s->reads_apart >> last & 1)) return NULL;
-    Dim apart[MAX_RANK];
+    Dim apart[MAX_RANK] = {0};
     for (uint32_t i = n; i-- > 0; stride = dim_mul(p->cx->types, stride, s->domain.at[order[i]]))
         apart[order[i]] = stride;
     for (uint32_t d = 0, a = 0; d < t->rank; d++)
