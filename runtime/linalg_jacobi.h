@@ -90,12 +90,31 @@ static void N(jacobi)(T *a, T *v, R *values, int64_t n, bool lower, R *bad) {
     for (int64_t k = 0; k < n; k++) LANES_L values[k * W + l] = RE(AT(a, k, k, n)[l]) * back[l];
 }
 
+/* |x|², |y|² and conj(x)·y of rows of n elements. Those of a single real matrix are eight sums each, as vectors: with one,
+   each addition would wait for the one before. */
+static inline void N(products)(const T *x, const T *y, int64_t n, R *xx, R *yy, T *xy) {
+    int64_t i = 0;
+    LANES_L xx[l] = yy[l] = 0, xy[l] = 0;
+#if W == 1 && KIND < 2
+    typedef R Eight __attribute__((vector_size(8 * sizeof(R)), aligned(sizeof(R)), may_alias));
+    Eight a = {0}, b = {0}, c = {0};
+    for (; i + 8 <= n; i += 8) {
+        Eight e = *(const Eight *)(x + i), f = *(const Eight *)(y + i);
+        a += e * e, b += f * f, c += e * f;
+    }
+    for (int l = 0; l < 8; l++) *xx += a[l], *yy += b[l], *xy += c[l];
+#endif
+    for (; i < n; i++) LANES_L {
+            T e = x[i * W + l], f = y[i * W + l];
+            xx[l] += NORM2(e), yy[l] += NORM2(f), xy[l] += CONJ(e) * f;
+        }
+}
 /* A = U S Vᴴ, its n columns being the rows of a (of m ≥ n elements each): they are replaced by U's columns; S, and V's
-   columns in the rows of V, unordered. A column of U that A does not determine is 0. */
+   columns in the rows of V (NULL: they are not needed), unordered. A column of U that A does not determine is 0. */
 static void N(hestenes)(T *a, T *v, R *values, int64_t m, int64_t n, R *bad) {
     R most[W], back[W], longest[W], none[W], least = EPS * SQRT((R)m);
     N(scaled)(a, m * n, most, back, bad);
-    N(identity)(v, n);
+    if (v) N(identity)(v, n);
     LANES_L longest[l] = 0;
     for (int64_t j = 0; j < n; j++) {
         R sum[W];
@@ -110,11 +129,7 @@ static void N(hestenes)(T *a, T *v, R *values, int64_t m, int64_t n, R *bad) {
             for (int64_t q = p + 1; q < n; q++) {
                 R c[W], s[W], t[W], x[W], y[W], some[W], any = 0;
                 T u[W], g[W];
-                LANES_L x[l] = y[l] = 0, g[l] = 0;
-                for (int64_t i = 0; i < m; i++) LANES_L {
-                        T e = AT(a, p, i, m)[l], f = AT(a, q, i, m)[l];
-                        x[l] += NORM2(e), y[l] += NORM2(f), g[l] += CONJ(e) * f;
-                    }
+                N(products)(AT(a, p, 0, m), AT(a, q, 0, m), m, x, y, g);
                 LANES_L { /* a dependent column is rounding error, which need not be orthogonal */
                     R less = x[l] < y[l] ? x[l] : y[l];
                     some[l] = SIZE1(g[l]) > least * SQRT(x[l]) * SQRT(y[l]) && less > none[l] ? 1 : 0;
@@ -124,7 +139,7 @@ static void N(hestenes)(T *a, T *v, R *values, int64_t m, int64_t n, R *bad) {
                 moved = 1;
                 N(angle)(x, y, g, some, c, s, t, u);
                 N(turn)(AT(a, p, 0, m), AT(a, q, 0, m), m, c, s, u);
-                N(turn)(AT(v, p, 0, n), AT(v, q, 0, n), n, c, s, u);
+                if (v) N(turn)(AT(v, p, 0, n), AT(v, q, 0, n), n, c, s, u);
             }
     }
     for (int64_t j = 0; j < n; j++) {

@@ -166,8 +166,9 @@ enum {
     MOST_PACKED = 1024,    /* terms of a tile's rows that are packed: they are to stay in the first cache */
     ROW_TILES = 8,         /* tiles whose rows are packed at once */
     ROW_PANELS = 4,        /* the fewest tiles in a unit's columns for which rows are packed */
-    TERMS_AT_ONCE = 4,     /* terms in one iteration of the innermost loop */
-    TERMS_WRITTEN_OUT = 8  /* so few known terms are no loop */
+    TERMS_AT_ONCE = 4,     /* terms in one iteration of the innermost loop, … */
+    TERMS_MEETING = 1,     /* … or in one that reads elements for several rows: a toeplitz of 256 in 359 us, not 965 */
+    TURNS_WRITTEN_OUT = 2  /* a known number of so few iterations is no loop */
 };
 /* ---- matrix products on a device */
 enum {

@@ -362,16 +362,20 @@ V point_result(Emit *e, Prim prim, Dtype d, V y) {
 
 /* ---- reductions */
 static PointRule *combine(Prim reduce) { return point_rule[prim_combiner[reduce]]; }
-/* NaN wins; of -0 and +0 either may: the path from a to the result is one maximum and one selection, whereas the exact
-   order of zeros takes twice as long. A GPU has an instruction for f32. */
+/* NaN wins; of -0 and +0 either may: the path from a to the result is one maximum and one or, whereas the exact order of
+   zeros takes twice as long. LLVM 22 makes two comparisons of a selection instead of the or: a maximum of 128³ along two
+   axes in 203 us, not 225. A GPU has an instruction for f32. */
 static V extreme_of(Emit *e, const Point *p, bool max, V a, V b) {
     const char *better = max ? "ogt" : "olt";
     if (!e->target->device && em_width(a) == 1)
         return max ? point_max(e, p, (V[]){a, b}) : point_min(e, p, (V[]){a, b});
     if (e->target->device && mlirTypeEqual(mlirValueGetType(a), e->f32))
         return em_bin(e, max ? "llvm.intr.maximum" : "llvm.intr.minimum", a, b);
-    V best = em_select(e, em_cmpf(e, better, b, a), b, a);
-    return em_select(e, em_cmpf(e, "uno", b, b), b, best);
+    MlirType type = mlirValueGetType(a), bits = mlirTypeEqual(em_elem(a), e->f64) ? e->i64 : e->i32;
+    bits = em_vec(e, bits, em_width(a));
+    V best = em_cast(e, "llvm.bitcast", bits, em_select(e, em_cmpf(e, better, b, a), b, a));
+    V nan = em_cast(e, "llvm.sext", bits, em_cmpf(e, "uno", b, b));
+    return em_cast(e, "llvm.bitcast", type, em_bin(e, "llvm.or", best, nan));
 }
 V point_combine(Emit *e, Prim reduce, Dtype d, V a, V b) {
     Point p = {.in = d, .out = d};

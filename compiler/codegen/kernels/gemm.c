@@ -196,10 +196,11 @@ static V innermost(const Tile *t, StepRule *rule, uint32_t stride, V oa, V ob, u
     const Contraction *c = t->c;
     Dim k = c->known[c->n - 1];
     const Steps all_steps = {rule, stride, per_set, oa, ob};
-    uint32_t group = t->sets > TERMS_AT_ONCE ? t->sets : TERMS_AT_ONCE;
+    uint32_t group = t->sets > c->at_once ? t->sets : c->at_once;
     V zero = em_i64(e, 0), count = c->count[c->n - 1];
     if (dim_is_const(k)) {
-        uint32_t steps = (uint32_t)(k / stride > TERMS_WRITTEN_OUT ? k / stride % group : k / stride);
+        uint32_t few = TURNS_WRITTEN_OUT * c->at_once;
+        uint32_t steps = (uint32_t)(k / stride > few ? k / stride % group : k / stride);
         Dim main = (k / stride - steps) * stride;
         if (main) loop(t, &all_steps, zero, em_i64(e, main), group, sums);
         unrolled(t, &all_steps, em_i64(e, main), steps, sums);

@@ -10,11 +10,12 @@ enum { GEMM_LOOPS = 32, GEMM_TILE = 64, GEMM_SUMS = 4 * GEMM_TILE };
 /* The loops over the terms, outermost first, and the strides of both operands, in elements. The outermost `cut` of them
    run in blocks (sums.h); with none, all sums stay in registers. */
 typedef struct {
-    Dtype a, b;   /* of the elements in memory */
-    Dtype acc;    /* of the sums; bool: and for products, or for sums */
-    bool halves;  /* each element is two signed numbers of 16 bits */
-    bool words;   /* each element is four bytes, unsigned ones of A and signed ones of B … */
-    bool swapped; /* … or the other way round */
+    Dtype a, b;       /* of the elements in memory */
+    Dtype acc;        /* of the sums; bool: and for products, or for sums */
+    bool halves;      /* each element is two signed numbers of 16 bits */
+    bool words;       /* each element is four bytes, unsigned ones of A and signed ones of B … */
+    bool swapped;     /* … or the other way round */
+    uint32_t at_once; /* terms in a turn of the innermost loop, or as many as there are sets */
     uint32_t n;
     Dim known[GEMM_LOOPS]; /* constant extents; any others are only in `count` */
     V count[GEMM_LOOPS], sa[GEMM_LOOPS], sb[GEMM_LOOPS];

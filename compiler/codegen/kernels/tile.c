@@ -94,6 +94,7 @@ static Contraction contraction(Unit *u, uint32_t n, uint32_t w) {
     const Dot *dot = u->dot;
     Contraction c = {.a = n ? dot->acc : dot->a.dtype, .b = w ? dot->acc : dot->b.dtype, .acc = dot->acc};
     c.words = dot->words, c.halves = dot->halves, c.swapped = dot->swapped;
+    c.at_once = dot->rows_meet ? TERMS_MEETING : TERMS_AT_ONCE;
     V terms = num(u, 1);
     c.n = dot->sums.n;
     assert(c.n <= GEMM_LOOPS);

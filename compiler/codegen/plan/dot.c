@@ -594,6 +594,14 @@ static void find_row_pack(Plan *p, Dot *dot) {
     dot->group_rows = ROW_TILES * dot->mr;
     dot->pack_rows = unit_buffer(p, dot, dot->group_rows * dot->packed_terms, dtype_bytes(dot->acc));
 }
+/* Is an element of one row that of another one so few terms later that one iteration of the innermost loop reads both?
+   LLVM would keep it in a register until then, and sums on the stack. */
+static bool rows_meet(Plan *p, const Dot *dot) {
+    Dim row = dot->row && dot->mr > 1 ? coefficient(p, dot->a.address, dot->row) : 0;
+    Dim term = dot->sums.at[dot->sums.n - 1].a;
+    if (dot->inner || dot->pack_rows || !dim_is_const(row) || !dim_is_const(term) || !row || !term) return false;
+    return row % term == 0 && row / term < TERMS_AT_ONCE && row / term > -TERMS_AT_ONCE;
+}
 void dot_schedule(Plan *p, Step *s) {
     Dot *dot = s->dot;
     find_roles(p, s);
@@ -601,6 +609,7 @@ void dot_schedule(Plan *p, Step *s) {
     (dot->inner ? inner_tile : outer_tile)(p, dot);
     find_blocks(p, dot);
     find_row_pack(p, dot);
+    dot->rows_meet = rows_meet(p, dot);
     if (s->cost > DOT_SPILL_COST && dot->mr > 1)
         dot->spill = buf_new(p, BUF_ROW, (Dim)dot->mr * dot->w * dtype_bytes(dot->acc));
 }

@@ -45,6 +45,7 @@ typedef struct Dot {
                        in place */
     uint32_t group_rows; /* the rows of these tiles */
     bool row_neighbours; /* the rows of A are at neighbouring elements */
+    bool rows_meet;      /* an element of A is one of several rows, some terms later, as in windows */
     Dim packed_terms;    /* all; with `partial`: of a block */
     Buf *partial;        /* few rows or many terms, large B: sums over blocks of the terms:
                      [unit][point][row][column]; NULL: sums stay in registers */
@@ -133,9 +134,9 @@ void dot_device_run(Plan *, const Step *, DeviceDot *);
 uint32_t dot_device_block(Dim terms);
 /* How the operands at these indices are read, and what multiplies them. */
 void dot_device_form(Plan *, const Step *, DeviceDot *, Ix at[2][MAX_RANK]);
-/* Is v the transpose of a product, whose neighbours along the rows or columns of a tile are beside each other in it? Then the
-   product's step stores it. */
-bool dot_device_transposed(Plan *, Body *, Val v, Buf *to);
+/* Is it a product, and this axis of its result the last one of the rows or columns of a tile? Those beside each other
+   there are stored beside each other then. */
+bool dot_device_stores_along(Plan *, const Step *, int64_t axis);
 Dim dot_device_units(Plan *, const Step *);         /* tiles, of each part */
 Dim dot_device_elements(Plan *, const DeviceDot *); /* of the result */
 /* Sets `boxed`, and then boxes and the turns of the tile, which is otherwise known. */

@@ -100,29 +100,8 @@ static bool last_axis(Plan *p, const Step *s, uint32_t axis) {
     for (uint32_t d = 0; d < axis; d++) at += y->dims[d] != 1;
     return role[at] != DOT_BATCHES && (at + 1 == s->domain.n || role[at + 1] != role[at]);
 }
-/* The strides of the operand's axes where its transpose is dense, and the axis along which that is contiguous; -1: none. */
-static int64_t transposed(Plan *p, const Eqn *e, Dim *strides) {
-    const ArrayType *t = val_array(p->cx, e->out.at[0]);
-    Ints from = param_ints(e, K_permutation);
-    Dim stride = 1;
-    int64_t last = -1;
-    for (uint32_t d = t->rank; d-- > 0;) {
-        if (last < 0 && t->dims[d] != 1) last = from.at[d];
-        strides[from.at[d]] = stride, stride = dim_mul(p->cx->types, stride, t->dims[d]);
-    }
-    return last;
-}
-bool dot_device_transposed(Plan *p, Body *b, Val v, Buf *to) {
-    const Eqn *e = val_info(p->cx, v)->lit ? NULL : plan_info(p, v)->e;
-    if (!p->fuse || !p->target->device || !e || e->prim != P_transpose || plan_info(p, v)->buf) return false;
-    Val x = e->in.at[0];
-    if (val_info(p->cx, x)->lit || plan_info(p, x)->class != VAL_MEMBER) return false;
-    Step *s = step_of(b, plan_info(p, x));
-    Dim *strides = arena_new(p->arena, Dim, val_array(p->cx, v)->rank + 1);
-    int64_t last = transposed(p, e, strides);
-    if (s->kind != STEP_DOT || last < 0 || !last_axis(p, s, (uint32_t)last)) return false;
-    step_store(p, s, x, to, 0, strides, DT_none);
-    return true;
+bool dot_device_stores_along(Plan *p, const Step *s, int64_t axis) {
+    return s->kind == STEP_DOT && axis >= 0 && last_axis(p, s, (uint32_t)axis);
 }
 
 /* ---- once the loops are final */

@@ -172,8 +172,10 @@ static void store_for(void *user, Val v, const Ix *index, Ix address) {
     if (!v) return;
     const Info *info = plan_info(r->p, v);
     bool member = info->class == VAL_MEMBER && !info->attention;
-    r->nleaves += !member || info->step != r->step->number;
-    if (member && info->step != r->step->number) plan_stored(r->p, r->body, v);
+    bool own = member && info->step == r->step->number;
+    r->nleaves += !own;
+    if (!own && info->class != VAL_SCALAR) step_sees(r->p, r->step, address);
+    if (member && !own) plan_laid(r->p, r->body, v);
 }
 void step_evaluates(Plan *p, Body *b, Step *s, Val v) {
     Reads r = {.p = p, .body = b, .step = s};
@@ -201,7 +203,7 @@ Buf *plan_stored(Plan *p, Body *b, Val v) {
     if (info->buf) return info->buf;
     if (info->class == VAL_MEMBER) {
         info->buf = buf_for(p, BUF_WORK, v);
-        step_store(p, step_of(b, info), v, info->buf, 0, NULL, DT_none);
+        step_store(p, step_of(b, info), v, info->buf, 0, info->strides, DT_none);
         return info->buf;
     }
     /* virtual values, literals and scalars get a copy by a step of their own */
@@ -442,7 +444,7 @@ static void plan_dot_or_cum(Plan *p, Body *b, const Eqn *e, StepKind kind) {
     each(Val, v, e->in) {
         Info *info = plan_info(p, *v);
         if (info->class == VAL_MEMBER)
-            plan_stored(p, b, *v);
+            plan_laid(p, b, *v);
         else if (info->class == VAL_VIRTUAL) {
             const ArrayType *t = val_array(p->cx, *v);
             Ix at[MAX_RANK];
@@ -610,9 +612,7 @@ static Step *step_for_piece(Plan *p, Body *b, Val x, bool beside, uint32_t from)
     }
     return step_new(p, b, STEP_LOOPS, NULL, t);
 }
-/* The step that computes what a virtual value is computed from, if it may store that value as well: at its own index, and
-   of its own members or of earlier ones. */
-static Step *step_beside(Plan *p, Body *b, Val v) {
+Step *step_beside(Plan *p, Body *b, Val v) {
     Reads r = {.p = p, .body = b};
     plan_reads(p, v, any_index(p, v), latest, &r);
     if (!p->fuse || val_info(p->cx, v)->lit || plan_info(p, v)->class != VAL_VIRTUAL || !r.latest) return NULL;
@@ -748,7 +748,7 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
         step_store(p, step_of(b, info), v, want, 0, NULL, DT_none);
         return;
     }
-    if (dot_device_transposed(p, b, plan_same_order(p, v), want)) return;
+    if (plan_transposed(p, b, plan_same_order(p, v), want)) return;
     Step *s = step_beside(p, b, v);
     if (!s) s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, v));
     Ix index[MAX_RANK];

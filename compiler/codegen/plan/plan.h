@@ -191,8 +191,11 @@ typedef struct Step {
     Begun begun;     /* why it was begun */
     Str symbol;      /* of its code, once that is written; empty: it is a part of the schedule's */
     /* LOOPS and those with an epilogue: a domain and its members */
-    Dims domain;   /* without axes of extent 1 */
-    bool *reduced; /* by axis of the domain: LOOPS: reduced; SCATTER: done in order */
+    Dims domain;           /* without axes of extent 1 */
+    bool *reduced;         /* by axis of the domain: LOOPS: reduced; SCATTER: done in order */
+    uint64_t reads_beside; /* by axis of the domain: elements that it reads lie beside each other along it … */
+    uint64_t reads_apart;  /* … or apart */
+    Dim *like; /* elements between neighbours along each axis, in the first array read along all; NULL: none is */
     bool reduces;
     uint32_t nreductions; /* at most STEP_REDUCTIONS */
     int64_t row_bytes;    /* of scratch rows */
@@ -439,10 +442,23 @@ Atom cum_axis(Plan *, const Step *);
 uint32_t address_align(Plan *, const Buf *, Dtype, Ix address);
 /* Makes sure that v is in memory; returns its buffer. */
 Buf *plan_stored(Plan *, Body *, Val v);
+/* The step reads what is at that address. */
+void step_sees(Plan *, Step *, Ix address);
+/* The strides of a value of the step's domain that lies as an array that the step reads along another axis than its last
+   one; NULL: it is dense. */
+const Dim *strides_as_read(Plan *, const Step *, Val v);
+/* The same of what a step computes, for readers that need not have it dense: it may lie as what it is computed from
+   (transposed.c). */
+void plan_laid(Plan *, Body *, Val v);
 /* The same, dense and from the start of the buffer. */
 Buf *plan_dense(Plan *, Body *, Val v);
 /* The value under reshapes that a step computes: the same elements in the same order. */
 Val plan_same_order(Plan *, Val v);
+/* Is v the transpose of what a step computes, which suits storing it so? Then that step stores it (transposed.c). */
+bool plan_transposed(Plan *, Body *, Val v, Buf *to);
+/* The step that computes what a virtual value is computed from, if it may store that value as well: at its own index, and
+   of its own members or of earlier ones. */
+Step *step_beside(Plan *, Body *, Val v);
 /* A dense buffer with v's elements in order; a reshape of an array in memory has that memory. */
 Buf *plan_reshaped(Plan *, Body *, Val v);
 /* RUNTIME, SPMD (runtime.c). */

@@ -409,14 +409,14 @@ static bool reads_besides(Plan *p, Step *s, Val v, const Store *only, const Ix *
     return r.elsewhere;
 }
 /* The memory of a result of the step that alone is computed from v later, element by element: v may lie there until then. */
-static Buf *result_over(Plan *p, Step *s, Val v) {
+static const Store *result_over(Plan *p, Step *s, Val v) {
     Ix index[MAX_RANK];
     each(Store, st, s->stores) {
-        bool dense = !st->scatter && !st->offset && !st->strides && !st->panels.width && st->as == DT_none;
-        if (!dense || st->v == v || val_type(p->cx, st->v) != val_type(p->cx, v)) continue;
+        bool whole = !st->scatter && !st->offset && !st->panels.width && st->as == DT_none;
+        if (!whole || st->v == v || val_type(p->cx, st->v) != val_type(p->cx, v)) continue;
         if (st->buf->kind != BUF_OUT && st->buf->kind != BUF_WORK) continue;
         step_at(p, s, v, index);
-        if (!reads_besides(p, s, v, st, index)) return st->buf;
+        if (!reads_besides(p, s, v, st, index)) return st;
     }
     return NULL;
 }
@@ -441,9 +441,10 @@ static void spill(Plan *p, Step *s, Val v, Info *info) {
         return;
     }
     if (p->target->device && !lane_kept && info->cost <= AGAIN_COST) return; /* it is computed again */
-    Buf *over = lane_kept ? result_over(p, s, v) : NULL;
-    info->buf = over ? over : buf_for(p, BUF_WORK, v);
-    if (!over && collapsed_across(p, s)) info->strides = strides_apart(p, s, v, !lane_kept);
+    const Store *over = lane_kept ? result_over(p, s, v) : NULL;
+    info->buf = over ? over->buf : buf_for(p, BUF_WORK, v);
+    info->strides = over ? over->strides : strides_as_read(p, s, v);
+    if (!over && !info->strides && collapsed_across(p, s)) info->strides = strides_apart(p, s, v, !lane_kept);
     step_store(p, s, v, info->buf, 0, info->strides, DT_none);
 }
 static void find_store_levels(Plan *p, Step *s) {
