@@ -97,7 +97,8 @@ enum {
     COLUMN_COST = 8,     /* … whose body is no longer than this: 4096 × 512 f32 in 388 us instead of 576 … */
     FAR_BYTES = 1 << 20, /* … or that reads so much in several stages: softmax of 2048 columns in 5.5 ms, not 10 */
     LINE_VECTORS = 8,    /* in one iteration of sums of columns that are done in lines: … */
-    LINE_LEAST = 16,     /* … there are as many columns and rows. The largest of 2048 × 2048 takes 0.7 ms, not 1.9 */
+    LINE_LEAST = 16,     /* … there are as many columns, … */
+    LINE_MEMORY = 8,     /* … and their accumulators take an eighth of what is read: 2048 × 2048 in 0.5 ms, not 1.9 */
     LINE_CHUNK = 4096,   /* columns whose accumulators stay in the first caches */
     SHORT_EXTENT = 128,  /* fewer are done by single vectors where masks are slow: a pad to 30 in 39 us, not 84 */
     STRIP_BYTES = 256, /* that a tile writes to a row at a time: a transpose of 2048 rows of 2048 in 4.3 ms, not 7.5 */

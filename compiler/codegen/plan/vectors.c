@@ -78,6 +78,9 @@ static bool reads_terms(Plan *p, Step *s) {
     step_reads(p, s, saw_read, &t);
     return t.found;
 }
+static Dim lines_bytes(const Step *s, Dim columns) {
+    return (columns + MAX_LANES) * 8 * (1 + WIDE_VALUES) * s->nreductions;
+}
 /* Sums of columns of a large array, in one stage: a few rows of terms at a time, from end to end, so that memory is read in
    order; their accumulators are in memory. Not if all columns are in registers at once. */
 static bool sums_lines(Plan *p, Step *s) {
@@ -85,10 +88,11 @@ static bool sums_lines(Plan *p, Step *s) {
     bool plain = s->nred == 1 && s->nkept == 1 && s->kept[0] == s->lane && s->levels == 2 && s->cost <= COLUMN_COST;
     if (s->kind != STEP_LOOPS || !plain || s->apart || s->edge_loop || s->unrolled || s->written_out || s->parts)
         return false;
-    if (stores_terms(s) || !dim_is_const(n) || !dim_is_const(terms) || terms < LINE_LEAST) return false;
+    if (stores_terms(s) || !dim_is_const(n) || !dim_is_const(terms)) return false;
     uint32_t w = column_lanes(p, s, vector_of(p, s));
     Dim bytes = n * terms * s->widest;
     if (n == w || n < LINE_LEAST || bytes < (n % w ? FAR_BYTES : LINE_BYTES)) return false;
+    if (lines_bytes(s, n) > bytes / LINE_MEMORY) return false;
     return accumulators_lie(p, s) && reads_terms(p, s);
 }
 /* The cache lines that one iteration reads and writes, by their place in the first cache. */
@@ -214,7 +218,7 @@ void cut_sums(Plan *p, Step *s, Dim outermost, uint32_t lanes) {
 static void decide_lines(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, s->lane), w = LINE_VECTORS * vector_of(p, s), block = n < 2 * LOOP_BLOCK ? n : n / 2;
     if (block > LINE_COLUMNS) block = LINE_COLUMNS;
-    s->lines = buf_new(p, BUF_WORK, (n + MAX_LANES) * 8 * (1 + WIDE_VALUES) * s->nreductions);
+    s->lines = buf_new(p, BUF_WORK, lines_bytes(s, n));
     units_of(p, s, true, (uint32_t)((block + w - 1) / w * w));
 }
 static uint32_t strip_of(Plan *p, const Step *s) {
