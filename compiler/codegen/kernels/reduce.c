@@ -419,107 +419,165 @@ static void reduce(Kernel *k, Accs *accs, V lo, V hi, V *acc) {
     accs_horizontal(k->e, accs, acc + accs->nv);
     accs_merge(k->e, accs, acc, acc + accs->nv);
 }
+/* Does the stage sum or store terms? */
+static bool any_terms(const Kernel *k, const Accs *accs) {
+    bool any = accs->n > 0;
+    each(const Store, s, k->x.step->stores) any |= s->level == k->x.level && !s->row;
+    return any;
+}
 void reduce_stage(Kernel *k) {
     Accs accs;
     V acc[MAX_CARRIED] = {{NULL}}, all = {NULL};
     accs_collect(k, &accs);
-    bool any = accs.n > 0;
-    each(Store, s, k->x.step->stores) any |= s->level == k->x.level && !s->row;
-    if (!any) return;
+    if (!any_terms(k, &accs)) return;
     reduce(k, &accs, all, all, acc);
     finish(k, &accs, acc);
 }
-/* ---- sums of columns, a few rows of terms at a time: the accumulators are in s->lines, one after another for all columns.
-   The terms of a sum are added in the same order as in any other nest. */
+/* ---- sums of columns, a few rows of terms at a time: the accumulators are in s->lines, one after another for all columns,
+   those of all stages and then the wide forms of one. The terms of a sum are added in the same order as in any other nest. */
 typedef struct {
     Nest n;
+    Accs accs;
+    uint32_t first; /* of its accumulators among all */
+} LineStage;
+typedef struct {
+    LineStage *stages;
+    uint32_t level;
     V from, to; /* rows */
 } Lines;
-typedef void LinePass(Kernel *, Lines *, V *acc);
-typedef struct {
-    Lines *lines;
-    LinePass *pass;
-    bool begins, ends; /* nothing is in memory before, or needs to be after it */
-} Columns;
-/* Where the accumulators of the vector of columns are, and how many bytes one has: 8 are reserved. */
-static V line_at(Kernel *k, const Nest *n, uint32_t i, uint32_t *bytes) {
+/* Where accumulator `i` of a stage, or its wide forms, are for the vector of columns; how many bytes one has: 8 are reserved. */
+static V line_at(Kernel *k, const LineStage *s, uint32_t i, uint32_t *bytes) {
     Emit *e = k->e;
+    bool wide = i >= s->n.total;
+    uint32_t number = wide ? k->x.step->nreductions + i - s->n.total : s->first + i;
     Dim all = loop_extent(k->x.ix, k->lane) + MAX_LANES;
-    *bytes = i < n->total ? dtype_bytes(n->accs->at[i].in) : 8;
+    *bytes = wide ? 8 : dtype_bytes(s->accs.at[i].in);
     V column = em_bin(e, "llvm.mul", kernel_index(k, ix_atom(k->x.ix, k->lane)), em_i64(e, *bytes));
-    return em_gep(e, kernel_buffer(k, k->x.step->lines), em_add(e, column, em_i64(e, all * 8 * i)), e->i8);
+    return em_gep(e, kernel_buffer(k, k->x.step->lines), em_add(e, column, em_i64(e, all * 8 * number)), e->i8);
 }
-static void line_pass(Kernel *k, void *user, V *none) {
-    Columns *c = user;
-    Nest *n = &c->lines->n;
-    V acc[MAX_CARRIED] = {{NULL}};
+static void initial(Kernel *k, LineStage *s, V *acc) {
+    accs_initial(k, &s->accs, k->w, acc);
+    if (s->n.cut) add_wide_forms(&s->n, acc);
+}
+static void load_line(Kernel *k, LineStage *s, uint32_t n, V *acc) {
     uint32_t bytes;
-    accs_initial(k, n->accs, k->w, acc);
-    if (n->cut) add_wide_forms(n, acc);
-    for (uint32_t i = 0; i < n->carried && !c->begins; i++) {
-        V p = line_at(k, n, i, &bytes);
+    initial(k, s, acc); /* for the types */
+    for (uint32_t i = 0; i < n; i++) {
+        V p = line_at(k, s, i, &bytes);
         acc[i] = em_load(k->e, mlirValueGetType(acc[i]), p, bytes);
     }
-    if (c->pass) c->pass(k, c->lines, acc);
-    for (uint32_t i = 0; i < n->carried && !c->ends; i++) {
-        V p = line_at(k, n, i, &bytes);
+}
+static void store_line(Kernel *k, const LineStage *s, uint32_t n, const V *acc) {
+    uint32_t bytes;
+    for (uint32_t i = 0; i < n; i++) {
+        V p = line_at(k, s, i, &bytes);
         em_store(k->e, acc[i], p, bytes);
     }
 }
-static void line_rows(Kernel *k, Lines *l, V *acc) { span(&l->n, 0, l->from, l->to, acc); }
-static void line_fold(Kernel *k, Lines *l, V *acc) { widened(&l->n, acc, fold); }
-static void line_end(Kernel *k, Lines *l, V *acc) {
-    if (l->n.cut) widened(&l->n, acc, fold_narrow);
-    finish(k, l->n.accs, acc);
-    k->x.level = 1, k->rows = true;
-    reduce_store(k);
-    k->x.level = 0;
+/* What earlier stages have found. */
+static void restore_lines(Kernel *k, Lines *l) {
+    for (k->x.level = 0; k->x.level < l->level; k->x.level++) {
+        LineStage *s = &l->stages[k->x.level];
+        V acc[MAX_CARRIED] = {{NULL}};
+        load_line(k, s, s->n.total, acc);
+        finish(k, &s->accs, acc);
+    }
 }
-static void over_columns(Kernel *k, Columns c, V lo, V hi) {
+/* Passes over the columns: before the terms, for some rows of them, after a block of them, after all. */
+static void line_begin(Kernel *k, void *user, V *none) {
+    Lines *l = user;
+    LineStage *s = &l->stages[l->level];
+    V acc[MAX_CARRIED] = {{NULL}};
+    restore_lines(k, l);
+    k->rows = true;
+    reduce_store(k);
+    initial(k, s, acc);
+    store_line(k, s, s->n.carried, acc);
+}
+static void line_rows(Kernel *k, void *user, V *none) {
+    Lines *l = user;
+    LineStage *s = &l->stages[l->level];
+    V acc[MAX_CARRIED] = {{NULL}};
+    restore_lines(k, l);
+    load_line(k, s, s->n.total, acc);
+    span(&s->n, 0, l->from, l->to, acc);
+    store_line(k, s, s->n.total, acc);
+}
+static void line_fold(Kernel *k, void *user, V *none) {
+    Lines *l = user;
+    LineStage *s = &l->stages[l->level];
+    V acc[MAX_CARRIED] = {{NULL}};
+    load_line(k, s, s->n.carried, acc);
+    widened(&s->n, acc, fold);
+    store_line(k, s, s->n.carried, acc);
+}
+static void line_end(Kernel *k, void *user, V *none) {
+    Lines *l = user;
+    LineStage *s = &l->stages[l->level];
+    V acc[MAX_CARRIED] = {{NULL}};
+    load_line(k, s, s->n.carried, acc);
+    widened(&s->n, acc, fold_narrow);
+    store_line(k, s, s->n.total, acc);
+}
+static void over_columns(Kernel *k, Inner *pass, Lines *l, V lo, V hi) {
     Widths w = k->x.step->widths;
     V mid = loops_main_end(k, lo, hi, &w);
-    if (w.main) loops_counted(k, &(Count){k->lane, lo, mid, w.main, false}, 0, NULL, line_pass, &c);
-    if (w.tail) loops_counted(k, &(Count){k->lane, mid, hi, w.tail, true}, 0, NULL, line_pass, &c);
+    if (w.main) loops_counted(k, &(Count){k->lane, lo, mid, w.main, false}, 0, NULL, pass, l);
+    if (w.tail) loops_counted(k, &(Count){k->lane, mid, hi, w.tail, true}, 0, NULL, pass, l);
 }
 static void over_rows(Kernel *k, Lines *l, V from, V to, V lo, V hi) {
     Emit *e = k->e;
     For f = em_for(e, from, to, em_i64(e, LINE_TERMS), 0, NULL);
     kernel_enter(k);
     l->from = em_arg(&f.scope, 0), l->to = em_least(e, em_add(e, l->from, em_i64(e, LINE_TERMS)), to);
-    over_columns(k, (Columns){l, line_rows, false, false}, lo, hi);
+    over_columns(k, line_rows, l, lo, hi);
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
 }
-/* Columns [lo, hi). */
-static void lines(Kernel *k, Lines *l, V lo, V hi) {
+/* One stage of the columns [lo, hi). */
+static void stage_in_lines(Kernel *k, Lines *l, V lo, V hi) {
     Emit *e = k->e;
-    Dim rows = loop_extent(k->x.ix, k->x.step->red[0]), block = l->n.cut ? block_of(&l->n, 0) : rows;
+    LineStage *s = &l->stages[l->level];
+    Dim rows = loop_extent(k->x.ix, k->x.step->red[0]), block = s->n.cut ? block_of(&s->n, 0) : rows;
     Dim last = last_block(k->x.plan->cx->types, rows, block);
-    over_columns(k, (Columns){l, NULL, true, false}, lo, hi);
+    over_columns(k, line_begin, l, lo, hi);
+    if (!any_terms(k, &s->accs)) return;
     For f = em_for(e, em_i64(e, 0), em_i64(e, last), em_i64(e, block), 0, NULL);
     kernel_enter(k);
     V from = em_arg(&f.scope, 0);
     over_rows(k, l, from, em_add(e, from, em_i64(e, block)), lo, hi);
-    over_columns(k, (Columns){l, line_fold, false, false}, lo, hi);
+    over_columns(k, line_fold, l, lo, hi);
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
     over_rows(k, l, em_i64(e, last), em_i64(e, rows), lo, hi);
-    over_columns(k, (Columns){l, line_end, false, true}, lo, hi);
+    if (s->n.cut) over_columns(k, line_end, l, lo, hi);
+}
+static LineStage *line_stages(Kernel *k) {
+    const Step *step = k->x.step;
+    LineStage *stages = arena_new(k->x.plan->arena, LineStage, step->levels);
+    uint32_t first = 0;
+    for (k->x.level = 0; k->x.level < step->levels; k->x.level++) {
+        LineStage *s = &stages[k->x.level];
+        s->n = (Nest){.k = k, .accs = &s->accs}, s->first = first;
+        accs_collect(k, &s->accs);
+        s->accs.depth = 0;
+        s->n.total = s->accs.nv;
+        find_blocks(&s->n);
+        first += s->accs.n;
+        assert(s->accs.nv == s->accs.n && first <= step->nreductions);
+    }
+    return stages;
 }
 void reduce_lines(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
-    Accs accs;
-    Lines l = {.n = {.k = k, .accs = &accs}};
-    k->x.level = 0;
-    accs_collect(k, &accs);
-    accs.depth = 0;
-    assert(accs.nv == accs.n && accs.n == k->x.step->nreductions);
-    l.n.total = accs.nv;
-    find_blocks(&l.n);
+    Lines l = {.stages = line_stages(k)};
     For f = em_for(e, lo, hi, em_i64(e, LINE_CHUNK), 0, NULL);
     kernel_enter(k);
-    V from = em_arg(&f.scope, 0);
-    lines(k, &l, from, em_least(e, em_add(e, from, em_i64(e, LINE_CHUNK)), hi));
+    V from = em_arg(&f.scope, 0), to = em_least(e, em_add(e, from, em_i64(e, LINE_CHUNK)), hi);
+    for (l.level = 0; l.level < k->x.step->levels; l.level++) {
+        k->x.level = l.level;
+        stage_in_lines(k, &l, from, to);
+    }
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
 }

@@ -81,19 +81,29 @@ static bool reads_terms(Plan *p, Step *s) {
 static Dim lines_bytes(const Step *s, Dim columns) {
     return (columns + MAX_LANES) * 8 * (1 + WIDE_VALUES) * s->nreductions;
 }
-/* Sums of columns of a large array, in one stage: a few rows of terms at a time, from end to end, so that memory is read in
-   order; their accumulators are in memory. Not if all columns are in registers at once. */
+/* Sums of columns of a large array: a few rows of terms at a time, from end to end, so that memory is read in order; their
+   accumulators are in memory. Not if all columns are in registers at once, nor several stages in whole strips, whose rows
+   are in the cache when they are read again. */
 static bool sums_lines(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, s->lane), terms = s->nred ? loop_extent(p->ix, s->red[0]) : 1;
-    bool plain = s->nred == 1 && s->nkept == 1 && s->kept[0] == s->lane && s->levels == 2 && s->cost <= COLUMN_COST;
+    bool plain = s->nred == 1 && s->nkept == 1 && s->kept[0] == s->lane && s->levels > 1;
     if (s->kind != STEP_LOOPS || !plain || s->apart || s->edge_loop || s->unrolled || s->written_out || s->parts)
         return false;
-    if (stores_terms(s) || !dim_is_const(n) || !dim_is_const(terms)) return false;
+    if (!dim_is_const(n) || !dim_is_const(terms)) return false;
     uint32_t w = column_lanes(p, s, vector_of(p, s));
-    Dim bytes = n * terms * s->widest;
-    if (n == w || n < LINE_LEAST || bytes < (n % w ? FAR_BYTES : LINE_BYTES)) return false;
-    if (lines_bytes(s, n) > bytes / LINE_MEMORY) return false;
+    bool one = s->levels == 2 && !stores_terms(s);
+    Dim bytes = n * terms * s->widest, least = n % w ? FAR_BYTES : LINE_BYTES;
+    if (n == w || n < LINE_LEAST || bytes < least || lines_bytes(s, n) > bytes / LINE_MEMORY) return false;
+    if (one ? s->cost > COLUMN_COST : n % w == 0) return false;
     return accumulators_lie(p, s) && reads_terms(p, s);
+}
+/* Those of a line: few that the last vectors have and its columns do not. */
+static uint32_t line_lanes(const Plan *p, const Step *s, uint32_t one) {
+    Dim n = loop_extent(p->ix, s->lane);
+    uint32_t vectors = s->cost > LONG_COST ? VECTORS / 2 : s->cost > COLUMN_COST ? VECTORS : LINE_VECTORS;
+    uint32_t w = lanes_within(p, s, vectors * one, one);
+    while (w > one && n % w && pow2_floor((uint64_t)(n % w) * 2 - 1) - n % w >= one) w /= 2;
+    return w;
 }
 /* The cache lines that one iteration reads and writes, by their place in the first cache. */
 typedef struct {
@@ -140,7 +150,7 @@ static uint32_t lanes_for(Plan *p, Step *s) {
     uint32_t one = vector_of(p, s), w = VECTORS * one;
     if (s->tile || s->jam) return one;
     if (s->carried) return s->carried > 2 * LOOP_VALUES ? w / 4 : s->carried > LOOP_VALUES ? w / 2 : w;
-    if (sums_lines(p, s)) return lanes_within(p, s, LINE_VECTORS * one, one);
+    if (sums_lines(p, s)) return line_lanes(p, s, one);
     uint32_t columns = column_lanes(p, s, one);
     if (sums_columns(p, s, columns)) return columns;
     return s->cost > LONG_COST || s->stores.n >= MANY_STORES ? lanes_held(p, s, w / 2) : w;
