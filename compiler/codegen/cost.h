@@ -31,6 +31,8 @@ enum {
     TILE_TURNS = 16,      /* the shortest loop that is done in tiles */
     LANE_TURNS = 8,       /* a shorter loop suits lanes less */
     SHORT_TERMS = 4,      /* vectors: sums of fewer that do not fill them */
+    ARG_VECTORS = 8,      /* of terms: argmax of rows of 10 in 4.2 ns, not 11, of 33 in 16, not 27, … */
+    EXTREME_VECTORS = 2,  /* … and max of rows of 10 in 2.0 ns, not 4.0; sums are as fast */
     TERMS_EACH = 8,       /* reads of terms for one of their sum, at least: two sums of each row in 18 us, not 640 */
     ROW_TERMS = 2,        /* terms whose sum costs as much as an operation on it without lanes */
     JAM_TURNS = 8,        /* the shortest loop of which several iterations are done at once */

@@ -54,9 +54,7 @@ V acc_better(Emit *e, Prim p, Dtype d, V y, V x) {
         bool s = dtype_info[d].kind == DK_SINT;
         return em_cmpi(e, max ? (s ? "sgt" : "ugt") : (s ? "slt" : "ult"), y, x);
     }
-    V more = em_cmpf(e, max ? "ogt" : "olt", y, x);
-    V nan = em_bin(e, "llvm.and", em_cmpf(e, "uno", y, y), em_cmpf(e, "ord", x, x));
-    return em_bin(e, "llvm.or", more, nan);
+    return em_bin(e, "llvm.and", em_cmpf(e, max ? "ugt" : "ult", y, x), em_cmpf(e, "ord", x, x));
 }
 static V equally(Emit *e, Dtype d, V y, V x) {
     if (!is_float(d)) return em_cmpi(e, "eq", y, x);

@@ -141,6 +141,17 @@ static void collapse(Look *l, Atom *loops, uint32_t *n) {
             *n -= 1;
         }
 }
+/* As many vectors of terms are worth less than what joining their lanes costs in the end; 0: none. */
+static uint32_t joined_vectors(const Look *l) {
+    uint32_t vectors = 0;
+    each(const Val, v, l->step->members) {
+        Prim reduce = plan_info(l->p, *v)->e->prim;
+        bool arg = reduce == P_argmax || reduce == P_argmin, extreme = reduce == P_reduce_max || reduce == P_reduce_min;
+        uint32_t n = arg ? ARG_VECTORS : extreme ? EXTREME_VECTORS : 0;
+        if (n > vectors) vectors = n;
+    }
+    return vectors;
+}
 /* Are the sums so short that vectors along them have many idle lanes, and is so much computed that this counts more than
    reads and writes that lie apart? `lanes`, of 4 bytes, are right for 8 too: of 12 to 30 f64 terms a softmax would be 1.1
    to 1.25 times slower. */
@@ -148,7 +159,9 @@ static bool short_terms(const Look *l, Atom loop) {
     const Step *s = l->step;
     Dim n = loop_extent(l->p->ix, loop), lanes = l->p->target->vector_bytes / 4;
     bool reduced = s->nred == 1 && s->red[0] == loop;
-    if (l->p->target->device || !reduced || !s->nkept || s->cost < SPILL_COST || !dim_is_const(n)) return false;
+    if (l->p->target->device || !reduced || !s->nkept || !dim_is_const(n)) return false;
+    if (n < lanes * joined_vectors(l)) return true;
+    if (s->cost < SPILL_COST) return false;
     if (s->row_cost >= SPILL_COST && n <= ROW_TERMS * s->row_cost) return true;
     return n < 2 * lanes || (n % lanes != 0 && n < SHORT_TERMS * lanes);
 }
