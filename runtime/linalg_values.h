@@ -158,13 +158,18 @@ static void F(completed)(T *q, int64_t m, int64_t n, int64_t row, int64_t column
         known[k] = true;
     }
 }
-/* The reflector I - tau·x·xᴴ that leaves x[0] alone: x becomes its vector, the result is the size of what is left. */
-static R F(reflected)(T *x, int64_t n, R *tau) {
-    ACC_R sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += NORM2(x[i]);
-    R norm = (R)__builtin_sqrt(sum), first = ABS(x[0]);
-    *tau = norm > 0 ? 1 / (norm * (norm + first)) : 0;
-    x[0] += first > 0 ? x[0] / first * norm : norm;
+/* The reflector I - tau·x·xᴴ that leaves x[0] alone: x becomes its vector, of about unit length, so that neither that nor
+   tau is lost however short x is; the result is the size of what is left. What is too short to be squared is nothing. */
+static double F(reflected)(T *x, int64_t n, R *tau) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (double)RE(x[i]) * RE(x[i]) + (double)IM(x[i]) * IM(x[i]);
+    *tau = 0;
+    if (sum < 0x1p-960) return 0;
+    double norm = __builtin_sqrt(sum), by = 1 / norm;
+    for (int64_t i = 0; i < n; i++) x[i] = (T)(x[i] * by);
+    R first = ABS(x[0]);
+    x[0] += first > EPS * EPS ? x[0] / first : 1;
+    *tau = 1 / (1 + first);
     return norm;
 }
 /* A, the n rows of a being its columns of m ≥ n elements, with reflectors from both sides: the sizes of a bidiagonal
