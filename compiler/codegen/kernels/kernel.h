@@ -165,6 +165,8 @@ typedef struct {
     void *user;
 } Nesting;
 void kernel_nest(Kernel *, Nesting, V lo, V hi);
+/* The step's axes with a loop replaced by an index, which counts the iterations of all loops that were collapsed into it. */
+Ix *kernel_axes(Kernel *, Atom loop, Ix);
 /* Writes what is inside a loop, with the loop replaced by an index. */
 typedef void Inside(Kernel *, void *user);
 void kernel_substituted(Kernel *, Atom loop, Ix at, Inside *, void *user);

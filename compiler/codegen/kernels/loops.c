@@ -44,11 +44,23 @@ V loops_main_end(Kernel *k, V lo, V hi, const Widths *w) {
     return em_bin(e, "llvm.sub", hi, rest);
 }
 
+Ix *kernel_axes(Kernel *k, Atom loop, Ix at) {
+    const Step *s = k->x.step;
+    Indices *x = k->x.ix;
+    Ix *axes = arena_new(k->x.plan->arena, Ix, s->domain.n + 1);
+    memcpy(axes, s->axes, s->domain.n * sizeof *axes);
+    for (Atom a = loop; a; a = atom_at(x, a)->outer) {
+        const AtomInfo info = *atom_at(x, a);
+        Ix own = info.outer ? ix_mod(x, at, info.extent) : at;
+        for (uint32_t d = 0; d < s->domain.n; d++) axes[d] = ix_substitute(x, axes[d], a, own);
+        if (info.outer) at = ix_div(x, at, info.extent);
+    }
+    return axes;
+}
 void kernel_substituted(Kernel *k, Atom loop, Ix at, Inside *inside, void *user) {
     Step *s = k->x.step;
     Ix *axes = s->axes;
-    s->axes = arena_new(k->x.plan->arena, Ix, s->domain.n + 1);
-    for (uint32_t d = 0; d < s->domain.n; d++) s->axes[d] = ix_substitute(k->x.ix, axes[d], loop, at);
+    s->axes = kernel_axes(k, loop, at);
     inside(k, user);
     s->axes = axes;
 }
@@ -71,7 +83,7 @@ static void all_stages(Kernel *k, void *user) { point(k); }
 static void body(Kernel *k) {
     Step *s = k->x.step;
     if (k->tile)
-        kernel_turns(k, s->tile, ix_atom(k->x.ix, s->tile), k->tile);
+        kernel_turns(k, s->tile, ix_atom(k->x.ix, k->first), k->tile);
     else if (s->interleaved)
         kernel_turns(k, s->unrolled, 0, (uint32_t)loop_extent(k->x.ix, s->unrolled));
     else if (s->unrolled)
@@ -111,15 +123,18 @@ static void nest_next(Kernel *k, void *user, V *acc) {
     Nesting n = *(Nesting *)user;
     Atom loop = *n.loops++;
     n.n--;
-    if (k->jam && loop == k->x.step->jam) kernel_bind(k, k->first, kernel_index(k, ix_atom(k->x.ix, loop)));
-    bool main = !k->x.step->jam || k->jam;
-    (loop == k->x.step->edge_loop && main ? nest_at_edges : nest_rest)(k, n);
+    const Step *s = k->x.step;
+    bool several = (k->jam && loop == s->jam) || (k->tile && loop == s->tile);
+    if (several) kernel_bind(k, k->first, kernel_index(k, ix_atom(k->x.ix, loop)));
+    bool main = !s->jam || k->jam;
+    (loop == s->edge_loop && main ? nest_at_edges : nest_rest)(k, n);
 }
 /* `width` iterations at a time, with *now set to that, and the remainder one by one. */
 static void nest_in_blocks(Kernel *k, Nesting n, V lo, V hi, uint32_t width, uint32_t *now) {
     V rest = em_bin(k->e, "llvm.urem", em_bin(k->e, "llvm.sub", hi, lo), em_i64(k->e, width));
     V mid = em_bin(k->e, "llvm.sub", hi, rest);
     Atom loop = n.loops[0];
+    k->first = atom_loop(k->x.ix, dim_sub(k->x.plan->cx->types, loop_extent(k->x.ix, loop), width - 1));
     *now = width;
     loops_counted(k, &(Count){loop, lo, mid, width, false}, 0, NULL, nest_next, &n);
     *now = 0;
@@ -150,7 +165,6 @@ void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
         return;
     }
     if (loop == k->x.step->jam) {
-        k->first = atom_loop(k->x.ix, dim_sub(k->x.plan->cx->types, loop_extent(k->x.ix, loop), k->x.step->turns - 1));
         nest_in_blocks(k, n, lo, hi, k->x.step->turns, &k->jam);
         return;
     }

@@ -262,7 +262,7 @@ static bool tiled(Kernel *k, Ix address) {
     bool other;
     if (!k->tile || k->w != k->tile || k->tail.ptr || k->x.guard.v) return false;
     assert(k->x.step);
-    return ix_coef(k->x.ix, address, k->x.step->tile, &other) == 1 && !other;
+    return ix_coef(k->x.ix, address, k->first, &other) == 1 && !other;
 }
 
 Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {

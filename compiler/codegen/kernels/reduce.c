@@ -20,8 +20,7 @@ static Ix *column_begin(Kernel *k, uint32_t column) {
     Ix *axes = s->axes;
     if (!s->columns) return axes;
     Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->columns), ix_dim(x, column));
-    s->axes = arena_new(k->x.plan->arena, Ix, s->domain.n + 1);
-    for (uint32_t d = 0; d < s->domain.n; d++) s->axes[d] = ix_substitute(x, axes[d], s->run_loop, at);
+    s->axes = kernel_axes(k, s->run_loop, at);
     if (s->run_loop == s->lane) k->in_run = 1 + column;
     return axes;
 }

@@ -134,6 +134,9 @@ static void collapse(Look *l, Atom *loops, uint32_t *n) {
     for (uint32_t i = *n; i-- > 1;)
         if (collapses(l, loops[i - 1], loops[i])) {
             Dim extent = dim_mul(l->p->cx->types, loop_extent(l->p->ix, loops[i - 1]), loop_extent(l->p->ix, loops[i]));
+            Atom last = loops[i];
+            while (atom_at(l->p->ix, last)->outer) last = atom_at(l->p->ix, last)->outer;
+            atom_at(l->p->ix, last)->outer = loops[i - 1];
             atom_at(l->p->ix, loops[i - 1])->into = loops[i];
             atom_at(l->p->ix, loops[i])->run = extent;
             atom_at(l->p->ix, loops[i])->merged = true;
