@@ -158,7 +158,7 @@ enum {
     WIDE_BLOCK = 512,      /* columns of a unit that reads a large B in place */
     UNIT_TILES = 8,        /* tiles of rows in a unit that reads a small B in place */
     UNIT_SHARE = 4,        /* a unit is at most a quarter of the columns or of the tiles of rows */
-    LINE_TERMS = 8,        /* terms of a block with one or two tiles of rows: that many rows of B, side by side, … */
+    LINE_TERMS = 8,        /* rows read side by side: in sums of columns; of B, for one or two tiles of rows, … */
     LINE_COLUMNS = 1024,   /* … with so many columns, … */
     LINE_SHARE = 8,        /* … or an eighth if that is more: 4 × 2048 by 2048 × 2048 in 0.9 ms, not 2.7; … */
     LINE_BYTES = 1 << 23,  /* … for one row only with a larger B: 0.5 ms, not 0.8; in the cache long sums are better */

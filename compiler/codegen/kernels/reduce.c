@@ -451,6 +451,7 @@ static V line_at(Kernel *k, const LineStage *s, uint32_t i, uint32_t *bytes) {
     uint32_t number = wide ? k->x.step->nreductions + i - s->n.total : s->first + i;
     Dim all = loop_extent(k->x.ix, k->lane) + MAX_LANES;
     *bytes = wide ? 8 : dtype_bytes(s->accs.at[i].in);
+    assert(number < (1 + WIDE_VALUES) * k->x.step->nreductions);
     V column = em_bin(e, "llvm.mul", kernel_index(k, ix_atom(k->x.ix, k->lane)), em_i64(e, *bytes));
     return em_gep(e, kernel_buffer(k, k->x.step->lines), em_add(e, column, em_i64(e, all * 8 * number)), e->i8);
 }

@@ -408,13 +408,12 @@ static uint32_t power_above(int64_t n) {
     while (p < n) p *= 2;
     return p;
 }
-static Dim bytes_of_columns(Plan *p, const Dot *dot) {
+static Dim bytes_of_b(Plan *p, const Dot *dot) {
     return dim_mul(p->cx->types, dim_mul(p->cx->types, dot->k, dot->columns), dtype_bytes(dot->acc));
 }
 /* One row, and a B that the caches do not hold. */
 static bool is_streamed_row(Plan *p, const Dot *dot) {
-    return dot_at_most(dot->rows, 1) && dot_at_most(dot->points, 1) &&
-           !dot_at_most(bytes_of_columns(p, dot), LINE_BYTES);
+    return dot_at_most(dot->rows, 1) && dot_at_most(dot->points, 1) && !dot_at_most(bytes_of_b(p, dot), LINE_BYTES);
 }
 /* A tile fills the registers with mr·w/lanes accumulators, a row of B and an element of A. */
 static void outer_tile(Plan *p, Dot *dot) {
@@ -543,7 +542,7 @@ static void find_blocks(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
     int64_t bytes = dtype_bytes(dot->acc);
     Dim rows = dim_mul(ts, dot->rows, dot->points);
-    bool big = !dot_at_most(bytes_of_columns(p, dot), PACK_BYTES);
+    bool big = !dot_at_most(bytes_of_b(p, dot), PACK_BYTES);
     bool few = dot_at_most(rows, dot->nagain ? FEW_ROWS : 2 * dot->mr), some = dot_at_most(rows, FEW_ROWS);
     bool near = some && dot_at_most(dot->sums.at[dot->sums.n - 1].b, NEAR_BYTES / bytes);
     int64_t at_once = few && !dot->packed ? 2 * TERM_BLOCK : some && dot->sums.n == 1 ? 2 * LONG_BLOCK : LONG_SUM;

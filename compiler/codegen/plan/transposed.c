@@ -59,11 +59,11 @@ bool plan_transposed(Plan *p, Body *b, Val v, Buf *to) {
 /* A step without sums stores transposed what it reads in tiles, another one in single elements: the covariance of 2000 rows
    of 64 in 205 us instead of 400. */
 const Dim *strides_as_read(Plan *p, const Step *s, Val v) {
+    if (!p->fuse || p->target->device || s->kind != STEP_LOOPS || !s->reduces || !s->like || plan_stacks(p, s, v))
+        return NULL;
     const ArrayType *t = val_array(p->cx, v);
     uint32_t order[MAX_RANK], n = 0, last = s->domain.n - 1;
     Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
-    if (!p->fuse || p->target->device || s->kind != STEP_LOOPS || !s->reduces || !s->like || plan_stacks(p, s, v))
-        return NULL;
     for (uint32_t a = 0; a <= last; a++) {
         uint32_t at = n++;
         for (; at > 0 && s->like[order[at - 1]] < s->like[a]; at--) order[at] = order[at - 1];

@@ -78,6 +78,7 @@ static bool reads_terms(Plan *p, Step *s) {
     step_reads(p, s, saw_read, &t);
     return t.found;
 }
+/* Of accumulators and of wide forms: kernels/reduce.c says where they are. */
 static Dim lines_bytes(const Step *s, Dim columns) {
     return (columns + MAX_LANES) * 8 * (1 + WIDE_VALUES) * s->nreductions;
 }
@@ -228,6 +229,7 @@ void cut_sums(Plan *p, Step *s, Dim outermost, uint32_t lanes) {
 static void decide_lines(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, s->lane), w = LINE_VECTORS * vector_of(p, s), block = n < 2 * LOOP_BLOCK ? n : n / 2;
     if (block > LINE_COLUMNS) block = LINE_COLUMNS;
+    assert(!s->tile && !s->jam);
     s->lines = buf_new(p, BUF_WORK, lines_bytes(s, n));
     units_of(p, s, true, (uint32_t)((block + w - 1) / w * w));
 }

@@ -487,7 +487,9 @@ static Dim rows_together(Builder *b, const Eqn *e, Kind kind) {
     Dims lengths = param_dims(e, K_fft_lengths);
     Dim rows = rows_of(b, b_type(b, e->in.at[0]), lengths.n), group = 0;
     int64_t bytes = more_bytes(b, e, lengths.n);
-    if (!dim_is_const(rows) || rows == 1 || !bytes || rows <= MOST_TOGETHER / bytes) return 0;
+    bool more = b_type(b, e->in.at[0])->rank > lengths.n; /* axes: of one array they are left out */
+    if (!dim_is_const(rows) || !bytes || rows <= MOST_TOGETHER / bytes) return 0;
+    if (rows == 1) return more && lengths.n > 1;
     bool real = kind == RFFT || kind == IRFFT;
     int64_t most = GROUP_BYTES / bytes, n = real ? complex_length(lengths.at[0]) : lengths.at[0];
     if (lengths.n > 1 && !most) return 1;
