@@ -36,7 +36,7 @@ typedef struct {
     Atom into;     /* LOOP: collapsed into this loop, which then runs over both (0: itself) */
     bool merged;   /* LOOP: others were collapsed into it, and its extent is `run` */
     Dim run;
-    Atom outer;    /* LOOP: the next one outside that was collapsed into the same loop; 0: none */
+    Atom outer; /* LOOP: the next one outside that was collapsed into the same loop; 0: none */
 } AtomInfo;
 
 typedef struct Indices Indices;
