@@ -566,9 +566,7 @@ static void tiles_of_block(Unit *u, V number, bool last) {
     tiles(u);
 }
 static void clear(Unit *u, V p, uint32_t each) {
-    V o[3] = {p, em_int(u->e, u->e->i8, 0), num(u, u->dot->rows * u->dot->point_block * u->dot->stored_columns * each)};
-    Attr fixed = {"isVolatile", mlirIntegerAttrGet(u->e->i1, 0)};
-    em_op(u->e, "llvm.intr.memset", &(Op){0, NULL, 3, o, 1, &fixed, 0, NULL});
+    gemm_clear(u->e, p, u->dot->rows * u->dot->point_block * u->dot->stored_columns * each);
 }
 static void clear_partial(Unit *u) {
     If f;

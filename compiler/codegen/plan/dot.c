@@ -551,8 +551,7 @@ static void find_blocks(Plan *p, Dot *dot) {
     bool pack = !streamed && !dot->inner && (dot->packed || (big && !dot_at_most(rows, 2 * dot->mr)));
     dot->row_block = dot->rows, dot->column_block = dot->columns, dot->point_block = dot->points;
     dot->packed_terms = dot->k;
-    bool lines =
-        streamed && few && dot_at_most(rows, 2 * dot->mr) && (!dot_at_most(rows, 1) || is_streamed_row(p, dot));
+    bool lines = streamed && dot_at_most(rows, 2 * dot->mr) && (!dot_at_most(rows, 1) || is_streamed_row(p, dot));
     if (blocks) term_blocks(p, dot, lines ? LINE_TERMS : few && streamed ? TERM_BLOCK : LONG_BLOCK);
     if (dot->inner) {
         int64_t n = dim_is_const(dot->k) ? INNER_TERMS / (dot->k + 1) : UNKNOWN_COLUMNS;

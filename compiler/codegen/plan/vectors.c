@@ -27,10 +27,14 @@ static bool stores_terms(const Step *s) {
         if (!st->row) return true;
     return false;
 }
-static bool sums_far(const Plan *p, const Step *s) {
+static Dim bytes_of_terms(const Plan *p, const Step *s) {
     Dim bytes = s->widest;
     for (uint32_t i = 0; i < s->nkept; i++) bytes = dim_mul(p->cx->types, bytes, loop_extent(p->ix, s->kept[i]));
     for (uint32_t i = 0; i < s->nred; i++) bytes = dim_mul(p->cx->types, bytes, loop_extent(p->ix, s->red[i]));
+    return bytes;
+}
+static bool sums_far(const Plan *p, const Step *s) {
+    Dim bytes = bytes_of_terms(p, s);
     return dim_is_const(bytes) && bytes >= FAR_BYTES;
 }
 /* Are the terms of each sum far apart, but those of neighbouring sums beside each other? The more of them are read in a
@@ -86,14 +90,14 @@ static Dim lines_bytes(const Step *s, Dim columns) {
    accumulators are in memory. Not if all columns are in registers at once, nor several stages in whole strips, whose rows
    are in the cache when they are read again. */
 static bool sums_lines(Plan *p, Step *s) {
-    Dim n = loop_extent(p->ix, s->lane), terms = s->nred ? loop_extent(p->ix, s->red[0]) : 1;
+    Dim n = loop_extent(p->ix, s->lane), bytes = bytes_of_terms(p, s);
     bool plain = s->nred == 1 && s->nkept == 1 && s->kept[0] == s->lane && s->levels > 1;
     if (s->kind != STEP_LOOPS || !plain || s->apart || s->edge_loop || s->unrolled || s->written_out || s->parts)
         return false;
-    if (!dim_is_const(n) || !dim_is_const(terms)) return false;
+    if (!dim_is_const(n) || !dim_is_const(bytes)) return false;
     uint32_t w = column_lanes(p, s, vector_of(p, s));
     bool one = s->levels == 2 && !stores_terms(s);
-    Dim bytes = n * terms * s->widest, least = n % w ? FAR_BYTES : LINE_BYTES;
+    Dim least = n % w ? FAR_BYTES : LINE_BYTES;
     if (n == w || n < LINE_LEAST || bytes < least || lines_bytes(s, n) > bytes / LINE_MEMORY) return false;
     if (one ? s->cost > COLUMN_COST : n % w == 0) return false;
     return accumulators_lie(p, s) && reads_terms(p, s);
@@ -110,25 +114,25 @@ static uint32_t line_lanes(const Plan *p, const Step *s, uint32_t one) {
 typedef struct {
     const Buf *b;
     uint64_t at;
-} Line;
+} CacheLine;
 typedef struct {
     const Indices *ix;
-    Line lines[CACHE_PAGE / CACHE_LINE][CACHE_WAYS];
+    CacheLine lines[CACHE_PAGE / CACHE_LINE][CACHE_WAYS];
     uint32_t n[CACHE_PAGE / CACHE_LINE];
     bool full; /* some place */
-} Lines;
+} CacheLines;
 static void add_line(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
-    Lines *l = user;
+    CacheLines *l = user;
     Dim first = ix_at(l->ix, address)->c;
     uint64_t at = dim_is_const(first) ? (uint64_t)first * dtype_bytes(d) / CACHE_LINE : 0;
     uint64_t place = at % (CACHE_PAGE / CACHE_LINE);
-    Line *line = l->lines[place], *end = line + l->n[place];
+    CacheLine *line = l->lines[place], *end = line + l->n[place];
     while (line < end && (line->b != b || line->at != at)) line++;
-    if (line == end && !l->full) *line = (Line){b, at}, l->n[place]++;
+    if (line == end && !l->full) *line = (CacheLine){b, at}, l->n[place]++;
     l->full |= l->n[place] == CACHE_WAYS;
 }
 static bool fill_a_place(Plan *p, Step *s) {
-    Lines l = {.ix = p->ix};
+    CacheLines l = {.ix = p->ix};
     step_places(p, s, false, add_line, &l);
     return l.full;
 }
@@ -151,7 +155,7 @@ static uint32_t lanes_for(Plan *p, Step *s) {
     uint32_t one = vector_of(p, s), w = VECTORS * one;
     if (s->tile || s->jam) return one;
     if (s->carried) return s->carried > 2 * LOOP_VALUES ? w / 4 : s->carried > LOOP_VALUES ? w / 2 : w;
-    if (sums_lines(p, s)) return line_lanes(p, s, one);
+    if (s->lines) return line_lanes(p, s, one);
     uint32_t columns = column_lanes(p, s, one);
     if (sums_columns(p, s, columns)) return columns;
     return s->cost > LONG_COST || s->stores.n >= MANY_STORES ? lanes_held(p, s, w / 2) : w;
@@ -226,11 +230,10 @@ void cut_sums(Plan *p, Step *s, Dim outermost, uint32_t lanes) {
     c->several = dim_is_const(all) && all > most;
 }
 /* The columns of a unit: long runs of memory, but work for several threads. */
-static void decide_lines(Plan *p, Step *s) {
+static void units_of_lines(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, s->lane), w = LINE_VECTORS * vector_of(p, s), block = n < 2 * LOOP_BLOCK ? n : n / 2;
     if (block > LINE_COLUMNS) block = LINE_COLUMNS;
     assert(!s->tile && !s->jam);
-    s->lines = buf_new(p, BUF_WORK, lines_bytes(s, n));
     units_of(p, s, true, (uint32_t)((block + w - 1) / w * w));
 }
 static uint32_t strip_of(Plan *p, const Step *s) {
@@ -239,6 +242,7 @@ static uint32_t strip_of(Plan *p, const Step *s) {
     return dim_is_const(n) && n <= strip ? 0 : strip;
 }
 static void decide_loops(Plan *p, Step *s) {
+    if (s->lane && sums_lines(p, s)) s->lines = buf_new(p, BUF_WORK, lines_bytes(s, loop_extent(p->ix, s->lane)));
     if (s->lane) s->widths = widths(p, s);
     if (s->tile) s->rows = lanes_of(p, s->widest), s->strip = strip_of(p, s);
     if (s->jam) s->turns = JAM;
@@ -247,8 +251,8 @@ static void decide_loops(Plan *p, Step *s) {
     if (!block) cut_sums(p, s, outermost, s->widths.main ? s->widths.main : s->widths.tail);
     if (s->parts)
         s->block = s->red[0] == s->lane ? PART_LANES : 1, s->units = step_parts(p, s);
-    else if (s->lane && sums_lines(p, s))
-        decide_lines(p, s);
+    else if (s->lines)
+        units_of_lines(p, s);
     else
         units_of(p, s, s->nkept && (s->kept[0] == s->lane || s->kept[0] == s->tile), LOOP_BLOCK);
 }
