@@ -442,7 +442,8 @@ typedef struct {
 typedef struct {
     LineStage *stages;
     uint32_t level;
-    V from, to; /* rows */
+    V from, to;    /* rows */
+    Widened *rule; /* after a block of them, or after all */
 } Lines;
 /* Where accumulator `i` of a stage, or its wide forms, are for the vector of columns; how many bytes one has: 8 are reserved. */
 static V line_at(Kernel *k, const LineStage *s, uint32_t i, uint32_t *bytes) {
@@ -483,7 +484,7 @@ static void restore_lines(Kernel *k, Lines *l) {
         finish(k, &s->accs, acc);
     }
 }
-/* Passes over the columns: before the terms, for some rows of them, after a block of them, after all. */
+/* Passes over the columns: before the terms, for some rows of them, after a block of them or all. */
 static void line_begin(Kernel *k, void *user, V *none) {
     Lines *l = user;
     LineStage *s = &l->stages[l->level];
@@ -503,21 +504,13 @@ static void line_rows(Kernel *k, void *user, V *none) {
     span(&s->n, 0, l->from, l->to, acc);
     store_line(k, s, s->n.total, acc);
 }
-static void line_fold(Kernel *k, void *user, V *none) {
+static void line_widened(Kernel *k, void *user, V *none) {
     Lines *l = user;
     LineStage *s = &l->stages[l->level];
     V acc[MAX_CARRIED] = {{NULL}};
     load_line(k, s, s->n.carried, acc);
-    widened(&s->n, acc, fold);
+    widened(&s->n, acc, l->rule);
     store_line(k, s, s->n.carried, acc);
-}
-static void line_end(Kernel *k, void *user, V *none) {
-    Lines *l = user;
-    LineStage *s = &l->stages[l->level];
-    V acc[MAX_CARRIED] = {{NULL}};
-    load_line(k, s, s->n.carried, acc);
-    widened(&s->n, acc, fold_narrow);
-    store_line(k, s, s->n.total, acc);
 }
 static void over_columns(Kernel *k, Inner *pass, Lines *l, V lo, V hi) {
     Widths w = k->x.step->widths;
@@ -546,11 +539,13 @@ static void stage_in_lines(Kernel *k, Lines *l, V lo, V hi) {
     kernel_enter(k);
     V from = em_arg(&f.scope, 0);
     over_rows(k, l, from, em_add(e, from, em_i64(e, block)), lo, hi);
-    over_columns(k, line_fold, l, lo, hi);
+    l->rule = fold;
+    over_columns(k, line_widened, l, lo, hi);
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
     over_rows(k, l, em_i64(e, last), em_i64(e, rows), lo, hi);
-    if (s->n.cut) over_columns(k, line_end, l, lo, hi);
+    l->rule = fold_narrow;
+    if (s->n.cut) over_columns(k, line_widened, l, lo, hi);
 }
 static LineStage *line_stages(Kernel *k) {
     const Step *step = k->x.step;
