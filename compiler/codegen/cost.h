@@ -216,12 +216,14 @@ enum {
 
 /* ---- GPUs: how a step is divided among blocks and threads */
 enum {
-    BLOCK_THREADS = 256,    /* of a block, if there is enough for it to do */
-    MOST_BLOCKS = 1 << 30,  /* of a grid */
-    SHORT_ROW = 16,         /* no more elements of a reduced lane loop, or of prefixes, are done by one thread */
-    LEAST_GROUP = 8,        /* a longer one is shared by at least so many threads, … */
-    ROW_ITEMS = 8,          /* … each of which has so many elements, … */
-    WARP_ROW = 1024,        /* … which are a warp for so many elements … */
+    BLOCK_THREADS = 256,   /* of a block, if there is enough for it to do */
+    MOST_BLOCKS = 1 << 30, /* of a grid */
+    SHORT_ROW = 12,  /* no more elements of a reduced lane loop, or of prefixes, are done by one thread (sums of rows
+                               of 16: 266 us, so 153; of 12: 135, with more threads 196); … */
+    SHORT_AGAIN = 8, /* … if several stages read them, so many (softmax of rows of 10: 529 us, so 256) */
+    LEAST_GROUP = 8, /* a longer one is shared by at least so many threads, … */
+    ROW_ITEMS = 8,   /* … each of which has so many elements, … */
+    WARP_ROW = 1024, /* … which are a warp for so many elements … */
     LEAST_WARP_ROWS = 2048, /* … of at least so many rows */
     APART_BLOCKS = 128,     /* blocks with rows of their own that leave much of a GPU idle, … */
     APART_TERMS = 1 << 16,  /* … if each has so many terms in all: 12 us at 20 GB/s, where a kernel begins in 3 … */
@@ -238,6 +240,10 @@ enum {
     RUN_POINTS = 1 << 14,  /* … of at least so many elements */
     SECTOR_BYTES = 32,     /* that memory gives at once: a run of accesses that are apart along the lane loop … */
     MOST_ACROSS = 32,      /* … and its most elements */
+    CROSSED_BYTES = 256,   /* of a row of a tile of elements that are apart along the lane loop, … */
+    CROSSED_SIDE = 128,    /* … no more than so many of them, … */
+    CROSSED_WIDEST = 8,    /* … each of so many bytes at most; … */
+    CROSSED_TILES = 32,    /* … with fewer tiles threads read them from memory */
     RUN_TURNS = 4,         /* so many runs are in flight in a thread … */
     CHEAP_RUN = 64,        /* … if what it does costs no more than this … */
     RUN_THREADS = 1 << 17, /* … and there are still so many threads */

@@ -45,8 +45,10 @@ typedef struct Kernel {
         int64_t shared;          /* bytes of shared memory */
         V scratch;               /* of it, for merging: */
         int64_t scratch_bytes;
-        V maps;      /* tensor maps of the operands of a product whose terms come as boxes */
-    } block;         /* on a device */
+        V maps; /* tensor maps of the operands of a product whose terms come as boxes */
+    } block;    /* on a device */
+    struct Tile
+        *crossed;    /* what it reads and writes across the lanes is in shared memory (crossed.c); NULL: it is not */
     uint32_t in_run; /* 1 + the number in its run of the element that is evaluated; 0: none is */
     bool rows;       /* values over the kept axes are being stored; else values over the whole domain */
 } Kernel;

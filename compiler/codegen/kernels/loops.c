@@ -1,4 +1,5 @@
 #include "loops.h"
+#include "crossed.h"
 #include "point.h"
 #include "reduce.h"
 #include "rows.h"
@@ -204,6 +205,10 @@ void kernel_loops(Kernel *k, V lo, V hi) {
 void device_loops(Kernel *k, V item, V unused) {
     const Division *d = &k->x.step->division;
     Accs accs;
+    if (k->x.step->crossed.n) {
+        kernel_crossed(k);
+        return;
+    }
     if (!k->x.step->parts) {
         body(k);
         return;

@@ -183,6 +183,24 @@ typedef struct {
     Apart why;
     uint32_t step; /* the one that it did not join; 0: there is none */
 } Begun;
+/* On a device: reads and stores of elements that are apart along the lane loop and beside each other along another: through shared memory
+   (crossed.h). */
+enum { MOST_CROSSED = 2 };
+typedef struct {
+    Buf *buf;
+    Dtype d;
+    Ix address;
+    bool store; /* it is written */
+} CrossedPlace;
+typedef struct {
+    CrossedPlace at[MOST_CROSSED];
+    uint32_t n, bytes;               /* of such places; of an element */
+    Atom across;                     /* the other loop */
+    uint32_t lane_side, across_side; /* iterations of the two loops in a tile, powers of two */
+    Atom lane_tiles, across_tiles;   /* loops over tiles, … */
+    Atom reads, words; /* … over accesses of 16 bytes along `across`, over words of elements along the lanes */
+} Crossed;
+
 typedef struct Step {
     StepKind kind;
     const Eqn *e; /* the equation, except for LOOPS */
@@ -234,6 +252,7 @@ typedef struct Step {
     uint32_t columns; /* on a device: neighbouring sums that a thread has along `run_loop`; 0: one */
     uint32_t terms;   /* on a device: iterations of the innermost reduced loop whose terms are read at once; 0: one */
     HeldRow held;
+    Crossed crossed;    /* n 0: there are none */
     uint32_t run;       /* on a device: neighbouring iterations of `run_loop` that a thread does at once; 0: one */
     uint32_t run_turns; /* such runs at once, as many apart as a block has threads */
     bool narrow_run;    /* their elements do not lie beside each other */

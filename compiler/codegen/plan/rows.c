@@ -19,8 +19,7 @@ static void add(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
     neighbours_add(r->p, r->step, &r->lanes, b, d, address);
     if (kind == PLACE_TERM && ix_uses(r->p->ix, address, r->step->lane)) r->words += (dtype_bytes(d) + 3) / 4;
 }
-/* Is a row read by more than one stage? */
-static bool read_again(Plan *p, const Step *s) {
+bool rows_read_again(const Step *s) {
     if (s->levels > 2) return true;
     each(Store, st, s->stores)
         if (!st->row && st->level > 0) return true;
@@ -44,7 +43,7 @@ void rows_decide(Plan *p, Step *s) {
     Row r = {.p = p, .step = s};
     if (s->kind != STEP_LOOPS || !threads_share_lanes(p, s) || s->nred != 1 || s->unrolled || s->carried) return;
     Dim n = loop_extent(p->ix, s->lane), rows = 1;
-    if (!dim_is_const(n) || !read_again(p, s)) return;
+    if (!dim_is_const(n) || !rows_read_again(s)) return;
     for (uint32_t i = 0; i < s->nkept; i++) rows = dim_mul(p->cx->types, rows, loop_extent(p->ix, s->kept[i]));
     step_places(p, s, true, add, &r);
     uint32_t most = HELD_WORDS / (r.words ? r.words : 1), cheap = HELD_COST / (s->cost ? s->cost : 1);

@@ -1,7 +1,9 @@
 #include "threads.h"
 #include "../cost.h"
+#include "crossed.h"
 #include "dot.h"
 #include "places.h"
+#include "rows.h"
 #include "scatter.h"
 #include "sort.h"
 #include "vectors.h"
@@ -63,7 +65,7 @@ static Dim extents(Plan *p, const Atom *loops, uint32_t n) {
 bool threads_share_lanes(const Plan *p, const Step *s) {
     if (!s->nred || s->red[s->nred - 1] != s->lane || s->written_out) return false;
     Dim n = loop_extent(p->ix, s->lane);
-    return !dim_is_const(n) || n > SHORT_ROW;
+    return !dim_is_const(n) || n > (rows_read_again(s) ? SHORT_AGAIN : SHORT_ROW);
 }
 static void share_lanes(Plan *p, Step *s) {
     Grid *g = &s->grid;
@@ -249,6 +251,7 @@ static void whole_blocks(Step *s) {
 }
 static void decide_loops(Plan *p, Step *s) {
     Grid *g = &s->grid;
+    if (crossed_decide(p, s)) return;
     points(p, s);
     (s->reduces ? choose_windows : choose_run)(p, s);
     g->threads = threads_for(g->items, WARP);
