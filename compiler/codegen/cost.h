@@ -240,6 +240,9 @@ enum {
     RUN_POINTS = 1 << 14,  /* … of at least so many elements */
     SECTOR_BYTES = 32,     /* that memory gives at once: a run of accesses that are apart along the lane loop … */
     MOST_ACROSS = 32,      /* … and its most elements */
+    MOST_RUN_ROWS = 4,     /* … of so many rows, if these read elements in common, … */
+    RUN_ROWS_COST = 256,   /* … and all that costs no more */
+    ROW_READS = 16,        /* places of an element that are compared for it */
     CROSSED_BYTES = 256,   /* of a row of a tile of elements that are apart along the lane loop, … */
     CROSSED_SIDE = 128,    /* … no more than so many of them, … */
     CROSSED_WIDEST = 8,    /* … each of so many bytes at most; … */

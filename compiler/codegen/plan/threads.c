@@ -186,6 +186,43 @@ static void choose_windows(Plan *p, Step *s) {
     if (!s->run) s->written_out = false, s->half = 0;
     s->jam = 0;
 }
+/* Rows of which a thread reads neighbouring elements, as in a stencil, are read once for several results. */
+typedef struct {
+    Plan *p;
+    Atom loop;
+    const Buf *buf[ROW_READS];
+    Ix address[ROW_READS];
+    uint32_t n;
+    bool shared;
+} RowReads;
+static void add_read(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
+    RowReads *r = user;
+    bool other;
+    Dim row = ix_coef(r->p->ix, address, r->loop, &other);
+    if (kind == PLACE_STORE || other || !dim_is_const(row) || !row || r->n == ROW_READS) return;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const IxExpr *apart = ix_at(r->p->ix, ix_sub(r->p->ix, address, r->address[i]));
+        r->shared |= same_buf(r->buf[i], b) && !apart->n && dim_is_const(apart->c) && apart->c && apart->c % row == 0 &&
+                     apart->c / row >= -MOST_RUN_ROWS && apart->c / row <= MOST_RUN_ROWS;
+    }
+    r->buf[r->n] = b, r->address[r->n++] = address;
+}
+static void choose_run_rows(Plan *p, Step *s) {
+    Grid *g = &s->grid;
+    RowReads r = {.p = p, .loop = s->nkept > 1 ? s->kept[s->nkept - 2] : 0};
+    if (!r.loop || s->run_loop != s->lane || s->run_turns > 1) return;
+    step_places(p, s, false, add_read, &r);
+    uint32_t rows = MOST_RUN_ROWS;
+    while (rows > 1 && (rows * s->run * s->cost > RUN_ROWS_COST || known_below(g->items, (int64_t)rows * RUN_THREADS) ||
+                        dim_mod(p->cx->types, loop_extent(p->ix, r.loop), rows) != 0))
+        rows /= 2;
+    if (!r.shared || rows <= 1) return;
+    s->run_rows = rows, s->row_loop = r.loop;
+    s->rows_of_runs = atom_loop(p->ix, dim_floordiv(p->cx->types, loop_extent(p->ix, r.loop), rows));
+    Atom *loops = arena_new(p->arena, Atom, g->nloops);
+    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == r.loop ? s->rows_of_runs : g->loops[i];
+    g->loops = loops, g->items = extents(p, loops, g->nloops);
+}
 static void choose_run(Plan *p, Step *s) {
     Grid *g = &s->grid;
     Run r = {.p = p, .step = s};
@@ -199,8 +236,10 @@ static void choose_run(Plan *p, Step *s) {
     bool rows = s->nkept > 1 && !r.lanes.apart; /* then all have to be aligned */
     if (run <= 1 || known_below(n, run) || (rows && dim_mod(p->cx->types, n, run) != 0))
         choose_rows(p, s);
-    else
+    else {
         set_run(p, s, loop, run);
+        choose_run_rows(p, s);
+    }
 }
 /* A thread, or those that share an item, has n neighbouring ones. */
 static void share_columns(Plan *p, Step *s, Atom loop, uint32_t n) {
