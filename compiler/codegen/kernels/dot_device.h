@@ -18,6 +18,7 @@ typedef struct {
     V from;                /* the first turn */
     V barriers;            /* of the ring, if terms come as boxes (dot_ring.c) */
     V shared;              /* tile.turns times the terms of both operands, later the sums */
+    V rows;                /* dot->held: the terms of the rows that stay in shared memory, one turn after the other */
     Ix index[2][MAX_RANK]; /* of the operands */
     uint32_t run;          /* columns that a thread finishes at once */
 } Product;
@@ -83,9 +84,15 @@ uint32_t product_reads(const Product *);
 void product_read(const Product *, V slot, V *read);
 void product_multiply_read(const Product *, V slot, V *read, V *sums);
 void product_multiply_last(const Product *, const V *read, V *sums);
+/* dot->held: begins to add the products of all turns that are in the ring from p->from on. `rows`: four registers of each
+   step, as mma.sync has them; NULL: they are at p->rows. `fresh`: the sums are 0 before. product_all_end waits until they are
+   there, if no more than so many products have begun since. */
+void product_all(const Product *, const V *rows, bool fresh, V *sums);
+void product_all_end(const Product *, uint32_t since, V *sums);
 /* The same by warpgroups; n: the number of sums (dot_warpgroup.c). */
 void product_warpgroups(const Product *, V slot, uint32_t n, V *sums);
-void product_warpgroups_end(const Product *, uint32_t n, V *sums);
+void product_warpgroups_end(const Product *, uint32_t since, uint32_t n, V *sums);
+void product_warpgroups_all(const Product *, const V *rows, uint32_t nrows, bool fresh, uint32_t n, V *sums);
 /* The rows of the tile are in shared memory a slab at a time, for all threads: the number of slabs and of their rows; which row
    of the tile a row of a slab is. */
 uint32_t product_slabs(const Product *);

@@ -428,6 +428,31 @@ static void set_tile(DeviceDot *d, uint32_t rows, uint32_t columns, int64_t term
     d->tile.turns = (uint32_t)((terms + d->tile.terms - 1) / d->tile.terms);
     d->parts = 1;
 }
+/* ---- scores in registers */
+/* Bytes in shared memory: the rows of a tile, two tiles of keys and of values; in the end the result. */
+static int64_t held_bytes(const Tile *t) {
+    int64_t rows = staged(true, HELD_ROWS, t->terms), keys = staged(true, HELD_KEYS, t->terms);
+    int64_t all = rows + 2 * (keys + staged(true, t->columns, HELD_KEYS));
+    int64_t result = (int64_t)HELD_ROWS * (t->columns + SLAB_PAD) * TILE_WORD;
+    return all > result ? all : result;
+}
+static bool holds_scores(const DeviceDot *d, const Tile *t) {
+    return t->mma[0] && t->mma[1] && !dot_at_most(d->loops[DOT_ROWS].extent, HELD_LEAST) &&
+           held_bytes(t) <= ATTENTION_BYTES;
+}
+/* Terms of a turn: a line of shared memory of 128 bytes, if those of a score fill such lines. */
+static void hold_scores(Plan *p, DeviceDot *d, DeviceDot *scores, const Tile *t) {
+    DeviceDot *both[] = {scores, d};
+    int64_t terms[] = {t->terms, HELD_KEYS};
+    set_tile(scores, HELD_ROWS, HELD_KEYS, t->terms);
+    set_tile(d, HELD_ROWS, (uint32_t)t->columns, HELD_KEYS);
+    for (uint32_t i = 0; i < 2; i++) {
+        DeviceDot *x = both[i];
+        x->held = true, x->warpgroups = p->target->device->warpgroups;
+        if (padded(terms[i], 2 * x->tile.terms) > padded(terms[i], x->tile.terms)) continue;
+        x->tile.terms *= 2, x->tile.turns /= 2;
+    }
+}
 void attention_schedule(Plan *p, Step *s) {
     DeviceDot *d = s->dot->device;
     Attention *a = d->attention;
@@ -444,8 +469,12 @@ void attention_schedule(Plan *p, Step *s) {
     assert(fits);
     set_tile(a->dot, t.rows, t.keys, t.terms);
     set_tile(d, t.rows, (uint32_t)t.columns, t.keys);
-    d->side[0].along_terms = d->form == DOT_MMA, d->side[0].plain = false;
-    a->block = dot_device_block(d->k) / t.keys;
-    dot_device_run(p, s, d);
     d->blocks = t.columns > TILE_LONG ? 1 : TILE_BLOCKS;
+    if (holds_scores(d, &t)) {
+        hold_scores(p, d, a->dot, &t);
+        d->blocks = t.columns > TILE_LEAST ? 1 : TILE_BLOCKS;
+    }
+    d->side[0].along_terms = d->form == DOT_MMA, d->side[0].plain = false;
+    a->block = dot_device_block(d->k) / a->dot->tile.columns;
+    dot_device_run(p, s, d);
 }
