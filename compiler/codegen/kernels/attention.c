@@ -146,7 +146,7 @@ static V each_element(const Attend *t, V row, V start, Element *rule, Pair *stor
     em_for_end(e, &f, &carried, &start);
     return start;
 }
-V attend_score(const Attend *t, V column, V sum) {
+V attend_score(const Attend *t, V column, V sum, bool itself) {
     Emit *e = t->e;
     Kernel *k = t->k;
     const Eqn *scores = t->a->scores;
@@ -154,14 +154,14 @@ V attend_score(const Attend *t, V column, V sum) {
     kernel_bind(k, t->a->key, em_bin(e, "llvm.intr.smin", key, em_bin(e, "llvm.sub", all, em_i64(e, 1))));
     Reg x = dot_result(k, scores, DT_f32, reg(sum, true, k->x.depth));
     eval_remember(&k->x, scores->out.at[0], t->at.scores, x);
-    V score = attend_value(t, t->a->score, t->at.score);
+    V score = itself ? reg_v(x) : attend_value(t, t->a->score, t->at.score);
     if (dim_mod(k->x.plan->cx->types, t->second.dot->k, t->keys) != 0)
         score = em_select(e, em_cmpi(e, "slt", key, all), score, attend_f32(t, -INFINITY));
     return score;
 }
 /* The score; the larger one. */
 static V element_score(const Attend *t, V row, V column, V sum, V *largest) {
-    V score = attend_score(t, column, sum);
+    V score = attend_score(t, column, sum, false);
     *largest = attend_larger(t, *largest, score);
     return score;
 }
@@ -279,6 +279,7 @@ static void add_tiles(Attend *t, V from, V to, V tiles, State *s) {
 static void clear(const Attend *t, State *s) {
     for (uint32_t i = 0; i < t->nsums; i++) s->result[i] = gemm_zero(t->e, DT_f32, 1);
 }
+static V largest(const Attend *t, V max) { return t->second.dot->held ? attend_held_max(t, max) : max; }
 /* Gives each of the thread's sums what `by` has for its row. */
 static void spread(const Attend *t, const V *by, V *to) {
     if (t->second.dot->held) {
@@ -302,7 +303,7 @@ static void add_blocks(Attend *t, V tiles, State *s) {
     memcpy(old, s->max, sizeof old);
     clear(t, s);
     add_tiles(t, from, em_bin(e, "llvm.intr.smin", to, tiles), tiles, s);
-    for (uint32_t i = 0; i < t->passes; i++) by[i] = factor(t, old[i], s->max[i]);
+    for (uint32_t i = 0; i < t->passes; i++) by[i] = factor(t, largest(t, old[i]), largest(t, s->max[i]));
     spread(t, by, factors);
     for (uint32_t i = 0; i < t->nsums; i++) {
         V at = em_gep(e, wide, em_i64(e, i), e->f64);
@@ -337,7 +338,7 @@ static void scale(const Attend *t, State *s) {
     attend_meet(t, 0); /* without keys nobody has waited for the rows */
     for (uint32_t i = 0; i < t->passes; i++) {
         attend_open_row(t, i);
-        by[i] = last_factor(t, s->max[i], s->sum[i]);
+        by[i] = last_factor(t, largest(t, s->max[i]), s->sum[i]);
         kernel_leave(t->k);
     }
     spread(t, by, own);

@@ -5,7 +5,8 @@
 #include "dot_device.h"
 
 enum { MOST_PASSES = 2 };
-/* What a thread carries from tile to tile: the maxima and the sums, f64, of its rows; its sums of the second product. */
+/* What a thread carries from tile to tile: the maxima of scores, and the sums of weights, f64, of its rows; its sums of the
+   second product. */
 typedef struct {
     V max[MOST_PASSES], sum[MOST_PASSES], result[TILE_SUMS];
 } State;
@@ -39,8 +40,9 @@ V attend_add_f64(const Attend *, V x, V per, V more);
 /* ---- rows: a thread has `passes` */
 /* Binds the loops of the rows to that of a pass, in a scope which kernel_leave closes. */
 void attend_open_row(const Attend *, uint32_t pass);
-/* The score of the key in this column of the tile, made of the product's sum; that of keys beyond the last is −∞. */
-V attend_score(const Attend *, V column, V sum);
+/* The score of the key in this column of the tile, made of the product's sum, or that sum itself; −∞ for keys beyond the
+   last. */
+V attend_score(const Attend *, V column, V sum, bool itself);
 
 /* ---- terms in shared memory */
 void attend_commit(const Attend *);
@@ -52,5 +54,6 @@ void attend_held_share(Attend *);
 void attend_held_open(Attend *, V tiles); /* brings the rows, and the first keys if there are any */
 void attend_held_tiles(Attend *, V from, V to, V tiles, State *);
 V attend_held_row(const Attend *, uint32_t pass); /* of the tile */
+V attend_held_max(const Attend *, V max);         /* that of the scores, from the state's */
 
 #endif

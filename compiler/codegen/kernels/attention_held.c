@@ -69,6 +69,17 @@ void attend_held_open(Attend *t, V tiles) {
     bring_next(t, em_i64(t->e, 0), tiles);
 }
 
+/* ---- scores, or what they are a multiple of: the sums of the first product */
+static bool scaled(const Attend *t) { return t->a->scale != 0; }
+V attend_held_max(const Attend *t, V max) {
+    if (!scaled(t)) return max;
+    kernel_enter(t->k);
+    attend_remember(t, t->a->scores->out.at[0], t->at.scores, max);
+    max = attend_value(t, t->a->score, t->at.score);
+    kernel_leave(t->k);
+    return max;
+}
+
 /* ---- weights: 2^(score·per − base), so that one instruction makes the power of a score. What is rounded in `base` is in all
    weights of a row alike. */
 typedef struct {
@@ -76,7 +87,8 @@ typedef struct {
 } Power;
 /* Scores so large that `base` might overflow are equal or so far apart that any other factor gives the same weights. */
 static Power power_of(const Attend *t, V max) {
-    static const double per = 1.4426950408889634, far = 1e30;
+    static const double far = 1e30;
+    double per = 1.4426950408889634 * (scaled(t) ? t->a->scale : 1);
     Emit *e = t->e;
     V large = em_cmpf(e, "ogt", em_un(e, "llvm.intr.fabs", max), attend_f32(t, far));
     V by = em_select(e, large, attend_f32(t, 1), attend_f32(t, per));
@@ -102,7 +114,7 @@ static V score_row(const Attend *t, uint32_t half, uint32_t n, V *x) {
     for (uint32_t i = 0; i < n; i++) {
         if (!in_half(i, half)) continue;
         kernel_enter(t->k);
-        x[i] = attend_score(t, column_of(t, i), x[i]);
+        x[i] = attend_score(t, column_of(t, i), x[i], scaled(t));
         largest = attend_larger(t, largest, x[i]);
         kernel_leave(t->k);
     }

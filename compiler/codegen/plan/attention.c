@@ -1,7 +1,9 @@
 #include "attention.h"
+#include "../../passes/eval.h"
 #include "../cost.h"
 #include "../eval/record.h"
 #include "sums.h"
+#include <math.h>
 
 /* ---- finding: from the second product back to the first */
 
@@ -73,6 +75,25 @@ static bool find_softmax(Plan *p, Attention *a) {
     a->score = under(p, a->max->in.at[0], false);
     return a->score == under(p, a->difference->in.at[0], false) &&
            a->weight->out.at[0] == under(p, a->sum->in.at[0], true);
+}
+/* The largest of the products of numbers with a positive one is that of the largest number. So scores need not be
+   multiplied one by one if `scale` can be a part of another factor: the rounding is missed, which for f32 is less than
+   what the sums lack. */
+static double find_scale(Plan *p, const Attention *a) {
+    static const double least = 1.0 / (1ll << 32);
+    Val sum = a->scores->out.at[0];
+    const Eqn *e = maker(p, under(p, a->score, false));
+    if (e == a->scores) return 1;
+    if (!e || (e->prim != P_mul && e->prim != P_div)) return 0;
+    for (uint32_t i = 0; i < (e->prim == P_mul ? 2 : 1); i++) {
+        Scalar by = {0};
+        int exponent;
+        if (under(p, e->in.at[i], false) != sum || !scalar_of(p->cx, e->in.at[!i], &by)) continue;
+        double scale = e->prim == P_mul ? scalar_float(by) : 1 / scalar_float(by);
+        bool exact = val_array(p->cx, sum)->dtype == DT_f32 || frexp(scale, &exponent) == 0.5;
+        return exact && scale >= least && scale <= 1 ? scale : 0;
+    }
+    return 0;
 }
 
 /* ---- what is between the products: all that depends on the scores; nothing else uses it */
@@ -344,6 +365,7 @@ static bool fits(Plan *p, Attention *a) {
     *w = (Inner){.p = p, .a = a, .ok = true};
     if (!used_alone(w) || !open_shares(p, a, &s) || !worth(p, &s) || !suits(p, a, &s)) return false;
     DeviceDot *d = a->dot = arena_new(p->arena, DeviceDot, 1);
+    a->scale = find_scale(p, a);
     d->e = a->scores;
     dot_device_terms(p, d);
     mark(p, w, a);
