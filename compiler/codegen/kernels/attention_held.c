@@ -165,8 +165,16 @@ static void pack_weights(const Attend *t, uint32_t n, const V *x, V *words) {
             em_cast(e, "llvm.bitcast", e->i32, em_cast(e, "llvm.fptrunc", em_vec(e, half, IN_WORD), both));
     }
 }
+/* What was added up so far, relative to the new maxima. Those of a warp's rows rarely grow after the first tiles. */
 static void rescale(const Attend *t, const V *factors, V *result) {
-    for (uint32_t i = 0; i < t->nsums; i++) result[i] = em_bin(t->e, "llvm.fmul", result[i], factors[i / 2 % 2]);
+    Emit *e = t->e;
+    V one = attend_f32(t, 1), scaled[TILE_SUMS];
+    V any = em_bin(e, "llvm.or", em_cmpf(e, "une", factors[0], one), em_cmpf(e, "une", factors[1], one));
+    V o[2] = {em_int(e, e->i32, -1), any};
+    If f = em_if(e, threads_intrinsic(e, "llvm.nvvm.vote.any.sync", e->i1, 2, o));
+    for (uint32_t i = 0; i < t->nsums; i++) scaled[i] = em_bin(e, "llvm.fmul", result[i], factors[i / 2 % 2]);
+    em_else(e, &f, t->nsums, scaled);
+    em_if_end(e, &f, result, result);
 }
 
 /* ---- tiles of keys */
