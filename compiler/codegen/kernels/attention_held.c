@@ -10,7 +10,7 @@
    weights where the second product has them as its rows, so that nothing goes through shared memory. Four neighbouring lanes
    have a row. Keys and values come a tile at a time, into the other of two places; all threads meet once for each tile. */
 
-enum { ROW_LANES = 4, HALVES = 2, HALF_ROWS = 8, IN_WORD = 2, PLACES = 2, CHAINS = 2 };
+enum { ROW_LANES = 4, HALVES = 2, HALF_ROWS = 8, IN_WORD = 2, CHAINS = 2 };
 typedef struct {
     V max[HALVES], sum[HALVES]; /* f32: of a block of keys */
 } Rows;
@@ -22,51 +22,55 @@ V attend_held_row(const Attend *t, uint32_t pass) {
     return em_add(t->e, first, em_i64(t->e, pass * HALF_ROWS));
 }
 
-/* ---- terms in shared memory: of the rows, then twice the keys', twice the values' */
+/* ---- terms in shared memory: of the rows; of the keys and of the values of HELD_PLACES tiles. The rows are copied by all
+   threads, and so are the others, if they do not come as boxes. */
 static int64_t rows_bytes(const Attend *t) { return staged_bytes(&t->first, 0) * t->first.dot->tile.turns; }
-static int64_t place_bytes(const Product *p) { return staged_bytes(p, 1) * p->dot->tile.turns; }
+static int64_t ring_terms(const Product *p) { return HELD_PLACES * p->dot->tile.turns * staged_bytes(p, 1); }
+static bool boxed(const Attend *t) { return t->second.dot->boxed; }
 void attend_held_share(Attend *t) {
     Emit *e = t->e;
-    int64_t all = rows_bytes(t) + PLACES * (place_bytes(&t->first) + place_bytes(&t->second));
-    int64_t result = slab_bytes(&t->second);
+    int64_t all = rows_bytes(t) + ring_terms(&t->first) + ring_terms(&t->second), result = slab_bytes(&t->second);
     t->passes = HALVES;
     t->first.rows = threads_share(t->k, all > result ? all : result);
     t->first.shared = em_gep(e, t->first.rows, em_i64(e, rows_bytes(t)), e->i8);
-    t->second.shared = em_gep(e, t->first.shared, em_i64(e, PLACES * place_bytes(&t->first)), e->i8);
-}
-/* The products of a tile of keys. */
-static Product at_place(const Product *p, V tile) {
-    Product at = *p;
-    at.shared = em_gep(p->e, p->shared, times(p, rest(p, tile, PLACES), place_bytes(p)), p->e->i8);
-    return at;
-}
-static Product first_at(const Attend *t, V tile) {
-    Product p = at_place(&t->first, tile);
-    p.first[1] = times(&p, tile, t->keys);
-    return p;
-}
-static Product second_at(const Attend *t, V tile) {
-    Product p = at_place(&t->second, tile);
-    p.from = times(&p, tile, p.dot->tile.turns);
-    return p;
+    t->second.shared = em_gep(e, t->first.shared, em_i64(e, ring_terms(&t->first)), e->i8);
+    if (!boxed(t)) return;
+    t->first.barriers = threads_share(t->k, ring_bytes(&t->first));
+    t->second.barriers = threads_share(t->k, ring_bytes(&t->second));
 }
 static void bring_all(const Product *p, uint32_t side) {
     for (uint32_t i = 0; i < p->dot->tile.turns; i++) stage_side(p, side, em_add(p->e, p->from, em_i64(p->e, i)));
 }
-static void bring_tile(const Attend *t, V tile) {
-    Product first = first_at(t, tile), second = second_at(t, tile);
+static void bring_next(const Attend *t, V tile, V tiles) {
+    Product first = stage_tile(&t->first, tile), second = stage_tile(&t->second, tile);
+    If any = kernel_if(t->k, em_cmpi(t->e, "slt", tile, tiles));
     bring_all(&first, 1);
     bring_all(&second, 1);
-}
-static void bring_next(const Attend *t, V tile, V tiles) {
-    If any = kernel_if(t->k, em_cmpi(t->e, "slt", tile, tiles));
-    bring_tile(t, tile);
     kernel_if_end(t->k, &any);
     attend_commit(t);
 }
 void attend_held_open(Attend *t, V tiles) {
     bring_all(&t->first, 0);
-    bring_next(t, em_i64(t->e, 0), tiles);
+    if (!boxed(t)) {
+        bring_next(t, em_i64(t->e, 0), tiles);
+        return;
+    }
+    attend_commit(t);
+    attend_meet(t, 0);
+    ring_open(&t->first, tiles);
+    ring_open(&t->second, tiles);
+}
+void attend_held_close(Attend *t) {
+    if (!boxed(t)) return;
+    ring_close(&t->first);
+    ring_close(&t->second);
+}
+/* The terms of a product are there; they have been multiplied. */
+static void begin(const Attend *t, const Product *p, V tile) {
+    if (boxed(t)) ring_wait(p, tile);
+}
+static void end(const Attend *t, const Product *p, V tile, V tiles) {
+    if (boxed(t)) ring_leave(p, tile, tiles);
 }
 
 /* ---- scores, or what they are a multiple of: the sums of the first product */
@@ -179,20 +183,25 @@ static void rescale(const Attend *t, const V *factors, V *result) {
 
 /* ---- tiles of keys */
 static void add_tile(Attend *t, V tile, V tiles, Rows *r, V *result) {
-    Emit *e = t->e;
     V sums[TILE_SUMS], words[TILE_SUMS / IN_WORD], factors[HALVES];
-    Product first = first_at(t, tile), second = second_at(t, tile);
+    Product first = stage_tile(&t->first, tile), second = stage_tile(&t->second, tile);
     uint32_t n = product_sums(&first);
     t->from = first.first[1];
-    attend_meet(t, 0);
-    bring_next(t, em_add(e, tile, em_i64(e, 1)), tiles);
+    if (!boxed(t)) {
+        attend_meet(t, 0);
+        bring_next(t, em_add(t->e, tile, em_i64(t->e, 1)), tiles);
+    }
+    begin(t, &t->first, tile);
     product_all(&first, NULL, true, sums);
     product_all_end(&first, 0, sums);
+    end(t, &t->first, tile, tiles);
     weigh(t, n, sums, r, factors);
     pack_weights(t, n, sums, words);
     rescale(t, factors, result);
+    begin(t, &t->second, tile);
     product_all(&second, words, false, result);
     product_all_end(&second, 0, result);
+    end(t, &t->second, tile, tiles);
 }
 void attend_held_tiles(Attend *t, V from, V to, V tiles, State *s) {
     Emit *e = t->e;

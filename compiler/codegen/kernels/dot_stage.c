@@ -45,6 +45,17 @@ V stage_slot(const Product *p, V turn) {
     V slot = rest(p, em_bin(p->e, "llvm.sub", turn, p->from), p->dot->tile.turns);
     return em_gep(p->e, p->shared, times(p, slot, rows_bytes(p) + staged_bytes(p, 1)), p->e->i8);
 }
+/* The keys are the columns of the first product, and the terms of the second. */
+Product stage_tile(const Product *p, V tile) {
+    Product at = *p;
+    uint32_t turns = p->dot->tile.turns;
+    at.shared = em_gep(p->e, p->shared, times(p, rest(p, tile, HELD_PLACES), turns * staged_bytes(p, 1)), p->e->i8);
+    if (p->dot->attention)
+        at.from = times(p, tile, turns);
+    else
+        at.first[1] = times(p, tile, p->dot->tile.columns);
+    return at;
+}
 static V slot_of(const Product *p, uint32_t side, V turn) {
     if (side || !p->dot->held) return stage_slot(p, turn);
     return em_gep(p->e, p->rows, times(p, turn, staged_bytes(p, 0)), p->e->i8);

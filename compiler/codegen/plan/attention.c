@@ -474,6 +474,7 @@ static void hold_scores(Plan *p, DeviceDot *d, DeviceDot *scores, const Tile *t)
         if (padded(terms[i], 2 * x->tile.terms) > padded(terms[i], x->tile.terms)) continue;
         x->tile.terms *= 2, x->tile.turns /= 2;
     }
+    scores->boxed = d->boxed = d->warpgroups && dot_box_columns(p, scores) && dot_box_columns(p, d);
 }
 void attention_schedule(Plan *p, Step *s) {
     DeviceDot *d = s->dot->device;
