@@ -1,5 +1,6 @@
 #include "emit.h"
 #include <math.h>
+#include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
 /* Element types without registers. Floats of 16 bits and less are f32 in registers, rounded after each operation;
@@ -117,15 +118,22 @@ static V to_bf16(Emit *e, V r) {
     V high = op(&t, "llvm.lshr", bits_of(&t, r), 16);
     return em_cast(e, "llvm.trunc", em_vec(e, e->i16, em_width(r)), high);
 }
-/* Round to nearest even at bit 16: add 0x7fff and the lowest kept bit; NaN stays a (quiet) NaN. Devices have an
-   instruction for it. */
+/* A GPU rounds two at once, to the halves of a word, in an eighth of the time that it takes for one: with 0 in the low half
+   the word is the number again. */
+static V round_high(Emit *e, V x) {
+    MlirType halves = em_vec(e, mlirBF16TypeGet(e->mlir), 2);
+    int32_t segments[2] = {2, 0};
+    Attr a[3] = {{"intrin", mlirStringAttrGet(e->mlir, mlirStringRefCreateFromCString("llvm.nvvm.ff2bf16x2.rn"))},
+                 {"operandSegmentSizes", mlirDenseI32ArrayGet(e->mlir, 2, segments)},
+                 {"op_bundle_sizes", mlirDenseI32ArrayGet(e->mlir, 0, NULL)}};
+    V both[2] = {x, em_float(e, e->f32, 0)};
+    return em_cast(e, "llvm.bitcast", e->f32, em_1(e, "llvm.call_intrinsic", halves, 2, both, 3, a));
+}
+/* Round to nearest even at bit 16: add 0x7fff and the lowest kept bit; NaN stays a (quiet) NaN. */
 static V round_bf16(Emit *e, V x) {
     Format t = format_of(e, DT_bf16, x);
     uint32_t w = em_width(x);
-    if (e->target->device) {
-        V rounded = em_cast(e, "llvm.fptrunc", em_vec(e, mlirBF16TypeGet(e->mlir), w), x);
-        return from_bf16(e, em_cast(e, "llvm.bitcast", em_vec(e, e->i16, w), rounded));
-    }
+    if (e->target->device && w == 1) return round_high(e, x);
     V bits = bits_of(&t, x);
     V odd = op(&t, "llvm.and", op(&t, "llvm.lshr", bits, 16), 1);
     V up = em_bin(e, "llvm.add", bits, op(&t, "llvm.add", odd, 0x7fff));
