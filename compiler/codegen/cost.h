@@ -207,11 +207,14 @@ enum {
 
 /* ---- softmax(q · k) · v on a device: a block has a tile of the rows of q and streams tiles of the keys */
 enum {
-    ATTENTION_FEW = 16,         /* fewer rows are done by three kernels, which divide the keys too */
-    ATTENTION_SHORT = 256,      /* so few keys are done by few blocks … */
-    ATTENTION_BLOCKS = 32,      /* … and more by at least so many; else three kernels divide them among more blocks */
-    ATTENTION_COLUMNS = 256,    /* of v, at most, for tensor cores; half as many else */
-    ATTENTION_BYTES = 99 * 1024 /* of shared memory that every GPU has */
+    ATTENTION_FEW = 16,          /* fewer rows are done by three kernels, which divide the keys too */
+    ATTENTION_SHORT = 256,       /* so few keys are done by few blocks … */
+    ATTENTION_BLOCKS = 32,       /* … and more by at least so many; else three kernels divide them among more blocks */
+    ATTENTION_COLUMNS = 256,     /* of v, at most, for tensor cores; half as many else */
+    ATTENTION_BYTES = 99 * 1024, /* of shared memory that every GPU has */
+    HELD_LEAST = 32,             /* with more rows scores stay in registers, if tensor cores do both products: … */
+    HELD_ROWS = 128,             /* … rows … */
+    HELD_KEYS = 64               /* … and keys of a tile, of whose scores a thread has 32 */
 };
 
 /* ---- GPUs: how a step is divided among blocks and threads */

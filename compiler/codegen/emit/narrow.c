@@ -1,5 +1,6 @@
 #include "emit.h"
 #include <math.h>
+#include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
 /* Element types without registers. Floats of 16 bits and less are f32 in registers, rounded after each operation;
