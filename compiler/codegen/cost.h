@@ -231,6 +231,12 @@ enum {
     HELD_WORDS = 32,        /* of a row that a thread has in registers for several stages … */
     HELD_EACH = 8,          /* … or half as many, if it can be more threads and there are many rows … */
     HELD_THREADS = 1024,    /* … at most, of which each may have 64 registers … */
+    HELD_TWICE =
+        512, /* … or so many, of which a multiprocessor has two blocks, if rows are many and what does not fit … */
+    HELD_ROOM =
+        112 << 10,   /* … into registers into these bytes of shared memory: logsumexp of 8192 rows of 32000 in … */
+    HELD_ROWS = 528, /* … 235 us, not 290. So many rows are enough for both blocks of 132 multiprocessors */
+    HELD_SCRATCH = 1 << 10, /* bytes of shared memory for combining what threads have */
     HELD_COST = 4096,       /* … and what is written out for all of its elements */
     HELD_TURNS = 2,         /* runs of a thread in one iteration of the loop over the rest of a long row */
     AGAIN_COST = 48,       /* in the time in which memory takes 4 bytes and gives them back so much is computed again */

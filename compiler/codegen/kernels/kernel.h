@@ -48,9 +48,15 @@ typedef struct Kernel {
         V maps; /* tensor maps of the operands of a product whose terms come as boxes */
     } block;    /* on a device */
     struct Tile
-        *crossed;    /* what it reads and writes across the lanes is in shared memory (crossed.c); NULL: it is not */
-    uint32_t in_run; /* 1 + the number in its run of the element that is evaluated; 0: none is */
-    bool rows;       /* values over the kept axes are being stored; else values over the whole domain */
+        *crossed; /* what it reads and writes across the lanes is in shared memory (crossed.c); NULL: it is not */
+    struct {
+        bool here;          /* an element beyond what is in registers is evaluated, */
+        Ix at;              /* which is this one of the row */
+        V near[ROW_ARRAYS]; /* shared memory for them */
+        bool waited;        /* they have come */
+    } rest;                 /* on a device: of a row (rows.c) */
+    uint32_t in_run;        /* 1 + the number in its run of the element that is evaluated; 0: none is */
+    bool rows;              /* values over the kept axes are being stored; else values over the whole domain */
 } Kernel;
 extern const Operations kernel_operations;
 

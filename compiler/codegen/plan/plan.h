@@ -150,13 +150,22 @@ typedef struct {
     Dim items;       /* of the grid, in one part */
     uint32_t chunks; /* of the parts, if threads of a block have chunks of columns: Grid's when they are combined */
 } Division;
+/* An array that reductions read along a row: where its elements are. */
+typedef struct {
+    const Buf *buf;
+    Dtype dtype;
+    Ix address;
+} RowArray;
+enum { ROW_ARRAYS = 4 };
 /* On a device: what a thread has of a row that several threads share, if that is known and in its registers: `turns` runs
    of `run` neighbouring elements, as many apart as the group's threads have together; the last one may not exist for all
    of them. */
 typedef struct {
     uint32_t run, turns, group; /* turns 0: a loop goes along the row */
     Dim rest;                   /* the elements from here on are too many: each stage reads them; 0: there are none */
-    Atom first, last;           /* the number of the first run; of the last one, or that of the row if there is none */
+    RowArray near[ROW_ARRAYS];  /* what of these they read comes to shared memory first */
+    uint32_t nnear;
+    Atom first, last; /* the number of the first run; of the last one, or that of the row if there is none */
 } HeldRow;
 /* On a device: updates of a scatter that meet in one place. */
 typedef enum {

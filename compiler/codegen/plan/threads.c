@@ -76,6 +76,7 @@ static void share_lanes(Plan *p, Step *s) {
     if (group > most) group = most;
     if (group > WARP && many && known_below(n, WARP_ROW + 1)) group = WARP;
     if (s->held.turns) group = s->held.group;
+    if (s->held.nnear && group == HELD_TWICE) g->blocks = 2;
     g->together = true, g->group = group;
     g->threads = group > WARP ? group : threads_for(dim_mul(p->cx->types, g->items, group), WARP);
     while (g->threads > WARP && g->threads / group * s->row_bytes > SHARED_ROWS) g->threads /= 2;
