@@ -34,25 +34,42 @@ static void copy_run(Kernel *k, V to, V from, uint32_t bytes, uint32_t align) {
         threads_intrinsic(k->e, copy[which], no_type, 2, o);
     }
 }
+/* Of what the block has in shared memory the first element of the run of that number in the row. */
+static V near_first(Kernel *k, V run) {
+    Emit *e = k->e;
+    const HeldRow *h = &k->x.step->held;
+    V at = em_bin(e, "llvm.sub", run, em_i64(e, h->rest / h->run));
+    if (h->cluster) {
+        V turn = em_bin(e, "llvm.udiv", at, em_i64(e, h->group));
+        at = em_bin(e, "llvm.add", em_bin(e, "llvm.mul", turn, em_i64(e, k->block.threads)), thread_number(k));
+    }
+    return em_bin(e, "llvm.mul", at, em_i64(e, h->run));
+}
+static Dim near_elements(const Kernel *k) {
+    const HeldRow *h = &k->x.step->held;
+    Dim rest = loop_extent(k->x.ix, k->x.step->lane) - h->rest, at_once = (Dim)h->group * h->run;
+    return h->cluster ? (rest + at_once - 1) / at_once * k->block.threads * h->run : rest;
+}
 static void copy_rest(Kernel *k) {
     Emit *e = k->e;
     Indices *x = k->x.ix;
     const HeldRow *h = &k->x.step->held;
     Dim n = loop_extent(x, k->x.step->lane);
     for (uint32_t i = 0; i < h->nnear; i++)
-        k->rest.near[i] = threads_share(k, (n - h->rest) * dtype_bytes(h->near[i].dtype));
+        k->rest.near[i] = threads_share(k, near_elements(k) * dtype_bytes(h->near[i].dtype));
     V first = em_bin(e, "llvm.add", em_i64(e, h->rest / h->run), member_number(k));
     For f = em_for(e, first, em_i64(e, n / h->run), em_i64(e, h->group), 0, NULL);
     kernel_enter(k);
     kernel_bind(k, h->last, em_arg(&f.scope, 0));
     Ix at = ix_scale(x, ix_atom(x, h->last), h->run);
+    V slot = near_first(k, em_arg(&f.scope, 0));
     for (uint32_t i = 0; i < h->nnear; i++) {
         const RowArray *a = &h->near[i];
         MlirType t = em_memory_type(e, a->dtype);
-        Ix from = ix_substitute(x, a->address, k->x.step->lane, at);
-        V to = em_gep(e, k->rest.near[i], kernel_index(k, ix_sub(x, at, ix_dim(x, h->rest))), t);
-        copy_run(k, to, em_gep(e, kernel_buffer(k, (Buf *)a->buf), kernel_index(k, from), t),
-                 h->run * dtype_bytes(a->dtype), address_align(k->x.plan, a->buf, a->dtype, from));
+        Ix from = ix_replaced(x, a->address, k->x.step->lane, at, true);
+        copy_run(k, em_gep(e, k->rest.near[i], slot, t),
+                 em_gep(e, kernel_buffer(k, (Buf *)a->buf), kernel_index(k, from), t), h->run * dtype_bytes(a->dtype),
+                 address_align(k->x.plan, a->buf, a->dtype, from));
     }
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
@@ -71,8 +88,8 @@ V rows_near(Kernel *k, const Buf *b, Dtype d, Ix address) {
     const HeldRow *h = &k->x.step->held;
     for (uint32_t i = 0; i < h->nnear; i++) {
         const RowArray *a = &h->near[i];
-        if (!same_buf(a->buf, b) || ix_substitute(x, a->address, k->x.step->lane, k->rest.at) != address) continue;
-        V at = kernel_index(k, ix_sub(x, k->rest.at, ix_dim(x, h->rest)));
+        if (!same_buf(a->buf, b) || ix_replaced(x, a->address, k->x.step->lane, k->rest.at, true) != address) continue;
+        V at = em_bin(e, "llvm.add", k->rest.first, em_i64(e, k->rest.offset));
         uint32_t bytes = dtype_bytes(d), whole = h->run * bytes < DEVICE_ALIGN ? h->run * bytes : DEVICE_ALIGN;
         bool begins = k->in_run && (k->in_run - 1) * bytes % DEVICE_ALIGN == 0;
         MlirType t = em_memory_type(e, d);
@@ -82,7 +99,8 @@ V rows_near(Kernel *k, const Buf *b, Dtype d, Ix address) {
 }
 void rows_bind(Kernel *k) {
     const HeldRow *h = &k->x.step->held;
-    k->rest.waited = false;
+    k->rest.waited = k->block.met = false;
+    if (k->block.cluster) cluster_arrive(k);
     if (h->nnear) copy_rest(k);
     kernel_bind(k, h->first, member_number(k));
     if (!last_may_lack(k)) return;
@@ -116,6 +134,7 @@ static void elements(Kernel *k, Stage *g, Atom first, uint32_t runs) {
         Dim place = (Dim)(g->i / h->run) * h->group * h->run + g->i % h->run;
         Ix at = ix_add(x, ix_scale(x, ix_atom(x, first), h->run), ix_dim(x, place));
         k->rest.here = g->rest, k->rest.at = at;
+        k->rest.offset = (Dim)(g->i / h->run) * k->block.threads * h->run + g->i % h->run;
         kernel_substituted(k, k->x.step->lane, at, element, g);
         k->rest.here = false;
     }
@@ -141,6 +160,7 @@ static Dim turns_of_rest(Kernel *k, Dim from, uint32_t runs, uint32_t n, V *acc,
     For f = em_for(e, first, em_i64(e, end / h->run), em_i64(e, (int64_t)h->group * runs), n, acc);
     kernel_enter(k);
     kernel_bind(k, h->last, em_arg(&f.scope, 0));
+    k->rest.first = near_first(k, em_arg(&f.scope, 0));
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
     Stage part = {.terms = stage->terms, .user = stage->user, .acc = next, .rest = true};
     elements(k, &part, h->last, runs);
@@ -151,7 +171,8 @@ static Dim turns_of_rest(Kernel *k, Dim from, uint32_t runs, uint32_t n, V *acc,
 }
 static void rest_of_row(Kernel *k, uint32_t n, V *acc, const Stage *stage) {
     wait_for_rest(k);
-    Dim end = turns_of_rest(k, k->x.step->held.rest, HELD_TURNS, n, acc, stage);
+    uint32_t runs = k->x.step->held.nnear ? HELD_TURNS : AGAIN_TURNS;
+    Dim end = turns_of_rest(k, k->x.step->held.rest, runs, n, acc, stage);
     turns_of_rest(k, end, 1, n, acc, stage);
 }
 void rows_held(Kernel *k, uint32_t n, V *acc, RowTerms *terms, void *user) {

@@ -140,8 +140,9 @@ typedef struct {
     uint32_t
         chunks; /* the outermost reduced loop is divided into so many chunks; neighbouring threads have neighbouring
                         items, and those of one item are threads / chunks apart */
-    uint32_t blocks; /* that a multiprocessor has registers for; 0: any number */
-    bool once;       /* there is a block for each item */
+    uint32_t blocks;  /* that a multiprocessor has registers for; 0: any number */
+    bool once;        /* there is a block for each item, … */
+    uint32_t cluster; /* … or a cluster of so many, whose threads are the group; 0: a block */
 } Grid;
 /* On a device: a long loop in parts, which are items of the grid. */
 typedef struct {
@@ -162,6 +163,7 @@ enum { ROW_ARRAYS = 4 };
    of them. */
 typedef struct {
     uint32_t run, turns, group; /* turns 0: a loop goes along the row */
+    uint32_t cluster;           /* of so many blocks, in which the group is; 0: one */
     Dim rest;                   /* the elements from here on are too many: each stage reads them; 0: there are none */
     RowArray near[ROW_ARRAYS];  /* what of these they read comes to shared memory first */
     uint32_t nnear;

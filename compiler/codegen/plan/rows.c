@@ -62,50 +62,90 @@ static uint32_t group_of(Dim n, uint32_t most, bool many) {
     while (group < HELD_THREADS && (Dim)group * each < n) group *= 2;
     return group;
 }
+/* Loops of a row become one, whose elements are found by division, once for a run. Nothing is evaluated at it but by
+   ix_replaced. */
+static Dim row_length(Plan *p, const Step *s) {
+    Dim n = 1;
+    for (uint32_t i = 0; i < s->nred; i++) n = dim_mul(p->cx->types, n, loop_extent(p->ix, s->red[i]));
+    return n;
+}
+static void merge(Plan *p, Step *s) {
+    Indices *x = p->ix;
+    Dim n = row_length(p, s);
+    if (s->nred == 1) return;
+    Atom last = s->lane;
+    for (uint32_t i = s->nred - 1; i-- > 0;) {
+        while (atom_at(x, last)->outer) last = atom_at(x, last)->outer;
+        atom_at(x, last)->outer = s->red[i];
+        atom_at(x, s->red[i])->into = s->lane;
+    }
+    atom_at(x, s->lane)->run = n, atom_at(x, s->lane)->merged = true;
+    s->red[0] = s->lane, s->nred = 1;
+}
 /* Are copies of a run to shared memory of 4 bytes and more? */
-static bool copied(Row *r, uint32_t run, Atom first) {
+static bool copied(const Row *r) {
     enum { LEAST_COPY = 4 };
     Indices *x = r->p->ix;
-    Ix at = ix_scale(x, ix_atom(x, first), run);
+    const HeldRow *h = &r->step->held;
+    Ix at = ix_scale(x, ix_atom(x, h->first), h->run);
     for (uint32_t i = 0; i < r->nnear; i++) {
         const RowArray *a = &r->near[i];
-        Ix begin = ix_substitute(x, a->address, r->step->lane, at);
-        if (run * dtype_bytes(a->dtype) < LEAST_COPY) return false;
+        Ix begin = ix_replaced(x, a->address, r->step->lane, at, true);
+        if (h->run * dtype_bytes(a->dtype) < LEAST_COPY) return false;
         if (address_align(r->p, a->buf, a->dtype, begin) < LEAST_COPY) return false;
     }
     return !r->far && r->nnear;
 }
-/* Is there room in shared memory for what so many threads do not have in registers? */
-static bool fits(const Row *r, Dim n, uint32_t threads, uint32_t most, uint32_t room) {
+/* Is there room in the shared memory of each block for what so many threads of it do not have in registers? */
+static bool fits(const Row *r, Dim n, uint32_t blocks, uint32_t threads, uint32_t most, uint32_t room) {
     uint32_t all = r->p->target->device->shared;
     if (room > all) room = all;
-    return (n - (Dim)threads * most) * r->bytes + HELD_SCRATCH <= room;
+    Dim each = (Dim)threads * r->step->held.run, at_once = each * blocks, rest = n - (Dim)blocks * threads * most;
+    if (blocks > 1) rest = (rest + at_once - 1) / at_once * each;
+    return rest * r->bytes + (Dim)HELD_SCRATCH * r->step->nreductions <= room;
+}
+/* If a block with a row fills a multiprocessor: smaller ones, of which two do not wait for memory at the same time, with
+   few registers for the row if there is room for so much in shared memory. */
+static void halve(const Row *r, HeldRow *h, Dim n, Dim rows, uint32_t *most) {
+    bool known = dim_is_const(rows), clusters = known && rows > 0 && r->p->target->device->clusters;
+    uint32_t few = HELD_NEAR / (r->words ? r->words : 1) / h->run * h->run;
+    if (!few || few > *most) few = *most;
+    for (uint32_t blocks = 1; blocks <= HELD_CLUSTER; blocks *= 2) {
+        bool many = !known || rows * blocks >= HELD_ROWS || blocks == HELD_CLUSTER;
+        if (blocks > 1 && (!clusters || rows > MOST_BLOCKS / blocks)) return;
+        if (!many || !fits(r, n, blocks, HELD_TWICE, *most, HELD_ROOM)) continue;
+        if (fits(r, n, blocks, HELD_TWICE, few, HELD_ROOM)) *most = few;
+        h->group = HELD_TWICE * blocks, h->cluster = blocks > 1 ? blocks : 0;
+        return;
+    }
 }
 void rows_decide(Plan *p, Step *s) {
     Row r = {.p = p, .step = s};
-    if (s->kind != STEP_LOOPS || !threads_share_lanes(p, s) || s->nred != 1 || s->unrolled || s->carried) return;
-    Dim n = loop_extent(p->ix, s->lane), rows = 1;
+    HeldRow *h = &s->held;
+    if (s->kind != STEP_LOOPS || !threads_share_lanes(p, s) || s->unrolled || s->carried) return;
+    Dim n = row_length(p, s), rows = 1;
     if (!dim_is_const(n) || !rows_read_again(s)) return;
     for (uint32_t i = 0; i < s->nkept; i++) rows = dim_mul(p->cx->types, rows, loop_extent(p->ix, s->kept[i]));
     step_places(p, s, true, add, &r);
     uint32_t most = HELD_WORDS / (r.words ? r.words : 1), cheap = HELD_COST / (s->cost ? s->cost : 1);
     if (cheap < most) most = cheap;
-    uint32_t run = run_of(&r, n, most), group = group_of(n, most, !dim_is_const(rows) || rows >= LEAST_WARP_ROWS);
-    s->held.first = atom_loop(p->ix, n / run);
-    s->held.last = atom_loop(p->ix, n / run);
-    bool near = copied(&r, run, s->held.first) && s->cost <= AGAIN_COST,
-         many = !dim_is_const(rows) || rows >= HELD_ROWS;
-    if (group > HELD_TWICE && most && near && many && fits(&r, n, HELD_TWICE, most / run * run, HELD_ROOM))
-        group = HELD_TWICE;
-    bool rest = n > (Dim)group * most;
-    bool long_sums = n > (Dim)group * SHARED_TURNS; /* which are to be cut */
-    if (!most || long_sums || (rest && s->cost > AGAIN_COST)) return;
-    int64_t at_once = (int64_t)group * run;
-    s->held.run = run, s->held.turns = rest ? most / run : (uint32_t)((n + at_once - 1) / at_once),
-    s->held.group = group;
-    if (!rest) return;
-    s->held.rest = at_once * s->held.turns;
-    if (!near || !fits(&r, n, group, most / run * run, UINT32_MAX)) return;
-    memcpy(s->held.near, r.near, sizeof r.near);
-    s->held.nnear = r.nnear;
+    uint32_t run = run_of(&r, loop_extent(p->ix, s->lane), most);
+    most = most / run * run;
+    bool costly = s->cost > AGAIN_COST;                               /* to compute again */
+    Dim longest = (Dim)HELD_THREADS * (costly ? most : SHARED_TURNS); /* longer sums are to be cut */
+    if (!most || n > longest) return;
+    h->run = run;
+    h->group = group_of(n, most, !dim_is_const(rows) || rows >= LEAST_WARP_ROWS);
+    merge(p, s);
+    h->first = atom_loop(p->ix, n / h->run);
+    h->last = atom_loop(p->ix, n / h->run);
+    bool near = !costly && copied(&r);
+    if (near && h->group > HELD_TWICE) halve(&r, h, n, rows, &most);
+    int64_t at_once = (int64_t)h->group * h->run, blocks = h->cluster ? h->cluster : 1;
+    h->turns = n > h->group * most ? most / h->run : (uint32_t)((n + at_once - 1) / at_once);
+    if (n <= h->group * most) return;
+    h->rest = at_once * h->turns;
+    if (!near || !fits(&r, n, (uint32_t)blocks, (uint32_t)(h->group / blocks), most, UINT32_MAX)) return;
+    memcpy(h->near, r.near, sizeof r.near);
+    h->nnear = r.nnear;
 }
