@@ -2,6 +2,7 @@
 #include "crossed.h"
 #include "point.h"
 #include "reduce.h"
+#include "../plan/rows.h"
 #include "rows.h"
 #include "runs.h"
 #include "threads.h"
@@ -49,7 +50,9 @@ Ix *kernel_axes(Kernel *k, Atom loop, Ix at) {
     const Step *s = k->x.step;
     Indices *x = k->x.ix;
     Ix *axes = arena_new(k->x.plan->arena, Ix, s->domain.n + 1);
-    for (uint32_t d = 0; d < s->domain.n; d++) axes[d] = ix_replaced(x, s->axes[d], loop, at, s->held.turns);
+    bool row = s->held.turns && loop == s->lane;
+    for (uint32_t d = 0; d < s->domain.n; d++)
+        axes[d] = row ? row_at(x, s, s->axes[d], at) : ix_replaced(x, s->axes[d], loop, at, false);
     return axes;
 }
 void kernel_substituted(Kernel *k, Atom loop, Ix at, Inside *inside, void *user) {

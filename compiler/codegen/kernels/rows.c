@@ -1,4 +1,5 @@
 #include "rows.h"
+#include "../plan/rows.h"
 #include "../cost.h"
 #include "threads.h"
 #include <mlir-c/Dialect/LLVM.h>
@@ -66,7 +67,7 @@ static void copy_rest(Kernel *k) {
     for (uint32_t i = 0; i < h->nnear; i++) {
         const RowArray *a = &h->near[i];
         MlirType t = em_memory_type(e, a->dtype);
-        Ix from = ix_replaced(x, a->address, k->x.step->lane, at, true);
+        Ix from = row_at(x, k->x.step, a->address, at);
         copy_run(k, em_gep(e, k->rest.near[i], slot, t),
                  em_gep(e, kernel_buffer(k, (Buf *)a->buf), kernel_index(k, from), t), h->run * dtype_bytes(a->dtype),
                  address_align(k->x.plan, a->buf, a->dtype, from));
@@ -88,7 +89,7 @@ V rows_near(Kernel *k, const Buf *b, Dtype d, Ix address) {
     const HeldRow *h = &k->x.step->held;
     for (uint32_t i = 0; i < h->nnear; i++) {
         const RowArray *a = &h->near[i];
-        if (!same_buf(a->buf, b) || ix_replaced(x, a->address, k->x.step->lane, k->rest.at, true) != address) continue;
+        if (!same_buf(a->buf, b) || row_at(x, k->x.step, a->address, k->rest.at) != address) continue;
         V at = em_bin(e, "llvm.add", k->rest.first, em_i64(e, k->rest.offset));
         uint32_t bytes = dtype_bytes(d), whole = h->run * bytes < DEVICE_ALIGN ? h->run * bytes : DEVICE_ALIGN;
         bool begins = k->in_run && (k->in_run - 1) * bytes % DEVICE_ALIGN == 0;

@@ -339,8 +339,7 @@ Ix ix_substitute(Indices *x, Ix i, Atom loop, Ix by) {
 }
 
 static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
-/* a = d·quotient + rest */
-static void divide_runs(Indices *x, Ix a, Dim d, Ix *quotient, Ix *rest) {
+void ix_divide_runs(Indices *x, Ix a, Dim d, Ix *quotient, Ix *rest) {
     const IxExpr p = *ix_at(x, a);
     int64_t run = dim_is_const(d) && dim_is_const(p.c) && p.n ? d : 1;
     for (uint32_t i = 0; i < p.n; i++) run = dim_is_const(p.at[i].coef) ? common_divisor(run, p.at[i].coef) : 1;
@@ -357,7 +356,7 @@ Ix ix_replaced(Indices *x, Ix i, Atom loop, Ix by, bool in_runs) {
         const AtomInfo info = *atom_at(x, a);
         Ix own = by, left = 0;
         if (info.outer && in_runs)
-            divide_runs(x, by, info.extent, &left, &own);
+            ix_divide_runs(x, by, info.extent, &left, &own);
         else if (info.outer)
             own = ix_mod(x, by, info.extent), left = ix_div(x, by, info.extent);
         i = ix_substitute(x, i, a, own);

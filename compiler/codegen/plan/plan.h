@@ -164,8 +164,11 @@ enum { ROW_ARRAYS = 4 };
 typedef struct {
     uint32_t run, turns, group; /* turns 0: a loop goes along the row */
     uint32_t cluster;           /* of so many blocks, in which the group is; 0: one */
-    Dim rest;                   /* the elements from here on are too many: each stage reads them; 0: there are none */
-    RowArray near[ROW_ARRAYS];  /* what of these they read comes to shared memory first */
+    Atom *loops;  /* nloops of them have become one, the last, which counts the iterations of all of them … */
+    Dim *extents; /* … of so many */
+    uint32_t nloops;
+    Dim rest;                  /* the elements from here on are too many: each stage reads them; 0: there are none */
+    RowArray near[ROW_ARRAYS]; /* what of these they read comes to shared memory first */
     uint32_t nnear;
     Atom first, last; /* the number of the first run; of the last one, or that of the row if there is none */
 } HeldRow;

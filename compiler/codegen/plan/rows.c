@@ -62,25 +62,31 @@ static uint32_t group_of(Dim n, uint32_t most, bool many) {
     while (group < HELD_THREADS && (Dim)group * each < n) group *= 2;
     return group;
 }
-/* Loops of a row become one, whose elements are found by division, once for a run. Nothing is evaluated at it but by
-   ix_replaced. */
 static Dim row_length(Plan *p, const Step *s) {
     Dim n = 1;
     for (uint32_t i = 0; i < s->nred; i++) n = dim_mul(p->cx->types, n, loop_extent(p->ix, s->red[i]));
     return n;
 }
+/* The loops of a row become the last of them. Nothing is evaluated at it but by row_at. */
 static void merge(Plan *p, Step *s) {
-    Indices *x = p->ix;
+    HeldRow *h = &s->held;
     Dim n = row_length(p, s);
+    h->nloops = s->nred;
+    h->loops = arena_new(p->arena, Atom, s->nred), h->extents = arena_new(p->arena, Dim, s->nred);
+    for (uint32_t i = 0; i < s->nred; i++) h->loops[i] = s->red[i], h->extents[i] = loop_extent(p->ix, s->red[i]);
     if (s->nred == 1) return;
-    Atom last = s->lane;
-    for (uint32_t i = s->nred - 1; i-- > 0;) {
-        while (atom_at(x, last)->outer) last = atom_at(x, last)->outer;
-        atom_at(x, last)->outer = s->red[i];
-        atom_at(x, s->red[i])->into = s->lane;
-    }
-    atom_at(x, s->lane)->run = n, atom_at(x, s->lane)->merged = true;
+    atom_at(p->ix, s->lane)->run = n, atom_at(p->ix, s->lane)->merged = true;
     s->red[0] = s->lane, s->nred = 1;
+}
+Ix row_at(Indices *x, const Step *s, Ix i, Ix element) {
+    const HeldRow *h = &s->held;
+    for (uint32_t k = h->nloops; k-- > 0;) {
+        Ix own = element, left = 0;
+        if (k) ix_divide_runs(x, element, h->extents[k], &left, &own);
+        i = ix_replaced(x, i, h->loops[k], own, true);
+        element = left;
+    }
+    return i;
 }
 /* Are copies of a run to shared memory of 4 bytes and more? */
 static bool copied(const Row *r) {
@@ -90,7 +96,7 @@ static bool copied(const Row *r) {
     Ix at = ix_scale(x, ix_atom(x, h->first), h->run);
     for (uint32_t i = 0; i < r->nnear; i++) {
         const RowArray *a = &r->near[i];
-        Ix begin = ix_replaced(x, a->address, r->step->lane, at, true);
+        Ix begin = row_at(x, r->step, a->address, at);
         if (h->run * dtype_bytes(a->dtype) < LEAST_COPY) return false;
         if (address_align(r->p, a->buf, a->dtype, begin) < LEAST_COPY) return false;
     }
