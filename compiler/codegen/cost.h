@@ -236,6 +236,7 @@ enum {
     HELD_ROOM = 112 << 10,  /* … in so many bytes of shared memory: logsumexp of 32000 in 235 us, not 290; … */
     HELD_NEAR = 16,         /* … so many words are in registers then, if there is room for the others */
     HELD_CLUSTER = 8,       /* the most blocks that share a row: what all GPUs with clusters have */
+    CLUSTER_TERMS = 500000, /* f32 that fit into registers and shared memory of a cluster */
     HELD_SCRATCH = 1 << 10, /* bytes of shared memory for combining what threads have, of a reduction */
     HELD_COST = 4096,       /* … and what is written out for all of its elements */
     HELD_TURNS = 2,         /* runs in one iteration of the loop over the rest of a long row in shared memory … */

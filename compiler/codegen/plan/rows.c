@@ -16,6 +16,8 @@ typedef struct {
     RowArray near[ROW_ARRAYS];
     uint32_t nnear, bytes; /* bytes: of an element in all of these */
     bool far;              /* reductions read more than these */
+    bool near_by;          /* these may be in shared memory */
+    bool clusters;         /* of blocks may share a row */
 } Row;
 
 static bool stored_here(const Step *s, const Buf *b) {
@@ -67,13 +69,14 @@ static Dim row_length(Plan *p, const Step *s) {
     for (uint32_t i = 0; i < s->nred; i++) n = dim_mul(p->cx->types, n, loop_extent(p->ix, s->red[i]));
     return n;
 }
-/* The loops of a row become the last of them. Nothing is evaluated at it but by row_at. */
-static void merge(Plan *p, Step *s) {
-    HeldRow *h = &s->held;
-    Dim n = row_length(p, s);
+/* The loops of a row are to become the last of them. */
+static void find_loops(Plan *p, const Step *s, HeldRow *h) {
     h->nloops = s->nred;
     h->loops = arena_new(p->arena, Atom, s->nred), h->extents = arena_new(p->arena, Dim, s->nred);
     for (uint32_t i = 0; i < s->nred; i++) h->loops[i] = s->red[i], h->extents[i] = loop_extent(p->ix, s->red[i]);
+}
+/* They do. Nothing is evaluated at it but by row_at. */
+static void merge(Plan *p, Step *s, Dim n) {
     if (s->nred == 1) return;
     atom_at(p->ix, s->lane)->run = n, atom_at(p->ix, s->lane)->merged = true;
     s->red[0] = s->lane, s->nred = 1;
@@ -110,20 +113,29 @@ static bool fits(const Row *r, Dim n, uint32_t blocks, uint32_t threads, uint32_
     if (blocks > 1) rest = (rest + at_once - 1) / at_once * each;
     return rest * r->bytes + (Dim)HELD_SCRATCH * r->step->nreductions <= room;
 }
+/* Do so many blocks of HELD_TWICE threads have the row, each no more than this of it in shared memory? */
+static bool have(const Row *r, Dim n, uint32_t blocks, uint32_t most, uint32_t room) {
+    return r->near_by ? fits(r, n, blocks, HELD_TWICE, most, room) : n <= (Dim)blocks * HELD_TWICE * most;
+}
+/* How many blocks are a cluster that has a row, so that enough of them run; 0: no number is right. */
+static uint32_t cluster_of(const Row *r, Dim n, Dim rows, uint32_t most, uint32_t room) {
+    for (uint32_t blocks = 1; blocks <= (r->clusters ? HELD_CLUSTER : 1); blocks *= 2) {
+        bool enough = !dim_is_const(rows) || rows * blocks >= HELD_ROWS || blocks == HELD_CLUSTER;
+        if (enough && have(r, n, blocks, most, room)) return blocks;
+    }
+    return 0;
+}
 /* If a block with a row fills a multiprocessor: smaller ones, of which two do not wait for memory at the same time, with
    few registers for the row if there is room for so much in shared memory. */
 static void halve(const Row *r, HeldRow *h, Dim n, Dim rows, uint32_t *most) {
-    bool known = dim_is_const(rows), clusters = known && rows > 0 && r->p->target->device->clusters;
-    uint32_t few = HELD_NEAR / (r->words ? r->words : 1) / h->run * h->run;
-    if (!few || few > *most) few = *most;
-    for (uint32_t blocks = 1; blocks <= HELD_CLUSTER; blocks *= 2) {
-        bool many = !known || rows * blocks >= HELD_ROWS || blocks == HELD_CLUSTER;
-        if (blocks > 1 && (!clusters || rows > MOST_BLOCKS / blocks)) return;
-        if (!many || !fits(r, n, blocks, HELD_TWICE, *most, HELD_ROOM)) continue;
-        if (fits(r, n, blocks, HELD_TWICE, few, HELD_ROOM)) *most = few;
-        h->group = HELD_TWICE * blocks, h->cluster = blocks > 1 ? blocks : 0;
-        return;
-    }
+    uint32_t few = HELD_NEAR / (r->words ? r->words : 1) / h->run * h->run, room = HELD_ROOM;
+    bool here = n <= (Dim)HELD_THREADS * *most, idle = r->clusters && rows < HELD_ROWS;
+    if (here && !r->near_by && !idle) return;
+    uint32_t blocks = cluster_of(r, n, rows, *most, room);
+    if (!blocks && r->clusters && have(r, n, HELD_CLUSTER, *most, UINT32_MAX)) blocks = HELD_CLUSTER, room = UINT32_MAX;
+    if (!blocks) return;
+    if (few && few < *most && have(r, n, blocks, few, room)) *most = few;
+    h->group = HELD_TWICE * blocks, h->cluster = blocks > 1 ? blocks : 0;
 }
 void rows_decide(Plan *p, Step *s) {
     Row r = {.p = p, .step = s};
@@ -137,21 +149,26 @@ void rows_decide(Plan *p, Step *s) {
     if (cheap < most) most = cheap;
     uint32_t run = run_of(&r, loop_extent(p->ix, s->lane), most);
     most = most / run * run;
-    bool costly = s->cost > AGAIN_COST;                               /* to compute again */
-    Dim longest = (Dim)HELD_THREADS * (costly ? most : SHARED_TURNS); /* longer sums are to be cut */
-    if (!most || n > longest) return;
+    r.clusters = p->target->device->clusters && dim_is_const(rows) && rows > 0 && rows <= MOST_BLOCKS / HELD_CLUSTER;
+    if (!most) return;
+    find_loops(p, s, h);
     h->run = run;
+    h->first = atom_loop(p->ix, n / run);
+    h->last = atom_loop(p->ix, n / run);
     h->group = group_of(n, most, !dim_is_const(rows) || rows >= LEAST_WARP_ROWS);
-    merge(p, s);
-    h->first = atom_loop(p->ix, n / h->run);
-    h->last = atom_loop(p->ix, n / h->run);
-    bool near = !costly && copied(&r);
-    if (near && h->group > HELD_TWICE) halve(&r, h, n, rows, &most);
+    bool costly = s->cost > AGAIN_COST; /* to compute again */
+    r.near_by = !costly && copied(&r);
+    if (h->group > HELD_TWICE) halve(&r, h, n, rows, &most);
+    if (n > (Dim)h->group * (costly ? most : SHARED_TURNS)) { /* longer sums are to be cut */
+        *h = (HeldRow){0};
+        return;
+    }
+    merge(p, s, n);
     int64_t at_once = (int64_t)h->group * h->run, blocks = h->cluster ? h->cluster : 1;
     h->turns = n > h->group * most ? most / h->run : (uint32_t)((n + at_once - 1) / at_once);
     if (n <= h->group * most) return;
     h->rest = at_once * h->turns;
-    if (!near || !fits(&r, n, (uint32_t)blocks, (uint32_t)(h->group / blocks), most, UINT32_MAX)) return;
+    if (!r.near_by || !fits(&r, n, (uint32_t)blocks, (uint32_t)(h->group / blocks), most, UINT32_MAX)) return;
     memcpy(h->near, r.near, sizeof r.near);
     h->nnear = r.nnear;
 }
