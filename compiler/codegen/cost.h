@@ -234,8 +234,16 @@ enum {
     HELD_WORDS = 32,        /* of a row that a thread has in registers for several stages … */
     HELD_EACH = 8,          /* … or half as many, if it can be more threads and there are many rows … */
     HELD_THREADS = 1024,    /* … at most, of which each may have 64 registers … */
+    HELD_TWICE = 512,       /* … or so many, as two blocks on a multiprocessor, for at least … */
+    HELD_ROWS = 528,        /* … so many blocks, if these have room for the rest of their rows … */
+    HELD_ROOM = 112 << 10,  /* … in so many bytes of shared memory: logsumexp of 32000 in 235 us, not 290; … */
+    HELD_NEAR = 16,         /* … so many words are in registers then, if there is room for the others */
+    HELD_CLUSTER = 8,       /* the most blocks that share a row: what all GPUs with clusters have */
+    CLUSTER_TERMS = 500000, /* f32 that fit into registers and shared memory of a cluster */
+    HELD_SCRATCH = 1 << 10, /* bytes of shared memory for combining what threads have, of a reduction */
     HELD_COST = 4096,       /* … and what is written out for all of its elements */
-    HELD_TURNS = 2,         /* runs of a thread in one iteration of the loop over the rest of a long row */
+    HELD_TURNS = 2,         /* runs in one iteration of the loop over the rest of a long row in shared memory … */
+    AGAIN_TURNS = 4,        /* … or in memory */
     AGAIN_COST = 48,       /* in the time in which memory takes 4 bytes and gives them back so much is computed again */
     SHARED_ROWS = 32768,   /* bytes of the scratch rows of a block with several */
     DEVICE_ALIGN = 16,     /* bytes of the widest access; every array and buffer begins at a multiple of them */

@@ -47,8 +47,13 @@ static void make_kernel(Emit *e, MlirOperation fn, uint32_t words, bool maps, co
     MlirAttribute args = named(e, 2, by_value);
     MlirAttribute threads[2] = {text_attr(e, S("nvvm.reqntid")), text_attr(e, str_format(e->arena, "%u", g->threads))};
     MlirAttribute blocks[2] = {text_attr(e, S("nvvm.minctasm")), text_attr(e, str_format(e->arena, "%u", g->blocks))};
-    MlirAttribute bounds[2] = {mlirArrayAttrGet(e->mlir, 2, threads), mlirArrayAttrGet(e->mlir, 2, blocks)};
-    MlirAttribute passed = mlirArrayAttrGet(e->mlir, g->blocks ? 2 : 1, bounds);
+    MlirAttribute cluster[2] = {text_attr(e, S("nvvm.cluster_dim")),
+                                text_attr(e, str_format(e->arena, "%u", g->cluster))};
+    MlirAttribute bounds[3] = {mlirArrayAttrGet(e->mlir, 2, threads)};
+    uint32_t n = 1;
+    if (g->blocks) bounds[n++] = mlirArrayAttrGet(e->mlir, 2, blocks);
+    if (g->cluster) bounds[n++] = mlirArrayAttrGet(e->mlir, 2, cluster);
+    MlirAttribute passed = mlirArrayAttrGet(e->mlir, n, bounds);
     mlirOperationSetAttributeByName(fn, ref("CConv"), mlirLLVMCConvAttrGet(e->mlir, MlirLLVMCConvPTX_Kernel));
     mlirOperationSetAttributeByName(fn, ref("linkage"), mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal));
     mlirOperationSetAttributeByName(fn, ref("arg_attrs"), mlirArrayAttrGet(e->mlir, 1, &args));

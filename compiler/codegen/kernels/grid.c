@@ -38,10 +38,10 @@ void grid_write(Kernel *k, const Grid *g, KernelRule *rule) {
     Emit *e = k->e;
     k->block.threads = g->threads;
     k->block.together = g->together;
-    k->block.group = g->group, k->block.chunks = g->chunks;
+    k->block.group = g->group, k->block.chunks = g->chunks, k->block.cluster = g->cluster;
     k->lane = k->x.step->lane;
     if (g->once) {
-        write_item(k, g, rule, block_number(k));
+        write_item(k, g, rule, g->cluster ? cluster_number(k) : block_number(k));
         return;
     }
     V at_once = em_i64(e, grid_at_once(g));

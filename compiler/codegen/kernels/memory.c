@@ -4,6 +4,7 @@
 #include "crossed.h"
 #include "threads.h"
 #include "point.h"
+#include "rows.h"
 #include <assert.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
@@ -67,6 +68,8 @@ static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
     Emit *e = k->e;
     Reg crossed;
     if (k->crossed && crossed_load(k, b, d, address, &crossed)) return crossed;
+    V near = rows_near(k, b, d, address);
+    if (near.ptr) return reg(em_to_register(e, d, near), true, k->x.depth);
     V base = kernel_buffer(k, b);
     Reg i = kernel_index_reg(k, address);
     uint32_t depth = written_here(k, b) || k->x.guard.v ? k->x.depth : i.depth;

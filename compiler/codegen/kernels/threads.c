@@ -29,6 +29,8 @@ static V special(Kernel *k, V *known, const char *name) {
 }
 V thread_number(Kernel *k) { return special(k, &k->block.thread, "llvm.nvvm.read.ptx.sreg.tid.x"); }
 V block_number(Kernel *k) { return special(k, &k->block.number, "llvm.nvvm.read.ptx.sreg.ctaid.x"); }
+V cluster_number(Kernel *k) { return special(k, &k->block.number, "llvm.nvvm.read.ptx.sreg.clusterid.x"); }
+V block_rank(Kernel *k) { return special(k, &k->block.rank, "llvm.nvvm.read.ptx.sreg.cluster.ctarank"); }
 V block_count(Kernel *k) { return special(k, &k->block.count, "llvm.nvvm.read.ptx.sreg.nctaid.x"); }
 /* Written once where the kernel begins, as all that depends on the number of the thread alone. */
 static V of_thread(Kernel *k, V *known, const char *op, uint32_t n) {
@@ -39,7 +41,17 @@ static V of_thread(Kernel *k, V *known, const char *op, uint32_t n) {
     k->e->block = was;
     return *known;
 }
+static V of_cluster(Kernel *k) {
+    if (k->block.member.ptr) return k->block.member;
+    V thread = thread_number(k), rank = block_rank(k);
+    MlirBlock was = kernel_at(k, 0);
+    V before = em_bin(k->e, "llvm.mul", rank, em_i64(k->e, k->block.threads));
+    k->block.member = em_bin(k->e, "llvm.add", before, thread);
+    k->e->block = was;
+    return k->block.member;
+}
 V member_number(Kernel *k) {
+    if (k->block.cluster) return of_cluster(k);
     if (k->block.group == k->block.threads) return thread_number(k);
     return of_thread(k, &k->block.member, "llvm.urem", k->block.group);
 }
@@ -217,9 +229,38 @@ static void merge_chunks(Kernel *k, uint32_t n, V *values, Merge *merge, void *u
     store_values(k, m.scratch, own, items, n, values);
     merge_sets(k, &m, n, values, merge, user);
 }
+void cluster_arrive(Kernel *k) { intrinsic(k->e, "llvm.nvvm.barrier.cluster.arrive.aligned", no_type, 0, NULL); }
+static void cluster_wait(Kernel *k) { intrinsic(k->e, "llvm.nvvm.barrier.cluster.wait.aligned", no_type, 0, NULL); }
+/* In order what the blocks of the cluster have. Each writes its values to all of them, to a place of its own for each
+   merging: the kernel does one item, so that nobody writes there again, and after the last barrier to none that may have
+   ended. */
+static void merge_blocks(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
+    Emit *e = k->e;
+    uint32_t blocks = k->block.cluster;
+    int64_t words = all_words(k, n, values);
+    V next[MAX_MERGED], scratch = threads_share(k, blocks * words * (WORD / 8));
+    V own = em_bin(e, "llvm.mul", block_rank(k), em_i64(e, words));
+    if (!k->block.met) cluster_wait(k);
+    k->block.met = true;
+    If f = em_if(e, em_cmpi(e, "ult", thread_number(k), em_i64(e, blocks)));
+    V shared = em_cast(e, "llvm.addrspacecast", mlirLLVMPointerTypeGet(e->mlir, SHARED_SPACE), scratch);
+    V to[2] = {shared, em_cast(e, "llvm.trunc", e->i32, thread_number(k))};
+    V there = intrinsic(e, "llvm.nvvm.mapa.shared.cluster", mlirLLVMPointerTypeGet(e->mlir, CLUSTER_SPACE), 2, to);
+    store_values(k, em_cast(e, "llvm.addrspacecast", e->ptr, there), own, 1, n, values);
+    em_else(e, &f, 0, NULL);
+    em_if_end(e, &f, NULL, NULL);
+    cluster_arrive(k);
+    cluster_wait(k);
+    for (uint32_t i = 0; i < blocks; i++) {
+        V *at = i ? next : values;
+        memmove(at, values, n * sizeof *values); /* their types matter */
+        load_values(k, scratch, em_i64(e, i * words), 1, n, at);
+        if (i) merge(e, user, values, next);
+    }
+}
 void threads_merge(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
     Emit *e = k->e;
-    uint32_t warps = k->block.group / WARP;
+    uint32_t warps = (k->block.cluster ? k->block.threads : k->block.group) / WARP;
     assert(n <= MAX_MERGED);
     if (k->block.chunks) {
         merge_chunks(k, n, values, merge, user);
@@ -231,6 +272,7 @@ void threads_merge(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
     Sets m = {scratch_of(k, warps * words), em_i64(e, 0), warps, 1, words};
     leave_values(k, m.scratch, 0, n, values);
     merge_sets(k, &m, n, values, merge, user);
+    if (k->block.cluster) merge_blocks(k, n, values, merge, user);
 }
 
 /* ---- prefixes */

@@ -6,7 +6,7 @@
 
 /* An intrinsic of LLVM; no result if its type is none. */
 V threads_intrinsic(Emit *, const char *name, MlirType, uint32_t n, const V *operands);
-enum { GLOBAL_SPACE = 1, SHARED_SPACE = 3 }; /* of addresses */
+enum { GLOBAL_SPACE = 1, SHARED_SPACE = 3, CLUSTER_SPACE = 7 }; /* of addresses */
 /* i64: the number of this thread in its block, of this block in the grid, of all blocks. */
 V thread_number(Kernel *);
 /* Its number among the threads that share the lane loop of an item; of its chunk. */
@@ -14,16 +14,21 @@ V member_number(Kernel *);
 V chunk_number(Kernel *);
 V block_number(Kernel *);
 V block_count(Kernel *);
+/* Of this cluster in the grid, and of this block in it. */
+V cluster_number(Kernel *);
+V block_rank(Kernel *);
 /* All threads of the block wait for each other; they must all come here. */
 void threads_meet(Kernel *);
+/* Where a kernel with clusters begins: its blocks write to each other's memory only when all have come here. */
+void cluster_arrive(Kernel *);
 /* `bytes` more of the block's shared memory, aligned to 16. */
 V threads_share(Kernel *, int64_t bytes);
 /* The same for each item that the block does at once; this one's. */
 V threads_row(Kernel *, int64_t bytes);
 enum { MAX_MERGED = 2 * STEP_REDUCTIONS };
 /* Combines n values of each thread that does the same item: afterwards all of them have the same ones. Threads of a
-   warp combine theirs in a tree, then the results of the warps, or else the chunks, are combined in order. All must
-   come here. */
+   warp combine theirs in a tree, then the results of the warps, or else the chunks, are combined in order, then those of the
+   blocks of a cluster. All must come here. */
 typedef void Merge(Emit *, void *user, V *x, const V *y); /* y into x */
 void threads_merge(Kernel *, uint32_t n, V *values, Merge *, void *user);
 /* The same for that many neighbouring threads, a power of two up to a warp. */

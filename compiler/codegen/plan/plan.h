@@ -140,8 +140,9 @@ typedef struct {
     uint32_t
         chunks; /* the outermost reduced loop is divided into so many chunks; neighbouring threads have neighbouring
                         items, and those of one item are threads / chunks apart */
-    uint32_t blocks; /* that a multiprocessor has registers for; 0: any number */
-    bool once;       /* there is a block for each item */
+    uint32_t blocks;  /* that a multiprocessor has registers for; 0: any number */
+    bool once;        /* there is a block for each item, … */
+    uint32_t cluster; /* … or a cluster of so many, whose threads are the group; 0: a block */
 } Grid;
 /* On a device: a long loop in parts, which are items of the grid. */
 typedef struct {
@@ -150,13 +151,26 @@ typedef struct {
     Dim items;       /* of the grid, in one part */
     uint32_t chunks; /* of the parts, if threads of a block have chunks of columns: Grid's when they are combined */
 } Division;
+/* An array that reductions read along a row: where its elements are. */
+typedef struct {
+    const Buf *buf;
+    Dtype dtype;
+    Ix address;
+} RowArray;
+enum { ROW_ARRAYS = 4 };
 /* On a device: what a thread has of a row that several threads share, if that is known and in its registers: `turns` runs
    of `run` neighbouring elements, as many apart as the group's threads have together; the last one may not exist for all
    of them. */
 typedef struct {
     uint32_t run, turns, group; /* turns 0: a loop goes along the row */
-    Dim rest;                   /* the elements from here on are too many: each stage reads them; 0: there are none */
-    Atom first, last;           /* the number of the first run; of the last one, or that of the row if there is none */
+    uint32_t cluster;           /* of so many blocks, in which the group is; 0: one */
+    Atom *loops;  /* nloops of them have become one, the last, which counts the iterations of all of them … */
+    Dim *extents; /* … of so many */
+    uint32_t nloops;
+    Dim rest;                  /* the elements from here on are too many: each stage reads them; 0: there are none */
+    RowArray near[ROW_ARRAYS]; /* what of these they read comes to shared memory first */
+    uint32_t nnear;
+    Atom first, last; /* the number of the first run; of the last one, or that of the row if there is none */
 } HeldRow;
 /* On a device: updates of a scatter that meet in one place. */
 typedef enum {

@@ -8,4 +8,7 @@ bool rows_read_again(const Step *);
 /* Decides s->held if several stages read its elements, whose levels must be known. */
 void rows_decide(Plan *, Step *);
 
+/* An index or address at that element of a row. */
+Ix row_at(Indices *, const Step *, Ix, Ix element);
+
 #endif

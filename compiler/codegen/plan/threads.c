@@ -77,6 +77,9 @@ static void share_lanes(Plan *p, Step *s) {
     if (group > WARP && many && known_below(n, WARP_ROW + 1)) group = WARP;
     if (s->held.turns) group = s->held.group;
     g->together = true, g->group = group;
+    g->cluster = s->held.cluster, g->once = g->cluster;
+    if (g->cluster) group /= g->cluster;
+    if ((s->held.nnear || g->cluster) && group == HELD_TWICE) g->blocks = 2;
     g->threads = group > WARP ? group : threads_for(dim_mul(p->cx->types, g->items, group), WARP);
     while (g->threads > WARP && g->threads / group * s->row_bytes > SHARED_ROWS) g->threads /= 2;
 }
@@ -359,10 +362,12 @@ void threads_decide(Plan *p, Step *s) {
 }
 uint32_t grid_at_once(const Grid *g) {
     if (!g->together) return g->threads;
+    if (g->cluster) return 1;
     return g->threads / (g->chunks ? g->chunks : g->group);
 }
 Dim grid_blocks(Plan *p, const Grid *g) {
     Types *ts = p->cx->types;
     Dim n = dim_floordiv(ts, dim_add(ts, g->items, grid_at_once(g) - 1), grid_at_once(g));
+    if (g->cluster) return dim_mul(ts, n, g->cluster);
     return dim_min(ts, n, MOST_BLOCKS);
 }
