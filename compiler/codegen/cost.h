@@ -241,6 +241,7 @@ enum {
     RUN_TURNS = 4,         /* so many runs are in flight in a thread … */
     CHEAP_RUN = 64,        /* … if what it does costs no more than this … */
     RUN_THREADS = 1 << 17, /* … and there are still so many threads */
+    GATHERED_ROWS = 4,     /* of which a thread has a run each, if they are read at computed places */
     PARTS_READ = 4,        /* parts of a sum that a thread reads at once, … */
     TERMS_READ = 8,        /* … or terms, … */
     TERMS_HELD = 16,       /* … of all its sums no more than so many, for which 64 registers are enough, … */

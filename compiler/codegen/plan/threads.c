@@ -115,8 +115,9 @@ typedef struct {
     Plan *p;
     const Step *step;
     Neighbours lanes;
-    Atom across;  /* the other loop; 0: there is none */
-    uint32_t far; /* bytes of the elements beside each other along it */
+    Atom across;   /* the other loop; 0: there is none */
+    uint32_t far;  /* bytes of the elements beside each other along it */
+    bool computed; /* a place depends on an element of an array */
 } Run;
 static void add_across(Run *r, Dtype d, Ix address) {
     for (uint32_t i = 0; i < r->step->nkept; i++) {
@@ -129,6 +130,7 @@ static void add_across(Run *r, Dtype d, Ix address) {
 }
 static void add(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
     Run *r = user;
+    r->computed |= ix_at(r->p->ix, address)->data;
     Dim moves = neighbours_add(r->p, r->step, &r->lanes, b, d, address);
     if (moves != 0 && moves != 1) add_across(r, d, address);
 }
@@ -144,13 +146,14 @@ static bool more_runs(const Step *s, Dim n) {
     uint32_t elements = 2 * s->run_turns * s->run;
     return elements * s->cost <= CHEAP_RUN && !known_below(n, (int64_t)elements * RUN_THREADS);
 }
-/* The loops of the grid, one of which goes over its runs. */
-static Atom *with_runs(Plan *p, const Step *s, Atom loop) {
+/* The loops of the grid, one of which is replaced. */
+static Atom *with_loop(Plan *p, const Step *s, Atom loop, Atom by) {
     const Grid *g = &s->grid;
     Atom *loops = arena_new(p->arena, Atom, g->nloops);
-    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == loop ? s->runs : g->loops[i];
+    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == loop ? by : g->loops[i];
     return loops;
 }
+static Atom *with_runs(Plan *p, const Step *s, Atom loop) { return with_loop(p, s, loop, s->runs); }
 static void set_run(Plan *p, Step *s, Atom loop, uint32_t run) {
     Grid *g = &s->grid;
     Dim n = loop_extent(p->ix, loop);
@@ -184,6 +187,19 @@ static void choose_windows(Plan *p, Step *s) {
     if (!s->run) s->written_out = false, s->half = 0;
     s->jam = 0;
 }
+/* Reads at computed places wait for the place first: a thread has runs of several rows, so that both are in flight. */
+static void choose_gathered(Plan *p, Step *s) {
+    Grid *g = &s->grid;
+    Atom loop = s->kept[s->nkept - 2];
+    Dim n = loop_extent(p->ix, loop);
+    uint32_t rows = GATHERED_ROWS;
+    while (rows > 1 && (rows * s->run * s->cost > RUN_COST || dim_mod(p->cx->types, n, rows) != 0 ||
+                        known_below(g->items, (int64_t)rows * RUN_THREADS)))
+        rows /= 2;
+    if (rows <= 1) return;
+    s->run_rows = rows, s->row_loop = loop, s->row_runs = atom_loop(p->ix, dim_floordiv(p->cx->types, n, rows));
+    g->loops = with_loop(p, s, loop, s->row_runs), g->items = extents(p, g->loops, g->nloops);
+}
 static void choose_run(Plan *p, Step *s) {
     Grid *g = &s->grid;
     Run r = {.p = p, .step = s};
@@ -199,6 +215,7 @@ static void choose_run(Plan *p, Step *s) {
         choose_rows(p, s);
     else
         set_run(p, s, loop, run);
+    if (s->run && rows && r.computed) choose_gathered(p, s);
 }
 /* A thread, or those that share an item, has n neighbouring ones. */
 static void share_columns(Plan *p, Step *s, Atom loop, uint32_t n) {
