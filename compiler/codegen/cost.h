@@ -67,8 +67,10 @@ enum {
     SORT_MERGED = 28,  /* … is merged, 9, … */
     SORT_MOVED = 15,   /* … or goes through a pass, 5, … */
     SORT_LAUNCH = 1 << 22, /* … and while a kernel begins */
-    SLOT_PART = 256,  /* updates of one place that a thread does, one after the other, if others can do the rest … */
-    SLOTS_AT_ONCE = 4 /* … which are read at the same time */
+    SLOT_PART = 256,   /* updates of one place that a thread does, one after the other, if others can do the rest … */
+    SLOTS_AT_ONCE = 4, /* … which are read at the same time */
+    SLOTS_EACH = 16    /* updates of which a thread does those of the places that begin there: 1 M rows of 512 bytes for
+                          50,000 places in 148 us, not 175 */
 };
 
 /* ---- reports: a nominal machine. A thread of a CPU: its clock, and bytes per ns from the nearest caches, the last one

@@ -231,7 +231,6 @@ static void sort(Host *h, Step *s) {
     } else {
         sort_by_merging(h, s, so);
     }
-    if (s->sort->parts) launch(h, s, device_parts, &s->sort->part_grid);
 }
 void launch_device(Host *h, Step *s) {
     const Machine *m = h->e->target->machine;
@@ -239,7 +238,8 @@ void launch_device(Host *h, Step *s) {
     Grid g = s->grid;
     g.items = dim_sub(h->plan->cx->types, g.items, s->division.items);
     if (s->claims.buf) claim(h, s);
-    if (s->sort) sort(h, s);
+    if (s->sort && !s->sort->given) sort(h, s);
+    if (s->sort && s->sort->parts) launch(h, s, device_parts, &s->sort->part_grid);
     if (s->kind == STEP_SORT) return;
     if (first) launch(h, s, first, &g);
     launch(h, s, m->kernels[s->kind], &s->grid);

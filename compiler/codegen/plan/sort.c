@@ -80,6 +80,12 @@ Sort *sort_new(Plan *p, Dim rows, Dim n, uint32_t bits, bool kept, const Eqn *e)
     if (kept && !so->keys[0]) so->keys[0] = buf_new(p, BUF_WORK, dim_mul(ts, all, dtype_bytes(so->key)));
     return so;
 }
+Sort *sort_in_order(Plan *p, Dim n, uint32_t bits, const Eqn *e) {
+    Sort *so = arena_new(p->arena, Sort, 1);
+    *so = (Sort){.rows = 1, .n = n, .key = key_for(bits), .given = true, .tile = SORT_LEAST};
+    check_length(p, n, e);
+    return so;
+}
 void plan_sort(Plan *p, Body *b, const Eqn *e) {
     const ArrayType *t = val_array(p->cx, e->in.at[0]);
     Step *s = step_new(p, b, STEP_SORT, e, t);

@@ -22,7 +22,11 @@ typedef struct Sort {
     Grid grid;                /* tiles */
     Grid digits;              /* of rows */
     /* Of a scatter: */
-    Atom slot;      /* the loop over its sorted positions */
+    bool given;     /* its positions are in order: nothing is sorted */
+    Ix place;       /* the key of a position: the address of its first element, in … */
+    Dim unit;       /* … so many elements */
+    uint32_t slots; /* sorted positions that a thread goes through */
+    Atom slot;      /* the loop over so many */
     Buf *parts;     /* results of parts of the updates of one place; NULL: there are none */
     Atom part;      /* the loop over them */
     Grid part_grid; /* but for its threads */
@@ -30,6 +34,8 @@ typedef struct Sort {
 void plan_sort(Plan *, Body *, const Eqn *);
 /* Rows of n keys; so many low bits have their order; `kept`: they are needed after sorting. */
 Sort *sort_new(Plan *, Dim rows, Dim n, uint32_t bits, bool kept, const Eqn *);
+/* The same of one row whose keys are in order. */
+Sort *sort_in_order(Plan *, Dim n, uint32_t bits, const Eqn *e);
 /* Sets the grids; the loops over all elements. */
 void sort_decide(Plan *, Sort *, const Atom *loops, uint32_t n);
 /* The tiles of a row. */
