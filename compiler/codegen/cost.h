@@ -63,10 +63,11 @@ enum {
     SORT_DIGIT = 8,         /* bits of the keys by which a pass sorts long rows */
     SORT_BLOCKS = 2,        /* at once on a multiprocessor: 64 registers for each of 512 threads */
     SORT_TILES = 8,         /* tiles whose elements with a digit a thread adds up at once */
-    SORT_SORTED = 132, /* bytes that memory moves while an element is sorted in a tile: 44 instructions of a warp, … */
-    SORT_MERGED = 28,  /* … is merged, 9, … */
-    SORT_MOVED = 15,   /* … or goes through a pass, 5, … */
-    SORT_LAUNCH = 1 << 22, /* … and while a kernel begins */
+    SORT_SORTED = 60,       /* bytes that memory moves while a key and its place are sorted in a tile, … */
+    SORT_SORTED_ALONE = 26, /* … a key of at most 32 bits alone, … */
+    SORT_MERGED = 28,       /* … is merged, 9 instructions of a warp, … */
+    SORT_MOVED = 15,        /* … or goes through a pass, 5, … */
+    SORT_LAUNCH = 1 << 22,  /* … and while a kernel begins */
     SLOT_PART = 256,   /* updates of one place that a thread does, one after the other, if others can do the rest … */
     SLOTS_AT_ONCE = 4, /* … which are read at the same time */
     SLOTS_EACH = 16    /* updates of which a thread does those of the places that begin there: 1 M rows of 512 bytes for

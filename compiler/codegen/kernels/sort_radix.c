@@ -42,6 +42,7 @@ static V digit_of(const Radix *r, V key) {
     Emit *e = o->e;
     V shift = frame_scalar(o->k->frame, o->so->shift);
     uint32_t bytes = dtype_bytes(o->so->key);
+    key = sort_rank(o, key);
     if (bytes < 8) key = bytes == 4 ? key : em_cast(e, "llvm.zext", e->i32, key), shift = sort_narrowed(o, shift);
     V low = em_both(e, em_bin(e, "llvm.lshr", key, shift), em_int(e, mlirValueGetType(key), DIGITS - 1));
     return bytes < 8 ? low : sort_narrowed(o, low);
@@ -53,7 +54,7 @@ static V place_of(const Radix *r, uint32_t i) {
     V first = em_mul(e, r->warp, i32(r, (int64_t)WARP * r->o.each));
     return em_add(e, em_add(e, first, i32(r, (int64_t)WARP * i)), r->lane);
 }
-/* Behind the row are keys of ones, which come last. */
+/* What is behind the row comes last. */
 static void read_keys(Radix *r) {
     const Sorting *o = &r->o;
     Emit *e = o->e;
@@ -65,10 +66,11 @@ static void read_keys(Radix *r) {
             V inside = em_least(e, at, em_sub(e, o->count, i32(r, 1)));
             V from = em_add(e, em_add(e, o->row, o->first), sort_widened(o, inside));
             V key = sort_key_at(o, kernel_buffer(o->k, o->so->from[0]), from);
-            r->x[i].key = em_select(e, em_less(e, at, o->count), key, em_int(e, o->key, -1));
+            r->x[i].key = key;
             r->x[i].place = from; /* where it is */
         }
-        r->digits[i] = digit_of(r, r->x[i].key);
+        V inside = em_less(e, at, o->count);
+        r->digits[i] = em_select(e, inside, digit_of(r, r->x[i].key), i32(r, DIGITS - 1));
     }
 }
 static void clear_counts(const Radix *r) {
@@ -89,10 +91,6 @@ static V lanes_with(const Radix *r, V digit) {
     }
     return lanes;
 }
-static void warp_meets(const Radix *r) {
-    V all = i32(r, -1);
-    threads_intrinsic(r->o.e, "llvm.nvvm.bar.warp.sync", no_type, 1, &all);
-}
 static V count_at(const Radix *r, V warp, V digit) {
     return em_add(r->o.e, em_mul(r->o.e, warp, i32(r, DIGITS)), digit);
 }
@@ -103,12 +101,12 @@ static void rank_elements(Radix *r) {
     for (uint32_t i = 0; i < r->o.each; i++) {
         V lanes = lanes_with(r, r->digits[i]), earlier = em_un(e, "llvm.intr.ctpop", em_both(e, lanes, before));
         V at = count_at(r, r->warp, r->digits[i]), n = sort_word_at(&r->o, r->counts, at);
-        warp_meets(r);
+        threads_meet_in_warp(r->o.k);
         If first = em_if(e, em_cmpi(e, "eq", earlier, i32(r, 0)));
         store_word(r, em_add(e, n, em_un(e, "llvm.intr.ctpop", lanes)), r->counts, at);
         em_else(e, &first, 0, NULL);
         em_if_end(e, &first, NULL, NULL);
-        warp_meets(r);
+        threads_meet_in_warp(r->o.k);
         r->rank[i] = em_add(e, n, earlier);
     }
     threads_meet(r->o.k);
@@ -231,7 +229,7 @@ static void sort_tile(const Radix *r) {
     for (uint32_t i = 0; i < o->each; i++) {
         V start = sort_word_at(o, r->counts, count_at(r, r->warp, r->digits[i]));
         Keyed x = r->x[i];
-        if (!r->first) x.place = sort_word_at(o, kernel_buffer(o->k, o->so->from[1]), x.place);
+        if (!r->first && !o->so->alone) x.place = sort_word_at(o, kernel_buffer(o->k, o->so->from[1]), x.place);
         sort_put(o, o->keys, o->places, em_add(e, start, r->rank[i]), x);
     }
     threads_meet(o->k);
@@ -246,10 +244,11 @@ static void move(Kernel *k, V item, bool first, bool with_keys) {
     rank_elements(&r);
     V apart = find_places(&r);
     sort_tile(&r);
-    V keys = with_keys ? kernel_buffer(k, o->so->to[0]) : (V){NULL}, places = kernel_buffer(k, o->so->to[1]);
+    V keys = with_keys ? kernel_buffer(k, o->so->to[0]) : (V){NULL},
+      places = sort_buffer(o, o->so->alone ? NULL : o->so->to[1]);
     for (uint32_t i = 0; i < o->each; i++) {
         V at = sort_own(o, i);
-        Keyed x = {sort_key_at(o, o->keys, at), sort_word_at(o, o->places, at)};
+        Keyed x = sort_at(o, o->keys, o->places, at);
         V to = em_add(e, at, sort_word_at(o, apart, digit_of(&r, x.key)));
         sort_put_if(o, em_less(e, at, o->count), keys, places, em_add(e, o->row, sort_widened(o, to)), x);
     }

@@ -218,7 +218,7 @@ static void plan_sorted(Plan *p, Step *s) {
     Dim places = type_size(p->cx->types, val_type(p->cx, s->e->in.at[0])), unit = unit_of(p, place);
     if (dim_is_const(places) && unit > 1) places = (places + unit - 1) / unit;
     uint32_t bits = bits_for(places);
-    s->sort = in_order(p, s) ? sort_in_order(p, all.items, bits, s->e) : sort_new(p, 1, all.items, bits, true, s->e);
+    s->sort = in_order(p, s) ? sort_in_order(p, all.items, bits, s->e) : sort_new(p, 1, all.items, bits, SORT_BOTH, s->e);
     s->sort->place = divided(p, place, unit), s->sort->unit = unit;
     s->sort->slots = 1, s->sort->slot = atom_loop(p->ix, all.items);
     sort_decide(p, s->sort, all.loops, all.nloops);
