@@ -114,6 +114,9 @@ void plan_sort(Plan *p, Body *b, const Eqn *e) {
     step_store(p, s, e->in.at[0], buf, 0, NULL, DT_none);
     step_result(p, s, 0, buf);
 }
+bool sort_takes_members(const Step *s) {
+    return s->kind == STEP_LOOPS || s->kind == STEP_DOT || (s->kind == STEP_SORT && s->sort->inside);
+}
 void sort_decide(Plan *p, Sort *so, const Atom *loops, uint32_t n) {
     Types *ts = p->cx->types;
     uint32_t threads = so->tile / SORT_EACH;

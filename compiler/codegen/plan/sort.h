@@ -43,6 +43,8 @@ Sort *sort_new(Plan *, Dim rows, Dim n, uint32_t bits, SortGives, const Eqn *);
 Sort *sort_in_order(Plan *, Dim n, uint32_t bits, const Eqn *e);
 /* Sets the grids; the loops over all elements. */
 void sort_decide(Plan *, Sort *, const Atom *loops, uint32_t n);
+/* May others of the step's elements be computed from its results? They may if it is no sort but a step of loops or a product. */
+bool sort_takes_members(const Step *);
 /* The tiles of a row. */
 Dim sort_tiles(Plan *, const Sort *);
 
