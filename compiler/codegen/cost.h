@@ -62,7 +62,7 @@ enum {
     SORT_EACH = 8,          /* elements of a thread */
     SORT_DIGIT = 8,         /* bits of the keys by which a pass sorts long rows */
     SORT_BLOCKS = 2,        /* at once on a multiprocessor: 64 registers for each of 512 threads */
-    SORT_TILES = 8,         /* tiles whose elements with a digit a thread adds up at once */
+    SORT_TILES = 8,         /* neighbouring tiles whose elements with a digit a thread adds up at once */
     SORT_SORTED = 60,       /* bytes that memory moves while a key and its place are sorted in a tile, … */
     SORT_SORTED_ALONE = 26, /* … a key of at most 32 bits alone, … */
     SORT_MERGED = 28,       /* … is merged, 9 instructions of a warp, … */

@@ -141,10 +141,10 @@ void device_count_first(Kernel *k, V item, V end) { count_tile(k, item, true); }
 void device_count(Kernel *k, V item, V end) { count_tile(k, item, false); }
 
 static void add_to(Emit *e, void *user, V *x, const V *y) { x[0] = em_add(e, x[0], y[0]); }
-/* So many tiles a lane of the warp has at once … */
-static uint32_t tiles_at_once(Dim tiles) {
+/* So many neighbouring tiles a thread of those that share a digit has at once … */
+static uint32_t tiles_at_once(Dim tiles, uint32_t threads) {
     uint32_t n = SORT_TILES;
-    while (n > 1 && dim_is_const(tiles) && (Dim)n / 2 * WARP >= tiles) n /= 2;
+    while (n > 1 && dim_is_const(tiles) && (Dim)n / 2 * threads >= tiles) n /= 2;
     return n;
 }
 /* … of which one is */
@@ -161,30 +161,34 @@ static TileCount tile_count(Kernel *k, V counts, V tile, V tiles) {
     em_if_end(e, &some, &zero, &t.count);
     return t;
 }
-/* *sum: what the tiles before all of the warp's have. */
-static void add_before(Kernel *k, const TileCount *t, V *sum) {
+/* *sum: what the tiles before all of these have. */
+static void add_before(Kernel *k, uint32_t n, const TileCount *t, V *sum) {
     Emit *e = k->e;
-    V all, before = em_add(e, *sum, threads_prefix(k, t->count, em_int(e, e->i32, 0), add_to, NULL, &all));
-    If some = em_if(e, t->inside);
-    em_store(e, before, t->place, COUNT_BYTES);
-    em_else(e, &some, 0, NULL);
-    em_if_end(e, &some, NULL, NULL);
+    V all, own = t[0].count;
+    for (uint32_t i = 1; i < n; i++) own = em_add(e, own, t[i].count);
+    V before = em_add(e, *sum, threads_prefix(k, own, em_int(e, e->i32, 0), add_to, NULL, &all));
+    for (uint32_t i = 0; i < n; i++) {
+        If some = em_if(e, t[i].inside);
+        em_store(e, before, t[i].place, COUNT_BYTES);
+        em_else(e, &some, 0, NULL);
+        em_if_end(e, &some, NULL, NULL);
+        before = em_add(e, before, t[i].count);
+    }
     *sum = em_add(e, *sum, all);
 }
-/* A warp replaces the counts of a digit in a row's tiles by what the tiles before have, and leaves their sum. */
+/* The counts of a digit in a row's tiles are replaced by what the tiles before have; their sum is left. */
 void device_count_before(Kernel *k, V item, V end) {
     Emit *e = k->e;
     const Sort *so = k->x.step->sort;
-    uint32_t n = tiles_at_once(sort_tiles(k->x.plan, so));
+    uint32_t n = tiles_at_once(sort_tiles(k->x.plan, so), k->block.group);
     V tiles = kernel_dim(k, sort_tiles(k->x.plan, so)), zero = em_int(e, e->i32, 0), row;
     V counts = em_gep(e, kernel_buffer(k, so->counts), em_mul(e, item, tiles), e->i32);
     TileCount t[SORT_TILES];
-    For f = em_for(e, em_i64(e, 0), tiles, em_i64(e, (int64_t)n * WARP), 1, &zero);
-    V first = em_add(e, em_arg(&f.scope, 0), member_number(k)), sum = em_arg(&f.scope, 1);
+    For f = em_for(e, em_i64(e, 0), tiles, em_i64(e, (int64_t)n * k->block.group), 1, &zero);
+    V first = em_add(e, em_arg(&f.scope, 0), em_mul(e, member_number(k), em_i64(e, n))), sum = em_arg(&f.scope, 1);
     kernel_enter(k);
-    for (uint32_t i = 0; i < n; i++)
-        t[i] = tile_count(k, counts, em_add(e, first, em_i64(e, (int64_t)i * WARP)), tiles);
-    for (uint32_t i = 0; i < n; i++) add_before(k, &t[i], &sum);
+    for (uint32_t i = 0; i < n; i++) t[i] = tile_count(k, counts, em_add(e, first, em_i64(e, i)), tiles);
+    add_before(k, n, t, &sum);
     kernel_leave(k);
     em_for_end(e, &f, &sum, &row);
     If one = by_one_thread(k);

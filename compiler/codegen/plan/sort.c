@@ -43,9 +43,10 @@ static int64_t by_digits_from(const Sort *so) {
 static void plan_digits(Plan *p, Sort *so, Span span) {
     enum { DIGITS = 1 << SORT_DIGIT };
     Types *ts = p->cx->types;
-    Dim n = dim_mul(ts, so->rows, DIGITS);
-    so->digits = (Grid){.items = n, .threads = BLOCK_THREADS, .group = WARP, .together = true};
-    so->counts = buf_new(p, BUF_WORK, dim_mul(ts, dim_mul(ts, n, sort_tiles(p, so)), dtype_bytes(DT_u32)));
+    Dim n = dim_mul(ts, so->rows, DIGITS), tiles = sort_tiles(p, so);
+    bool few = dim_is_const(tiles) && tiles <= WARP * SORT_TILES;
+    so->digits = (Grid){.items = n, .threads = BLOCK_THREADS, .group = few ? WARP : BLOCK_THREADS, .together = true};
+    so->counts = buf_new(p, BUF_WORK, dim_mul(ts, dim_mul(ts, n, tiles), dtype_bytes(DT_u32)));
     so->sums = buf_new(p, BUF_WORK, dim_mul(ts, n, dtype_bytes(DT_u32)));
     so->shift = val_new(p->cx, type_of(ts, DT_i64, 0, NULL), span);
 }
