@@ -185,6 +185,15 @@ static V is_earlier(const void *p, V slot) {
 }
 /* The first slot that has the key, which `slot` has. */
 static V first_slot(const Place *p, V slot) { return search_first(p->e, em_i64(p->e, 0), slot, is_earlier, p); }
+/* Can a part begin in these SLOT_PART slots that is not the first one of its place? The part before it and its own first slot
+   have one place, and either the slot half as many before these, or the one half as many behind, is among them. */
+static V may_begin(const Place *p, V slot) {
+    Emit *e = p->e;
+    V before = behind(p, slot, -SLOT_PART / 2), zero = em_i64(e, 0);
+    V same = em_cmpi(e, "eq", key_at(p, em_most(e, before, zero)), p->key);
+    V far = has_key(p, behind(p, slot, SLOT_PART / 2 - 1));
+    return em_bin(e, "llvm.or", em_both(e, em_cmpi(e, "sge", before, zero), same), far);
+}
 /* The part that begins in these SLOT_PART slots, if it is not the first one of its place. */
 void device_parts(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
@@ -192,6 +201,7 @@ void device_parts(Kernel *k, V lo, V hi) {
     V number = kernel_index(k, ix_atom(k->x.ix, p.so->part)), part = em_i64(e, SLOT_PART);
     V slot = em_mul(e, number, part);
     p.parted = true, p.key = key_at(&p, slot);
+    If some = kernel_if(k, may_begin(&p, slot));
     V first = first_slot(&p, slot), into = em_bin(e, "llvm.urem", em_sub(e, slot, first), part);
     V skipped = em_bin(e, "llvm.urem", em_sub(e, part, into), part);
     V from = em_add(e, slot, skipped);
@@ -202,6 +212,7 @@ void device_parts(Kernel *k, V lo, V hi) {
     do_part(&p, x);
     store_run(&p, result_at(&p, number), result_align(&p), x + 1);
     kernel_if_end(k, &i);
+    kernel_if_end(k, &some);
 }
 static V has_slot(const Place *p, V slot, uint32_t n) { return has_key(p, slot); }
 static void add_part(const Place *p, uint32_t n, V *x) {
