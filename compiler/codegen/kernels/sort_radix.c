@@ -226,36 +226,72 @@ static V find_places(const Radix *r) {
     threads_meet(k);
     return apart;
 }
+/* What a pass writes; keys NULL: they are not needed any more. */
+typedef struct {
+    V keys, places;
+} Moved;
+static Keyed own_of(const Radix *r, uint32_t i) {
+    const Sorting *o = &r->o;
+    Keyed x = r->x[i];
+    if (!r->first && !o->so->alone) x.place = sort_word_at(o, kernel_buffer(o->k, o->so->from[1]), x.place);
+    return x;
+}
+/* i1: do all elements of the row have the same digit? Then they stay where they are. */
+static V is_straight(const Radix *r) {
+    const Sorting *o = &r->o;
+    Emit *e = o->e;
+    V n = sort_word_at(o, kernel_buffer(o->k, o->so->sums), row_digit(r));
+    V all = em_cast(e, "llvm.zext", e->i32, em_cmpi(e, "eq", n, sort_narrowed(o, o->n)));
+    threads_merge(o->k, 1, &all, add_to, NULL);
+    return em_cmpi(e, "ne", all, i32(r, 0));
+}
+static void stay(const Radix *r, const Moved *to) {
+    const Sorting *o = &r->o;
+    Emit *e = o->e;
+    for (uint32_t i = 0; i < o->each; i++) {
+        V at = place_of(r, i), into = em_add(e, em_add(e, o->row, o->first), sort_widened(o, at));
+        sort_put_if(o, em_less(e, at, o->count), to->keys, to->places, into, own_of(r, i));
+    }
+}
 /* In shared memory the tile is sorted, so that neighbours go to neighbouring places. */
 static void sort_tile(const Radix *r) {
     const Sorting *o = &r->o;
     Emit *e = o->e;
     for (uint32_t i = 0; i < o->each; i++) {
         V start = sort_word_at(o, r->counts, count_at(r, r->warp, r->digits[i]));
-        Keyed x = r->x[i];
-        if (!r->first && !o->so->alone) x.place = sort_word_at(o, kernel_buffer(o->k, o->so->from[1]), x.place);
-        sort_put(o, o->keys, o->places, em_add(e, start, r->rank[i]), x);
+        sort_put(o, o->keys, o->places, em_add(e, start, r->rank[i]), own_of(r, i));
     }
     threads_meet(o->k);
+}
+static void move_apart(Radix *r, const Moved *to) {
+    const Sorting *o = &r->o;
+    Emit *e = o->e;
+    rank_elements(r);
+    V apart = find_places(r);
+    sort_tile(r);
+    for (uint32_t i = 0; i < o->each; i++) {
+        V at = sort_own(o, i);
+        Keyed x = sort_at(o, o->keys, o->places, at);
+        V into = em_add(e, at, sort_word_at(o, apart, digit_of(r, x.key)));
+        sort_put_if(o, em_less(e, at, o->count), to->keys, to->places, em_add(e, o->row, sort_widened(o, into)), x);
+    }
 }
 static void move(Kernel *k, V item, bool first, bool with_keys) {
     Emit *e = k->e;
     Radix r = radix_of(k, item, first);
-    const Sorting *o = &r.o;
+    const Sort *so = r.o.so;
     sorting_share(&r.o);
     r.counts = threads_share(k, (int64_t)r.warps * DIGITS * COUNT_BYTES);
     read_keys(&r);
-    rank_elements(&r);
-    V apart = find_places(&r);
-    sort_tile(&r);
-    V keys = with_keys ? kernel_buffer(k, o->so->to[0]) : (V){NULL},
-      places = sort_buffer(o, o->so->alone ? NULL : o->so->to[1]);
-    for (uint32_t i = 0; i < o->each; i++) {
-        V at = sort_own(o, i);
-        Keyed x = sort_at(o, o->keys, o->places, at);
-        V to = em_add(e, at, sort_word_at(o, apart, digit_of(&r, x.key)));
-        sort_put_if(o, em_less(e, at, o->count), keys, places, em_add(e, o->row, sort_widened(o, to)), x);
-    }
+    Moved to = {.places = sort_buffer(&r.o, so->alone ? NULL : so->to[1])};
+    if (with_keys) to.keys = kernel_buffer(k, so->to[0]);
+    V straight = is_straight(&r);
+    If stays = kernel_if(k, straight);
+    stay(&r, &to);
+    kernel_if_end(k, &stays);
+    If moves = kernel_if(k, em_bin(e, "llvm.xor", straight, em_int(e, e->i1, 1)));
+    move_apart(&r, &to);
+    kernel_if_end(k, &moves);
     threads_meet(k);
 }
 void device_move_first(Kernel *k, V item, V end) { move(k, item, true, true); }

@@ -255,7 +255,9 @@ static void finish_inside(const Tile *t, V at, Keyed x) {
     grid_bind_point(k, &t->o.so->elements, em_add(e, t->o.row, sort_widened(&t->o, at)));
     step_at(k->x.plan, s, y, index);
     Dtype d = val_array(k->x.plan->cx, y)->dtype;
-    V result = em_to_register(e, d, t->o.so->alone ? x.key : x.place);
+    V result = t->o.so->alone ? x.key : x.place;
+    if (!mlirTypeIsAInteger(em_memory_type(e, d))) result = em_cast(e, "llvm.bitcast", em_memory_type(e, d), result);
+    result = em_to_register(e, d, result);
     eval_remember(&k->x, y, index, reg(result, true, k->x.depth));
     kernel_stores(k);
     kernel_if_end(k, &f);

@@ -254,7 +254,8 @@ static List real_operands(Builder *b, const Eqn *e, uint32_t *keys) {
     if (given >= e->in.n) *keys = l.n;
     return l;
 }
-/* The only operand on a device, as its bits: kernels know their order, which is two numbers of ones and zeros after them. */
+/* The only operand on a device, as its bits: kernels know their order, which is two numbers of ones and zeros after them. The
+   result has the operand's type. */
 static Val sorted_alone(Builder *b, Val x, int64_t order) {
     if (b_failed(b, x)) return VAL_FAILED;
     Dtype d = b_type(b, x)->dtype;
@@ -264,9 +265,8 @@ static Val sorted_alone(Builder *b, Val x, int64_t order) {
     Val key = order == ORDER_UNSIGNED ? b_convert(b, x, key_type(bits)) : b_bitcast(b, x, key_type(bits));
     if (b_failed(b, key)) return VAL_FAILED;
     Param p[3] = {p_int(K_bit_width, bits), p_int(K_exponent_bits, ones), p_int(K_mantissa_bits, zeros)};
-    Type type = val_type(b->cx, key);
-    key = build_many(b, P_sort_keys, 1, &key, 3, p, 1, &type).at[0];
-    return order == ORDER_UNSIGNED ? b_convert(b, key, d) : b_bitcast(b, key, d);
+    Type type = val_type(b->cx, x);
+    return build_many(b, P_sort_keys, 1, &key, 3, p, 1, &type).at[0];
 }
 static void sort_on_device(Builder *b, uint32_t n, Val *x, uint32_t keys, int64_t axis) {
     int64_t *order = arena_new(b->cx->arena, int64_t, keys + 1);
