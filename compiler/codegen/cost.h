@@ -60,6 +60,9 @@ enum {
     SORT_TILE = 4096,       /* elements that a block sorts in shared memory */
     SORT_LEAST = 32,        /* fewer are sorted as so many; threads */
     SORT_EACH = 8,          /* elements of a thread */
+    SORT_EACH_ALONE =
+        32, /* keys of at most 32 bits of a thread, if they are alone and rows are tiles: a warp sorts 1024 */
+    SORT_THREADS = 1024,    /* of a multiprocessor that do so, of 64 registers */
     SORT_DIGIT = 8,         /* bits of the keys by which a pass sorts long rows */
     SORT_BLOCKS = 2,        /* at once on a multiprocessor: 64 registers for each of 512 threads */
     SORT_TILES = 8,         /* neighbouring tiles whose elements with a digit a thread adds up at once */
@@ -70,6 +73,7 @@ enum {
     SORT_LAUNCH = 1 << 22,  /* … and while a kernel begins */
     SLOT_PART = 256,   /* updates of one place that a thread does, one after the other, if others can do the rest … */
     SLOTS_AT_ONCE = 4, /* … which are read at the same time */
+    SLOT_BLOCKS = 4,   /* at once on a multiprocessor: with fewer than 52 registers ptxas lets a read wait for sums */
     SLOTS_EACH = 16    /* updates of which a thread does those of the places that begin there: 1 M rows of 512 bytes for
                           50,000 places in 148 us, not 175 */
 };

@@ -40,22 +40,21 @@ V scatter_key(Kernel *k, Dtype key) {
     if (!mlirTypeEqual(t, e->i64)) place = em_cast(e, "llvm.trunc", t, place);
     return ok.ptr ? em_select(e, ok, place, em_int(e, t, -1)) : place;
 }
-/* Sets the loops to the position in this slot. */
-static void bind_slot(const Place *p, V slot) {
+/* The position in this slot. */
+static V position_in(const Place *p, V slot) {
     Emit *e = p->e;
-    if (!p->so->given) {
-        V from = em_gep(e, kernel_buffer(p->k, p->so->places[0]), slot, e->i32);
-        slot = em_cast(e, "llvm.zext", e->i64, em_load(e, e->i32, from, dtype_bytes(DT_u32)));
-    }
-    grid_bind_point(p->k, &p->so->elements, slot);
+    if (p->so->given) return slot;
+    V from = em_gep(e, kernel_buffer(p->k, p->so->places[0]), slot, e->i32);
+    return em_cast(e, "llvm.zext", e->i64, em_load(e, e->i32, from, dtype_bytes(DT_u32)));
 }
+static void bind_position(const Place *p, V position) { grid_bind_point(p->k, &p->so->elements, position); }
 /* That of the last slot, if there are fewer. */
 static V key_at(const Place *p, V slot) {
     Kernel *k = p->k;
     V at = em_least(p->e, slot, behind(p, slots_of(p), -1));
     if (p->so->given) {
         kernel_enter(k);
-        bind_slot(p, at);
+        bind_position(p, at);
         V key = scatter_key(k, p->so->key);
         kernel_leave(k);
         return key;
@@ -91,9 +90,9 @@ static void add_update(Kernel *k, void *user) {
     step_at(k->x.plan, k->x.step, v, index);
     *(*next)++ = reg_v(eval_value(&k->x, v, index));
 }
-static void updates_of(const Place *p, V slot, V *out) {
+static void updates_of(const Place *p, V position, V *out) {
     kernel_enter(p->k);
-    bind_slot(p, slot);
+    bind_position(p, position);
     each_element(p, add_update, &out);
     kernel_leave(p->k);
 }
@@ -133,16 +132,16 @@ static V has_slots(const Place *p, V slot, uint32_t n) {
     return em_both(p->e, em_less(p->e, last, p->end), has_key(p, last));
 }
 static void do_slots(const Place *p, uint32_t n, V *x) {
-    V updates[SLOTS_AT_ONCE][MOST_RUN];
-    for (uint32_t i = 0; i < n; i++) updates_of(p, behind(p, x[0], i), updates[i]);
+    V updates[SLOTS_AT_ONCE][MOST_RUN], positions[SLOTS_AT_ONCE];
+    for (uint32_t i = 0; i < n; i++) positions[i] = position_in(p, behind(p, x[0], i));
+    for (uint32_t i = 0; i < n; i++) updates_of(p, positions[i], updates[i]);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < p->n; j++) x[1 + j] = combined(p, x[1 + j], updates[i][j]);
     x[0] = behind(p, x[0], n);
 }
 /* The updates of the place from a slot on. */
 static void do_part(const Place *p, V *x) {
-    over_slots(p, has_slots, do_slots, SLOTS_AT_ONCE, x);
-    over_slots(p, has_slots, do_slots, 1, x);
+    for (uint32_t n = SLOTS_AT_ONCE; n; n /= 2) over_slots(p, has_slots, do_slots, n, x);
 }
 
 /* ---- parts */
@@ -208,7 +207,7 @@ void device_parts(Kernel *k, V lo, V hi) {
     p.end = behind(&p, from, SLOT_PART);
     If i = kernel_if(k, em_both(e, em_cmpi(e, "ne", from, first), has_key(&p, from)));
     V x[STATE] = {behind(&p, from, 1)};
-    updates_of(&p, from, x + 1);
+    updates_of(&p, position_in(&p, from), x + 1);
     do_part(&p, x);
     store_run(&p, result_at(&p, number), result_align(&p), x + 1);
     kernel_if_end(k, &i);
@@ -252,36 +251,56 @@ static void find_goal(Kernel *k, void *user) {
 static Goal goal_of(const Place *p, V slot) {
     Goal g = {.p = p, .align = 1};
     kernel_enter(p->k);
-    bind_slot(p, slot);
+    bind_position(p, position_in(p, slot));
     each_element(p, find_goal, &g);
     kernel_leave(p->k);
     return g;
 }
-/* All updates of the place of which this slot is the first one. */
-static void do_place(const Place *p, V slot) {
+/* All updates of the place of which this slot is the first one. Returns the slot behind those that this thread does. */
+static V do_place(const Place *p, V slot) {
     Goal to = goal_of(p, slot);
     V x[STATE] = {slot};
     load_run(p, to.at, to.align, x + 1);
     do_part(p, x);
+    V done = x[0];
     x[0] = behind(p, slot, SLOT_PART);
     if (p->so->parts) over_slots(p, has_slot, add_part, 1, x);
     store_run(p, to.at, to.align, x + 1);
+    return done;
+}
+/* x: a slot and the key before it; both of the next slot that is looked at. */
+static void next_slot(Place *p, V *x) {
+    Emit *e = p->e;
+    Kernel *k = p->k;
+    V slot = x[0];
+    p->key = key_at(p, slot), p->end = p->so->parts ? behind(p, slot, SLOT_PART) : slots_of(p);
+    V other = em_bin(e, "llvm.or", em_cmpi(e, "eq", slot, em_i64(e, 0)), em_cmpi(e, "ne", x[1], p->key));
+    If i = em_if(e, em_both(e, other, has_key(p, slot)));
+    kernel_enter(k);
+    V done = do_place(p, slot);
+    kernel_leave(k);
+    em_else(e, &i, 1, &done);
+    V one = behind(p, slot, 1);
+    em_if_end(e, &i, &one, x);
+    x[1] = p->key;
 }
 void scatter_slots(Kernel *k, V item) {
     Emit *e = k->e;
     Place p = place_new(k);
-    V n = em_i64(e, p.so->slots), number = kernel_index(k, ix_atom(k->x.ix, p.so->slot)), zero = em_i64(e, 0);
+    V n = em_i64(e, p.so->slots), number = kernel_index(k, ix_atom(k->x.ix, p.so->slot));
     V first = em_mul(e, number, n), last = em_least(e, em_add(e, first, n), slots_of(&p));
-    V before = key_at(&p, em_most(e, behind(&p, first, -1), zero));
-    For f = em_for(e, first, last, em_i64(e, 1), 1, &before);
+    V x[2] = {first, key_at(&p, em_most(e, behind(&p, first, -1), em_i64(e, 0)))};
+    MlirType types[2] = {e->i64, key_type(&p)};
+    Scope before = em_begin(e, 2, types);
+    V go[3] = {em_less(e, em_arg(&before, 0), last), em_arg(&before, 0), em_arg(&before, 1)};
+    em_op(e, "scf.condition", &(Op){0, NULL, 3, go, 0, NULL, 0, NULL});
+    em_end(e, &before);
+    Scope after = em_begin(e, 2, types);
     kernel_enter(k);
-    V slot = em_arg(&f.scope, 0);
-    p.key = key_at(&p, slot), p.end = p.so->parts ? behind(&p, slot, SLOT_PART) : slots_of(&p);
-    V other = em_cmpi(e, "ne", em_arg(&f.scope, 1), p.key);
-    other = em_bin(e, "llvm.or", em_cmpi(e, "eq", slot, zero), other);
-    If i = kernel_if(k, em_both(e, other, has_key(&p, slot)));
-    do_place(&p, slot);
-    kernel_if_end(k, &i);
+    V next[2] = {em_arg(&after, 0), em_arg(&after, 1)};
+    next_slot(&p, next);
+    em_op(e, "scf.yield", &(Op){0, NULL, 2, next, 0, NULL, 0, NULL});
     kernel_leave(k);
-    em_for_end(e, &f, &p.key, &before);
+    em_end(e, &after);
+    em_while(e, 2, x, &before, &after);
 }

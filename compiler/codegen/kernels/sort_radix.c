@@ -82,12 +82,12 @@ static void clear_counts(const Radix *r) {
 /* A bit for each lane of the warp with this digit. */
 static V lanes_with(const Radix *r, V digit) {
     Emit *e = r->o.e;
-    V lanes = i32(r, -1), other = em_bin(e, "llvm.xor", digit, lanes);
+    V lanes = i32(r, -1);
     for (uint32_t bit = 0; bit < SORT_DIGIT; bit++) {
-        V top = em_bin(e, "llvm.shl", other, i32(r, 31 - bit)), clear = em_bin(e, "llvm.ashr", top, i32(r, 31));
-        V set = em_cmpi(e, "sge", top, i32(r, 0));
+        V set = em_cmpi(e, "ne", em_both(e, digit, i32(r, 1 << bit)), i32(r, 0));
         V votes = threads_intrinsic(e, "llvm.nvvm.vote.ballot.sync", e->i32, 2, (V[]){i32(r, -1), set});
-        lanes = em_both(e, lanes, em_bin(e, "llvm.xor", votes, clear));
+        V others = em_select(e, set, i32(r, 0), i32(r, -1));
+        lanes = em_both(e, lanes, em_bin(e, "llvm.xor", votes, others));
     }
     return lanes;
 }

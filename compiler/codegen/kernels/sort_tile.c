@@ -19,7 +19,11 @@ typedef struct {
     uint32_t n;     /* registers: words of the thread's elements, then places, if there are pairs */
     V words, places;
 } Tile;
-enum { MOST_WORDS = 2 * SORT_EACH, HALF_WORD = 16, BANKS = 32 };
+enum {
+    MOST_WORDS = SORT_EACH_ALONE, /* or 2 SORT_EACH */
+    HALF_WORD = 16,
+    BANKS = 32
+};
 
 static Tile tile_of(Kernel *k, V item) {
     Tile t = {.o = sorting_of(k, item)};

@@ -218,7 +218,8 @@ static void plan_sorted(Plan *p, Step *s) {
     Dim places = type_size(p->cx->types, val_type(p->cx, s->e->in.at[0])), unit = unit_of(p, place);
     if (dim_is_const(places) && unit > 1) places = (places + unit - 1) / unit;
     uint32_t bits = bits_for(places);
-    s->sort = in_order(p, s) ? sort_in_order(p, all.items, bits, s->e) : sort_new(p, 1, all.items, bits, SORT_BOTH, s->e);
+    s->sort =
+        in_order(p, s) ? sort_in_order(p, all.items, bits, s->e) : sort_new(p, 1, all.items, bits, SORT_BOTH, s->e);
     s->sort->place = divided(p, place, unit), s->sort->unit = unit;
     s->sort->slots = 1, s->sort->slot = atom_loop(p->ix, all.items);
     sort_decide(p, s->sort, all.loops, all.nloops);
@@ -253,4 +254,5 @@ void scatter_decide(Plan *p, Step *s) {
     choose_elements(p, s);
     plan_parts(p, s);
     choose_slots(p, s);
+    s->grid.blocks = s->sort->part_grid.blocks = SLOT_BLOCKS;
 }

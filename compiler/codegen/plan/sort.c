@@ -118,11 +118,17 @@ void plan_sort(Plan *p, Body *b, const Eqn *e) {
 bool sort_takes_members(const Step *s) {
     return s->kind == STEP_LOOPS || s->kind == STEP_DOT || (s->kind == STEP_SORT && s->sort->inside);
 }
+/* Elements of a thread. */
+static uint32_t each_of(const Sort *so) {
+    bool words = so->inside && so->alone && dtype_bytes(so->key) <= dtype_bytes(DT_u32);
+    return words ? SORT_EACH_ALONE : SORT_EACH;
+}
 void sort_decide(Plan *p, Sort *so, const Atom *loops, uint32_t n) {
     Types *ts = p->cx->types;
-    uint32_t threads = so->tile / SORT_EACH;
+    uint32_t threads = so->tile / each_of(so);
     so->elements = (Grid){.loops = loops, .nloops = n, .items = dim_mul(ts, so->rows, so->n)};
     so->grid = (Grid){.items = dim_mul(ts, so->rows, sort_tiles(p, so)), .together = true};
     so->grid.threads = so->grid.group = threads < SORT_LEAST ? SORT_LEAST : threads;
     if (so->by_digits) so->grid.blocks = SORT_BLOCKS;
+    if (each_of(so) == SORT_EACH_ALONE) so->grid.blocks = SORT_THREADS / so->grid.threads;
 }
