@@ -83,6 +83,7 @@ static void whole_runs(Kernel *k) {
     Run r = run_of(k, run_elements(s));
     if (!s->reduces && s->cost >= STDLIB_COST) each_of_runs(k, &r, read_early);
     each_of_runs(k, &r, evaluate);
+    for (uint32_t i = 0; s->run_rows && i < r.n * r.of; i += s->run) kernel_stream(k, r.all + i, s->run);
     kernel_store_all(k, r.all, r.n * r.of);
 }
 /* The same one by one, as far as there are any. */
