@@ -197,10 +197,13 @@ void device_count_before(Kernel *k, V item, V end) {
 }
 
 /* ---- moving */
-/* Of a number that each digit has: its sum for all digits below the thread's one. */
-static V below(const Radix *r, V n) {
-    V all, zero = i32(r, 0);
-    return threads_prefix(r->o.k, em_select(r->o.e, r->own, n, zero), zero, add_to, NULL, &all);
+/* Of two numbers that each digit has: their sums for all digits below the thread's one. */
+static void below(const Radix *r, V *x, V *y) {
+    Emit *e = r->o.e;
+    V all, zero = em_i64(e, 0), word = em_i64(e, 32);
+    V both = em_bin(e, "llvm.or", sort_widened(&r->o, *x), em_bin(e, "llvm.shl", sort_widened(&r->o, *y), word));
+    both = threads_prefix(r->o.k, em_select(e, r->own, both, zero), zero, add_to, NULL, &all);
+    *x = sort_narrowed(&r->o, both), *y = sort_narrowed(&r->o, em_bin(e, "llvm.lshr", both, word));
 }
 static V of_warp(const Radix *r, uint32_t warp) {
     return sort_word_at(&r->o, r->counts, count_at(r, i32(r, warp), r->digit));
@@ -213,7 +216,8 @@ static V find_places(const Radix *r) {
     Kernel *k = o->k;
     V apart = threads_share(k, DIGITS * COUNT_BYTES), in_tile = of_warp(r, 0);
     for (uint32_t w = 1; w < r->warps; w++) in_tile = em_add(e, in_tile, of_warp(r, w));
-    V first = below(r, in_tile), in_row = below(r, sort_word_at(o, kernel_buffer(k, o->so->sums), row_digit(r)));
+    V first = in_tile, in_row = sort_word_at(o, kernel_buffer(k, o->so->sums), row_digit(r));
+    below(r, &first, &in_row);
     V in_tiles = sort_word_at(o, kernel_buffer(k, o->so->counts), tile_digit(r));
     If own = kernel_if(k, r->own);
     store_word(r, em_sub(e, em_add(e, in_row, in_tiles), first), apart, r->digit);
