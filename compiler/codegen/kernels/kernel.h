@@ -101,6 +101,8 @@ typedef struct {
     bool done;
 } Pending;
 void kernel_store_all(Kernel *, Pending *, uint32_t n);
+/* On a device: stores n neighbours if one access does that, so that they make way in the cache for what others read again. */
+void kernel_stream(Kernel *, Pending *run, uint32_t n);
 /* The values at the current index of the domain that belong to the stage k->x.level, into all[0], all[apart], …; how
    many. */
 uint32_t kernel_pending(Kernel *, Pending *all, uint32_t apart);

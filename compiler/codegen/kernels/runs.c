@@ -11,13 +11,12 @@
 typedef struct {
     Pending *all;   /* by store, then by iteration */
     uint32_t i, of; /* the iteration */
-    Inside *inside; /* what is written for it, … */
-    Ix at;          /* … at this index of the run's loop */
     uint32_t n;     /* stores of one */
+    Inside *inside;
 } Run;
 /* The elements of the runs that a thread does at once. */
-static uint32_t run_rows(const Step *s) { return s->run_rows ? s->run_rows : 1; }
-static uint32_t run_elements(const Step *s) { return s->run * s->run_turns * run_rows(s); }
+static uint32_t rows_of(const Step *s) { return s->run_rows ? s->run_rows : 1; }
+static uint32_t run_elements(const Step *s) { return s->run * s->run_turns * rows_of(s); }
 static void enter_run(Kernel *k, const Run *r) {
     const Step *s = k->x.step;
     k->in_run = s->run && !s->narrow_run ? 1 + r->i % s->run : 0;
@@ -59,23 +58,24 @@ static Run run_of(const Kernel *k, uint32_t elements) {
     Pending *all = arena_new(k->x.plan->arena, Pending, elements * (k->x.step->stores.n + 1));
     return (Run){.all = all, .of = elements};
 }
-static void in_row(Kernel *k, void *user) {
+static void each_of_row(Kernel *k, void *user) {
     Run *r = user;
-    kernel_substituted(k, k->x.step->run_loop, r->at, r->inside, r);
+    const Step *s = k->x.step;
+    Indices *x = k->x.ix;
+    for (uint32_t i = 0; i < s->run * s->run_turns; i++, r->i++) {
+        Dim place = (Dim)(i / s->run) * s->grid.threads * s->run + i % s->run;
+        Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, place));
+        kernel_substituted(k, s->run_loop, at, r->inside, r);
+    }
 }
 static void each_of_runs(Kernel *k, Run *r, Inside *inside) {
     const Step *s = k->x.step;
     Indices *x = k->x.ix;
-    r->inside = inside;
-    for (r->i = 0; r->i < r->of; r->i++) {
-        Dim run = r->i / s->run, place = run * s->grid.threads * s->run;
-        if (s->run_rows) place = 0;
-        r->at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, place + r->i % s->run));
-        if (s->run_rows) {
-            Ix row = ix_add(x, ix_scale(x, ix_atom(x, s->rows_of_runs), s->run_rows), ix_dim(x, run));
-            kernel_substituted(k, s->row_loop, row, in_row, r);
-        } else
-            in_row(k, r);
+    r->i = 0, r->inside = inside;
+    if (!s->run_rows) each_of_row(k, r);
+    for (uint32_t i = 0; i < s->run_rows; i++) {
+        Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->row_runs), s->run_rows), ix_dim(x, i));
+        kernel_substituted(k, s->row_loop, at, each_of_row, r);
     }
 }
 void kernel_whole_run(Kernel *k) {
@@ -83,10 +83,11 @@ void kernel_whole_run(Kernel *k) {
     Run r = run_of(k, run_elements(s));
     if (!s->reduces && s->cost >= STDLIB_COST) each_of_runs(k, &r, read_early);
     each_of_runs(k, &r, evaluate);
+    for (uint32_t i = 0; s->run_rows && i < r.n * r.of; i += s->run) kernel_stream(k, r.all + i, s->run);
     kernel_store_all(k, r.all, r.n * r.of);
 }
 /* The same one by one, as far as there are any. */
-static void single_row(Kernel *k, V from, V n) {
+static void single_run(Kernel *k, V from, V n) {
     Emit *e = k->e;
     V to = em_bin(e, "llvm.intr.smin", em_bin(e, "llvm.add", from, em_i64(e, k->x.step->run)), n);
     For f = em_for(e, from, to, em_i64(e, 1), 0, NULL);
@@ -95,21 +96,6 @@ static void single_row(Kernel *k, V from, V n) {
     loops_stages(k);
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
-}
-static void single_run(Kernel *k, V from, V n) {
-    const Step *s = k->x.step;
-    if (!s->run_rows) {
-        single_row(k, from, n);
-        return;
-    }
-    V rows = em_i64(k->e, s->run_rows);
-    V row = em_bin(k->e, "llvm.mul", kernel_index(k, ix_atom(k->x.ix, s->rows_of_runs)), rows);
-    For f = em_for(k->e, row, em_bin(k->e, "llvm.add", row, rows), em_i64(k->e, 1), 0, NULL);
-    kernel_enter(k);
-    kernel_bind(k, s->row_loop, em_arg(&f.scope, 0));
-    single_row(k, from, n);
-    kernel_leave(k);
-    em_for_end(k->e, &f, NULL, NULL);
 }
 static void single_elements(Kernel *k, V first, V n) {
     Emit *e = k->e;

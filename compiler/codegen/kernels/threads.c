@@ -60,6 +60,10 @@ void threads_meet(Kernel *k) {
     V barrier = em_int(k->e, k->e->i32, 0);
     intrinsic(k->e, "llvm.nvvm.barrier.cta.sync.aligned.all", no_type, 1, &barrier);
 }
+void threads_meet_in_warp(Kernel *k) {
+    V all = em_int(k->e, k->e->i32, -1);
+    threads_intrinsic(k->e, "llvm.nvvm.bar.warp.sync", no_type, 1, &all);
+}
 
 /* ---- shared memory: one array, whose size the launch sets */
 static const char shared_name[] = "jaxcc_shared";
@@ -129,9 +133,7 @@ static V from_words(Emit *e, MlirType t, const V *words) {
     if (bits < WORD) v = em_cast(e, "llvm.trunc", integer_of(e, bits), v);
     return mlirTypeIsAInteger(t) ? v : em_cast(e, "llvm.bitcast", t, v);
 }
-/* A value of another thread of the warp. `mode`: "bfly", the one whose number differs in the bits `by`; "up", the one
-   `by` before, or its own value if there is none; "idx", thread `by`. */
-static V shuffled(Kernel *k, const char *mode, V value, V by) {
+V threads_shuffle(Kernel *k, const char *mode, V value, V by) {
     Emit *e = k->e;
     V words[MOST_WORDS] = {{NULL}};
     MlirType t = mlirValueGetType(value);
@@ -145,7 +147,7 @@ static V shuffled(Kernel *k, const char *mode, V value, V by) {
     return from_words(e, t, words);
 }
 static V shuffled_by(Kernel *k, const char *mode, V value, uint32_t by) {
-    return shuffled(k, mode, value, em_int(k->e, k->e->i32, by));
+    return threads_shuffle(k, mode, value, em_int(k->e, k->e->i32, by));
 }
 
 /* ---- shared memory for values that move between warps */
@@ -290,7 +292,7 @@ static V scan_lanes(Kernel *k, V value, uint32_t n, Merge *merge, void *user) {
 static V before(Kernel *k, V value, V by, V none) {
     Emit *e = k->e;
     V first = em_cmpi(e, "eq", by, em_i64(e, 0)), from = em_bin(e, "llvm.sub", by, em_i64(e, 1));
-    return em_select(e, first, none, shuffled(k, "idx", value, em_cast(e, "llvm.trunc", e->i32, from)));
+    return em_select(e, first, none, threads_shuffle(k, "idx", value, em_cast(e, "llvm.trunc", e->i32, from)));
 }
 V threads_prefix(Kernel *k, V value, V none, Merge *merge, void *user, V *all) {
     Emit *e = k->e;

@@ -21,10 +21,15 @@ V block_rank(Kernel *);
 void threads_meet(Kernel *);
 /* Where a kernel with clusters begins: its blocks write to each other's memory only when all have come here. */
 void cluster_arrive(Kernel *);
+/* The same for those of a warp. */
+void threads_meet_in_warp(Kernel *);
 /* `bytes` more of the block's shared memory, aligned to 16. */
 V threads_share(Kernel *, int64_t bytes);
 /* The same for each item that the block does at once; this one's. */
 V threads_row(Kernel *, int64_t bytes);
+/* A value of another thread of the warp. `mode`: "bfly", the one whose number differs in the bits `by` (i32); "up", the one
+   `by` before, or its own value if there is none; "idx", thread `by`. */
+V threads_shuffle(Kernel *, const char *mode, V value, V by);
 enum { MAX_MERGED = 2 * STEP_REDUCTIONS };
 /* Combines n values of each thread that does the same item: afterwards all of them have the same ones. Threads of a
    warp combine theirs in a tree, then the results of the warps, or else the chunks, are combined in order, then those of the

@@ -272,9 +272,8 @@ typedef struct Step {
     bool narrow_run;    /* their elements do not lie beside each other */
     Atom run_loop;      /* the lane loop or, for accesses that are apart along that, another kept loop */
     Atom runs;          /* a loop over runs */
-    uint32_t
-        run_rows; /* neighbouring iterations of `row_loop`, the next one outside, that a thread has a run of; 0: one */
-    Atom row_loop, rows_of_runs; /* … and a loop over so many of them */
+    uint32_t run_rows;  /* as many neighbouring iterations of `row_loop` with a run in each; 0: one */
+    Atom row_loop, row_runs;
     Meeting meeting;
     Grid updates; /* MEET_SHARED: of which an item of the grid is a part */
     struct {

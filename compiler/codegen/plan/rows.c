@@ -120,7 +120,7 @@ static bool have(const Row *r, Dim n, uint32_t blocks, uint32_t most, uint32_t r
 /* How many blocks are a cluster that has a row, so that enough of them run; 0: no number is right. */
 static uint32_t cluster_of(const Row *r, Dim n, Dim rows, uint32_t most, uint32_t room) {
     for (uint32_t blocks = 1; blocks <= (r->clusters ? HELD_CLUSTER : 1); blocks *= 2) {
-        bool enough = !dim_is_const(rows) || rows * blocks >= HELD_ROWS || blocks == HELD_CLUSTER;
+        bool enough = !dim_is_const(rows) || rows * blocks >= HELD_BLOCKS || blocks == HELD_CLUSTER;
         if (enough && have(r, n, blocks, most, room)) return blocks;
     }
     return 0;
@@ -129,7 +129,7 @@ static uint32_t cluster_of(const Row *r, Dim n, Dim rows, uint32_t most, uint32_
    few registers for the row if there is room for so much in shared memory. */
 static void halve(const Row *r, HeldRow *h, Dim n, Dim rows, uint32_t *most) {
     uint32_t few = HELD_NEAR / (r->words ? r->words : 1) / h->run * h->run, room = HELD_ROOM;
-    bool here = n <= (Dim)HELD_THREADS * *most, idle = r->clusters && rows < HELD_ROWS;
+    bool here = n <= (Dim)HELD_THREADS * *most, idle = r->clusters && rows < HELD_BLOCKS;
     if (here && !r->near_by && !idle) return;
     uint32_t blocks = cluster_of(r, n, rows, *most, room);
     if (!blocks && r->clusters && have(r, n, HELD_CLUSTER, *most, UINT32_MAX)) blocks = HELD_CLUSTER, room = UINT32_MAX;

@@ -44,7 +44,7 @@ static void look_all(Look *l) {
     each(Val, v, s->members) {
         const Info *info = plan_info(p, *v);
         const Eqn *e = info->e;
-        if (eqn_reduces(e)) {
+        if (eqn_reduces(e) || prim_lower[e->prim] == LOWER_SORT) {
             step_at(p, s, e->in.at[0], index);
             eval_value(x, e->in.at[0], index);
         } else if (eqn_point(e)) {

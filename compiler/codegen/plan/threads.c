@@ -120,8 +120,9 @@ typedef struct {
     Plan *p;
     const Step *step;
     Neighbours lanes;
-    Atom across;  /* the other loop; 0: there is none */
-    uint32_t far; /* bytes of the elements beside each other along it */
+    Atom across;   /* the other loop; 0: there is none */
+    uint32_t far;  /* bytes of the elements beside each other along it */
+    bool computed; /* a place depends on an element of an array */
 } Run;
 static void add_across(Run *r, Dtype d, Ix address) {
     for (uint32_t i = 0; i < r->step->nkept; i++) {
@@ -134,6 +135,7 @@ static void add_across(Run *r, Dtype d, Ix address) {
 }
 static void add(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
     Run *r = user;
+    r->computed |= ix_at(r->p->ix, address)->data;
     Dim moves = neighbours_add(r->p, r->step, &r->lanes, b, d, address);
     if (moves != 0 && moves != 1) add_across(r, d, address);
 }
@@ -149,13 +151,14 @@ static bool more_runs(const Step *s, Dim n) {
     uint32_t elements = 2 * s->run_turns * s->run;
     return elements * s->cost <= CHEAP_RUN && !known_below(n, (int64_t)elements * RUN_THREADS);
 }
-/* The loops of the grid, one of which goes over its runs. */
-static Atom *with_runs(Plan *p, const Step *s, Atom loop) {
+/* The loops of the grid, one of which is replaced. */
+static Atom *with_loop(Plan *p, const Step *s, Atom loop, Atom by) {
     const Grid *g = &s->grid;
     Atom *loops = arena_new(p->arena, Atom, g->nloops);
-    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == loop ? s->runs : g->loops[i];
+    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == loop ? by : g->loops[i];
     return loops;
 }
+static Atom *with_runs(Plan *p, const Step *s, Atom loop) { return with_loop(p, s, loop, s->runs); }
 static void set_run(Plan *p, Step *s, Atom loop, uint32_t run) {
     Grid *g = &s->grid;
     Dim n = loop_extent(p->ix, loop);
@@ -210,21 +213,22 @@ static void add_read(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix addre
     }
     r->buf[r->n] = b, r->address[r->n++] = address;
 }
-static void choose_run_rows(Plan *p, Step *s) {
-    Grid *g = &s->grid;
-    RowReads r = {.p = p, .loop = s->nkept > 1 ? s->kept[s->nkept - 2] : 0};
-    if (!r.loop || s->run_loop != s->lane || s->run_turns > 1) return;
+static bool rows_shared(Plan *p, Step *s) {
+    RowReads r = {.p = p, .loop = s->kept[s->nkept - 2]};
     step_places(p, s, false, add_read, &r);
-    uint32_t rows = MOST_RUN_ROWS;
-    while (rows > 1 && (rows * s->run * s->cost > RUN_ROWS_COST || known_below(g->items, (int64_t)rows * RUN_THREADS) ||
-                        dim_mod(p->cx->types, loop_extent(p->ix, r.loop), rows) != 0))
+    return r.shared;
+}
+/* A thread has runs of as many rows as that, if they do not cost more. */
+static void set_run_rows(Plan *p, Step *s, uint32_t rows, int64_t most) {
+    Grid *g = &s->grid;
+    Atom loop = s->kept[s->nkept - 2];
+    Dim n = loop_extent(p->ix, loop);
+    while (rows > 1 && (rows * s->run * s->cost > most || dim_mod(p->cx->types, n, rows) != 0 ||
+                        known_below(g->items, (int64_t)rows * RUN_THREADS)))
         rows /= 2;
-    if (!r.shared || rows <= 1) return;
-    s->run_rows = rows, s->row_loop = r.loop;
-    s->rows_of_runs = atom_loop(p->ix, dim_floordiv(p->cx->types, loop_extent(p->ix, r.loop), rows));
-    Atom *loops = arena_new(p->arena, Atom, g->nloops);
-    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == r.loop ? s->rows_of_runs : g->loops[i];
-    g->loops = loops, g->items = extents(p, loops, g->nloops);
+    if (rows <= 1) return;
+    s->run_rows = rows, s->row_loop = loop, s->row_runs = atom_loop(p->ix, dim_floordiv(p->cx->types, n, rows));
+    g->loops = with_loop(p, s, loop, s->row_runs), g->items = extents(p, g->loops, g->nloops);
 }
 static void choose_run(Plan *p, Step *s) {
     Grid *g = &s->grid;
@@ -241,7 +245,10 @@ static void choose_run(Plan *p, Step *s) {
         choose_rows(p, s);
     else {
         set_run(p, s, loop, run);
-        choose_run_rows(p, s);
+        if (rows && r.computed) /* reads at computed places wait for the place first: so both are in flight */
+            set_run_rows(p, s, GATHERED_ROWS, RUN_COST);
+        else if (rows && rows_shared(p, s))
+            set_run_rows(p, s, MOST_RUN_ROWS, RUN_ROWS_COST);
     }
 }
 /* A thread, or those that share an item, has n neighbouring ones. */
